@@ -1,0 +1,14 @@
+/* clave.h - everything but uv.h (which needs libuv's header). */
+#ifndef CLAVE_H
+#define CLAVE_H
+
+#include "clave/client.h"
+#include "clave/err.h"
+#include "clave/lock.h"
+#include "clave/mem.h"
+#include "clave/mutex.h"
+#include "clave/retry.h"
+#include "clave/session.h"
+#include "clave/version.h"
+
+#endif

@@ -1,0 +1,57 @@
+/* lock.h - the mutex, blocking, for threads. The asynchronous form, with events of the
+ * queue, is clave/mutex.h; both stand in the same queue.
+ *
+ * The owner is the calling thread: reentrant for it, exclusive for all others. For another
+ * notion of ownership use the _as forms with a number of your own. */
+#ifndef CLAVE_LOCK_H
+#define CLAVE_LOCK_H
+
+#include "clave/mutex.h"
+#include "clave/session.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct clave_lock clave_lock; /* opaque */
+
+/* `o` as for clave_mutex_new; its event callback runs on the loop's thread. When o or its
+ * data is NULL, the node says this host and process. Free before the session is closed. */
+CLAVE_EXPORT clave_err clave_lock_new(clave_lock **out, clave_session *s, const char *path,
+                                      const clave_mutex_options *o);
+/* Releases and waits at most a second for the server to know. */
+CLAVE_EXPORT void clave_lock_free(clave_lock *l);
+
+/* timeout_ms: 0 only if it is free now, negative for ever. One deadline bounds it all,
+ * waiting for a connection included. EBUSY, ECANCELED, EUNREACHABLE (never connected within
+ * the time), ENOAUTH ... */
+CLAVE_EXPORT clave_err clave_lock_acquire(clave_lock *l, int64_t timeout_ms);
+/* Returns when the server has confirmed it. ENOTHELD, ELOST, EMAXHOLD. */
+CLAVE_EXPORT clave_err clave_lock_release(clave_lock *l);
+/* Makes the acquire that waits in another thread for `owner` return ECANCELED. */
+CLAVE_EXPORT clave_err clave_lock_cancel_as(clave_lock *l, uint64_t owner);
+CLAVE_EXPORT clave_err clave_lock_acquire_as(clave_lock *l, uint64_t owner, int64_t timeout_ms);
+CLAVE_EXPORT clave_err clave_lock_release_as(clave_lock *l, uint64_t owner);
+/* The number that stands for the calling thread, to hand to _cancel_as. */
+CLAVE_EXPORT uint64_t clave_lock_owner_self(void);
+
+/* From memory, never waiting on the network: true while the calling thread holds the lock
+ * and will for `ms` more. */
+CLAVE_EXPORT bool clave_lock_valid_for(clave_lock *l, int64_t ms);
+CLAVE_EXPORT int64_t clave_lock_token(clave_lock *l); /* 0: not held by this thread */
+
+/* Guarded writes by the calling thread: ELOST when the grant is gone (nothing was done). */
+CLAVE_EXPORT clave_err clave_lock_create(clave_lock *l, const char *path, const void *data,
+                                         size_t len, clave_create_mode mode, int64_t timeout_ms,
+                                         clave_reply **out);
+CLAVE_EXPORT clave_err clave_lock_set(clave_lock *l, const char *path, const void *data,
+                                      size_t len, int32_t version, int64_t timeout_ms);
+CLAVE_EXPORT clave_err clave_lock_delete(clave_lock *l, const char *path, int32_t version,
+                                         int64_t timeout_ms);
+CLAVE_EXPORT clave_err clave_lock_multi(clave_lock *l, const clave_op *ops, size_t nops,
+                                        int64_t timeout_ms, clave_reply **out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

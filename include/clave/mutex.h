@@ -1,0 +1,138 @@
+/* mutex.h - a fair lock across processes, with the layout of Curator's
+ * InterProcessMutex: <path>/_c_<uuid>-lock-<10 digits>, ephemeral sequential, in a
+ * container. One queue with Curator, and with kazoo (see docs/recipes.md for how).
+ *
+ * Asynchronous, on a clave_client and under its thread and callback rules; the
+ * blocking form is clave/lock.h.
+ *
+ * An owner is any 64-bit number the caller chooses (a thread, a task, 0). The lock is
+ * reentrant per owner; two owners of one mutex exclude each other like two processes. */
+#ifndef CLAVE_MUTEX_H
+#define CLAVE_MUTEX_H
+
+#include "clave/client.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct clave_mutex clave_mutex; /* opaque */
+
+typedef enum clave_mutex_event_kind {
+    CLAVE_MUTEX_QUEUED, /* waiting, or the position changed: `ahead` nodes stand before */
+    CLAVE_MUTEX_NEXT,   /* only the holder stands before: a chance to warm up */
+    CLAVE_MUTEX_HELD,   /* granted (the acquire's callback says so too) */
+    CLAVE_MUTEX_LOST,   /* a held lock was lost, exactly once per hold; `why` EEXPIRED or
+                           another cause of the session's loss, ENONODE (somebody deleted
+                           the node) or EMAXHOLD */
+} clave_mutex_event_kind;
+
+typedef struct clave_mutex_event {
+    clave_mutex_event_kind kind;
+    uint64_t owner;
+    size_t ahead;
+    const char *predecessor; /* QUEUED, NEXT: full path of the node just before ours */
+    clave_err why;
+} clave_mutex_event;
+typedef void clave_mutex_event_cb(clave_mutex *m, const clave_mutex_event *ev, void *arg);
+
+typedef struct clave_mutex_options {
+    size_t size;            /* sizeof(clave_mutex_options) */
+    const void *data;       /* of the lock node: see clave_identity_format; copied */
+    size_t len;
+    const clave_acl *acls;  /* of the lock node; NULL: open; copied */
+    size_t nacls;
+    int64_t max_hold_ms;    /* 0: no limit. After it the node is deleted and LOST(EMAXHOLD) */
+    int64_t min_valid_ms;   /* a grant with less time left to the hold deadline is first
+                               confirmed by a request that passes the leader; 0: an eighth
+                               of the session timeout */
+    bool strict;            /* list once more at every hand-over instead of trusting the
+                               known predecessors (when writers of other names are about) */
+    clave_mutex_event_cb *event_cb; /* may be NULL */
+    void *event_arg;
+} clave_mutex_options;
+
+/* EPATH, EINVAL, ENOMEM. `o` may be NULL. Free it before its client. */
+CLAVE_EXPORT clave_err clave_mutex_new(clave_mutex **out, clave_client *c, const char *path,
+                                       const clave_mutex_options *o);
+/* Cancels what waits (its callbacks run with ECANCELED, later) and releases what is held.
+ * No event after this. NULL is ignored. */
+CLAVE_EXPORT void clave_mutex_free(clave_mutex *m);
+
+typedef void clave_mutex_cb(clave_mutex *m, uint64_t owner, clave_err err, void *arg);
+
+#define CLAVE_TRY INT64_MIN /* as a deadline: acquire only if it is free now */
+
+/* Acquires for `owner`: CLAVE_TRY, until `deadline` (the client's clock), or CLAVE_NEVER
+ * to wait for ever. cb runs once: CLAVE_OK held (again); EBUSY not in time; ECANCELED;
+ * ENOAUTH, ESEQUENCE, EINVALIDACL ...; ECLOSED. A session that ends while waiting sends the attempt
+ * back to the end of the queue by itself. EINVAL: this owner has an acquire pending. */
+CLAVE_EXPORT clave_err clave_mutex_acquire(clave_mutex *m, uint64_t owner, int64_t deadline,
+                                           clave_mutex_cb *cb, void *arg);
+/* Ends a pending acquire: its callback runs with ECANCELED (later), or with CLAVE_OK when
+ * it had been granted already. ENOTHELD: none pending. */
+CLAVE_EXPORT clave_err clave_mutex_cancel(clave_mutex *m, uint64_t owner);
+/* Gives one hold back; the last one deletes the node. `cb` may be NULL: sent and not
+ * awaited (an answer that is lost is made up for in the background). ENOTHELD;
+ * ELOST when the hold had been lost, EMAXHOLD when its time had passed: the hold is given
+ * back all the same. */
+CLAVE_EXPORT clave_err clave_mutex_release(clave_mutex *m, uint64_t owner, clave_mutex_cb *cb,
+                                           void *arg);
+
+typedef struct clave_grant {
+    int64_t token;      /* czxid of the lock node: grows with every grant, on any client */
+    int64_t session_id;
+    int64_t deadline;   /* until when nobody else can own it, by the client's clock */
+    const char *node;   /* full path of the lock node; valid until the next call on m */
+    unsigned count;     /* how often this owner holds it */
+} clave_grant;
+/* false when the owner does not hold the lock (or lost it). From memory. */
+CLAVE_EXPORT bool clave_mutex_grant(const clave_mutex *m, uint64_t owner, clave_grant *out);
+/* true when the owner holds it and will for `ms` more after `now`. From memory. */
+CLAVE_EXPORT bool clave_mutex_valid_for(const clave_mutex *m, uint64_t owner, int64_t now,
+                                        int64_t ms);
+
+/* Guarded writes: done only while the owner's lock node stands, in one multi with a
+ * check of it. res.err ELOST: the grant is gone, nothing was done. For clave_mutex_multi,
+ * res.ops are those of the caller. ENOTHELD at once when not held. */
+CLAVE_EXPORT clave_err clave_mutex_create(clave_mutex *m, uint64_t owner, const char *path,
+                                          const void *data, size_t len, clave_create_mode mode,
+                                          clave_result_cb *cb, void *arg);
+CLAVE_EXPORT clave_err clave_mutex_set(clave_mutex *m, uint64_t owner, const char *path,
+                                       const void *data, size_t len, int32_t version,
+                                       clave_result_cb *cb, void *arg);
+CLAVE_EXPORT clave_err clave_mutex_delete(clave_mutex *m, uint64_t owner, const char *path,
+                                          int32_t version, clave_result_cb *cb, void *arg);
+CLAVE_EXPORT clave_err clave_mutex_multi(clave_mutex *m, uint64_t owner, const clave_op *ops,
+                                         size_t nops, clave_result_cb *cb, void *arg);
+
+/* ---- who stands in a queue ------------------------------------------------------------ */
+
+/* What clave writes into its lock nodes. Other clients' nodes have only `text`. */
+typedef struct clave_identity {
+    const char *host;    /* NULL: unknown, in all of these */
+    int64_t pid;         /* 0: unknown */
+    const char *name;
+    const char *command;
+    const char *text;    /* the raw data when it is printable and not in clave's form */
+} clave_identity;
+/* Writes the form "clave/1\nhost=..\npid=..\n.." (control characters and % escaped as
+ * %XX); returns the length as snprintf does. */
+CLAVE_EXPORT size_t clave_identity_format(const clave_identity *id, char *out, size_t cap);
+
+typedef struct clave_participant {
+    const char *node; /* name below the lock's path */
+    clave_stat stat;  /* czxid is the token; ctime says since when (server's clock) */
+    clave_identity identity;
+} clave_participant;
+/* In queue order, the holder first. err as clave_children; nodes that vanish meanwhile are
+ * left out; a missing path is an empty queue. */
+typedef void clave_participants_cb(clave_client *c, clave_err err, const clave_participant *list,
+                                   size_t n, void *arg);
+CLAVE_EXPORT clave_err clave_participants(clave_client *c, const char *path,
+                                          clave_participants_cb *cb, void *arg);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

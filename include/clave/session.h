@@ -1,0 +1,88 @@
+/* session.h - the blocking client: any thread may call anything here.
+ *
+ * One thread (the loop's) owns all sessions of a clave_loop; a call posts its work there
+ * and waits. A blocking call made on that thread (from a callback) returns EDEADLK at
+ * once. Timeouts are milliseconds from now; negative: for ever. ETIMEDOUT means what the
+ * class UNKNOWN says: the operation may still be done. */
+#ifndef CLAVE_SESSION_H
+#define CLAVE_SESSION_H
+
+#include "clave/client.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct clave_loop clave_loop;       /* opaque: one thread for any number of sessions */
+typedef struct clave_session clave_session; /* opaque */
+
+/* Starts the thread. ENOMEM, EIO. */
+CLAVE_EXPORT clave_err clave_loop_new(clave_loop **out);
+/* Every session on it must have been closed. Joins the thread. */
+CLAVE_EXPORT void clave_loop_free(clave_loop *l);
+
+/* `connect`: a host list with optional chroot, "unix:/path", or "local:" (the server of
+ * this user on this machine, started when it is not running); NULL: the environment's
+ * CLAVE_CONNECT, else "local:". `loop` NULL: a loop of its own. `o` may be NULL; its
+ * hosts, seed and the two callbacks' threads are: ignored, drawn when 0, the loop's.
+ * Returns at once; requests wait for the connection. */
+CLAVE_EXPORT clave_err clave_session_open(clave_session **out, clave_loop *loop,
+                                          const char *connect, const clave_client_options *o);
+/* Waits until connected. EUNREACHABLE: not within the timeout (clave_session_errmsg tells
+ * of the last attempt); EAUTHFAILED, EHOST. */
+CLAVE_EXPORT clave_err clave_session_wait(clave_session *s, int64_t timeout_ms);
+/* Ends the session at the server (waits at most timeout_ms for it) and frees. */
+CLAVE_EXPORT void clave_session_close(clave_session *s, int64_t timeout_ms);
+
+CLAVE_EXPORT clave_state clave_session_state(clave_session *s);
+CLAVE_EXPORT int64_t clave_session_id(clave_session *s);
+/* Copies the newest fault's text into buf (cut to cap) and returns buf. */
+CLAVE_EXPORT const char *clave_session_errmsg(clave_session *s, char *buf, size_t cap);
+
+/* What a request brought, owned by the caller: clave_reply_free() it. */
+typedef struct clave_reply {
+    clave_err err;
+    char *path;
+    void *data;
+    size_t len;
+    bool has_stat;
+    clave_stat stat;
+    char **names;
+    size_t nnames;
+    clave_err *op_errs; /* multi: one for each op */
+    size_t nops;
+} clave_reply;
+CLAVE_EXPORT void clave_reply_free(clave_reply *r); /* NULL is ignored */
+
+/* Each: the request's error; `out` (may be NULL) is filled on CLAVE_OK and on a failed
+ * multi. The parameters are those of the calls in client.h. */
+CLAVE_EXPORT clave_err clave_session_create(clave_session *s, const char *path, const void *data,
+                                            size_t len, const clave_create_options *o,
+                                            int64_t timeout_ms, clave_reply **out);
+CLAVE_EXPORT clave_err clave_session_delete(clave_session *s, const char *path, int32_t version,
+                                            int64_t timeout_ms);
+CLAVE_EXPORT clave_err clave_session_exists(clave_session *s, const char *path,
+                                            int64_t timeout_ms, clave_reply **out);
+CLAVE_EXPORT clave_err clave_session_get(clave_session *s, const char *path, int64_t timeout_ms,
+                                         clave_reply **out);
+CLAVE_EXPORT clave_err clave_session_set(clave_session *s, const char *path, const void *data,
+                                         size_t len, int32_t version, int64_t timeout_ms,
+                                         clave_reply **out);
+CLAVE_EXPORT clave_err clave_session_children(clave_session *s, const char *path,
+                                              int64_t timeout_ms, clave_reply **out);
+CLAVE_EXPORT clave_err clave_session_multi(clave_session *s, const clave_op *ops, size_t nops,
+                                           int64_t timeout_ms, clave_reply **out);
+CLAVE_EXPORT clave_err clave_session_sync(clave_session *s, const char *path, int64_t timeout_ms);
+CLAVE_EXPORT clave_err clave_session_add_auth(clave_session *s, const char *scheme,
+                                              const void *auth, size_t len, int64_t timeout_ms);
+
+/* Runs fn(client, arg) on the loop's thread, between callbacks, where every asynchronous
+ * call is legal. _run waits until it has returned; _post does not wait. */
+typedef void clave_loop_fn(clave_client *c, void *arg);
+CLAVE_EXPORT clave_err clave_session_run(clave_session *s, clave_loop_fn *fn, void *arg);
+CLAVE_EXPORT clave_err clave_session_post(clave_session *s, clave_loop_fn *fn, void *arg);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,84 @@
+#include "base/buf.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+void clave__buf_init(struct buf *b, const struct clave_mem *mem, size_t max)
+{
+    *b = (struct buf){.mem = mem, .max = max};
+}
+
+void clave__buf_fini(struct buf *b)
+{
+    clave__mem_free(b->mem, b->data);
+    *b = (struct buf){.mem = b->mem, .max = b->max};
+}
+
+static void close_gap(struct buf *b)
+{
+    if (!b->head)
+        return;
+    memmove(b->data, b->data + b->head, b->tail - b->head);
+    b->tail -= b->head;
+    b->head = 0;
+}
+
+clave_err clave__buf_reserve(struct buf *b, size_t n)
+{
+    size_t len = b->tail - b->head;
+    if (n > b->max - len)
+        return CLAVE_ETOOBIG;
+    if (n <= b->cap - b->tail)
+        return CLAVE_OK;
+    /* Moving is worth it only while it copies no more than it frees. */
+    if (n <= b->cap - len && b->head >= len) {
+        close_gap(b);
+        return CLAVE_OK;
+    }
+    size_t cap = b->cap ? b->cap : 256;
+    while (cap < len + n)
+        cap = cap > b->max / 2 ? b->max : cap * 2;
+    uint8_t *grown = clave__mem_alloc(b->mem, cap);
+    if (!grown)
+        return CLAVE_ENOMEM;
+    if (len)
+        memcpy(grown, b->data + b->head, len);
+    clave__mem_free(b->mem, b->data);
+    b->data = grown;
+    b->head = 0;
+    b->tail = len;
+    b->cap = cap;
+    return CLAVE_OK;
+}
+
+clave_err clave__buf_append(struct buf *b, const void *p, size_t n)
+{
+    clave_err err = clave__buf_reserve(b, n);
+    if (err)
+        return err;
+    if (n)
+        memcpy(b->data + b->tail, p, n);
+    b->tail += n;
+    return CLAVE_OK;
+}
+
+void clave__buf_consume(struct buf *b, size_t n)
+{
+    assert(n <= b->tail - b->head);
+    b->head += n;
+    if (b->head == b->tail)
+        b->head = b->tail = 0;
+}
+
+void clave__buf_clear(struct buf *b)
+{
+    b->head = b->tail = 0;
+}
+
+void clave__buf_trim(struct buf *b, size_t keep)
+{
+    if (b->head == b->tail && b->cap > keep)
+        clave__buf_fini(b);
+}

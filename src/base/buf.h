@@ -1,0 +1,45 @@
+/* buf.h - a byte queue that grows up to a maximum given at birth.
+ *
+ * Invariant: head <= tail <= cap <= max. The bytes in [head, tail) are the content.
+ * Pointers into it are valid until the next call that may grow or consume. */
+#ifndef CLAVE_BASE_BUF_H
+#define CLAVE_BASE_BUF_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "clave/err.h"
+#include "clave/mem.h"
+
+struct buf {
+    const struct clave_mem *mem; /* borrowed */
+    uint8_t *data;
+    size_t head;
+    size_t tail;
+    size_t cap;
+    size_t max;
+};
+
+void clave__buf_init(struct buf *b, const struct clave_mem *mem, size_t max);
+void clave__buf_fini(struct buf *b);
+
+/* Room for n more bytes at data + tail. ETOOBIG over the maximum, ENOMEM. */
+clave_err clave__buf_reserve(struct buf *b, size_t n);
+clave_err clave__buf_append(struct buf *b, const void *p, size_t n);
+/* Drops n bytes from the front (n <= length); empties keep their capacity. */
+void clave__buf_consume(struct buf *b, size_t n);
+void clave__buf_clear(struct buf *b);
+/* Gives capacity back when empty and larger than `keep`. */
+void clave__buf_trim(struct buf *b, size_t keep);
+
+static inline size_t clave__buf_len(const struct buf *b)
+{
+    return b->tail - b->head;
+}
+
+static inline uint8_t *clave__buf_bytes(const struct buf *b)
+{
+    return b->data ? b->data + b->head : NULL;
+}
+
+#endif

@@ -1,0 +1,17 @@
+/* log.h - a log line from a pure layer: handed to the owner's hook as a text. */
+#ifndef CLAVE_BASE_LOG_H
+#define CLAVE_BASE_LOG_H
+
+#include "clave/mem.h"
+
+struct log {
+    clave_log_cb *cb; /* NULL: no log */
+    void *arg;
+};
+
+/* Formats into a buffer of 512 bytes (longer lines are cut) only when there is a
+ * hook. Lines are a contract: stable words, no pointers, no wall time. */
+__attribute__((format(printf, 3, 4))) void clave__log(const struct log *l, int level,
+                                                      const char *fmt, ...);
+
+#endif

@@ -1,0 +1,124 @@
+#include "base/path.h"
+
+#include <stdint.h>
+#include <string.h>
+
+/* One character of UTF-8 at p, at most n bytes; its length, or 0 when malformed. */
+static size_t decode_utf8(const uint8_t *p, size_t n, uint32_t *out)
+{
+    static const uint32_t least[5] = {0, 0, 0x80, 0x800, 0x10000};
+    size_t len = p[0] < 0x80             ? 1
+                 : (p[0] & 0xe0) == 0xc0 ? 2
+                 : (p[0] & 0xf0) == 0xe0 ? 3
+                 : (p[0] & 0xf8) == 0xf0 ? 4
+                                         : 0;
+    if (len == 0 || len > n)
+        return 0;
+    uint32_t c = len == 1 ? p[0] : p[0] & (0xffu >> (len + 1));
+    for (size_t i = 1; i < len; i++) {
+        if ((p[i] & 0xc0) != 0x80)
+            return 0;
+        c = (c << 6) | (p[i] & 0x3fu);
+    }
+    if (c < least[len])
+        return 0;
+    *out = c;
+    return len;
+}
+
+static const char *char_fault(uint32_t c)
+{
+    if (c == 0)
+        return "contains a NUL character";
+    if (c <= 0x1f || (c >= 0x7f && c <= 0x9f))
+        return "contains a control character";
+    /* Java sees a character above the BMP as two surrogates, which it refuses. */
+    if ((c >= 0xd800 && c <= 0xf8ff) || c >= 0xfff0)
+        return "contains a character ZooKeeper does not allow";
+    return NULL;
+}
+
+static const char *segment_fault(const char *s, size_t n)
+{
+    if (n == 0)
+        return "contains an empty segment (//)";
+    if ((n == 1 && s[0] == '.') || (n == 2 && s[0] == '.' && s[1] == '.'))
+        return "contains a relative segment (. or ..)";
+    return NULL;
+}
+
+const char *clave__path_fault(const char *path, size_t n, bool sequential)
+{
+    if (n == 0)
+        return "is empty";
+    if (path[0] != '/')
+        return "does not begin with /";
+    if (n == 1)
+        return NULL;
+    for (size_t i = 0; i < n;) {
+        uint32_t c = 0;
+        size_t len = decode_utf8((const uint8_t *)path + i, n - i, &c);
+        const char *fault = len ? char_fault(c) : "is not valid UTF-8";
+        if (fault)
+            return fault;
+        i += len;
+    }
+    size_t start = 1;
+    for (size_t i = 1; i <= n; i++) {
+        if (i < n && path[i] != '/')
+            continue;
+        if (i == n && start == n)
+            return sequential ? NULL : "ends with /";
+        /* Digits will follow the last segment of a sequential path. */
+        const char *fault = i == n && sequential ? NULL : segment_fault(path + start, i - start);
+        if (fault)
+            return fault;
+        start = i + 1;
+    }
+    return NULL;
+}
+
+size_t clave__path_parent_len(const char *path, size_t n)
+{
+    if (n <= 1)
+        return 0;
+    while (n > 0 && path[n - 1] != '/')
+        n--;
+    return n > 1 ? n - 1 : n;
+}
+
+const char *clave__path_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+static size_t chroot_len(const char *chroot)
+{
+    size_t n = strlen(chroot);
+    return n == 1 ? 0 : n;
+}
+
+clave_err clave__path_join(char *out, size_t cap, const char *chroot, const char *path)
+{
+    size_t nroot = chroot_len(chroot);
+    size_t npath = strlen(path);
+    if (nroot && npath == 1)
+        npath = 0;
+    if (nroot + npath + 1 > cap)
+        return CLAVE_ETOOBIG;
+    memcpy(out, chroot, nroot);
+    memcpy(out + nroot, path, npath);
+    out[nroot + npath] = '\0';
+    return CLAVE_OK;
+}
+
+const char *clave__path_strip(const char *full, const char *chroot)
+{
+    size_t nroot = chroot_len(chroot);
+    if (strncmp(full, chroot, nroot) != 0)
+        return NULL;
+    if (full[nroot] == '\0')
+        return "/";
+    return full[nroot] == '/' ? full + nroot : NULL;
+}

@@ -1,0 +1,60 @@
+#include "base/rand.h"
+
+/* splitmix64 fills the state of xoshiro256** (both public domain algorithms). */
+static uint64_t splitmix(uint64_t *x)
+{
+    uint64_t z = (*x += 0x9e3779b97f4a7c15u);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+void clave__rand_seed(struct rand_state *r, uint64_t seed)
+{
+    for (int i = 0; i < 4; i++)
+        r->s[i] = splitmix(&seed);
+}
+
+static uint64_t rotate_left(uint64_t x, int k)
+{
+    return (x << k) | (x >> (64 - k));
+}
+
+uint64_t clave__rand_u64(struct rand_state *r)
+{
+    uint64_t result = rotate_left(r->s[1] * 5, 7) * 9;
+    uint64_t t = r->s[1] << 17;
+    r->s[2] ^= r->s[0];
+    r->s[3] ^= r->s[1];
+    r->s[1] ^= r->s[2];
+    r->s[0] ^= r->s[3];
+    r->s[2] ^= t;
+    r->s[3] = rotate_left(r->s[3], 45);
+    return result;
+}
+
+uint64_t clave__rand_below(struct rand_state *r, uint64_t n)
+{
+    if (n == 0)
+        return 0;
+    uint64_t floor = (0 - n) % n; /* below it the remainders would be uneven */
+    uint64_t x = clave__rand_u64(r);
+    while (x < floor)
+        x = clave__rand_u64(r);
+    return x % n;
+}
+
+void clave__rand_uuid(struct rand_state *r, char out[CLAVE_UUID_TEXT + 1])
+{
+    static const char hex[] = "0123456789abcdef";
+    uint64_t hi = (clave__rand_u64(r) & ~0xf000u) | 0x4000u;
+    uint64_t lo = (clave__rand_u64(r) & ~(UINT64_C(3) << 62)) | (UINT64_C(2) << 62);
+    int at = 0;
+    for (int i = 0; i < 32; i++) {
+        uint64_t word = i < 16 ? hi : lo;
+        if (i == 8 || i == 12 || i == 16 || i == 20)
+            out[at++] = '-';
+        out[at++] = hex[(word >> (60 - 4 * (i & 15))) & 15];
+    }
+    out[at] = '\0';
+}

@@ -1,0 +1,59 @@
+/* client.h - what recipes may use of a clave_client beyond the public calls. */
+#ifndef CLAVE_CORE_CLIENT_H
+#define CLAVE_CORE_CLIENT_H
+
+#include "base/list.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/rand.h"
+#include "clave/client.h"
+#include "core/timer.h"
+
+/* The time of the newest call into the client. */
+int64_t clave__client_now(const clave_client *c);
+const struct clave_mem *clave__client_mem(const clave_client *c);
+const struct log *clave__client_log(const clave_client *c);
+
+/* State changes, in order, before the user's own callback. A listener may unlisten
+ * itself or others inside the call. */
+struct listener {
+    struct list link;
+    void (*on_state)(struct listener *l, clave_state state, clave_err why);
+};
+void clave__client_listen(clave_client *c, struct listener *l);
+void clave__client_unlisten(struct listener *l);
+
+/* Timers fire inside _tick; see core/timer.h. */
+void clave__client_timer_set(clave_client *c, struct timer *t, int64_t at);
+void clave__client_timer_clear(clave_client *c, struct timer *t);
+
+/* A grant that depends on the session. While there is one, heartbeats are confirmed ones
+ * (they pass the leader: a multi with a check of a held `path`; a plain ping on a
+ * standalone server), and the session is LOST at the hold deadline, connected or not. */
+struct hold {
+    struct list link;
+    const char *path; /* of the node, chroot-relative; owned by the holder */
+    /* The heartbeat's check found the node gone, or true when a whole heartbeat interval
+     * has passed since the hold began (once): time to set a watch on it. */
+    void (*on_missing)(struct hold *h);
+    void (*on_settled)(struct hold *h);
+    bool settled;
+};
+void clave__client_hold(clave_client *c, struct hold *h);
+void clave__client_unhold(clave_client *c, struct hold *h);
+
+/* Asks for one confirmed heartbeat now (coalesced): the hold deadline moves on when it is
+ * answered; `hold deadline moved` is told to holds through the callback. */
+void clave__client_confirm(clave_client *c);
+/* Called whenever clave_client_hold_deadline has moved on; one per waiting grant. */
+struct confirm_waiter {
+    struct list link;
+    void (*on_confirmed)(struct confirm_waiter *w);
+};
+void clave__client_await_confirm(clave_client *c, struct confirm_waiter *w);
+
+/* Sets the text of clave_client_errmsg. */
+__attribute__((format(printf, 2, 3))) void clave__client_fault(clave_client *c, const char *fmt,
+                                                               ...);
+
+#endif

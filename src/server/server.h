@@ -1,0 +1,141 @@
+/* server.h - the embedded ZooKeeper server as an engine without I/O: bytes and time in,
+ * bytes and log records out. A driver (src/drive) or the simulated world feeds it.
+ *
+ * A write is applied to the tree at once, but nothing that depends on it leaves the
+ * server before its log record is durable: every message to a client carries the zxid it
+ * shows, and _output yields only messages whose zxid _durable has confirmed. So reads show
+ * durable state only, one fsync serves all requests in flight, and replies and events keep
+ * their order. */
+#ifndef CLAVE_SERVER_SERVER_H
+#define CLAVE_SERVER_SERVER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "clave/err.h"
+#include "clave/mem.h"
+
+struct server;      /* opaque */
+struct server_conn; /* opaque */
+
+struct server_options {
+    const struct clave_mem *mem; /* copied; NULL: libc */
+    clave_log_cb *log;
+    void *log_arg;
+    int32_t tick_ms;          /* 0: 2000 */
+    int32_t min_session_ms;   /* 0: 2 ticks */
+    int32_t max_session_ms;   /* 0: 20 ticks */
+    size_t max_frame;         /* 0: WIRE_MAX_FRAME */
+    size_t max_output;        /* bytes queued for one connection before it is no longer read;
+                                 0: 4 MiB. A client that never reads is cut off at 64 times it */
+    int32_t snap_count;       /* txns between snapshots; 0: 100000 */
+    int32_t container_check_ms; /* 0: 60000 */
+    uint64_t seed;            /* spreads the snapshots */
+};
+
+/* ---- life and recovery ---------------------------------------------------------- */
+
+clave_err clave__server_new(struct server **out, const struct server_options *o);
+void clave__server_free(struct server *s);
+
+/* Loads a whole snapshot file. ECORRUPT: `fault` (cap bytes) names what and at which
+ * offset; the server is empty again and another snapshot may be tried. */
+clave_err clave__server_load_snapshot(struct server *s, const void *p, size_t n, char *fault,
+                                      size_t cap);
+
+struct log_replay {
+    int64_t first_zxid; /* of the file's records; 0: none */
+    int64_t last_zxid;
+    size_t valid_len;   /* bytes up to the end of the last whole record */
+    bool torn;          /* bytes behind valid_len are a torn tail (never acknowledged): may
+                           be cut off when this is the newest file */
+    char fault[200];    /* ECORRUPT: what, where */
+};
+/* Replays one log file's content (header included); records up to the zxid already
+ * applied are skipped. Files are given in order. ECORRUPT: a record with its end mark but
+ * a wrong checksum, a record after a hole, an impossible record, a gap in the zxids. */
+clave_err clave__server_replay_log(struct server *s, const void *p, size_t n,
+                                   struct log_replay *out);
+/* Recovery is over: clients may come. Every session gets its full timeout anew.
+ * `now`: boot-time ms; `wall`: ms since the epoch. */
+void clave__server_start(struct server *s, int64_t now, int64_t wall);
+
+/* ---- time -------------------------------------------------------------------------- */
+
+/* Before each group of calls below: what time it is. Fires expiry, sweeps, ... when due. */
+void clave__server_tick(struct server *s, int64_t now, int64_t wall);
+int64_t clave__server_deadline(const struct server *s); /* INT64_MAX: none */
+
+/* ---- connections --------------------------------------------------------------------- */
+
+struct peer_addr {
+    uint8_t family; /* 4, 6, or 0 for a Unix socket */
+    uint8_t ip[16];
+    uint16_t port;
+    char text[64]; /* as shown by cons: "127.0.0.1:42100", "local" */
+};
+/* NULL: no memory, or not serving: close the transport. */
+struct server_conn *clave__server_accept(struct server *s, const struct peer_addr *peer,
+                                         void *user);
+void *clave__server_conn_user(const struct server_conn *c);
+void clave__server_conn_input(struct server_conn *c, const void *p, size_t n);
+/* false: leave the bytes in the socket for now. */
+bool clave__server_conn_wants_read(const struct server_conn *c);
+/* Bytes that may leave now. */
+size_t clave__server_conn_output(struct server_conn *c, const void **p);
+void clave__server_conn_sent(struct server_conn *c, size_t n);
+/* true when nothing more will be said: close the transport once _output is empty. */
+bool clave__server_conn_wants_close(const struct server_conn *c);
+/* The transport is gone; frees c. The session goes on to its timeout. */
+void clave__server_conn_closed(struct server_conn *c);
+/* Connections that have new output, a wish to close or a changed wish to read, each once;
+ * NULL when there are no more. Ask after every call that could have changed something. */
+struct server_conn *clave__server_next_ready(struct server *s);
+
+/* ---- the log ---------------------------------------------------------------------------- */
+
+/* The header (16 bytes) of a fresh log file. */
+enum { SERVER_LOG_HEADER = 16 };
+void clave__server_log_header(uint8_t out[SERVER_LOG_HEADER]);
+
+struct log_batch {
+    const void *p; /* whole records; valid until _log_taken */
+    size_t n;
+    int64_t first_zxid;
+    int64_t last_zxid;
+};
+/* Records not yet taken by the driver. n = 0: none. */
+struct log_batch clave__server_log_pending(const struct server *s);
+/* The driver has copied (or swapped out, see _log_swap) all that was pending. */
+void clave__server_log_taken(struct server *s);
+/* Exchanges the pending buffer for an empty one of the driver's: no copy. */
+void clave__server_log_swap(struct server *s, struct buf *empty);
+/* Everything up to zxid is on the disk. */
+void clave__server_durable(struct server *s, int64_t zxid);
+
+/* More than snap_count txns since the last snapshot. */
+bool clave__server_wants_snapshot(const struct server *s);
+/* The whole tree in Apache's format into `out`; *zxid is the last txn it holds (the
+ * file's name). The driver begins a new log file with the next record. */
+clave_err clave__server_save_snapshot(struct server *s, struct buf *out, int64_t *zxid);
+
+/* ---- state --------------------------------------------------------------------------------- */
+
+struct server_stats {
+    int64_t last_zxid;
+    int64_t durable_zxid;
+    size_t nodes;
+    size_t sessions;
+    size_t connections;
+    size_t watches;
+    size_t ephemerals;
+    uint64_t packets_received;
+    uint64_t packets_sent;
+    uint64_t requests[128]; /* by opcode 0..127 */
+    size_t data_bytes;
+};
+void clave__server_stats(const struct server *s, struct server_stats *out);
+
+#endif

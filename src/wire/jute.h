@@ -1,0 +1,83 @@
+/* jute.h - ZooKeeper's primitive encodings (big-endian), read and written with a
+ * sticky error: after the first fault every call is a no-op that yields zeros, and
+ * one check at the end decides. Nothing is allocated by reading: strings, buffers
+ * and vectors are slices of the frame. */
+#ifndef CLAVE_WIRE_JUTE_H
+#define CLAVE_WIRE_JUTE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "clave/err.h"
+
+/* A string or a buffer: n bytes at p, not NUL-terminated. n = -1 is null. */
+struct jbytes {
+    const char *p;
+    int32_t n;
+};
+
+#define JBYTES_NULL ((struct jbytes){NULL, -1})
+struct jbytes clave__jbytes(const char *s);                /* NULL gives null */
+struct jbytes clave__jbytes_n(const void *p, size_t n);    /* n <= INT32_MAX */
+bool clave__jbytes_eq(struct jbytes a, struct jbytes b);
+
+/* A vector that was walked once and found well-formed: `count` elements (-1 null)
+ * in `n` bytes at p. Read it again with a jreader and the element's own reader. */
+struct jvec {
+    int32_t count;
+    const uint8_t *p;
+    size_t n;
+};
+
+struct jreader {
+    const uint8_t *p;
+    size_t n; /* bytes left */
+    bool bad; /* sticky */
+};
+
+static inline struct jreader clave__jreader(const void *p, size_t n)
+{
+    return (struct jreader){p, n, false};
+}
+
+static inline struct jreader clave__jvec_reader(struct jvec v)
+{
+    return (struct jreader){v.p, v.n, false};
+}
+
+uint8_t clave__jget_byte(struct jreader *r);
+bool clave__jget_bool(struct jreader *r); /* any non-zero byte is true */
+int32_t clave__jget_int(struct jreader *r);
+int64_t clave__jget_long(struct jreader *r);
+/* Length below -1 or beyond the frame: bad. */
+struct jbytes clave__jget_bytes(struct jreader *r);
+/* The count of a vector: below -1, or more elements of at least `min_each` bytes
+ * than the rest of the frame can hold: bad, and 0. */
+int32_t clave__jget_count(struct jreader *r, size_t min_each);
+/* A vector of strings, checked through. */
+struct jvec clave__jget_strings(struct jreader *r);
+
+/* Writes behind the content of a buf; the first error (ETOOBIG, ENOMEM) sticks. */
+struct jwriter {
+    struct buf *b;
+    clave_err err;
+};
+
+static inline struct jwriter clave__jwriter(struct buf *b)
+{
+    return (struct jwriter){b, CLAVE_OK};
+}
+
+void clave__jput_byte(struct jwriter *w, uint8_t v);
+void clave__jput_bool(struct jwriter *w, bool v);
+void clave__jput_int(struct jwriter *w, int32_t v);
+void clave__jput_long(struct jwriter *w, int64_t v);
+void clave__jput_bytes(struct jwriter *w, struct jbytes v);
+void clave__jput_str(struct jwriter *w, const char *s); /* NULL gives null */
+void clave__jput_vec(struct jwriter *w, struct jvec v);  /* as it was read */
+/* Overwrites an int at `offset` bytes behind the head of the buffer's content. */
+void clave__jput_int_at(struct jwriter *w, size_t offset, int32_t v);
+
+#endif
