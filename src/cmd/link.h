@@ -1,0 +1,20 @@
+/* link.h - the session a verb works with. */
+#ifndef CLAVE_CMD_LINK_H
+#define CLAVE_CMD_LINK_H
+
+#include "clave/session.h"
+#include "cmd/options.h"
+
+/* What the options say about a client: its session timeout, and its log with -v. */
+void link_client_options(struct options *o, clave_client_options *co);
+/* Opens the session (`co` as above, perhaps changed since; NULL: just that), waits until it
+ * is connected, at most options_left_ms(), and gives it the --auth identities. EXIT_OK, or
+ * the exit code, having told why. */
+int link_open(struct options *o, const clave_client_options *co, clave_session **out);
+/* NULL is ignored. */
+void link_close(clave_session *s);
+
+/* true when the server may be asked about the path. Else tells what is wrong with it. */
+bool link_path_ok(struct options *o, const char *path);
+
+#endif

@@ -1,0 +1,78 @@
+/* options.h - what the user asked for, from flags, the environment and the configuration
+ * file, in this order of precedence.
+ *
+ *     int cmd_get(struct options *o, int argc, char **argv)
+ *     {
+ *         bool stat = false;
+ *         int id;
+ *         while ((id = options_next(o, argc, argv)) > 0)
+ *             if (id == GET_STAT)
+ *                 stat = true;             // o->value is its argument
+ *         if (id == OPTIONS_STOP)
+ *             return o->status;            // --help was shown, or a fault was told
+ *         ... o->argc, o->argv: the arguments
+ */
+#ifndef CLAVE_CMD_OPTIONS_H
+#define CLAVE_CMD_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "clave/client.h"
+#include "cmd/verb.h"
+
+enum { OPTIONS_END = 0, OPTIONS_STOP = -1, OPTIONS_MAX_AUTH = 16 };
+
+struct options {
+    const struct verb *verb;
+
+    const char *connect;                /* NULL: none given anywhere, so the library's "local:" */
+    int32_t session_timeout_ms;         /* 0: the library's default */
+    int64_t timeout_ms;                 /* one bound for a whole request, connecting included */
+    const char *auth[OPTIONS_MAX_AUTH]; /* "digest:user:password" */
+    size_t nauth;
+    bool json;
+    int verbose;
+    bool sigpipe_ignored; /* how SIGPIPE was when we came; it is ignored in this process, so
+                             a child has to be given SIG_DFL back unless this is set */
+
+    /* set by options_next */
+    const char *value; /* of the flag just returned */
+    int status;        /* the exit code, when it returned OPTIONS_STOP */
+    int argc;          /* when it returned OPTIONS_END: the arguments, NULL at the end, ready
+                          for execvp(o->argv[n], o->argv + n) */
+    char **argv;
+
+    /* its own */
+    int64_t deadline_ms;
+    bool scanning;
+    bool timeout_given;
+    char *config; /* the configuration file's text, which values point into */
+};
+
+void options_init(struct options *o);
+void options_fini(struct options *o);
+
+/* The id of the verb's next flag; OPTIONS_END when there are no more; OPTIONS_STOP when the
+ * verb should return o->status at once. Global flags are dealt with inside. */
+int options_next(struct options *o, int argc, char **argv);
+/* true: between min and max (-1: no limit) arguments were given. Else tells the user. */
+bool options_args(struct options *o, int min, int max);
+
+/* "500ms", "4s", "3m", "1h", "2d" to milliseconds. Else false, and *fault says why. */
+bool duration_parse(const char *text, int64_t *ms, const char **fault);
+/* The same for the value of a flag (without dashes); tells the user and sets o->status. */
+bool options_duration(struct options *o, const char *flag, int64_t min_ms, int64_t max_ms,
+                      int64_t *ms);
+/* A decimal number as the value of a flag. */
+bool options_number(struct options *o, const char *flag, int64_t min, int64_t max, int64_t *out);
+
+/* Milliseconds left of o->timeout_ms, counted from the first call; never below 0. */
+int64_t options_left_ms(struct options *o);
+
+/* Usage of one verb, or of the program, on standard output. */
+void help_verb(const struct verb *v);
+void help_all(void);
+
+#endif

@@ -1,0 +1,39 @@
+/* tell.h - exit codes, and what is said on standard error. Every line begins with
+ * "clave: " and names the verb, the path, what was wrong and what to do. */
+#ifndef CLAVE_CMD_TELL_H
+#define CLAVE_CMD_TELL_H
+
+#include "clave/session.h"
+#include "cmd/options.h"
+
+enum exit_code {
+    EXIT_OK = 0,
+    EXIT_USAGE = 64,       /* the command line or the configuration */
+    EXIT_PATH = 66,        /* no node, exists already, another version, not empty, bad path */
+    EXIT_UNREACHABLE = 69, /* no server answered */
+    EXIT_INTERNAL = 70,
+    EXIT_IO = 74,      /* standard input or output, the data directory */
+    EXIT_TIMEOUT = 75, /* no answer in time; lock: not acquired in time */
+    EXIT_LOST = 76,    /* the lock was lost */
+    EXIT_NOAUTH = 77,
+    EXIT_NOEXEC = 126,   /* the command cannot be run */
+    EXIT_NOTFOUND = 127, /* there is no such command */
+};
+
+/* The exit code that stands for an error. */
+int exit_code_of(clave_err err);
+
+/* "clave: VERB: ..." ; `o` may be NULL: "clave: ...". */
+void tell(const struct options *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* The same with a hint how to get help; sets o->status and returns EXIT_USAGE. */
+int tell_usage(struct options *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* "clave: VERB PATH: no such node (create it with ...)"; `s` (may be NULL) gives the details
+ * of the newest fault. Returns exit_code_of(err). */
+int tell_err(const struct options *o, const char *path, clave_err err, clave_session *s);
+/* Only with -v. */
+void note(const struct options *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* Flushes standard output. EXIT_OK, or EXIT_IO having told why (not for a closed pipe). */
+int finish_stdout(const struct options *o);
+
+#endif

@@ -1,0 +1,21 @@
+#include <string.h>
+
+#include "cmd/verb.h"
+
+static const struct verb *const table[] = {
+    &verb_get,   &verb_set,  &verb_create, &verb_rm,    &verb_ls,      &verb_tree, &verb_stat,
+    &verb_watch, &verb_sync, &verb_ping,   &verb_serve, &verb_version, &verb_help,
+};
+
+const struct verb *verb_at(unsigned i)
+{
+    return i < sizeof table / sizeof *table ? table[i] : NULL;
+}
+
+const struct verb *verb_find(const char *name)
+{
+    for (unsigned i = 0; i < sizeof table / sizeof *table; i++)
+        if (strcmp(table[i]->name, name) == 0)
+            return table[i];
+    return NULL;
+}
