@@ -1,0 +1,154 @@
+/* clave_lock.c - clave's mutex on the public API.
+ *
+ *   clave_lock cycle CONNECT CYCLES            acquire + confirmed release, one owner
+ *   clave_lock handoff CONNECT N CYCLES        N sessions of one process in one queue
+ *
+ * A hand-off is the time from the call of release to the grant of the next one. Prints
+ * {"p50_us": ..., "p99_us": ...}. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <uv.h>
+
+#include "clave/clave.h"
+#include "clave/uv.h"
+
+static double now_us(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
+}
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+static void check(clave_err err, const char *what)
+{
+    if (err == CLAVE_OK)
+        return;
+    fprintf(stderr, "clave_lock: %s: %s\n", what, clave_strerror(err));
+    exit(1);
+}
+
+static void report(double *us, int n)
+{
+    qsort(us, (size_t)n, sizeof *us, compare);
+    printf("{\"p50_us\": %.1f, \"p99_us\": %.1f}\n", us[n / 2], us[n * 99 / 100]);
+}
+
+static void run_cycles(const char *connect, int cycles)
+{
+    double *us = malloc((size_t)cycles * sizeof *us);
+    clave_session *s = NULL;
+    clave_lock *l = NULL;
+    if (!us)
+        exit(1);
+    check(clave_session_open(&s, NULL, connect, NULL), "open");
+    check(clave_session_wait(s, 10000), "connect");
+    check(clave_lock_new(&l, s, "/bench/clave", NULL), "lock");
+    for (int i = -cycles / 10; i < cycles; i++) {
+        double start = now_us();
+        check(clave_lock_acquire(l, -1), "acquire");
+        check(clave_lock_release(l), "release");
+        if (i >= 0)
+            us[i] = now_us() - start;
+    }
+    report(us, cycles);
+    clave_lock_free(l);
+    clave_session_close(s, 1000);
+    free(us);
+}
+
+/* ---- hand-off: everybody waits again as soon as it has released ---------------------- */
+
+struct race {
+    uv_loop_t loop;
+    int warm, cycles, done;
+    double *us;
+    double released_at;
+    int stopping;
+};
+
+struct runner {
+    struct race *race;
+    clave_client *client;
+    clave_uv *uv;
+    clave_mutex *mutex;
+};
+
+static void stop_all(struct race *r)
+{
+    uv_stop(&r->loop);
+}
+
+static void acquired(clave_mutex *m, uint64_t owner, clave_err err, void *arg)
+{
+    struct runner *me = arg;
+    struct race *r = me->race;
+    if (r->stopping)
+        return;
+    check(err, "acquire");
+    double at = now_us();
+    if (r->released_at > 0 && ++r->done > r->warm)
+        r->us[r->done - r->warm - 1] = at - r->released_at;
+    if (r->done == r->warm + r->cycles) {
+        r->stopping = 1;
+        stop_all(r);
+        return;
+    }
+    r->released_at = now_us();
+    check(clave_mutex_release(m, owner, NULL, NULL), "release");
+    check(clave_mutex_acquire(m, owner, CLAVE_NEVER, acquired, me), "acquire");
+}
+
+static void run_handoff(const char *connect, int n, int cycles)
+{
+    struct race r = {.cycles = cycles, .warm = cycles / 10};
+    struct runner *runners = calloc((size_t)n, sizeof *runners);
+    r.us = malloc((size_t)cycles * sizeof *r.us);
+    if (!runners || !r.us)
+        exit(1);
+    uv_loop_init(&r.loop);
+    for (int i = 0; i < n; i++) {
+        clave_client_options o = {
+            .size = sizeof o, .hosts = connect, .seed = clave_random_seed()};
+        runners[i].race = &r;
+        check(clave_client_new(&runners[i].client, &o), "client");
+        check(clave_mutex_new(&runners[i].mutex, runners[i].client, "/bench/handoff", NULL),
+              "mutex");
+        check(clave_uv_start(&runners[i].uv, &r.loop, runners[i].client), "start");
+        check(clave_mutex_acquire(runners[i].mutex, 0, CLAVE_NEVER, acquired, &runners[i]),
+              "acquire");
+        clave_uv_flush(runners[i].uv);
+    }
+    uv_run(&r.loop, UV_RUN_DEFAULT);
+    report(r.us, cycles);
+    fflush(stdout);
+    for (int i = 0; i < n; i++)
+        clave_client_close(runners[i].client, clave_now());
+    for (int i = 0; i < n; i++)
+        clave_uv_flush(runners[i].uv);
+    for (int i = 0; i < n; i++)
+        while (clave_client_state(runners[i].client) != CLAVE_STATE_CLOSED)
+            uv_run(&r.loop, UV_RUN_ONCE);
+    _Exit(0); /* the sessions are closed: nothing else to tidy up in a benchmark */
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 4 && strcmp(argv[1], "cycle") == 0) {
+        run_cycles(argv[2], atoi(argv[3]));
+        return 0;
+    }
+    if (argc == 5 && strcmp(argv[1], "handoff") == 0) {
+        run_handoff(argv[2], atoi(argv[3]), atoi(argv[4]));
+        return 0;
+    }
+    fprintf(stderr, "usage: clave_lock cycle CONNECT CYCLES | handoff CONNECT N CYCLES\n");
+    return 64;
+}
