@@ -29,7 +29,7 @@ struct options {
 
     const char *connect;                /* NULL: none given anywhere, so the library's "local:" */
     int32_t session_timeout_ms;         /* 0: the library's default */
-    int64_t timeout_ms;                 /* one bound for a whole request, connecting included */
+    int64_t timeout_ms;                 /* for a connection, and then for each answer */
     const char *auth[OPTIONS_MAX_AUTH]; /* "digest:user:password" */
     size_t nauth;
     bool json;
@@ -68,7 +68,7 @@ bool options_duration(struct options *o, const char *flag, int64_t min_ms, int64
 /* A decimal number as the value of a flag. */
 bool options_number(struct options *o, const char *flag, int64_t min, int64_t max, int64_t *out);
 
-/* Milliseconds left of o->timeout_ms, counted from the first call; never below 0. */
+/* Milliseconds left of the time to connect in, counted from the first call; never below 0. */
 int64_t options_left_ms(struct options *o);
 
 /* Usage of one verb, or of the program, on standard output. */

@@ -21,8 +21,9 @@ struct verb {
     const char *args;         /* "PATH [DATA|-]" */
     const char *summary;      /* one line for the list of verbs */
     const char *text;         /* paragraphs under the usage line; may be NULL */
-    const struct flag *flags; /* ends with id 0; NULL: none of its own. A flag with the name
-                                 or letter of a global one takes its place */
+    const struct flag *flags; /* ends with id 0; NULL: none of its own. A flag with the
+                                 name of a global one takes its place; the letters
+                                 c, h and v are taken */
     int max_args;             /* flags and arguments may be mixed up to this many arguments;
                                  what follows them is left alone, for verbs that run a
                                  command. -1: mixed up to a "--" */

@@ -1,0 +1,68 @@
+#include "cmd/acl.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool parse_perms(const char *p, int32_t *perms)
+{
+    static const char letters[] = "rwcda"; /* in the order of the bits */
+    *perms = 0;
+    if (*p == '\0')
+        return false;
+    for (; *p; p++) {
+        const char *at = strchr(letters, *p);
+        if (!at)
+            return false;
+        *perms |= 1 << (at - letters);
+    }
+    return true;
+}
+
+/* The scheme ends at the first colon, the permissions begin at the last: ids have colons. */
+static bool parse_entry(char *entry, clave_acl *out, const char **fault)
+{
+    char *id = strchr(entry, ':'), *perms = strrchr(entry, ':');
+    *fault = "an entry is SCHEME:ID:PERMS, such as world:anyone:r";
+    if (!id || id == perms || id == entry)
+        return false;
+    *id++ = '\0';
+    *perms++ = '\0';
+    *fault = "permissions are letters of cdrwa";
+    out->scheme = entry;
+    out->id = id;
+    return parse_perms(perms, &out->perms);
+}
+
+bool acl_parse(const char *text, struct acl_list *out, const char **fault)
+{
+    acl_fini(out);
+    if (strcmp(text, "open") == 0)
+        text = "world:anyone:cdrwa";
+    else if (strcmp(text, "read") == 0)
+        text = "world:anyone:r";
+    else if (strcmp(text, "creator") == 0)
+        text = "auth::cdrwa";
+    *fault = "out of memory";
+    out->text = strdup(text);
+    if (!out->text)
+        return false;
+    for (char *entry = out->text; entry;) {
+        char *comma = strchr(entry, ',');
+        if (comma)
+            *comma = '\0';
+        if (out->n == ACL_MAX) {
+            *fault = "too many entries";
+            return false;
+        }
+        if (!parse_entry(entry, &out->list[out->n++], fault))
+            return false;
+        entry = comma ? comma + 1 : NULL;
+    }
+    return true;
+}
+
+void acl_fini(struct acl_list *a)
+{
+    free(a->text);
+    *a = (struct acl_list){.n = 0};
+}

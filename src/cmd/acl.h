@@ -1,0 +1,23 @@
+/* acl.h - access control lists as text. */
+#ifndef CLAVE_CMD_ACL_H
+#define CLAVE_CMD_ACL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "clave/client.h"
+
+enum { ACL_MAX = 16 };
+
+struct acl_list {
+    clave_acl list[ACL_MAX];
+    size_t n;
+    char *text; /* what the entries point into */
+};
+
+/* "open", "read", "creator", or "world:anyone:r,digest:joe:<hash>:cdrwa". false: *fault says
+ * why. Once for a list. */
+bool acl_parse(const char *text, struct acl_list *out, const char **fault);
+void acl_fini(struct acl_list *a);
+
+#endif

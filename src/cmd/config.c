@@ -1,0 +1,212 @@
+#include "cmd/config.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/tell.h"
+
+enum { MAX_CONFIG = 64 * 1024 };
+
+/* Where a value comes from, for the message. */
+struct origin {
+    const char *file; /* NULL: an environment variable */
+    unsigned line;
+    const char *key;
+};
+
+__attribute__((format(printf, 2, 3))) static bool bad(const struct origin *at, const char *fmt, ...)
+{
+    char what[512];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(what, sizeof what, fmt, ap);
+    va_end(ap);
+    if (at->file)
+        tell(NULL, "%s:%u: %s", at->file, at->line, what);
+    else
+        tell(NULL, "environment variable %s: %s", at->key, what);
+    return false;
+}
+
+bool config_auth_ok(const char *auth, const char **fault)
+{
+    const char *id = strchr(auth, ':');
+    *fault = "an identity is SCHEME:ID, such as digest:user:password";
+    if (!id || id == auth || id[1] == '\0')
+        return false;
+    if (strncmp(auth, "digest:", 7) == 0 && !strchr(id + 1, ':')) {
+        *fault = "a digest identity is digest:user:password";
+        return false;
+    }
+    return true;
+}
+
+/* ---- keys --------------------------------------------------------------------------- */
+
+static bool duration_in(const struct origin *at, const char *value, int64_t *ms)
+{
+    const char *fault;
+    if (!duration_parse(value, ms, &fault))
+        return bad(at, "'%s': %s", value, fault);
+    if (*ms < 1 || *ms > INT32_MAX)
+        return bad(at, "'%s': not between 1ms and 24d", value);
+    return true;
+}
+
+/* What each source has left open for the ones behind it. */
+struct open {
+    bool connect, session_timeout, timeout, auth;
+};
+
+static struct open still_open(const struct options *o)
+{
+    return (struct open){.connect = !o->connect,
+                         .session_timeout = o->session_timeout_ms == 0,
+                         .timeout = !o->timeout_given,
+                         .auth = o->nauth == 0};
+}
+
+static bool set(struct options *o, const struct open *open, const struct origin *at,
+                const char *key, const char *value)
+{
+    const char *fault;
+    int64_t ms;
+    if (strcmp(key, "connect") == 0) {
+        if (open->connect)
+            o->connect = value;
+    } else if (strcmp(key, "session-timeout") == 0) {
+        if (!duration_in(at, value, &ms))
+            return false;
+        if (open->session_timeout)
+            o->session_timeout_ms = (int32_t)ms;
+    } else if (strcmp(key, "timeout") == 0) {
+        if (!duration_in(at, value, &ms))
+            return false;
+        if (open->timeout) {
+            o->timeout_ms = ms;
+            o->timeout_given = true;
+        }
+    } else if (strcmp(key, "auth") == 0) {
+        if (!config_auth_ok(value, &fault))
+            return bad(at, "%s", fault);
+        if (open->auth && o->nauth == OPTIONS_MAX_AUTH)
+            return bad(at, "at most %d identities", OPTIONS_MAX_AUTH);
+        if (open->auth)
+            o->auth[o->nauth++] = value;
+    } else {
+        return bad(at, "unknown key '%s' (there are connect, session-timeout, timeout and auth)",
+                   key);
+    }
+    return true;
+}
+
+static bool apply_environment(struct options *o)
+{
+    static const struct {
+        const char *name, *key;
+    } names[] = {
+        {"CLAVE_CONNECT", "connect"},
+        {"CLAVE_SESSION_TIMEOUT", "session-timeout"},
+        {"CLAVE_TIMEOUT", "timeout"},
+        {"CLAVE_AUTH", "auth"},
+    };
+    struct open open = still_open(o);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *value = getenv(names[i].name);
+        struct origin at = {.key = names[i].name};
+        if (value && *value && !set(o, &open, &at, names[i].key, value))
+            return false;
+    }
+    return true;
+}
+
+/* ---- the file ----------------------------------------------------------------------------- */
+
+/* The text of the file, for the caller; NULL and errno. */
+static char *slurp(const char *path)
+{
+    FILE *f = fopen(path, "re");
+    if (!f)
+        return NULL;
+    char *text = malloc(MAX_CONFIG + 1);
+    size_t n = text ? fread(text, 1, MAX_CONFIG + 1, f) : 0;
+    int fault = !text ? ENOMEM : ferror(f) ? errno : n > MAX_CONFIG ? EFBIG : 0;
+    fclose(f);
+    if (fault) {
+        free(text);
+        errno = fault;
+        return NULL;
+    }
+    text[n] = '\0';
+    return text;
+}
+
+static char *trim(char *s)
+{
+    s += strspn(s, " \t");
+    size_t n = strlen(s);
+    while (n > 0 && strchr(" \t\r", s[n - 1]))
+        n--;
+    s[n] = '\0';
+    return s;
+}
+
+static bool apply_line(struct options *o, const struct open *open, struct origin *at, char *line)
+{
+    line = trim(line);
+    if (*line == '\0' || *line == '#')
+        return true;
+    char *eq = strchr(line, '=');
+    if (!eq)
+        return bad(at, "a line is 'key = value', or a comment behind a '#'");
+    *eq = '\0';
+    char *key = trim(line), *value = trim(eq + 1);
+    if (*value == '\0')
+        return bad(at, "'%s' has no value", key);
+    return set(o, open, at, key, value);
+}
+
+static bool apply_file(struct options *o, const char *path, bool must)
+{
+    o->config = slurp(path);
+    if (!o->config) {
+        if (!must && (errno == ENOENT || errno == ENOTDIR))
+            return true;
+        tell(NULL, "configuration %s: %s", path, strerror(errno));
+        return false;
+    }
+    struct open open = still_open(o);
+    struct origin at = {.file = path};
+    for (char *line = o->config; line;) {
+        char *end = strchr(line, '\n');
+        if (end)
+            *end = '\0';
+        at.line++;
+        if (!apply_line(o, &open, &at, line))
+            return false;
+        line = end ? end + 1 : NULL;
+    }
+    return true;
+}
+
+bool config_apply(struct options *o)
+{
+    char path[4096];
+    const char *given = getenv("CLAVE_CONFIG"), *xdg = getenv("XDG_CONFIG_HOME"),
+               *home = getenv("HOME");
+    if (!apply_environment(o))
+        return false;
+    if (given && *given)
+        return apply_file(o, given, true);
+    int n = 0;
+    if (xdg && *xdg == '/') /* the XDG specification: relative paths are to be ignored */
+        n = snprintf(path, sizeof path, "%s/clave/config", xdg);
+    else if (home && *home)
+        n = snprintf(path, sizeof path, "%s/.config/clave/config", home);
+    if (n <= 0 || (size_t)n >= sizeof path)
+        return true;
+    return apply_file(o, path, false);
+}

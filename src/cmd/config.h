@@ -1,0 +1,14 @@
+/* config.h - the environment and the configuration file: what flags left open. */
+#ifndef CLAVE_CMD_CONFIG_H
+#define CLAVE_CMD_CONFIG_H
+
+#include "cmd/options.h"
+
+/* Fills in what is unset, from CLAVE_CONNECT, CLAVE_SESSION_TIMEOUT, CLAVE_TIMEOUT and
+ * CLAVE_AUTH, then from the file. false: told what is wrong, with file and line. */
+bool config_apply(struct options *o);
+
+/* "digest:user:password", and nothing that would only fail at the server. */
+bool config_auth_ok(const char *auth, const char **fault);
+
+#endif

@@ -1,0 +1,43 @@
+#include <stddef.h>
+#include <string.h>
+
+#include "cmd/options.h"
+
+static const struct unit {
+    const char *name;
+    int64_t ms;
+} units[] = {
+    {"ms", 1}, {"s", 1000}, {"m", 60 * 1000}, {"h", 3600 * 1000}, {"d", 24 * 3600 * 1000},
+};
+
+static int64_t unit_ms(const char *name)
+{
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+        if (strcmp(units[i].name, name) == 0)
+            return units[i].ms;
+    return 0;
+}
+
+bool duration_parse(const char *text, int64_t *ms, const char **fault)
+{
+    const char *p = text;
+    int64_t n = 0;
+    for (; *p >= '0' && *p <= '9'; p++) {
+        if (n > INT64_MAX / 10 - 1) {
+            *fault = "too long";
+            return false;
+        }
+        n = n * 10 + (*p - '0');
+    }
+    int64_t unit = unit_ms(p);
+    if (p == text || unit == 0) {
+        *fault = "a duration is a whole number and a unit: 500ms, 4s, 3m, 1h, 2d";
+        return false;
+    }
+    if (n > INT64_MAX / unit) {
+        *fault = "too long";
+        return false;
+    }
+    *ms = n * unit;
+    return true;
+}

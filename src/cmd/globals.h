@@ -1,0 +1,19 @@
+/* globals.h - the flags every verb takes. */
+#ifndef CLAVE_CMD_GLOBALS_H
+#define CLAVE_CMD_GLOBALS_H
+
+#include "cmd/verb.h"
+
+enum {
+    GLOBAL_SESSION_TIMEOUT = 2 * FLAG_LONG,
+    GLOBAL_TIMEOUT,
+    GLOBAL_AUTH,
+    GLOBAL_JSON,
+};
+
+extern const struct flag global_flags[];
+
+/* true when the verb has a flag of its own of that name. */
+bool global_is_replaced(const struct verb *v, const struct flag *global);
+
+#endif

@@ -1,0 +1,104 @@
+/* help.c - the flags all verbs share, and the texts of help, version and --help. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cmd/globals.h"
+#include "cmd/options.h"
+#include "cmd/tell.h"
+
+const struct flag global_flags[] = {
+    {'c', "connect", "HOSTS", "the servers: h1:2181,h2:2181/chroot, unix:/path or local:"},
+    {GLOBAL_SESSION_TIMEOUT, "session-timeout", "DURATION", "the session timeout to ask for [10s]"},
+    {GLOBAL_TIMEOUT, "timeout", "DURATION", "how long to wait to connect, and for an answer [10s]"},
+    {GLOBAL_AUTH, "auth", "SCHEME:ID", "an identity: digest:user:password (repeatable)"},
+    {GLOBAL_JSON, "json", NULL, "print JSON, one value a line"},
+    {'v', "verbose", NULL, "tell on stderr what happens; twice: everything"},
+    {'h', "help", NULL, "print this help"},
+    {0, NULL, NULL, NULL},
+};
+
+bool global_is_replaced(const struct verb *v, const struct flag *global)
+{
+    for (const struct flag *f = v->flags; f && f->id != 0; f++)
+        if (strcmp(f->name, global->name) == 0)
+            return true;
+    return false;
+}
+
+static void print_flag(const struct flag *f)
+{
+    char left[64];
+    if (f->id < FLAG_LONG)
+        snprintf(left, sizeof left, "-%c, --%s%s%s", f->id, f->name, f->arg ? " " : "",
+                 f->arg ? f->arg : "");
+    else
+        snprintf(left, sizeof left, "    --%s%s%s", f->name, f->arg ? " " : "",
+                 f->arg ? f->arg : "");
+    if (strlen(left) > 30)
+        printf("  %s\n  %-30s  %s\n", left, "", f->help);
+    else
+        printf("  %-30s  %s\n", left, f->help);
+}
+
+void help_verb(const struct verb *v)
+{
+    printf("usage: clave %s [FLAG]...%s%s\n\n%s.\n", v->name, *v->args ? " " : "", v->args,
+           v->summary);
+    if (v->text)
+        printf("\n%s", v->text);
+    if (v->flags && v->flags->id != 0) {
+        puts("\nFlags:");
+        for (const struct flag *f = v->flags; f->id != 0; f++)
+            print_flag(f);
+    }
+    puts("\nFlags of every verb:");
+    for (const struct flag *f = global_flags; f->id != 0; f++)
+        if (!global_is_replaced(v, f))
+            print_flag(f);
+}
+
+void help_all(void)
+{
+    const struct verb *v;
+    puts("usage: clave [FLAG]... VERB [ARGUMENT]...\n\n"
+         "Distributed locks on any server that speaks the ZooKeeper protocol, the one that\n"
+         "comes with it included.\n\nVerbs:");
+    for (unsigned i = 0; (v = verb_at(i)); i++)
+        printf("  %-10s  %s\n", v->name, v->summary);
+    puts("\nFlags of every verb:");
+    for (const struct flag *f = global_flags; f->id != 0; f++)
+        print_flag(f);
+    puts("\nFlags left out are taken from the environment (CLAVE_CONNECT, CLAVE_SESSION_TIMEOUT,\n"
+         "CLAVE_TIMEOUT, CLAVE_AUTH), then from $XDG_CONFIG_HOME/clave/config (or the file\n"
+         "CLAVE_CONFIG names), in lines such as 'connect = zk1,zk2'.\n\n"
+         "Exit codes: 0 done; 64 usage; 66 no such node, exists, another version, bad path;\n"
+         "69 no server answered; 70 internal; 74 input or output; 75 not in time; 76 lock lost;\n"
+         "77 not authorised; 126, 127 the command cannot be run or found.\n\n"
+         "'clave help VERB' and clave(1) tell more.");
+}
+
+static int run_help(struct options *o, int argc, char **argv)
+{
+    if (options_next(o, argc, argv) == OPTIONS_STOP)
+        return o->status;
+    if (!options_args(o, 0, 1))
+        return EXIT_USAGE;
+    if (o->argc == 0) {
+        help_all();
+        return EXIT_OK;
+    }
+    const struct verb *v = verb_find(o->argv[0]);
+    if (!v)
+        return tell_usage(o, "no verb '%s'", o->argv[0]);
+    help_verb(v);
+    return EXIT_OK;
+}
+
+const struct verb verb_help = {
+    .name = "help",
+    .args = "[VERB]",
+    .summary = "Print how to use clave, or a verb",
+    .max_args = -1,
+    .offline = true,
+    .run = run_help,
+};

@@ -1,0 +1,101 @@
+#include "cmd/link.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/path.h"
+#include "cmd/tell.h"
+
+enum { CLOSE_MS = 1000 };
+
+static void on_log(void *arg, int level, const char *msg)
+{
+    const struct options *o = arg;
+    int wanted = o->verbose >= 2 ? CLAVE_LOG_DEBUG : CLAVE_LOG_INFO;
+    if (o->verbose > 0 && level <= wanted)
+        tell(o, "%s", msg);
+}
+
+void link_client_options(struct options *o, clave_client_options *co)
+{
+    *co = (clave_client_options){.size = sizeof *co,
+                                 .session_timeout_ms = o->session_timeout_ms,
+                                 .log = o->verbose > 0 ? on_log : NULL,
+                                 .log_arg = o};
+}
+
+static int add_identities(struct options *o, clave_session *s)
+{
+    for (size_t i = 0; i < o->nauth; i++) {
+        const char *id = strchr(o->auth[i], ':'); /* there is one: config_auth_ok */
+        char scheme[64];
+        snprintf(scheme, sizeof scheme, "%.*s", (int)(id - o->auth[i]), o->auth[i]);
+        clave_err err =
+            clave_session_add_auth(s, scheme, id + 1, strlen(id + 1), options_left_ms(o));
+        if (err != CLAVE_OK)
+            return tell_err(o, scheme, err, s);
+    }
+    return EXIT_OK;
+}
+
+static void get_timeout(clave_client *c, void *arg)
+{
+    *(int32_t *)arg = clave_client_session_timeout(c);
+}
+
+static void note_session(struct options *o, clave_session *s, int32_t asked_ms)
+{
+    int32_t got_ms = 0;
+    if (o->verbose == 0 || clave_session_run(s, get_timeout, &got_ms) != CLAVE_OK)
+        return;
+    note(o, "session 0x%llx, timeout %dms", (unsigned long long)clave_session_id(s), (int)got_ms);
+    if (asked_ms != 0 && asked_ms != got_ms)
+        note(o, "the server's limits made the session timeout %dms (asked for %dms)", (int)got_ms,
+             (int)asked_ms);
+}
+
+int link_open(struct options *o, const clave_client_options *co, clave_session **out)
+{
+    clave_client_options own;
+    clave_session *s;
+    const char *connect = o->connect ? o->connect : "local:";
+    const char *fault =
+        strncmp(connect, "local:", 6) == 0 ? NULL : clave_client_host_fault(connect);
+    *out = NULL;
+    if (fault) {
+        tell(o, "cannot understand the servers '%s': %s", connect, fault);
+        return EXIT_USAGE;
+    }
+    if (!co) {
+        link_client_options(o, &own);
+        co = &own;
+    }
+    clave_err err = clave_session_open(&s, NULL, connect, co);
+    if (err != CLAVE_OK)
+        return tell_err(o, connect, err, NULL);
+    err = clave_session_wait(s, options_left_ms(o));
+    int code = err == CLAVE_OK ? EXIT_OK : tell_err(o, connect, err, s);
+    if (code == EXIT_OK)
+        code = add_identities(o, s);
+    if (code != EXIT_OK) {
+        clave_session_close(s, 0);
+        return code;
+    }
+    note_session(o, s, co->session_timeout_ms);
+    *out = s;
+    return EXIT_OK;
+}
+
+void link_close(clave_session *s)
+{
+    if (s)
+        clave_session_close(s, CLOSE_MS);
+}
+
+bool link_path_ok(struct options *o, const char *path)
+{
+    const char *fault = clave__path_fault(path, strlen(path), false);
+    if (fault)
+        tell(o, "%s: invalid path: %s", path, fault);
+    return fault == NULL;
+}

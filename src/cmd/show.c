@@ -1,0 +1,60 @@
+#include "cmd/show.h"
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <time.h>
+
+const char *show_time(int64_t ms, char buf[SHOW_TIME])
+{
+    char day[32];
+    time_t s = (time_t)(ms / 1000);
+    struct tm tm;
+    if (ms < 0 || !gmtime_r(&s, &tm) || strftime(day, sizeof day, "%Y-%m-%dT%H:%M:%S", &tm) == 0)
+        snprintf(buf, SHOW_TIME, "%" PRId64 "ms", ms);
+    else
+        snprintf(buf, SHOW_TIME, "%s.%03dZ", day, (int)(ms % 1000));
+    return buf;
+}
+
+void show_stat(FILE *out, const clave_stat *st)
+{
+    char created[SHOW_TIME], modified[SHOW_TIME];
+    fprintf(out,
+            "czxid 0x%" PRIx64 "\nmzxid 0x%" PRIx64 "\npzxid 0x%" PRIx64 "\nctime %s\nmtime %s\n",
+            (uint64_t)st->czxid, (uint64_t)st->mzxid, (uint64_t)st->pzxid,
+            show_time(st->ctime, created), show_time(st->mtime, modified));
+    fprintf(out,
+            "version %d\ncversion %d\naversion %d\nephemeral-owner 0x%" PRIx64
+            "\ndata-length %d\nnum-children %d\n",
+            (int)st->version, (int)st->cversion, (int)st->aversion, (uint64_t)st->ephemeral_owner,
+            (int)st->data_length, (int)st->num_children);
+}
+
+const char *show_kind(const clave_stat *st)
+{
+    uint64_t owner = (uint64_t)st->ephemeral_owner;
+    if (owner == 0)
+        return "persistent";
+    if (owner == UINT64_C(1) << 63) /* how ZooKeeper marks containers */
+        return "container";
+    if (owner >> 56 == 0xff) /* and nodes with a time to live, where that is enabled */
+        return "ttl";
+    return "ephemeral";
+}
+
+void show_bytes(FILE *out, const void *p, size_t n)
+{
+    const unsigned char *c = p;
+    for (size_t i = 0; i < n; i++) {
+        if (c[i] == '\\')
+            fputs("\\\\", out);
+        else if (c[i] == '\n')
+            fputs("\\n", out);
+        else if (c[i] == '\t')
+            fputs("\\t", out);
+        else if (c[i] < 0x20 || c[i] >= 0x7f)
+            fprintf(out, "\\x%02x", c[i]);
+        else
+            fputc(c[i], out);
+    }
+}

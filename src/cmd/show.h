@@ -1,0 +1,19 @@
+/* show.h - what verbs print in common. */
+#ifndef CLAVE_CMD_SHOW_H
+#define CLAVE_CMD_SHOW_H
+
+#include <stdio.h>
+
+#include "clave/client.h"
+
+/* One "name value" a line, in a fixed order. */
+void show_stat(FILE *out, const clave_stat *st);
+/* Milliseconds since the epoch as "2024-05-01T12:00:00.123Z". */
+enum { SHOW_TIME = 40 };
+const char *show_time(int64_t ms, char buf[SHOW_TIME]);
+/* Bytes on one line: what is not printable ASCII becomes \n, \t, \\ or \xNN. */
+void show_bytes(FILE *out, const void *p, size_t n);
+/* "persistent", "ephemeral", "container" or "ttl", from the owner. */
+const char *show_kind(const clave_stat *st);
+
+#endif

@@ -1,0 +1,168 @@
+#include "cmd/tell.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+int exit_code_of(clave_err err)
+{
+    static const struct {
+        clave_err err;
+        int code;
+    } table[] = {
+        {CLAVE_OK, EXIT_OK},
+        {CLAVE_ENONODE, EXIT_PATH},
+        {CLAVE_ENODEEXISTS, EXIT_PATH},
+        {CLAVE_EBADVERSION, EXIT_PATH},
+        {CLAVE_ENOTEMPTY, EXIT_PATH},
+        {CLAVE_ENOCHILDREN, EXIT_PATH},
+        {CLAVE_EINVALIDACL, EXIT_PATH},
+        {CLAVE_EPATH, EXIT_PATH},
+        {CLAVE_EBADARGS, EXIT_PATH},
+        {CLAVE_ESEQUENCE, EXIT_PATH},
+        {CLAVE_EQUOTA, EXIT_PATH},
+        {CLAVE_ETOOBIG, EXIT_USAGE},
+        {CLAVE_EINVAL, EXIT_USAGE},
+        {CLAVE_EUNIMPLEMENTED, EXIT_USAGE},
+        {CLAVE_ENOAUTH, EXIT_NOAUTH},
+        {CLAVE_EAUTHFAILED, EXIT_NOAUTH},
+        {CLAVE_ESASLREQUIRED, EXIT_NOAUTH},
+        {CLAVE_EUNREACHABLE, EXIT_UNREACHABLE},
+        {CLAVE_EHOST, EXIT_UNREACHABLE},
+        {CLAVE_ECONNLOSS, EXIT_UNREACHABLE},
+        {CLAVE_ENOTSENT, EXIT_UNREACHABLE},
+        {CLAVE_EPROTO, EXIT_UNREACHABLE},
+        {CLAVE_EEXPIRED, EXIT_UNREACHABLE},
+        {CLAVE_EREPLACED, EXIT_UNREACHABLE},
+        {CLAVE_ENOTREADONLY, EXIT_UNREACHABLE},
+        {CLAVE_ETIMEDOUT, EXIT_TIMEOUT},
+        {CLAVE_EREQUESTTIMEOUT, EXIT_TIMEOUT},
+        {CLAVE_EOPTIMEOUT, EXIT_TIMEOUT},
+        {CLAVE_ETHROTTLED, EXIT_TIMEOUT},
+        {CLAVE_EBUSY, EXIT_TIMEOUT},
+        {CLAVE_ELOST, EXIT_LOST},
+        {CLAVE_EMAXHOLD, EXIT_LOST},
+        {CLAVE_EIO, EXIT_IO},
+        {CLAVE_ECORRUPT, EXIT_IO},
+        {CLAVE_EINUSE, EXIT_IO},
+        {CLAVE_EFULL, EXIT_IO},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        if (table[i].err == err)
+            return table[i].code;
+    return EXIT_INTERNAL;
+}
+
+/* What the user can do about it; "" where the text says it all. */
+static const char *advice(clave_err err)
+{
+    static const struct {
+        clave_err err;
+        const char *text;
+    } table[] = {
+        {CLAVE_ENONODE, "'clave create --parents' makes nodes"},
+        {CLAVE_EBADVERSION, "somebody else has written it since: read it again"},
+        {CLAVE_ENOTEMPTY, "'clave rm -r' removes a whole tree"},
+        {CLAVE_ENODEEXISTS, "'clave set' changes its data"},
+        {CLAVE_ENOAUTH, "name an identity with --auth digest:user:password"},
+        {CLAVE_ENOCHILDREN, "choose another parent"},
+        {CLAVE_ECONNLOSS, "it may have been done: look before trying again"},
+        {CLAVE_ETIMEDOUT, "it may have been done; --timeout gives it longer"},
+        {CLAVE_ENOTSENT, "nothing was done: try again"},
+        {CLAVE_ETOOBIG, "the limit is 1048575 bytes for a whole request"},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        if (table[i].err == err)
+            return table[i].text;
+    return "";
+}
+
+static void begin_line(const struct options *o)
+{
+    fflush(stdout); /* keep the order when both go to one place */
+    if (o && o->verb && *o->verb->name)
+        fprintf(stderr, "clave: %s: ", o->verb->name);
+    else
+        fputs("clave: ", stderr);
+}
+
+void tell(const struct options *o, const char *fmt, ...)
+{
+    va_list ap;
+    begin_line(o);
+    va_start(ap, fmt);
+    vfprintf(stderr, fmt, ap);
+    va_end(ap);
+    fputc('\n', stderr);
+}
+
+int tell_usage(struct options *o, const char *fmt, ...)
+{
+    va_list ap;
+    begin_line(o);
+    va_start(ap, fmt);
+    vfprintf(stderr, fmt, ap);
+    va_end(ap);
+    if (*o->verb->name)
+        fprintf(stderr, " (see 'clave help %s')\n", o->verb->name);
+    else
+        fputs(" (see 'clave help')\n", stderr);
+    o->status = EXIT_USAGE;
+    return EXIT_USAGE;
+}
+
+void note(const struct options *o, const char *fmt, ...)
+{
+    va_list ap;
+    if (o->verbose == 0)
+        return;
+    begin_line(o);
+    va_start(ap, fmt);
+    vfprintf(stderr, fmt, ap);
+    va_end(ap);
+    fputc('\n', stderr);
+}
+
+/* The newest fault of the session is worth more than the general text where the trouble is
+ * on the way to the server. */
+static bool is_about_the_way(clave_err err)
+{
+    int code = exit_code_of(err);
+    return code == EXIT_UNREACHABLE || code == EXIT_TIMEOUT || err == CLAVE_EAUTHFAILED ||
+           err == CLAVE_EPATH;
+}
+
+int tell_err(const struct options *o, const char *path, clave_err err, clave_session *s)
+{
+    char detail[512] = "";
+    const char *hint = advice(err);
+    if (s && is_about_the_way(err))
+        clave_session_errmsg(s, detail, sizeof detail);
+    if (strcmp(detail, clave_strerror(err)) == 0)
+        detail[0] = '\0';
+    begin_line(o);
+    if (path)
+        fprintf(stderr, "%s: ", path);
+    fputs(clave_strerror(err), stderr);
+    if (*detail)
+        fprintf(stderr, ": %s", detail);
+    if (*hint)
+        fprintf(stderr, " (%s)", hint);
+    fputc('\n', stderr);
+    return exit_code_of(err);
+}
+
+int finish_stdout(const struct options *o)
+{
+    int fault = 0;
+    if (ferror(stdout))
+        fault = errno ? errno : EIO;
+    if (fflush(stdout) != 0)
+        fault = errno;
+    if (fault == 0)
+        return EXIT_OK;
+    if (fault != EPIPE) /* who reads has seen enough: `clave ls / | head -1` */
+        tell(o, "standard output: %s", strerror(fault));
+    return EXIT_IO;
+}

@@ -1,0 +1,351 @@
+/* watch.c - tells what happens to a node until interrupted.
+ *
+ * A watch is one-shot and says only that something happened, so what is told comes from
+ * comparing what was read before with what is read now: nothing final is missed, neither
+ * between two watches nor while the connection or the session was away. */
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "cmd/json.h"
+#include "cmd/link.h"
+#include "cmd/options.h"
+#include "cmd/show.h"
+#include "cmd/tell.h"
+#include "cmd/walk.h"
+
+enum { WATCH_CHILDREN = FLAG_LONG, WATCH_ONCE };
+
+/* What was read of the node at one time. */
+struct view {
+    clave_err err; /* OK, ENONODE: none; others: why it cannot be watched */
+    clave_stat stat;
+    char **names; /* --children: sorted */
+    size_t nnames;
+};
+
+struct watching {
+    struct options *o;
+    const char *path;
+    bool children;
+    bool once;
+    int pipe[2]; /* from the loop's thread: one `struct view *` a reading */
+    clave_watch *node_watch;
+    clave_watch *child_watch;
+    unsigned pending; /* requests of the present reading */
+    struct view *next;
+    bool again; /* a watch fired during the reading */
+};
+
+/* ---- on the loop's thread ------------------------------------------------------------------ */
+
+static void view_free(struct view *v)
+{
+    if (!v)
+        return;
+    for (size_t i = 0; i < v->nnames; i++)
+        free(v->names[i]);
+    free(v->names);
+    free(v);
+}
+
+static void hand_over(struct watching *w)
+{
+    struct view *v = w->next;
+    w->next = NULL;
+    if (write(w->pipe[1], &v, sizeof v) != (ssize_t)sizeof v)
+        view_free(v); /* the reading side is gone */
+}
+
+static void read_node(clave_client *c, struct watching *w);
+
+static void reading_done(clave_client *c, struct watching *w)
+{
+    if (--w->pending > 0)
+        return;
+    hand_over(w);
+    if (w->again)
+        read_node(c, w);
+}
+
+static void fail(struct view *v, clave_err err)
+{
+    if (v->err == CLAVE_OK || v->err == CLAVE_ENONODE)
+        v->err = err;
+}
+
+static void got_stat(clave_client *c, const clave_result *res, void *arg)
+{
+    struct watching *w = arg;
+    if (res->err == CLAVE_OK)
+        w->next->stat = *res->stat;
+    else
+        fail(w->next, res->err);
+    reading_done(c, w);
+}
+
+static void got_names(clave_client *c, const clave_result *res, void *arg)
+{
+    struct watching *w = arg;
+    struct view *v = w->next;
+    if (res->err == CLAVE_OK) {
+        v->names = calloc(res->nnames + 1, sizeof *v->names);
+        for (size_t i = 0; v->names && i < res->nnames; i++)
+            if ((v->names[v->nnames] = strdup(res->names[i])))
+                v->nnames++;
+        if (!v->names || v->nnames < res->nnames)
+            fail(v, CLAVE_ENOMEM);
+        walk_sort_names(v->names, v->nnames);
+    } else if (res->err != CLAVE_ENONODE) { /* exists says that, and watches for it */
+        fail(v, res->err);
+    }
+    reading_done(c, w);
+}
+
+/* A watch that is armed still would be refused: what is armed is left alone, and read
+ * without one. */
+static clave_watch *if_idle(clave_watch *w)
+{
+    return clave_watch_is_armed(w) ? NULL : w;
+}
+
+static void read_node(clave_client *c, struct watching *w)
+{
+    w->again = false;
+    w->next = calloc(1, sizeof *w->next);
+    if (!w->next) {
+        hand_over(w);
+        return;
+    }
+    w->pending = 1; /* so that the reading ends below at the earliest */
+    clave_err err = clave_exists(c, w->path, if_idle(w->node_watch), got_stat, w);
+    if (err == CLAVE_OK)
+        w->pending++;
+    else
+        fail(w->next, err);
+    if (w->children && err == CLAVE_OK) {
+        err = clave_children(c, w->path, if_idle(w->child_watch), got_names, w);
+        if (err == CLAVE_OK)
+            w->pending++;
+        else
+            fail(w->next, err);
+    }
+    reading_done(c, w);
+}
+
+static void on_event(clave_client *c, clave_watch *watch, const clave_event *ev, void *arg)
+{
+    struct watching *w = arg;
+    (void)watch, (void)ev;
+    if (w->next)
+        w->again = true;
+    else
+        read_node(c, w);
+}
+
+static void begin(clave_client *c, void *arg)
+{
+    struct watching *w = arg;
+    if (clave_watch_new(&w->node_watch, c, on_event, w) != CLAVE_OK ||
+        clave_watch_new(&w->child_watch, c, on_event, w) != CLAVE_OK)
+        hand_over(w);
+    else
+        read_node(c, w);
+}
+
+static void end(clave_client *c, void *arg)
+{
+    struct watching *w = arg;
+    (void)c;
+    clave_watch_free(w->node_watch);
+    clave_watch_free(w->child_watch);
+}
+
+/* ---- what is told -------------------------------------------------------------------------- */
+
+static void show_event(const struct watching *w, const char *event, const char *path,
+                       const clave_stat *st)
+{
+    struct json j;
+    if (w->o->json) {
+        json_begin(&j, stdout);
+        json_text(&j, "event", event);
+        json_text(&j, "path", path);
+        if (st)
+            json_stat(&j, "stat", st);
+        json_end(&j);
+    } else if (st) {
+        printf("%s %s version %d zxid 0x%" PRIx64 "\n", event, path, (int)st->version,
+               (uint64_t)st->mzxid);
+    } else {
+        printf("%s %s\n", event, path);
+    }
+    fflush(stdout);
+}
+
+static void show_child(const struct watching *w, const char *event, const char *name)
+{
+    char *path = walk_child_path(w->path, name);
+    if (path)
+        show_event(w, event, path, NULL);
+    free(path);
+}
+
+/* Two sorted lists: what is only in one has come or gone. */
+static unsigned compare_children(const struct watching *w, const struct view *old,
+                                 const struct view *new)
+{
+    unsigned told = 0;
+    size_t i = 0, j = 0;
+    while (i < old->nnames || j < new->nnames) {
+        int cmp = i == old->nnames   ? 1
+                  : j == new->nnames ? -1
+                                     : strcmp(old->names[i], new->names[j]);
+        if (cmp < 0)
+            show_child(w, "child-deleted", old->names[i]);
+        else if (cmp > 0)
+            show_child(w, "child-created", new->names[j]);
+        told += cmp != 0;
+        i += cmp <= 0;
+        j += cmp >= 0;
+    }
+    return told;
+}
+
+/* How many events were told. */
+static unsigned compare(const struct watching *w, const struct view *old, const struct view *new)
+{
+    bool was = old->err == CLAVE_OK, is = new->err == CLAVE_OK;
+    bool other = was && is && old->stat.czxid != new->stat.czxid;
+    unsigned told = 0;
+    if (was && (!is || other)) {
+        show_event(w, "deleted", w->path, NULL);
+        told++;
+    }
+    if (is && (!was || other)) {
+        show_event(w, "created", w->path, &new->stat);
+        told++;
+    } else if (is && old->stat.mzxid != new->stat.mzxid) {
+        show_event(w, "changed", w->path, &new->stat);
+        told++;
+    }
+    return told + compare_children(w, old, new);
+}
+
+static void show_first(const struct watching *w, const struct view *v)
+{
+    show_event(w, v->err == CLAVE_OK ? "watching" : "watching-missing", w->path,
+               v->err == CLAVE_OK ? &v->stat : NULL);
+    for (size_t i = 0; i < v->nnames; i++)
+        show_child(w, "child", v->names[i]);
+}
+
+/* ---- the verb ---------------------------------------------------------------------------------
+ */
+
+/* A new view; NULL with *code set when it is time to go. */
+static struct view *wait_for_view(const struct watching *w, int signals, int *code)
+{
+    struct pollfd fds[] = {{.fd = signals, .events = POLLIN}, {.fd = w->pipe[0], .events = POLLIN}};
+    struct signalfd_siginfo info;
+    struct view *v = NULL;
+    while (poll(fds, 2, -1) < 0)
+        if (errno != EINTR)
+            break;
+    if (fds[0].revents && read(signals, &info, sizeof info) == (ssize_t)sizeof info) {
+        *code = 128 + (int)info.ssi_signo;
+        return NULL;
+    }
+    if (read(w->pipe[0], &v, sizeof v) != (ssize_t)sizeof v || !v)
+        *code = tell_err(w->o, w->path, CLAVE_ENOMEM, NULL);
+    return v;
+}
+
+static int follow(struct watching *w, clave_session *s, int signals)
+{
+    struct view *old = NULL, *new;
+    int code = EXIT_OK;
+    while ((new = wait_for_view(w, signals, &code))) {
+        unsigned told = 0;
+        if (new->err != CLAVE_OK &&new->err != CLAVE_ENONODE)
+            code = tell_err(w->o, w->path, new->err, s);
+        else if (old)
+            told = compare(w, old, new);
+        else
+            show_first(w, new);
+        view_free(old);
+        old = new;
+        if (code != EXIT_OK || ferror(stdout) || (w->once && told > 0))
+            break;
+    }
+    view_free(old);
+    return code;
+}
+
+static int watch_path(struct watching *w)
+{
+    clave_session *s;
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGHUP);
+    /* before there are other threads, so that they inherit it */
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    int code = link_open(w->o, NULL, &s);
+    if (code != EXIT_OK)
+        return code;
+    int signals = signalfd(-1, &set, SFD_CLOEXEC);
+    if (signals < 0 || pipe(w->pipe) != 0) {
+        tell(w->o, "%s", strerror(errno));
+        code = EXIT_INTERNAL;
+    } else {
+        clave_session_run(s, begin, w);
+        code = follow(w, s, signals);
+        clave_session_run(s, end, w);
+    }
+    link_close(s);
+    return code;
+}
+
+static int run_watch(struct options *o, int argc, char **argv)
+{
+    struct watching w = {.o = o};
+    int id;
+    while ((id = options_next(o, argc, argv)) > 0) {
+        w.children |= id == WATCH_CHILDREN;
+        w.once |= id == WATCH_ONCE;
+    }
+    if (id == OPTIONS_STOP)
+        return o->status;
+    if (!options_args(o, 1, 1))
+        return EXIT_USAGE;
+    w.path = o->argv[0];
+    if (!link_path_ok(o, w.path))
+        return EXIT_PATH;
+    return watch_path(&w);
+}
+
+static const struct flag flags[] = {
+    {WATCH_CHILDREN, "children", NULL, "the coming and going of its children too"},
+    {WATCH_ONCE, "once", NULL, "end after the first change"},
+    {0, NULL, NULL, NULL},
+};
+
+const struct verb verb_watch = {
+    .name = "watch",
+    .args = "PATH",
+    .summary = "Print what happens to a node, until interrupted",
+    .text = "The first line, 'watching' or 'watching-missing', says that nothing that happens\n"
+            "from now on will be missed; then come created, changed, deleted, child-created and\n"
+            "child-deleted. Changes in quick succession may be told as one.\n",
+    .flags = flags,
+    .max_args = -1,
+    .run = run_watch,
+};
