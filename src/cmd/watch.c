@@ -6,10 +6,12 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -35,12 +37,19 @@ struct watching {
     const char *path;
     bool children;
     bool once;
-    int pipe[2]; /* from the loop's thread: one `struct view *` a reading */
+
+    /* the loop's thread alone */
     clave_watch *node_watch;
     clave_watch *child_watch;
-    unsigned pending; /* requests of the present reading */
-    struct view *next;
-    bool again; /* a watch fired during the reading */
+    struct view *next; /* the present reading */
+    unsigned pending;  /* its requests */
+    bool again;        /* a watch fired during it */
+    bool ended;
+
+    /* between the threads: only the newest reading counts */
+    pthread_mutex_t mutex;
+    struct view *latest;
+    int wakeup; /* eventfd */
 };
 
 /* ---- on the loop's thread ------------------------------------------------------------------ */
@@ -57,20 +66,36 @@ static void view_free(struct view *v)
 
 static void hand_over(struct watching *w)
 {
-    struct view *v = w->next;
+    pthread_mutex_lock(&w->mutex);
+    view_free(w->latest);
+    w->latest = w->next;
     w->next = NULL;
-    if (write(w->pipe[1], &v, sizeof v) != (ssize_t)sizeof v)
-        view_free(v); /* the reading side is gone */
+    eventfd_write(w->wakeup, 1);
+    pthread_mutex_unlock(&w->mutex);
 }
 
 static void read_node(clave_client *c, struct watching *w);
+
+/* The answer was lost with the connection or the session: the next request waits for
+ * another one. */
+static bool is_passing(clave_err err)
+{
+    clave_err_class class_ = clave_err_classify(err);
+    return err != CLAVE_ENOMEM && (class_ == CLAVE_CLASS_RETRY || class_ == CLAVE_CLASS_UNKNOWN);
+}
 
 static void reading_done(clave_client *c, struct watching *w)
 {
     if (--w->pending > 0)
         return;
-    hand_over(w);
-    if (w->again)
+    if (w->ended || is_passing(w->next->err)) {
+        view_free(w->next);
+        w->next = NULL;
+        w->again = true;
+    } else {
+        hand_over(w);
+    }
+    if (w->again && !w->ended)
         read_node(c, w);
 }
 
@@ -120,7 +145,7 @@ static void read_node(clave_client *c, struct watching *w)
     w->again = false;
     w->next = calloc(1, sizeof *w->next);
     if (!w->next) {
-        hand_over(w);
+        hand_over(w); /* no view: no memory */
         return;
     }
     w->pending = 1; /* so that the reading ends below at the earliest */
@@ -163,6 +188,7 @@ static void end(clave_client *c, void *arg)
 {
     struct watching *w = arg;
     (void)c;
+    w->ended = true;
     clave_watch_free(w->node_watch);
     clave_watch_free(w->child_watch);
 }
@@ -249,12 +275,22 @@ static void show_first(const struct watching *w, const struct view *v)
 /* ---- the verb ---------------------------------------------------------------------------------
  */
 
-/* A new view; NULL with *code set when it is time to go. */
-static struct view *wait_for_view(const struct watching *w, int signals, int *code)
+static struct view *take_latest(struct watching *w)
 {
-    struct pollfd fds[] = {{.fd = signals, .events = POLLIN}, {.fd = w->pipe[0], .events = POLLIN}};
+    eventfd_t count;
+    pthread_mutex_lock(&w->mutex);
+    eventfd_read(w->wakeup, &count);
+    struct view *v = w->latest;
+    w->latest = NULL;
+    pthread_mutex_unlock(&w->mutex);
+    return v;
+}
+
+/* A new view; NULL with *code set when it is time to go. */
+static struct view *wait_for_view(struct watching *w, int signals, int *code)
+{
+    struct pollfd fds[] = {{.fd = signals, .events = POLLIN}, {.fd = w->wakeup, .events = POLLIN}};
     struct signalfd_siginfo info;
-    struct view *v = NULL;
     while (poll(fds, 2, -1) < 0)
         if (errno != EINTR)
             break;
@@ -262,7 +298,8 @@ static struct view *wait_for_view(const struct watching *w, int signals, int *co
         *code = 128 + (int)info.ssi_signo;
         return NULL;
     }
-    if (read(w->pipe[0], &v, sizeof v) != (ssize_t)sizeof v || !v)
+    struct view *v = take_latest(w);
+    if (!v)
         *code = tell_err(w->o, w->path, CLAVE_ENOMEM, NULL);
     return v;
 }
@@ -302,7 +339,8 @@ static int watch_path(struct watching *w)
     if (code != EXIT_OK)
         return code;
     int signals = signalfd(-1, &set, SFD_CLOEXEC);
-    if (signals < 0 || pipe(w->pipe) != 0) {
+    w->wakeup = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (signals < 0 || w->wakeup < 0) {
         tell(w->o, "%s", strerror(errno));
         code = EXIT_INTERNAL;
     } else {
@@ -310,13 +348,16 @@ static int watch_path(struct watching *w)
         code = follow(w, s, signals);
         clave_session_run(s, end, w);
     }
-    link_close(s);
+    link_close(s); /* whatever was pending has ended with it */
+    view_free(w->latest);
+    close(signals);
+    close(w->wakeup);
     return code;
 }
 
 static int run_watch(struct options *o, int argc, char **argv)
 {
-    struct watching w = {.o = o};
+    struct watching w = {.o = o, .mutex = PTHREAD_MUTEX_INITIALIZER};
     int id;
     while ((id = options_next(o, argc, argv)) > 0) {
         w.children |= id == WATCH_CHILDREN;
