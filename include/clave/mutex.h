@@ -64,9 +64,12 @@ typedef void clave_mutex_cb(clave_mutex *m, uint64_t owner, clave_err err, void 
 #define CLAVE_TRY INT64_MIN /* as a deadline: acquire only if it is free now */
 
 /* Acquires for `owner`: CLAVE_TRY, until `deadline` (the client's clock), or CLAVE_NEVER
- * to wait for ever. cb runs once: CLAVE_OK held (again); EBUSY not in time; ECANCELED;
- * ENOAUTH, ESEQUENCE, EINVALIDACL ...; ECLOSED. A session that ends while waiting sends the attempt
- * back to the end of the queue by itself. EINVAL: this owner has an acquire pending. */
+ * to wait for ever. A deadline that has passed already is a try, and a try waits for
+ * nothing, a connection included. cb runs once: CLAVE_OK held (again); EBUSY not in time;
+ * ECANCELED; ENOAUTH, ESEQUENCE, EINVALIDACL ...; ECLOSED. A session that ends while
+ * waiting sends the attempt back to the end of the queue by itself.
+ * EINVAL: this owner has an acquire pending. ELOST: its hold was lost and is not yet given
+ * back. ENOMEM; ECLOSED. */
 CLAVE_EXPORT clave_err clave_mutex_acquire(clave_mutex *m, uint64_t owner, int64_t deadline,
                                            clave_mutex_cb *cb, void *arg);
 /* Ends a pending acquire: its callback runs with ECANCELED (later), or with CLAVE_OK when
@@ -75,7 +78,8 @@ CLAVE_EXPORT clave_err clave_mutex_cancel(clave_mutex *m, uint64_t owner);
 /* Gives one hold back; the last one deletes the node. `cb` may be NULL: sent and not
  * awaited (an answer that is lost is made up for in the background). ENOTHELD;
  * ELOST when the hold had been lost, EMAXHOLD when its time had passed: the hold is given
- * back all the same. */
+ * back all the same, and cb does not run. ENOMEM, with cb and other holds left: not given
+ * back. */
 CLAVE_EXPORT clave_err clave_mutex_release(clave_mutex *m, uint64_t owner, clave_mutex_cb *cb,
                                            void *arg);
 
@@ -94,7 +98,8 @@ CLAVE_EXPORT bool clave_mutex_valid_for(const clave_mutex *m, uint64_t owner, in
 
 /* Guarded writes: done only while the owner's lock node stands, in one multi with a
  * check of it. res.err ELOST: the grant is gone, nothing was done. For clave_mutex_multi,
- * res.ops are those of the caller. ENOTHELD at once when not held. */
+ * res.ops are those of the caller. At once, without cb: ENOTHELD; ELOST when the loss is
+ * known already; and as clave_multi. */
 CLAVE_EXPORT clave_err clave_mutex_create(clave_mutex *m, uint64_t owner, const char *path,
                                           const void *data, size_t len, clave_create_mode mode,
                                           clave_result_cb *cb, void *arg);

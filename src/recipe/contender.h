@@ -1,0 +1,151 @@
+/* contender.h - one place in a queue, from the create of its node to the node's end.
+ * Mutexes stand on it, and whatever else queues with sequential nodes.
+ *
+ *     IDLE ──> JOINING ──> WAITING ──> CONFIRMING ──> HELD
+ *      ^          │           │ ^───────── │            │
+ *      │          v           v            v            v
+ *      └───────────────── LEAVING <─────────────────────┘
+ *                             └──> ENDED
+ *
+ * Every attempt is bound to one session. A contender that loses its node while it waits
+ * starts over by itself, through LEAVING, which waits until no request of the old attempt
+ * is under way: so a reply never meets an attempt that did not ask for it.
+ *
+ * The owner hears of it through contender_events, never inside its own call, and is
+ * forgotten with the event that ends its interest (ended, lost) or with _leave; what is
+ * then left to do at the server goes on in the background, and the contender frees
+ * itself. */
+#ifndef CLAVE_RECIPE_CONTENDER_H
+#define CLAVE_RECIPE_CONTENDER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "clave/client.h"
+#include "core/client.h"
+#include "recipe/lookout.h"
+#include "recipe/queue.h"
+
+/* What all attempts of one recipe have in common; borrowed while there is an owner. */
+struct contender_spec {
+    const struct queue_rule *rule;
+    const char *path; /* the parent, "/locks/a" */
+    const char *stem; /* what the node's name begins with, "/locks/a/lock-" */
+    const void *data;
+    size_t len;
+    const clave_acl *acls;
+    size_t nacls;
+    int64_t max_hold_ms;  /* 0: no limit */
+    int64_t min_valid_ms; /* 0: an eighth of the session timeout */
+    bool strict;
+};
+
+struct contender_events {
+    void (*moved)(void *owner); /* waiting; see the contender's ahead and last */
+    void (*held)(void *owner);
+    void (*ended)(void *owner, clave_err err); /* not granted: EBUSY, ESEQUENCE, ... */
+    void (*lost)(void *owner, clave_err why);  /* after held */
+};
+
+typedef void contender_left(void *arg, clave_err err);
+
+enum contender_state {
+    CONTENDER_IDLE,       /* nothing at the server */
+    CONTENDER_JOINING,    /* the create is under way */
+    CONTENDER_WAITING,    /* our node stands; where, a listing tells or has told */
+    CONTENDER_CONFIRMING, /* first in the queue, too little time on the hold deadline */
+    CONTENDER_HELD,
+    CONTENDER_LEAVING, /* the node is being deleted, or requests are still under way */
+    CONTENDER_ENDED,
+};
+
+struct contender {
+    const struct contender_spec *spec; /* NULL when the owner is */
+    const struct contender_events *events;
+    void *owner; /* NULL: given up */
+    clave_client *client;
+    const struct clave_mem *mem;
+    enum contender_state state;
+    unsigned busy;            /* requests under way (not the lookouts'), and calls that run */
+    struct listener listener; /* of the session */
+
+    /* The acquire. */
+    bool trying;        /* leave when not first */
+    struct timer limit; /* the deadline; when HELD, the end of max_hold */
+    struct timer pause; /* before what failed is tried again */
+    unsigned failures;  /* in a row */
+
+    /* The place, valid from WAITING to LEAVING. */
+    struct lookout own;      /* our node */
+    struct lookout last;     /* the one just before us */
+    struct lookout last_but; /* the one before that: when it goes, `last` is the holder */
+    int64_t session_id;
+    int64_t token;      /* czxid of our node; 0: not known yet */
+    bool own_seen;      /* our node was seen, of this session, on this connection */
+    bool listing;       /* a listing is under way */
+    uint64_t listed_on; /* connection of the newest listing */
+    bool plain;         /* every name in it was */
+    size_t ahead;       /* how many stand before us as far as we know */
+
+    /* The grant. */
+    struct hold hold;
+    bool holding; /* `hold` is with the client: from next in line to the end */
+    struct confirm_waiter confirm;
+    int64_t hold_end; /* granted at + max_hold; CLAVE_NEVER: no limit */
+
+    /* Leaving. */
+    bool again;       /* and then join anew */
+    bool owes_delete; /* the delete could not be submitted */
+    contender_left *left;
+    void *left_arg;
+    clave_err left_err;
+};
+
+/* ENOMEM. Takes all the memory that waiting and holding need. */
+clave_err clave__contender_new(struct contender **out, clave_client *c,
+                               const struct contender_spec *spec,
+                               const struct contender_events *events, void *owner);
+
+/* Begins. `deadline` of the client's clock; one that has passed means: only if it is free
+ * now. When it fails, as clave_create does, the contender is freed. */
+clave_err clave__contender_join(struct contender *c, int64_t deadline);
+
+/* Gives the place or the grant up; no event after this. `left` (may be NULL) runs when
+ * the node is certainly gone: only for one that is HELD. */
+void clave__contender_leave(struct contender *c, contender_left *left, void *arg);
+
+/* The moment until which nobody else can hold it; HELD only. */
+int64_t clave__contender_deadline(const struct contender *c);
+
+/* ---- between contender.c and turn.c ---------------------------------------------------- */
+
+/* The only door between states. */
+void clave__contender_enter(struct contender *c, enum contender_state to);
+/* Around everything the engine calls: the contender may free itself in _end. */
+void clave__contender_begin(struct contender *c);
+void clave__contender_end(struct contender *c);
+/* Gives up with `err` for the owner; the node is deleted. */
+void clave__contender_fail(struct contender *c, clave_err err);
+/* The place is gone, or never was of this session (then `remove` its node): join anew. */
+void clave__contender_start_over(struct contender *c, bool remove);
+/* The grant is gone. */
+void clave__contender_lose(struct contender *c, clave_err why, bool remove);
+/* A request failed in a way that may pass: fails, or arms `pause`. */
+void clave__contender_put_off(struct contender *c, clave_err err);
+
+/* WAITING: is it our turn? By this listing; by a new one. */
+void clave__turn_by_listing(struct contender *c, const char *const *names, size_t n);
+void clave__turn_find_out(struct contender *c);
+/* The engine's calls. */
+void clave__turn_own_reply(struct lookout *l, const clave_result *res);
+void clave__turn_own_event(struct lookout *l, const clave_event *ev);
+void clave__turn_last_reply(struct lookout *l, const clave_result *res);
+void clave__turn_last_event(struct lookout *l, const clave_event *ev);
+void clave__turn_last_but_reply(struct lookout *l, const clave_result *res);
+void clave__turn_last_but_event(struct lookout *l, const clave_event *ev);
+void clave__turn_confirmed(struct confirm_waiter *w);
+void clave__turn_node_missing(struct hold *h);
+void clave__turn_hold_settled(struct hold *h);
+
+#endif

@@ -1,0 +1,104 @@
+/* guard.c - guarded writes: one multi that checks the lock node first, so that the write
+ * is done only while the grant stands at the server. */
+#include <stdint.h>
+#include <string.h>
+
+#include "core/client.h"
+#include "recipe/mutex.h"
+
+struct guard {
+    const struct clave_mem *mem;
+    clave_result_cb *cb;
+    void *arg;
+    bool single; /* the caller asked for one operation, on `path` */
+    char *path;  /* behind the struct */
+};
+
+static void on_done(clave_client *c, const clave_result *res, void *arg)
+{
+    struct guard *g = arg;
+    clave_result out = *res;
+    bool has_ops = res->nops > 0;
+    /* NoNode of the check: the node is gone, and the grant with it. Never sent: the session
+     * ended before, and the grant with it. */
+    if ((has_ops && res->ops[0].err == CLAVE_ENONODE) || res->err == CLAVE_ENOTSENT)
+        out.err = CLAVE_ELOST;
+    out.ops = has_ops ? res->ops + 1 : NULL;
+    out.nops = has_ops ? res->nops - 1 : 0;
+    if (g->single) {
+        out.path = out.nops && out.ops[0].path ? out.ops[0].path : g->path;
+        out.stat = out.nops ? out.ops[0].stat : NULL;
+        out.ops = NULL;
+        out.nops = 0;
+    }
+    g->cb(c, &out, g->arg);
+    clave__mem_free(g->mem, g);
+}
+
+static clave_err guarded_multi(clave_client *c, const char *node, const clave_op *ops, size_t nops,
+                               struct guard *g)
+{
+    if (nops >= SIZE_MAX / sizeof *ops)
+        return CLAVE_ETOOBIG;
+    clave_op *all = clave__mem_alloc(g->mem, (nops + 1) * sizeof *all);
+    if (!all)
+        return CLAVE_ENOMEM;
+    all[0] = (clave_op){.kind = CLAVE_OP_CHECK, .path = node, .version = -1};
+    if (nops)
+        memcpy(all + 1, ops, nops * sizeof *ops);
+    clave_err err = clave_multi(c, all, nops + 1, on_done, g);
+    clave__mem_free(g->mem, all);
+    return err;
+}
+
+static clave_err submit(clave_mutex *m, uint64_t owner, const clave_op *ops, size_t nops,
+                        struct guard model)
+{
+    clave_client *c;
+    const char *node;
+    clave_err err = clave__mutex_node(m, owner, &c, &node);
+    if (err != CLAVE_OK)
+        return err;
+    const struct clave_mem *mem = clave__client_mem(c);
+    size_t npath = model.single ? strlen(ops[0].path) + 1 : 0;
+    struct guard *g = clave__mem_alloc(mem, sizeof *g + npath);
+    if (!g)
+        return CLAVE_ENOMEM;
+    *g = model;
+    g->mem = mem;
+    g->path = (char *)(g + 1);
+    if (npath)
+        memcpy(g->path, ops[0].path, npath);
+    err = guarded_multi(c, node, ops, nops, g);
+    if (err != CLAVE_OK)
+        clave__mem_free(mem, g);
+    return err;
+}
+
+clave_err clave_mutex_create(clave_mutex *m, uint64_t owner, const char *path, const void *data,
+                             size_t len, clave_create_mode mode, clave_result_cb *cb, void *arg)
+{
+    clave_op op = {.kind = CLAVE_OP_CREATE, .path = path, .data = data, .len = len, .mode = mode};
+    return submit(m, owner, &op, 1, (struct guard){.cb = cb, .arg = arg, .single = true});
+}
+
+clave_err clave_mutex_set(clave_mutex *m, uint64_t owner, const char *path, const void *data,
+                          size_t len, int32_t version, clave_result_cb *cb, void *arg)
+{
+    clave_op op = {
+        .kind = CLAVE_OP_SET, .path = path, .data = data, .len = len, .version = version};
+    return submit(m, owner, &op, 1, (struct guard){.cb = cb, .arg = arg, .single = true});
+}
+
+clave_err clave_mutex_delete(clave_mutex *m, uint64_t owner, const char *path, int32_t version,
+                             clave_result_cb *cb, void *arg)
+{
+    clave_op op = {.kind = CLAVE_OP_DELETE, .path = path, .version = version};
+    return submit(m, owner, &op, 1, (struct guard){.cb = cb, .arg = arg, .single = true});
+}
+
+clave_err clave_mutex_multi(clave_mutex *m, uint64_t owner, const clave_op *ops, size_t nops,
+                            clave_result_cb *cb, void *arg)
+{
+    return submit(m, owner, ops, nops, (struct guard){.cb = cb, .arg = arg});
+}

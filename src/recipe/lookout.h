@@ -1,0 +1,46 @@
+/* lookout.h - one znode that is kept in sight: a getData that leaves a watch, and what is
+ * known of both. All it needs is taken at _init; only a path longer than foreseen and the
+ * requests themselves may fail later. */
+#ifndef CLAVE_RECIPE_LOOKOUT_H
+#define CLAVE_RECIPE_LOOKOUT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/mem.h"
+#include "clave/client.h"
+
+struct lookout {
+    clave_client *client;
+    const struct clave_mem *mem;
+    clave_watch *watch;
+    char *path; /* "" when it looks at nothing */
+    size_t cap;
+    bool asking; /* a getData is under way */
+    bool moved;  /* and was for a path no longer wanted */
+    /* The connection on which the watch is known to be armed. */
+    uint64_t connection;
+    void (*on_reply)(struct lookout *l, const clave_result *res);
+    void (*on_event)(struct lookout *l, const clave_event *ev);
+};
+
+/* `cap`: bytes foreseen for a path. ENOMEM. */
+clave_err clave__lookout_init(struct lookout *l, clave_client *c, const struct clave_mem *mem,
+                              size_t cap);
+void clave__lookout_fini(struct lookout *l);
+
+/* The path alone, dir/name or, with `name` NULL, dir. ENOMEM: it is what it was. */
+clave_err clave__lookout_set(struct lookout *l, const char *dir, const char *name);
+/* getData of the path, with the watch unless it is armed. As clave_get. */
+clave_err clave__lookout_ask(struct lookout *l);
+/* Looks at dir/name from now on; asks only when it does not already. Call it with a reply
+ * at hand that was asked for on the present connection. */
+clave_err clave__lookout_aim(struct lookout *l, const char *dir, const char *name);
+/* Looks at nothing; the server forgets the watch. */
+void clave__lookout_rest(struct lookout *l);
+
+/* The watch was answered for and has been silent since. */
+bool clave__lookout_is_armed(const struct lookout *l);
+
+#endif

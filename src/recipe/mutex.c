@@ -1,0 +1,487 @@
+#include "recipe/mutex.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/list.h"
+#include "base/map.h"
+#include "base/path.h"
+#include "recipe/contender.h"
+
+/* A callback that is due. */
+struct notice {
+    struct list link;
+    struct timer timer;
+    clave_mutex *m;
+    uint64_t owner;
+    clave_mutex_cb *cb;
+    void *arg;
+    clave_err verdict;
+};
+
+/* What one owner has of a mutex: waiting (a place, no count), holding (both), or lost (a
+ * count to give back, no place). When the owner's interest ends it leaves the map, and
+ * its notice may live on. */
+struct tenant {
+    struct notice notice; /* first: freeing the notice frees the tenant */
+    struct map_node node;
+    struct contender *place;
+    unsigned count;
+    clave_err lost; /* why; OK while it is not */
+};
+
+struct clave_mutex {
+    clave_client *client;
+    const struct clave_mem *mem;
+    struct contender_spec spec;
+    char *path;
+    char *stem;
+    void *data;
+    clave_acl *acls; /* and their texts behind them */
+    clave_mutex_event_cb *event_cb;
+    void *event_arg;
+    struct map tenants;
+    struct list notices;
+    struct listener listener;
+    unsigned refs; /* the user, notices to come, calls that run */
+};
+
+/* ---- notices --------------------------------------------------------------------------- */
+
+static void hold_mutex(clave_mutex *m)
+{
+    m->refs++;
+}
+
+static void drop_mutex(clave_mutex *m)
+{
+    if (--m->refs > 0)
+        return;
+    clave__client_unlisten(&m->listener);
+    clave__map_fini(&m->tenants);
+    clave__mem_free(m->mem, m->path);
+    clave__mem_free(m->mem, m->stem);
+    clave__mem_free(m->mem, m->data);
+    clave__mem_free(m->mem, m->acls);
+    clave__mem_free(m->mem, m);
+}
+
+/* Frees the notice, then runs its callback: whatever that does finds us consistent. */
+static void deliver(struct notice *n, clave_err verdict)
+{
+    clave_mutex *m = n->m;
+    uint64_t owner = n->owner;
+    clave_mutex_cb *cb = n->cb;
+    void *arg = n->arg;
+    clave__client_timer_clear(m->client, &n->timer);
+    list_remove(&n->link);
+    clave__mem_free(m->mem, n);
+    if (cb)
+        cb(m, owner, verdict, arg);
+    drop_mutex(m);
+}
+
+static void on_notice(struct timer *t, int64_t now)
+{
+    (void)now;
+    struct notice *n = LIST_ENTRY(t, struct notice, timer);
+    deliver(n, n->verdict);
+}
+
+static void init_notice(struct notice *n, clave_mutex *m, uint64_t owner, clave_mutex_cb *cb,
+                        void *arg)
+{
+    list_init(&n->link);
+    clave__timer_init(&n->timer, on_notice);
+    n->m = m;
+    n->owner = owner;
+    n->cb = cb;
+    n->arg = arg;
+    hold_mutex(m);
+}
+
+/* A callback never runs inside the call that caused it: the next tick brings it. */
+static void post(struct notice *n, clave_err verdict)
+{
+    n->verdict = verdict;
+    list_push_back(&n->m->notices, &n->link);
+    clave__client_timer_set(n->m->client, &n->timer, clave__client_now(n->m->client));
+}
+
+static clave_err post_new(clave_mutex *m, uint64_t owner, clave_mutex_cb *cb, void *arg)
+{
+    struct notice *n = clave__mem_zalloc(m->mem, sizeof *n);
+    if (!n)
+        return CLAVE_ENOMEM;
+    init_notice(n, m, owner, cb, arg);
+    post(n, CLAVE_OK);
+    return CLAVE_OK;
+}
+
+/* A closed client ticks no more. */
+static void on_state(struct listener *l, clave_state state, clave_err why)
+{
+    (void)why;
+    clave_mutex *m = LIST_ENTRY(l, struct clave_mutex, listener);
+    if (state != CLAVE_STATE_CLOSED)
+        return;
+    hold_mutex(m);
+    while (!list_empty(&m->notices)) {
+        struct notice *n = LIST_ENTRY(m->notices.next, struct notice, link);
+        deliver(n, n->verdict);
+    }
+    drop_mutex(m);
+}
+
+/* ---- tenants --------------------------------------------------------------------------- */
+
+static bool owner_eq(const struct map_node *node, const void *key)
+{
+    const char *tenant = (const char *)node - offsetof(struct tenant, node);
+    return ((const struct tenant *)(const void *)tenant)->notice.owner == *(const uint64_t *)key;
+}
+
+static struct tenant *find(const clave_mutex *m, uint64_t owner)
+{
+    struct map_node *node =
+        clave__map_find(&m->tenants, clave__map_hash_u64(owner), owner_eq, &owner);
+    return node ? MAP_ENTRY(node, struct tenant, node) : NULL;
+}
+
+static struct tenant *find_holder(const clave_mutex *m, uint64_t owner)
+{
+    struct tenant *t = find(m, owner);
+    return t && t->count > 0 && t->place ? t : NULL;
+}
+
+static void tell(struct tenant *t, clave_mutex_event_kind kind, clave_err why)
+{
+    clave_mutex *m = t->notice.m;
+    if (!m->event_cb)
+        return;
+    clave_mutex_event ev = {.kind = kind, .owner = t->notice.owner, .why = why};
+    if (kind == CLAVE_MUTEX_QUEUED || kind == CLAVE_MUTEX_NEXT) {
+        ev.ahead = t->place->ahead;
+        ev.predecessor = t->place->last.path;
+    }
+    m->event_cb(m, &ev, m->event_arg);
+}
+
+static void on_moved(void *owner)
+{
+    struct tenant *t = owner;
+    const struct contender *place = t->place;
+    tell(t, CLAVE_MUTEX_QUEUED, CLAVE_OK);
+    /* The callback may have cancelled: then the place has no owner any more. */
+    if (place->owner && place->ahead == 1)
+        tell(t, CLAVE_MUTEX_NEXT, CLAVE_OK);
+}
+
+static void on_held(void *owner)
+{
+    struct tenant *t = owner;
+    struct notice n = t->notice;
+    t->count = 1;
+    tell(t, CLAVE_MUTEX_HELD, CLAVE_OK);
+    /* The event's callback may have released, or freed m: the answer is the same. */
+    n.cb(n.m, n.owner, CLAVE_OK, n.arg);
+    drop_mutex(n.m);
+}
+
+static void on_ended(void *owner, clave_err err)
+{
+    struct tenant *t = owner;
+    clave__map_remove(&t->notice.m->tenants, &t->node);
+    deliver(&t->notice, err);
+}
+
+static void on_lost(void *owner, clave_err why)
+{
+    struct tenant *t = owner;
+    clave_mutex *m = t->notice.m;
+    t->place = NULL;
+    t->lost = why;
+    hold_mutex(m);
+    tell(t, CLAVE_MUTEX_LOST, why);
+    drop_mutex(m);
+}
+
+static void on_left(void *arg, clave_err err)
+{
+    struct tenant *t = arg;
+    deliver(&t->notice, err);
+}
+
+static const struct contender_events events = {
+    .moved = on_moved,
+    .held = on_held,
+    .ended = on_ended,
+    .lost = on_lost,
+};
+
+/* ---- life ------------------------------------------------------------------------------ */
+
+/* The list and all its texts in one piece. */
+static clave_err copy_acls(clave_mutex *m, const clave_acl *acls, size_t n)
+{
+    size_t size = n * sizeof *acls;
+    for (size_t i = 0; i < n; i++)
+        size += strlen(acls[i].scheme) + strlen(acls[i].id) + 2;
+    m->acls = clave__mem_alloc(m->mem, size);
+    if (!m->acls)
+        return CLAVE_ENOMEM;
+    char *text = (char *)(m->acls + n);
+    for (size_t i = 0; i < n; i++) {
+        size_t nscheme = strlen(acls[i].scheme) + 1;
+        size_t nid = strlen(acls[i].id) + 1;
+        memcpy(text, acls[i].scheme, nscheme);
+        memcpy(text + nscheme, acls[i].id, nid);
+        m->acls[i] = (clave_acl){acls[i].perms, text, text + nscheme};
+        text += nscheme + nid;
+    }
+    return CLAVE_OK;
+}
+
+static clave_err copy_options(clave_mutex *m, const clave_mutex_options *o)
+{
+    if (o->len) {
+        m->data = clave__mem_alloc(m->mem, o->len);
+        if (!m->data)
+            return CLAVE_ENOMEM;
+        memcpy(m->data, o->data, o->len);
+    }
+    clave_err err = o->acls ? copy_acls(m, o->acls, o->nacls) : CLAVE_OK;
+    m->event_cb = o->event_cb;
+    m->event_arg = o->event_arg;
+    m->spec.data = m->data;
+    m->spec.len = o->len;
+    m->spec.acls = m->acls;
+    m->spec.nacls = m->acls ? o->nacls : 0;
+    m->spec.max_hold_ms = o->max_hold_ms;
+    m->spec.min_valid_ms = o->min_valid_ms;
+    m->spec.strict = o->strict;
+    return err;
+}
+
+static clave_err copy_path(clave_mutex *m, const char *path)
+{
+    const char *base = clave__queue_mutex.base;
+    size_t npath = strlen(path);
+    size_t nbase = strlen(base);
+    size_t ndir = npath == 1 ? 0 : npath;
+    m->path = clave__mem_strndup(m->mem, path, npath);
+    m->stem = clave__mem_alloc(m->mem, ndir + nbase + 2);
+    if (!m->path || !m->stem)
+        return CLAVE_ENOMEM;
+    memcpy(m->stem, path, ndir);
+    m->stem[ndir] = '/';
+    memcpy(m->stem + ndir + 1, base, nbase + 1);
+    m->spec.path = m->path;
+    m->spec.stem = m->stem;
+    m->spec.rule = &clave__queue_mutex;
+    return CLAVE_OK;
+}
+
+static clave_err check_options(const clave_mutex_options *o)
+{
+    bool fine = o->size == sizeof *o && o->max_hold_ms >= 0 && o->min_valid_ms >= 0 &&
+                (o->data || o->len == 0) && (!o->acls || o->nacls > 0);
+    return fine ? CLAVE_OK : CLAVE_EINVAL;
+}
+
+clave_err clave_mutex_new(clave_mutex **out, clave_client *c, const char *path,
+                          const clave_mutex_options *o)
+{
+    static const clave_mutex_options defaults = {.size = sizeof defaults};
+    *out = NULL;
+    if (!o)
+        o = &defaults;
+    if (check_options(o) != CLAVE_OK)
+        return CLAVE_EINVAL;
+    const char *fault = clave__path_fault(path, strlen(path), false);
+    if (fault) {
+        clave__client_fault(c, "the lock's path \"%s\" %s", path, fault);
+        return CLAVE_EPATH;
+    }
+    const struct clave_mem *mem = clave__client_mem(c);
+    clave_mutex *m = clave__mem_zalloc(mem, sizeof *m);
+    if (!m)
+        return CLAVE_ENOMEM;
+    m->client = c;
+    m->mem = mem;
+    m->refs = 1;
+    list_init(&m->notices);
+    list_init(&m->listener.link);
+    m->listener.on_state = on_state;
+    clave_err err = clave__map_init(&m->tenants, mem);
+    if (err == CLAVE_OK)
+        err = copy_path(m, path);
+    if (err == CLAVE_OK)
+        err = copy_options(m, o);
+    if (err != CLAVE_OK) {
+        drop_mutex(m);
+        return err;
+    }
+    clave__client_listen(c, &m->listener);
+    *out = m;
+    return CLAVE_OK;
+}
+
+/* Takes a tenant out of the map; what waits hears ECANCELED. */
+static void evict(clave_mutex *m, struct tenant *t)
+{
+    clave__map_remove(&m->tenants, &t->node);
+    struct contender *place = t->place;
+    t->place = NULL;
+    if (t->count == 0)
+        post(&t->notice, CLAVE_ECANCELED);
+    else
+        clave__mem_free(m->mem, t);
+    if (place)
+        clave__contender_leave(place, NULL, NULL);
+}
+
+void clave_mutex_free(clave_mutex *m)
+{
+    if (!m)
+        return;
+    m->event_cb = NULL;
+    struct map_node *node;
+    while ((node = clave__map_next(&m->tenants, NULL)))
+        evict(m, MAP_ENTRY(node, struct tenant, node));
+    drop_mutex(m);
+}
+
+/* ---- acquire, release ------------------------------------------------------------------ */
+
+static clave_err acquire_again(struct tenant *t, clave_mutex_cb *cb, void *arg)
+{
+    if (t->count == 0)
+        return CLAVE_EINVAL; /* one is pending */
+    if (t->lost != CLAVE_OK)
+        return CLAVE_ELOST;
+    clave_err err = post_new(t->notice.m, t->notice.owner, cb, arg);
+    if (err == CLAVE_OK)
+        t->count++;
+    return err;
+}
+
+clave_err clave_mutex_acquire(clave_mutex *m, uint64_t owner, int64_t deadline, clave_mutex_cb *cb,
+                              void *arg)
+{
+    if (!cb)
+        return CLAVE_EINVAL;
+    struct tenant *t = find(m, owner);
+    if (t)
+        return acquire_again(t, cb, arg);
+    if (clave_client_state(m->client) == CLAVE_STATE_CLOSED)
+        return CLAVE_ECLOSED;
+    t = clave__mem_zalloc(m->mem, sizeof *t);
+    if (!t)
+        return CLAVE_ENOMEM;
+    init_notice(&t->notice, m, owner, cb, arg);
+    if (deadline <= clave__client_now(m->client) && !clave_client_is_connected(m->client)) {
+        /* A try never waits, not for a connection either. */
+        post(&t->notice, CLAVE_EBUSY);
+        return CLAVE_OK;
+    }
+    clave_err err = clave__contender_new(&t->place, m->client, &m->spec, &events, t);
+    if (err == CLAVE_OK)
+        err = clave__contender_join(t->place, deadline);
+    if (err != CLAVE_OK) {
+        clave__mem_free(m->mem, t);
+        drop_mutex(m);
+        return err;
+    }
+    clave__map_insert(&m->tenants, &t->node, clave__map_hash_u64(owner));
+    return CLAVE_OK;
+}
+
+clave_err clave_mutex_cancel(clave_mutex *m, uint64_t owner)
+{
+    struct tenant *t = find(m, owner);
+    if (!t || t->count > 0)
+        return CLAVE_ENOTHELD;
+    evict(m, t);
+    return CLAVE_OK;
+}
+
+/* The last hold goes: the node is deleted, and the tenant lives until that is certain
+ * when somebody wants to know. */
+static void release_place(struct tenant *t, clave_mutex_cb *cb, void *arg)
+{
+    clave_mutex *m = t->notice.m;
+    struct contender *place = t->place;
+    clave__map_remove(&m->tenants, &t->node);
+    if (cb) {
+        init_notice(&t->notice, m, t->notice.owner, cb, arg);
+        clave__contender_leave(place, on_left, t);
+    } else {
+        clave__mem_free(m->mem, t);
+        clave__contender_leave(place, NULL, NULL);
+    }
+}
+
+static clave_err release_lost(struct tenant *t)
+{
+    clave_err verdict = t->lost == CLAVE_EMAXHOLD ? CLAVE_EMAXHOLD : CLAVE_ELOST;
+    if (--t->count == 0) {
+        clave__map_remove(&t->notice.m->tenants, &t->node);
+        clave__mem_free(t->notice.m->mem, t);
+    }
+    return verdict;
+}
+
+clave_err clave_mutex_release(clave_mutex *m, uint64_t owner, clave_mutex_cb *cb, void *arg)
+{
+    struct tenant *t = find(m, owner);
+    if (!t || t->count == 0)
+        return CLAVE_ENOTHELD;
+    if (!t->place)
+        return release_lost(t);
+    if (t->count == 1) {
+        release_place(t, cb, arg);
+        return CLAVE_OK;
+    }
+    clave_err err = cb ? post_new(m, owner, cb, arg) : CLAVE_OK;
+    if (err == CLAVE_OK)
+        t->count--;
+    return err;
+}
+
+/* ---- what is known --------------------------------------------------------------------- */
+
+bool clave_mutex_grant(const clave_mutex *m, uint64_t owner, clave_grant *out)
+{
+    const struct tenant *t = find_holder(m, owner);
+    if (!t)
+        return false;
+    *out = (clave_grant){
+        .token = t->place->token,
+        .session_id = t->place->session_id,
+        .deadline = clave__contender_deadline(t->place),
+        .node = t->place->own.path,
+        .count = t->count,
+    };
+    return true;
+}
+
+bool clave_mutex_valid_for(const clave_mutex *m, uint64_t owner, int64_t now, int64_t ms)
+{
+    clave_grant g;
+    /* Deadlines before now subtract to less than any `ms` that makes sense. */
+    return clave_mutex_grant(m, owner, &g) && g.deadline >= now && g.deadline - now >= ms;
+}
+
+clave_err clave__mutex_node(const clave_mutex *m, uint64_t owner, clave_client **client,
+                            const char **node)
+{
+    const struct tenant *t = find(m, owner);
+    if (!t || t->count == 0)
+        return CLAVE_ENOTHELD;
+    if (!t->place)
+        return CLAVE_ELOST;
+    *client = m->client;
+    *node = t->place->own.path;
+    return CLAVE_OK;
+}

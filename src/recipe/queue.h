@@ -1,0 +1,48 @@
+/* queue.h - who stands where: the children of a lock's path, ordered as Curator orders
+ * them. Knows names only: no client, no state. */
+#ifndef CLAVE_RECIPE_QUEUE_H
+#define CLAVE_RECIPE_QUEUE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/mem.h"
+#include "clave/err.h"
+
+/* Which part of a name decides. Curator's rule: what stands behind the last occurrence
+ * of the base name, the whole name where there is none, compared as strings; equal keys
+ * keep the server's order. Every child counts, foreign ones included. */
+struct queue_rule {
+    const char *base; /* "lock-" */
+    /* Another client's base name whose 10 digits (at the end of the name) count as ours
+     * do, since that client orders by them; may be NULL. Kazoo: "__lock__". */
+    const char *kin;
+};
+
+/* The rule of mutex.h. */
+extern const struct queue_rule clave__queue_mutex;
+
+struct queue_key {
+    const char *text; /* points into the name */
+    bool plain;       /* exactly 10 digits behind a known base name: a sequential node */
+    bool exhausted;   /* a counter that ran over, or is within 1000 of it */
+};
+struct queue_key clave__queue_key(const struct queue_rule *rule, const char *name);
+
+/* Where `own` stands among the names, found in one pass and without memory. */
+struct queue_place {
+    bool found;
+    bool plain;           /* every name is */
+    bool exhausted;       /* ours is, or another's counter has run over already */
+    size_t ahead;         /* how many stand before us: 0 owns */
+    const char *last;     /* the one just before us; NULL when none */
+    const char *last_but; /* the one just before that; NULL when none */
+};
+struct queue_place clave__queue_locate(const struct queue_rule *rule, const char *const *names,
+                                       size_t n, const char *own);
+
+/* Fills order[0..n) with the indices of the names, first in the queue first. ENOMEM. */
+clave_err clave__queue_order(const struct queue_rule *rule, const struct clave_mem *mem,
+                             const char *const *names, size_t n, size_t *order);
+
+#endif

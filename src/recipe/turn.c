@@ -1,0 +1,321 @@
+/* turn.c - is it our turn? What a contender that waits concludes from listings, events
+ * and confirmations. P1 to P6 are the rewrites of Curator's steps that docs/recipes.md
+ * derives. */
+#include <string.h>
+
+#include "base/path.h"
+#include "recipe/contender.h"
+
+static int64_t min_valid_ms(const struct contender *c)
+{
+    int64_t timeout = clave_client_session_timeout(c->client);
+    int64_t ms = c->spec->min_valid_ms ? c->spec->min_valid_ms : timeout / 8;
+    /* More than half a session can never be promised for long. */
+    return ms < timeout / 2 ? ms : timeout / 2;
+}
+
+/* From next in line on: the heartbeats pass the leader, so that the deadline is fresh
+ * when our turn comes. */
+static void start_hold(struct contender *c)
+{
+    if (c->holding)
+        return;
+    c->hold.path = c->own.path;
+    c->hold.settled = false;
+    c->holding = true;
+    clave__client_hold(c->client, &c->hold);
+}
+
+/* A holder watches its node once the hold is no longer a short one. When memory is short
+ * the confirmed heartbeats alone will notice. */
+static void watch_own(struct contender *c)
+{
+    if (c->state == CONTENDER_HELD && c->hold.settled && !clave__lookout_is_armed(&c->own))
+        (void)clave__lookout_ask(&c->own);
+}
+
+static void granted(struct contender *c)
+{
+    int64_t now = clave__client_now(c->client);
+    int64_t max = c->spec->max_hold_ms;
+    clave__contender_enter(c, CONTENDER_HELD);
+    c->hold_end = max > 0 && max < CLAVE_NEVER - now ? now + max : CLAVE_NEVER;
+    if (c->hold_end != CLAVE_NEVER)
+        clave__client_timer_set(c->client, &c->limit, c->hold_end);
+    else
+        clave__client_timer_clear(c->client, &c->limit);
+    watch_own(c);
+    c->events->held(c->owner);
+}
+
+/* The queue says that it is our turn; the session must say so too. */
+static void first_in_queue(struct contender *c)
+{
+    if (clave_client_session_id(c->client) != c->session_id) {
+        clave__contender_start_over(c, false);
+        return;
+    }
+    start_hold(c);
+    int64_t enough = clave__client_now(c->client) + min_valid_ms(c);
+    if (clave_client_hold_deadline(c->client) >= enough) {
+        granted(c);
+        return;
+    }
+    if (c->state != CONTENDER_CONFIRMING)
+        clave__contender_enter(c, CONTENDER_CONFIRMING);
+    list_remove(&c->confirm.link);
+    clave__client_await_confirm(c->client, &c->confirm);
+    clave__client_confirm(c->client);
+}
+
+void clave__turn_confirmed(struct confirm_waiter *w)
+{
+    struct contender *c = LIST_ENTRY(w, struct contender, confirm);
+    clave__contender_begin(c);
+    list_remove(&w->link);
+    /* Not seen: a reconnect has moved the deadline, and its RECONNECTED is to come. */
+    if (c->state == CONTENDER_CONFIRMING && c->own_seen)
+        first_in_queue(c);
+    clave__contender_end(c);
+}
+
+/* ---- listings -------------------------------------------------------------------------- */
+
+static void on_listed(clave_client *client, const clave_result *res, void *arg)
+{
+    struct contender *c = arg;
+    c->listing = false;
+    if (c->state == CONTENDER_WAITING) {
+        c->listed_on = clave_client_connection(client);
+        if (res->err == CLAVE_ENONODE)
+            clave__contender_start_over(c, false); /* the container was reaped */
+        else if (res->err != CLAVE_OK)
+            clave__contender_put_off(c, res->err);
+        else if (c->own_seen)
+            clave__turn_by_listing(c, res->names, res->nnames);
+    }
+    clave__contender_end(c);
+}
+
+static clave_err list(struct contender *c)
+{
+    /* An event comes before every reply that shows a later state, so a listing that is
+     * under way when we learn something will show it. */
+    if (c->listing)
+        return CLAVE_OK;
+    clave_err err = clave_children(c->client, c->spec->path, NULL, on_listed, c);
+    if (err != CLAVE_OK)
+        return err;
+    c->listing = true;
+    c->busy++;
+    return CLAVE_OK;
+}
+
+static void list_again(struct contender *c)
+{
+    clave_err err = list(c);
+    if (err != CLAVE_OK)
+        clave__contender_fail(c, err);
+}
+
+void clave__turn_find_out(struct contender *c)
+{
+    clave_err err = c->own_seen ? CLAVE_OK : clave__lookout_ask(&c->own);
+    if (err == CLAVE_OK)
+        err = list(c);
+    if (err != CLAVE_OK)
+        clave__contender_fail(c, err);
+}
+
+/* P3, P4: in one flight, the one before us (its end is our turn), our own node (its end
+ * must not be missed), and the one before the last (with its end, the last is the holder,
+ * and a listing off the critical path makes the set of predecessors {last}). */
+static clave_err keep_watch(struct contender *c, const struct queue_place *at)
+{
+    const char *dir = c->spec->path;
+    clave_err err = clave__lookout_aim(&c->last, dir, at->last);
+    if (err == CLAVE_OK)
+        err = clave__lookout_aim(&c->own, dir, clave__path_name(c->own.path));
+    if (err == CLAVE_OK && at->last_but)
+        err = clave__lookout_aim(&c->last_but, dir, at->last_but);
+    else
+        clave__lookout_rest(&c->last_but);
+    return err;
+}
+
+void clave__turn_by_listing(struct contender *c, const char *const *names, size_t n)
+{
+    struct queue_place at =
+        clave__queue_locate(c->spec->rule, names, n, clave__path_name(c->own.path));
+    if (!at.found) {
+        c->failures++;
+        clave__contender_start_over(c, false);
+        return;
+    }
+    if (at.exhausted) {
+        clave__client_fault(c->client,
+                            "the sequence counter of %s is used up: take another path, or "
+                            "delete it when nobody queues there",
+                            c->spec->path);
+        clave__contender_fail(c, CLAVE_ESEQUENCE);
+        return;
+    }
+    c->failures = 0;
+    bool moved = at.ahead != c->ahead;
+    c->ahead = at.ahead;
+    c->plain = at.plain;
+    if (at.ahead == 0) {
+        first_in_queue(c);
+        return;
+    }
+    clave_err err = c->trying ? CLAVE_EBUSY : keep_watch(c, &at);
+    if (err != CLAVE_OK) {
+        clave__contender_fail(c, err);
+        return;
+    }
+    if (at.ahead == 1)
+        start_hold(c);
+    if (moved)
+        c->events->moved(c->owner);
+}
+
+/* ---- our own node ---------------------------------------------------------------------- */
+
+static void node_gone(struct contender *c)
+{
+    if (c->state == CONTENDER_HELD)
+        clave__contender_lose(c, CLAVE_ENONODE, false);
+    else if (c->state == CONTENDER_WAITING || c->state == CONTENDER_CONFIRMING)
+        clave__contender_start_over(c, false);
+}
+
+static void own_found(struct contender *c, const clave_stat *stat)
+{
+    if (!stat || stat->ephemeral_owner != c->session_id) {
+        clave__contender_start_over(c, true);
+        return;
+    }
+    bool news = !c->own_seen;
+    c->own_seen = true;
+    c->token = stat->czxid;
+    if (news)
+        list_again(c);
+}
+
+void clave__turn_own_reply(struct lookout *l, const clave_result *res)
+{
+    struct contender *c = LIST_ENTRY(l, struct contender, own);
+    clave__contender_begin(c);
+    if (res->err == CLAVE_ENONODE)
+        node_gone(c);
+    else if (c->state == CONTENDER_WAITING && res->err == CLAVE_OK)
+        own_found(c, res->stat);
+    else if (c->state == CONTENDER_WAITING)
+        clave__contender_put_off(c, res->err);
+    clave__contender_end(c);
+}
+
+/* The watch fired without the node's end: somebody wrote to it. Look on. */
+static void look_on(struct contender *c, struct lookout *l)
+{
+    clave_err err = clave__lookout_ask(l);
+    if (err != CLAVE_OK && c->state == CONTENDER_WAITING)
+        clave__contender_fail(c, err);
+}
+
+static bool in_place(const struct contender *c)
+{
+    return c->state == CONTENDER_WAITING || c->state == CONTENDER_CONFIRMING ||
+           c->state == CONTENDER_HELD;
+}
+
+void clave__turn_own_event(struct lookout *l, const clave_event *ev)
+{
+    struct contender *c = LIST_ENTRY(l, struct contender, own);
+    clave__contender_begin(c);
+    if (ev->type == CLAVE_EVENT_DELETED)
+        node_gone(c);
+    else if (in_place(c))
+        look_on(c, l);
+    clave__contender_end(c);
+}
+
+void clave__turn_node_missing(struct hold *h)
+{
+    struct contender *c = LIST_ENTRY(h, struct contender, hold);
+    clave__contender_begin(c);
+    node_gone(c);
+    clave__contender_end(c);
+}
+
+void clave__turn_hold_settled(struct hold *h)
+{
+    struct contender *c = LIST_ENTRY(h, struct contender, hold);
+    clave__contender_begin(c);
+    watch_own(c);
+    clave__contender_end(c);
+}
+
+/* ---- those before us ------------------------------------------------------------------- */
+
+/* P3: may the end of the last known predecessor be taken for our turn, without a listing?
+ * Sequential names only grow, so nobody can have come before us since; and an earlier end
+ * of our own node would have been told before. All of that only on one connection. */
+static bool may_take_over(const struct contender *c, const clave_event *ev)
+{
+    uint64_t connection = clave_client_connection(c->client);
+    return c->ahead == 1 && c->plain && !c->spec->strict && c->own_seen &&
+           clave__lookout_is_armed(&c->own) && ev->connection == connection &&
+           c->listed_on == connection && c->own.connection == connection &&
+           c->last.connection == connection && clave_client_session_id(c->client) == c->session_id;
+}
+
+void clave__turn_last_event(struct lookout *l, const clave_event *ev)
+{
+    struct contender *c = LIST_ENTRY(l, struct contender, last);
+    clave__contender_begin(c);
+    if (c->state == CONTENDER_WAITING) {
+        if (ev->type != CLAVE_EVENT_DELETED)
+            look_on(c, l);
+        else if (may_take_over(c, ev))
+            first_in_queue(c);
+        else
+            list_again(c);
+    }
+    clave__contender_end(c);
+}
+
+/* Curator's rule: the watch is a getData, not an exists, so that none lingers on a node
+ * that has gone meanwhile; that it has gone is for a listing to judge. */
+static void other_replied(struct contender *c, const clave_result *res)
+{
+    clave__contender_begin(c);
+    if (c->state == CONTENDER_WAITING && res->err == CLAVE_ENONODE)
+        list_again(c);
+    else if (c->state == CONTENDER_WAITING && res->err != CLAVE_OK)
+        clave__contender_put_off(c, res->err);
+    clave__contender_end(c);
+}
+
+void clave__turn_last_reply(struct lookout *l, const clave_result *res)
+{
+    other_replied(LIST_ENTRY(l, struct contender, last), res);
+}
+
+void clave__turn_last_but_reply(struct lookout *l, const clave_result *res)
+{
+    other_replied(LIST_ENTRY(l, struct contender, last_but), res);
+}
+
+void clave__turn_last_but_event(struct lookout *l, const clave_event *ev)
+{
+    struct contender *c = LIST_ENTRY(l, struct contender, last_but);
+    clave__contender_begin(c);
+    if (c->state == CONTENDER_WAITING) {
+        if (ev->type == CLAVE_EVENT_DELETED)
+            list_again(c);
+        else
+            look_on(c, l);
+    }
+    clave__contender_end(c);
+}
