@@ -68,7 +68,8 @@ void help_all(void)
     puts("\nFlags of every verb:");
     for (const struct flag *f = global_flags; f->id != 0; f++)
         print_flag(f);
-    puts("\nFlags left out are taken from the environment (CLAVE_CONNECT, CLAVE_SESSION_TIMEOUT,\n"
+    puts("      --version                   print the version (as does the verb)\n\n"
+         "Flags left out are taken from the environment (CLAVE_CONNECT, CLAVE_SESSION_TIMEOUT,\n"
          "CLAVE_TIMEOUT, CLAVE_AUTH), then from $XDG_CONFIG_HOME/clave/config (or the file\n"
          "CLAVE_CONFIG names), in lines such as 'connect = zk1,zk2'.\n\n"
          "Exit codes: 0 done; 64 usage; 66 no such node, exists, another version, bad path;\n"

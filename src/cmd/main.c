@@ -29,13 +29,24 @@ static bool ignore_sigpipe(void)
     return old.sa_handler == SIG_IGN;
 }
 
+/* What stands before the verb. */
+static const struct verb program = {
+    .name = "",
+    .flags = (const struct flag[]){{FLAG_LONG, "version", NULL, ""}, {0, NULL, NULL, NULL}},
+    .max_args = 0,
+    .offline = true,
+};
+
 static int run(struct options *o, int argc, char **argv)
 {
-    static const struct verb program = {.name = "", .max_args = 0, .offline = true};
     o->verb = &program;
     int id = options_next(o, argc, argv);
     if (id == OPTIONS_STOP)
         return o->status;
+    if (id == FLAG_LONG) {
+        printf("clave %s\n", clave_version());
+        return EXIT_OK;
+    }
     if (o->argc == 0) {
         fputs("clave: no verb (see 'clave help')\n", stderr);
         return EXIT_USAGE;

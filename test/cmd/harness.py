@@ -1,0 +1,195 @@
+"""What the tests of the program share: servers on free ports, and runs of the program.
+
+Every process started here ends with the test, whatever happens: by atexit, and by the
+kernel when the test itself is killed."""
+import atexit
+import ctypes
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+CLAVE = os.environ.get("CLAVE", "clave")
+SOURCE = os.environ.get("CLAVE_SOURCE",
+                        os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+JARS = "/usr/share/java/"
+SCRATCH = tempfile.mkdtemp(prefix="clave-test-")
+PATIENCE = 30  # seconds until something that should happen is given up
+_processes = []
+_libc = ctypes.CDLL(None)
+
+
+@atexit.register
+def _clean_up():
+    for p in _processes:
+        if p.poll() is None:
+            p.send_signal(signal.SIGCONT)
+            p.kill()
+            p.wait()
+    shutil.rmtree(SCRATCH, ignore_errors=True)
+
+
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+
+
+def _die_with_parent():
+    _libc.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    for s in (signal.SIGPIPE, signal.SIGINT, signal.SIGTERM):
+        signal.signal(s, signal.SIG_DFL)
+
+
+def spawn(command, **keywords):
+    p = subprocess.Popen(command, preexec_fn=_die_with_parent, **keywords)
+    _processes.append(p)
+    return p
+
+
+def scratch(name):
+    return os.path.join(tempfile.mkdtemp(dir=SCRATCH), name)
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def environment(**more):
+    """No configuration of whoever runs the test, and a home of its own."""
+    env = {k: v for k, v in os.environ.items()
+           if not k.startswith(("CLAVE_", "XDG_")) or k == "CLAVE_TEST_SERVER"}
+    env["HOME"] = os.path.join(SCRATCH, "home")
+    os.makedirs(env["HOME"], exist_ok=True)
+    env.update(more)
+    return env
+
+
+def ask(port, word):
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=5) as s:
+            s.sendall(word)
+            return s.recv(65536)
+    except OSError:
+        return b""
+
+
+class ClaveServer:
+    name = "clave"
+
+    def __init__(self, flags=()):
+        self.port = free_port()
+        self.data = scratch("data")
+        self.flags = list(flags)
+        self.process = None
+        self.ready = ""
+
+    @property
+    def connect(self):
+        return f"127.0.0.1:{self.port}"
+
+    def start(self):
+        self.process = spawn([CLAVE, "serve", "--data", self.data, "--listen", self.connect]
+                             + self.flags, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL,
+                             text=True, env=environment())
+        self.ready = self.process.stdout.readline()
+        if "serving on" not in self.ready:
+            raise AssertionError(f"clave serve did not start: {self.ready!r}")
+        return self
+
+    def stop(self, how=signal.SIGTERM):
+        self.process.send_signal(how)
+        code = self.process.wait(PATIENCE)
+        self.process.stdout.close()
+        return code
+
+
+class ApacheServer(ClaveServer):
+    name = "apache"
+
+    def start(self):
+        cfg = scratch("zoo.cfg")
+        with open(cfg, "w") as f:
+            f.write(f"tickTime=2000\ndataDir={self.data}\nclientPort={self.port}\n"
+                    "clientPortAddress=127.0.0.1\nmaxClientCnxns=0\nadmin.enableServer=false\n"
+                    "4lw.commands.whitelist=*\n")
+        self.process = spawn(["java", "-Xmx256m", "-cp", f"{JARS}zookeeper.jar:{JARS}slf4j-nop.jar",
+                              "org.apache.zookeeper.server.ZooKeeperServerMain", cfg],
+                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                             stdin=subprocess.DEVNULL)
+        until = time.monotonic() + PATIENCE
+        while b"Mode: standalone" not in ask(self.port, b"srvr"):
+            if time.monotonic() > until or self.process.poll() is not None:
+                raise AssertionError("Apache ZooKeeper did not start")
+            time.sleep(0.05)
+        return self
+
+    def stop(self, how=signal.SIGTERM):
+        self.process.send_signal(how)
+        return self.process.wait(PATIENCE)
+
+
+def has_apache():
+    return shutil.which("java") is not None and os.path.exists(JARS + "zookeeper.jar")
+
+
+def server(**keywords):
+    """A started server of the kind the environment asks for."""
+    if os.environ.get("CLAVE_TEST_SERVER") == "apache":
+        return ApacheServer(**keywords).start()
+    return ClaveServer(**keywords).start()
+
+
+class Result:
+    def __init__(self, code, out, err):
+        self.code, self.bytes, self.err = code, out, err.decode()
+
+    @property
+    def out(self):
+        return self.bytes.decode()
+
+    def __repr__(self):
+        return f"exit {self.code}\nstdout: {self.bytes[:2000]!r}\nstderr: {self.err[:2000]}"
+
+
+def clave(*words, connect=None, stdin=None, env=None, timeout=PATIENCE):
+    """Runs the program to its end."""
+    more = dict(env or {})
+    if connect:
+        more["CLAVE_CONNECT"] = connect
+    p = spawn([CLAVE] + [str(w) if not isinstance(w, bytes) else w for w in words],
+              stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+              env=environment(**more))
+    out, err = p.communicate(stdin or b"", timeout=timeout)
+    return Result(p.returncode, out, err)
+
+
+class Running:
+    """The program in the background, its lines read as they come."""
+
+    def __init__(self, *words, connect=None, env=None):
+        more = dict(env or {})
+        if connect:
+            more["CLAVE_CONNECT"] = connect
+        self.process = spawn([CLAVE] + [str(w) for w in words], stdin=subprocess.DEVNULL,
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                             env=environment(**more))
+
+    def line(self):
+        """The next line of its output; fails when none comes in time."""
+        timer = threading.Timer(PATIENCE, self.process.kill)
+        timer.start()
+        text = self.process.stdout.readline()
+        timer.cancel()
+        return text.rstrip("\n")
+
+    def end(self, how=None):
+        """Its exit code, the rest of its output and its messages."""
+        if how is not None:
+            self.process.send_signal(how)
+        out, err = self.process.communicate(timeout=PATIENCE)
+        return Result(self.process.returncode, out.encode(), err.encode())

@@ -1,0 +1,131 @@
+"""Where settings come from: flags, then the environment, then the file."""
+import os
+import unittest
+
+from harness import clave, free_port, scratch, server
+
+
+class Config(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.server = server()
+        cls.nobody = f"127.0.0.1:{free_port()}"
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.server.stop()
+
+    def file(self, text):
+        path = scratch("config")
+        with open(path, "wb") as f:
+            f.write(text if isinstance(text, bytes) else text.encode())
+        return path
+
+    def run_with(self, text, *words, **env):
+        return clave(*words, env={"CLAVE_CONFIG": self.file(text), **env})
+
+    def test_file(self):
+        r = self.run_with(f"# servers\n\n  connect = {self.server.connect}  \r\ntimeout=2s",
+                          "get", "/")
+        self.assertEqual((r.code, r.err), (0, ""), r)
+
+    def test_default_places(self):
+        home = scratch("home")
+        os.makedirs(home + "/.config/clave")
+        with open(home + "/.config/clave/config", "w") as f:
+            f.write("bad line\n")
+        r = clave("get", "/", env={"HOME": home})
+        self.assertEqual(r.code, 64, r)
+        self.assertIn(home + "/.config/clave/config:1:", r.err)
+        xdg = scratch("xdg")
+        os.makedirs(xdg + "/clave")
+        with open(xdg + "/clave/config", "w") as f:
+            f.write(f"connect = {self.server.connect}\n")
+        r = clave("get", "/", env={"HOME": home, "XDG_CONFIG_HOME": xdg})
+        self.assertEqual(r.code, 0, r)
+
+    def test_precedence(self):
+        good, bad = self.server.connect, self.nobody
+        file = self.file(f"connect = {bad}\n")
+        for flag, env, text, code in ((good, bad, bad, 0), (bad, good, good, 69),
+                                      (None, good, bad, 0), (None, bad, good, 69),
+                                      (None, None, good, 0), (None, None, bad, 69)):
+            words = ["get", "/", "--timeout", "400ms"] if code else ["get", "/"]
+            words += ["--connect", flag] if flag else []
+            more = {"CLAVE_CONNECT": env} if env else {}
+            r = self.run_with(f"connect = {text}\n", *words, **more)
+            self.assertEqual(r.code, code, (flag, env, text, r))
+        self.assertTrue(os.path.exists(file))
+
+    def test_flags_before_and_after_the_verb(self):
+        c = self.server.connect
+        for words in (["--connect", c, "get", "/"], ["get", "--connect", c, "/"],
+                      ["get", "/", "--connect", c], ["-c", c, "get", "/"], [f"-c{c}", "get", "/"],
+                      [f"--connect={c}", "get", "/"]):
+            self.assertEqual(clave(*words).code, 0, words)
+
+    def test_timeouts_from_everywhere(self):
+        c = self.server.connect
+        r = self.run_with(f"connect={c}\nsession-timeout=7s\n", "-v", "get", "/")
+        self.assertIn("timeout 7000ms", r.err)
+        r = self.run_with(f"connect={c}\nsession-timeout=7s\n", "-v", "get", "/",
+                          CLAVE_SESSION_TIMEOUT="8s")
+        self.assertIn("timeout 8000ms", r.err)
+        r = self.run_with(f"connect={c}\nsession-timeout=7s\n", "-v", "get", "/",
+                          "--session-timeout", "9s", CLAVE_SESSION_TIMEOUT="8s")
+        self.assertIn("timeout 9000ms", r.err)
+
+    def test_identities(self):
+        c = self.server.connect
+        self.assertEqual(clave("create", "/id", "x", "--acl", "creator", "--auth", "digest:a:b",
+                               connect=c).code, 0)
+        self.assertEqual(self.run_with(f"connect={c}\nauth = digest:c:d\nauth = digest:a:b\n",
+                                       "get", "/id").code, 0)
+        self.assertEqual(self.run_with(f"connect={c}\nauth = digest:c:d\n", "get", "/id",
+                                       CLAVE_AUTH="digest:a:b").code, 0)
+        # A flag replaces what the file says; it does not add to it.
+        self.assertEqual(self.run_with(f"connect={c}\nauth = digest:a:b\n", "get", "/id",
+                                       "--auth", "digest:c:d").code, 77)
+
+    def test_faults_name_file_and_line(self):
+        for text, line, what in (("connekt = x\n", 1, "unknown key 'connekt'"),
+                                 ("# c\n\ntimeout = 5\n", 3, "'5': a duration is"),
+                                 ("session-timeout = 0s\n", 1, "not between"),
+                                 ("connect\n", 1, "key = value"), ("connect =\n", 1, "no value"),
+                                 ("auth = joe\n", 1, "SCHEME:ID"), (" = x\n", 1, "unknown key ''")):
+            path = self.file(text)
+            r = clave("get", "/", env={"CLAVE_CONFIG": path})
+            self.assertEqual((r.code, r.out), (64, ""), r)
+            self.assertIn(f"clave: {path}:{line}: ", r.err)
+            self.assertIn(what, r.err)
+
+    def test_a_bad_host_list_names_its_text(self):
+        r = self.run_with("connect = a:b:c\n", "get", "/")
+        self.assertEqual(r.code, 64, r)
+        self.assertIn("a:b:c", r.err)
+
+    def test_files_that_cannot_be_read(self):
+        r = clave("get", "/", env={"CLAVE_CONFIG": "/nonexistent"})
+        self.assertEqual(r.code, 64, r)
+        self.assertIn("/nonexistent: No such file", r.err)
+        r = clave("get", "/", env={"CLAVE_CONFIG": "/"})
+        self.assertEqual(r.code, 64, r)
+        r = self.run_with("#" * 100000, "get", "/")
+        self.assertEqual(r.code, 64, r)
+        self.assertIn("too large", r.err)
+
+    def test_faults_in_the_environment(self):
+        for name, value in (("CLAVE_TIMEOUT", "5"), ("CLAVE_SESSION_TIMEOUT", "x"),
+                            ("CLAVE_AUTH", "joe")):
+            r = clave("get", "/", env={name: value})
+            self.assertEqual(r.code, 64, r)
+            self.assertIn(name, r.err)
+
+    def test_a_broken_file_does_not_stop_the_help(self):
+        for words in (["help"], ["get", "--help"], ["version"], ["--help"]):
+            r = self.run_with("nonsense\n", *words)
+            self.assertEqual(r.code, 0, r)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,217 @@
+"""What goes wrong: paths, servers, sizes, streams. Each has its exit code and a line on
+standard error that names the verb, the thing and the cause."""
+import os
+import socket
+import subprocess
+import threading
+import time
+import unittest
+
+from harness import (CLAVE, Running, clave, environment, free_port, server, spawn, PATIENCE)
+
+ONLINE = [["get", "/x"], ["set", "/x", "d"], ["create", "/x"], ["rm", "/x"], ["ls", "/x"],
+          ["tree", "/x"], ["stat", "/x"], ["watch", "/x"], ["sync", "/x"], ["ping"]]
+WITH_PATH = ONLINE[:-1]
+
+
+class Peer:
+    """A listener that says `answer` to whoever comes; None: it says nothing."""
+
+    def __init__(self, answer):
+        self.answer = answer
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        self.sockets = []
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        while True:
+            try:
+                s, _ = self.listener.accept()
+            except OSError:
+                return
+            self.sockets.append(s)
+            if self.answer is not None:
+                try:
+                    s.recv(1024)
+                    s.sendall(self.answer)
+                    s.close()
+                except OSError:
+                    pass
+
+    def close(self):
+        self.listener.close()
+        for s in self.sockets:
+            s.close()
+
+
+class WithoutServer(unittest.TestCase):
+    def fails(self, code, *words, **keywords):
+        r = clave(*words, **keywords)
+        self.assertEqual(r.code, code, (words, r))
+        self.assertEqual(r.out, "", r)
+        self.assertTrue(r.err.startswith("clave: "), r)
+        self.assertNotRegex(r.err, r"E[A-Z]{4,}|-1\d\d\d?\b", "a bare code")
+        return r
+
+    def test_usage(self):
+        for words in ([], ["nonsense"], ["get"], ["get", "/a", "/b"], ["set", "/a"], ["rm"],
+                      ["create"], ["create", "/a", "b", "c"], ["stat"], ["watch"], ["--nonsense"],
+                      ["get", "--nonsense", "/a"], ["get", "-q", "/a"], ["get", "/a", "--stat=1"],
+                      ["ping", "x"], ["ping", "-n"], ["ping", "-n", "0"], ["ping", "-n", "x"],
+                      ["ping", "--interval", "5"], ["tree", "--depth", "-1"], ["sync", "/", "/"],
+                      ["set", "/a", "b", "--version", "1x"], ["version", "x"], ["ls", "/", "/"]):
+            r = self.fails(64, *words)
+            self.assertIn("clave help", r.err)
+
+    def test_durations_need_a_unit(self):
+        for bad in ("5", "5x", "s", "", "-1s", "1.5s", "1 s", "99999999999999999999s", "30d", "0s"):
+            for flag in ("--timeout", "--session-timeout"):
+                r = self.fails(64, "get", "/", flag, bad)
+                if bad == "5":
+                    self.assertIn("500ms, 4s, 3m, 1h, 2d", r.err)
+        for good in ("50ms", "1s"):
+            self.fails(69, "get", "/", "--timeout", good, connect=f"127.0.0.1:{free_port()}")
+
+    def test_auth_needs_a_form(self):
+        for bad in ("", "joe", "digest:joe", "digest:", ":x"):
+            self.fails(64, "get", "/", "--auth", bad)
+
+    def test_hosts_that_make_no_sense(self):
+        for bad in ("host:port", "host:99999", "h1,,h2", "[::1", "host/", "host/a//b"):
+            r = self.fails(64, "get", "/", "--connect", bad)
+            self.assertIn(bad, r.err)
+
+    def test_bad_paths(self):
+        for path, why in (("x", "does not begin with /"), ("", "is empty"), ("/a/", "ends with /"),
+                          ("//a", "empty segment"), ("/a/../b", "relative"), ("/.", "relative"),
+                          ("/a\x01", "control"), (b"/\xff\xfe", "UTF-8"),
+                          ("/\U0001f600", "not allow")):
+            for words in WITH_PATH:
+                if path == "/a/" and words[0] == "create":
+                    why = "ends with /"
+                r = clave(words[0], path, *words[2:], connect="127.0.0.1:1")
+                self.assertEqual(r.code, 66, (words, path, r))
+                self.assertIn(why, r.err)
+
+    def test_nobody_there(self):
+        connect = f"127.0.0.1:{free_port()}"
+        for words in ONLINE:
+            r = self.fails(69, *words, "--timeout", "300ms", connect=connect)
+            self.assertIn(connect, r.err)
+
+    def test_host_that_does_not_exist(self):
+        r = self.fails(69, "get", "/", "--timeout", "1s", connect="no-such-host.invalid:2181")
+        self.assertIn("no-such-host.invalid", r.err)
+
+    def test_peer_that_is_no_zookeeper(self):
+        for answer in (b"HTTP/1.1 400 Bad Request\r\n\r\n", b"SSH-2.0-OpenSSH_8.4\r\n",
+                       b"\0" * 64, b"\xff" * 64, b""):
+            peer = Peer(answer)
+            self.fails(69, "get", "/", "--timeout", "500ms", connect=f"127.0.0.1:{peer.port}")
+            peer.close()
+
+    def test_peer_that_says_nothing(self):
+        peer = Peer(None)
+        begin = time.monotonic()
+        self.fails(69, "get", "/", "--timeout", "500ms", connect=f"127.0.0.1:{peer.port}")
+        self.assertLess(time.monotonic() - begin, 10)
+        peer.close()
+
+    def test_unix_socket_that_is_not_there(self):
+        r = self.fails(69, "get", "/", "--timeout", "300ms", connect="unix:/nonexistent/socket")
+        self.assertIn("/nonexistent/socket", r.err)
+
+
+class WithServer(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.server = server()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.server.stop()
+
+    def clave(self, *words, **keywords):
+        return clave(*words, connect=self.server.connect, **keywords)
+
+    def test_one_of_two_servers_is_dead(self):
+        r = clave("get", "/", connect=f"127.0.0.1:{free_port()},{self.server.connect}")
+        self.assertEqual(r.code, 0, r)
+
+    def test_too_many_bytes(self):
+        r = self.clave("create", "/big", "-", stdin=b"x" * (1 << 20))
+        self.assertEqual(r.code, 64, r)
+        self.assertIn("1048575", r.err)
+        r = self.clave("create", "/big", "-", stdin=b"x" * ((1 << 20) - 100))
+        self.assertEqual(r.code, 64, r)
+        self.assertIn("too big for one frame", r.err)
+        data = b"x" * 1000000
+        self.assertEqual(self.clave("create", "/big", "-", stdin=data).code, 0)
+        self.assertEqual(self.clave("get", "/big").bytes, data)
+
+    def test_a_server_that_stops_answering(self):
+        self.assertEqual(self.clave("create", "/slow").code, 0)
+        s = server()
+        import signal
+        s.process.send_signal(signal.SIGSTOP)
+        r = clave("get", "/", "--timeout", "500ms", connect=s.connect)
+        self.assertEqual(r.code, 69, r)
+        s.process.send_signal(signal.SIGCONT)
+        s.stop()
+
+    def closed(self, words, close, code, text):
+        """Runs with descriptors closed as a shell does with >&-."""
+        p = spawn(["/bin/sh", "-c", f'exec "$0" "$@" {close}', CLAVE] + words,
+                  stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                  env=environment(CLAVE_CONNECT=self.server.connect))
+        out, err = p.communicate(timeout=PATIENCE)
+        self.assertEqual(p.returncode, code, (words, close, err))
+        self.assertIn(text, err.decode())
+
+    def test_missing_streams(self):
+        self.clave("create", "/streams", "data")
+        self.closed(["get", "/streams"], ">&-", 74, "standard output")
+        self.closed(["ls", "/"], ">&-", 74, "standard output")
+        self.closed(["ping", "-n", "1"], ">&-", 74, "standard output")
+        self.closed(["help"], ">&-", 74, "standard output")
+        self.closed(["get", "/streams"], ">/dev/full", 74, "No space left")
+        self.closed(["get", "/streams"], "2>&-", 0, "")
+        self.closed(["get", "/nothing"], "2>&-", 66, "")
+        self.closed(["get", "/streams"], "<&- >&- 2>&-", 74, "")
+        self.closed(["set", "/streams", "new"], "<&- >&- 2>&-", 0, "")
+        self.assertEqual(self.clave("get", "/streams").out, "new")
+
+    def test_reader_that_leaves(self):
+        self.clave("create", "/pipe", "-", stdin=b"x" * 500000)
+        p = spawn(["/bin/sh", "-c", '"$0" get /pipe; echo $? >&2', CLAVE], stdout=subprocess.PIPE,
+                  stderr=subprocess.PIPE, env=environment(CLAVE_CONNECT=self.server.connect))
+        p.stdout.close()
+        err = p.stderr.read()
+        p.stderr.close()
+        p.wait()
+        self.assertEqual(err, b"74\n")
+
+    def test_reader_of_a_watch_leaves(self):
+        self.clave("create", "/left", "0")
+        w = Running("watch", "/left", connect=self.server.connect)
+        self.assertTrue(w.line().startswith("watching"))
+        w.process.stdout.close()
+        self.clave("set", "/left", "1")
+        self.assertEqual(w.process.wait(PATIENCE), 74)
+        w.process.stderr.close()
+
+    def test_watch_survives_a_restart_of_the_server(self):
+        s = server()
+        w = Running("watch", "/r", connect=s.connect)
+        self.assertEqual(w.line(), "watching-missing /r")
+        s.stop()
+        s.start()
+        self.assertEqual(clave("create", "/r", connect=s.connect).code, 0)
+        self.assertTrue(w.line().startswith("created /r"))
+        w.end(9)
+        s.stop()
+
+
+if __name__ == "__main__":
+    unittest.main()
