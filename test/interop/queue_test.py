@@ -1,0 +1,165 @@
+"""One queue: Curator, kazoo and clave take turns on one path, and some of them are killed.
+
+  queue_test.py clave|apache        CLAVE_QUEUE_TURNS=N for more turns than 400
+
+Each holder appends a line to one log when it has the lock and another before it gives it
+back. From the log alone it is then judged that
+  - no two holds overlap: a hold ends by its second line, or by the death of its process;
+  - the tokens (the czxids of the lock nodes) only ever grow, so the turns are in the order in
+    which the server let them into the queue;
+  - everybody has had turns."""
+import collections
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "cmd"))
+from harness import ApacheServer, ClaveServer, JARS, has_apache, scratch, spawn  # noqa: E402
+
+SESSION_MS = 5000
+KINDS = ("curator", "kazoo", "clave", "command")
+PATH = "/one/queue"
+PATIENCE = 60  # seconds without a turn
+COMMAND = ('while [ ! -e "$5" ]; do CLAVE_LOG="$3" CLAVE_NAME="$4" "$CLAVE" lock --connect "$1" '
+           '--session-timeout "$6ms" "$2" -- sh -c '
+           "'echo \"+ $CLAVE_NAME $CLAVE_TOKEN\" >>\"$CLAVE_LOG\"; "
+           "echo \"- $CLAVE_NAME $CLAVE_TOKEN\" >>\"$CLAVE_LOG\"' || exit 1; done")
+
+
+def skip(why):
+    print(f"{why}: nothing was tested")
+    sys.exit(77)
+
+
+def compile_java():
+    out = scratch("classes")
+    jars = ":".join(JARS + j + ".jar" for j in ("curator-recipes", "curator-framework",
+                                                "curator-client", "zookeeper"))
+    subprocess.run(["javac", "-nowarn", "-cp", jars, "-d", out,
+                    os.path.join(HERE, "java", "QueueHolder.java")], check=True)
+    return out
+
+
+class Queue:
+    def __init__(self, connect, seed):
+        self.connect = connect
+        self.dice = random.Random(seed)
+        self.classes = compile_java()
+        self.log = scratch("log")
+        self.stop = scratch("stop")
+        self.count = 0
+        self.living = {}  # name -> process
+        self.killed = set()
+        open(self.log, "w").close()
+
+    def command(self, kind):
+        return {"curator": ["java", "-Xmx128m", "-XX:+UseSerialGC", "-cp",
+                            f"{JARS}curator-recipes.jar:{JARS}slf4j-nop.jar:{self.classes}",
+                            "QueueHolder"],
+                "kazoo": ["/usr/bin/python3", os.path.join(HERE, "queue_holder.py")],
+                "clave": [os.environ["CLAVE_QUEUE_HOLDER"]],
+                "command": ["sh", "-c", COMMAND, "sh"]}[kind]
+
+    def add(self, kind):
+        self.count += 1
+        name = f"{kind}-{self.count}"
+        self.living[name] = spawn(self.command(kind) + [self.connect, PATH, self.log, name,
+                                                        self.stop, str(SESSION_MS)],
+                                  stdin=subprocess.DEVNULL)
+
+    def kill_one(self):
+        name = self.dice.choice(sorted(n for n in self.living if not n.startswith("command")))
+        p = self.living.pop(name)
+        p.send_signal(signal.SIGKILL)
+        p.wait()
+        self.killed.add(name)
+        self.add(name.split("-")[0])
+
+    def turns(self):
+        with open(self.log) as f:
+            return sum(line.startswith("+") for line in f)
+
+    def wait_for(self, turns):
+        last, since = -1, time.monotonic()
+        while True:
+            now = self.turns()
+            if now >= turns:
+                return
+            if now != last:
+                last, since = now, time.monotonic()
+            for name, p in self.living.items():
+                if p.poll() is not None:
+                    sys.exit(f"{name} ended by itself with {p.returncode}")
+            if time.monotonic() - since > PATIENCE:
+                sys.exit(f"the queue stands still after {now} turns; "
+                         f"newest lines:\n{open(self.log).read()[-500:]}")
+            time.sleep(0.02)
+
+    def finish(self):
+        open(self.stop, "w").close()
+        for name, p in self.living.items():
+            if p.wait(PATIENCE) != 0:
+                sys.exit(f"{name} ended with {p.returncode}")
+
+
+def judge(path, killed):
+    holder, newest = None, 0
+    turns = collections.Counter()
+    for number, line in enumerate(open(path), 1):
+        sign, name, token = line.split()
+        token = int(token)
+        where = f"line {number} of the log ({line.strip()})"
+        if sign == "+":
+            if holder and holder[0] not in killed:
+                sys.exit(f"{where}: overlap, {holder[0]} still holds")
+            if token <= newest:
+                sys.exit(f"{where}: its token is not above {newest}")
+            holder, newest = (name, token), token
+            turns[name.split("-")[0]] += 1
+        elif holder != (name, token):
+            sys.exit(f"{where}: overlap, {holder} holds")
+        else:
+            holder = None
+    if holder:
+        sys.exit(f"{holder[0]} never ended its turn")
+    return turns
+
+
+def main():
+    kind = sys.argv[1]
+    turns = int(os.environ.get("CLAVE_QUEUE_TURNS", "400"))
+    seed = int(os.environ.get("CLAVE_QUEUE_SEED", str(time.time_ns() % 1000000)))
+    if not has_apache() or not os.path.exists(JARS + "curator-recipes.jar"):
+        skip("ZooKeeper and Curator are not installed")
+    if not shutil.which("javac"):
+        skip("there is no javac")
+    try:
+        import kazoo  # noqa: F401
+    except ImportError:
+        skip("kazoo is not installed")
+    s = (ApacheServer() if kind == "apache" else ClaveServer()).start()
+    q = Queue(s.connect, seed)
+    for k in KINDS:
+        q.add(k)
+        q.add(k)
+    kills = max(4, turns // 250)
+    for i in range(1, kills + 1):
+        q.wait_for(turns * i // (kills + 1))
+        q.kill_one()
+    q.wait_for(turns)
+    q.finish()
+    got = judge(q.log, q.killed)
+    s.stop()
+    print(f"seed {seed}, {sum(got.values())} turns on {kind}, {kills} killed: "
+          + ", ".join(f"{k} {got[k]}" for k in KINDS))
+    for k in KINDS:
+        if got[k] < turns // 40:
+            sys.exit(f"{k} had too few turns")
+
+
+main()
