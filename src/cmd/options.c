@@ -71,10 +71,13 @@ static const char *culprit(char **argv)
 
 static int refuse(struct options *o, int id, char **argv)
 {
+    const char *flag = culprit(argv);
     if (id == ':')
-        tell_usage(o, "%s needs a value", culprit(argv));
+        tell_usage(o, "%s needs a value", flag);
+    else if (optopt != 0 && strncmp(flag, "--", 2) == 0)
+        tell_usage(o, "%s: this flag takes no value", flag);
     else
-        tell_usage(o, "unknown, ambiguous or misused flag %s", culprit(argv));
+        tell_usage(o, "no such flag, or the beginning of several: %s", flag);
     return OPTIONS_STOP;
 }
 

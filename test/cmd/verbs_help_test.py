@@ -29,7 +29,7 @@ def flags(verb):
 
 def page(name):
     with open(os.path.join(SOURCE, "docs", "man", name)) as f:
-        return f.read().replace("\\-", "-")
+        return re.sub(r"\\f[BIPR]", "", f.read().replace("\\-", "-"))
 
 
 class Help(unittest.TestCase):
@@ -56,12 +56,12 @@ class Help(unittest.TestCase):
                         continue
                     words = [verb] + form + ([VALUES.get(value) or "x"] if value else [])
                     r = clave(*words, "--help")
-                    refused = "unknown" in r.err or "needs a value" in r.err
+                    refused = "no such flag" in r.err or "needs a value" in r.err
                     self.assertFalse(refused, (words, r))
                 if value:
                     self.assertEqual(clave(verb, f"--{long}").code, 64)
                     r = clave(verb, f"--{long}=" + (VALUES.get(value) or "x"), "--help")
-                    self.assertNotIn("unknown", r.err)
+                    self.assertNotIn("no such flag", r.err)
 
     def test_unknown_flags_are_refused(self):
         for verb in verbs():
@@ -75,11 +75,11 @@ class Help(unittest.TestCase):
         for verb in verbs():
             own = os.path.join(SOURCE, "docs", "man", f"clave-{verb}.1")
             text = main + (page(f"clave-{verb}.1") if os.path.exists(own) else "")
-            self.assertRegex(text, rf"\bclave {verb}\b", verb)
+            self.assertTrue(re.search(rf"\bclave {verb}\b", text), verb)
             for short, long, value in flags(verb):
-                self.assertIn(f"--{long}", text, f"clave {verb} --{long} is in no page")
+                self.assertTrue(f"--{long}" in text, f"clave {verb} --{long} is in no page")
                 if short:
-                    self.assertRegex(text, rf"-{short}\b", f"clave {verb} -{short}")
+                    self.assertTrue(re.search(rf"-{short}\b", text), f"clave {verb} -{short}")
 
     def test_pages_are_well_formed(self):
         folder = os.path.join(SOURCE, "docs", "man")
