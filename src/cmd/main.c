@@ -7,6 +7,7 @@
 
 #include "cmd/options.h"
 #include "cmd/tell.h"
+#include "drive/local.h"
 
 /* A descriptor 0 to 2 that is not open would go to the next socket, and output into it.
  * Output to a missing stdout has to fail, so it is opened for reading; children shall find
@@ -66,6 +67,7 @@ int main(int argc, char **argv)
     if (!hold_standard_descriptors())
         return EXIT_IO;
     options_init(&o);
+    clave__local_set_program("/proc/self/exe"); /* "local:" needs a server that is this one */
     o.sigpipe_ignored = ignore_sigpipe();
     int code = run(&o, argc, argv);
     int flushed = finish_stdout(&o);
