@@ -1,0 +1,110 @@
+/* What a lock node says about its owner: clave's form both ways, and other clients' data. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "recipe/identity.h"
+
+static clave_identity parse(char *buf, size_t cap, const void *data, size_t n)
+{
+    clave_identity id;
+    assert_true(n < cap);
+    memcpy(buf, data, n);
+    buf[n] = '\0';
+    clave__identity_parse(buf, n, &id);
+    return id;
+}
+
+static void format_and_parse_are_inverse(void **state)
+{
+    (void)state;
+    clave_identity in = {
+        .host = "db1", .pid = 4711, .name = "nightly 100% \x7f", .command = "sh -c 'a\nb=c\t%41'"};
+    char out[256];
+    size_t n = clave_identity_format(&in, out, sizeof out);
+    assert_int_equal(n, strlen(out));
+    assert_string_equal(out, "clave/1\nhost=db1\npid=4711\nname=nightly 100%25 %7F\n"
+                             "command=sh -c 'a%0Ab=c%09%2541'\n");
+    char buf[256];
+    clave_identity id = parse(buf, sizeof buf, out, n);
+    assert_string_equal(id.host, in.host);
+    assert_int_equal(id.pid, in.pid);
+    assert_string_equal(id.name, in.name);
+    assert_string_equal(id.command, in.command);
+    assert_null(id.text);
+}
+
+static void format_cuts_as_snprintf_does(void **state)
+{
+    (void)state;
+    clave_identity in = {.host = "h"};
+    char out[8] = "XXXXXXX";
+    size_t whole = strlen("clave/1\nhost=h\n");
+    assert_int_equal(clave_identity_format(&in, NULL, 0), whole);
+    assert_int_equal(clave_identity_format(&in, out, 1), whole);
+    assert_string_equal(out, "");
+    assert_int_equal(clave_identity_format(&in, out, sizeof out), whole);
+    assert_string_equal(out, "clave/1");
+}
+
+static void other_clients_data_is_text_when_it_is_printable(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *data;
+        size_t n;
+        bool text;
+    } cases[] = {
+        {"10.0.0.7", 8, true},           /* Curator: the host's address */
+        {"worker \xc3\xa9\xe2\x82\xac", 12, true},
+        {"", 0, false},
+        {"a\nb", 3, false},
+        {"\x1b[31m", 5, false},
+        {"\xc2\x9b" "31m", 5, false},    /* C1: a terminal may obey it */
+        {"\x9b" "31m", 4, false},
+        {"\xc3", 1, false},              /* cut off */
+        {"\xc3" "a", 2, false},
+        {"\xf5\x80\x80\x80", 4, false},
+        {"a\0b", 3, false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char buf[64];
+        clave_identity id = parse(buf, sizeof buf, cases[i].data, cases[i].n);
+        assert_int_equal(id.text != NULL, cases[i].text);
+        if (id.text)
+            assert_string_equal(id.text, cases[i].data);
+        assert_null(id.host);
+    }
+}
+
+static void a_damaged_form_yields_what_can_be_read(void **state)
+{
+    (void)state;
+    char buf[128];
+    static const char odd[] = "clave/1\nrubbish\nhost=a\nhost\nfuture=x\npid=12x\nname=%4%zz%";
+    clave_identity id = parse(buf, sizeof buf, odd, sizeof odd - 1);
+    assert_string_equal(id.host, "a");
+    assert_int_equal(id.pid, 0);
+    assert_string_equal(id.name, "%4%zz%");
+    static const char big[] = "clave/1\npid=99999999999999999999";
+    assert_int_equal(parse(buf, sizeof buf, big, sizeof big - 1).pid, 0);
+    static const char nul[] = "clave/1\nhost=a\0b\n";
+    assert_null(parse(buf, sizeof buf, nul, sizeof nul - 1).host);
+    static const char empty[] = "clave/1\n";
+    assert_null(parse(buf, sizeof buf, empty, sizeof empty - 1).host);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(format_and_parse_are_inverse),
+        cmocka_unit_test(format_cuts_as_snprintf_does),
+        cmocka_unit_test(other_clients_data_is_text_when_it_is_printable),
+        cmocka_unit_test(a_damaged_form_yields_what_can_be_read),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
