@@ -32,14 +32,7 @@ void show_stat(FILE *out, const clave_stat *st)
 
 const char *show_kind(const clave_stat *st)
 {
-    uint64_t owner = (uint64_t)st->ephemeral_owner;
-    if (owner == 0)
-        return "persistent";
-    if (owner == UINT64_C(1) << 63) /* how ZooKeeper marks containers */
-        return "container";
-    if (owner >> 56 == 0xff) /* and nodes with a time to live, where that is enabled */
-        return "ttl";
-    return "ephemeral";
+    return st->ephemeral_owner == 0 ? "persistent" : "ephemeral";
 }
 
 void show_bytes(FILE *out, const void *p, size_t n)

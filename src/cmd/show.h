@@ -13,7 +13,7 @@ enum { SHOW_TIME = 40 };
 const char *show_time(int64_t ms, char buf[SHOW_TIME]);
 /* Bytes on one line: what is not printable ASCII becomes \n, \t, \\ or \xNN. */
 void show_bytes(FILE *out, const void *p, size_t n);
-/* "persistent", "ephemeral", "container" or "ttl", from the owner. */
+/* "persistent" or "ephemeral"; a Stat does not tell containers from persistent nodes. */
 const char *show_kind(const clave_stat *st);
 
 #endif

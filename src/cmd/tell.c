@@ -78,13 +78,20 @@ static const char *advice(clave_err err)
     return "";
 }
 
+/* The client's log comes from another thread: a line is one piece. */
 static void begin_line(const struct options *o)
 {
-    fflush(stdout); /* keep the order when both go to one place */
+    flockfile(stderr);
     if (o && o->verb && *o->verb->name)
         fprintf(stderr, "clave: %s: ", o->verb->name);
     else
         fputs("clave: ", stderr);
+}
+
+static void end_line(void)
+{
+    fputc('\n', stderr);
+    funlockfile(stderr);
 }
 
 void tell(const struct options *o, const char *fmt, ...)
@@ -94,7 +101,7 @@ void tell(const struct options *o, const char *fmt, ...)
     va_start(ap, fmt);
     vfprintf(stderr, fmt, ap);
     va_end(ap);
-    fputc('\n', stderr);
+    end_line();
 }
 
 int tell_usage(struct options *o, const char *fmt, ...)
@@ -104,10 +111,8 @@ int tell_usage(struct options *o, const char *fmt, ...)
     va_start(ap, fmt);
     vfprintf(stderr, fmt, ap);
     va_end(ap);
-    if (*o->verb->name)
-        fprintf(stderr, " (see 'clave help %s')\n", o->verb->name);
-    else
-        fputs(" (see 'clave help')\n", stderr);
+    fprintf(stderr, " (see 'clave help%s%s')", *o->verb->name ? " " : "", o->verb->name);
+    end_line();
     o->status = EXIT_USAGE;
     return EXIT_USAGE;
 }
@@ -121,7 +126,7 @@ void note(const struct options *o, const char *fmt, ...)
     va_start(ap, fmt);
     vfprintf(stderr, fmt, ap);
     va_end(ap);
-    fputc('\n', stderr);
+    end_line();
 }
 
 /* The newest fault of the session is worth more than the general text where the trouble is
@@ -149,7 +154,7 @@ int tell_err(const struct options *o, const char *path, clave_err err, clave_ses
         fprintf(stderr, ": %s", detail);
     if (*hint)
         fprintf(stderr, " (%s)", hint);
-    fputc('\n', stderr);
+    end_line();
     return exit_code_of(err);
 }
 

@@ -146,7 +146,7 @@ def server(**keywords):
 
 class Result:
     def __init__(self, code, out, err):
-        self.code, self.bytes, self.err = code, out, err.decode()
+        self.code, self.bytes, self.err = code, out, err.decode(errors="replace")
 
     @property
     def out(self):

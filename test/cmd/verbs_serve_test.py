@@ -1,0 +1,219 @@
+"""clave serve: starting, ending, what it refuses, and local:."""
+import glob
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import unittest
+
+from harness import (CLAVE, PATIENCE, ClaveServer, clave, environment, free_port, scratch, spawn)
+
+
+def serve(*words, env=None):
+    """Runs a server that should not start to its end."""
+    return clave("serve", *words, env=env)
+
+
+class Serving(unittest.TestCase):
+    def started(self, *words, env=None):
+        p = spawn([CLAVE, "serve"] + list(words), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                  stderr=subprocess.PIPE, text=True, env=environment(**(env or {})))
+        line = p.stdout.readline()
+        self.addCleanup(p.stdout.close)
+        self.addCleanup(p.stderr.close)
+        self.addCleanup(lambda: p.poll() is None and (p.kill(), p.wait()))
+        self.assertTrue(line, p.stderr.read() if not line else "")
+        return p, line
+
+    def refused(self, code, text, *words):
+        r = serve(*words)
+        self.assertEqual(r.code, code, r)
+        self.assertEqual(r.out, "")
+        self.assertRegex(r.err, r"^clave: serve: ")
+        self.assertIn(text, r.err)
+        return r
+
+    def test_ready_line(self):
+        data, port = scratch("data"), free_port()
+        p, line = self.started("--data", data, "--listen", f"127.0.0.1:{port}")
+        self.assertEqual(line, f"clave: serving on 127.0.0.1:{port}, data {data}, zxid 0x0, "
+                               "0 sessions\n")
+        self.assertEqual(clave("create", "/n", "v", connect=f"127.0.0.1:{port}").code, 0)
+        p.send_signal(signal.SIGTERM)
+        self.assertEqual(p.wait(PATIENCE), 0)
+        p, line = self.started("--data", data, "--listen", f"127.0.0.1:{port}", "--json")
+        ready = json.loads(line)
+        self.assertEqual(ready["listen"], [f"127.0.0.1:{port}"])
+        self.assertGreater(int(ready["zxid"], 16), 0)
+        self.assertEqual(clave("get", "/n", connect=f"127.0.0.1:{port}").out, "v")
+        p.send_signal(signal.SIGINT)
+        self.assertEqual(p.wait(PATIENCE), 0)
+
+    def test_many_addresses_and_a_free_port(self):
+        path = scratch("socket")
+        p, line = self.started("--data", scratch("data"), "-l", "127.0.0.1:0", "-l",
+                               f"unix:{path}")
+        port = re.match(r"clave: serving on 127\.0\.0\.1:(\d+) unix:", line).group(1)
+        self.assertEqual(clave("create", "/a", connect=f"127.0.0.1:{port}").code, 0)
+        self.assertEqual(clave("ls", "/", connect=f"unix:{path}").out, "a\nzookeeper\n")
+        r = clave("ping", "-n1", connect=f"unix:{path}")
+        self.assertEqual(r.code, 0, r)
+
+    def test_killed_and_started_again(self):
+        s = ClaveServer().start()
+        for i in range(3):
+            self.assertEqual(clave("create", f"/n{i}", connect=s.connect).code, 0)
+            s.stop(signal.SIGKILL)
+            s.start()
+        self.assertEqual(clave("ls", connect=s.connect).out, "n0\nn1\nn2\nzookeeper\n")
+        s.stop()
+
+    def test_usage(self):
+        self.refused(64, "--data", )
+        d = scratch("d")
+        for words in (["x"], ["--listen", "nonsense"], ["--listen", "127.0.0.1:99999"],
+                      ["--tick", "5"], ["--tick", "0s"], ["--snap-count", "1"],
+                      ["--min-session-timeout", "9s", "--max-session-timeout", "8s"],
+                      ["--local", d], ["--max-connections", "-1"], ["--idle-exit", "soon"]):
+            self.refused(64, "", "--data", d, *words)
+
+    def test_directory_in_use(self):
+        s = ClaveServer().start()
+        r = self.refused(74, s.data, "--data", s.data, "--listen", f"127.0.0.1:{free_port()}")
+        self.assertIn("use", r.err)
+        s.stop()
+
+    def test_address_in_use(self):
+        s = ClaveServer().start()
+        self.refused(74, s.connect, "--data", scratch("data"), "--listen", s.connect)
+        s.stop()
+        with socket.create_server(("127.0.0.1", 0)) as other:
+            address = "127.0.0.1:%d" % other.getsockname()[1]
+            self.refused(74, address, "--data", scratch("data"), "--listen", address)
+
+    def test_directory_that_cannot_be(self):
+        a = f"127.0.0.1:{free_port()}"
+        file = scratch("file")
+        open(file, "w").close()
+        self.refused(74, file, "--data", file, "--listen", a)
+        self.refused(74, "/proc", "--data", "/proc/clave", "--listen", a)
+
+    def test_damaged_log(self):
+        s = ClaveServer().start()
+        for i in range(5):
+            clave("create", f"/n{i}", "x" * 100, connect=s.connect)
+        s.stop(signal.SIGKILL)
+        log = max(glob.glob(s.data + "/version-2/log.*"))
+        with open(log, "r+b") as f:
+            f.seek(300)
+            f.write(b"\xde\xad\xbe\xef")
+        r = self.refused(74, log, "--data", s.data, "--listen", s.connect)
+        self.assertRegex(r.err, "damage|corrupt|checksum")
+
+    def test_torn_tail_is_cut_off(self):
+        s = ClaveServer().start()
+        clave("create", "/kept", connect=s.connect)
+        s.stop(signal.SIGKILL)
+        log = max(glob.glob(s.data + "/version-2/log.*"))
+        with open(log, "rb") as f:
+            used = len(f.read().rstrip(b"\0"))
+        with open(log, "r+b") as f:
+            f.seek(used)
+            f.write(b"\0\0\0\0\x12\x34\x56\x78\0\0\0\x40half a record")
+        s.start()
+        self.assertEqual(clave("ls", connect=s.connect).out, "kept\nzookeeper\n")
+        s.stop()
+
+    def test_foreign_directory(self):
+        data = scratch("data")
+        os.makedirs(data + "/version-2")
+        with open(data + "/version-2/log.1", "wb") as f:
+            f.write(b"this is not a log of transactions" * 10)
+        self.refused(74, "log.1", "--data", data, "--listen", f"127.0.0.1:{free_port()}")
+
+    def test_session_limits(self):
+        s = ClaveServer(["--tick", "100ms"]).start()
+        for asked, got in (("1ms", 200), ("1s", 1000), ("1h", 2000)):
+            r = clave("-v", "--session-timeout", asked, "ls", connect=s.connect)
+            self.assertIn(f"timeout {got}ms", r.err, r)
+        s.stop()
+        s = ClaveServer(["--min-session-timeout", "3s", "--max-session-timeout", "4s"]).start()
+        for asked, got in (("1ms", 3000), ("1h", 4000)):
+            r = clave("-v", "--session-timeout", asked, "ls", connect=s.connect)
+            self.assertIn(f"timeout {got}ms", r.err, r)
+        s.stop()
+
+    def test_connections_of_one_address(self):
+        s = ClaveServer(["--max-connections", "2"]).start()
+        held = [socket.create_connection(("127.0.0.1", s.port)) for _ in range(2)]
+        r = clave("ls", "--timeout", "300ms", connect=s.connect)
+        self.assertEqual(r.code, 69, r)
+        for h in held:
+            h.close()
+        self.assertEqual(clave("ls", connect=s.connect).code, 0)
+        s.stop()
+
+    def test_idle_exit(self):
+        p, _ = self.started("--data", scratch("data"), "-l", "127.0.0.1:0", "--idle-exit", "200ms")
+        self.assertEqual(p.wait(PATIENCE), 0)
+
+    def test_many_snapshots(self):
+        s = ClaveServer(["--snap-count", "10"]).start()
+        for i in range(40):
+            clave("set", "/n", str(i), "--create", connect=s.connect)
+        self.assertGreater(len(glob.glob(s.data + "/version-2/snapshot.*")), 1)
+        s.stop(signal.SIGKILL)
+        s.start()
+        self.assertEqual(clave("get", "/n", connect=s.connect).out, "39")
+        s.stop()
+
+
+class Local(unittest.TestCase):
+    """local: starts its server; it is told to end soon after the last client."""
+
+    def setUp(self):
+        self.dir = scratch("local")
+        self.env = {"CLAVE_LOCAL_DIR": self.dir}
+
+    def tearDown(self):
+        # The server is nobody's child: its data directory names it.
+        for entry in glob.glob("/proc/[0-9]*/cmdline"):
+            try:
+                with open(entry, "rb") as f:
+                    words = f.read().split(b"\0")
+            except OSError:
+                continue
+            if b"serve" in words and self.dir.encode() in words:
+                os.kill(int(entry.split("/")[2]), signal.SIGKILL)
+
+    def test_first_use(self):
+        r = clave("create", "/x", "here", env=self.env)
+        self.assertEqual((r.code, r.out, r.err), (0, "/x\n", ""), r)
+        self.assertEqual(clave("get", "/x", env=self.env).out, "here")
+        self.assertEqual(clave("get", "/x", "--connect", "local:", env=self.env).out, "here")
+
+    def test_many_first_uses_at_once(self):
+        runs = [spawn([CLAVE, "create", "-s", "/n-"], stdin=subprocess.DEVNULL,
+                      stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                      env=environment(**self.env)) for _ in range(8)]
+        made = set()
+        for p in runs:
+            out, err = p.communicate(timeout=PATIENCE)
+            self.assertEqual(p.returncode, 0, err)
+            made.add(out)
+        self.assertEqual(len(made), 8)
+
+    def test_served_already(self):
+        clave("ls", env=self.env)
+        self.assertEqual(serve("--local", self.dir).code, 0)
+
+    def test_no_directory(self):
+        r = clave("ls", env={"CLAVE_LOCAL_DIR": "/proc/nothing"})
+        self.assertEqual(r.code, 69, r)
+        self.assertIn("/proc/nothing", r.err)
+
+
+if __name__ == "__main__":
+    unittest.main()
