@@ -1,0 +1,86 @@
+/* call.h - a session as its threads share it, and one blocking call on it. */
+#ifndef CLAVE_DRIVE_CALL_H
+#define CLAVE_DRIVE_CALL_H
+
+#include "clave/uv.h"
+#include "drive/loop.h"
+
+struct clave_session {
+    clave_loop *loop;
+    bool own_loop;
+    clave_client *client; /* the loop's thread only, as uv */
+    clave_uv *uv;
+    clave_state_cb *state_cb; /* the user's */
+    void *state_arg;
+    struct list locks; /* the loop's thread only */
+    /* Under the loop's mutex: */
+    clave_state state;
+    clave_err why; /* of the state */
+    bool was_connected;
+    int64_t id;
+    bool stopped;
+    struct list waiters; /* for the state */
+};
+
+/* A thread that waits for the session's state. */
+struct waiter {
+    struct list link;
+    struct cell cell;
+};
+/* With the mutex, which is given up while waiting; false: the deadline has passed. */
+bool clave__session_await_locked(clave_session *s, int64_t deadline);
+
+/* clave_session_run, and on the loop's thread itself just the call. */
+void clave__session_do(clave_session *s, clave_loop_fn *fn, void *arg);
+
+/* What a lock wants to be asked at the end of every pass of its session's loop. */
+struct observer {
+    struct list link; /* in clave_session.locks */
+    void (*settled)(struct observer *o);
+};
+
+/* A request of another thread. It lives on the heap: one that is given up after its time
+ * (`abandoned`) is freed by its late answer.
+ *
+ *   QUEUED ──▶ BEGINNING ──▶ PENDING ──▶ DONE
+ *                  └───────────────────────▲    (refused)
+ *
+ * While BEGINNING, the loop's thread reads `args`, so the caller does not return then. */
+enum call_state { CALL_QUEUED, CALL_BEGINNING, CALL_PENDING, CALL_DONE };
+
+struct call {
+    struct task task;
+    clave_session *session;
+    enum call_state state; /* under the mutex, as all that follows */
+    bool abandoned;
+    clave_err err;
+    struct cell cell;
+    clave_reply *reply; /* prepared, so that an answer to a write cannot fail */
+    size_t path_cap;
+    clave_err (*begin)(struct call *c, void *args); /* CLAVE_OK: an answer will come */
+    void *args;                                     /* on the caller's stack */
+};
+
+struct call_spec {
+    clave_err (*begin)(struct call *c, void *args);
+    void *args;
+    const char *path; /* create: what was asked for. Else NULL */
+    size_t nops;
+};
+
+/* Does it and waits. `out` may be NULL. */
+clave_err clave__call(clave_session *s, const struct call_spec *spec, int64_t timeout_ms,
+                      clave_reply **out);
+/* The clave_result_cb of every request; arg is the call. */
+void clave__call_on_result(clave_client *c, const clave_result *res, void *arg);
+/* For other callbacks. */
+void clave__call_finish(struct call *c, clave_err err);
+
+/* ---- replies (reply.c) ---------------------------------------------------------------- */
+
+/* With room for a path of path_cap bytes (0: none) and for nops op errors. */
+clave_reply *clave__reply_new(size_t path_cap, size_t nops);
+/* Copies the result. ENOMEM only for what a read brought. */
+clave_err clave__reply_fill(clave_reply *r, size_t path_cap, const clave_result *res);
+
+#endif

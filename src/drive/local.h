@@ -1,0 +1,40 @@
+/* local.h - "local:", the server of this user on this machine, started by the first client
+ * that needs it and ended when nobody does.
+ *
+ * Its directory (CLAVE_LOCAL_DIR, else $XDG_STATE_HOME/clave, else ~/.local/state/clave)
+ * holds the data directory, serve.log, and the socket unless its path would be too long for
+ * the kernel. Two first clients may start two servers: the one that gets the lock of the
+ * data directory serves, the other one ends, and both clients find the first. */
+#ifndef CLAVE_DRIVE_LOCAL_H
+#define CLAVE_DRIVE_LOCAL_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "drive/uv_server.h"
+
+struct local_paths {
+    char dir[PATH_MAX];
+    char socket[104]; /* sun_path has 108 */
+};
+
+/* `dir` NULL: that of the environment. EINVAL: there is no usable directory; `fault` says
+ * why. Creates nothing. */
+clave_err clave__local_paths(struct local_paths *out, const char *dir, char *fault, size_t cap);
+
+/* What to start as `PROGRAM serve --local DIR`; the program itself sets "/proc/self/exe" at
+ * its start. Not set: $CLAVE_BIN, else "clave" in PATH. The string must stay. */
+void clave__local_set_program(const char *program);
+
+/* A connected descriptor (non-blocking), having started the server when nobody listens; or
+ * -1, and `fault` says why. Blocks, for some seconds at most. Any thread. */
+int clave__local_dial(char *fault, size_t cap);
+
+/* Serves DIR until nobody has been connected for o->idle_exit_ms (0: a minute). o's data
+ * directory and addresses are ignored. CLAVE_OK too when another process serves DIR
+ * already. Says on descriptor 1, to the client that started it, how it went. */
+clave_err clave__local_serve(const char *dir, const struct server_run_options *o, char *fault,
+                             size_t cap);
+
+#endif

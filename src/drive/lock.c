@@ -1,0 +1,463 @@
+/* lock.c - clave_mutex for threads.
+ *
+ * What a thread asks about its hold is answered from a tenure: a copy of the grant that the
+ * loop's thread keeps up to date after every pass, and that the asking thread judges by its
+ * own reading of the clock. So a thread that was stopped past the deadline is told the truth
+ * at once, whatever the loop has had time to learn. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "clave/lock.h"
+#include "drive/call.h"
+
+enum { FREE_WAIT_MS = 1000, IDENTITY_SIZE = 4096 };
+
+/* Changed by the loop's thread only, under the mutex; read there without, elsewhere with it. */
+struct tenure {
+    struct list link;
+    uint64_t owner;
+    unsigned count;   /* of holds not yet given back, lost ones too */
+    int64_t token;    /* 0: lost */
+    int64_t deadline; /* INT64_MIN: lost */
+};
+
+struct clave_lock {
+    clave_session *session;
+    clave_mutex *mutex; /* the loop's thread only */
+    struct observer observer;
+    struct list tenures;
+    clave_mutex_event_cb *event_cb; /* the user's */
+    void *event_arg;
+};
+
+uint64_t clave_lock_owner_self(void)
+{
+    /* Not the thread's id: the kernel gives that again to a later thread, which would then
+     * hold what the dead one did. The high bit keeps clear of callers' own numbers. */
+    static uint64_t newest;
+    static _Thread_local uint64_t self;
+    if (self == 0)
+        self = __atomic_add_fetch(&newest, 1, __ATOMIC_RELAXED) | (uint64_t)1 << 63;
+    return self;
+}
+
+/* ---- tenures ------------------------------------------------------------------------- */
+
+static struct tenure *find(const clave_lock *l, uint64_t owner)
+{
+    for (struct list *e = l->tenures.next; e != &l->tenures; e = e->next) {
+        struct tenure *t = LIST_ENTRY(e, struct tenure, link);
+        if (t->owner == owner)
+            return t;
+    }
+    return NULL;
+}
+
+static void publish(clave_lock *l, struct tenure *t, int64_t token, int64_t deadline)
+{
+    if (t->token == token && t->deadline == deadline)
+        return;
+    clave__loop_lock(l->session->loop);
+    t->token = token;
+    t->deadline = deadline;
+    clave__loop_unlock(l->session->loop);
+}
+
+static void refresh(clave_lock *l, struct tenure *t)
+{
+    clave_grant g;
+    if (clave_mutex_grant(l->mutex, t->owner, &g))
+        publish(l, t, g.token, g.deadline);
+    else
+        publish(l, t, 0, INT64_MIN);
+}
+
+static void on_settled(struct observer *o)
+{
+    clave_lock *l = LIST_ENTRY(o, clave_lock, observer);
+    for (struct list *e = l->tenures.next; e != &l->tenures; e = e->next)
+        refresh(l, LIST_ENTRY(e, struct tenure, link));
+}
+
+/* Takes `fresh` for the owner's first hold. */
+static void add_hold(clave_lock *l, struct tenure **fresh)
+{
+    struct tenure *t = find(l, (*fresh)->owner);
+    clave__loop_lock(l->session->loop);
+    if (!t) {
+        t = *fresh;
+        *fresh = NULL;
+        list_push_back(&l->tenures, &t->link);
+    }
+    t->count++;
+    clave__loop_unlock(l->session->loop);
+    refresh(l, t);
+}
+
+static void drop_hold(clave_lock *l, uint64_t owner)
+{
+    struct tenure *t = find(l, owner);
+    if (!t)
+        return;
+    clave__loop_lock(l->session->loop);
+    bool last = --t->count == 0;
+    if (last)
+        list_remove(&t->link);
+    clave__loop_unlock(l->session->loop);
+    if (last)
+        free(t);
+}
+
+static void on_event(clave_mutex *m, const clave_mutex_event *ev, void *arg)
+{
+    clave_lock *l = arg;
+    struct tenure *t = find(l, ev->owner);
+    if (t && ev->kind == CLAVE_MUTEX_LOST)
+        publish(l, t, 0, INT64_MIN);
+    if (l->event_cb)
+        l->event_cb(m, ev, l->event_arg);
+}
+
+/* ---- life ---------------------------------------------------------------------------------- */
+
+/* The arguments of this process, with blanks between them. */
+static const char *command_line(char *buf, size_t cap)
+{
+    FILE *f = fopen("/proc/self/cmdline", "re");
+    size_t n = f ? fread(buf, 1, cap - 1, f) : 0;
+    if (f)
+        fclose(f);
+    while (n > 0 && buf[n - 1] == '\0')
+        n--;
+    for (size_t i = 0; i < n; i++)
+        if (buf[i] == '\0')
+            buf[i] = ' ';
+    buf[n] = '\0';
+    return n > 0 ? buf : NULL;
+}
+
+static size_t default_data(char *out, size_t cap)
+{
+    char host[256] = "", command[1024];
+    gethostname(host, sizeof host - 1);
+    clave_identity id = {.host = host[0] ? host : NULL,
+                         .pid = getpid(),
+                         .command = command_line(command, sizeof command)};
+    size_t n = clave_identity_format(&id, out, cap);
+    return n < cap ? n : 0;
+}
+
+struct birth {
+    clave_lock *l;
+    const char *path;
+    const clave_mutex_options *o;
+    clave_err err;
+};
+
+static void create_mutex(clave_client *c, void *arg)
+{
+    struct birth *b = arg;
+    b->err = clave_mutex_new(&b->l->mutex, c, b->path, b->o);
+    if (b->err == CLAVE_OK)
+        list_push_back(&b->l->session->locks, &b->l->observer.link);
+}
+
+clave_err clave_lock_new(clave_lock **out, clave_session *s, const char *path,
+                         const clave_mutex_options *o)
+{
+    char data[IDENTITY_SIZE];
+    clave_mutex_options own = {.size = sizeof own};
+    clave_lock *l = calloc(1, sizeof *l);
+    *out = NULL;
+    if (!l)
+        return CLAVE_ENOMEM;
+    if (o)
+        memcpy(&own, o, o->size < sizeof own ? o->size : sizeof own);
+    own.size = sizeof own;
+    l->session = s;
+    l->event_cb = own.event_cb;
+    l->event_arg = own.event_arg;
+    l->observer.settled = on_settled;
+    list_init(&l->tenures);
+    own.event_cb = on_event;
+    own.event_arg = l;
+    if (!own.data) {
+        own.data = data;
+        own.len = default_data(data, sizeof data);
+    }
+    struct birth b = {.l = l, .path = path, .o = &own, .err = CLAVE_OK};
+    clave__session_do(s, create_mutex, &b);
+    if (b.err != CLAVE_OK) {
+        free(l);
+        return b.err;
+    }
+    *out = l;
+    return CLAVE_OK;
+}
+
+static clave_err release_within(clave_lock *l, uint64_t owner, int64_t timeout_ms);
+
+/* false: nothing is held. */
+static bool first_owner(clave_lock *l, uint64_t *owner)
+{
+    clave__loop_lock(l->session->loop);
+    bool any = !list_empty(&l->tenures);
+    if (any)
+        *owner = LIST_ENTRY(l->tenures.next, struct tenure, link)->owner;
+    clave__loop_unlock(l->session->loop);
+    return any;
+}
+
+static void free_mutex(clave_client *c, void *arg)
+{
+    clave_lock *l = arg;
+    struct list *e;
+    (void)c;
+    list_remove(&l->observer.link);
+    clave_mutex_free(l->mutex);
+    while ((e = list_pop_front(&l->tenures)))
+        free(LIST_ENTRY(e, struct tenure, link));
+}
+
+void clave_lock_free(clave_lock *l)
+{
+    uint64_t owner;
+    if (!l)
+        return;
+    int64_t deadline = clave_now() + FREE_WAIT_MS;
+    while (first_owner(l, &owner)) {
+        int64_t left = deadline - clave_now();
+        clave_err err = release_within(l, owner, left > 0 ? left : 0);
+        if (err != CLAVE_OK && err != CLAVE_ELOST && err != CLAVE_EMAXHOLD)
+            break; /* clave_mutex_free does the rest, unawaited */
+    }
+    clave__session_do(l->session, free_mutex, l);
+    free(l);
+}
+
+/* ---- acquire ------------------------------------------------------------------------------- */
+
+struct acquire {
+    struct tenure *fresh;
+    clave_lock *lock;
+    struct call *call;
+    uint64_t owner;
+    int64_t deadline;
+};
+
+static void on_acquired(clave_mutex *m, uint64_t owner, clave_err err, void *arg)
+{
+    struct acquire *a = arg;
+    (void)m;
+    (void)owner;
+    if (err == CLAVE_OK)
+        add_hold(a->lock, &a->fresh);
+    clave__call_finish(a->call, err);
+}
+
+static clave_err begin_acquire(struct call *c, void *args)
+{
+    struct acquire *a = args;
+    a->call = c;
+    return clave_mutex_acquire(a->lock->mutex, a->owner, a->deadline, on_acquired, a);
+}
+
+static bool never_connected(clave_session *s)
+{
+    clave__loop_lock(s->loop);
+    bool never = !s->was_connected;
+    clave__loop_unlock(s->loop);
+    return never;
+}
+
+clave_err clave_lock_acquire_as(clave_lock *l, uint64_t owner, int64_t timeout_ms)
+{
+    struct acquire a = {.lock = l, .owner = owner, .fresh = calloc(1, sizeof *a.fresh)};
+    struct call_spec spec = {.begin = begin_acquire, .args = &a};
+    if (!a.fresh)
+        return CLAVE_ENOMEM;
+    a.fresh->owner = owner;
+    a.deadline = timeout_ms == 0 ? CLAVE_TRY : clave__deadline_after(timeout_ms);
+    /* The one clock is the engine's timer: the call itself waits for ever, and so `a` is there
+     * for the callback. */
+    clave_err err = clave__call(l->session, &spec, -1, NULL);
+    free(a.fresh); /* NULL when it became the tenure */
+    return err == CLAVE_EBUSY && never_connected(l->session) ? CLAVE_EUNREACHABLE : err;
+}
+
+clave_err clave_lock_acquire(clave_lock *l, int64_t timeout_ms)
+{
+    return clave_lock_acquire_as(l, clave_lock_owner_self(), timeout_ms);
+}
+
+struct cancel {
+    clave_lock *lock;
+    uint64_t owner;
+    clave_err err;
+};
+
+static void cancel(clave_client *c, void *arg)
+{
+    struct cancel *x = arg;
+    (void)c;
+    x->err = clave_mutex_cancel(x->lock->mutex, x->owner);
+}
+
+clave_err clave_lock_cancel_as(clave_lock *l, uint64_t owner)
+{
+    struct cancel x = {.lock = l, .owner = owner, .err = CLAVE_OK};
+    clave__session_do(l->session, cancel, &x);
+    return x.err;
+}
+
+/* ---- release -----------------------------------------------------------------------------------
+ */
+
+struct release {
+    clave_lock *lock;
+    uint64_t owner;
+};
+
+static void on_released(clave_mutex *m, uint64_t owner, clave_err err, void *arg)
+{
+    (void)m;
+    (void)owner;
+    clave__call_finish(arg, err);
+}
+
+static clave_err begin_release(struct call *c, void *args)
+{
+    const struct release *r = args;
+    clave_err err = clave_mutex_release(r->lock->mutex, r->owner, on_released, c);
+    if (err == CLAVE_OK || err == CLAVE_ELOST || err == CLAVE_EMAXHOLD)
+        drop_hold(r->lock, r->owner);
+    return err;
+}
+
+static clave_err release_within(clave_lock *l, uint64_t owner, int64_t timeout_ms)
+{
+    struct release r = {.lock = l, .owner = owner};
+    struct call_spec spec = {.begin = begin_release, .args = &r};
+    return clave__call(l->session, &spec, timeout_ms, NULL);
+}
+
+clave_err clave_lock_release_as(clave_lock *l, uint64_t owner)
+{
+    return release_within(l, owner, -1);
+}
+
+clave_err clave_lock_release(clave_lock *l)
+{
+    return release_within(l, clave_lock_owner_self(), -1);
+}
+
+/* ---- what is known ------------------------------------------------------------------------------
+ */
+
+/* A copy of the calling thread's tenure; false: it has none. */
+static bool look(clave_lock *l, struct tenure *out)
+{
+    clave__loop_lock(l->session->loop);
+    const struct tenure *t = find(l, clave_lock_owner_self());
+    if (t)
+        *out = *t;
+    clave__loop_unlock(l->session->loop);
+    return t != NULL;
+}
+
+bool clave_lock_valid_for(clave_lock *l, int64_t ms)
+{
+    struct tenure t;
+    if (!look(l, &t))
+        return false;
+    int64_t now = clave_now(); /* behind the copy: a pause in between counts */
+    return t.deadline >= now && t.deadline - now >= ms;
+}
+
+int64_t clave_lock_token(clave_lock *l)
+{
+    struct tenure t;
+    return look(l, &t) ? t.token : 0;
+}
+
+/* ---- guarded writes
+ * --------------------------------------------------------------------------------- */
+
+struct guarded {
+    clave_lock *lock;
+    uint64_t owner;
+    const char *path;
+    const void *data;
+    size_t len;
+    int32_t version;
+    clave_create_mode mode;
+    const clave_op *ops;
+    size_t nops;
+};
+
+static clave_err begin_create(struct call *c, void *args)
+{
+    const struct guarded *g = args;
+    return clave_mutex_create(g->lock->mutex, g->owner, g->path, g->data, g->len, g->mode,
+                              clave__call_on_result, c);
+}
+
+clave_err clave_lock_create(clave_lock *l, const char *path, const void *data, size_t len,
+                            clave_create_mode mode, int64_t timeout_ms, clave_reply **out)
+{
+    struct guarded g = {.lock = l, .owner = clave_lock_owner_self(), .path = path};
+    struct call_spec spec = {.begin = begin_create, .args = &g, .path = path};
+    g.data = data;
+    g.len = len;
+    g.mode = mode;
+    return clave__call(l->session, &spec, timeout_ms, out);
+}
+
+static clave_err begin_set(struct call *c, void *args)
+{
+    const struct guarded *g = args;
+    return clave_mutex_set(g->lock->mutex, g->owner, g->path, g->data, g->len, g->version,
+                           clave__call_on_result, c);
+}
+
+clave_err clave_lock_set(clave_lock *l, const char *path, const void *data, size_t len,
+                         int32_t version, int64_t timeout_ms)
+{
+    struct guarded g = {.lock = l, .owner = clave_lock_owner_self(), .path = path};
+    struct call_spec spec = {.begin = begin_set, .args = &g};
+    g.data = data;
+    g.len = len;
+    g.version = version;
+    return clave__call(l->session, &spec, timeout_ms, NULL);
+}
+
+static clave_err begin_delete(struct call *c, void *args)
+{
+    const struct guarded *g = args;
+    return clave_mutex_delete(g->lock->mutex, g->owner, g->path, g->version, clave__call_on_result,
+                              c);
+}
+
+clave_err clave_lock_delete(clave_lock *l, const char *path, int32_t version, int64_t timeout_ms)
+{
+    struct guarded g = {.lock = l, .owner = clave_lock_owner_self(), .path = path};
+    struct call_spec spec = {.begin = begin_delete, .args = &g};
+    g.version = version;
+    return clave__call(l->session, &spec, timeout_ms, NULL);
+}
+
+static clave_err begin_multi(struct call *c, void *args)
+{
+    const struct guarded *g = args;
+    return clave_mutex_multi(g->lock->mutex, g->owner, g->ops, g->nops, clave__call_on_result, c);
+}
+
+clave_err clave_lock_multi(clave_lock *l, const clave_op *ops, size_t nops, int64_t timeout_ms,
+                           clave_reply **out)
+{
+    struct guarded g = {.lock = l, .owner = clave_lock_owner_self(), .ops = ops, .nops = nops};
+    struct call_spec spec = {.begin = begin_multi, .args = &g, .nops = nops};
+    return clave__call(l->session, &spec, timeout_ms, out);
+}

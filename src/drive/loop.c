@@ -1,0 +1,230 @@
+#include "drive/loop.h"
+
+#include <assert.h>
+#include <signal.h>
+#include <stdlib.h>
+
+#include "clave/uv.h"
+#include "drive/clock.h"
+
+/* ---- waiting ------------------------------------------------------------------------- */
+
+void clave__cell_init(struct cell *c)
+{
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&c->cond, &attr);
+    pthread_condattr_destroy(&attr);
+}
+
+void clave__cell_fini(struct cell *c)
+{
+    pthread_cond_destroy(&c->cond);
+}
+
+void clave__cell_wake(struct cell *c)
+{
+    pthread_cond_signal(&c->cond);
+}
+
+bool clave__cell_wait(struct cell *c, clave_loop *l, int64_t deadline)
+{
+    if (deadline == CLAVE_NEVER) {
+        pthread_cond_wait(&c->cond, &l->mutex);
+        return true;
+    }
+    int64_t left = deadline - clave_now();
+    if (left <= 0)
+        return false;
+    struct timespec until = clave__clock_after(left);
+    pthread_cond_timedwait(&c->cond, &l->mutex, &until);
+    return true;
+}
+
+int64_t clave__deadline_after(int64_t timeout_ms)
+{
+    int64_t now = clave_now();
+    return timeout_ms < 0 || timeout_ms > CLAVE_NEVER - now ? CLAVE_NEVER : now + timeout_ms;
+}
+
+/* ---- tasks -------------------------------------------------------------------------------- */
+
+bool clave__loop_is_current(const clave_loop *l)
+{
+    return pthread_equal(pthread_self(), l->thread);
+}
+
+void clave__loop_post_locked(clave_loop *l, struct task *t)
+{
+    assert(l->phase == LOOP_RUNS);
+    list_push_back(&l->tasks, &t->link);
+    /* Under the mutex, or the loop could be closed between the push and the wake-up. */
+    uv_async_send(&l->wake);
+}
+
+void clave__loop_post(clave_loop *l, struct task *t)
+{
+    clave__loop_lock(l);
+    clave__loop_post_locked(l, t);
+    clave__loop_unlock(l);
+}
+
+bool clave__loop_unpost_locked(struct task *t)
+{
+    bool waiting = !list_empty(&t->link);
+    list_remove(&t->link);
+    return waiting;
+}
+
+static void on_wake(uv_async_t *wake)
+{
+    clave_loop *l = wake->data;
+    struct list *e;
+    clave__loop_lock(l);
+    while ((e = list_pop_front(&l->tasks))) {
+        struct task *t = LIST_ENTRY(e, struct task, link);
+        clave__loop_unlock(l);
+        t->run(t);
+        clave__loop_lock(l);
+    }
+    if (l->phase == LOOP_ENDING)
+        uv_stop(&l->uv);
+    clave__loop_unlock(l);
+}
+
+/* On the caller's stack: it waits until the task is done. */
+struct errand {
+    struct task task;
+    clave_loop *loop;
+    void (*fn)(void *arg);
+    void *arg;
+    struct cell cell;
+    bool done;
+};
+
+static void run_errand(struct task *t)
+{
+    struct errand *e = LIST_ENTRY(t, struct errand, task);
+    clave_loop *l = e->loop;
+    e->fn(e->arg);
+    clave__loop_lock(l);
+    e->done = true;
+    clave__cell_wake(&e->cell);
+    clave__loop_unlock(l);
+}
+
+clave_err clave__loop_run(clave_loop *l, void (*fn)(void *arg), void *arg)
+{
+    struct errand e = {.task.run = run_errand, .loop = l, .fn = fn, .arg = arg};
+    if (clave__loop_is_current(l))
+        return CLAVE_EDEADLK;
+    clave__cell_init(&e.cell);
+    clave__loop_lock(l);
+    clave__loop_post_locked(l, &e.task);
+    while (!e.done)
+        clave__cell_wait(&e.cell, l, CLAVE_NEVER);
+    clave__loop_unlock(l);
+    clave__cell_fini(&e.cell);
+    return CLAVE_OK;
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+static void destroy(clave_loop *l)
+{
+    clave__cell_fini(&l->turned);
+    pthread_mutex_destroy(&l->mutex);
+    free(l);
+}
+
+static void enter(clave_loop *l, enum loop_phase phase)
+{
+    l->phase = phase;
+    clave__cell_wake(&l->turned);
+}
+
+static void *loop_main(void *arg)
+{
+    clave_loop *l = arg;
+    uv_run(&l->uv, UV_RUN_DEFAULT); /* until on_wake finds it ending */
+    uv_close((uv_handle_t *)&l->wake, NULL);
+    uv_run(&l->uv, UV_RUN_NOWAIT);
+    bool orphaned = uv_loop_close(&l->uv) != 0;
+    clave__loop_lock(l);
+    enter(l, orphaned ? LOOP_ORPHANED : LOOP_ENDED);
+    while (orphaned && l->phase != LOOP_LEFT)
+        clave__cell_wait(&l->turned, l, CLAVE_NEVER);
+    clave__loop_unlock(l);
+    if (orphaned) {
+        uv_run(&l->uv, UV_RUN_DEFAULT); /* until the name server has answered, or not */
+        uv_loop_close(&l->uv);
+        destroy(l);
+    }
+    return NULL;
+}
+
+/* Signals of the process are for the program's own threads. */
+static int start_thread(clave_loop *l)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int err = pthread_create(&l->thread, NULL, loop_main, l);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (err == 0)
+        pthread_setname_np(l->thread, "clave");
+    return err;
+}
+
+clave_err clave_loop_new(clave_loop **out)
+{
+    *out = NULL;
+    clave_loop *l = calloc(1, sizeof *l);
+    if (!l)
+        return CLAVE_ENOMEM;
+    if (uv_loop_init(&l->uv) != 0)
+        goto fail_loop;
+    if (uv_async_init(&l->uv, &l->wake, on_wake) != 0)
+        goto fail_async;
+    l->wake.data = l;
+    list_init(&l->tasks);
+    pthread_mutex_init(&l->mutex, NULL);
+    clave__cell_init(&l->turned);
+    if (start_thread(l) == 0) {
+        *out = l;
+        return CLAVE_OK;
+    }
+    clave__cell_fini(&l->turned);
+    pthread_mutex_destroy(&l->mutex);
+    uv_close((uv_handle_t *)&l->wake, NULL);
+    uv_run(&l->uv, UV_RUN_NOWAIT);
+fail_async:
+    uv_loop_close(&l->uv);
+fail_loop:
+    free(l);
+    return CLAVE_EIO;
+}
+
+void clave_loop_free(clave_loop *l)
+{
+    if (!l)
+        return;
+    assert(!clave__loop_is_current(l));
+    pthread_t thread = l->thread;
+    clave__loop_lock(l);
+    l->phase = LOOP_ENDING;
+    uv_async_send(&l->wake);
+    while (l->phase == LOOP_ENDING)
+        clave__cell_wait(&l->turned, l, CLAVE_NEVER);
+    bool orphaned = l->phase == LOOP_ORPHANED;
+    if (orphaned) {
+        pthread_detach(thread);
+        enter(l, LOOP_LEFT);
+    }
+    clave__loop_unlock(l);
+    if (!orphaned) {
+        pthread_join(thread, NULL);
+        destroy(l);
+    }
+}

@@ -1,0 +1,291 @@
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "drive/call.h"
+#include "drive/link.h"
+
+/* ---- state --------------------------------------------------------------------------- */
+
+static bool is_connected(clave_state state)
+{
+    return state == CLAVE_STATE_CONNECTED || state == CLAVE_STATE_RECONNECTED ||
+           state == CLAVE_STATE_READ_ONLY;
+}
+
+/* With the mutex. */
+static void wake_waiters(clave_session *s)
+{
+    for (struct list *e = s->waiters.next; e != &s->waiters; e = e->next)
+        clave__cell_wake(&LIST_ENTRY(e, struct waiter, link)->cell);
+}
+
+static void on_state(clave_client *c, clave_state state, clave_err why, void *arg)
+{
+    clave_session *s = arg;
+    clave__loop_lock(s->loop);
+    s->state = state;
+    s->why = why;
+    s->id = clave_client_session_id(c);
+    s->was_connected = s->was_connected || is_connected(state);
+    wake_waiters(s);
+    clave__loop_unlock(s->loop);
+    if (s->state_cb)
+        s->state_cb(c, state, why, s->state_arg);
+}
+
+static void on_settled(void *arg)
+{
+    clave_session *s = arg;
+    for (struct list *e = s->locks.next; e != &s->locks; e = e->next) {
+        struct observer *o = LIST_ENTRY(e, struct observer, link);
+        o->settled(o);
+    }
+}
+
+bool clave__session_await_locked(clave_session *s, int64_t deadline)
+{
+    struct waiter w;
+    clave__cell_init(&w.cell);
+    list_push_back(&s->waiters, &w.link);
+    bool in_time = clave__cell_wait(&w.cell, s->loop, deadline);
+    list_remove(&w.link);
+    clave__cell_fini(&w.cell);
+    return in_time;
+}
+
+/* ---- life ------------------------------------------------------------------------------ */
+
+struct start {
+    clave_session *s;
+    clave_err err;
+};
+
+static void start(void *arg)
+{
+    struct start *a = arg;
+    clave_session *s = a->s;
+    a->err = clave_uv_start(&s->uv, &s->loop->uv, s->client);
+    if (a->err == CLAVE_OK)
+        clave__uv_on_settled(s->uv, on_settled, s);
+}
+
+static clave_err start_client(clave_session *s)
+{
+    struct start a = {.s = s, .err = CLAVE_OK};
+    if (clave__loop_run(s->loop, start, &a) == CLAVE_EDEADLK)
+        start(&a);
+    return a.err;
+}
+
+static clave_err new_client(clave_session *s, const char *connect, const clave_client_options *o)
+{
+    clave_client_options own = {.size = sizeof own};
+    if (o)
+        memcpy(&own, o, o->size < sizeof own ? o->size : sizeof own);
+    own.size = sizeof own;
+    own.hosts = connect;
+    if (own.seed == 0)
+        own.seed = clave_random_seed();
+    s->state_cb = own.state_cb;
+    s->state_arg = own.state_arg;
+    own.state_cb = on_state;
+    own.state_arg = s;
+    return clave_client_new(&s->client, &own);
+}
+
+static const char *connect_or_default(const char *connect)
+{
+    const char *env = getenv("CLAVE_CONNECT");
+    if (connect)
+        return connect;
+    return env && *env ? env : "local:";
+}
+
+clave_err clave_session_open(clave_session **out, clave_loop *loop, const char *connect,
+                             const clave_client_options *o)
+{
+    clave_err err = CLAVE_ENOMEM;
+    clave_session *s = calloc(1, sizeof *s);
+    *out = NULL;
+    if (!s)
+        return err;
+    s->loop = loop;
+    s->state = CLAVE_STATE_LATENT;
+    list_init(&s->waiters);
+    list_init(&s->locks);
+    err = new_client(s, connect_or_default(connect), o);
+    if (err != CLAVE_OK)
+        goto fail;
+    if (!loop) {
+        err = clave_loop_new(&s->loop);
+        if (err != CLAVE_OK)
+            goto fail;
+        s->own_loop = true;
+    }
+    err = start_client(s);
+    if (err != CLAVE_OK)
+        goto fail;
+    *out = s;
+    return CLAVE_OK;
+fail:
+    clave_client_free(s->client);
+    if (s->own_loop)
+        clave_loop_free(s->loop);
+    free(s);
+    return err;
+}
+
+clave_err clave_session_wait(clave_session *s, int64_t timeout_ms)
+{
+    int64_t deadline = clave__deadline_after(timeout_ms);
+    clave_err err = CLAVE_OK;
+    if (clave__loop_is_current(s->loop))
+        return CLAVE_EDEADLK;
+    clave__loop_lock(s->loop);
+    while (!is_connected(s->state) && err == CLAVE_OK) {
+        if (s->state == CLAVE_STATE_CLOSED)
+            err = s->why != CLAVE_OK ? s->why : CLAVE_ECLOSED;
+        else if (!clave__session_await_locked(s, deadline))
+            err = CLAVE_EUNREACHABLE;
+    }
+    clave__loop_unlock(s->loop);
+    return err;
+}
+
+static void close_client(void *arg)
+{
+    clave_session *s = arg;
+    clave_client_close(s->client, clave_now());
+    clave_uv_flush(s->uv);
+}
+
+static void on_stopped(void *arg)
+{
+    clave_session *s = arg;
+    clave_client_free(s->client);
+    clave__loop_lock(s->loop);
+    s->stopped = true;
+    wake_waiters(s);
+    clave__loop_unlock(s->loop);
+}
+
+static void stop_client(void *arg)
+{
+    clave_session *s = arg;
+    clave_client_abandon(s->client, clave_now()); /* does nothing to one that is closed */
+    clave_uv_flush(s->uv);
+    clave_uv_stop(s->uv, on_stopped, s);
+}
+
+void clave_session_close(clave_session *s, int64_t timeout_ms)
+{
+    if (!s)
+        return;
+    clave_loop *l = s->loop;
+    int64_t deadline = clave__deadline_after(timeout_ms);
+    clave_err err = clave__loop_run(l, close_client, s);
+    assert(err == CLAVE_OK); /* not on the loop's own thread */
+    (void)err;
+    clave__loop_lock(l);
+    while (s->state != CLAVE_STATE_CLOSED && clave__session_await_locked(s, deadline))
+        continue;
+    clave__loop_unlock(l);
+    clave__loop_run(l, stop_client, s);
+    clave__loop_lock(l);
+    while (!s->stopped)
+        clave__session_await_locked(s, CLAVE_NEVER);
+    clave__loop_unlock(l);
+    if (s->own_loop)
+        clave_loop_free(l);
+    free(s);
+}
+
+/* ---- what is known ------------------------------------------------------------------------ */
+
+clave_state clave_session_state(clave_session *s)
+{
+    clave__loop_lock(s->loop);
+    clave_state state = s->state;
+    clave__loop_unlock(s->loop);
+    return state;
+}
+
+int64_t clave_session_id(clave_session *s)
+{
+    clave__loop_lock(s->loop);
+    int64_t id = s->id;
+    clave__loop_unlock(s->loop);
+    return id;
+}
+
+struct errmsg {
+    clave_session *s;
+    char *buf;
+    size_t cap;
+};
+
+static void copy_errmsg(void *arg)
+{
+    struct errmsg *e = arg;
+    const char *text = clave_client_errmsg(e->s->client);
+    size_t n = strlen(text);
+    n = n < e->cap ? n : e->cap - 1;
+    memcpy(e->buf, text, n);
+    e->buf[n] = '\0';
+}
+
+const char *clave_session_errmsg(clave_session *s, char *buf, size_t cap)
+{
+    struct errmsg e = {.s = s, .buf = buf, .cap = cap};
+    if (cap > 0 && clave__loop_run(s->loop, copy_errmsg, &e) == CLAVE_EDEADLK)
+        copy_errmsg(&e);
+    return buf;
+}
+
+/* ---- functions on the loop ------------------------------------------------------------------ */
+
+struct visit {
+    struct task task; /* _post only */
+    clave_session *s;
+    clave_loop_fn *fn;
+    void *arg;
+};
+
+static void visit(void *arg)
+{
+    struct visit *v = arg;
+    clave_client_tick(v->s->client, clave_now());
+    v->fn(v->s->client, v->arg);
+    clave_uv_flush(v->s->uv);
+}
+
+static void visit_and_free(struct task *t)
+{
+    struct visit *v = LIST_ENTRY(t, struct visit, task);
+    visit(v);
+    free(v);
+}
+
+clave_err clave_session_run(clave_session *s, clave_loop_fn *fn, void *arg)
+{
+    struct visit v = {.s = s, .fn = fn, .arg = arg};
+    return clave__loop_run(s->loop, visit, &v);
+}
+
+void clave__session_do(clave_session *s, clave_loop_fn *fn, void *arg)
+{
+    if (clave_session_run(s, fn, arg) == CLAVE_EDEADLK)
+        fn(s->client, arg);
+}
+
+clave_err clave_session_post(clave_session *s, clave_loop_fn *fn, void *arg)
+{
+    struct visit *v = malloc(sizeof *v);
+    if (!v)
+        return CLAVE_ENOMEM;
+    *v = (struct visit){.task.run = visit_and_free, .s = s, .fn = fn, .arg = arg};
+    clave__loop_post(s->loop, &v->task);
+    return CLAVE_OK;
+}

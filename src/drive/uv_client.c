@@ -1,0 +1,422 @@
+/* uv_client.c - a clave_client on a libuv loop.
+ *
+ *            dial             connect
+ *   IDLE ──────────▶ LOOKUP ──────────▶ DIALLING ──────▶ OPEN
+ *    ▲                 │ given up           │ failed       │ hung up
+ *    ├─────────────────┘                    ▼              ▼
+ *    └──────────────────────────────────── CLOSING ◀───────┘
+ *
+ * After every call into the engine, obey() does what the engine wants until it wants nothing
+ * that can be done now. Callbacks of the engine may come back here (_flush, _stop): those
+ * calls only leave a note, since the obey() of the outer call follows. */
+#include <assert.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/client.h"
+#include "drive/link.h"
+#include "drive/lookup.h"
+
+enum { INPUT_SIZE = 8192, OUTPUT_SIZE = 4096 };
+
+enum link_state { LINK_IDLE, LINK_LOOKUP, LINK_DIALLING, LINK_OPEN, LINK_CLOSING };
+
+struct clave_uv {
+    uv_loop_t *loop;
+    clave_client *client;
+    const struct clave_mem *mem;
+    enum link_state state;
+    /* A TLS filter would stand between this socket and the engine's bytes: on_read hands it
+     * what came and the engine gets what it yields; write_some the other way round. */
+    union {
+        uv_handle_t handle;
+        uv_stream_t stream;
+        uv_tcp_t tcp;
+        uv_pipe_t pipe;
+    } socket;
+    uv_timer_t timer;
+    int64_t armed_at; /* what the timer is set for; CLAVE_NEVER: it is not */
+    struct lookup *lookup;
+    uv_connect_t connect;
+    uv_write_t write;
+    bool reading;
+    bool writing;
+    bool busy; /* inside the engine, or in obey() */
+    bool stopping;
+    unsigned handles; /* open or closing, the timer among them */
+    void (*closed)(void *arg);
+    void *closed_arg;
+    void (*settled)(void *arg);
+    void *settled_arg;
+    char input[INPUT_SIZE];
+    char output[OUTPUT_SIZE]; /* of the write in flight */
+};
+
+static void obey(clave_uv *u);
+
+static clave_uv *of_handle(const uv_handle_t *h)
+{
+    return h->data;
+}
+
+/* ---- closing --------------------------------------------------------------------------- */
+
+static void on_handle_closed(uv_handle_t *h)
+{
+    clave_uv *u = of_handle(h);
+    bool was_socket = h != (uv_handle_t *)&u->timer;
+    u->handles--;
+    if (was_socket)
+        u->state = LINK_IDLE;
+    if (!u->stopping) {
+        u->busy = true;
+        clave_client_disconnected(u->client, clave_now());
+        u->busy = false;
+        obey(u);
+    } else if (u->handles == 0) {
+        void (*closed)(void *arg) = u->closed;
+        void *arg = u->closed_arg;
+        clave__mem_free(u->mem, u);
+        closed(arg);
+    }
+}
+
+static void close_socket(clave_uv *u)
+{
+    assert(u->state == LINK_DIALLING || u->state == LINK_OPEN);
+    u->state = LINK_CLOSING;
+    u->reading = u->writing = false;
+    uv_close(&u->socket.handle, on_handle_closed);
+}
+
+/* ---- bytes --------------------------------------------------------------------------------- */
+
+static void on_alloc(uv_handle_t *h, size_t suggested, uv_buf_t *buf)
+{
+    clave_uv *u = of_handle(h);
+    (void)suggested;
+    *buf = uv_buf_init(u->input, sizeof u->input);
+}
+
+static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
+{
+    clave_uv *u = of_handle((uv_handle_t *)stream);
+    if (u->state != LINK_OPEN || n == 0)
+        return;
+    if (n < 0) {
+        close_socket(u);
+        return;
+    }
+    u->busy = true;
+    clave_client_input(u->client, clave_now(), buf->base, (size_t)n);
+    u->busy = false;
+    obey(u);
+}
+
+static void on_written(uv_write_t *w, int status)
+{
+    clave_uv *u = w->data;
+    if (u->state != LINK_OPEN) /* the socket was closed under it */
+        return;
+    u->writing = false;
+    if (status < 0)
+        close_socket(u);
+    else
+        obey(u);
+}
+
+/* Straight from the engine's buffer while the kernel takes it. What it does not take is
+ * copied, a piece at a time, since the engine's bytes move with the next call into it. */
+static bool write_some(clave_uv *u)
+{
+    const void *p;
+    size_t n = clave_client_output(u->client, &p);
+    if (n == 0)
+        return false;
+    uv_buf_t buf = uv_buf_init((char *)(uintptr_t)p, (unsigned)(n < (1u << 30) ? n : 1u << 30));
+    int done = uv_try_write(&u->socket.stream, &buf, 1);
+    if (done == UV_EAGAIN) {
+        n = n < sizeof u->output ? n : sizeof u->output;
+        memcpy(u->output, p, n);
+        buf = uv_buf_init(u->output, (unsigned)n);
+        done = uv_write(&u->write, &u->socket.stream, &buf, 1, on_written);
+        u->writing = done == 0;
+        done = done == 0 ? (int)n : done;
+    }
+    if (done < 0) {
+        close_socket(u);
+        return false;
+    }
+    clave_client_sent(u->client, clave_now(), (size_t)done);
+    return !u->writing;
+}
+
+static void set_reading(clave_uv *u, bool wanted)
+{
+    if (wanted == u->reading)
+        return;
+    u->reading = wanted;
+    if (wanted)
+        uv_read_start(&u->socket.stream, on_alloc, on_read);
+    else
+        uv_read_stop(&u->socket.stream);
+}
+
+/* ---- dialling -------------------------------------------------------------------------------- */
+
+static void opened(clave_uv *u)
+{
+    u->state = LINK_OPEN;
+    u->busy = true;
+    clave_client_connected(u->client, clave_now());
+    u->busy = false;
+    obey(u);
+}
+
+/* The dial came to nothing before there was a socket. */
+static void dial_failed(clave_uv *u)
+{
+    u->state = LINK_IDLE;
+    clave_client_disconnected(u->client, clave_now());
+}
+
+static void on_connect(uv_connect_t *req, int status)
+{
+    clave_uv *u = req->data;
+    if (u->state != LINK_DIALLING) /* given up meanwhile */
+        return;
+    if (status < 0) {
+        clave_target t = clave_client_target(u->client);
+        clave__client_fault(u->client, "cannot connect to %s:%u: %s", t.host, (unsigned)t.port,
+                            uv_strerror(status));
+        close_socket(u);
+    } else {
+        opened(u);
+    }
+}
+
+static void opened_handle(clave_uv *u)
+{
+    u->socket.handle.data = u;
+    u->handles++;
+    u->state = LINK_DIALLING;
+}
+
+/* Each of these ends in LINK_DIALLING, LINK_CLOSING, or (false) in LINK_IDLE. */
+static bool dial_address(clave_uv *u, const struct sockaddr *addr)
+{
+    if (uv_tcp_init(u->loop, &u->socket.tcp) != 0)
+        return false;
+    opened_handle(u);
+    uv_tcp_nodelay(&u->socket.tcp, 1);
+    int err = uv_tcp_connect(&u->connect, &u->socket.tcp, addr, on_connect);
+    if (err != 0) {
+        clave__client_fault(u->client, "cannot connect to %s: %s",
+                            clave_client_target(u->client).host, uv_strerror(err));
+        close_socket(u);
+    }
+    return true;
+}
+
+static bool dial_path(clave_uv *u, const char *path)
+{
+    if (uv_pipe_init(u->loop, &u->socket.pipe, 0) != 0)
+        return false;
+    opened_handle(u);
+    uv_pipe_connect(&u->connect, &u->socket.pipe, path, on_connect);
+    return true;
+}
+
+static bool adopt_descriptor(clave_uv *u, int fd)
+{
+    if (uv_pipe_init(u->loop, &u->socket.pipe, 0) != 0) {
+        close(fd);
+        return false;
+    }
+    opened_handle(u);
+    if (uv_pipe_open(&u->socket.pipe, fd) != 0) {
+        close(fd);
+        close_socket(u);
+    }
+    return true;
+}
+
+static void on_lookup(void *arg, const struct lookup_result *res)
+{
+    clave_uv *u = arg;
+    bool dialling = false;
+    u->lookup = NULL;
+    u->busy = true;
+    if (res->fault[0])
+        clave__client_fault(u->client, "%s", res->fault);
+    else if (res->fd >= 0)
+        dialling = adopt_descriptor(u, res->fd);
+    else
+        dialling = dial_address(u, res->addr);
+    if (!dialling)
+        dial_failed(u);
+    u->busy = false;
+    if (u->state == LINK_DIALLING && res->fd >= 0)
+        opened(u);
+    else
+        obey(u);
+}
+
+static void dial(clave_uv *u)
+{
+    clave_target t = clave_client_target(u->client);
+    struct sockaddr_storage addr;
+    bool dialling;
+    u->connect.data = u;
+    u->write.data = u;
+    if (strcmp(t.host, "local:") == 0) {
+        u->lookup = clave__lookup_local(u->loop, on_lookup, u);
+    } else if (t.port == 0) {
+        dialling = dial_path(u, t.host);
+        if (!dialling)
+            dial_failed(u);
+        return;
+    } else if (clave__lookup_literal(t.host, t.port, &addr)) {
+        dialling = dial_address(u, (const struct sockaddr *)&addr);
+        if (!dialling)
+            dial_failed(u);
+        return;
+    } else {
+        u->lookup = clave__lookup_name(u->loop, &t, on_lookup, u);
+    }
+    if (u->lookup) {
+        u->state = LINK_LOOKUP;
+    } else {
+        clave__client_fault(u->client, "cannot look up %s: out of memory", t.host);
+        dial_failed(u);
+    }
+}
+
+static void hang_up(clave_uv *u)
+{
+    if (u->state == LINK_LOOKUP) {
+        clave__lookup_abandon(u->lookup);
+        u->lookup = NULL;
+    }
+    if (u->state == LINK_DIALLING || u->state == LINK_OPEN)
+        close_socket(u); /* on_handle_closed tells the engine */
+    else if (u->state != LINK_CLOSING)
+        dial_failed(u);
+}
+
+/* ---- obeying ------------------------------------------------------------------------------- */
+
+static void on_timer(uv_timer_t *t)
+{
+    clave_uv *u = of_handle((uv_handle_t *)t);
+    u->armed_at = CLAVE_NEVER;
+    u->busy = true;
+    clave_client_tick(u->client, clave_now());
+    u->busy = false;
+    obey(u);
+}
+
+/* A deadline that moves back (every heartbeat does that) leaves the timer as it is: it
+ * fires early once, for nothing, and is set anew. */
+static void arm(clave_uv *u)
+{
+    int64_t at = clave_client_deadline(u->client);
+    if (at >= u->armed_at)
+        return;
+    int64_t left = at - clave_now();
+    u->armed_at = at;
+    uv_update_time(u->loop);
+    uv_timer_start(&u->timer, on_timer, left > 0 ? (uint64_t)left : 0, 0);
+}
+
+/* One step; false: nothing is wanted that can be done now. */
+static bool step(clave_uv *u)
+{
+    unsigned wants = clave_client_wants(u->client);
+    if (u->stopping || u->state == LINK_CLOSING)
+        return false;
+    if (wants & CLAVE_WANT_HANGUP) {
+        hang_up(u);
+        return true;
+    }
+    if (u->state == LINK_IDLE && (wants & CLAVE_WANT_DIAL)) {
+        dial(u);
+        return true;
+    }
+    if (u->state != LINK_OPEN)
+        return false;
+    set_reading(u, wants & CLAVE_WANT_READ);
+    return (wants & CLAVE_WANT_WRITE) && !u->writing && write_some(u);
+}
+
+static void close_all(clave_uv *u)
+{
+    if (u->lookup)
+        clave__lookup_abandon(u->lookup);
+    u->lookup = NULL;
+    uv_close((uv_handle_t *)&u->timer, on_handle_closed);
+    if (u->state == LINK_DIALLING || u->state == LINK_OPEN)
+        close_socket(u);
+}
+
+static void obey(clave_uv *u)
+{
+    if (u->busy)
+        return;
+    u->busy = true;
+    while (step(u))
+        continue;
+    if (u->stopping) {
+        if (!uv_is_closing((const uv_handle_t *)&u->timer))
+            close_all(u);
+        return; /* and busy for good: the engine is not called again */
+    }
+    arm(u);
+    if (u->settled)
+        u->settled(u->settled_arg);
+    u->busy = false;
+}
+
+/* ---- public -------------------------------------------------------------------------------- */
+
+clave_err clave_uv_start(clave_uv **out, uv_loop_t *loop, clave_client *c)
+{
+    const struct clave_mem *mem = clave__client_mem(c);
+    clave_uv *u = clave__mem_zalloc(mem, sizeof *u);
+    *out = NULL;
+    if (!u)
+        return CLAVE_ENOMEM;
+    u->loop = loop;
+    u->client = c;
+    u->mem = mem;
+    u->armed_at = CLAVE_NEVER;
+    uv_timer_init(loop, &u->timer);
+    u->timer.data = u;
+    u->handles = 1;
+    *out = u;
+    u->busy = true;
+    clave_client_start(c, clave_now());
+    u->busy = false;
+    obey(u);
+    return CLAVE_OK;
+}
+
+void clave_uv_flush(clave_uv *u)
+{
+    obey(u);
+}
+
+void clave_uv_stop(clave_uv *u, void (*closed)(void *arg), void *arg)
+{
+    assert(!u->stopping);
+    u->stopping = true;
+    u->closed = closed;
+    u->closed_arg = arg;
+    obey(u);
+}
+
+void clave__uv_on_settled(clave_uv *u, void (*settled)(void *arg), void *arg)
+{
+    u->settled = settled;
+    u->settled_arg = arg;
+}
