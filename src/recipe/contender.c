@@ -33,7 +33,9 @@ static void stop_waiting(struct contender *c)
 
 void clave__contender_enter(struct contender *c, enum contender_state to)
 {
-    assert(moves[c->state] & (1u << to));
+    bool allowed = moves[c->state] & (1u << to);
+    assert(allowed);
+    (void)allowed;
     clave__log(clave__client_log(c->client), CLAVE_LOG_DEBUG, "contender %s -> %s %s",
                state_names[c->state], state_names[to],
                c->own.path[0] ? c->own.path

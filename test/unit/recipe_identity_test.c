@@ -59,15 +59,21 @@ static void other_clients_data_is_text_when_it_is_printable(void **state)
         size_t n;
         bool text;
     } cases[] = {
-        {"10.0.0.7", 8, true},           /* Curator: the host's address */
+        {"10.0.0.7", 8, true}, /* Curator: the host's address */
         {"worker \xc3\xa9\xe2\x82\xac", 12, true},
         {"", 0, false},
         {"a\nb", 3, false},
         {"\x1b[31m", 5, false},
-        {"\xc2\x9b" "31m", 5, false},    /* C1: a terminal may obey it */
-        {"\x9b" "31m", 4, false},
-        {"\xc3", 1, false},              /* cut off */
-        {"\xc3" "a", 2, false},
+        {"\xc2\x9b"
+         "31m",
+         5, false}, /* C1: a terminal may obey it */
+        {"\x9b"
+         "31m",
+         4, false},
+        {"\xc3", 1, false}, /* cut off */
+        {"\xc3"
+         "a",
+         2, false},
         {"\xf5\x80\x80\x80", 4, false},
         {"a\0b", 3, false},
     };

@@ -1,0 +1,180 @@
+#include "lib/seat.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void on_event(clave_mutex *m, const clave_mutex_event *ev, void *arg)
+{
+    (void)m;
+    struct seat *s = arg;
+    switch (ev->kind) {
+    case CLAVE_MUTEX_QUEUED:
+    case CLAVE_MUTEX_NEXT:
+        s->queued += ev->kind == CLAVE_MUTEX_QUEUED;
+        s->next += ev->kind == CLAVE_MUTEX_NEXT;
+        s->ahead = ev->ahead;
+        snprintf(s->predecessor, sizeof s->predecessor, "%s", ev->predecessor);
+        break;
+    case CLAVE_MUTEX_HELD:
+        s->held++;
+        break;
+    case CLAVE_MUTEX_LOST:
+        s->lost++;
+        s->why = ev->why;
+        break;
+    }
+}
+
+clave_err seat_open(struct seat *s, struct pair *p, size_t client, const char *path,
+                    const clave_mutex_options *o)
+{
+    clave_mutex_options mine = {.size = sizeof mine};
+    if (o)
+        mine = *o;
+    mine.event_cb = on_event;
+    mine.event_arg = s;
+    *s = (struct seat){.p = p, .client = client};
+    return clave_mutex_new(&s->m, p->end[client].c, path, &mine);
+}
+
+void seat_share(struct seat *s, struct seat *with, uint64_t owner)
+{
+    *s = (struct seat){.p = with->p, .client = with->client, .m = with->m, .owner = owner};
+}
+
+void seat_close(struct seat *s)
+{
+    clave_mutex_free(s->m);
+    s->m = NULL;
+    pair_settle(s->p);
+}
+
+static void on_answer(clave_mutex *m, uint64_t owner, clave_err err, void *arg)
+{
+    (void)m;
+    (void)owner;
+    struct seat *s = arg;
+    s->answers++;
+    s->err = err;
+}
+
+static void on_departure(clave_mutex *m, uint64_t owner, clave_err err, void *arg)
+{
+    (void)m;
+    (void)owner;
+    struct seat *s = arg;
+    s->departures++;
+    s->left = err;
+}
+
+clave_err seat_ask(struct seat *s, int64_t within_ms)
+{
+    int64_t deadline = within_ms == SEAT_TRY    ? CLAVE_TRY
+                       : within_ms == SEAT_EVER ? CLAVE_NEVER
+                                                : s->p->now + within_ms;
+    return clave_mutex_acquire(s->m, s->owner, deadline, on_answer, s);
+}
+
+clave_err seat_acquire(struct seat *s, int64_t within_ms)
+{
+    clave_err err = seat_ask(s, within_ms);
+    pair_settle(s->p);
+    return err;
+}
+
+clave_err seat_release(struct seat *s)
+{
+    clave_err err = clave_mutex_release(s->m, s->owner, NULL, NULL);
+    pair_settle(s->p);
+    return err;
+}
+
+clave_err seat_release_sure(struct seat *s)
+{
+    clave_err err = clave_mutex_release(s->m, s->owner, on_departure, s);
+    pair_settle(s->p);
+    return err;
+}
+
+static void on_written(clave_client *c, const clave_result *res, void *arg)
+{
+    (void)c;
+    struct seat *s = arg;
+    s->writes++;
+    s->written = res->err;
+}
+
+clave_err seat_write(struct seat *s, const char *path, const char *text)
+{
+    clave_err err = clave_mutex_set(s->m, s->owner, path, text, strlen(text), -1, on_written, s);
+    pair_settle(s->p);
+    return err;
+}
+
+clave_grant seat_grant(const struct seat *s)
+{
+    clave_grant g = {0};
+    (void)clave_mutex_grant(s->m, s->owner, &g);
+    return g;
+}
+
+bool seat_holds(const struct seat *s)
+{
+    clave_grant g;
+    return clave_mutex_grant(s->m, s->owner, &g);
+}
+
+/* ---- strangers ------------------------------------------------------------------------- */
+
+struct listing {
+    size_t n;
+    char (*names)[96];
+    size_t cap;
+};
+
+static void on_listing(clave_client *c, const clave_result *res, void *arg)
+{
+    (void)c;
+    struct listing *l = arg;
+    l->n = res->nnames;
+    for (size_t i = 0; i < l->n && i < l->cap; i++)
+        snprintf(l->names[i], sizeof l->names[i], "%s", res->names[i]);
+}
+
+size_t seat_list(struct pair *p, size_t client, const char *path, char names[][96], size_t cap)
+{
+    struct listing l = {.names = names, .cap = names ? cap : 0};
+    if (clave_children(p->end[client].c, path, NULL, on_listing, &l) == CLAVE_OK)
+        pair_settle(p);
+    return l.n;
+}
+
+static void on_done(clave_client *c, const clave_result *res, void *arg)
+{
+    (void)c;
+    *(clave_err *)arg = res->err;
+}
+
+clave_err seat_make(struct pair *p, size_t client, const char *path)
+{
+    clave_err done = CLAVE_ETIMEDOUT;
+    clave_err err = clave_create(p->end[client].c, path, "", 0, NULL, on_done, &done);
+    pair_settle(p);
+    return err == CLAVE_OK ? done : err;
+}
+
+clave_err seat_remove(struct pair *p, size_t client, const char *path)
+{
+    clave_err done = CLAVE_ETIMEDOUT;
+    clave_err err = clave_delete(p->end[client].c, path, -1, on_done, &done);
+    pair_settle(p);
+    return err == CLAVE_OK ? done : err;
+}
+
+clave_err seat_scribble(struct pair *p, size_t client, const char *path, const char *text)
+{
+    clave_err done = CLAVE_ETIMEDOUT;
+    clave_err err = clave_set(p->end[client].c, path, text, strlen(text), -1, on_done, &done);
+    pair_settle(p);
+    return err == CLAVE_OK ? done : err;
+}
