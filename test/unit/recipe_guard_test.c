@@ -1,0 +1,254 @@
+/* Guarded writes, and who stands in a queue. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "lib/seat.h"
+
+struct outcome {
+    unsigned calls;
+    clave_err err;
+    char path[64];
+    size_t nops;
+    clave_err op_errs[4];
+    int32_t version;
+};
+
+static void on_result(clave_client *c, const clave_result *res, void *arg)
+{
+    (void)c;
+    struct outcome *o = arg;
+    o->calls++;
+    o->err = res->err;
+    o->version = res->stat ? res->stat->version : -1;
+    o->nops = res->nops;
+    snprintf(o->path, sizeof o->path, "%s", res->path ? res->path : "");
+    for (size_t i = 0; i < res->nops && i < 4; i++)
+        o->op_errs[i] = res->ops[i].err;
+}
+
+static void writes_are_done_while_the_lock_is_held(void **state)
+{
+    (void)state;
+    struct pair *p = pair_new(&(struct pair_options){.clients = 2});
+    struct seat a;
+    struct outcome o = {0};
+    seat_open(&a, p, 0, "/l", NULL);
+    assert_int_equal(clave_mutex_create(a.m, 0, "/x", "1", 1, CLAVE_PERSISTENT, on_result, &o),
+                     CLAVE_ENOTHELD);
+    seat_acquire(&a, SEAT_EVER);
+
+    assert_int_equal(clave_mutex_create(a.m, 0, "/x", "1", 1, CLAVE_PERSISTENT, on_result, &o),
+                     CLAVE_OK);
+    pair_settle(p);
+    assert_int_equal(o.err, CLAVE_OK);
+    assert_string_equal(o.path, "/x");
+    assert_int_equal(o.nops, 0);
+
+    assert_int_equal(
+        clave_mutex_create(a.m, 0, "/x/s-", "", 0, CLAVE_PERSISTENT_SEQUENTIAL, on_result, &o),
+        CLAVE_OK);
+    pair_settle(p);
+    assert_string_equal(o.path, "/x/s-0000000000");
+
+    assert_int_equal(clave_mutex_set(a.m, 0, "/x", "2", 1, 0, on_result, &o), CLAVE_OK);
+    pair_settle(p);
+    assert_int_equal(o.err, CLAVE_OK);
+    assert_int_equal(o.version, 1);
+    assert_string_equal(o.path, "/x");
+    assert_int_equal(clave_mutex_set(a.m, 0, "/x", "3", 1, 0, on_result, &o), CLAVE_OK);
+    pair_settle(p);
+    assert_int_equal(o.err, CLAVE_EBADVERSION);
+    assert_int_equal(clave_mutex_set(a.m, 0, "/none", "3", 1, 0, on_result, &o), CLAVE_OK);
+    pair_settle(p);
+    assert_int_equal(o.err, CLAVE_ENONODE); /* the write's, not the check's */
+
+    assert_int_equal(clave_mutex_delete(a.m, 0, "/x/s-0000000000", -1, on_result, &o), CLAVE_OK);
+    pair_settle(p);
+    assert_int_equal(o.err, CLAVE_OK);
+    assert_int_equal(o.calls, 6);
+    assert_int_equal(p->end[0].requests[OP_MULTI], 6);
+    seat_close(&a);
+    pair_free(p);
+}
+
+static void a_multi_has_the_callers_operations_only(void **state)
+{
+    (void)state;
+    struct pair *p = pair_new(&(struct pair_options){.clients = 1});
+    struct seat a;
+    struct outcome o = {0};
+    seat_open(&a, p, 0, "/l", NULL);
+    seat_acquire(&a, SEAT_EVER);
+    clave_op ops[] = {
+        {.kind = CLAVE_OP_CREATE, .path = "/x", .data = "", .mode = CLAVE_PERSISTENT},
+        {.kind = CLAVE_OP_SET, .path = "/x", .data = "1", .len = 1, .version = 0},
+        {.kind = CLAVE_OP_DELETE, .path = "/none", .version = -1},
+    };
+    assert_int_equal(clave_mutex_multi(a.m, 0, ops, 2, on_result, &o), CLAVE_OK);
+    pair_settle(p);
+    assert_int_equal(o.err, CLAVE_OK);
+    assert_int_equal(o.nops, 2);
+    assert_int_equal(o.op_errs[0], CLAVE_OK);
+    assert_int_equal(o.op_errs[1], CLAVE_OK);
+    assert_int_equal(clave_mutex_multi(a.m, 0, ops + 1, 2, on_result, &o), CLAVE_OK);
+    pair_settle(p);
+    assert_int_equal(o.err, CLAVE_EBADVERSION);
+    assert_int_equal(o.nops, 2);
+    assert_int_equal(o.op_errs[0], CLAVE_EBADVERSION);
+    /* None at all: just the proof that the lock is held. */
+    assert_int_equal(clave_mutex_multi(a.m, 0, NULL, 0, on_result, &o), CLAVE_OK);
+    pair_settle(p);
+    assert_int_equal(o.err, CLAVE_OK);
+    assert_int_equal(o.nops, 0);
+    seat_close(&a);
+    pair_free(p);
+}
+
+/* The node was deleted by a stranger, and the holder does not know yet. */
+static void a_write_after_the_loss_is_refused_by_the_server(void **state)
+{
+    (void)state;
+    struct pair *p = pair_new(&(struct pair_options){.clients = 2});
+    struct seat a;
+    struct outcome o = {0};
+    char node[160];
+    seat_open(&a, p, 0, "/l", NULL);
+    assert_int_equal(seat_make(p, 1, "/x"), CLAVE_OK);
+    seat_acquire(&a, SEAT_EVER);
+    snprintf(node, sizeof node, "%s", seat_grant(&a).node);
+    assert_int_equal(seat_remove(p, 1, node), CLAVE_OK);
+    assert_true(seat_holds(&a));
+    assert_int_equal(clave_mutex_set(a.m, 0, "/x", "1", 1, -1, on_result, &o), CLAVE_OK);
+    pair_settle(p);
+    assert_int_equal(o.err, CLAVE_ELOST);
+    assert_string_equal(o.path, "/x");
+    clave_op op = {.kind = CLAVE_OP_DELETE, .path = "/x", .version = -1};
+    assert_int_equal(clave_mutex_multi(a.m, 0, &op, 1, on_result, &o), CLAVE_OK);
+    pair_settle(p);
+    assert_int_equal(o.err, CLAVE_ELOST);
+    assert_int_equal(o.nops, 1);
+    assert_int_equal(seat_scribble(p, 1, "/x", "here"), CLAVE_OK);
+    seat_close(&a);
+    pair_free(p);
+}
+
+/* ---- participants ---------------------------------------------------------------------- */
+
+struct people {
+    unsigned calls;
+    clave_err err;
+    size_t n;
+    char nodes[8][96], hosts[8][32], texts[8][32];
+    int64_t pids[8], tokens[8];
+};
+
+static void on_people(clave_client *c, clave_err err, const clave_participant *list, size_t n,
+                      void *arg)
+{
+    (void)c;
+    struct people *o = arg;
+    o->calls++;
+    o->err = err;
+    o->n = n;
+    for (size_t i = 0; i < n && i < 8; i++) {
+        const clave_identity *id = &list[i].identity;
+        snprintf(o->nodes[i], sizeof o->nodes[i], "%s", list[i].node);
+        snprintf(o->hosts[i], sizeof o->hosts[i], "%s", id->host ? id->host : "");
+        snprintf(o->texts[i], sizeof o->texts[i], "%s", id->text ? id->text : "");
+        o->pids[i] = id->pid;
+        o->tokens[i] = list[i].stat.czxid;
+    }
+}
+
+static struct people ask(struct pair *p, size_t client)
+{
+    struct people o = {0};
+    assert_int_equal(clave_participants(p->end[client].c, "/l", on_people, &o), CLAVE_OK);
+    pair_settle(p);
+    assert_int_equal(o.calls, 1);
+    return o;
+}
+
+static void participants_stand_in_queue_order(void **state)
+{
+    (void)state;
+    struct pair *p = pair_new(&(struct pair_options){.clients = 3});
+    struct seat s[3];
+    struct people o = ask(p, 0);
+    assert_int_equal(o.err, CLAVE_OK); /* no path: an empty queue */
+    assert_int_equal(o.n, 0);
+    for (size_t i = 0; i < 3; i++) {
+        char form[64], host[8];
+        snprintf(host, sizeof host, "h%zu", i);
+        clave_identity id = {.host = host, .pid = 100 + (int64_t)i};
+        clave_mutex_options mo = {.size = sizeof mo, .data = form};
+        mo.len = clave_identity_format(&id, form, sizeof form);
+        seat_open(&s[i], p, i, "/l", &mo);
+        seat_acquire(&s[i], SEAT_EVER);
+    }
+    assert_int_equal(seat_make(p, 0, "/l/6f1e__lock__0000000009"), CLAVE_OK);
+    assert_int_equal(seat_scribble(p, 0, "/l/6f1e__lock__0000000009", "10.0.0.7"), CLAVE_OK);
+    pair_reset_counts(p);
+    o = ask(p, 2);
+    assert_int_equal(o.n, 4);
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(o.hosts[i][1], '0' + i);
+        assert_int_equal(o.pids[i], 100 + i);
+    }
+    assert_int_equal(o.tokens[0], seat_grant(&s[0]).token);
+    assert_string_equal(o.texts[3], "10.0.0.7");
+    assert_int_equal(p->end[2].requests[OP_GET_CHILDREN2], 1);
+    assert_int_equal(p->end[2].requests[OP_GET_DATA], 4);
+    for (size_t i = 0; i < 3; i++)
+        seat_close(&s[i]);
+    pair_free(p);
+}
+
+static void participants_that_vanish_meanwhile_are_left_out(void **state)
+{
+    (void)state;
+    struct pair *p = pair_new(&(struct pair_options){.clients = 3});
+    struct seat a, b;
+    struct people o = {0};
+    seat_open(&a, p, 0, "/l", NULL);
+    seat_open(&b, p, 1, "/l", NULL);
+    seat_acquire(&a, SEAT_EVER);
+    seat_acquire(&b, SEAT_EVER);
+    pair_rule(p, (struct pair_rule){2, PAIR_REQUEST, OP_GET_DATA, PAIR_HOLD, 0});
+    assert_int_equal(clave_participants(p->end[2].c, "/l", on_people, &o), CLAVE_OK);
+    pair_settle(p);
+    seat_release(&a);
+    pair_clear(p);
+    pair_settle(p);
+    assert_int_equal(o.calls, 1);
+    assert_int_equal(o.n, 1);
+    assert_int_equal(o.tokens[0], seat_grant(&b).token);
+    /* The client goes in the middle of it. */
+    pair_rule(p, (struct pair_rule){2, PAIR_REQUEST, OP_GET_DATA, PAIR_HOLD, 0});
+    assert_int_equal(clave_participants(p->end[2].c, "/l", on_people, &o), CLAVE_OK);
+    pair_settle(p);
+    assert_int_equal(o.calls, 1);
+    seat_close(&a);
+    seat_close(&b);
+    pair_free(p);
+    assert_int_equal(o.calls, 2);
+    assert_int_equal(o.err, CLAVE_ECLOSED);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(writes_are_done_while_the_lock_is_held),
+        cmocka_unit_test(a_multi_has_the_callers_operations_only),
+        cmocka_unit_test(a_write_after_the_loss_is_refused_by_the_server),
+        cmocka_unit_test(participants_stand_in_queue_order),
+        cmocka_unit_test(participants_that_vanish_meanwhile_are_left_out),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
