@@ -1,0 +1,234 @@
+#include "drive/files.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "server/server.h"
+
+enum { KEEP_SNAPSHOTS = 3, PIECE = 1 << 20 };
+
+/* Neither "log." nor "snapshot.": Apache passes over it. */
+static const char temporary[] = "unfinished.snapshot";
+
+/* ---- names --------------------------------------------------------------------------- */
+
+/* The zxid behind "log." or "snapshot.", in lower-case hexadecimal without leading zeros as
+ * Apache writes it; *rest is what follows. */
+static bool read_zxid(const char *s, int64_t *zxid, const char **rest)
+{
+    uint64_t v = 0;
+    size_t n = strspn(s, "0123456789abcdef");
+    if (n == 0 || n > 16 || (n > 1 && *s == '0'))
+        return false;
+    for (size_t i = 0; i < n; i++)
+        v = v << 4 | (uint64_t)(s[i] <= '9' ? s[i] - '0' : s[i] - 'a' + 10);
+    *zxid = (int64_t)v;
+    *rest = s + n;
+    return *zxid >= 0;
+}
+
+enum file_kind clave__file_kind(const char *name, int64_t *zxid)
+{
+    const char *rest;
+    *zxid = -1;
+    if (strncmp(name, "log.", 4) == 0 && read_zxid(name + 4, zxid, &rest) && *rest == '\0')
+        return FILE_LOG;
+    if (strncmp(name, "snapshot.", 9) == 0 && read_zxid(name + 9, zxid, &rest)) {
+        if (*rest == '\0')
+            return FILE_SNAPSHOT;
+        if (strcmp(rest, ".gz") == 0 || strcmp(rest, ".snappy") == 0)
+            return FILE_COMPRESSED;
+    }
+    if (strcmp(name, temporary) == 0)
+        return FILE_TEMPORARY;
+    if (strcmp(name, "currentEpoch") == 0 || strcmp(name, "acceptedEpoch") == 0)
+        return FILE_KNOWN;
+    return FILE_UNKNOWN;
+}
+
+void clave__file_name(char out[FILE_NAME_SIZE], enum file_kind kind, int64_t zxid)
+{
+    snprintf(out, FILE_NAME_SIZE, "%s.%" PRIx64, kind == FILE_LOG ? "log" : "snapshot",
+             (uint64_t)zxid);
+}
+
+/* ---- lists ------------------------------------------------------------------------------- */
+
+static int by_zxid(const void *a, const void *b)
+{
+    const int64_t *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+static int append_zxid(struct file_list *l, size_t *cap, int64_t zxid)
+{
+    if (l->n == *cap) {
+        size_t grown = *cap ? *cap * 2 : 16;
+        int64_t *p = realloc(l->zxid, grown * sizeof *p);
+        if (!p)
+            return ENOMEM;
+        l->zxid = p;
+        *cap = grown;
+    }
+    l->zxid[l->n++] = zxid;
+    return 0;
+}
+
+int clave__files_list(int dir, enum file_kind kind, struct file_list *out)
+{
+    size_t cap = 0;
+    int err = 0;
+    *out = (struct file_list){NULL, 0};
+    int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC); /* its own position */
+    DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+    if (!d) {
+        err = errno;
+        if (fd >= 0)
+            close(fd);
+        return err;
+    }
+    const struct dirent *e;
+    int64_t zxid;
+    errno = 0;
+    while (err == 0 && (e = readdir(d)))
+        if (clave__file_kind(e->d_name, &zxid) == kind)
+            err = append_zxid(out, &cap, zxid);
+    if (err == 0)
+        err = errno;
+    closedir(d);
+    if (err != 0)
+        clave__files_free(out);
+    else if (out->n > 0)
+        qsort(out->zxid, out->n, sizeof *out->zxid, by_zxid);
+    return err;
+}
+
+void clave__files_free(struct file_list *l)
+{
+    free(l->zxid);
+    *l = (struct file_list){NULL, 0};
+}
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+int clave__file_write(int fd, const void *p, size_t n)
+{
+    const uint8_t *at = p;
+    while (n > 0) {
+        ssize_t done = write(fd, at, n);
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done < 0)
+            return errno;
+        if (done == 0)
+            return ENOSPC;
+        at += done;
+        n -= (size_t)done;
+    }
+    return 0;
+}
+
+int clave__log_create(int dir, int64_t first_zxid, int *fd)
+{
+    char name[FILE_NAME_SIZE];
+    uint8_t header[SERVER_LOG_HEADER];
+    clave__file_name(name, FILE_LOG, first_zxid);
+    clave__server_log_header(header);
+    *fd = openat(dir, name, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600);
+    if (*fd < 0)
+        return errno;
+    int err = clave__file_write(*fd, header, sizeof header);
+    if (err == 0 && fsync(dir) != 0)
+        err = errno;
+    if (err != 0) {
+        close(*fd);
+        *fd = -1;
+    }
+    return err;
+}
+
+int clave__snapshot_begin(struct snapshot_writer *w, int dir, int64_t zxid, const void *p, size_t n)
+{
+    int fd = openat(dir, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return errno;
+    *w = (struct snapshot_writer){.dir = dir, .fd = fd, .zxid = zxid, .p = p, .n = n};
+    return 0;
+}
+
+static int finish(struct snapshot_writer *w)
+{
+    char name[FILE_NAME_SIZE];
+    clave__file_name(name, FILE_SNAPSHOT, w->zxid);
+    if (fsync(w->fd) != 0 || renameat(w->dir, temporary, w->dir, name) != 0 || fsync(w->dir) != 0)
+        return errno;
+    close(w->fd);
+    w->fd = -1;
+    return 0;
+}
+
+int clave__snapshot_step(struct snapshot_writer *w, bool *finished)
+{
+    size_t left = w->n - w->done;
+    size_t piece = left < PIECE ? left : PIECE;
+    int err = clave__file_write(w->fd, w->p + w->done, piece);
+    *finished = false;
+    if (err != 0)
+        return err;
+    /* Onto the disk as we go: the fsync at the end holds up the log's that comes after it. */
+    sync_file_range(w->fd, (off_t)w->done, (off_t)piece, SYNC_FILE_RANGE_WRITE);
+    w->done += piece;
+    if (w->done < w->n)
+        return 0;
+    err = finish(w);
+    *finished = err == 0;
+    return err;
+}
+
+void clave__snapshot_abort(struct snapshot_writer *w)
+{
+    if (w->fd < 0)
+        return;
+    close(w->fd);
+    w->fd = -1;
+    unlinkat(w->dir, temporary, 0);
+}
+
+/* ---- purging -----------------------------------------------------------------------------------
+ */
+
+static int remove_file(int dir, enum file_kind kind, int64_t zxid)
+{
+    char name[FILE_NAME_SIZE];
+    clave__file_name(name, kind, zxid);
+    return unlinkat(dir, name, 0) == 0 || errno == ENOENT ? 0 : errno;
+}
+
+int clave__files_purge(int dir)
+{
+    struct file_list snapshots, logs;
+    int err = clave__files_list(dir, FILE_SNAPSHOT, &snapshots);
+    if (err != 0 || snapshots.n <= KEEP_SNAPSHOTS) {
+        clave__files_free(&snapshots);
+        return err;
+    }
+    size_t surplus = snapshots.n - KEEP_SNAPSHOTS;
+    int64_t oldest = snapshots.zxid[surplus];
+    for (size_t i = 0; i < surplus && err == 0; i++)
+        err = remove_file(dir, FILE_SNAPSHOT, snapshots.zxid[i]);
+    clave__files_free(&snapshots);
+    if (err == 0)
+        err = clave__files_list(dir, FILE_LOG, &logs);
+    if (err != 0)
+        return err;
+    for (size_t i = 0; i + 1 < logs.n && err == 0 && logs.zxid[i + 1] <= oldest; i++)
+        err = remove_file(dir, FILE_LOG, logs.zxid[i]);
+    clave__files_free(&logs);
+    return err;
+}

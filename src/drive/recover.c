@@ -1,0 +1,300 @@
+/* recover.c - from files to the state they hold. The rule: what was acknowledged is never
+ * dropped without the user's word, so whatever does not fit is refused with a text that says
+ * what to do. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "drive/datadir.h"
+#include "drive/files.h"
+
+struct recovery {
+    struct datadir *d;
+    struct server *s;
+    const struct fault *f;
+    struct file_list snapshots;
+    struct file_list logs;
+    int64_t newest; /* zxid of the newest snapshot, readable or not; -1: there is none */
+    int64_t from;   /* zxid of the snapshot that was loaded */
+};
+
+/* ---- files --------------------------------------------------------------------------- */
+
+struct content {
+    void *p;
+    size_t n;
+};
+
+static int read_file(int dir, const char *name, struct content *out)
+{
+    struct stat st;
+    int err = 0;
+    *out = (struct content){NULL, 0};
+    int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return errno;
+    if (fstat(fd, &st) != 0) {
+        err = errno;
+    } else if (st.st_size > 0) {
+        void *p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+        if (p == MAP_FAILED)
+            err = errno;
+        else
+            *out = (struct content){p, (size_t)st.st_size};
+    }
+    close(fd);
+    return err;
+}
+
+static void drop_content(struct content *c)
+{
+    if (c->p)
+        munmap(c->p, c->n);
+    *c = (struct content){NULL, 0};
+}
+
+static clave_err unreadable(const struct recovery *r, int number, const char *name)
+{
+    char path[PATH_MAX + FILE_NAME_SIZE + 16];
+    snprintf(path, sizeof path, "%s/version-2/%s", r->d->path, name);
+    return clave__fault_errno(r->f, number, "cannot read", path);
+}
+
+/* Looks at every name once: what is not ours to understand is said. */
+static clave_err survey(struct recovery *r)
+{
+    int err = clave__files_list(r->d->dir, FILE_SNAPSHOT, &r->snapshots);
+    if (err == 0)
+        err = clave__files_list(r->d->dir, FILE_LOG, &r->logs);
+    int fd = err == 0 ? openat(r->d->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    if (!dir) {
+        err = err ? err : errno;
+        if (fd >= 0)
+            close(fd);
+        return unreadable(r, err, ".");
+    }
+    const struct dirent *e;
+    int64_t zxid;
+    while ((e = readdir(dir))) {
+        enum file_kind kind = clave__file_kind(e->d_name, &zxid);
+        if ((kind == FILE_SNAPSHOT || kind == FILE_COMPRESSED) && zxid > r->newest)
+            r->newest = zxid;
+        if (kind == FILE_TEMPORARY)
+            unlinkat(r->d->dir, e->d_name, 0);
+        if (kind == FILE_COMPRESSED)
+            clave__log(&r->d->log, CLAVE_LOG_WARN,
+                       "%s/version-2/%s is compressed, which clave does not read", r->d->path,
+                       e->d_name);
+        if (kind == FILE_UNKNOWN && e->d_name[0] != '.')
+            clave__log(&r->d->log, CLAVE_LOG_WARN, "%s/version-2/%s is left alone: unknown",
+                       r->d->path, e->d_name);
+    }
+    closedir(dir);
+    return CLAVE_OK;
+}
+
+/* ---- snapshots ------------------------------------------------------------------------------- */
+
+static clave_err no_snapshot(const struct recovery *r)
+{
+    const char *path = r->d->path;
+    if (r->newest >= 0 && r->snapshots.n == 0)
+        return clave__fault(r->f, CLAVE_ECORRUPT,
+                            "%s/version-2 has compressed snapshots only, which clave does not "
+                            "read: start Apache ZooKeeper on it once with "
+                            "-Dzookeeper.snapshot.compression.method= (empty) and stop it",
+                            path);
+    if (r->newest >= 0)
+        return clave__fault(
+            r->f, CLAVE_ECORRUPT,
+            "no snapshot in %s/version-2 can be read, the newest is snapshot.%" PRIx64
+            ": restore the directory from a copy, or name an empty one to begin "
+            "anew",
+            path, (uint64_t)r->newest);
+    return clave__fault(r->f, CLAVE_ECORRUPT,
+                        "%s/version-2 has logs (from log.%" PRIx64 ") but no snapshot: restore its "
+                        "snapshots from a copy, or name an empty directory to begin anew",
+                        path, (uint64_t)r->logs.zxid[0]);
+}
+
+static clave_err write_first_snapshot(struct recovery *r)
+{
+    struct clave_mem mem = clave__mem_or_default(NULL);
+    struct snapshot_writer w = {.fd = -1};
+    struct buf image;
+    bool finished = false;
+    int64_t zxid;
+    clave__buf_init(&image, &mem, SIZE_MAX / 2);
+    clave_err err = clave__server_save_snapshot(r->s, &image, &zxid);
+    int fault = 0;
+    if (err == CLAVE_OK)
+        fault = clave__snapshot_begin(&w, r->d->dir, zxid, clave__buf_bytes(&image),
+                                      clave__buf_len(&image));
+    while (err == CLAVE_OK && fault == 0 && !finished)
+        fault = clave__snapshot_step(&w, &finished);
+    if (fault != 0) {
+        clave__snapshot_abort(&w);
+        err = clave__fault_errno(r->f, fault, "cannot write the first snapshot in", r->d->path);
+    } else if (err != CLAVE_OK) {
+        clave__fault(r->f, err, "cannot make the first snapshot: %s", clave_strerror(err));
+    }
+    clave__buf_fini(&image);
+    return err;
+}
+
+static clave_err load_one(struct recovery *r, int64_t zxid, char *fault, size_t cap)
+{
+    char name[FILE_NAME_SIZE];
+    struct content c;
+    clave__file_name(name, FILE_SNAPSHOT, zxid);
+    int number = read_file(r->d->dir, name, &c);
+    if (number != 0)
+        return unreadable(r, number, name);
+    clave_err err = clave__server_load_snapshot(r->s, c.p ? c.p : "", c.n, fault, cap);
+    drop_content(&c);
+    if (err == CLAVE_ECORRUPT)
+        clave__log(&r->d->log, CLAVE_LOG_WARN, "%s/version-2/%s is damaged (%s): trying older ones",
+                   r->d->path, name, fault);
+    else if (err != CLAVE_OK)
+        clave__fault(r->f, err, "cannot load %s/version-2/%s: %s", r->d->path, name,
+                     clave_strerror(err));
+    return err;
+}
+
+/* The newest that is whole; Apache does the same. Whether the logs still reach back to an
+ * older one is seen when they are read. */
+static clave_err load_newest(struct recovery *r)
+{
+    char fault[200] = "";
+    if (r->newest < 0 && r->logs.n == 0) {
+        r->from = 0;
+        return write_first_snapshot(r);
+    }
+    for (size_t i = r->snapshots.n; i-- > 0;) {
+        r->from = r->snapshots.zxid[i];
+        clave_err err = load_one(r, r->from, fault, sizeof fault);
+        if (err != CLAVE_ECORRUPT)
+            return err;
+    }
+    return no_snapshot(r);
+}
+
+/* ---- logs ---------------------------------------------------------------------------------------
+ */
+
+static bool all_zero(const uint8_t *p, size_t n)
+{
+    return n == 0 || (p[0] == 0 && memcmp(p, p + 1, n - 1) == 0);
+}
+
+static clave_err cut_off(struct recovery *r, const char *name, size_t at, size_t n)
+{
+    int fd = openat(r->d->dir, name, O_WRONLY | O_CLOEXEC);
+    bool cut = fd >= 0 && ftruncate(fd, (off_t)at) == 0 && fsync(fd) == 0;
+    int number = errno;
+    if (fd >= 0)
+        close(fd);
+    if (!cut) {
+        char path[PATH_MAX + FILE_NAME_SIZE + 16];
+        snprintf(path, sizeof path, "%s/version-2/%s", r->d->path, name);
+        return clave__fault_errno(r->f, number, "cannot cut the torn end off", path);
+    }
+    clave__log(&r->d->log, CLAVE_LOG_WARN,
+               "%s/version-2/%s: cut off the last %zu bytes, from offset %zu: a record that was "
+               "never finished, so never acknowledged",
+               r->d->path, name, n, at);
+    return CLAVE_OK;
+}
+
+/* A file shorter than its header: the crash came before the first record. Apache would not
+ * start on it. */
+static clave_err without_header(struct recovery *r, const char *name, size_t n, bool last)
+{
+    if (!last)
+        return clave__fault(r->f, CLAVE_ECORRUPT,
+                            "%s/version-2/%s is damaged: only %zu bytes, but newer logs follow; "
+                            "restore it from a copy",
+                            r->d->path, name, n);
+    if (unlinkat(r->d->dir, name, 0) != 0 || fsync(r->d->dir) != 0)
+        return unreadable(r, errno, name);
+    clave__log(&r->d->log, CLAVE_LOG_WARN,
+               "%s/version-2/%s: removed, it had %zu bytes and no record", r->d->path, name, n);
+    return CLAVE_OK;
+}
+
+static clave_err replay_one(struct recovery *r, size_t i)
+{
+    char name[FILE_NAME_SIZE];
+    struct content c;
+    struct log_replay out = {0};
+    bool last = i + 1 == r->logs.n;
+    clave__file_name(name, FILE_LOG, r->logs.zxid[i]);
+    int number = read_file(r->d->dir, name, &c);
+    if (number != 0)
+        return unreadable(r, number, name);
+    if (c.n < SERVER_LOG_HEADER) {
+        size_t n = c.n;
+        drop_content(&c);
+        return without_header(r, name, n, last);
+    }
+    clave_err err = clave__server_replay_log(r->s, c.p, c.n, &out);
+    size_t tail = c.n - out.valid_len;
+    /* Apache pads with zeros, and goes on in a new file behind a tail it found torn: then the
+     * zxids of the next file, which replaying checks, prove that nothing is missing. */
+    bool cut = err == CLAVE_OK && out.torn && last &&
+               !all_zero((const uint8_t *)c.p + out.valid_len, tail);
+    drop_content(&c);
+    if (err == CLAVE_ECORRUPT)
+        return clave__fault(r->f, err,
+                            "%s/version-2/%s is damaged: %s; restore it from a copy (what was "
+                            "acknowledged may be behind that place, so clave does not cut it off)",
+                            r->d->path, name, out.fault);
+    if (err != CLAVE_OK)
+        return clave__fault(r->f, err, "cannot read %s/version-2/%s: %s", r->d->path, name,
+                            clave_strerror(err));
+    return cut ? cut_off(r, name, out.valid_len, tail) : CLAVE_OK;
+}
+
+static clave_err replay(struct recovery *r)
+{
+    struct server_stats st;
+    size_t first = 0;
+    clave_err err = CLAVE_OK;
+    while (first + 1 < r->logs.n && r->logs.zxid[first + 1] <= r->from + 1)
+        first++;
+    for (size_t i = first; i < r->logs.n && err == CLAVE_OK; i++)
+        err = replay_one(r, i);
+    if (err != CLAVE_OK)
+        return err;
+    clave__server_stats(r->s, &st);
+    if (st.last_zxid < r->newest)
+        return clave__fault(
+            r->f, CLAVE_ECORRUPT,
+            "%s/version-2: the newest snapshot, snapshot.%" PRIx64
+            ", cannot be read, and from snapshot.%" PRIx64 " the logs lead to 0x%" PRIx64
+            " only: restore the directory from a copy, or remove the newer "
+            "snapshot to go on without what came after",
+            r->d->path, (uint64_t)r->newest, (uint64_t)r->from, (uint64_t)st.last_zxid);
+    return CLAVE_OK;
+}
+
+clave_err clave__datadir_recover(struct datadir *d, struct server *s, const struct fault *f)
+{
+    struct recovery r = {.d = d, .s = s, .f = f, .newest = -1};
+    clave_err err = survey(&r);
+    if (err == CLAVE_OK)
+        err = load_newest(&r);
+    if (err == CLAVE_OK)
+        err = replay(&r);
+    clave__files_free(&r.snapshots);
+    clave__files_free(&r.logs);
+    return err;
+}

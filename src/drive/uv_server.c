@@ -1,0 +1,367 @@
+/* uv_server.c - the life of a server: recovery, the loop, the disk, the end. */
+#include "drive/uv_server.h"
+
+#include <assert.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "clave/uv.h"
+#include "drive/clock.h"
+#include "drive/listen.h"
+#include "drive/run.h"
+
+enum { DEFAULT_PER_ADDRESS = 60, GRACE_MS = 1000 };
+
+/* ---- time ------------------------------------------------------------------------------ */
+
+void clave__run_tick(struct server_run *r)
+{
+    if (r->ticked)
+        return;
+    r->ticked = true;
+    clave__server_tick(r->server, clave_now(), clave__clock_wall());
+}
+
+static void on_timer(uv_timer_t *t)
+{
+    struct server_run *r = t->data;
+    r->armed_at = INT64_MAX;
+    clave__run_tick(r);
+    clave__run_pump(r); /* timers come before the loop waits, on_check after */
+}
+
+/* A deadline that moves back leaves the timer as it is: it fires early, and is set anew. */
+static void arm(struct server_run *r)
+{
+    int64_t at = clave__server_deadline(r->server);
+    if (at >= r->armed_at)
+        return;
+    int64_t left = at - clave_now();
+    r->armed_at = at;
+    uv_timer_start(&r->timer, on_timer, left > 0 ? (uint64_t)left : 0, 0);
+}
+
+/* ---- the disk ----------------------------------------------------------------------------- */
+
+/* The records since the last batch. */
+static void post_records(struct server_run *r)
+{
+    struct disk_slot *s = &r->disk.append;
+    struct log_batch pending = clave__server_log_pending(r->server);
+    if (pending.n == 0 || clave__slot_state(s) != SLOT_FREE)
+        return;
+    s->first_zxid = pending.first_zxid;
+    s->zxid = pending.last_zxid;
+    s->new_file = r->new_log;
+    r->new_log = false;
+    clave__server_log_swap(r->server, &s->bytes);
+    clave__slot_post(&r->disk, s);
+}
+
+/* The tree of this moment: all its records are in the batch that was just posted, or on the
+ * disk already, and the disk's thread takes them first. */
+static void post_snapshot(struct server_run *r)
+{
+    struct disk_slot *s = &r->disk.snapshot;
+    if (!clave__server_wants_snapshot(r->server) || clave__slot_state(s) != SLOT_FREE ||
+        clave__server_log_pending(r->server).n > 0)
+        return;
+    clave_err err = clave__server_save_snapshot(r->server, &s->bytes, &s->zxid);
+    if (err != CLAVE_OK) {
+        clave__log(&r->log, CLAVE_LOG_ERROR, "cannot make a snapshot: %s", clave_strerror(err));
+        clave__slot_take(s);
+        return;
+    }
+    r->new_log = true;
+    clave__slot_post(&r->disk, s);
+}
+
+/* After a fault nothing more is acknowledged: what an fsync reported once it may not report
+ * again, so that "it worked the second time" would be a lie. */
+static bool collect(struct server_run *r, struct disk_slot *s, const char *what)
+{
+    if (clave__slot_state(s) != SLOT_DONE)
+        return false;
+    clave__slot_take(s);
+    if (s->fault == 0)
+        return true;
+    struct fault f = {r->fault, sizeof r->fault};
+    if (r->result == CLAVE_OK)
+        r->result = clave__fault_errno(&f, s->fault, what, r->dir.path);
+    clave__run_fail(r, r->result, "%s", r->fault);
+    return false;
+}
+
+static void on_disk_done(uv_async_t *a)
+{
+    struct server_run *r = a->data;
+    clave__run_tick(r);
+    if (collect(r, &r->disk.append, "cannot write the log in"))
+        clave__server_durable(r->server, r->disk.append.zxid);
+    if (collect(r, &r->disk.snapshot, "cannot write a snapshot in"))
+        clave__log(&r->log, CLAVE_LOG_INFO, "snapshot.%llx is written",
+                   (unsigned long long)r->disk.snapshot.zxid);
+}
+
+/* ---- passes -----------------------------------------------------------------------------------
+ */
+
+static bool all_durable(struct server_run *r)
+{
+    return clave__server_log_pending(r->server).n == 0 &&
+           clave__slot_state(&r->disk.append) == SLOT_FREE;
+}
+
+static void enter(struct server_run *r, enum run_phase phase)
+{
+    r->phase = phase;
+    if (phase == RUN_STOPPED)
+        uv_stop(&r->loop);
+}
+
+void clave__run_pump(struct server_run *r)
+{
+    struct server_conn *c;
+    if (r->phase == RUN_STOPPED)
+        return;
+    while ((c = clave__server_next_ready(r->server)))
+        clave__conn_serve(c);
+    post_records(r);
+    post_snapshot(r);
+    if (r->phase == RUN_STOPPING && all_durable(r)) {
+        clave__conn_close_quiet(r, false);
+        clave__run_count(r);
+    }
+    arm(r);
+    r->ticked = false;
+}
+
+/* Behind the reads, completions and wake-ups of one pass of the loop: one batch, one write a
+ * connection. */
+static void on_check(uv_check_t *check)
+{
+    clave__run_pump(check->data);
+}
+
+/* ---- the end
+ * ------------------------------------------------------------------------------------- */
+
+static void close_listeners(struct server_run *r)
+{
+    while (!list_empty(&r->listeners))
+        clave__listener_close(LIST_ENTRY(r->listeners.next, struct listener, link));
+}
+
+void clave__run_fail(struct server_run *r, clave_err err, const char *fmt, ...)
+{
+    if (r->result == CLAVE_OK) {
+        va_list ap;
+        va_start(ap, fmt);
+        vsnprintf(r->fault, sizeof r->fault, fmt, ap);
+        va_end(ap);
+        r->result = err;
+    }
+    clave__log(&r->log, CLAVE_LOG_ERROR, "%s", r->fault);
+    enter(r, RUN_STOPPED);
+}
+
+static void on_grace(uv_timer_t *t)
+{
+    struct server_run *r = t->data;
+    clave__conn_close_quiet(r, true);
+}
+
+static void begin_stop(struct server_run *r, const char *why)
+{
+    if (r->phase != RUN_SERVING)
+        return;
+    clave__log(&r->log, CLAVE_LOG_INFO, "stopping: %s", why);
+    close_listeners(r);
+    uv_timer_start(&r->grace, on_grace, GRACE_MS, 0);
+    enter(r, RUN_STOPPING);
+    clave__run_pump(r);
+}
+
+static void on_stop(uv_async_t *a)
+{
+    begin_stop(a->data, "told to");
+}
+
+static void on_signal(uv_signal_t *s, int number)
+{
+    begin_stop(s->data, number == SIGTERM ? "SIGTERM" : "SIGINT");
+}
+
+static void on_idle(uv_timer_t *t)
+{
+    begin_stop(t->data, "nobody is connected");
+}
+
+void clave__run_count(struct server_run *r)
+{
+    bool none = list_empty(&r->conns);
+    if (r->phase == RUN_STOPPING && none && all_durable(r))
+        enter(r, RUN_STOPPED);
+    if (r->idle_exit_ms == 0 || r->phase != RUN_SERVING)
+        return;
+    if (none)
+        uv_timer_start(&r->idle, on_idle, r->idle_exit_ms, 0);
+    else
+        uv_timer_stop(&r->idle);
+}
+
+/* ---- life
+ * ------------------------------------------------------------------------------------------ */
+
+static clave_err init_handles(struct server_run *r, bool signals)
+{
+    static const int numbers[] = {SIGTERM, SIGINT};
+    if (uv_loop_init(&r->loop) != 0)
+        return CLAVE_EIO;
+    uv_async_init(&r->loop, &r->disk_done, on_disk_done);
+    uv_async_init(&r->loop, &r->stop, on_stop);
+    uv_timer_init(&r->loop, &r->timer);
+    uv_timer_init(&r->loop, &r->idle);
+    uv_timer_init(&r->loop, &r->grace);
+    uv_check_init(&r->loop, &r->check);
+    uv_check_start(&r->check, on_check);
+    r->disk_done.data = r->stop.data = r->timer.data = r->idle.data = r->grace.data = r;
+    r->check.data = r;
+    for (size_t i = 0; i < 2; i++) {
+        uv_signal_init(&r->loop, &r->signals[i]);
+        r->signals[i].data = r;
+        if (signals)
+            uv_signal_start(&r->signals[i], on_signal, numbers[i]);
+    }
+    if (signals) { /* a process of its own: a write tells by its errno */
+        signal(SIGPIPE, SIG_IGN);
+        signal(SIGXFSZ, SIG_IGN);
+    }
+    return CLAVE_OK;
+}
+
+static clave_err recover(struct server_run *r, const struct server_run_options *o,
+                         const struct fault *f)
+{
+    struct server_options engine = o->engine;
+    engine.mem = &r->mem;
+    if (engine.seed == 0)
+        engine.seed = clave_random_seed();
+    clave_err err = clave__datadir_open(&r->dir, o->data_dir, &r->log, f);
+    if (err == CLAVE_OK)
+        err = clave__server_new(&r->server, &engine);
+    if (err == CLAVE_OK)
+        err = clave__datadir_recover(&r->dir, r->server, f);
+    if (err == CLAVE_OK)
+        err = clave__disk_start(&r->disk, r->dir.dir, &r->mem, &r->disk_done);
+    r->disk_started = err == CLAVE_OK;
+    return err;
+}
+
+static clave_err listen_all(struct server_run *r, const struct server_run_options *o,
+                            const struct fault *f)
+{
+    clave_err err = CLAVE_OK;
+    for (size_t i = 0; i < o->nlisten && err == CLAVE_OK; i++)
+        err = clave__listen(&r->loop, o->listen[i], clave__conn_on_connection, r, &r->listeners, f);
+    return err;
+}
+
+clave_err clave__server_run_new(struct server_run **out, const struct server_run_options *o,
+                                char *fault, size_t cap)
+{
+    const struct fault f = {fault, cap};
+    struct server_run *r = calloc(1, sizeof *r);
+    *out = NULL;
+    fault[0] = '\0';
+    if (!r)
+        return CLAVE_ENOMEM;
+    r->mem = clave__mem_or_default(o->engine.mem);
+    r->log = (struct log){o->engine.log, o->engine.log_arg};
+    r->dir.lock = r->dir.dir = -1;
+    r->new_log = true;
+    r->armed_at = INT64_MAX;
+    r->idle_exit_ms = o->idle_exit_ms > 0 ? (uint64_t)o->idle_exit_ms : 0;
+    r->max_per_address = DEFAULT_PER_ADDRESS;
+    if (o->max_per_address != 0)
+        r->max_per_address = o->max_per_address > 0 ? (unsigned)o->max_per_address : 0;
+    list_init(&r->listeners);
+    list_init(&r->conns);
+    clave_err err = clave__map_init(&r->addresses, &r->mem);
+    if (err == CLAVE_OK)
+        err = init_handles(r, o->signals);
+    if (err != CLAVE_OK) {
+        clave__map_fini(&r->addresses);
+        free(r);
+        return err;
+    }
+    err = recover(r, o, &f);
+    if (err == CLAVE_OK)
+        err = listen_all(r, o, &f);
+    if (err == CLAVE_OK)
+        *out = r;
+    else
+        clave__server_run_free(r);
+    return err;
+}
+
+clave_err clave__server_run_loop(struct server_run *r, char *fault, size_t cap)
+{
+    assert(r->phase == RUN_READY);
+    clave__server_start(r->server, clave_now(), clave__clock_wall());
+    r->phase = RUN_SERVING;
+    clave__run_count(r);
+    arm(r);
+    uv_run(&r->loop, UV_RUN_DEFAULT);
+    snprintf(fault, cap, "%s", r->fault);
+    return r->result;
+}
+
+void clave__server_run_stop(struct server_run *r)
+{
+    uv_async_send(&r->stop);
+}
+
+static void close_handle(uv_handle_t *h, void *arg)
+{
+    (void)arg;
+    if (!uv_is_closing(h))
+        uv_close(h, NULL);
+}
+
+void clave__server_run_free(struct server_run *r)
+{
+    if (!r)
+        return;
+    r->phase = RUN_STOPPED;
+    close_listeners(r);
+    clave__conn_close_quiet(r, true);
+    if (r->disk_started)
+        clave__disk_stop(&r->disk); /* before the handle that it wakes is closed */
+    uv_walk(&r->loop, close_handle, NULL);
+    uv_run(&r->loop, UV_RUN_DEFAULT);
+    uv_loop_close(&r->loop);
+    clave__server_free(r->server);
+    clave__map_fini(&r->addresses);
+    clave__datadir_close(&r->dir);
+    free(r);
+}
+
+/* ---- what is known
+ * ------------------------------------------------------------------------------------ */
+
+const char *clave__server_run_address(const struct server_run *r, size_t i)
+{
+    struct list *e = r->listeners.next;
+    while (i-- > 0 && e != &r->listeners)
+        e = e->next;
+    return e != &r->listeners ? LIST_ENTRY(e, struct listener, link)->text : NULL;
+}
+
+void clave__server_run_stats(const struct server_run *r, struct server_stats *out)
+{
+    clave__server_stats(r->server, out);
+}
