@@ -1,5 +1,6 @@
 /* uv.h - a clave_client on your own libuv loop. Everything runs on the loop's thread.
- * Names are resolved by uv_getaddrinfo (in a thread), anew for every attempt. */
+ * Names are resolved by uv_getaddrinfo (in a thread), anew for every attempt. As in every
+ * program with libuv, SIGPIPE has to be ignored. */
 #ifndef CLAVE_UV_H
 #define CLAVE_UV_H
 

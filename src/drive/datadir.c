@@ -33,8 +33,9 @@ static int make_path(const char *path)
 /* What may stand beside version-2 before there is one. */
 static bool may_stand_there(const char *name)
 {
-    static const char *const names[] = {".",         "..",   "clave.lock", "clave.sock",
-                                        "serve.log", "myid", "initialize", "lost+found"};
+    static const char *const names[] = {".",          "..",         "clave.lock",
+                                        "clave.sock", "serve.log",  "myid",
+                                        "initialize", "lost+found", "version-2"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(name, names[i]) == 0)
             return true;

@@ -1,0 +1,274 @@
+/* local_test.c - "local:": started by whoever comes first, once, and again after its end. The
+ * server is this program itself, run as `local_test serve --local DIR`. */
+#include "rig.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "drive/local.h"
+
+enum { PROCESSES = 8 };
+
+/* ---- as the server -------------------------------------------------------------------- */
+
+static void count_start(const char *dir)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/starts", getenv("LOCAL_TEST_NOTES"));
+    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    dprintf(fd, "%ld %s\n", (long)getpid(), dir);
+    close(fd);
+}
+
+static void on_log(void *arg, int level, const char *msg)
+{
+    (void)arg;
+    if (level == CLAVE_LOG_INFO && strstr(msg, "stopping"))
+        fprintf(stderr, "%s\n", msg);
+}
+
+static int serve(const char *dir)
+{
+    const char *idle = getenv("LOCAL_TEST_IDLE_MS");
+    struct server_run_options o = {.signals = true, .idle_exit_ms = idle ? atoi(idle) : 5000};
+    char fault[512];
+    o.engine.tick_ms = 100;
+    o.engine.max_session_ms = 60000;
+    o.engine.log = on_log;
+    count_start(dir);
+    clave_err err = clave__local_serve(dir, &o, fault, sizeof fault);
+    if (err != CLAVE_OK)
+        fprintf(stderr, "%s\n", fault);
+    return err == CLAVE_OK ? 0 : 1;
+}
+
+/* ---- as the test ------------------------------------------------------------------------ */
+
+/* A directory for the server, named to it and to us by the environment. */
+static const char *fresh(void)
+{
+    const char *dir = rig_path(rig_dir(), "state");
+    setenv("CLAVE_LOCAL_DIR", dir, 1);
+    setenv("LOCAL_TEST_NOTES", rig_dir(), 1);
+    unsetenv("LOCAL_TEST_IDLE_MS");
+    clave__local_set_program("/proc/self/exe");
+    return dir;
+}
+
+static pid_t server_pid(const char *dir)
+{
+    size_t n;
+    char *text = rig_read(rig_path(dir, "clave.lock"), &n);
+    pid_t pid = text ? (pid_t)atol(text) : 0;
+    free(text);
+    return pid;
+}
+
+/* The server is nobody's child here (and in a container perhaps nobody's to reap): it has
+ * ended when its lock is free. */
+static void await_end(const char *dir)
+{
+    int64_t until = clave_now() + RIG_PATIENCE_MS;
+    int fd = open(rig_path(dir, "clave.lock"), O_RDWR | O_CLOEXEC);
+    assert_true(fd >= 0);
+    while (flock(fd, LOCK_SH | LOCK_NB) != 0) {
+        if (clave_now() > until)
+            fail_msg("the server of %s does not end", dir);
+        sched_yield();
+    }
+    close(fd);
+}
+
+static void end_server(const char *dir)
+{
+    pid_t pid = server_pid(dir);
+    if (pid > 1 && kill(pid, SIGTERM) == 0)
+        await_end(dir);
+}
+
+static int client_process(int go)
+{
+    char byte;
+    clave_session *s;
+    if (read(go, &byte, 1) < 0)
+        return 1;
+    clave_create_options seq = {.size = sizeof seq, .mode = CLAVE_PERSISTENT_SEQUENTIAL};
+    if (clave_session_open(&s, NULL, "local:", NULL) != CLAVE_OK)
+        return 2;
+    if (clave_session_wait(s, RIG_PATIENCE_MS) != CLAVE_OK)
+        return 3;
+    if (clave_session_create(s, "/c-", "", 0, &seq, 10000, NULL) != CLAVE_OK)
+        return 4;
+    clave_session_close(s, 1000);
+    return 0;
+}
+
+static void eight_first_clients_find_one_server(void **state)
+{
+    (void)state;
+    const char *dir = fresh();
+    pid_t pids[PROCESSES];
+    int go[2];
+    clave_reply *r;
+    assert_int_equal(pipe(go), 0);
+    for (unsigned i = 0; i < PROCESSES; i++) {
+        pids[i] = fork();
+        if (pids[i] == 0) {
+            close(go[1]);
+            _exit(client_process(go[0]));
+        }
+    }
+    close(go[0]);
+    close(go[1]); /* all at once */
+    for (unsigned i = 0; i < PROCESSES; i++) {
+        int status;
+        assert_int_equal(waitpid(pids[i], &status, 0), pids[i]);
+        assert_int_equal(status, 0);
+    }
+    clave_session *s = rig_session("local:");
+    assert_int_equal(clave_session_children(s, "/", 5000, &r), CLAVE_OK);
+    assert_int_equal(r->nnames, PROCESSES + 1); /* one tree had them all */
+    clave_reply_free(r);
+    clave_session_close(s, 5000);
+    end_server(dir);
+}
+
+static void it_ends_when_idle_and_comes_back_with_the_session(void **state)
+{
+    (void)state;
+    const char *dir = fresh();
+    clave_client_options o = {.size = sizeof o, .session_timeout_ms = 30000};
+    clave_create_options eph = {.size = sizeof eph, .mode = CLAVE_EPHEMERAL};
+    clave_reply *r;
+    setenv("LOCAL_TEST_IDLE_MS", "50", 1);
+    /* A session whose client is gone without a word. */
+    int tell[2];
+    int64_t id = 0;
+    assert_int_equal(pipe(tell), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        clave_session *s;
+        if (clave_session_open(&s, NULL, NULL, &o) != CLAVE_OK ||
+            clave_session_create(s, "/e", "", 0, &eph, 15000, NULL) != CLAVE_OK)
+            _exit(1);
+        id = clave_session_id(s);
+        _exit(write(tell[1], &id, sizeof id) == (ssize_t)sizeof id ? 0 : 1);
+    }
+    assert_int_equal(read(tell[0], &id, sizeof id), (ssize_t)sizeof id);
+    waitpid(child, NULL, 0);
+    await_end(dir);
+    clave_session *s = rig_session("local:");
+    assert_int_equal(clave_session_exists(s, "/e", 5000, &r), CLAVE_OK);
+    assert_true(r->stat.ephemeral_owner == id);
+    clave_reply_free(r);
+    clave_session_close(s, 5000);
+    await_end(dir);
+}
+
+/* The client's own session goes on, too, when the server is killed under it. */
+static void a_killed_server_is_replaced(void **state)
+{
+    (void)state;
+    const char *dir = fresh();
+    clave_session *s = rig_session("local:");
+    int64_t id = clave_session_id(s);
+    for (unsigned i = 0; i < 3; i++) {
+        pid_t pid = server_pid(dir);
+        assert_int_equal(kill(pid, SIGKILL), 0);
+        await_end(dir);
+        /* The first call may be lost with the connection; a read is sent again. */
+        assert_int_equal(clave_session_exists(s, "/", RIG_PATIENCE_MS, NULL), CLAVE_OK);
+        assert_true(clave_session_id(s) == id);
+        assert_int_not_equal(server_pid(dir), pid);
+    }
+    clave_session_close(s, 5000);
+    end_server(dir);
+}
+
+static void assert_cannot(const char *why)
+{
+    clave_session *s;
+    char text[1024];
+    assert_int_equal(clave_session_open(&s, NULL, "local:", NULL), CLAVE_OK);
+    assert_int_equal(clave_session_wait(s, 500), CLAVE_EUNREACHABLE);
+    clave_session_errmsg(s, text, sizeof text);
+    if (!strstr(text, why))
+        fail_msg("'%s' does not say '%s'", text, why);
+    clave_session_close(s, 100);
+}
+
+static void why_it_cannot_start_is_said(void **state)
+{
+    (void)state;
+    const char *dir = fresh();
+    clave__local_set_program("/nowhere/clave");
+    assert_cannot("/nowhere/clave");
+    clave__local_set_program("/proc/self/exe");
+    mkdir(dir, 0700);
+    rig_write(rig_path(dir, "photo.jpg"), "x", 1);
+    assert_cannot("photo.jpg");
+    rig_write(rig_path(rig_dir(), "file"), "x", 1);
+    setenv("CLAVE_LOCAL_DIR", "/proc/nowhere", 1);
+    assert_cannot("/proc/nowhere");
+}
+
+static void a_long_path_has_its_socket_elsewhere(void **state)
+{
+    (void)state;
+    struct local_paths p;
+    char dir[200], fault[256];
+    snprintf(dir, sizeof dir, "%s/%0100d", rig_dir(), 7);
+    setenv("XDG_RUNTIME_DIR", rig_dir(), 1);
+    assert_int_equal(clave__local_paths(&p, dir, fault, sizeof fault), CLAVE_OK);
+    assert_string_equal(p.dir, dir);
+    assert_memory_equal(p.socket, getenv("XDG_RUNTIME_DIR"), strlen(getenv("XDG_RUNTIME_DIR")));
+    fresh();
+    setenv("CLAVE_LOCAL_DIR", dir, 1);
+    clave_session_close(rig_session("local:"), 5000);
+    end_server(dir);
+    unsetenv("XDG_RUNTIME_DIR");
+    assert_int_equal(clave__local_paths(&p, dir, fault, sizeof fault), CLAVE_OK);
+    assert_memory_equal(p.socket, "/tmp/clave-", 11);
+}
+
+static void where_the_directory_is(void **state)
+{
+    (void)state;
+    struct local_paths p;
+    char fault[256];
+    unsetenv("CLAVE_LOCAL_DIR");
+    setenv("XDG_STATE_HOME", "/x/state", 1);
+    setenv("HOME", "/home/me", 1);
+    assert_int_equal(clave__local_paths(&p, NULL, fault, sizeof fault), CLAVE_OK);
+    assert_string_equal(p.dir, "/x/state/clave");
+    assert_string_equal(p.socket, "/x/state/clave/clave.sock");
+    setenv("XDG_STATE_HOME", "relative", 1);
+    assert_int_equal(clave__local_paths(&p, NULL, fault, sizeof fault), CLAVE_OK);
+    assert_string_equal(p.dir, "/home/me/.local/state/clave");
+    setenv("CLAVE_LOCAL_DIR", "/own", 1);
+    assert_int_equal(clave__local_paths(&p, NULL, fault, sizeof fault), CLAVE_OK);
+    assert_string_equal(p.dir, "/own");
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 4 && strcmp(argv[1], "serve") == 0)
+        return serve(argv[3]);
+    unsetenv("CLAVE_CONNECT");
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(eight_first_clients_find_one_server),
+        cmocka_unit_test(it_ends_when_idle_and_comes_back_with_the_session),
+        cmocka_unit_test(a_killed_server_is_replaced),
+        cmocka_unit_test(why_it_cannot_start_is_said),
+        cmocka_unit_test(a_long_path_has_its_socket_elsewhere),
+        cmocka_unit_test(where_the_directory_is),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
