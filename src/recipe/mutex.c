@@ -180,11 +180,13 @@ static void on_moved(void *owner)
 static void on_held(void *owner)
 {
     struct tenant *t = owner;
+    const struct contender *place = t->place;
     struct notice n = t->notice;
     t->count = 1;
-    tell(t, CLAVE_MUTEX_HELD, CLAVE_OK);
-    /* The event's callback may have released, or freed m: the answer is the same. */
     n.cb(n.m, n.owner, CLAVE_OK, n.arg);
+    /* The callback may have released, or freed m. */
+    if (place->owner)
+        tell(t, CLAVE_MUTEX_HELD, CLAVE_OK);
     drop_mutex(n.m);
 }
 
