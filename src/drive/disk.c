@@ -43,7 +43,7 @@ static void continue_snapshot(struct disk *d)
     bool finished;
     int fault = clave__snapshot_step(&d->writer, &finished);
     if (finished)
-        fault = clave__files_purge(d->dir);
+        d->snapshot.purge_fault = clave__files_purge(d->dir);
     if (fault != 0)
         clave__snapshot_abort(&d->writer);
     if (finished || fault != 0)

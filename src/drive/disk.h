@@ -20,8 +20,9 @@ struct disk_slot {
     struct buf bytes; /* the loop's thread fills it */
     int64_t zxid;     /* append: the newest in it; snapshot: its name */
     int64_t first_zxid;
-    bool new_file; /* append: begin a file, named by first_zxid */
-    int fault;     /* errno; 0: it is on the disk */
+    bool new_file;   /* append: begin a file, named by first_zxid */
+    int fault;       /* errno; 0: it is on the disk */
+    int purge_fault; /* snapshot: errno of removing old files */
 };
 
 struct disk {

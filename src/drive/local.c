@@ -337,15 +337,18 @@ int clave__local_dial(char *fault, size_t cap)
 /* ---- the server's side --------------------------------------------------------------------------
  */
 
-/* To the client that waits; then descriptor 1 is nobody's any more. */
+/* To the client that waits at the other end of a pipe; then descriptor 1 is nobody's. */
 static void say(char word)
 {
-    int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    struct stat st;
     struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
+    if (fstat(1, &st) != 0 || !S_ISFIFO(st.st_mode))
+        return;                           /* started by hand */
     sigaction(SIGPIPE, &ignore, &before); /* it may not have waited */
     ssize_t ignored = write(1, &word, 1);
     (void)ignored;
     sigaction(SIGPIPE, &before, NULL);
+    int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
     if (null >= 0) {
         dup2(null, 1);
         close(null);

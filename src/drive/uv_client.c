@@ -11,6 +11,7 @@
  * calls only leave a note, since the obey() of the outer call follows. */
 #include <assert.h>
 #include <string.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "core/client.h"
@@ -180,19 +181,28 @@ static void dial_failed(clave_uv *u)
     clave_client_disconnected(u->client, clave_now());
 }
 
+/* Told before _disconnected, which keeps a text that says more than it could. */
+static void dial_fault(clave_uv *u, const char *why)
+{
+    clave_target t = clave_client_target(u->client);
+    if (t.port == 0)
+        clave__client_fault(u->client, "cannot connect to unix:%s: %s", t.host, why);
+    else
+        clave__client_fault(u->client, "cannot connect to %s:%u: %s", t.host, (unsigned)t.port,
+                            why);
+}
+
 static void on_connect(uv_connect_t *req, int status)
 {
     clave_uv *u = req->data;
     if (u->state != LINK_DIALLING) /* given up meanwhile */
         return;
-    if (status < 0) {
-        clave_target t = clave_client_target(u->client);
-        clave__client_fault(u->client, "cannot connect to %s:%u: %s", t.host, (unsigned)t.port,
-                            uv_strerror(status));
-        close_socket(u);
-    } else {
+    if (status == 0) {
         opened(u);
+        return;
     }
+    dial_fault(u, uv_strerror(status));
+    close_socket(u);
 }
 
 static void opened_handle(clave_uv *u)
@@ -211,8 +221,7 @@ static bool dial_address(clave_uv *u, const struct sockaddr *addr)
     uv_tcp_nodelay(&u->socket.tcp, 1);
     int err = uv_tcp_connect(&u->connect, &u->socket.tcp, addr, on_connect);
     if (err != 0) {
-        clave__client_fault(u->client, "cannot connect to %s: %s",
-                            clave_client_target(u->client).host, uv_strerror(err));
+        dial_fault(u, uv_strerror(err));
         close_socket(u);
     }
     return true;
@@ -220,6 +229,10 @@ static bool dial_address(clave_uv *u, const struct sockaddr *addr)
 
 static bool dial_path(clave_uv *u, const char *path)
 {
+    if (strlen(path) >= sizeof((struct sockaddr_un *)0)->sun_path) { /* libuv would cut it */
+        dial_fault(u, "the path is too long for a socket");
+        return false;
+    }
     if (uv_pipe_init(u->loop, &u->socket.pipe, 0) != 0)
         return false;
     opened_handle(u);
@@ -267,29 +280,22 @@ static void dial(clave_uv *u)
     clave_target t = clave_client_target(u->client);
     struct sockaddr_storage addr;
     bool dialling;
-    u->connect.data = u;
-    u->write.data = u;
+    u->connect.data = u->write.data = u;
     if (strcmp(t.host, "local:") == 0) {
         u->lookup = clave__lookup_local(u->loop, on_lookup, u);
+        dialling = u->lookup != NULL;
     } else if (t.port == 0) {
         dialling = dial_path(u, t.host);
-        if (!dialling)
-            dial_failed(u);
-        return;
     } else if (clave__lookup_literal(t.host, t.port, &addr)) {
         dialling = dial_address(u, (const struct sockaddr *)&addr);
-        if (!dialling)
-            dial_failed(u);
-        return;
     } else {
         u->lookup = clave__lookup_name(u->loop, &t, on_lookup, u);
+        dialling = u->lookup != NULL;
     }
-    if (u->lookup) {
+    if (u->lookup)
         u->state = LINK_LOOKUP;
-    } else {
-        clave__client_fault(u->client, "cannot look up %s: out of memory", t.host);
+    else if (!dialling)
         dial_failed(u);
-    }
 }
 
 static void hang_up(clave_uv *u)

@@ -101,9 +101,13 @@ static void on_disk_done(uv_async_t *a)
     clave__run_tick(r);
     if (collect(r, &r->disk.append, "cannot write the log in"))
         clave__server_durable(r->server, r->disk.append.zxid);
-    if (collect(r, &r->disk.snapshot, "cannot write a snapshot in"))
-        clave__log(&r->log, CLAVE_LOG_INFO, "snapshot.%llx is written",
-                   (unsigned long long)r->disk.snapshot.zxid);
+    if (!collect(r, &r->disk.snapshot, "cannot write a snapshot in"))
+        return;
+    clave__log(&r->log, CLAVE_LOG_INFO, "snapshot.%llx is written",
+               (unsigned long long)r->disk.snapshot.zxid);
+    if (r->disk.snapshot.purge_fault != 0)
+        clave__log(&r->log, CLAVE_LOG_WARN, "cannot remove old snapshots and logs from %s: %s",
+                   r->dir.path, strerror(r->disk.snapshot.purge_fault));
 }
 
 /* ---- passes -----------------------------------------------------------------------------------
