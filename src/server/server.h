@@ -24,15 +24,15 @@ struct server_options {
     const struct clave_mem *mem; /* copied; NULL: libc */
     clave_log_cb *log;
     void *log_arg;
-    int32_t tick_ms;          /* 0: 2000 */
-    int32_t min_session_ms;   /* 0: 2 ticks */
-    int32_t max_session_ms;   /* 0: 20 ticks */
-    size_t max_frame;         /* 0: WIRE_MAX_FRAME */
-    size_t max_output;        /* bytes queued for one connection before it is no longer read;
-                                 0: 4 MiB. A client that never reads is cut off at 64 times it */
-    int32_t snap_count;       /* txns between snapshots; 0: 100000 */
+    int32_t tick_ms;            /* 0: 2000 */
+    int32_t min_session_ms;     /* 0: 2 ticks */
+    int32_t max_session_ms;     /* 0: 20 ticks */
+    size_t max_frame;           /* 0: WIRE_MAX_FRAME */
+    size_t max_output;          /* bytes queued for one connection before it is no longer read;
+                                   0: 4 MiB. A client that never reads is cut off at 64 times it */
+    int32_t snap_count;         /* txns between snapshots; 0: 100000 */
     int32_t container_check_ms; /* 0: 60000 */
-    uint64_t seed;            /* spreads the snapshots */
+    uint64_t seed;              /* spreads the snapshots */
 };
 
 /* ---- life and recovery ---------------------------------------------------------- */
@@ -40,6 +40,10 @@ struct server_options {
 clave_err clave__server_new(struct server **out, const struct server_options *o);
 void clave__server_free(struct server *s);
 
+/* The zxid in the name of the snapshot that is loaded next. Apache saves while writes go on:
+ * its file may show some of what came after that zxid, and the log is replayed from there.
+ * Not called: the newest zxid in the file, as is right for one that clave saved. */
+void clave__server_snapshot_named(struct server *s, int64_t zxid);
 /* Loads a whole snapshot file. ECORRUPT: `fault` (cap bytes) names what and at which
  * offset; the server is empty again and another snapshot may be tried. */
 clave_err clave__server_load_snapshot(struct server *s, const void *p, size_t n, char *fault,
@@ -48,10 +52,10 @@ clave_err clave__server_load_snapshot(struct server *s, const void *p, size_t n,
 struct log_replay {
     int64_t first_zxid; /* of the file's records; 0: none */
     int64_t last_zxid;
-    size_t valid_len;   /* bytes up to the end of the last whole record */
-    bool torn;          /* bytes behind valid_len are a torn tail (never acknowledged): may
-                           be cut off when this is the newest file */
-    char fault[200];    /* ECORRUPT: what, where */
+    size_t valid_len; /* bytes up to the end of the last whole record */
+    bool torn;        /* bytes behind valid_len are a torn tail (never acknowledged): may
+                         be cut off when this is the newest file */
+    char fault[200];  /* ECORRUPT: what, where */
 };
 /* Replays one log file's content (header included); records up to the zxid already
  * applied are skipped. Files are given in order. ECORRUPT: a record with its end mark but

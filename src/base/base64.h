@@ -1,0 +1,13 @@
+/* base64.h - the standard alphabet, with padding (RFC 4648, 4). */
+#ifndef CLAVE_BASE_BASE64_H
+#define CLAVE_BASE_BASE64_H
+
+#include <stddef.h>
+
+/* Characters for n bytes, without the NUL. */
+#define BASE64_LEN(n) (((n) + 2) / 3 * 4)
+
+/* BASE64_LEN(n) characters and a NUL into out. */
+void clave__base64(const void *p, size_t n, char *out);
+
+#endif

@@ -1,0 +1,12 @@
+/* sha1.h - SHA-1, for ZooKeeper's digest scheme only: it is no protection by itself. */
+#ifndef CLAVE_BASE_SHA1_H
+#define CLAVE_BASE_SHA1_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { SHA1_LEN = 20 };
+
+void clave__sha1(const void *p, size_t n, uint8_t out[SHA1_LEN]);
+
+#endif

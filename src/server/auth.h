@@ -1,0 +1,33 @@
+/* auth.h - who a connection is: its address, and the digest users it has named. */
+#ifndef CLAVE_SERVER_AUTH_H
+#define CLAVE_SERVER_AUTH_H
+
+#include "server/server.h"
+#include "wire/jute.h"
+
+/* The longest text of an address. */
+enum { AUTH_IP_TEXT = 40 };
+
+struct identities {
+    struct buf digests; /* jute strings "user:base64(SHA1(user:password))" */
+    int32_t count;
+    uint8_t family; /* as in peer_addr */
+    uint8_t ip[16];
+};
+
+void clave__identities_init(struct identities *who, const struct clave_mem *mem,
+                            const struct peer_addr *peer);
+void clave__identities_fini(struct identities *who);
+
+/* An auth packet. EAUTHFAILED: no such scheme, or too many users; ENOMEM. */
+clave_err clave__identities_add(struct identities *who, struct jbytes scheme, struct jbytes auth);
+bool clave__identities_has_digest(const struct identities *who, struct jbytes id);
+struct jvec clave__identities_digests(const struct identities *who);
+/* The answer to whoAmI: a vector of {scheme, user}, digest users without their secret. */
+void clave__identities_put(struct jwriter *w, const struct identities *who);
+
+/* An id of the scheme ip: IPv4 with optional "/bits". */
+bool clave__ip_valid(struct jbytes id);
+bool clave__ip_matches(struct jbytes id, const struct identities *who);
+
+#endif

@@ -1,0 +1,278 @@
+/* log.c - the records of Apache's transaction log: checksum, length, payload, 'B'. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "server/checksum.h"
+#include "server/state.h"
+
+enum { DIGEST_VERSION = 2, RECORD_HEAD = 12, END_MARK = 'B', LEAST_PAYLOAD = 32 };
+
+void clave__server_log_header(uint8_t out[SERVER_LOG_HEADER])
+{
+    static const uint8_t header[SERVER_LOG_HEADER] = {'Z', 'K', 'L', 'G', 0, 0, 0, 2};
+    memcpy(out, header, sizeof header);
+}
+
+/* ---- writing ---------------------------------------------------------------------------- */
+
+clave_err clave__log_append(struct server *s)
+{
+    struct jwriter w = clave__jwriter(&s->pending);
+    size_t begin = clave__buf_len(&s->pending), head = begin + RECORD_HEAD;
+    clave__jput_long(&w, 0);
+    clave__jput_int(&w, 0);
+    clave__txn_write(&w, &s->txn);
+    if (s->txn.head.type != OP_ERROR) {
+        clave__jput_int(&w, DIGEST_VERSION);
+        clave__jput_long(&w, (int64_t)s->tree.digest);
+    }
+    size_t n = clave__buf_len(&s->pending) - head;
+    clave__jput_byte(&w, END_MARK);
+    if (w.err != CLAVE_OK) {
+        s->pending.tail -= clave__buf_len(&s->pending) - begin;
+        return w.err;
+    }
+    uint32_t sum = clave__checksum(CHECKSUM_START, clave__buf_bytes(&s->pending) + head, n);
+    clave__jput_int_at(&w, begin + 4, (int32_t)sum);
+    clave__jput_int_at(&w, begin + 8, (int32_t)n);
+    if (begin == 0)
+        s->pending_first = s->txn.head.zxid;
+    s->last_zxid = s->txn.head.zxid;
+    s->txns_since_snapshot++;
+    return CLAVE_OK;
+}
+
+struct log_batch clave__server_log_pending(const struct server *s)
+{
+    size_t n = clave__buf_len(&s->pending);
+    if (n == 0)
+        return (struct log_batch){NULL, 0, 0, 0};
+    return (struct log_batch){clave__buf_bytes(&s->pending), n, s->pending_first, s->last_zxid};
+}
+
+void clave__server_log_taken(struct server *s)
+{
+    clave__buf_clear(&s->pending);
+}
+
+/* The memory changes hands, not the limits. */
+void clave__server_log_swap(struct server *s, struct buf *empty)
+{
+    struct buf full = s->pending;
+    s->pending.data = empty->data;
+    s->pending.cap = empty->cap;
+    s->pending.head = s->pending.tail = 0;
+    empty->data = full.data;
+    empty->cap = full.cap;
+    empty->head = full.head;
+    empty->tail = full.tail;
+}
+
+/* ---- reading ------------------------------------------------------------------------------ */
+
+/* What stands at an offset of a file. */
+enum found { FOUND_RECORD, FOUND_END, FOUND_TORN, FOUND_DAMAGED };
+
+struct record {
+    const uint8_t *payload;
+    size_t n;
+    int64_t zxid;
+};
+
+static int64_t long_at(const uint8_t *p)
+{
+    struct jreader r = clave__jreader(p, 8);
+    return clave__jget_long(&r);
+}
+
+static enum found look_at(const uint8_t *p, size_t n, struct record *out)
+{
+    if (n == 0)
+        return FOUND_END;
+    if (n < RECORD_HEAD)
+        return FOUND_TORN;
+    struct jreader r = clave__jreader(p, n);
+    int64_t sum = clave__jget_long(&r);
+    int32_t len = clave__jget_int(&r);
+    if (len <= 0 || (size_t)len >= r.n)
+        return FOUND_TORN;
+    if (r.p[len] != END_MARK)
+        return FOUND_TORN;
+    *out = (struct record){.payload = r.p, .n = (size_t)len};
+    if (len < LEAST_PAYLOAD || sum != (int64_t)clave__checksum(CHECKSUM_START, r.p, out->n))
+        return FOUND_DAMAGED;
+    out->zxid = long_at(r.p + 12);
+    return FOUND_RECORD;
+}
+
+static size_t skip_zeros(const uint8_t *p, size_t from, size_t n)
+{
+    static const uint8_t zeros[4096];
+    while (n - from >= sizeof zeros && memcmp(p + from, zeros, sizeof zeros) == 0)
+        from += sizeof zeros;
+    while (from < n && p[from] == 0)
+        from++;
+    return from;
+}
+
+/* The offset of a whole record that would have followed, at or behind `from`: then what is
+ * in front of it was once durable too. n: there is none. */
+static size_t find_record(const uint8_t *p, size_t from, size_t n, int64_t last_zxid)
+{
+    struct record rec;
+    for (size_t at = from; at < n; at++) {
+        /* Padding may be long: no record begins more than eight bytes, its checksum, before
+         * the first byte that is not zero. */
+        if (p[at] == 0) {
+            size_t other = skip_zeros(p, at, n);
+            if (other == n)
+                return n;
+            if (other - at > RECORD_HEAD)
+                at = other - RECORD_HEAD;
+        }
+        if (look_at(p + at, n - at, &rec) == FOUND_RECORD && rec.zxid > last_zxid)
+            return at;
+    }
+    return n;
+}
+
+/* Consecutive, or the first of a later leader. */
+static bool follows(int64_t last, int64_t zxid)
+{
+    return zxid == last + 1 || (zxid >> 32 > last >> 32 && (uint32_t)zxid == 1);
+}
+
+static clave_err update_sessions(struct server *s)
+{
+    const struct txn_head *h = &s->txn.head;
+    struct session *session;
+    if (h->type == OP_CREATE_SESSION)
+        return clave__sessions_add(&s->sessions, h->client, s->txn.timeout_ms, &session);
+    session = h->type == OP_CLOSE_SESSION ? clave__sessions_find(&s->sessions, h->client) : NULL;
+    if (session)
+        clave__sessions_remove(&s->sessions, session);
+    return CLAVE_OK;
+}
+
+static void check_digest(struct server *s, struct jreader *r)
+{
+    int64_t zxid = s->txn.head.zxid;
+    if (r->n < 12 || clave__jget_int(r) != DIGEST_VERSION)
+        return;
+    uint64_t digest = (uint64_t)clave__jget_long(r);
+    if (zxid <= s->fuzzy_zxid || digest == s->tree.digest)
+        return;
+    if (s->digest_mismatches++ == 0)
+        clave__log(&s->log, CLAVE_LOG_WARN,
+                   "the tree differs from the one the log was written with, from zxid 0x%llx on: "
+                   "digest %llu, not %llu",
+                   (unsigned long long)zxid, (unsigned long long)s->tree.digest,
+                   (unsigned long long)digest);
+}
+
+void clave__log_check_fuzzy_digest(struct server *s)
+{
+    if (!s->has_fuzzy_digest || s->last_zxid < s->fuzzy_zxid)
+        return;
+    s->has_fuzzy_digest = false;
+    if (s->last_zxid == s->fuzzy_zxid && s->fuzzy_digest != s->tree.digest) {
+        s->digest_mismatches++;
+        clave__log(&s->log, CLAVE_LOG_WARN,
+                   "the tree differs from the one of the snapshot, at zxid 0x%llx",
+                   (unsigned long long)s->fuzzy_zxid);
+    }
+}
+
+static clave_err replay_record(struct server *s, const struct record *rec)
+{
+    struct jreader r = clave__jreader(rec->payload, rec->n);
+    clave_err err = clave__txn_replay(&s->txn, &r);
+    if (err == CLAVE_OK)
+        err = update_sessions(s);
+    if (err != CLAVE_OK)
+        return err;
+    s->last_zxid = rec->zxid;
+    s->txns_since_snapshot++;
+    check_digest(s, &r);
+    clave__log_check_fuzzy_digest(s);
+    return CLAVE_OK;
+}
+
+__attribute__((format(printf, 2, 3))) static clave_err damaged(struct log_replay *out,
+                                                               const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(out->fault, sizeof out->fault, fmt, ap);
+    va_end(ap);
+    return CLAVE_ECORRUPT;
+}
+
+static clave_err take_record(struct server *s, const struct record *rec, size_t at,
+                             struct log_replay *out)
+{
+    int64_t before = out->last_zxid;
+    if (before != 0 && !follows(before, rec->zxid))
+        return damaged(out, "the record at offset %zu has zxid 0x%llx, behind 0x%llx", at,
+                       (unsigned long long)rec->zxid, (unsigned long long)before);
+    if (rec->zxid > s->last_zxid) {
+        if (!follows(s->last_zxid, rec->zxid))
+            return damaged(
+                out, "the record at offset %zu has zxid 0x%llx, but the newest known is 0x%llx", at,
+                (unsigned long long)rec->zxid, (unsigned long long)s->last_zxid);
+        clave_err err = replay_record(s, rec);
+        if (err == CLAVE_EPROTO)
+            return damaged(out, "the record at offset %zu, zxid 0x%llx, is no transaction", at,
+                           (unsigned long long)rec->zxid);
+        if (err != CLAVE_OK)
+            return err;
+    }
+    if (before == 0)
+        out->first_zxid = rec->zxid;
+    out->last_zxid = rec->zxid;
+    return CLAVE_OK;
+}
+
+static clave_err end_torn(struct server *s, const uint8_t *p, size_t n, struct log_replay *out)
+{
+    int64_t last = out->last_zxid > s->last_zxid ? out->last_zxid : s->last_zxid;
+    size_t behind = find_record(p, out->valid_len + 1, n, last);
+    out->torn = true;
+    if (behind < n)
+        return damaged(out, "a hole at offset %zu, and a whole record behind it at offset %zu",
+                       out->valid_len, behind);
+    return CLAVE_OK;
+}
+
+clave_err clave__server_replay_log(struct server *s, const void *p, size_t n,
+                                   struct log_replay *out)
+{
+    const uint8_t *bytes = p;
+    struct record rec;
+    memset(out, 0, sizeof *out);
+    if (n >= 4 && memcmp(bytes, "ZKLG", 4) != 0)
+        return damaged(out, "it does not begin as a transaction log, with ZKLG");
+    if (n < SERVER_LOG_HEADER) {
+        out->torn = n > 0;
+        return CLAVE_OK;
+    }
+    for (out->valid_len = SERVER_LOG_HEADER;;) {
+        size_t at = out->valid_len;
+        clave_err err;
+        switch (look_at(bytes + at, n - at, &rec)) {
+        case FOUND_RECORD:
+            err = take_record(s, &rec, at, out);
+            if (err != CLAVE_OK)
+                return err;
+            out->valid_len += RECORD_HEAD + rec.n + 1;
+            break;
+        case FOUND_END:
+            return CLAVE_OK;
+        case FOUND_TORN:
+            return end_torn(s, bytes, n, out);
+        case FOUND_DAMAGED:
+            return damaged(out, "the record at offset %zu has a wrong checksum", at);
+        }
+    }
+}

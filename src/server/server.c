@@ -1,0 +1,244 @@
+/* server.c - the life of a server, its time, and what is known about it. */
+#include <string.h>
+
+#include "base/mem.h"
+#include "server/conn.h"
+#include "server/write.h"
+
+enum { DEFAULT_TICK_MS = 2000, DEFAULT_SNAP_COUNT = 100000, DEFAULT_SWEEP_MS = 60000 };
+enum { DEFAULT_OUTPUT = 4 * 1024 * 1024, LEAST_OUTPUT = 1024, MOST_OUTPUT = 1 << 30 };
+/* How long a connection may do without a session. */
+enum { STRANGER_MS = 10000 };
+/* Lengths from here on are four-letter words. */
+enum { MOST_FRAME = 0x20000000 };
+
+/* ---- life --------------------------------------------------------------------------------- */
+
+static int32_t or_default(int32_t v, int32_t fallback)
+{
+    return v > 0 ? v : fallback;
+}
+
+static void take_options(struct server *s, const struct server_options *o)
+{
+    s->log = (struct log){o->log, o->log_arg};
+    s->tick_ms = or_default(o->tick_ms, DEFAULT_TICK_MS);
+    s->min_session_ms = or_default(o->min_session_ms, 2 * s->tick_ms);
+    s->max_session_ms = or_default(o->max_session_ms, 20 * s->tick_ms);
+    if (s->max_session_ms < s->min_session_ms)
+        s->max_session_ms = s->min_session_ms;
+    s->snap_count = or_default(o->snap_count, DEFAULT_SNAP_COUNT);
+    s->container_check_ms = or_default(o->container_check_ms, DEFAULT_SWEEP_MS);
+    s->max_frame = o->max_frame ? o->max_frame : WIRE_MAX_FRAME;
+    if (s->max_frame > MOST_FRAME)
+        s->max_frame = MOST_FRAME;
+    s->max_output = o->max_output ? o->max_output : DEFAULT_OUTPUT;
+    if (s->max_output < LEAST_OUTPUT)
+        s->max_output = LEAST_OUTPUT;
+    if (s->max_output > MOST_OUTPUT)
+        s->max_output = MOST_OUTPUT;
+    clave__rand_seed(&s->rand, o->seed);
+}
+
+static void init_buffers(struct server *s)
+{
+    clave__buf_init(&s->pending, &s->mem, SIZE_MAX / 2);
+    clave__buf_init(&s->results, &s->mem, SIZE_MAX / 2);
+    clave__buf_init(&s->scratch, &s->mem, s->max_frame + 4096);
+    clave__buf_init(&s->name, &s->mem, s->max_frame + 4096);
+}
+
+clave_err clave__server_new(struct server **out, const struct server_options *o)
+{
+    struct clave_mem mem = clave__mem_or_default(o->mem);
+    struct server *s = clave__mem_zalloc(&mem, sizeof *s);
+    *out = NULL;
+    if (!s)
+        return CLAVE_ENOMEM;
+    s->mem = mem;
+    take_options(s, o);
+    init_buffers(s);
+    list_init(&s->conns);
+    list_init(&s->strangers);
+    list_init(&s->ready);
+    list_init(&s->waiting);
+    s->named_zxid = -1;
+    s->next_sweep = INT64_MAX;
+    clave__snapshot_schedule(s);
+    clave__txn_init(&s->txn, &s->tree);
+    clave_err err = clave__tree_init(&s->tree, &s->mem);
+    if (err == CLAVE_OK)
+        err = clave__sessions_init(&s->sessions, &s->mem, s->tick_ms);
+    if (err == CLAVE_OK)
+        err = clave__watches_init(&s->watches, &s->mem);
+    if (err != CLAVE_OK) {
+        clave__server_free(s);
+        return err;
+    }
+    *out = s;
+    return CLAVE_OK;
+}
+
+void clave__server_free(struct server *s)
+{
+    if (!s)
+        return;
+    while (!list_empty(&s->conns))
+        clave__server_conn_closed(LIST_ENTRY(s->conns.next, struct server_conn, in_conns));
+    clave__txn_fini(&s->txn);
+    clave__tree_fini(&s->tree);
+    clave__sessions_fini(&s->sessions);
+    clave__watches_fini(&s->watches);
+    clave__buf_fini(&s->pending);
+    clave__buf_fini(&s->results);
+    clave__buf_fini(&s->scratch);
+    clave__buf_fini(&s->name);
+    struct clave_mem mem = s->mem;
+    clave__mem_free(&mem, s);
+}
+
+clave_err clave__server_reset(struct server *s, bool bare)
+{
+    clave__tree_fini(&s->tree);
+    clave__sessions_fini(&s->sessions);
+    s->last_zxid = s->durable_zxid = s->fuzzy_zxid = 0;
+    s->has_fuzzy_digest = false;
+    clave_err err = clave__sessions_init(&s->sessions, &s->mem, s->tick_ms);
+    if (err != CLAVE_OK)
+        return err;
+    return bare ? clave__tree_init_bare(&s->tree, &s->mem) : clave__tree_init(&s->tree, &s->mem);
+}
+
+/* Nodes of sessions that are in no log and no snapshot: Apache removes them too. */
+static void expire_orphans(struct server *s)
+{
+    const struct map *owners = &s->tree.owners;
+    struct map_node *at = clave__map_next(owners, NULL);
+    s->orphans = false;
+    while (at) {
+        struct map_node *next = clave__map_next(owners, at);
+        int64_t id = MAP_ENTRY(at, struct owner, in_tree)->id;
+        if (!clave__sessions_find(&s->sessions, id) && clave__session_expire(s, id) != CLAVE_OK)
+            s->orphans = true;
+        at = next;
+    }
+}
+
+void clave__server_start(struct server *s, int64_t now, int64_t wall)
+{
+    s->now = s->started_at = now;
+    s->wall = wall;
+    s->serving = true;
+    s->durable_zxid = s->last_zxid;
+    s->next_sweep = now + s->container_check_ms;
+    clave__sessions_start(&s->sessions, now, wall);
+    expire_orphans(s);
+}
+
+/* ---- time ----------------------------------------------------------------------------------- */
+
+/* What a client has sent while the disk held us up has not been read: it is not silent. */
+static bool is_held_up(const struct session *session)
+{
+    const struct server_conn *c = session->conn;
+    return c && c->undurable > 0 && !clave__server_conn_wants_read(c);
+}
+
+static void expire_sessions(struct server *s)
+{
+    struct session *session;
+    clave__sessions_advance(&s->sessions, s->now);
+    while ((session = clave__sessions_next_due(&s->sessions)))
+        if (is_held_up(session) || clave__session_expire(s, session->id) != CLAVE_OK)
+            clave__session_spare(&s->sessions, session);
+}
+
+static const struct server_conn *oldest_stranger(const struct server *s)
+{
+    return list_empty(&s->strangers)
+               ? NULL
+               : LIST_ENTRY(s->strangers.next, struct server_conn, in_strangers);
+}
+
+static void turn_strangers_away(struct server *s)
+{
+    while (!list_empty(&s->strangers)) {
+        struct server_conn *c = LIST_ENTRY(s->strangers.next, struct server_conn, in_strangers);
+        if (s->now - c->accepted_at < STRANGER_MS)
+            return;
+        clave__conn_cut(c);
+    }
+}
+
+void clave__server_tick(struct server *s, int64_t now, int64_t wall)
+{
+    s->now = now > s->now ? now : s->now;
+    s->wall = wall;
+    if (!s->serving)
+        return;
+    if (s->orphans)
+        expire_orphans(s);
+    expire_sessions(s);
+    turn_strangers_away(s);
+    if (s->now >= s->next_sweep) {
+        clave__sweep(s);
+        s->next_sweep = s->now + s->container_check_ms;
+    }
+}
+
+int64_t clave__server_deadline(const struct server *s)
+{
+    if (!s->serving)
+        return INT64_MAX;
+    int64_t at = clave__sessions_deadline(&s->sessions);
+    const struct server_conn *stranger = oldest_stranger(s);
+    if (stranger && stranger->accepted_at + STRANGER_MS < at)
+        at = stranger->accepted_at + STRANGER_MS;
+    if (!list_empty(&s->tree.swept) && s->next_sweep < at)
+        at = s->next_sweep;
+    if (s->orphans && s->now + s->tick_ms < at)
+        at = s->now + s->tick_ms;
+    return at;
+}
+
+/* ---- the disk -------------------------------------------------------------------------------- */
+
+void clave__server_durable(struct server *s, int64_t zxid)
+{
+    struct list todo;
+    struct list *e;
+    if (zxid > s->last_zxid)
+        zxid = s->last_zxid;
+    if (zxid <= s->durable_zxid)
+        return;
+    s->durable_zxid = zxid;
+    list_init(&todo);
+    list_splice(&todo, &s->waiting);
+    while ((e = list_pop_front(&todo))) {
+        struct server_conn *c = LIST_ENTRY(e, struct server_conn, in_waiting);
+        clave__conn_release(c);
+        if (c->mark_count > 0)
+            list_push_back(&s->waiting, &c->in_waiting);
+        clave__conn_resume(c);
+    }
+}
+
+/* ---- state ------------------------------------------------------------------------------------
+ */
+
+void clave__server_stats(const struct server *s, struct server_stats *out)
+{
+    *out = (struct server_stats){
+        .last_zxid = s->last_zxid,
+        .durable_zxid = s->durable_zxid,
+        .nodes = s->tree.nodes.count + 1,
+        .sessions = s->sessions.table.count,
+        .connections = s->nconns,
+        .watches = s->watches.count,
+        .ephemerals = s->tree.ephemerals,
+        .packets_received = s->packets_received,
+        .packets_sent = s->packets_sent,
+        .data_bytes = s->tree.data_bytes,
+    };
+    memcpy(out->requests, s->requests, sizeof out->requests);
+}
