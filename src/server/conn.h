@@ -76,7 +76,8 @@ void clave__message_header(struct message *m, int32_t xid, int64_t zxid, clave_e
 /* A reply that is a header only. */
 void clave__conn_reply(struct server_conn *c, int32_t xid, int64_t zxid, clave_err err);
 void clave__conn_send_event(struct server_conn *c, int64_t zxid, const struct watch_event *ev);
-/* Bytes that are no frame: the answer to a word. */
+/* Bytes that are no frame: the answer to a word. It waits for nothing, so that a server whose
+ * disk stands can still be asked. */
 void clave__conn_send_text(struct server_conn *c, const char *text, size_t n);
 
 /* Says no more: closes when what was said has left. */

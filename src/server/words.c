@@ -58,7 +58,7 @@ static void say_server(struct server *s)
     say(s, "Latency min/avg/max: %" PRId64 "/%s/%" PRId64 "\n", l->min, average(l, avg), l->max);
     say(s, "Received: %" PRIu64 "\nSent: %" PRIu64 "\nConnections: %zu\nOutstanding: %zu\n",
         s->packets_received, s->packets_sent, s->nconns, count_outstanding(s));
-    say(s, "Zxid: 0x%" PRIx64 "\nMode: standalone\nNode count: %zu\n", (uint64_t)s->last_zxid,
+    say(s, "Zxid: 0x%" PRIx64 "\nMode: standalone\nNode count: %zu\n", (uint64_t)s->durable_zxid,
         count_nodes(s));
 }
 

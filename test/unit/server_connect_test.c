@@ -1,0 +1,566 @@
+/* server_connect_test.c - the handshake and its refusals, passwords, expiry, words. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "lib/desk.h"
+#include "server/session.h"
+
+/* ---- passwords ------------------------------------------------------------------------------- */
+
+/* Measured on Apache 3.8.0. */
+static void passwords_are_apaches(void **state)
+{
+    static const struct {
+        uint64_t id;
+        const char *hex;
+    } vectors[] = {
+        {0x0100000bb2fc0001, "d90616c67b364d0209d019a8f0daec4b"},
+        {0x0100000bb2fc0002, "a0a327c69b53af332a07e4257540afe4"},
+        {0x01000010176f0004, "2f1fa802b44413d4ce0368bdecb6b565"},
+        {0x01000010176f000a, "55619c02f4dbd15db989361493c8deff"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) {
+        uint8_t passwd[WIRE_PASSWORD_LEN];
+        char hex[2 * WIRE_PASSWORD_LEN + 1];
+        clave__session_password((int64_t)vectors[i].id, passwd);
+        for (size_t b = 0; b < sizeof passwd; b++)
+            snprintf(hex + 2 * b, 3, "%02x", passwd[b]);
+        assert_string_equal(hex, vectors[i].hex);
+    }
+}
+
+/* ---- the handshake --------------------------------------------------------------------------- */
+
+static void timeouts_are_negotiated(void **state)
+{
+    static const int32_t asked[][2] = {{-1, 4000},     {0, 4000},         {3999, 4000},
+                                       {4000, 4000},   {10000, 10000},    {40000, 40000},
+                                       {40001, 40000}, {INT32_MAX, 40000}};
+    (void)state;
+    struct desk d;
+    desk_open(&d, NULL);
+    for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+        struct desk_conn c;
+        desk_connect(&c, &d, asked[i][0]);
+        assert_int_equal(c.timeout_ms, asked[i][1]);
+        desk_hang_up(&c);
+    }
+    desk_close(&d);
+}
+
+static void read_only_is_answered_when_asked(void **state)
+{
+    (void)state;
+    struct desk d;
+    desk_open(&d, NULL);
+    for (int asked = 0; asked < 2; asked++) {
+        struct wire_connect_request q = {.protocol_version = 99,
+                                         .timeout_ms = 5000,
+                                         .passwd = JBYTES_NULL,
+                                         .read_only = true,
+                                         .has_read_only = asked};
+        struct wire_connect_response r;
+        struct desk_conn c;
+        desk_dial(&c, &d);
+        assert_true(desk_shake(&c, &q, &r));
+        assert_int_equal(r.has_read_only, asked);
+        assert_false(r.read_only);
+        assert_int_equal(r.protocol_version, 0);
+        desk_hang_up(&c);
+    }
+    desk_close(&d);
+}
+
+static void ids_come_from_the_wall_clock(void **state)
+{
+    (void)state;
+    struct desk d;
+    struct desk_conn a, b;
+    desk_open(&d, NULL);
+    uint64_t first = (uint64_t)desk_wall(&d) << 24 >> 8 | (uint64_t)1 << 56;
+    desk_connect(&a, &d, 5000);
+    desk_connect(&b, &d, 5000);
+    assert_true((uint64_t)a.session == first);
+    assert_true((uint64_t)b.session == first + 1);
+    desk_hang_up(&a);
+    desk_hang_up(&b);
+    desk_close(&d);
+}
+
+static bool closed_in_silence(const struct desk_conn *c)
+{
+    return !c->c && clave__buf_len(&c->in) == 0;
+}
+
+static void a_client_from_the_future_is_closed(void **state)
+{
+    (void)state;
+    struct desk d;
+    struct desk_conn c;
+    struct wire_connect_request q = {.timeout_ms = 5000, .passwd = JBYTES_NULL};
+    struct wire_connect_response r;
+    desk_open(&d, NULL);
+    desk_dial(&c, &d);
+    q.last_zxid_seen = 1;
+    assert_false(desk_shake(&c, &q, &r));
+    assert_true(closed_in_silence(&c));
+    desk_hang_up(&c);
+    assert_int_equal(desk_stats(&d).last_zxid, 0);
+    desk_connect(&c, &d, 5000);
+    desk_hang_up(&c);
+    desk_dial(&c, &d);
+    assert_true(desk_shake(&c, &q, &r)); /* by now there is a zxid 1 */
+    desk_hang_up(&c);
+    desk_close(&d);
+}
+
+static void assert_refused(struct desk *d, int64_t id, const uint8_t *passwd, size_t n)
+{
+    static const uint8_t zeros[WIRE_PASSWORD_LEN];
+    struct wire_connect_request q = {.timeout_ms = 5000, .session_id = id, .has_read_only = true};
+    struct wire_connect_response r;
+    struct desk_conn c;
+    int64_t zxid = desk_stats(d).last_zxid;
+    q.passwd = clave__jbytes_n(passwd, n);
+    desk_dial(&c, d);
+    assert_true(desk_shake(&c, &q, &r));
+    assert_int_equal(r.timeout_ms, 0);
+    assert_int_equal(r.session_id, 0);
+    assert_memory_equal(r.passwd.p, zeros, sizeof zeros);
+    assert_null(c.c);
+    assert_int_equal(desk_stats(d).last_zxid, zxid);
+    desk_hang_up(&c);
+}
+
+static void wrong_sessions_are_refused(void **state)
+{
+    (void)state;
+    struct desk d;
+    struct desk_conn c, other;
+    uint8_t bad[WIRE_PASSWORD_LEN];
+    desk_open(&d, NULL);
+    desk_connect(&c, &d, 5000);
+    memcpy(bad, c.passwd, sizeof bad);
+    bad[15] ^= 1;
+    clave__session_password(c.session + 1, other.passwd);
+    assert_refused(&d, c.session + 1, other.passwd, sizeof other.passwd); /* unknown */
+    assert_non_null(c.c);
+    assert_refused(&d, c.session, bad, sizeof bad);
+    assert_null(c.c); /* as Apache: before it looks at the password */
+    assert_refused(&d, c.session, c.passwd, 15);
+    assert_refused(&d, c.session, c.passwd, 0);
+    assert_true(desk_resume(&other, &c)); /* and the session is none the worse */
+    desk_hang_up(&c);
+    desk_hang_up(&other);
+    desk_close(&d);
+}
+
+static void a_session_goes_on(void **state)
+{
+    (void)state;
+    struct desk d;
+    struct desk_conn a, b;
+    struct wire_stat st;
+    desk_open(&d, NULL);
+    desk_connect(&a, &d, 5000);
+    assert_int_equal(desk_create(&a, "/e", "x", MODE_EPHEMERAL), CLAVE_OK);
+    int64_t zxid = desk_stats(&d).last_zxid;
+    assert_true(desk_resume(&b, &a));
+    assert_null(a.c);
+    assert_int_equal(b.session, a.session);
+    assert_memory_equal(b.passwd, a.passwd, sizeof a.passwd);
+    assert_int_equal(desk_stats(&d).last_zxid, zxid); /* nothing is logged */
+    assert_int_equal(desk_stat(&b, "/e", &st), CLAVE_OK);
+    assert_true(st.ephemeral_owner == a.session);
+    desk_hang_up(&a);
+    desk_hang_up(&b);
+    desk_close(&d);
+}
+
+/* Handshake, create and read in one piece, and byte by byte: answered in order. */
+static void pipelined_behind_the_handshake(void **state)
+{
+    static const uint8_t bytes[] = {0, 0, 0, 44, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x13,
+                                    0x88, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 16, 0, 0, 0, 0, 0, 0, 0,
+                                    0, 0, 0, 0, 0, 0, 0, 0, 0,
+                                    /* ping */
+                                    0, 0, 0, 8, 0xff, 0xff, 0xff, 0xfe, 0, 0, 0, 11,
+                                    /* exists "/", xid 1 */
+                                    0, 0, 0, 14, 0, 0, 0, 1, 0, 0, 0, 3, 0, 0, 0, 1, '/', 0};
+    (void)state;
+    for (size_t piece = 1; piece <= sizeof bytes; piece += sizeof bytes - 1) {
+        struct desk d;
+        struct desk_conn c;
+        struct wire_reply_header h;
+        struct jreader r;
+        desk_open(&d, NULL);
+        desk_dial(&c, &d);
+        for (size_t at = 0; at < sizeof bytes; at += piece)
+            desk_send(&c, bytes + at, piece);
+        assert_int_equal(clave__buf_len(&c.in), 40 + 20 + 20 + 68);
+        clave__buf_consume(&c.in, 40);
+        assert_true(desk_next(&c, &h, &r));
+        assert_int_equal(h.xid, XID_PING);
+        assert_int_equal(h.zxid, 1);
+        assert_true(desk_next(&c, &h, &r));
+        assert_int_equal(h.xid, 1);
+        assert_int_equal(h.err, 0);
+        desk_hang_up(&c);
+        desk_close(&d);
+    }
+}
+
+static void bytes_that_are_not_the_protocol(void **state)
+{
+    static const struct {
+        const char *name;
+        const char *bytes;
+        size_t n;
+    } bad[] = {
+        {"short",
+         "\0\0\0\x2b"
+         "1234567890123456789012345678901234567890123",
+         47},
+        {"empty", "\0\0\0\0", 4},
+        {"negative", "\xff\xff\xff\xff", 4},
+        {"too long", "\0\x10\0\0", 4},
+        {"http", "GET / HTTP/1.1\r\n", 16},
+        {"telnet", "\xff\xf4\xff\xfd", 4},
+        {"lead", "lead", 4},
+    };
+    (void)state;
+    struct desk d;
+    desk_open(&d, NULL);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct desk_conn c;
+        desk_dial(&c, &d);
+        desk_send(&c, bad[i].bytes, bad[i].n);
+        if (!closed_in_silence(&c))
+            fail_msg("%s: not closed", bad[i].name);
+        desk_hang_up(&c);
+    }
+    assert_int_equal(desk_stats(&d).last_zxid, 0);
+    desk_close(&d);
+}
+
+static void a_frame_of_the_maximum_is_taken(void **state)
+{
+    (void)state;
+    static char data[WIRE_MAX_FRAME];
+    struct desk d;
+    struct desk_conn c;
+    struct wire_reply r;
+    union wire_body b = desk_create_body("/big", NULL, MODE_PERSISTENT);
+    union wire_body get = {.read = {clave__jbytes("/big"), false}};
+    size_t rest = 8 + 4 + 4 + 4 + 4 + 23 + 4; /* header, path, data's length, list, flags */
+    desk_open(&d, NULL);
+    desk_connect(&c, &d, 5000);
+    b.create.data = clave__jbytes_n(data, WIRE_MAX_FRAME - rest);
+    assert_int_equal(desk_call(&c, OP_CREATE, &b, NULL), CLAVE_OK);
+    assert_int_equal(desk_call(&c, OP_GET_DATA, &get, &r), CLAVE_OK);
+    assert_int_equal(r.data.n, WIRE_MAX_FRAME - rest);
+    b.create.data.n++;
+    assert_int_equal(desk_call(&c, OP_CREATE, &b, NULL), CLAVE_ECONNLOSS);
+    assert_null(c.c);
+    desk_hang_up(&c);
+    desk_close(&d);
+}
+
+static void nobody_is_accepted_before_the_start(void **state)
+{
+    (void)state;
+    struct desk d;
+    struct desk_conn c;
+    assert_int_equal(desk_open_bare(&d, NULL), CLAVE_OK);
+    desk_dial(&c, &d);
+    assert_null(c.c);
+    desk_start(&d);
+    desk_dial(&c, &d);
+    assert_non_null(c.c);
+    desk_hang_up(&c);
+    desk_close(&d);
+}
+
+/* ---- time --------------------------------------------------------------------------------------
+ */
+
+/* A session ends with the tick its time runs out in: between its timeout and a tick more. */
+static void sessions_expire_in_buckets(void **state)
+{
+    static const struct {
+        int32_t tick, timeout, start;
+    } cases[] = {{2000, 4000, 0},    {2000, 4000, 1},    {2000, 4000, 1999}, {2000, 5000, 700},
+                 {3000, 6000, 2500}, {1000, 20000, 999}, {500, 3333, 123}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct server_options o = {.tick_ms = cases[i].tick};
+        struct desk d;
+        struct desk_conn c;
+        desk_open(&d, &o);
+        desk_advance(&d, cases[i].tick - d.now % cases[i].tick + cases[i].start);
+        desk_connect(&c, &d, cases[i].timeout);
+        int64_t begin = d.now;
+        int64_t end = ((begin + cases[i].timeout) / cases[i].tick + 1) * cases[i].tick;
+        desk_advance(&d, end - begin - 1);
+        assert_int_equal(desk_stats(&d).sessions, 1);
+        assert_non_null(c.c);
+        desk_advance(&d, 1);
+        assert_int_equal(desk_stats(&d).sessions, 0);
+        assert_true(closed_in_silence(&c));
+        assert_int_equal(desk_stats(&d).last_zxid, 2);
+        desk_hang_up(&c);
+        desk_close(&d);
+    }
+}
+
+static void requests_keep_a_session_alive(void **state)
+{
+    (void)state;
+    struct desk d;
+    struct desk_conn pings, reads, auths, silent;
+    union wire_body auth = {.auth = {0, clave__jbytes("digest"), clave__jbytes("a:b")}};
+    struct wire_stat st;
+    desk_open(&d, NULL);
+    desk_connect(&pings, &d, 4000);
+    desk_connect(&reads, &d, 4000);
+    desk_connect(&auths, &d, 4000);
+    desk_connect(&silent, &d, 4000);
+    for (int i = 0; i < 20; i++) {
+        desk_advance(&d, 1000);
+        assert_int_equal(desk_call(&pings, OP_PING, NULL, NULL), CLAVE_OK);
+        assert_int_equal(desk_stat(&reads, "/", &st), CLAVE_OK);
+        if (auths.c)
+            desk_call(&auths, OP_AUTH, &auth, NULL);
+    }
+    assert_non_null(pings.c);
+    assert_non_null(reads.c);
+    assert_null(auths.c); /* auth packets do not count */
+    assert_null(silent.c);
+    desk_hang_up(&pings);
+    desk_hang_up(&reads);
+    desk_hang_up(&auths);
+    desk_hang_up(&silent);
+    assert_int_equal(desk_stats(&d).sessions, 2); /* they go on without a connection */
+    desk_advance(&d, 7000);
+    assert_int_equal(desk_stats(&d).sessions, 0);
+    desk_close(&d);
+}
+
+static void a_resumed_session_has_its_time_anew(void **state)
+{
+    (void)state;
+    struct desk d;
+    struct desk_conn a, b;
+    desk_open(&d, NULL);
+    desk_connect(&a, &d, 4000);
+    desk_hang_up(&a);
+    desk_advance(&d, 3000);
+    assert_true(desk_resume(&b, &a));
+    desk_hang_up(&b);
+    desk_advance(&d, 3000);
+    assert_int_equal(desk_stats(&d).sessions, 1);
+    desk_advance(&d, 3000);
+    assert_int_equal(desk_stats(&d).sessions, 0);
+    assert_false(desk_resume(&b, &a));
+    desk_hang_up(&b);
+    desk_close(&d);
+}
+
+/* The clock jumps when a machine was suspended; nothing may loop or stay due. */
+static void a_long_pause(void **state)
+{
+    (void)state;
+    struct desk d;
+    struct desk_conn c;
+    desk_open(&d, NULL);
+    desk_connect(&c, &d, 40000);
+    d.now += (int64_t)90 * 24 * 3600 * 1000;
+    clave__server_tick(d.s, d.now, desk_wall(&d));
+    desk_pump(&d);
+    assert_null(c.c);
+    assert_int_equal(desk_stats(&d).sessions, 0);
+    assert_true(clave__server_deadline(d.s) == INT64_MAX);
+    desk_hang_up(&c);
+    desk_close(&d);
+}
+
+static void a_connection_needs_a_session_in_time(void **state)
+{
+    (void)state;
+    struct desk d;
+    struct desk_conn idle, slow;
+    desk_open(&d, NULL);
+    desk_dial(&idle, &d);
+    desk_dial(&slow, &d);
+    desk_send(&slow, "\0\0", 2);
+    desk_advance(&d, 9999);
+    assert_non_null(idle.c);
+    desk_advance(&d, 1);
+    assert_true(closed_in_silence(&idle));
+    assert_true(closed_in_silence(&slow));
+    desk_hang_up(&idle);
+    desk_hang_up(&slow);
+    desk_close(&d);
+}
+
+static void expiry_takes_the_ephemerals(void **state)
+{
+    (void)state;
+    struct desk d;
+    struct desk_conn a, b;
+    struct wire_stat st;
+    desk_open(&d, NULL);
+    desk_connect(&a, &d, 4000);
+    desk_connect(&b, &d, 40000);
+    assert_int_equal(desk_create(&a, "/one", "", MODE_EPHEMERAL), CLAVE_OK);
+    assert_int_equal(desk_create(&a, "/two", "", MODE_EPHEMERAL), CLAVE_OK);
+    assert_int_equal(desk_create(&a, "/stays", "", MODE_PERSISTENT), CLAVE_OK);
+    assert_int_equal(desk_watch(&b, OP_EXISTS, "/one"), CLAVE_OK);
+    assert_int_equal(desk_watch(&b, OP_GET_CHILDREN, "/"), CLAVE_OK);
+    int64_t zxid = desk_stats(&d).last_zxid;
+    desk_advance(&d, 6000);
+    assert_null(a.c);
+    assert_string_equal(desk_events(&b), "DELETED /one, CHILDREN /");
+    assert_int_equal(desk_stats(&d).last_zxid, zxid + 1); /* one for all */
+    assert_int_equal(desk_stats(&d).ephemerals, 0);
+    assert_int_equal(desk_stat(&b, "/one", &st), CLAVE_ENONODE);
+    assert_int_equal(desk_stat(&b, "/two", &st), CLAVE_ENONODE);
+    assert_int_equal(desk_stat(&b, "/stays", &st), CLAVE_OK);
+    desk_hang_up(&a);
+    desk_hang_up(&b);
+    desk_close(&d);
+}
+
+static void closing_is_answered_then_closed(void **state)
+{
+    (void)state;
+    struct desk d;
+    struct desk_conn a, b;
+    struct wire_reply_header h;
+    struct jreader r;
+    desk_open(&d, NULL);
+    desk_connect(&a, &d, 4000);
+    assert_int_equal(desk_create(&a, "/e", "", MODE_EPHEMERAL), CLAVE_OK);
+    assert_int_equal(desk_watch(&a, OP_EXISTS, "/e"), CLAVE_OK);
+    desk_request(&a, OP_CLOSE_SESSION, NULL);
+    assert_string_equal(desk_events(&a), "DELETED /e"); /* its own event comes first */
+    assert_true(desk_next(&a, &h, &r));
+    assert_int_equal(h.zxid, 3);
+    assert_int_equal(h.err, 0);
+    assert_null(a.c);
+    assert_false(desk_resume(&b, &a));
+    desk_hang_up(&a);
+    desk_hang_up(&b);
+    assert_int_equal(desk_stats(&d).sessions, 0);
+    assert_int_equal(desk_stats(&d).watches, 0);
+    desk_close(&d);
+}
+
+/* ---- words --------------------------------------------------------------------------------------
+ */
+
+static const char *ask(struct desk *d, const char *word)
+{
+    static char answer[4096];
+    struct desk_conn c;
+    desk_dial(&c, d);
+    desk_send(&c, word, 4);
+    assert_null(c.c);
+    size_t n = clave__buf_len(&c.in);
+    assert_true(n < sizeof answer);
+    memcpy(answer, clave__buf_bytes(&c.in) ? clave__buf_bytes(&c.in) : (const uint8_t *)"", n);
+    answer[n] = '\0';
+    desk_hang_up(&c);
+    return answer;
+}
+
+static void words_are_answered(void **state)
+{
+    (void)state;
+    struct desk d;
+    struct desk_conn c;
+    char line[128];
+    desk_open(&d, NULL);
+    assert_string_equal(ask(&d, "ruok"), "imok");
+    assert_string_equal(ask(&d, "isro"), "rw");
+    assert_string_equal(ask(&d, "dump"),
+                        "dump is not executed because it is not in the whitelist.\n");
+    assert_non_null(strstr(ask(&d, "srvr"), "\nZxid: 0x0\nMode: standalone\nNode count: 5\n"));
+    assert_non_null(strstr(ask(&d, "srvr"), "\nLatency min/avg/max: 0/0.0/0\n"));
+    desk_connect(&c, &d, 10000);
+    desk_call(&c, OP_PING, NULL, NULL);
+    const char *cons = ask(&d, "cons");
+    snprintf(line, sizeof line,
+             " /127.0.0.1:42100[1](queued=0,recved=2,sent=2,sid=0x%llx,lop=PING,",
+             (unsigned long long)c.session);
+    if (strncmp(cons, line, strlen(line)) != 0)
+        fail_msg("%s", cons);
+    assert_non_null(strstr(cons, ",to=10000,lcxid=0xfffffffffffffffe,lzxid=0x1,"));
+    assert_non_null(strstr(ask(&d, "stat"), "Clients:\n /127.0.0.1:42100[1](queued=0,"));
+    const char *mntr = ask(&d, "mntr");
+    assert_non_null(strstr(mntr, "zk_server_state\tstandalone\n"));
+    assert_non_null(strstr(mntr, "zk_num_alive_connections\t2\n"));
+    assert_non_null(strstr(mntr, "zk_global_sessions\t1\n"));
+    assert_non_null(strstr(ask(&d, "conf"), "tickTime=2000\nminSessionTimeout=4000\n"));
+    assert_non_null(strstr(ask(&d, "envi"), "Environment:\nzookeeper.version=3.9."));
+    desk_hang_up(&c);
+    desk_close(&d);
+}
+
+/* Milliseconds from being read to being sendable: what waits for the disk counts. */
+static void latency_is_counted(void **state)
+{
+    (void)state;
+    struct desk d;
+    struct desk_conn c;
+    desk_open(&d, NULL);
+    desk_connect(&c, &d, 10000);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(desk_call(&c, OP_PING, NULL, NULL), CLAVE_OK);
+    d.disk_stands = true;
+    union wire_body b = desk_create_body("/slow", "", MODE_PERSISTENT);
+    desk_request(&c, OP_CREATE, &b);
+    assert_string_equal(ask(&d, "ruok"), "imok"); /* waits for nothing */
+    assert_non_null(strstr(ask(&d, "srvr"), "Outstanding: 1\nZxid: 0x1\n"));
+    desk_advance(&d, 10);
+    desk_flush(&d);
+    d.disk_stands = false;
+    desk_pump(&d);
+    assert_non_null(strstr(ask(&d, "srvr"), "Latency min/avg/max: 0/2.5/10\n"));
+    desk_hang_up(&c);
+    desk_close(&d);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(passwords_are_apaches),
+        cmocka_unit_test(timeouts_are_negotiated),
+        cmocka_unit_test(read_only_is_answered_when_asked),
+        cmocka_unit_test(ids_come_from_the_wall_clock),
+        cmocka_unit_test(a_client_from_the_future_is_closed),
+        cmocka_unit_test(wrong_sessions_are_refused),
+        cmocka_unit_test(a_session_goes_on),
+        cmocka_unit_test(pipelined_behind_the_handshake),
+        cmocka_unit_test(bytes_that_are_not_the_protocol),
+        cmocka_unit_test(a_frame_of_the_maximum_is_taken),
+        cmocka_unit_test(nobody_is_accepted_before_the_start),
+        cmocka_unit_test(sessions_expire_in_buckets),
+        cmocka_unit_test(requests_keep_a_session_alive),
+        cmocka_unit_test(a_resumed_session_has_its_time_anew),
+        cmocka_unit_test(a_long_pause),
+        cmocka_unit_test(a_connection_needs_a_session_in_time),
+        cmocka_unit_test(expiry_takes_the_ephemerals),
+        cmocka_unit_test(closing_is_answered_then_closed),
+        cmocka_unit_test(words_are_answered),
+        cmocka_unit_test(latency_is_counted),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
