@@ -158,6 +158,7 @@ static clave_err load_one(struct recovery *r, int64_t zxid, char *fault, size_t 
     int number = read_file(r->d->dir, name, &c);
     if (number != 0)
         return unreadable(r, number, name);
+    clave__server_snapshot_named(r->s, zxid);
     clave_err err = clave__server_load_snapshot(r->s, c.p ? c.p : "", c.n, fault, cap);
     drop_content(&c);
     if (err == CLAVE_ECORRUPT)
