@@ -4,6 +4,8 @@
 #include <signal.h>
 #include <unistd.h>
 
+enum { KEEP_BYTES = 1 << 20 };
+
 /* ---- the disk's thread ------------------------------------------------------------------ */
 
 static void finish(struct disk *d, struct disk_slot *s, int fault)
@@ -83,9 +85,11 @@ void clave__slot_post(struct disk *d, struct disk_slot *s)
     uv_sem_post(&d->work);
 }
 
+/* A snapshot is as large as the tree: its memory is not kept. */
 void clave__slot_take(struct disk_slot *s)
 {
     clave__buf_clear(&s->bytes);
+    clave__buf_trim(&s->bytes, KEEP_BYTES);
     atomic_store_explicit(&s->state, SLOT_FREE, memory_order_relaxed);
 }
 
