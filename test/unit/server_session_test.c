@@ -1,0 +1,287 @@
+/* server_session_test.c - the table of sessions against a plain model, and what becomes of a
+ * session when its connection, its client or the server goes. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "base/rand.h"
+#include "lib/desk.h"
+#include "server/session.h"
+
+/* ---- the table ------------------------------------------------------------------------------- */
+
+enum { TICK = 100, SESSIONS = 40, TURNS = 20000 };
+
+/* What ought to be: when each session ends; 0: there is none. */
+struct model {
+    int64_t now;
+    int64_t ends[SESSIONS];
+    int32_t timeout[SESSIONS];
+};
+
+static int64_t end_of(const struct model *m, size_t i)
+{
+    return ((m->now + m->timeout[i]) / TICK + 1) * TICK;
+}
+
+/* The table gives exactly those whose time is over; some are spared for a tick. */
+static void expire(struct sessions *t, struct model *m, struct rand_state *rand)
+{
+    struct session *s;
+    clave__sessions_advance(t, m->now);
+    while ((s = clave__sessions_next_due(t))) {
+        size_t i = (size_t)s->id;
+        assert_true(m->ends[i] != 0 && m->ends[i] <= m->now);
+        if (clave__rand_below(rand, 4) == 0) {
+            clave__session_spare(t, s);
+            m->ends[i] = (m->now / TICK + 1) * TICK;
+            continue;
+        }
+        clave__sessions_remove(t, s);
+        m->ends[i] = 0;
+    }
+    for (size_t i = 0; i < SESSIONS; i++)
+        assert_true(m->ends[i] == 0 || m->ends[i] > m->now);
+}
+
+static void check_deadline(const struct sessions *t, const struct model *m)
+{
+    int64_t first = INT64_MAX, deadline = clave__sessions_deadline(t);
+    for (size_t i = 0; i < SESSIONS; i++)
+        if (m->ends[i] != 0 && m->ends[i] < first)
+            first = m->ends[i];
+    assert_true(deadline <= first && deadline > m->now);
+    assert_true(first != INT64_MAX || deadline == INT64_MAX);
+}
+
+static void add_or_touch(struct sessions *t, struct model *m, struct rand_state *rand)
+{
+    size_t i = (size_t)clave__rand_below(rand, SESSIONS);
+    struct session *s = clave__sessions_find(t, (int64_t)i);
+    assert_true((s != NULL) == (m->ends[i] != 0));
+    if (!s) {
+        /* Also further ahead than the ring is long. */
+        m->timeout[i] = (int32_t)clave__rand_below(rand, 3 * SESSION_RING * TICK);
+        assert_int_equal(clave__sessions_add(t, (int64_t)i, m->timeout[i], &s), CLAVE_OK);
+    } else {
+        clave__session_touch(t, s);
+    }
+    m->ends[i] = end_of(m, i);
+}
+
+static void the_table_does_as_the_model(void **state)
+{
+    (void)state;
+    struct clave_mem mem = clave__mem_or_default(NULL);
+    for (uint64_t seed = 1; seed <= 5; seed++) {
+        struct sessions t;
+        struct model m = {.now = 12345};
+        struct rand_state rand;
+        clave__rand_seed(&rand, seed);
+        assert_int_equal(clave__sessions_init(&t, &mem, TICK), CLAVE_OK);
+        clave__sessions_start(&t, m.now, 0);
+        for (int turn = 0; turn < TURNS; turn++) {
+            if (clave__rand_below(&rand, 2) == 0) {
+                add_or_touch(&t, &m, &rand);
+            } else {
+                /* Mostly a little, now and then as if the machine had been asleep. */
+                bool long_pause = clave__rand_below(&rand, 200) == 0;
+                m.now += (int64_t)clave__rand_below(&rand, long_pause ? 1000 * TICK : TICK);
+                expire(&t, &m, &rand);
+            }
+            if (turn % 16 == 0) {
+                expire(&t, &m, &rand);
+                check_deadline(&t, &m);
+            }
+        }
+        clave__sessions_fini(&t);
+    }
+}
+
+/* An id is given once, also when the clock was set back and when ids of before are there. */
+static void ids_are_given_once(void **state)
+{
+    (void)state;
+    struct clave_mem mem = clave__mem_or_default(NULL);
+    struct sessions t;
+    struct session *s;
+    const int64_t wall = (int64_t)1700000000 * 1000;
+    assert_int_equal(clave__sessions_init(&t, &mem, TICK), CLAVE_OK);
+    clave__sessions_start(&t, 1, wall);
+    int64_t id = clave__sessions_new_id(&t);
+    clave__sessions_fini(&t);
+
+    assert_int_equal(clave__sessions_init(&t, &mem, TICK), CLAVE_OK);
+    assert_int_equal(clave__sessions_add(&t, id, 1000, &s), CLAVE_OK); /* as recovery does */
+    assert_int_equal(clave__sessions_add(&t, 77, 1000, &s), CLAVE_OK); /* of another server */
+    clave__sessions_start(&t, 1, wall - 3600 * 1000);
+    assert_true(clave__sessions_new_id(&t) == id + 1);
+    assert_int_equal(clave__sessions_add(&t, id + 3, 1000, &s), CLAVE_OK);
+    assert_true(clave__sessions_new_id(&t) == id + 4);
+    clave__sessions_fini(&t);
+
+    assert_int_equal(clave__sessions_init(&t, &mem, TICK), CLAVE_OK);
+    clave__sessions_start(&t, 1, wall);
+    assert_int_equal(clave__sessions_add(&t, id, 1000, &s), CLAVE_OK);
+    assert_true(clave__sessions_new_id(&t) == id + 1);
+    clave__sessions_fini(&t);
+}
+
+/* ---- a session and its connections ----------------------------------------------------------- */
+
+/* The second connection takes over: what the first has still to hear, and to say, is dropped. */
+static void the_older_connection_is_cut_off(void **state)
+{
+    (void)state;
+    struct desk d;
+    struct desk_conn old, young, other;
+    struct wire_stat st;
+    union wire_body b = desk_create_body("/said", "", MODE_EPHEMERAL);
+    desk_open(&d, NULL);
+    desk_connect(&old, &d, 10000);
+    desk_connect(&other, &d, 10000);
+    d.disk_stands = true;
+    desk_request(&old, OP_CREATE, &b);
+    desk_send(&old, "\0\0", 2); /* half a frame more */
+    assert_int_equal(clave__buf_len(&old.in), 0);
+    d.disk_stands = false;
+    assert_true(desk_resume(&young, &old));
+    assert_null(old.c);
+    assert_int_equal(clave__buf_len(&old.in), 0); /* the reply is lost, what it did is not */
+    assert_int_equal(desk_stat(&young, "/said", &st), CLAVE_OK);
+    assert_true(st.ephemeral_owner == young.session);
+    assert_int_equal(desk_stats(&d).connections, 2);
+    desk_hang_up(&old);
+    desk_hang_up(&young);
+    desk_hang_up(&other);
+    desk_close(&d);
+}
+
+/* Back and forth: there is one connection at any time, and the session is the same. */
+static void taken_over_again_and_again(void **state)
+{
+    (void)state;
+    struct desk d;
+    struct desk_conn c[2];
+    desk_open(&d, NULL);
+    desk_connect(&c[0], &d, 10000);
+    assert_int_equal(desk_create(&c[0], "/e", "", MODE_EPHEMERAL), CLAVE_OK);
+    for (size_t i = 0; i < 50; i++) {
+        struct desk_conn *from = &c[i % 2], *to = &c[(i + 1) % 2];
+        assert_true(desk_resume(to, from));
+        assert_null(from->c);
+        desk_hang_up(from);
+        assert_int_equal(desk_stats(&d).connections, 1);
+        assert_int_equal(desk_set(to, "/e", "", (int32_t)i), CLAVE_OK);
+        desk_advance(&d, 3000);
+    }
+    assert_int_equal(desk_stats(&d).sessions, 1);
+    desk_hang_up(&c[0]);
+    desk_close(&d);
+}
+
+/* What stands behind closeSession is not looked at any more. */
+static void nothing_is_done_behind_the_close(void **state)
+{
+    static const uint8_t bytes[] = {
+        0, 0, 0, 8,   0, 0, 0, 7, 0xff, 0xff, 0xff, 0xf5, /* closeSession */
+        0, 0, 0, 22,  0, 0, 0, 8, 0,    0,    0,    5,    0,
+        0, 0, 1, '/', 0, 0, 0, 1, 'x',  0xff, 0xff, 0xff, 0xff, /* setData "/" */
+    };
+    (void)state;
+    struct desk d;
+    struct desk_conn c;
+    struct wire_reply_header h;
+    struct jreader r;
+    desk_open(&d, NULL);
+    desk_connect(&c, &d, 10000);
+    desk_send(&c, bytes, sizeof bytes);
+    assert_null(c.c);
+    assert_true(desk_next(&c, &h, &r));
+    assert_int_equal(h.xid, 7);
+    assert_int_equal(h.err, CLAVE_OK);
+    assert_false(desk_next(&c, &h, &r));
+    assert_int_equal(desk_stats(&d).requests[OP_SET_DATA], 0);
+    desk_hang_up(&c);
+    desk_close(&d);
+}
+
+/* The timeout that was agreed on last counts; the disk knows the first one only. */
+static void the_timeout_after_a_restart(void **state)
+{
+    (void)state;
+    struct desk d, again;
+    struct desk_conn c, resumed, back;
+    struct wire_connect_request q = {.timeout_ms = 30000};
+    struct wire_connect_response r;
+    struct log_replay replay;
+    desk_open(&d, NULL);
+    desk_connect(&c, &d, 4000);
+    desk_dial(&resumed, &d);
+    q.session_id = c.session;
+    q.passwd = clave__jbytes_n(c.passwd, sizeof c.passwd);
+    assert_true(desk_shake(&resumed, &q, &r));
+    assert_int_equal(r.timeout_ms, 30000);
+    desk_advance(&d, 20000);
+    assert_int_equal(desk_stats(&d).sessions, 1);
+
+    assert_int_equal(desk_open_bare(&again, NULL), CLAVE_OK);
+    assert_int_equal(clave__server_replay_log(again.s, d.log.data, d.log.tail, &replay), CLAVE_OK);
+    again.now += 3600 * 1000; /* the time without a server does not count */
+    desk_start(&again);
+    desk_advance(&again, 3999);
+    assert_int_equal(desk_stats(&again).sessions, 1);
+    struct desk_conn of = c;
+    of.d = &again;
+    assert_true(desk_resume(&back, &of));
+    desk_hang_up(&back);
+    desk_advance(&again, 6000);
+    assert_int_equal(desk_stats(&again).sessions, 0);
+    desk_close(&again);
+    desk_hang_up(&c);
+    desk_hang_up(&resumed);
+    desk_close(&d);
+}
+
+/* A thousand sessions end in one tick: one transaction each, in one go. */
+static void many_end_together(void **state)
+{
+    enum { MANY = 1000 };
+    static struct desk_conn c[MANY];
+    (void)state;
+    struct desk d;
+    desk_open(&d, NULL);
+    for (size_t i = 0; i < MANY; i++) {
+        desk_connect(&c[i], &d, 4000);
+        assert_int_equal(desk_create(&c[i], "/e-", "", MODE_EPHEMERAL_SEQUENTIAL), CLAVE_OK);
+    }
+    int64_t zxid = desk_stats(&d).last_zxid;
+    desk_advance(&d, 6000);
+    struct server_stats st = desk_stats(&d);
+    assert_int_equal(st.sessions, 0);
+    assert_int_equal(st.ephemerals, 0);
+    assert_int_equal(st.connections, 0);
+    assert_int_equal(st.last_zxid, zxid + MANY);
+    for (size_t i = 0; i < MANY; i++)
+        desk_hang_up(&c[i]);
+    desk_close(&d);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_table_does_as_the_model),
+        cmocka_unit_test(ids_are_given_once),
+        cmocka_unit_test(the_older_connection_is_cut_off),
+        cmocka_unit_test(taken_over_again_and_again),
+        cmocka_unit_test(nothing_is_done_behind_the_close),
+        cmocka_unit_test(the_timeout_after_a_restart),
+        cmocka_unit_test(many_end_together),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
