@@ -1,0 +1,24 @@
+/* command.h - starting the command: in a process group of its own, with the signals, streams
+ * and descriptors that the wrapper was started with, and never outliving who starts it. */
+#ifndef CLAVE_CMD_COMMAND_H
+#define CLAVE_CMD_COMMAND_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+/* How this program was started, in what a process changes for itself. */
+struct inheritance {
+    sigset_t mask;
+    struct sigaction child; /* of SIGCHLD */
+    bool sigpipe_ignored;
+};
+
+/* Runs argv[0], looked for in PATH, and returns its process and group. -1: errno says why it
+ * cannot be. By a process with one thread only, whose end is then the command's (SIGKILL). */
+pid_t command_start(char *const *argv, const struct inheritance *before);
+
+/* The exit code for an errno of command_start. */
+int command_exit_code(int error);
+
+#endif

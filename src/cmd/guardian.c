@@ -1,0 +1,487 @@
+/* guardian.c - the process that ends the command in time, whatever happens to the wrapper.
+ *
+ * The wrapper forks it before anything else. It starts the command as its own child, and
+ * judges the hold deadline, which the wrapper writes into a shared page, by its own clock.
+ *
+ *          run          SIGTERM            SIGKILL
+ *   IDLE ──────▶ RUNNING ──────▶ ENDING ──────▶ KILLING
+ *    │              │ by itself     │ nothing left  │ (again and again)
+ *    │              └───────────────┴───────────────┴──▶ ENDED
+ *    └─ the wrapper is dead ─────────────────────────────▲
+ *
+ * RUNNING becomes ENDING when the deadline less the grace has come, at the wrapper's word
+ * (lost), when the wrapper has died, or when the command has ended and left others behind;
+ * ENDING becomes KILLING after the grace, and a moment before the deadline at the latest.
+ * "Nothing left" is certain: the guardian is a child sub-reaper, so every orphan below it is
+ * its child, and without a child there is no descendant. ENDED and the wrapper dead: it
+ * re-attaches to the wrapper's session and closes it, so that the next holder need not wait
+ * for the session's end.
+ *
+ * Who dies or stops, and what follows:
+ *
+ *   wrapper killed      ENDING, then the session is closed from here
+ *   wrapper stopped     the deadline stands still: ENDING in time; the session expires
+ *   guardian killed     the command dies with it (parent-death signal); the wrapper, a
+ *                       sub-reaper too, inherits what is left, kills it and releases
+ *   guardian stopped    the wrapper kills it a moment later than it would have acted itself,
+ *                       still before the deadline; then as above
+ *   command             what it left behind is ended, then the wrapper releases
+ *   wrapper, command    what is left is ended, then the session is closed from here
+ *   guardian, command   the wrapper kills what is left and releases
+ *   wrapper stopped, then killed       as stopped, then as killed
+ *   wrapper and guardian               the command itself is killed; processes it had started
+ *                       run on, and nothing but the token stands between them and the next
+ *                       holder, who comes when the session expires
+ *   the machine         all at once; the session expires */
+#include "cmd/guardian.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "clave/uv.h"
+#include "cmd/command.h"
+#include "cmd/link.h"
+#include "cmd/offspring.h"
+#include "cmd/tell.h"
+
+enum { KILL_AGAIN_MS = 10, CLOSE_MS = 5000 };
+
+enum phase { IDLE, RUNNING, ENDING, KILLING, ENDED };
+
+/* From the wrapper to the guardian. */
+struct order {
+    enum { ORDER_SESSION, ORDER_RUN, ORDER_FORWARD, ORDER_STOP } kind;
+    int sig;
+    struct session_key session;
+    struct guardian_task task;
+};
+
+struct guard {
+    const struct guardian_plan *plan;
+    struct page *page;
+    int page_fd, socket, signals, timer;
+    struct inheritance inheritance;
+    enum phase phase;
+    enum guardian_cause cause;
+    struct session_key session;
+    struct guardian_task task;
+    int64_t max_grace_ms; /* of the maximum hold: no more than half of it */
+    int64_t deadline;     /* the newest that was one */
+    int64_t kill_at;      /* ENDING */
+    pid_t command;        /* and its group */
+    bool reaped;
+    bool childless;
+    bool alone; /* the wrapper is dead */
+    int status;
+};
+
+/* ---- time ----------------------------------------------------------------------------- */
+
+static int64_t earlier(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* When nothing of the command may be alive any more. */
+static int64_t limit_of_deadline(struct guard *g)
+{
+    int64_t deadline = page_get(g->page);
+    if (deadline != PAGE_LOST)
+        g->deadline = deadline;
+    return g->plan->on_lost == ON_LOST_IGNORE ? CLAVE_NEVER : g->deadline - g->task.lead_ms;
+}
+
+static int64_t limit_of_max_hold(const struct guard *g)
+{
+    return g->task.until == CLAVE_NEVER ? CLAVE_NEVER : g->task.until - g->task.lead_ms;
+}
+
+static int64_t term_at_deadline(struct guard *g)
+{
+    int64_t limit = limit_of_deadline(g);
+    bool warned = limit != CLAVE_NEVER && g->plan->on_lost == ON_LOST_TERM;
+    return warned ? limit - g->task.grace_ms : limit;
+}
+
+static int64_t term_at_max_hold(const struct guard *g)
+{
+    int64_t limit = limit_of_max_hold(g);
+    return limit == CLAVE_NEVER ? limit : limit - g->max_grace_ms;
+}
+
+static int64_t kill_at(struct guard *g)
+{
+    return earlier(g->kill_at, earlier(limit_of_deadline(g), limit_of_max_hold(g)));
+}
+
+static int64_t wake_at(struct guard *g, int64_t now)
+{
+    switch (g->phase) {
+    case RUNNING:
+        return earlier(term_at_deadline(g), term_at_max_hold(g));
+    case ENDING:
+        return kill_at(g);
+    case KILLING:
+        return now + KILL_AGAIN_MS;
+    case IDLE:
+    case ENDED:
+        break;
+    }
+    return CLAVE_NEVER;
+}
+
+/* Of CLOCK_BOOTTIME, unlike poll's own time: a machine that was suspended wakes us at once. */
+static void arm(struct guard *g)
+{
+    int64_t at = wake_at(g, clave_now());
+    struct itimerspec t = {0};
+    if (at != CLAVE_NEVER) {
+        at = at > 1 ? at : 1; /* 0 would disarm it */
+        t.it_value.tv_sec = (time_t)(at / 1000);
+        t.it_value.tv_nsec = (long)(at % 1000) * 1000000;
+    }
+    timerfd_settime(g->timer, TFD_TIMER_ABSTIME, &t, NULL);
+}
+
+/* ---- the command ------------------------------------------------------------------------ */
+
+static void report(struct guard *g, enum guardian_word word, int value)
+{
+    struct guardian_report r = {.word = word, .cause = g->cause, .value = value};
+    /* The last word has to arrive, also at a wrapper that is stopped and reads later. */
+    int flags = MSG_NOSIGNAL | (word == GUARDIAN_ENDED ? 0 : MSG_DONTWAIT);
+    while (!g->alone && send(g->socket, &r, sizeof r, flags) < 0 && errno == EINTR)
+        continue;
+}
+
+static void enter(struct guard *g, enum phase phase)
+{
+    g->phase = phase;
+    if (phase == ENDED)
+        report(g, GUARDIAN_ENDED, g->status);
+}
+
+static bool put_number(const char *name, const char *format, int64_t n)
+{
+    char text[32];
+    snprintf(text, sizeof text, strcmp(format, "hex") == 0 ? "0x%llx" : "%lld", (long long)n);
+    return setenv(name, text, 1) == 0;
+}
+
+/* In our own environment, which the command inherits. */
+static bool set_environment(const struct guard *g)
+{
+    const char *path = g->plan->path;
+    char page[PAGE_FILE_CAP];
+    size_t cap = strlen(path) + sizeof g->task.node + 2;
+    char *node = malloc(cap);
+    if (!node)
+        return false;
+    snprintf(node, cap, "%s/%s", strcmp(path, "/") == 0 ? "" : path, g->task.node);
+    snprintf(page, sizeof page, "/proc/%d/fd/%d", (int)getpid(), g->page_fd);
+    bool fine = setenv("CLAVE_PATH", path, 1) == 0 && setenv("CLAVE_NODE", node, 1) == 0 &&
+                setenv("CLAVE_DEADLINE", page, 1) == 0 &&
+                setenv("CLAVE_CONNECT", g->plan->connect, 1) == 0 &&
+                put_number("CLAVE_TOKEN", "dec", g->task.token) &&
+                put_number("CLAVE_SESSION", "hex", g->task.session_id);
+    free(node);
+    return fine;
+}
+
+static void run(struct guard *g, const struct guardian_task *task)
+{
+    int64_t now = clave_now();
+    g->task = *task;
+    int64_t max_hold = task->until == CLAVE_NEVER ? CLAVE_NEVER : (task->until - now) / 2;
+    g->max_grace_ms = earlier(task->grace_ms, max_hold > 0 ? max_hold : 0);
+    if (now >= earlier(term_at_deadline(g), term_at_max_hold(g))) {
+        g->cause = CAUSE_DEADLINE; /* the wrapper slept since it was granted */
+        enter(g, ENDED);
+        return;
+    }
+    pid_t pid = set_environment(g) ? command_start(g->plan->argv, &g->inheritance) : -1;
+    if (pid < 0) {
+        report(g, GUARDIAN_REFUSED, errno);
+        g->phase = ENDED;
+        return;
+    }
+    g->command = pid;
+    enter(g, RUNNING);
+    report(g, GUARDIAN_STARTED, pid);
+}
+
+/* The group may be signalled only while its first process is there to keep the number. */
+static pid_t group(const struct guard *g)
+{
+    return g->reaped ? 0 : g->command;
+}
+
+static void begin_killing(struct guard *g)
+{
+    enter(g, KILLING);
+    offspring_signal(SIGKILL, group(g));
+}
+
+static void begin_ending(struct guard *g, enum guardian_cause cause, int64_t now)
+{
+    bool loss = cause == CAUSE_DEADLINE || cause == CAUSE_LOST;
+    g->cause = cause;
+    g->kill_at = now + (cause == CAUSE_MAX_HOLD ? g->max_grace_ms : g->task.grace_ms);
+    report(g, GUARDIAN_ENDING, 0);
+    if (g->alone)
+        tell(g->plan->o, "%s: the wrapper is dead: ending the command", g->plan->path);
+    if (loss && g->plan->on_lost == ON_LOST_KILL) {
+        begin_killing(g);
+        return;
+    }
+    enter(g, ENDING);
+    offspring_signal(SIGTERM, group(g));
+    offspring_signal(SIGCONT, group(g)); /* what is stopped would not hear it */
+}
+
+/* ---- events ---------------------------------------------------------------------------------- */
+
+static void reap(struct guard *g)
+{
+    int status;
+    pid_t pid;
+    while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
+        if (pid != g->command)
+            continue;
+        if (WIFSTOPPED(status)) {
+            report(g, GUARDIAN_STOPPED, WSTOPSIG(status));
+            continue;
+        }
+        g->reaped = true;
+        g->status = status;
+    }
+    g->childless = pid < 0 && errno == ECHILD;
+}
+
+/* A child that is not counted is a local server that somebody among the command started. */
+static bool nothing_left(const struct guard *g)
+{
+    return g->childless || (g->reaped && offspring_signal(0, 0) == 0);
+}
+
+static void step(struct guard *g)
+{
+    int64_t now = clave_now();
+    reap(g);
+    if (g->phase == IDLE && g->alone)
+        enter(g, ENDED);
+    if (g->phase == RUNNING && g->reaped && nothing_left(g))
+        enter(g, ENDED);
+    if (g->phase == RUNNING && g->reaped)
+        begin_ending(g, CAUSE_NONE, now);
+    if (g->phase == RUNNING && g->alone)
+        begin_ending(g, CAUSE_WRAPPER, now);
+    if (g->phase == RUNNING && now >= term_at_max_hold(g))
+        begin_ending(g, CAUSE_MAX_HOLD, now);
+    if (g->phase == RUNNING && now >= term_at_deadline(g))
+        begin_ending(g, CAUSE_DEADLINE, now);
+    if ((g->phase == ENDING || g->phase == KILLING) && nothing_left(g))
+        enter(g, ENDED);
+    if ((g->phase == ENDING && now >= kill_at(g)) || g->phase == KILLING)
+        begin_killing(g);
+}
+
+static void obey(struct guard *g, const struct order *order)
+{
+    switch (order->kind) {
+    case ORDER_SESSION:
+        g->session = order->session;
+        break;
+    case ORDER_RUN:
+        if (g->phase == IDLE)
+            run(g, &order->task);
+        break;
+    case ORDER_FORWARD:
+        if (group(g) > 0)
+            kill(-group(g), order->sig);
+        break;
+    case ORDER_STOP:
+        if (g->phase == RUNNING && g->plan->on_lost != ON_LOST_IGNORE)
+            begin_ending(g, CAUSE_LOST, clave_now());
+        break;
+    }
+}
+
+static void take_orders(struct guard *g)
+{
+    struct order order;
+    ssize_t n;
+    while ((n = recv(g->socket, &order, sizeof order, MSG_DONTWAIT)) == (ssize_t)sizeof order)
+        obey(g, &order);
+    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+        g->alone = true;
+}
+
+static void drain(int fd)
+{
+    char buf[sizeof(struct signalfd_siginfo)];
+    while (read(fd, buf, sizeof buf) > 0)
+        continue;
+}
+
+/* ---- the end -----------------------------------------------------------------------------------
+ */
+
+/* Who waits for the end of our output must not wait for this. */
+static void let_go_of_streams(void)
+{
+    int null = open("/dev/null", O_RDWR);
+    for (int fd = 0; null >= 0 && fd <= 2; fd++)
+        dup2(null, fd);
+    syscall(SYS_close_range, 3u, ~0u, 0u);
+}
+
+/* The wrapper is dead, its session is not: the lock, or the place in the queue, goes on to the
+ * next at once instead of with the session's end. */
+static void close_session(struct guard *g)
+{
+    clave_client_options co;
+    clave_session *s;
+    let_go_of_streams();
+    link_client_options(g->plan->o, &co);
+    co.session_timeout_ms = g->session.timeout_ms;
+    co.resume_session_id = g->session.id;
+    memcpy(co.resume_passwd, g->session.passwd, sizeof co.resume_passwd);
+    if (clave_session_open(&s, NULL, g->plan->connect, &co) != CLAVE_OK)
+        return;
+    clave_session_wait(s, g->session.timeout_ms);
+    clave_session_close(s, CLOSE_MS);
+}
+
+static bool prepare(struct guard *g)
+{
+    struct sigaction fresh = {.sa_handler = SIG_DFL};
+    sigset_t all, child;
+    sigfillset(&all);
+    sigemptyset(&child);
+    sigaddset(&child, SIGCHLD);
+    sigprocmask(SIG_SETMASK, &all, &g->inheritance.mask);
+    sigaction(SIGCHLD, &fresh, &g->inheritance.child);
+    g->inheritance.sigpipe_ignored = g->plan->o->sigpipe_ignored;
+    setpgid(0, 0); /* what is meant for the wrapper's group is not meant for us */
+    prctl(PR_SET_NAME, "lock-guardian");
+    g->signals = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
+    g->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    return g->signals >= 0 && g->timer >= 0 && prctl(PR_SET_CHILD_SUBREAPER, 1) == 0;
+}
+
+static _Noreturn void guard(struct guard *g)
+{
+    if (!prepare(g)) {
+        tell(g->plan->o, "the guardian cannot start: %s", strerror(errno));
+        _exit(EXIT_INTERNAL);
+    }
+    while (g->phase != ENDED || !g->alone) {
+        struct pollfd fds[] = {{.fd = g->alone ? -1 : g->socket, .events = POLLIN},
+                               {.fd = g->signals, .events = POLLIN},
+                               {.fd = g->timer, .events = POLLIN}};
+        arm(g);
+        poll(fds, 3, -1);
+        drain(g->signals);
+        drain(g->timer);
+        if (!g->alone)
+            take_orders(g);
+        step(g);
+    }
+    if (g->session.id != 0)
+        close_session(g);
+    _exit(EXIT_OK);
+}
+
+/* ---- the wrapper's side ------------------------------------------------------------------------
+ */
+
+static int cannot_start(const struct options *o)
+{
+    tell(o, "cannot start the guardian: %s", strerror(errno));
+    return EXIT_INTERNAL;
+}
+
+int guardian_start(struct guardian *g, const struct guardian_plan *plan)
+{
+    int ends[2], page_fd;
+    *g = (struct guardian){.socket = -1};
+    if (!page_new(&g->page, &page_fd))
+        return cannot_start(plan->o);
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
+        int code = cannot_start(plan->o);
+        close(page_fd);
+        return code;
+    }
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct guard child = {.plan = plan, .page = g->page, .page_fd = page_fd};
+        close(ends[0]);
+        child.socket = ends[1];
+        guard(&child);
+    }
+    int code = pid < 0 ? cannot_start(plan->o) : EXIT_OK;
+    close(ends[1]);
+    close(page_fd);
+    g->pid = pid > 0 ? pid : 0;
+    g->socket = ends[0];
+    return code;
+}
+
+/* Never waits: a guardian that does not read is one that is stopped, and then its orders come
+ * too late anyway. */
+static void give(const struct guardian *g, const struct order *order)
+{
+    while (send(g->socket, order, sizeof *order, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 && errno == EINTR)
+        continue;
+}
+
+void guardian_set_session(struct guardian *g, const struct session_key *key)
+{
+    give(g, &(struct order){.kind = ORDER_SESSION, .session = *key});
+}
+
+void guardian_run(struct guardian *g, const struct guardian_task *task)
+{
+    give(g, &(struct order){.kind = ORDER_RUN, .task = *task});
+}
+
+void guardian_forward(struct guardian *g, int sig)
+{
+    give(g, &(struct order){.kind = ORDER_FORWARD, .sig = sig});
+}
+
+void guardian_stop(struct guardian *g)
+{
+    give(g, &(struct order){.kind = ORDER_STOP});
+}
+
+int guardian_read(struct guardian *g, struct guardian_report *out)
+{
+    ssize_t n = recv(g->socket, out, sizeof *out, MSG_DONTWAIT);
+    if (n == (ssize_t)sizeof *out)
+        return 1;
+    return n < 0 && (errno == EAGAIN || errno == EINTR) ? 0 : -1;
+}
+
+void guardian_dismiss(struct guardian *g)
+{
+    if (g->pid <= 0)
+        return;
+    kill(g->pid, SIGKILL);
+    while (waitpid(g->pid, NULL, 0) < 0 && errno == EINTR)
+        continue;
+    g->pid = 0;
+}

@@ -1,0 +1,86 @@
+/* guardian.h - the wrapper's side of the guardian, the process that starts the command and
+ * ends it in time (guardian.c tells how). */
+#ifndef CLAVE_CMD_GUARDIAN_H
+#define CLAVE_CMD_GUARDIAN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "cmd/options.h"
+#include "cmd/page.h"
+
+/* What becomes of the command when its lock is lost or about to be. */
+enum on_lost {
+    ON_LOST_TERM,   /* SIGTERM in time, then SIGKILL */
+    ON_LOST_KILL,   /* SIGKILL */
+    ON_LOST_IGNORE, /* nothing: it looks after itself, by tokens or guarded writes */
+};
+
+struct guardian_plan {
+    struct options *o;
+    const char *connect;
+    const char *path;
+    char *const *argv;
+    enum on_lost on_lost;
+};
+
+/* What proves a session, for who has to end it. */
+struct session_key {
+    int64_t id; /* 0: none */
+    int32_t timeout_ms;
+    uint8_t passwd[16];
+};
+
+struct guardian_task {
+    int64_t token;
+    int64_t session_id;
+    int64_t grace_ms; /* from SIGTERM to SIGKILL */
+    int64_t lead_ms;  /* SIGKILL so long before the end of the hold */
+    int64_t until;    /* of the maximum hold; CLAVE_NEVER */
+    char node[128];   /* name of the lock node below the path */
+};
+
+enum guardian_cause {
+    CAUSE_NONE,     /* it ended by itself */
+    CAUSE_DEADLINE, /* the servers had not confirmed the session for too long */
+    CAUSE_LOST,     /* guardian_stop */
+    CAUSE_MAX_HOLD,
+    CAUSE_WRAPPER, /* the wrapper has died */
+};
+
+enum guardian_word {
+    GUARDIAN_STARTED, /* value: the command's process and group */
+    GUARDIAN_REFUSED, /* value: errno */
+    GUARDIAN_STOPPED, /* value: the signal that stopped the command */
+    GUARDIAN_ENDING,  /* cause: SIGTERM or SIGKILL goes out */
+    GUARDIAN_ENDED,   /* nothing of it is alive; value: as waitpid has it; cause */
+};
+struct guardian_report {
+    enum guardian_word word;
+    enum guardian_cause cause;
+    int value;
+};
+
+struct guardian {
+    pid_t pid; /* 0: none */
+    int socket;
+    struct page *page;
+};
+
+/* Forks it: before this process has other threads. EXIT_OK, or the exit code, having told. */
+int guardian_start(struct guardian *g, const struct guardian_plan *plan);
+/* Which session to end when the wrapper dies. */
+void guardian_set_session(struct guardian *g, const struct session_key *key);
+/* Starts the command. The page holds its deadline by now. */
+void guardian_run(struct guardian *g, const struct guardian_task *task);
+/* Sends a signal to the command's process group. */
+void guardian_forward(struct guardian *g, int sig);
+/* The lock is lost: the command is to end, as --on-lost says. */
+void guardian_stop(struct guardian *g);
+/* 1: *out is filled; 0: nothing to read; -1: the guardian is dead. Never waits. */
+int guardian_read(struct guardian *g, struct guardian_report *out);
+/* Ends it (SIGKILL): there is nothing left to guard. */
+void guardian_dismiss(struct guardian *g);
+
+#endif
