@@ -5,6 +5,8 @@
 
 #include "base/mem.h"
 
+enum { FIRST_CAP = 256 };
+
 void clave__buf_init(struct buf *b, const struct clave_mem *mem, size_t max)
 {
     *b = (struct buf){.mem = mem, .max = max};
@@ -37,7 +39,8 @@ clave_err clave__buf_reserve(struct buf *b, size_t n)
         close_gap(b);
         return CLAVE_OK;
     }
-    size_t cap = b->cap ? b->cap : 256;
+    size_t first = b->max < FIRST_CAP ? b->max : FIRST_CAP;
+    size_t cap = b->cap ? b->cap : first;
     while (cap < len + n)
         cap = cap > b->max / 2 ? b->max : cap * 2;
     uint8_t *grown = clave__mem_alloc(b->mem, cap);
