@@ -1,0 +1,180 @@
+/* base_map_test.c - the hash map against a plain table, its iteration, and growing in vain. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/map.h"
+#include "base/rand.h"
+#include "lib/failmem.h"
+
+enum { KEYS = 500 };
+
+struct item {
+    struct map_node in_map;
+    int key;
+    bool in;
+    int seen;
+};
+
+static bool has_key(const struct map_node *node, const void *key)
+{
+    return ((const struct item *)(const void *)node)->key == *(const int *)key;
+}
+
+/* With few hashes most keys are in one chain. */
+static uint32_t hash_of(int key, uint32_t hashes)
+{
+    return clave__map_hash_u64((uint64_t)(unsigned)key) % hashes;
+}
+
+/* Each that is in comes once. */
+static void check_iteration(const struct map *m, struct item *items)
+{
+    size_t count = 0;
+    for (int k = 0; k < KEYS; k++)
+        items[k].seen = 0;
+    for (struct map_node *n = NULL; (n = clave__map_next(m, n)); count++)
+        MAP_ENTRY(n, struct item, in_map)->seen++;
+    assert_int_equal(count, m->count);
+    for (int k = 0; k < KEYS; k++)
+        assert_int_equal(items[k].seen, items[k].in);
+}
+
+static void play(uint64_t seed, uint32_t hashes, bool never_grows)
+{
+    static struct item items[KEYS];
+    struct failmem mem;
+    struct rand_state rand;
+    struct map m;
+    size_t count = 0;
+    memset(items, 0, sizeof items);
+    failmem_init(&mem);
+    clave__rand_seed(&rand, seed);
+    assert_int_equal(clave__map_init(&m, &mem.mem), CLAVE_OK);
+    if (never_grows)
+        failmem_arm(&mem, 1, SIZE_MAX);
+    for (int turn = 0; turn < 5000; turn++) {
+        int key = (int)clave__rand_below(&rand, KEYS);
+        struct item *it = &items[key];
+        struct map_node *found = clave__map_find(&m, hash_of(key, hashes), has_key, &key);
+        assert_ptr_equal(found, it->in ? &it->in_map : NULL);
+        if (it->in) {
+            clave__map_remove(&m, &it->in_map);
+        } else {
+            it->key = key;
+            clave__map_insert(&m, &it->in_map, hash_of(key, hashes));
+        }
+        it->in = !it->in;
+        count += it->in ? 1 : (size_t)-1;
+        assert_int_equal(m.count, count);
+        if (turn % 100 == 0)
+            check_iteration(&m, items);
+    }
+    assert_true(never_grows ? m.nbuckets == 16 : m.nbuckets >= 128);
+    clave__map_fini(&m);
+    assert_int_equal(mem.live, 0);
+}
+
+static void does_as_a_plain_table(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 10; seed++)
+        play(seed, UINT32_MAX, false);
+}
+
+static void also_when_all_hashes_collide(void **state)
+{
+    (void)state;
+    play(1, 1, false);
+    play(2, 3, false);
+}
+
+/* An insertion cannot fail: without memory the chains get longer. */
+static void also_when_it_cannot_grow(void **state)
+{
+    (void)state;
+    play(1, UINT32_MAX, true);
+}
+
+static void a_node_may_go_once_the_next_is_known(void **state)
+{
+    (void)state;
+    static struct item items[KEYS];
+    struct failmem mem;
+    struct map m;
+    failmem_init(&mem);
+    assert_int_equal(clave__map_init(&m, &mem.mem), CLAVE_OK);
+    for (int k = 0; k < KEYS; k++) {
+        items[k].key = k;
+        clave__map_insert(&m, &items[k].in_map, hash_of(k, UINT32_MAX));
+    }
+    size_t left = 0;
+    struct map_node *at = clave__map_next(&m, NULL);
+    while (at) {
+        struct map_node *next = clave__map_next(&m, at);
+        if (MAP_ENTRY(at, struct item, in_map)->key % 3)
+            clave__map_remove(&m, at);
+        else
+            left++;
+        at = next;
+    }
+    assert_int_equal(m.count, left);
+    assert_int_equal(left, (KEYS + 2) / 3);
+    clave__map_fini(&m);
+    assert_int_equal(mem.live, 0);
+}
+
+static void one_that_was_never_made(void **state)
+{
+    (void)state;
+    struct failmem mem;
+    struct map m;
+    int key = 1;
+    failmem_init(&mem);
+    failmem_arm(&mem, 1, 1);
+    assert_int_equal(clave__map_init(&m, &mem.mem), CLAVE_ENOMEM);
+    assert_null(clave__map_find(&m, 1, has_key, &key));
+    assert_null(clave__map_next(&m, NULL));
+    clave__map_fini(&m);
+    clave__map_fini(&m);
+    assert_int_equal(mem.live, 0);
+}
+
+/* The names of a queue differ in their last digits: no bucket may take much more than its part. */
+static void names_that_are_alike_spread(void **state)
+{
+    enum { NAMES = 4096, BUCKETS = 1024 };
+    (void)state;
+    static int in[BUCKETS];
+    char name[64];
+    memset(in, 0, sizeof in);
+    for (int i = 0; i < NAMES; i++) {
+        int n = snprintf(name, sizeof name, "/locks/ledger/_c_-lock-%010d", i);
+        in[clave__map_hash_bytes(name, (size_t)n) % BUCKETS]++;
+    }
+    for (int i = 0; i < BUCKETS; i++)
+        assert_true(in[i] < 20); /* 4 on the average */
+    memset(in, 0, sizeof in);
+    for (uint64_t i = 0; i < NAMES; i++)
+        in[clave__map_hash_u64(i << 24) % BUCKETS]++;
+    for (int i = 0; i < BUCKETS; i++)
+        assert_true(in[i] < 20);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(does_as_a_plain_table),
+        cmocka_unit_test(also_when_all_hashes_collide),
+        cmocka_unit_test(also_when_it_cannot_grow),
+        cmocka_unit_test(a_node_may_go_once_the_next_is_known),
+        cmocka_unit_test(one_that_was_never_made),
+        cmocka_unit_test(names_that_are_alike_spread),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
