@@ -54,18 +54,24 @@ static void note_session(struct options *o, clave_session *s, int32_t asked_ms)
              (int)asked_ms);
 }
 
+const char *link_connect(struct options *o)
+{
+    const char *connect = o->connect ? o->connect : "local:";
+    const char *fault =
+        strncmp(connect, "local:", 6) == 0 ? NULL : clave_client_host_fault(connect);
+    if (fault)
+        tell(o, "cannot understand the servers '%s': %s", connect, fault);
+    return fault ? NULL : connect;
+}
+
 int link_open(struct options *o, const clave_client_options *co, clave_session **out)
 {
     clave_client_options own;
     clave_session *s;
-    const char *connect = o->connect ? o->connect : "local:";
-    const char *fault =
-        strncmp(connect, "local:", 6) == 0 ? NULL : clave_client_host_fault(connect);
+    const char *connect = link_connect(o);
     *out = NULL;
-    if (fault) {
-        tell(o, "cannot understand the servers '%s': %s", connect, fault);
+    if (!connect)
         return EXIT_USAGE;
-    }
     if (!co) {
         link_client_options(o, &own);
         co = &own;

@@ -37,9 +37,12 @@ const struct verb *verb_find(const char *name);
 /* NULL behind the last. */
 const struct verb *verb_at(unsigned i);
 
+extern const struct verb verb_check;
 extern const struct verb verb_create;
 extern const struct verb verb_get;
 extern const struct verb verb_help;
+extern const struct verb verb_lock;
+extern const struct verb verb_locks;
 extern const struct verb verb_ls;
 extern const struct verb verb_ping;
 extern const struct verb verb_rm;

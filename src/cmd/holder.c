@@ -1,0 +1,272 @@
+/* holder.c - while the command runs. */
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/path.h"
+#include "cmd/command.h"
+#include "cmd/offspring.h"
+#include "cmd/tell.h"
+#include "cmd/wrapper.h"
+
+enum { GRACE_MAX_MS = 5000, LEAD_MIN_MS = 20, LEAD_MAX_MS = 100, SWEEP_MS = 5 };
+
+/* ---- time -------------------------------------------------------------------------------- */
+
+static int64_t clamp(int64_t n, int64_t min, int64_t max)
+{
+    return n < min ? min : n > max ? max : n;
+}
+
+/* A quarter of the session timeout at most: with heartbeats on time, the deadline comes no
+ * nearer than that, so the command is never warned for nothing. */
+int64_t holder_grace(const struct wrapper *w)
+{
+    int64_t timeout = clave_client_session_timeout(w->client);
+    int64_t wish = w->plan->grace_ms;
+    if (wish == LOCK_GRACE_DEFAULT)
+        wish = clamp(timeout / 8, 0, GRACE_MAX_MS);
+    return clamp(wish, 0, timeout / 4);
+}
+
+int64_t holder_lead(const struct wrapper *w)
+{
+    return clamp(clave_client_session_timeout(w->client) / 40, LEAD_MIN_MS, LEAD_MAX_MS);
+}
+
+/* When the guardian must have ended the command; CLAVE_NEVER: it need not. */
+static int64_t limit(const struct wrapper *w)
+{
+    int64_t deadline = page_get(w->guardian.page);
+    if (deadline == PAGE_LOST || w->plan->on_lost == ON_LOST_IGNORE)
+        deadline = CLAVE_NEVER;
+    int64_t end = w->task.until < deadline ? w->task.until : deadline;
+    return end == CLAVE_NEVER ? end : end - w->task.lead_ms / 2;
+}
+
+/* Only ever sooner: a deadline that has moved back lets it fire once for nothing. */
+static void arm_watchdog(struct wrapper *w)
+{
+    int64_t at = limit(w);
+    if (at == CLAVE_NEVER || uv_is_active((uv_handle_t *)&w->watchdog))
+        return;
+    int64_t left = at - clave_now();
+    uv_update_time(&w->loop);
+    uv_timer_start(&w->watchdog, holder_on_watchdog, left > 0 ? (uint64_t)left : 0, 0);
+}
+
+void holder_publish(struct wrapper *w)
+{
+    clave_grant g;
+    if (w->phase != HOLDING || w->lost || !clave_mutex_grant(w->mutex, WRAPPER_OWNER, &g))
+        return;
+    page_set(w->guardian.page, g.deadline);
+    arm_watchdog(w);
+}
+
+/* ---- beginning and end -------------------------------------------------------------------- */
+
+void holder_begin(struct wrapper *w)
+{
+    const struct lock_plan *plan = w->plan;
+    struct page *page = w->guardian.page;
+    struct guardian_task *t = &w->task;
+    clave_grant g;
+    if (!clave_mutex_grant(w->mutex, WRAPPER_OWNER, &g)) {
+        tell(w->o, "%s: the lock was lost before the command could start", plan->path);
+        wrapper_leave(w, EXIT_LOST);
+        return;
+    }
+    const char *name = clave__path_name(g.node);
+    *t = (struct guardian_task){.token = g.token,
+                                .session_id = g.session_id,
+                                .grace_ms = holder_grace(w),
+                                .lead_ms = holder_lead(w),
+                                .until = CLAVE_NEVER};
+    w->acquired_at = clave_now();
+    if (plan->max_hold_ms > 0)
+        t->until = w->acquired_at + plan->max_hold_ms;
+    memcpy(t->node, name, strnlen(name, sizeof t->node - 1));
+    atomic_store(&page->token, g.token);
+    atomic_store(&page->session_id, g.session_id);
+    w->phase = HOLDING;
+    holder_publish(w);
+    lock_tell_acquired(plan, &g, w->acquired_at - w->began);
+    if (plan->grace_ms > t->grace_ms)
+        tell(w->o, "%s: the grace is %lldms, a quarter of the session timeout (--session-timeout)",
+             plan->path, (long long)t->grace_ms);
+    guardian_run(&w->guardian, t);
+}
+
+static int code_of_status(int status)
+{
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+/* Nothing of the command is alive. */
+static void conclude(struct wrapper *w, enum guardian_cause cause, int status)
+{
+    bool ended_by_us = cause == CAUSE_DEADLINE || cause == CAUSE_LOST || cause == CAUSE_MAX_HOLD;
+    int code = ended_by_us || w->lost ? EXIT_LOST : code_of_status(status);
+    terminal_take(&w->terminal);
+    lock_tell_ended(w->plan, code, clave_now() - w->acquired_at);
+    wrapper_leave(w, code);
+}
+
+/* At once: others may hold it. */
+void holder_lost(struct wrapper *w, clave_err why)
+{
+    if (w->phase != HOLDING)
+        return;
+    w->lost = true;
+    page_set(w->guardian.page, PAGE_LOST);
+    lock_tell_lost(w->plan, why);
+    guardian_stop(&w->guardian);
+}
+
+/* ---- without the guardian -------------------------------------------------------------------- */
+
+static void reap(struct wrapper *w)
+{
+    int status;
+    pid_t pid;
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0 || (pid < 0 && errno == EINTR)) {
+        if (pid != w->command)
+            continue;
+        w->reaped = true;
+        w->status = status;
+    }
+}
+
+/* We are a sub-reaper too: without the guardian its descendants are ours. */
+static void sweep(uv_timer_t *timer)
+{
+    struct wrapper *w = timer->data;
+    reap(w);
+    if (offspring_signal(SIGKILL, w->reaped ? 0 : w->command) > 0)
+        return;
+    reap(w);
+    uv_timer_stop(timer);
+    conclude(w, w->lost ? CAUSE_LOST : CAUSE_NONE, w->reaped ? w->status : SIGKILL);
+}
+
+static void begin_sweep(struct wrapper *w)
+{
+    w->phase = SWEEPING;
+    uv_poll_stop(&w->reports);
+    uv_timer_stop(&w->watchdog);
+    guardian_dismiss(&w->guardian);
+    uv_timer_start(&w->patience, sweep, 0, SWEEP_MS);
+}
+
+/* ---- the guardian's reports --------------------------------------------------------------------
+ */
+
+/* The command is stopped. By the terminal because it needs it: it gets it, or, when we do not
+ * have it either, we stop as it would have. By the user: so are we, and all of our job. */
+static void on_command_stopped(struct wrapper *w, int sig)
+{
+    bool asks = sig == SIGTTIN || sig == SIGTTOU;
+    if (asks && terminal_lend(&w->terminal, w->command)) {
+        guardian_forward(&w->guardian, SIGCONT);
+    } else if ((asks && w->terminal.fd >= 0) || (sig == SIGTSTP && terminal_take(&w->terminal))) {
+        w->wants_terminal = true;
+        kill(0, sig);
+    }
+}
+
+static void on_refused(struct wrapper *w, int error)
+{
+    tell(w->o, "cannot run '%s': %s", w->plan->argv[0], strerror(error));
+    wrapper_leave(w, command_exit_code(error));
+}
+
+static void on_report(struct wrapper *w, const struct guardian_report *r)
+{
+    switch (r->word) {
+    case GUARDIAN_STARTED:
+        w->command = r->value;
+        break;
+    case GUARDIAN_REFUSED:
+        on_refused(w, r->value);
+        break;
+    case GUARDIAN_STOPPED:
+        on_command_stopped(w, r->value);
+        break;
+    case GUARDIAN_ENDING:
+        lock_tell_ending(w->plan, r->cause);
+        break;
+    case GUARDIAN_ENDED:
+        conclude(w, r->cause, r->value);
+        break;
+    }
+}
+
+static void on_guardian_death(struct wrapper *w)
+{
+    uv_poll_stop(&w->reports);
+    if (w->phase == LEAVING)
+        return;
+    progress_end(&w->progress);
+    tell(w->o, "%s: the guardian was killed: %s", w->plan->path,
+         w->phase == HOLDING ? "ending the command" : "giving up");
+    if (w->phase == HOLDING)
+        begin_sweep(w);
+    else
+        wrapper_leave(w, EXIT_INTERNAL);
+}
+
+static void take_reports(struct wrapper *w)
+{
+    struct guardian_report r;
+    int n = 0;
+    while (w->phase != LEAVING && (n = guardian_read(&w->guardian, &r)) > 0)
+        on_report(w, &r);
+    if (n < 0)
+        on_guardian_death(w);
+}
+
+void holder_on_reports(uv_poll_t *poll, int status, int events)
+{
+    (void)status;
+    (void)events;
+    take_reports(poll->data);
+}
+
+/* The guardian acts before this; so it is stopped, unless it is we who were: then its reports
+ * are there already. */
+void holder_on_watchdog(uv_timer_t *timer)
+{
+    struct wrapper *w = timer->data;
+    take_reports(w);
+    if (w->phase != HOLDING)
+        return;
+    if (clave_now() < limit(w)) {
+        arm_watchdog(w);
+        return;
+    }
+    tell(w->o, "%s: the guardian does not answer: ending the command", w->plan->path);
+    w->lost = true;
+    begin_sweep(w);
+}
+
+/* ---- signals
+ * --------------------------------------------------------------------------------------- */
+
+void holder_on_signal(struct wrapper *w, int sig)
+{
+    guardian_forward(&w->guardian, sig);
+    if (sig == SIGTSTP)
+        raise(SIGSTOP);
+}
+
+void holder_on_continued(struct wrapper *w)
+{
+    if (page_get(w->guardian.page) <= clave_now() && w->plan->on_lost != ON_LOST_IGNORE)
+        return; /* the guardian has seen to that, or is about to */
+    if (w->wants_terminal && terminal_lend(&w->terminal, w->command))
+        w->wants_terminal = false;
+    guardian_forward(&w->guardian, SIGCONT);
+}

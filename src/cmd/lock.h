@@ -1,0 +1,42 @@
+/* lock.h - `clave lock`: what was asked for, and what is told about it. */
+#ifndef CLAVE_CMD_LOCK_H
+#define CLAVE_CMD_LOCK_H
+
+#include "clave/mutex.h"
+#include "cmd/acl.h"
+#include "cmd/guardian.h"
+#include "cmd/options.h"
+
+enum { LOCK_TRY = 0, LOCK_FOR_EVER = -1, LOCK_GRACE_DEFAULT = -1 };
+
+struct lock_plan {
+    struct options *o;
+    const char *path;
+    const char *connect;
+    char *const *argv;   /* the command */
+    const char *name;    /* of this participant, for others to see; may be NULL */
+    int64_t wait_ms;     /* LOCK_TRY, LOCK_FOR_EVER, or for so long */
+    int64_t grace_ms;    /* LOCK_GRACE_DEFAULT: by the session timeout */
+    int64_t max_hold_ms; /* 0: no limit */
+    enum on_lost on_lost;
+    int conflict_code; /* the exit code when it is not acquired in time */
+    bool quiet;
+    struct acl_list acl; /* of the lock node; empty: open */
+};
+
+/* Takes the lock, runs the command, gives the lock back. The exit code. (wrapper.c) */
+int wrapper_run(const struct lock_plan *plan);
+
+/* ---- what is told, on standard error: lines, or JSON with --json (lock_tell.c) ----------- */
+
+/* `holder` may be NULL: not known. */
+void lock_tell_waiting(const struct lock_plan *p, size_t ahead, const clave_participant *holder);
+void lock_tell_not_acquired(const struct lock_plan *p, int64_t waited_ms);
+void lock_tell_acquired(const struct lock_plan *p, const clave_grant *g, int64_t waited_ms);
+/* The connection is gone, with so long until the deadline, or back. */
+void lock_tell_connection(const struct lock_plan *p, bool up, int64_t left_ms);
+void lock_tell_lost(const struct lock_plan *p, clave_err why);
+void lock_tell_ending(const struct lock_plan *p, enum guardian_cause cause);
+void lock_tell_ended(const struct lock_plan *p, int code, int64_t held_ms);
+
+#endif

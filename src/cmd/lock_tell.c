@@ -1,0 +1,164 @@
+#include <inttypes.h>
+#include <string.h>
+
+#include "cmd/json.h"
+#include "cmd/lock.h"
+#include "cmd/tell.h"
+#include "cmd/who.h"
+
+/* Standard output is the command's. */
+static void begin(const struct lock_plan *p, struct json *j, const char *event)
+{
+    flockfile(stderr);
+    json_begin(j, stderr);
+    json_text(j, "event", event);
+    json_text(j, "path", p->path);
+}
+
+static void end(struct json *j)
+{
+    json_end(j);
+    funlockfile(stderr);
+}
+
+static void put_holder(struct json *j, const clave_participant *holder)
+{
+    const clave_identity *id = &holder->identity;
+    json_open(j, "holder", '{');
+    json_int(j, "token", holder->stat.czxid);
+    json_text(j, "host", id->host);
+    json_int(j, "pid", id->pid);
+    json_text(j, "name", id->name);
+    json_text(j, "command", id->command);
+    json_text(j, "text", id->text);
+    json_close(j, '}');
+}
+
+void lock_tell_waiting(const struct lock_plan *p, size_t ahead, const clave_participant *holder)
+{
+    struct json j;
+    char who[WHO_CAP];
+    if (p->o->json) {
+        begin(p, &j, "waiting");
+        json_int(&j, "ahead", (int64_t)ahead);
+        if (holder)
+            put_holder(&j, holder);
+        end(&j);
+    } else if (holder) {
+        tell(p->o, "%s: waiting, %zu ahead; held by %s", p->path, ahead,
+             who_format(&holder->identity, who, sizeof who));
+    } else {
+        tell(p->o, "%s: waiting, %zu ahead", p->path, ahead);
+    }
+}
+
+void lock_tell_not_acquired(const struct lock_plan *p, int64_t waited_ms)
+{
+    struct json j;
+    char age[AGE_CAP];
+    if (p->o->json) {
+        begin(p, &j, "not-acquired");
+        json_int(&j, "waited_ms", waited_ms);
+        end(&j);
+    } else if (p->wait_ms == LOCK_TRY && !p->quiet) {
+        tell(p->o, "%s: held by another ('clave locks %s' tells whom)", p->path, p->path);
+    } else if (!p->quiet) {
+        tell(p->o, "%s: not acquired within %s ('clave locks %s' tells who is before us)", p->path,
+             age_format(waited_ms, age), p->path);
+    }
+}
+
+void lock_tell_acquired(const struct lock_plan *p, const clave_grant *g, int64_t waited_ms)
+{
+    struct json j;
+    char age[AGE_CAP];
+    if (!p->o->json) {
+        note(p->o, "%s: acquired after %s, token %" PRId64 ", session 0x%" PRIx64, p->path,
+             age_format(waited_ms, age), g->token, (uint64_t)g->session_id);
+        return;
+    }
+    begin(p, &j, "acquired");
+    json_int(&j, "token", g->token);
+    json_text(&j, "node", g->node);
+    json_hex(&j, "session", g->session_id);
+    json_int(&j, "waited_ms", waited_ms);
+    end(&j);
+}
+
+void lock_tell_connection(const struct lock_plan *p, bool up, int64_t left_ms)
+{
+    struct json j;
+    char left[AGE_CAP];
+    if (p->o->json) {
+        begin(p, &j, up ? "reconnected" : "suspended");
+        if (!up)
+            json_int(&j, "left_ms", left_ms);
+        end(&j);
+    } else if (up) {
+        note(p->o, "%s: connected again, still held", p->path);
+    } else {
+        note(p->o, "%s: the connection is lost; the lock is surely held for %s more", p->path,
+             age_format(left_ms, left));
+    }
+}
+
+/* Who deleted it, or why the session ended, in words for somebody at a terminal. */
+static const char *reason(clave_err why)
+{
+    if (why == CLAVE_ENONODE)
+        return "somebody deleted its node";
+    if (why == CLAVE_ECONNLOSS || why == CLAVE_ETIMEDOUT)
+        return "no server has confirmed the session in time";
+    return clave_strerror(why);
+}
+
+void lock_tell_lost(const struct lock_plan *p, clave_err why)
+{
+    struct json j;
+    if (!p->o->json) {
+        tell(p->o, "%s: the lock is lost: %s", p->path, reason(why));
+        return;
+    }
+    begin(p, &j, "lost");
+    json_text(&j, "why", reason(why));
+    end(&j);
+}
+
+void lock_tell_ending(const struct lock_plan *p, enum guardian_cause cause)
+{
+    static const struct {
+        const char *word, *text;
+    } table[] = {
+        [CAUSE_NONE] = {"left-behind", "the command has ended; ending what it left running"},
+        [CAUSE_DEADLINE] = {"deadline", "no server has confirmed the session in time: ending the "
+                                        "command before the lock is lost"},
+        [CAUSE_LOST] = {"lost", "ending the command"},
+        [CAUSE_MAX_HOLD] = {"max-hold", "the maximum hold is over: ending the command"},
+        [CAUSE_WRAPPER] = {"wrapper", "ending the command"},
+    };
+    struct json j;
+    if (p->o->json) {
+        begin(p, &j, "ending");
+        json_text(&j, "cause", table[cause].word);
+        end(&j);
+    } else if (cause == CAUSE_NONE) {
+        note(p->o, "%s: %s", p->path, table[cause].text);
+    } else {
+        tell(p->o, "%s: %s", p->path, table[cause].text);
+    }
+}
+
+void lock_tell_ended(const struct lock_plan *p, int code, int64_t held_ms)
+{
+    struct json j;
+    char age[AGE_CAP];
+    if (!p->o->json) {
+        note(p->o, "%s: the command has ended after %s; exit code %d", p->path,
+             age_format(held_ms, age), code);
+        return;
+    }
+    begin(p, &j, "ended");
+    json_int(&j, "code", code);
+    json_int(&j, "held_ms", held_ms);
+    end(&j);
+}

@@ -1,0 +1,168 @@
+#include "cmd/progress.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "base/path.h"
+#include "cmd/walk.h"
+#include "cmd/who.h"
+#include "core/client.h"
+#include "drive/clock.h"
+#include "recipe/identity.h"
+#include "recipe/queue.h"
+
+/* The first word comes late enough that a short wait says nothing. */
+enum { LIVE_FIRST_MS = 300, LIVE_AGAIN_MS = 2000, LINES_FIRST_MS = 1000, LINES_AGAIN_MS = 15000 };
+
+void progress_init(struct progress *p, const struct lock_plan *plan, uv_loop_t *loop)
+{
+    const char *term = getenv("TERM");
+    *p = (struct progress){.plan = plan};
+    p->live = isatty(STDERR_FILENO) && term && strcmp(term, "dumb") != 0 && !plan->o->json &&
+              plan->o->verbose == 0; /* the log's lines would go through it */
+    uv_timer_init(loop, &p->timer);
+    p->timer.data = p;
+}
+
+/* ---- showing ------------------------------------------------------------------------------ */
+
+static size_t columns(void)
+{
+    struct winsize size;
+    return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20 ? size.ws_col : 80;
+}
+
+static void draw(struct progress *p, const clave_participant *holder)
+{
+    char line[1024], who[WHO_CAP], waited[AGE_CAP];
+    age_format(clave_now() - p->began, waited);
+    int n =
+        snprintf(line, sizeof line, "%s: waiting %s, %zu ahead", p->plan->path, waited, p->ahead);
+    if (holder && n > 0 && (size_t)n < sizeof line)
+        snprintf(line + n, sizeof line - (size_t)n, "; held by %s",
+                 who_format(&holder->identity, who, sizeof who));
+    fprintf(stderr, "\r%.*s\033[K", (int)(columns() - 1), line);
+    fflush(stderr);
+    p->drawn = true;
+}
+
+static void show(struct progress *p, const clave_participant *holder)
+{
+    int64_t token = holder ? holder->stat.czxid : 0;
+    if (!p->waiting)
+        return;
+    if (p->live) {
+        draw(p, holder);
+    } else if (token != p->told_holder || p->ahead != p->told_ahead) {
+        lock_tell_waiting(p->plan, p->ahead, holder);
+        p->told_holder = token;
+        p->told_ahead = p->ahead;
+    }
+}
+
+/* ---- asking: the children, then the first of them -------------------------------------------- */
+
+static void on_holder(clave_client *c, const clave_result *res, void *arg)
+{
+    struct progress *p = arg;
+    (void)c;
+    p->asking = false;
+    char *data = res->err == CLAVE_OK ? calloc(1, res->len + 1) : NULL;
+    if (!data) {
+        show(p, NULL);
+        return;
+    }
+    clave_participant holder = {.stat = *res->stat};
+    if (res->len > 0)
+        memcpy(data, res->data, res->len);
+    clave__identity_parse(data, res->len, &holder.identity);
+    show(p, &holder);
+    free(data);
+}
+
+/* Our place as of now: behind the one we were behind. */
+static void count_ahead(struct progress *p, const clave_result *names)
+{
+    struct queue_place place =
+        clave__queue_locate(&clave__queue_mutex, names->names, names->nnames, p->predecessor);
+    if (place.found)
+        p->ahead = place.ahead + 1;
+}
+
+static clave_err ask_holder(struct progress *p, const clave_result *names)
+{
+    const struct clave_mem *mem = clave__client_mem(p->client);
+    size_t *order = calloc(names->nnames, sizeof *order);
+    char *path = NULL;
+    clave_err err = CLAVE_ENOMEM;
+    if (order)
+        err = clave__queue_order(&clave__queue_mutex, mem, names->names, names->nnames, order);
+    if (err == CLAVE_OK)
+        path = walk_child_path(p->plan->path, names->names[order[0]]);
+    if (path)
+        err = clave_get(p->client, path, NULL, on_holder, p);
+    free(path);
+    free(order);
+    return path ? err : CLAVE_ENOMEM;
+}
+
+static void on_names(clave_client *c, const clave_result *res, void *arg)
+{
+    struct progress *p = arg;
+    (void)c;
+    if (p->waiting && res->err == CLAVE_OK && res->nnames > 0) {
+        count_ahead(p, res);
+        if (ask_holder(p, res) == CLAVE_OK)
+            return;
+    }
+    p->asking = false;
+    show(p, NULL);
+}
+
+static void on_timer(uv_timer_t *t)
+{
+    struct progress *p = t->data;
+    if (p->asking || !clave_client_is_connected(p->client)) {
+        if (p->live)
+            draw(p, NULL);
+        return;
+    }
+    p->asking = clave_children(p->client, p->plan->path, NULL, on_names, p) == CLAVE_OK;
+    clave_uv_flush(p->uv);
+}
+
+/* ---- life ---------------------------------------------------------------------------------- */
+
+void progress_begin(struct progress *p, clave_client *c, clave_uv *uv)
+{
+    p->client = c;
+    p->uv = uv;
+    p->began = clave_now();
+    p->waiting = true;
+    if (!p->plan->quiet)
+        uv_timer_start(&p->timer, on_timer, p->live ? LIVE_FIRST_MS : LINES_FIRST_MS,
+                       p->live ? LIVE_AGAIN_MS : LINES_AGAIN_MS);
+}
+
+void progress_moved(struct progress *p, size_t ahead, const char *predecessor)
+{
+    p->ahead = ahead;
+    snprintf(p->predecessor, sizeof p->predecessor, "%s", clave__path_name(predecessor));
+}
+
+void progress_end(struct progress *p)
+{
+    p->waiting = false;
+    uv_timer_stop(&p->timer);
+    if (p->drawn)
+        fputs("\r\033[K", stderr);
+    p->drawn = false;
+}
+
+void progress_close(struct progress *p)
+{
+    uv_close((uv_handle_t *)&p->timer, NULL);
+}

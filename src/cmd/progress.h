@@ -1,0 +1,36 @@
+/* progress.h - telling who waits what for: a line that is rewritten on a terminal, else a line
+ * when something has changed. Asks the server who the holder is, seldom. */
+#ifndef CLAVE_CMD_PROGRESS_H
+#define CLAVE_CMD_PROGRESS_H
+
+#include <uv.h>
+
+#include "clave/uv.h"
+#include "cmd/lock.h"
+
+struct progress {
+    const struct lock_plan *plan;
+    clave_client *client;
+    clave_uv *uv;
+    uv_timer_t timer;
+    bool live;    /* a terminal: the line is rewritten */
+    bool drawn;   /* it is there */
+    bool waiting; /* between _begin and _end */
+    bool asking;
+    int64_t began;
+    size_t ahead;
+    char predecessor[256]; /* name of the node just before ours */
+    /* What was told last, so that only news is. */
+    size_t told_ahead;
+    int64_t told_holder; /* its token; 0: none */
+};
+
+void progress_init(struct progress *p, const struct lock_plan *plan, uv_loop_t *loop);
+void progress_begin(struct progress *p, clave_client *c, clave_uv *uv);
+/* So many stand before us, the last of them (its path) right before. */
+void progress_moved(struct progress *p, size_t ahead, const char *predecessor);
+/* Wipes the line. Harmless at any time. */
+void progress_end(struct progress *p);
+void progress_close(struct progress *p); /* its handle */
+
+#endif

@@ -1,0 +1,69 @@
+#include "cmd/who.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Neither C0, DEL nor C1 (U+0080 to U+009F, in UTF-8): a terminal would obey them. Cut at the
+ * beginning of a character. */
+static void put_safe(char *out, size_t cap, const char *text)
+{
+    size_t n = strlen(out);
+    for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
+        bool lead = *p >= 0xc0;
+        size_t need = *p >= 0xf0 ? 4 : *p >= 0xe0 ? 3 : lead ? 2 : 1;
+        if (n + need >= cap)
+            break;
+        if (*p == 0xc2 && p[1] >= 0x80 && p[1] <= 0x9f) {
+            out[n++] = '?';
+            p++;
+        } else {
+            out[n++] = *p < 0x20 || *p == 0x7f ? '?' : (char)*p;
+        }
+    }
+    out[n] = '\0';
+}
+
+const char *who_format(const clave_identity *id, char *out, size_t cap)
+{
+    char pid[32] = "";
+    out[0] = '\0';
+    if (id->pid != 0)
+        snprintf(pid, sizeof pid, "%spid %lld", id->host ? " " : "", (long long)id->pid);
+    put_safe(out, cap, id->host ? id->host : "");
+    put_safe(out, cap, pid);
+    const char *name = id->name ? id->name : id->command;
+    if (name) {
+        put_safe(out, cap, *out ? " (" : "(");
+        put_safe(out, cap, name);
+        put_safe(out, cap, ")");
+    }
+    if (!*out)
+        put_safe(out, cap, id->text && *id->text ? id->text : "somebody unnamed");
+    return out;
+}
+
+const char *who_column(const char *text, bool free_text, char *out, size_t cap)
+{
+    out[0] = '\0';
+    put_safe(out, cap, text && *text ? text : "-");
+    for (char *p = out; *p && !free_text; p++)
+        if (*p == ' ')
+            *p = '_';
+    return out;
+}
+
+const char *age_format(int64_t ms, char out[AGE_CAP])
+{
+    long long s = ms > 0 ? ms / 1000 : 0;
+    if (s == 0)
+        snprintf(out, AGE_CAP, "%dms", ms > 0 ? (int)ms : 0);
+    else if (s < 60)
+        snprintf(out, AGE_CAP, "%llds", s);
+    else if (s < 3600)
+        snprintf(out, AGE_CAP, "%lldm%02llds", s / 60, s % 60);
+    else if (s < 86400)
+        snprintf(out, AGE_CAP, "%lldh%02lldm", s / 3600, s / 60 % 60);
+    else
+        snprintf(out, AGE_CAP, "%lldd%02lldh", s / 86400, s / 3600 % 24);
+    return out;
+}

@@ -1,0 +1,23 @@
+/* who.h - a participant of a queue, as text. */
+#ifndef CLAVE_CMD_WHO_H
+#define CLAVE_CMD_WHO_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "clave/mutex.h"
+
+enum { WHO_CAP = 512 };
+
+/* "web1 pid 4711 (nightly)", or what else the node says; cut to cap. What comes from others
+ * is shown without its control characters. Returns out. */
+const char *who_format(const clave_identity *id, char *out, size_t cap);
+/* One word of it for a column: "-" when there is none, blanks as '_' unless `free_text`. */
+const char *who_column(const char *text, bool free_text, char *out, size_t cap);
+
+/* "850ms", "12s", "3m05s", "7h02m", "3d04h"; below 0 counts as 0. Returns out. */
+enum { AGE_CAP = 32 };
+const char *age_format(int64_t ms, char out[AGE_CAP]);
+
+#endif

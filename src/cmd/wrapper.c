@@ -1,0 +1,368 @@
+#include "cmd/wrapper.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "cmd/link.h"
+#include "cmd/tell.h"
+#include "drive/link.h"
+
+enum { LEAVE_MS = 3000, IDENTITY_CAP = 4096, COMMAND_CAP = 1024 };
+
+/* Forwarded while the command runs; the first four end what comes before. A signal that was
+ * ignored when we were started (nohup, a shell's background) stays so, for the command too. */
+static const int caught[WRAPPER_SIGNALS] = {SIGTERM, SIGINT,  SIGHUP,   SIGQUIT, SIGUSR1,
+                                            SIGUSR2, SIGTSTP, SIGWINCH, SIGCONT};
+
+/* ---- leaving ---------------------------------------------------------------------------- */
+
+static void on_link_closed(void *arg)
+{
+    struct wrapper *w = arg;
+    uv_stop(&w->loop);
+}
+
+static void stop(struct wrapper *w)
+{
+    if (w->stopped)
+        return;
+    w->stopped = true;
+    clave_uv_stop(w->uv, on_link_closed, w);
+    uv_close((uv_handle_t *)&w->reports, NULL);
+    uv_close((uv_handle_t *)&w->patience, NULL);
+    uv_close((uv_handle_t *)&w->watchdog, NULL);
+    progress_close(&w->progress);
+    for (size_t i = 0; i < w->nsignals; i++)
+        uv_close((uv_handle_t *)&w->signals[i], NULL);
+}
+
+/* The session has ended; or the server does not say so in time, and the guardian is left to
+ * see to it, in the background. */
+static void on_patience_ends(uv_timer_t *timer)
+{
+    struct wrapper *w = timer->data;
+    stop(w);
+}
+
+void wrapper_leave(struct wrapper *w, int code)
+{
+    if (w->phase == LEAVING)
+        return;
+    w->phase = LEAVING;
+    w->code = code;
+    uint64_t patience = clave_client_is_connected(w->client) ? LEAVE_MS : 0;
+    progress_end(&w->progress);
+    uv_poll_stop(&w->reports);
+    uv_timer_stop(&w->watchdog);
+    uv_timer_start(&w->patience, on_patience_ends, patience, 0);
+    /* The end of the session is the end of its nodes: one transaction. */
+    clave_client_close(w->client, clave_now());
+    clave_uv_flush(w->uv);
+}
+
+/* ---- the queue --------------------------------------------------------------------------------
+ */
+
+static void on_acquired(clave_mutex *m, uint64_t owner, clave_err err, void *arg)
+{
+    struct wrapper *w = arg;
+    (void)m;
+    (void)owner;
+    if (w->phase != WAITING)
+        return;
+    progress_end(&w->progress);
+    if (err == CLAVE_OK) {
+        holder_begin(w);
+    } else if (err == CLAVE_EBUSY) {
+        lock_tell_not_acquired(w->plan, clave_now() - w->began);
+        wrapper_leave(w, w->plan->conflict_code);
+    } else {
+        wrapper_leave(w, tell_err(w->o, w->plan->path, err, NULL));
+    }
+}
+
+static void on_event(clave_mutex *m, const clave_mutex_event *ev, void *arg)
+{
+    struct wrapper *w = arg;
+    (void)m;
+    if (ev->kind == CLAVE_MUTEX_QUEUED)
+        progress_moved(&w->progress, ev->ahead, ev->predecessor);
+    else if (ev->kind == CLAVE_MUTEX_LOST)
+        holder_lost(w, ev->why);
+}
+
+/* The command's words, as far as they fit. */
+static void join_words(char *const *argv, char *out, size_t cap)
+{
+    size_t n = 0;
+    out[0] = '\0';
+    for (size_t i = 0; argv[i] && n < cap; i++) {
+        int added = snprintf(out + n, cap - n, "%s%s", i > 0 ? " " : "", argv[i]);
+        n += added > 0 ? (size_t)added : 0;
+    }
+}
+
+static size_t format_identity(const struct lock_plan *plan, char *out, size_t cap)
+{
+    char host[256] = "", command[COMMAND_CAP];
+    gethostname(host, sizeof host - 1);
+    join_words(plan->argv, command, sizeof command);
+    clave_identity id = {
+        .host = *host ? host : NULL, .pid = getpid(), .name = plan->name, .command = command};
+    size_t n = clave_identity_format(&id, out, cap);
+    return n < cap ? n : cap - 1;
+}
+
+static int64_t wait_until(const struct wrapper *w)
+{
+    int64_t wait = w->plan->wait_ms;
+    return wait == LOCK_TRY ? CLAVE_TRY : wait == LOCK_FOR_EVER ? CLAVE_NEVER : w->began + wait;
+}
+
+static void begin_waiting(struct wrapper *w)
+{
+    const struct lock_plan *plan = w->plan;
+    char identity[IDENTITY_CAP];
+    clave_mutex_options o = {.size = sizeof o, .event_cb = on_event, .event_arg = w};
+    o.data = identity;
+    o.len = format_identity(plan, identity, sizeof identity);
+    o.acls = plan->acl.n > 0 ? plan->acl.list : NULL;
+    o.nacls = plan->acl.n;
+    /* The command gets some time before its first warning could be due. */
+    o.min_valid_ms = holder_grace(w) + holder_lead(w) + clave_client_session_timeout(w->client) / 8;
+    uv_timer_stop(&w->patience);
+    w->phase = WAITING;
+    clave_err err = clave_mutex_new(&w->mutex, w->client, plan->path, &o);
+    if (err == CLAVE_OK)
+        err = clave_mutex_acquire(w->mutex, WRAPPER_OWNER, wait_until(w), on_acquired, w);
+    if (err == CLAVE_OK)
+        progress_begin(&w->progress, w->client, w->uv);
+    else
+        wrapper_leave(w, tell_err(w->o, plan->path, err, NULL));
+}
+
+/* ---- the connection
+ * ------------------------------------------------------------------------------ */
+
+static void on_identity(clave_client *c, const clave_result *res, void *arg)
+{
+    struct wrapper *w = arg;
+    (void)c;
+    w->identities--;
+    if (w->phase != CONNECTING)
+        return;
+    if (res->err != CLAVE_OK)
+        wrapper_leave(w, tell_err(w->o, "--auth", res->err, NULL));
+    else if (w->identities == 0)
+        begin_waiting(w);
+}
+
+static void add_identities(struct wrapper *w)
+{
+    const struct options *o = w->o;
+    for (size_t i = 0; i < o->nauth; i++) {
+        const char *id = strchr(o->auth[i], ':'); /* there is one: config_auth_ok */
+        char scheme[64];
+        snprintf(scheme, sizeof scheme, "%.*s", (int)(id - o->auth[i]), o->auth[i]);
+        clave_err err = clave_add_auth(w->client, scheme, id + 1, strlen(id + 1), on_identity, w);
+        if (err != CLAVE_OK) {
+            wrapper_leave(w, tell_err(o, scheme, err, NULL));
+            return;
+        }
+        w->identities++;
+    }
+    if (o->nauth == 0)
+        begin_waiting(w);
+}
+
+static void on_closed(struct wrapper *w, clave_err why)
+{
+    if (w->phase == LEAVING) {
+        w->released = true;
+        uv_timer_start(&w->patience, on_patience_ends, 0, 0); /* not inside the client's call */
+        return;
+    }
+    if (w->phase == HOLDING || w->phase == SWEEPING)
+        return; /* the mutex tells of the loss */
+    progress_end(&w->progress);
+    tell(w->o, "%s: %s", w->plan->connect, clave_client_errmsg(w->client));
+    wrapper_leave(w, exit_code_of(why));
+}
+
+static void on_state(clave_client *c, clave_state state, clave_err why, void *arg)
+{
+    struct wrapper *w = arg;
+    int64_t left = clave_client_hold_deadline(c) - clave_now();
+    switch (state) {
+    case CLAVE_STATE_CONNECTED:
+        if (w->phase == CONNECTING)
+            add_identities(w);
+        break;
+    case CLAVE_STATE_CLOSED:
+        on_closed(w, why);
+        break;
+    case CLAVE_STATE_SUSPENDED:
+    case CLAVE_STATE_RECONNECTED:
+        if (w->phase == HOLDING && !w->lost)
+            lock_tell_connection(w->plan, state == CLAVE_STATE_RECONNECTED, left);
+        break;
+    case CLAVE_STATE_LATENT:
+    case CLAVE_STATE_LOST:
+    case CLAVE_STATE_READ_ONLY:
+        break;
+    }
+}
+
+static void on_settled(void *arg)
+{
+    struct wrapper *w = arg;
+    int64_t id = clave_client_session_id(w->client);
+    if (id != w->told_session) {
+        struct session_key key = {.id = id, .timeout_ms = clave_client_session_timeout(w->client)};
+        memcpy(key.passwd, clave_client_session_passwd(w->client), sizeof key.passwd);
+        guardian_set_session(&w->guardian, &key);
+        w->told_session = id;
+    }
+    holder_publish(w);
+}
+
+static void on_connecting_takes_long(uv_timer_t *timer)
+{
+    struct wrapper *w = timer->data;
+    tell(w->o, "%s: no server could be reached within %lldms: %s", w->plan->connect,
+         (long long)(clave_now() - w->began), clave_client_errmsg(w->client));
+    wrapper_leave(w, EXIT_UNREACHABLE);
+}
+
+/* ---- signals
+ * ------------------------------------------------------------------------------------- */
+
+static void on_signal(uv_signal_t *handle, int sig)
+{
+    struct wrapper *w = handle->data;
+    bool ends = sig == SIGTERM || sig == SIGINT || sig == SIGHUP || sig == SIGQUIT;
+    switch (w->phase) {
+    case CONNECTING:
+    case WAITING:
+        if (ends)
+            wrapper_leave(w, 128 + sig);
+        else if (sig == SIGTSTP)
+            raise(SIGSTOP);
+        break;
+    case HOLDING:
+        if (sig == SIGCONT)
+            holder_on_continued(w);
+        else
+            holder_on_signal(w, sig);
+        break;
+    case LEAVING:
+        if (ends)
+            stop(w);
+        break;
+    case SWEEPING:
+        break;
+    }
+}
+
+static int catch_signals(struct wrapper *w)
+{
+    int err = 0;
+    for (size_t i = 0; i < WRAPPER_SIGNALS && err == 0; i++) {
+        struct sigaction now;
+        sigaction(caught[i], NULL, &now);
+        if (now.sa_handler == SIG_IGN)
+            continue;
+        uv_signal_t *handle = &w->signals[w->nsignals];
+        err = uv_signal_init(&w->loop, handle);
+        if (err != 0)
+            break;
+        handle->data = w;
+        w->nsignals++;
+        err = uv_signal_start(handle, on_signal, caught[i]);
+    }
+    return err;
+}
+
+/* ---- life
+ * ---------------------------------------------------------------------------------------- */
+
+static int open_loop(struct wrapper *w)
+{
+    int err = uv_loop_init(&w->loop);
+    if (err != 0)
+        return err;
+    uv_timer_init(&w->loop, &w->patience);
+    uv_timer_init(&w->loop, &w->watchdog);
+    progress_init(&w->progress, w->plan, &w->loop);
+    err = uv_poll_init(&w->loop, &w->reports, w->guardian.socket);
+    w->reports.data = w->patience.data = w->watchdog.data = w;
+    if (err == 0)
+        err = uv_poll_start(&w->reports, UV_READABLE, holder_on_reports);
+    return err != 0 ? err : catch_signals(w);
+}
+
+static clave_err open_client(struct wrapper *w)
+{
+    clave_client_options co;
+    link_client_options(w->o, &co);
+    co.hosts = w->plan->connect;
+    co.seed = clave_random_seed();
+    co.state_cb = on_state;
+    co.state_arg = w;
+    clave_err err = clave_client_new(&w->client, &co);
+    if (err == CLAVE_OK)
+        err = clave_uv_start(&w->uv, &w->loop, w->client);
+    if (err == CLAVE_OK)
+        clave__uv_on_settled(w->uv, on_settled, w);
+    return err;
+}
+
+static int64_t connect_within(const struct wrapper *w)
+{
+    int64_t wait = w->plan->wait_ms, timeout = w->o->timeout_ms;
+    return wait > 0 && wait < timeout ? wait : timeout;
+}
+
+static void run(struct wrapper *w)
+{
+    w->began = clave_now();
+    uv_timer_start(&w->patience, on_connecting_takes_long, (uint64_t)connect_within(w), 0);
+    uv_run(&w->loop, UV_RUN_DEFAULT);
+    clave_mutex_free(w->mutex);
+    clave_client_free(w->client);
+    uv_run(&w->loop, UV_RUN_NOWAIT); /* what is still closing */
+    uv_loop_close(&w->loop);         /* a lookup of a name may be under way: no matter */
+}
+
+int wrapper_run(const struct lock_plan *plan)
+{
+    struct wrapper w = {.plan = plan, .o = plan->o, .phase = CONNECTING};
+    const struct guardian_plan gp = {.o = plan->o,
+                                     .connect = plan->connect,
+                                     .path = plan->path,
+                                     .argv = plan->argv,
+                                     .on_lost = plan->on_lost};
+    /* What the guardian leaves behind is to come to us; before there are threads. */
+    if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) {
+        tell(plan->o, "cannot become a child sub-reaper: %s", strerror(errno));
+        return EXIT_INTERNAL;
+    }
+    int code = guardian_start(&w.guardian, &gp);
+    if (code != EXIT_OK)
+        return code;
+    terminal_open(&w.terminal);
+    int fault = open_loop(&w);
+    clave_err err = fault == 0 ? open_client(&w) : CLAVE_ENOMEM;
+    if (err != CLAVE_OK) {
+        guardian_dismiss(&w.guardian);
+        return tell_err(plan->o, plan->connect, err, NULL);
+    }
+    run(&w);
+    if (w.released || w.told_session == 0)
+        guardian_dismiss(&w.guardian);
+    return w.code;
+}

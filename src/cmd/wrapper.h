@@ -1,0 +1,74 @@
+/* wrapper.h - the process of `clave lock` itself, as wrapper.c (session, queue, leaving) and
+ * holder.c (while the command runs) share it. One thread, one loop.
+ *
+ *   CONNECTING ──▶ WAITING ──▶ HOLDING ──▶ LEAVING ──▶ (the loop ends)
+ *       │             │           │ ▲          ▲
+ *       │             │           ▼ │          │      SWEEPING: the guardian is dead, or overdue;
+ *       └─────────────┴──────▶ SWEEPING ───────┘      what is left of the command is killed here */
+#ifndef CLAVE_CMD_WRAPPER_H
+#define CLAVE_CMD_WRAPPER_H
+
+#include <uv.h>
+
+#include "clave/uv.h"
+#include "cmd/lock.h"
+#include "cmd/progress.h"
+#include "cmd/terminal.h"
+
+enum wrapper_phase { CONNECTING, WAITING, HOLDING, SWEEPING, LEAVING };
+
+enum { WRAPPER_SIGNALS = 9, WRAPPER_OWNER = 0 };
+
+struct wrapper {
+    const struct lock_plan *plan;
+    struct options *o;
+    enum wrapper_phase phase;
+    uv_loop_t loop;
+    clave_client *client;
+    clave_uv *uv;
+    clave_mutex *mutex;
+    struct guardian guardian;
+    struct terminal terminal;
+    struct progress progress;
+    uv_poll_t reports;   /* of the guardian */
+    uv_timer_t patience; /* until what may take only so long is given up */
+    uv_timer_t watchdog; /* a moment behind the guardian's own */
+    uv_signal_t signals[WRAPPER_SIGNALS];
+    size_t nsignals;
+    size_t identities; /* --auth: not yet answered */
+    int64_t began, acquired_at;
+    int64_t told_session; /* the id the guardian knows */
+    bool lost;
+    bool released; /* the server has ended the session: nothing is left for the guardian */
+    bool stopped;  /* the loop is about to end */
+    int code;
+
+    /* while the command runs */
+    struct guardian_task task;
+    pid_t command; /* 0: not started yet */
+    bool wants_terminal;
+    bool reaped; /* SWEEPING: by us */
+    int status;
+};
+
+/* Leaves the queue or releases the lock, and then ends with this code. */
+void wrapper_leave(struct wrapper *w, int code);
+
+/* ---- holder.c ------------------------------------------------------------------------- */
+
+/* How long the command gets between SIGTERM and SIGKILL, and how long before the deadline
+ * SIGKILL goes out; for the session as the server granted it. */
+int64_t holder_grace(const struct wrapper *w);
+int64_t holder_lead(const struct wrapper *w);
+/* The lock is held: starts the command. */
+void holder_begin(struct wrapper *w);
+/* At the end of every pass over the client: the deadline may have moved. */
+void holder_publish(struct wrapper *w);
+void holder_lost(struct wrapper *w, clave_err why);
+void holder_on_signal(struct wrapper *w, int sig);
+/* SIGCONT: as far as the lock allows, the command goes on too. */
+void holder_on_continued(struct wrapper *w);
+void holder_on_reports(uv_poll_t *poll, int status, int events);
+void holder_on_watchdog(uv_timer_t *timer);
+
+#endif
