@@ -1,0 +1,99 @@
+/* base_list_test.c - the ring, empty, with one entry and with more. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/list.h"
+
+struct item {
+    char name;
+    struct list link;
+};
+
+static struct item items[] = {{'a', {0}}, {'b', {0}}, {'c', {0}}, {'d', {0}}};
+
+/* The names in order; the ring has to be whole in both directions. */
+static const char *names(struct list *head)
+{
+    static char text[16];
+    size_t n = 0;
+    for (struct list *e = head->next; e != head; e = e->next) {
+        assert_ptr_equal(e->next->prev, e);
+        assert_ptr_equal(e->prev->next, e);
+        text[n++] = LIST_ENTRY(e, struct item, link)->name;
+    }
+    text[n] = '\0';
+    assert_int_equal(list_empty(head), n == 0);
+    return text;
+}
+
+static void fill(struct list *head, size_t from, size_t to)
+{
+    list_init(head);
+    for (size_t i = from; i < to; i++)
+        list_push_back(head, &items[i].link);
+}
+
+static void at_both_ends(void **state)
+{
+    (void)state;
+    struct list l;
+    fill(&l, 0, 0);
+    assert_string_equal(names(&l), "");
+    assert_null(list_pop_front(&l));
+    list_push_back(&l, &items[1].link);
+    assert_string_equal(names(&l), "b");
+    list_push_front(&l, &items[0].link);
+    list_push_back(&l, &items[2].link);
+    assert_string_equal(names(&l), "abc");
+    assert_ptr_equal(list_pop_front(&l), &items[0].link);
+    assert_true(list_empty(&items[0].link)); /* it is a ring by itself */
+    assert_string_equal(names(&l), "bc");
+}
+
+static void removing_from_anywhere(void **state)
+{
+    static const char *const left[] = {"bcd", "acd", "abd", "abc"};
+    (void)state;
+    for (size_t i = 0; i < 4; i++) {
+        struct list l;
+        fill(&l, 0, 4);
+        list_remove(&items[i].link);
+        assert_string_equal(names(&l), left[i]);
+        list_remove(&items[i].link); /* twice is harmless */
+        assert_string_equal(names(&l), left[i]);
+        list_push_back(&l, &items[i].link);
+        assert_int_equal(strlen(names(&l)), 4);
+    }
+}
+
+static void splicing(void **state)
+{
+    static const struct {
+        size_t to, from;
+        const char *result;
+    } cases[] = {{0, 0, ""}, {0, 2, "ab"}, {2, 2, "ab"}, {2, 4, "abcd"}, {1, 2, "ab"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct list to, from;
+        fill(&to, 0, cases[i].to);
+        fill(&from, cases[i].to, cases[i].from);
+        list_splice(&to, &from);
+        assert_string_equal(names(&to), cases[i].result);
+        assert_true(list_empty(&from));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(at_both_ends),
+        cmocka_unit_test(removing_from_anywhere),
+        cmocka_unit_test(splicing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
