@@ -38,6 +38,7 @@ struct hold {
     void (*on_missing)(struct hold *h);
     void (*on_settled)(struct hold *h);
     bool settled;
+    int64_t since; /* set by _hold */
 };
 void clave__client_hold(clave_client *c, struct hold *h);
 void clave__client_unhold(clave_client *c, struct hold *h);

@@ -1,0 +1,114 @@
+/* cleanup.c - guaranteed deletes of ephemeral nodes: asked for until the node is certainly
+ * gone, by an answer or with its session (Curator: guaranteed deletes, bound to the session
+ * that owns the node, so that no other one's is ever deleted). */
+#include <string.h>
+
+#include "core/engine.h"
+#include "core/submit.h"
+
+enum { PAUSE_MS = 100 };
+
+struct cleanup {
+    struct list link; /* in the client's */
+    clave_client *client;
+    int64_t session_id; /* 0: there was none yet; nothing can be its node */
+    bool busy;
+    struct timer pause;
+    clave_result_cb *cb;
+    void *arg;
+    char path[]; /* NUL-terminated */
+};
+
+static void finish(struct cleanup *k, const clave_result *res)
+{
+    clave__timers_clear(&k->client->timers, &k->pause);
+    list_remove(&k->link);
+    if (k->cb)
+        k->cb(k->client, res, k->arg);
+    clave__mem_free(&k->client->mem, k);
+}
+
+static void finish_with(struct cleanup *k, clave_err err)
+{
+    clave_result res = {.err = err, .path = k->path};
+    finish(k, &res);
+}
+
+static void submit(struct cleanup *k);
+
+static void pause(struct cleanup *k)
+{
+    clave__timers_set(&k->client->timers, &k->pause, k->client->now + PAUSE_MS);
+}
+
+static void on_deleted(clave_client *c, const clave_result *res, void *arg)
+{
+    struct cleanup *k = arg;
+    clave_err_class class_ = clave_err_classify(res->err);
+    k->busy = false;
+    if (res->err == CLAVE_ENONODE)
+        finish_with(k, CLAVE_OK);
+    else if (res->err == CLAVE_OK || class_ == CLAVE_CLASS_FINAL || class_ == CLAVE_CLASS_FATAL)
+        finish(k, res);
+    else if (c->session.id != k->session_id)
+        finish_with(k, CLAVE_EEXPIRED); /* and the node with it */
+    else if (res->err == CLAVE_ECONNLOSS)
+        submit(k);
+    else
+        pause(k);
+}
+
+static void submit(struct cleanup *k)
+{
+    clave_err err = clave__submit_delete(k->client, k->path, -1, on_deleted, k);
+    k->busy = err == CLAVE_OK;
+    if (err == CLAVE_ENOMEM)
+        pause(k);
+    else if (err)
+        finish_with(k, err);
+}
+
+static void on_pause(struct timer *t, int64_t now)
+{
+    (void)now;
+    struct cleanup *k = LIST_ENTRY(t, struct cleanup, pause);
+    if (k->client->session.id == k->session_id)
+        submit(k);
+    else
+        finish_with(k, CLAVE_EEXPIRED);
+}
+
+void clave__cleanups_end(clave_client *c)
+{
+    for (struct list *l = c->cleanups.next, *next; l != &c->cleanups; l = next) {
+        struct cleanup *k = LIST_ENTRY(l, struct cleanup, link);
+        next = l->next;
+        if (!k->busy)
+            finish_with(k, CLAVE_ECLOSED);
+    }
+}
+
+clave_err clave_delete_guaranteed(clave_client *c, const char *path, clave_result_cb *cb, void *arg)
+{
+    clave_err err = clave__submit_check(c, path, false);
+    if (err)
+        return err;
+    size_t n = strlen(path) + 1;
+    struct cleanup *k = clave__mem_zalloc(&c->mem, sizeof *k + n);
+    if (!k)
+        return CLAVE_ENOMEM;
+    k->client = c;
+    k->session_id = c->session.id;
+    k->cb = cb;
+    k->arg = arg;
+    clave__timer_init(&k->pause, on_pause);
+    memcpy(k->path, path, n);
+    err = clave__submit_delete(c, path, -1, on_deleted, k);
+    if (err) {
+        clave__mem_free(&c->mem, k);
+        return err;
+    }
+    k->busy = true;
+    list_push_back(&c->cleanups, &k->link);
+    return CLAVE_OK;
+}

@@ -1,0 +1,308 @@
+/* client.c - the life of a client, its options, and what is known of it. */
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/engine.h"
+
+enum { DEFAULT_TIMEOUT_MS = 10000, OUT_ROOM = 256 * 1024 };
+/* What a server answers may be longer than what it takes: a listing has no limit of its own. */
+enum { REPLY_FRAMES = 4 };
+
+/* ---- life
+ * ------------------------------------------------------------------------------------------ */
+
+static clave_err check(const clave_client_options *o)
+{
+    bool bad = o->session_timeout_ms < 0 || o->margin_ms < 0 || o->relay_interval_ms < 0 ||
+               o->max_frame > INT32_MAX / REPLY_FRAMES ||
+               (o->session_timeout_ms > 0 && o->margin_ms >= o->session_timeout_ms);
+    return bad ? CLAVE_EINVAL : CLAVE_OK;
+}
+
+static void init_lists(clave_client *c)
+{
+    list_init(&c->listeners);
+    list_init(&c->holds);
+    list_init(&c->confirms);
+    list_init(&c->creations);
+    list_init(&c->cleanups);
+    clave__pipeline_init(&c->pipeline);
+    clave__deliver_init(&c->deliveries);
+    clave__auth_init(&c->auths);
+    clave__lease_init(&c->lease);
+}
+
+static void init_buffers(clave_client *c)
+{
+    const struct clave_mem *mem = &c->mem;
+    size_t frame = c->max_frame + 4;
+    clave__frame_reader_init(&c->link.in, mem, c->max_frame * REPLY_FRAMES);
+    clave__buf_init(&c->link.out, mem, frame + OUT_ROOM);
+    clave__buf_init(&c->encode, mem, frame);
+    clave__buf_init(&c->multi, mem, frame);
+    clave__buf_init(&c->path, mem, frame);
+    clave__buf_init(&c->acls, mem, frame);
+    clave__buf_init(&c->event, mem, frame);
+    /* A name of one byte costs five in a frame, and a pointer and a NUL more here. */
+    clave__buf_init(&c->decoded, mem, frame * REPLY_FRAMES * 4);
+}
+
+static void init_options(clave_client *c, const clave_client_options *o)
+{
+    static const clave_retry reconnect = {
+        .kind = CLAVE_RETRY_EXPONENTIAL, .base_ms = 50, .max_ms = 2000};
+    static const clave_retry reads = {.kind = CLAVE_RETRY_N_TIMES, .times = 3};
+    c->log = (struct log){o->log, o->log_arg};
+    c->state_cb = o->state_cb;
+    c->state_arg = o->state_arg;
+    c->asked_timeout_ms = o->session_timeout_ms ? o->session_timeout_ms : DEFAULT_TIMEOUT_MS;
+    c->margin_ms = o->margin_ms;
+    c->relay_ms = o->relay_interval_ms;
+    c->read_only = o->read_only;
+    c->max_frame = o->max_frame ? o->max_frame : WIRE_MAX_FRAME;
+    c->reconnect = o->reconnect.kind ? o->reconnect : reconnect;
+    c->reads = o->reads.kind ? o->reads : reads;
+    c->session.id = o->resume_session_id;
+    if (o->resume_session_id)
+        memcpy(c->session.passwd, o->resume_passwd, sizeof c->session.passwd);
+    c->session.told_deadline = INT64_MIN;
+    c->link.until = CLAVE_NEVER;
+    clave__rand_seed(&c->rand, o->seed);
+}
+
+clave_err clave_client_new(clave_client **out, const clave_client_options *given)
+{
+    clave_client_options o = {0};
+    *out = NULL;
+    memcpy(&o, given, given->size < sizeof o ? given->size : sizeof o);
+    clave_err err = check(&o);
+    if (err)
+        return err;
+    struct clave_mem mem = clave__mem_or_default(o.mem);
+    clave_client *c = clave__mem_zalloc(&mem, sizeof *c);
+    if (!c)
+        return CLAVE_ENOMEM;
+    c->mem = mem;
+    init_options(c, &o);
+    init_lists(c);
+    init_buffers(c);
+    err = clave__client_watches_init(&c->watches, &c->mem);
+    if (err == CLAVE_OK)
+        err = clave__hosts_init(&c->hosts, &c->mem, o.hosts);
+    if (err) {
+        c->session.state = CLAVE_STATE_CLOSED;
+        clave_client_free(c);
+        return err;
+    }
+    if (!o.keep_order)
+        clave__hosts_shuffle(&c->hosts, &c->rand);
+    *out = c;
+    return CLAVE_OK;
+}
+
+void clave_client_free(clave_client *c)
+{
+    if (!c)
+        return;
+    assert(c->deliveries.depth == 0); /* never from a callback */
+    if (c->session.state != CLAVE_STATE_CLOSED) {
+        clave__engine_enter(c, c->now);
+        clave__session_end(c, CLAVE_OK);
+        clave__engine_leave(c);
+    }
+    clave__auth_fini(c);
+    clave__client_watches_fini(&c->watches);
+    clave__hosts_fini(&c->hosts);
+    clave__frame_reader_fini(&c->link.in);
+    clave__buf_fini(&c->link.out);
+    clave__buf_fini(&c->encode);
+    clave__buf_fini(&c->multi);
+    clave__buf_fini(&c->path);
+    clave__buf_fini(&c->acls);
+    clave__buf_fini(&c->event);
+    clave__buf_fini(&c->decoded);
+    struct clave_mem mem = c->mem;
+    clave__mem_free(&mem, c);
+}
+
+void clave_client_start(clave_client *c, int64_t now)
+{
+    clave__engine_enter(c, now);
+    if (c->session.state == CLAVE_STATE_LATENT && c->link.phase == LINK_IDLE)
+        clave__link_start(c);
+    clave__engine_leave(c);
+}
+
+/* When the server has ended the session by itself, whatever becomes of our closeSession. */
+static int64_t surely_over(const clave_client *c)
+{
+    int64_t by = clave__lease_contact_deadline(&c->lease);
+    int64_t from_now = c->now + c->asked_timeout_ms;
+    return by > c->now ? by : from_now;
+}
+
+void clave_client_close(clave_client *c, int64_t now)
+{
+    clave__engine_enter(c, now);
+    struct session *s = &c->session;
+    if (s->state != CLAVE_STATE_CLOSED && !s->closing) {
+        s->closing = true;
+        s->close_by = surely_over(c);
+        /* A handshake under way may have made a session already. */
+        if (s->id == 0 && c->link.phase != LINK_SHAKING)
+            clave__session_end(c, CLAVE_OK);
+        else
+            clave__pipeline_fill(c);
+    }
+    clave__engine_leave(c);
+}
+
+void clave_client_abandon(clave_client *c, int64_t now)
+{
+    clave__engine_enter(c, now);
+    clave__session_end(c, CLAVE_OK);
+    clave__engine_leave(c);
+}
+
+void clave_client_tick(clave_client *c, int64_t now)
+{
+    struct timer *t;
+    clave__engine_enter(c, now);
+    clave__engine_deliver(c);
+    clave__link_tick(c);
+    clave__heartbeat_tick(c);
+    clave__engine_deliver(c);
+    while ((t = clave__timers_pop(&c->timers, c->now))) {
+        t->fire(t, c->now);
+        clave__engine_deliver(c);
+    }
+    clave__engine_leave(c);
+}
+
+/* ---- what is known
+ * ---------------------------------------------------------------------------------- */
+
+static int64_t min(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+int64_t clave_client_deadline(const clave_client *c)
+{
+    if (clave__deliveries_wait(&c->deliveries))
+        return c->now;
+    int64_t at = min(clave__timers_next(&c->timers), clave__link_deadline(c));
+    return min(at, min(clave__session_deadline(c), clave__heartbeat_deadline(c)));
+}
+
+const char *clave_state_name(clave_state state)
+{
+    static const char *const names[] = {
+        [CLAVE_STATE_LATENT] = "LATENT",       [CLAVE_STATE_CONNECTED] = "CONNECTED",
+        [CLAVE_STATE_SUSPENDED] = "SUSPENDED", [CLAVE_STATE_RECONNECTED] = "RECONNECTED",
+        [CLAVE_STATE_LOST] = "LOST",           [CLAVE_STATE_READ_ONLY] = "READ_ONLY",
+        [CLAVE_STATE_CLOSED] = "CLOSED",
+    };
+    return state <= CLAVE_STATE_CLOSED ? names[state] : "UNKNOWN";
+}
+
+const char *clave_client_host_fault(const char *hosts)
+{
+    return clave__hosts_fault(hosts);
+}
+
+clave_state clave_client_state(const clave_client *c)
+{
+    return c->session.state;
+}
+
+bool clave_client_is_connected(const clave_client *c)
+{
+    return clave__link_is_open(&c->link);
+}
+
+int64_t clave_client_session_id(const clave_client *c)
+{
+    return c->session.id;
+}
+
+const uint8_t *clave_client_session_passwd(const clave_client *c)
+{
+    return c->session.passwd;
+}
+
+int32_t clave_client_session_timeout(const clave_client *c)
+{
+    return c->session.timeout_ms;
+}
+
+int64_t clave_client_hold_deadline(const clave_client *c)
+{
+    return clave__lease_hold_deadline(&c->lease);
+}
+
+const char *clave_client_errmsg(const clave_client *c)
+{
+    return c->fault[0] ? c->fault : "no fault so far";
+}
+
+uint64_t clave_client_requests_sent(const clave_client *c, int op)
+{
+    int n = (int)(sizeof c->pipeline.counts / sizeof *c->pipeline.counts);
+    return op >= 0 && op < n ? c->pipeline.counts[op] : 0;
+}
+
+uint64_t clave_client_connection(const clave_client *c)
+{
+    return c->link.connections;
+}
+
+/* ---- for recipes
+ * --------------------------------------------------------------------------------------- */
+
+int64_t clave__client_now(const clave_client *c)
+{
+    return c->now;
+}
+
+const struct clave_mem *clave__client_mem(const clave_client *c)
+{
+    return &c->mem;
+}
+
+const struct log *clave__client_log(const clave_client *c)
+{
+    return &c->log;
+}
+
+void clave__client_listen(clave_client *c, struct listener *l)
+{
+    list_push_back(&c->listeners, &l->link);
+}
+
+void clave__client_unlisten(struct listener *l)
+{
+    list_remove(&l->link);
+}
+
+void clave__client_timer_set(clave_client *c, struct timer *t, int64_t at)
+{
+    clave__timers_set(&c->timers, t, at);
+}
+
+void clave__client_timer_clear(clave_client *c, struct timer *t)
+{
+    clave__timers_clear(&c->timers, t);
+}
+
+void clave__client_fault(clave_client *c, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(c->fault, sizeof c->fault, fmt, args);
+    va_end(args);
+    c->fault_is_news = true;
+    clave__log(&c->log, CLAVE_LOG_DEBUG, "%s", c->fault);
+}

@@ -1,0 +1,459 @@
+/* create.c - creates of more than one request: with the missing ancestors, with the listing
+ * of the parent in the same flight, and protected ones, whose outcome becomes known although
+ * the answer was lost.
+ *
+ *   CREATING ──▶ SEARCHING ──▶ CHECKING ──▶ REMOVING
+ *    ▲ │ ▲          │  ▲ │ found   │ of an older session │
+ *    │ │ │          │  │ ▼         │           │         │
+ *    │ │ └──────────┴──┴─PAUSED◀───┴───────────┘         │
+ *    │ └─ no parent: again, behind its ancestors         │
+ *    └───────────────────────────────────────────────────┘
+ *
+ * A node found is ours only if it belongs to the present session: one of an older session is
+ * about to vanish and is removed, never adopted (CURATOR-604). */
+#include <assert.h>
+#include <string.h>
+
+#include "base/path.h"
+#include "core/engine.h"
+#include "core/submit.h"
+
+enum { PREFIX_LEN = 3 + CLAVE_UUID_TEXT + 1, MAX_PARENT_ATTEMPTS = 5, PAUSE_MS = 100 };
+enum { SEQUENCE_ROOM = 11 };
+
+enum creation_state {
+    CREATION_CREATING,
+    CREATION_SEARCHING,
+    CREATION_CHECKING,
+    CREATION_REMOVING,
+    CREATION_PAUSED,
+};
+
+struct creation {
+    struct list link; /* in the client's */
+    clave_client *client;
+    enum creation_state state;
+    unsigned busy; /* requests under way */
+    unsigned parent_attempts;
+    clave_err parent_err; /* why an ancestor could not be made */
+    unsigned flags;
+    bool with_names;
+    struct timer pause;
+    clave_result_cb *cb;
+    void *arg;
+    struct submit_create what; /* in the block below */
+    char *found;               /* the node's path: as answered, or as found */
+    size_t found_cap;
+    /* The outcome so far. */
+    clave_err err;
+    int64_t zxid;
+    clave_stat stat;
+};
+
+static void search(struct creation *k);
+
+static void enter(struct creation *k, enum creation_state to)
+{
+    k->state = to;
+    if (to != CREATION_PAUSED)
+        clave__timers_clear(&k->client->timers, &k->pause);
+}
+
+static void finish(struct creation *k, clave_err err, const clave_result *listing)
+{
+    bool ok = err == CLAVE_OK;
+    clave_result res = {
+        .err = err,
+        .zxid = k->zxid,
+        .path = ok ? k->found : k->what.path,
+        .stat = ok ? &k->stat : NULL,
+        .names = ok && listing ? listing->names : NULL,
+        .nnames = ok && listing ? listing->nnames : 0,
+    };
+    clave__timers_clear(&k->client->timers, &k->pause);
+    list_remove(&k->link);
+    if (k->cb)
+        k->cb(k->client, &res, k->arg);
+    clave__mem_free(&k->client->mem, k);
+}
+
+/* Nothing but time helps: no memory, or a server that is busy with itself. */
+static void pause(struct creation *k)
+{
+    enter(k, CREATION_PAUSED);
+    clave__timers_set(&k->client->timers, &k->pause, k->client->now + PAUSE_MS);
+}
+
+static void on_pause(struct timer *t, int64_t now)
+{
+    (void)now;
+    search(LIST_ENTRY(t, struct creation, pause));
+}
+
+/* ---- CREATING ------------------------------------------------------------------------------ */
+
+static void conclude(struct creation *k, const clave_result *listing);
+
+static void on_parent(clave_client *c, const clave_result *res, void *arg)
+{
+    struct creation *k = arg;
+    if (res->err == CLAVE_EUNIMPLEMENTED)
+        c->no_containers = true; /* before 3.5: persistent ones then */
+    else if (res->err != CLAVE_OK && res->err != CLAVE_ENODEEXISTS)
+        k->parent_err = res->err;
+    if (--k->busy == 0)
+        conclude(k, NULL);
+}
+
+static void on_created(clave_client *c, const clave_result *res, void *arg)
+{
+    struct creation *k = arg;
+    (void)c;
+    k->err = res->err;
+    k->zxid = res->zxid;
+    if (res->err == CLAVE_OK) {
+        k->stat = *res->stat;
+        assert(strlen(res->path) < k->found_cap); /* both have the room of such a name */
+        memcpy(k->found, res->path, strlen(res->path) + 1);
+    }
+    if (--k->busy == 0)
+        conclude(k, NULL);
+}
+
+static void on_listed(clave_client *c, const clave_result *res, void *arg)
+{
+    struct creation *k = arg;
+    (void)c;
+    if (--k->busy == 0)
+        conclude(k, res->err == CLAVE_OK ? res : NULL);
+}
+
+/* The parent of the node, NUL-terminated in k->found, which is free until there is one. */
+static const char *parent_of(struct creation *k)
+{
+    size_t n = clave__path_parent_len(k->what.path, strlen(k->what.path));
+    memcpy(k->found, k->what.path, n);
+    k->found[n] = '\0';
+    return k->found;
+}
+
+/* The create, and the listing right behind it. Without memory for the listing, the result
+ * has no names. */
+static clave_err submit(struct creation *k)
+{
+    clave_client *c = k->client;
+    clave_err err = clave__submit_check(c, "/", false);
+    if (err == CLAVE_OK)
+        err = clave__submit_create(c, &k->what, on_created, k);
+    if (err)
+        return err;
+    k->busy++;
+    if (!k->with_names)
+        return CLAVE_OK;
+    /* Of this flight or not at all. */
+    struct request_spec spec = {
+        .kind = REQUEST_WRITE, .path = parent_of(k), .cb = on_listed, .arg = k, .quiet = true};
+    if (clave__submit_read(c, OP_GET_CHILDREN2, &spec) == CLAVE_OK)
+        k->busy++;
+    return CLAVE_OK;
+}
+
+static void create(struct creation *k)
+{
+    enter(k, CREATION_CREATING);
+    k->err = submit(k);
+    if (k->err && k->busy == 0)
+        finish(k, k->err, NULL);
+}
+
+/* Every ancestor, the chroot's own too, in front of the create in one flight: those that are
+ * there already answer so. */
+static void make_parents(struct creation *k)
+{
+    clave_client *c = k->client;
+    struct jbytes full;
+    k->parent_attempts++;
+    k->parent_err = CLAVE_OK;
+    if (clave__full_path(c, k->what.path, &full) != CLAVE_OK || full.n >= (int32_t)k->found_cap) {
+        finish(k, CLAVE_ENOMEM, NULL);
+        return;
+    }
+    memcpy(k->found, full.p, (size_t)full.n);
+    struct submit_create parent = {.path = k->found, .raw = true, .quiet = true};
+    parent.mode = c->no_containers ? CLAVE_PERSISTENT : CLAVE_CONTAINER;
+    for (int32_t i = 1; i < full.n; i++) {
+        if (k->found[i] != '/')
+            continue;
+        k->found[i] = '\0';
+        if (clave__submit_create(c, &parent, on_parent, k) == CLAVE_OK)
+            k->busy++;
+        else
+            k->parent_err = CLAVE_ENOMEM;
+        k->found[i] = '/';
+    }
+    create(k);
+}
+
+/* All answers of the flight are there. */
+static void conclude(struct creation *k, const clave_result *listing)
+{
+    bool lost = clave_err_classify(k->err) == CLAVE_CLASS_UNKNOWN;
+    if (k->err == CLAVE_ENONODE && (k->flags & CLAVE_CREATE_PARENTS) &&
+        k->parent_attempts < MAX_PARENT_ATTEMPTS && k->parent_err == CLAVE_OK)
+        make_parents(k);
+    else if (k->err == CLAVE_ENONODE && k->parent_err != CLAVE_OK)
+        finish(k, k->parent_err, NULL);
+    else if (lost && (k->flags & CLAVE_CREATE_PROTECTED))
+        search(k);
+    else
+        finish(k, k->err, listing);
+}
+
+/* ---- SEARCHING ------------------------------------------------------------------------------ */
+
+/* What a step of the search came to, when not to an answer. */
+static void step_failed(struct creation *k, clave_err err)
+{
+    if (err == CLAVE_ECLOSED)
+        finish(k, err, NULL);
+    else if (err == CLAVE_ECONNLOSS || err == CLAVE_ENOTSENT)
+        search(k);
+    else if (clave_err_classify(err) == CLAVE_CLASS_FINAL && err != CLAVE_EEXPIRED)
+        finish(k, CLAVE_ECONNLOSS, NULL); /* it may be there, and we may not see it */
+    else
+        pause(k);
+}
+
+static void on_removed(clave_client *c, const clave_result *res, void *arg)
+{
+    struct creation *k = arg;
+    (void)c;
+    k->busy--;
+    if (res->err == CLAVE_OK || res->err == CLAVE_ENONODE)
+        create(k);
+    else
+        step_failed(k, res->err);
+}
+
+static void on_checked(clave_client *c, const clave_result *res, void *arg)
+{
+    struct creation *k = arg;
+    bool ephemeral = k->what.mode == CLAVE_EPHEMERAL || k->what.mode == CLAVE_EPHEMERAL_SEQUENTIAL;
+    k->busy--;
+    if (res->err == CLAVE_ENONODE) {
+        create(k);
+    } else if (res->err != CLAVE_OK) {
+        step_failed(k, res->err);
+    } else if (ephemeral && res->stat->ephemeral_owner != c->session.id) {
+        enter(k, CREATION_REMOVING);
+        clave_err err = clave__submit_delete(c, k->found, -1, on_removed, k);
+        k->busy += err == CLAVE_OK;
+        if (err)
+            step_failed(k, err);
+    } else {
+        k->stat = *res->stat;
+        k->zxid = res->zxid;
+        finish(k, CLAVE_OK, NULL);
+    }
+}
+
+/* The name with our prefix into k->found. */
+static bool pick(struct creation *k, const clave_result *res)
+{
+    const char *ours = clave__path_name(k->what.path);
+    for (size_t i = 0; i < res->nnames; i++) {
+        size_t n = strlen(res->names[i]);
+        size_t dir = (size_t)(ours - k->what.path);
+        if (strncmp(res->names[i], ours, PREFIX_LEN) != 0 || dir + n >= k->found_cap)
+            continue;
+        memcpy(k->found, k->what.path, dir);
+        memcpy(k->found + dir, res->names[i], n + 1);
+        return true;
+    }
+    return false;
+}
+
+static void on_searched(clave_client *c, const clave_result *res, void *arg)
+{
+    struct creation *k = arg;
+    k->busy--;
+    if (res->err == CLAVE_ENONODE || (res->err == CLAVE_OK && !pick(k, res))) {
+        create(k);
+        return;
+    }
+    if (res->err != CLAVE_OK) {
+        step_failed(k, res->err);
+        return;
+    }
+    enter(k, CREATION_CHECKING);
+    struct request_spec spec = {
+        .kind = REQUEST_SEARCH, .path = k->found, .cb = on_checked, .arg = k, .quiet = true};
+    clave_err err = clave__submit_read(c, OP_EXISTS, &spec);
+    k->busy += err == CLAVE_OK;
+    if (err)
+        step_failed(k, err);
+}
+
+/* The listing right behind it judges. */
+static void on_synced(clave_client *c, const clave_result *res, void *arg)
+{
+    struct creation *k = arg;
+    (void)c;
+    if (--k->busy > 0)
+        return;
+    if (res->err == CLAVE_ECLOSED)
+        finish(k, CLAVE_ECLOSED, NULL);
+    else
+        pause(k); /* there was no memory for the listing */
+}
+
+/* The sync makes sure that a server that lags behind the one that took the create shows it. */
+static void search(struct creation *k)
+{
+    clave_client *c = k->client;
+    struct request_spec spec = {.kind = REQUEST_SEARCH,
+                                .op = OP_SYNC,
+                                .path = parent_of(k),
+                                .cb = on_synced,
+                                .arg = k,
+                                .quiet = true};
+    enter(k, CREATION_SEARCHING);
+    k->parent_err = CLAVE_OK;
+    clave_err err = clave__submit_path(c, &spec);
+    if (err) {
+        step_failed(k, err);
+        return;
+    }
+    k->busy++;
+    spec.cb = on_searched;
+    if (clave__submit_read(c, OP_GET_CHILDREN2, &spec) == CLAVE_OK)
+        k->busy++;
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+void clave__creations_end(clave_client *c)
+{
+    for (struct list *l = c->creations.next, *next; l != &c->creations; l = next) {
+        struct creation *k = LIST_ENTRY(l, struct creation, link);
+        next = l->next;
+        if (k->state == CREATION_PAUSED && k->busy == 0)
+            finish(k, CLAVE_ECLOSED, NULL);
+    }
+}
+
+static size_t acls_size(const clave_create_options *o)
+{
+    size_t n = o->nacls * sizeof *o->acls;
+    for (size_t i = 0; i < o->nacls; i++)
+        n += strlen(o->acls[i].scheme) + strlen(o->acls[i].id) + 2;
+    return n;
+}
+
+static char *put_text(char *at, const char *s, const char **where)
+{
+    size_t n = strlen(s) + 1;
+    memcpy(at, s, n);
+    *where = at;
+    return at + n;
+}
+
+static char *put_acls(char *at, const clave_create_options *o, struct submit_create *what)
+{
+    clave_acl *acls = (clave_acl *)(void *)at;
+    at += o->nacls * sizeof *acls;
+    for (size_t i = 0; i < o->nacls; i++) {
+        acls[i].perms = o->acls[i].perms;
+        at = put_text(at, o->acls[i].scheme, &acls[i].scheme);
+        at = put_text(at, o->acls[i].id, &acls[i].id);
+    }
+    what->acls = o->acls ? acls : NULL;
+    what->nacls = o->nacls;
+    return at;
+}
+
+/* The path asked for, with Curator's prefix in front of the name when it is protected. */
+static char *put_path(struct creation *k, char *at, const char *path)
+{
+    size_t dir = (size_t)(clave__path_name(path) - path);
+    k->what.path = at;
+    memcpy(at, path, dir);
+    at += dir;
+    if (k->flags & CLAVE_CREATE_PROTECTED) {
+        memcpy(at, "_c_", 3);
+        clave__rand_uuid(&k->client->rand, at + 3);
+        at += PREFIX_LEN;
+        at[-1] = '-';
+    }
+    const char *name;
+    return put_text(at, path + dir, &name);
+}
+
+/* One block: the creation, ACLs, path, the room for the path found, data. */
+static struct creation *creation_new(clave_client *c, const char *path, const struct jbytes *data,
+                                     const clave_create_options *o)
+{
+    size_t npath = strlen(path) + PREFIX_LEN + 1;
+    size_t nfound = npath + c->hosts.chroot_len + SEQUENCE_ROOM;
+    size_t len = data->n > 0 ? (size_t)data->n : 0;
+    struct creation *k =
+        clave__mem_zalloc(&c->mem, sizeof *k + acls_size(o) + npath + nfound + len);
+    if (!k)
+        return NULL;
+    k->client = c;
+    k->flags = o->flags;
+    k->with_names = o->with_names;
+    k->what.mode = o->mode;
+    k->what.ttl_ms = o->ttl_ms;
+    clave__timer_init(&k->pause, on_pause);
+    char *at = put_acls((char *)(k + 1), o, &k->what);
+    at = put_path(k, at, path);
+    k->found = at;
+    k->found_cap = nfound;
+    if (data->n >= 0) {
+        k->what.data = memcpy(at + nfound, data->p, len);
+        k->what.len = len;
+    }
+    list_push_back(&c->creations, &k->link);
+    return k;
+}
+
+static clave_err check(clave_client *c, const char *path, const clave_create_options *o)
+{
+    bool sequential = o->mode == CLAVE_PERSISTENT_SEQUENTIAL ||
+                      o->mode == CLAVE_EPHEMERAL_SEQUENTIAL ||
+                      o->mode == CLAVE_PERSISTENT_SEQUENTIAL_TTL;
+    bool ttl = o->mode >= CLAVE_PERSISTENT_TTL;
+    if (o->mode > CLAVE_PERSISTENT_SEQUENTIAL_TTL || (ttl && o->ttl_ms <= 0))
+        return CLAVE_EINVAL;
+    return clave__submit_check(c, path, sequential);
+}
+
+clave_err clave_create(clave_client *c, const char *path, const void *data, size_t len,
+                       const clave_create_options *o, clave_result_cb *cb, void *arg)
+{
+    static const clave_create_options plain = {.size = sizeof plain};
+    o = o ? o : &plain;
+    clave_err err = check(c, path, o);
+    if (err)
+        return err;
+    if (len > c->max_frame)
+        return CLAVE_ETOOBIG;
+    if (!o->flags && !o->with_names) {
+        struct submit_create what = {path,    data,     len,   o->mode, o->ttl_ms,
+                                     o->acls, o->nacls, false, false};
+        return clave__submit_create(c, &what, cb, arg);
+    }
+    struct jbytes bytes = data ? clave__jbytes_n(data, len) : JBYTES_NULL;
+    struct creation *k = creation_new(c, path, &bytes, o);
+    if (!k)
+        return CLAVE_ENOMEM;
+    k->cb = cb;
+    k->arg = arg;
+    err = submit(k);
+    if (err) {
+        list_remove(&k->link);
+        clave__mem_free(&c->mem, k);
+    }
+    return err;
+}

@@ -1,0 +1,231 @@
+/* engine.h - the inside of a clave_client, as the files of this folder share it.
+ *
+ *   client.c     life, options, what is known        link.c       dial, handshake, hang-up
+ *   session.c    the states users see; LOST          pipeline.c   requests to and from the wire
+ *   request.c    one request, and its encoding       submit.c     the public requests
+ *   reply.c      from a reply to a clave_result      deliver.c    callbacks, one at a time
+ *   create.c     protected creates, parents          cleanup.c    guaranteed deletes
+ *   watch.c      the registry of watches             heartbeat.c  pings, confirmed ones
+ *   auth.c       identities                          lease.c      the hold deadline
+ *   hosts.c, retry.c, timer.c */
+#ifndef CLAVE_CORE_ENGINE_H
+#define CLAVE_CORE_ENGINE_H
+
+#include "base/buf.h"
+#include "base/map.h"
+#include "core/client.h"
+#include "core/hosts.h"
+#include "core/lease.h"
+#include "core/request.h"
+#include "core/watch.h"
+#include "wire/frame.h"
+
+/* ---- link: one transport connection after another ----------------------------------------
+ *
+ *   IDLE ──▶ DIALLING ──▶ SHAKING ──▶ OPEN
+ *    ▲  ▲_______│____________│__________│   gone
+ *    │_______ HANGUP ◀───────┴──────────┘   given up: waits for _disconnected        */
+enum link_phase { LINK_IDLE, LINK_DIALLING, LINK_SHAKING, LINK_OPEN, LINK_HANGUP };
+
+struct link {
+    enum link_phase phase;
+    int64_t until;         /* IDLE: dial then; DIALLING, SHAKING: give up then */
+    int64_t heard;         /* the newest bytes of this connection */
+    int64_t shaken_at;     /* when the handshake was sent */
+    uint64_t connections;  /* successful dials */
+    int32_t rounds;        /* through all hosts without an answer */
+    int64_t failing_since; /* the first of them */
+    bool answered;         /* this connection has given an answer */
+    struct frame_reader in;
+    struct buf out;
+    uint64_t out_begin; /* position in the connection's stream of the first byte in `out` */
+    int64_t wrote;      /* when something was last put into `out` */
+};
+
+void clave__link_start(clave_client *c);
+/* Gives the connection up. */
+void clave__link_drop(clave_client *c, clave_err why);
+/* No connection any more, for good. */
+void clave__link_shut(clave_client *c);
+void clave__link_tick(clave_client *c);
+int64_t clave__link_deadline(const clave_client *c);
+
+static inline bool clave__link_is_open(const struct link *l)
+{
+    return l->phase == LINK_OPEN;
+}
+
+/* ---- session: what users see ------------------------------------------------------------- */
+
+struct session {
+    clave_state state;
+    int64_t id; /* 0: none */
+    uint8_t passwd[16];
+    int32_t timeout_ms; /* negotiated; 0: not yet */
+    int64_t last_zxid;
+    bool was_connected; /* CONNECTED was said: from now on it is RECONNECTED */
+    bool binding;       /* a hold relies on the hold deadline */
+    bool closing;
+    int64_t told_deadline; /* the hold deadline as recipes know it */
+    int64_t close_by;      /* closing: by then the server has ended it by itself */
+};
+
+/* A session was made (`id` other than before) or re-attached; by a handshake sent then. */
+void clave__session_attached(clave_client *c, const struct wire_connect_response *r, int64_t sent);
+/* The connection is gone. */
+void clave__session_detached(clave_client *c, clave_err why);
+/* The session has ended or must be taken for ended; another one follows. */
+void clave__session_lose(clave_client *c, clave_err why);
+/* Nothing follows. */
+void clave__session_end(clave_client *c, clave_err why);
+/* LOST, when its time has come. */
+void clave__session_tick(clave_client *c);
+int64_t clave__session_deadline(const clave_client *c);
+/* The lease has moved on, or a hold has come or gone. */
+void clave__session_hold_moved(clave_client *c);
+
+/* ---- pipeline: requests between submission and answer -------------------------------------- */
+
+struct pipeline {
+    struct list unsent;
+    struct list sent;   /* in the order of their xids */
+    struct list paused; /* reads that wait before they are sent again */
+    int32_t xid;        /* of the newest request */
+    bool close_sent;
+    uint64_t counts[128];
+};
+
+void clave__pipeline_init(struct pipeline *p);
+/* Takes the request over; it will be answered once. */
+void clave__pipeline_submit(clave_client *c, struct request *r);
+/* As much as fits into the link's output. */
+void clave__pipeline_fill(clave_client *c);
+/* A reply with an xid of its own. false: not the next one expected. */
+bool clave__pipeline_reply(clave_client *c, const struct wire_reply_header *h,
+                           struct jreader *body);
+/* The connection is gone: what may be sent again waits, the rest fails. */
+void clave__pipeline_detached(clave_client *c);
+/* Everything fails. */
+void clave__pipeline_fail(clave_client *c, clave_err unsent, clave_err sent);
+bool clave__pipeline_is_empty(const struct pipeline *p);
+
+/* ---- deliveries: callbacks wait here until the engine is consistent ------------------------ */
+
+enum { DELIVERY_STATES = 16 };
+struct deliveries {
+    unsigned depth; /* of entries into the engine: the outermost delivers */
+    struct {
+        clave_state state;
+        clave_err why;
+    } states[DELIVERY_STATES];
+    size_t first_state, nstates;
+    struct list failed; /* requests */
+    struct list lost;   /* watches whose session has ended */
+    bool lease_moved;
+};
+
+void clave__deliver_init(struct deliveries *d);
+bool clave__deliveries_wait(const struct deliveries *d);
+/* Around every entry that may run callbacks. `now` never goes back. */
+void clave__engine_enter(clave_client *c, int64_t now);
+void clave__engine_leave(clave_client *c);
+/* Runs what waits; the outermost entry only. */
+void clave__engine_deliver(clave_client *c);
+void clave__deliver_state(clave_client *c, clave_state state, clave_err why);
+void clave__deliver_failure(clave_client *c, struct request *r, clave_err err);
+
+/* ---- heartbeat ------------------------------------------------------------------------------ */
+
+enum { HEARTBEAT_HOLDS = 16 }; /* checked by one */
+
+struct heartbeat {
+    bool ping_out;
+    int64_t ping_sent;
+    bool confirming; /* a confirmed one is under way */
+    int64_t asked;   /* since then */
+    bool wanted;     /* another one is asked for */
+    int64_t answered;
+    struct hold *checked[HEARTBEAT_HOLDS]; /* by the one under way; NULL: gone since */
+};
+
+void clave__heartbeat_attached(clave_client *c);
+void clave__heartbeat_detached(clave_client *c);
+void clave__heartbeat_tick(clave_client *c);
+int64_t clave__heartbeat_deadline(const clave_client *c);
+void clave__heartbeat_ping_answered(clave_client *c);
+
+/* ---- auth ------------------------------------------------------------------------------------ */
+
+struct auths {
+    struct list list;
+};
+
+void clave__auth_init(struct auths *a);
+void clave__auth_fini(clave_client *c);
+void clave__auth_detached(clave_client *c);
+/* Appends the identities not yet sent on this connection. */
+clave_err clave__auth_fill(clave_client *c);
+void clave__auth_reply(clave_client *c, clave_err err);
+/* No session follows. */
+void clave__auth_end(clave_client *c);
+
+/* ---- composed requests -------------------------------------------------------------------------
+ */
+
+/* No session follows: those that wait for nothing but time end with ECLOSED. */
+void clave__creations_end(clave_client *c);
+void clave__cleanups_end(clave_client *c);
+
+/* ---- the client --------------------------------------------------------------------------------
+ */
+
+struct clave_client {
+    struct clave_mem mem;
+    struct log log;
+    struct rand_state rand;
+    clave_state_cb *state_cb;
+    void *state_arg;
+
+    int32_t asked_timeout_ms;
+    int32_t margin_ms; /* 0: an eighth of the timeout */
+    int32_t relay_ms;  /* 0: a quarter of it */
+    bool read_only;
+    size_t max_frame;
+    clave_retry reconnect;
+    clave_retry reads;
+
+    int64_t now;
+    struct timers timers;
+    struct list listeners;
+    struct list holds;
+    struct list confirms; /* confirm_waiters */
+
+    struct hosts hosts;
+    struct link link;
+    struct session session;
+    struct lease lease;
+    struct pipeline pipeline;
+    struct watches watches;
+    struct heartbeat heartbeat;
+    struct auths auths;
+    struct list creations; /* composed creates under way */
+    struct list cleanups;  /* guaranteed deletes under way */
+    struct deliveries deliveries;
+
+    struct buf encode;  /* a request while it is made */
+    struct buf path;    /* a full path while it is encoded */
+    struct buf acls;    /* as they are encoded */
+    struct buf multi;   /* its ops, likewise */
+    struct buf decoded; /* what a result points to that is not in its frame */
+    struct buf event;   /* the path of an event; has room for every path watched */
+    bool no_containers; /* the server has none */
+    char fault[512];
+    bool fault_is_news; /* told since the dial began */
+};
+
+/* The server's paths: with the chroot. The slice is valid until the next call. */
+clave_err clave__full_path(clave_client *c, const char *path, struct jbytes *out);
+/* Below the chroot; the root of an empty path. n = -1: outside. */
+struct jbytes clave__strip_chroot(const clave_client *c, struct jbytes full);
+
+#endif

@@ -1,0 +1,44 @@
+/* hosts.h - the servers of one client, in the order they are tried, and the chroot. */
+#ifndef CLAVE_CORE_HOSTS_H
+#define CLAVE_CORE_HOSTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/rand.h"
+#include "clave/client.h"
+
+struct host {
+    const char *name;
+    uint16_t port;  /* 0: `name` is a Unix socket's path, or "local:" */
+    unsigned tried; /* how often */
+};
+
+struct hosts {
+    const struct clave_mem *mem; /* borrowed */
+    struct host *list;
+    size_t count;
+    size_t at;          /* the one to dial, or in use */
+    size_t fails;       /* attempts in a row that came to nothing */
+    char *text;         /* what the names point into */
+    const char *chroot; /* "" or "/x" */
+    size_t chroot_len;
+};
+
+/* Why a list is refused, or NULL; static text. */
+const char *clave__hosts_fault(const char *text);
+
+/* EHOST, ENOMEM. */
+clave_err clave__hosts_init(struct hosts *h, const struct clave_mem *mem, const char *text);
+void clave__hosts_fini(struct hosts *h);
+void clave__hosts_shuffle(struct hosts *h, struct rand_state *rand);
+
+const struct host *clave__hosts_current(const struct hosts *h);
+/* The current one gave an answer. */
+void clave__hosts_answered(struct hosts *h);
+/* On to the next. true: the current one came to nothing, and so did all the others before:
+ * time to wait. */
+bool clave__hosts_next(struct hosts *h, bool failed);
+
+#endif

@@ -1,0 +1,358 @@
+/* link.c - one transport connection after another: which host, when, the handshake, and when
+ * to give one up. */
+#include <stdio.h>
+
+#include "core/engine.h"
+
+enum { LEAST_PATIENCE_MS = 250 };
+
+static void enter(clave_client *c, enum link_phase to, int64_t until)
+{
+    c->link.phase = to;
+    c->link.until = until;
+    if (to == LINK_HANGUP || to == LINK_IDLE) {
+        clave__buf_clear(&c->link.out);
+        clave__frame_reader_reset(&c->link.in);
+    }
+}
+
+static const char *host_text(const clave_client *c, char *out, size_t cap)
+{
+    const struct host *h = clave__hosts_current(&c->hosts);
+    if (h->port)
+        snprintf(out, cap, "%s:%u", h->name, (unsigned)h->port);
+    else
+        snprintf(out, cap, "%s", h->name);
+    return out;
+}
+
+static int64_t session_timeout(const clave_client *c)
+{
+    return c->session.timeout_ms ? c->session.timeout_ms : c->asked_timeout_ms;
+}
+
+/* How long one attempt may take, so that several fit into a session. */
+static int64_t patience(const clave_client *c)
+{
+    int64_t hosts = (int64_t)c->hosts.count;
+    int64_t ms = session_timeout(c) / (hosts > 3 ? hosts : 3);
+    return ms > LEAST_PATIENCE_MS ? ms : LEAST_PATIENCE_MS;
+}
+
+/* ---- dialling -----------------------------------------------------------------------------------
+ */
+
+static void dial(clave_client *c)
+{
+    c->fault_is_news = false;
+    enter(c, LINK_DIALLING, c->now + patience(c));
+}
+
+/* Behind a connection or an attempt that is over: the next host, at once; but when all of
+ * them failed in a row, after a pause. */
+static void go_on(clave_client *c, bool failed)
+{
+    struct link *l = &c->link;
+    if (c->session.state == CLAVE_STATE_CLOSED) {
+        enter(c, LINK_IDLE, CLAVE_NEVER);
+        return;
+    }
+    if (!clave__hosts_next(&c->hosts, failed)) {
+        dial(c);
+        return;
+    }
+    if (l->rounds == 0)
+        l->failing_since = c->now;
+    int64_t delay = clave_retry_delay(&c->reconnect, l->rounds, c->now - l->failing_since,
+                                      clave__rand_u64(&c->rand));
+    l->rounds += l->rounds < INT32_MAX;
+    enter(c, LINK_IDLE, delay < 0 ? CLAVE_NEVER : c->now + delay);
+    if (delay < 0)
+        clave__session_end(c, CLAVE_EUNREACHABLE);
+}
+
+void clave__link_start(clave_client *c)
+{
+    dial(c);
+}
+
+void clave__link_drop(clave_client *c, clave_err why)
+{
+    enum link_phase phase = c->link.phase;
+    if (phase == LINK_IDLE || phase == LINK_HANGUP)
+        return;
+    if (phase == LINK_OPEN)
+        clave__session_detached(c, why);
+    enter(c, LINK_HANGUP, CLAVE_NEVER);
+}
+
+void clave__link_shut(clave_client *c)
+{
+    bool idle = c->link.phase == LINK_IDLE;
+    enter(c, idle ? LINK_IDLE : LINK_HANGUP, CLAVE_NEVER);
+}
+
+/* ---- time
+ * ------------------------------------------------------------------------------------------ */
+
+int64_t clave__link_deadline(const clave_client *c)
+{
+    const struct link *l = &c->link;
+    if (l->phase == LINK_OPEN)
+        return l->heard + (int64_t)c->session.timeout_ms * 2 / 3; /* as Apache's clients */
+    return l->phase == LINK_HANGUP ? CLAVE_NEVER : l->until;
+}
+
+void clave__link_tick(clave_client *c)
+{
+    char host[300];
+    if (c->now < clave__link_deadline(c))
+        return;
+    if (c->link.phase == LINK_IDLE) {
+        dial(c);
+        return;
+    }
+    clave__client_fault(
+        c, c->link.phase == LINK_DIALLING ? "cannot connect to %s in time" : "%s does not answer",
+        host_text(c, host, sizeof host));
+    clave__link_drop(c, CLAVE_ETIMEDOUT);
+}
+
+/* ---- handshake
+ * --------------------------------------------------------------------------------------- */
+
+static void shake_hands(clave_client *c)
+{
+    struct link *l = &c->link;
+    const struct session *s = &c->session;
+    struct wire_connect_request q = {
+        .last_zxid_seen = s->last_zxid,
+        .timeout_ms = c->asked_timeout_ms,
+        .session_id = s->id,
+        .passwd = clave__jbytes_n(s->passwd, sizeof s->passwd),
+        .read_only = c->read_only,
+        .has_read_only = true,
+    };
+    struct jwriter w = clave__jwriter(&l->out);
+    size_t begin = clave__frame_begin(&w);
+    clave__wire_put_connect_request(&w, &q);
+    if (clave__frame_end(&w, begin) != CLAVE_OK) {
+        clave__link_drop(c, CLAVE_ENOMEM);
+        return;
+    }
+    l->shaken_at = l->wrote = c->now;
+}
+
+static void not_zookeeper(clave_client *c)
+{
+    char host[300];
+    clave__client_fault(c, "%s does not speak ZooKeeper's protocol: is it the right port?",
+                        host_text(c, host, sizeof host));
+    clave__link_drop(c, CLAVE_EPROTO);
+}
+
+/* A session that the server does not know, or will not give back. */
+static void refused(clave_client *c)
+{
+    bool had = c->session.id != 0;
+    char host[300];
+    clave__client_fault(c, had ? "%s says that the session has expired" : "%s refuses a session",
+                        host_text(c, host, sizeof host));
+    clave__link_drop(c, CLAVE_EEXPIRED);
+    clave__session_lose(c, CLAVE_EEXPIRED);
+}
+
+static void shaken(clave_client *c, struct jreader *r)
+{
+    struct wire_connect_response m = clave__wire_get_connect_response(r);
+    if (r->bad || (m.timeout_ms > 0 && m.passwd.n != (int32_t)sizeof c->session.passwd)) {
+        not_zookeeper(c);
+        return;
+    }
+    if (m.timeout_ms <= 0) {
+        refused(c);
+        return;
+    }
+    int64_t asked = c->session.id;
+    if (asked && m.session_id != asked) {
+        /* Some servers hand out another session: what ours held is not ours any more. The
+         * next dial asks for a new one. */
+        clave__client_fault(c, "the server answered with another session");
+        clave__session_lose(c, CLAVE_EREPLACED);
+        return;
+    }
+    enter(c, LINK_OPEN, CLAVE_NEVER);
+    clave__session_attached(c, &m, c->link.shaken_at);
+}
+
+/* ---- frames
+ * -------------------------------------------------------------------------------------------- */
+
+static void reply(clave_client *c, struct jreader *r)
+{
+    struct wire_reply_header h = clave__wire_get_reply_header(r);
+    struct wire_event ev = {0};
+    bool ok = !r->bad;
+    switch (ok ? h.xid : 0) {
+    case XID_EVENT:
+        ev = clave__wire_get_event(r);
+        ok = !r->bad;
+        if (ok)
+            clave__client_watch_event(c, &ev);
+        break;
+    case XID_PING:
+        clave__heartbeat_ping_answered(c);
+        break;
+    case XID_AUTH:
+        clave__auth_reply(c, (clave_err)h.err);
+        break;
+    case XID_SET_WATCHES:
+        break;
+    default:
+        ok = ok && clave__pipeline_reply(c, &h, r);
+    }
+    if (!ok) {
+        char host[300];
+        clave__client_fault(c, "%s sent a reply that is none of ours",
+                            host_text(c, host, sizeof host));
+        clave__link_drop(c, CLAVE_EPROTO);
+    }
+}
+
+static void frame(clave_client *c, const uint8_t *p, size_t n)
+{
+    struct jreader r = clave__jreader(p, n);
+    if (c->link.phase == LINK_SHAKING) {
+        shaken(c, &r);
+        return;
+    }
+    reply(c, &r);
+    if (c->link.phase == LINK_OPEN && !c->link.answered) {
+        c->link.answered = true; /* this host is of use */
+        c->link.rounds = 0;
+        clave__hosts_answered(&c->hosts);
+    }
+}
+
+static bool is_up(const struct link *l)
+{
+    return l->phase == LINK_SHAKING || l->phase == LINK_OPEN;
+}
+
+static void bad_frame(clave_client *c, clave_err err, size_t n)
+{
+    char host[300];
+    if (c->link.phase == LINK_SHAKING && err != CLAVE_ENOMEM) {
+        not_zookeeper(c);
+        return;
+    }
+    if (err == CLAVE_ETOOBIG)
+        clave__client_fault(c, "%s sent a reply of %zu bytes, more than the %zu allowed",
+                            host_text(c, host, sizeof host), n, c->link.in.max_frame);
+    clave__link_drop(c, err);
+}
+
+/* ---- transport
+ * ------------------------------------------------------------------------------------------ */
+
+void clave_client_input(clave_client *c, int64_t now, const void *p, size_t n)
+{
+    struct link *l = &c->link;
+    clave__engine_enter(c, now);
+    clave__engine_deliver(c);
+    if (is_up(l)) {
+        const uint8_t *payload = NULL;
+        size_t len = 0;
+        int more = 1;
+        l->heard = c->now;
+        clave__frame_feed(&l->in, p, n);
+        while (is_up(l) && (more = clave__frame_next(&l->in, &payload, &len)) > 0) {
+            frame(c, payload, len);
+            clave__engine_deliver(c);
+        }
+        if (is_up(l) && more < 0)
+            bad_frame(c, (clave_err)more, len);
+    }
+    clave__engine_leave(c);
+}
+
+void clave_client_connected(clave_client *c, int64_t now)
+{
+    struct link *l = &c->link;
+    clave__engine_enter(c, now);
+    if (l->phase == LINK_DIALLING) {
+        l->connections++;
+        l->answered = false;
+        l->out_begin = 0;
+        l->heard = c->now;
+        enter(c, LINK_SHAKING, c->now + patience(c));
+        shake_hands(c);
+    }
+    clave__engine_leave(c);
+}
+
+static void tell_of_end(clave_client *c)
+{
+    char host[300];
+    host_text(c, host, sizeof host);
+    if (c->fault_is_news)
+        return;
+    clave__client_fault(
+        c, c->link.phase == LINK_DIALLING ? "cannot connect to %s" : "%s closed the connection",
+        host);
+}
+
+void clave_client_disconnected(clave_client *c, int64_t now)
+{
+    struct link *l = &c->link;
+    clave__engine_enter(c, now);
+    if (l->phase != LINK_IDLE) {
+        bool was_of_use = l->answered && l->phase != LINK_DIALLING;
+        if (l->phase != LINK_HANGUP)
+            tell_of_end(c);
+        if (l->phase == LINK_OPEN)
+            clave__session_detached(c, CLAVE_ECONNLOSS);
+        l->answered = false;
+        go_on(c, !was_of_use);
+    }
+    clave__engine_leave(c);
+}
+
+unsigned clave_client_wants(const clave_client *c)
+{
+    bool output = clave__buf_len(&c->link.out) > 0;
+    switch (c->link.phase) {
+    case LINK_DIALLING:
+        return CLAVE_WANT_DIAL;
+    case LINK_SHAKING:
+    case LINK_OPEN:
+        return CLAVE_WANT_READ | (output ? CLAVE_WANT_WRITE : 0);
+    case LINK_HANGUP:
+        return CLAVE_WANT_HANGUP;
+    case LINK_IDLE:
+        break;
+    }
+    return 0;
+}
+
+clave_target clave_client_target(const clave_client *c)
+{
+    const struct host *h = clave__hosts_current(&c->hosts);
+    return (clave_target){.host = h->name, .port = h->port, .attempt = h->tried};
+}
+
+size_t clave_client_output(clave_client *c, const void **p)
+{
+    *p = clave__buf_bytes(&c->link.out);
+    return clave__buf_len(&c->link.out);
+}
+
+void clave_client_sent(clave_client *c, int64_t now, size_t n)
+{
+    struct link *l = &c->link;
+    if (now > c->now)
+        c->now = now;
+    clave__buf_consume(&l->out, n);
+    l->out_begin += n;
+    clave__pipeline_fill(c);
+}
