@@ -20,6 +20,7 @@ struct stage {
     struct server_options o;
     struct desk d;
     struct desk_conn actor, watcher, helper;
+    const struct desk_conn *asked; /* of an act: it answers, or it is closed */
 };
 
 /* Nothing kept from before: the next record has to allocate its room. */
@@ -67,7 +68,9 @@ static clave_err connect_anew(struct stage *st)
     desk_dial(&c, &st->d);
     q.passwd = clave__jbytes_n(c.passwd, sizeof c.passwd);
     bool fine = c.c && desk_shake(&c, &q, &r);
+    assert_true(fine || !c.c);
     desk_hang_up(&c);
+    st->asked = NULL;
     return fine ? CLAVE_OK : CLAVE_ECONNLOSS;
 }
 
@@ -79,7 +82,9 @@ static clave_err resume(struct stage *st)
     desk_dial(&c, &st->d);
     q.passwd = clave__jbytes_n(st->actor.passwd, sizeof st->actor.passwd);
     bool fine = c.c && desk_shake(&c, &q, &r);
+    assert_true(fine || !c.c);
     desk_hang_up(&c);
+    st->asked = NULL;
     return fine ? CLAVE_OK : CLAVE_ECONNLOSS;
 }
 
@@ -98,7 +103,11 @@ static clave_err create_big(struct stage *st)
 
 static clave_err create_first_ephemeral(struct stage *st)
 {
-    return desk_create(&st->helper, "/p/e-", "x", MODE_EPHEMERAL_SEQUENTIAL);
+    static char big[9000];
+    union wire_body b = desk_create_body("/p/e-", NULL, MODE_EPHEMERAL_SEQUENTIAL);
+    b.create.data = clave__jbytes_n(big, sizeof big);
+    st->asked = &st->helper;
+    return desk_call(&st->helper, OP_CREATE, &b, NULL);
 }
 
 static clave_err create_second_ephemeral(struct stage *st)
@@ -270,7 +279,9 @@ static clave_err ask_a_word(struct stage *st)
     desk_dial(&c, &st->d);
     desk_send(&c, "mntr", 4);
     bool answered = clave__buf_len(&c.in) > 0;
+    assert_null(c.c);
     desk_hang_up(&c);
+    st->asked = NULL;
     return answered ? CLAVE_OK : CLAVE_ECONNLOSS;
 }
 
@@ -378,9 +389,12 @@ static struct outcome play(struct stage *st, const struct act *act, size_t first
 {
     struct outcome o;
     set_stage(st);
+    st->asked = &st->actor;
     failmem_arm(&st->mem, first, fails);
     o.err = act->play(st);
     st->mem.first = 0;
+    if (o.err == CLAVE_ECONNLOSS && st->asked && st->asked->c)
+        fail_msg("%s, allocation %zu: neither an answer nor closed", act->name, first);
     o.digest = digest_of(&st->d);
     o.nodes = desk_stats(&st->d).nodes;
     o.watcher_left = !st->watcher.c;
