@@ -90,6 +90,7 @@ static void drop_owner(struct tree *t, int64_t id)
 
 /* ---- nodes ------------------------------------------------------------------------------- */
 
+/* Always inside the node's memory (see _new_node): data of another block are never taken for it. */
 static uint8_t *inline_data(struct node *n)
 {
     return (uint8_t *)(n + 1) + n->path_len;
@@ -118,7 +119,7 @@ struct node *clave__tree_new_node(struct tree *t, const struct node_spec *spec)
     size_t data_len = spec->data.n > 0 ? (size_t)spec->data.n : 0;
     size_t inside = data_len <= INLINE_DATA ? data_len : 0;
     bool ephemeral = clave__owner_kind(spec->stat.owner) == NODE_EPHEMERAL;
-    struct node *n = new_block(t, spec->stat.owner, path_len + inside);
+    struct node *n = new_block(t, spec->stat.owner, path_len + (inside ? inside : 1));
     if (!n)
         return NULL;
     *n = (struct node){.stat = spec->stat, .data_len = spec->data.n};
