@@ -1,0 +1,93 @@
+"""What the tests of `clave lock` share: finding its processes, and waiting for what comes."""
+import json
+import os
+import time
+
+from harness import PATIENCE, Running, clave
+
+TICK = ["--tick", "100ms"]  # of the server, so that sessions may be as short as 200 ms
+
+
+def until(condition, patience=PATIENCE, what=""):
+    """Polls until the condition is true and returns it; fails after a while."""
+    end = time.monotonic() + patience
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > end:
+            raise AssertionError(f"did not come true in {patience} s: {what or condition}")
+        time.sleep(0.005)
+
+
+def stat(pid):
+    """(state, parent, group) of a process, or None when there is none."""
+    try:
+        with open(f"/proc/{pid}/stat") as f:
+            fields = f.read().rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return fields[0], int(fields[1]), int(fields[2])
+
+
+def alive(pid):
+    s = stat(pid)
+    return s is not None and s[0] not in "ZX"
+
+
+def stopped(pid):
+    s = stat(pid)
+    return s is not None and s[0] == "T"
+
+
+def children(pid):
+    found = []
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            s = stat(name)
+            if s and s[1] == pid and s[0] not in "ZX":
+                found.append(int(name))
+    return found
+
+
+def comm(pid):
+    try:
+        with open(f"/proc/{pid}/comm") as f:
+            return f.read().strip()
+    except OSError:
+        return ""
+
+
+class Holder:
+    """A `clave lock` whose command says "PID" on its first line and goes on as `script`."""
+
+    def __init__(self, server, path, *flags, script="exec sleep 1000", env=None):
+        self.run = Running("lock", *flags, path, "--", "sh", "-c", "echo $$; " + script,
+                           connect=server.connect, env=env)
+        self.wrapper = self.run.process.pid
+        self.command = None
+
+    def started(self):
+        """Waits until the command runs."""
+        self.command = int(self.run.line())
+        self.guardian = stat(self.command)[1]
+        return self
+
+    def code(self):
+        return self.run.end().code
+
+    def waiting(self, server, path, n):
+        until(lambda: len(queue(server, path)) >= n)
+        return self
+
+
+def queue(server, path):
+    r = clave("locks", "--json", path, connect=server.connect)
+    if r.code != 0:
+        raise AssertionError(r)
+    return [json.loads(line) for line in r.out.splitlines()]
+
+
+def nodes(server, path):
+    r = clave("ls", path, connect=server.connect)
+    return r.out.split() if r.code == 0 else []
