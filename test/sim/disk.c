@@ -1,0 +1,242 @@
+#include "disk.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/list.h"
+#include "base/mem.h"
+#include "server/server.h"
+
+static void free_file(struct disk_file *f)
+{
+    if (!f)
+        return;
+    clave__buf_fini(&f->bytes);
+    free(f);
+}
+
+static struct disk_file *new_file(struct disk *d, bool is_log, int64_t zxid)
+{
+    struct disk_file *f = world_alloc(sizeof *f);
+    f->is_log = is_log;
+    f->zxid = zxid;
+    clave__buf_init(&f->bytes, &d->mem, SIZE_MAX / 4);
+    return f;
+}
+
+static void write_to(struct disk_file *f, const void *p, size_t n)
+{
+    world_must(clave__buf_append(&f->bytes, p, n) == CLAVE_OK);
+}
+
+static void remove_at(struct disk *d, size_t i)
+{
+    free_file(d->files[i]);
+    d->nfiles--;
+    memmove(&d->files[i], &d->files[i + 1], (d->nfiles - i) * sizeof *d->files);
+}
+
+/* One of the same name is replaced: it had no record yet. */
+static void add_file(struct disk *d, struct disk_file *f)
+{
+    for (size_t i = d->nfiles; i-- > 0;)
+        if (d->files[i]->is_log == f->is_log && d->files[i]->zxid == f->zxid)
+            remove_at(d, i);
+    world_must(d->nfiles < DISK_FILES);
+    d->files[d->nfiles++] = f;
+}
+
+/* ---- the log --------------------------------------------------------------------------------- */
+
+static int64_t sync_ends(struct disk *d)
+{
+    int64_t at = d->w->now + world_wait(d->w, d->sync_us);
+    return at > d->stall_to ? at : d->stall_to;
+}
+
+/* The name of a log is durable before its records are (clave__log_create syncs it). */
+static struct disk_file *begin_log(struct disk *d, int64_t first_zxid)
+{
+    uint8_t header[SERVER_LOG_HEADER];
+    struct disk_file *f = new_file(d, true, first_zxid);
+    clave__server_log_header(header);
+    write_to(f, header, sizeof header);
+    add_file(d, f);
+    return f;
+}
+
+static struct disk_file *newest_log(const struct disk *d)
+{
+    struct disk_file *found = NULL;
+    for (size_t i = 0; i < d->nfiles; i++)
+        if (d->files[i]->is_log && (!found || d->files[i]->zxid > found->zxid))
+            found = d->files[i];
+    return found;
+}
+
+bool disk_is_appending(const struct disk *d)
+{
+    return alarm_is_set(&d->append_done);
+}
+
+void disk_append(struct disk *d, const struct disk_batch *b)
+{
+    world_must(!disk_is_appending(d));
+    d->target = b->new_file ? begin_log(d, b->first_zxid) : newest_log(d);
+    write_to(d->target, b->p, b->n);
+    d->append_zxid = b->last_zxid;
+    world_set(d->w, &d->append_done, sync_ends(d));
+}
+
+static void on_appended(struct alarm *a)
+{
+    struct disk *d = LIST_ENTRY(a, struct disk, append_done);
+    d->target->synced = clave__buf_len(&d->target->bytes);
+    d->stats.syncs++;
+    d->durable(d->owner, d->append_zxid);
+}
+
+/* ---- snapshots ----------------------------------------------------------------------------------
+ */
+
+static void purge(struct disk *d)
+{
+    const struct disk_file *oldest = NULL;
+    int64_t below = INT64_MAX;
+    for (int i = 0; i < DISK_SNAPSHOTS_KEPT; i++) {
+        oldest = disk_newest_snapshot(d, below);
+        if (!oldest)
+            return;
+        below = oldest->zxid;
+    }
+    for (size_t i = d->nfiles; i-- > 0;)
+        if (!d->files[i]->is_log && d->files[i]->zxid < below)
+            remove_at(d, i);
+    struct disk_file *second;
+    while ((second = disk_log(d, 1)) && second->zxid <= below) {
+        const struct disk_file *first = disk_log(d, 0);
+        for (size_t i = 0; i < d->nfiles; i++)
+            if (d->files[i] == first) {
+                remove_at(d, i);
+                break;
+            }
+    }
+}
+
+bool disk_is_saving(const struct disk *d)
+{
+    return d->fresh != NULL;
+}
+
+void disk_save(struct disk *d, int64_t zxid, const void *p, size_t n)
+{
+    world_must(!disk_is_saving(d));
+    d->fresh = new_file(d, false, zxid);
+    write_to(d->fresh, p, n);
+    int64_t at = sync_ends(d) + world_between(d->w, 0, 40 * MS);
+    if (disk_is_appending(d) && d->append_done.at > at)
+        at = d->append_done.at;
+    world_set(d->w, &d->snapshot_done, at);
+}
+
+static void on_saved(struct alarm *a)
+{
+    struct disk *d = LIST_ENTRY(a, struct disk, snapshot_done);
+    struct disk_file *f = d->fresh;
+    d->fresh = NULL;
+    f->synced = clave__buf_len(&f->bytes);
+    add_file(d, f);
+    purge(d);
+    d->stats.snapshots++;
+    d->saved(d->owner, f->zxid);
+}
+
+const struct disk_file *disk_newest_snapshot(const struct disk *d, int64_t below)
+{
+    const struct disk_file *found = NULL;
+    for (size_t i = 0; i < d->nfiles; i++) {
+        const struct disk_file *f = d->files[i];
+        if (!f->is_log && f->zxid < below && (!found || f->zxid > found->zxid))
+            found = f;
+    }
+    return found;
+}
+
+struct disk_file *disk_log(struct disk *d, size_t i)
+{
+    int64_t below = INT64_MIN;
+    struct disk_file *found = NULL;
+    for (size_t skip = 0; skip <= i; skip++) {
+        found = NULL;
+        for (size_t k = 0; k < d->nfiles; k++) {
+            struct disk_file *f = d->files[k];
+            if (f->is_log && f->zxid > below && (!found || f->zxid < found->zxid))
+                found = f;
+        }
+        if (!found)
+            return NULL;
+        below = found->zxid;
+    }
+    return found;
+}
+
+/* ---- crashes
+ * -------------------------------------------------------------------------------------- */
+
+/* The length of a file may have reached the disk before its bytes: then they are zeros. */
+static void tear(struct disk *d, struct disk_file *f)
+{
+    size_t len = clave__buf_len(&f->bytes);
+    if (f->synced >= len)
+        return;
+    size_t kept = (size_t)world_between(d->w, (int64_t)f->synced, (int64_t)len);
+    d->stats.torn_bytes += len - kept;
+    d->stats.torn_logs++;
+    if (world_chance(d->w, 300)) {
+        memset(clave__buf_bytes(&f->bytes) + kept, 0, len - kept);
+        return;
+    }
+    f->bytes.tail = f->bytes.head + kept;
+}
+
+void disk_stop(struct disk *d, bool power_lost)
+{
+    world_clear(d->w, &d->append_done);
+    world_clear(d->w, &d->snapshot_done);
+    free_file(d->fresh);
+    d->fresh = NULL;
+    for (size_t i = 0; i < d->nfiles; i++) {
+        if (power_lost)
+            tear(d, d->files[i]);
+        d->files[i]->synced = clave__buf_len(&d->files[i]->bytes);
+    }
+}
+
+void disk_truncate(struct disk_file *f, size_t n)
+{
+    f->bytes.tail = f->bytes.head + n;
+    f->synced = n;
+}
+
+/* ---- life
+ * ------------------------------------------------------------------------------------------ */
+
+void disk_init(struct disk *d, struct world *w)
+{
+    memset(d, 0, sizeof *d);
+    d->w = w;
+    d->mem = clave__mem_or_default(NULL);
+    d->append_done.ring = on_appended;
+    d->snapshot_done.ring = on_saved;
+    d->sync_us = 200;
+}
+
+void disk_fini(struct disk *d)
+{
+    world_clear(d->w, &d->append_done);
+    world_clear(d->w, &d->snapshot_done);
+    free_file(d->fresh);
+    for (size_t i = 0; i < d->nfiles; i++)
+        free_file(d->files[i]);
+    d->nfiles = 0;
+}

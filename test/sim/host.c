@@ -1,0 +1,372 @@
+#include "host.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { LATE_US = 200 };
+
+static void wake(struct host *h)
+{
+    if (h->client && !h->paused && h->step == STEP_CLOCK)
+        world_set_earlier(h->w, &h->run, h->w->now + world_between(h->w, 0, LATE_US));
+}
+
+void host_wake(struct host *h)
+{
+    wake(h);
+}
+
+static void on_news(void *owner)
+{
+    wake(owner);
+}
+
+int64_t host_clock(const struct host *h)
+{
+    return clock_ms(&h->clock, h->w->now);
+}
+
+bool host_is_awake(const struct host *h)
+{
+    return h->client && !h->paused && h->step == STEP_CLOCK && !alarm_is_set(&h->run);
+}
+
+/* ---- stopping ------------------------------------------------------------------------------ */
+
+void host_pause(struct host *h, int64_t us)
+{
+    if (!h->client || h->paused)
+        return;
+    world_tell(h->w, h->name, "is paused for %lld ms", (long long)(us / MS));
+    h->paused = true;
+    h->stop_in = 0;
+    world_clear(h->w, &h->run);
+    world_clear(h->w, &h->timer);
+    world_set(h->w, &h->resume, h->w->now + us);
+}
+
+void host_pause_at(struct host *h, unsigned step, int64_t us)
+{
+    h->stop_in = step;
+    h->stop_us = us;
+}
+
+static bool stops_here(struct host *h)
+{
+    if (h->stop_in == 0 || --h->stop_in > 0)
+        return false;
+    host_pause(h, h->stop_us);
+    return true;
+}
+
+/* ---- the steps ------------------------------------------------------------------------------- */
+
+static void feed(struct host *h)
+{
+    const void *p;
+    size_t n = net_peek(h->socket, &p);
+    if (n > 0 && (clave_client_wants(h->client) & CLAVE_WANT_READ)) {
+        size_t piece = world_chance(h->w, 200) ? (size_t)world_between(h->w, 1, (int64_t)n) : n;
+        clave_client_input(h->client, h->now, p, piece);
+        net_read(h->socket, piece);
+        h->restless = true;
+    } else if (net_is_over(h->socket)) {
+        net_close(h->socket);
+        h->socket = NULL;
+        clave_client_disconnected(h->client, h->now);
+        h->restless = true;
+    }
+}
+
+static void look_at_socket(struct host *h)
+{
+    if (!h->socket)
+        return;
+    if (h->socket->state == NET_OPEN && !h->told_open) {
+        h->told_open = true;
+        clave_client_connected(h->client, h->now);
+        h->restless = true;
+        return;
+    }
+    feed(h);
+}
+
+static void dial(struct host *h)
+{
+    clave_target t = clave_client_target(h->client);
+    unsigned server = (unsigned)(t.port - 1) % h->options.servers;
+    tap_reset(&h->tap);
+    h->told_open = false;
+    h->socket = net_dial(h->net, h->servers[server], &h->road, (struct net_news){on_news, h});
+}
+
+static void obey(struct host *h)
+{
+    unsigned wants = clave_client_wants(h->client);
+    if (wants & CLAVE_WANT_HANGUP) {
+        if (h->socket)
+            net_close(h->socket);
+        h->socket = NULL;
+        clave_client_disconnected(h->client, h->now);
+        h->restless = true;
+    } else if ((wants & CLAVE_WANT_DIAL) && !h->socket) {
+        dial(h);
+    }
+}
+
+static void spring(struct host *h, size_t n)
+{
+    struct ambush a = h->ambush;
+    h->ambush.kind = AMBUSH_NONE;
+    h->ambushes++;
+    static const char *const what[] = {"", "is lost", "will have no reply", "goes into a void",
+                                       "is followed by a pause"};
+    world_tell(h->w, h->name, "ambush: its %s %s", tap_op_name(a.op), what[a.kind]);
+    switch (a.kind) {
+    case AMBUSH_LOSE_REQUEST:
+        net_cut_after(h->socket, (size_t)world_between(h->w, 1, (int64_t)n));
+        break;
+    case AMBUSH_FORGET:
+        net_forget(h->socket);
+        break;
+    case AMBUSH_PAUSE:
+        host_pause_at(h, 1, a.us);
+        break;
+    case AMBUSH_LOSE_REPLY:
+    case AMBUSH_NONE:
+        break;
+    }
+}
+
+static void write_some(struct host *h)
+{
+    const void *p;
+    size_t n = clave_client_output(h->client, &p);
+    h->wrote = 0;
+    if (n == 0 || !h->socket || h->socket->state != NET_OPEN)
+        return;
+    if (world_chance(h->w, 100))
+        n = (size_t)world_between(h->w, 1, (int64_t)n);
+    bool armed = h->ambush.kind != AMBUSH_NONE;
+    bool loses_reply = h->ambush.kind == AMBUSH_LOSE_REPLY;
+    bool sprung = tap_feed(&h->tap, p, n, h->ambush.op) && armed;
+    if (sprung)
+        spring(h, n);
+    net_write(h->socket, p, n);
+    if (sprung && loses_reply)
+        net_lose_answer(h->socket,
+                        (size_t)world_between(h->w, 0, world_chance(h->w, 700) ? 0 : 60));
+    h->wrote = n;
+    h->now = host_clock(h);
+}
+
+static void fall_asleep(struct host *h)
+{
+    int64_t at = clock_when(&h->clock, clave_client_deadline(h->client));
+    h->step = STEP_CLOCK;
+    if (at == INT64_MAX)
+        world_clear(h->w, &h->timer);
+    else
+        world_set(h->w, &h->timer, at + world_between(h->w, 0, h->options.slice_us));
+}
+
+static void take_step(struct host *h)
+{
+    switch (h->step) {
+    case STEP_CLOCK:
+        h->now = host_clock(h);
+        h->restless = false;
+        h->step = STEP_TICK;
+        break;
+    case STEP_TICK:
+        if (clave_client_deadline(h->client) <= h->now)
+            clave_client_tick(h->client, h->now);
+        h->step = STEP_LOOK;
+        break;
+    case STEP_LOOK:
+        h->now = host_clock(h);
+        h->step = STEP_FEED;
+        break;
+    case STEP_FEED:
+        look_at_socket(h);
+        h->step = STEP_OBEY;
+        break;
+    case STEP_OBEY:
+        obey(h);
+        h->step = STEP_WRITE;
+        break;
+    case STEP_WRITE:
+        write_some(h);
+        h->step = h->wrote ? STEP_SENT : STEP_ACT;
+        break;
+    case STEP_SENT:
+        if (h->socket)
+            clave_client_sent(h->client, h->now, h->wrote);
+        h->step = STEP_OBEY;
+        break;
+    case STEP_ACT:
+        h->now = host_clock(h);
+        clave_client_tick(h->client, h->now);
+        h->on_act(h);
+        h->step = STEP_CLOCK;
+        break;
+    }
+}
+
+/* ---- life
+ * ---------------------------------------------------------------------------------------- */
+
+static void end_process(struct host *h)
+{
+    if (h->socket)
+        net_close(h->socket);
+    h->socket = NULL;
+    world_clear(h->w, &h->run);
+    world_clear(h->w, &h->timer);
+    world_clear(h->w, &h->resume);
+    h->on_end(h);
+    clave_client_free(h->client);
+    h->client = NULL;
+    h->paused = h->closing = false;
+    h->stop_in = 0;
+    h->ambush.kind = AMBUSH_NONE;
+    h->step = STEP_CLOCK;
+    h->on_ended(h);
+    if (h->purse.blocks != 0)
+        world_break(h->w, "no leak", "%s leaves %zu blocks of memory", h->name, h->purse.blocks);
+}
+
+static bool wants_more(const struct host *h)
+{
+    const void *p;
+    unsigned wants = clave_client_wants(h->client);
+    bool readable = h->socket && ((wants & CLAVE_WANT_READ) || h->socket->state == NET_ENDED) &&
+                    (net_peek(h->socket, &p) > 0 || net_is_over(h->socket));
+    bool writable = h->socket && h->socket->state == NET_OPEN && (wants & CLAVE_WANT_WRITE);
+    return h->restless || readable || writable || (wants & CLAVE_WANT_HANGUP) ||
+           ((wants & CLAVE_WANT_DIAL) && !h->socket) ||
+           clave_client_deadline(h->client) <= host_clock(h);
+}
+
+static void pass(struct host *h)
+{
+    if (!h->client || h->paused)
+        return;
+    do {
+        if (stops_here(h))
+            return;
+        take_step(h);
+    } while (h->step != STEP_CLOCK);
+    if (h->closing && clave_client_state(h->client) == CLAVE_STATE_CLOSED) {
+        end_process(h);
+        return;
+    }
+    if (wants_more(h))
+        wake(h);
+    fall_asleep(h);
+}
+
+static void on_run(struct alarm *a)
+{
+    pass(LIST_ENTRY(a, struct host, run));
+}
+
+static void on_timer(struct alarm *a)
+{
+    pass(LIST_ENTRY(a, struct host, timer));
+}
+
+void host_resume(struct host *h)
+{
+    if (!h->paused)
+        return;
+    world_clear(h->w, &h->resume);
+    world_tell(h->w, h->name, "goes on");
+    h->paused = false;
+    pass(h);
+}
+
+static void on_resume(struct alarm *a)
+{
+    host_resume(LIST_ENTRY(a, struct host, resume));
+}
+
+static void on_state(clave_client *c, clave_state state, clave_err why, void *arg)
+{
+    struct host *h = arg;
+    (void)c;
+    world_tell(h->w, h->name, "%s%s%s", clave_state_name(state), why ? " by " : "",
+               why ? clave_err_name(why) : "");
+    h->on_state(h, state, why);
+    h->state = state;
+}
+
+static void format_servers(const struct host *h, char *out, size_t cap)
+{
+    size_t n = 0;
+    out[0] = '\0';
+    for (unsigned i = 0; i < h->options.servers; i++)
+        n += (size_t)snprintf(out + n, cap - n, "%ssim:%u", i ? "," : "", i + 1);
+}
+
+void host_start(struct host *h)
+{
+    char servers[64];
+    format_servers(h, servers, sizeof servers);
+    clave_client_options o = {
+        .size = sizeof o,
+        .hosts = servers,
+        .session_timeout_ms = h->options.session_timeout_ms,
+        .relay_interval_ms = h->options.relay_interval_ms,
+        .seed = clave__rand_u64(&h->w->rand),
+        .mem = &h->purse.mem,
+        .state_cb = on_state,
+        .state_arg = h,
+    };
+    h->life++;
+    h->state = CLAVE_STATE_LATENT;
+    world_tell(h->w, h->name, "starts, life %u", h->life);
+    world_must(clave_client_new(&h->client, &o) == CLAVE_OK);
+    clave_client_start(h->client, host_clock(h));
+    h->on_start(h);
+    wake(h);
+}
+
+void host_close(struct host *h)
+{
+    if (!h->client || h->closing)
+        return;
+    world_tell(h->w, h->name, "closes its session");
+    h->closing = true;
+    clave_client_close(h->client, host_clock(h));
+    wake(h);
+}
+
+void host_kill(struct host *h, bool machine)
+{
+    if (!h->client)
+        return;
+    world_tell(h->w, h->name, machine ? "loses its power" : "is killed");
+    if (machine && h->socket)
+        net_forget(h->socket);
+    end_process(h);
+}
+
+void host_init(struct host *h, struct world *w, struct net *n, unsigned index)
+{
+    memset(h, 0, sizeof *h);
+    h->w = w;
+    h->net = n;
+    h->index = index;
+    snprintf(h->name, sizeof h->name, "client%u", index);
+    purse_init(&h->purse);
+    h->run.ring = on_run;
+    h->timer.ring = on_timer;
+    h->resume.ring = on_resume;
+}
+
+void host_fini(struct host *h)
+{
+    if (h->client)
+        end_process(h);
+}

@@ -1,0 +1,23 @@
+/* inspector.h - looks into a server's engine: the truth that clients are held against. As
+ * applied, which the disk may not know yet. The server runs. */
+#ifndef CLAVE_SIM_INSPECTOR_H
+#define CLAVE_SIM_INSPECTOR_H
+
+#include "server_host.h"
+
+struct node;
+
+/* Owned by `session` (0: by anybody). */
+bool inspector_has_node(const struct server_host *h, const char *path, int64_t session);
+bool inspector_has_session(const struct server_host *h, int64_t session);
+/* A node's data as a number, and its version; false: no such node. */
+bool inspector_read(const struct server_host *h, const char *path, int64_t *value,
+                    int32_t *version);
+/* The nth child in the tree's order; NULL: there are fewer. */
+struct node *inspector_child(const struct server_host *h, const char *path, size_t nth);
+/* The child that was made first, "" when there is none; and the session it belongs to
+ * (0: none). */
+int64_t inspector_first_child(const struct server_host *h, const char *path, char *out, size_t cap);
+struct server_stats inspector_stats(const struct server_host *h);
+
+#endif

@@ -1,0 +1,20 @@
+/* jobs.h - many seeds in several processes, and the totals. */
+#ifndef CLAVE_SIM_JOBS_H
+#define CLAVE_SIM_JOBS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct jobs_options {
+    uint64_t seeds;
+    uint64_t first;
+    uint64_t jobs;
+    uint64_t minutes; /* 0: as many seeds as said */
+    bool aloud;
+    bool twice;
+};
+
+/* 0: no violation; 1: one was found, and told. */
+int jobs_run(const struct jobs_options *o);
+
+#endif

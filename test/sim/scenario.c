@@ -1,0 +1,305 @@
+#include "scenario.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "inspector.h"
+
+enum { MAX_HOSTS = 6, STORY_SHOWN = 60 };
+
+struct scenario {
+    struct world w;
+    struct net net;
+    struct server_host server;
+    struct checker checker;
+    struct nemesis nemesis;
+    struct host hosts[MAX_HOSTS];
+    struct workload loads[MAX_HOSTS];
+    struct workload_options work;
+    size_t nhosts;
+    int64_t timeout_us;
+    int64_t day_us;
+    char weather[160];
+};
+
+/* ---- drawing ------------------------------------------------------------------------------------
+ */
+
+static void draw_server(struct scenario *s)
+{
+    static const int32_t ticks[] = {200, 500, 1000, 2000};
+    struct world *w = &s->w;
+    int32_t tick = ticks[world_between(w, 0, 3)];
+    struct server_options o = {
+        .tick_ms = tick,
+        .snap_count = (int32_t)world_between(w, 20, 400),
+        .container_check_ms = (int32_t)world_between(w, 300, 20000),
+    };
+    s->timeout_us = tick * world_between(w, 2, 6) * MS;
+    server_host_init(&s->server, w, &s->net, &o);
+    s->server.clock.offset_us = world_between(w, 0, 1000 * SECOND);
+    s->server.clock.ppm = world_between(w, -50000, 50000);
+    s->server.disk.sync_us = world_between(w, 20, 3000);
+}
+
+static void draw_work(struct scenario *s)
+{
+    struct world *w = &s->w;
+    s->work = (struct workload_options){
+        .locks = world_chance(w, 300) ? 2 : 1,
+        .actors = (unsigned)world_between(w, 1, world_chance(w, 300) ? ACTORS : 2),
+        .hold_us = world_between(w, 1 * MS, world_chance(w, 200) ? s->timeout_us : 60 * MS),
+        .rest_us = world_between(w, 1 * MS, world_chance(w, 200) ? s->timeout_us : 100 * MS),
+        .writes = (unsigned)world_between(w, 0, 4),
+        .forever = (unsigned)world_between(w, 300, 1000),
+        .timed = (unsigned)world_between(w, 0, 500),
+        .impatient = world_chance(w, 300) ? 150 : 0,
+        .restless = world_chance(w, 200) ? 60 : 0,
+        .strict = world_chance(w, 150),
+        .max_hold_ms = world_chance(w, 150) ? world_between(w, 5, s->timeout_us / MS) : 0,
+        .patience_ms = world_between(w, 5, s->timeout_us / MS * 2),
+    };
+}
+
+static void draw_host(struct scenario *s, size_t i)
+{
+    struct world *w = &s->w;
+    struct host *h = &s->hosts[i];
+    host_init(h, w, &s->net, (unsigned)i);
+    h->servers[0] = &s->server.listener;
+    h->options = (struct host_options){
+        .session_timeout_ms = (int32_t)(s->timeout_us / MS),
+        .servers = 1,
+        .slice_us = world_chance(w, 500) ? 0 : 1500,
+    };
+    h->clock.offset_us = world_between(w, 0, 1000 * SECOND);
+    h->clock.ppm = world_between(w, -50000, 50000);
+    h->road.delay_us = world_between(w, 20, world_chance(w, 200) ? 20 * MS : 2 * MS);
+    h->road.jitter_us = world_between(w, 0, 2 * h->road.delay_us);
+    h->road.pieces = world_chance(w, 400);
+    workload_init(&s->loads[i], h, &s->checker, &s->work);
+    s->checker.loads[s->checker.nloads++] = &s->loads[i];
+}
+
+static void draw(struct scenario *s)
+{
+    struct world *w = &s->w;
+    net_init(&s->net, w);
+    draw_server(s);
+    draw_work(s);
+    checker_init(&s->checker, w, &s->server);
+    s->nhosts = (size_t)world_between(w, 2, MAX_HOSTS);
+    for (size_t i = 0; i < s->nhosts; i++)
+        draw_host(s, i);
+    nemesis_init(&s->nemesis, w, s->hosts, s->nhosts);
+    s->nemesis.net = &s->net;
+    s->nemesis.server = &s->server;
+    s->nemesis.checker = &s->checker;
+    s->nemesis.timeout_us = s->timeout_us;
+    nemesis_draw(&s->nemesis);
+    s->day_us = s->timeout_us * world_between(w, 4, 12);
+    snprintf(s->weather, sizeof s->weather,
+             "%zu clients with %u actors, %u lock%s, tick %d ms, timeout %lld ms, day of %lld s",
+             s->nhosts, s->work.actors, s->work.locks, s->work.locks > 1 ? "s" : "",
+             (int)s->server.options.tick_ms, (long long)(s->timeout_us / MS),
+             (long long)(s->day_us / SECOND));
+    world_tell(w, "scenario", "%s", s->weather);
+}
+
+/* ---- running
+ * -------------------------------------------------------------------------------------- */
+
+static void run_to(struct scenario *s, int64_t end)
+{
+    while (!s->w.broken && world_step(&s->w, end))
+        checker_look(&s->checker);
+}
+
+/* Until `is_done`, which has to be before `limit` has passed. */
+static void run_until(struct scenario *s, bool (*is_done)(const struct scenario *s), int64_t limit,
+                      const char *invariant)
+{
+    int64_t end = s->w.now + limit;
+    while (!s->w.broken && !is_done(s)) {
+        if (s->w.now >= end) {
+            world_break(&s->w, invariant, "it is not so %lld ms after the last fault",
+                        (long long)(limit / MS));
+            return;
+        }
+        if (world_step(&s->w, end))
+            checker_look(&s->checker);
+    }
+}
+
+/* What an actor may need for one hold once nothing fails. */
+static int64_t longest_hold(const struct scenario *s)
+{
+    int64_t pieces = 6 * (s->work.hold_us + s->work.rest_us);
+    return pieces * (s->work.writes + 3) + 200 * MS;
+}
+
+static bool all_served(const struct scenario *s)
+{
+    for (size_t i = 0; i < s->nhosts; i++)
+        if (!workload_is_done(&s->loads[i]))
+            return false;
+    return true;
+}
+
+static bool all_ended(const struct scenario *s)
+{
+    for (size_t i = 0; i < s->nhosts; i++)
+        if (s->hosts[i].client)
+            return false;
+    return true;
+}
+
+static bool nothing_is_left(const struct scenario *s)
+{
+    struct server_stats st = inspector_stats(&s->server);
+    return st.sessions == 0 && st.connections == 0;
+}
+
+static bool no_node_is_left(const struct scenario *s)
+{
+    struct server_stats st = inspector_stats(&s->server);
+    return st.ephemerals == 0 && st.watches == 0;
+}
+
+static void morning(struct scenario *s)
+{
+    server_host_start(&s->server);
+    for (size_t i = 0; i < s->nhosts; i++)
+        host_start(&s->hosts[i]);
+    run_to(s, s->w.now + SECOND);
+    if (!s->w.broken)
+        nemesis_begin(&s->nemesis);
+}
+
+static void evening(struct scenario *s)
+{
+    nemesis_end(&s->nemesis);
+    for (size_t i = 0; i < s->nhosts; i++)
+        workload_finish(&s->loads[i]);
+    int64_t expiry = 4 * s->timeout_us + 4 * SECOND;
+    int64_t patience = 12 * s->work.patience_ms * MS;
+    int64_t turns = (int64_t)(s->nhosts * s->work.actors) * longest_hold(s);
+    run_until(s, all_served, 2 * expiry + patience + turns, "everyone is served in the end");
+    for (size_t i = 0; i < s->nhosts && !s->w.broken; i++) {
+        workload_put_away(&s->loads[i]);
+        host_wake(&s->hosts[i]);
+    }
+    run_until(s, no_node_is_left, 2 * expiry, "no node and no watch is left");
+}
+
+static void night(struct scenario *s)
+{
+    for (size_t i = 0; i < s->nhosts; i++)
+        host_close(&s->hosts[i]);
+    int64_t expiry = 4 * s->timeout_us + 12 * SECOND;
+    run_until(s, all_ended, expiry, "a client that closes ends");
+    run_until(s, nothing_is_left, expiry, "no session and no connection is left");
+    if (!s->w.broken)
+        checker_count(&s->checker);
+}
+
+/* ---- the end
+ * ------------------------------------------------------------------------------------------ */
+
+static void count(struct scenario *s, struct tally *t)
+{
+    t->seeds = 1;
+    t->virtual_ms = (uint64_t)(s->w.now / MS);
+    t->steps = s->w.steps;
+    t->requests = s->server.stats.requests;
+    t->starts = s->server.stats.starts;
+    t->torn_tails = s->server.stats.torn_tails;
+    for (size_t i = 0; i < s->nhosts; i++) {
+        const struct workload_stats *from = &s->loads[i].stats;
+        t->work.acquires += from->acquires;
+        t->work.grants += from->grants;
+        t->work.busy += from->busy;
+        t->work.canceled += from->canceled;
+        t->work.losses += from->losses;
+        t->work.writes += from->writes;
+        t->work.refused += from->refused;
+        t->work.unknown += from->unknown;
+    }
+    for (int i = 0; i < FAULTS; i++)
+        t->faults[i] = s->nemesis.faults[i].count;
+}
+
+static void tell_violation(const struct scenario *s, bool aloud)
+{
+    const struct world *w = &s->w;
+    printf("\nseed %" PRIu64 " BREAKS: %s\n    %s\n", w->seed, w->broken, w->why);
+    printf("    %s\n", s->weather);
+    if (!aloud) {
+        printf("the last of %zu events (ms, who, what):\n", w->nstory);
+        world_print_story(w, STORY_SHOWN);
+    }
+    printf("replay: clave_sim --first %" PRIu64 " --seeds 1 --trace\n\n", w->seed);
+}
+
+static void clean_up(struct scenario *s)
+{
+    for (size_t i = 0; i < s->nhosts; i++)
+        host_fini(&s->hosts[i]);
+    server_host_fini(&s->server);
+    net_fini(&s->net);
+    checker_fini(&s->checker);
+    world_fini(&s->w);
+}
+
+void scenario_play(uint64_t seed, bool aloud, struct outcome *out)
+{
+    static struct scenario s;
+    memset(&s, 0, sizeof s);
+    memset(out, 0, sizeof *out);
+    world_init(&s.w, seed);
+    s.w.aloud = aloud;
+    draw(&s);
+    morning(&s);
+    run_to(&s, s.w.now + s.day_us);
+    if (!s.w.broken)
+        evening(&s);
+    if (!s.w.broken)
+        night(&s);
+    if (!s.w.broken)
+        server_host_end(&s.server, SERVER_STOPPED);
+    out->broken = s.w.broken != NULL;
+    if (out->broken)
+        tell_violation(&s, aloud);
+    out->trace = s.w.trace;
+    count(&s, &out->tally);
+    clean_up(&s);
+}
+
+/* ---- totals
+ * ------------------------------------------------------------------------------------------- */
+
+void tally_add(struct tally *t, const struct tally *more)
+{
+    uint64_t *to = (uint64_t *)t;
+    const uint64_t *from = (const uint64_t *)more;
+    for (size_t i = 0; i < sizeof *t / sizeof *to; i++)
+        to[i] += from[i];
+}
+
+void tally_print(const struct tally *t)
+{
+    const struct workload_stats *k = &t->work;
+    printf("%" PRIu64 " seeds, %.1f simulated hours, %" PRIu64 " requests at the server\n",
+           t->seeds, (double)t->virtual_ms / 3600e3, t->requests);
+    printf("%" PRIu64 " acquires: %" PRIu64 " granted, %" PRIu64 " not in time, %" PRIu64
+           " cancelled; %" PRIu64 " grants lost\n",
+           k->acquires, k->grants, k->busy, k->canceled, k->losses);
+    printf("guarded writes: %" PRIu64 " done, %" PRIu64 " refused, %" PRIu64 " unknown\n",
+           k->writes, k->refused, k->unknown);
+    printf("faults:");
+    for (int i = 0; i < FAULTS; i++)
+        printf("%s %" PRIu64 " %s", i ? "," : "", t->faults[i], fault_name((enum fault)i));
+    printf("; %" PRIu64 " torn log tails at %" PRIu64 " recoveries\n", t->torn_tails,
+           t->starts - t->seeds);
+}

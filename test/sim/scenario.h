@@ -1,0 +1,33 @@
+/* scenario.h - one seed from beginning to end: everything is drawn from it, a day with
+ * faults, an evening in which whoever waits is served, and the count. */
+#ifndef CLAVE_SIM_SCENARIO_H
+#define CLAVE_SIM_SCENARIO_H
+
+#include "nemesis.h"
+
+/* What a run adds to the totals. */
+struct tally {
+    uint64_t seeds;
+    uint64_t virtual_ms;
+    uint64_t steps;
+    uint64_t requests;
+    uint64_t starts; /* of the server */
+    uint64_t torn_tails;
+    struct workload_stats work;
+    uint64_t faults[FAULTS];
+};
+
+struct outcome {
+    uint64_t trace;
+    bool broken;
+    struct tally tally;
+};
+
+/* Plays a seed. `aloud`: its story goes to stdout line by line. A violation is told on
+ * stdout, with the last events and how to replay it. */
+void scenario_play(uint64_t seed, bool aloud, struct outcome *out);
+
+void tally_add(struct tally *t, const struct tally *more);
+void tally_print(const struct tally *t);
+
+#endif

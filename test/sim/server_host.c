@@ -1,0 +1,353 @@
+#include "server_host.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "insider.h"
+#include "inspector.h"
+
+#define WALL_AT_BOOT ((int64_t)1700000000 * 1000)
+enum { READ_SIZE = 65536, BUSY_US = 20 };
+
+/* One connection of the server's process. */
+struct seat {
+    struct list link;
+    struct server_host *host;
+    struct net_socket *socket;
+    struct server_conn *conn;
+    bool news;
+};
+
+static const char *const end_names[] = {"stopped", "killed", "lost its power"};
+
+static int64_t clock_now(const struct server_host *h)
+{
+    return clock_ms(&h->clock, h->w->now);
+}
+
+void server_host_wake(struct server_host *h)
+{
+    if (h->server && !h->paused)
+        world_set_earlier(h->w, &h->run, h->w->now + world_between(h->w, 0, BUSY_US));
+}
+
+static void on_news(void *owner)
+{
+    struct seat *s = owner;
+    s->news = true;
+    server_host_wake(s->host);
+}
+
+static void on_dial(void *owner)
+{
+    server_host_wake(owner);
+}
+
+/* ---- connections --------------------------------------------------------------------------- */
+
+static void drop_seat(struct seat *s)
+{
+    clave__server_conn_closed(s->conn);
+    net_close(s->socket);
+    list_remove(&s->link);
+    free(s);
+}
+
+static void accept_all(struct server_host *h)
+{
+    struct net_socket *socket;
+    struct peer_addr peer = {.family = 4, .ip = {10, 0, 0, 1}, .port = 40000};
+    snprintf(peer.text, sizeof peer.text, "10.0.0.1:40000");
+    while ((socket = net_accept(h->net, &h->listener, (struct net_news){NULL, NULL}))) {
+        struct seat *s = world_alloc(sizeof *s);
+        s->host = h;
+        s->socket = socket;
+        s->news = true;
+        socket->news = (struct net_news){on_news, s};
+        s->conn = clave__server_accept(h->server, &peer, s);
+        world_must(s->conn != NULL);
+        list_push_back(&h->conns, &s->link);
+    }
+}
+
+static void read_from(struct seat *s)
+{
+    const void *p;
+    size_t n = clave__server_conn_wants_read(s->conn) ? net_peek(s->socket, &p) : 0;
+    if (n > 0) {
+        n = n < READ_SIZE ? n : READ_SIZE;
+        clave__server_conn_input(s->conn, p, n);
+        net_read(s->socket, n);
+    }
+    if (net_is_over(s->socket))
+        drop_seat(s);
+    else
+        s->news = false;
+}
+
+static void serve(struct seat *s)
+{
+    const void *p;
+    size_t n;
+    while ((n = clave__server_conn_output(s->conn, &p)) > 0) {
+        net_write(s->socket, p, n);
+        clave__server_conn_sent(s->conn, n);
+    }
+    if (clave__server_conn_wants_close(s->conn))
+        drop_seat(s);
+    else if (clave__server_conn_wants_read(s->conn) && net_peek(s->socket, &p) > 0)
+        s->news = true;
+}
+
+/* ---- the disk ----------------------------------------------------------------------------------
+ */
+
+static void post_records(struct server_host *h)
+{
+    struct log_batch b = clave__server_log_pending(h->server);
+    if (b.n == 0 || disk_is_appending(&h->disk))
+        return;
+    struct disk_batch batch = {b.p, b.n, b.first_zxid, b.last_zxid, h->new_log};
+    disk_append(&h->disk, &batch);
+    h->new_log = false;
+    clave__server_log_taken(h->server);
+}
+
+static void post_snapshot(struct server_host *h)
+{
+    if (!clave__server_wants_snapshot(h->server) || disk_is_saving(&h->disk) ||
+        clave__server_log_pending(h->server).n > 0)
+        return;
+    struct buf image;
+    int64_t zxid;
+    clave__buf_init(&image, &h->purse.mem, SIZE_MAX / 4);
+    world_must(clave__server_save_snapshot(h->server, &image, &zxid) == CLAVE_OK);
+    disk_save(&h->disk, zxid, clave__buf_bytes(&image), clave__buf_len(&image));
+    clave__buf_fini(&image);
+    h->new_log = true;
+}
+
+static void on_durable(void *owner, int64_t zxid)
+{
+    struct server_host *h = owner;
+    h->synced_zxid = zxid;
+    server_host_wake(h);
+}
+
+static void on_saved(void *owner, int64_t zxid)
+{
+    struct server_host *h = owner;
+    world_tell(h->w, "server", "snapshot.%llx is written", (unsigned long long)zxid);
+}
+
+/* ---- one pass of the loop
+ * ------------------------------------------------------------------------ */
+
+static void arm(struct server_host *h)
+{
+    int64_t at = clock_when(&h->clock, clave__server_deadline(h->server));
+    if (at == INT64_MAX)
+        world_clear(h->w, &h->timer);
+    else
+        world_set(h->w, &h->timer, at);
+}
+
+static void pump(struct server_host *h)
+{
+    struct server_conn *c;
+    while ((c = clave__server_next_ready(h->server)))
+        serve(clave__server_conn_user(c));
+    post_records(h);
+    post_snapshot(h);
+}
+
+static void pass(struct server_host *h)
+{
+    if (!h->server || h->paused)
+        return;
+    int64_t now = clock_now(h);
+    clave__server_tick(h->server, now, WALL_AT_BOOT + now);
+    clave__server_durable(h->server, h->synced_zxid);
+    accept_all(h);
+    for (struct list *at = h->conns.next, *next; at != &h->conns; at = next) {
+        struct seat *s = LIST_ENTRY(at, struct seat, link);
+        next = at->next;
+        if (s->news)
+            read_from(s);
+    }
+    pump(h);
+    for (struct list *at = h->conns.next; at != &h->conns; at = at->next)
+        if (LIST_ENTRY(at, struct seat, link)->news)
+            server_host_wake(h);
+    arm(h);
+}
+
+static void on_run(struct alarm *a)
+{
+    pass(LIST_ENTRY(a, struct server_host, run));
+}
+
+static void on_timer(struct alarm *a)
+{
+    pass(LIST_ENTRY(a, struct server_host, timer));
+}
+
+/* ---- recovery, as src/drive/recover.c does it
+ * ------------------------------------------------------ */
+
+static int64_t load_newest(struct server_host *h)
+{
+    char fault[200] = "";
+    const struct disk_file *f = disk_newest_snapshot(&h->disk, INT64_MAX);
+    if (!f)
+        return 0;
+    clave__server_snapshot_named(h->server, f->zxid);
+    clave_err err = clave__server_load_snapshot(h->server, clave__buf_bytes(&f->bytes),
+                                                clave__buf_len(&f->bytes), fault, sizeof fault);
+    if (err != CLAVE_OK)
+        world_break(h->w, "recovery works", "snapshot.%llx: %s", (unsigned long long)f->zxid,
+                    fault);
+    return f->zxid;
+}
+
+static bool all_zero(const uint8_t *p, size_t n)
+{
+    return n == 0 || (p[0] == 0 && memcmp(p, p + 1, n - 1) == 0);
+}
+
+static void replay_one(struct server_host *h, struct disk_file *f, bool last)
+{
+    struct log_replay r = {0};
+    size_t n = clave__buf_len(&f->bytes);
+    clave_err err = clave__server_replay_log(h->server, clave__buf_bytes(&f->bytes), n, &r);
+    if (err != CLAVE_OK)
+        world_break(h->w, "recovery works", "log.%llx: %s", (unsigned long long)f->zxid, r.fault);
+    if (err != CLAVE_OK || !r.torn || !last)
+        return;
+    h->stats.torn_tails++;
+    if (!all_zero(clave__buf_bytes(&f->bytes) + r.valid_len, n - r.valid_len))
+        disk_truncate(f, r.valid_len);
+}
+
+static void replay(struct server_host *h, int64_t from)
+{
+    size_t first = 0;
+    struct disk_file *f;
+    while ((f = disk_log(&h->disk, first + 1)) && f->zxid <= from + 1)
+        first++;
+    for (size_t i = first; (f = disk_log(&h->disk, i)); i++)
+        replay_one(h, f, disk_log(&h->disk, i + 1) == NULL);
+}
+
+static void log_line(void *arg, int level, const char *msg)
+{
+    struct server_host *h = arg;
+    if (level <= CLAVE_LOG_INFO)
+        world_tell(h->w, "server", "%s", msg);
+}
+
+void server_host_start(struct server_host *h)
+{
+    struct server_options o = h->options;
+    o.mem = &h->purse.mem;
+    o.log = log_line;
+    o.log_arg = h;
+    o.seed = (uint64_t)h->w->now ^ h->w->seed;
+    world_must(clave__server_new(&h->server, &o) == CLAVE_OK);
+    replay(h, load_newest(h));
+    int64_t now = clock_now(h);
+    clave__server_start(h->server, now, WALL_AT_BOOT + now);
+    struct server_stats st = inspector_stats(h);
+    world_tell(h->w, "server", "starts at zxid %lld with %zu sessions and %zu ephemeral nodes",
+               (long long)st.last_zxid, st.sessions, st.ephemerals);
+    h->new_log = true;
+    h->synced_zxid = 0;
+    h->listener.open = true;
+    h->stats.starts++;
+    server_host_wake(h);
+}
+
+/* ---- the end
+ * -------------------------------------------------------------------------------------------- */
+
+/* A process that is asked to stop lets its disk finish. */
+static void finish(struct server_host *h)
+{
+    int64_t now = clock_now(h);
+    clave__server_tick(h->server, now, WALL_AT_BOOT + now);
+    struct log_batch b = clave__server_log_pending(h->server);
+    if (disk_is_appending(&h->disk) || b.n == 0)
+        return; /* as good as durable: what is not reported was not answered */
+    struct disk_batch batch = {b.p, b.n, b.first_zxid, b.last_zxid, h->new_log};
+    disk_append(&h->disk, &batch);
+    clave__server_log_taken(h->server);
+}
+
+void server_host_end(struct server_host *h, enum server_end how)
+{
+    if (!h->server)
+        return;
+    world_tell(h->w, "server", "is %s", end_names[how]);
+    if (how == SERVER_STOPPED)
+        finish(h);
+    struct server_stats st = inspector_stats(h);
+    for (size_t op = 0; op < sizeof st.requests / sizeof *st.requests; op++)
+        h->stats.requests += st.requests[op];
+    net_stop_listening(h->net, &h->listener);
+    while (!list_empty(&h->conns)) {
+        struct seat *s = LIST_ENTRY(h->conns.next, struct seat, link);
+        if (how == SERVER_POWER_LOST && world_chance(h->w, 500))
+            net_forget(s->socket); /* nobody is left to say goodbye */
+        drop_seat(s);
+    }
+    clave__server_free(h->server);
+    h->server = NULL;
+    h->paused = false;
+    disk_stop(&h->disk, how == SERVER_POWER_LOST);
+    world_clear(h->w, &h->run);
+    world_clear(h->w, &h->timer);
+    if (h->purse.blocks != 0)
+        world_break(h->w, "no leak", "the server leaves %zu blocks", h->purse.blocks);
+}
+
+void server_host_pause(struct server_host *h, bool pause)
+{
+    if (!h->server || h->paused == pause)
+        return;
+    world_tell(h->w, "server", pause ? "is paused" : "goes on");
+    h->paused = pause;
+    if (pause)
+        return;
+    server_host_wake(h);
+}
+
+/* ---- life
+ * ------------------------------------------------------------------------------------------------------
+ */
+
+void server_host_init(struct server_host *h, struct world *w, struct net *n,
+                      const struct server_options *o)
+{
+    memset(h, 0, sizeof *h);
+    h->w = w;
+    h->net = n;
+    h->options = *o;
+    purse_init(&h->purse);
+    list_init(&h->conns);
+    h->run.ring = on_run;
+    h->timer.ring = on_timer;
+    disk_init(&h->disk, w);
+    h->disk.durable = on_durable;
+    h->disk.saved = on_saved;
+    h->disk.owner = h;
+    net_listener_init(&h->listener, (struct net_news){on_dial, h});
+}
+
+void server_host_fini(struct server_host *h)
+{
+    if (h->server)
+        server_host_end(h, SERVER_KILLED);
+    disk_fini(&h->disk);
+    insider_fini(h);
+}

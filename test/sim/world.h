@@ -1,0 +1,104 @@
+/* world.h - one seed's world: true time in microseconds, what is due, dice, the story of
+ * what happened, and the verdict. Everything else in test/sim stands on it, and nothing
+ * here knows what a lock is. */
+#ifndef CLAVE_SIM_WORLD_H
+#define CLAVE_SIM_WORLD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/rand.h"
+
+#define MS ((int64_t)1000)
+#define SECOND (1000 * MS)
+
+/* Something that is due once. Alarms of one moment ring in the order they were set. */
+struct alarm {
+    int64_t at;
+    uint64_t seq;
+    size_t slot; /* in the heap, from 1; 0: idle */
+    void (*ring)(struct alarm *a);
+};
+
+enum { STORY_LINES = 160, STORY_TEXT = 112, STORY_WHO = 32 };
+
+struct story_line {
+    int64_t at;
+    char who[STORY_WHO];
+    char text[STORY_TEXT];
+};
+
+struct world {
+    uint64_t seed;
+    int64_t now;
+    struct rand_state rand;
+    struct alarm **heap; /* from 1 */
+    size_t nheap;
+    size_t heap_cap;
+    uint64_t seq;
+    uint64_t steps;
+    uint64_t steps_at_now; /* alarms that rang without time passing */
+
+    uint64_t trace; /* hash over every line told and every byte carried */
+    struct story_line story[STORY_LINES];
+    size_t nstory; /* ever told */
+    bool aloud;    /* each line goes to stdout */
+
+    const char *broken; /* the invariant; NULL: none */
+    char why[256];
+};
+
+void world_init(struct world *w, uint64_t seed);
+void world_fini(struct world *w);
+
+/* ---- time ----------------------------------------------------------------------------- */
+
+/* Re-arms when it is set already. A time that has passed is now. */
+void world_set(struct world *w, struct alarm *a, int64_t at);
+void world_set_earlier(struct world *w, struct alarm *a, int64_t at);
+void world_clear(struct world *w, struct alarm *a);
+static inline bool alarm_is_set(const struct alarm *a)
+{
+    return a->slot != 0;
+}
+/* Lets the next alarm ring that is due before `end`; false: there is none, and it is `end`
+ * now. An invariant of its own: time must go on. */
+bool world_step(struct world *w, int64_t end);
+
+/* A machine's clock: true time, off by a little for ever, from somewhere else. */
+struct clock {
+    int64_t offset_us;
+    int64_t ppm;
+};
+int64_t clock_ms(const struct clock *c, int64_t now);
+/* The first true moment at which the clock shows `ms`; INT64_MAX stays. */
+int64_t clock_when(const struct clock *c, int64_t ms);
+
+/* ---- dice -------------------------------------------------------------------------------- */
+
+/* In [lo, hi]. */
+int64_t world_between(struct world *w, int64_t lo, int64_t hi);
+bool world_chance(struct world *w, unsigned permille);
+/* Mostly short, now and then several times the mean. */
+int64_t world_wait(struct world *w, int64_t mean);
+
+/* ---- the story ----------------------------------------------------------------------------- */
+
+__attribute__((format(printf, 3, 4))) void world_tell(struct world *w, const char *who,
+                                                      const char *fmt, ...);
+void world_hash(struct world *w, const void *p, size_t n);
+void world_hash_u64(struct world *w, uint64_t v);
+/* The last `n` lines, into stdout. */
+void world_print_story(const struct world *w, size_t n);
+/* The first one is kept. */
+__attribute__((format(printf, 3, 4))) void world_break(struct world *w, const char *invariant,
+                                                       const char *fmt, ...);
+
+/* As assert, but also in a build without asserts: a fault of the world itself. */
+void world_must(bool fine);
+/* malloc and realloc that cannot fail. */
+void *world_alloc(size_t size);
+void *world_grow(void *p, size_t size);
+
+#endif
