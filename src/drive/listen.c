@@ -145,7 +145,7 @@ static clave_err listen_tcp(const struct request *r)
     bool any = host[0] == '\0' || strcmp(host, "*") == 0;
     int fault = getaddrinfo(any ? NULL : host, port, &hints, &list);
     if (fault != 0)
-        return clave__fault(r->f, CLAVE_EIO, "cannot resolve the address %s: %s", r->spec,
+        return clave__fault(r->f, CLAVE_EINVAL, "cannot resolve the address %s: %s", r->spec,
                             gai_strerror(fault));
     if (any) { /* one socket for both families */
         int family = has_ipv6() ? AF_INET6 : AF_INET;

@@ -78,7 +78,7 @@ class WithoutServer(unittest.TestCase):
             self.fails(64, "get", "/", "--auth", bad)
 
     def test_hosts_that_make_no_sense(self):
-        for bad in ("host:port", "host:99999", "h1,,h2", "[::1", "host/", "host/a//b"):
+        for bad in ("host:port", "host:99999", "h1,,h2", "[::1", "host/a//b"):
             r = self.fails(64, "get", "/", "--connect", bad)
             self.assertIn(bad, r.err)
 
@@ -143,7 +143,7 @@ class WithServer(unittest.TestCase):
         r = self.clave("create", "/big", "-", stdin=b"x" * (1 << 20))
         self.assertEqual(r.code, 64, r)
         self.assertIn("1048575", r.err)
-        r = self.clave("create", "/big", "-", stdin=b"x" * ((1 << 20) - 100))
+        r = self.clave("create", "/big", "-", stdin=b"x" * ((1 << 20) - 20))
         self.assertEqual(r.code, 64, r)
         self.assertIn("too big for one frame", r.err)
         data = b"x" * 1000000

@@ -345,6 +345,14 @@ static void keep_line(void *arg, int level, const char *msg)
     snprintf(l->text + n, sizeof l->text - n, "%s\n", msg);
 }
 
+static bool is_padding(const char *p, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (p[i] != 0)
+            return false;
+    return true;
+}
+
 /* The newest record, torn at every byte: everything before it is there, the rest is cut off
  * and said to be. */
 static void a_torn_tail_is_cut_off(void **state)
@@ -365,6 +373,8 @@ static void a_torn_tail_is_cut_off(void **state)
         struct server_run_options o = rig_options(data, &listen);
         struct server_run *run;
         char fault[512], says[64];
+        if (is_padding(whole + record, keep - record))
+            continue; /* as Apache puts behind its records: nothing to say */
         rig_write(log, whole, keep);
         o.engine.log = keep_line;
         o.engine.log_arg = &lines;

@@ -101,6 +101,10 @@ struct server_run_options rig_options(const char *data, const char *const *liste
 static void *serve(void *arg)
 {
     struct rig *r = arg;
+    sigset_t pipe;
+    sigemptyset(&pipe);
+    sigaddset(&pipe, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &pipe, NULL); /* as the program ignores it */
     r->err = clave__server_run_loop(r->run, r->fault, sizeof r->fault);
     return NULL;
 }
