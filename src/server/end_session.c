@@ -1,11 +1,20 @@
 /* end_session.c - closing and expiry: one transaction that removes what the session owns. */
 #include "server/write.h"
 
+/* A session's node has no children, but in data of others, with a TTL of before 3.5.4 say: they
+ * go with it. */
+static struct node *lowest_of(struct node *n)
+{
+    while (!list_empty(&n->children))
+        n = LIST_ENTRY(n->children.next, struct node, sibling);
+    return n;
+}
+
 static clave_err delete_owned(struct server *s, int64_t id)
 {
     const struct owner *o = clave__tree_find_owner(&s->tree, id);
     while (o && !list_empty(&o->nodes)) {
-        struct node *n = &LIST_ENTRY(o->nodes.next, struct owned_node, link)->node;
+        struct node *n = lowest_of(&LIST_ENTRY(o->nodes.next, struct owned_node, link)->node);
         struct change *c = clave__txn_add(&s->txn, OP_DELETE, clave__node_path_bytes(n));
         if (!c)
             return CLAVE_ENOMEM;

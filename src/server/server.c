@@ -109,18 +109,26 @@ clave_err clave__server_reset(struct server *s, bool bare)
     return bare ? clave__tree_init_bare(&s->tree, &s->mem) : clave__tree_init(&s->tree, &s->mem);
 }
 
-/* Nodes of sessions that are in no log and no snapshot: Apache removes them too. */
+static struct owner *next_owner(const struct tree *t, const struct owner *o)
+{
+    struct map_node *at = clave__map_next(&t->owners, o ? &o->in_tree : NULL);
+    return at ? MAP_ENTRY(at, struct owner, in_tree) : NULL;
+}
+
+/* Nodes of sessions that are in no log and no snapshot: Apache removes them too. With a node,
+ * others' may go that stood below it: then the next owner may be gone, and it begins anew. */
 static void expire_orphans(struct server *s)
 {
-    const struct map *owners = &s->tree.owners;
-    struct map_node *at = clave__map_next(owners, NULL);
+    struct owner *o = next_owner(&s->tree, NULL);
     s->orphans = false;
-    while (at) {
-        struct map_node *next = clave__map_next(owners, at);
-        int64_t id = MAP_ENTRY(at, struct owner, in_tree)->id;
+    while (o) {
+        const struct owner *next = next_owner(&s->tree, o);
+        int64_t id = o->id, next_id = next ? next->id : 0;
         if (!clave__sessions_find(&s->sessions, id) && clave__session_expire(s, id) != CLAVE_OK)
             s->orphans = true;
-        at = next;
+        o = next ? clave__tree_find_owner(&s->tree, next_id) : NULL;
+        if (next && !o)
+            o = next_owner(&s->tree, NULL);
     }
 }
 

@@ -429,6 +429,41 @@ static void orphans_go_at_the_start(void **state)
     desk_close(&e);
 }
 
+/* No server makes a child below an ephemeral node, but the data of others may have one: Apache
+ * before 3.5.4 wrote nodes with a time to live so. It goes with the node it is below. */
+static void children_of_an_ephemeral_node_go_with_it(void **state)
+{
+    static const char *const paths[] = {"/e", "/e/a", "/e/a/b", "/e/c", "/f", "/f/a"};
+    static const int64_t owners[] = {77, 78, 0, 77, 79, 77};
+    (void)state;
+    for (int known = 0; known < 2; known++) {
+        struct writer l;
+        struct desk e, again;
+        struct log_replay r;
+        begin_log(&l);
+        for (size_t i = 0; i < 6; i++)
+            begin_create(&l, owners[i], (int64_t)i + 1, paths[i], owners[i] != 0);
+        begin_record(&l, 77, 7, known ? OP_CREATE_SESSION : OP_ERROR);
+        clave__jput_int(&l.w, 30000);
+        end_record(&l);
+        assert_int_equal(replay(&e, l.b.data, l.b.tail, &r), CLAVE_OK);
+        assert_int_equal(desk_stats(&e).ephemerals, 5);
+        desk_start(&e);
+        assert_int_equal(desk_stats(&e).ephemerals,
+                         known ? 2 : 0); /* /f went, and /e/a with /e/a/b */
+        desk_advance(&e, 60000);
+        assert_int_equal(desk_stats(&e).ephemerals, 0);
+        assert_int_equal(desk_stats(&e).nodes, 4);
+        clave__buf_append(&l.b, e.log.data + SERVER_LOG_HEADER, e.log.tail - SERVER_LOG_HEADER);
+        assert_int_equal(replay(&again, l.b.data, l.b.tail, &r), CLAVE_OK);
+        assert_same(&e, &again);
+        assert_string_equal(again.lines, "");
+        clave__buf_fini(&l.b);
+        desk_close(&e);
+        desk_close(&again);
+    }
+}
+
 static void a_digest_that_differs_is_told(void **state)
 {
     (void)state;
@@ -496,6 +531,7 @@ int main(void)
         cmocka_unit_test(zxids_of_an_ensemble),
         cmocka_unit_test(a_failed_multi_changes_nothing),
         cmocka_unit_test(orphans_go_at_the_start),
+        cmocka_unit_test(children_of_an_ephemeral_node_go_with_it),
         cmocka_unit_test(a_digest_that_differs_is_told),
         cmocka_unit_test(impossible_records),
     };
