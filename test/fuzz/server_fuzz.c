@@ -1,0 +1,135 @@
+/* server_fuzz.c - anything a client may send, cut anywhere, while time passes, the disk stands and
+ * connections go: afterwards the log gives the same tree, and nothing is left over. */
+#include <string.h>
+
+#include "fuzz/fuzz.h"
+#include "lib/desk.h"
+
+struct play {
+    struct desk d;
+    struct desk_conn c, other;
+};
+
+static void drain(struct desk_conn *c)
+{
+    clave__buf_clear(&c->in);
+}
+
+/* The next connection; without an old session, or when that is gone, with a new one. */
+static void connect_again(struct play *p)
+{
+    struct desk_conn old = p->c;
+    desk_hang_up(&p->c);
+    if (old.session != 0 && desk_resume(&p->c, &old))
+        return;
+    if (old.session != 0)
+        desk_hang_up(&p->c);
+    p->d.disk_stands = false;
+    desk_pump(&p->d);
+    desk_connect(&p->c, &p->d, 10000);
+}
+
+/* A frame around the bytes: its xid and operation are theirs. */
+static void send_frame(struct play *p, struct input part)
+{
+    desk_send_frame(&p->c, part.p, part.n);
+}
+
+static void other_client(struct play *p)
+{
+    static const uint8_t create[] = {0, 0, 0, 2,   '/', 'o', 255, 255, 255, 255, 0,   0,   0,   1,
+                                     0, 0, 0, 31,  0,   0,   0,   5,   'w', 'o', 'r', 'l', 'd', 0,
+                                     0, 0, 6, 'a', 'n', 'y', 'o', 'n', 'e', 0,   0,   0,   2};
+    uint8_t request[8 + sizeof create] = {0, 0, 0, 1, 0, 0, 0, OP_CREATE};
+    static const uint8_t read[] = {0, 0, 0, 1, 0, 0, 0, OP_GET_CHILDREN, 0, 0, 0, 1, '/', 1};
+    memcpy(request + 8, create, sizeof create);
+    desk_send_frame(&p->other, request, sizeof request);
+    desk_send_frame(&p->other, read, sizeof read);
+    drain(&p->other);
+}
+
+static void step(struct play *p, struct input *in)
+{
+    switch ((enum step)(input_byte(in) % STEPS)) {
+    case STEP_BYTES: {
+        struct input part = input_part(in, input_byte(in));
+        desk_send(&p->c, part.p, part.n);
+        break;
+    }
+    case STEP_FRAME:
+        send_frame(p, input_part(in, input_byte(in)));
+        break;
+    case STEP_TIME:
+        desk_advance(&p->d, 100 * input_byte(in));
+        break;
+    case STEP_DISK:
+        p->d.disk_stands = !p->d.disk_stands;
+        desk_pump(&p->d);
+        break;
+    case STEP_AGAIN:
+        connect_again(p);
+        break;
+    case STEP_OTHER:
+        other_client(p);
+        break;
+    case STEPS:
+        break;
+    }
+    drain(&p->c);
+}
+
+/* The digest of the whole tree, as a snapshot ends with it. */
+static uint64_t digest_of(const struct desk *d)
+{
+    enum { BEHIND = 13 + 8 + 13 + 8 };
+    struct buf b;
+    int64_t zxid;
+    clave__buf_init(&b, &d->mem, SIZE_MAX / 4);
+    must(clave__server_save_snapshot(d->s, &b, &zxid) == CLAVE_OK);
+    struct jreader r = clave__jreader(b.data + b.tail - BEHIND, 8);
+    uint64_t digest = (uint64_t)clave__jget_long(&r);
+    clave__buf_fini(&b);
+    return digest;
+}
+
+static void check_recovery(const struct desk *d)
+{
+    struct desk e;
+    struct log_replay r;
+    must(desk_open_bare(&e, NULL) == CLAVE_OK);
+    must(clave__server_replay_log(e.s, d->log.data, d->log.tail, &r) == CLAVE_OK);
+    must(!r.torn && e.lines[0] == '\0');
+    must(digest_of(&e) == digest_of(d));
+    struct server_stats x = desk_stats(d), y = desk_stats(&e);
+    must(x.last_zxid == y.last_zxid && x.sessions == y.sessions && x.nodes == y.nodes &&
+         x.ephemerals == y.ephemerals && x.data_bytes == y.data_bytes);
+    desk_close(&e);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static struct play p;
+    struct server_options o = {.max_frame = 4096, .max_output = 4096, .container_check_ms = 1000};
+    struct input in = {data, size};
+    desk_open(&p.d, &o);
+    desk_connect(&p.other, &p.d, 40000);
+    if (input_byte(&in) & 1)
+        desk_connect(&p.c, &p.d, 10000);
+    else
+        desk_dial(&p.c, &p.d); /* the handshake is the input's */
+    while (in.n > 0)
+        step(&p, &in);
+    p.d.disk_stands = false;
+    desk_pump(&p.d);
+    check_recovery(&p.d);
+    desk_hang_up(&p.c);
+    desk_hang_up(&p.other);
+    must(desk_stats(&p.d).watches == 0);
+    must(desk_stats(&p.d).connections == 0);
+    desk_advance(&p.d, 60000);
+    must(desk_stats(&p.d).sessions == 0);
+    must(desk_stats(&p.d).ephemerals == 0);
+    check_recovery(&p.d);
+    desk_close(&p.d);
+    return 0;
+}

@@ -1,0 +1,72 @@
+/* text_fuzz.c - what a lock node says about its owner, and paths. What is understood of the one
+ * can be written and is understood again; a path that is fine can be taken apart and put together.
+ */
+#include <string.h>
+
+#include "base/path.h"
+#include "fuzz/fuzz.h"
+#include "recipe/identity.h"
+
+/* A copy of its own size, with a NUL behind it. */
+static char *copy_of(const uint8_t *p, size_t n)
+{
+    char *copy = malloc(n + 1);
+    must(copy != NULL);
+    if (n > 0)
+        memcpy(copy, p, n);
+    copy[n] = '\0';
+    return copy;
+}
+
+static bool same(const char *a, const char *b)
+{
+    return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+static void fuzz_identity(const uint8_t *p, size_t n)
+{
+    clave_identity id, again;
+    char *data = copy_of(p, n);
+    clave__identity_parse(data, n, &id);
+    if (!id.text) {
+        size_t len = clave_identity_format(&id, NULL, 0);
+        char *text = malloc(len + 1);
+        must(text != NULL);
+        must(clave_identity_format(&id, text, len + 1) == len);
+        clave__identity_parse(text, len, &again);
+        must(!again.text && same(id.host, again.host) && same(id.name, again.name) &&
+             same(id.command, again.command) && id.pid == again.pid);
+        free(text);
+    }
+    free(data);
+}
+
+static void fuzz_path(const uint8_t *p, size_t n)
+{
+    char *path = copy_of(p, n);
+    char joined[300];
+    bool fine = clave__path_fault(path, n, false) == NULL;
+    if (fine)
+        must(clave__path_fault(path, n, true) == NULL && strlen(path) == n && path[0] == '/');
+    if (fine && n > 1) {
+        size_t parent = clave__path_parent_len(path, n);
+        must(parent >= 1 && parent < n && *clave__path_name(path) != '\0');
+        must(clave__path_fault(path, parent, false) == NULL);
+    }
+    if (fine && n < 200) {
+        must(clave__path_join(joined, sizeof joined, "/root", path) == CLAVE_OK);
+        must(strcmp(clave__path_strip(joined, "/root"), path) == 0);
+        must(clave__path_fault(joined, strlen(joined), false) == NULL);
+    }
+    free(path);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct input in = {data, size};
+    if (input_byte(&in) & 1)
+        fuzz_identity(in.p, in.n);
+    else
+        fuzz_path(in.p, in.n);
+    return 0;
+}
