@@ -182,6 +182,8 @@ static void add_identities(struct wrapper *w)
 static void on_closed(struct wrapper *w, clave_err why)
 {
     if (w->phase == LEAVING) {
+        if (w->stopped)
+            return; /* closed by its own end: the server knows nothing of it */
         w->released = true;
         uv_timer_start(&w->patience, on_patience_ends, 0, 0); /* not inside the client's call */
         return;

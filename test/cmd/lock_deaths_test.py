@@ -1,0 +1,320 @@
+"""What dies or stops under `clave lock`, one and two at a time, and what follows: nothing of the
+command survives, the lock goes on, and never before the command has ended."""
+import os
+import signal
+import time
+import unittest
+
+from harness import CLAVE, clave, scratch, server
+from lock_rig import TICK, Holder, alive, children, nodes, stopped, until
+
+SESSION_MS = 2000
+SESSION = f"{SESSION_MS}ms"
+HANDOVER_S = 1.0  # far less than the session: the lock was handed over, not left to expire
+
+# A command with a child, a child in another session, and one whose parent has ended; each
+# ignores what it can. The command's own line comes first (lock_rig.Holder).
+BROOD = ("trap '' TERM HUP INT; "
+         "sleep 1000 & echo $!; "
+         "setsid sleep 1000 & echo $!; "
+         "(setsid sh -c 'sleep 1000 & echo $!'); "
+         "while :; do sleep 0.02; done")
+
+
+class Deaths(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.server = server(flags=TICK)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.server.stop()
+
+    def setUp(self):
+        self.path = "/" + self.id().rpartition(".")[2]
+
+    def hold(self, *flags, **keywords):
+        return Holder(self.server, self.path, "--session-timeout", SESSION, *flags,
+                      **keywords).started()
+
+    def hold_brood(self, *flags):
+        h = self.hold(*flags, script=BROOD)
+        h.brood = [h.command] + [int(h.run.line()) for _ in range(3)]
+        for pid in h.brood:
+            self.assertTrue(alive(pid))
+        return h
+
+    def next(self):
+        """The next in the queue."""
+        w = Holder(self.server, self.path)
+        return w.waiting(self.server, self.path, 2)
+
+    def gone(self, pids):
+        until(lambda: not any(alive(p) for p in pids), what=f"the end of {pids}")
+
+    # ---- the wrapper
+
+    def test_wrapper_killed(self):
+        h = self.hold()
+        w = self.next()
+        start = time.monotonic()
+        h.run.end(signal.SIGKILL)
+        w.started()
+        self.assertLess(time.monotonic() - start, HANDOVER_S)
+        self.assertFalse(alive(h.command), "it had ended before the next began")
+        until(lambda: not alive(h.guardian))
+        w.run.end(signal.SIGTERM)
+
+    def test_wrapper_killed_and_a_stubborn_brood(self):
+        h = self.hold_brood("--grace", "100ms")
+        w = self.next()
+        start = time.monotonic()
+        os.kill(h.wrapper, signal.SIGKILL)
+        w.started()
+        self.assertLess(time.monotonic() - start, HANDOVER_S)
+        self.assertFalse(any(alive(p) for p in h.brood), "they had ended before the next began")
+        w.run.end(signal.SIGTERM)
+
+    def test_wrapper_killed_lets_the_command_clean_up(self):
+        file = scratch("cleaned")
+        h = self.hold(script=f"trap 'echo bye > {file}; exit' TERM; echo; while :; do sleep 0.02; done")
+        h.run.line()
+        os.kill(h.wrapper, signal.SIGKILL)
+        self.gone([h.command, h.guardian])
+        with open(file) as f:
+            self.assertEqual(f.read(), "bye\n")
+
+    def test_wrapper_stopped(self):
+        """The guardian ends the command before the session can have ended at the server."""
+        h = self.hold_brood()
+        w = self.next()
+        os.kill(h.wrapper, signal.SIGSTOP)
+        w.started()
+        self.assertFalse(any(alive(p) for p in h.brood), "they had ended before the next began")
+        self.assertTrue(alive(h.guardian))
+        os.kill(h.wrapper, signal.SIGCONT)
+        r = h.run.end()
+        self.assertEqual(r.code, 76, r)
+        self.assertIn("no server has confirmed the session in time", r.err)
+        w.run.end(signal.SIGTERM)
+
+    def test_wrapper_stopped_then_killed(self):
+        h = self.hold()
+        os.kill(h.wrapper, signal.SIGSTOP)
+        self.gone([h.command])
+        self.assertTrue(alive(h.guardian))
+        h.run.end(signal.SIGKILL)
+        self.gone([h.guardian])
+        self.assertEqual(clave("lock", "-w", "10s", self.path, "true",
+                               connect=self.server.connect).code, 0)
+
+    def test_wrapper_stopped_for_a_moment(self):
+        h = self.hold()
+        w = self.next()
+        os.kill(h.wrapper, signal.SIGSTOP)
+        until(lambda: stopped(h.wrapper))
+        os.kill(h.wrapper, signal.SIGCONT)
+        self.assertTrue(alive(h.command))
+        self.assertEqual(h.run.end(signal.SIGTERM).code, 143)
+        w.started().run.end(signal.SIGTERM)
+
+    # ---- the guardian
+
+    def test_guardian_killed(self):
+        h = self.hold_brood()
+        w = self.next()
+        start = time.monotonic()
+        os.kill(h.guardian, signal.SIGKILL)
+        r = h.run.end()
+        self.assertEqual(r.code, 137, r)
+        self.assertIn("the guardian was killed", r.err)
+        w.started()
+        self.assertLess(time.monotonic() - start, HANDOVER_S)
+        self.assertFalse(any(alive(p) for p in h.brood))
+        w.run.end(signal.SIGTERM)
+
+    def test_guardian_killed_while_waiting(self):
+        h = self.hold()
+        w = self.next()
+        os.kill(children(w.wrapper)[0], signal.SIGKILL)
+        self.assertEqual(w.code(), 70, "nobody would end the command in time: it is not started")
+        until(lambda: len(nodes(self.server, self.path)) == 1)
+        h.run.end(signal.SIGTERM)
+
+    def test_guardian_stopped(self):
+        """Nobody needs it while all goes well; and when the servers are gone, the wrapper acts."""
+        server_ = server(flags=TICK)
+        h = Holder(server_, self.path, "--session-timeout", SESSION, script=BROOD).started()
+        brood = [h.command] + [int(h.run.line()) for _ in range(3)]
+        os.kill(h.guardian, signal.SIGSTOP)
+        os.kill(server_.process.pid, signal.SIGSTOP)
+        r = h.run.end()
+        self.assertEqual(r.code, 76, r)
+        self.assertIn("the guardian does not answer", r.err)
+        self.gone(brood + [h.guardian])
+        os.kill(server_.process.pid, signal.SIGCONT)
+        server_.stop()
+
+    def test_guardian_stopped_and_continued(self):
+        h = self.hold()
+        os.kill(h.guardian, signal.SIGSTOP)
+        os.kill(h.guardian, signal.SIGCONT)
+        self.assertEqual(h.run.end(signal.SIGTERM).code, 143)
+
+    # ---- the command
+
+    def test_command_killed(self):
+        h = self.hold()
+        w = self.next()
+        os.kill(h.command, signal.SIGKILL)
+        self.assertEqual(h.code(), 137)
+        w.started().run.end(signal.SIGTERM)
+
+    def test_command_leaves_others_behind(self):
+        h = self.hold_brood("--grace", "100ms")
+        os.kill(h.command, signal.SIGKILL)
+        self.assertEqual(h.code(), 137)
+        self.assertFalse(any(alive(p) for p in h.brood), "the lock outlives all of them")
+
+    def test_a_daemon_ends_with_the_command(self):
+        r = clave("lock", self.path, "--", "sh", "-c", "setsid sleep 1000 >/dev/null & echo $!; exit 6",
+                  connect=self.server.connect)
+        self.assertEqual(r.code, 6, r)
+        self.assertFalse(alive(int(r.out)))
+
+    def test_command_stopped(self):
+        """It holds the lock as long as the wrapper lives, and can be ended all the same."""
+        h = self.hold()
+        os.kill(h.command, signal.SIGSTOP)
+        until(lambda: stopped(h.command))
+        h.run.end(signal.SIGKILL)
+        self.gone([h.command, h.guardian])
+
+    # ---- two at a time
+
+    def test_wrapper_and_command_killed(self):
+        h = self.hold_brood("--grace", "100ms")
+        w = self.next()
+        start = time.monotonic()
+        os.kill(h.wrapper, signal.SIGKILL)
+        os.kill(h.command, signal.SIGKILL)
+        w.started()
+        self.assertLess(time.monotonic() - start, HANDOVER_S)
+        self.assertFalse(any(alive(p) for p in h.brood))
+        w.run.end(signal.SIGTERM)
+
+    def test_guardian_and_command_killed(self):
+        h = self.hold_brood()
+        w = self.next()
+        os.kill(h.command, signal.SIGKILL)
+        os.kill(h.guardian, signal.SIGKILL)
+        self.assertEqual(h.code(), 137)
+        w.started()
+        self.assertFalse(any(alive(p) for p in h.brood))
+        w.run.end(signal.SIGTERM)
+
+    def test_wrapper_and_guardian_killed(self):
+        """The command itself dies with the guardian; the lock is free when the session ends."""
+        h = self.hold()
+        w = self.next()
+        os.kill(h.wrapper, signal.SIGKILL)
+        os.kill(h.guardian, signal.SIGKILL)
+        self.gone([h.command])
+        w.started().run.end(signal.SIGTERM)
+
+    def test_wrapper_stopped_and_command_stopped(self):
+        """The guardian kills what does not react."""
+        h = self.hold_brood()
+        w = self.next()
+        os.kill(h.command, signal.SIGSTOP)
+        os.kill(h.wrapper, signal.SIGSTOP)
+        w.started()
+        self.assertFalse(any(alive(p) for p in h.brood))
+        os.kill(h.wrapper, signal.SIGCONT)
+        self.assertEqual(h.code(), 76)
+        w.run.end(signal.SIGTERM)
+
+    # ---- the lock
+
+    def test_node_deleted(self):
+        for how, code in (("term", "said\n"), ("kill", "")):
+            h = self.hold("--on-lost", how, script="trap 'echo said; exit 1' TERM; echo; "
+                          "while :; do sleep 0.02; done")
+            h.run.line()
+            clave("rm", f"{self.path}/{nodes(self.server, self.path)[0]}",
+                  connect=self.server.connect)
+            r = h.run.end()
+            self.assertEqual((r.code, r.out), (76, code), r)
+            self.assertIn("the lock is lost: somebody deleted its node", r.err)
+
+    def test_node_deleted_and_ignored(self):
+        h = self.hold("--on-lost", "ignore", script="trap 'echo finished; exit 3' USR1; echo; "
+                      "while :; do sleep 0.02; done")
+        h.run.line()
+        clave("rm", f"{self.path}/{nodes(self.server, self.path)[0]}", connect=self.server.connect)
+        line = h.run.process.stderr.readline()
+        self.assertIn("the lock is lost", line)
+        self.assertTrue(alive(h.command))
+        r = h.run.end(signal.SIGUSR1)
+        self.assertEqual((r.code, r.out), (76, "finished\n"), r)
+
+    def test_check_says_lost(self):
+        go = scratch("go")
+        h = self.hold("--on-lost", "ignore", script=f"while [ ! -e {go} ]; do sleep 0.02; done; "
+                      f"{CLAVE} check; echo $?")
+        clave("rm", f"{self.path}/{nodes(self.server, self.path)[0]}", connect=self.server.connect)
+        self.assertIn("the lock is lost", h.run.process.stderr.readline())
+        open(go, "w").close()
+        r = h.run.end()
+        self.assertEqual((r.code, r.out), (76, "76\n"), r)
+
+
+class Server(unittest.TestCase):
+    def test_server_gone(self):
+        """TERM comes a grace before, KILL before the deadline, and the exit code is 76."""
+        for flags, said in ((["--grace", "300ms"], "term\n"), (["--on-lost", "kill"], "")):
+            server_ = server(flags=TICK)
+            h = Holder(server_, "/away", "--session-timeout", SESSION, *flags,
+                       script="trap 'echo term' TERM; echo; while :; do sleep 0.02; done").started()
+            h.run.line()
+            server_.stop(signal.SIGKILL)
+            start = time.monotonic()
+            r = h.run.end()
+            self.assertEqual((r.code, r.out), (76, said), r)
+            self.assertLess(time.monotonic() - start, SESSION_MS / 1000)
+            self.assertFalse(alive(h.command))
+
+    def test_server_restarted(self):
+        """A restart that is shorter than the session is nothing to a holder or to a waiter."""
+        server_ = server(flags=TICK)
+        h = Holder(server_, "/back", "-v", "--session-timeout", "4s").started()
+        w = Holder(server_, "/back", "--session-timeout", "4s").waiting(server_, "/back", 2)
+        token = nodes(server_, "/back")
+        server_.stop(signal.SIGKILL)
+        server_.start()
+        until(lambda: "connected again" in h.run.process.stderr.readline())
+        self.assertTrue(alive(h.command))
+        self.assertEqual(nodes(server_, "/back"), token)
+        self.assertEqual(h.run.end(signal.SIGTERM).code, 143)
+        self.assertEqual(w.started().run.end(signal.SIGTERM).code, 143)
+        self.assertEqual(nodes(server_, "/back"), [])
+        server_.stop()
+
+    def test_release_while_the_server_is_away(self):
+        """The command ends while nobody answers: the guardian hands the lock on later."""
+        server_ = server()
+        h = Holder(server_, "/late", "--session-timeout", "20s").started()
+        server_.stop(signal.SIGKILL)
+        start = time.monotonic()
+        os.kill(h.command, signal.SIGKILL)
+        self.assertEqual(h.code(), 137)
+        self.assertTrue(alive(h.guardian))
+        server_.start()
+        self.assertEqual(clave("lock", "/late", "true", connect=server_.connect).code, 0)
+        self.assertLess(time.monotonic() - start, 8, "the session would have lasted 20 s")
+        until(lambda: not alive(h.guardian))
+        server_.stop()
+
+
+if __name__ == "__main__":
+    unittest.main()
