@@ -115,8 +115,7 @@ static void run_handoff(const char *connect, int n, int cycles)
         exit(1);
     uv_loop_init(&r.loop);
     for (int i = 0; i < n; i++) {
-        clave_client_options o = {
-            .size = sizeof o, .hosts = connect, .seed = clave_random_seed()};
+        clave_client_options o = {.size = sizeof o, .hosts = connect, .seed = clave_random_seed()};
         runners[i].race = &r;
         check(clave_client_new(&runners[i].client, &o), "client");
         check(clave_mutex_new(&runners[i].mutex, runners[i].client, "/bench/handoff", NULL),

@@ -55,26 +55,26 @@ CLAVE_EXPORT const char *clave_state_name(clave_state state);
 typedef void clave_state_cb(clave_client *c, clave_state state, clave_err why, void *arg);
 
 typedef struct clave_client_options {
-    size_t size;                 /* sizeof(clave_client_options); lets it grow */
-    const char *hosts;           /* "h1:2181,h2,[::1]:2183/chroot", "unix:/path"; copied */
-    int32_t session_timeout_ms;  /* asked for; 0: 10000 */
-    int32_t margin_ms;           /* taken off the hold deadline; 0: an eighth of the timeout */
-    int32_t relay_interval_ms;   /* design: half a tick of the ensemble; 0: a quarter of the
-                                    session timeout; a standalone server needs none */
-    uint64_t seed;               /* host order, back-off jitter, protected names */
-    bool read_only;              /* accept a server that is read-only */
-    bool keep_order;             /* do not shuffle the hosts */
-    size_t max_frame;            /* 0: 1048575, as the server's jute.maxbuffer */
-    clave_retry reconnect;       /* back-off between attempts; zeros: bounded exponential,
-                                    for ever, 50 ms to 2 s */
-    clave_retry reads;           /* reads whose answer was lost are sent again by this
-                                    policy; zeros: 3 times */
-    int64_t resume_session_id;   /* attach to this session; 0: begin a new one */
+    size_t size;                /* sizeof(clave_client_options); lets it grow */
+    const char *hosts;          /* "h1:2181,h2,[::1]:2183/chroot", "unix:/path"; copied */
+    int32_t session_timeout_ms; /* asked for; 0: 10000 */
+    int32_t margin_ms;          /* taken off the hold deadline; 0: an eighth of the timeout */
+    int32_t relay_interval_ms;  /* design: half a tick of the ensemble; 0: a quarter of the
+                                   session timeout; a standalone server needs none */
+    uint64_t seed;              /* host order, back-off jitter, protected names */
+    bool read_only;             /* accept a server that is read-only */
+    bool keep_order;            /* do not shuffle the hosts */
+    size_t max_frame;           /* 0: 1048575, as the server's jute.maxbuffer */
+    clave_retry reconnect;      /* back-off between attempts; zeros: bounded exponential,
+                                   for ever, 50 ms to 2 s */
+    clave_retry reads;          /* reads whose answer was lost are sent again by this
+                                   policy; zeros: 3 times */
+    int64_t resume_session_id;  /* attach to this session; 0: begin a new one */
     uint8_t resume_passwd[16];
-    const clave_mem *mem;        /* copied; NULL: libc */
-    clave_state_cb *state_cb;    /* may be NULL */
+    const clave_mem *mem;     /* copied; NULL: libc */
+    clave_state_cb *state_cb; /* may be NULL */
     void *state_arg;
-    clave_log_cb *log;           /* may be NULL */
+    clave_log_cb *log; /* may be NULL */
     void *log_arg;
 } clave_client_options;
 
@@ -107,7 +107,7 @@ CLAVE_EXPORT void clave_client_abandon(clave_client *c, int64_t now);
 /* ---- transport: call one of these, then obey _wants ----------------------------- */
 
 enum {
-    CLAVE_WANT_DIAL = 1,   /* connect to clave_client_target, then _connected or _disconnected */
+    CLAVE_WANT_DIAL = 1, /* connect to clave_client_target, then _connected or _disconnected */
     CLAVE_WANT_READ = 2,
     CLAVE_WANT_WRITE = 4,  /* _output has bytes */
     CLAVE_WANT_HANGUP = 8, /* close the transport, then call _disconnected */
@@ -188,11 +188,11 @@ typedef struct clave_op_result {
 
 typedef struct clave_result {
     clave_err err;
-    int64_t zxid;           /* of the reply; 0 when there was none */
-    const char *path;       /* create: the final path. Others: the path asked for */
-    const void *data;       /* get: the bytes; NULL when the node's data is null */
+    int64_t zxid;     /* of the reply; 0 when there was none */
+    const char *path; /* create: the final path. Others: the path asked for */
+    const void *data; /* get: the bytes; NULL when the node's data is null */
     size_t len;
-    const clave_stat *stat; /* NULL when the reply has none */
+    const clave_stat *stat;   /* NULL when the reply has none */
     const char *const *names; /* children: NUL-terminated names */
     size_t nnames;
     const clave_acl *acls;
@@ -226,9 +226,9 @@ enum {
 typedef struct clave_create_options {
     size_t size; /* sizeof(clave_create_options) */
     clave_create_mode mode;
-    unsigned flags;          /* CLAVE_CREATE_* */
-    int64_t ttl_ms;          /* TTL modes only */
-    const clave_acl *acls;   /* NULL: world:anyone:ALL */
+    unsigned flags;        /* CLAVE_CREATE_* */
+    int64_t ttl_ms;        /* TTL modes only */
+    const clave_acl *acls; /* NULL: world:anyone:ALL */
     size_t nacls;
     bool with_names; /* list the parent in the same flight, right behind the create: the
                         result carries names; if only the listing failed, names is NULL and
@@ -237,9 +237,8 @@ typedef struct clave_create_options {
 
 /* Creates a node; res.path is its final path, res.stat its Stat. `o` may be NULL:
  * persistent, open ACL. ENONODE no parent; ENODEEXISTS; ENOAUTH; EINVALIDACL; ENOCHILDREN. */
-CLAVE_EXPORT clave_err clave_create(clave_client *c, const char *path, const void *data,
-                                    size_t len, const clave_create_options *o,
-                                    clave_result_cb *cb, void *arg);
+CLAVE_EXPORT clave_err clave_create(clave_client *c, const char *path, const void *data, size_t len,
+                                    const clave_create_options *o, clave_result_cb *cb, void *arg);
 /* `version` -1: any. ENONODE, EBADVERSION, ENOTEMPTY, ENOAUTH. */
 CLAVE_EXPORT clave_err clave_delete(clave_client *c, const char *path, int32_t version,
                                     clave_result_cb *cb, void *arg);
@@ -260,8 +259,7 @@ CLAVE_EXPORT clave_err clave_set(clave_client *c, const char *path, const void *
 CLAVE_EXPORT clave_err clave_get_acl(clave_client *c, const char *path, clave_result_cb *cb,
                                      void *arg);
 CLAVE_EXPORT clave_err clave_set_acl(clave_client *c, const char *path, const clave_acl *acls,
-                                     size_t nacls, int32_t version, clave_result_cb *cb,
-                                     void *arg);
+                                     size_t nacls, int32_t version, clave_result_cb *cb, void *arg);
 /* Answered after everything the leader had committed before it. */
 CLAVE_EXPORT clave_err clave_sync(clave_client *c, const char *path, clave_result_cb *cb,
                                   void *arg);

@@ -44,8 +44,8 @@ CLAVE_EXPORT int64_t clave_lock_token(clave_lock *l); /* 0: not held by this thr
 CLAVE_EXPORT clave_err clave_lock_create(clave_lock *l, const char *path, const void *data,
                                          size_t len, clave_create_mode mode, int64_t timeout_ms,
                                          clave_reply **out);
-CLAVE_EXPORT clave_err clave_lock_set(clave_lock *l, const char *path, const void *data,
-                                      size_t len, int32_t version, int64_t timeout_ms);
+CLAVE_EXPORT clave_err clave_lock_set(clave_lock *l, const char *path, const void *data, size_t len,
+                                      int32_t version, int64_t timeout_ms);
 CLAVE_EXPORT clave_err clave_lock_delete(clave_lock *l, const char *path, int32_t version,
                                          int64_t timeout_ms);
 CLAVE_EXPORT clave_err clave_lock_multi(clave_lock *l, const clave_op *ops, size_t nops,

@@ -37,17 +37,17 @@ typedef struct clave_mutex_event {
 typedef void clave_mutex_event_cb(clave_mutex *m, const clave_mutex_event *ev, void *arg);
 
 typedef struct clave_mutex_options {
-    size_t size;            /* sizeof(clave_mutex_options) */
-    const void *data;       /* of the lock node: see clave_identity_format; copied */
+    size_t size;      /* sizeof(clave_mutex_options) */
+    const void *data; /* of the lock node: see clave_identity_format; copied */
     size_t len;
-    const clave_acl *acls;  /* of the lock node; NULL: open; copied */
+    const clave_acl *acls; /* of the lock node; NULL: open; copied */
     size_t nacls;
-    int64_t max_hold_ms;    /* 0: no limit. After it the node is deleted and LOST(EMAXHOLD) */
-    int64_t min_valid_ms;   /* a grant with less time left to the hold deadline is first
-                               confirmed by a request that passes the leader; 0: an eighth
-                               of the session timeout */
-    bool strict;            /* list once more at every hand-over instead of trusting the
-                               known predecessors (when writers of other names are about) */
+    int64_t max_hold_ms;  /* 0: no limit. After it the node is deleted and LOST(EMAXHOLD) */
+    int64_t min_valid_ms; /* a grant with less time left to the hold deadline is first
+                             confirmed by a request that passes the leader; 0: an eighth
+                             of the session timeout */
+    bool strict;          /* list once more at every hand-over instead of trusting the
+                             known predecessors (when writers of other names are about) */
     clave_mutex_event_cb *event_cb; /* may be NULL */
     void *event_arg;
 } clave_mutex_options;
@@ -84,11 +84,11 @@ CLAVE_EXPORT clave_err clave_mutex_release(clave_mutex *m, uint64_t owner, clave
                                            void *arg);
 
 typedef struct clave_grant {
-    int64_t token;      /* czxid of the lock node: grows with every grant, on any client */
+    int64_t token; /* czxid of the lock node: grows with every grant, on any client */
     int64_t session_id;
-    int64_t deadline;   /* until when nobody else can own it, by the client's clock */
-    const char *node;   /* full path of the lock node; valid until the next call on m */
-    unsigned count;     /* how often this owner holds it */
+    int64_t deadline; /* until when nobody else can own it, by the client's clock */
+    const char *node; /* full path of the lock node; valid until the next call on m */
+    unsigned count;   /* how often this owner holds it */
 } clave_grant;
 /* false when the owner does not hold the lock (or lost it). From memory. */
 CLAVE_EXPORT bool clave_mutex_grant(const clave_mutex *m, uint64_t owner, clave_grant *out);
@@ -115,11 +115,11 @@ CLAVE_EXPORT clave_err clave_mutex_multi(clave_mutex *m, uint64_t owner, const c
 
 /* What clave writes into its lock nodes. Other clients' nodes have only `text`. */
 typedef struct clave_identity {
-    const char *host;    /* NULL: unknown, in all of these */
-    int64_t pid;         /* 0: unknown */
+    const char *host; /* NULL: unknown, in all of these */
+    int64_t pid;      /* 0: unknown */
     const char *name;
     const char *command;
-    const char *text;    /* the raw data when it is printable and not in clave's form */
+    const char *text; /* the raw data when it is printable and not in clave's form */
 } clave_identity;
 /* Writes the form "clave/1\nhost=..\npid=..\n.." (control characters and % escaped as
  * %XX); returns the length as snprintf does. */

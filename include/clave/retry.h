@@ -11,13 +11,13 @@ extern "C" {
 #endif
 
 typedef enum clave_retry_kind {
-    CLAVE_RETRY_DEFAULT = 0,  /* what the option it stands in says */
+    CLAVE_RETRY_DEFAULT = 0, /* what the option it stands in says */
     CLAVE_RETRY_NEVER,
-    CLAVE_RETRY_N_TIMES,      /* `times` retries, `base_ms` apart; once: times = 1 */
-    CLAVE_RETRY_FOREVER,      /* `base_ms` apart */
-    CLAVE_RETRY_EXPONENTIAL,  /* base * random in [1, 2^(n+1)), at most max_ms (0: no bound),
-                                 at most `times` retries (0: for ever) */
-    CLAVE_RETRY_UNTIL,        /* `base_ms` apart until elapsed_ms have passed since the first */
+    CLAVE_RETRY_N_TIMES,     /* `times` retries, `base_ms` apart; once: times = 1 */
+    CLAVE_RETRY_FOREVER,     /* `base_ms` apart */
+    CLAVE_RETRY_EXPONENTIAL, /* base * random in [1, 2^(n+1)), at most max_ms (0: no bound),
+                                at most `times` retries (0: for ever) */
+    CLAVE_RETRY_UNTIL,       /* `base_ms` apart until elapsed_ms have passed since the first */
 } clave_retry_kind;
 
 typedef struct clave_retry {

@@ -61,8 +61,8 @@ CLAVE_EXPORT clave_err clave_session_create(clave_session *s, const char *path, 
                                             int64_t timeout_ms, clave_reply **out);
 CLAVE_EXPORT clave_err clave_session_delete(clave_session *s, const char *path, int32_t version,
                                             int64_t timeout_ms);
-CLAVE_EXPORT clave_err clave_session_exists(clave_session *s, const char *path,
-                                            int64_t timeout_ms, clave_reply **out);
+CLAVE_EXPORT clave_err clave_session_exists(clave_session *s, const char *path, int64_t timeout_ms,
+                                            clave_reply **out);
 CLAVE_EXPORT clave_err clave_session_get(clave_session *s, const char *path, int64_t timeout_ms,
                                          clave_reply **out);
 CLAVE_EXPORT clave_err clave_session_set(clave_session *s, const char *path, const void *data,

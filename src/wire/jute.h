@@ -19,8 +19,8 @@ struct jbytes {
 };
 
 #define JBYTES_NULL ((struct jbytes){NULL, -1})
-struct jbytes clave__jbytes(const char *s);                /* NULL gives null */
-struct jbytes clave__jbytes_n(const void *p, size_t n);    /* n <= INT32_MAX */
+struct jbytes clave__jbytes(const char *s);             /* NULL gives null */
+struct jbytes clave__jbytes_n(const void *p, size_t n); /* n <= INT32_MAX */
 bool clave__jbytes_eq(struct jbytes a, struct jbytes b);
 
 /* A vector that was walked once and found well-formed: `count` elements (-1 null)
@@ -76,7 +76,7 @@ void clave__jput_int(struct jwriter *w, int32_t v);
 void clave__jput_long(struct jwriter *w, int64_t v);
 void clave__jput_bytes(struct jwriter *w, struct jbytes v);
 void clave__jput_str(struct jwriter *w, const char *s); /* NULL gives null */
-void clave__jput_vec(struct jwriter *w, struct jvec v);  /* as it was read */
+void clave__jput_vec(struct jwriter *w, struct jvec v); /* as it was read */
 /* Overwrites an int at `offset` bytes behind the head of the buffer's content. */
 void clave__jput_int_at(struct jwriter *w, size_t offset, int32_t v);
 

@@ -171,8 +171,8 @@ struct wire_reply {
 };
 
 struct wire_result { /* one result of a multi */
-    int32_t op;  /* OP_ERROR when err was given as an error result */
-    int32_t err; /* 0; the code of the culprit; -2 for the ops behind it */
+    int32_t op;      /* OP_ERROR when err was given as an error result */
+    int32_t err;     /* 0; the code of the culprit; -2 for the ops behind it */
     struct jbytes path;
     struct jbytes data;
     struct wire_stat stat;
