@@ -17,6 +17,7 @@ all: ## build/clave, build/libclave.so, build/libclave.a, build/clave.pc
 	@cmake --build $(BUILD) -j $(JOBS)
 
 demo: all ## eight processes take turns on a lock [CONNECT=host:port,...]
+	@command -v python3 >/dev/null || tools/setup demo
 	@demo/run $(if $(CONNECT),--connect $(CONNECT))
 
 check: ## everything CI runs
