@@ -69,29 +69,6 @@ static clave_err decode_multi(struct request *r, const struct wire_ops *results,
     return n == r->nops ? CLAVE_OK : CLAVE_EPROTO;
 }
 
-/* An array of pointers, then the texts they point to. */
-static clave_err decode_names(clave_client *c, struct jvec names, clave_result *out)
-{
-    size_t count = names.count > 0 ? (size_t)names.count : 0;
-    clave__buf_clear(&c->decoded);
-    if (clave__buf_reserve(&c->decoded, count * sizeof(char *) + names.n + count))
-        return CLAVE_ENOMEM;
-    const char **list = (const char **)(void *)clave__buf_bytes(&c->decoded);
-    char *text = (char *)(list + count);
-    struct jreader r = clave__jvec_reader(names);
-    for (size_t i = 0; i < count; i++) {
-        struct jbytes name = clave__jget_bytes(&r);
-        size_t n = name.n > 0 ? (size_t)name.n : 0;
-        memcpy(text, name.p, n);
-        text[n] = '\0';
-        list[i] = text;
-        text += n + 1;
-    }
-    out->names = list;
-    out->nnames = count;
-    return CLAVE_OK;
-}
-
 static char *put_text(char *at, struct jbytes s)
 {
     size_t n = s.n > 0 ? (size_t)s.n : 0;
@@ -101,13 +78,38 @@ static char *put_text(char *at, struct jbytes s)
     return at + n + 1;
 }
 
+/* Room for what is decoded, from its beginning; some also when there is nothing to decode, so
+ * that there is a place to point to. */
+static void *decoding_room(clave_client *c, size_t n)
+{
+    clave__buf_clear(&c->decoded);
+    return clave__buf_reserve(&c->decoded, n + 1) ? NULL : clave__buf_bytes(&c->decoded);
+}
+
+/* An array of pointers, then the texts they point to. */
+static clave_err decode_names(clave_client *c, struct jvec names, clave_result *out)
+{
+    size_t count = names.count > 0 ? (size_t)names.count : 0;
+    const char **list = decoding_room(c, count * sizeof(char *) + names.n + count);
+    if (!list)
+        return CLAVE_ENOMEM;
+    char *text = (char *)(list + count);
+    struct jreader r = clave__jvec_reader(names);
+    for (size_t i = 0; i < count; i++) {
+        list[i] = text;
+        text = put_text(text, clave__jget_bytes(&r));
+    }
+    out->names = list;
+    out->nnames = count;
+    return CLAVE_OK;
+}
+
 static clave_err decode_acls(clave_client *c, struct jvec acls, clave_result *out)
 {
     size_t count = acls.count > 0 ? (size_t)acls.count : 0;
-    clave__buf_clear(&c->decoded);
-    if (clave__buf_reserve(&c->decoded, count * (sizeof(clave_acl) + 2) + acls.n))
+    clave_acl *list = decoding_room(c, count * (sizeof(clave_acl) + 2) + acls.n);
+    if (!list)
         return CLAVE_ENOMEM;
-    clave_acl *list = (clave_acl *)(void *)clave__buf_bytes(&c->decoded);
     char *text = (char *)(list + count);
     struct jreader r = clave__jvec_reader(acls);
     for (size_t i = 0; i < count; i++) {
