@@ -36,8 +36,14 @@ static void finish_with(struct cleanup *k, clave_err err)
 
 static void submit(struct cleanup *k);
 
+/* When the client is closed, no time passes for it any more: a failure that is told after
+ * _cleanups_end would wait for ever. */
 static void pause(struct cleanup *k)
 {
+    if (k->client->session.state == CLAVE_STATE_CLOSED) {
+        finish_with(k, CLAVE_ECLOSED);
+        return;
+    }
     clave__timers_set(&k->client->timers, &k->pause, k->client->now + PAUSE_MS);
 }
 
