@@ -151,10 +151,20 @@ static void not_zookeeper(clave_client *c)
     clave__link_drop(c, CLAVE_EPROTO);
 }
 
+/* This host is of use: the next attempt need not wait. */
+static void of_use(clave_client *c)
+{
+    c->link.answered = true;
+    c->link.rounds = 0;
+    clave__hosts_answered(&c->hosts);
+}
+
 /* A session that the server does not know, or will not give back. */
 static void refused(clave_client *c)
 {
     bool had = c->session.id != 0;
+    if (had)
+        of_use(c);
     char host[300];
     clave__client_fault(c, had ? "%s says that the session has expired" : "%s refuses a session",
                         host_text(c, host, sizeof host));
@@ -178,6 +188,7 @@ static void shaken(clave_client *c, struct jreader *r)
         /* Some servers hand out another session: what ours held is not ours any more. The
          * next dial asks for a new one. */
         clave__client_fault(c, "the server answered with another session");
+        of_use(c);
         clave__session_lose(c, CLAVE_EREPLACED);
         return;
     }
@@ -227,11 +238,8 @@ static void frame(clave_client *c, const uint8_t *p, size_t n)
         return;
     }
     reply(c, &r);
-    if (c->link.phase == LINK_OPEN && !c->link.answered) {
-        c->link.answered = true; /* this host is of use */
-        c->link.rounds = 0;
-        clave__hosts_answered(&c->hosts);
-    }
+    if (c->link.phase == LINK_OPEN && !c->link.answered)
+        of_use(c);
 }
 
 static bool is_up(const struct link *l)

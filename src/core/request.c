@@ -133,7 +133,8 @@ static const char *verb_of(int32_t op)
 
 static void answer(struct request *r, const clave_result *res)
 {
-    if (res->err != CLAVE_OK && !r->quiet)
+    /* Without an answer, the link's own fault says more. */
+    if (res->err != CLAVE_OK && r->err == CLAVE_OK && !r->quiet)
         clave__client_fault(r->client, "cannot %s %s: %s", verb_of(r->op), r->path,
                             clave_strerror(res->err));
     if (r->cb)

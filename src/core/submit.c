@@ -76,6 +76,8 @@ clave_err clave__submit(clave_client *c, const struct request_spec *spec,
                         const union wire_body *body)
 {
     struct request *r;
+    if (c->session.state == CLAVE_STATE_CLOSED)
+        return CLAVE_ECLOSED; /* nobody would answer it */
     clave_err err = clave__request_new(c, spec, body, &r);
     if (err == CLAVE_ETOOBIG)
         clave__client_fault(c, "the request for %s is larger than the %zu bytes of one frame",
