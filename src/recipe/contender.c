@@ -81,12 +81,12 @@ static void on_deleted(clave_client *client, const clave_result *res, void *arg)
 static void remove_node(struct contender *c, const char *path)
 {
     clave_err err = clave_delete_guaranteed(c->client, path, on_deleted, c);
-    c->owes_delete = err != CLAVE_OK;
+    /* ECLOSED: the node goes with the session. */
+    c->owes_delete = err != CLAVE_OK && err != CLAVE_ECLOSED;
     if (err == CLAVE_OK)
         c->busy++;
     else if (err == CLAVE_ENOMEM)
         clave__client_timer_set(c->client, &c->pause, clave__client_now(c->client) + PAUSE_MAX_MS);
-    /* ECLOSED: the node goes with the session, and on_state will say so. */
 }
 
 static void join_failed(struct contender *c, clave_err err)
