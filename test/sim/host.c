@@ -301,6 +301,13 @@ static void on_state(clave_client *c, clave_state state, clave_err why, void *ar
     h->state = state;
 }
 
+static void on_log(void *arg, int level, const char *msg)
+{
+    const struct host *h = arg;
+    (void)level;
+    world_murmur(h->w, h->name, msg);
+}
+
 static void format_servers(const struct host *h, char *out, size_t cap)
 {
     size_t n = 0;
@@ -322,6 +329,8 @@ void host_start(struct host *h)
         .mem = &h->purse.mem,
         .state_cb = on_state,
         .state_arg = h,
+        .log = on_log,
+        .log_arg = h,
     };
     h->life++;
     h->state = CLAVE_STATE_LATENT;

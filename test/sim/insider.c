@@ -93,7 +93,8 @@ struct stranger {
     char prefix[64];
 };
 
-static void remove_stranger(struct stranger *s)
+/* false: it is gone, also if the power should fail now. */
+static bool remove_stranger(struct stranger *s)
 {
     char node[128];
     const struct node *n;
@@ -102,8 +103,11 @@ static void remove_stranger(struct stranger *s)
         if (n->path_len < len || memcmp(clave__node_path(n), s->prefix, len) != 0)
             continue;
         (void)insider_remove_child(s->host, s->path, i, node, sizeof node);
-        return;
+        world_tell(s->host->w, "stranger", "leaves the queue");
+        return true;
     }
+    struct server_stats st = inspector_stats(s->host);
+    return st.durable_zxid < st.last_zxid;
 }
 
 /* Or as soon as the server runs again. */
@@ -111,12 +115,10 @@ static void on_leave(struct alarm *a)
 {
     struct stranger *s = LIST_ENTRY(a, struct stranger, alarm);
     struct server_host *h = s->host;
-    if (!h->server || h->paused) {
+    if (!h->server || h->paused || remove_stranger(s)) {
         world_set(h->w, a, h->w->now + 50 * MS);
         return;
     }
-    remove_stranger(s);
-    world_tell(h->w, "stranger", "leaves the queue");
     h->stranger = NULL;
     free(s);
 }

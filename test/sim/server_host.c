@@ -19,7 +19,7 @@ struct seat {
     bool news;
 };
 
-static const char *const end_names[] = {"stopped", "killed", "lost its power"};
+static const char *const end_names[] = {"is stopped", "is killed", "loses its power"};
 
 static int64_t clock_now(const struct server_host *h)
 {
@@ -288,7 +288,7 @@ void server_host_end(struct server_host *h, enum server_end how)
 {
     if (!h->server)
         return;
-    world_tell(h->w, "server", "is %s", end_names[how]);
+    world_tell(h->w, "server", "%s", end_names[how]);
     if (how == SERVER_STOPPED)
         finish(h);
     struct server_stats st = inspector_stats(h);

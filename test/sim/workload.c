@@ -380,7 +380,7 @@ static int64_t draw_deadline(struct actor *a)
     if (dice < o->forever)
         return CLAVE_NEVER;
     if (dice < o->forever + o->timed)
-        return host_clock(a->host) + world_wait(w, o->patience_ms);
+        return host_clock(a->host) + 1 + world_wait(w, o->patience_ms);
     return CLAVE_TRY;
 }
 

@@ -49,6 +49,7 @@ struct actor {
     /* While it waits, for the order of the queue. */
     int64_t queued_at; /* true time when it knew; -1: it does not */
     int64_t queued_session;
+    bool disturbed; /* somebody has deleted nodes of the queue meanwhile */
     bool overtaken;
     int64_t overtaker; /* token */
 };

@@ -201,6 +201,13 @@ void world_tell(struct world *w, const char *who, const char *fmt, ...)
         print_line(l);
 }
 
+void world_murmur(const struct world *w, const char *who, const char *text)
+{
+    if (w->aloud)
+        printf("%10lld.%03lld  %-9s   . %s\n", (long long)(w->now / MS), (long long)(w->now % MS),
+               who, text);
+}
+
 void world_print_story(const struct world *w, size_t n)
 {
     n = n < STORY_LINES ? n : STORY_LINES;

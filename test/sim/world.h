@@ -87,6 +87,8 @@ int64_t world_wait(struct world *w, int64_t mean);
 
 __attribute__((format(printf, 3, 4))) void world_tell(struct world *w, const char *who,
                                                       const char *fmt, ...);
+/* Only for who listens: neither kept nor hashed. */
+void world_murmur(const struct world *w, const char *who, const char *text);
 void world_hash(struct world *w, const void *p, size_t n);
 void world_hash_u64(struct world *w, uint64_t v);
 /* The last `n` lines, into stdout. */
