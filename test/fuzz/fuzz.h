@@ -49,4 +49,25 @@ static inline struct input input_part(struct input *in, size_t n)
  * Any other byte counts as it does modulo their number. */
 enum step { STEP_BYTES, STEP_FRAME, STEP_TIME, STEP_DISK, STEP_AGAIN, STEP_OTHER, STEPS };
 
+/* And for the client:
+ *   0 n         a request, one of several, with one of several watches
+ *   1           all that was said is heard on the other side
+ *   2 at x      the same, but one byte of the server's is another
+ *   3 n bytes   n raw bytes in place of the server's
+ *   4 n bytes   a frame around them
+ *   5 n         n * 100 ms pass
+ *   6           the connection goes
+ *   7           the session is closed */
+enum client_step {
+    CLIENT_REQUEST,
+    CLIENT_RELAY,
+    CLIENT_DAMAGE,
+    CLIENT_BYTES,
+    CLIENT_FRAME,
+    CLIENT_TIME,
+    CLIENT_HANG_UP,
+    CLIENT_CLOSE,
+    CLIENT_STEPS,
+};
+
 #endif

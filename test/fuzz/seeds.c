@@ -187,6 +187,55 @@ static void keep_handshake(void)
     keep("frame_fuzz", "\1\x40", 2, "\0\0\0\0\0\0\0\3abc\0\0\0\1x\0\0\0\x41", 20);
 }
 
+/* Each kind of request, answered; then all of them, and a new connection, and the end. */
+static void keep_conversations(void)
+{
+    uint8_t all[256] = {1, CLIENT_RELAY};
+    size_t n = 2;
+    for (uint8_t kind = 0; kind < 14; kind++) {
+        const uint8_t one[] = {kind, CLIENT_RELAY, CLIENT_REQUEST, kind, CLIENT_RELAY};
+        keep("client_fuzz", one, sizeof one, "", 0);
+        memcpy(all + n, one + 2, 3);
+        n += 3;
+    }
+    static const uint8_t end[] = {CLIENT_HANG_UP, CLIENT_TIME,  5,           CLIENT_RELAY,
+                                  CLIENT_RELAY,   CLIENT_CLOSE, CLIENT_RELAY};
+    static const uint8_t event[] = {CLIENT_FRAME,
+                                    26,
+                                    255,
+                                    255,
+                                    255,
+                                    255,
+                                    0,
+                                    0,
+                                    0,
+                                    0,
+                                    0,
+                                    0,
+                                    0,
+                                    9,
+                                    0,
+                                    0,
+                                    0,
+                                    0,
+                                    0,
+                                    0,
+                                    0,
+                                    3,
+                                    0,
+                                    0,
+                                    0,
+                                    3,
+                                    0,
+                                    0,
+                                    0,
+                                    2,
+                                    '/',
+                                    'a'};
+    keep("client_fuzz", all, n, end, sizeof end);
+    keep("client_fuzz", all, n, event, sizeof event);
+}
+
 /* ---- replies --------------------------------------------------------------------------------- */
 
 /* What the server answers, without its length, for the reader of replies. */
@@ -257,6 +306,7 @@ int main(int argc, char **argv)
     folder = argv[1];
     keep_requests();
     keep_handshake();
+    keep_conversations();
     keep_files();
     keep_texts();
     return 0;
