@@ -94,13 +94,15 @@ static int64_t earlier(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* When nothing of the command may be alive any more. */
+/* When nothing of the command may be alive any more. The page tells the end of the maximum
+ * hold where that comes first: then it is that one's matter. */
 static int64_t limit_of_deadline(struct guard *g)
 {
     int64_t deadline = page_get(g->page);
     if (deadline != PAGE_LOST)
         g->deadline = deadline;
-    return g->plan->on_lost == ON_LOST_IGNORE ? CLAVE_NEVER : g->deadline - g->task.lead_ms;
+    bool never = g->plan->on_lost == ON_LOST_IGNORE || g->deadline >= g->task.until;
+    return never ? CLAVE_NEVER : g->deadline - g->task.lead_ms;
 }
 
 static int64_t limit_of_max_hold(const struct guard *g)

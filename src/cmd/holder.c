@@ -36,23 +36,29 @@ int64_t holder_lead(const struct wrapper *w)
     return clamp(clave_client_session_timeout(w->client) / 40, LEAD_MIN_MS, LEAD_MAX_MS);
 }
 
+static int64_t earlier(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
 /* When the guardian must have ended the command; CLAVE_NEVER: it need not. */
 static int64_t limit(const struct wrapper *w)
 {
     int64_t deadline = page_get(w->guardian.page);
     if (deadline == PAGE_LOST || w->plan->on_lost == ON_LOST_IGNORE)
         deadline = CLAVE_NEVER;
-    int64_t end = w->task.until < deadline ? w->task.until : deadline;
+    int64_t end = earlier(earlier(deadline, w->task.until), w->gone_by);
     return end == CLAVE_NEVER ? end : end - w->task.lead_ms / 2;
 }
 
-/* Only ever sooner: a deadline that has moved back lets it fire once for nothing. */
+/* One that is armed for earlier stays: it fires once for nothing. */
 static void arm_watchdog(struct wrapper *w)
 {
     int64_t at = limit(w);
-    if (at == CLAVE_NEVER || uv_is_active((uv_handle_t *)&w->watchdog))
+    if (at >= w->watchdog_at)
         return;
     int64_t left = at - clave_now();
+    w->watchdog_at = at;
     uv_update_time(&w->loop);
     uv_timer_start(&w->watchdog, holder_on_watchdog, left > 0 ? (uint64_t)left : 0, 0);
 }
@@ -62,11 +68,17 @@ void holder_publish(struct wrapper *w)
     clave_grant g;
     if (w->phase != HOLDING || w->lost || !clave_mutex_grant(w->mutex, WRAPPER_OWNER, &g))
         return;
-    page_set(w->guardian.page, g.deadline);
+    page_set(w->guardian.page, earlier(g.deadline, w->task.until));
     arm_watchdog(w);
 }
 
 /* ---- beginning and end -------------------------------------------------------------------- */
+
+static void tell_not_started(const struct wrapper *w)
+{
+    tell(w->o, "%s: the command was not started: the time to hold the lock was over too soon",
+         w->plan->path);
+}
 
 void holder_begin(struct wrapper *w)
 {
@@ -75,7 +87,7 @@ void holder_begin(struct wrapper *w)
     struct guardian_task *t = &w->task;
     clave_grant g;
     if (!clave_mutex_grant(w->mutex, WRAPPER_OWNER, &g)) {
-        tell(w->o, "%s: the lock was lost before the command could start", plan->path);
+        tell_not_started(w);
         wrapper_leave(w, EXIT_LOST);
         return;
     }
@@ -86,6 +98,7 @@ void holder_begin(struct wrapper *w)
                                 .lead_ms = holder_lead(w),
                                 .until = CLAVE_NEVER};
     w->acquired_at = clave_now();
+    w->watchdog_at = w->gone_by = CLAVE_NEVER;
     if (plan->max_hold_ms > 0)
         t->until = w->acquired_at + plan->max_hold_ms;
     memcpy(t->node, name, strnlen(name, sizeof t->node - 1));
@@ -110,6 +123,8 @@ static void conclude(struct wrapper *w, enum guardian_cause cause, int status)
 {
     bool ended_by_us = cause == CAUSE_DEADLINE || cause == CAUSE_LOST || cause == CAUSE_MAX_HOLD;
     int code = ended_by_us || w->lost ? EXIT_LOST : code_of_status(status);
+    if (w->command == 0)
+        tell_not_started(w);
     terminal_take(&w->terminal);
     lock_tell_ended(w->plan, code, clave_now() - w->acquired_at);
     wrapper_leave(w, code);
@@ -124,6 +139,9 @@ void holder_lost(struct wrapper *w, clave_err why)
     page_set(w->guardian.page, PAGE_LOST);
     lock_tell_lost(w->plan, why);
     guardian_stop(&w->guardian);
+    if (w->plan->on_lost != ON_LOST_IGNORE)
+        w->gone_by = clave_now() + w->task.grace_ms + w->task.lead_ms;
+    arm_watchdog(w);
 }
 
 /* ---- without the guardian -------------------------------------------------------------------- */
@@ -140,7 +158,8 @@ static void reap(struct wrapper *w)
     }
 }
 
-/* We are a sub-reaper too: without the guardian its descendants are ours. */
+/* We are a sub-reaper too: without the guardian its descendants are ours. The command itself
+ * was killed by then, whether it is us who saw that or not. */
 static void sweep(uv_timer_t *timer)
 {
     struct wrapper *w = timer->data;
@@ -240,6 +259,7 @@ void holder_on_reports(uv_poll_t *poll, int status, int events)
 void holder_on_watchdog(uv_timer_t *timer)
 {
     struct wrapper *w = timer->data;
+    w->watchdog_at = CLAVE_NEVER;
     take_reports(w);
     if (w->phase != HOLDING)
         return;

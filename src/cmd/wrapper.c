@@ -198,7 +198,7 @@ static void on_closed(struct wrapper *w, clave_err why)
 static void on_state(clave_client *c, clave_state state, clave_err why, void *arg)
 {
     struct wrapper *w = arg;
-    int64_t left = clave_client_hold_deadline(c) - clave_now();
+    (void)c;
     switch (state) {
     case CLAVE_STATE_CONNECTED:
         if (w->phase == CONNECTING)
@@ -210,7 +210,8 @@ static void on_state(clave_client *c, clave_state state, clave_err why, void *ar
     case CLAVE_STATE_SUSPENDED:
     case CLAVE_STATE_RECONNECTED:
         if (w->phase == HOLDING && !w->lost)
-            lock_tell_connection(w->plan, state == CLAVE_STATE_RECONNECTED, left);
+            lock_tell_connection(w->plan, state == CLAVE_STATE_RECONNECTED,
+                                 page_get(w->guardian.page) - clave_now());
         break;
     case CLAVE_STATE_LATENT:
     case CLAVE_STATE_LOST:

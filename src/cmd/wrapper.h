@@ -45,7 +45,9 @@ struct wrapper {
 
     /* while the command runs */
     struct guardian_task task;
-    pid_t command; /* 0: not started yet */
+    int64_t watchdog_at; /* CLAVE_NEVER: not armed */
+    int64_t gone_by;     /* when a lost lock's command must have ended; CLAVE_NEVER */
+    pid_t command;       /* 0: not started yet */
     bool wants_terminal;
     bool reaped; /* SWEEPING: by us */
     int status;
@@ -56,8 +58,8 @@ void wrapper_leave(struct wrapper *w, int code);
 
 /* ---- holder.c ------------------------------------------------------------------------- */
 
-/* How long the command gets between SIGTERM and SIGKILL, and how long before the deadline
- * SIGKILL goes out; for the session as the server granted it. */
+/* Milliseconds, by the session timeout as the server granted it: from SIGTERM to SIGKILL, and
+ * from SIGKILL to the hold deadline. */
 int64_t holder_grace(const struct wrapper *w);
 int64_t holder_lead(const struct wrapper *w);
 /* The lock is held: starts the command. */

@@ -8,7 +8,7 @@ import unittest
 from harness import CLAVE, clave, scratch, server
 from lock_rig import TICK, Holder, alive, children, nodes, stopped, until
 
-SESSION_MS = 2000
+SESSION_MS = 4000 if os.environ.get("CLAVE_TEST_SERVER") == "apache" else 2000
 SESSION = f"{SESSION_MS}ms"
 HANDOVER_S = 1.0  # far less than the session: the lock was handed over, not left to expire
 
@@ -246,6 +246,15 @@ class Deaths(unittest.TestCase):
             r = h.run.end()
             self.assertEqual((r.code, r.out), (76, code), r)
             self.assertIn("the lock is lost: somebody deleted its node", r.err)
+
+    def test_node_deleted_and_guardian_stopped(self):
+        h = self.hold_brood("--grace", "100ms")
+        os.kill(h.guardian, signal.SIGSTOP)
+        clave("rm", f"{self.path}/{nodes(self.server, self.path)[0]}", connect=self.server.connect)
+        r = h.run.end()
+        self.assertEqual(r.code, 76, r)
+        self.assertIn("the guardian does not answer", r.err)
+        self.assertFalse(any(alive(p) for p in h.brood))
 
     def test_node_deleted_and_ignored(self):
         h = self.hold("--on-lost", "ignore", script="trap 'echo finished; exit 3' USR1; echo; "

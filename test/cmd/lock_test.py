@@ -261,6 +261,22 @@ class Lock(unittest.TestCase):
         self.assertEqual((r.code, r.out), (76, "term\n"), r)
         self.assertLess(held, 5)
 
+    def test_max_hold_that_is_too_short(self):
+        r = self.lock("--max-hold", "1ms", "/max", "--", "echo", "ran")
+        self.assertEqual((r.code, r.out), (76, ""), r)
+        self.assertIn("not started", r.err)
+
+    def test_the_page_knows_the_maximum_hold(self):
+        r = self.lock("--max-hold", "5s", "/max", "--", CLAVE, "check", "--for", "6s")
+        self.assertEqual(r.code, 76, r)
+        r = self.lock("--max-hold", "5s", "/max", "--", CLAVE, "check", "--for", "1s")
+        self.assertEqual(r.code, 0, r)
+
+    def test_a_grace_that_is_too_long(self):
+        r = self.lock("--grace", "1h", "/grace", "--", "true")
+        self.assertEqual(r.code, 0)
+        self.assertRegex(r.err, r"the grace is \d+ms, a quarter of the session timeout")
+
     # ---- what is told
 
     def test_silence(self):
