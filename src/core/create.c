@@ -99,8 +99,8 @@ static void on_parent(clave_client *c, const clave_result *res, void *arg)
     struct creation *k = arg;
     if (res->err == CLAVE_EUNIMPLEMENTED)
         c->no_containers = true; /* before 3.5: persistent ones then */
-    else if (res->err != CLAVE_OK && res->err != CLAVE_ENODEEXISTS)
-        k->parent_err = res->err;
+    else if (res->err != CLAVE_OK && res->err != CLAVE_ENODEEXISTS && k->parent_err == CLAVE_OK)
+        k->parent_err = res->err; /* the first is the cause of the others */
     if (--k->busy == 0)
         conclude(k, NULL);
 }

@@ -10,7 +10,7 @@ static void enter(clave_client *c, enum link_phase to, int64_t until)
 {
     c->link.phase = to;
     c->link.until = until;
-    if (to == LINK_HANGUP || to == LINK_IDLE) {
+    if (to != LINK_SHAKING && to != LINK_OPEN) { /* nothing of one connection enters the next */
         clave__buf_clear(&c->link.out);
         clave__frame_reader_reset(&c->link.in);
     }
