@@ -1,0 +1,62 @@
+/* found_by_fuzzing_test.c - what test/fuzz has found in the client; what it found in the server is
+ * in the server's tests. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "lib/script.h"
+
+/* A node has no children: the result has names all the same, none of them. */
+static void an_empty_list_is_a_list(void **state)
+{
+    (void)state;
+    struct script s;
+    struct outcome out = {0};
+    struct wire_reply none = {.names = {0, NULL, 0}};
+    script_open(&s, NULL);
+    script_connect(&s, true);
+    assert_int_equal(clave_children(s.c, "/a", NULL, script_outcome, &out), CLAVE_OK);
+    script_expect(&s, OP_GET_CHILDREN2);
+    script_answer(&s, CLAVE_OK, &none);
+    assert_int_equal(out.times, 1);
+    assert_int_equal(out.err, CLAVE_OK);
+    assert_true(out.has_names);
+    assert_int_equal(out.nnames, 0);
+    script_close(&s);
+}
+
+/* Asked for before there was a session, and not done when the client closes and its session is
+ * refused: it is told once. */
+static void a_guaranteed_delete_is_told_when_the_client_closes(void **state)
+{
+    (void)state;
+    struct script s;
+    struct outcome out = {0};
+    script_open(&s, NULL);
+    assert_int_equal(clave_delete_guaranteed(s.c, "/l", script_outcome, &out), CLAVE_OK);
+    script_dial(&s);
+    script_shake(&s, SCRIPT_SESSION, SCRIPT_TIMEOUT, false);
+    clave_client_close(s.c, s.now);
+    script_hang_up(&s); /* the request has not left: it will be sent again */
+    script_at(&s, s.now + 1000);
+    script_dial(&s);
+    script_shake(&s, 0, 0, false);
+    assert_int_equal(clave_client_state(s.c), CLAVE_STATE_CLOSED);
+    assert_int_equal(out.times, 1);
+    assert_int_equal(out.err, CLAVE_ECLOSED);
+    script_close(&s);
+    assert_int_equal(out.times, 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_empty_list_is_a_list),
+        cmocka_unit_test(a_guaranteed_delete_is_told_when_the_client_closes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
