@@ -1,0 +1,97 @@
+/* Memory that runs out at any point of a client's life. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "lib/failmem.h"
+#include "lib/seat.h"
+
+/* A story with everything: two clients, the lock, contention, a lost connection, a guarded
+ * write, release. Whatever allocation fails, once or from then on for a while: an error or
+ * none, nothing left, and the lock works afterwards. */
+static void story(struct failmem *mem, size_t first, size_t fails)
+{
+    struct pair_options o = {.clients = 2, .timeout_ms = 6000, .mem = &mem->mem};
+    failmem_init(mem);
+    struct pair *p = pair_new(&o);
+    struct seat a, b;
+    failmem_arm(mem, first, fails);
+    clave_err opened = seat_open(&a, p, 0, "/l", NULL);
+    clave_err opened_too = seat_open(&b, p, 1, "/l", NULL);
+    if (opened == CLAVE_OK && opened_too == CLAVE_OK) {
+        seat_acquire(&a, SEAT_EVER);
+        seat_acquire(&b, 60000);
+        pair_cut(p, 0);
+        pair_advance(p, 2000);
+        seat_write(&a, "/l/data", "x");
+        seat_release(&a);
+        pair_advance(p, 4000);
+        assert_false(seat_holds(&a) && seat_holds(&b));
+        seat_release(&b);
+        pair_advance(p, 4000);
+        mem->first = 0; /* there is enough from now on */
+        /* Both are as good as new. */
+        pair_advance(p, 4000);
+        if (seat_holds(&b))
+            seat_release(&b);
+        if (!seat_holds(&a))
+            assert_int_equal(seat_acquire(&a, SEAT_EVER), CLAVE_OK);
+        pair_advance(p, 10000);
+        assert_true(seat_holds(&a));
+        seat_release(&a);
+    }
+    mem->first = 0;
+    if (opened == CLAVE_OK)
+        seat_close(&a);
+    if (opened_too == CLAVE_OK)
+        seat_close(&b);
+    pair_advance(p, 20000);
+    assert_int_equal(pair_stats(p).ephemerals, 0);
+    pair_free(p);
+    assert_int_equal(mem->live, 0);
+}
+
+static void any_allocation_may_fail(void **state)
+{
+    (void)state;
+    struct failmem mem;
+    static const size_t runs[] = {1, 3, 20};
+    for (size_t i = 0; i < 3; i++) {
+        size_t first = 1;
+        do
+            story(&mem, first++, runs[i]);
+        while (mem.failed);
+        assert_true(first > 50);
+    }
+}
+
+static void a_client_without_memory_is_none(void **state)
+{
+    (void)state;
+    struct failmem mem;
+    clave_client *c = NULL;
+    clave_client_options o = {.size = sizeof o, .hosts = "a,b/c", .mem = &mem.mem};
+    for (size_t n = 1; !c; n++) {
+        failmem_init(&mem);
+        failmem_arm(&mem, n, 1);
+        clave_err err = clave_client_new(&c, &o);
+        assert_true(err == CLAVE_OK || err == CLAVE_ENOMEM);
+        assert_int_equal(err == CLAVE_OK, c != NULL);
+        if (!c)
+            assert_int_equal(mem.live, 0);
+    }
+    clave_client_free(c);
+    assert_int_equal(mem.live, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(any_allocation_may_fail),
+        cmocka_unit_test(a_client_without_memory_is_none),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

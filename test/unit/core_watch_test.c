@@ -1,0 +1,262 @@
+/* Watches: armed by an answer, fired once, owed to every new connection, forgotten when
+ * nobody wants them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "lib/script.h"
+
+enum { T = SCRIPT_TIMEOUT };
+
+struct seen {
+    clave_watch *w;
+    unsigned events;
+    clave_event_type type;
+    char path[64];
+};
+
+static void on_event(clave_client *c, clave_watch *w, const clave_event *ev, void *arg)
+{
+    struct seen *seen = arg;
+    (void)c;
+    assert_ptr_equal(w, seen->w);
+    assert_false(clave_watch_is_armed(w));
+    seen->events++;
+    seen->type = ev->type;
+    snprintf(seen->path, sizeof seen->path, "%s", ev->path);
+}
+
+static void watch(struct script *s, struct seen *seen)
+{
+    *seen = (struct seen){0};
+    assert_int_equal(clave_watch_new(&seen->w, s->c, on_event, seen), CLAVE_OK);
+}
+
+static void start(struct script *s, struct seen *seen, size_t n)
+{
+    script_open(s, NULL);
+    script_connect(s, true);
+    for (size_t i = 0; i < n; i++)
+        watch(s, &seen[i]);
+}
+
+static void finish(struct script *s, struct seen *seen, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        clave_watch_free(seen[i].w);
+    script_close(s);
+}
+
+enum ask { ASK_GET, ASK_EXISTS, ASK_CHILDREN };
+
+/* Gives the watch to a request, which is answered so. */
+static void arm(struct script *s, struct seen *seen, enum ask ask, const char *path, clave_err err)
+{
+    static const int32_t ops[] = {OP_GET_DATA, OP_EXISTS, OP_GET_CHILDREN2};
+    struct wire_reply m = {.data = JBYTES_NULL};
+    clave_err submitted;
+    if (ask == ASK_GET)
+        submitted = clave_get(s->c, path, seen->w, NULL, NULL);
+    else if (ask == ASK_EXISTS)
+        submitted = clave_exists(s->c, path, seen->w, NULL, NULL);
+    else
+        submitted = clave_children(s->c, path, seen->w, NULL, NULL);
+    assert_int_equal(submitted, CLAVE_OK);
+    assert_true(clave_watch_is_armed(seen->w));
+    assert_true(script_expect(s, ops[ask])->body.read.watch);
+    script_answer(s, err, &m);
+}
+
+static void events_go_to_those_they_concern(void **state)
+{
+    (void)state;
+    static const struct {
+        int32_t type;
+        bool fires[4]; /* get, exists of a node, exists of none, children */
+    } cases[] = {{EVENT_CREATED, {true, true, true, false}},
+                 {EVENT_DATA_CHANGED, {true, true, true, false}},
+                 {EVENT_DELETED, {true, true, true, true}},
+                 {EVENT_CHILDREN_CHANGED, {false, false, false, true}}};
+    for (size_t i = 0; i < 4; i++) {
+        struct script s;
+        struct seen seen[5];
+        start(&s, seen, 5);
+        arm(&s, &seen[0], ASK_GET, "/a", CLAVE_OK);
+        arm(&s, &seen[1], ASK_EXISTS, "/a", CLAVE_OK);
+        arm(&s, &seen[2], ASK_EXISTS, "/a", CLAVE_ENONODE);
+        arm(&s, &seen[3], ASK_CHILDREN, "/a", CLAVE_OK);
+        arm(&s, &seen[4], ASK_GET, "/ab", CLAVE_OK);
+        script_event(&s, cases[i].type, "/a");
+        for (size_t k = 0; k < 4; k++) {
+            assert_int_equal(seen[k].events, cases[i].fires[k]);
+            assert_int_equal(clave_watch_is_armed(seen[k].w), !cases[i].fires[k]);
+            if (seen[k].events) {
+                assert_int_equal(seen[k].type, cases[i].type);
+                assert_string_equal(seen[k].path, "/a");
+            }
+        }
+        assert_int_equal(seen[4].events, 0);
+        script_event(&s, cases[i].type, "/a"); /* one-shot */
+        for (size_t k = 0; k < 4; k++)
+            assert_int_equal(seen[k].events, cases[i].fires[k]);
+        finish(&s, seen, 5);
+    }
+}
+
+static void a_request_that_fails_leaves_its_watch_idle(void **state)
+{
+    (void)state;
+    struct script s;
+    struct seen seen[2];
+    start(&s, seen, 2);
+    arm(&s, &seen[0], ASK_GET, "/a", CLAVE_ENONODE);
+    arm(&s, &seen[1], ASK_EXISTS, "/a", CLAVE_ENOAUTH);
+    assert_false(clave_watch_is_armed(seen[0].w));
+    assert_false(clave_watch_is_armed(seen[1].w));
+    arm(&s, &seen[0], ASK_GET, "/b", CLAVE_OK);
+    assert_int_equal(clave_get(s.c, "/c", seen[0].w, NULL, NULL), CLAVE_EINVAL);
+    finish(&s, seen, 2);
+}
+
+/* Counts the paths of a vector, and looks for one. */
+static bool has(struct jvec v, const char *path)
+{
+    struct jreader r = clave__jvec_reader(v);
+    for (int32_t i = 0; i < v.count; i++)
+        if (clave__jbytes_eq(clave__jget_bytes(&r), clave__jbytes(path)))
+            return true;
+    return false;
+}
+
+static void every_new_connection_hears_of_them_first(void **state)
+{
+    (void)state;
+    struct script s;
+    struct seen seen[4];
+    start(&s, seen, 4);
+    arm(&s, &seen[0], ASK_GET, "/a", CLAVE_OK);
+    arm(&s, &seen[1], ASK_EXISTS, "/b", CLAVE_ENONODE);
+    arm(&s, &seen[2], ASK_CHILDREN, "/c", CLAVE_OK);
+    arm(&s, &seen[3], ASK_EXISTS, "/d", CLAVE_OK);
+    int64_t zxid = s.zxid;
+    script_hang_up(&s);
+    assert_int_equal(clave_exists(s.c, "/x", NULL, NULL, NULL), CLAVE_OK);
+    script_dial(&s);
+    script_shake(&s, SCRIPT_SESSION, T, false);
+    const struct wire_set_watches *w = &script_expect(&s, OP_SET_WATCHES)->body.watches;
+    assert_int_equal(s.q.xid, XID_SET_WATCHES);
+    assert_int_equal(w->relative_zxid, zxid);
+    assert_int_equal(w->data.count, 2);
+    assert_true(has(w->data, "/a") && has(w->data, "/d"));
+    assert_int_equal(w->exist.count, 1);
+    assert_true(has(w->exist, "/b"));
+    assert_int_equal(w->child.count, 1);
+    assert_true(has(w->child, "/c"));
+    script_expect(&s, OP_EXISTS);
+    /* What happened meanwhile comes before the answer. */
+    script_event(&s, EVENT_DELETED, "/a");
+    assert_int_equal(seen[0].events, 1);
+    finish(&s, seen, 4);
+}
+
+static void many_are_told_in_frames_of_a_bounded_size(void **state)
+{
+    (void)state;
+    enum { MANY = 5000 };
+    static struct seen seen[MANY];
+    struct script s;
+    char path[64];
+    int32_t told = 0, frames = 0;
+    start(&s, seen, MANY);
+    for (int i = 0; i < MANY; i++) {
+        snprintf(path, sizeof path, "/some/rather/long/directory/for/watches/node-%05d", i);
+        arm(&s, &seen[i], ASK_GET, path, CLAVE_OK);
+    }
+    script_hang_up(&s);
+    script_dial(&s);
+    script_shake(&s, SCRIPT_SESSION, T, false);
+    while (told < MANY) {
+        told += script_expect(&s, OP_SET_WATCHES)->body.watches.data.count;
+        frames++;
+        assert_true(clave__buf_len(&s.seen) < 140 * 1024);
+    }
+    assert_int_equal(told, MANY);
+    assert_in_range(frames, 2, 4);
+    script_config(&s, true);
+    finish(&s, seen, MANY);
+}
+
+static void the_end_of_the_session_is_an_event(void **state)
+{
+    (void)state;
+    struct script s;
+    struct seen seen[2];
+    start(&s, seen, 2);
+    arm(&s, &seen[0], ASK_GET, "/a", CLAVE_OK);
+    assert_int_equal(clave_get(s.c, "/b", seen[1].w, NULL, NULL), CLAVE_OK); /* not answered */
+    script_hang_up(&s);
+    script_dial(&s);
+    script_shake(&s, 0, 0, false);
+    assert_int_equal(seen[0].events, 1);
+    assert_int_equal(seen[0].type, CLAVE_EVENT_LOST);
+    assert_string_equal(seen[0].path, "/a");
+    assert_int_equal(seen[1].events, 0);
+    assert_false(clave_watch_is_armed(seen[1].w));
+    finish(&s, seen, 2);
+}
+
+static void the_server_is_told_when_nobody_watches_any_more(void **state)
+{
+    (void)state;
+    struct script s;
+    struct seen seen[3];
+    start(&s, seen, 3);
+    arm(&s, &seen[0], ASK_GET, "/a", CLAVE_OK);
+    arm(&s, &seen[1], ASK_EXISTS, "/a", CLAVE_OK);
+    arm(&s, &seen[2], ASK_CHILDREN, "/a", CLAVE_OK);
+    clave_watch_disarm(seen[0].w); /* another one still watches its data */
+    assert_true(script_is_quiet(&s));
+    clave_watch_disarm(seen[1].w);
+    assert_int_equal(script_expect(&s, OP_REMOVE_WATCHES)->body.typed.type, WATCHER_DATA);
+    script_answer(&s, CLAVE_OK, NULL);
+    clave_watch_disarm(seen[2].w);
+    assert_int_equal(script_expect(&s, OP_REMOVE_WATCHES)->body.typed.type, WATCHER_CHILDREN);
+    script_answer(&s, CLAVE_ENOWATCHER, NULL);
+    finish(&s, seen, 3);
+}
+
+/* Given up while its request is under way: the server is told behind the answer. */
+static void a_watch_freed_too_early_is_taken_back(void **state)
+{
+    (void)state;
+    struct script s;
+    struct seen seen[1];
+    struct wire_reply m = {.data = JBYTES_NULL};
+    start(&s, seen, 1);
+    assert_int_equal(clave_get(s.c, "/a", seen[0].w, NULL, NULL), CLAVE_OK);
+    clave_watch_free(seen[0].w);
+    script_expect(&s, OP_GET_DATA);
+    assert_true(script_is_quiet(&s));
+    script_answer(&s, CLAVE_OK, &m);
+    script_expect(&s, OP_REMOVE_WATCHES);
+    finish(&s, seen, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(events_go_to_those_they_concern),
+        cmocka_unit_test(a_request_that_fails_leaves_its_watch_idle),
+        cmocka_unit_test(every_new_connection_hears_of_them_first),
+        cmocka_unit_test(many_are_told_in_frames_of_a_bounded_size),
+        cmocka_unit_test(the_end_of_the_session_is_an_event),
+        cmocka_unit_test(the_server_is_told_when_nobody_watches_any_more),
+        cmocka_unit_test(a_watch_freed_too_early_is_taken_back),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
