@@ -87,7 +87,7 @@ struct guard {
     int status;
 };
 
-/* ---- time ----------------------------------------------------------------------------- */
+/* ---- time --------------------------------------------------------------------------------- */
 
 static int64_t earlier(int64_t a, int64_t b)
 {
@@ -157,7 +157,7 @@ static void arm(struct guard *g)
     timerfd_settime(g->timer, TFD_TIMER_ABSTIME, &t, NULL);
 }
 
-/* ---- the command ------------------------------------------------------------------------ */
+/* ---- the command -------------------------------------------------------------------------- */
 
 static void report(struct guard *g, enum guardian_word word, int value)
 {
@@ -253,7 +253,7 @@ static void begin_ending(struct guard *g, enum guardian_cause cause, int64_t now
     offspring_signal(SIGCONT, group(g)); /* what is stopped would not hear it */
 }
 
-/* ---- events ---------------------------------------------------------------------------------- */
+/* ---- events ------------------------------------------------------------------------------- */
 
 static void reap(struct guard *g)
 {
@@ -338,8 +338,7 @@ static void drain(int fd)
         continue;
 }
 
-/* ---- the end -----------------------------------------------------------------------------------
- */
+/* ---- the end ------------------------------------------------------------------------------ */
 
 /* Who waits for the end of our output must not wait for this. */
 static void let_go_of_streams(void)
@@ -407,8 +406,7 @@ static _Noreturn void guard(struct guard *g)
     _exit(EXIT_OK);
 }
 
-/* ---- the wrapper's side ------------------------------------------------------------------------
- */
+/* ---- the wrapper's side ------------------------------------------------------------------- */
 
 static int cannot_start(const struct options *o)
 {

@@ -13,7 +13,7 @@
 
 enum { GRACE_MAX_MS = 5000, LEAD_MIN_MS = 20, LEAD_MAX_MS = 100, SWEEP_MS = 5 };
 
-/* ---- time -------------------------------------------------------------------------------- */
+/* ---- time --------------------------------------------------------------------------------- */
 
 static int64_t clamp(int64_t n, int64_t min, int64_t max)
 {
@@ -144,7 +144,7 @@ void holder_lost(struct wrapper *w, clave_err why)
     arm_watchdog(w);
 }
 
-/* ---- without the guardian -------------------------------------------------------------------- */
+/* ---- without the guardian ----------------------------------------------------------------- */
 
 static void reap(struct wrapper *w)
 {
@@ -180,8 +180,7 @@ static void begin_sweep(struct wrapper *w)
     uv_timer_start(&w->patience, sweep, 0, SWEEP_MS);
 }
 
-/* ---- the guardian's reports --------------------------------------------------------------------
- */
+/* ---- the guardian's reports --------------------------------------------------------------- */
 
 /* The command is stopped. By the terminal because it needs it: it gets it, or, when we do not
  * have it either, we stop as it would have. By the user: so are we, and all of our job. */
@@ -272,8 +271,7 @@ void holder_on_watchdog(uv_timer_t *timer)
     begin_sweep(w);
 }
 
-/* ---- signals
- * --------------------------------------------------------------------------------------- */
+/* ---- signals ------------------------------------------------------------------------------ */
 
 void holder_on_signal(struct wrapper *w, int sig)
 {

@@ -43,15 +43,20 @@ static void get_timeout(clave_client *c, void *arg)
     *(int32_t *)arg = clave_client_session_timeout(c);
 }
 
-static void note_session(struct options *o, clave_session *s, int32_t asked_ms)
+void link_note_session(const struct options *o, int64_t id, int32_t got_ms)
 {
-    int32_t got_ms = 0;
-    if (o->verbose == 0 || clave_session_run(s, get_timeout, &got_ms) != CLAVE_OK)
-        return;
-    note(o, "session 0x%llx, timeout %dms", (unsigned long long)clave_session_id(s), (int)got_ms);
+    int32_t asked_ms = o->session_timeout_ms;
+    note(o, "session 0x%llx, timeout %dms", (unsigned long long)id, (int)got_ms);
     if (asked_ms != 0 && asked_ms != got_ms)
         note(o, "the server's limits made the session timeout %dms (asked for %dms)", (int)got_ms,
              (int)asked_ms);
+}
+
+static void note_session(const struct options *o, clave_session *s)
+{
+    int32_t got_ms = 0;
+    if (o->verbose > 0 && clave_session_run(s, get_timeout, &got_ms) == CLAVE_OK)
+        link_note_session(o, clave_session_id(s), got_ms);
 }
 
 const char *link_connect(struct options *o)
@@ -87,7 +92,7 @@ int link_open(struct options *o, const clave_client_options *co, clave_session *
         clave_session_close(s, 0);
         return code;
     }
-    note_session(o, s, co->session_timeout_ms);
+    note_session(o, s);
     *out = s;
     return EXIT_OK;
 }

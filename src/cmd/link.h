@@ -13,6 +13,8 @@ const char *link_connect(struct options *o);
  * is connected, at most options_left_ms(), and gives it the --auth identities. EXIT_OK, or
  * the exit code, having told why. */
 int link_open(struct options *o, const clave_client_options *co, clave_session **out);
+/* With -v: what the server made of the session timeout that was asked for. */
+void link_note_session(const struct options *o, int64_t id, int32_t got_ms);
 /* NULL is ignored. */
 void link_close(clave_session *s);
 

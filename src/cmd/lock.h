@@ -27,7 +27,7 @@ struct lock_plan {
 /* Takes the lock, runs the command, gives the lock back. The exit code. (wrapper.c) */
 int wrapper_run(const struct lock_plan *plan);
 
-/* ---- what is told, on standard error: lines, or JSON with --json (lock_tell.c) ----------- */
+/* ---- what is told, on standard error: lines, or JSON with --json (lock_tell.c) ------------ */
 
 /* `holder` may be NULL: not known. */
 void lock_tell_waiting(const struct lock_plan *p, size_t ahead, const clave_participant *holder);

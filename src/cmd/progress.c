@@ -63,7 +63,7 @@ static void show(struct progress *p, const clave_participant *holder)
     }
 }
 
-/* ---- asking: the children, then the first of them -------------------------------------------- */
+/* ---- asking: the children, then the first of them ----------------------------------------- */
 
 static void on_holder(clave_client *c, const clave_result *res, void *arg)
 {
@@ -134,7 +134,7 @@ static void on_timer(uv_timer_t *t)
     clave_uv_flush(p->uv);
 }
 
-/* ---- life ---------------------------------------------------------------------------------- */
+/* ---- life --------------------------------------------------------------------------------- */
 
 void progress_begin(struct progress *p, clave_client *c, clave_uv *uv)
 {

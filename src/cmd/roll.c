@@ -31,7 +31,7 @@ static void leave(struct call *c)
     free(c);
 }
 
-/* ---- copies ------------------------------------------------------------------------------ */
+/* ---- copies ------------------------------------------------------------------------------- */
 
 static bool copy_text(const char **out, const char *text)
 {
@@ -69,7 +69,7 @@ void roll_fini(struct roll *r)
     *r = (struct roll){0};
 }
 
-/* ---- the call ------------------------------------------------------------------------------ */
+/* ---- the call ----------------------------------------------------------------------------- */
 
 static void on_participants(clave_client *client, clave_err err, const clave_participant *list,
                             size_t n, void *arg)

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -18,7 +19,7 @@ enum { LEAVE_MS = 3000, IDENTITY_CAP = 4096, COMMAND_CAP = 1024 };
 static const int caught[WRAPPER_SIGNALS] = {SIGTERM, SIGINT,  SIGHUP,   SIGQUIT, SIGUSR1,
                                             SIGUSR2, SIGTSTP, SIGWINCH, SIGCONT};
 
-/* ---- leaving ---------------------------------------------------------------------------- */
+/* ---- leaving ------------------------------------------------------------------------------ */
 
 static void on_link_closed(void *arg)
 {
@@ -64,8 +65,7 @@ void wrapper_leave(struct wrapper *w, int code)
     clave_uv_flush(w->uv);
 }
 
-/* ---- the queue --------------------------------------------------------------------------------
- */
+/* ---- the queue ---------------------------------------------------------------------------- */
 
 static void on_acquired(clave_mutex *m, uint64_t owner, clave_err err, void *arg)
 {
@@ -134,6 +134,8 @@ static void begin_waiting(struct wrapper *w)
     o.nacls = plan->acl.n;
     /* The command gets some time before its first warning could be due. */
     o.min_valid_ms = holder_grace(w) + holder_lead(w) + clave_client_session_timeout(w->client) / 8;
+    link_note_session(w->o, clave_client_session_id(w->client),
+                      clave_client_session_timeout(w->client));
     uv_timer_stop(&w->patience);
     w->phase = WAITING;
     clave_err err = clave_mutex_new(&w->mutex, w->client, plan->path, &o);
@@ -145,8 +147,7 @@ static void begin_waiting(struct wrapper *w)
         wrapper_leave(w, tell_err(w->o, plan->path, err, NULL));
 }
 
-/* ---- the connection
- * ------------------------------------------------------------------------------ */
+/* ---- the connection ----------------------------------------------------------------------- */
 
 static void on_identity(clave_client *c, const clave_result *res, void *arg)
 {
@@ -241,8 +242,7 @@ static void on_connecting_takes_long(uv_timer_t *timer)
     wrapper_leave(w, EXIT_UNREACHABLE);
 }
 
-/* ---- signals
- * ------------------------------------------------------------------------------------- */
+/* ---- signals ------------------------------------------------------------------------------ */
 
 static void on_signal(uv_signal_t *handle, int sig)
 {
@@ -290,8 +290,7 @@ static int catch_signals(struct wrapper *w)
     return err;
 }
 
-/* ---- life
- * ---------------------------------------------------------------------------------------- */
+/* ---- life --------------------------------------------------------------------------------- */
 
 static int open_loop(struct wrapper *w)
 {
@@ -338,12 +337,18 @@ static void run(struct wrapper *w)
     clave_mutex_free(w->mutex);
     clave_client_free(w->client);
     uv_run(&w->loop, UV_RUN_NOWAIT); /* what is still closing */
-    uv_loop_close(&w->loop);         /* a lookup of a name may be under way: no matter */
 }
 
-int wrapper_run(const struct lock_plan *plan)
+/* A lookup of a name cannot be interrupted: while one is under way, its thread needs the loop. */
+static void wrapper_free(struct wrapper *w)
 {
-    struct wrapper w = {.plan = plan, .o = plan->o, .phase = CONNECTING};
+    if (uv_loop_close(&w->loop) == 0)
+        free(w);
+}
+
+static int start_guardian(struct wrapper *w)
+{
+    const struct lock_plan *plan = w->plan;
     const struct guardian_plan gp = {.o = plan->o,
                                      .connect = plan->connect,
                                      .path = plan->path,
@@ -354,18 +359,32 @@ int wrapper_run(const struct lock_plan *plan)
         tell(plan->o, "cannot become a child sub-reaper: %s", strerror(errno));
         return EXIT_INTERNAL;
     }
-    int code = guardian_start(&w.guardian, &gp);
-    if (code != EXIT_OK)
+    return guardian_start(&w->guardian, &gp);
+}
+
+int wrapper_run(const struct lock_plan *plan)
+{
+    struct wrapper *w = calloc(1, sizeof *w);
+    if (!w)
+        return tell_err(plan->o, plan->path, CLAVE_ENOMEM, NULL);
+    w->plan = plan;
+    w->o = plan->o;
+    int code = start_guardian(w);
+    if (code != EXIT_OK) {
+        free(w);
         return code;
-    terminal_open(&w.terminal);
-    int fault = open_loop(&w);
-    clave_err err = fault == 0 ? open_client(&w) : CLAVE_ENOMEM;
-    if (err != CLAVE_OK) {
-        guardian_dismiss(&w.guardian);
+    }
+    terminal_open(&w->terminal);
+    int fault = open_loop(w);
+    clave_err err = fault == 0 ? open_client(w) : CLAVE_ENOMEM;
+    if (err != CLAVE_OK) { /* of no use any more, and about to exit: the loop stays as it is */
+        guardian_dismiss(&w->guardian);
         return tell_err(plan->o, plan->connect, err, NULL);
     }
-    run(&w);
-    if (w.released || w.told_session == 0)
-        guardian_dismiss(&w.guardian);
-    return w.code;
+    run(w);
+    if (w->released || w->told_session == 0)
+        guardian_dismiss(&w->guardian);
+    code = w->code;
+    wrapper_free(w);
+    return code;
 }

@@ -56,7 +56,7 @@ struct wrapper {
 /* Leaves the queue or releases the lock, and then ends with this code. */
 void wrapper_leave(struct wrapper *w, int code);
 
-/* ---- holder.c ------------------------------------------------------------------------- */
+/* ---- holder.c ----------------------------------------------------------------------------- */
 
 /* Milliseconds, by the session timeout as the server granted it: from SIGTERM to SIGKILL, and
  * from SIGKILL to the hold deadline. */

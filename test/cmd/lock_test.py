@@ -288,6 +288,11 @@ class Lock(unittest.TestCase):
         self.assertRegex(r.err, r"clave: lock: /loud: acquired after \d+ms, token \d+, session 0x")
         self.assertRegex(r.err, r"clave: lock: /loud: the command has ended after .*; exit code 3")
 
+    def test_session_timeout_outside_the_limits(self):
+        r = self.lock("-v", "--session-timeout", "1h", "/limits", "--", "true")
+        self.assertEqual(r.code, 0, r)
+        self.assertRegex(r.err, r"limits made the session timeout \d+ms \(asked for 3600000ms\)")
+
     def test_json(self):
         r = self.lock("--json", "/json", "--", "sh", "-c", "echo out; exit 4")
         self.assertEqual(r.out, "out\n", "standard output is the command's")
