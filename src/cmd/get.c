@@ -12,7 +12,8 @@ static void show(const struct options *o, const char *path, const clave_reply *r
 {
     struct json j;
     if (!o->json) {
-        fwrite(r->data, 1, r->data ? r->len : 0, stdout);
+        if (r->data)
+            fwrite(r->data, 1, r->len, stdout);
         if (stat)
             show_stat(stderr, &r->stat);
         return;
