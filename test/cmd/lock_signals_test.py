@@ -89,8 +89,8 @@ class Holding(unittest.TestCase):
         self.assertEqual(h.code(), 137)
 
     def test_to_the_whole_group(self):
-        script = "(trap 'echo inner; exit 0' TERM; echo up; " + LOOP + ") & trap 'wait; exit 5' TERM; " \
-                 + "wait; " + LOOP
+        script = ("trap 'wait; exit 5' TERM; (trap 'echo inner; exit 0' TERM; echo up; " + LOOP
+                  + ") & wait; " + LOOP)
         h = Holder(self.server, "/grp", script=script).started()
         self.assertEqual(h.run.line(), "up")
         r = h.run.end(signal.SIGTERM)
