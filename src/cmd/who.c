@@ -3,22 +3,33 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Neither C0, DEL nor C1 (U+0080 to U+009F, in UTF-8): a terminal would obey them. Cut at the
- * beginning of a character. */
+/* How many bytes of UTF-8 at p may be shown as they are; 0: none, because a terminal would obey
+ * them (C0, DEL, and C1, which is U+0080 to U+009F) or because they are no UTF-8. */
+static size_t showable(const unsigned char *p)
+{
+    size_t n = p[0] < 0x80 ? 1 : p[0] < 0xc2 ? 0 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
+    if (p[0] < 0x20 || p[0] == 0x7f || p[0] > 0xf4 || (p[0] == 0xc2 && p[1] < 0xa0))
+        return 0;
+    for (size_t i = 1; i < n; i++)
+        if ((p[i] & 0xc0) != 0x80) /* the NUL behind a text that is cut, too */
+            return 0;
+    return n;
+}
+
+/* Appends; cut at the beginning of a character. */
 static void put_safe(char *out, size_t cap, const char *text)
 {
+    const unsigned char *p = (const unsigned char *)text;
     size_t n = strlen(out);
-    for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
-        bool lead = *p >= 0xc0;
-        size_t need = *p >= 0xf0 ? 4 : *p >= 0xe0 ? 3 : lead ? 2 : 1;
-        if (n + need >= cap)
-            break;
-        if (*p == 0xc2 && p[1] >= 0x80 && p[1] <= 0x9f) {
-            out[n++] = '?';
+    while (*p && n + 4 < cap) {
+        size_t len = showable(p);
+        for (size_t i = 0; i < len; i++)
+            out[n++] = (char)*p++;
+        if (len > 0)
+            continue;
+        out[n++] = '?';
+        for (p++; (*p & 0xc0) == 0x80;)
             p++;
-        } else {
-            out[n++] = *p < 0x20 || *p == 0x7f ? '?' : (char)*p;
-        }
     }
     out[n] = '\0';
 }
