@@ -362,8 +362,8 @@ static void close_session(struct guard *g)
     memcpy(co.resume_passwd, g->session.passwd, sizeof co.resume_passwd);
     if (clave_session_open(&s, NULL, g->plan->connect, &co) != CLAVE_OK)
         return;
-    clave_session_wait(s, g->session.timeout_ms);
-    clave_session_close(s, CLOSE_MS);
+    clave_err err = clave_session_wait(s, g->session.timeout_ms);
+    clave_session_close(s, err == CLAVE_OK ? CLOSE_MS : 0);
 }
 
 static bool prepare(struct guard *g)

@@ -117,7 +117,10 @@ class Holding(unittest.TestCase):
 
     def test_stop_and_continue(self):
         """SIGTSTP stops the command and the wrapper; SIGCONT both, while the lock stands."""
-        h = Holder(self.server, "/tstp", script=SAY + LOOP).started()
+        # Not a shell's loop: one that is about to start a process is not seen as stopped.
+        python = ("import signal; signal.signal(signal.SIGUSR1, lambda *_: print('USR1', flush=True));"
+                  "print('ready', flush=True)\nwhile True: signal.pause()")
+        h = Holder(self.server, "/tstp", script=f'exec /usr/bin/python3 -c "{python}"').started()
         self.assertEqual(h.run.line(), "ready")
         os.kill(h.wrapper, signal.SIGTSTP)
         until(lambda: stopped(h.wrapper) and stopped(h.command))
