@@ -21,15 +21,16 @@ static void each_actor(struct checker *c, each_fn *fn, void *arg)
 
 void checker_taken(struct checker *c, const char *node)
 {
-    char *to = c->taken[c->ntaken++ % TAKEN_NODES];
-    snprintf(to, PATH_SIZE, "%s", node);
+    struct taken_node *t = &c->taken[c->ntaken++ % TAKEN_NODES];
+    snprintf(t->path, sizeof t->path, "%s", node);
+    t->at = c->w->now;
 }
 
 static bool was_taken(const struct checker *c, const char *node)
 {
     for (size_t i = 0; i < TAKEN_NODES && i < c->ntaken; i++)
-        if (strcmp(c->taken[i], node) == 0)
-            return true;
+        if (strcmp(c->taken[i].path, node) == 0)
+            return c->w->now < c->taken[i].at + c->grace_us;
     return false;
 }
 

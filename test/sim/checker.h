@@ -16,14 +16,20 @@ struct lock_record {
     size_t nwriters;
 };
 
+struct taken_node {
+    char path[PATH_SIZE];
+    int64_t at;
+};
+
 struct checker {
     struct world *w;
     struct server_host *server;
     struct workload *loads[CHECKED_HOSTS];
     size_t nloads;
     struct lock_record locks[LOCKS];
-    char taken[TAKEN_NODES][PATH_SIZE]; /* the newest, in a ring */
+    struct taken_node taken[TAKEN_NODES]; /* the newest, in a ring */
     size_t ntaken;
+    int64_t grace_us; /* after so long its holder must have heard of it */
     uint64_t looks;
 };
 
@@ -40,7 +46,7 @@ void checker_written(struct checker *c, const struct actor *a, int32_t version);
 void checker_unknown(struct checker *c, const struct actor *a);
 
 /* Somebody deletes this node while it is the first of its queue: who holds by it, or is about
- * to learn that it does, is told too late, and no client can help that. */
+ * to learn that it does, is told a while later, and no client can help that. */
 void checker_taken(struct checker *c, const char *node);
 /* Somebody has deleted nodes of this lock. */
 void checker_disturbed(struct checker *c, unsigned lock);

@@ -86,6 +86,8 @@ void disk_append(struct disk *d, const struct disk_batch *b)
     write_to(d->target, b->p, b->n);
     d->append_zxid = b->last_zxid;
     world_set(d->w, &d->append_done, sync_ends(d));
+    if (d->watch_in > 0 && --d->watch_in == 0)
+        d->watcher(d->watcher_arg, d->append_done.at);
 }
 
 static void on_appended(struct alarm *a)

@@ -36,6 +36,9 @@ struct disk {
     int64_t append_zxid;      /* the newest in the batch under way */
     struct disk_file *target; /* of the batch under way */
     struct disk_file *fresh;  /* the snapshot under way: not in the directory yet */
+    unsigned watch_in;        /* the so many-th append from now on is told of; 0: none */
+    void (*watcher)(void *arg, int64_t ends);
+    void *watcher_arg;
     void (*durable)(void *owner, int64_t zxid);
     void (*saved)(void *owner, int64_t zxid);
     void *owner;

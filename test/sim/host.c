@@ -37,9 +37,11 @@ void host_pause(struct host *h, int64_t us)
 {
     if (!h->client || h->paused)
         return;
-    world_tell(h->w, h->name, "is paused for %lld ms", (long long)(us / MS));
+    if (us > 0)
+        world_tell(h->w, h->name, "is paused for %lld ms", (long long)(us / MS));
     h->paused = true;
     h->stop_in = 0;
+    h->stop_us = us;
     world_clear(h->w, &h->run);
     world_clear(h->w, &h->timer);
     world_set(h->w, &h->resume, h->w->now + us);
@@ -114,27 +116,34 @@ static void obey(struct host *h)
     }
 }
 
-static void spring(struct host *h, size_t n)
+static void tell_ambush(const struct host *h, const struct ambush *a)
 {
-    struct ambush a = h->ambush;
-    h->ambush.kind = AMBUSH_NONE;
+    static const char *const what[] = {
+        [AMBUSH_LOSE_REQUEST] = "is lost",    [AMBUSH_LOSE_REPLY] = "will have no reply",
+        [AMBUSH_FORGET] = "goes into a void", [AMBUSH_PAUSE] = "is followed by a pause",
+        [AMBUSH_LATE] = "is answered late",
+    };
+    world_tell(h->w, h->name, "ambush: its %s %s", tap_op_name(a->op), what[a->kind]);
+}
+
+/* Around writing n bytes with the message in them. */
+static void spring(struct host *h, const struct ambush *a, const void *p, size_t n)
+{
+    struct world *w = h->w;
+    tell_ambush(h, a);
     h->ambushes++;
-    static const char *const what[] = {"", "is lost", "will have no reply", "goes into a void",
-                                       "is followed by a pause"};
-    world_tell(h->w, h->name, "ambush: its %s %s", tap_op_name(a.op), what[a.kind]);
-    switch (a.kind) {
-    case AMBUSH_LOSE_REQUEST:
-        net_cut_after(h->socket, (size_t)world_between(h->w, 1, (int64_t)n));
-        break;
-    case AMBUSH_FORGET:
+    if (a->kind == AMBUSH_LOSE_REQUEST)
+        net_cut_after(h->socket, (size_t)world_between(w, 1, (int64_t)n));
+    if (a->kind == AMBUSH_FORGET)
         net_forget(h->socket);
-        break;
-    case AMBUSH_PAUSE:
-        host_pause_at(h, 1, a.us);
-        break;
-    case AMBUSH_LOSE_REPLY:
-    case AMBUSH_NONE:
-        break;
+    net_write(h->socket, p, n);
+    if (a->kind == AMBUSH_LOSE_REPLY)
+        net_lose_answer(h->socket, (size_t)(world_chance(w, 700) ? 0 : world_between(w, 0, 60)));
+    if (a->kind == AMBUSH_PAUSE)
+        host_pause_at(h, 1, a->us);
+    if (a->kind == AMBUSH_LATE) {
+        h->road.stall_to[NET_DOWN] = w->now + a->us;
+        h->road.stall_to[NET_UP] = w->now + 8 * a->us;
     }
 }
 
@@ -147,15 +156,13 @@ static void write_some(struct host *h)
         return;
     if (world_chance(h->w, 100))
         n = (size_t)world_between(h->w, 1, (int64_t)n);
-    bool armed = h->ambush.kind != AMBUSH_NONE;
-    bool loses_reply = h->ambush.kind == AMBUSH_LOSE_REPLY;
-    bool sprung = tap_feed(&h->tap, p, n, h->ambush.op) && armed;
-    if (sprung)
-        spring(h, n);
-    net_write(h->socket, p, n);
-    if (sprung && loses_reply)
-        net_lose_answer(h->socket,
-                        (size_t)world_between(h->w, 0, world_chance(h->w, 700) ? 0 : 60));
+    struct ambush a = h->ambush;
+    if (tap_feed(&h->tap, p, n, a.op) && a.kind != AMBUSH_NONE) {
+        h->ambush.kind = AMBUSH_NONE;
+        spring(h, &a, p, n);
+    } else {
+        net_write(h->socket, p, n);
+    }
     h->wrote = n;
     h->now = host_clock(h);
 }
@@ -288,7 +295,13 @@ void host_resume(struct host *h)
 
 static void on_resume(struct alarm *a)
 {
-    host_resume(LIST_ENTRY(a, struct host, resume));
+    struct host *h = LIST_ENTRY(a, struct host, resume);
+    if (h->stop_us > 0) {
+        host_resume(h);
+        return;
+    }
+    host_kill(h, false);
+    h->on_killed(h->killed_arg, h);
 }
 
 static void on_state(clave_client *c, clave_state state, clave_err why, void *arg)

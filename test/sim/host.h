@@ -55,7 +55,7 @@ struct host {
 
     bool paused;
     unsigned stop_in; /* steps; 0: not armed */
-    int64_t stop_us;  /* for so long then */
+    int64_t stop_us;  /* for so long then; 0: for ever, it is killed */
 
     struct alarm run;
     struct alarm timer;
@@ -68,6 +68,8 @@ struct host {
     void (*on_start)(struct host *h);
     void (*on_act)(struct host *h);
     void (*on_state)(struct host *h, clave_state state, clave_err why);
+    void (*on_killed)(void *arg, struct host *h); /* of stop_us 0 */
+    void *killed_arg;
     void (*on_end)(struct host *h);   /* the client is about to be freed */
     void (*on_ended)(struct host *h); /* it was */
     void *user;
@@ -81,7 +83,7 @@ void host_start(struct host *h);
 void host_close(struct host *h);
 /* kill -9; with `machine` nobody is left to say goodbye to the peer either. */
 void host_kill(struct host *h, bool machine);
-/* SIGSTOP for so long: now, or before the step-th step from now on. */
+/* SIGSTOP for so long: now, or before the step-th step from now on (then 0 is kill -9). */
 void host_pause(struct host *h, int64_t us);
 void host_pause_at(struct host *h, unsigned step, int64_t us);
 void host_resume(struct host *h);

@@ -71,15 +71,31 @@ void insider_end_session(struct server_host *h, int64_t session)
     say(h, session, 0, NULL);
 }
 
+static bool name_child(const struct server_host *h, const char *path, size_t nth, char *out,
+                       size_t cap)
+{
+    const struct node *n = inspector_child(h, path, nth);
+    if (n)
+        snprintf(out, cap, "%.*s", (int)n->path_len, clave__node_path(n));
+    return n != NULL;
+}
+
 bool insider_remove_child(struct server_host *h, const char *path, size_t nth, char *out,
                           size_t cap)
 {
-    const struct node *n = inspector_child(h, path, nth);
-    if (!n)
+    if (!name_child(h, path, nth, out, cap))
         return false;
-    snprintf(out, cap, "%.*s", (int)n->path_len, clave__node_path(n));
     union wire_body body = {.check = {clave__jbytes(out), -1}};
     say(h, 0, OP_DELETE, &body);
+    return true;
+}
+
+bool insider_write_child(struct server_host *h, const char *path, size_t nth, char *out, size_t cap)
+{
+    if (!name_child(h, path, nth, out, cap))
+        return false;
+    union wire_body body = {.set = {clave__jbytes(out), clave__jbytes("scribble"), -1}};
+    say(h, 0, OP_SET_DATA, &body);
     return true;
 }
 

@@ -9,6 +9,8 @@ void insider_end_session(struct server_host *h, int64_t session);
 /* The nth child of `path`, its path into out; false: there are fewer. */
 bool insider_remove_child(struct server_host *h, const char *path, size_t nth, char *out,
                           size_t cap);
+bool insider_write_child(struct server_host *h, const char *path, size_t nth, char *out,
+                         size_t cap);
 /* A node of Curator's or kazoo's name that goes after so long; false: no such path, or one
  * stands there. */
 bool insider_queue_up(struct server_host *h, const char *path, int64_t us);

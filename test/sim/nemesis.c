@@ -18,15 +18,18 @@ static const char *const names[FAULTS] = {
     [FAULT_PAUSE] = "client paused",
     [FAULT_PAUSE_STEP] = "client paused in its loop",
     [FAULT_KILL] = "client killed",
+    [FAULT_KILL_STEP] = "client killed in its loop",
     [FAULT_POWER] = "client machine lost",
     [FAULT_STOP_SERVER] = "server stopped",
     [FAULT_KILL_SERVER] = "server killed",
     [FAULT_POWER_SERVER] = "server lost power",
+    [FAULT_POWER_AT_SYNC] = "power lost under an fsync",
     [FAULT_PAUSE_SERVER] = "server paused",
     [FAULT_SLOW_DISK] = "disk slow",
     [FAULT_STALL_DISK] = "fsync stalled",
     [FAULT_END_SESSION] = "session closed by an operator",
     [FAULT_REMOVE_NODE] = "lock node deleted by an operator",
+    [FAULT_SCRIBBLE] = "lock node written by an operator",
     [FAULT_STRANGER] = "foreign node in the queue",
 };
 
@@ -106,12 +109,17 @@ static bool ambush(struct nemesis *n)
         TAP_HANDSHAKE,     TAP_ANY,   OP_CREATE2,         OP_DELETE,  OP_GET_DATA,
         OP_MULTI,          OP_PING,   OP_GET_CHILDREN2,   OP_CREATE2, OP_SET_WATCHES,
         OP_REMOVE_WATCHES, OP_DELETE, OP_CREATE_CONTAINER};
-    static const enum ambush_kind kinds[] = {AMBUSH_LOSE_REPLY, AMBUSH_LOSE_REPLY,
-                                             AMBUSH_LOSE_REQUEST, AMBUSH_FORGET, AMBUSH_PAUSE};
-    struct host *h = any_host(n);
+    static const enum ambush_kind kinds[] = {AMBUSH_LOSE_REPLY,   AMBUSH_LOSE_REPLY,
+                                             AMBUSH_LOSE_REQUEST, AMBUSH_FORGET,
+                                             AMBUSH_PAUSE,        AMBUSH_LATE};
+    struct host *h = any_victim(n);
     int64_t op = world_between(n->w, 0, (int64_t)(sizeof ops / sizeof *ops) - 1);
     int64_t kind = world_between(n->w, 0, (int64_t)(sizeof kinds / sizeof *kinds) - 1);
     h->ambush = (struct ambush){kinds[kind], ops[op], a_while(n)};
+    if (kinds[kind] == AMBUSH_LATE && world_chance(n->w, 600))
+        h->ambush.op = world_chance(n->w, 500) ? OP_PING : TAP_HANDSHAKE;
+    if (kinds[kind] == AMBUSH_LATE)
+        h->ambush.us = world_between(n->w, n->timeout_us / 10, n->timeout_us / 2);
     return true;
 }
 
@@ -169,13 +177,32 @@ static bool pause_host(struct nemesis *n, bool in_loop)
     return true;
 }
 
+static void come_back(struct nemesis *n, const struct host *h)
+{
+    world_set(n->w, &n->host_back[h->index].alarm, n->w->now + a_while(n));
+}
+
+static void on_killed(void *arg, struct host *h)
+{
+    come_back(arg, h);
+}
+
+static bool kill_in_loop(struct nemesis *n)
+{
+    struct host *h = any_victim(n);
+    if (!h->client || h->paused)
+        return false;
+    host_pause_at(h, (unsigned)world_between(n->w, 1, 60), 0);
+    return true;
+}
+
 static bool kill_host(struct nemesis *n, bool machine)
 {
     struct host *h = any_victim(n);
     if (!h->client)
         return false;
     host_kill(h, machine);
-    world_set(n->w, &n->host_back[h->index].alarm, n->w->now + a_while(n));
+    come_back(n, h);
     return true;
 }
 
@@ -187,6 +214,26 @@ static bool end_server(struct nemesis *n, enum server_end how)
     world_clear(n->w, &n->server_resume);
     world_set(n->w, &n->server_back.alarm, n->w->now + a_while(n) / 2);
     return true;
+}
+
+static bool end_power_at_sync(struct nemesis *n)
+{
+    if (!n->server->server)
+        return false;
+    n->server->disk.watch_in = (unsigned)world_between(n->w, 1, 12);
+    return true;
+}
+
+/* An append has begun that ends then. */
+static void on_append(void *arg, int64_t ends)
+{
+    struct nemesis *n = arg;
+    world_set(n->w, &n->power, world_between(n->w, n->w->now, ends));
+}
+
+static void on_power(struct alarm *a)
+{
+    (void)end_server(LIST_ENTRY(a, struct nemesis, power), SERVER_POWER_LOST);
 }
 
 static void on_back(struct alarm *a)
@@ -286,6 +333,17 @@ static bool remove_node(struct nemesis *n)
     return true;
 }
 
+static bool scribble(struct nemesis *n)
+{
+    char node[PATH_SIZE];
+    size_t nth = (size_t)world_between(n->w, 0, 2);
+    if (!n->server->server || n->server->paused ||
+        !insider_write_child(n->server, workload_lock_path(any_lock(n)), nth, node, sizeof node))
+        return false;
+    world_tell(n->w, "operator", "has written to %s", node);
+    return true;
+}
+
 static bool stranger(struct nemesis *n)
 {
     unsigned lock = any_lock(n);
@@ -323,6 +381,8 @@ static bool strike(struct nemesis *n, enum fault kind)
         return pause_host(n, true);
     case FAULT_KILL:
         return kill_host(n, false);
+    case FAULT_KILL_STEP:
+        return kill_in_loop(n);
     case FAULT_POWER:
         return kill_host(n, true);
     case FAULT_STOP_SERVER:
@@ -331,6 +391,8 @@ static bool strike(struct nemesis *n, enum fault kind)
         return end_server(n, SERVER_KILLED);
     case FAULT_POWER_SERVER:
         return end_server(n, SERVER_POWER_LOST);
+    case FAULT_POWER_AT_SYNC:
+        return end_power_at_sync(n);
     case FAULT_PAUSE_SERVER:
         return pause_server(n);
     case FAULT_SLOW_DISK:
@@ -341,6 +403,8 @@ static bool strike(struct nemesis *n, enum fault kind)
         return end_session(n);
     case FAULT_REMOVE_NODE:
         return remove_node(n);
+    case FAULT_SCRIBBLE:
+        return scribble(n);
     case FAULT_STRANGER:
         return stranger(n);
     case FAULTS:
@@ -362,7 +426,7 @@ void nemesis_draw(struct nemesis *n)
     /* Few kinds at a time reach further than all of them at once. */
     unsigned likely = (unsigned)world_between(n->w, 50, 450);
     for (int i = 0; i < FAULTS; i++) {
-        bool rare = i >= FAULT_STOP_SERVER && i <= FAULT_POWER_SERVER;
+        bool rare = i >= FAULT_STOP_SERVER && i <= FAULT_POWER_AT_SYNC;
         int64_t scale = rare ? 4 : 1;
         if (world_chance(n->w, likely))
             n->faults[i].mean_us =
@@ -382,6 +446,7 @@ static void let_host_recover(struct nemesis *n, struct host *h)
 {
     h->ambush.kind = AMBUSH_NONE;
     h->stop_in = 0;
+    h->stop_us = 1;
     h->road.refuse_to = h->road.swallow_to = 0;
     h->road.stall_to[NET_UP] = h->road.stall_to[NET_DOWN] = 0;
     world_clear(n->w, &n->host_back[h->index].alarm);
@@ -401,6 +466,8 @@ void nemesis_end(struct nemesis *n)
     n->server->disk.stall_to = 0;
     world_clear(n->w, &n->server_back.alarm);
     world_clear(n->w, &n->server_resume);
+    world_clear(n->w, &n->power);
+    n->server->disk.watch_in = 0;
     if (!n->server->server)
         server_host_start(n->server);
     server_host_pause(n->server, false);
@@ -409,19 +476,26 @@ void nemesis_end(struct nemesis *n)
     net_heal(n->net);
 }
 
-void nemesis_init(struct nemesis *n, struct world *w, struct host *hosts, size_t nhosts)
+void nemesis_init(struct nemesis *n, struct server_host *server, struct host *hosts, size_t nhosts)
 {
     memset(n, 0, sizeof *n);
-    n->w = w;
+    n->w = server->w;
+    n->net = server->net;
     n->hosts = hosts;
     n->nhosts = nhosts;
     n->server_resume.ring = on_server_resume;
     n->disk_better.ring = on_disk_better;
+    n->power.ring = on_power;
+    n->server = server;
+    server->disk.watcher = on_append;
+    server->disk.watcher_arg = n;
     n->server_back = (struct nemesis_return){.of = n};
     n->server_back.alarm.ring = on_back;
     for (size_t i = 0; i < nhosts; i++) {
         n->host_back[i] = (struct nemesis_return){.of = n, .host = &hosts[i]};
         n->host_back[i].alarm.ring = on_back;
+        hosts[i].on_killed = on_killed;
+        hosts[i].killed_arg = n;
     }
     for (int i = 0; i < FAULTS; i++) {
         n->faults[i] = (struct nemesis_fault){.of = n, .kind = (enum fault)i};

@@ -17,15 +17,18 @@ enum fault {
     FAULT_PAUSE,       /* a process is stopped, for up to two timeouts */
     FAULT_PAUSE_STEP,  /* the same, between two steps of its loop */
     FAULT_KILL,        /* a process is killed and started again */
+    FAULT_KILL_STEP,   /* the same, between two steps of its loop */
     FAULT_POWER,       /* the same, and its peer is not told */
     FAULT_STOP_SERVER, /* it is asked to stop, and started again */
     FAULT_KILL_SERVER,
-    FAULT_POWER_SERVER, /* unsynced writes are lost, from any byte on */
+    FAULT_POWER_SERVER,  /* unsynced writes are lost, from any byte on */
+    FAULT_POWER_AT_SYNC, /* the same, while an fsync is under way */
     FAULT_PAUSE_SERVER,
     FAULT_SLOW_DISK,   /* every fsync takes long, for a while */
     FAULT_STALL_DISK,  /* none ends, for a while */
     FAULT_END_SESSION, /* an operator closes a client's session */
     FAULT_REMOVE_NODE, /* an operator deletes a node of the queue */
+    FAULT_SCRIBBLE,    /* an operator writes to a node of the queue */
     FAULT_STRANGER,    /* a node of another kind of client stands in the queue for a while */
     FAULTS,
 };
@@ -58,11 +61,12 @@ struct nemesis {
     struct nemesis_return host_back[CHECKED_HOSTS];
     struct nemesis_return server_back;
     struct alarm server_resume;
+    struct alarm power;
     struct alarm disk_better;
     int64_t disk_sync_us;
 };
 
-void nemesis_init(struct nemesis *n, struct world *w, struct host *hosts, size_t nhosts);
+void nemesis_init(struct nemesis *n, struct server_host *server, struct host *hosts, size_t nhosts);
 /* Draws which faults this seed has, and how often. */
 void nemesis_draw(struct nemesis *n);
 void nemesis_begin(struct nemesis *n);

@@ -49,7 +49,7 @@ static void draw_work(struct scenario *s)
     s->work = (struct workload_options){
         .locks = world_chance(w, 300) ? 2 : 1,
         .actors = (unsigned)world_between(w, 1, world_chance(w, 300) ? ACTORS : 2),
-        .hold_us = world_between(w, 1 * MS, world_chance(w, 200) ? s->timeout_us : 60 * MS),
+        .hold_us = world_between(w, 1 * MS, world_chance(w, 200) ? 2 * s->timeout_us : 60 * MS),
         .rest_us = world_between(w, 1 * MS, world_chance(w, 200) ? s->timeout_us : 100 * MS),
         .writes = (unsigned)world_between(w, 0, 4),
         .forever = (unsigned)world_between(w, 300, 1000),
@@ -89,12 +89,11 @@ static void draw(struct scenario *s)
     draw_server(s);
     draw_work(s);
     checker_init(&s->checker, w, &s->server);
+    s->checker.grace_us = 2 * s->timeout_us;
     s->nhosts = (size_t)world_between(w, 2, MAX_HOSTS);
     for (size_t i = 0; i < s->nhosts; i++)
         draw_host(s, i);
-    nemesis_init(&s->nemesis, w, s->hosts, s->nhosts);
-    s->nemesis.net = &s->net;
-    s->nemesis.server = &s->server;
+    nemesis_init(&s->nemesis, &s->server, s->hosts, s->nhosts);
     s->nemesis.checker = &s->checker;
     s->nemesis.timeout_us = s->timeout_us;
     nemesis_draw(&s->nemesis);

@@ -184,13 +184,41 @@ static void on_written(clave_client *c, const clave_result *res, void *arg)
     hold_on(a);
 }
 
+/* One that must fail as a whole: behind the write, a check of what is not there. */
+static void on_futile(clave_client *c, const clave_result *res, void *arg)
+{
+    struct actor *a = arg;
+    clave_err_class class_ = clave_err_classify(res->err);
+    (void)c;
+    answered(a, "futile write");
+    if (res->err != CLAVE_ENONODE && res->err != CLAVE_ELOST && res->err != CLAVE_ECLOSED &&
+        res->err != CLAVE_EEXPIRED && class_ != CLAVE_CLASS_UNKNOWN)
+        unexpected(a, "futile write", res->err);
+    hold_on(a);
+}
+
+static clave_err submit_futile(struct actor *a, const char *text, size_t n)
+{
+    const clave_op ops[] = {
+        {.kind = CLAVE_OP_SET,
+         .path = workload_counter_path(a->lock),
+         .data = text,
+         .len = n,
+         .version = -1},
+        {.kind = CLAVE_OP_CHECK, .path = "/nowhere", .version = -1},
+    };
+    return clave_mutex_multi(a->mutex, a->owner, ops, 2, on_futile, a);
+}
+
 static void write_next(struct actor *a)
 {
     char text[32];
     int n = snprintf(text, sizeof text, "%lld", (long long)a->value + 1);
     a->calling = true;
-    clave_err err = clave_mutex_set(a->mutex, a->owner, workload_counter_path(a->lock), text,
-                                    (size_t)n, -1, on_written, a);
+    clave_err err = world_chance(world_of(a), 50)
+                        ? submit_futile(a, text, (size_t)n)
+                        : clave_mutex_set(a->mutex, a->owner, workload_counter_path(a->lock), text,
+                                          (size_t)n, -1, on_written, a);
     if (is_started(a, err, "guarded write")) {
         a->state = ACTOR_WRITING;
         return;
