@@ -50,6 +50,8 @@ static void ping(clave_client *c)
 /* ---- confirmed heartbeats
  * ------------------------------------------------------------------------ */
 
+static void confirm(clave_client *c);
+
 static void on_confirmed(clave_client *c, const clave_result *res, void *arg)
 {
     struct heartbeat *b = &c->heartbeat;
@@ -60,6 +62,8 @@ static void on_confirmed(clave_client *c, const clave_result *res, void *arg)
             missing = b->checked[i];
     b->confirming = false;
     b->answered = c->now;
+    if (b->wanted)
+        confirm(c); /* one that is sent now proves more */
     if (missing)
         missing->on_missing(missing);
 }
@@ -90,9 +94,9 @@ static void confirm(clave_client *c)
     size_t n = choose(c, ops);
     if (n == 0)
         b->checked[n++] = NULL; /* the root is always there */
-    struct request_spec spec = {
-        .ops = ops, .nops = n, .cb = on_confirmed, .confirms = true, .quiet = true};
+    struct request_spec spec = {.ops = ops, .nops = n, .cb = on_confirmed, .quiet = true};
     b->asked = b->answered = c->now;
+    b->wanted = false;
     b->confirming = clave__submit_multi(c, &spec) == CLAVE_OK;
 }
 
@@ -139,7 +143,8 @@ static int64_t next_beat(const clave_client *c)
 {
     const struct heartbeat *b = &c->heartbeat;
     int64_t timeout = c->session.timeout_ms;
-    int64_t soon = clave__lease_hold_deadline(&c->lease) - timeout / 4;
+    int64_t deadline = clave__lease_hold_deadline(&c->lease);
+    int64_t soon = deadline == INT64_MIN ? CLAVE_NEVER : deadline - timeout / 4;
     int64_t at = min(b->answered + interval(c), soon);
     int64_t least = b->answered + timeout / 16;
     return at > least ? at : least;

@@ -38,6 +38,23 @@ static void put_int(uint8_t *at, int32_t v)
         at[i] = (uint8_t)u;
 }
 
+/* A write is answered when it is committed: its way is through the leader. */
+static bool passes_leader(int32_t op)
+{
+    switch (op) {
+    case OP_CREATE2:
+    case OP_CREATE_CONTAINER:
+    case OP_CREATE_TTL:
+    case OP_DELETE:
+    case OP_SET_DATA:
+    case OP_SET_ACL:
+    case OP_MULTI:
+        return true;
+    default:
+        return false;
+    }
+}
+
 static clave_err send_request(clave_client *c, struct request *r)
 {
     struct pipeline *p = &c->pipeline;
@@ -50,7 +67,7 @@ static clave_err send_request(clave_client *c, struct request *r)
     (void)clave__buf_append(&l->out, r->frame, r->frame_len);
     r->sent_at = l->wrote = c->now;
     r->sent_end = l->out_begin + clave__buf_len(&l->out);
-    if (r->confirms)
+    if (passes_leader(r->op))
         r->vouched = clave__lease_vouch(&c->lease, c->now);
     list_remove(&r->link);
     list_push_back(&p->sent, &r->link);
@@ -103,11 +120,18 @@ void clave__pipeline_fill(clave_client *c)
 
 /* ---- answers ------------------------------------------------------------------------------- */
 
+/* A write that failed for what is in the tree was committed as a failure. Any other error may
+ * be of the server's own making, read-only or overloaded. */
+static bool was_committed(clave_err err)
+{
+    return err == CLAVE_OK ||
+           (err <= CLAVE_ENONODE && err >= CLAVE_EINVALIDACL && err != CLAVE_EEXPIRED);
+}
+
 static void take_proof(clave_client *c, const struct request *r, clave_err err)
 {
     clave__lease_answered(&c->lease, r->sent_at, c->now);
-    /* A read-only server answers by itself. */
-    if (err != CLAVE_ENOTREADONLY && r->vouched != LEASE_NONE)
+    if (r->vouched != LEASE_NONE && was_committed(err))
         clave__lease_confirmed(&c->lease, r->vouched);
     clave__session_hold_moved(c);
 }

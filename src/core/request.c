@@ -84,7 +84,6 @@ clave_err clave__request_new(clave_client *c, const struct request_spec *spec,
     r->op = spec->op;
     r->kind = spec->kind;
     r->vouched = LEASE_NONE;
-    r->confirms = spec->confirms;
     r->quiet = spec->quiet;
     r->raw = spec->raw;
     r->cb = spec->cb;

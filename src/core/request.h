@@ -27,7 +27,6 @@ struct request {
     int64_t sent_at;
     uint64_t sent_end; /* where its frame ends in the connection's stream */
     int64_t vouched;   /* what an answer proves to the lease, or LEASE_NONE */
-    bool confirms;     /* `vouched` is set when it is sent */
     bool quiet;
     bool raw;
 
@@ -60,10 +59,9 @@ struct request_spec {
     clave_watch *watch;
     const clave_op *ops; /* multi */
     size_t nops;
-    bool creates;  /* the answer has a final path */
-    bool confirms; /* it passes the leader */
-    bool quiet;    /* the client's own: an error of it is no fault to tell */
-    bool raw;      /* the path is the server's, not below the chroot */
+    bool creates; /* the answer has a final path */
+    bool quiet;   /* the client's own: an error of it is no fault to tell */
+    bool raw;     /* the path is the server's, not below the chroot */
 };
 
 /* ETOOBIG, ENOMEM. When it fails, a watch of the spec is idle. */

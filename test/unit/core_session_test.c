@@ -224,6 +224,36 @@ static void a_holder_in_an_ensemble_sends_confirmed_heartbeats(void **state)
     script_close(&s);
 }
 
+/* A client that was idle for long needs nothing but its create to be sure of a grant. */
+static void a_write_confirms_what_was_answered_before(void **state)
+{
+    (void)state;
+    static const clave_err committed[] = {CLAVE_OK, CLAVE_ENODEEXISTS, CLAVE_ENOAUTH};
+    static const clave_err local[] = {CLAVE_ETHROTTLED, CLAVE_ENOTREADONLY, CLAVE_EUNIMPLEMENTED};
+    for (size_t i = 0; i < 6; i++) {
+        struct script s;
+        struct outcome got = {0};
+        clave_err err = i < 3 ? committed[i] : local[i - 3];
+        struct wire_reply m = {.path = clave__jbytes("/x")};
+        script_open(&s, NULL);
+        script_connect(&s, false);
+        for (int beats = 0; beats < 15; beats++) {
+            script_at(&s, clave_client_deadline(s.c));
+            script_expect(&s, OP_PING);
+            script_pong(&s);
+        }
+        s.now += 100;
+        clave_client_tick(s.c, s.now);
+        assert_true(clave_client_hold_deadline(s.c) < s.now);
+        assert_int_equal(clave_create(s.c, "/x", NULL, 0, NULL, script_outcome, &got), CLAVE_OK);
+        script_expect(&s, OP_CREATE2);
+        script_answer(&s, err, &m);
+        assert_int_equal(got.err, err);
+        assert_int_equal(clave_client_hold_deadline(s.c) >= s.now + T / 8, i < 3);
+        script_close(&s);
+    }
+}
+
 /* The cut-off member of the design: it answers reads and pings, and never a write. */
 static void a_member_without_a_leader_is_left_and_the_deadline_stands(void **state)
 {
@@ -543,6 +573,7 @@ int main(void)
         cmocka_unit_test(silence_ends_a_connection),
         cmocka_unit_test(pings_keep_a_connection),
         cmocka_unit_test(a_holder_in_an_ensemble_sends_confirmed_heartbeats),
+        cmocka_unit_test(a_write_confirms_what_was_answered_before),
         cmocka_unit_test(a_member_without_a_leader_is_left_and_the_deadline_stands),
         cmocka_unit_test(a_new_connection_counts_at_once),
         cmocka_unit_test(what_comes_in_late_is_no_sign_of_life),
