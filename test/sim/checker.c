@@ -65,6 +65,10 @@ static void look_at(struct checker *c, struct actor *a, void *arg)
                     workload_lock_path(a->lock), (long long)(now - g.deadline));
     if (!known || !actor_is_valid(a) || was_taken(c, a->node))
         return;
+    int64_t longest = a->load->o->max_hold_ms;
+    if (longest > 0 && now > a->granted_ms + longest + LATE_MS)
+        world_break(c->w, "the longest hold ends", "%s holds for %lld ms, not %lld", a->name,
+                    (long long)(now - a->granted_ms), (long long)longest);
     if (valid[a->lock])
         world_break(c->w, "no two valid holds at once",
                     "%s (token %lld, until %lld) and %s (token %lld) both hold %s", a->name,

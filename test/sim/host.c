@@ -119,9 +119,9 @@ static void obey(struct host *h)
 static void tell_ambush(const struct host *h, const struct ambush *a)
 {
     static const char *const what[] = {
-        [AMBUSH_LOSE_REQUEST] = "is lost",    [AMBUSH_LOSE_REPLY] = "will have no reply",
-        [AMBUSH_FORGET] = "goes into a void", [AMBUSH_PAUSE] = "is followed by a pause",
-        [AMBUSH_LATE] = "is answered late",
+        [AMBUSH_LOSE_REQUEST] = "is lost",          [AMBUSH_LOSE_REPLY] = "will have no reply",
+        [AMBUSH_FORGET] = "goes into a void",       [AMBUSH_PAUSE] = "is followed by a pause",
+        [AMBUSH_KILL] = "is followed by its death", [AMBUSH_LATE] = "is answered late",
     };
     world_tell(h->w, h->name, "ambush: its %s %s", tap_op_name(a->op), what[a->kind]);
 }
@@ -131,7 +131,6 @@ static void spring(struct host *h, const struct ambush *a, const void *p, size_t
 {
     struct world *w = h->w;
     tell_ambush(h, a);
-    h->ambushes++;
     if (a->kind == AMBUSH_LOSE_REQUEST)
         net_cut_after(h->socket, (size_t)world_between(w, 1, (int64_t)n));
     if (a->kind == AMBUSH_FORGET)
@@ -141,6 +140,8 @@ static void spring(struct host *h, const struct ambush *a, const void *p, size_t
         net_lose_answer(h->socket, (size_t)(world_chance(w, 700) ? 0 : world_between(w, 0, 60)));
     if (a->kind == AMBUSH_PAUSE)
         host_pause_at(h, 1, a->us);
+    if (a->kind == AMBUSH_KILL)
+        host_pause_at(h, (unsigned)world_between(w, 1, 16), 0);
     if (a->kind == AMBUSH_LATE) {
         h->road.stall_to[NET_DOWN] = w->now + a->us;
         h->road.stall_to[NET_UP] = w->now + 8 * a->us;

@@ -62,7 +62,6 @@ struct host {
     struct alarm resume;
     struct tap tap;
     struct ambush ambush;
-    uint64_t ambushes;
 
     /* The user's code. */
     void (*on_start)(struct host *h);

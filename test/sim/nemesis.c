@@ -109,9 +109,10 @@ static bool ambush(struct nemesis *n)
         TAP_HANDSHAKE,     TAP_ANY,   OP_CREATE2,         OP_DELETE,  OP_GET_DATA,
         OP_MULTI,          OP_PING,   OP_GET_CHILDREN2,   OP_CREATE2, OP_SET_WATCHES,
         OP_REMOVE_WATCHES, OP_DELETE, OP_CREATE_CONTAINER};
-    static const enum ambush_kind kinds[] = {AMBUSH_LOSE_REPLY,   AMBUSH_LOSE_REPLY,
-                                             AMBUSH_LOSE_REQUEST, AMBUSH_FORGET,
-                                             AMBUSH_PAUSE,        AMBUSH_LATE};
+    static const enum ambush_kind kinds[] = {
+        AMBUSH_LOSE_REPLY, AMBUSH_LOSE_REPLY, AMBUSH_LOSE_REQUEST, AMBUSH_FORGET,
+        AMBUSH_PAUSE,      AMBUSH_KILL,       AMBUSH_LATE,
+    };
     struct host *h = any_victim(n);
     int64_t op = world_between(n->w, 0, (int64_t)(sizeof ops / sizeof *ops) - 1);
     int64_t kind = world_between(n->w, 0, (int64_t)(sizeof kinds / sizeof *kinds) - 1);
@@ -315,6 +316,16 @@ static unsigned any_lock(struct nemesis *n)
     return (unsigned)world_between(n->w, 0, (int64_t)n->checker->loads[0]->o->locks - 1);
 }
 
+/* Now and then while its owner is not connected, who has to be told later then. */
+static void cut_owner(struct nemesis *n, int64_t session)
+{
+    for (size_t i = 0; i < n->nhosts && world_chance(n->w, 500); i++) {
+        const struct host *h = &n->hosts[i];
+        if (h->client && h->socket && clave_client_session_id(h->client) == session)
+            net_break(h->socket);
+    }
+}
+
 static bool remove_node(struct nemesis *n)
 {
     char node[PATH_SIZE], first[PATH_SIZE];
@@ -323,12 +334,14 @@ static bool remove_node(struct nemesis *n)
     size_t nth = (size_t)world_between(n->w, 0, 2);
     if (!n->server->server || n->server->paused)
         return false;
-    (void)inspector_first_child(n->server, path, first, sizeof first);
+    int64_t owner = inspector_first_child(n->server, path, first, sizeof first);
     if (!insider_remove_child(n->server, path, nth, node, sizeof node))
         return false;
     world_tell(n->w, "operator", "has deleted %s", node);
-    if (strcmp(node, first) == 0)
+    if (strcmp(node, first) == 0) {
         checker_taken(n->checker, node);
+        cut_owner(n, owner);
+    }
     checker_disturbed(n->checker, lock);
     return true;
 }

@@ -380,6 +380,15 @@ void net_lose_answer(struct net_socket *s, size_t bytes)
     trip(p);
 }
 
+void net_break(struct net_socket *s)
+{
+    if (s->link->broken || s->link->half_open)
+        return;
+    drop_chunks(&s->link->pipe[NET_UP]);
+    drop_chunks(&s->link->pipe[NET_DOWN]);
+    break_link(s->link);
+}
+
 void net_forget(struct net_socket *s)
 {
     s->link->half_open = true;

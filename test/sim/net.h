@@ -88,6 +88,8 @@ void net_cut_after(struct net_socket *s, size_t bytes);
 void net_lose_answer(struct net_socket *s, size_t bytes);
 /* Half-open: nothing arrives any more, and nobody is told. */
 void net_forget(struct net_socket *s);
+/* What is under way is lost, and then as net_reset. */
+void net_break(struct net_socket *s);
 /* Both ends are told as soon as the delay allows. */
 void net_reset(struct net_socket *s);
 /* Ends half-open connections: faults are over. */

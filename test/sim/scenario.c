@@ -34,7 +34,7 @@ static void draw_server(struct scenario *s)
     struct server_options o = {
         .tick_ms = tick,
         .snap_count = (int32_t)world_between(w, 20, 400),
-        .container_check_ms = (int32_t)world_between(w, 300, 20000),
+        .container_check_ms = (int32_t)world_between(w, 50, world_chance(w, 500) ? 500 : 20000),
     };
     s->timeout_us = tick * world_between(w, 2, 6) * MS;
     server_host_init(&s->server, w, &s->net, &o);
@@ -57,6 +57,8 @@ static void draw_work(struct scenario *s)
         .impatient = world_chance(w, 300) ? 150 : 0,
         .restless = world_chance(w, 200) ? 60 : 0,
         .strict = world_chance(w, 150),
+        .sleepy = world_chance(w, 200) ? 50 : 0,
+        .sleep_us = 4 * s->timeout_us,
         .max_hold_ms = world_chance(w, 150) ? world_between(w, 5, s->timeout_us / MS) : 0,
         .patience_ms = world_between(w, 5, s->timeout_us / MS * 2),
     };
@@ -135,7 +137,8 @@ static void run_until(struct scenario *s, bool (*is_done)(const struct scenario 
 static int64_t longest_hold(const struct scenario *s)
 {
     int64_t pieces = 6 * (s->work.hold_us + s->work.rest_us);
-    return pieces * (s->work.writes + 3) + 200 * MS;
+    int64_t sleep = s->work.sleepy ? 6 * s->work.sleep_us : 0;
+    return sleep + pieces * (s->work.writes + 3) + 200 * MS;
 }
 
 static bool all_served(const struct scenario *s)
@@ -171,7 +174,7 @@ static void morning(struct scenario *s)
     server_host_start(&s->server);
     for (size_t i = 0; i < s->nhosts; i++)
         host_start(&s->hosts[i]);
-    run_to(s, s->w.now + SECOND);
+    run_to(s, s->w.now + world_between(&s->w, 0, SECOND));
     if (!s->w.broken)
         nemesis_begin(&s->nemesis);
 }

@@ -21,13 +21,14 @@ enum ambush_kind {
     AMBUSH_LOSE_REPLY,   /* it arrives, and is done; the answer is cut */
     AMBUSH_FORGET,       /* half-open from then on */
     AMBUSH_PAUSE,        /* the process is stopped right behind sending it */
+    AMBUSH_KILL,         /* it is killed some steps behind sending it */
     AMBUSH_LATE,         /* its answer is late, and nothing else gets through for a while */
 };
 
 struct ambush {
     enum ambush_kind kind;
     int32_t op;
-    int64_t us; /* AMBUSH_PAUSE, AMBUSH_LATE */
+    int64_t us; /* of AMBUSH_PAUSE and AMBUSH_LATE */
 };
 
 /* A new connection. */

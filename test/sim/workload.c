@@ -320,6 +320,7 @@ static void granted(struct actor *a, clave_mutex *m)
     a->believes = true;
     a->lost = false;
     a->token = g.token;
+    a->granted_ms = host_clock(a->host);
     a->session = g.session_id;
     snprintf(a->node, sizeof a->node, "%s", g.node);
     a->writes_left = (unsigned)world_between(world_of(a), 0, a->load->o->writes);
@@ -327,7 +328,10 @@ static void granted(struct actor *a, clave_mutex *m)
                workload_lock_path(a->lock), (long long)g.token,
                (long long)(g.deadline - host_clock(a->host)));
     checker_granted(a->load->checker, a, &g);
-    go_on(a, a->load->o->hold_us);
+    if (world_chance(world_of(a), a->load->o->sleepy))
+        later(a, a->load->o->sleep_us);
+    else
+        go_on(a, a->load->o->hold_us);
 }
 
 /* ---- acquiring

@@ -43,6 +43,7 @@ struct actor {
     bool believes;
     bool lost; /* LOST was heard, the hold is to be given back */
     int64_t token;
+    int64_t granted_ms; /* by its process's clock */
     int64_t session;
     char node[PATH_SIZE];
 
@@ -65,6 +66,8 @@ struct workload_options {
     unsigned impatient; /* permille of waits that are cancelled */
     unsigned restless;  /* permille: the mutex is freed, and made anew */
     bool strict;
+    unsigned sleepy; /* permille of the holds that last `sleep_us` */
+    int64_t sleep_us;
     int64_t max_hold_ms; /* 0: none */
     int64_t patience_ms; /* mean of timed acquires */
 };
