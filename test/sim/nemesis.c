@@ -27,6 +27,7 @@ static const char *const names[FAULTS] = {
     [FAULT_PAUSE_SERVER] = "server paused",
     [FAULT_SLOW_DISK] = "disk slow",
     [FAULT_STALL_DISK] = "fsync stalled",
+    [FAULT_CUT_MEMBER] = "member cut off from its leader",
     [FAULT_END_SESSION] = "session closed by an operator",
     [FAULT_REMOVE_NODE] = "lock node deleted by an operator",
     [FAULT_SCRIBBLE] = "lock node written by an operator",
@@ -289,6 +290,18 @@ static bool stall_disk(struct nemesis *n)
     return true;
 }
 
+/* ---- the ensemble ------------------------------------------------------------------------------
+ */
+
+static bool cut_member(struct nemesis *n)
+{
+    struct member *m = &n->ensemble->members[world_between(n->w, 0, MEMBERS - 1)];
+    if (m->cut)
+        return false;
+    member_cut(m, world_between(n->w, n->timeout_us / 4, 3 * n->timeout_us));
+    return true;
+}
+
 /* ---- operators and strangers
  * ---------------------------------------------------------------------------- */
 
@@ -412,6 +425,8 @@ static bool strike(struct nemesis *n, enum fault kind)
         return slow_disk(n);
     case FAULT_STALL_DISK:
         return stall_disk(n);
+    case FAULT_CUT_MEMBER:
+        return cut_member(n);
     case FAULT_END_SESSION:
         return end_session(n);
     case FAULT_REMOVE_NODE:
@@ -434,6 +449,14 @@ static void on_fault(struct alarm *a)
     world_set(n->w, a, n->w->now + world_wait(n->w, f->mean_us));
 }
 
+/* The model of an ensemble has a leader that never fails. */
+static bool is_possible(const struct nemesis *n, enum fault kind)
+{
+    if (kind == FAULT_CUT_MEMBER)
+        return n->ensemble != NULL;
+    return !n->ensemble || kind < FAULT_STOP_SERVER || kind > FAULT_PAUSE_SERVER;
+}
+
 void nemesis_draw(struct nemesis *n)
 {
     /* Few kinds at a time reach further than all of them at once. */
@@ -441,7 +464,8 @@ void nemesis_draw(struct nemesis *n)
     for (int i = 0; i < FAULTS; i++) {
         bool rare = i >= FAULT_STOP_SERVER && i <= FAULT_POWER_AT_SYNC;
         int64_t scale = rare ? 4 : 1;
-        if (world_chance(n->w, likely))
+        if (world_chance(n->w, i == FAULT_CUT_MEMBER ? 800 : likely) &&
+            is_possible(n, (enum fault)i))
             n->faults[i].mean_us =
                 scale * world_between(n->w, n->timeout_us / 4, n->timeout_us * 4);
     }
@@ -486,6 +510,8 @@ void nemesis_end(struct nemesis *n)
     server_host_pause(n->server, false);
     for (size_t i = 0; i < n->nhosts; i++)
         let_host_recover(n, &n->hosts[i]);
+    if (n->ensemble)
+        ensemble_heal(n->ensemble);
     net_heal(n->net);
 }
 

@@ -3,6 +3,7 @@
 #define CLAVE_SIM_NEMESIS_H
 
 #include "checker.h"
+#include "ensemble.h"
 #include "host.h"
 #include "server_host.h"
 
@@ -26,6 +27,7 @@ enum fault {
     FAULT_PAUSE_SERVER,
     FAULT_SLOW_DISK,   /* every fsync takes long, for a while */
     FAULT_STALL_DISK,  /* none ends, for a while */
+    FAULT_CUT_MEMBER,  /* of an ensemble: cut off from its leader, and answering on */
     FAULT_END_SESSION, /* an operator closes a client's session */
     FAULT_REMOVE_NODE, /* an operator deletes a node of the queue */
     FAULT_SCRIBBLE,    /* an operator writes to a node of the queue */
@@ -53,6 +55,7 @@ struct nemesis {
     struct world *w;
     struct net *net;
     struct server_host *server;
+    struct ensemble *ensemble; /* NULL: the server stands alone */
     struct checker *checker;
     struct host *hosts;
     size_t nhosts;
@@ -66,6 +69,7 @@ struct nemesis {
     int64_t disk_sync_us;
 };
 
+/* `ensemble` and `checker` are set behind it. */
 void nemesis_init(struct nemesis *n, struct server_host *server, struct host *hosts, size_t nhosts);
 /* Draws which faults this seed has, and how often. */
 void nemesis_draw(struct nemesis *n);

@@ -12,6 +12,8 @@ struct scenario {
     struct world w;
     struct net net;
     struct server_host server;
+    struct ensemble ensemble;
+    bool has_ensemble; /* and the server is its leader */
     struct checker checker;
     struct nemesis nemesis;
     struct host hosts[MAX_HOSTS];
@@ -36,11 +38,17 @@ static void draw_server(struct scenario *s)
         .snap_count = (int32_t)world_between(w, 20, 400),
         .container_check_ms = (int32_t)world_between(w, 50, world_chance(w, 500) ? 500 : 20000),
     };
+    s->has_ensemble = world_chance(w, 350);
     s->timeout_us = tick * world_between(w, 2, 6) * MS;
+    if (s->has_ensemble)
+        o = ensemble_options(o);
     server_host_init(&s->server, w, &s->net, &o);
     s->server.clock.offset_us = world_between(w, 0, 1000 * SECOND);
     s->server.clock.ppm = world_between(w, -50000, 50000);
     s->server.disk.sync_us = world_between(w, 20, 3000);
+    if (s->has_ensemble)
+        ensemble_init(&s->ensemble, &s->server);
+    s->ensemble.timeout_ms = (int32_t)(s->timeout_us / MS);
 }
 
 static void draw_work(struct scenario *s)
@@ -70,14 +78,17 @@ static void draw_host(struct scenario *s, size_t i)
     struct host *h = &s->hosts[i];
     host_init(h, w, &s->net, (unsigned)i);
     h->servers[0] = &s->server.listener;
+    for (unsigned k = 0; s->has_ensemble && k < MEMBERS; k++)
+        h->servers[k] = &s->ensemble.members[k].listener;
     h->options = (struct host_options){
         .session_timeout_ms = (int32_t)(s->timeout_us / MS),
-        .servers = 1,
+        .servers = s->has_ensemble ? MEMBERS : 1,
         .slice_us = world_chance(w, 500) ? 0 : 1500,
     };
     h->clock.offset_us = world_between(w, 0, 1000 * SECOND);
     h->clock.ppm = world_between(w, -50000, 50000);
-    h->road.delay_us = world_between(w, 20, world_chance(w, 200) ? 20 * MS : 2 * MS);
+    /* Sessions of a few round trips keep nobody busy but themselves. */
+    h->road.delay_us = world_between(w, 20, world_chance(w, 200) ? s->timeout_us / 100 : 2 * MS);
     h->road.jitter_us = world_between(w, 0, 2 * h->road.delay_us);
     h->road.pieces = world_chance(w, 400);
     workload_init(&s->loads[i], h, &s->checker, &s->work);
@@ -96,15 +107,17 @@ static void draw(struct scenario *s)
     for (size_t i = 0; i < s->nhosts; i++)
         draw_host(s, i);
     nemesis_init(&s->nemesis, &s->server, s->hosts, s->nhosts);
+    s->nemesis.ensemble = s->has_ensemble ? &s->ensemble : NULL;
     s->nemesis.checker = &s->checker;
     s->nemesis.timeout_us = s->timeout_us;
     nemesis_draw(&s->nemesis);
     s->day_us = s->timeout_us * world_between(w, 4, 12);
-    snprintf(s->weather, sizeof s->weather,
-             "%zu clients with %u actors, %u lock%s, tick %d ms, timeout %lld ms, day of %lld s",
-             s->nhosts, s->work.actors, s->work.locks, s->work.locks > 1 ? "s" : "",
-             (int)s->server.options.tick_ms, (long long)(s->timeout_us / MS),
-             (long long)(s->day_us / SECOND));
+    snprintf(
+        s->weather, sizeof s->weather,
+        "%s, %zu clients with %u actors, %u lock%s, tick %d ms, timeout %lld ms, day of %lld s",
+        s->has_ensemble ? "ensemble" : "one server", s->nhosts, s->work.actors, s->work.locks,
+        s->work.locks > 1 ? "s" : "", (int)s->server.options.tick_ms,
+        (long long)(s->timeout_us / MS), (long long)(s->day_us / SECOND));
     world_tell(w, "scenario", "%s", s->weather);
 }
 
@@ -172,6 +185,8 @@ static bool no_node_is_left(const struct scenario *s)
 static void morning(struct scenario *s)
 {
     server_host_start(&s->server);
+    if (s->has_ensemble)
+        ensemble_start(&s->ensemble);
     for (size_t i = 0; i < s->nhosts; i++)
         host_start(&s->hosts[i]);
     run_to(s, s->w.now + world_between(&s->w, 0, SECOND));
@@ -248,6 +263,8 @@ static void clean_up(struct scenario *s)
 {
     for (size_t i = 0; i < s->nhosts; i++)
         host_fini(&s->hosts[i]);
+    if (s->has_ensemble)
+        ensemble_fini(&s->ensemble);
     server_host_fini(&s->server);
     net_fini(&s->net);
     checker_fini(&s->checker);
