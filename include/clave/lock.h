@@ -19,19 +19,31 @@ typedef struct clave_lock clave_lock; /* opaque */
  * data is NULL, the node says this host and process. Free before the session is closed. */
 CLAVE_EXPORT clave_err clave_lock_new(clave_lock **out, clave_session *s, const char *path,
                                       const clave_mutex_options *o);
-/* Releases and waits at most a second for the server to know. */
+/* Releases what is held, and waits at most a second for the server to know of every release. */
 CLAVE_EXPORT void clave_lock_free(clave_lock *l);
 
 /* timeout_ms: 0 only if it is free now, negative for ever. One deadline bounds it all,
  * waiting for a connection included. EBUSY, ECANCELED, EUNREACHABLE (never connected within
  * the time), ENOAUTH ... */
 CLAVE_EXPORT clave_err clave_lock_acquire(clave_lock *l, int64_t timeout_ms);
-/* Returns when the server has confirmed it. ENOTHELD, ELOST, EMAXHOLD. */
+/* Gives one hold back and does not wait for the server: Curator's release is one round trip,
+ * this one is none. The last hold's delete is sent in the background, ahead of whatever is
+ * asked of the session from now on, and again until the node is certainly gone. Before the
+ * process ends, clave_lock_free or clave_session_close waits for it; a process that ends
+ * without them leaves the node to the session's timeout.
+ * ENOTHELD; ELOST when the hold had been lost, EMAXHOLD when its time had passed: the hold is
+ * given back all the same. */
 CLAVE_EXPORT clave_err clave_lock_release(clave_lock *l);
+/* The same, and returns when the server has confirmed it: from then on everybody sees the
+ * queue without us. ETIMEDOUT: given back all the same, the delete goes on. Other errors of
+ * the delete (ENOAUTH ...): the node stands until the session ends. */
+CLAVE_EXPORT clave_err clave_lock_release_confirmed(clave_lock *l, int64_t timeout_ms);
 /* Makes the acquire that waits in another thread for `owner` return ECANCELED. */
 CLAVE_EXPORT clave_err clave_lock_cancel_as(clave_lock *l, uint64_t owner);
 CLAVE_EXPORT clave_err clave_lock_acquire_as(clave_lock *l, uint64_t owner, int64_t timeout_ms);
 CLAVE_EXPORT clave_err clave_lock_release_as(clave_lock *l, uint64_t owner);
+CLAVE_EXPORT clave_err clave_lock_release_confirmed_as(clave_lock *l, uint64_t owner,
+                                                       int64_t timeout_ms);
 /* The number that stands for the calling thread, to hand to _cancel_as. */
 CLAVE_EXPORT uint64_t clave_lock_owner_self(void);
 

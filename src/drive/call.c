@@ -49,15 +49,16 @@ static void begin(struct task *t)
         return;
     }
     clave_err err = c->begin(c, c->args);
-    if (err != CLAVE_OK) {
+    if (err != CLAVE_OK || c->answered) {
         clave__call_finish(c, err);
     } else {
         clave__loop_lock(l);
         c->state = CALL_PENDING; /* completions never run inside the starting call */
-        clave__cell_wake(&c->cell);
+        if (c->out_of_time)
+            clave__cell_wake(&c->cell);
         clave__loop_unlock(l);
     }
-    clave_uv_flush(s->uv);
+    clave__session_flush_later(s);
 }
 
 static struct call *call_new(clave_session *s, const struct call_spec *spec, bool wants_reply)
@@ -82,9 +83,9 @@ static bool await(struct call *c, int64_t deadline)
 {
     clave_loop *l = c->session->loop;
     while (c->state != CALL_DONE) {
-        if (clave__cell_wait(&c->cell, l, c->state == CALL_BEGINNING ? CLAVE_NEVER : deadline))
-            continue;
-        return false;
+        c->out_of_time = c->state == CALL_BEGINNING;
+        if (!clave__cell_wait(&c->cell, l, c->out_of_time ? CLAVE_NEVER : deadline))
+            return false;
     }
     return true;
 }

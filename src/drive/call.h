@@ -13,6 +13,7 @@ struct clave_session {
     clave_state_cb *state_cb; /* the user's */
     void *state_arg;
     struct list locks; /* the loop's thread only */
+    struct task flush; /* likewise: sends what this pass asked for */
     /* Under the loop's mutex: */
     clave_state state;
     clave_err why; /* of the state */
@@ -32,6 +33,10 @@ bool clave__session_await_locked(clave_session *s, int64_t deadline);
 
 /* clave_session_run, and on the loop's thread itself just the call. */
 void clave__session_do(clave_session *s, clave_loop_fn *fn, void *arg);
+
+/* On the loop's thread: what its tasks have asked of the client is sent when all of them have
+ * run, in one write. */
+void clave__session_flush_later(clave_session *s);
 
 /* What a lock wants to be asked at the end of every pass of its session's loop. */
 struct observer {
@@ -53,12 +58,15 @@ struct call {
     clave_session *session;
     enum call_state state; /* under the mutex, as all that follows */
     bool abandoned;
+    bool out_of_time; /* waits only for the end of BEGINNING */
     clave_err err;
     struct cell cell;
     clave_reply *reply; /* prepared, so that an answer to a write cannot fail */
     size_t path_cap;
-    clave_err (*begin)(struct call *c, void *args); /* CLAVE_OK: an answer will come */
-    void *args;                                     /* on the caller's stack */
+    /* CLAVE_OK: an answer will come, unless it has set `answered`. */
+    clave_err (*begin)(struct call *c, void *args);
+    void *args; /* on the caller's stack */
+    bool answered;
 };
 
 struct call_spec {

@@ -1,36 +1,12 @@
-/* lock.c - clave_mutex for threads.
- *
- * What a thread asks about its hold is answered from a tenure: a copy of the grant that the
- * loop's thread keeps up to date after every pass, and that the asking thread judges by its
- * own reading of the clock. So a thread that was stopped past the deadline is told the truth
- * at once, whatever the loop has had time to learn. */
+/* lock.c - clave_mutex for threads: its life, acquire, guarded writes. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "clave/lock.h"
-#include "drive/call.h"
+#include "drive/tenure.h"
 
 enum { FREE_WAIT_MS = 1000, IDENTITY_SIZE = 4096 };
-
-/* Changed by the loop's thread only, under the mutex; read there without, elsewhere with it. */
-struct tenure {
-    struct list link;
-    uint64_t owner;
-    unsigned count;   /* of holds not yet given back, lost ones too */
-    int64_t token;    /* 0: lost */
-    int64_t deadline; /* INT64_MIN: lost */
-};
-
-struct clave_lock {
-    clave_session *session;
-    clave_mutex *mutex; /* the loop's thread only */
-    struct observer observer;
-    struct list tenures;
-    clave_mutex_event_cb *event_cb; /* the user's */
-    void *event_arg;
-};
 
 uint64_t clave_lock_owner_self(void)
 {
@@ -43,79 +19,16 @@ uint64_t clave_lock_owner_self(void)
     return self;
 }
 
-/* ---- tenures ------------------------------------------------------------------------- */
-
-static struct tenure *find(const clave_lock *l, uint64_t owner)
-{
-    for (struct list *e = l->tenures.next; e != &l->tenures; e = e->next) {
-        struct tenure *t = LIST_ENTRY(e, struct tenure, link);
-        if (t->owner == owner)
-            return t;
-    }
-    return NULL;
-}
-
-static void publish(clave_lock *l, struct tenure *t, int64_t token, int64_t deadline)
-{
-    if (t->token == token && t->deadline == deadline)
-        return;
-    clave__loop_lock(l->session->loop);
-    t->token = token;
-    t->deadline = deadline;
-    clave__loop_unlock(l->session->loop);
-}
-
-static void refresh(clave_lock *l, struct tenure *t)
-{
-    clave_grant g;
-    if (clave_mutex_grant(l->mutex, t->owner, &g))
-        publish(l, t, g.token, g.deadline);
-    else
-        publish(l, t, 0, INT64_MIN);
-}
-
 static void on_settled(struct observer *o)
 {
-    clave_lock *l = LIST_ENTRY(o, clave_lock, observer);
-    for (struct list *e = l->tenures.next; e != &l->tenures; e = e->next)
-        refresh(l, LIST_ENTRY(e, struct tenure, link));
-}
-
-/* Takes `fresh` for the owner's first hold. */
-static void add_hold(clave_lock *l, struct tenure **fresh)
-{
-    struct tenure *t = find(l, (*fresh)->owner);
-    clave__loop_lock(l->session->loop);
-    if (!t) {
-        t = *fresh;
-        *fresh = NULL;
-        list_push_back(&l->tenures, &t->link);
-    }
-    t->count++;
-    clave__loop_unlock(l->session->loop);
-    refresh(l, t);
-}
-
-static void drop_hold(clave_lock *l, uint64_t owner)
-{
-    struct tenure *t = find(l, owner);
-    if (!t)
-        return;
-    clave__loop_lock(l->session->loop);
-    bool last = --t->count == 0;
-    if (last)
-        list_remove(&t->link);
-    clave__loop_unlock(l->session->loop);
-    if (last)
-        free(t);
+    clave__tenures_refresh(LIST_ENTRY(o, clave_lock, observer));
 }
 
 static void on_event(clave_mutex *m, const clave_mutex_event *ev, void *arg)
 {
     clave_lock *l = arg;
-    struct tenure *t = find(l, ev->owner);
-    if (t && ev->kind == CLAVE_MUTEX_LOST)
-        publish(l, t, 0, INT64_MIN);
+    if (ev->kind == CLAVE_MUTEX_LOST)
+        clave__tenure_lose(l, ev->owner);
     if (l->event_cb)
         l->event_cb(m, ev, l->event_arg);
 }
@@ -181,6 +94,8 @@ clave_err clave_lock_new(clave_lock **out, clave_session *s, const char *path,
     l->event_arg = own.event_arg;
     l->observer.settled = on_settled;
     list_init(&l->tenures);
+    list_init(&l->leaving);
+    clave__cell_init(&l->emptied);
     own.event_cb = on_event;
     own.event_arg = l;
     if (!own.data) {
@@ -190,6 +105,7 @@ clave_err clave_lock_new(clave_lock **out, clave_session *s, const char *path,
     struct birth b = {.l = l, .path = path, .o = &own, .err = CLAVE_OK};
     clave__session_do(s, create_mutex, &b);
     if (b.err != CLAVE_OK) {
+        clave__cell_fini(&l->emptied);
         free(l);
         return b.err;
     }
@@ -197,43 +113,29 @@ clave_err clave_lock_new(clave_lock **out, clave_session *s, const char *path,
     return CLAVE_OK;
 }
 
-static clave_err release_within(clave_lock *l, uint64_t owner, int64_t timeout_ms);
-
-/* false: nothing is held. */
-static bool first_owner(clave_lock *l, uint64_t *owner)
+static void give_all_back(clave_client *c, void *arg)
 {
-    clave__loop_lock(l->session->loop);
-    bool any = !list_empty(&l->tenures);
-    if (any)
-        *owner = LIST_ENTRY(l->tenures.next, struct tenure, link)->owner;
-    clave__loop_unlock(l->session->loop);
-    return any;
+    (void)c;
+    clave__tenures_give_back(arg);
 }
 
 static void free_mutex(clave_client *c, void *arg)
 {
     clave_lock *l = arg;
-    struct list *e;
     (void)c;
     list_remove(&l->observer.link);
+    clave__tenures_orphan(l);
     clave_mutex_free(l->mutex);
-    while ((e = list_pop_front(&l->tenures)))
-        free(LIST_ENTRY(e, struct tenure, link));
 }
 
 void clave_lock_free(clave_lock *l)
 {
-    uint64_t owner;
     if (!l)
         return;
-    int64_t deadline = clave_now() + FREE_WAIT_MS;
-    while (first_owner(l, &owner)) {
-        int64_t left = deadline - clave_now();
-        clave_err err = release_within(l, owner, left > 0 ? left : 0);
-        if (err != CLAVE_OK && err != CLAVE_ELOST && err != CLAVE_EMAXHOLD)
-            break; /* clave_mutex_free does the rest, unawaited */
-    }
+    clave__session_do(l->session, give_all_back, l);
+    clave__tenures_await_left(l, clave_now() + FREE_WAIT_MS);
     clave__session_do(l->session, free_mutex, l);
+    clave__cell_fini(&l->emptied);
     free(l);
 }
 
@@ -253,7 +155,7 @@ static void on_acquired(clave_mutex *m, uint64_t owner, clave_err err, void *arg
     (void)m;
     (void)owner;
     if (err == CLAVE_OK)
-        add_hold(a->lock, &a->fresh);
+        clave__tenure_add_hold(a->lock, &a->fresh);
     clave__call_finish(a->call, err);
 }
 
@@ -274,11 +176,10 @@ static bool never_connected(clave_session *s)
 
 clave_err clave_lock_acquire_as(clave_lock *l, uint64_t owner, int64_t timeout_ms)
 {
-    struct acquire a = {.lock = l, .owner = owner, .fresh = calloc(1, sizeof *a.fresh)};
+    struct acquire a = {.lock = l, .owner = owner, .fresh = clave__tenure_new(l, owner)};
     struct call_spec spec = {.begin = begin_acquire, .args = &a};
     if (!a.fresh)
         return CLAVE_ENOMEM;
-    a.fresh->owner = owner;
     a.deadline = timeout_ms == 0 ? CLAVE_TRY : clave__deadline_after(timeout_ms);
     /* The one clock is the engine's timer: the call itself waits for ever, and so `a` is there
      * for the callback. */
@@ -312,65 +213,13 @@ clave_err clave_lock_cancel_as(clave_lock *l, uint64_t owner)
     return x.err;
 }
 
-/* ---- release -----------------------------------------------------------------------------------
- */
-
-struct release {
-    clave_lock *lock;
-    uint64_t owner;
-};
-
-static void on_released(clave_mutex *m, uint64_t owner, clave_err err, void *arg)
-{
-    (void)m;
-    (void)owner;
-    clave__call_finish(arg, err);
-}
-
-static clave_err begin_release(struct call *c, void *args)
-{
-    const struct release *r = args;
-    clave_err err = clave_mutex_release(r->lock->mutex, r->owner, on_released, c);
-    if (err == CLAVE_OK || err == CLAVE_ELOST || err == CLAVE_EMAXHOLD)
-        drop_hold(r->lock, r->owner);
-    return err;
-}
-
-static clave_err release_within(clave_lock *l, uint64_t owner, int64_t timeout_ms)
-{
-    struct release r = {.lock = l, .owner = owner};
-    struct call_spec spec = {.begin = begin_release, .args = &r};
-    return clave__call(l->session, &spec, timeout_ms, NULL);
-}
-
-clave_err clave_lock_release_as(clave_lock *l, uint64_t owner)
-{
-    return release_within(l, owner, -1);
-}
-
-clave_err clave_lock_release(clave_lock *l)
-{
-    return release_within(l, clave_lock_owner_self(), -1);
-}
-
 /* ---- what is known ------------------------------------------------------------------------------
  */
-
-/* A copy of the calling thread's tenure; false: it has none. */
-static bool look(clave_lock *l, struct tenure *out)
-{
-    clave__loop_lock(l->session->loop);
-    const struct tenure *t = find(l, clave_lock_owner_self());
-    if (t)
-        *out = *t;
-    clave__loop_unlock(l->session->loop);
-    return t != NULL;
-}
 
 bool clave_lock_valid_for(clave_lock *l, int64_t ms)
 {
     struct tenure t;
-    if (!look(l, &t))
+    if (!clave__tenure_look(l, clave_lock_owner_self(), &t))
         return false;
     int64_t now = clave_now(); /* behind the copy: a pause in between counts */
     return t.deadline >= now && t.deadline - now >= ms;
@@ -379,7 +228,7 @@ bool clave_lock_valid_for(clave_lock *l, int64_t ms)
 int64_t clave_lock_token(clave_lock *l)
 {
     struct tenure t;
-    return look(l, &t) ? t.token : 0;
+    return clave__tenure_look(l, clave_lock_owner_self(), &t) ? t.token : 0;
 }
 
 /* ---- guarded writes

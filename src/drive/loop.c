@@ -77,6 +77,21 @@ bool clave__loop_unpost_locked(struct task *t)
     return waiting;
 }
 
+void clave__loop_finally(clave_loop *l, struct task *t)
+{
+    if (list_empty(&t->link))
+        list_push_back(&l->finals, &t->link);
+}
+
+static void run_finals(clave_loop *l)
+{
+    struct list *e;
+    while ((e = list_pop_front(&l->finals))) {
+        struct task *t = LIST_ENTRY(e, struct task, link);
+        t->run(t);
+    }
+}
+
 static void on_wake(uv_async_t *wake)
 {
     clave_loop *l = wake->data;
@@ -88,9 +103,11 @@ static void on_wake(uv_async_t *wake)
         t->run(t);
         clave__loop_lock(l);
     }
-    if (l->phase == LOOP_ENDING)
-        uv_stop(&l->uv);
+    bool ending = l->phase == LOOP_ENDING;
     clave__loop_unlock(l);
+    run_finals(l);
+    if (ending)
+        uv_stop(&l->uv);
 }
 
 /* On the caller's stack: it waits until the task is done. */
@@ -189,6 +206,7 @@ clave_err clave_loop_new(clave_loop **out)
         goto fail_async;
     l->wake.data = l;
     list_init(&l->tasks);
+    list_init(&l->finals);
     pthread_mutex_init(&l->mutex, NULL);
     clave__cell_init(&l->turned);
     if (start_thread(l) == 0) {

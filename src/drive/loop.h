@@ -38,6 +38,7 @@ struct clave_loop {
     uv_loop_t uv;
     uv_async_t wake;
     pthread_t thread;
+    struct list finals; /* the loop's thread only */
     pthread_mutex_t mutex;
     struct list tasks; /* under the mutex, as all that follows */
     enum loop_phase phase;
@@ -61,6 +62,10 @@ void clave__loop_post(clave_loop *l, struct task *t);
 void clave__loop_post_locked(clave_loop *l, struct task *t);
 /* true: it had not begun, and will not. With the mutex. */
 bool clave__loop_unpost_locked(struct task *t);
+
+/* From a task: runs t once, when all tasks that wait now have run. Posting it again before has
+ * no effect. */
+void clave__loop_finally(clave_loop *l, struct task *t);
 
 /* Posts and waits until it has run. EDEADLK on the loop's own thread. */
 clave_err clave__loop_run(clave_loop *l, void (*fn)(void *arg), void *arg);

@@ -44,6 +44,16 @@ static void on_settled(void *arg)
     }
 }
 
+static void flush(struct task *t)
+{
+    clave_uv_flush(LIST_ENTRY(t, struct clave_session, flush)->uv);
+}
+
+void clave__session_flush_later(clave_session *s)
+{
+    clave__loop_finally(s->loop, &s->flush);
+}
+
 bool clave__session_await_locked(clave_session *s, int64_t deadline)
 {
     struct waiter w;
@@ -115,6 +125,8 @@ clave_err clave_session_open(clave_session **out, clave_loop *loop, const char *
     s->state = CLAVE_STATE_LATENT;
     list_init(&s->waiters);
     list_init(&s->locks);
+    list_init(&s->flush.link);
+    s->flush.run = flush;
     err = new_client(s, connect_or_default(connect), o);
     if (err != CLAVE_OK)
         goto fail;
@@ -258,7 +270,7 @@ static void visit(void *arg)
     struct visit *v = arg;
     clave_client_tick(v->s->client, clave_now());
     v->fn(v->s->client, v->arg);
-    clave_uv_flush(v->s->uv);
+    clave__session_flush_later(v->s);
 }
 
 static void visit_and_free(struct task *t)
