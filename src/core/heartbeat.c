@@ -193,7 +193,8 @@ void clave__heartbeat_ping_answered(clave_client *c)
 
 void clave__heartbeat_attached(clave_client *c)
 {
-    c->heartbeat.answered = c->now;
+    /* One that never left is sent now, and has its time from now on. */
+    c->heartbeat.answered = c->heartbeat.asked = c->now;
 }
 
 void clave__heartbeat_detached(clave_client *c)
