@@ -158,12 +158,17 @@ bool clave__pipeline_reply(clave_client *c, const struct wire_reply_header *h, s
     if (fault != CLAVE_OK)
         res.err = fault;
     list_remove(&r->link);
+    if (h->err == CLAVE_EEXPIRED) {
+        /* Told behind LOST: no callback finds a grant of this session valid any more. */
+        clave__deliver_failure(c, r, CLAVE_EEXPIRED);
+        clave__client_fault(c, "the server says that the session has expired");
+        clave__session_lose(c, CLAVE_EEXPIRED);
+        return true;
+    }
     if (h->zxid > c->session.last_zxid)
         c->session.last_zxid = h->zxid;
     take_proof(c, r, (clave_err)h->err);
     clave__request_answer(r, (clave_err)h->err, &res);
-    if (h->err == CLAVE_EEXPIRED)
-        clave__session_lose(c, CLAVE_EEXPIRED);
     return true;
 }
 

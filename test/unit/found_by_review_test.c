@@ -50,10 +50,49 @@ static void a_heartbeat_that_never_left_has_its_time_on_the_next_connection(void
     script_close(&s);
 }
 
+struct glance {
+    struct script *s;
+    unsigned times;
+    clave_err err;
+    clave_state state;
+    int64_t deadline;
+};
+
+static void look(clave_client *c, const clave_result *res, void *arg)
+{
+    struct glance *g = arg;
+    g->times++;
+    g->err = res->err;
+    g->state = clave_client_state(c);
+    g->deadline = clave_client_hold_deadline(c);
+}
+
+/* An answer that says "expired" is none of those that keep a session. */
+static void an_expired_session_promises_nothing_to_its_last_callback(void **state)
+{
+    (void)state;
+    struct script s;
+    struct glance g = {0}, next = {0};
+    script_open(&s, NULL);
+    script_connect(&s, true);
+    assert_int_equal(clave_delete(s.c, "/a", -1, look, &g), CLAVE_OK);
+    assert_int_equal(clave_delete(s.c, "/b", -1, look, &next), CLAVE_OK);
+    script_expect(&s, OP_DELETE);
+    script_answer(&s, CLAVE_EEXPIRED, NULL);
+    assert_int_equal(g.times, 1);
+    assert_int_equal(g.err, CLAVE_EEXPIRED);
+    assert_int_equal(g.state, CLAVE_STATE_LOST);
+    assert_true(g.deadline == INT64_MIN);
+    assert_int_equal(next.times, 1);
+    assert_int_equal(next.err, CLAVE_ECONNLOSS);
+    script_close(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_heartbeat_that_never_left_has_its_time_on_the_next_connection),
+        cmocka_unit_test(an_expired_session_promises_nothing_to_its_last_callback),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
