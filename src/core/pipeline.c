@@ -121,11 +121,12 @@ void clave__pipeline_fill(clave_client *c)
 /* ---- answers ------------------------------------------------------------------------------- */
 
 /* A write that failed for what is in the tree was committed as a failure. Any other error may
- * be of the server's own making, read-only or overloaded. */
+ * be of the server's own making: read-only, overloaded, or a member that looks at ACLs before
+ * it asks its leader (zookeeper.enableEagerACLCheck). */
 static bool was_committed(clave_err err)
 {
     return err == CLAVE_OK ||
-           (err <= CLAVE_ENONODE && err >= CLAVE_EINVALIDACL && err != CLAVE_EEXPIRED);
+           (err <= CLAVE_ENONODE && err > CLAVE_EEXPIRED && err != CLAVE_ENOAUTH);
 }
 
 static void take_proof(clave_client *c, const struct request *r, clave_err err)

@@ -228,9 +228,10 @@ static void a_holder_in_an_ensemble_sends_confirmed_heartbeats(void **state)
 static void a_write_confirms_what_was_answered_before(void **state)
 {
     (void)state;
-    static const clave_err committed[] = {CLAVE_OK, CLAVE_ENODEEXISTS, CLAVE_ENOAUTH};
-    static const clave_err local[] = {CLAVE_ETHROTTLED, CLAVE_ENOTREADONLY, CLAVE_EUNIMPLEMENTED};
-    for (size_t i = 0; i < 6; i++) {
+    static const clave_err committed[] = {CLAVE_OK, CLAVE_ENODEEXISTS, CLAVE_ENONODE};
+    static const clave_err local[] = {CLAVE_ETHROTTLED, CLAVE_ENOTREADONLY, CLAVE_EUNIMPLEMENTED,
+                                      CLAVE_ENOAUTH, CLAVE_EINVALIDACL};
+    for (size_t i = 0; i < 8; i++) {
         struct script s;
         struct outcome got = {0};
         clave_err err = i < 3 ? committed[i] : local[i - 3];
