@@ -87,6 +87,12 @@ clave_err clave__identities_add(struct identities *who, struct jbytes scheme, st
     return CLAVE_EAUTHFAILED;
 }
 
+void clave__identities_note_super(struct identities *who, struct jbytes digest)
+{
+    if (digest.n > 0 && clave__identities_has_digest(who, digest))
+        who->is_super = true;
+}
+
 /* ---- addresses ------------------------------------------------------------------------ */
 
 /* A decimal number up to `max` at *p, before `end`. */
@@ -154,11 +160,15 @@ void clave__identities_put(struct jwriter *w, const struct identities *who)
     char text[AUTH_IP_TEXT];
     struct jreader r = clave__jvec_reader(clave__identities_digests(who));
     bool has_ip = who->family != 0;
-    clave__jput_int(w, who->count + (has_ip ? 1 : 0));
+    clave__jput_int(w, who->count + (has_ip ? 1 : 0) + (who->is_super ? 1 : 0));
     if (has_ip) {
         ip_text(who, text);
         clave__jput_str(w, "ip");
         clave__jput_str(w, text);
+    }
+    if (who->is_super) {
+        clave__jput_str(w, "super");
+        clave__jput_str(w, "");
     }
     for (int32_t i = 0; i < who->count; i++) {
         clave__jput_str(w, "digest");

@@ -11,6 +11,7 @@ enum { AUTH_IP_TEXT = 40 };
 struct identities {
     struct buf digests; /* jute strings "user:base64(SHA1(user:password))" */
     int32_t count;
+    bool is_super;  /* passes every check */
     uint8_t family; /* as in peer_addr */
     uint8_t ip[16];
 };
@@ -21,6 +22,8 @@ void clave__identities_fini(struct identities *who);
 
 /* An auth packet. EAUTHFAILED: no such scheme, or too many users; ENOMEM. */
 clave_err clave__identities_add(struct identities *who, struct jbytes scheme, struct jbytes auth);
+/* Whoever has named this digest user has named the super user; "": there is none. */
+void clave__identities_note_super(struct identities *who, struct jbytes digest);
 bool clave__identities_has_digest(const struct identities *who, struct jbytes id);
 struct jvec clave__identities_digests(const struct identities *who);
 /* The answer to whoAmI: a vector of {scheme, user}, digest users without their secret. */

@@ -268,8 +268,13 @@ static void refuse_frame(struct server_conn *c, int why, size_t n)
         clave__conn_word(c, (uint32_t)n);
         return;
     }
-    clave__log(&c->s->log, CLAVE_LOG_WARN, "%s is closed: %s", c->peer.text,
-               why == CLAVE_ENOMEM ? "out of memory" : "a frame of an impossible length");
+    if (why == CLAVE_ETOOBIG)
+        clave__log(&c->s->log, CLAVE_LOG_WARN,
+                   "%s is closed: a request of %zu bytes, the limit is %zu", c->peer.text, n,
+                   c->frames.max_frame);
+    else
+        clave__log(&c->s->log, CLAVE_LOG_WARN, "%s is closed: %s", c->peer.text,
+                   why == CLAVE_ENOMEM ? "out of memory" : "a frame of an impossible length");
     clave__conn_close(c);
 }
 
@@ -331,7 +336,8 @@ void clave__conn_resume(struct server_conn *c)
 
 struct server_conn *clave__server_accept(struct server *s, const struct peer_addr *peer, void *user)
 {
-    struct server_conn *c = s->serving ? clave__mem_zalloc(&s->mem, sizeof *c) : NULL;
+    bool room = s->serving && s->nconns < s->max_connections;
+    struct server_conn *c = room ? clave__mem_zalloc(&s->mem, sizeof *c) : NULL;
     if (!c)
         return NULL;
     c->s = s;

@@ -34,7 +34,7 @@ static bool all_may_be_in_multi(const struct wire_ops *ops)
 static void put_made(struct jwriter *w, const struct change *c)
 {
     struct wire_result res = {.op = c->type, .path = c->path};
-    if (c->type == OP_CREATE_CONTAINER)
+    if (c->type == OP_CREATE_CONTAINER || c->type == OP_CREATE_TTL)
         res.op = OP_CREATE2; /* Apache answers all that have a Stat alike */
     if (c->node)
         res.stat = clave__node_wire_stat(c->node);

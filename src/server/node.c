@@ -21,6 +21,11 @@ int64_t clave__owner_ttl_ms(int64_t owner)
     return owner & (((int64_t)1 << TTL_BITS) - 1);
 }
 
+int64_t clave__owner_of_ttl(int64_t ttl_ms)
+{
+    return (int64_t)((uint64_t)0xff << 56 | (uint64_t)ttl_ms);
+}
+
 /* ---- what is seen --------------------------------------------------------------------- */
 
 struct jbytes clave__node_name(const struct node *n)

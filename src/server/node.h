@@ -16,6 +16,9 @@ enum node_kind { NODE_PLAIN, NODE_EPHEMERAL, NODE_CONTAINER, NODE_TTL };
 enum node_kind clave__owner_kind(int64_t owner);
 /* Of a NODE_TTL. */
 int64_t clave__owner_ttl_ms(int64_t owner);
+/* 1 ms to OWNER_MOST_TTL_MS. */
+#define OWNER_MOST_TTL_MS 0xffffffffff
+int64_t clave__owner_of_ttl(int64_t ttl_ms);
 
 /* The Stat as it is stored: cversion counts creations only. */
 struct node_stat {

@@ -14,6 +14,7 @@ static void authenticate(struct server_conn *c, const struct wire_request *q, bo
         clave__conn_cut(c);
         return;
     }
+    clave__identities_note_super(&c->who, clave__jbytes(c->s->super_digest));
     clave__conn_reply(c, q->xid, 0, err);
     if (err == CLAVE_OK)
         return;

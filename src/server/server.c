@@ -37,7 +37,28 @@ static void take_options(struct server *s, const struct server_options *o)
         s->max_output = LEAST_OUTPUT;
     if (s->max_output > MOST_OUTPUT)
         s->max_output = MOST_OUTPUT;
+    s->place.client_port = -1;
+    s->extended_types = o->extended_types;
+    s->max_connections = o->max_connections ? o->max_connections : SIZE_MAX;
     clave__rand_seed(&s->rand, o->seed);
+}
+
+static clave_err copy_text(struct server *s, const char *text, char **out)
+{
+    size_t n = strlen(text) + 1;
+    *out = clave__mem_alloc(&s->mem, n);
+    if (!*out)
+        return CLAVE_ENOMEM;
+    memcpy(*out, text, n);
+    return CLAVE_OK;
+}
+
+static clave_err take_texts(struct server *s, const struct server_options *o)
+{
+    clave_err err = copy_text(s, o->super_digest ? o->super_digest : "", &s->super_digest);
+    if (err == CLAVE_OK)
+        err = copy_text(s, o->words ? o->words : SERVER_WORDS, &s->words);
+    return err;
 }
 
 static void init_buffers(struct server *s)
@@ -71,6 +92,8 @@ clave_err clave__server_new(struct server **out, const struct server_options *o)
         err = clave__sessions_init(&s->sessions, &s->mem, s->tick_ms);
     if (err == CLAVE_OK)
         err = clave__watches_init(&s->watches, &s->mem);
+    if (err == CLAVE_OK)
+        err = take_texts(s, o);
     if (err != CLAVE_OK) {
         clave__server_free(s);
         return err;
@@ -94,6 +117,8 @@ void clave__server_free(struct server *s)
     clave__buf_fini(&s->scratch);
     clave__buf_fini(&s->name);
     struct clave_mem mem = s->mem;
+    clave__mem_free(&mem, s->super_digest);
+    clave__mem_free(&mem, s->words);
     clave__mem_free(&mem, s);
 }
 
@@ -229,6 +254,14 @@ void clave__server_durable(struct server *s, int64_t zxid)
             list_push_back(&s->waiting, &c->in_waiting);
         clave__conn_resume(c);
     }
+}
+
+/* ---- what is told -----------------------------------------------------------------------------
+ */
+
+void clave__server_set_place(struct server *s, const struct server_place *place)
+{
+    s->place = *place;
 }
 
 /* ---- state ------------------------------------------------------------------------------------

@@ -20,6 +20,9 @@
 struct server;      /* opaque */
 struct server_conn; /* opaque */
 
+/* The words that cost little and show no client's paths. */
+#define SERVER_WORDS "conf,cons,dirs,envi,isro,mntr,ruok,srvr,stat,wchs"
+
 struct server_options {
     const struct clave_mem *mem; /* copied; NULL: libc */
     clave_log_cb *log;
@@ -33,6 +36,13 @@ struct server_options {
     int32_t snap_count;         /* txns between snapshots; 0: 100000 */
     int32_t container_check_ms; /* 0: 60000 */
     uint64_t seed;              /* spreads the snapshots */
+    bool extended_types;        /* nodes with a TTL may be made; Apache removes them when it starts
+                                   without zookeeper.extendedTypesEnabled, and so has it off too */
+    const char *super_digest;   /* "user:base64(SHA1(user:password))": who passes every check;
+                                   NULL: nobody */
+    const char *words;          /* four-letter words that are answered, "ruok,mntr" or "*";
+                                   NULL: SERVER_WORDS */
+    size_t max_connections;     /* 0: any number */
 };
 
 /* ---- life and recovery ---------------------------------------------------------- */
@@ -80,7 +90,7 @@ struct peer_addr {
     uint16_t port;
     char text[64]; /* as shown by cons: "127.0.0.1:42100", "local" */
 };
-/* NULL: no memory, or not serving: close the transport. */
+/* NULL: no memory, as many as there may be, or not serving: close the transport. */
 struct server_conn *clave__server_accept(struct server *s, const struct peer_addr *peer,
                                          void *user);
 void *clave__server_conn_user(const struct server_conn *c);
@@ -124,6 +134,19 @@ bool clave__server_wants_snapshot(const struct server *s);
 /* The whole tree in Apache's format into `out`; *zxid is the last txn it holds (the
  * file's name). The driver begins a new log file with the next record. */
 clave_err clave__server_save_snapshot(struct server *s, struct buf *out, int64_t *zxid);
+
+/* ---- where it runs --------------------------------------------------------------------------- */
+
+/* What only the driver knows and the words conf and dirs tell. */
+struct server_place {
+    int32_t client_port; /* -1: none */
+    int32_t max_per_address;
+    const char *data_dir; /* version-2; outlives the server */
+    /* Bytes of the snapshots and of the logs. NULL: not known. */
+    void (*sizes)(void *arg, uint64_t *snapshots, uint64_t *logs);
+    void *arg;
+};
+void clave__server_set_place(struct server *s, const struct server_place *place);
 
 /* ---- state --------------------------------------------------------------------------------- */
 

@@ -36,6 +36,11 @@ struct server {
     int32_t max_session_ms;
     int32_t snap_count;
     int32_t container_check_ms;
+    struct server_place place;
+    bool extended_types;
+    size_t max_connections; /* SIZE_MAX: any number */
+    char *super_digest;     /* "": nobody */
+    char *words;            /* "*", or names with commas between */
 
     bool serving;
     int64_t now;

@@ -196,7 +196,7 @@ static clave_err replay_new_node(struct txn *t, int32_t type, struct jreader *r)
         c->owner = t->head.client;
     c->version = r->n >= 4 ? clave__jget_int(r) : -1;
     if (type == OP_CREATE_TTL)
-        c->owner = (int64_t)((uint64_t)0xff << 56 | (uint64_t)clave__jget_long(r));
+        c->owner = clave__owner_of_ttl(clave__jget_long(r));
     clave_err err = r->bad ? CLAVE_EPROTO : listless ? CLAVE_ENOMEM : replay_create(t, c);
     clave__txn_end(t);
     return err;

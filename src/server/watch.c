@@ -161,6 +161,34 @@ void clave__watch_remove(struct watches *t, struct watcher *w, struct jbytes pat
     forget_path_if_unused(t, on);
 }
 
+/* ---- looking at them ------------------------------------------------------------------------ */
+
+static struct jbytes path_of(const struct watched *p)
+{
+    return clave__jbytes_n(p + 1, p->len);
+}
+
+void clave__watches_each(const struct watches *t, unsigned marks, watch_visit *visit, void *arg)
+{
+    for (struct map_node *at = NULL; (at = clave__map_next(&t->paths, at));) {
+        const struct watched *p = MAP_ENTRY(at, struct watched, in_paths);
+        for (struct list *e = p->entries.next; e != &p->entries; e = e->next) {
+            const struct watch *w = LIST_ENTRY(e, struct watch, of_path);
+            if (w->marks & marks)
+                visit(arg, path_of(p), w->by);
+        }
+    }
+}
+
+void clave__watcher_each(const struct watcher *w, unsigned marks, watch_visit *visit, void *arg)
+{
+    for (struct list *e = w->entries.next; e != &w->entries; e = e->next) {
+        const struct watch *entry = LIST_ENTRY(e, struct watch, of_watcher);
+        if (entry->marks & marks)
+            visit(arg, path_of(entry->on), entry->by);
+    }
+}
+
 /* ---- events --------------------------------------------------------------------------------- */
 
 /* Which marks an event on a path is for. */

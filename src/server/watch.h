@@ -54,6 +54,11 @@ unsigned clave__watch_marks(const struct watches *t, const struct watcher *w, st
                             unsigned marks);
 void clave__watch_remove(struct watches *t, struct watcher *w, struct jbytes path, unsigned marks);
 
+typedef void watch_visit(void *arg, struct jbytes path, struct watcher *w);
+/* Visits every entry with one of these marks, path by path; and those of one watcher. */
+void clave__watches_each(const struct watches *t, unsigned marks, watch_visit *visit, void *arg);
+void clave__watcher_each(const struct watcher *w, unsigned marks, watch_visit *visit, void *arg);
+
 /* Tells all who wait for this event; one-shot marks are used up. */
 void clave__watch_fire(struct watches *t, const struct watch_event *ev, watch_tell *tell,
                        void *arg);

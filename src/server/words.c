@@ -1,17 +1,16 @@
 /* words.c - the four-letter words: a text, then the end. */
+#include "server/words.h"
+
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "server/conn.h"
-
 /* What monitoring programs look for: the protocol's release, a date they can read. */
 #define RELEASE "3.9.2-clave-" CLAVE_VERSION_STRING
 #define BUILT "01/01/2026 00:00 UTC"
 
-/* The text grows in the server's scratch buffer; what does not fit is left out. */
-__attribute__((format(printf, 2, 3))) static void say(struct server *s, const char *fmt, ...)
+void clave__say(struct server *s, const char *fmt, ...)
 {
     char line[512];
     va_list ap;
@@ -20,6 +19,12 @@ __attribute__((format(printf, 2, 3))) static void say(struct server *s, const ch
     va_end(ap);
     size_t len = n < 0 ? 0 : (size_t)n < sizeof line ? (size_t)n : sizeof line - 1;
     clave__buf_append(&s->scratch, line, len);
+}
+
+void clave__say_path(struct server *s, struct jbytes path)
+{
+    if (path.n > 0)
+        clave__buf_append(&s->scratch, path.p, (size_t)path.n);
 }
 
 /* ---- figures ------------------------------------------------------------------------------- */
@@ -48,18 +53,19 @@ static size_t count_nodes(const struct server *s)
 
 static void say_version(struct server *s)
 {
-    say(s, "Zookeeper version: %s, built on %s\n", RELEASE, BUILT);
+    clave__say(s, "Zookeeper version: %s, built on %s\n", RELEASE, BUILT);
 }
 
 static void say_server(struct server *s)
 {
     char avg[32];
     const struct latency *l = &s->latency;
-    say(s, "Latency min/avg/max: %" PRId64 "/%s/%" PRId64 "\n", l->min, average(l, avg), l->max);
-    say(s, "Received: %" PRIu64 "\nSent: %" PRIu64 "\nConnections: %zu\nOutstanding: %zu\n",
-        s->packets_received, s->packets_sent, s->nconns, count_outstanding(s));
-    say(s, "Zxid: 0x%" PRIx64 "\nMode: standalone\nNode count: %zu\n", (uint64_t)s->durable_zxid,
-        count_nodes(s));
+    clave__say(s, "Latency min/avg/max: %" PRId64 "/%s/%" PRId64 "\n", l->min, average(l, avg),
+               l->max);
+    clave__say(s, "Received: %" PRIu64 "\nSent: %" PRIu64 "\nConnections: %zu\nOutstanding: %zu\n",
+               s->packets_received, s->packets_sent, s->nconns, count_outstanding(s));
+    clave__say(s, "Zxid: 0x%" PRIx64 "\nMode: standalone\nNode count: %zu\n",
+               (uint64_t)s->durable_zxid, count_nodes(s));
 }
 
 /* ---- connections ------------------------------------------------------------------------------
@@ -87,22 +93,22 @@ static const char *op_name(int32_t op)
 static void say_conn(struct server *s, const struct server_conn *c, bool full)
 {
     char avg[32];
-    say(s, " /%s[%d](queued=%zu,recved=%" PRIu64 ",sent=%" PRIu64, c->peer.text,
-        clave__server_conn_wants_read(c) ? 1 : 0, c->undurable, c->received, c->sent);
+    clave__say(s, " /%s[%d](queued=%zu,recved=%" PRIu64 ",sent=%" PRIu64, c->peer.text,
+               clave__server_conn_wants_read(c) ? 1 : 0, c->undurable, c->received, c->sent);
     if (full && c->session) {
         const struct latency *l = &c->latency;
         int64_t ago = s->now - c->accepted_at;
-        say(s, ",sid=0x%" PRIx64 ",lop=%s,est=%" PRId64 ",to=%d", (uint64_t)c->session->id,
-            op_name(c->last_op), s->wall - ago, (int)c->session->timeout_ms);
-        say(s, ",lcxid=0x%" PRIx64 ",lzxid=0x%" PRIx64 ",lresp=%" PRId64,
-            (uint64_t)(int64_t)c->last_xid, (uint64_t)c->last_zxid, c->last_reply_at);
+        clave__say(s, ",sid=0x%" PRIx64 ",lop=%s,est=%" PRId64 ",to=%d", (uint64_t)c->session->id,
+                   op_name(c->last_op), s->wall - ago, (int)c->session->timeout_ms);
+        clave__say(s, ",lcxid=0x%" PRIx64 ",lzxid=0x%" PRIx64 ",lresp=%" PRId64,
+                   (uint64_t)(int64_t)c->last_xid, (uint64_t)c->last_zxid, c->last_reply_at);
         /* The average of a connection is a whole number. */
         average(l, avg);
         avg[strcspn(avg, ".")] = '\0';
-        say(s, ",llat=%" PRId64 ",minlat=%" PRId64 ",avglat=%s,maxlat=%" PRId64, c->last_latency,
-            l->min, avg, l->max);
+        clave__say(s, ",llat=%" PRId64 ",minlat=%" PRId64 ",avglat=%s,maxlat=%" PRId64,
+                   c->last_latency, l->min, avg, l->max);
     }
-    say(s, ")\n");
+    clave__say(s, ")\n");
 }
 
 static void say_conns(struct server *s, bool full)
@@ -112,7 +118,7 @@ static void say_conns(struct server *s, bool full)
         if (clave__conn_is_open(c))
             say_conn(s, c, full);
     }
-    say(s, "\n");
+    clave__say(s, "\n");
 }
 
 /* ---- the words ---------------------------------------------------------------------------------
@@ -120,12 +126,12 @@ static void say_conns(struct server *s, bool full)
 
 static void say_ruok(struct server *s)
 {
-    say(s, "imok");
+    clave__say(s, "imok");
 }
 
 static void say_isro(struct server *s)
 {
-    say(s, "rw");
+    clave__say(s, "rw");
 }
 
 static void say_srvr(struct server *s)
@@ -137,7 +143,7 @@ static void say_srvr(struct server *s)
 static void say_stat(struct server *s)
 {
     say_version(s);
-    say(s, "Clients:\n");
+    clave__say(s, "Clients:\n");
     say_conns(s, false);
     say_server(s);
 }
@@ -147,48 +153,100 @@ static void say_cons(struct server *s)
     say_conns(s, true);
 }
 
-/* What the engine knows; addresses and directories are its driver's. */
 static void say_conf(struct server *s)
 {
-    say(s, "tickTime=%d\nminSessionTimeout=%d\nmaxSessionTimeout=%d\nserverId=0\n", (int)s->tick_ms,
-        (int)s->min_session_ms, (int)s->max_session_ms);
+    const struct server_place *at = &s->place;
+    const char *dir = at->data_dir ? at->data_dir : "";
+    uint64_t snapshots = 0, logs = 0;
+    if (at->sizes)
+        at->sizes(at->arg, &snapshots, &logs);
+    clave__say(s, "clientPort=%d\nsecureClientPort=-1\ndataDir=", (int)at->client_port);
+    clave__say_path(s, clave__jbytes(dir));
+    clave__say(s, "\ndataDirSize=%" PRIu64 "\ndataLogDir=", snapshots);
+    clave__say_path(s, clave__jbytes(dir));
+    clave__say(s, "\ndataLogSize=%" PRIu64 "\ntickTime=%d\nmaxClientCnxns=%d\n", logs,
+               (int)s->tick_ms, (int)at->max_per_address);
+    clave__say(s, "minSessionTimeout=%d\nmaxSessionTimeout=%d\n", (int)s->min_session_ms,
+               (int)s->max_session_ms);
+    clave__say(s, "clientPortListenBacklog=-1\nserverId=0\n");
+}
+
+static void say_dirs(struct server *s)
+{
+    uint64_t snapshots = 0, logs = 0;
+    if (s->place.sizes)
+        s->place.sizes(s->place.arg, &snapshots, &logs);
+    clave__say(s, "datadir_size: %" PRIu64 "\nlogdir_size: %" PRIu64 "\n", snapshots, logs);
 }
 
 static void say_envi(struct server *s)
 {
-    say(s, "Environment:\nzookeeper.version=%s, built on %s\n", RELEASE, BUILT);
+    clave__say(s, "Environment:\nzookeeper.version=%s, built on %s\n", RELEASE, BUILT);
 }
 
 static void say_mntr(struct server *s)
 {
     char avg[32];
     const struct latency *l = &s->latency;
-    say(s, "zk_version\t%s, built on %s\nzk_server_state\tstandalone\n", RELEASE, BUILT);
-    say(s, "zk_avg_latency\t%s\nzk_max_latency\t%" PRId64 "\nzk_min_latency\t%" PRId64 "\n",
-        average(l, avg), l->max, l->min);
-    say(s, "zk_packets_received\t%" PRIu64 "\nzk_packets_sent\t%" PRIu64 "\n", s->packets_received,
-        s->packets_sent);
-    say(s, "zk_num_alive_connections\t%zu\nzk_outstanding_requests\t%zu\n", s->nconns,
-        count_outstanding(s));
-    say(s, "zk_znode_count\t%zu\nzk_watch_count\t%zu\nzk_ephemerals_count\t%zu\n", count_nodes(s),
-        s->watches.count, s->tree.ephemerals);
-    say(s, "zk_approximate_data_size\t%zu\nzk_uptime\t%" PRId64 "\n", s->tree.data_bytes,
-        s->now - s->started_at);
-    say(s,
-        "zk_global_sessions\t%zu\nzk_local_sessions\t0\nzk_digest_mismatches_count\t%" PRIu64 "\n",
-        s->sessions.table.count, s->digest_mismatches);
+    clave__say(s, "zk_version\t%s, built on %s\nzk_server_state\tstandalone\n", RELEASE, BUILT);
+    clave__say(s, "zk_avg_latency\t%s\nzk_max_latency\t%" PRId64 "\nzk_min_latency\t%" PRId64 "\n",
+               average(l, avg), l->max, l->min);
+    clave__say(s, "zk_packets_received\t%" PRIu64 "\nzk_packets_sent\t%" PRIu64 "\n",
+               s->packets_received, s->packets_sent);
+    clave__say(s, "zk_num_alive_connections\t%zu\nzk_outstanding_requests\t%zu\n", s->nconns,
+               count_outstanding(s));
+    clave__say(s, "zk_znode_count\t%zu\nzk_watch_count\t%zu\nzk_ephemerals_count\t%zu\n",
+               count_nodes(s), s->watches.count, s->tree.ephemerals);
+    clave__say(s, "zk_approximate_data_size\t%zu\nzk_uptime\t%" PRId64 "\n", s->tree.data_bytes,
+               s->now - s->started_at);
+    clave__say(s,
+               "zk_global_sessions\t%zu\nzk_local_sessions\t0\nzk_digest_mismatches_count\t%" PRIu64
+               "\n",
+               s->sessions.table.count, s->digest_mismatches);
 }
 
-/* NULL: known to Apache, and as if not in its whitelist. */
+/* What the figures are counted from anew. */
+static void say_srst(struct server *s)
+{
+    s->latency = (struct latency){0};
+    s->packets_received = s->packets_sent = 0;
+    clave__say(s, "Server stats reset.\n");
+}
+
+static void say_crst(struct server *s)
+{
+    for (struct list *e = s->conns.next; e != &s->conns; e = e->next) {
+        struct server_conn *c = LIST_ENTRY(e, struct server_conn, in_conns);
+        c->latency = (struct latency){0};
+        c->received = c->sent = 0;
+    }
+    clave__say(s, "Connection stats reset.\n");
+}
+
+/* NULL: known to Apache, and never in the whitelist here: there is no trace mask, and no log of
+ * digests. */
 static const struct word {
     const char *name;
     void (*say)(struct server *s);
 } words[] = {
-    {"ruok", say_ruok}, {"isro", say_isro}, {"srvr", say_srvr}, {"stat", say_stat},
-    {"cons", say_cons}, {"conf", say_conf}, {"envi", say_envi}, {"mntr", say_mntr},
-    {"crst", NULL},     {"dirs", NULL},     {"dump", NULL},     {"gtmk", NULL},
-    {"hash", NULL},     {"srst", NULL},     {"stmk", NULL},     {"wchc", NULL},
-    {"wchp", NULL},     {"wchs", NULL},
+    {"conf", say_conf},
+    {"cons", say_cons},
+    {"crst", say_crst},
+    {"dirs", say_dirs},
+    {"dump", clave__say_dump},
+    {"envi", say_envi},
+    {"gtmk", NULL},
+    {"hash", NULL},
+    {"isro", say_isro},
+    {"mntr", say_mntr},
+    {"ruok", say_ruok},
+    {"srst", say_srst},
+    {"srvr", say_srvr},
+    {"stat", say_stat},
+    {"stmk", NULL},
+    {"wchc", clave__say_wchc},
+    {"wchp", clave__say_wchp},
+    {"wchs", clave__say_wchs},
 };
 
 static const struct word *find_word(uint32_t word)
@@ -200,15 +258,35 @@ static const struct word *find_word(uint32_t word)
     return NULL;
 }
 
+/* In the list, or all are. */
+static bool is_listed(const struct server *s, const char *name)
+{
+    const char *at = s->words;
+    if (strcmp(at, "*") == 0)
+        return true;
+    while (*at) {
+        size_t n = strcspn(at, ",");
+        const char *next = at + n + (at[n] == ',' ? 1 : 0);
+        while (n > 0 && *at == ' ')
+            at++, n--;
+        while (n > 0 && at[n - 1] == ' ')
+            n--;
+        if (n == strlen(name) && memcmp(at, name, n) == 0)
+            return true;
+        at = next;
+    }
+    return false;
+}
+
 void clave__conn_word(struct server_conn *c, uint32_t word)
 {
     struct server *s = c->s;
     const struct word *w = find_word(word);
     clave__buf_clear(&s->scratch);
-    if (w && w->say)
+    if (w && w->say && is_listed(s, w->name))
         w->say(s);
     else if (w)
-        say(s, "%s is not executed because it is not in the whitelist.\n", w->name);
+        clave__say(s, "%s is not executed because it is not in the whitelist.\n", w->name);
     else
         clave__log(&s->log, CLAVE_LOG_WARN, "%s is closed: its first four bytes are no length",
                    c->peer.text);

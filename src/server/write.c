@@ -44,6 +44,7 @@ static void tell_change(struct server *s, const struct change *c)
     case OP_CREATE:
     case OP_CREATE2:
     case OP_CREATE_CONTAINER:
+    case OP_CREATE_TTL:
         fire(s, EVENT_CREATED, c->node);
         fire(s, EVENT_CHILDREN_CHANGED, c->parent);
         break;
@@ -147,25 +148,36 @@ static clave_err add_change(struct server *s, int32_t type, struct jbytes path, 
 
 static bool is_sequential(int32_t mode)
 {
-    return mode == MODE_PERSISTENT_SEQUENTIAL || mode == MODE_EPHEMERAL_SEQUENTIAL;
+    return mode == MODE_PERSISTENT_SEQUENTIAL || mode == MODE_EPHEMERAL_SEQUENTIAL ||
+           mode == MODE_PERSISTENT_SEQUENTIAL_TTL;
 }
 
-/* Nodes with a TTL: Apache as it comes does not have them either, and removes those of others
- * when it starts. */
-static clave_err check_mode(int32_t op, int32_t mode)
+static bool has_ttl(int32_t mode)
 {
-    if (mode < MODE_PERSISTENT || mode > MODE_PERSISTENT_SEQUENTIAL_TTL)
+    return mode == MODE_PERSISTENT_TTL || mode == MODE_PERSISTENT_SEQUENTIAL_TTL;
+}
+
+/* The op says whether there is a TTL, and so must the mode. */
+static clave_err check_mode(const struct server *s, int32_t op, const struct wire_create *m)
+{
+    if (m->flags < MODE_PERSISTENT || m->flags > MODE_PERSISTENT_SEQUENTIAL_TTL)
         return CLAVE_EBADARGS;
-    if (mode >= MODE_PERSISTENT_TTL)
+    if (has_ttl(m->flags) && !s->extended_types)
         return CLAVE_EUNIMPLEMENTED;
-    return op == OP_CREATE_TTL ? CLAVE_EBADARGS : CLAVE_OK;
+    if (has_ttl(m->flags) != (op == OP_CREATE_TTL))
+        return CLAVE_EBADARGS;
+    bool in_range = m->ttl_ms > 0 && m->ttl_ms <= OWNER_MOST_TTL_MS;
+    return op == OP_CREATE_TTL && !in_range ? CLAVE_EBADARGS : CLAVE_OK;
 }
 
 /* The op alone makes a container; the mode CONTAINER in another makes a plain node. */
-static int64_t owner_of(const struct server_conn *c, int32_t op, int32_t mode)
+static int64_t owner_of(const struct server_conn *c, int32_t op, const struct wire_create *m)
 {
+    int32_t mode = m->flags;
     if (op == OP_CREATE_CONTAINER)
         return OWNER_CONTAINER;
+    if (op == OP_CREATE_TTL)
+        return clave__owner_of_ttl(m->ttl_ms);
     return mode == MODE_EPHEMERAL || mode == MODE_EPHEMERAL_SEQUENTIAL ? c->session->id : 0;
 }
 
@@ -217,7 +229,7 @@ static clave_err create(struct server *s, const struct server_conn *c, int32_t o
     struct jbytes path = m->path;
     struct jvec acl;
     struct change *change;
-    clave_err err = check_mode(op, m->flags);
+    clave_err err = check_mode(s, op, m);
     if (err == CLAVE_OK)
         err = check_shape(path);
     if (err == CLAVE_OK)
@@ -237,7 +249,7 @@ static clave_err create(struct server *s, const struct server_conn *c, int32_t o
     if (err != CLAVE_OK)
         return err;
     change->parent = parent;
-    change->owner = owner_of(c, op, m->flags);
+    change->owner = owner_of(c, op, m);
     return make_node(s, change, m, acl);
 }
 
@@ -277,7 +289,8 @@ static clave_err delete_node(struct server *s, const struct server_conn *c,
     return err == CLAVE_OK ? clave__txn_make(&s->txn) : err;
 }
 
-/* Meant for the server itself. A client that sends it may do no more than delete. */
+/* Meant for the server itself. A client that sends it may do no more than delete; what a session
+ * owns it may not. */
 static clave_err delete_container(struct server *s, const struct server_conn *c, struct jbytes path)
 {
     struct node *n;
@@ -285,7 +298,7 @@ static clave_err delete_container(struct server *s, const struct server_conn *c,
     clave_err err = find_child(s, c, path, &n);
     if (err == CLAVE_OK && n->stat.num_children > 0)
         err = CLAVE_ENOTEMPTY;
-    if (err == CLAVE_OK && n->stat.owner != OWNER_CONTAINER)
+    if (err == CLAVE_OK && clave__owner_kind(n->stat.owner) == NODE_EPHEMERAL)
         err = CLAVE_EBADVERSION;
     if (err == CLAVE_OK)
         err = add_change(s, OP_DELETE_CONTAINER, path, n, &change);
@@ -395,6 +408,7 @@ static void put_result(struct jwriter *w, const struct change *c)
         break;
     case OP_CREATE2:
     case OP_CREATE_CONTAINER:
+    case OP_CREATE_TTL:
         clave__jput_bytes(w, c->path);
         clave__node_put_stat(w, c->node);
         break;

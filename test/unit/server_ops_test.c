@@ -388,12 +388,15 @@ static void delete_container_by_a_client(void **state)
 {
     (void)state;
     struct place p;
-    union wire_body b = {.path = clave__jbytes("/plain")};
+    union wire_body b = {.path = clave__jbytes("/mine")};
     open_place(&p);
+    must_create(&p.c, "/mine", MODE_EPHEMERAL);
     must_create(&p.c, "/plain", MODE_PERSISTENT);
     must_create(&p.c, "/c", MODE_CONTAINER);
     must_create(&p.c, "/c/x", MODE_PERSISTENT);
     assert_int_equal(desk_call(&p.c, OP_DELETE_CONTAINER, &b, NULL), CLAVE_EBADVERSION);
+    b.path = clave__jbytes("/plain");
+    assert_int_equal(desk_call(&p.c, OP_DELETE_CONTAINER, &b, NULL), CLAVE_OK);
     b.path = clave__jbytes("/c");
     assert_int_equal(desk_call(&p.c, OP_DELETE_CONTAINER, &b, NULL), CLAVE_ENOTEMPTY);
     assert_int_equal(desk_delete(&p.c, "/c/x", -1), CLAVE_OK);

@@ -1,0 +1,207 @@
+/* server_words_test.c - the four-letter words that are listed, and those that list. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "lib/desk.h"
+
+static const char *ask(struct desk *d, const char *word)
+{
+    static char answer[4096];
+    struct desk_conn c;
+    desk_dial(&c, d);
+    desk_send(&c, word, 4);
+    size_t n = clave__buf_len(&c.in);
+    assert_true(n < sizeof answer);
+    memcpy(answer, n > 0 ? clave__buf_bytes(&c.in) : (const uint8_t *)"", n);
+    answer[n] = '\0';
+    desk_hang_up(&c);
+    return answer;
+}
+
+static void expect(struct desk *d, const char *word, const char *text)
+{
+    const char *answer = ask(d, word);
+    if (!strstr(answer, text))
+        fail_msg("%s: no \"%s\" in \"%s\"", word, text, answer);
+}
+
+static void only_what_is_listed_is_answered(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *listed;
+        const char *word;
+        bool answered;
+    } cases[] = {
+        {NULL, "ruok", true},         {NULL, "wchc", false},      {NULL, "crst", false},
+        {"", "ruok", false},          {"ruok", "ruok", true},     {"ruok", "srvr", false},
+        {"srvr, ruok", "ruok", true}, {" srvr ,x", "srvr", true}, {"ruokx,ruo", "ruok", false},
+        {"*", "wchp", true},          {"*", "gtmk", false},       {"gtmk", "gtmk", false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct desk d;
+        struct server_options o = {.words = cases[i].listed};
+        desk_open(&d, &o);
+        bool answered = !strstr(ask(&d, cases[i].word), "not in the whitelist");
+        if (answered != cases[i].answered)
+            fail_msg("case %zu: %d", i, answered);
+        desk_close(&d);
+    }
+}
+
+static void open_all(struct desk *d)
+{
+    struct server_options o = {.words = "*"};
+    desk_open(d, &o);
+}
+
+static void watches_are_listed(void **state)
+{
+    (void)state;
+    struct desk d;
+    struct desk_conn a, b;
+    char line[128];
+    union wire_body add = {.typed = {clave__jbytes("/p"), ADD_WATCH_PERSISTENT_RECURSIVE}};
+    open_all(&d);
+    expect(&d, "wchs", "0 connections watching 0 paths\nTotal watches:0\n");
+    desk_connect(&a, &d, 10000);
+    desk_connect(&b, &d, 10000);
+    desk_watch(&a, OP_EXISTS, "/none");
+    desk_watch(&a, OP_GET_CHILDREN, "/"); /* of the other table */
+    desk_watch(&b, OP_EXISTS, "/none");
+    assert_int_equal(desk_call(&b, OP_ADD_WATCH, &add, NULL), CLAVE_OK);
+    expect(&d, "wchs", "2 connections watching 2 paths\nTotal watches:3\n");
+    snprintf(line, sizeof line, "/none\n\t0x%llx\n\t0x%llx\n", (unsigned long long)a.session,
+             (unsigned long long)b.session);
+    expect(&d, "wchp", line);
+    snprintf(line, sizeof line, "0x%llx\n\t/none\n\t/p\n", (unsigned long long)b.session);
+    expect(&d, "wchc", line);
+    desk_hang_up(&a);
+    desk_hang_up(&b);
+    desk_close(&d);
+}
+
+static void sessions_are_listed(void **state)
+{
+    (void)state;
+    struct desk d;
+    struct desk_conn c;
+    char line[128];
+    open_all(&d);
+    desk_connect(&c, &d, 10000);
+    assert_int_equal(desk_create(&c, "/mine", "", MODE_EPHEMERAL), CLAVE_OK);
+    snprintf(line, sizeof line, "Sessions with Ephemerals (1):\n0x%llx:\n\t/mine\nConnections",
+             (unsigned long long)c.session);
+    expect(&d, "dump", line);
+    expect(&d, "dump", "SessionTracker dump:\nSession Sets (1)/(1):\n1 expire at ");
+    desk_hang_up(&c);
+    desk_close(&d);
+}
+
+static void figures_begin_anew(void **state)
+{
+    (void)state;
+    struct desk d;
+    struct desk_conn c;
+    open_all(&d);
+    desk_connect(&c, &d, 10000);
+    desk_call(&c, OP_PING, NULL, NULL);
+    expect(&d, "cons", "recved=2,sent=2,");
+    expect(&d, "crst", "Connection stats reset.\n");
+    expect(&d, "cons", "recved=0,sent=0,");
+    expect(&d, "srst", "Server stats reset.\n");
+    expect(&d, "srvr", "Received: 0\nSent: 1\n"); /* the answer to srst itself */
+    desk_hang_up(&c);
+    desk_close(&d);
+}
+
+static void sizes(void *arg, uint64_t *snapshots, uint64_t *logs)
+{
+    (void)arg;
+    *snapshots = 12;
+    *logs = 345;
+}
+
+static void the_place_is_told(void **state)
+{
+    (void)state;
+    struct desk d;
+    struct server_place place = {2181, 60, "/data/version-2", sizes, NULL};
+    open_all(&d);
+    expect(&d, "conf", "clientPort=-1\n");
+    expect(&d, "dirs", "datadir_size: 0\nlogdir_size: 0\n");
+    clave__server_set_place(d.s, &place);
+    expect(&d, "conf",
+           "clientPort=2181\nsecureClientPort=-1\ndataDir=/data/version-2\ndataDirSize=12\n"
+           "dataLogDir=/data/version-2\ndataLogSize=345\ntickTime=2000\nmaxClientCnxns=60\n");
+    expect(&d, "dirs", "datadir_size: 12\nlogdir_size: 345\n");
+    desk_close(&d);
+}
+
+static void so_many_connections(void **state)
+{
+    (void)state;
+    struct desk d;
+    struct peer_addr peer = {.family = 4};
+    struct server_options o = {.max_connections = 2};
+    desk_open(&d, &o);
+    struct server_conn *a = clave__server_accept(d.s, &peer, NULL);
+    struct server_conn *b = clave__server_accept(d.s, &peer, NULL);
+    assert_true(a && b);
+    assert_null(clave__server_accept(d.s, &peer, NULL));
+    clave__server_conn_closed(a);
+    a = clave__server_accept(d.s, &peer, NULL);
+    assert_non_null(a);
+    clave__server_conn_closed(a);
+    clave__server_conn_closed(b);
+    desk_close(&d);
+}
+
+/* Whose digest is given passes every check; and is told so. */
+static void the_super_user(void **state)
+{
+    (void)state;
+    struct desk d;
+    struct desk_conn c;
+    struct wire_reply r;
+    struct server_options o = {.super_digest = "super:D/InIHSb7yEEbrWz8b9l71RjZJU="};
+    union wire_body b = desk_create_body("/closed", "", MODE_PERSISTENT);
+    union wire_body get = {.read = {clave__jbytes("/closed"), false}};
+    union wire_body wrong = {.auth = {0, clave__jbytes("digest"), clave__jbytes("super:no")}};
+    union wire_body right = {.auth = {0, clave__jbytes("digest"), clave__jbytes("super:test")}};
+    desk_open(&d, &o);
+    desk_connect(&c, &d, 10000);
+    b.create.acl = desk_acl(PERM_ALL, "digest", "joe:x");
+    assert_int_equal(desk_call(&c, OP_CREATE, &b, NULL), CLAVE_OK);
+    assert_int_equal(desk_call(&c, OP_AUTH, &wrong, NULL), CLAVE_OK);
+    assert_int_equal(desk_call(&c, OP_GET_DATA, &get, NULL), CLAVE_ENOAUTH);
+    assert_int_equal(desk_call(&c, OP_AUTH, &right, NULL), CLAVE_OK);
+    assert_int_equal(desk_call(&c, OP_GET_DATA, &get, NULL), CLAVE_OK);
+    assert_int_equal(desk_call(&c, OP_WHO_AM_I, NULL, &r), CLAVE_OK);
+    assert_int_equal(r.ids.count, 4); /* ip, super, digest twice */
+    b.create = desk_create_body("/x", "", MODE_PERSISTENT).create;
+    b.create.acl = desk_acl(PERM_ALL, "super", "");
+    assert_int_equal(desk_call(&c, OP_CREATE, &b, NULL), CLAVE_EINVALIDACL);
+    desk_hang_up(&c);
+    desk_close(&d);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(only_what_is_listed_is_answered),
+        cmocka_unit_test(watches_are_listed),
+        cmocka_unit_test(sessions_are_listed),
+        cmocka_unit_test(figures_begin_anew),
+        cmocka_unit_test(the_place_is_told),
+        cmocka_unit_test(so_many_connections),
+        cmocka_unit_test(the_super_user),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
