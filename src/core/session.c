@@ -51,8 +51,11 @@ static void ask_for_config(clave_client *c)
 static void take_lease(clave_client *c, bool read_only, int64_t sent)
 {
     struct lease *l = &c->lease;
-    int32_t timeout = c->session.timeout_ms;
-    int32_t relay = c->relay_ms ? c->relay_ms : timeout / 4;
+    int64_t timeout = c->session.timeout_ms;
+    /* The leader goes on counting by the timeout that was agreed with it. */
+    if (read_only && l->proven != LEASE_NONE && l->timeout_ms < timeout)
+        timeout = l->timeout_ms;
+    int64_t relay = c->relay_ms ? c->relay_ms : timeout / 4;
     l->timeout_ms = timeout;
     l->margin_ms = c->margin_ms ? c->margin_ms : timeout / 8;
     clave__lease_set_relay(l, relay > 0 ? relay : 1); /* until the server is known */

@@ -50,6 +50,33 @@ static void a_heartbeat_that_never_left_has_its_time_on_the_next_connection(void
     script_close(&s);
 }
 
+/* The leader still counts by the timeout that it agreed on. */
+static void a_read_only_server_cannot_prolong_a_hold(void **state)
+{
+    (void)state;
+    struct script s;
+    clave_client_options o = {.read_only = true, .margin_ms = 1000};
+    script_open(&s, &o);
+    script_connect(&s, false);
+    int64_t deadline = clave_client_hold_deadline(s.c);
+    script_hang_up(&s);
+    script_dial(&s);
+    script_shake(&s, SCRIPT_SESSION, 2 * T, true);
+    script_config(&s, false);
+    assert_int_equal(clave_client_hold_deadline(s.c), deadline);
+    script_hang_up(&s);
+    script_dial(&s);
+    script_shake(&s, SCRIPT_SESSION, T / 2, true);
+    script_config(&s, false);
+    assert_true(clave_client_hold_deadline(s.c) <= deadline);
+    int64_t sent = s.now;
+    script_hang_up(&s);
+    script_dial(&s);
+    script_shake(&s, SCRIPT_SESSION, 2 * T, false);
+    assert_int_equal(clave_client_hold_deadline(s.c), sent + 2 * T - 1000);
+    script_close(&s);
+}
+
 struct glance {
     struct script *s;
     unsigned times;
@@ -92,6 +119,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_heartbeat_that_never_left_has_its_time_on_the_next_connection),
+        cmocka_unit_test(a_read_only_server_cannot_prolong_a_hold),
         cmocka_unit_test(an_expired_session_promises_nothing_to_its_last_callback),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
