@@ -1,10 +1,9 @@
-/* guard.c - guarded writes: one multi that checks the lock node first, so that the write
- * is done only while the grant stands at the server. */
+#include "recipe/guard.h"
+
 #include <stdint.h>
 #include <string.h>
 
 #include "core/client.h"
-#include "recipe/mutex.h"
 
 struct guard {
     const struct clave_mem *mem;
@@ -51,14 +50,9 @@ static clave_err guarded_multi(clave_client *c, const char *node, const clave_op
     return err;
 }
 
-static clave_err submit(clave_mutex *m, uint64_t owner, const clave_op *ops, size_t nops,
+static clave_err submit(clave_client *c, const char *node, const clave_op *ops, size_t nops,
                         struct guard model)
 {
-    clave_client *c;
-    const char *node;
-    clave_err err = clave__mutex_node(m, owner, &c, &node);
-    if (err != CLAVE_OK)
-        return err;
     const struct clave_mem *mem = clave__client_mem(c);
     size_t npath = model.single ? strlen(ops[0].path) + 1 : 0;
     struct guard *g = clave__mem_alloc(mem, sizeof *g + npath);
@@ -69,36 +63,20 @@ static clave_err submit(clave_mutex *m, uint64_t owner, const clave_op *ops, siz
     g->path = (char *)(g + 1);
     if (npath)
         memcpy(g->path, ops[0].path, npath);
-    err = guarded_multi(c, node, ops, nops, g);
+    clave_err err = guarded_multi(c, node, ops, nops, g);
     if (err != CLAVE_OK)
         clave__mem_free(mem, g);
     return err;
 }
 
-clave_err clave_mutex_create(clave_mutex *m, uint64_t owner, const char *path, const void *data,
-                             size_t len, clave_create_mode mode, clave_result_cb *cb, void *arg)
+clave_err clave__guard_one(clave_client *c, const char *node, const clave_op *op,
+                           clave_result_cb *cb, void *arg)
 {
-    clave_op op = {.kind = CLAVE_OP_CREATE, .path = path, .data = data, .len = len, .mode = mode};
-    return submit(m, owner, &op, 1, (struct guard){.cb = cb, .arg = arg, .single = true});
+    return submit(c, node, op, 1, (struct guard){.cb = cb, .arg = arg, .single = true});
 }
 
-clave_err clave_mutex_set(clave_mutex *m, uint64_t owner, const char *path, const void *data,
-                          size_t len, int32_t version, clave_result_cb *cb, void *arg)
-{
-    clave_op op = {
-        .kind = CLAVE_OP_SET, .path = path, .data = data, .len = len, .version = version};
-    return submit(m, owner, &op, 1, (struct guard){.cb = cb, .arg = arg, .single = true});
-}
-
-clave_err clave_mutex_delete(clave_mutex *m, uint64_t owner, const char *path, int32_t version,
+clave_err clave__guard_multi(clave_client *c, const char *node, const clave_op *ops, size_t nops,
                              clave_result_cb *cb, void *arg)
 {
-    clave_op op = {.kind = CLAVE_OP_DELETE, .path = path, .version = version};
-    return submit(m, owner, &op, 1, (struct guard){.cb = cb, .arg = arg, .single = true});
-}
-
-clave_err clave_mutex_multi(clave_mutex *m, uint64_t owner, const clave_op *ops, size_t nops,
-                            clave_result_cb *cb, void *arg)
-{
-    return submit(m, owner, ops, nops, (struct guard){.cb = cb, .arg = arg});
+    return submit(c, node, ops, nops, (struct guard){.cb = cb, .arg = arg});
 }

@@ -1,12 +1,12 @@
-#include "recipe/mutex.h"
+#include "clave/mutex.h"
 
 #include <assert.h>
 #include <string.h>
 
 #include "base/list.h"
 #include "base/map.h"
-#include "base/path.h"
-#include "recipe/contender.h"
+#include "recipe/guard.h"
+#include "recipe/stock.h"
 
 /* A callback that is due. */
 struct notice {
@@ -33,11 +33,7 @@ struct tenant {
 struct clave_mutex {
     clave_client *client;
     const struct clave_mem *mem;
-    struct contender_spec spec;
-    char *path;
-    char *stem;
-    void *data;
-    clave_acl *acls; /* and their texts behind them */
+    struct stock stock;
     clave_mutex_event_cb *event_cb;
     void *event_arg;
     struct map tenants;
@@ -59,10 +55,7 @@ static void drop_mutex(clave_mutex *m)
         return;
     clave__client_unlisten(&m->listener);
     clave__map_fini(&m->tenants);
-    clave__mem_free(m->mem, m->path);
-    clave__mem_free(m->mem, m->stem);
-    clave__mem_free(m->mem, m->data);
-    clave__mem_free(m->mem, m->acls);
+    clave__stock_fini(&m->stock);
     clave__mem_free(m->mem, m);
 }
 
@@ -223,65 +216,15 @@ static const struct contender_events events = {
 
 /* ---- life ------------------------------------------------------------------------------ */
 
-/* The list and all its texts in one piece. */
-static clave_err copy_acls(clave_mutex *m, const clave_acl *acls, size_t n)
-{
-    size_t size = n * sizeof *acls;
-    for (size_t i = 0; i < n; i++)
-        size += strlen(acls[i].scheme) + strlen(acls[i].id) + 2;
-    m->acls = clave__mem_alloc(m->mem, size);
-    if (!m->acls)
-        return CLAVE_ENOMEM;
-    char *text = (char *)(m->acls + n);
-    for (size_t i = 0; i < n; i++) {
-        size_t nscheme = strlen(acls[i].scheme) + 1;
-        size_t nid = strlen(acls[i].id) + 1;
-        memcpy(text, acls[i].scheme, nscheme);
-        memcpy(text + nscheme, acls[i].id, nid);
-        m->acls[i] = (clave_acl){acls[i].perms, text, text + nscheme};
-        text += nscheme + nid;
-    }
-    return CLAVE_OK;
-}
-
 static clave_err copy_options(clave_mutex *m, const clave_mutex_options *o)
 {
-    if (o->len) {
-        m->data = clave__mem_alloc(m->mem, o->len);
-        if (!m->data)
-            return CLAVE_ENOMEM;
-        memcpy(m->data, o->data, o->len);
-    }
-    clave_err err = o->acls ? copy_acls(m, o->acls, o->nacls) : CLAVE_OK;
     m->event_cb = o->event_cb;
     m->event_arg = o->event_arg;
-    m->spec.data = m->data;
-    m->spec.len = o->len;
-    m->spec.acls = m->acls;
-    m->spec.nacls = m->acls ? o->nacls : 0;
-    m->spec.max_hold_ms = o->max_hold_ms;
-    m->spec.min_valid_ms = o->min_valid_ms;
-    m->spec.strict = o->strict;
-    return err;
-}
-
-static clave_err copy_path(clave_mutex *m, const char *path)
-{
-    const char *base = clave__queue_mutex.base;
-    size_t npath = strlen(path);
-    size_t nbase = strlen(base);
-    size_t ndir = npath == 1 ? 0 : npath;
-    m->path = clave__mem_strndup(m->mem, path, npath);
-    m->stem = clave__mem_alloc(m->mem, ndir + nbase + 2);
-    if (!m->path || !m->stem)
-        return CLAVE_ENOMEM;
-    memcpy(m->stem, path, ndir);
-    m->stem[ndir] = '/';
-    memcpy(m->stem + ndir + 1, base, nbase + 1);
-    m->spec.path = m->path;
-    m->spec.stem = m->stem;
-    m->spec.rule = &clave__queue_mutex;
-    return CLAVE_OK;
+    m->stock.spec.max_hold_ms = o->max_hold_ms;
+    m->stock.spec.min_valid_ms = o->min_valid_ms;
+    m->stock.spec.strict = o->strict;
+    clave_err err = clave__stock_set_data(&m->stock, o->data, o->len);
+    return err == CLAVE_OK ? clave__stock_set_acls(&m->stock, o->acls, o->nacls) : err;
 }
 
 static clave_err check_options(const clave_mutex_options *o)
@@ -300,11 +243,6 @@ clave_err clave_mutex_new(clave_mutex **out, clave_client *c, const char *path,
         o = &defaults;
     if (check_options(o) != CLAVE_OK)
         return CLAVE_EINVAL;
-    const char *fault = clave__path_fault(path, strlen(path), false);
-    if (fault) {
-        clave__client_fault(c, "the lock's path \"%s\" %s", path, fault);
-        return CLAVE_EPATH;
-    }
     const struct clave_mem *mem = clave__client_mem(c);
     clave_mutex *m = clave__mem_zalloc(mem, sizeof *m);
     if (!m)
@@ -317,7 +255,7 @@ clave_err clave_mutex_new(clave_mutex **out, clave_client *c, const char *path,
     m->listener.on_state = on_state;
     clave_err err = clave__map_init(&m->tenants, mem);
     if (err == CLAVE_OK)
-        err = copy_path(m, path);
+        err = clave__stock_init(&m->stock, c, path, &clave__queue_mutex, "the lock's path");
     if (err == CLAVE_OK)
         err = copy_options(m, o);
     if (err != CLAVE_OK) {
@@ -387,7 +325,7 @@ clave_err clave_mutex_acquire(clave_mutex *m, uint64_t owner, int64_t deadline, 
         post(&t->notice, CLAVE_EBUSY);
         return CLAVE_OK;
     }
-    clave_err err = clave__contender_new(&t->place, m->client, &m->spec, &events, t);
+    clave_err err = clave__contender_new(&t->place, m->client, &m->stock.spec, &events, t);
     if (err == CLAVE_OK)
         err = clave__contender_join(t->place, deadline);
     if (err != CLAVE_OK) {
@@ -475,15 +413,53 @@ bool clave_mutex_valid_for(const clave_mutex *m, uint64_t owner, int64_t now, in
     return clave_mutex_grant(m, owner, &g) && g.deadline >= now && g.deadline - now >= ms;
 }
 
-clave_err clave__mutex_node(const clave_mutex *m, uint64_t owner, clave_client **client,
-                            const char **node)
+/* ---- guarded writes -------------------------------------------------------------------- */
+
+static clave_err find_node(const clave_mutex *m, uint64_t owner, const char **node)
 {
     const struct tenant *t = find(m, owner);
     if (!t || t->count == 0)
         return CLAVE_ENOTHELD;
     if (!t->place)
         return CLAVE_ELOST;
-    *client = m->client;
     *node = t->place->own.path;
     return CLAVE_OK;
+}
+
+static clave_err guard_one(clave_mutex *m, uint64_t owner, const clave_op *op, clave_result_cb *cb,
+                           void *arg)
+{
+    const char *node;
+    clave_err err = find_node(m, owner, &node);
+    return err == CLAVE_OK ? clave__guard_one(m->client, node, op, cb, arg) : err;
+}
+
+clave_err clave_mutex_create(clave_mutex *m, uint64_t owner, const char *path, const void *data,
+                             size_t len, clave_create_mode mode, clave_result_cb *cb, void *arg)
+{
+    clave_op op = {.kind = CLAVE_OP_CREATE, .path = path, .data = data, .len = len, .mode = mode};
+    return guard_one(m, owner, &op, cb, arg);
+}
+
+clave_err clave_mutex_set(clave_mutex *m, uint64_t owner, const char *path, const void *data,
+                          size_t len, int32_t version, clave_result_cb *cb, void *arg)
+{
+    clave_op op = {
+        .kind = CLAVE_OP_SET, .path = path, .data = data, .len = len, .version = version};
+    return guard_one(m, owner, &op, cb, arg);
+}
+
+clave_err clave_mutex_delete(clave_mutex *m, uint64_t owner, const char *path, int32_t version,
+                             clave_result_cb *cb, void *arg)
+{
+    clave_op op = {.kind = CLAVE_OP_DELETE, .path = path, .version = version};
+    return guard_one(m, owner, &op, cb, arg);
+}
+
+clave_err clave_mutex_multi(clave_mutex *m, uint64_t owner, const clave_op *ops, size_t nops,
+                            clave_result_cb *cb, void *arg)
+{
+    const char *node;
+    clave_err err = find_node(m, owner, &node);
+    return err == CLAVE_OK ? clave__guard_multi(m->client, node, ops, nops, cb, arg) : err;
 }

@@ -10,6 +10,7 @@ enum { DIGITS = 10 };
 static const char counter_limit[] = "2147482647";
 
 const struct queue_rule clave__queue_mutex = {.base = "lock-", .kin = "__lock__"};
+const struct queue_rule clave__queue_latch = {.base = "latch-", .kin = "__lock__"};
 
 static bool is_number(const char *s)
 {

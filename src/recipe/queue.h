@@ -21,6 +21,8 @@ struct queue_rule {
 
 /* The rule of mutex.h. */
 extern const struct queue_rule clave__queue_mutex;
+/* That of latch.h. */
+extern const struct queue_rule clave__queue_latch;
 
 struct queue_key {
     const char *text; /* points into the name */
