@@ -15,6 +15,10 @@ enum {
     SERVE_MAX_SESSION,
     SERVE_MAX_CONNECTIONS,
     SERVE_SNAP_COUNT,
+    SERVE_EXTENDED_TYPES,
+    SERVE_SUPER_DIGEST,
+    SERVE_WORDS,
+    SERVE_ALL_CONNECTIONS,
     MAX_LISTEN = 16,
 };
 
@@ -60,6 +64,35 @@ static bool take_connections(struct options *o, struct serve *v)
     return true;
 }
 
+static bool take_all_connections(struct options *o, struct server_options *engine)
+{
+    int64_t n;
+    if (!options_number(o, "max-all-connections", 0, INT32_MAX, &n))
+        return false;
+    engine->max_connections = (size_t)n;
+    return true;
+}
+
+/* What the engine alone is about. */
+static bool take_engine_flag(struct options *o, struct server_options *engine, int id)
+{
+    switch (id) {
+    case SERVE_EXTENDED_TYPES:
+        engine->extended_types = true;
+        return true;
+    case SERVE_SUPER_DIGEST:
+        engine->super_digest = o->value;
+        return true;
+    case SERVE_WORDS:
+        engine->words = o->value;
+        return true;
+    case SERVE_ALL_CONNECTIONS:
+        return take_all_connections(o, engine);
+    default:
+        return false;
+    }
+}
+
 static bool take_flag(struct options *o, struct serve *v, int id)
 {
     struct server_options *engine = &v->run.engine;
@@ -89,7 +122,7 @@ static bool take_flag(struct options *o, struct serve *v, int id)
         return options_number(o, "snap-count", 2, INT32_MAX, &n) &&
                set_int32(n, &engine->snap_count);
     default:
-        return false;
+        return take_engine_flag(o, engine, id);
     }
 }
 
@@ -191,6 +224,10 @@ static const struct flag flags[] = {
     {SERVE_MAX_SESSION, "max-session-timeout", "DURATION", "longest session [20 ticks]"},
     {SERVE_MAX_CONNECTIONS, "max-connections", "N", "from one address; 0: any number [60]"},
     {SERVE_SNAP_COUNT, "snap-count", "N", "transactions between two snapshots [100000]"},
+    {SERVE_ALL_CONNECTIONS, "max-all-connections", "N", "from everywhere; 0: any number [0]"},
+    {SERVE_EXTENDED_TYPES, "extended-types", NULL, "nodes with a time to live may be made"},
+    {SERVE_SUPER_DIGEST, "super-digest", "USER:HASH", "who passes every access check"},
+    {SERVE_WORDS, "words", "LIST", "the four-letter words that are answered; *: all"},
     {SERVE_IDLE_EXIT, "idle-exit", "DURATION", "end when nobody was connected for so long"},
     {SERVE_LOCAL, "local", "DIR", "serve this user on this machine, as 'local:' does"},
     {0, NULL, NULL, NULL},

@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "drive/files.h"
+
 /* ---- open ---------------------------------------------------------------------------- */
 
 /* Creates the directory and those above it. */
@@ -128,6 +130,29 @@ clave_err clave__datadir_open(struct datadir *d, const char *path, const struct 
     if (err != CLAVE_OK)
         clave__datadir_close(d);
     return err;
+}
+
+void clave__datadir_sizes(const struct datadir *d, uint64_t *snapshots, uint64_t *logs)
+{
+    int fd = openat(d->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    const struct dirent *e;
+    struct stat st;
+    int64_t zxid;
+    *snapshots = *logs = 0;
+    if (!dir && fd >= 0)
+        close(fd);
+    while (dir && (e = readdir(dir))) {
+        enum file_kind kind = clave__file_kind(e->d_name, &zxid);
+        if (fstatat(d->dir, e->d_name, &st, 0) != 0)
+            continue;
+        if (kind == FILE_SNAPSHOT || kind == FILE_COMPRESSED)
+            *snapshots += (uint64_t)st.st_size;
+        if (kind == FILE_LOG)
+            *logs += (uint64_t)st.st_size;
+    }
+    if (dir)
+        closedir(dir);
 }
 
 void clave__datadir_close(struct datadir *d)

@@ -24,6 +24,8 @@ clave_err clave__datadir_open(struct datadir *d, const char *path, const struct 
  * cut off. Anything else that does not fit is ECORRUPT, and nothing is changed. A directory
  * without any state gets snapshot.0: Apache refuses logs without a snapshot. */
 clave_err clave__datadir_recover(struct datadir *d, struct server *s, const struct fault *f);
+/* Bytes of its snapshots and of its logs, as they are now. */
+void clave__datadir_sizes(const struct datadir *d, uint64_t *snapshots, uint64_t *logs);
 /* Gives the lock up. Harmless on one that was not opened. */
 void clave__datadir_close(struct datadir *d);
 

@@ -25,6 +25,7 @@ struct server_run {
     struct log log;
     struct server *server;
     struct datadir dir;
+    char version_2[PATH_MAX + 16];
     struct disk disk;
     bool disk_started;
     bool new_log; /* the next record begins a file */

@@ -217,6 +217,39 @@ void clave__run_count(struct server_run *r)
         uv_timer_stop(&r->idle);
 }
 
+/* ---- what conf and dirs tell ----------------------------------------------------------- */
+
+static void sizes(void *arg, uint64_t *snapshots, uint64_t *logs)
+{
+    const struct server_run *r = arg;
+    clave__datadir_sizes(&r->dir, snapshots, logs);
+}
+
+/* Of the first address that has one. */
+static int32_t client_port(const struct server_run *r)
+{
+    for (struct list *e = r->listeners.next; e != &r->listeners; e = e->next) {
+        const struct listener *l = LIST_ENTRY(e, struct listener, link);
+        const char *colon = l->is_unix ? NULL : strrchr(l->text, ':');
+        if (colon)
+            return (int32_t)strtol(colon + 1, NULL, 10);
+    }
+    return -1;
+}
+
+static void tell_place(struct server_run *r)
+{
+    snprintf(r->version_2, sizeof r->version_2, "%s/version-2", r->dir.path);
+    struct server_place place = {
+        .client_port = client_port(r),
+        .max_per_address = (int32_t)r->max_per_address,
+        .data_dir = r->version_2,
+        .sizes = sizes,
+        .arg = r,
+    };
+    clave__server_set_place(r->server, &place);
+}
+
 /* ---- life
  * ------------------------------------------------------------------------------------------ */
 
@@ -305,9 +338,11 @@ clave_err clave__server_run_new(struct server_run **out, const struct server_run
     err = recover(r, o, &f);
     if (err == CLAVE_OK)
         err = listen_all(r, o, &f);
-    if (err == CLAVE_OK)
+    if (err == CLAVE_OK) {
+        tell_place(r);
         *out = r;
-    else
+    } else
+
         clave__server_run_free(r);
     return err;
 }

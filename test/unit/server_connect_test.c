@@ -508,7 +508,8 @@ static void words_are_answered(void **state)
     assert_non_null(strstr(mntr, "zk_server_state\tstandalone\n"));
     assert_non_null(strstr(mntr, "zk_num_alive_connections\t2\n"));
     assert_non_null(strstr(mntr, "zk_global_sessions\t1\n"));
-    assert_non_null(strstr(ask(&d, "conf"), "tickTime=2000\nmaxClientCnxns=0\nminSessionTimeout=4000\n"));
+    assert_non_null(
+        strstr(ask(&d, "conf"), "tickTime=2000\nmaxClientCnxns=0\nminSessionTimeout=4000\n"));
     assert_non_null(strstr(ask(&d, "envi"), "Environment:\nzookeeper.version=3.9."));
     desk_hang_up(&c);
     desk_close(&d);
