@@ -44,7 +44,6 @@ static void init_buffers(clave_client *c)
     clave__buf_init(&c->multi, mem, frame);
     clave__buf_init(&c->path, mem, frame);
     clave__buf_init(&c->acls, mem, frame);
-    clave__buf_init(&c->event, mem, frame);
     /* A name of one byte costs five in a frame, and a pointer and a NUL more here. */
     clave__buf_init(&c->decoded, mem, frame * REPLY_FRAMES * 4);
 }
@@ -121,7 +120,6 @@ void clave_client_free(clave_client *c)
     clave__buf_fini(&c->multi);
     clave__buf_fini(&c->path);
     clave__buf_fini(&c->acls);
-    clave__buf_fini(&c->event);
     clave__buf_fini(&c->decoded);
     struct clave_mem mem = c->mem;
     clave__mem_free(&mem, c);

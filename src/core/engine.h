@@ -217,7 +217,6 @@ struct clave_client {
     struct buf acls;    /* as they are encoded */
     struct buf multi;   /* its ops, likewise */
     struct buf decoded; /* what a result points to that is not in its frame */
-    struct buf event;   /* the path of an event; has room for every path watched */
     bool no_containers; /* the server has none */
     char fault[512];
     bool fault_is_news; /* told since the dial began */

@@ -77,13 +77,8 @@ static void enter(clave_watch *w, enum watch_phase phase)
 clave_err clave__client_watch_prepare(clave_watch *w, const char *path)
 {
     size_t need = strlen(path) + 1;
-    struct buf *event = &w->client->event;
     if (w->phase != WATCH_IDLE)
         return CLAVE_EINVAL;
-    clave__buf_clear(event);
-    clave_err err = clave__buf_reserve(event, need);
-    if (err)
-        return err;
     if (need > w->path_cap) {
         char *grown = clave__mem_realloc(&w->client->mem, w->path, need);
         if (!grown)
@@ -197,19 +192,16 @@ static void collect(clave_client *c, int32_t type, struct jbytes path, struct li
     }
 }
 
-/* The event gets a copy of the path, since the callback may use the watch for another one;
- * there is room for every path that was watched. */
+/* The path goes with the event: its callback may use the watch for another, or free it. */
 static void fire(clave_watch *w, clave_event_type type)
 {
     clave_client *c = w->client;
-    clave__buf_clear(&c->event);
-    (void)clave__buf_append(&c->event, w->path, strlen(w->path) + 1);
-    clave_event ev = {
-        .type = type,
-        .path = (const char *)clave__buf_bytes(&c->event),
-        .connection = c->link.connections,
-    };
+    char *path = w->path;
+    clave_event ev = {.type = type, .path = path, .connection = c->link.connections};
+    w->path = NULL;
+    w->path_cap = 0;
     w->cb(c, w, &ev, w->arg);
+    clave__mem_free(&c->mem, path);
 }
 
 void clave__client_watch_event(clave_client *c, const struct wire_event *ev)

@@ -115,12 +115,80 @@ static void an_expired_session_promises_nothing_to_its_last_callback(void **stat
     script_close(&s);
 }
 
+/* ---- watches ----------------------------------------------------------------------------- */
+
+struct seen {
+    clave_watch *w;
+    unsigned events;
+    clave_event_type type;
+    char path[64];
+    const char *next; /* what to watch then */
+    struct seen *other;
+};
+
+static void arm(clave_client *c, struct seen *seen, const char *path)
+{
+    assert_int_equal(clave_get(c, path, seen->w, NULL, NULL), CLAVE_OK);
+}
+
+static void on_event(clave_client *c, clave_watch *w, const clave_event *ev, void *arg)
+{
+    struct seen *seen = arg;
+    assert_false(clave_watch_is_armed(w));
+    seen->events++;
+    seen->type = ev->type;
+    if (seen->next)
+        arm(c, seen, seen->next);
+    if (seen->other)
+        arm(c, seen->other, "/other");
+    snprintf(seen->path, sizeof seen->path, "%s", ev->path);
+}
+
+static void watch(struct script *s, struct seen *seen)
+{
+    *seen = (struct seen){0};
+    assert_int_equal(clave_watch_new(&seen->w, s->c, on_event, seen), CLAVE_OK);
+}
+
+static void answer_get(struct script *s)
+{
+    struct wire_reply m = {.data = JBYTES_NULL};
+    script_expect(s, OP_GET_DATA);
+    script_answer(s, CLAVE_OK, &m);
+}
+
+/* The path of an event lay in a buffer that a longer path, watched by the callback, moved. */
+static void the_path_of_an_event_outlives_what_its_callback_asks_for(void **state)
+{
+    (void)state;
+    struct script s;
+    struct seen seen;
+    char longer[2000] = "/";
+    memset(longer + 1, 'x', sizeof longer - 2);
+    script_open(&s, NULL);
+    script_connect(&s, true);
+    watch(&s, &seen);
+    arm(s.c, &seen, "/a");
+    answer_get(&s);
+    seen.next = longer;
+    script_event(&s, EVENT_DATA_CHANGED, "/a");
+    assert_int_equal(seen.events, 1);
+    assert_string_equal(seen.path, "/a");
+    seen.next = NULL;
+    answer_get(&s);
+    script_event(&s, EVENT_DATA_CHANGED, longer);
+    assert_int_equal(seen.events, 2);
+    clave_watch_free(seen.w);
+    script_close(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_heartbeat_that_never_left_has_its_time_on_the_next_connection),
         cmocka_unit_test(a_read_only_server_cannot_prolong_a_hold),
         cmocka_unit_test(an_expired_session_promises_nothing_to_its_last_callback),
+        cmocka_unit_test(the_path_of_an_event_outlives_what_its_callback_asks_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
