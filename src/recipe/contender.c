@@ -299,7 +299,6 @@ static void on_deleted(clave_client *client, const clave_result *res, void *arg)
 
 void clave__contender_leave(struct contender *c, contender_left *left, void *arg)
 {
-    assert(!left || c->state == CONTENDER_HELD);
     clave__contender_begin(c);
     forget_owner(c);
     c->left = left;

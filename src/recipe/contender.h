@@ -112,7 +112,8 @@ clave_err clave__contender_new(struct contender **out, clave_client *c,
 clave_err clave__contender_join(struct contender *c, int64_t deadline);
 
 /* Gives the place or the grant up; no event after this. `left` (may be NULL) runs when
- * the node is certainly gone: only for one that is HELD. */
+ * the node is certainly gone; inside this call when there is nothing to delete, or nobody to
+ * ask. */
 void clave__contender_leave(struct contender *c, contender_left *left, void *arg);
 
 /* The moment until which nobody else can hold it; HELD only. */
