@@ -247,7 +247,8 @@ CLAVE_EXPORT clave_err clave_delete(clave_client *c, const char *path, int32_t v
  * be NULL. Curator: guaranteed delete. */
 CLAVE_EXPORT clave_err clave_delete_guaranteed(clave_client *c, const char *path,
                                                clave_result_cb *cb, void *arg);
-/* `watch` may be NULL in each of these. exists: also armed when the node is missing. */
+/* `watch` may be NULL in each of these. EINVAL: it is in use, or its event is still to be
+ * told. exists: also armed when the node is missing. */
 CLAVE_EXPORT clave_err clave_exists(clave_client *c, const char *path, clave_watch *watch,
                                     clave_result_cb *cb, void *arg);
 CLAVE_EXPORT clave_err clave_get(clave_client *c, const char *path, clave_watch *watch,

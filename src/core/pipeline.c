@@ -156,8 +156,11 @@ bool clave__pipeline_reply(clave_client *c, const struct wire_reply_header *h, s
         fault = clave__reply_decode(r, body, &res, &stat);
     if (fault == CLAVE_EPROTO)
         return false;
-    if (fault != CLAVE_OK)
+    if (fault != CLAVE_OK) {
         res.err = fault;
+        if (r->watch)
+            clave_watch_disarm(r->watch); /* as that of any request that fails */
+    }
     list_remove(&r->link);
     if (h->err == CLAVE_EEXPIRED) {
         /* Told behind LOST: no callback finds a grant of this session valid any more. */

@@ -77,7 +77,8 @@ static void enter(clave_watch *w, enum watch_phase phase)
 clave_err clave__client_watch_prepare(clave_watch *w, const char *path)
 {
     size_t need = strlen(path) + 1;
-    if (w->phase != WATCH_IDLE)
+    bool event_waits = !list_empty(&w->link);
+    if (w->phase != WATCH_IDLE || event_waits)
         return CLAVE_EINVAL;
     if (need > w->path_cap) {
         char *grown = clave__mem_realloc(&w->client->mem, w->path, need);

@@ -43,7 +43,8 @@ struct watches {
 clave_err clave__client_watches_init(struct watches *w, const struct clave_mem *mem);
 void clave__client_watches_fini(struct watches *w);
 
-/* Before a request that asks for it; takes room for the path. EINVAL: not idle. ENOMEM. */
+/* Before a request that asks for it; takes room for the path. EINVAL: not idle,
+ * or its event waits. ENOMEM. */
 clave_err clave__client_watch_prepare(clave_watch *w, const char *path);
 void clave__client_watch_asked(clave_watch *w, struct request *r, enum watch_kind kind);
 /* The request has an answer: armed, or idle again. */

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "core/client.h"
+#include "lib/failmem.h"
 #include "lib/script.h"
 
 enum { T = SCRIPT_TIMEOUT };
@@ -122,8 +123,9 @@ struct seen {
     unsigned events;
     clave_event_type type;
     char path[64];
-    const char *next; /* what to watch then */
-    struct seen *other;
+    const char *next;   /* what to watch then */
+    struct seen *other; /* and this one too */
+    unsigned refused;
 };
 
 static void arm(clave_client *c, struct seen *seen, const char *path)
@@ -140,7 +142,7 @@ static void on_event(clave_client *c, clave_watch *w, const clave_event *ev, voi
     if (seen->next)
         arm(c, seen, seen->next);
     if (seen->other)
-        arm(c, seen->other, "/other");
+        seen->refused += clave_get(c, "/other", seen->other->w, NULL, NULL) == CLAVE_EINVAL;
     snprintf(seen->path, sizeof seen->path, "%s", ev->path);
 }
 
@@ -182,6 +184,61 @@ static void the_path_of_an_event_outlives_what_its_callback_asks_for(void **stat
     script_close(&s);
 }
 
+/* One change is the event of two watches, and the first callback wants to use both anew. The
+ * second has its event still to come: it would have been taken for one of its next path. */
+static void a_watch_is_in_use_until_its_event_was_told(void **state)
+{
+    (void)state;
+    struct script s;
+    struct seen a, b;
+    script_open(&s, NULL);
+    script_connect(&s, true);
+    watch(&s, &a);
+    watch(&s, &b);
+    for (int i = 0; i < 2; i++) {
+        arm(s.c, i ? &b : &a, "/a");
+        answer_get(&s);
+    }
+    a.other = &b;
+    b.other = &a;
+    script_event(&s, EVENT_DATA_CHANGED, "/a");
+    assert_int_equal(a.events + b.events, 2);
+    assert_int_equal(a.refused + b.refused, 1);
+    assert_string_equal(a.path, "/a");
+    assert_string_equal(b.path, "/a");
+    clave_watch_free(a.w);
+    clave_watch_free(b.w);
+    script_close(&s);
+}
+
+/* A request that fails leaves its watch idle, and no memory for its answer is a failure. */
+static void a_listing_without_memory_leaves_its_watch_idle(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"one", "two", "three"};
+    struct failmem mem;
+    struct script s;
+    struct seen seen;
+    struct outcome got = {0};
+    struct wire_reply m = {.names = script_names(names, 3)};
+    failmem_init(&mem);
+    clave_client_options o = {.mem = &mem.mem};
+    script_open(&s, &o);
+    script_connect(&s, true);
+    watch(&s, &seen);
+    assert_int_equal(clave_children(s.c, "/a", seen.w, script_outcome, &got), CLAVE_OK);
+    script_expect(&s, OP_GET_CHILDREN2);
+    failmem_arm(&mem, 1, 1);
+    script_answer(&s, CLAVE_OK, &m);
+    assert_int_equal(got.times, 1);
+    assert_int_equal(got.err, CLAVE_ENOMEM);
+    assert_false(clave_watch_is_armed(seen.w));
+    assert_int_equal(script_expect(&s, OP_REMOVE_WATCHES)->body.typed.type, WATCHER_CHILDREN);
+    clave_watch_free(seen.w);
+    script_close(&s);
+    assert_int_equal(mem.live, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -189,6 +246,8 @@ int main(void)
         cmocka_unit_test(a_read_only_server_cannot_prolong_a_hold),
         cmocka_unit_test(an_expired_session_promises_nothing_to_its_last_callback),
         cmocka_unit_test(the_path_of_an_event_outlives_what_its_callback_asks_for),
+        cmocka_unit_test(a_watch_is_in_use_until_its_event_was_told),
+        cmocka_unit_test(a_listing_without_memory_leaves_its_watch_idle),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
