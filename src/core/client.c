@@ -243,7 +243,10 @@ int64_t clave_client_hold_deadline(const clave_client *c)
 
 const char *clave_client_errmsg(const clave_client *c)
 {
-    return c->fault[0] ? c->fault : "no fault so far";
+    if (c->fault[0])
+        return c->fault;
+    return c->link.phase == LINK_SHAKING ? "a server was connected to, but has not answered yet"
+                                         : "no fault so far";
 }
 
 uint64_t clave_client_requests_sent(const clave_client *c, int op)
