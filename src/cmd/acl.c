@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cmd/tell.h"
+
 static bool parse_perms(const char *p, int32_t *perms)
 {
     static const char letters[] = "rwcda"; /* in the order of the bits */
@@ -58,6 +60,16 @@ bool acl_parse(const char *text, struct acl_list *out, const char **fault)
             return false;
         entry = comma ? comma + 1 : NULL;
     }
+    return true;
+}
+
+bool acl_has_identity(const struct options *o, const struct acl_list *a)
+{
+    for (size_t i = 0; i < a->n && o->nauth == 0; i++)
+        if (strcmp(a->list[i].scheme, "auth") == 0) {
+            tell(o, "--acl: 'creator' needs an identity: --auth digest:user:password");
+            return false;
+        }
     return true;
 }
 

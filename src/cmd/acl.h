@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include "clave/client.h"
+#include "cmd/options.h"
 
 enum { ACL_MAX = 16 };
 
@@ -18,6 +19,8 @@ struct acl_list {
 /* "open", "read", "creator", or "world:anyone:r,digest:joe:<hash>:cdrwa". false: *fault says
  * why. Once for a list. */
 bool acl_parse(const char *text, struct acl_list *out, const char **fault);
+/* false, told: an entry stands for whoever creates the node, and that is nobody. */
+bool acl_has_identity(const struct options *o, const struct acl_list *a);
 void acl_fini(struct acl_list *a);
 
 #endif

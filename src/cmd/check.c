@@ -102,7 +102,7 @@ static int run_check(struct options *o, int argc, char **argv)
     struct claim c = {0};
     int id;
     while ((id = options_next(o, argc, argv)) > 0)
-        if (id == CHECK_FOR && !options_duration(o, "for", 0, INT32_MAX, &c.for_ms))
+        if (id == CHECK_FOR && !options_duration(o, "for", 0, OPTIONS_MAX_MS, &c.for_ms))
             return EXIT_USAGE;
     if (id == OPTIONS_STOP)
         return o->status;

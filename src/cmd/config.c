@@ -51,7 +51,7 @@ static bool duration_in(const struct origin *at, const char *value, int64_t *ms)
     const char *fault;
     if (!duration_parse(value, ms, &fault))
         return bad(at, "'%s': %s", value, fault);
-    if (*ms < 1 || *ms > INT32_MAX)
+    if (*ms < 1 || *ms > OPTIONS_MAX_MS)
         return bad(at, "'%s': not between 1ms and 24d", value);
     return true;
 }

@@ -94,6 +94,8 @@ static int parse_flags(struct options *o, int argc, char **argv, struct create *
     }
     if (id == OPTIONS_STOP)
         return OPTIONS_STOP;
+    if (!acl_has_identity(o, &w->acl))
+        return EXIT_PATH;
     if (w->container && w->sequential)
         return tell_usage(o, "--container and --sequential exclude each other");
     if (w->guard && (w->container || w->sequential))
@@ -110,10 +112,8 @@ static int parse(struct options *o, int argc, char **argv, struct create *w)
         return EXIT_USAGE;
     const char *path = o->argv[0];
     const char *fault = clave__path_fault(path, strlen(path), w->sequential);
-    if (fault) {
-        tell(o, "%s: invalid path: %s", path, fault);
-        return EXIT_PATH;
-    }
+    if (fault)
+        return tell_path(o, path, fault);
     if (w->guard && !(w->node = guard_node(o)))
         return EXIT_USAGE;
     w->path = path;

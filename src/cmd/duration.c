@@ -1,4 +1,6 @@
+#include <inttypes.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "cmd/options.h"
@@ -40,4 +42,13 @@ bool duration_parse(const char *text, int64_t *ms, const char **fault)
     }
     *ms = n * unit;
     return true;
+}
+
+const char *duration_format(int64_t ms, char out[DURATION_CAP])
+{
+    size_t i = sizeof units / sizeof *units - 1;
+    while (i > 0 && (ms < units[i].ms || ms % units[i].ms != 0))
+        i--;
+    snprintf(out, DURATION_CAP, "%" PRId64 "%s", ms / units[i].ms, units[i].name);
+    return out;
 }

@@ -33,7 +33,7 @@ static int add_identities(struct options *o, clave_session *s)
         clave_err err =
             clave_session_add_auth(s, scheme, id + 1, strlen(id + 1), options_left_ms(o));
         if (err != CLAVE_OK)
-            return tell_err(o, scheme, err, s);
+            return tell_auth(o, scheme, err);
     }
     return EXIT_OK;
 }
@@ -62,8 +62,7 @@ static void note_session(const struct options *o, clave_session *s)
 const char *link_connect(struct options *o)
 {
     const char *connect = o->connect ? o->connect : "local:";
-    const char *fault =
-        strncmp(connect, "local:", 6) == 0 ? NULL : clave_client_host_fault(connect);
+    const char *fault = clave_client_host_fault(connect);
     if (fault)
         tell(o, "cannot understand the servers '%s': %s", connect, fault);
     return fault ? NULL : connect;
@@ -73,6 +72,7 @@ int link_open(struct options *o, const clave_client_options *co, clave_session *
 {
     clave_client_options own;
     clave_session *s;
+    char fault[512];
     const char *connect = link_connect(o);
     *out = NULL;
     if (!connect)
@@ -85,7 +85,12 @@ int link_open(struct options *o, const clave_client_options *co, clave_session *
     if (err != CLAVE_OK)
         return tell_err(o, connect, err, NULL);
     err = clave_session_wait(s, options_left_ms(o));
-    int code = err == CLAVE_OK ? EXIT_OK : tell_err(o, connect, err, s);
+    int code = EXIT_OK;
+    if (err == CLAVE_EUNREACHABLE)
+        code = tell_unreachable(o, connect, o->timeout_ms,
+                                clave_session_errmsg(s, fault, sizeof fault));
+    else if (err != CLAVE_OK)
+        code = tell_err(o, connect, err, s);
     if (code == EXIT_OK)
         code = add_identities(o, s);
     if (code != EXIT_OK) {
@@ -107,6 +112,6 @@ bool link_path_ok(struct options *o, const char *path)
 {
     const char *fault = clave__path_fault(path, strlen(path), false);
     if (fault)
-        tell(o, "%s: invalid path: %s", path, fault);
+        tell_path(o, path, fault);
     return fault == NULL;
 }

@@ -78,6 +78,8 @@ static int check(struct options *o, struct lock_plan *p)
         return EXIT_USAGE;
     if (o->argc < 2)
         return tell_usage(o, "the command is missing: clave lock %s -- COMMAND...", o->argv[0]);
+    if (!acl_has_identity(o, &p->acl))
+        return EXIT_PATH;
     p->path = o->argv[0];
     p->argv = o->argv + 1;
     p->connect = link_connect(o);

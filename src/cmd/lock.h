@@ -31,7 +31,10 @@ int wrapper_run(const struct lock_plan *plan);
 
 /* `holder` may be NULL: not known. */
 void lock_tell_waiting(const struct lock_plan *p, size_t ahead, const clave_participant *holder);
-void lock_tell_not_acquired(const struct lock_plan *p, int64_t waited_ms);
+/* Waiting, and no server answers: `fault` says why. */
+void lock_tell_away(const struct lock_plan *p, const char *fault);
+/* `fault`: why no server answers; NULL: one does. */
+void lock_tell_not_acquired(const struct lock_plan *p, int64_t waited_ms, const char *fault);
 void lock_tell_acquired(const struct lock_plan *p, const clave_grant *g, int64_t waited_ms);
 /* The connection is gone, with so long until the deadline, or back. */
 void lock_tell_connection(const struct lock_plan *p, bool up, int64_t left_ms);

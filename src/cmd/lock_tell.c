@@ -52,14 +52,31 @@ void lock_tell_waiting(const struct lock_plan *p, size_t ahead, const clave_part
     }
 }
 
-void lock_tell_not_acquired(const struct lock_plan *p, int64_t waited_ms)
+void lock_tell_away(const struct lock_plan *p, const char *fault)
+{
+    struct json j;
+    if (p->o->json) {
+        begin(p, &j, "suspended");
+        json_text(&j, "why", fault);
+        end(&j);
+    } else {
+        tell(p->o, "%s: waiting, but no server answers: %s", p->path, fault);
+    }
+}
+
+void lock_tell_not_acquired(const struct lock_plan *p, int64_t waited_ms, const char *fault)
 {
     struct json j;
     char age[AGE_CAP];
     if (p->o->json) {
         begin(p, &j, "not-acquired");
         json_int(&j, "waited_ms", waited_ms);
+        if (fault)
+            json_text(&j, "why", fault);
         end(&j);
+    } else if (fault && !p->quiet) {
+        tell(p->o, "%s: not acquired within %s, no server answers: %s", p->path,
+             age_format(waited_ms, age), fault);
     } else if (p->wait_ms == LOCK_TRY && !p->quiet) {
         tell(p->o, "%s: held by another ('clave locks %s' tells whom)", p->path, p->path);
     } else if (!p->quiet) {

@@ -127,12 +127,12 @@ static int set_global(struct options *o, int id)
     case GLOBAL_AUTH:
         return set_auth(o);
     case GLOBAL_SESSION_TIMEOUT:
-        if (!options_duration(o, "session-timeout", 1, INT32_MAX, &ms))
+        if (!options_duration(o, "session-timeout", 1, OPTIONS_MAX_MS, &ms))
             return OPTIONS_STOP;
         o->session_timeout_ms = (int32_t)ms;
         return 0;
     case GLOBAL_TIMEOUT:
-        if (!options_duration(o, "timeout", 1, INT32_MAX, &ms))
+        if (!options_duration(o, "timeout", 1, OPTIONS_MAX_MS, &ms))
             return OPTIONS_STOP;
         o->timeout_ms = ms;
         o->timeout_given = true;
@@ -230,14 +230,15 @@ bool options_args(struct options *o, int min, int max)
 bool options_duration(struct options *o, const char *flag, int64_t min_ms, int64_t max_ms,
                       int64_t *ms)
 {
+    char least[DURATION_CAP], most[DURATION_CAP];
     const char *fault;
     if (!duration_parse(o->value, ms, &fault)) {
         tell_usage(o, "--%s '%s': %s", flag, o->value, fault);
         return false;
     }
     if (*ms < min_ms || *ms > max_ms) {
-        tell_usage(o, "--%s %s: not between %lldms and %lldms", flag, o->value, (long long)min_ms,
-                   (long long)max_ms);
+        tell_usage(o, "--%s %s: not between %s and %s", flag, o->value,
+                   duration_format(min_ms, least), duration_format(max_ms, most));
         return false;
     }
     return true;

@@ -23,6 +23,7 @@
 #include "cmd/verb.h"
 
 enum { OPTIONS_END = 0, OPTIONS_STOP = -1, OPTIONS_MAX_AUTH = 16 };
+enum { OPTIONS_MAX_MS = 24 * 24 * 3600 * 1000 }; /* 24 days, which 32 bits can hold */
 
 struct options {
     const struct verb *verb;
@@ -62,6 +63,9 @@ bool options_args(struct options *o, int min, int max);
 
 /* "500ms", "4s", "3m", "1h", "2d" to milliseconds. Else false, and *fault says why. */
 bool duration_parse(const char *text, int64_t *ms, const char **fault);
+/* And back, in the largest unit that needs no fraction. Returns out. */
+enum { DURATION_CAP = 32 };
+const char *duration_format(int64_t ms, char out[DURATION_CAP]);
 /* The same for the value of a flag (without dashes); tells the user and sets o->status. */
 bool options_duration(struct options *o, const char *flag, int64_t min_ms, int64_t max_ms,
                       int64_t *ms);

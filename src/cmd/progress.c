@@ -35,15 +35,11 @@ static size_t columns(void)
     return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20 ? size.ws_col : 80;
 }
 
-static void draw(struct progress *p, const clave_participant *holder)
+static void draw(struct progress *p, const char *what, const char *detail)
 {
-    char line[1024], who[WHO_CAP], waited[AGE_CAP];
-    age_format(clave_now() - p->began, waited);
-    int n =
-        snprintf(line, sizeof line, "%s: waiting %s, %zu ahead", p->plan->path, waited, p->ahead);
-    if (holder && n > 0 && (size_t)n < sizeof line)
-        snprintf(line + n, sizeof line - (size_t)n, "; held by %s",
-                 who_format(&holder->identity, who, sizeof who));
+    char line[1024], waited[AGE_CAP];
+    snprintf(line, sizeof line, "%s: waiting %s, %zu ahead%s%s", p->plan->path,
+             age_format(clave_now() - p->began, waited), p->ahead, what, detail);
     fprintf(stderr, "\r%.*s\033[K", (int)(columns() - 1), line);
     fflush(stderr);
     p->drawn = true;
@@ -52,10 +48,14 @@ static void draw(struct progress *p, const clave_participant *holder)
 static void show(struct progress *p, const clave_participant *holder)
 {
     int64_t token = holder ? holder->stat.czxid : 0;
+    char who[WHO_CAP];
     if (!p->waiting)
         return;
-    if (p->live) {
-        draw(p, holder);
+    p->told_away = false;
+    if (p->live && holder) {
+        draw(p, "; held by ", who_format(&holder->identity, who, sizeof who));
+    } else if (p->live) {
+        draw(p, "", "");
     } else if (token != p->told_holder || p->ahead != p->told_ahead) {
         lock_tell_waiting(p->plan, p->ahead, holder);
         p->told_holder = token;
@@ -122,12 +122,28 @@ static void on_names(clave_client *c, const clave_result *res, void *arg)
     show(p, NULL);
 }
 
+/* Nobody can say who holds it now. Once for each time that the connection is lost for long. */
+static void show_away(struct progress *p)
+{
+    const char *fault = clave_client_errmsg(p->client);
+    if (p->live)
+        draw(p, "; no server answers: ", fault);
+    else if (!p->told_away)
+        lock_tell_away(p->plan, fault);
+    p->told_away = true;
+    p->told_holder = -1; /* to be told again */
+}
+
 static void on_timer(uv_timer_t *t)
 {
     struct progress *p = t->data;
-    if (p->asking || !clave_client_is_connected(p->client)) {
+    if (!clave_client_is_connected(p->client)) {
+        show_away(p);
+        return;
+    }
+    if (p->asking) {
         if (p->live)
-            draw(p, NULL);
+            draw(p, "", "");
         return;
     }
     p->asking = clave_children(p->client, p->plan->path, NULL, on_names, p) == CLAVE_OK;

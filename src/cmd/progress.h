@@ -17,6 +17,7 @@ struct progress {
     bool drawn;   /* it is there */
     bool waiting; /* between _begin and _end */
     bool asking;
+    bool told_away; /* that no server answers */
     int64_t began;
     size_t ahead;
     char predecessor[256]; /* name of the node just before ours */

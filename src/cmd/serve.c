@@ -109,12 +109,12 @@ static bool take_flag(struct options *o, struct serve *v, int id)
     case SERVE_TICK:
         return options_duration(o, "tick", 1, 60000, &n) && set_int32(n, &engine->tick_ms);
     case SERVE_IDLE_EXIT:
-        return options_duration(o, "idle-exit", 1, INT32_MAX, &v->run.idle_exit_ms);
+        return options_duration(o, "idle-exit", 1, OPTIONS_MAX_MS, &v->run.idle_exit_ms);
     case SERVE_MIN_SESSION:
-        return options_duration(o, "min-session-timeout", 1, INT32_MAX, &n) &&
+        return options_duration(o, "min-session-timeout", 1, OPTIONS_MAX_MS, &n) &&
                set_int32(n, &engine->min_session_ms);
     case SERVE_MAX_SESSION:
-        return options_duration(o, "max-session-timeout", 1, INT32_MAX, &n) &&
+        return options_duration(o, "max-session-timeout", 1, OPTIONS_MAX_MS, &n) &&
                set_int32(n, &engine->max_session_ms);
     case SERVE_MAX_CONNECTIONS:
         return take_connections(o, v);

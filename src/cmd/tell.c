@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cmd/who.h"
+
 int exit_code_of(clave_err err)
 {
     static const struct {
@@ -155,6 +157,36 @@ int tell_err(const struct options *o, const char *path, clave_err err, clave_ses
     if (*hint)
         fprintf(stderr, " (%s)", hint);
     end_line();
+    return exit_code_of(err);
+}
+
+int tell_path(const struct options *o, const char *path, const char *fault)
+{
+    char shown[WHO_CAP];
+    tell(o, "%s: invalid path: %s", *path ? who_text(path, shown, sizeof shown) : "''", fault);
+    return EXIT_PATH;
+}
+
+int tell_unreachable(const struct options *o, const char *connect, int64_t within_ms,
+                     const char *fault)
+{
+    char within[DURATION_CAP];
+    size_t n = strlen(connect);
+    bool colon = n > 0 && connect[n - 1] == ':'; /* "local:" */
+    tell(o, "%s%s no server could be reached within %s: %s", connect, colon ? "" : ":",
+         duration_format(within_ms, within), fault);
+    return EXIT_UNREACHABLE;
+}
+
+int tell_auth(const struct options *o, const char *scheme, clave_err err)
+{
+    if (err == CLAVE_EAUTHFAILED)
+        tell(o,
+             "the server does not take the identity of --auth %s: it does not know the scheme, "
+             "or refuses the identity",
+             scheme);
+    else
+        tell(o, "--auth %s: %s", scheme, clave_strerror(err));
     return exit_code_of(err);
 }
 

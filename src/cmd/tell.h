@@ -30,6 +30,14 @@ int tell_usage(struct options *o, const char *fmt, ...) __attribute__((format(pr
 /* "clave: VERB PATH: no such node (create it with ...)"; `s` (may be NULL) gives the details
  * of the newest fault. Returns exit_code_of(err). */
 int tell_err(const struct options *o, const char *path, clave_err err, clave_session *s);
+/* The path is not valid: `fault` says why. Returns EXIT_PATH. */
+int tell_path(const struct options *o, const char *path, const char *fault);
+/* No server of `connect` was reached in this time; `fault` is the newest of the client's.
+ * Returns EXIT_UNREACHABLE. */
+int tell_unreachable(const struct options *o, const char *connect, int64_t within_ms,
+                     const char *fault);
+/* The identity of this scheme was not taken. Returns exit_code_of(err). */
+int tell_auth(const struct options *o, const char *scheme, clave_err err);
 /* Only with -v. */
 void note(const struct options *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 

@@ -53,6 +53,13 @@ const char *who_format(const clave_identity *id, char *out, size_t cap)
     return out;
 }
 
+const char *who_text(const char *text, char *out, size_t cap)
+{
+    out[0] = '\0';
+    put_safe(out, cap, text);
+    return out;
+}
+
 const char *who_column(const char *text, bool free_text, char *out, size_t cap)
 {
     out[0] = '\0';

@@ -13,6 +13,8 @@ enum { WHO_CAP = 512 };
 /* "web1 pid 4711 (nightly)", or what else the node says; cut to cap. What comes from others
  * is shown without its control characters. Returns out. */
 const char *who_format(const clave_identity *id, char *out, size_t cap);
+/* Any text, cut to cap, without its control characters. Returns out. */
+const char *who_text(const char *text, char *out, size_t cap);
 /* One word of it for a column: "-" when there is none, blanks as '_' unless `free_text`. */
 const char *who_column(const char *text, bool free_text, char *out, size_t cap);
 

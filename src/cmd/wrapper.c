@@ -12,7 +12,7 @@
 #include "cmd/tell.h"
 #include "drive/link.h"
 
-enum { LEAVE_MS = 3000, IDENTITY_CAP = 4096, COMMAND_CAP = 1024 };
+enum { LEAVE_MS = 3000, IDENTITY_CAP = 4096, COMMAND_CAP = 1024, SCHEME_CAP = 64 };
 
 /* Forwarded while the command runs; the first four end what comes before. A signal that was
  * ignored when we were started (nohup, a shell's background) stays so, for the command too. */
@@ -78,7 +78,9 @@ static void on_acquired(clave_mutex *m, uint64_t owner, clave_err err, void *arg
     if (err == CLAVE_OK) {
         holder_begin(w);
     } else if (err == CLAVE_EBUSY) {
-        lock_tell_not_acquired(w->plan, clave_now() - w->began);
+        bool away = !clave_client_is_connected(w->client);
+        lock_tell_not_acquired(w->plan, clave_now() - w->began,
+                               away ? clave_client_errmsg(w->client) : NULL);
         wrapper_leave(w, w->plan->conflict_code);
     } else {
         wrapper_leave(w, tell_err(w->o, w->plan->path, err, NULL));
@@ -149,15 +151,25 @@ static void begin_waiting(struct wrapper *w)
 
 /* ---- the connection ----------------------------------------------------------------------- */
 
+/* "digest" of "digest:user:password"; there is a colon: config_auth_ok. */
+static const char *scheme_of(const char *auth, char out[SCHEME_CAP])
+{
+    snprintf(out, SCHEME_CAP, "%.*s", (int)strcspn(auth, ":"), auth);
+    return out;
+}
+
+/* The answers come in the order of the flags. */
 static void on_identity(clave_client *c, const clave_result *res, void *arg)
 {
     struct wrapper *w = arg;
+    const char *auth = w->o->auth[w->o->nauth - w->identities];
+    char scheme[SCHEME_CAP];
     (void)c;
     w->identities--;
     if (w->phase != CONNECTING)
         return;
     if (res->err != CLAVE_OK)
-        wrapper_leave(w, tell_err(w->o, "--auth", res->err, NULL));
+        wrapper_leave(w, tell_auth(w->o, scheme_of(auth, scheme), res->err));
     else if (w->identities == 0)
         begin_waiting(w);
 }
@@ -166,12 +178,12 @@ static void add_identities(struct wrapper *w)
 {
     const struct options *o = w->o;
     for (size_t i = 0; i < o->nauth; i++) {
-        const char *id = strchr(o->auth[i], ':'); /* there is one: config_auth_ok */
-        char scheme[64];
-        snprintf(scheme, sizeof scheme, "%.*s", (int)(id - o->auth[i]), o->auth[i]);
-        clave_err err = clave_add_auth(w->client, scheme, id + 1, strlen(id + 1), on_identity, w);
+        const char *id = strchr(o->auth[i], ':') + 1;
+        char scheme[SCHEME_CAP];
+        clave_err err = clave_add_auth(w->client, scheme_of(o->auth[i], scheme), id, strlen(id),
+                                       on_identity, w);
         if (err != CLAVE_OK) {
-            wrapper_leave(w, tell_err(o, scheme, err, NULL));
+            wrapper_leave(w, tell_auth(o, scheme, err));
             return;
         }
         w->identities++;
@@ -234,12 +246,17 @@ static void on_settled(void *arg)
     holder_publish(w);
 }
 
+static int64_t connect_within(const struct wrapper *w)
+{
+    int64_t wait = w->plan->wait_ms, timeout = w->o->timeout_ms;
+    return wait > 0 && wait < timeout ? wait : timeout;
+}
+
 static void on_connecting_takes_long(uv_timer_t *timer)
 {
     struct wrapper *w = timer->data;
-    tell(w->o, "%s: no server could be reached within %lldms: %s", w->plan->connect,
-         (long long)(clave_now() - w->began), clave_client_errmsg(w->client));
-    wrapper_leave(w, EXIT_UNREACHABLE);
+    wrapper_leave(w, tell_unreachable(w->o, w->plan->connect, connect_within(w),
+                                      clave_client_errmsg(w->client)));
 }
 
 /* ---- signals ------------------------------------------------------------------------------ */
@@ -321,12 +338,6 @@ static clave_err open_client(struct wrapper *w)
     if (err == CLAVE_OK)
         clave__uv_on_settled(w->uv, on_settled, w);
     return err;
-}
-
-static int64_t connect_within(const struct wrapper *w)
-{
-    int64_t wait = w->plan->wait_ms, timeout = w->o->timeout_ms;
-    return wait > 0 && wait < timeout ? wait : timeout;
 }
 
 static void run(struct wrapper *w)

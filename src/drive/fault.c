@@ -33,7 +33,7 @@ static const char *advice(int number)
     switch (number) {
     case EACCES:
     case EPERM:
-        return " (the server's user needs to read and write it)";
+        return " (the user of this process needs to read and write it)";
     case ENOSPC:
     case EDQUOT:
         return " (free some space, then start the server again; nothing acknowledged is lost)";

@@ -285,7 +285,8 @@ void clave__conn_on_connection(uv_stream_t *from, int status)
     clave__run_tick(r);
     name_peer(c, is_unix, &peer);
     if (!count_in(r, &peer, &c->address)) {
-        clave__log(&r->log, CLAVE_LOG_WARN, "turned away %s: %u connections from its address",
+        clave__log(&r->log, CLAVE_LOG_WARN,
+                   "turned away %s: %u connections from its address, as many as are allowed",
                    peer.text, r->max_per_address);
         close_conn(c);
         return;

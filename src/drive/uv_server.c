@@ -168,8 +168,7 @@ void clave__run_fail(struct server_run *r, clave_err err, const char *fmt, ...)
         va_end(ap);
         r->result = err;
     }
-    clave__log(&r->log, CLAVE_LOG_ERROR, "%s", r->fault);
-    enter(r, RUN_STOPPED);
+    enter(r, RUN_STOPPED); /* who runs the loop is told why */
 }
 
 static void on_grace(uv_timer_t *t)
@@ -342,7 +341,7 @@ clave_err clave__server_run_new(struct server_run **out, const struct server_run
         tell_place(r);
         *out = r;
     } else
-
+        
         clave__server_run_free(r);
     return err;
 }

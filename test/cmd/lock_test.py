@@ -4,7 +4,9 @@ import os
 import re
 import socket
 import stat as mode
+import struct
 import subprocess
+import threading
 import time
 import unittest
 
@@ -13,6 +15,28 @@ from lock_rig import TICK, Holder, nodes, queue, until
 
 # Signals 32 and 33: a program may inherit them ignored, and has no way to change that.
 OF_LIBC = 3 << 31
+
+
+class Nonsense:
+    """Gives everybody a session, and answers every request with bytes."""
+
+    def __init__(self):
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.connect = "127.0.0.1:%d" % self.listener.getsockname()[1]
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        session = struct.pack(">iiqi16s?", 0, 10000, 7, 16, b"p" * 16, False)
+        while True:
+            try:
+                s, _ = self.listener.accept()
+            except OSError:
+                return
+            with s:
+                s.recv(4096)
+                s.sendall(struct.pack(">i", len(session)) + session)
+                s.recv(4096)
+                s.sendall(struct.pack(">i", 5) + b"bytes")
 
 
 class Lock(unittest.TestCase):
@@ -318,6 +342,29 @@ class Lock(unittest.TestCase):
                          (holder.wrapper, "first one"))
         holder.run.end(15)
         self.assertEqual((lines.end().code, events.end().code), (0, 0))
+
+    def test_waiting_without_a_server_is_told(self):
+        s = server(flags=TICK)
+        holder = Holder(s, "/away").started()
+        waiters = [Running("lock", "-w", "3s", *more, "/away", "--", "true", connect=s.connect)
+                   for more in ((), ("--json",))]
+        until(lambda: len(queue(s, "/away")) == 3)
+        s.stop()
+        self.assertEqual(holder.code(), 76)
+        line, event = (w.end() for w in waiters)
+        self.assertEqual((line.code, event.code), (75, 75), line)
+        self.assertIn(f"not acquired within 3s, no server answers: cannot connect to {s.connect}",
+                      line.err)
+        last = json.loads(event.err.splitlines()[-1])
+        self.assertEqual(last["event"], "not-acquired")
+        self.assertIn("cannot connect", last["why"])
+
+    def test_a_server_that_makes_sessions_and_no_sense_is_told(self):
+        peer = Nonsense()
+        r = clave("lock", "-w", "4s", "/a", "--", "true", connect=peer.connect)
+        self.assertEqual((r.code, r.out), (75, ""), r)
+        self.assertIn(f"no server answers: {peer.connect} sent a reply that is none of ours", r.err)
+        peer.listener.close()
 
     def test_control_characters_of_others_are_not_shown(self):
         holder = Holder(self.server, "/evil", "--name", "\033[31m\u009b7").started()

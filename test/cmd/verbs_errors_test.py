@@ -73,12 +73,22 @@ class WithoutServer(unittest.TestCase):
         for good in ("50ms", "1s"):
             self.fails(69, "get", "/", "--timeout", good, connect=f"127.0.0.1:{free_port()}")
 
+    def test_durations_out_of_range(self):
+        self.assertIn("not between 1ms and 24d", self.fails(64, "get", "/", "--timeout", "25d").err)
+        r = self.fails(64, "lock", "--wait", "400d", "/", "true")
+        self.assertIn("not between 0ms and 366d", r.err)
+
+    def test_creator_needs_an_identity(self):
+        for words in (["create", "/a", "--acl", "creator"], ["lock", "--acl", "creator", "/a", "true"],
+                      ["create", "/a", "--acl", "world:anyone:r,auth::cdrwa"]):
+            self.assertIn("--auth", self.fails(66, *words, connect="127.0.0.1:1").err)
+
     def test_auth_needs_a_form(self):
         for bad in ("", "joe", "digest:joe", "digest:", ":x"):
             self.fails(64, "get", "/", "--auth", bad)
 
     def test_hosts_that_make_no_sense(self):
-        for bad in ("host:port", "host:99999", "h1,,h2", "[::1", "host/a//b"):
+        for bad in ("host:port", "host:99999", "h1,,h2", "[::1", "host/a//b", "local:x"):
             r = self.fails(64, "get", "/", "--connect", bad)
             self.assertIn(bad, r.err)
 
@@ -93,12 +103,14 @@ class WithoutServer(unittest.TestCase):
                 r = clave(words[0], path, *words[2:], connect="127.0.0.1:1")
                 self.assertEqual(r.code, 66, (words, path, r))
                 self.assertIn(why, r.err)
+                self.assertTrue(r.err.rstrip("\n").isprintable(), "a terminal would obey it")
 
     def test_nobody_there(self):
         connect = f"127.0.0.1:{free_port()}"
         for words in ONLINE:
             r = self.fails(69, *words, "--timeout", "300ms", connect=connect)
             self.assertIn(connect, r.err)
+            self.assertIn("within 300ms", r.err)
 
     def test_host_that_does_not_exist(self):
         r = self.fails(69, "get", "/", "--timeout", "1s", connect="no-such-host.invalid:2181")
@@ -114,7 +126,9 @@ class WithoutServer(unittest.TestCase):
     def test_peer_that_says_nothing(self):
         peer = Peer(None)
         begin = time.monotonic()
-        self.fails(69, "get", "/", "--timeout", "500ms", connect=f"127.0.0.1:{peer.port}")
+        for words in (["get", "/"], ["lock", "/", "true"]):
+            r = self.fails(69, "--timeout", "500ms", *words, connect=f"127.0.0.1:{peer.port}")
+            self.assertIn("has not answered yet", r.err)
         self.assertLess(time.monotonic() - begin, 10)
         peer.close()
 
@@ -149,6 +163,12 @@ class WithServer(unittest.TestCase):
         data = b"x" * 1000000
         self.assertEqual(self.clave("create", "/big", "-", stdin=data).code, 0)
         self.assertEqual(self.clave("get", "/big").bytes, data)
+
+    def test_identity_that_is_not_taken(self):
+        for words in (["get", "/"], ["lock", "/auth", "true"]):
+            r = self.clave("--auth", "digest:joe:pw", "--auth", "nonsense:x", *words)
+            self.assertEqual(r.code, 77, r)
+            self.assertIn("--auth nonsense", r.err)
 
     def test_a_server_that_stops_answering(self):
         self.assertEqual(self.clave("create", "/slow").code, 0)

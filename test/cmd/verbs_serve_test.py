@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import socket
+import struct
 import subprocess
 import unittest
 
@@ -154,6 +155,30 @@ class Serving(unittest.TestCase):
             h.close()
         self.assertEqual(clave("ls", connect=s.connect).code, 0)
         s.stop()
+
+    def test_frames_that_are_too_long(self):
+        p, line = self.started("--data", scratch("data"), "-l", "127.0.0.1:0")
+        port = int(re.match(r"clave: serving on 127\.0\.0\.1:(\d+),", line).group(1))
+        with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as s:
+            hello = struct.pack(">iqiqi16s?", 0, 0, 10000, 0, 16, b"", False)
+            s.sendall(struct.pack(">i", len(hello)) + hello)
+            self.assertTrue(s.recv(4096))
+            s.sendall(struct.pack(">i", 3000000) + b"x" * 1000)
+            self.assertEqual(s.recv(4096), b"")
+        self.assertRegex(p.stderr.readline(), r"^clave: serve: 127\.0\.0\.1:\d+ is closed: "
+                                              r"a request of 3000000 bytes, the limit is 1048575$")
+
+    def test_full_disk_is_told_once(self):
+        data = scratch("data")
+        p = spawn(["sh", "-c", 'ulimit -f 64; exec "$0" "$@"', CLAVE, "serve", "--data", data,
+                   "-l", f"unix:{data}.sock"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                  stderr=subprocess.PIPE, text=True, env=environment())
+        self.assertIn("serving on", p.stdout.readline())
+        r = clave("create", "/n", "x" * 100000, "--timeout", "300ms", connect=f"unix:{data}.sock")
+        self.assertEqual(r.code, 69, r)
+        out, err = p.communicate(timeout=PATIENCE)
+        self.assertEqual((p.returncode, out), (74, ""), err)
+        self.assertRegex(err, rf"^clave: serve: cannot write the log in {data}: .*\n$")
 
     def test_idle_exit(self):
         p, _ = self.started("--data", scratch("data"), "-l", "127.0.0.1:0", "--idle-exit", "200ms")
