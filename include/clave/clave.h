@@ -8,6 +8,7 @@
 #include "clave/mem.h"
 #include "clave/mutex.h"
 #include "clave/retry.h"
+#include "clave/rwlock.h"
 #include "clave/session.h"
 #include "clave/version.h"
 

@@ -69,7 +69,8 @@
     X(EREPLACED, -1019, FINAL, "the server answered with another session")                         \
     X(EMAXHOLD, -1020, FINAL, "the maximum hold time had passed")                                  \
     X(EHOST, -1021, FINAL, "the host list cannot be understood or resolved")                       \
-    X(EFULL, -1022, RETRY, "no space left for the data directory")
+    X(EFULL, -1022, RETRY, "no space left for the data directory")                                 \
+    X(EUPGRADE, -1023, FINAL, "a read lock cannot become a write lock: release it first")
 
 typedef enum clave_err {
 #define CLAVE_ERR_ENUM(name, number, class_, text) CLAVE_##name = number,

@@ -278,6 +278,13 @@ const struct log *clave__client_log(const clave_client *c)
     return &c->log;
 }
 
+void clave__client_protect(clave_client *c, char out[CLAVE_PROTECTED_PREFIX + 1])
+{
+    memcpy(out, "_c_", 3);
+    clave__rand_uuid(&c->rand, out + 3);
+    memcpy(out + CLAVE_PROTECTED_PREFIX - 1, "-", 2);
+}
+
 void clave__client_listen(clave_client *c, struct listener *l)
 {
     list_push_back(&c->listeners, &l->link);

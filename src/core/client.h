@@ -13,6 +13,9 @@
 int64_t clave__client_now(const clave_client *c);
 const struct clave_mem *clave__client_mem(const clave_client *c);
 const struct log *clave__client_log(const clave_client *c);
+/* The prefix of protected names, "_c_<uuid>-": another one each time. */
+enum { CLAVE_PROTECTED_PREFIX = 3 + CLAVE_UUID_TEXT + 1 };
+void clave__client_protect(clave_client *c, char out[CLAVE_PROTECTED_PREFIX + 1]);
 
 /* State changes, in order, before the user's own callback. A listener may unlisten
  * itself or others inside the call. */

@@ -18,7 +18,7 @@
 #include "core/engine.h"
 #include "core/submit.h"
 
-enum { PREFIX_LEN = 3 + CLAVE_UUID_TEXT + 1, MAX_PARENT_ATTEMPTS = 5, PAUSE_MS = 100 };
+enum { MAX_PARENT_ATTEMPTS = 5, PAUSE_MS = 100 };
 enum { SEQUENCE_ROOM = 11 };
 
 enum creation_state {
@@ -264,7 +264,7 @@ static bool pick(struct creation *k, const clave_result *res)
     for (size_t i = 0; i < res->nnames; i++) {
         size_t n = strlen(res->names[i]);
         size_t dir = (size_t)(ours - k->what.path);
-        if (strncmp(res->names[i], ours, PREFIX_LEN) != 0 || dir + n >= k->found_cap)
+        if (strncmp(res->names[i], ours, CLAVE_PROTECTED_PREFIX) != 0 || dir + n >= k->found_cap)
             continue;
         memcpy(k->found, k->what.path, dir);
         memcpy(k->found + dir, res->names[i], n + 1);
@@ -380,10 +380,8 @@ static char *put_path(struct creation *k, char *at, const char *path)
     memcpy(at, path, dir);
     at += dir;
     if (k->flags & CLAVE_CREATE_PROTECTED) {
-        memcpy(at, "_c_", 3);
-        clave__rand_uuid(&k->client->rand, at + 3);
-        at += PREFIX_LEN;
-        at[-1] = '-';
+        clave__client_protect(k->client, at);
+        at += CLAVE_PROTECTED_PREFIX;
     }
     const char *name;
     return put_text(at, path + dir, &name);
@@ -393,7 +391,7 @@ static char *put_path(struct creation *k, char *at, const char *path)
 static struct creation *creation_new(clave_client *c, const char *path, const struct jbytes *data,
                                      const clave_create_options *o)
 {
-    size_t npath = strlen(path) + PREFIX_LEN + 1;
+    size_t npath = strlen(path) + CLAVE_PROTECTED_PREFIX + 1;
     size_t nfound = npath + c->hosts.chroot_len + SEQUENCE_ROOM;
     size_t len = data->n > 0 ? (size_t)data->n : 0;
     struct creation *k =

@@ -89,7 +89,12 @@ static void remove_node(struct contender *c, const char *path)
         clave__client_timer_set(c->client, &c->pause, clave__client_now(c->client) + PAUSE_MAX_MS);
 }
 
-static void join_failed(struct contender *c, clave_err err)
+void clave__contender_remove_own(struct contender *c)
+{
+    remove_node(c, c->own.path);
+}
+
+void clave__contender_join_failed(struct contender *c, clave_err err)
 {
     /* The session ended under the request, or the parent was reaped between its creation
      * and ours. Anything else of class UNKNOWN would leave a node of unknown name behind
@@ -104,9 +109,9 @@ static void join_failed(struct contender *c, clave_err err)
     clave__contender_start_over(c, false);
 }
 
-static void joined(struct contender *c, const clave_result *res)
+void clave__contender_joined(struct contender *c, const clave_stat *stat, const char *const *names,
+                             size_t n)
 {
-    const clave_stat *stat = res->stat;
     c->session_id = clave_client_session_id(c->client);
     c->own_seen = stat && stat->ephemeral_owner == c->session_id;
     c->token = stat ? stat->czxid : 0;
@@ -114,9 +119,9 @@ static void joined(struct contender *c, const clave_result *res)
     /* CURATOR-604: a node of a session that is over is about to vanish, never ours. */
     if (stat && !c->own_seen)
         clave__contender_start_over(c, true);
-    else if (c->own_seen && res->names) {
+    else if (c->own_seen && names) {
         c->listed_on = clave_client_connection(c->client);
-        clave__turn_by_listing(c, res->names, res->nnames);
+        clave__turn_by_listing(c, names, n);
     } else
         clave__turn_find_out(c);
 }
@@ -135,16 +140,16 @@ static void on_created(clave_client *client, const clave_result *res, void *arg)
             clave__contender_fail(c, CLAVE_ENOMEM);
     } else if (c->state == CONTENDER_JOINING) {
         if (created)
-            joined(c, res);
+            clave__contender_joined(c, res->stat, res->names, res->nnames);
         else
-            join_failed(c, res->err);
+            clave__contender_join_failed(c, res->err);
     } else if (created) {
         remove_node(c, c->own.path); /* given up meanwhile */
     }
     clave__contender_end(c);
 }
 
-static clave_err submit_join(struct contender *c)
+static clave_err submit_create(struct contender *c)
 {
     const struct contender_spec *spec = c->spec;
     clave_create_options o = {
@@ -155,7 +160,12 @@ static clave_err submit_join(struct contender *c)
         .nacls = spec->nacls,
         .with_names = true,
     };
-    clave_err err = clave_create(c->client, spec->stem, spec->data, spec->len, &o, on_created, c);
+    return clave_create(c->client, spec->stem, spec->data, spec->len, &o, on_created, c);
+}
+
+static clave_err submit_join(struct contender *c)
+{
+    clave_err err = c->beside ? clave__beside_submit(c) : submit_create(c);
     if (err != CLAVE_OK)
         return err;
     c->busy++;
@@ -187,6 +197,7 @@ static void free_contender(struct contender *c)
     clave__lookout_fini(&c->own);
     clave__lookout_fini(&c->last);
     clave__lookout_fini(&c->last_but);
+    clave__mem_free(c->mem, c->beside);
     clave__mem_free(c->mem, c);
 }
 
@@ -453,6 +464,14 @@ clave_err clave__contender_new(struct contender **out, clave_client *client,
     clave__client_listen(client, &c->listener);
     *out = c;
     return CLAVE_OK;
+}
+
+clave_err clave__contender_beside(struct contender *c, const char *node)
+{
+    clave_err err = clave__beside_prepare(c, node);
+    if (err != CLAVE_OK)
+        free_contender(c);
+    return err;
 }
 
 clave_err clave__contender_join(struct contender *c, int64_t deadline)

@@ -76,6 +76,11 @@ struct contender {
     struct timer pause; /* before what failed is tried again */
     unsigned failures;  /* in a row */
 
+    /* A node of our owner that stands already, and whose number is taken over with its place
+     * in the queue; NULL: a number of our own. See beside.c. */
+    char *beside;
+    const char *beside_own; /* our own path then, behind it */
+
     /* The place, valid from WAITING to LEAVING. */
     struct lookout own;      /* our node */
     struct lookout last;     /* the one just before us */
@@ -111,6 +116,10 @@ clave_err clave__contender_new(struct contender **out, clave_client *c,
  * now. When it fails, as clave_create does, the contender is freed. */
 clave_err clave__contender_join(struct contender *c, int64_t deadline);
 
+/* Before _join: the place is to be that of `node`, which our owner holds already (Curator's
+ * downgrade), if that still stands. ENOMEM: the contender is freed. */
+clave_err clave__contender_beside(struct contender *c, const char *node);
+
 /* Gives the place or the grant up; no event after this. `left` (may be NULL) runs when
  * the node is certainly gone; inside this call when there is nothing to delete, or nobody to
  * ask. */
@@ -119,7 +128,7 @@ void clave__contender_leave(struct contender *c, contender_left *left, void *arg
 /* The moment until which nobody else can hold it; HELD only. */
 int64_t clave__contender_deadline(const struct contender *c);
 
-/* ---- between contender.c and turn.c ---------------------------------------------------- */
+/* ---- between contender.c, beside.c and turn.c ------------------------------------------ */
 
 /* The only door between states. */
 void clave__contender_enter(struct contender *c, enum contender_state to);
@@ -134,7 +143,17 @@ void clave__contender_start_over(struct contender *c, bool remove);
 void clave__contender_lose(struct contender *c, clave_err why, bool remove);
 /* A request failed in a way that may pass: fails, or arms `pause`. */
 void clave__contender_put_off(struct contender *c, clave_err err);
+/* JOINING's create was answered; deletes the node of an attempt that was given up. */
+void clave__contender_joined(struct contender *c, const clave_stat *stat, const char *const *names,
+                             size_t n);
+void clave__contender_join_failed(struct contender *c, clave_err err);
+void clave__contender_remove_own(struct contender *c);
+/* beside.c: the names of `beside`, and JOINING's create. */
+clave_err clave__beside_prepare(struct contender *c, const char *node);
+clave_err clave__beside_submit(struct contender *c);
 
+/* First in the queue, or proved not to be in need of that. */
+void clave__turn_has_come(struct contender *c);
 /* WAITING: is it our turn? By this listing; by a new one. */
 void clave__turn_by_listing(struct contender *c, const char *const *names, size_t n);
 void clave__turn_find_out(struct contender *c);

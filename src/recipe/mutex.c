@@ -6,6 +6,7 @@
 #include "base/list.h"
 #include "base/map.h"
 #include "recipe/guard.h"
+#include "recipe/sides.h"
 #include "recipe/stock.h"
 
 /* A callback that is due. */
@@ -34,6 +35,7 @@ struct clave_mutex {
     clave_client *client;
     const struct clave_mem *mem;
     struct stock stock;
+    clave_mutex *other; /* side of a read-write lock; may be NULL */
     clave_mutex_event_cb *event_cb;
     void *event_arg;
     struct map tenants;
@@ -234,8 +236,8 @@ static clave_err check_options(const clave_mutex_options *o)
     return fine ? CLAVE_OK : CLAVE_EINVAL;
 }
 
-clave_err clave_mutex_new(clave_mutex **out, clave_client *c, const char *path,
-                          const clave_mutex_options *o)
+clave_err clave__mutex_new(clave_mutex **out, clave_client *c, const char *path,
+                           const clave_mutex_options *o, const struct queue_rule *rule)
 {
     static const clave_mutex_options defaults = {.size = sizeof defaults};
     *out = NULL;
@@ -255,7 +257,7 @@ clave_err clave_mutex_new(clave_mutex **out, clave_client *c, const char *path,
     m->listener.on_state = on_state;
     clave_err err = clave__map_init(&m->tenants, mem);
     if (err == CLAVE_OK)
-        err = clave__stock_init(&m->stock, c, path, &clave__queue_mutex, "the lock's path");
+        err = clave__stock_init(&m->stock, c, path, rule, "the lock's path");
     if (err == CLAVE_OK)
         err = copy_options(m, o);
     if (err != CLAVE_OK) {
@@ -265,6 +267,18 @@ clave_err clave_mutex_new(clave_mutex **out, clave_client *c, const char *path,
     clave__client_listen(c, &m->listener);
     *out = m;
     return CLAVE_OK;
+}
+
+clave_err clave_mutex_new(clave_mutex **out, clave_client *c, const char *path,
+                          const clave_mutex_options *o)
+{
+    return clave__mutex_new(out, c, path, o, &clave__queue_mutex);
+}
+
+void clave__mutex_pair(clave_mutex *read, clave_mutex *write)
+{
+    read->other = write;
+    write->other = read;
 }
 
 /* Takes a tenant out of the map; what waits hears ECANCELED. */
@@ -306,6 +320,33 @@ static clave_err acquire_again(struct tenant *t, clave_mutex_cb *cb, void *arg)
     return err;
 }
 
+/* What the owner has of the other side: the node whose place a read takes over, or why it
+ * may not ask. */
+static clave_err look_across(const clave_mutex *m, uint64_t owner, const char **beside)
+{
+    const struct tenant *t = m->other ? find(m->other, owner) : NULL;
+    *beside = NULL;
+    if (!t)
+        return CLAVE_OK;
+    if (!m->stock.spec.rule->shares)
+        return CLAVE_EUPGRADE;
+    if (t->count == 0)
+        return CLAVE_EINVAL; /* one is pending */
+    if (t->lost != CLAVE_OK)
+        return CLAVE_ELOST;
+    *beside = t->place->own.path;
+    return CLAVE_OK;
+}
+
+static clave_err take_place(struct tenant *t, int64_t deadline, const char *beside)
+{
+    clave_mutex *m = t->notice.m;
+    clave_err err = clave__contender_new(&t->place, m->client, &m->stock.spec, &events, t);
+    if (err == CLAVE_OK && beside)
+        err = clave__contender_beside(t->place, beside);
+    return err == CLAVE_OK ? clave__contender_join(t->place, deadline) : err;
+}
+
 clave_err clave_mutex_acquire(clave_mutex *m, uint64_t owner, int64_t deadline, clave_mutex_cb *cb,
                               void *arg)
 {
@@ -316,6 +357,10 @@ clave_err clave_mutex_acquire(clave_mutex *m, uint64_t owner, int64_t deadline, 
         return acquire_again(t, cb, arg);
     if (clave_client_state(m->client) == CLAVE_STATE_CLOSED)
         return CLAVE_ECLOSED;
+    const char *beside;
+    clave_err err = look_across(m, owner, &beside);
+    if (err != CLAVE_OK)
+        return err;
     t = clave__mem_zalloc(m->mem, sizeof *t);
     if (!t)
         return CLAVE_ENOMEM;
@@ -325,9 +370,7 @@ clave_err clave_mutex_acquire(clave_mutex *m, uint64_t owner, int64_t deadline, 
         post(&t->notice, CLAVE_EBUSY);
         return CLAVE_OK;
     }
-    clave_err err = clave__contender_new(&t->place, m->client, &m->stock.spec, &events, t);
-    if (err == CLAVE_OK)
-        err = clave__contender_join(t->place, deadline);
+    err = take_place(t, deadline, beside);
     if (err != CLAVE_OK) {
         clave__mem_free(m->mem, t);
         drop_mutex(m);

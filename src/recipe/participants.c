@@ -6,7 +6,7 @@
 #include "core/client.h"
 #include "recipe/identity.h"
 #include "recipe/lookout.h"
-#include "recipe/queue.h"
+#include "recipe/roll.h"
 
 struct member {
     struct roll *roll;
@@ -21,6 +21,8 @@ struct roll {
     clave_client *client;
     const struct clave_mem *mem;
     char *path;
+    const struct queue_rule *rule;
+    bool own_kind;
     clave_participants_cb *cb;
     void *arg;
     struct member *members; /* in queue order */
@@ -97,12 +99,15 @@ static clave_err copy_names(struct roll *r, const clave_result *res)
     r->members = clave__mem_zalloc(r->mem, n * sizeof *r->members);
     clave_err err = order && r->members ? CLAVE_OK : CLAVE_ENOMEM;
     if (err == CLAVE_OK)
-        err = clave__queue_order(&clave__queue_mutex, r->mem, res->names, n, order);
+        err = clave__queue_order(r->rule, r->mem, res->names, n, order);
     for (size_t i = 0; err == CLAVE_OK && i < n; i++) {
-        r->members[i].roll = r;
-        r->members[i].node = clave__mem_strdup(r->mem, res->names[order[i]]);
-        r->n = i + 1;
-        if (!r->members[i].node)
+        const char *name = res->names[order[i]];
+        if (r->own_kind && !clave__queue_is_kind(r->rule, name))
+            continue;
+        struct member *m = &r->members[r->n++];
+        m->roll = r;
+        m->node = clave__mem_strdup(r->mem, name);
+        if (!m->node)
             err = CLAVE_ENOMEM;
     }
     clave__mem_free(r->mem, order);
@@ -141,17 +146,25 @@ static void on_names(clave_client *c, const clave_result *res, void *arg)
         report(r);
 }
 
-clave_err clave_participants(clave_client *c, const char *path, clave_participants_cb *cb,
-                             void *arg)
+clave_err clave__roll_call(clave_client *c, const char *path, const struct queue_rule *rule,
+                           bool own_kind, clave_participants_cb *cb, void *arg)
 {
     const struct clave_mem *mem = clave__client_mem(c);
     struct roll *r = clave__mem_zalloc(mem, sizeof *r);
     if (!r)
         return CLAVE_ENOMEM;
     *r = (struct roll){.client = c, .mem = mem, .cb = cb, .arg = arg};
+    r->rule = rule;
+    r->own_kind = own_kind;
     r->path = clave__mem_strdup(mem, path);
     clave_err err = r->path ? clave_children(c, path, NULL, on_names, r) : CLAVE_ENOMEM;
     if (err != CLAVE_OK)
         free_roll(r);
     return err;
+}
+
+clave_err clave_participants(clave_client *c, const char *path, clave_participants_cb *cb,
+                             void *arg)
+{
+    return clave__roll_call(c, path, &clave__queue_mutex, false, cb, arg);
 }

@@ -10,6 +10,11 @@ enum { DIGITS = 10 };
 static const char counter_limit[] = "2147482647";
 
 const struct queue_rule clave__queue_mutex = {.base = "lock-", .kin = "__lock__"};
+/* Curator's names have one length, so that a number stands at the same place in both. */
+const struct queue_rule clave__queue_read = {
+    .base = "__READ__", .kin = "__rlock__", .other = &clave__queue_write, .shares = true};
+const struct queue_rule clave__queue_write = {
+    .base = "__WRIT__", .kin = "__lock__", .other = &clave__queue_read};
 const struct queue_rule clave__queue_latch = {.base = "latch-", .kin = "__lock__"};
 
 static bool is_number(const char *s)
@@ -44,12 +49,29 @@ static const char *number_behind(const char *name, size_t len, const char *base)
     return NULL;
 }
 
-struct queue_key clave__queue_key(const struct queue_rule *rule, const char *name)
+/* With two kinds, what stands behind the last base name of either. */
+static const char *key_text(const struct queue_rule *rule, const char *name, size_t len)
 {
-    size_t len = strlen(name);
     const char *text = behind_last(name, len, rule->base);
+    const char *other = rule->other ? behind_last(name, len, rule->other->base) : NULL;
+    if (!text || (other && other > text))
+        text = other;
     if (!text && rule->kin)
         text = number_behind(name, len, rule->kin);
+    if (!text && rule->other && rule->other->kin)
+        text = number_behind(name, len, rule->other->kin);
+    return text;
+}
+
+bool clave__queue_is_kind(const struct queue_rule *rule, const char *name)
+{
+    size_t len = strlen(name);
+    return behind_last(name, len, rule->base) || (rule->kin && number_behind(name, len, rule->kin));
+}
+
+struct queue_key clave__queue_key(const struct queue_rule *rule, const char *name)
+{
+    const char *text = key_text(rule, name, strlen(name));
     if (!text)
         return (struct queue_key){.text = name};
     bool number = is_number(text);
@@ -85,6 +107,12 @@ static void offer(struct nearest best[2], struct nearest it)
     }
 }
 
+/* Can it stand in our way at all? */
+static bool may_block(const struct queue_rule *rule, const char *name)
+{
+    return !rule->shares || clave__queue_is_kind(rule->other, name);
+}
+
 struct queue_place clave__queue_locate(const struct queue_rule *rule, const char *const *names,
                                        size_t n, const char *own)
 {
@@ -102,10 +130,14 @@ struct queue_place clave__queue_locate(const struct queue_rule *rule, const char
     struct nearest best[2] = {{0}, {0}};
     for (size_t i = 0; i < n; i++) {
         struct queue_key key = clave__queue_key(rule, names[i]);
-        place.plain = place.plain && key.plain;
         /* Another's number near the limit is still in order; behind a '-' nothing is. */
         place.exhausted = place.exhausted || (key.exhausted && !key.plain);
-        if (!comes_before(key.text, i, own_key.text, mine))
+        if (i != mine && !may_block(rule, names[i]))
+            continue;
+        place.plain = place.plain && key.plain;
+        /* Those who share are not held up by their own number: it is the write node of a
+         * downgrade, whatever the server's order. */
+        if (!comes_before(key.text, rule->shares ? mine : i, own_key.text, mine))
             continue;
         place.ahead++;
         offer(best, (struct nearest){names[i], key.text, i});

@@ -17,10 +17,15 @@ struct queue_rule {
     /* Another client's base name whose 10 digits (at the end of the name) count as ours
      * do, since that client orders by them; may be NULL. Kazoo: "__lock__". */
     const char *kin;
+    /* The other kind of node in the same queue, ordered with ours; may be NULL. */
+    const struct queue_rule *other;
+    /* Only nodes of the other kind stand in our way, and none with our own number: readers
+     * share. */
+    bool shares;
 };
 
-/* The rule of mutex.h. */
-extern const struct queue_rule clave__queue_mutex;
+/* The rules of mutex.h and rwlock.h. */
+extern const struct queue_rule clave__queue_mutex, clave__queue_read, clave__queue_write;
 /* That of latch.h. */
 extern const struct queue_rule clave__queue_latch;
 
@@ -30,14 +35,16 @@ struct queue_key {
     bool exhausted;   /* a counter that ran over, or is within 1000 of it */
 };
 struct queue_key clave__queue_key(const struct queue_rule *rule, const char *name);
+/* Is it a node of this kind? */
+bool clave__queue_is_kind(const struct queue_rule *rule, const char *name);
 
 /* Where `own` stands among the names, found in one pass and without memory. */
 struct queue_place {
     bool found;
-    bool plain;           /* every name is */
+    bool plain;           /* every name that can stand in our way is */
     bool exhausted;       /* ours is, or another's counter has run over already */
-    size_t ahead;         /* how many stand before us: 0 owns */
-    const char *last;     /* the one just before us; NULL when none */
+    size_t ahead;         /* how many stand in our way: 0 owns */
+    const char *last;     /* of those the one just before us; NULL when none */
     const char *last_but; /* the one just before that; NULL when none */
 };
 struct queue_place clave__queue_locate(const struct queue_rule *rule, const char *const *names,

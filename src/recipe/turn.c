@@ -49,7 +49,7 @@ static void granted(struct contender *c)
 }
 
 /* The queue says that it is our turn; the session must say so too. */
-static void first_in_queue(struct contender *c)
+void clave__turn_has_come(struct contender *c)
 {
     if (clave_client_session_id(c->client) != c->session_id) {
         clave__contender_start_over(c, false);
@@ -75,7 +75,7 @@ void clave__turn_confirmed(struct confirm_waiter *w)
     list_remove(&w->link);
     /* Not seen: a reconnect has moved the deadline, and its RECONNECTED is to come. */
     if (c->state == CONTENDER_CONFIRMING && c->own_seen)
-        first_in_queue(c);
+        clave__turn_has_come(c);
     clave__contender_end(c);
 }
 
@@ -165,7 +165,7 @@ void clave__turn_by_listing(struct contender *c, const char *const *names, size_
     c->ahead = at.ahead;
     c->plain = at.plain;
     if (at.ahead == 0) {
-        first_in_queue(c);
+        clave__turn_has_come(c);
         return;
     }
     clave_err err = c->trying ? CLAVE_EBUSY : keep_watch(c, &at);
@@ -278,7 +278,7 @@ void clave__turn_last_event(struct lookout *l, const clave_event *ev)
         if (ev->type != CLAVE_EVENT_DELETED)
             look_on(c, l);
         else if (may_take_over(c, ev))
-            first_in_queue(c);
+            clave__turn_has_come(c);
         else
             list_again(c);
     }

@@ -49,6 +49,43 @@ void seat_close(struct seat *s)
     pair_settle(s->p);
 }
 
+static void on_side_event(clave_mutex *m, const clave_mutex_event *ev, void *arg)
+{
+    struct seats *s = arg;
+    on_event(m, ev, m == clave_rwlock_read(s->rw) ? &s->read : &s->write);
+}
+
+clave_err seats_open(struct seats *s, struct pair *p, size_t client, const char *path,
+                     const clave_mutex_options *o)
+{
+    clave_mutex_options mine = {.size = sizeof mine};
+    if (o)
+        mine = *o;
+    mine.event_cb = on_side_event;
+    mine.event_arg = s;
+    *s = (struct seats){.read = {.p = p, .client = client}, .write = {.p = p, .client = client}};
+    clave_err err = clave_rwlock_new(&s->rw, p->end[client].c, path, &mine);
+    if (err == CLAVE_OK) {
+        s->read.m = clave_rwlock_read(s->rw);
+        s->write.m = clave_rwlock_write(s->rw);
+    }
+    return err;
+}
+
+void seats_share(struct seats *s, struct seats *with, uint64_t owner)
+{
+    *s = (struct seats){.rw = with->rw};
+    seat_share(&s->read, &with->read, owner);
+    seat_share(&s->write, &with->write, owner);
+}
+
+void seats_close(struct seats *s)
+{
+    clave_rwlock_free(s->rw);
+    s->rw = NULL;
+    pair_settle(s->read.p);
+}
+
 static void on_answer(clave_mutex *m, uint64_t owner, clave_err err, void *arg)
 {
     (void)m;

@@ -3,6 +3,7 @@
 #define CLAVE_TEST_SEAT_H
 
 #include "clave/mutex.h"
+#include "clave/rwlock.h"
 #include "lib/pair.h"
 
 struct seat {
@@ -32,6 +33,17 @@ clave_err seat_open(struct seat *s, struct pair *p, size_t client, const char *p
 /* Another owner of the same mutex. No events. */
 void seat_share(struct seat *s, struct seat *with, uint64_t owner);
 void seat_close(struct seat *s);
+
+/* One owner at both sides of a read-write lock of its own. */
+struct seats {
+    clave_rwlock *rw;
+    struct seat read, write;
+};
+clave_err seats_open(struct seats *s, struct pair *p, size_t client, const char *path,
+                     const clave_mutex_options *o);
+/* Another owner at the same lock. No events. */
+void seats_share(struct seats *s, struct seats *with, uint64_t owner);
+void seats_close(struct seats *s);
 
 /* Each settles. A relative deadline; SEAT_TRY; SEAT_EVER. */
 enum { SEAT_TRY = -1, SEAT_EVER = -2 };

@@ -1,0 +1,13 @@
+/* roll.h - who stands in a queue of any rule. */
+#ifndef CLAVE_RECIPE_ROLL_H
+#define CLAVE_RECIPE_ROLL_H
+
+#include "clave/mutex.h"
+#include "recipe/queue.h"
+
+/* clave_participants, in the rule's order; `own_kind`: only nodes of the rule's own kind, as
+ * Curator's getParticipantNodes. */
+clave_err clave__roll_call(clave_client *c, const char *path, const struct queue_rule *rule,
+                           bool own_kind, clave_participants_cb *cb, void *arg);
+
+#endif

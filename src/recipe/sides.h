@@ -1,0 +1,15 @@
+/* sides.h - two mutexes that stand in one queue: what a read-write lock is made of. */
+#ifndef CLAVE_RECIPE_SIDES_H
+#define CLAVE_RECIPE_SIDES_H
+
+#include "clave/mutex.h"
+#include "recipe/queue.h"
+
+/* clave_mutex_new with the names of another rule. */
+clave_err clave__mutex_new(clave_mutex **out, clave_client *c, const char *path,
+                           const clave_mutex_options *o, const struct queue_rule *rule);
+/* An owner of `write` may take its place with it to `read`; an owner of `read` gets no
+ * `write`. */
+void clave__mutex_pair(clave_mutex *read, clave_mutex *write);
+
+#endif
