@@ -77,9 +77,14 @@ static void finish(struct creation *k, clave_err err, const clave_result *listin
     clave__mem_free(&k->client->mem, k);
 }
 
-/* Nothing but time helps: no memory, or a server that is busy with itself. */
+/* Nothing but time helps: no memory, or a server that is busy with itself. For a closed client
+ * no time passes: a failure that is told after _creations_end would wait for ever. */
 static void pause(struct creation *k)
 {
+    if (k->client->session.state == CLAVE_STATE_CLOSED) {
+        finish(k, CLAVE_ECLOSED, NULL);
+        return;
+    }
     enter(k, CREATION_PAUSED);
     clave__timers_set(&k->client->timers, &k->pause, k->client->now + PAUSE_MS);
 }

@@ -239,6 +239,40 @@ static void a_listing_without_memory_leaves_its_watch_idle(void **state)
     assert_int_equal(mem.live, 0);
 }
 
+/* ---- the end ----------------------------------------------------------------------------- */
+
+/* A create whose answer is lost, and no memory for the search but its sync: then the client
+ * closes, the failure of that sync is told behind CLOSED, and no time passes any more. */
+static void a_search_that_breaks_off_while_the_client_closes_is_told(void **state)
+{
+    (void)state;
+    struct failmem mem;
+    struct script s;
+    struct outcome got = {0};
+    clave_create_options create = {.size = sizeof create, .flags = CLAVE_CREATE_PROTECTED};
+    failmem_init(&mem);
+    clave_client_options o = {.mem = &mem.mem};
+    script_open(&s, &o);
+    script_connect(&s, true);
+    assert_int_equal(clave_create(s.c, "/a", NULL, 0, &create, script_outcome, &got), CLAVE_OK);
+    script_expect(&s, OP_CREATE2);
+    failmem_arm(&mem, 2, 1);
+    script_hang_up(&s);
+    assert_true(mem.failed);
+    script_dial(&s);
+    script_shake(&s, SCRIPT_SESSION, T, false);
+    script_expect(&s, OP_SYNC);
+    clave_client_close(s.c, s.now);
+    script_hang_up(&s);
+    script_at(&s, clave_client_deadline(s.c));
+    script_dial(&s);
+    script_shake(&s, 0, 0, false);
+    assert_int_equal(clave_client_state(s.c), CLAVE_STATE_CLOSED);
+    assert_int_equal(got.times, 1);
+    script_close(&s);
+    assert_int_equal(mem.live, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -248,6 +282,7 @@ int main(void)
         cmocka_unit_test(the_path_of_an_event_outlives_what_its_callback_asks_for),
         cmocka_unit_test(a_watch_is_in_use_until_its_event_was_told),
         cmocka_unit_test(a_listing_without_memory_leaves_its_watch_idle),
+        cmocka_unit_test(a_search_that_breaks_off_while_the_client_closes_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
