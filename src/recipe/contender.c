@@ -27,6 +27,8 @@ static void stop_waiting(struct contender *c)
 {
     clave__lookout_rest(&c->last);
     clave__lookout_rest(&c->last_but);
+    if (c->crowd)
+        clave_watch_disarm(c->crowd);
     clave__client_timer_clear(c->client, &c->pause);
     list_remove(&c->confirm.link);
 }
@@ -197,6 +199,8 @@ static void free_contender(struct contender *c)
     clave__lookout_fini(&c->own);
     clave__lookout_fini(&c->last);
     clave__lookout_fini(&c->last_but);
+    if (c->crowd)
+        clave_watch_free(c->crowd);
     clave__mem_free(c->mem, c->beside);
     clave__mem_free(c->mem, c);
 }
@@ -415,7 +419,7 @@ static void on_pause(struct timer *t, int64_t now)
 
 /* ---- life ------------------------------------------------------------------------------ */
 
-static clave_err init_lookouts(struct contender *c)
+static clave_err init_watches(struct contender *c)
 {
     size_t own = strlen(c->spec->stem) + PROTECTED_LEN + NUMBER_LEN + 1;
     size_t other = strlen(c->spec->path) + PROTECTED_LEN + FOREIGN_NAME_LEN;
@@ -424,6 +428,8 @@ static clave_err init_lookouts(struct contender *c)
         err = clave__lookout_init(&c->last, c->client, c->mem, other);
     if (err == CLAVE_OK)
         err = clave__lookout_init(&c->last_but, c->client, c->mem, other);
+    if (err == CLAVE_OK && c->spec->counted)
+        err = clave_watch_new(&c->crowd, c->client, clave__turn_crowd_event, c);
     c->own.on_reply = clave__turn_own_reply;
     c->own.on_event = clave__turn_own_event;
     c->last.on_reply = clave__turn_last_reply;
@@ -456,7 +462,7 @@ clave_err clave__contender_new(struct contender **out, clave_client *client,
     c->confirm.on_confirmed = clave__turn_confirmed;
     clave__timer_init(&c->limit, on_limit);
     clave__timer_init(&c->pause, on_pause);
-    clave_err err = init_lookouts(c);
+    clave_err err = init_watches(c);
     if (err != CLAVE_OK) {
         free_contender(c);
         return err;
@@ -485,6 +491,14 @@ clave_err clave__contender_join(struct contender *c, int64_t deadline)
     if (!c->trying && deadline != CLAVE_NEVER)
         clave__client_timer_set(c->client, &c->limit, deadline);
     return CLAVE_OK;
+}
+
+void clave__contender_recount(struct contender *c)
+{
+    clave__contender_begin(c);
+    if (c->state == CONTENDER_WAITING)
+        clave__turn_find_out(c);
+    clave__contender_end(c);
 }
 
 int64_t clave__contender_deadline(const struct contender *c)

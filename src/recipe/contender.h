@@ -39,6 +39,9 @@ struct contender_spec {
     int64_t max_hold_ms;  /* 0: no limit */
     int64_t min_valid_ms; /* 0: an eighth of the session timeout */
     bool strict;
+    /* Not a queue: so many nodes may stand at once (Curator's semaphore). */
+    bool counted;
+    size_t limit;
 };
 
 struct contender_events {
@@ -85,6 +88,7 @@ struct contender {
     struct lookout own;      /* our node */
     struct lookout last;     /* the one just before us */
     struct lookout last_but; /* the one before that: when it goes, `last` is the holder */
+    clave_watch *crowd;      /* counted: on the children of the path; else NULL */
     int64_t session_id;
     int64_t token;      /* czxid of our node; 0: not known yet */
     bool own_seen;      /* our node was seen, of this session, on this connection */
@@ -125,6 +129,9 @@ clave_err clave__contender_beside(struct contender *c, const char *node);
  * ask. */
 void clave__contender_leave(struct contender *c, contender_left *left, void *arg);
 
+/* Counted: the limit has changed. */
+void clave__contender_recount(struct contender *c);
+
 /* The moment until which nobody else can hold it; HELD only. */
 int64_t clave__contender_deadline(const struct contender *c);
 
@@ -164,6 +171,8 @@ void clave__turn_last_reply(struct lookout *l, const clave_result *res);
 void clave__turn_last_event(struct lookout *l, const clave_event *ev);
 void clave__turn_last_but_reply(struct lookout *l, const clave_result *res);
 void clave__turn_last_but_event(struct lookout *l, const clave_event *ev);
+void clave__turn_crowd_event(clave_client *client, clave_watch *w, const clave_event *ev,
+                             void *arg);
 void clave__turn_confirmed(struct confirm_waiter *w);
 void clave__turn_node_missing(struct hold *h);
 void clave__turn_hold_settled(struct hold *h);

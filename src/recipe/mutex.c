@@ -6,13 +6,13 @@
 #include "base/list.h"
 #include "base/map.h"
 #include "recipe/guard.h"
+#include "recipe/notice.h"
 #include "recipe/sides.h"
 #include "recipe/stock.h"
 
-/* A callback that is due. */
-struct notice {
-    struct list link;
-    struct timer timer;
+/* What an acquire or a release will be told. */
+struct answer {
+    struct notice notice;
     clave_mutex *m;
     uint64_t owner;
     clave_mutex_cb *cb;
@@ -22,9 +22,9 @@ struct notice {
 
 /* What one owner has of a mutex: waiting (a place, no count), holding (both), or lost (a
  * count to give back, no place). When the owner's interest ends it leaves the map, and
- * its notice may live on. */
+ * its answer may live on. */
 struct tenant {
-    struct notice notice; /* first: freeing the notice frees the tenant */
+    struct answer answer; /* first: freeing the answer frees the tenant */
     struct map_node node;
     struct contender *place;
     unsigned count;
@@ -39,12 +39,11 @@ struct clave_mutex {
     clave_mutex_event_cb *event_cb;
     void *event_arg;
     struct map tenants;
-    struct list notices;
-    struct listener listener;
-    unsigned refs; /* the user, notices to come, calls that run */
+    struct notices notices;
+    unsigned refs; /* the user, answers to come, calls that run */
 };
 
-/* ---- notices --------------------------------------------------------------------------- */
+/* ---- answers --------------------------------------------------------------------------- */
 
 static void hold_mutex(clave_mutex *m)
 {
@@ -55,77 +54,67 @@ static void drop_mutex(clave_mutex *m)
 {
     if (--m->refs > 0)
         return;
-    clave__client_unlisten(&m->listener);
+    clave__notices_fini(&m->notices);
     clave__map_fini(&m->tenants);
     clave__stock_fini(&m->stock);
     clave__mem_free(m->mem, m);
 }
 
-/* Frees the notice, then runs its callback: whatever that does finds us consistent. */
-static void deliver(struct notice *n, clave_err verdict)
+static void hold_board(struct notices *b)
 {
-    clave_mutex *m = n->m;
-    uint64_t owner = n->owner;
-    clave_mutex_cb *cb = n->cb;
-    void *arg = n->arg;
-    clave__client_timer_clear(m->client, &n->timer);
-    list_remove(&n->link);
-    clave__mem_free(m->mem, n);
+    hold_mutex(LIST_ENTRY(b, clave_mutex, notices));
+}
+
+static void drop_board(struct notices *b)
+{
+    drop_mutex(LIST_ENTRY(b, clave_mutex, notices));
+}
+
+/* Frees the answer, then runs its callback: whatever that does finds us consistent. */
+static void deliver(struct answer *a, clave_err verdict)
+{
+    clave_mutex *m = a->m;
+    uint64_t owner = a->owner;
+    clave_mutex_cb *cb = a->cb;
+    void *arg = a->arg;
+    clave__notice_withdraw(&a->notice);
+    clave__mem_free(m->mem, a);
     if (cb)
         cb(m, owner, verdict, arg);
     drop_mutex(m);
 }
 
-static void on_notice(struct timer *t, int64_t now)
+static void on_notice(struct notice *n)
 {
-    (void)now;
-    struct notice *n = LIST_ENTRY(t, struct notice, timer);
-    deliver(n, n->verdict);
+    struct answer *a = LIST_ENTRY(n, struct answer, notice);
+    deliver(a, a->verdict);
 }
 
-static void init_notice(struct notice *n, clave_mutex *m, uint64_t owner, clave_mutex_cb *cb,
+static void init_answer(struct answer *a, clave_mutex *m, uint64_t owner, clave_mutex_cb *cb,
                         void *arg)
 {
-    list_init(&n->link);
-    clave__timer_init(&n->timer, on_notice);
-    n->m = m;
-    n->owner = owner;
-    n->cb = cb;
-    n->arg = arg;
+    clave__notice_init(&a->notice, &m->notices, on_notice);
+    a->m = m;
+    a->owner = owner;
+    a->cb = cb;
+    a->arg = arg;
     hold_mutex(m);
 }
 
-/* A callback never runs inside the call that caused it: the next tick brings it. */
-static void post(struct notice *n, clave_err verdict)
+static void post(struct answer *a, clave_err verdict)
 {
-    n->verdict = verdict;
-    list_push_back(&n->m->notices, &n->link);
-    clave__client_timer_set(n->m->client, &n->timer, clave__client_now(n->m->client));
+    a->verdict = verdict;
+    clave__notice_post(&a->notice);
 }
 
 static clave_err post_new(clave_mutex *m, uint64_t owner, clave_mutex_cb *cb, void *arg)
 {
-    struct notice *n = clave__mem_zalloc(m->mem, sizeof *n);
-    if (!n)
+    struct answer *a = clave__mem_zalloc(m->mem, sizeof *a);
+    if (!a)
         return CLAVE_ENOMEM;
-    init_notice(n, m, owner, cb, arg);
-    post(n, CLAVE_OK);
+    init_answer(a, m, owner, cb, arg);
+    post(a, CLAVE_OK);
     return CLAVE_OK;
-}
-
-/* A closed client ticks no more. */
-static void on_state(struct listener *l, clave_state state, clave_err why)
-{
-    (void)why;
-    clave_mutex *m = LIST_ENTRY(l, struct clave_mutex, listener);
-    if (state != CLAVE_STATE_CLOSED)
-        return;
-    hold_mutex(m);
-    while (!list_empty(&m->notices)) {
-        struct notice *n = LIST_ENTRY(m->notices.next, struct notice, link);
-        deliver(n, n->verdict);
-    }
-    drop_mutex(m);
 }
 
 /* ---- tenants --------------------------------------------------------------------------- */
@@ -133,7 +122,7 @@ static void on_state(struct listener *l, clave_state state, clave_err why)
 static bool owner_eq(const struct map_node *node, const void *key)
 {
     const char *tenant = (const char *)node - offsetof(struct tenant, node);
-    return ((const struct tenant *)(const void *)tenant)->notice.owner == *(const uint64_t *)key;
+    return ((const struct tenant *)(const void *)tenant)->answer.owner == *(const uint64_t *)key;
 }
 
 static struct tenant *find(const clave_mutex *m, uint64_t owner)
@@ -151,10 +140,10 @@ static struct tenant *find_holder(const clave_mutex *m, uint64_t owner)
 
 static void tell(struct tenant *t, clave_mutex_event_kind kind, clave_err why)
 {
-    clave_mutex *m = t->notice.m;
+    clave_mutex *m = t->answer.m;
     if (!m->event_cb)
         return;
-    clave_mutex_event ev = {.kind = kind, .owner = t->notice.owner, .why = why};
+    clave_mutex_event ev = {.kind = kind, .owner = t->answer.owner, .why = why};
     if (kind == CLAVE_MUTEX_QUEUED || kind == CLAVE_MUTEX_NEXT) {
         ev.ahead = t->place->ahead;
         ev.predecessor = t->place->last.path;
@@ -176,26 +165,26 @@ static void on_held(void *owner)
 {
     struct tenant *t = owner;
     const struct contender *place = t->place;
-    struct notice n = t->notice;
+    struct answer a = t->answer;
     t->count = 1;
-    n.cb(n.m, n.owner, CLAVE_OK, n.arg);
+    a.cb(a.m, a.owner, CLAVE_OK, a.arg);
     /* The callback may have released, or freed m. */
     if (place->owner)
         tell(t, CLAVE_MUTEX_HELD, CLAVE_OK);
-    drop_mutex(n.m);
+    drop_mutex(a.m);
 }
 
 static void on_ended(void *owner, clave_err err)
 {
     struct tenant *t = owner;
-    clave__map_remove(&t->notice.m->tenants, &t->node);
-    deliver(&t->notice, err);
+    clave__map_remove(&t->answer.m->tenants, &t->node);
+    deliver(&t->answer, err);
 }
 
 static void on_lost(void *owner, clave_err why)
 {
     struct tenant *t = owner;
-    clave_mutex *m = t->notice.m;
+    clave_mutex *m = t->answer.m;
     t->place = NULL;
     t->lost = why;
     hold_mutex(m);
@@ -206,7 +195,7 @@ static void on_lost(void *owner, clave_err why)
 static void on_left(void *arg, clave_err err)
 {
     struct tenant *t = arg;
-    deliver(&t->notice, err);
+    deliver(&t->answer, err);
 }
 
 static const struct contender_events events = {
@@ -252,9 +241,7 @@ clave_err clave__mutex_new(clave_mutex **out, clave_client *c, const char *path,
     m->client = c;
     m->mem = mem;
     m->refs = 1;
-    list_init(&m->notices);
-    list_init(&m->listener.link);
-    m->listener.on_state = on_state;
+    clave__notices_init(&m->notices, c, hold_board, drop_board);
     clave_err err = clave__map_init(&m->tenants, mem);
     if (err == CLAVE_OK)
         err = clave__stock_init(&m->stock, c, path, rule, "the lock's path");
@@ -264,7 +251,6 @@ clave_err clave__mutex_new(clave_mutex **out, clave_client *c, const char *path,
         drop_mutex(m);
         return err;
     }
-    clave__client_listen(c, &m->listener);
     *out = m;
     return CLAVE_OK;
 }
@@ -288,7 +274,7 @@ static void evict(clave_mutex *m, struct tenant *t)
     struct contender *place = t->place;
     t->place = NULL;
     if (t->count == 0)
-        post(&t->notice, CLAVE_ECANCELED);
+        post(&t->answer, CLAVE_ECANCELED);
     else
         clave__mem_free(m->mem, t);
     if (place)
@@ -314,7 +300,7 @@ static clave_err acquire_again(struct tenant *t, clave_mutex_cb *cb, void *arg)
         return CLAVE_EINVAL; /* one is pending */
     if (t->lost != CLAVE_OK)
         return CLAVE_ELOST;
-    clave_err err = post_new(t->notice.m, t->notice.owner, cb, arg);
+    clave_err err = post_new(t->answer.m, t->answer.owner, cb, arg);
     if (err == CLAVE_OK)
         t->count++;
     return err;
@@ -340,7 +326,7 @@ static clave_err look_across(const clave_mutex *m, uint64_t owner, const char **
 
 static clave_err take_place(struct tenant *t, int64_t deadline, const char *beside)
 {
-    clave_mutex *m = t->notice.m;
+    clave_mutex *m = t->answer.m;
     clave_err err = clave__contender_new(&t->place, m->client, &m->stock.spec, &events, t);
     if (err == CLAVE_OK && beside)
         err = clave__contender_beside(t->place, beside);
@@ -364,10 +350,10 @@ clave_err clave_mutex_acquire(clave_mutex *m, uint64_t owner, int64_t deadline, 
     t = clave__mem_zalloc(m->mem, sizeof *t);
     if (!t)
         return CLAVE_ENOMEM;
-    init_notice(&t->notice, m, owner, cb, arg);
+    init_answer(&t->answer, m, owner, cb, arg);
     if (deadline <= clave__client_now(m->client) && !clave_client_is_connected(m->client)) {
         /* A try never waits, not for a connection either. */
-        post(&t->notice, CLAVE_EBUSY);
+        post(&t->answer, CLAVE_EBUSY);
         return CLAVE_OK;
     }
     err = take_place(t, deadline, beside);
@@ -393,11 +379,11 @@ clave_err clave_mutex_cancel(clave_mutex *m, uint64_t owner)
  * when somebody wants to know. */
 static void release_place(struct tenant *t, clave_mutex_cb *cb, void *arg)
 {
-    clave_mutex *m = t->notice.m;
+    clave_mutex *m = t->answer.m;
     struct contender *place = t->place;
     clave__map_remove(&m->tenants, &t->node);
     if (cb) {
-        init_notice(&t->notice, m, t->notice.owner, cb, arg);
+        init_answer(&t->answer, m, t->answer.owner, cb, arg);
         clave__contender_leave(place, on_left, t);
     } else {
         clave__mem_free(m->mem, t);
@@ -409,8 +395,8 @@ static clave_err release_lost(struct tenant *t)
 {
     clave_err verdict = t->lost == CLAVE_EMAXHOLD ? CLAVE_EMAXHOLD : CLAVE_ELOST;
     if (--t->count == 0) {
-        clave__map_remove(&t->notice.m->tenants, &t->node);
-        clave__mem_free(t->notice.m->mem, t);
+        clave__map_remove(&t->answer.m->tenants, &t->node);
+        clave__mem_free(t->answer.m->mem, t);
     }
     return verdict;
 }

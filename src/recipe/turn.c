@@ -97,13 +97,20 @@ static void on_listed(clave_client *client, const clave_result *res, void *arg)
     clave__contender_end(c);
 }
 
+/* Only one who has to wait for others to go needs to hear of it. */
+static clave_watch *crowd_watch(const struct contender *c)
+{
+    bool waits = c->crowd && !c->trying && !clave_watch_is_armed(c->crowd);
+    return waits ? c->crowd : NULL;
+}
+
 static clave_err list(struct contender *c)
 {
     /* An event comes before every reply that shows a later state, so a listing that is
      * under way when we learn something will show it. */
     if (c->listing)
         return CLAVE_OK;
-    clave_err err = clave_children(c->client, c->spec->path, NULL, on_listed, c);
+    clave_err err = clave_children(c->client, c->spec->path, crowd_watch(c), on_listed, c);
     if (err != CLAVE_OK)
         return err;
     c->listing = true;
@@ -143,10 +150,30 @@ static clave_err keep_watch(struct contender *c, const struct queue_place *at)
     return err;
 }
 
+/* Counted: the children are watched by the listing itself, so that none goes unseen between
+ * the two. The create's own listing has no watch: few have to wait. */
+static clave_err keep_count(struct contender *c)
+{
+    clave_err err = clave__lookout_aim(&c->own, c->spec->path, clave__path_name(c->own.path));
+    return err == CLAVE_OK && crowd_watch(c) ? list(c) : err;
+}
+
+static struct queue_place find_place(const struct contender *c, const char *const *names, size_t n)
+{
+    const struct contender_spec *spec = c->spec;
+    struct queue_place at =
+        clave__queue_locate(spec->rule, names, n, clave__path_name(c->own.path));
+    if (spec->counted) {
+        /* Whoever stands, foreign names included, and in whatever order. */
+        at.ahead = n > spec->limit ? n - spec->limit : 0;
+        at.exhausted = false;
+    }
+    return at;
+}
+
 void clave__turn_by_listing(struct contender *c, const char *const *names, size_t n)
 {
-    struct queue_place at =
-        clave__queue_locate(c->spec->rule, names, n, clave__path_name(c->own.path));
+    struct queue_place at = find_place(c, names, n);
     if (!at.found) {
         c->failures++;
         clave__contender_start_over(c, false);
@@ -168,7 +195,7 @@ void clave__turn_by_listing(struct contender *c, const char *const *names, size_
         clave__turn_has_come(c);
         return;
     }
-    clave_err err = c->trying ? CLAVE_EBUSY : keep_watch(c, &at);
+    clave_err err = c->trying ? CLAVE_EBUSY : c->crowd ? keep_count(c) : keep_watch(c, &at);
     if (err != CLAVE_OK) {
         clave__contender_fail(c, err);
         return;
@@ -317,5 +344,18 @@ void clave__turn_last_but_event(struct lookout *l, const clave_event *ev)
         else
             look_on(c, l);
     }
+    clave__contender_end(c);
+}
+
+void clave__turn_crowd_event(clave_client *client, clave_watch *w, const clave_event *ev, void *arg)
+{
+    (void)client;
+    (void)w;
+    struct contender *c = arg;
+    /* CLAVE_EVENT_LOST is left to the state listener. */
+    if (ev->type == CLAVE_EVENT_LOST || c->state != CONTENDER_WAITING)
+        return;
+    clave__contender_begin(c);
+    list_again(c);
     clave__contender_end(c);
 }
