@@ -4,6 +4,7 @@
 
 #include "clave/client.h"
 #include "clave/err.h"
+#include "clave/latch.h"
 #include "clave/lock.h"
 #include "clave/mem.h"
 #include "clave/mutex.h"
