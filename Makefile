@@ -8,6 +8,8 @@ SECONDS ?= 60
 JOBS ?= $(shell nproc)
 BUILD = build
 
+MAKEFLAGS += --no-print-directory
+
 .PHONY: all install check demo demo-ensemble bench sim sim-long plant fuzz format clean help
 
 all: ## build/clave, build/libclave.so, build/libclave.a, build/clave.pc
@@ -26,6 +28,7 @@ check: ## everything CI runs
 
 install: all ## into PREFIX (/usr/local), DESTDIR in front
 	@DESTDIR=$(DESTDIR) cmake --install $(BUILD) --prefix $(PREFIX)
+	@[ -n "$(DESTDIR)" ] || [ "$$(id -u)" != 0 ] || ldconfig # the loader finds the library
 
 demo-ensemble: all ## the same on a three-server Apache ZooKeeper, its leader killed
 	@tools/setup ensemble
@@ -49,7 +52,7 @@ plant: dev ## does the simulated world find faults planted in the code?
 fuzz: ## every fuzz target for SECONDS=60
 	@tools/setup fuzz
 	@cmake -S . -B $(BUILD)/fuzz -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_COMPILER=clang \
-	    -DCMAKE_CXX_COMPILER=clang++ -DCMAKE_C_FLAGS="-O1 -g" -DCLAVE_FUZZ=ON \
+	    -DCMAKE_C_FLAGS="-O1 -g" -DCLAVE_FUZZ=ON \
 	    -DCLAVE_SANITIZE=address,undefined >/dev/null
 	@cmake --build $(BUILD)/fuzz -j $(JOBS)
 	@test/fuzz/run $(BUILD)/fuzz $(SECONDS)

@@ -1,4 +1,5 @@
-/* uv.h - a clave_client on your own libuv loop. Everything runs on the loop's thread.
+/* uv.h - a clave_client on your own libuv loop. Everything runs on the loop's thread. As a
+ * host it knows "local:" too, the server of this user on this machine (see session.h).
  * Names are resolved by uv_getaddrinfo (in a thread), anew for every attempt. As in every
  * program with libuv, SIGPIPE has to be ignored. */
 #ifndef CLAVE_UV_H

@@ -25,6 +25,13 @@ bool global_is_replaced(const struct verb *v, const struct flag *global)
     return false;
 }
 
+/* What a verb that talks to no server has no use for. */
+static bool is_about_servers(const struct flag *f)
+{
+    return f->id == 'c' || f->id == GLOBAL_SESSION_TIMEOUT || f->id == GLOBAL_TIMEOUT ||
+           f->id == GLOBAL_AUTH;
+}
+
 static void print_flag(const struct flag *f)
 {
     char left[64];
@@ -53,7 +60,7 @@ void help_verb(const struct verb *v)
     }
     puts("\nFlags of every verb:");
     for (const struct flag *f = global_flags; f->id != 0; f++)
-        if (!global_is_replaced(v, f))
+        if (!global_is_replaced(v, f) && !(v->offline && is_about_servers(f)))
             print_flag(f);
 }
 
@@ -89,8 +96,10 @@ static int run_help(struct options *o, int argc, char **argv)
         return EXIT_OK;
     }
     const struct verb *v = verb_find(o->argv[0]);
-    if (!v)
-        return tell_usage(o, "no verb '%s'", o->argv[0]);
+    if (!v) {
+        tell(o, "no verb '%s' (see 'clave help')", o->argv[0]);
+        return EXIT_USAGE;
+    }
     help_verb(v);
     return EXIT_OK;
 }

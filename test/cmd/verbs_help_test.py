@@ -47,6 +47,11 @@ class Help(unittest.TestCase):
             for line in r.out.splitlines():
                 self.assertLessEqual(len(line), 96, line)
 
+    def test_flags_that_mean_nothing_are_not_shown(self):
+        self.assertIn("--connect", clave("get", "--help").out)
+        for verb in ("serve", "version", "help"):
+            self.assertNotIn("--connect", clave(verb, "--help").out)
+
     def test_each_flag_is_accepted(self):
         """The parser stops with --help behind the flag only if it knows the flag."""
         for verb in verbs():
