@@ -29,8 +29,8 @@ void checker_taken(struct checker *c, const char *node)
 static bool was_taken(const struct checker *c, const char *node)
 {
     for (size_t i = 0; i < TAKEN_NODES && i < c->ntaken; i++)
-        if (strcmp(c->taken[i].path, node) == 0)
-            return c->w->now < c->taken[i].at + c->grace_us;
+        if (c->w->now < c->taken[i].at + c->grace_us && strcmp(c->taken[i].path, node) == 0)
+            return true;
     return false;
 }
 

@@ -96,10 +96,10 @@ static void look_at_socket(struct host *h)
 static void dial(struct host *h)
 {
     clave_target t = clave_client_target(h->client);
-    unsigned server = (unsigned)(t.port - 1) % h->options.servers;
+    h->server = (unsigned)(t.port - 1) % h->options.servers;
     tap_reset(&h->tap);
     h->told_open = false;
-    h->socket = net_dial(h->net, h->servers[server], &h->road, (struct net_news){on_news, h});
+    h->socket = net_dial(h->net, h->servers[h->server], &h->road, (struct net_news){on_news, h});
 }
 
 static void obey(struct host *h)

@@ -47,6 +47,7 @@ struct host {
     clave_state state;    /* the last it was told */
 
     struct net_socket *socket;
+    unsigned server; /* which it dialled */
     bool told_open;
     enum host_step step;
     int64_t now;   /* as the process last read its clock, ms */

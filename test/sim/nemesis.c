@@ -104,6 +104,17 @@ static bool cut_later(struct nemesis *n)
     return true;
 }
 
+/* Mostly the very messages that the hold deadline is counted from. */
+static void make_late(struct nemesis *n, struct host *h)
+{
+    h->ambush.us = world_between(n->w, n->timeout_us / 10, n->timeout_us / 3);
+    if (world_chance(n->w, 300))
+        return;
+    h->ambush.op = world_chance(n->w, 500) ? OP_PING : TAP_HANDSHAKE;
+    if (h->ambush.op == TAP_HANDSHAKE && h->socket)
+        net_reset(h->socket);
+}
+
 static bool ambush(struct nemesis *n)
 {
     static const int32_t ops[] = {
@@ -118,10 +129,8 @@ static bool ambush(struct nemesis *n)
     int64_t op = world_between(n->w, 0, (int64_t)(sizeof ops / sizeof *ops) - 1);
     int64_t kind = world_between(n->w, 0, (int64_t)(sizeof kinds / sizeof *kinds) - 1);
     h->ambush = (struct ambush){kinds[kind], ops[op], a_while(n)};
-    if (kinds[kind] == AMBUSH_LATE && world_chance(n->w, 600))
-        h->ambush.op = world_chance(n->w, 500) ? OP_PING : TAP_HANDSHAKE;
     if (kinds[kind] == AMBUSH_LATE)
-        h->ambush.us = world_between(n->w, n->timeout_us / 10, n->timeout_us / 2);
+        make_late(n, h);
     return true;
 }
 
@@ -293,12 +302,21 @@ static bool stall_disk(struct nemesis *n)
 /* ---- the ensemble ------------------------------------------------------------------------------
  */
 
+/* Some of its clients are on its side of the cut: they find no other member. */
 static bool cut_member(struct nemesis *n)
 {
     struct member *m = &n->ensemble->members[world_between(n->w, 0, MEMBERS - 1)];
     if (m->cut)
         return false;
-    member_cut(m, world_between(n->w, n->timeout_us / 4, 3 * n->timeout_us));
+    int64_t us = world_between(n->w, n->timeout_us / 4, 3 * n->timeout_us);
+    member_cut(m, us);
+    for (size_t i = 0; i < n->nhosts; i++) {
+        struct host *h = &n->hosts[i];
+        if (!h->socket || h->server != m->index || world_chance(n->w, 500))
+            continue;
+        world_tell(n->w, h->name, "is on its side");
+        h->road.swallow_to = n->w->now + us;
+    }
     return true;
 }
 

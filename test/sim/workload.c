@@ -213,6 +213,8 @@ static clave_err submit_futile(struct actor *a, const char *text, size_t n)
 static void write_next(struct actor *a)
 {
     char text[32];
+    a->has_value = false;
+    a->writes_left--;
     int n = snprintf(text, sizeof text, "%lld", (long long)a->value + 1);
     a->calling = true;
     clave_err err = world_chance(world_of(a), 50)
@@ -254,8 +256,8 @@ static void on_read(clave_client *c, const clave_result *res, void *arg)
         char text[32];
         snprintf(text, sizeof text, "%.*s", (int)res->len, (const char *)res->data);
         a->value = atoll(text);
-        a->writes_left--;
-        write_next(a);
+        a->has_value = true;
+        hold_on(a);
     } else {
         hold_on(a);
     }
@@ -300,6 +302,8 @@ static void act_as_holder(struct actor *a)
 {
     if (a->lost)
         release(a);
+    else if (a->has_value)
+        write_next(a);
     else if (a->writes_left > 0)
         read_counter(a);
     else if (world_chance(world_of(a), 30))
@@ -318,7 +322,7 @@ static void granted(struct actor *a, clave_mutex *m)
     a->load->stats.grants++;
     a->state = ACTOR_HOLDING;
     a->believes = true;
-    a->lost = false;
+    a->lost = a->has_value = false;
     a->token = g.token;
     a->granted_ms = host_clock(a->host);
     a->session = g.session_id;

@@ -35,6 +35,7 @@ struct actor {
     bool calling; /* inside a call into the mutex */
 
     unsigned writes_left;
+    bool has_value;
     int64_t value;      /* of the counter, as read */
     unsigned calls_out; /* callbacks that have to come */
     int64_t started;    /* true time of the acquire */
