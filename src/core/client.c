@@ -106,11 +106,9 @@ void clave_client_free(clave_client *c)
     if (!c)
         return;
     assert(c->deliveries.depth == 0); /* never from a callback */
-    if (c->session.state != CLAVE_STATE_CLOSED) {
-        clave__engine_enter(c, c->now);
-        clave__session_end(c, CLAVE_OK);
-        clave__engine_leave(c);
-    }
+    clave__engine_enter(c, c->now);
+    clave__session_end(c, CLAVE_OK);
+    clave__engine_leave(c);
     clave__auth_fini(c);
     clave__client_watches_fini(&c->watches);
     clave__hosts_fini(&c->hosts);

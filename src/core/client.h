@@ -30,6 +30,14 @@ void clave__client_unlisten(struct listener *l);
 void clave__client_timer_set(clave_client *c, struct timer *t, int64_t at);
 void clave__client_timer_clear(clave_client *c, struct timer *t);
 
+/* A call that is due, but not inside the one that causes it: it is made when the entry into
+ * the client that is under way ends, or with the next; a closed client's at last in _free. */
+struct errand {
+    struct list link; /* list_remove: it is due no more */
+    void (*run)(struct errand *e);
+};
+void clave__client_later(clave_client *c, struct errand *e);
+
 /* A grant that depends on the session. While there is one, heartbeats are confirmed ones
  * (they pass the leader: a multi with a check of a held `path`; a plain ping on a
  * standalone server), and the session is LOST at the hold deadline, connected or not. */

@@ -1,6 +1,6 @@
 /* deliver.c - callbacks run here: one at a time, when the engine is consistent, and in the
  * order in which a recipe can make sense of them: states, then the ends of watches, then
- * failed requests, then news of the hold deadline. */
+ * failed requests, then news of the hold deadline; and errands at the end of an entry. */
 #include <assert.h>
 
 #include "core/engine.h"
@@ -9,11 +9,13 @@ void clave__deliver_init(struct deliveries *d)
 {
     list_init(&d->failed);
     list_init(&d->lost);
+    list_init(&d->errands);
 }
 
 bool clave__deliveries_wait(const struct deliveries *d)
 {
-    return d->nstates > 0 || d->lease_moved || !list_empty(&d->failed) || !list_empty(&d->lost);
+    return d->nstates > 0 || d->lease_moved || !list_empty(&d->failed) || !list_empty(&d->lost) ||
+           !list_empty(&d->errands);
 }
 
 void clave__engine_enter(clave_client *c, int64_t now)
@@ -25,9 +27,34 @@ void clave__engine_enter(clave_client *c, int64_t now)
     clave__session_tick(c);
 }
 
+void clave__client_later(clave_client *c, struct errand *e)
+{
+    list_push_back(&c->deliveries.errands, &e->link);
+}
+
+/* One round: what comes meanwhile waits for the next entry, so that a caller who tries again
+ * at once does not stay in here for ever. A closed client takes nothing new, and there may be
+ * no next entry. */
+static void run_errands(clave_client *c)
+{
+    struct list round;
+    struct list *l;
+    list_init(&round);
+    do {
+        list_splice(&round, &c->deliveries.errands);
+        while ((l = list_pop_front(&round))) {
+            struct errand *e = LIST_ENTRY(l, struct errand, link);
+            e->run(e);
+            clave__engine_deliver(c);
+        }
+    } while (c->session.state == CLAVE_STATE_CLOSED && !list_empty(&c->deliveries.errands));
+}
+
 void clave__engine_leave(clave_client *c)
 {
     clave__engine_deliver(c);
+    if (c->deliveries.depth == 1)
+        run_errands(c);
     c->deliveries.depth--;
 }
 

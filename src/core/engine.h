@@ -122,6 +122,7 @@ struct deliveries {
     struct list failed; /* requests */
     struct list lost;   /* watches whose session has ended */
     bool lease_moved;
+    struct list errands;
 };
 
 void clave__deliver_init(struct deliveries *d);

@@ -83,12 +83,13 @@ static void on_deleted(clave_client *client, const clave_result *res, void *arg)
 static void remove_node(struct contender *c, const char *path)
 {
     clave_err err = clave_delete_guaranteed(c->client, path, on_deleted, c);
-    /* ECLOSED: the node goes with the session. */
-    c->owes_delete = err != CLAVE_OK && err != CLAVE_ECLOSED;
+    c->owes_delete = err == CLAVE_ENOMEM;
     if (err == CLAVE_OK)
         c->busy++;
     else if (err == CLAVE_ENOMEM)
         clave__client_timer_set(c->client, &c->pause, clave__client_now(c->client) + PAUSE_MAX_MS);
+    else
+        c->left_err = err; /* ECLOSED: the node goes with the session */
 }
 
 void clave__contender_remove_own(struct contender *c)

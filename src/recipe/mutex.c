@@ -54,7 +54,6 @@ static void drop_mutex(clave_mutex *m)
 {
     if (--m->refs > 0)
         return;
-    clave__notices_fini(&m->notices);
     clave__map_fini(&m->tenants);
     clave__stock_fini(&m->stock);
     clave__mem_free(m->mem, m);
@@ -195,7 +194,7 @@ static void on_lost(void *owner, clave_err why)
 static void on_left(void *arg, clave_err err)
 {
     struct tenant *t = arg;
-    deliver(&t->answer, err);
+    post(&t->answer, err); /* it may be inside the release */
 }
 
 static const struct contender_events events = {

@@ -1,5 +1,5 @@
-/* notice.h - a callback that is due: it never runs inside the call that caused it, so the
- * next tick brings it, or the end of the client, which ticks no more then. */
+/* notice.h - a callback that is due: it never runs inside the call that caused it, but as an
+ * errand of the client, a closed one too. */
 #ifndef CLAVE_RECIPE_NOTICE_H
 #define CLAVE_RECIPE_NOTICE_H
 
@@ -7,8 +7,7 @@
 #include "core/client.h"
 
 struct notice {
-    struct list link;
-    struct timer timer;
+    struct errand errand;
     struct notices *board;
     void (*run)(struct notice *n); /* may free it */
 };
@@ -16,17 +15,13 @@ struct notice {
 /* Those of one recipe object; the struct must stay where it is. */
 struct notices {
     clave_client *client;
-    struct list due;
-    struct listener listener;
-    /* Around a series of them: the object must outlive it. */
+    /* Around each of them: the object must outlive it. */
     void (*hold)(struct notices *b);
     void (*drop)(struct notices *b);
 };
 
 void clave__notices_init(struct notices *b, clave_client *c, void (*hold)(struct notices *b),
                          void (*drop)(struct notices *b));
-/* Nothing is due any more. */
-void clave__notices_fini(struct notices *b);
 
 void clave__notice_init(struct notice *n, struct notices *b, void (*run)(struct notice *n));
 void clave__notice_post(struct notice *n);

@@ -95,7 +95,7 @@ static void on_answer(clave_mutex *m, uint64_t owner, clave_err err, void *arg)
     s->err = err;
 }
 
-static void on_departure(clave_mutex *m, uint64_t owner, clave_err err, void *arg)
+void seat_departed(clave_mutex *m, uint64_t owner, clave_err err, void *arg)
 {
     (void)m;
     (void)owner;
@@ -128,7 +128,7 @@ clave_err seat_release(struct seat *s)
 
 clave_err seat_release_sure(struct seat *s)
 {
-    clave_err err = clave_mutex_release(s->m, s->owner, on_departure, s);
+    clave_err err = clave_mutex_release(s->m, s->owner, seat_departed, s);
     pair_settle(s->p);
     return err;
 }

@@ -51,8 +51,9 @@ clave_err seat_acquire(struct seat *s, int64_t within_ms);
 /* The same without letting anything happen. */
 clave_err seat_ask(struct seat *s, int64_t within_ms);
 clave_err seat_release(struct seat *s);
-/* With a callback. */
+/* With a callback: this one, of a seat. */
 clave_err seat_release_sure(struct seat *s);
+void seat_departed(clave_mutex *m, uint64_t owner, clave_err err, void *arg);
 clave_err seat_write(struct seat *s, const char *path, const char *text);
 
 bool seat_holds(const struct seat *s);

@@ -11,6 +11,7 @@
 #include "core/client.h"
 #include "lib/failmem.h"
 #include "lib/script.h"
+#include "lib/seat.h"
 
 enum { T = SCRIPT_TIMEOUT };
 
@@ -273,6 +274,74 @@ static void a_search_that_breaks_off_while_the_client_closes_is_told(void **stat
     assert_int_equal(mem.live, 0);
 }
 
+/* Between close and CLOSED nothing can be deleted any more: the release was done within its
+ * own call, callback and all. */
+static void a_release_while_the_client_closes_is_answered_later(void **state)
+{
+    (void)state;
+    struct pair *p = pair_new(&(struct pair_options){.clients = 1});
+    struct seat a;
+    seat_open(&a, p, 0, "/l", NULL);
+    seat_acquire(&a, SEAT_EVER);
+    assert_true(seat_holds(&a));
+    pair_advance(p, 5000); /* whatever the hold began has ended */
+    pair_rule(p, (struct pair_rule){0, PAIR_REQUEST, OP_CLOSE_SESSION, PAIR_HOLD, 0});
+    clave_client_close(p->end[0].c, p->now);
+    assert_int_equal(clave_mutex_release(a.m, 0, seat_departed, &a), CLAVE_OK);
+    assert_int_equal(a.departures, 0);
+    pair_settle(p);
+    assert_int_equal(a.departures, 1);
+    assert_int_equal(a.left, CLAVE_ECLOSED);
+    seat_close(&a);
+    pair_free(p);
+}
+
+struct pair_of_owners {
+    clave_mutex *m;
+    unsigned lost, answers;
+    clave_err err;
+};
+
+static void on_answer(clave_mutex *m, uint64_t owner, clave_err err, void *arg)
+{
+    struct pair_of_owners *both = arg;
+    (void)m;
+    both->answers += owner == 2;
+    both->err = err;
+}
+
+static void on_lost(clave_mutex *m, const clave_mutex_event *ev, void *arg)
+{
+    struct pair_of_owners *both = arg;
+    if (ev->kind != CLAVE_MUTEX_LOST)
+        return;
+    both->lost++;
+    assert_int_equal(clave_mutex_cancel(m, 2), CLAVE_OK);
+}
+
+/* The client closes: the holder is told, and cancels another owner's acquire there. Its
+ * answer was left to a tick that a closed client has no more. */
+static void what_is_cancelled_by_the_last_events_is_answered(void **state)
+{
+    (void)state;
+    struct pair_of_owners both = {0};
+    clave_mutex_options o = {.size = sizeof o, .event_cb = on_lost, .event_arg = &both};
+    struct pair *p = pair_new(&(struct pair_options){.clients = 1});
+    clave_client *c = p->end[0].c;
+    assert_int_equal(clave_mutex_new(&both.m, c, "/l", &o), CLAVE_OK);
+    for (uint64_t owner = 1; owner <= 2; owner++)
+        assert_int_equal(clave_mutex_acquire(both.m, owner, CLAVE_NEVER, on_answer, &both),
+                         CLAVE_OK);
+    pair_settle(p);
+    assert_int_equal(both.err, CLAVE_OK);
+    clave_client_abandon(c, p->now);
+    assert_int_equal(both.lost, 1);
+    assert_int_equal(both.answers, 1);
+    assert_int_equal(both.err, CLAVE_ECANCELED);
+    clave_mutex_free(both.m);
+    pair_free(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -283,6 +352,8 @@ int main(void)
         cmocka_unit_test(a_watch_is_in_use_until_its_event_was_told),
         cmocka_unit_test(a_listing_without_memory_leaves_its_watch_idle),
         cmocka_unit_test(a_search_that_breaks_off_while_the_client_closes_is_told),
+        cmocka_unit_test(a_release_while_the_client_closes_is_answered_later),
+        cmocka_unit_test(what_is_cancelled_by_the_last_events_is_answered),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
