@@ -30,7 +30,8 @@ static void on_done(clave_client *c, const clave_result *res, void *arg)
         out.ops = NULL;
         out.nops = 0;
     }
-    g->cb(c, &out, g->arg);
+    if (g->cb)
+        g->cb(c, &out, g->arg);
     clave__mem_free(g->mem, g);
 }
 

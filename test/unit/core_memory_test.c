@@ -8,6 +8,7 @@
 
 #include "lib/failmem.h"
 #include "lib/seat.h"
+#include "lib/stand.h"
 
 /* A story with everything: two clients, the lock, contention, a lost connection, a guarded
  * write, release. Whatever allocation fails, once or from then on for a while: an error or
@@ -54,18 +55,71 @@ static void story(struct failmem *mem, size_t first, size_t fails)
     assert_int_equal(mem->live, 0);
 }
 
-static void any_allocation_may_fail(void **state)
+/* The same for two candidates: standing, a resignation, a cut, a lost session. */
+static void election_story(struct failmem *mem, size_t first, size_t fails)
 {
-    (void)state;
+    struct pair_options o = {.clients = 2, .timeout_ms = 6000, .mem = &mem->mem};
+    failmem_init(mem);
+    struct pair *p = pair_new(&o);
+    struct stand s[2];
+    clave_err opened[2];
+    failmem_arm(mem, first, fails);
+    for (size_t i = 0; i < 2; i++) {
+        opened[i] = stand_open(&s[i], p, i, "/e", NULL);
+        if (opened[i] == CLAVE_OK)
+            stand_start(&s[i]);
+    }
+    if (opened[0] == CLAVE_OK && opened[1] == CLAVE_OK) {
+        stand_await(&s[0], 100);
+        stand_resign(&s[0]);
+        pair_cut(p, 1);
+        pair_advance(p, 3000);
+        pair_kill_session(p, 0);
+        pair_advance(p, 4000);
+        assert_true(stand_leaders(s, 2) <= 1);
+        mem->first = 0; /* there is enough from now on */
+        for (size_t i = 0; i < 2; i++)
+            if (clave_latch_state_of(s[i].l) == CLAVE_LATCH_LATENT)
+                stand_start(&s[i]);
+        pair_advance(p, 20000);
+        assert_int_equal(stand_leaders(s, 2), 1);
+        assert_int_equal(pair_stats(p).ephemerals, 2);
+    }
+    mem->first = 0;
+    for (size_t i = 0; i < 2; i++)
+        if (opened[i] == CLAVE_OK)
+            stand_close(&s[i]);
+    pair_advance(p, 20000);
+    assert_int_equal(pair_stats(p).ephemerals, 0);
+    pair_free(p);
+    assert_int_equal(mem->live, 0);
+}
+
+typedef void a_story(struct failmem *mem, size_t first, size_t fails);
+
+static void with_any_failure(a_story *tell)
+{
     struct failmem mem;
     static const size_t runs[] = {1, 3, 20};
     for (size_t i = 0; i < 3; i++) {
         size_t first = 1;
         do
-            story(&mem, first++, runs[i]);
+            tell(&mem, first++, runs[i]);
         while (mem.failed);
         assert_true(first > 50);
     }
+}
+
+static void any_allocation_may_fail(void **state)
+{
+    (void)state;
+    with_any_failure(story);
+}
+
+static void any_allocation_of_an_election_may_fail(void **state)
+{
+    (void)state;
+    with_any_failure(election_story);
 }
 
 static void a_client_without_memory_is_none(void **state)
@@ -91,6 +145,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_allocation_may_fail),
+        cmocka_unit_test(any_allocation_of_an_election_may_fail),
         cmocka_unit_test(a_client_without_memory_is_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
