@@ -387,10 +387,13 @@ int wrapper_run(const struct lock_plan *plan)
     }
     terminal_open(&w->terminal);
     int fault = open_loop(w);
-    clave_err err = fault == 0 ? open_client(w) : CLAVE_ENOMEM;
+    clave_err err = fault == 0 ? open_client(w) : CLAVE_EIO;
     if (err != CLAVE_OK) { /* of no use any more, and about to exit: the loop stays as it is */
         guardian_dismiss(&w->guardian);
-        return tell_err(plan->o, plan->connect, err, NULL);
+        if (fault == 0)
+            return tell_err(plan->o, plan->connect, err, NULL);
+        tell(plan->o, "cannot begin: %s", uv_strerror(fault));
+        return EXIT_INTERNAL;
     }
     run(w);
     if (w->released || w->told_session == 0)

@@ -340,9 +340,9 @@ clave_err clave__server_run_new(struct server_run **out, const struct server_run
     if (err == CLAVE_OK) {
         tell_place(r);
         *out = r;
-    } else
-        
+    } else {
         clave__server_run_free(r);
+    }
     return err;
 }
 
