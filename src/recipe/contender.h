@@ -39,6 +39,7 @@ struct contender_spec {
     int64_t max_hold_ms;  /* 0: no limit */
     int64_t min_valid_ms; /* 0: an eighth of the session timeout */
     bool strict;
+    bool revocable; /* a holder watches its node at once, and hears `asked` */
     /* Not a queue: so many nodes may stand at once (Curator's semaphore). */
     bool counted;
     size_t limit;
@@ -49,6 +50,7 @@ struct contender_events {
     void (*held)(void *owner);
     void (*ended)(void *owner, clave_err err); /* not granted: EBUSY, ESEQUENCE, ... */
     void (*lost)(void *owner, clave_err why);  /* after held */
+    void (*asked)(void *owner); /* after held, when revocable: somebody wants it back */
 };
 
 typedef void contender_left(void *arg, clave_err err);

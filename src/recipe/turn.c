@@ -44,7 +44,10 @@ static void granted(struct contender *c)
         clave__client_timer_set(c->client, &c->limit, c->hold_end);
     else
         clave__client_timer_clear(c->client, &c->limit);
-    watch_own(c);
+    if (c->spec->revocable)
+        (void)clave__lookout_ask(&c->own); /* asked before it was ours to give */
+    else
+        watch_own(c);
     c->events->held(c->owner);
 }
 
@@ -229,6 +232,14 @@ static void own_found(struct contender *c, const clave_stat *stat)
         list_again(c);
 }
 
+/* Nobody writes to the node of a place but to ask for it: Curator's "__REVOKE__" to a lock, and
+ * what is there already, once more, to a leader, whose id others are to see. */
+static void heed(struct contender *c, const clave_stat *stat)
+{
+    if (c->spec->revocable && stat && stat->version > 0)
+        c->events->asked(c->owner);
+}
+
 void clave__turn_own_reply(struct lookout *l, const clave_result *res)
 {
     struct contender *c = LIST_ENTRY(l, struct contender, own);
@@ -239,6 +250,8 @@ void clave__turn_own_reply(struct lookout *l, const clave_result *res)
         own_found(c, res->stat);
     else if (c->state == CONTENDER_WAITING)
         clave__contender_put_off(c, res->err);
+    else if (c->state == CONTENDER_HELD && res->err == CLAVE_OK)
+        heed(c, res->stat);
     clave__contender_end(c);
 }
 
