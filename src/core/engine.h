@@ -103,6 +103,9 @@ void clave__pipeline_fill(clave_client *c);
 /* A reply with an xid of its own. false: not the next one expected. */
 bool clave__pipeline_reply(clave_client *c, const struct wire_reply_header *h,
                            struct jreader *body);
+/* The next reply is longer than what we take: the read that asked for it is not sent again,
+ * since it would end every connection to come. */
+void clave__pipeline_reply_too_big(clave_client *c);
 /* The connection is gone: what may be sent again waits, the rest fails. */
 void clave__pipeline_detached(clave_client *c);
 /* Everything fails. */

@@ -254,9 +254,11 @@ static void bad_frame(clave_client *c, clave_err err, size_t n)
         not_zookeeper(c);
         return;
     }
-    if (err == CLAVE_ETOOBIG)
+    if (err == CLAVE_ETOOBIG) {
         clave__client_fault(c, "%s sent a reply of %zu bytes, more than the %zu allowed",
                             host_text(c, host, sizeof host), n, c->link.in.max_frame);
+        clave__pipeline_reply_too_big(c);
+    }
     clave__link_drop(c, err);
 }
 

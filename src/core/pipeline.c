@@ -176,6 +176,17 @@ bool clave__pipeline_reply(clave_client *c, const struct wire_reply_header *h, s
     return true;
 }
 
+void clave__pipeline_reply_too_big(clave_client *c)
+{
+    if (list_empty(&c->pipeline.sent))
+        return;
+    struct request *r = LIST_ENTRY(c->pipeline.sent.next, struct request, link);
+    if (r->kind == REQUEST_WRITE)
+        return; /* it may have been done */
+    list_remove(&r->link);
+    clave__deliver_failure(c, r, CLAVE_ETOOBIG);
+}
+
 /* ---- the connection goes -------------------------------------------------------------------- */
 
 /* Its last byte never left: the server cannot have done it. */

@@ -342,6 +342,57 @@ static void what_is_cancelled_by_the_last_events_is_answered(void **state)
     pair_free(p);
 }
 
+/* ---- servers ----------------------------------------------------------------------------- */
+
+/* A reply over the limit: the read that asked for it would ask again, on every connection to
+ * come, and each would end the same way. */
+static void a_read_whose_reply_is_too_big_fails_at_once(void **state)
+{
+    (void)state;
+    struct script s;
+    struct outcome got = {0}, next = {0};
+    clave_client_options o = {.max_frame = 1000};
+    script_open(&s, &o);
+    script_connect(&s, true);
+    assert_int_equal(clave_children(s.c, "/huge", NULL, script_outcome, &got), CLAVE_OK);
+    assert_int_equal(clave_exists(s.c, "/x", NULL, script_outcome, &next), CLAVE_OK);
+    script_expect(&s, OP_GET_CHILDREN2);
+    script_feed(&s, "\0\0\x10\0", 4);
+    assert_int_equal(clave_client_wants(s.c), CLAVE_WANT_HANGUP);
+    assert_int_equal(got.times, 1);
+    assert_int_equal(got.err, CLAVE_ETOOBIG);
+    script_hang_up(&s);
+    script_dial(&s);
+    script_shake(&s, SCRIPT_SESSION, T, false);
+    script_expect(&s, OP_EXISTS); /* that one was not at fault */
+    assert_int_equal(next.times, 0);
+    script_close(&s);
+}
+
+/* The same for the search of a create whose answer was lost: it would go on for ever. */
+static void a_search_that_cannot_be_answered_ends(void **state)
+{
+    (void)state;
+    struct script s;
+    struct outcome got = {0};
+    clave_create_options create = {.size = sizeof create, .flags = CLAVE_CREATE_PROTECTED};
+    clave_client_options o = {.max_frame = 1000};
+    script_open(&s, &o);
+    script_connect(&s, true);
+    assert_int_equal(clave_create(s.c, "/a", NULL, 0, &create, script_outcome, &got), CLAVE_OK);
+    script_expect(&s, OP_CREATE2);
+    script_hang_up(&s);
+    script_dial(&s);
+    script_shake(&s, SCRIPT_SESSION, T, false);
+    script_expect(&s, OP_SYNC);
+    script_answer(&s, CLAVE_OK, &(struct wire_reply){.path = clave__jbytes("/")});
+    script_expect(&s, OP_GET_CHILDREN2);
+    script_feed(&s, "\0\0\x10\0", 4);
+    assert_int_equal(got.times, 1);
+    assert_int_equal(got.err, CLAVE_ECONNLOSS); /* it may be there, and we cannot see it */
+    script_close(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -354,6 +405,8 @@ int main(void)
         cmocka_unit_test(a_search_that_breaks_off_while_the_client_closes_is_told),
         cmocka_unit_test(a_release_while_the_client_closes_is_answered_later),
         cmocka_unit_test(what_is_cancelled_by_the_last_events_is_answered),
+        cmocka_unit_test(a_read_whose_reply_is_too_big_fails_at_once),
+        cmocka_unit_test(a_search_that_cannot_be_answered_ends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
