@@ -81,6 +81,8 @@ void clave__link_drop(clave_client *c, clave_err why)
     enum link_phase phase = c->link.phase;
     if (phase == LINK_IDLE || phase == LINK_HANGUP)
         return;
+    if (why == CLAVE_EPROTO)
+        c->link.answered = false; /* what it said was of no use */
     if (phase == LINK_OPEN)
         clave__session_detached(c, why);
     enter(c, LINK_HANGUP, CLAVE_NEVER);
@@ -175,11 +177,13 @@ static void refused(clave_client *c)
 static void shaken(clave_client *c, struct jreader *r)
 {
     struct wire_connect_response m = clave__wire_get_connect_response(r);
-    if (r->bad || (m.timeout_ms > 0 && m.passwd.n != (int32_t)sizeof c->session.passwd)) {
+    bool given = m.timeout_ms > 0;
+    bool sound = m.session_id != 0 && m.passwd.n == (int32_t)sizeof c->session.passwd;
+    if (r->bad || (given && !sound)) {
         not_zookeeper(c);
         return;
     }
-    if (m.timeout_ms <= 0) {
+    if (!given) {
         refused(c);
         return;
     }

@@ -393,6 +393,36 @@ static void a_search_that_cannot_be_answered_ends(void **state)
     script_close(&s);
 }
 
+/* 0 means "no session", also to us: it could not be lost, nor owned by. */
+static void a_session_without_a_number_is_none(void **state)
+{
+    (void)state;
+    struct script s;
+    script_open(&s, NULL);
+    script_dial(&s);
+    script_shake(&s, 0, T, false);
+    assert_true(script_no_state(&s));
+    assert_int_equal(clave_client_wants(s.c), CLAVE_WANT_HANGUP);
+    script_close(&s);
+}
+
+/* A server whose bytes make no sense is asked again after a pause, not at once for ever. */
+static void a_server_that_answers_nonsense_is_not_of_use(void **state)
+{
+    (void)state;
+    struct script s;
+    script_open(&s, NULL);
+    script_connect(&s, true);
+    assert_int_equal(clave_get(s.c, "/x", NULL, NULL, NULL), CLAVE_OK);
+    script_expect(&s, OP_GET_DATA);
+    script_answer(&s, CLAVE_OK, NULL); /* without a body */
+    assert_int_equal(clave_client_wants(s.c), CLAVE_WANT_HANGUP);
+    script_hang_up(&s);
+    assert_int_equal(clave_client_wants(s.c), 0);
+    assert_true(clave_client_deadline(s.c) > s.now);
+    script_close(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -407,6 +437,8 @@ int main(void)
         cmocka_unit_test(what_is_cancelled_by_the_last_events_is_answered),
         cmocka_unit_test(a_read_whose_reply_is_too_big_fails_at_once),
         cmocka_unit_test(a_search_that_cannot_be_answered_ends),
+        cmocka_unit_test(a_session_without_a_number_is_none),
+        cmocka_unit_test(a_server_that_answers_nonsense_is_not_of_use),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
