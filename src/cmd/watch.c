@@ -133,11 +133,19 @@ static void got_names(clave_client *c, const clave_result *res, void *arg)
     reading_done(c, w);
 }
 
-/* A watch that is armed still would be refused: what is armed is left alone, and read
- * without one. */
-static clave_watch *if_idle(clave_watch *w)
+typedef clave_err read_fn(clave_client *c, const char *path, clave_watch *watch,
+                          clave_result_cb *cb, void *arg);
+
+/* A watch that is in use would be refused: what is armed is left alone, and read without one.
+ * The end of the node is an event for both watches, one behind the other: the second brings us
+ * here again. */
+static clave_err read_with(read_fn *read, clave_client *c, struct watching *w, clave_watch *watch,
+                           clave_result_cb *cb)
 {
-    return clave_watch_is_armed(w) ? NULL : w;
+    clave_err err = CLAVE_EINVAL;
+    if (!clave_watch_is_armed(watch))
+        err = read(c, w->path, watch, cb, w);
+    return err == CLAVE_EINVAL ? read(c, w->path, NULL, cb, w) : err;
 }
 
 static void read_node(clave_client *c, struct watching *w)
@@ -149,13 +157,13 @@ static void read_node(clave_client *c, struct watching *w)
         return;
     }
     w->pending = 1; /* so that the reading ends below at the earliest */
-    clave_err err = clave_exists(c, w->path, if_idle(w->node_watch), got_stat, w);
+    clave_err err = read_with(clave_exists, c, w, w->node_watch, got_stat);
     if (err == CLAVE_OK)
         w->pending++;
     else
         fail(w->next, err);
     if (w->children && err == CLAVE_OK) {
-        err = clave_children(c, w->path, if_idle(w->child_watch), got_names, w);
+        err = read_with(clave_children, c, w, w->child_watch, got_names);
         if (err == CLAVE_OK)
             w->pending++;
         else
