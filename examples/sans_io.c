@@ -173,8 +173,10 @@ int main(void)
     struct driver d = {.fd = -1};
     clave_err err = CLAVE_ECLOSED;
     clave_client_options o = {.size = sizeof o, .hosts = getenv("CLAVE_CONNECT")};
-    if (!o.hosts || getrandom(&o.seed, sizeof o.seed, 0) < 0)
+    if (!o.hosts || getrandom(&o.seed, sizeof o.seed, 0) < 0) {
+        fputs("CLAVE_CONNECT names the servers, such as 127.0.0.1:2181\n", stderr);
         return EXIT_FAILURE;
+    }
     if (clave_client_new(&d.client, &o) != CLAVE_OK)
         return EXIT_FAILURE;
     if (clave_children(d.client, "/", NULL, on_names, &err) == CLAVE_OK)
