@@ -108,6 +108,12 @@ void clave__conn_multi(struct server_conn *c, const struct wire_request *q, bool
     }
     clave__write_begin(s, c->session->id, q->xid, OP_MULTI);
     clave_err err = make_all(c, ops, &done);
+    if (err == CLAVE_EMARSHALLING) { /* a path that is null: the whole is no request */
+        clave__txn_undo(&s->txn);
+        clave__txn_end(&s->txn);
+        clave__conn_write(c, q, true);
+        return;
+    }
     if (err != CLAVE_OK && err != CLAVE_ENOMEM)
         err = record_failure(c, ops->count, done, err);
     err = err == CLAVE_OK ? clave__write_commit(s) : clave__write_fail(s, CLAVE_ENOMEM);

@@ -90,7 +90,7 @@ static clave_err add_watch(struct server_conn *c, const struct wire_path_type *m
     if (m->path.n < 0)
         return CLAVE_EMARSHALLING;
     if (m->type != ADD_WATCH_PERSISTENT && m->type != ADD_WATCH_PERSISTENT_RECURSIVE)
-        return CLAVE_EBADARGS;
+        return CLAVE_EMARSHALLING;
     return clave__watch_add(&c->s->watches, &c->watcher, m->path, marks[m->type]);
 }
 
@@ -116,8 +116,10 @@ static clave_err check_or_remove(struct server_conn *c, int32_t op, const struct
 {
     struct watches *t = &c->s->watches;
     unsigned marks = marks_of_type(m->type);
-    if (m->path.n < 0 || marks == 0)
+    if (marks == 0 || (m->path.n < 0 && op == OP_CHECK_WATCHES))
         return CLAVE_EMARSHALLING;
+    if (m->path.n < 0)
+        return CLAVE_ENOWATCHER;
     if (clave__watch_marks(t, &c->watcher, m->path, marks) == 0)
         return CLAVE_ENOWATCHER;
     if (op == OP_REMOVE_WATCHES)

@@ -99,10 +99,11 @@ static clave_err check_shape(struct jbytes path)
     return CLAVE_OK;
 }
 
+/* Null is no path here, and no request in check_shape: Apache looks at it in another order. */
 static clave_err check_path(struct jbytes path)
 {
     if (path.n < 0)
-        return CLAVE_EMARSHALLING;
+        return CLAVE_EBADARGS;
     return clave__path_fault(path.p, (size_t)path.n, false) ? CLAVE_EBADARGS : CLAVE_OK;
 }
 

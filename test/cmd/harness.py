@@ -110,6 +110,7 @@ class ClaveServer:
 
 class ApacheServer(ClaveServer):
     name = "apache"
+    properties = {}
 
     def start(self):
         cfg = scratch("zoo.cfg")
@@ -117,7 +118,9 @@ class ApacheServer(ClaveServer):
             f.write(f"tickTime=2000\ndataDir={self.data}\nclientPort={self.port}\n"
                     "clientPortAddress=127.0.0.1\nmaxClientCnxns=0\nadmin.enableServer=false\n"
                     "4lw.commands.whitelist=*\n")
-        self.process = spawn(["java", "-Xmx256m", "-cp", f"{JARS}zookeeper.jar:{JARS}slf4j-nop.jar",
+        given = [f"-D{k}={v}" for k, v in self.properties.items()]
+        self.process = spawn(["java", "-Xmx256m"] + given
+                             + ["-cp", f"{JARS}zookeeper.jar:{JARS}slf4j-nop.jar",
                               "org.apache.zookeeper.server.ZooKeeperServerMain", cfg],
                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                              stdin=subprocess.DEVNULL)

@@ -501,8 +501,8 @@ static void what_cannot_be_added(void **state)
         int32_t mode;
         clave_err err;
     } cases[] = {
-        {"/n", 2, CLAVE_EBADARGS},
-        {"/n", -1, CLAVE_EBADARGS},
+        {"/n", 2, CLAVE_EMARSHALLING},
+        {"/n", -1, CLAVE_EMARSHALLING},
         {NULL, ADD_WATCH_PERSISTENT, CLAVE_EMARSHALLING},
         {"no path at all", ADD_WATCH_PERSISTENT, CLAVE_OK},
         {"", ADD_WATCH_PERSISTENT, CLAVE_OK}, /* the root */
