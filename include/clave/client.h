@@ -8,7 +8,8 @@
  * Threads    one client belongs to one thread at a time; two clients share nothing.
  * Callbacks  run inside _input, _tick, _connected, _disconnected, _close and _free, one
  *            at a time, after the engine is consistent; never inside the call that
- *            started the request. They may call anything but _free on their client.
+ *            started the request. They may call anything on their client but _free and
+ *            the transport's calls; a _tick notes the time there and does no more.
  *            What a result points to is valid for the callback only. */
 #ifndef CLAVE_CLIENT_H
 #define CLAVE_CLIENT_H

@@ -162,10 +162,9 @@ void clave_client_abandon(clave_client *c, int64_t now)
     clave__engine_leave(c);
 }
 
-void clave_client_tick(clave_client *c, int64_t now)
+static void run_timers(clave_client *c)
 {
     struct timer *t;
-    clave__engine_enter(c, now);
     clave__engine_deliver(c);
     clave__link_tick(c);
     clave__heartbeat_tick(c);
@@ -174,6 +173,13 @@ void clave_client_tick(clave_client *c, int64_t now)
         t->fire(t, c->now);
         clave__engine_deliver(c);
     }
+}
+
+void clave_client_tick(clave_client *c, int64_t now)
+{
+    clave__engine_enter(c, now);
+    if (c->deliveries.depth == 1) /* callbacks run one at a time */
+        run_timers(c);
     clave__engine_leave(c);
 }
 

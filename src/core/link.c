@@ -1,5 +1,6 @@
 /* link.c - one transport connection after another: which host, when, the handshake, and when
  * to give one up. */
+#include <assert.h>
 #include <stdio.h>
 
 #include "core/engine.h"
@@ -272,6 +273,7 @@ static void bad_frame(clave_client *c, clave_err err, size_t n)
 void clave_client_input(clave_client *c, int64_t now, const void *p, size_t n)
 {
     struct link *l = &c->link;
+    assert(c->deliveries.depth == 0); /* never from a callback */
     clave__engine_enter(c, now);
     clave__engine_deliver(c);
     if (is_up(l)) {
@@ -293,6 +295,7 @@ void clave_client_input(clave_client *c, int64_t now, const void *p, size_t n)
 void clave_client_connected(clave_client *c, int64_t now)
 {
     struct link *l = &c->link;
+    assert(c->deliveries.depth == 0); /* never from a callback */
     clave__engine_enter(c, now);
     if (l->phase == LINK_DIALLING) {
         l->connections++;
@@ -319,6 +322,7 @@ static void tell_of_end(clave_client *c)
 void clave_client_disconnected(clave_client *c, int64_t now)
 {
     struct link *l = &c->link;
+    assert(c->deliveries.depth == 0); /* never from a callback */
     clave__engine_enter(c, now);
     if (l->phase != LINK_IDLE) {
         bool was_of_use = l->answered && l->phase != LINK_DIALLING;
