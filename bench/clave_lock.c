@@ -1,6 +1,7 @@
 /* clave_lock.c - clave's mutex on the public API.
  *
- *   clave_lock cycle CONNECT CYCLES            acquire + confirmed release, one owner
+ *   clave_lock cycle CONNECT CYCLES            acquire + release, one owner
+ *   clave_lock confirmed CONNECT CYCLES        the same, each release confirmed
  *   clave_lock handoff CONNECT N CYCLES        N sessions of one process in one queue
  *
  * A hand-off is the time from the call of release to the grant of the next one. Prints
@@ -41,7 +42,7 @@ static void report(double *us, int n)
     printf("{\"p50_us\": %.1f, \"p99_us\": %.1f}\n", us[n / 2], us[n * 99 / 100]);
 }
 
-static void run_cycles(const char *connect, int cycles)
+static void run_cycles(const char *connect, int cycles, bool confirmed)
 {
     double *us = malloc((size_t)cycles * sizeof *us);
     clave_session *s = NULL;
@@ -54,7 +55,7 @@ static void run_cycles(const char *connect, int cycles)
     for (int i = -cycles / 10; i < cycles; i++) {
         double start = now_us();
         check(clave_lock_acquire(l, -1), "acquire");
-        check(clave_lock_release(l), "release");
+        check(confirmed ? clave_lock_release_confirmed(l, -1) : clave_lock_release(l), "release");
         if (i >= 0)
             us[i] = now_us() - start;
     }
@@ -140,14 +141,15 @@ static void run_handoff(const char *connect, int n, int cycles)
 
 int main(int argc, char **argv)
 {
-    if (argc == 4 && strcmp(argv[1], "cycle") == 0) {
-        run_cycles(argv[2], atoi(argv[3]));
+    bool confirmed = argc == 4 && strcmp(argv[1], "confirmed") == 0;
+    if (confirmed || (argc == 4 && strcmp(argv[1], "cycle") == 0)) {
+        run_cycles(argv[2], atoi(argv[3]), confirmed);
         return 0;
     }
     if (argc == 5 && strcmp(argv[1], "handoff") == 0) {
         run_handoff(argv[2], atoi(argv[3]), atoi(argv[4]));
         return 0;
     }
-    fprintf(stderr, "usage: clave_lock cycle CONNECT CYCLES | handoff CONNECT N CYCLES\n");
+    fprintf(stderr, "usage: clave_lock cycle|confirmed CONNECT CYCLES | handoff CONNECT N CYCLES\n");
     return 64;
 }

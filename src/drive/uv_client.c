@@ -18,7 +18,9 @@
 #include "drive/link.h"
 #include "drive/lookup.h"
 
-enum { INPUT_SIZE = 8192, OUTPUT_SIZE = 4096 };
+/* Reading takes a piece of memory just for the read, and writing only what the kernel does not
+ * take at once, so that an idle session has neither. */
+enum { INPUT_SIZE = 16384, SCANTY_INPUT = 256, OUTPUT_SIZE = 16384 };
 
 enum link_state { LINK_IDLE, LINK_LOOKUP, LINK_DIALLING, LINK_OPEN, LINK_CLOSING };
 
@@ -39,7 +41,6 @@ struct clave_uv {
     int64_t armed_at; /* what the timer is set for; CLAVE_NEVER: it is not */
     struct lookup *lookup;
     uv_connect_t connect;
-    uv_write_t write;
     bool reading;
     bool writing;
     bool busy; /* inside the engine, or in obey() */
@@ -49,8 +50,14 @@ struct clave_uv {
     void *closed_arg;
     void (*settled)(void *arg);
     void *settled_arg;
-    char input[INPUT_SIZE];
-    char output[OUTPUT_SIZE]; /* of the write in flight */
+    char scanty[SCANTY_INPUT]; /* to read into when there is no memory */
+};
+
+/* What the kernel did not take at once. */
+struct rest {
+    uv_write_t req;
+    clave_uv *link;
+    char bytes[];
 };
 
 static void obey(clave_uv *u);
@@ -96,27 +103,36 @@ static void on_alloc(uv_handle_t *h, size_t suggested, uv_buf_t *buf)
 {
     clave_uv *u = of_handle(h);
     (void)suggested;
-    *buf = uv_buf_init(u->input, sizeof u->input);
+    char *p = clave__mem_alloc(u->mem, INPUT_SIZE);
+    *buf = p ? uv_buf_init(p, INPUT_SIZE) : uv_buf_init(u->scanty, sizeof u->scanty);
+}
+
+static void take_input(clave_uv *u, const void *p, size_t n)
+{
+    u->busy = true;
+    clave_client_input(u->client, clave_now(), p, n);
+    u->busy = false;
 }
 
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 {
     clave_uv *u = of_handle((uv_handle_t *)stream);
-    if (u->state != LINK_OPEN || n == 0)
-        return;
-    if (n < 0) {
+    bool open = u->state == LINK_OPEN;
+    if (open && n > 0)
+        take_input(u, buf->base, (size_t)n);
+    if (buf->base != u->scanty)
+        clave__mem_free(u->mem, buf->base); /* NULL when the end was found without a read */
+    if (open && n < 0)
         close_socket(u);
-        return;
-    }
-    u->busy = true;
-    clave_client_input(u->client, clave_now(), buf->base, (size_t)n);
-    u->busy = false;
-    obey(u);
+    else if (open && n > 0)
+        obey(u);
 }
 
 static void on_written(uv_write_t *w, int status)
 {
-    clave_uv *u = w->data;
+    struct rest *rest = w->data;
+    clave_uv *u = rest->link;
+    clave__mem_free(u->mem, rest);
     if (u->state != LINK_OPEN) /* the socket was closed under it */
         return;
     u->writing = false;
@@ -124,6 +140,26 @@ static void on_written(uv_write_t *w, int status)
         close_socket(u);
     else
         obey(u);
+}
+
+/* Bytes taken, or an error. */
+static int write_later(clave_uv *u, const void *p, size_t n)
+{
+    n = n < OUTPUT_SIZE ? n : OUTPUT_SIZE;
+    struct rest *rest = clave__mem_alloc(u->mem, sizeof *rest + n);
+    if (!rest)
+        return UV_ENOMEM;
+    rest->req.data = rest;
+    rest->link = u;
+    memcpy(rest->bytes, p, n);
+    uv_buf_t buf = uv_buf_init(rest->bytes, (unsigned)n);
+    int err = uv_write(&rest->req, &u->socket.stream, &buf, 1, on_written);
+    if (err != 0) {
+        clave__mem_free(u->mem, rest);
+        return err;
+    }
+    u->writing = true;
+    return (int)n;
 }
 
 /* Straight from the engine's buffer while the kernel takes it. What it does not take is
@@ -136,14 +172,8 @@ static bool write_some(clave_uv *u)
         return false;
     uv_buf_t buf = uv_buf_init((char *)(uintptr_t)p, (unsigned)(n < (1u << 30) ? n : 1u << 30));
     int done = uv_try_write(&u->socket.stream, &buf, 1);
-    if (done == UV_EAGAIN) {
-        n = n < sizeof u->output ? n : sizeof u->output;
-        memcpy(u->output, p, n);
-        buf = uv_buf_init(u->output, (unsigned)n);
-        done = uv_write(&u->write, &u->socket.stream, &buf, 1, on_written);
-        u->writing = done == 0;
-        done = done == 0 ? (int)n : done;
-    }
+    if (done == UV_EAGAIN)
+        done = write_later(u, p, n);
     if (done < 0) {
         close_socket(u);
         return false;
@@ -280,7 +310,7 @@ static void dial(clave_uv *u)
     clave_target t = clave_client_target(u->client);
     struct sockaddr_storage addr;
     bool dialling;
-    u->connect.data = u->write.data = u;
+    u->connect.data = u;
     if (strcmp(t.host, "local:") == 0) {
         u->lookup = clave__lookup_local(u->loop, on_lookup, u);
         dialling = u->lookup != NULL;
