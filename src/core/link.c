@@ -54,10 +54,12 @@ static void dial(clave_client *c)
 static void go_on(clave_client *c, bool failed)
 {
     struct link *l = &c->link;
-    if (c->session.state == CLAVE_STATE_CLOSED) {
-        enter(c, LINK_IDLE, CLAVE_NEVER);
+    enter(c, LINK_IDLE, CLAVE_NEVER);
+    /* Closed before it had a session: what a handshake may have made nobody can name. */
+    if (c->session.closing && c->session.id == 0)
+        clave__session_end(c, CLAVE_OK);
+    if (c->session.state == CLAVE_STATE_CLOSED)
         return;
-    }
     if (!clave__hosts_next(&c->hosts, failed)) {
         dial(c);
         return;
@@ -67,9 +69,10 @@ static void go_on(clave_client *c, bool failed)
     int64_t delay = clave_retry_delay(&c->reconnect, l->rounds, c->now - l->failing_since,
                                       clave__rand_u64(&c->rand));
     l->rounds += l->rounds < INT32_MAX;
-    enter(c, LINK_IDLE, delay < 0 ? CLAVE_NEVER : c->now + delay);
     if (delay < 0)
         clave__session_end(c, CLAVE_EUNREACHABLE);
+    else
+        enter(c, LINK_IDLE, c->now + delay);
 }
 
 void clave__link_start(clave_client *c)

@@ -100,7 +100,7 @@ static clave_err fill(clave_client *c)
         else
             break;
     }
-    bool done = list_empty(&p->unsent) && list_empty(&c->watches.owed);
+    bool done = list_empty(&p->unsent) && list_empty(&p->paused) && list_empty(&c->watches.owed);
     if (err == CLAVE_OK && c->session.closing && done && !p->close_sent)
         err = send_close(c);
     return err;

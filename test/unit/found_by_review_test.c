@@ -470,6 +470,65 @@ static void a_tick_inside_a_callback_runs_no_other(void **state)
     script_close(&s);
 }
 
+/* Closed while the handshake is out, and the connection goes: there may be a session whose
+ * number nobody knows. Dialling on would make another one, only to end it. */
+static void a_client_closed_before_it_had_a_session_asks_for_none(void **state)
+{
+    (void)state;
+    struct script s;
+    script_open(&s, NULL);
+    script_dial(&s);
+    clave_client_close(s.c, s.now);
+    script_hang_up(&s);
+    assert_int_equal(clave_client_state(s.c), CLAVE_STATE_CLOSED);
+    assert_int_equal(clave_client_wants(s.c), 0);
+    script_close(&s);
+
+    script_open(&s, NULL); /* or it does not answer */
+    script_dial(&s);
+    clave_client_close(s.c, s.now);
+    script_at(&s, clave_client_deadline(s.c));
+    script_hang_up(&s);
+    assert_int_equal(clave_client_state(s.c), CLAVE_STATE_CLOSED);
+    script_close(&s);
+
+    script_open(&s, NULL); /* or says no */
+    script_dial(&s);
+    clave_client_close(s.c, s.now);
+    script_shake(&s, 0, 0, false);
+    script_hang_up(&s);
+    assert_int_equal(clave_client_state(s.c), CLAVE_STATE_CLOSED);
+    script_close(&s);
+}
+
+/* Requests that were submitted before the close go first, one that waits to be sent again
+ * among them. */
+static void close_waits_for_a_read_that_is_sent_again(void **state)
+{
+    (void)state;
+    struct script s;
+    struct outcome got = {0};
+    clave_client_options o = {.reads = {.kind = CLAVE_RETRY_N_TIMES, .base_ms = 500, .times = 3}};
+    script_open(&s, &o);
+    script_connect(&s, true);
+    assert_int_equal(clave_exists(s.c, "/x", NULL, script_outcome, &got), CLAVE_OK);
+    script_expect(&s, OP_EXISTS);
+    script_hang_up(&s);
+    script_dial(&s);
+    script_shake(&s, SCRIPT_SESSION, T, false);
+    script_config(&s, true);
+    clave_client_close(s.c, s.now);
+    assert_true(script_is_quiet(&s));
+    script_at(&s, s.now + 500);
+    script_expect(&s, OP_EXISTS);
+    script_answer(&s, CLAVE_ENONODE, NULL);
+    assert_int_equal(got.err, CLAVE_ENONODE);
+    script_expect(&s, OP_CLOSE_SESSION);
+    script_answer(&s, CLAVE_OK, NULL);
+    assert_int_equal(clave_client_state(s.c), CLAVE_STATE_CLOSED);
+    script_close(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -487,6 +546,8 @@ int main(void)
         cmocka_unit_test(a_session_without_a_number_is_none),
         cmocka_unit_test(a_server_that_answers_nonsense_is_not_of_use),
         cmocka_unit_test(a_tick_inside_a_callback_runs_no_other),
+        cmocka_unit_test(a_client_closed_before_it_had_a_session_asks_for_none),
+        cmocka_unit_test(close_waits_for_a_read_that_is_sent_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
