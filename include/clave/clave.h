@@ -5,11 +5,13 @@
 #include "clave/client.h"
 #include "clave/err.h"
 #include "clave/latch.h"
+#include "clave/leader.h"
 #include "clave/lock.h"
 #include "clave/mem.h"
 #include "clave/mutex.h"
 #include "clave/retry.h"
 #include "clave/rwlock.h"
+#include "clave/semaphore.h"
 #include "clave/session.h"
 #include "clave/version.h"
 

@@ -1,0 +1,215 @@
+/* claim.c - acquiring leases: first in the queue of those who acquire, then one lease after the
+ * other, each of which waits for room. */
+#include <stdint.h>
+
+#include "recipe/semaphore.h"
+
+/* ---- giving up and answering ----------------------------------------------------------- */
+
+/* The leases first: whoever is let through the gate then finds room. */
+static void leave_all(struct claim *k)
+{
+    for (size_t i = 0; i < k->n; i++) {
+        struct contender *place = k->leases[i]->place;
+        k->leases[i]->place = NULL;
+        if (place)
+            clave__contender_leave(place, NULL, NULL);
+    }
+    struct contender *gate = k->gate;
+    k->gate = NULL;
+    if (gate)
+        clave__contender_leave(gate, NULL, NULL);
+    k->got = 0;
+}
+
+static void free_claim(struct claim *k)
+{
+    clave_semaphore *s = k->s;
+    for (size_t i = 0; i < k->n && k->leases[i]; i++)
+        clave__mem_free(s->mem, k->leases[i]);
+    clave__mem_free(s->mem, k);
+}
+
+/* Nothing leads to the claim any more when its callback runs. */
+static void answer(struct claim *k, clave_err err)
+{
+    clave_semaphore *s = k->s;
+    list_remove(&k->link);
+    clave__notice_withdraw(&k->notice);
+    if (err == CLAVE_OK) {
+        k->cb(s, CLAVE_OK, k->leases, k->n, k->arg);
+        k->n = 0; /* they belong to the caller */
+    } else {
+        k->cb(s, err, NULL, 0, k->arg);
+    }
+    free_claim(k);
+    clave__semaphore_drop(s);
+}
+
+static void on_notice(struct notice *n)
+{
+    struct claim *k = LIST_ENTRY(n, struct claim, notice);
+    answer(k, k->verdict);
+}
+
+void clave__claim_fail(struct claim *k, clave_err err)
+{
+    leave_all(k);
+    answer(k, err);
+}
+
+void clave__claim_cancel(struct claim *k, clave_err err)
+{
+    leave_all(k);
+    list_remove(&k->link);
+    k->verdict = err;
+    clave__notice_post(&k->notice);
+}
+
+/* ---- taking ---------------------------------------------------------------------------- */
+
+static clave_err take(struct contender **place, struct claim *k, const struct stock *stock,
+                      const struct contender_events *events, void *owner)
+{
+    clave_err err = clave__contender_new(place, k->s->client, &stock->spec, events, owner);
+    if (err == CLAVE_OK)
+        err = clave__contender_join(*place, k->deadline);
+    if (err != CLAVE_OK)
+        *place = NULL;
+    return err;
+}
+
+static void take_next(struct claim *k)
+{
+    clave_lease *l = k->leases[k->got];
+    clave_err err = take(&l->place, k, &k->s->floor, &clave__semaphore_lease_events, l);
+    if (err != CLAVE_OK)
+        clave__claim_fail(k, err);
+}
+
+static void grant(struct claim *k)
+{
+    struct contender *gate = k->gate;
+    k->gate = NULL;
+    /* Sent behind the creates and not awaited: the next one gets in as soon as it may. */
+    clave__contender_leave(gate, NULL, NULL);
+    for (size_t i = 0; i < k->n; i++) {
+        k->leases[i]->claim = NULL;
+        list_push_back(&k->s->leases, &k->leases[i]->link);
+    }
+    answer(k, CLAVE_OK);
+}
+
+void clave__claim_lease_held(struct claim *k)
+{
+    if (++k->got < k->n)
+        take_next(k);
+    else
+        grant(k);
+}
+
+static clave_err take_gate(struct claim *k);
+
+static void begin_anew(struct claim *k, clave_err why)
+{
+    leave_all(k);
+    bool late = k->trying || k->deadline <= clave__client_now(k->s->client);
+    clave_err err = why == CLAVE_ECLOSED ? why : late ? CLAVE_EBUSY : take_gate(k);
+    if (err != CLAVE_OK)
+        answer(k, err);
+}
+
+void clave__claim_lease_lost(struct claim *k, clave_err why)
+{
+    begin_anew(k, why);
+}
+
+/* ---- the gate -------------------------------------------------------------------------- */
+
+static void on_gate_moved(void *owner)
+{
+    (void)owner;
+}
+
+static void on_gate_held(void *owner)
+{
+    take_next(owner);
+}
+
+static void on_gate_ended(void *owner, clave_err err)
+{
+    struct claim *k = owner;
+    k->gate = NULL;
+    clave__claim_fail(k, err);
+}
+
+static void on_gate_lost(void *owner, clave_err why)
+{
+    struct claim *k = owner;
+    k->gate = NULL;
+    begin_anew(k, why);
+}
+
+static const struct contender_events gate_events = {
+    .moved = on_gate_moved,
+    .held = on_gate_held,
+    .ended = on_gate_ended,
+    .lost = on_gate_lost,
+};
+
+static clave_err take_gate(struct claim *k)
+{
+    return take(&k->gate, k, &k->s->gate, &gate_events, k);
+}
+
+bool clave__claim_recount(struct claim *k)
+{
+    struct contender *waits = k->leases[k->got]->place;
+    if (waits)
+        clave__contender_recount(waits);
+    return waits != NULL;
+}
+
+/* ---- life ------------------------------------------------------------------------------ */
+
+clave_err clave__claim_new(struct claim **out, clave_semaphore *s, size_t n)
+{
+    *out = NULL;
+    if (n > (SIZE_MAX - sizeof **out) / sizeof(clave_lease *))
+        return CLAVE_ENOMEM;
+    struct claim *k = clave__mem_zalloc(s->mem, sizeof *k + n * sizeof *k->leases);
+    if (!k)
+        return CLAVE_ENOMEM;
+    k->s = s;
+    k->n = n;
+    list_init(&k->link);
+    clave__notice_init(&k->notice, &s->notices, on_notice);
+    for (size_t i = 0; i < n; i++) {
+        k->leases[i] = clave__mem_zalloc(s->mem, sizeof **k->leases);
+        if (!k->leases[i]) {
+            free_claim(k);
+            return CLAVE_ENOMEM;
+        }
+        clave__semaphore_lease_init(k->leases[i], s, k);
+    }
+    *out = k;
+    return CLAVE_OK;
+}
+
+clave_err clave__claim_start(struct claim *k)
+{
+    clave_semaphore *s = k->s;
+    k->trying = k->deadline <= clave__client_now(s->client);
+    /* A try never waits, not for a connection either. */
+    bool in_vain = k->trying && !clave_client_is_connected(s->client);
+    clave_err err = in_vain ? CLAVE_OK : take_gate(k);
+    if (err != CLAVE_OK) {
+        free_claim(k);
+        return err;
+    }
+    clave__semaphore_hold(s);
+    list_push_back(&s->claims, &k->link);
+    if (in_vain)
+        clave__claim_cancel(k, CLAVE_EBUSY);
+    return CLAVE_OK;
+}

@@ -1,0 +1,186 @@
+#include "recipe/quota.h"
+
+#include <string.h>
+
+#include "base/path.h"
+
+enum { SIZE = 4 };
+
+static void encode(uint32_t value, uint8_t out[SIZE])
+{
+    for (int i = 0; i < SIZE; i++)
+        out[i] = (uint8_t)(value >> (8 * (SIZE - 1 - i)));
+}
+
+/* Anything else than a positive number lets nobody in. */
+static uint32_t decode(const void *data, size_t len)
+{
+    const uint8_t *b = data;
+    if (len != SIZE || b[0] > 127)
+        return 0;
+    return (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3];
+}
+
+static void begin(struct quota *q)
+{
+    q->busy++;
+}
+
+static void end(struct quota *q)
+{
+    if (--q->busy > 0 || q->owner || q->node.asking)
+        return;
+    clave__client_unlisten(&q->listener);
+    clave__lookout_fini(&q->node);
+    clave__mem_free(q->mem, q);
+}
+
+static void fail(struct quota *q, clave_err err)
+{
+    if (q->owner)
+        q->events->failed(q->owner, err);
+}
+
+static void look(struct quota *q)
+{
+    clave_err err = q->owner ? clave__lookout_ask(&q->node) : CLAVE_OK;
+    if (err != CLAVE_OK)
+        fail(q, err);
+}
+
+static void on_made(clave_client *c, const clave_result *res, void *arg)
+{
+    (void)c;
+    struct quota *q = arg;
+    clave_err_class class_ = clave_err_classify(res->err);
+    /* Whoever made it: it is there, or that will be known when it is read. */
+    if (res->err == CLAVE_OK || res->err == CLAVE_ENODEEXISTS || class_ == CLAVE_CLASS_UNKNOWN)
+        look(q);
+    else if (class_ == CLAVE_CLASS_FINAL && res->err != CLAVE_EEXPIRED)
+        fail(q, res->err);
+    end(q);
+}
+
+static void on_awaited(clave_client *c, const clave_result *res, void *arg)
+{
+    (void)c;
+    struct quota *q = arg;
+    if (res->err == CLAVE_OK)
+        look(q); /* made meanwhile; else its watch will tell */
+    end(q);
+}
+
+/* A node that is missing is made, or its creation waited for. */
+static void make(struct quota *q)
+{
+    uint8_t data[SIZE];
+    clave_create_options o = {.size = sizeof o, .flags = CLAVE_CREATE_PARENTS};
+    clave_err err;
+    if (q->seed > 0) {
+        encode(q->seed, data);
+        err = clave_create(q->client, q->node.path, data, SIZE, &o, on_made, q);
+    } else {
+        err = clave_exists(q->client, q->node.path, q->node.watch, on_awaited, q);
+    }
+    if (err == CLAVE_OK)
+        begin(q);
+    else
+        fail(q, err);
+}
+
+static void found(struct quota *q, const clave_result *res)
+{
+    if (res->stat->mzxid < q->mzxid)
+        return; /* a server that is behind */
+    q->mzxid = res->stat->mzxid;
+    q->events->changed(q->owner, decode(res->data, res->len));
+}
+
+static void on_reply(struct lookout *l, const clave_result *res)
+{
+    struct quota *q = LIST_ENTRY(l, struct quota, node);
+    begin(q);
+    if (q->owner && res->err == CLAVE_ENONODE)
+        make(q);
+    else if (q->owner && res->err == CLAVE_OK)
+        found(q, res);
+    else if (clave_err_classify(res->err) == CLAVE_CLASS_FINAL && res->err != CLAVE_EEXPIRED)
+        fail(q, res->err);
+    /* Otherwise the reconnect reads again. */
+    end(q);
+}
+
+static void on_event(struct lookout *l, const clave_event *ev)
+{
+    (void)ev;
+    struct quota *q = LIST_ENTRY(l, struct quota, node);
+    begin(q);
+    look(q);
+    end(q);
+}
+
+static void on_state(struct listener *l, clave_state state, clave_err why)
+{
+    (void)why;
+    struct quota *q = LIST_ENTRY(l, struct quota, listener);
+    begin(q);
+    if (state == CLAVE_STATE_RECONNECTED || state == CLAVE_STATE_CONNECTED)
+        look(q);
+    end(q);
+}
+
+clave_err clave__quota_new(struct quota **out, clave_client *c, const char *path, uint32_t seed,
+                           const struct quota_events *events, void *owner)
+{
+    const struct clave_mem *mem = clave__client_mem(c);
+    *out = NULL;
+    const char *fault = clave__path_fault(path, strlen(path), false);
+    if (fault) {
+        clave__client_fault(c, "the limit's path \"%s\" %s", path, fault);
+        return CLAVE_EPATH;
+    }
+    struct quota *q = clave__mem_zalloc(mem, sizeof *q);
+    if (!q)
+        return CLAVE_ENOMEM;
+    *q = (struct quota){.client = c, .mem = mem, .events = events, .seed = seed};
+    list_init(&q->listener.link);
+    q->listener.on_state = on_state;
+    begin(q);
+    clave_err err = clave__lookout_init(&q->node, c, mem, strlen(path) + 2);
+    q->node.on_reply = on_reply;
+    q->node.on_event = on_event;
+    if (err == CLAVE_OK)
+        err = clave__lookout_set(&q->node, path, NULL);
+    if (err == CLAVE_OK)
+        err = clave__lookout_ask(&q->node);
+    if (err == CLAVE_OK) {
+        clave__client_listen(c, &q->listener);
+        q->owner = owner;
+        *out = q;
+    }
+    end(q);
+    return err;
+}
+
+void clave__quota_free(struct quota *q)
+{
+    if (!q)
+        return;
+    begin(q);
+    q->owner = NULL;
+    clave_watch_disarm(q->node.watch);
+    end(q);
+}
+
+clave_err clave__quota_refresh(struct quota *q)
+{
+    bool follows = q->node.asking || clave_watch_is_armed(q->node.watch);
+    return follows ? CLAVE_OK : clave__lookout_ask(&q->node);
+}
+
+clave_err clave__quota_set(struct quota *q, uint32_t value, clave_result_cb *cb, void *arg)
+{
+    uint8_t data[SIZE];
+    encode(value, data);
+    return clave_set(q->client, q->node.path, data, SIZE, -1, cb, arg);
+}

@@ -1,0 +1,238 @@
+#include "recipe/semaphore.h"
+
+#include <string.h>
+
+#include "recipe/guard.h"
+#include "recipe/roll.h"
+
+enum { LIMIT_MAX = INT32_MAX };
+
+static const struct queue_rule lease_rule = {.base = "lease-"};
+
+/* ---- the limit ------------------------------------------------------------------------- */
+
+static void change_limit(clave_semaphore *s, uint32_t limit)
+{
+    s->floor.spec.limit = limit;
+    /* Of all claims only the one that is through the gate waits for room. */
+    for (struct list *e = s->claims.next; e != &s->claims; e = e->next)
+        if (clave__claim_recount(LIST_ENTRY(e, struct claim, link)))
+            return;
+}
+
+static void on_quota_changed(void *owner, uint32_t value)
+{
+    clave_semaphore *s = owner;
+    s->quota_err = CLAVE_OK;
+    change_limit(s, value);
+}
+
+static void on_quota_failed(void *owner, clave_err err)
+{
+    clave_semaphore *s = owner;
+    s->quota_err = err;
+    clave__semaphore_hold(s);
+    while (!list_empty(&s->claims) && s->floor.spec.limit == 0)
+        clave__claim_fail(LIST_ENTRY(s->claims.next, struct claim, link), err);
+    clave__semaphore_drop(s);
+}
+
+static const struct quota_events quota_events = {
+    .changed = on_quota_changed,
+    .failed = on_quota_failed,
+};
+
+uint32_t clave_semaphore_limit(const clave_semaphore *s)
+{
+    return (uint32_t)s->floor.spec.limit;
+}
+
+clave_err clave_semaphore_set_limit(clave_semaphore *s, uint32_t limit, clave_result_cb *cb,
+                                    void *arg)
+{
+    if (limit == 0 || limit > LIMIT_MAX || (!s->quota && cb))
+        return CLAVE_EINVAL;
+    if (s->quota)
+        return clave__quota_set(s->quota, limit, cb, arg);
+    change_limit(s, limit);
+    return CLAVE_OK;
+}
+
+/* ---- life ------------------------------------------------------------------------------ */
+
+void clave__semaphore_hold(clave_semaphore *s)
+{
+    s->refs++;
+}
+
+void clave__semaphore_drop(clave_semaphore *s)
+{
+    if (--s->refs > 0)
+        return;
+    clave__quota_free(s->quota);
+    clave__stock_fini(&s->gate);
+    clave__stock_fini(&s->floor);
+    clave__mem_free(s->mem, s);
+}
+
+static void hold_board(struct notices *b)
+{
+    clave__semaphore_hold(LIST_ENTRY(b, clave_semaphore, notices));
+}
+
+static void drop_board(struct notices *b)
+{
+    clave__semaphore_drop(LIST_ENTRY(b, clave_semaphore, notices));
+}
+
+static clave_err stock_below(struct stock *stock, clave_client *c, const char *path,
+                             const char *name, const struct queue_rule *rule)
+{
+    const struct clave_mem *mem = clave__client_mem(c);
+    size_t npath = strcmp(path, "/") == 0 ? 0 : strlen(path);
+    char *below = clave__mem_alloc(mem, npath + strlen(name) + 1);
+    if (!below)
+        return CLAVE_ENOMEM;
+    memcpy(below, path, npath);
+    memcpy(below + npath, name, strlen(name) + 1);
+    clave_err err = clave__stock_init(stock, c, below, rule, "the semaphore's path");
+    clave__mem_free(mem, below);
+    return err;
+}
+
+static clave_err set_up(clave_semaphore *s, const char *path, const clave_semaphore_options *o)
+{
+    clave_client *c = s->client;
+    clave_err err = stock_below(&s->gate, c, path, "/locks", &clave__queue_mutex);
+    if (err == CLAVE_OK)
+        err = stock_below(&s->floor, c, path, "/leases", &lease_rule);
+    if (err == CLAVE_OK)
+        err = clave__stock_set_acls(&s->gate, o->acls, o->nacls);
+    if (err == CLAVE_OK)
+        err = clave__stock_set_acls(&s->floor, o->acls, o->nacls);
+    if (err == CLAVE_OK)
+        err = clave__stock_set_data(&s->gate, o->data, o->len);
+    if (err == CLAVE_OK)
+        err = clave__stock_set_data(&s->floor, o->data, o->len);
+    s->event_cb = o->event_cb;
+    s->event_arg = o->event_arg;
+    s->floor.spec.max_hold_ms = o->max_hold_ms;
+    s->floor.spec.min_valid_ms = o->min_valid_ms;
+    s->floor.spec.counted = true;
+    s->floor.spec.limit = o->limit_path ? 0 : o->limit;
+    if (err == CLAVE_OK && o->limit_path)
+        err = clave__quota_new(&s->quota, c, o->limit_path, o->limit, &quota_events, s);
+    return err;
+}
+
+static bool options_are_fine(const clave_semaphore_options *o)
+{
+    return o && o->size == sizeof *o && o->limit <= LIMIT_MAX && (o->limit > 0 || o->limit_path) &&
+           o->max_hold_ms >= 0 && o->min_valid_ms >= 0 && (o->data || o->len == 0) &&
+           (!o->acls || o->nacls > 0);
+}
+
+clave_err clave_semaphore_new(clave_semaphore **out, clave_client *c, const char *path,
+                              const clave_semaphore_options *o)
+{
+    *out = NULL;
+    if (!options_are_fine(o))
+        return CLAVE_EINVAL;
+    const struct clave_mem *mem = clave__client_mem(c);
+    clave_semaphore *s = clave__mem_zalloc(mem, sizeof *s);
+    if (!s)
+        return CLAVE_ENOMEM;
+    s->client = c;
+    s->mem = mem;
+    s->refs = 1;
+    s->gate.mem = s->floor.mem = mem;
+    list_init(&s->claims);
+    list_init(&s->leases);
+    clave__notices_init(&s->notices, c, hold_board, drop_board);
+    clave_err err = set_up(s, path, o);
+    if (err != CLAVE_OK) {
+        clave__semaphore_drop(s);
+        return err;
+    }
+    *out = s;
+    return CLAVE_OK;
+}
+
+void clave_semaphore_free(clave_semaphore *s)
+{
+    if (!s)
+        return;
+    s->event_cb = NULL;
+    struct list *e;
+    while (!list_empty(&s->claims))
+        clave__claim_cancel(LIST_ENTRY(s->claims.next, struct claim, link), CLAVE_ECANCELED);
+    while ((e = list_pop_front(&s->leases)))
+        (void)clave_lease_release(LIST_ENTRY(e, clave_lease, link), NULL, NULL);
+    clave__quota_free(s->quota);
+    s->quota = NULL;
+    clave__semaphore_drop(s);
+}
+
+/* ---- acquire --------------------------------------------------------------------------- */
+
+static struct claim *find(const clave_semaphore *s, uint64_t request)
+{
+    for (struct list *e = s->claims.next; e != &s->claims; e = e->next) {
+        struct claim *k = LIST_ENTRY(e, struct claim, link);
+        if (k->request == request)
+            return k;
+    }
+    return NULL;
+}
+
+/* Will the limit be known? After a failure it is asked for once more. */
+static clave_err check_limit(clave_semaphore *s)
+{
+    if (!s->quota)
+        return CLAVE_OK;
+    clave_err err = s->quota_err;
+    clave_err asked = clave__quota_refresh(s->quota);
+    return err != CLAVE_OK ? err : asked;
+}
+
+clave_err clave_semaphore_acquire(clave_semaphore *s, uint64_t request, size_t n, int64_t deadline,
+                                  clave_lease_cb *cb, void *arg)
+{
+    bool too_many = !s->quota && n > s->floor.spec.limit;
+    if (!cb || n == 0 || too_many || find(s, request))
+        return CLAVE_EINVAL;
+    if (clave_client_state(s->client) == CLAVE_STATE_CLOSED)
+        return CLAVE_ECLOSED;
+    clave_err err = check_limit(s);
+    struct claim *k;
+    if (err == CLAVE_OK)
+        err = clave__claim_new(&k, s, n);
+    if (err != CLAVE_OK)
+        return err;
+    k->request = request;
+    k->deadline = deadline;
+    k->cb = cb;
+    k->arg = arg;
+    return clave__claim_start(k);
+}
+
+clave_err clave_semaphore_cancel(clave_semaphore *s, uint64_t request)
+{
+    struct claim *k = find(s, request);
+    if (!k)
+        return CLAVE_ENOTHELD;
+    clave__claim_cancel(k, CLAVE_ECANCELED);
+    return CLAVE_OK;
+}
+
+clave_err clave_semaphore_participants(clave_client *c, const char *path, clave_participants_cb *cb,
+                                       void *arg)
+{
+    struct stock leases;
+    clave_err err = stock_below(&leases, c, path, "/leases", &lease_rule);
+    if (err != CLAVE_OK)
+        return err;
+    err = clave__roll_call(c, leases.path, &lease_rule, false, cb, arg);
+    clave__stock_fini(&leases);
+    return err;
+}

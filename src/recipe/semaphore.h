@@ -1,0 +1,78 @@
+/* semaphore.h - a semaphore, those who acquire of it, and what they got. */
+#ifndef CLAVE_RECIPE_SEMAPHORE_H
+#define CLAVE_RECIPE_SEMAPHORE_H
+
+#include "base/list.h"
+#include "clave/semaphore.h"
+#include "recipe/notice.h"
+#include "recipe/quota.h"
+#include "recipe/stock.h"
+
+struct clave_semaphore {
+    clave_client *client;
+    const struct clave_mem *mem;
+    struct stock gate;  /* <path>/locks */
+    struct stock floor; /* <path>/leases; its spec has the limit */
+    struct quota *quota;
+    clave_err quota_err; /* the newest; OK once a value was read */
+    clave_lease_event_cb *event_cb;
+    void *event_arg;
+    struct list claims; /* that wait */
+    struct list leases; /* given out, those lost too */
+    struct notices notices;
+    unsigned refs; /* the user, answers to come, calls that run */
+};
+
+void clave__semaphore_hold(clave_semaphore *s);
+void clave__semaphore_drop(clave_semaphore *s);
+
+/* One lease: being taken (a claim, and a place from when it is its turn), given out (a place),
+ * lost (neither), or being given back (a callback at most). */
+struct claim;
+struct clave_lease {
+    struct list link; /* in the semaphore's, once given out */
+    clave_semaphore *s;
+    struct claim *claim;
+    struct contender *place;
+    clave_err lost; /* why; OK while it is not */
+    struct notice left;
+    clave_err left_err;
+    clave_lease_left_cb *cb;
+    void *arg;
+};
+
+/* One acquire. A gate that goes, or a lease that goes before all are there, and it begins anew:
+ * what it had belonged to a session that is over, or was taken away. */
+struct claim {
+    struct notice notice;
+    struct list link;
+    clave_semaphore *s;
+    uint64_t request;
+    size_t n, got; /* leases[got] is being taken */
+    int64_t deadline;
+    bool trying;
+    struct contender *gate;
+    clave_err verdict;
+    clave_lease_cb *cb;
+    void *arg;
+    clave_lease *leases[];
+};
+
+clave_err clave__claim_new(struct claim **out, clave_semaphore *s, size_t n);
+/* Takes its place in the queue; when it fails the claim is freed. */
+clave_err clave__claim_start(struct claim *k);
+/* Ends it: the callback is told `err`. */
+void clave__claim_fail(struct claim *k, clave_err err);
+/* The same, and not inside this call. */
+void clave__claim_cancel(struct claim *k, clave_err err);
+/* There is another limit; false: it does not wait for one. */
+bool clave__claim_recount(struct claim *k);
+
+void clave__semaphore_lease_init(clave_lease *l, clave_semaphore *s, struct claim *k);
+/* Of the place of every lease. */
+extern const struct contender_events clave__semaphore_lease_events;
+/* Between the two: what happened to a lease that is being taken. */
+void clave__claim_lease_held(struct claim *k);
+void clave__claim_lease_lost(struct claim *k, clave_err why);
+
+#endif

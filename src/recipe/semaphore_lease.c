@@ -1,0 +1,132 @@
+/* semaphore_lease.c - a lease, from being taken to being given back. */
+#include "recipe/guard.h"
+#include "recipe/semaphore.h"
+
+/* ---- what happens to its node ---------------------------------------------------------- */
+
+static void on_moved(void *owner)
+{
+    (void)owner;
+}
+
+static void on_held(void *owner)
+{
+    clave_lease *l = owner;
+    clave__claim_lease_held(l->claim);
+}
+
+static void on_ended(void *owner, clave_err err)
+{
+    clave_lease *l = owner;
+    l->place = NULL;
+    clave__claim_fail(l->claim, err);
+}
+
+static void on_lost(void *owner, clave_err why)
+{
+    clave_lease *l = owner;
+    clave_semaphore *s = l->s;
+    l->place = NULL;
+    if (l->claim) {
+        clave__claim_lease_lost(l->claim, why);
+        return;
+    }
+    l->lost = why;
+    clave_lease_event ev = {.kind = CLAVE_LEASE_LOST, .lease = l, .why = why};
+    clave__semaphore_hold(s);
+    if (s->event_cb)
+        s->event_cb(s, &ev, s->event_arg);
+    clave__semaphore_drop(s);
+}
+
+const struct contender_events clave__semaphore_lease_events = {
+    .moved = on_moved,
+    .held = on_held,
+    .ended = on_ended,
+    .lost = on_lost,
+};
+
+/* ---- giving back ----------------------------------------------------------------------- */
+
+static void free_lease(clave_lease *l)
+{
+    clave__mem_free(l->s->mem, l);
+}
+
+static void on_notice(struct notice *n)
+{
+    clave_lease *l = LIST_ENTRY(n, clave_lease, left);
+    clave_semaphore *s = l->s;
+    clave_lease_left_cb *cb = l->cb;
+    void *arg = l->arg;
+    clave_err err = l->left_err;
+    free_lease(l);
+    cb(s, err, arg);
+    clave__semaphore_drop(s);
+}
+
+static void on_left(void *arg, clave_err err)
+{
+    clave_lease *l = arg;
+    l->left_err = err;
+    clave__notice_post(&l->left);
+}
+
+void clave__semaphore_lease_init(clave_lease *l, clave_semaphore *s, struct claim *k)
+{
+    l->s = s;
+    l->claim = k;
+    list_init(&l->link);
+    clave__notice_init(&l->left, &s->notices, on_notice);
+}
+
+clave_err clave_lease_release(clave_lease *l, clave_lease_left_cb *cb, void *arg)
+{
+    struct contender *place = l->place;
+    list_remove(&l->link);
+    if (!place) {
+        clave_err verdict = l->lost == CLAVE_EMAXHOLD ? CLAVE_EMAXHOLD : CLAVE_ELOST;
+        free_lease(l);
+        return verdict;
+    }
+    l->cb = cb;
+    l->arg = arg;
+    if (cb) {
+        clave__semaphore_hold(l->s);
+        clave__contender_leave(place, on_left, l);
+    } else {
+        free_lease(l);
+        clave__contender_leave(place, NULL, NULL);
+    }
+    return CLAVE_OK;
+}
+
+/* ---- what is known --------------------------------------------------------------------- */
+
+bool clave_lease_grant(const clave_lease *l, clave_grant *out)
+{
+    if (!l->place)
+        return false;
+    *out = (clave_grant){
+        .token = l->place->token,
+        .session_id = l->place->session_id,
+        .deadline = clave__contender_deadline(l->place),
+        .node = l->place->own.path,
+        .count = 1,
+    };
+    return true;
+}
+
+bool clave_lease_valid_for(const clave_lease *l, int64_t now, int64_t ms)
+{
+    clave_grant g;
+    return clave_lease_grant(l, &g) && g.deadline >= now && g.deadline - now >= ms;
+}
+
+clave_err clave_lease_multi(clave_lease *l, const clave_op *ops, size_t nops, clave_result_cb *cb,
+                            void *arg)
+{
+    if (!l->place)
+        return CLAVE_ELOST;
+    return clave__guard_multi(l->s->client, l->place->own.path, ops, nops, cb, arg);
+}
