@@ -4,9 +4,10 @@
 #include <string.h>
 
 #include "server/checksum.h"
+#include "server/log_read.h"
 #include "server/state.h"
 
-enum { DIGEST_VERSION = 2, RECORD_HEAD = 12, END_MARK = 'B', LEAST_PAYLOAD = 32 };
+enum { DIGEST_VERSION = 2 };
 
 void clave__server_log_header(uint8_t out[SERVER_LOG_HEADER])
 {
@@ -19,7 +20,7 @@ void clave__server_log_header(uint8_t out[SERVER_LOG_HEADER])
 clave_err clave__log_append(struct server *s)
 {
     struct jwriter w = clave__jwriter(&s->pending);
-    size_t begin = clave__buf_len(&s->pending), head = begin + RECORD_HEAD;
+    size_t begin = clave__buf_len(&s->pending), head = begin + LOG_RECORD_HEAD;
     clave__jput_long(&w, 0);
     clave__jput_int(&w, 0);
     clave__txn_write(&w, &s->txn);
@@ -28,7 +29,7 @@ clave_err clave__log_append(struct server *s)
         clave__jput_long(&w, (int64_t)s->tree.digest);
     }
     size_t n = clave__buf_len(&s->pending) - head;
-    clave__jput_byte(&w, END_MARK);
+    clave__jput_byte(&w, LOG_END_MARK);
     if (w.err != CLAVE_OK) {
         s->pending.tail -= clave__buf_len(&s->pending) - begin;
         return w.err;
@@ -70,78 +71,6 @@ void clave__server_log_swap(struct server *s, struct buf *empty)
 }
 
 /* ---- reading ------------------------------------------------------------------------------ */
-
-/* What stands at an offset of a file. */
-enum found { FOUND_RECORD, FOUND_END, FOUND_TORN, FOUND_DAMAGED };
-
-struct record {
-    const uint8_t *payload;
-    size_t n;
-    int64_t zxid;
-};
-
-static int64_t long_at(const uint8_t *p)
-{
-    struct jreader r = clave__jreader(p, 8);
-    return clave__jget_long(&r);
-}
-
-static enum found look_at(const uint8_t *p, size_t n, struct record *out)
-{
-    if (n == 0)
-        return FOUND_END;
-    if (n < RECORD_HEAD)
-        return FOUND_TORN;
-    struct jreader r = clave__jreader(p, n);
-    int64_t sum = clave__jget_long(&r);
-    int32_t len = clave__jget_int(&r);
-    if (len <= 0 || (size_t)len >= r.n)
-        return FOUND_TORN;
-    if (r.p[len] != END_MARK)
-        return FOUND_TORN;
-    *out = (struct record){.payload = r.p, .n = (size_t)len};
-    if (len < LEAST_PAYLOAD || sum != (int64_t)clave__checksum(CHECKSUM_START, r.p, out->n))
-        return FOUND_DAMAGED;
-    out->zxid = long_at(r.p + 12);
-    return FOUND_RECORD;
-}
-
-static size_t skip_zeros(const uint8_t *p, size_t from, size_t n)
-{
-    static const uint8_t zeros[4096];
-    while (n - from >= sizeof zeros && memcmp(p + from, zeros, sizeof zeros) == 0)
-        from += sizeof zeros;
-    while (from < n && p[from] == 0)
-        from++;
-    return from;
-}
-
-/* The offset of a whole record that would have followed, at or behind `from`: then what is
- * in front of it was once durable too. n: there is none. */
-static size_t find_record(const uint8_t *p, size_t from, size_t n, int64_t last_zxid)
-{
-    struct record rec;
-    for (size_t at = from; at < n; at++) {
-        /* Padding may be long: no record begins more than eight bytes, its checksum, before
-         * the first byte that is not zero. */
-        if (p[at] == 0) {
-            size_t other = skip_zeros(p, at, n);
-            if (other == n)
-                return n;
-            if (other - at > RECORD_HEAD)
-                at = other - RECORD_HEAD;
-        }
-        if (look_at(p + at, n - at, &rec) == FOUND_RECORD && rec.zxid > last_zxid)
-            return at;
-    }
-    return n;
-}
-
-/* Consecutive, or the first of a later leader. */
-static bool follows(int64_t last, int64_t zxid)
-{
-    return zxid == last + 1 || (zxid >> 32 > last >> 32 && (uint32_t)zxid == 1);
-}
 
 static clave_err update_sessions(struct server *s)
 {
@@ -213,11 +142,11 @@ static clave_err take_record(struct server *s, const struct record *rec, size_t 
                              struct log_replay *out)
 {
     int64_t before = out->last_zxid;
-    if (before != 0 && !follows(before, rec->zxid))
+    if (before != 0 && !clave__log_follows(before, rec->zxid))
         return damaged(out, "the record at offset %zu has zxid 0x%llx, behind 0x%llx", at,
                        (unsigned long long)rec->zxid, (unsigned long long)before);
     if (rec->zxid > s->last_zxid) {
-        if (!follows(s->last_zxid, rec->zxid))
+        if (!clave__log_follows(s->last_zxid, rec->zxid))
             return damaged(
                 out, "the record at offset %zu has zxid 0x%llx, but the newest known is 0x%llx", at,
                 (unsigned long long)rec->zxid, (unsigned long long)s->last_zxid);
@@ -237,24 +166,12 @@ static clave_err take_record(struct server *s, const struct record *rec, size_t 
 static clave_err end_torn(struct server *s, const uint8_t *p, size_t n, struct log_replay *out)
 {
     int64_t last = out->last_zxid > s->last_zxid ? out->last_zxid : s->last_zxid;
-    size_t behind = find_record(p, out->valid_len + 1, n, last);
+    size_t behind = clave__log_find_record(p, out->valid_len + 1, n, last);
     out->torn = true;
     if (behind < n)
         return damaged(out, "a hole at offset %zu, and a whole record behind it at offset %zu",
                        out->valid_len, behind);
     return CLAVE_OK;
-}
-
-/* The size of a file may reach the disk before its first bytes do: they are zeros then, from
- * somewhere in the header on, and no record of it was ever acknowledged. */
-static bool has_torn_header(const uint8_t *p, size_t n)
-{
-    uint8_t header[SERVER_LOG_HEADER];
-    size_t same = 0;
-    clave__server_log_header(header);
-    while (same < n && same < sizeof header && p[same] == header[same])
-        same++;
-    return same < sizeof header && skip_zeros(p, same, n) == n;
 }
 
 clave_err clave__server_replay_log(struct server *s, const void *p, size_t n,
@@ -263,7 +180,7 @@ clave_err clave__server_replay_log(struct server *s, const void *p, size_t n,
     const uint8_t *bytes = p;
     struct record rec;
     memset(out, 0, sizeof *out);
-    if (has_torn_header(bytes, n)) {
+    if (clave__log_has_torn_header(bytes, n)) {
         out->torn = n > 0;
         return CLAVE_OK;
     }
@@ -276,12 +193,12 @@ clave_err clave__server_replay_log(struct server *s, const void *p, size_t n,
     for (out->valid_len = SERVER_LOG_HEADER;;) {
         size_t at = out->valid_len;
         clave_err err;
-        switch (look_at(bytes + at, n - at, &rec)) {
+        switch (clave__log_look_at(bytes + at, n - at, &rec)) {
         case FOUND_RECORD:
             err = take_record(s, &rec, at, out);
             if (err != CLAVE_OK)
                 return err;
-            out->valid_len += RECORD_HEAD + rec.n + 1;
+            out->valid_len += LOG_RECORD_HEAD + rec.n + 1;
             break;
         case FOUND_END:
             return CLAVE_OK;

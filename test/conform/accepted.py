@@ -7,34 +7,46 @@ def is_reply(a, b):
     return a[0] == "reply" and b[0] == "reply" and a[OP] == b[OP]
 
 
-def null_path_in_multi(a, b):
+def null_path_in_multi(step, a, b):
     """Apache 3.8 takes a zxid for it that it never logs: a gap, on which 3.9.4 would not start."""
     return is_reply(a, b) and a[OP] == "multi" and a[ERR] == b[ERR] == -5
 
 
-def check_below_recursive(a, b):
+def check_of_no_path(step, a, b):
+    """checkWatches in 3.8 cannot do with a path that does not begin with a slash."""
+    return is_reply(a, b) and a[OP] == "checkWatches" and a[ERR] == -5
+
+
+def error_of_a_damaged_request(step, a, b):
+    """Which error a damaged request gets: the fault that is seen first."""
+    return (step.what == "frame" and is_reply(a, b) and a[ERR] != 0 and b[ERR] != 0 and
+            a[:ERR] == b[:ERR])
+
+
+def check_below_recursive(step, a, b):
     """checkWatches is about the path alone since 3.9; in 3.8 also about recursive watches above."""
     return is_reply(a, b) and a[OP] == "checkWatches" and (a[ERR], b[ERR]) == (0, -121)
 
 
-def exists_needs_read(a, b):
+def exists_needs_read(step, a, b):
     """exists needs READ since 3.8.4 and 3.9.2 (ZOOKEEPER-2590)."""
     return is_reply(a, b) and a[OP] == "exists" and (a[ERR], b[ERR]) == (0, -102)
 
 
-def results_behind_an_error(a, b):
+def results_behind_an_error(step, a, b):
     """Apache lets an empty list of results follow an error: no client reads it."""
     return is_reply(a, b) and a[ERR] == b[ERR] != 0 and a[:REST] == b[:REST] and b[REST] == 0
 
 
-def echo_of_no_text(a, b):
+def echo_of_no_text(step, a, b):
     """sync echoes its path: clave as it came, Java with U+FFFD for what is no UTF-8."""
     if not (is_reply(a, b) and a[OP] == "sync" and isinstance(b[BODY], str)):
         return False
     return a[BODY] == b[BODY].encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
-RULES = [results_behind_an_error, echo_of_no_text, null_path_in_multi, check_below_recursive, exists_needs_read]
+RULES = [null_path_in_multi, results_behind_an_error, echo_of_no_text, exists_needs_read,
+         check_below_recursive, check_of_no_path, error_of_a_damaged_request]
 
 
 def pairs(a, b):
@@ -55,7 +67,7 @@ def accept(step, a, b):
         return []
     names = []
     for x, y in pairs(a, b) or [(None, None)]:
-        rule = x and next((r for r in RULES if r(x, y)), None)
+        rule = x and next((r for r in RULES if r(step, x, y)), None)
         if not rule:
             return []
         names.append(" ".join(rule.__doc__.split()))

@@ -121,7 +121,7 @@ class Generator:
         """A request cut short, grown, or with a byte changed. Not createTTL, and no null path in
         a multi or a persistent watch: Apache 3.8 would not get over those."""
         op, body = self.write() if self.r.random() < 0.6 else self.read()
-        if op == w.CREATE_TTL:
+        if op in (w.CREATE_TTL, w.ALL_CHILDREN):  # of "/" it counts what others have left
             op, body = w.CREATE, w.create(self.path())
         raw = bytearray(body)
         pick = self.r.random()

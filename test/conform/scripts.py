@@ -127,7 +127,7 @@ def users(top):
                (w.CHILDREN, w.read(p)), (w.ALL_CHILDREN, w.text(p)),
                (w.MULTI, w.multi([(w.CHECK, w.versioned(p))])), (w.WHO, b"")) for n in range(3)]
     return opened(
-        do(0, (w.WHO, b""), (w.AUTH, w.auth("digest", b"bob:pw")), (w.WHO, b"")),
+        do(0, (w.WHO, b"")), do(0, (w.AUTH, w.auth("digest", b"bob:pw")), (w.WHO, b"")),
         do(0, (w.CREATE, w.create(p, b"", 0, [(31, "auth", "")])), (w.GET_ACL, w.text(p))),
         *look, do(1, (w.AUTH, w.auth("digest", b"super:test"))),
         do(2, (w.AUTH, w.auth("digest", b"joe:x")), (w.AUTH, w.auth("ip", b""))), *look,
