@@ -427,28 +427,31 @@ static clave_err check(clave_client *c, const char *path, const clave_create_opt
                       o->mode == CLAVE_EPHEMERAL_SEQUENTIAL ||
                       o->mode == CLAVE_PERSISTENT_SEQUENTIAL_TTL;
     bool ttl = o->mode >= CLAVE_PERSISTENT_TTL;
-    if (o->mode > CLAVE_PERSISTENT_SEQUENTIAL_TTL || (ttl && o->ttl_ms <= 0))
+    if (o->size == 0 || o->mode > CLAVE_PERSISTENT_SEQUENTIAL_TTL || (ttl && o->ttl_ms <= 0))
         return CLAVE_EINVAL;
     return clave__submit_check(c, path, sequential);
 }
 
 clave_err clave_create(clave_client *c, const char *path, const void *data, size_t len,
-                       const clave_create_options *o, clave_result_cb *cb, void *arg)
+                       const clave_create_options *given, clave_result_cb *cb, void *arg)
 {
-    static const clave_create_options plain = {.size = sizeof plain};
-    o = o ? o : &plain;
-    clave_err err = check(c, path, o);
+    clave_create_options o = {.size = sizeof o};
+    if (given)
+        memcpy(&o, given, given->size < sizeof o ? given->size : sizeof o);
+    if (!o.acls)
+        o.nacls = 0;
+    struct jbytes bytes;
+    clave_err err = check(c, path, &o);
+    if (err == CLAVE_OK)
+        err = clave__submit_data(c, path, data, len, &bytes);
     if (err)
         return err;
-    if (len > c->max_frame)
-        return CLAVE_ETOOBIG;
-    if (!o->flags && !o->with_names) {
-        struct submit_create what = {path,    data,     len,   o->mode, o->ttl_ms,
-                                     o->acls, o->nacls, false, false};
+    if (!o.flags && !o.with_names) {
+        struct submit_create what = {path,   data,    len,   o.mode, o.ttl_ms,
+                                     o.acls, o.nacls, false, false};
         return clave__submit_create(c, &what, cb, arg);
     }
-    struct jbytes bytes = data ? clave__jbytes_n(data, len) : JBYTES_NULL;
-    struct creation *k = creation_new(c, path, &bytes, o);
+    struct creation *k = creation_new(c, path, &bytes, &o);
     if (!k)
         return CLAVE_ENOMEM;
     k->cb = cb;

@@ -64,9 +64,20 @@ clave_err clave__submit_acls(clave_client *c, const clave_acl *acls, size_t n, s
     return w.err;
 }
 
-static struct jbytes data_of(const void *data, size_t len)
+static clave_err too_big(clave_client *c, const char *path)
 {
-    return data ? clave__jbytes_n(data, len) : JBYTES_NULL;
+    clave__client_fault(c, "the request for %s is larger than the %zu bytes of one frame", path,
+                        c->max_frame);
+    return CLAVE_ETOOBIG;
+}
+
+clave_err clave__submit_data(clave_client *c, const char *path, const void *data, size_t len,
+                             struct jbytes *out)
+{
+    if (len > c->max_frame)
+        return too_big(c, path);
+    *out = data ? clave__jbytes_n(data, len) : JBYTES_NULL;
+    return CLAVE_OK;
 }
 
 /* ---- plain requests
@@ -79,12 +90,9 @@ clave_err clave__submit(clave_client *c, const struct request_spec *spec,
     if (c->session.state == CLAVE_STATE_CLOSED)
         return CLAVE_ECLOSED; /* nobody would answer it */
     clave_err err = clave__request_new(c, spec, body, &r);
-    if (err == CLAVE_ETOOBIG)
-        clave__client_fault(c, "the request for %s is larger than the %zu bytes of one frame",
-                            spec->path, c->max_frame);
     if (err == CLAVE_OK)
         clave__pipeline_submit(c, r);
-    return err;
+    return err == CLAVE_ETOOBIG ? too_big(c, spec->path) : err;
 }
 
 /* The checks, and the full path. */
@@ -97,12 +105,11 @@ static clave_err begin(clave_client *c, const char *path, struct jbytes *full)
 clave_err clave__submit_create(clave_client *c, const struct submit_create *s, clave_result_cb *cb,
                                void *arg)
 {
-    struct wire_create q = {
-        .data = data_of(s->data, s->len), .flags = (int32_t)s->mode, .ttl_ms = s->ttl_ms};
-    clave_err err = CLAVE_OK;
+    struct wire_create q = {.flags = (int32_t)s->mode, .ttl_ms = s->ttl_ms};
+    clave_err err = clave__submit_data(c, s->path, s->data, s->len, &q.data);
     if (s->raw)
         q.path = clave__jbytes(s->path);
-    else
+    else if (err == CLAVE_OK)
         err = clave__full_path(c, s->path, &q.path);
     if (err == CLAVE_OK)
         err = clave__submit_acls(c, s->acls, s->nacls, &q.acl);
@@ -177,8 +184,10 @@ clave_err clave_children(clave_client *c, const char *path, clave_watch *watch, 
 clave_err clave_set(clave_client *c, const char *path, const void *data, size_t len,
                     int32_t version, clave_result_cb *cb, void *arg)
 {
-    union wire_body body = {.set = {.data = data_of(data, len), .version = version}};
+    union wire_body body = {.set = {.version = version}};
     clave_err err = begin(c, path, &body.set.path);
+    if (err == CLAVE_OK)
+        err = clave__submit_data(c, path, data, len, &body.set.data);
     struct request_spec spec = {
         .kind = REQUEST_WRITE, .op = OP_SET_DATA, .path = path, .cb = cb, .arg = arg};
     return err ? err : clave__submit(c, &spec, &body);
@@ -222,9 +231,11 @@ clave_err clave_sync(clave_client *c, const char *path, clave_result_cb *cb, voi
 
 static clave_err put_op(clave_client *c, struct jwriter *w, const clave_op *op)
 {
-    struct jbytes path, data = data_of(op->data, op->len);
+    struct jbytes path, data = JBYTES_NULL;
     struct wire_op out = {0};
     clave_err err = clave__full_path(c, op->path, &path);
+    if (err == CLAVE_OK)
+        err = clave__submit_data(c, op->path, op->data, op->len, &data);
     switch (op->kind) {
     case CLAVE_OP_CREATE:
         out.op = OP_CREATE; /* what every server takes in a multi, as Curator sends it */
@@ -281,7 +292,9 @@ clave_err clave__submit_multi(clave_client *c, struct request_spec *spec)
     spec->op = OP_MULTI;
     spec->kind = REQUEST_WRITE;
     spec->path = spec->nops ? spec->ops[0].path : "/";
-    return err ? err : clave__submit(c, spec, &body);
+    if (err)
+        return err == CLAVE_ETOOBIG ? too_big(c, spec->path) : err;
+    return clave__submit(c, spec, &body);
 }
 
 clave_err clave_multi(clave_client *c, const clave_op *ops, size_t nops, clave_result_cb *cb,

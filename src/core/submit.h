@@ -8,6 +8,9 @@
 clave_err clave__submit_check(clave_client *c, const char *path, bool sequential);
 /* The vector lies in c->acls; NULL is the open ACL. */
 clave_err clave__submit_acls(clave_client *c, const clave_acl *acls, size_t n, struct jvec *out);
+/* NULL is null, not empty. ETOOBIG, told, when no frame has so much. */
+clave_err clave__submit_data(clave_client *c, const char *path, const void *data, size_t len,
+                             struct jbytes *out);
 /* Makes a request and hands it to the pipeline. */
 clave_err clave__submit(clave_client *c, const struct request_spec *spec,
                         const union wire_body *body);

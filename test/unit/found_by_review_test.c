@@ -529,6 +529,40 @@ static void close_waits_for_a_read_that_is_sent_again(void **state)
     script_close(&s);
 }
 
+/* NULL is the open ACL, whatever count is left beside it; in composed creates too. */
+static void no_acls_are_none_whatever_their_count(void **state)
+{
+    (void)state;
+    struct script s;
+    clave_create_options o = {.size = sizeof o, .nacls = 3};
+    script_open(&s, NULL);
+    script_connect(&s, true);
+    for (unsigned flags = 0; flags <= CLAVE_CREATE_PROTECTED; flags += CLAVE_CREATE_PROTECTED) {
+        o.flags = flags;
+        assert_int_equal(clave_create(s.c, "/a", NULL, 0, &o, NULL, NULL), CLAVE_OK);
+        assert_int_equal(script_expect(&s, OP_CREATE2)->body.create.acl.count, 1);
+    }
+    script_close(&s);
+}
+
+/* Lengths that no frame has are refused before anything looks at the bytes. */
+static void more_than_a_frame_is_too_big(void **state)
+{
+    (void)state;
+    size_t len = (size_t)UINT32_MAX + 2; /* 1, when it is cut */
+    struct script s;
+    clave_op op = {.kind = CLAVE_OP_SET, .path = "/a", .data = "x", .len = len, .version = -1};
+    script_open(&s, NULL);
+    script_connect(&s, true);
+    assert_int_equal(clave_create(s.c, "/a", "x", len, NULL, NULL, NULL), CLAVE_ETOOBIG);
+    assert_int_equal(clave_set(s.c, "/a", "x", len, -1, NULL, NULL), CLAVE_ETOOBIG);
+    assert_int_equal(clave_multi(s.c, &op, 1, NULL, NULL), CLAVE_ETOOBIG);
+    op.kind = CLAVE_OP_CREATE;
+    assert_int_equal(clave_multi(s.c, &op, 1, NULL, NULL), CLAVE_ETOOBIG);
+    assert_true(script_is_quiet(&s));
+    script_close(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -548,6 +582,8 @@ int main(void)
         cmocka_unit_test(a_tick_inside_a_callback_runs_no_other),
         cmocka_unit_test(a_client_closed_before_it_had_a_session_asks_for_none),
         cmocka_unit_test(close_waits_for_a_read_that_is_sent_again),
+        cmocka_unit_test(no_acls_are_none_whatever_their_count),
+        cmocka_unit_test(more_than_a_frame_is_too_big),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
