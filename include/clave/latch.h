@@ -29,6 +29,8 @@ typedef enum clave_latch_event_kind {
     CLAVE_LATCH_NEXT,   /* only the leader stands before: a chance to warm up */
     CLAVE_LATCH_LEADER,
     CLAVE_LATCH_NOT_LEADER, /* behind LEADER, once for each; `why` below */
+    CLAVE_LATCH_ASKED,      /* a revocable leader is asked to resign (clave_leader_transfer);
+                               once for each leadership. Nothing happens by itself */
     CLAVE_LATCH_FAILED,     /* it cannot stand: `why` is ENOAUTH, EINVALIDACL, ESEQUENCE, ...
                                It rests until clave_latch_resign or _close */
 } clave_latch_event_kind;
@@ -61,6 +63,7 @@ typedef struct clave_latch_options {
     int64_t max_term_ms;  /* 0: no limit. After it: NOT_LEADER(EMAXHOLD), end of the queue */
     int64_t min_valid_ms; /* as in clave_mutex_options, and so is strict */
     bool strict;
+    bool revocable;                 /* hears ASKED; costs a leader one request at the beginning */
     clave_latch_event_cb *event_cb; /* may be NULL */
     void *event_arg;
 } clave_latch_options;

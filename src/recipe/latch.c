@@ -1,6 +1,6 @@
 /* latch.c - one candidate: what its places in the queue, one after another, and the session
  * mean for its leadership. docs/elections.md has the rules. */
-#include "clave/latch.h"
+#include "recipe/latch.h"
 
 #include <string.h>
 
@@ -32,6 +32,8 @@ struct clave_latch {
     struct contender *place; /* NULL: none, see `rests` */
     bool rests;              /* FAILED was told */
     bool leads;              /* LEADER was told, or is being */
+    bool asked;              /* ASKED was told, since */
+    int64_t published_token; /* of the leadership that has a value out */
     bool proving;            /* see prove */
     int64_t proved_token;
     bool calling;       /* one of our own calls runs: callbacks wait */
@@ -171,6 +173,7 @@ static void gain(clave_latch *l)
     if (l->leads || l->state != CLAVE_LATCH_STARTED)
         return;
     l->leads = true;
+    l->asked = false;
     tell(l, (clave_latch_event){.kind = CLAVE_LATCH_LEADER});
     if (l->leads)
         post_awaits(l, CLAVE_OK);
@@ -337,11 +340,23 @@ static void on_lost(void *owner, clave_err why)
     drop_latch(l);
 }
 
+static void on_asked(void *owner)
+{
+    clave_latch *l = owner;
+    if (!l->leads || l->asked)
+        return;
+    l->asked = true;
+    hold_latch(l);
+    tell(l, (clave_latch_event){.kind = CLAVE_LATCH_ASKED});
+    drop_latch(l);
+}
+
 static const struct contender_events events = {
     .moved = on_moved,
     .held = on_held,
     .ended = on_ended,
     .lost = on_lost,
+    .asked = on_asked,
 };
 
 static void on_left(void *arg, clave_err err)
@@ -401,6 +416,7 @@ static clave_err copy_options(clave_latch *l, const clave_latch_options *o)
     l->stock.spec.max_hold_ms = o->max_term_ms;
     l->stock.spec.min_valid_ms = o->min_valid_ms;
     l->stock.spec.strict = o->strict;
+    l->stock.spec.revocable = o->revocable;
     l->id = clave__mem_strdup(l->mem, id);
     if (!l->id)
         return CLAVE_ENOMEM;
@@ -458,6 +474,9 @@ clave_err clave_latch_start(clave_latch *l)
 /* From here on nobody hears of the place; `left` (may be NULL) when its node is gone. */
 static void leave(clave_latch *l, struct contender *place, struct note *left)
 {
+    if (place && place->state == CONTENDER_HELD && place->token == l->published_token)
+        clave__value_withdraw(
+            &(struct latch_lead){l->client, l->stock.path, place->own.path, place->token});
     l->calling = true;
     if (place)
         clave__contender_leave(place, left ? on_left : NULL, left);
@@ -600,6 +619,34 @@ const char *clave_latch_own_path(const clave_latch *l)
     const struct contender *p = l->place;
     bool stands = p && p->state >= CONTENDER_WAITING && p->state <= CONTENDER_HELD;
     return stands ? p->own.path : NULL;
+}
+
+bool clave__latch_lead(const clave_latch *l, struct latch_lead *out)
+{
+    if (!l->leads || !holds(l))
+        return false;
+    *out = (struct latch_lead){l->client, l->stock.path, l->place->own.path, l->place->token};
+    return true;
+}
+
+void clave__latch_hold(clave_latch *l)
+{
+    hold_latch(l);
+}
+
+void clave__latch_drop(clave_latch *l)
+{
+    drop_latch(l);
+}
+
+bool clave__latch_has_published(const clave_latch *l, int64_t token)
+{
+    return l->published_token == token;
+}
+
+void clave__latch_set_published(clave_latch *l, int64_t token)
+{
+    l->published_token = token;
 }
 
 /* ---- guarded writes -------------------------------------------------------------------- */

@@ -33,6 +33,10 @@ static void on_event(clave_latch *l, const clave_latch_event *ev, void *arg)
         s->not_leader++;
         note(s, 'n');
         break;
+    case CLAVE_LATCH_ASKED:
+        s->asked++;
+        note(s, 'a');
+        break;
     case CLAVE_LATCH_FAILED:
         s->failed++;
         note(s, 'f');

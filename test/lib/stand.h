@@ -11,8 +11,9 @@ struct stand {
     struct pair *p;
     size_t client;
     clave_latch *l;
-    /* Events, by kind, and in order: "L" leader, "n" not, "q" queued, "x" next, "f" failed. */
-    unsigned queued, next, leader, not_leader, failed;
+    /* Events, by kind, and in order: "L" leader, "n" not, "q" queued, "x" next, "a" asked, "f"
+     * failed. */
+    unsigned queued, next, leader, not_leader, asked, failed;
     clave_err why;
     size_t ahead;
     char news[STAND_NEWS];

@@ -1,0 +1,237 @@
+/* transfer.c - who leads next. One listing; then one transaction that holds only while the
+ * leader and the target stand, and takes the nodes of those between; then the leader goes, by
+ * itself or asked. Nobody can come between leader and target: numbers only grow. */
+#include <string.h>
+
+#include "base/path.h"
+#include "core/client.h"
+#include "recipe/latch.h"
+#include "recipe/queue.h"
+
+/* Each time somebody in between had gone by himself. */
+enum { TRIES = 16 };
+
+struct transfer {
+    clave_latch *l; /* NULL: from outside */
+    const struct clave_mem *mem;
+    char *path;
+    char *target; /* name; NULL: nobody in particular */
+    char *leader; /* full path; from outside, of the listing */
+    clave_transfer_cb *cb;
+    void *arg;
+    int tries;
+    /* The transaction. */
+    clave_op *ops;
+    size_t nops;
+    char *paths; /* of the ops */
+};
+
+static void forget_ops(struct transfer *t)
+{
+    clave__mem_free(t->mem, t->ops);
+    clave__mem_free(t->mem, t->paths);
+    t->ops = NULL;
+    t->paths = NULL;
+    t->nops = 0;
+}
+
+static void free_transfer(struct transfer *t)
+{
+    forget_ops(t);
+    clave__mem_free(t->mem, t->path);
+    clave__mem_free(t->mem, t->target);
+    clave__mem_free(t->mem, t->leader);
+    clave__mem_free(t->mem, t);
+}
+
+static void finish(clave_client *c, struct transfer *t, clave_err err)
+{
+    clave_latch *l = t->l;
+    if (t->cb)
+        t->cb(c, err, t->arg);
+    free_transfer(t);
+    if (l)
+        clave__latch_drop(l);
+}
+
+static bool still_leads(const struct transfer *t)
+{
+    struct latch_lead lead;
+    return clave__latch_lead(t->l, &lead) && strcmp(lead.node, t->leader) == 0;
+}
+
+static void on_names(clave_client *c, const clave_result *res, void *arg);
+
+static clave_err list(clave_client *c, struct transfer *t)
+{
+    forget_ops(t);
+    t->tries++;
+    return clave_children(c, t->path, NULL, on_names, t);
+}
+
+/* ---- the last step --------------------------------------------------------------------- */
+
+static void on_done(clave_client *c, const clave_result *res, void *arg)
+{
+    struct transfer *t = arg;
+    clave_err err = res->err;
+    if ((err == CLAVE_ENONODE || err == CLAVE_EBADVERSION) && t->tries < TRIES) {
+        err = list(c, t);
+        if (err == CLAVE_OK)
+            return;
+    }
+    if (err == CLAVE_OK && t->l)
+        err = still_leads(t) ? clave_latch_resign(t->l) : CLAVE_ELOST;
+    finish(c, t, err);
+}
+
+/* Asked by writing what is there: its id stays what others see. */
+static void on_leader_data(clave_client *c, const clave_result *res, void *arg)
+{
+    struct transfer *t = arg;
+    clave_err err = res->err;
+    if (err == CLAVE_OK) {
+        clave_op *ask = &t->ops[t->nops++];
+        *ask = (clave_op){.kind = CLAVE_OP_SET, .path = t->leader, .data = res->data};
+        ask->len = res->len;
+        ask->version = res->stat->version;
+        err = clave_multi(c, t->ops, t->nops, on_done, t);
+    } else if (err == CLAVE_ENONODE && t->tries < TRIES) {
+        err = list(c, t);
+    }
+    if (err != CLAVE_OK)
+        finish(c, t, err);
+}
+
+/* ---- the listing ----------------------------------------------------------------------- */
+
+/* Those of the election's kind, in order: the leader is the first. */
+static size_t drop_foreign(const clave_result *res, size_t *order)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < res->nnames; i++)
+        if (clave__queue_is_kind(&clave__queue_latch, res->names[order[i]]))
+            order[n++] = order[i];
+    return n;
+}
+
+static const char *add_path(struct transfer *t, char **at, const char *name)
+{
+    size_t ndir = strcmp(t->path, "/") == 0 ? 0 : strlen(t->path);
+    char *path = *at;
+    memcpy(path, t->path, ndir);
+    path[ndir] = '/';
+    size_t nname = strlen(name) + 1;
+    memcpy(path + ndir + 1, name, nname);
+    *at = path + ndir + 1 + nname;
+    return path;
+}
+
+/* check(leader), check(target), delete those between; and room for one more. */
+static clave_err make_ops(struct transfer *t, const char *const *names, const size_t *order,
+                          size_t target)
+{
+    size_t room = 0;
+    for (size_t i = 0; i <= target; i++)
+        room += strlen(t->path) + strlen(names[order[i]]) + 2;
+    t->ops = clave__mem_zalloc(t->mem, (target + 2) * sizeof *t->ops);
+    t->paths = clave__mem_alloc(t->mem, room);
+    if (!t->ops || !t->paths)
+        return CLAVE_ENOMEM;
+    char *at = t->paths;
+    for (size_t i = 0; i <= target; i++)
+        t->ops[t->nops++] = (clave_op){
+            .kind = i == 0 || i == target ? CLAVE_OP_CHECK : CLAVE_OP_DELETE,
+            .path = add_path(t, &at, names[order[i]]),
+            .version = -1,
+        };
+    return CLAVE_OK;
+}
+
+static clave_err set_leader(struct transfer *t)
+{
+    clave__mem_free(t->mem, t->leader);
+    t->leader = clave__mem_strdup(t->mem, t->ops[0].path);
+    return t->leader ? CLAVE_OK : CLAVE_ENOMEM;
+}
+
+/* What the listing means; *done: nothing is left to do. */
+static clave_err plan(struct transfer *t, const clave_result *res, bool *done)
+{
+    size_t target = 0;
+    size_t *order = clave__mem_alloc(t->mem, res->nnames * sizeof *order);
+    if (!order)
+        return CLAVE_ENOMEM;
+    clave_err err = clave__queue_order(&clave__queue_latch, t->mem, res->names, res->nnames, order);
+    size_t n = err == CLAVE_OK ? drop_foreign(res, order) : 0;
+    while (t->target && target < n && strcmp(res->names[order[target]], t->target) != 0)
+        target++;
+    if (err == CLAVE_OK && target == n)
+        err = CLAVE_ENONODE;
+    if (err == CLAVE_OK)
+        err = make_ops(t, res->names, order, target);
+    clave__mem_free(t->mem, order);
+    *done = err == CLAVE_OK && t->target && target == 0;
+    if (err == CLAVE_OK && !t->l)
+        err = set_leader(t);
+    else if (err == CLAVE_OK && strcmp(t->ops[0].path, t->leader) != 0)
+        err = CLAVE_ELOST;
+    return err;
+}
+
+static void on_names(clave_client *c, const clave_result *res, void *arg)
+{
+    struct transfer *t = arg;
+    bool done = false;
+    clave_err err = res->err;
+    if (err == CLAVE_OK)
+        err = res->nnames > 0 ? plan(t, res, &done) : CLAVE_ENONODE;
+    if (err == CLAVE_OK && !done && t->l)
+        err = clave_multi(c, t->ops, t->nops, on_done, t);
+    else if (err == CLAVE_OK && !done)
+        err = clave_get(c, t->leader, NULL, on_leader_data, t);
+    if (err != CLAVE_OK || done)
+        finish(c, t, err);
+}
+
+/* ---- the calls ------------------------------------------------------------------------- */
+
+static clave_err begin(clave_client *c, const struct transfer *model, const char *path,
+                       const char *target, const char *leader)
+{
+    const struct clave_mem *mem = clave__client_mem(c);
+    struct transfer *t = clave__mem_alloc(mem, sizeof *t);
+    if (!t)
+        return CLAVE_ENOMEM;
+    *t = *model;
+    t->mem = mem;
+    t->path = clave__mem_strdup(mem, path);
+    t->target = target ? clave__mem_strdup(mem, target) : NULL;
+    t->leader = leader ? clave__mem_strdup(mem, leader) : NULL;
+    clave_err err = CLAVE_ENOMEM;
+    if (t->path && (t->target || !target) && (t->leader || !leader))
+        err = list(c, t);
+    if (err != CLAVE_OK)
+        free_transfer(t);
+    else if (t->l)
+        clave__latch_hold(t->l);
+    return err;
+}
+
+clave_err clave_latch_transfer(clave_latch *l, const char *node, clave_transfer_cb *cb, void *arg)
+{
+    struct latch_lead lead;
+    if (!node)
+        return CLAVE_EINVAL;
+    if (!clave__latch_lead(l, &lead))
+        return CLAVE_ENOTHELD;
+    struct transfer model = {.l = l, .cb = cb, .arg = arg};
+    return begin(lead.client, &model, lead.path, node, lead.node);
+}
+
+clave_err clave_leader_transfer(clave_client *c, const char *path, const char *node,
+                                clave_transfer_cb *cb, void *arg)
+{
+    struct transfer model = {.cb = cb, .arg = arg};
+    return begin(c, &model, path, node, NULL);
+}

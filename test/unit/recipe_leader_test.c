@@ -1,0 +1,478 @@
+/* Elections from outside: participants, the leader, its value, and transfers. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/path.h"
+#include "clave/leader.h"
+#include "lib/failmem.h"
+#include "lib/seat.h"
+#include "lib/stand.h"
+
+enum { TIMEOUT = 6000 };
+
+static struct pair *world(size_t clients)
+{
+    return pair_new(&(struct pair_options){.clients = clients, .timeout_ms = TIMEOUT});
+}
+
+static void stand_as(struct stand *s, struct pair *p, size_t client, const char *id)
+{
+    clave_latch_options o = {.size = sizeof o, .id = id, .revocable = true};
+    stand_up(s, p, client, "/e", &o);
+}
+
+/* Everything a follower was told, as "id=value ", "-" for a vacancy, "!" for an error. */
+struct follower {
+    clave_leader_watch *w;
+    char story[256];
+    clave_err err;
+};
+
+static void on_news(clave_leader_watch *w, const clave_leader_news *news, void *arg)
+{
+    struct follower *f = arg;
+    size_t n = strlen(f->story);
+    (void)w;
+    f->err = news->err;
+    if (news->err != CLAVE_OK)
+        snprintf(f->story + n, sizeof f->story - n, "! ");
+    else if (!news->leader)
+        snprintf(f->story + n, sizeof f->story - n, "- ");
+    else
+        snprintf(f->story + n, sizeof f->story - n, "%s%s%.*s ", news->leader->identity.text,
+                 news->value ? "=" : "", (int)news->len,
+                 news->value ? (const char *)news->value : "");
+}
+
+static bool told(struct follower *f, const char *story)
+{
+    bool same = strcmp(f->story, story) == 0;
+    if (!same)
+        fprintf(stderr, "told \"%s\" instead of \"%s\"\n", f->story, story);
+    f->story[0] = '\0';
+    return same;
+}
+
+static void follow(struct follower *f, struct pair *p, size_t client)
+{
+    *f = (struct follower){0};
+    assert_int_equal(clave_leader_watch_new(&f->w, p->end[client].c, "/e", on_news, f), CLAVE_OK);
+    pair_settle(p);
+}
+
+static void publish(struct stand *s, const char *text)
+{
+    clave_err err = clave_latch_publish(s->l, text, strlen(text), NULL, NULL);
+    assert_int_equal(err, CLAVE_OK);
+    pair_settle(s->p);
+}
+
+static void end(struct stand *s, size_t n)
+{
+    struct pair *p = s->p;
+    for (size_t i = 0; i < n; i++)
+        stand_close(&s[i]);
+    assert_int_equal(pair_stats(p).ephemerals, 0);
+    assert_int_equal(pair_stats(p).watches, 0);
+    pair_free(p);
+}
+
+/* ---- who stands ------------------------------------------------------------------------ */
+
+struct roll {
+    unsigned times;
+    clave_err err;
+    size_t n;
+    char ids[64];
+};
+
+static void on_participants(clave_client *c, clave_err err, const clave_participant *list, size_t n,
+                            void *arg)
+{
+    struct roll *r = arg;
+    (void)c;
+    r->times++;
+    r->err = err;
+    r->n = n;
+    r->ids[0] = '\0';
+    for (size_t i = 0; i < n; i++) {
+        strcat(r->ids, list[i].identity.text ? list[i].identity.text : "?");
+        strcat(r->ids, " ");
+    }
+}
+
+static void participants_stand_in_order(void **state)
+{
+    (void)state;
+    struct pair *p = world(4);
+    struct stand s[3];
+    struct roll r = {0};
+    stand_as(&s[0], p, 0, "a");
+    stand_as(&s[1], p, 1, "b");
+    stand_as(&s[2], p, 2, "c");
+    stand_resign(&s[0]);
+    assert_int_equal(seat_make(p, 3, "/e/foreign"), CLAVE_OK);
+    clave_latch_participants(p->end[3].c, "/e", on_participants, &r);
+    pair_settle(p);
+    assert_string_equal(r.ids, "b c a ");
+    clave_latch_leader(p->end[3].c, "/e", on_participants, &r);
+    pair_settle(p);
+    assert_string_equal(r.ids, "b ");
+    assert_int_equal(r.times, 2);
+    end(s, 3);
+}
+
+/* CURATOR-436. */
+static void testUncreatedPathGetLeader(void **state)
+{
+    (void)state;
+    struct pair *p = world(1);
+    struct roll r = {.err = CLAVE_ETIMEDOUT};
+    clave_latch_leader(p->end[0].c, "/e", on_participants, &r);
+    pair_settle(p);
+    assert_int_equal(r.times, 1);
+    assert_int_equal(r.err, CLAVE_OK);
+    assert_int_equal(r.n, 0);
+    clave_latch_participants(p->end[0].c, "/e", on_participants, &r);
+    pair_settle(p);
+    assert_int_equal(r.n, 0);
+    assert_int_equal(clave_latch_leader(p->end[0].c, "e", on_participants, &r), CLAVE_EPATH);
+    assert_int_equal(pair_stats(p).watches, 0);
+    pair_free(p);
+}
+
+/* CURATOR-358: the leader goes between the listing and the question for its data. */
+static void a_leader_that_goes_meanwhile_is_asked_for_again(void **state)
+{
+    (void)state;
+    struct pair *p = world(3);
+    struct stand s[2];
+    struct roll r = {0};
+    stand_as(&s[0], p, 0, "a");
+    stand_as(&s[1], p, 1, "b");
+    pair_rule(p, (struct pair_rule){2, PAIR_REQUEST, OP_GET_DATA, PAIR_HOLD, 0});
+    clave_latch_leader(p->end[2].c, "/e", on_participants, &r);
+    pair_settle(p);
+    stand_close(&s[0]);
+    pair_clear(p);
+    pair_settle(p);
+    assert_string_equal(r.ids, "b ");
+    end(&s[1], 1);
+}
+
+/* ---- following ------------------------------------------------------------------------- */
+
+static void a_follower_sees_leaders_values_and_vacancies(void **state)
+{
+    (void)state;
+    struct pair *p = world(3);
+    struct stand s[2];
+    struct follower f;
+    follow(&f, p, 2);
+    assert_true(told(&f, "- "));
+    stand_as(&s[0], p, 0, "a");
+    assert_true(told(&f, "a "));
+    publish(&s[0], "one");
+    assert_true(told(&f, "a=one "));
+    publish(&s[0], "two");
+    assert_true(told(&f, "a=two "));
+    stand_as(&s[1], p, 1, "b"); /* a candidate more is no news */
+    assert_true(told(&f, ""));
+    stand_resign(&s[0]);
+    assert_true(told(&f, "b "));
+    publish(&s[1], "");
+    assert_true(told(&f, "b= "));
+    stand_close(&s[1]);
+    assert_true(told(&f, "a "));
+    stand_close(&s[0]);
+    assert_true(told(&f, "- "));
+    stand_as(&s[0], p, 0, "c");
+    assert_true(told(&f, "c "));
+    clave_leader_watch_free(f.w);
+    pair_settle(p);
+    end(&s[0], 1);
+}
+
+/* Nobody sees the value of a leader that is gone, whose session still stands. */
+static void a_former_leaders_value_is_not_shown(void **state)
+{
+    (void)state;
+    struct pair *p = world(3);
+    struct stand s[2];
+    struct follower f;
+    char node[128];
+    stand_as(&s[0], p, 0, "a");
+    stand_as(&s[1], p, 1, "b");
+    publish(&s[0], "old");
+    follow(&f, p, 2);
+    assert_true(told(&f, "a=old "));
+    snprintf(node, sizeof node, "%s", clave_latch_own_path(s[0].l));
+    assert_int_equal(seat_remove(p, 2, node), CLAVE_OK);
+    assert_true(told(&f, "b "));
+    assert_int_equal(seat_list(p, 2, "/", NULL, 0), 3); /* /e, /e-value, /zookeeper */
+    publish(&s[1], "new");
+    assert_true(told(&f, "b=new "));
+    /* And it does not go with the session that made the first. */
+    stand_close(&s[0]);
+    clave_client_abandon(p->end[0].c, p->now);
+    pair_advance(p, 3 * TIMEOUT);
+    assert_true(told(&f, ""));
+    clave_leader_watch_free(f.w);
+    pair_settle(p);
+    end(&s[1], 1);
+}
+
+static void a_follower_goes_on_over_lost_connections_and_sessions(void **state)
+{
+    (void)state;
+    struct pair *p = world(2);
+    struct stand s[1];
+    struct follower f;
+    stand_as(&s[0], p, 0, "a");
+    follow(&f, p, 1);
+    assert_true(told(&f, "a "));
+    pair_refuse(p, 1, true);
+    pair_advance(p, 500);
+    publish(&s[0], "x");
+    pair_refuse(p, 1, false);
+    pair_advance(p, 3000);
+    assert_true(told(&f, "a=x "));
+    pair_kill_session(p, 1);
+    pair_advance(p, 3000);
+    assert_true(told(&f, ""));
+    publish(&s[0], "y");
+    assert_true(told(&f, "a=y "));
+    stand_close(&s[0]);
+    assert_true(told(&f, "- "));
+    clave_client_abandon(p->end[1].c, p->now);
+    assert_true(told(&f, "! "));
+    assert_int_equal(f.err, CLAVE_ECLOSED);
+    clave_leader_watch_free(f.w);
+    pair_free(p);
+}
+
+static void a_follower_may_be_freed_at_any_time(void **state)
+{
+    (void)state;
+    struct pair *p = world(2);
+    struct stand s[1];
+    stand_as(&s[0], p, 0, "a");
+    static const int ops[] = {OP_GET_CHILDREN2, OP_GET_DATA};
+    for (size_t i = 0; i < 2; i++) {
+        struct follower f = {0};
+        pair_rule(p, (struct pair_rule){1, PAIR_REPLY, ops[i], PAIR_HOLD, 0});
+        follow(&f, p, 1);
+        clave_leader_watch_free(f.w);
+        pair_clear(p);
+        pair_settle(p);
+        assert_true(told(&f, ""));
+    }
+    end(s, 1);
+}
+
+static void only_a_leader_publishes(void **state)
+{
+    (void)state;
+    struct pair *p = world(2);
+    struct stand s[2];
+    stand_as(&s[0], p, 0, "a");
+    stand_as(&s[1], p, 1, "b");
+    assert_int_equal(clave_latch_publish(s[1].l, "x", 1, NULL, NULL), CLAVE_ENOTHELD);
+    publish(&s[0], "x");
+    /* Somebody deletes it: it is made anew. */
+    assert_int_equal(seat_remove(p, 1, "/e-value"), CLAVE_OK);
+    publish(&s[0], "y");
+    assert_int_equal(seat_remove(p, 1, "/e-value"), CLAVE_OK);
+    end(s, 2);
+}
+
+/* ---- transfers ------------------------------------------------------------------------- */
+
+static void on_transferred(clave_client *c, clave_err err, void *arg)
+{
+    (void)c;
+    *(clave_err *)arg = err;
+}
+
+static const char *name_of(const struct stand *s)
+{
+    return clave__path_name(clave_latch_own_path(s->l));
+}
+
+static void a_leader_hands_over_past_those_between(void **state)
+{
+    (void)state;
+    enum { N = 5 };
+    struct pair *p = world(N);
+    struct stand s[N];
+    clave_err err = CLAVE_ETIMEDOUT;
+    for (size_t i = 0; i < N; i++)
+        stand_as(&s[i], p, i, "x");
+    int64_t token = stand_grant(&s[0]).token;
+    assert_int_equal(clave_latch_transfer(s[1].l, name_of(&s[3]), NULL, NULL), CLAVE_ENOTHELD);
+    assert_int_equal(clave_latch_transfer(s[0].l, name_of(&s[3]), on_transferred, &err), CLAVE_OK);
+    pair_settle(p);
+    assert_int_equal(err, CLAVE_OK);
+    assert_true(stand_leads(&s[3]));
+    assert_true(stand_grant(&s[3]).token > token);
+    assert_int_equal(s[1].leader + s[2].leader, 0);
+    assert_int_equal(s[0].not_leader, 1);
+    assert_int_equal(s[0].why, CLAVE_OK);
+    /* The others stand again, behind the one that stood behind the target. */
+    pair_advance(p, 2000);
+    assert_int_equal(seat_list(p, 0, "/e", NULL, 0), N);
+    stand_resign(&s[3]);
+    assert_true(stand_leads(&s[4]));
+    /* To itself; to nobody. */
+    clave_latch_transfer(s[4].l, name_of(&s[4]), on_transferred, &err);
+    pair_settle(p);
+    assert_int_equal(err, CLAVE_OK);
+    assert_true(stand_leads(&s[4]));
+    clave_latch_transfer(s[4].l, "nobody", on_transferred, &err);
+    pair_settle(p);
+    assert_int_equal(err, CLAVE_ENONODE);
+    assert_true(stand_leads(&s[4]));
+    end(s, N);
+}
+
+/* The target goes between the listing and the transaction: nothing is done. */
+static void a_transfer_to_one_that_goes_changes_nothing(void **state)
+{
+    (void)state;
+    struct pair *p = world(3);
+    struct stand s[3];
+    clave_err err = CLAVE_ETIMEDOUT;
+    for (size_t i = 0; i < 3; i++)
+        stand_as(&s[i], p, i, "x");
+    pair_rule(p, (struct pair_rule){0, PAIR_REQUEST, OP_MULTI, PAIR_HOLD, 0});
+    clave_latch_transfer(s[0].l, name_of(&s[2]), on_transferred, &err);
+    pair_settle(p);
+    stand_close(&s[2]);
+    pair_clear(p);
+    pair_settle(p);
+    assert_int_equal(err, CLAVE_ENONODE);
+    assert_true(stand_leads(&s[0]));
+    assert_int_equal(seat_list(p, 1, "/e", NULL, 0), 2);
+    end(s, 2);
+}
+
+static void a_leader_is_asked_and_decides_itself(void **state)
+{
+    (void)state;
+    struct pair *p = world(4);
+    struct stand s[3];
+    clave_err err = CLAVE_ETIMEDOUT;
+    struct roll r = {0};
+    stand_as(&s[0], p, 0, "a");
+    stand_as(&s[1], p, 1, "b");
+    stand_as(&s[2], p, 2, "c");
+    clave_client *c = p->end[3].c;
+    clave_leader_transfer(c, "/e", name_of(&s[2]), on_transferred, &err);
+    pair_settle(p);
+    assert_int_equal(err, CLAVE_OK);
+    assert_true(stand_leads(&s[0]));
+    assert_int_equal(s[0].asked, 1);
+    assert_int_equal(s[1].asked + s[2].asked, 0);
+    pair_advance(p, 1000);
+    clave_latch_participants(c, "/e", on_participants, &r);
+    pair_settle(p);
+    assert_string_equal(r.ids, "a c b ");
+    /* Asked again it hears nothing new; a leader of its own choice resigns. */
+    clave_leader_transfer(c, "/e", NULL, on_transferred, &err);
+    pair_settle(p);
+    assert_int_equal(s[0].asked, 1);
+    stand_resign(&s[0]);
+    assert_true(stand_leads(&s[2]));
+    assert_int_equal(s[2].asked, 0);
+    end(s, 3);
+}
+
+static void asking_where_nobody_leads_says_so(void **state)
+{
+    (void)state;
+    struct pair *p = world(1);
+    clave_err err = CLAVE_OK;
+    clave_leader_transfer(p->end[0].c, "/e", NULL, on_transferred, &err);
+    pair_settle(p);
+    assert_int_equal(err, CLAVE_ENONODE);
+    assert_int_equal(seat_make(p, 0, "/e"), CLAVE_OK);
+    clave_leader_transfer(p->end[0].c, "/e", "x", on_transferred, &err);
+    pair_settle(p);
+    assert_int_equal(err, CLAVE_ENONODE);
+    pair_free(p);
+}
+
+/* ---- memory ---------------------------------------------------------------------------- */
+
+static void story(struct failmem *mem, size_t first, size_t fails)
+{
+    struct pair_options o = {.clients = 2, .timeout_ms = TIMEOUT, .mem = &mem->mem};
+    failmem_init(mem);
+    struct pair *p = pair_new(&o);
+    struct stand s[2];
+    struct follower f = {0};
+    stand_as(&s[0], p, 0, "a");
+    stand_as(&s[1], p, 0, "b");
+    failmem_arm(mem, first, fails);
+    clave_err followed = clave_leader_watch_new(&f.w, p->end[1].c, "/e", on_news, &f);
+    pair_settle(p);
+    (void)clave_latch_publish(s[0].l, "x", 1, NULL, NULL);
+    pair_settle(p);
+    if (clave_latch_own_path(s[1].l))
+        (void)clave_latch_transfer(s[0].l, name_of(&s[1]), NULL, NULL);
+    pair_settle(p);
+    (void)clave_leader_transfer(p->end[1].c, "/e", NULL, NULL, NULL);
+    pair_advance(p, 3000);
+    mem->first = 0;
+    pair_advance(p, 3000);
+    assert_int_equal(stand_leaders(s, 2), 1);
+    if (followed == CLAVE_OK) {
+        f.story[0] = '\0';
+        publish(stand_leads(&s[0]) ? &s[0] : &s[1], "z");
+        assert_true(told(&f, stand_leads(&s[0]) ? "a=z " : "b=z "));
+        clave_leader_watch_free(f.w);
+    }
+    stand_close(&s[0]);
+    stand_close(&s[1]);
+    pair_free(p);
+    assert_int_equal(mem->live, 0);
+}
+
+static void any_allocation_may_fail(void **state)
+{
+    (void)state;
+    struct failmem mem;
+    for (size_t fails = 1; fails <= 3; fails += 2) {
+        size_t first = 1;
+        do
+            story(&mem, first++, fails);
+        while (mem.failed);
+        assert_true(first > 40);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(participants_stand_in_order),
+        cmocka_unit_test(testUncreatedPathGetLeader),
+        cmocka_unit_test(a_leader_that_goes_meanwhile_is_asked_for_again),
+        cmocka_unit_test(a_follower_sees_leaders_values_and_vacancies),
+        cmocka_unit_test(a_former_leaders_value_is_not_shown),
+        cmocka_unit_test(a_follower_goes_on_over_lost_connections_and_sessions),
+        cmocka_unit_test(a_follower_may_be_freed_at_any_time),
+        cmocka_unit_test(only_a_leader_publishes),
+        cmocka_unit_test(a_leader_hands_over_past_those_between),
+        cmocka_unit_test(a_transfer_to_one_that_goes_changes_nothing),
+        cmocka_unit_test(a_leader_is_asked_and_decides_itself),
+        cmocka_unit_test(asking_where_nobody_leads_says_so),
+        cmocka_unit_test(any_allocation_may_fail),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
