@@ -22,6 +22,7 @@ struct server_conn; /* opaque */
 
 /* The words that cost little and show no client's paths. */
 #define SERVER_WORDS "conf,cons,dirs,envi,isro,mntr,ruok,srvr,stat,wchs"
+#define SERVER_OTHER_WORDS "crst,dump,srst,wchc,wchp"
 
 struct server_options {
     const struct clave_mem *mem; /* copied; NULL: libc */
