@@ -59,9 +59,11 @@ typedef struct clave_client_options {
     size_t size;                /* sizeof(clave_client_options); lets it grow */
     const char *hosts;          /* "h1:2181,h2,[::1]:2183/chroot", "unix:/path"; copied */
     int32_t session_timeout_ms; /* asked for; 0: 10000 */
-    int32_t margin_ms;          /* taken off the hold deadline; 0: an eighth of the timeout */
+    int32_t margin_ms;          /* taken off the hold deadline; 0: an eighth of the timeout;
+                                   at most half of what the server grants */
     int32_t relay_interval_ms;  /* design: half a tick of the ensemble; 0: a quarter of the
-                                   session timeout; a standalone server needs none */
+                                   session timeout; a standalone server needs none.
+                                   With the margin less than the session timeout */
     uint64_t seed;              /* host order, back-off jitter, protected names */
     bool read_only;             /* accept a server that is read-only */
     bool keep_order;            /* do not shuffle the hosts */

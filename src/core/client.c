@@ -15,9 +15,10 @@ enum { REPLY_FRAMES = 4 };
 
 static clave_err check(const clave_client_options *o)
 {
+    int64_t timeout = o->session_timeout_ms ? o->session_timeout_ms : DEFAULT_TIMEOUT_MS;
     bool bad = o->session_timeout_ms < 0 || o->margin_ms < 0 || o->relay_interval_ms < 0 ||
                o->max_frame > INT32_MAX / REPLY_FRAMES ||
-               (o->session_timeout_ms > 0 && o->margin_ms >= o->session_timeout_ms);
+               (int64_t)o->margin_ms + o->relay_interval_ms >= timeout;
     return bad ? CLAVE_EINVAL : CLAVE_OK;
 }
 
@@ -270,6 +271,11 @@ uint64_t clave_client_connection(const clave_client *c)
 int64_t clave__client_now(const clave_client *c)
 {
     return c->now;
+}
+
+int64_t clave__client_best_hold(const clave_client *c)
+{
+    return clave__lease_best(&c->lease);
 }
 
 const struct clave_mem *clave__client_mem(const clave_client *c)

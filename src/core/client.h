@@ -30,6 +30,9 @@ void clave__client_unlisten(struct listener *l);
 void clave__client_timer_set(clave_client *c, struct timer *t, int64_t at);
 void clave__client_timer_clear(clave_client *c, struct timer *t);
 
+/* How far ahead the hold deadline is at best, ms: by a proof that has just come. */
+int64_t clave__client_best_hold(const clave_client *c);
+
 /* A call that is due, but not inside the one that causes it: it is made when the entry into
  * the client that is under way ends, or with the next; a closed client's at last in _free. */
 struct errand {

@@ -74,6 +74,11 @@ int64_t clave__lease_hold_deadline(const struct lease *l)
     return l->proven == LEASE_NONE ? INT64_MIN : l->proven + l->timeout_ms - l->margin_ms;
 }
 
+int64_t clave__lease_best(const struct lease *l)
+{
+    return l->timeout_ms - l->margin_ms - l->relay_ms;
+}
+
 int64_t clave__lease_contact_deadline(const struct lease *l)
 {
     return l->contact == LEASE_NONE ? INT64_MIN : l->contact + l->timeout_ms;

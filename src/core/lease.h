@@ -53,6 +53,8 @@ void clave__lease_confirmed(struct lease *l, int64_t vouched);
 
 /* Until then nobody else can own what the session holds; INT64_MIN: not known. */
 int64_t clave__lease_hold_deadline(const struct lease *l);
+/* How far ahead that is at best, by a proof that has just come. */
+int64_t clave__lease_best(const struct lease *l);
 /* When the session must have ended, as far as one without holds cares. */
 int64_t clave__lease_contact_deadline(const struct lease *l);
 

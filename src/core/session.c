@@ -57,7 +57,8 @@ static void take_lease(clave_client *c, bool read_only, int64_t sent)
         timeout = l->timeout_ms;
     int64_t relay = c->relay_ms ? c->relay_ms : timeout / 4;
     l->timeout_ms = timeout;
-    l->margin_ms = c->margin_ms ? c->margin_ms : timeout / 8;
+    int64_t margin = c->margin_ms ? c->margin_ms : timeout / 8;
+    l->margin_ms = margin < timeout / 2 ? margin : timeout / 2;
     clave__lease_set_relay(l, relay > 0 ? relay : 1); /* until the server is known */
     if (read_only)
         clave__lease_attached_read_only(l, sent);

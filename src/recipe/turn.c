@@ -10,8 +10,10 @@ static int64_t min_valid_ms(const struct contender *c)
 {
     int64_t timeout = clave_client_session_timeout(c->client);
     int64_t ms = c->spec->min_valid_ms ? c->spec->min_valid_ms : timeout / 8;
-    /* More than half a session can never be promised for long. */
-    return ms < timeout / 2 ? ms : timeout / 2;
+    /* More than half of what a fresh proof gives can never be promised for long. */
+    int64_t most = clave__client_best_hold(c->client) / 2;
+    most = most > 1 ? most : 1;
+    return ms < most ? ms : most;
 }
 
 /* From next in line on: the heartbeats pass the leader, so that the deadline is fresh

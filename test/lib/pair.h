@@ -40,6 +40,7 @@ struct pair_options {
     const clave_mem *mem; /* of the clients */
     const char *chroot;   /* "" or "/x" */
     int32_t container_check_ms;
+    int32_t margin_ms;
 };
 
 struct pair_end {

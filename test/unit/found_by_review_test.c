@@ -563,6 +563,40 @@ static void more_than_a_frame_is_too_big(void **state)
     script_close(&s);
 }
 
+/* A margin beyond what the server grants left nothing to hold: the first in the queue asked
+ * for confirmations for ever, and kept all others out. */
+static void a_margin_that_leaves_nothing_is_cut(void **state)
+{
+    (void)state;
+    struct pair *p =
+        pair_new(&(struct pair_options){.clients = 1, .timeout_ms = 100000, .margin_ms = 50000});
+    struct seat a;
+    int32_t timeout = clave_client_session_timeout(p->end[0].c);
+    assert_true(timeout < 50000);
+    for (int64_t least = 0; least <= 100000; least += 50000) {
+        clave_mutex_options o = {.size = sizeof o, .min_valid_ms = least};
+        seat_open(&a, p, 0, "/l", &o);
+        seat_acquire(&a, 1000);
+        assert_true(seat_holds(&a));
+        assert_true(seat_grant(&a).deadline <= p->now + timeout / 2);
+        seat_close(&a);
+    }
+    pair_free(p);
+}
+
+/* In an ensemble a proof is a relay interval old when it comes. */
+static void options_that_leave_nothing_are_refused(void **state)
+{
+    (void)state;
+    clave_client *c;
+    clave_client_options o = {.size = sizeof o, .hosts = "h", .margin_ms = 6000};
+    o.relay_interval_ms = 4000;
+    assert_int_equal(clave_client_new(&c, &o), CLAVE_EINVAL);
+    o.relay_interval_ms = 3000;
+    assert_int_equal(clave_client_new(&c, &o), CLAVE_OK);
+    clave_client_free(c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -584,6 +618,8 @@ int main(void)
         cmocka_unit_test(close_waits_for_a_read_that_is_sent_again),
         cmocka_unit_test(no_acls_are_none_whatever_their_count),
         cmocka_unit_test(more_than_a_frame_is_too_big),
+        cmocka_unit_test(a_margin_that_leaves_nothing_is_cut),
+        cmocka_unit_test(options_that_leave_nothing_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
