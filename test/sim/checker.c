@@ -17,7 +17,7 @@ static void each_actor(struct checker *c, each_fn *fn, void *arg)
             fn(c, &c->loads[i]->actors[k], arg);
 }
 
-/* ---- exclusion ------------------------------------------------------------------------------ */
+/* ---- exclusion ----------------------------------------------------------------------- */
 
 void checker_taken(struct checker *c, const char *node)
 {
@@ -86,8 +86,7 @@ void checker_look(struct checker *c)
     each_actor(c, look_at, valid);
 }
 
-/* ---- the order of the queue ---------------------------------------------------------------------
- */
+/* ---- the order of the queue ---------------------------------------------------------- */
 
 void checker_asked(struct checker *c, struct actor *a)
 {
@@ -151,8 +150,7 @@ void checker_disturbed(struct checker *c, unsigned lock)
     each_actor(c, forget_place, &lock);
 }
 
-/* ---- the counters
- * -------------------------------------------------------------------------------- */
+/* ---- the counters -------------------------------------------------------------------- */
 
 void checker_written(struct checker *c, const struct actor *a, int32_t version)
 {
@@ -209,8 +207,7 @@ void checker_count(struct checker *c)
         count_one(c, i);
 }
 
-/* ---- life
- * ------------------------------------------------------------------------------------------ */
+/* ---- life ---------------------------------------------------------------------------- */
 
 void checker_init(struct checker *c, struct world *w, struct server_host *server)
 {

@@ -46,7 +46,7 @@ static void add_file(struct disk *d, struct disk_file *f)
     d->files[d->nfiles++] = f;
 }
 
-/* ---- the log --------------------------------------------------------------------------------- */
+/* ---- the log ------------------------------------------------------------------------- */
 
 static int64_t sync_ends(struct disk *d)
 {
@@ -98,8 +98,7 @@ static void on_appended(struct alarm *a)
     d->durable(d->owner, d->append_zxid);
 }
 
-/* ---- snapshots ----------------------------------------------------------------------------------
- */
+/* ---- snapshots ----------------------------------------------------------------------- */
 
 static void purge(struct disk *d)
 {
@@ -182,8 +181,7 @@ struct disk_file *disk_log(struct disk *d, size_t i)
     return found;
 }
 
-/* ---- crashes
- * -------------------------------------------------------------------------------------- */
+/* ---- crashes ------------------------------------------------------------------------- */
 
 /* The length of a file may have reached the disk before its bytes: then they are zeros. */
 static void tear(struct disk *d, struct disk_file *f)
@@ -220,8 +218,7 @@ void disk_truncate(struct disk_file *f, size_t n)
     f->synced = n;
 }
 
-/* ---- life
- * ------------------------------------------------------------------------------------------ */
+/* ---- life ---------------------------------------------------------------------------- */
 
 void disk_init(struct disk *d, struct world *w)
 {

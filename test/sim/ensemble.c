@@ -19,7 +19,7 @@ int32_t ensemble_negotiate(const struct ensemble *e, int32_t asked_ms)
     return asked_ms < least ? least : asked_ms > most ? most : asked_ms;
 }
 
-/* ---- the leader's sessions ---------------------------------------------------------------- */
+/* ---- the leader's sessions ----------------------------------------------------------- */
 
 static struct tracked_session *find(struct ensemble *e, int64_t id)
 {
@@ -89,7 +89,7 @@ static void on_survey(struct alarm *a)
     world_set(e->w, a, e->w->now + e->tick_ms * MS);
 }
 
-/* ---- life ------------------------------------------------------------------------------------ */
+/* ---- life ---------------------------------------------------------------------------- */
 
 /* A standalone server's is empty, and clients go by that. */
 static void write_config(struct server_host *h)

@@ -31,7 +31,7 @@ bool host_is_awake(const struct host *h)
     return h->client && !h->paused && h->step == STEP_CLOCK && !alarm_is_set(&h->run);
 }
 
-/* ---- stopping ------------------------------------------------------------------------------ */
+/* ---- stopping ------------------------------------------------------------------------ */
 
 void host_pause(struct host *h, int64_t us)
 {
@@ -61,7 +61,7 @@ static bool stops_here(struct host *h)
     return true;
 }
 
-/* ---- the steps ------------------------------------------------------------------------------- */
+/* ---- the steps ----------------------------------------------------------------------- */
 
 static void feed(struct host *h)
 {
@@ -221,8 +221,7 @@ static void take_step(struct host *h)
     }
 }
 
-/* ---- life
- * ---------------------------------------------------------------------------------------- */
+/* ---- life ---------------------------------------------------------------------------- */
 
 static void end_process(struct host *h)
 {
@@ -347,6 +346,8 @@ void host_start(struct host *h)
         .log_arg = h,
     };
     h->life++;
+    h->purse.fail_in = 0;
+    h->purse.refused = 0;
     h->state = CLAVE_STATE_LATENT;
     world_tell(h->w, h->name, "starts, life %u", h->life);
     world_must(clave_client_new(&h->client, &o) == CLAVE_OK);

@@ -10,8 +10,7 @@
 
 enum { INSIDER_TIMEOUT_MS = 4000 };
 
-/* ---- a connection of one request --------------------------------------------------------------
- */
+/* ---- a connection of one request ----------------------------------------------------- */
 
 static void end_frame(struct jwriter *w, size_t begin)
 {
@@ -63,8 +62,7 @@ static void say(struct server_host *h, int64_t session, int32_t op, const union 
     server_host_wake(h);
 }
 
-/* ---- operators
- * ------------------------------------------------------------------------------------ */
+/* ---- operators ----------------------------------------------------------------------- */
 
 void insider_end_session(struct server_host *h, int64_t session)
 {
@@ -99,8 +97,7 @@ bool insider_write_child(struct server_host *h, const char *path, size_t nth, ch
     return true;
 }
 
-/* ---- strangers
- * --------------------------------------------------------------------------------------- */
+/* ---- strangers ----------------------------------------------------------------------- */
 
 struct stranger {
     struct alarm alarm;

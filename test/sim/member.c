@@ -54,8 +54,7 @@ static void on_news(void *owner)
     wake(owner);
 }
 
-/* ---- who was active ----------------------------------------------------------------------------
- */
+/* ---- who was active ------------------------------------------------------------------ */
 
 static void note_active(struct member *m, int64_t session)
 {
@@ -79,8 +78,7 @@ static void on_report(struct alarm *a)
     world_set(m->w, a, m->w->now + half_tick - world_between(m->w, 0, half_tick / 20));
 }
 
-/* ---- passing on
- * ------------------------------------------------------------------------------------ */
+/* ---- passing on ---------------------------------------------------------------------- */
 
 /* The whole frame at the head, its length included; NULL: it is not all there. */
 static uint8_t *whole_frame(const struct buf *b, size_t *n)
@@ -132,8 +130,7 @@ static void pass_down(struct relay *r, uint8_t *frame, size_t n)
     net_write(r->down, frame, n);
 }
 
-/* ---- cut off
- * ------------------------------------------------------------------------------------------ */
+/* ---- cut off ------------------------------------------------------------------------- */
 
 static bool needs_leader(int32_t op)
 {
@@ -221,8 +218,7 @@ static struct server *copy_state(struct member *m)
     return copy;
 }
 
-/* ---- connections
- * ------------------------------------------------------------------------------------------ */
+/* ---- connections --------------------------------------------------------------------- */
 
 static void drop_relay(struct relay *r)
 {
@@ -287,8 +283,7 @@ static void on_run(struct alarm *a)
     }
 }
 
-/* ---- the leader goes and comes
- * ----------------------------------------------------------------------------- */
+/* ---- the leader goes and comes ------------------------------------------------------- */
 
 static void close_all(struct member *m)
 {
@@ -336,9 +331,7 @@ static void on_next(struct alarm *a)
     world_set(m->w, a, m->w->now + world_between(m->w, 1 * MS, m->of->tick_ms * MS));
 }
 
-/* ---- life
- * ------------------------------------------------------------------------------------------------------
- */
+/* ---- life ---------------------------------------------------------------------------- */
 
 void member_init(struct member *m, struct ensemble *e, unsigned index)
 {

@@ -20,6 +20,7 @@ static const char *const names[FAULTS] = {
     [FAULT_KILL] = "client killed",
     [FAULT_KILL_STEP] = "client killed in its loop",
     [FAULT_POWER] = "client machine lost",
+    [FAULT_NO_MEMORY] = "allocation refused",
     [FAULT_STOP_SERVER] = "server stopped",
     [FAULT_KILL_SERVER] = "server killed",
     [FAULT_POWER_SERVER] = "server lost power",
@@ -39,7 +40,7 @@ const char *fault_name(enum fault f)
     return names[f];
 }
 
-/* ---- whom, how long -------------------------------------------------------------------------- */
+/* ---- whom, how long ------------------------------------------------------------------ */
 
 static struct host *any_host(struct nemesis *n)
 {
@@ -76,8 +77,7 @@ static int64_t a_while(struct nemesis *n)
                                      : world_between(n->w, t / 8, 2 * t);
 }
 
-/* ---- the network -------------------------------------------------------------------------------
- */
+/* ---- the network --------------------------------------------------------------------- */
 
 static bool cut(struct nemesis *n)
 {
@@ -173,8 +173,7 @@ static bool stall(struct nemesis *n)
     return true;
 }
 
-/* ---- processes
- * ----------------------------------------------------------------------------------- */
+/* ---- processes ----------------------------------------------------------------------- */
 
 static bool pause_host(struct nemesis *n, bool in_loop)
 {
@@ -214,6 +213,15 @@ static bool kill_host(struct nemesis *n, bool machine)
         return false;
     host_kill(h, machine);
     come_back(n, h);
+    return true;
+}
+
+static bool refuse_memory(struct nemesis *n)
+{
+    struct host *h = any_host(n);
+    if (!h->client)
+        return false;
+    h->purse.fail_in = (unsigned)world_between(n->w, 1, 30);
     return true;
 }
 
@@ -270,8 +278,7 @@ static void on_server_resume(struct alarm *a)
     server_host_pause(LIST_ENTRY(a, struct nemesis, server_resume)->server, false);
 }
 
-/* ---- the disk
- * ---------------------------------------------------------------------------------------- */
+/* ---- the disk ------------------------------------------------------------------------ */
 
 static bool slow_disk(struct nemesis *n)
 {
@@ -299,13 +306,12 @@ static bool stall_disk(struct nemesis *n)
     return true;
 }
 
-/* ---- the ensemble ------------------------------------------------------------------------------
- */
+/* ---- the ensemble -------------------------------------------------------------------- */
 
 /* Some of its clients are on its side of the cut: they find no other member. */
 static bool cut_member(struct nemesis *n)
 {
-    struct member *m = &n->ensemble->members[world_between(n->w, 0, MEMBERS - 1)];
+    struct member *m = &n->ensemble->members[any_victim(n)->server];
     if (m->cut)
         return false;
     int64_t us = world_between(n->w, n->timeout_us / 4, 3 * n->timeout_us);
@@ -320,8 +326,7 @@ static bool cut_member(struct nemesis *n)
     return true;
 }
 
-/* ---- operators and strangers
- * ---------------------------------------------------------------------------- */
+/* ---- operators and strangers --------------------------------------------------------- */
 
 static bool end_session(struct nemesis *n)
 {
@@ -398,9 +403,7 @@ static bool stranger(struct nemesis *n)
     return true;
 }
 
-/* ---- when
- * -------------------------------------------------------------------------------------------------
- */
+/* ---- when ---------------------------------------------------------------------------- */
 
 static bool strike(struct nemesis *n, enum fault kind)
 {
@@ -429,6 +432,8 @@ static bool strike(struct nemesis *n, enum fault kind)
         return kill_in_loop(n);
     case FAULT_POWER:
         return kill_host(n, true);
+    case FAULT_NO_MEMORY:
+        return refuse_memory(n);
     case FAULT_STOP_SERVER:
         return end_server(n, SERVER_STOPPED);
     case FAULT_KILL_SERVER:
@@ -502,6 +507,7 @@ static void let_host_recover(struct nemesis *n, struct host *h)
     h->ambush.kind = AMBUSH_NONE;
     h->stop_in = 0;
     h->stop_us = 1;
+    h->purse.fail_in = 0;
     h->road.refuse_to = h->road.swallow_to = 0;
     h->road.stall_to[NET_UP] = h->road.stall_to[NET_DOWN] = 0;
     world_clear(n->w, &n->host_back[h->index].alarm);

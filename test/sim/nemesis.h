@@ -20,6 +20,7 @@ enum fault {
     FAULT_KILL,        /* a process is killed and started again */
     FAULT_KILL_STEP,   /* the same, between two steps of its loop */
     FAULT_POWER,       /* the same, and its peer is not told */
+    FAULT_NO_MEMORY,   /* an allocation of a client fails */
     FAULT_STOP_SERVER, /* it is asked to stop, and started again */
     FAULT_KILL_SERVER,
     FAULT_POWER_SERVER,  /* unsynced writes are lost, from any byte on */

@@ -51,7 +51,7 @@ static struct pipe *pipe_from(const struct net_socket *s)
     return &l->pipe[s == &l->end[NET_UP] ? NET_UP : NET_DOWN];
 }
 
-/* ---- arrival ------------------------------------------------------------------------------- */
+/* ---- arrival ------------------------------------------------------------------------- */
 
 static void tell(struct net_socket *s)
 {
@@ -165,7 +165,7 @@ static void on_arrival(struct alarm *a)
     free_link_if_unused(p->link);
 }
 
-/* ---- writing ------------------------------------------------------------------------------- */
+/* ---- writing ------------------------------------------------------------------------- */
 
 /* The connection is gone; each end learns of it when news from the break reaches it. */
 static void break_link(struct net_link *l)
@@ -216,7 +216,7 @@ void net_write(struct net_socket *s, const void *bytes, size_t n)
     }
 }
 
-/* ---- dialling -------------------------------------------------------------------------------- */
+/* ---- dialling ------------------------------------------------------------------------ */
 
 static void on_dialled(struct alarm *a)
 {
@@ -304,8 +304,7 @@ void net_stop_listening(struct net *n, struct net_listener *l)
     }
 }
 
-/* ---- reading, ending
- * ----------------------------------------------------------------------------- */
+/* ---- reading, ending ----------------------------------------------------------------- */
 
 size_t net_peek(struct net_socket *s, const void **p)
 {
@@ -361,8 +360,7 @@ void net_close(struct net_socket *s)
     free_link_if_unused(l);
 }
 
-/* ---- faults ------------------------------------------------------------------------------------
- */
+/* ---- faults -------------------------------------------------------------------------- */
 
 void net_cut_after(struct net_socket *s, size_t bytes)
 {
@@ -407,8 +405,7 @@ void net_heal(struct net *n)
     }
 }
 
-/* ---- life
- * ---------------------------------------------------------------------------------------- */
+/* ---- life ---------------------------------------------------------------------------- */
 
 void net_init(struct net *n, struct world *w)
 {

@@ -80,7 +80,7 @@ bool net_is_over(const struct net_socket *s);
 /* Its owner is done with it; the peer is told, unless the connection is half-open. */
 void net_close(struct net_socket *s);
 
-/* ---- faults --------------------------------------------------------------------------------- */
+/* ---- faults -------------------------------------------------------------------------- */
 
 /* Cut behind so many more bytes written at this end (and arrived at the other). */
 void net_cut_after(struct net_socket *s, size_t bytes);

@@ -5,7 +5,10 @@
 
 static bool is_refused(struct purse *p)
 {
-    return p->fail_one > 0 && --p->fail_one == 0;
+    if (p->fail_in == 0 || --p->fail_in > 0)
+        return false;
+    p->refused++;
+    return true;
 }
 
 static void *take(void *arg, size_t size)
@@ -15,7 +18,6 @@ static void *take(void *arg, size_t size)
     if (!block)
         return NULL;
     p->blocks++;
-    p->most = p->blocks > p->most ? p->blocks : p->most;
     return block;
 }
 

@@ -8,9 +8,9 @@
 
 struct purse {
     clave_mem mem;
-    size_t blocks;     /* taken and not given back */
-    size_t most;       /* at any time */
-    unsigned fail_one; /* the next allocation of so many fails; 0: none does */
+    size_t blocks;    /* taken and not given back */
+    unsigned fail_in; /* the so many-th allocation from now on fails; 0: none does */
+    size_t refused;   /* so many did */
 };
 
 void purse_init(struct purse *p);

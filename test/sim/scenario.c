@@ -25,8 +25,7 @@ struct scenario {
     char weather[160];
 };
 
-/* ---- drawing ------------------------------------------------------------------------------------
- */
+/* ---- drawing ------------------------------------------------------------------------- */
 
 static void draw_server(struct scenario *s)
 {
@@ -121,8 +120,7 @@ static void draw(struct scenario *s)
     world_tell(w, "scenario", "%s", s->weather);
 }
 
-/* ---- running
- * -------------------------------------------------------------------------------------- */
+/* ---- running ------------------------------------------------------------------------- */
 
 static void run_to(struct scenario *s, int64_t end)
 {
@@ -221,12 +219,12 @@ static void night(struct scenario *s)
         checker_count(&s->checker);
 }
 
-/* ---- the end
- * ------------------------------------------------------------------------------------------ */
+/* ---- the end ------------------------------------------------------------------------- */
 
 static void count(struct scenario *s, struct tally *t)
 {
     t->seeds = 1;
+    t->traces = s->w.trace;
     t->virtual_ms = (uint64_t)(s->w.now / MS);
     t->steps = s->w.steps;
     t->requests = s->server.stats.requests;
@@ -295,8 +293,7 @@ void scenario_play(uint64_t seed, bool aloud, struct outcome *out)
     clean_up(&s);
 }
 
-/* ---- totals
- * ------------------------------------------------------------------------------------------- */
+/* ---- totals -------------------------------------------------------------------------- */
 
 void tally_add(struct tally *t, const struct tally *more)
 {
@@ -309,8 +306,9 @@ void tally_add(struct tally *t, const struct tally *more)
 void tally_print(const struct tally *t)
 {
     const struct workload_stats *k = &t->work;
-    printf("%" PRIu64 " seeds, %.1f simulated hours, %" PRIu64 " requests at the server\n",
-           t->seeds, (double)t->virtual_ms / 3600e3, t->requests);
+    printf("%" PRIu64 " seeds (trace %016" PRIx64 "), %.1f simulated hours, %" PRIu64
+           " requests at the server\n",
+           t->seeds, t->traces, (double)t->virtual_ms / 3600e3, t->requests);
     printf("%" PRIu64 " acquires: %" PRIu64 " granted, %" PRIu64 " not in time, %" PRIu64
            " cancelled; %" PRIu64 " grants lost\n",
            k->acquires, k->grants, k->busy, k->canceled, k->losses);

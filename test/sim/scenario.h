@@ -8,6 +8,7 @@
 /* What a run adds to the totals. */
 struct tally {
     uint64_t seeds;
+    uint64_t traces; /* their sum: equal on every machine and in every build */
     uint64_t virtual_ms;
     uint64_t steps;
     uint64_t requests;

@@ -44,7 +44,7 @@ static void on_dial(void *owner)
     server_host_wake(owner);
 }
 
-/* ---- connections --------------------------------------------------------------------------- */
+/* ---- connections --------------------------------------------------------------------- */
 
 static void drop_seat(struct seat *s)
 {
@@ -100,8 +100,7 @@ static void serve(struct seat *s)
         s->news = true;
 }
 
-/* ---- the disk ----------------------------------------------------------------------------------
- */
+/* ---- the disk ------------------------------------------------------------------------ */
 
 static void post_records(struct server_host *h)
 {
@@ -141,8 +140,7 @@ static void on_saved(void *owner, int64_t zxid)
     world_tell(h->w, "server", "snapshot.%llx is written", (unsigned long long)zxid);
 }
 
-/* ---- one pass of the loop
- * ------------------------------------------------------------------------ */
+/* ---- one pass of the loop ------------------------------------------------------------ */
 
 static void arm(struct server_host *h)
 {
@@ -193,8 +191,7 @@ static void on_timer(struct alarm *a)
     pass(LIST_ENTRY(a, struct server_host, timer));
 }
 
-/* ---- recovery, as src/drive/recover.c does it
- * ------------------------------------------------------ */
+/* ---- recovery, as src/drive/recover.c does it ---------------------------------------- */
 
 static int64_t load_newest(struct server_host *h)
 {
@@ -268,8 +265,7 @@ void server_host_start(struct server_host *h)
     server_host_wake(h);
 }
 
-/* ---- the end
- * -------------------------------------------------------------------------------------------- */
+/* ---- the end ------------------------------------------------------------------------- */
 
 /* A process that is asked to stop lets its disk finish. */
 static void finish(struct server_host *h)
@@ -322,9 +318,7 @@ void server_host_pause(struct server_host *h, bool pause)
     server_host_wake(h);
 }
 
-/* ---- life
- * ------------------------------------------------------------------------------------------------------
- */
+/* ---- life ---------------------------------------------------------------------------- */
 
 void server_host_init(struct server_host *h, struct world *w, struct net *n,
                       const struct server_options *o)

@@ -1,60 +1,13 @@
-/* workload.h - what the processes do: actors that acquire, hold, write guarded and give
- * back, in every way the API has. An actor is one owner of one mutex in one process. */
+/* workload.h - what one process does: its actors, the mutexes they share, and the callbacks of
+ * its host. */
 #ifndef CLAVE_SIM_WORKLOAD_H
 #define CLAVE_SIM_WORKLOAD_H
 
-#include "clave/mutex.h"
-#include "host.h"
+#include "actor.h"
 
 struct checker;
 
-enum { ACTORS = 3, LOCKS = 2, PATH_SIZE = 96 };
-
-enum actor_state {
-    ACTOR_DONE, /* the process does not run, or the day is over */
-    ACTOR_RESTING,
-    ACTOR_WAITING,
-    ACTOR_HOLDING,
-    ACTOR_READING, /* the counter, while it holds */
-    ACTOR_WRITING,
-    ACTOR_LEAVING, /* a confirmed release */
-};
-
-struct actor {
-    struct host *host;
-    struct workload *load;
-    clave_mutex *mutex; /* shared by the actors of a process at one lock */
-    unsigned lock;
-    uint64_t owner;
-    char name[STORY_WHO];
-    enum actor_state state;
-    struct alarm alarm; /* of the process: seen when it runs */
-    bool due;
-    int64_t deadline; /* of the acquire, by its process's clock */
-    bool canceled;
-    bool calling; /* inside a call into the mutex */
-
-    unsigned writes_left;
-    bool has_value;
-    int64_t value;      /* of the counter, as read */
-    unsigned calls_out; /* callbacks that have to come */
-    int64_t started;    /* true time of the acquire */
-
-    /* While it believes to hold: from the grant to the release or LOST. */
-    bool believes;
-    bool lost; /* LOST was heard, the hold is to be given back */
-    int64_t token;
-    int64_t granted_ms; /* by its process's clock */
-    int64_t session;
-    char node[PATH_SIZE];
-
-    /* While it waits, for the order of the queue. */
-    int64_t queued_at; /* true time when it knew; -1: it does not */
-    int64_t queued_session;
-    bool disturbed; /* somebody has deleted nodes of the queue meanwhile */
-    bool overtaken;
-    int64_t overtaker; /* token */
-};
+enum { ACTORS = 3, LOCKS = 2 };
 
 struct workload_options {
     unsigned locks;
@@ -111,7 +64,11 @@ void workload_put_away(struct workload *l);
 const char *workload_lock_path(unsigned lock);
 const char *workload_counter_path(unsigned lock);
 
-/* It holds, and by its clock it does so rightly. */
-bool actor_is_valid(const struct actor *a);
+/* The mutex of this process for a lock; NULL: no memory. */
+clave_mutex *workload_mutex(struct workload *l, unsigned lock);
+/* Frees it, with whoever waits or holds. */
+void workload_free_mutex(struct workload *l, unsigned lock);
+/* Somebody looks who stands in the queue. */
+void workload_list(struct workload *l, unsigned lock);
 
 #endif

@@ -41,7 +41,7 @@ void world_fini(struct world *w)
     w->heap = NULL;
 }
 
-/* ---- time: a binary heap ----------------------------------------------------------------- */
+/* ---- time: a binary heap ------------------------------------------------------------- */
 
 static bool comes_before(const struct alarm *a, const struct alarm *b)
 {
@@ -125,7 +125,7 @@ bool world_step(struct world *w, int64_t end)
     return true;
 }
 
-/* ---- clocks -------------------------------------------------------------------------------- */
+/* ---- clocks -------------------------------------------------------------------------- */
 
 int64_t clock_ms(const struct clock *c, int64_t now)
 {
@@ -143,7 +143,7 @@ int64_t clock_when(const struct clock *c, int64_t ms)
     return at;
 }
 
-/* ---- dice ---------------------------------------------------------------------------------- */
+/* ---- dice ---------------------------------------------------------------------------- */
 
 int64_t world_between(struct world *w, int64_t lo, int64_t hi)
 {
@@ -162,7 +162,7 @@ int64_t world_wait(struct world *w, int64_t mean)
     return world_between(w, mean / 16, longest);
 }
 
-/* ---- the story ------------------------------------------------------------------------------- */
+/* ---- the story ----------------------------------------------------------------------- */
 
 void world_hash(struct world *w, const void *p, size_t n)
 {

@@ -52,7 +52,7 @@ struct world {
 void world_init(struct world *w, uint64_t seed);
 void world_fini(struct world *w);
 
-/* ---- time ----------------------------------------------------------------------------- */
+/* ---- time ---------------------------------------------------------------------------- */
 
 /* Re-arms when it is set already. A time that has passed is now. */
 void world_set(struct world *w, struct alarm *a, int64_t at);
@@ -75,7 +75,7 @@ int64_t clock_ms(const struct clock *c, int64_t now);
 /* The first true moment at which the clock shows `ms`; INT64_MAX stays. */
 int64_t clock_when(const struct clock *c, int64_t ms);
 
-/* ---- dice -------------------------------------------------------------------------------- */
+/* ---- dice ---------------------------------------------------------------------------- */
 
 /* In [lo, hi]. */
 int64_t world_between(struct world *w, int64_t lo, int64_t hi);
@@ -83,7 +83,7 @@ bool world_chance(struct world *w, unsigned permille);
 /* Mostly short, now and then several times the mean. */
 int64_t world_wait(struct world *w, int64_t mean);
 
-/* ---- the story ----------------------------------------------------------------------------- */
+/* ---- the story ----------------------------------------------------------------------- */
 
 __attribute__((format(printf, 3, 4))) void world_tell(struct world *w, const char *who,
                                                       const char *fmt, ...);
