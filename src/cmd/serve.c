@@ -1,4 +1,5 @@
 #include <stdio.h>
+#include <string.h>
 
 #include "cmd/json.h"
 #include "cmd/options.h"
@@ -20,6 +21,7 @@ enum {
     SERVE_WORDS,
     SERVE_ALL_CONNECTIONS,
     MAX_LISTEN = 16,
+    DEFAULT_TICK_MS = 2000,
 };
 
 struct serve {
@@ -73,6 +75,42 @@ static bool take_all_connections(struct options *o, struct server_options *engin
     return true;
 }
 
+/* "user:" and the base64 of a SHA-1. */
+static bool take_super_digest(struct options *o, struct server_options *engine)
+{
+    enum { HASH_LEN = 28 };
+    const char *colon = strchr(o->value, ':');
+    engine->super_digest = o->value;
+    if (colon && colon > o->value && strlen(colon + 1) == HASH_LEN)
+        return true;
+    tell_usage(o,
+               "--super-digest '%s': it is USER:HASH, HASH the base64 of the SHA-1 of "
+               "user:password",
+               o->value);
+    return false;
+}
+
+static bool take_words(struct options *o, struct server_options *engine)
+{
+    enum { WORD_LEN = 4 };
+    static const char known[] = SERVER_WORDS "," SERVER_OTHER_WORDS;
+    const char *at = o->value;
+    size_t n = 0;
+    bool fine = strcmp(at, "*") == 0;
+    engine->words = at;
+    for (; !fine; at += n + 1) {
+        char word[WORD_LEN + 1] = "";
+        n = strcspn(at, ",");
+        memcpy(word, at, n == WORD_LEN ? n : 0);
+        if (!*word || !strstr(known, word)) {
+            tell_usage(o, "--words: no such word '%.*s'; there are %s", (int)n, at, known);
+            return false;
+        }
+        fine = at[n] == '\0';
+    }
+    return true;
+}
+
 /* What the engine alone is about. */
 static bool take_engine_flag(struct options *o, struct server_options *engine, int id)
 {
@@ -81,11 +119,9 @@ static bool take_engine_flag(struct options *o, struct server_options *engine, i
         engine->extended_types = true;
         return true;
     case SERVE_SUPER_DIGEST:
-        engine->super_digest = o->value;
-        return true;
+        return take_super_digest(o, engine);
     case SERVE_WORDS:
-        engine->words = o->value;
-        return true;
+        return take_words(o, engine);
     case SERVE_ALL_CONNECTIONS:
         return take_all_connections(o, engine);
     default:
@@ -134,11 +170,13 @@ static int check(struct options *o, struct serve *v)
         return EXIT_USAGE;
     if (v->local && (v->run.data_dir || v->run.nlisten > 0))
         return tell_usage(o, "--local has its own data directory and address");
-    if (!v->local && !v->run.data_dir)
+    if (!v->local && (!v->run.data_dir || !*v->run.data_dir))
         return tell_usage(o, "name the data directory with --data DIR");
-    if (engine->min_session_ms > 0 && engine->max_session_ms > 0 &&
-        engine->min_session_ms > engine->max_session_ms)
-        return tell_usage(o, "--min-session-timeout is above --max-session-timeout");
+    int32_t tick = engine->tick_ms > 0 ? engine->tick_ms : DEFAULT_TICK_MS;
+    int32_t least = engine->min_session_ms > 0 ? engine->min_session_ms : 2 * tick;
+    if (engine->max_session_ms > 0 && least > engine->max_session_ms)
+        return tell_usage(o, "--min-session-timeout, 2 ticks unless given, is above "
+                             "--max-session-timeout");
     if (!v->local && v->run.nlisten == 0)
         v->listen[v->run.nlisten++] = "127.0.0.1:2181";
     return EXIT_OK;

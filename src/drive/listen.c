@@ -176,6 +176,12 @@ static bool is_stale(const struct sockaddr_un *addr)
     return stale;
 }
 
+static bool is_no_socket(const struct sockaddr_un *addr)
+{
+    struct stat st;
+    return lstat(addr->sun_path, &st) == 0 && !S_ISSOCK(st.st_mode);
+}
+
 /* The file is born with mode 0600: bind() takes it from the socket's inode. */
 static int bind_private(const struct sockaddr_un *addr)
 {
@@ -209,7 +215,9 @@ static clave_err listen_unix(const struct request *r, const char *path)
     snprintf(l->text, sizeof l->text, "unix:%s", path);
     int fd = bind_private(&addr);
     if (fd < 0) {
-        clave_err err = refused(r, l->text, fd); /* libuv's codes are negated errnos */
+        clave_err err = is_no_socket(&addr)
+                            ? clave__fault(r->f, CLAVE_EINUSE, "%s exists, and is no socket", path)
+                            : refused(r, l->text, fd); /* libuv's codes are negated errnos */
         free(l);
         return err;
     }

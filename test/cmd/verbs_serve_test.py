@@ -77,7 +77,9 @@ class Serving(unittest.TestCase):
         for words in (["x"], ["--listen", "nonsense"], ["--listen", "127.0.0.1:99999"],
                       ["--tick", "5"], ["--tick", "0s"], ["--snap-count", "1"],
                       ["--min-session-timeout", "9s", "--max-session-timeout", "8s"],
-                      ["--local", d], ["--max-connections", "-1"], ["--idle-exit", "soon"]):
+                      ["--max-session-timeout", "1s"], ["--words", "ruok,nonsense"],
+                      ["--words", ""], ["--words", "k,co"], ["--super-digest", "joe:password"],
+                      ["--data", ""], ["--local", d], ["--max-connections", "-1"], ["--idle-exit", "soon"]):
             self.refused(64, "", "--data", d, *words)
 
     def test_directory_in_use(self):
@@ -100,6 +102,13 @@ class Serving(unittest.TestCase):
         open(file, "w").close()
         self.refused(74, file, "--data", file, "--listen", a)
         self.refused(74, "/proc", "--data", "/proc/clave", "--listen", a)
+
+    def test_socket_that_cannot_be(self):
+        file = scratch("file")
+        open(file, "w").close()
+        self.refused(74, "is no socket", "--data", scratch("data"), "--listen", f"unix:{file}")
+        self.assertTrue(os.path.exists(file))
+        self.refused(64, "absolute", "--data", scratch("data"), "--listen", "unix:socket")
 
     def test_damaged_log(self):
         s = ClaveServer().start()
