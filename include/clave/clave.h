@@ -8,6 +8,7 @@
 #include "clave/leader.h"
 #include "clave/lock.h"
 #include "clave/mem.h"
+#include "clave/multilock.h"
 #include "clave/mutex.h"
 #include "clave/retry.h"
 #include "clave/rwlock.h"

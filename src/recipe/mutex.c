@@ -260,6 +260,12 @@ clave_err clave_mutex_new(clave_mutex **out, clave_client *c, const char *path,
     return clave__mutex_new(out, c, path, o, &clave__queue_mutex);
 }
 
+void clave__mutex_listen(clave_mutex *m, clave_mutex_event_cb *cb, void *arg)
+{
+    m->event_cb = cb;
+    m->event_arg = arg;
+}
+
 void clave__mutex_pair(clave_mutex *read, clave_mutex *write)
 {
     read->other = write;

@@ -1,4 +1,5 @@
-/* sides.h - two mutexes that stand in one queue: what a read-write lock is made of. */
+/* sides.h - mutexes that other recipes are made of: the two sides of a read-write lock, the
+ * parts of a multi-lock. */
 #ifndef CLAVE_RECIPE_SIDES_H
 #define CLAVE_RECIPE_SIDES_H
 
@@ -8,6 +9,8 @@
 /* clave_mutex_new with the names of another rule. */
 clave_err clave__mutex_new(clave_mutex **out, clave_client *c, const char *path,
                            const clave_mutex_options *o, const struct queue_rule *rule);
+/* In place of the callback of the options. */
+void clave__mutex_listen(clave_mutex *m, clave_mutex_event_cb *cb, void *arg);
 /* An owner of `write` may take its place with it to `read`; an owner of `read` gets no
  * `write`. */
 void clave__mutex_pair(clave_mutex *read, clave_mutex *write);
