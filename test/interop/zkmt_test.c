@@ -1,13 +1,17 @@
 /* zkmt_test.c - a program on libzookeeper_mt, the C client of Apache ZooKeeper: create,
- * watch, multi, ephemeral nodes, and a session that goes on in another handle and beyond a
+ * watch, multi, ephemeral nodes, and a session that goes on in another process and beyond a
  * restart of the server.
  *
  *   zkmt_test CONNECT      it says "restart" and goes on when it reads a line */
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 #include <zookeeper/zookeeper.h>
 
 enum { SESSION_MS = 9000, PATIENCE_S = 30 };
@@ -137,8 +141,41 @@ static void test_multi(zhandle_t *zh)
     CHECK(zoo_exists(zh, "/m/a", 0, &stat) == ZNONODE);
 }
 
-static zhandle_t *resume(const char *connect, const clientid_t *id, struct events *e)
+/* A process that makes a session with an ephemeral node, tells its id and stays: its client,
+ * were it in this process, would fight for the session for as long as it lived. */
+struct ancestor {
+    pid_t pid;
+    int from;
+};
+
+static struct ancestor start_ancestor(const char *connect)
 {
+    int ends[2];
+    struct ancestor a;
+    CHECK(pipe(ends) == 0);
+    a.pid = fork();
+    CHECK(a.pid >= 0);
+    a.from = ends[0];
+    if (a.pid > 0) {
+        close(ends[1]);
+        return a;
+    }
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    struct events e;
+    events_init(&e);
+    zhandle_t *zh = zookeeper_init(connect, on_event, SESSION_MS, NULL, &e, 0);
+    CHECK(zh);
+    wait_connected(&e, 1);
+    CHECK(zoo_create(zh, "/e", "", 0, &ZOO_OPEN_ACL_UNSAFE, ZOO_EPHEMERAL, NULL, 0) == ZOK);
+    CHECK(write(ends[1], zoo_client_id(zh), sizeof(clientid_t)) == sizeof(clientid_t));
+    for (;;)
+        pause();
+}
+
+static zhandle_t *inherit(const struct ancestor *a, const clientid_t *id, const char *connect,
+                          struct events *e)
+{
+    CHECK(kill(a->pid, SIGKILL) == 0 && waitpid(a->pid, NULL, 0) == a->pid);
     zhandle_t *zh = zookeeper_init(connect, on_event, SESSION_MS, id, e, 0);
     CHECK(zh);
     wait_connected(e, 1);
@@ -146,17 +183,18 @@ static zhandle_t *resume(const char *connect, const clientid_t *id, struct event
     return zh;
 }
 
-static void test_ephemerals(zhandle_t **zh, zhandle_t *other, struct events *e, const char *connect)
+static void test_ephemerals(const struct ancestor *a, zhandle_t *other, struct events *e,
+                            const char *connect)
 {
     struct Stat stat;
     struct events heir;
-    clientid_t id = *zoo_client_id(*zh);
+    clientid_t id;
     events_init(&heir);
-    CHECK(zoo_create(*zh, "/e", "", 0, &ZOO_OPEN_ACL_UNSAFE, ZOO_EPHEMERAL, NULL, 0) == ZOK);
+    CHECK(read(a->from, &id, sizeof id) == sizeof id);
     CHECK(zoo_wexists(other, "/e", on_event, e, &stat) == ZOK);
     CHECK(stat.ephemeralOwner == id.client_id);
 
-    zhandle_t *second = resume(connect, &id, &heir); /* the first is moved off the session */
+    zhandle_t *second = inherit(a, &id, connect, &heir);
     CHECK(zoo_exists(second, "/e", 0, &stat) == ZOK);
     puts("restart");
     fflush(stdout);
@@ -172,14 +210,13 @@ static void test_ephemerals(zhandle_t **zh, zhandle_t *other, struct events *e, 
     CHECK(rc == ZOK && stat.ephemeralOwner == id.client_id);
     CHECK(zookeeper_close(second) == ZOK);
     wait_event(e, ZOO_DELETED_EVENT, "/e");
-    zookeeper_close(*zh);
-    *zh = NULL;
 }
 
 int main(int argc, char **argv)
 {
     struct events mine, others;
     CHECK(argc == 2);
+    struct ancestor ancestor = start_ancestor(argv[1]);
     zoo_set_debug_level(0);
     events_init(&mine);
     events_init(&others);
@@ -191,7 +228,8 @@ int main(int argc, char **argv)
     test_nodes(zh);
     test_watches(zh, other, &mine);
     test_multi(zh);
-    test_ephemerals(&zh, other, &others, argv[1]);
+    test_ephemerals(&ancestor, other, &others, argv[1]);
+    CHECK(zookeeper_close(zh) == ZOK);
     CHECK(zookeeper_close(other) == ZOK);
     puts("fine");
     return 0;
