@@ -25,6 +25,8 @@ typedef enum clave_mutex_event_kind {
     CLAVE_MUTEX_LOST,   /* a held lock was lost, exactly once per hold; `why` EEXPIRED or
                            another cause of the session's loss, ENONODE (somebody deleted
                            the node) or EMAXHOLD */
+    CLAVE_MUTEX_ASKED,  /* a revocable lock that is held is asked for by somebody (clave_revoke,
+                           Curator's Revoker): release it, or do not */
 } clave_mutex_event_kind;
 
 typedef struct clave_mutex_event {
@@ -48,6 +50,8 @@ typedef struct clave_mutex_options {
                              of the session timeout */
     bool strict;          /* list once more at every hand-over instead of trusting the
                              known predecessors (when writers of other names are about) */
+    bool revocable;       /* hears ASKED, whoever asked while it waited included; costs one
+                             request at the beginning of each hold */
     clave_mutex_event_cb *event_cb; /* may be NULL */
     void *event_arg;
 } clave_mutex_options;
@@ -110,6 +114,14 @@ CLAVE_EXPORT clave_err clave_mutex_delete(clave_mutex *m, uint64_t owner, const 
                                           int32_t version, clave_result_cb *cb, void *arg);
 CLAVE_EXPORT clave_err clave_mutex_multi(clave_mutex *m, uint64_t owner, const clave_op *ops,
                                          size_t nops, clave_result_cb *cb, void *arg);
+
+/* ---- asking for a lock ------------------------------------------------------------------ */
+
+/* Asks whoever has this lock node (of a mutex, a side of a read-write lock, a lease; full path) to
+ * let go, from any process: Curator's Revoker. Whether and when it does is up to the holder, which
+ * hears of it only when it said that it is revocable. As clave_set; ENONODE: it has let go. */
+CLAVE_EXPORT clave_err clave_revoke(clave_client *c, const char *node, clave_result_cb *cb,
+                                    void *arg);
 
 /* ---- who stands in a queue ------------------------------------------------------------ */
 

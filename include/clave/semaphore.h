@@ -27,11 +27,12 @@ typedef struct clave_lease clave_lease;         /* opaque */
 
 typedef enum clave_lease_event_kind {
     CLAVE_LEASE_LOST = 1, /* a held lease was lost, once; `why` as of CLAVE_MUTEX_LOST */
+    CLAVE_LEASE_ASKED,    /* of a revocable semaphore: somebody asks for it (clave_revoke) */
 } clave_lease_event_kind;
 
 typedef struct clave_lease_event {
     clave_lease_event_kind kind;
-    clave_lease *lease; /* still to be given back */
+    clave_lease *lease; /* still to be given back, LOST or not */
     clave_err why;
 } clave_lease_event;
 typedef void clave_lease_event_cb(clave_semaphore *s, const clave_lease_event *ev, void *arg);
@@ -50,6 +51,7 @@ typedef struct clave_semaphore_options {
     size_t nacls;
     int64_t max_hold_ms;            /* of a lease, as in clave_mutex_options */
     int64_t min_valid_ms;           /* likewise */
+    bool revocable;                 /* leases hear ASKED; costs a request for each */
     clave_lease_event_cb *event_cb; /* may be NULL */
     void *event_arg;
 } clave_semaphore_options;

@@ -191,6 +191,11 @@ static void on_lost(void *owner, clave_err why)
     drop_mutex(m);
 }
 
+static void on_asked(void *owner)
+{
+    tell(owner, CLAVE_MUTEX_ASKED, CLAVE_OK);
+}
+
 static void on_left(void *arg, clave_err err)
 {
     struct tenant *t = arg;
@@ -202,6 +207,7 @@ static const struct contender_events events = {
     .held = on_held,
     .ended = on_ended,
     .lost = on_lost,
+    .asked = on_asked,
 };
 
 /* ---- life ------------------------------------------------------------------------------ */
@@ -213,6 +219,7 @@ static clave_err copy_options(clave_mutex *m, const clave_mutex_options *o)
     m->stock.spec.max_hold_ms = o->max_hold_ms;
     m->stock.spec.min_valid_ms = o->min_valid_ms;
     m->stock.spec.strict = o->strict;
+    m->stock.spec.revocable = o->revocable;
     clave_err err = clave__stock_set_data(&m->stock, o->data, o->len);
     return err == CLAVE_OK ? clave__stock_set_acls(&m->stock, o->acls, o->nacls) : err;
 }
@@ -496,4 +503,12 @@ clave_err clave_mutex_multi(clave_mutex *m, uint64_t owner, const clave_op *ops,
     const char *node;
     clave_err err = find_node(m, owner, &node);
     return err == CLAVE_OK ? clave__guard_multi(m->client, node, ops, nops, cb, arg) : err;
+}
+
+/* ---- asking for a lock ----------------------------------------------------------------- */
+
+clave_err clave_revoke(clave_client *c, const char *node, clave_result_cb *cb, void *arg)
+{
+    static const char word[] = "__REVOKE__"; /* Curator's */
+    return clave_set(c, node, word, sizeof word - 1, -1, cb, arg);
 }

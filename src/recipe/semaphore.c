@@ -118,6 +118,7 @@ static clave_err set_up(clave_semaphore *s, const char *path, const clave_semaph
     s->event_arg = o->event_arg;
     s->floor.spec.max_hold_ms = o->max_hold_ms;
     s->floor.spec.min_valid_ms = o->min_valid_ms;
+    s->floor.spec.revocable = o->revocable;
     s->floor.spec.counted = true;
     s->floor.spec.limit = o->limit_path ? 0 : o->limit;
     if (err == CLAVE_OK && o->limit_path)

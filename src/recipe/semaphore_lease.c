@@ -22,21 +22,34 @@ static void on_ended(void *owner, clave_err err)
     clave__claim_fail(l->claim, err);
 }
 
+static void tell(clave_lease *l, clave_lease_event_kind kind, clave_err why)
+{
+    clave_semaphore *s = l->s;
+    clave_lease_event ev = {.kind = kind, .lease = l, .why = why};
+    clave__semaphore_hold(s);
+    if (s->event_cb)
+        s->event_cb(s, &ev, s->event_arg);
+    clave__semaphore_drop(s);
+}
+
 static void on_lost(void *owner, clave_err why)
 {
     clave_lease *l = owner;
-    clave_semaphore *s = l->s;
     l->place = NULL;
     if (l->claim) {
         clave__claim_lease_lost(l->claim, why);
         return;
     }
     l->lost = why;
-    clave_lease_event ev = {.kind = CLAVE_LEASE_LOST, .lease = l, .why = why};
-    clave__semaphore_hold(s);
-    if (s->event_cb)
-        s->event_cb(s, &ev, s->event_arg);
-    clave__semaphore_drop(s);
+    tell(l, CLAVE_LEASE_LOST, why);
+}
+
+/* One that is taken while others are waited for is not anybody's to give back yet. */
+static void on_asked(void *owner)
+{
+    clave_lease *l = owner;
+    if (!l->claim)
+        tell(l, CLAVE_LEASE_ASKED, CLAVE_OK);
 }
 
 const struct contender_events clave__semaphore_lease_events = {
@@ -44,6 +57,7 @@ const struct contender_events clave__semaphore_lease_events = {
     .held = on_held,
     .ended = on_ended,
     .lost = on_lost,
+    .asked = on_asked,
 };
 
 /* ---- giving back ----------------------------------------------------------------------- */

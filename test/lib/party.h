@@ -14,7 +14,7 @@ struct party {
     clave_lease *held[PARTY_LEASES]; /* in the order given */
     size_t n;
     /* Callbacks: how often, and the last. */
-    unsigned answers, lost, departures;
+    unsigned answers, lost, asked, departures;
     clave_err err, why, left;
 };
 

@@ -22,6 +22,9 @@ static void on_event(clave_mutex *m, const clave_mutex_event *ev, void *arg)
         s->lost++;
         s->why = ev->why;
         break;
+    case CLAVE_MUTEX_ASKED:
+        s->asked++;
+        break;
     }
 }
 

@@ -18,7 +18,7 @@ struct seat {
     unsigned departures;
     clave_err left;
     /* Events. */
-    unsigned queued, next, held, lost;
+    unsigned queued, next, held, lost, asked;
     clave_err why;
     size_t ahead;
     char predecessor[128];

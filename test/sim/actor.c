@@ -239,6 +239,7 @@ void actor_on_event(struct actor *a, const clave_mutex_event *ev)
         break;
     case CLAVE_MUTEX_NEXT:
     case CLAVE_MUTEX_HELD:
+    case CLAVE_MUTEX_ASKED:
         break;
     case CLAVE_MUTEX_LOST:
         world_tell(world_of(a), a->name, "LOST %s by %s", workload_lock_path(a->lock),
