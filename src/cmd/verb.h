@@ -37,19 +37,25 @@ const struct verb *verb_find(const char *name);
 /* NULL behind the last. */
 const struct verb *verb_at(unsigned i);
 
+extern const struct verb verb_candidates;
 extern const struct verb verb_check;
 extern const struct verb verb_create;
+extern const struct verb verb_data;
+extern const struct verb verb_elect;
 extern const struct verb verb_get;
 extern const struct verb verb_help;
+extern const struct verb verb_leader;
 extern const struct verb verb_lock;
 extern const struct verb verb_locks;
 extern const struct verb verb_ls;
 extern const struct verb verb_ping;
+extern const struct verb verb_resign;
 extern const struct verb verb_rm;
 extern const struct verb verb_serve;
 extern const struct verb verb_set;
 extern const struct verb verb_stat;
 extern const struct verb verb_sync;
+extern const struct verb verb_transfer;
 extern const struct verb verb_tree;
 extern const struct verb verb_version;
 extern const struct verb verb_watch;

@@ -113,6 +113,7 @@ clave_err clave__datadir_open(struct datadir *d, const char *path, const struct 
                               const struct fault *f)
 {
     d->lock = d->dir = -1;
+    d->read_only = false;
     d->log = *log;
     if (strlen(path) == 0 || strlen(path) >= sizeof d->path)
         return clave__fault(f, CLAVE_EINVAL, "'%.40s...' cannot be a data directory", path);
@@ -153,6 +154,23 @@ void clave__datadir_sizes(const struct datadir *d, uint64_t *snapshots, uint64_t
     }
     if (dir)
         closedir(dir);
+}
+
+clave_err clave__datadir_look(struct datadir *d, const char *path, const struct log *log,
+                              const struct fault *f)
+{
+    char name[PATH_MAX + 16];
+    d->lock = d->dir = -1;
+    d->read_only = true;
+    d->log = *log;
+    if (strlen(path) == 0 || strlen(path) >= sizeof d->path)
+        return clave__fault(f, CLAVE_EINVAL, "'%.40s...' cannot be a data directory", path);
+    strcpy(d->path, path);
+    snprintf(name, sizeof name, "%s/version-2", path);
+    d->dir = open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (d->dir < 0 && errno == ENOENT)
+        d->dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return d->dir >= 0 ? CLAVE_OK : clave__fault_errno(f, errno, "cannot open", path);
 }
 
 void clave__datadir_close(struct datadir *d)

@@ -11,13 +11,18 @@
 struct datadir {
     char path[PATH_MAX];
     int lock; /* clave.lock, locked while it is open */
-    int dir;  /* version-2 */
+    bool read_only;
+    int dir; /* version-2 */
     struct log log;
 };
 
 /* Creates it when missing and locks it. EINUSE: the fault names the process that has it.
  * ECORRUPT: something else is in there. EIO, EFULL. */
 clave_err clave__datadir_open(struct datadir *d, const char *path, const struct log *log,
+                              const struct fault *f);
+/* To look at alone: not locked, and nothing is changed, by recovery neither. Also for version-2
+ * itself. EIO. */
+clave_err clave__datadir_look(struct datadir *d, const char *path, const struct log *log,
                               const struct fault *f);
 /* Brings the server to the state on the disk, whatever a power cut left: the newest snapshot
  * that is whole, then the logs. A torn tail of the newest log was never acknowledged and is

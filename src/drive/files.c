@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "server/server.h"
@@ -116,6 +118,34 @@ void clave__files_free(struct file_list *l)
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */
+
+int clave__file_map(int dir, const char *name, struct file_content *out)
+{
+    struct stat st;
+    int err = 0;
+    *out = (struct file_content){NULL, 0};
+    int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return errno;
+    if (fstat(fd, &st) != 0) {
+        err = errno;
+    } else if (st.st_size > 0) {
+        void *p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+        if (p == MAP_FAILED)
+            err = errno;
+        else
+            *out = (struct file_content){p, (size_t)st.st_size};
+    }
+    close(fd);
+    return err;
+}
+
+void clave__file_unmap(struct file_content *c)
+{
+    if (c->p)
+        munmap(c->p, c->n);
+    *c = (struct file_content){NULL, 0};
+}
 
 int clave__file_write(int fd, const void *p, size_t n)
 {

@@ -30,6 +30,14 @@ struct file_list {
 int clave__files_list(int dir, enum file_kind kind, struct file_list *out);
 void clave__files_free(struct file_list *l);
 
+/* The bytes of a file, to be read. n 0: p may be NULL. */
+struct file_content {
+    void *p;
+    size_t n;
+};
+int clave__file_map(int dir, const char *name, struct file_content *out);
+void clave__file_unmap(struct file_content *c);
+
 int clave__file_write(int fd, const void *p, size_t n);
 
 /* A new log file (one of that name has no record yet: it is replaced), its header written;

@@ -7,8 +7,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -26,39 +24,6 @@ struct recovery {
 };
 
 /* ---- files --------------------------------------------------------------------------- */
-
-struct content {
-    void *p;
-    size_t n;
-};
-
-static int read_file(int dir, const char *name, struct content *out)
-{
-    struct stat st;
-    int err = 0;
-    *out = (struct content){NULL, 0};
-    int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return errno;
-    if (fstat(fd, &st) != 0) {
-        err = errno;
-    } else if (st.st_size > 0) {
-        void *p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-        if (p == MAP_FAILED)
-            err = errno;
-        else
-            *out = (struct content){p, (size_t)st.st_size};
-    }
-    close(fd);
-    return err;
-}
-
-static void drop_content(struct content *c)
-{
-    if (c->p)
-        munmap(c->p, c->n);
-    *c = (struct content){NULL, 0};
-}
 
 static clave_err unreadable(const struct recovery *r, int number, const char *name)
 {
@@ -87,7 +52,7 @@ static clave_err survey(struct recovery *r)
         enum file_kind kind = clave__file_kind(e->d_name, &zxid);
         if ((kind == FILE_SNAPSHOT || kind == FILE_COMPRESSED) && zxid > r->newest)
             r->newest = zxid;
-        if (kind == FILE_TEMPORARY)
+        if (kind == FILE_TEMPORARY && !r->d->read_only)
             unlinkat(r->d->dir, e->d_name, 0);
         if (kind == FILE_COMPRESSED)
             clave__log(&r->d->log, CLAVE_LOG_WARN,
@@ -153,14 +118,14 @@ static clave_err write_first_snapshot(struct recovery *r)
 static clave_err load_one(struct recovery *r, int64_t zxid, char *fault, size_t cap)
 {
     char name[FILE_NAME_SIZE];
-    struct content c;
+    struct file_content c;
     clave__file_name(name, FILE_SNAPSHOT, zxid);
-    int number = read_file(r->d->dir, name, &c);
+    int number = clave__file_map(r->d->dir, name, &c);
     if (number != 0)
         return unreadable(r, number, name);
     clave__server_snapshot_named(r->s, zxid);
     clave_err err = clave__server_load_snapshot(r->s, c.p ? c.p : "", c.n, fault, cap);
-    drop_content(&c);
+    clave__file_unmap(&c);
     if (err == CLAVE_ECORRUPT)
         clave__log(&r->d->log, CLAVE_LOG_WARN, "%s/version-2/%s is damaged (%s): trying older ones",
                    r->d->path, name, fault);
@@ -177,6 +142,8 @@ static clave_err load_newest(struct recovery *r)
     char fault[200] = "";
     if (r->newest < 0 && r->logs.n == 0) {
         r->from = 0;
+        if (r->d->read_only)
+            return clave__fault(r->f, CLAVE_ECORRUPT, "%s has no snapshot and no log", r->d->path);
         return write_first_snapshot(r);
     }
     for (size_t i = r->snapshots.n; i-- > 0;) {
@@ -234,25 +201,27 @@ static clave_err without_header(struct recovery *r, const char *name, size_t n, 
 static clave_err replay_one(struct recovery *r, size_t i)
 {
     char name[FILE_NAME_SIZE];
-    struct content c;
+    struct file_content c;
     struct log_replay out = {0};
     bool last = i + 1 == r->logs.n;
     clave__file_name(name, FILE_LOG, r->logs.zxid[i]);
-    int number = read_file(r->d->dir, name, &c);
+    int number = clave__file_map(r->d->dir, name, &c);
     if (number != 0)
         return unreadable(r, number, name);
     if (c.n < SERVER_LOG_HEADER) {
         size_t n = c.n;
-        drop_content(&c);
+        clave__file_unmap(&c);
+        if (r->d->read_only && last)
+            return CLAVE_OK;
         return without_header(r, name, n, last);
     }
     clave_err err = clave__server_replay_log(r->s, c.p, c.n, &out);
     size_t tail = c.n - out.valid_len;
     /* Apache pads with zeros, and goes on in a new file behind a tail it found torn: then the
      * zxids of the next file, which replaying checks, prove that nothing is missing. */
-    bool cut = err == CLAVE_OK && out.torn && last &&
+    bool cut = err == CLAVE_OK && out.torn && last && !r->d->read_only &&
                !all_zero((const uint8_t *)c.p + out.valid_len, tail);
-    drop_content(&c);
+    clave__file_unmap(&c);
     if (err == CLAVE_ECORRUPT)
         return clave__fault(r->f, err,
                             "%s/version-2/%s is damaged: %s; restore it from a copy (what was "

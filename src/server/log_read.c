@@ -34,7 +34,7 @@ enum found clave__log_look_at(const uint8_t *p, size_t n, struct record *out)
     return FOUND_RECORD;
 }
 
-static size_t skip_zeros(const uint8_t *p, size_t from, size_t n)
+size_t clave__log_skip_zeros(const uint8_t *p, size_t from, size_t n)
 {
     static const uint8_t zeros[4096];
     while (n - from >= sizeof zeros && memcmp(p + from, zeros, sizeof zeros) == 0)
@@ -51,7 +51,7 @@ size_t clave__log_find_record(const uint8_t *p, size_t from, size_t n, int64_t l
         /* Padding may be long: no record begins more than eight bytes, its checksum, before
          * the first byte that is not zero. */
         if (p[at] == 0) {
-            size_t other = skip_zeros(p, at, n);
+            size_t other = clave__log_skip_zeros(p, at, n);
             if (other == n)
                 return n;
             if (other - at > LOG_RECORD_HEAD)
@@ -75,5 +75,5 @@ bool clave__log_has_torn_header(const uint8_t *p, size_t n)
     clave__server_log_header(header);
     while (same < n && same < sizeof header && p[same] == header[same])
         same++;
-    return same < sizeof header && skip_zeros(p, same, n) == n;
+    return same < sizeof header && clave__log_skip_zeros(p, same, n) == n;
 }

@@ -18,6 +18,8 @@ struct record {
 
 /* DAMAGED: a record with its end mark, and a wrong checksum; payload and n are set. */
 enum found clave__log_look_at(const uint8_t *p, size_t n, struct record *out);
+/* The offset of the first byte at or behind `from` that is not zero; n: there is none. */
+size_t clave__log_skip_zeros(const uint8_t *p, size_t from, size_t n);
 /* The offset of a whole record that would have followed, at or behind `from`: then what is
  * in front of it was once durable too. n: there is none. */
 size_t clave__log_find_record(const uint8_t *p, size_t from, size_t n, int64_t last_zxid);

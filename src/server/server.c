@@ -280,6 +280,8 @@ void clave__server_stats(const struct server *s, struct server_stats *out)
         .packets_received = s->packets_received,
         .packets_sent = s->packets_sent,
         .data_bytes = s->tree.data_bytes,
+        .digest = s->tree.digest,
+        .digest_mismatches = s->digest_mismatches,
     };
     memcpy(out->requests, s->requests, sizeof out->requests);
 }

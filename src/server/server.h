@@ -163,6 +163,8 @@ struct server_stats {
     uint64_t packets_sent;
     uint64_t requests[128]; /* by opcode 0..127 */
     size_t data_bytes;
+    uint64_t digest;            /* of the tree, as in the log */
+    uint64_t digest_mismatches; /* transactions after which the log's was another */
 };
 void clave__server_stats(const struct server *s, struct server_stats *out);
 

@@ -356,8 +356,9 @@ static void settle_zxid(struct loading *l)
     s->durable_zxid = s->last_zxid;
     s->fuzzy_zxid = l->newest;
     s->fuzzy_digest = l->digest;
-    s->has_fuzzy_digest =
-        l->has_digest && l->digest_zxid >= s->last_zxid && l->digest_zxid == l->newest;
+    /* Apache does not know the digest of a tree that no transaction has touched, and writes 0. */
+    s->has_fuzzy_digest = l->has_digest && l->digest_zxid > 0 && l->digest_zxid >= s->last_zxid &&
+                          l->digest_zxid == l->newest;
     clave__log_check_fuzzy_digest(s);
 }
 

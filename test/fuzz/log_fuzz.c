@@ -5,6 +5,7 @@
 #include "fuzz/fuzz.h"
 #include "lib/desk.h"
 #include "server/checksum.h"
+#include "server/inspect.h"
 
 enum { RECORD_HEAD = 12, END_MARK = 'B' };
 
@@ -46,6 +47,22 @@ static void serve_and_save(struct desk *d)
     clave__buf_fini(&b);
 }
 
+/* What `clave data` does with it. */
+static void look_through(const uint8_t *p, size_t n)
+{
+    struct log_walk w;
+    struct log_entry e;
+    struct log_change c;
+    bool is_log = clave__log_walk(&w, p, n);
+    must(is_log == (w.fault[0] == '\0'));
+    while (is_log && clave__log_walk_next(&w, &e) == LOG_STEP_ENTRY) {
+        int32_t changes = 0;
+        while (clave__log_entry_change(&e, changes, &c))
+            changes++;
+        must(changes == e.changes && e.offset + e.size == w.at && w.at <= n);
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct input in = {data, size};
@@ -58,6 +75,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         memcpy(copy, in.p, in.n);
     if (mended)
         mend(copy, in.n);
+    look_through(copy, in.n);
     must(desk_open_bare(&d, NULL) == CLAVE_OK);
     clave_err err = clave__server_replay_log(d.s, copy, in.n, &r);
     must(err == CLAVE_OK || err == CLAVE_ECORRUPT);
