@@ -19,6 +19,12 @@ typedef struct clave_lock clave_lock; /* opaque */
  * data is NULL, the node says this host and process. Free before the session is closed. */
 CLAVE_EXPORT clave_err clave_lock_new(clave_lock **out, clave_session *s, const char *path,
                                       const clave_mutex_options *o);
+/* The two sides of a read-write lock (clave/rwlock.h), each a lock in every respect, and to be
+ * freed by itself. A thread that holds the write may take the read as well and then give the
+ * write back; one that holds or waits for the read alone is refused the write: EUPGRADE. */
+CLAVE_EXPORT clave_err clave_lock_new_pair(clave_lock **read, clave_lock **write, clave_session *s,
+                                           const char *path, const clave_mutex_options *reads,
+                                           const clave_mutex_options *writes);
 /* Releases what is held, and waits at most a second for the server to know of every release. */
 CLAVE_EXPORT void clave_lock_free(clave_lock *l);
 

@@ -31,6 +31,9 @@ struct waiter {
 /* With the mutex, which is given up while waiting; false: the deadline has passed. */
 bool clave__session_await_locked(clave_session *s, int64_t deadline);
 
+/* Any thread. */
+bool clave__session_never_connected(clave_session *s);
+
 /* clave_session_run, and on the loop's thread itself just the call. */
 void clave__session_do(clave_session *s, clave_loop_fn *fn, void *arg);
 

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "drive/tenure.h"
+#include "recipe/sides.h"
 
 enum { FREE_WAIT_MS = 1000, IDENTITY_SIZE = 4096 };
 
@@ -66,19 +67,20 @@ struct birth {
     clave_lock *l;
     const char *path;
     const clave_mutex_options *o;
+    const struct queue_rule *rule;
     clave_err err;
 };
 
 static void create_mutex(clave_client *c, void *arg)
 {
     struct birth *b = arg;
-    b->err = clave_mutex_new(&b->l->mutex, c, b->path, b->o);
+    b->err = clave__mutex_new(&b->l->mutex, c, b->path, b->o, b->rule);
     if (b->err == CLAVE_OK)
         list_push_back(&b->l->session->locks, &b->l->observer.link);
 }
 
-clave_err clave_lock_new(clave_lock **out, clave_session *s, const char *path,
-                         const clave_mutex_options *o)
+clave_err clave__lock_new(clave_lock **out, clave_session *s, const char *path,
+                          const clave_mutex_options *o, const struct queue_rule *rule)
 {
     char data[IDENTITY_SIZE];
     clave_mutex_options own = {.size = sizeof own};
@@ -102,7 +104,7 @@ clave_err clave_lock_new(clave_lock **out, clave_session *s, const char *path,
         own.data = data;
         own.len = default_data(data, sizeof data);
     }
-    struct birth b = {.l = l, .path = path, .o = &own, .err = CLAVE_OK};
+    struct birth b = {.l = l, .path = path, .o = &own, .rule = rule, .err = CLAVE_OK};
     clave__session_do(s, create_mutex, &b);
     if (b.err != CLAVE_OK) {
         clave__cell_fini(&l->emptied);
@@ -110,6 +112,42 @@ clave_err clave_lock_new(clave_lock **out, clave_session *s, const char *path,
         return b.err;
     }
     *out = l;
+    return CLAVE_OK;
+}
+
+clave_err clave_lock_new(clave_lock **out, clave_session *s, const char *path,
+                         const clave_mutex_options *o)
+{
+    return clave__lock_new(out, s, path, o, &clave__queue_mutex);
+}
+
+struct couple {
+    clave_lock *read, *write;
+};
+
+static void pair(clave_client *c, void *arg)
+{
+    const struct couple *w = arg;
+    (void)c;
+    clave__mutex_pair(w->read->mutex, w->write->mutex);
+}
+
+clave_err clave_lock_new_pair(clave_lock **read, clave_lock **write, clave_session *s,
+                              const char *path, const clave_mutex_options *reads,
+                              const clave_mutex_options *writes)
+{
+    *write = NULL;
+    clave_err err = clave__lock_new(read, s, path, reads, &clave__queue_read);
+    if (err != CLAVE_OK)
+        return err;
+    err = clave__lock_new(write, s, path, writes, &clave__queue_write);
+    if (err != CLAVE_OK) {
+        clave_lock_free(*read);
+        *read = NULL;
+        return err;
+    }
+    struct couple w = {.read = *read, .write = *write};
+    clave__session_do(s, pair, &w);
     return CLAVE_OK;
 }
 
@@ -166,14 +204,6 @@ static clave_err begin_acquire(struct call *c, void *args)
     return clave_mutex_acquire(a->lock->mutex, a->owner, a->deadline, on_acquired, a);
 }
 
-static bool never_connected(clave_session *s)
-{
-    clave__loop_lock(s->loop);
-    bool never = !s->was_connected;
-    clave__loop_unlock(s->loop);
-    return never;
-}
-
 clave_err clave_lock_acquire_as(clave_lock *l, uint64_t owner, int64_t timeout_ms)
 {
     struct acquire a = {.lock = l, .owner = owner, .fresh = clave__tenure_new(l, owner)};
@@ -185,7 +215,8 @@ clave_err clave_lock_acquire_as(clave_lock *l, uint64_t owner, int64_t timeout_m
      * for the callback. */
     clave_err err = clave__call(l->session, &spec, -1, NULL);
     free(a.fresh); /* NULL when it became the tenure */
-    return err == CLAVE_EBUSY && never_connected(l->session) ? CLAVE_EUNREACHABLE : err;
+    return err == CLAVE_EBUSY && clave__session_never_connected(l->session) ? CLAVE_EUNREACHABLE
+                                                                            : err;
 }
 
 clave_err clave_lock_acquire(clave_lock *l, int64_t timeout_ms)

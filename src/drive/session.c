@@ -301,3 +301,11 @@ clave_err clave_session_post(clave_session *s, clave_loop_fn *fn, void *arg)
     clave__loop_post(s->loop, &v->task);
     return CLAVE_OK;
 }
+
+bool clave__session_never_connected(clave_session *s)
+{
+    clave__loop_lock(s->loop);
+    bool never = !s->was_connected;
+    clave__loop_unlock(s->loop);
+    return never;
+}

@@ -199,13 +199,15 @@ struct release {
     clave_lock *lock;
     uint64_t owner;
     bool confirmed;
+    bool begun;
 };
 
 static clave_err begin_release(struct call *c, void *args)
 {
-    const struct release *r = args;
+    struct release *r = args;
     clave_loop *loop = r->lock->session->loop;
     bool leaves;
+    r->begun = true;
     clave__loop_lock(loop);
     struct tenure *t = find_held(r->lock, r->owner);
     bool last = t && take_off(t, &t->count);
@@ -224,7 +226,11 @@ static clave_err release_on_loop(clave_lock *l, uint64_t owner, bool confirmed, 
 {
     struct release r = {.lock = l, .owner = owner, .confirmed = confirmed};
     struct call_spec spec = {.begin = begin_release, .args = &r};
-    return clave__call(l->session, &spec, timeout_ms, NULL);
+    clave_err err = clave__call(l->session, &spec, timeout_ms, NULL);
+    /* Time was up before the loop's thread came to it: it is given back all the same. */
+    if (err == CLAVE_ETIMEDOUT && !r.begun)
+        (void)release_on_loop(l, owner, false, -1);
+    return err;
 }
 
 /* A hold that is good by what is known is given back by a note to the loop's thread. That it

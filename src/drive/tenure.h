@@ -38,6 +38,11 @@ struct clave_lock {
     struct cell emptied; /* there is none leaving any more */
 };
 
+/* clave_lock_new in a queue of another rule. (lock.c) */
+struct queue_rule;
+clave_err clave__lock_new(clave_lock **out, clave_session *s, const char *path,
+                          const clave_mutex_options *o, const struct queue_rule *rule);
+
 /* Any thread: made before the acquire begins, since a grant cannot fail. free() it when it was
  * not taken. */
 struct tenure *clave__tenure_new(clave_lock *l, uint64_t owner);

@@ -117,11 +117,7 @@ static clave_err put_part(clave_multilock *ml, const clave_multilock_part *what,
     memmove(ml->parts + at + 1, ml->parts + at, (ml->n - at) * sizeof part);
     ml->parts[at] = part;
     ml->n++;
-    clave_mutex_options o = *each;
-    o.event_cb = NULL;
-    /* As for a clave_rwlock. */
-    o.strict = o.strict || what->kind == CLAVE_MULTILOCK_WRITE;
-    return clave__mutex_new(&ml->parts[at].mutex, ml->client, what->path, &o, rules[what->kind]);
+    return clave__mutex_new(&ml->parts[at].mutex, ml->client, what->path, each, rules[what->kind]);
 }
 
 static clave_err put_parts(clave_multilock *ml, const clave_multilock_part *parts, size_t n,

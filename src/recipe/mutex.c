@@ -298,6 +298,8 @@ void clave_mutex_free(clave_mutex *m)
     if (!m)
         return;
     m->event_cb = NULL;
+    if (m->other)
+        m->other->other = NULL;
     struct map_node *node;
     while ((node = clave__map_next(&m->tenants, NULL)))
         evict(m, MAP_ENTRY(node, struct tenant, node));

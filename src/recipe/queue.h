@@ -22,6 +22,9 @@ struct queue_rule {
     /* Only nodes of the other kind stand in our way, and none with our own number: readers
      * share. */
     bool shares;
+    /* The other kind may still come to stand before us, with a number of before: a downgrade
+     * does. So the end of those we knew of does not make it our turn without a listing. */
+    bool overtaken;
 };
 
 /* The rules of mutex.h and rwlock.h. */

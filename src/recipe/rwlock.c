@@ -16,13 +16,7 @@ static clave_err create_sides(clave_rwlock *rw, clave_client *c, const char *pat
     clave_err err = clave__mutex_new(&rw->read, c, path, o, &clave__queue_read);
     if (err != CLAVE_OK)
         return err;
-    clave_mutex_options own = {.size = sizeof own};
-    if (o)
-        own = *o;
-    /* A downgrade puts a read node with the write's number before writers that wait, so the
-     * end of what they knew of does not make it their turn (docs/recipes.md, P3). */
-    own.strict = true;
-    err = clave__mutex_new(&rw->write, c, path, &own, &clave__queue_write);
+    err = clave__mutex_new(&rw->write, c, path, o, &clave__queue_write);
     if (err == CLAVE_OK)
         clave__mutex_pair(rw->read, rw->write);
     return err;

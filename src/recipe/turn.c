@@ -306,8 +306,8 @@ void clave__turn_hold_settled(struct hold *h)
 static bool may_take_over(const struct contender *c, const clave_event *ev)
 {
     uint64_t connection = clave_client_connection(c->client);
-    return c->ahead == 1 && c->plain && !c->spec->strict && c->own_seen &&
-           clave__lookout_is_armed(&c->own) && ev->connection == connection &&
+    return c->ahead == 1 && c->plain && !c->spec->strict && !c->spec->rule->overtaken &&
+           c->own_seen && clave__lookout_is_armed(&c->own) && ev->connection == connection &&
            c->listed_on == connection && c->own.connection == connection &&
            c->last.connection == connection && clave_client_session_id(c->client) == c->session_id;
 }

@@ -1,0 +1,43 @@
+/* lockset.h - several locks as one, blocking, for threads. The asynchronous form, where order,
+ * parts and errors are described, is clave/multilock.h; both keep the same order.
+ *
+ * The owner is the calling thread, as in clave/lock.h. */
+#ifndef CLAVE_LOCKSET_H
+#define CLAVE_LOCKSET_H
+
+#include "clave/lock.h"
+#include "clave/multilock.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct clave_lockset clave_lockset; /* opaque */
+
+/* `each` is for every lock (may be NULL), as for clave_lock_new. EINVAL: no parts, or a path
+ * twice. EPATH, ENOMEM. Free before the session is closed. */
+CLAVE_EXPORT clave_err clave_lockset_new(clave_lockset **out, clave_session *s,
+                                         const clave_multilock_part *parts, size_t n,
+                                         const clave_mutex_options *each);
+/* As clave_lock_free, for all of them. NULL is ignored. */
+CLAVE_EXPORT void clave_lockset_free(clave_lockset *l);
+
+/* All of them within one time, or none. `failed` (may be NULL): the path of the one that was not
+ * acquired; NULL with CLAVE_OK; valid as long as the set. One that is lost while others are
+ * waited for sends it back to the beginning. Errors as of clave_lock_acquire. */
+CLAVE_EXPORT clave_err clave_lockset_acquire(clave_lockset *l, int64_t timeout_ms,
+                                             const char **failed);
+/* One hold of each, in the reverse order, whatever becomes of any. The first error, and its
+ * path. */
+CLAVE_EXPORT clave_err clave_lockset_release(clave_lockset *l, const char **failed);
+
+/* true while the calling thread holds all of them and will for `ms` more. From memory. */
+CLAVE_EXPORT bool clave_lockset_valid_for(clave_lockset *l, int64_t ms);
+/* The lock of that path, for its token and guarded writes; not to be freed, acquired or released.
+ * NULL: none has this path. */
+CLAVE_EXPORT clave_lock *clave_lockset_at(const clave_lockset *l, const char *path);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
