@@ -7,6 +7,7 @@
 
 #include "base/path.h"
 #include "cmd/command.h"
+#include "cmd/hook.h"
 #include "cmd/offspring.h"
 #include "cmd/tell.h"
 #include "cmd/wrapper.h"
@@ -66,7 +67,7 @@ static void arm_watchdog(struct wrapper *w)
 void holder_publish(struct wrapper *w)
 {
     clave_grant g;
-    if (w->phase != HOLDING || w->lost || !clave_mutex_grant(w->mutex, WRAPPER_OWNER, &g))
+    if (w->phase != HOLDING || w->lost || !claim_grant(&w->claim, &g))
         return;
     page_set(w->guardian.page, earlier(g.deadline, w->task.until));
     arm_watchdog(w);
@@ -86,7 +87,7 @@ void holder_begin(struct wrapper *w)
     struct page *page = w->guardian.page;
     struct guardian_task *t = &w->task;
     clave_grant g;
-    if (!clave_mutex_grant(w->mutex, WRAPPER_OWNER, &g)) {
+    if (!claim_grant(&w->claim, &g)) {
         tell_not_started(w);
         wrapper_leave(w, EXIT_LOST);
         return;
@@ -110,6 +111,9 @@ void holder_begin(struct wrapper *w)
     if (plan->grace_ms > t->grace_ms)
         tell(w->o, "%s: the grace is %lldms, a quarter of the session timeout (--session-timeout)",
              plan->path, (long long)t->grace_ms);
+    hook_run(plan, plan->on_elected, "elected", g.token);
+    if (plan->value && claim_publish(&w->claim, plan->value) != CLAVE_OK)
+        tell(w->o, "%s: the value cannot be published", plan->path);
     guardian_run(&w->guardian, t);
 }
 
@@ -127,6 +131,7 @@ static void conclude(struct wrapper *w, enum guardian_cause cause, int status)
         tell_not_started(w);
     terminal_take(&w->terminal);
     lock_tell_ended(w->plan, code, clave_now() - w->acquired_at);
+    hook_run(w->plan, w->plan->on_deposed, "deposed", w->task.token);
     wrapper_leave(w, code);
 }
 
@@ -142,6 +147,15 @@ void holder_lost(struct wrapper *w, clave_err why)
     if (w->plan->on_lost != ON_LOST_IGNORE)
         w->gone_by = clave_now() + w->task.grace_ms + w->task.lead_ms;
     arm_watchdog(w);
+}
+
+void holder_asked(struct wrapper *w)
+{
+    if (w->phase != HOLDING || w->lost || w->asked)
+        return;
+    w->asked = true;
+    lock_tell_asked(w->plan);
+    guardian_stop(&w->guardian);
 }
 
 /* ---- without the guardian ----------------------------------------------------------------- */
@@ -198,6 +212,7 @@ static void on_command_stopped(struct wrapper *w, int sig)
 static void on_refused(struct wrapper *w, int error)
 {
     tell(w->o, "cannot run '%s': %s", w->plan->argv[0], strerror(error));
+    hook_run(w->plan, w->plan->on_deposed, "deposed", w->task.token);
     wrapper_leave(w, command_exit_code(error));
 }
 

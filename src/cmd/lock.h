@@ -1,4 +1,4 @@
-/* lock.h - `clave lock`: what was asked for, and what is told about it. */
+/* lock.h - `clave lock` and `clave elect`: what was asked for, and what is told about it. */
 #ifndef CLAVE_CMD_LOCK_H
 #define CLAVE_CMD_LOCK_H
 
@@ -11,10 +11,11 @@ enum { LOCK_TRY = 0, LOCK_FOR_EVER = -1, LOCK_GRACE_DEFAULT = -1 };
 
 struct lock_plan {
     struct options *o;
+    bool elects; /* a leadership, not a lock */
     const char *path;
     const char *connect;
     char *const *argv;   /* the command */
-    const char *name;    /* of this participant, for others to see; may be NULL */
+    const char *name;    /* of this participant, for others to see; may be NULL. Elects: the id */
     int64_t wait_ms;     /* LOCK_TRY, LOCK_FOR_EVER, or for so long */
     int64_t grace_ms;    /* LOCK_GRACE_DEFAULT: by the session timeout */
     int64_t max_hold_ms; /* 0: no limit */
@@ -22,10 +23,31 @@ struct lock_plan {
     int conflict_code; /* the exit code when it is not acquired in time */
     bool quiet;
     struct acl_list acl; /* of the lock node; empty: open */
+
+    /* Elects; each may be NULL. */
+    const char *value;   /* published while it leads */
+    const char *standby; /* the hooks: shell commands */
+    const char *on_elected;
+    const char *on_deposed;
 };
 
-/* Takes the lock, runs the command, gives the lock back. The exit code. (wrapper.c) */
-int wrapper_run(const struct lock_plan *plan);
+/* The flags both verbs take. */
+enum {
+    PLAN_GRACE = FLAG_LONG,
+    PLAN_ON_LOST,
+    PLAN_MAX_HOLD,
+    PLAN_NAME,
+    PLAN_ACL,
+    PLAN_OWN /* and up: a verb's own */
+};
+/* Takes one; false: told. `max_hold` is what the verb calls that flag. (plan.c) */
+bool plan_take_flag(struct lock_plan *p, int id, const char *max_hold);
+/* The path and the command, and the servers. EXIT_OK, or the exit code, having told why. */
+int plan_take_args(struct lock_plan *p);
+
+/* Takes the lock, runs the command, gives the lock back. The exit code. *told_to_end (may be
+ * NULL): a signal said so. (wrapper.c) */
+int wrapper_run(const struct lock_plan *plan, bool *told_to_end);
 
 /* ---- what is told, on standard error: lines, or JSON with --json (lock_tell.c) ------------ */
 
@@ -39,6 +61,8 @@ void lock_tell_acquired(const struct lock_plan *p, const clave_grant *g, int64_t
 /* The connection is gone, with so long until the deadline, or back. */
 void lock_tell_connection(const struct lock_plan *p, bool up, int64_t left_ms);
 void lock_tell_lost(const struct lock_plan *p, clave_err why);
+/* Leaders: somebody wants it to resign. */
+void lock_tell_asked(const struct lock_plan *p);
 void lock_tell_ending(const struct lock_plan *p, enum guardian_cause cause);
 void lock_tell_ended(const struct lock_plan *p, int code, int64_t held_ms);
 

@@ -6,6 +6,21 @@
 #include "cmd/tell.h"
 #include "cmd/who.h"
 
+/* What differs between a lock and a leadership. */
+struct words {
+    const char *acquired, *not_acquired; /* events, and verbs */
+    const char *held_by, *still, *it, *who;
+};
+
+static const struct words *words(const struct lock_plan *p)
+{
+    static const struct words lock = {"acquired",   "not-acquired", "held by",
+                                      "still held", "the lock",     "locks"};
+    static const struct words leadership = {"elected",       "not-elected",    "led by",
+                                            "still leading", "the leadership", "candidates"};
+    return p->elects ? &leadership : &lock;
+}
+
 /* Standard output is the command's. */
 static void begin(const struct lock_plan *p, struct json *j, const char *event)
 {
@@ -21,10 +36,10 @@ static void end(struct json *j)
     funlockfile(stderr);
 }
 
-static void put_holder(struct json *j, const clave_participant *holder)
+static void put_holder(const struct lock_plan *p, struct json *j, const clave_participant *holder)
 {
     const clave_identity *id = &holder->identity;
-    json_open(j, "holder", '{');
+    json_open(j, p->elects ? "leader" : "holder", '{');
     json_int(j, "token", holder->stat.czxid);
     json_text(j, "host", id->host);
     json_int(j, "pid", id->pid);
@@ -42,10 +57,10 @@ void lock_tell_waiting(const struct lock_plan *p, size_t ahead, const clave_part
         begin(p, &j, "waiting");
         json_int(&j, "ahead", (int64_t)ahead);
         if (holder)
-            put_holder(&j, holder);
+            put_holder(p, &j, holder);
         end(&j);
     } else if (holder) {
-        tell(p->o, "%s: waiting, %zu ahead; held by %s", p->path, ahead,
+        tell(p->o, "%s: waiting, %zu ahead; %s %s", p->path, ahead, words(p)->held_by,
              who_format(&holder->identity, who, sizeof who));
     } else {
         tell(p->o, "%s: waiting, %zu ahead", p->path, ahead);
@@ -69,19 +84,19 @@ void lock_tell_not_acquired(const struct lock_plan *p, int64_t waited_ms, const 
     struct json j;
     char age[AGE_CAP];
     if (p->o->json) {
-        begin(p, &j, "not-acquired");
+        begin(p, &j, words(p)->not_acquired);
         json_int(&j, "waited_ms", waited_ms);
         if (fault)
             json_text(&j, "why", fault);
         end(&j);
     } else if (fault && !p->quiet) {
-        tell(p->o, "%s: not acquired within %s, no server answers: %s", p->path,
+        tell(p->o, "%s: not %s within %s, no server answers: %s", p->path, words(p)->acquired,
              age_format(waited_ms, age), fault);
     } else if (p->wait_ms == LOCK_TRY && !p->quiet) {
         tell(p->o, "%s: held by another ('clave locks %s' tells whom)", p->path, p->path);
     } else if (!p->quiet) {
-        tell(p->o, "%s: not acquired within %s ('clave locks %s' tells who is before us)", p->path,
-             age_format(waited_ms, age), p->path);
+        tell(p->o, "%s: not %s within %s ('clave %s %s' tells who is before us)", p->path,
+             words(p)->acquired, age_format(waited_ms, age), words(p)->who, p->path);
     }
 }
 
@@ -90,11 +105,11 @@ void lock_tell_acquired(const struct lock_plan *p, const clave_grant *g, int64_t
     struct json j;
     char age[AGE_CAP];
     if (!p->o->json) {
-        note(p->o, "%s: acquired after %s, token %" PRId64 ", session 0x%" PRIx64, p->path,
-             age_format(waited_ms, age), g->token, (uint64_t)g->session_id);
+        note(p->o, "%s: %s after %s, token %" PRId64 ", session 0x%" PRIx64, p->path,
+             words(p)->acquired, age_format(waited_ms, age), g->token, (uint64_t)g->session_id);
         return;
     }
-    begin(p, &j, "acquired");
+    begin(p, &j, words(p)->acquired);
     json_int(&j, "token", g->token);
     json_text(&j, "node", g->node);
     json_hex(&j, "session", g->session_id);
@@ -112,9 +127,9 @@ void lock_tell_connection(const struct lock_plan *p, bool up, int64_t left_ms)
             json_int(&j, "left_ms", left_ms);
         end(&j);
     } else if (up) {
-        note(p->o, "%s: connected again, still held", p->path);
+        note(p->o, "%s: connected again, %s", p->path, words(p)->still);
     } else {
-        note(p->o, "%s: the connection is lost; the lock is surely held for %s more", p->path,
+        note(p->o, "%s: the connection is lost; %s surely lasts for %s more", p->path, words(p)->it,
              age_format(left_ms, left));
     }
 }
@@ -133,11 +148,22 @@ void lock_tell_lost(const struct lock_plan *p, clave_err why)
 {
     struct json j;
     if (!p->o->json) {
-        tell(p->o, "%s: the lock is lost: %s", p->path, reason(why));
+        tell(p->o, "%s: %s is lost: %s", p->path, words(p)->it, reason(why));
         return;
     }
     begin(p, &j, "lost");
     json_text(&j, "why", reason(why));
+    end(&j);
+}
+
+void lock_tell_asked(const struct lock_plan *p)
+{
+    struct json j;
+    if (!p->o->json) {
+        tell(p->o, "%s: somebody asks us to resign", p->path);
+        return;
+    }
+    begin(p, &j, "asked");
     end(&j);
 }
 

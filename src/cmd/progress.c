@@ -53,7 +53,8 @@ static void show(struct progress *p, const clave_participant *holder)
         return;
     p->told_away = false;
     if (p->live && holder) {
-        draw(p, "; held by ", who_format(&holder->identity, who, sizeof who));
+        draw(p, p->plan->elects ? "; led by " : "; held by ",
+             who_format(&holder->identity, who, sizeof who));
     } else if (p->live) {
         draw(p, "", "");
     } else if (token != p->told_holder || p->ahead != p->told_ahead) {
@@ -83,11 +84,16 @@ static void on_holder(clave_client *c, const clave_result *res, void *arg)
     free(data);
 }
 
+static const struct queue_rule *rule(const struct progress *p)
+{
+    return p->plan->elects ? &clave__queue_latch : &clave__queue_mutex;
+}
+
 /* Our place as of now: behind the one we were behind. */
 static void count_ahead(struct progress *p, const clave_result *names)
 {
     struct queue_place place =
-        clave__queue_locate(&clave__queue_mutex, names->names, names->nnames, p->predecessor);
+        clave__queue_locate(rule(p), names->names, names->nnames, p->predecessor);
     if (place.found)
         p->ahead = place.ahead + 1;
 }
@@ -99,7 +105,7 @@ static clave_err ask_holder(struct progress *p, const clave_result *names)
     char *path = NULL;
     clave_err err = CLAVE_ENOMEM;
     if (order)
-        err = clave__queue_order(&clave__queue_mutex, mem, names->names, names->nnames, order);
+        err = clave__queue_order(rule(p), mem, names->names, names->nnames, order);
     if (err == CLAVE_OK)
         path = walk_child_path(p->plan->path, names->names[order[0]]);
     if (path)

@@ -11,6 +11,7 @@
  * side has given up. */
 struct call {
     const char *path;
+    roll_call_fn *ask;
     pthread_mutex_t mutex;
     pthread_cond_t cond;
     unsigned sides;
@@ -92,21 +93,22 @@ static void on_participants(clave_client *client, clave_err err, const clave_par
     leave(c);
 }
 
-static void ask(clave_client *client, void *arg)
+static void begin(clave_client *client, void *arg)
 {
     struct call *c = arg;
-    clave_err err = clave_participants(client, c->path, on_participants, c);
+    clave_err err = c->ask(client, c->path, on_participants, c);
     if (err != CLAVE_OK)
         on_participants(client, err, NULL, 0, c);
 }
 
-static struct call *call_new(const char *path)
+static struct call *call_new(const char *path, roll_call_fn *ask)
 {
     struct call *c = calloc(1, sizeof *c);
     pthread_condattr_t attr;
     if (!c)
         return NULL;
     c->path = path;
+    c->ask = ask;
     c->sides = 2;
     pthread_mutex_init(&c->mutex, NULL);
     pthread_condattr_init(&attr);
@@ -118,15 +120,21 @@ static struct call *call_new(const char *path)
 
 clave_err roll_read(clave_session *s, const char *path, int64_t timeout_ms, struct roll *out)
 {
+    return roll_read_by(s, path, clave_participants, timeout_ms, out);
+}
+
+clave_err roll_read_by(clave_session *s, const char *path, roll_call_fn *ask, int64_t timeout_ms,
+                       struct roll *out)
+{
     *out = (struct roll){0};
     clave_err err = clave_session_sync(s, path, timeout_ms);
     if (err != CLAVE_OK)
         return err;
-    struct call *c = call_new(path);
+    struct call *c = call_new(path, ask);
     if (!c)
         return CLAVE_ENOMEM;
     struct timespec until = clave__clock_after(timeout_ms);
-    clave_session_run(s, ask, c);
+    clave_session_run(s, begin, c);
     pthread_mutex_lock(&c->mutex);
     while (!c->done && pthread_cond_timedwait(&c->cond, &c->mutex, &until) != ETIMEDOUT)
         continue;

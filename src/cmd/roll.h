@@ -15,4 +15,10 @@ struct roll {
 clave_err roll_read(clave_session *s, const char *path, int64_t timeout_ms, struct roll *out);
 void roll_fini(struct roll *r);
 
+/* The same of another kind of queue: clave_participants or one of its kin. */
+typedef clave_err roll_call_fn(clave_client *c, const char *path, clave_participants_cb *cb,
+                               void *arg);
+clave_err roll_read_by(clave_session *s, const char *path, roll_call_fn *call, int64_t timeout_ms,
+                       struct roll *out);
+
 #endif

@@ -8,6 +8,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "cmd/hook.h"
 #include "cmd/link.h"
 #include "cmd/tell.h"
 #include "drive/link.h"
@@ -67,11 +68,9 @@ void wrapper_leave(struct wrapper *w, int code)
 
 /* ---- the queue ---------------------------------------------------------------------------- */
 
-static void on_acquired(clave_mutex *m, uint64_t owner, clave_err err, void *arg)
+static void on_verdict(void *arg, clave_err err)
 {
     struct wrapper *w = arg;
-    (void)m;
-    (void)owner;
     if (w->phase != WAITING)
         return;
     progress_end(&w->progress);
@@ -87,37 +86,36 @@ static void on_acquired(clave_mutex *m, uint64_t owner, clave_err err, void *arg
     }
 }
 
-static void on_event(clave_mutex *m, const clave_mutex_event *ev, void *arg)
+static void on_moved(void *arg, size_t ahead, const char *predecessor)
 {
     struct wrapper *w = arg;
-    (void)m;
-    if (ev->kind == CLAVE_MUTEX_QUEUED)
-        progress_moved(&w->progress, ev->ahead, ev->predecessor);
-    else if (ev->kind == CLAVE_MUTEX_LOST)
-        holder_lost(w, ev->why);
+    progress_moved(&w->progress, ahead, predecessor);
 }
 
-/* The command's words, as far as they fit. */
-static void join_words(char *const *argv, char *out, size_t cap)
+static void on_next(void *arg)
 {
-    size_t n = 0;
-    out[0] = '\0';
-    for (size_t i = 0; argv[i] && n < cap; i++) {
-        int added = snprintf(out + n, cap - n, "%s%s", i > 0 ? " " : "", argv[i]);
-        n += added > 0 ? (size_t)added : 0;
-    }
+    struct wrapper *w = arg;
+    if (w->phase == WAITING)
+        hook_run(w->plan, w->plan->standby, "standby", 0);
 }
 
-static size_t format_identity(const struct lock_plan *plan, char *out, size_t cap)
+static void on_lost(void *arg, clave_err why)
 {
-    char host[256] = "", command[COMMAND_CAP];
-    gethostname(host, sizeof host - 1);
-    join_words(plan->argv, command, sizeof command);
-    clave_identity id = {
-        .host = *host ? host : NULL, .pid = getpid(), .name = plan->name, .command = command};
-    size_t n = clave_identity_format(&id, out, cap);
-    return n < cap ? n : cap - 1;
+    holder_lost(arg, why);
 }
+
+static void on_asked(void *arg)
+{
+    holder_asked(arg);
+}
+
+static const struct claim_events claim_events = {
+    .moved = on_moved,
+    .next = on_next,
+    .verdict = on_verdict,
+    .lost = on_lost,
+    .asked = on_asked,
+};
 
 static int64_t wait_until(const struct wrapper *w)
 {
@@ -128,21 +126,16 @@ static int64_t wait_until(const struct wrapper *w)
 static void begin_waiting(struct wrapper *w)
 {
     const struct lock_plan *plan = w->plan;
-    char identity[IDENTITY_CAP];
-    clave_mutex_options o = {.size = sizeof o, .event_cb = on_event, .event_arg = w};
-    o.data = identity;
-    o.len = format_identity(plan, identity, sizeof identity);
-    o.acls = plan->acl.n > 0 ? plan->acl.list : NULL;
-    o.nacls = plan->acl.n;
     /* The command gets some time before its first warning could be due. */
-    o.min_valid_ms = holder_grace(w) + holder_lead(w) + clave_client_session_timeout(w->client) / 8;
+    const struct claim_terms terms = {.deadline = wait_until(w),
+                                      .min_valid_ms = holder_grace(w) + holder_lead(w) +
+                                                      clave_client_session_timeout(w->client) / 8};
     link_note_session(w->o, clave_client_session_id(w->client),
                       clave_client_session_timeout(w->client));
     uv_timer_stop(&w->patience);
     w->phase = WAITING;
-    clave_err err = clave_mutex_new(&w->mutex, w->client, plan->path, &o);
-    if (err == CLAVE_OK)
-        err = clave_mutex_acquire(w->mutex, WRAPPER_OWNER, wait_until(w), on_acquired, w);
+    w->claim = (struct claim){.events = &claim_events, .arg = w};
+    clave_err err = claim_begin(&w->claim, w->client, plan, &terms);
     if (err == CLAVE_OK)
         progress_begin(&w->progress, w->client, w->uv);
     else
@@ -202,7 +195,7 @@ static void on_closed(struct wrapper *w, clave_err why)
         return;
     }
     if (w->phase == HOLDING || w->phase == SWEEPING)
-        return; /* the mutex tells of the loss */
+        return; /* the claim tells of the loss */
     progress_end(&w->progress);
     tell(w->o, "%s: %s", w->plan->connect, clave_client_errmsg(w->client));
     wrapper_leave(w, exit_code_of(why));
@@ -265,6 +258,7 @@ static void on_signal(uv_signal_t *handle, int sig)
 {
     struct wrapper *w = handle->data;
     bool ends = sig == SIGTERM || sig == SIGINT || sig == SIGHUP || sig == SIGQUIT;
+    w->told_to_end |= ends;
     switch (w->phase) {
     case CONNECTING:
     case WAITING:
@@ -345,7 +339,7 @@ static void run(struct wrapper *w)
     w->began = clave_now();
     uv_timer_start(&w->patience, on_connecting_takes_long, (uint64_t)connect_within(w), 0);
     uv_run(&w->loop, UV_RUN_DEFAULT);
-    clave_mutex_free(w->mutex);
+    claim_free(&w->claim);
     clave_client_free(w->client);
     uv_run(&w->loop, UV_RUN_NOWAIT); /* what is still closing */
 }
@@ -373,7 +367,7 @@ static int start_guardian(struct wrapper *w)
     return guardian_start(&w->guardian, &gp);
 }
 
-int wrapper_run(const struct lock_plan *plan)
+int wrapper_run(const struct lock_plan *plan, bool *told_to_end)
 {
     struct wrapper *w = calloc(1, sizeof *w);
     if (!w)
@@ -399,6 +393,8 @@ int wrapper_run(const struct lock_plan *plan)
     if (w->released || w->told_session == 0)
         guardian_dismiss(&w->guardian);
     code = w->code;
+    if (told_to_end)
+        *told_to_end = w->told_to_end;
     wrapper_free(w);
     return code;
 }

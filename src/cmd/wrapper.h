@@ -1,5 +1,5 @@
-/* wrapper.h - the process of `clave lock` itself, as wrapper.c (session, queue, leaving) and
- * holder.c (while the command runs) share it. One thread, one loop.
+/* wrapper.h - the process of `clave lock` or `clave elect` itself, as wrapper.c (session, queue,
+ * leaving) and holder.c (while the command runs) share it. One thread, one loop.
  *
  *   CONNECTING ──▶ WAITING ──▶ HOLDING ──▶ LEAVING ──▶ (the loop ends)
  *       │             │           │ ▲          ▲
@@ -11,13 +11,14 @@
 #include <uv.h>
 
 #include "clave/uv.h"
+#include "cmd/claim.h"
 #include "cmd/lock.h"
 #include "cmd/progress.h"
 #include "cmd/terminal.h"
 
 enum wrapper_phase { CONNECTING, WAITING, HOLDING, SWEEPING, LEAVING };
 
-enum { WRAPPER_SIGNALS = 9, WRAPPER_OWNER = 0 };
+enum { WRAPPER_SIGNALS = 9 };
 
 struct wrapper {
     const struct lock_plan *plan;
@@ -26,7 +27,7 @@ struct wrapper {
     uv_loop_t loop;
     clave_client *client;
     clave_uv *uv;
-    clave_mutex *mutex;
+    struct claim claim;
     struct guardian guardian;
     struct terminal terminal;
     struct progress progress;
@@ -39,8 +40,10 @@ struct wrapper {
     int64_t began, acquired_at;
     int64_t told_session; /* the id the guardian knows */
     bool lost;
-    bool released; /* the server has ended the session: nothing is left for the guardian */
-    bool stopped;  /* the loop is about to end */
+    bool asked;       /* to resign */
+    bool released;    /* the server has ended the session: nothing is left for the guardian */
+    bool told_to_end; /* by a signal */
+    bool stopped;     /* the loop is about to end */
     int code;
 
     /* while the command runs */
@@ -67,6 +70,8 @@ void holder_begin(struct wrapper *w);
 /* At the end of every pass over the client: the deadline may have moved. */
 void holder_publish(struct wrapper *w);
 void holder_lost(struct wrapper *w, clave_err why);
+/* Somebody wants the leader to resign: the command is ended, in time. */
+void holder_asked(struct wrapper *w);
 void holder_on_signal(struct wrapper *w, int sig);
 /* SIGCONT: as far as the lock allows, the command goes on too. */
 void holder_on_continued(struct wrapper *w);

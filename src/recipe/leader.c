@@ -41,6 +41,7 @@ struct clave_leader_watch {
     struct listener listener;
     struct timer retry;
     bool reading;
+    enum stage stage; /* of the reading */
     enum stage again; /* begin there when the reading ends; STAGE_NONE */
     bool told;        /* `shown` was */
     struct view now, shown;
@@ -388,6 +389,7 @@ static void on_value(clave_client *c, const clave_result *res, void *arg)
 
 static void next_stage(clave_leader_watch *w, enum stage stage)
 {
+    w->stage = stage;
     switch (stage) {
     case STAGE_LIST:
         list(w, NULL);
@@ -420,7 +422,9 @@ static clave_err begin_with_shown(clave_leader_watch *w)
 static void read_from(clave_leader_watch *w, enum stage stage)
 {
     if (w->reading) {
-        w->again = stage < w->again ? stage : w->again;
+        /* The stages to come will show it. */
+        if (stage <= w->stage && stage < w->again)
+            w->again = stage;
         return;
     }
     w->reading = true;
@@ -512,6 +516,7 @@ static clave_err begin(clave_leader_watch **out, clave_client *c, const char *pa
     }
     w->refs++;
     w->reading = true;
+    w->stage = STAGE_LIST;
     clave__client_listen(c, &w->listener);
     *out = w;
     return CLAVE_OK;

@@ -257,6 +257,28 @@ static void a_follower_goes_on_over_lost_connections_and_sessions(void **state)
     pair_free(p);
 }
 
+/* The leader's session ends: its node and its value go at once, and that is one news. */
+static void a_leader_that_dies_with_its_value_leaves_a_vacancy(void **state)
+{
+    (void)state;
+    struct pair *p = world(2);
+    struct stand s[1];
+    struct follower f;
+    stand_as(&s[0], p, 0, "a");
+    publish(&s[0], "x");
+    follow(&f, p, 1);
+    assert_true(told(&f, "a=x "));
+    pair_refuse(p, 0, true);
+    pair_advance(p, 3 * TIMEOUT);
+    assert_true(told(&f, "- "));
+    pair_refuse(p, 0, false);
+    pair_advance(p, 5000);
+    assert_true(told(&f, "a "));
+    clave_leader_watch_free(f.w);
+    pair_settle(p);
+    end(s, 1);
+}
+
 static void a_follower_may_be_freed_at_any_time(void **state)
 {
     (void)state;
@@ -466,6 +488,7 @@ int main(void)
         cmocka_unit_test(a_follower_sees_leaders_values_and_vacancies),
         cmocka_unit_test(a_former_leaders_value_is_not_shown),
         cmocka_unit_test(a_follower_goes_on_over_lost_connections_and_sessions),
+        cmocka_unit_test(a_leader_that_dies_with_its_value_leaves_a_vacancy),
         cmocka_unit_test(a_follower_may_be_freed_at_any_time),
         cmocka_unit_test(only_a_leader_publishes),
         cmocka_unit_test(a_leader_hands_over_past_those_between),

@@ -1,0 +1,72 @@
+#include <stdio.h>
+
+#include "clave/leader.h"
+#include "cmd/json.h"
+#include "cmd/link.h"
+#include "cmd/options.h"
+#include "cmd/roll.h"
+#include "cmd/tell.h"
+#include "cmd/who.h"
+#include "drive/clock.h"
+
+static void show_json(size_t position, const clave_participant *p)
+{
+    struct json j;
+    json_begin(&j, stdout);
+    json_int(&j, "position", (int64_t)position);
+    json_bool(&j, "leader", position == 0);
+    json_int(&j, "token", p->stat.czxid);
+    json_text(&j, "node", p->node);
+    json_hex(&j, "session", p->stat.ephemeral_owner);
+    json_int(&j, "since_ms", p->stat.ctime);
+    json_int(&j, "age_ms", clave__clock_wall() - p->stat.ctime);
+    json_text(&j, "id", p->identity.text);
+    json_end(&j);
+}
+
+static void show_line(size_t position, const clave_participant *p)
+{
+    char id[WHO_CAP], age[AGE_CAP];
+    printf("%zu %-7s %lld %6s %s\n", position, position == 0 ? "leader" : "waiting",
+           (long long)p->stat.czxid, age_format(clave__clock_wall() - p->stat.ctime, age),
+           who_column(p->identity.text, true, id, sizeof id));
+}
+
+static int show_candidates(struct options *o, const char *path)
+{
+    clave_session *s;
+    struct roll roll;
+    int code = link_open(o, NULL, &s);
+    if (code != EXIT_OK)
+        return code;
+    clave_err err = roll_read_by(s, path, clave_latch_participants, o->timeout_ms, &roll);
+    if (err != CLAVE_OK)
+        code = tell_err(o, path, err, s);
+    else if (roll.n == 0)
+        note(o, "%s: nobody stands", path);
+    for (size_t i = 0; i < roll.n; i++)
+        (o->json ? show_json : show_line)(i, &roll.list[i]);
+    roll_fini(&roll);
+    link_close(s);
+    return code;
+}
+
+static int run_candidates(struct options *o, int argc, char **argv)
+{
+    if (options_next(o, argc, argv) == OPTIONS_STOP)
+        return o->status;
+    if (!options_args(o, 1, 1))
+        return EXIT_USAGE;
+    return link_path_ok(o, o->argv[0]) ? show_candidates(o, o->argv[0]) : EXIT_PATH;
+}
+
+const struct verb verb_candidates = {
+    .name = "candidates",
+    .args = "PATH",
+    .summary = "Print who leads an election and who stands for it",
+    .text =
+        "One candidate a line, the leader first: position, leader or waiting, token, time since\n"
+        "it stands there, id; - for an id that is no text.\n",
+    .max_args = -1,
+    .run = run_candidates,
+};

@@ -1,0 +1,41 @@
+/* claim.h - what the command runs under: a held lock, or a leadership. To the wrapper they are
+ * one: waited for, granted, perhaps lost. */
+#ifndef CLAVE_CMD_CLAIM_H
+#define CLAVE_CMD_CLAIM_H
+
+#include "clave/leader.h"
+#include "cmd/lock.h"
+
+/* All on the loop's thread, from the client's callbacks. */
+struct claim_events {
+    /* Waiting: so many stand before us, the last of them (its path) right before. */
+    void (*moved)(void *arg, size_t ahead, const char *predecessor);
+    void (*next)(void *arg);                   /* only the holder stands before us */
+    void (*verdict)(void *arg, clave_err err); /* once: OK granted; EBUSY not in time; ... */
+    void (*lost)(void *arg, clave_err why);    /* once, after OK */
+    void (*asked)(void *arg);                  /* after OK: somebody wants the leader to resign */
+};
+
+struct claim {
+    const struct claim_events *events;
+    void *arg;
+    clave_mutex *mutex; /* one of these two */
+    clave_latch *latch;
+};
+
+struct claim_terms {
+    int64_t deadline;     /* CLAVE_TRY, CLAVE_NEVER, or until when it is waited for */
+    int64_t min_valid_ms; /* as in clave_mutex_options */
+};
+
+/* As the plan says. What fails is to be freed all the same. */
+clave_err claim_begin(struct claim *c, clave_client *client, const struct lock_plan *plan,
+                      const struct claim_terms *terms);
+/* false: not held (any more). From memory. */
+bool claim_grant(const struct claim *c, clave_grant *out);
+/* Leaders: shows the value to who follows the election. */
+clave_err claim_publish(struct claim *c, const char *value);
+/* No event after this. */
+void claim_free(struct claim *c);
+
+#endif

@@ -1,0 +1,128 @@
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "clave/uv.h"
+#include "cmd/json.h"
+#include "cmd/link.h"
+#include "cmd/options.h"
+#include "cmd/sight.h"
+#include "cmd/tell.h"
+#include "cmd/who.h"
+
+enum { LEADER_WATCH = FLAG_LONG };
+
+static void show_json(const char *path, const struct sighting *it)
+{
+    struct json j;
+    json_begin(&j, stdout);
+    json_text(&j, "event", it->vacant ? "vacant" : "leader");
+    json_text(&j, "path", path);
+    if (!it->vacant) {
+        json_text(&j, "id", it->id);
+        json_int(&j, "token", it->stat.czxid);
+        json_text(&j, "node", it->node);
+        json_hex(&j, "session", it->stat.ephemeral_owner);
+        json_int(&j, "since_ms", it->stat.ctime);
+        json_text(&j, "value", it->value);
+    }
+    json_end(&j);
+}
+
+static void show(const struct options *o, const char *path, const struct sighting *it)
+{
+    char id[WHO_CAP], value[WHO_CAP];
+    if (o->json)
+        show_json(path, it);
+    else if (it->vacant)
+        puts("vacant");
+    else
+        printf("leader %" PRId64 " %s%s%s\n", it->stat.czxid,
+               who_column(it->id, true, id, sizeof id), it->value ? " " : "",
+               it->value ? who_text(it->value, value, sizeof value) : "");
+    fflush(stdout);
+}
+
+/* One sighting: the exit code when it was the last one, else -1. */
+static int take(struct options *o, const char *path, const struct sighting *it, bool watch)
+{
+    if (it->err != CLAVE_OK)
+        return tell_err(o, path, it->err, NULL);
+    show(o, path, it);
+    if (ferror(stdout))
+        return EXIT_IO;
+    return watch ? -1 : it->vacant ? EXIT_PATH : EXIT_OK;
+}
+
+static int follow(struct options *o, struct sight *s, int signals, bool watch)
+{
+    int64_t until = watch ? CLAVE_NEVER : clave_now() + o->timeout_ms;
+    int code = -1, sig;
+    clave_err why;
+    while (code < 0) {
+        struct sighting *it = sight_next(s, signals, until, &sig, &why);
+        if (it)
+            code = take(o, s->path, it, watch);
+        else if (sig != 0)
+            code = 128 + sig;
+        else
+            code = tell_err(o, s->path, why == CLAVE_OK ? CLAVE_ETIMEDOUT : why, s->session);
+        sight_free(it);
+    }
+    return code;
+}
+
+static int show_leader(struct options *o, const char *path, bool watch)
+{
+    clave_session *session;
+    struct sight s;
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGHUP);
+    sigprocmask(SIG_BLOCK, &set, NULL); /* before there are threads, which inherit it */
+    int code = link_open(o, NULL, &session);
+    if (code != EXIT_OK)
+        return code;
+    int signals = signalfd(-1, &set, SFD_CLOEXEC);
+    code = sight_open(&s, session, path, o);
+    if (code == EXIT_OK)
+        code = follow(o, &s, signals, watch);
+    sight_close(&s);
+    close(signals);
+    return code;
+}
+
+static int run_leader(struct options *o, int argc, char **argv)
+{
+    bool watch = false;
+    int id;
+    while ((id = options_next(o, argc, argv)) > 0)
+        watch |= id == LEADER_WATCH;
+    if (id == OPTIONS_STOP)
+        return o->status;
+    if (!options_args(o, 1, 1))
+        return EXIT_USAGE;
+    return link_path_ok(o, o->argv[0]) ? show_leader(o, o->argv[0], watch) : EXIT_PATH;
+}
+
+static const struct flag flags[] = {
+    {LEADER_WATCH, "watch", NULL, "go on: a line for every change, vacancies included"},
+    {0, NULL, NULL, NULL},
+};
+
+const struct verb verb_leader = {
+    .name = "leader",
+    .args = "PATH",
+    .summary = "Print who leads an election, without being a candidate",
+    .text =
+        "A line 'leader TOKEN ID', and the value it publishes if there is one; or 'vacant', with\n"
+        "exit code 66. Changes in quick succession may be told as one.\n",
+    .flags = flags,
+    .max_args = -1,
+    .run = run_leader,
+};
