@@ -146,7 +146,8 @@ CLAVE_EXPORT int64_t clave_client_session_id(const clave_client *c); /* 0: none 
 CLAVE_EXPORT const uint8_t *clave_client_session_passwd(const clave_client *c);
 CLAVE_EXPORT int32_t clave_client_session_timeout(const clave_client *c); /* negotiated, ms */
 /* The moment until which nobody else can own what this session holds, judged from
- * answers that passed the leader (design: the hold deadline). INT64_MIN: no session. */
+ * answers that passed the leader (design: the hold deadline). INT64_MIN: no session, or its
+ * end was asked for. */
 CLAVE_EXPORT int64_t clave_client_hold_deadline(const clave_client *c);
 /* The text of the newest fault: what was tried, on what, what to do. Never NULL; valid
  * until the next call on c. */

@@ -243,7 +243,7 @@ int32_t clave_client_session_timeout(const clave_client *c)
 
 int64_t clave_client_hold_deadline(const clave_client *c)
 {
-    return clave__lease_hold_deadline(&c->lease);
+    return c->session.may_be_over ? INT64_MIN : clave__lease_hold_deadline(&c->lease);
 }
 
 const char *clave_client_errmsg(const clave_client *c)

@@ -68,6 +68,7 @@ struct session {
     bool closing;
     int64_t told_deadline; /* the hold deadline as recipes know it */
     int64_t close_by;      /* closing: by then the server has ended it by itself */
+    bool may_be_over;      /* closing, and the server may know it already */
 };
 
 /* A session was made (`id` other than before) or re-attached; by a handshake sent then. */

@@ -84,6 +84,7 @@ static clave_err send_close(clave_client *c)
     clave__wire_put_request(&w, &q);
     clave_err err = clave__frame_end(&w, begin);
     c->pipeline.close_sent = err == CLAVE_OK;
+    c->session.may_be_over |= c->pipeline.close_sent;
     return err;
 }
 

@@ -597,6 +597,26 @@ static void options_that_leave_nothing_are_refused(void **state)
     clave_client_free(c);
 }
 
+/* From closeSession on the server may end the session at any moment, whoever hears of it when;
+ * also when the connection goes before the answer. */
+static void nothing_is_promised_behind_close(void **state)
+{
+    (void)state;
+    struct script s;
+    script_open(&s, NULL);
+    script_connect(&s, true);
+    assert_int_equal(clave_delete(s.c, "/a", -1, NULL, NULL), CLAVE_OK);
+    assert_true(clave_client_hold_deadline(s.c) > s.now);
+    clave_client_close(s.c, s.now);
+    assert_true(clave_client_hold_deadline(s.c) == INT64_MIN);
+    script_expect(&s, OP_DELETE);
+    script_expect(&s, OP_CLOSE_SESSION);
+    script_hang_up(&s);
+    script_dial(&s);
+    assert_true(clave_client_hold_deadline(s.c) == INT64_MIN);
+    script_close(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -620,6 +640,7 @@ int main(void)
         cmocka_unit_test(more_than_a_frame_is_too_big),
         cmocka_unit_test(a_margin_that_leaves_nothing_is_cut),
         cmocka_unit_test(options_that_leave_nothing_are_refused),
+        cmocka_unit_test(nothing_is_promised_behind_close),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
