@@ -7,7 +7,9 @@
  * Whoever is first in `locks` makes its leases one by one, waits until there is room for
  * them, and leaves the queue. So leases are given in the order of arrival, and at most one
  * stands above the limit, for as long as its owner waits. An acquire of several keeps its
- * turn until it has them all: two of them never wait for each other.
+ * turn until it has them all: two of them never wait for each other. (Curator's acquire(qty)
+ * queues anew for each lease. With that in use beside acquires of several, of either, all can
+ * stand still, each with a part of what it wants; give those a deadline.)
  *
  * With a limit of 1 it is Curator's InterProcessSemaphoreMutex: a mutex that is not
  * reentrant, and that whoever has the lease may release.

@@ -215,8 +215,8 @@ static void permits_time_out_cancel_and_are_confirmed(void **state)
     (void)state;
     clave_session *s = rig_session(rig->connect);
     clave_permits *p = new_permits(s, "/one", 1);
-    clave_permit *q, *none;
-    assert_int_equal(clave_permits_acquire(p, 2, 0, &none), CLAVE_EINVAL);
+    clave_permit *q, *none, *two[2];
+    assert_int_equal(clave_permits_acquire(p, 2, 0, two), CLAVE_EINVAL);
     assert_int_equal(clave_permits_acquire(p, 1, 5000, &q), CLAVE_OK);
     assert_int_equal(clave_permits_acquire(p, 1, 0, &none), CLAVE_EBUSY);
     assert_null(none);

@@ -1,0 +1,169 @@
+"""One queue: Curator's and clave's read-write locks, semaphores and semaphore mutexes take turns
+on one path, and some of them are killed.
+
+  locks_test.py clave|apache [rw|semaphore|semaphore-mutex]...     CLAVE_LOCKS_TURNS=N
+
+Each holder appends a line to one log when it has something and another before it gives it back.
+From the log alone it is then judged that a writer is alone, that there are never more leases than
+the limit (a hold ends by its second line, or by the death of its process), and that everybody has
+had turns. clave's writers downgrade now and then."""
+import collections
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "cmd"))
+from harness import ApacheServer, ClaveServer, JARS, has_apache, scratch, spawn  # noqa: E402
+
+SESSION_MS = 4000
+WHATS = ("rw", "semaphore", "semaphore-mutex")
+LIMITS = {"semaphore": 3, "semaphore-mutex": 1}
+PATIENCE = 60  # seconds without a turn
+
+
+def skip(why):
+    print(f"{why}: nothing was tested")
+    sys.exit(77)
+
+
+def compile_java():
+    out = scratch("classes")
+    jars = ":".join(JARS + j + ".jar" for j in ("curator-recipes", "curator-framework",
+                                                "curator-client", "zookeeper"))
+    subprocess.run(["javac", "-nowarn", "-cp", jars, "-d", out,
+                    os.path.join(HERE, "java", "LocksHolder.java")], check=True)
+    return out
+
+
+class Match:
+    def __init__(self, connect, what, classes, dice):
+        self.connect, self.what, self.classes, self.dice = connect, what, classes, dice
+        self.log, self.stop = scratch("log"), scratch("stop")
+        self.count = 0
+        self.living = {}  # name -> process
+        self.killed = set()
+        open(self.log, "w").close()
+
+    def add(self, kind):
+        self.count += 1
+        name = f"{kind}-{self.count}"
+        command = {"curator": ["java", "-Xmx128m", "-XX:+UseSerialGC", "-cp",
+                               f"{JARS}curator-recipes.jar:{JARS}slf4j-nop.jar:{self.classes}",
+                               "LocksHolder"],
+                   "clave": [os.environ["CLAVE_LOCKS_HOLDER"]]}[kind]
+        self.living[name] = spawn(command + [self.connect, f"/one/{self.what}", self.log, name,
+                                             self.stop, str(SESSION_MS), self.what],
+                                  stdin=subprocess.DEVNULL)
+
+    def kill_one(self, kind):
+        name = self.dice.choice(sorted(n for n in self.living if n.startswith(kind)))
+        p = self.living.pop(name)
+        p.send_signal(signal.SIGKILL)
+        p.wait()
+        self.killed.add(name)
+        self.add(kind)
+
+    def turns(self):
+        with open(self.log) as f:
+            return sum(line.startswith("+") for line in f)
+
+    def wait_for(self, turns):
+        last, since = -1, time.monotonic()
+        while True:
+            now = self.turns()
+            if now >= turns:
+                return
+            if now != last:
+                last, since = now, time.monotonic()
+            for name, p in self.living.items():
+                if p.poll() is not None:
+                    sys.exit(f"{self.what}: {name} ended by itself with {p.returncode}")
+            if time.monotonic() - since > PATIENCE:
+                sys.exit(f"{self.what}: it stands still after {now} turns; "
+                         f"newest lines:\n{open(self.log).read()[-500:]}")
+            time.sleep(0.02)
+
+    def wait_for_everybody(self):
+        since = time.monotonic()
+        while True:
+            with open(self.log) as f:
+                seen = {line.split()[1] for line in f}
+            if seen >= set(self.living):
+                return self.turns()
+            if time.monotonic() - since > PATIENCE:
+                sys.exit(f"{self.what}: no turn for {set(self.living) - seen}")
+            time.sleep(0.1)
+
+    def finish(self):
+        open(self.stop, "w").close()
+        for name, p in self.living.items():
+            if p.wait(PATIENCE) != 0:
+                sys.exit(f"{name} ended with {p.returncode}")
+
+    def judge(self):
+        held = collections.Counter()  # (name, kind) -> holds
+        turns = collections.Counter()
+        most = 0
+        for number, line in enumerate(open(self.log), 1):
+            sign, name, kind = line.split()
+            held[name, kind] += 1 if sign == "+" else -1
+            if sign == "-":
+                continue
+            turns[name.split("-")[0], kind] += 1
+            alive = collections.Counter()
+            for (n, k), count in held.items():
+                alive[k] += count if n not in self.killed or n == name else 0
+            most = max(most, alive["R"] + alive["S"])
+            if alive["W"] > 1 or (alive["W"] and alive["R"]):
+                sys.exit(f"line {number} of the log: {dict(alive)} at once")
+            if alive["S"] > LIMITS.get(self.what, 0):
+                sys.exit(f"line {number} of the log: {alive['S']} leases")
+        return turns, most
+
+
+def play(connect, what, classes, turns, dice):
+    m = Match(connect, what, classes, dice)
+    for kind in ("curator", "clave"):
+        m.add(kind)
+        m.add(kind)
+        m.add(kind)
+    before = m.wait_for_everybody()
+    kills = max(2, turns // 250)
+    for i in range(1, kills + 1):
+        m.wait_for(before + turns * i // (kills + 1))
+        m.kill_one(("clave", "curator")[i % 2])
+    m.wait_for_everybody()
+    m.wait_for(before + turns)
+    m.finish()
+    got, most = m.judge()
+    print(f"{what}: {sum(got.values())} turns, {kills} killed, at most {most} at once: "
+          + ", ".join(f"{k} {n} {c}" for (k, n), c in sorted(got.items())))
+    for kind in ("curator", "clave"):
+        if sum(c for (k, _), c in got.items() if k == kind) < turns // 20:
+            sys.exit(f"{what}: {kind} had too few turns")
+    if what != "semaphore-mutex" and most < 2:
+        sys.exit(f"{what}: nobody ever shared")
+
+
+def main():
+    whats = sys.argv[2:] or WHATS
+    turns = int(os.environ.get("CLAVE_LOCKS_TURNS", "300"))
+    seed = int(os.environ.get("CLAVE_LOCKS_SEED", str(time.time_ns() % 1000000)))
+    if not has_apache() or not os.path.exists(JARS + "curator-recipes.jar"):
+        skip("ZooKeeper and Curator are not installed")
+    if not shutil.which("javac"):
+        skip("there is no javac")
+    print(f"seed {seed} on {sys.argv[1]}")
+    classes = compile_java()
+    s = (ApacheServer() if sys.argv[1] == "apache" else ClaveServer()).start()
+    for what in whats:
+        play(s.connect, what, classes, turns, random.Random(seed))
+    s.stop()
+
+
+main()
