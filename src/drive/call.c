@@ -103,8 +103,11 @@ clave_err clave__call(clave_session *s, const struct call_spec *spec, int64_t ti
     if (!c)
         return CLAVE_ENOMEM;
     clave__loop_lock(l);
+    clave__session_enter_locked(s);
     clave__loop_post_locked(l, &c->task);
-    if (!await(c, deadline)) {
+    bool done = await(c, deadline);
+    clave__session_leave_locked(s);
+    if (!done) {
         bool begun = !clave__loop_unpost_locked(&c->task);
         c->abandoned = begun;
         clave__loop_unlock(l);

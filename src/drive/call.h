@@ -20,6 +20,7 @@ struct clave_session {
     bool was_connected;
     int64_t id;
     bool stopped;
+    unsigned inside;     /* other threads, in calls: the session stays until they have left */
     struct list waiters; /* for the state */
 };
 
@@ -33,6 +34,10 @@ bool clave__session_await_locked(clave_session *s, int64_t deadline);
 
 /* Any thread. */
 bool clave__session_never_connected(clave_session *s);
+
+/* Around every call that waits on the session, with the mutex. */
+void clave__session_enter_locked(clave_session *s);
+void clave__session_leave_locked(clave_session *s);
 
 /* clave_session_run, and on the loop's thread itself just the call. */
 void clave__session_do(clave_session *s, clave_loop_fn *fn, void *arg);

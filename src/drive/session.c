@@ -149,20 +149,34 @@ fail:
     return err;
 }
 
+void clave__session_enter_locked(clave_session *s)
+{
+    s->inside++;
+}
+
+void clave__session_leave_locked(clave_session *s)
+{
+    if (--s->inside == 0)
+        wake_waiters(s);
+}
+
 clave_err clave_session_wait(clave_session *s, int64_t timeout_ms)
 {
     int64_t deadline = clave__deadline_after(timeout_ms);
     clave_err err = CLAVE_OK;
     if (clave__loop_is_current(s->loop))
         return CLAVE_EDEADLK;
-    clave__loop_lock(s->loop);
+    clave_loop *l = s->loop;
+    clave__loop_lock(l);
+    clave__session_enter_locked(s);
     while (!is_connected(s->state) && err == CLAVE_OK) {
         if (s->state == CLAVE_STATE_CLOSED)
             err = s->why != CLAVE_OK ? s->why : CLAVE_ECLOSED;
         else if (!clave__session_await_locked(s, deadline))
             err = CLAVE_EUNREACHABLE;
     }
-    clave__loop_unlock(s->loop);
+    clave__session_leave_locked(s);
+    clave__loop_unlock(l);
     return err;
 }
 
@@ -206,7 +220,7 @@ void clave_session_close(clave_session *s, int64_t timeout_ms)
     clave__loop_unlock(l);
     clave__loop_run(l, stop_client, s);
     clave__loop_lock(l);
-    while (!s->stopped)
+    while (!s->stopped || s->inside > 0)
         clave__session_await_locked(s, CLAVE_NEVER);
     clave__loop_unlock(l);
     if (s->own_loop)
