@@ -137,6 +137,10 @@ static void walk(struct checking *c, struct log_walk *w, struct verdict *v)
         v->last_zxid = e.zxid;
         c->digests += e.has_digest;
     }
+    if (w->gap != 0)
+        snprintf(v->note, sizeof v->note,
+                 "no record of zxid 0x%" PRIx64 " (ZooKeeper from 3.9.4 on refuses such a log)",
+                 (uint64_t)w->gap);
     if (step == LOG_STEP_TORN)
         snprintf(v->note, sizeof v->note, "a record at offset %zu that was never finished", w->at);
     if (step == LOG_STEP_DAMAGED)

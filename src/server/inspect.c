@@ -204,7 +204,8 @@ enum log_step clave__log_walk_next(struct log_walk *w, struct log_entry *out)
     case FOUND_RECORD:
         break;
     }
-    if (w->last_zxid != 0 && !clave__log_follows(w->last_zxid, rec.zxid))
+    bool gap = w->last_zxid != 0 && !clave__log_follows(w->last_zxid, rec.zxid);
+    if (gap && rec.zxid <= w->last_zxid)
         return damaged(w, "the record at offset %zu has zxid 0x%llx, behind 0x%llx", w->at,
                        (unsigned long long)rec.zxid, (unsigned long long)w->last_zxid);
     if (!get_entry(&rec, out))
@@ -212,6 +213,8 @@ enum log_step clave__log_walk_next(struct log_walk *w, struct log_entry *out)
                        (unsigned long long)rec.zxid);
     out->size = LOG_RECORD_HEAD + rec.n + 1;
     w->at += out->size;
+    if (gap && w->gap == 0)
+        w->gap = w->last_zxid + 1;
     w->last_zxid = rec.zxid;
     return LOG_STEP_ENTRY;
 }

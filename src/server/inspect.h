@@ -49,6 +49,7 @@ struct log_walk {
     size_t n;
     size_t at;         /* offset of what is looked at next */
     int64_t last_zxid; /* 0: none yet */
+    int64_t gap;       /* the first zxid that was passed over; 0: none */
     char fault[200];
 };
 

@@ -84,20 +84,26 @@ static clave_err update_sessions(struct server *s)
     return CLAVE_OK;
 }
 
-static void check_digest(struct server *s, struct jreader *r)
+/* What the digest behind a record says about the tree. */
+enum proof { PROOF_NONE, PROOF_SAME, PROOF_OTHER };
+
+static enum proof check_digest(struct server *s, struct jreader *r)
 {
     int64_t zxid = s->txn.head.zxid;
     if (r->n < 12 || clave__jget_int(r) != DIGEST_VERSION)
-        return;
+        return PROOF_NONE;
     uint64_t digest = (uint64_t)clave__jget_long(r);
-    if (zxid <= s->fuzzy_zxid || digest == s->tree.digest)
-        return;
+    if (digest == s->tree.digest)
+        return PROOF_SAME;
+    if (zxid <= s->fuzzy_zxid)
+        return PROOF_NONE;
     if (s->digest_mismatches++ == 0)
         clave__log(&s->log, CLAVE_LOG_WARN,
                    "the tree differs from the one the log was written with, from zxid 0x%llx on: "
                    "digest %llu, not %llu",
                    (unsigned long long)zxid, (unsigned long long)s->tree.digest,
                    (unsigned long long)digest);
+    return PROOF_OTHER;
 }
 
 void clave__log_check_fuzzy_digest(struct server *s)
@@ -113,7 +119,7 @@ void clave__log_check_fuzzy_digest(struct server *s)
     }
 }
 
-static clave_err replay_record(struct server *s, const struct record *rec)
+static clave_err replay_record(struct server *s, const struct record *rec, enum proof *proof)
 {
     struct jreader r = clave__jreader(rec->payload, rec->n);
     clave_err err = clave__txn_replay(&s->txn, &r);
@@ -123,7 +129,7 @@ static clave_err replay_record(struct server *s, const struct record *rec)
         return err;
     s->last_zxid = rec->zxid;
     s->txns_since_snapshot++;
-    check_digest(s, &r);
+    *proof = check_digest(s, &r);
     clave__log_check_fuzzy_digest(s);
     return CLAVE_OK;
 }
@@ -138,29 +144,70 @@ __attribute__((format(printf, 2, 3))) static clave_err damaged(struct log_replay
     return CLAVE_ECORRUPT;
 }
 
+static clave_err gap_damage(struct log_replay *out)
+{
+    return damaged(out, "the record at offset %zu has zxid 0x%llx, behind 0x%llx", out->gap_at,
+                   (unsigned long long)out->gap_to, (unsigned long long)out->gap_from);
+}
+
+/* Apache takes a zxid for some requests that it then does not log. The records around such a gap
+ * stand side by side, which no damage makes them do; and the next digest has to show that nothing
+ * was done in it. */
+static clave_err cross_gap(struct server *s, enum proof proof, struct log_replay *out)
+{
+    if (out->gap_from == 0 || proof == PROOF_NONE)
+        return CLAVE_OK;
+    if (proof == PROOF_OTHER)
+        return gap_damage(out);
+    clave__log(&s->log, CLAVE_LOG_WARN,
+               "zxid 0x%llx was never logged; ZooKeeper from 3.9.4 on does not start on such a log",
+               (unsigned long long)out->gap_from + 1);
+    out->gap_from = 0;
+    return CLAVE_OK;
+}
+
+static clave_err replay_next(struct server *s, const struct record *rec, size_t at,
+                             struct log_replay *out)
+{
+    enum proof proof;
+    if (out->last_zxid == 0 && !clave__log_follows(s->last_zxid, rec->zxid))
+        return damaged(out,
+                       "the record at offset %zu has zxid 0x%llx, but the newest known is 0x%llx",
+                       at, (unsigned long long)rec->zxid, (unsigned long long)s->last_zxid);
+    clave_err err = replay_record(s, rec, &proof);
+    if (err == CLAVE_EPROTO)
+        return damaged(out, "the record at offset %zu, zxid 0x%llx, is no transaction", at,
+                       (unsigned long long)rec->zxid);
+    return err == CLAVE_OK ? cross_gap(s, proof, out) : err;
+}
+
 static clave_err take_record(struct server *s, const struct record *rec, size_t at,
                              struct log_replay *out)
 {
     int64_t before = out->last_zxid;
-    if (before != 0 && !clave__log_follows(before, rec->zxid))
-        return damaged(out, "the record at offset %zu has zxid 0x%llx, behind 0x%llx", at,
-                       (unsigned long long)rec->zxid, (unsigned long long)before);
-    if (rec->zxid > s->last_zxid) {
-        if (!clave__log_follows(s->last_zxid, rec->zxid))
-            return damaged(
-                out, "the record at offset %zu has zxid 0x%llx, but the newest known is 0x%llx", at,
-                (unsigned long long)rec->zxid, (unsigned long long)s->last_zxid);
-        clave_err err = replay_record(s, rec);
-        if (err == CLAVE_EPROTO)
-            return damaged(out, "the record at offset %zu, zxid 0x%llx, is no transaction", at,
-                           (unsigned long long)rec->zxid);
-        if (err != CLAVE_OK)
-            return err;
+    clave_err err = CLAVE_OK;
+    if (before != 0 && !clave__log_follows(before, rec->zxid)) {
+        out->gap_from = before;
+        out->gap_to = rec->zxid;
+        out->gap_at = at;
+        if (rec->zxid <= before)
+            return gap_damage(out);
     }
+    if (rec->zxid > s->last_zxid)
+        err = replay_next(s, rec, at, out);
+    else
+        out->gap_from = 0; /* in front of the snapshot, which has it behind it */
+    if (err != CLAVE_OK)
+        return err;
     if (before == 0)
         out->first_zxid = rec->zxid;
     out->last_zxid = rec->zxid;
     return CLAVE_OK;
+}
+
+static clave_err end_whole(struct log_replay *out)
+{
+    return out->gap_from != 0 ? gap_damage(out) : CLAVE_OK;
 }
 
 static clave_err end_torn(struct server *s, const uint8_t *p, size_t n, struct log_replay *out)
@@ -171,7 +218,7 @@ static clave_err end_torn(struct server *s, const uint8_t *p, size_t n, struct l
     if (behind < n)
         return damaged(out, "a hole at offset %zu, and a whole record behind it at offset %zu",
                        out->valid_len, behind);
-    return CLAVE_OK;
+    return end_whole(out);
 }
 
 clave_err clave__server_replay_log(struct server *s, const void *p, size_t n,
@@ -201,7 +248,7 @@ clave_err clave__server_replay_log(struct server *s, const void *p, size_t n,
             out->valid_len += LOG_RECORD_HEAD + rec.n + 1;
             break;
         case FOUND_END:
-            return CLAVE_OK;
+            return end_whole(out);
         case FOUND_TORN:
             return end_torn(s, bytes, n, out);
         case FOUND_DAMAGED:

@@ -67,10 +67,16 @@ struct log_replay {
     bool torn;        /* bytes behind valid_len are a torn tail (never acknowledged): may
                          be cut off when this is the newest file */
     char fault[200];  /* ECORRUPT: what, where */
+    /* Zxids that are passed over behind this one, when nothing has shown yet that they were
+     * never logged; 0: none. */
+    int64_t gap_from;
+    int64_t gap_to;
+    size_t gap_at;
 };
 /* Replays one log file's content (header included); records up to the zxid already
  * applied are skipped. Files are given in order. ECORRUPT: a record with its end mark but
- * a wrong checksum, a record after a hole, an impossible record, a gap in the zxids. */
+ * a wrong checksum, a record after a hole, an impossible record, a gap in the zxids that no
+ * digest behind it shows to be Apache's own. */
 clave_err clave__server_replay_log(struct server *s, const void *p, size_t n,
                                    struct log_replay *out);
 /* Recovery is over: clients may come. Every session gets its full timeout anew.

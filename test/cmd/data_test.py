@@ -22,6 +22,8 @@ class Record:
         self.payload = raw[at + 12:at + 12 + self.len]
         self.zxid = struct.unpack(">q", self.payload[12:20])[0] if self.len >= 20 else 0
         self.end = at + 12 + self.len + 1
+        kind = struct.unpack(">i", self.payload[28:32])[0] if self.len >= 32 else 0
+        self.changes_tree = kind in (1, 5, 15)  # create, setData, create2
 
 
 def records(raw):
@@ -131,15 +133,14 @@ class Data(unittest.TestCase):
         expected = [r for n in self.files("log") for r in records(self.read(n))]
         self.assertEqual([(e["offset"], int(e["zxid"], 16)) for e in entries],
                          [(r.at, r.zxid) for r in expected])
-        last = next(e for e in entries for c in e["changes"]
-                    if c.get("path") == "/last" and e["type"] == "create2")
+        last = next(e for e in entries for c in e["changes"] if c.get("path") == "/last")
         self.assertEqual(last["changes"][0]["data"], "x")
-        self.assertEqual(last["changes"][0]["acl"],
-                         [{"scheme": "world", "id": "anyone", "perms": 31}])
+        node = next(e for e in lines if e.get("path") == "/last")
+        self.assertEqual(node["acl"], [{"scheme": "world", "id": "anyone", "perms": 31}])
         self.assertTrue(any(e.get("path") == "/zookeeper/config" for e in lines))
         text = clave("data", "dump", self.dir, last["file"]).out
         self.assertIn(f"{last['file']} offset {last['offset']}: zxid {last['zxid']} ", text)
-        self.assertIn("    create2 /last, 1 bytes, parent cversion ", text)
+        self.assertIn(f"    {last['type']} /last, 1 bytes, ", text)
 
     def test_what_it_cannot_look_at(self):
         for words, code in ((["check", "/none/of/these"], 74), (["check", scratch("x")], 74),
@@ -182,12 +183,13 @@ class Data(unittest.TestCase):
                                 f"offset {third.at}")
 
     def test_a_record_that_is_missing(self):
-        name = self.log_with(3)
+        found = [(n, t) for n in self.files("log")[1:] for t in zip(*[records(self.read(n))[i:]
+                                                                  for i in range(3)])]
+        name, (first, second, third) = next((n, t) for n, t in found if t[1].changes_tree)
         raw = self.read(name)
-        first, second, third = records(raw)[:3]
         self.write(name, raw[:second.at] + raw[third.at:])
-        self.check(f"{name}: ", f"the record at offset {second.at} has zxid {hex(third.zxid)}, "
-                                f"behind {hex(first.zxid)}")
+        self.check(f"DAMAGED: {name}: the record at offset {second.at} has zxid "
+                   f"{hex(third.zxid)}, behind {hex(first.zxid)}")
 
     def test_a_record_that_is_no_transaction(self):
         name = self.log_with(2)
