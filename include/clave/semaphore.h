@@ -30,11 +30,15 @@ typedef struct clave_lease clave_lease;         /* opaque */
 typedef enum clave_lease_event_kind {
     CLAVE_LEASE_LOST = 1, /* a held lease was lost, once; `why` as of CLAVE_MUTEX_LOST */
     CLAVE_LEASE_ASKED,    /* of a revocable semaphore: somebody asks for it (clave_revoke) */
+    CLAVE_LEASE_QUEUED,   /* a request waits, or its position changed: `ahead` others acquire
+                             before it; 0: it waits for room */
 } clave_lease_event_kind;
 
 typedef struct clave_lease_event {
     clave_lease_event_kind kind;
-    clave_lease *lease; /* still to be given back, LOST or not */
+    clave_lease *lease; /* LOST, ASKED: still to be given back */
+    uint64_t request;   /* QUEUED, as the next */
+    size_t ahead;
     clave_err why;
 } clave_lease_event;
 typedef void clave_lease_event_cb(clave_semaphore *s, const clave_lease_event *ev, void *arg);

@@ -126,9 +126,21 @@ void clave__claim_lease_lost(struct claim *k, clave_err why)
 
 /* ---- the gate -------------------------------------------------------------------------- */
 
+static void tell_queued(struct claim *k, size_t ahead)
+{
+    clave_lease_event ev = {.kind = CLAVE_LEASE_QUEUED, .request = k->request, .ahead = ahead};
+    clave__semaphore_tell(k->s, &ev);
+}
+
+void clave__claim_lease_waits(struct claim *k)
+{
+    tell_queued(k, 0);
+}
+
 static void on_gate_moved(void *owner)
 {
-    (void)owner;
+    struct claim *k = owner;
+    tell_queued(k, k->gate->ahead);
 }
 
 static void on_gate_held(void *owner)

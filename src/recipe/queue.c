@@ -15,6 +15,7 @@ const struct queue_rule clave__queue_read = {
     .base = "__READ__", .kin = "__rlock__", .other = &clave__queue_write, .shares = true};
 const struct queue_rule clave__queue_write = {
     .base = "__WRIT__", .kin = "__lock__", .other = &clave__queue_read, .overtaken = true};
+const struct queue_rule clave__queue_lease = {.base = "lease-"};
 const struct queue_rule clave__queue_latch = {.base = "latch-", .kin = "__lock__"};
 
 static bool is_number(const char *s)

@@ -29,6 +29,8 @@ struct queue_rule {
 
 /* The rules of mutex.h and rwlock.h. */
 extern const struct queue_rule clave__queue_mutex, clave__queue_read, clave__queue_write;
+/* That of semaphore.h, for its leases; who acquires queues as for a mutex. */
+extern const struct queue_rule clave__queue_lease;
 /* That of latch.h. */
 extern const struct queue_rule clave__queue_latch;
 

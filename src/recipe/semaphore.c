@@ -7,8 +7,6 @@
 
 enum { LIMIT_MAX = INT32_MAX };
 
-static const struct queue_rule lease_rule = {.base = "lease-"};
-
 /* ---- the limit ------------------------------------------------------------------------- */
 
 static void change_limit(clave_semaphore *s, uint32_t limit)
@@ -105,7 +103,7 @@ static clave_err set_up(clave_semaphore *s, const char *path, const clave_semaph
     clave_client *c = s->client;
     clave_err err = stock_below(&s->gate, c, path, "/locks", &clave__queue_mutex);
     if (err == CLAVE_OK)
-        err = stock_below(&s->floor, c, path, "/leases", &lease_rule);
+        err = stock_below(&s->floor, c, path, "/leases", &clave__queue_lease);
     if (err == CLAVE_OK)
         err = clave__stock_set_acls(&s->gate, o->acls, o->nacls);
     if (err == CLAVE_OK)
@@ -174,6 +172,14 @@ void clave_semaphore_free(clave_semaphore *s)
     clave__semaphore_drop(s);
 }
 
+void clave__semaphore_tell(clave_semaphore *s, const clave_lease_event *ev)
+{
+    clave__semaphore_hold(s);
+    if (s->event_cb)
+        s->event_cb(s, ev, s->event_arg);
+    clave__semaphore_drop(s);
+}
+
 /* ---- acquire --------------------------------------------------------------------------- */
 
 static struct claim *find(const clave_semaphore *s, uint64_t request)
@@ -230,10 +236,10 @@ clave_err clave_semaphore_participants(clave_client *c, const char *path, clave_
                                        void *arg)
 {
     struct stock leases;
-    clave_err err = stock_below(&leases, c, path, "/leases", &lease_rule);
+    clave_err err = stock_below(&leases, c, path, "/leases", &clave__queue_lease);
     if (err != CLAVE_OK)
         return err;
-    err = clave__roll_call(c, leases.path, &lease_rule, false, cb, arg);
+    err = clave__roll_call(c, leases.path, &clave__queue_lease, false, cb, arg);
     clave__stock_fini(&leases);
     return err;
 }

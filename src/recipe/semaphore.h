@@ -25,6 +25,7 @@ struct clave_semaphore {
 
 void clave__semaphore_hold(clave_semaphore *s);
 void clave__semaphore_drop(clave_semaphore *s);
+void clave__semaphore_tell(clave_semaphore *s, const clave_lease_event *ev);
 
 /* One lease: being taken (a claim, and a place from when it is its turn), given out (a place),
  * lost (neither), or being given back (a callback at most). */
@@ -73,6 +74,7 @@ void clave__semaphore_lease_init(clave_lease *l, clave_semaphore *s, struct clai
 extern const struct contender_events clave__semaphore_lease_events;
 /* Between the two: what happened to a lease that is being taken. */
 void clave__claim_lease_held(struct claim *k);
+void clave__claim_lease_waits(struct claim *k);
 void clave__claim_lease_lost(struct claim *k, clave_err why);
 
 #endif

@@ -6,7 +6,8 @@
 
 static void on_moved(void *owner)
 {
-    (void)owner;
+    clave_lease *l = owner;
+    clave__claim_lease_waits(l->claim);
 }
 
 static void on_held(void *owner)
@@ -24,12 +25,8 @@ static void on_ended(void *owner, clave_err err)
 
 static void tell(clave_lease *l, clave_lease_event_kind kind, clave_err why)
 {
-    clave_semaphore *s = l->s;
     clave_lease_event ev = {.kind = kind, .lease = l, .why = why};
-    clave__semaphore_hold(s);
-    if (s->event_cb)
-        s->event_cb(s, &ev, s->event_arg);
-    clave__semaphore_drop(s);
+    clave__semaphore_tell(l->s, &ev);
 }
 
 static void on_lost(void *owner, clave_err why)

@@ -9,8 +9,13 @@
 static void on_event(clave_semaphore *s, const clave_lease_event *ev, void *arg)
 {
     struct party *a = arg;
-    assert_ptr_equal(s, a->s);
     clave_grant g;
+    assert_ptr_equal(s, a->s);
+    a->ahead = ev->ahead;
+    if (ev->kind == CLAVE_LEASE_QUEUED) {
+        a->queued++;
+        return;
+    }
     bool lost = ev->kind == CLAVE_LEASE_LOST;
     assert_int_equal(clave_lease_grant(ev->lease, &g), !lost);
     a->lost += lost;

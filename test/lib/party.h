@@ -14,7 +14,8 @@ struct party {
     clave_lease *held[PARTY_LEASES]; /* in the order given */
     size_t n;
     /* Callbacks: how often, and the last. */
-    unsigned answers, lost, asked, departures;
+    unsigned answers, queued, lost, asked, departures;
+    size_t ahead;
     clave_err err, why, left;
 };
 

@@ -128,6 +128,10 @@ static void the_order_of_arrival_decides(void **state)
     party_acquire(&a[1], 2, SEAT_EVER); /* wants more than there will be at first */
     party_acquire(&a[2], 1, SEAT_EVER);
     party_acquire(&a[3], 1, SEAT_EVER);
+    assert_int_equal(a[0].queued, 0);
+    assert_int_equal(a[1].ahead, 0); /* at the gate */
+    assert_int_equal(a[2].ahead, 1);
+    assert_int_equal(a[3].ahead, 2);
     party_release(&a[0]);
     assert_int_equal(a[1].n + a[2].n + a[3].n, 0); /* all or nothing, and nobody overtakes */
     party_release(&a[0]);
