@@ -1,9 +1,11 @@
 #include "jobs.h"
 
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -72,6 +74,7 @@ static pid_t start(const struct jobs_options *o, struct board *b, struct progres
     pid_t pid = fork();
     if (pid != 0)
         return pid;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
     work(o, b, p, until);
     exit(0);
 }
