@@ -87,7 +87,7 @@ static void remove_node(struct contender *c, const char *path)
     if (err == CLAVE_OK)
         c->busy++;
     else if (err == CLAVE_ENOMEM)
-        clave__client_timer_set(c->client, &c->pause, clave__client_now(c->client) + PAUSE_MAX_MS);
+        clave__contender_look_later(c);
     else
         c->left_err = err; /* ECLOSED: the node goes with the session */
 }
@@ -302,6 +302,11 @@ void clave__contender_put_off(struct contender *c, clave_err err)
     try_later(c);
 }
 
+void clave__contender_look_later(struct contender *c)
+{
+    clave__client_timer_set(c->client, &c->pause, clave__client_now(c->client) + PAUSE_MAX_MS);
+}
+
 static void on_deleted(clave_client *client, const clave_result *res, void *arg)
 {
     (void)client;
@@ -410,6 +415,8 @@ static void on_pause(struct timer *t, int64_t now)
         remove_node(c, c->own.path);
     else if (c->state == CONTENDER_WAITING)
         clave__turn_find_out(c);
+    else if (c->state == CONTENDER_HELD)
+        clave__turn_watch_own(c);
     else if (c->state == CONTENDER_IDLE) {
         clave_err err = submit_join(c);
         if (err != CLAVE_OK)

@@ -152,6 +152,8 @@ void clave__contender_start_over(struct contender *c, bool remove);
 void clave__contender_lose(struct contender *c, clave_err why, bool remove);
 /* A request failed in a way that may pass: fails, or arms `pause`. */
 void clave__contender_put_off(struct contender *c, clave_err err);
+/* The same of a holder's, which keeps what it holds. */
+void clave__contender_look_later(struct contender *c);
 /* JOINING's create was answered; deletes the node of an attempt that was given up. */
 void clave__contender_joined(struct contender *c, const clave_stat *stat, const char *const *names,
                              size_t n);
@@ -166,6 +168,8 @@ void clave__turn_has_come(struct contender *c);
 /* WAITING: is it our turn? By this listing; by a new one. */
 void clave__turn_by_listing(struct contender *c, const char *const *names, size_t n);
 void clave__turn_find_out(struct contender *c);
+/* HELD: our node is to be watched. */
+void clave__turn_watch_own(struct contender *c);
 /* The engine's calls. */
 void clave__turn_own_reply(struct lookout *l, const clave_result *res);
 void clave__turn_own_event(struct lookout *l, const clave_event *ev);

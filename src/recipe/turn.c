@@ -28,12 +28,14 @@ static void start_hold(struct contender *c)
     clave__client_hold(c->client, &c->hold);
 }
 
-/* A holder watches its node once the hold is no longer a short one. When memory is short
- * the confirmed heartbeats alone will notice. */
-static void watch_own(struct contender *c)
+/* A holder watches its node once the hold is no longer a short one. On a standalone server
+ * nothing else would tell of its end. */
+void clave__turn_watch_own(struct contender *c)
 {
-    if (c->state == CONTENDER_HELD && c->hold.settled && !clave__lookout_is_armed(&c->own))
-        (void)clave__lookout_ask(&c->own);
+    bool wanted =
+        c->state == CONTENDER_HELD && c->hold.settled && !clave__lookout_is_armed(&c->own);
+    if (wanted && clave__lookout_ask(&c->own) == CLAVE_ENOMEM)
+        clave__contender_look_later(c);
 }
 
 static void granted(struct contender *c)
@@ -49,7 +51,7 @@ static void granted(struct contender *c)
     if (c->spec->revocable)
         (void)clave__lookout_ask(&c->own); /* asked before it was ours to give */
     else
-        watch_own(c);
+        clave__turn_watch_own(c);
     c->events->held(c->owner);
 }
 
@@ -254,6 +256,8 @@ void clave__turn_own_reply(struct lookout *l, const clave_result *res)
         clave__contender_put_off(c, res->err);
     else if (c->state == CONTENDER_HELD && res->err == CLAVE_OK)
         heed(c, res->stat);
+    else if (c->state == CONTENDER_HELD && clave_err_classify(res->err) != CLAVE_CLASS_FINAL)
+        clave__contender_look_later(c);
     clave__contender_end(c);
 }
 
@@ -263,6 +267,8 @@ static void look_on(struct contender *c, struct lookout *l)
     clave_err err = clave__lookout_ask(l);
     if (err != CLAVE_OK && c->state == CONTENDER_WAITING)
         clave__contender_fail(c, err);
+    else if (err == CLAVE_ENOMEM && c->state == CONTENDER_HELD)
+        clave__contender_look_later(c);
 }
 
 static bool in_place(const struct contender *c)
@@ -294,7 +300,7 @@ void clave__turn_hold_settled(struct hold *h)
 {
     struct contender *c = LIST_ENTRY(h, struct contender, hold);
     clave__contender_begin(c);
-    watch_own(c);
+    clave__turn_watch_own(c);
     clave__contender_end(c);
 }
 

@@ -617,6 +617,37 @@ static void nothing_is_promised_behind_close(void **state)
     script_close(&s);
 }
 
+/* ---- holders ----------------------------------------------------------------------------- */
+
+/* The watch on a holder's node fires for a write, and there is no memory to look again. On a
+ * standalone server nothing else would tell that the node is deleted. */
+static void a_holder_looks_again_when_it_could_not(void **state)
+{
+    (void)state;
+    struct failmem mem;
+    failmem_init(&mem);
+    struct pair *p = pair_new(&(struct pair_options){.clients = 2, .mem = &mem.mem});
+    struct seat a;
+    char node[160];
+    seat_open(&a, p, 0, "/l", NULL);
+    seat_acquire(&a, SEAT_EVER);
+    pair_advance(p, 9000); /* it is watched by now */
+    snprintf(node, sizeof node, "%s", seat_grant(&a).node);
+    pair_rule(p, (struct pair_rule){0, PAIR_REPLY, OP_NOTIFICATION, PAIR_HOLD, 0});
+    assert_int_equal(seat_scribble(p, 1, node, "x"), CLAVE_OK);
+    failmem_arm(&mem, 1, 1);
+    pair_clear(p);
+    pair_settle(p);
+    assert_true(mem.failed);
+    pair_advance(p, 9000);
+    assert_int_equal(seat_remove(p, 1, node), CLAVE_OK);
+    assert_int_equal(a.lost, 1);
+    assert_int_equal(a.why, CLAVE_ENONODE);
+    seat_close(&a);
+    pair_free(p);
+    assert_int_equal(mem.live, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -641,6 +672,7 @@ int main(void)
         cmocka_unit_test(a_margin_that_leaves_nothing_is_cut),
         cmocka_unit_test(options_that_leave_nothing_are_refused),
         cmocka_unit_test(nothing_is_promised_behind_close),
+        cmocka_unit_test(a_holder_looks_again_when_it_could_not),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
