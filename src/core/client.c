@@ -6,7 +6,7 @@
 
 #include "core/engine.h"
 
-enum { DEFAULT_TIMEOUT_MS = 10000, OUT_ROOM = 256 * 1024 };
+enum { DEFAULT_TIMEOUT_MS = 10000, OUT_ROOM = 256 * 1024, KEEP_ROOM = 64 * 1024 };
 /* What a server answers may be longer than what it takes: a listing has no limit of its own. */
 enum { REPLY_FRAMES = 4 };
 
@@ -47,6 +47,17 @@ static void init_buffers(clave_client *c)
     clave__buf_init(&c->acls, mem, frame);
     /* A name of one byte costs five in a frame, and a pointer and a NUL more here. */
     clave__buf_init(&c->decoded, mem, frame * REPLY_FRAMES * 4);
+}
+
+void clave__client_trim(clave_client *c)
+{
+    struct buf *scratch[] = {&c->encode, &c->multi, &c->path, &c->acls, &c->decoded};
+    for (size_t i = 0; i < sizeof scratch / sizeof *scratch; i++) {
+        clave__buf_clear(scratch[i]);
+        clave__buf_trim(scratch[i], KEEP_ROOM);
+    }
+    clave__buf_trim(&c->link.out, KEEP_ROOM);
+    clave__buf_trim(&c->link.in.held, KEEP_ROOM);
 }
 
 static void init_options(clave_client *c, const clave_client_options *o)

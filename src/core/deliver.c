@@ -53,8 +53,10 @@ static void run_errands(clave_client *c)
 void clave__engine_leave(clave_client *c)
 {
     clave__engine_deliver(c);
-    if (c->deliveries.depth == 1)
+    if (c->deliveries.depth == 1) {
         run_errands(c);
+        clave__client_trim(c);
+    }
     c->deliveries.depth--;
 }
 

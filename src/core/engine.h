@@ -227,6 +227,9 @@ struct clave_client {
     bool fault_is_news; /* told since the dial began */
 };
 
+/* Between entries: gives back what a huge message took. */
+void clave__client_trim(clave_client *c);
+
 /* The server's paths: with the chroot. The slice is valid until the next call. */
 clave_err clave__full_path(clave_client *c, const char *path, struct jbytes *out);
 /* Below the chroot; the root of an empty path. n = -1: outside. */

@@ -136,7 +136,9 @@ static void deliver(struct script *s, struct jwriter *w)
     uint8_t *copy = malloc(n);
     assert_non_null(copy);
     memcpy(copy, clave__buf_bytes(&s->down), n);
-    script_feed(s, copy, n);
+    size_t piece = s->piece ? s->piece : n;
+    for (size_t at = 0; at < n; at += piece)
+        script_feed(s, copy + at, n - at < piece ? n - at : piece);
     free(copy);
 }
 

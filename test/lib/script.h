@@ -25,6 +25,7 @@ struct script {
     clave_state states[SCRIPT_STATES];
     clave_err whys[SCRIPT_STATES];
     size_t nstates, told; /* told: those looked at */
+    size_t piece;         /* a message comes in pieces of so many bytes; 0: whole */
 };
 
 /* A result, as a callback saw it. */

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "core/client.h"
+#include "core/engine.h"
 #include "lib/failmem.h"
 #include "lib/script.h"
 #include "lib/seat.h"
@@ -648,6 +648,32 @@ static void a_holder_looks_again_when_it_could_not(void **state)
     assert_int_equal(mem.live, 0);
 }
 
+/* What one huge request or reply took is given back. */
+static void one_huge_message_does_not_stay(void **state)
+{
+    (void)state;
+    enum { HUGE = 900000, PIECE = 100000, FEW = 128 * 1024 };
+    static char huge[HUGE];
+    struct script s;
+    struct outcome got = {0};
+    struct wire_reply m = {.data = clave__jbytes_n(huge, HUGE)};
+    script_open(&s, NULL);
+    script_connect(&s, true);
+    assert_int_equal(clave_set(s.c, "/a", huge, HUGE, -1, script_outcome, &got), CLAVE_OK);
+    script_expect(&s, OP_SET_DATA);
+    script_answer(&s, CLAVE_OK, &m);
+    assert_int_equal(clave_get(s.c, "/a", NULL, script_outcome, &got), CLAVE_OK);
+    script_expect(&s, OP_GET_DATA);
+    s.piece = PIECE;
+    script_answer(&s, CLAVE_OK, &m);
+    assert_int_equal(got.times, 2);
+    assert_int_equal(got.len, HUGE);
+    assert_true(s.c->encode.cap <= FEW);
+    assert_true(s.c->link.out.cap <= FEW);
+    assert_true(s.c->link.in.held.cap <= FEW);
+    script_close(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -673,6 +699,7 @@ int main(void)
         cmocka_unit_test(options_that_leave_nothing_are_refused),
         cmocka_unit_test(nothing_is_promised_behind_close),
         cmocka_unit_test(a_holder_looks_again_when_it_could_not),
+        cmocka_unit_test(one_huge_message_does_not_stay),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
