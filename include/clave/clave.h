@@ -14,6 +14,7 @@
 #include "clave/permit.h"
 #include "clave/retry.h"
 #include "clave/rwlock.h"
+#include "clave/selector.h"
 #include "clave/semaphore.h"
 #include "clave/session.h"
 #include "clave/version.h"

@@ -1,0 +1,382 @@
+/* selector_test.c - leadership as a function call. The tests of Curator's acceptance list
+ * (TestLeaderSelector and its kin) bear their names. */
+#include "rig.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "clave/selector.h"
+
+/* One candidate: how often it has led, and what it saw then. */
+struct candidate {
+    clave_selector *s;
+    clave_session *session;
+    atomic_int *leading; /* of all; NULL: not counted */
+    atomic_int faults;
+    atomic_int terms;    /* begun */
+    atomic_int returned; /* ended */
+    atomic_llong token;
+    int64_t lasts_ms; /* of a term; negative: until it is interrupted */
+};
+
+static void take(clave_selector *s, void *arg)
+{
+    struct candidate *c = arg;
+    long long token = clave_selector_token(s);
+    bool fine = clave_selector_has_leadership(s) && clave_selector_deadline(s) > clave_now() &&
+                token > atomic_load(&c->token);
+    if (c->leading && atomic_fetch_add(c->leading, 1) != 0)
+        fine = false;
+    atomic_store(&c->token, token);
+    atomic_fetch_add(&c->faults, !fine);
+    atomic_fetch_add(&c->terms, 1);
+    if (c->lasts_ms < 0)
+        while (clave_selector_pause(s, 10000))
+            continue;
+    else
+        (void)clave_selector_pause(s, c->lasts_ms);
+    if (c->leading)
+        atomic_fetch_sub(c->leading, 1);
+    atomic_fetch_add(&c->returned, 1);
+}
+
+static void stand_with(struct candidate *c, clave_session *session, clave_selector_options o)
+{
+    c->session = session;
+    o.size = sizeof o;
+    o.take = take;
+    o.take_arg = c;
+    assert_int_equal(clave_selector_new(&c->s, session, "/e", &o), CLAVE_OK);
+    assert_int_equal(clave_selector_start(c->s), CLAVE_OK);
+}
+
+static bool within(atomic_int *what, int least)
+{
+    for (int i = 0; i < RIG_PATIENCE_MS && atomic_load(what) < least; i++)
+        usleep(1000);
+    return atomic_load(what) >= least;
+}
+
+static size_t children(clave_session *s, const char *path)
+{
+    clave_reply *r = NULL;
+    clave_err err = clave_session_children(s, path, 5000, &r);
+    size_t n = err == CLAVE_OK ? r->nnames : 0;
+    clave_reply_free(r);
+    return n;
+}
+
+static bool stand_there(clave_session *s, size_t n)
+{
+    for (int i = 0; i < RIG_PATIENCE_MS && children(s, "/e") != n; i++)
+        usleep(1000);
+    return children(s, "/e") == n;
+}
+
+static struct rig *rig;
+
+static int start_server(void **state)
+{
+    (void)state;
+    rig = rig_start(rig_dir(), NULL);
+    return 0;
+}
+
+static int stop_server(void **state)
+{
+    (void)state;
+    return rig_stop(rig) == CLAVE_OK ? 0 : -1;
+}
+
+/* ---- Curator's list -------------------------------------------------------------------- */
+
+/* requeue gives everyone a turn, one at a time, and tokens grow. */
+static void testRotatingLeadership(void **state)
+{
+    (void)state;
+    enum { N = 4, ROUNDS = 5 };
+    struct candidate c[N] = {0};
+    atomic_int leading = 0;
+    clave_session *session = rig_session(rig->connect);
+    for (size_t i = 0; i < N; i++) {
+        c[i].leading = &leading;
+        c[i].lasts_ms = 1;
+        stand_with(&c[i], session, (clave_selector_options){0});
+    }
+    for (int round = 1; round <= ROUNDS; round++)
+        for (size_t i = 0; i < N; i++) {
+            assert_true(within(&c[i].returned, round));
+            while (round < ROUNDS && clave_selector_requeue(c[i].s) == CLAVE_EBUSY)
+                usleep(100);
+        }
+    for (size_t i = 0; i < N; i++) {
+        assert_int_equal(atomic_load(&c[i].terms), ROUNDS);
+        assert_int_equal(atomic_load(&c[i].faults), 0);
+        clave_selector_free(c[i].s);
+    }
+    assert_true(stand_there(session, 0));
+    clave_session_close(session, 5000);
+}
+
+static void testAutoRequeue(void **state)
+{
+    (void)state;
+    struct candidate c = {.lasts_ms = 0};
+    clave_session *session = rig_session(rig->connect);
+    stand_with(&c, session, (clave_selector_options){.auto_requeue = true});
+    assert_true(within(&c.returned, 5));
+    clave_selector_free(c.s);
+    assert_int_equal(atomic_load(&c.faults), 0);
+    assert_true(stand_there(session, 0));
+    clave_session_close(session, 5000);
+}
+
+/* testInterruption (CURATOR-468), testInterruptLeadership: released cleanly, the other leads. */
+static void testInterruptLeadership(void **state)
+{
+    (void)state;
+    struct candidate a = {.lasts_ms = -1}, b = {.lasts_ms = -1};
+    clave_session *session = rig_session(rig->connect);
+    stand_with(&a, session, (clave_selector_options){.id = "a"});
+    assert_true(within(&a.terms, 1));
+    assert_int_equal(clave_selector_start(a.s), CLAVE_EINVAL);
+    assert_int_equal(clave_selector_requeue(a.s), CLAVE_EBUSY);
+    stand_with(&b, session, (clave_selector_options){.id = "b"});
+    assert_true(stand_there(session, 2));
+    assert_int_equal(clave_selector_interrupt(b.s), CLAVE_ENOTHELD);
+    assert_int_equal(clave_selector_interrupt(a.s), CLAVE_OK);
+    assert_true(within(&b.terms, 1));
+    assert_int_equal(atomic_load(&a.returned), 1);
+    assert_false(clave_selector_has_leadership(a.s));
+    assert_int_equal(clave_selector_token(a.s), 0);
+    assert_true(stand_there(session, 1));
+    assert_string_equal(clave_selector_id(a.s), "a");
+    clave_selector_free(a.s);
+    clave_selector_free(b.s);
+    assert_true(stand_there(session, 0));
+    clave_session_close(session, 5000);
+}
+
+/* CURATOR-518: two interrupts in quick succession, and it goes on requeueing. */
+static void testInterruptLeadershipWithRequeue(void **state)
+{
+    (void)state;
+    struct candidate c = {.lasts_ms = -1};
+    clave_session *session = rig_session(rig->connect);
+    stand_with(&c, session, (clave_selector_options){.auto_requeue = true});
+    for (int i = 1; i <= 5; i++) {
+        assert_true(within(&c.terms, i));
+        (void)clave_selector_interrupt(c.s);
+        (void)clave_selector_interrupt(c.s);
+    }
+    assert_true(within(&c.terms, 6));
+    assert_int_equal(atomic_load(&c.faults), 0);
+    clave_selector_free(c.s);
+    clave_session_close(session, 5000);
+}
+
+/* testClosing: a leader that closes is interrupted, one that waits leaves the queue. */
+static void testClosing(void **state)
+{
+    (void)state;
+    struct candidate a = {.lasts_ms = -1}, b = {.lasts_ms = -1};
+    clave_session *session = rig_session(rig->connect);
+    stand_with(&a, session, (clave_selector_options){0});
+    assert_true(within(&a.terms, 1));
+    stand_with(&b, session, (clave_selector_options){0});
+    assert_true(stand_there(session, 2));
+    clave_selector_close(b.s);
+    assert_true(stand_there(session, 1));
+    assert_int_equal(clave_selector_requeue(b.s), CLAVE_ECLOSED);
+    clave_selector_close(a.s);
+    assert_true(within(&a.returned, 1));
+    assert_true(stand_there(session, 0));
+    assert_int_equal(atomic_load(&b.terms), 0);
+    clave_selector_free(a.s);
+    clave_selector_free(b.s);
+    /* And before it was ever started, or in the same moment. */
+    for (int i = 0; i < 20; i++) {
+        struct candidate c = {.lasts_ms = -1};
+        stand_with(&c, session, (clave_selector_options){0});
+        clave_selector_free(c.s);
+        assert_int_equal(atomic_load(&c.terms), atomic_load(&c.returned));
+    }
+    clave_selector_options o = {.size = sizeof o, .take = take};
+    assert_int_equal(clave_selector_new(&a.s, session, "/e", &o), CLAVE_OK);
+    assert_int_equal(clave_selector_requeue(a.s), CLAVE_EINVAL);
+    clave_selector_free(a.s);
+    o.take = NULL;
+    assert_int_equal(clave_selector_new(&a.s, session, "/e", &o), CLAVE_EINVAL);
+    assert_true(stand_there(session, 0)); /* what was cancelled goes in the background */
+    clave_session_close(session, 5000);
+}
+
+/* ---- connections and sessions ------------------------------------------------------------ */
+
+static clave_session *short_session(const char *connect)
+{
+    clave_session *s;
+    clave_client_options o = {.size = sizeof o, .session_timeout_ms = 1000};
+    assert_int_equal(clave_session_open(&s, NULL, connect, &o), CLAVE_OK);
+    assert_int_equal(clave_session_wait(s, RIG_PATIENCE_MS), CLAVE_OK);
+    return s;
+}
+
+/* testErrorPolicies, testServerDying: with the standard policy the loss of the connection ends
+ * the function; with the session policy only the loss of the session does, by the own clock. */
+static void testErrorPolicies(void **state)
+{
+    (void)state;
+    static const clave_latch_policy policies[] = {CLAVE_POLICY_STANDARD, CLAVE_POLICY_SESSION};
+    const char *data = rig_dir();
+    for (size_t i = 0; i < 2; i++) {
+        struct candidate c = {.lasts_ms = -1};
+        struct rig *server = rig_start(data, NULL);
+        clave_session *session = short_session(server->connect);
+        stand_with(&c, session, (clave_selector_options){.policy = policies[i]});
+        assert_true(within(&c.terms, 1));
+        int64_t until = clave_selector_deadline(c.s);
+        rig_stop(server);
+        assert_true(within(&c.returned, 1));
+        if (policies[i] == CLAVE_POLICY_STANDARD)
+            assert_true(clave_now() <= until);
+        assert_false(clave_selector_has_leadership(c.s));
+        clave_selector_free(c.s);
+        clave_session_close(session, 0);
+    }
+}
+
+/* testLostRestart (CURATOR-671), testKillServerThenCloseShouldElectNewLeader: requeue works once
+ * leadership was seen lost, whatever has happened to the session. */
+static void testLostRestart(void **state)
+{
+    (void)state;
+    const char *data = rig_dir();
+    const char *address = rig_unix();
+    struct candidate c = {.lasts_ms = -1};
+    struct rig *server = rig_start(data, address);
+    clave_session *session = short_session(server->connect);
+    stand_with(&c, session, (clave_selector_options){.policy = CLAVE_POLICY_SESSION});
+    assert_true(within(&c.terms, 1));
+    rig_stop(server);
+    assert_true(within(&c.returned, 1));
+    server = rig_start(data, address);
+    while (clave_selector_requeue(c.s) == CLAVE_EBUSY)
+        usleep(100);
+    assert_true(within(&c.terms, 2));
+    assert_int_equal(atomic_load(&c.faults), 0);
+    clave_selector_free(c.s);
+    clave_session_close(session, 5000);
+    rig_stop(server);
+}
+
+/* A leader that is asked to release hears it as an interruption. */
+static void revoke_first(clave_client *client, clave_err err, const clave_participant *list,
+                         size_t n, void *arg)
+{
+    char path[256];
+    (void)arg;
+    if (err != CLAVE_OK || n == 0)
+        return;
+    snprintf(path, sizeof path, "/e/%s", list[0].node);
+    (void)clave_revoke(client, path, NULL, NULL);
+}
+
+static void ask_for_it(clave_client *client, void *arg)
+{
+    (void)clave_participants(client, "/e", revoke_first, arg);
+}
+
+static void a_revocable_leader_is_interrupted_when_asked(void **state)
+{
+    (void)state;
+    struct candidate c = {.lasts_ms = -1};
+    clave_session *session = rig_session(rig->connect);
+    stand_with(&c, session, (clave_selector_options){.revocable = true});
+    assert_true(within(&c.terms, 1));
+    clave_session_run(session, ask_for_it, NULL);
+    assert_true(within(&c.returned, 1));
+    clave_selector_free(c.s);
+    clave_session_close(session, 5000);
+}
+
+/* ---- an executor of the caller's --------------------------------------------------------- */
+
+struct job {
+    void (*run)(void *);
+    void *arg;
+};
+
+static void *run_job(void *arg)
+{
+    struct job *j = arg;
+    j->run(j->arg);
+    free(j);
+    return NULL;
+}
+
+static bool execute(void (*run)(void *), void *run_arg, void *arg)
+{
+    atomic_int *left = arg;
+    pthread_t thread;
+    struct job *j = malloc(sizeof *j);
+    *j = (struct job){run, run_arg};
+    if (atomic_fetch_sub(left, 1) <= 0 || pthread_create(&thread, NULL, run_job, j) != 0) {
+        free(j);
+        return false;
+    }
+    pthread_detach(thread);
+    return true;
+}
+
+/* TestLeaderSelectorWithExecutor (CURATOR-51): one leader at a time, on the caller's threads. */
+static void testWithExecutor(void **state)
+{
+    (void)state;
+    enum { N = 3 };
+    struct candidate c[N] = {0};
+    atomic_int leading = 0, left = 100;
+    clave_session *session = rig_session(rig->connect);
+    for (size_t i = 0; i < N; i++) {
+        c[i].leading = &leading;
+        c[i].lasts_ms = 1;
+        stand_with(&c[i], session,
+                   (clave_selector_options){
+                       .auto_requeue = true, .execute = execute, .execute_arg = &left});
+    }
+    for (size_t i = 0; i < N; i++)
+        assert_true(within(&c[i].returned, 5));
+    for (size_t i = 0; i < N; i++) {
+        clave_selector_free(c[i].s);
+        assert_int_equal(atomic_load(&c[i].faults), 0);
+    }
+    assert_true(stand_there(session, 0));
+    atomic_store(&left, 0);
+    clave_selector_options o = {.size = sizeof o,
+                                .take = take,
+                                .take_arg = &c[0],
+                                .execute = execute,
+                                .execute_arg = &left};
+    assert_int_equal(clave_selector_new(&c[0].s, session, "/e", &o), CLAVE_OK);
+    assert_int_equal(clave_selector_start(c[0].s), CLAVE_EIO);
+    clave_selector_free(c[0].s);
+    clave_session_close(session, 5000);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(testRotatingLeadership),
+        cmocka_unit_test(testAutoRequeue),
+        cmocka_unit_test(testInterruptLeadership),
+        cmocka_unit_test(testInterruptLeadershipWithRequeue),
+        cmocka_unit_test(testClosing),
+        cmocka_unit_test(testErrorPolicies),
+        cmocka_unit_test(testLostRestart),
+        cmocka_unit_test(a_revocable_leader_is_interrupted_when_asked),
+        cmocka_unit_test(testWithExecutor),
+    };
+    return cmocka_run_group_tests(tests, start_server, stop_server);
+}
