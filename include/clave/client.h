@@ -52,7 +52,7 @@ typedef enum clave_state {
 CLAVE_EXPORT const char *clave_state_name(clave_state state);
 
 /* `why`: CLAVE_OK, or what caused SUSPENDED or LOST (ECONNLOSS, EEXPIRED, EREPLACED,
- * ETIMEDOUT, EPROTO, EAUTHFAILED, ETOOBIG). */
+ * ETIMEDOUT, EPROTO, EAUTHFAILED, ETOOBIG, ENOTREADONLY, ENOMEM). */
 typedef void clave_state_cb(clave_client *c, clave_state state, clave_err why, void *arg);
 
 typedef struct clave_client_options {

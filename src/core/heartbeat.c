@@ -64,6 +64,8 @@ static void on_confirmed(clave_client *c, const clave_result *res, void *arg)
     b->answered = c->now;
     if (b->wanted)
         confirm(c); /* one that is sent now proves more */
+    if (res->err == CLAVE_ENOTREADONLY) /* it confirms nothing, but another may */
+        clave__link_drop(c, CLAVE_ENOTREADONLY);
     if (missing)
         missing->on_missing(missing);
 }

@@ -674,6 +674,31 @@ static void one_huge_message_does_not_stay(void **state)
     script_close(&s);
 }
 
+/* A read-only server answers at once and confirms nothing: another one may. */
+static void a_holder_does_not_stay_with_a_read_only_server(void **state)
+{
+    (void)state;
+    struct script s;
+    struct hold h;
+    clave_client_options o = {.hosts = "a:1,b:2", .read_only = true};
+    script_open(&s, &o);
+    script_connect(&s, false);
+    hold(&s, &h, "/l/a");
+    script_hang_up(&s);
+    script_dial(&s);
+    script_shake(&s, SCRIPT_SESSION, T, true);
+    script_config(&s, false);
+    script_at(&s, clave_client_deadline(s.c));
+    script_expect(&s, OP_MULTI);
+    script_answer(&s, CLAVE_ENOTREADONLY, NULL);
+    assert_int_equal(clave_client_wants(s.c), CLAVE_WANT_HANGUP);
+    script_hang_up(&s);
+    assert_int_equal(clave_client_wants(s.c), CLAVE_WANT_DIAL);
+    assert_string_equal(clave_client_target(s.c).host, "a");
+    clave__client_unhold(s.c, &h);
+    script_close(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -700,6 +725,7 @@ int main(void)
         cmocka_unit_test(nothing_is_promised_behind_close),
         cmocka_unit_test(a_holder_looks_again_when_it_could_not),
         cmocka_unit_test(one_huge_message_does_not_stay),
+        cmocka_unit_test(a_holder_does_not_stay_with_a_read_only_server),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
