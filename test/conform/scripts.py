@@ -250,6 +250,16 @@ def ends_of_sessions(top):
     return opened(*steps, do(0, (w.CHILDREN2, w.read(top))), sessions=2)
 
 
+def sessions_that_expire(top):
+    """A connection that is gone, and a client that says nothing: 4 s, and up to two ticks."""
+    e = f"{top}/e"
+    return [Step("open", 0, 1), Step("open", 1), Step("open", 2),
+            do(0, (w.CREATE, w.create(e, b"", 1)), (w.CREATE, w.create(f"{top}/s-", b"", 3))),
+            do(1, (w.EXISTS, w.read(e, True)), (w.CHILDREN, w.read(top, True))),
+            do(2, (w.ADD_WATCH, w.versioned(top, 1))), Step("drop", 0), Step("expire", 1, 2),
+            do(1, (w.EXISTS, w.read(e)), (w.CHILDREN2, w.read(top))), Step("resume", 0)]
+
+
 def what_is_no_request(top):
     return [s for n, op in enumerate([0, 23, 99, 108, 1000, -1, -2, -12, 10])
             for s in (Step("open", n), do(n, (op, w.text(top))))] + [
@@ -269,5 +279,6 @@ def system_nodes(top):
 
 SCRIPTS = [creates, creates_of_any_path, other_requests_of_any_path, parents, versions, sequences,
            access_lists, users, refused_users, multis, all_watches_of_a_node, persistent_watches,
-           removed_watches, catching_up, sessions, ends_of_sessions, what_is_no_request,
+           removed_watches, catching_up, sessions, ends_of_sessions, sessions_that_expire,
+           what_is_no_request,
            system_nodes]

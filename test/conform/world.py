@@ -1,6 +1,8 @@
 """One sequence of requests on one server: several sessions, one step after the other, and a
 transcript of all that came back, made comparable: zxids count from the sequence's beginning, times
 say only whether they agree with their zxids, sessions have numbers."""
+import time
+
 import wire
 
 
@@ -164,6 +166,16 @@ class World:
         body = wire.i64(self.base + since) + b"".join(wire.texts(paths) for paths in lists)
         return self.send(s, [(op, body)])
 
+    def expire(self, s, count):
+        """Waits for so many events of somebody else's session that has ended by itself, in the
+        order in which nodes go: none."""
+        told = []
+        begin = time.monotonic()
+        while len(told) < count:
+            told.append(self.message(s.connection.message()))
+        lasted = time.monotonic() - begin
+        return sorted(told, key=repr) + ["in time" if 1 < lasted < 9 else lasted]
+
     def close(self, s):
         told = self.send(s, [(wire.CLOSE, b"")])
         if s.connection:
@@ -180,7 +192,7 @@ class World:
                 continue
             told = getattr(self, step.what)(s, *step.details)
             heard = self.hear_others(step.session)
-            if step.what == "close":  # its nodes go in no particular order
+            if step.what in ("close", "expire"):  # its nodes go in no particular order
                 heard = {n: sorted(m, key=repr) for n, m in heard.items()}
             out.append([told, heard])
         self.end()
