@@ -1,8 +1,8 @@
 /* clave_lock.c - clave's mutex on the public API.
  *
- *   clave_lock cycle CONNECT CYCLES            acquire + release, one owner
- *   clave_lock confirmed CONNECT CYCLES        the same, each release confirmed
- *   clave_lock handoff CONNECT N CYCLES        N sessions of one process in one queue
+ *   clave_lock cycle CONNECT CYCLES PAUSE_US       acquire + release, one owner
+ *   clave_lock confirmed CONNECT CYCLES PAUSE_US   the same, each release confirmed
+ *   clave_lock handoff CONNECT N CYCLES            N sessions of one process in one queue
  *
  * A hand-off is the time from the call of release to the grant of the next one. Prints
  * {"p50_us": ..., "p99_us": ...}. */
@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 #include <uv.h>
 
 #include "clave/clave.h"
@@ -42,7 +43,7 @@ static void report(double *us, int n)
     printf("{\"p50_us\": %.1f, \"p99_us\": %.1f}\n", us[n / 2], us[n * 99 / 100]);
 }
 
-static void run_cycles(const char *connect, int cycles, bool confirmed)
+static void run_cycles(const char *connect, int cycles, int pause_us, bool confirmed)
 {
     double *us = malloc((size_t)cycles * sizeof *us);
     clave_session *s = NULL;
@@ -58,6 +59,8 @@ static void run_cycles(const char *connect, int cycles, bool confirmed)
         check(confirmed ? clave_lock_release_confirmed(l, -1) : clave_lock_release(l), "release");
         if (i >= 0)
             us[i] = now_us() - start;
+        if (pause_us > 0)
+            usleep((useconds_t)pause_us);
     }
     report(us, cycles);
     clave_lock_free(l);
@@ -141,15 +144,16 @@ static void run_handoff(const char *connect, int n, int cycles)
 
 int main(int argc, char **argv)
 {
-    bool confirmed = argc == 4 && strcmp(argv[1], "confirmed") == 0;
-    if (confirmed || (argc == 4 && strcmp(argv[1], "cycle") == 0)) {
-        run_cycles(argv[2], atoi(argv[3]), confirmed);
+    bool confirmed = argc == 5 && strcmp(argv[1], "confirmed") == 0;
+    if (confirmed || (argc == 5 && strcmp(argv[1], "cycle") == 0)) {
+        run_cycles(argv[2], atoi(argv[3]), atoi(argv[4]), confirmed);
         return 0;
     }
     if (argc == 5 && strcmp(argv[1], "handoff") == 0) {
         run_handoff(argv[2], atoi(argv[3]), atoi(argv[4]));
         return 0;
     }
-    fprintf(stderr, "usage: clave_lock cycle|confirmed CONNECT CYCLES | handoff CONNECT N CYCLES\n");
+    fprintf(stderr, "usage: clave_lock cycle|confirmed CONNECT CYCLES PAUSE_US | handoff CONNECT N "
+                    "CYCLES\n");
     return 64;
 }

@@ -18,7 +18,7 @@ def report(us):
     print(json.dumps({"p50_us": us[len(us) // 2], "p99_us": us[len(us) * 99 // 100]}))
 
 
-def cycle(connect, cycles):
+def cycle(connect, cycles, pause_us):
     c = client(connect)
     lock = c.Lock("/bench/kazoo")
     us = []
@@ -28,6 +28,8 @@ def cycle(connect, cycles):
         lock.release()
         if i >= 0:
             us.append((time.perf_counter() - start) * 1e6)
+        if pause_us:
+            time.sleep(pause_us / 1e6)
     report(us)
     c.stop()
 
@@ -57,6 +59,6 @@ def handoff(connect, n, cycles):
 
 
 if sys.argv[1] == "cycle":
-    cycle(sys.argv[2], int(sys.argv[3]))
+    cycle(sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
 else:
     handoff(sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))

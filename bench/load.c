@@ -1,10 +1,11 @@
 /* load.c - a load generator for one connection with a window of requests in flight:
  *
- *   load zk HOST PORT create|get WINDOW COUNT BYTES
- *   load redis HOST PORT set|get WINDOW COUNT BYTES
+ *   load zk HOST PORT create|get WINDOW COUNT BYTES [SECONDS]
+ *   load redis HOST PORT set|get WINDOW COUNT BYTES [SECONDS]
  *
- * It writes whole batches and only counts frames on the way back, so that it is never
- * the limit. Prints one JSON object: requests per second and the mean latency. */
+ * It ends after COUNT requests, or SECONDS when they are over first. It writes whole batches and
+ * only counts frames on the way back, so that it is never the limit. Prints one JSON object:
+ * requests per second and the mean latency. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/tcp.h>
@@ -24,6 +25,7 @@ struct load {
     bool zk;
     bool write;
     long window, count, bytes;
+    double seconds;
     long sent, answered;
     uint64_t run; /* makes the paths of this run its own */
     uint8_t *in, *out;
@@ -239,18 +241,18 @@ static void run(struct load *l)
 {
     if (!l->write)
         prepare_target(l);
-    double start = now_s();
-    while (l->answered < l->count) {
+    double start = now_s(), took = 0;
+    while (l->answered < l->count && took < l->seconds) {
         while (l->sent < l->count && l->sent - l->answered < l->window &&
                l->out_len + (size_t)l->bytes + 512 < OUT_CAP)
             send_one(l);
         flush(l);
         fill(l);
         take_answers(l);
+        took = now_s() - start;
     }
-    double took = now_s() - start;
-    printf("{\"per_s\": %.0f, \"mean_us\": %.1f}\n", (double)l->count / took,
-           took * 1e6 * (double)l->window / (double)l->count);
+    printf("{\"per_s\": %.0f, \"mean_us\": %.1f}\n", (double)l->answered / took,
+           took * 1e6 * (double)l->window / (double)l->answered);
 }
 
 static int dial(const char *host, const char *port)
@@ -268,8 +270,9 @@ static int dial(const char *host, const char *port)
 
 int main(int argc, char **argv)
 {
-    if (argc != 8) {
-        fprintf(stderr, "usage: load zk|redis HOST PORT create|set|get WINDOW COUNT BYTES\n");
+    if (argc != 8 && argc != 9) {
+        fprintf(stderr, "usage: load zk|redis HOST PORT create|set|get WINDOW COUNT BYTES "
+                        "[SECONDS]\n");
         return 64;
     }
     struct load l = {.zk = strcmp(argv[1], "zk") == 0,
@@ -277,6 +280,7 @@ int main(int argc, char **argv)
                      .window = atol(argv[5]),
                      .count = atol(argv[6]),
                      .bytes = atol(argv[7]),
+                     .seconds = argc == 9 ? atof(argv[8]) : 1e9,
                      .in = malloc(IN_CAP),
                      .out = malloc(OUT_CAP)};
     if (!l.in || !l.out)
