@@ -10,8 +10,7 @@ enum { DEFAULT_TIMEOUT_MS = 10000, OUT_ROOM = 256 * 1024, KEEP_ROOM = 64 * 1024 
 /* What a server answers may be longer than what it takes: a listing has no limit of its own. */
 enum { REPLY_FRAMES = 4 };
 
-/* ---- life
- * ------------------------------------------------------------------------------------------ */
+/* ---- life ---------------------------------------------------------------------------- */
 
 static clave_err check(const clave_client_options *o)
 {
@@ -195,20 +194,14 @@ void clave_client_tick(clave_client *c, int64_t now)
     clave__engine_leave(c);
 }
 
-/* ---- what is known
- * ---------------------------------------------------------------------------------- */
-
-static int64_t min(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
+/* ---- what is known ------------------------------------------------------------------- */
 
 int64_t clave_client_deadline(const clave_client *c)
 {
     if (clave__deliveries_wait(&c->deliveries))
         return c->now;
-    int64_t at = min(clave__timers_next(&c->timers), clave__link_deadline(c));
-    return min(at, min(clave__session_deadline(c), clave__heartbeat_deadline(c)));
+    int64_t at = earlier(clave__timers_next(&c->timers), clave__link_deadline(c));
+    return earlier(at, earlier(clave__session_deadline(c), clave__heartbeat_deadline(c)));
 }
 
 const char *clave_state_name(clave_state state)
@@ -276,8 +269,7 @@ uint64_t clave_client_connection(const clave_client *c)
     return c->link.connections;
 }
 
-/* ---- for recipes
- * --------------------------------------------------------------------------------------- */
+/* ---- for recipes --------------------------------------------------------------------- */
 
 int64_t clave__client_now(const clave_client *c)
 {

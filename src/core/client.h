@@ -47,9 +47,10 @@ void clave__client_later(clave_client *c, struct errand *e);
 struct hold {
     struct list link;
     const char *path; /* of the node, chroot-relative; owned by the holder */
-    /* The heartbeat's check found the node gone, or true when a whole heartbeat interval
-     * has passed since the hold began (once): time to set a watch on it. */
+    /* A heartbeat's check found the node gone. */
     void (*on_missing)(struct hold *h);
+    /* Once: a whole heartbeat interval has passed since the hold began, which makes it worth
+     * a watch on its node. */
     void (*on_settled)(struct hold *h);
     bool settled;
     int64_t since; /* set by _hold */
@@ -57,10 +58,9 @@ struct hold {
 void clave__client_hold(clave_client *c, struct hold *h);
 void clave__client_unhold(clave_client *c, struct hold *h);
 
-/* Asks for one confirmed heartbeat now (coalesced): the hold deadline moves on when it is
- * answered; `hold deadline moved` is told to holds through the callback. */
+/* Asks for one confirmed heartbeat now, or behind the one that is under way. */
 void clave__client_confirm(clave_client *c);
-/* Called whenever clave_client_hold_deadline has moved on; one per waiting grant. */
+/* Called whenever clave_client_hold_deadline has moved on; it leaves the list by itself. */
 struct confirm_waiter {
     struct list link;
     void (*on_confirmed)(struct confirm_waiter *w);

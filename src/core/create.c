@@ -19,7 +19,6 @@
 #include "core/submit.h"
 
 enum { MAX_PARENT_ATTEMPTS = 5, PAUSE_MS = 100 };
-enum { SEQUENCE_ROOM = 11 };
 
 enum creation_state {
     CREATION_CREATING,
@@ -95,7 +94,7 @@ static void on_pause(struct timer *t, int64_t now)
     search(LIST_ENTRY(t, struct creation, pause));
 }
 
-/* ---- CREATING ------------------------------------------------------------------------------ */
+/* ---- CREATING ------------------------------------------------------------------------ */
 
 static void conclude(struct creation *k, const clave_result *listing);
 
@@ -214,7 +213,7 @@ static void conclude(struct creation *k, const clave_result *listing)
         finish(k, k->err, listing);
 }
 
-/* ---- SEARCHING ------------------------------------------------------------------------------ */
+/* ---- SEARCHING ----------------------------------------------------------------------- */
 
 /* What a step of the search came to, when not to an answer. */
 static void step_failed(struct creation *k, clave_err err)
@@ -335,7 +334,7 @@ static void search(struct creation *k)
         k->busy++;
 }
 
-/* ---- life ------------------------------------------------------------------------------------ */
+/* ---- life ---------------------------------------------------------------------------- */
 
 void clave__creations_end(clave_client *c)
 {
@@ -447,8 +446,13 @@ clave_err clave_create(clave_client *c, const char *path, const void *data, size
     if (err)
         return err;
     if (!o.flags && !o.with_names) {
-        struct submit_create what = {path,   data,    len,   o.mode, o.ttl_ms,
-                                     o.acls, o.nacls, false, false};
+        struct submit_create what = {.path = path,
+                                     .data = data,
+                                     .len = len,
+                                     .mode = o.mode,
+                                     .ttl_ms = o.ttl_ms,
+                                     .acls = o.acls,
+                                     .nacls = o.nacls};
         return clave__submit_create(c, &what, cb, arg);
     }
     struct creation *k = creation_new(c, path, &bytes, &o);

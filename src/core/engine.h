@@ -55,7 +55,7 @@ static inline bool clave__link_is_open(const struct link *l)
     return l->phase == LINK_OPEN;
 }
 
-/* ---- session: what users see ------------------------------------------------------------- */
+/* ---- session: what users see --------------------------------------------------------- */
 
 struct session {
     clave_state state;
@@ -85,7 +85,7 @@ int64_t clave__session_deadline(const clave_client *c);
 /* The lease has moved on, or a hold has come or gone. */
 void clave__session_hold_moved(clave_client *c);
 
-/* ---- pipeline: requests between submission and answer -------------------------------------- */
+/* ---- pipeline: requests between submission and answer -------------------------------- */
 
 struct pipeline {
     struct list unsent;
@@ -111,9 +111,8 @@ void clave__pipeline_reply_too_big(clave_client *c);
 void clave__pipeline_detached(clave_client *c);
 /* Everything fails. */
 void clave__pipeline_fail(clave_client *c, clave_err unsent, clave_err sent);
-bool clave__pipeline_is_empty(const struct pipeline *p);
 
-/* ---- deliveries: callbacks wait here until the engine is consistent ------------------------ */
+/* ---- deliveries: callbacks wait here until the engine is consistent ------------------ */
 
 enum { DELIVERY_STATES = 16 };
 struct deliveries {
@@ -139,7 +138,7 @@ void clave__engine_deliver(clave_client *c);
 void clave__deliver_state(clave_client *c, clave_state state, clave_err why);
 void clave__deliver_failure(clave_client *c, struct request *r, clave_err err);
 
-/* ---- heartbeat ------------------------------------------------------------------------------ */
+/* ---- heartbeat ----------------------------------------------------------------------- */
 
 enum { HEARTBEAT_HOLDS = 16 }; /* checked by one */
 
@@ -159,7 +158,7 @@ void clave__heartbeat_tick(clave_client *c);
 int64_t clave__heartbeat_deadline(const clave_client *c);
 void clave__heartbeat_ping_answered(clave_client *c);
 
-/* ---- auth ------------------------------------------------------------------------------------ */
+/* ---- auth ---------------------------------------------------------------------------- */
 
 struct auths {
     struct list list;
@@ -174,15 +173,13 @@ void clave__auth_reply(clave_client *c, clave_err err);
 /* No session follows. */
 void clave__auth_end(clave_client *c);
 
-/* ---- composed requests -------------------------------------------------------------------------
- */
+/* ---- composed requests --------------------------------------------------------------- */
 
 /* No session follows: those that wait for nothing but time end with ECLOSED. */
 void clave__creations_end(clave_client *c);
 void clave__cleanups_end(clave_client *c);
 
-/* ---- the client --------------------------------------------------------------------------------
- */
+/* ---- the client ---------------------------------------------------------------------- */
 
 struct clave_client {
     struct clave_mem mem;
@@ -226,6 +223,11 @@ struct clave_client {
     char fault[512];
     bool fault_is_news; /* told since the dial began */
 };
+
+static inline int64_t earlier(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
 
 /* Between entries: gives back what a huge message took. */
 void clave__client_trim(clave_client *c);

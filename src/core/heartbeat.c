@@ -29,8 +29,7 @@ static int64_t impatience(const clave_client *c)
     return c->session.timeout_ms / 6;
 }
 
-/* ---- pings ------------------------------------------------------------------------------------
- */
+/* ---- pings --------------------------------------------------------------------------- */
 
 static void ping(clave_client *c)
 {
@@ -47,8 +46,7 @@ static void ping(clave_client *c)
     c->pipeline.counts[OP_PING]++;
 }
 
-/* ---- confirmed heartbeats
- * ------------------------------------------------------------------------ */
+/* ---- confirmed heartbeats ------------------------------------------------------------ */
 
 static void confirm(clave_client *c);
 
@@ -63,7 +61,7 @@ static void on_confirmed(clave_client *c, const clave_result *res, void *arg)
     b->confirming = false;
     b->answered = c->now;
     if (b->wanted)
-        confirm(c); /* one that is sent now proves more */
+        confirm(c);                     /* one that is sent now proves more */
     if (res->err == CLAVE_ENOTREADONLY) /* it confirms nothing, but another may */
         clave__link_drop(c, CLAVE_ENOTREADONLY);
     if (missing)
@@ -115,8 +113,7 @@ static void beat(clave_client *c)
         confirm(c);
 }
 
-/* ---- when
- * ------------------------------------------------------------------------------------------ */
+/* ---- when ---------------------------------------------------------------------------- */
 
 static void settle_holds(clave_client *c)
 {
@@ -134,11 +131,6 @@ static void settle_holds(clave_client *c)
     }
 }
 
-static int64_t min(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* The next heartbeat of a session with holds: every interval, and sooner when the deadline
  * comes close; but never in a hurry, since what is not ripe cannot be proven. */
 static int64_t next_beat(const clave_client *c)
@@ -147,7 +139,7 @@ static int64_t next_beat(const clave_client *c)
     int64_t timeout = c->session.timeout_ms;
     int64_t deadline = clave__lease_hold_deadline(&c->lease);
     int64_t soon = deadline == INT64_MIN ? CLAVE_NEVER : deadline - timeout / 4;
-    int64_t at = min(b->answered + interval(c), soon);
+    int64_t at = earlier(b->answered + interval(c), soon);
     int64_t least = b->answered + timeout / 16;
     return at > least ? at : least;
 }
@@ -206,8 +198,7 @@ void clave__heartbeat_detached(clave_client *c)
     /* `confirming` ends with its request, which fails now. */
 }
 
-/* ---- for recipes
- * -------------------------------------------------------------------------------------- */
+/* ---- for recipes --------------------------------------------------------------------- */
 
 void clave__client_confirm(clave_client *c)
 {

@@ -40,8 +40,7 @@ static int64_t patience(const clave_client *c)
     return ms > LEAST_PATIENCE_MS ? ms : LEAST_PATIENCE_MS;
 }
 
-/* ---- dialling -----------------------------------------------------------------------------------
- */
+/* ---- dialling ------------------------------------------------------------------------ */
 
 static void dial(clave_client *c)
 {
@@ -98,8 +97,7 @@ void clave__link_shut(clave_client *c)
     enter(c, idle ? LINK_IDLE : LINK_HANGUP, CLAVE_NEVER);
 }
 
-/* ---- time
- * ------------------------------------------------------------------------------------------ */
+/* ---- time ---------------------------------------------------------------------------- */
 
 int64_t clave__link_deadline(const clave_client *c)
 {
@@ -124,8 +122,7 @@ void clave__link_tick(clave_client *c)
     clave__link_drop(c, CLAVE_ETIMEDOUT);
 }
 
-/* ---- handshake
- * --------------------------------------------------------------------------------------- */
+/* ---- handshake ----------------------------------------------------------------------- */
 
 static void shake_hands(clave_client *c)
 {
@@ -204,8 +201,7 @@ static void shaken(clave_client *c, struct jreader *r)
     clave__session_attached(c, &m, c->link.shaken_at);
 }
 
-/* ---- frames
- * -------------------------------------------------------------------------------------------- */
+/* ---- frames -------------------------------------------------------------------------- */
 
 static void reply(clave_client *c, struct jreader *r)
 {
@@ -270,8 +266,7 @@ static void bad_frame(clave_client *c, clave_err err, size_t n)
     clave__link_drop(c, err);
 }
 
-/* ---- transport
- * ------------------------------------------------------------------------------------------ */
+/* ---- transport ----------------------------------------------------------------------- */
 
 void clave_client_input(clave_client *c, int64_t now, const void *p, size_t n)
 {

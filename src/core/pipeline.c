@@ -12,18 +12,13 @@ void clave__pipeline_init(struct pipeline *p)
     list_init(&p->paused);
 }
 
-bool clave__pipeline_is_empty(const struct pipeline *p)
-{
-    return list_empty(&p->unsent) && list_empty(&p->sent) && list_empty(&p->paused);
-}
-
 void clave__pipeline_submit(clave_client *c, struct request *r)
 {
     list_push_back(&c->pipeline.unsent, &r->link);
     clave__pipeline_fill(c);
 }
 
-/* ---- sending ------------------------------------------------------------------------------- */
+/* ---- sending ------------------------------------------------------------------------- */
 
 static int32_t next_xid(struct pipeline *p)
 {
@@ -119,7 +114,7 @@ void clave__pipeline_fill(clave_client *c)
         clave__link_drop(c, CLAVE_ENOMEM);
 }
 
-/* ---- answers ------------------------------------------------------------------------------- */
+/* ---- answers ------------------------------------------------------------------------- */
 
 /* A write that failed for what is in the tree was committed as a failure. Any other error may
  * be of the server's own making: read-only, overloaded, or a member that looks at ACLs before
@@ -188,7 +183,7 @@ void clave__pipeline_reply_too_big(clave_client *c)
     clave__deliver_failure(c, r, CLAVE_ETOOBIG);
 }
 
-/* ---- the connection goes -------------------------------------------------------------------- */
+/* ---- the connection goes ------------------------------------------------------------- */
 
 /* Its last byte never left: the server cannot have done it. */
 static bool never_left(const clave_client *c, const struct request *r)

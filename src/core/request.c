@@ -4,9 +4,6 @@
 
 #include "core/engine.h"
 
-/* What a server may put behind the name asked for: "2147483647", or "-2147483648". */
-enum { SEQUENCE_ROOM = 11 };
-
 static void resume(struct timer *t, int64_t now)
 {
     (void)now;

@@ -11,6 +11,9 @@
 #include "core/timer.h"
 #include "wire/record.h"
 
+/* What a server may put behind the name asked for: "2147483647", or "-2147483648". */
+enum { SEQUENCE_ROOM = 11 };
+
 /* What becomes of a request whose connection goes before its answer. */
 enum request_kind {
     REQUEST_WRITE,  /* fails: nobody knows whether it was done (or not worth a second time) */

@@ -20,8 +20,7 @@ static void enter(clave_client *c, clave_state to, clave_err why)
     clave__deliver_state(c, to, why);
 }
 
-/* ---- attached ----------------------------------------------------------------------------------
- */
+/* ---- attached ------------------------------------------------------------------------ */
 
 /* /zookeeper/config is empty on a standalone server, and full of members in an ensemble. */
 static void on_config(clave_client *c, const clave_result *res, void *arg)
@@ -84,8 +83,7 @@ void clave__session_attached(clave_client *c, const struct wire_connect_response
     clave__pipeline_fill(c);
 }
 
-/* ---- detached, lost, ended
- * ------------------------------------------------------------------------ */
+/* ---- detached, lost, ended ----------------------------------------------------------- */
 
 void clave__session_detached(clave_client *c, clave_err why)
 {
@@ -129,8 +127,7 @@ void clave__session_end(clave_client *c, clave_err why)
     enter(c, CLAVE_STATE_CLOSED, why);
 }
 
-/* ---- time
- * ------------------------------------------------------------------------------------------- */
+/* ---- time ---------------------------------------------------------------------------- */
 
 void clave__session_hold_moved(clave_client *c)
 {

@@ -7,7 +7,7 @@
 #include "base/path.h"
 #include "core/engine.h"
 
-/* ---- paths and ACLs -------------------------------------------------------------------------- */
+/* ---- paths and ACLs ------------------------------------------------------------------ */
 
 clave_err clave__full_path(clave_client *c, const char *path, struct jbytes *out)
 {
@@ -80,8 +80,7 @@ clave_err clave__submit_data(clave_client *c, const char *path, const void *data
     return CLAVE_OK;
 }
 
-/* ---- plain requests
- * ------------------------------------------------------------------------------ */
+/* ---- plain requests ------------------------------------------------------------------ */
 
 clave_err clave__submit(clave_client *c, const struct request_spec *spec,
                         const union wire_body *body)
@@ -226,8 +225,7 @@ clave_err clave_sync(clave_client *c, const char *path, clave_result_cb *cb, voi
     return clave__submit_path(c, &spec);
 }
 
-/* ---- multi --------------------------------------------------------------------------------------
- */
+/* ---- multi --------------------------------------------------------------------------- */
 
 static clave_err put_op(clave_client *c, struct jwriter *w, const clave_op *op)
 {

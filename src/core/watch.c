@@ -19,7 +19,7 @@ void clave__client_watches_fini(struct watches *w)
     clave__map_fini(&w->by_path);
 }
 
-/* ---- the map: several watches may have one path ---------------------------------------- */
+/* ---- the map: several watches may have one path -------------------------------------- */
 
 static bool path_eq(const struct map_node *node, const void *key)
 {
@@ -54,7 +54,7 @@ static bool is_shared(const clave_watch *w)
     return false;
 }
 
-/* ---- phases ------------------------------------------------------------------------------ */
+/* ---- phases -------------------------------------------------------------------------- */
 
 static void enter(clave_watch *w, enum watch_phase phase)
 {
@@ -99,7 +99,7 @@ void clave__client_watch_asked(clave_watch *w, struct request *r, enum watch_kin
     r->watch = w;
 }
 
-/* ---- forgetting -------------------------------------------------------------------------- */
+/* ---- forgetting ---------------------------------------------------------------------- */
 
 /* Best effort: without memory, or not connected, the entry stays at the server until its
  * event, and the event is nobody's. */
@@ -161,7 +161,7 @@ void clave__client_watch_answered(struct request *r, clave_err err)
         tell_server(r->client, r->path, gone.kind == WATCH_CHILD);
 }
 
-/* ---- events ------------------------------------------------------------------------------ */
+/* ---- events -------------------------------------------------------------------------- */
 
 static bool concerns(int32_t type, enum watch_kind kind)
 {
@@ -212,13 +212,11 @@ void clave__client_watch_event(clave_client *c, const struct wire_event *ev)
     list_init(&fired);
     if (path.n >= 0)
         collect(c, ev->type, path, &fired);
-    if (list_empty(&fired))
-        return;
     for (struct list *l; (l = list_pop_front(&fired));)
         fire(LIST_ENTRY(l, clave_watch, link), (clave_event_type)ev->type);
 }
 
-/* ---- connections and sessions ------------------------------------------------------------- */
+/* ---- connections and sessions -------------------------------------------------------- */
 
 void clave__client_watches_attached(clave_client *c)
 {
@@ -322,7 +320,7 @@ bool clave__client_watches_deliver_lost(clave_client *c)
     return true;
 }
 
-/* ---- public --------------------------------------------------------------------------------- */
+/* ---- public -------------------------------------------------------------------------- */
 
 clave_err clave_watch_new(clave_watch **out, clave_client *c, clave_watch_cb *cb, void *arg)
 {

@@ -72,7 +72,7 @@ void script_at(struct script *s, int64_t now)
     clave_client_tick(s->c, now);
 }
 
-/* ---- from the client ---------------------------------------------------------------------- */
+/* ---- from the client ----------------------------------------------------------------- */
 
 void script_take(struct script *s)
 {
@@ -113,7 +113,7 @@ bool script_is_quiet(struct script *s)
     return clave__buf_len(&s->up) == 0;
 }
 
-/* ---- to the client -------------------------------------------------------------------------- */
+/* ---- to the client ------------------------------------------------------------------- */
 
 void script_feed(struct script *s, const void *p, size_t n)
 {
@@ -173,7 +173,7 @@ void script_pong(struct script *s)
     script_answer_to(s, XID_PING, OP_PING, CLAVE_OK, NULL);
 }
 
-/* ---- connections ----------------------------------------------------------------------------- */
+/* ---- connections --------------------------------------------------------------------- */
 
 struct wire_connect_request script_dial(struct script *s)
 {
@@ -221,8 +221,7 @@ void script_hang_up(struct script *s)
     clave_client_disconnected(s->c, s->now);
 }
 
-/* ---- what was told ------------------------------------------------------------------------------
- */
+/* ---- what was told ------------------------------------------------------------------- */
 
 void script_state(struct script *s, clave_state state, clave_err why)
 {

@@ -38,8 +38,7 @@ static bool path_is(const struct wire_request *q, const char *path)
     return clave__jbytes_eq(q->body.path, clave__jbytes(path)); /* the first field of each */
 }
 
-/* ---- the pipeline ------------------------------------------------------------------------------
- */
+/* ---- the pipeline -------------------------------------------------------------------- */
 
 static void requests_wait_for_the_connection_and_go_in_order(void **state)
 {
@@ -284,8 +283,7 @@ static void a_multi_tells_each_of_its_ops(void **state)
     script_close(&s);
 }
 
-/* ---- composed creates
- * ------------------------------------------------------------------------------ */
+/* ---- composed creates ---------------------------------------------------------------- */
 
 static const clave_create_options protected_options = {
     .size = sizeof protected_options,
@@ -464,8 +462,7 @@ static void a_search_goes_on_in_the_next_session(void **state)
     assert_int_equal(a.err, CLAVE_ECLOSED);
 }
 
-/* ---- guaranteed deletes
- * ------------------------------------------------------------------------------ */
+/* ---- guaranteed deletes -------------------------------------------------------------- */
 
 static void a_guaranteed_delete_is_asked_for_until_it_is_done(void **state)
 {
@@ -512,8 +509,7 @@ static void a_guaranteed_delete_ends_with_its_session(void **state)
     script_close(&s);
 }
 
-/* ---- identities
- * ------------------------------------------------------------------------------------------ */
+/* ---- identities ---------------------------------------------------------------------- */
 
 static void identities_go_first_on_every_connection(void **state)
 {

@@ -12,7 +12,7 @@
 
 enum { T = SCRIPT_TIMEOUT, MARGIN = T / 8, RELAY = T / 4 };
 
-/* ---- states --------------------------------------------------------------------------------- */
+/* ---- states -------------------------------------------------------------------------- */
 
 static void the_order_of_states_is_curators(void **state)
 {
@@ -146,8 +146,7 @@ static void pings_keep_a_connection(void **state)
     script_close(&s);
 }
 
-/* ---- holds ------------------------------------------------------------------------------------
- */
+/* ---- holds --------------------------------------------------------------------------- */
 
 struct holder {
     struct hold hold;
@@ -370,8 +369,7 @@ static void a_hold_that_ends_during_a_heartbeat_is_told_nothing(void **state)
     script_close(&s);
 }
 
-/* ---- the end
- * ------------------------------------------------------------------------------------- */
+/* ---- the end ------------------------------------------------------------------------- */
 
 static void close_lets_requests_go_first(void **state)
 {
@@ -511,8 +509,7 @@ static void a_policy_that_has_had_enough_closes_the_client(void **state)
     script_close(&s);
 }
 
-/* ---- servers that are none
- * ------------------------------------------------------------------------- */
+/* ---- servers that are none ----------------------------------------------------------- */
 
 static void what_is_no_zookeeper_is_named_so(void **state)
 {

@@ -92,7 +92,7 @@ static void leave_callback(struct story *t)
     t->inside--;
 }
 
-/* ---- promises ---------------------------------------------------------------------------- */
+/* ---- promises ------------------------------------------------------------------------ */
 
 static struct promise *promise(struct story *t)
 {
@@ -134,7 +134,7 @@ static void on_result(clave_client *c, const clave_result *res, void *arg)
     leave_callback(t);
 }
 
-/* ---- watches ----------------------------------------------------------------------------- */
+/* ---- watches ------------------------------------------------------------------------- */
 
 static void on_event(clave_client *c, clave_watch *w, const clave_event *ev, void *arg)
 {
@@ -174,7 +174,7 @@ static void drop_watch(struct story *t)
     }
 }
 
-/* ---- requests ---------------------------------------------------------------------------- */
+/* ---- requests ------------------------------------------------------------------------ */
 
 static const char *some_path(struct story *t)
 {
@@ -252,7 +252,7 @@ static void write_something(struct story *t)
     accepted(t, err);
 }
 
-/* ---- the lock ---------------------------------------------------------------------------- */
+/* ---- the lock ------------------------------------------------------------------------ */
 
 static void on_acquired(clave_mutex *m, uint64_t owner, clave_err err, void *arg)
 {
@@ -344,7 +344,7 @@ static void leave_lock(struct story *t)
     t->calling--;
 }
 
-/* ---- anything ---------------------------------------------------------------------------- */
+/* ---- anything ------------------------------------------------------------------------ */
 
 /* A callback that is slow, and knows the time afterwards. */
 static void take_time(struct story *t)
@@ -457,7 +457,7 @@ static void go_on(struct story *t)
     }
 }
 
-/* ---- what always holds ------------------------------------------------------------------- */
+/* ---- what always holds --------------------------------------------------------------- */
 
 static void deadlines_are_served(struct story *t)
 {
@@ -480,7 +480,7 @@ static void at_most_one_is_sure(const struct story *t)
     assert_true(sure <= 1);
 }
 
-/* ---- stories ----------------------------------------------------------------------------- */
+/* ---- stories ------------------------------------------------------------------------- */
 
 static void begin(struct story *t, uint64_t seed)
 {
