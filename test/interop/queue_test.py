@@ -36,20 +36,22 @@ def skip(why):
     sys.exit(77)
 
 
-def compile_java():
+def compile_java(source):
     out = scratch("classes")
     jars = ":".join(JARS + j + ".jar" for j in ("curator-recipes", "curator-framework",
                                                 "curator-client", "zookeeper"))
     subprocess.run(["javac", "-nowarn", "-cp", jars, "-d", out,
-                    os.path.join(HERE, "java", "QueueHolder.java")], check=True)
+                    os.path.join(HERE, "java", source)], check=True)
     return out
 
 
 class Queue:
+    path, java = PATH, "QueueHolder.java"
+
     def __init__(self, connect, seed):
         self.connect = connect
         self.dice = random.Random(seed)
-        self.classes = compile_java()
+        self.classes = compile_java(self.java)
         self.log = scratch("log")
         self.stop = scratch("stop")
         self.count = 0
@@ -68,7 +70,7 @@ class Queue:
     def add(self, kind):
         self.count += 1
         name = f"{kind}-{self.count}"
-        self.living[name] = spawn(self.command(kind) + [self.connect, PATH, self.log, name,
+        self.living[name] = spawn(self.command(kind) + [self.connect, self.path, self.log, name,
                                                         self.stop, str(SESSION_MS)],
                                   stdin=subprocess.DEVNULL)
 
@@ -130,10 +132,7 @@ def judge(path, killed):
     return turns
 
 
-def main():
-    kind = sys.argv[1]
-    turns = int(os.environ.get("CLAVE_QUEUE_TURNS", "400"))
-    seed = int(os.environ.get("CLAVE_QUEUE_SEED", str(time.time_ns() % 1000000)))
+def need_everybody():
     if not has_apache() or not os.path.exists(JARS + "curator-recipes.jar"):
         skip("ZooKeeper and Curator are not installed")
     if not shutil.which("javac"):
@@ -142,9 +141,14 @@ def main():
         import kazoo  # noqa: F401
     except ImportError:
         skip("kazoo is not installed")
+
+
+def play(make_queue, kinds, kind, turns):
+    """The kinds take turns on a server of this kind, and some are killed."""
+    seed = int(os.environ.get("CLAVE_QUEUE_SEED", str(time.time_ns() % 1000000)))
     s = (ApacheServer() if kind == "apache" else ClaveServer()).start()
-    q = Queue(s.connect, seed)
-    for k in KINDS:
+    q = make_queue(s.connect, seed)
+    for k in kinds:
         q.add(k)
         q.add(k)
     kills = max(4, turns // 250)
@@ -156,10 +160,12 @@ def main():
     got = judge(q.log, q.killed)
     s.stop()
     print(f"seed {seed}, {sum(got.values())} turns on {kind}, {kills} killed: "
-          + ", ".join(f"{k} {got[k]}" for k in KINDS))
-    for k in KINDS:
+          + ", ".join(f"{k} {got[k]}" for k in kinds))
+    for k in kinds:
         if got[k] < turns // 40:
             sys.exit(f"{k} had too few turns")
 
 
-main()
+if __name__ == "__main__":
+    need_everybody()
+    play(Queue, KINDS, sys.argv[1], int(os.environ.get("CLAVE_QUEUE_TURNS", "400")))
