@@ -43,6 +43,7 @@ extern const struct verb verb_create;
 extern const struct verb verb_data;
 extern const struct verb verb_elect;
 extern const struct verb verb_get;
+extern const struct verb verb_grow;
 extern const struct verb verb_help;
 extern const struct verb verb_leader;
 extern const struct verb verb_lock;

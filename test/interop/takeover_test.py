@@ -5,6 +5,7 @@ the time, and gets it only when it is given back."""
 import json
 import logging
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -14,7 +15,8 @@ import time
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "..", "cmd"))
+sys.path[:0] = [os.path.join(HERE, "..", "cmd"), os.path.join(HERE, "..", "conform")]
+import wire  # noqa: E402
 from harness import (ApacheServer, ClaveServer, JARS, PATIENCE, Running, ask, clave,  # noqa: E402
                      free_port, has_apache, scratch, spawn)
 
@@ -156,6 +158,7 @@ class Ensemble:
 
     def __init__(self, port, data):
         self.members = []
+        self.leader = None
         places = [(free_port(), free_port()) for _ in range(3)]
         for number in range(1, 4):
             member = ApacheServer()
@@ -187,6 +190,9 @@ class Ensemble:
                 raise AssertionError(f"no {mode!r} in the ensemble")
             time.sleep(0.05)
 
+    def mode(self, member):
+        return re.search(rb"Mode: (\w+)|$", ask(member.port, b"srvr")).group(1)
+
     def start(self):
         """The one with the data and one other first: two empty ones would begin anew."""
         first, second, third = self.members
@@ -198,9 +204,41 @@ class Ensemble:
         return self
 
     def stop(self, how=signal.SIGTERM):
+        self.leader = next((m for m in self.members if self.mode(m) == b"leader"), None)
         for member in reversed(self.members):
             member.process.send_signal(how)
             member.process.wait(PATIENCE)
+
+
+class Grown(Ensemble):
+    """As `clave grow` prepares it: its files, and its steps."""
+
+    def __init__(self, port, data):
+        self.leader = None
+        self.members = [ApacheServer() for _ in range(3)]
+        self.members[0].port = port
+        out = scratch("out")
+        specs = [f"127.0.0.1:{free_port()}:{free_port()}:{m.port}" for m in self.members]
+        result = clave("grow", data, *specs, "--out", out, "--data-dir", "DATA-DIR")
+        if result.code != 0:
+            raise AssertionError(result)
+        for number, member in enumerate(self.members, 1):
+            member.cfg = os.path.join(out, str(number), "zoo.cfg")
+            with open(member.cfg) as f:
+                text = f.read()
+            with open(member.cfg, "w") as f:
+                f.write(text.replace("DATA-DIR", member.data) + "clientPortAddress=127.0.0.1\n")
+            os.makedirs(member.data)
+            shutil.copy(os.path.join(out, str(number), "myid"), member.data)
+            shutil.copytree(os.path.join(data, "version-2"),
+                            os.path.join(member.data, "version-2"))
+
+    def start(self):
+        for member in self.members:
+            self.launch(member)
+        for member in self.members:
+            self.wait(member, b"Mode: ")
+        return self
 
 
 class Takeover(unittest.TestCase):
@@ -214,17 +252,21 @@ class Takeover(unittest.TestCase):
             self.server.stop(signal.SIGKILL)
 
     def serve(self, kind):
-        if kind == "ensemble":
-            self.server = Ensemble(self.port, self.data).start()
+        if kind in ("ensemble", "grown"):
+            make = Ensemble if kind == "ensemble" else Grown
+            self.server = make(self.port, self.data).start()
             return
-        s = ApacheServer() if kind == "apache" else ClaveServer(["--snap-count", "50"])
+        s = ApacheServer() if kind == "apache" else ClaveServer(["--snap-count", "50",
+                                                                 "--extended-types"])
         s.port, s.data = self.port, self.data
         self.server = s.start()
 
     def hand_over(self, kind, how):
         """Everything on the disk is whole, and the tree is the same to whoever looks."""
-        self.server.stop(how)
-        self.server = None
+        server, self.server = self.server, None
+        server.stop(how)
+        if isinstance(server, Grown):
+            self.data = server.leader.data
         result = clave("--json", "data", "check", self.data)
         self.assertEqual(result.code, 0, result)
         told = json.loads(result.out)
@@ -280,6 +322,25 @@ class Takeover(unittest.TestCase):
 
     def test_to_an_ensemble_and_back(self):
         self.go("clave", "ensemble", "clave")
+
+    def test_grown(self):
+        """Three servers with the data of one; its nodes with a time to live go on too."""
+        self.serve("clave")
+        self.take_locks()
+        raw = wire.Connection(self.port)
+        raw.shake()
+        raw.send_frame(raw.request(wire.CREATE_TTL, wire.create("/ttl", b"x", 5, ttl=3600000)))
+        self.assertEqual(raw.message()[4], 0)
+        raw.send_frame(raw.request(wire.CLOSE, b""))
+        raw.message()
+        raw.close()
+        self.hand_over("grown", signal.SIGTERM)
+        self.check()
+        self.assertEqual(clave("get", "/ttl", connect=self.connect, timeout=60).out, "x")
+        self.hand_over("clave", signal.SIGTERM)
+        self.check()
+        self.assertEqual(clave("get", "/ttl", connect=self.connect, timeout=60).out, "x")
+        self.give_back()
 
 
 if __name__ == "__main__":

@@ -1,0 +1,69 @@
+"""`clave grow`: the files for an ensemble, what it says of the data, and what it refuses. That the
+ensemble goes on with the locks is in test/interop/takeover_test.py."""
+import os
+import signal
+import unittest
+
+from harness import ClaveServer, clave, scratch
+
+HOSTS = ["zk1", "zk2:2888:3888:2182", "[fd00::3]:1:2:3"]
+
+
+class Grow(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        server = ClaveServer().start()
+        assert clave("create", "/a", "1", connect=server.connect).code == 0
+        server.stop(signal.SIGKILL)
+        cls.data = server.data
+
+    def grow(self, *words, data=None):
+        self.out = scratch("out")
+        return clave("grow", data or self.data, *words, "--out", self.out)
+
+    def read(self, *names):
+        with open(os.path.join(self.out, *names)) as f:
+            return f.read()
+
+    def test_files_and_steps(self):
+        result = self.grow(*HOSTS, "--data-dir", "/srv/zk", "--tick", "1s")
+        self.assertEqual((result.code, result.err), (0, ""), result)
+        for number, port in enumerate((2181, 2182, 3), 1):
+            self.assertEqual(self.read(str(number), "myid"), f"{number}\n")
+            lines = self.read(str(number), "zoo.cfg").splitlines()
+            for line in ("tickTime=1000", "dataDir=/srv/zk", f"clientPort={port}",
+                         "server.1=zk1:2888:3888", "server.2=zk2:2888:3888",
+                         "server.3=[fd00::3]:1:2"):
+                self.assertIn(line, lines)
+            self.assertNotIn("extendedTypesEnabled=true", lines)
+        self.assertIn("zk1:2181,zk2:2182,[fd00::3]:3\n", result.out)
+        self.assertIn("is whole: zxid 0x", result.out)
+        self.assertIn("into /srv/zk of EVERY server", result.out)
+
+    def test_what_is_no_ensemble(self):
+        for words in ([], ["a"], ["a", "b"], ["a", "b", "c", "d"], ["a", "b", "c:1"],
+                      ["a", "b", "c:1:2:70000"], ["a", "b", "c:1:2:3:4"], ["a", "b", ":1:2"],
+                      ["a", "b", "c d"], ["a", "b", "[::1"], ["a"] * 11):
+            result = self.grow(*words)
+            self.assertEqual((result.code, result.out), (64, ""), (words, result))
+            self.assertFalse(os.path.exists(self.out))
+
+    def test_damaged_data(self):
+        log = os.path.join(self.data, "version-2", "log.1")
+        with open(log, "rb") as f:
+            raw = f.read()
+        with open(log, "wb") as f:
+            f.write(raw[:50] + b"\xff" + raw[51:])
+        try:
+            result = self.grow("a", "b", "c")
+        finally:
+            with open(log, "wb") as f:
+                f.write(raw)
+        self.assertEqual((result.code, result.out), (74, ""), result)
+        self.assertIn("log.1 is damaged", result.err)
+        self.assertFalse(os.path.exists(self.out))
+        self.assertEqual(self.grow("a", "b", "c", data=scratch("none")).code, 74)
+
+
+if __name__ == "__main__":
+    unittest.main()
