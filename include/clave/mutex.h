@@ -120,6 +120,7 @@ CLAVE_EXPORT clave_err clave_mutex_multi(clave_mutex *m, uint64_t owner, const c
 /* Asks whoever has this lock node (of a mutex, a side of a read-write lock, a lease; full path) to
  * let go, from any process: Curator's Revoker. Whether and when it does is up to the holder, which
  * hears of it only when it said that it is revocable. As clave_set; ENONODE: it has let go. */
+#define CLAVE_REVOKE_WORD "__REVOKE__" /* what it writes */
 CLAVE_EXPORT clave_err clave_revoke(clave_client *c, const char *node, clave_result_cb *cb,
                                     void *arg);
 

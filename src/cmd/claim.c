@@ -26,6 +26,8 @@ static void on_mutex_event(clave_mutex *m, const clave_mutex_event *ev, void *ar
         c->events->next(c->arg);
     else if (ev->kind == CLAVE_MUTEX_LOST)
         c->events->lost(c->arg, ev->why);
+    else if (ev->kind == CLAVE_MUTEX_ASKED)
+        c->events->asked(c->arg);
 }
 
 /* The command's words, as far as they fit. */
@@ -60,9 +62,60 @@ static clave_err begin_lock(struct claim *c, clave_client *client, const struct 
     o.acls = plan->acl.n > 0 ? plan->acl.list : NULL;
     o.nacls = plan->acl.n;
     o.min_valid_ms = terms->min_valid_ms;
-    clave_err err = clave_mutex_new(&c->mutex, client, plan->path, &o);
+    o.revocable = plan->revocable;
+    clave_err err = plan->kind == KIND_MUTEX ? clave_mutex_new(&c->mutex, client, plan->path, &o)
+                                             : clave_rwlock_new(&c->rw, client, plan->path, &o);
+    if (err != CLAVE_OK)
+        return err;
+    if (c->rw)
+        c->mutex = plan->kind == KIND_READ ? clave_rwlock_read(c->rw) : clave_rwlock_write(c->rw);
+    return clave_mutex_acquire(c->mutex, OWNER, terms->deadline, on_acquired, c);
+}
+
+/* ---- a lease ------------------------------------------------------------------------------- */
+
+static void on_lease(clave_semaphore *s, clave_err err, clave_lease *const *leases, size_t n,
+                     void *arg)
+{
+    struct claim *c = arg;
+    (void)s;
+    c->lease = n > 0 ? leases[0] : NULL;
+    c->events->verdict(c->arg, err);
+}
+
+static void on_lease_event(clave_semaphore *s, const clave_lease_event *ev, void *arg)
+{
+    struct claim *c = arg;
+    (void)s;
+    switch (ev->kind) {
+    case CLAVE_LEASE_QUEUED:
+        c->events->moved(c->arg, ev->ahead, "");
+        break;
+    case CLAVE_LEASE_LOST:
+        c->events->lost(c->arg, ev->why);
+        break;
+    case CLAVE_LEASE_ASKED:
+        c->events->asked(c->arg);
+        break;
+    }
+}
+
+static clave_err begin_lease(struct claim *c, clave_client *client, const struct lock_plan *plan,
+                             const struct claim_terms *terms)
+{
+    char identity[IDENTITY_CAP];
+    clave_semaphore_options o = {.size = sizeof o, .event_cb = on_lease_event, .event_arg = c};
+    o.limit = plan->limit;
+    o.limit_path = plan->limit_path;
+    o.data = identity;
+    o.len = format_identity(plan, identity, sizeof identity);
+    o.acls = plan->acl.n > 0 ? plan->acl.list : NULL;
+    o.nacls = plan->acl.n;
+    o.min_valid_ms = terms->min_valid_ms;
+    o.revocable = plan->revocable;
+    clave_err err = clave_semaphore_new(&c->semaphore, client, plan->path, &o);
     if (err == CLAVE_OK)
-        err = clave_mutex_acquire(c->mutex, OWNER, terms->deadline, on_acquired, c);
+        err = clave_semaphore_acquire(c->semaphore, 0, 1, terms->deadline, on_lease, c);
     return err;
 }
 
@@ -118,18 +171,23 @@ static clave_err begin_election(struct claim *c, clave_client *client, const str
     return err == CLAVE_OK ? clave_latch_start(c->latch) : err;
 }
 
-/* ---- either -------------------------------------------------------------------------------- */
+/* ---- any of them --------------------------------------------------------------------------------
+ */
 
 clave_err claim_begin(struct claim *c, clave_client *client, const struct lock_plan *plan,
                       const struct claim_terms *terms)
 {
-    return (plan->elects ? begin_election : begin_lock)(c, client, plan, terms);
+    return (plan->elects               ? begin_election
+            : plan->kind == KIND_LEASE ? begin_lease
+                                       : begin_lock)(c, client, plan, terms);
 }
 
 bool claim_grant(const struct claim *c, clave_grant *out)
 {
     if (c->latch)
         return clave_latch_grant(c->latch, out);
+    if (c->semaphore)
+        return c->lease && clave_lease_grant(c->lease, out);
     return c->mutex && clave_mutex_grant(c->mutex, OWNER, out);
 }
 
@@ -140,8 +198,11 @@ clave_err claim_publish(struct claim *c, const char *value)
 
 void claim_free(struct claim *c)
 {
-    clave_mutex_free(c->mutex);
+    if (c->rw)
+        clave_rwlock_free(c->rw);
+    else
+        clave_mutex_free(c->mutex);
+    clave_semaphore_free(c->semaphore);
     clave_latch_free(c->latch);
-    c->mutex = NULL;
-    c->latch = NULL;
+    *c = (struct claim){.events = c->events, .arg = c->arg};
 }

@@ -1,26 +1,32 @@
-/* claim.h - what the command runs under: a held lock, or a leadership. To the wrapper they are
- * one: waited for, granted, perhaps lost. */
+/* claim.h - what the command runs under: a held lock or lease, or a leadership. To the wrapper they
+ * are one: waited for, granted, perhaps lost. */
 #ifndef CLAVE_CMD_CLAIM_H
 #define CLAVE_CMD_CLAIM_H
 
 #include "clave/leader.h"
+#include "clave/rwlock.h"
+#include "clave/semaphore.h"
 #include "cmd/lock.h"
 
 /* All on the loop's thread, from the client's callbacks. */
 struct claim_events {
-    /* Waiting: so many stand before us, the last of them (its path) right before. */
+    /* Waiting: so many stand before us, the last of them (its path; "" when not known) right
+     * before. */
     void (*moved)(void *arg, size_t ahead, const char *predecessor);
     void (*next)(void *arg);                   /* only the holder stands before us */
     void (*verdict)(void *arg, clave_err err); /* once: OK granted; EBUSY not in time; ... */
     void (*lost)(void *arg, clave_err why);    /* once, after OK */
-    void (*asked)(void *arg);                  /* after OK: somebody wants the leader to resign */
+    void (*asked)(void *arg);                  /* after OK: somebody wants us to let go */
 };
 
 struct claim {
     const struct claim_events *events;
     void *arg;
-    clave_mutex *mutex; /* one of these two */
+    clave_mutex *mutex; /* one of these three; perhaps a side of `rw` */
+    clave_semaphore *semaphore;
     clave_latch *latch;
+    clave_rwlock *rw;
+    clave_lease *lease; /* once it is held */
 };
 
 struct claim_terms {

@@ -1,4 +1,5 @@
-/* lock.h - `clave lock` and `clave elect`: what was asked for, and what is told about it. */
+/* lock.h - `clave lock`, `rwlock`, `semaphore` and `elect`: what was asked for, and what is told
+ * about it. */
 #ifndef CLAVE_CMD_LOCK_H
 #define CLAVE_CMD_LOCK_H
 
@@ -9,10 +10,16 @@
 
 enum { LOCK_TRY = 0, LOCK_FOR_EVER = -1, LOCK_GRACE_DEFAULT = -1 };
 
+enum lock_kind { KIND_MUTEX, KIND_READ, KIND_WRITE, KIND_LEASE };
+
 struct lock_plan {
     struct options *o;
     bool elects; /* a leadership, not a lock */
+    enum lock_kind kind;
+    uint32_t limit;         /* KIND_LEASE: how many there are; 0: as the shared one says */
+    const char *limit_path; /* KIND_LEASE: the node that has it; may be NULL */
     const char *path;
+    const char *holders; /* where the nodes of those who hold it stand: the path, or below */
     const char *connect;
     char *const *argv;   /* the command */
     const char *name;    /* of this participant, for others to see; may be NULL. Elects: the id */
@@ -20,6 +27,7 @@ struct lock_plan {
     int64_t grace_ms;    /* LOCK_GRACE_DEFAULT: by the session timeout */
     int64_t max_hold_ms; /* 0: no limit */
     enum on_lost on_lost;
+    bool revocable;    /* the command is ended when somebody asks for the lock */
     int conflict_code; /* the exit code when it is not acquired in time */
     bool quiet;
     struct acl_list acl; /* of the lock node; empty: open */
@@ -38,6 +46,7 @@ enum {
     PLAN_MAX_HOLD,
     PLAN_NAME,
     PLAN_ACL,
+    PLAN_REVOCABLE,
     PLAN_OWN /* and up: a verb's own */
 };
 /* Takes one; false: told. `max_hold` is what the verb calls that flag. (plan.c) */
@@ -61,7 +70,7 @@ void lock_tell_acquired(const struct lock_plan *p, const clave_grant *g, int64_t
 /* The connection is gone, with so long until the deadline, or back. */
 void lock_tell_connection(const struct lock_plan *p, bool up, int64_t left_ms);
 void lock_tell_lost(const struct lock_plan *p, clave_err why);
-/* Leaders: somebody wants it to resign. */
+/* Somebody wants the lock, or the leader to resign. */
 void lock_tell_asked(const struct lock_plan *p);
 void lock_tell_ending(const struct lock_plan *p, enum guardian_cause cause);
 void lock_tell_ended(const struct lock_plan *p, int code, int64_t held_ms);

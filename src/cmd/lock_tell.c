@@ -9,15 +9,25 @@
 /* What differs between a lock and a leadership. */
 struct words {
     const char *acquired, *not_acquired; /* events, and verbs */
-    const char *held_by, *still, *it, *who;
+    const char *held_by, *still, *it, *who, *asked;
 };
 
 static const struct words *words(const struct lock_plan *p)
 {
-    static const struct words lock = {"acquired",   "not-acquired", "held by",
-                                      "still held", "the lock",     "locks"};
-    static const struct words leadership = {"elected",       "not-elected",    "led by",
-                                            "still leading", "the leadership", "candidates"};
+    static const struct words lock = {"acquired",
+                                      "not-acquired",
+                                      "held by",
+                                      "still held",
+                                      "the lock",
+                                      "locks",
+                                      "somebody asks us to release it"};
+    static const struct words leadership = {"elected",
+                                            "not-elected",
+                                            "led by",
+                                            "still leading",
+                                            "the leadership",
+                                            "candidates",
+                                            "somebody asks us to resign"};
     return p->elects ? &leadership : &lock;
 }
 
@@ -160,7 +170,7 @@ void lock_tell_asked(const struct lock_plan *p)
 {
     struct json j;
     if (!p->o->json) {
-        tell(p->o, "%s: somebody asks us to resign", p->path);
+        tell(p->o, "%s: %s", p->path, words(p)->asked);
         return;
     }
     begin(p, &j, "asked");

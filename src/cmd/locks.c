@@ -1,9 +1,12 @@
 #include <stdio.h>
 
+#include <string.h>
+
 #include "cmd/json.h"
+#include "cmd/lineup.h"
 #include "cmd/link.h"
 #include "cmd/options.h"
-#include "cmd/roll.h"
+#include "cmd/oust.h"
 #include "cmd/show.h"
 #include "cmd/tell.h"
 #include "cmd/who.h"
@@ -11,13 +14,17 @@
 
 enum { COLUMN_CAP = 128, COMMAND_CAP = 1024 };
 
-static void show_json(size_t position, const clave_participant *p)
+#define DAY_MS (INT64_C(24) * 3600 * 1000)
+
+static void show_json(size_t position, const struct lineup_place *at)
 {
+    const clave_participant *p = at->p;
     const clave_identity *id = &p->identity;
     struct json j;
     json_begin(&j, stdout);
     json_int(&j, "position", (int64_t)position);
-    json_bool(&j, "holder", position == 0);
+    json_bool(&j, "holder", at->holds);
+    json_text(&j, "role", at->role);
     json_int(&j, "token", p->stat.czxid);
     json_text(&j, "node", p->node);
     json_hex(&j, "session", p->stat.ephemeral_owner);
@@ -31,14 +38,15 @@ static void show_json(size_t position, const clave_participant *p)
     json_end(&j);
 }
 
-static void show_line(size_t position, const clave_participant *p)
+static void show_line(size_t position, const struct lineup_place *at)
 {
+    const clave_participant *p = at->p;
     const clave_identity *id = &p->identity;
     char host[COLUMN_CAP], name[COLUMN_CAP], command[COMMAND_CAP], age[AGE_CAP], pid[24] = "-";
     if (id->pid != 0)
         snprintf(pid, sizeof pid, "%lld", (long long)id->pid);
-    printf("%zu %-7s %lld %6s %s %s %s %s\n", position, position == 0 ? "holder" : "waiting",
-           (long long)p->stat.czxid, age_format(clave__clock_wall() - p->stat.ctime, age),
+    printf("%zu %-7s %lld %6s %s %s %s %s\n", position, at->role, (long long)p->stat.czxid,
+           age_format(clave__clock_wall() - p->stat.ctime, age),
            who_column(id->host, false, host, sizeof host), pid,
            who_column(id->name, false, name, sizeof name),
            who_column(id->command ? id->command : id->text, true, command, sizeof command));
@@ -47,40 +55,79 @@ static void show_line(size_t position, const clave_participant *p)
 static int show_queue(struct options *o, const char *path)
 {
     clave_session *s;
-    struct roll roll;
+    struct lineup l;
     int code = link_open(o, NULL, &s);
     if (code != EXIT_OK)
         return code;
-    clave_err err = roll_read(s, path, o->timeout_ms, &roll);
+    clave_err err = lineup_read(s, path, o->timeout_ms, &l);
     if (err != CLAVE_OK)
         code = tell_err(o, path, err, s);
-    else if (roll.n == 0)
+    else if (l.n == 0)
         note(o, "%s: nobody holds it, nobody waits", path);
-    for (size_t i = 0; i < roll.n; i++)
-        if (o->json)
-            show_json(i, &roll.list[i]);
-        else
-            show_line(i, &roll.list[i]);
-    roll_fini(&roll);
+    for (size_t i = 0; i < l.n; i++)
+        (o->json ? show_json : show_line)(i, &l.list[i]);
+    lineup_fini(&l);
     link_close(s);
     return code;
 }
 
+enum { LOCKS_FORCE = FLAG_LONG };
+
+/* `wish` from the arguments behind the word. */
+static int run_oust(struct options *o, struct oust_wish *wish)
+{
+    bool misplaced = wish->breaks ? wish->wait_ms > 0 : wish->force || wish->yes;
+    if (!options_args(o, 3, 3))
+        return EXIT_USAGE;
+    if (misplaced)
+        return tell_usage(o, "--wait is for revoke, --force and --yes are for break");
+    wish->path = o->argv[1];
+    wish->node = o->argv[2];
+    return link_path_ok(o, wish->path) ? oust(o, wish) : EXIT_PATH;
+}
+
 static int run_locks(struct options *o, int argc, char **argv)
 {
-    if (options_next(o, argc, argv) == OPTIONS_STOP)
+    struct oust_wish wish = {.breaks = false};
+    int id;
+    while ((id = options_next(o, argc, argv)) > 0) {
+        if (id == 'w' && !options_duration(o, "wait", 1, DAY_MS, &wish.wait_ms))
+            return EXIT_USAGE;
+        wish.force |= id == LOCKS_FORCE;
+        wish.yes |= id == 'y';
+    }
+    if (id == OPTIONS_STOP)
         return o->status;
+    wish.breaks = o->argc > 0 && strcmp(o->argv[0], "break") == 0;
+    if (wish.breaks || (o->argc > 0 && strcmp(o->argv[0], "revoke") == 0))
+        return run_oust(o, &wish);
     if (!options_args(o, 1, 1))
         return EXIT_USAGE;
+    if (wish.force || wish.yes || wish.wait_ms > 0)
+        return tell_usage(o, "the flag is for 'clave locks revoke' or 'clave locks break'");
     return link_path_ok(o, o->argv[0]) ? show_queue(o, o->argv[0]) : EXIT_PATH;
 }
 
+static const struct flag flags[] = {
+    {'w', "wait", "DURATION", "revoke: until it has let go [only ask]"},
+    {LOCKS_FORCE, "force", NULL, "break: though its owner may be alive"},
+    {'y', "yes", NULL, "break: without asking at the terminal"},
+    {0, NULL, NULL, NULL},
+};
+
 const struct verb verb_locks = {
     .name = "locks",
-    .args = "PATH",
-    .summary = "Print who holds a lock and who waits for it",
-    .text = "One participant a line, the holder first: position, holder or waiting, token, time\n"
-            "since it came, host, process, name, command; - for what its node does not say.\n",
+    .args = "[revoke|break] PATH [NODE]",
+    .summary = "Print who holds a lock and who waits for it; ask a holder to let go",
+    .text =
+        "One participant a line, those who hold first: position, what it does, token, time since\n"
+        "it came, host, process, name, command; - for what its node does not say.\n"
+        "\n"
+        "revoke asks the owner of a node to let go: 'clave lock --revocable' does, and programs\n"
+        "that said so. break deletes the node over its owner's head, who hears that it has lost\n"
+        "the lock: not that of an owner that may be alive, unless --force. NODE is a name, a path\n"
+        "or a token. Exit code 73: refused; 75: has not let go in time.\n",
+    .flags = flags,
     .max_args = -1,
     .run = run_locks,
 };

@@ -61,6 +61,9 @@ bool plan_take_flag(struct lock_plan *p, int id, const char *max_hold)
         return true;
     case PLAN_ACL:
         return take_acl(o, &p->acl);
+    case PLAN_REVOCABLE:
+        p->revocable = true;
+        return true;
     default:
         return false;
     }
@@ -76,7 +79,7 @@ int plan_take_args(struct lock_plan *p)
                           o->argv[0]);
     if (!acl_has_identity(o, &p->acl))
         return EXIT_PATH;
-    p->path = o->argv[0];
+    p->path = p->holders = o->argv[0];
     p->argv = o->argv + 1;
     p->connect = link_connect(o);
     if (!p->connect)

@@ -86,7 +86,13 @@ static void on_holder(clave_client *c, const clave_result *res, void *arg)
 
 static const struct queue_rule *rule(const struct progress *p)
 {
-    return p->plan->elects ? &clave__queue_latch : &clave__queue_mutex;
+    static const struct queue_rule *const rules[] = {
+        [KIND_MUTEX] = &clave__queue_mutex,
+        [KIND_READ] = &clave__queue_read,
+        [KIND_WRITE] = &clave__queue_write,
+        [KIND_LEASE] = &clave__queue_lease,
+    };
+    return p->plan->elects ? &clave__queue_latch : rules[p->plan->kind];
 }
 
 /* Our place as of now: behind the one we were behind. */
@@ -94,7 +100,8 @@ static void count_ahead(struct progress *p, const clave_result *names)
 {
     struct queue_place place =
         clave__queue_locate(rule(p), names->names, names->nnames, p->predecessor);
-    if (place.found)
+    /* A reader's place is behind writers only: its event says how many. */
+    if (place.found && p->plan->kind != KIND_READ)
         p->ahead = place.ahead + 1;
 }
 
@@ -107,7 +114,7 @@ static clave_err ask_holder(struct progress *p, const clave_result *names)
     if (order)
         err = clave__queue_order(rule(p), mem, names->names, names->nnames, order);
     if (err == CLAVE_OK)
-        path = walk_child_path(p->plan->path, names->names[order[0]]);
+        path = walk_child_path(p->plan->holders, names->names[order[0]]);
     if (path)
         err = clave_get(p->client, path, NULL, on_holder, p);
     free(path);
@@ -152,7 +159,7 @@ static void on_timer(uv_timer_t *t)
             draw(p, "", "");
         return;
     }
-    p->asking = clave_children(p->client, p->plan->path, NULL, on_names, p) == CLAVE_OK;
+    p->asking = clave_children(p->client, p->plan->holders, NULL, on_names, p) == CLAVE_OK;
     clave_uv_flush(p->uv);
 }
 

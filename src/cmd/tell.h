@@ -12,6 +12,7 @@ enum exit_code {
     EXIT_PATH = 66,        /* no node, exists already, another version, not empty, bad path */
     EXIT_UNREACHABLE = 69, /* no server answered */
     EXIT_INTERNAL = 70,
+    EXIT_REFUSED = 73, /* not done: somebody might be harmed, or said no */
     EXIT_IO = 74,      /* standard input or output, the data directory */
     EXIT_TIMEOUT = 75, /* no answer in time; lock: not acquired in time */
     EXIT_LOST = 76,    /* the lock was lost */

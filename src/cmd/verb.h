@@ -52,6 +52,8 @@ extern const struct verb verb_ls;
 extern const struct verb verb_ping;
 extern const struct verb verb_resign;
 extern const struct verb verb_rm;
+extern const struct verb verb_rwlock;
+extern const struct verb verb_semaphore;
 extern const struct verb verb_serve;
 extern const struct verb verb_set;
 extern const struct verb verb_stat;

@@ -511,6 +511,5 @@ clave_err clave_mutex_multi(clave_mutex *m, uint64_t owner, const clave_op *ops,
 
 clave_err clave_revoke(clave_client *c, const char *node, clave_result_cb *cb, void *arg)
 {
-    static const char word[] = "__REVOKE__"; /* Curator's */
-    return clave_set(c, node, word, sizeof word - 1, -1, cb, arg);
+    return clave_set(c, node, CLAVE_REVOKE_WORD, strlen(CLAVE_REVOKE_WORD), -1, cb, arg);
 }

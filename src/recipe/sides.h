@@ -11,8 +11,8 @@ clave_err clave__mutex_new(clave_mutex **out, clave_client *c, const char *path,
                            const clave_mutex_options *o, const struct queue_rule *rule);
 /* In place of the callback of the options. */
 void clave__mutex_listen(clave_mutex *m, clave_mutex_event_cb *cb, void *arg);
-/* Until either is freed, an owner of `write` may take its place with it to `read`; an owner of `read` gets no
- * `write`. */
+/* Until either is freed, an owner of `write` may take its place with it to `read`; an owner of
+ * `read` gets no `write`. */
 void clave__mutex_pair(clave_mutex *read, clave_mutex *write);
 
 #endif

@@ -27,9 +27,18 @@ def flags(verb):
     return found
 
 
+def is_alias(name):
+    """Another name of a page that man finds once they are installed."""
+    with open(os.path.join(SOURCE, "docs", "man", name)) as f:
+        return f.read().startswith(".so man1/")
+
+
 def page(name):
     with open(os.path.join(SOURCE, "docs", "man", name)) as f:
-        return re.sub(r"\\f[BIPR]", "", f.read().replace("\\-", "-"))
+        text = f.read()
+    if is_alias(name):
+        return page(text.split("/", 1)[1].strip())
+    return re.sub(r"\\f[BIPR]", "", text.replace("\\-", "-"))
 
 
 class Help(unittest.TestCase):
@@ -93,7 +102,7 @@ class Help(unittest.TestCase):
             self.assertTrue(text.startswith((".TH", ".\\\"", ".Dd")), name)
             self.assertIn(".SH NAME", text)
             p = subprocess.run(["sh", "-c", "command -v man"], stdout=subprocess.DEVNULL)
-            if p.returncode == 0:
+            if p.returncode == 0 and not is_alias(name):
                 p = subprocess.run(["man", "--warnings", "-l", os.path.join(folder, name)],
                                    stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
                                    env={**os.environ, "MANWIDTH": "90", "LC_ALL": "C.UTF-8"})

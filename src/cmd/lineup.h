@@ -1,0 +1,28 @@
+/* lineup.h - everybody at the path of a lock, of whatever kind the names of the nodes say it is: a
+ * mutex, a read-write lock, or a semaphore. */
+#ifndef CLAVE_CMD_LINEUP_H
+#define CLAVE_CMD_LINEUP_H
+
+#include "clave/session.h"
+#include "cmd/roll.h"
+
+struct lineup_place {
+    const clave_participant *p;
+    bool holds;
+    /* "holder", "waiting"; read-write: "reader", "writer", "to-read", "to-write"; semaphore:
+     * "lease", "waiting". */
+    const char *role;
+    const char *below; /* where its node stands below the path: "", or "/leases", "/locks" */
+};
+
+struct lineup {
+    struct lineup_place *list; /* those who hold first, then in the order of the queue */
+    size_t n;
+    struct roll rolls[2]; /* what the list points into */
+};
+
+/* As roll_read. */
+clave_err lineup_read(clave_session *s, const char *path, int64_t timeout_ms, struct lineup *out);
+void lineup_fini(struct lineup *l);
+
+#endif

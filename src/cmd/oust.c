@@ -1,0 +1,150 @@
+#include "cmd/oust.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "clave/uv.h"
+#include "cmd/lineup.h"
+#include "cmd/link.h"
+#include "cmd/tell.h"
+#include "cmd/who.h"
+
+enum { NODE_CAP = 1400, AGAIN_MS = 100 };
+
+/* ---- which one ----------------------------------------------------------------------------- */
+
+static void path_of(const struct oust_wish *w, const struct lineup_place *at, char out[NODE_CAP])
+{
+    const char *dir = strcmp(w->path, "/") == 0 ? "" : w->path;
+    snprintf(out, NODE_CAP, "%s%s/%s", dir, at->below, at->p->node);
+}
+
+static bool is_meant(const struct oust_wish *w, const struct lineup_place *at)
+{
+    char token[24], path[NODE_CAP];
+    snprintf(token, sizeof token, "%" PRId64, at->p->stat.czxid);
+    path_of(w, at, path);
+    return strcmp(w->node, at->p->node) == 0 || strcmp(w->node, path) == 0 ||
+           strcmp(w->node, token) == 0;
+}
+
+static const struct lineup_place *find(const struct oust_wish *w, const struct lineup *l)
+{
+    for (size_t i = 0; i < l->n; i++)
+        if (is_meant(w, &l->list[i]))
+            return &l->list[i];
+    return NULL;
+}
+
+/* ---- breaking ------------------------------------------------------------------------------ */
+
+/* The server keeps an ephemeral node for as long as it has heard of its session lately. So the
+ * owner may live, unless no session owns the node, or its process was here and is gone. */
+static bool may_live(const clave_participant *p)
+{
+    char here[256] = "";
+    const clave_identity *id = &p->identity;
+    if (p->stat.ephemeral_owner == 0)
+        return false;
+    gethostname(here, sizeof here - 1);
+    bool local = id->host && id->pid > 0 && id->pid <= INT32_MAX && strcmp(id->host, here) == 0;
+    return !local || kill((pid_t)id->pid, 0) == 0 || errno != ESRCH;
+}
+
+static bool confirmed(const struct oust_wish *w, const struct lineup_place *at)
+{
+    char who[WHO_CAP], answer[16];
+    if (w->yes || !isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
+        return true;
+    fprintf(stderr, "%s: %s, %s. Delete its node? [y/N] ", w->path, at->role,
+            who_format(&at->p->identity, who, sizeof who));
+    fflush(stderr);
+    bool said = fgets(answer, sizeof answer, stdin);
+    return said && (answer[0] == 'y' || answer[0] == 'Y');
+}
+
+static int break_it(struct options *o, const struct oust_wish *w, clave_session *s,
+                    const struct lineup_place *at)
+{
+    char path[NODE_CAP], who[WHO_CAP];
+    if (may_live(at->p) && !w->force) {
+        tell(o,
+             "%s: it belongs to %s, which may be alive and at work: ask it ('clave locks revoke'), "
+             "end it, or say --force",
+             w->path, who_format(&at->p->identity, who, sizeof who));
+        return EXIT_REFUSED;
+    }
+    if (!confirmed(w, at)) {
+        tell(o, "%s: left as it is", w->path);
+        return EXIT_REFUSED;
+    }
+    path_of(w, at, path);
+    clave_err err = clave_session_delete(s, path, -1, o->timeout_ms);
+    if (err != CLAVE_OK && err != CLAVE_ENONODE)
+        return tell_err(o, path, err, s);
+    note(o, "%s: deleted", path);
+    return EXIT_OK;
+}
+
+/* ---- asking -------------------------------------------------------------------------------- */
+
+static int await_end(struct options *o, const struct oust_wish *w, clave_session *s,
+                     const char *path)
+{
+    int64_t until = clave_now() + w->wait_ms;
+    struct timespec pause = {.tv_nsec = AGAIN_MS * 1000000L};
+    clave_err err;
+    while ((err = clave_session_exists(s, path, o->timeout_ms, NULL)) == CLAVE_OK) {
+        if (clave_now() >= until) {
+            tell(o, "%s: asked, but it has not let go in time (only who said so hears it)",
+                 w->path);
+            return EXIT_TIMEOUT;
+        }
+        nanosleep(&pause, NULL);
+    }
+    return err == CLAVE_ENONODE ? EXIT_OK : tell_err(o, path, err, s);
+}
+
+static int ask_for_it(struct options *o, const struct oust_wish *w, clave_session *s,
+                      const struct lineup_place *at)
+{
+    char path[NODE_CAP];
+    path_of(w, at, path);
+    clave_err err = clave_session_set(s, path, CLAVE_REVOKE_WORD, strlen(CLAVE_REVOKE_WORD), -1,
+                                      o->timeout_ms, NULL);
+    if (err == CLAVE_ENONODE)
+        return EXIT_OK; /* it has just let go */
+    if (err != CLAVE_OK)
+        return tell_err(o, path, err, s);
+    return w->wait_ms > 0 ? await_end(o, w, s, path) : EXIT_OK;
+}
+
+/* ---- either -------------------------------------------------------------------------------- */
+
+int oust(struct options *o, const struct oust_wish *w)
+{
+    clave_session *s;
+    struct lineup l;
+    int code = link_open(o, NULL, &s);
+    if (code != EXIT_OK)
+        return code;
+    clave_err err = lineup_read(s, w->path, o->timeout_ms, &l);
+    const struct lineup_place *at = err == CLAVE_OK ? find(w, &l) : NULL;
+    if (err != CLAVE_OK) {
+        code = tell_err(o, w->path, err, s);
+    } else if (!at) {
+        tell(o, "%s: nobody there has the node or the token '%s'", w->path, w->node);
+        code = EXIT_PATH;
+    } else {
+        code = (w->breaks ? break_it : ask_for_it)(o, w, s, at);
+    }
+    lineup_fini(&l);
+    link_close(s);
+    return code;
+}

@@ -1,0 +1,199 @@
+"""`clave rwlock`, `clave semaphore`, and `clave locks revoke|break`. What they share with `clave
+lock` is tested there: the implementation is one."""
+import os
+import pty
+import signal
+import subprocess
+import unittest
+
+from harness import CLAVE, Running, clave, environment, server
+from lock_rig import TICK, alive, nodes, queue, until
+
+
+class Holder:
+    """A verb whose command says "PID" on its first line and goes on until it is ended."""
+
+    def __init__(self, server, *words, script="exec sleep 1000"):
+        self.run = Running(*words, "--", "sh", "-c", "echo $$; " + script, connect=server.connect)
+        self.wrapper = self.run.process.pid
+        self.command = None
+
+    def started(self):
+        self.command = int(self.run.line())
+        return self
+
+    def stop(self):
+        self.run.process.send_signal(signal.SIGTERM)
+        return self.run.end().code
+
+
+class Kinds(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.server = server(flags=TICK)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.server.stop()
+
+    def verb(self, *words, **keywords):
+        return clave(*words, connect=self.server.connect, **keywords)
+
+    def hold(self, *words, **keywords):
+        return Holder(self.server, *words, **keywords)
+
+    def roles(self, path):
+        return [p["role"] for p in queue(self.server, path)]
+
+    # ---- rwlock
+
+    def test_readers_share_and_a_writer_is_alone(self):
+        a = self.hold("rwlock", "-r", "/rw").started()
+        b = self.hold("rwlock", "-r", "/rw").started()
+        r = self.verb("rwlock", "-n", "/rw", "--", "true")
+        self.assertEqual(r.code, 75, r)
+        c = self.hold("rwlock", "/rw")
+        until(lambda: len(queue(self.server, "/rw")) == 3)
+        r = self.verb("rwlock", "-r", "-n", "/rw", "--", "true")
+        self.assertEqual(r.code, 75, "a reader waits for the writer before it")
+        d = self.hold("rwlock", "--read", "/rw")
+        until(lambda: self.roles("/rw") == ["reader", "reader", "to-write", "to-read"])
+        self.assertEqual([a.stop(), b.stop()], [143, 143])
+        c.started()
+        self.assertEqual(self.roles("/rw"), ["writer", "to-read"])
+        self.assertEqual(c.stop(), 143)
+        d.started()
+        self.assertEqual(self.roles("/rw"), ["reader"])
+        d.stop()
+        self.assertEqual(nodes(self.server, "/rw"), [])
+
+    def test_the_contract_is_that_of_lock(self):
+        r = self.verb("rwlock", "-r", "/rw2", "--", "sh", "-c", 'echo "$CLAVE_NODE"; exit 7')
+        self.assertEqual(r.code, 7)
+        self.assertRegex(r.out, r"^/rw2/_c_[0-9a-f-]{36}-__READ__\d{10}\n$")
+        r = self.verb("rwlock", "-W", "/rw2", "--", "sh", "-c", 'echo "$CLAVE_NODE"; kill -9 $$')
+        self.assertEqual(r.code, 137)
+        self.assertIn("-__WRIT__", r.out)
+        a = self.hold("rwlock", "-r", "/rw2").started()
+        os.kill(a.wrapper, signal.SIGKILL)
+        until(lambda: not alive(a.command))
+        until(lambda: nodes(self.server, "/rw2") == [])
+        a.run.end()
+
+    # ---- semaphore
+
+    def test_n_run_at_once(self):
+        first = [self.hold("semaphore", "-n", "3", "/sem").started() for _ in range(3)]
+        r = self.verb("semaphore", "-n", "3", "--no-wait", "/sem", "--", "true")
+        self.assertEqual(r.code, 75, r)
+        more = self.hold("semaphore", "-n", "3", "/sem")
+        until(lambda: len(nodes(self.server, "/sem/locks")) == 1)
+        until(lambda: self.roles("/sem").count("lease") == 4)
+        self.assertEqual(self.roles("/sem")[-1], "waiting")
+        self.assertEqual(first[0].stop(), 143)
+        more.started()
+        self.assertEqual(self.roles("/sem"), ["lease"] * 3)
+        for h in first[1:] + [more]:
+            h.stop()
+        self.assertEqual(nodes(self.server, "/sem/leases") + nodes(self.server, "/sem/locks"), [])
+
+    def test_the_number_may_be_shared(self):
+        a = self.hold("semaphore", "--limit-node", "/n", "-n", "1", "/shared").started()
+        b = self.hold("semaphore", "--limit-node", "/n", "/shared")
+        until(lambda: len(nodes(self.server, "/shared/leases")) == 2)
+        self.assertIsNone(b.run.process.poll())
+        r = self.verb("set", "/n", "-", stdin=b"\0\0\0\2")
+        self.assertEqual(r.code, 0, r)
+        b.started()
+        a.stop()
+        b.stop()
+
+    def test_usage(self):
+        r = self.verb("semaphore", "/s", "--", "true")
+        self.assertEqual(r.code, 64)
+        self.assertIn("-n N", r.err)
+        self.assertEqual(self.verb("semaphore", "-n", "0", "/s", "--", "true").code, 64)
+        self.assertEqual(self.verb("semaphore", "-n", "2", "--limit-node", "n", "/s", "--",
+                                   "true").code, 66)
+        self.assertEqual(self.verb("rwlock", "/s").code, 64)
+        self.assertEqual(self.verb("locks", "--force", "/s").code, 64)
+        self.assertEqual(self.verb("locks", "revoke", "/s").code, 64)
+        self.assertEqual(self.verb("locks", "revoke", "--force", "/s", "x").code, 64)
+
+    # ---- revoke
+
+    def test_who_is_revocable_lets_go_when_asked(self):
+        for words in (["lock"], ["rwlock", "-r"], ["semaphore", "-n", "1"]):
+            path = "/asked-" + words[0]
+            a = self.hold(*words, "--revocable", path).started()
+            token = str(queue(self.server, path)[0]["token"])
+            r = self.verb("locks", "revoke", "--wait", "10s", path, token)
+            self.assertEqual((r.code, r.err), (0, ""), r)
+            end = a.run.end()
+            self.assertEqual(end.code, 76, end)
+            self.assertIn("somebody asks us to release it", end.err)
+            self.assertEqual(queue(self.server, path), [])
+
+    def test_who_is_not_goes_on(self):
+        a = self.hold("lock", "/deaf").started()
+        node = queue(self.server, "/deaf")[0]["node"]
+        r = self.verb("locks", "revoke", "/deaf", node)
+        self.assertEqual(r.code, 0, r)
+        r = self.verb("locks", "revoke", "-w", "300ms", "/deaf", "/deaf/" + node)
+        self.assertEqual(r.code, 75, r)
+        self.assertIn("has not let go", r.err)
+        self.assertTrue(alive(a.command))
+        a.stop()
+        r = self.verb("locks", "revoke", "/deaf", node)
+        self.assertEqual(r.code, 66)
+        self.assertIn("nobody there has", r.err)
+
+    # ---- break
+
+    def test_break_refuses_a_live_owner_unless_forced(self):
+        a = self.hold("lock", "/broken").started()
+        node = queue(self.server, "/broken")[0]["node"]
+        r = self.verb("locks", "break", "/broken", node)
+        self.assertEqual(r.code, 73, r)
+        self.assertIn(f"pid {a.wrapper}", r.err)
+        self.assertIn("--force", r.err)
+        self.assertEqual(len(queue(self.server, "/broken")), 1)
+        b = self.hold("lock", "/broken")
+        until(lambda: len(queue(self.server, "/broken")) == 2)
+        r = self.verb("locks", "break", "--force", "/broken", node)
+        self.assertEqual(r.code, 0, r)
+        b.started()
+        end = a.run.end()
+        self.assertEqual(end.code, 76, end)
+        self.assertIn("somebody deleted its node", end.err)
+        b.stop()
+
+    def test_break_takes_what_a_dead_process_left(self):
+        left = subprocess.Popen(["true"])
+        left.wait()
+        data = f"clave/1\nhost={os.uname().nodename}\npid={left.pid}\n"
+        self.verb("create", "-p", "/left/lock-0000000000", data)
+        r = self.verb("locks", "break", "/left", "lock-0000000000")
+        self.assertEqual((r.code, r.err), (0, ""), r)
+        self.assertEqual(nodes(self.server, "/left"), [])
+
+    def test_break_asks_at_a_terminal(self):
+        self.verb("create", "-p", "/tty/lock-0000000000", "x")
+        for answer, code, rest in ((b"n\n", 73, 1), (b"\n", 73, 1), (b"y\n", 0, 0)):
+            master, slave = pty.openpty()
+            p = subprocess.Popen([CLAVE, "locks", "break", "/tty", "lock-0000000000"],
+                                 stdin=slave, stderr=slave, stdout=slave, close_fds=True,
+                                 env=environment(CLAVE_CONNECT=self.server.connect))
+            os.close(slave)
+            shown = b""
+            while b"[y/N]" not in shown:
+                shown += os.read(master, 1024)
+            self.assertIn(b"Delete its node?", shown)
+            os.write(master, answer)
+            self.assertEqual(p.wait(20), code)
+            os.close(master)
+            self.assertEqual(len(nodes(self.server, "/tty")), rest)
+
+
+if __name__ == "__main__":
+    unittest.main()
