@@ -136,6 +136,7 @@ static void on_listed(clave_client *c, const clave_result *res, void *arg)
 static const char *parent_of(struct creation *k)
 {
     size_t n = clave__path_parent_len(k->what.path, strlen(k->what.path));
+    n = n > 0 ? n : 1; /* the root's own */
     memcpy(k->found, k->what.path, n);
     k->found[n] = '\0';
     return k->found;

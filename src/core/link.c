@@ -241,9 +241,9 @@ static void frame(clave_client *c, const uint8_t *p, size_t n)
         shaken(c, &r);
         return;
     }
-    reply(c, &r);
-    if (c->link.phase == LINK_OPEN && !c->link.answered)
+    if (!c->link.answered)
         of_use(c);
+    reply(c, &r);
 }
 
 static bool is_up(const struct link *l)

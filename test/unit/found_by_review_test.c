@@ -699,6 +699,44 @@ static void a_holder_does_not_stay_with_a_read_only_server(void **state)
     script_close(&s);
 }
 
+/* A server that refuses an identity has answered: the next connection, without it, need not
+ * wait, and a client with several such identities is not slowed down by each. */
+static void a_server_that_refuses_an_identity_is_of_use(void **state)
+{
+    (void)state;
+    struct script s;
+    struct outcome got = {0};
+    script_open(&s, NULL);
+    assert_int_equal(clave_add_auth(s.c, "none", "a:b", 3, script_outcome, &got), CLAVE_OK);
+    script_dial(&s);
+    script_shake(&s, SCRIPT_SESSION, T, false);
+    script_expect(&s, OP_AUTH);
+    script_answer_to(&s, XID_AUTH, OP_AUTH, CLAVE_EAUTHFAILED, NULL);
+    assert_int_equal(got.err, CLAVE_EAUTHFAILED);
+    script_hang_up(&s);
+    assert_int_equal(clave_client_wants(s.c), CLAVE_WANT_DIAL);
+    script_close(&s);
+}
+
+/* The root has no parent to list: that was told as the create's fault. */
+static void a_create_of_the_root_is_answered_by_the_server(void **state)
+{
+    (void)state;
+    struct script s;
+    struct outcome got = {0};
+    clave_create_options o = {.size = sizeof o, .with_names = true};
+    script_open(&s, NULL);
+    script_connect(&s, true);
+    assert_int_equal(clave_create(s.c, "/", NULL, 0, &o, script_outcome, &got), CLAVE_OK);
+    assert_null(strstr(clave_client_errmsg(s.c), "not valid"));
+    int32_t xid = script_expect(&s, OP_CREATE2)->xid;
+    script_answer_to(&s, xid, OP_CREATE2, CLAVE_ENODEEXISTS, NULL);
+    script_expect(&s, OP_GET_CHILDREN2);
+    script_answer(&s, CLAVE_OK, &(struct wire_reply){.names = script_names(NULL, 0)});
+    assert_int_equal(got.err, CLAVE_ENODEEXISTS);
+    script_close(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -726,6 +764,8 @@ int main(void)
         cmocka_unit_test(a_holder_looks_again_when_it_could_not),
         cmocka_unit_test(one_huge_message_does_not_stay),
         cmocka_unit_test(a_holder_does_not_stay_with_a_read_only_server),
+        cmocka_unit_test(a_server_that_refuses_an_identity_is_of_use),
+        cmocka_unit_test(a_create_of_the_root_is_answered_by_the_server),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
