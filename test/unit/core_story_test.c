@@ -6,6 +6,7 @@
  *   a watch that was freed or disarmed, and a mutex that was freed, tell nothing any more;
  *   a deadline that has come is served by a tick;
  *   two never hold the lock, each sure of it;
+ *   when the harm is over, everything is answered in good time, those that wait for the lock too;
  *   nothing is left when all has been freed.
  *
  * A failure prints its seed; STORY_SEED=n tells that one alone. */
@@ -32,6 +33,7 @@ struct story;
 struct promise {
     struct story *story;
     unsigned answers;
+    bool patient; /* it may wait for ever */
     struct watched *watch;
 };
 
@@ -318,6 +320,7 @@ static void use_lock(struct story *t)
         break;
     case 2:
     case 3:
+        p->patient = true;
         err = clave_mutex_acquire(k->m, owner, CLAVE_NEVER, on_acquired, p);
         break;
     case 4:
@@ -506,12 +509,42 @@ static void heal(struct story *t)
         pair_freeze(t->p, 0, false);
 }
 
+static bool all_answered(const struct story *t, bool patient)
+{
+    for (size_t i = 0; i < t->npromises; i++)
+        if (t->promises[i].answers == 0 && t->promises[i].patient <= patient)
+            return false;
+    return true;
+}
+
+static void give_back(struct story *t)
+{
+    seat_release(&t->stranger);
+    for (size_t i = 0; i < MUTEXES; i++)
+        for (uint64_t owner = 0; owner < OWNERS && t->lockers[i].m; owner++)
+            while (clave_mutex_release(t->lockers[i].m, owner, NULL, NULL) != CLAVE_ENOTHELD)
+                continue;
+}
+
+/* No session has to time out for it, but those that were cut off or killed. */
+static void all_are_answered_in_time(struct story *t)
+{
+    heal(t);
+    t->left = 0; /* nothing new */
+    pair_advance(t->p, 2 * TIMEOUT_MS);
+    assert_true(all_answered(t, false));
+    for (size_t turns = 0; turns <= MUTEXES * OWNERS + 1; turns++) {
+        give_back(t);
+        pair_advance(t->p, 1500);
+    }
+    assert_true(all_answered(t, true));
+}
+
 /* Freed at once, or behind a close that comes through. */
 static void end(struct story *t)
 {
     if (chance(t, 50)) {
-        heal(t);
-        pair_advance(t->p, TIMEOUT_MS);
+        all_are_answered_in_time(t);
         clave_client_close(t->c, t->p->now);
         pair_advance(t->p, 2 * TIMEOUT_MS);
         assert_int_equal(clave_client_state(t->c), CLAVE_STATE_CLOSED);
