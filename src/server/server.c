@@ -5,7 +5,7 @@
 #include "server/conn.h"
 #include "server/write.h"
 
-enum { DEFAULT_TICK_MS = 2000, DEFAULT_SNAP_COUNT = 100000, DEFAULT_SWEEP_MS = 60000 };
+enum { DEFAULT_TICK_MS = 2000, DEFAULT_SWEEP_MS = 60000 };
 enum { DEFAULT_OUTPUT = 4 * 1024 * 1024, LEAST_OUTPUT = 1024, MOST_OUTPUT = 1 << 30 };
 /* How long a connection may do without a session. */
 enum { STRANGER_MS = 10000 };
@@ -27,7 +27,7 @@ static void take_options(struct server *s, const struct server_options *o)
     s->max_session_ms = or_default(o->max_session_ms, 20 * s->tick_ms);
     if (s->max_session_ms < s->min_session_ms)
         s->max_session_ms = s->min_session_ms;
-    s->snap_count = or_default(o->snap_count, DEFAULT_SNAP_COUNT);
+    s->snap_count = or_default(o->snap_count, 0);
     s->container_check_ms = or_default(o->container_check_ms, DEFAULT_SWEEP_MS);
     s->max_frame = o->max_frame ? o->max_frame : WIRE_MAX_FRAME;
     if (s->max_frame > MOST_FRAME)

@@ -34,7 +34,8 @@ struct server_options {
     size_t max_frame;           /* 0: WIRE_MAX_FRAME */
     size_t max_output;          /* bytes queued for one connection before it is no longer read;
                                    0: 4 MiB. A client that never reads is cut off at 64 times it */
-    int32_t snap_count;         /* txns between snapshots; 0: 100000 */
+    int32_t snap_count;         /* txns between snapshots; 0: 100000, and with more znodes than
+                                   that as many as there are */
     int32_t container_check_ms; /* 0: 60000 */
     uint64_t seed;              /* spreads the snapshots */
     bool extended_types;        /* nodes with a TTL may be made; Apache removes them when it starts
@@ -136,7 +137,8 @@ void clave__server_log_swap(struct server *s, struct buf *empty);
 /* Everything up to zxid is on the disk. */
 void clave__server_durable(struct server *s, int64_t zxid);
 
-/* More than snap_count txns since the last snapshot. */
+/* So many txns came since the last snapshot: snap_count or, drawn anew each time, down to
+ * half of it, as Apache does it. */
 bool clave__server_wants_snapshot(const struct server *s);
 /* The whole tree in Apache's format into `out`; *zxid is the last txn it holds (the
  * file's name). The driver begins a new log file with the next record. */

@@ -10,6 +10,7 @@
 #include "server/state.h"
 
 enum { HEADER = 16, VERSION = 2, DIGEST_VERSION = 2, STAT_PERSISTED = 60 };
+enum { DEFAULT_SNAP_COUNT = 100000 };
 
 /* Keys count up from 1; one near the end of the range is no key. */
 #define MAX_KEY (INT64_MAX / 2)
@@ -78,9 +79,19 @@ static void put_seal(struct jwriter *w, size_t begin, size_t *done, uint32_t *su
     clave__jput_str(w, "/");
 }
 
+/* A large tree is not written more often than it could have changed altogether: then it costs
+ * no more than the log does, and to replay that log no more than to load the snapshot. */
+static int64_t longest_log(const struct server *s)
+{
+    int64_t nodes = (int64_t)s->tree.nodes.count;
+    if (s->snap_count > 0)
+        return s->snap_count;
+    return nodes > DEFAULT_SNAP_COUNT ? nodes : DEFAULT_SNAP_COUNT;
+}
+
 void clave__snapshot_schedule(struct server *s)
 {
-    int64_t half = s->snap_count / 2;
+    int64_t half = longest_log(s) / 2;
     s->txns_since_snapshot = 0;
     s->snapshot_after = half + (int64_t)clave__rand_below(&s->rand, (uint64_t)half + 1);
 }

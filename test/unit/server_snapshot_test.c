@@ -262,6 +262,34 @@ static void a_snapshot_is_wanted_after_so_many(void **state)
     }
 }
 
+static void a_large_tree_is_written_as_seldom_as_it_is_large(void **state)
+{
+    (void)state;
+    enum { NODES = 150000 };
+    struct server_options o = {.seed = 3}; /* draws late */
+    struct server_stats before, after;
+    struct desk d;
+    struct desk_conn c;
+    struct buf b;
+    char path[32];
+    desk_open(&d, &o);
+    desk_connect(&c, &d, 10000);
+    for (int i = 0; i < NODES; i++) {
+        snprintf(path, sizeof path, "/%d", i);
+        desk_create(&c, path, "", 0);
+    }
+    assert_true(clave__server_wants_snapshot(d.s));
+    save(&d, &b);
+    clave__buf_fini(&b);
+    clave__server_stats(d.s, &before);
+    while (!clave__server_wants_snapshot(d.s))
+        desk_set(&c, "/", "", -1);
+    clave__server_stats(d.s, &after);
+    assert_in_range(after.last_zxid - before.last_zxid, 110000, NODES + 10);
+    desk_hang_up(&c);
+    desk_close(&d);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -272,6 +300,7 @@ int main(void)
         cmocka_unit_test(every_flipped_bit_is_found),
         cmocka_unit_test(one_that_was_taken_while_writes_went_on),
         cmocka_unit_test(a_snapshot_is_wanted_after_so_many),
+        cmocka_unit_test(a_large_tree_is_written_as_seldom_as_it_is_large),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
