@@ -150,6 +150,47 @@ static void order_is_that_of_the_places(void **state)
     }
 }
 
+static void the_two_kinds_of_a_read_write_lock_are_one_queue(void **state)
+{
+    (void)state;
+    static const char *const names[] = {
+        UUID "__WRIT__0000000004", UUID "__READ__0000000001", "0f3c__rlock__0000000002",
+        UUID "__READ__0000000004", UUID "__WRIT__0000000003", "0abc",
+        "0f3c__lock__0000000000",
+    };
+    static const struct {
+        const struct queue_rule *rule;
+        size_t own, ahead;
+        int last, last_but; /* -1: none */
+        bool plain;
+    } cases[] = {
+        /* A write waits for all before it, foreign names included; of equal numbers the server's
+         * order decides. */
+        {&clave__queue_write, 0, 4, 4, 2, false},
+        {&clave__queue_write, 4, 3, 2, 1, false},
+        {&clave__queue_write, 6, 0, -1, -1, false},
+        /* A read for the writes before it only, and never for one with its own number. */
+        {&clave__queue_read, 1, 1, 6, -1, true},
+        {&clave__queue_read, 3, 2, 4, 6, true},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct queue_place at =
+            clave__queue_locate(cases[i].rule, names, COUNT(names), names[cases[i].own]);
+        assert_true(at.found);
+        assert_int_equal(at.ahead, cases[i].ahead);
+        assert_int_equal(at.plain, cases[i].plain);
+        assert_ptr_equal(at.last, cases[i].last < 0 ? NULL : names[cases[i].last]);
+        assert_ptr_equal(at.last_but, cases[i].last_but < 0 ? NULL : names[cases[i].last_but]);
+    }
+    assert_true(clave__queue_is_kind(&clave__queue_read, names[2]));
+    assert_false(clave__queue_is_kind(&clave__queue_read, names[0]));
+    assert_false(clave__queue_is_kind(&clave__queue_write, names[5]));
+    /* What stands behind the last base name of either kind. */
+    assert_string_equal(clave__queue_key(&clave__queue_read, "__READ__1__WRIT__2").text, "2");
+    assert_string_equal(clave__queue_key(&clave__queue_read, "__WRIT__1__READ__2").text, "2");
+    assert_string_equal(clave__queue_key(&clave__queue_write, "__WRIT__1__READ__2").text, "2");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -159,6 +200,7 @@ int main(void)
         cmocka_unit_test(equal_keys_keep_the_servers_order),
         cmocka_unit_test(a_counter_that_ran_over_is_noticed_in_any_name),
         cmocka_unit_test(order_is_that_of_the_places),
+        cmocka_unit_test(the_two_kinds_of_a_read_write_lock_are_one_queue),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
