@@ -89,6 +89,31 @@ static void standing_costs_one_flight_and_a_failover_none(void **state)
     pair_free(p);
 }
 
+/* Among 500 candidates a failover is the delete and one listing, whoever leads next. */
+static void a_failover_among_500_costs_two_requests(void **state)
+{
+    (void)state;
+    enum { CLIENTS = 25, N = 500, FAILOVERS = 20 };
+    static struct stand s[N];
+    struct pair *p = world(CLIENTS);
+    for (size_t i = 0; i < N; i++)
+        stand_up(&s[i], p, i % CLIENTS, "/e", NULL);
+    assert_int_equal(stand_leaders(s, N), 1);
+    for (size_t i = 0; i < FAILOVERS; i++) {
+        uint64_t requests = 0;
+        pair_reset_counts(p);
+        stand_close(&s[i]);
+        assert_true(stand_leads(&s[i + 1]));
+        for (size_t c = 0; c < CLIENTS; c++)
+            requests += pair_requests(p, c);
+        assert_true(requests <= 2);
+    }
+    for (size_t i = N; i-- > FAILOVERS;)
+        stand_close(&s[i]);
+    assert_no_leftovers(p);
+    pair_free(p);
+}
+
 /* ---- Curator's list -------------------------------------------------------------------- */
 
 /* testBasic, testBasicAlt, testWaiting: one leader at a time, and everybody has a turn. */
@@ -641,6 +666,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_node_is_curators),
         cmocka_unit_test(standing_costs_one_flight_and_a_failover_none),
+        cmocka_unit_test(a_failover_among_500_costs_two_requests),
         cmocka_unit_test(testBasic),
         cmocka_unit_test(testWaiting),
         cmocka_unit_test(a_cancelled_await_answers_once),

@@ -1,0 +1,66 @@
+/* election.c - leadership as a function call: it is called when this process is elected, and
+ * leads until it returns.
+ *
+ *   cc election.c $(pkg-config --cflags --libs clave) && ./a.out
+ *
+ * Talks to the servers in CLAVE_CONNECT; without it, to one of its own that is started. Run it
+ * on several machines, and one of them works at a time. */
+#include <clave/clave.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { STEPS = 3 };
+
+static atomic_int steps;
+
+/* One step of the work, done by the server only while this leader's node stands: however long
+ * this thread was paused, it cannot write into a later leader's term. */
+static clave_err work(clave_selector *s)
+{
+    clave_op step = {.kind = CLAVE_OP_SET, .path = "/progress", .data = "x", .len = 1};
+    step.version = -1;
+    return clave_selector_multi(s, &step, 1, 5000, NULL);
+}
+
+/* On a thread of its own. clave_selector_pause answers false at once when leadership is in
+ * doubt, or when somebody wants us to end. */
+static void lead(clave_selector *s, void *arg)
+{
+    (void)arg;
+    printf("elected, term %lld\n", (long long)clave_selector_token(s));
+    while (atomic_load(&steps) < STEPS && clave_selector_pause(s, 10)) {
+        clave_err err = work(s);
+        if (err != CLAVE_OK)
+            fprintf(stderr, "work: %s\n", clave_strerror(err));
+        atomic_fetch_add(&steps, 1);
+    }
+}
+
+static int run(clave_session *session)
+{
+    clave_selector *s;
+    clave_selector_options o = {.size = sizeof o, .id = "example", .take = lead};
+    clave_err err = clave_session_create(session, "/progress", "", 0, NULL, 10000, NULL);
+    if (err != CLAVE_OK && err != CLAVE_ENODEEXISTS)
+        return EXIT_FAILURE;
+    if (clave_selector_new(&s, session, "/scheduler", &o) != CLAVE_OK)
+        return EXIT_FAILURE;
+    err = clave_selector_start(s);
+    /* What else a process does; here it waits for its turn to be over. EBUSY: it stands, or
+     * leads. From the moment it does neither, it may stand again. */
+    while (err == CLAVE_OK && atomic_load(&steps) < STEPS)
+        err = clave_session_sync(session, "/", 10000);
+    clave_selector_free(s);
+    return err == CLAVE_OK ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+int main(void)
+{
+    clave_session *session;
+    if (clave_session_open(&session, NULL, NULL, NULL) != CLAVE_OK)
+        return EXIT_FAILURE;
+    int code = run(session);
+    clave_session_close(session, 1000);
+    return code;
+}
