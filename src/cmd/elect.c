@@ -108,6 +108,10 @@ static int run_elect(struct options *o, int argc, char **argv)
         code = o->status;
         goto end;
     }
+    if (forever && p.wait_ms != LOCK_FOR_EVER) {
+        code = tell_usage(o, "--forever and --wait contradict each other");
+        goto end;
+    }
     code = plan_take_args(&p);
     if (code == EXIT_OK)
         code = wrapper_run(&p, &told_to_end);

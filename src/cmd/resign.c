@@ -17,7 +17,8 @@
 struct handover {
     struct options *o;
     const char *path;
-    int64_t wait_ms; /* 0: only ask */
+    int64_t wait_ms; /* for the leader to go, once asked */
+    int64_t until;   /* of what is waited for now */
     char target[256];
     int64_t former; /* token of who leads at the beginning; 0: not seen yet */
 };
@@ -34,6 +35,7 @@ static int judge(struct handover *h, struct sight *s, const struct sighting *it)
     }
     if (asks) {
         h->former = it->stat.czxid;
+        h->until = clave_now() + h->wait_ms;
         if (h->target[0] && strcmp(it->node, h->target) == 0)
             return EXIT_OK; /* leads already */
         sight_transfer(s, h->target[0] ? h->target : NULL);
@@ -65,21 +67,17 @@ static bool is_answered(struct sight *s)
 
 static int hand_over(struct handover *h, struct sight *s)
 {
-    int64_t until = clave_now() + h->o->timeout_ms;
     int code = -1, sig;
     clave_err why;
     while (code < 0) {
-        struct sighting *it = sight_next(s, -1, until, &sig, &why);
+        struct sighting *it = sight_next(s, -1, h->until, &sig, &why);
         bool asked = is_answered(s);
-        if (it) {
+        if (it)
             code = judge(h, s, it);
-            if (h->wait_ms > h->o->timeout_ms)
-                until = clave_now() + h->wait_ms;
-        } else if (why != CLAVE_OK) {
+        else if (why != CLAVE_OK)
             code = tell_err(h->o, h->path, why, s->session);
-        } else {
+        else
             code = asked ? tell_not_yet(h) : tell_err(h->o, h->path, CLAVE_ETIMEDOUT, s->session);
-        }
         sight_free(it);
     }
     return code;
@@ -112,7 +110,7 @@ static int find_target(struct handover *h, clave_session *s, const char *id)
 
 static int run(struct options *o, int argc, char **argv, int nargs)
 {
-    struct handover h = {.o = o, .wait_ms = 0};
+    struct handover h = {.o = o};
     clave_session *session;
     struct sight s;
     int id;
@@ -123,6 +121,8 @@ static int run(struct options *o, int argc, char **argv, int nargs)
         return o->status;
     if (!options_args(o, nargs, nargs))
         return EXIT_USAGE;
+    if (h.wait_ms == 0)
+        h.wait_ms = o->timeout_ms;
     h.path = o->argv[0];
     if (!link_path_ok(o, h.path))
         return EXIT_PATH;
@@ -135,6 +135,7 @@ static int run(struct options *o, int argc, char **argv, int nargs)
         link_close(session);
         return code;
     }
+    h.until = clave_now() + o->timeout_ms;
     code = sight_open(&s, session, h.path, o);
     if (code == EXIT_OK)
         code = hand_over(&h, &s);

@@ -88,6 +88,7 @@ class Elect(unittest.TestCase):
         self.assertEqual(self.clave("elect", "--on-lost", "x", self.path, "true").code, 64)
         self.assertEqual(self.clave("elect", "--wait", "0", self.path, "true").code, 64)
         self.assertEqual(self.clave("elect", "--forever", "no-path", "true").code, 66)
+        self.assertEqual(self.clave("elect", "--forever", "-w", "1s", self.path, "true").code, 64)
 
     # ---- who follows
 
@@ -177,8 +178,9 @@ class Elect(unittest.TestCase):
 
     def test_a_leader_that_ignores_it_is_not_waited_for_for_ever(self):
         a = Candidate(self, "a", "--on-lost", "ignore").leads()
-        r = self.clave("resign", "--timeout", "1s", self.path)
+        r = self.clave("resign", "--wait", "300ms", self.path)
         self.assertEqual(r.code, 75, r)
+        self.assertIn("has not resigned in time", r.err)
         self.assertTrue(alive(a.command))
         a.end(signal.SIGTERM)
 
