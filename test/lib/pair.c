@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "server/state.h"
 
 enum { WALL = 1700000000, SPINS = 100000 };
 
@@ -68,6 +69,17 @@ static bool collect(struct pair *p)
     return any;
 }
 
+static void pose_as_member(struct server *s)
+{
+    struct jbytes members = clave__jbytes("server.1=a:2888:3888:participant;2181");
+    struct node *n = clave__tree_find(&s->tree, clave__jbytes("/zookeeper/config"));
+    uint8_t *data;
+    int32_t len = members.n;
+    must(n && clave__tree_copy_data(&s->tree, members, &data) == CLAVE_OK);
+    clave__tree_swap_data(&s->tree, n, &data, &len);
+    clave__tree_free_data(&s->tree, n, data);
+}
+
 static struct server *open_server(struct pair *p)
 {
     struct server *s;
@@ -84,6 +96,8 @@ static struct server *open_server(struct pair *p)
              CLAVE_OK);
     }
     clave__server_start(s, p->now, wall(p));
+    if (p->o.ensemble)
+        pose_as_member(s);
     return s;
 }
 

@@ -41,6 +41,7 @@ struct pair_options {
     const char *chroot;   /* "" or "/x" */
     int32_t container_check_ms;
     int32_t margin_ms;
+    bool ensemble; /* the server poses as a member of one: pings prove nothing */
 };
 
 struct pair_end {

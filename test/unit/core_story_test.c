@@ -493,7 +493,8 @@ static void begin(struct story *t, uint64_t seed)
     t->p = pair_new(&(struct pair_options){.clients = 2,
                                            .timeout_ms = TIMEOUT_MS,
                                            .mem = &t->mem.mem,
-                                           .chroot = seed % 3 ? "" : "/x"});
+                                           .chroot = seed % 3 ? "" : "/x",
+                                           .ensemble = seed % 2 == 0});
     t->c = t->p->end[0].c;
     assert_int_equal(seat_open(&t->stranger, t->p, 1, "/l", NULL), CLAVE_OK);
 }
