@@ -17,6 +17,7 @@ enum {
     SERVE_MAX_CONNECTIONS,
     SERVE_SNAP_COUNT,
     SERVE_EXTENDED_TYPES,
+    SERVE_ENFORCE_QUOTA,
     SERVE_SUPER_DIGEST,
     SERVE_WORDS,
     SERVE_ALL_CONNECTIONS,
@@ -117,6 +118,9 @@ static bool take_engine_flag(struct options *o, struct server_options *engine, i
     switch (id) {
     case SERVE_EXTENDED_TYPES:
         engine->extended_types = true;
+        return true;
+    case SERVE_ENFORCE_QUOTA:
+        engine->enforce_quota = true;
         return true;
     case SERVE_SUPER_DIGEST:
         return take_super_digest(o, engine);
@@ -265,6 +269,7 @@ static const struct flag flags[] = {
      "transactions between two snapshots [100000, or the znodes]"},
     {SERVE_ALL_CONNECTIONS, "max-all-connections", "N", "from everywhere; 0: any number [0]"},
     {SERVE_EXTENDED_TYPES, "extended-types", NULL, "nodes with a time to live may be made"},
+    {SERVE_ENFORCE_QUOTA, "enforce-quota", NULL, "hard limits refuse what goes beyond them"},
     {SERVE_SUPER_DIGEST, "super-digest", "USER:HASH", "who passes every access check"},
     {SERVE_WORDS, "words", "LIST", "the four-letter words that are answered; *: all"},
     {SERVE_IDLE_EXIT, "idle-exit", "DURATION", "end when nobody was connected for so long"},

@@ -3,6 +3,7 @@
 
 #include "base/mem.h"
 #include "server/conn.h"
+#include "server/quota.h"
 #include "server/write.h"
 
 enum { DEFAULT_TICK_MS = 2000, DEFAULT_SWEEP_MS = 60000 };
@@ -39,6 +40,7 @@ static void take_options(struct server *s, const struct server_options *o)
         s->max_output = MOST_OUTPUT;
     s->place.client_port = -1;
     s->extended_types = o->extended_types;
+    s->enforce_quota = o->enforce_quota;
     s->max_connections = o->max_connections ? o->max_connections : SIZE_MAX;
     clave__rand_seed(&s->rand, o->seed);
 }
@@ -67,6 +69,7 @@ static void init_buffers(struct server *s)
     clave__buf_init(&s->results, &s->mem, SIZE_MAX / 2);
     clave__buf_init(&s->scratch, &s->mem, s->max_frame + 4096);
     clave__buf_init(&s->name, &s->mem, s->max_frame + 4096);
+    clave__buf_init(&s->quota_path, &s->mem, s->max_frame + 4096);
 }
 
 clave_err clave__server_new(struct server **out, const struct server_options *o)
@@ -116,6 +119,7 @@ void clave__server_free(struct server *s)
     clave__buf_fini(&s->results);
     clave__buf_fini(&s->scratch);
     clave__buf_fini(&s->name);
+    clave__buf_fini(&s->quota_path);
     struct clave_mem mem = s->mem;
     clave__mem_free(&mem, s->super_digest);
     clave__mem_free(&mem, s->words);
@@ -165,6 +169,7 @@ void clave__server_start(struct server *s, int64_t now, int64_t wall)
     s->durable_zxid = s->last_zxid;
     s->next_sweep = now + s->container_check_ms;
     clave__sessions_start(&s->sessions, now, wall);
+    clave__quota_recount(s);
     expire_orphans(s);
 }
 

@@ -40,6 +40,7 @@ struct server_options {
     uint64_t seed;              /* spreads the snapshots */
     bool extended_types;        /* nodes with a TTL may be made; Apache removes them when it starts
                                    without zookeeper.extendedTypesEnabled, and so has it off too */
+    bool enforce_quota;         /* hard limits refuse what goes beyond them */
     const char *super_digest;   /* "user:base64(SHA1(user:password))": who passes every check;
                                    NULL: nobody */
     const char *words;          /* four-letter words that are answered, "ruok,mntr" or "*";

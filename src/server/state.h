@@ -38,6 +38,7 @@ struct server {
     int32_t container_check_ms;
     struct server_place place;
     bool extended_types;
+    bool enforce_quota;
     size_t max_connections; /* SIZE_MAX: any number */
     char *super_digest;     /* "": nobody */
     char *words;            /* "*", or names with commas between */
@@ -80,6 +81,7 @@ struct server {
     struct buf scratch; /* of one request */
     struct buf name;    /* of one create: the path with its number */
     struct buf results; /* of one multi */
+    struct buf quota_path;
 
     struct latency latency;
     uint64_t outstanding; /* replies that wait for the disk */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/path.h"
+#include "server/quota.h"
 
 /* ---- transactions -------------------------------------------------------------------------- */
 
@@ -69,6 +70,7 @@ clave_err clave__write_commit(struct server *s)
         clave__txn_end(&s->txn);
         return err;
     }
+    clave__quota_note(s);
     for (size_t i = 0; i < s->txn.count && s->watches.count > 0; i++)
         if (s->txn.changes[i].state == CHANGE_DONE)
             tell_change(s, &s->txn.changes[i]);
@@ -245,6 +247,8 @@ static clave_err create(struct server *s, const struct server_conn *c, int32_t o
         err = append_sequence(s, parent, &path);
     if (err == CLAVE_OK)
         err = check_place(s, parent, path);
+    if (err == CLAVE_OK && s->enforce_quota)
+        err = clave__quota_check(s, path, 1, m->data.n);
     if (err == CLAVE_OK)
         err = add_change(s, op, path, NULL, &change);
     if (err != CLAVE_OK)
@@ -322,6 +326,8 @@ static clave_err set_data(struct server *s, const struct server_conn *c,
     clave_err err = check_path(m->path);
     if (err == CLAVE_OK)
         err = find_node(s, c, m->path, PERM_WRITE, &n);
+    if (err == CLAVE_OK && s->enforce_quota)
+        err = clave__quota_check(s, m->path, 0, (int64_t)m->data.n - n->data_len);
     if (err == CLAVE_OK)
         err = check_version(m->version, n->stat.version);
     if (err == CLAVE_OK)

@@ -269,6 +269,36 @@ def what_is_no_request(top):
         Step("frame", 20, w.GET_ACL, w.i32(2 ** 31 - 1)), do(20, (w.EXISTS, w.read(top)))]
 
 
+def quotas(top):
+    """How many nodes, how many bytes: the nearest quota counts; without hard limits it is told only."""
+    base = f"/zookeeper/quota{top}"
+    def look(path=""):
+        return do(0, (w.GET, w.read(f"{base}{path}/zookeeper_stats")))
+    start = [do(0, (w.SET, w.set_data(top, b"abc"))), do(0, (w.CREATE, w.create(f"{top}/a", b"1"))),
+             do(0, (w.CREATE, w.create(base))),
+             do(0, (w.CREATE, w.create(f"{base}/zookeeper_limits", b"count=3,bytes=-1"))),
+             do(0, (w.CREATE, w.create(f"{base}/zookeeper_stats", b"count=0,bytes=0"))), look()]
+    changes = [(w.CREATE, w.create(f"{top}/b", b"12345")), (w.CREATE, w.create(f"{top}/b/c", None)),
+               (w.SET, w.set_data(f"{top}/b", b"1234567")), (w.SET, w.set_data(f"{top}/b/c", b"1")),
+               (w.SET, w.set_data(f"{top}/a", None)), (w.DELETE, w.versioned(f"{top}/b/c")),
+               (w.CREATE, w.create(f"{top}/e", b"12", 1)), (w.CREATE, w.create(f"{top}/none/x")),
+               (w.MULTI, w.multi([(w.CREATE, w.create(f"{top}/m", b"1")),
+                                  (w.SET, w.set_data(f"{top}/m", b"123")),
+                                  (w.CREATE, w.create(f"{top}/m/n", b"4"))])),
+               (w.MULTI, w.multi([(w.DELETE, w.versioned(f"{top}/m/n")),
+                                  (w.DELETE, w.versioned(f"{top}/m", 77))]))]
+    inner = f"{base}/m"
+    nested = [do(0, (w.CREATE, w.create(inner))),
+              do(0, (w.CREATE, w.create(f"{inner}/zookeeper_limits", b"count=1,bytes=1"))),
+              do(0, (w.CREATE, w.create(f"{inner}/zookeeper_stats", b""))), look("/m"),
+              do(0, (w.CREATE, w.create(f"{top}/m/o", b"88"))), look("/m"), look(),
+              do(0, (w.DELETE, w.versioned(f"{inner}/zookeeper_limits"))),
+              do(0, (w.CREATE, w.create(f"{top}/m/p", b"99"))), look("/m"), look()]
+    end = [do(0, (w.SET, w.set_data(f"{base}/zookeeper_stats", b"count=9,bytes=9"))),
+           do(0, (w.DELETE, w.versioned(f"{top}/m/p"))), look()]
+    return opened(*start, *[s for c in changes for s in (do(0, c), look())], *nested, *end)
+
+
 def system_nodes(top):
     return opened(*[do(0, (op, w.read(p))) for op in (w.EXISTS, w.GET)
                     for p in ("/zookeeper", "/zookeeper/config", "/zookeeper/quota")],
@@ -281,4 +311,4 @@ SCRIPTS = [creates, creates_of_any_path, other_requests_of_any_path, parents, ve
            access_lists, users, refused_users, multis, all_watches_of_a_node, persistent_watches,
            removed_watches, catching_up, sessions, ends_of_sessions, sessions_that_expire,
            what_is_no_request,
-           system_nodes]
+           system_nodes, quotas]
