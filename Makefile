@@ -34,9 +34,9 @@ demo-ensemble: all ## the same on a three-server Apache ZooKeeper, its leader ki
 	@tools/setup ensemble
 	@demo/run --ensemble
 
-bench: all ## beside Curator, kazoo, libzookeeper_mt, Apache's server and Redis
+bench: all ## beside Curator, kazoo, libzookeeper_mt, Apache's server and Redis [BENCH=--quick]
 	@tools/setup bench
-	@bench/run --build $(BUILD)
+	@bench/run --build $(BUILD) $(BENCH)
 
 dev:
 	@tools/setup test
