@@ -95,6 +95,13 @@ void clave__identities_note_super(struct identities *who, struct jbytes digest)
 
 /* ---- addresses ------------------------------------------------------------------------ */
 
+/* Addresses that are alike in their first bits. */
+struct range {
+    uint8_t family;
+    uint8_t ip[16];
+    unsigned bits;
+};
+
 /* A decimal number up to `max` at *p, before `end`. */
 static bool read_number(const char **p, const char *end, unsigned max, unsigned *out)
 {
@@ -106,40 +113,96 @@ static bool read_number(const char **p, const char *end, unsigned max, unsigned 
     return *p > from && v <= max;
 }
 
-static bool parse_v4(struct jbytes id, uint32_t *ip, unsigned *bits)
+static bool read_v4(const char **p, const char *end, uint8_t ip[16])
+{
+    unsigned v;
+    for (int i = 0; i < 4; i++) {
+        if (i > 0 && (*p == end || *(*p)++ != '.'))
+            return false;
+        if (!read_number(p, end, 255, &v))
+            return false;
+        ip[i] = (uint8_t)v;
+    }
+    return true;
+}
+
+/* Up to four hexadecimal digits. */
+static bool read_group(const char **p, const char *end, uint8_t out[2])
+{
+    static const char digits[] = "0123456789abcdef";
+    const char *from = *p;
+    unsigned v = 0;
+    for (; *p < end && *p - from < 4; ++*p) {
+        char lower = **p >= 'A' && **p <= 'F' ? (char)(**p + 'a' - 'A') : **p;
+        const char *at = lower ? strchr(digits, lower) : NULL;
+        if (!at)
+            break;
+        v = v << 4 | (unsigned)(at - digits);
+    }
+    out[0] = (uint8_t)(v >> 8);
+    out[1] = (uint8_t)v;
+    return *p > from;
+}
+
+static bool skip(const char **p, const char *end, const char *text)
+{
+    size_t n = strlen(text);
+    if ((size_t)(end - *p) < n || memcmp(*p, text, n) != 0)
+        return false;
+    *p += n;
+    return true;
+}
+
+/* Eight groups, or fewer around one "::". */
+static bool read_v6(const char **p, const char *end, uint8_t ip[16])
+{
+    enum { GROUPS = 8, NO_GAP = -1 };
+    uint8_t groups[2 * GROUPS];
+    int n = 0, gap = skip(p, end, "::") ? 0 : NO_GAP;
+    bool more = gap == NO_GAP || (*p < end && **p != '/');
+    while (more) {
+        if (n == GROUPS || !read_group(p, end, groups + 2 * n++))
+            return false;
+        bool again = skip(p, end, "::");
+        if (again && gap != NO_GAP)
+            return false;
+        gap = again ? n : gap;
+        more = again ? *p < end && **p != '/' : skip(p, end, ":");
+    }
+    if (gap == NO_GAP ? n != GROUPS : n == GROUPS)
+        return false;
+    gap = gap == NO_GAP ? n : gap;
+    memcpy(ip, groups, (size_t)gap * 2);
+    memcpy(ip + 2 * (GROUPS - n + gap), groups + 2 * gap, (size_t)(n - gap) * 2);
+    return true;
+}
+
+static bool parse_range(struct jbytes id, struct range *r)
 {
     const char *p = id.p, *end = id.p + (id.n > 0 ? id.n : 0);
-    unsigned v;
-    *ip = 0;
-    *bits = 32;
-    for (int i = 0; i < 4; i++) {
-        if (i > 0 && (p == end || *p++ != '.'))
-            return false;
-        if (!read_number(&p, end, 255, &v))
-            return false;
-        *ip = *ip << 8 | v;
-    }
-    if (p == end)
-        return true;
-    return *p++ == '/' && read_number(&p, end, 32, bits) && p == end;
+    bool is_v6 = id.n > 0 && memchr(id.p, ':', (size_t)id.n);
+    unsigned most = is_v6 ? 128 : 32;
+    *r = (struct range){.family = is_v6 ? 6 : 4, .bits = most};
+    if (is_v6 ? !read_v6(&p, end, r->ip) : !read_v4(&p, end, r->ip))
+        return false;
+    return p == end || (*p++ == '/' && read_number(&p, end, most, &r->bits) && p == end);
 }
 
 bool clave__ip_valid(struct jbytes id)
 {
-    uint32_t ip;
-    unsigned bits;
-    return parse_v4(id, &ip, &bits);
+    struct range r;
+    return parse_range(id, &r);
 }
 
 bool clave__ip_matches(struct jbytes id, const struct identities *who)
 {
-    uint32_t ip;
-    unsigned bits;
-    if (who->family != 4 || !parse_v4(id, &ip, &bits))
+    struct range r;
+    if (!parse_range(id, &r) || who->family != r.family)
         return false;
-    const uint8_t *b = who->ip;
-    uint32_t own = (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3];
-    return bits == 0 || (own ^ ip) >> (32 - bits) == 0;
+    unsigned whole = r.bits / 8, rest = r.bits % 8;
+    if (memcmp(r.ip, who->ip, whole) != 0)
+        return false;
+    return rest == 0 || (r.ip[whole] ^ who->ip[whole]) >> (8 - rest) == 0;
 }
 
 static void ip_text(const struct identities *who, char out[AUTH_IP_TEXT])

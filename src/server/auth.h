@@ -29,7 +29,7 @@ struct jvec clave__identities_digests(const struct identities *who);
 /* The answer to whoAmI: a vector of {scheme, user}, digest users without their secret. */
 void clave__identities_put(struct jwriter *w, const struct identities *who);
 
-/* An id of the scheme ip: IPv4 with optional "/bits". */
+/* An id of the scheme ip: an address of IPv4 or IPv6 with optional "/bits". */
 bool clave__ip_valid(struct jbytes id);
 bool clave__ip_matches(struct jbytes id, const struct identities *who);
 

@@ -147,7 +147,7 @@ static void lists_are_checked_and_fixed_up(void **state)
         {{{31, "digest", NULL}}, 1, NULL},
         {{{31, "ip", "10.0.0.1"}}, 1, "31 ip 10.0.0.1"},
         {{{31, "ip", "10.0.0.0/8"}}, 1, "31 ip 10.0.0.0/8"},
-        {{{31, "ip", "::1"}}, 1, NULL},
+        {{{31, "ip", ":::1"}}, 1, NULL},
         {{{1, "world", "anyone"}, {31, "digest", "a:b"}, {1, "world", "anyone"}},
          3,
          "1 world anyone, 31 digest a:b"},
@@ -347,7 +347,8 @@ static void addresses(void **state)
         {"127..0.1", false, false},
         {"a.b.c.d", false, false},
         {"127.0.0.00001", false, false},
-        {"::1", false, false},
+        {"::1", true, false},
+        {"::7f00:1", true, false}, /* another family */
     };
     const struct identities v4 = {.family = 4, .ip = {127, 0, 0, 1}};
     const struct identities v6 = {.family = 6, .ip = {127, 0, 0, 1}};
@@ -361,6 +362,50 @@ static void addresses(void **state)
         assert_false(clave__ip_matches(id, &local));
     }
     assert_false(clave__ip_valid(JBYTES_NULL));
+}
+
+static void addresses_of_version_6(void **state)
+{
+    static const struct {
+        const char *id;
+        bool valid, matches; /* fd00:1::a:b */
+    } cases[] = {
+        {"fd00:1::a:b", true, true},
+        {"FD00:0001:0:0:0:0:000A:B", true, true},
+        {"fd00:1::a:b/128", true, true},
+        {"fd00:1::a:c/127", true, false},
+        {"fd00:1::a:a/127", true, true},
+        {"fd00:1::/32", true, true},
+        {"fd00::/31", true, true},
+        {"fd00::/32", true, false},
+        {"fc00::/7", true, true},
+        {"::/0", true, true},
+        {"::", true, false},
+        {"::a:b", true, false},
+        {"1:2:3:4:5:6:7:8", true, false},
+        {"1:2:3:4:5:6:7::", true, false},
+        {"1:2:3:4:5:6:7:8:9", false, false},
+        {"1:2:3:4:5:6:7", false, false},
+        {"1:2:3:4:5:6:7:8::", false, false},
+        {"fd00::1::b", false, false},
+        {"fd00:1::a:b/129", false, false},
+        {"fd00:1::a:b/", false, false},
+        {"fd00:1::a:b:", false, false},
+        {":fd00::1", false, false},
+        {":::", false, false},
+        {"fd00:1::a:0000b", false, false},
+        {"fd00:1::g", false, false},
+        {":", false, false},
+        {"::ffff:127.0.0.1", false, false},
+    };
+    const struct identities v6 = {.family = 6,
+                                  .ip = {0xfd, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xa, 0, 0xb}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct jbytes id = clave__jbytes(cases[i].id);
+        if (clave__ip_valid(id) != cases[i].valid || clave__ip_matches(id, &v6) != cases[i].matches)
+            fail_msg("'%s'", cases[i].id);
+    }
 }
 
 /* ---- what each operation asks for ------------------------------------------------------------ */
@@ -544,6 +589,7 @@ int main(void)
         cmocka_unit_test(wrong_authentication_closes),
         cmocka_unit_test(a_connection_has_so_many_users),
         cmocka_unit_test(addresses),
+        cmocka_unit_test(addresses_of_version_6),
         cmocka_unit_test(the_permissions_of_each_operation),
         cmocka_unit_test(entries_count_by_themselves),
         cmocka_unit_test(secrets_are_masked),
