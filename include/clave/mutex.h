@@ -52,6 +52,12 @@ typedef struct clave_mutex_options {
                              known predecessors (when writers of other names are about) */
     bool revocable;       /* hears ASKED, whoever asked while it waited included; costs one
                              request at the beginning of each hold */
+    /* Not 0: owners of this mutex share one place in the queue. Who lets go hands the lock to the
+     * next that waits here, without a word to the server, so many times in a row; then the place
+     * goes, and the next queues anew, so that other processes get their turn. Those of one place
+     * have one token, and who waits here hears only HELD. Not for the read side of a read-write
+     * lock, whose owners share the lock itself. */
+    unsigned share_turns;
     clave_mutex_event_cb *event_cb; /* may be NULL */
     void *event_arg;
 } clave_mutex_options;

@@ -131,6 +131,9 @@ clave_err clave__contender_beside(struct contender *c, const char *node);
  * ask. */
 void clave__contender_leave(struct contender *c, contender_left *left, void *arg);
 
+/* Another owner has the place from now on, and a hold of its own if it is held. */
+void clave__contender_hand_over(struct contender *c, void *owner);
+
 /* Counted: the limit has changed. */
 void clave__contender_recount(struct contender *c);
 

@@ -1,47 +1,9 @@
-#include "clave/mutex.h"
-
 #include <assert.h>
 #include <string.h>
 
-#include "base/list.h"
-#include "base/map.h"
 #include "recipe/guard.h"
-#include "recipe/notice.h"
 #include "recipe/sides.h"
-#include "recipe/stock.h"
-
-/* What an acquire or a release will be told. */
-struct answer {
-    struct notice notice;
-    clave_mutex *m;
-    uint64_t owner;
-    clave_mutex_cb *cb;
-    void *arg;
-    clave_err verdict;
-};
-
-/* What one owner has of a mutex: waiting (a place, no count), holding (both), or lost (a
- * count to give back, no place). When the owner's interest ends it leaves the map, and
- * its answer may live on. */
-struct tenant {
-    struct answer answer; /* first: freeing the answer frees the tenant */
-    struct map_node node;
-    struct contender *place;
-    unsigned count;
-    clave_err lost; /* why; OK while it is not */
-};
-
-struct clave_mutex {
-    clave_client *client;
-    const struct clave_mem *mem;
-    struct stock stock;
-    clave_mutex *other; /* side of a read-write lock; may be NULL */
-    clave_mutex_event_cb *event_cb;
-    void *event_arg;
-    struct map tenants;
-    struct notices notices;
-    unsigned refs; /* the user, answers to come, calls that run */
-};
+#include "recipe/tenant.h"
 
 /* ---- answers --------------------------------------------------------------------------- */
 
@@ -103,6 +65,8 @@ static void init_answer(struct answer *a, clave_mutex *m, uint64_t owner, clave_
 static void post(struct answer *a, clave_err verdict)
 {
     a->verdict = verdict;
+    clave__notice_withdraw(&a->notice);
+    a->notice.run = on_notice; /* a grant may have been due instead (share.c) */
     clave__notice_post(&a->notice);
 }
 
@@ -156,28 +120,47 @@ static void on_moved(void *owner)
     const struct contender *place = t->place;
     tell(t, CLAVE_MUTEX_QUEUED, CLAVE_OK);
     /* The callback may have cancelled: then the place has no owner any more. */
-    if (place->owner && place->ahead == 1)
+    if (place->owner == t && place->ahead == 1)
         tell(t, CLAVE_MUTEX_NEXT, CLAVE_OK);
+}
+
+void clave__tenant_tell_held(struct tenant *t)
+{
+    const struct contender *place = t->place;
+    struct answer a = t->answer;
+    a.cb(a.m, a.owner, CLAVE_OK, a.arg);
+    /* The callback may have released, or freed m. */
+    if (place->owner == t)
+        tell(t, CLAVE_MUTEX_HELD, CLAVE_OK);
+    drop_mutex(a.m);
 }
 
 static void on_held(void *owner)
 {
     struct tenant *t = owner;
-    const struct contender *place = t->place;
-    struct answer a = t->answer;
     t->count = 1;
-    a.cb(a.m, a.owner, CLAVE_OK, a.arg);
-    /* The callback may have released, or freed m. */
-    if (place->owner)
-        tell(t, CLAVE_MUTEX_HELD, CLAVE_OK);
-    drop_mutex(a.m);
+    t->answer.m->turns = 0;
+    clave__share_settle(t);
+    clave__tenant_tell_held(t);
 }
 
 static void on_ended(void *owner, clave_err err)
 {
     struct tenant *t = owner;
-    clave__map_remove(&t->answer.m->tenants, &t->node);
+    clave_mutex *m = t->answer.m;
+    t->place = NULL;
+    clave__map_remove(&m->tenants, &t->node);
+    clave__share_settle(t);
+    if (m->host == t)
+        clave__share_promote(m); /* before what the callback may ask for */
     deliver(&t->answer, err);
+}
+
+void clave__tenant_dismiss(struct tenant *t, clave_err verdict)
+{
+    clave__map_remove(&t->answer.m->tenants, &t->node);
+    clave__share_settle(t);
+    post(&t->answer, verdict);
 }
 
 static void on_lost(void *owner, clave_err why)
@@ -185,9 +168,12 @@ static void on_lost(void *owner, clave_err why)
     struct tenant *t = owner;
     clave_mutex *m = t->answer.m;
     t->place = NULL;
-    t->lost = why;
     hold_mutex(m);
-    tell(t, CLAVE_MUTEX_LOST, why);
+    bool told = clave__share_lose(t);
+    if (told) {
+        t->lost = why;
+        tell(t, CLAVE_MUTEX_LOST, why);
+    }
     drop_mutex(m);
 }
 
@@ -220,6 +206,8 @@ static clave_err copy_options(clave_mutex *m, const clave_mutex_options *o)
     m->stock.spec.min_valid_ms = o->min_valid_ms;
     m->stock.spec.strict = o->strict;
     m->stock.spec.revocable = o->revocable;
+    /* Readers share the lock itself. */
+    m->share_turns = m->stock.spec.rule->shares ? 0 : o->share_turns;
     clave_err err = clave__stock_set_data(&m->stock, o->data, o->len);
     return err == CLAVE_OK ? clave__stock_set_acls(&m->stock, o->acls, o->nacls) : err;
 }
@@ -247,6 +235,7 @@ clave_err clave__mutex_new(clave_mutex **out, clave_client *c, const char *path,
     m->client = c;
     m->mem = mem;
     m->refs = 1;
+    list_init(&m->line);
     clave__notices_init(&m->notices, c, hold_board, drop_board);
     clave_err err = clave__map_init(&m->tenants, mem);
     if (err == CLAVE_OK)
@@ -282,13 +271,16 @@ void clave__mutex_pair(clave_mutex *read, clave_mutex *write)
 /* Takes a tenant out of the map; what waits hears ECANCELED. */
 static void evict(clave_mutex *m, struct tenant *t)
 {
-    clave__map_remove(&m->tenants, &t->node);
+    if (!m->freed)
+        clave__share_step_down(t);
     struct contender *place = t->place;
     t->place = NULL;
-    if (t->count == 0)
-        post(&t->answer, CLAVE_ECANCELED);
-    else
+    if (t->count == 0 || t->untold) {
+        clave__tenant_dismiss(t, CLAVE_ECANCELED);
+    } else {
+        clave__map_remove(&m->tenants, &t->node);
         clave__mem_free(m->mem, t);
+    }
     if (place)
         clave__contender_leave(place, NULL, NULL);
 }
@@ -298,6 +290,7 @@ void clave_mutex_free(clave_mutex *m)
     if (!m)
         return;
     m->event_cb = NULL;
+    m->freed = true;
     if (m->other)
         m->other->other = NULL;
     struct map_node *node;
@@ -310,7 +303,7 @@ void clave_mutex_free(clave_mutex *m)
 
 static clave_err acquire_again(struct tenant *t, clave_mutex_cb *cb, void *arg)
 {
-    if (t->count == 0)
+    if (t->count == 0 || t->untold)
         return CLAVE_EINVAL; /* one is pending */
     if (t->lost != CLAVE_OK)
         return CLAVE_ELOST;
@@ -338,13 +331,17 @@ static clave_err look_across(const clave_mutex *m, uint64_t owner, const char **
     return CLAVE_OK;
 }
 
-static clave_err take_place(struct tenant *t, int64_t deadline, const char *beside)
+clave_err clave__tenant_take_place(struct tenant *t, int64_t deadline, const char *beside)
 {
     clave_mutex *m = t->answer.m;
     clave_err err = clave__contender_new(&t->place, m->client, &m->stock.spec, &events, t);
     if (err == CLAVE_OK && beside)
         err = clave__contender_beside(t->place, beside);
-    return err == CLAVE_OK ? clave__contender_join(t->place, deadline) : err;
+    if (err == CLAVE_OK)
+        err = clave__contender_join(t->place, deadline);
+    if (err != CLAVE_OK)
+        t->place = NULL;
+    return err;
 }
 
 clave_err clave_mutex_acquire(clave_mutex *m, uint64_t owner, int64_t deadline, clave_mutex_cb *cb,
@@ -365,12 +362,15 @@ clave_err clave_mutex_acquire(clave_mutex *m, uint64_t owner, int64_t deadline, 
     if (!t)
         return CLAVE_ENOMEM;
     init_answer(&t->answer, m, owner, cb, arg);
-    if (deadline <= clave__client_now(m->client) && !clave_client_is_connected(m->client)) {
-        /* A try never waits, not for a connection either. */
+    clave__share_init(t);
+    bool trying = deadline <= clave__client_now(m->client);
+    if (trying && (m->host || !clave_client_is_connected(m->client))) {
+        /* A try never waits, not for a connection either, nor for an owner here. */
         post(&t->answer, CLAVE_EBUSY);
         return CLAVE_OK;
     }
-    err = take_place(t, deadline, beside);
+    err = m->share_turns > 0 ? clave__share_acquire(t, deadline)
+                             : clave__tenant_take_place(t, deadline, beside);
     if (err != CLAVE_OK) {
         clave__mem_free(m->mem, t);
         drop_mutex(m);
@@ -395,7 +395,18 @@ static void release_place(struct tenant *t, clave_mutex_cb *cb, void *arg)
 {
     clave_mutex *m = t->answer.m;
     struct contender *place = t->place;
+    bool shared = m->host == t;
     clave__map_remove(&m->tenants, &t->node);
+    if (shared && clave__share_hand_over(t)) {
+        /* The node stays, and is another's. */
+        if (cb) {
+            init_answer(&t->answer, m, t->answer.owner, cb, arg);
+            post(&t->answer, CLAVE_OK);
+        } else {
+            clave__mem_free(m->mem, t);
+        }
+        return;
+    }
     if (cb) {
         init_answer(&t->answer, m, t->answer.owner, cb, arg);
         clave__contender_leave(place, on_left, t);
@@ -403,6 +414,9 @@ static void release_place(struct tenant *t, clave_mutex_cb *cb, void *arg)
         clave__mem_free(m->mem, t);
         clave__contender_leave(place, NULL, NULL);
     }
+    /* Behind the delete: at the end of the queue. */
+    if (shared)
+        clave__share_promote(m);
 }
 
 static clave_err release_lost(struct tenant *t)
@@ -418,7 +432,7 @@ static clave_err release_lost(struct tenant *t)
 clave_err clave_mutex_release(clave_mutex *m, uint64_t owner, clave_mutex_cb *cb, void *arg)
 {
     struct tenant *t = find(m, owner);
-    if (!t || t->count == 0)
+    if (!t || t->count == 0 || t->untold)
         return CLAVE_ENOTHELD;
     if (!t->place)
         return release_lost(t);

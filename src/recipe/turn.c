@@ -38,16 +38,29 @@ void clave__turn_watch_own(struct contender *c)
         clave__contender_look_later(c);
 }
 
-static void granted(struct contender *c)
+/* From now on. */
+static void limit_hold(struct contender *c)
 {
     int64_t now = clave__client_now(c->client);
     int64_t max = c->spec->max_hold_ms;
-    clave__contender_enter(c, CONTENDER_HELD);
     c->hold_end = max > 0 && max < CLAVE_NEVER - now ? now + max : CLAVE_NEVER;
     if (c->hold_end != CLAVE_NEVER)
         clave__client_timer_set(c->client, &c->limit, c->hold_end);
     else
         clave__client_timer_clear(c->client, &c->limit);
+}
+
+void clave__contender_hand_over(struct contender *c, void *owner)
+{
+    c->owner = owner;
+    if (c->state == CONTENDER_HELD)
+        limit_hold(c);
+}
+
+static void granted(struct contender *c)
+{
+    clave__contender_enter(c, CONTENDER_HELD);
+    limit_hold(c);
     if (c->spec->revocable)
         (void)clave__lookout_ask(&c->own); /* asked before it was ours to give */
     else
