@@ -9,7 +9,8 @@ import struct
 import subprocess
 import unittest
 
-from harness import (CLAVE, PATIENCE, ClaveServer, clave, environment, free_port, scratch, spawn)
+from harness import (CLAVE, PATIENCE, ClaveServer, ask, clave, environment, free_port, scratch,
+                     spawn)
 
 
 def serve(*words, env=None):
@@ -163,6 +164,42 @@ class Serving(unittest.TestCase):
         for h in held:
             h.close()
         self.assertEqual(clave("ls", connect=s.connect).code, 0)
+        s.stop()
+
+    def test_all_connections(self):
+        s = ClaveServer(["--max-all-connections", "2"]).start()
+        held = [socket.create_connection(("127.0.0.1", s.port)) for _ in range(2)]
+        for h in held:  # until the server has taken both
+            h.sendall(b"\0\0")
+        self.assertEqual(clave("ls", "--timeout", "300ms", connect=s.connect).code, 69)
+        for h in held:
+            h.close()
+        self.assertEqual(clave("ls", connect=s.connect).code, 0)
+        s.stop()
+
+    def test_words(self):
+        s = ClaveServer().start()
+        self.assertEqual(ask(s.port, b"ruok"), b"imok")
+        self.assertIn(b"not in the whitelist", ask(s.port, b"dump"))
+        conf = ask(s.port, b"conf").decode()
+        self.assertIn(f"clientPort={s.port}\n", conf)
+        self.assertIn(f"dataDir={s.data}/version-2\n", conf)
+        self.assertIn("maxClientCnxns=60\n", conf)
+        size = os.path.getsize(s.data + "/version-2/snapshot.0")
+        self.assertIn(f"datadir_size: {size}\n", ask(s.port, b"dirs").decode())
+        s.stop()
+        s = ClaveServer(["--words", "dump,wchp"]).start()
+        self.assertIn(b"SessionTracker dump:", ask(s.port, b"dump"))
+        self.assertIn(b"not in the whitelist", ask(s.port, b"ruok"))
+        s.stop()
+
+    def test_the_super_user(self):
+        s = ClaveServer(["--super-digest", "super:D/InIHSb7yEEbrWz8b9l71RjZJU="]).start()
+        self.assertEqual(clave("create", "/x", "1", "--acl", "digest:joe:hash:r",
+                               connect=s.connect).code, 0)
+        self.assertEqual(clave("get", "/x", connect=s.connect).code, 77)
+        result = clave("get", "/x", "--auth", "digest:super:test", connect=s.connect)
+        self.assertEqual((result.code, result.out), (0, "1"), result)
         s.stop()
 
     def test_frames_that_are_too_long(self):
