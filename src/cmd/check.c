@@ -2,7 +2,7 @@
  *
  * For the command of a `clave lock`, the page of its guardian answers, without a server: held
  * until the deadline, beyond which somebody else may hold it. For everybody else the server
- * does: the token is that of the first in the queue. */
+ * does: the token is that of one who holds, whatever kind of lock it is. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -10,10 +10,10 @@
 
 #include "clave/uv.h"
 #include "cmd/json.h"
+#include "cmd/lineup.h"
 #include "cmd/link.h"
 #include "cmd/options.h"
 #include "cmd/page.h"
-#include "cmd/roll.h"
 #include "cmd/tell.h"
 
 enum { CHECK_FOR = FLAG_LONG };
@@ -58,19 +58,27 @@ static int answer(const struct options *o, const struct claim *c, bool held, int
     return held ? EXIT_OK : EXIT_LOST;
 }
 
+static bool is_held(const struct lineup *l, int64_t token)
+{
+    for (size_t i = 0; i < l->n; i++)
+        if (l->list[i].holds && l->list[i].p->stat.czxid == token)
+            return true;
+    return false;
+}
+
 static int ask_server(struct options *o, const struct claim *c)
 {
     clave_session *s;
-    struct roll roll;
+    struct lineup l;
     int code = link_open(o, NULL, &s);
     if (code != EXIT_OK)
         return code;
-    clave_err err = roll_read(s, c->path, o->timeout_ms, &roll);
+    clave_err err = lineup_read(s, c->path, o->timeout_ms, &l);
     if (err != CLAVE_OK)
         code = tell_err(o, c->path, err, s);
     else
-        code = answer(o, c, roll.n > 0 && roll.list[0].stat.czxid == c->token, -1);
-    roll_fini(&roll);
+        code = answer(o, c, is_held(&l, c->token), -1);
+    lineup_fini(&l);
     link_close(s);
     return code;
 }
@@ -131,7 +139,7 @@ const struct verb verb_check = {
     .text =
         "Without arguments, for the command of a 'clave lock': whether that still holds, by the\n"
         "deadline that its guardian goes by, without asking a server. With PATH and TOKEN:\n"
-        "whether the server has the holder of this token first in the queue.\n",
+        "whether by the server's queue the owner of this token holds it.\n",
     .flags = flags,
     .max_args = -1,
     .run = run_check,

@@ -3,11 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "clave/leader.h"
 #include "clave/rwlock.h"
 #include "clave/semaphore.h"
 #include "recipe/queue.h"
 
-enum kind { KIND_QUEUE, KIND_SHARED, KIND_COUNTED };
+enum kind { KIND_QUEUE, KIND_SHARED, KIND_COUNTED, KIND_ELECTION };
 
 /* By the names of what stands there. Nobody: a queue. */
 static enum kind kind_of(const clave_reply *names)
@@ -16,6 +17,8 @@ static enum kind kind_of(const clave_reply *names)
         const char *name = names->names[i];
         if (strstr(name, clave__queue_read.base) || strstr(name, clave__queue_write.base))
             return KIND_SHARED;
+        if (strstr(name, clave__queue_latch.base))
+            return KIND_ELECTION;
         if (strcmp(name, "leases") == 0 || strcmp(name, "locks") == 0)
             return KIND_COUNTED;
     }
@@ -105,11 +108,13 @@ clave_err lineup_read(clave_session *s, const char *path, int64_t timeout_ms, st
         [KIND_QUEUE] = clave_participants,
         [KIND_SHARED] = call_both_sides,
         [KIND_COUNTED] = clave_semaphore_participants,
+        [KIND_ELECTION] = clave_latch_participants,
     };
     static void (*const place[])(struct lineup *) = {
         [KIND_QUEUE] = place_queue,
         [KIND_SHARED] = place_sides,
         [KIND_COUNTED] = place_leases,
+        [KIND_ELECTION] = place_queue,
     };
     enum kind kind;
     *out = (struct lineup){0};

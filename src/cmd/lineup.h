@@ -1,5 +1,5 @@
 /* lineup.h - everybody at the path of a lock, of whatever kind the names of the nodes say it is: a
- * mutex, a read-write lock, or a semaphore. */
+ * mutex, a read-write lock, a semaphore, or an election. */
 #ifndef CLAVE_CMD_LINEUP_H
 #define CLAVE_CMD_LINEUP_H
 
@@ -9,8 +9,8 @@
 struct lineup_place {
     const clave_participant *p;
     bool holds;
-    /* "holder", "waiting"; read-write: "reader", "writer", "to-read", "to-write"; semaphore:
-     * "lease", "waiting". */
+    /* "holder", "waiting", of elections too; read-write: "reader", "writer", "to-read", "to-write";
+     * semaphore: "lease", "waiting". */
     const char *role;
     const char *below; /* where its node stands below the path: "", or "/leases", "/locks" */
 };

@@ -120,6 +120,26 @@ class Kinds(unittest.TestCase):
         self.assertEqual(self.verb("locks", "revoke", "/s").code, 64)
         self.assertEqual(self.verb("locks", "revoke", "--force", "/s", "x").code, 64)
 
+    # ---- check
+
+    def test_check_knows_every_kind(self):
+        shows = 'echo $CLAVE_TOKEN; exec sleep 1000'
+        for words, path in ((["rwlock", "-r"], "/check-r"), (["rwlock", "-r"], "/check-r"),
+                            (["rwlock"], "/check-w"), (["semaphore", "-n", "2"], "/check-s"),
+                            (["semaphore", "-n", "2"], "/check-s"), (["elect"], "/check-e")):
+            h = self.hold(*words, path, script=shows).started()
+            token = h.run.line()
+            self.addCleanup(h.stop)
+            r = self.verb("check", path, token)
+            self.assertEqual((r.code, r.err), (0, ""), (words, r))
+            self.assertEqual(self.verb("check", path, int(token) + 1).code, 76)
+        waits = self.hold("elect", "/check-e")
+        self.addCleanup(waits.stop)
+        until(lambda: len(queue(self.server, "/check-e")) == 2)
+        self.assertEqual(self.roles("/check-e"), ["holder", "waiting"])
+        self.assertEqual(self.verb("check", "/check-e",
+                                   queue(self.server, "/check-e")[1]["token"]).code, 76)
+
     # ---- revoke
 
     def test_who_is_revocable_lets_go_when_asked(self):
