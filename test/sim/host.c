@@ -131,6 +131,7 @@ static void spring(struct host *h, const struct ambush *a, const void *p, size_t
 {
     struct world *w = h->w;
     tell_ambush(h, a);
+    h->sprung++;
     if (a->kind == AMBUSH_LOSE_REQUEST)
         net_cut_after(h->socket, (size_t)world_between(w, 1, (int64_t)n));
     if (a->kind == AMBUSH_FORGET)

@@ -63,6 +63,7 @@ struct host {
     struct alarm resume;
     struct tap tap;
     struct ambush ambush;
+    uint64_t sprung; /* ambushes that were */
 
     /* The user's code. */
     void (*on_start)(struct host *h);

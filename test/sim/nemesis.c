@@ -118,9 +118,11 @@ static void make_late(struct nemesis *n, struct host *h)
 static bool ambush(struct nemesis *n)
 {
     static const int32_t ops[] = {
-        TAP_HANDSHAKE,     TAP_ANY,   OP_CREATE2,         OP_DELETE,  OP_GET_DATA,
-        OP_MULTI,          OP_PING,   OP_GET_CHILDREN2,   OP_CREATE2, OP_SET_WATCHES,
-        OP_REMOVE_WATCHES, OP_DELETE, OP_CREATE_CONTAINER};
+        TAP_HANDSHAKE,     TAP_ANY,   OP_CREATE2,       OP_DELETE,  OP_GET_DATA,
+        OP_MULTI,          OP_PING,   OP_GET_CHILDREN2, OP_CREATE2, OP_SET_WATCHES,
+        OP_REMOVE_WATCHES, OP_DELETE, OP_SYNC,          OP_EXISTS,  OP_CREATE_CONTAINER,
+        OP_CLOSE_SESSION,
+    };
     static const enum ambush_kind kinds[] = {
         AMBUSH_LOSE_REPLY, AMBUSH_LOSE_REPLY, AMBUSH_LOSE_REQUEST, AMBUSH_FORGET,
         AMBUSH_PAUSE,      AMBUSH_KILL,       AMBUSH_LATE,

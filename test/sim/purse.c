@@ -8,6 +8,7 @@ static bool is_refused(struct purse *p)
     if (p->fail_in == 0 || --p->fail_in > 0)
         return false;
     p->refused++;
+    p->refused_ever++;
     return true;
 }
 

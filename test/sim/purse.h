@@ -10,7 +10,8 @@ struct purse {
     clave_mem mem;
     size_t blocks;    /* taken and not given back */
     unsigned fail_in; /* the so many-th allocation from now on fails; 0: none does */
-    size_t refused;   /* so many did */
+    size_t refused;   /* in this life of the process */
+    size_t refused_ever;
 };
 
 void purse_init(struct purse *p);
