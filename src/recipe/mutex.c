@@ -396,8 +396,11 @@ static void release_place(struct tenant *t, clave_mutex_cb *cb, void *arg)
     clave_mutex *m = t->answer.m;
     struct contender *place = t->place;
     bool shared = m->host == t;
+    /* A read that has taken the write's place stands beside its node, not behind it: the next
+     * writer has to queue behind that read. */
+    bool downgraded = m->other && find(m->other, t->answer.owner);
     clave__map_remove(&m->tenants, &t->node);
-    if (shared && clave__share_hand_over(t)) {
+    if (shared && !downgraded && clave__share_hand_over(t)) {
         /* The node stays, and is another's. */
         if (cb) {
             init_answer(&t->answer, m, t->answer.owner, cb, arg);

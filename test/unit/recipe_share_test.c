@@ -330,6 +330,27 @@ static void readers_have_places_of_their_own(void **state)
     pair_free(p);
 }
 
+/* A write with a read beside it is not handed over: the next writer waits for that read. */
+static void a_downgrade_keeps_the_next_writer_out(void **state)
+{
+    (void)state;
+    struct pair *p = world(1);
+    struct seats a, b;
+    seats_open(&a, p, 0, "/rw", &shared);
+    seats_share(&b, &a, 7);
+    seat_acquire(&a.write, SEAT_EVER);
+    seat_acquire(&b.write, SEAT_EVER);
+    seat_acquire(&a.read, SEAT_EVER);
+    seat_release(&a.write);
+    assert_true(seat_holds(&a.read));
+    assert_false(seat_holds(&b.write));
+    seat_release(&a.read);
+    assert_true(seat_holds(&b.write));
+    seats_close(&a);
+    assert_no_leftovers(p);
+    pair_free(p);
+}
+
 /* ---- faults ---------------------------------------------------------------------------- */
 
 static void any_message_may_be_lost_once(void **state)
@@ -432,6 +453,7 @@ int main(void)
         cmocka_unit_test(a_grant_not_told_of_is_not_lost_but_not_had),
         cmocka_unit_test(max_hold_is_each_owners),
         cmocka_unit_test(readers_have_places_of_their_own),
+        cmocka_unit_test(a_downgrade_keeps_the_next_writer_out),
         cmocka_unit_test(any_message_may_be_lost_once),
         cmocka_unit_test(every_allocation_may_fail_once),
     };

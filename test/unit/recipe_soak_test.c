@@ -1,0 +1,198 @@
+/* Read-write locks, semaphores and shared places under random faults: whatever is cut, lost,
+ * frozen or restarted, what is valid by its holder's own clock excludes what it should, each
+ * callback comes once, and nothing is left. A failure names its seed. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "base/rand.h"
+#include "lib/party.h"
+
+enum { CLIENTS = 4, OWNERS = 2, SEEDS = 40, STEPS = 400, TIMEOUT = 6000, LIMIT = 2 };
+
+struct soak {
+    struct pair *p;
+    struct rand_state dice;
+    uint64_t seed;
+    struct seats rw[CLIENTS][OWNERS];
+    struct party sem[CLIENTS];
+    unsigned asked[CLIENTS]; /* of the semaphore */
+    unsigned asked_side[CLIENTS][OWNERS][2];
+    unsigned grants;
+};
+
+static uint64_t roll(struct soak *k, uint64_t n)
+{
+    return clave__rand_below(&k->dice, n);
+}
+
+static void check(const struct soak *k, bool fine, const char *what)
+{
+    if (!fine)
+        fail_msg("seed %llu at %lld ms: %s", (unsigned long long)k->seed, (long long)k->p->now,
+                 what);
+}
+
+static bool is_valid(const struct seat *s)
+{
+    return clave_mutex_valid_for(s->m, s->owner, s->p->now, 0);
+}
+
+static void look_around(struct soak *k)
+{
+    unsigned readers = 0, leases = 0;
+    int writer = -1;
+    for (int i = 0; i < CLIENTS * OWNERS; i++) {
+        struct seats *s = &k->rw[i / OWNERS][i % OWNERS];
+        if (is_valid(&s->write)) {
+            check(k, writer < 0, "two writers");
+            writer = i;
+        }
+    }
+    for (int i = 0; i < CLIENTS * OWNERS; i++) {
+        bool reads = is_valid(&k->rw[i / OWNERS][i % OWNERS].read);
+        readers += reads;
+        check(k, !reads || writer < 0 || writer == i, "a reader beside another's write");
+    }
+    for (int i = 0; i < CLIENTS; i++)
+        for (size_t n = 0; n < k->sem[i].n; n++)
+            leases += clave_lease_valid_for(k->sem[i].held[n], k->p->now, 0);
+    check(k, leases <= LIMIT, "more leases than the limit");
+    k->grants += readers + leases + (writer >= 0);
+}
+
+/* One owner does something with its sides: asks, cancels, or gives back. */
+static void use_sides(struct soak *k)
+{
+    size_t c = roll(k, CLIENTS), o = roll(k, OWNERS), side = roll(k, 2);
+    struct seats *s = &k->rw[c][o];
+    struct seat *at = side ? &s->write : &s->read;
+    int64_t within = roll(k, 4) == 0 ? SEAT_TRY : (int64_t)roll(k, 20000);
+    if (roll(k, 8) == 0)
+        (void)clave_mutex_cancel(at->m, at->owner);
+    else if (roll(k, 2) == 0)
+        k->asked_side[c][o][side] += seat_ask(at, within) == CLAVE_OK;
+    else
+        (void)clave_mutex_release(at->m, at->owner, NULL, NULL);
+}
+
+static void use_semaphore(struct soak *k)
+{
+    size_t c = roll(k, CLIENTS);
+    struct party *a = &k->sem[c];
+    if (roll(k, 8) == 0)
+        (void)clave_semaphore_cancel(a->s, 0);
+    else if (a->n > 0)
+        (void)party_release(a);
+    else
+        k->asked[c] += party_ask(a, 0, 1 + roll(k, LIMIT), (int64_t)roll(k, 20000)) == CLAVE_OK;
+}
+
+/* Of the faults of a network, a process and a server: none that ends a session early. */
+static void do_harm(struct soak *k)
+{
+    static const int ops[] = {OP_CREATE2,      OP_GET_CHILDREN2, OP_GET_DATA,   OP_DELETE,
+                              OP_NOTIFICATION, OP_MULTI,         PAIR_HANDSHAKE};
+    struct pair *p = k->p;
+    size_t c = roll(k, CLIENTS);
+    switch (roll(k, 6)) {
+    case 0:
+        pair_cut(p, c);
+        break;
+    case 1:
+        pair_refuse(p, c, roll(k, 3) == 0);
+        break;
+    case 2:
+        pair_freeze(p, c, roll(k, 3) == 0);
+        break;
+    case 3:
+        pair_stop_server(p);
+        pair_advance(p, (int64_t)roll(k, 500));
+        pair_start_server(p);
+        break;
+    default:
+        if (p->nrules == PAIR_RULES)
+            pair_clear(p);
+        pair_rule(p,
+                  (struct pair_rule){c, roll(k, 2) ? PAIR_REQUEST : PAIR_REPLY,
+                                     ops[roll(k, sizeof ops / sizeof *ops)],
+                                     roll(k, 2) ? PAIR_LOSE : PAIR_PASS_CUT, (unsigned)roll(k, 3)});
+    }
+}
+
+static void begin(struct soak *k, uint64_t seed)
+{
+    clave_mutex_options o = {.size = sizeof o, .share_turns = seed % 2 ? 2 : 0};
+    *k = (struct soak){.seed = seed};
+    clave__rand_seed(&k->dice, seed);
+    k->p = pair_new(&(struct pair_options){.clients = CLIENTS, .timeout_ms = TIMEOUT});
+    for (size_t c = 0; c < CLIENTS; c++) {
+        assert_int_equal(seats_open(&k->rw[c][0], k->p, c, "/rw", &o), CLAVE_OK);
+        seats_share(&k->rw[c][1], &k->rw[c][0], 1);
+        party_open(&k->sem[c], k->p, c, LIMIT);
+    }
+}
+
+/* Peace comes back: who waits is served or out of time, and all goes. */
+static void end(struct soak *k)
+{
+    struct pair *p = k->p;
+    pair_clear(p);
+    for (size_t c = 0; c < CLIENTS; c++) {
+        pair_refuse(p, c, false);
+        pair_freeze(p, c, false);
+    }
+    pair_advance(p, 60000);
+    look_around(k);
+    for (size_t c = 0; c < CLIENTS; c++) {
+        check(k, k->sem[c].answers == k->asked[c], "a lease's callback did not come once");
+        for (size_t o = 0; o < OWNERS; o++) {
+            struct seats *s = &k->rw[c][o];
+            check(k, s->read.answers == k->asked_side[c][o][0], "a read's callback");
+            check(k, s->write.answers == k->asked_side[c][o][1], "a write's callback");
+        }
+        seats_close(&k->rw[c][0]);
+        party_close(&k->sem[c]);
+    }
+    pair_advance(p, 3000);
+    struct server_stats stats = pair_stats(p);
+    check(k, stats.ephemerals == 0, "a node is left");
+    check(k, stats.watches == 0, "a watch is left");
+    pair_free(p);
+}
+
+static void random_faults_break_nothing(void **state)
+{
+    (void)state;
+    unsigned grants = 0;
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        struct soak k;
+        begin(&k, seed);
+        for (int step = 0; step < STEPS; step++) {
+            if (roll(&k, 12) == 0)
+                do_harm(&k);
+            else if (roll(&k, 3) == 0)
+                use_semaphore(&k);
+            else
+                use_sides(&k);
+            look_around(&k);
+            pair_advance(k.p, (int64_t)roll(&k, 300));
+            look_around(&k);
+        }
+        end(&k);
+        grants += k.grants;
+    }
+    assert_true(grants > SEEDS * STEPS / 4);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(random_faults_break_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
