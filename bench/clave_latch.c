@@ -1,0 +1,157 @@
+/* clave_latch.c - how long after a leader has closed the next one leads, and what 10 000
+ * candidates of one process take.
+ *
+ *   clave_latch failover CONNECT CYCLES      microseconds, one a line
+ *   clave_latch crowd CONNECT N              memory a candidate, and a whole rotation
+ */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "clave/clave.h"
+
+struct candidate {
+    clave_session *session;
+    clave_latch *latch;
+    size_t terms;
+};
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
+static struct candidate *leader; /* under the mutex, as all that follows */
+static size_t standing;          /* leads, or knows whom it waits for */
+static size_t led;
+
+static void check(clave_err err, const char *what)
+{
+    if (err == CLAVE_OK)
+        return;
+    fprintf(stderr, "clave_latch: %s: %s\n", what, clave_strerror(err));
+    exit(1);
+}
+
+static int64_t now_us(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
+}
+
+static void on_event(clave_latch *l, const clave_latch_event *ev, void *arg)
+{
+    struct candidate *c = arg;
+    (void)l;
+    pthread_mutex_lock(&mutex);
+    if (ev->kind == CLAVE_LATCH_LEADER) {
+        leader = c;
+        led += c->terms++ == 0;
+    }
+    standing += ev->kind == CLAVE_LATCH_LEADER || ev->kind == CLAVE_LATCH_QUEUED;
+    pthread_cond_signal(&cond);
+    pthread_mutex_unlock(&mutex);
+}
+
+static void stand(clave_client *client, void *arg)
+{
+    struct candidate *c = arg;
+    clave_latch_options o = {.size = sizeof o, .event_cb = on_event, .event_arg = c};
+    check(clave_latch_new(&c->latch, client, "/bench/latch", &o), "new");
+    check(clave_latch_start(c->latch), "start");
+}
+
+static void quit(clave_client *client, void *arg)
+{
+    struct candidate *c = arg;
+    (void)client;
+    clave_latch_free(c->latch);
+}
+
+static clave_session *open_session(const char *connect)
+{
+    clave_session *s;
+    check(clave_session_open(&s, NULL, connect, NULL), "open");
+    check(clave_session_wait(s, 30000), "connect");
+    return s;
+}
+
+/* Waits until somebody else leads. */
+static void await_other(const struct candidate *than)
+{
+    pthread_mutex_lock(&mutex);
+    while (!leader || leader == than)
+        pthread_cond_wait(&cond, &mutex);
+    pthread_mutex_unlock(&mutex);
+}
+
+static void failover(const char *connect, int cycles)
+{
+    struct candidate c[2] = {{.session = open_session(connect)},
+                             {.session = open_session(connect)}};
+    const struct timespec rest = {.tv_nsec = 5000000};
+    clave_session_run(c[0].session, stand, &c[0]);
+    await_other(NULL);
+    for (int i = 0; i < cycles; i++) {
+        struct candidate *old = &c[i % 2], *next = &c[(i + 1) % 2];
+        clave_session_run(next->session, stand, next);
+        nanosleep(&rest, NULL); /* its watches stand */
+        int64_t begin = now_us();
+        clave_session_run(old->session, quit, old);
+        await_other(old);
+        printf("%lld\n", (long long)(now_us() - begin));
+    }
+    for (int i = 0; i < 2; i++)
+        clave_session_close(c[i].session, 1000);
+}
+
+static long resident_kb(void)
+{
+    long pages = 0;
+    FILE *f = fopen("/proc/self/statm", "re");
+    if (!f || fscanf(f, "%*d %ld", &pages) != 1)
+        exit(1);
+    fclose(f);
+    return pages * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
+static void crowd(const char *connect, size_t n)
+{
+    clave_session *s = open_session(connect);
+    struct candidate *c = calloc(n, sizeof *c);
+    long before = resident_kb();
+    int64_t begin = now_us();
+    for (size_t i = 0; c && i < n; i++)
+        clave_session_post(s, stand, &c[i]);
+    pthread_mutex_lock(&mutex);
+    while (standing < n)
+        pthread_cond_wait(&cond, &mutex);
+    pthread_mutex_unlock(&mutex);
+    printf("%zu candidates stand after %lld ms, %.1f KB each\n", n,
+           (long long)(now_us() - begin) / 1000, (double)(resident_kb() - before) / (double)n);
+    begin = now_us();
+    for (size_t i = 0; c && i < n; i++) {
+        pthread_mutex_lock(&mutex);
+        while (!leader)
+            pthread_cond_wait(&cond, &mutex);
+        struct candidate *old = leader;
+        leader = NULL;
+        pthread_mutex_unlock(&mutex);
+        clave_session_run(s, quit, old);
+    }
+    printf("a rotation took %lld ms; %zu led\n", (long long)(now_us() - begin) / 1000, led);
+    clave_session_close(s, 5000);
+    free(c);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 4 && strcmp(argv[1], "failover") == 0)
+        failover(argv[2], atoi(argv[3]));
+    else if (argc == 4 && strcmp(argv[1], "crowd") == 0)
+        crowd(argv[2], (size_t)atoi(argv[3]));
+    else
+        return 64;
+    return 0;
+}
