@@ -65,7 +65,8 @@ static bool get_change(struct jreader *r, int32_t type, struct log_change *c)
 static bool get_multi(struct jreader *r, struct log_entry *e)
 {
     struct log_change c;
-    e->changes = clave__jget_count(r, 8);
+    int32_t count = clave__jget_count(r, 8);
+    e->changes = count > 0 ? count : 0;
     for (int32_t i = 0; i < e->changes && !r->bad; i++) {
         int32_t type = clave__jget_int(r);
         struct jbytes raw = clave__jget_bytes(r);
