@@ -6,10 +6,10 @@
  *            machine sleeps (CLOCK_BOOTTIME), supplied by the caller.
  * Paths      NUL-terminated UTF-8, relative to the chroot of the host list.
  * Threads    one client belongs to one thread at a time; two clients share nothing.
- * Callbacks  run inside _input, _tick, _connected, _disconnected, _close and _free, one
- *            at a time, after the engine is consistent; never inside the call that
- *            started the request. They may call anything on their client but _free and
- *            the transport's calls; a _tick notes the time there and does no more.
+ * Callbacks  run inside _start, _input, _tick, _connected, _disconnected, _close, _abandon
+ *            and _free, one at a time, after the engine is consistent; never inside the
+ *            call that started the request. They may call anything on their client but
+ *            _free and the transport's calls; a _tick notes the time there and no more.
  *            What a result points to is valid for the callback only. */
 #ifndef CLAVE_CLIENT_H
 #define CLAVE_CLIENT_H

@@ -1,4 +1,4 @@
-/* What reading has found, each as a short timeline of its own. */
+/* What reading has found in the engine, each as a short timeline of its own. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,11 +11,10 @@
 #include "core/engine.h"
 #include "lib/failmem.h"
 #include "lib/script.h"
-#include "lib/seat.h"
 
 enum { T = SCRIPT_TIMEOUT };
 
-/* ---- the hold deadline ------------------------------------------------------------------- */
+/* ---- the hold deadline --------------------------------------------------------------- */
 
 static void ignore(struct hold *h)
 {
@@ -79,6 +78,31 @@ static void a_read_only_server_cannot_prolong_a_hold(void **state)
     script_close(&s);
 }
 
+/* A read-only server answers at once and confirms nothing: another one may. */
+static void a_holder_does_not_stay_with_a_read_only_server(void **state)
+{
+    (void)state;
+    struct script s;
+    struct hold h;
+    clave_client_options o = {.hosts = "a:1,b:2", .read_only = true};
+    script_open(&s, &o);
+    script_connect(&s, false);
+    hold(&s, &h, "/l/a");
+    script_hang_up(&s);
+    script_dial(&s);
+    script_shake(&s, SCRIPT_SESSION, T, true);
+    script_config(&s, false);
+    script_at(&s, clave_client_deadline(s.c));
+    script_expect(&s, OP_MULTI);
+    script_answer(&s, CLAVE_ENOTREADONLY, NULL);
+    assert_int_equal(clave_client_wants(s.c), CLAVE_WANT_HANGUP);
+    script_hang_up(&s);
+    assert_int_equal(clave_client_wants(s.c), CLAVE_WANT_DIAL);
+    assert_string_equal(clave_client_target(s.c).host, "a");
+    clave__client_unhold(s.c, &h);
+    script_close(&s);
+}
+
 struct glance {
     struct script *s;
     unsigned times;
@@ -117,7 +141,40 @@ static void an_expired_session_promises_nothing_to_its_last_callback(void **stat
     script_close(&s);
 }
 
-/* ---- watches ----------------------------------------------------------------------------- */
+/* From closeSession on the server may end the session at any moment, whoever hears of it when;
+ * also when the connection goes before the answer. */
+static void nothing_is_promised_behind_close(void **state)
+{
+    (void)state;
+    struct script s;
+    script_open(&s, NULL);
+    script_connect(&s, true);
+    assert_int_equal(clave_delete(s.c, "/a", -1, NULL, NULL), CLAVE_OK);
+    assert_true(clave_client_hold_deadline(s.c) > s.now);
+    clave_client_close(s.c, s.now);
+    assert_true(clave_client_hold_deadline(s.c) == INT64_MIN);
+    script_expect(&s, OP_DELETE);
+    script_expect(&s, OP_CLOSE_SESSION);
+    script_hang_up(&s);
+    script_dial(&s);
+    assert_true(clave_client_hold_deadline(s.c) == INT64_MIN);
+    script_close(&s);
+}
+
+/* In an ensemble a proof is a relay interval old when it comes. */
+static void options_that_leave_nothing_are_refused(void **state)
+{
+    (void)state;
+    clave_client *c;
+    clave_client_options o = {.size = sizeof o, .hosts = "h", .margin_ms = 6000};
+    o.relay_interval_ms = 4000;
+    assert_int_equal(clave_client_new(&c, &o), CLAVE_EINVAL);
+    o.relay_interval_ms = 3000;
+    assert_int_equal(clave_client_new(&c, &o), CLAVE_OK);
+    clave_client_free(c);
+}
+
+/* ---- watches ------------------------------------------------------------------------- */
 
 struct seen {
     clave_watch *w;
@@ -240,109 +297,107 @@ static void a_listing_without_memory_leaves_its_watch_idle(void **state)
     assert_int_equal(mem.live, 0);
 }
 
-/* ---- the end ----------------------------------------------------------------------------- */
+/* ---- callbacks ----------------------------------------------------------------------- */
 
-/* A create whose answer is lost, and no memory for the search but its sync: then the client
- * closes, the failure of that sync is told behind CLOSED, and no time passes any more. */
-static void a_search_that_breaks_off_while_the_client_closes_is_told(void **state)
-{
-    (void)state;
-    struct failmem mem;
-    struct script s;
-    struct outcome got = {0};
-    clave_create_options create = {.size = sizeof create, .flags = CLAVE_CREATE_PROTECTED};
-    failmem_init(&mem);
-    clave_client_options o = {.mem = &mem.mem};
-    script_open(&s, &o);
-    script_connect(&s, true);
-    assert_int_equal(clave_create(s.c, "/a", NULL, 0, &create, script_outcome, &got), CLAVE_OK);
-    script_expect(&s, OP_CREATE2);
-    failmem_arm(&mem, 2, 1);
-    script_hang_up(&s);
-    assert_true(mem.failed);
-    script_dial(&s);
-    script_shake(&s, SCRIPT_SESSION, T, false);
-    script_expect(&s, OP_SYNC);
-    clave_client_close(s.c, s.now);
-    script_hang_up(&s);
-    script_at(&s, clave_client_deadline(s.c));
-    script_dial(&s);
-    script_shake(&s, 0, 0, false);
-    assert_int_equal(clave_client_state(s.c), CLAVE_STATE_CLOSED);
-    assert_int_equal(got.times, 1);
-    script_close(&s);
-    assert_int_equal(mem.live, 0);
-}
-
-/* Between close and CLOSED nothing can be deleted any more: the release was done within its
- * own call, callback and all. */
-static void a_release_while_the_client_closes_is_answered_later(void **state)
-{
-    (void)state;
-    struct pair *p = pair_new(&(struct pair_options){.clients = 1});
-    struct seat a;
-    seat_open(&a, p, 0, "/l", NULL);
-    seat_acquire(&a, SEAT_EVER);
-    assert_true(seat_holds(&a));
-    pair_advance(p, 5000); /* whatever the hold began has ended */
-    pair_rule(p, (struct pair_rule){0, PAIR_REQUEST, OP_CLOSE_SESSION, PAIR_HOLD, 0});
-    clave_client_close(p->end[0].c, p->now);
-    assert_int_equal(clave_mutex_release(a.m, 0, seat_departed, &a), CLAVE_OK);
-    assert_int_equal(a.departures, 0);
-    pair_settle(p);
-    assert_int_equal(a.departures, 1);
-    assert_int_equal(a.left, CLAVE_ECLOSED);
-    seat_close(&a);
-    pair_free(p);
-}
-
-struct pair_of_owners {
-    clave_mutex *m;
-    unsigned lost, answers;
-    clave_err err;
+struct nest {
+    struct script *s;
+    struct timer timer;
+    unsigned inside, times;
 };
 
-static void on_answer(clave_mutex *m, uint64_t owner, clave_err err, void *arg)
+static void on_timer(struct timer *t, int64_t now)
 {
-    struct pair_of_owners *both = arg;
-    (void)m;
-    both->answers += owner == 2;
-    both->err = err;
+    struct nest *n = LIST_ENTRY(t, struct nest, timer);
+    (void)now;
+    assert_int_equal(n->inside, 0);
+    n->times++;
 }
 
-static void on_lost(clave_mutex *m, const clave_mutex_event *ev, void *arg)
+static void tick_inside(clave_client *c, const clave_result *res, void *arg)
 {
-    struct pair_of_owners *both = arg;
-    if (ev->kind != CLAVE_MUTEX_LOST)
-        return;
-    both->lost++;
-    assert_int_equal(clave_mutex_cancel(m, 2), CLAVE_OK);
+    struct nest *n = arg;
+    (void)res;
+    n->inside++;
+    clave_client_tick(c, n->s->now);
+    assert_int_equal(n->times, 0);
+    n->inside--;
 }
 
-/* The client closes: the holder is told, and cancels another owner's acquire there. Its
- * answer was left to a tick that a closed client has no more. */
-static void what_is_cancelled_by_the_last_events_is_answered(void **state)
+/* Callbacks run one at a time, also when one brings the clock up to date, as the header tells
+ * it to. */
+static void a_tick_inside_a_callback_runs_no_other(void **state)
 {
     (void)state;
-    struct pair_of_owners both = {0};
-    clave_mutex_options o = {.size = sizeof o, .event_cb = on_lost, .event_arg = &both};
-    struct pair *p = pair_new(&(struct pair_options){.clients = 1});
-    clave_client *c = p->end[0].c;
-    assert_int_equal(clave_mutex_new(&both.m, c, "/l", &o), CLAVE_OK);
-    for (uint64_t owner = 1; owner <= 2; owner++)
-        assert_int_equal(clave_mutex_acquire(both.m, owner, CLAVE_NEVER, on_answer, &both),
-                         CLAVE_OK);
-    pair_settle(p);
-    assert_int_equal(both.err, CLAVE_OK);
-    clave_client_abandon(c, p->now);
-    assert_int_equal(both.lost, 1);
-    assert_int_equal(both.answers, 1);
-    assert_int_equal(both.err, CLAVE_ECANCELED);
-    clave_mutex_free(both.m);
-    pair_free(p);
+    struct script s;
+    struct nest n = {.s = &s};
+    script_open(&s, NULL);
+    script_connect(&s, true);
+    clave__timer_init(&n.timer, on_timer);
+    clave__client_timer_set(s.c, &n.timer, s.now + 10);
+    assert_int_equal(clave_delete(s.c, "/a", -1, tick_inside, &n), CLAVE_OK);
+    script_expect(&s, OP_DELETE);
+    s.now += 10;
+    script_answer(&s, CLAVE_OK, NULL);
+    assert_true(clave_client_deadline(s.c) <= s.now);
+    script_at(&s, s.now);
+    assert_int_equal(n.times, 1);
+    script_close(&s);
 }
 
-/* ---- servers ----------------------------------------------------------------------------- */
+/* ---- requests ------------------------------------------------------------------------ */
+
+/* NULL is the open ACL, whatever count is left beside it; in composed creates too. */
+static void no_acls_are_none_whatever_their_count(void **state)
+{
+    (void)state;
+    struct script s;
+    clave_create_options o = {.size = sizeof o, .nacls = 3};
+    script_open(&s, NULL);
+    script_connect(&s, true);
+    for (unsigned flags = 0; flags <= CLAVE_CREATE_PROTECTED; flags += CLAVE_CREATE_PROTECTED) {
+        o.flags = flags;
+        assert_int_equal(clave_create(s.c, "/a", NULL, 0, &o, NULL, NULL), CLAVE_OK);
+        assert_int_equal(script_expect(&s, OP_CREATE2)->body.create.acl.count, 1);
+    }
+    script_close(&s);
+}
+
+/* Lengths that no frame has are refused before anything looks at the bytes. */
+static void more_than_a_frame_is_too_big(void **state)
+{
+    (void)state;
+    size_t len = (size_t)UINT32_MAX + 2; /* 1, when it is cut */
+    struct script s;
+    clave_op op = {.kind = CLAVE_OP_SET, .path = "/a", .data = "x", .len = len, .version = -1};
+    script_open(&s, NULL);
+    script_connect(&s, true);
+    assert_int_equal(clave_create(s.c, "/a", "x", len, NULL, NULL, NULL), CLAVE_ETOOBIG);
+    assert_int_equal(clave_set(s.c, "/a", "x", len, -1, NULL, NULL), CLAVE_ETOOBIG);
+    assert_int_equal(clave_multi(s.c, &op, 1, NULL, NULL), CLAVE_ETOOBIG);
+    op.kind = CLAVE_OP_CREATE;
+    assert_int_equal(clave_multi(s.c, &op, 1, NULL, NULL), CLAVE_ETOOBIG);
+    assert_true(script_is_quiet(&s));
+    script_close(&s);
+}
+
+/* The root has no parent to list: that was told as the create's fault. */
+static void a_create_of_the_root_is_answered_by_the_server(void **state)
+{
+    (void)state;
+    struct script s;
+    struct outcome got = {0};
+    clave_create_options o = {.size = sizeof o, .with_names = true};
+    script_open(&s, NULL);
+    script_connect(&s, true);
+    assert_int_equal(clave_create(s.c, "/", NULL, 0, &o, script_outcome, &got), CLAVE_OK);
+    assert_null(strstr(clave_client_errmsg(s.c), "not valid"));
+    int32_t xid = script_expect(&s, OP_CREATE2)->xid;
+    script_answer_to(&s, xid, OP_CREATE2, CLAVE_ENODEEXISTS, NULL);
+    script_expect(&s, OP_GET_CHILDREN2);
+    script_answer(&s, CLAVE_OK, &(struct wire_reply){.names = script_names(NULL, 0)});
+    assert_int_equal(got.err, CLAVE_ENODEEXISTS);
+    script_close(&s);
+}
 
 /* A reply over the limit: the read that asked for it would ask again, on every connection to
  * come, and each would end the same way. */
@@ -393,6 +448,34 @@ static void a_search_that_cannot_be_answered_ends(void **state)
     script_close(&s);
 }
 
+/* What one huge request or reply took is given back. */
+static void one_huge_message_does_not_stay(void **state)
+{
+    (void)state;
+    enum { HUGE = 900000, PIECE = 100000, FEW = 128 * 1024 };
+    static char huge[HUGE];
+    struct script s;
+    struct outcome got = {0};
+    struct wire_reply m = {.data = clave__jbytes_n(huge, HUGE)};
+    script_open(&s, NULL);
+    script_connect(&s, true);
+    assert_int_equal(clave_set(s.c, "/a", huge, HUGE, -1, script_outcome, &got), CLAVE_OK);
+    script_expect(&s, OP_SET_DATA);
+    script_answer(&s, CLAVE_OK, &m);
+    assert_int_equal(clave_get(s.c, "/a", NULL, script_outcome, &got), CLAVE_OK);
+    script_expect(&s, OP_GET_DATA);
+    s.piece = PIECE;
+    script_answer(&s, CLAVE_OK, &m);
+    assert_int_equal(got.times, 2);
+    assert_int_equal(got.len, HUGE);
+    assert_true(s.c->encode.cap <= FEW);
+    assert_true(s.c->link.out.cap <= FEW);
+    assert_true(s.c->link.in.held.cap <= FEW);
+    script_close(&s);
+}
+
+/* ---- servers ------------------------------------------------------------------------- */
+
 /* 0 means "no session", also to us: it could not be lost, nor owned by. */
 static void a_session_without_a_number_is_none(void **state)
 {
@@ -423,51 +506,57 @@ static void a_server_that_answers_nonsense_is_not_of_use(void **state)
     script_close(&s);
 }
 
-/* ---- callbacks --------------------------------------------------------------------------- */
-
-struct nest {
-    struct script *s;
-    struct timer timer;
-    unsigned inside, times;
-};
-
-static void on_timer(struct timer *t, int64_t now)
-{
-    struct nest *n = LIST_ENTRY(t, struct nest, timer);
-    (void)now;
-    assert_int_equal(n->inside, 0);
-    n->times++;
-}
-
-static void tick_inside(clave_client *c, const clave_result *res, void *arg)
-{
-    struct nest *n = arg;
-    (void)res;
-    n->inside++;
-    clave_client_tick(c, n->s->now);
-    assert_int_equal(n->times, 0);
-    n->inside--;
-}
-
-/* Callbacks run one at a time, also when one brings the clock up to date, as the header tells
- * it to. */
-static void a_tick_inside_a_callback_runs_no_other(void **state)
+/* A server that refuses an identity has answered: the next connection, without it, need not
+ * wait, and a client with several such identities is not slowed down by each. */
+static void a_server_that_refuses_an_identity_is_of_use(void **state)
 {
     (void)state;
     struct script s;
-    struct nest n = {.s = &s};
+    struct outcome got = {0};
     script_open(&s, NULL);
-    script_connect(&s, true);
-    clave__timer_init(&n.timer, on_timer);
-    clave__client_timer_set(s.c, &n.timer, s.now + 10);
-    assert_int_equal(clave_delete(s.c, "/a", -1, tick_inside, &n), CLAVE_OK);
-    script_expect(&s, OP_DELETE);
-    s.now += 10;
-    script_answer(&s, CLAVE_OK, NULL);
-    assert_true(clave_client_deadline(s.c) <= s.now);
-    script_at(&s, s.now);
-    assert_int_equal(n.times, 1);
+    assert_int_equal(clave_add_auth(s.c, "none", "a:b", 3, script_outcome, &got), CLAVE_OK);
+    script_dial(&s);
+    script_shake(&s, SCRIPT_SESSION, T, false);
+    script_expect(&s, OP_AUTH);
+    script_answer_to(&s, XID_AUTH, OP_AUTH, CLAVE_EAUTHFAILED, NULL);
+    assert_int_equal(got.err, CLAVE_EAUTHFAILED);
+    script_hang_up(&s);
+    assert_int_equal(clave_client_wants(s.c), CLAVE_WANT_DIAL);
     script_close(&s);
+}
+
+/* ---- the end ------------------------------------------------------------------------- */
+
+/* A create whose answer is lost, and no memory for the search but its sync: then the client
+ * closes, the failure of that sync is told behind CLOSED, and no time passes any more. */
+static void a_search_that_breaks_off_while_the_client_closes_is_told(void **state)
+{
+    (void)state;
+    struct failmem mem;
+    struct script s;
+    struct outcome got = {0};
+    clave_create_options create = {.size = sizeof create, .flags = CLAVE_CREATE_PROTECTED};
+    failmem_init(&mem);
+    clave_client_options o = {.mem = &mem.mem};
+    script_open(&s, &o);
+    script_connect(&s, true);
+    assert_int_equal(clave_create(s.c, "/a", NULL, 0, &create, script_outcome, &got), CLAVE_OK);
+    script_expect(&s, OP_CREATE2);
+    failmem_arm(&mem, 2, 1);
+    script_hang_up(&s);
+    assert_true(mem.failed);
+    script_dial(&s);
+    script_shake(&s, SCRIPT_SESSION, T, false);
+    script_expect(&s, OP_SYNC);
+    clave_client_close(s.c, s.now);
+    script_hang_up(&s);
+    script_at(&s, clave_client_deadline(s.c));
+    script_dial(&s);
+    script_shake(&s, 0, 0, false);
+    assert_int_equal(clave_client_state(s.c), CLAVE_STATE_CLOSED);
+    assert_int_equal(got.times, 1);
+    script_close(&s);
+    assert_int_equal(mem.live, 0);
 }
 
 /* Closed while the handshake is out, and the connection goes: there may be a session whose
@@ -529,243 +618,31 @@ static void close_waits_for_a_read_that_is_sent_again(void **state)
     script_close(&s);
 }
 
-/* NULL is the open ACL, whatever count is left beside it; in composed creates too. */
-static void no_acls_are_none_whatever_their_count(void **state)
-{
-    (void)state;
-    struct script s;
-    clave_create_options o = {.size = sizeof o, .nacls = 3};
-    script_open(&s, NULL);
-    script_connect(&s, true);
-    for (unsigned flags = 0; flags <= CLAVE_CREATE_PROTECTED; flags += CLAVE_CREATE_PROTECTED) {
-        o.flags = flags;
-        assert_int_equal(clave_create(s.c, "/a", NULL, 0, &o, NULL, NULL), CLAVE_OK);
-        assert_int_equal(script_expect(&s, OP_CREATE2)->body.create.acl.count, 1);
-    }
-    script_close(&s);
-}
-
-/* Lengths that no frame has are refused before anything looks at the bytes. */
-static void more_than_a_frame_is_too_big(void **state)
-{
-    (void)state;
-    size_t len = (size_t)UINT32_MAX + 2; /* 1, when it is cut */
-    struct script s;
-    clave_op op = {.kind = CLAVE_OP_SET, .path = "/a", .data = "x", .len = len, .version = -1};
-    script_open(&s, NULL);
-    script_connect(&s, true);
-    assert_int_equal(clave_create(s.c, "/a", "x", len, NULL, NULL, NULL), CLAVE_ETOOBIG);
-    assert_int_equal(clave_set(s.c, "/a", "x", len, -1, NULL, NULL), CLAVE_ETOOBIG);
-    assert_int_equal(clave_multi(s.c, &op, 1, NULL, NULL), CLAVE_ETOOBIG);
-    op.kind = CLAVE_OP_CREATE;
-    assert_int_equal(clave_multi(s.c, &op, 1, NULL, NULL), CLAVE_ETOOBIG);
-    assert_true(script_is_quiet(&s));
-    script_close(&s);
-}
-
-/* A margin beyond what the server grants left nothing to hold: the first in the queue asked
- * for confirmations for ever, and kept all others out. */
-static void a_margin_that_leaves_nothing_is_cut(void **state)
-{
-    (void)state;
-    struct pair *p =
-        pair_new(&(struct pair_options){.clients = 1, .timeout_ms = 100000, .margin_ms = 50000});
-    struct seat a;
-    int32_t timeout = clave_client_session_timeout(p->end[0].c);
-    assert_true(timeout < 50000);
-    for (int64_t least = 0; least <= 100000; least += 50000) {
-        clave_mutex_options o = {.size = sizeof o, .min_valid_ms = least};
-        seat_open(&a, p, 0, "/l", &o);
-        seat_acquire(&a, 1000);
-        assert_true(seat_holds(&a));
-        assert_true(seat_grant(&a).deadline <= p->now + timeout / 2);
-        seat_close(&a);
-    }
-    pair_free(p);
-}
-
-/* In an ensemble a proof is a relay interval old when it comes. */
-static void options_that_leave_nothing_are_refused(void **state)
-{
-    (void)state;
-    clave_client *c;
-    clave_client_options o = {.size = sizeof o, .hosts = "h", .margin_ms = 6000};
-    o.relay_interval_ms = 4000;
-    assert_int_equal(clave_client_new(&c, &o), CLAVE_EINVAL);
-    o.relay_interval_ms = 3000;
-    assert_int_equal(clave_client_new(&c, &o), CLAVE_OK);
-    clave_client_free(c);
-}
-
-/* From closeSession on the server may end the session at any moment, whoever hears of it when;
- * also when the connection goes before the answer. */
-static void nothing_is_promised_behind_close(void **state)
-{
-    (void)state;
-    struct script s;
-    script_open(&s, NULL);
-    script_connect(&s, true);
-    assert_int_equal(clave_delete(s.c, "/a", -1, NULL, NULL), CLAVE_OK);
-    assert_true(clave_client_hold_deadline(s.c) > s.now);
-    clave_client_close(s.c, s.now);
-    assert_true(clave_client_hold_deadline(s.c) == INT64_MIN);
-    script_expect(&s, OP_DELETE);
-    script_expect(&s, OP_CLOSE_SESSION);
-    script_hang_up(&s);
-    script_dial(&s);
-    assert_true(clave_client_hold_deadline(s.c) == INT64_MIN);
-    script_close(&s);
-}
-
-/* ---- holders ----------------------------------------------------------------------------- */
-
-/* The watch on a holder's node fires for a write, and there is no memory to look again. On a
- * standalone server nothing else would tell that the node is deleted. */
-static void a_holder_looks_again_when_it_could_not(void **state)
-{
-    (void)state;
-    struct failmem mem;
-    failmem_init(&mem);
-    struct pair *p = pair_new(&(struct pair_options){.clients = 2, .mem = &mem.mem});
-    struct seat a;
-    char node[160];
-    seat_open(&a, p, 0, "/l", NULL);
-    seat_acquire(&a, SEAT_EVER);
-    pair_advance(p, 9000); /* it is watched by now */
-    snprintf(node, sizeof node, "%s", seat_grant(&a).node);
-    pair_rule(p, (struct pair_rule){0, PAIR_REPLY, OP_NOTIFICATION, PAIR_HOLD, 0});
-    assert_int_equal(seat_scribble(p, 1, node, "x"), CLAVE_OK);
-    failmem_arm(&mem, 1, 1);
-    pair_clear(p);
-    pair_settle(p);
-    assert_true(mem.failed);
-    pair_advance(p, 9000);
-    assert_int_equal(seat_remove(p, 1, node), CLAVE_OK);
-    assert_int_equal(a.lost, 1);
-    assert_int_equal(a.why, CLAVE_ENONODE);
-    seat_close(&a);
-    pair_free(p);
-    assert_int_equal(mem.live, 0);
-}
-
-/* What one huge request or reply took is given back. */
-static void one_huge_message_does_not_stay(void **state)
-{
-    (void)state;
-    enum { HUGE = 900000, PIECE = 100000, FEW = 128 * 1024 };
-    static char huge[HUGE];
-    struct script s;
-    struct outcome got = {0};
-    struct wire_reply m = {.data = clave__jbytes_n(huge, HUGE)};
-    script_open(&s, NULL);
-    script_connect(&s, true);
-    assert_int_equal(clave_set(s.c, "/a", huge, HUGE, -1, script_outcome, &got), CLAVE_OK);
-    script_expect(&s, OP_SET_DATA);
-    script_answer(&s, CLAVE_OK, &m);
-    assert_int_equal(clave_get(s.c, "/a", NULL, script_outcome, &got), CLAVE_OK);
-    script_expect(&s, OP_GET_DATA);
-    s.piece = PIECE;
-    script_answer(&s, CLAVE_OK, &m);
-    assert_int_equal(got.times, 2);
-    assert_int_equal(got.len, HUGE);
-    assert_true(s.c->encode.cap <= FEW);
-    assert_true(s.c->link.out.cap <= FEW);
-    assert_true(s.c->link.in.held.cap <= FEW);
-    script_close(&s);
-}
-
-/* A read-only server answers at once and confirms nothing: another one may. */
-static void a_holder_does_not_stay_with_a_read_only_server(void **state)
-{
-    (void)state;
-    struct script s;
-    struct hold h;
-    clave_client_options o = {.hosts = "a:1,b:2", .read_only = true};
-    script_open(&s, &o);
-    script_connect(&s, false);
-    hold(&s, &h, "/l/a");
-    script_hang_up(&s);
-    script_dial(&s);
-    script_shake(&s, SCRIPT_SESSION, T, true);
-    script_config(&s, false);
-    script_at(&s, clave_client_deadline(s.c));
-    script_expect(&s, OP_MULTI);
-    script_answer(&s, CLAVE_ENOTREADONLY, NULL);
-    assert_int_equal(clave_client_wants(s.c), CLAVE_WANT_HANGUP);
-    script_hang_up(&s);
-    assert_int_equal(clave_client_wants(s.c), CLAVE_WANT_DIAL);
-    assert_string_equal(clave_client_target(s.c).host, "a");
-    clave__client_unhold(s.c, &h);
-    script_close(&s);
-}
-
-/* A server that refuses an identity has answered: the next connection, without it, need not
- * wait, and a client with several such identities is not slowed down by each. */
-static void a_server_that_refuses_an_identity_is_of_use(void **state)
-{
-    (void)state;
-    struct script s;
-    struct outcome got = {0};
-    script_open(&s, NULL);
-    assert_int_equal(clave_add_auth(s.c, "none", "a:b", 3, script_outcome, &got), CLAVE_OK);
-    script_dial(&s);
-    script_shake(&s, SCRIPT_SESSION, T, false);
-    script_expect(&s, OP_AUTH);
-    script_answer_to(&s, XID_AUTH, OP_AUTH, CLAVE_EAUTHFAILED, NULL);
-    assert_int_equal(got.err, CLAVE_EAUTHFAILED);
-    script_hang_up(&s);
-    assert_int_equal(clave_client_wants(s.c), CLAVE_WANT_DIAL);
-    script_close(&s);
-}
-
-/* The root has no parent to list: that was told as the create's fault. */
-static void a_create_of_the_root_is_answered_by_the_server(void **state)
-{
-    (void)state;
-    struct script s;
-    struct outcome got = {0};
-    clave_create_options o = {.size = sizeof o, .with_names = true};
-    script_open(&s, NULL);
-    script_connect(&s, true);
-    assert_int_equal(clave_create(s.c, "/", NULL, 0, &o, script_outcome, &got), CLAVE_OK);
-    assert_null(strstr(clave_client_errmsg(s.c), "not valid"));
-    int32_t xid = script_expect(&s, OP_CREATE2)->xid;
-    script_answer_to(&s, xid, OP_CREATE2, CLAVE_ENODEEXISTS, NULL);
-    script_expect(&s, OP_GET_CHILDREN2);
-    script_answer(&s, CLAVE_OK, &(struct wire_reply){.names = script_names(NULL, 0)});
-    assert_int_equal(got.err, CLAVE_ENODEEXISTS);
-    script_close(&s);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_heartbeat_that_never_left_has_its_time_on_the_next_connection),
         cmocka_unit_test(a_read_only_server_cannot_prolong_a_hold),
+        cmocka_unit_test(a_holder_does_not_stay_with_a_read_only_server),
         cmocka_unit_test(an_expired_session_promises_nothing_to_its_last_callback),
+        cmocka_unit_test(nothing_is_promised_behind_close),
+        cmocka_unit_test(options_that_leave_nothing_are_refused),
         cmocka_unit_test(the_path_of_an_event_outlives_what_its_callback_asks_for),
         cmocka_unit_test(a_watch_is_in_use_until_its_event_was_told),
         cmocka_unit_test(a_listing_without_memory_leaves_its_watch_idle),
-        cmocka_unit_test(a_search_that_breaks_off_while_the_client_closes_is_told),
-        cmocka_unit_test(a_release_while_the_client_closes_is_answered_later),
-        cmocka_unit_test(what_is_cancelled_by_the_last_events_is_answered),
-        cmocka_unit_test(a_read_whose_reply_is_too_big_fails_at_once),
-        cmocka_unit_test(a_search_that_cannot_be_answered_ends),
-        cmocka_unit_test(a_session_without_a_number_is_none),
-        cmocka_unit_test(a_server_that_answers_nonsense_is_not_of_use),
         cmocka_unit_test(a_tick_inside_a_callback_runs_no_other),
-        cmocka_unit_test(a_client_closed_before_it_had_a_session_asks_for_none),
-        cmocka_unit_test(close_waits_for_a_read_that_is_sent_again),
         cmocka_unit_test(no_acls_are_none_whatever_their_count),
         cmocka_unit_test(more_than_a_frame_is_too_big),
-        cmocka_unit_test(a_margin_that_leaves_nothing_is_cut),
-        cmocka_unit_test(options_that_leave_nothing_are_refused),
-        cmocka_unit_test(nothing_is_promised_behind_close),
-        cmocka_unit_test(a_holder_looks_again_when_it_could_not),
-        cmocka_unit_test(one_huge_message_does_not_stay),
-        cmocka_unit_test(a_holder_does_not_stay_with_a_read_only_server),
-        cmocka_unit_test(a_server_that_refuses_an_identity_is_of_use),
         cmocka_unit_test(a_create_of_the_root_is_answered_by_the_server),
+        cmocka_unit_test(a_read_whose_reply_is_too_big_fails_at_once),
+        cmocka_unit_test(a_search_that_cannot_be_answered_ends),
+        cmocka_unit_test(one_huge_message_does_not_stay),
+        cmocka_unit_test(a_session_without_a_number_is_none),
+        cmocka_unit_test(a_server_that_answers_nonsense_is_not_of_use),
+        cmocka_unit_test(a_server_that_refuses_an_identity_is_of_use),
+        cmocka_unit_test(a_search_that_breaks_off_while_the_client_closes_is_told),
+        cmocka_unit_test(a_client_closed_before_it_had_a_session_asks_for_none),
+        cmocka_unit_test(close_waits_for_a_read_that_is_sent_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
