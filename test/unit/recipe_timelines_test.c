@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "base/rand.h"
 #include "lib/seat.h"
 #include "lib/stand.h"
 
@@ -365,6 +366,84 @@ static void a_leader_that_was_stopped_wakes_as_none(void **state)
     end(s, 2);
 }
 
+/* ---- and any other ---------------------------------------------------------------------- */
+
+enum { CROWD = 4, STEPS = 60 };
+
+static void disturb(struct stand *s, struct rand_state *dice)
+{
+    size_t who = (size_t)clave__rand_below(dice, CROWD);
+    struct pair *p = s->p;
+    switch (clave__rand_below(dice, 8)) {
+    case 0:
+        pair_cut(p, who);
+        break;
+    case 1:
+        pair_refuse(p, who, true);
+        break;
+    case 2:
+        pair_refuse(p, who, false);
+        break;
+    case 3:
+        pair_freeze(p, who, true);
+        break;
+    case 4:
+        pair_freeze(p, who, false);
+        break;
+    case 5:
+        if (!p->end[who].frozen)
+            stand_resign(&s[who]);
+        break;
+    case 6:
+        if (p->server)
+            pair_stop_server(p);
+        else
+            pair_start_server(p);
+        break;
+    default: {
+        static const int ops[] = {OP_CREATE2, OP_DELETE, OP_GET_CHILDREN2, OP_MULTI, PAIR_ANY};
+        pair_rule(p, (struct pair_rule){who, PAIR_REPLY, ops[clave__rand_below(dice, 5)], PAIR_LOSE,
+                                        (unsigned)clave__rand_below(dice, 3)});
+        if (p->nrules == PAIR_RULES)
+            pair_clear(p);
+        break;
+    }
+    }
+}
+
+/* Connections cut and refused, processes stopped, servers restarted, answers lost, leaders that
+ * resign: never two leaders, those that are stopped included, and one in the end. */
+static void never_two_leaders_whatever_happens(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 60; seed++) {
+        struct rand_state dice;
+        struct stand s[CROWD];
+        struct pair *p = world(CROWD);
+        clave__rand_seed(&dice, seed);
+        for (size_t i = 0; i < CROWD; i++)
+            stand_up(&s[i], p, i, "/e", i % 2 ? &session_policy : NULL);
+        for (int step = 0; step < STEPS; step++) {
+            disturb(s, &dice);
+            advance_with_one_leader(s, CROWD, (int64_t)clave__rand_below(&dice, 80) * STEP);
+        }
+        pair_clear(p);
+        if (!p->server)
+            pair_start_server(p);
+        for (size_t i = 0; i < CROWD; i++) {
+            pair_freeze(p, i, false);
+            pair_refuse(p, i, false);
+        }
+        advance_with_one_leader(s, CROWD, 5 * TIMEOUT);
+        if (stand_leaders(s, CROWD) != 1)
+            fail_msg("seed %llu: nobody leads", (unsigned long long)seed);
+        assert_int_equal(seat_list(p, 0, "/e", NULL, 0), CROWD);
+        for (size_t i = 0; i < CROWD; i++)
+            assert_true(s[i].leader - s[i].not_leader == (stand_leads(&s[i]) ? 1 : 0));
+        end(s, CROWD);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -381,6 +460,7 @@ int main(void)
         cmocka_unit_test(CURATOR_696),
         cmocka_unit_test(CURATOR_724),
         cmocka_unit_test(a_leader_that_was_stopped_wakes_as_none),
+        cmocka_unit_test(never_two_leaders_whatever_happens),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
