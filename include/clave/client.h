@@ -131,7 +131,9 @@ CLAVE_EXPORT void clave_client_disconnected(clave_client *c, int64_t now);
 CLAVE_EXPORT void clave_client_input(clave_client *c, int64_t now, const void *p, size_t n);
 /* Points *p at bytes to send, valid until the next call on c; returns how many. */
 CLAVE_EXPORT size_t clave_client_output(clave_client *c, const void **p);
-CLAVE_EXPORT void clave_client_sent(clave_client *c, int64_t now, size_t n); /* partial is fine */
+/* The transport has taken the first n of them. Call it before any other call: what was not
+ * told of counts as never sent, and a write that was never sent is sent again. */
+CLAVE_EXPORT void clave_client_sent(clave_client *c, int64_t now, size_t n);
 /* Timers. Call it when clave_client_deadline has come, and before user code that uses
  * the client after a wait, so that its `now` is fresh. */
 CLAVE_EXPORT void clave_client_tick(clave_client *c, int64_t now);

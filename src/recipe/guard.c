@@ -18,9 +18,10 @@ static void on_done(clave_client *c, const clave_result *res, void *arg)
     struct guard *g = arg;
     clave_result out = *res;
     bool has_ops = res->nops > 0;
-    /* NoNode of the check: the node is gone, and the grant with it. Never sent: the session
-     * ended before, and the grant with it. */
-    if ((has_ops && res->ops[0].err == CLAVE_ENONODE) || res->err == CLAVE_ENOTSENT)
+    /* NoNode of the check: the node is gone, and the grant with it. Expired, or never sent:
+     * the session ended before, and the grant with it. */
+    bool no_node = has_ops && res->ops[0].err == CLAVE_ENONODE;
+    if (no_node || res->err == CLAVE_EEXPIRED || res->err == CLAVE_ENOTSENT)
         out.err = CLAVE_ELOST;
     out.ops = has_ops ? res->ops + 1 : NULL;
     out.nops = has_ops ? res->nops - 1 : 0;

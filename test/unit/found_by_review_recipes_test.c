@@ -9,7 +9,9 @@
 
 #include "clave/latch.h"
 #include "lib/failmem.h"
+#include "lib/script.h"
 #include "lib/seat.h"
+#include "recipe/guard.h"
 
 /* Between close and CLOSED nothing can be deleted any more: the release was done within its
  * own call, callback and all. */
@@ -181,6 +183,28 @@ static void what_a_latch_is_asked_by_the_last_events_is_answered(void **state)
     assert_int_equal(mem.live, 0);
 }
 
+static void on_guarded(clave_client *c, const clave_result *res, void *arg)
+{
+    (void)c;
+    *(clave_err *)arg = res->err;
+}
+
+/* The server says that the session is over: the grant is as well, and nothing was done. */
+static void a_guarded_write_of_an_expired_session_is_lost(void **state)
+{
+    (void)state;
+    struct script s;
+    clave_err err = CLAVE_OK;
+    clave_op op = {.kind = CLAVE_OP_SET, .path = "/x", .version = -1};
+    script_open(&s, NULL);
+    script_connect(&s, true);
+    assert_int_equal(clave__guard_one(s.c, "/l/a", &op, on_guarded, &err), CLAVE_OK);
+    script_expect(&s, OP_MULTI);
+    script_answer(&s, CLAVE_EEXPIRED, NULL);
+    assert_int_equal(err, CLAVE_ELOST);
+    script_close(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -189,6 +213,7 @@ int main(void)
         cmocka_unit_test(a_margin_that_leaves_nothing_is_cut),
         cmocka_unit_test(a_holder_looks_again_when_it_could_not),
         cmocka_unit_test(what_a_latch_is_asked_by_the_last_events_is_answered),
+        cmocka_unit_test(a_guarded_write_of_an_expired_session_is_lost),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
