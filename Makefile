@@ -5,12 +5,16 @@ PREFIX ?= /usr/local
 SEEDS ?= 2000
 FIRST ?= 1
 SECONDS ?= 60
+MINUTES ?= 60
+TIME ?= 3600
+RUNS ?= 10
 JOBS ?= $(shell nproc)
 BUILD = build
 
 MAKEFLAGS += --no-print-directory
 
-.PHONY: all install check demo demo-ensemble bench sim sim-long plant fuzz format clean help
+.PHONY: all install check demo demo-ensemble bench sim sim-long model power plant mixed-long fuzz real \
+    real-cutoff real-timelines format clean help
 
 all: ## build/clave, build/libclave.so, build/libclave.a, build/clave.pc
 	@tools/setup build
@@ -46,8 +50,39 @@ dev:
 sim: dev ## the simulated world [SEEDS=N FIRST=K]
 	@$(BUILD)/dev/test/sim/clave_sim --seeds $(SEEDS) --first $(FIRST) --jobs $(JOBS)
 
+sim-long: dev ## the same for MINUTES=60 [FIRST=K]
+	@$(BUILD)/dev/test/sim/clave_sim --seeds 1000000000 --first $(FIRST) --jobs $(JOBS) \
+	    --minutes $(MINUTES)
+
+model: ## the hand-over and the hold deadline as models, every state of them
+	@tools/setup test
+	@test/model/run
+
+power: dev ## power cuts: data directories as they are left, opened by clave and ZooKeeper [RUNS=10]
+	@/usr/bin/python3 -B test/power/power_test.py $(BUILD)/dev/test/power/clave_power $(RUNS) 100 \
+	    --writes 300 --epochs 3 --random 10 --bytes 60
+
+mixed-long: dev ## Curator, kazoo and clave in one queue of every kind, with kills [TIME=3600]
+	@test/interop/mixed $(BUILD)/dev $(TIME)
+
 plant: dev ## does the simulated world find faults planted in the code?
 	@test/sim/plant $(BUILD)/dev
+
+REAL = CLAVE=$(BUILD)/dev/clave CLAVE_REAL_HOLDER=$(BUILD)/dev/test/real/real_holder test/real
+SEEDED = $(if $(SEED),--seed $(SEED))
+
+real: dev ## links cut, processes killed and stopped, in real networks [SECONDS=60 RUNS=2 SEED=N]
+	@tools/setup real
+	@$(REAL)/storm.py --seconds $(SECONDS) --runs $(if $(filter file,$(origin RUNS)),2,$(RUNS)) \
+	    $(SEEDED) serve ensemble || [ $$? = 77 ]
+
+real-cutoff: dev ## a member of an ensemble cut off or stopped, its holders watched [RUNS=20 SEED=N]
+	@tools/setup real
+	@$(REAL)/cutoff.py --runs $(RUNS) $(SEEDED) || [ $$? = 77 ]
+
+real-timelines: dev ## published double leaders, on Curator and on clave [TICKETS="604 696"]
+	@tools/setup real
+	@$(REAL)/timelines.py $(TICKETS) || [ $$? = 77 ]
 
 fuzz: ## every fuzz target for SECONDS=60
 	@tools/setup fuzz

@@ -2,6 +2,7 @@
  * candidates of one process take.
  *
  *   clave_latch failover CONNECT CYCLES      microseconds, one a line
+ *   clave_latch floor CONNECT CYCLES         the same of a bare delete and its watch event
  *   clave_latch crowd CONNECT N              memory a candidate, and a whole rotation
  */
 #include <pthread.h>
@@ -22,7 +23,8 @@ struct candidate {
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
 static struct candidate *leader; /* under the mutex, as all that follows */
-static size_t standing;          /* leads, or knows whom it waits for */
+static int64_t leads_since;
+static size_t standing; /* leads, or knows whom it waits for */
 static size_t led;
 
 static void check(clave_err err, const char *what)
@@ -47,6 +49,7 @@ static void on_event(clave_latch *l, const clave_latch_event *ev, void *arg)
     pthread_mutex_lock(&mutex);
     if (ev->kind == CLAVE_LATCH_LEADER) {
         leader = c;
+        leads_since = now_us();
         led += c->terms++ == 0;
     }
     standing += ev->kind == CLAVE_LATCH_LEADER || ev->kind == CLAVE_LATCH_QUEUED;
@@ -77,34 +80,86 @@ static clave_session *open_session(const char *connect)
     return s;
 }
 
-/* Waits until somebody else leads. */
-static void await_other(const struct candidate *than)
+/* Waits until somebody else leads; since when. */
+static int64_t await_other(const struct candidate *than)
 {
     pthread_mutex_lock(&mutex);
     while (!leader || leader == than)
         pthread_cond_wait(&cond, &mutex);
+    int64_t since = leads_since;
     pthread_mutex_unlock(&mutex);
+    return since;
 }
 
 static void failover(const char *connect, int cycles)
 {
     struct candidate c[2] = {{.session = open_session(connect)},
                              {.session = open_session(connect)}};
-    const struct timespec rest = {.tv_nsec = 5000000};
+    const struct timespec rest = {.tv_nsec = 20000000}; /* as long as CuratorLatch */
     clave_session_run(c[0].session, stand, &c[0]);
-    await_other(NULL);
+    (void)await_other(NULL);
     for (int i = 0; i < cycles; i++) {
         struct candidate *old = &c[i % 2], *next = &c[(i + 1) % 2];
         clave_session_run(next->session, stand, next);
         nanosleep(&rest, NULL); /* its watches stand */
         int64_t begin = now_us();
         clave_session_run(old->session, quit, old);
-        await_other(old);
-        printf("%lld\n", (long long)(now_us() - begin));
+        printf("%lld\n", (long long)(await_other(old) - begin));
     }
     for (int i = 0; i < 2; i++)
         clave_session_close(c[i].session, 1000);
 }
+
+/* ---- what no election can be faster than ------------------------------------------------- */
+
+static void on_gone(clave_client *client, clave_watch *w, const clave_event *ev, void *arg)
+{
+    (void)client, (void)w, (void)ev, (void)arg;
+    pthread_mutex_lock(&mutex);
+    leads_since = now_us();
+    led++;
+    pthread_cond_signal(&cond);
+    pthread_mutex_unlock(&mutex);
+}
+
+static void look(clave_client *client, void *arg)
+{
+    clave_watch **w = arg;
+    if (*w)
+        clave_watch_free(*w);
+    check(clave_watch_new(w, client, on_gone, NULL), "watch");
+    check(clave_exists(client, "/bench-floor", *w, NULL, NULL), "exists");
+}
+
+static void delete_it(clave_client *client, void *arg)
+{
+    (void)arg;
+    check(clave_delete(client, "/bench-floor", -1, NULL, NULL), "delete");
+}
+
+static void floor_of(const char *connect, int cycles)
+{
+    clave_session *a = open_session(connect), *b = open_session(connect);
+    const struct timespec rest = {.tv_nsec = 20000000};
+    const clave_create_options ephemeral = {.size = sizeof ephemeral, .mode = CLAVE_EPHEMERAL};
+    clave_watch *w = NULL;
+    for (int i = 0; i < cycles; i++) {
+        check(clave_session_create(a, "/bench-floor", "", 0, &ephemeral, 5000, NULL), "create");
+        clave_session_run(b, look, &w);
+        nanosleep(&rest, NULL);
+        int64_t begin = now_us();
+        clave_session_run(a, delete_it, NULL);
+        pthread_mutex_lock(&mutex);
+        while (led <= (size_t)i)
+            pthread_cond_wait(&cond, &mutex);
+        printf("%lld\n", (long long)(leads_since - begin));
+        pthread_mutex_unlock(&mutex);
+    }
+    clave_session_close(a, 1000);
+    clave_session_close(b, 1000);
+}
+
+/* ---- many candidates ---------------------------------------------------------------------- */
 
 static long resident_kb(void)
 {
@@ -149,6 +204,8 @@ int main(int argc, char **argv)
 {
     if (argc == 4 && strcmp(argv[1], "failover") == 0)
         failover(argv[2], atoi(argv[3]));
+    else if (argc == 4 && strcmp(argv[1], "floor") == 0)
+        floor_of(argv[2], atoi(argv[3]));
     else if (argc == 4 && strcmp(argv[1], "crowd") == 0)
         crowd(argv[2], (size_t)atoi(argv[3]));
     else

@@ -1,9 +1,14 @@
-/* clave.h - everything but uv.h (which needs libuv's header). */
+/* clave.h - everything but uv.h (which needs libuv's header) and testserver.h. */
 #ifndef CLAVE_H
 #define CLAVE_H
 
+#include "clave/candidate.h"
 #include "clave/client.h"
+#include "clave/deadlock.h"
+#include "clave/delay.h"
+#include "clave/elementary.h"
 #include "clave/err.h"
+#include "clave/job.h"
 #include "clave/latch.h"
 #include "clave/leader.h"
 #include "clave/lock.h"
@@ -11,12 +16,15 @@
 #include "clave/mem.h"
 #include "clave/multilock.h"
 #include "clave/mutex.h"
+#include "clave/once.h"
 #include "clave/permit.h"
 #include "clave/retry.h"
+#include "clave/roll.h"
 #include "clave/rwlock.h"
 #include "clave/selector.h"
 #include "clave/semaphore.h"
 #include "clave/session.h"
+#include "clave/tls.h"
 #include "clave/version.h"
 
 #endif

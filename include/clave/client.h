@@ -57,7 +57,8 @@ typedef void clave_state_cb(clave_client *c, clave_state state, clave_err why, v
 
 typedef struct clave_client_options {
     size_t size;                /* sizeof(clave_client_options); lets it grow */
-    const char *hosts;          /* "h1:2181,h2,[::1]:2183/chroot", "unix:/path"; copied */
+    const char *hosts;          /* "h1:2181,h2,[::1]:2183/chroot", "unix:/path"; copied. With TLS:
+                                   "tls:h1:2281,h2/chroot", see clave/tls.h */
     int32_t session_timeout_ms; /* asked for; 0: 10000 */
     int32_t margin_ms;          /* taken off the hold deadline; 0: an eighth of the timeout;
                                    at most half of what the server grants */
@@ -79,6 +80,8 @@ typedef struct clave_client_options {
     void *state_arg;
     clave_log_cb *log; /* may be NULL */
     void *log_arg;
+    struct clave_tls *tls; /* for hosts with "tls:", in uv.h and session.h, which keep it; NULL:
+                              that of the environment */
 } clave_client_options;
 
 /* ---- life --------------------------------------------------------------------- */
@@ -90,6 +93,12 @@ CLAVE_EXPORT clave_err clave_client_new(clave_client **out, const clave_client_o
 
 /* Why a host list is refused, or NULL when it is fine; static text. */
 CLAVE_EXPORT const char *clave_client_host_fault(const char *hosts);
+
+/* Another list of the same servers, or of those that have their data now (Curator's
+ * EnsembleProvider): the session goes on. The connection stays when its host is in the list; else
+ * it is given up, and one of the new ones is tried at once. At any time, from callbacks too. EHOST;
+ * EINVAL: another chroot, or TLS where there was none; ENOMEM. */
+CLAVE_EXPORT clave_err clave_client_set_hosts(clave_client *c, const char *hosts, int64_t now);
 
 /* Completes whatever is pending with ECLOSED, then frees. NULL is ignored. Does not
  * end the session at the server: use _close first for that. */
@@ -121,6 +130,7 @@ typedef struct clave_target {
     const char *host; /* name, address without brackets, or the path of a Unix socket */
     uint16_t port;    /* 0: `host` is the path of a Unix socket */
     unsigned attempt; /* counts up: when the name has n addresses, take number attempt mod n */
+    bool tls;         /* not a byte without TLS, of a server that has proved to be this host */
 } clave_target;
 /* Where to dial; valid until the next call on c. */
 CLAVE_EXPORT clave_target clave_client_target(const clave_client *c);
@@ -156,6 +166,8 @@ CLAVE_EXPORT int64_t clave_client_hold_deadline(const clave_client *c);
 CLAVE_EXPORT const char *clave_client_errmsg(const clave_client *c);
 /* Requests sent since the start, by wire opcode (0..127); for tests and metrics. */
 CLAVE_EXPORT uint64_t clave_client_requests_sent(const clave_client *c, int op);
+/* Watch events received since the start; likewise. */
+CLAVE_EXPORT uint64_t clave_client_events_received(const clave_client *c);
 
 /* ---- requests ---------------------------------------------------------------------
  * A call that returns CLAVE_OK runs `cb` exactly once, later; otherwise never. Requests
@@ -227,6 +239,12 @@ enum {
      * of this session: success; of an older session: deleted, never adopted; missing:
      * created again. See clave_create_options.with_names. */
     CLAVE_CREATE_PROTECTED = 2,
+    /* The same for ephemeral nodes whose names have to stay as they are: when the answer is
+     * lost, the node is looked for among those of the present session by its czxid, which lies
+     * between what was answered before the create was sent and the creates sent after it. So
+     * other creates of the session in the same place and with the same name have to be CERTAIN as
+     * well. EINVAL: not ephemeral, or protected. */
+    CLAVE_CREATE_CERTAIN = 4,
 };
 
 typedef struct clave_create_options {

@@ -70,7 +70,10 @@
     X(EMAXHOLD, -1020, FINAL, "the maximum hold time had passed")                                  \
     X(EHOST, -1021, FINAL, "the host list cannot be understood or resolved")                       \
     X(EFULL, -1022, RETRY, "no space left for the data directory")                                 \
-    X(EUPGRADE, -1023, FINAL, "a read lock cannot become a write lock: release it first")
+    X(EUPGRADE, -1023, FINAL, "a read lock cannot become a write lock: release it first")          \
+    X(EDONE, -1024, FINAL, "done already: another has run it")                                     \
+    X(EDEADLOCK, -1025, FINAL, "the owners of locks wait for each other")                          \
+    X(ETLS, -1026, FINAL, "TLS cannot be had as it was asked for")
 
 typedef enum clave_err {
 #define CLAVE_ERR_ENUM(name, number, class_, text) CLAVE_##name = number,

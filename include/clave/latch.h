@@ -63,12 +63,24 @@ typedef struct clave_latch_options {
     int64_t max_term_ms;  /* 0: no limit. After it: NOT_LEADER(EMAXHOLD), end of the queue */
     int64_t min_valid_ms; /* as in clave_mutex_options, and so is strict */
     bool strict;
-    bool revocable;                 /* hears ASKED; costs a leader one request at the beginning */
+    bool revocable; /* hears ASKED; costs a leader one request at the beginning */
+    /* Above 0: the candidate with the highest leads next, as far as the candidates of clave that
+     * have one decide it: whose turn it is looks who stands (one round trip) and hands on to a
+     * higher one before it has led. It stands in the name of its node. Who resigned stands
+     * without it for a session timeout. */
+    int32_t priority;
+    /* The priority is made of path and id, so that of many elections with the same candidates
+     * each leads about as many: give each candidate an id of its own, and no priority. */
+    bool spread;
+    /* Standing behind a leader with a lower priority it asks him to go, as clave_leader_transfer
+     * does: who is revocable hears ASKED. Needs a priority. */
+    bool preempt;
     clave_latch_event_cb *event_cb; /* may be NULL */
     void *event_arg;
 } clave_latch_options;
 
-/* EPATH, EINVAL, ENOMEM. `o` may be NULL. Free it before its client. */
+/* EPATH, EINVAL (a negative number, spread without an id or with a priority, preempt without
+ * either), ENOMEM. `o` may be NULL. Free it before its client. */
 CLAVE_EXPORT clave_err clave_latch_new(clave_latch **out, clave_client *c, const char *path,
                                        const clave_latch_options *o);
 /* Closes it silently when it stands. No event after this; awaits that are pending hear ECLOSED,

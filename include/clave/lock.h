@@ -16,9 +16,13 @@ extern "C" {
 typedef struct clave_lock clave_lock; /* opaque */
 
 /* `o` as for clave_mutex_new; its event callback runs on the loop's thread. When o or its
- * data is NULL, the node says this host and process. Free before the session is closed. */
+ * data is NULL, the node says this host and process, and what it is a part of when a `clave lock`
+ * runs it (CLAVE_OWNER). Free before the session is closed. */
 CLAVE_EXPORT clave_err clave_lock_new(clave_lock **out, clave_session *s, const char *path,
                                       const clave_mutex_options *o);
+/* The simple lock (clave/elementary.h): nodes <path>/<prefix><10 digits>. */
+CLAVE_EXPORT clave_err clave_lock_new_simple(clave_lock **out, clave_session *s, const char *path,
+                                             const char *prefix, const clave_mutex_options *o);
 /* The two sides of a read-write lock (clave/rwlock.h), each a lock in every respect, and to be
  * freed by itself. A thread that holds the write may take the read as well and then give the
  * write back; one that holds or waits for the read alone is refused the write: EUPGRADE. */
@@ -29,8 +33,8 @@ CLAVE_EXPORT clave_err clave_lock_new_pair(clave_lock **read, clave_lock **write
 CLAVE_EXPORT void clave_lock_free(clave_lock *l);
 
 /* timeout_ms: 0 only if it is free now, negative for ever. One deadline bounds it all,
- * waiting for a connection included. EBUSY, ECANCELED, EUNREACHABLE (never connected within
- * the time), ENOAUTH ... */
+ * waiting for a connection included. EBUSY, ECANCELED, EDEADLOCK, EUNREACHABLE (never connected
+ * within the time), ENOAUTH ... */
 CLAVE_EXPORT clave_err clave_lock_acquire(clave_lock *l, int64_t timeout_ms);
 /* Gives one hold back and does not wait for the server: Curator's release is one round trip,
  * this one is none. The last hold's delete is sent in the background, ahead of whatever is
@@ -50,6 +54,8 @@ CLAVE_EXPORT clave_err clave_lock_acquire_as(clave_lock *l, uint64_t owner, int6
 CLAVE_EXPORT clave_err clave_lock_release_as(clave_lock *l, uint64_t owner);
 CLAVE_EXPORT clave_err clave_lock_release_confirmed_as(clave_lock *l, uint64_t owner,
                                                        int64_t timeout_ms);
+/* As clave_mutex_deadlock, copied into buf (cut to cap); "" where that is NULL. Returns buf. */
+CLAVE_EXPORT const char *clave_lock_deadlock(clave_lock *l, char *buf, size_t cap);
 /* The number that stands for the calling thread, to hand to _cancel_as. */
 CLAVE_EXPORT uint64_t clave_lock_owner_self(void);
 

@@ -72,8 +72,8 @@ CLAVE_EXPORT clave_err clave_multilock_release(clave_multilock *ml, uint64_t own
 /* true when the owner holds all of them, and will for `ms` more after `now`. From memory. */
 CLAVE_EXPORT bool clave_multilock_valid_for(const clave_multilock *ml, uint64_t owner, int64_t now,
                                             int64_t ms);
-/* The lock of that path, for its grant and guarded writes; not to be freed, acquired or
- * released. NULL: none has this path. */
+/* The lock of that path, for its grant, its guarded writes and what it says of a deadlock; not to
+ * be freed, acquired or released. NULL: none has this path. */
 CLAVE_EXPORT clave_mutex *clave_multilock_at(const clave_multilock *ml, const char *path);
 
 #ifdef __cplusplus

@@ -58,6 +58,16 @@ typedef struct clave_mutex_options {
      * have one token, and who waits here hears only HELD. Not for the read side of a read-write
      * lock, whose owners share the lock itself. */
     unsigned share_turns;
+    /* Not 0: an acquire that has waited for so long looks for a deadlock that it is in
+     * (clave/deadlock.h), and again, twice as long after that, and so on. Of those in it that
+     * look, the one that came last ends with EDEADLOCK, and keeps what it holds elsewhere. Its
+     * data has to be in clave's form, or none; not with share_turns, nor in clave/elementary.h. It
+     * looks at these paths and all below them, which have to be the same for everybody, and no
+     * more than 10000 nodes (else it finds nothing, and the log says so); none: the parent of the
+     * lock's path. Copied. */
+    int64_t detect_deadlocks_ms;
+    const char *const *lock_roots;
+    size_t nlock_roots;
     clave_mutex_event_cb *event_cb; /* may be NULL */
     void *event_arg;
 } clave_mutex_options;
@@ -76,7 +86,7 @@ typedef void clave_mutex_cb(clave_mutex *m, uint64_t owner, clave_err err, void 
 /* Acquires for `owner`: CLAVE_TRY, until `deadline` (the client's clock), or CLAVE_NEVER
  * to wait for ever. A deadline that has passed already is a try, and a try waits for
  * nothing, a connection included. cb runs once: CLAVE_OK held (again); EBUSY not in time;
- * ECANCELED; ENOAUTH, ESEQUENCE, EINVALIDACL ...; ECLOSED. A session that ends while
+ * ECANCELED; EDEADLOCK; ENOAUTH, ESEQUENCE, EINVALIDACL ...; ECLOSED. A session that ends while
  * waiting sends the attempt back to the end of the queue by itself.
  * EINVAL: this owner has an acquire pending. ELOST: its hold was lost and is not yet given
  * back. ENOMEM; ECLOSED. */
@@ -85,6 +95,9 @@ CLAVE_EXPORT clave_err clave_mutex_acquire(clave_mutex *m, uint64_t owner, int64
 /* Ends a pending acquire: its callback runs with ECANCELED (later), or with CLAVE_OK when
  * it had been granted already. ENOTHELD: none pending. */
 CLAVE_EXPORT clave_err clave_mutex_cancel(clave_mutex *m, uint64_t owner);
+/* Who waits for whom, of the newest acquire that has ended with EDEADLOCK, in words; valid until
+ * the next that does. NULL: none has, or there was no memory for it. */
+CLAVE_EXPORT const char *clave_mutex_deadlock(const clave_mutex *m);
 /* Gives one hold back; the last one deletes the node. `cb` may be NULL: sent and not
  * awaited (an answer that is lost is made up for in the background). ENOTHELD;
  * ELOST when the hold had been lost, EMAXHOLD when its time had passed: the hold is given
@@ -94,7 +107,8 @@ CLAVE_EXPORT clave_err clave_mutex_release(clave_mutex *m, uint64_t owner, clave
                                            void *arg);
 
 typedef struct clave_grant {
-    int64_t token; /* czxid of the lock node: grows with every grant, on any client */
+    int64_t token; /* czxid of the lock node: grows with every grant, on any client. A read that
+                      took its write's place has the write's */
     int64_t session_id;
     int64_t deadline; /* until when nobody else can own it, by the client's clock */
     const char *node; /* full path of the lock node; valid until the next call on m */
@@ -139,6 +153,13 @@ typedef struct clave_identity {
     const char *name;
     const char *command;
     const char *text; /* the raw data when it is printable and not in clave's form */
+    /* For who looks for deadlocks (clave/deadlock.h). The caller may say the first; the locks
+     * add the others to data of this form by themselves. */
+    const char *owner; /* whose lock this is, across sessions and processes: equal texts, one
+                          owner; "a/b" is a part of "a", which ends when its parts have */
+    const char *task;  /* which of the owners that share a session, or the owner's text */
+    uint32_t limit;    /* of a semaphore's nodes: how many leases there are; 0: unknown */
+    bool yields;       /* gives up when it is to end a deadlock */
 } clave_identity;
 /* Writes the form "clave/1\nhost=..\npid=..\n.." (control characters and % escaped as
  * %XX); returns the length as snprintf does. */
@@ -148,6 +169,7 @@ typedef struct clave_participant {
     const char *node; /* name below the lock's path */
     clave_stat stat;  /* czxid is the token; ctime says since when (server's clock) */
     clave_identity identity;
+    int32_t priority; /* of a candidate (clave/latch.h); 0: none */
 } clave_participant;
 /* In queue order, the holder first. err as clave_children; nodes that vanish meanwhile are
  * left out; a missing path is an empty queue. */

@@ -25,9 +25,12 @@ CLAVE_EXPORT clave_err clave_permits_new(clave_permits **out, clave_session *s, 
 CLAVE_EXPORT void clave_permits_free(clave_permits *p);
 
 /* n permits, all or none, into out[0..n). timeout_ms: 0 only if they are free now, negative for
- * ever. EBUSY, ECANCELED, EUNREACHABLE (never connected within the time), EINVAL, ENOAUTH ... */
+ * ever. EBUSY, ECANCELED, EDEADLOCK, EUNREACHABLE (never connected within the time), EINVAL,
+ * ENOAUTH ... */
 CLAVE_EXPORT clave_err clave_permits_acquire(clave_permits *p, size_t n, int64_t timeout_ms,
                                              clave_permit **out);
+/* As clave_lock_deadlock. Until it is given back, a permit counts as the acquiring thread's. */
+CLAVE_EXPORT const char *clave_permits_deadlock(clave_permits *p, char *buf, size_t cap);
 /* Makes every acquire that waits in another thread return ECANCELED. */
 CLAVE_EXPORT void clave_permits_cancel(clave_permits *p);
 

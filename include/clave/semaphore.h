@@ -55,9 +55,13 @@ typedef struct clave_semaphore_options {
     size_t len;
     const clave_acl *acls; /* of all nodes made; NULL: open; copied */
     size_t nacls;
-    int64_t max_hold_ms;            /* of a lease, as in clave_mutex_options */
-    int64_t min_valid_ms;           /* likewise */
-    bool revocable;                 /* leases hear ASKED; costs a request for each */
+    int64_t max_hold_ms;  /* of a lease, as in clave_mutex_options */
+    int64_t min_valid_ms; /* likewise */
+    bool revocable;       /* leases hear ASKED; costs a request for each */
+    /* As in clave_mutex_options. The parent is that of the semaphore's path. */
+    int64_t detect_deadlocks_ms;
+    const char *const *lock_roots;
+    size_t nlock_roots;
     clave_lease_event_cb *event_cb; /* may be NULL */
     void *event_arg;
 } clave_semaphore_options;
@@ -78,7 +82,8 @@ CLAVE_EXPORT clave_err clave_semaphore_set_limit(clave_semaphore *s, uint32_t li
                                                  clave_result_cb *cb, void *arg);
 
 /* CLAVE_OK: n leases, each the caller's to release; `leases` itself is valid for the call.
- * Any error: none of them. EBUSY not in time; ECANCELED; ENOAUTH, ENOMEM ...; ECLOSED. */
+ * Any error: none of them. EBUSY not in time; ECANCELED; EDEADLOCK; ENOAUTH, ENOMEM ...; ECLOSED.
+ */
 typedef void clave_lease_cb(clave_semaphore *s, clave_err err, clave_lease *const *leases, size_t n,
                             void *arg);
 
@@ -91,6 +96,9 @@ CLAVE_EXPORT clave_err clave_semaphore_acquire(clave_semaphore *s, uint64_t requ
                                                int64_t deadline, clave_lease_cb *cb, void *arg);
 /* Ends a pending acquire: its callback runs with ECANCELED, later. ENOTHELD: none pending. */
 CLAVE_EXPORT clave_err clave_semaphore_cancel(clave_semaphore *s, uint64_t request);
+
+/* As clave_mutex_deadlock. */
+CLAVE_EXPORT const char *clave_semaphore_deadlock(const clave_semaphore *s);
 
 /* Gives a lease back; the handle is gone. cb (may be NULL) runs when its node is certainly
  * gone. ELOST when it had been lost, EMAXHOLD when its time had passed: given back all the

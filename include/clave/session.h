@@ -21,16 +21,19 @@ CLAVE_EXPORT clave_err clave_loop_new(clave_loop **out);
 /* Every session on it must have been closed. Joins the thread. */
 CLAVE_EXPORT void clave_loop_free(clave_loop *l);
 
-/* `connect`: a host list with optional chroot, "unix:/path", or "local:" (the server of
- * this user on this machine, started when it is not running); NULL: the environment's
- * CLAVE_CONNECT, else "local:". `loop` NULL: a loop of its own. `o` may be NULL; its
- * hosts, seed and the two callbacks' threads are: ignored, drawn when 0, the loop's.
- * Returns at once; requests wait for the connection. */
+/* `connect`: a host list with optional chroot ("tls:" before it: with TLS), "unix:/path", or
+ * "local:" (the server of this user on this machine, started when it is not running); NULL: the
+ * environment's CLAVE_CONNECT, else "local:". `loop` NULL: a loop of its own. `o` may be NULL;
+ * its hosts, seed and the two callbacks' threads are: ignored, drawn when 0, the loop's.
+ * Returns at once; requests wait for the connection. EHOST, EINVAL, ENOMEM, EIO; ETLS:
+ * clave_tls_new tells why. */
 CLAVE_EXPORT clave_err clave_session_open(clave_session **out, clave_loop *loop,
                                           const char *connect, const clave_client_options *o);
 /* Waits until connected. EUNREACHABLE: not within the timeout (clave_session_errmsg tells
  * of the last attempt); EAUTHFAILED, EHOST. */
 CLAVE_EXPORT clave_err clave_session_wait(clave_session *s, int64_t timeout_ms);
+/* As clave_client_set_hosts; does not wait. */
+CLAVE_EXPORT clave_err clave_session_set_hosts(clave_session *s, const char *connect);
 /* Ends the session at the server (waits at most timeout_ms for it) and frees. */
 CLAVE_EXPORT void clave_session_close(clave_session *s, int64_t timeout_ms);
 

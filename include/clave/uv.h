@@ -21,7 +21,8 @@ CLAVE_EXPORT int64_t clave_now(void);
 /* 64 bits from the kernel, for clave_client_options.seed. Any thread. */
 CLAVE_EXPORT uint64_t clave_random_seed(void);
 
-/* Drives `c` on `loop` from now on and starts it. The client stays the caller's. */
+/* Drives `c` on `loop` from now on and starts it. The client stays the caller's. ENOMEM; with hosts
+ * of "tls:" the errors of clave_tls_new, which clave_client_errmsg explains. */
 CLAVE_EXPORT clave_err clave_uv_start(clave_uv **out, uv_loop_t *loop, clave_client *c);
 /* Call after every clave_* request made outside a callback of the client, so that it is
  * sent now. */

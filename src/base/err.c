@@ -1,44 +1,37 @@
 #include "clave/err.h"
 
-#include <stddef.h>
-
 struct entry {
-    clave_err err;
     clave_err_class class_;
     const char *name;
     const char *text;
 };
 
-static const struct entry table[] = {
-#define ENTRY(name, number, class_, text) {CLAVE_##name, CLAVE_CLASS_##class_, #name, text},
-    CLAVE_ERR_MAP(ENTRY)
-#undef ENTRY
-};
-
-static const struct entry *find(clave_err err)
+/* A switch, not a search: a number given twice does not compile. */
+static struct entry find(clave_err err)
 {
-    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
-        if (table[i].err == err)
-            return &table[i];
-    return NULL;
+    switch (err) {
+#define ENTRY(name, number, class_, text)                                                          \
+    case CLAVE_##name:                                                                             \
+        return (struct entry){CLAVE_CLASS_##class_, #name, text};
+        CLAVE_ERR_MAP(ENTRY)
+#undef ENTRY
+    }
+    return (struct entry){CLAVE_CLASS_UNKNOWN, "E?", "an error code this version does not know"};
 }
 
 const char *clave_err_name(clave_err err)
 {
-    const struct entry *e = find(err);
-    return e ? e->name : "E?";
+    return find(err).name;
 }
 
 const char *clave_strerror(clave_err err)
 {
-    const struct entry *e = find(err);
-    return e ? e->text : "an error code this version does not know";
+    return find(err).text;
 }
 
 clave_err_class clave_err_classify(clave_err err)
 {
-    const struct entry *e = find(err);
-    return e ? e->class_ : CLAVE_CLASS_UNKNOWN;
+    return find(err).class_;
 }
 
 const char *clave_version(void)

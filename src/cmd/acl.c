@@ -35,6 +35,24 @@ static bool parse_entry(char *entry, clave_acl *out, const char **fault)
     return parse_perms(perms, &out->perms);
 }
 
+/* The comma behind an entry; NULL: it is the last. A name in a certificate has commas of its own:
+ * such an entry ends with its permissions. */
+static char *entry_end(char *entry)
+{
+    bool is_name = strncmp(entry, "x509:", 5) == 0;
+    int32_t ignored;
+    char *comma = strchr(entry, ',');
+    for (; comma && is_name; comma = strchr(comma + 1, ',')) {
+        *comma = '\0';
+        const char *perms = strrchr(entry, ':') + 1;
+        bool whole = perms > entry + 5 && parse_perms(perms, &ignored);
+        if (whole)
+            return comma;
+        *comma = ',';
+    }
+    return comma;
+}
+
 bool acl_parse(const char *text, struct acl_list *out, const char **fault)
 {
     acl_fini(out);
@@ -49,7 +67,7 @@ bool acl_parse(const char *text, struct acl_list *out, const char **fault)
     if (!out->text)
         return false;
     for (char *entry = out->text; entry;) {
-        char *comma = strchr(entry, ',');
+        char *comma = entry_end(entry);
         if (comma)
             *comma = '\0';
         if (out->n == ACL_MAX) {
@@ -65,9 +83,11 @@ bool acl_parse(const char *text, struct acl_list *out, const char **fault)
 
 bool acl_has_identity(const struct options *o, const struct acl_list *a)
 {
-    for (size_t i = 0; i < a->n && o->nauth == 0; i++)
+    bool known = o->nauth > 0 || o->tls_texts[OPTIONS_TLS_CERT];
+    for (size_t i = 0; i < a->n && !known; i++)
         if (strcmp(a->list[i].scheme, "auth") == 0) {
-            tell(o, "--acl: 'creator' needs an identity: --auth digest:user:password");
+            tell(o, "--acl: 'creator' needs an identity: --auth digest:user:password, or "
+                    "--tls-cert");
             return false;
         }
     return true;

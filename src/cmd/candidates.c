@@ -1,10 +1,10 @@
 #include <stdio.h>
 
 #include "clave/leader.h"
+#include "clave/roll.h"
 #include "cmd/json.h"
 #include "cmd/link.h"
 #include "cmd/options.h"
-#include "cmd/roll.h"
 #include "cmd/tell.h"
 #include "cmd/who.h"
 #include "drive/clock.h"
@@ -21,6 +21,8 @@ static void show_json(size_t position, const clave_participant *p)
     json_int(&j, "since_ms", p->stat.ctime);
     json_int(&j, "age_ms", clave__clock_wall() - p->stat.ctime);
     json_text(&j, "id", p->identity.text);
+    if (p->priority > 0)
+        json_int(&j, "priority", p->priority);
     json_end(&j);
 }
 
@@ -35,18 +37,18 @@ static void show_line(size_t position, const clave_participant *p)
 static int show_candidates(struct options *o, const char *path)
 {
     clave_session *s;
-    struct roll roll;
+    clave_roll *roll;
     int code = link_open(o, NULL, &s);
     if (code != EXIT_OK)
         return code;
-    clave_err err = roll_read_by(s, path, clave_latch_participants, o->timeout_ms, &roll);
+    clave_err err = clave_session_roll(s, clave_latch_participants, path, o->timeout_ms, &roll);
     if (err != CLAVE_OK)
         code = tell_err(o, path, err, s);
-    else if (roll.n == 0)
+    else if (roll->n == 0)
         note(o, "%s: nobody stands", path);
-    for (size_t i = 0; i < roll.n; i++)
-        (o->json ? show_json : show_line)(i, &roll.list[i]);
-    roll_fini(&roll);
+    for (size_t i = 0; roll && i < roll->n; i++)
+        (o->json ? show_json : show_line)(i, &roll->list[i]);
+    clave_roll_free(roll);
     link_close(s);
     return code;
 }

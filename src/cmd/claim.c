@@ -1,10 +1,10 @@
 #include "cmd/claim.h"
 
-#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
-enum { OWNER = 0, IDENTITY_CAP = 4096, COMMAND_CAP = 1024 };
+#include "cmd/self.h"
+
+enum { OWNER = 0, IDENTITY_CAP = 4096, DETECT_MS = 1000 };
 
 /* ---- a lock -------------------------------------------------------------------------------- */
 
@@ -30,25 +30,12 @@ static void on_mutex_event(clave_mutex *m, const clave_mutex_event *ev, void *ar
         c->events->asked(c->arg);
 }
 
-/* The command's words, as far as they fit. */
-static void join_words(char *const *argv, char *out, size_t cap)
-{
-    size_t n = 0;
-    out[0] = '\0';
-    for (size_t i = 0; argv[i] && n < cap; i++) {
-        int added = snprintf(out + n, cap - n, "%s%s", i > 0 ? " " : "", argv[i]);
-        n += added > 0 ? (size_t)added : 0;
-    }
-}
-
 static size_t format_identity(const struct lock_plan *plan, char *out, size_t cap)
 {
-    char host[256] = "", command[COMMAND_CAP];
-    gethostname(host, sizeof host - 1);
-    join_words(plan->argv, command, sizeof command);
-    clave_identity id = {
-        .host = *host ? host : NULL, .pid = getpid(), .name = plan->name, .command = command};
-    size_t n = clave_identity_format(&id, out, cap);
+    struct self self;
+    self_describe(&self, plan);
+    self.identity.owner = *plan->owner ? plan->owner : NULL;
+    size_t n = clave_identity_format(&self.identity, out, cap);
     return n < cap ? n : cap - 1;
 }
 
@@ -63,6 +50,9 @@ static clave_err begin_lock(struct claim *c, clave_client *client, const struct 
     o.nacls = plan->acl.n;
     o.min_valid_ms = terms->min_valid_ms;
     o.revocable = plan->revocable;
+    o.detect_deadlocks_ms = plan->detects ? DETECT_MS : 0;
+    o.lock_roots = &plan->root;
+    o.nlock_roots = plan->root ? 1 : 0;
     clave_err err = plan->kind == KIND_MUTEX ? clave_mutex_new(&c->mutex, client, plan->path, &o)
                                              : clave_rwlock_new(&c->rw, client, plan->path, &o);
     if (err != CLAVE_OK)
@@ -113,6 +103,9 @@ static clave_err begin_lease(struct claim *c, clave_client *client, const struct
     o.nacls = plan->acl.n;
     o.min_valid_ms = terms->min_valid_ms;
     o.revocable = plan->revocable;
+    o.detect_deadlocks_ms = plan->detects ? DETECT_MS : 0;
+    o.lock_roots = &plan->root;
+    o.nlock_roots = plan->root ? 1 : 0;
     clave_err err = clave_semaphore_new(&c->semaphore, client, plan->path, &o);
     if (err == CLAVE_OK)
         err = clave_semaphore_acquire(c->semaphore, 0, 1, terms->deadline, on_lease, c);
@@ -165,6 +158,9 @@ static clave_err begin_election(struct claim *c, clave_client *client, const str
     o.nacls = plan->acl.n;
     o.min_valid_ms = terms->min_valid_ms;
     o.revocable = true;
+    o.priority = plan->priority;
+    o.spread = plan->spread;
+    o.preempt = plan->preempt;
     clave_err err = clave_latch_new(&c->latch, client, plan->path, &o);
     if (err == CLAVE_OK)
         err = clave_latch_await(c->latch, terms->deadline, on_verdict, c);
@@ -189,6 +185,13 @@ bool claim_grant(const struct claim *c, clave_grant *out)
     if (c->semaphore)
         return c->lease && clave_lease_grant(c->lease, out);
     return c->mutex && clave_mutex_grant(c->mutex, OWNER, out);
+}
+
+const char *claim_deadlock(const struct claim *c)
+{
+    if (c->semaphore)
+        return clave_semaphore_deadlock(c->semaphore);
+    return c->mutex ? clave_mutex_deadlock(c->mutex) : NULL;
 }
 
 clave_err claim_publish(struct claim *c, const char *value)

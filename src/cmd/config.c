@@ -6,16 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cmd/keyfile.h"
 #include "cmd/tell.h"
-
-enum { MAX_CONFIG = 64 * 1024 };
-
-/* Where a value comes from, for the message. */
-struct origin {
-    const char *file; /* NULL: an environment variable */
-    unsigned line;
-    const char *key;
-};
 
 __attribute__((format(printf, 2, 3))) static bool bad(const struct origin *at, const char *fmt, ...)
 {
@@ -37,6 +29,10 @@ bool config_auth_ok(const char *auth, const char **fault)
     *fault = "an identity is SCHEME:ID, such as digest:user:password";
     if (!id || id == auth || id[1] == '\0')
         return false;
+    if (id - auth >= CONFIG_SCHEME_CAP) {
+        *fault = "no scheme of an identity is that long";
+        return false;
+    }
     if (strncmp(auth, "digest:", 7) == 0 && !strchr(id + 1, ':')) {
         *fault = "a digest identity is digest:user:password";
         return false;
@@ -59,14 +55,33 @@ static bool duration_in(const struct origin *at, const char *value, int64_t *ms)
 /* What each source has left open for the ones behind it. */
 struct open {
     bool connect, session_timeout, timeout, auth;
+    bool tls[OPTIONS_TLS_TEXTS];
 };
 
 static struct open still_open(const struct options *o)
 {
-    return (struct open){.connect = !o->connect,
-                         .session_timeout = o->session_timeout_ms == 0,
-                         .timeout = !o->timeout_given,
-                         .auth = o->nauth == 0};
+    struct open open = {.connect = !o->connect,
+                        .session_timeout = o->session_timeout_ms == 0,
+                        .timeout = !o->timeout_given,
+                        .auth = o->nauth == 0};
+    for (size_t i = 0; i < OPTIONS_TLS_TEXTS; i++)
+        open.tls[i] = !o->tls_texts[i];
+    return open;
+}
+
+/* false: it is no key of these. */
+static bool set_tls(struct options *o, const struct open *open, const char *key, const char *value)
+{
+    static const char *const keys[OPTIONS_TLS_TEXTS] = {"tls-ca", "tls-cert", "tls-key",
+                                                        "tls-name"};
+    for (size_t i = 0; i < OPTIONS_TLS_TEXTS; i++) {
+        if (strcmp(key, keys[i]) != 0)
+            continue;
+        if (open->tls[i])
+            o->tls_texts[i] = value;
+        return true;
+    }
+    return false;
 }
 
 static bool set(struct options *o, const struct open *open, const struct origin *at,
@@ -96,8 +111,10 @@ static bool set(struct options *o, const struct open *open, const struct origin 
             return bad(at, "at most %d identities", OPTIONS_MAX_AUTH);
         if (open->auth)
             o->auth[o->nauth++] = value;
-    } else {
-        return bad(at, "unknown key '%s' (there are connect, session-timeout, timeout and auth)",
+    } else if (!set_tls(o, open, key, value)) {
+        return bad(at,
+                   "unknown key '%s' (there are connect, session-timeout, timeout, auth, tls-ca, "
+                   "tls-cert, tls-key and tls-name)",
                    key);
     }
     return true;
@@ -108,10 +125,10 @@ static bool apply_environment(struct options *o)
     static const struct {
         const char *name, *key;
     } names[] = {
-        {"CLAVE_CONNECT", "connect"},
-        {"CLAVE_SESSION_TIMEOUT", "session-timeout"},
-        {"CLAVE_TIMEOUT", "timeout"},
-        {"CLAVE_AUTH", "auth"},
+        {"CLAVE_CONNECT", "connect"}, {"CLAVE_SESSION_TIMEOUT", "session-timeout"},
+        {"CLAVE_TIMEOUT", "timeout"}, {"CLAVE_AUTH", "auth"},
+        {"CLAVE_TLS_CA", "tls-ca"},   {"CLAVE_TLS_CERT", "tls-cert"},
+        {"CLAVE_TLS_KEY", "tls-key"}, {"CLAVE_TLS_NAME", "tls-name"},
     };
     struct open open = still_open(o);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -125,71 +142,35 @@ static bool apply_environment(struct options *o)
 
 /* ---- the file ----------------------------------------------------------------------------- */
 
-/* The text of the file, for the caller; NULL and errno. */
-static char *slurp(const char *path)
+struct filling {
+    struct options *o;
+    struct open open;
+};
+
+static bool set_line(void *arg, const struct origin *at, const char *key, const char *value)
 {
-    FILE *f = fopen(path, "re");
-    if (!f)
-        return NULL;
-    char *text = malloc(MAX_CONFIG + 1);
-    size_t n = text ? fread(text, 1, MAX_CONFIG + 1, f) : 0;
-    int fault = !text ? ENOMEM : ferror(f) ? errno : n > MAX_CONFIG ? EFBIG : 0;
-    fclose(f);
-    if (fault) {
-        free(text);
-        errno = fault;
-        return NULL;
-    }
-    text[n] = '\0';
-    return text;
+    const struct filling *f = arg;
+    return set(f->o, &f->open, at, key, value);
 }
 
-static char *trim(char *s)
+static bool bad_line(void *arg, const struct origin *at, const char *what)
 {
-    s += strspn(s, " \t");
-    size_t n = strlen(s);
-    while (n > 0 && strchr(" \t\r", s[n - 1]))
-        n--;
-    s[n] = '\0';
-    return s;
-}
-
-static bool apply_line(struct options *o, const struct open *open, struct origin *at, char *line)
-{
-    line = trim(line);
-    if (*line == '\0' || *line == '#')
-        return true;
-    char *eq = strchr(line, '=');
-    if (!eq)
-        return bad(at, "a line is 'key = value', or a comment behind a '#'");
-    *eq = '\0';
-    char *key = trim(line), *value = trim(eq + 1);
-    if (*value == '\0')
-        return bad(at, "'%s' has no value", key);
-    return set(o, open, at, key, value);
+    (void)arg;
+    return bad(at, "%s", what);
 }
 
 static bool apply_file(struct options *o, const char *path, bool must)
 {
-    o->config = slurp(path);
+    o->config = keyfile_read(path);
     if (!o->config) {
         if (!must && (errno == ENOENT || errno == ENOTDIR))
             return true;
         tell(NULL, "configuration %s: %s", path, strerror(errno));
         return false;
     }
-    struct open open = still_open(o);
-    struct origin at = {.file = path};
-    for (char *line = o->config; line;) {
-        char *end = strchr(line, '\n');
-        if (end)
-            *end = '\0';
-        at.line++;
-        if (!apply_line(o, &open, &at, line))
-            return false;
-        line = end ? end + 1 : NULL;
-    }
-    return true;
+    struct filling f = {o, still_open(o)};
+    const struct keyfile_visitor v = {set_line, bad_line, &f};
+    return keyfile_each(o->config, path, &v);
 }
 
 bool config_apply(struct options *o)

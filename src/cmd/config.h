@@ -8,6 +8,7 @@
  * CLAVE_AUTH, then from the file. false: told what is wrong, with file and line. */
 bool config_apply(struct options *o);
 
+enum { CONFIG_SCHEME_CAP = 64 }; /* with the NUL */
 /* "digest:user:password", and nothing that would only fail at the server. */
 bool config_auth_ok(const char *auth, const char **fault);
 

@@ -9,7 +9,10 @@
 #include "cmd/options.h"
 #include "cmd/tell.h"
 
-enum { CREATE_CONTAINER = FLAG_LONG, CREATE_ACL, CREATE_GUARD, CREATE_EPHEMERAL };
+enum { CREATE_CONTAINER = FLAG_LONG, CREATE_TTL, CREATE_ACL, CREATE_GUARD, CREATE_EPHEMERAL };
+
+/* What fits into an ephemeralOwner beside the mark of a TTL node: about 34 years. */
+#define MAX_TTL_MS ((INT64_C(1) << 40) - 1)
 
 struct create {
     const char *path;
@@ -19,6 +22,7 @@ struct create {
     bool container;
     bool parents;
     bool guard;
+    int64_t ttl_ms; /* 0: none */
     const char *node;
 };
 
@@ -26,6 +30,8 @@ static clave_create_mode mode_of(const struct create *w)
 {
     if (w->container)
         return CLAVE_CONTAINER;
+    if (w->ttl_ms > 0)
+        return w->sequential ? CLAVE_PERSISTENT_SEQUENTIAL_TTL : CLAVE_PERSISTENT_TTL;
     return w->sequential ? CLAVE_PERSISTENT_SEQUENTIAL : CLAVE_PERSISTENT;
 }
 
@@ -62,6 +68,7 @@ static clave_err create_plain(struct options *o, clave_session *s, const struct 
     clave_create_options co = {.size = sizeof co,
                                .mode = mode_of(w),
                                .flags = w->parents ? CLAVE_CREATE_PARENTS : 0,
+                               .ttl_ms = w->ttl_ms,
                                .acls = w->acl.n ? w->acl.list : NULL,
                                .nacls = w->acl.n};
     clave_reply *r = NULL;
@@ -86,6 +93,8 @@ static int parse_flags(struct options *o, int argc, char **argv, struct create *
             w->container = true;
         else if (id == CREATE_GUARD)
             w->guard = true;
+        else if (id == CREATE_TTL && !options_duration(o, "ttl", 1, MAX_TTL_MS, &w->ttl_ms))
+            return EXIT_USAGE;
         else if (id == CREATE_ACL && !acl_parse(o->value, &w->acl, &fault))
             return tell_usage(o, "--acl '%s': %s", o->value, fault);
         else if (id == CREATE_EPHEMERAL)
@@ -96,9 +105,9 @@ static int parse_flags(struct options *o, int argc, char **argv, struct create *
         return OPTIONS_STOP;
     if (!acl_has_identity(o, &w->acl))
         return EXIT_PATH;
-    if (w->container && w->sequential)
-        return tell_usage(o, "--container and --sequential exclude each other");
-    if (w->guard && (w->container || w->sequential))
+    if (w->container && (w->sequential || w->ttl_ms > 0))
+        return tell_usage(o, "--container goes without --sequential and --ttl");
+    if (w->guard && (w->container || w->sequential || w->ttl_ms > 0))
         return tell_usage(o, "--guard works for plain nodes only");
     return EXIT_OK;
 }
@@ -142,6 +151,7 @@ static const struct flag flags[] = {
     {'s', "sequential", NULL, "append ten digits that count up; PATH may end with a /"},
     {'p', "parents", NULL, "create missing parents too"},
     {CREATE_CONTAINER, "container", NULL, "a node the server removes once its children are gone"},
+    {CREATE_TTL, "ttl", "DURATION", "removed when it had no children and no write for so long"},
     {CREATE_ACL, "acl", "ACL", "open, read, creator, or SCHEME:ID:PERMS,... [open]"},
     {CREATE_GUARD, "guard", NULL, "only while the lock of 'clave lock' around this stands"},
     {CREATE_EPHEMERAL, "ephemeral", NULL, "refused: the node would end with this command"},
@@ -155,7 +165,8 @@ const struct verb verb_create = {
     .text =
         "DATA - reads standard input. PERMS are letters of cdrwa: create, delete, read, write,\n"
         "admin; 'creator' gives everything to the identities of --auth. With --guard exit\n"
-        "code 76 says that the lock was lost and nothing was created.\n",
+        "code 76 says that the lock was lost and nothing was created. --ttl needs a server with\n"
+        "extended types ('clave serve --extended-types').\n",
     .flags = flags,
     .max_args = -1,
     .run = run_create,

@@ -10,8 +10,17 @@
 #include "cmd/lock.h"
 #include "cmd/tell.h"
 
-enum { ELECT_VALUE = PLAN_OWN, ELECT_STANDBY, ELECT_ON_ELECTED, ELECT_ON_DEPOSED, ELECT_FOREVER };
-enum { ID_CAP = 320, AGAIN_MS = 1000 };
+enum {
+    ELECT_VALUE = PLAN_OWN,
+    ELECT_STANDBY,
+    ELECT_ON_ELECTED,
+    ELECT_ON_DEPOSED,
+    ELECT_FOREVER,
+    ELECT_PRIORITY,
+    ELECT_SPREAD,
+    ELECT_PREEMPT,
+};
+enum { ID_CAP = 320, AGAIN_MS = 1000, MEEK_MS = 10000 };
 
 /* What others see when no --id says more. */
 static const char *default_id(char *out)
@@ -20,6 +29,15 @@ static const char *default_id(char *out)
     gethostname(host, sizeof host - 1);
     snprintf(out, ID_CAP, "%s:%d", host, (int)getpid());
     return out;
+}
+
+static bool take_priority(struct lock_plan *p)
+{
+    int64_t n;
+    if (!options_number(p->o, "priority", 0, INT32_MAX, &n))
+        return false;
+    p->priority = (int32_t)n;
+    return true;
 }
 
 static bool take_flag(struct lock_plan *p, int id, bool *forever)
@@ -40,6 +58,14 @@ static bool take_flag(struct lock_plan *p, int id, bool *forever)
         return true;
     case ELECT_FOREVER:
         *forever = true;
+        return true;
+    case ELECT_PRIORITY:
+        return take_priority(p);
+    case ELECT_SPREAD:
+        p->spread = true;
+        return true;
+    case ELECT_PREEMPT:
+        p->preempt = true;
         return true;
     default:
         return plan_take_flag(p, id, "max-term");
@@ -64,11 +90,11 @@ static char **original_words(void)
     return words;
 }
 
-/* The guardian is forked by a process without threads, which this is no more: it begins anew.
- * A command that fails at once does not make it spin. */
-static int stand_again(const struct options *o, int64_t began)
+/* The guardian is forked by a process without threads, which this is no more: it begins anew,
+ * not before then. */
+static int stand_again(const struct options *o, int64_t then)
 {
-    int64_t left = began + AGAIN_MS - clave_now();
+    int64_t left = then - clave_now();
     struct timespec pause = {.tv_sec = 0, .tv_nsec = (long)(left > 0 ? left : 0) * 1000000};
     while (nanosleep(&pause, &pause) != 0 && errno == EINTR)
         continue;
@@ -87,6 +113,29 @@ static bool worth_another(int code)
 {
     return code != EXIT_UNREACHABLE && code != EXIT_NOAUTH && code != EXIT_INTERNAL &&
            code != EXIT_PATH && code != EXIT_NOEXEC && code != EXIT_NOTFOUND;
+}
+
+/* false: told. */
+static bool check_flags(struct lock_plan *p, bool forever)
+{
+    if (forever && p->wait_ms != LOCK_FOR_EVER)
+        tell_usage(p->o, "--forever and --wait contradict each other");
+    else if (p->spread && p->priority > 0)
+        tell_usage(p->o, "--spread makes the priority: it goes without --priority");
+    else if (p->preempt && !p->spread && p->priority == 0)
+        tell_usage(p->o, "--preempt needs --priority or --spread");
+    else
+        return true;
+    return false;
+}
+
+/* A command that fails at once does not make it spin; and a preempting candidate that was made to
+ * go would otherwise be back at once. */
+static int64_t again_at(const struct lock_plan *p, int64_t began, int code)
+{
+    if (code == EXIT_LOST && p->preempt)
+        return clave_now() + (p->o->session_timeout_ms > 0 ? p->o->session_timeout_ms : MEEK_MS);
+    return began + AGAIN_MS;
 }
 
 static int run_elect(struct options *o, int argc, char **argv)
@@ -108,17 +157,16 @@ static int run_elect(struct options *o, int argc, char **argv)
         code = o->status;
         goto end;
     }
-    if (forever && p.wait_ms != LOCK_FOR_EVER) {
-        code = tell_usage(o, "--forever and --wait contradict each other");
+    if (!check_flags(&p, forever))
         goto end;
-    }
+    p.again = forever;
     code = plan_take_args(&p);
     if (code == EXIT_OK)
         code = wrapper_run(&p, &told_to_end);
     else
         forever = false;
     if (forever && !told_to_end && worth_another(code))
-        code = stand_again(o, began);
+        code = stand_again(o, again_at(&p, began, code));
 end:
     acl_fini(&p.acl);
     return code;
@@ -131,12 +179,17 @@ static const struct flag flags[] = {
     {ELECT_ON_ELECTED, "on-elected", "SHELL-COMMAND", "run this, not awaited, besides the command"},
     {ELECT_ON_DEPOSED, "on-deposed", "SHELL-COMMAND", "run this when the command has ended"},
     {ELECT_FOREVER, "forever", NULL, "stand again whenever the command has ended"},
+    {ELECT_PRIORITY, "priority", "N", "the candidate with the highest leads next [0: none]"},
+    {ELECT_SPREAD, "spread", NULL, "a priority made of PATH and id, to share many elections"},
+    {ELECT_PREEMPT, "preempt", NULL, "ask a leader of a lower priority to resign"},
     {'w', "wait", "DURATION", "give up after so long [wait for ever]"},
     {'E', "conflict-code", "N", "the exit code when it is not elected in time [75]"},
     {PLAN_GRACE, "grace", "DURATION", "from SIGTERM to SIGKILL [an eighth of the session timeout]"},
     {PLAN_ON_LOST, "on-lost", "WHAT", "to the command: term, kill or ignore [term]"},
     {PLAN_MAX_HOLD, "max-term", "DURATION", "end the command so that the next leads after that"},
+    {PLAN_LOCK_DELAY, "lock-delay", "DURATION", "wait so long when the leader before was lost"},
     {PLAN_ACL, "acl", "ACL", "of the candidate's node: see 'clave create' [open]"},
+    {PLAN_NOTIFY, "notify", "WHEN", "systemd: ready when held, waiting, command, or off [held]"},
     {'q', "quiet", NULL, "say nothing of waiting, and of not having been elected"},
     {0, NULL, NULL, NULL},
 };

@@ -9,6 +9,11 @@ enum {
     GLOBAL_TIMEOUT,
     GLOBAL_AUTH,
     GLOBAL_JSON,
+    GLOBAL_TLS_CA,
+    GLOBAL_TLS_CERT,
+    GLOBAL_TLS_KEY,
+    GLOBAL_TLS_NAME,
+    GLOBAL_TLS_ANY_NAME,
 };
 
 extern const struct flag global_flags[];

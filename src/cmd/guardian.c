@@ -53,6 +53,7 @@
 #include "clave/uv.h"
 #include "cmd/command.h"
 #include "cmd/link.h"
+#include "cmd/notify.h"
 #include "cmd/offspring.h"
 #include "cmd/tell.h"
 
@@ -182,6 +183,19 @@ static bool put_number(const char *name, const char *format, int64_t n)
     return setenv(name, text, 1) == 0;
 }
 
+/* So that clave in the command reaches the same servers. */
+static bool put_tls(const struct options *o)
+{
+    static const char *const names[OPTIONS_TLS_TEXTS] = {[OPTIONS_TLS_CA] = "CLAVE_TLS_CA",
+                                                         [OPTIONS_TLS_CERT] = "CLAVE_TLS_CERT",
+                                                         [OPTIONS_TLS_KEY] = "CLAVE_TLS_KEY",
+                                                         [OPTIONS_TLS_NAME] = "CLAVE_TLS_NAME"};
+    for (size_t i = 0; i < OPTIONS_TLS_TEXTS; i++)
+        if (o->tls_texts[i] && setenv(names[i], o->tls_texts[i], 1) != 0)
+            return false;
+    return true;
+}
+
 /* In our own environment, which the command inherits. */
 static bool set_environment(const struct guard *g)
 {
@@ -196,7 +210,8 @@ static bool set_environment(const struct guard *g)
     bool fine = setenv("CLAVE_PATH", path, 1) == 0 && setenv("CLAVE_NODE", node, 1) == 0 &&
                 setenv("CLAVE_DEADLINE", page, 1) == 0 &&
                 setenv("CLAVE_CONNECT", g->plan->connect, 1) == 0 &&
-                put_number("CLAVE_TOKEN", "dec", g->task.token) &&
+                (!*g->plan->owner || setenv("CLAVE_OWNER", g->plan->owner, 1) == 0) &&
+                put_tls(g->plan->o) && put_number("CLAVE_TOKEN", "dec", g->task.token) &&
                 put_number("CLAVE_SESSION", "hex", g->task.session_id);
     free(node);
     return fine;
@@ -389,6 +404,7 @@ static _Noreturn void guard(struct guard *g)
         tell(g->plan->o, "the guardian cannot start: %s", strerror(errno));
         _exit(EXIT_INTERNAL);
     }
+    notify_hand_on(g->plan->own_notify);
     while (g->phase != ENDED || !g->alone) {
         struct pollfd fds[] = {{.fd = g->alone ? -1 : g->socket, .events = POLLIN},
                                {.fd = g->signals, .events = POLLIN},

@@ -21,8 +21,10 @@ struct guardian_plan {
     struct options *o;
     const char *connect;
     const char *path;
+    const char *owner; /* for the command; "": none */
     char *const *argv;
     enum on_lost on_lost;
+    bool own_notify; /* the command inherits nothing of the service manager's */
 };
 
 /* What proves a session, for who has to end it. */

@@ -7,10 +7,15 @@
 #include "cmd/tell.h"
 
 const struct flag global_flags[] = {
-    {'c', "connect", "HOSTS", "the servers: h1:2181,h2:2181/chroot, unix:/path or local:"},
+    {'c', "connect", "HOSTS", "the servers: h1:2181,h2/app, tls:h1:2281, unix:/path or local:"},
     {GLOBAL_SESSION_TIMEOUT, "session-timeout", "DURATION", "the session timeout to ask for [10s]"},
     {GLOBAL_TIMEOUT, "timeout", "DURATION", "how long to wait to connect, and for an answer [10s]"},
     {GLOBAL_AUTH, "auth", "SCHEME:ID", "an identity: digest:user:password (repeatable)"},
+    {GLOBAL_TLS_CA, "tls-ca", "FILE", "tls: whose certificates are trusted [the system's list]"},
+    {GLOBAL_TLS_CERT, "tls-cert", "FILE", "tls: the certificate to show, and those above it"},
+    {GLOBAL_TLS_KEY, "tls-key", "FILE", "tls: its key [in the same file]"},
+    {GLOBAL_TLS_NAME, "tls-name", "NAME", "tls: the name in the servers' certificates [HOSTS]"},
+    {GLOBAL_TLS_ANY_NAME, "tls-any-name", NULL, "tls: whatever name is in them"},
     {GLOBAL_JSON, "json", NULL, "print JSON, one value a line"},
     {'v', "verbose", NULL, "tell on stderr what happens; twice: everything"},
     {'h', "help", NULL, "print this help"},
@@ -29,18 +34,17 @@ bool global_is_replaced(const struct verb *v, const struct flag *global)
 static bool is_about_servers(const struct flag *f)
 {
     return f->id == 'c' || f->id == GLOBAL_SESSION_TIMEOUT || f->id == GLOBAL_TIMEOUT ||
-           f->id == GLOBAL_AUTH;
+           f->id == GLOBAL_AUTH || (f->id >= GLOBAL_TLS_CA && f->id <= GLOBAL_TLS_ANY_NAME);
 }
 
 static void print_flag(const struct flag *f)
 {
     char left[64];
+    const char *gap = f->arg && *f->arg != '[' ? " " : "";
     if (f->id < FLAG_LONG)
-        snprintf(left, sizeof left, "-%c, --%s%s%s", f->id, f->name, f->arg ? " " : "",
-                 f->arg ? f->arg : "");
+        snprintf(left, sizeof left, "-%c, --%s%s%s", f->id, f->name, gap, f->arg ? f->arg : "");
     else
-        snprintf(left, sizeof left, "    --%s%s%s", f->name, f->arg ? " " : "",
-                 f->arg ? f->arg : "");
+        snprintf(left, sizeof left, "    --%s%s%s", f->name, gap, f->arg ? f->arg : "");
     if (strlen(left) > 30)
         printf("  %s\n  %-30s  %s\n", left, "", f->help);
     else
@@ -77,8 +81,9 @@ void help_all(void)
         print_flag(f);
     puts("      --version                   print the version (as does the verb)\n\n"
          "Flags left out are taken from the environment (CLAVE_CONNECT, CLAVE_SESSION_TIMEOUT,\n"
-         "CLAVE_TIMEOUT, CLAVE_AUTH), then from $XDG_CONFIG_HOME/clave/config (or the file\n"
-         "CLAVE_CONFIG names), in lines such as 'connect = zk1,zk2'.\n\n"
+         "CLAVE_TIMEOUT, CLAVE_AUTH, CLAVE_TLS_CA, _CERT, _KEY, _NAME), then from\n"
+         "$XDG_CONFIG_HOME/clave/config (or the file CLAVE_CONFIG names), in lines such as\n"
+         "'connect = zk1,zk2'.\n\n"
          "Exit codes: 0 done; 64 usage; 66 no such node, exists, another version, bad path;\n"
          "69 no server answered; 70 internal; 74 input or output; 75 not in time; 76 lock lost;\n"
          "77 not authorised; 126, 127 the command cannot be run or found.\n\n"

@@ -132,7 +132,7 @@ static void conclude(struct wrapper *w, enum guardian_cause cause, int status)
     terminal_take(&w->terminal);
     lock_tell_ended(w->plan, code, clave_now() - w->acquired_at);
     hook_run(w->plan, w->plan->on_deposed, "deposed", w->task.token);
-    wrapper_leave(w, code);
+    custody_end(w, code);
 }
 
 /* At once: others may hold it. */
@@ -213,7 +213,7 @@ static void on_refused(struct wrapper *w, int error)
 {
     tell(w->o, "cannot run '%s': %s", w->plan->argv[0], strerror(error));
     hook_run(w->plan, w->plan->on_deposed, "deposed", w->task.token);
-    wrapper_leave(w, command_exit_code(error));
+    custody_end(w, command_exit_code(error));
 }
 
 static void on_report(struct wrapper *w, const struct guardian_report *r)
@@ -221,6 +221,7 @@ static void on_report(struct wrapper *w, const struct guardian_report *r)
     switch (r->word) {
     case GUARDIAN_STARTED:
         w->command = r->value;
+        status_started(w);
         break;
     case GUARDIAN_REFUSED:
         on_refused(w, r->value);
@@ -230,6 +231,7 @@ static void on_report(struct wrapper *w, const struct guardian_report *r)
         break;
     case GUARDIAN_ENDING:
         lock_tell_ending(w->plan, r->cause);
+        status_ending(w);
         break;
     case GUARDIAN_ENDED:
         conclude(w, r->cause, r->value);
@@ -255,7 +257,7 @@ static void take_reports(struct wrapper *w)
 {
     struct guardian_report r;
     int n = 0;
-    while (w->phase != LEAVING && (n = guardian_read(&w->guardian, &r)) > 0)
+    while (w->phase != LEAVING && w->phase != KEEPING && (n = guardian_read(&w->guardian, &r)) > 0)
         on_report(w, &r);
     if (n < 0)
         on_guardian_death(w);

@@ -69,7 +69,7 @@ static void place_queue(struct lineup *l)
 static void place_leases(struct lineup *l)
 {
     for (size_t i = 0; i < l->n; i++) {
-        bool lease = i < l->rolls[0].n;
+        bool lease = i < l->rolls[0]->n;
         l->list[i].holds = lease;
         l->list[i].role = lease ? "lease" : "waiting";
         l->list[i].below = lease ? "/leases" : "/locks";
@@ -78,18 +78,20 @@ static void place_leases(struct lineup *l)
 
 static clave_err make_list(struct lineup *l)
 {
-    size_t n = l->rolls[0].n + l->rolls[1].n;
+    size_t n = 0;
+    for (size_t i = 0; i < 2; i++)
+        n += l->rolls[i] ? l->rolls[i]->n : 0;
     l->list = n > 0 ? calloc(n, sizeof *l->list) : NULL;
     if (n > 0 && !l->list)
         return CLAVE_ENOMEM;
     for (size_t i = 0; i < 2; i++)
-        for (size_t k = 0; k < l->rolls[i].n; k++)
-            l->list[l->n++].p = &l->rolls[i].list[k];
+        for (size_t k = 0; l->rolls[i] && k < l->rolls[i]->n; k++)
+            l->list[l->n++].p = &l->rolls[i]->list[k];
     return CLAVE_OK;
 }
 
 static clave_err read_queue_of_semaphore(clave_session *s, const char *path, int64_t timeout_ms,
-                                         struct roll *out)
+                                         clave_roll **out)
 {
     size_t n = strcmp(path, "/") == 0 ? 0 : strlen(path);
     char *below = malloc(n + sizeof "/locks");
@@ -97,14 +99,14 @@ static clave_err read_queue_of_semaphore(clave_session *s, const char *path, int
         return CLAVE_ENOMEM;
     memcpy(below, path, n);
     memcpy(below + n, "/locks", sizeof "/locks");
-    clave_err err = roll_read(s, below, timeout_ms, out);
+    clave_err err = clave_session_roll(s, clave_participants, below, timeout_ms, out);
     free(below);
     return err;
 }
 
 clave_err lineup_read(clave_session *s, const char *path, int64_t timeout_ms, struct lineup *out)
 {
-    static roll_call_fn *const calls[] = {
+    static clave_roll_call *const calls[] = {
         [KIND_QUEUE] = clave_participants,
         [KIND_SHARED] = call_both_sides,
         [KIND_COUNTED] = clave_semaphore_participants,
@@ -120,7 +122,7 @@ clave_err lineup_read(clave_session *s, const char *path, int64_t timeout_ms, st
     *out = (struct lineup){0};
     clave_err err = find_kind(s, path, timeout_ms, &kind);
     if (err == CLAVE_OK)
-        err = roll_read_by(s, path, calls[kind], timeout_ms, &out->rolls[0]);
+        err = clave_session_roll(s, calls[kind], path, timeout_ms, &out->rolls[0]);
     if (err == CLAVE_OK && kind == KIND_COUNTED)
         err = read_queue_of_semaphore(s, path, timeout_ms, &out->rolls[1]);
     if (err == CLAVE_OK)
@@ -134,8 +136,8 @@ clave_err lineup_read(clave_session *s, const char *path, int64_t timeout_ms, st
 
 void lineup_fini(struct lineup *l)
 {
-    roll_fini(&l->rolls[0]);
-    roll_fini(&l->rolls[1]);
+    clave_roll_free(l->rolls[0]);
+    clave_roll_free(l->rolls[1]);
     free(l->list);
     *l = (struct lineup){0};
 }

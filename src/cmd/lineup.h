@@ -3,8 +3,7 @@
 #ifndef CLAVE_CMD_LINEUP_H
 #define CLAVE_CMD_LINEUP_H
 
-#include "clave/session.h"
-#include "cmd/roll.h"
+#include "clave/roll.h"
 
 struct lineup_place {
     const clave_participant *p;
@@ -18,10 +17,10 @@ struct lineup_place {
 struct lineup {
     struct lineup_place *list; /* those who hold first, then in the order of the queue */
     size_t n;
-    struct roll rolls[2]; /* what the list points into */
+    clave_roll *rolls[2]; /* what the list points into */
 };
 
-/* As roll_read. */
+/* As clave_session_roll. */
 clave_err lineup_read(clave_session *s, const char *path, int64_t timeout_ms, struct lineup *out);
 void lineup_fini(struct lineup *l);
 

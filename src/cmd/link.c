@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "base/path.h"
+#include "clave/tls.h"
+#include "cmd/config.h"
 #include "cmd/tell.h"
 
 enum { CLOSE_MS = 1000 };
@@ -20,6 +22,7 @@ void link_client_options(struct options *o, clave_client_options *co)
 {
     *co = (clave_client_options){.size = sizeof *co,
                                  .session_timeout_ms = o->session_timeout_ms,
+                                 .tls = o->tls,
                                  .log = o->verbose > 0 ? on_log : NULL,
                                  .log_arg = o};
 }
@@ -28,7 +31,7 @@ static int add_identities(struct options *o, clave_session *s)
 {
     for (size_t i = 0; i < o->nauth; i++) {
         const char *id = strchr(o->auth[i], ':'); /* there is one: config_auth_ok */
-        char scheme[64];
+        char scheme[CONFIG_SCHEME_CAP];
         snprintf(scheme, sizeof scheme, "%.*s", (int)(id - o->auth[i]), o->auth[i]);
         clave_err err =
             clave_session_add_auth(s, scheme, id + 1, strlen(id + 1), options_left_ms(o));
@@ -59,13 +62,31 @@ static void note_session(const struct options *o, clave_session *s)
         link_note_session(o, clave_session_id(s), got_ms);
 }
 
+/* false: it cannot be had, told. */
+static bool make_tls(struct options *o, const char *connect)
+{
+    char fault[512];
+    const clave_tls_options t = {.size = sizeof t,
+                                 .ca_file = o->tls_texts[OPTIONS_TLS_CA],
+                                 .cert_file = o->tls_texts[OPTIONS_TLS_CERT],
+                                 .key_file = o->tls_texts[OPTIONS_TLS_KEY],
+                                 .server_name = o->tls_texts[OPTIONS_TLS_NAME],
+                                 .any_name = o->tls_any_name};
+    if (o->tls || strncmp(connect, "tls:", 4) != 0)
+        return true;
+    clave_err err = clave_tls_new(&o->tls, &t, fault, sizeof fault);
+    if (err != CLAVE_OK)
+        tell(o, "%s", *fault ? fault : clave_strerror(err));
+    return err == CLAVE_OK;
+}
+
 const char *link_connect(struct options *o)
 {
     const char *connect = o->connect ? o->connect : "local:";
     const char *fault = clave_client_host_fault(connect);
     if (fault)
         tell(o, "cannot understand the servers '%s': %s", connect, fault);
-    return fault ? NULL : connect;
+    return fault || !make_tls(o, connect) ? NULL : connect;
 }
 
 int link_open(struct options *o, const clave_client_options *co, clave_session **out)

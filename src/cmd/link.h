@@ -7,7 +7,8 @@
 
 /* What the options say about a client: its session timeout, and its log with -v. */
 void link_client_options(struct options *o, clave_client_options *co);
-/* The servers to use; NULL: they cannot be understood, told. */
+/* The servers to use; NULL: they cannot be understood, or there is no TLS for them, told. Before
+ * link_client_options. */
 const char *link_connect(struct options *o);
 /* Opens the session (`co` as above, perhaps changed since; NULL: just that), waits until it
  * is connected, at most options_left_ms(), and gives it the --auth identities. EXIT_OK, or

@@ -106,15 +106,30 @@ static int run_semaphore(struct options *o, int argc, char **argv)
         {PLAN_MAX_HOLD, "max-hold", "DURATION",                                                    \
          "end the command so that the lock is free after that"},                                   \
         {PLAN_REVOCABLE, "revocable", NULL, "end the command when somebody asks for the lock"},    \
+        {PLAN_MIN_HOLD, "min-hold", "DURATION", "keep the lock for so long at least"},             \
         {PLAN_NAME, "name", "TEXT", "what 'clave locks' shows for this participant"},              \
         {PLAN_ACL, "acl", "ACL", "of the lock's node: see 'clave create' [open]"},                 \
+        {PLAN_DETECT, "detect-deadlock", "[=ROOT]",                                                \
+         "give up to end a deadlock of locks below ROOT [PATH's parent]"},                         \
+        {PLAN_NOTIFY, "notify", "WHEN",                                                            \
+         "systemd: ready when held, waiting, command, or off [held]"},                             \
         {'q', "quiet", NULL, "say nothing of waiting, and of not having acquired it"},             \
     {                                                                                              \
         0, NULL, NULL, NULL                                                                        \
     }
 
+#define FLAGS_OF_EXCLUSIVE                                                                         \
+    {PLAN_ONCE, "once", "KEY", "only if no run of this KEY has succeeded yet"},                    \
+        {PLAN_FOR, "for", "DURATION", "--once: how long it counts, from its begin [for ever]"},    \
+        {PLAN_AT_MOST_ONCE, "at-most-once", NULL, "--once: a run that failed or died counts too"}, \
+        {PLAN_DONE_CODE, "done-code", "N", "--once: the exit code when it is done already [0]"},   \
+    {                                                                                              \
+        PLAN_LOCK_DELAY, "lock-delay", "DURATION", "wait so long when the holder before was lost"  \
+    }
+
 static const struct flag lock_flags[] = {
     {'n', "no-wait", NULL, "only if it is free now"},
+    FLAGS_OF_EXCLUSIVE,
     FLAGS_OF_ALL,
 };
 
@@ -122,6 +137,7 @@ static const struct flag rwlock_flags[] = {
     {'r', "read", NULL, "to read: together with other readers"},
     {'W', "write", NULL, "to write: alone [this is what it does]"},
     {'n', "no-wait", NULL, "only if it is free now"},
+    FLAGS_OF_EXCLUSIVE,
     FLAGS_OF_ALL,
 };
 
@@ -138,13 +154,14 @@ const struct verb verb_lock = {
     .summary = "Run a command while holding a lock",
     .text =
         "The command gets its arguments as they are (no shell), this process's streams, and\n"
-        "CLAVE_PATH, CLAVE_NODE, CLAVE_TOKEN, CLAVE_SESSION, CLAVE_DEADLINE and CLAVE_CONNECT\n"
-        "in its environment. It is ended before somebody else can hold the lock, and nothing\n"
-        "of it survives this process.\n"
+        "CLAVE_PATH, CLAVE_NODE, CLAVE_TOKEN, CLAVE_SESSION, CLAVE_OWNER, CLAVE_DEADLINE and\n"
+        "CLAVE_CONNECT in its environment. It is ended before somebody else can hold the lock,\n"
+        "and nothing of it survives this process.\n"
         "\n"
-        "Exit codes: the command's own; 128+N when signal N ended it; 69 no server reached;\n"
-        "75 not acquired in time; 76 the lock was lost; 77 not authorised; 126, 127 the command\n"
-        "cannot be run or found.\n",
+        "Exit codes: the command's own; 128+N when signal N ended it; 0 also when --once finds\n"
+        "that it is done already; 69 no server reached;\n"
+        "75 not acquired in time; 76 the lock was lost; 77 not authorised; 79 given up to end a\n"
+        "deadlock; 126, 127 the command cannot be run or found.\n",
     .flags = lock_flags,
     .max_args = 1,
     .run = run_lock,

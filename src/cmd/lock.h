@@ -5,10 +5,14 @@
 
 #include "clave/mutex.h"
 #include "cmd/acl.h"
+#include "cmd/custody.h"
 #include "cmd/guardian.h"
+#include "cmd/notify.h"
 #include "cmd/options.h"
+#include "cmd/owner.h"
 
 enum { LOCK_TRY = 0, LOCK_FOR_EVER = -1, LOCK_GRACE_DEFAULT = -1 };
+#define PLAN_YEAR_MS (INT64_C(366) * 24 * 3600 * 1000) /* the longest that can be asked for */
 
 enum lock_kind { KIND_MUTEX, KIND_READ, KIND_WRITE, KIND_LEASE };
 
@@ -28,11 +32,21 @@ struct lock_plan {
     int64_t max_hold_ms; /* 0: no limit */
     enum on_lost on_lost;
     bool revocable;    /* the command is ended when somebody asks for the lock */
+    bool detects;      /* gives up to end a deadlock */
+    const char *root;  /* where it looks for one; NULL: the parent of the path */
     int conflict_code; /* the exit code when it is not acquired in time */
     bool quiet;
     struct acl_list acl; /* of the lock node; empty: open */
+    struct custody_plan custody;
+    char owner[OWNER_CAP]; /* of the lock; "": nobody's in particular */
+    enum notify_when notify;
 
-    /* Elects; each may be NULL. */
+    /* Elects. */
+    int32_t priority; /* 0: none */
+    bool spread;      /* the priority is made of path and id */
+    bool preempt;
+    bool again; /* it stands again when the command has ended */
+    /* Each may be NULL. */
     const char *value;   /* published while it leads */
     const char *standby; /* the hooks: shell commands */
     const char *on_elected;
@@ -47,6 +61,14 @@ enum {
     PLAN_NAME,
     PLAN_ACL,
     PLAN_REVOCABLE,
+    PLAN_ONCE,
+    PLAN_FOR,
+    PLAN_AT_MOST_ONCE,
+    PLAN_DONE_CODE,
+    PLAN_MIN_HOLD,
+    PLAN_LOCK_DELAY,
+    PLAN_NOTIFY,
+    PLAN_DETECT,
     PLAN_OWN /* and up: a verb's own */
 };
 /* Takes one; false: told. `max_hold` is what the verb calls that flag. (plan.c) */
@@ -66,6 +88,7 @@ void lock_tell_waiting(const struct lock_plan *p, size_t ahead, const clave_part
 void lock_tell_away(const struct lock_plan *p, const char *fault);
 /* `fault`: why no server answers; NULL: one does. */
 void lock_tell_not_acquired(const struct lock_plan *p, int64_t waited_ms, const char *fault);
+void lock_tell_deadlock(const struct lock_plan *p, const char *text);
 void lock_tell_acquired(const struct lock_plan *p, const clave_grant *g, int64_t waited_ms);
 /* The connection is gone, with so long until the deadline, or back. */
 void lock_tell_connection(const struct lock_plan *p, bool up, int64_t left_ms);
@@ -73,6 +96,12 @@ void lock_tell_lost(const struct lock_plan *p, clave_err why);
 /* Somebody wants the lock, or the leader to resign. */
 void lock_tell_asked(const struct lock_plan *p);
 void lock_tell_ending(const struct lock_plan *p, enum guardian_cause cause);
+/* The holder before was lost: this one begins so much later. */
+void lock_tell_delay(const struct lock_plan *p, const clave_identity *who, int64_t delay_ms);
+/* It has been run already. */
+void lock_tell_done(const struct lock_plan *p, const clave_once_record *former);
+/* The command has ended, and the minimum hold has not. */
+void lock_tell_resting(const struct lock_plan *p, int64_t left_ms);
 void lock_tell_ended(const struct lock_plan *p, int code, int64_t held_ms);
 
 #endif

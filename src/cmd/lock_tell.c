@@ -46,16 +46,27 @@ static void end(struct json *j)
     funlockfile(stderr);
 }
 
-static void put_holder(const struct lock_plan *p, struct json *j, const clave_participant *holder)
+static void put_fields(struct json *j, const clave_identity *id)
 {
-    const clave_identity *id = &holder->identity;
-    json_open(j, p->elects ? "leader" : "holder", '{');
-    json_int(j, "token", holder->stat.czxid);
     json_text(j, "host", id->host);
     json_int(j, "pid", id->pid);
     json_text(j, "name", id->name);
     json_text(j, "command", id->command);
     json_text(j, "text", id->text);
+}
+
+static void put_holder(const struct lock_plan *p, struct json *j, const clave_participant *holder)
+{
+    json_open(j, p->elects ? "leader" : "holder", '{');
+    json_int(j, "token", holder->stat.czxid);
+    put_fields(j, &holder->identity);
+    json_close(j, '}');
+}
+
+static void put_identity(struct json *j, const char *key, const clave_identity *id)
+{
+    json_open(j, key, '{');
+    put_fields(j, id);
     json_close(j, '}');
 }
 
@@ -107,6 +118,20 @@ void lock_tell_not_acquired(const struct lock_plan *p, int64_t waited_ms, const 
     } else if (!p->quiet) {
         tell(p->o, "%s: not %s within %s ('clave %s %s' tells who is before us)", p->path,
              words(p)->acquired, age_format(waited_ms, age), words(p)->who, p->path);
+    }
+}
+
+void lock_tell_deadlock(const struct lock_plan *p, const char *text)
+{
+    struct json j;
+    char safe[4096];
+    if (p->o->json) {
+        begin(p, &j, "deadlock");
+        json_text(&j, "text", text);
+        end(&j);
+    } else {
+        tell(p->o, "%s: given up to end a deadlock: %s", p->path,
+             text ? who_text(text, safe, sizeof safe) : "no memory to say which");
     }
 }
 
@@ -199,6 +224,56 @@ void lock_tell_ending(const struct lock_plan *p, enum guardian_cause cause)
     } else {
         tell(p->o, "%s: %s", p->path, table[cause].text);
     }
+}
+
+void lock_tell_delay(const struct lock_plan *p, const clave_identity *who, int64_t delay_ms)
+{
+    struct json j;
+    char age[AGE_CAP], text[WHO_CAP];
+    if (p->o->json) {
+        begin(p, &j, "delayed");
+        json_int(&j, "delay_ms", delay_ms);
+        put_identity(&j, "lost", who);
+        end(&j);
+    } else if (!p->quiet) {
+        tell(p->o, "%s: acquired; its holder before, %s, was lost: beginning in %s", p->path,
+             who_format(who, text, sizeof text), age_format(delay_ms, age));
+    }
+}
+
+void lock_tell_done(const struct lock_plan *p, const clave_once_record *former)
+{
+    struct json j;
+    char age[AGE_CAP], who[WHO_CAP];
+    bool aged = former->age_ms >= 0, done = former->state == CLAVE_ONCE_DONE;
+    if (p->o->json) {
+        begin(p, &j, "done");
+        json_text(&j, "key", p->custody.once);
+        json_bool(&j, "succeeded", done);
+        json_int(&j, "began_ms", former->began);
+        if (aged)
+            json_int(&j, "age_ms", former->age_ms);
+        put_identity(&j, "by", &former->identity);
+        end(&j);
+    } else if (!p->quiet) {
+        tell(p->o, "%s: '%s' is %s already, begun%s%s%s by %s", p->path, p->custody.once,
+             done ? "done" : "tried", aged ? " " : "", aged ? age_format(former->age_ms, age) : "",
+             aged ? " ago" : "", who_format(&former->identity, who, sizeof who));
+    }
+}
+
+void lock_tell_resting(const struct lock_plan *p, int64_t left_ms)
+{
+    struct json j;
+    char left[AGE_CAP];
+    if (!p->o->json) {
+        note(p->o, "%s: the command has ended; the minimum hold lasts for %s more", p->path,
+             age_format(left_ms, left));
+        return;
+    }
+    begin(p, &j, "resting");
+    json_int(&j, "left_ms", left_ms);
+    end(&j);
 }
 
 void lock_tell_ended(const struct lock_plan *p, int code, int64_t held_ms)

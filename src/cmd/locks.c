@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "cmd/deadlocks.h"
 #include "cmd/json.h"
 #include "cmd/lineup.h"
 #include "cmd/link.h"
@@ -71,7 +72,7 @@ static int show_queue(struct options *o, const char *path)
     return code;
 }
 
-enum { LOCKS_FORCE = FLAG_LONG };
+enum { LOCKS_FORCE = FLAG_LONG, LOCKS_DEADLOCKS };
 
 /* `wish` from the arguments behind the word. */
 static int run_oust(struct options *o, struct oust_wish *wish)
@@ -86,11 +87,25 @@ static int run_oust(struct options *o, struct oust_wish *wish)
     return link_path_ok(o, wish->path) ? oust(o, wish) : EXIT_PATH;
 }
 
+static int run_deadlocks(struct options *o, bool oust_flags)
+{
+    const char *const *paths = (const char *const *)o->argv;
+    size_t n = (size_t)o->argc;
+    if (oust_flags)
+        return tell_usage(o, "--deadlocks goes with paths alone");
+    for (size_t i = 0; i < n; i++)
+        if (!link_path_ok(o, paths[i]))
+            return EXIT_PATH;
+    return deadlocks_show(o, paths, n);
+}
+
 static int run_locks(struct options *o, int argc, char **argv)
 {
     struct oust_wish wish = {.breaks = false};
+    bool deadlocks = false;
     int id;
     while ((id = options_next(o, argc, argv)) > 0) {
+        deadlocks |= id == LOCKS_DEADLOCKS;
         if (id == 'w' && !options_duration(o, "wait", 1, DAY_MS, &wish.wait_ms))
             return EXIT_USAGE;
         wish.force |= id == LOCKS_FORCE;
@@ -98,6 +113,8 @@ static int run_locks(struct options *o, int argc, char **argv)
     }
     if (id == OPTIONS_STOP)
         return o->status;
+    if (deadlocks)
+        return run_deadlocks(o, wish.force || wish.yes || wish.wait_ms > 0);
     wish.breaks = o->argc > 0 && strcmp(o->argv[0], "break") == 0;
     if (wish.breaks || (o->argc > 0 && strcmp(o->argv[0], "revoke") == 0))
         return run_oust(o, &wish);
@@ -109,6 +126,7 @@ static int run_locks(struct options *o, int argc, char **argv)
 }
 
 static const struct flag flags[] = {
+    {LOCKS_DEADLOCKS, "deadlocks", NULL, "look for owners that wait for each other, below PATHs"},
     {'w', "wait", "DURATION", "revoke: until it has let go [only ask]"},
     {LOCKS_FORCE, "force", NULL, "break: though its owner may be alive"},
     {'y', "yes", NULL, "break: without asking at the terminal"},
@@ -117,7 +135,7 @@ static const struct flag flags[] = {
 
 const struct verb verb_locks = {
     .name = "locks",
-    .args = "[revoke|break] PATH [NODE]",
+    .args = "[revoke|break] PATH [NODE] | --deadlocks [PATH]...",
     .summary = "Print who holds a lock and who waits for it; ask a holder to let go",
     .text =
         "One participant a line, those who hold first: position, what it does, token, time since\n"
@@ -126,7 +144,10 @@ const struct verb verb_locks = {
         "revoke asks the owner of a node to let go: 'clave lock --revocable' does, and programs\n"
         "that said so. break deletes the node over its owner's head, who hears that it has lost\n"
         "the lock: not that of an owner that may be alive, unless --force. NODE is a name, a path\n"
-        "or a token. Exit code 73: refused; 75: has not let go in time.\n",
+        "or a token. Exit code 73: refused; 75: has not let go in time.\n"
+        "\n"
+        "--deadlocks looks at all locks at and below each PATH, without one at all there are, and\n"
+        "prints every cycle of owners that wait for each other. Exit code 79: there are some.\n",
     .flags = flags,
     .max_args = -1,
     .run = run_locks,

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "clave/tls.h"
 #include "clave/uv.h"
 #include "cmd/config.h"
 #include "cmd/globals.h"
@@ -21,6 +22,8 @@ void options_init(struct options *o)
 
 void options_fini(struct options *o)
 {
+    clave_tls_free(o->tls);
+    o->tls = NULL;
     free(o->config);
     o->config = NULL;
 }
@@ -34,8 +37,8 @@ struct scan {
 
 static void scan_add(struct scan *s, size_t *n, char **p, const struct flag *f)
 {
-    s->longs[(*n)++] = (struct option){
-        .name = f->name, .has_arg = f->arg ? required_argument : no_argument, .val = f->id};
+    int has_arg = !f->arg ? no_argument : *f->arg == '[' ? optional_argument : required_argument;
+    s->longs[(*n)++] = (struct option){.name = f->name, .has_arg = has_arg, .val = f->id};
     if (f->id >= FLAG_LONG)
         return;
     *(*p)++ = (char)f->id;
@@ -126,6 +129,15 @@ static int set_global(struct options *o, int id)
         return 0;
     case GLOBAL_AUTH:
         return set_auth(o);
+    case GLOBAL_TLS_CA:
+    case GLOBAL_TLS_CERT:
+    case GLOBAL_TLS_KEY:
+    case GLOBAL_TLS_NAME:
+        o->tls_texts[id - GLOBAL_TLS_CA] = o->value; /* in the order of enum options_tls */
+        return 0;
+    case GLOBAL_TLS_ANY_NAME:
+        o->tls_any_name = true;
+        return 0;
     case GLOBAL_SESSION_TIMEOUT:
         if (!options_duration(o, "session-timeout", 1, OPTIONS_MAX_MS, &ms))
             return OPTIONS_STOP;

@@ -23,6 +23,15 @@
 #include "cmd/verb.h"
 
 enum { OPTIONS_END = 0, OPTIONS_STOP = -1, OPTIONS_MAX_AUTH = 16 };
+/* What a client of "tls:" hosts needs; each from the flag, else CLAVE_TLS_CA and so on, else the
+ * configuration file. */
+enum options_tls {
+    OPTIONS_TLS_CA,
+    OPTIONS_TLS_CERT,
+    OPTIONS_TLS_KEY,
+    OPTIONS_TLS_NAME,
+    OPTIONS_TLS_TEXTS,
+};
 enum { OPTIONS_MAX_MS = 24 * 24 * 3600 * 1000 }; /* 24 days, which 32 bits can hold */
 
 struct options {
@@ -33,6 +42,9 @@ struct options {
     int64_t timeout_ms;                 /* for a connection, and then for each answer */
     const char *auth[OPTIONS_MAX_AUTH]; /* "digest:user:password" */
     size_t nauth;
+    const char *tls_texts[OPTIONS_TLS_TEXTS]; /* NULL: not given */
+    bool tls_any_name;
+    struct clave_tls *tls; /* made of these by link_connect; NULL: not needed */
     bool json;
     int verbose;
     bool sigpipe_ignored; /* how SIGPIPE was when we came; it is ignored in this process, so

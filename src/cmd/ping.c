@@ -16,6 +16,7 @@ struct ping {
     int64_t interval_ms;
     char host[256];
     uint16_t port;
+    bool tls;          /* words are asked in the clear, if at all */
     char version[128]; /* "": the server does not tell */
 };
 
@@ -27,6 +28,7 @@ static void get_target(clave_client *c, void *arg)
     clave_target t = clave_client_target(c);
     snprintf(p->host, sizeof p->host, "%s", t.host ? t.host : "");
     p->port = t.port;
+    p->tls = t.tls;
 }
 
 /* "Zookeeper version: 3.8.0-5a02a05ea..., built on ..." in the answer to srvr, which many
@@ -98,7 +100,7 @@ static int ping_once(const struct options *o, clave_session *s)
 static int ping_server(const struct options *o, clave_session *s, struct ping *p)
 {
     int code = EXIT_OK;
-    if (clave_session_run(s, get_target, p) == CLAVE_OK)
+    if (clave_session_run(s, get_target, p) == CLAVE_OK && !p->tls)
         get_version(o, p);
     show_server(o, p);
     for (int64_t i = 0; i < p->count && code == EXIT_OK && !ferror(stdout); i++) {

@@ -1,22 +1,50 @@
+#include <stdio.h>
 #include <string.h>
 
 #include "cmd/link.h"
 #include "cmd/lock.h"
 #include "cmd/tell.h"
 
-#define YEAR_MS (INT64_C(366) * 24 * 3600 * 1000)
+/* One of the words, by its number. */
+static bool take_word(struct options *o, const char *flag, const char *const *words, int *out)
+{
+    char list[64] = "";
+    size_t n = 0;
+    for (int i = 0; words[i]; i++) {
+        if (strcmp(o->value, words[i]) == 0) {
+            *out = i;
+            return true;
+        }
+        n += (size_t)snprintf(list + n, sizeof list - n, "%s%s",
+                              i == 0 ? "" : (words[i + 1] ? ", " : " or "), words[i]);
+    }
+    tell_usage(o, "--%s '%s': it is %s", flag, o->value, list);
+    return false;
+}
 
 static bool take_on_lost(struct options *o, enum on_lost *out)
 {
     static const char *const words[] = {
-        [ON_LOST_TERM] = "term", [ON_LOST_KILL] = "kill", [ON_LOST_IGNORE] = "ignore"};
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (strcmp(o->value, words[i]) == 0) {
-            *out = (enum on_lost)i;
-            return true;
-        }
-    tell_usage(o, "--on-lost '%s': it is term, kill or ignore", o->value);
-    return false;
+        [ON_LOST_TERM] = "term", [ON_LOST_KILL] = "kill", [ON_LOST_IGNORE] = "ignore", NULL};
+    int n;
+    if (!take_word(o, "on-lost", words, &n))
+        return false;
+    *out = (enum on_lost)n;
+    return true;
+}
+
+static bool take_notify(struct options *o, enum notify_when *out)
+{
+    static const char *const words[] = {[NOTIFY_HELD] = "held",
+                                        [NOTIFY_WAITING] = "waiting",
+                                        [NOTIFY_COMMAND] = "command",
+                                        [NOTIFY_OFF] = "off",
+                                        NULL};
+    int n;
+    if (!take_word(o, "notify", words, &n))
+        return false;
+    *out = (enum notify_when)n;
+    return true;
 }
 
 static bool take_code(struct options *o, int *out)
@@ -44,18 +72,18 @@ bool plan_take_flag(struct lock_plan *p, int id, const char *max_hold)
     struct options *o = p->o;
     switch (id) {
     case 'w':
-        return options_duration(o, "wait", p->elects ? 1 : 0, YEAR_MS, &p->wait_ms);
+        return options_duration(o, "wait", p->elects ? 1 : 0, PLAN_YEAR_MS, &p->wait_ms);
     case 'E':
         return take_code(o, &p->conflict_code);
     case 'q':
         p->quiet = true;
         return true;
     case PLAN_GRACE:
-        return options_duration(o, "grace", 0, YEAR_MS, &p->grace_ms);
+        return options_duration(o, "grace", 0, PLAN_YEAR_MS, &p->grace_ms);
     case PLAN_ON_LOST:
         return take_on_lost(o, &p->on_lost);
     case PLAN_MAX_HOLD:
-        return options_duration(o, max_hold, 1, YEAR_MS, &p->max_hold_ms);
+        return options_duration(o, max_hold, 1, PLAN_YEAR_MS, &p->max_hold_ms);
     case PLAN_NAME:
         p->name = o->value;
         return true;
@@ -64,8 +92,14 @@ bool plan_take_flag(struct lock_plan *p, int id, const char *max_hold)
     case PLAN_REVOCABLE:
         p->revocable = true;
         return true;
+    case PLAN_DETECT:
+        p->detects = true;
+        p->root = o->value;
+        return true;
+    case PLAN_NOTIFY:
+        return take_notify(o, &p->notify);
     default:
-        return false;
+        return custody_take_flag(p, id);
     }
 }
 
@@ -79,8 +113,15 @@ int plan_take_args(struct lock_plan *p)
                           o->argv[0]);
     if (!acl_has_identity(o, &p->acl))
         return EXIT_PATH;
+    if (p->root && !link_path_ok(o, p->root))
+        return EXIT_PATH;
+    if (!p->elects)
+        owner_make(p->owner);
     p->path = p->holders = o->argv[0];
     p->argv = o->argv + 1;
+    int code = custody_check(p);
+    if (code != EXIT_OK)
+        return code;
     p->connect = link_connect(o);
     if (!p->connect)
         return EXIT_USAGE;

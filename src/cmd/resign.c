@@ -4,10 +4,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "clave/roll.h"
 #include "clave/uv.h"
 #include "cmd/link.h"
 #include "cmd/options.h"
-#include "cmd/roll.h"
 #include "cmd/sight.h"
 #include "cmd/tell.h"
 #include "cmd/who.h"
@@ -86,21 +86,32 @@ static int hand_over(struct handover *h, struct sight *s)
 /* The node of the candidate with this id, or of this name. EXIT_OK, or told. */
 static int find_target(struct handover *h, clave_session *s, const char *id)
 {
-    struct roll roll;
+    clave_roll *roll;
     size_t found = 0;
-    clave_err err = roll_read_by(s, h->path, clave_latch_participants, h->o->timeout_ms, &roll);
-    for (size_t i = 0; i < roll.n; i++) {
-        const clave_participant *p = &roll.list[i];
+    int32_t priority = 0, highest = 0; /* of the target; of those who wait besides */
+    clave_err err =
+        clave_session_roll(s, clave_latch_participants, h->path, h->o->timeout_ms, &roll);
+    for (size_t i = 0; roll && i < roll->n; i++) {
+        const clave_participant *p = &roll->list[i];
         bool same =
             (p->identity.text && strcmp(p->identity.text, id) == 0) || strcmp(p->node, id) == 0;
-        if (same && found++ == 0)
+        if (same && found++ == 0) {
             strncpy(h->target, p->node, sizeof h->target - 1);
+            priority = i > 0 ? p->priority : 0;
+        } else if (i > 0 && p->priority > highest) {
+            highest = p->priority;
+        }
     }
-    roll_fini(&roll);
+    clave_roll_free(roll);
     if (err != CLAVE_OK)
         return tell_err(h->o, h->path, err, s);
-    if (found == 1)
+    if (found == 1 && (priority == 0 || priority >= highest))
         return EXIT_OK;
+    if (found == 1) {
+        tell(h->o, "%s: '%s' has priority %d and would hand on at once to one with %d", h->path, id,
+             (int)priority, (int)highest);
+        return EXIT_PATH;
+    }
     tell(h->o,
          found ? "%s: several candidates have the id '%s': give the name of the node"
                : "%s: no candidate has the id '%s' ('clave candidates' tells who stands)",

@@ -17,6 +17,7 @@ enum exit_code {
     EXIT_TIMEOUT = 75, /* no answer in time; lock: not acquired in time */
     EXIT_LOST = 76,    /* the lock was lost */
     EXIT_NOAUTH = 77,
+    EXIT_DEADLOCK = 79,  /* owners of locks wait for each other */
     EXIT_NOEXEC = 126,   /* the command cannot be run */
     EXIT_NOTFOUND = 127, /* there is no such command */
 };

@@ -11,7 +11,8 @@ struct options;
 struct flag {
     int id;           /* the letter of the short form; FLAG_LONG + n: it has only a long one */
     const char *name; /* the long form, without dashes */
-    const char *arg;  /* what its value is called ("DURATION"); NULL: it takes none */
+    const char *arg;  /* what its value is called ("DURATION"); NULL: it takes none; in brackets
+                         ("[=PATH]"): it need not have one */
     const char *help; /* one line */
 };
 enum { FLAG_LONG = 256 }; /* own ids of a verb: 256 to 511 */
@@ -37,6 +38,7 @@ const struct verb *verb_find(const char *name);
 /* NULL behind the last. */
 const struct verb *verb_at(unsigned i);
 
+extern const struct verb verb_bench;
 extern const struct verb verb_candidates;
 extern const struct verb verb_check;
 extern const struct verb verb_create;

@@ -8,12 +8,13 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "cmd/config.h"
 #include "cmd/hook.h"
 #include "cmd/link.h"
 #include "cmd/tell.h"
 #include "drive/link.h"
 
-enum { LEAVE_MS = 3000, IDENTITY_CAP = 4096, COMMAND_CAP = 1024, SCHEME_CAP = 64 };
+enum { LEAVE_MS = 3000, IDENTITY_CAP = 4096, COMMAND_CAP = 1024 };
 
 /* Forwarded while the command runs; the first four end what comes before. A signal that was
  * ignored when we were started (nohup, a shell's background) stays so, for the command too. */
@@ -37,9 +38,9 @@ static void stop(struct wrapper *w)
     uv_close((uv_handle_t *)&w->reports, NULL);
     uv_close((uv_handle_t *)&w->patience, NULL);
     uv_close((uv_handle_t *)&w->watchdog, NULL);
+    custody_close(w);
+    status_close(w);
     progress_close(&w->progress);
-    for (size_t i = 0; i < w->nsignals; i++)
-        uv_close((uv_handle_t *)&w->signals[i], NULL);
 }
 
 /* The session has ended; or the server does not say so in time, and the guardian is left to
@@ -61,6 +62,8 @@ void wrapper_leave(struct wrapper *w, int code)
     uv_poll_stop(&w->reports);
     uv_timer_stop(&w->watchdog);
     uv_timer_start(&w->patience, on_patience_ends, patience, 0);
+    status_leaving(w);
+    custody_release(w);
     /* The end of the session is the end of its nodes: one transaction. */
     clave_client_close(w->client, clave_now());
     clave_uv_flush(w->uv);
@@ -75,12 +78,15 @@ static void on_verdict(void *arg, clave_err err)
         return;
     progress_end(&w->progress);
     if (err == CLAVE_OK) {
-        holder_begin(w);
+        custody_begin(w);
     } else if (err == CLAVE_EBUSY) {
         bool away = !clave_client_is_connected(w->client);
         lock_tell_not_acquired(w->plan, clave_now() - w->began,
                                away ? clave_client_errmsg(w->client) : NULL);
         wrapper_leave(w, w->plan->conflict_code);
+    } else if (err == CLAVE_EDEADLOCK) {
+        lock_tell_deadlock(w->plan, claim_deadlock(&w->claim));
+        wrapper_leave(w, EXIT_DEADLOCK);
     } else {
         wrapper_leave(w, tell_err(w->o, w->plan->path, err, NULL));
     }
@@ -90,6 +96,7 @@ static void on_moved(void *arg, size_t ahead, const char *predecessor)
 {
     struct wrapper *w = arg;
     progress_moved(&w->progress, ahead, predecessor);
+    status_waiting(w, ahead, true);
 }
 
 static void on_next(void *arg)
@@ -101,12 +108,23 @@ static void on_next(void *arg)
 
 static void on_lost(void *arg, clave_err why)
 {
-    holder_lost(arg, why);
+    struct wrapper *w = arg;
+    if (w->phase == HOLDING)
+        holder_lost(w, why);
+    else
+        custody_lost(w, why);
 }
 
 static void on_asked(void *arg)
 {
-    holder_asked(arg);
+    struct wrapper *w = arg;
+    if (w->phase == HOLDING) {
+        holder_asked(w);
+    } else if (w->phase != LEAVING) {
+        w->asked = true;
+        lock_tell_asked(w->plan);
+        custody_hurry(w);
+    }
 }
 
 static const struct claim_events claim_events = {
@@ -136,18 +154,20 @@ static void begin_waiting(struct wrapper *w)
     w->phase = WAITING;
     w->claim = (struct claim){.events = &claim_events, .arg = w};
     clave_err err = claim_begin(&w->claim, w->client, plan, &terms);
-    if (err == CLAVE_OK)
+    if (err == CLAVE_OK) {
         progress_begin(&w->progress, w->client, w->uv);
-    else
+        status_waiting(w, 0, false);
+    } else {
         wrapper_leave(w, tell_err(w->o, plan->path, err, NULL));
+    }
 }
 
 /* ---- the connection ----------------------------------------------------------------------- */
 
 /* "digest" of "digest:user:password"; there is a colon: config_auth_ok. */
-static const char *scheme_of(const char *auth, char out[SCHEME_CAP])
+static const char *scheme_of(const char *auth, char out[CONFIG_SCHEME_CAP])
 {
-    snprintf(out, SCHEME_CAP, "%.*s", (int)strcspn(auth, ":"), auth);
+    snprintf(out, CONFIG_SCHEME_CAP, "%.*s", (int)strcspn(auth, ":"), auth);
     return out;
 }
 
@@ -156,7 +176,7 @@ static void on_identity(clave_client *c, const clave_result *res, void *arg)
 {
     struct wrapper *w = arg;
     const char *auth = w->o->auth[w->o->nauth - w->identities];
-    char scheme[SCHEME_CAP];
+    char scheme[CONFIG_SCHEME_CAP];
     (void)c;
     w->identities--;
     if (w->phase != CONNECTING)
@@ -172,7 +192,7 @@ static void add_identities(struct wrapper *w)
     const struct options *o = w->o;
     for (size_t i = 0; i < o->nauth; i++) {
         const char *id = strchr(o->auth[i], ':') + 1;
-        char scheme[SCHEME_CAP];
+        char scheme[CONFIG_SCHEME_CAP];
         clave_err err = clave_add_auth(w->client, scheme_of(o->auth[i], scheme), id, strlen(id),
                                        on_identity, w);
         if (err != CLAVE_OK) {
@@ -194,7 +214,7 @@ static void on_closed(struct wrapper *w, clave_err why)
         uv_timer_start(&w->patience, on_patience_ends, 0, 0); /* not inside the client's call */
         return;
     }
-    if (w->phase == HOLDING || w->phase == SWEEPING)
+    if (w->phase == HOLDING || w->phase == SWEEPING || w->phase == KEEPING)
         return; /* the claim tells of the loss */
     progress_end(&w->progress);
     tell(w->o, "%s: %s", w->plan->connect, clave_client_errmsg(w->client));
@@ -215,9 +235,11 @@ static void on_state(clave_client *c, clave_state state, clave_err why, void *ar
         break;
     case CLAVE_STATE_SUSPENDED:
     case CLAVE_STATE_RECONNECTED:
-        if (w->phase == HOLDING && !w->lost)
+        if (w->phase == HOLDING && !w->lost) {
             lock_tell_connection(w->plan, state == CLAVE_STATE_RECONNECTED,
                                  page_get(w->guardian.page) - clave_now());
+            status_connection(w, state == CLAVE_STATE_RECONNECTED);
+        }
         break;
     case CLAVE_STATE_LATENT:
     case CLAVE_STATE_LOST:
@@ -277,6 +299,12 @@ static void on_signal(uv_signal_t *handle, int sig)
         if (ends)
             stop(w);
         break;
+    case KEEPING:
+        if (ends)
+            custody_hurry(w);
+        else if (sig == SIGTSTP)
+            raise(SIGSTOP);
+        break;
     case SWEEPING:
         break;
     }
@@ -301,6 +329,22 @@ static int catch_signals(struct wrapper *w)
     return err;
 }
 
+/* What has come is heard; what comes from here on ends this process by itself, or what it makes of
+ * itself: none is lost between the two. */
+static void release_signals(struct wrapper *w)
+{
+    sigset_t ending, before;
+    sigemptyset(&ending);
+    for (size_t i = 0; i < w->nsignals; i++)
+        sigaddset(&ending, w->signals[i].signum);
+    pthread_sigmask(SIG_BLOCK, &ending, &before);
+    uv_run(&w->loop, UV_RUN_NOWAIT);
+    for (size_t i = 0; i < w->nsignals; i++)
+        uv_close((uv_handle_t *)&w->signals[i], NULL);
+    uv_run(&w->loop, UV_RUN_NOWAIT);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
 /* ---- life --------------------------------------------------------------------------------- */
 
 static int open_loop(struct wrapper *w)
@@ -310,6 +354,8 @@ static int open_loop(struct wrapper *w)
         return err;
     uv_timer_init(&w->loop, &w->patience);
     uv_timer_init(&w->loop, &w->watchdog);
+    custody_open(w);
+    status_open(w);
     progress_init(&w->progress, w->plan, &w->loop);
     err = uv_poll_init(&w->loop, &w->reports, w->guardian.socket);
     w->reports.data = w->patience.data = w->watchdog.data = w;
@@ -339,9 +385,10 @@ static void run(struct wrapper *w)
     w->began = clave_now();
     uv_timer_start(&w->patience, on_connecting_takes_long, (uint64_t)connect_within(w), 0);
     uv_run(&w->loop, UV_RUN_DEFAULT);
+    custody_free(w);
     claim_free(&w->claim);
     clave_client_free(w->client);
-    uv_run(&w->loop, UV_RUN_NOWAIT); /* what is still closing */
+    release_signals(w); /* and what is still closing */
 }
 
 /* A lookup of a name cannot be interrupted: while one is under way, its thread needs the loop. */
@@ -357,8 +404,10 @@ static int start_guardian(struct wrapper *w)
     const struct guardian_plan gp = {.o = plan->o,
                                      .connect = plan->connect,
                                      .path = plan->path,
+                                     .owner = plan->owner,
                                      .argv = plan->argv,
-                                     .on_lost = plan->on_lost};
+                                     .on_lost = plan->on_lost,
+                                     .own_notify = plan->notify != NOTIFY_COMMAND};
     /* What the guardian leaves behind is to come to us; before there are threads. */
     if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) {
         tell(plan->o, "cannot become a child sub-reaper: %s", strerror(errno));

@@ -1,10 +1,15 @@
 /* wrapper.h - the process of `clave lock` or `clave elect` itself, as wrapper.c (session, queue,
  * leaving) and holder.c (while the command runs) share it. One thread, one loop.
  *
- *   CONNECTING ──▶ WAITING ──▶ HOLDING ──▶ LEAVING ──▶ (the loop ends)
- *       │             │           │ ▲          ▲
- *       │             │           ▼ │          │      SWEEPING: the guardian is dead, or overdue;
- *       └─────────────┴──────▶ SWEEPING ───────┘      what is left of the command is killed here */
+ *   CONNECTING ──▶ WAITING ──▶ HOLDING ──▶ KEEPING ──▶ LEAVING ──▶ (the loop ends)
+ *       │             │           │            ▲          ▲
+ *       │             │           ▼            │          │
+ *       │             │        SWEEPING ───────┘          │
+ *       └─────────────┴────────────────────────────────────┘
+ *
+ * WAITING includes what comes between the grant and the command, KEEPING is what comes between its
+ * end and the release: custody.c. SWEEPING: the guardian is dead, or overdue; what is left of the
+ * command is killed here. */
 #ifndef CLAVE_CMD_WRAPPER_H
 #define CLAVE_CMD_WRAPPER_H
 
@@ -12,11 +17,13 @@
 
 #include "clave/uv.h"
 #include "cmd/claim.h"
+#include "cmd/custody.h"
 #include "cmd/lock.h"
 #include "cmd/progress.h"
+#include "cmd/status.h"
 #include "cmd/terminal.h"
 
-enum wrapper_phase { CONNECTING, WAITING, HOLDING, SWEEPING, LEAVING };
+enum wrapper_phase { CONNECTING, WAITING, HOLDING, SWEEPING, KEEPING, LEAVING };
 
 enum { WRAPPER_SIGNALS = 9 };
 
@@ -28,9 +35,11 @@ struct wrapper {
     clave_client *client;
     clave_uv *uv;
     struct claim claim;
+    struct custody custody;
     struct guardian guardian;
     struct terminal terminal;
     struct progress progress;
+    struct status service;
     uv_poll_t reports;   /* of the guardian */
     uv_timer_t patience; /* until what may take only so long is given up */
     uv_timer_t watchdog; /* a moment behind the guardian's own */

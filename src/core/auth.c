@@ -69,16 +69,10 @@ static clave_err send_auth(clave_client *c, struct auth *a)
         .body.auth = {.scheme = clave__jbytes(a->scheme),
                       .auth = clave__jbytes_n(a->bytes, a->len)},
     };
-    struct jwriter w = clave__jwriter(&c->link.out);
-    size_t begin = clave__frame_begin(&w);
-    clave__wire_put_request(&w, &q);
-    clave_err err = clave__frame_end(&w, begin);
-    if (err)
-        return err;
-    a->phase = AUTH_SENT;
-    c->link.wrote = c->now;
-    c->pipeline.counts[OP_AUTH]++;
-    return CLAVE_OK;
+    clave_err err = clave__pipeline_put(c, &q);
+    if (err == CLAVE_OK)
+        a->phase = AUTH_SENT;
+    return err;
 }
 
 clave_err clave__auth_fill(clave_client *c)

@@ -1,6 +1,9 @@
 /* cleanup.c - guaranteed deletes of ephemeral nodes: asked for until the node is certainly
  * gone, by an answer or with its session (Curator: guaranteed deletes, bound to the session
- * that owns the node, so that no other one's is ever deleted). */
+ * that owns the node, so that no other one's is ever deleted).
+ *
+ * A node whose name others take as soon as it goes is told from theirs by its czxid: when an answer
+ * was lost, a look precedes the next try. */
 #include <string.h>
 
 #include "core/engine.h"
@@ -12,6 +15,7 @@ struct cleanup {
     struct list link; /* in the client's */
     clave_client *client;
     int64_t session_id; /* 0: there was none yet; nothing can be its node */
+    int64_t czxid;      /* of the node; 0: nobody else takes its name */
     bool busy;
     struct timer pause;
     clave_result_cb *cb;
@@ -64,14 +68,66 @@ static void on_deleted(clave_client *c, const clave_result *res, void *arg)
         pause(k);
 }
 
-static void submit(struct cleanup *k)
+static void submitted(struct cleanup *k, clave_err err)
 {
-    clave_err err = clave__submit_delete(k->client, k->path, -1, on_deleted, k);
     k->busy = err == CLAVE_OK;
     if (err == CLAVE_ENOMEM)
         pause(k);
     else if (err)
         finish_with(k, err);
+}
+
+static void delete (struct cleanup *k)
+{
+    submitted(k, clave__submit_delete(k->client, k->path, -1, on_deleted, k));
+}
+
+static void on_looked(clave_client *c, const clave_result *res, void *arg)
+{
+    struct cleanup *k = arg;
+    k->busy = false;
+    if (c->session.id != k->session_id)
+        finish_with(k, CLAVE_EEXPIRED);
+    else if (res->err == CLAVE_ENONODE || (res->err == CLAVE_OK && res->stat->czxid != k->czxid))
+        finish_with(k, CLAVE_OK);
+    else if (res->err == CLAVE_OK)
+        delete (k);
+    else if (res->err == CLAVE_ECLOSED)
+        finish_with(k, CLAVE_ECLOSED);
+    else
+        pause(k);
+}
+
+static void on_synced(clave_client *c, const clave_result *res, void *arg)
+{
+    struct cleanup *k = arg;
+    if (res->err != CLAVE_OK) {
+        on_looked(c, res, arg);
+        return;
+    }
+    struct request_spec spec = {
+        .kind = REQUEST_SEARCH, .path = k->path, .cb = on_looked, .arg = k, .quiet = true};
+    submitted(k, clave__submit_read(c, OP_EXISTS, &spec));
+}
+
+/* Behind a sync, or a server that lags would show a node that is gone. */
+static void look(struct cleanup *k)
+{
+    struct request_spec spec = {.kind = REQUEST_SEARCH,
+                                .op = OP_SYNC,
+                                .path = k->path,
+                                .cb = on_synced,
+                                .arg = k,
+                                .quiet = true};
+    submitted(k, clave__submit_path(k->client, &spec));
+}
+
+static void submit(struct cleanup *k)
+{
+    if (k->czxid)
+        look(k);
+    else
+        delete (k);
 }
 
 static void on_pause(struct timer *t, int64_t now)
@@ -94,7 +150,8 @@ void clave__cleanups_end(clave_client *c)
     }
 }
 
-clave_err clave_delete_guaranteed(clave_client *c, const char *path, clave_result_cb *cb, void *arg)
+clave_err clave__client_delete_node(clave_client *c, const char *path, int64_t czxid,
+                                    clave_result_cb *cb, void *arg)
 {
     clave_err err = clave__submit_check(c, path, false);
     if (err)
@@ -105,6 +162,7 @@ clave_err clave_delete_guaranteed(clave_client *c, const char *path, clave_resul
         return CLAVE_ENOMEM;
     k->client = c;
     k->session_id = c->session.id;
+    k->czxid = czxid;
     k->cb = cb;
     k->arg = arg;
     clave__timer_init(&k->pause, on_pause);
@@ -117,4 +175,9 @@ clave_err clave_delete_guaranteed(clave_client *c, const char *path, clave_resul
     k->busy = true;
     list_push_back(&c->cleanups, &k->link);
     return CLAVE_OK;
+}
+
+clave_err clave_delete_guaranteed(clave_client *c, const char *path, clave_result_cb *cb, void *arg)
+{
+    return clave__client_delete_node(c, path, 0, cb, arg);
 }

@@ -67,10 +67,12 @@ static void init_options(clave_client *c, const clave_client_options *o)
     c->log = (struct log){o->log, o->log_arg};
     c->state_cb = o->state_cb;
     c->state_arg = o->state_arg;
+    c->tls = o->tls;
     c->asked_timeout_ms = o->session_timeout_ms ? o->session_timeout_ms : DEFAULT_TIMEOUT_MS;
     c->margin_ms = o->margin_ms;
     c->relay_ms = o->relay_interval_ms;
     c->read_only = o->read_only;
+    c->keep_order = o->keep_order;
     c->max_frame = o->max_frame ? o->max_frame : WIRE_MAX_FRAME;
     c->reconnect = o->reconnect.kind ? o->reconnect : reconnect;
     c->reads = o->reads.kind ? o->reads : reads;
@@ -106,7 +108,7 @@ clave_err clave_client_new(clave_client **out, const clave_client_options *given
         clave_client_free(c);
         return err;
     }
-    if (!o.keep_order)
+    if (!c->keep_order)
         clave__hosts_shuffle(&c->hosts, &c->rand);
     *out = c;
     return CLAVE_OK;
@@ -264,6 +266,11 @@ uint64_t clave_client_requests_sent(const clave_client *c, int op)
     return op >= 0 && op < n ? c->pipeline.counts[op] : 0;
 }
 
+uint64_t clave_client_events_received(const clave_client *c)
+{
+    return c->watches.events;
+}
+
 uint64_t clave_client_connection(const clave_client *c)
 {
     return c->link.connections;
@@ -284,6 +291,11 @@ int64_t clave__client_best_hold(const clave_client *c)
 const struct clave_mem *clave__client_mem(const clave_client *c)
 {
     return &c->mem;
+}
+
+struct clave_tls *clave__client_tls(const clave_client *c)
+{
+    return c->tls;
 }
 
 const struct log *clave__client_log(const clave_client *c)

@@ -12,10 +12,17 @@
 /* The time of the newest call into the client. */
 int64_t clave__client_now(const clave_client *c);
 const struct clave_mem *clave__client_mem(const clave_client *c);
+/* As given in the options. */
+struct clave_tls *clave__client_tls(const clave_client *c);
 const struct log *clave__client_log(const clave_client *c);
 /* The prefix of protected names, "_c_<uuid>-": another one each time. */
 enum { CLAVE_PROTECTED_PREFIX = 3 + CLAVE_UUID_TEXT + 1 };
 void clave__client_protect(clave_client *c, char out[CLAVE_PROTECTED_PREFIX + 1]);
+
+/* As clave_delete_guaranteed; with a czxid, of no other node: not of one that somebody else made
+ * under that name while the answer to the delete was lost. */
+clave_err clave__client_delete_node(clave_client *c, const char *path, int64_t czxid,
+                                    clave_result_cb *cb, void *arg);
 
 /* State changes, in order, before the user's own callback. A listener may unlisten
  * itself or others inside the call. */

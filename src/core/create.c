@@ -1,6 +1,6 @@
 /* create.c - creates of more than one request: with the missing ancestors, with the listing
  * of the parent in the same flight, and protected ones, whose outcome becomes known although
- * the answer was lost.
+ * the answer was lost. That of others is found out by identify.c, in the same states.
  *
  *   CREATING ──▶ SEARCHING ──▶ CHECKING ──▶ REMOVING
  *    ▲ │ ▲          │  ▲ │ found   │ of an older session │
@@ -15,50 +15,21 @@
 #include <string.h>
 
 #include "base/path.h"
+#include "core/creation.h"
 #include "core/engine.h"
-#include "core/submit.h"
 
 enum { MAX_PARENT_ATTEMPTS = 5, PAUSE_MS = 100 };
 
-enum creation_state {
-    CREATION_CREATING,
-    CREATION_SEARCHING,
-    CREATION_CHECKING,
-    CREATION_REMOVING,
-    CREATION_PAUSED,
-};
-
-struct creation {
-    struct list link; /* in the client's */
-    clave_client *client;
-    enum creation_state state;
-    unsigned busy; /* requests under way */
-    unsigned parent_attempts;
-    clave_err parent_err; /* why an ancestor could not be made */
-    unsigned flags;
-    bool with_names;
-    struct timer pause;
-    clave_result_cb *cb;
-    void *arg;
-    struct submit_create what; /* in the block below */
-    char *found;               /* the node's path: as answered, or as found */
-    size_t found_cap;
-    /* The outcome so far. */
-    clave_err err;
-    int64_t zxid;
-    clave_stat stat;
-};
-
 static void search(struct creation *k);
 
-static void enter(struct creation *k, enum creation_state to)
+void clave__creation_enter(struct creation *k, enum creation_state to)
 {
     k->state = to;
     if (to != CREATION_PAUSED)
         clave__timers_clear(&k->client->timers, &k->pause);
 }
 
-static void finish(struct creation *k, clave_err err, const clave_result *listing)
+void clave__creation_finish(struct creation *k, clave_err err, const clave_result *listing)
 {
     bool ok = err == CLAVE_OK;
     clave_result res = {
@@ -70,28 +41,39 @@ static void finish(struct creation *k, clave_err err, const clave_result *listin
         .nnames = ok && listing ? listing->nnames : 0,
     };
     clave__timers_clear(&k->client->timers, &k->pause);
+    if (ok && (k->flags & CLAVE_CREATE_CERTAIN))
+        clave__creation_identified(k);
     list_remove(&k->link);
     if (k->cb)
         k->cb(k->client, &res, k->arg);
+    clave__mem_free(&k->client->mem, k->numbers);
     clave__mem_free(&k->client->mem, k);
 }
 
 /* Nothing but time helps: no memory, or a server that is busy with itself. For a closed client
  * no time passes: a failure that is told after _creations_end would wait for ever. */
-static void pause(struct creation *k)
+void clave__creation_pause(struct creation *k)
 {
     if (k->client->session.state == CLAVE_STATE_CLOSED) {
-        finish(k, CLAVE_ECLOSED, NULL);
+        clave__creation_finish(k, CLAVE_ECLOSED, NULL);
         return;
     }
-    enter(k, CREATION_PAUSED);
+    clave__creation_enter(k, CREATION_PAUSED);
     clave__timers_set(&k->client->timers, &k->pause, k->client->now + PAUSE_MS);
+}
+
+static void search_again(struct creation *k)
+{
+    if (k->flags & CLAVE_CREATE_CERTAIN)
+        clave__creation_identify(k);
+    else
+        search(k);
 }
 
 static void on_pause(struct timer *t, int64_t now)
 {
     (void)now;
-    search(LIST_ENTRY(t, struct creation, pause));
+    search_again(LIST_ENTRY(t, struct creation, pause));
 }
 
 /* ---- CREATING ------------------------------------------------------------------------ */
@@ -132,8 +114,7 @@ static void on_listed(clave_client *c, const clave_result *res, void *arg)
         conclude(k, res->err == CLAVE_OK ? res : NULL);
 }
 
-/* The parent of the node, NUL-terminated in k->found, which is free until there is one. */
-static const char *parent_of(struct creation *k)
+const char *clave__creation_parent(struct creation *k)
 {
     size_t n = clave__path_parent_len(k->what.path, strlen(k->what.path));
     n = n > 0 ? n : 1; /* the root's own */
@@ -153,22 +134,27 @@ static clave_err submit(struct creation *k)
     if (err)
         return err;
     k->busy++;
+    if (k->flags & CLAVE_CREATE_CERTAIN)
+        clave__creation_sent(k);
     if (!k->with_names)
         return CLAVE_OK;
     /* Of this flight or not at all. */
-    struct request_spec spec = {
-        .kind = REQUEST_WRITE, .path = parent_of(k), .cb = on_listed, .arg = k, .quiet = true};
+    struct request_spec spec = {.kind = REQUEST_WRITE,
+                                .path = clave__creation_parent(k),
+                                .cb = on_listed,
+                                .arg = k,
+                                .quiet = true};
     if (clave__submit_read(c, OP_GET_CHILDREN2, &spec) == CLAVE_OK)
         k->busy++;
     return CLAVE_OK;
 }
 
-static void create(struct creation *k)
+void clave__creation_create(struct creation *k)
 {
-    enter(k, CREATION_CREATING);
+    clave__creation_enter(k, CREATION_CREATING);
     k->err = submit(k);
     if (k->err && k->busy == 0)
-        finish(k, k->err, NULL);
+        clave__creation_finish(k, k->err, NULL);
 }
 
 /* Every ancestor, the chroot's own too, in front of the create in one flight: those that are
@@ -179,12 +165,14 @@ static void make_parents(struct creation *k)
     struct jbytes full;
     k->parent_attempts++;
     k->parent_err = CLAVE_OK;
-    if (clave__full_path(c, k->what.path, &full) != CLAVE_OK || full.n >= (int32_t)k->found_cap) {
-        finish(k, CLAVE_ENOMEM, NULL);
+    clave_err err = clave__path_to_create(c, k->what.path, k->what.mode, &full);
+    if (err != CLAVE_OK || full.n >= (int32_t)k->found_cap) {
+        clave__creation_finish(k, CLAVE_ENOMEM, NULL);
         return;
     }
     memcpy(k->found, full.p, (size_t)full.n);
-    struct submit_create parent = {.path = k->found, .raw = true, .quiet = true};
+    /* Empty data, as Curator's and kazoo's have: kazoo stumbles over a null. */
+    struct submit_create parent = {.path = k->found, .data = "", .raw = true, .quiet = true};
     parent.mode = c->no_containers ? CLAVE_PERSISTENT : CLAVE_CONTAINER;
     for (int32_t i = 1; i < full.n; i++) {
         if (k->found[i] != '/')
@@ -196,7 +184,7 @@ static void make_parents(struct creation *k)
             k->parent_err = CLAVE_ENOMEM;
         k->found[i] = '/';
     }
-    create(k);
+    clave__creation_create(k);
 }
 
 /* All answers of the flight are there. */
@@ -207,26 +195,28 @@ static void conclude(struct creation *k, const clave_result *listing)
         k->parent_attempts < MAX_PARENT_ATTEMPTS && k->parent_err == CLAVE_OK)
         make_parents(k);
     else if (k->err == CLAVE_ENONODE && k->parent_err != CLAVE_OK)
-        finish(k, k->parent_err, NULL);
+        clave__creation_finish(k, k->parent_err, NULL);
     else if (lost && (k->flags & CLAVE_CREATE_PROTECTED))
         search(k);
+    else if (lost && (k->flags & CLAVE_CREATE_CERTAIN))
+        clave__creation_identify(k);
     else
-        finish(k, k->err, listing);
+        clave__creation_finish(k, k->err, listing);
 }
 
 /* ---- SEARCHING ----------------------------------------------------------------------- */
 
-/* What a step of the search came to, when not to an answer. */
-static void step_failed(struct creation *k, clave_err err)
+void clave__creation_step_failed(struct creation *k, clave_err err)
 {
     if (err == CLAVE_ECLOSED)
-        finish(k, err, NULL);
+        clave__creation_finish(k, err, NULL);
     else if (err == CLAVE_ECONNLOSS || err == CLAVE_ENOTSENT)
-        search(k);
+        search_again(k);
     else if (clave_err_classify(err) == CLAVE_CLASS_FINAL && err != CLAVE_EEXPIRED)
-        finish(k, CLAVE_ECONNLOSS, NULL); /* it may be there, and we may not see it */
+        /* It may be there, and we may not see it. */
+        clave__creation_finish(k, CLAVE_ECONNLOSS, NULL);
     else
-        pause(k);
+        clave__creation_pause(k);
 }
 
 static void on_removed(clave_client *c, const clave_result *res, void *arg)
@@ -235,9 +225,9 @@ static void on_removed(clave_client *c, const clave_result *res, void *arg)
     (void)c;
     k->busy--;
     if (res->err == CLAVE_OK || res->err == CLAVE_ENONODE)
-        create(k);
+        clave__creation_create(k);
     else
-        step_failed(k, res->err);
+        clave__creation_step_failed(k, res->err);
 }
 
 static void on_checked(clave_client *c, const clave_result *res, void *arg)
@@ -246,19 +236,19 @@ static void on_checked(clave_client *c, const clave_result *res, void *arg)
     bool ephemeral = k->what.mode == CLAVE_EPHEMERAL || k->what.mode == CLAVE_EPHEMERAL_SEQUENTIAL;
     k->busy--;
     if (res->err == CLAVE_ENONODE) {
-        create(k);
+        clave__creation_create(k);
     } else if (res->err != CLAVE_OK) {
-        step_failed(k, res->err);
+        clave__creation_step_failed(k, res->err);
     } else if (ephemeral && res->stat->ephemeral_owner != c->session.id) {
-        enter(k, CREATION_REMOVING);
+        clave__creation_enter(k, CREATION_REMOVING);
         clave_err err = clave__submit_delete(c, k->found, -1, on_removed, k);
         k->busy += err == CLAVE_OK;
         if (err)
-            step_failed(k, err);
+            clave__creation_step_failed(k, err);
     } else {
         k->stat = *res->stat;
         k->zxid = res->zxid;
-        finish(k, CLAVE_OK, NULL);
+        clave__creation_finish(k, CLAVE_OK, NULL);
     }
 }
 
@@ -282,56 +272,75 @@ static void on_searched(clave_client *c, const clave_result *res, void *arg)
 {
     struct creation *k = arg;
     k->busy--;
-    if (res->err == CLAVE_ENONODE || (res->err == CLAVE_OK && !pick(k, res))) {
-        create(k);
+    bool missing = res->err == CLAVE_ENONODE || (res->err == CLAVE_OK && !pick(k, res));
+    if (missing && k->proven) {
+        clave__creation_create(k);
+        return;
+    }
+    if (missing) {
+        clave__creation_pause(k);
         return;
     }
     if (res->err != CLAVE_OK) {
-        step_failed(k, res->err);
+        clave__creation_step_failed(k, res->err);
         return;
     }
-    enter(k, CREATION_CHECKING);
+    clave__creation_enter(k, CREATION_CHECKING);
     struct request_spec spec = {
         .kind = REQUEST_SEARCH, .path = k->found, .cb = on_checked, .arg = k, .quiet = true};
     clave_err err = clave__submit_read(c, OP_EXISTS, &spec);
     k->busy += err == CLAVE_OK;
     if (err)
-        step_failed(k, err);
+        clave__creation_step_failed(k, err);
 }
 
 /* The listing right behind it judges. */
-static void on_synced(clave_client *c, const clave_result *res, void *arg)
+static void on_proven(clave_client *c, const clave_result *res, void *arg)
 {
     struct creation *k = arg;
     (void)c;
+    k->proven = clave__creation_proves(res->err);
     if (--k->busy > 0)
         return;
     if (res->err == CLAVE_ECLOSED)
-        finish(k, CLAVE_ECLOSED, NULL);
+        clave__creation_finish(k, CLAVE_ECLOSED, NULL);
     else
-        pause(k); /* there was no memory for the listing */
+        clave__creation_pause(k); /* there was no memory for the listing */
 }
 
-/* The sync makes sure that a server that lags behind the one that took the create shows it. */
+/* What a server refuses for good (no such parent, no permission to look at it, no transactions)
+ * cannot be proven better. */
+bool clave__creation_proves(clave_err err)
+{
+    return err == CLAVE_OK ||
+           (clave_err_classify(err) == CLAVE_CLASS_FINAL && err != CLAVE_EEXPIRED);
+}
+
+clave_err clave__creation_prove(struct creation *k, clave_result_cb *cb)
+{
+    clave_op check = {.kind = CLAVE_OP_CHECK, .path = clave__creation_parent(k), .version = -1};
+    struct request_spec spec = {.ops = &check, .nops = 1, .cb = cb, .arg = k, .quiet = true};
+    k->proven = false;
+    k->parent_err = CLAVE_OK;
+    clave__creation_enter(k, CREATION_SEARCHING);
+    clave_err err = clave__submit_multi(k->client, &spec);
+    k->busy += err == CLAVE_OK;
+    return err;
+}
+
 static void search(struct creation *k)
 {
-    clave_client *c = k->client;
-    struct request_spec spec = {.kind = REQUEST_SEARCH,
-                                .op = OP_SYNC,
-                                .path = parent_of(k),
-                                .cb = on_synced,
-                                .arg = k,
-                                .quiet = true};
-    enter(k, CREATION_SEARCHING);
-    k->parent_err = CLAVE_OK;
-    clave_err err = clave__submit_path(c, &spec);
+    clave_err err = clave__creation_prove(k, on_proven);
     if (err) {
-        step_failed(k, err);
+        clave__creation_step_failed(k, err);
         return;
     }
-    k->busy++;
-    spec.cb = on_searched;
-    if (clave__submit_read(c, OP_GET_CHILDREN2, &spec) == CLAVE_OK)
+    struct request_spec spec = {.kind = REQUEST_SEARCH,
+                                .path = clave__creation_parent(k),
+                                .cb = on_searched,
+                                .arg = k,
+                                .quiet = true};
+    if (clave__submit_read(k->client, OP_GET_CHILDREN2, &spec) == CLAVE_OK)
         k->busy++;
 }
 
@@ -343,7 +352,7 @@ void clave__creations_end(clave_client *c)
         struct creation *k = LIST_ENTRY(l, struct creation, link);
         next = l->next;
         if (k->state == CREATION_PAUSED && k->busy == 0)
-            finish(k, CLAVE_ECLOSED, NULL);
+            clave__creation_finish(k, CLAVE_ECLOSED, NULL);
     }
 }
 
@@ -427,6 +436,10 @@ static clave_err check(clave_client *c, const char *path, const clave_create_opt
                       o->mode == CLAVE_EPHEMERAL_SEQUENTIAL ||
                       o->mode == CLAVE_PERSISTENT_SEQUENTIAL_TTL;
     bool ttl = o->mode >= CLAVE_PERSISTENT_TTL;
+    /* It is told from other nodes by its session, and a name of its own says it better. */
+    bool ephemeral = o->mode == CLAVE_EPHEMERAL || o->mode == CLAVE_EPHEMERAL_SEQUENTIAL;
+    if ((o->flags & CLAVE_CREATE_CERTAIN) && (!ephemeral || (o->flags & CLAVE_CREATE_PROTECTED)))
+        return CLAVE_EINVAL;
     if (o->size == 0 || o->mode > CLAVE_PERSISTENT_SEQUENTIAL_TTL || (ttl && o->ttl_ms <= 0))
         return CLAVE_EINVAL;
     return clave__submit_check(c, path, sequential);

@@ -5,6 +5,7 @@
  *   request.c    one request, and its encoding       submit.c     the public requests
  *   reply.c      from a reply to a clave_result      deliver.c    callbacks, one at a time
  *   create.c     protected creates, parents          cleanup.c    guaranteed deletes
+ *   identify.c   creates with names of the caller's own
  *   watch.c      the registry of watches             heartbeat.c  pings, confirmed ones
  *   auth.c       identities                          lease.c      the hold deadline
  *   hosts.c, retry.c, timer.c */
@@ -99,6 +100,9 @@ struct pipeline {
 void clave__pipeline_init(struct pipeline *p);
 /* Takes the request over; it will be answered once. */
 void clave__pipeline_submit(clave_client *c, struct request *r);
+/* Writes a request that nobody waits for in the pipeline: its answer is known by its xid. ENOMEM:
+ * nothing is written. */
+clave_err clave__pipeline_put(clave_client *c, const struct wire_request *q);
 /* As much as fits into the link's output. */
 void clave__pipeline_fill(clave_client *c);
 /* A reply with an xid of its own. false: not the next one expected. */
@@ -153,6 +157,9 @@ struct heartbeat {
 };
 
 void clave__heartbeat_attached(clave_client *c);
+/* The session has come back with holds, to a member that may be behind the one before and whose
+ * leader may be none any more: something is committed before anything else is asked. */
+void clave__heartbeat_catch_up(clave_client *c);
 void clave__heartbeat_detached(clave_client *c);
 void clave__heartbeat_tick(clave_client *c);
 int64_t clave__heartbeat_deadline(const clave_client *c);
@@ -187,11 +194,13 @@ struct clave_client {
     struct rand_state rand;
     clave_state_cb *state_cb;
     void *state_arg;
+    struct clave_tls *tls; /* carried for the driver */
 
     int32_t asked_timeout_ms;
     int32_t margin_ms; /* 0: an eighth of the timeout */
     int32_t relay_ms;  /* 0: a quarter of it */
     bool read_only;
+    bool keep_order;
     size_t max_frame;
     clave_retry reconnect;
     clave_retry reads;

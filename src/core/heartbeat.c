@@ -34,16 +34,12 @@ static int64_t impatience(const clave_client *c)
 static void ping(clave_client *c)
 {
     struct wire_request q = {.xid = XID_PING, .op = OP_PING};
-    struct jwriter w = clave__jwriter(&c->link.out);
-    size_t begin = clave__frame_begin(&w);
-    clave__wire_put_request(&w, &q);
-    if (clave__frame_end(&w, begin) != CLAVE_OK) {
+    if (clave__pipeline_put(c, &q) != CLAVE_OK) {
         clave__link_drop(c, CLAVE_ENOMEM);
         return;
     }
     c->heartbeat.ping_out = true;
-    c->heartbeat.ping_sent = c->link.wrote = c->now;
-    c->pipeline.counts[OP_PING]++;
+    c->heartbeat.ping_sent = c->now;
 }
 
 /* ---- confirmed heartbeats ------------------------------------------------------------ */
@@ -189,6 +185,20 @@ void clave__heartbeat_attached(clave_client *c)
 {
     /* One that never left is sent now, and has its time from now on. */
     c->heartbeat.answered = c->heartbeat.asked = c->now;
+}
+
+/* Behind it the member has caught up with all that the session has ever heard of: an event that
+ * granted a lock carries no zxid, before ZooKeeper 3.9, that would keep the session from a member
+ * that does not know of it; and a write whose answer was lost may have been done. */
+void clave__heartbeat_catch_up(clave_client *c)
+{
+    struct list others;
+    if (!has_holds(c) || c->heartbeat.confirming || c->session.closing)
+        return;
+    list_init(&others);
+    list_splice(&others, &c->pipeline.unsent);
+    confirm(c);
+    list_splice(&c->pipeline.unsent, &others);
 }
 
 void clave__heartbeat_detached(clave_client *c)

@@ -7,13 +7,16 @@
 #include "wire/proto.h"
 
 enum { MAX_HOSTS = 256, MAX_PORT_DIGITS = 5 };
+/* What the Administrator's Guide has for secureClientPort. */
+enum { SECURE_PORT = 2281 };
 
 static bool starts_with(const char *s, const char *prefix)
 {
     return strncmp(s, prefix, strlen(prefix)) == 0;
 }
 
-/* One "name", "name:port", "address:port" or "[v6]:port" of n bytes at s, taken apart. */
+/* One "name", "name:port", "address:port" or "[v6]:port" of n bytes at s, taken apart; port 0:
+ * none was given. */
 struct entry {
     const char *name;
     size_t name_len;
@@ -37,7 +40,7 @@ static const char *parse_port(const char *s, size_t n, uint16_t *out)
 /* The text behind a name: nothing, or a port. */
 static const char *parse_tail(const char *s, size_t n, uint16_t *port)
 {
-    *port = WIRE_DEFAULT_PORT;
+    *port = 0;
     if (n == 0)
         return NULL;
     return s[0] == ':' ? parse_port(s + 1, n - 1, port)
@@ -66,6 +69,12 @@ static const char *parse_entry(const char *s, size_t n, struct entry *e)
     if (colon && memchr(colon + 1, ':', (size_t)(end - colon - 1)))
         return "an IPv6 address has to stand in brackets: [::1]:2181";
     return parse_tail(s + e->name_len, n - e->name_len, &e->port);
+}
+
+/* The hosts of "tls:h1,h2", or the text as it is. */
+static const char *behind_tls(const char *text)
+{
+    return starts_with(text, "tls:") ? text + strlen("tls:") : text;
 }
 
 /* Where the chroot begins: the first '/', or the end. */
@@ -117,6 +126,7 @@ const char *clave__hosts_fault(const char *text)
         return *chroot && *chroot != '/' ? "behind local: comes a chroot or nothing"
                                          : chroot_fault(chroot);
     }
+    text = behind_tls(text);
     const char *end = servers_end(text);
     const char *fault = servers_fault(text, end);
     return fault ? fault : chroot_fault(end);
@@ -134,15 +144,17 @@ static void set_chroot(struct hosts *h, char *to, const char *chroot)
 /* Copies the names one behind the other into h->text, then the chroot. */
 static void fill(struct hosts *h, const char *text)
 {
-    const char *end = servers_end(text);
+    const char *hosts = behind_tls(text), *end = servers_end(hosts);
     char *to = h->text;
-    for (const char *s = text;; s++) {
+    h->tls = hosts > text;
+    uint16_t standard = h->tls ? SECURE_PORT : WIRE_DEFAULT_PORT;
+    for (const char *s = hosts;; s++) {
         struct entry e;
         size_t n = entry_len(s, end);
         (void)parse_entry(s, n, &e);
         memcpy(to, e.name, e.name_len);
         to[e.name_len] = '\0';
-        h->list[h->count++] = (struct host){.name = to, .port = e.port};
+        h->list[h->count++] = (struct host){.name = to, .port = e.port ? e.port : standard};
         to += e.name_len + 1;
         s += n;
         if (s == end)
@@ -189,6 +201,23 @@ void clave__hosts_fini(struct hosts *h)
     clave__mem_free(h->mem, h->text);
     h->list = NULL;
     h->text = NULL;
+}
+
+bool clave__hosts_fit(const struct hosts *h, const struct hosts *other)
+{
+    return h->tls == other->tls && strcmp(h->chroot, other->chroot) == 0;
+}
+
+bool clave__hosts_resume(struct hosts *h, const struct host *current)
+{
+    for (size_t i = 0; i < h->count; i++) {
+        if (h->list[i].port != current->port || strcmp(h->list[i].name, current->name) != 0)
+            continue;
+        h->at = i;
+        h->list[i].tried = current->tried;
+        return true;
+    }
+    return false;
 }
 
 void clave__hosts_shuffle(struct hosts *h, struct rand_state *rand)

@@ -20,6 +20,7 @@ struct hosts {
     struct host *list;
     size_t count;
     size_t at;          /* the one to dial, or in use */
+    bool tls;           /* of all of them */
     size_t fails;       /* attempts in a row that came to nothing */
     char *text;         /* what the names point into */
     const char *chroot; /* "" or "/x" */
@@ -32,6 +33,10 @@ const char *clave__hosts_fault(const char *text);
 /* EHOST, ENOMEM. */
 clave_err clave__hosts_init(struct hosts *h, const struct clave_mem *mem, const char *text);
 void clave__hosts_fini(struct hosts *h);
+/* Another list for the same servers' data: chroot and TLS are alike. */
+bool clave__hosts_fit(const struct hosts *h, const struct hosts *other);
+/* Goes on with this one, if it is in the list. */
+bool clave__hosts_resume(struct hosts *h, const struct host *current);
 void clave__hosts_shuffle(struct hosts *h, struct rand_state *rand);
 
 const struct host *clave__hosts_current(const struct hosts *h);

@@ -2,7 +2,7 @@
 
 void clave__lease_init(struct lease *l)
 {
-    *l = (struct lease){.proven = LEASE_NONE, .contact = LEASE_NONE};
+    *l = (struct lease){.proven = LEASE_NONE, .contact = LEASE_NONE, .attached = LEASE_NONE};
 }
 
 static void move_on(int64_t *t, int64_t to)
@@ -11,13 +11,29 @@ static void move_on(int64_t *t, int64_t to)
         *t = to;
 }
 
+void clave__lease_agreed(struct lease *l, int64_t timeout_ms, int64_t margin_ms)
+{
+    int64_t longer = (timeout_ms - margin_ms) - (l->timeout_ms - l->margin_ms);
+    if (l->proven != LEASE_NONE && longer > 0)
+        l->proven -= longer;
+    l->timeout_ms = timeout_ms;
+    l->margin_ms = margin_ms;
+}
+
 void clave__lease_attached_read_only(struct lease *l, int64_t sent)
 {
     l->first = l->count = 0;
+    l->attached = LEASE_NONE;
     move_on(&l->contact, sent);
 }
 
 void clave__lease_attached(struct lease *l, int64_t sent)
+{
+    clave__lease_attached_read_only(l, sent);
+    l->attached = sent;
+}
+
+void clave__lease_made(struct lease *l, int64_t sent)
 {
     clave__lease_attached_read_only(l, sent);
     move_on(&l->proven, sent);
@@ -55,7 +71,7 @@ void clave__lease_answered(struct lease *l, int64_t sent, int64_t now)
 
 int64_t clave__lease_vouch(const struct lease *l, int64_t now)
 {
-    int64_t newest = LEASE_NONE;
+    int64_t newest = l->attached;
     for (size_t i = 0; i < l->count; i++) {
         const struct lease_sample *s = &l->samples[(l->first + i) % LEASE_SAMPLES];
         if (s->answered + l->relay_ms <= now)

@@ -7,6 +7,10 @@
  * another one, sent at least one relay interval after its answer had come, passed the leader
  * and was answered (design: the hold deadline). On a standalone server every answer counts.
  *
+ * A leader that was deposed may not know it for long: it commits nothing, but it answers all
+ * else by itself, the handshake of a session included. So passing the leader is proven by what
+ * had to be committed, on the same connection, and by nothing else.
+ *
  * Times are milliseconds of the client's clock; all of one connection, in order. */
 #ifndef CLAVE_CORE_LEASE_H
 #define CLAVE_CORE_LEASE_H
@@ -29,6 +33,7 @@ struct lease {
     int64_t relay_ms; /* 0: standalone, every answer counts */
     int64_t proven;   /* the leader counts from then or later; LEASE_NONE */
     int64_t contact;  /* when the newest answered request was sent; LEASE_NONE */
+    int64_t attached; /* when the connection's handshake was sent; LEASE_NONE: nothing by it */
     /* Answers that may count one day, a fraction of the relay interval apart. */
     struct lease_sample samples[LEASE_SAMPLES];
     size_t first, count;
@@ -36,8 +41,13 @@ struct lease {
 
 /* No session. */
 void clave__lease_init(struct lease *l);
-/* The session was made or re-attached by a handshake sent at `sent`, which passes the
- * leader. What was sampled on the connection before counts no more. */
+/* As agreed with a server, perhaps anew: on what is proven already the leader counts by the timeout
+ * of before, so a longer one moves nothing. */
+void clave__lease_agreed(struct lease *l, int64_t timeout_ms, int64_t margin_ms);
+/* The session was made by a handshake sent at `sent`: that is committed. */
+void clave__lease_made(struct lease *l, int64_t sent);
+/* It was re-attached. The member's leader hears of that at once; it counts as soon as something
+ * was committed. What was sampled on the connection before counts no more. */
 void clave__lease_attached(struct lease *l, int64_t sent);
 /* The same by a read-only server, which has no leader: nothing is proven. */
 void clave__lease_attached_read_only(struct lease *l, int64_t sent);

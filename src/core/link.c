@@ -97,6 +97,41 @@ void clave__link_shut(clave_client *c)
     enter(c, idle ? LINK_IDLE : LINK_HANGUP, CLAVE_NEVER);
 }
 
+/* The server in use, or dialled, is none of the client's any more. */
+static void leave_host(clave_client *c)
+{
+    struct link *l = &c->link;
+    bool waits = l->phase == LINK_IDLE && l->until != CLAVE_NEVER;
+    clave__client_fault(c, "the server is not in the new list of hosts");
+    if (waits)
+        enter(c, LINK_IDLE, c->now);
+    else
+        clave__link_drop(c, CLAVE_ECONNLOSS);
+}
+
+clave_err clave_client_set_hosts(clave_client *c, const char *hosts, int64_t now)
+{
+    struct hosts fresh;
+    clave_err err = clave__hosts_init(&fresh, &c->mem, hosts);
+    if (err != CLAVE_OK)
+        return err;
+    if (!clave__hosts_fit(&fresh, &c->hosts)) {
+        clave__hosts_fini(&fresh);
+        return CLAVE_EINVAL;
+    }
+    clave__engine_enter(c, now);
+    if (!c->keep_order)
+        clave__hosts_shuffle(&fresh, &c->rand);
+    bool stays = clave__hosts_resume(&fresh, clave__hosts_current(&c->hosts));
+    clave__hosts_fini(&c->hosts);
+    c->hosts = fresh;
+    c->link.rounds = 0;
+    if (!stays)
+        leave_host(c);
+    clave__engine_leave(c);
+    return CLAVE_OK;
+}
+
 /* ---- time ---------------------------------------------------------------------------- */
 
 int64_t clave__link_deadline(const clave_client *c)
@@ -151,6 +186,20 @@ static void not_zookeeper(clave_client *c)
     char host[300];
     clave__client_fault(c, "%s does not speak ZooKeeper's protocol: is it the right port?",
                         host_text(c, host, sizeof host));
+    clave__link_drop(c, CLAVE_EPROTO);
+}
+
+/* An alert of TLS, read as the length of a frame: a server's answer to who speaks in the clear. */
+static bool is_tls_alert(size_t len)
+{
+    return len >> 16 == 0x1503;
+}
+
+static void wants_tls(clave_client *c)
+{
+    char host[300];
+    host_text(c, host, sizeof host);
+    clave__client_fault(c, "%s speaks TLS: connect to tls:%s", host, host);
     clave__link_drop(c, CLAVE_EPROTO);
 }
 
@@ -255,7 +304,10 @@ static void bad_frame(clave_client *c, clave_err err, size_t n)
 {
     char host[300];
     if (c->link.phase == LINK_SHAKING && err != CLAVE_ENOMEM) {
-        not_zookeeper(c);
+        if (is_tls_alert(n))
+            wants_tls(c);
+        else
+            not_zookeeper(c);
         return;
     }
     if (err == CLAVE_ETOOBIG) {
@@ -354,7 +406,8 @@ unsigned clave_client_wants(const clave_client *c)
 clave_target clave_client_target(const clave_client *c)
 {
     const struct host *h = clave__hosts_current(&c->hosts);
-    return (clave_target){.host = h->name, .port = h->port, .attempt = h->tried};
+    return (clave_target){
+        .host = h->name, .port = h->port, .attempt = h->tried, .tls = c->hosts.tls};
 }
 
 size_t clave_client_output(clave_client *c, const void **p)

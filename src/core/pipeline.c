@@ -70,14 +70,25 @@ static clave_err send_request(clave_client *c, struct request *r)
     return CLAVE_OK;
 }
 
+clave_err clave__pipeline_put(clave_client *c, const struct wire_request *q)
+{
+    struct jwriter w = clave__jwriter(&c->link.out);
+    size_t begin = clave__frame_begin(&w);
+    clave__wire_put_request(&w, q);
+    clave_err err = clave__frame_end(&w, begin);
+    if (err != CLAVE_OK)
+        return err;
+    c->link.wrote = c->now;
+    if (q->op >= 0) /* closeSession is not */
+        c->pipeline.counts[q->op]++;
+    return CLAVE_OK;
+}
+
 /* Behind everything else that was asked for. */
 static clave_err send_close(clave_client *c)
 {
     struct wire_request q = {.xid = next_xid(&c->pipeline), .op = OP_CLOSE_SESSION};
-    struct jwriter w = clave__jwriter(&c->link.out);
-    size_t begin = clave__frame_begin(&w);
-    clave__wire_put_request(&w, &q);
-    clave_err err = clave__frame_end(&w, begin);
+    clave_err err = clave__pipeline_put(c, &q);
     c->pipeline.close_sent = err == CLAVE_OK;
     c->session.may_be_over |= c->pipeline.close_sent;
     return err;

@@ -22,13 +22,16 @@ static void enter(clave_client *c, clave_state to, clave_err why)
 
 /* ---- attached ------------------------------------------------------------------------ */
 
-/* /zookeeper/config is empty on a standalone server, and full of members in an ensemble. */
+/* /zookeeper/config is empty on a standalone server, and full of members in an ensemble. There
+ * a session that comes back with holds has its deadline of before, until something is
+ * committed. */
 static void on_config(clave_client *c, const clave_result *res, void *arg)
 {
     (void)arg;
-    if (res->err != CLAVE_OK || res->len != 0)
-        return;
-    clave__lease_set_relay(&c->lease, 0);
+    if (res->err == CLAVE_OK && res->len == 0)
+        clave__lease_set_relay(&c->lease, 0);
+    else if (c->lease.proven < c->lease.attached)
+        clave__heartbeat_catch_up(c);
     clave__session_hold_moved(c);
 }
 
@@ -47,20 +50,18 @@ static void ask_for_config(clave_client *c)
         clave__pipeline_submit(c, r);
 }
 
-static void take_lease(clave_client *c, bool read_only, int64_t sent)
+static void take_lease(clave_client *c, bool read_only, bool made, int64_t sent)
 {
     struct lease *l = &c->lease;
     int64_t timeout = c->session.timeout_ms;
-    /* The leader goes on counting by the timeout that was agreed with it. */
-    if (read_only && l->proven != LEASE_NONE && l->timeout_ms < timeout)
-        timeout = l->timeout_ms;
     int64_t relay = c->relay_ms ? c->relay_ms : timeout / 4;
-    l->timeout_ms = timeout;
     int64_t margin = c->margin_ms ? c->margin_ms : timeout / 8;
-    l->margin_ms = margin < timeout / 2 ? margin : timeout / 2;
+    clave__lease_agreed(l, timeout, margin < timeout / 2 ? margin : timeout / 2);
     clave__lease_set_relay(l, relay > 0 ? relay : 1); /* until the server is known */
     if (read_only)
         clave__lease_attached_read_only(l, sent);
+    else if (made)
+        clave__lease_made(l, sent);
     else
         clave__lease_attached(l, sent);
 }
@@ -69,15 +70,18 @@ void clave__session_attached(clave_client *c, const struct wire_connect_response
 {
     struct session *s = &c->session;
     clave_state up = s->was_connected ? CLAVE_STATE_RECONNECTED : CLAVE_STATE_CONNECTED;
+    bool made = s->id == 0, alone = c->lease.relay_ms == 0;
     s->id = r->session_id;
     memcpy(s->passwd, r->passwd.p, sizeof s->passwd);
     s->timeout_ms = r->timeout_ms;
     s->was_connected = true;
-    take_lease(c, r->read_only, sent);
+    take_lease(c, r->read_only, made, sent);
     clave__client_watches_attached(c);
     clave__heartbeat_attached(c);
     enter(c, r->read_only ? CLAVE_STATE_READ_ONLY : up, CLAVE_OK);
     clave__session_hold_moved(c);
+    if (!made && !alone && !r->read_only)
+        clave__heartbeat_catch_up(c);
     if (!s->closing)
         ask_for_config(c);
     clave__pipeline_fill(c);

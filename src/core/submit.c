@@ -21,6 +21,22 @@ clave_err clave__full_path(clave_client *c, const char *path, struct jbytes *out
     return err;
 }
 
+static bool is_sequential(clave_create_mode mode)
+{
+    return mode == CLAVE_PERSISTENT_SEQUENTIAL || mode == CLAVE_EPHEMERAL_SEQUENTIAL ||
+           mode == CLAVE_PERSISTENT_SEQUENTIAL_TTL;
+}
+
+clave_err clave__path_to_create(clave_client *c, const char *path, clave_create_mode mode,
+                                struct jbytes *out)
+{
+    clave_err err = clave__full_path(c, path, out);
+    if (err == CLAVE_OK && path[1] == '\0' && c->hosts.chroot_len && is_sequential(mode))
+        err = clave__buf_append(&c->path, "/", 1);
+    *out = clave__jbytes_n(clave__buf_bytes(&c->path), clave__buf_len(&c->path));
+    return err;
+}
+
 struct jbytes clave__strip_chroot(const clave_client *c, struct jbytes full)
 {
     const struct hosts *h = &c->hosts;
@@ -109,7 +125,7 @@ clave_err clave__submit_create(clave_client *c, const struct submit_create *s, c
     if (s->raw)
         q.path = clave__jbytes(s->path);
     else if (err == CLAVE_OK)
-        err = clave__full_path(c, s->path, &q.path);
+        err = clave__path_to_create(c, s->path, s->mode, &q.path);
     if (err == CLAVE_OK)
         err = clave__submit_acls(c, s->acls, s->nacls, &q.acl);
     if (err)
@@ -231,7 +247,8 @@ static clave_err put_op(clave_client *c, struct jwriter *w, const clave_op *op)
 {
     struct jbytes path, data = JBYTES_NULL;
     struct wire_op out = {0};
-    clave_err err = clave__full_path(c, op->path, &path);
+    clave_create_mode mode = op->kind == CLAVE_OP_CREATE ? op->mode : CLAVE_PERSISTENT;
+    clave_err err = clave__path_to_create(c, op->path, mode, &path);
     if (err == CLAVE_OK)
         err = clave__submit_data(c, op->path, op->data, op->len, &data);
     switch (op->kind) {
@@ -265,9 +282,7 @@ static clave_err put_ops(clave_client *c, const clave_op *ops, size_t nops, stru
     clave__buf_clear(&c->multi);
     struct jwriter w = clave__jwriter(&c->multi);
     for (size_t i = 0; i < nops; i++) {
-        bool sequential =
-            ops[i].kind == CLAVE_OP_CREATE && (ops[i].mode == CLAVE_EPHEMERAL_SEQUENTIAL ||
-                                               ops[i].mode == CLAVE_PERSISTENT_SEQUENTIAL);
+        bool sequential = ops[i].kind == CLAVE_OP_CREATE && is_sequential(ops[i].mode);
         clave_err err = ops[i].kind == CLAVE_OP_CREATE && ops[i].mode > CLAVE_EPHEMERAL_SEQUENTIAL
                             ? CLAVE_EINVAL
                             : clave__submit_check(c, ops[i].path, sequential);

@@ -15,6 +15,11 @@ clave_err clave__submit_data(clave_client *c, const char *path, const void *data
 clave_err clave__submit(clave_client *c, const struct request_spec *spec,
                         const union wire_body *body);
 
+/* The server's path of a create. The number that will be appended to "/" is a name below the
+ * chroot, not a part of the chroot's own. The slice is valid until the next call. */
+clave_err clave__path_to_create(clave_client *c, const char *path, clave_create_mode mode,
+                                struct jbytes *out);
+
 struct submit_create {
     const char *path;
     const void *data;

@@ -210,6 +210,7 @@ void clave__client_watch_event(clave_client *c, const struct wire_event *ev)
     struct list fired;
     struct jbytes path = clave__strip_chroot(c, ev->path);
     list_init(&fired);
+    c->watches.events++;
     if (path.n >= 0)
         collect(c, ev->type, path, &fired);
     for (struct list *l; (l = list_pop_front(&fired));)
@@ -285,13 +286,9 @@ clave_err clave__client_watches_fill(clave_client *c)
                          .exist = v[WATCH_EXIST],
                          .child = v[WATCH_CHILD]},
     };
-    struct jwriter w = clave__jwriter(&c->link.out);
-    size_t begin = clave__frame_begin(&w);
-    clave__wire_put_request(&w, &q);
-    clave_err err = clave__frame_end(&w, begin);
+    clave_err err = clave__pipeline_put(c, &q);
     if (err)
         return err;
-    c->pipeline.counts[OP_SET_WATCHES]++;
     while (ws->owed.next != end) {
         struct list *l = ws->owed.next;
         list_remove(l);

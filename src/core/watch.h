@@ -38,6 +38,7 @@ struct watches {
     struct list armed;  /* known to the server of this connection */
     struct list owed;   /* to be told to it by setWatches */
     int64_t owed_since; /* zxid: what happened behind it is told by the server */
+    uint64_t events;    /* received */
 };
 
 clave_err clave__client_watches_init(struct watches *w, const struct clave_mem *mem);

@@ -1,8 +1,6 @@
 #include "drive/disk.h"
 
-#include <errno.h>
 #include <signal.h>
-#include <unistd.h>
 
 enum { KEEP_BYTES = 1 << 20 };
 
@@ -19,15 +17,16 @@ static void append(struct disk *d)
 {
     struct disk_slot *s = &d->append;
     int fault = 0;
-    if (s->new_file || d->log < 0) {
-        if (d->log >= 0)
-            close(d->log);
-        fault = clave__log_create(d->dir, s->first_zxid, &d->log);
+    if (s->new_file || d->log.fd < 0) {
+        clave__logfile_close(&d->log);
+        fault = clave__logfile_create(&d->log, d->dir, s->first_zxid);
     }
     if (fault == 0)
-        fault = clave__file_write(d->log, clave__buf_bytes(&s->bytes), clave__buf_len(&s->bytes));
-    if (fault == 0 && fdatasync(d->log) != 0)
-        fault = errno;
+        fault =
+            clave__logfile_append(&d->log, clave__buf_bytes(&s->bytes), clave__buf_len(&s->bytes));
+    d->failed = fault != 0;
+    if (d->failed)
+        clave__snapshot_abort(&d->writer);
     finish(d, s, fault);
 }
 
@@ -66,14 +65,13 @@ static void *disk_main(void *arg)
             uv_sem_wait(&d->work);
         if (clave__slot_state(&d->append) == SLOT_POSTED)
             append(d);
-        if (!snapping && clave__slot_state(&d->snapshot) == SLOT_POSTED)
+        if (!snapping && !d->failed && clave__slot_state(&d->snapshot) == SLOT_POSTED)
             begin_snapshot(d);
         if (atomic_load(&d->ending))
             break;
     }
     clave__snapshot_abort(&d->writer);
-    if (d->log >= 0)
-        close(d->log);
+    clave__logfile_close(&d->log);
     return NULL;
 }
 
@@ -108,7 +106,7 @@ static int start_thread(struct disk *d)
 clave_err clave__disk_start(struct disk *d, int dir, const struct clave_mem *mem, uv_async_t *done)
 {
     d->dir = dir;
-    d->log = -1;
+    d->log.fd = -1;
     d->writer.fd = -1;
     d->done = done;
     atomic_init(&d->ending, false);

@@ -30,8 +30,9 @@ struct disk {
     uv_sem_t work;
     atomic_bool ending;
     int dir;
-    int log; /* the disk's thread only, as the writer */
+    struct log_writer log; /* the disk's thread only, as the other writer */
     struct snapshot_writer writer;
+    bool failed; /* an append: nothing more is written, no snapshot of what it lacks */
     struct disk_slot append;
     struct disk_slot snapshot;
     uv_async_t *done; /* woken when a slot becomes DONE */

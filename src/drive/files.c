@@ -14,9 +14,12 @@
 #include "server/server.h"
 
 enum { KEEP_SNAPSHOTS = 3, PIECE = 1 << 20 };
+/* How much longer than it has to be a log is made: as much again, within these. */
+enum { LEAST_ROOM = 64 * 1024, MOST_ROOM = 8 * 1024 * 1024 };
 
 /* Neither "log." nor "snapshot.": Apache passes over it. */
 static const char temporary[] = "unfinished.snapshot";
+static const char temporary_log[] = "unfinished.log";
 
 /* ---- names --------------------------------------------------------------------------- */
 
@@ -47,7 +50,7 @@ enum file_kind clave__file_kind(const char *name, int64_t *zxid)
         if (strcmp(rest, ".gz") == 0 || strcmp(rest, ".snappy") == 0)
             return FILE_COMPRESSED;
     }
-    if (strcmp(name, temporary) == 0)
+    if (strcmp(name, temporary) == 0 || strcmp(name, temporary_log) == 0)
         return FILE_TEMPORARY;
     if (strcmp(name, "currentEpoch") == 0 || strcmp(name, "acceptedEpoch") == 0)
         return FILE_KNOWN;
@@ -147,41 +150,86 @@ void clave__file_unmap(struct file_content *c)
     *c = (struct file_content){NULL, 0};
 }
 
-int clave__file_write(int fd, const void *p, size_t n)
+static int write_at(int fd, const void *p, size_t n, int64_t at)
 {
-    const uint8_t *at = p;
+    const uint8_t *bytes = p;
     while (n > 0) {
-        ssize_t done = write(fd, at, n);
+        ssize_t done = pwrite(fd, bytes, n, (off_t)at);
         if (done < 0 && errno == EINTR)
             continue;
         if (done < 0)
             return errno;
         if (done == 0)
             return ENOSPC;
+        bytes += done;
         at += done;
         n -= (size_t)done;
     }
     return 0;
 }
 
-int clave__log_create(int dir, int64_t first_zxid, int *fd)
+/* ---- logs ------------------------------------------------------------------------------------ */
+
+int clave__logfile_create(struct log_writer *w, int dir, int64_t first_zxid)
 {
     char name[FILE_NAME_SIZE];
     uint8_t header[SERVER_LOG_HEADER];
     clave__file_name(name, FILE_LOG, first_zxid);
     clave__server_log_header(header);
-    *fd = openat(dir, name, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600);
-    if (*fd < 0)
+    w->fd = openat(dir, temporary_log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (w->fd < 0)
         return errno;
-    int err = clave__file_write(*fd, header, sizeof header);
-    if (err == 0 && fsync(dir) != 0)
+    w->end = w->room = sizeof header;
+    int err = write_at(w->fd, header, sizeof header, 0);
+    if (err == 0 &&
+        (fdatasync(w->fd) != 0 || renameat(dir, temporary_log, dir, name) != 0 || fsync(dir) != 0))
         err = errno;
     if (err != 0) {
-        close(*fd);
-        *fd = -1;
+        close(w->fd);
+        w->fd = -1;
     }
     return err;
 }
+
+/* Room for n bytes and some more. Where that cannot be had, on a full disk or a file system that
+ * knows no such thing, the file grows as it is written. */
+static void make_room(struct log_writer *w, size_t n)
+{
+    int64_t need = w->end + (int64_t)n;
+    if (w->room == 0 || need <= w->room)
+        return;
+    int64_t more = need < LEAST_ROOM ? LEAST_ROOM : need > MOST_ROOM ? MOST_ROOM : need;
+    if (fallocate(w->fd, 0, (off_t)w->room, (off_t)(need + more - w->room)) == 0)
+        w->room = need + more;
+    else
+        w->room = 0;
+}
+
+int clave__logfile_append(struct log_writer *w, const void *p, size_t n)
+{
+    make_room(w, n);
+    int err = write_at(w->fd, p, n, w->end);
+    if (err == 0 && fdatasync(w->fd) != 0)
+        err = errno;
+    if (err == 0)
+        w->end += (int64_t)n;
+    else /* it goes with _close: it may be in the page cache and never be on the disk */
+        w->room = INT64_MAX;
+    return err;
+}
+
+void clave__logfile_close(struct log_writer *w)
+{
+    if (w->fd < 0)
+        return;
+    /* Not worth a word when it fails: whoever reads it passes over zeros. */
+    if (w->room != w->end && ftruncate(w->fd, (off_t)w->end) != 0)
+        w->room = 0;
+    close(w->fd);
+    w->fd = -1;
+}
+
+/* ---- snapshots ------------------------------------------------------------------------------- */
 
 int clave__snapshot_begin(struct snapshot_writer *w, int dir, int64_t zxid, const void *p, size_t n)
 {
@@ -207,7 +255,7 @@ int clave__snapshot_step(struct snapshot_writer *w, bool *finished)
 {
     size_t left = w->n - w->done;
     size_t piece = left < PIECE ? left : PIECE;
-    int err = clave__file_write(w->fd, w->p + w->done, piece);
+    int err = write_at(w->fd, w->p + w->done, piece, (int64_t)w->done);
     *finished = false;
     if (err != 0)
         return err;

@@ -11,7 +11,7 @@ enum file_kind {
     FILE_LOG,        /* log.<zxid of its first record> */
     FILE_SNAPSHOT,   /* snapshot.<zxid of the newest txn in it> */
     FILE_COMPRESSED, /* snapshot.<zxid>.gz or .snappy: Apache's, with its own setting */
-    FILE_TEMPORARY,  /* a snapshot that was not finished */
+    FILE_TEMPORARY,  /* a snapshot or a log that was not finished */
     FILE_KNOWN,      /* an ensemble's files, which a single server leaves alone */
     FILE_UNKNOWN,
 };
@@ -38,11 +38,21 @@ struct file_content {
 int clave__file_map(int dir, const char *name, struct file_content *out);
 void clave__file_unmap(struct file_content *c);
 
-int clave__file_write(int fd, const void *p, size_t n);
-
-/* A new log file (one of that name has no record yet: it is replaced), its header written;
- * the directory knows it when this returns. */
-int clave__log_create(int dir, int64_t first_zxid, int *fd);
+/* A log that is written. Its file is made longer ahead of the records, with zeros that readers
+ * take for padding: an fdatasync that has no new length to write is a third quicker. */
+struct log_writer {
+    int fd;       /* -1: none */
+    int64_t end;  /* of the records */
+    int64_t room; /* the length of the file; 0: it is not made longer ahead */
+};
+/* A new file (one of that name has no record yet: it is replaced), with its header on the disk
+ * before it has its name: ZooKeeper does not start on a log without one. */
+int clave__logfile_create(struct log_writer *w, int dir, int64_t first_zxid);
+/* Durable when it returns. After an error nothing more may be appended. */
+int clave__logfile_append(struct log_writer *w, const void *p, size_t n);
+/* Gives back what it was made longer, and with it an append that failed: read again, what a failed
+ * sync left in the page cache would be taken for durable. */
+void clave__logfile_close(struct log_writer *w);
 
 /* A snapshot, written a piece at a time under another name, and renamed when it is on the
  * disk. */

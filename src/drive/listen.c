@@ -16,6 +16,7 @@ enum { BACKLOG = 1024, MAX_HOST = 256 };
 struct request {
     uv_loop_t *loop;
     const char *spec;
+    bool tls;
     uv_connection_cb cb;
     void *data;
     struct list *out;
@@ -73,7 +74,8 @@ static void describe(struct listener *l, const struct sockaddr *wanted)
     socklen_t len =
         a->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
     getnameinfo(a, len, host, sizeof host, port, sizeof port, NI_NUMERICHOST | NI_NUMERICSERV);
-    snprintf(l->text, sizeof l->text, a->sa_family == AF_INET6 ? "[%s]:%s" : "%s:%s", host, port);
+    snprintf(l->text, sizeof l->text, a->sa_family == AF_INET6 ? "%s[%s]:%s" : "%s%s:%s",
+             l->tls ? "tls:" : "", host, port);
 }
 
 static clave_err listen_address(const struct request *r, const struct sockaddr *addr)
@@ -81,6 +83,7 @@ static clave_err listen_address(const struct request *r, const struct sockaddr *
     struct listener *l = calloc(1, sizeof *l);
     if (!l)
         return CLAVE_ENOMEM;
+    l->tls = r->tls;
     int err = uv_tcp_init(r->loop, &l->socket.tcp);
     if (err != 0) {
         free(l);
@@ -236,6 +239,9 @@ static clave_err listen_unix(const struct request *r, const char *path)
 clave_err clave__listen(uv_loop_t *loop, const char *spec, uv_connection_cb cb, void *data,
                         struct list *out, const struct fault *f)
 {
-    struct request r = {loop, spec, cb, data, out, f};
+    bool tls = strncmp(spec, "tls:", 4) == 0;
+    struct request r = {loop, tls ? spec + 4 : spec, tls, cb, data, out, f};
+    if (tls)
+        return listen_tcp(&r);
     return strncmp(spec, "unix:", 5) == 0 ? listen_unix(&r, spec + 5) : listen_tcp(&r);
 }

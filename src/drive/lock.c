@@ -52,13 +52,22 @@ static const char *command_line(char *buf, size_t cap)
     return n > 0 ? buf : NULL;
 }
 
+/* Under a `clave lock`, whose owner waits for our end. */
+static const char *owner_here(char *buf, size_t cap)
+{
+    const char *whole = getenv("CLAVE_OWNER");
+    int n = whole && *whole ? snprintf(buf, cap, "%s/%lld", whole, (long long)getpid()) : 0;
+    return n > 0 && (size_t)n < cap ? buf : NULL;
+}
+
 static size_t default_data(char *out, size_t cap)
 {
-    char host[256] = "", command[1024];
+    char host[256] = "", command[1024], owner[1024];
     gethostname(host, sizeof host - 1);
     clave_identity id = {.host = host[0] ? host : NULL,
                          .pid = getpid(),
-                         .command = command_line(command, sizeof command)};
+                         .command = command_line(command, sizeof command),
+                         .owner = owner_here(owner, sizeof owner)};
     size_t n = clave_identity_format(&id, out, cap);
     return n < cap ? n : 0;
 }
@@ -119,6 +128,15 @@ clave_err clave_lock_new(clave_lock **out, clave_session *s, const char *path,
                          const clave_mutex_options *o)
 {
     return clave__lock_new(out, s, path, o, &clave__queue_mutex);
+}
+
+clave_err clave_lock_new_simple(clave_lock **out, clave_session *s, const char *path,
+                                const char *prefix, const clave_mutex_options *o)
+{
+    struct queue_rule rule;
+    *out = NULL;
+    clave_err err = clave__queue_bare(&rule, prefix);
+    return err == CLAVE_OK ? clave__lock_new(out, s, path, o, &rule) : err;
 }
 
 struct couple {

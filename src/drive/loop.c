@@ -25,7 +25,7 @@ void clave__cell_fini(struct cell *c)
 
 void clave__cell_wake(struct cell *c)
 {
-    pthread_cond_signal(&c->cond);
+    pthread_cond_broadcast(&c->cond);
 }
 
 bool clave__cell_wait(struct cell *c, clave_loop *l, int64_t deadline)

@@ -19,13 +19,13 @@ struct task {
     void (*run)(struct task *t); /* on the loop's thread; may free t */
 };
 
-/* Where a thread waits, under the mutex. */
+/* Where threads wait, under the mutex. */
 struct cell {
     pthread_cond_t cond;
 };
 void clave__cell_init(struct cell *c);
 void clave__cell_fini(struct cell *c);
-void clave__cell_wake(struct cell *c);
+void clave__cell_wake(struct cell *c); /* all of them */
 /* Waits for a wake-up, at the latest until `deadline` (clave_now(); CLAVE_NEVER). false:
  * the deadline has passed. */
 bool clave__cell_wait(struct cell *c, clave_loop *l, int64_t deadline);

@@ -2,10 +2,13 @@
  * copy of the grant that the loop's thread keeps up to date after every pass, as for a lock. */
 #include "clave/permit.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "clave/lock.h"
 #include "drive/call.h"
+#include "recipe/semaphore.h"
 
 struct clave_permit {
     struct list link;   /* in the semaphore's; the loop's thread only */
@@ -138,6 +141,7 @@ struct acquire {
     clave_permits *p;
     struct call *call;
     uint64_t request;
+    uint64_t task; /* the thread */
     size_t n;
     int64_t deadline;
     clave_permit **fresh; /* n of them, made before: a grant cannot fail */
@@ -163,6 +167,7 @@ static clave_err begin_acquire(struct call *c, void *args)
     clave_permits *p = a->p;
     a->call = c;
     a->request = p->requests++;
+    clave__semaphore_set_task(p->semaphore, a->task);
     clave_err err =
         clave_semaphore_acquire(p->semaphore, a->request, a->n, a->deadline, on_leases, a);
     if (err == CLAVE_OK)
@@ -187,7 +192,7 @@ static clave_err make_permits(clave_permits *p, size_t n, clave_permit **out)
 
 clave_err clave_permits_acquire(clave_permits *p, size_t n, int64_t timeout_ms, clave_permit **out)
 {
-    struct acquire a = {.p = p, .n = n, .fresh = out};
+    struct acquire a = {.p = p, .task = clave_lock_owner_self(), .n = n, .fresh = out};
     struct call_spec spec = {.begin = begin_acquire, .args = &a};
     clave_err err = make_permits(p, n, out);
     if (err != CLAVE_OK)
@@ -203,6 +208,27 @@ clave_err clave_permits_acquire(clave_permits *p, size_t n, int64_t timeout_ms, 
     }
     bool never = err == CLAVE_EBUSY && clave__session_never_connected(p->session);
     return never ? CLAVE_EUNREACHABLE : err;
+}
+
+struct question {
+    const clave_semaphore *semaphore;
+    char *buf;
+    size_t cap;
+};
+
+static void answer(clave_client *c, void *arg)
+{
+    const struct question *q = arg;
+    const char *text = clave_semaphore_deadlock(q->semaphore);
+    (void)c;
+    snprintf(q->buf, q->cap, "%s", text ? text : "");
+}
+
+const char *clave_permits_deadlock(clave_permits *p, char *buf, size_t cap)
+{
+    struct question q = {.semaphore = p->semaphore, .buf = buf, .cap = cap};
+    clave__session_do(p->session, answer, &q);
+    return buf;
 }
 
 static void cancel_all(clave_client *c, void *arg)

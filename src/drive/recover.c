@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "drive/datadir.h"
 #include "drive/files.h"
+#include "server/log_read.h"
 
 struct recovery {
     struct datadir *d;
@@ -176,14 +177,14 @@ static clave_err cut_off(struct recovery *r, const char *name, size_t at, size_t
         return clave__fault_errno(r->f, number, "cannot cut the torn end off", path);
     }
     clave__log(&r->d->log, CLAVE_LOG_WARN,
-               "%s/version-2/%s: cut off the last %zu bytes, from offset %zu: a record that was "
-               "never finished, so never acknowledged",
+               "%s/version-2/%s: cut off the last %zu bytes, from offset %zu: what was being "
+               "written when the power went, so never acknowledged",
                r->d->path, name, n, at);
     return CLAVE_OK;
 }
 
-/* A file shorter than its header: the crash came before the first record. Apache would not
- * start on it. */
+/* A file without its header: the crash came before the first record. Apache would not start on
+ * it. */
 static clave_err without_header(struct recovery *r, const char *name, size_t n, bool last)
 {
     if (!last)
@@ -191,11 +192,35 @@ static clave_err without_header(struct recovery *r, const char *name, size_t n, 
                             "%s/version-2/%s is damaged: only %zu bytes, but newer logs follow; "
                             "restore it from a copy",
                             r->d->path, name, n);
+    if (r->d->read_only)
+        return CLAVE_OK;
     if (unlinkat(r->d->dir, name, 0) != 0 || fsync(r->d->dir) != 0)
         return unreadable(r, errno, name);
     clave__log(&r->d->log, CLAVE_LOG_WARN,
                "%s/version-2/%s: removed, it had %zu bytes and no record", r->d->path, name, n);
     return CLAVE_OK;
+}
+
+static clave_err damaged_log(const struct recovery *r, const char *name,
+                             const struct log_replay *out)
+{
+    if (!out->lost_tail)
+        return clave__fault(r->f, CLAVE_ECORRUPT,
+                            "%s/version-2/%s is damaged: %s; restore it from a copy", r->d->path,
+                            name, out->fault);
+    return clave__fault(r->f, CLAVE_ECORRUPT,
+                        "%s/version-2/%s is damaged: %s; restore it from a copy (what was "
+                        "acknowledged may be behind that place, so clave does not cut it off; to "
+                        "go on without it: truncate -s %zu %s/version-2/%s)",
+                        r->d->path, name, out->fault, out->valid_len, r->d->path, name);
+}
+
+/* The name of a log is where its writer went on: behind this one's whole records, or not. */
+static bool next_goes_on(const struct recovery *r, size_t i)
+{
+    struct server_stats st;
+    clave__server_stats(r->s, &st);
+    return i + 1 < r->logs.n && clave__log_follows(st.last_zxid, r->logs.zxid[i + 1]);
 }
 
 static clave_err replay_one(struct recovery *r, size_t i)
@@ -208,29 +233,40 @@ static clave_err replay_one(struct recovery *r, size_t i)
     int number = clave__file_map(r->d->dir, name, &c);
     if (number != 0)
         return unreadable(r, number, name);
-    if (c.n < SERVER_LOG_HEADER) {
-        size_t n = c.n;
-        clave__file_unmap(&c);
-        if (r->d->read_only && last)
-            return CLAVE_OK;
-        return without_header(r, name, n, last);
-    }
-    clave_err err = clave__server_replay_log(r->s, c.p, c.n, &out);
+    clave_err err = clave__server_replay_log(r->s, c.p ? c.p : "", c.n, &out);
     size_t tail = c.n - out.valid_len;
-    /* Apache pads with zeros, and goes on in a new file behind a tail it found torn: then the
-     * zxids of the next file, which replaying checks, prove that nothing is missing. */
+    /* Apache pads with zeros, and goes on in a new file behind a tail it found torn. */
     bool cut = err == CLAVE_OK && out.torn && last && !r->d->read_only &&
                !all_zero((const uint8_t *)c.p + out.valid_len, tail);
     clave__file_unmap(&c);
+    if (err == CLAVE_OK && out.valid_len < SERVER_LOG_HEADER)
+        return without_header(r, name, tail, last);
+    if (err == CLAVE_ECORRUPT && out.lost_tail && next_goes_on(r, i))
+        return CLAVE_OK;
     if (err == CLAVE_ECORRUPT)
-        return clave__fault(r->f, err,
-                            "%s/version-2/%s is damaged: %s; restore it from a copy (what was "
-                            "acknowledged may be behind that place, so clave does not cut it off)",
-                            r->d->path, name, out.fault);
+        return damaged_log(r, name, &out);
     if (err != CLAVE_OK)
         return clave__fault(r->f, err, "cannot read %s/version-2/%s: %s", r->d->path, name,
                             clave_strerror(err));
     return cut ? cut_off(r, name, out.valid_len, tail) : CLAVE_OK;
+}
+
+/* A server that was killed between a write and its sync has left a batch that is there to be read,
+ * and not on the disk; from now on it is shown. */
+static clave_err sync_newest(const struct recovery *r)
+{
+    char name[FILE_NAME_SIZE];
+    if (r->d->read_only || r->logs.n == 0)
+        return CLAVE_OK;
+    clave__file_name(name, FILE_LOG, r->logs.zxid[r->logs.n - 1]);
+    int fd = openat(r->d->dir, name, O_WRONLY | O_CLOEXEC);
+    if (fd < 0 && errno == ENOENT) /* it had no record, and was removed */
+        return CLAVE_OK;
+    bool synced = fd >= 0 && fdatasync(fd) == 0;
+    int number = errno;
+    if (fd >= 0)
+        close(fd);
+    return synced ? CLAVE_OK : unreadable(r, number, name);
 }
 
 static clave_err replay(struct recovery *r)
@@ -242,6 +278,8 @@ static clave_err replay(struct recovery *r)
         first++;
     for (size_t i = first; i < r->logs.n && err == CLAVE_OK; i++)
         err = replay_one(r, i);
+    if (err == CLAVE_OK)
+        err = sync_newest(r);
     if (err != CLAVE_OK)
         return err;
     clave__server_stats(r->s, &st);

@@ -125,6 +125,20 @@ clave_err clave_session_sync(clave_session *s, const char *path, int64_t timeout
     return clave__call(s, &spec, timeout_ms, NULL);
 }
 
+static clave_err begin_set_hosts(struct call *c, void *args)
+{
+    const struct args *a = args;
+    c->answered = true;
+    return clave_client_set_hosts(c->session->client, a->path, clave_now());
+}
+
+clave_err clave_session_set_hosts(clave_session *s, const char *connect)
+{
+    struct args a = {.path = connect};
+    struct call_spec spec = {.begin = begin_set_hosts, .args = &a};
+    return clave__call(s, &spec, -1, NULL);
+}
+
 static clave_err begin_add_auth(struct call *c, void *args)
 {
     const struct args *a = args;

@@ -30,18 +30,29 @@ struct server_run {
     bool disk_started;
     bool new_log; /* the next record begins a file */
     struct list listeners;
+    clave_tls *tls; /* NULL: none of them is for it */
     struct list conns;
+    size_t nconns;
+    size_t max_conns;         /* as many as there are files, with some left over for the disk */
     struct map addresses;     /* connections counted by address */
     unsigned max_per_address; /* 0: no limit */
     uint64_t idle_exit_ms;
+    struct gates *gates; /* of a test server (gate.h); NULL: none */
+    int64_t ahead_ms;    /* and how much time it has skipped */
     uv_async_t disk_done;
     uv_async_t stop;
     uv_timer_t timer;
     int64_t armed_at;
     uv_timer_t idle;  /* nobody is connected */
     uv_timer_t grace; /* how long the last replies may take */
+    uv_timer_t pulse;
+    void (*on_pulse)(void *arg, bool stopping); /* may be NULL */
+    void *pulse_arg;
+    void (*on_hangup)(void *arg); /* may be NULL */
+    void *hangup_arg;
     uv_check_t check;
     uv_signal_t signals[2];
+    uv_signal_t hangup; /* files are read again */
     enum run_phase phase;
     bool ticked; /* the engine knows the time of this pass */
     clave_err result;
@@ -56,6 +67,8 @@ void clave__run_pump(struct server_run *r);
 /* Stops at once; the first fault wins. */
 __attribute__((format(printf, 3, 4))) void clave__run_fail(struct server_run *r, clave_err err,
                                                            const char *fmt, ...);
+/* Ends the loop at once, as a process that is killed ends. */
+void clave__run_halt(struct server_run *r);
 /* The number of connections has changed, or what was read has become durable. */
 void clave__run_count(struct server_run *r);
 
@@ -64,6 +77,8 @@ void clave__run_count(struct server_run *r);
 void clave__conn_on_connection(uv_stream_t *listener, int status);
 /* Writes, reads and closes as the engine wants it. */
 void clave__conn_serve(struct server_conn *c);
+/* Closes one; the session lives on. */
+void clave__conn_drop(struct server_conn *c);
 /* Closes those that have nothing left to send, or (`all`) every one. */
 void clave__conn_close_quiet(struct server_run *r, bool all);
 

@@ -1,10 +1,10 @@
 /* uv_client.c - a clave_client on a libuv loop.
  *
- *            dial             connect
- *   IDLE ──────────▶ LOOKUP ──────────▶ DIALLING ──────▶ OPEN
- *    ▲                 │ given up           │ failed       │ hung up
- *    ├─────────────────┘                    ▼              ▼
- *    └──────────────────────────────────── CLOSING ◀───────┘
+ *            dial             connect        (tls:)
+ *   IDLE ──────────▶ LOOKUP ──────────▶ DIALLING ──▶ SECURING ──▶ OPEN
+ *    ▲                 │ given up           │ failed     │         │ hung up
+ *    ├─────────────────┘                    ▼            ▼         ▼
+ *    └──────────────────────────────────── CLOSING ◀────┴─────────┘
  *
  * After every call into the engine, obey() does what the engine wants until it wants nothing
  * that can be done now. Callbacks of the engine may come back here (_flush, _stop): those
@@ -17,20 +17,29 @@
 #include "core/client.h"
 #include "drive/link.h"
 #include "drive/lookup.h"
+#include "drive/tls.h"
 
 /* Reading takes a piece of memory just for the read, and writing only what the kernel does not
  * take at once, so that an idle session has neither. */
 enum { INPUT_SIZE = 16384, SCANTY_INPUT = 256, OUTPUT_SIZE = 16384 };
 
-enum link_state { LINK_IDLE, LINK_LOOKUP, LINK_DIALLING, LINK_OPEN, LINK_CLOSING };
+/* To the engine SECURING is a part of dialling, and has to be over in the time for that. */
+enum link_state {
+    LINK_IDLE,
+    LINK_LOOKUP,
+    LINK_DIALLING,
+    LINK_SECURING,
+    LINK_OPEN,
+    LINK_CLOSING,
+};
 
 struct clave_uv {
     uv_loop_t *loop;
     clave_client *client;
     const struct clave_mem *mem;
     enum link_state state;
-    /* A TLS filter would stand between this socket and the engine's bytes: on_read hands it
-     * what came and the engine gets what it yields; write_some the other way round. */
+    clave_tls *side; /* NULL: hosts without TLS */
+    struct tls *tls; /* between the socket and the engine's bytes; NULL: they are the same */
     union {
         uv_handle_t handle;
         uv_stream_t stream;
@@ -84,17 +93,59 @@ static void on_handle_closed(uv_handle_t *h)
     } else if (u->handles == 0) {
         void (*closed)(void *arg) = u->closed;
         void *arg = u->closed_arg;
+        clave_tls_free(u->side);
         clave__mem_free(u->mem, u);
         closed(arg);
     }
 }
 
+static bool has_socket(const clave_uv *u)
+{
+    return u->state == LINK_DIALLING || u->state == LINK_SECURING || u->state == LINK_OPEN;
+}
+
+/* That this is the end, or what is wrong with the other side: if it can be said at once. */
+static void say_farewell(clave_uv *u)
+{
+    const void *p;
+    clave__tls_end(u->tls);
+    size_t n = clave__tls_output(u->tls, &p);
+    uv_buf_t buf = uv_buf_init((char *)(uintptr_t)p, (unsigned)n);
+    if (n > 0 && !u->writing)
+        uv_try_write(&u->socket.stream, &buf, 1);
+}
+
 static void close_socket(clave_uv *u)
 {
-    assert(u->state == LINK_DIALLING || u->state == LINK_OPEN);
+    assert(has_socket(u));
+    if (u->tls)
+        say_farewell(u);
+    clave__tls_free(u->tls);
+    u->tls = NULL;
     u->state = LINK_CLOSING;
     u->reading = u->writing = false;
     uv_close(&u->socket.handle, on_handle_closed);
+}
+
+/* ---- faults -------------------------------------------------------------------------------- */
+
+/* Told before _disconnected, which keeps a text that says more than it could. */
+static void tell_fault(clave_uv *u, const char *why)
+{
+    clave_target t = clave_client_target(u->client);
+    const char *what =
+        clave_client_is_connected(u->client) ? "lost the connection to" : "cannot connect to";
+    if (t.port == 0)
+        clave__client_fault(u->client, "%s unix:%s: %s", what, t.host, why);
+    else
+        clave__client_fault(u->client, "%s %s:%u: %s", what, t.host, (unsigned)t.port, why);
+}
+
+static void tell_tls_fault(clave_uv *u)
+{
+    char why[600];
+    clave__tls_fault(u->tls, why, sizeof why);
+    tell_fault(u, why);
 }
 
 /* ---- bytes --------------------------------------------------------------------------------- */
@@ -114,15 +165,42 @@ static void take_input(clave_uv *u, const void *p, size_t n)
     u->busy = false;
 }
 
+static void secured(clave_uv *u)
+{
+    u->state = LINK_OPEN;
+    u->busy = true;
+    clave_client_connected(u->client, clave_now());
+    u->busy = false;
+}
+
+/* false: nothing more will come. */
+static bool take_sealed(clave_uv *u, const void *p, size_t n)
+{
+    char plain[INPUT_SIZE];
+    size_t got;
+    clave__tls_feed(u->tls, p, n);
+    if (clave__tls_shake(u->tls))
+        secured(u);
+    while (!u->stopping && (got = clave__tls_read(u->tls, plain, sizeof plain)) > 0)
+        take_input(u, plain, got);
+    if (clave__tls_state(u->tls) == TLS_FAILED)
+        tell_tls_fault(u);
+    return clave__tls_state(u->tls) <= TLS_OPEN;
+}
+
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 {
     clave_uv *u = of_handle((uv_handle_t *)stream);
-    bool open = u->state == LINK_OPEN;
-    if (open && n > 0)
+    bool open = u->state == LINK_OPEN || u->state == LINK_SECURING, ended = n < 0;
+    if (open && n > 0 && u->tls)
+        ended = !take_sealed(u, buf->base, (size_t)n);
+    else if (open && n > 0)
         take_input(u, buf->base, (size_t)n);
     if (buf->base != u->scanty)
         clave__mem_free(u->mem, buf->base); /* NULL when the end was found without a read */
-    if (open && n < 0)
+    if (open && n < 0 && u->state == LINK_SECURING)
+        tell_fault(u, "it closed the connection in the TLS handshake: is it the port for TLS?");
+    if (open && ended)
         close_socket(u);
     else if (open && n > 0)
         obey(u);
@@ -133,7 +211,7 @@ static void on_written(uv_write_t *w, int status)
     struct rest *rest = w->data;
     clave_uv *u = rest->link;
     clave__mem_free(u->mem, rest);
-    if (u->state != LINK_OPEN) /* the socket was closed under it */
+    if (u->state == LINK_CLOSING) /* the socket was closed under it */
         return;
     u->writing = false;
     if (status < 0)
@@ -162,14 +240,31 @@ static int write_later(clave_uv *u, const void *p, size_t n)
     return (int)n;
 }
 
+/* What has been sealed is sent first. What is sealed now counts as sent: it is too late to take
+ * it back. */
+static size_t sealed_output(clave_uv *u, const void **p)
+{
+    size_t n = clave__tls_output(u->tls, p);
+    if (n > 0 || u->state != LINK_OPEN)
+        return n;
+    n = clave_client_output(u->client, p);
+    n = clave__tls_write(u->tls, *p, n);
+    if (n > 0)
+        clave_client_sent(u->client, clave_now(), n);
+    return clave__tls_output(u->tls, p);
+}
+
 /* Straight from the engine's buffer while the kernel takes it. What it does not take is
  * copied, a piece at a time, since the engine's bytes move with the next call into it. */
 static bool write_some(clave_uv *u)
 {
     const void *p;
-    size_t n = clave_client_output(u->client, &p);
-    if (n == 0)
+    size_t n = u->tls ? sealed_output(u, &p) : clave_client_output(u->client, &p);
+    if (n == 0) {
+        if (u->tls && clave__tls_state(u->tls) == TLS_FAILED) /* no memory for it */
+            close_socket(u);
         return false;
+    }
     uv_buf_t buf = uv_buf_init((char *)(uintptr_t)p, (unsigned)(n < (1u << 30) ? n : 1u << 30));
     int done = uv_try_write(&u->socket.stream, &buf, 1);
     if (done == UV_EAGAIN)
@@ -178,7 +273,10 @@ static bool write_some(clave_uv *u)
         close_socket(u);
         return false;
     }
-    clave_client_sent(u->client, clave_now(), (size_t)done);
+    if (u->tls)
+        clave__tls_sent(u->tls, (size_t)done);
+    else
+        clave_client_sent(u->client, clave_now(), (size_t)done);
     return !u->writing;
 }
 
@@ -195,12 +293,28 @@ static void set_reading(clave_uv *u, bool wanted)
 
 /* ---- dialling -------------------------------------------------------------------------------- */
 
+/* Renewed files are taken up; with ones that cannot be used, the old ones go on. */
+static void begin_tls(clave_uv *u)
+{
+    char text[400] = "";
+    const struct fault f = {text, sizeof text};
+    if (clave__tls_side_refresh(u->side, &f) != CLAVE_OK)
+        clave__log(clave__client_log(u->client), CLAVE_LOG_WARN, "%s", text);
+    u->tls = clave__tls_new(u->side, u->mem, clave_client_target(u->client).host);
+    if (u->tls) {
+        u->state = LINK_SECURING;
+        return;
+    }
+    tell_fault(u, "out of memory for TLS");
+    close_socket(u);
+}
+
 static void opened(clave_uv *u)
 {
-    u->state = LINK_OPEN;
-    u->busy = true;
-    clave_client_connected(u->client, clave_now());
-    u->busy = false;
+    if (u->side)
+        begin_tls(u);
+    else
+        secured(u);
     obey(u);
 }
 
@@ -209,17 +323,6 @@ static void dial_failed(clave_uv *u)
 {
     u->state = LINK_IDLE;
     clave_client_disconnected(u->client, clave_now());
-}
-
-/* Told before _disconnected, which keeps a text that says more than it could. */
-static void dial_fault(clave_uv *u, const char *why)
-{
-    clave_target t = clave_client_target(u->client);
-    if (t.port == 0)
-        clave__client_fault(u->client, "cannot connect to unix:%s: %s", t.host, why);
-    else
-        clave__client_fault(u->client, "cannot connect to %s:%u: %s", t.host, (unsigned)t.port,
-                            why);
 }
 
 static void on_connect(uv_connect_t *req, int status)
@@ -231,7 +334,7 @@ static void on_connect(uv_connect_t *req, int status)
         opened(u);
         return;
     }
-    dial_fault(u, uv_strerror(status));
+    tell_fault(u, uv_strerror(status));
     close_socket(u);
 }
 
@@ -251,7 +354,7 @@ static bool dial_address(clave_uv *u, const struct sockaddr *addr)
     uv_tcp_nodelay(&u->socket.tcp, 1);
     int err = uv_tcp_connect(&u->connect, &u->socket.tcp, addr, on_connect);
     if (err != 0) {
-        dial_fault(u, uv_strerror(err));
+        tell_fault(u, uv_strerror(err));
         close_socket(u);
     }
     return true;
@@ -260,7 +363,7 @@ static bool dial_address(clave_uv *u, const struct sockaddr *addr)
 static bool dial_path(clave_uv *u, const char *path)
 {
     if (strlen(path) >= sizeof((struct sockaddr_un *)0)->sun_path) { /* libuv would cut it */
-        dial_fault(u, "the path is too long for a socket");
+        tell_fault(u, "the path is too long for a socket");
         return false;
     }
     if (uv_pipe_init(u->loop, &u->socket.pipe, 0) != 0)
@@ -334,7 +437,7 @@ static void hang_up(clave_uv *u)
         clave__lookup_abandon(u->lookup);
         u->lookup = NULL;
     }
-    if (u->state == LINK_DIALLING || u->state == LINK_OPEN)
+    if (has_socket(u))
         close_socket(u); /* on_handle_closed tells the engine */
     else if (u->state != LINK_CLOSING)
         dial_failed(u);
@@ -379,10 +482,11 @@ static bool step(clave_uv *u)
         dial(u);
         return true;
     }
-    if (u->state != LINK_OPEN)
+    bool open = u->state == LINK_OPEN, securing = u->state == LINK_SECURING;
+    if (!open && !securing)
         return false;
-    set_reading(u, wants & CLAVE_WANT_READ);
-    return (wants & CLAVE_WANT_WRITE) && !u->writing && write_some(u);
+    set_reading(u, securing || (wants & CLAVE_WANT_READ));
+    return (u->tls || (wants & CLAVE_WANT_WRITE)) && !u->writing && write_some(u);
 }
 
 static void close_all(clave_uv *u)
@@ -391,7 +495,7 @@ static void close_all(clave_uv *u)
         clave__lookup_abandon(u->lookup);
     u->lookup = NULL;
     uv_close((uv_handle_t *)&u->timer, on_handle_closed);
-    if (u->state == LINK_DIALLING || u->state == LINK_OPEN)
+    if (has_socket(u))
         close_socket(u);
 }
 
@@ -415,6 +519,23 @@ static void obey(clave_uv *u)
 
 /* ---- public -------------------------------------------------------------------------------- */
 
+static clave_err take_side(clave_uv *u)
+{
+    char text[400] = "";
+    const struct fault f = {text, sizeof text};
+    clave_tls *given = clave__client_tls(u->client);
+    if (!clave_client_target(u->client).tls)
+        return CLAVE_OK;
+    if (given) {
+        u->side = clave__tls_side_ref(given);
+        return CLAVE_OK;
+    }
+    clave_err err = clave__tls_side_of_environment(&u->side, &f);
+    if (err != CLAVE_OK)
+        clave__client_fault(u->client, "%s", text[0] ? text : clave_strerror(err));
+    return err;
+}
+
 clave_err clave_uv_start(clave_uv **out, uv_loop_t *loop, clave_client *c)
 {
     const struct clave_mem *mem = clave__client_mem(c);
@@ -426,6 +547,11 @@ clave_err clave_uv_start(clave_uv **out, uv_loop_t *loop, clave_client *c)
     u->client = c;
     u->mem = mem;
     u->armed_at = CLAVE_NEVER;
+    clave_err err = take_side(u);
+    if (err != CLAVE_OK) {
+        clave__mem_free(mem, u);
+        return err;
+    }
     uv_timer_init(loop, &u->timer);
     u->timer.data = u;
     u->handles = 1;

@@ -3,8 +3,13 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "clave/uv.h"
+#include "drive/gate.h"
 #include "drive/listen.h"
 #include "drive/run.h"
+#include "drive/tls.h"
+
+enum { PLAIN_SIZE = 16 * 1024 }; /* the most that a record of TLS has */
 
 /* All connections of one address. */
 struct address {
@@ -19,6 +24,8 @@ struct conn {
     struct server_run *run;
     struct server_conn *engine; /* NULL: closing */
     struct address *address;    /* NULL: not counted */
+    struct gate *gate;          /* NULL: not of a test server */
+    struct tls *tls;            /* outside of all that; NULL: in the clear */
     union {
         uv_handle_t handle;
         uv_stream_t stream;
@@ -27,6 +34,7 @@ struct conn {
     } socket;
     bool reading;
     bool writing;
+    bool refused; /* its handshake: it has been told, and is expected to hang up */
 };
 
 /* What the kernel did not take at once. */
@@ -49,7 +57,7 @@ static bool same_address(const struct map_node *node, const void *key)
 static bool count_in(struct server_run *r, const struct peer_addr *peer, struct address **out)
 {
     *out = NULL;
-    if (r->max_per_address == 0 || peer->family == 0)
+    if (peer->family == 0)
         return true;
     uint32_t hash = clave__map_hash_bytes(peer->ip, sizeof peer->ip);
     struct map_node *node = clave__map_find(&r->addresses, hash, same_address, peer);
@@ -61,7 +69,7 @@ static bool count_in(struct server_run *r, const struct peer_addr *peer, struct 
         memcpy(a->ip, peer->ip, sizeof a->ip);
         clave__map_insert(&r->addresses, &a->node, hash);
     }
-    if (a->count >= r->max_per_address)
+    if (r->max_per_address > 0 && a->count >= r->max_per_address)
         return false;
     a->count++;
     *out = a;
@@ -83,12 +91,30 @@ static void on_closed(uv_handle_t *h)
     struct conn *c = h->data;
     struct server_run *r = c->run;
     list_remove(&c->link);
+    r->nconns--;
     free(c);
     clave__run_count(r);
 }
 
+/* That this is the end, if it can be said at once. */
+static void say_farewell(struct conn *c)
+{
+    const void *p;
+    clave__tls_end(c->tls);
+    size_t n = clave__tls_output(c->tls, &p);
+    uv_buf_t buf = uv_buf_init((char *)(uintptr_t)p, (unsigned)n);
+    if (n > 0 && !c->writing && !uv_is_closing(&c->socket.handle))
+        uv_try_write(&c->socket.stream, &buf, 1);
+}
+
 static void close_conn(struct conn *c)
 {
+    if (c->tls)
+        say_farewell(c);
+    clave__tls_free(c->tls);
+    c->tls = NULL;
+    clave__gate_free(c->gate);
+    c->gate = NULL;
     if (c->engine)
         clave__server_conn_closed(c->engine);
     c->engine = NULL;
@@ -96,6 +122,11 @@ static void close_conn(struct conn *c)
     c->address = NULL;
     if (!uv_is_closing(&c->socket.handle))
         uv_close(&c->socket.handle, on_closed);
+}
+
+void clave__conn_drop(struct server_conn *engine)
+{
+    close_conn(clave__server_conn_user(engine));
 }
 
 void clave__conn_close_quiet(struct server_run *r, bool all)
@@ -147,12 +178,44 @@ static int write_later(struct conn *c, const void *p, size_t n)
     return (int)n;
 }
 
+static size_t output(struct conn *c, const void **p)
+{
+    return c->gate ? clave__gate_output(c->gate, clave_now(), p)
+                   : clave__server_conn_output(c->engine, p);
+}
+
+static void sent(struct conn *c, size_t n)
+{
+    if (c->gate)
+        clave__gate_sent(c->gate, n);
+    else
+        clave__server_conn_sent(c->engine, n);
+}
+
+static bool wants_close(const struct conn *c)
+{
+    return c->gate ? clave__gate_wants_close(c->gate) : clave__server_conn_wants_close(c->engine);
+}
+
+/* What is for the socket: of the engine, or with TLS what has been sealed of that. */
+static size_t next_output(struct conn *c, const void **p)
+{
+    size_t n = c->tls ? clave__tls_output(c->tls, p) : output(c, p);
+    if (n > 0 || !c->tls || clave__tls_state(c->tls) != TLS_OPEN)
+        return n;
+    n = output(c, p);
+    n = clave__tls_write(c->tls, *p, n);
+    if (n > 0)
+        sent(c, n);
+    return clave__tls_output(c->tls, p);
+}
+
 /* false: the connection is gone. */
 static bool flush(struct conn *c)
 {
     const void *p;
     size_t n;
-    while (!c->writing && (n = clave__server_conn_output(c->engine, &p)) > 0) {
+    while (!c->writing && (n = next_output(c, &p)) > 0) {
         uv_buf_t buf = uv_buf_init((char *)(uintptr_t)p, (unsigned)(n < 1 << 30 ? n : 1 << 30));
         int done = uv_try_write(&c->socket.stream, &buf, 1);
         if (done == UV_EAGAIN)
@@ -161,7 +224,10 @@ static bool flush(struct conn *c)
             close_conn(c);
             return false;
         }
-        clave__server_conn_sent(c->engine, (size_t)done);
+        if (c->tls)
+            clave__tls_sent(c->tls, (size_t)done);
+        else
+            sent(c, (size_t)done);
     }
     return true;
 }
@@ -175,45 +241,13 @@ static void on_alloc(uv_handle_t *h, size_t suggested, uv_buf_t *buf)
 
 static void set_reading(struct conn *c);
 
-static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
+/* false: it is to be closed. */
+static bool take_input(struct conn *c, const void *p, size_t n)
 {
-    struct conn *c = stream->data;
-    if (!c->engine || n == 0)
-        return;
-    clave__run_tick(c->run);
-    if (n < 0) {
-        close_conn(c);
-        return;
-    }
-    clave__server_conn_input(c->engine, buf->base, (size_t)n);
-    set_reading(c); /* now, or libuv goes on reading */
+    size_t taken = c->gate ? clave__gate_input(c->gate, p, n) : n;
+    clave__server_conn_input(c->engine, p, taken);
+    return taken == n;
 }
-
-static void set_reading(struct conn *c)
-{
-    bool wanted = c->run->phase != RUN_STOPPING && clave__server_conn_wants_read(c->engine);
-    if (wanted == c->reading)
-        return;
-    c->reading = wanted;
-    if (wanted)
-        uv_read_start(&c->socket.stream, on_alloc, on_read);
-    else
-        uv_read_stop(&c->socket.stream);
-}
-
-void clave__conn_serve(struct server_conn *engine)
-{
-    struct conn *c = clave__server_conn_user(engine);
-    if (!flush(c))
-        return;
-    if (!c->writing && clave__server_conn_wants_close(engine))
-        close_conn(c);
-    else
-        set_reading(c);
-}
-
-/* ---- accepting
- * ----------------------------------------------------------------------------------- */
 
 static void name_peer(struct conn *c, bool is_unix, struct peer_addr *out)
 {
@@ -243,6 +277,85 @@ static void name_peer(struct conn *c, bool is_unix, struct peer_addr *out)
              (unsigned)out->port);
 }
 
+/* One whose handshake has failed may take long to read why, and would not find it any more if
+ * the socket was closed with bytes of its own unread. It is waited for as long as for all that
+ * have no session. */
+static bool refuse(struct conn *c, bool shaking)
+{
+    struct peer_addr peer;
+    char why[600];
+    clave__tls_fault(c->tls, why, sizeof why);
+    name_peer(c, false, &peer);
+    clave__log(&c->run->log, CLAVE_LOG_WARN, "%s is %s: %s", peer.text,
+               shaking ? "turned away" : "closed", why);
+    c->refused = shaking && !clave__tls_is_foreign(c->tls);
+    return c->refused;
+}
+
+/* Likewise, through TLS. */
+static bool unseal(struct conn *c, const void *p, size_t n)
+{
+    char plain[PLAIN_SIZE];
+    size_t got;
+    const void *der;
+    bool fine = true, shaking = clave__tls_state(c->tls) == TLS_SHAKING;
+    if (c->refused)
+        return true;
+    clave__tls_feed(c->tls, p, n);
+    if (clave__tls_shake(c->tls) && (got = clave__tls_subject(c->tls, &der)) > 0)
+        fine = clave__server_conn_certify(c->engine, der, got) == CLAVE_OK;
+    while (fine && (got = clave__tls_read(c->tls, plain, sizeof plain)) > 0)
+        fine = take_input(c, plain, got);
+    if (clave__tls_state(c->tls) == TLS_FAILED)
+        return refuse(c, shaking);
+    return fine && clave__tls_state(c->tls) != TLS_ENDED;
+}
+
+static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
+{
+    struct conn *c = stream->data;
+    if (!c->engine || n == 0)
+        return;
+    clave__run_tick(c->run);
+    if (n < 0) {
+        close_conn(c);
+        return;
+    }
+    bool goes_on = c->tls ? unseal(c, buf->base, (size_t)n) : take_input(c, buf->base, (size_t)n);
+    if (!goes_on)
+        close_conn(c);
+    else if (c->tls)
+        clave__conn_serve(c->engine); /* the channel's own messages are not the engine's */
+    else
+        set_reading(c); /* now, or libuv goes on reading */
+}
+
+static void set_reading(struct conn *c)
+{
+    bool wanted = c->run->phase != RUN_STOPPING && clave__server_conn_wants_read(c->engine);
+    if (wanted == c->reading)
+        return;
+    c->reading = wanted;
+    if (wanted)
+        uv_read_start(&c->socket.stream, on_alloc, on_read);
+    else
+        uv_read_stop(&c->socket.stream);
+}
+
+void clave__conn_serve(struct server_conn *engine)
+{
+    struct conn *c = clave__server_conn_user(engine);
+    if (!flush(c))
+        return;
+    if (!c->writing && wants_close(c))
+        close_conn(c);
+    else
+        set_reading(c);
+}
+
+/* ---- accepting
+ * ----------------------------------------------------------------------------------- */
+
 static struct conn *accept_conn(struct server_run *r, uv_stream_t *from, bool is_unix)
 {
     struct conn *c = calloc(1, sizeof *c);
@@ -255,6 +368,7 @@ static struct conn *accept_conn(struct server_run *r, uv_stream_t *from, bool is
         uv_tcp_init(&r->loop, &c->socket.tcp);
     c->socket.handle.data = c;
     list_push_back(&r->conns, &c->link);
+    r->nconns++;
     clave__run_count(r);
     if (uv_accept(from, &c->socket.stream) != 0) {
         close_conn(c);
@@ -282,8 +396,22 @@ void clave__conn_on_connection(uv_stream_t *from, int status)
     }
     if (uv_is_closing(&c->socket.handle))
         return;
+    if (LIST_ENTRY(from, struct listener, socket)->tls) {
+        c->tls = clave__tls_new(r->tls, &r->mem, NULL);
+        if (!c->tls) {
+            close_conn(c);
+            return;
+        }
+    }
     clave__run_tick(r);
     name_peer(c, is_unix, &peer);
+    if (r->nconns > r->max_conns) {
+        clave__log(&r->log, CLAVE_LOG_WARN,
+                   "turned away %s: there are %zu connections, as many as open files allow",
+                   peer.text, r->nconns - 1);
+        close_conn(c);
+        return;
+    }
     if (!count_in(r, &peer, &c->address)) {
         clave__log(&r->log, CLAVE_LOG_WARN,
                    "turned away %s: %u connections from its address, as many as are allowed",
@@ -292,7 +420,9 @@ void clave__conn_on_connection(uv_stream_t *from, int status)
         return;
     }
     c->engine = clave__server_accept(r->server, &peer, c);
-    if (c->engine)
+    if (c->engine && r->gates)
+        c->gate = clave__gate_new(r->gates, c->engine);
+    if (c->engine && (c->gate || !r->gates))
         clave__conn_serve(c->engine);
     else
         close_conn(c);

@@ -7,29 +7,45 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "clave/uv.h"
 #include "drive/clock.h"
 #include "drive/listen.h"
 #include "drive/run.h"
 
-enum { DEFAULT_PER_ADDRESS = 60, GRACE_MS = 1000 };
+enum { DEFAULT_PER_ADDRESS = 60, GRACE_MS = 1000, RESERVED_FILES = 32 };
 
 /* ---- time ------------------------------------------------------------------------------ */
+
+static int64_t now_of(const struct server_run *r)
+{
+    return clave_now() + r->ahead_ms;
+}
+
+static int64_t wall_of(const struct server_run *r)
+{
+    return clave__clock_wall() + r->ahead_ms;
+}
 
 void clave__run_tick(struct server_run *r)
 {
     if (r->ticked)
         return;
     r->ticked = true;
-    clave__server_tick(r->server, clave_now(), clave__clock_wall());
+    int64_t now = now_of(r);
+    if (r->armed_at < now) {
+        clave__server_woke_late(r->server, r->armed_at, now);
+        r->armed_at = INT64_MAX; /* told once; the timer is set anew */
+    }
+    clave__server_tick(r->server, now, wall_of(r));
 }
 
 static void on_timer(uv_timer_t *t)
 {
     struct server_run *r = t->data;
-    r->armed_at = INT64_MAX;
     clave__run_tick(r);
+    r->armed_at = INT64_MAX;
     clave__run_pump(r); /* timers come before the loop waits, on_check after */
 }
 
@@ -39,7 +55,7 @@ static void arm(struct server_run *r)
     int64_t at = clave__server_deadline(r->server);
     if (at >= r->armed_at)
         return;
-    int64_t left = at - clave_now();
+    int64_t left = at - now_of(r);
     r->armed_at = at;
     uv_timer_start(&r->timer, on_timer, left > 0 ? (uint64_t)left : 0, 0);
 }
@@ -171,16 +187,29 @@ void clave__run_fail(struct server_run *r, clave_err err, const char *fmt, ...)
     enter(r, RUN_STOPPED); /* who runs the loop is told why */
 }
 
+void clave__run_halt(struct server_run *r)
+{
+    enter(r, RUN_STOPPED);
+}
+
 static void on_grace(uv_timer_t *t)
 {
     struct server_run *r = t->data;
     clave__conn_close_quiet(r, true);
 }
 
+static void on_pulse(uv_timer_t *t)
+{
+    struct server_run *r = t->data;
+    r->on_pulse(r->pulse_arg, false);
+}
+
 static void begin_stop(struct server_run *r, const char *why)
 {
     if (r->phase != RUN_SERVING)
         return;
+    if (r->on_pulse)
+        r->on_pulse(r->pulse_arg, true);
     clave__log(&r->log, CLAVE_LOG_INFO, "stopping: %s", why);
     close_listeners(r);
     uv_timer_start(&r->grace, on_grace, GRACE_MS, 0);
@@ -195,7 +224,33 @@ static void on_stop(uv_async_t *a)
 
 static void on_signal(uv_signal_t *s, int number)
 {
-    begin_stop(s->data, number == SIGTERM ? "SIGTERM" : "SIGINT");
+    struct server_run *r = s->data;
+    if (r->phase == RUN_STOPPING) /* once more: no one waits for replies that are not read */
+        clave__conn_close_quiet(r, true);
+    else
+        begin_stop(r, number == SIGTERM ? "SIGTERM" : "SIGINT");
+}
+
+/* The certificate has been renewed, they say. */
+static void reload_tls(struct server_run *r)
+{
+    char text[400] = "";
+    const struct fault f = {text, sizeof text};
+    if (clave__tls_side_reload(r->tls, &f) == CLAVE_OK)
+        clave__log(&r->log, CLAVE_LOG_INFO, "the files of TLS have been read again");
+    else
+        clave__log(&r->log, CLAVE_LOG_ERROR, "%s (what was read before stays in use)",
+                   text[0] ? text : "out of memory");
+}
+
+static void on_hangup(uv_signal_t *s, int number)
+{
+    struct server_run *r = s->data;
+    (void)number;
+    if (r->on_hangup)
+        r->on_hangup(r->hangup_arg);
+    if (r->tls)
+        reload_tls(r);
 }
 
 static void on_idle(uv_timer_t *t)
@@ -225,22 +280,23 @@ static void sizes(void *arg, uint64_t *snapshots, uint64_t *logs)
 }
 
 /* Of the first address that has one. */
-static int32_t client_port(const struct server_run *r)
+static int32_t client_port(const struct server_run *r, bool tls, int32_t none)
 {
     for (struct list *e = r->listeners.next; e != &r->listeners; e = e->next) {
         const struct listener *l = LIST_ENTRY(e, struct listener, link);
-        const char *colon = l->is_unix ? NULL : strrchr(l->text, ':');
+        const char *colon = l->is_unix || l->tls != tls ? NULL : strrchr(l->text, ':');
         if (colon)
             return (int32_t)strtol(colon + 1, NULL, 10);
     }
-    return -1;
+    return none;
 }
 
 static void tell_place(struct server_run *r)
 {
     snprintf(r->version_2, sizeof r->version_2, "%s/version-2", r->dir.path);
     struct server_place place = {
-        .client_port = client_port(r),
+        .client_port = client_port(r, false, -1),
+        .secure_client_port = client_port(r, true, 0),
         .max_per_address = (int32_t)r->max_per_address,
         .data_dir = r->version_2,
         .sizes = sizes,
@@ -262,16 +318,21 @@ static clave_err init_handles(struct server_run *r, bool signals)
     uv_timer_init(&r->loop, &r->timer);
     uv_timer_init(&r->loop, &r->idle);
     uv_timer_init(&r->loop, &r->grace);
+    uv_timer_init(&r->loop, &r->pulse);
     uv_check_init(&r->loop, &r->check);
     uv_check_start(&r->check, on_check);
     r->disk_done.data = r->stop.data = r->timer.data = r->idle.data = r->grace.data = r;
-    r->check.data = r;
+    r->check.data = r->pulse.data = r;
     for (size_t i = 0; i < 2; i++) {
         uv_signal_init(&r->loop, &r->signals[i]);
         r->signals[i].data = r;
         if (signals)
             uv_signal_start(&r->signals[i], on_signal, numbers[i]);
     }
+    uv_signal_init(&r->loop, &r->hangup);
+    r->hangup.data = r;
+    if (signals && (r->tls || r->on_hangup))
+        uv_signal_start(&r->hangup, on_hangup, SIGHUP);
     if (signals) { /* a process of its own: a write tells by its errno */
         signal(SIGPIPE, SIG_IGN);
         signal(SIGXFSZ, SIG_IGN);
@@ -284,6 +345,7 @@ static clave_err recover(struct server_run *r, const struct server_run_options *
 {
     struct server_options engine = o->engine;
     engine.mem = &r->mem;
+    engine.x509 = r->tls != NULL;
     if (engine.seed == 0)
         engine.seed = clave_random_seed();
     clave_err err = clave__datadir_open(&r->dir, o->data_dir, &r->log, f);
@@ -297,6 +359,15 @@ static clave_err recover(struct server_run *r, const struct server_run_options *
     return err;
 }
 
+static clave_err begin_tls(struct server_run *r, const struct server_run_options *o,
+                           const struct fault *f)
+{
+    for (size_t i = 0; i < o->nlisten && !o->tls; i++)
+        if (strncmp(o->listen[i], "tls:", 4) == 0)
+            return clave__fault(f, CLAVE_EINVAL, "%s needs a certificate", o->listen[i]);
+    return o->tls ? clave__tls_side_serve(&r->tls, o->tls, f) : CLAVE_OK;
+}
+
 static clave_err listen_all(struct server_run *r, const struct server_run_options *o,
                             const struct fault *f)
 {
@@ -304,6 +375,43 @@ static clave_err listen_all(struct server_run *r, const struct server_run_option
     for (size_t i = 0; i < o->nlisten && err == CLAVE_OK; i++)
         err = clave__listen(&r->loop, o->listen[i], clave__conn_on_connection, r, &r->listeners, f);
     return err;
+}
+
+static void begin_pulse(struct server_run *r, const struct server_run_options *o)
+{
+    r->on_pulse = o->pulse;
+    r->pulse_arg = o->pulse_arg;
+    if (o->pulse && o->pulse_ms > 0)
+        uv_timer_start(&r->pulse, on_pulse, (uint64_t)o->pulse_ms, (uint64_t)o->pulse_ms);
+}
+
+/* A log that cannot be opened for want of descriptors would be the end. */
+static size_t connections_for_files(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+        return SIZE_MAX;
+    return limit.rlim_cur > 2 * RESERVED_FILES ? limit.rlim_cur - RESERVED_FILES : RESERVED_FILES;
+}
+
+static void take_limits(struct server_run *r, const struct server_run_options *o)
+{
+    r->idle_exit_ms = o->idle_exit_ms > 0 ? (uint64_t)o->idle_exit_ms : 0;
+    r->max_per_address = DEFAULT_PER_ADDRESS;
+    if (o->max_per_address != 0)
+        r->max_per_address = o->max_per_address > 0 ? (unsigned)o->max_per_address : 0;
+}
+
+clave_err clave__server_run_change(struct server_run *r, const struct server_run_options *o)
+{
+    clave_err err = clave__server_change(r->server, &o->engine);
+    if (err != CLAVE_OK)
+        return err;
+    take_limits(r, o);
+    tell_place(r);
+    uv_timer_stop(&r->idle);
+    clave__run_count(r);
+    return CLAVE_OK;
 }
 
 clave_err clave__server_run_new(struct server_run **out, const struct server_run_options *o,
@@ -320,16 +428,19 @@ clave_err clave__server_run_new(struct server_run **out, const struct server_run
     r->dir.lock = r->dir.dir = -1;
     r->new_log = true;
     r->armed_at = INT64_MAX;
-    r->idle_exit_ms = o->idle_exit_ms > 0 ? (uint64_t)o->idle_exit_ms : 0;
-    r->max_per_address = DEFAULT_PER_ADDRESS;
-    if (o->max_per_address != 0)
-        r->max_per_address = o->max_per_address > 0 ? (unsigned)o->max_per_address : 0;
+    r->on_hangup = o->hangup;
+    r->hangup_arg = o->hangup_arg;
+    take_limits(r, o);
     list_init(&r->listeners);
     list_init(&r->conns);
+    r->max_conns = connections_for_files();
     clave_err err = clave__map_init(&r->addresses, &r->mem);
+    if (err == CLAVE_OK)
+        err = begin_tls(r, o, &f);
     if (err == CLAVE_OK)
         err = init_handles(r, o->signals);
     if (err != CLAVE_OK) {
+        clave_tls_free(r->tls);
         clave__map_fini(&r->addresses);
         free(r);
         return err;
@@ -338,6 +449,7 @@ clave_err clave__server_run_new(struct server_run **out, const struct server_run
     if (err == CLAVE_OK)
         err = listen_all(r, o, &f);
     if (err == CLAVE_OK) {
+        begin_pulse(r, o);
         tell_place(r);
         *out = r;
     } else {
@@ -349,7 +461,7 @@ clave_err clave__server_run_new(struct server_run **out, const struct server_run
 clave_err clave__server_run_loop(struct server_run *r, char *fault, size_t cap)
 {
     assert(r->phase == RUN_READY);
-    clave__server_start(r->server, clave_now(), clave__clock_wall());
+    clave__server_start(r->server, now_of(r), wall_of(r));
     r->phase = RUN_SERVING;
     clave__run_count(r);
     arm(r);
@@ -384,6 +496,7 @@ void clave__server_run_free(struct server_run *r)
     uv_loop_close(&r->loop);
     clave__server_free(r->server);
     clave__map_fini(&r->addresses);
+    clave_tls_free(r->tls);
     clave__datadir_close(&r->dir);
     free(r);
 }

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "clave/err.h"
+#include "drive/tls_side.h"
 #include "server/server.h"
 
 struct server_run; /* opaque: one process, one data directory */
@@ -15,13 +16,22 @@ struct server_run; /* opaque: one process, one data directory */
 struct server_run_options {
     const char *data_dir;      /* created when missing */
     const char *const *listen; /* "host:port", "[v6]:port", "*:port", "unix:/path"; port 0: any
-                                  free one */
+                                  free one; "tls:" before a TCP address: with TLS */
     size_t nlisten;
-    struct server_options engine; /* mem and seed may be zero; log is used for both */
-    int64_t idle_exit_ms;         /* stop after so long without a connection; 0: never */
-    int max_per_address;          /* connections of one address; 0: 60, negative: no limit.
-                                     Unix sockets are not counted */
-    bool signals;                 /* SIGTERM and SIGINT stop it */
+    const struct tls_server_options *tls; /* of the addresses with "tls:"; NULL: there are none */
+    struct server_options engine;         /* mem and seed may be zero; log is used for both */
+    int64_t idle_exit_ms;                 /* stop after so long without a connection; 0: never */
+    int max_per_address;                  /* connections of one address; 0: 60, negative: no limit.
+                                             Unix sockets are not counted */
+    bool signals;                         /* SIGTERM and SIGINT stop it, a second one at once */
+    /* On the loop's thread: so often while the loop turns (0: not), and when it begins to stop. */
+    int64_t pulse_ms;
+    void (*pulse)(void *arg, bool stopping);
+    void *pulse_arg;
+    /* On the loop's thread, with `signals`: SIGHUP has come. The files of TLS are read again behind
+     * it. */
+    void (*hangup)(void *arg);
+    void *hangup_arg;
 };
 
 /* Locks the data directory, recovers and listens: clients that connect from now on are
@@ -33,6 +43,9 @@ clave_err clave__server_run_new(struct server_run **out, const struct server_run
  * is on the disk. EFULL, EIO: the disk failed; nothing that was acknowledged is lost, and
  * nothing was acknowledged since. */
 clave_err clave__server_run_loop(struct server_run *r, char *fault, size_t cap);
+/* On the loop's thread: as clave__server_change, and max_per_address and idle_exit_ms. Connections
+ * there are stay. ENOMEM. */
+clave_err clave__server_run_change(struct server_run *r, const struct server_run_options *o);
 /* From any thread, while _loop runs or before. */
 void clave__server_run_stop(struct server_run *r);
 /* Not while _loop runs. NULL is ignored. */

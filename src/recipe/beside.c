@@ -83,12 +83,14 @@ static void on_created(clave_client *client, const clave_result *res, void *arg)
 clave_err clave__beside_submit(struct contender *c)
 {
     const struct contender_spec *spec = c->spec;
+    size_t len;
+    const void *data = clave__contender_data(c, &len);
     /* The create first: it is what must be heard of when both would fail. */
     const clave_op ops[] = {
         {.kind = CLAVE_OP_CREATE,
          .path = c->beside_own,
-         .data = spec->data,
-         .len = spec->len,
+         .data = data,
+         .len = len,
          .mode = CLAVE_EPHEMERAL,
          .acls = spec->acls,
          .nacls = spec->nacls},

@@ -1,6 +1,7 @@
 /* claim.c - acquiring leases: first in the queue of those who acquire, then one lease after the
  * other, each of which waits for room. */
 #include <stdint.h>
+#include <stdio.h>
 
 #include "recipe/semaphore.h"
 
@@ -68,10 +69,24 @@ void clave__claim_cancel(struct claim *k, clave_err err)
 
 /* ---- taking ---------------------------------------------------------------------------- */
 
+/* Whose it is, and what whoever looks for deadlocks has to know of the semaphore. */
+static clave_err sign(struct contender *place, const struct claim *k)
+{
+    const clave_semaphore *s = k->s;
+    char task[24];
+    snprintf(task, sizeof task, "%llx", (unsigned long long)k->task);
+    clave_identity more = {.task = k->task ? task : NULL,
+                           .limit = s->quota ? 0 : clave_semaphore_limit(s),
+                           .yields = s->stall.delay_ms > 0};
+    return clave__contender_sign(place, &more);
+}
+
 static clave_err take(struct contender **place, struct claim *k, const struct stock *stock,
                       const struct contender_events *events, void *owner)
 {
     clave_err err = clave__contender_new(place, k->s->client, &stock->spec, events, owner);
+    if (err == CLAVE_OK)
+        err = sign(*place, k);
     if (err == CLAVE_OK)
         err = clave__contender_join(*place, k->deadline);
     if (err != CLAVE_OK)
@@ -79,10 +94,14 @@ static clave_err take(struct contender **place, struct claim *k, const struct st
     return err;
 }
 
+/* The deadline may have passed unnoticed, in a process that was stopped: a lease asked for now
+ * would be a try, and is not waited for. */
 static void take_next(struct claim *k)
 {
     clave_lease *l = k->leases[k->got];
-    clave_err err = take(&l->place, k, &k->s->floor, &clave__semaphore_lease_events, l);
+    bool late = !k->trying && k->deadline <= clave__client_now(k->s->client);
+    clave_err err =
+        late ? CLAVE_EBUSY : take(&l->place, k, &k->s->floor, &clave__semaphore_lease_events, l);
     if (err != CLAVE_OK)
         clave__claim_fail(k, err);
 }
@@ -95,6 +114,7 @@ static void grant(struct claim *k)
     clave__contender_leave(gate, NULL, NULL);
     for (size_t i = 0; i < k->n; i++) {
         k->leases[i]->claim = NULL;
+        clave__contender_limit(k->leases[i]->place, k->s->max_hold_ms);
         list_push_back(&k->s->leases, &k->leases[i]->link);
     }
     answer(k, CLAVE_OK);
@@ -151,6 +171,7 @@ static void on_gate_held(void *owner)
 static void on_gate_ended(void *owner, clave_err err)
 {
     struct claim *k = owner;
+    clave__semaphore_keep_text(k->s, err, k->gate);
     k->gate = NULL;
     clave__claim_fail(k, err);
 }
@@ -194,6 +215,7 @@ clave_err clave__claim_new(struct claim **out, clave_semaphore *s, size_t n)
         return CLAVE_ENOMEM;
     k->s = s;
     k->n = n;
+    k->task = s->task;
     list_init(&k->link);
     clave__notice_init(&k->notice, &s->notices, on_notice);
     for (size_t i = 0; i < n; i++) {

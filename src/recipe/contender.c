@@ -3,6 +3,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "recipe/identity.h"
+
 /* Room for "_c_" + uuid + "-" before the name given, and for the number behind it. */
 enum { PROTECTED_LEN = 40, NUMBER_LEN = 11, FOREIGN_NAME_LEN = 64 };
 enum { PAUSE_MIN_MS = 20, PAUSE_MAX_MS = 1000 };
@@ -10,7 +12,8 @@ enum { PAUSE_MIN_MS = 20, PAUSE_MAX_MS = 1000 };
 #define TO(state) (1u << CONTENDER_##state)
 static const unsigned moves[] = {
     [CONTENDER_IDLE] = TO(JOINING) | TO(ENDED),
-    [CONTENDER_JOINING] = TO(WAITING) | TO(LEAVING),
+    [CONTENDER_JOINING] = TO(STANDING_BY) | TO(WAITING) | TO(LEAVING),
+    [CONTENDER_STANDING_BY] = TO(JOINING) | TO(LEAVING),
     [CONTENDER_WAITING] = TO(CONFIRMING) | TO(HELD) | TO(LEAVING),
     [CONTENDER_CONFIRMING] = TO(WAITING) | TO(HELD) | TO(LEAVING),
     [CONTENDER_HELD] = TO(LEAVING),
@@ -20,7 +23,7 @@ static const unsigned moves[] = {
 #undef TO
 
 static const char *const state_names[] = {
-    "idle", "joining", "waiting", "confirming", "held", "leaving", "ended",
+    "idle", "joining", "standing by", "waiting", "confirming", "held", "leaving", "ended",
 };
 
 static void stop_waiting(struct contender *c)
@@ -31,6 +34,7 @@ static void stop_waiting(struct contender *c)
         clave_watch_disarm(c->crowd);
     clave__client_timer_clear(c->client, &c->pause);
     list_remove(&c->confirm.link);
+    clave__stall_end(&c->stall);
 }
 
 void clave__contender_enter(struct contender *c, enum contender_state to)
@@ -63,6 +67,10 @@ void clave__contender_enter(struct contender *c, enum contender_state to)
         clave__lookout_rest(&c->own);
         break;
     case CONTENDER_WAITING:
+        if (!c->trying)
+            clave__stall_begin(&c->stall, c->spec->stall, c->own.path);
+        break;
+    case CONTENDER_STANDING_BY:
     case CONTENDER_CONFIRMING:
     case CONTENDER_ENDED:
         break;
@@ -82,7 +90,8 @@ static void on_deleted(clave_client *client, const clave_result *res, void *arg)
  * less than being told to forget it. */
 static void remove_node(struct contender *c, const char *path)
 {
-    clave_err err = clave_delete_guaranteed(c->client, path, on_deleted, c);
+    clave_err err =
+        clave__client_delete_node(c->client, path, c->race ? c->token : 0, on_deleted, c);
     c->owes_delete = err == CLAVE_ENOMEM;
     if (err == CLAVE_OK)
         c->busy++;
@@ -99,6 +108,10 @@ void clave__contender_remove_own(struct contender *c)
 
 void clave__contender_join_failed(struct contender *c, clave_err err)
 {
+    if (c->race && err == CLAVE_ENODEEXISTS) {
+        clave__race_stand_by(c);
+        return;
+    }
     /* The session ended under the request, or the parent was reaped between its creation
      * and ours. Anything else of class UNKNOWN would leave a node of unknown name behind
      * if it were simply tried again. */
@@ -121,7 +134,9 @@ void clave__contender_joined(struct contender *c, const clave_stat *stat, const 
     clave__contender_enter(c, CONTENDER_WAITING);
     /* CURATOR-604: a node of a session that is over is about to vanish, never ours. */
     if (stat && !c->own_seen)
-        clave__contender_start_over(c, true);
+        clave__contender_start_over(c, !c->race);
+    else if (c->race)
+        clave__turn_has_come(c);
     else if (c->own_seen && names) {
         c->listed_on = clave_client_connection(c->client);
         clave__turn_by_listing(c, names, n);
@@ -147,9 +162,16 @@ static void on_created(clave_client *client, const clave_result *res, void *arg)
         else
             clave__contender_join_failed(c, res->err);
     } else if (created) {
+        c->token = res->stat->czxid;
         remove_node(c, c->own.path); /* given up meanwhile */
     }
     clave__contender_end(c);
+}
+
+const void *clave__contender_data(const struct contender *c, size_t *len)
+{
+    *len = c->data ? c->ndata : c->spec->len;
+    return c->data ? c->data : c->spec->data;
 }
 
 static clave_err submit_create(struct contender *c)
@@ -157,13 +179,16 @@ static clave_err submit_create(struct contender *c)
     const struct contender_spec *spec = c->spec;
     clave_create_options o = {
         .size = sizeof o,
-        .mode = CLAVE_EPHEMERAL_SEQUENTIAL,
-        .flags = CLAVE_CREATE_PARENTS | CLAVE_CREATE_PROTECTED,
+        .mode = c->race ? CLAVE_EPHEMERAL : CLAVE_EPHEMERAL_SEQUENTIAL,
+        .flags = CLAVE_CREATE_PARENTS |
+                 (spec->rule->bare ? CLAVE_CREATE_CERTAIN : CLAVE_CREATE_PROTECTED),
         .acls = spec->acls,
         .nacls = spec->nacls,
-        .with_names = true,
+        .with_names = !c->race,
     };
-    return clave_create(c->client, spec->stem, spec->data, spec->len, &o, on_created, c);
+    size_t len;
+    const void *data = clave__contender_data(c, &len);
+    return clave_create(c->client, spec->stem, data, len, &o, on_created, c);
 }
 
 static clave_err submit_join(struct contender *c)
@@ -174,6 +199,13 @@ static clave_err submit_join(struct contender *c)
     c->busy++;
     clave__contender_enter(c, CONTENDER_JOINING);
     return CLAVE_OK;
+}
+
+void clave__contender_join_again(struct contender *c)
+{
+    clave_err err = submit_join(c);
+    if (err != CLAVE_OK)
+        clave__contender_fail(c, err);
 }
 
 static int64_t pause_ms(const struct contender *c)
@@ -203,6 +235,7 @@ static void free_contender(struct contender *c)
     if (c->crowd)
         clave_watch_free(c->crowd);
     clave__mem_free(c->mem, c->beside);
+    clave__mem_free(c->mem, c->data);
     clave__mem_free(c->mem, c);
 }
 
@@ -218,11 +251,8 @@ static void settle(struct contender *c)
         clave__contender_enter(c, CONTENDER_IDLE);
         if (c->again && pause_ms(c) > 0)
             try_later(c);
-        else if (c->again) {
-            clave_err err = submit_join(c);
-            if (err != CLAVE_OK)
-                clave__contender_fail(c, err);
-        }
+        else if (c->again)
+            clave__contender_join_again(c);
     }
     if (c->state != CONTENDER_IDLE || c->owner || under_way(c))
         return;
@@ -244,7 +274,7 @@ void clave__contender_end(struct contender *c)
 
 static void depart(struct contender *c, bool remove)
 {
-    bool has_node = c->state != CONTENDER_JOINING;
+    bool has_node = c->state >= CONTENDER_WAITING;
     clave__contender_enter(c, CONTENDER_LEAVING);
     if (remove && has_node)
         remove_node(c, c->own.path);
@@ -350,6 +380,8 @@ static void on_session_lost(struct contender *c, clave_err why)
     else if (c->state == CONTENDER_WAITING || c->state == CONTENDER_CONFIRMING)
         clave__contender_start_over(c, false);
     /* A create under way learns its outcome from the client, in whatever session. */
+    if (c->state == CONTENDER_STANDING_BY)
+        clave__contender_join_again(c); /* the watch went with the session */
 }
 
 static void on_closed(struct contender *c)
@@ -417,11 +449,21 @@ static void on_pause(struct timer *t, int64_t now)
         clave__turn_find_out(c);
     else if (c->state == CONTENDER_HELD)
         clave__turn_watch_own(c);
-    else if (c->state == CONTENDER_IDLE) {
-        clave_err err = submit_join(c);
-        if (err != CLAVE_OK)
-            clave__contender_fail(c, err);
-    }
+    else if (c->state == CONTENDER_IDLE || c->state == CONTENDER_STANDING_BY)
+        clave__contender_join_again(c);
+    clave__contender_end(c);
+}
+
+/* The rule of all who are in it says that we are to give up. */
+static void on_deadlock(struct stall *s, const char *text)
+{
+    struct contender *c = LIST_ENTRY(s, struct contender, stall);
+    if (c->state != CONTENDER_WAITING)
+        return;
+    clave__contender_begin(c);
+    c->deadlock = text;
+    clave__contender_fail(c, CLAVE_EDEADLOCK);
+    c->deadlock = NULL;
     clave__contender_end(c);
 }
 
@@ -440,8 +482,8 @@ static clave_err init_watches(struct contender *c)
         err = clave_watch_new(&c->crowd, c->client, clave__turn_crowd_event, c);
     c->own.on_reply = clave__turn_own_reply;
     c->own.on_event = clave__turn_own_event;
-    c->last.on_reply = clave__turn_last_reply;
-    c->last.on_event = clave__turn_last_event;
+    c->last.on_reply = c->race ? clave__race_rival_reply : clave__turn_last_reply;
+    c->last.on_event = c->race ? clave__race_rival_event : clave__turn_last_event;
     c->last_but.on_reply = clave__turn_last_but_reply;
     c->last_but.on_event = clave__turn_last_but_event;
     return err;
@@ -459,6 +501,7 @@ clave_err clave__contender_new(struct contender **out, clave_client *client,
     c->client = client;
     c->mem = mem;
     c->spec = spec;
+    c->race = spec->rule->race;
     c->events = events;
     c->owner = owner;
     list_init(&c->listener.link);
@@ -470,6 +513,7 @@ clave_err clave__contender_new(struct contender **out, clave_client *client,
     c->confirm.on_confirmed = clave__turn_confirmed;
     clave__timer_init(&c->limit, on_limit);
     clave__timer_init(&c->pause, on_pause);
+    clave__stall_init(&c->stall, client, on_deadlock);
     clave_err err = init_watches(c);
     if (err != CLAVE_OK) {
         free_contender(c);
@@ -488,10 +532,23 @@ clave_err clave__contender_beside(struct contender *c, const char *node)
     return err;
 }
 
+clave_err clave__contender_sign(struct contender *c, const clave_identity *more)
+{
+    const struct contender_spec *spec = c->spec;
+    bool may = clave__identity_is_form(spec->data, spec->len) || (spec->len == 0 && more->yields);
+    if (!may || spec->rule->bare) /* whose data is the caller's, byte for byte */
+        return CLAVE_OK;
+    c->data = clave__identity_extend(c->mem, spec->data, spec->len, more, &c->ndata);
+    if (c->data)
+        return CLAVE_OK;
+    free_contender(c);
+    return CLAVE_ENOMEM;
+}
+
 clave_err clave__contender_join(struct contender *c, int64_t deadline)
 {
     c->trying = deadline <= clave__client_now(c->client);
-    clave_err err = submit_join(c);
+    clave_err err = c->pause.armed ? CLAVE_OK : submit_join(c); /* it lets others come first */
     if (err != CLAVE_OK) {
         free_contender(c);
         return err;
@@ -513,4 +570,20 @@ int64_t clave__contender_deadline(const struct contender *c)
 {
     int64_t session = clave_client_hold_deadline(c->client);
     return session < c->hold_end ? session : c->hold_end;
+}
+
+clave_grant clave__contender_grant(const struct contender *c)
+{
+    return (clave_grant){
+        .token = c->token,
+        .session_id = c->session_id,
+        .deadline = clave__contender_deadline(c),
+        .node = c->own.path,
+        .count = 1,
+    };
+}
+
+bool clave__grant_lasts(const clave_grant *g, int64_t now, int64_t ms)
+{
+    return g->deadline >= now && g->deadline - now >= ms;
 }

@@ -2,10 +2,14 @@
  * Mutexes stand on it, and whatever else queues with sequential nodes.
  *
  *     IDLE ──> JOINING ──> WAITING ──> CONFIRMING ──> HELD
- *      ^          │           │ ^───────── │            │
+ *      ^        ^ │           │ ^───────── │            │
+ *      │        │ v           │            │            │
+ *      │     STANDING_BY      │            │            │
  *      │          v           v            v            v
  *      └───────────────── LEAVING <─────────────────────┘
  *                             └──> ENDED
+ *
+ * STANDING_BY is of those who do not queue: see race.c.
  *
  * Every attempt is bound to one session. A contender that loses its node while it waits
  * starts over by itself, through LEAVING, which waits until no request of the old attempt
@@ -22,10 +26,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "clave/client.h"
+#include "clave/mutex.h"
 #include "core/client.h"
 #include "recipe/lookout.h"
 #include "recipe/queue.h"
+#include "recipe/stall.h"
 
 /* What all attempts of one recipe have in common; borrowed while there is an owner. */
 struct contender_spec {
@@ -43,6 +48,7 @@ struct contender_spec {
     /* Not a queue: so many nodes may stand at once (Curator's semaphore). */
     bool counted;
     size_t limit;
+    const struct stall_terms *stall; /* looking for deadlocks; NULL: nobody does */
 };
 
 struct contender_events {
@@ -56,10 +62,11 @@ struct contender_events {
 typedef void contender_left(void *arg, clave_err err);
 
 enum contender_state {
-    CONTENDER_IDLE,       /* nothing at the server */
-    CONTENDER_JOINING,    /* the create is under way */
-    CONTENDER_WAITING,    /* our node stands; where, a listing tells or has told */
-    CONTENDER_CONFIRMING, /* first in the queue, too little time on the hold deadline */
+    CONTENDER_IDLE,        /* nothing at the server */
+    CONTENDER_JOINING,     /* the create is under way */
+    CONTENDER_STANDING_BY, /* race: another's node stands */
+    CONTENDER_WAITING,     /* our node stands; where, a listing tells or has told */
+    CONTENDER_CONFIRMING,  /* first in the queue, too little time on the hold deadline */
     CONTENDER_HELD,
     CONTENDER_LEAVING, /* the node is being deleted, or requests are still under way */
     CONTENDER_ENDED,
@@ -76,6 +83,7 @@ struct contender {
     struct listener listener; /* of the session */
 
     /* The acquire. */
+    bool race;          /* as of the rule, which may be gone */
     bool trying;        /* leave when not first */
     struct timer limit; /* the deadline; when HELD, the end of max_hold */
     struct timer pause; /* before what failed is tried again */
@@ -98,6 +106,12 @@ struct contender {
     uint64_t listed_on; /* connection of the newest listing */
     bool plain;         /* every name in it was */
     size_t ahead;       /* how many stand before us as far as we know */
+    struct stall stall;
+    const char *deadlock; /* `ended` with EDEADLOCK: the text; may be NULL */
+
+    /* Of our node: the spec's data and more; NULL: no more. */
+    char *data;
+    size_t ndata;
 
     /* The grant. */
     struct hold hold;
@@ -126,6 +140,10 @@ clave_err clave__contender_join(struct contender *c, int64_t deadline);
  * downgrade), if that still stands. ENOMEM: the contender is freed. */
 clave_err clave__contender_beside(struct contender *c, const char *node);
 
+/* Before _join: its nodes say more than the spec's data, where that is in clave's form, or empty
+ * and more is promised than whose they are. ENOMEM: the contender is freed. */
+clave_err clave__contender_sign(struct contender *c, const clave_identity *more);
+
 /* Gives the place or the grant up; no event after this. `left` (may be NULL) runs when
  * the node is certainly gone; inside this call when there is nothing to delete, or nobody to
  * ask. */
@@ -134,14 +152,23 @@ void clave__contender_leave(struct contender *c, contender_left *left, void *arg
 /* Another owner has the place from now on, and a hold of its own if it is held. */
 void clave__contender_hand_over(struct contender *c, void *owner);
 
+/* HELD: for so many ms from now on at most; 0: no limit. */
+void clave__contender_limit(struct contender *c, int64_t max);
+
 /* Counted: the limit has changed. */
 void clave__contender_recount(struct contender *c);
 
 /* The moment until which nobody else can hold it; HELD only. */
 int64_t clave__contender_deadline(const struct contender *c);
+/* What its holder may know; HELD only. */
+clave_grant clave__contender_grant(const struct contender *c);
+/* Is it sure for `ms` after `now`? */
+bool clave__grant_lasts(const clave_grant *g, int64_t now, int64_t ms);
 
-/* ---- between contender.c, beside.c and turn.c ------------------------------------------ */
+/* ---- between contender.c, beside.c, race.c and turn.c ---------------------------------- */
 
+/* What its node is to hold. */
+const void *clave__contender_data(const struct contender *c, size_t *len);
 /* The only door between states. */
 void clave__contender_enter(struct contender *c, enum contender_state to);
 /* Around everything the engine calls: the contender may free itself in _end. */
@@ -165,6 +192,16 @@ void clave__contender_remove_own(struct contender *c);
 /* beside.c: the names of `beside`, and JOINING's create. */
 clave_err clave__beside_prepare(struct contender *c, const char *node);
 clave_err clave__beside_submit(struct contender *c);
+
+/* JOINING, from where there is no node of ours; fails when that cannot be asked for. */
+void clave__contender_join_again(struct contender *c);
+/* race.c: JOINING's create has met another's node; what is seen of that. */
+void clave__race_stand_by(struct contender *c);
+/* Before _join: it has just had the node, and begins a moment later than the others, who have to
+ * hear of it first. Nothing to those who queue. */
+void clave__race_let_others(struct contender *c);
+void clave__race_rival_reply(struct lookout *l, const clave_result *res);
+void clave__race_rival_event(struct lookout *l, const clave_event *ev);
 
 /* First in the queue, or proved not to be in need of that. */
 void clave__turn_has_come(struct contender *c);

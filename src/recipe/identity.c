@@ -54,19 +54,61 @@ static void put_field(struct sink *s, const char *key, const char *value)
     put(s, '\n');
 }
 
+static void put_fields(struct sink *s, const clave_identity *id)
+{
+    char pid[24], limit[24];
+    snprintf(pid, sizeof pid, "%lld", (long long)id->pid);
+    snprintf(limit, sizeof limit, "%lu", (unsigned long)id->limit);
+    put_field(s, "host", id->host);
+    put_field(s, "pid", id->pid ? pid : NULL);
+    put_field(s, "name", id->name);
+    put_field(s, "command", id->command);
+    put_field(s, "owner", id->owner);
+    put_field(s, "task", id->task);
+    put_field(s, "limit", id->limit ? limit : NULL);
+    put_field(s, "yields", id->yields ? "1" : NULL);
+}
+
+static void finish(struct sink *s)
+{
+    if (s->cap)
+        s->out[s->len < s->cap ? s->len : s->cap - 1] = '\0';
+}
+
 size_t clave_identity_format(const clave_identity *id, char *out, size_t cap)
 {
     struct sink s = {out, cap, 0};
-    char pid[24];
-    snprintf(pid, sizeof pid, "%lld", (long long)id->pid);
     put_text(&s, form);
-    put_field(&s, "host", id->host);
-    put_field(&s, "pid", id->pid ? pid : NULL);
-    put_field(&s, "name", id->name);
-    put_field(&s, "command", id->command);
-    if (cap)
-        out[s.len < cap ? s.len : cap - 1] = '\0';
+    put_fields(&s, id);
+    finish(&s);
     return s.len;
+}
+
+bool clave__identity_is_form(const void *data, size_t n)
+{
+    return n >= sizeof form - 1 && memcmp(data, form, sizeof form - 1) == 0;
+}
+
+char *clave__identity_extend(const struct clave_mem *mem, const void *data, size_t n,
+                             const clave_identity *more, size_t *out)
+{
+    struct sink s = {NULL, 0, 0};
+    put_fields(&s, more);
+    s.cap = (n > 0 ? n : sizeof form) + 1 + s.len + 1;
+    s.out = clave__mem_alloc(mem, s.cap);
+    s.len = n;
+    if (!s.out)
+        return NULL;
+    if (n == 0)
+        put_text(&s, form);
+    else
+        memcpy(s.out, data, n);
+    if (s.out[s.len - 1] != '\n')
+        put(&s, '\n');
+    put_fields(&s, more);
+    finish(&s);
+    *out = s.len;
+    return s.out;
 }
 
 /* ---- parse ----------------------------------------------------------------------------- */
@@ -118,6 +160,14 @@ static void take_field(clave_identity *out, const char *key, char *value)
         out->name = value;
     else if (strcmp(key, "command") == 0)
         out->command = value;
+    else if (strcmp(key, "owner") == 0)
+        out->owner = value;
+    else if (strcmp(key, "task") == 0)
+        out->task = value;
+    else if (strcmp(key, "limit") == 0)
+        out->limit = number(value) <= INT32_MAX ? (uint32_t)number(value) : 0;
+    else if (strcmp(key, "yields") == 0)
+        out->yields = strcmp(value, "1") == 0;
 }
 
 static void take_line(clave_identity *out, char *line)
@@ -162,7 +212,7 @@ void clave__identity_parse(char *data, size_t n, clave_identity *out)
 {
     *out = (clave_identity){0};
     size_t nform = sizeof form - 1;
-    if (n < nform || memcmp(data, form, nform) != 0) {
+    if (!clave__identity_is_form(data, n)) {
         if (is_printable(data, n))
             out->text = data;
         return;

@@ -120,6 +120,11 @@ static clave_err describe(clave_leader_watch *w, clave_participant *p, char **te
     return CLAVE_OK;
 }
 
+static void retry_later(clave_leader_watch *w)
+{
+    clave__client_timer_set(w->client, &w->retry, clave__client_now(w->client) + RETRY_MS);
+}
+
 static void tell(clave_leader_watch *w)
 {
     char *text = NULL;
@@ -127,7 +132,11 @@ static void tell(clave_leader_watch *w)
     clave_leader_news news = {.err = w->now.err, .value = w->now.value, .len = w->now.nvalue};
     if (news.err == CLAVE_OK && w->now.node) {
         news.err = describe(w, &leader, &text);
-        news.leader = &leader;
+        news.leader = news.err == CLAVE_OK ? &leader : NULL;
+    }
+    if (news.err == CLAVE_ENOMEM && w->now.err == CLAVE_OK) {
+        w->now.err = CLAVE_ENOMEM;
+        retry_later(w);
     }
     if (w->first) {
         clave_participants_cb *first = w->first;
@@ -176,7 +185,7 @@ static void conclude(clave_leader_watch *w, clave_err err)
         w->now.err = err;
     }
     if (err != CLAVE_OK && err != CLAVE_ECLOSED)
-        clave__client_timer_set(w->client, &w->retry, clave__client_now(w->client) + RETRY_MS);
+        retry_later(w);
     /* What passes is not news to a follower, who waits anyway. */
     bool quiet = err != CLAVE_OK && passes(err) && w->cb;
     if (err == CLAVE_OK && again != STAGE_NONE)
@@ -228,6 +237,8 @@ static void on_path(clave_client *c, const clave_result *res, void *arg)
 {
     clave_leader_watch *w = arg;
     (void)c;
+    if (res->err == CLAVE_OK && !is_freed(w))
+        clave_watch_disarm(w->path_watch); /* of the path itself, not of its children */
     if (replied(w)) {
         if (res->err == CLAVE_OK)
             next_stage(w, STAGE_LIST);
@@ -421,6 +432,9 @@ static clave_err begin_with_shown(clave_leader_watch *w)
 
 static void read_from(clave_leader_watch *w, enum stage stage)
 {
+    /* A reading has failed and is to be tried again: who leads may have changed since. */
+    if (w->retry.armed)
+        stage = STAGE_LIST;
     if (w->reading) {
         /* The stages to come will show it. */
         if (stage <= w->stage && stage < w->again)

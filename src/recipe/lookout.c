@@ -61,10 +61,12 @@ clave_err clave__lookout_set(struct lookout *l, const char *dir, const char *nam
 static void on_reply(clave_client *c, const clave_result *res, void *arg)
 {
     struct lookout *l = arg;
-    l->asking = false;
-    if (l->moved) {
+    bool again = l->again && res->err == CLAVE_OK;
+    l->asking = l->again = false;
+    if (l->moved || again) {
+        if (l->moved)
+            clave_watch_disarm(l->watch);
         l->moved = false;
-        clave_watch_disarm(l->watch);
         clave_err err = clave__lookout_ask(l);
         if (err != CLAVE_OK)
             l->on_reply(l, &(clave_result){.err = err, .path = l->path});
@@ -76,8 +78,11 @@ static void on_reply(clave_client *c, const clave_result *res, void *arg)
 
 clave_err clave__lookout_ask(struct lookout *l)
 {
-    if (l->asking)
+    if (l->asking) {
+        /* It went without a watch when there was one, which has had its event since. */
+        l->again = l->again || !clave_watch_is_armed(l->watch);
         return CLAVE_OK;
+    }
     clave_watch *watch = clave_watch_is_armed(l->watch) ? NULL : l->watch;
     clave_err err = clave_get(l->client, l->path, watch, on_reply, l);
     l->asking = err == CLAVE_OK;
@@ -116,7 +121,7 @@ clave_err clave__lookout_aim(struct lookout *l, const char *dir, const char *nam
 void clave__lookout_rest(struct lookout *l)
 {
     clave_watch_disarm(l->watch);
-    l->moved = false;
+    l->moved = l->again = false;
     l->path[0] = '\0';
 }
 

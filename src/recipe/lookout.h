@@ -19,6 +19,7 @@ struct lookout {
     size_t cap;
     bool asking; /* a getData is under way */
     bool moved;  /* and was for a path no longer wanted */
+    bool again;  /* and went without a watch, which there is none of any more */
     /* The connection on which the watch is known to be armed. */
     uint64_t connection;
     void (*on_reply)(struct lookout *l, const clave_result *res);

@@ -21,6 +21,7 @@ struct bundle {
     unsigned held;
     bool pending;
     bool cancelled;
+    bool trying;
     bool broken; /* a part was lost: begin anew when the one waited for has answered */
     size_t at;
     int64_t deadline;
@@ -253,7 +254,9 @@ static void on_step(clave_mutex *m, uint64_t owner, clave_err err, void *arg)
     } else if (b->broken) {
         begin_anew(b);
     } else if (err == CLAVE_OK && b->at < ml->n) {
-        err = step(b);
+        /* It may have passed unnoticed, in a process that was stopped: the next would be a try. */
+        bool late = !b->trying && b->deadline <= clave__client_now(ml->client);
+        err = late ? CLAVE_EBUSY : step(b);
         if (err != CLAVE_OK)
             answer(b, err);
     } else {
@@ -279,6 +282,7 @@ clave_err clave_multilock_acquire(clave_multilock *ml, uint64_t owner, int64_t d
     b->cancelled = b->broken = false;
     b->at = 0;
     b->deadline = deadline;
+    b->trying = deadline <= clave__client_now(ml->client);
     b->cb = cb;
     b->arg = arg;
     clave_err err = step(b);

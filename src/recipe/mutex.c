@@ -1,4 +1,5 @@
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "recipe/guard.h"
@@ -18,6 +19,8 @@ static void drop_mutex(clave_mutex *m)
         return;
     clave__map_fini(&m->tenants);
     clave__stock_fini(&m->stock);
+    clave__stall_terms_fini(&m->stall);
+    clave__mem_free(m->mem, m->deadlock);
     clave__mem_free(m->mem, m);
 }
 
@@ -132,6 +135,8 @@ void clave__tenant_tell_held(struct tenant *t)
     /* The callback may have released, or freed m. */
     if (place->owner == t)
         tell(t, CLAVE_MUTEX_HELD, CLAVE_OK);
+    if (place->owner == t && t->asked)
+        tell(t, CLAVE_MUTEX_ASKED, CLAVE_OK);
     drop_mutex(a.m);
 }
 
@@ -144,10 +149,17 @@ static void on_held(void *owner)
     clave__tenant_tell_held(t);
 }
 
+const char *clave_mutex_deadlock(const clave_mutex *m)
+{
+    return m->deadlock;
+}
+
 static void on_ended(void *owner, clave_err err)
 {
     struct tenant *t = owner;
     clave_mutex *m = t->answer.m;
+    if (err == CLAVE_EDEADLOCK)
+        clave__stall_keep_text(m->mem, &m->deadlock, t->place->deadlock);
     t->place = NULL;
     clave__map_remove(&m->tenants, &t->node);
     clave__share_settle(t);
@@ -179,7 +191,11 @@ static void on_lost(void *owner, clave_err why)
 
 static void on_asked(void *owner)
 {
-    tell(owner, CLAVE_MUTEX_ASKED, CLAVE_OK);
+    struct tenant *t = owner;
+    if (t->untold)
+        t->asked = true;
+    else
+        tell(t, CLAVE_MUTEX_ASKED, CLAVE_OK);
 }
 
 static void on_left(void *arg, clave_err err)
@@ -208,14 +224,22 @@ static clave_err copy_options(clave_mutex *m, const clave_mutex_options *o)
     m->stock.spec.revocable = o->revocable;
     /* Readers share the lock itself. */
     m->share_turns = m->stock.spec.rule->shares ? 0 : o->share_turns;
-    clave_err err = clave__stock_set_data(&m->stock, o->data, o->len);
+    m->stock.spec.stall = &m->stall;
+    if (m->stock.spec.rule->bare && o->detect_deadlocks_ms > 0)
+        return CLAVE_EINVAL;
+    struct stall_wish wish = {o->detect_deadlocks_ms, o->lock_roots, o->nlock_roots, o->data,
+                              o->len};
+    clave_err err = clave__stall_terms_init(&m->stall, m->client, m->stock.path, &wish);
+    if (err == CLAVE_OK)
+        err = clave__stock_set_data(&m->stock, o->data, o->len);
     return err == CLAVE_OK ? clave__stock_set_acls(&m->stock, o->acls, o->nacls) : err;
 }
 
 static clave_err check_options(const clave_mutex_options *o)
 {
     bool fine = o->size == sizeof *o && o->max_hold_ms >= 0 && o->min_valid_ms >= 0 &&
-                (o->data || o->len == 0) && (!o->acls || o->nacls > 0);
+                (o->data || o->len == 0) && (!o->acls || o->nacls > 0) &&
+                (o->share_turns == 0 || o->detect_deadlocks_ms == 0);
     return fine ? CLAVE_OK : CLAVE_EINVAL;
 }
 
@@ -313,9 +337,9 @@ static clave_err acquire_again(struct tenant *t, clave_mutex_cb *cb, void *arg)
     return err;
 }
 
-/* What the owner has of the other side: the node whose place a read takes over, or why it
- * may not ask. */
-static clave_err look_across(const clave_mutex *m, uint64_t owner, const char **beside)
+/* What the owner has of the other side: the place that a read takes over, or why it may not
+ * ask. */
+static clave_err look_across(const clave_mutex *m, uint64_t owner, const struct contender **beside)
 {
     const struct tenant *t = m->other ? find(m->other, owner) : NULL;
     *beside = NULL;
@@ -327,14 +351,28 @@ static clave_err look_across(const clave_mutex *m, uint64_t owner, const char **
         return CLAVE_EINVAL; /* one is pending */
     if (t->lost != CLAVE_OK)
         return CLAVE_ELOST;
-    *beside = t->place->own.path;
+    *beside = t->place;
     return CLAVE_OK;
+}
+
+/* Whose it is. A place that is shared is now one owner's, now another's. */
+static clave_err sign(const struct tenant *t)
+{
+    const clave_mutex *m = t->answer.m;
+    char task[24] = "*";
+    if (m->share_turns == 0)
+        snprintf(task, sizeof task, "%llx", (unsigned long long)t->answer.owner);
+    bool any = m->share_turns == 0 && t->answer.owner == 0;
+    clave_identity more = {.task = any ? NULL : task, .yields = m->stall.delay_ms > 0};
+    return clave__contender_sign(t->place, &more);
 }
 
 clave_err clave__tenant_take_place(struct tenant *t, int64_t deadline, const char *beside)
 {
     clave_mutex *m = t->answer.m;
     clave_err err = clave__contender_new(&t->place, m->client, &m->stock.spec, &events, t);
+    if (err == CLAVE_OK)
+        err = sign(t);
     if (err == CLAVE_OK && beside)
         err = clave__contender_beside(t->place, beside);
     if (err == CLAVE_OK)
@@ -354,7 +392,7 @@ clave_err clave_mutex_acquire(clave_mutex *m, uint64_t owner, int64_t deadline, 
         return acquire_again(t, cb, arg);
     if (clave_client_state(m->client) == CLAVE_STATE_CLOSED)
         return CLAVE_ECLOSED;
-    const char *beside;
+    const struct contender *beside;
     clave_err err = look_across(m, owner, &beside);
     if (err != CLAVE_OK)
         return err;
@@ -363,14 +401,16 @@ clave_err clave_mutex_acquire(clave_mutex *m, uint64_t owner, int64_t deadline, 
         return CLAVE_ENOMEM;
     init_answer(&t->answer, m, owner, cb, arg);
     clave__share_init(t);
+    t->beside_token = beside ? beside->token : 0;
     bool trying = deadline <= clave__client_now(m->client);
     if (trying && (m->host || !clave_client_is_connected(m->client))) {
         /* A try never waits, not for a connection either, nor for an owner here. */
         post(&t->answer, CLAVE_EBUSY);
         return CLAVE_OK;
     }
-    err = m->share_turns > 0 ? clave__share_acquire(t, deadline)
-                             : clave__tenant_take_place(t, deadline, beside);
+    err = m->share_turns > 0
+              ? clave__share_acquire(t, deadline)
+              : clave__tenant_take_place(t, deadline, beside ? beside->own.path : NULL);
     if (err != CLAVE_OK) {
         clave__mem_free(m->mem, t);
         drop_mutex(m);
@@ -383,6 +423,8 @@ clave_err clave_mutex_acquire(clave_mutex *m, uint64_t owner, int64_t deadline, 
 clave_err clave_mutex_cancel(clave_mutex *m, uint64_t owner)
 {
     struct tenant *t = find(m, owner);
+    if (t && t->untold)
+        return CLAVE_OK; /* granted: its callback is about to say so */
     if (!t || t->count > 0)
         return CLAVE_ENOTHELD;
     evict(m, t);
@@ -456,21 +498,17 @@ bool clave_mutex_grant(const clave_mutex *m, uint64_t owner, clave_grant *out)
     const struct tenant *t = find_holder(m, owner);
     if (!t)
         return false;
-    *out = (clave_grant){
-        .token = t->place->token,
-        .session_id = t->place->session_id,
-        .deadline = clave__contender_deadline(t->place),
-        .node = t->place->own.path,
-        .count = t->count,
-    };
+    *out = clave__contender_grant(t->place);
+    out->count = t->count;
+    if (t->place->beside)
+        out->token = t->beside_token;
     return true;
 }
 
 bool clave_mutex_valid_for(const clave_mutex *m, uint64_t owner, int64_t now, int64_t ms)
 {
     clave_grant g;
-    /* Deadlines before now subtract to less than any `ms` that makes sense. */
-    return clave_mutex_grant(m, owner, &g) && g.deadline >= now && g.deadline - now >= ms;
+    return clave_mutex_grant(m, owner, &g) && clave__grant_lasts(&g, now, ms);
 }
 
 /* ---- guarded writes -------------------------------------------------------------------- */

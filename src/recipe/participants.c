@@ -6,6 +6,7 @@
 #include "core/client.h"
 #include "recipe/identity.h"
 #include "recipe/lookout.h"
+#include "recipe/rank.h"
 #include "recipe/roll.h"
 
 struct member {
@@ -57,6 +58,7 @@ static void report(struct roll *r)
             continue;
         list[n].node = m->node;
         list[n].stat = m->stat;
+        list[n].priority = clave__rank_of(m->node);
         if (m->data)
             clave__identity_parse(m->data, m->len, &list[n].identity);
         n++;

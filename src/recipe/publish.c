@@ -49,8 +49,9 @@ static void free_publication(struct publication *p)
 static void finish(clave_client *c, struct publication *p, clave_err err)
 {
     clave_latch *l = p->l;
-    if (err == CLAVE_OK)
-        clave__latch_set_published(l, p->token);
+    /* When nobody knows it may be there, and is to be taken back. */
+    if (err == CLAVE_OK || clave_err_classify(err) == CLAVE_CLASS_UNKNOWN)
+        l->published_token = p->token;
     if (p->cb)
         p->cb(c, &(clave_result){.err = err, .path = p->path}, p->arg);
     free_publication(p);
@@ -116,14 +117,15 @@ clave_err clave_latch_publish(clave_latch *l, const void *data, size_t len, clav
     struct latch_lead lead;
     if (!clave__latch_lead(l, &lead))
         return CLAVE_ENOTHELD;
-    if (strcmp(lead.path, "/") == 0)
+    /* It is the name of the leader's node that tells his value from those of others. */
+    if (strcmp(lead.path, "/") == 0 || l->stock.spec.rule->race)
         return CLAVE_EINVAL;
     const struct clave_mem *mem = clave__client_mem(lead.client);
     struct publication *p = clave__mem_zalloc(mem, sizeof *p);
     if (!p)
         return CLAVE_ENOMEM;
     *p = (struct publication){.l = l, .mem = mem, .cb = cb, .arg = arg, .token = lead.token};
-    p->step = clave__latch_has_published(l, lead.token) ? STEP_SET : STEP_CREATE;
+    p->step = l->published_token == lead.token ? STEP_SET : STEP_CREATE;
     clave_err err = fill(p, &lead, data, len);
     if (err == CLAVE_OK)
         err = submit(lead.client, p);

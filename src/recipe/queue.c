@@ -18,6 +18,17 @@ const struct queue_rule clave__queue_write = {
 const struct queue_rule clave__queue_lease = {.base = "lease-"};
 const struct queue_rule clave__queue_latch = {.base = "latch-", .kin = "__lock__"};
 
+clave_err clave__queue_bare(struct queue_rule *out, const char *prefix)
+{
+    bool slash = false, letter = false;
+    *out = (struct queue_rule){.base = prefix, .bare = true};
+    for (const char *p = prefix; p && *p; p++) {
+        slash = slash || *p == '/';
+        letter = letter || (*p != '-' && (*p < '0' || *p > '9'));
+    }
+    return letter && !slash ? CLAVE_OK : CLAVE_EINVAL;
+}
+
 static bool is_number(const char *s)
 {
     for (size_t i = 0; i < DIGITS; i++)

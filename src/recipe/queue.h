@@ -25,6 +25,10 @@ struct queue_rule {
     /* The other kind may still come to stand before us, with a number of before: a downgrade
      * does. So the end of those we knew of does not make it our turn without a listing. */
     bool overtaken;
+    /* Names without Curator's protection, as programs written by hand make them. */
+    bool bare;
+    /* Not a queue: one node, the base name itself, of whoever creates it first. */
+    bool race;
 };
 
 /* The rules of mutex.h and rwlock.h. */
@@ -33,6 +37,9 @@ extern const struct queue_rule clave__queue_mutex, clave__queue_read, clave__que
 extern const struct queue_rule clave__queue_lease;
 /* That of latch.h. */
 extern const struct queue_rule clave__queue_latch;
+
+/* Of nodes <prefix><10 digits>, bare. EINVAL: none, a slash in it, or like a number. */
+clave_err clave__queue_bare(struct queue_rule *out, const char *prefix);
 
 struct queue_key {
     const char *text; /* points into the name */

@@ -70,6 +70,8 @@ void clave__semaphore_drop(clave_semaphore *s)
     clave__quota_free(s->quota);
     clave__stock_fini(&s->gate);
     clave__stock_fini(&s->floor);
+    clave__stall_terms_fini(&s->stall);
+    clave__mem_free(s->mem, s->deadlock);
     clave__mem_free(s->mem, s);
 }
 
@@ -112,9 +114,14 @@ static clave_err set_up(clave_semaphore *s, const char *path, const clave_semaph
         err = clave__stock_set_data(&s->gate, o->data, o->len);
     if (err == CLAVE_OK)
         err = clave__stock_set_data(&s->floor, o->data, o->len);
+    struct stall_wish wish = {o->detect_deadlocks_ms, o->lock_roots, o->nlock_roots, o->data,
+                              o->len};
+    if (err == CLAVE_OK)
+        err = clave__stall_terms_init(&s->stall, c, path, &wish);
+    s->gate.spec.stall = s->floor.spec.stall = &s->stall;
     s->event_cb = o->event_cb;
     s->event_arg = o->event_arg;
-    s->floor.spec.max_hold_ms = o->max_hold_ms;
+    s->max_hold_ms = o->max_hold_ms;
     s->floor.spec.min_valid_ms = o->min_valid_ms;
     s->floor.spec.revocable = o->revocable;
     s->floor.spec.counted = true;
@@ -170,6 +177,22 @@ void clave_semaphore_free(clave_semaphore *s)
     clave__quota_free(s->quota);
     s->quota = NULL;
     clave__semaphore_drop(s);
+}
+
+void clave__semaphore_set_task(clave_semaphore *s, uint64_t task)
+{
+    s->task = task;
+}
+
+void clave__semaphore_keep_text(clave_semaphore *s, clave_err err, const struct contender *place)
+{
+    if (err == CLAVE_EDEADLOCK)
+        clave__stall_keep_text(s->mem, &s->deadlock, place->deadlock);
+}
+
+const char *clave_semaphore_deadlock(const clave_semaphore *s)
+{
+    return s->deadlock;
 }
 
 void clave__semaphore_tell(clave_semaphore *s, const clave_lease_event *ev)

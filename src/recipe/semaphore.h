@@ -13,6 +13,10 @@ struct clave_semaphore {
     const struct clave_mem *mem;
     struct stock gate;  /* <path>/locks */
     struct stock floor; /* <path>/leases; its spec has the limit */
+    struct stall_terms stall;
+    char *deadlock;      /* of the newest request that it has ended; may be NULL */
+    uint64_t task;       /* whose the requests to come are; 0: nobody's in particular */
+    int64_t max_hold_ms; /* of a lease, from when it is given out */
     struct quota *quota;
     clave_err quota_err; /* the newest; OK once a value was read */
     clave_lease_event_cb *event_cb;
@@ -25,6 +29,10 @@ struct clave_semaphore {
 
 void clave__semaphore_hold(clave_semaphore *s);
 void clave__semaphore_drop(clave_semaphore *s);
+/* The requests from now on are this owner's, a number as of clave_mutex_acquire. */
+void clave__semaphore_set_task(clave_semaphore *s, uint64_t task);
+/* One has ended, at this place of it. */
+void clave__semaphore_keep_text(clave_semaphore *s, clave_err err, const struct contender *place);
 void clave__semaphore_tell(clave_semaphore *s, const clave_lease_event *ev);
 
 /* One lease: being taken (a claim, and a place from when it is its turn), given out (a place),
@@ -52,6 +60,7 @@ struct claim {
     size_t n, got; /* leases[got] is being taken */
     int64_t deadline;
     bool trying;
+    uint64_t task;
     struct contender *gate;
     clave_err verdict;
     clave_lease_cb *cb;

@@ -19,6 +19,7 @@ static void on_held(void *owner)
 static void on_ended(void *owner, clave_err err)
 {
     clave_lease *l = owner;
+    clave__semaphore_keep_text(l->s, err, l->place);
     l->place = NULL;
     clave__claim_fail(l->claim, err);
 }
@@ -118,20 +119,14 @@ bool clave_lease_grant(const clave_lease *l, clave_grant *out)
 {
     if (!l->place)
         return false;
-    *out = (clave_grant){
-        .token = l->place->token,
-        .session_id = l->place->session_id,
-        .deadline = clave__contender_deadline(l->place),
-        .node = l->place->own.path,
-        .count = 1,
-    };
+    *out = clave__contender_grant(l->place);
     return true;
 }
 
 bool clave_lease_valid_for(const clave_lease *l, int64_t now, int64_t ms)
 {
     clave_grant g;
-    return clave_lease_grant(l, &g) && g.deadline >= now && g.deadline - now >= ms;
+    return clave_lease_grant(l, &g) && clave__grant_lasts(&g, now, ms);
 }
 
 clave_err clave_lease_multi(clave_lease *l, const clave_op *ops, size_t nops, clave_result_cb *cb,

@@ -122,7 +122,7 @@ bool clave__share_lose(struct tenant *t)
     clave_mutex *m = t->answer.m;
     bool told = !t->untold;
     if (!told) {
-        t->untold = false;
+        t->untold = t->asked = false;
         t->count = 0;
         clave__notice_withdraw(&t->answer.notice);
         list_push_front(&m->line, &t->link);

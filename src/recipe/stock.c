@@ -4,19 +4,34 @@
 
 #include "base/path.h"
 
-static clave_err copy_path(struct stock *s, const char *path, const char *base)
+char *clave__stock_stem(const struct stock *s, const char *tag)
 {
-    size_t npath = strlen(path);
-    size_t nbase = strlen(base);
+    const char *base = s->spec.rule->base;
+    size_t npath = strlen(s->path);
     size_t ndir = npath == 1 ? 0 : npath; /* under the root, "/" is its own separator */
-    s->path = clave__mem_strndup(s->mem, path, npath);
-    s->stem = clave__mem_alloc(s->mem, ndir + nbase + 2);
-    if (!s->path || !s->stem)
-        return CLAVE_ENOMEM;
-    memcpy(s->stem, path, ndir);
-    s->stem[ndir] = '/';
-    memcpy(s->stem + ndir + 1, base, nbase + 1);
-    return CLAVE_OK;
+    size_t ntag = strlen(tag);
+    size_t nbase = strlen(base);
+    char *stem = clave__mem_alloc(s->mem, ndir + 1 + ntag + nbase + 1);
+    if (!stem)
+        return NULL;
+    memcpy(stem, s->path, ndir);
+    stem[ndir] = '/';
+    memcpy(stem + ndir + 1, tag, ntag);
+    memcpy(stem + ndir + 1 + ntag, base, nbase + 1);
+    return stem;
+}
+
+/* A bare rule is made for the call, of a name of the caller's. */
+static clave_err take_rule(struct stock *s, const struct queue_rule *rule)
+{
+    s->spec.rule = rule;
+    if (!rule->bare)
+        return CLAVE_OK;
+    s->base = clave__mem_strdup(s->mem, rule->base);
+    s->bare = *rule;
+    s->bare.base = s->base;
+    s->spec.rule = &s->bare;
+    return s->base ? CLAVE_OK : CLAVE_ENOMEM;
 }
 
 clave_err clave__stock_init(struct stock *s, clave_client *c, const char *path,
@@ -28,15 +43,15 @@ clave_err clave__stock_init(struct stock *s, clave_client *c, const char *path,
         clave__client_fault(c, "%s \"%s\" %s", what, path, fault);
         return CLAVE_EPATH;
     }
-    clave_err err = copy_path(s, path, rule->base);
-    if (err != CLAVE_OK) {
-        clave__stock_fini(s);
-        return err;
-    }
-    s->spec.rule = rule;
+    bool taken = take_rule(s, rule) == CLAVE_OK;
+    s->path = taken ? clave__mem_strdup(s->mem, path) : NULL;
+    s->stem = s->path ? clave__stock_stem(s, "") : NULL;
     s->spec.path = s->path;
     s->spec.stem = s->stem;
-    return CLAVE_OK;
+    if (s->stem)
+        return CLAVE_OK;
+    clave__stock_fini(s);
+    return CLAVE_ENOMEM;
 }
 
 clave_err clave__stock_set_data(struct stock *s, const void *data, size_t len)
@@ -87,9 +102,10 @@ void clave__stock_fini(struct stock *s)
 {
     clave__mem_free(s->mem, s->path);
     clave__mem_free(s->mem, s->stem);
+    clave__mem_free(s->mem, s->base);
     clave__mem_free(s->mem, s->data);
     clave__mem_free(s->mem, s->acls);
-    s->path = s->stem = NULL;
+    s->path = s->stem = s->base = NULL;
     s->data = NULL;
     s->acls = NULL;
     s->spec = (struct contender_spec){0};

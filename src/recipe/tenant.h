@@ -27,18 +27,22 @@ struct tenant {
     struct map_node node;
     struct contender *place;
     unsigned count;
-    clave_err lost; /* why; OK while it is not */
+    clave_err lost;       /* why; OK while it is not */
+    int64_t beside_token; /* of the write whose place a read takes over */
     /* Shared places (share.c): */
     struct list link; /* in the mutex's line, while another has the place */
     int64_t deadline; /* of its acquire */
     struct timer limit;
     bool untold; /* holds, but its acquire's callback is still to come */
+    bool asked;  /* and ASKED behind that */
 };
 
 struct clave_mutex {
     clave_client *client;
     const struct clave_mem *mem;
     struct stock stock;
+    struct stall_terms stall;
+    char *deadlock;     /* of the newest acquire that it has ended; may be NULL */
     clave_mutex *other; /* side of a read-write lock; may be NULL */
     clave_mutex_event_cb *event_cb;
     void *event_arg;

@@ -11,11 +11,19 @@
 /* Each time somebody in between had gone by himself. */
 enum { TRIES = 16 };
 
+enum aim {
+    AIM_TARGET, /* `target`; NULL: nobody in particular */
+    AIM_YIELD,  /* who has the highest priority */
+    AIM_CLAIM,  /* `target`, if it has the highest, and the leader a lower one */
+};
+
 struct transfer {
-    clave_latch *l; /* NULL: from outside */
+    clave_latch *l;    /* whose node is the first; NULL: the leader is somebody else's */
+    clave_latch *keep; /* the latch it is done for; NULL: none */
     const struct clave_mem *mem;
+    enum aim aim;
     char *path;
-    char *target; /* name; NULL: nobody in particular */
+    char *target; /* name */
     char *leader; /* full path; from outside, of the listing */
     clave_transfer_cb *cb;
     void *arg;
@@ -46,18 +54,28 @@ static void free_transfer(struct transfer *t)
 
 static void finish(clave_client *c, struct transfer *t, clave_err err)
 {
-    clave_latch *l = t->l;
+    clave_latch *keep = t->keep;
     if (t->cb)
         t->cb(c, err, t->arg);
     free_transfer(t);
-    if (l)
-        clave__latch_drop(l);
+    if (keep)
+        clave__latch_drop(keep);
 }
 
-static bool still_leads(const struct transfer *t)
+static bool is_still_first(const struct transfer *t)
 {
-    struct latch_lead lead;
-    return clave__latch_lead(t->l, &lead) && strcmp(lead.node, t->leader) == 0;
+    return clave__latch_is_first(t->l) && strcmp(t->l->place->own.path, t->leader) == 0;
+}
+
+/* It goes itself. Who yields stands again with its priority; who was told to, without. */
+static clave_err step_down(struct transfer *t)
+{
+    if (!is_still_first(t))
+        return CLAVE_ELOST;
+    if (t->aim != AIM_YIELD)
+        return clave_latch_resign(t->l);
+    clave_err err = clave__latch_stand_behind(t->l, false);
+    return err == CLAVE_OK ? CLAVE_ELOST : err;
 }
 
 static void on_names(clave_client *c, const clave_result *res, void *arg);
@@ -75,13 +93,16 @@ static void on_done(clave_client *c, const clave_result *res, void *arg)
 {
     struct transfer *t = arg;
     clave_err err = res->err;
+    /* Somebody wrote to the leader's node meanwhile: it is asked, which is all that was wanted. */
+    if (err == CLAVE_EBADVERSION && !t->l && !t->target)
+        err = CLAVE_OK;
     if ((err == CLAVE_ENONODE || err == CLAVE_EBADVERSION) && t->tries < TRIES) {
         err = list(c, t);
         if (err == CLAVE_OK)
             return;
     }
     if (err == CLAVE_OK && t->l)
-        err = still_leads(t) ? clave_latch_resign(t->l) : CLAVE_ELOST;
+        err = step_down(t);
     finish(c, t, err);
 }
 
@@ -155,23 +176,38 @@ static clave_err set_leader(struct transfer *t)
     return t->leader ? CLAVE_OK : CLAVE_ENOMEM;
 }
 
-/* What the listing means; *done: nothing is left to do. */
-static clave_err plan(struct transfer *t, const clave_result *res, bool *done)
+/* The index in `order` of who leads next; n: he does not stand. *done: nothing is to do. */
+static size_t choose(const struct transfer *t, const char *const *names, const size_t *order,
+                     size_t n, bool *done)
 {
     size_t target = 0;
+    if (n == 0 || (t->aim == AIM_TARGET && !t->target))
+        return target;
+    if (t->aim == AIM_TARGET)
+        while (target < n && strcmp(names[order[target]], t->target) != 0)
+            target++;
+    else
+        target = clave__rank_highest(names, order, n);
+    *done = target == 0;
+    if (t->aim == AIM_CLAIM)
+        *done = *done || strcmp(names[order[target]], t->target) != 0;
+    return target;
+}
+
+/* What the listing means. */
+static clave_err plan(struct transfer *t, const clave_result *res, bool *done)
+{
     size_t *order = clave__mem_alloc(t->mem, res->nnames * sizeof *order);
     if (!order)
         return CLAVE_ENOMEM;
     clave_err err = clave__queue_order(&clave__queue_latch, t->mem, res->names, res->nnames, order);
     size_t n = err == CLAVE_OK ? drop_foreign(res, order) : 0;
-    while (t->target && target < n && strcmp(res->names[order[target]], t->target) != 0)
-        target++;
+    size_t target = choose(t, res->names, order, n, done);
     if (err == CLAVE_OK && target == n)
         err = CLAVE_ENONODE;
     if (err == CLAVE_OK)
         err = make_ops(t, res->names, order, target);
     clave__mem_free(t->mem, order);
-    *done = err == CLAVE_OK && t->target && target == 0;
     if (err == CLAVE_OK && !t->l)
         err = set_leader(t);
     else if (err == CLAVE_OK && strcmp(t->ops[0].path, t->leader) != 0)
@@ -213,8 +249,8 @@ static clave_err begin(clave_client *c, const struct transfer *model, const char
         err = list(c, t);
     if (err != CLAVE_OK)
         free_transfer(t);
-    else if (t->l)
-        clave__latch_hold(t->l);
+    else if (t->keep)
+        clave__latch_hold(t->keep);
     return err;
 }
 
@@ -225,7 +261,7 @@ clave_err clave_latch_transfer(clave_latch *l, const char *node, clave_transfer_
         return CLAVE_EINVAL;
     if (!clave__latch_lead(l, &lead))
         return CLAVE_ENOTHELD;
-    struct transfer model = {.l = l, .cb = cb, .arg = arg};
+    struct transfer model = {.l = l, .keep = l, .cb = cb, .arg = arg};
     return begin(lead.client, &model, lead.path, node, lead.node);
 }
 
@@ -234,4 +270,16 @@ clave_err clave_leader_transfer(clave_client *c, const char *path, const char *n
 {
     struct transfer model = {.cb = cb, .arg = arg};
     return begin(c, &model, path, node, NULL);
+}
+
+clave_err clave__transfer_yield(clave_latch *l, clave_transfer_cb *cb)
+{
+    struct transfer model = {.l = l, .keep = l, .aim = AIM_YIELD, .cb = cb, .arg = l};
+    return begin(l->client, &model, l->stock.path, NULL, l->place->own.path);
+}
+
+clave_err clave__transfer_claim(clave_latch *l, clave_transfer_cb *cb)
+{
+    struct transfer model = {.keep = l, .aim = AIM_CLAIM, .cb = cb, .arg = l};
+    return begin(l->client, &model, l->stock.path, clave__path_name(l->place->own.path), NULL);
 }

@@ -38,11 +38,9 @@ void clave__turn_watch_own(struct contender *c)
         clave__contender_look_later(c);
 }
 
-/* From now on. */
-static void limit_hold(struct contender *c)
+void clave__contender_limit(struct contender *c, int64_t max)
 {
     int64_t now = clave__client_now(c->client);
-    int64_t max = c->spec->max_hold_ms;
     c->hold_end = max > 0 && max < CLAVE_NEVER - now ? now + max : CLAVE_NEVER;
     if (c->hold_end != CLAVE_NEVER)
         clave__client_timer_set(c->client, &c->limit, c->hold_end);
@@ -53,16 +51,19 @@ static void limit_hold(struct contender *c)
 void clave__contender_hand_over(struct contender *c, void *owner)
 {
     c->owner = owner;
+    c->trying = false; /* that was the owner's before, who waits for nobody */
     if (c->state == CONTENDER_HELD)
-        limit_hold(c);
+        clave__contender_limit(c, c->spec->max_hold_ms);
 }
 
 static void granted(struct contender *c)
 {
     clave__contender_enter(c, CONTENDER_HELD);
-    limit_hold(c);
-    if (c->spec->revocable)
-        (void)clave__lookout_ask(&c->own); /* asked before it was ours to give */
+    clave__contender_limit(c, c->spec->max_hold_ms);
+    /* Asked before it was ours to give; or of a name that others take as soon as it is free, so
+     * that a heartbeat's check finds nothing amiss. */
+    if (c->spec->revocable || c->race)
+        (void)clave__lookout_ask(&c->own);
     else
         clave__turn_watch_own(c);
     c->events->held(c->owner);
@@ -148,7 +149,7 @@ static void list_again(struct contender *c)
 void clave__turn_find_out(struct contender *c)
 {
     clave_err err = c->own_seen ? CLAVE_OK : clave__lookout_ask(&c->own);
-    if (err == CLAVE_OK)
+    if (err == CLAVE_OK && !c->race)
         err = list(c);
     if (err != CLAVE_OK)
         clave__contender_fail(c, err);
@@ -245,7 +246,9 @@ static void own_found(struct contender *c, const clave_stat *stat)
     bool news = !c->own_seen;
     c->own_seen = true;
     c->token = stat->czxid;
-    if (news)
+    if (c->race)
+        clave__turn_has_come(c);
+    else if (news)
         list_again(c);
 }
 
@@ -261,7 +264,8 @@ void clave__turn_own_reply(struct lookout *l, const clave_result *res)
 {
     struct contender *c = LIST_ENTRY(l, struct contender, own);
     clave__contender_begin(c);
-    if (res->err == CLAVE_ENONODE)
+    bool rival = c->race && res->err == CLAVE_OK && res->stat->czxid != c->token;
+    if (res->err == CLAVE_ENONODE || rival)
         node_gone(c);
     else if (c->state == CONTENDER_WAITING && res->err == CLAVE_OK)
         own_found(c, res->stat);

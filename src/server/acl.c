@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "server/dn.h"
 
 /* Longer lists are refused: duplicates are found by comparing each with each. */
 enum { MAX_ENTRIES = 1024 };
@@ -118,6 +119,8 @@ static bool is_meant(const struct wire_acl *entry, const struct identities *who)
 {
     if (is(entry->scheme, "digest"))
         return clave__identities_has_digest(who, entry->id);
+    if (is(entry->scheme, "x509"))
+        return clave__identities_has_subject(who, entry->id);
     return is(entry->scheme, "ip") && clave__ip_matches(entry->id, who);
 }
 
@@ -169,12 +172,14 @@ static bool digest_valid(struct jbytes id)
     return colons == 1;
 }
 
-static bool entry_valid(const struct wire_acl *a)
+static bool entry_valid(const struct wire_acl *a, const struct identities *who)
 {
     if (is(a->scheme, "world"))
         return is(a->id, "anyone");
     if (is(a->scheme, "digest"))
         return digest_valid(a->id);
+    if (is(a->scheme, "x509"))
+        return who->knows_x509 && clave__dn_valid(a->id);
     return is(a->scheme, "ip") && clave__ip_valid(a->id);
 }
 
@@ -206,9 +211,13 @@ static clave_err append_users(struct buf *room, int32_t *count, const struct ide
 {
     struct jvec users = clave__identities_digests(who);
     struct jreader r = clave__jvec_reader(users);
-    clave_err err = users.count > 0 ? CLAVE_OK : CLAVE_EINVALIDACL;
+    clave_err err = users.count > 0 || who->has_subject ? CLAVE_OK : CLAVE_EINVALIDACL;
     for (int32_t i = 0; i < users.count && err == CLAVE_OK; i++) {
         struct wire_acl a = {perms, clave__jbytes("digest"), clave__jget_bytes(&r)};
+        err = append_entry(room, count, &a);
+    }
+    if (err == CLAVE_OK && who->has_subject) {
+        struct wire_acl a = {perms, clave__jbytes("x509"), clave__identities_subject(who)};
         err = append_entry(room, count, &a);
     }
     return err;
@@ -225,7 +234,7 @@ clave_err clave__acl_fix_up(struct jvec asked, const struct identities *who, str
         struct wire_acl a = clave__wire_get_acl(&r);
         if (is(a.scheme, "auth"))
             err = append_users(room, &count, who, a.perms);
-        else if (!entry_valid(&a))
+        else if (!entry_valid(&a, who))
             err = CLAVE_EINVALIDACL;
         else if (asked.count == 1)
             break; /* the common list of one entry is as it was asked for */

@@ -5,9 +5,10 @@
 
 #include "base/base64.h"
 #include "base/sha1.h"
+#include "server/dn.h"
 
 /* Users of one connection: more would only make each check slow. */
-enum { MAX_DIGESTS = 64, MAX_DIGESTS_BYTES = 1 << 20 };
+enum { MAX_DIGESTS = 64, MAX_DIGESTS_BYTES = 1 << 20, MAX_SUBJECT = 64 * 1024 };
 
 void clave__identities_init(struct identities *who, const struct clave_mem *mem,
                             const struct peer_addr *peer)
@@ -15,11 +16,13 @@ void clave__identities_init(struct identities *who, const struct clave_mem *mem,
     *who = (struct identities){.family = peer->family};
     memcpy(who->ip, peer->ip, sizeof who->ip);
     clave__buf_init(&who->digests, mem, MAX_DIGESTS_BYTES);
+    clave__buf_init(&who->subject, mem, MAX_SUBJECT);
 }
 
 void clave__identities_fini(struct identities *who)
 {
     clave__buf_fini(&who->digests);
+    clave__buf_fini(&who->subject);
 }
 
 struct jvec clave__identities_digests(const struct identities *who)
@@ -84,12 +87,39 @@ clave_err clave__identities_add(struct identities *who, struct jbytes scheme, st
         return CLAVE_OK; /* every connection has it already */
     if (is(scheme, "digest") && auth.n >= 0)
         return add_digest(who, auth);
+    if (is(scheme, "x509") && who->has_subject)
+        return CLAVE_OK; /* likewise */
     return CLAVE_EAUTHFAILED;
 }
 
 void clave__identities_note_super(struct identities *who, struct jbytes digest)
 {
     if (digest.n > 0 && clave__identities_has_digest(who, digest))
+        who->is_super = true;
+}
+
+/* ---- certificates ----------------------------------------------------------------------- */
+
+clave_err clave__identities_certify(struct identities *who, const void *der, size_t n)
+{
+    clave_err err = clave__dn_put(&who->subject, der, n);
+    who->has_subject = err == CLAVE_OK;
+    return err == CLAVE_ETOOBIG ? CLAVE_EINVAL : err;
+}
+
+struct jbytes clave__identities_subject(const struct identities *who)
+{
+    return clave__jbytes_n(clave__buf_bytes(&who->subject), clave__buf_len(&who->subject));
+}
+
+bool clave__identities_has_subject(const struct identities *who, struct jbytes id)
+{
+    return who->has_subject && clave__jbytes_eq(clave__identities_subject(who), id);
+}
+
+void clave__identities_note_x509_super(struct identities *who, struct jbytes subject)
+{
+    if (subject.n > 0 && clave__identities_has_subject(who, subject))
         who->is_super = true;
 }
 
@@ -223,7 +253,8 @@ void clave__identities_put(struct jwriter *w, const struct identities *who)
     char text[AUTH_IP_TEXT];
     struct jreader r = clave__jvec_reader(clave__identities_digests(who));
     bool has_ip = who->family != 0;
-    clave__jput_int(w, who->count + (has_ip ? 1 : 0) + (who->is_super ? 1 : 0));
+    clave__jput_int(w, who->count + (has_ip ? 1 : 0) + (who->is_super ? 1 : 0) +
+                           (who->has_subject ? 1 : 0));
     if (has_ip) {
         ip_text(who, text);
         clave__jput_str(w, "ip");
@@ -236,5 +267,9 @@ void clave__identities_put(struct jwriter *w, const struct identities *who)
     for (int32_t i = 0; i < who->count; i++) {
         clave__jput_str(w, "digest");
         clave__jput_bytes(w, user_of(clave__jget_bytes(&r)));
+    }
+    if (who->has_subject) {
+        clave__jput_str(w, "x509");
+        clave__jput_bytes(w, clave__identities_subject(who));
     }
 }

@@ -1,4 +1,5 @@
-/* auth.h - who a connection is: its address, and the digest users it has named. */
+/* auth.h - who a connection is: its address, the digest users it has named, and the subject of
+ * its certificate. */
 #ifndef CLAVE_SERVER_AUTH_H
 #define CLAVE_SERVER_AUTH_H
 
@@ -11,8 +12,11 @@ enum { AUTH_IP_TEXT = 40 };
 struct identities {
     struct buf digests; /* jute strings "user:base64(SHA1(user:password))" */
     int32_t count;
-    bool is_super;  /* passes every check */
-    uint8_t family; /* as in peer_addr */
+    bool is_super;      /* passes every check */
+    bool knows_x509;    /* the server has this scheme */
+    bool has_subject;   /* the client has shown a certificate */
+    struct buf subject; /* as in dn.h */
+    uint8_t family;     /* as in peer_addr */
     uint8_t ip[16];
 };
 
@@ -22,6 +26,12 @@ void clave__identities_fini(struct identities *who);
 
 /* An auth packet. EAUTHFAILED: no such scheme, or too many users; ENOMEM. */
 clave_err clave__identities_add(struct identities *who, struct jbytes scheme, struct jbytes auth);
+/* The subject of the certificate it has shown, a Name in DER. EINVAL, ENOMEM. */
+clave_err clave__identities_certify(struct identities *who, const void *der, size_t n);
+struct jbytes clave__identities_subject(const struct identities *who);
+/* Whoever has this subject is the super user; "": nobody is. */
+void clave__identities_note_x509_super(struct identities *who, struct jbytes subject);
+bool clave__identities_has_subject(const struct identities *who, struct jbytes id);
 /* Whoever has named this digest user has named the super user; "": there is none. */
 void clave__identities_note_super(struct identities *who, struct jbytes digest);
 bool clave__identities_has_digest(const struct identities *who, struct jbytes id);

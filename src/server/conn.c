@@ -11,6 +11,10 @@ enum { MAX_UNDURABLE = 4096, MAX_PENDING = 64 * 1024 * 1024 };
 enum { CUT_OFF = 64 };
 /* Bytes an idle connection keeps of each of its buffers. */
 enum { KEEP_BUFFER = 1024, FIRST_MARKS = 16 };
+/* How long everybody waits for one who takes nothing. */
+enum { PATIENCE_MS = 1000 };
+/* The longest frame of who has no session: a ConnectRequest has 49 bytes. */
+enum { MAX_GREETING = 1024 };
 /* One chunk of the driver's beside a frame. */
 enum { MAX_CHUNK = 1024 * 1024 };
 
@@ -22,9 +26,20 @@ static void make_ready(struct server_conn *c)
         list_push_back(&c->s->ready, &c->in_ready);
 }
 
+/* What all connections may have together is used up. Up to twice the bound who has none of it may
+ * still have a little, so that those that behave do not wait for the others. */
+static bool is_throttled(const struct server_conn *c)
+{
+    const struct server *s = c->s;
+    return clave__conns_are_choked(s) ||
+           (c->undurable > 0 && s->outstanding >= s->max_outstanding) ||
+           (c->owed > 0 && s->undelivered >= s->max_undelivered);
+}
+
 static bool is_full(const struct server_conn *c)
 {
-    return clave__buf_len(&c->out) >= c->s->max_output || c->undurable >= MAX_UNDURABLE ||
+    return is_throttled(c) || clave__buf_len(&c->out) >= c->s->max_output ||
+           c->undurable >= MAX_UNDURABLE ||
            (c->undurable > 0 && clave__buf_len(&c->s->pending) >= MAX_PENDING);
 }
 
@@ -41,12 +56,38 @@ bool clave__server_conn_wants_close(const struct server_conn *c)
 static void tell_wish(struct server_conn *c)
 {
     bool wants = clave__server_conn_wants_read(c);
+    if (!wants && clave__conn_is_open(c) && list_empty(&c->in_choked) &&
+        clave__conns_are_choked(c->s))
+        list_push_back(&c->s->choked, &c->in_choked);
     if (wants != c->wanted_read)
         make_ready(c);
     c->wanted_read = wants;
 }
 
 /* ---- closing ------------------------------------------------------------------------------- */
+
+/* After every change to its output. What counts is the memory that it takes. */
+static void count_output(struct server_conn *c, bool some_taken)
+{
+    struct server *s = c->s;
+    size_t now = clave__buf_len(&c->out) > 0 ? c->out.cap : 0;
+    if (c->owed == 0 || now == 0 || some_taken) {
+        list_remove(&c->in_owed);
+        c->owed_since = s->now;
+        if (now > 0)
+            list_push_back(&s->owed, &c->in_owed);
+    }
+    s->undelivered = s->undelivered - c->owed + now;
+    c->owed = now;
+}
+
+/* In the order in which they were stopped, until it is too much again. Not while a request is
+ * being dealt with: theirs are next. */
+static void resume_choked(struct server *s)
+{
+    while (!list_empty(&s->choked) && !clave__conns_are_choked(s))
+        clave__conn_resume(LIST_ENTRY(list_pop_front(&s->choked), struct server_conn, in_choked));
+}
 
 static void forget_output(struct server_conn *c)
 {
@@ -56,6 +97,7 @@ static void forget_output(struct server_conn *c)
     c->releasable = c->written;
     list_remove(&c->in_waiting);
     clave__buf_fini(&c->out);
+    count_output(c, true);
 }
 
 void clave__conn_close(struct server_conn *c)
@@ -67,6 +109,7 @@ void clave__conn_close(struct server_conn *c)
         c->session->conn = NULL;
     c->session = NULL;
     list_remove(&c->in_strangers);
+    list_remove(&c->in_choked);
     make_ready(c);
 }
 
@@ -74,6 +117,33 @@ void clave__conn_cut(struct server_conn *c)
 {
     clave__conn_close(c);
     forget_output(c);
+}
+
+bool clave__conns_are_choked(const struct server *s)
+{
+    return s->undelivered / 2 >= s->max_undelivered;
+}
+
+int64_t clave__conns_deadline(const struct server *s)
+{
+    if (list_empty(&s->owed) || !clave__conns_are_choked(s))
+        return INT64_MAX;
+    return LIST_ENTRY(s->owed.next, struct server_conn, in_owed)->owed_since + PATIENCE_MS;
+}
+
+void clave__conns_relieve(struct server *s)
+{
+    while (clave__conns_deadline(s) <= s->now) {
+        struct server_conn *c = LIST_ENTRY(s->owed.next, struct server_conn, in_owed);
+        if (c->mark_count > 0) { /* it waits for the disk, as we do */
+            count_output(c, true);
+            continue;
+        }
+        clave__log(&s->log, CLAVE_LOG_WARN, "%s is cut off: it does not read what is sent to it",
+                   c->peer.text);
+        clave__conn_cut(c);
+    }
+    resume_choked(s);
 }
 
 /* ---- which output may leave ---------------------------------------------------------------- */
@@ -188,6 +258,7 @@ void clave__message_end(struct message *m, bool reply)
         return;
     }
     c->written += clave__buf_len(&c->out) - m->begin;
+    count_output(c, false);
     settle(c, reply);
 }
 
@@ -225,6 +296,7 @@ void clave__conn_send_text(struct server_conn *c, const char *text, size_t n)
         return;
     }
     c->written += n;
+    count_output(c, false);
     c->releasable = c->written;
     c->s->packets_sent++;
     c->sent++;
@@ -247,7 +319,9 @@ void clave__server_conn_sent(struct server_conn *c, size_t n)
     clave__buf_consume(&c->out, n);
     if (clave__buf_len(&c->out) == 0)
         clave__buf_trim(&c->out, KEEP_BUFFER);
+    count_output(c, true);
     clave__conn_resume(c);
+    resume_choked(c->s);
 }
 
 /* ---- input
@@ -346,16 +420,43 @@ struct server_conn *clave__server_accept(struct server *s, const struct peer_add
     c->wanted_read = true;
     c->accepted_at = c->last_reply_at = s->now;
     clave__frame_reader_init(&c->frames, &s->mem, s->max_frame);
+    if (c->frames.max_frame > MAX_GREETING)
+        c->frames.max_frame = MAX_GREETING;
     clave__buf_init(&c->backlog, &s->mem, s->max_frame + MAX_CHUNK);
     clave__buf_init(&c->out, &s->mem, s->max_output * CUT_OFF);
     clave__identities_init(&c->who, &s->mem, peer);
+    c->who.knows_x509 = s->x509;
     clave__watcher_init(&c->watcher);
     list_push_back(&s->conns, &c->in_conns);
     list_push_back(&s->strangers, &c->in_strangers);
     list_init(&c->in_ready);
     list_init(&c->in_waiting);
+    list_init(&c->in_owed);
+    list_init(&c->in_choked);
     s->nconns++;
     return c;
+}
+
+static bool is_one_line(struct jbytes text)
+{
+    for (int32_t i = 0; i < text.n; i++)
+        if ((unsigned char)text.p[i] < ' ')
+            return false;
+    return true;
+}
+
+clave_err clave__server_conn_certify(struct server_conn *c, const void *der, size_t n)
+{
+    assert(c->state != CONN_SERVING);
+    clave_err err = clave__identities_certify(&c->who, der, n);
+    if (err != CLAVE_OK)
+        return err;
+    struct jbytes subject = clave__identities_subject(&c->who);
+    bool fit = is_one_line(subject);
+    clave__identities_note_x509_super(&c->who, clave__jbytes(c->s->x509_super));
+    clave__log(&c->s->log, CLAVE_LOG_INFO, "%s is %.*s%s", c->peer.text, fit ? (int)subject.n : 1,
+               fit ? subject.p : "?", c->who.is_super ? ", the super user" : "");
+    return CLAVE_OK;
 }
 
 void *clave__server_conn_user(const struct server_conn *c)
@@ -376,6 +477,7 @@ void clave__server_conn_closed(struct server_conn *c)
     clave__buf_fini(&c->backlog);
     clave__mem_free(&s->mem, c->marks);
     clave__mem_free(&s->mem, c);
+    resume_choked(s);
 }
 
 struct server_conn *clave__server_next_ready(struct server *s)

@@ -30,10 +30,14 @@ struct server_conn {
     struct list in_strangers;
     struct list in_ready;
     struct list in_waiting;
+    struct list in_owed;
+    struct list in_choked;
 
     struct frame_reader frames;
     struct buf backlog; /* what came while nothing could be taken */
     struct buf out;
+    size_t owed;         /* memory of `out`, as counted in the server's; 0: it is empty */
+    int64_t owed_since;  /* when it had nothing, or took some */
     uint64_t written;    /* bytes since it began: the end of `out` */
     uint64_t releasable; /* bytes since it began that may leave */
     struct mark *marks;  /* a ring of mark_cap, a power of two */
@@ -89,6 +93,13 @@ static inline bool clave__conn_is_open(const struct server_conn *c)
 {
     return c->state != CONN_CLOSING;
 }
+
+/* The output of all together is at twice its bound: none is read, until clients have taken some or
+ * those that take nothing are cut off. */
+bool clave__conns_are_choked(const struct server *s);
+/* Cuts off whose time is over, the longest first; when the next one's is, INT64_MAX: none's. */
+void clave__conns_relieve(struct server *s);
+int64_t clave__conns_deadline(const struct server *s);
 
 /* Takes bytes that waited, if any may be taken now. */
 void clave__conn_resume(struct server_conn *c);

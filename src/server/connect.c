@@ -27,6 +27,7 @@ static void attach(struct server_conn *c, struct session *session)
     c->session = session;
     session->conn = c;
     c->state = CONN_SERVING;
+    c->frames.max_frame = c->s->max_frame; /* it has shown that it is a client */
     list_remove(&c->in_strangers);
     clave__session_touch(&c->s->sessions, session);
 }
@@ -71,7 +72,8 @@ static bool is_password_of(int64_t id, struct jbytes passwd)
     return clave__jbytes_eq(passwd, clave__jbytes_n(right, sizeof right));
 }
 
-/* Nothing is logged: the disk keeps the timeout of the beginning. */
+/* Nothing is logged: the disk keeps the timeout of the beginning. So it gets no longer one, unlike
+ * Apache's: the client would rely on it, and a server that is started again count by the other. */
 static void resume_session(struct server_conn *c, const struct wire_connect_request *q,
                            int32_t timeout_ms)
 {
@@ -80,7 +82,8 @@ static void resume_session(struct server_conn *c, const struct wire_connect_requ
     if (session && session->conn)
         clave__conn_cut(session->conn);
     if (session && is_password_of(session->id, q->passwd)) {
-        session->timeout_ms = timeout_ms;
+        int32_t most = session->logged_timeout_ms;
+        session->timeout_ms = timeout_ms < most ? timeout_ms : most;
         attach(c, session);
         respond(c, q);
         return;

@@ -181,13 +181,16 @@ bool clave__log_walk(struct log_walk *w, const void *p, size_t n)
 
 static enum log_step end_torn(struct log_walk *w)
 {
-    if (clave__log_skip_zeros(w->p, w->at, w->n) == w->n)
-        return LOG_STEP_END; /* padding, as Apache's files have */
-    size_t behind = clave__log_find_record(w->p, w->at + 1, w->n, w->last_zxid);
-    if (behind == w->n)
+    struct log_tail tail = clave__log_tail(w->p, w->at, w->n, w->last_zxid);
+    switch (tail.kind) {
+    case TAIL_PADDING:
+        return LOG_STEP_END;
+    case TAIL_TORN:
         return LOG_STEP_TORN;
-    return damaged(w, "a hole at offset %zu, and a whole record behind it at offset %zu", w->at,
-                   behind);
+    case TAIL_DAMAGED:
+        break;
+    }
+    return damaged(w, "%s", tail.fault);
 }
 
 enum log_step clave__log_walk_next(struct log_walk *w, struct log_entry *out)
@@ -198,10 +201,8 @@ enum log_step clave__log_walk_next(struct log_walk *w, struct log_entry *out)
     case FOUND_END:
         return LOG_STEP_END;
     case FOUND_TORN:
-        return end_torn(w);
     case FOUND_DAMAGED:
-        return damaged(w, "the record at offset %zu, behind zxid 0x%llx, has a wrong checksum",
-                       w->at, (unsigned long long)w->last_zxid);
+        return end_torn(w);
     case FOUND_RECORD:
         break;
     }

@@ -11,8 +11,7 @@ enum { DIGEST_VERSION = 2 };
 
 void clave__server_log_header(uint8_t out[SERVER_LOG_HEADER])
 {
-    static const uint8_t header[SERVER_LOG_HEADER] = {'Z', 'K', 'L', 'G', 0, 0, 0, 2};
-    memcpy(out, header, sizeof header);
+    memcpy(out, "ZKLG\0\0\0\2" LOG_DBID, SERVER_LOG_HEADER);
 }
 
 /* ---- writing ---------------------------------------------------------------------------- */
@@ -28,6 +27,8 @@ clave_err clave__log_append(struct server *s)
         clave__jput_int(&w, DIGEST_VERSION);
         clave__jput_long(&w, (int64_t)s->tree.digest);
     }
+    if (begin == 0)
+        clave__jput_byte(&w, LOG_BATCH_MARK);
     size_t n = clave__buf_len(&s->pending) - head;
     clave__jput_byte(&w, LOG_END_MARK);
     if (w.err != CLAVE_OK) {
@@ -213,12 +214,13 @@ static clave_err end_whole(struct log_replay *out)
 static clave_err end_torn(struct server *s, const uint8_t *p, size_t n, struct log_replay *out)
 {
     int64_t last = out->last_zxid > s->last_zxid ? out->last_zxid : s->last_zxid;
-    size_t behind = clave__log_find_record(p, out->valid_len + 1, n, last);
+    struct log_tail tail = clave__log_tail(p, out->valid_len, n, last);
+    clave_err err = end_whole(out);
+    if (err != CLAVE_OK)
+        return err;
     out->torn = true;
-    if (behind < n)
-        return damaged(out, "a hole at offset %zu, and a whole record behind it at offset %zu",
-                       out->valid_len, behind);
-    return end_whole(out);
+    out->lost_tail = tail.kind == TAIL_DAMAGED;
+    return out->lost_tail ? damaged(out, "%s", tail.fault) : CLAVE_OK;
 }
 
 clave_err clave__server_replay_log(struct server *s, const void *p, size_t n,
@@ -250,9 +252,8 @@ clave_err clave__server_replay_log(struct server *s, const void *p, size_t n,
         case FOUND_END:
             return end_whole(out);
         case FOUND_TORN:
-            return end_torn(s, bytes, n, out);
         case FOUND_DAMAGED:
-            return damaged(out, "the record at offset %zu has a wrong checksum", at);
+            return end_torn(s, bytes, n, out);
         }
     }
 }

@@ -7,6 +7,7 @@
 #include "server/write.h"
 
 enum { DEFAULT_TICK_MS = 2000, DEFAULT_SWEEP_MS = 60000 };
+enum { DEFAULT_OUTSTANDING = 100000, DEFAULT_UNDELIVERED = 256 * 1024 * 1024 };
 enum { DEFAULT_OUTPUT = 4 * 1024 * 1024, LEAST_OUTPUT = 1024, MOST_OUTPUT = 1 << 30 };
 /* How long a connection may do without a session. */
 enum { STRANGER_MS = 10000 };
@@ -20,15 +21,26 @@ static int32_t or_default(int32_t v, int32_t fallback)
     return v > 0 ? v : fallback;
 }
 
-static void take_options(struct server *s, const struct server_options *o)
+/* What may change while it serves. */
+static void take_limits(struct server *s, const struct server_options *o)
 {
-    s->log = (struct log){o->log, o->log_arg};
-    s->tick_ms = or_default(o->tick_ms, DEFAULT_TICK_MS);
     s->min_session_ms = or_default(o->min_session_ms, 2 * s->tick_ms);
     s->max_session_ms = or_default(o->max_session_ms, 20 * s->tick_ms);
     if (s->max_session_ms < s->min_session_ms)
         s->max_session_ms = s->min_session_ms;
     s->snap_count = or_default(o->snap_count, 0);
+    s->extended_types = o->extended_types;
+    s->enforce_quota = o->enforce_quota;
+    s->max_connections = o->max_connections ? o->max_connections : SIZE_MAX;
+    s->max_outstanding = o->max_outstanding ? o->max_outstanding : DEFAULT_OUTSTANDING;
+    s->max_undelivered = o->max_undelivered ? o->max_undelivered : DEFAULT_UNDELIVERED;
+}
+
+static void take_options(struct server *s, const struct server_options *o)
+{
+    s->log = (struct log){o->log, o->log_arg};
+    s->tick_ms = or_default(o->tick_ms, DEFAULT_TICK_MS);
+    take_limits(s, o);
     s->container_check_ms = or_default(o->container_check_ms, DEFAULT_SWEEP_MS);
     s->max_frame = o->max_frame ? o->max_frame : WIRE_MAX_FRAME;
     if (s->max_frame > MOST_FRAME)
@@ -39,13 +51,11 @@ static void take_options(struct server *s, const struct server_options *o)
     if (s->max_output > MOST_OUTPUT)
         s->max_output = MOST_OUTPUT;
     s->place.client_port = -1;
-    s->extended_types = o->extended_types;
-    s->enforce_quota = o->enforce_quota;
-    s->max_connections = o->max_connections ? o->max_connections : SIZE_MAX;
+    s->x509 = o->x509;
     clave__rand_seed(&s->rand, o->seed);
 }
 
-static clave_err copy_text(struct server *s, const char *text, char **out)
+static clave_err copy_text(const struct server *s, const char *text, char **out)
 {
     size_t n = strlen(text) + 1;
     *out = clave__mem_alloc(&s->mem, n);
@@ -55,11 +65,42 @@ static clave_err copy_text(struct server *s, const char *text, char **out)
     return CLAVE_OK;
 }
 
+struct texts {
+    char *super_digest, *x509_super, *words;
+};
+
+static void free_texts(const struct server *s, const struct texts *t)
+{
+    clave__mem_free(&s->mem, t->super_digest);
+    clave__mem_free(&s->mem, t->x509_super);
+    clave__mem_free(&s->mem, t->words);
+}
+
+/* All, in place of those there are, or none. */
 static clave_err take_texts(struct server *s, const struct server_options *o)
 {
-    clave_err err = copy_text(s, o->super_digest ? o->super_digest : "", &s->super_digest);
+    struct texts before = {s->super_digest, s->x509_super, s->words}, t = {NULL, NULL, NULL};
+    clave_err err = copy_text(s, o->super_digest ? o->super_digest : "", &t.super_digest);
     if (err == CLAVE_OK)
-        err = copy_text(s, o->words ? o->words : SERVER_WORDS, &s->words);
+        err = copy_text(s, o->x509_super ? o->x509_super : "", &t.x509_super);
+    if (err == CLAVE_OK)
+        err = copy_text(s, o->words ? o->words : SERVER_WORDS, &t.words);
+    if (err != CLAVE_OK) {
+        free_texts(s, &t);
+        return err;
+    }
+    s->super_digest = t.super_digest;
+    s->x509_super = t.x509_super;
+    s->words = t.words;
+    free_texts(s, &before);
+    return CLAVE_OK;
+}
+
+clave_err clave__server_change(struct server *s, const struct server_options *o)
+{
+    clave_err err = take_texts(s, o);
+    if (err == CLAVE_OK)
+        take_limits(s, o);
     return err;
 }
 
@@ -86,6 +127,8 @@ clave_err clave__server_new(struct server **out, const struct server_options *o)
     list_init(&s->strangers);
     list_init(&s->ready);
     list_init(&s->waiting);
+    list_init(&s->owed);
+    list_init(&s->choked);
     s->named_zxid = -1;
     s->next_sweep = INT64_MAX;
     clave__snapshot_schedule(s);
@@ -120,9 +163,8 @@ void clave__server_free(struct server *s)
     clave__buf_fini(&s->scratch);
     clave__buf_fini(&s->name);
     clave__buf_fini(&s->quota_path);
+    free_texts(s, &(struct texts){s->super_digest, s->x509_super, s->words});
     struct clave_mem mem = s->mem;
-    clave__mem_free(&mem, s->super_digest);
-    clave__mem_free(&mem, s->words);
     clave__mem_free(&mem, s);
 }
 
@@ -175,11 +217,13 @@ void clave__server_start(struct server *s, int64_t now, int64_t wall)
 
 /* ---- time ----------------------------------------------------------------------------------- */
 
-/* What a client has sent while the disk held us up has not been read: it is not silent. */
-static bool is_held_up(const struct session *session)
+/* What a client has sent while the disk, or others, held us up has not been read: it is not silent.
+ */
+static bool is_held_up(const struct server *s, const struct session *session)
 {
     const struct server_conn *c = session->conn;
-    return c && c->undurable > 0 && !clave__server_conn_wants_read(c);
+    return c && (c->undurable > 0 || clave__conns_are_choked(s)) &&
+           !clave__server_conn_wants_read(c);
 }
 
 static void expire_sessions(struct server *s)
@@ -187,7 +231,7 @@ static void expire_sessions(struct server *s)
     struct session *session;
     clave__sessions_advance(&s->sessions, s->now);
     while ((session = clave__sessions_next_due(&s->sessions)))
-        if (is_held_up(session) || clave__session_expire(s, session->id) != CLAVE_OK)
+        if (is_held_up(s, session) || clave__session_expire(s, session->id) != CLAVE_OK)
             clave__session_spare(&s->sessions, session);
 }
 
@@ -218,10 +262,20 @@ void clave__server_tick(struct server *s, int64_t now, int64_t wall)
         expire_orphans(s);
     expire_sessions(s);
     turn_strangers_away(s);
+    clave__conns_relieve(s);
     if (s->now >= s->next_sweep) {
         clave__sweep(s);
         s->next_sweep = s->now + s->container_check_ms;
     }
+}
+
+void clave__server_woke_late(struct server *s, int64_t since, int64_t now)
+{
+    if (!s->serving || now - since <= s->tick_ms)
+        return;
+    clave__log(&s->log, CLAVE_LOG_WARN, "stood still for %lld ms: no session expires for a tick",
+               (long long)(now - since));
+    clave__sessions_spare_all(&s->sessions, now);
 }
 
 int64_t clave__server_deadline(const struct server *s)
@@ -232,6 +286,8 @@ int64_t clave__server_deadline(const struct server *s)
     const struct server_conn *stranger = oldest_stranger(s);
     if (stranger && stranger->accepted_at + STRANGER_MS < at)
         at = stranger->accepted_at + STRANGER_MS;
+    if (clave__conns_deadline(s) < at)
+        at = clave__conns_deadline(s);
     if (!list_empty(&s->tree.swept) && s->next_sweep < at)
         at = s->next_sweep;
     if (s->orphans && s->now + s->tick_ms < at)
@@ -285,6 +341,7 @@ void clave__server_stats(const struct server *s, struct server_stats *out)
         .packets_received = s->packets_received,
         .packets_sent = s->packets_sent,
         .data_bytes = s->tree.data_bytes,
+        .undelivered = s->undelivered,
         .digest = s->tree.digest,
         .digest_mismatches = s->digest_mismatches,
     };

@@ -43,15 +43,27 @@ struct server_options {
     bool enforce_quota;         /* hard limits refuse what goes beyond them */
     const char *super_digest;   /* "user:base64(SHA1(user:password))": who passes every check;
                                    NULL: nobody */
+    bool x509;                  /* the scheme x509 exists, as with Apache's provider for it */
+    const char *x509_super;     /* the subject of the certificate that passes every check, as in
+                                   an id of the scheme x509; NULL: nobody's */
     const char *words;          /* four-letter words that are answered, "ruok,mntr" or "*";
                                    NULL: SERVER_WORDS */
     size_t max_connections;     /* 0: any number */
+    size_t max_outstanding;     /* replies that wait for the disk, of all connections: beyond it one
+                                   that waits for some is not read; 0: 100000 */
+    size_t max_undelivered; /* memory of what is queued for all connections: beyond it one that has
+                               some queued is not read, at twice as many none is read, and who has
+                               taken none for a second is cut off; 0: 256 MiB */
 };
 
 /* ---- life and recovery ---------------------------------------------------------- */
 
 clave_err clave__server_new(struct server **out, const struct server_options *o);
 void clave__server_free(struct server *s);
+/* From now on the limits, switches, words and super users are these; the tick, the longest frame,
+ * the output of one connection, mem, seed and log stay. Sessions keep the timeout they have, and
+ * who is the super user stays so until the connection ends. ENOMEM: nothing is changed. */
+clave_err clave__server_change(struct server *s, const struct server_options *o);
 
 /* The zxid in the name of the snapshot that is loaded next. Apache saves while writes go on:
  * its file may show some of what came after that zxid, and the log is replayed from there.
@@ -68,6 +80,8 @@ struct log_replay {
     size_t valid_len; /* bytes up to the end of the last whole record */
     bool torn;        /* bytes behind valid_len are a torn tail (never acknowledged): may
                          be cut off when this is the newest file */
+    bool lost_tail;   /* ECORRUPT, and all up to valid_len is whole and replayed: when a file
+                         follows that goes on there, its writer had found no more either */
     char fault[200];  /* ECORRUPT: what, where */
     /* Zxids that are passed over behind this one, when nothing has shown yet that they were
      * never logged; 0: none. */
@@ -76,9 +90,9 @@ struct log_replay {
     size_t gap_at;
 };
 /* Replays one log file's content (header included); records up to the zxid already
- * applied are skipped. Files are given in order. ECORRUPT: a record with its end mark but
- * a wrong checksum, a record after a hole, an impossible record, a gap in the zxids that no
- * digest behind it shows to be Apache's own. */
+ * applied are skipped. Files are given in order. ECORRUPT: what was durable once is damaged, as
+ * a batch behind the place shows, or a record without a missing block; an impossible record; a
+ * gap in the zxids that no digest behind it shows to be Apache's own. (log_read.h) */
 clave_err clave__server_replay_log(struct server *s, const void *p, size_t n,
                                    struct log_replay *out);
 /* Recovery is over: clients may come. Every session gets its full timeout anew.
@@ -90,6 +104,10 @@ void clave__server_start(struct server *s, int64_t now, int64_t wall);
 /* Before each group of calls below: what time it is. Fires expiry, sweeps, ... when due. */
 void clave__server_tick(struct server *s, int64_t now, int64_t wall);
 int64_t clave__server_deadline(const struct server *s); /* INT64_MAX: none */
+/* Before that _tick, when it comes late: the process, or the machine, stood still since the
+ * deadline `since`, and what clients have sent meanwhile is still to be read. By more than a tick:
+ * every session lives for a tick at least, to be heard. */
+void clave__server_woke_late(struct server *s, int64_t since, int64_t now);
 
 /* ---- connections --------------------------------------------------------------------- */
 
@@ -102,6 +120,9 @@ struct peer_addr {
 /* NULL: no memory, as many as there may be, or not serving: close the transport. */
 struct server_conn *clave__server_accept(struct server *s, const struct peer_addr *peer,
                                          void *user);
+/* The client has proved to be this subject, a Name in DER. Before the first _input. EINVAL, ENOMEM:
+ * close the transport. */
+clave_err clave__server_conn_certify(struct server_conn *c, const void *der, size_t n);
 void *clave__server_conn_user(const struct server_conn *c);
 void clave__server_conn_input(struct server_conn *c, const void *p, size_t n);
 /* false: leave the bytes in the socket for now. */
@@ -149,7 +170,8 @@ clave_err clave__server_save_snapshot(struct server *s, struct buf *out, int64_t
 
 /* What only the driver knows and the words conf and dirs tell. */
 struct server_place {
-    int32_t client_port; /* -1: none */
+    int32_t client_port;        /* -1: none */
+    int32_t secure_client_port; /* with TLS; 0: none */
     int32_t max_per_address;
     const char *data_dir; /* version-2; outlives the server */
     /* Bytes of the snapshots and of the logs. NULL: not known. */
@@ -172,6 +194,7 @@ struct server_stats {
     uint64_t packets_sent;
     uint64_t requests[128]; /* by opcode 0..127 */
     size_t data_bytes;
+    size_t undelivered;         /* memory of output that no client has taken */
     uint64_t digest;            /* of the tree, as in the log */
     uint64_t digest_mismatches; /* transactions after which the log's was another */
 };

@@ -64,6 +64,16 @@ void clave__session_spare(struct sessions *t, struct session *s)
     put_in_ring(t, s);
 }
 
+void clave__sessions_spare_all(struct sessions *t, int64_t now)
+{
+    int64_t least = end_of_tick(t, now + t->tick_ms);
+    for (struct map_node *n = NULL; (n = clave__map_next(&t->table, n));) {
+        struct session *s = MAP_ENTRY(n, struct session, in_table);
+        if (s->expires < least)
+            s->expires = least; /* it moves when its place in the ring comes up */
+    }
+}
+
 void clave__sessions_advance(struct sessions *t, int64_t now)
 {
     int64_t target = now / t->tick_ms;

@@ -52,6 +52,8 @@ void clave__sessions_start(struct sessions *t, int64_t now, int64_t wall);
 void clave__session_touch(struct sessions *t, struct session *s);
 /* Puts the end off by a tick. */
 void clave__session_spare(struct sessions *t, struct session *s);
+/* No session ends within a tick from now. */
+void clave__sessions_spare_all(struct sessions *t, int64_t now);
 void clave__sessions_advance(struct sessions *t, int64_t now);
 /* The next session whose time is over, each once after an _advance; the caller removes or
  * spares it. NULL: none. */

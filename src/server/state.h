@@ -40,8 +40,12 @@ struct server {
     bool extended_types;
     bool enforce_quota;
     size_t max_connections; /* SIZE_MAX: any number */
-    char *super_digest;     /* "": nobody */
-    char *words;            /* "*", or names with commas between */
+    size_t max_outstanding;
+    size_t max_undelivered;
+    char *super_digest; /* "": nobody */
+    bool x509;
+    char *x509_super; /* likewise */
+    char *words;      /* "*", or names with commas between */
 
     bool serving;
     int64_t now;
@@ -76,6 +80,9 @@ struct server {
     struct list strangers; /* connections without a session, oldest first */
     struct list ready;
     struct list waiting; /* connections with messages that are not durable */
+    struct list owed;    /* connections with output; who has taken some last is the last */
+    struct list choked;  /* connections that are not read for what all have undelivered */
+    size_t undelivered;  /* memory of all output */
     size_t nconns;
 
     struct buf scratch; /* of one request */

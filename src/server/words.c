@@ -160,7 +160,8 @@ static void say_conf(struct server *s)
     uint64_t snapshots = 0, logs = 0;
     if (at->sizes)
         at->sizes(at->arg, &snapshots, &logs);
-    clave__say(s, "clientPort=%d\nsecureClientPort=-1\ndataDir=", (int)at->client_port);
+    int secure = at->secure_client_port > 0 ? (int)at->secure_client_port : -1;
+    clave__say(s, "clientPort=%d\nsecureClientPort=%d\ndataDir=", (int)at->client_port, secure);
     clave__say_path(s, clave__jbytes(dir));
     clave__say(s, "\ndataDirSize=%" PRIu64 "\ndataLogDir=", snapshots);
     clave__say_path(s, clave__jbytes(dir));
@@ -278,6 +279,12 @@ static bool is_listed(const struct server *s, const char *name)
     return false;
 }
 
+/* The beginning of a record with the first message of a handshake. */
+static bool is_tls_hello(uint32_t word)
+{
+    return word >> 16 == 0x1603;
+}
+
 void clave__conn_word(struct server_conn *c, uint32_t word)
 {
     struct server *s = c->s;
@@ -288,8 +295,9 @@ void clave__conn_word(struct server_conn *c, uint32_t word)
     else if (w)
         clave__say(s, "%s is not executed because it is not in the whitelist.\n", w->name);
     else
-        clave__log(&s->log, CLAVE_LOG_WARN, "%s is closed: its first four bytes are no length",
-                   c->peer.text);
+        clave__log(&s->log, CLAVE_LOG_WARN, "%s is closed: %s", c->peer.text,
+                   is_tls_hello(word) ? "it speaks TLS, and came to an address without"
+                                      : "its first four bytes are no length");
     if (clave__buf_len(&s->scratch) > 0)
         clave__conn_send_text(c, (const char *)clave__buf_bytes(&s->scratch),
                               clave__buf_len(&s->scratch));

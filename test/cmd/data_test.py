@@ -182,6 +182,15 @@ class Data(unittest.TestCase):
         self.check(f"{name}: ", f"a hole at offset {second.at}, and a whole record behind it at "
                                 f"offset {third.at}")
 
+    def test_a_hole_that_was_passed_over(self):
+        name, following = self.files("log")[-2:]
+        raw = self.read(name)
+        end = records(raw)[-1].end
+        self.write(name, raw[:end] + bytes(700) + self.read(following)[16:])
+        note = next(f["note"] for f in self.fine()["files"] if f["name"] == name)
+        self.assertIn(f"a hole at offset {end}", note)
+        self.assertIn("the next log goes on before it", note)
+
     def test_a_record_that_is_missing(self):
         found = [(n, t) for n in self.files("log")[1:] for t in zip(*[records(self.read(n))[i:]
                                                                   for i in range(3)])]
@@ -207,7 +216,7 @@ class Data(unittest.TestCase):
         raw = self.read(name)
         record = records(raw)[-1]
         payload = bytearray(record.payload)
-        payload[-1] ^= 1
+        payload[-5] ^= 1
         raw[record.at:record.at + 12] = struct.pack(">qi", zlib.adler32(payload), record.len)
         raw[record.at + 12:record.at + 12 + record.len] = payload
         self.write(name, raw)

@@ -235,5 +235,46 @@ class Elect(unittest.TestCase):
         self.assertEqual(r.code, 127, r)
 
 
+    # ---- priorities
+
+    def test_the_highest_priority_leads_next(self):
+        first = Candidate(self, "first", "--priority", "5").leads()
+        low = Candidate(self, "low", "--priority", "1").stands(2)
+        high = Candidate(self, "high", "--priority", "9").stands(3)
+        first.end(signal.SIGTERM)
+        high.leads()
+        r = self.clave("candidates", "--json", self.path)
+        self.assertEqual([json.loads(line).get("priority") for line in r.out.splitlines()], [9, 1])
+        high.end(signal.SIGTERM)
+        low.leads().end(signal.SIGTERM)
+
+    def test_a_higher_priority_may_preempt(self):
+        low = Candidate(self, "low", "--priority", "1").leads()
+        high = Candidate(self, "high", "--priority", "2", "--preempt").leads()
+        self.assertEqual(low.run.process.wait(10), 76)
+        high.end(signal.SIGTERM)
+
+    def test_a_transfer_does_not_overrule_priorities(self):
+        leader = Candidate(self, "leader", "--priority", "5").leads()
+        low = Candidate(self, "low", "--priority", "1").stands(2)
+        high = Candidate(self, "high", "--priority", "3").stands(3)
+        r = self.clave("transfer", self.path, "low")
+        self.assertEqual(r.code, 66, r)
+        self.assertIn("hand on", r.err)
+        self.assertEqual(self.ids(), ["leader", "low", "high"])
+        self.assertEqual(self.clave("transfer", self.path, "high").code, 0)
+        high.leads()
+        self.assertEqual(leader.run.process.wait(10), 76)
+        low.end(signal.SIGTERM)
+        high.end(signal.SIGTERM)
+
+    def test_priorities_that_contradict_each_other(self):
+        for flags in (["--priority", "-1"], ["--priority", "3000000000"], ["--preempt"],
+                      ["--spread", "--priority", "2"]):
+            r = self.clave("elect", *flags, self.path, "--", "true")
+            self.assertEqual(r.code, 64, r)
+            self.assertIn(flags[0], r.err)
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -69,9 +69,9 @@ def environment(**more):
     return env
 
 
-def ask(port, word):
+def ask(port, word, address="127.0.0.1", timeout=5):
     try:
-        with socket.create_connection(("127.0.0.1", port), timeout=5) as s:
+        with socket.create_connection((address, port), timeout) as s:
             s.sendall(word)
             return s.recv(65536)
     except OSError:

@@ -223,7 +223,7 @@ class Lock(unittest.TestCase):
     def test_no_wait(self):
         holder = Holder(self.server, "/busy").started()
         start = time.monotonic()
-        for flags in (["-n"], ["--no-wait"], ["-w", "0ms"]):
+        for flags in (["-n"], ["--no-wait"], ["-w", "0ms"], ["--wait", "0"]):
             r = self.lock(*flags, "/busy", "--", "echo", "ran")
             self.assertEqual((r.code, r.out), (75, ""), r)
             self.assertIn("held by another", r.err)

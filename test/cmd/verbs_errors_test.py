@@ -164,6 +164,11 @@ class WithServer(unittest.TestCase):
         self.assertEqual(self.clave("create", "/big", "-", stdin=data).code, 0)
         self.assertEqual(self.clave("get", "/big").bytes, data)
 
+    def test_identity_of_a_scheme_that_cannot_be(self):
+        r = self.clave("--auth", "x" * 64 + ":y", "ls", "/")
+        self.assertEqual(r.code, 64, r)
+        self.assertIn("scheme", r.err)
+
     def test_identity_that_is_not_taken(self):
         for words in (["get", "/"], ["lock", "/auth", "true"]):
             r = self.clave("--auth", "digest:joe:pw", "--auth", "nonsense:x", *words)

@@ -54,6 +54,20 @@ class Verbs(unittest.TestCase):
         self.assertEqual(self.run_ok("create", "/box", "--container").out, "/box\n")
         self.run_code(66, "create", "/none/here")
 
+    def test_create_with_a_time_to_live(self):
+        r = self.run_code(64, "create", "/ttl", "--ttl", "1h")  # the server has no such nodes
+        self.assertIn("/ttl", r.err)
+        for flags in (["--container"], ["--guard"]):
+            self.run_code(64, "create", "/ttl", "--ttl", "1h", *flags)
+        self.run_code(64, "create", "/ttl", "--ttl", "0")
+        s = server(flags=["--extended-types"])
+        for words in (["/ttl"], ["-s", "/ttl-"]):
+            self.assertEqual(clave("create", "--ttl", "1h", *words, connect=s.connect).code, 0)
+        s.stop()
+        records = clave("data", "dump", "--json", s.data).out.splitlines()
+        made = [c["ttl_ms"] for r in records for c in json.loads(r).get("changes", ())]
+        self.assertEqual(made, [3600 * 1000] * 2)
+
     def test_create_again(self):
         self.run_ok("create", "/twice")
         r = self.run_code(66, "create", "/twice")

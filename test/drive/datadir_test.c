@@ -304,6 +304,23 @@ static void damaged_newest_snapshot(const char *data)
     free(p);
 }
 
+/* ZooKeeper stopped reading at a hole that a power cut had left in a batch, and went on in a new
+ * file: what it passed over was never acknowledged. */
+static void passed_over(const char *data)
+{
+    size_t n, newer;
+    const char *log = file_of(data, FILE_LOG, 1);
+    char *p = rig_read(log, &n), *q = rig_read(file_of(data, FILE_LOG, 2), &newer);
+    char *whole = calloc(1, n + 700 + newer);
+    assert_non_null(whole);
+    memcpy(whole, p, n);
+    memcpy(whole + n + 700, q + 16, newer - 16);
+    rig_write(log, whole, n + 700 + newer - 16);
+    free(whole);
+    free(p);
+    free(q);
+}
+
 static const struct mend {
     const char *name;
     void (*apply)(const char *data);
@@ -314,6 +331,7 @@ static const struct mend {
     {"torn behind the header", torn_behind_the_header, (RUNS - 1) * EACH},
     {"padded", padded, RUNS *EACH},
     {"padded in the middle", padded_in_the_middle, RUNS *EACH},
+    {"passed over", passed_over, RUNS *EACH},
     {"strays", strays, RUNS *EACH},
     {"damaged newest snapshot", damaged_newest_snapshot, RUNS *EACH},
 };

@@ -1,10 +1,10 @@
 /* release_test.c - giving a lock back: not awaited, confirmed, and when nobody answers. */
 #include "rig.h"
 
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <sys/wait.h>
+
+#include "clave/testserver.h"
 
 static struct rig *rig;
 
@@ -177,20 +177,20 @@ static void no_release_in_a_callback(void **state)
 static void a_silent_server_holds_up_only_the_confirmed(void **state)
 {
     (void)state;
-    int status;
-    struct rig_process server;
-    rig_fork(&server, rig_dir(), NULL);
-    clave_session *s = rig_session(server.connect), *other = rig_session(server.connect);
+    const clave_test_fault silence = {.size = sizeof silence, .action = CLAVE_TEST_SILENCE};
+    clave_test_server *server;
+    assert_int_equal(clave_test_server_new(&server, NULL), CLAVE_OK);
+    const char *connect = clave_test_server_connect_string(server);
+    clave_session *s = rig_session(connect), *other = rig_session(connect);
     clave_lock *a = new_lock(s, "/locks/a"), *b = new_lock(s, "/locks/b");
     assert_int_equal(clave_lock_acquire(a, -1), CLAVE_OK);
     assert_int_equal(clave_lock_acquire(b, -1), CLAVE_OK);
-    kill(server.pid, SIGSTOP);
-    assert_int_equal(waitpid(server.pid, &status, WUNTRACED), server.pid);
+    assert_int_equal(clave_test_server_inject(server, &silence), CLAVE_OK);
     assert_int_equal(clave_lock_release(a), CLAVE_OK);
     assert_int_equal(clave_lock_release(a), CLAVE_ENOTHELD);
     assert_int_equal(clave_lock_release_confirmed(b, 20), CLAVE_ETIMEDOUT);
     assert_int_equal(clave_lock_release_confirmed(b, 20), CLAVE_ENOTHELD);
-    kill(server.pid, SIGCONT);
+    assert_int_equal(clave_test_server_heal(server), CLAVE_OK);
     clave_lock_free(a);
     clave_lock_free(b);
     clave_lock *their_a = new_lock(other, "/locks/a"), *their_b = new_lock(other, "/locks/b");
@@ -200,35 +200,33 @@ static void a_silent_server_holds_up_only_the_confirmed(void **state)
     clave_lock_free(their_b);
     clave_session_close(s, 5000);
     clave_session_close(other, 5000);
-    rig_kill(&server, SIGTERM);
+    clave_test_server_free(server);
 }
 
 /* The locks are freed while the server is silent: what is under way frees itself later. */
 static void freed_before_the_answer(void **state)
 {
     (void)state;
-    int status;
-    struct rig_process server;
-    rig_fork(&server, rig_dir(), NULL);
-    clave_session *s = rig_session(server.connect);
+    const clave_test_fault silence = {.size = sizeof silence, .action = CLAVE_TEST_SILENCE};
+    clave_test_server *server;
+    assert_int_equal(clave_test_server_new(&server, NULL), CLAVE_OK);
+    clave_session *s = rig_session(clave_test_server_connect_string(server));
     clave_lock *a = new_lock(s, "/locks/a"), *b = new_lock(s, "/locks/b");
     assert_int_equal(clave_lock_acquire(a, -1), CLAVE_OK);
     assert_int_equal(clave_lock_acquire(b, -1), CLAVE_OK);
-    kill(server.pid, SIGSTOP);
-    assert_int_equal(waitpid(server.pid, &status, WUNTRACED), server.pid);
+    assert_int_equal(clave_test_server_inject(server, &silence), CLAVE_OK);
     assert_int_equal(clave_lock_release(a), CLAVE_OK);
     assert_int_equal(clave_lock_release_confirmed(b, 1), CLAVE_ETIMEDOUT);
     clave_lock_free(a);
     clave_lock_free(b);
     clave_session_close(s, 1); /* nobody answers this either */
-    kill(server.pid, SIGCONT);
-    rig_kill(&server, SIGTERM);
+    clave_test_server_free(server);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_silent_server_holds_up_only_the_confirmed), /* forks, as the next */
+        cmocka_unit_test(a_silent_server_holds_up_only_the_confirmed),
         cmocka_unit_test(freed_before_the_answer),
         cmocka_unit_test_setup_teardown(a_confirmed_release_is_seen_by_all, start_server,
                                         stop_server),

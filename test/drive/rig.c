@@ -25,10 +25,15 @@ static int remove_entry(const char *path, const struct stat *st, int type, struc
     return remove(path);
 }
 
+void rig_remove(const char *dir)
+{
+    nftw(dir, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+}
+
 static void remove_scratch(void)
 {
     if (getpid() == scratch_owner)
-        nftw(scratch, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+        rig_remove(scratch);
 }
 
 const char *rig_path(const char *dir, const char *name)

@@ -21,6 +21,8 @@ enum { RIG_PATIENCE_MS = 20000 }; /* until something that should happen has not 
 
 /* A new empty directory, removed with all that is in it when the test program ends. */
 const char *rig_dir(void);
+/* With all that is in it. */
+void rig_remove(const char *dir);
 /* DIR/NAME, in a buffer of its own for the rest of the program. */
 const char *rig_path(const char *dir, const char *name);
 /* "unix:" and a path in a new directory. */

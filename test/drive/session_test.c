@@ -2,14 +2,13 @@
 #include "rig.h"
 
 #include <arpa/inet.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "wire/proto.h"
+#include "clave/testserver.h"
 
 /* ---- every call --------------------------------------------------------------------- */
 
@@ -251,36 +250,29 @@ struct getter {
     clave_err err;
 };
 
-static void *get_for_ever(void *arg)
+static void *list_for_ever(void *arg)
 {
     struct getter *g = arg;
-    g->err = clave_session_get(g->s, "/", -1, NULL);
+    g->err = clave_session_children(g->s, "/", -1, NULL);
     return NULL;
-}
-
-static void count_gets(clave_client *c, void *arg)
-{
-    *(uint64_t *)arg = clave_client_requests_sent(c, OP_GET_DATA);
 }
 
 static void closing_ends_waiting_calls(void **state)
 {
     (void)state;
-    struct rig_process server;
+    clave_test_fault silence = {.size = sizeof silence, .action = CLAVE_TEST_SILENCE};
+    clave_test_server *server;
     pthread_t thread;
-    uint64_t before = 0; /* the client's own question for the kind of server */
-    rig_fork(&server, rig_dir(), NULL);
-    struct getter g = {.s = rig_session(server.connect)};
-    kill(server.pid, SIGSTOP);
-    assert_int_equal(clave_session_run(g.s, count_gets, &before), CLAVE_OK);
-    uint64_t sent = before;
-    assert_int_equal(pthread_create(&thread, NULL, get_for_ever, &g), 0);
-    while (sent == before)
-        assert_int_equal(clave_session_run(g.s, count_gets, &sent), CLAVE_OK);
+    silence.kind = CLAVE_TEST_CHILDREN;
+    assert_int_equal(clave_test_server_new(&server, NULL), CLAVE_OK);
+    assert_int_equal(clave_test_server_inject(server, &silence), CLAVE_OK);
+    struct getter g = {.s = rig_session(clave_test_server_connect_string(server))};
+    assert_int_equal(pthread_create(&thread, NULL, list_for_ever, &g), 0);
+    assert_int_equal(clave_test_server_await_strikes(server, 1, RIG_PATIENCE_MS), CLAVE_OK);
     clave_session_close(g.s, 0);
     pthread_join(thread, NULL);
     assert_int_equal(g.err, CLAVE_ECLOSED);
-    rig_kill(&server, SIGKILL);
+    clave_test_server_free(server);
 }
 
 /* ---- threads ---------------------------------------------------------------------------- */
@@ -403,6 +395,35 @@ static void await_state(struct states *st, clave_state state, unsigned times)
     pthread_mutex_unlock(&st->mutex);
 }
 
+/* TestInterProcessSemaphoreCluster.testKilledServerWithEnsembleProvider: every server is another
+ * one, at another address; the session goes on, and who waits is served. */
+static void every_server_may_be_replaced(void **state)
+{
+    (void)state;
+    clave_client_options o = {.size = sizeof o, .session_timeout_ms = 20000};
+    clave_semaphore_options one = {.size = sizeof one, .limit = 1};
+    const char *data = rig_dir();
+    struct rig *rig = rig_start(data, NULL);
+    clave_session *s;
+    clave_permits *permits;
+    clave_permit *mine, *next;
+    assert_int_equal(clave_session_open(&s, NULL, rig->connect, &o), CLAVE_OK);
+    assert_int_equal(clave_permits_new(&permits, s, "/s", &one), CLAVE_OK);
+    assert_int_equal(clave_permits_acquire(permits, 1, 5000, &mine), CLAVE_OK);
+    int64_t id = clave_session_id(s);
+    assert_int_equal(rig_stop(rig), CLAVE_OK);
+    rig = rig_start(data, rig_unix());
+    assert_int_equal(clave_session_set_hosts(s, "nonsense:"), CLAVE_EHOST);
+    assert_int_equal(clave_session_set_hosts(s, rig->connect), CLAVE_OK);
+    assert_int_equal(clave_permit_release_confirmed(mine, RIG_PATIENCE_MS), CLAVE_OK);
+    assert_int_equal(clave_permits_acquire(permits, 1, RIG_PATIENCE_MS, &next), CLAVE_OK);
+    assert_true(clave_session_id(s) == id);
+    assert_int_equal(clave_permit_release(next), CLAVE_OK);
+    clave_permits_free(permits);
+    clave_session_close(s, 5000);
+    rig_stop(rig);
+}
+
 static void a_session_outlives_its_server(void **state)
 {
     (void)state;
@@ -436,7 +457,7 @@ static void a_session_outlives_its_server(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(closing_ends_waiting_calls), /* forks: before there are threads */
+        cmocka_unit_test(closing_ends_waiting_calls),
         cmocka_unit_test(calls_over_tcp),
         cmocka_unit_test(calls_over_ipv6),
         cmocka_unit_test(calls_over_unix),
@@ -450,6 +471,7 @@ int main(void)
         cmocka_unit_test(blocking_on_the_loop_is_refused),
         cmocka_unit_test(threads_share_sessions_and_a_loop),
         cmocka_unit_test(a_session_outlives_its_server),
+        cmocka_unit_test(every_server_may_be_replaced),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -49,12 +49,16 @@ static clave_err submit(struct play *p, uint8_t kind, clave_watch *w)
                                             .mode = CLAVE_EPHEMERAL_SEQUENTIAL,
                                             .flags = CLAVE_CREATE_PROTECTED | CLAVE_CREATE_PARENTS,
                                             .with_names = true};
+    const clave_create_options certain = {.size = sizeof certain,
+                                          .mode = CLAVE_EPHEMERAL_SEQUENTIAL,
+                                          .flags = CLAVE_CREATE_CERTAIN | CLAVE_CREATE_PARENTS};
     switch (kind % REQUESTS) {
     case 0:
         return clave_create(p->c, "/a", "data", 4, NULL, on_result, p);
     case 1:
-    case 2:
         return clave_create(p->c, "/l/lock-", NULL, 0, &protected, on_result, p);
+    case 2:
+        return clave_create(p->c, "/l/n_", NULL, 0, &certain, on_result, p);
     case 3:
         return clave_delete(p->c, "/a", -1, on_result, p);
     case 4:

@@ -288,6 +288,10 @@ static void keep_texts(void)
 {
     static const char *const texts[] = {
         "/a/b/c", "/\xc3\xbc/..x", "/a/./b", "//", "host 12", "clave/1\nhost=h%0A\npid=7\nname=\n"};
+    /* O=z, CN=a+2.5.4.5=#13.. */
+    static const uint8_t name[] = {0x30, 0x22, 0x31, 0x0a, 0x30, 8, 6,    3, 0x55, 4,    10, 0x0c,
+                                   1,    'z',  0x31, 0x14, 0x30, 8, 6,    3, 0x55, 4,    3,  0x0c,
+                                   1,    'a',  0x30, 8,    6,    3, 0x55, 4, 5,    0x13, 1,  '1'};
     char text[256];
     clave_identity id = {.host = "h", .pid = 42, .name = "n%", .command = "make\tall"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
@@ -295,6 +299,8 @@ static void keep_texts(void)
         keep("text_fuzz", "\1", 1, texts[i], strlen(texts[i]));
     }
     keep("text_fuzz", "\1", 1, text, clave_identity_format(&id, text, sizeof text));
+    keep("text_fuzz", "\2", 1, name, sizeof name);
+    keep("text_fuzz", "\2", 1, "CN=a\\,b+1.2=#0500;O=\"c\"", 22);
 }
 
 int main(int argc, char **argv)

@@ -1,11 +1,13 @@
-/* text_fuzz.c - what a lock node says about its owner, and paths. What is understood of the one
- * can be written and is understood again; a path that is fine can be taken apart and put together.
- */
+/* text_fuzz.c - what a lock node says about its owner, paths, and the names in certificates. What
+ * is understood of the one can be written and is understood again; a path that is fine can be taken
+ * apart and put together; a name that can be written may stand in an access list. */
 #include <string.h>
 
+#include "base/mem.h"
 #include "base/path.h"
 #include "fuzz/fuzz.h"
 #include "recipe/identity.h"
+#include "server/dn.h"
 
 /* A copy of its own size, with a NUL behind it. */
 static char *copy_of(const uint8_t *p, size_t n)
@@ -35,7 +37,9 @@ static void fuzz_identity(const uint8_t *p, size_t n)
         must(clave_identity_format(&id, text, len + 1) == len);
         clave__identity_parse(text, len, &again);
         must(!again.text && same(id.host, again.host) && same(id.name, again.name) &&
-             same(id.command, again.command) && id.pid == again.pid);
+             same(id.command, again.command) && same(id.owner, again.owner) &&
+             same(id.task, again.task) && id.pid == again.pid && id.limit == again.limit &&
+             id.yields == again.yields);
         free(text);
     }
     free(data);
@@ -61,12 +65,34 @@ static void fuzz_path(const uint8_t *p, size_t n)
     free(path);
 }
 
+static void fuzz_name(const uint8_t *p, size_t n)
+{
+    const struct clave_mem mem = clave__mem_or_default(NULL);
+    struct buf text;
+    clave__buf_init(&text, &mem, 1 << 20);
+    if (n <= INT32_MAX)
+        (void)clave__dn_valid(clave__jbytes_n(p, n));
+    if (clave__dn_put(&text, p, n) == CLAVE_OK) {
+        const char *id = (const char *)clave__buf_bytes(&text);
+        size_t len = clave__buf_len(&text);
+        /* A carriage return at an end is written as Java does not read it. */
+        must(clave__dn_valid(clave__jbytes_n(id, len)) || memchr(id, '\r', len));
+    }
+    clave__buf_fini(&text);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct input in = {data, size};
-    if (input_byte(&in) & 1)
-        fuzz_identity(in.p, in.n);
-    else
+    switch (input_byte(&in) % 3) {
+    case 0:
         fuzz_path(in.p, in.n);
+        break;
+    case 1:
+        fuzz_identity(in.p, in.n);
+        break;
+    default:
+        fuzz_name(in.p, in.n);
+    }
     return 0;
 }

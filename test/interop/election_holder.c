@@ -1,6 +1,7 @@
-/* election_holder.c - one candidate of elections_test.py, with clave's latch or selector.
+/* election_holder.c - one candidate of elections_test.py, with clave's latch or selector; or one of
+ * elementary_test.py.
  *
- *   election_holder latch|selector CONNECT PATH LOG NAME STOP SESSION_MS
+ *   election_holder latch|selector|fair|unfair|simple CONNECT PATH LOG NAME STOP SESSION_MS
  *
  * Until the file STOP exists: lead, append "+ NAME TOKEN" to LOG, lead for a moment, append
  * "- NAME TOKEN", resign. Each line is one write with O_APPEND. */
@@ -15,6 +16,7 @@
 #include "clave/clave.h"
 
 struct holder {
+    const char *what;
     const char *path, *name, *stop;
     int log;
     clave_latch *latch; /* the loop's thread only */
@@ -71,7 +73,12 @@ static void start_latch(clave_client *c, void *arg)
 {
     struct holder *h = arg;
     clave_latch_options o = {.size = sizeof o, .id = h->name, .event_cb = on_event, .event_arg = h};
-    check(clave_latch_new(&h->latch, c, h->path, &o), "latch");
+    if (strcmp(h->what, "fair") == 0)
+        check(clave_latch_new_fair(&h->latch, c, h->path, "c_", &o), "latch");
+    else if (strcmp(h->what, "unfair") == 0)
+        check(clave_latch_new_unfair(&h->latch, c, h->path, &o), "latch");
+    else
+        check(clave_latch_new(&h->latch, c, h->path, &o), "latch");
     check(clave_latch_start(h->latch), "start");
 }
 
@@ -136,13 +143,28 @@ static void run_selector(struct holder *h, clave_session *s)
     clave_selector_free(selector);
 }
 
+/* ---- the simple lock -------------------------------------------------------------------- */
+
+static void run_simple(struct holder *h, clave_session *s)
+{
+    clave_lock *l;
+    check(clave_lock_new_simple(&l, s, h->path, "lock_", NULL), "lock");
+    while (!is_over(h)) {
+        check(clave_lock_acquire(l, -1), "acquire");
+        lead(h, clave_lock_token(l));
+        check(clave_lock_release(l), "release");
+    }
+    clave_lock_free(l);
+}
+
 int main(int argc, char **argv)
 {
     clave_session *s = NULL;
     clave_client_options o = {.size = sizeof o};
     if (argc != 8)
         return 64;
-    struct holder h = {.path = argv[3],
+    struct holder h = {.what = argv[1],
+                       .path = argv[3],
                        .name = argv[5],
                        .stop = argv[6],
                        .mutex = PTHREAD_MUTEX_INITIALIZER,
@@ -154,10 +176,12 @@ int main(int argc, char **argv)
         return 74;
     check(clave_session_open(&s, NULL, argv[2], &o), "open");
     check(clave_session_wait(s, 30000), "connect");
-    if (strcmp(argv[1], "latch") == 0)
-        run_latch(&h, s);
-    else
+    if (strcmp(h.what, "selector") == 0)
         run_selector(&h, s);
+    else if (strcmp(h.what, "simple") == 0)
+        run_simple(&h, s);
+    else
+        run_latch(&h, s);
     clave_session_close(s, 1000);
     return 0;
 }

@@ -2,7 +2,8 @@
 on one path; then Curator's LeaderSelector, kazoo's Election and clave's selector on another. Some
 of them are killed. Judged as queue_test.py judges holders of a lock.
 
-  elections_test.py clave|apache [latch|selector]...     CLAVE_QUEUE_TURNS=N for more than 150"""
+  elections_test.py clave|apache [latch|selector]...     CLAVE_QUEUE_TURNS=N for more than 150;
+                                                   CLAVE_MIXED_SECONDS=N for that time, of each"""
 import os
 import sys
 

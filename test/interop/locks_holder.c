@@ -1,9 +1,10 @@
 /* locks_holder.c - one holder of locks_test.py, with clave's locks other than the mutex.
  *
- *   locks_holder CONNECT PATH LOG NAME STOP SESSION_MS rw|semaphore|semaphore-mutex
+ *   locks_holder CONNECT PATH LOG NAME STOP SESSION_MS rw|rw-stock|semaphore|semaphore-mutex
  *
  * Until the file STOP exists it holds something and lets go. Each hold is two lines in LOG,
- * "+ NAME KIND" and "- NAME KIND", each one write with O_APPEND; KIND is R, W or S. */
+ * "+ NAME KIND TOKEN" and "- NAME KIND TOKEN", each one write with O_APPEND; KIND is R, W or S.
+ * The token of a read that was a write is 0: it has the write's place, not one of its own. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,10 +27,10 @@ static void check(clave_err err, const char *what)
     exit(1);
 }
 
-static void append(char sign, char kind)
+static void append(char sign, char kind, int64_t token)
 {
     char line[128];
-    int n = snprintf(line, sizeof line, "%c %s %c\n", sign, name, kind);
+    int n = snprintf(line, sizeof line, "%c %s %c %lld\n", sign, name, kind, (long long)token);
     if (write(fd, line, (size_t)n) != n)
         exit(1);
 }
@@ -45,28 +46,31 @@ static void read_or_write(clave_lock *read, clave_lock *write)
 {
     bool writes = rand() % 3 == 0, downgrades = writes && rand() % 2 == 0;
     check(clave_lock_acquire(writes ? write : read, -1), "acquire");
-    append('+', writes ? 'W' : 'R');
+    int64_t token = clave_lock_token(writes ? write : read);
+    append('+', writes ? 'W' : 'R', token);
     rest();
     if (downgrades) {
         check(clave_lock_acquire(read, -1), "downgrade");
-        append('-', 'W');
-        append('+', 'R');
+        append('-', 'W', token);
+        token = 0;
+        append('+', 'R', token);
         check(clave_lock_release(write), "release");
         rest();
     }
-    append('-', writes && !downgrades ? 'W' : 'R');
+    append('-', writes && !downgrades ? 'W' : 'R', token);
     check(clave_lock_release(writes && !downgrades ? write : read), "release");
 }
 
 static void take_permits(clave_permits *p, size_t n)
 {
     clave_permit *q[LIMIT];
+    int64_t tokens[LIMIT];
     check(clave_permits_acquire(p, n, -1, q), "acquire");
     for (size_t i = 0; i < n; i++)
-        append('+', 'S');
+        append('+', 'S', tokens[i] = clave_permit_token(q[i]));
     rest();
     for (size_t i = 0; i < n; i++)
-        append('-', 'S');
+        append('-', 'S', tokens[i]);
     for (size_t i = 0; i < n; i++)
         check(clave_permit_release(q[i]), "release");
 }
@@ -81,7 +85,7 @@ int main(int argc, char **argv)
         return 64;
     name = argv[4];
     const char *stop = argv[5];
-    bool rw = strcmp(argv[7], "rw") == 0, one = strcmp(argv[7], "semaphore-mutex") == 0;
+    bool rw = strncmp(argv[7], "rw", 2) == 0, one = strcmp(argv[7], "semaphore-mutex") == 0;
     clave_semaphore_options so = {.size = sizeof so, .limit = one ? 1 : LIMIT};
     o.session_timeout_ms = atoi(argv[6]);
     srand((unsigned)getpid());

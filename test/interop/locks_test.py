@@ -1,12 +1,20 @@
-"""One queue: Curator's and clave's read-write locks, semaphores and semaphore mutexes take turns
-on one path, and some of them are killed.
+"""One queue: Curator's, kazoo's and clave's read-write locks, semaphores and semaphore mutexes take
+turns on one path, and some of them are killed. rw-stock is kazoo with its own names, and without
+Curator (docs/recipes.md says why).
 
-  locks_test.py clave|apache [rw|semaphore|semaphore-mutex]...     CLAVE_LOCKS_TURNS=N
+  locks_test.py clave|apache [rw|rw-stock|semaphore|semaphore-mutex]...
+
+CLAVE_LOCKS_TURNS=N; CLAVE_MIXED_SECONDS=N for a run of that time, of each.
 
 Each holder appends a line to one log when it has something and another before it gives it back.
-From the log alone it is then judged that a writer is alone, that there are never more leases than
-the limit (a hold ends by its second line, or by the death of its process), and that everybody has
-had turns. clave's writers downgrade now and then."""
+From the log alone it is then judged that
+  - a writer is alone, and there are never more leases than the limit: a hold ends by its second
+    line, or by the death of its process;
+  - a write's token (the czxid of its node) is above all before it, and a read's above those of all
+    writes before it, so they hold in the order in which the server let them into the queue; so are
+    the tokens of leases where there is but one, and no two leases have one token;
+  - everybody has had turns.
+clave's writers downgrade now and then."""
 import collections
 import os
 import random
@@ -21,7 +29,10 @@ sys.path.insert(0, os.path.join(HERE, "..", "cmd"))
 from harness import ApacheServer, ClaveServer, JARS, has_apache, scratch, spawn  # noqa: E402
 
 SESSION_MS = 4000
-WHATS = ("rw", "semaphore", "semaphore-mutex")
+KINDS = {"rw": ("curator", "kazoo", "clave"), "rw-stock": ("kazoo", "clave"),
+         "semaphore": ("curator", "kazoo", "clave"),
+         "semaphore-mutex": ("curator", "kazoo", "clave")}
+EACH = 2  # holders of a kind
 LIMITS = {"semaphore": 3, "semaphore-mutex": 1}
 PATIENCE = 60  # seconds without a turn
 
@@ -55,6 +66,7 @@ class Match:
         command = {"curator": ["java", "-Xmx128m", "-XX:+UseSerialGC", "-cp",
                                f"{JARS}curator-recipes.jar:{JARS}slf4j-nop.jar:{self.classes}",
                                "LocksHolder"],
+                   "kazoo": ["/usr/bin/python3", "-B", os.path.join(HERE, "locks_holder.py")],
                    "clave": [os.environ["CLAVE_LOCKS_HOLDER"]]}[kind]
         self.living[name] = spawn(command + [self.connect, f"/one/{self.what}", self.log, name,
                                              self.stop, str(SESSION_MS), self.what],
@@ -105,16 +117,31 @@ class Match:
             if p.wait(PATIENCE) != 0:
                 sys.exit(f"{name} ended with {p.returncode}")
 
+    def judge_token(self, kind, token, newest):
+        """`newest`: the greatest of each kind so far. The limit of others is that of a mutex."""
+        before = {"W": max(newest["W"], newest["R"]), "R": newest["W"],
+                  "S": newest["S"] if self.what == "semaphore-mutex" else 0}[kind]
+        newest[kind] = max(newest[kind], token)
+        return token > before
+
     def judge(self):
         held = collections.Counter()  # (name, kind) -> holds
         turns = collections.Counter()
+        newest = collections.Counter()
+        leases = set()
         most = 0
         for number, line in enumerate(open(self.log), 1):
-            sign, name, kind = line.split()
+            sign, name, kind, token = line.split()
             held[name, kind] += 1 if sign == "+" else -1
             if sign == "-":
                 continue
             turns[name.split("-")[0], kind] += 1
+            token = int(token)
+            if token and not self.judge_token(kind, token, newest):
+                sys.exit(f"line {number} of the log ({line.strip()}): its token is not above {newest}")
+            if kind == "S" and token in leases:
+                sys.exit(f"line {number} of the log ({line.strip()}): a second lease of this token")
+            leases.add(token)
             alive = collections.Counter()
             for (n, k), count in held.items():
                 alive[k] += count if n not in self.killed or n == name else 0
@@ -127,37 +154,44 @@ class Match:
 
 
 def play(connect, what, classes, turns, dice):
+    kinds = KINDS[what]
     m = Match(connect, what, classes, dice)
-    for kind in ("curator", "clave"):
-        m.add(kind)
-        m.add(kind)
+    for kind in kinds * EACH:
         m.add(kind)
     before = m.wait_for_everybody()
-    kills = max(2, turns // 250)
-    for i in range(1, kills + 1):
-        m.wait_for(before + turns * i // (kills + 1))
-        m.kill_one(("clave", "curator")[i % 2])
+    kills, until = 0, time.monotonic() + float(os.environ.get("CLAVE_MIXED_SECONDS", "0"))
+    planned = max(2, turns // 250)
+    first = list(KINDS).index(what)  # so that a short run of all kills all kinds
+    while kills < planned or time.monotonic() < until:
+        m.wait_for(before + turns * (kills + 1) // (planned + 1))
+        m.kill_one(kinds[(first + kills) % len(kinds)])
+        kills += 1
     m.wait_for_everybody()
     m.wait_for(before + turns)
     m.finish()
     got, most = m.judge()
-    print(f"{what}: {sum(got.values())} turns, {kills} killed, at most {most} at once: "
-          + ", ".join(f"{k} {n} {c}" for (k, n), c in sorted(got.items())))
-    for kind in ("curator", "clave"):
-        if sum(c for (k, _), c in got.items() if k == kind) < turns // 20:
+    total = sum(got.values())
+    print(f"{what}: {total} turns, {kills} killed, at most {most} at once: "
+          + ", ".join(f"{k} {n} {c}" for (k, n), c in sorted(got.items())), flush=True)
+    for kind in kinds:
+        if sum(c for (k, _), c in got.items() if k == kind) < total // 40:
             sys.exit(f"{what}: {kind} had too few turns")
     if what != "semaphore-mutex" and most < 2:
         sys.exit(f"{what}: nobody ever shared")
 
 
 def main():
-    whats = sys.argv[2:] or WHATS
-    turns = int(os.environ.get("CLAVE_LOCKS_TURNS", "300"))
+    whats = sys.argv[2:] or KINDS
+    turns = int(os.environ.get("CLAVE_LOCKS_TURNS", "150"))
     seed = int(os.environ.get("CLAVE_LOCKS_SEED", str(time.time_ns() % 1000000)))
     if not has_apache() or not os.path.exists(JARS + "curator-recipes.jar"):
         skip("ZooKeeper and Curator are not installed")
     if not shutil.which("javac"):
         skip("there is no javac")
+    try:
+        import kazoo  # noqa: F401
+    except ImportError:
+        skip("kazoo is not installed")
     print(f"seed {seed} on {sys.argv[1]}")
     classes = compile_java()
     s = (ApacheServer() if sys.argv[1] == "apache" else ClaveServer()).start()

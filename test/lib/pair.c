@@ -18,7 +18,7 @@ static void must(bool fine)
 
 static int64_t wall(const struct pair *p)
 {
-    return (int64_t)WALL * 1000 + p->now;
+    return (int64_t)WALL * 1000 + p->now + p->wall_shift;
 }
 
 static int32_t get_int(const uint8_t *b)

@@ -66,6 +66,7 @@ struct pair {
     struct server *server; /* NULL: stopped */
     struct buf log;        /* all it ever wrote */
     int64_t now;
+    int64_t wall_shift; /* of the server's wall clock, from its next tick on */
     struct pair_end end[PAIR_CLIENTS];
     struct pair_rule rules[PAIR_RULES];
     size_t nrules;

@@ -250,3 +250,19 @@ struct jvec script_names(const char *const *names, size_t n)
     }
     return v;
 }
+
+void script_answer_checks(struct script *s, clave_err err)
+{
+    struct buf b;
+    clave__buf_init(&b, &s->mem, 4096);
+    struct jwriter w = clave__jwriter(&b);
+    int32_t n = s->q.body.multi.count;
+    for (int32_t i = 0; i < n; i++) {
+        struct wire_result r = {.op = err ? OP_ERROR : OP_CHECK, .err = i == n - 1 ? err : 0};
+        clave__wire_put_result(&w, &r);
+    }
+    clave__wire_put_ops_end(&w);
+    struct wire_reply m = {.results = {n, clave__buf_bytes(&b), clave__buf_len(&b)}};
+    script_answer(s, CLAVE_OK, &m);
+    clave__buf_fini(&b);
+}

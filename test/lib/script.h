@@ -70,6 +70,8 @@ void script_answer(struct script *s, clave_err err, const struct wire_reply *m);
 void script_answer_to(struct script *s, int32_t xid, int32_t op, clave_err err,
                       const struct wire_reply *m);
 void script_event(struct script *s, int32_t type, const char *path);
+/* To a multi of checks: all fine, or the last of them failed. */
+void script_answer_checks(struct script *s, clave_err err);
 void script_pong(struct script *s);
 /* Raw bytes. */
 void script_feed(struct script *s, const void *p, size_t n);

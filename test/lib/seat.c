@@ -28,16 +28,30 @@ static void on_event(clave_mutex *m, const clave_mutex_event *ev, void *arg)
     }
 }
 
-clave_err seat_open(struct seat *s, struct pair *p, size_t client, const char *path,
-                    const clave_mutex_options *o)
+static clave_mutex_options seat_options(struct seat *s, const clave_mutex_options *o)
 {
     clave_mutex_options mine = {.size = sizeof mine};
     if (o)
         mine = *o;
     mine.event_cb = on_event;
     mine.event_arg = s;
+    return mine;
+}
+
+clave_err seat_open(struct seat *s, struct pair *p, size_t client, const char *path,
+                    const clave_mutex_options *o)
+{
+    clave_mutex_options mine = seat_options(s, o);
     *s = (struct seat){.p = p, .client = client};
     return clave_mutex_new(&s->m, p->end[client].c, path, &mine);
+}
+
+clave_err seat_open_simple(struct seat *s, struct pair *p, size_t client, const char *path,
+                           const char *prefix, const clave_mutex_options *o)
+{
+    clave_mutex_options mine = seat_options(s, o);
+    *s = (struct seat){.p = p, .client = client};
+    return clave_mutex_new_simple(&s->m, p->end[client].c, path, prefix, &mine);
 }
 
 void seat_share(struct seat *s, struct seat *with, uint64_t owner)

@@ -2,6 +2,7 @@
 #ifndef CLAVE_TEST_SEAT_H
 #define CLAVE_TEST_SEAT_H
 
+#include "clave/elementary.h"
 #include "clave/mutex.h"
 #include "clave/rwlock.h"
 #include "lib/pair.h"
@@ -30,6 +31,9 @@ struct seat {
 /* A mutex of its own. Options may be NULL; the event callback is the seat's. */
 clave_err seat_open(struct seat *s, struct pair *p, size_t client, const char *path,
                     const clave_mutex_options *o);
+/* The same of clave/elementary.h. */
+clave_err seat_open_simple(struct seat *s, struct pair *p, size_t client, const char *path,
+                           const char *prefix, const clave_mutex_options *o);
 /* Another owner of the same mutex. No events. */
 void seat_share(struct seat *s, struct seat *with, uint64_t owner);
 void seat_close(struct seat *s);

@@ -44,16 +44,32 @@ static void on_event(clave_latch *l, const clave_latch_event *ev, void *arg)
     }
 }
 
-clave_err stand_open(struct stand *s, struct pair *p, size_t client, const char *path,
-                     const clave_latch_options *o)
+static clave_latch_options stand_options(struct stand *s, const clave_latch_options *o)
 {
     clave_latch_options mine = {.size = sizeof mine};
     if (o)
         mine = *o;
     mine.event_cb = on_event;
     mine.event_arg = s;
+    return mine;
+}
+
+clave_err stand_open(struct stand *s, struct pair *p, size_t client, const char *path,
+                     const clave_latch_options *o)
+{
+    clave_latch_options mine = stand_options(s, o);
     *s = (struct stand){.p = p, .client = client};
     return clave_latch_new(&s->l, p->end[client].c, path, &mine);
+}
+
+clave_err stand_open_elementary(struct stand *s, struct pair *p, size_t client, const char *path,
+                                const char *prefix, const clave_latch_options *o)
+{
+    clave_latch_options mine = stand_options(s, o);
+    *s = (struct stand){.p = p, .client = client};
+    clave_client *c = p->end[client].c;
+    return prefix ? clave_latch_new_fair(&s->l, c, path, prefix, &mine)
+                  : clave_latch_new_unfair(&s->l, c, path, &mine);
 }
 
 void stand_start(struct stand *s)

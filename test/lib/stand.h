@@ -2,7 +2,7 @@
 #ifndef CLAVE_TEST_STAND_H
 #define CLAVE_TEST_STAND_H
 
-#include "clave/latch.h"
+#include "clave/elementary.h"
 #include "lib/pair.h"
 
 enum { STAND_NEWS = 64 };
@@ -34,6 +34,9 @@ clave_err stand_open(struct stand *s, struct pair *p, size_t client, const char 
 /* The same, started and settled. */
 void stand_up(struct stand *s, struct pair *p, size_t client, const char *path,
               const clave_latch_options *o);
+/* Of clave/elementary.h: a fair one; with no prefix an unfair one, of the node `path`. */
+clave_err stand_open_elementary(struct stand *s, struct pair *p, size_t client, const char *path,
+                                const char *prefix, const clave_latch_options *o);
 /* Frees it, and settles. */
 void stand_close(struct stand *s);
 void stand_start(struct stand *s);

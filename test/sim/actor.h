@@ -1,21 +1,18 @@
-/* actor.h - one owner of one mutex in one process: rests, acquires in every way the API has,
- * holds, writes guarded, gives back or loses. */
+/* actor.h - one owner of locks in one process: rests, acquires in every way the API has, holds,
+ * writes guarded, gives back or loses. actor.c asks and waits, tenure.c holds. */
 #ifndef CLAVE_SIM_ACTOR_H
 #define CLAVE_SIM_ACTOR_H
 
-#include "clave/mutex.h"
+#include "hold.h"
 #include "host.h"
-
-struct workload;
-
-enum { PATH_SIZE = 96 };
+#include "recipe.h"
 
 enum actor_state {
     ACTOR_DONE, /* the process does not run, or the day is over */
     ACTOR_RESTING,
     ACTOR_WAITING,
     ACTOR_HOLDING,
-    ACTOR_READING, /* the counter, while it holds */
+    ACTOR_READING, /* the counter, while it holds; or something else that will be answered */
     ACTOR_WRITING,
     ACTOR_LEAVING, /* a confirmed release */
 };
@@ -23,30 +20,40 @@ enum actor_state {
 struct actor {
     struct host *host;
     struct workload *load;
-    clave_mutex *mutex; /* shared by the actors of a process at one lock */
-    unsigned lock;
     uint64_t owner;
     char name[STORY_WHO];
     enum actor_state state;
     struct alarm alarm; /* of the process: seen when it runs */
     bool due;
+
+    /* What it asks for. */
+    const struct recipe *recipe;
+    void *object; /* of the recipe: shared by the actors of a process */
+    unsigned site;
+    bool shared;      /* a read */
+    unsigned wants;   /* leases */
     int64_t deadline; /* of the acquire, by its process's clock */
     bool canceled;
-    bool calling; /* inside a call into the mutex */
-
-    unsigned writes_left;
-    bool has_value;
-    int64_t value;      /* of the counter, as read */
+    bool calling;       /* inside a call into the library */
     unsigned calls_out; /* callbacks that have to come */
     int64_t started;    /* true time of the acquire */
 
-    /* While it believes to hold: from the grant to the release or LOST. */
-    bool believes;
-    bool lost; /* LOST was heard, the hold is to be given back */
-    int64_t token;
-    int64_t granted_ms; /* by its process's clock */
-    int64_t session;
-    char node[PATH_SIZE];
+    /* What it has. */
+    struct hold holds[HOLDS];
+    unsigned nholds;
+    bool lost;           /* LOST was heard of one of them: all are to be given back */
+    bool asked;          /* ASKED was heard */
+    int64_t asked_token; /* of the last hold that heard it: a hold hears it once */
+    bool stubborn;       /* holds until it is asked to let go */
+    unsigned writes_left;
+    bool has_value;
+    int64_t value;       /* of the counter, as read */
+    int64_t read_token;  /* of the hold that the value was asked for under */
+    int64_t write_token; /* of the hold that the write under way is guarded by */
+    bool seen;           /* and in this hold already */
+    clave_lease *leases[HOLDS];
+    clave_latch *latch;
+    bool leads; /* LEADER was heard, and no NOT_LEADER since */
 
     /* While it waits, for the order of the queue. */
     int64_t queued_at; /* true time when it knew; -1: it does not */
@@ -60,22 +67,44 @@ void actor_init(struct actor *a, struct workload *l, unsigned index);
 /* Its time has come: what next? */
 void actor_decide(struct actor *a);
 void actor_rest(struct actor *a);
-/* Its mutex is freed under it. */
+/* What it asked is freed under it. */
 void actor_abandon(struct actor *a);
-void actor_on_event(struct actor *a, const clave_mutex_event *ev);
-/* It holds, and by its clock it does so rightly. */
-bool actor_is_valid(const struct actor *a);
+bool actor_believes(const struct actor *a);
+/* By its process's clock it holds rightly; the nth of its holds. */
+bool actor_is_valid(const struct actor *a, unsigned nth);
 
-/* ---- between actor.c and increment.c ------------------------------------------------- */
+/* ---- what the recipes tell ----------------------------------------------------------- */
 
+/* A call into the library begins; a callback will come of it. */
+void actor_call(struct actor *a);
+void actor_owe(struct actor *a);
+/* That callback. */
+void actor_acquired(struct actor *a, clave_err err);
+void actor_left(struct actor *a, clave_err err);
+void actor_queued(struct actor *a, size_t ahead);
+void actor_lost(struct actor *a, unsigned nth, clave_err why);
+void actor_heard_asked(struct actor *a);
+
+/* ---- between actor.c, tenure.c, increment.c and the recipes ---------------------------- */
+
+void actor_later(struct actor *a, int64_t mean);
+/* Now, in the callback, or in a while: both are what users do. */
+void actor_go_on(struct actor *a, int64_t mean);
 /* A callback has come. */
 void actor_answered(struct actor *a, const char *what);
 /* A call into the library has returned; true when a callback will come. */
 bool actor_started(struct actor *a, clave_err err, const char *what);
 void actor_unexpected(struct actor *a, const char *what, clave_err err);
-/* A request of the hold has been answered, or was not even sent. */
-void actor_hold_on(struct actor *a);
-void actor_release(struct actor *a);
+
+/* The acquire was granted; it is time to do something; a request of the hold has been answered,
+ * or was not even sent. */
+void tenure_begin(struct actor *a);
+void tenure_decide(struct actor *a);
+void tenure_go_on(struct actor *a);
+/* From the grant; to the release or the loss. */
+bool tenure_believe(struct actor *a, unsigned nth);
+void tenure_forget(struct actor *a);
+void tenure_release(struct actor *a);
 
 /* The counter that the lock protects: read, and in a while written, guarded. */
 void increment_read(struct actor *a);

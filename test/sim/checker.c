@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "follower.h"
 #include "inspector.h"
 
 enum { LATE_MS = 5 };
@@ -17,6 +18,22 @@ static void each_actor(struct checker *c, each_fn *fn, void *arg)
             fn(c, &c->loads[i]->actors[k], arg);
 }
 
+static const struct site *site_of(const struct checker *c, unsigned lock)
+{
+    return workload_site(c->loads[0], lock);
+}
+
+/* An eighth of the session timeout: a client's clock may go by that much slower than the server's,
+ * (1 - d) / (1 + d) = 7/8. */
+enum { COVERED_PPM = 66666 };
+
+bool checker_is_beyond(struct checker *c)
+{
+    bool beyond = c->w->drift_ppm > COVERED_PPM;
+    c->overlaps += beyond;
+    return beyond;
+}
+
 /* ---- exclusion ----------------------------------------------------------------------- */
 
 void checker_taken(struct checker *c, const char *node)
@@ -26,7 +43,7 @@ void checker_taken(struct checker *c, const char *node)
     t->at = c->w->now;
 }
 
-static bool was_taken(const struct checker *c, const char *node)
+bool checker_was_taken(const struct checker *c, const char *node)
 {
     for (size_t i = 0; i < TAKEN_NODES && i < c->ntaken; i++)
         if (c->w->now < c->taken[i].at + c->grace_us && strcmp(c->taken[i].path, node) == 0)
@@ -34,63 +51,90 @@ static bool was_taken(const struct checker *c, const char *node)
     return false;
 }
 
-/* Whose node is the first of the queue: stronger than what two holders could show. */
-static void compare_with_queue(struct checker *c, const struct actor *a, int64_t ms)
+/* Stronger than what two holders could show. */
+static void compare_with_queue(struct checker *c, const struct actor *a, struct hold *h)
 {
-    char first[PATH_SIZE];
-    const char *path = workload_lock_path(a->lock);
-    int64_t session = inspector_first_child(c->server, path, first, sizeof first);
-    if (session != a->session || strcmp(first, a->node) != 0)
-        world_break(c->w, "a valid hold is the first of its queue",
-                    "%s holds %s for %lld ms more by %s, but the first is %s", a->name, path,
-                    (long long)ms, strrchr(a->node, '/') + 1,
-                    first[0] ? strrchr(first, '/') + 1 : "nobody");
+    const struct site *s = site_of(c, h->site);
+    int64_t zxid = inspector_zxid(c->server);
+    if (h->seen_zxid == zxid && h->seen_start == c->server->stats.starts)
+        return;
+    h->seen_zxid = zxid;
+    h->seen_start = c->server->stats.starts;
+    bool stands = inspector_has_node(c->server, h->node, h->session);
+    bool rightly = stands && site_has_turn(c->server, s, h->node);
+    if (!rightly && !checker_is_beyond(c))
+        world_break(c->w, "a valid hold is the first of its queue", "%s holds %s by %s, %s",
+                    a->name, s->path, strrchr(h->node, '/') + 1,
+                    stands ? "whose turn it is not" : "which is not there");
+}
+
+/* Who holds how much of each lock, as far as was looked. */
+struct sums {
+    unsigned held[LOCKS];
+    const struct actor *one[LOCKS];
+};
+
+static void add_up(struct checker *c, const struct actor *a, const struct hold *h, struct sums *s)
+{
+    const struct site *at = site_of(c, h->site);
+    s->held[h->site] += hold_weight(h, at);
+    if (s->held[h->site] > site_capacity(at) && !checker_is_beyond(c))
+        world_break(c->w, "no two valid holds at once", "%s (token %lld) and %s both hold %s",
+                    a->name, (long long)h->token, s->one[h->site]->name, at->path);
+    s->one[h->site] = a;
+}
+
+static void look_at_hold(struct checker *c, struct actor *a, unsigned nth, struct sums *s)
+{
+    struct hold *h = &a->holds[nth];
+    const char *path = site_of(c, h->site)->path;
+    int64_t now = host_clock(a->host);
+    clave_grant g;
+    bool known = a->recipe->grant(a, nth, &g);
+    if (host_is_awake(a->host) && known && g.deadline + LATE_MS < now)
+        world_break(c->w, "LOST is heard by the deadline",
+                    "%s believes to hold %s %lld ms after its deadline", a->name, path,
+                    (long long)(now - g.deadline));
+    if (!known || !actor_is_valid(a, nth) || checker_was_taken(c, h->node))
+        return;
+    int64_t longest = a->load->o->max_hold_ms;
+    if (longest > 0 && now > h->granted_ms + longest + LATE_MS)
+        world_break(c->w, "the longest hold ends", "%s holds for %lld ms, not %lld", a->name,
+                    (long long)(now - h->granted_ms), (long long)longest);
+    h->valid_at = c->w->now;
+    /* The read behind a write that is about to be given up adds nothing to the write. */
+    bool beside = nth > 0 && h->site == a->holds[0].site && h->shared && !a->holds[0].shared &&
+                  a->holds[0].believed;
+    if (!beside)
+        add_up(c, a, h, s);
+    if (c->server->server)
+        compare_with_queue(c, a, h);
 }
 
 static void look_at(struct checker *c, struct actor *a, void *arg)
 {
-    struct actor **valid = arg;
     if (a->state == ACTOR_WAITING && a->deadline != CLAVE_TRY && host_is_awake(a->host) &&
         host_clock(a->host) - LATE_MS > a->deadline)
         world_break(c->w, "one deadline bounds the acquire", "%s waits on behind its deadline",
                     a->name);
-    if (!a->believes)
-        return;
-    clave_grant g;
-    bool known = clave_mutex_grant(a->mutex, a->owner, &g);
-    int64_t now = host_clock(a->host);
-    if (host_is_awake(a->host) && known && g.deadline + LATE_MS < now)
-        world_break(c->w, "LOST is heard by the deadline",
-                    "%s believes to hold %s %lld ms after its deadline", a->name,
-                    workload_lock_path(a->lock), (long long)(now - g.deadline));
-    if (!known || !actor_is_valid(a) || was_taken(c, a->node))
-        return;
-    int64_t longest = a->load->o->max_hold_ms;
-    if (longest > 0 && now > a->granted_ms + longest + LATE_MS)
-        world_break(c->w, "the longest hold ends", "%s holds for %lld ms, not %lld", a->name,
-                    (long long)(now - a->granted_ms), (long long)longest);
-    if (valid[a->lock])
-        world_break(c->w, "no two valid holds at once",
-                    "%s (token %lld, until %lld) and %s (token %lld) both hold %s", a->name,
-                    (long long)a->token, (long long)(g.deadline - now), valid[a->lock]->name,
-                    (long long)valid[a->lock]->token, workload_lock_path(a->lock));
-    valid[a->lock] = a;
-    if (c->server->server)
-        compare_with_queue(c, a, g.deadline - now);
+    for (unsigned i = 0; i < a->nholds; i++)
+        if (a->holds[i].believed)
+            look_at_hold(c, a, i, arg);
 }
 
 void checker_look(struct checker *c)
 {
-    struct actor *valid[LOCKS] = {NULL};
+    struct sums s = {{0}, {NULL}};
     c->looks++;
-    each_actor(c, look_at, valid);
+    each_actor(c, look_at, &s);
 }
 
 /* ---- the order of the queue ---------------------------------------------------------- */
 
 void checker_asked(struct checker *c, struct actor *a)
 {
-    a->started = c->w->now;
+    if (!a->latch) /* else it stands since then */
+        a->started = c->w->now;
     a->queued_at = -1;
     a->overtaken = a->disturbed = false;
 }
@@ -106,105 +150,139 @@ void checker_queued(struct checker *c, struct actor *a)
     a->overtaken = false;
 }
 
-/* `arg` was granted: who waited before it was even asked for? */
+bool checker_is_wanted(const struct checker *c, unsigned lock)
+{
+    for (size_t i = 0; i < c->nloads; i++)
+        for (unsigned k = 0; k < c->loads[i]->o->actors; k++) {
+            const struct actor *a = &c->loads[i]->actors[k];
+            if (a->state == ACTOR_WAITING && a->site == lock)
+                return true;
+        }
+    return false;
+}
+
+bool checker_is_seen(const struct checker *c, unsigned lock, int64_t term)
+{
+    for (size_t i = 0; i < c->nloads; i++)
+        if (!follower_sees(c->loads[i], lock, term))
+            return false;
+    return true;
+}
+
+/* `arg` was granted: who waited before it was even asked for? Readers do not wait for readers. */
 static void note_overtaking(struct checker *c, struct actor *a, void *arg)
 {
     (void)c;
     const struct actor *winner = arg;
-    if (a == winner || a->lock != winner->lock || a->state != ACTOR_WAITING || a->queued_at < 0)
+    bool in_line = a != winner && a->state == ACTOR_WAITING && a->queued_at >= 0 &&
+                   a->site == winner->site && a->recipe->in_order;
+    if (!in_line || (a->shared && winner->shared))
         return;
     if (a->queued_at < winner->started && !a->overtaken) {
         a->overtaken = true;
-        a->overtaker = winner->token;
+        a->overtaker = winner->holds[0].token;
     }
 }
 
-void checker_granted(struct checker *c, struct actor *a, const clave_grant *g)
+static void check_order(struct checker *c, struct actor *a, const struct hold *h)
 {
-    struct lock_record *r = &c->locks[a->lock];
-    /* A process that was stopped between reading its clock and acting on it hears of a grant
-     * that is over: valid_for says so, and the guard refuses its writes. */
-    if (was_taken(c, a->node) || !actor_is_valid(a))
-        return;
-    if (g->token <= r->last_token)
-        world_break(c->w, "tokens grow", "%s is granted %s with token %lld, behind %lld", a->name,
-                    workload_lock_path(a->lock), (long long)g->token, (long long)r->last_token);
-    r->last_token = g->token;
-    if (a->overtaken && !a->disturbed && a->queued_session == g->session_id)
+    struct lock_record *r = &c->locks[h->site];
+    if (a->overtaken && !a->disturbed && a->queued_session == h->session)
         world_break(c->w, "first come, first served",
                     "%s kept its session and its place, but token %lld, asked for later, was "
                     "granted before its %lld",
-                    a->name, (long long)a->overtaker, (long long)g->token);
-    each_actor(c, note_overtaking, a);
+                    a->name, (long long)a->overtaker, (long long)h->token);
+    /* Who shares a place is not overtaken by who has it. */
+    bool handed_over = h->token == r->last_token;
+    if (a->recipe->in_order && !handed_over)
+        each_actor(c, note_overtaking, a);
+}
+
+/* A place that is handed over within the process, a read that takes its write's, and a leader
+ * that was cut off have the token they had. Reads hear of their grants in any order. */
+static void check_token(struct checker *c, const struct actor *a, const struct hold *h)
+{
+    struct lock_record *r = &c->locks[h->site];
+    const struct site *s = site_of(c, h->site);
+    bool downgraded = h != &a->holds[0] && h->site == a->holds[0].site;
+    bool may_stay = s->kind == SITE_LATCH || a->load->o->share_turns > 0 || downgraded;
+    int64_t before = h->shared ? r->last_write : r->last_token;
+    bool fine = h->token > before || (may_stay && h->token == before);
+    if (!fine && c->w->now >= r->disturbed_until && !checker_is_beyond(c))
+        world_break(c->w, "tokens grow", "%s is granted %s with token %lld, behind %lld", a->name,
+                    s->path, (long long)h->token, (long long)before);
+    r->turns = h->token == r->last_token ? r->turns + 1 : 0;
+    if (s->kind == SITE_MUTEX && r->turns > a->load->o->share_turns)
+        world_break(c->w, "a shared place goes after so many turns", "%s has it as number %u",
+                    a->name, r->turns + 1);
+    r->last_token = h->token > r->last_token ? h->token : r->last_token;
+    if (!h->shared)
+        r->last_write = h->token;
+}
+
+static void check_limit(struct checker *c, const struct actor *a, const struct hold *h)
+{
+    const struct site *s = site_of(c, h->site);
+    bool follows = s->limit_path && c->calm_from > 0 && c->w->now > c->calm_from &&
+                   a->host->purse.refused == 0 && c->server->server;
+    if (follows && !site_fits_limit(c->server, s, h->node))
+        world_break(c->w, "a shared limit is followed", "%s is granted %s, which is too many",
+                    a->name, strrchr(h->node, '/') + 1);
+}
+
+/* A process that was stopped between reading its clock and acting on it hears of a grant that is
+ * over: valid_for says so, and the guard refuses its writes. */
+void checker_granted(struct checker *c, struct actor *a, unsigned nth)
+{
+    struct hold *h = &a->holds[nth];
+    if (checker_was_taken(c, h->node) || !actor_is_valid(a, nth))
+        return;
+    h->valid_at = c->w->now;
+    check_token(c, a, h);
+    check_limit(c, a, h);
+    if (nth == 0)
+        check_order(c, a, h);
+}
+
+/* A write is over for others when a read of its owner has its place. */
+static int64_t certain_until(const struct actor *a, const struct hold *h)
+{
+    const struct hold *beside = &a->holds[1];
+    bool downgraded = h == &a->holds[0] && a->nholds > 1 && beside->site == h->site &&
+                      beside->shared && !h->shared;
+    return downgraded && beside->granted_at < h->valid_at ? beside->granted_at : h->valid_at;
+}
+
+void checker_ended(struct checker *c, const struct actor *a, unsigned nth)
+{
+    const struct hold *h = &a->holds[nth];
+    struct history_hold k = {
+        .called = h->called_at,
+        .answered = h->granted_at,
+        .ended = certain_until(a, h),
+        .token = h->token,
+        .holder = a->host->index,
+        .weight = hold_weight(h, site_of(c, h->site)),
+    };
+    if (h->valid_at > 0)
+        history_add(&c->locks[h->site].history, &k);
 }
 
 static void forget_place(struct checker *c, struct actor *a, void *arg)
 {
     (void)c;
-    if (a->lock == *(unsigned *)arg)
+    if (a->site == *(unsigned *)arg)
         a->disturbed = true;
 }
 
+/* Of a semaphore two may be let in now, whose leases are then made in any order. */
 void checker_disturbed(struct checker *c, unsigned lock)
 {
     each_actor(c, forget_place, &lock);
-}
-
-/* ---- the counters -------------------------------------------------------------------- */
-
-void checker_written(struct checker *c, const struct actor *a, int32_t version)
-{
-    struct lock_record *r = &c->locks[a->lock];
-    r->acknowledged++;
-    size_t at = (size_t)version;
-    if (at >= r->nwriters) {
-        r->writers = world_grow(r->writers, (at + 64) * sizeof *r->writers);
-        memset(r->writers + r->nwriters, 0, (at + 64 - r->nwriters) * sizeof *r->writers);
-        r->nwriters = at + 64;
+    if (site_of(c, lock)->gate) {
+        c->locks[lock].disturbed_until = c->w->now + c->grace_us;
+        c->locks[lock].disturbed = true;
     }
-    if (r->writers[at] != 0)
-        world_break(c->w, "each write is done once", "version %d of %s was written twice",
-                    (int)version, workload_counter_path(a->lock));
-    r->writers[at] = a->token;
-}
-
-void checker_unknown(struct checker *c, const struct actor *a)
-{
-    c->locks[a->lock].unknown++;
-}
-
-static void count_one(struct checker *c, unsigned lock)
-{
-    const struct lock_record *r = &c->locks[lock];
-    const char *path = workload_counter_path(lock);
-    int64_t value = 0;
-    int32_t version = 0;
-    bool found = inspector_read(c->server, path, &value, &version);
-    uint64_t applied = (uint64_t)version;
-    if (!found && r->acknowledged > 0)
-        world_break(c->w, "what was acknowledged stays", "%s is gone", path);
-    if (applied < r->acknowledged || applied > r->acknowledged + r->unknown)
-        world_break(c->w, "what was acknowledged stays",
-                    "%s was written %llu times, but %llu were acknowledged and %llu unknown", path,
-                    (unsigned long long)applied, (unsigned long long)r->acknowledged,
-                    (unsigned long long)r->unknown);
-    if (value != version)
-        world_break(c->w, "no update is lost", "%s counts %lld after %d increments", path,
-                    (long long)value, (int)version);
-    int64_t newest = 0;
-    for (size_t i = 0; i < r->nwriters; i++) {
-        if (r->writers[i] != 0 && r->writers[i] < newest)
-            world_break(c->w, "stale holders are refused",
-                        "version %zu of %s was written with token %lld, behind %lld", i, path,
-                        (long long)r->writers[i], (long long)newest);
-        newest = r->writers[i] > newest ? r->writers[i] : newest;
-    }
-}
-
-void checker_count(struct checker *c)
-{
-    for (unsigned i = 0; i < c->loads[0]->o->locks; i++)
-        count_one(c, i);
 }
 
 /* ---- life ---------------------------------------------------------------------------- */
@@ -218,6 +296,8 @@ void checker_init(struct checker *c, struct world *w, struct server_host *server
 
 void checker_fini(struct checker *c)
 {
-    for (size_t i = 0; i < LOCKS; i++)
+    for (size_t i = 0; i < LOCKS; i++) {
         free(c->locks[i].writers);
+        history_fini(&c->locks[i].history);
+    }
 }

@@ -2,13 +2,19 @@
 #ifndef CLAVE_SIM_CHECKER_H
 #define CLAVE_SIM_CHECKER_H
 
+#include "history.h"
 #include "server_host.h"
 #include "workload.h"
 
 enum { CHECKED_HOSTS = 8, TAKEN_NODES = 64 };
 
 struct lock_record {
-    int64_t last_token;    /* of the newest grant */
+    int64_t last_token;      /* of the newest grant */
+    int64_t last_write;      /* of a read-write lock: the newest write's */
+    unsigned turns;          /* that a shared place was handed over, in a row */
+    int64_t disturbed_until; /* an operator has deleted nodes: the order is not as it should */
+    bool disturbed;          /* ever */
+    struct history history;
     uint64_t acknowledged; /* guarded writes */
     uint64_t unknown;
     /* The token that wrote version i + 1 of the counter, as far as somebody was told. */
@@ -29,29 +35,43 @@ struct checker {
     struct lock_record locks[LOCKS];
     struct taken_node taken[TAKEN_NODES]; /* the newest, in a ring */
     size_t ntaken;
-    int64_t grace_us; /* after so long its holder must have heard of it */
+    int64_t grace_us;  /* after so long its holder must have heard of it */
+    int64_t calm_from; /* faults have ended, and everybody has heard of all; 0: not yet */
+    bool used_up;      /* a counter is near its end: acquires may be refused */
     uint64_t looks;
+    uint64_t overlaps; /* of them, of holds valid by their clocks only */
 };
 
 void checker_init(struct checker *c, struct world *w, struct server_host *server);
 void checker_fini(struct checker *c);
 
-/* After every step: no two valid holds, each with its node, LOST heard in time. */
+/* Clocks are off by more than the margin covers: a hold may be valid by its clock and over in
+ * truth. Then that is counted, once for each call, and nothing is broken. */
+bool checker_is_beyond(struct checker *c);
+/* After every step: nobody holds too much, each has its node and its turn, LOST is heard. */
 void checker_look(struct checker *c);
 
 void checker_asked(struct checker *c, struct actor *a);
 void checker_queued(struct checker *c, struct actor *a);
-void checker_granted(struct checker *c, struct actor *a, const clave_grant *g);
-void checker_written(struct checker *c, const struct actor *a, int32_t version);
-void checker_unknown(struct checker *c, const struct actor *a);
+void checker_granted(struct checker *c, struct actor *a, unsigned nth);
+/* It is given back, or lost. */
+void checker_ended(struct checker *c, const struct actor *a, unsigned nth);
+/* All who follow an election were told of this term. */
+bool checker_is_seen(const struct checker *c, unsigned lock, int64_t term);
+/* Somebody waits for this lock. */
+bool checker_is_wanted(const struct checker *c, unsigned lock);
 
-/* Somebody deletes this node while it is the first of its queue: who holds by it, or is about
- * to learn that it does, is told a while later, and no client can help that. */
+/* Somebody deletes this node while it has its turn: who holds by it, or is about to learn that
+ * it does, is told a while later, and no client can help that. */
 void checker_taken(struct checker *c, const char *node);
+/* A while ago at most: its holder need not have heard of it. */
+bool checker_was_taken(const struct checker *c, const char *node);
 /* Somebody has deleted nodes of this lock. */
 void checker_disturbed(struct checker *c, unsigned lock);
 
-/* At the end: the counters. */
+/* ledger.c: what was written under the locks, and the end of the day. */
+void checker_written(struct checker *c, const struct actor *a, int32_t version);
+void checker_unknown(struct checker *c, const struct actor *a);
 void checker_count(struct checker *c);
 
 #endif

@@ -7,6 +7,9 @@
 #include "base/mem.h"
 #include "server/server.h"
 
+/* What a disk writes as one. */
+enum { BLOCK = 512 };
+
 static void free_file(struct disk_file *f)
 {
     if (!f)
@@ -46,6 +49,43 @@ static void add_file(struct disk *d, struct disk_file *f)
     d->files[d->nfiles++] = f;
 }
 
+/* ---- crashes ------------------------------------------------------------------------- */
+
+/* Blocks of a batch reach the disk in any order; what has not is zeros. */
+static void lose_blocks(struct disk *d, struct disk_file *f, size_t len)
+{
+    uint8_t *p = clave__buf_bytes(&f->bytes);
+    for (size_t at = f->synced; at < len;) {
+        size_t end = (at / BLOCK + 1) * BLOCK;
+        end = end < len ? end : len;
+        if (world_chance(d->w, 500)) {
+            memset(p + at, 0, end - at);
+            d->stats.torn_bytes += end - at;
+        }
+        at = end;
+    }
+}
+
+/* The length of a file may have reached the disk before its bytes: then they are zeros. */
+static void tear(struct disk *d, struct disk_file *f)
+{
+    size_t len = clave__buf_len(&f->bytes);
+    if (f->synced >= len)
+        return;
+    size_t kept = (size_t)world_between(d->w, (int64_t)f->synced, (int64_t)len);
+    d->stats.torn_logs++;
+    if (world_chance(d->w, 300)) {
+        lose_blocks(d, f, len);
+        return;
+    }
+    d->stats.torn_bytes += len - kept;
+    if (world_chance(d->w, 300)) {
+        memset(clave__buf_bytes(&f->bytes) + kept, 0, len - kept);
+        return;
+    }
+    f->bytes.tail = f->bytes.head + kept;
+}
+
 /* ---- the log ------------------------------------------------------------------------- */
 
 static int64_t sync_ends(struct disk *d)
@@ -54,13 +94,15 @@ static int64_t sync_ends(struct disk *d)
     return at > d->stall_to ? at : d->stall_to;
 }
 
-/* The name of a log is durable before its records are (clave__log_create syncs it). */
+/* The name of a log is durable before its records are, and its header before its name
+ * (clave__logfile_create). */
 static struct disk_file *begin_log(struct disk *d, int64_t first_zxid)
 {
     uint8_t header[SERVER_LOG_HEADER];
     struct disk_file *f = new_file(d, true, first_zxid);
     clave__server_log_header(header);
     write_to(f, header, sizeof header);
+    f->synced = sizeof header;
     add_file(d, f);
     return f;
 }
@@ -83,16 +125,30 @@ void disk_append(struct disk *d, const struct disk_batch *b)
 {
     world_must(!disk_is_appending(d));
     d->target = b->new_file ? begin_log(d, b->first_zxid) : newest_log(d);
-    write_to(d->target, b->p, b->n);
+    size_t n = d->fails == DISK_FULL ? (size_t)world_between(d->w, 0, (int64_t)b->n) : b->n;
+    write_to(d->target, b->p, n);
     d->append_zxid = b->last_zxid;
     world_set(d->w, &d->append_done, sync_ends(d));
     if (d->watch_in > 0 && --d->watch_in == 0)
         d->watcher(d->watcher_arg, d->append_done.at);
 }
 
+/* Pages whose fsync has failed are not dirty any more: the next one would succeed. */
+static void fail_append(struct disk *d)
+{
+    if (d->fails == DISK_SYNC_FAILS)
+        tear(d, d->target);
+    d->fails = DISK_WORKS;
+    d->failed(d->owner);
+}
+
 static void on_appended(struct alarm *a)
 {
     struct disk *d = LIST_ENTRY(a, struct disk, append_done);
+    if (d->fails != DISK_WORKS) {
+        fail_append(d);
+        return;
+    }
     d->target->synced = clave__buf_len(&d->target->bytes);
     d->stats.syncs++;
     d->durable(d->owner, d->append_zxid);
@@ -179,24 +235,6 @@ struct disk_file *disk_log(struct disk *d, size_t i)
         below = found->zxid;
     }
     return found;
-}
-
-/* ---- crashes ------------------------------------------------------------------------- */
-
-/* The length of a file may have reached the disk before its bytes: then they are zeros. */
-static void tear(struct disk *d, struct disk_file *f)
-{
-    size_t len = clave__buf_len(&f->bytes);
-    if (f->synced >= len)
-        return;
-    size_t kept = (size_t)world_between(d->w, (int64_t)f->synced, (int64_t)len);
-    d->stats.torn_bytes += len - kept;
-    d->stats.torn_logs++;
-    if (world_chance(d->w, 300)) {
-        memset(clave__buf_bytes(&f->bytes) + kept, 0, len - kept);
-        return;
-    }
-    f->bytes.tail = f->bytes.head + kept;
 }
 
 void disk_stop(struct disk *d, bool power_lost)

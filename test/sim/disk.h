@@ -23,6 +23,13 @@ struct disk_stats {
     uint64_t torn_logs;
 };
 
+/* Of the next append. */
+enum disk_fault {
+    DISK_WORKS,
+    DISK_FULL,       /* a part of it is written */
+    DISK_SYNC_FAILS, /* nobody knows what of it is */
+};
+
 struct disk {
     struct world *w;
     clave_mem mem;
@@ -30,6 +37,7 @@ struct disk {
     size_t nfiles;
     int64_t sync_us;  /* an fsync takes about so long */
     int64_t stall_to; /* and none ends before then */
+    enum disk_fault fails;
 
     struct alarm append_done;
     struct alarm snapshot_done;
@@ -40,6 +48,7 @@ struct disk {
     void (*watcher)(void *arg, int64_t ends);
     void *watcher_arg;
     void (*durable)(void *owner, int64_t zxid);
+    void (*failed)(void *owner);
     void (*saved)(void *owner, int64_t zxid);
     void *owner;
     struct disk_stats stats;
@@ -63,7 +72,7 @@ void disk_append(struct disk *d, const struct disk_batch *b);
 void disk_save(struct disk *d, int64_t zxid, const void *p, size_t n);
 
 /* The process is gone, nothing under way will be reported. Power lost: what was not synced
- * is partly gone too, from any byte on. */
+ * is partly gone too: from any byte on, or any of its blocks. */
 void disk_stop(struct disk *d, bool power_lost);
 
 /* The newest snapshot older than `below`; NULL: none. */

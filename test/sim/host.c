@@ -61,6 +61,38 @@ static bool stops_here(struct host *h)
     return true;
 }
 
+/* ---- reads of no consequence --------------------------------------------------------- */
+
+static void on_looked(clave_client *c, const clave_result *res, void *arg)
+{
+    (void)c;
+    (void)res;
+    (void)arg;
+}
+
+static void look_again(struct host *h)
+{
+    h->look_due = false;
+    if (h->options.look_us > 0)
+        world_set(h->w, &h->look, h->w->now + world_wait(h->w, h->options.look_us));
+}
+
+/* They prove nothing about the leader, and keep a connection busy that has nothing else to say. */
+static void look(struct host *h)
+{
+    if (!h->look_due || h->closing)
+        return;
+    (void)clave_exists(h->client, "/", NULL, on_looked, NULL);
+    look_again(h);
+}
+
+static void on_look(struct alarm *a)
+{
+    struct host *h = LIST_ENTRY(a, struct host, look);
+    h->look_due = true;
+    wake(h);
+}
+
 /* ---- the steps ----------------------------------------------------------------------- */
 
 static void feed(struct host *h)
@@ -99,7 +131,9 @@ static void dial(struct host *h)
     h->server = (unsigned)(t.port - 1) % h->options.servers;
     tap_reset(&h->tap);
     h->told_open = false;
-    h->socket = net_dial(h->net, h->servers[h->server], &h->road, (struct net_news){on_news, h});
+    bool reached = h->w->now >= h->reach_to || (h->reach >> h->server & 1);
+    h->socket = net_dial(h->net, h->servers[h->server], reached ? &h->road : &h->nowhere,
+                         (struct net_news){on_news, h});
 }
 
 static void obey(struct host *h)
@@ -217,6 +251,7 @@ static void take_step(struct host *h)
         h->now = host_clock(h);
         clave_client_tick(h->client, h->now);
         h->on_act(h);
+        look(h);
         h->step = STEP_CLOCK;
         break;
     }
@@ -232,6 +267,7 @@ static void end_process(struct host *h)
     world_clear(h->w, &h->run);
     world_clear(h->w, &h->timer);
     world_clear(h->w, &h->resume);
+    world_clear(h->w, &h->look);
     h->on_end(h);
     clave_client_free(h->client);
     h->client = NULL;
@@ -274,14 +310,21 @@ static void pass(struct host *h)
     fall_asleep(h);
 }
 
+static void pass_with_own_dice(struct host *h)
+{
+    struct rand_state *before = world_roll_with(h->w, &h->dice);
+    pass(h);
+    world_roll_with(h->w, before);
+}
+
 static void on_run(struct alarm *a)
 {
-    pass(LIST_ENTRY(a, struct host, run));
+    pass_with_own_dice(LIST_ENTRY(a, struct host, run));
 }
 
 static void on_timer(struct alarm *a)
 {
-    pass(LIST_ENTRY(a, struct host, timer));
+    pass_with_own_dice(LIST_ENTRY(a, struct host, timer));
 }
 
 void host_resume(struct host *h)
@@ -339,7 +382,7 @@ void host_start(struct host *h)
         .hosts = servers,
         .session_timeout_ms = h->options.session_timeout_ms,
         .relay_interval_ms = h->options.relay_interval_ms,
-        .seed = clave__rand_u64(&h->w->rand),
+        .seed = world_u64(h->w),
         .mem = &h->purse.mem,
         .state_cb = on_state,
         .state_arg = h,
@@ -354,6 +397,7 @@ void host_start(struct host *h)
     world_must(clave_client_new(&h->client, &o) == CLAVE_OK);
     clave_client_start(h->client, host_clock(h));
     h->on_start(h);
+    look_again(h);
     wake(h);
 }
 
@@ -385,9 +429,12 @@ void host_init(struct host *h, struct world *w, struct net *n, unsigned index)
     h->index = index;
     snprintf(h->name, sizeof h->name, "client%u", index);
     purse_init(&h->purse);
+    h->nowhere.swallow_to = INT64_MAX;
+    clave__rand_seed(&h->dice, world_u64(w));
     h->run.ring = on_run;
     h->timer.ring = on_timer;
     h->resume.ring = on_resume;
+    h->look.ring = on_look;
 }
 
 void host_fini(struct host *h)

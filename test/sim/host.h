@@ -9,7 +9,7 @@
 #include "purse.h"
 #include "tap.h"
 
-enum { HOST_SERVERS = 3 };
+enum { HOST_SERVERS = 5 };
 
 /* In the order of a pass; a stopped process stands before one of them. */
 enum host_step {
@@ -28,6 +28,7 @@ struct host_options {
     int32_t relay_interval_ms;
     unsigned servers;
     int64_t slice_us; /* a pass begins at most so late */
+    int64_t look_us;  /* mean time between two reads of no consequence; 0: there are none */
 };
 
 struct host {
@@ -38,8 +39,13 @@ struct host {
     unsigned index;
     char name[STORY_WHO];
     struct purse purse;
+    struct rand_state dice; /* of its steps and its users */
     struct clock clock;
     struct net_road road;
+    /* Until `reach_to` its dials to other servers than these (by bit) go nowhere. */
+    unsigned reach;
+    int64_t reach_to;
+    struct net_road nowhere;
 
     clave_client *client; /* NULL: the process does not run */
     unsigned life;        /* counts the processes */
@@ -61,6 +67,8 @@ struct host {
     struct alarm run;
     struct alarm timer;
     struct alarm resume;
+    struct alarm look;
+    bool look_due;
     struct tap tap;
     struct ambush ambush;
     uint64_t sprung; /* ambushes that were */

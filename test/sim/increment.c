@@ -6,6 +6,16 @@
 #include "actor.h"
 #include "checker.h"
 
+static int64_t token_of(const struct actor *a)
+{
+    return a->holds[a->recipe == &recipe_multilock ? a->site : 0].token;
+}
+
+static const char *counter_of(const struct actor *a)
+{
+    return workload_site(a->load, a->site)->counter;
+}
+
 static void on_written(clave_client *c, const clave_result *res, void *arg)
 {
     struct actor *a = arg;
@@ -14,9 +24,10 @@ static void on_written(clave_client *c, const clave_result *res, void *arg)
     (void)c;
     actor_answered(a, "write");
     if (res->err == CLAVE_OK) {
-        world_must(res->stat != NULL);
+        const clave_stat *stat = res->nops ? res->ops[0].stat : res->stat;
+        world_must(stat != NULL);
         st->writes++;
-        checker_written(a->load->checker, a, res->stat->version);
+        checker_written(a->load->checker, a, stat->version);
     } else if (res->err == CLAVE_ELOST) {
         st->refused++;
     } else if (class_ == CLAVE_CLASS_UNKNOWN || res->err == CLAVE_ECLOSED) {
@@ -27,7 +38,7 @@ static void on_written(clave_client *c, const clave_result *res, void *arg)
     }
     world_tell(a->host->w, a->name, "its write of %lld: %s", (long long)a->value + 1,
                clave_err_name(res->err));
-    actor_hold_on(a);
+    tenure_go_on(a);
 }
 
 /* One that must fail as a whole: behind the write, a check of what is not there. */
@@ -40,20 +51,7 @@ static void on_futile(clave_client *c, const clave_result *res, void *arg)
     if (res->err != CLAVE_ENONODE && res->err != CLAVE_ELOST && res->err != CLAVE_ECLOSED &&
         res->err != CLAVE_EEXPIRED && class_ != CLAVE_CLASS_UNKNOWN)
         actor_unexpected(a, "futile write", res->err);
-    actor_hold_on(a);
-}
-
-static clave_err submit_futile(struct actor *a, const char *text, size_t n)
-{
-    const clave_op ops[] = {
-        {.kind = CLAVE_OP_SET,
-         .path = workload_counter_path(a->lock),
-         .data = text,
-         .len = n,
-         .version = -1},
-        {.kind = CLAVE_OP_CHECK, .path = "/nowhere", .version = -1},
-    };
-    return clave_mutex_multi(a->mutex, a->owner, ops, 2, on_futile, a);
+    tenure_go_on(a);
 }
 
 void increment_write(struct actor *a)
@@ -61,19 +59,26 @@ void increment_write(struct actor *a)
     char text[32];
     a->has_value = false;
     a->writes_left--;
+    a->write_token = token_of(a);
     int n = snprintf(text, sizeof text, "%lld", (long long)a->value + 1);
-    a->calling = true;
-    clave_err err = world_chance(a->host->w, 50)
-                        ? submit_futile(a, text, (size_t)n)
-                        : clave_mutex_set(a->mutex, a->owner, workload_counter_path(a->lock), text,
-                                          (size_t)n, -1, on_written, a);
+    const clave_op ops[] = {
+        {.kind = CLAVE_OP_SET,
+         .path = counter_of(a),
+         .data = text,
+         .len = (size_t)n,
+         .version = -1},
+        {.kind = CLAVE_OP_CHECK, .path = "/nowhere", .version = -1},
+    };
+    bool futile = world_chance(a->host->w, 50);
+    actor_call(a);
+    clave_err err = a->recipe->write(a, ops, futile ? 2 : 1, futile ? on_futile : on_written);
     if (actor_started(a, err, "guarded write")) {
         a->state = ACTOR_WRITING;
         return;
     }
-    if (err != CLAVE_ECLOSED && !(err == CLAVE_ELOST && a->lost))
+    if (err != CLAVE_ECLOSED && !(a->lost && (err == CLAVE_ELOST || err == CLAVE_ENOTHELD)))
         actor_unexpected(a, "guarded write", err);
-    actor_hold_on(a);
+    tenure_go_on(a);
 }
 
 static void on_founded(clave_client *c, const clave_result *res, void *arg)
@@ -82,7 +87,21 @@ static void on_founded(clave_client *c, const clave_result *res, void *arg)
     (void)c;
     (void)res; /* whatever it was: the next reading tells */
     actor_answered(a, "create");
-    actor_hold_on(a);
+    tenure_go_on(a);
+}
+
+/* Under a read's hold nobody writes. */
+static void take_value(struct actor *a, int64_t value)
+{
+    bool stays = a->shared && a->seen && actor_is_valid(a, 0) &&
+                 !checker_was_taken(a->load->checker, a->holds[0].node);
+    if (stays && a->value != value && !checker_is_beyond(a->load->checker))
+        world_break(a->host->w, "nobody writes while others read", "%s read %lld and then %lld",
+                    a->name, (long long)a->value, (long long)value);
+    a->value = value;
+    a->has_value = a->seen = true;
+    if (a->shared)
+        a->writes_left--;
 }
 
 static void on_read(clave_client *c, const clave_result *res, void *arg)
@@ -91,29 +110,51 @@ static void on_read(clave_client *c, const clave_result *res, void *arg)
     struct actor *a = arg;
     actor_answered(a, "read");
     if (a->state != ACTOR_READING || a->load->ending) {
-        actor_hold_on(a);
+        tenure_go_on(a);
     } else if (res->err == CLAVE_ENONODE) {
-        a->calling = true;
-        clave_err err = clave_create(c, workload_counter_path(a->lock), "0", 1, &o, on_founded, a);
+        actor_call(a);
+        clave_err err = clave_create(c, counter_of(a), "0", 1, &o, on_founded, a);
         if (!actor_started(a, err, "create"))
-            actor_hold_on(a);
+            tenure_go_on(a);
     } else if (res->err == CLAVE_OK) {
         char text[32];
         snprintf(text, sizeof text, "%.*s", (int)res->len, (const char *)res->data);
-        a->value = atoll(text);
-        a->has_value = true;
-        actor_hold_on(a);
+        if (token_of(a) == a->read_token) /* a leader may have another by now */
+            take_value(a, atoll(text));
+        tenure_go_on(a);
     } else {
-        actor_hold_on(a);
+        tenure_go_on(a);
     }
+}
+
+static bool submit_read(struct actor *a)
+{
+    a->read_token = token_of(a);
+    actor_call(a);
+    return actor_started(a, clave_get(a->host->client, counter_of(a), NULL, on_read, a), "read");
+}
+
+static void on_synced(clave_client *c, const clave_result *res, void *arg)
+{
+    struct actor *a = arg;
+    (void)c;
+    actor_answered(a, "sync");
+    if (res->err != CLAVE_OK || a->state != ACTOR_READING || a->load->ending || !submit_read(a))
+        tenure_go_on(a);
+}
+
+/* A write of unknown outcome may have been done, and the member that one has moved to may not
+ * know of it yet. */
+static bool submit_sync(struct actor *a)
+{
+    actor_call(a);
+    return actor_started(a, clave_sync(a->host->client, counter_of(a), on_synced, a), "sync");
 }
 
 void increment_read(struct actor *a)
 {
-    a->calling = true;
-    clave_err err = clave_get(a->host->client, workload_counter_path(a->lock), NULL, on_read, a);
-    if (actor_started(a, err, "read"))
+    if (a->load->stats.unknown > 0 ? submit_sync(a) : submit_read(a))
         a->state = ACTOR_READING;
     else
-        actor_release(a);
+        tenure_release(a);
 }

@@ -136,16 +136,15 @@ static void on_leave(struct alarm *a)
     free(s);
 }
 
-bool insider_queue_up(struct server_host *h, const char *path, int64_t us)
+bool insider_queue_up(struct server_host *h, const char *path, const char *name, int64_t us)
 {
-    static const char *const kinds[] = {"_c_0-lock-", "0123__lock__", "stranger-lock-"};
     if (h->stranger || !inspector_has_node(h, path, 0))
         return false;
     struct stranger *s = world_alloc(sizeof *s);
     s->host = h;
     s->alarm.ring = on_leave;
     snprintf(s->path, sizeof s->path, "%s", path);
-    snprintf(s->prefix, sizeof s->prefix, "%s/%s", path, kinds[world_between(h->w, 0, 2)]);
+    snprintf(s->prefix, sizeof s->prefix, "%s/%s", path, name);
     struct buf acl;
     clave__buf_init(&acl, &h->net->mem, 64);
     struct jwriter w = clave__jwriter(&acl);
@@ -161,6 +160,27 @@ bool insider_queue_up(struct server_host *h, const char *path, int64_t us)
     clave__buf_fini(&acl);
     h->stranger = s;
     world_set(h->w, &s->alarm, h->w->now + us);
+    return true;
+}
+
+void insider_write_config(struct server *s, const char *text)
+{
+    struct tree *t = &s->tree;
+    struct node *n = clave__tree_find(t, clave__jbytes("/zookeeper/config"));
+    uint8_t *data;
+    int32_t len = (int32_t)strlen(text);
+    world_must(n && clave__tree_copy_data(t, clave__jbytes(text), &data) == CLAVE_OK);
+    clave__tree_swap_data(t, n, &data, &len);
+    clave__tree_free_data(t, n, data);
+    clave__tree_changed(t, n);
+}
+
+bool insider_use_up(struct server_host *h, const char *path, int32_t left)
+{
+    struct node *n = clave__tree_find(&h->server->tree, clave__jbytes(path));
+    if (!n || n->stat.cversion > INT32_MAX - left)
+        return false;
+    n->stat.cversion = INT32_MAX - left;
     return true;
 }
 

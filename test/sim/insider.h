@@ -11,9 +11,14 @@ bool insider_remove_child(struct server_host *h, const char *path, size_t nth, c
                           size_t cap);
 bool insider_write_child(struct server_host *h, const char *path, size_t nth, char *out,
                          size_t cap);
-/* A node of Curator's or kazoo's name that goes after so long; false: no such path, or one
- * stands there. */
-bool insider_queue_up(struct server_host *h, const char *path, int64_t us);
+/* A sequential node of this name that goes after so long; false: no such path, or one stands
+ * there. */
+bool insider_queue_up(struct server_host *h, const char *path, const char *name, int64_t us);
+/* The parent's sequence counter jumps: so many numbers are left. false: no such path, or that would
+ * be backwards. */
+bool insider_use_up(struct server_host *h, const char *path, int32_t left);
+/* What /zookeeper/config says, as from the configuration: no transaction. */
+void insider_write_config(struct server *s, const char *text);
 void insider_fini(struct server_host *h);
 
 #endif

@@ -52,6 +52,11 @@ int64_t inspector_first_child(const struct server_host *h, const char *path, cha
     return clave__owner_kind(first->stat.owner) == NODE_EPHEMERAL ? first->stat.owner : 0;
 }
 
+int64_t inspector_zxid(const struct server_host *h)
+{
+    return h->server->last_zxid;
+}
+
 struct server_stats inspector_stats(const struct server_host *h)
 {
     struct server_stats st;

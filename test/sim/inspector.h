@@ -18,6 +18,8 @@ struct node *inspector_child(const struct server_host *h, const char *path, size
 /* The child that was made first, "" when there is none; and the session it belongs to
  * (0: none). */
 int64_t inspector_first_child(const struct server_host *h, const char *path, char *out, size_t cap);
+/* Of the newest transaction: what stands where has not changed since. */
+int64_t inspector_zxid(const struct server_host *h);
 struct server_stats inspector_stats(const struct server_host *h);
 
 #endif

@@ -40,11 +40,13 @@ static bool play(const struct jobs_options *o, struct progress *p)
 {
     struct outcome first, second;
     alarm(o->aloud ? 0 : SEED_SECONDS); /* one that hangs dies of it */
-    scenario_play(p->seed, o->aloud, &first);
+    struct play play = {.seed = p->seed, .drift_ppm = (int64_t)o->drift * 1000, .aloud = o->aloud};
+    scenario_play(&play, &first);
     tally_add(&p->tally, &first.tally);
     if (first.broken || !o->twice)
         return !first.broken;
-    scenario_play(p->seed, false, &second);
+    play.aloud = false;
+    scenario_play(&play, &second);
     if (first.trace == second.trace)
         return true;
     printf("seed %" PRIu64 " BREAKS: the same seed gives the same trace\n    %016" PRIx64

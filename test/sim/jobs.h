@@ -10,6 +10,7 @@ struct jobs_options {
     uint64_t first;
     uint64_t jobs;
     uint64_t minutes; /* 0: as many seeds as said */
+    uint64_t drift;   /* permille, of the clocks */
     bool aloud;
     bool twice;
 };

@@ -25,31 +25,43 @@ enum fault {
     FAULT_KILL_SERVER,
     FAULT_POWER_SERVER,  /* unsynced writes are lost, from any byte on */
     FAULT_POWER_AT_SYNC, /* the same, while an fsync is under way */
+    FAULT_DISK_FULL,     /* in the middle of a write: the server ends */
+    FAULT_SYNC_FAILS,    /* the same, and nobody knows what of it was written */
     FAULT_PAUSE_SERVER,
-    FAULT_SLOW_DISK,   /* every fsync takes long, for a while */
-    FAULT_STALL_DISK,  /* none ends, for a while */
-    FAULT_CUT_MEMBER,  /* of an ensemble: cut off from its leader, and answering on */
+    FAULT_SLOW_DISK,    /* every fsync takes long, for a while */
+    FAULT_STALL_DISK,   /* none ends, for a while */
+    FAULT_SWAP_SESSION, /* a client that comes back is given another session */
+    /* Of an ensemble. */
+    FAULT_CUT_MEMBER,    /* off from its leader, and answering on */
+    FAULT_LATE_THEN_CUT, /* requests reach it late, and then it is cut off */
+    FAULT_KILL_MEMBER,
+    FAULT_LAG_MEMBER,   /* what was committed is late in its tree */
+    FAULT_CUT_LEADER,   /* off from the quorum: there is another one, and it does not know */
+    FAULT_PAUSE_LEADER, /* the same, stopped for a while */
+    FAULT_KILL_LEADER,
     FAULT_END_SESSION, /* an operator closes a client's session */
     FAULT_REMOVE_NODE, /* an operator deletes a node of the queue */
     FAULT_SCRIBBLE,    /* an operator writes to a node of the queue */
     FAULT_STRANGER,    /* a node of another kind of client stands in the queue for a while */
+    FAULT_USE_UP,      /* the sequence counter of a queue is near its end */
+    FAULT_WALL_CLOCK,  /* that of the server is set */
     FAULTS,
 };
 
 const char *fault_name(enum fault f);
 
-struct nemesis_fault {
-    struct alarm alarm;
-    struct nemesis *of;
+/* One fault of the plan. */
+struct strike {
+    int64_t at;
     enum fault kind;
-    int64_t mean_us; /* between two; 0: never */
-    uint64_t count;
+    uint64_t seed; /* of its dice */
+    bool struck;   /* it found somebody */
 };
 
 struct nemesis_return {
     struct alarm alarm;
     struct nemesis *of;
-    struct host *host; /* to be started again; NULL: the server */
+    struct host *host; /* to be started again */
 };
 
 struct nemesis {
@@ -60,22 +72,33 @@ struct nemesis {
     struct checker *checker;
     struct host *hosts;
     size_t nhosts;
-    int64_t timeout_us; /* the sessions': how long things take is drawn from it */
-    struct nemesis_fault faults[FAULTS];
+    int64_t timeout_us;      /* the sessions': how long things take is drawn from it */
+    int64_t mean_us[FAULTS]; /* between two; 0: never */
+    struct strike *strikes;  /* in the order of time */
+    size_t nstrikes, strikes_cap;
+    size_t next;
+    const bool *skip; /* strikes that are left out, by index; the first `nskip` */
+    size_t nskip;
+    uint64_t count[FAULTS];
+    struct alarm alarm; /* the next */
     struct nemesis_return host_back[CHECKED_HOSTS];
-    struct nemesis_return server_back;
+    struct alarm server_back;
     struct alarm server_resume;
     struct alarm power;
+    struct alarm cut;
+    struct host *cut_host; /* of whose member */
     struct alarm disk_better;
     int64_t disk_sync_us;
 };
 
-/* `ensemble` and `checker` are set behind it. */
+/* `ensemble`, `checker` and `skip` are set behind it. */
 void nemesis_init(struct nemesis *n, struct server_host *server, struct host *hosts, size_t nhosts);
 /* Draws which faults this seed has, and how often. */
 void nemesis_draw(struct nemesis *n);
-void nemesis_begin(struct nemesis *n);
+/* Plans the day that begins now. */
+void nemesis_begin(struct nemesis *n, int64_t day_us);
 /* No more faults; everything works and runs again. */
 void nemesis_end(struct nemesis *n);
+void nemesis_fini(struct nemesis *n);
 
 #endif

@@ -92,12 +92,19 @@ static void push(struct pipe *p, enum chunk_kind kind, const void *bytes, size_t
         arm(p);
 }
 
+static void note_loss(const struct net_link *l, size_t n)
+{
+    l->net->stats.lost_bytes += n;
+    if (l->road->lost)
+        *l->road->lost += n;
+}
+
 static void drop_chunks(struct pipe *p)
 {
     struct list *e;
     while ((e = list_pop_front(&p->chunks))) {
         struct chunk *c = LIST_ENTRY(e, struct chunk, link);
-        p->link->net->stats.lost_bytes += c->n;
+        note_loss(p->link, c->n);
         free(c);
     }
     arm(p);
@@ -201,7 +208,7 @@ void net_write(struct net_socket *s, const void *bytes, size_t n)
     struct net_link *l = s->link;
     struct pipe *p = pipe_from(s);
     if (l->broken || l->half_open || s->state != NET_OPEN) {
-        l->net->stats.lost_bytes += n;
+        note_loss(l, n);
         return;
     }
     size_t whole = p->cut_in != NO_CUT && (size_t)p->cut_in < n ? (size_t)p->cut_in : n;
@@ -211,7 +218,7 @@ void net_write(struct net_socket *s, const void *bytes, size_t n)
         return;
     p->cut_in -= (int64_t)whole;
     if (whole < n || p->cut_in == 0) {
-        l->net->stats.lost_bytes += n - whole;
+        note_loss(l, n - whole);
         break_link(l);
     }
 }

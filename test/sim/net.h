@@ -21,6 +21,7 @@ struct net_road {
     int64_t swallow_to;  /* dials are not answered that begin before then */
     int64_t stall_to[2]; /* by way: nothing arrives before then */
     bool pieces;         /* bytes arrive in pieces */
+    uint64_t *lost;      /* counts the bytes that never arrive; NULL: nobody does */
 };
 
 struct net_news {

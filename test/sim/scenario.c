@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "inspector.h"
+#include "observer.h"
 
 enum { MAX_HOSTS = 6, STORY_SHOWN = 60 };
 
@@ -16,13 +17,15 @@ struct scenario {
     bool has_ensemble; /* and the server is its leader */
     struct checker checker;
     struct nemesis nemesis;
+    struct observer observer;
     struct host hosts[MAX_HOSTS];
     struct workload loads[MAX_HOSTS];
     struct workload_options work;
     size_t nhosts;
     int64_t timeout_us;
+    int32_t relay_ms; /* as users set it who know the tick; 0: they do not */
     int64_t day_us;
-    char weather[160];
+    char weather[200];
 };
 
 /* ---- drawing ------------------------------------------------------------------------- */
@@ -42,12 +45,66 @@ static void draw_server(struct scenario *s)
     if (s->has_ensemble)
         o = ensemble_options(o);
     server_host_init(&s->server, w, &s->net, &o);
-    s->server.clock.offset_us = world_between(w, 0, 1000 * SECOND);
-    s->server.clock.ppm = world_between(w, -50000, 50000);
+    s->server.clock = world_clock(w);
     s->server.disk.sync_us = world_between(w, 20, 3000);
     if (s->has_ensemble)
         ensemble_init(&s->ensemble, &s->server);
     s->ensemble.timeout_ms = (int32_t)(s->timeout_us / MS);
+    s->relay_ms = world_chance(w, 400) ? tick / 2 : 0;
+}
+
+/* What kind of lock each is; the mutex most of the time, on which the others stand. */
+static void draw_sites(struct scenario *s)
+{
+    struct world *w = &s->w;
+    for (unsigned i = 0; i < LOCKS; i++) {
+        int64_t dice = world_between(w, 0, 99);
+        enum site_kind kind = dice < 40   ? SITE_MUTEX
+                              : dice < 60 ? SITE_RWLOCK
+                              : dice < 80 ? SITE_SEMAPHORE
+                                          : SITE_LATCH;
+        struct site *at = &s->work.sites[i];
+        *at = site_make(i, kind);
+        if (kind == SITE_SEMAPHORE)
+            at->limit = (unsigned)world_between(w, 1, 4);
+        if (kind == SITE_SEMAPHORE && world_chance(w, 300))
+            at->limit_path = i ? "/limits/b" : "/limit-a";
+    }
+}
+
+/* Several leases at a time, where there are as many and none can be taken off the limit. */
+static unsigned draw_leases(struct scenario *s)
+{
+    unsigned most = HOLDS;
+    for (unsigned i = 0; i < s->work.locks; i++) {
+        const struct site *at = &s->work.sites[i];
+        if (at->kind == SITE_SEMAPHORE)
+            most = at->limit_path ? 1 : at->limit < most ? at->limit : most;
+    }
+    return (unsigned)world_between(&s->w, 1, most);
+}
+
+static bool all_are_mutexes(const struct workload_options *o)
+{
+    for (unsigned i = 0; i < o->locks; i++)
+        if (o->sites[i].kind > SITE_RWLOCK)
+            return false;
+    return true;
+}
+
+static void draw_habits(struct scenario *s)
+{
+    struct world *w = &s->w;
+    struct workload_options *o = &s->work;
+    o->most_leases = draw_leases(s);
+    o->readers = (unsigned)world_between(w, 200, 800);
+    o->bundled = all_are_mutexes(o) && world_chance(w, 300) ? 400 : 0;
+    o->share_turns = world_chance(w, 200) ? (unsigned)world_between(w, 1, 4) : 0;
+    o->session_policy = world_chance(w, 500);
+    o->transfers = world_chance(w, 300) ? 400 : 0;
+    o->revocable = world_chance(w, 250);
+    if (o->revocable && !o->bundled && world_chance(w, 500))
+        o->stubborn = 300;
 }
 
 static void draw_work(struct scenario *s)
@@ -69,6 +126,12 @@ static void draw_work(struct scenario *s)
         .max_hold_ms = world_chance(w, 150) ? world_between(w, 5, s->timeout_us / MS) : 0,
         .patience_ms = world_between(w, 5, s->timeout_us / MS * 2),
     };
+    draw_sites(s);
+    draw_habits(s);
+    /* Counted from the first of several locks, it has to be long enough to get the last. */
+    int64_t least = s->timeout_us / MS / 2;
+    if (s->work.bundled > 0 && s->work.max_hold_ms > 0 && s->work.max_hold_ms < least)
+        s->work.max_hold_ms = least;
 }
 
 static void draw_host(struct scenario *s, size_t i)
@@ -77,15 +140,17 @@ static void draw_host(struct scenario *s, size_t i)
     struct host *h = &s->hosts[i];
     host_init(h, w, &s->net, (unsigned)i);
     h->servers[0] = &s->server.listener;
-    for (unsigned k = 0; s->has_ensemble && k < MEMBERS; k++)
+    for (unsigned k = 0; s->has_ensemble && k < s->ensemble.n; k++)
         h->servers[k] = &s->ensemble.members[k].listener;
     h->options = (struct host_options){
         .session_timeout_ms = (int32_t)(s->timeout_us / MS),
-        .servers = s->has_ensemble ? MEMBERS : 1,
+        .relay_interval_ms = s->relay_ms,
+        .servers = s->has_ensemble ? s->ensemble.n : 1,
         .slice_us = world_chance(w, 500) ? 0 : 1500,
+        .look_us =
+            world_chance(w, 250) ? world_between(w, s->timeout_us / 40, s->timeout_us / 4) : 0,
     };
-    h->clock.offset_us = world_between(w, 0, 1000 * SECOND);
-    h->clock.ppm = world_between(w, -50000, 50000);
+    h->clock = world_clock(w);
     /* Sessions of a few round trips keep nobody busy but themselves. */
     h->road.delay_us = world_between(w, 20, world_chance(w, 200) ? s->timeout_us / 100 : 2 * MS);
     h->road.jitter_us = world_between(w, 0, 2 * h->road.delay_us);
@@ -111,21 +176,29 @@ static void draw(struct scenario *s)
     s->nemesis.timeout_us = s->timeout_us;
     nemesis_draw(&s->nemesis);
     s->day_us = s->timeout_us * world_between(w, 4, 12);
-    snprintf(
-        s->weather, sizeof s->weather,
-        "%s, %zu clients with %u actors, %u lock%s, tick %d ms, timeout %lld ms, day of %lld s",
-        s->has_ensemble ? "ensemble" : "one server", s->nhosts, s->work.actors, s->work.locks,
-        s->work.locks > 1 ? "s" : "", (int)s->server.options.tick_ms,
-        (long long)(s->timeout_us / MS), (long long)(s->day_us / SECOND));
+    snprintf(s->weather, sizeof s->weather,
+             "%s, %zu clients with %u actors, %s%s%s, tick %d ms, timeout %lld ms, day of %lld s",
+             s->has_ensemble ? "ensemble" : "one server", s->nhosts, s->work.actors,
+             site_kind_name(s->work.sites[0].kind), s->work.locks > 1 ? " and " : "",
+             s->work.locks > 1 ? site_kind_name(s->work.sites[1].kind) : "",
+             (int)s->server.options.tick_ms, (long long)(s->timeout_us / MS),
+             (long long)(s->day_us / SECOND));
     world_tell(w, "scenario", "%s", s->weather);
 }
 
 /* ---- running ------------------------------------------------------------------------- */
 
+static void look(struct scenario *s)
+{
+    checker_look(&s->checker);
+    if (s->observer.record)
+        observer_look(&s->observer);
+}
+
 static void run_to(struct scenario *s, int64_t end)
 {
     while (!s->w.broken && world_step(&s->w, end))
-        checker_look(&s->checker);
+        look(s);
 }
 
 /* Until `is_done`, which has to be before `limit` has passed. */
@@ -140,7 +213,7 @@ static void run_until(struct scenario *s, bool (*is_done)(const struct scenario 
             return;
         }
         if (world_step(&s->w, end))
-            checker_look(&s->checker);
+            look(s);
     }
 }
 
@@ -149,7 +222,8 @@ static int64_t longest_hold(const struct scenario *s)
 {
     int64_t pieces = 6 * (s->work.hold_us + s->work.rest_us);
     int64_t sleep = s->work.sleepy ? 6 * s->work.sleep_us : 0;
-    return sleep + pieces * (s->work.writes + 3) + 200 * MS;
+    int64_t waits = s->work.stubborn ? 12 * s->work.patience_ms * MS : 0;
+    return sleep + waits + pieces * (s->work.writes + 3) + 200 * MS;
 }
 
 static bool all_served(const struct scenario *s)
@@ -171,30 +245,56 @@ static bool all_ended(const struct scenario *s)
 static bool nothing_is_left(const struct scenario *s)
 {
     struct server_stats st = inspector_stats(&s->server);
-    return st.sessions == 0 && st.connections == 0;
+    return st.sessions == 0 && st.connections == 0 && st.ephemerals == 0;
+}
+
+/* Values that nobody could take back, whose leaders lost their nodes: they go with the session. */
+static size_t stale_values(const struct scenario *s)
+{
+    size_t n = 0;
+    for (unsigned i = 0; i < s->work.locks; i++) {
+        char path[PATH_SIZE];
+        snprintf(path, sizeof path, "%s-value", s->work.sites[i].path);
+        n += s->work.sites[i].kind == SITE_LATCH && inspector_has_node(&s->server, path, 0);
+    }
+    return n;
+}
+
+/* For want of memory a server is not told to forget a watch, which stays until its event; and one
+ * on a shared limit may have none. */
+static size_t stale_watches(const struct scenario *s)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < s->nhosts; i++)
+        for (unsigned k = 0; k < s->work.locks && s->hosts[i].purse.refused > 0; k++)
+            n += s->work.sites[k].limit_path != NULL;
+    return n;
 }
 
 static bool no_node_is_left(const struct scenario *s)
 {
     struct server_stats st = inspector_stats(&s->server);
-    return st.ephemerals == 0 && st.watches == 0;
+    size_t watches = s->has_ensemble ? ensemble_watches(&s->ensemble) : st.watches;
+    return st.ephemerals == stale_values(s) && watches <= stale_watches(s);
 }
 
 static void morning(struct scenario *s)
 {
-    server_host_start(&s->server);
     if (s->has_ensemble)
         ensemble_start(&s->ensemble);
+    else
+        server_host_start(&s->server);
     for (size_t i = 0; i < s->nhosts; i++)
         host_start(&s->hosts[i]);
     run_to(s, s->w.now + world_between(&s->w, 0, SECOND));
     if (!s->w.broken)
-        nemesis_begin(&s->nemesis);
+        nemesis_begin(&s->nemesis, s->day_us);
 }
 
 static void evening(struct scenario *s)
 {
     nemesis_end(&s->nemesis);
+    s->checker.calm_from = s->w.now + s->checker.grace_us;
     for (size_t i = 0; i < s->nhosts; i++)
         workload_finish(&s->loads[i]);
     int64_t expiry = 4 * s->timeout_us + 4 * SECOND;
@@ -230,6 +330,7 @@ static void count(struct scenario *s, struct tally *t)
     t->requests = s->server.stats.requests;
     t->starts = s->server.stats.starts;
     t->torn_tails = s->server.stats.torn_tails;
+    t->overlaps = s->checker.overlaps;
     for (size_t i = 0; i < s->nhosts; i++) {
         const struct workload_stats *from = &s->loads[i].stats;
         t->work.acquires += from->acquires;
@@ -240,9 +341,13 @@ static void count(struct scenario *s, struct tally *t)
         t->work.writes += from->writes;
         t->work.refused += from->refused;
         t->work.unknown += from->unknown;
+        t->work.asked += from->asked;
+        t->work.transferred += from->transferred;
+        t->work.downgraded += from->downgraded;
+        t->work.exhausted += from->exhausted;
     }
     for (int i = 0; i < FAULTS; i++)
-        t->faults[i] = s->nemesis.faults[i].count;
+        t->faults[i] = s->nemesis.count[i];
     /* These wait for their moment, which may not come. */
     t->faults[FAULT_AMBUSH] = t->faults[FAULT_NO_MEMORY] = 0;
     for (size_t i = 0; i < s->nhosts; i++) {
@@ -272,28 +377,54 @@ static void clean_up(struct scenario *s)
     server_host_fini(&s->server);
     net_fini(&s->net);
     checker_fini(&s->checker);
+    nemesis_fini(&s->nemesis);
     world_fini(&s->w);
 }
 
-void scenario_play(uint64_t seed, bool aloud, struct outcome *out)
+static void observe(struct scenario *s, struct record *r)
+{
+    s->observer = (struct observer){.record = r,
+                                    .w = &s->w,
+                                    .server = &s->server,
+                                    .ensemble = s->has_ensemble ? &s->ensemble : NULL,
+                                    .hosts = s->hosts,
+                                    .nhosts = s->nhosts};
+    r->timeout_us = s->timeout_us;
+    snprintf(r->weather, sizeof r->weather, "%s", s->weather);
+    observer_begin(&s->observer);
+}
+
+static void live_through(struct scenario *s)
+{
+    morning(s);
+    run_to(s, s->w.now + s->day_us);
+    if (!s->w.broken)
+        evening(s);
+    if (!s->w.broken)
+        night(s);
+    if (!s->w.broken)
+        server_host_end(&s->server, SERVER_STOPPED);
+}
+
+void scenario_play(const struct play *p, struct outcome *out)
 {
     static struct scenario s;
     memset(&s, 0, sizeof s);
     memset(out, 0, sizeof *out);
-    world_init(&s.w, seed);
-    s.w.aloud = aloud;
+    world_init(&s.w, p->seed);
+    s.w.aloud = p->aloud;
+    s.w.drift_ppm = p->drift_ppm;
     draw(&s);
-    morning(&s);
-    run_to(&s, s.w.now + s.day_us);
-    if (!s.w.broken)
-        evening(&s);
-    if (!s.w.broken)
-        night(&s);
-    if (!s.w.broken)
-        server_host_end(&s.server, SERVER_STOPPED);
-    out->broken = s.w.broken != NULL;
-    if (out->broken)
-        tell_violation(&s, aloud);
+    s.nemesis.skip = p->skip;
+    s.nemesis.nskip = p->nskip;
+    if (p->record)
+        observe(&s, p->record);
+    live_through(&s);
+    out->broken = s.w.broken;
+    if (out->broken && !p->quiet)
+        tell_violation(&s, p->aloud);
+    if (p->record)
+        observer_end(&s.observer, &s.nemesis);
     out->trace = s.w.trace;
     count(&s, &out->tally);
     clean_up(&s);
@@ -320,6 +451,11 @@ void tally_print(const struct tally *t)
            k->acquires, k->grants, k->busy, k->canceled, k->losses);
     printf("guarded writes: %" PRIu64 " done, %" PRIu64 " refused, %" PRIu64 " unknown\n",
            k->writes, k->refused, k->unknown);
+    printf("%" PRIu64 " asked to let go, %" PRIu64 " leaderships transferred, %" PRIu64
+           " writes turned into reads, %" PRIu64 " refused for want of numbers\n",
+           k->asked, k->transferred, k->downgraded, k->exhausted);
+    if (t->overlaps > 0)
+        printf("%" PRIu64 " looks at holds that were valid by their clocks only\n", t->overlaps);
     printf("faults:");
     for (int i = 0; i < FAULTS; i++)
         printf("%s %" PRIu64 " %s", i ? "," : "", t->faults[i], fault_name((enum fault)i));

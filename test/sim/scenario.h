@@ -4,6 +4,7 @@
 #define CLAVE_SIM_SCENARIO_H
 
 #include "nemesis.h"
+#include "record.h"
 
 /* What a run adds to the totals. */
 struct tally {
@@ -15,18 +16,28 @@ struct tally {
     uint64_t starts; /* of the server */
     uint64_t torn_tails;
     struct workload_stats work;
+    uint64_t overlaps; /* moments of holds that were over in truth: see --drift */
     uint64_t faults[FAULTS];
 };
 
 struct outcome {
     uint64_t trace;
-    bool broken;
+    const char *broken; /* the invariant; NULL: none */
     struct tally tally;
 };
 
-/* Plays a seed. `aloud`: its story goes to stdout line by line. A violation is told on
- * stdout, with the last events and how to replay it. */
-void scenario_play(uint64_t seed, bool aloud, struct outcome *out);
+struct play {
+    uint64_t seed;
+    int64_t drift_ppm; /* clocks are off by up to so much */
+    bool aloud;        /* its story goes to stdout line by line */
+    bool quiet;        /* a violation is not told there */
+    const bool *skip;  /* faults of the plan that are left out, by index; the first `nskip` */
+    size_t nskip;
+    struct record *record; /* NULL: nobody looks at it afterwards */
+};
+
+/* Plays a seed. A violation is told on stdout, with the last events and how to replay it. */
+void scenario_play(const struct play *p, struct outcome *out);
 
 void tally_add(struct tally *t, const struct tally *more);
 void tally_print(const struct tally *t);

@@ -17,9 +17,10 @@ struct seat {
     struct net_socket *socket;
     struct server_conn *conn;
     bool news;
+    bool heard; /* something was read from it */
 };
 
-static const char *const end_names[] = {"is stopped", "is killed", "loses its power"};
+static const char *const end_names[] = {"is stopped", "is killed", "loses its power", "is deposed"};
 
 static int64_t clock_now(const struct server_host *h)
 {
@@ -71,12 +72,28 @@ static void accept_all(struct server_host *h)
     }
 }
 
+/* As if it had asked for a new one. */
+static void swap_session(struct seat *s, uint8_t *p, size_t n)
+{
+    enum { SESSION_AT = 20, SESSION_LEN = 8 };
+    static const uint8_t none[SESSION_LEN];
+    struct server_host *h = s->host;
+    if (!h->swaps_next || s->heard || n < SESSION_AT + SESSION_LEN ||
+        memcmp(p + SESSION_AT, none, sizeof none) == 0)
+        return;
+    world_tell(h->w, "server", "hands out another session than it is asked for");
+    memcpy(p + SESSION_AT, none, sizeof none);
+    h->swaps_next = false;
+}
+
 static void read_from(struct seat *s)
 {
     const void *p;
     size_t n = clave__server_conn_wants_read(s->conn) ? net_peek(s->socket, &p) : 0;
     if (n > 0) {
         n = n < READ_SIZE ? n : READ_SIZE;
+        swap_session(s, clave__buf_bytes(&s->socket->inbox), n);
+        s->heard = true;
         clave__server_conn_input(s->conn, p, n);
         net_read(s->socket, n);
     }
@@ -109,6 +126,8 @@ static void post_records(struct server_host *h)
         return;
     struct disk_batch batch = {b.p, b.n, b.first_zxid, b.last_zxid, h->new_log};
     disk_append(&h->disk, &batch);
+    if (h->proposed)
+        h->proposed(h->log_arg, &batch);
     h->new_log = false;
     clave__server_log_taken(h->server);
 }
@@ -131,7 +150,16 @@ static void on_durable(void *owner, int64_t zxid)
 {
     struct server_host *h = owner;
     h->synced_zxid = zxid;
+    if (h->committed)
+        h->committed(h->log_arg, zxid);
     server_host_wake(h);
+}
+
+static void on_disk_failed(void *owner)
+{
+    struct server_host *h = owner;
+    world_tell(h->w, "disk", "fails");
+    h->disk_failed(h->disk_failed_arg);
 }
 
 static void on_saved(void *owner, int64_t zxid)
@@ -165,7 +193,7 @@ static void pass(struct server_host *h)
     if (!h->server || h->paused)
         return;
     int64_t now = clock_now(h);
-    clave__server_tick(h->server, now, WALL_AT_BOOT + now);
+    clave__server_tick(h->server, now, WALL_AT_BOOT + now + h->wall_shift_ms);
     clave__server_durable(h->server, h->synced_zxid);
     accept_all(h);
     for (struct list *at = h->conns.next, *next; at != &h->conns; at = next) {
@@ -252,9 +280,11 @@ void server_host_start(struct server_host *h)
     o.log_arg = h;
     o.seed = (uint64_t)h->w->now ^ h->w->seed;
     world_must(clave__server_new(&h->server, &o) == CLAVE_OK);
+    if (h->config)
+        insider_write_config(h->server, h->config);
     replay(h, load_newest(h));
     int64_t now = clock_now(h);
-    clave__server_start(h->server, now, WALL_AT_BOOT + now);
+    clave__server_start(h->server, now, WALL_AT_BOOT + now + h->wall_shift_ms);
     struct server_stats st = inspector_stats(h);
     world_tell(h->w, "server", "starts at zxid %lld with %zu sessions and %zu ephemeral nodes",
                (long long)st.last_zxid, st.sessions, st.ephemerals);
@@ -271,7 +301,7 @@ void server_host_start(struct server_host *h)
 static void finish(struct server_host *h)
 {
     int64_t now = clock_now(h);
-    clave__server_tick(h->server, now, WALL_AT_BOOT + now);
+    clave__server_tick(h->server, now, WALL_AT_BOOT + now + h->wall_shift_ms);
     struct log_batch b = clave__server_log_pending(h->server);
     if (disk_is_appending(&h->disk) || b.n == 0)
         return; /* as good as durable: what is not reported was not answered */
@@ -300,7 +330,7 @@ void server_host_end(struct server_host *h, enum server_end how)
     clave__server_free(h->server);
     h->server = NULL;
     h->paused = false;
-    disk_stop(&h->disk, how == SERVER_POWER_LOST);
+    disk_stop(&h->disk, how == SERVER_POWER_LOST || how == SERVER_DEPOSED);
     world_clear(h->w, &h->run);
     world_clear(h->w, &h->timer);
     if (h->purse.blocks != 0)
@@ -333,6 +363,7 @@ void server_host_init(struct server_host *h, struct world *w, struct net *n,
     h->timer.ring = on_timer;
     disk_init(&h->disk, w);
     h->disk.durable = on_durable;
+    h->disk.failed = on_disk_failed;
     h->disk.saved = on_saved;
     h->disk.owner = h;
     net_listener_init(&h->listener, (struct net_news){on_dial, h});

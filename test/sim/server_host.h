@@ -12,6 +12,7 @@ enum server_end {
     SERVER_STOPPED, /* asked to: all is durable first */
     SERVER_KILLED,  /* what was written stays in the page cache */
     SERVER_POWER_LOST,
+    SERVER_DEPOSED, /* of an ensemble: what no quorum has acknowledged may be dropped */
 };
 
 struct server_stats_kept {
@@ -31,11 +32,20 @@ struct server_host {
     struct list conns;
     struct server_options options;
     bool paused;
+    int64_t wall_shift_ms; /* its wall clock was set by so much */
     bool new_log;
     int64_t synced_zxid;       /* the disk has reported */
     struct alarm run;          /* there is something to do */
     struct alarm timer;        /* the engine's deadline */
     struct stranger *stranger; /* whose node stands in a queue: see insider.h */
+    const char *config;        /* for /zookeeper/config; NULL: it stays empty */
+    /* Of an ensemble: records go to the disk; all up to a zxid is on it. */
+    void (*proposed)(void *arg, const struct disk_batch *b);
+    void (*committed)(void *arg, int64_t zxid);
+    void *log_arg;
+    void (*disk_failed)(void *arg); /* the process has to end */
+    void *disk_failed_arg;
+    bool swaps_next; /* the next client that comes back is given another session */
     struct server_stats_kept stats;
 };
 

@@ -1,54 +1,24 @@
 #include "workload.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "checker.h"
+#include "follower.h"
 
-const char *workload_lock_path(unsigned lock)
+const struct site *workload_site(const struct workload *l, unsigned lock)
 {
-    static const char *const paths[LOCKS] = {"/locks/a", "/b"};
-    return paths[lock];
+    return &l->o->sites[lock];
 }
 
-const char *workload_counter_path(unsigned lock)
+void workload_discard(struct workload *l, struct actor *a)
 {
-    static const char *const paths[LOCKS] = {"/counter-a", "/counters/b"};
-    return paths[lock];
-}
-
-/* ---- mutexes ------------------------------------------------------------------------- */
-
-static void on_event(clave_mutex *m, const clave_mutex_event *ev, void *arg)
-{
-    struct workload *l = arg;
-    (void)m;
-    actor_on_event(&l->actors[ev->owner], ev);
-}
-
-clave_mutex *workload_mutex(struct workload *l, unsigned lock)
-{
-    clave_mutex_options o = {
-        .size = sizeof o,
-        .data = l->host->name,
-        .len = strlen(l->host->name),
-        .max_hold_ms = l->o->max_hold_ms,
-        .strict = l->o->strict,
-        .event_cb = on_event,
-        .event_arg = l,
-    };
-    if (!l->mutexes[lock])
-        (void)clave_mutex_new(&l->mutexes[lock], l->host->client, workload_lock_path(lock), &o);
-    return l->mutexes[lock];
-}
-
-void workload_free_mutex(struct workload *l, unsigned lock)
-{
-    clave_mutex *m = l->mutexes[lock];
+    const void *object = a->object;
     for (unsigned i = 0; i < l->o->actors; i++)
-        if (l->actors[i].mutex == m)
+        if (l->actors[i].object == object && &l->actors[i] != a)
             actor_abandon(&l->actors[i]);
-    l->mutexes[lock] = NULL;
-    clave_mutex_free(m);
+    a->recipe->discard(a);
+    actor_abandon(a);
 }
 
 /* ---- others look on ------------------------------------------------------------------ */
@@ -59,17 +29,67 @@ static void on_participants(clave_client *c, clave_err err, const clave_particip
     struct workload *l = arg;
     (void)c;
     l->listings_out--;
-    for (size_t i = 1; err == CLAVE_OK && i < n; i++)
-        if (list[i - 1].stat.czxid >= list[i].stat.czxid)
+    /* A read that took its write's place is younger than whoever came between. */
+    for (size_t i = 1; err == CLAVE_OK && i < n && !strstr(list[i - 1].node, "__READ__"); i++)
+        if (list[i - 1].stat.czxid >= list[i].stat.czxid && strncmp(list[i].node, "_c_", 3) == 0)
             world_break(l->host->w, "the queue is in order", "%s stands before %s",
                         list[i - 1].node, list[i].node);
 }
 
-void workload_list(struct workload *l, unsigned lock)
+void workload_list(struct workload *l, struct actor *a)
 {
-    if (clave_participants(l->host->client, workload_lock_path(lock), on_participants, l) ==
-        CLAVE_OK)
+    if (a->recipe->list(a, on_participants, l) == CLAVE_OK)
         l->listings_out++;
+}
+
+/* ---- asking holders to let go -------------------------------------------------------- */
+
+static void on_asked(clave_client *c, const clave_result *res, void *arg)
+{
+    struct workload *l = arg;
+    (void)c, (void)res;
+    l->listings_out--;
+}
+
+static void on_asked_leader(clave_client *c, clave_err err, void *arg)
+{
+    struct workload *l = arg;
+    (void)c, (void)err;
+    l->listings_out--;
+}
+
+/* All of them: who waits hears it when it holds. */
+static void revoke_all(struct workload *l, const char *queue, const clave_participant *list,
+                       size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        char node[PATH_SIZE + 64];
+        snprintf(node, sizeof node, "%s/%s", queue, list[i].node);
+        if (clave_revoke(l->host->client, node, on_asked, l) == CLAVE_OK)
+            l->listings_out++;
+    }
+}
+
+static void on_holders(clave_client *c, clave_err err, const clave_participant *list, size_t n,
+                       void *arg)
+{
+    struct actor *a = arg;
+    (void)c;
+    a->load->listings_out--;
+    if (err == CLAVE_OK && a->state == ACTOR_WAITING && !a->load->ending)
+        revoke_all(a->load, workload_site(a->load, a->site)->queue, list, n);
+}
+
+void workload_revoke(struct workload *l, struct actor *a)
+{
+    const struct site *s = workload_site(l, a->site);
+    clave_err err = s->kind == SITE_LATCH
+                        ? clave_leader_transfer(l->host->client, s->path, NULL, on_asked_leader, l)
+                        : a->recipe->list(a, on_holders, a);
+    if (err == CLAVE_OK) {
+        l->listings_out++;
+        world_tell(l->host->w, a->name, "asks who holds it to let go");
+    }
 }
 
 /* ---- the process --------------------------------------------------------------------- */
@@ -123,15 +143,31 @@ static void on_state(struct host *h, clave_state state, clave_err why)
                     clave_state_name(state), clave_state_name(before));
 }
 
+void workload_put_away(struct workload *l)
+{
+    for (unsigned i = 0; i < l->o->actors; i++)
+        if (l->actors[i].object)
+            workload_discard(l, &l->actors[i]);
+    for (unsigned i = 0; i < LOCKS; i++) {
+        follower_end(l, i);
+        clave_mutex_free(l->kits[i].mutex);
+        clave_rwlock_free(l->kits[i].rwlock);
+        clave_semaphore_free(l->kits[i].semaphore);
+        l->kits[i] = (struct kit){NULL, NULL, NULL};
+    }
+    for (unsigned i = 0; i < 2; i++) {
+        clave_multilock_free(l->bundles[i]);
+        l->bundles[i] = NULL;
+    }
+}
+
 static void on_end(struct host *h)
 {
     struct workload *l = h->user;
     l->ending = true;
     for (unsigned i = 0; i < l->o->actors; i++)
         world_clear(h->w, &l->actors[i].alarm);
-    for (unsigned i = 0; i < LOCKS; i++)
-        if (l->mutexes[i])
-            workload_free_mutex(l, i);
+    workload_put_away(l);
 }
 
 static void on_ended(struct host *h)
@@ -143,8 +179,7 @@ static void on_ended(struct host *h)
             world_break(h->w, "each request completes exactly once",
                         "%s is freed, and %u of its callbacks have not run", a->name, a->calls_out);
         a->state = ACTOR_DONE;
-        a->believes = false;
-        a->mutex = NULL;
+        tenure_forget(a);
     }
     if (l->listings_out > 0)
         world_break(h->w, "each request completes exactly once", "%s: a listing has no end",
@@ -180,12 +215,8 @@ bool workload_is_done(const struct workload *l)
     for (unsigned i = 0; i < l->o->actors; i++)
         if (l->actors[i].state != ACTOR_DONE || l->actors[i].calls_out > 0)
             return false;
-    return l->listings_out == 0;
-}
-
-void workload_put_away(struct workload *l)
-{
     for (unsigned i = 0; i < LOCKS; i++)
-        if (l->mutexes[i])
-            workload_free_mutex(l, i);
+        if (!follower_sees_nobody(l, i))
+            return false;
+    return l->listings_out == 0;
 }

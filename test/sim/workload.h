@@ -1,4 +1,4 @@
-/* workload.h - what one process does: its actors, the mutexes they share, and the callbacks of
+/* workload.h - what one process does: its actors, the locks they share, and the callbacks of
  * its host. */
 #ifndef CLAVE_SIM_WORKLOAD_H
 #define CLAVE_SIM_WORKLOAD_H
@@ -7,10 +7,11 @@
 
 struct checker;
 
-enum { ACTORS = 3, LOCKS = 2 };
+enum { ACTORS = 3 };
 
 struct workload_options {
     unsigned locks;
+    struct site sites[LOCKS];
     unsigned actors; /* a process */
     int64_t hold_us; /* mean */
     int64_t rest_us;
@@ -18,12 +19,20 @@ struct workload_options {
     unsigned forever;   /* permille of the acquires */
     unsigned timed;     /* permille; the rest are tries */
     unsigned impatient; /* permille of waits that are cancelled */
-    unsigned restless;  /* permille: the mutex is freed, and made anew */
+    unsigned restless;  /* permille: the lock's object is freed, and made anew */
     bool strict;
     unsigned sleepy; /* permille of the holds that last `sleep_us` */
     int64_t sleep_us;
-    int64_t max_hold_ms; /* 0: none */
-    int64_t patience_ms; /* mean of timed acquires */
+    int64_t max_hold_ms;  /* 0: none */
+    int64_t patience_ms;  /* mean of timed acquires */
+    unsigned share_turns; /* of a mutex; 0: none */
+    bool revocable;
+    unsigned stubborn;  /* permille of the holds that last until they are asked for */
+    unsigned readers;   /* permille of the acquires of a read-write lock */
+    unsigned bundled;   /* permille of the acquires that are of all locks at once */
+    unsigned transfers; /* permille of the ends of a leadership */
+    bool session_policy;
+    unsigned most_leases; /* in one acquire */
 };
 
 struct workload_stats {
@@ -35,6 +44,10 @@ struct workload_stats {
     uint64_t writes;  /* acknowledged */
     uint64_t refused; /* by the guard */
     uint64_t unknown;
+    uint64_t asked;       /* holders who heard that they are asked to let go */
+    uint64_t transferred; /* leaderships */
+    uint64_t downgraded;
+    uint64_t exhausted; /* acquires refused for a used-up counter */
 };
 
 /* What one process does. */
@@ -43,7 +56,9 @@ struct workload {
     struct checker *checker;
     const struct workload_options *o;
     struct actor actors[ACTORS];
-    clave_mutex *mutexes[LOCKS];
+    struct kit kits[LOCKS];
+    clave_multilock *bundles[2]; /* of all sites: with the reads of those that have reads; not */
+    struct follower *followers[LOCKS];
     bool day_is_over; /* what waits is served, and then no more */
     bool ending;      /* the process is being torn down */
     unsigned listings_out;
@@ -57,18 +72,15 @@ void workload_init(struct workload *l, struct host *h, struct checker *c,
 void workload_finish(struct workload *l);
 /* Nobody waits or holds, and every callback has come. */
 bool workload_is_done(const struct workload *l);
-/* Frees the mutexes, when all is done. */
+/* Frees the locks, when all is done. */
 void workload_put_away(struct workload *l);
 
-/* "/locks/a", "/counters/a" */
-const char *workload_lock_path(unsigned lock);
-const char *workload_counter_path(unsigned lock);
-
-/* The mutex of this process for a lock; NULL: no memory. */
-clave_mutex *workload_mutex(struct workload *l, unsigned lock);
-/* Frees it, with whoever waits or holds. */
-void workload_free_mutex(struct workload *l, unsigned lock);
-/* Somebody looks who stands in the queue. */
-void workload_list(struct workload *l, unsigned lock);
+const struct site *workload_site(const struct workload *l, unsigned lock);
+/* Frees what the actor asked, with whoever waits for it or holds it. */
+void workload_discard(struct workload *l, struct actor *a);
+/* The actor looks who stands in the queue. */
+void workload_list(struct workload *l, struct actor *a);
+/* Asks whoever stands first for the lock of the actor. */
+void workload_revoke(struct workload *l, struct actor *a);
 
 #endif

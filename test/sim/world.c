@@ -33,6 +33,7 @@ void world_init(struct world *w, uint64_t seed)
     w->seed = seed;
     w->trace = 0xcbf29ce484222325u;
     clave__rand_seed(&w->rand, seed);
+    w->dice = &w->rand;
 }
 
 void world_fini(struct world *w)
@@ -127,6 +128,12 @@ bool world_step(struct world *w, int64_t end)
 
 /* ---- clocks -------------------------------------------------------------------------- */
 
+struct clock world_clock(struct world *w)
+{
+    int64_t offset = world_between(w, 0, 1000 * SECOND);
+    return (struct clock){offset, world_between(w, -w->drift_ppm, w->drift_ppm)};
+}
+
 int64_t clock_ms(const struct clock *c, int64_t now)
 {
     return (c->offset_us + now + now * c->ppm / 1000000) / 1000;
@@ -145,14 +152,26 @@ int64_t clock_when(const struct clock *c, int64_t ms)
 
 /* ---- dice ---------------------------------------------------------------------------- */
 
+struct rand_state *world_roll_with(struct world *w, struct rand_state *dice)
+{
+    struct rand_state *before = w->dice;
+    w->dice = dice;
+    return before;
+}
+
+uint64_t world_u64(struct world *w)
+{
+    return clave__rand_u64(w->dice);
+}
+
 int64_t world_between(struct world *w, int64_t lo, int64_t hi)
 {
-    return hi <= lo ? lo : lo + (int64_t)clave__rand_below(&w->rand, (uint64_t)(hi - lo) + 1);
+    return hi <= lo ? lo : lo + (int64_t)clave__rand_below(w->dice, (uint64_t)(hi - lo) + 1);
 }
 
 bool world_chance(struct world *w, unsigned permille)
 {
-    return clave__rand_below(&w->rand, 1000) < permille;
+    return clave__rand_below(w->dice, 1000) < permille;
 }
 
 /* Without logarithms, which differ between machines. */
@@ -197,6 +216,8 @@ void world_tell(struct world *w, const char *who, const char *fmt, ...)
     world_hash_u64(w, (uint64_t)w->now);
     world_hash(w, l->who, strlen(l->who));
     world_hash(w, l->text, strlen(l->text));
+    if (w->listener)
+        w->listener(w->listener_arg, l);
     if (w->aloud)
         print_line(l);
 }

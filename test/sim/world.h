@@ -33,7 +33,9 @@ struct world {
     uint64_t seed;
     int64_t now;
     struct rand_state rand;
-    struct alarm **heap; /* from 1 */
+    int64_t drift_ppm;       /* clocks are off by up to so much */
+    struct rand_state *dice; /* whose turn it is; of the world itself unless somebody has his own */
+    struct alarm **heap;     /* from 1 */
     size_t nheap;
     size_t heap_cap;
     uint64_t seq;
@@ -44,6 +46,8 @@ struct world {
     struct story_line story[STORY_LINES];
     size_t nstory; /* ever told */
     bool aloud;    /* each line goes to stdout */
+    void (*listener)(void *arg, const struct story_line *l);
+    void *listener_arg;
 
     const char *broken; /* the invariant; NULL: none */
     char why[256];
@@ -71,17 +75,22 @@ struct clock {
     int64_t offset_us;
     int64_t ppm;
 };
+struct clock world_clock(struct world *w);
 int64_t clock_ms(const struct clock *c, int64_t now);
 /* The first true moment at which the clock shows `ms`; INT64_MAX stays. */
 int64_t clock_when(const struct clock *c, int64_t ms);
 
 /* ---- dice ---------------------------------------------------------------------------- */
 
+/* Whoever has dice of his own rolls the same, whatever becomes of others. Returns whose they
+ * were before, to be given back. */
+struct rand_state *world_roll_with(struct world *w, struct rand_state *dice);
 /* In [lo, hi]. */
 int64_t world_between(struct world *w, int64_t lo, int64_t hi);
 bool world_chance(struct world *w, unsigned permille);
 /* Mostly short, now and then several times the mean. */
 int64_t world_wait(struct world *w, int64_t mean);
+uint64_t world_u64(struct world *w);
 
 /* ---- the story ----------------------------------------------------------------------- */
 

@@ -46,13 +46,34 @@ static void lists_are_taken_apart(void **state)
     assert_string_equal(taken_apart("local:/app"), "local::0 /app");
 }
 
+static bool wants_tls(const char *text)
+{
+    struct clave_mem mem = clave__mem_or_default(NULL);
+    struct hosts h;
+    assert_int_equal(clave__hosts_init(&h, &mem, text), CLAVE_OK);
+    bool wants = h.tls;
+    clave__hosts_fini(&h);
+    return wants;
+}
+
+static void tls_is_of_all_hosts(void **state)
+{
+    (void)state;
+    assert_string_equal(taken_apart("tls:h1:1,h2,[::1]/a"), "h1:1 h2:2281 ::1:2281 /a");
+    assert_true(wants_tls("tls:h1:1,h2,[::1]/a"));
+    assert_false(wants_tls("h1:1,h2"));
+    assert_false(wants_tls("[tls]:2181")); /* a host of this name */
+    assert_false(wants_tls("unix:/tls:"));
+}
+
 static void nonsense_is_refused_with_a_reason(void **state)
 {
     (void)state;
     static const char *const bad[] = {
-        "",     ",",      "h,",      "h:",        "h:x",     "h:0",    "h:65536", "h:999999",
-        "h 1",  "[::1",   "[]:1",    "[::1]x",    "[::1]:x", "::1",    "a:1:2",   "h/a//b",
-        "h/a/", "h/../b", "local:x", "local:/a/", "unix:",   "h\x01x", "h]",
+        "",       ",",      "h,",          "h:",         "h:x",     "h:0",    "h:65536", "h:999999",
+        "h 1",    "[::1",   "[]:1",        "[::1]x",     "[::1]:x", "::1",    "a:1:2",   "h/a//b",
+        "h/a/",   "h/../b", "local:x",     "local:/a/",  "unix:",   "h\x01x", "h]",      "tls:",
+        "tls:,h", "tls:/a", "tls:unix:/x", "tls:local:", "a,tls:b",
     };
     struct clave_mem mem = clave__mem_or_default(NULL);
     struct hosts h;
@@ -124,6 +145,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lists_are_taken_apart),
+        cmocka_unit_test(tls_is_of_all_hosts),
         cmocka_unit_test(nonsense_is_refused_with_a_reason),
         cmocka_unit_test(a_pause_comes_after_a_whole_round_of_failures),
         cmocka_unit_test(shuffling_keeps_every_host),

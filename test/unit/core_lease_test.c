@@ -30,22 +30,43 @@ static void nothing_is_known_without_a_session(void **state)
     assert_int_equal(clave__lease_contact_deadline(&l), INT64_MIN);
 }
 
-static void an_attachment_counts_at_once_from_its_sending(void **state)
+static void a_session_that_was_made_counts_at_once_from_its_sending(void **state)
 {
     (void)state;
     struct lease l = ensemble();
-    clave__lease_attached(&l, 100);
+    clave__lease_made(&l, 100);
     assert_int_equal(clave__lease_hold_deadline(&l), 100 + T - MARGIN);
     clave__lease_attached_read_only(&l, 500); /* there is no leader behind it */
     assert_int_equal(clave__lease_hold_deadline(&l), 100 + T - MARGIN);
     assert_int_equal(clave__lease_contact_deadline(&l), 500 + T);
+    assert_int_equal(clave__lease_vouch(&l, 100000), LEASE_NONE);
+}
+
+/* The leader that answered may have been deposed; what it commits shows that it had not. */
+static void an_attachment_counts_when_something_is_committed(void **state)
+{
+    (void)state;
+    struct lease l = ensemble();
+    clave__lease_made(&l, 100);
+    clave__lease_attached(&l, 3000);
+    assert_int_equal(clave__lease_hold_deadline(&l), 100 + T - MARGIN);
+    assert_int_equal(clave__lease_contact_deadline(&l), 3000 + T);
+    int64_t vouched = clave__lease_vouch(&l, 3010); /* no relay in between */
+    assert_int_equal(vouched, 3000);
+    clave__lease_confirmed(&l, vouched);
+    assert_int_equal(clave__lease_hold_deadline(&l), 3000 + T - MARGIN);
+    clave__lease_attached_read_only(&l, 5000);
+    assert_int_equal(clave__lease_vouch(&l, 100000), LEASE_NONE);
+    clave__lease_attached(&l, 6000);
+    clave__lease_set_relay(&l, 0); /* it is standalone: nobody deposes it */
+    assert_int_equal(clave__lease_hold_deadline(&l), 6000 + T - MARGIN);
 }
 
 static void on_a_standalone_server_every_answer_counts(void **state)
 {
     (void)state;
     struct lease l = ensemble();
-    clave__lease_attached(&l, 100);
+    clave__lease_made(&l, 100);
     clave__lease_answered(&l, 200, 210);
     assert_int_equal(clave__lease_hold_deadline(&l), 100 + T - MARGIN);
     clave__lease_set_relay(&l, 0);
@@ -59,7 +80,7 @@ static void an_answer_counts_when_a_later_one_passed_the_leader(void **state)
 {
     (void)state;
     struct lease l = ensemble();
-    clave__lease_attached(&l, 0);
+    clave__lease_made(&l, 0);
     clave__lease_answered(&l, 1000, 1100);
     assert_int_equal(clave__lease_vouch(&l, 1100 + RELAY - 1), LEASE_NONE);
     assert_int_equal(clave__lease_vouch(&l, 1100 + RELAY), 1000);
@@ -75,10 +96,26 @@ static void samples_of_the_connection_before_count_no_more(void **state)
 {
     (void)state;
     struct lease l = ensemble();
-    clave__lease_attached(&l, 0);
+    clave__lease_made(&l, 0);
     clave__lease_answered(&l, 1000, 1100);
     clave__lease_attached(&l, 1200);
-    assert_int_equal(clave__lease_vouch(&l, 100000), LEASE_NONE);
+    assert_int_equal(clave__lease_vouch(&l, 100000), 1200);
+}
+
+static void a_timeout_agreed_anew_never_prolongs_what_is_proven(void **state)
+{
+    (void)state;
+    struct lease l = ensemble();
+    clave__lease_made(&l, 100);
+    clave__lease_agreed(&l, 3 * T, MARGIN);
+    assert_int_equal(clave__lease_hold_deadline(&l), 100 + T - MARGIN);
+    clave__lease_agreed(&l, 3 * T, 2 * MARGIN);
+    assert_int_equal(clave__lease_hold_deadline(&l), 100 + T - 2 * MARGIN);
+    clave__lease_agreed(&l, T, MARGIN);
+    assert_true(clave__lease_hold_deadline(&l) < 100 + T - 2 * MARGIN);
+    clave__lease_attached(&l, 5000);
+    clave__lease_confirmed(&l, clave__lease_vouch(&l, 5010));
+    assert_int_equal(clave__lease_hold_deadline(&l), 5000 + T - MARGIN);
 }
 
 /* Against the rule itself, kept with every answer: never more, and little less. */
@@ -92,7 +129,7 @@ static void a_busy_session_keeps_samples_enough(void **state)
         struct lease l = ensemble();
         int64_t now = 0;
         size_t n = 0;
-        clave__lease_attached(&l, 0);
+        clave__lease_made(&l, 0);
         while (n < 20000) {
             int64_t at = now + (int64_t)clave__rand_below(&r, round < 10 ? 20 : 900);
             now = at + (int64_t)clave__rand_below(&r, 50);
@@ -115,10 +152,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_is_known_without_a_session),
-        cmocka_unit_test(an_attachment_counts_at_once_from_its_sending),
+        cmocka_unit_test(a_session_that_was_made_counts_at_once_from_its_sending),
+        cmocka_unit_test(an_attachment_counts_when_something_is_committed),
         cmocka_unit_test(on_a_standalone_server_every_answer_counts),
         cmocka_unit_test(an_answer_counts_when_a_later_one_passed_the_leader),
         cmocka_unit_test(samples_of_the_connection_before_count_no_more),
+        cmocka_unit_test(a_timeout_agreed_anew_never_prolongs_what_is_proven),
         cmocka_unit_test(a_busy_session_keeps_samples_enough),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -171,22 +171,6 @@ static void hold(struct script *s, struct holder *h, const char *path)
     clave__client_hold(s->c, &h->hold);
 }
 
-static void answer_checks(struct script *s, clave_err err)
-{
-    struct buf b;
-    clave__buf_init(&b, &s->mem, 4096);
-    struct jwriter w = clave__jwriter(&b);
-    int32_t n = s->q.body.multi.count;
-    for (int32_t i = 0; i < n; i++) {
-        struct wire_result r = {.op = err ? OP_ERROR : OP_CHECK, .err = i == n - 1 ? err : 0};
-        clave__wire_put_result(&w, &r);
-    }
-    clave__wire_put_ops_end(&w);
-    struct wire_reply m = {.results = {n, clave__buf_bytes(&b), clave__buf_len(&b)}};
-    script_answer(s, CLAVE_OK, &m);
-    clave__buf_fini(&b);
-}
-
 /* An ensemble: pings prove nothing, a heartbeat is a multi that passes the leader, and it
  * proves what was answered a relay interval before. */
 static void a_holder_in_an_ensemble_sends_confirmed_heartbeats(void **state)
@@ -208,7 +192,7 @@ static void a_holder_in_an_ensemble_sends_confirmed_heartbeats(void **state)
         assert_int_equal(q->body.multi.count, 1);
         int64_t before = clave_client_hold_deadline(s.c);
         s.now += 10;
-        answer_checks(&s, CLAVE_OK);
+        script_answer_checks(&s, CLAVE_OK);
         if (i > 0 && s.now - 10 >= last_answer + RELAY)
             assert_true(clave_client_hold_deadline(s.c) > before);
         /* It never promises more than the rule. */
@@ -291,12 +275,14 @@ static void a_member_without_a_leader_is_left_and_the_deadline_stands(void **sta
     script_close(&s);
 }
 
-static void a_new_connection_counts_at_once(void **state)
+/* Any leader answers a handshake, one that was deposed too: so something is committed at once. */
+static void a_new_connection_counts_when_it_has_committed_something(void **state)
 {
     (void)state;
     struct script s;
     struct holder h;
     script_open(&s, NULL);
+    int64_t start = s.now;
     script_connect(&s, false);
     hold(&s, &h, "/l/n");
     s.now += T / 2;
@@ -305,7 +291,30 @@ static void a_new_connection_counts_at_once(void **state)
     int64_t sent = s.now;
     s.now += 30;
     script_shake(&s, SCRIPT_SESSION, T, false);
+    assert_int_equal(clave_client_hold_deadline(s.c), start + T - MARGIN);
+    script_expect(&s, OP_MULTI);
+    script_answer_checks(&s, CLAVE_OK);
     assert_int_equal(clave_client_hold_deadline(s.c), sent + T - MARGIN);
+    clave__client_unhold(s.c, &h.hold);
+    script_close(&s);
+}
+
+static void a_new_connection_to_a_standalone_server_counts_at_once(void **state)
+{
+    (void)state;
+    struct script s;
+    struct holder h;
+    script_open(&s, NULL);
+    script_connect(&s, true);
+    hold(&s, &h, "/l/n");
+    s.now += T / 2;
+    script_hang_up(&s);
+    script_dial(&s);
+    s.now += 30;
+    script_shake(&s, SCRIPT_SESSION, T, false);
+    script_config(&s, true);
+    assert_int_equal(clave_client_hold_deadline(s.c), s.now + T - MARGIN);
+    assert_true(script_is_quiet(&s));
     clave__client_unhold(s.c, &h.hold);
     script_close(&s);
 }
@@ -345,7 +354,7 @@ static void a_heartbeat_finds_a_node_that_has_gone(void **state)
     script_at(&s, clave_client_deadline(s.c));
     script_expect(&s, OP_MULTI);
     assert_int_equal(s.q.body.multi.count, 2);
-    answer_checks(&s, CLAVE_ENONODE); /* of the last */
+    script_answer_checks(&s, CLAVE_ENONODE); /* of the last */
     assert_int_equal(a.missing, 0);
     assert_int_equal(b.missing, 1);
     clave__client_unhold(s.c, &a.hold);
@@ -364,7 +373,7 @@ static void a_hold_that_ends_during_a_heartbeat_is_told_nothing(void **state)
     script_at(&s, clave_client_deadline(s.c));
     script_expect(&s, OP_MULTI);
     clave__client_unhold(s.c, &h.hold);
-    answer_checks(&s, CLAVE_ENONODE);
+    script_answer_checks(&s, CLAVE_ENONODE);
     assert_int_equal(h.missing, 0);
     script_close(&s);
 }
@@ -561,6 +570,63 @@ static void options_are_checked(void **state)
     assert_null(clave_client_host_fault("h"));
 }
 
+/* ---- other hosts ----------------------------------------------------------------------- */
+
+static bool dials(struct script *s, const char *host)
+{
+    bool wants = clave_client_wants(s->c) == CLAVE_WANT_DIAL;
+    return wants && strcmp(clave_client_target(s->c).host, host) == 0;
+}
+
+static void another_list_of_hosts_moves_the_session(void **state)
+{
+    (void)state;
+    struct script s;
+    script_open(&s, &(clave_client_options){.hosts = "a,b/x", .keep_order = true});
+    assert_true(dials(&s, "a"));
+    script_connect(&s, true);
+    script_state(&s, CLAVE_STATE_CONNECTED, CLAVE_OK);
+    /* Its server is still there: nothing happens. */
+    assert_int_equal(clave_client_set_hosts(s.c, "c,a:2181/x", s.now), CLAVE_OK);
+    assert_true(clave_client_is_connected(s.c));
+    /* It is not: on to the others, with the session. */
+    assert_int_equal(clave_client_set_hosts(s.c, "d,e/x", s.now), CLAVE_OK);
+    script_state(&s, CLAVE_STATE_SUSPENDED, CLAVE_ECONNLOSS);
+    assert_int_equal(clave_client_wants(s.c), CLAVE_WANT_HANGUP);
+    script_hang_up(&s);
+    assert_true(dials(&s, "e") || dials(&s, "d"));
+    struct wire_connect_request q = script_dial(&s);
+    assert_true(q.session_id == SCRIPT_SESSION);
+    script_shake(&s, SCRIPT_SESSION, T, false);
+    script_config(&s, true);
+    script_state(&s, CLAVE_STATE_RECONNECTED, CLAVE_OK);
+    /* What cannot be changed. */
+    assert_int_equal(clave_client_set_hosts(s.c, "d,e", s.now), CLAVE_EINVAL);
+    assert_int_equal(clave_client_set_hosts(s.c, "tls:d/x", s.now), CLAVE_EINVAL);
+    assert_int_equal(clave_client_set_hosts(s.c, "d,,e/x", s.now), CLAVE_EHOST);
+    assert_true(clave_client_is_connected(s.c));
+    script_close(&s);
+}
+
+/* In the pause behind a round of failures, and in the middle of a dial. */
+static void another_list_of_hosts_is_tried_at_once(void **state)
+{
+    (void)state;
+    struct script s;
+    script_open(&s, &(clave_client_options){.hosts = "a"});
+    clave_client_disconnected(s.c, s.now);
+    assert_int_equal(clave_client_wants(s.c), 0);
+    assert_int_equal(clave_client_set_hosts(s.c, "b", s.now), CLAVE_OK);
+    script_at(&s, s.now);
+    assert_true(dials(&s, "b"));
+    assert_int_equal(clave_client_set_hosts(s.c, "c", s.now), CLAVE_OK);
+    assert_int_equal(clave_client_wants(s.c), CLAVE_WANT_HANGUP);
+    clave_client_disconnected(s.c, s.now);
+    script_at(&s, clave_client_deadline(s.c) < CLAVE_NEVER ? clave_client_deadline(s.c) : s.now);
+    assert_true(dials(&s, "c"));
+    script_close(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -573,7 +639,8 @@ int main(void)
         cmocka_unit_test(a_holder_in_an_ensemble_sends_confirmed_heartbeats),
         cmocka_unit_test(a_write_confirms_what_was_answered_before),
         cmocka_unit_test(a_member_without_a_leader_is_left_and_the_deadline_stands),
-        cmocka_unit_test(a_new_connection_counts_at_once),
+        cmocka_unit_test(a_new_connection_counts_when_it_has_committed_something),
+        cmocka_unit_test(a_new_connection_to_a_standalone_server_counts_at_once),
         cmocka_unit_test(what_comes_in_late_is_no_sign_of_life),
         cmocka_unit_test(a_heartbeat_finds_a_node_that_has_gone),
         cmocka_unit_test(a_hold_that_ends_during_a_heartbeat_is_told_nothing),
@@ -586,6 +653,8 @@ int main(void)
         cmocka_unit_test(what_is_no_zookeeper_is_named_so),
         cmocka_unit_test(a_server_that_does_not_answer_is_left),
         cmocka_unit_test(options_are_checked),
+        cmocka_unit_test(another_list_of_hosts_moves_the_session),
+        cmocka_unit_test(another_list_of_hosts_is_tried_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

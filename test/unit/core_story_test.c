@@ -224,6 +224,9 @@ static void create_something(struct story *t)
         .flags = (unsigned)pick(t, 4),
         .with_names = chance(t, 50),
     };
+    bool ephemeral = o.mode == CLAVE_EPHEMERAL || o.mode == CLAVE_EPHEMERAL_SEQUENTIAL;
+    if (ephemeral && chance(t, 50))
+        o.flags = (o.flags & CLAVE_CREATE_PARENTS) | CLAVE_CREATE_CERTAIN;
     struct promise *p = promise(t);
     accepted(t, clave_create(t->c, some_path(t), "data", 4, &o, on_result, p));
 }

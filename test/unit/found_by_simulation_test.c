@@ -3,12 +3,15 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
+#include "core/client.h"
 #include "lib/desk.h"
+#include "lib/script.h"
 #include "lib/seat.h"
 
 /* ---- memory that is counted -------------------------------------------------------------- */
@@ -103,12 +106,116 @@ static void a_log_whose_header_is_torn_is_empty(void **state)
     desk_close(&d);
 }
 
+static void on_hold(struct hold *h)
+{
+    (void)h;
+}
+
+/* Seed 1670. Cut off from its quorum a leader re-attached a holder, as Apache's does for up to
+ * syncLimit ticks (measured: 11.4 s), and the holder counted from there, while the next leader
+ * had long been counting: two held. What it answers may be believed, but proves nothing. */
+static void a_deposed_leader_that_re_attaches_prolongs_no_hold(void **state)
+{
+    (void)state;
+    struct script s;
+    struct hold hold = {.path = "/l/n", .on_missing = on_hold, .on_settled = on_hold};
+    list_init(&hold.link);
+    script_open(&s, NULL);
+    script_connect(&s, false);
+    clave__client_hold(s.c, &hold);
+    int64_t deadline = clave_client_hold_deadline(s.c);
+    script_hang_up(&s);
+    s.now += SCRIPT_TIMEOUT / 2;
+    script_dial(&s);
+    script_shake(&s, SCRIPT_SESSION, SCRIPT_TIMEOUT, false);
+    script_expect(&s, OP_MULTI); /* and no answer to it */
+    assert_int_equal(clave_client_hold_deadline(s.c), deadline);
+    script_at(&s, deadline);
+    assert_int_equal(s.states[s.nstates - 1], CLAVE_STATE_LOST);
+    clave__client_unhold(s.c, &hold);
+    script_close(&s);
+}
+
+/* Seed 988. A lock was granted by its predecessor's Deleted event, which carries no zxid before
+ * ZooKeeper 3.9. The holder moved to a member that lagged behind that event and read what the one
+ * before had long written over. Now nothing is read there before a write has been committed. */
+static void a_holder_reads_nothing_at_another_member_before_a_write(void **state)
+{
+    (void)state;
+    struct script s;
+    struct outcome got = {0};
+    struct hold hold = {.path = "/l/n", .on_missing = on_hold, .on_settled = on_hold};
+    list_init(&hold.link);
+    script_open(&s, NULL);
+    script_connect(&s, false);
+    clave__client_hold(s.c, &hold);
+    script_hang_up(&s);
+    assert_int_equal(clave_exists(s.c, "/data", NULL, script_outcome, &got), CLAVE_OK);
+    script_dial(&s);
+    script_shake(&s, SCRIPT_SESSION, SCRIPT_TIMEOUT, false);
+    script_expect(&s, OP_MULTI);
+    script_expect(&s, OP_EXISTS);
+    script_expect(&s, OP_GET_DATA); /* which kind of server it is */
+    clave__client_unhold(s.c, &hold);
+    script_close(&s);
+}
+
+/* Seed 405559. The leader that took the create is deposed, and its side still answers what it had
+ * before; the successor commits the create later. "It is not there" counts only behind something
+ * that was committed: else a second node is made, or none is known of, and the first stands in the
+ * queue, of a session that lives, and everybody waits for nobody. */
+static void a_deposed_leader_does_not_tell_that_a_create_was_not_done(void **state)
+{
+    (void)state;
+    struct script s;
+    struct outcome got = {0};
+    char path[128];
+    clave_create_options o = {
+        .size = sizeof o, .mode = CLAVE_EPHEMERAL_SEQUENTIAL, .flags = CLAVE_CREATE_PROTECTED};
+    script_open(&s, NULL);
+    script_connect(&s, false);
+    assert_int_equal(clave_create(s.c, "/q/n-", "", 0, &o, script_outcome, &got), CLAVE_OK);
+    const struct wire_request *q = script_expect(&s, OP_CREATE2);
+    snprintf(path, sizeof path, "%.*s0000000005", (int)q->body.create.path.n,
+             (const char *)q->body.create.path.p);
+    const char *names[] = {path + strlen("/q/")};
+    script_hang_up(&s);
+    script_dial(&s); /* the deposed leader's side */
+    script_shake(&s, SCRIPT_SESSION, SCRIPT_TIMEOUT, false);
+    script_expect(&s, OP_MULTI); /* which it cannot commit */
+    int32_t multi = s.q.xid;
+    script_answer_to(&s, multi, OP_MULTI, CLAVE_ENOTREADONLY, NULL);
+    struct wire_reply m = {.names = script_names(names, 0)};
+    script_answer_to(&s, multi + 1, OP_GET_CHILDREN2, CLAVE_OK, &m);
+    assert_int_equal(got.times, 0);
+    script_hang_up(&s);
+    script_dial(&s); /* and its successor's */
+    script_shake(&s, SCRIPT_SESSION, SCRIPT_TIMEOUT, false);
+    script_config(&s, false);
+    script_at(&s, s.now + 1000);
+    script_expect(&s, OP_MULTI);
+    script_answer_checks(&s, CLAVE_OK);
+    script_expect(&s, OP_GET_CHILDREN2);
+    m = (struct wire_reply){.names = script_names(names, 1)};
+    script_answer(&s, CLAVE_OK, &m);
+    script_expect(&s, OP_EXISTS);
+    m = (struct wire_reply){.stat = {.czxid = 7, .ephemeral_owner = SCRIPT_SESSION}};
+    script_answer(&s, CLAVE_OK, &m);
+    assert_int_equal(got.times, 1);
+    assert_int_equal(got.err, CLAVE_OK);
+    assert_string_equal(got.path, path);
+    script_close(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_client_freed_between_create_and_listing_leaves_nothing),
         cmocka_unit_test(a_client_freed_before_the_ancestors_leaves_nothing),
         cmocka_unit_test(a_log_whose_header_is_torn_is_empty),
+        cmocka_unit_test(a_deposed_leader_that_re_attaches_prolongs_no_hold),
+        cmocka_unit_test(a_holder_reads_nothing_at_another_member_before_a_write),
+        cmocka_unit_test(a_deposed_leader_does_not_tell_that_a_create_was_not_done),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -38,6 +38,28 @@ static void format_and_parse_are_inverse(void **state)
     assert_null(id.text);
 }
 
+/* What the locks write behind what the caller has said. */
+static void owners_limits_and_promises_are_read(void **state)
+{
+    (void)state;
+    clave_identity in = {.owner = "deploy/7", .task = "3f", .limit = 12, .yields = true};
+    char out[256], buf[256];
+    size_t n = clave_identity_format(&in, out, sizeof out);
+    assert_string_equal(out, "clave/1\nowner=deploy/7\ntask=3f\nlimit=12\nyields=1\n");
+    assert_true(clave__identity_is_form(out, n));
+    assert_false(clave__identity_is_form(out, 7));
+    clave_identity id = parse(buf, sizeof buf, out, n);
+    assert_string_equal(id.owner, "deploy/7");
+    assert_string_equal(id.task, "3f");
+    assert_int_equal(id.limit, 12);
+    assert_true(id.yields);
+    static const char odd[] = "clave/1\nlimit=4294967297\nyields=yes\n";
+    id = parse(buf, sizeof buf, odd, sizeof odd - 1);
+    assert_int_equal(id.limit, 0);
+    assert_false(id.yields);
+    assert_null(id.owner);
+}
+
 static void format_cuts_as_snprintf_does(void **state)
 {
     (void)state;
@@ -108,6 +130,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(format_and_parse_are_inverse),
+        cmocka_unit_test(owners_limits_and_promises_are_read),
         cmocka_unit_test(format_cuts_as_snprintf_does),
         cmocka_unit_test(other_clients_data_is_text_when_it_is_printable),
         cmocka_unit_test(a_damaged_form_yields_what_can_be_read),

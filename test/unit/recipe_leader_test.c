@@ -415,6 +415,28 @@ static void a_leader_is_asked_and_decides_itself(void **state)
     end(s, 3);
 }
 
+/* Seed 20095: thousands asked at once, and each asked again because another had. */
+static void a_leader_that_was_asked_meanwhile_is_asked(void **state)
+{
+    (void)state;
+    struct pair *p = world(3);
+    struct stand s[1];
+    clave_err first = CLAVE_ETIMEDOUT, second = CLAVE_ETIMEDOUT;
+    stand_as(&s[0], p, 0, "a");
+    pair_rule(p, (struct pair_rule){1, PAIR_REQUEST, OP_MULTI, PAIR_HOLD, 0});
+    clave_leader_transfer(p->end[1].c, "/e", NULL, on_transferred, &first);
+    pair_settle(p);
+    clave_leader_transfer(p->end[2].c, "/e", NULL, on_transferred, &second);
+    pair_settle(p);
+    pair_clear(p);
+    pair_settle(p);
+    assert_int_equal(first, CLAVE_OK);
+    assert_int_equal(second, CLAVE_OK);
+    assert_int_equal(p->end[1].requests[OP_MULTI], 1);
+    assert_int_equal(s[0].asked, 1);
+    end(s, 1);
+}
+
 static void asking_where_nobody_leads_says_so(void **state)
 {
     (void)state;
@@ -494,6 +516,7 @@ int main(void)
         cmocka_unit_test(a_leader_hands_over_past_those_between),
         cmocka_unit_test(a_transfer_to_one_that_goes_changes_nothing),
         cmocka_unit_test(a_leader_is_asked_and_decides_itself),
+        cmocka_unit_test(a_leader_that_was_asked_meanwhile_is_asked),
         cmocka_unit_test(asking_where_nobody_leads_says_so),
         cmocka_unit_test(any_allocation_may_fail),
     };

@@ -20,13 +20,15 @@ static const char *newest_hex(const struct desk *d)
     size_t at = record_newest(&d->log);
     const uint8_t *payload = d->log.data + at + RECORD_HEAD;
     size_t n = record_end(&d->log, at) - 1 - at - RECORD_HEAD;
+    assert_int_equal(payload[--n], 'S'); /* each is a batch here, and says so at its end */
     assert_true(n > 28 && n * 2 < sizeof hex);
     for (size_t i = 28; i < n; i++)
         snprintf(hex + 2 * (i - 28), 3, "%02x", payload[i]);
     return hex;
 }
 
-/* Measured on a fresh Apache 3.8.0: all but the id, the time and the checksum over them. */
+/* Measured on a fresh Apache 3.8.0: all but the id, the time and the checksum over them; and but
+ * what Apache does not read: the dbid, which says that batches are marked, and the mark. */
 static void the_first_record_is_apaches(void **state)
 {
     (void)state;
@@ -34,11 +36,11 @@ static void the_first_record_is_apaches(void **state)
     struct desk_conn c;
     desk_open(&d, NULL);
     desk_connect(&c, &d, 10000);
-    assert_int_equal(d.log.tail, 16 + 61);
-    assert_memory_equal(d.log.data, "ZKLG\0\0\0\2\0\0\0\0\0\0\0\0", 16);
+    assert_int_equal(d.log.tail, 16 + 62);
+    assert_memory_equal(d.log.data, "ZKLG\0\0\0\2clave\0\0\1", 16);
     const struct buf *log = &d.log;
     assert_int_equal(record_int(log, 16), 0);
-    assert_int_equal(record_int(log, 16 + 8), 0x30);
+    assert_int_equal(record_int(log, 16 + 8), 0x31);
     assert_true(record_long(log, 16 + 12) == c.session);
     assert_int_equal(record_int(log, 16 + 20), 0);
     assert_int_equal(record_long(log, 16 + 24), 1);
@@ -47,7 +49,7 @@ static void the_first_record_is_apaches(void **state)
                                         "00002710"
                                         "00000002"
                                         "0000000051c6d660");
-    assert_int_equal(log->data[16 + 60], 'B');
+    assert_int_equal(log->data[16 + 61], 'B');
     desk_hang_up(&c);
     desk_close(&d);
 }

@@ -186,7 +186,7 @@ static void every_flipped_bit_in_a_payload_is_found(void **state)
             char offset[64];
             d.log.data[i] ^= 1;
             assert_int_equal(replay(&e, d.log.data, d.log.tail, &r), CLAVE_ECORRUPT);
-            snprintf(offset, sizeof offset, "offset %zu ", at);
+            snprintf(offset, sizeof offset, "offset %zu,", at);
             assert_non_null(strstr(r.fault, offset));
             d.log.data[i] ^= 1;
             desk_close(&e);
@@ -210,7 +210,7 @@ static void holes_are_refused(void **state)
     } holes[] = {
         {"a whole record", first, second - first, "hole at offset 16"},
         {"a head", first, 12, "hole at offset 16"},
-        {"a length", second + 8, 4, "hole at offset 77"},
+        {"a length", second + 8, 4, "hole at offset 78"},
         {"an end mark", second - 1, 1, "hole at offset 16"},
         {"two records", first, record_end(&d.log, second) - first, "hole at offset 16"},
         {"magic", 0, 4, "ZKLG"},

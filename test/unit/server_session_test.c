@@ -211,40 +211,82 @@ static void nothing_is_done_behind_the_close(void **state)
     desk_close(&d);
 }
 
-/* The timeout that was agreed on last counts; the disk knows the first one only. */
+/* A process that stood still has not read what its clients sent: they are heard first. */
+static void standing_still_ends_no_session(void **state)
+{
+    static const struct {
+        int64_t late;  /* behind its deadline */
+        bool told;     /* of it */
+        bool alive;    /* at once, and */
+        bool survives; /* a tick later, having been heard of */
+    } cases[] = {
+        {20000, false, false, false},
+        {20000, true, true, true},
+        {2001, true, true, true},
+        {2000, true, false, false}, /* a tick is no standing still */
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct desk d;
+        struct desk_conn heard, silent;
+        desk_open(&d, NULL);
+        desk_connect(&heard, &d, 4000);
+        desk_connect(&silent, &d, 4000);
+        int64_t due = d.now + 8000; /* of both, rounded up to a tick and more */
+        d.now = due + cases[i].late;
+        if (cases[i].told)
+            clave__server_woke_late(d.s, due, d.now);
+        desk_advance(&d, 0);
+        assert_int_equal(desk_stats(&d).sessions, cases[i].alive ? 2 : 0);
+        if (cases[i].alive)
+            assert_int_equal(desk_create(&heard, "/e", "", MODE_EPHEMERAL), CLAVE_OK);
+        desk_advance(&d, 4001);
+        assert_int_equal(desk_stats(&d).sessions, cases[i].survives ? 1 : 0);
+        desk_hang_up(&heard);
+        desk_hang_up(&silent);
+        desk_close(&d);
+    }
+}
+
+/* The timeout that was agreed on last counts, and is none that the disk does not know: a client
+ * holds locks by it, and a server that was started again must not end the session before. */
 static void the_timeout_after_a_restart(void **state)
 {
     (void)state;
+    static const struct {
+        int32_t asked, agreed;
+    } resumes[] = {{30000, 10000}, {4000, 4000}, {30000, 10000}};
     struct desk d, again;
     struct desk_conn c, resumed, back;
-    struct wire_connect_request q = {.timeout_ms = 30000};
     struct wire_connect_response r;
     struct log_replay replay;
     desk_open(&d, NULL);
-    desk_connect(&c, &d, 4000);
-    desk_dial(&resumed, &d);
-    q.session_id = c.session;
-    q.passwd = clave__jbytes_n(c.passwd, sizeof c.passwd);
-    assert_true(desk_shake(&resumed, &q, &r));
-    assert_int_equal(r.timeout_ms, 30000);
-    desk_advance(&d, 20000);
-    assert_int_equal(desk_stats(&d).sessions, 1);
+    desk_connect(&c, &d, 10000);
+    for (size_t i = 0; i < sizeof resumes / sizeof *resumes; i++) {
+        struct wire_connect_request q = {.timeout_ms = resumes[i].asked, .session_id = c.session};
+        q.passwd = clave__jbytes_n(c.passwd, sizeof c.passwd);
+        desk_dial(&resumed, &d);
+        assert_true(desk_shake(&resumed, &q, &r));
+        assert_int_equal(r.timeout_ms, resumes[i].agreed);
+        desk_advance(&d, r.timeout_ms - 1);
+        assert_int_equal(desk_stats(&d).sessions, 1);
+        desk_hang_up(&resumed);
+    }
 
     assert_int_equal(desk_open_bare(&again, NULL), CLAVE_OK);
     assert_int_equal(clave__server_replay_log(again.s, d.log.data, d.log.tail, &replay), CLAVE_OK);
     again.now += 3600 * 1000; /* the time without a server does not count */
     desk_start(&again);
-    desk_advance(&again, 3999);
+    desk_advance(&again, r.timeout_ms - 1);
     assert_int_equal(desk_stats(&again).sessions, 1);
     struct desk_conn of = c;
     of.d = &again;
     assert_true(desk_resume(&back, &of));
     desk_hang_up(&back);
-    desk_advance(&again, 6000);
+    desk_advance(&again, r.timeout_ms + 2000);
     assert_int_equal(desk_stats(&again).sessions, 0);
     desk_close(&again);
     desk_hang_up(&c);
-    desk_hang_up(&resumed);
     desk_close(&d);
 }
 
@@ -280,6 +322,7 @@ int main(void)
         cmocka_unit_test(the_older_connection_is_cut_off),
         cmocka_unit_test(taken_over_again_and_again),
         cmocka_unit_test(nothing_is_done_behind_the_close),
+        cmocka_unit_test(standing_still_ends_no_session),
         cmocka_unit_test(the_timeout_after_a_restart),
         cmocka_unit_test(many_end_together),
     };

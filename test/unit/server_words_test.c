@@ -132,13 +132,17 @@ static void the_place_is_told(void **state)
 {
     (void)state;
     struct desk d;
-    struct server_place place = {2181, 60, "/data/version-2", sizes, NULL};
+    struct server_place place = {.client_port = 2181,
+                                 .secure_client_port = 2281,
+                                 .max_per_address = 60,
+                                 .data_dir = "/data/version-2",
+                                 .sizes = sizes};
     open_all(&d);
     expect(&d, "conf", "clientPort=-1\n");
     expect(&d, "dirs", "datadir_size: 0\nlogdir_size: 0\n");
     clave__server_set_place(d.s, &place);
     expect(&d, "conf",
-           "clientPort=2181\nsecureClientPort=-1\ndataDir=/data/version-2\ndataDirSize=12\n"
+           "clientPort=2181\nsecureClientPort=2281\ndataDir=/data/version-2\ndataDirSize=12\n"
            "dataLogDir=/data/version-2\ndataLogSize=345\ntickTime=2000\nmaxClientCnxns=60\n");
     expect(&d, "dirs", "datadir_size: 12\nlogdir_size: 345\n");
     desk_close(&d);

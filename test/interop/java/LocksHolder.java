@@ -9,10 +9,11 @@ import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreMutex;
 import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreV2;
 import org.apache.curator.framework.recipes.locks.Lease;
 import org.apache.curator.retry.ExponentialBackoffRetry;
+import org.apache.zookeeper.data.Stat;
 
 /**
  * One holder of locks_test.py, with Curator's other locks. Each hold is two lines in the log,
- * "+ name kind" and "- name kind", each one write with O_APPEND; kind is R, W or S.
+ * "+ name kind token" and "- name kind token", each one write with O_APPEND; kind is R, W or S.
  *
  *   LocksHolder CONNECT PATH LOG NAME STOP SESSION_MS rw|semaphore|semaphore-mutex
  */
@@ -31,14 +32,28 @@ public final class LocksHolder {
         random = new Random(name.hashCode());
     }
 
-    void append(char sign, String kind) throws Exception {
-        log.write((sign + " " + name + " " + kind + "\n").getBytes());
+    void append(char sign, String kind, long token) throws Exception {
+        log.write((sign + " " + name + " " + kind + " " + token + "\n").getBytes());
+    }
+
+    /** The czxid of the one node of ours among the children. */
+    long token(String parent) throws Exception {
+        long own = client.getZookeeperClient().getZooKeeper().getSessionId();
+        for (String node : client.getChildren().forPath(parent)) {
+            Stat stat = client.checkExists().forPath(parent + "/" + node);
+            if (stat != null && stat.getEphemeralOwner() == own)
+                return stat.getCzxid();
+        }
+        System.err.println(name + ": no node of ours in " + parent);
+        System.exit(1);
+        return 0;
     }
 
     void hold(String kind) throws Exception {
-        append('+', kind);
+        long token = token(kind.equals("S") ? path + "/leases" : path);
+        append('+', kind, token);
         Thread.sleep(random.nextInt(3));
-        append('-', kind);
+        append('-', kind, token);
     }
 
     /* No downgrade: that of 5.4 lets a waiting writer in (CURATOR-621). */

@@ -1,0 +1,99 @@
+/* elementary.c - the three exercises everybody writes first on ZooKeeper: the simple lock, the
+ * fair election and the unfair one. Two sessions stand for two processes; either could be a
+ * program written by hand, in any language, since the nodes have the names that those have.
+ *
+ *   cc elementary.c $(pkg-config --cflags --libs clave) && ./a.out
+ *
+ * Talks to the servers in CLAVE_CONNECT; without it, to one of its own that is started. */
+#include <clave/clave.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static int check(const char *what, clave_err err)
+{
+    printf("%s: %s\n", what, clave_strerror(err));
+    return err == CLAVE_OK ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+/* ---- the simple lock: /exercise/lock/lock_0000000000 ... ------------------------------------ */
+
+static int take_turns(clave_session *a, clave_session *b)
+{
+    clave_lock *mine, *yours = NULL;
+    /* Whoever holds it for longer than a minute loses it. */
+    clave_mutex_options o = {.size = sizeof o, .max_hold_ms = 60000};
+    int code = EXIT_FAILURE;
+    if (clave_lock_new_simple(&mine, a, "/exercise/lock", "lock_", &o) == CLAVE_OK &&
+        clave_lock_new_simple(&yours, b, "/exercise/lock", "lock_", &o) == CLAVE_OK &&
+        clave_lock_acquire(mine, 10000) == CLAVE_OK) {
+        printf("the first has the lock, token %lld\n", (long long)clave_lock_token(mine));
+        printf("the second tries: %s\n", clave_strerror(clave_lock_acquire(yours, 0)));
+        clave_lock_release(mine); /* EMAXHOLD, had it taken too long */
+        code = check("the second acquires", clave_lock_acquire(yours, 10000));
+        clave_lock_release(yours);
+    }
+    clave_lock_free(yours);
+    clave_lock_free(mine);
+    return code;
+}
+
+/* ---- the elections ------------------------------------------------------------------------ */
+
+static void on_event(clave_latch *l, const clave_latch_event *ev, void *arg)
+{
+    const char *name = arg;
+    (void)l;
+    if (ev->kind == CLAVE_LATCH_LEADER)
+        printf("%s leads\n", name);
+    else if (ev->kind == CLAVE_LATCH_QUEUED)
+        printf("%s watches %s\n", name, ev->predecessor);
+}
+
+/* Fair: each watches the one before it. Unfair: all watch the one node there is. */
+static clave_candidate *stand(clave_session *s, bool fair, char *name)
+{
+    clave_candidate *c;
+    clave_latch_options o = {.size = sizeof o, .id = name, .event_cb = on_event, .event_arg = name};
+    clave_err err = fair ? clave_candidate_new_fair(&c, s, "/exercise/election", "c_", &o)
+                         : clave_candidate_new_unfair(&c, s, "/exercise/leader", &o);
+    if (err == CLAVE_OK)
+        err = clave_candidate_start(c);
+    if (err == CLAVE_OK)
+        return c;
+    clave_candidate_free(c);
+    return NULL;
+}
+
+static int elect(clave_session *a, clave_session *b, bool fair)
+{
+    char first_name[] = "the first", second_name[] = "the second";
+    clave_candidate *first = stand(a, fair, first_name), *second = NULL;
+    clave_err err = first ? clave_candidate_await(first, 10000) : CLAVE_ENOMEM;
+    if (err == CLAVE_OK) {
+        second = stand(b, fair, second_name);
+        err = second ? clave_candidate_await(second, 100) : CLAVE_ENOMEM;
+        printf("the second, while the first leads: %s\n", clave_strerror(err));
+    }
+    clave_candidate_free(first);
+    err = second ? clave_candidate_await(second, 10000) : err;
+    clave_candidate_free(second);
+    return check(fair ? "fair election" : "unfair election", err);
+}
+
+int main(void)
+{
+    clave_session *a, *b;
+    if (clave_session_open(&a, NULL, NULL, NULL) != CLAVE_OK)
+        return EXIT_FAILURE;
+    int code = EXIT_FAILURE;
+    if (clave_session_open(&b, NULL, NULL, NULL) == CLAVE_OK) {
+        code = take_turns(a, b);
+        if (code == EXIT_SUCCESS)
+            code = elect(a, b, true);
+        if (code == EXIT_SUCCESS)
+            code = elect(a, b, false);
+        clave_session_close(b, 1000);
+    }
+    clave_session_close(a, 1000);
+    return code;
+}

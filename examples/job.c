@@ -1,0 +1,54 @@
+/* job.c - a job that several processes start, and that one of them runs, once a day.
+ *
+ *   cc job.c $(pkg-config --cflags --libs clave) && ./a.out && ./a.out
+ *
+ * The second one finds it done. Talks to the servers in CLAVE_CONNECT; without it, to one of its
+ * own that is started. */
+#include <clave/clave.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { SECOND = 1000, HOUR = 3600 * SECOND };
+
+static bool make_report(void)
+{
+    puts("making the report");
+    return true;
+}
+
+/* Holding the lock, so nobody else does. Somewhat less than a day: no two starts are one day apart
+ * exactly. It counts from the begin of a run, by the servers' clock. */
+static clave_err run_once(clave_lock *lock)
+{
+    const clave_once_options daily = {
+        .size = sizeof daily, .path = "/jobs/report-once/daily", .period_ms = 20 * HOUR};
+    clave_job *job;
+    clave_once_record former;
+    clave_err err = clave_job_begin(&job, lock, &daily, 5 * SECOND, &former);
+    if (err == CLAVE_OK)
+        return clave_job_end(job, make_report(), 5 * SECOND);
+    if (err != CLAVE_EDONE)
+        return err;
+    printf("done already, %" PRId64 " ms ago\n", former.age_ms);
+    return CLAVE_OK;
+}
+
+int main(void)
+{
+    clave_session *s;
+    clave_lock *lock = NULL;
+    clave_err err = clave_session_open(&s, NULL, NULL, NULL);
+    if (err == CLAVE_OK) {
+        err = clave_lock_new(&lock, s, "/jobs/report", NULL);
+        if (err == CLAVE_OK)
+            err = clave_lock_acquire(lock, -1); /* for as long as another one runs it */
+        if (err == CLAVE_OK)
+            err = run_once(lock);
+        clave_lock_free(lock);
+        clave_session_close(s, SECOND);
+    }
+    if (err != CLAVE_OK)
+        fprintf(stderr, "the report: %s\n", clave_strerror(err));
+    return err == CLAVE_OK ? EXIT_SUCCESS : EXIT_FAILURE;
+}

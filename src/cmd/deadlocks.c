@@ -1,0 +1,106 @@
+#include "cmd/deadlocks.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "clave/deadlock.h"
+#include "cmd/json.h"
+#include "cmd/link.h"
+#include "cmd/tell.h"
+#include "cmd/who.h"
+
+enum { PATH_CAP = 1024, TASK_CAP = 64 };
+
+/* Of threads that share a session, which; of who says no more, the owner or the session. */
+static const char *member_format(const clave_deadlock_member *m, char out[WHO_CAP])
+{
+    const clave_identity *id = &m->identity;
+    char task[TASK_CAP], owner[WHO_CAP];
+    if (id->host || id->pid != 0 || id->name || id->command || (id->text && *id->text))
+        who_format(id, out, WHO_CAP);
+    else if (id->owner)
+        snprintf(out, WHO_CAP, "owner %s", who_text(id->owner, owner, WHO_CAP - sizeof "owner "));
+    else
+        snprintf(out, WHO_CAP, "session 0x%" PRIx64, (uint64_t)m->stat.ephemeral_owner);
+    size_t n = strlen(out);
+    if (id->task)
+        snprintf(out + n, WHO_CAP - n, " #%s", who_text(id->task, task, sizeof task));
+    return out;
+}
+
+static void show_text(const clave_deadlock *d)
+{
+    char who[WHO_CAP], next[WHO_CAP], path[PATH_CAP];
+    printf("deadlock of %zu\n", d->n);
+    for (size_t i = 0; i < d->n; i++) {
+        const clave_deadlock_member *m = &d->members[i], *n = &d->members[(i + 1) % d->n];
+        member_format(m, who);
+        member_format(n, next);
+        if (m->path)
+            printf("  %s waits for %s behind %s\n", who, who_text(m->path, path, sizeof path),
+                   next);
+        else
+            printf("  %s is to outlast %s\n", who, next);
+    }
+}
+
+static void show_member(struct json *j, const clave_deadlock_member *m)
+{
+    const clave_identity *id = &m->identity;
+    json_open(j, NULL, '{');
+    json_text(j, "path", m->path);
+    json_text(j, "node", m->node);
+    json_text(j, "blocker", m->blocker);
+    json_int(j, "token", m->stat.czxid);
+    json_hex(j, "session", m->stat.ephemeral_owner);
+    json_int(j, "since_ms", m->stat.ctime);
+    json_text(j, "host", id->host);
+    json_int(j, "pid", id->pid);
+    json_text(j, "name", id->name);
+    json_text(j, "command", id->command);
+    json_text(j, "text", id->text);
+    json_text(j, "owner", id->owner);
+    json_text(j, "task", id->task);
+    json_close(j, '}');
+}
+
+static void show_json(const clave_deadlock *d)
+{
+    struct json j;
+    json_begin(&j, stdout);
+    json_open(&j, "members", '[');
+    for (size_t i = 0; i < d->n; i++)
+        show_member(&j, &d->members[i]);
+    json_close(&j, ']');
+    json_text(&j, "victim", d->victim < d->n ? d->members[d->victim].node : NULL);
+    json_text(&j, "text", d->text);
+    json_end(&j);
+}
+
+int deadlocks_show(struct options *o, const char *const *paths, size_t n)
+{
+    static const char *const everywhere = "/";
+    clave_deadlocks *found;
+    clave_session *s;
+    int code = link_open(o, NULL, &s);
+    if (code != EXIT_OK)
+        return code;
+    if (n == 0) {
+        paths = &everywhere;
+        n = 1;
+    }
+    clave_err err = clave_session_deadlocks(s, paths, n, o->timeout_ms, &found);
+    if (err != CLAVE_OK) {
+        code = tell_err(o, paths[0], err, s);
+    } else {
+        for (size_t i = 0; i < found->n; i++)
+            (o->json ? show_json : show_text)(&found->list[i]);
+        if (found->n == 0)
+            note(o, "no deadlock");
+        code = found->n > 0 ? EXIT_DEADLOCK : EXIT_OK;
+        clave_deadlocks_free(found);
+    }
+    link_close(s);
+    return code;
+}

@@ -1,0 +1,75 @@
+#include "cmd/serve_config.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/keyfile.h"
+#include "cmd/properties.h"
+
+struct loading {
+    struct serve_settings *v;
+    const struct log *log;
+    clave_err err;
+};
+
+static bool is_not_data_dir(void *arg, unsigned line, const char *key, const char *value)
+{
+    (void)arg;
+    (void)line;
+    (void)value;
+    return strcmp(key, "dataDir") != 0;
+}
+
+/* 1: so it is, 0: it is not, -1: no memory. */
+static int is_zoocfg(const char *text)
+{
+    unsigned bad_line;
+    char *copy = strdup(text);
+    if (!copy)
+        return -1;
+    bool all = properties_each(copy, is_not_data_dir, NULL, &bad_line);
+    free(copy);
+    return !all && bad_line == 0;
+}
+
+static bool bad_line(void *arg, const struct origin *at, const char *what)
+{
+    struct loading *l = arg;
+    clave__log(l->log, CLAVE_LOG_ERROR, "%s:%u: %s", at->file, at->line, what);
+    l->err = CLAVE_EINVAL;
+    return false;
+}
+
+static bool set_line(void *arg, const struct origin *at, const char *key, const char *value)
+{
+    struct loading *l = arg;
+    char why[400] = "";
+    const struct fault f = {why, sizeof why};
+    l->err = settings_set(l->v, key, value, &f);
+    if (l->err == CLAVE_OK)
+        return true;
+    clave__log(l->log, CLAVE_LOG_ERROR, "%s:%u: %s '%s': %s", at->file, at->line, key, value,
+               why[0] ? why : clave_strerror(l->err));
+    return false;
+}
+
+clave_err serve_config_load(struct serve_settings *v, const char *path, const struct log *log)
+{
+    struct loading l = {.v = v, .log = log};
+    const struct keyfile_visitor visitor = {set_line, bad_line, &l};
+    char *text = keyfile_read(path);
+    if (!text) {
+        clave__log(log, CLAVE_LOG_ERROR, "configuration %s: %s", path, strerror(errno));
+        return errno == ENOMEM ? CLAVE_ENOMEM : CLAVE_EINVAL;
+    }
+    int apache = is_zoocfg(text);
+    if (apache < 0)
+        l.err = CLAVE_ENOMEM;
+    else if (apache)
+        l.err = serve_zoocfg_load(v, text, path, log);
+    else
+        keyfile_each(text, path, &visitor);
+    free(text);
+    return l.err;
+}

@@ -1,0 +1,380 @@
+/* serve_zoocfg.c - Apache ZooKeeper's zoo.cfg: what its keys are here. Every key that is none of
+ * ours is told in a line, so that nobody relies on what does not happen. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "cmd/properties.h"
+#include "cmd/serve_config.h"
+
+enum meaning {
+    IGNORED, /* `text`: why it has no meaning */
+    REFUSED, /* `text`: what to do; unless it is Java's "false" */
+    AS_IS,   /* `text`: the setting */
+    AS_MS,
+    AS_SWITCH,
+    AS_NUMBER, /* 0x.. too, as Java decodes it */
+    WORDS,
+    ONLY_PEM,
+    KEPT, /* in the place number `slot`, for the end */
+    SERVER,
+};
+
+enum slot {
+    DATA_DIR,
+    LOG_DIR,
+    PORT,
+    ADDRESS,
+    SECURE_PORT,
+    SECURE_ADDRESS,
+    CERT,
+    CA,
+    CLIENTS,
+    SUPER,
+    SLOTS
+};
+
+struct key {
+    const char *name; /* with a '.' at its end: all that begin so */
+    enum meaning meaning;
+    const char *text;
+    enum slot slot;
+};
+
+static const char alone[] = "no meaning on one server, ignored";
+static const char no_http[] = "no meaning: there is no HTTP server in clave, ignored";
+static const char no_meaning[] = "no meaning here, ignored";
+
+static const struct key keys[] = {
+    {"dataDir", KEPT, NULL, DATA_DIR},
+    {"dataLogDir", KEPT, NULL, LOG_DIR},
+    {"clientPort", KEPT, NULL, PORT},
+    {"clientPortAddress", KEPT, NULL, ADDRESS},
+    {"secureClientPort", KEPT, NULL, SECURE_PORT},
+    {"secureClientPortAddress", KEPT, NULL, SECURE_ADDRESS},
+    {"tickTime", AS_MS, "tick", 0},
+    {"minSessionTimeout", AS_MS, "min-session-timeout", 0},
+    {"maxSessionTimeout", AS_MS, "max-session-timeout", 0},
+    {"maxClientCnxns", AS_IS, "max-connections", 0},
+    {"maxCnxns", AS_IS, "max-all-connections", 0},
+    {"snapCount", AS_IS, "snap-count", 0},
+    {"globalOutstandingLimit", AS_IS, "max-outstanding", 0},
+    {"jute.maxbuffer", AS_NUMBER, "max-request", 0},
+    {"extendedTypesEnabled", AS_SWITCH, "extended-types", 0},
+    {"enforceQuota", AS_SWITCH, "enforce-quota", 0},
+    {"DigestAuthenticationProvider.superDigest", AS_IS, "super-digest", 0},
+    {"4lw.commands.whitelist", WORDS, NULL, 0},
+    {"ssl.keyStore.location", KEPT, NULL, CERT},
+    {"ssl.trustStore.location", KEPT, NULL, CA},
+    {"ssl.clientAuth", KEPT, NULL, CLIENTS},
+    {"X509AuthenticationProvider.superUser", KEPT, NULL, SUPER},
+    {"ssl.keyStore.type", ONLY_PEM, NULL, 0},
+    {"ssl.trustStore.type", ONLY_PEM, NULL, 0},
+    {"ssl.keyStore.password", IGNORED, "ignored: clave takes keys without a password only", 0},
+    {"ssl.keyStore.passwordPath", IGNORED, "ignored: clave takes keys without a password only", 0},
+    {"ssl.quorum.", IGNORED, alone, 0},
+    {"ssl.", IGNORED, "ignored: clave takes what OpenSSL's own defaults are", 0},
+    {"sslQuorum", IGNORED, alone, 0},
+    {"client.portUnification", REFUSED,
+     "one port for clients with and without TLS is not supported: give TLS its secureClientPort",
+     0},
+    {"portUnification", IGNORED, alone, 0},
+    {"server.", SERVER, NULL, 0},
+    {"dynamicConfigFile", REFUSED,
+     "it names the servers of an ensemble, and clave serves alone and does not replicate: stay "
+     "with "
+     "Apache ZooKeeper, or leave the line out to serve this one's data",
+     0},
+    {"group.", IGNORED, alone, 0},
+    {"weight.", IGNORED, alone, 0},
+    {"initLimit", IGNORED, alone, 0},
+    {"syncLimit", IGNORED, alone, 0},
+    {"connectToLearnerMasterLimit", IGNORED, alone, 0},
+    {"electionAlg", IGNORED, alone, 0},
+    {"electionPortBindRetry", IGNORED, alone, 0},
+    {"peerType", IGNORED, alone, 0},
+    {"standaloneEnabled", IGNORED, alone, 0},
+    {"reconfigEnabled", IGNORED, alone, 0},
+    {"quorum.", IGNORED, alone, 0},
+    {"quorumListenOnAllIPs", IGNORED, alone, 0},
+    {"multiAddress.", IGNORED, alone, 0},
+    {"leaderServes", IGNORED, alone, 0},
+    {"cnxTimeout", IGNORED, alone, 0},
+    {"syncEnabled", IGNORED, alone, 0},
+    {"observer.", IGNORED, alone, 0},
+    {"observerMasterPort", IGNORED, alone, 0},
+    {"localSessionsEnabled", IGNORED, alone, 0},
+    {"localSessionsUpgradingEnabled", IGNORED, alone, 0},
+    {"admin.", IGNORED, no_http, 0},
+    {"metricsProvider.", IGNORED, no_http, 0},
+    {"autopurge.", IGNORED, "ignored: what no start needs any more is removed after each snapshot",
+     0},
+    {"preAllocSize", IGNORED, no_meaning, 0},
+    {"txnLogSizeLimitInKb", IGNORED, no_meaning, 0},
+    {"forceSync", IGNORED, "ignored: every write is on the disk before it is answered", 0},
+    {"skipACL", REFUSED, "ACLs are always checked: leave the line out, and use --super-digest", 0},
+    {"serverCnxnFactory", IGNORED, no_meaning, 0},
+    {"clientPortListenBacklog", IGNORED, no_meaning, 0},
+    {"maxResponseCacheSize", IGNORED, no_meaning, 0},
+    {"maxGetChildrenResponseCacheSize", IGNORED, no_meaning, 0},
+    {"commitProcessor.", IGNORED, no_meaning, 0},
+    {"nio.", IGNORED, no_meaning, 0},
+    {"netty.", IGNORED, no_meaning, 0},
+    {"fsync.", IGNORED, no_meaning, 0},
+    {"snapshot.", IGNORED, "ignored: snapshots are not compressed", 0},
+    {"digest.enabled", IGNORED, "ignored: digests are always kept", 0},
+    {"znode.container.", IGNORED, "ignored: containers are looked at every minute", 0},
+    {"authProvider.", IGNORED, "ignored: there are the schemes digest, ip, world and with TLS x509",
+     0},
+    {"jvm.", IGNORED, no_meaning, 0},
+    {"secure", IGNORED, no_meaning, 0},
+};
+
+struct zoocfg {
+    struct serve_settings *v;
+    const char *path;
+    const struct log *log;
+    clave_err err;
+    const char *slots[SLOTS];
+    unsigned lines[SLOTS];
+    unsigned servers;
+    unsigned server_line; /* of the last */
+};
+
+__attribute__((format(printf, 3, 4))) static bool refuse(struct zoocfg *z, unsigned line,
+                                                         const char *fmt, ...)
+{
+    char what[400];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(what, sizeof what, fmt, ap);
+    va_end(ap);
+    clave__log(z->log, CLAVE_LOG_ERROR, "%s:%u: %s", z->path, line, what);
+    z->err = CLAVE_EINVAL;
+    return false;
+}
+
+static void pass_over(const struct zoocfg *z, unsigned line, const char *key, const char *why)
+{
+    clave__log(z->log, CLAVE_LOG_WARN, "%s:%u: %s: %s", z->path, line, key, why);
+}
+
+static bool set(struct zoocfg *z, unsigned line, const char *name, const char *key,
+                const char *value)
+{
+    char why[400] = "";
+    const struct fault f = {why, sizeof why};
+    z->err = settings_set(z->v, name, value, &f);
+    if (z->err == CLAVE_OK)
+        return true;
+    clave__log(z->log, CLAVE_LOG_ERROR, "%s:%u: %s '%s': %s", z->path, line, key, value,
+               why[0] ? why : clave_strerror(z->err));
+    return false;
+}
+
+/* ---- values --------------------------------------------------------------------------------- */
+
+static bool is_true(const char *value)
+{
+    return strcasecmp(value, "true") == 0;
+}
+
+static bool set_number(struct zoocfg *z, unsigned line, const struct key *k, const char *value)
+{
+    char text[32], *end;
+    errno = 0;
+    long long n = strtoll(value, &end, k->meaning == AS_NUMBER ? 0 : 10);
+    if (end == value || *end != '\0' || errno != 0)
+        return refuse(z, line, "%s '%s': not a number", k->name, value);
+    if (k->meaning == AS_MS && n == -1) /* Apache's way to say that it is not given */
+        return true;
+    snprintf(text, sizeof text, k->meaning == AS_MS ? "%lldms" : "%lld", n);
+    return set(z, line, k->text, k->name, text);
+}
+
+static bool is_known_word(const char *word, size_t n)
+{
+    static const char known[] = SERVER_WORDS "," SERVER_OTHER_WORDS;
+    char text[5] = "";
+    memcpy(text, word, n == 4 ? n : 0);
+    return n == 4 && strstr(known, text);
+}
+
+/* "stat, ruok": those that are words here. With none of them: no word at all is answered, as "" is
+ * not one of ours. */
+static bool set_words(struct zoocfg *z, unsigned line, const struct key *k, const char *value)
+{
+    char list[200] = "";
+    for (const char *at = value; *at;) {
+        at += strspn(at, ", \t");
+        size_t n = strcspn(at, ", \t");
+        if (n == 1 && *at == '*')
+            return set(z, line, "words", k->name, "*");
+        if (is_known_word(at, n) && strlen(list) + n + 2 < sizeof list) {
+            strcat(list, *list ? "," : "");
+            strncat(list, at, n);
+        } else if (n > 0) {
+            clave__log(z->log, CLAVE_LOG_WARN, "%s:%u: %s: there is no word '%.*s', ignored",
+                       z->path, line, k->name, (int)n, at);
+        }
+        at += n;
+    }
+    if (*list)
+        return set(z, line, "words", k->name, list);
+    pass_over(z, line, k->name,
+              "no word of it is known: the words that are answered stay as usual");
+    return true;
+}
+
+static bool keep(struct zoocfg *z, unsigned line, const struct key *k, const char *value)
+{
+    z->slots[k->slot] = settings_keep(z->v, value);
+    z->lines[k->slot] = line;
+    z->err = z->slots[k->slot] ? CLAVE_OK : CLAVE_ENOMEM;
+    return z->err == CLAVE_OK;
+}
+
+static bool check_store(struct zoocfg *z, unsigned line, const char *key, const char *value)
+{
+    if (strcasecmp(value, "PEM") == 0)
+        return true;
+    return refuse(
+        z, line,
+        "%s=%s: clave reads PEM files only; 'keytool' and 'openssl pkcs12' turn the store "
+        "into one",
+        key, value);
+}
+
+/* ---- keys -------------------------------------------------------------------------------------
+ */
+
+static const struct key *find(const char *name)
+{
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        size_t n = strlen(keys[i].name);
+        bool all = keys[i].name[n - 1] != '.';
+        if (all ? strcmp(name, keys[i].name) == 0 : strncmp(name, keys[i].name, n) == 0)
+            return &keys[i];
+    }
+    return NULL;
+}
+
+static bool take(void *arg, unsigned line, const char *name, const char *value)
+{
+    struct zoocfg *z = arg;
+    const struct key *k = find(name);
+    if (!k) {
+        pass_over(z, line, name, "unknown key, ignored");
+        return true;
+    }
+    switch (k->meaning) {
+    case IGNORED:
+        pass_over(z, line, name, k->text);
+        return true;
+    case REFUSED:
+        if (strcasecmp(value, "false") != 0 && strcasecmp(value, "no") != 0)
+            return refuse(z, line, "%s: %s", name, k->text);
+        return true;
+    case AS_IS:
+        return set(z, line, k->text, name, value);
+    case AS_SWITCH:
+        return set(z, line, k->text, name, is_true(value) ? "true" : "false");
+    case AS_MS:
+    case AS_NUMBER:
+        return set_number(z, line, k, value);
+    case WORDS:
+        return set_words(z, line, k, value);
+    case ONLY_PEM:
+        return check_store(z, line, name, value);
+    case KEPT:
+        return keep(z, line, k, value);
+    case SERVER:
+        z->servers++;
+        z->server_line = line;
+        return true;
+    }
+    return true;
+}
+
+/* ---- what several keys say together -------------------------------------------------------- */
+
+static bool set_slot(struct zoocfg *z, enum slot slot, const char *name, const char *key)
+{
+    return !z->slots[slot] || set(z, z->lines[slot], name, key, z->slots[slot]);
+}
+
+static bool listen_on(struct zoocfg *z, enum slot port, enum slot address, const char *prefix)
+{
+    const char *host = z->slots[address];
+    char text[300];
+    if (!z->slots[port])
+        return true;
+    bool bare_v6 = host && strchr(host, ':') && *host != '[';
+    snprintf(text, sizeof text, "%s%s%s%s:%s", prefix, bare_v6 ? "[" : "", host ? host : "*",
+             bare_v6 ? "]" : "", z->slots[port]);
+    return set(z, z->lines[port], "listen", port == PORT ? "clientPort" : "secureClientPort", text);
+}
+
+/* Apache looks at these only when there is a secure port. */
+static bool set_tls(struct zoocfg *z)
+{
+    if (!z->slots[SECURE_PORT])
+        return true;
+    if (!z->slots[CERT])
+        return refuse(z, z->lines[SECURE_PORT],
+                      "secureClientPort needs ssl.keyStore.location, a PEM file of the certificate "
+                      "and its key");
+    return set_slot(z, CERT, "tls-cert", "ssl.keyStore.location") &&
+           set_slot(z, CA, "tls-ca", "ssl.trustStore.location") &&
+           set_slot(z, CLIENTS, "tls-clients", "ssl.clientAuth") &&
+           set_slot(z, SUPER, "x509-super", "X509AuthenticationProvider.superUser");
+}
+
+static bool check_servers(struct zoocfg *z)
+{
+    if (z->servers == 1)
+        pass_over(z, z->server_line, "server", alone);
+    if (z->servers <= 1)
+        return true;
+    return refuse(z, z->server_line,
+                  "an ensemble of %u servers: clave serves alone and does not replicate. Stay with "
+                  "Apache ZooKeeper, or leave out the lines of 'server.' to serve this one's data",
+                  z->servers);
+}
+
+static bool check_dirs(struct zoocfg *z)
+{
+    const char *data = z->slots[DATA_DIR], *log = z->slots[LOG_DIR];
+    if (!*data)
+        return refuse(z, z->lines[DATA_DIR], "dataDir has no value");
+    if (log && strcmp(log, data) != 0)
+        return refuse(z, z->lines[LOG_DIR],
+                      "dataLogDir=%s: clave has snapshots and logs in one directory; move "
+                      "version-2/log.* to %s/version-2, and leave the line out",
+                      log, data);
+    return true;
+}
+
+static void finish(struct zoocfg *z)
+{
+    bool fine = check_servers(z) && check_dirs(z) && set_slot(z, DATA_DIR, "data", "dataDir") &&
+                listen_on(z, PORT, ADDRESS, "") &&
+                listen_on(z, SECURE_PORT, SECURE_ADDRESS, "tls:") && set_tls(z);
+    if (fine && !z->slots[PORT] && !z->slots[SECURE_PORT])
+        refuse(z, z->lines[DATA_DIR], "there is no clientPort beside the dataDir");
+}
+
+clave_err serve_zoocfg_load(struct serve_settings *v, char *text, const char *path,
+                            const struct log *log)
+{
+    struct zoocfg z = {.v = v, .path = path, .log = log};
+    unsigned bad_line;
+    if (properties_each(text, take, &z, &bad_line))
+        finish(&z);
+    else if (bad_line > 0)
+        refuse(&z, bad_line, "a malformed \\uXXXX");
+    return z.err;
+}

@@ -1,0 +1,24 @@
+/* hunt.h - a search for deadlocks that is under way: two surveys, and what they show. */
+#ifndef CLAVE_RECIPE_HUNT_H
+#define CLAVE_RECIPE_HUNT_H
+
+#include "clave/deadlock.h"
+
+struct hunt;
+
+struct hunt_wish {
+    const char *const *roots;
+    size_t nroots;
+    size_t max_nodes;
+};
+/* clave_deadlocks_find. It frees itself behind its callback; `out` (may be NULL) is for: */
+clave_err clave__hunt_start(struct hunt **out, clave_client *c, const struct hunt_wish *wish,
+                            clave_deadlocks_cb *cb, void *arg);
+/* The callback will not run. */
+void clave__hunt_abandon(struct hunt *h);
+
+/* deadlock_text.c: in words; NULL: no memory. */
+struct clave_mem;
+char *clave__deadlock_text(const struct clave_mem *mem, const clave_deadlock *d);
+
+#endif

@@ -1,0 +1,206 @@
+/* once.c - whether a job is still to be done, and that it was.
+ *
+ *   LOOKING ──▶ (nothing that counts) ──▶ STARTING ──▶ RUNNING ──▶ ENDING ──▶ OVER
+ *    ▲   │                                  ▲  │
+ *    │   └──▶ TOUCHING ── out of date ──────┘  │ answer lost, or another record is there
+ *    │             └───── counts: EDONE        │
+ *    └─────────────────────────────────────────┘
+ *
+ * The holder before us wrote the record before its node went, and that its node went is what made
+ * us the holder: so the server we talk to has the record as it left it. A record is made anew by
+ * each run, hence its ctime is the begin of the run. */
+#include "clave/once.h"
+
+#include <string.h>
+
+#include "recipe/ledger.h"
+
+enum { ROUNDS = 16 };
+enum phase { LOOKING, TOUCHING, STARTING, RUNNING, ENDING, OVER };
+
+struct clave_once {
+    clave_client *client;
+    const struct clave_mem *mem;
+    struct ledger *ledger;
+    clave_once_cb *cb;
+    void *arg;
+    enum phase phase;
+    int rounds;
+    int64_t period_ms;
+    bool at_most_once;
+    int64_t began; /* by the client's clock */
+    clave_once_record former;
+};
+
+static void tell(clave_once *o, clave_err err)
+{
+    clave_once_cb *cb = o->cb;
+    o->cb = NULL;
+    if (cb)
+        cb(o, err, &o->former, o->arg);
+}
+
+static clave_err enter(clave_once *o, enum phase phase, enum ledger_act act)
+{
+    o->phase = phase;
+    return clave__ledger_do(o->ledger, act);
+}
+
+/* ---- the record ------------------------------------------------------------------------------ */
+
+static clave_once_state state_of(const struct ledger_entry *e)
+{
+    if (strcmp(e->state, "started") == 0)
+        return CLAVE_ONCE_STARTED;
+    return strcmp(e->state, "failed") == 0 ? CLAVE_ONCE_FAILED : CLAVE_ONCE_DONE;
+}
+
+static void note_former(clave_once *o)
+{
+    const struct ledger_entry *e = &o->ledger->entry;
+    o->former = (clave_once_record){.state = state_of(e),
+                                    .began = e->stat.ctime,
+                                    .age_ms = -1,
+                                    .took_ms = e->took_ms,
+                                    .token = e->token,
+                                    .identity = e->identity};
+}
+
+static clave_err look(clave_once *o)
+{
+    return enter(o, LOOKING, LEDGER_READ);
+}
+
+/* After an answer that leaves in doubt what the record is. */
+static clave_err look_again(clave_once *o, clave_err err)
+{
+    return ++o->rounds < ROUNDS ? look(o) : err;
+}
+
+static clave_err start(clave_once *o, enum ledger_act act)
+{
+    o->began = clave__client_now(o->client);
+    clave__ledger_compose(o->ledger, "started", 0);
+    return enter(o, STARTING, act);
+}
+
+/* ---- what is known leads to ------------------------------------------------------------------ */
+
+/* The record was read, or there is none. */
+static clave_err looked(clave_once *o, clave_err err)
+{
+    if (err == CLAVE_ENONODE) {
+        o->former = (clave_once_record){.age_ms = -1};
+        return start(o, LEDGER_CREATE);
+    }
+    if (err != CLAVE_OK)
+        return err;
+    /* The answer to our start was lost. A second one proves that the lock stands. */
+    if (clave__ledger_is_own(o->ledger))
+        return start(o, LEDGER_REPLACE);
+    note_former(o);
+    if (o->former.state != CLAVE_ONCE_DONE && !o->at_most_once)
+        return start(o, LEDGER_REPLACE);
+    return o->period_ms == 0 ? CLAVE_EDONE : enter(o, TOUCHING, LEDGER_TOUCH);
+}
+
+static clave_err touched(clave_once *o, clave_err err, const clave_stat *stat)
+{
+    if (err == CLAVE_EBADVERSION || err == CLAVE_ENONODE)
+        return look_again(o, err); /* our own touch, its answer lost; or an operator's doing */
+    if (err != CLAVE_OK || !stat)
+        return err != CLAVE_OK ? err : CLAVE_EPROTO;
+    int64_t age = stat->mtime - o->former.began;
+    o->former.age_ms = age;
+    bool counts = age < o->period_ms && age > -o->period_ms;
+    return counts ? CLAVE_EDONE : start(o, LEDGER_REPLACE);
+}
+
+static clave_err started(clave_once *o, clave_err err)
+{
+    if (err == CLAVE_OK)
+        o->phase = RUNNING;
+    return clave__ledger_in_doubt(err) ? look_again(o, err) : err;
+}
+
+static void on_done(void *owner, enum ledger_act act, clave_err err, const clave_stat *stat)
+{
+    (void)act;
+    clave_once *o = owner;
+    if (o->phase == LOOKING)
+        err = looked(o, err);
+    else if (o->phase == TOUCHING)
+        err = touched(o, err, stat);
+    else if (o->phase == STARTING)
+        err = started(o, err);
+    else
+        o->phase = OVER; /* the end was told */
+    if (err != CLAVE_OK)
+        o->phase = OVER;
+    if (o->phase == RUNNING || o->phase == OVER)
+        tell(o, err);
+}
+
+/* ---- the calls ------------------------------------------------------------------------------- */
+
+static bool options_ok(const clave_once_options *o)
+{
+    return o && o->size == sizeof *o && o->path && o->period_ms >= 0 && (!o->acls || o->nacls > 0);
+}
+
+clave_err clave_once_begin(clave_once **out, clave_client *c, const clave_grant *grant,
+                           const clave_once_options *o, clave_once_cb *cb, void *arg)
+{
+    const struct clave_mem *mem = clave__client_mem(c);
+    *out = NULL;
+    if (!options_ok(o) || !cb)
+        return CLAVE_EINVAL;
+    const struct ledger_spec spec = {.node = grant->node,
+                                     .token = grant->token,
+                                     .path = o->path,
+                                     .acls = o->acls,
+                                     .nacls = o->nacls,
+                                     .identity = o->identity};
+    clave_once *once = clave__mem_zalloc(mem, sizeof *once);
+    if (!once)
+        return CLAVE_ENOMEM;
+    *once = (clave_once){.client = c, .mem = mem, .cb = cb, .arg = arg};
+    once->period_ms = o->period_ms;
+    once->at_most_once = o->at_most_once;
+    clave_err err = clave__ledger_new(&once->ledger, c, &spec, "the record's path");
+    if (err == CLAVE_OK) {
+        once->ledger->owner = once;
+        once->ledger->done = on_done;
+        err = look(once);
+    }
+    if (err != CLAVE_OK) {
+        clave_once_free(once);
+        return err;
+    }
+    *out = once;
+    return CLAVE_OK;
+}
+
+clave_err clave_once_end(clave_once *o, bool succeeded, clave_once_cb *cb, void *arg)
+{
+    if (o->phase != RUNNING)
+        return CLAVE_EINVAL;
+    clave__ledger_compose(o->ledger, succeeded ? "done" : "failed",
+                          clave__client_now(o->client) - o->began);
+    clave_err err = enter(o, ENDING, LEDGER_UPDATE);
+    if (err != CLAVE_OK) {
+        o->phase = RUNNING;
+        return err;
+    }
+    o->cb = cb;
+    o->arg = arg;
+    return CLAVE_OK;
+}
+
+void clave_once_free(clave_once *o)
+{
+    if (!o)
+        return;
+    clave__ledger_free(o->ledger);
+    clave__mem_free(o->mem, o);
+}

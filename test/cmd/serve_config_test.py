@@ -1,0 +1,375 @@
+"""clave serve --config: its own form and Apache's zoo.cfg, what changes while it serves, how it
+ends, and its log."""
+import json
+import os
+import re
+import select
+import signal
+import socket
+import struct
+import subprocess
+import time
+import unittest
+
+from harness import (CLAVE, PATIENCE, ask, clave, environment, free_port, scratch, spawn)
+
+DEBIANS = """\
+# The number of milliseconds of each tick
+tickTime=2000
+# The number of ticks that the initial
+# synchronization phase can take
+initLimit=10
+syncLimit=5
+dataDir={data}
+# the port at which the clients will connect
+clientPort={port}
+#maxClientCnxns=60
+"""
+
+
+class Server:
+    """One from a configuration file, its standard error line by line."""
+
+    def __init__(self, text, name="serve.conf", flags=(), prefix=()):
+        self.port = free_port()
+        self.data = scratch("data")
+        self.path = scratch(name)
+        self.write(text)
+        self.p = spawn(list(prefix) + [CLAVE, "serve", "--config", self.path] + list(flags),
+                       stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                       env=environment())
+        self.buffer = b""
+
+    def write(self, text):
+        with open(self.path, "w") as f:
+            f.write(text.replace("{data}", self.data).replace("{port}", str(self.port)))
+
+    def ready(self):
+        line = self.p.stdout.readline().decode()
+        if "serving on" not in line:
+            raise AssertionError((line, self.p.stderr.read()))
+        return line
+
+    def line(self):
+        """The next one of standard error."""
+        until = time.monotonic() + PATIENCE
+        while b"\n" not in self.buffer:
+            if not select.select([self.p.stderr], [], [], until - time.monotonic())[0]:
+                raise AssertionError("nothing more is said")
+            got = os.read(self.p.stderr.fileno(), 65536)
+            if not got:
+                return ""
+            self.buffer += got
+        line, self.buffer = self.buffer.split(b"\n", 1)
+        return line.decode()
+
+    def until(self, text):
+        while True:
+            line = self.line()
+            if not line or text in line:
+                return line
+
+    def end(self, how=signal.SIGTERM):
+        if self.p.poll() is None:
+            self.p.send_signal(how)
+        code = self.p.wait(PATIENCE)
+        rest = self.buffer.decode() + self.p.stderr.read().decode()
+        self.p.stdout.close()
+        self.p.stderr.close()
+        return code, rest
+
+    def conf(self):
+        return dict(l.split("=", 1) for l in ask(self.port, b"conf").decode().splitlines())
+
+
+class Rig(unittest.TestCase):
+    def started(self, *args, **named):
+        s = Server(*args, **named)
+        self.addCleanup(lambda: s.p.poll() is None and s.end(signal.SIGKILL))
+        s.ready()
+        return s
+
+    def refused(self, text, expected, code=64, name="serve.conf"):
+        s = Server(text, name)
+        got, err = s.end(signal.SIGCONT)
+        self.assertEqual(got, code, err)
+        self.assertIn(expected.replace("{path}", s.path).replace("{data}", s.data), err)
+
+
+class Form(Rig):
+    def test_own_form_and_flags_over_it(self):
+        s = self.started("# comment\n\n data = {data}\nlisten = 127.0.0.1:{port}\ntick=500ms\r\n"
+                         "max-connections = 7\nmin-session-timeout = 3s\n"
+                         "enforce-quota = true\nwords = conf,ruok", flags=["--tick", "1s"])
+        conf = s.conf()
+        self.assertEqual(conf["tickTime"], "1000")
+        self.assertEqual(conf["minSessionTimeout"], "3000")
+        self.assertEqual(conf["maxClientCnxns"], "7")
+        self.assertEqual(s.end(), (0, ""))
+
+    def test_addresses_of_flags_in_place_of_the_files(self):
+        other = free_port()
+        s = self.started("data = {data}\nlisten = 127.0.0.1:{port}\n",
+                         flags=["-l", f"127.0.0.1:{other}"])
+        self.assertEqual(ask(s.port, b"ruok"), b"")
+        self.assertEqual(ask(other, b"ruok"), b"imok")
+        s.end()
+
+    def test_faults_of_the_own_form(self):
+        for text, fault in (("data = {data}\nnonsense = 1\n", "{path}:2: nonsense '1': "),
+                            ("data = {data}\ntick\n", "{path}:2: a line is 'key = value'"),
+                            ("data = {data}\n\ntick = 5\n", "{path}:3: tick '5': a duration"),
+                            ("data = {data}\ntick = 2m\n", "not between 1ms and 1m"),
+                            ("data = {data}\nsnap-count = 1\n", "not a number from 2 to"),
+                            ("data = {data}\nenforce-quota = yes\n", "it is false or true"),
+                            ("data = {data}\nlog-format = xml\n", "it is text or json"),
+                            ("data =\n", "{path}:1: 'data' has no value"),
+                            ("tick = 1s\n", "--data"),
+                            ("data = {data}\nmax-session-timeout = 1s\n", "above"),
+                            ("data = {data}\ntls-ca = x\n", "no address for TLS"),
+                            ("data = {data}\nconfig = x\n", "{path}:2: config 'x'")):
+            with self.subTest(text):
+                self.refused(text, fault)
+        self.refused("x" * 70000, "File too large")
+
+    def test_zoo_cfg_of_debian(self):
+        s = self.started(DEBIANS, name="zoo.cfg")
+        self.assertEqual(s.conf()["tickTime"], "2000")
+        self.assertEqual(s.conf()["dataDir"], s.data + "/version-2")
+        code, err = s.end()
+        self.assertEqual(code, 0)
+        self.assertEqual(err, f"clave: serve: {s.path}:5: initLimit: no meaning on one server, "
+                              f"ignored\nclave: serve: {s.path}:6: syncLimit: no meaning on one "
+                              "server, ignored\n")
+
+    def test_syntax_of_properties(self):
+        s = self.started("! a comment \\\n  data\\\n     Dir : {data}\nclientPort {port}\r\n"
+                         "clientPortAddress\t=\\u0031\\\n\t27.0.0.1  \n\n"
+                         "4lw.commands.whitelist = ruok, \\\r\n\tconf, gtmk\n"
+                         "tick\\u0054ime=700\nmaxClientCnxns : 9\nmaxClientCnxns=8\n"
+                         "\\ key\\=with\\:signs = x\nempty\n", name="any.name")
+        conf = s.conf()
+        self.assertEqual(conf["tickTime"], "700")
+        self.assertEqual(conf["maxClientCnxns"], "8")
+        self.assertIn(b"not in the whitelist", ask(s.port, b"mntr"))
+        _, err = s.end()
+        self.assertIn(":8: 4lw.commands.whitelist: there is no word 'gtmk', ignored", err)
+        self.assertIn(":13:  key=with:signs: unknown key", err)
+        self.assertIn(":14: empty: unknown key", err)
+
+    def test_keys_of_zoo_cfg(self):
+        s = self.started(DEBIANS + "clientPortAddress=127.0.0.1\nminSessionTimeout=-1\n"
+                         "maxSessionTimeout=9000\nmaxClientCnxns=0\nmaxCnxns=100\nsnapCount=5000\n"
+                         "jute.maxbuffer=0x1fffff\nglobalOutstandingLimit=2000\n"
+                         "extendedTypesEnabled=TRUE\nenforceQuota=false\nstandaloneEnabled=true\n"
+                         "autopurge.purgeInterval=1\nadmin.enableServer=true\n"
+                         "server.1=localhost:2888:3888;2181\ndataLogDir={data}\n"
+                         "metricsProvider.httpPort=7000\nclient.portUnification=false\n"
+                         "4lw.commands.whitelist=*\nssl.keyStore.location=/nowhere\n",
+                         name="zoo.cfg")
+        conf = s.conf()
+        self.assertEqual(conf["minSessionTimeout"], "4000")
+        self.assertEqual(conf["maxSessionTimeout"], "9000")
+        self.assertEqual(conf["maxClientCnxns"], "0")
+        self.assertIn(b"SessionTracker", ask(s.port, b"dump"))
+        big = "x" * 1500000
+        self.assertEqual(clave("create", "/ttl", "--ttl", "1h", connect=f"127.0.0.1:{s.port}").code, 0)
+        with socket.create_connection(("127.0.0.1", s.port)) as c:
+            c.sendall(struct.pack(">iiqiqi", 44, 0, 0, 5000, 0, 16) + b"\0" * 16)
+            self.assertTrue(c.recv(100))
+            body = b"\0\0\0\x04/big" + struct.pack(">i", len(big)) + big.encode() + \
+                struct.pack(">iii", 1, 31, 5) + b"world" + struct.pack(">i", 6) + b"anyone" + b"\0" * 4
+            c.sendall(struct.pack(">iii", 8 + len(body), 1, 1) + body)
+            self.assertEqual(struct.unpack(">iiqi", c.recv(20))[3], 0)
+        _, err = s.end()
+        for key in ("initLimit", "syncLimit", "standaloneEnabled", "autopurge.purgeInterval",
+                    "admin.enableServer", "server", "metricsProvider.httpPort"):
+            self.assertRegex(err, rf"zoo.cfg:\d+: {re.escape(key)}: ")
+        self.assertEqual(len(err.splitlines()), 7, err)
+
+    def test_zoo_cfg_that_cannot_be_served(self):
+        ensemble = "server.1=a:2888:3888\nserver.2=b:2888:3888\nserver.3=c:2888:3888\n"
+        for text, fault in ((DEBIANS + ensemble, "{path}:13: an ensemble of 3 servers: clave serves "
+                             "alone and does not replicate"),
+                            (DEBIANS + "dynamicConfigFile=x\n", "does not replicate"),
+                            (DEBIANS + "dataLogDir=/elsewhere\n", "move version-2/log.*"),
+                            ("dataDir={data}\n", "no clientPort"),
+                            ("dataDir=\nclientPort=1\n", "dataDir has no value"),
+                            (DEBIANS + "tickTime=fast\n", "{path}:11: tickTime 'fast': not a number"),
+                            (DEBIANS + "maxSessionTimeout=1\n", "above"),
+                            (DEBIANS + "skipACL=yes\n", "ACLs are always checked"),
+                            (DEBIANS + "client.portUnification=true\n", "secureClientPort"),
+                            (DEBIANS + "secureClientPort=2281\n", "needs ssl.keyStore.location"),
+                            (DEBIANS + "ssl.keyStore.type=JKS\n", "PEM files only"),
+                            (DEBIANS + "x=\\u12\n", "malformed"),
+                            (DEBIANS + "snapCount=1\n", "not a number from 2")):
+            with self.subTest(text):
+                self.refused(text, fault, name="zoo.cfg")
+
+
+class Live(Rig):
+    CONF = "data = {data}\nlisten = 127.0.0.1:{port}\nwords = conf,ruok\n"
+
+    def reload(self, s, text, expected="has been read again"):
+        s.write(text)
+        s.p.send_signal(signal.SIGHUP)
+        return s.until(expected)
+
+    def test_limits_change(self):
+        s = self.started(self.CONF, flags=["-v"])
+        held = [socket.create_connection(("127.0.0.1", s.port)) for _ in range(2)]
+        self.reload(s, self.CONF.replace("ruok", "mntr") + "max-connections = 3\n"
+                    "min-session-timeout = 6s\nmax-session-timeout = 8s\n")
+        conf = s.conf()
+        self.assertEqual((conf["minSessionTimeout"], conf["maxSessionTimeout"],
+                          conf["maxClientCnxns"]), ("6000", "8000", "3"))
+        self.assertIn(b"not in the whitelist", ask(s.port, b"ruok"))
+        # Those from before the change count.
+        held.append(socket.create_connection(("127.0.0.1", s.port)))
+        self.assertEqual(ask(s.port, b"conf"), b"")
+        for h in held:
+            h.close()
+        # What is left out is as at the beginning.
+        self.reload(s, self.CONF)
+        self.assertEqual(s.conf()["maxClientCnxns"], "60")
+        self.assertEqual(ask(s.port, b"ruok"), b"imok")
+        s.end()
+
+    def test_the_super_user_and_quotas_change(self):
+        s = self.started(self.CONF, flags=["-v"])
+        at = f"127.0.0.1:{s.port}"
+        self.assertEqual(clave("create", "/x", "1", "--acl", "digest:joe:hash:r", connect=at).code, 0)
+        self.assertEqual(clave("--auth", "digest:super:test", "get", "/x", connect=at).code, 77)
+        self.reload(s, self.CONF + "super-digest = super:D/InIHSb7yEEbrWz8b9l71RjZJU=\n")
+        self.assertEqual(clave("--auth", "digest:super:test", "get", "/x", connect=at).code, 0)
+        s.end()
+
+    def test_what_stays_is_named(self):
+        s = self.started(self.CONF + "tick = 1s\n", flags=["-v"])
+        s.write(self.CONF.replace("{data}", "/elsewhere") + f"listen = 127.0.0.1:{free_port()}\n"
+                "tick = 2s\n")
+        s.p.send_signal(signal.SIGHUP)
+        for name in ("data", "listen", "tick"):
+            self.assertEqual(s.line(), f"clave: serve: {name} stays as it is until the next start")
+        self.assertEqual(s.conf()["tickTime"], "1000")
+        s.end()
+
+    def test_a_broken_file_changes_nothing(self):
+        s = self.started(self.CONF + "max-connections = 9\n")
+        for text, fault in (("max-connections = 8\ntick = x\n", ":5: tick 'x': "),
+                            ("max-connections = 8\nmax-session-timeout = 1ms\n", "is above")):
+            self.assertIn(fault, self.reload(s, self.CONF + text, fault))
+            self.assertIn("nothing is changed", s.line())
+            self.assertEqual(s.conf()["maxClientCnxns"], "9")
+        os.unlink(s.path)
+        s.p.send_signal(signal.SIGHUP)
+        self.assertIn("No such file", s.line())
+        self.assertIn("nothing is changed", s.line())
+        self.assertEqual(ask(s.port, b"ruok"), b"imok")
+        s.end()
+
+    def test_zoo_cfg_is_read_again(self):
+        s = self.started(DEBIANS, name="zoo.cfg", flags=["-v"])
+        self.reload(s, DEBIANS + "maxClientCnxns=5\n")
+        self.assertEqual(s.conf()["maxClientCnxns"], "5")
+        s.end()
+
+    def test_flags_stay_over_the_file(self):
+        s = self.started(self.CONF, flags=["-v", "--max-connections", "4"])
+        self.reload(s, self.CONF + "max-connections = 5\n")
+        self.assertEqual(s.conf()["maxClientCnxns"], "4")
+        s.end()
+
+    def test_the_log(self):
+        s = self.started(self.CONF + "log-format = json\nlog-level = debug\n")
+        self.assertEqual(clave("ls", connect=f"127.0.0.1:{s.port}").code, 0)
+        line = json.loads(s.until("session 0x"))
+        self.assertEqual(line["level"], "debug")
+        self.assertRegex(line["time"], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$")
+        self.assertRegex(line["session"], "^0x[0-9a-f]+$")
+        self.assertRegex(line["connection"], r"^127\.0\.0\.1:\d+$")
+        self.assertIn(line["session"], line["message"])
+        self.reload(s, self.CONF + "log-format = text\nlog-level = info\n")
+        code, rest = s.end()
+        self.assertEqual(code, 0)
+        self.assertIn("clave: serve: stopping: SIGTERM\n", rest)
+
+
+class End(Rig):
+    """SIGTERM: what was read is answered, what was acknowledged stays."""
+    CONF = "data = {data}\nlisten = 127.0.0.1:{port}\n"
+
+    def session(self, s):
+        c = socket.create_connection(("127.0.0.1", s.port))
+        self.addCleanup(c.close)
+        c.settimeout(PATIENCE)
+        c.sendall(struct.pack(">iiqiqi", 44, 0, 0, 5000, 0, 16) + b"\0" * 16)
+        self.assertTrue(c.recv(100))
+        return c
+
+    @staticmethod
+    def create(path):
+        body = struct.pack(">i", len(path)) + path + struct.pack(">i", 0) + \
+            struct.pack(">iii", 1, 31, 5) + b"world" + struct.pack(">i", 6) + b"anyone" + b"\0" * 4
+        return struct.pack(">iii", 8 + len(body), 1, 1) + body
+
+    def test_requests_in_flight_are_answered_and_kept(self):
+        s = self.started(self.CONF)
+        clients = [self.session(s) for _ in range(20)]
+        for round in range(50):
+            for i, c in enumerate(clients):
+                c.sendall(self.create(b"/n-%d-%d" % (i, round)))
+        s.p.send_signal(signal.SIGTERM)
+        answered = []
+        for c in clients:
+            got = b""
+            try:
+                while True:
+                    part = c.recv(65536)
+                    if not part:
+                        break
+                    got += part
+            except ConnectionError:
+                pass
+            n = 0
+            while len(got) >= 4 and len(got) >= 4 + struct.unpack(">i", got[:4])[0]:
+                got = got[4 + struct.unpack(">i", got[:4])[0]:]
+                n += 1
+            self.assertEqual(got, b"")  # no half answer
+            answered.append(n)
+        self.assertEqual(s.end(0), (0, ""))  # it was told already
+        again = self.started(self.CONF.replace("{data}", s.data))
+        names = set(clave("ls", "/", connect=f"127.0.0.1:{again.port}").out.split())
+        for i, n in enumerate(answered):
+            for round in range(n):
+                self.assertIn(f"n-{i}-{round}", names)
+        again.end()
+
+    def test_who_does_not_read_is_waited_for_a_second_or_a_second_signal(self):
+        for signals, most in ((1, 10), (2, 0.9)):
+            s = self.started(self.CONF + "log-level = info\n")
+            with open(scratch("big"), "w") as f:
+                f.write("x" * 900000)
+            with open(f.name) as f:
+                subprocess.run([CLAVE, "--connect", f"127.0.0.1:{s.port}", "create", "/big", "-"],
+                               stdin=f, stdout=subprocess.DEVNULL, check=True, env=environment())
+            c = self.session(s)
+            c.sendall((struct.pack(">iiii", 17, 1, 4, 4) + b"/big\0") * 20)
+            other = self.session(s)
+            other.sendall(struct.pack(">iii", 8, -2, 11))
+            self.assertTrue(other.recv(100))  # what the deaf one wants has been read before
+            begin = time.monotonic()
+            s.p.send_signal(signal.SIGTERM)
+            self.assertTrue(s.until("stopping: SIGTERM"))
+            if signals == 2:
+                s.p.send_signal(signal.SIGTERM)
+            self.assertEqual(s.p.wait(PATIENCE), 0)
+            took = time.monotonic() - begin
+            self.assertLess(took, most)
+            if signals == 1:
+                self.assertGreater(took, 0.9)
+            s.end()
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,155 @@
+"""clave serve under clients that want to harm it, or only behave so: memory stays bounded, and
+others are served."""
+import os
+import resource
+import signal
+import socket
+import struct
+import subprocess
+import time
+import unittest
+
+from harness import CLAVE, PATIENCE, ClaveServer, clave, environment, free_port, scratch, spawn
+
+HANDSHAKE = struct.pack(">iiqiqi", 44, 0, 0, 30000, 0, 16) + b"\0" * 16
+
+
+def frame(xid, op, body):
+    return struct.pack(">iii", 8 + len(body), xid, op) + body
+
+
+def get(path):
+    return frame(1, 4, struct.pack(">i", len(path)) + path + b"\0")
+
+
+def resident_kb(pid):
+    for line in open(f"/proc/{pid}/status"):
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1])
+    raise AssertionError("no such process")
+
+
+def dial(port):
+    s = socket.socket()
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    s.connect(("127.0.0.1", port))
+    return s
+
+
+class Load(unittest.TestCase):
+    def served(self, connect):
+        """A write and a read by somebody else, soon."""
+        begin = time.monotonic()
+        r = clave("create", "--sequential", "/n-", connect=connect)
+        self.assertEqual(r.code, 0, r)
+        self.assertLess(time.monotonic() - begin, 5)
+
+    def test_clients_that_do_not_read(self):
+        clients, size, bound = 150, 500 * 1024, 16 * 1024 * 1024
+        s = ClaveServer(["--max-undelivered", str(bound), "--max-connections", "0"]).start()
+        self.addCleanup(s.stop)
+        data = scratch("big")
+        with open(data, "w") as f:
+            f.write("x" * size)
+        with open(data) as f:
+            subprocess.run([CLAVE, "--connect", s.connect, "create", "/big", "-"], stdin=f, check=True,
+                           env=environment())
+        before = resident_kb(s.process.pid)
+        deaf = []
+        for _ in range(clients):
+            c = dial(s.port)
+            self.addCleanup(c.close)
+            c.sendall(HANDSHAKE + get(b"/big") * 8)
+            deaf.append(c)
+        self.served(s.connect)
+        # Each alone may have 4 MiB; all together twice the bound, and each what is on its way into
+        # the kernel.
+        self.assertLess(resident_kb(s.process.pid) - before,
+                        2 * bound // 1024 + clients * 64 + 10000)
+        self.served(s.connect)
+        # Who begins to read gets all that it has asked for, or has been cut off before.
+        whole = 0
+        for c in deaf[-5:]:
+            c.settimeout(PATIENCE)
+            n = 0
+            try:
+                while n < 8 * size:
+                    got = c.recv(1 << 20)
+                    if not got:
+                        break
+                    n += len(got)
+            except ConnectionError:
+                pass
+            whole += n >= 8 * size
+        self.assertGreater(whole, 0)
+
+    def test_slow_readers_and_writers(self):
+        """Those who take a little now and then hold nobody up."""
+        s = ClaveServer(["--max-undelivered", str(1 << 20), "--max-outstanding", "100",
+                         "--max-connections", "0"]).start()
+        self.addCleanup(s.stop)
+        clave("create", "/some", "x" * 5000, connect=s.connect)
+        slow = []
+        for _ in range(50):
+            c = dial(s.port)
+            self.addCleanup(c.close)
+            c.sendall(HANDSHAKE + get(b"/some") * 100)
+            slow.append(c)
+        for _ in range(20):
+            for c in slow:
+                c.recv(2000)
+        self.served(s.connect)
+        for c in slow[:10]:  # all of it comes
+            c.settimeout(PATIENCE)
+            n = 20 * 2000
+            while n < 100 * 5000:
+                got = c.recv(65536)
+                self.assertTrue(got)
+                n += len(got)
+
+    def test_half_open(self):
+        """Thousands that never say who they are."""
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        count = min(20000, hard - 200)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+        s = ClaveServer(["--max-connections", "0"]).start()
+        self.addCleanup(s.stop)
+        before = resident_kb(s.process.pid)
+        halves = []
+        for i in range(count):
+            c = socket.create_connection(("127.0.0.1", s.port))
+            if i % 2:
+                c.sendall(b"\0\0\3")  # the beginning of a length
+            self.addCleanup(c.close)
+            halves.append(c)
+        self.served(s.connect)
+        self.assertLess(resident_kb(s.process.pid) - before, count * 6)
+        for c in (halves[0], halves[1], halves[-1]):  # after ten seconds without a session
+            c.settimeout(PATIENCE)
+            self.assertEqual(c.recv(1), b"")
+        self.served(s.connect)
+
+    def test_more_connections_than_files(self):
+        port = free_port()
+        p = spawn(["prlimit", "--nofile=100:100", CLAVE, "serve", "--data", scratch("d"), "-l",
+                   f"127.0.0.1:{port}", "--max-connections", "0"], stdout=subprocess.PIPE,
+                  stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True, env=environment())
+        self.assertIn("serving", p.stdout.readline())
+        many = [socket.create_connection(("127.0.0.1", port)) for _ in range(300)]
+        self.addCleanup(lambda: [c.close() for c in many])
+        many[0].sendall(HANDSHAKE)
+        many[0].settimeout(PATIENCE)
+        self.assertTrue(many[0].recv(100))  # those who are in are served
+        for c in many:
+            c.close()
+        self.served(f"127.0.0.1:{port}")
+        p.send_signal(signal.SIGTERM)
+        _, err = p.communicate(timeout=PATIENCE)
+        self.assertEqual(p.returncode, 0)
+        self.assertIn("as many as open files allow", err)
+        self.assertLess(len(err), 100000)
+
+
+if __name__ == "__main__":
+    unittest.main()

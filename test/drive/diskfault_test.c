@@ -1,0 +1,391 @@
+/* diskfault_test.c - disks that fail, are full, or stand; clocks that step; processes that are
+ * stopped. The calls are caught where the program is linked (-Wl,--wrap). */
+#include "rig.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+/* ---- what the disk does ------------------------------------------------------------------- */
+
+/* The so many-th call of a kind from now on fails, and every later one would succeed: that is how
+ * Linux reports a failed sync, once. */
+struct fault_at {
+    atomic_int in; /* 0: none */
+    atomic_int number;
+    atomic_int calls; /* since the fault */
+};
+
+static struct fault_at write_fault, sync_fault, dir_fault, rename_fault, room_fault;
+static atomic_bool stands; /* a sync does not end */
+static atomic_int waiting; /* for it to go on */
+static atomic_llong wall_step_ms;
+
+static bool fails(struct fault_at *f)
+{
+    if (atomic_load(&f->in) <= 0) {
+        atomic_fetch_add(&f->calls, 1);
+        return false;
+    }
+    if (atomic_fetch_sub(&f->in, 1) > 1)
+        return false;
+    atomic_store(&f->calls, 0);
+    errno = atomic_load(&f->number);
+    return true;
+}
+
+static void plan(struct fault_at *f, int in, int number)
+{
+    atomic_store(&f->number, number);
+    atomic_store(&f->calls, 0);
+    atomic_store(&f->in, in);
+}
+
+static void repair(void)
+{
+    struct fault_at *const all[] = {&write_fault, &sync_fault, &dir_fault, &rename_fault,
+                                    &room_fault};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        plan(all[i], 0, 0);
+    atomic_store(&stands, false);
+}
+
+ssize_t __real_pwrite(int fd, const void *p, size_t n, off_t at);
+ssize_t __wrap_pwrite(int fd, const void *p, size_t n, off_t at);
+int __real_fdatasync(int fd);
+int __wrap_fdatasync(int fd);
+int __real_fsync(int fd);
+int __wrap_fsync(int fd);
+int __real_renameat(int from_dir, const char *from, int to_dir, const char *to);
+int __wrap_renameat(int from_dir, const char *from, int to_dir, const char *to);
+int __real_fallocate(int fd, int mode, off_t at, off_t n);
+int __wrap_fallocate(int fd, int mode, off_t at, off_t n);
+int __real_clock_gettime(clockid_t clock, struct timespec *t);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *t);
+
+/* A half of it is written before it fails. */
+ssize_t __wrap_pwrite(int fd, const void *p, size_t n, off_t at)
+{
+    if (fails(&write_fault)) {
+        int number = errno;
+        ssize_t ignored = __real_pwrite(fd, p, n / 2, at);
+        (void)ignored;
+        errno = number;
+        return -1;
+    }
+    return __real_pwrite(fd, p, n, at);
+}
+
+int __wrap_fdatasync(int fd)
+{
+    if (atomic_load(&stands)) {
+        atomic_fetch_add(&waiting, 1);
+        while (atomic_load(&stands))
+            usleep(1000);
+        atomic_fetch_sub(&waiting, 1);
+    }
+    return fails(&sync_fault) ? -1 : __real_fdatasync(fd);
+}
+
+int __wrap_fsync(int fd)
+{
+    return fails(&dir_fault) ? -1 : __real_fsync(fd);
+}
+
+int __wrap_renameat(int from_dir, const char *from, int to_dir, const char *to)
+{
+    return fails(&rename_fault) ? -1 : __real_renameat(from_dir, from, to_dir, to);
+}
+
+int __wrap_fallocate(int fd, int mode, off_t at, off_t n)
+{
+    return fails(&room_fault) ? -1 : __real_fallocate(fd, mode, at, n);
+}
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *t)
+{
+    int rc = __real_clock_gettime(clock, t);
+    if (clock == CLOCK_REALTIME)
+        t->tv_sec += (time_t)(atomic_load(&wall_step_ms) / 1000);
+    return rc;
+}
+
+/* ---- a write or a sync that fails ----------------------------------------------------------- */
+
+/* Creates /0, /1, ... until the fault has struck and one is not answered; how many were. */
+static unsigned write_until_it_fails(const char *connect, struct fault_at *f)
+{
+    char path[16];
+    unsigned n = 0;
+    clave_session *s;
+    assert_int_equal(clave_session_open(&s, NULL, connect, NULL), CLAVE_OK);
+    for (;;) {
+        snprintf(path, sizeof path, "/%u", n);
+        clave_err err = clave_session_create(s, path, path, strlen(path), NULL, 300, NULL);
+        if (err == CLAVE_OK || err == CLAVE_ENODEEXISTS)
+            n++;
+        else if (atomic_load(&f->in) <= 0)
+            break;
+    }
+    clave_session_close(s, 0);
+    return n;
+}
+
+static void assert_written(const char *connect, unsigned n)
+{
+    char path[16];
+    clave_session *s = rig_session(connect);
+    for (unsigned i = 0; i < n; i++) {
+        snprintf(path, sizeof path, "/%u", i);
+        assert_int_equal(clave_session_exists(s, path, 5000, NULL), CLAVE_OK);
+    }
+    clave_session_close(s, 5000);
+}
+
+/* The server stops, says why, has not tried again, and everything it acknowledged is there. */
+static void it_stops_rather_than_lie(void **state)
+{
+    static const struct {
+        const char *name;
+        struct fault_at *fault;
+        int in;
+        int number;
+        int snap_count;
+        clave_err err;
+        const char *says;
+    } cases[] = {
+        {"a sync of the log", &sync_fault, 9, EIO, 0, CLAVE_EIO, "cannot write the log"},
+        {"the first sync", &sync_fault, 1, EIO, 0, CLAVE_EIO, "cannot write the log"},
+        {"a sync that finds no room", &sync_fault, 7, ENOSPC, 0, CLAVE_EFULL, "free some space"},
+        {"a write", &write_fault, 9, EIO, 0, CLAVE_EIO, "cannot write the log"},
+        {"a full disk", &write_fault, 12, ENOSPC, 0, CLAVE_EFULL, "free some space"},
+        {"a quota", &write_fault, 5, EDQUOT, 0, CLAVE_EFULL, "free some space"},
+        {"the name of a log", &rename_fault, 1, EIO, 0, CLAVE_EIO, "cannot write the log"},
+        {"the sync of the name", &dir_fault, 1, EIO, 0, CLAVE_EIO, "cannot write the log"},
+        {"a snapshot's name", &rename_fault, 2, EIO, 10, CLAVE_EIO, "cannot write"},
+        {"a snapshot's sync", &dir_fault, 2, ENOSPC, 10, CLAVE_EFULL, "cannot write"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *data = rig_dir(), *address = rig_unix();
+        struct server_run_options o = rig_options(data, &address);
+        char fault[600];
+        o.engine.snap_count = cases[i].snap_count;
+        struct rig *r = rig_start_with(&o);
+        plan(cases[i].fault, cases[i].in, cases[i].number);
+        unsigned n = write_until_it_fails(address, cases[i].fault);
+        clave_err err = rig_join(r, fault, sizeof fault);
+        if (err != cases[i].err || !strstr(fault, cases[i].says) || !strstr(fault, data))
+            fail_msg("%s: %s: %s", cases[i].name, clave_err_name(err), fault);
+        if (cases[i].snap_count == 0)
+            assert_int_equal(atomic_load(&cases[i].fault->calls), 0);
+        repair();
+        r = rig_start(data, NULL);
+        assert_written(r->connect, n);
+        assert_int_equal(rig_stop(r), CLAVE_OK);
+    }
+}
+
+/* Without room ahead a log grows as it is written. */
+static void a_disk_without_room_ahead(void **state)
+{
+    static const int numbers[] = {ENOSPC, EOPNOTSUPP};
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        const char *data = rig_dir();
+        struct stat st;
+        struct rig *r = rig_start(data, NULL);
+        plan(&room_fault, 1, numbers[i]);
+        clave_session *s = rig_session(r->connect);
+        assert_int_equal(clave_session_create(s, "/0", "", 0, NULL, 5000, NULL), CLAVE_OK);
+        assert_int_equal(stat(rig_path(data, "version-2/log.1"), &st), 0);
+        assert_in_range(st.st_size, 100, 1000);
+        assert_int_equal(atomic_load(&room_fault.calls), 0); /* nor is it asked for again */
+        clave_session_close(s, 5000);
+        assert_int_equal(rig_stop(r), CLAVE_OK);
+        r = rig_start(data, NULL);
+        assert_written(r->connect, 1);
+        rig_stop(r);
+        repair();
+    }
+}
+
+static void a_log_is_longer_than_its_records_while_it_is_written(void **state)
+{
+    (void)state;
+    const char *data = rig_dir(), *log = rig_path(data, "version-2/log.1");
+    struct stat st;
+    struct rig *r = rig_start(data, NULL);
+    clave_session *s = rig_session(r->connect);
+    assert_int_equal(stat(log, &st), 0);
+    assert_in_range(st.st_size, 64 * 1024, 80 * 1024);
+    clave_session_close(s, 5000);
+    assert_int_equal(rig_stop(r), CLAVE_OK);
+    assert_int_equal(stat(log, &st), 0);
+    assert_in_range(st.st_size, 50, 300);
+}
+
+/* ---- a disk that stands ------------------------------------------------------------------------
+ */
+
+enum { SHORT_MS = 400 };
+
+static clave_session *short_session(const char *connect)
+{
+    clave_client_options o = {.size = sizeof o, .session_timeout_ms = SHORT_MS};
+    clave_session *s;
+    assert_int_equal(clave_session_open(&s, NULL, connect, &o), CLAVE_OK);
+    assert_int_equal(clave_session_wait(s, RIG_PATIENCE_MS), CLAVE_OK);
+    return s;
+}
+
+/* A client that the server knows by its bytes: it says nothing by itself, and gives nothing up. */
+struct raw {
+    int fd;
+};
+
+static void raw_open(struct raw *w, const char *address, unsigned timeout_ms)
+{
+    struct sockaddr_un addr = {.sun_family = AF_UNIX};
+    unsigned char hello[48] = {[3] = 44, [31] = 16}, answer[64];
+    hello[18] = (unsigned char)(timeout_ms >> 8);
+    hello[19] = (unsigned char)timeout_ms;
+    w->fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    strcpy(addr.sun_path, address + strlen("unix:"));
+    assert_int_equal(connect(w->fd, (struct sockaddr *)&addr, sizeof addr), 0);
+    assert_int_equal(write(w->fd, hello, sizeof hello), (ssize_t)sizeof hello);
+    assert_true(read(w->fd, answer, sizeof answer) > 36);
+}
+
+static void raw_ping(const struct raw *w)
+{
+    static const unsigned char ping[12] = {[3] = 8, 0xff, 0xff, 0xff, 0xfe, [11] = 11};
+    assert_int_equal(write(w->fd, ping, sizeof ping), (ssize_t)sizeof ping);
+}
+
+/* Whether the answer to a ping comes, and not the end of the connection. */
+static bool raw_hears(const struct raw *w)
+{
+    unsigned char answer[64];
+    return read(w->fd, answer, sizeof answer) >= 20;
+}
+
+static void until_waiting(void)
+{
+    while (atomic_load(&waiting) == 0)
+        usleep(1000);
+}
+
+/* Nothing is answered, nobody's session ends, and a word is answered all the same. */
+static void a_disk_that_stands_for_a_while(void **state)
+{
+    (void)state;
+    const char *address = rig_unix();
+    struct server_run_options o = rig_options(rig_dir(), &address);
+    o.engine.tick_ms = 50;
+    struct rig *r = rig_start_with(&o);
+    struct raw w;
+    clave_session *s = rig_session(address), *writer = short_session(address);
+    raw_open(&w, address, SHORT_MS);
+    atomic_store(&stands, true);
+    assert_int_equal(clave_session_create(writer, "/x", "", 0, NULL, 30, NULL), CLAVE_ETIMEDOUT);
+    until_waiting();
+    int64_t until = clave_now() + 3 * SHORT_MS;
+    while (clave_now() < until) {
+        raw_ping(&w);
+        usleep(SHORT_MS * 250);
+    }
+    atomic_store(&stands, false);
+    assert_true(raw_hears(&w));
+    assert_int_equal(clave_session_exists(s, "/x", 5000, NULL), CLAVE_OK);
+    clave_session_close(writer, 5000);
+    clave_session_close(s, 5000);
+    close(w.fd);
+    assert_int_equal(rig_stop(r), CLAVE_OK);
+}
+
+/* ---- a process that stands, clocks that step
+ * ----------------------------------------------------- */
+
+/* Stopped for longer than a session's timeout: what the client has sent meanwhile is read first. */
+static void a_stopped_server_hears_its_clients_first(void **state)
+{
+    (void)state;
+    const char *address = rig_unix();
+    struct rig_process p;
+    struct raw w;
+    rig_fork(&p, rig_dir(), address);
+    raw_open(&w, address, SHORT_MS);
+    raw_ping(&w);
+    assert_true(raw_hears(&w));
+    assert_int_equal(kill(p.pid, SIGSTOP), 0);
+    usleep(3 * SHORT_MS * 1000);
+    raw_ping(&w);
+    assert_int_equal(kill(p.pid, SIGCONT), 0);
+    assert_true(raw_hears(&w));
+    close(w.fd);
+    assert_int_equal(rig_kill(&p, SIGTERM), 0);
+}
+
+/* The wall clock is for what is shown: no session ends by it, no id comes again. */
+static void the_wall_clock_steps(void **state)
+{
+    static const long long steps[] = {3600000, -7200000, -86400000, 0};
+    (void)state;
+    const char *data = rig_dir(), *address = rig_unix();
+    struct server_run_options o = rig_options(data, &address);
+    struct rig *r = rig_start_with(&o);
+    clave_session *first = short_session(address);
+    clave_create_options e = {.size = sizeof e, .mode = CLAVE_EPHEMERAL};
+    int64_t ids[4] = {clave_session_id(first)};
+    assert_int_equal(clave_session_create(first, "/e", "", 0, &e, 5000, NULL), CLAVE_OK);
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+        clave_reply *reply = NULL;
+        char path[16];
+        atomic_store(&wall_step_ms, steps[i]);
+        if (i == 1) { /* also over a restart */
+            assert_int_equal(rig_stop(r), CLAVE_OK);
+            r = rig_start_with(&o);
+        }
+        clave_session *s = rig_session(address);
+        for (size_t k = 0; k < i; k++)
+            assert_true(clave_session_id(s) != ids[k]);
+        if (i > 0)
+            ids[i] = clave_session_id(s);
+        assert_true(clave_session_id(s) != ids[0]);
+        snprintf(path, sizeof path, "/%zu", i);
+        assert_int_equal(clave_session_create(s, path, "", 0, NULL, 5000, NULL), CLAVE_OK);
+        assert_int_equal(clave_session_exists(s, path, 5000, &reply), CLAVE_OK);
+        int64_t expected = (int64_t)time(NULL) * 1000 + steps[i];
+        assert_in_range(reply->stat.ctime, (uint64_t)(expected - 20000),
+                        (uint64_t)(expected + 20000));
+        clave_reply_free(reply);
+        assert_int_equal(clave_session_exists(s, "/e", 5000, NULL), CLAVE_OK);
+        clave_session_close(s, 5000);
+    }
+    assert_true(clave_session_id(first) == ids[0]);
+    clave_session_close(first, 5000);
+    assert_int_equal(rig_stop(r), CLAVE_OK);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_stopped_server_hears_its_clients_first),
+        cmocka_unit_test(it_stops_rather_than_lie),
+        cmocka_unit_test(a_disk_without_room_ahead),
+        cmocka_unit_test(a_log_is_longer_than_its_records_while_it_is_written),
+        cmocka_unit_test(a_disk_that_stands_for_a_while),
+        cmocka_unit_test(the_wall_clock_steps),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

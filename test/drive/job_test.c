@@ -1,0 +1,135 @@
+/* job_test.c - a job that several start and one runs, for threads. */
+#include "rig.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+enum { PATIENCE = 10000, HOUR = 3600 * 1000 };
+
+static struct rig *rig;
+
+static int start_server(void **state)
+{
+    (void)state;
+    rig = rig_start(rig_dir(), NULL);
+    return 0;
+}
+
+static int stop_server(void **state)
+{
+    (void)state;
+    return rig_stop(rig) == CLAVE_OK ? 0 : -1;
+}
+
+static const clave_once_options hourly = {
+    .size = sizeof hourly, .path = "/jobs/report-once/hourly", .period_ms = HOUR};
+
+/* ---- many start it ------------------------------------------------------------------------- */
+
+enum { STARTERS = 6 };
+
+struct starter {
+    pthread_t thread;
+    atomic_int *runs, *refusals;
+    bool fails; /* its run does */
+};
+
+static void *start(void *arg)
+{
+    struct starter *me = arg;
+    clave_session *s = rig_session(rig->connect);
+    clave_lock *l;
+    clave_job *job;
+    clave_once_record former;
+    clave_err err = clave_lock_new(&l, s, "/jobs/report", NULL);
+    if (err == CLAVE_OK)
+        err = clave_lock_acquire(l, PATIENCE);
+    if (err == CLAVE_OK)
+        err = clave_job_begin(&job, l, &hourly, PATIENCE, &former);
+    if (err == CLAVE_OK) {
+        atomic_fetch_add(me->runs, 1);
+        err = clave_job_end(job, !me->fails, PATIENCE);
+        me->fails |= err != CLAVE_OK;
+    } else if (err == CLAVE_EDONE && former.state == CLAVE_ONCE_DONE && former.age_ms >= 0) {
+        atomic_fetch_add(me->refusals, 1);
+    }
+    clave_lock_release(l);
+    clave_lock_free(l);
+    clave_session_close(s, PATIENCE);
+    return NULL;
+}
+
+static void one_of_many_runs_it(void **state)
+{
+    (void)state;
+    struct starter all[STARTERS];
+    atomic_int runs = 0, refusals = 0;
+    for (size_t i = 0; i < STARTERS; i++) {
+        all[i] = (struct starter){.runs = &runs, .refusals = &refusals};
+        assert_int_equal(pthread_create(&all[i].thread, NULL, start, &all[i]), 0);
+    }
+    for (size_t i = 0; i < STARTERS; i++)
+        pthread_join(all[i].thread, NULL);
+    assert_int_equal(runs, 1);
+    assert_int_equal(refusals, STARTERS - 1);
+}
+
+/* ---- errors -------------------------------------------------------------------------------- */
+
+static void what_fails(void **state)
+{
+    (void)state;
+    clave_session *s = rig_session(rig->connect);
+    clave_lock *l;
+    clave_job *job;
+    clave_once_options o = {.size = sizeof o, .path = "/errors-once"};
+    assert_int_equal(clave_lock_new(&l, s, "/errors", NULL), CLAVE_OK);
+    assert_int_equal(clave_job_begin(&job, l, &o, PATIENCE, NULL), CLAVE_ENOTHELD);
+    assert_null(job);
+    assert_int_equal(clave_lock_acquire(l, PATIENCE), CLAVE_OK);
+    assert_int_equal(clave_job_begin(&job, l, &(clave_once_options){0}, PATIENCE, NULL),
+                     CLAVE_EINVAL);
+    /* Nothing is said of how it went; so it may be begun again. */
+    assert_int_equal(clave_job_begin(&job, l, &o, PATIENCE, NULL), CLAVE_OK);
+    clave_job_free(job);
+    clave_job_free(NULL);
+    clave_once_record former;
+    assert_int_equal(clave_job_begin(&job, l, &o, PATIENCE, &former), CLAVE_OK);
+    assert_int_equal(former.state, CLAVE_ONCE_STARTED);
+    assert_int_equal(former.token, clave_lock_token(l));
+    assert_int_equal(clave_job_end(job, true, PATIENCE), CLAVE_OK);
+    assert_int_equal(clave_job_begin(&job, l, &o, PATIENCE, &former), CLAVE_EDONE);
+    assert_int_equal(former.state, CLAVE_ONCE_DONE);
+    clave_lock_free(l);
+    clave_session_close(s, PATIENCE);
+}
+
+static void time_is_up(void **state)
+{
+    (void)state;
+    struct rig *own = rig_start(rig_dir(), NULL);
+    clave_session *s = rig_session(own->connect);
+    clave_lock *l;
+    clave_job *job, *other;
+    clave_once_options o = {.size = sizeof o, .path = "/x"};
+    assert_int_equal(clave_lock_new(&l, s, "/late", NULL), CLAVE_OK);
+    assert_int_equal(clave_lock_acquire(l, PATIENCE), CLAVE_OK);
+    assert_int_equal(clave_job_begin(&job, l, &o, PATIENCE, NULL), CLAVE_OK);
+    assert_int_equal(rig_stop(own), CLAVE_OK);
+    o.path = "/y";
+    assert_int_equal(clave_job_begin(&other, l, &o, 50, NULL), CLAVE_ETIMEDOUT);
+    assert_null(other);
+    assert_int_equal(clave_job_end(job, true, 50), CLAVE_ETIMEDOUT);
+    clave_lock_free(l);
+    clave_session_close(s, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(one_of_many_runs_it, start_server, stop_server),
+        cmocka_unit_test_setup_teardown(what_fails, start_server, stop_server),
+        cmocka_unit_test(time_is_up),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

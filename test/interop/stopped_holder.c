@@ -1,0 +1,444 @@
+/* stopped_holder.c - one holder of stopped_test.py, of any of clave's recipes.
+ *
+ *   stopped_holder KIND CONNECT PATH SESSION_MS
+ *
+ * It says "held TOKEN" and holds until its input ends, or until it finds that it was stopped for
+ * longer than its session. Then it says, at once, whether it holds by its own account ("woke 0"),
+ * what became of a guarded write to PATH-data ("write ELOST"), and, when it has a session again,
+ * how often it was told of the loss ("lost 1") and what its release says ("release ELOST"). */
+#include <poll.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "clave/clave.h"
+#include "clave/uv.h"
+
+struct holder;
+
+struct kind {
+    const char *name;
+    clave_err (*acquire)(struct holder *h);
+    int64_t (*token)(struct holder *h);
+    bool (*valid)(struct holder *h);
+    clave_err (*write)(struct holder *h, const clave_op *op);
+    clave_err (*release)(struct holder *h);
+};
+
+struct holder {
+    const struct kind *kind;
+    clave_session *session;
+    const char *path;
+    char data[256];
+    int64_t session_ms;
+    atomic_uint lost; /* how often it was told */
+    atomic_bool led;
+    clave_lock *lock, *other_side;
+    clave_permits *permits;
+    clave_permit *permit;
+    clave_lockset *set;
+    clave_latch *latch; /* the loop's thread only */
+    clave_selector *selector;
+    /* Of what is done on the loop's thread. */
+    clave_grant grant;
+    bool holds;
+    const clave_op *op;
+    atomic_int outcome;
+};
+
+static void check(clave_err err, const char *what)
+{
+    if (err == CLAVE_OK)
+        return;
+    fprintf(stderr, "stopped_holder: %s: %s\n", what, clave_strerror(err));
+    exit(1);
+}
+
+static void rest(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+}
+
+static void on_lost(clave_mutex *m, const clave_mutex_event *ev, void *arg)
+{
+    struct holder *h = arg;
+    (void)m;
+    if (ev->kind == CLAVE_MUTEX_LOST)
+        atomic_fetch_add(&h->lost, 1);
+}
+
+/* ---- locks ------------------------------------------------------------------------------- */
+
+static clave_err acquire_mutex(struct holder *h)
+{
+    clave_mutex_options o = {.size = sizeof o, .event_cb = on_lost, .event_arg = h};
+    check(clave_lock_new(&h->lock, h->session, h->path, &o), "lock");
+    return clave_lock_acquire(h->lock, -1);
+}
+
+static clave_err acquire_simple(struct holder *h)
+{
+    clave_mutex_options o = {.size = sizeof o, .event_cb = on_lost, .event_arg = h};
+    check(clave_lock_new_simple(&h->lock, h->session, h->path, "lock_", &o), "lock");
+    return clave_lock_acquire(h->lock, -1);
+}
+
+static clave_err acquire_read(struct holder *h)
+{
+    clave_mutex_options o = {.size = sizeof o, .event_cb = on_lost, .event_arg = h};
+    check(clave_lock_new_pair(&h->lock, &h->other_side, h->session, h->path, &o, NULL), "lock");
+    return clave_lock_acquire(h->lock, -1);
+}
+
+static clave_err acquire_write(struct holder *h)
+{
+    clave_mutex_options o = {.size = sizeof o, .event_cb = on_lost, .event_arg = h};
+    check(clave_lock_new_pair(&h->other_side, &h->lock, h->session, h->path, NULL, &o), "lock");
+    return clave_lock_acquire(h->lock, -1);
+}
+
+static int64_t token_of_lock(struct holder *h)
+{
+    return clave_lock_token(h->lock);
+}
+
+static bool lock_is_valid(struct holder *h)
+{
+    return clave_lock_valid_for(h->lock, 0);
+}
+
+static clave_err write_with_lock(struct holder *h, const clave_op *op)
+{
+    return clave_lock_multi(h->lock, op, 1, 10000, NULL);
+}
+
+static clave_err release_lock(struct holder *h)
+{
+    clave_err err = clave_lock_release(h->lock);
+    clave_lock_free(h->lock);
+    clave_lock_free(h->other_side);
+    return err;
+}
+
+/* ---- a semaphore of one --------------------------------------------------------------------- */
+
+static void on_lease(clave_semaphore *s, const clave_lease_event *ev, void *arg)
+{
+    struct holder *h = arg;
+    (void)s;
+    if (ev->kind == CLAVE_LEASE_LOST)
+        atomic_fetch_add(&h->lost, 1);
+}
+
+static clave_err acquire_permit(struct holder *h)
+{
+    clave_semaphore_options o = {
+        .size = sizeof o, .limit = 1, .event_cb = on_lease, .event_arg = h};
+    check(clave_permits_new(&h->permits, h->session, h->path, &o), "semaphore");
+    return clave_permits_acquire(h->permits, 1, -1, &h->permit);
+}
+
+static int64_t token_of_permit(struct holder *h)
+{
+    return clave_permit_token(h->permit);
+}
+
+static bool permit_is_valid(struct holder *h)
+{
+    return clave_permit_valid_for(h->permit, 0);
+}
+
+static clave_err write_with_permit(struct holder *h, const clave_op *op)
+{
+    return clave_permit_multi(h->permit, op, 1, 10000, NULL);
+}
+
+static clave_err release_permit(struct holder *h)
+{
+    clave_err err = clave_permit_release(h->permit);
+    clave_permits_free(h->permits);
+    return err;
+}
+
+/* ---- two locks as one ----------------------------------------------------------------------- */
+
+static clave_err acquire_set(struct holder *h)
+{
+    char second[256];
+    snprintf(second, sizeof second, "%s-second", h->path);
+    const clave_multilock_part parts[] = {{h->path, CLAVE_MULTILOCK_MUTEX},
+                                          {second, CLAVE_MULTILOCK_MUTEX}};
+    clave_mutex_options o = {.size = sizeof o, .event_cb = on_lost, .event_arg = h};
+    check(clave_lockset_new(&h->set, h->session, parts, 2, &o), "set");
+    return clave_lockset_acquire(h->set, -1, NULL);
+}
+
+static int64_t token_of_set(struct holder *h)
+{
+    return clave_lock_token(clave_lockset_at(h->set, h->path));
+}
+
+static bool set_is_valid(struct holder *h)
+{
+    return clave_lockset_valid_for(h->set, 0);
+}
+
+static clave_err write_with_set(struct holder *h, const clave_op *op)
+{
+    return clave_lock_multi(clave_lockset_at(h->set, h->path), op, 1, 10000, NULL);
+}
+
+static clave_err release_set(struct holder *h)
+{
+    clave_err err = clave_lockset_release(h->set, NULL);
+    clave_lockset_free(h->set);
+    return err;
+}
+
+/* ---- candidates: fair as Curator's, and the unfair one ----------------------------------------
+ */
+
+static void on_latch(clave_latch *l, const clave_latch_event *ev, void *arg)
+{
+    struct holder *h = arg;
+    (void)l;
+    if (ev->kind == CLAVE_LATCH_LEADER)
+        atomic_store(&h->led, true);
+    else if (ev->kind == CLAVE_LATCH_NOT_LEADER)
+        atomic_fetch_add(&h->lost, 1);
+}
+
+/* By the session policy: SUSPENDED is no loss, so there is one that can be counted. */
+static void stand(clave_client *c, void *arg)
+{
+    struct holder *h = arg;
+    clave_latch_options o = {
+        .size = sizeof o, .policy = CLAVE_POLICY_SESSION, .event_cb = on_latch, .event_arg = h};
+    bool unfair = strcmp(h->kind->name, "unfair") == 0;
+    check(unfair ? clave_latch_new_unfair(&h->latch, c, h->path, &o)
+                 : clave_latch_new(&h->latch, c, h->path, &o),
+          "latch");
+    check(clave_latch_start(h->latch), "start");
+}
+
+static clave_err acquire_latch(struct holder *h)
+{
+    check(clave_session_run(h->session, stand, h), "run");
+    while (!atomic_load(&h->led))
+        rest();
+    return CLAVE_OK;
+}
+
+static void look_at_latch(clave_client *c, void *arg)
+{
+    struct holder *h = arg;
+    (void)c;
+    h->holds = clave_latch_valid_for(h->latch, clave_now(), 0);
+    (void)clave_latch_grant(h->latch, &h->grant);
+}
+
+static int64_t token_of_latch(struct holder *h)
+{
+    check(clave_session_run(h->session, look_at_latch, h), "run");
+    return h->grant.token;
+}
+
+static bool latch_is_valid(struct holder *h)
+{
+    check(clave_session_run(h->session, look_at_latch, h), "run");
+    return h->holds;
+}
+
+enum { UNDECIDED = 1 };
+
+static void on_written(clave_client *c, const clave_result *res, void *arg)
+{
+    struct holder *h = arg;
+    (void)c;
+    atomic_store(&h->outcome, res->err);
+}
+
+static void begin_write(clave_client *c, void *arg)
+{
+    struct holder *h = arg;
+    (void)c;
+    atomic_store(&h->outcome, UNDECIDED);
+    clave_err err = clave_latch_multi(h->latch, h->op, 1, on_written, h);
+    if (err != CLAVE_OK)
+        atomic_store(&h->outcome, err);
+}
+
+static clave_err write_with_latch(struct holder *h, const clave_op *op)
+{
+    h->op = op;
+    check(clave_session_run(h->session, begin_write, h), "run");
+    while (atomic_load(&h->outcome) == UNDECIDED)
+        rest();
+    return (clave_err)atomic_load(&h->outcome);
+}
+
+static void withdraw(clave_client *c, void *arg)
+{
+    struct holder *h = arg;
+    (void)c;
+    h->holds = clave_latch_grant(h->latch, &h->grant);
+    clave_latch_free(h->latch);
+}
+
+/* There is nothing to give back of a term that is over. */
+static clave_err release_latch(struct holder *h)
+{
+    check(clave_session_run(h->session, withdraw, h), "run");
+    return h->holds ? CLAVE_OK : CLAVE_ELOST;
+}
+
+/* ---- what every holder does -------------------------------------------------------------------
+ */
+
+static int64_t now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_BOOTTIME, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static bool is_dismissed(void)
+{
+    struct pollfd in = {.fd = 0, .events = POLLIN};
+    return poll(&in, 1, 0) != 0;
+}
+
+/* Until it is dismissed (false), or was stopped (true): then what it believed first of all. */
+static bool hold(struct holder *h, int64_t since, bool *believed)
+{
+    /* The server counts from the last ping, which may be a third of a session before the stop. */
+    int64_t stopped_ms = h->session_ms / 2;
+    int64_t last = since;
+    while (!is_dismissed()) {
+        int64_t before = now_ms();
+        *believed = h->kind->valid(h);
+        int64_t after = now_ms();
+        if (after - before > stopped_ms) /* while it looked */
+            *believed = h->kind->valid(h);
+        if (after - last > stopped_ms)
+            return true;
+        if (!*believed)
+            check(CLAVE_ELOST, "without being stopped");
+        last = after;
+        rest();
+    }
+    return false;
+}
+
+static void tell_of_waking(struct holder *h, bool believed)
+{
+    const clave_op op = {
+        .kind = CLAVE_OP_SET, .path = h->data, .data = "stale", .len = 5, .version = -1};
+    printf("woke %d\n", believed);
+    printf("write %s\n", clave_err_name(h->kind->write(h, &op)));
+    /* In the session that follows: all that was to be told has been. */
+    check(clave_session_wait(h->session, 30000), "wait");
+    check(clave_session_sync(h->session, "/", 30000), "sync");
+    printf("lost %u\n", atomic_load(&h->lost));
+}
+
+static clave_err run(struct holder *h)
+{
+    bool believed;
+    int64_t since = now_ms(); /* it may be stopped as soon as it has said so */
+    printf("held %lld\n", (long long)h->kind->token(h));
+    bool woke = hold(h, since, &believed);
+    if (woke)
+        tell_of_waking(h, believed);
+    return woke ? CLAVE_ELOST : CLAVE_OK;
+}
+
+/* ---- leadership as a function call
+ * --------------------------------------------------------------- */
+
+static int64_t token_of_selector(struct holder *h)
+{
+    return clave_selector_token(h->selector);
+}
+
+static bool selector_is_valid(struct holder *h)
+{
+    return clave_selector_valid_for(h->selector, 0);
+}
+
+static clave_err write_with_selector(struct holder *h, const clave_op *op)
+{
+    clave_err err = clave_selector_multi(h->selector, op, 1, 10000, NULL);
+    /* To be interrupted is how a leader hears of it. */
+    while (!clave_selector_is_interrupted(h->selector))
+        rest();
+    atomic_fetch_add(&h->lost, 1);
+    return err;
+}
+
+static void take(clave_selector *s, void *arg)
+{
+    struct holder *h = arg;
+    h->selector = s;
+    atomic_store(&h->outcome, run(h));
+}
+
+static clave_err acquire_selector(struct holder *h)
+{
+    clave_selector_options o = {
+        .size = sizeof o, .policy = CLAVE_POLICY_SESSION, .take = take, .take_arg = h};
+    atomic_store(&h->outcome, UNDECIDED);
+    check(clave_selector_new(&h->selector, h->session, h->path, &o), "selector");
+    check(clave_selector_start(h->selector), "start");
+    while (atomic_load(&h->outcome) == UNDECIDED)
+        rest();
+    return CLAVE_OK;
+}
+
+static clave_err release_selector(struct holder *h)
+{
+    clave_selector_free(h->selector);
+    return (clave_err)atomic_load(&h->outcome);
+}
+
+/* ---- the table ---------------------------------------------------------------------------------
+ */
+
+static const struct kind kinds[] = {
+    {"mutex", acquire_mutex, token_of_lock, lock_is_valid, write_with_lock, release_lock},
+    {"simple", acquire_simple, token_of_lock, lock_is_valid, write_with_lock, release_lock},
+    {"read", acquire_read, token_of_lock, lock_is_valid, write_with_lock, release_lock},
+    {"write", acquire_write, token_of_lock, lock_is_valid, write_with_lock, release_lock},
+    {"semaphore", acquire_permit, token_of_permit, permit_is_valid, write_with_permit,
+     release_permit},
+    {"multilock", acquire_set, token_of_set, set_is_valid, write_with_set, release_set},
+    {"latch", acquire_latch, token_of_latch, latch_is_valid, write_with_latch, release_latch},
+    {"unfair", acquire_latch, token_of_latch, latch_is_valid, write_with_latch, release_latch},
+    {"selector", acquire_selector, token_of_selector, selector_is_valid, write_with_selector,
+     release_selector},
+};
+
+int main(int argc, char **argv)
+{
+    struct holder h = {0};
+    clave_client_options o = {.size = sizeof o};
+    for (size_t i = 0; argc == 5 && i < sizeof kinds / sizeof *kinds; i++)
+        if (strcmp(argv[1], kinds[i].name) == 0)
+            h.kind = &kinds[i];
+    if (!h.kind)
+        return 64;
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    h.path = argv[3];
+    snprintf(h.data, sizeof h.data, "%s-data", h.path);
+    h.session_ms = o.session_timeout_ms = atoi(argv[4]);
+    check(clave_session_open(&h.session, NULL, argv[2], &o), "open");
+    check(clave_session_wait(h.session, 30000), "connect");
+    check(h.kind->acquire(&h), "acquire");
+    if (!h.selector)
+        (void)run(&h); /* a selector has done it */
+    printf("release %s\n", clave_err_name(h.kind->release(&h)));
+    clave_session_close(h.session, 1000);
+    return 0;
+}

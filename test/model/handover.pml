@@ -1,0 +1,548 @@
+/* handover.pml - a lock handed over without a round trip: does anybody ever take it too early, and
+ * does anybody wait for ever?
+ *
+ * Three contenders (src/recipe/contender.c, turn.c, queue.c) queue with sequential nodes at one
+ * server. Requests, replies and events go through one channel each way for each connection, in
+ * order. A node goes by its owner's release, with its owner's session, or because an operator
+ * deletes it. A connection may be cut at any moment: requests under way are applied or not, replies
+ * and events are lost; behind the reconnect the watches are registered again, and tell of what went
+ * meanwhile in any order.
+ *
+ * Whoever waits takes the end of the one before it for its turn, without a listing, under the
+ * conditions of docs/recipes.md (P3); with more than one before it, it lists when the one before the
+ * last goes (P4). The hold deadline (deadline.pml) is taken for granted: nobody is granted with a
+ * session that is over, and a holder gives up before its session ends.
+ *
+ * Weaker rules, each of which has to be refuted:
+ *   -DNO_OWN_WATCH     nobody watches its own node
+ *   -DTWO_AHEAD        taken over although more than one stood before us
+ *   -DANY_CONNECTION   ... with an event of another connection than the listing's
+ *   -DFROM_CREATE      decided by the number in the create's reply alone
+ * For the test that plays the model's runs to the code (turns_test.c):
+ *   -DSETTLED          nothing is begun and nothing goes wrong before all that is under way is done */
+#define CLIENTS 3
+#ifndef MISHAPS
+#define MISHAPS 2 /* cuts, sessions ended, nodes deleted by an operator */
+#endif
+#define NODES (CLIENTS + MISHAPS)
+#define NONE NODES
+
+#define OWN 0
+#define LAST 1
+#define LAST_BUT 2
+
+#define BIT(node) (1 << (node))
+#define BEFORE(node) (BIT(node) - 1)
+
+mtype = { CREATE, FIND, LIST, GET, DELETE, SET_WATCHES };                /* requests */
+mtype = { CREATED, FOUND, LISTED, GOT, MISSING, DELETED, EVENT, EXPIRED }; /* replies, events */
+mtype = { JOINING, WAITING, CONFIRMING, HELD, LEAVING, DONE };
+
+/* ---- the server ------------------------------------------------------------------------ */
+
+byte nodes;      /* created so far */
+byte standing;   /* a bit for each */
+byte been_first; /* stood when there was none before it */
+byte owner[NODES];
+byte watched[CLIENTS]; /* through this connection */
+bool over[CLIENTS];    /* its session */
+byte mishaps;
+
+chan up[CLIENTS] = [5] of { mtype, byte };
+chan down[CLIENTS] = [8] of { mtype, byte };
+bool linked[CLIENTS];
+
+inline note_first() {
+    d = 0;
+    do
+    :: d < NODES && !(standing & BIT(d)) -> d++
+    :: else -> break
+    od;
+    if :: d < NODES -> been_first = been_first | BIT(d) :: else fi;
+    d = 0
+}
+
+inline tell(whom, news, news_of) {
+    if
+    :: linked[whom] -> assert(nfull(down[whom])); down[whom] ! news, news_of
+    :: else
+    fi
+}
+
+/* Events go out before any reply that shows a later state. */
+inline remove(gone) {
+    standing = standing & ~BIT(gone);
+    note_first();
+    for (d : 0 .. CLIENTS - 1) {
+        if
+        :: watched[d] & BIT(gone) -> watched[d] = watched[d] & ~BIT(gone); tell(d, EVENT, gone)
+        :: else
+        fi
+    }
+    d = 0
+}
+
+/* A getData's value: the node, and which lookout asks. */
+inline watch(by, asked) {
+    if
+#ifdef NO_OWN_WATCH
+    :: asked % 4 == OWN
+#endif
+    :: linked[by] -> watched[by] = watched[by] | BIT(asked / 4)
+    :: else
+    fi
+}
+
+inline serve() {
+    up[who] ? what, value;
+    printf("TRACE request %d %e %d\n", who, what, value);
+    if
+    :: what == CREATE ->
+        owner[nodes] = who;
+        standing = standing | BIT(nodes);
+        begun[who] = true;
+        note_first();
+        tell(who, CREATED, nodes);
+        nodes++
+    :: what == FIND -> /* the protected search: our node, if it was made */
+        for (e : 0 .. NODES - 1) {
+            if :: standing & BIT(e) && owner[e] == who -> mine = e :: else fi
+        }
+        tell(who, FOUND, mine)
+    :: what == LIST -> tell(who, LISTED, standing)
+    :: what == GET ->
+        if
+        :: standing & BIT(value / 4) -> watch(who, value); tell(who, GOT, value % 4)
+        :: else -> tell(who, MISSING, value % 4)
+        fi
+    :: what == DELETE ->
+        if :: standing & BIT(value) -> remove(value) :: else fi;
+        tell(who, DELETED, value)
+    :: what == SET_WATCHES ->
+        if :: linked[who] -> watched[who] = watched[who] | (value & standing) :: else fi;
+        value = value & ~standing;
+        do
+        :: value == 0 -> break
+        :: else ->
+            do /* in any order */
+            :: value & BIT(e) -> break
+            :: value >> (e + 1) -> e++
+            od;
+            value = value & ~BIT(e);
+            tell(who, EVENT, e);
+            e = 0
+        od
+    fi;
+    e = 0;
+    mine = NONE;
+    value = 0;
+    what = 0
+}
+
+/* With the session go its nodes; then the connection is closed. */
+inline end_session() {
+    printf("TRACE expire %d\n", who);
+    over[who] = true;
+    for (e : 0 .. NODES - 1) {
+        if :: standing & BIT(e) && owner[e] == who -> remove(e) :: else fi
+    }
+    e = 0;
+    tell(who, EXPIRED, 0);
+    do :: up[who] ? _, _ :: empty(up[who]) -> break od
+}
+
+/* ---- contenders ------------------------------------------------------------------------ */
+
+typedef lookout {
+    byte at; /* NONE: nothing */
+    bool asking, moved, armed;
+    bool here; /* asked for or registered through this connection */
+}
+
+typedef contender {
+    mtype state;
+    byte own, ahead; /* ahead 2: two or more */
+    bool own_seen, listing, listed_here;
+    bool deleting, again;
+    bool given_up; /* the session, by its own deadline */
+}
+contender it[CLIENTS];
+lookout on[3 * CLIENTS];
+bool begun[CLIENTS];
+
+#ifdef SETTLED
+#define QUIET(i) (empty(up[i]) && empty(down[i]) && (linked[i] || !begun[i] || it[i].state == DONE))
+#define MAY_BEGIN (QUIET(0) && QUIET(1) && QUIET(2))
+#else
+#define MAY_BEGIN true
+#endif
+
+#define C it[c]
+#define ON(l) on[3 * c + l]
+
+inline send(request, about) {
+    if
+    :: linked[c] -> assert(nfull(up[c])); up[c] ! request, about
+    :: else
+    fi
+}
+
+inline ask(l) {
+    if
+    :: !ON(l).asking && linked[c] ->
+        ON(l).asking = true;
+        send(GET, ON(l).at * 4 + l)
+    :: else
+    fi
+}
+
+inline list() {
+    if
+    :: !C.listing && linked[c] -> C.listing = true; send(LIST, 0)
+    :: else
+    fi
+}
+
+inline aim(a, to) {
+    if
+    :: ON(a).at == to && (ON(a).asking || ON(a).armed) ->
+        ON(a).here = ON(a).here || !ON(a).asking
+    :: else ->
+        ON(a).at = to;
+        ON(a).armed = false;
+        ON(a).moved = ON(a).asking;
+        ask(a)
+    fi
+}
+
+inline rest(r) {
+    ON(r).at = NONE;
+    ON(r).moved = false;
+    ON(r).armed = false;
+    ON(r).here = false
+}
+
+inline join() {
+    C.state = JOINING;
+    C.own_seen = false;
+    C.again = false;
+    C.own = NONE;
+    C.ahead = 2;
+    rest(OWN);
+    send(CREATE, 0);
+    send(LIST, 0)
+}
+
+inline settle() {
+    if
+    :: C.state == LEAVING && !C.deleting && !C.listing && !ON(OWN).asking && !ON(LAST).asking &&
+       !ON(LAST_BUT).asking ->
+        if :: C.again -> join() :: else -> C.state = DONE fi
+    :: else
+    fi
+}
+
+inline stop_waiting() {
+    rest(LAST);
+    rest(LAST_BUT);
+    C.ahead = 0;
+    C.own_seen = false
+}
+
+inline leave(anew) {
+    C.state = LEAVING;
+    C.again = anew;
+    stop_waiting()
+}
+
+inline turn_has_come() {
+    if
+    :: over[c] -> C.state = CONFIRMING /* the hold deadline has passed */
+    :: else ->
+        assert(!(standing & BEFORE(C.own)));
+        assert(been_first & BIT(C.own));
+        for (k : 0 .. CLIENTS - 1) {
+            assert(k == c || it[k].state != HELD || !(standing & BIT(it[k].own)) ||
+                   !(standing & BIT(C.own)))
+        }
+        k = 0;
+        C.state = HELD;
+        stop_waiting();
+        printf("TRACE held %d\n", c)
+    fi
+}
+
+inline by_listing(names) {
+    if
+    :: !(names & BIT(C.own)) -> leave(true)
+    :: else ->
+        last = NONE;
+        last_but = NONE;
+        for (k : 0 .. NODES - 1) {
+            if
+            :: k < C.own && names & BIT(k) -> last_but = last; last = k
+            :: else
+            fi
+        }
+        k = 0;
+        C.ahead = (last == NONE -> 0 : (last_but == NONE -> 1 : 2));
+        if
+        :: C.ahead == 0 -> turn_has_come()
+        :: else ->
+            aim(LAST, last);
+            aim(OWN, C.own);
+            if
+            :: last_but != NONE -> aim(LAST_BUT, last_but)
+            :: else -> rest(LAST_BUT)
+            fi
+        fi;
+        last = 0;
+        last_but = 0
+    fi
+}
+
+inline find_out() {
+    if :: !C.own_seen -> ask(OWN) :: else fi;
+    list()
+}
+
+inline node_gone() {
+    if
+    :: C.state == HELD -> printf("TRACE lost %d\n", c); leave(false)
+    :: C.state == WAITING || C.state == CONFIRMING -> leave(true)
+    :: else
+    fi
+}
+
+#if defined(TWO_AHEAD)
+#define MAY_TAKE_OVER (C.own_seen && ON(OWN).armed && !ON(OWN).asking && C.listed_here && \
+    ON(OWN).here && ON(LAST).here)
+#elif defined(ANY_CONNECTION)
+#define MAY_TAKE_OVER (C.ahead == 1 && ON(OWN).armed)
+#else
+#define MAY_TAKE_OVER (C.ahead == 1 && C.own_seen && ON(OWN).armed && !ON(OWN).asking && \
+    C.listed_here && ON(OWN).here && ON(LAST).here)
+#endif
+
+inline hear(event) {
+    if
+    :: ON(OWN).armed && ON(OWN).at == event -> ON(OWN).armed = false; node_gone()
+    :: ON(LAST).armed && ON(LAST).at == event ->
+        ON(LAST).armed = false;
+        if
+        :: C.state == WAITING && MAY_TAKE_OVER -> turn_has_come()
+        :: C.state == WAITING && !MAY_TAKE_OVER -> list()
+        :: else
+        fi
+    :: ON(LAST_BUT).armed && ON(LAST_BUT).at == event ->
+        ON(LAST_BUT).armed = false;
+        if :: C.state == WAITING -> list() :: else fi
+    :: else /* nobody's */
+    fi
+}
+
+inline looked(seen_by, stands) {
+    ON(seen_by).asking = false;
+    if
+    :: ON(seen_by).moved -> ON(seen_by).moved = false; ON(seen_by).armed = false; ask(seen_by)
+    :: else ->
+        ON(seen_by).armed = stands && ON(seen_by).at != NONE;
+        ON(seen_by).here = ON(seen_by).at != NONE;
+        if
+        :: seen_by == OWN && !stands -> node_gone()
+        :: seen_by == OWN && stands && C.state == WAITING && !C.own_seen -> C.own_seen = true; list()
+        :: seen_by != OWN && !stands && C.state == WAITING -> list()
+        :: else
+        fi
+    fi
+}
+
+inline created(number) {
+    C.own = number;
+    ON(OWN).at = number;
+#ifdef FROM_CREATE
+    /* Ours is the number behind our last: nobody has come between. */
+    if :: number == before -> C.state = WAITING; C.own_seen = true; turn_has_come() :: else fi;
+    before = number + 1
+#endif
+}
+
+inline found(search) {
+    if
+    :: search == NONE -> send(CREATE, 0); send(LIST, 0)
+    :: else ->
+        created(search);
+        C.state = WAITING;
+        find_out()
+    fi
+}
+
+inline forget_connection() {
+    do :: down[c] ? _, _ :: empty(down[c]) -> break od;
+    watched[c] = 0;
+    C.own_seen = false;
+    C.listing = false;
+    C.listed_here = false;
+    for (k : 0 .. 2) {
+        ON(k).asking = false;
+        ON(k).moved = false;
+        ON(k).here = false
+    }
+    k = 0
+}
+
+inline another_session() {
+    forget_connection();
+    do :: up[c] ? _, _ :: empty(up[c]) -> break od;
+    over[c] = false;
+    linked[c] = true;
+    C.deleting = false;
+    ON(OWN).armed = false;
+    if
+    :: C.state == WAITING || C.state == CONFIRMING -> leave(true)
+    :: C.state == JOINING -> C.state = LEAVING; C.again = true
+    :: else
+    fi
+}
+
+inline reconnect() {
+    printf("TRACE connect %d\n", c);
+    do :: up[c] ? _, _ :: empty(up[c]) -> break od; /* the server lets nobody in by two doors */
+    linked[c] = true;
+    if
+    :: over[c] -> another_session()
+    :: else ->
+        last = 0;
+        for (k : 0 .. 2) {
+            if :: ON(k).armed -> last = last | BIT(ON(k).at) :: else fi
+        }
+        k = 0;
+        if :: last -> send(SET_WATCHES, last) :: else fi;
+        last = 0;
+        if
+        :: C.state == JOINING -> send(FIND, 0)
+        :: C.state == WAITING || C.state == CONFIRMING -> C.state = WAITING; find_out()
+        :: C.state == LEAVING && C.deleting -> send(DELETE, C.own)
+        :: else
+        fi
+    fi
+}
+
+inline receive() {
+    down[c] ? what, value;
+    printf("TRACE reply %d %e %d\n", c, what, value);
+    if
+    :: what == CREATED -> created(value)
+    :: what == FOUND -> found(value)
+    :: what == LISTED && C.state == JOINING ->
+        C.state = WAITING;
+        C.own_seen = true;
+        C.listed_here = true;
+        by_listing(value)
+    :: what == LISTED && C.state != JOINING ->
+        C.listing = false;
+        C.listed_here = true;
+        if :: C.state == WAITING && C.own_seen -> by_listing(value) :: else fi
+    :: what == GOT -> looked(value, true)
+    :: what == MISSING -> looked(value, false)
+    :: what == DELETED -> C.deleting = false
+    :: what == EVENT -> hear(value)
+    :: what == EXPIRED -> another_session()
+    fi;
+    what = 0;
+    value = 0;
+    settle()
+}
+
+proctype client(byte c) {
+    byte value, last, last_but, k;
+    mtype what;
+#ifdef FROM_CREATE
+    byte before;
+#endif
+    atomic {
+        (c == 0 || begun[c - 1]) && MAY_BEGIN -> /* those who are alike, in this order */
+        rest(OWN);
+        rest(LAST);
+        rest(LAST_BUT);
+        linked[c] = true;
+        printf("TRACE join %d\n", c);
+        join()
+    }
+    do
+    :: atomic { linked[c] && nempty(down[c]) && C.state != DONE -> receive() }
+    :: atomic { !linked[c] && C.state != DONE -> reconnect(); settle() }
+    :: atomic { C.state == HELD && MAY_BEGIN -> /* release */
+            printf("TRACE release %d\n", c);
+            leave(false);
+            C.deleting = true;
+            send(DELETE, C.own)
+        }
+    :: atomic { mishaps < MISHAPS && linked[c] && C.state != DONE && MAY_BEGIN -> /* cut */
+            printf("TRACE cut %d\n", c);
+            mishaps++;
+            linked[c] = false;
+            forget_connection();
+            settle()
+        }
+#ifndef SETTLED
+    :: atomic { C.state == HELD && !linked[c] && mishaps < MISHAPS -> /* its own deadline */
+            mishaps++;
+            C.given_up = true;
+            C.state = DONE
+        }
+#endif
+    :: atomic { C.state == DONE -> break }
+    od;
+    atomic {
+        linked[c] = false;
+        forget_connection();
+        rest(OWN);
+        C.own = 0;
+        C.ahead = 0
+    }
+}
+
+proctype server(byte who) {
+    byte value, d, e, mine = NONE;
+    mtype what;
+end:
+    do
+    :: atomic { nempty(up[who]) && !over[who] -> serve() }
+    :: atomic { nempty(up[who]) && over[who] -> up[who] ? _, _ }
+    :: atomic { it[who].given_up && !over[who] -> end_session() }
+    :: atomic { !over[who] && mishaps < MISHAPS && it[who].state != HELD &&
+            it[who].state != DONE && begun[who] && MAY_BEGIN ->
+            mishaps++;
+            end_session()
+        }
+    od
+}
+
+active proctype operator() {
+    byte d, e;
+end:
+    do
+    :: atomic { mishaps < MISHAPS && standing && MAY_BEGIN ->
+            mishaps++;
+            do
+            :: standing & BIT(e) -> break
+            :: standing >> (e + 1) -> e++
+            od;
+            printf("TRACE delete %d\n", e);
+            remove(e);
+            e = 0
+        }
+    od
+}
+
+init {
+    atomic {
+        run client(0);
+        run client(1);
+        run client(2);
+        run server(0);
+        run server(1);
+        run server(2)
+    }
+}

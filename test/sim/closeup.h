@@ -1,0 +1,20 @@
+/* closeup.h - one seed, looked at closely: with as few faults as will do, as a story, as a
+ * picture. */
+#ifndef CLAVE_SIM_CLOSEUP_H
+#define CLAVE_SIM_CLOSEUP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct closeup {
+    uint64_t seed;
+    int64_t drift_ppm;
+    bool shrink;
+    bool story;
+    const char *svg; /* file; NULL: none */
+};
+
+/* As jobs_run; 74 when the file cannot be written. */
+int closeup_run(const struct closeup *c);
+
+#endif

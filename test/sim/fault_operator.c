@@ -1,0 +1,123 @@
+/* fault_operator.c - what others do to the server: operators, and clients of other kinds. */
+#include "fault.h"
+#include "insider.h"
+#include "inspector.h"
+
+/* What this session holds is about to go. */
+static void take_turns(struct nemesis *n, const struct site *s, const char *queue, int64_t session)
+{
+    char node[PATH_SIZE];
+    int64_t owner;
+    for (size_t i = 0; (owner = site_child(n->server, queue, i, node, sizeof node)) >= 0; i++)
+        if (owner == session && site_has_turn(n->server, s, node))
+            checker_taken(n->checker, node);
+}
+
+bool fault_end_session(struct nemesis *n)
+{
+    struct host *h = nemesis_any_victim(n);
+    int64_t session = h->client ? clave_client_session_id(h->client) : 0;
+    if (!n->server->server || n->server->paused || session == 0 ||
+        !inspector_has_session(n->server, session))
+        return false;
+    world_tell(n->w, "operator", "closes the session of %s", h->name);
+    for (unsigned lock = 0; lock < n->checker->loads[0]->o->locks; lock++) {
+        const struct site *s = workload_site(n->checker->loads[0], lock);
+        take_turns(n, s, s->queue, session);
+        if (s->gate)
+            take_turns(n, s, s->gate, session);
+    }
+    insider_end_session(n->server, session);
+    return true;
+}
+
+static unsigned any_lock(struct nemesis *n)
+{
+    return (unsigned)world_between(n->w, 0, (int64_t)n->checker->loads[0]->o->locks - 1);
+}
+
+/* Now and then while its owner is not connected, who has to be told later then. */
+static void cut_owner(struct nemesis *n, int64_t session)
+{
+    for (size_t i = 0; i < n->nhosts && world_chance(n->w, 500); i++) {
+        const struct host *h = &n->hosts[i];
+        if (h->client && h->socket && clave_client_session_id(h->client) == session)
+            net_break(h->socket);
+    }
+}
+
+/* One of the directories in which the nodes of this lock stand. */
+static const char *any_queue(struct nemesis *n, const struct site *s)
+{
+    return s->gate && world_chance(n->w, 400) ? s->gate : s->queue;
+}
+
+bool fault_remove_node(struct nemesis *n)
+{
+    char node[PATH_SIZE];
+    unsigned lock = any_lock(n);
+    const struct site *s = workload_site(n->checker->loads[0], lock);
+    const char *path = any_queue(n, s);
+    size_t nth = (size_t)world_between(n->w, 0, 2);
+    if (!n->server->server || n->server->paused)
+        return false;
+    int64_t owner = site_child(n->server, path, nth, node, sizeof node);
+    if (owner < 0)
+        return false;
+    bool had_turn = site_has_turn(n->server, s, node);
+    insider_remove_child(n->server, path, nth, node, sizeof node);
+    world_tell(n->w, "operator", "has deleted %s", node);
+    if (had_turn) {
+        checker_taken(n->checker, node);
+        cut_owner(n, owner);
+    }
+    checker_disturbed(n->checker, lock);
+    return true;
+}
+
+bool fault_scribble(struct nemesis *n)
+{
+    char node[PATH_SIZE];
+    size_t nth = (size_t)world_between(n->w, 0, 2);
+    const struct site *s = workload_site(n->checker->loads[0], any_lock(n));
+    if (!n->server->server || n->server->paused ||
+        !insider_write_child(n->server, any_queue(n, s), nth, node, sizeof node))
+        return false;
+    world_tell(n->w, "operator", "has written to %s", node);
+    return true;
+}
+
+bool fault_stranger(struct nemesis *n)
+{
+    const struct site *s = workload_site(n->checker->loads[0], any_lock(n));
+    const char *path = any_queue(n, s);
+    unsigned way = (unsigned)world_between(n->w, 0, FOREIGN_NAMES - 1);
+    if (!n->server->server || n->server->paused ||
+        !insider_queue_up(n->server, path, site_foreign_name(s, path, way), nemesis_while(n)))
+        return false;
+    world_tell(n->w, "stranger", "stands in the queue of %s", path);
+    return true;
+}
+
+/* As if two milliards had queued there before. Replicas would not hear of it. */
+bool fault_use_up(struct nemesis *n)
+{
+    const struct site *s = workload_site(n->checker->loads[0], any_lock(n));
+    const char *path = any_queue(n, s);
+    int32_t left = (int32_t)world_between(n->w, 0, 1200);
+    if (n->ensemble || !n->server->server || n->server->paused || !world_chance(n->w, 10) ||
+        !insider_use_up(n->server, path, left))
+        return false;
+    world_tell(n->w, "operator", "leaves %d numbers to %s", (int)left, path);
+    n->checker->used_up = true;
+    return true;
+}
+
+/* It says when nodes were written, and no lock asks that. */
+bool fault_wall_clock(struct nemesis *n)
+{
+    int64_t ms = world_between(n->w, -3600 * 1000, 3600 * 1000);
+    world_tell(n->w, "server", "its wall clock is set by %lld ms", (long long)ms);
+    n->server->wall_shift_ms = ms;
+    return true;
+}

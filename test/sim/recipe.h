@@ -1,0 +1,48 @@
+/* recipe.h - the locks of clave as an actor uses them: one way to ask, to hold, to give back. */
+#ifndef CLAVE_SIM_RECIPE_H
+#define CLAVE_SIM_RECIPE_H
+
+#include "clave/leader.h"
+#include "clave/multilock.h"
+#include "clave/rwlock.h"
+#include "clave/semaphore.h"
+#include "site.h"
+
+struct actor;
+struct workload;
+
+enum { HOLDS = 3 }; /* at most, of one actor */
+
+struct recipe {
+    const char *name;
+    bool in_order;    /* first come, first served */
+    bool is_personal; /* each actor has an object of its own */
+    /* All may be refused at once; what they start is told by actor_acquired, by actor_left. Each
+     * callback that will come is announced with actor_owe. */
+    clave_err (*acquire)(struct actor *a);
+    clave_err (*cancel)(struct actor *a);
+    /* Everything it has. `sure`: and wants to know when the nodes are gone. */
+    clave_err (*release)(struct actor *a, bool sure);
+    /* Of the nth hold, from memory. */
+    bool (*grant)(const struct actor *a, unsigned nth, clave_grant *out);
+    bool (*is_valid)(const struct actor *a, unsigned nth, int64_t now);
+    /* Guarded by the hold of the actor's site. */
+    clave_err (*write)(struct actor *a, const clave_op *ops, size_t nops, clave_result_cb *cb);
+    /* More than that, now and then, while it holds; false: there is nothing more. */
+    bool (*dally)(struct actor *a);
+    /* What the actor asked is freed, with whatever others of the process have of it. */
+    void (*discard)(struct actor *a);
+    clave_err (*list)(struct actor *a, clave_participants_cb *cb, void *arg);
+};
+
+extern const struct recipe recipe_mutex, recipe_rwlock, recipe_semaphore, recipe_multilock,
+    recipe_latch;
+
+/* The objects of one process at one site, made when they are first needed. */
+struct kit {
+    clave_mutex *mutex;
+    clave_rwlock *rwlock;
+    clave_semaphore *semaphore;
+};
+
+#endif

@@ -1,0 +1,384 @@
+/* Deadlocks of real clients, found from outside: which there are, and who is in them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "clave/deadlock.h"
+#include "lib/ring.h"
+
+/* ---- looking from outside ---------------------------------------------------------------- */
+
+struct finding {
+    unsigned times;
+    clave_err err;
+    size_t n, members;
+    size_t victim;
+    char text[512];
+    char node[128];
+};
+
+static void on_found(clave_client *c, clave_err err, const clave_deadlock *list, size_t n,
+                     void *arg)
+{
+    struct finding *f = arg;
+    (void)c;
+    f->times++;
+    f->err = err;
+    f->n = n;
+    f->members = n > 0 ? list[0].n : 0;
+    f->victim = n > 0 ? list[0].victim : 0;
+    snprintf(f->text, sizeof f->text, "%s", n > 0 ? list[0].text : "");
+    snprintf(f->node, sizeof f->node, "%s", n > 0 ? list[0].members[0].node : "");
+}
+
+static void ask(struct finding *f, struct pair *p, size_t client, const char *root)
+{
+    *f = (struct finding){0};
+    assert_int_equal(clave_deadlocks_find(p->end[client].c, &root, 1, on_found, f), CLAVE_OK);
+}
+
+static struct finding look(struct pair *p, size_t client, const char *root)
+{
+    struct finding f;
+    ask(&f, p, client, root);
+    pair_settle(p);
+    assert_int_equal(f.times, 1);
+    return f;
+}
+
+static void a_cycle_is_found_and_told(void **state)
+{
+    (void)state;
+    struct pair *p = ring_world(4);
+    struct ring r;
+    ring_open(&r, p, 3, NULL);
+    ring_want(&r, 0);
+    ring_want(&r, 1);
+    assert_int_equal(look(p, 3, "/locks").n, 0);
+    ring_want(&r, 2);
+    struct finding f = look(p, 3, "/");
+    assert_int_equal(f.err, CLAVE_OK);
+    assert_int_equal(f.n, 1);
+    assert_int_equal(f.members, 3);
+    assert_int_equal(f.victim, 3); /* nobody has offered to give up */
+    assert_string_equal(f.text, "h pid 3 (C) waits for /locks/a behind h pid 1 (A), who waits for "
+                                "/locks/b behind h pid 2 (B), who waits for /locks/c behind h pid "
+                                "3 (C)");
+    seat_close(&r.wants[1]);
+    assert_int_equal(look(p, 3, "/locks").n, 0);
+    ring_close(&r);
+}
+
+static void nothing_is_found_where_nothing_is(void **state)
+{
+    (void)state;
+    struct pair *p = ring_world(1);
+    struct finding f = look(p, 0, "/nowhere");
+    assert_int_equal(f.err, CLAVE_OK);
+    assert_int_equal(f.n, 0);
+    const char *bad = "locks";
+    assert_int_equal(clave_deadlocks_find(p->end[0].c, &bad, 1, on_found, &f), CLAVE_EPATH);
+    assert_int_equal(clave_deadlocks_find(p->end[0].c, &bad, 0, on_found, &f), CLAVE_EINVAL);
+    assert_int_equal(clave_deadlocks_find(p->end[0].c, &bad, 1, NULL, &f), CLAVE_EINVAL);
+    pair_free(p);
+}
+
+/* A wait that ends between the two readings did not stand with the others. */
+static void a_cycle_that_dissolves_between_two_looks_is_none(void **state)
+{
+    (void)state;
+    struct pair *p = ring_world(3);
+    struct ring r;
+    struct finding f;
+    ring_open(&r, p, 2, NULL);
+    ring_want(&r, 0);
+    ring_want(&r, 1);
+    assert_int_equal(look(p, 2, "/locks").n, 1);
+    /* The second reading begins with a sync, too. */
+    pair_rule(p, (struct pair_rule){2, PAIR_REQUEST, OP_SYNC, PAIR_HOLD, 1});
+    ask(&f, p, 2, "/locks");
+    pair_settle(p);
+    assert_int_equal(f.times, 0);
+    seat_close(&r.wants[1]);
+    assert_int_equal(seat_open(&r.wants[1], p, 1, "/locks/a", NULL), CLAVE_OK);
+    ring_want(&r, 1); /* and another takes its place: a cycle again, of another node */
+    pair_clear(p);
+    pair_settle(p);
+    assert_int_equal(f.times, 1);
+    assert_int_equal(f.n, 0);
+    assert_int_equal(look(p, 2, "/locks").n, 1);
+    ring_close(&r);
+}
+
+static void on_known(clave_client *c, const clave_result *res, void *arg)
+{
+    (void)c;
+    (void)arg;
+    assert_int_equal(res->err, CLAVE_OK);
+}
+
+/* The one who looks may know less than those who wait. */
+static void nodes_that_are_not_readable_are_left_out(void **state)
+{
+    (void)state;
+    static const clave_acl own = {CLAVE_PERM_ALL, "auth", ""};
+    struct pair *p = ring_world(3);
+    struct ring r;
+    clave_mutex_options o = {.size = sizeof o, .acls = &own, .nacls = 1};
+    for (size_t i = 0; i < 2; i++)
+        assert_int_equal(clave_add_auth(p->end[i].c, "digest", "a:b", 3, on_known, NULL), CLAVE_OK);
+    ring_open(&r, p, 2, &o);
+    ring_want(&r, 0);
+    ring_want(&r, 1);
+    struct finding f = look(p, 2, "/locks");
+    assert_int_equal(f.err, CLAVE_OK);
+    assert_int_equal(f.n, 0);
+    assert_int_equal(look(p, 1, "/locks").members, 2);
+    ring_close(&r);
+}
+
+static void a_look_survives_a_lost_connection(void **state)
+{
+    (void)state;
+    static const int ops[] = {OP_SYNC, OP_GET_CHILDREN2, OP_GET_DATA};
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
+        for (unsigned skip = 0; skip < 3; skip++) {
+            struct pair *p = ring_world(3);
+            struct ring r;
+            struct finding f;
+            ring_open(&r, p, 2, NULL);
+            ring_want(&r, 0);
+            ring_want(&r, 1);
+            pair_rule(p, (struct pair_rule){2, PAIR_REPLY, ops[i], PAIR_LOSE, skip});
+            ask(&f, p, 2, "/locks");
+            pair_advance(p, 1000);
+            assert_int_equal(f.times, 1);
+            if (f.err == CLAVE_OK)
+                assert_int_equal(f.n, 1);
+            else
+                assert_int_equal(clave_err_classify(f.err), CLAVE_CLASS_UNKNOWN);
+            ring_close(&r);
+        }
+}
+
+static void a_look_ends_with_its_client(void **state)
+{
+    (void)state;
+    struct pair *p = ring_world(2);
+    struct finding f;
+    assert_int_equal(seat_make(p, 0, "/locks"), CLAVE_OK);
+    ask(&f, p, 1, "/locks");
+    clave_client_free(p->end[1].c);
+    p->end[1].c = NULL;
+    assert_int_equal(f.times, 1);
+    assert_int_equal(f.err, CLAVE_ECLOSED);
+    pair_free(p);
+}
+
+/* ---- owners ------------------------------------------------------------------------------ */
+
+static void open_as(struct seat *s, struct pair *p, size_t client, uint64_t owner, const char *path)
+{
+    clave_mutex_options o = ring_options();
+    assert_int_equal(seat_open(s, p, client, path, &o), CLAVE_OK);
+    s->owner = owner;
+}
+
+static void close_all(struct seat *s, size_t n)
+{
+    struct pair *p = s->p;
+    for (size_t i = 0; i < n; i++)
+        seat_close(&s[i]);
+    assert_int_equal(pair_stats(p).ephemerals, 0);
+    pair_free(p);
+}
+
+/* Of three owners on one session, one holds what another session waits for, and another waits:
+ * no deadlock. When the one who holds waits too, there is one. */
+static void owners_of_one_session_are_told_apart(void **state)
+{
+    (void)state;
+    struct pair *p = ring_world(3);
+    struct seat s[5];
+    open_as(&s[0], p, 0, 1, "/locks/a");
+    open_as(&s[1], p, 1, 0, "/locks/b");
+    open_as(&s[2], p, 0, 2, "/locks/b");
+    open_as(&s[3], p, 1, 0, "/locks/a");
+    open_as(&s[4], p, 0, 1, "/locks/b");
+    for (size_t i = 0; i < 4; i++)
+        assert_int_equal(seat_acquire(&s[i], SEAT_EVER), CLAVE_OK);
+    assert_int_equal(look(p, 2, "/locks").n, 0);
+    assert_int_equal(seat_acquire(&s[4], SEAT_EVER), CLAVE_OK);
+    assert_int_equal(look(p, 2, "/locks").members, 2);
+    close_all(s, 5);
+}
+
+static void on_roll(clave_client *c, clave_err err, const clave_participant *list, size_t n,
+                    void *arg)
+{
+    (void)c;
+    assert_int_equal(err, CLAVE_OK);
+    assert_int_equal(n, 1);
+    snprintf(arg, 32, "%s", list[0].identity.task ? list[0].identity.task : "");
+}
+
+static void task_of(struct pair *p, char out[32])
+{
+    strcpy(out, "?");
+    assert_int_equal(clave_participants(p->end[0].c, "/locks/a", on_roll, out), CLAVE_OK);
+    pair_settle(p);
+}
+
+/* Where the data is of clave's form, and not to be left as it is. */
+static void nodes_say_which_owner_they_are_of(void **state)
+{
+    (void)state;
+    struct pair *p = ring_world(1);
+    clave_mutex_options form = ring_options(), text = form, none = {.size = sizeof none};
+    text.data = "mine";
+    text.len = 4;
+    const struct {
+        const clave_mutex_options *o;
+        uint64_t owner;
+        bool simple;
+        const char *task;
+    } cases[] = {
+        {&form, 0, false, ""}, {&form, 0xa1, false, "a1"}, {&form, 0xa1, true, ""},
+        {&text, 7, false, ""}, {&none, 7, false, ""},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct seat s;
+        char task[32];
+        clave_err err = cases[i].simple ? seat_open_simple(&s, p, 0, "/locks/a", "n-", cases[i].o)
+                                        : seat_open(&s, p, 0, "/locks/a", cases[i].o);
+        assert_int_equal(err, CLAVE_OK);
+        s.owner = cases[i].owner;
+        assert_int_equal(seat_acquire(&s, SEAT_EVER), CLAVE_OK);
+        task_of(p, task);
+        assert_string_equal(task, cases[i].task);
+        seat_close(&s);
+    }
+    pair_free(p);
+}
+
+/* The same of owners that share a place: whose it is, nobody can see. */
+static void a_shared_place_is_in_no_cycle(void **state)
+{
+    (void)state;
+    struct pair *p = ring_world(3);
+    struct seat s[4];
+    clave_mutex_options o = ring_options();
+    o.share_turns = 5;
+    assert_int_equal(seat_open(&s[0], p, 0, "/locks/a", &o), CLAVE_OK);
+    assert_int_equal(seat_open(&s[1], p, 1, "/locks/b", &o), CLAVE_OK);
+    assert_int_equal(seat_open(&s[2], p, 0, "/locks/b", &o), CLAVE_OK);
+    assert_int_equal(seat_open(&s[3], p, 1, "/locks/a", &o), CLAVE_OK);
+    for (size_t i = 0; i < 4; i++)
+        assert_int_equal(seat_acquire(&s[i], SEAT_EVER), CLAVE_OK);
+    assert_int_equal(look(p, 2, "/locks").n, 0);
+    close_all(s, 4);
+}
+
+static void open_named(struct seat *s, struct pair *p, size_t client, const char *owner,
+                       const char *path)
+{
+    char data[128];
+    clave_identity id = {.owner = owner};
+    clave_mutex_options o = {.size = sizeof o, .data = data};
+    o.len = clave_identity_format(&id, data, sizeof data);
+    assert_int_equal(seat_open(s, p, client, path, &o), CLAVE_OK);
+    assert_int_equal(seat_acquire(s, SEAT_EVER), CLAVE_OK);
+}
+
+/* A command under a lock that takes another: two sessions, one owner and its part. */
+static void an_owner_may_have_several_sessions(void **state)
+{
+    (void)state;
+    struct pair *p = ring_world(5);
+    struct seat s[4];
+    open_named(&s[0], p, 0, "x", "/locks/a");
+    open_named(&s[1], p, 1, "y", "/locks/b");
+    open_named(&s[2], p, 2, "x/1", "/locks/b");
+    assert_int_equal(look(p, 4, "/locks").n, 0);
+    open_named(&s[3], p, 3, "y/1", "/locks/a");
+    struct finding f = look(p, 4, "/locks");
+    assert_int_equal(f.n, 1);
+    assert_int_equal(f.members, 4);
+    close_all(s, 4);
+}
+
+static void a_part_that_waits_for_its_whole(void **state)
+{
+    (void)state;
+    struct pair *p = ring_world(3);
+    struct seat s[2];
+    open_named(&s[0], p, 0, "x", "/locks/a");
+    open_named(&s[1], p, 1, "x/1", "/locks/a");
+    struct finding f = look(p, 2, "/locks");
+    assert_int_equal(f.members, 2);
+    assert_string_equal(f.text, "owner x/1 waits for /locks/a behind owner x, who is to outlast "
+                                "owner x/1");
+    close_all(s, 2);
+}
+
+static void a_downgraded_read_is_not_behind_its_write(void **state)
+{
+    (void)state;
+    struct pair *p = ring_world(3);
+    struct seats a, b;
+    clave_mutex_options o = ring_options();
+    assert_int_equal(seats_open(&a, p, 0, "/locks/rw", &o), CLAVE_OK);
+    assert_int_equal(seats_open(&b, p, 1, "/locks/rw", &o), CLAVE_OK);
+    assert_int_equal(seat_acquire(&a.write, SEAT_EVER), CLAVE_OK);
+    assert_int_equal(seat_acquire(&b.write, SEAT_EVER), CLAVE_OK);
+    assert_int_equal(seat_acquire(&a.read, SEAT_EVER), CLAVE_OK);
+    assert_true(seat_holds(&a.read));
+    assert_int_equal(look(p, 2, "/").n, 0);
+    seats_close(&a);
+    seats_close(&b);
+    pair_free(p);
+}
+
+static void too_many_nodes_are_too_many(void **state)
+{
+    (void)state;
+    struct pair *p = ring_world(1);
+    char path[32];
+    assert_int_equal(seat_make(p, 0, "/locks"), CLAVE_OK);
+    for (size_t i = 0; i < 50100; i++) {
+        if (i % 10000 == 0)
+            sprintf(path, "/locks/%zu", i / 10000);
+        else
+            sprintf(path, "/locks/%zu/%zu", i / 10000, i % 10000);
+        assert_int_equal(seat_make(p, 0, path), CLAVE_OK);
+    }
+    struct finding f = look(p, 0, "/");
+    assert_int_equal(f.err, CLAVE_ETOOBIG);
+    assert_non_null(strstr(clave_client_errmsg(p->end[0].c), "more than 50000 nodes below /"));
+    pair_free(p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_cycle_is_found_and_told),
+        cmocka_unit_test(nothing_is_found_where_nothing_is),
+        cmocka_unit_test(a_cycle_that_dissolves_between_two_looks_is_none),
+        cmocka_unit_test(nodes_that_are_not_readable_are_left_out),
+        cmocka_unit_test(a_look_survives_a_lost_connection),
+        cmocka_unit_test(a_look_ends_with_its_client),
+        cmocka_unit_test(owners_of_one_session_are_told_apart),
+        cmocka_unit_test(nodes_say_which_owner_they_are_of),
+        cmocka_unit_test(a_shared_place_is_in_no_cycle),
+        cmocka_unit_test(an_owner_may_have_several_sessions),
+        cmocka_unit_test(a_part_that_waits_for_its_whole),
+        cmocka_unit_test(a_downgraded_read_is_not_behind_its_write),
+        cmocka_unit_test(too_many_nodes_are_too_many),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

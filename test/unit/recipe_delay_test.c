@@ -1,0 +1,371 @@
+/* The pause after a holder that was lost: when it is, when it is not, and from when it counts. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "clave/delay.h"
+#include "lib/failmem.h"
+#include "lib/seat.h"
+
+enum { DELAY = 15000 };
+
+struct holder {
+    struct seat seat;
+    clave_delay *delay;
+    unsigned answers, pauses, ends;
+    clave_err err, ended;
+    char lost[32];
+    int64_t wish, delay_ms; /* asked for (0: DELAY), told of */
+};
+
+static void on_begun(clave_delay *d, clave_err err, void *arg)
+{
+    (void)d;
+    struct holder *h = arg;
+    h->answers++;
+    h->err = err;
+}
+
+static void on_pause(clave_delay *d, const clave_identity *who, int64_t delay_ms, void *arg)
+{
+    (void)d;
+    struct holder *h = arg;
+    h->pauses++;
+    h->delay_ms = delay_ms;
+    snprintf(h->lost, sizeof h->lost, "%s", who->host ? who->host : "");
+}
+
+static void on_ended(clave_delay *d, clave_err err, void *arg)
+{
+    (void)d;
+    struct holder *h = arg;
+    h->ends++;
+    h->ended = err;
+}
+
+static void enter(struct holder *h, struct pair *p, size_t client)
+{
+    *h = (struct holder){.seat = {0}};
+    assert_int_equal(seat_open(&h->seat, p, client, "/l", NULL), CLAVE_OK);
+}
+
+/* Holding the lock. Does not settle. */
+static clave_err ask_telling(struct holder *h, clave_delay_event_cb *event_cb)
+{
+    static const clave_identity ids[] = {{.host = "a"}, {.host = "b"}, {.host = "c"}};
+    const clave_delay_options o = {.size = sizeof o,
+                                   .path = "/l-held",
+                                   .delay_ms = h->wish > 0 ? h->wish : DELAY,
+                                   .identity = &ids[h->seat.client],
+                                   .event_cb = event_cb,
+                                   .event_arg = h};
+    clave_grant g = seat_grant(&h->seat);
+    clave_delay_free(h->delay);
+    h->answers = h->pauses = h->ends = 0;
+    return clave_delay_begin(&h->delay, h->seat.p->end[h->seat.client].c, &g, &o, on_begun, h);
+}
+
+static clave_err ask(struct holder *h)
+{
+    return ask_telling(h, on_pause);
+}
+
+static void acquire(struct holder *h)
+{
+    assert_int_equal(seat_acquire(&h->seat, SEAT_EVER), CLAVE_OK);
+    assert_true(seat_holds(&h->seat));
+    assert_int_equal(ask(h), CLAVE_OK);
+    pair_settle(h->seat.p);
+}
+
+static bool begins(const struct holder *h)
+{
+    return h->answers == 1 && h->err == CLAVE_OK;
+}
+
+/* As a program does at its end: the mark, then the lock, in one flight. */
+static void release(struct holder *h)
+{
+    assert_int_equal(clave_delay_end(h->delay, on_ended, h), CLAVE_OK);
+    assert_int_equal(seat_release(&h->seat), CLAVE_OK);
+    assert_int_equal(h->ends, 1);
+    assert_int_equal(h->ended, CLAVE_OK);
+}
+
+static void leave(struct holder *h)
+{
+    clave_delay_free(h->delay);
+    seat_close(&h->seat);
+}
+
+/* Its session ends without a word of its own. */
+static void lose(struct holder *h)
+{
+    pair_kill_session(h->seat.p, h->seat.client);
+    pair_advance(h->seat.p, 1000);
+    assert_int_equal(seat_release(&h->seat), CLAVE_ELOST);
+}
+
+static void after_a_release_there_is_none(void **state)
+{
+    (void)state;
+    struct pair *p = pair_new(&(struct pair_options){.clients = 2});
+    struct holder a, b;
+    enter(&a, p, 0);
+    enter(&b, p, 1);
+    acquire(&a);
+    assert_true(begins(&a));
+    pair_reset_counts(p);
+    release(&a);
+    assert_int_equal(pair_requests(p, 0), 2);
+    acquire(&b);
+    assert_true(begins(&b));
+    assert_int_equal(b.pauses, 0);
+    leave(&a);
+    leave(&b);
+    pair_free(p);
+}
+
+static void after_a_loss_the_next_waits(void **state)
+{
+    (void)state;
+    struct pair *p = pair_new(&(struct pair_options){.clients = 2});
+    struct holder a, b;
+    enter(&a, p, 0);
+    enter(&b, p, 1);
+    acquire(&a);
+    assert_true(begins(&a));
+    lose(&a);
+    acquire(&b);
+    assert_false(begins(&b));
+    assert_int_equal(b.pauses, 1);
+    assert_int_equal(b.delay_ms, DELAY);
+    assert_string_equal(b.lost, "a");
+    pair_advance(p, DELAY - 1);
+    assert_int_equal(b.answers, 0);
+    pair_advance(p, 1);
+    assert_true(begins(&b));
+    release(&b);
+    acquire(&a);
+    assert_true(begins(&a));
+    leave(&a);
+    leave(&b);
+    pair_free(p);
+}
+
+static void lost_in_the_delay_the_next_begins_anew(void **state)
+{
+    (void)state;
+    struct pair *p = pair_new(&(struct pair_options){.clients = 3});
+    struct holder a, b, c;
+    enter(&a, p, 0);
+    enter(&b, p, 1);
+    enter(&c, p, 2);
+    acquire(&a);
+    lose(&a);
+    acquire(&b);
+    pair_advance(p, DELAY - 1000);
+    lose(&b);
+    pair_advance(p, 1000);
+    assert_int_equal(b.answers, 1); /* its pause is over, and its lock is gone */
+    assert_int_equal(b.err, CLAVE_ELOST);
+    acquire(&c);
+    assert_int_equal(c.pauses, 1);
+    assert_string_equal(c.lost, "a");
+    pair_advance(p, DELAY);
+    assert_true(begins(&c));
+    leave(&a);
+    leave(&b);
+    leave(&c);
+    pair_free(p);
+}
+
+/* As long as can be said: it is no time in the past. */
+static void the_longest_delay_does_not_end(void **state)
+{
+    (void)state;
+    struct pair *p = pair_new(&(struct pair_options){.clients = 2});
+    struct holder a, b;
+    enter(&a, p, 0);
+    enter(&b, p, 1);
+    b.wish = INT64_MAX;
+    acquire(&a);
+    lose(&a);
+    acquire(&b);
+    assert_int_equal(b.pauses, 1);
+    pair_advance(p, 10 * DELAY);
+    assert_int_equal(b.answers, 0);
+    leave(&a);
+    leave(&b);
+    pair_free(p);
+}
+
+static void free_at_pause(clave_delay *d, const clave_identity *who, int64_t delay_ms, void *arg)
+{
+    struct holder *h = arg;
+    on_pause(d, who, delay_ms, arg);
+    clave_delay_free(d);
+    h->delay = NULL;
+}
+
+/* Who is told of the delay may have no patience for it. */
+static void freed_when_the_delay_begins_it_says_nothing_more(void **state)
+{
+    (void)state;
+    struct pair *p = pair_new(&(struct pair_options){.clients = 2});
+    struct holder a, b;
+    enter(&a, p, 0);
+    enter(&b, p, 1);
+    acquire(&a);
+    lose(&a);
+    assert_int_equal(seat_acquire(&b.seat, SEAT_EVER), CLAVE_OK);
+    assert_int_equal(ask_telling(&b, free_at_pause), CLAVE_OK);
+    pair_settle(p);
+    assert_int_equal(b.pauses, 1);
+    pair_advance(p, DELAY);
+    assert_int_equal(b.answers, 0);
+    leave(&a);
+    leave(&b);
+    pair_free(p);
+}
+
+/* Whoever takes the lock without a mark begins at once, and changes nothing. */
+static void who_does_not_take_part_does_not_wait(void **state)
+{
+    (void)state;
+    struct pair *p = pair_new(&(struct pair_options){.clients = 2});
+    struct holder a, b;
+    enter(&a, p, 0);
+    enter(&b, p, 1);
+    acquire(&a);
+    lose(&a);
+    assert_int_equal(seat_acquire(&b.seat, SEAT_EVER), CLAVE_OK);
+    assert_true(seat_holds(&b.seat));
+    assert_int_equal(seat_release(&b.seat), CLAVE_OK);
+    acquire(&b);
+    assert_int_equal(b.pauses, 1);
+    leave(&a);
+    leave(&b);
+    pair_free(p);
+}
+
+static void lost_answers_are_made_up_for(void **state)
+{
+    (void)state;
+    static const int ops[] = {OP_GET_DATA, OP_MULTI};
+    for (unsigned i = 0; i < 8; i++) {
+        struct pair *p = pair_new(&(struct pair_options){.clients = 2});
+        struct holder a, b;
+        enter(&a, p, 0);
+        enter(&b, p, 1);
+        enum pair_way way = i & 1 ? PAIR_REPLY : PAIR_REQUEST;
+        bool after_loss = i & 2;
+        if (after_loss) {
+            acquire(&b);
+            lose(&b);
+        }
+        assert_int_equal(seat_acquire(&a.seat, SEAT_EVER), CLAVE_OK);
+        pair_rule(p, (struct pair_rule){0, way, ops[i >> 2], PAIR_LOSE, 0});
+        assert_int_equal(ask(&a), CLAVE_OK);
+        pair_advance(p, after_loss ? DELAY + 3000 : 3000);
+        assert_true(begins(&a));
+        assert_int_equal(a.pauses, after_loss);
+        /* The end: the removal, or the answer to it. */
+        pair_rule(p, (struct pair_rule){0, way, OP_MULTI, PAIR_LOSE, 0});
+        assert_int_equal(clave_delay_end(a.delay, on_ended, &a), CLAVE_OK);
+        pair_advance(p, 3000);
+        assert_int_equal(a.ends, 1);
+        assert_int_equal(a.ended, CLAVE_OK);
+        assert_int_equal(seat_release(&a.seat), CLAVE_OK);
+        acquire(&b);
+        assert_true(begins(&b));
+        assert_int_equal(b.pauses, 0);
+        leave(&a);
+        leave(&b);
+        pair_free(p);
+    }
+}
+
+static void misuse(void **state)
+{
+    (void)state;
+    struct pair *p = pair_new(&(struct pair_options){.clients = 1});
+    struct holder a;
+    clave_delay *d;
+    clave_delay_options o = {.size = sizeof o, .path = "/x", .delay_ms = -1};
+    enter(&a, p, 0);
+    assert_int_equal(seat_acquire(&a.seat, SEAT_EVER), CLAVE_OK);
+    clave_grant g = seat_grant(&a.seat);
+    clave_client *c = p->end[0].c;
+    assert_int_equal(clave_delay_begin(&d, c, &g, &o, on_begun, &a), CLAVE_EINVAL);
+    o.delay_ms = 0;
+    assert_int_equal(clave_delay_begin(&d, c, &g, &o, NULL, &a), CLAVE_EINVAL);
+    assert_int_equal(clave_delay_begin(&d, c, &g, NULL, on_begun, &a), CLAVE_EINVAL);
+    o.path = "/x/";
+    assert_int_equal(clave_delay_begin(&d, c, &g, &o, on_begun, &a), CLAVE_EPATH);
+    o.path = NULL;
+    assert_int_equal(clave_delay_begin(&d, c, &g, &o, on_begun, &a), CLAVE_EINVAL);
+    assert_null(d);
+    assert_int_equal(ask(&a), CLAVE_OK);
+    assert_int_equal(clave_delay_end(a.delay, NULL, NULL), CLAVE_EINVAL);
+    pair_settle(p);
+    release(&a);
+    assert_int_equal(clave_delay_end(a.delay, NULL, NULL), CLAVE_EINVAL);
+    leave(&a);
+    pair_free(p);
+}
+
+static bool one_allocation_fails(size_t which)
+{
+    struct failmem mem;
+    failmem_init(&mem);
+    struct pair *p =
+        pair_new(&(struct pair_options){.clients = 1, .timeout_ms = 6000, .mem = &mem.mem});
+    struct holder a;
+    enter(&a, p, 0);
+    assert_int_equal(seat_acquire(&a.seat, SEAT_EVER), CLAVE_OK);
+    failmem_arm(&mem, which, 1);
+    clave_err err = ask(&a);
+    pair_settle(p);
+    if (err == CLAVE_OK && begins(&a))
+        (void)clave_delay_end(a.delay, on_ended, &a);
+    pair_settle(p);
+    bool failed = mem.failed;
+    failmem_arm(&mem, 0, 0);
+    pair_advance(p, 3000);
+    assert_true(err == CLAVE_ENOMEM || a.answers == 1);
+    leave(&a);
+    pair_free(p);
+    assert_int_equal(mem.live, 0);
+    return failed;
+}
+
+static void every_allocation_may_fail_once(void **state)
+{
+    (void)state;
+    size_t which = 1;
+    while (one_allocation_fails(which))
+        which++;
+    assert_true(which > 10);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(after_a_release_there_is_none),
+        cmocka_unit_test(after_a_loss_the_next_waits),
+        cmocka_unit_test(lost_in_the_delay_the_next_begins_anew),
+        cmocka_unit_test(the_longest_delay_does_not_end),
+        cmocka_unit_test(freed_when_the_delay_begins_it_says_nothing_more),
+        cmocka_unit_test(who_does_not_take_part_does_not_wait),
+        cmocka_unit_test(lost_answers_are_made_up_for),
+        cmocka_unit_test(misuse),
+        cmocka_unit_test(every_allocation_may_fail_once),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,312 @@
+/* Jobs under random faults: whatever is cut, lost, frozen or restarted, a run that is known to have
+ * succeeded is not repeated in its period, no begin follows the loss of a holder without the delay,
+ * and in peace the job is done. A failure names its seed. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/rand.h"
+#include "clave/delay.h"
+#include "clave/once.h"
+#include "lib/seat.h"
+
+enum { CLIENTS = 4, SEEDS = 150, STEPS = 500, TIMEOUT = 6000, PERIOD = 8000, DELAY = 3000 };
+
+enum task { OUTSIDE, QUEUEING, DELAYED, ASKING, RUNNING, REPORTING };
+
+struct soak;
+struct runner {
+    struct soak *soak;
+    struct seat seat;
+    enum task task;
+    clave_delay *delay;
+    clave_once *once;
+    int64_t asked_at; /* the once */
+    int64_t until;    /* RUNNING */
+    bool succeeds;
+    bool over; /* what was waited for has been answered, with: */
+    clave_err err;
+};
+
+struct soak {
+    struct pair *p;
+    struct rand_state dice;
+    uint64_t seed;
+    bool at_most_once;
+    struct runner all[CLIENTS];
+    int64_t counted_at; /* when the newest run that counts was asked for */
+    int marked;         /* who began last and has not ended; -1: none */
+    int64_t valid_at;   /* when that one was seen to hold */
+    bool killed;        /* its session was ended, which it may not know yet */
+    unsigned runs, refusals, lost;
+};
+
+static uint64_t roll(struct soak *k, uint64_t n)
+{
+    return clave__rand_below(&k->dice, n);
+}
+
+static void check(const struct soak *k, bool fine, const char *what)
+{
+    if (!fine)
+        fail_msg("seed %llu at %lld ms: %s", (unsigned long long)k->seed, (long long)k->p->now,
+                 what);
+}
+
+/* ---- a runner's life ------------------------------------------------------------------------- */
+
+static void answer(struct runner *r, clave_err err)
+{
+    check(r->soak, !r->over, "a callback came twice");
+    r->over = true;
+    r->err = err;
+}
+
+static void on_delay(clave_delay *d, clave_err err, void *arg)
+{
+    (void)d;
+    answer(arg, err);
+}
+
+static void on_once(clave_once *o, clave_err err, const clave_once_record *former, void *arg)
+{
+    (void)o;
+    (void)former;
+    answer(arg, err);
+}
+
+/* Out of it: the lock goes, orderly or because it is gone. */
+static void leave(struct runner *r)
+{
+    clave_once_free(r->once);
+    clave_delay_free(r->delay);
+    r->once = NULL;
+    r->delay = NULL;
+    r->task = OUTSIDE;
+    (void)clave_mutex_cancel(r->seat.m, 0);
+    (void)clave_mutex_release(r->seat.m, 0, NULL, NULL);
+}
+
+static bool enter(struct runner *r, enum task task, clave_err err)
+{
+    r->task = task;
+    r->over = false;
+    check(r->soak, err == CLAVE_OK, "a call that has to be accepted");
+    return true;
+}
+
+static clave_client *client(const struct runner *r)
+{
+    return r->soak->p->end[r->seat.client].c;
+}
+
+static void begin_delay(struct runner *r)
+{
+    const clave_delay_options o = {.size = sizeof o, .path = "/job-held", .delay_ms = DELAY};
+    clave_grant g = seat_grant(&r->seat);
+    enter(r, DELAYED, clave_delay_begin(&r->delay, client(r), &g, &o, on_delay, r));
+}
+
+static void begin_once(struct runner *r)
+{
+    const clave_once_options o = {.size = sizeof o,
+                                  .path = "/job-once/k",
+                                  .period_ms = PERIOD,
+                                  .at_most_once = r->soak->at_most_once};
+    clave_grant g = seat_grant(&r->seat);
+    r->asked_at = r->soak->p->now;
+    enter(r, ASKING, clave_once_begin(&r->once, client(r), &g, &o, on_once, r));
+}
+
+/* The mark stands from here on. */
+static void delayed(struct runner *r)
+{
+    struct soak *k = r->soak;
+    int self = (int)(r - k->all);
+    if (k->marked >= 0 && k->marked != self) {
+        k->lost++;
+        check(k, k->p->now - k->valid_at >= DELAY, "a begin without the delay");
+    }
+    k->marked = self;
+    k->valid_at = k->p->now;
+    k->killed = false;
+    begin_once(r);
+}
+
+static void asked(struct runner *r)
+{
+    struct soak *k = r->soak;
+    if (r->err == CLAVE_EDONE) {
+        k->refusals++;
+        (void)clave_delay_end(r->delay, NULL, NULL);
+        k->marked = -1;
+        leave(r);
+        return;
+    }
+    check(k, k->p->now - k->counted_at >= PERIOD, "run again within the period");
+    if (k->at_most_once)
+        k->counted_at = r->asked_at;
+    k->runs++;
+    r->succeeds = roll(k, 3) > 0;
+    r->until = k->p->now + (int64_t)roll(k, 4000);
+    r->task = RUNNING;
+}
+
+static void reported(struct runner *r)
+{
+    struct soak *k = r->soak;
+    if (r->err == CLAVE_OK && r->succeeds)
+        k->counted_at = r->asked_at;
+    (void)clave_delay_end(r->delay, NULL, NULL);
+    k->marked = -1;
+    leave(r);
+}
+
+static void report(struct runner *r)
+{
+    if (r->soak->p->now >= r->until)
+        enter(r, REPORTING, clave_once_end(r->once, r->succeeds, on_once, r));
+}
+
+/* An error: of these only what faults lead to. */
+static void fail_over(struct runner *r)
+{
+    check(r->soak, r->err == CLAVE_ELOST || clave_err_classify(r->err) == CLAVE_CLASS_UNKNOWN,
+          clave_err_name(r->err));
+    leave(r);
+}
+
+static void step(struct runner *r)
+{
+    bool answered = r->over && (r->err == CLAVE_OK || r->err == CLAVE_EDONE);
+    if (r->soak->p->end[r->seat.client].frozen)
+        return;
+    if (r->task != OUTSIDE && r->task != QUEUEING && r->over && !answered)
+        fail_over(r);
+    else if (r->task == OUTSIDE && seat_ask(&r->seat, SEAT_EVER) == CLAVE_OK)
+        r->task = QUEUEING;
+    else if (r->task == QUEUEING && seat_holds(&r->seat))
+        begin_delay(r);
+    else if (r->task == RUNNING)
+        seat_holds(&r->seat) ? report(r) : leave(r);
+    else if (r->over && r->task == DELAYED)
+        seat_holds(&r->seat) ? delayed(r) : leave(r);
+    else if (r->over && r->task == ASKING)
+        asked(r);
+    else if (r->over && r->task == REPORTING)
+        reported(r);
+}
+
+static void look_around(struct soak *k)
+{
+    for (int i = 0; i < CLIENTS; i++) {
+        step(&k->all[i]);
+        if (k->marked == i && !k->killed &&
+            clave_mutex_valid_for(k->all[i].seat.m, 0, k->p->now, 0))
+            k->valid_at = k->p->now;
+    }
+}
+
+/* ---- the soak -------------------------------------------------------------------------------- */
+
+static void do_harm(struct soak *k)
+{
+    static const int ops[] = {OP_GET_DATA, OP_MULTI, OP_MULTI, OP_MULTI, OP_CREATE2};
+    struct pair *p = k->p;
+    size_t c = roll(k, CLIENTS);
+    switch (roll(k, 7)) {
+    case 0:
+        pair_cut(p, c);
+        break;
+    case 1:
+        pair_refuse(p, c, roll(k, 2) == 0);
+        break;
+    case 2:
+        pair_freeze(p, c, roll(k, 2) == 0);
+        break;
+    case 3:
+        c = k->marked >= 0 ? (size_t)k->marked : c;
+        k->killed |= k->marked >= 0;
+        pair_kill_session(p, c);
+        break;
+    case 4:
+        pair_stop_server(p);
+        pair_advance(p, (int64_t)roll(k, 500));
+        pair_start_server(p);
+        break;
+    default:
+        if (p->nrules == PAIR_RULES)
+            pair_clear(p);
+        pair_rule(p,
+                  (struct pair_rule){c, roll(k, 2) ? PAIR_REQUEST : PAIR_REPLY,
+                                     ops[roll(k, sizeof ops / sizeof *ops)],
+                                     roll(k, 2) ? PAIR_LOSE : PAIR_PASS_CUT, (unsigned)roll(k, 3)});
+    }
+}
+
+static void begin(struct soak *k, uint64_t seed)
+{
+    *k = (struct soak){.seed = seed, .at_most_once = seed % 2, .marked = -1};
+    k->counted_at = -PERIOD;
+    clave__rand_seed(&k->dice, seed);
+    k->p = pair_new(&(struct pair_options){
+        .clients = CLIENTS, .timeout_ms = TIMEOUT, .ensemble = seed % 3 == 0});
+    for (size_t i = 0; i < CLIENTS; i++) {
+        k->all[i].soak = k;
+        assert_int_equal(seat_open(&k->all[i].seat, k->p, i, "/job", NULL), CLAVE_OK);
+    }
+}
+
+/* Peace: the job goes on to be done. */
+static void end(struct soak *k)
+{
+    struct pair *p = k->p;
+    pair_clear(p);
+    for (size_t c = 0; c < CLIENTS; c++) {
+        pair_refuse(p, c, false);
+        pair_freeze(p, c, false);
+    }
+    unsigned before = k->runs;
+    for (int i = 0; i < 400; i++) {
+        pair_advance(p, 100);
+        look_around(k);
+    }
+    check(k, k->runs >= before + 2, "the job is not done any more");
+    for (size_t i = 0; i < CLIENTS; i++) {
+        leave(&k->all[i]);
+        seat_close(&k->all[i].seat);
+    }
+    pair_free(p);
+}
+
+static void random_faults_break_nothing(void **state)
+{
+    (void)state;
+    unsigned runs = 0, refusals = 0, lost = 0;
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        struct soak k;
+        begin(&k, seed);
+        for (int i = 0; i < STEPS; i++) {
+            if (roll(&k, 15) == 0)
+                do_harm(&k);
+            look_around(&k);
+            pair_advance(k.p, (int64_t)roll(&k, 400));
+        }
+        end(&k);
+        runs += k.runs;
+        refusals += k.refusals;
+        lost += k.lost;
+    }
+    assert_true(runs > 5 * SEEDS && refusals > SEEDS && lost > SEEDS);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(random_faults_break_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,543 @@
+/* Acquires that look for the deadlock they are in: who gives up, and that all others go on. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "clave/multilock.h"
+#include "lib/failmem.h"
+#include "lib/party.h"
+#include "lib/ring.h"
+
+/* ---- acquires that look ------------------------------------------------------------------ */
+
+enum { DELAY = 500 };
+
+static unsigned count_of(const struct ring *r, clave_err err)
+{
+    unsigned n = 0;
+    for (size_t i = 0; i < r->n; i++)
+        n += r->wants[i].answers > 0 && r->wants[i].err == err;
+    return n;
+}
+
+static void exactly_one_gives_up(void **state)
+{
+    (void)state;
+    for (size_t n = 2; n <= 3; n++)
+        for (size_t last = 0; last < n; last++) {
+            struct pair *p = ring_world(n);
+            struct ring r;
+            clave_mutex_options o = {.size = sizeof o, .detect_deadlocks_ms = DELAY};
+            ring_open(&r, p, n, &o);
+            for (size_t i = 1; i <= n; i++)
+                ring_want(&r, (last + i) % n);
+            pair_advance(p, DELAY - 100);
+            assert_int_equal(count_of(&r, CLAVE_EDEADLOCK), 0);
+            pair_advance(p, 10 * DELAY);
+            struct seat *victim = &r.wants[last];
+            assert_int_equal(count_of(&r, CLAVE_EDEADLOCK), 1);
+            assert_int_equal(victim->err, CLAVE_EDEADLOCK);
+            assert_int_equal(victim->answers, 1);
+            assert_non_null(strstr(clave_mutex_deadlock(victim->m), " waits for /locks/"));
+            assert_int_equal(pair_stats(p).ephemerals, 2 * n - 1);
+            /* It lets go of what it holds, and comes again. */
+            for (size_t k = 1; k <= n; k++) {
+                size_t at = (last + n - k + 1) % n;
+                assert_int_equal(seat_release(&r.has[at]), CLAVE_OK);
+                size_t next = (at + n - 1) % n;
+                if (next != last)
+                    assert_true(seat_holds(&r.wants[next]));
+            }
+            ring_want(&r, last);
+            assert_true(seat_holds(&r.wants[last]));
+            ring_close(&r);
+        }
+}
+
+/* The youngest does not look, so the rule passes over it. */
+static void who_does_not_look_does_not_give_up(void **state)
+{
+    (void)state;
+    struct pair *p = ring_world(3);
+    struct ring r;
+    struct seat quiet;
+    clave_mutex_options o = {.size = sizeof o, .detect_deadlocks_ms = DELAY};
+    ring_open(&r, p, 3, &o);
+    assert_int_equal(seat_open(&quiet, p, 2, "/locks/a", NULL), CLAVE_OK);
+    ring_want(&r, 1);
+    ring_want(&r, 0);
+    assert_int_equal(seat_acquire(&quiet, SEAT_EVER), CLAVE_OK);
+    pair_advance(p, 3 * DELAY);
+    assert_int_equal(r.wants[0].err, CLAVE_EDEADLOCK);
+    assert_int_equal(r.wants[0].answers, 1);
+    assert_int_equal(r.wants[1].answers, 0);
+    assert_int_equal(quiet.answers, 0);
+    seat_close(&quiet);
+    ring_close(&r);
+}
+
+static void nobody_gives_up_without_need(void **state)
+{
+    (void)state;
+    struct pair *p = ring_world(3);
+    struct ring r;
+    clave_mutex_options o = {.size = sizeof o, .detect_deadlocks_ms = DELAY};
+    ring_open(&r, p, 3, &o);
+    ring_want(&r, 0);
+    ring_want(&r, 1);
+    pair_advance(p, 20 * DELAY);
+    assert_int_equal(r.wants[0].answers + r.wants[1].answers, 0);
+    assert_int_equal(seat_release(&r.has[2]), CLAVE_OK);
+    assert_true(seat_holds(&r.wants[1]));
+    ring_close(&r);
+}
+
+static void a_cycle_over_several_trees(void **state)
+{
+    (void)state;
+    static const char *const roots[] = {"/one", "/two"};
+    struct pair *p = ring_world(2);
+    struct seat s[4];
+    clave_mutex_options o = ring_options();
+    o.detect_deadlocks_ms = DELAY;
+    for (size_t pass = 0; pass < 2; pass++) {
+        /* At first each looks at its own tree only. */
+        o.lock_roots = pass ? roots : NULL;
+        o.nlock_roots = pass ? 2 : 0;
+        for (size_t i = 0; i < 4; i++) {
+            const char *path = (i == 0 || i == 3) ? "/one/deep/a" : "/two/b";
+            assert_int_equal(seat_open(&s[i], p, i % 2, path, &o), CLAVE_OK);
+            assert_int_equal(seat_acquire(&s[i], SEAT_EVER), CLAVE_OK);
+        }
+        pair_advance(p, 4 * DELAY);
+        assert_int_equal(s[2].answers, 0);
+        assert_int_equal(s[3].answers, pass);
+        for (size_t i = 0; i < 4; i++)
+            seat_close(&s[i]);
+    }
+    pair_free(p);
+}
+
+static void readers_and_writers_give_up(void **state)
+{
+    (void)state;
+    struct pair *p = ring_world(2);
+    struct seats a[2], b[2];
+    clave_mutex_options o = ring_options();
+    o.detect_deadlocks_ms = DELAY;
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(seats_open(&a[i], p, i, "/locks/a", &o), CLAVE_OK);
+        assert_int_equal(seats_open(&b[i], p, i, "/locks/b", &o), CLAVE_OK);
+        assert_int_equal(seat_acquire(&a[i].read, SEAT_EVER), CLAVE_OK);
+    }
+    assert_int_equal(seat_acquire(&b[0].write, SEAT_EVER), CLAVE_OK);
+    assert_int_equal(seat_acquire(&b[1].read, SEAT_EVER), CLAVE_OK);
+    pair_advance(p, 4 * DELAY);
+    assert_int_equal(b[1].read.answers, 0);
+    /* The one who waits for the other's write holds a read: the other's upgrade is refused, but
+     * through another lock object it waits for ever. */
+    struct seats again;
+    assert_int_equal(seats_open(&again, p, 0, "/locks/a", &o), CLAVE_OK);
+    assert_int_equal(seat_acquire(&again.write, SEAT_EVER), CLAVE_OK);
+    pair_advance(p, 4 * DELAY);
+    assert_int_equal(again.write.err, CLAVE_EDEADLOCK);
+    assert_int_equal(b[1].read.answers, 0);
+    seats_close(&again);
+    for (size_t i = 0; i < 2; i++) {
+        seats_close(&a[i]);
+        seats_close(&b[i]);
+    }
+    pair_free(p);
+}
+
+static void leases_are_given_up(void **state)
+{
+    (void)state;
+    static const char *const root = "/";
+    struct pair *p = ring_world(3);
+    struct party s[3];
+    struct seat has, wants;
+    clave_mutex_options o = ring_options();
+    clave_semaphore_options so = {.limit = 2};
+    so.data = o.data;
+    so.len = o.len;
+    o.detect_deadlocks_ms = so.detect_deadlocks_ms = DELAY;
+    o.lock_roots = &root;
+    o.nlock_roots = 1;
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(party_open_with(&s[i], p, i, so), CLAVE_OK);
+    assert_int_equal(seat_open(&has, p, 2, "/locks/a", &o), CLAVE_OK);
+    assert_int_equal(seat_open(&wants, p, 0, "/locks/a", &o), CLAVE_OK);
+    assert_int_equal(party_acquire(&s[0], 1, SEAT_EVER), CLAVE_OK);
+    assert_int_equal(party_acquire(&s[1], 1, SEAT_EVER), CLAVE_OK);
+    assert_int_equal(seat_acquire(&has, SEAT_EVER), CLAVE_OK);
+    assert_int_equal(seat_acquire(&wants, SEAT_EVER), CLAVE_OK);
+    assert_int_equal(party_acquire(&s[2], 1, SEAT_EVER), CLAVE_OK);
+    /* 2 waits for a lease, 0 has one and waits for 2; but 1 will give its own back. */
+    pair_advance(p, 4 * DELAY);
+    assert_int_equal(s[2].answers + wants.answers, 0);
+    /* Not if it waits, too. */
+    struct seat also;
+    assert_int_equal(seat_open(&also, p, 1, "/locks/a", &o), CLAVE_OK);
+    assert_int_equal(seat_acquire(&also, SEAT_EVER), CLAVE_OK);
+    pair_advance(p, 4 * DELAY);
+    assert_int_equal(s[2].answers, 1);
+    assert_int_equal(s[2].err, CLAVE_EDEADLOCK);
+    assert_non_null(strstr(clave_semaphore_deadlock(s[2].s), " waits for /s/leases behind "));
+    assert_int_equal(wants.answers + also.answers, 0);
+    seat_close(&also);
+    seat_close(&has);
+    assert_true(seat_holds(&wants));
+    seat_close(&wants);
+    for (size_t i = 0; i < 3; i++)
+        party_close(&s[i]);
+    party_assert_no_leftovers(p);
+    pair_free(p);
+}
+
+static void on_all(clave_multilock *ml, uint64_t owner, clave_err err, const char *failed,
+                   void *arg)
+{
+    (void)ml;
+    (void)owner;
+    snprintf(arg, 64, "%s %s", clave_err_name(err), failed ? failed : "");
+}
+
+/* It gives up all it has, so that ends the deadlock at once. */
+static void a_multilock_gives_up_all(void **state)
+{
+    (void)state;
+    static const clave_multilock_part parts[] = {{.path = "/locks/a"}, {.path = "/locks/b"}};
+    struct pair *p = ring_world(2);
+    struct seat has, wants;
+    clave_multilock *all;
+    clave_mutex_options each = {.size = sizeof each, .detect_deadlocks_ms = DELAY};
+    clave_multilock_options o = {.size = sizeof o, .each = &each};
+    char answer[64] = "";
+    assert_int_equal(seat_open(&has, p, 1, "/locks/b", NULL), CLAVE_OK);
+    assert_int_equal(seat_open(&wants, p, 1, "/locks/a", NULL), CLAVE_OK);
+    assert_int_equal(seat_acquire(&has, SEAT_EVER), CLAVE_OK);
+    assert_int_equal(clave_multilock_new(&all, p->end[0].c, parts, 2, &o), CLAVE_OK);
+    assert_int_equal(clave_multilock_acquire(all, 3, CLAVE_NEVER, on_all, answer), CLAVE_OK);
+    pair_settle(p);
+    assert_int_equal(seat_acquire(&wants, SEAT_EVER), CLAVE_OK);
+    pair_advance(p, 2 * DELAY);
+    assert_string_equal(answer, "EDEADLOCK /locks/b");
+    assert_non_null(clave_mutex_deadlock(clave_multilock_at(all, "/locks/b")));
+    assert_true(seat_holds(&wants));
+    seat_close(&wants);
+    seat_close(&has);
+    clave_multilock_free(all);
+    pair_settle(p);
+    assert_int_equal(pair_stats(p).ephemerals, 0);
+    pair_free(p);
+}
+
+/* ---- when things go wrong ---------------------------------------------------------------- */
+
+static void any_message_of_a_look_may_be_lost(void **state)
+{
+    (void)state;
+    static const int ops[] = {OP_SYNC, OP_GET_CHILDREN2, OP_GET_DATA, OP_DELETE};
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
+        for (int way = PAIR_REQUEST; way <= PAIR_REPLY; way++)
+            for (unsigned skip = 0; skip < 4; skip++) {
+                struct pair *p = ring_world(2);
+                struct ring r;
+                clave_mutex_options o = {.size = sizeof o, .detect_deadlocks_ms = DELAY};
+                ring_open(&r, p, 2, &o);
+                ring_want(&r, 0);
+                ring_want(&r, 1);
+                pair_rule(p, (struct pair_rule){1, (enum pair_way)way, ops[i], PAIR_LOSE, skip});
+                pair_advance(p, 10 * DELAY);
+                assert_int_equal(count_of(&r, CLAVE_EDEADLOCK), 1);
+                assert_int_equal(r.wants[1].err, CLAVE_EDEADLOCK);
+                assert_int_equal(r.wants[0].answers, 0);
+                ring_close(&r);
+            }
+}
+
+/* The session ends while it looks: it stands at the end again, holds nothing, and there is no
+ * cycle. */
+static void a_session_that_ends_ends_its_deadlock(void **state)
+{
+    (void)state;
+    struct pair *p = ring_world(2);
+    struct ring r;
+    clave_mutex_options o = {.size = sizeof o, .detect_deadlocks_ms = DELAY};
+    ring_open(&r, p, 2, &o);
+    ring_want(&r, 0);
+    ring_want(&r, 1);
+    pair_rule(p, (struct pair_rule){1, PAIR_REPLY, OP_SYNC, PAIR_HOLD, 0});
+    pair_advance(p, DELAY + 100);
+    pair_clear(p);
+    pair_kill_session(p, 1);
+    pair_advance(p, 10 * DELAY);
+    assert_int_equal(r.has[1].lost, 1);
+    assert_true(seat_holds(&r.wants[0]));
+    assert_int_equal(r.wants[1].answers, 0);
+    ring_close(&r);
+}
+
+static void who_leaves_while_it_looks_hears_no_more(void **state)
+{
+    (void)state;
+    for (unsigned skip = 0; skip < 2; skip++) {
+        struct pair *p = ring_world(2);
+        struct ring r;
+        clave_mutex_options o = {.size = sizeof o, .detect_deadlocks_ms = DELAY};
+        ring_open(&r, p, 2, &o);
+        ring_want(&r, 0);
+        ring_want(&r, 1);
+        pair_rule(p, (struct pair_rule){1, PAIR_REPLY, OP_SYNC, PAIR_HOLD, skip});
+        pair_advance(p, DELAY + 100);
+        assert_int_equal(clave_mutex_cancel(r.wants[1].m, 0), CLAVE_OK);
+        pair_clear(p);
+        pair_advance(p, DELAY);
+        assert_int_equal(r.wants[1].err, CLAVE_ECANCELED);
+        assert_int_equal(r.wants[1].answers, 1);
+        assert_int_equal(r.wants[0].answers, 0);
+        ring_close(&r);
+    }
+}
+
+/* Whatever has failed, in the end it is looked at again. */
+static bool one_allocation_fails(size_t which)
+{
+    struct failmem f;
+    struct ring r;
+    failmem_init(&f);
+    struct pair *p =
+        pair_new(&(struct pair_options){.clients = 2, .timeout_ms = RING_TIMEOUT, .mem = &f.mem});
+    clave_mutex_options o = {.size = sizeof o, .detect_deadlocks_ms = DELAY};
+    ring_open(&r, p, 2, &o);
+    ring_want(&r, 0);
+    ring_want(&r, 1);
+    failmem_arm(&f, which, 1);
+    pair_advance(p, 10 * DELAY);
+    bool failed = f.failed;
+    failmem_arm(&f, 0, 0);
+    assert_int_equal(count_of(&r, CLAVE_EDEADLOCK), 1);
+    assert_int_equal(r.wants[1].err, CLAVE_EDEADLOCK);
+    ring_close(&r);
+    assert_int_equal(f.live, 0);
+    return failed;
+}
+
+static void every_allocation_may_fail_once(void **state)
+{
+    (void)state;
+    size_t which = 1;
+    while (one_allocation_fails(which))
+        which++;
+    assert_true(which > 40);
+}
+
+/* ---- many ---------------------------------------------------------------------------------- */
+
+enum { CROWD = 6, CROWD_LOCKS = 4, ROUNDS = 40 };
+
+/* Takes three of the locks, one after the other in an order that it draws, and gives them back; at
+ * a deadlock it gives back what it has and draws again. */
+struct walker {
+    struct pair *p;
+    struct walker *crowd;
+    struct seat seats[CROWD_LOCKS];
+    size_t order[CROWD_LOCKS];
+    size_t got;
+    bool answered;
+    clave_err err;
+    unsigned rounds, deadlocks, needless;
+    uint64_t dice;
+};
+
+static size_t draw(struct walker *w, size_t n)
+{
+    w->dice = w->dice * 6364136223846793005u + 1442695040888963407u;
+    return (size_t)(w->dice >> 33) % n;
+}
+
+static void give_back(struct walker *w)
+{
+    while (w->got > 0) {
+        struct seat *s = &w->seats[w->order[--w->got]];
+        clave_err err = clave_mutex_release(s->m, 0, NULL, NULL);
+        assert_true(err == CLAVE_OK || err == CLAVE_ELOST);
+    }
+    for (size_t i = CROWD_LOCKS - 1; i > 0; i--) {
+        size_t k = draw(w, i + 1), swap = w->order[i];
+        w->order[i] = w->order[k];
+        w->order[k] = swap;
+    }
+}
+
+/* By the locks' own account: from whom this one waits for on, who has what the one before waits
+ * for. NULL: nobody has it, or it goes on. */
+static const struct walker *next_in_way(const struct walker *w)
+{
+    size_t lock = w->order[w->got];
+    for (size_t i = 0; i < CROWD; i++)
+        if (seat_holds(&w->crowd[i].seats[lock]))
+            return w->crowd[i].answered ? NULL : &w->crowd[i];
+    return NULL;
+}
+
+static bool is_in_cycle(const struct walker *w)
+{
+    const struct walker *at = next_in_way(w);
+    for (size_t i = 0; at && at != w && i < CROWD; i++)
+        at = next_in_way(at);
+    return at == w;
+}
+
+static void on_walked(clave_mutex *m, uint64_t owner, clave_err err, void *arg)
+{
+    struct walker *w = arg;
+    (void)m;
+    (void)owner;
+    w->needless += err == CLAVE_EDEADLOCK && !is_in_cycle(w);
+    w->answered = true;
+    w->err = err;
+}
+
+static void walk(struct walker *w)
+{
+    w->answered = false;
+    clave_mutex *m = w->seats[w->order[w->got]].m;
+    assert_int_equal(clave_mutex_acquire(m, 0, CLAVE_NEVER, on_walked, w), CLAVE_OK);
+}
+
+/* One step, outside of callbacks. */
+static void step(struct walker *w)
+{
+    if (!w->answered)
+        return;
+    if (w->err == CLAVE_OK) {
+        w->got++;
+        w->rounds += w->got == 3;
+    } else {
+        assert_int_equal(w->err, CLAVE_EDEADLOCK);
+        w->deadlocks++;
+    }
+    if (w->err != CLAVE_OK || w->got == 3)
+        give_back(w);
+    walk(w);
+}
+
+static void walker_open(struct walker *crowd, size_t i, struct pair *p)
+{
+    clave_mutex_options o = ring_options();
+    struct walker *w = &crowd[i];
+    char path[32];
+    *w = (struct walker){.p = p, .crowd = crowd, .dice = i + 1};
+    o.detect_deadlocks_ms = DELAY;
+    for (size_t k = 0; k < CROWD_LOCKS; k++) {
+        ring_path(path, k);
+        assert_int_equal(seat_open(&w->seats[k], p, i, path, &o), CLAVE_OK);
+        w->order[k] = k;
+    }
+    give_back(w);
+}
+
+static void let_walk(struct walker *crowd, bool disturbed)
+{
+    struct pair *p = crowd->p;
+    bool done = false;
+    for (unsigned t = 1; !done; t++) {
+        assert_true(t < 60 * 60 * 20 * 3); /* three hours */
+        pair_advance(p, 50);
+        if (disturbed && t % 97 == 0)
+            pair_cut(p, draw(crowd, CROWD));
+        if (disturbed && t % 997 == 0)
+            pair_kill_session(p, draw(crowd, CROWD));
+        done = true;
+        for (size_t i = 0; i < CROWD; i++) {
+            step(&crowd[i]);
+            done = done && crowd[i].rounds >= ROUNDS;
+        }
+    }
+}
+
+/* Whatever they hold and wait for, everybody goes on, and nobody is sent back but out of a cycle,
+ * or one that another has just left. */
+static void a_crowd_goes_on(void **state)
+{
+    (void)state;
+    for (int disturbed = 0; disturbed < 2; disturbed++) {
+        struct pair *p = ring_world(CROWD);
+        struct walker w[CROWD];
+        unsigned deadlocks = 0, needless = 0;
+        for (size_t i = 0; i < CROWD; i++)
+            walker_open(w, i, p);
+        for (size_t i = 0; i < CROWD; i++)
+            walk(&w[i]);
+        let_walk(w, disturbed);
+        for (size_t i = 0; i < CROWD; i++) {
+            deadlocks += w[i].deadlocks;
+            needless += w[i].needless;
+            for (size_t k = 0; k < CROWD_LOCKS; k++)
+                clave_mutex_free(w[i].seats[k].m);
+        }
+        if (!disturbed)
+            assert_int_equal(needless, 0);
+        assert_true(deadlocks > CROWD);
+        pair_advance(p, 5000);
+        assert_int_equal(pair_stats(p).ephemerals, 0);
+        assert_int_equal(pair_stats(p).watches, 0);
+        pair_free(p);
+    }
+}
+
+static void options_are_checked(void **state)
+{
+    (void)state;
+    static const char *const roots[] = {"/locks", "locks"};
+    struct pair *p = ring_world(1);
+    struct seat s;
+    clave_mutex_options o = {.size = sizeof o, .detect_deadlocks_ms = -1};
+    assert_int_equal(seat_open(&s, p, 0, "/locks/a", &o), CLAVE_EINVAL);
+    o.detect_deadlocks_ms = DELAY;
+    o.data = "mine";
+    o.len = 4;
+    assert_int_equal(seat_open(&s, p, 0, "/locks/a", &o), CLAVE_EINVAL);
+    o.len = 0;
+    o.share_turns = 1;
+    assert_int_equal(seat_open(&s, p, 0, "/locks/a", &o), CLAVE_EINVAL);
+    o.share_turns = 0;
+    o.lock_roots = roots;
+    o.nlock_roots = 2;
+    assert_int_equal(seat_open(&s, p, 0, "/locks/a", &o), CLAVE_EPATH);
+    o.nlock_roots = 1;
+    assert_int_equal(seat_open_simple(&s, p, 0, "/locks/a", "n-", &o), CLAVE_EINVAL);
+    assert_int_equal(seat_open(&s, p, 0, "/locks/a", &o), CLAVE_OK);
+    assert_null(clave_mutex_deadlock(s.m));
+    seat_close(&s);
+    o.detect_deadlocks_ms = 0;
+    assert_int_equal(seat_open(&s, p, 0, "/locks/a", &o), CLAVE_EINVAL);
+    pair_free(p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(exactly_one_gives_up),
+        cmocka_unit_test(who_does_not_look_does_not_give_up),
+        cmocka_unit_test(nobody_gives_up_without_need),
+        cmocka_unit_test(a_cycle_over_several_trees),
+        cmocka_unit_test(readers_and_writers_give_up),
+        cmocka_unit_test(leases_are_given_up),
+        cmocka_unit_test(a_multilock_gives_up_all),
+        cmocka_unit_test(any_message_of_a_look_may_be_lost),
+        cmocka_unit_test(a_session_that_ends_ends_its_deadlock),
+        cmocka_unit_test(who_leaves_while_it_looks_hears_no_more),
+        cmocka_unit_test(every_allocation_may_fail_once),
+        cmocka_unit_test(a_crowd_goes_on),
+        cmocka_unit_test(options_are_checked),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

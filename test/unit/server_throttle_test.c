@@ -1,0 +1,167 @@
+/* server_throttle_test.c - what all connections have together is bounded: replies that wait for the
+ * disk, and answers that clients do not read. And the options that change while it serves. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "lib/desk.h"
+
+enum { READERS = 40, BIG = 200 * 1024, BOUND = 1024 * 1024 };
+
+static void ask_for(struct desk_conn *c, const char *path)
+{
+    union wire_body body = {0};
+    body.read.path = clave__jbytes(path);
+    desk_request(c, OP_GET_DATA, &body);
+}
+
+static void make_big(struct desk *d, const char *path)
+{
+    struct desk_conn c;
+    static char data[BIG + 1];
+    memset(data, 'x', BIG);
+    desk_connect(&c, d, 30000);
+    assert_int_equal(desk_create(&c, path, data, 0), CLAVE_OK);
+    desk_hang_up(&c);
+}
+
+static void add(struct desk_conn *c)
+{
+    union wire_body body = desk_create_body("/n-", "", 2);
+    desk_request(c, OP_CREATE, &body);
+}
+
+/* Beyond the bound who waits for the disk is not read, and others have one request each. */
+static void writes_that_wait_for_the_disk(void **state)
+{
+    (void)state;
+    struct server_options o = {.max_outstanding = 10};
+    struct desk d;
+    struct desk_conn a, b;
+    desk_open(&d, &o);
+    desk_connect(&a, &d, 30000);
+    desk_connect(&b, &d, 30000);
+    d.disk_stands = true;
+    for (int i = 0; i < 20; i++) {
+        add(&a);
+        assert_int_equal(clave__server_conn_wants_read(a.c), i < 9);
+    }
+    assert_true(clave__server_conn_wants_read(b.c));
+    add(&b);
+    assert_false(clave__server_conn_wants_read(b.c));
+    struct server_stats st = desk_stats(&d);
+    assert_int_equal(st.requests[OP_CREATE], 11);
+    /* What it could not take comes to its turn. */
+    for (int i = 0; i < 4; i++)
+        desk_flush(&d);
+    d.disk_stands = false;
+    desk_pump(&d);
+    assert_int_equal(desk_stats(&d).requests[OP_CREATE], 21);
+    assert_true(clave__server_conn_wants_read(a.c) && clave__server_conn_wants_read(b.c));
+    desk_hang_up(&a);
+    desk_hang_up(&b);
+    desk_close(&d);
+}
+
+/* Clients that do not read: beyond the bound each has one answer at most, and who reads is served;
+ * at twice the bound the longest deaf lose their connection. */
+static void answers_that_are_not_read(void **state)
+{
+    (void)state;
+    struct server_options o = {.max_undelivered = BOUND, .max_session_ms = 1000000};
+    struct desk d;
+    struct desk_conn deaf[READERS], good;
+    size_t cut = 0;
+    desk_open(&d, &o);
+    make_big(&d, "/big");
+    desk_connect(&good, &d, 1000000);
+    for (int i = 0; i < READERS; i++)
+        desk_connect(&deaf[i], &d, 1000000);
+    for (int i = 0; i < READERS; i++) {
+        deaf[i].deaf = true;
+        for (int turn = 0; turn < 3; turn++)
+            ask_for(&deaf[i], "/big");
+        assert_true(desk_stats(&d).undelivered < 2 * BOUND + 2 * BIG);
+        desk_advance(&d, 1500);
+        struct wire_stat stat;
+        assert_int_equal(desk_stat(&good, "/big", &stat), CLAVE_OK);
+    }
+    for (int i = 0; i < READERS; i++)
+        cut += !deaf[i].c || clave__server_conn_wants_close(deaf[i].c);
+    assert_true(cut > READERS / 2 && cut < READERS);
+    assert_true(!deaf[0].c || clave__server_conn_wants_close(deaf[0].c));
+    assert_non_null(strstr(d.lines, "is cut off: it does not read what is sent to it"));
+    /* The last ones still have their turn when they read. */
+    struct desk_conn *last = &deaf[READERS - 1];
+    const void *p;
+    size_t n = clave__server_conn_output(last->c, &p);
+    assert_int_equal(clave__buf_append(&last->in, p, n), CLAVE_OK);
+    last->deaf = false;
+    clave__server_conn_sent(last->c, n);
+    desk_pump(&d);
+    struct wire_reply_header h;
+    struct jreader rest;
+    for (int turn = 0; turn < 3; turn++)
+        assert_true(desk_next(last, &h, &rest));
+    for (int i = 0; i < READERS; i++)
+        desk_hang_up(&deaf[i]);
+    desk_hang_up(&good);
+    assert_int_equal(desk_stats(&d).undelivered, 0);
+    desk_close(&d);
+}
+
+/* Who has not shown that he is a client is not given memory for long messages. */
+static void a_stranger_has_a_short_frame(void **state)
+{
+    (void)state;
+    struct desk d;
+    struct desk_conn c;
+    static const uint8_t head[] = {0, 0x0f, 0xff, 0xff};
+    desk_open(&d, NULL);
+    desk_dial(&c, &d);
+    desk_send(&c, head, sizeof head);
+    assert_true(!c.c || clave__server_conn_wants_close(c.c));
+    desk_hang_up(&c);
+    desk_connect(&c, &d, 30000);
+    desk_send(&c, head, sizeof head);
+    assert_true(clave__server_conn_wants_read(c.c));
+    desk_hang_up(&c);
+    desk_close(&d);
+}
+
+static void options_change(void **state)
+{
+    (void)state;
+    struct desk d;
+    struct desk_conn a, b;
+    desk_open(&d, NULL);
+    desk_connect(&a, &d, 1);
+    assert_int_equal(a.timeout_ms, 4000);
+    struct server_options o = {.min_session_ms = 6000, .max_connections = 2};
+    assert_int_equal(clave__server_change(d.s, &o), CLAVE_OK);
+    desk_connect(&b, &d, 1);
+    assert_int_equal(b.timeout_ms, 6000);
+    struct peer_addr peer = {.family = 0};
+    assert_null(clave__server_accept(d.s, &peer, NULL));
+    /* The session there is goes on as it was. */
+    desk_advance(&d, 3000);
+    assert_int_equal(desk_create(&a, "/a", "", 0), CLAVE_OK);
+    desk_hang_up(&a);
+    desk_hang_up(&b);
+    desk_close(&d);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(writes_that_wait_for_the_disk),
+        cmocka_unit_test(answers_that_are_not_read),
+        cmocka_unit_test(a_stranger_has_a_short_frame),
+        cmocka_unit_test(options_change),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
