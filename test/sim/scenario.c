@@ -22,6 +22,7 @@ struct scenario {
     struct workload loads[MAX_HOSTS];
     struct workload_options work;
     size_t nhosts;
+    bool unhurried; /* as in production: long timeouts, seconds between requests */
     int64_t timeout_us;
     int32_t relay_ms; /* as users set it who know the tick; 0: they do not */
     int64_t day_us;
@@ -34,14 +35,14 @@ static void draw_server(struct scenario *s)
 {
     static const int32_t ticks[] = {200, 500, 1000, 2000};
     struct world *w = &s->w;
-    int32_t tick = ticks[world_between(w, 0, 3)];
+    int32_t tick = s->unhurried ? 2000 : ticks[world_between(w, 0, 3)];
     struct server_options o = {
         .tick_ms = tick,
         .snap_count = (int32_t)world_between(w, 20, 400),
         .container_check_ms = (int32_t)world_between(w, 50, world_chance(w, 500) ? 500 : 20000),
     };
     s->has_ensemble = world_chance(w, 350);
-    s->timeout_us = tick * world_between(w, 2, 6) * MS;
+    s->timeout_us = tick * world_between(w, 2, s->unhurried ? 20 : 6) * MS;
     if (s->has_ensemble)
         o = ensemble_options(o);
     server_host_init(&s->server, w, &s->net, &o);
@@ -110,11 +111,13 @@ static void draw_habits(struct scenario *s)
 static void draw_work(struct scenario *s)
 {
     struct world *w = &s->w;
+    int64_t pace = s->unhurried ? 50 : 1;
     s->work = (struct workload_options){
         .locks = world_chance(w, 300) ? 2 : 1,
         .actors = (unsigned)world_between(w, 1, world_chance(w, 300) ? ACTORS : 2),
-        .hold_us = world_between(w, 1 * MS, world_chance(w, 200) ? 2 * s->timeout_us : 60 * MS),
-        .rest_us = world_between(w, 1 * MS, world_chance(w, 200) ? s->timeout_us : 100 * MS),
+        .hold_us =
+            world_between(w, 1 * MS, world_chance(w, 200) ? 2 * s->timeout_us : pace * 60 * MS),
+        .rest_us = world_between(w, 1 * MS, world_chance(w, 200) ? s->timeout_us : pace * 100 * MS),
         .writes = (unsigned)world_between(w, 0, 4),
         .forever = (unsigned)world_between(w, 300, 1000),
         .timed = (unsigned)world_between(w, 0, 500),
@@ -162,6 +165,7 @@ static void draw_host(struct scenario *s, size_t i)
 static void draw(struct scenario *s)
 {
     struct world *w = &s->w;
+    s->unhurried = w->seed % 10 >= 7;
     net_init(&s->net, w);
     draw_server(s);
     draw_work(s);
