@@ -174,10 +174,12 @@ static bool passes(clave_err err)
     return err == CLAVE_EEXPIRED || class_ == CLAVE_CLASS_RETRY || class_ == CLAVE_CLASS_UNKNOWN;
 }
 
-/* The reading is complete, or impossible. */
+/* The reading is complete, or impossible. What it has found may be news though it has to begin
+ * again: were only an undisturbed one told, a leader who is written to all the time would stay
+ * unknown. But for who leads, which is read again because of somebody's end. */
 static void conclude(clave_leader_watch *w, clave_err err)
 {
-    enum stage again = w->again;
+    enum stage again = err == CLAVE_OK ? w->again : STAGE_NONE;
     w->reading = false;
     w->again = STAGE_NONE;
     if (err != CLAVE_OK) {
@@ -188,10 +190,12 @@ static void conclude(clave_leader_watch *w, clave_err err)
         retry_later(w);
     /* What passes is not news to a follower, who waits anyway. */
     bool quiet = err != CLAVE_OK && passes(err) && w->cb;
-    if (err == CLAVE_OK && again != STAGE_NONE)
-        read_from(w, again);
-    else if (!quiet && is_news(w))
+    w->refs++;
+    if (!quiet && again != STAGE_LIST && is_news(w))
         tell(w);
+    if (again != STAGE_NONE && !is_freed(w))
+        read_from(w, again);
+    drop(w);
 }
 
 /* Every request of a reading is one of these; its reply goes on with the reading. */

@@ -66,6 +66,12 @@ static void follow(struct follower *f, struct pair *p, size_t client)
     pair_settle(p);
 }
 
+static void on_transferred(clave_client *c, clave_err err, void *arg)
+{
+    (void)c;
+    *(clave_err *)arg = err;
+}
+
 static void publish(struct stand *s, const char *text)
 {
     clave_err err = clave_latch_publish(s->l, text, strlen(text), NULL, NULL);
@@ -279,6 +285,33 @@ static void a_leader_that_dies_with_its_value_leaves_a_vacancy(void **state)
     end(s, 1);
 }
 
+/* Seed 1000330: so many asked the leader that its node was written to in every reading. */
+static void a_follower_is_told_while_the_leader_is_asked(void **state)
+{
+    (void)state;
+    struct pair *p = world(3);
+    struct stand s[1];
+    struct follower f = {0};
+    clave_err err = CLAVE_ETIMEDOUT;
+    stand_as(&s[0], p, 0, "a");
+    pair_rule(p, (struct pair_rule){1, PAIR_REQUEST, OP_GET_DATA, PAIR_HOLD, 1}); /* the value */
+    follow(&f, p, 1);
+    clave_leader_transfer(p->end[2].c, "/e", NULL, on_transferred, &err);
+    pair_settle(p);
+    assert_int_equal(err, CLAVE_OK);
+    assert_true(told(&f, ""));
+    pair_clear(p);
+    pair_rule(p, (struct pair_rule){1, PAIR_REQUEST, OP_GET_DATA, PAIR_HOLD, 1}); /* the node */
+    pair_settle(p);
+    assert_true(told(&f, "a "));
+    pair_clear(p);
+    pair_settle(p);
+    publish(&s[0], "1");
+    assert_true(told(&f, "a=1 "));
+    clave_leader_watch_free(f.w);
+    end(s, 1);
+}
+
 static void a_follower_may_be_freed_at_any_time(void **state)
 {
     (void)state;
@@ -315,12 +348,6 @@ static void only_a_leader_publishes(void **state)
 }
 
 /* ---- transfers ------------------------------------------------------------------------- */
-
-static void on_transferred(clave_client *c, clave_err err, void *arg)
-{
-    (void)c;
-    *(clave_err *)arg = err;
-}
 
 static const char *name_of(const struct stand *s)
 {
@@ -511,6 +538,7 @@ int main(void)
         cmocka_unit_test(a_former_leaders_value_is_not_shown),
         cmocka_unit_test(a_follower_goes_on_over_lost_connections_and_sessions),
         cmocka_unit_test(a_leader_that_dies_with_its_value_leaves_a_vacancy),
+        cmocka_unit_test(a_follower_is_told_while_the_leader_is_asked),
         cmocka_unit_test(a_follower_may_be_freed_at_any_time),
         cmocka_unit_test(only_a_leader_publishes),
         cmocka_unit_test(a_leader_hands_over_past_those_between),
