@@ -1,7 +1,5 @@
 /* selector.c - a task that acquires the lock, calls the user's function and releases; and who
- * has it run: a thread of its own, or the user's executor.
- *
- *   IDLE ──▶ QUEUED ──▶ LEADING ──▶ IDLE, or QUEUED again by itself                       */
+ * has it run: a thread of its own, or the user's executor. By which rules: recipe/candidacy.h. */
 #include "clave/selector.h"
 
 #include <stdlib.h>
@@ -9,17 +7,15 @@
 
 #include "core/client.h"
 #include "drive/tenure.h"
+#include "recipe/candidacy.h"
 
 /* Before a task that failed is tried again; and between two looks at one that should end. */
 enum { AGAIN_MS = 1000, LOOK_AGAIN_MS = 50 };
-enum phase { IDLE, QUEUED, LEADING };
 
 struct clave_selector {
     clave_session *session;
     clave_lock *lock;
     char *id;
-    clave_latch_policy policy;
-    bool auto_requeue;
     clave_take_leadership *take;
     void *take_arg;
     clave_execute *execute;
@@ -27,14 +23,10 @@ struct clave_selector {
     struct listener listener; /* the loop's thread only */
     pthread_t thread;
     /* Under the loop's mutex: */
-    enum phase phase;
-    bool started, closed;
-    bool runs;     /* a task is with the executor, or our thread is there */
-    bool threaded; /* `thread` is to be joined */
-    bool interrupted;
-    bool suspended; /* the connection is away: only the standard policy minds */
-    uint64_t owner; /* of the task's thread; 0: not known yet */
-    clave_err err;
+    struct candidacy is;
+    bool runs;         /* a task is with the executor, or our thread is there */
+    bool threaded;     /* `thread` is to be joined */
+    uint64_t owner;    /* of the task's thread; 0: not known yet */
     struct cell work;  /* QUEUED, or closed */
     struct cell doubt; /* interrupted */
     struct cell ended; /* nothing runs any more */
@@ -50,29 +42,22 @@ static void leave(clave_selector *s)
     clave__loop_unlock(s->session->loop);
 }
 
-/* With the mutex. */
-static void interrupt(clave_selector *s)
+/* With the mutex: who waits in _pause may have to hear of it. */
+static void wake_if_interrupted(clave_selector *s)
 {
-    s->interrupted = true;
-    pthread_cond_broadcast(&s->doubt.cond);
+    if (s->is.interrupted)
+        pthread_cond_broadcast(&s->doubt.cond);
 }
 
 /* ---- doubt, on the loop's thread ------------------------------------------------------------ */
-
-/* With the mutex. That the lock is lost, it says itself. */
-static bool is_doubtful(const clave_selector *s)
-{
-    return s->suspended && s->policy == CLAVE_POLICY_STANDARD;
-}
 
 static void on_state(struct listener *l, clave_state state, clave_err why)
 {
     clave_selector *s = LIST_ENTRY(l, clave_selector, listener);
     (void)why;
     enter(s);
-    s->suspended = state != CLAVE_STATE_CONNECTED && state != CLAVE_STATE_RECONNECTED;
-    if (s->phase == LEADING && is_doubtful(s))
-        interrupt(s);
+    clave__candidacy_connection(&s->is, state);
+    wake_if_interrupted(s);
     leave(s);
 }
 
@@ -80,47 +65,45 @@ static void on_event(clave_mutex *m, const clave_mutex_event *ev, void *arg)
 {
     clave_selector *s = arg;
     enter(s);
-    if (ev->kind == CLAVE_MUTEX_LOST || ev->kind == CLAVE_MUTEX_ASKED)
-        interrupt(s);
-    bool closed = s->closed;
+    bool cancels = clave__candidacy_event(&s->is, ev->kind);
+    wake_if_interrupted(s);
     leave(s);
-    /* Its acquire began behind the close. */
-    if (closed && ev->kind == CLAVE_MUTEX_QUEUED)
+    if (cancels)
         (void)clave_mutex_cancel(m, ev->owner);
 }
 
 /* ---- the task -------------------------------------------------------------------------------- */
 
-/* The lock is held: does that mean leadership? testRaceAtStateChanged: what was lost between the
- * grant and this moment must not begin. */
+static clave_err begin_task(clave_selector *s)
+{
+    enter(s);
+    s->owner = clave_lock_owner_self();
+    clave_err err = clave__candidacy_begin(&s->is);
+    leave(s);
+    return err;
+}
+
 static bool begin_leading(clave_selector *s)
 {
     bool valid = clave_lock_valid_for(s->lock, 0);
     enter(s);
-    bool leads = valid && !is_doubtful(s) && !s->closed;
-    if (leads)
-        s->phase = LEADING;
+    bool leads = clave__candidacy_elect(&s->is, valid);
     leave(s);
     return leads;
 }
 
-/* The task is done, the lock not yet released: from here on a requeue succeeds. */
 static void end_task(clave_selector *s, clave_err err)
 {
     enter(s);
-    s->err = err;
-    s->phase = s->auto_requeue && !s->closed ? QUEUED : IDLE;
+    clave__candidacy_end(&s->is, err);
     leave(s);
 }
 
 static void run_task(clave_selector *s)
 {
-    enter(s);
-    s->owner = clave_lock_owner_self();
-    bool closed = s->closed;
-    s->interrupted = closed;
-    leave(s);
-    clave_err err = closed ? CLAVE_ECLOSED : clave_lock_acquire(s->lock, -1);
+    if (begin_task(s) != CLAVE_OK)
+        return;
+    clave_err err = clave_lock_acquire(s->lock, -1);
     if (err != CLAVE_OK) {
         end_task(s, err);
         return;
@@ -139,8 +122,8 @@ static void *thread_main(void *arg)
     clave_selector *s = arg;
     clave_loop *loop = s->session->loop;
     enter(s);
-    while (!s->closed) {
-        if (s->phase != QUEUED) {
+    while (!s->is.closed) {
+        if (s->is.phase != CANDIDACY_QUEUED) {
             clave__cell_wait(&s->work, loop, CLAVE_NEVER);
             continue;
         }
@@ -148,7 +131,7 @@ static void *thread_main(void *arg)
         run_task(s);
         enter(s);
         int64_t until = clave_now() + AGAIN_MS;
-        while (s->err != CLAVE_OK && !s->closed && clave__cell_wait(&s->work, loop, until))
+        while (s->is.err != CLAVE_OK && !s->is.closed && clave__cell_wait(&s->work, loop, until))
             continue;
     }
     s->runs = false;
@@ -164,12 +147,12 @@ static void run_once(void *arg)
     clave_selector *s = arg;
     run_task(s);
     enter(s);
-    bool again = s->phase == QUEUED && !s->closed && s->err == CLAVE_OK;
+    bool again = clave__candidacy_goes_on(&s->is);
     leave(s);
     if (again && submit(s))
         return;
     enter(s);
-    s->phase = IDLE;
+    s->is.phase = CANDIDACY_IDLE;
     s->runs = false;
     clave__cell_wake(&s->ended);
     leave(s);
@@ -180,7 +163,7 @@ static bool submit(clave_selector *s)
     return s->execute(run_once, s, s->execute_arg);
 }
 
-/* With the phase QUEUED already. */
+/* It is QUEUED already. */
 static clave_err set_off(clave_selector *s)
 {
     enter(s);
@@ -198,7 +181,7 @@ static clave_err set_off(clave_selector *s)
         return CLAVE_OK;
     }
     s->runs = false;
-    s->phase = IDLE;
+    s->is.phase = CANDIDACY_IDLE;
     leave(s);
     return CLAVE_EIO;
 }
@@ -206,27 +189,15 @@ static clave_err set_off(clave_selector *s)
 clave_err clave_selector_start(clave_selector *s)
 {
     enter(s);
-    bool fresh = !s->started && !s->closed;
-    if (fresh) {
-        s->started = true;
-        s->phase = QUEUED;
-    }
+    clave_err err = clave__candidacy_start(&s->is);
     leave(s);
-    return fresh ? set_off(s) : CLAVE_EINVAL;
+    return err == CLAVE_OK ? set_off(s) : err;
 }
 
 clave_err clave_selector_requeue(clave_selector *s)
 {
-    clave_err err = CLAVE_OK;
     enter(s);
-    if (s->closed)
-        err = CLAVE_ECLOSED;
-    else if (!s->started)
-        err = CLAVE_EINVAL;
-    else if (s->phase != IDLE)
-        err = CLAVE_EBUSY;
-    else
-        s->phase = QUEUED;
+    clave_err err = clave__candidacy_requeue(&s->is);
     leave(s);
     return err == CLAVE_OK ? set_off(s) : err;
 }
@@ -234,23 +205,21 @@ clave_err clave_selector_requeue(clave_selector *s)
 clave_err clave_selector_interrupt(clave_selector *s)
 {
     enter(s);
-    bool leads = s->phase == LEADING;
-    if (leads)
-        interrupt(s);
+    clave_err err = clave__candidacy_interrupt(&s->is);
+    wake_if_interrupted(s);
     leave(s);
-    return leads ? CLAVE_OK : CLAVE_ENOTHELD;
+    return err;
 }
 
 void clave_selector_close(clave_selector *s)
 {
     enter(s);
-    bool waits = s->phase == QUEUED && s->owner != 0;
     uint64_t owner = s->owner;
-    s->closed = true;
-    interrupt(s);
+    bool cancels = clave__candidacy_close(&s->is) && owner != 0;
+    wake_if_interrupted(s);
     clave__cell_wake(&s->work);
     leave(s);
-    if (waits)
+    if (cancels)
         (void)clave_lock_cancel_as(s->lock, owner);
 }
 
@@ -260,7 +229,7 @@ void clave_selector_close(clave_selector *s)
 static void begin_listening(clave_client *c, void *arg)
 {
     clave_selector *s = arg;
-    s->suspended = !clave_client_is_connected(c);
+    s->is.suspended = !clave_client_is_connected(c);
     clave__client_listen(c, &s->listener);
 }
 
@@ -301,8 +270,8 @@ clave_err clave_selector_new(clave_selector **out, clave_session *session, const
     if (!s)
         return CLAVE_ENOMEM;
     s->session = session;
-    s->policy = o->policy;
-    s->auto_requeue = o->auto_requeue;
+    s->is.policy = o->policy;
+    s->is.auto_requeue = o->auto_requeue;
     s->take = o->take;
     s->take_arg = o->take_arg;
     s->execute = o->execute;
@@ -353,7 +322,7 @@ void clave_selector_free(clave_selector *s)
 bool clave_selector_is_interrupted(clave_selector *s)
 {
     enter(s);
-    bool interrupted = s->interrupted;
+    bool interrupted = s->is.interrupted;
     leave(s);
     return interrupted;
 }
@@ -362,9 +331,9 @@ bool clave_selector_pause(clave_selector *s, int64_t ms)
 {
     int64_t until = clave__deadline_after(ms);
     enter(s);
-    while (!s->interrupted && clave__cell_wait(&s->doubt, s->session->loop, until))
+    while (!s->is.interrupted && clave__cell_wait(&s->doubt, s->session->loop, until))
         continue;
-    bool interrupted = s->interrupted;
+    bool interrupted = s->is.interrupted;
     leave(s);
     return !interrupted;
 }
@@ -373,7 +342,7 @@ bool clave_selector_pause(clave_selector *s, int64_t ms)
 static bool look(clave_selector *s, struct tenure *out)
 {
     enter(s);
-    bool leads = s->phase == LEADING && !is_doubtful(s);
+    bool leads = clave__candidacy_leads(&s->is);
     uint64_t owner = s->owner;
     leave(s);
     return leads && clave__tenure_look(s->lock, owner, out);
@@ -411,7 +380,7 @@ const char *clave_selector_id(const clave_selector *s)
 clave_err clave_selector_error(clave_selector *s)
 {
     enter(s);
-    clave_err err = s->phase == IDLE ? s->err : CLAVE_OK;
+    clave_err err = s->is.phase == CANDIDACY_IDLE ? s->is.err : CLAVE_OK;
     leave(s);
     return err;
 }
