@@ -186,15 +186,19 @@ static const struct recipe *draw_recipe(struct actor *a)
         [SITE_SEMAPHORE] = &recipe_semaphore,
         [SITE_LATCH] = &recipe_latch,
     };
-    return world_chance(world_of(a), a->load->o->bundled) ? &recipe_multilock
-                                                          : plain[site_of(a)->kind];
+    const struct workload_options *o = a->load->o;
+    if (world_chance(world_of(a), o->bundled))
+        return &recipe_multilock;
+    bool selects = o->selecting > 0 && site_of(a)->kind == SITE_MUTEX;
+    return selects && world_chance(world_of(a), o->selecting) ? &recipe_selector
+                                                              : plain[site_of(a)->kind];
 }
 
 static void draw_wish(struct actor *a)
 {
     const struct workload_options *o = a->load->o;
     struct world *w = world_of(a);
-    if (!a->latch) { /* else it stands there already */
+    if (!a->latch && !a->selector) { /* else it stands there already */
         a->object = NULL;
         a->site = (unsigned)world_between(w, 0, (int64_t)o->locks - 1);
         a->recipe = draw_recipe(a);
@@ -259,7 +263,8 @@ void actor_decide(struct actor *a)
         act_when_rested(a);
         break;
     case ACTOR_WAITING:
-        grow_impatient(a);
+        if (!a->recipe->awaken || !a->recipe->awaken(a))
+            grow_impatient(a);
         break;
     case ACTOR_HOLDING:
         tenure_decide(a);

@@ -53,6 +53,7 @@ struct actor {
     bool seen;           /* and in this hold already */
     clave_lease *leases[HOLDS];
     clave_latch *latch;
+    struct selector *selector;
     bool leads; /* LEADER was heard, and no NOT_LEADER since */
 
     /* While it waits, for the order of the queue. */
@@ -105,6 +106,10 @@ void tenure_go_on(struct actor *a);
 bool tenure_believe(struct actor *a, unsigned nth);
 void tenure_forget(struct actor *a);
 void tenure_release(struct actor *a);
+
+/* A selector: the state of the connection; its function is to return. */
+void selector_hears(struct actor *a, clave_state state);
+bool selector_is_interrupted(const struct actor *a);
 
 /* The counter that the lock protects: read, and in a while written, guarded. */
 void increment_read(struct actor *a);

@@ -20,6 +20,9 @@ struct recipe {
     /* All may be refused at once; what they start is told by actor_acquired, by actor_left. Each
      * callback that will come is announced with actor_owe. */
     clave_err (*acquire)(struct actor *a);
+    /* The actor is a thread, whose time has come while it waits: true, it had been told something.
+     * NULL: it is not. */
+    bool (*awaken)(struct actor *a);
     clave_err (*cancel)(struct actor *a);
     /* Everything it has. `sure`: and wants to know when the nodes are gone. */
     clave_err (*release)(struct actor *a, bool sure);
@@ -36,7 +39,7 @@ struct recipe {
 };
 
 extern const struct recipe recipe_mutex, recipe_rwlock, recipe_semaphore, recipe_multilock,
-    recipe_latch;
+    recipe_latch, recipe_selector;
 
 /* The objects of one process at one site, made when they are first needed. */
 struct kit {

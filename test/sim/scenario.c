@@ -137,6 +137,19 @@ static void draw_work(struct scenario *s)
         s->work.max_hold_ms = least;
 }
 
+/* With dice of their own: they change no seed that goes without them. */
+static void draw_extras(struct scenario *s)
+{
+    struct rand_state dice;
+    struct workload_options *o = &s->work;
+    clave__rand_seed(&dice, ~s->w.seed);
+    struct rand_state *before = world_roll_with(&s->w, &dice);
+    /* A function ends when it likes: a selector knows no longest hold. */
+    if (world_chance(&s->w, 200) && o->max_hold_ms == 0)
+        o->selecting = (unsigned)world_between(&s->w, 200, 1000);
+    world_roll_with(&s->w, before);
+}
+
 static void draw_host(struct scenario *s, size_t i)
 {
     struct world *w = &s->w;
@@ -169,6 +182,7 @@ static void draw(struct scenario *s)
     net_init(&s->net, w);
     draw_server(s);
     draw_work(s);
+    draw_extras(s);
     checker_init(&s->checker, w, &s->server);
     s->checker.grace_us = 2 * s->timeout_us;
     s->nhosts = (size_t)world_between(w, 2, MAX_HOSTS);

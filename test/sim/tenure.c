@@ -187,7 +187,7 @@ static bool waits_to_be_seen(const struct actor *a)
 
 void tenure_decide(struct actor *a)
 {
-    if (a->lost)
+    if (a->lost || selector_is_interrupted(a))
         tenure_release(a);
     else if (a->has_value && !a->shared)
         increment_write(a);

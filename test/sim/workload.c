@@ -138,6 +138,9 @@ static void on_state(struct host *h, clave_state state, clave_err why)
         fine = false;
         break;
     }
+    struct workload *l = h->user;
+    for (unsigned i = 0; i < l->o->actors; i++)
+        selector_hears(&l->actors[i], state);
     if (!fine)
         world_break(h->w, "states follow one another", "%s: %s behind %s", h->name,
                     clave_state_name(state), clave_state_name(before));

@@ -30,6 +30,7 @@ struct workload_options {
     unsigned stubborn;  /* permille of the holds that last until they are asked for */
     unsigned readers;   /* permille of the acquires of a read-write lock */
     unsigned bundled;   /* permille of the acquires that are of all locks at once */
+    unsigned selecting; /* permille of the acquires of a mutex that are of a selector */
     unsigned transfers; /* permille of the ends of a leadership */
     bool session_policy;
     unsigned most_leases; /* in one acquire */
