@@ -1,4 +1,6 @@
 /* uv_conn.c - the connections of a server. */
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -9,7 +11,10 @@
 #include "drive/run.h"
 #include "drive/tls.h"
 
-enum { PLAIN_SIZE = 16 * 1024 }; /* the most that a record of TLS has */
+enum {
+    PLAIN_SIZE = 16 * 1024,  /* the most that a record of TLS has */
+    UNSENT_SIZE = 128 * 1024 /* the most that waits in the kernel for room at the other side */
+};
 
 /* All connections of one address. */
 struct address {
@@ -356,6 +361,19 @@ void clave__conn_serve(struct server_conn *engine)
 /* ---- accepting
  * ----------------------------------------------------------------------------------- */
 
+/* The kernel would take megabytes for one who does not read: more than is said to be kept for all,
+ * and long in the taking. */
+static void set_options(struct conn *c)
+{
+    uv_tcp_nodelay(&c->socket.tcp, 1);
+#ifdef TCP_NOTSENT_LOWAT
+    const int most = UNSENT_SIZE;
+    uv_os_fd_t fd;
+    if (uv_fileno(&c->socket.handle, &fd) == 0)
+        setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &most, sizeof most);
+#endif
+}
+
 static struct conn *accept_conn(struct server_run *r, uv_stream_t *from, bool is_unix)
 {
     struct conn *c = calloc(1, sizeof *c);
@@ -375,7 +393,7 @@ static struct conn *accept_conn(struct server_run *r, uv_stream_t *from, bool is
         return c;
     }
     if (!is_unix)
-        uv_tcp_nodelay(&c->socket.tcp, 1);
+        set_options(c);
     return c;
 }
 

@@ -49,15 +49,15 @@ static void on_timer(uv_timer_t *t)
     clave__run_pump(r); /* timers come before the loop waits, on_check after */
 }
 
-/* A deadline that moves back leaves the timer as it is: it fires early, and is set anew. */
+/* A deadline that moves back leaves the timer as it is: it fires early, and is set anew. One that
+ * is over already is due now: nobody was late for it. */
 static void arm(struct server_run *r)
 {
-    int64_t at = clave__server_deadline(r->server);
+    int64_t at = clave__server_deadline(r->server), now = now_of(r);
     if (at >= r->armed_at)
         return;
-    int64_t left = at - now_of(r);
-    r->armed_at = at;
-    uv_timer_start(&r->timer, on_timer, left > 0 ? (uint64_t)left : 0, 0);
+    r->armed_at = at > now ? at : now;
+    uv_timer_start(&r->timer, on_timer, (uint64_t)(r->armed_at - now), 0);
 }
 
 /* ---- the disk ----------------------------------------------------------------------------- */

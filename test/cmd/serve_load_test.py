@@ -1,6 +1,6 @@
 """clave serve under clients that want to harm it, or only behave so: memory stays bounded, and
 others are served."""
-import os
+import re
 import resource
 import signal
 import socket
@@ -23,10 +23,8 @@ def get(path):
 
 
 def resident_kb(pid):
-    for line in open(f"/proc/{pid}/status"):
-        if line.startswith("VmRSS:"):
-            return int(line.split()[1])
-    raise AssertionError("no such process")
+    with open(f"/proc/{pid}/status") as f:
+        return next(int(line.split()[1]) for line in f if line.startswith("VmRSS:"))
 
 
 def dial(port):
@@ -44,16 +42,16 @@ class Load(unittest.TestCase):
         self.assertEqual(r.code, 0, r)
         self.assertLess(time.monotonic() - begin, 5)
 
+    def put(self, connect, size):
+        r = subprocess.run([CLAVE, "--connect", connect, "create", "/big", "-"], input=b"x" * size,
+                           stdout=subprocess.DEVNULL, check=False, env=environment())
+        self.assertEqual(r.returncode, 0)
+
     def test_clients_that_do_not_read(self):
         clients, size, bound = 150, 500 * 1024, 16 * 1024 * 1024
         s = ClaveServer(["--max-undelivered", str(bound), "--max-connections", "0"]).start()
         self.addCleanup(s.stop)
-        data = scratch("big")
-        with open(data, "w") as f:
-            f.write("x" * size)
-        with open(data) as f:
-            subprocess.run([CLAVE, "--connect", s.connect, "create", "/big", "-"], stdin=f, check=True,
-                           env=environment())
+        self.put(s.connect, size)
         before = resident_kb(s.process.pid)
         deaf = []
         for _ in range(clients):
@@ -82,6 +80,31 @@ class Load(unittest.TestCase):
                 pass
             whole += n >= 8 * size
         self.assertGreater(whole, 0)
+
+    def test_a_slow_reader_is_no_standstill(self):
+        """It owes for longer than it may when others make it too much: the server was not late."""
+        port, owes = free_port(), 4
+        p = spawn([CLAVE, "serve", "--data", scratch("d"), "-l", f"127.0.0.1:{port}",
+                   "--max-undelivered", str(1 << 20), "--max-connections", "0", "--tick", "1s"],
+                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True,
+                  env=environment())
+        self.assertIn("serving", p.stdout.readline())
+        self.put(f"127.0.0.1:{port}", 500 * 1024)
+        ask = HANDSHAKE + get(b"/big") * 3
+        first = dial(port)
+        self.addCleanup(first.close)
+        first.sendall(ask)
+        time.sleep(owes)  # what is measured
+        for _ in range(8):
+            c = dial(port)
+            self.addCleanup(c.close)
+            c.sendall(ask)
+        self.served(f"127.0.0.1:{port}")
+        p.send_signal(signal.SIGTERM)
+        _, err = p.communicate(timeout=PATIENCE)
+        self.assertIn("does not read what is sent to it", err)
+        late = [int(ms) for ms in re.findall(r"stood still for (\d+) ms", err)]
+        self.assertFalse([ms for ms in late if ms >= (owes - 1) * 1000], err)
 
     def test_slow_readers_and_writers(self):
         """Those who take a little now and then hold nobody up."""
