@@ -12,7 +12,6 @@
 #include "base/mem.h"
 #include "drive/datadir.h"
 #include "drive/files.h"
-#include "server/log_read.h"
 
 struct recovery {
     struct datadir *d;
@@ -215,12 +214,14 @@ static clave_err damaged_log(const struct recovery *r, const char *name,
                         r->d->path, name, out->fault, out->valid_len, r->d->path, name);
 }
 
-/* The name of a log is where its writer went on: behind this one's whole records, or not. */
+/* The name of a log is where its writer went on. Only one that is named by the very next zxid
+ * takes the place of what is behind the damage: the first of a later leader comes behind all of
+ * it, too. */
 static bool next_goes_on(const struct recovery *r, size_t i)
 {
     struct server_stats st;
     clave__server_stats(r->s, &st);
-    return i + 1 < r->logs.n && clave__log_follows(st.last_zxid, r->logs.zxid[i + 1]);
+    return i + 1 < r->logs.n && r->logs.zxid[i + 1] == st.last_zxid + 1;
 }
 
 static clave_err replay_one(struct recovery *r, size_t i)

@@ -191,6 +191,27 @@ class Data(unittest.TestCase):
         self.assertIn(f"a hole at offset {end}", note)
         self.assertIn("the next log goes on before it", note)
 
+    def later_leader(self, name):
+        """As if a later leader of an ensemble had written this log."""
+        raw = bytearray(self.read(name))
+        for i, r in enumerate(records(raw)):
+            raw[r.at + 24:r.at + 32] = struct.pack(">q", (1 << 32) + i + 1)
+            raw[r.at:r.at + 8] = struct.pack(">q", zlib.adler32(raw[r.at + 12:r.end - 1]))
+        os.unlink(os.path.join(self.dir, "version-2", name))
+        self.write("log.100000001", raw)
+
+    def test_damage_before_a_later_leader(self):
+        name, following = self.files("log")[-2:]
+        self.later_leader(following)
+        raw = self.read(name)
+        for at in records(raw)[0].at + 40, records(raw)[-1].at + 40:
+            damaged = bytearray(raw)
+            damaged[at] ^= 1
+            self.write(name, damaged)
+            told = json.loads(clave("data", "check", "--json", self.dir).out)
+            fault = next(f["fault"] for f in told["files"] if f["name"] == name)
+            self.assertIn("wrong checksum", fault or "")
+
     def test_a_record_that_is_missing(self):
         found = [(n, t) for n in self.files("log")[1:] for t in zip(*[records(self.read(n))[i:]
                                                                   for i in range(3)])]

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "drive/files.h"
+#include "server/checksum.h"
 
 /* ---- directories with something in them ------------------------------------------------- */
 
@@ -81,6 +82,44 @@ static void flip(const char *path, size_t at)
     free(p);
 }
 
+static int32_t int_at(const uint8_t *p)
+{
+    return (int32_t)((uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3]);
+}
+
+/* Of whole records of its own: how many bytes the log has in front of its last one. */
+static size_t last_record(const char *log)
+{
+    size_t n, last = 0;
+    uint8_t *p = rig_read(log, &n);
+    for (size_t at = 16; at + 12 < n && int_at(p + at + 8) > 0;
+         at += 12 + (size_t)int_at(p + at + 8) + 1)
+        last = at;
+    free(p);
+    return last;
+}
+
+/* The newest log, as if a later leader of an ensemble had written it: its zxids begin with 0x1
+ * 00000001. */
+static void later_leader(const char *data)
+{
+    size_t n, counter = 1;
+    const char *log = file_of(data, FILE_LOG, -1);
+    uint8_t *p = rig_read(log, &n);
+    for (size_t at = 16; at + 12 < n && int_at(p + at + 8) > 0; counter++) {
+        size_t len = (size_t)int_at(p + at + 8);
+        const uint8_t zxid[8] = {0, 0, 0, 1, 0, 0, 0, (uint8_t)counter};
+        memcpy(p + at + 12 + 12, zxid, sizeof zxid);
+        uint32_t sum = clave__checksum(CHECKSUM_START, p + at + 12, len);
+        for (size_t i = 0; i < 4; i++)
+            p[at + 4 + i] = (uint8_t)(sum >> (24 - 8 * i));
+        at += 12 + len + 1;
+    }
+    rig_write(rig_path(rig_path(data, "version-2"), "log.100000001"), p, n);
+    unlink(log);
+    free(p);
+}
+
 /* ---- what is refused --------------------------------------------------------------------- */
 
 static void foreign(const char *data)
@@ -119,6 +158,21 @@ static void flipped_bit_at_the_end(const char *data)
 {
     const char *log = file_of(data, FILE_LOG, -1);
     flip(log, size_of(log) - 10); /* its end mark is there: it was finished once */
+}
+
+/* What was acknowledged stood behind it; that a later leader went on does not say that he had not
+ * had it. */
+static void flipped_bit_before_a_later_leader(const char *data)
+{
+    later_leader(data);
+    flipped_bit(data);
+}
+
+static void flipped_last_record_before_a_later_leader(const char *data)
+{
+    const char *log = file_of(data, FILE_LOG, 1);
+    later_leader(data);
+    flip(log, last_record(log) + 40);
 }
 
 static void missing_log(const char *data)
@@ -173,6 +227,14 @@ static const struct damage {
     {"damaged header", damaged_header, CLAVE_ECORRUPT, {"log.1", "restore"}},
     {"flipped bit", flipped_bit, CLAVE_ECORRUPT, {"/log.", "restore"}},
     {"flipped bit at the end", flipped_bit_at_the_end, CLAVE_ECORRUPT, {"/log.", "restore"}},
+    {"flipped bit, later leader",
+     flipped_bit_before_a_later_leader,
+     CLAVE_ECORRUPT,
+     {"wrong checksum", "truncate"}},
+    {"flipped last record, later leader",
+     flipped_last_record_before_a_later_leader,
+     CLAVE_ECORRUPT,
+     {"wrong checksum", "truncate"}},
     {"missing log", missing_log, CLAVE_ECORRUPT, {"/log.", "restore"}},
     {"short log", short_log_in_the_middle, CLAVE_ECORRUPT, {"10 bytes", "restore"}},
     {"cut log", cut_log_in_the_middle, CLAVE_ECORRUPT, {"/log.", "restore"}},
@@ -332,6 +394,7 @@ static const struct mend {
     {"padded", padded, RUNS *EACH},
     {"padded in the middle", padded_in_the_middle, RUNS *EACH},
     {"passed over", passed_over, RUNS *EACH},
+    {"later leader", later_leader, RUNS *EACH},
     {"strays", strays, RUNS *EACH},
     {"damaged newest snapshot", damaged_newest_snapshot, RUNS *EACH},
 };
