@@ -187,12 +187,20 @@ static void make_parents(struct creation *k)
     clave__creation_create(k);
 }
 
+/* Gone again, or with the connection that the create did not leave on. */
+static bool parents_may_come(const struct creation *k)
+{
+    clave_err_class class_ = clave_err_classify(k->parent_err);
+    return (k->flags & CLAVE_CREATE_PARENTS) && k->parent_attempts < MAX_PARENT_ATTEMPTS &&
+           (k->parent_err == CLAVE_OK || class_ == CLAVE_CLASS_UNKNOWN ||
+            class_ == CLAVE_CLASS_RETRY);
+}
+
 /* All answers of the flight are there. */
 static void conclude(struct creation *k, const clave_result *listing)
 {
     bool lost = clave_err_classify(k->err) == CLAVE_CLASS_UNKNOWN;
-    if (k->err == CLAVE_ENONODE && (k->flags & CLAVE_CREATE_PARENTS) &&
-        k->parent_attempts < MAX_PARENT_ATTEMPTS && k->parent_err == CLAVE_OK)
+    if (k->err == CLAVE_ENONODE && parents_may_come(k))
         make_parents(k);
     else if (k->err == CLAVE_ENONODE && k->parent_err != CLAVE_OK)
         clave__creation_finish(k, k->parent_err, NULL);

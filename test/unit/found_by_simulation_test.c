@@ -207,6 +207,38 @@ static void a_deposed_leader_does_not_tell_that_a_create_was_not_done(void **sta
     script_close(&s);
 }
 
+/* Seed 1004798. Of an ancestor and the create behind it only the ancestor had left when the
+ * connection went: nobody knows whether it was made, and the create failed for it. */
+static void an_ancestor_whose_answer_was_lost_is_made_again(void **state)
+{
+    (void)state;
+    struct script s;
+    struct outcome got = {0};
+    const clave_create_options o = {.size = sizeof o, .flags = CLAVE_CREATE_PARENTS};
+    const void *p;
+    script_open(&s, NULL);
+    script_connect(&s, true);
+    assert_int_equal(clave_create(s.c, "/a/b", NULL, 0, &o, script_outcome, &got), CLAVE_OK);
+    script_expect(&s, OP_CREATE2);
+    script_answer(&s, CLAVE_ENONODE, NULL);
+    assert_true(clave_client_output(s.c, &p) > 4);
+    const uint8_t *frame = p;
+    clave_client_sent(s.c, s.now, 4 + (size_t)(frame[2] << 8 | frame[3]));
+    script_hang_up(&s);
+    script_dial(&s);
+    script_shake(&s, SCRIPT_SESSION, SCRIPT_TIMEOUT, false);
+    script_expect(&s, OP_CREATE2);
+    script_answer(&s, CLAVE_ENONODE, NULL);
+    script_config(&s, true);
+    script_expect(&s, OP_CREATE_CONTAINER);
+    script_answer(&s, CLAVE_OK, &(struct wire_reply){.path = clave__jbytes("/a")});
+    script_expect(&s, OP_CREATE2);
+    script_answer(&s, CLAVE_OK, &(struct wire_reply){.path = clave__jbytes("/a/b")});
+    assert_int_equal(got.times, 1);
+    assert_int_equal(got.err, CLAVE_OK);
+    script_close(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -216,6 +248,7 @@ int main(void)
         cmocka_unit_test(a_deposed_leader_that_re_attaches_prolongs_no_hold),
         cmocka_unit_test(a_holder_reads_nothing_at_another_member_before_a_write),
         cmocka_unit_test(a_deposed_leader_does_not_tell_that_a_create_was_not_done),
+        cmocka_unit_test(an_ancestor_whose_answer_was_lost_is_made_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
