@@ -126,7 +126,7 @@ void custody_end(struct wrapper *w, int code)
     uv_poll_stop(&w->reports);
     uv_timer_stop(&w->watchdog);
     clave_err err = CLAVE_ELOST;
-    if (w->lost) {
+    if (w->supervisor.lost) {
         if (c->once)
             tell_not_on_record(w, true, err);
         wrapper_leave(w, code);

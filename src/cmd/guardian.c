@@ -3,19 +3,11 @@
  * The wrapper forks it before anything else. It starts the command as its own child, and
  * judges the hold deadline, which the wrapper writes into a shared page, by its own clock.
  *
- *          run          SIGTERM            SIGKILL
- *   IDLE ──────▶ RUNNING ──────▶ ENDING ──────▶ KILLING
- *    │              │ by itself     │ nothing left  │ (again and again)
- *    │              └───────────────┴───────────────┴──▶ ENDED
- *    └─ the wrapper is dead ─────────────────────────────▲
- *
- * RUNNING becomes ENDING when the deadline less the grace has come, at the wrapper's word
- * (lost), when the wrapper has died, or when the command has ended and left others behind;
- * ENDING becomes KILLING after the grace, and a moment before the deadline at the latest.
+ * When it warns the command and ends it, recipe/leash.h says.
  * "Nothing left" is certain: the guardian is a child sub-reaper, so every orphan below it is
- * its child, and without a child there is no descendant. ENDED and the wrapper dead: it
- * re-attaches to the wrapper's session and closes it, so that the next holder need not wait
- * for the session's end.
+ * its child, and without a child there is no descendant. Once it has ended and the wrapper is dead,
+ * it re-attaches to the wrapper's session and closes it, so that the next holder need not wait for
+ * the session's end.
  *
  * Who dies or stops, and what follows:
  *
@@ -57,9 +49,9 @@
 #include "cmd/offspring.h"
 #include "cmd/tell.h"
 
-enum { KILL_AGAIN_MS = 10, CLOSE_MS = 5000 };
+enum { CLOSE_MS = 5000 };
 
-enum phase { IDLE, RUNNING, ENDING, KILLING, ENDED };
+_Static_assert((int)PAGE_LOST == (int)LEASH_NO_DEADLINE, "the page is what the leash goes by");
 
 /* From the wrapper to the guardian. */
 struct order {
@@ -74,81 +66,21 @@ struct guard {
     struct page *page;
     int page_fd, socket, signals, timer;
     struct inheritance inheritance;
-    enum phase phase;
-    enum guardian_cause cause;
+    struct leash leash;
     struct session_key session;
     struct guardian_task task;
-    int64_t max_grace_ms; /* of the maximum hold: no more than half of it */
-    int64_t deadline;     /* the newest that was one */
-    int64_t kill_at;      /* ENDING */
-    pid_t command;        /* and its group */
+    pid_t command; /* and its group */
+    bool told_to_stop;
     bool reaped;
     bool childless;
     bool alone; /* the wrapper is dead */
     int status;
 };
 
-/* ---- time --------------------------------------------------------------------------------- */
-
-static int64_t earlier(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-/* When nothing of the command may be alive any more. The page tells the end of the maximum
- * hold where that comes first: then it is that one's matter. */
-static int64_t limit_of_deadline(struct guard *g)
-{
-    int64_t deadline = page_get(g->page);
-    if (deadline != PAGE_LOST)
-        g->deadline = deadline;
-    bool never = g->plan->on_lost == ON_LOST_IGNORE || g->deadline >= g->task.until;
-    return never ? CLAVE_NEVER : g->deadline - g->task.lead_ms;
-}
-
-static int64_t limit_of_max_hold(const struct guard *g)
-{
-    return g->task.until == CLAVE_NEVER ? CLAVE_NEVER : g->task.until - g->task.lead_ms;
-}
-
-static int64_t term_at_deadline(struct guard *g)
-{
-    int64_t limit = limit_of_deadline(g);
-    bool warned = limit != CLAVE_NEVER && g->plan->on_lost == ON_LOST_TERM;
-    return warned ? limit - g->task.grace_ms : limit;
-}
-
-static int64_t term_at_max_hold(const struct guard *g)
-{
-    int64_t limit = limit_of_max_hold(g);
-    return limit == CLAVE_NEVER ? limit : limit - g->max_grace_ms;
-}
-
-static int64_t kill_at(struct guard *g)
-{
-    return earlier(g->kill_at, earlier(limit_of_deadline(g), limit_of_max_hold(g)));
-}
-
-static int64_t wake_at(struct guard *g, int64_t now)
-{
-    switch (g->phase) {
-    case RUNNING:
-        return earlier(term_at_deadline(g), term_at_max_hold(g));
-    case ENDING:
-        return kill_at(g);
-    case KILLING:
-        return now + KILL_AGAIN_MS;
-    case IDLE:
-    case ENDED:
-        break;
-    }
-    return CLAVE_NEVER;
-}
-
 /* Of CLOCK_BOOTTIME, unlike poll's own time: a machine that was suspended wakes us at once. */
 static void arm(struct guard *g)
 {
-    int64_t at = wake_at(g, clave_now());
+    int64_t at = clave__leash_wake_at(&g->leash, page_get(g->page), clave_now());
     struct itimerspec t = {0};
     if (at != CLAVE_NEVER) {
         at = at > 1 ? at : 1; /* 0 would disarm it */
@@ -162,18 +94,11 @@ static void arm(struct guard *g)
 
 static void report(struct guard *g, enum guardian_word word, int value)
 {
-    struct guardian_report r = {.word = word, .cause = g->cause, .value = value};
+    struct guardian_report r = {.word = word, .cause = g->leash.cause, .value = value};
     /* The last word has to arrive, also at a wrapper that is stopped and reads later. */
     int flags = MSG_NOSIGNAL | (word == GUARDIAN_ENDED ? 0 : MSG_DONTWAIT);
     while (!g->alone && send(g->socket, &r, sizeof r, flags) < 0 && errno == EINTR)
         continue;
-}
-
-static void enter(struct guard *g, enum phase phase)
-{
-    g->phase = phase;
-    if (phase == ENDED)
-        report(g, GUARDIAN_ENDED, g->status);
 }
 
 static bool put_number(const char *name, const char *format, int64_t n)
@@ -219,23 +144,18 @@ static bool set_environment(const struct guard *g)
 
 static void run(struct guard *g, const struct guardian_task *task)
 {
-    int64_t now = clave_now();
     g->task = *task;
-    int64_t max_hold = task->until == CLAVE_NEVER ? CLAVE_NEVER : (task->until - now) / 2;
-    g->max_grace_ms = earlier(task->grace_ms, max_hold > 0 ? max_hold : 0);
-    if (now >= earlier(term_at_deadline(g), term_at_max_hold(g))) {
-        g->cause = CAUSE_DEADLINE; /* the wrapper slept since it was granted */
-        enter(g, ENDED);
+    if (!clave__leash_run(&g->leash, &task->terms, page_get(g->page), clave_now())) {
+        report(g, GUARDIAN_ENDED, 0);
         return;
     }
     pid_t pid = set_environment(g) ? command_start(g->plan->argv, &g->inheritance) : -1;
     if (pid < 0) {
         report(g, GUARDIAN_REFUSED, errno);
-        g->phase = ENDED;
+        clave__leash_refused(&g->leash);
         return;
     }
     g->command = pid;
-    enter(g, RUNNING);
     report(g, GUARDIAN_STARTED, pid);
 }
 
@@ -243,29 +163,6 @@ static void run(struct guard *g, const struct guardian_task *task)
 static pid_t group(const struct guard *g)
 {
     return g->reaped ? 0 : g->command;
-}
-
-static void begin_killing(struct guard *g)
-{
-    enter(g, KILLING);
-    offspring_signal(SIGKILL, group(g));
-}
-
-static void begin_ending(struct guard *g, enum guardian_cause cause, int64_t now)
-{
-    bool loss = cause == CAUSE_DEADLINE || cause == CAUSE_LOST;
-    g->cause = cause;
-    g->kill_at = now + (cause == CAUSE_MAX_HOLD ? g->max_grace_ms : g->task.grace_ms);
-    report(g, GUARDIAN_ENDING, 0);
-    if (g->alone)
-        tell(g->plan->o, "%s: the wrapper is dead: ending the command", g->plan->path);
-    if (loss && g->plan->on_lost == ON_LOST_KILL) {
-        begin_killing(g);
-        return;
-    }
-    enter(g, ENDING);
-    offspring_signal(SIGTERM, group(g));
-    offspring_signal(SIGCONT, group(g)); /* what is stopped would not hear it */
 }
 
 /* ---- events ------------------------------------------------------------------------------- */
@@ -293,26 +190,32 @@ static bool nothing_left(const struct guard *g)
     return g->childless || (g->reaped && offspring_signal(0, 0) == 0);
 }
 
+static void carry_out(struct guard *g, unsigned todo)
+{
+    if (todo & LEASH_TELL) {
+        report(g, GUARDIAN_ENDING, 0);
+        if (g->alone)
+            tell(g->plan->o, "%s: the wrapper is dead: ending the command", g->plan->path);
+    }
+    if (todo & LEASH_TERM) {
+        offspring_signal(SIGTERM, group(g));
+        offspring_signal(SIGCONT, group(g)); /* what is stopped would not hear it */
+    }
+    if (todo & LEASH_KILL)
+        offspring_signal(SIGKILL, group(g));
+    if (todo & LEASH_TELL_END)
+        report(g, GUARDIAN_ENDED, g->status);
+}
+
 static void step(struct guard *g)
 {
-    int64_t now = clave_now();
     reap(g);
-    if (g->phase == IDLE && g->alone)
-        enter(g, ENDED);
-    if (g->phase == RUNNING && g->reaped && nothing_left(g))
-        enter(g, ENDED);
-    if (g->phase == RUNNING && g->reaped)
-        begin_ending(g, CAUSE_NONE, now);
-    if (g->phase == RUNNING && g->alone)
-        begin_ending(g, CAUSE_WRAPPER, now);
-    if (g->phase == RUNNING && now >= term_at_max_hold(g))
-        begin_ending(g, CAUSE_MAX_HOLD, now);
-    if (g->phase == RUNNING && now >= term_at_deadline(g))
-        begin_ending(g, CAUSE_DEADLINE, now);
-    if ((g->phase == ENDING || g->phase == KILLING) && nothing_left(g))
-        enter(g, ENDED);
-    if ((g->phase == ENDING && now >= kill_at(g)) || g->phase == KILLING)
-        begin_killing(g);
+    const struct leash_sight sight = {.deadline = page_get(g->page),
+                                      .told_to_stop = g->told_to_stop,
+                                      .alone = g->alone,
+                                      .reaped = g->reaped,
+                                      .nothing_left = nothing_left(g)};
+    carry_out(g, clave__leash_step(&g->leash, &sight, clave_now()));
 }
 
 static void obey(struct guard *g, const struct order *order)
@@ -322,7 +225,7 @@ static void obey(struct guard *g, const struct order *order)
         g->session = order->session;
         break;
     case ORDER_RUN:
-        if (g->phase == IDLE)
+        if (g->leash.phase == LEASH_IDLE)
             run(g, &order->task);
         break;
     case ORDER_FORWARD:
@@ -330,8 +233,7 @@ static void obey(struct guard *g, const struct order *order)
             kill(-group(g), order->sig);
         break;
     case ORDER_STOP:
-        if (g->phase == RUNNING && g->plan->on_lost != ON_LOST_IGNORE)
-            begin_ending(g, CAUSE_LOST, clave_now());
+        g->told_to_stop = true;
         break;
     }
 }
@@ -405,7 +307,7 @@ static _Noreturn void guard(struct guard *g)
         _exit(EXIT_INTERNAL);
     }
     notify_hand_on(g->plan->own_notify);
-    while (g->phase != ENDED || !g->alone) {
+    while (g->leash.phase != LEASH_ENDED || !g->alone) {
         struct pollfd fds[] = {{.fd = g->alone ? -1 : g->socket, .events = POLLIN},
                                {.fd = g->signals, .events = POLLIN},
                                {.fd = g->timer, .events = POLLIN}};

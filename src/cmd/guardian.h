@@ -9,13 +9,7 @@
 
 #include "cmd/options.h"
 #include "cmd/page.h"
-
-/* What becomes of the command when its lock is lost or about to be. */
-enum on_lost {
-    ON_LOST_TERM,   /* SIGTERM in time, then SIGKILL */
-    ON_LOST_KILL,   /* SIGKILL */
-    ON_LOST_IGNORE, /* nothing: it looks after itself, by tokens or guarded writes */
-};
+#include "recipe/leash.h"
 
 struct guardian_plan {
     struct options *o;
@@ -23,7 +17,6 @@ struct guardian_plan {
     const char *path;
     const char *owner; /* for the command; "": none */
     char *const *argv;
-    enum on_lost on_lost;
     bool own_notify; /* the command inherits nothing of the service manager's */
 };
 
@@ -37,18 +30,8 @@ struct session_key {
 struct guardian_task {
     int64_t token;
     int64_t session_id;
-    int64_t grace_ms; /* from SIGTERM to SIGKILL */
-    int64_t lead_ms;  /* SIGKILL so long before the end of the hold */
-    int64_t until;    /* of the maximum hold; CLAVE_NEVER */
-    char node[128];   /* name of the lock node below the path */
-};
-
-enum guardian_cause {
-    CAUSE_NONE,     /* it ended by itself */
-    CAUSE_DEADLINE, /* the servers had not confirmed the session for too long */
-    CAUSE_LOST,     /* guardian_stop */
-    CAUSE_MAX_HOLD,
-    CAUSE_WRAPPER, /* the wrapper has died */
+    struct leash_terms terms;
+    char node[128]; /* name of the lock node below the path */
 };
 
 enum guardian_word {
@@ -60,7 +43,7 @@ enum guardian_word {
 };
 struct guardian_report {
     enum guardian_word word;
-    enum guardian_cause cause;
+    enum leash_cause cause;
     int value;
 };
 

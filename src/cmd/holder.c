@@ -12,50 +12,24 @@
 #include "cmd/tell.h"
 #include "cmd/wrapper.h"
 
-enum { GRACE_MAX_MS = 5000, LEAD_MIN_MS = 20, LEAD_MAX_MS = 100, SWEEP_MS = 5 };
+enum { SWEEP_MS = 5 };
 
 /* ---- time --------------------------------------------------------------------------------- */
 
-static int64_t clamp(int64_t n, int64_t min, int64_t max)
-{
-    return n < min ? min : n > max ? max : n;
-}
-
-/* A quarter of the session timeout at most: with heartbeats on time, the deadline comes no
- * nearer than that, so the command is never warned for nothing. */
 int64_t holder_grace(const struct wrapper *w)
 {
-    int64_t timeout = clave_client_session_timeout(w->client);
-    int64_t wish = w->plan->grace_ms;
-    if (wish == LOCK_GRACE_DEFAULT)
-        wish = clamp(timeout / 8, 0, GRACE_MAX_MS);
-    return clamp(wish, 0, timeout / 4);
+    return clave__leash_grace(clave_client_session_timeout(w->client), w->plan->grace_ms);
 }
 
 int64_t holder_lead(const struct wrapper *w)
 {
-    return clamp(clave_client_session_timeout(w->client) / 40, LEAD_MIN_MS, LEAD_MAX_MS);
-}
-
-static int64_t earlier(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-/* When the guardian must have ended the command; CLAVE_NEVER: it need not. */
-static int64_t limit(const struct wrapper *w)
-{
-    int64_t deadline = page_get(w->guardian.page);
-    if (deadline == PAGE_LOST || w->plan->on_lost == ON_LOST_IGNORE)
-        deadline = CLAVE_NEVER;
-    int64_t end = earlier(earlier(deadline, w->task.until), w->gone_by);
-    return end == CLAVE_NEVER ? end : end - w->task.lead_ms / 2;
+    return clave__leash_lead(clave_client_session_timeout(w->client));
 }
 
 /* One that is armed for earlier stays: it fires once for nothing. */
 static void arm_watchdog(struct wrapper *w)
 {
-    int64_t at = limit(w);
+    int64_t at = clave__supervisor_limit(&w->supervisor);
     if (at >= w->watchdog_at)
         return;
     int64_t left = at - clave_now();
@@ -67,9 +41,9 @@ static void arm_watchdog(struct wrapper *w)
 void holder_publish(struct wrapper *w)
 {
     clave_grant g;
-    if (w->phase != HOLDING || w->lost || !claim_grant(&w->claim, &g))
+    if (w->phase != HOLDING || w->supervisor.lost || !claim_grant(&w->claim, &g))
         return;
-    page_set(w->guardian.page, earlier(g.deadline, w->task.until));
+    page_set(w->guardian.page, clave__supervisor_extend(&w->supervisor, g.deadline));
     arm_watchdog(w);
 }
 
@@ -95,22 +69,24 @@ void holder_begin(struct wrapper *w)
     const char *name = clave__path_name(g.node);
     *t = (struct guardian_task){.token = g.token,
                                 .session_id = g.session_id,
-                                .grace_ms = holder_grace(w),
-                                .lead_ms = holder_lead(w),
-                                .until = CLAVE_NEVER};
+                                .terms = {.on_lost = plan->on_lost,
+                                          .grace_ms = holder_grace(w),
+                                          .lead_ms = holder_lead(w),
+                                          .until = CLAVE_NEVER}};
     w->acquired_at = clave_now();
-    w->watchdog_at = w->gone_by = CLAVE_NEVER;
+    w->watchdog_at = CLAVE_NEVER;
     if (plan->max_hold_ms > 0)
-        t->until = w->acquired_at + plan->max_hold_ms;
+        t->terms.until = w->acquired_at + plan->max_hold_ms;
+    clave__supervisor_begin(&w->supervisor, &t->terms);
     memcpy(t->node, name, strnlen(name, sizeof t->node - 1));
     atomic_store(&page->token, g.token);
     atomic_store(&page->session_id, g.session_id);
     w->phase = HOLDING;
     holder_publish(w);
     lock_tell_acquired(plan, &g, w->acquired_at - w->began);
-    if (plan->grace_ms > t->grace_ms)
+    if (plan->grace_ms > t->terms.grace_ms)
         tell(w->o, "%s: the grace is %lldms, a quarter of the session timeout (--session-timeout)",
-             plan->path, (long long)t->grace_ms);
+             plan->path, (long long)t->terms.grace_ms);
     hook_run(plan, plan->on_elected, "elected", g.token);
     if (plan->value && claim_publish(&w->claim, plan->value) != CLAVE_OK)
         tell(w->o, "%s: the value cannot be published", plan->path);
@@ -123,10 +99,10 @@ static int code_of_status(int status)
 }
 
 /* Nothing of the command is alive. */
-static void conclude(struct wrapper *w, enum guardian_cause cause, int status)
+static void conclude(struct wrapper *w, enum leash_cause cause, int status)
 {
-    bool ended_by_us = cause == CAUSE_DEADLINE || cause == CAUSE_LOST || cause == CAUSE_MAX_HOLD;
-    int code = ended_by_us || w->lost ? EXIT_LOST : code_of_status(status);
+    bool cut_short = clave__supervisor_was_cut_short(&w->supervisor, cause);
+    int code = cut_short ? EXIT_LOST : code_of_status(status);
     if (w->command == 0)
         tell_not_started(w);
     terminal_take(&w->terminal);
@@ -140,18 +116,16 @@ void holder_lost(struct wrapper *w, clave_err why)
 {
     if (w->phase != HOLDING)
         return;
-    w->lost = true;
+    clave__supervisor_lose(&w->supervisor, clave_now());
     page_set(w->guardian.page, PAGE_LOST);
     lock_tell_lost(w->plan, why);
     guardian_stop(&w->guardian);
-    if (w->plan->on_lost != ON_LOST_IGNORE)
-        w->gone_by = clave_now() + w->task.grace_ms + w->task.lead_ms;
     arm_watchdog(w);
 }
 
 void holder_asked(struct wrapper *w)
 {
-    if (w->phase != HOLDING || w->lost || w->asked)
+    if (w->phase != HOLDING || w->supervisor.lost || w->asked)
         return;
     w->asked = true;
     lock_tell_asked(w->plan);
@@ -182,7 +156,7 @@ static void sweep(uv_timer_t *timer)
         return;
     reap(w);
     uv_timer_stop(timer);
-    conclude(w, w->lost ? CAUSE_LOST : CAUSE_NONE, w->reaped ? w->status : SIGKILL);
+    conclude(w, CAUSE_NONE, w->reaped ? w->status : SIGKILL);
 }
 
 static void begin_sweep(struct wrapper *w)
@@ -247,10 +221,12 @@ static void on_guardian_death(struct wrapper *w)
     progress_end(&w->progress);
     tell(w->o, "%s: the guardian was killed: %s", w->plan->path,
          w->phase == HOLDING ? "ending the command" : "giving up");
-    if (w->phase == HOLDING)
+    if (w->phase == HOLDING) {
+        clave__supervisor_bereave(&w->supervisor);
         begin_sweep(w);
-    else
+    } else {
         wrapper_leave(w, EXIT_INTERNAL);
+    }
 }
 
 static void take_reports(struct wrapper *w)
@@ -279,12 +255,11 @@ void holder_on_watchdog(uv_timer_t *timer)
     take_reports(w);
     if (w->phase != HOLDING)
         return;
-    if (clave_now() < limit(w)) {
+    if (!clave__supervisor_is_overdue(&w->supervisor, clave_now())) {
         arm_watchdog(w);
         return;
     }
     tell(w->o, "%s: the guardian does not answer: ending the command", w->plan->path);
-    w->lost = true;
     begin_sweep(w);
 }
 

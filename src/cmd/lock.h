@@ -95,7 +95,7 @@ void lock_tell_connection(const struct lock_plan *p, bool up, int64_t left_ms);
 void lock_tell_lost(const struct lock_plan *p, clave_err why);
 /* Somebody wants the lock, or the leader to resign. */
 void lock_tell_asked(const struct lock_plan *p);
-void lock_tell_ending(const struct lock_plan *p, enum guardian_cause cause);
+void lock_tell_ending(const struct lock_plan *p, enum leash_cause cause);
 /* The holder before was lost: this one begins so much later. */
 void lock_tell_delay(const struct lock_plan *p, const clave_identity *who, int64_t delay_ms);
 /* It has been run already. */

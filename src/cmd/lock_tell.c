@@ -202,7 +202,7 @@ void lock_tell_asked(const struct lock_plan *p)
     end(&j);
 }
 
-void lock_tell_ending(const struct lock_plan *p, enum guardian_cause cause)
+void lock_tell_ending(const struct lock_plan *p, enum leash_cause cause)
 {
     static const struct {
         const char *word, *text;

@@ -93,7 +93,7 @@ static void tell_lost(const struct wrapper *w, const char *detail)
 void status_ending(struct wrapper *w)
 {
     static const char detail[] = "; the command is being ended";
-    if (w->lost)
+    if (w->supervisor.lost)
         tell_lost(w, detail);
     else
         tell_held(w, detail);
@@ -107,7 +107,7 @@ void status_resting(struct wrapper *w)
 
 void status_leaving(struct wrapper *w)
 {
-    if (w->lost)
+    if (w->supervisor.lost)
         tell_lost(w, "");
     tell_stopping(w);
 }

@@ -235,7 +235,7 @@ static void on_state(clave_client *c, clave_state state, clave_err why, void *ar
         break;
     case CLAVE_STATE_SUSPENDED:
     case CLAVE_STATE_RECONNECTED:
-        if (w->phase == HOLDING && !w->lost) {
+        if (w->phase == HOLDING && !w->supervisor.lost) {
             lock_tell_connection(w->plan, state == CLAVE_STATE_RECONNECTED,
                                  page_get(w->guardian.page) - clave_now());
             status_connection(w, state == CLAVE_STATE_RECONNECTED);
@@ -406,7 +406,6 @@ static int start_guardian(struct wrapper *w)
                                      .path = plan->path,
                                      .owner = plan->owner,
                                      .argv = plan->argv,
-                                     .on_lost = plan->on_lost,
                                      .own_notify = plan->notify != NOTIFY_COMMAND};
     /* What the guardian leaves behind is to come to us; before there are threads. */
     if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) {

@@ -22,6 +22,7 @@
 #include "cmd/progress.h"
 #include "cmd/status.h"
 #include "cmd/terminal.h"
+#include "recipe/supervisor.h"
 
 enum wrapper_phase { CONNECTING, WAITING, HOLDING, SWEEPING, KEEPING, LEAVING };
 
@@ -48,17 +49,16 @@ struct wrapper {
     size_t identities; /* --auth: not yet answered */
     int64_t began, acquired_at;
     int64_t told_session; /* the id the guardian knows */
-    bool lost;
-    bool asked;       /* to resign */
-    bool released;    /* the server has ended the session: nothing is left for the guardian */
-    bool told_to_end; /* by a signal */
-    bool stopped;     /* the loop is about to end */
+    bool asked;           /* to resign */
+    bool released;        /* the server has ended the session: nothing is left for the guardian */
+    bool told_to_end;     /* by a signal */
+    bool stopped;         /* the loop is about to end */
     int code;
 
     /* while the command runs */
     struct guardian_task task;
+    struct supervisor supervisor;
     int64_t watchdog_at; /* CLAVE_NEVER: not armed */
-    int64_t gone_by;     /* when a lost lock's command must have ended; CLAVE_NEVER */
     pid_t command;       /* 0: not started yet */
     bool wants_terminal;
     bool reaped; /* SWEEPING: by us */

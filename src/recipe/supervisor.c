@@ -1,0 +1,55 @@
+#include "recipe/supervisor.h"
+
+#include "clave/client.h"
+
+static int64_t earlier(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+void clave__supervisor_begin(struct supervisor *s, const struct leash_terms *terms)
+{
+    *s = (struct supervisor){.terms = *terms, .deadline = CLAVE_NEVER, .gone_by = CLAVE_NEVER};
+}
+
+int64_t clave__supervisor_extend(struct supervisor *s, int64_t deadline)
+{
+    s->deadline = deadline;
+    return earlier(deadline, s->terms.until);
+}
+
+/* What is lost by its deadline had to be over by then; what is lost before has a grace from now
+ * on. */
+void clave__supervisor_lose(struct supervisor *s, int64_t now)
+{
+    s->lost = true;
+    s->gone_by = now + s->terms.grace_ms + s->terms.lead_ms;
+}
+
+int64_t clave__supervisor_limit(const struct supervisor *s)
+{
+    int64_t end = earlier(s->deadline, s->gone_by);
+    if (s->terms.on_lost == ON_LOST_IGNORE)
+        end = CLAVE_NEVER;
+    end = earlier(end, s->terms.until);
+    return end == CLAVE_NEVER ? end : end - s->terms.lead_ms / 2;
+}
+
+bool clave__supervisor_is_overdue(struct supervisor *s, int64_t now)
+{
+    if (s->phase != SUPERVISOR_WATCHING || now < clave__supervisor_limit(s))
+        return false;
+    s->lost = true;
+    s->phase = SUPERVISOR_SWEEPING;
+    return true;
+}
+
+void clave__supervisor_bereave(struct supervisor *s)
+{
+    s->phase = SUPERVISOR_SWEEPING;
+}
+
+bool clave__supervisor_was_cut_short(const struct supervisor *s, enum leash_cause cause)
+{
+    return s->lost || cause == CAUSE_DEADLINE || cause == CAUSE_LOST || cause == CAUSE_MAX_HOLD;
+}

@@ -1,0 +1,207 @@
+/* A command on a leash: when it is warned, when it is ended, and who does it when the guardian
+ * does not. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "clave/client.h"
+#include "recipe/supervisor.h"
+
+enum { NOW = 1000, GRACE = 200, LEAD = 20, DEADLINE = 3000 };
+
+static const struct leash_terms usual = {
+    .on_lost = ON_LOST_TERM, .grace_ms = GRACE, .lead_ms = LEAD, .until = CLAVE_NEVER};
+
+static struct leash running(const struct leash_terms *terms)
+{
+    struct leash l = {0};
+    assert_true(clave__leash_run(&l, terms, DEADLINE, NOW));
+    assert_int_equal(l.phase, LEASH_RUNNING);
+    return l;
+}
+
+static unsigned step(struct leash *l, struct leash_sight s, int64_t now)
+{
+    return clave__leash_step(l, &s, now);
+}
+
+static void warned_and_ended_before_the_deadline(void **state)
+{
+    (void)state;
+    struct leash l = running(&usual);
+    int64_t term = DEADLINE - LEAD - GRACE, kill = DEADLINE - LEAD;
+    assert_int_equal(clave__leash_wake_at(&l, DEADLINE, NOW), term);
+    assert_int_equal(step(&l, (struct leash_sight){.deadline = DEADLINE}, term - 1), 0);
+    assert_int_equal(step(&l, (struct leash_sight){.deadline = DEADLINE}, term),
+                     LEASH_TELL | LEASH_TERM);
+    assert_int_equal(l.cause, CAUSE_DEADLINE);
+    assert_int_equal(clave__leash_wake_at(&l, DEADLINE, term), kill);
+    assert_int_equal(step(&l, (struct leash_sight){.deadline = DEADLINE}, kill - 1), 0);
+    assert_int_equal(step(&l, (struct leash_sight){.deadline = DEADLINE}, kill), LEASH_KILL);
+    /* Again and again: what was being born when it was counted lives on. */
+    assert_true(clave__leash_wake_at(&l, DEADLINE, kill) <= kill + LEAD / 2);
+    assert_int_equal(step(&l, (struct leash_sight){.deadline = DEADLINE, .reaped = true}, kill + 1),
+                     LEASH_KILL);
+    assert_int_equal(step(&l, (struct leash_sight){.reaped = true, .nothing_left = true}, kill + 2),
+                     LEASH_TELL_END);
+    assert_int_equal(l.phase, LEASH_ENDED);
+    assert_true(clave__leash_wake_at(&l, DEADLINE, kill) == CLAVE_NEVER);
+}
+
+static void the_deadline_moves_on(void **state)
+{
+    (void)state;
+    struct leash l = running(&usual);
+    assert_int_equal(step(&l, (struct leash_sight){.deadline = 2 * DEADLINE}, DEADLINE), 0);
+    assert_int_equal(clave__leash_wake_at(&l, 2 * DEADLINE, DEADLINE), 2 * DEADLINE - LEAD - GRACE);
+    /* That there is none any more does not move it. */
+    assert_int_equal(clave__leash_wake_at(&l, LEASH_NO_DEADLINE, DEADLINE),
+                     2 * DEADLINE - LEAD - GRACE);
+}
+
+/* The guardian was stopped, or the machine asleep. */
+static void one_that_is_late_kills_at_once(void **state)
+{
+    (void)state;
+    struct leash l = running(&usual);
+    assert_int_equal(step(&l, (struct leash_sight){.deadline = DEADLINE}, DEADLINE),
+                     LEASH_TELL | LEASH_TERM | LEASH_KILL);
+    struct leash never = {0};
+    assert_false(clave__leash_run(&never, &usual, DEADLINE, DEADLINE - LEAD - GRACE));
+    assert_int_equal(never.phase, LEASH_ENDED);
+    assert_int_equal(never.cause, CAUSE_DEADLINE);
+}
+
+static void a_lost_lock_leaves_a_grace(void **state)
+{
+    (void)state;
+    struct leash l = running(&usual);
+    struct leash_sight lost = {.told_to_stop = true};
+    assert_int_equal(step(&l, lost, NOW + 1), LEASH_TELL | LEASH_TERM);
+    assert_int_equal(l.cause, CAUSE_LOST);
+    assert_int_equal(step(&l, lost, NOW + GRACE), 0);
+    assert_int_equal(step(&l, lost, NOW + 1 + GRACE), LEASH_KILL);
+
+    struct leash_terms terms = usual;
+    terms.on_lost = ON_LOST_KILL;
+    l = running(&terms);
+    assert_int_equal(step(&l, lost, NOW + 1), LEASH_TELL | LEASH_KILL);
+    terms.on_lost = ON_LOST_IGNORE;
+    l = running(&terms);
+    assert_int_equal(step(&l, lost, 2 * DEADLINE), 0);
+    assert_true(clave__leash_wake_at(&l, DEADLINE, NOW) == CLAVE_NEVER);
+}
+
+static void what_outlives_the_command_or_the_holder_is_ended(void **state)
+{
+    (void)state;
+    struct leash l = running(&usual);
+    assert_int_equal(step(&l, (struct leash_sight){.reaped = true}, NOW), LEASH_TELL | LEASH_TERM);
+    assert_int_equal(l.cause, CAUSE_NONE);
+    l = running(&usual);
+    assert_int_equal(step(&l, (struct leash_sight){.alone = true}, NOW), LEASH_TELL | LEASH_TERM);
+    assert_int_equal(l.cause, CAUSE_WRAPPER);
+    struct leash idle = {0};
+    assert_int_equal(step(&idle, (struct leash_sight){.alone = true}, NOW), 0);
+    assert_int_equal(idle.phase, LEASH_ENDED);
+}
+
+static void the_longest_hold_leaves_half_of_itself(void **state)
+{
+    (void)state;
+    struct leash_terms terms = usual;
+    terms.until = NOW + GRACE;
+    struct leash l = running(&terms);
+    int64_t term = terms.until - LEAD - GRACE / 2;
+    assert_int_equal(clave__leash_wake_at(&l, terms.until, NOW), term);
+    assert_int_equal(step(&l, (struct leash_sight){.deadline = terms.until}, term),
+                     LEASH_TELL | LEASH_TERM);
+    assert_int_equal(l.cause, CAUSE_MAX_HOLD);
+    assert_int_equal(step(&l, (struct leash_sight){.deadline = terms.until}, terms.until - LEAD),
+                     LEASH_KILL);
+}
+
+/* ---- without the guardian ------------------------------------------------------------------ */
+
+static void a_guardian_that_does_not_answer_is_overdue(void **state)
+{
+    (void)state;
+    struct supervisor s;
+    clave__supervisor_begin(&s, &usual);
+    assert_true(clave__supervisor_limit(&s) == CLAVE_NEVER);
+    assert_int_equal(clave__supervisor_extend(&s, DEADLINE), DEADLINE);
+    /* Behind the guardian's moment, and before the deadline. */
+    assert_int_equal(clave__supervisor_limit(&s), DEADLINE - LEAD / 2);
+    assert_false(clave__supervisor_is_overdue(&s, DEADLINE - LEAD / 2 - 1));
+    assert_true(clave__supervisor_is_overdue(&s, DEADLINE - LEAD / 2));
+    assert_int_equal(s.phase, SUPERVISOR_SWEEPING);
+    assert_true(clave__supervisor_was_cut_short(&s, CAUSE_NONE));
+}
+
+static void a_node_that_is_deleted_leaves_a_grace(void **state)
+{
+    (void)state;
+    struct supervisor s;
+    clave__supervisor_begin(&s, &usual);
+    clave__supervisor_extend(&s, DEADLINE);
+    clave__supervisor_lose(&s, NOW);
+    assert_int_equal(clave__supervisor_limit(&s), NOW + GRACE + LEAD / 2);
+}
+
+/* The machine slept, its guardian was stopped: what is lost by its deadline has no grace left. */
+static void a_deadline_that_has_passed_leaves_none(void **state)
+{
+    (void)state;
+    struct supervisor s;
+    clave__supervisor_begin(&s, &usual);
+    clave__supervisor_extend(&s, DEADLINE);
+    clave__supervisor_lose(&s, DEADLINE + 1);
+    assert_true(clave__supervisor_is_overdue(&s, DEADLINE + 1));
+}
+
+static void what_looks_after_itself_is_let_be(void **state)
+{
+    (void)state;
+    struct leash_terms terms = usual;
+    struct supervisor s;
+    terms.on_lost = ON_LOST_IGNORE;
+    clave__supervisor_begin(&s, &terms);
+    clave__supervisor_extend(&s, DEADLINE);
+    clave__supervisor_lose(&s, NOW);
+    assert_false(clave__supervisor_is_overdue(&s, 2 * DEADLINE));
+    clave__supervisor_bereave(&s);
+    assert_int_equal(s.phase, SUPERVISOR_SWEEPING);
+}
+
+static void times_follow_from_the_session(void **state)
+{
+    (void)state;
+    assert_int_equal(clave__leash_grace(4000, -1), 500);
+    assert_int_equal(clave__leash_grace(400000, -1), 5000);
+    assert_int_equal(clave__leash_grace(4000, 3000), 1000);
+    assert_int_equal(clave__leash_grace(4000, 0), 0);
+    assert_int_equal(clave__leash_lead(400), 20);
+    assert_int_equal(clave__leash_lead(2000), 50);
+    assert_int_equal(clave__leash_lead(40000), 100);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(warned_and_ended_before_the_deadline),
+        cmocka_unit_test(the_deadline_moves_on),
+        cmocka_unit_test(one_that_is_late_kills_at_once),
+        cmocka_unit_test(a_lost_lock_leaves_a_grace),
+        cmocka_unit_test(what_outlives_the_command_or_the_holder_is_ended),
+        cmocka_unit_test(the_longest_hold_leaves_half_of_itself),
+        cmocka_unit_test(a_guardian_that_does_not_answer_is_overdue),
+        cmocka_unit_test(a_node_that_is_deleted_leaves_a_grace),
+        cmocka_unit_test(a_deadline_that_has_passed_leaves_none),
+        cmocka_unit_test(what_looks_after_itself_is_let_be),
+        cmocka_unit_test(times_follow_from_the_session),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
