@@ -73,7 +73,8 @@
     X(EUPGRADE, -1023, FINAL, "a read lock cannot become a write lock: release it first")          \
     X(EDONE, -1024, FINAL, "done already: another has run it")                                     \
     X(EDEADLOCK, -1025, FINAL, "the owners of locks wait for each other")                          \
-    X(ETLS, -1026, FINAL, "TLS cannot be had as it was asked for")
+    X(ETLS, -1026, FINAL, "TLS cannot be had as it was asked for")                                 \
+    X(ELOCAL, -1027, FINAL, "the local server cannot be started")
 
 typedef enum clave_err {
 #define CLAVE_ERR_ENUM(name, number, class_, text) CLAVE_##name = number,

@@ -30,7 +30,10 @@ CLAVE_EXPORT void clave_loop_free(clave_loop *l);
 CLAVE_EXPORT clave_err clave_session_open(clave_session **out, clave_loop *loop,
                                           const char *connect, const clave_client_options *o);
 /* Waits until connected. EUNREACHABLE: not within the timeout (clave_session_errmsg tells
- * of the last attempt); EAUTHFAILED, EHOST. */
+ * of the last attempt). At once, when every host refuses for a reason that stays until somebody
+ * mends it: ETLS, certificates that do not fit; ELOCAL, a directory or a disk that the local server
+ * cannot use, or no program to start. The session goes on trying all the same. EAUTHFAILED,
+ * EHOST. */
 CLAVE_EXPORT clave_err clave_session_wait(clave_session *s, int64_t timeout_ms);
 /* As clave_client_set_hosts; does not wait. */
 CLAVE_EXPORT clave_err clave_session_set_hosts(clave_session *s, const char *connect);

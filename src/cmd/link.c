@@ -110,6 +110,8 @@ int link_open(struct options *o, const clave_client_options *co, clave_session *
     if (err == CLAVE_EUNREACHABLE)
         code = tell_unreachable(o, connect, o->timeout_ms,
                                 clave_session_errmsg(s, fault, sizeof fault));
+    else if (err == CLAVE_ETLS || err == CLAVE_ELOCAL)
+        code = tell_refused(o, connect, clave_session_errmsg(s, fault, sizeof fault));
     else if (err != CLAVE_OK)
         code = tell_err(o, connect, err, s);
     if (code == EXIT_OK)

@@ -7,6 +7,7 @@
 #include "cmd/link.h"
 #include "cmd/options.h"
 #include "cmd/tell.h"
+#include "drive/local.h"
 #include "drive/word.h"
 
 enum { PING_INTERVAL = FLAG_LONG };
@@ -38,7 +39,12 @@ static void get_version(const struct options *o, struct ping *p)
     static const char lead[] = "version: ";
     char answer[2048];
     int patience = o->timeout_ms < 2000 ? (int)o->timeout_ms : 2000;
-    if (clave__word_ask(p->host, p->port, "srvr", answer, sizeof answer, patience) != CLAVE_OK)
+    struct local_paths local;
+    const char *host = p->host;
+    if (strcmp(host, "local:") == 0 &&
+        clave__local_paths(&local, NULL, answer, sizeof answer) == CLAVE_OK)
+        host = local.socket;
+    if (clave__word_ask(host, p->port, "srvr", answer, sizeof answer, patience) != CLAVE_OK)
         return;
     const char *at = strstr(answer, lead);
     if (!at)

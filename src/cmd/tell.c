@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cmd/who.h"
+#include "drive/local.h"
 
 int exit_code_of(clave_err err)
 {
@@ -39,6 +40,7 @@ int exit_code_of(clave_err err)
         {CLAVE_EEXPIRED, EXIT_UNREACHABLE},
         {CLAVE_EREPLACED, EXIT_UNREACHABLE},
         {CLAVE_ENOTREADONLY, EXIT_UNREACHABLE},
+        {CLAVE_ELOCAL, EXIT_UNREACHABLE},
         {CLAVE_ETIMEDOUT, EXIT_TIMEOUT},
         {CLAVE_EREQUESTTIMEOUT, EXIT_TIMEOUT},
         {CLAVE_EOPTIMEOUT, EXIT_TIMEOUT},
@@ -142,10 +144,23 @@ static bool is_about_the_way(clave_err err)
            err == CLAVE_EPATH;
 }
 
+/* Why the server of "local:" has gone is not known to its clients. */
+static void put_hint(const struct options *o, clave_err err)
+{
+    const char *hint = advice(err);
+    char fault[512];
+    struct local_paths p;
+    bool local = o && (!o->connect || strncmp(o->connect, "local:", 6) == 0);
+    if (err == CLAVE_ECONNLOSS && local &&
+        clave__local_paths(&p, NULL, fault, sizeof fault) == CLAVE_OK)
+        fprintf(stderr, " (%s; the server's log: %s/serve.log)", hint, p.dir);
+    else if (*hint)
+        fprintf(stderr, " (%s)", hint);
+}
+
 int tell_err(const struct options *o, const char *path, clave_err err, clave_session *s)
 {
     char detail[512] = "";
-    const char *hint = advice(err);
     if (s && is_about_the_way(err))
         clave_session_errmsg(s, detail, sizeof detail);
     if (strcmp(detail, clave_strerror(err)) == 0)
@@ -156,8 +171,7 @@ int tell_err(const struct options *o, const char *path, clave_err err, clave_ses
     fputs(clave_strerror(err), stderr);
     if (*detail)
         fprintf(stderr, ": %s", detail);
-    if (*hint)
-        fprintf(stderr, " (%s)", hint);
+    put_hint(o, err);
     end_line();
     return exit_code_of(err);
 }
@@ -169,14 +183,24 @@ int tell_path(const struct options *o, const char *path, const char *fault)
     return EXIT_PATH;
 }
 
+static bool ends_in_colon(const char *connect) /* "local:" */
+{
+    size_t n = strlen(connect);
+    return n > 0 && connect[n - 1] == ':';
+}
+
 int tell_unreachable(const struct options *o, const char *connect, int64_t within_ms,
                      const char *fault)
 {
     char within[DURATION_CAP];
-    size_t n = strlen(connect);
-    bool colon = n > 0 && connect[n - 1] == ':'; /* "local:" */
-    tell(o, "%s%s no server could be reached within %s: %s", connect, colon ? "" : ":",
-         duration_format(within_ms, within), fault);
+    tell(o, "%s%s no server could be reached within %s: %s", connect,
+         ends_in_colon(connect) ? "" : ":", duration_format(within_ms, within), fault);
+    return EXIT_UNREACHABLE;
+}
+
+int tell_refused(const struct options *o, const char *connect, const char *fault)
+{
+    tell(o, "%s%s %s", connect, ends_in_colon(connect) ? "" : ":", fault);
     return EXIT_UNREACHABLE;
 }
 

@@ -38,6 +38,9 @@ int tell_path(const struct options *o, const char *path, const char *fault);
  * Returns EXIT_UNREACHABLE. */
 int tell_unreachable(const struct options *o, const char *connect, int64_t within_ms,
                      const char *fault);
+/* Every server of `connect` refuses, or cannot be started, and will until somebody mends what
+ * `fault` says. Returns EXIT_UNREACHABLE. */
+int tell_refused(const struct options *o, const char *connect, const char *fault);
 /* The identity of this scheme was not taken. Returns exit_code_of(err). */
 int tell_auth(const struct options *o, const char *scheme, clave_err err);
 /* Only with -v. */

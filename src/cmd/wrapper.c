@@ -248,9 +248,29 @@ static void on_state(clave_client *c, clave_state state, clave_err why, void *ar
     }
 }
 
+static int64_t connect_within(const struct wrapper *w)
+{
+    int64_t wait = w->plan->wait_ms, timeout = w->o->timeout_ms;
+    return wait > 0 && wait < timeout ? wait : timeout;
+}
+
+/* It takes too long, or every server refuses. */
+static void on_connecting_ends(uv_timer_t *timer)
+{
+    struct wrapper *w = timer->data;
+    const char *connect = w->plan->connect, *why;
+    wrapper_leave(w, clave__uv_refusal(w->uv, &why) != CLAVE_OK
+                         ? tell_refused(w->o, connect, why)
+                         : tell_unreachable(w->o, connect, connect_within(w),
+                                            clave_client_errmsg(w->client)));
+}
+
 static void on_settled(void *arg)
 {
     struct wrapper *w = arg;
+    const char *why;
+    if (w->phase == CONNECTING && clave__uv_refusal(w->uv, &why) != CLAVE_OK)
+        uv_timer_start(&w->patience, on_connecting_ends, 0, 0); /* not inside the client's call */
     int64_t id = clave_client_session_id(w->client);
     if (id != w->told_session) {
         struct session_key key = {.id = id, .timeout_ms = clave_client_session_timeout(w->client)};
@@ -259,19 +279,6 @@ static void on_settled(void *arg)
         w->told_session = id;
     }
     holder_publish(w);
-}
-
-static int64_t connect_within(const struct wrapper *w)
-{
-    int64_t wait = w->plan->wait_ms, timeout = w->o->timeout_ms;
-    return wait > 0 && wait < timeout ? wait : timeout;
-}
-
-static void on_connecting_takes_long(uv_timer_t *timer)
-{
-    struct wrapper *w = timer->data;
-    wrapper_leave(w, tell_unreachable(w->o, w->plan->connect, connect_within(w),
-                                      clave_client_errmsg(w->client)));
 }
 
 /* ---- signals ------------------------------------------------------------------------------ */
@@ -383,7 +390,7 @@ static clave_err open_client(struct wrapper *w)
 static void run(struct wrapper *w)
 {
     w->began = clave_now();
-    uv_timer_start(&w->patience, on_connecting_takes_long, (uint64_t)connect_within(w), 0);
+    uv_timer_start(&w->patience, on_connecting_ends, (uint64_t)connect_within(w), 0);
     uv_run(&w->loop, UV_RUN_DEFAULT);
     custody_free(w);
     claim_free(&w->claim);

@@ -330,6 +330,16 @@ void clave__client_timer_clear(clave_client *c, struct timer *t)
     clave__timers_clear(&c->timers, t);
 }
 
+void clave__client_refused(clave_client *c, unsigned addresses)
+{
+    clave__hosts_refused(&c->hosts, addresses);
+}
+
+bool clave__client_all_refuse(const clave_client *c)
+{
+    return clave__hosts_all_refuse(&c->hosts);
+}
+
 void clave__client_fault(clave_client *c, const char *fmt, ...)
 {
     va_list args;

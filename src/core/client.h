@@ -77,5 +77,10 @@ void clave__client_await_confirm(clave_client *c, struct confirm_waiter *w);
 /* Sets the text of clave_client_errmsg. */
 __attribute__((format(printf, 2, 3))) void clave__client_fault(clave_client *c, const char *fmt,
                                                                ...);
+/* The dial that is about to end with _disconnected was refused, and would be again, by one of so
+ * many addresses of the host. */
+void clave__client_refused(clave_client *c, unsigned addresses);
+/* Nothing can be reached until somebody mends it: see clave__hosts_all_refuse. */
+bool clave__client_all_refuse(const clave_client *c);
 
 #endif

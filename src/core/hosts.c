@@ -238,6 +238,24 @@ const struct host *clave__hosts_current(const struct hosts *h)
 void clave__hosts_answered(struct hosts *h)
 {
     h->fails = 0;
+    h->list[h->at].refused = 0;
+}
+
+void clave__hosts_refused(struct hosts *h, unsigned addresses)
+{
+    h->list[h->at].refused = h->list[h->at].tried + 1;
+    h->list[h->at].addresses = addresses;
+}
+
+bool clave__hosts_all_refuse(const struct hosts *h)
+{
+    for (size_t i = 0; i < h->count; i++) {
+        const struct host *at = &h->list[i];
+        if (at->refused == 0 || at->tried < at->addresses ||
+            at->tried - at->refused >= at->addresses)
+            return false;
+    }
+    return true;
 }
 
 bool clave__hosts_next(struct hosts *h, bool failed)

@@ -13,6 +13,9 @@ struct host {
     const char *name;
     uint16_t port;  /* 0: `name` is a Unix socket's path, or "local:" */
     unsigned tried; /* how often */
+    /* The newest attempt that was refused for good, counted as `tried` is from 1 (0: none), and how
+     * many addresses the name had then. */
+    unsigned refused, addresses;
 };
 
 struct hosts {
@@ -42,6 +45,11 @@ void clave__hosts_shuffle(struct hosts *h, struct rand_state *rand);
 const struct host *clave__hosts_current(const struct hosts *h);
 /* The current one gave an answer. */
 void clave__hosts_answered(struct hosts *h);
+/* The attempt on the current one, that _next is to follow, was refused for good: what refused it
+ * will do so again. */
+void clave__hosts_refused(struct hosts *h, unsigned addresses);
+/* Every one of them has refused for good, and none of its other addresses did better since. */
+bool clave__hosts_all_refuse(const struct hosts *h);
 /* On to the next. true: the current one came to nothing, and so did all the others before:
  * time to wait. */
 bool clave__hosts_next(struct hosts *h, bool failed);

@@ -18,6 +18,7 @@ struct clave_session {
     clave_state state;
     clave_err why; /* of the state */
     bool was_connected;
+    clave_err refusal; /* of every host: clave__uv_refusal */
     int64_t id;
     bool stopped;
     unsigned inside;     /* other threads, in calls: the session stays until they have left */

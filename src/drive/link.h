@@ -8,4 +8,9 @@
  * engine is consistent: the place to publish what other threads read. Not after _stop. */
 void clave__uv_on_settled(clave_uv *u, void (*settled)(void *arg), void *arg);
 
+/* When every host refuses for good: because of certificates (ETLS), or since the local server
+ * cannot start (ELOCAL); *text says why, until the next pass. The client goes on trying all the
+ * same: somebody may mend it. CLAVE_OK: not, or not all of them. */
+clave_err clave__uv_refusal(const clave_uv *u, const char **text);
+
 #endif

@@ -219,7 +219,7 @@ static clave_err listen_unix(const struct request *r, const char *path)
     int fd = bind_private(&addr);
     if (fd < 0) {
         clave_err err = is_no_socket(&addr)
-                            ? clave__fault(r->f, CLAVE_EINUSE, "%s exists, and is no socket", path)
+                            ? clave__fault(r->f, CLAVE_EIO, "%s exists, and is no socket", path)
                             : refused(r, l->text, fd); /* libuv's codes are negated errnos */
         free(l);
         return err;

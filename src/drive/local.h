@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "drive/fault.h"
 #include "drive/uv_server.h"
 
 struct local_paths {
@@ -23,13 +24,28 @@ struct local_paths {
  * why. Creates nothing. */
 clave_err clave__local_paths(struct local_paths *out, const char *dir, char *fault, size_t cap);
 
+/* Makes the directory, those above it and that of the socket: this user's alone. */
+clave_err clave__local_make_dirs(const struct local_paths *p, const struct fault *f);
+
+/* What a server says on its descriptor 1 to the client that started it, before it serves or ends:
+ * a letter, and of a fault the text. */
+enum { LOCAL_WORD_CAP = 512 };
+enum local_word {
+    LOCAL_SAYS_NOTHING = 0, /* it has ended before it could */
+    LOCAL_SAYS_READY = 'r',
+    LOCAL_SAYS_BUSY = 'b',  /* another has the directory */
+    LOCAL_SAYS_LATER = 'l', /* a fault that may go by itself */
+    LOCAL_SAYS_NEVER = 'n', /* one that somebody has to mend */
+};
+
 /* What to start as `PROGRAM serve --local DIR`; the program itself sets "/proc/self/exe" at
  * its start. Not set: $CLAVE_BIN, else "clave" in PATH. The string must stay. */
 void clave__local_set_program(const char *program);
 
 /* A connected descriptor (non-blocking), having started the server when nobody listens; or
- * -1, and `fault` says why. Blocks, for some seconds at most. Any thread. */
-int clave__local_dial(char *fault, size_t cap);
+ * -1: `fault` says why, and `for_good` whether that stays until somebody mends it. Blocks, for some
+ * seconds at most. Any thread. */
+int clave__local_dial(bool *for_good, char *fault, size_t cap);
 
 /* Serves DIR until nobody has been connected for o->idle_exit_ms (0: a minute). o's data
  * directory and addresses are ignored. CLAVE_OK too when another process serves DIR

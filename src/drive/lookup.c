@@ -15,8 +15,9 @@ struct lookup {
     } req;
     lookup_cb *cb; /* NULL: abandoned */
     void *arg;
-    unsigned attempt;
+    unsigned attempt, addresses;
     int fd;
+    bool for_good;
     char fault[400];
     char host[]; /* for the fault */
 };
@@ -35,6 +36,7 @@ static struct lookup *lookup_new(const char *host, lookup_cb *cb, void *arg)
         return NULL;
     strcpy(l->host, host);
     l->fd = -1;
+    l->addresses = 1;
     l->cb = cb;
     l->arg = arg;
     return l;
@@ -42,7 +44,11 @@ static struct lookup *lookup_new(const char *host, lookup_cb *cb, void *arg)
 
 static void finish(struct lookup *l, const struct sockaddr *addr)
 {
-    struct lookup_result res = {.fault = l->fault, .fd = l->fd, .addr = addr};
+    struct lookup_result res = {.fault = l->fault,
+                                .for_good = l->for_good,
+                                .fd = l->fd,
+                                .addr = addr,
+                                .addresses = l->addresses};
     if (l->cb)
         l->cb(l->arg, &res);
     else if (l->fd >= 0)
@@ -65,6 +71,7 @@ static void on_names(uv_getaddrinfo_t *req, int status, struct addrinfo *list)
     }
     for (; a; a = a->ai_next)
         n++;
+    l->addresses = n;
     a = list;
     for (unsigned skip = l->attempt % n; skip > 0; skip--)
         a = a->ai_next;
@@ -95,7 +102,7 @@ struct lookup *clave__lookup_name(uv_loop_t *loop, const clave_target *t, lookup
 static void dial_local(uv_work_t *w)
 {
     struct lookup *l = w->data;
-    l->fd = clave__local_dial(l->fault, sizeof l->fault);
+    l->fd = clave__local_dial(&l->for_good, l->fault, sizeof l->fault);
 }
 
 static void on_local(uv_work_t *w, int status)

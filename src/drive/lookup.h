@@ -16,8 +16,10 @@ struct lookup; /* opaque */
  * an address. */
 struct lookup_result {
     const char *fault;
+    bool for_good; /* a fault that another try will meet again */
     int fd;
     const struct sockaddr *addr; /* valid for the callback */
+    unsigned addresses;          /* how many the name has */
 };
 typedef void lookup_cb(void *arg, const struct lookup_result *res);
 

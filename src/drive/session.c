@@ -35,9 +35,23 @@ static void on_state(clave_client *c, clave_state state, clave_err why, void *ar
         s->state_cb(c, state, why, s->state_arg);
 }
 
+/* Only this thread writes it, and so may read it without the mutex. */
+static void look_at_refusal(clave_session *s)
+{
+    const char *why;
+    clave_err refusal = clave__uv_refusal(s->uv, &why);
+    if (refusal == s->refusal)
+        return;
+    clave__loop_lock(s->loop);
+    s->refusal = refusal;
+    wake_waiters(s);
+    clave__loop_unlock(s->loop);
+}
+
 static void on_settled(void *arg)
 {
     clave_session *s = arg;
+    look_at_refusal(s);
     for (struct list *e = s->locks.next; e != &s->locks; e = e->next) {
         struct observer *o = LIST_ENTRY(e, struct observer, link);
         o->settled(o);
@@ -172,6 +186,8 @@ clave_err clave_session_wait(clave_session *s, int64_t timeout_ms)
     while (!is_connected(s->state) && err == CLAVE_OK) {
         if (s->state == CLAVE_STATE_CLOSED)
             err = s->why != CLAVE_OK ? s->why : CLAVE_ECLOSED;
+        else if (s->refusal != CLAVE_OK)
+            err = s->refusal;
         else if (!clave__session_await_locked(s, deadline))
             err = CLAVE_EUNREACHABLE;
     }
@@ -255,7 +271,9 @@ struct errmsg {
 static void copy_errmsg(void *arg)
 {
     struct errmsg *e = arg;
-    const char *text = clave_client_errmsg(e->s->client);
+    const char *text;
+    if (clave__uv_refusal(e->s->uv, &text) == CLAVE_OK)
+        text = clave_client_errmsg(e->s->client);
     size_t n = strlen(text);
     n = n < e->cap ? n : e->cap - 1;
     memcpy(e->buf, text, n);

@@ -377,6 +377,18 @@ static const char *complaint(const struct tls *t, int alert)
     }
 }
 
+bool clave__tls_is_final(const struct tls *t)
+{
+    int reason = ERR_GET_REASON(t->why);
+    if (t->state != TLS_FAILED || t->is_other)
+        return false;
+    if (reason == SSL_R_CERTIFICATE_VERIFY_FAILED) {
+        long verdict = t->lib->SSL_get_verify_result(t->ssl);
+        return verdict != X509_V_ERR_CERT_NOT_YET_VALID && verdict != X509_V_ERR_OUT_OF_MEM;
+    }
+    return reason > ALERT_REASONS && complaint(t, reason - ALERT_REASONS) != NULL;
+}
+
 void clave__tls_fault(const struct tls *t, char *text, size_t cap)
 {
     int reason = ERR_GET_REASON(t->why);

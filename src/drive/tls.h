@@ -44,6 +44,9 @@ size_t clave__tls_subject(const struct tls *t, const void **der);
 /* Why it FAILED, in words that go on from the other side's name: "its certificate has expired". */
 void clave__tls_fault(const struct tls *t, char *text, size_t cap);
 
+/* Whether it FAILED for a reason that stays as long as the files of both sides are what they are.
+ */
+bool clave__tls_is_final(const struct tls *t);
 /* Whether it FAILED because what came is no TLS at all. */
 bool clave__tls_is_foreign(const struct tls *t);
 

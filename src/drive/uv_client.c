@@ -10,6 +10,7 @@
  * that can be done now. Callbacks of the engine may come back here (_flush, _stop): those
  * calls only leave a note, since the obey() of the outer call follows. */
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -49,6 +50,9 @@ struct clave_uv {
     uv_timer_t timer;
     int64_t armed_at; /* what the timer is set for; CLAVE_NEVER: it is not */
     struct lookup *lookup;
+    unsigned addresses; /* of the host that is dialled */
+    clave_err refusal;  /* the newest that was for good, and why */
+    char refused[512];
     uv_connect_t connect;
     bool reading;
     bool writing;
@@ -141,11 +145,21 @@ static void tell_fault(clave_uv *u, const char *why)
         clave__client_fault(u->client, "%s %s:%u: %s", what, t.host, (unsigned)t.port, why);
 }
 
+/* What was told last will be met again. */
+static void note_refusal(clave_uv *u, clave_err err)
+{
+    u->refusal = err;
+    snprintf(u->refused, sizeof u->refused, "%s", clave_client_errmsg(u->client));
+    clave__client_refused(u->client, u->addresses);
+}
+
 static void tell_tls_fault(clave_uv *u)
 {
     char why[600];
     clave__tls_fault(u->tls, why, sizeof why);
     tell_fault(u, why);
+    if (clave__tls_is_final(u->tls))
+        note_refusal(u, CLAVE_ETLS);
 }
 
 /* ---- bytes --------------------------------------------------------------------------------- */
@@ -390,11 +404,16 @@ static bool adopt_descriptor(clave_uv *u, int fd)
 static void on_lookup(void *arg, const struct lookup_result *res)
 {
     clave_uv *u = arg;
-    bool dialling = false;
+    bool dialling;
     u->lookup = NULL;
     u->busy = true;
+    u->addresses = res->addresses;
     if (res->fault[0])
         clave__client_fault(u->client, "%s", res->fault);
+    if (res->for_good)
+        note_refusal(u, CLAVE_ELOCAL);
+    if (res->fault[0])
+        dialling = false;
     else if (res->fd >= 0)
         dialling = adopt_descriptor(u, res->fd);
     else
@@ -414,6 +433,7 @@ static void dial(clave_uv *u)
     struct sockaddr_storage addr;
     bool dialling;
     u->connect.data = u;
+    u->addresses = 1;
     if (strcmp(t.host, "local:") == 0) {
         u->lookup = clave__lookup_local(u->loop, on_lookup, u);
         dialling = u->lookup != NULL;
@@ -581,4 +601,10 @@ void clave__uv_on_settled(clave_uv *u, void (*settled)(void *arg), void *arg)
 {
     u->settled = settled;
     u->settled_arg = arg;
+}
+
+clave_err clave__uv_refusal(const clave_uv *u, const char **text)
+{
+    *text = u->refused;
+    return clave__client_all_refuse(u->client) ? u->refusal : CLAVE_OK;
 }

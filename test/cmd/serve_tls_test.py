@@ -104,12 +104,16 @@ class Case(unittest.TestCase):
         r = clave("ls", "/", *more, connect=connect or s.tls)
         self.assertEqual(r.code, 0, r)
 
-    def refused(self, connect, text, *more):
+    def refused(self, connect, text, *more, timeout="1s"):
         begin = time.monotonic()
-        r = clave("ls", "/", "--timeout", "1s", *more, connect=connect)
+        r = clave("ls", "/", "--timeout", timeout, *more, connect=connect)
         self.assertEqual(r.code, 69, r)
         self.assertIn(text, r.err)
         self.assertLess(time.monotonic() - begin, 10)
+
+    def refused_for_good(self, connect, text, *more):
+        """At once: it would try for an hour."""
+        self.refused(connect, text, *more, timeout="1h")
 
     def secure(self, s, ctx=None):
         raw = socket.create_connection(("127.0.0.1", s.tls_port), PATIENCE)
@@ -154,48 +158,61 @@ class Certificates(Case):
         self.assertEqual(r.code, 0, r)
 
     def test_the_server_is_of_another_authority(self):
-        self.refused(self.s.tls, "its certificate (/CN=server) comes from no authority in "
+        self.refused_for_good(self.s.tls, "its certificate (/CN=server) comes from no authority in "
                      + OTHER.cert, *flags(ca=OTHER))
-        self.refused(self.s.tls, "comes from no authority in the system's list", "--tls-cert",
+        self.refused_for_good(self.s.tls, "comes from no authority in the system's list", "--tls-cert",
                      CLIENT.both)
 
     def test_the_server_has_another_name(self):
         s = self.server(CA.server("DNS:zk1.example,DNS:zk2.example"))
-        self.refused(s.tls, "its certificate (/CN=server) is for another server: "
+        self.refused_for_good(s.tls, "its certificate (/CN=server) is for another server: "
                      "DNS:zk1.example, DNS:zk2.example", *flags())
-        self.refused(f"tls:127.0.0.1:{s.tls_port}", "is for another server", *flags())
+        self.refused_for_good(f"tls:127.0.0.1:{s.tls_port}", "is for another server", *flags())
         self.fine(s, "--tls-name", "zk2.example", *flags())
         self.fine(s, "--tls-any-name", *flags())
-        self.refused(s.tls, "comes from no authority", "--tls-any-name", *flags(ca=OTHER))
+        self.refused_for_good(s.tls, "comes from no authority", "--tls-any-name", *flags(ca=OTHER))
 
     def test_an_address_is_no_name(self):
         s = self.server(CA.server("DNS:127.0.0.1,DNS:*.zk.example,DNS:l*calhost"))
-        self.refused(f"tls:127.0.0.1:{s.tls_port}", "is for another server", *flags())
-        self.refused(s.tls, "is for another server", *flags())
+        self.refused_for_good(f"tls:127.0.0.1:{s.tls_port}", "is for another server", *flags())
+        self.refused_for_good(s.tls, "is for another server", *flags())
         self.fine(s, "--tls-name", "a.zk.example", *flags())
-        self.refused(s.tls, "is for another server", "--tls-name", "a.b.zk.example", *flags())
+        self.refused_for_good(s.tls, "is for another server", "--tls-name", "a.b.zk.example", *flags())
 
     def test_the_server_is_out_of_date(self):
-        for when, text in ((EXPIRED, "certificate has expired"),
-                           (NOT_YET, "certificate is not yet valid")):
+        for when, text, refused in (
+                (EXPIRED, "certificate has expired", self.refused_for_good),
+                (NOT_YET, "certificate is not yet valid", self.refused)):  # it will be
             s = self.server(CA.server(ca=when))
-            self.refused(s.tls, f"its certificate (/CN=server) is not good: {text}", *flags())
+            refused(s.tls, f"its certificate (/CN=server) is not good: {text}", *flags())
+
+    def test_other_hosts_may_do_better(self):
+        good, bad = self.server(), self.server(CA.server(ca=EXPIRED))
+        self.fine(good, *flags(), connect=f"{bad.tls},localhost:{good.tls_port}")
+        self.fine(good, *flags(), connect=f"{good.tls},localhost:{bad.tls_port}")
+        gone = free_port()
+        self.refused_for_good(f"tls:localhost:{bad.tls_port},127.0.0.1:{bad.tls_port}",
+                              "is not good: certificate has expired", *flags())
+        self.refused(f"tls:127.0.0.1:{bad.tls_port},127.0.0.1:{gone}", "127.0.0.1:", *flags())
+        r = clave("lock", "--timeout", "1h", *flags(), "/lock", "true", connect=bad.tls)
+        self.assertEqual(r.code, 69, r)
+        self.assertIn("is not good: certificate has expired", r.err)
 
     def test_a_client_s_certificate_is_none_of_a_server(self):
         s = self.server(CA.server(extensions=["extendedKeyUsage=clientAuth"]))
-        self.refused(s.tls, "is not good: unsuitable certificate purpose", *flags())
+        self.refused_for_good(s.tls, "is not good: unsuitable certificate purpose", *flags())
 
     def test_no_certificate_of_the_client(self):
-        self.refused(self.s.tls, "it wants a certificate, and was shown none", *flags(cert=None))
+        self.refused_for_good(self.s.tls, "it wants a certificate, and was shown none", *flags(cert=None))
         self.s.await_log("is turned away: it shows no certificate")
 
     def test_clients_of_another_authority(self):
-        self.refused(self.s.tls, "it does not know the authority that our certificate comes from",
+        self.refused_for_good(self.s.tls, "it does not know the authority that our certificate comes from",
                      *flags(cert=OTHER.client("/CN=alien")))
         self.s.await_log("is turned away: its certificate (/CN=alien) comes from no authority in")
 
     def test_clients_out_of_date(self):
-        self.refused(self.s.tls, "it says that our certificate is not in date",
+        self.refused_for_good(self.s.tls, "it says that our certificate is not in date",
                      *flags(cert=CA.client("/CN=late", ca=EXPIRED)))
         self.s.await_log("its certificate (/CN=late) is not good: certificate has expired")
 

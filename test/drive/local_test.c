@@ -192,12 +192,13 @@ static void a_killed_server_is_replaced(void **state)
     end_server(dir);
 }
 
+/* At once: it would wait for ever. */
 static void assert_cannot(const char *why)
 {
     clave_session *s;
     char text[1024];
     assert_int_equal(clave_session_open(&s, NULL, "local:", NULL), CLAVE_OK);
-    assert_int_equal(clave_session_wait(s, 500), CLAVE_EUNREACHABLE);
+    assert_int_equal(clave_session_wait(s, -1), CLAVE_ELOCAL);
     clave_session_errmsg(s, text, sizeof text);
     if (!strstr(text, why))
         fail_msg("'%s' does not say '%s'", text, why);
@@ -209,14 +210,34 @@ static void why_it_cannot_start_is_said(void **state)
     (void)state;
     const char *dir = fresh();
     clave__local_set_program("/nowhere/clave");
-    assert_cannot("/nowhere/clave");
+    assert_cannot("'/nowhere/clave': is it installed? (CLAVE_BIN");
+    clave__local_set_program("/bin/true"); /* nothing that serves */
+    assert_cannot("has ended at once: it said nothing");
+    clave__local_set_program("/bin/echo");
+    assert_cannot("has ended at once: it said nothing");
     clave__local_set_program("/proc/self/exe");
     mkdir(dir, 0700);
     rig_write(rig_path(dir, "photo.jpg"), "x", 1);
     assert_cannot("photo.jpg");
-    rig_write(rig_path(rig_dir(), "file"), "x", 1);
     setenv("CLAVE_LOCAL_DIR", "/proc/nowhere", 1);
     assert_cannot("/proc/nowhere");
+}
+
+/* The session has not given up: it is there when the fault is mended. */
+static void a_fault_that_is_mended(void **state)
+{
+    (void)state;
+    const char *dir = fresh();
+    clave_session *s;
+    mkdir(dir, 0700);
+    rig_write(rig_path(dir, "photo.jpg"), "x", 1);
+    assert_int_equal(clave_session_open(&s, NULL, "local:", NULL), CLAVE_OK);
+    assert_int_equal(clave_session_wait(s, -1), CLAVE_ELOCAL);
+    assert_int_equal(unlink(rig_path(dir, "photo.jpg")), 0);
+    assert_int_equal(clave_session_exists(s, "/", RIG_PATIENCE_MS, NULL), CLAVE_OK);
+    assert_int_equal(clave_session_wait(s, 0), CLAVE_OK);
+    clave_session_close(s, 5000);
+    end_server(dir);
 }
 
 static void a_long_path_has_its_socket_elsewhere(void **state)
@@ -267,6 +288,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(it_ends_when_idle_and_comes_back_with_the_session),
         cmocka_unit_test(a_killed_server_is_replaced),
         cmocka_unit_test(why_it_cannot_start_is_said),
+        cmocka_unit_test(a_fault_that_is_mended),
         cmocka_unit_test(a_long_path_has_its_socket_elsewhere),
         cmocka_unit_test(where_the_directory_is),
     };

@@ -141,6 +141,39 @@ static void without_memory_nothing_is_left(void **state)
     }
 }
 
+static void try_next(struct hosts *h, unsigned refused_by)
+{
+    if (refused_by > 0)
+        clave__hosts_refused(h, refused_by);
+    clave__hosts_next(h, true);
+}
+
+static void all_of_them_refuse(void **state)
+{
+    (void)state;
+    struct clave_mem mem = clave__mem_or_default(NULL);
+    struct hosts h;
+    assert_int_equal(clave__hosts_init(&h, &mem, "a,b"), CLAVE_OK);
+    assert_false(clave__hosts_all_refuse(&h));
+    try_next(&h, 1);
+    assert_false(clave__hosts_all_refuse(&h)); /* b was not asked yet */
+    try_next(&h, 2);
+    assert_false(clave__hosts_all_refuse(&h)); /* nor was b's other address */
+    try_next(&h, 1);
+    assert_false(clave__hosts_all_refuse(&h));
+    try_next(&h, 0);
+    assert_true(clave__hosts_all_refuse(&h)); /* nobody is there */
+    try_next(&h, 1);
+    try_next(&h, 0);
+    assert_false(clave__hosts_all_refuse(&h)); /* what b said is not of its newest two tries */
+    try_next(&h, 1);
+    try_next(&h, 2);
+    assert_true(clave__hosts_all_refuse(&h));
+    clave__hosts_answered(&h); /* a */
+    assert_false(clave__hosts_all_refuse(&h));
+    clave__hosts_fini(&h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -150,6 +183,7 @@ int main(void)
         cmocka_unit_test(a_pause_comes_after_a_whole_round_of_failures),
         cmocka_unit_test(shuffling_keeps_every_host),
         cmocka_unit_test(without_memory_nothing_is_left),
+        cmocka_unit_test(all_of_them_refuse),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
