@@ -7,10 +7,17 @@
 #include "cmd/keyfile.h"
 #include "cmd/properties.h"
 
+enum { MOST_KEYS = 64 };
+
 struct loading {
     struct serve_settings *v;
     const struct log *log;
     clave_err err;
+    struct { /* settings that were made, each once */
+        const char *key;
+        unsigned line;
+    } seen[MOST_KEYS];
+    size_t nseen;
 };
 
 static bool is_not_data_dir(void *arg, unsigned line, const char *key, const char *value)
@@ -41,12 +48,29 @@ static bool bad_line(void *arg, const struct origin *at, const char *what)
     return false;
 }
 
+/* Two lines of one key: one of them is not what happens, and which one is easily mistaken. */
+static clave_err only_once(struct loading *l, const char *key, unsigned line, const struct fault *f)
+{
+    if (strcmp(key, "listen") == 0)
+        return CLAVE_OK;
+    for (size_t i = 0; i < l->nseen; i++)
+        if (strcmp(l->seen[i].key, key) == 0)
+            return clave__fault(f, CLAVE_EINVAL, "line %u says it already", l->seen[i].line);
+    if (l->nseen < MOST_KEYS) { /* more than there are settings */
+        l->seen[l->nseen].key = key;
+        l->seen[l->nseen++].line = line;
+    }
+    return CLAVE_OK;
+}
+
 static bool set_line(void *arg, const struct origin *at, const char *key, const char *value)
 {
     struct loading *l = arg;
     char why[400] = "";
     const struct fault f = {why, sizeof why};
     l->err = settings_set(l->v, key, value, &f);
+    if (l->err == CLAVE_OK)
+        l->err = only_once(l, key, at->line, &f);
     if (l->err == CLAVE_OK)
         return true;
     clave__log(l->log, CLAVE_LOG_ERROR, "%s:%u: %s '%s': %s", at->file, at->line, key, value,

@@ -18,7 +18,6 @@ enum meaning {
     AS_SWITCH,
     AS_NUMBER, /* 0x.. too, as Java decodes it */
     WORDS,
-    ONLY_PEM,
     KEPT, /* in the place number `slot`, for the end */
     SERVER,
 };
@@ -47,6 +46,12 @@ struct key {
 static const char alone[] = "no meaning on one server, ignored";
 static const char no_http[] = "no meaning: there is no HTTP server in clave, ignored";
 static const char no_meaning[] = "no meaning here, ignored";
+static const char no_sasl[] =
+    "clave does not turn away those who do not authenticate: stay with Apache ZooKeeper, or leave "
+    "the line out, and have access lists and certificates (secureClientPort) say who may do what";
+static const char unrevoked[] =
+    "whether a certificate was revoked is not looked up: let them be short-lived, and leave the "
+    "line out";
 
 static const struct key keys[] = {
     {"dataDir", KEPT, NULL, DATA_DIR},
@@ -71,11 +76,11 @@ static const struct key keys[] = {
     {"ssl.trustStore.location", KEPT, NULL, CA},
     {"ssl.clientAuth", KEPT, NULL, CLIENTS},
     {"X509AuthenticationProvider.superUser", KEPT, NULL, SUPER},
-    {"ssl.keyStore.type", ONLY_PEM, NULL, 0},
-    {"ssl.trustStore.type", ONLY_PEM, NULL, 0},
     {"ssl.keyStore.password", IGNORED, "ignored: clave takes keys without a password only", 0},
     {"ssl.keyStore.passwordPath", IGNORED, "ignored: clave takes keys without a password only", 0},
     {"ssl.quorum.", IGNORED, alone, 0},
+    {"ssl.crl", REFUSED, unrevoked, 0},
+    {"ssl.ocsp", REFUSED, unrevoked, 0},
     {"ssl.", IGNORED, "ignored: clave takes what OpenSSL's own defaults are", 0},
     {"sslQuorum", IGNORED, alone, 0},
     {"client.portUnification", REFUSED,
@@ -116,6 +121,14 @@ static const struct key keys[] = {
     {"txnLogSizeLimitInKb", IGNORED, no_meaning, 0},
     {"forceSync", IGNORED, "ignored: every write is on the disk before it is answered", 0},
     {"skipACL", REFUSED, "ACLs are always checked: leave the line out, and use --super-digest", 0},
+    {"enforce.auth.enabled", REFUSED, no_sasl, 0},
+    {"enforce.auth.schemes", IGNORED, no_meaning, 0},
+    {"sessionRequireClientSASLAuth", REFUSED, no_sasl, 0},
+    {"requireClientAuthScheme", REFUSED, no_sasl, 0},
+    {"emulate353TTLNodes", REFUSED,
+     "nodes with a time to live as 3.5.3 had them would be taken for those of dead sessions: stay "
+     "with Apache ZooKeeper until they are gone",
+     0},
     {"serverCnxnFactory", IGNORED, no_meaning, 0},
     {"clientPortListenBacklog", IGNORED, no_meaning, 0},
     {"maxResponseCacheSize", IGNORED, no_meaning, 0},
@@ -131,6 +144,43 @@ static const struct key keys[] = {
      0},
     {"jvm.", IGNORED, no_meaning, 0},
     {"secure", IGNORED, no_meaning, 0},
+};
+
+/* What the administrator's guide of 3.8 has besides, for what is not here. */
+static const char others[] =
+    " advancedFlowControlEnabled audit.enable audit.impl.class bitHashCacheSize client.certReload "
+    "closeSessionTxn.enabled commitLogCount connectionDecreaseRatio connectionDropDecrease "
+    "connectionDropIncrease connectionFreezeTime connectionGlobalSessionWeight "
+    "connectionLocalSessionWeight connectionMaxTokens connectionRenewSessionWeight "
+    "connectionTokenFillCount connectionTokenFillTime connectionWeightEnabled "
+    "fastleader.maxNotificationInterval fastleader.minNotificationInterval flushDelay "
+    "forward_learner_requests_to_commit_processor_disabled intBufferStartingSizeBytes "
+    "jute.maxbuffer.extrasize kerberos.canonicalizeHostNames kerberos.removeHostFromPrincipal "
+    "largeRequestMaxBytes largeRequestThreshold leader.closeSocketAsync learner.asyncSending "
+    "learner.closeSocketAsync maxBatchSize maxInProcessingDeadWatchers maxWriteQueuePollTime "
+    "nioDirectBufferBytes nioNumSelectorThreads nioNumWorkerThreads nioWorkerThreadShutdownTimeout "
+    "outstandingHandshake.limit quorumCnxnTimeoutMs readonlymode.enabled "
+    "request_throttler.shutdownTimeout requestStaleConnectionCheck requestStaleLatencyCheck "
+    "requestThrottleDropStale requestThrottleLimit requestThrottleStallTime "
+    "serializeLastProcessedZxid.enabled sessionlessCnxnTimeout snapSizeLimitInKb "
+    "sslQuorumReloadCertFiles tcpKeepAlive throttledOpWaitTime watchManagerName "
+    "watcherCleanIntervalInSeconds watcherCleanThreadsNum watcherCleanThreshold ";
+
+/* Keys of which one value is what is so here anyway, and no other can be. */
+static const struct {
+    const char *name, *value, *text;
+} only[] = {
+    {"ssl.keyStore.type", "PEM",
+     "clave reads PEM files only; 'keytool' and 'openssl pkcs12' turn the store into one"},
+    {"ssl.trustStore.type", "PEM",
+     "clave reads PEM files only; 'keytool' and 'openssl pkcs12' turn the store into one"},
+    {"ssl.authProvider", "x509",
+     "whoever has a certificate of an authority in ssl.trustStore.location is let in, and no other "
+     "judge is asked"},
+    {"DigestAuthenticationProvider.digestAlg", "SHA1",
+     "passwords are known by their SHA1 only: access lists with other digests would let in nobody"},
+    {"X509AuthenticationProvider.clientCertIdType", "SUBJECT",
+     "a certificate's subject is its identity: access lists with other ones would let in nobody"},
 };
 
 struct zoocfg {
@@ -203,18 +253,18 @@ static bool is_known_word(const char *word, size_t n)
     return n == 4 && strstr(known, text);
 }
 
-/* "stat, ruok": those that are words here. With none of them: no word at all is answered, as "" is
- * not one of ours. */
+/* "stat, ruok": those that are words here, and srvr, which Apache answers whatever the list says.
+ */
 static bool set_words(struct zoocfg *z, unsigned line, const struct key *k, const char *value)
 {
-    char list[200] = "";
+    char list[200] = "srvr";
     for (const char *at = value; *at;) {
         at += strspn(at, ", \t");
         size_t n = strcspn(at, ", \t");
         if (n == 1 && *at == '*')
             return set(z, line, "words", k->name, "*");
         if (is_known_word(at, n) && strlen(list) + n + 2 < sizeof list) {
-            strcat(list, *list ? "," : "");
+            strcat(list, ",");
             strncat(list, at, n);
         } else if (n > 0) {
             clave__log(z->log, CLAVE_LOG_WARN, "%s:%u: %s: there is no word '%.*s', ignored",
@@ -222,11 +272,7 @@ static bool set_words(struct zoocfg *z, unsigned line, const struct key *k, cons
         }
         at += n;
     }
-    if (*list)
-        return set(z, line, "words", k->name, list);
-    pass_over(z, line, k->name,
-              "no word of it is known: the words that are answered stay as usual");
-    return true;
+    return set(z, line, "words", k->name, list);
 }
 
 static bool keep(struct zoocfg *z, unsigned line, const struct key *k, const char *value)
@@ -237,15 +283,15 @@ static bool keep(struct zoocfg *z, unsigned line, const struct key *k, const cha
     return z->err == CLAVE_OK;
 }
 
-static bool check_store(struct zoocfg *z, unsigned line, const char *key, const char *value)
+/* true: the key is one of `only`, and refused unless it has its value. */
+static bool take_only(struct zoocfg *z, unsigned line, const char *name, const char *value)
 {
-    if (strcasecmp(value, "PEM") == 0)
-        return true;
-    return refuse(
-        z, line,
-        "%s=%s: clave reads PEM files only; 'keytool' and 'openssl pkcs12' turn the store "
-        "into one",
-        key, value);
+    size_t i = 0, n = sizeof only / sizeof *only;
+    while (i < n && strcmp(name, only[i].name) != 0)
+        i++;
+    if (i < n && strcasecmp(value, only[i].value) != 0)
+        refuse(z, line, "%s=%s: %s", name, value, only[i].text);
+    return i < n;
 }
 
 /* ---- keys -------------------------------------------------------------------------------------
@@ -262,12 +308,21 @@ static const struct key *find(const char *name)
     return NULL;
 }
 
+static bool is_other(const char *name)
+{
+    char word[80];
+    int n = snprintf(word, sizeof word, " %s ", name);
+    return n < (int)sizeof word && strstr(others, word);
+}
+
 static bool take(void *arg, unsigned line, const char *name, const char *value)
 {
     struct zoocfg *z = arg;
     const struct key *k = find(name);
+    if (take_only(z, line, name, value))
+        return z->err == CLAVE_OK;
     if (!k) {
-        pass_over(z, line, name, "unknown key, ignored");
+        pass_over(z, line, name, is_other(name) ? no_meaning : "unknown key, ignored");
         return true;
     }
     switch (k->meaning) {
@@ -287,8 +342,6 @@ static bool take(void *arg, unsigned line, const char *name, const char *value)
         return set_number(z, line, k, value);
     case WORDS:
         return set_words(z, line, k, value);
-    case ONLY_PEM:
-        return check_store(z, line, name, value);
     case KEPT:
         return keep(z, line, k, value);
     case SERVER:
@@ -309,13 +362,21 @@ static bool set_slot(struct zoocfg *z, enum slot slot, const char *name, const c
 static bool listen_on(struct zoocfg *z, enum slot port, enum slot address, const char *prefix)
 {
     const char *host = z->slots[address];
-    char text[300];
+    const char *key = port == PORT ? "clientPort" : "secureClientPort";
+    char text[300], *end;
     if (!z->slots[port])
         return true;
+    long number = strtol(z->slots[port], &end, 10);
+    if (end == z->slots[port] || *end != '\0' || number < 0 || number > 65535)
+        return refuse(z, z->lines[port], "%s '%s': not a port, 1 to 65535", key, z->slots[port]);
+    if (number == 0) { /* Apache's way to say that there is none */
+        z->slots[port] = NULL;
+        return true;
+    }
     bool bare_v6 = host && strchr(host, ':') && *host != '[';
     snprintf(text, sizeof text, "%s%s%s%s:%s", prefix, bare_v6 ? "[" : "", host ? host : "*",
              bare_v6 ? "]" : "", z->slots[port]);
-    return set(z, z->lines[port], "listen", port == PORT ? "clientPort" : "secureClientPort", text);
+    return set(z, z->lines[port], "listen", key, text);
 }
 
 /* Apache looks at these only when there is a secure port. */

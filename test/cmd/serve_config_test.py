@@ -126,6 +126,9 @@ class Form(Rig):
                             ("data =\n", "{path}:1: 'data' has no value"),
                             ("tick = 1s\n", "--data"),
                             ("data = {data}\nmax-session-timeout = 1s\n", "above"),
+                            ("data = {data}\ntick = 1s\ntick = 3s\n",
+                             "{path}:3: tick '3s': line 2 says it already"),
+                            ("data = {data}\ndata = /elsewhere\n", "line 1 says it already"),
                             ("data = {data}\ntls-ca = x\n", "no address for TLS"),
                             ("data = {data}\nconfig = x\n", "{path}:2: config 'x'")):
             with self.subTest(text):
@@ -187,6 +190,25 @@ class Form(Rig):
             self.assertRegex(err, rf"zoo.cfg:\d+: {re.escape(key)}: ")
         self.assertEqual(len(err.splitlines()), 7, err)
 
+    def test_words_of_zoo_cfg(self):
+        """srvr is answered whatever the list says, and no other that it does not say."""
+        for value in ("", "gtmk", "ruok"):
+            with self.subTest(value):
+                s = self.started(DEBIANS + f"4lw.commands.whitelist={value}\n", name="zoo.cfg")
+                self.assertIn(b"Mode: standalone", ask(s.port, b"srvr"))
+                self.assertIn(b"not in the whitelist", ask(s.port, b"mntr"))
+                self.assertEqual(ask(s.port, b"ruok") == b"imok", value == "ruok")
+                s.end()
+
+    def test_defaults_that_are_said(self):
+        s = self.started(DEBIANS + "enforce.auth.enabled=false\nssl.crl=false\n"
+                         "DigestAuthenticationProvider.digestAlg=SHA1\nwatchManagerName=x\n"
+                         "unheardOf=1\n", name="zoo.cfg")
+        _, err = s.end()
+        self.assertEqual([l.split(": ", 2)[2] for l in err.splitlines()[2:]],
+                         [f"{s.path}:14: watchManagerName: no meaning here, ignored",
+                          f"{s.path}:15: unheardOf: unknown key, ignored"])
+
     def test_zoo_cfg_that_cannot_be_served(self):
         ensemble = "server.1=a:2888:3888\nserver.2=b:2888:3888\nserver.3=c:2888:3888\n"
         for text, fault in ((DEBIANS + ensemble, "{path}:13: an ensemble of 3 servers: clave serves "
@@ -194,6 +216,7 @@ class Form(Rig):
                             (DEBIANS + "dynamicConfigFile=x\n", "does not replicate"),
                             (DEBIANS + "dataLogDir=/elsewhere\n", "move version-2/log.*"),
                             ("dataDir={data}\n", "no clientPort"),
+                            ("dataDir={data}\nclientPort=0\n", "no clientPort"),
                             ("dataDir=\nclientPort=1\n", "dataDir has no value"),
                             (DEBIANS + "tickTime=fast\n", "{path}:11: tickTime 'fast': not a number"),
                             (DEBIANS + "maxSessionTimeout=1\n", "above"),
@@ -201,6 +224,18 @@ class Form(Rig):
                             (DEBIANS + "client.portUnification=true\n", "secureClientPort"),
                             (DEBIANS + "secureClientPort=2281\n", "needs ssl.keyStore.location"),
                             (DEBIANS + "ssl.keyStore.type=JKS\n", "PEM files only"),
+                            (DEBIANS + "enforce.auth.enabled=true\n", "{path}:11: enforce.auth"),
+                            (DEBIANS + "sessionRequireClientSASLAuth=true\n", "authenticate"),
+                            (DEBIANS + "requireClientAuthScheme=sasl\n", "authenticate"),
+                            (DEBIANS + "ssl.crl=true\n", "revoked"),
+                            (DEBIANS + "ssl.authProvider=mine\n", "no other judge"),
+                            (DEBIANS + "emulate353TTLNodes=true\n", "dead sessions"),
+                            (DEBIANS + "DigestAuthenticationProvider.digestAlg=SHA-256\n", "SHA1"),
+                            (DEBIANS + "X509AuthenticationProvider.clientCertIdType=SAN\n",
+                             "subject"),
+                            (DEBIANS.replace("{port}", "2181x"),
+                             "{path}:9: clientPort '2181x': not a port"),
+                            (DEBIANS.replace("{port}", "99999"), "clientPort '99999'"),
                             (DEBIANS + "x=\\u12\n", "malformed"),
                             (DEBIANS + "snapCount=1\n", "not a number from 2")):
             with self.subTest(text):
