@@ -84,13 +84,12 @@ real-timelines: dev ## published double leaders, on Curator and on clave [TICKET
 	@tools/setup real
 	@$(REAL)/timelines.py $(TICKETS) || [ $$? = 77 ]
 
-fuzz: ## every fuzz target for SECONDS=60
+fuzz: ## every fuzz target for SECONDS=60 [JOBS=N at once]
 	@tools/setup fuzz
 	@cmake -S . -B $(BUILD)/fuzz -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_COMPILER=clang \
 	    -DCMAKE_C_FLAGS="-O1 -g" -DCLAVE_FUZZ=ON \
 	    -DCLAVE_SANITIZE=address,undefined >/dev/null
-	@cmake --build $(BUILD)/fuzz -j $(JOBS)
-	@test/fuzz/run $(BUILD)/fuzz $(SECONDS)
+	@JOBS=$(JOBS) test/fuzz/run $(BUILD)/fuzz $(SECONDS)
 
 format: ## clang-format over the C sources
 	@git ls-files '*.c' '*.h' | xargs clang-format -i

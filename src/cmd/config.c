@@ -159,6 +159,13 @@ static bool bad_line(void *arg, const struct origin *at, const char *what)
     return bad(at, "%s", what);
 }
 
+bool config_read(struct options *o, char *text, const char *path)
+{
+    struct filling f = {o, still_open(o)};
+    const struct keyfile_visitor v = {set_line, bad_line, &f};
+    return keyfile_each(text, path, &v);
+}
+
 static bool apply_file(struct options *o, const char *path, bool must)
 {
     o->config = keyfile_read(path);
@@ -168,9 +175,7 @@ static bool apply_file(struct options *o, const char *path, bool must)
         tell(NULL, "configuration %s: %s", path, strerror(errno));
         return false;
     }
-    struct filling f = {o, still_open(o)};
-    const struct keyfile_visitor v = {set_line, bad_line, &f};
-    return keyfile_each(o->config, path, &v);
+    return config_read(o, o->config, path);
 }
 
 bool config_apply(struct options *o)

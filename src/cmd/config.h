@@ -7,6 +7,8 @@
 /* Fills in what is unset, from CLAVE_CONNECT, CLAVE_SESSION_TIMEOUT, CLAVE_TIMEOUT and
  * CLAVE_AUTH, then from the file. false: told what is wrong, with file and line. */
 bool config_apply(struct options *o);
+/* The text of the file `path`: it is cut into pieces, which the options point into. */
+bool config_read(struct options *o, char *text, const char *path);
 
 enum { CONFIG_SCHEME_CAP = 64 }; /* with the NUL */
 /* "digest:user:password", and nothing that would only fail at the server. */

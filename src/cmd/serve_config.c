@@ -78,22 +78,28 @@ static bool set_line(void *arg, const struct origin *at, const char *key, const 
     return false;
 }
 
-clave_err serve_config_load(struct serve_settings *v, const char *path, const struct log *log)
+clave_err serve_config_read(struct serve_settings *v, char *text, const char *path,
+                            const struct log *log)
 {
     struct loading l = {.v = v, .log = log};
     const struct keyfile_visitor visitor = {set_line, bad_line, &l};
+    int apache = is_zoocfg(text);
+    if (apache < 0)
+        return CLAVE_ENOMEM;
+    if (apache)
+        return serve_zoocfg_load(v, text, path, log);
+    keyfile_each(text, path, &visitor);
+    return l.err;
+}
+
+clave_err serve_config_load(struct serve_settings *v, const char *path, const struct log *log)
+{
     char *text = keyfile_read(path);
     if (!text) {
         clave__log(log, CLAVE_LOG_ERROR, "configuration %s: %s", path, strerror(errno));
         return errno == ENOMEM ? CLAVE_ENOMEM : CLAVE_EINVAL;
     }
-    int apache = is_zoocfg(text);
-    if (apache < 0)
-        l.err = CLAVE_ENOMEM;
-    else if (apache)
-        l.err = serve_zoocfg_load(v, text, path, log);
-    else
-        keyfile_each(text, path, &visitor);
+    clave_err err = serve_config_read(v, text, path, log);
     free(text);
-    return l.err;
+    return err;
 }

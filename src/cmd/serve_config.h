@@ -9,6 +9,9 @@
 /* Takes all of the file. EINVAL, EIO, ENOMEM: the log says what and where; v is half filled. What
  * is passed over is told in the log, a line each. */
 clave_err serve_config_load(struct serve_settings *v, const char *path, const struct log *log);
+/* The text of the file `path`, which is cut into pieces. */
+clave_err serve_config_read(struct serve_settings *v, char *text, const char *path,
+                            const struct log *log);
 
 /* serve_zoocfg.c: cuts the text into pieces. */
 clave_err serve_zoocfg_load(struct serve_settings *v, char *text, const char *path,

@@ -73,13 +73,23 @@ static void post(struct answer *a, clave_err verdict)
     clave__notice_post(&a->notice);
 }
 
-static clave_err post_new(clave_mutex *m, uint64_t owner, clave_mutex_cb *cb, void *arg)
+/* Held again, unless it was freed meanwhile. */
+static void on_again(struct notice *n)
+{
+    struct answer *a = LIST_ENTRY(n, struct answer, notice);
+    deliver(a, a->m->freed ? CLAVE_ECANCELED : CLAVE_OK);
+}
+
+/* The answer of a call that is done with. */
+static clave_err post_new(clave_mutex *m, uint64_t owner, void (*run)(struct notice *n),
+                          clave_mutex_cb *cb, void *arg)
 {
     struct answer *a = clave__mem_zalloc(m->mem, sizeof *a);
     if (!a)
         return CLAVE_ENOMEM;
     init_answer(a, m, owner, cb, arg);
-    post(a, CLAVE_OK);
+    a->notice.run = run;
+    clave__notice_post(&a->notice);
     return CLAVE_OK;
 }
 
@@ -331,7 +341,7 @@ static clave_err acquire_again(struct tenant *t, clave_mutex_cb *cb, void *arg)
         return CLAVE_EINVAL; /* one is pending */
     if (t->lost != CLAVE_OK)
         return CLAVE_ELOST;
-    clave_err err = post_new(t->answer.m, t->answer.owner, cb, arg);
+    clave_err err = post_new(t->answer.m, t->answer.owner, on_again, cb, arg);
     if (err == CLAVE_OK)
         t->count++;
     return err;
@@ -485,7 +495,7 @@ clave_err clave_mutex_release(clave_mutex *m, uint64_t owner, clave_mutex_cb *cb
         release_place(t, cb, arg);
         return CLAVE_OK;
     }
-    clave_err err = cb ? post_new(m, owner, cb, arg) : CLAVE_OK;
+    clave_err err = cb ? post_new(m, owner, on_notice, cb, arg) : CLAVE_OK;
     if (err == CLAVE_OK)
         t->count--;
     return err;

@@ -82,7 +82,7 @@ clave_err clave__stock_set_acls(struct stock *s, const clave_acl *acls, size_t n
         if (!copy)
             return CLAVE_ENOMEM;
     }
-    char *text = (char *)(copy + nacls);
+    char *text = copy ? (char *)(copy + nacls) : NULL;
     for (size_t i = 0; copy && i < nacls; i++) {
         size_t nscheme = strlen(acls[i].scheme) + 1;
         size_t nid = strlen(acls[i].id) + 1;

@@ -209,8 +209,10 @@ static bool read_v6(const char **p, const char *end, uint8_t ip[16])
 
 static bool parse_range(struct jbytes id, struct range *r)
 {
-    const char *p = id.p, *end = id.p + (id.n > 0 ? id.n : 0);
-    bool is_v6 = id.n > 0 && memchr(id.p, ':', (size_t)id.n);
+    if (id.n <= 0)
+        return false;
+    const char *p = id.p, *end = id.p + id.n;
+    bool is_v6 = memchr(id.p, ':', (size_t)id.n) != NULL;
     unsigned most = is_v6 ? 128 : 32;
     *r = (struct range){.family = is_v6 ? 6 : 4, .bits = most};
     if (is_v6 ? !read_v6(&p, end, r->ip) : !read_v4(&p, end, r->ip))

@@ -5,17 +5,15 @@
 
 #include "base/mem.h"
 #include "clave/client.h"
-#include "fuzz/fuzz.h"
-#include "lib/desk.h"
+#include "fuzz/line.h"
 
 enum { WATCHES = 4, REQUESTS = 14 };
 
 struct play {
     struct desk d;
-    struct desk_conn conn; /* the transport: conn.c NULL when there is none */
+    struct line line;
     clave_client *c;
     clave_watch *watches[WATCHES];
-    bool linked; /* the client has a transport */
     bool starting;
     size_t submitted, completed;
 };
@@ -96,94 +94,6 @@ static void request(struct play *p, uint8_t kind)
     p->starting = false;
 }
 
-/* ---- the transport --------------------------------------------------------------------------- */
-
-static void hang_up(struct play *p)
-{
-    if (!p->linked)
-        return;
-    p->linked = false;
-    desk_hang_up(&p->conn);
-    clave_client_disconnected(p->c, p->d.now);
-}
-
-/* Dials and hangs up as often as it is wanted. */
-static void obey(struct play *p)
-{
-    for (unsigned turn = 0; turn < 10; turn++) {
-        unsigned wants = clave_client_wants(p->c);
-        if (wants & CLAVE_WANT_HANGUP) {
-            must(p->linked);
-            hang_up(p);
-        } else if (wants & CLAVE_WANT_DIAL) {
-            must(!p->linked && clave_client_target(p->c).host != NULL);
-            desk_dial(&p->conn, &p->d);
-            p->linked = true;
-            clave_client_connected(p->c, p->d.now);
-        } else {
-            return;
-        }
-    }
-}
-
-static void pass_on(struct play *p, const uint8_t *bytes, size_t n)
-{
-    if (p->linked && clave_client_wants(p->c) & CLAVE_WANT_READ)
-        clave_client_input(p->c, p->d.now, bytes, n);
-    obey(p);
-}
-
-/* All that is said goes to the other side; of the server's, one byte may be another. */
-static void relay(struct play *p, size_t at, uint8_t flip)
-{
-    const void *out;
-    size_t n;
-    while (p->linked && (n = clave_client_output(p->c, &out)) > 0) {
-        desk_send(&p->conn, out, n);
-        clave_client_sent(p->c, p->d.now, n);
-    }
-    n = p->linked ? clave__buf_len(&p->conn.in) : 0;
-    if (n > 0) {
-        uint8_t *copy = malloc(n);
-        must(copy != NULL);
-        memcpy(copy, clave__buf_bytes(&p->conn.in), n);
-        clave__buf_clear(&p->conn.in);
-        copy[at % n] ^= flip;
-        pass_on(p, copy, n);
-        free(copy);
-    }
-    if (p->linked && !p->conn.c)
-        hang_up(p);
-    obey(p);
-}
-
-static void send_frame(struct play *p, struct input part)
-{
-    uint8_t frame[4 + 255] = {0, 0, 0, (uint8_t)part.n};
-    if (part.n > 0)
-        memcpy(frame + 4, part.p, part.n);
-    pass_on(p, frame, 4 + part.n);
-}
-
-static void wait(struct play *p, int64_t ms)
-{
-    int64_t until = p->d.now + ms;
-    for (unsigned turn = 0; clave_client_deadline(p->c) <= until; turn++) {
-        int64_t at = clave_client_deadline(p->c);
-        must(turn < 10000);
-        if (at > p->d.now)
-            desk_advance(&p->d, at - p->d.now);
-        clave_client_tick(p->c, p->d.now);
-        obey(p);
-        if (p->linked && clave_client_wants(p->c) & CLAVE_WANT_WRITE)
-            break; /* what it says has to be relayed, or it would say it for ever */
-    }
-    if (until > p->d.now)
-        desk_advance(&p->d, until - p->d.now);
-    clave_client_tick(p->c, p->d.now);
-    obey(p);
-}
-
 /* ---- the play -------------------------------------------------------------------------------- */
 
 static void step(struct play *p, struct input *in)
@@ -193,31 +103,31 @@ static void step(struct play *p, struct input *in)
         request(p, input_byte(in));
         break;
     case CLIENT_RELAY:
-        relay(p, 0, 0);
+        line_relay(&p->line, 0, 0);
         break;
     case CLIENT_DAMAGE: {
         size_t at = input_byte(in);
-        relay(p, at, input_byte(in));
+        line_relay(&p->line, at, input_byte(in));
         break;
     }
     case CLIENT_BYTES: {
         struct input part = input_part(in, input_byte(in));
-        pass_on(p, part.p, part.n);
+        line_say(&p->line, part.p, part.n);
         break;
     }
     case CLIENT_FRAME:
-        send_frame(p, input_part(in, input_byte(in)));
+        line_say_frame(&p->line, input_part(in, input_byte(in)));
         break;
     case CLIENT_TIME:
-        wait(p, 100 * input_byte(in));
+        line_wait(&p->line, 100 * input_byte(in));
         break;
     case CLIENT_HANG_UP:
-        hang_up(p);
-        obey(p);
+        line_hang_up(&p->line);
+        line_obey(&p->line);
         break;
     case CLIENT_CLOSE:
         clave_client_close(p->c, p->d.now);
-        obey(p);
+        line_obey(&p->line);
         break;
     case CLIENT_STEPS:
         break;
@@ -235,16 +145,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     must(clave_client_new(&p.c, &o) == CLAVE_OK);
     for (size_t i = 0; i < WATCHES; i++)
         must(clave_watch_new(&p.watches[i], p.c, on_event, &p) == CLAVE_OK);
+    p.line = (struct line){.d = &p.d, .c = p.c};
     clave_client_start(p.c, p.d.now);
-    obey(&p);
+    line_obey(&p.line);
     while (in.n > 0)
         step(&p, &in);
     for (size_t i = 0; i < WATCHES; i++)
         clave_watch_free(p.watches[i]);
     clave_client_free(p.c);
     must(p.completed == p.submitted);
-    if (p.linked)
-        desk_hang_up(&p.conn);
+    if (p.line.linked)
+        desk_hang_up(&p.line.conn);
     desk_close(&p.d);
     return 0;
 }

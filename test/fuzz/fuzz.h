@@ -5,15 +5,17 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* As assert, whatever the build. */
-static inline void must(bool fine)
+#define must(fine) ((fine) ? (void)0 : must_not(__FILE__, __LINE__, #fine))
+static inline _Noreturn void must_not(const char *file, int line, const char *what)
 {
-    if (!fine)
-        abort();
+    fprintf(stderr, "%s:%d: %s\n", file, line, what);
+    abort();
 }
 
 /* An input that is taken from the front; zeros when it is used up. */
@@ -68,6 +70,49 @@ enum client_step {
     CLIENT_HANG_UP,
     CLIENT_CLOSE,
     CLIENT_STEPS,
+};
+
+/* And for the recipes:
+ *   0 what how  something is asked of a recipe
+ *   1           all that was said is heard on the other side
+ *   2 at x      the same, but one byte of the server's is another
+ *   3 n bytes   a frame in place of the server's
+ *   4 how dir n bytes   a stranger makes, writes or removes a node
+ *   5 n         n * 100 ms pass
+ *   6           the connection goes
+ *   7 0         the session is closed */
+enum recipe_step {
+    RECIPE_ASK,
+    RECIPE_RELAY,
+    RECIPE_DAMAGE,
+    RECIPE_FRAME,
+    RECIPE_STRANGER,
+    RECIPE_TIME,
+    RECIPE_HANG_UP,
+    RECIPE_CLOSE,
+    RECIPE_STEPS,
+};
+
+/* And for several sessions at one server: a byte for the step, one for the session (its number, and
+ * above it which node is meant), then what it needs.
+ *   0 op how n bytes   a request, well-formed, with this data
+ *   1 n         what it said is heard up to there only, and the rest with its next step
+ *   2           it takes nothing of what it is told, or all again
+ *   3           its connection goes; the next goes on with the session
+ *   4           two connections of one session at a time: the first is cut off
+ *   5 n         n * 100 ms pass
+ *   6           the disk stands, or works again
+ *   7           the server is started anew, from its log */
+enum session_step {
+    SESSION_REQUEST,
+    SESSION_SPLIT,
+    SESSION_DEAF,
+    SESSION_AGAIN,
+    SESSION_MOVE,
+    SESSION_TIME,
+    SESSION_DISK,
+    SESSION_RESTART,
+    SESSION_STEPS,
 };
 
 #endif

@@ -9,14 +9,12 @@
 #include <sys/stat.h>
 
 #include "base/mem.h"
-#include "clave/mutex.h"
-#include "fuzz/fuzz.h"
+#include "fuzz/seeds.h"
 #include "lib/desk.h"
 
 static const char *folder;
 
-/* A file of one target: a first part, then the bytes. */
-static void keep(const char *target, const void *head, size_t head_len, const void *p, size_t n)
+void keep(const char *target, const void *head, size_t head_len, const void *p, size_t n)
 {
     static int number;
     char path[512];
@@ -179,9 +177,11 @@ static void keep_handshake(void)
         0,   0,          0,         0,          0, 0,   0,   0,         0,          0,
         0,   0,          0,         0,          0, 0,   0,   STEP_DISK, STEP_OTHER, STEP_TIME,
         200, STEP_AGAIN, STEP_DISK, STEP_BYTES, 4, 'r', 'u', 'o',       'k'};
-    static const uint8_t word[] = {0, STEP_BYTES, 4, 'm', 'n', 't', 'r'};
+    static const char words[] = SERVER_WORDS "," SERVER_OTHER_WORDS;
+    static const uint8_t say[] = {0, STEP_BYTES, 4};
     keep("server_fuzz", hello, sizeof hello, rest, sizeof rest);
-    keep("server_fuzz", word, sizeof word, "", 0);
+    for (size_t i = 0; i < sizeof words; i += 5)
+        keep("server_fuzz", say, sizeof say, words + i, 4);
     keep("wire_fuzz", "\2", 2, hello + 3, sizeof hello - 3);
     keep("wire_fuzz", "\3", 2, hello + 3, sizeof hello - 3);
     keep("frame_fuzz", "\1\x40", 2, "\0\0\0\0\0\0\0\3abc\0\0\0\1x\0\0\0\x41", 20);
@@ -281,26 +281,12 @@ static void keep_files(void)
     desk_advance(&d, 20000);
     keep("log_fuzz", "\0", 1, d.log.data, d.log.tail);
     keep("log_fuzz", "\1", 1, d.log.data, d.log.tail);
+    keep("log_fuzz", "\0", 1, d.log.data, d.log.tail - 7); /* torn */
+    must(clave__buf_reserve(&d.log, 512) == CLAVE_OK);
+    memset(d.log.data + d.log.tail, 0, 512); /* room that was taken ahead */
+    keep("log_fuzz", "\0", 1, d.log.data, d.log.tail + 512);
+    keep("log_fuzz", "\0", 1, d.log.data + d.log.tail, 512); /* a header that was never written */
     desk_close(&d);
-}
-
-static void keep_texts(void)
-{
-    static const char *const texts[] = {
-        "/a/b/c", "/\xc3\xbc/..x", "/a/./b", "//", "host 12", "clave/1\nhost=h%0A\npid=7\nname=\n"};
-    /* O=z, CN=a+2.5.4.5=#13.. */
-    static const uint8_t name[] = {0x30, 0x22, 0x31, 0x0a, 0x30, 8, 6,    3, 0x55, 4,    10, 0x0c,
-                                   1,    'z',  0x31, 0x14, 0x30, 8, 6,    3, 0x55, 4,    3,  0x0c,
-                                   1,    'a',  0x30, 8,    6,    3, 0x55, 4, 5,    0x13, 1,  '1'};
-    char text[256];
-    clave_identity id = {.host = "h", .pid = 42, .name = "n%", .command = "make\tall"};
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        keep("text_fuzz", "\0", 1, texts[i], strlen(texts[i]));
-        keep("text_fuzz", "\1", 1, texts[i], strlen(texts[i]));
-    }
-    keep("text_fuzz", "\1", 1, text, clave_identity_format(&id, text, sizeof text));
-    keep("text_fuzz", "\2", 1, name, sizeof name);
-    keep("text_fuzz", "\2", 1, "CN=a\\,b+1.2=#0500;O=\"c\"", 22);
 }
 
 int main(int argc, char **argv)
@@ -315,5 +301,6 @@ int main(int argc, char **argv)
     keep_conversations();
     keep_files();
     keep_texts();
+    keep_plays();
     return 0;
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "fuzz/fuzz.h"
+#include "fuzz/recovery.h"
 #include "lib/desk.h"
 
 struct play {
@@ -78,34 +79,6 @@ static void step(struct play *p, struct input *in)
     drain(&p->c);
 }
 
-/* The digest of the whole tree, as a snapshot ends with it. */
-static uint64_t digest_of(const struct desk *d)
-{
-    enum { BEHIND = 13 + 8 + 13 + 8 };
-    struct buf b;
-    int64_t zxid;
-    clave__buf_init(&b, &d->mem, SIZE_MAX / 4);
-    must(clave__server_save_snapshot(d->s, &b, &zxid) == CLAVE_OK);
-    struct jreader r = clave__jreader(b.data + b.tail - BEHIND, 8);
-    uint64_t digest = (uint64_t)clave__jget_long(&r);
-    clave__buf_fini(&b);
-    return digest;
-}
-
-static void check_recovery(const struct desk *d)
-{
-    struct desk e;
-    struct log_replay r;
-    must(desk_open_bare(&e, NULL) == CLAVE_OK);
-    must(clave__server_replay_log(e.s, d->log.data, d->log.tail, &r) == CLAVE_OK);
-    must(!r.torn && e.lines[0] == '\0');
-    must(digest_of(&e) == digest_of(d));
-    struct server_stats x = desk_stats(d), y = desk_stats(&e);
-    must(x.last_zxid == y.last_zxid && x.sessions == y.sessions && x.nodes == y.nodes &&
-         x.ephemerals == y.ephemerals && x.data_bytes == y.data_bytes);
-    desk_close(&e);
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static struct play p;
@@ -121,7 +94,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         step(&p, &in);
     p.d.disk_stands = false;
     desk_pump(&p.d);
-    check_recovery(&p.d);
+    recovery_check(&p.d);
     desk_hang_up(&p.c);
     desk_hang_up(&p.other);
     must(desk_stats(&p.d).watches == 0);
@@ -129,7 +102,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     desk_advance(&p.d, 60000);
     must(desk_stats(&p.d).sessions == 0);
     must(desk_stats(&p.d).ephemerals == 0);
-    check_recovery(&p.d);
+    recovery_check(&p.d);
     desk_close(&p.d);
     return 0;
 }

@@ -5,6 +5,7 @@
 #include "fuzz/fuzz.h"
 #include "lib/desk.h"
 #include "server/checksum.h"
+#include "server/inspect.h"
 
 enum { SEAL = 8 + 5 };
 
@@ -18,6 +19,30 @@ static void mend(uint8_t *p, size_t n)
     for (size_t i = 0; i < 8; i++)
         p[n - SEAL + i] = i < 4 ? 0 : (uint8_t)(sum >> (8 * (7 - i)));
     memcpy(p + n - 5, "\0\0\0\1/", 5);
+}
+
+static void count_node(void *arg, const struct node_view *n)
+{
+    size_t *nodes = arg;
+    must(n->path.n >= 0 && n->stat.num_children >= 0);
+    ++*nodes;
+}
+
+static void count_session(void *arg, int64_t id, int32_t timeout_ms)
+{
+    size_t *sessions = arg;
+    (void)id;
+    (void)timeout_ms;
+    ++*sessions;
+}
+
+/* What `clave data` shows of it. */
+static void look_through(const struct desk *d)
+{
+    size_t nodes = 0, sessions = 0;
+    clave__server_each_node(d->s, count_node, &nodes);
+    clave__server_each_session(d->s, count_session, &sessions);
+    must(nodes >= desk_stats(d).nodes && sessions == desk_stats(d).sessions);
 }
 
 static void serve_and_save(struct desk *d)
@@ -55,6 +80,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     must((err == CLAVE_OK) == (fault[0] == '\0'));
     if (err == CLAVE_ECORRUPT)
         must(desk_stats(&d).nodes == 4 && desk_stats(&d).sessions == 0);
+    look_through(&d);
     serve_and_save(&d);
     desk_close(&d);
     free(copy);

@@ -1,10 +1,12 @@
-/* text_fuzz.c - what a lock node says about its owner, paths, and the names in certificates. What
- * is understood of the one can be written and is understood again; a path that is fine can be taken
- * apart and put together; a name that can be written may stand in an access list. */
+/* text_fuzz.c - what a lock node says about its owner, paths, the names in certificates, and lists
+ * of servers. What is understood of the one can be written and is understood again; a path that is
+ * fine can be taken apart and put together; a name that can be written may stand in an access list;
+ * of a list without a fault each server has a name and a port. */
 #include <string.h>
 
 #include "base/mem.h"
 #include "base/path.h"
+#include "core/hosts.h"
 #include "fuzz/fuzz.h"
 #include "recipe/identity.h"
 #include "server/dn.h"
@@ -81,18 +83,36 @@ static void fuzz_name(const uint8_t *p, size_t n)
     clave__buf_fini(&text);
 }
 
+static void fuzz_hosts(const uint8_t *p, size_t n)
+{
+    const struct clave_mem mem = clave__mem_or_default(NULL);
+    char *text = copy_of(p, n);
+    struct hosts h;
+    bool fine = clave__hosts_fault(text) == NULL;
+    must((clave__hosts_init(&h, &mem, text) == CLAVE_OK) == fine);
+    for (size_t i = 0; fine && i < h.count; i++)
+        must(*h.list[i].name && (h.list[i].port > 0 || h.count == 1));
+    must(!fine || (h.count > 0 && strlen(h.chroot) == h.chroot_len));
+    must(!fine || h.chroot_len == 0 || clave__path_fault(h.chroot, h.chroot_len, false) == NULL);
+    clave__hosts_fini(&h);
+    free(text);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct input in = {data, size};
-    switch (input_byte(&in) % 3) {
+    switch (input_byte(&in) % 4) {
     case 0:
         fuzz_path(in.p, in.n);
         break;
     case 1:
         fuzz_identity(in.p, in.n);
         break;
-    default:
+    case 2:
         fuzz_name(in.p, in.n);
+        break;
+    default:
+        fuzz_hosts(in.p, in.n);
     }
     return 0;
 }

@@ -165,6 +165,14 @@ void desk_send(struct desk_conn *c, const void *p, size_t n)
     desk_pump(c->d);
 }
 
+void desk_hear(struct desk_conn *c)
+{
+    c->deaf = false;
+    if (c->c)
+        serve(c->c);
+    desk_pump(c->d);
+}
+
 void desk_send_frame(struct desk_conn *c, const void *p, size_t n)
 {
     struct buf b;

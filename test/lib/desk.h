@@ -56,6 +56,8 @@ void desk_dial(struct desk_conn *c, struct desk *d);
 /* The transport goes; harmless when the server has closed it. */
 void desk_hang_up(struct desk_conn *c);
 void desk_send(struct desk_conn *c, const void *p, size_t n);
+/* Deaf no more: takes what has waited. */
+void desk_hear(struct desk_conn *c);
 /* A frame around n bytes. */
 void desk_send_frame(struct desk_conn *c, const void *p, size_t n);
 

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "lib/script.h"
+#include "lib/seat.h"
 
 /* A node has no children: the result has names all the same, none of them. */
 static void an_empty_list_is_a_list(void **state)
@@ -52,11 +53,31 @@ static void a_guaranteed_delete_is_told_when_the_client_closes(void **state)
     assert_int_equal(out.times, 1);
 }
 
+/* Held, asked for once more, and freed before the callback of that has run: it is not held. */
+static void freeing_a_lock_held_again_cancels_the_second_hold(void **state)
+{
+    (void)state;
+    const struct pair_options o = {.clients = 1};
+    struct pair *p = pair_new(&o);
+    struct seat a;
+    pair_settle(p);
+    seat_open(&a, p, 0, "/l", NULL);
+    seat_acquire(&a, SEAT_EVER);
+    assert_int_equal(a.answers, 1);
+    assert_int_equal(a.err, CLAVE_OK);
+    assert_int_equal(seat_ask(&a, SEAT_EVER), CLAVE_OK);
+    seat_close(&a);
+    assert_int_equal(a.answers, 2);
+    assert_int_equal(a.err, CLAVE_ECANCELED);
+    pair_free(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_empty_list_is_a_list),
         cmocka_unit_test(a_guaranteed_delete_is_told_when_the_client_closes),
+        cmocka_unit_test(freeing_a_lock_held_again_cancels_the_second_hold),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

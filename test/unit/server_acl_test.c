@@ -148,6 +148,8 @@ static void lists_are_checked_and_fixed_up(void **state)
         {{{31, "ip", "10.0.0.1"}}, 1, "31 ip 10.0.0.1"},
         {{{31, "ip", "10.0.0.0/8"}}, 1, "31 ip 10.0.0.0/8"},
         {{{31, "ip", ":::1"}}, 1, NULL},
+        {{{31, "ip", ""}}, 1, NULL},
+        {{{31, "ip", NULL}}, 1, NULL}, /* found by fuzzing: no text at all */
         {{{1, "world", "anyone"}, {31, "digest", "a:b"}, {1, "world", "anyone"}},
          3,
          "1 world anyone, 31 digest a:b"},

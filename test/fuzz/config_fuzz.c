@@ -1,0 +1,115 @@
+/* config_fuzz.c - what an administrator or a user writes: the configuration of the server, its own
+ * or zoo.cfg, that of the client, access lists, durations. Whatever is not understood is told in a
+ * line, and what is understood can be used. The first byte says which. */
+#include <stdarg.h>
+#include <string.h>
+
+#include "cmd/acl.h"
+#include "cmd/config.h"
+#include "cmd/serve_config.h"
+#include "cmd/tell.h"
+#include "fuzz/fuzz.h"
+
+static unsigned told;
+
+/* In the place of cmd/tell.c: the text is made, and nobody reads it. */
+void tell(const struct options *o, const char *fmt, ...)
+{
+    char text[1024];
+    va_list ap;
+    (void)o;
+    va_start(ap, fmt);
+    must(vsnprintf(text, sizeof text, fmt, ap) > 0);
+    va_end(ap);
+    told++;
+}
+
+static void hear(void *arg, int level, const char *msg)
+{
+    unsigned *errors = arg;
+    must(*msg != '\0');
+    *errors += level == CLAVE_LOG_ERROR;
+}
+
+static void fuzz_server(char *text)
+{
+    struct serve_settings v, defaults;
+    unsigned errors = 0;
+    char why[400] = "";
+    const struct fault f = {why, sizeof why};
+    const struct log log = {hear, &errors};
+    settings_init(&v);
+    settings_init(&defaults);
+    clave_err err = serve_config_read(&v, text, "file", &log);
+    must((err == CLAVE_OK) == (errors == 0));
+    must(err == CLAVE_OK || err == CLAVE_EINVAL);
+    if (err == CLAVE_OK && settings_check(&v, &f) == CLAVE_OK) {
+        must(v.run.nlisten <= SETTINGS_MAX_LISTEN && v.run.engine.tick_ms >= 0);
+        must(v.run.engine.max_frame == 0 || v.run.engine.max_frame >= 1024);
+        settings_tell_fixed(&defaults, &v, &log);
+    }
+    settings_fini(&v);
+    settings_fini(&defaults);
+}
+
+static void fuzz_client(char *text)
+{
+    struct options o = {.timeout_ms = 10000};
+    told = 0;
+    must(config_read(&o, text, "file") == (told == 0));
+    must(o.nauth <= OPTIONS_MAX_AUTH && o.timeout_ms > 0 && o.session_timeout_ms >= 0);
+    if (o.connect)
+        (void)clave_client_host_fault(o.connect);
+}
+
+static void fuzz_acl(const char *text)
+{
+    struct acl_list list = {.n = 0};
+    const char *fault = NULL;
+    bool fine = acl_parse(text, &list, &fault);
+    must(fine ? list.n > 0 : fault && *fault);
+    for (size_t i = 0; fine && i < list.n; i++)
+        must(*list.list[i].scheme && list.list[i].id && list.list[i].perms > 0 &&
+             list.list[i].perms <= 31);
+    acl_fini(&list);
+}
+
+static void fuzz_duration(const char *text)
+{
+    const char *fault = NULL;
+    char back[DURATION_CAP];
+    int64_t ms = -1, again;
+    if (!duration_parse(text, &ms, &fault)) {
+        must(fault && *fault);
+        return;
+    }
+    must(ms >= 0);
+    must(duration_parse(duration_format(ms, back), &again, &fault) && again == ms);
+    (void)config_auth_ok(text, &fault);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct input in = {data, size};
+    uint8_t which = input_byte(&in);
+    char *text = malloc(in.n + 1);
+    must(text != NULL);
+    if (in.n > 0)
+        memcpy(text, in.p, in.n);
+    text[in.n] = '\0';
+    switch (which % 4) {
+    case 0:
+        fuzz_server(text);
+        break;
+    case 1:
+        fuzz_client(text);
+        break;
+    case 2:
+        fuzz_acl(text);
+        break;
+    default:
+        fuzz_duration(text);
+    }
+    free(text);
+    return 0;
+}

@@ -1,0 +1,10 @@
+/* recovery.h - what a server has logged is what it has. */
+#ifndef CLAVE_TEST_FUZZ_RECOVERY_H
+#define CLAVE_TEST_FUZZ_RECOVERY_H
+
+#include "lib/desk.h"
+
+/* The log, replayed, gives the same tree and sessions. */
+void recovery_check(const struct desk *d);
+
+#endif
