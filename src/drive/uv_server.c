@@ -251,6 +251,9 @@ static void on_hangup(uv_signal_t *s, int number)
         r->on_hangup(r->hangup_arg);
     if (r->tls)
         reload_tls(r);
+    if (!r->on_hangup && !r->tls)
+        clave__log(&r->log, CLAVE_LOG_WARN,
+                   "SIGHUP: there is no configuration file and no TLS, so nothing to read again");
 }
 
 static void on_idle(uv_timer_t *t)
@@ -331,7 +334,7 @@ static clave_err init_handles(struct server_run *r, bool signals)
     }
     uv_signal_init(&r->loop, &r->hangup);
     r->hangup.data = r;
-    if (signals && (r->tls || r->on_hangup))
+    if (signals) /* also with nothing to read again: by default it would kill */
         uv_signal_start(&r->hangup, on_hangup, SIGHUP);
     if (signals) { /* a process of its own: a write tells by its errno */
         signal(SIGPIPE, SIG_IGN);

@@ -29,7 +29,7 @@ struct server_run_options {
     void (*pulse)(void *arg, bool stopping);
     void *pulse_arg;
     /* On the loop's thread, with `signals`: SIGHUP has come. The files of TLS are read again behind
-     * it. */
+     * it. NULL: without TLS it is told that there is nothing to read. */
     void (*hangup)(void *arg);
     void *hangup_arg;
 };

@@ -303,6 +303,20 @@ class Live(Rig):
         self.assertEqual(ask(s.port, b"ruok"), b"imok")
         s.end()
 
+    def test_without_a_file_it_goes_on(self):
+        port = free_port()
+        p = spawn([CLAVE, "serve", "--data", scratch("data"), "-l", f"127.0.0.1:{port}"],
+                  stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                  env=environment())
+        self.addCleanup(p.stdout.close)
+        self.addCleanup(p.stderr.close)
+        self.assertIn(b"serving on", p.stdout.readline())
+        p.send_signal(signal.SIGHUP)
+        self.assertIn(b"nothing to read again", p.stderr.readline())
+        self.assertEqual(ask(port, b"ruok"), b"imok")
+        p.terminate()
+        self.assertEqual(p.wait(PATIENCE), 0)
+
     def test_zoo_cfg_is_read_again(self):
         s = self.started(DEBIANS, name="zoo.cfg", flags=["-v"])
         self.reload(s, DEBIANS + "maxClientCnxns=5\n")
