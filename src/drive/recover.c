@@ -224,6 +224,16 @@ static bool next_goes_on(const struct recovery *r, size_t i)
     return i + 1 < r->logs.n && r->logs.zxid[i + 1] == st.last_zxid + 1;
 }
 
+/* A server of an ensemble that was killed leaves a record so, and its leader has told it what
+ * became of it, mostly. Somebody who cut the file off leaves it so, too. */
+static void warn_unfinished(const struct recovery *r, const char *name, size_t at)
+{
+    clave__log(&r->d->log, CLAVE_LOG_WARN,
+               "%s/version-2/%s: the record at offset %zu was never finished, and the next log is "
+               "of a later leader: nothing here tells whether he had it",
+               r->d->path, name, at);
+}
+
 static clave_err replay_one(struct recovery *r, size_t i)
 {
     char name[FILE_NAME_SIZE];
@@ -237,8 +247,9 @@ static clave_err replay_one(struct recovery *r, size_t i)
     clave_err err = clave__server_replay_log(r->s, c.p ? c.p : "", c.n, &out);
     size_t tail = c.n - out.valid_len;
     /* Apache pads with zeros, and goes on in a new file behind a tail it found torn. */
-    bool cut = err == CLAVE_OK && out.torn && last && !r->d->read_only &&
-               !all_zero((const uint8_t *)c.p + out.valid_len, tail);
+    bool unfinished =
+        err == CLAVE_OK && out.torn && !all_zero((const uint8_t *)c.p + out.valid_len, tail);
+    bool cut = unfinished && last && !r->d->read_only;
     clave__file_unmap(&c);
     if (err == CLAVE_OK && out.valid_len < SERVER_LOG_HEADER)
         return without_header(r, name, tail, last);
@@ -249,6 +260,8 @@ static clave_err replay_one(struct recovery *r, size_t i)
     if (err != CLAVE_OK)
         return clave__fault(r->f, err, "cannot read %s/version-2/%s: %s", r->d->path, name,
                             clave_strerror(err));
+    if (unfinished && !last && !next_goes_on(r, i))
+        warn_unfinished(r, name, out.valid_len);
     return cut ? cut_off(r, name, out.valid_len, tail) : CLAVE_OK;
 }
 

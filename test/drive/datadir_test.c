@@ -434,6 +434,27 @@ static bool is_padding(const char *p, size_t n)
     return true;
 }
 
+/* An old log that somebody may have cut off: the start is not refused, and not silent. */
+static void a_record_cut_off_before_a_later_leader(void **state)
+{
+    const char *listen = "127.0.0.1:0", *data = used_directory();
+    struct server_run_options o = rig_options(data, &listen);
+    struct lines lines = {""};
+    struct server_run *run;
+    char fault[512] = "", at[64];
+    (void)state;
+    const char *log = file_of(data, FILE_LOG, 1);
+    size_t last = last_record(log);
+    later_leader(data);
+    assert_int_equal(truncate(log, (off_t)size_of(log) - 3), 0);
+    o.engine.log = keep_line;
+    o.engine.log_arg = &lines;
+    assert_int_equal(clave__server_run_new(&run, &o, fault, sizeof fault), CLAVE_OK);
+    clave__server_run_free(run);
+    snprintf(at, sizeof at, "offset %zu was never finished", last);
+    assert_non_null(strstr(lines.text, at));
+}
+
 /* The newest record, torn at every byte: everything before it is there, the rest is cut off
  * and said to be. */
 static void a_torn_tail_is_cut_off(void **state)
@@ -510,6 +531,7 @@ int main(void)
         cmocka_unit_test(a_path_that_is_a_file),
         cmocka_unit_test(no_permission),
         cmocka_unit_test(leftovers_are_put_right),
+        cmocka_unit_test(a_record_cut_off_before_a_later_leader),
         cmocka_unit_test(a_torn_tail_is_cut_off),
         cmocka_unit_test(a_locked_directory_names_its_holder),
         cmocka_unit_test(a_new_directory_has_a_snapshot_first),
