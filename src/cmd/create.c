@@ -138,8 +138,15 @@ static int run_create(struct options *o, int argc, char **argv)
         code = link_open(o, NULL, &s);
     if (s) {
         clave_err err = w.guard ? create_guarded(o, s, &w) : create_plain(o, s, &w);
-        if (err != CLAVE_OK)
+        if (err == CLAVE_EUNIMPLEMENTED && w.ttl_ms > 0) {
+            tell(o,
+                 "%s: the server makes no nodes with a time to live: start it with "
+                 "--extended-types, Apache ZooKeeper with zookeeper.extendedTypesEnabled=true",
+                 w.path);
+            code = exit_code_of(err);
+        } else if (err != CLAVE_OK) {
             code = guard_tell(o, w.path, err, s);
+        }
     }
     link_close(s);
     data_fini(&w.data);

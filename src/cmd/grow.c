@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 
 #include "cmd/files.h"
@@ -66,8 +67,25 @@ static bool parse_member(const char *text, struct member *m)
     const char *at = text + n;
     if (*at == ':' && !strchr(at + 1, ':')) /* both or none */
         return false;
-    return take_port(&at, &m->quorum_port) && take_port(&at, &m->election_port) &&
-           take_port(&at, &m->client_port) && *at == '\0';
+    if (!take_port(&at, &m->quorum_port) || !take_port(&at, &m->election_port) ||
+        !take_port(&at, &m->client_port) || *at != '\0')
+        return false;
+    return m->quorum_port != m->election_port && m->quorum_port != m->client_port &&
+           m->election_port != m->client_port;
+}
+
+/* Two servers of one host, where no two can have one port, or one server twice: two votes that go
+ * at once. */
+static bool share_a_port(const struct member *a, const struct member *b)
+{
+    const int64_t left[] = {a->quorum_port, a->election_port, a->client_port};
+    const int64_t right[] = {b->quorum_port, b->election_port, b->client_port};
+    if (strcasecmp(a->host, b->host) != 0)
+        return false;
+    for (size_t i = 0; i < 9; i++)
+        if (left[i / 3] == right[i % 3])
+            return true;
+    return false;
 }
 
 static int take_members(struct growing *g, char **specs, size_t n)
@@ -78,6 +96,11 @@ static int take_members(struct growing *g, char **specs, size_t n)
         if (!parse_member(specs[g->n], &g->members[g->n]))
             return tell_usage(g->o, "'%s' is no server: HOST[:QUORUM:ELECTION[:CLIENT]]",
                               specs[g->n]);
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = 0; j < i; j++)
+            if (share_a_port(&g->members[i], &g->members[j]))
+                return tell_usage(g->o, "'%s' and '%s' are servers on one host with one port",
+                                  specs[j], specs[i]);
     return EXIT_OK;
 }
 

@@ -43,10 +43,16 @@ class Grow(unittest.TestCase):
     def test_what_is_no_ensemble(self):
         for words in ([], ["a"], ["a", "b"], ["a", "b", "c", "d"], ["a", "b", "c:1"],
                       ["a", "b", "c:1:2:70000"], ["a", "b", "c:1:2:3:4"], ["a", "b", ":1:2"],
-                      ["a", "b", "c d"], ["a", "b", "[::1"], ["a"] * 11):
+                      ["a", "b", "c d"], ["a", "b", "[::1"], ["a"] * 11, ["a", "b", "A"],
+                      ["a", "b:1:2:3", "b:4:5:2"],
+                      ["a", "b", "c:5:5:6"], ["a", "b", "c:5:2181"]):
             result = self.grow(*words)
             self.assertEqual((result.code, result.out), (64, ""), (words, result))
             self.assertFalse(os.path.exists(self.out))
+
+    def test_three_on_one_host(self):
+        result = self.grow("a:1:2:3", "a:4:5:6", "a:7:8:9")
+        self.assertEqual(result.code, 0, result)
 
     def test_damaged_data(self):
         log = os.path.join(self.data, "version-2", "log.1")

@@ -56,7 +56,7 @@ class Verbs(unittest.TestCase):
 
     def test_create_with_a_time_to_live(self):
         r = self.run_code(64, "create", "/ttl", "--ttl", "1h")  # the server has no such nodes
-        self.assertIn("/ttl", r.err)
+        self.assertIn("/ttl: the server makes no nodes with a time to live: start it with", r.err)
         for flags in (["--container"], ["--guard"]):
             self.run_code(64, "create", "/ttl", "--ttl", "1h", *flags)
         self.run_code(64, "create", "/ttl", "--ttl", "0")
