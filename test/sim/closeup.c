@@ -24,19 +24,19 @@ static bool draw(const struct record *r, const char *path)
 }
 
 /* The invariant that breaks; `fine`: the picture was written. */
-static const char *look_at(const struct closeup *c, const struct shrunk *s, bool *fine)
+static const char *look_at(const struct closeup *c, const struct portion *portion, bool *fine)
 {
     struct record r;
     struct outcome o;
     struct play p = {.seed = c->seed,
                      .drift_ppm = c->drift_ppm,
-                     .quiet = c->story || c->shrink,
-                     .skip = s->skip,
-                     .nskip = s->skip ? s->planned : 0,
+                     .aloud = c->aloud,
+                     .quiet = c->story,
+                     .portion = portion,
                      .record = &r};
     record_init(&r, c->seed);
     scenario_play(&p, &o);
-    if (c->story || c->shrink)
+    if (c->story)
         story_tell(&r);
     *fine = !c->svg || draw(&r, c->svg);
     record_fini(&r);
@@ -45,24 +45,26 @@ static const char *look_at(const struct closeup *c, const struct shrunk *s, bool
 
 static void tell_shrunk(const struct closeup *c, const struct shrunk *s)
 {
-    if (!s->broken)
-        printf("seed %" PRIu64 " breaks nothing\n", c->seed);
-    else
+    if (s->broken) {
         printf("seed %" PRIu64 " BREAKS: %s\nwith %zu of %zu faults that struck, found in %u "
-               "plays\n\n",
-               c->seed, s->broken, s->left, s->struck, s->plays);
+               "plays\nreplay: ",
+               c->seed, s->broken, s->least.faults.n, s->struck, s->plays);
+        portion_print_command(c->seed, c->drift_ppm, &s->least);
+        printf(" --story\n\n");
+    } else {
+        printf("seed %" PRIu64 " breaks nothing\n", c->seed);
+    }
     fflush(stdout);
 }
 
 int closeup_run(const struct closeup *c)
 {
-    struct shrunk s = {0};
+    struct shrunk s = {.least = c->portion};
     bool fine;
     if (c->shrink) {
-        shrink(c->seed, c->drift_ppm, &s);
+        shrink(c->seed, c->drift_ppm, &c->portion, &s);
         tell_shrunk(c, &s);
     }
-    const char *broken = look_at(c, &s, &fine);
-    shrink_fini(&s);
+    const char *broken = look_at(c, &s.least, &fine);
     return !fine ? CANNOT_WRITE : broken ? 1 : 0;
 }

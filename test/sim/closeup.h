@@ -6,11 +6,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "portion.h"
+
 struct closeup {
     uint64_t seed;
     int64_t drift_ppm;
+    struct portion portion;
     bool shrink;
     bool story;
+    bool aloud;      /* everything that happens, as it happens */
     const char *svg; /* file; NULL: none */
 };
 

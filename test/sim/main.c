@@ -1,11 +1,8 @@
 /* clave_sim - plays seeds of the simulated world.
  *
  *   clave_sim --seeds N --first K --jobs J [--minutes M] [--trace] [--twice]
- *   clave_sim --seed N [--shrink] [--story] [--svg FILE] */
-#include <errno.h>
-#include <inttypes.h>
+ *   clave_sim --seed N [--shrink] [--story] [--svg FILE] [a portion of it] */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "closeup.h"
@@ -16,7 +13,9 @@ static void usage(void)
     fputs(
         "usage: clave_sim [--seeds N] [--first K] [--jobs J] [--minutes M] [--drift N]\n"
         "                 [--trace] [--twice]\n"
-        "       clave_sim --seed N [--shrink] [--story] [--svg FILE]\n"
+        "       clave_sim --seed N [--shrink] [--story] [--svg FILE] [--trace] [--drift N]\n"
+        "                 [--faults LIST] [--salt N] [--clients N] [--actors N] [--locks N]\n"
+        "                 [--day MS]\n"
         "  --seeds N    so many seeds (1000)\n"
         "  --first K    beginning with this one (1)\n"
         "  --jobs J     in so many processes (1)\n"
@@ -26,18 +25,15 @@ static void usage(void)
         "  --trace      tell each seed's story on stdout; with one job\n"
         "  --twice      play each seed twice: the traces have to be equal\n"
         "  --seed N     this one alone\n"
-        "  --shrink     with as few of its faults as will do, told as a story\n"
+        "  --shrink     with as few of its faults as will do, fewer clients and a shorter day,\n"
+        "               told as a story\n"
         "  --story      told so that a person can follow it\n"
-        "  --svg FILE   drawn as a line of time\n",
+        "  --svg FILE   drawn as a line of time\n"
+        "  --faults L   only those of its plan that have these numbers (3,17,40), or none\n"
+        "  --salt N     with other dice for whatever is not drawn before the day begins\n"
+        "  --clients N --actors N --locks N --day MS\n"
+        "               at most so many clients, actors a client and locks, so long a day\n",
         stderr);
-}
-
-static bool take_number(const char *text, uint64_t *out)
-{
-    char *end;
-    errno = 0;
-    *out = strtoull(text, &end, 10);
-    return errno == 0 && *text >= '0' && *text <= '9' && *end == '\0';
 }
 
 struct options {
@@ -68,14 +64,14 @@ static bool take_option(struct options *o, const char *name, const char *value)
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(name, names[i]) == 0) {
             o->close |= places[i] == &o->closeup.seed;
-            return value && take_number(value, places[i]);
+            return value && portion_take_number(value, places[i]);
         }
-    return false;
+    return portion_take(&o->closeup.portion, name, value);
 }
 
 int main(int argc, char **argv)
 {
-    struct options o = {.jobs = {.seeds = 1000, .first = 1, .jobs = 1, .drift = 65}};
+    struct options o = {.jobs = {.seeds = 1000, .first = 1, .jobs = 1, .drift = DRIFT_PERMILLE}};
     for (int i = 1; i < argc; i++) {
         if (take_flag(&o, argv[i]))
             continue;
@@ -85,12 +81,15 @@ int main(int argc, char **argv)
         }
         i++;
     }
-    bool closely = o.closeup.shrink || o.closeup.story || o.closeup.svg;
+    bool closely =
+        o.closeup.shrink || o.closeup.story || o.closeup.svg || !portion_is_all(&o.closeup.portion);
     if (closely && !o.close) {
         usage();
         return 64;
     }
     o.closeup.drift_ppm = (int64_t)o.jobs.drift * 1000;
+    o.closeup.aloud = o.jobs.aloud;
+    o.closeup.story |= o.closeup.shrink || (!o.closeup.svg && !o.closeup.aloud);
     if (closely)
         return closeup_run(&o.closeup);
     if (o.close) {

@@ -77,6 +77,7 @@ void nemesis_draw(struct nemesis *n)
         if (world_chance(n->w, is_of_ensemble(i) ? 500 : likely) && is_possible(n, i))
             n->mean_us[i] = scale * world_between(n->w, n->timeout_us / 4, n->timeout_us * 4);
     }
+    clave__rand_seed(&n->dice, world_u64(n->w));
 }
 
 static void add_strike(struct nemesis *n, enum fault kind, int64_t at)
@@ -96,9 +97,10 @@ static int compare(const void *a, const void *b)
     return (s->kind > t->kind) - (s->kind < t->kind);
 }
 
-/* All of the day, with dice of its own for each: one that is left out changes no other. */
+/* All of the day. Each has dice of its own: one that is left out changes no other. */
 static void make_plan(struct nemesis *n, int64_t day_us)
 {
+    struct rand_state *before = world_roll_with(n->w, &n->dice);
     int64_t end = n->w->now + day_us;
     for (int i = 0; i < FAULTS; i++)
         for (int64_t at = n->w->now;
@@ -106,24 +108,47 @@ static void make_plan(struct nemesis *n, int64_t day_us)
             add_strike(n, (enum fault)i, at);
     if (n->nstrikes > 0)
         qsort(n->strikes, n->nstrikes, sizeof *n->strikes, compare);
+    for (size_t i = 0; i < n->nstrikes; i++)
+        n->strikes[i].number = (unsigned)i;
+    world_roll_with(n->w, before);
+}
+
+/* Leaves those that were chosen. */
+static void choose(struct nemesis *n, const struct fault_list *l)
+{
+    size_t left = 0, next = 0;
+    for (size_t i = 0; i < n->nstrikes && next < l->n; i++)
+        if (n->strikes[i].number == l->numbers[next]) {
+            n->strikes[left++] = n->strikes[i];
+            next++;
+        }
+    n->nstrikes = left;
 }
 
 static void arm(struct nemesis *n)
 {
-    while (n->next < n->nstrikes && n->next < n->nskip && n->skip[n->next])
-        n->next++;
     if (n->next < n->nstrikes)
         world_set(n->w, &n->alarm, n->strikes[n->next].at);
+}
+
+static void list(struct fault_list *l, const struct strike *s)
+{
+    if (l->n < PORTION_FAULTS)
+        l->numbers[l->n++] = (uint16_t)s->number;
 }
 
 static void on_strike(struct alarm *a)
 {
     struct nemesis *n = LIST_ENTRY(a, struct nemesis, alarm);
     struct strike *s = &n->strikes[n->next++];
+    size_t listed = n->struck->n;
     struct rand_state dice;
     clave__rand_seed(&dice, s->seed);
     struct rand_state *before = world_roll_with(n->w, &dice);
+    list(n->struck, s);
     s->struck = faults[s->kind].strike(n);
+    if (!s->struck)
+        n->struck->n = listed;
     world_roll_with(n->w, before);
     n->count[s->kind] += s->struck;
     arm(n);
@@ -134,6 +159,8 @@ static void on_strike(struct alarm *a)
 void nemesis_begin(struct nemesis *n, int64_t day_us)
 {
     make_plan(n, day_us);
+    if (n->portion->chosen)
+        choose(n, &n->portion->faults);
     arm(n);
 }
 

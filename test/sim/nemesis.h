@@ -5,6 +5,7 @@
 #include "checker.h"
 #include "ensemble.h"
 #include "host.h"
+#include "portion.h"
 #include "server_host.h"
 
 enum fault {
@@ -54,8 +55,9 @@ const char *fault_name(enum fault f);
 struct strike {
     int64_t at;
     enum fault kind;
-    uint64_t seed; /* of its dice */
-    bool struck;   /* it found somebody */
+    unsigned number; /* in the plan of the whole day */
+    uint64_t seed;   /* of its dice */
+    bool struck;     /* it found somebody */
 };
 
 struct nemesis_return {
@@ -74,11 +76,12 @@ struct nemesis {
     size_t nhosts;
     int64_t timeout_us;      /* the sessions': how long things take is drawn from it */
     int64_t mean_us[FAULTS]; /* between two; 0: never */
+    struct rand_state dice;  /* of the plan, which depends on nothing else */
     struct strike *strikes;  /* in the order of time */
     size_t nstrikes, strikes_cap;
     size_t next;
-    const bool *skip; /* strikes that are left out, by index; the first `nskip` */
-    size_t nskip;
+    const struct portion *portion; /* which of them */
+    struct fault_list *struck;     /* as they strike: a process may die of one */
     uint64_t count[FAULTS];
     struct alarm alarm; /* the next */
     struct nemesis_return host_back[CHECKED_HOSTS];
@@ -91,9 +94,9 @@ struct nemesis {
     int64_t disk_sync_us;
 };
 
-/* `ensemble`, `checker` and `skip` are set behind it. */
+/* `ensemble`, `checker`, `portion` and `struck` are set behind it. */
 void nemesis_init(struct nemesis *n, struct server_host *server, struct host *hosts, size_t nhosts);
-/* Draws which faults this seed has, and how often. */
+/* Draws which faults this seed has, and how often, and the dice of the plan. */
 void nemesis_draw(struct nemesis *n);
 /* Plans the day that begins now. */
 void nemesis_begin(struct nemesis *n, int64_t day_us);

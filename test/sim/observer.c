@@ -122,7 +122,8 @@ void observer_end(struct observer *o, const struct nemesis *n)
     r->strikes = world_alloc((n->nstrikes + 1) * sizeof *r->strikes);
     for (size_t i = 0; i < n->nstrikes; i++) {
         const struct strike *s = &n->strikes[i];
-        r->strikes[r->nstrikes++] = (struct record_strike){s->at, fault_name(s->kind), s->struck};
+        r->strikes[r->nstrikes++] =
+            (struct record_strike){s->at, s->number, fault_name(s->kind), s->struck};
     }
     record_end(r, o->w);
     o->w->listener = NULL; /* what comes now is only being put away */

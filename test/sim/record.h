@@ -50,6 +50,7 @@ struct record_lane {
 /* A fault of the plan. */
 struct record_strike {
     int64_t at;
+    unsigned number;
     const char *name;
     bool struck;
 };

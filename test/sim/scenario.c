@@ -10,6 +10,7 @@
 enum { MAX_HOSTS = 6, STORY_SHOWN = 60 };
 
 struct scenario {
+    const struct portion *portion; /* of what is drawn */
     struct world w;
     struct net net;
     struct server_host server;
@@ -25,7 +26,9 @@ struct scenario {
     bool unhurried; /* as in production: long timeouts, seconds between requests */
     int64_t timeout_us;
     int32_t relay_ms; /* as users set it who know the tick; 0: they do not */
+    int64_t morning_us;
     int64_t day_us;
+    int64_t planned_us; /* as long as it was drawn */
     char weather[200];
 };
 
@@ -175,6 +178,39 @@ static void draw_host(struct scenario *s, size_t i)
     s->checker.loads[s->checker.nloads++] = &s->loads[i];
 }
 
+static uint64_t at_most(uint64_t drawn, uint64_t limit)
+{
+    return limit > 0 && limit < drawn ? limit : drawn;
+}
+
+/* Whoever is left out was drawn, too: so the others are who they were. */
+static void leave_out(struct scenario *s)
+{
+    const uint64_t *most = s->portion->sizes;
+    s->nhosts = (size_t)at_most(s->nhosts, most[SIZE_CLIENTS]);
+    s->checker.nloads = s->nhosts;
+    s->work.actors = (unsigned)at_most(s->work.actors, most[SIZE_ACTORS]);
+    s->work.locks = (unsigned)at_most(s->work.locks, most[SIZE_LOCKS]);
+    s->day_us = (int64_t)at_most((uint64_t)(s->day_us / MS), most[SIZE_DAY_MS]) * MS;
+}
+
+static void tell_sizes(const struct scenario *s, uint64_t *sizes)
+{
+    sizes[SIZE_CLIENTS] = s->nhosts;
+    sizes[SIZE_ACTORS] = s->work.actors;
+    sizes[SIZE_LOCKS] = s->work.locks;
+    sizes[SIZE_DAY_MS] = (uint64_t)(s->day_us / MS);
+}
+
+/* Everything that is not drawn yet, and no part of the plan, comes otherwise. */
+static void shake(struct scenario *s)
+{
+    struct world *w = &s->w;
+    clave__rand_seed(&w->rand, w->seed + (s->portion->salt << 32));
+    for (size_t i = 0; i < s->nhosts; i++)
+        clave__rand_seed(&s->hosts[i].dice, world_u64(w));
+}
+
 static void draw(struct scenario *s)
 {
     struct world *w = &s->w;
@@ -188,19 +224,24 @@ static void draw(struct scenario *s)
     s->nhosts = (size_t)world_between(w, 2, MAX_HOSTS);
     for (size_t i = 0; i < s->nhosts; i++)
         draw_host(s, i);
+    s->planned_us = s->day_us = s->timeout_us * world_between(w, 4, 12);
+    s->morning_us = world_between(w, 0, SECOND);
+    leave_out(s);
     nemesis_init(&s->nemesis, &s->server, s->hosts, s->nhosts);
+    s->nemesis.portion = s->portion;
     s->nemesis.ensemble = s->has_ensemble ? &s->ensemble : NULL;
     s->nemesis.checker = &s->checker;
     s->nemesis.timeout_us = s->timeout_us;
     nemesis_draw(&s->nemesis);
-    s->day_us = s->timeout_us * world_between(w, 4, 12);
+    if (s->portion->salt > 0)
+        shake(s);
     snprintf(s->weather, sizeof s->weather,
-             "%s, %zu clients with %u actors, %s%s%s, tick %d ms, timeout %lld ms, day of %lld s",
+             "%s, %zu clients with %u actors, %s%s%s, tick %d ms, timeout %lld ms, day of %lld ms",
              s->has_ensemble ? "ensemble" : "one server", s->nhosts, s->work.actors,
              site_kind_name(s->work.sites[0].kind), s->work.locks > 1 ? " and " : "",
              s->work.locks > 1 ? site_kind_name(s->work.sites[1].kind) : "",
              (int)s->server.options.tick_ms, (long long)(s->timeout_us / MS),
-             (long long)(s->day_us / SECOND));
+             (long long)(s->day_us / MS));
     world_tell(w, "scenario", "%s", s->weather);
 }
 
@@ -304,9 +345,9 @@ static void morning(struct scenario *s)
         server_host_start(&s->server);
     for (size_t i = 0; i < s->nhosts; i++)
         host_start(&s->hosts[i]);
-    run_to(s, s->w.now + world_between(&s->w, 0, SECOND));
+    run_to(s, s->w.now + s->morning_us);
     if (!s->w.broken)
-        nemesis_begin(&s->nemesis, s->day_us);
+        nemesis_begin(&s->nemesis, s->planned_us);
 }
 
 static void evening(struct scenario *s)
@@ -383,7 +424,9 @@ static void tell_violation(const struct scenario *s, bool aloud)
         printf("the last of %zu events (ms, who, what):\n", w->nstory);
         world_print_story(w, STORY_SHOWN);
     }
-    printf("replay: clave_sim --first %" PRIu64 " --seeds 1 --trace\n\n", w->seed);
+    printf("replay: ");
+    portion_print_command(w->seed, w->drift_ppm, s->portion);
+    printf(" --trace\n\n");
 }
 
 static void clean_up(struct scenario *s)
@@ -426,15 +469,17 @@ static void live_through(struct scenario *s)
 
 void scenario_play(const struct play *p, struct outcome *out)
 {
+    static const struct portion all;
     static struct scenario s;
     memset(&s, 0, sizeof s);
+    s.portion = p->portion ? p->portion : &all;
     memset(out, 0, sizeof *out);
     world_init(&s.w, p->seed);
     s.w.aloud = p->aloud;
     s.w.drift_ppm = p->drift_ppm;
     draw(&s);
-    s.nemesis.skip = p->skip;
-    s.nemesis.nskip = p->nskip;
+    tell_sizes(&s, out->sizes);
+    s.nemesis.struck = &out->struck;
     if (p->record)
         observe(&s, p->record);
     live_through(&s);

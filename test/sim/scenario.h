@@ -23,17 +23,18 @@ struct tally {
 struct outcome {
     uint64_t trace;
     const char *broken; /* the invariant; NULL: none */
+    struct fault_list struck;
+    uint64_t sizes[SIZES]; /* as it was played */
     struct tally tally;
 };
 
 struct play {
     uint64_t seed;
-    int64_t drift_ppm; /* clocks are off by up to so much */
-    bool aloud;        /* its story goes to stdout line by line */
-    bool quiet;        /* a violation is not told there */
-    const bool *skip;  /* faults of the plan that are left out, by index; the first `nskip` */
-    size_t nskip;
-    struct record *record; /* NULL: nobody looks at it afterwards */
+    int64_t drift_ppm;             /* clocks are off by up to so much */
+    bool aloud;                    /* its story goes to stdout line by line */
+    bool quiet;                    /* a violation is not told there */
+    const struct portion *portion; /* NULL: the whole world */
+    struct record *record;         /* NULL: nobody looks at it afterwards */
 };
 
 /* Plays a seed. A violation is told on stdout, with the last events and how to replay it. */

@@ -1,6 +1,6 @@
 #include "shrink.h"
 
-#include <stdlib.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -8,134 +8,166 @@
 
 #include "scenario.h"
 
-enum { PLAN_SIZE = 4096, PLAY_SECONDS = 60 };
-
-/* What a play in a process of its own leaves, in memory shared with it. */
-struct result {
-    const char *broken; /* static text: the child has the parent's */
-    size_t planned;
-    bool struck[PLAN_SIZE];
+enum {
+    PLAY_SECONDS = 60,
+    SALTS = 6, /* tries of a portion before it is given up */
+    MOST_PLAYS = 1000,
+    MOST_STEPS = 12000000, /* of all plays together; a machine plays a million in a second */
 };
+
+static const char *const dies = "the process dies", *const hangs = "the process hangs";
 
 struct search {
     uint64_t seed;
     int64_t drift_ppm;
-    struct result *result;
+    struct outcome *played; /* by the last process, in memory shared with it */
     struct shrunk *out;
+    uint64_t sizes[SIZES]; /* of the least */
+    uint64_t steps;        /* so far */
+    uint64_t most_steps;   /* then it has to do */
+    uint64_t salts;        /* used so far */
 };
 
-static void play_in_child(const struct search *s, const bool *skip, size_t n)
+/* ---- one play ------------------------------------------------------------------------ */
+
+static void play_in_child(const struct search *s, const struct portion *portion)
 {
-    struct record r;
-    struct outcome o;
-    struct play p = {.seed = s->seed,
-                     .drift_ppm = s->drift_ppm,
-                     .quiet = true,
-                     .skip = skip,
-                     .nskip = n,
-                     .record = &r};
+    struct play p = {.seed = s->seed, .drift_ppm = s->drift_ppm, .quiet = true, .portion = portion};
     alarm(PLAY_SECONDS); /* one that hangs dies of it */
-    record_init(&r, s->seed);
-    scenario_play(&p, &o);
-    s->result->broken = o.broken;
-    s->result->planned = r.nstrikes < PLAN_SIZE ? r.nstrikes : PLAN_SIZE;
-    for (size_t i = 0; i < s->result->planned; i++)
-        s->result->struck[i] = r.strikes[i].struck;
+    scenario_play(&p, s->played);
     _exit(0);
 }
 
 /* A violation may be the death of the process. NULL: it is none. */
-static const char *play(struct search *s, const bool *skip, size_t n)
+static const char *play(struct search *s, const struct portion *portion)
 {
     int status = 0;
-    memset(s->result, 0, sizeof *s->result);
+    memset(s->played, 0, sizeof *s->played);
     s->out->plays++;
     pid_t pid = fork();
     if (pid == 0)
-        play_in_child(s, skip, n);
+        play_in_child(s, portion);
     if (pid < 0 || waitpid(pid, &status, 0) != pid)
         return NULL;
-    return WIFSIGNALED(status) ? "the process dies" : s->result->broken;
+    s->steps += s->played->tally.steps;
+    if (WIFSIGNALED(status))
+        return WTERMSIG(status) == SIGALRM ? hangs : dies;
+    return s->played->broken;
 }
 
-static size_t count_left(const struct shrunk *out)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < out->planned; i++)
-        n += !out->skip[i];
-    return n;
-}
+/* ---- smaller ------------------------------------------------------------------------- */
 
 /* The last play failed as it should: what did not strike in it is not needed. */
-static void keep(struct search *s, bool *tried)
+static void keep(struct search *s, const struct portion *tried)
 {
-    struct shrunk *out = s->out;
-    for (size_t i = 0; i < out->planned && s->result->planned > 0; i++)
-        tried[i] |= !s->result->struck[i];
-    memcpy(out->skip, tried, out->planned * sizeof *tried);
-    out->left = count_left(out);
+    s->out->least = *tried;
+    s->out->least.chosen = true;
+    s->out->least.faults = s->played->struck;
+    memcpy(s->sizes, s->played->sizes, sizeof s->sizes);
 }
 
-/* Tries the plan without the left-over faults [first, first + count); true: it goes. */
+static bool is_over(const struct search *s)
+{
+    return s->steps >= s->most_steps || s->out->plays >= MOST_PLAYS;
+}
+
+/* What is left out shifts whatever else is drawn: so the same is tried with other dice, too. */
+static bool will_do(struct search *s, struct portion *p)
+{
+    for (unsigned i = 0; i < SALTS && !is_over(s); i++) {
+        if (i > 0)
+            p->salt = ++s->salts;
+        const char *broken = play(s, p);
+        if (broken && strcmp(broken, s->out->broken) == 0) {
+            keep(s, p);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Without the faults [first, first + count) of those left. */
 static bool go_without(struct search *s, size_t first, size_t count)
 {
-    struct shrunk *out = s->out;
-    bool *tried = world_alloc(out->planned * sizeof *tried);
-    size_t nth = 0;
-    memcpy(tried, out->skip, out->planned * sizeof *tried);
-    for (size_t i = 0; i < out->planned; i++)
-        if (!out->skip[i] && nth++ >= first && nth <= first + count)
-            tried[i] = true;
-    const char *broken = play(s, tried, out->planned);
-    bool same = broken && strcmp(broken, out->broken) == 0;
-    if (same)
-        keep(s, tried);
-    free(tried);
-    return same;
+    struct portion p = s->out->least;
+    struct fault_list *l = &p.faults;
+    size_t behind = first + count < l->n ? first + count : l->n;
+    memmove(l->numbers + first, l->numbers + behind, (l->n - behind) * sizeof *l->numbers);
+    l->n -= behind - first;
+    return will_do(s, &p);
 }
 
-/* One round with pieces of this size; true: some were not needed. */
-static bool try_pieces(struct search *s, size_t size)
+/* By halves, and then one by one until none can go. True: some could. */
+static bool drop_faults(struct search *s)
 {
-    bool gone = false;
-    for (size_t first = 0; first < s->out->left;) {
-        if (go_without(s, first, size))
-            gone = true;
-        else
-            first += size;
+    const struct fault_list *left = &s->out->least.faults;
+    size_t before = left->n;
+    for (size_t size = (before + 1) / 2; size > 0 && left->n > 0 && !is_over(s);) {
+        bool gone = false;
+        for (size_t first = 0; first < left->n && !is_over(s);) {
+            if (go_without(s, first, size))
+                gone = true;
+            else
+                first += size;
+        }
+        if (!gone || size > 1)
+            size /= 2;
     }
-    return gone;
+    return left->n < before;
 }
 
+static bool go_with(struct search *s, enum size which, uint64_t n)
+{
+    struct portion p = s->out->least;
+    p.sizes[which] = n;
+    return n > 0 && will_do(s, &p);
+}
+
+/* By halves, and then by one or an eighth. True: it has become less. */
+static bool lessen(struct search *s, enum size which)
+{
+    const uint64_t *n = &s->sizes[which];
+    uint64_t before = *n;
+    while (!is_over(s) &&
+           (go_with(s, which, *n / 2) || (*n > 2 && go_with(s, which, *n - 1 - *n / 8))))
+        ;
+    return *n < before;
+}
+
+static bool drop_world(struct search *s)
+{
+    bool less = false;
+    for (int i = 0; i < SIZES; i++)
+        less = lessen(s, (enum size)i) || less;
+    return less;
+}
+
+/* The faults first, for where much goes on few are needed; but a small world is played sooner. */
 static void reduce(struct search *s)
 {
-    for (size_t size = (s->out->left + 1) / 2; size > 0; size /= 2)
-        while (try_pieces(s, size) && size == 1)
-            ;
+    s->most_steps = MOST_STEPS / 3;
+    drop_faults(s);
+    s->most_steps = MOST_STEPS;
+    while (drop_world(s) && drop_faults(s))
+        ;
+    drop_faults(s);
 }
 
-void shrink(uint64_t seed, int64_t drift_ppm, struct shrunk *out)
+void shrink(uint64_t seed, int64_t drift_ppm, const struct portion *from, struct shrunk *out)
 {
     memset(out, 0, sizeof *out);
-    struct result *shared =
+    out->least = *from;
+    struct outcome *shared =
         mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shared == MAP_FAILED)
         return;
-    struct search s = {seed, drift_ppm, shared, out};
-    out->broken = play(&s, NULL, 0);
-    out->planned = shared->planned > 0 ? shared->planned : PLAN_SIZE;
-    out->skip = world_alloc(out->planned * sizeof *out->skip);
+    struct search s = {.seed = seed, .drift_ppm = drift_ppm, .played = shared, .out = out};
+    out->broken = play(&s, from);
     if (out->broken) {
-        bool *tried = world_alloc(out->planned * sizeof *tried);
-        keep(&s, tried);
-        free(tried);
-        out->struck = out->left;
-        reduce(&s);
+        keep(&s, from);
+        out->struck = out->least.faults.n;
+        if (out->broken != hangs) /* each try would last as long */
+            reduce(&s);
     }
     munmap(shared, sizeof *shared);
-}
-
-void shrink_fini(struct shrunk *s)
-{
-    free(s->skip);
 }

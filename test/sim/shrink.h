@@ -1,22 +1,18 @@
-/* shrink.h - a failing seed with as few faults as will do: those of its plan are left out, by
- * halves and then one by one, while the same invariant breaks. */
+/* shrink.h - a failing seed made small: as few of its faults as will do, as few clients, actors
+ * and locks, and no longer a day, while the same invariant breaks. */
 #ifndef CLAVE_SIM_SHRINK_H
 #define CLAVE_SIM_SHRINK_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "portion.h"
 
 struct shrunk {
-    const char *broken; /* the invariant, or how the process died; NULL: the seed does not fail */
-    bool *skip;         /* by index of the plan */
-    size_t planned;
-    size_t struck; /* before */
-    size_t left;
+    const char *broken;   /* the invariant, or how the process died; NULL: it does not fail */
+    struct portion least; /* that still fails so */
+    size_t struck;        /* faults before */
     unsigned plays;
 };
 
-void shrink(uint64_t seed, int64_t drift_ppm, struct shrunk *out);
-void shrink_fini(struct shrunk *s);
+/* Of this portion, which may be all. The same on every machine. */
+void shrink(uint64_t seed, int64_t drift_ppm, const struct portion *from, struct shrunk *out);
 
 #endif

@@ -1,19 +1,57 @@
-"""A planted fault's failing seed, shrunk: at most half the faults that struck at first, the same invariant
-still breaks with them, and the picture of it is well-formed.
+"""A planted fault's lowest failing seed, shrunk: a few faults are left, the same
+invariant still breaks with them, the command it prints plays that again, and the picture of it is
+well-formed.
 
     shrink_test.py PLANT BUILDDIR"""
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
 import xml.etree.ElementTree as xml
 
 FAULT = "heartbeat_is_ping"
+FEW = 8  # the first 30 failing seeds, of up to 83 faults, are left with 5 at most
 
 
 def run(*command):
-    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=500, check=False)
+
+
+def find(program, jobs):
+    done = run(program, "--seeds", "3000", "--jobs", str(jobs))
+    assert done.returncode == 1, done.stdout
+    (found,) = re.findall(r"^seed (\d+) BREAKS: (.*)$", done.stdout, re.M)
+    return found
+
+
+def shrink(program, seed, invariant, svg):
+    done = run(program, "--seed", seed, "--shrink", "--svg", svg)
+    assert done.returncode == 1, done.stdout + done.stderr
+    head, story = done.stdout.split("\n\n", 1)
+    broken, left, struck, again = re.fullmatch(
+        r"seed \d+ BREAKS: (.*)\nwith (\d+) of (\d+) faults .*\nreplay: clave_sim (.*)",
+        head).groups()
+    assert broken == invariant, head
+    assert int(left) <= FEW, head
+    # The story is of the shrunk run, and ends in the same violation.
+    assert f"breaks: {invariant}." in story, story
+    assert f"\n{left} fault" in story, story
+    print(f"seed {seed}: {left} of {struck} faults, {again}")
+    return again, story
+
+
+def check_picture(svg):
+    names = [e.tag.split("}")[1] for e in xml.parse(svg).iter()]
+    assert names[0] == "svg" and names.count("rect") > 20, names
+
+
+def check_refused(program):
+    for wrong in (["--faults", "3,2"], ["--faults", "3,"], ["--faults", "x"], ["--faults", ""],
+                  ["--faults", "70000"], ["--clients", "-1"], ["--salt"]):
+        assert run(program, "--seed", "1", *wrong).returncode == 64, wrong
+    assert run(program, "--faults", "3").returncode == 64, "of which seed?"
 
 
 def main():
@@ -23,20 +61,12 @@ def main():
         svg = os.path.join(into, "timeline.svg")
         done = run(plant, "--program", program, builddir, FAULT)
         assert done.returncode == 0, done.stderr
-        done = run(program, "--seeds", "3000", "--jobs", "2")
-        seed, invariant = re.search(r"^seed (\d+) BREAKS: (.*)$", done.stdout, re.M).groups()
-        done = run(program, "--seed", seed, "--shrink", "--svg", svg)
-        assert done.returncode == 1, done.stdout + done.stderr
-        broken, left, struck = re.search(
-            r"BREAKS: (.*)\nwith (\d+) of (\d+) faults", done.stdout).groups()
-        assert broken == invariant
-        assert int(left) * 2 <= int(struck), done.stdout
-        # The story is of the shrunk run, and ends in the same violation.
-        assert f"breaks: {invariant}." in done.stdout, done.stdout
-        assert f"\n{left} fault" in done.stdout, done.stdout
-        names = [e.tag.split("}")[1] for e in xml.parse(svg).iter()]
-        assert names[0] == "svg" and names.count("rect") > 20, names
-        print(f"seed {seed}: {left} of {struck} faults")
+        seed, invariant = find(program, 1)
+        again, story = shrink(program, seed, invariant, svg)
+        check_picture(svg)
+        done = run(program, *shlex.split(again))
+        assert (done.returncode, done.stdout) == (1, story), done.stdout
+        check_refused(program)
 
 
 main()

@@ -48,7 +48,8 @@ static void tell_faults(const struct record *r)
     printf("%zu fault%s:\n", struck, struck == 1 ? "" : "s");
     for (size_t i = 0; i < r->nstrikes; i++)
         if (r->strikes[i].struck)
-            printf("  %9.3f s  %s\n", seconds(r->strikes[i].at - r->end), r->strikes[i].name);
+            printf("  %9.3f s  %s (number %u)\n", seconds(r->strikes[i].at - r->end),
+                   r->strikes[i].name, r->strikes[i].number);
 }
 
 /* Times are before the end; a pause is a line of its own. */
