@@ -19,10 +19,13 @@ struct progress {
     uint64_t seed; /* being played */
     bool broken;
     bool done;
+    uint64_t traces[2]; /* of `seed`, where they differ */
     struct tally tally;
 };
 
-/* Seeds are handed out one at a time: some take longer than others. */
+/* Seeds are handed out one at a time, in their order: some take longer than others. When one
+ * fails, those before it are played or being played, and are played to their end: so the lowest
+ * that fails is found, whatever the number of jobs. */
 struct board {
     _Atomic uint64_t next;
     _Atomic bool stop;
@@ -40,19 +43,20 @@ static bool play(const struct jobs_options *o, struct progress *p)
 {
     struct outcome first, second;
     alarm(o->aloud ? 0 : SEED_SECONDS); /* one that hangs dies of it */
-    struct play play = {.seed = p->seed, .drift_ppm = (int64_t)o->drift * 1000, .aloud = o->aloud};
+    struct play play = {.seed = p->seed,
+                        .drift_ppm = (int64_t)o->drift * 1000,
+                        .aloud = o->aloud,
+                        .quiet = !o->aloud};
     scenario_play(&play, &first);
     tally_add(&p->tally, &first.tally);
     if (first.broken || !o->twice)
         return !first.broken;
     play.aloud = false;
+    play.quiet = true;
     scenario_play(&play, &second);
-    if (first.trace == second.trace)
-        return true;
-    printf("seed %" PRIu64 " BREAKS: the same seed gives the same trace\n    %016" PRIx64
-           " and then %016" PRIx64 "\n",
-           p->seed, first.trace, second.trace);
-    return false;
+    p->traces[0] = first.trace;
+    p->traces[1] = second.trace;
+    return first.trace == second.trace;
 }
 
 static void work(const struct jobs_options *o, struct board *b, struct progress *p, double until)
@@ -81,24 +85,77 @@ static pid_t start(const struct jobs_options *o, struct board *b, struct progres
     exit(0);
 }
 
+/* ---- what came of it ----------------------------------------------------------------- */
+
 /* A job that died did so in the seed it was playing. */
-static bool collect(pid_t pid, struct board *b, const struct progress *p, struct tally *sum)
+static bool has_died(const struct progress *p, int status)
 {
-    int status = 0;
-    if (pid <= 0 || waitpid(pid, &status, 0) != pid)
-        return false;
-    tally_add(sum, &p->tally);
-    if (p->done && WIFEXITED(status) && WEXITSTATUS(status) == 0)
-        return !p->broken;
-    b->stop = true;
+    return !p->done || !WIFEXITED(status) || WEXITSTATUS(status) != 0;
+}
+
+/* Waits for all of them. Any that dies ends the work of the others. */
+static void await(struct board *b, const pid_t *pids, int *statuses, uint64_t n)
+{
+    for (uint64_t left = n; left > 0; left--) {
+        int status;
+        pid_t pid = wait(&status);
+        for (uint64_t i = 0; i < n; i++)
+            if (pids[i] == pid) {
+                statuses[i] = status;
+                b->stop = b->stop || has_died(&b->jobs[i], status);
+            }
+    }
+}
+
+static void tell_death(const struct jobs_options *o, const struct progress *p, int status)
+{
+    static const struct portion all;
     if (WIFSIGNALED(status))
         printf("\nseed %" PRIu64 " BREAKS: the process died of signal %d%s\n", p->seed,
                WTERMSIG(status), WTERMSIG(status) == SIGALRM ? ": it hangs" : "");
     else
         printf("\nseed %" PRIu64 " BREAKS: the process ended with %d\n", p->seed,
                WEXITSTATUS(status));
-    printf("replay: clave_sim --first %" PRIu64 " --seeds 1 --trace\n\n", p->seed);
-    return false;
+    printf("replay: ");
+    portion_print_command(p->seed, (int64_t)o->drift * 1000, &all);
+    printf(" --trace\n\n");
+}
+
+/* The job was quiet, since another could have failed at a lower seed: it is played again. */
+static void tell_violation(const struct jobs_options *o, const struct progress *p)
+{
+    struct outcome again = {0};
+    struct play play = {.seed = p->seed, .drift_ppm = (int64_t)o->drift * 1000};
+    bool differ = p->traces[0] != p->traces[1];
+    if (o->aloud && !differ)
+        return; /* it was told as it happened */
+    if (!differ)
+        scenario_play(&play, &again);
+    if (!again.broken)
+        printf("seed %" PRIu64 " BREAKS: the same seed gives the same trace\n    %016" PRIx64
+               " and then %016" PRIx64 "\n",
+               p->seed, p->traces[0], p->traces[1]);
+}
+
+/* The lowest seed that failed; true: there is none. */
+static bool tell(const struct jobs_options *o, const struct board *b, const int *statuses,
+                 uint64_t n)
+{
+    const struct progress *lowest = NULL;
+    bool died = false;
+    for (uint64_t i = 0; i < n; i++) {
+        const struct progress *p = &b->jobs[i];
+        bool this_died = has_died(p, statuses[i]);
+        if ((p->broken || this_died) && (!lowest || p->seed < lowest->seed)) {
+            lowest = p;
+            died = this_died;
+        }
+    }
+    if (lowest && died)
+        tell_death(o, lowest, statuses[lowest - b->jobs]);
+    else if (lowest)
+        tell_violation(o, lowest);
+    return !lowest;
 }
 
 int jobs_run(const struct jobs_options *o)
@@ -106,18 +163,21 @@ int jobs_run(const struct jobs_options *o)
     struct board *b =
         mmap(NULL, sizeof *b, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     pid_t pids[MAX_JOBS];
+    int statuses[MAX_JOBS] = {0};
     struct tally sum = {0};
     uint64_t n = o->aloud || o->jobs == 0 ? 1 : o->jobs < MAX_JOBS ? o->jobs : MAX_JOBS;
-    bool fine = b != MAP_FAILED;
-    if (!fine)
+    if (b == MAP_FAILED)
         return 1;
     double begin = seconds(), until = begin + 60.0 * (double)o->minutes;
     fflush(stdout);
     for (uint64_t i = 0; i < n; i++)
         pids[i] = start(o, b, &b->jobs[i], until);
+    await(b, pids, statuses, n);
+    bool fine = tell(o, b, statuses, n);
     for (uint64_t i = 0; i < n; i++)
-        fine = collect(pids[i], b, &b->jobs[i], &sum) && fine;
-    tally_print(&sum);
+        tally_add(&sum, &b->jobs[i].tally);
+    if (fine || n == 1) /* else how far the others came is chance */
+        tally_print(&sum);
     printf("%s, %.1f s\n", fine ? "no violation" : "VIOLATION", seconds() - begin);
     munmap(b, sizeof *b);
     return fine ? 0 : 1;

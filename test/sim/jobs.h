@@ -15,7 +15,7 @@ struct jobs_options {
     bool twice;
 };
 
-/* 0: no violation; 1: one was found, and told. */
+/* 0: no violation; 1: there are some, and that of the lowest seed was told. */
 int jobs_run(const struct jobs_options *o);
 
 #endif

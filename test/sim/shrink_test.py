@@ -1,4 +1,4 @@
-"""A planted fault's lowest failing seed, shrunk: a few faults are left, the same
+"""A planted fault's lowest failing seed, found by however many jobs, shrunk: a few faults are left, the same
 invariant still breaks with them, the command it prints plays that again, and the picture of it is
 well-formed.
 
@@ -62,6 +62,7 @@ def main():
         done = run(plant, "--program", program, builddir, FAULT)
         assert done.returncode == 0, done.stderr
         seed, invariant = find(program, 1)
+        assert find(program, 3) == (seed, invariant)
         again, story = shrink(program, seed, invariant, svg)
         check_picture(svg)
         done = run(program, *shlex.split(again))
