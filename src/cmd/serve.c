@@ -57,7 +57,7 @@ struct serve {
 static const struct flag flags[] = {
     {SERVE_CONFIG, "config", "FILE", "these flags as lines 'key = value', or Apache's zoo.cfg"},
     {SERVE_DATA, "data", "DIR", "the data directory, created when missing"},
-    {'l', "listen", "ADDR", "[tls:]host:port or unix:/path; repeatable [127.0.0.1:2181]"},
+    {'l', "listen", "ADDR", "[tls:]host[:port] or unix:/path; repeatable [127.0.0.1:2181]"},
     {SERVE_TICK, "tick", "DURATION", "the unit of session timeouts [2s]"},
     {SERVE_MIN_SESSION, "min-session-timeout", "DURATION", "shortest session [2 ticks]"},
     {SERVE_MAX_SESSION, "max-session-timeout", "DURATION", "longest session [20 ticks]"},

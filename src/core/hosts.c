@@ -7,8 +7,6 @@
 #include "wire/proto.h"
 
 enum { MAX_HOSTS = 256, MAX_PORT_DIGITS = 5 };
-/* What the Administrator's Guide has for secureClientPort. */
-enum { SECURE_PORT = 2281 };
 
 static bool starts_with(const char *s, const char *prefix)
 {
@@ -147,7 +145,7 @@ static void fill(struct hosts *h, const char *text)
     const char *hosts = behind_tls(text), *end = servers_end(hosts);
     char *to = h->text;
     h->tls = hosts > text;
-    uint16_t standard = h->tls ? SECURE_PORT : WIRE_DEFAULT_PORT;
+    uint16_t standard = h->tls ? WIRE_SECURE_PORT : WIRE_DEFAULT_PORT;
     for (const char *s = hosts;; s++) {
         struct entry e;
         size_t n = entry_len(s, end);

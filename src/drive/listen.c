@@ -99,8 +99,9 @@ static clave_err listen_address(const struct request *r, const struct sockaddr *
     return fault;
 }
 
-/* "host:port", "[v6]:port", "host", "*:port" or ":port"; false: it is none of these. */
-static bool split(const char *spec, char host[MAX_HOST], char port[8])
+/* "host:port", "[v6]:port", "host" (the standard port), "*:port" or ":port"; false: it is none of
+ * these. */
+static bool split(const char *spec, int standard, char host[MAX_HOST], char port[8])
 {
     const char *end = spec + strlen(spec), *colon;
     bool bracket = *spec == '[';
@@ -117,7 +118,7 @@ static bool split(const char *spec, char host[MAX_HOST], char port[8])
     memcpy(host, from, (size_t)(to - from));
     host[to - from] = '\0';
     if (!colon || *colon == '\0') {
-        snprintf(port, 8, "%d", WIRE_DEFAULT_PORT);
+        snprintf(port, 8, "%d", standard);
         return host[0] != '\0';
     }
     size_t digits = strspn(colon + 1, "0123456789");
@@ -140,11 +141,12 @@ static clave_err listen_tcp(const struct request *r)
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE}, *list;
     char host[MAX_HOST], port[8];
     clave_err err = CLAVE_OK;
-    if (!split(r->spec, host, port))
-        return clave__fault(r->f, CLAVE_EINVAL,
-                            "cannot understand the address '%s': host:port, [v6]:port, *:port or "
-                            "unix:/path",
-                            r->spec);
+    if (!split(r->spec, r->tls ? WIRE_SECURE_PORT : WIRE_DEFAULT_PORT, host, port))
+        return clave__fault(
+            r->f, CLAVE_EINVAL,
+            "cannot understand the address '%s': host[:port], [v6][:port], *:port or "
+            "unix:/path",
+            r->spec);
     bool any = host[0] == '\0' || strcmp(host, "*") == 0;
     int fault = getaddrinfo(any ? NULL : host, port, &hints, &list);
     if (fault != 0)

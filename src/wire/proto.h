@@ -86,5 +86,7 @@ enum wire_add_watch_mode { ADD_WATCH_PERSISTENT = 0, ADD_WATCH_PERSISTENT_RECURS
 #define WIRE_PASSWORD_LEN 16
 #define WIRE_STAT_LEN 68
 #define WIRE_DEFAULT_PORT 2181
+/* What the Administrator's Guide has for secureClientPort. */
+#define WIRE_SECURE_PORT 2281
 
 #endif

@@ -202,6 +202,13 @@ class Serving(unittest.TestCase):
         self.assertEqual((result.code, result.out), (0, "1"), result)
         s.stop()
 
+    def test_an_address_without_a_port(self):
+        host = "127." + ".".join(str(1 + b % 254) for b in os.urandom(3))
+        p, line = self.started("--data", scratch("data"), "-l", host)
+        self.assertIn(f"serving on {host}:2181,", line)
+        self.assertEqual(clave("ls", "/", connect=host).out, "zookeeper\n")
+        p.terminate()
+
     def test_frames_that_are_too_long(self):
         p, line = self.started("--data", scratch("data"), "-l", "127.0.0.1:0")
         port = int(re.match(r"clave: serving on 127\.0\.0\.1:(\d+),", line).group(1))
