@@ -38,8 +38,9 @@ CLAVE_EXPORT clave_err clave_candidate_resign(clave_candidate *c);
 CLAVE_EXPORT clave_err clave_candidate_close(clave_candidate *c, clave_latch_close_mode mode,
                                              int64_t timeout_ms);
 
-/* Until it leads. EBUSY: not within the time; EUNREACHABLE: nor connected within it; ECLOSED, from
- * another thread's close too; what FAILED says (ENOAUTH ...). */
+/* Until it leads. EBUSY: not within the time; EUNREACHABLE: nor connected within it; EINVAL, at
+ * once: it was never started; ECLOSED, from another thread's close too; what FAILED says (ENOAUTH
+ * ...). */
 CLAVE_EXPORT clave_err clave_candidate_await(clave_candidate *c, int64_t timeout_ms);
 /* Until its term is over, by its policy or by the hold deadline, even if the next one is its own
  * too: CLAVE_OK, at once if it does not lead. EBUSY: it still does. */

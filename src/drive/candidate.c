@@ -214,6 +214,9 @@ clave_err clave_candidate_close(clave_candidate *c, clave_latch_close_mode mode,
 static clave_err begin_await(struct call *call, void *args)
 {
     const struct request *r = args;
+    /* Who never started never leads; Curator's await throws then. */
+    if (clave_latch_state_of(r->c->latch) == CLAVE_LATCH_LATENT)
+        return CLAVE_EINVAL;
     return clave_latch_await(r->c->latch, r->deadline, on_verdict, call);
 }
 

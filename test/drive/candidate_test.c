@@ -32,6 +32,19 @@ static clave_candidate *stand(clave_session *s, const char *path, const clave_la
     return c;
 }
 
+static void who_never_stands_never_leads(void **state)
+{
+    (void)state;
+    clave_session *s = rig_session(rig->connect);
+    clave_candidate *c;
+    assert_int_equal(clave_candidate_new(&c, s, "/latent", NULL), CLAVE_OK);
+    assert_int_equal(clave_candidate_await(c, -1), CLAVE_EINVAL); /* it would be for ever */
+    assert_int_equal(clave_candidate_start(c), CLAVE_OK);
+    assert_int_equal(clave_candidate_await(c, -1), CLAVE_OK);
+    clave_candidate_free(c);
+    clave_session_close(s, 5000);
+}
+
 static void leads_follows_and_leads_again(void **state)
 {
     (void)state;
@@ -307,6 +320,7 @@ static void what_cannot_be_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(who_never_stands_never_leads),
         cmocka_unit_test(leads_follows_and_leads_again),
         cmocka_unit_test(elementary_candidates_lead_in_turn),
         cmocka_unit_test(a_close_wakes_who_waits),
