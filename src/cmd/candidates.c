@@ -69,6 +69,7 @@ const struct verb verb_candidates = {
     .text =
         "One candidate a line, the leader first: position, leader or waiting, token, time since\n"
         "it stands there, id; - for an id that is no text.\n",
+    .elects = true,
     .max_args = -1,
     .run = run_candidates,
 };

@@ -78,29 +78,42 @@ static void show_json(const clave_deadlock *d)
     json_end(&j);
 }
 
+/* A path that is mistyped would have no deadlock. EXIT_OK, or told. */
+static int look_for(struct options *o, clave_session *s, const char *const *paths, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        clave_err err = clave_session_exists(s, paths[i], options_left_ms(o), NULL);
+        if (err != CLAVE_OK)
+            return tell_err(o, paths[i], err, s);
+    }
+    return EXIT_OK;
+}
+
+static int search(struct options *o, clave_session *s, const char *const *paths, size_t n)
+{
+    clave_deadlocks *found;
+    clave_err err = clave_session_deadlocks(s, paths, n, o->timeout_ms, &found);
+    if (err != CLAVE_OK)
+        return tell_err(o, paths[0], err, s);
+    for (size_t i = 0; i < found->n; i++)
+        (o->json ? show_json : show_text)(&found->list[i]);
+    if (found->n == 0)
+        note(o, "no deadlock");
+    int code = found->n > 0 ? EXIT_DEADLOCK : EXIT_OK;
+    clave_deadlocks_free(found);
+    return code;
+}
+
 int deadlocks_show(struct options *o, const char *const *paths, size_t n)
 {
     static const char *const everywhere = "/";
-    clave_deadlocks *found;
     clave_session *s;
     int code = link_open(o, NULL, &s);
     if (code != EXIT_OK)
         return code;
-    if (n == 0) {
-        paths = &everywhere;
-        n = 1;
-    }
-    clave_err err = clave_session_deadlocks(s, paths, n, o->timeout_ms, &found);
-    if (err != CLAVE_OK) {
-        code = tell_err(o, paths[0], err, s);
-    } else {
-        for (size_t i = 0; i < found->n; i++)
-            (o->json ? show_json : show_text)(&found->list[i]);
-        if (found->n == 0)
-            note(o, "no deadlock");
-        code = found->n > 0 ? EXIT_DEADLOCK : EXIT_OK;
-        clave_deadlocks_free(found);
-    }
+    code = look_for(o, s, paths, n);
+    if (code == EXIT_OK)
+        code = search(o, s, n > 0 ? paths : &everywhere, n > 0 ? n : 1);
     link_close(s);
     return code;
 }

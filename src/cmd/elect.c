@@ -208,6 +208,7 @@ const struct verb verb_elect = {
         "75 not elected in time; 76 the leadership was lost, or given up because somebody asked;\n"
         "77 not authorised; 126, 127 the command cannot be run or found.\n",
     .flags = flags,
+    .elects = true,
     .max_args = 1,
     .run = run_elect,
 };

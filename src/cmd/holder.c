@@ -51,8 +51,8 @@ void holder_publish(struct wrapper *w)
 
 static void tell_not_started(const struct wrapper *w)
 {
-    tell(w->o, "%s: the command was not started: the time to hold the lock was over too soon",
-         w->plan->path);
+    tell(w->o, "%s: the command was not started: the time to %s was over too soon", w->plan->path,
+         w->plan->elects ? "lead" : "hold the lock");
 }
 
 void holder_begin(struct wrapper *w)

@@ -123,6 +123,7 @@ const struct verb verb_leader = {
         "A line 'leader TOKEN ID', and the value it publishes if there is one; or 'vacant', with\n"
         "exit code 66. Changes in quick succession may be told as one.\n",
     .flags = flags,
+    .elects = true,
     .max_args = -1,
     .run = run_leader,
 };

@@ -38,8 +38,10 @@ static bool take_flag(struct lock_plan *p, int id)
     }
 }
 
-static int take_args(struct lock_plan *p)
+static int take_args(struct lock_plan *p, bool tries, bool waits)
 {
+    if (tries && waits)
+        return tell_usage(p->o, "--no-wait and --wait contradict each other");
     if (p->kind == KIND_LEASE && p->limit == 0 && !p->limit_path)
         return tell_usage(p->o, "how many leases are there? Say -n N, the same number everywhere");
     if (p->limit_path && !link_path_ok(p->o, p->limit_path))
@@ -71,11 +73,14 @@ static int run(struct options *o, int argc, char **argv, enum lock_kind kind)
                           .grace_ms = LOCK_GRACE_DEFAULT,
                           .conflict_code = EXIT_TIMEOUT};
     int id, code = EXIT_USAGE;
-    bool taken = true;
-    while (taken && (id = options_next(o, argc, argv)) > 0)
+    bool taken = true, tries = false, waits = false;
+    while (taken && (id = options_next(o, argc, argv)) > 0) {
         taken = take_flag(&p, id);
+        tries |= id == (kind == KIND_LEASE ? 't' : 'n');
+        waits |= id == 'w';
+    }
     if (taken)
-        code = id == OPTIONS_STOP ? o->status : take_args(&p);
+        code = id == OPTIONS_STOP ? o->status : take_args(&p, tries, waits);
     if (taken && id != OPTIONS_STOP && code == EXIT_OK)
         code = kind == KIND_LEASE ? run_lease(&p) : wrapper_run(&p, NULL);
     acl_fini(&p.acl);

@@ -1,4 +1,5 @@
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "cmd/json.h"
@@ -9,7 +10,7 @@
 /* What differs between a lock and a leadership. */
 struct words {
     const char *acquired, *not_acquired; /* events, and verbs */
-    const char *held_by, *still, *it, *who, *asked;
+    const char *held_by, *still, *it, *who, *asked, *hold, *before;
 };
 
 static const struct words *words(const struct lock_plan *p)
@@ -20,14 +21,18 @@ static const struct words *words(const struct lock_plan *p)
                                       "still held",
                                       "the lock",
                                       "locks",
-                                      "somebody asks us to release it"};
+                                      "somebody asks us to release it",
+                                      "hold",
+                                      "acquired; its holder before"};
     static const struct words leadership = {"elected",
                                             "not-elected",
                                             "led by",
                                             "still leading",
                                             "the leadership",
                                             "candidates",
-                                            "somebody asks us to resign"};
+                                            "somebody asks us to resign",
+                                            "term",
+                                            "elected; the leader before"};
     return p->elects ? &leadership : &lock;
 }
 
@@ -170,24 +175,24 @@ void lock_tell_connection(const struct lock_plan *p, bool up, int64_t left_ms)
 }
 
 /* Who deleted it, or why the session ended, in words for somebody at a terminal. */
-static const char *reason(clave_err why)
+static const char *reason(const struct lock_plan *p, clave_err why)
 {
     if (why == CLAVE_ENONODE)
         return "somebody deleted its node";
     if (why == CLAVE_ECONNLOSS || why == CLAVE_ETIMEDOUT)
         return "no server has confirmed the session in time";
-    return clave_strerror(why);
+    return tell_text(p->o, why);
 }
 
 void lock_tell_lost(const struct lock_plan *p, clave_err why)
 {
     struct json j;
     if (!p->o->json) {
-        tell(p->o, "%s: %s is lost: %s", p->path, words(p)->it, reason(why));
+        tell(p->o, "%s: %s is lost: %s", p->path, words(p)->it, reason(p, why));
         return;
     }
     begin(p, &j, "lost");
-    json_text(&j, "why", reason(why));
+    json_text(&j, "why", reason(p, why));
     end(&j);
 }
 
@@ -202,28 +207,48 @@ void lock_tell_asked(const struct lock_plan *p)
     end(&j);
 }
 
+static const char *ending_text(const struct lock_plan *p, enum leash_cause cause, char *out,
+                               size_t cap)
+{
+    switch (cause) {
+    case CAUSE_NONE:
+        return "the command has ended; ending what it left running";
+    case CAUSE_DEADLINE:
+        snprintf(out, cap,
+                 "no server has confirmed the session in time: ending the command before %s is "
+                 "lost",
+                 words(p)->it);
+        return out;
+    case CAUSE_MAX_HOLD:
+        snprintf(out, cap, "the maximum %s is over: ending the command", words(p)->hold);
+        return out;
+    case CAUSE_LOST:
+    case CAUSE_WRAPPER:
+        break;
+    }
+    return "ending the command";
+}
+
 void lock_tell_ending(const struct lock_plan *p, enum leash_cause cause)
 {
-    static const struct {
-        const char *word, *text;
-    } table[] = {
-        [CAUSE_NONE] = {"left-behind", "the command has ended; ending what it left running"},
-        [CAUSE_DEADLINE] = {"deadline", "no server has confirmed the session in time: ending the "
-                                        "command before the lock is lost"},
-        [CAUSE_LOST] = {"lost", "ending the command"},
-        [CAUSE_MAX_HOLD] = {"max-hold", "the maximum hold is over: ending the command"},
-        [CAUSE_WRAPPER] = {"wrapper", "ending the command"},
-    };
+    static const char *const names[] = {[CAUSE_NONE] = "left-behind",
+                                        [CAUSE_DEADLINE] = "deadline",
+                                        [CAUSE_LOST] = "lost",
+                                        [CAUSE_MAX_HOLD] = "max-hold",
+                                        [CAUSE_WRAPPER] = "wrapper"};
     struct json j;
+    char text[128];
     if (p->o->json) {
         begin(p, &j, "ending");
-        json_text(&j, "cause", table[cause].word);
+        json_text(&j, "cause", names[cause]);
         end(&j);
-    } else if (cause == CAUSE_NONE) {
-        note(p->o, "%s: %s", p->path, table[cause].text);
-    } else {
-        tell(p->o, "%s: %s", p->path, table[cause].text);
+        return;
     }
+    const char *what = ending_text(p, cause, text, sizeof text);
+    if (cause == CAUSE_NONE)
+        note(p->o, "%s: %s", p->path, what);
+    else
+        tell(p->o, "%s: %s", p->path, what);
 }
 
 void lock_tell_delay(const struct lock_plan *p, const clave_identity *who, int64_t delay_ms)
@@ -236,7 +261,7 @@ void lock_tell_delay(const struct lock_plan *p, const clave_identity *who, int64
         put_identity(&j, "lost", who);
         end(&j);
     } else if (!p->quiet) {
-        tell(p->o, "%s: acquired; its holder before, %s, was lost: beginning in %s", p->path,
+        tell(p->o, "%s: %s, %s, was lost: beginning in %s", p->path, words(p)->before,
              who_format(who, text, sizeof text), age_format(delay_ms, age));
     }
 }

@@ -176,6 +176,7 @@ const struct verb verb_resign = {
     .text = "'clave elect' ends its command and goes; other programs of clave decide themselves;\n"
             "Curator's do not hear it. Exit code 75: not in time; 66: nobody leads.\n",
     .flags = flags,
+    .elects = true,
     .max_args = -1,
     .run = run_resign,
 };
@@ -189,6 +190,7 @@ const struct verb verb_transfer = {
             "until the candidate leads. Exit code 75: not in time; 66: no such candidate, or\n"
             "another leads now.\n",
     .flags = flags,
+    .elects = true,
     .max_args = -1,
     .run = run_transfer,
 };

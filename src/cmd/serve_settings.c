@@ -286,6 +286,11 @@ static clave_err check_tls(struct serve_settings *v, const struct fault *f)
         return clave__fault(f, CLAVE_EINVAL, "there is no address for TLS: --listen tls:ADDR");
     if (!listens)
         return CLAVE_OK;
+    if (!t->cert_file && t->key_file)
+        return clave__fault(f, CLAVE_EINVAL,
+                            "--tls-key %s is the key of no certificate: name that with --tls-cert "
+                            "FILE",
+                            t->key_file);
     if (!t->cert_file)
         return clave__fault(f, CLAVE_EINVAL,
                             "an address for TLS needs --tls-cert FILE, and --tls-key FILE unless "

@@ -60,6 +60,23 @@ int exit_code_of(clave_err err)
     return EXIT_INTERNAL;
 }
 
+const char *tell_text(const struct options *o, clave_err err)
+{
+    static const struct {
+        clave_err err;
+        const char *text;
+    } table[] = {
+        {CLAVE_EBUSY, "not elected in time: another leads"},
+        {CLAVE_ELOST, "the leadership was lost"},
+        {CLAVE_ENOTHELD, "this candidate does not lead"},
+        {CLAVE_ESEQUENCE, "the sequence counter of the election's path is used up"},
+    };
+    for (size_t i = 0; o && o->verb && o->verb->elects && i < sizeof table / sizeof *table; i++)
+        if (table[i].err == err)
+            return table[i].text;
+    return clave_strerror(err);
+}
+
 /* What the user can do about it; "" where the text says it all. */
 static const char *advice(clave_err err)
 {
@@ -135,11 +152,21 @@ void note(const struct options *o, const char *fmt, ...)
     end_line();
 }
 
+static bool is_connected(clave_session *s)
+{
+    clave_state state = clave_session_state(s);
+    return state == CLAVE_STATE_CONNECTED || state == CLAVE_STATE_RECONNECTED ||
+           state == CLAVE_STATE_READ_ONLY;
+}
+
 /* The newest fault of the session is worth more than the general text where the trouble is
- * on the way to the server. */
-static bool is_about_the_way(clave_err err)
+ * on the way to the server; while it is connected, silence has no fault, and that is of something
+ * else. */
+static bool is_about_the_way(clave_err err, clave_session *s)
 {
     int code = exit_code_of(err);
+    if (err == CLAVE_ETIMEDOUT && is_connected(s))
+        return false;
     return code == EXIT_UNREACHABLE || code == EXIT_TIMEOUT || err == CLAVE_EAUTHFAILED ||
            err == CLAVE_EPATH;
 }
@@ -161,14 +188,14 @@ static void put_hint(const struct options *o, clave_err err)
 int tell_err(const struct options *o, const char *path, clave_err err, clave_session *s)
 {
     char detail[512] = "";
-    if (s && is_about_the_way(err))
+    if (s && is_about_the_way(err, s))
         clave_session_errmsg(s, detail, sizeof detail);
-    if (strcmp(detail, clave_strerror(err)) == 0)
+    if (strcmp(detail, tell_text(o, err)) == 0)
         detail[0] = '\0';
     begin_line(o);
     if (path)
         fprintf(stderr, "%s: ", path);
-    fputs(clave_strerror(err), stderr);
+    fputs(tell_text(o, err), stderr);
     if (*detail)
         fprintf(stderr, ": %s", detail);
     put_hint(o, err);

@@ -25,6 +25,9 @@ enum exit_code {
 /* The exit code that stands for an error. */
 int exit_code_of(clave_err err);
 
+/* clave_strerror, in the words of elections where the verb is about them. */
+const char *tell_text(const struct options *o, clave_err err);
+
 /* "clave: VERB: ..." ; `o` may be NULL: "clave: ...". */
 void tell(const struct options *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* The same with a hint how to get help; sets o->status and returns EXIT_USAGE. */

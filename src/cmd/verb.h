@@ -28,6 +28,7 @@ struct verb {
     int max_args;             /* flags and arguments may be mixed up to this many arguments;
                                  what follows them is left alone, for verbs that run a
                                  command. -1: mixed up to a "--" */
+    bool elects;              /* it is about elections: errors of locks are told in their words */
     bool offline;             /* talks to no server: the configuration is not read */
     int (*run)(struct options *o, int argc, char **argv); /* argv[0] is the verb; returns the
                                                              exit code */

@@ -259,8 +259,11 @@ clave_err clave_tls_new(clave_tls **out, const clave_tls_options *given, char *f
             !copy(&t->files[TLS_KEY], o.key_file) || !copy(&t->server_name, o.server_name))
             err = CLAVE_ENOMEM;
         else if (t->files[TLS_KEY] && !t->files[TLS_CERT])
-            err = clave__fault(&f, CLAVE_ETLS, "there is a key, %s, but no certificate for it",
-                               t->files[TLS_KEY]);
+            err = clave__fault(
+                &f, CLAVE_ETLS,
+                "there is a key, %s, but no certificate for it: name that, too (--tls-cert, "
+                "CLAVE_TLS_CERT)",
+                t->files[TLS_KEY]);
     }
     return finish(out, t, err, &f);
 }

@@ -56,8 +56,11 @@ class Deadlocks(unittest.TestCase):
         until(lambda: len(queue(self.server, path)) == n, what=path)
 
     def test_none(self):
+        clave("create", "/none", connect=self.server.connect)
         self.assertEqual(self.look("/none", code=0).out, "")
+        self.assertEqual(self.look(code=0).out, "")
         self.assertIn("clave: locks: no deadlock\n", self.look("/none", "-v", code=0).err)
+        self.assertIn("/typo: no such node", self.look("/none", "/typo", code=66).err)
         r = clave("locks", "--deadlocks", "none", connect=self.server.connect)
         self.assertEqual(r.code, 66, r)
         r = clave("locks", "--deadlocks", "--force", "/none", connect=self.server.connect)

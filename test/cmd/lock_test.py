@@ -218,6 +218,13 @@ class Lock(unittest.TestCase):
         self.assertEqual(self.lock("/none", "--", os.path.dirname(file)).code, 126)
         self.assertEqual(nodes(self.server, "/none"), [])
 
+    def test_to_wait_and_not_to_wait(self):
+        for verb in (["lock", "-n"], ["rwlock", "--no-wait"], ["semaphore", "-t", "-n", "1"]):
+            for wait in ("3s", "0"):
+                r = clave(*verb, "-w", wait, "/contradiction", "true", connect=self.server.connect)
+                self.assertEqual(r.code, 64, r)
+                self.assertIn("--no-wait and --wait contradict each other", r.err)
+
     # ---- not acquired
 
     def test_no_wait(self):

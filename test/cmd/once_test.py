@@ -292,6 +292,21 @@ class LockDelay(unittest.TestCase):
                                 r"beginning in 500ms")
         self.assertNotIn("was lost", self.lock("/lost").err)
 
+    def test_an_election_says_it_in_its_own_words(self):
+        leader = Running("elect", "--session-timeout", "1s", "--lock-delay", "100ms", "/led", "--",
+                         "sh", "-c", "echo leads; kill -9 $PPID; exec sleep 60",
+                         connect=self.server.connect)
+        self.assertEqual(leader.line(), "leads")
+        leader.end(signal.SIGKILL)
+        r = clave("elect", "--lock-delay", "100ms", "/led", "--", "echo", "ran",
+                  connect=self.server.connect)
+        self.assertEqual(r.out, "ran\n", r)
+        self.assertRegex(r.err, "/led: elected; the leader before, .*, was lost: beginning in 100ms")
+        r = clave("elect", "--max-term", "1s", "/term", "--", "sleep", "60",
+                  connect=self.server.connect)
+        self.assertEqual(r.code, 76, r)
+        self.assertIn("/term: the maximum term is over: ending the command", r.err)
+
     def test_who_waits_behind_waits_too(self):
         self.lose("/behind")
         first = Running("lock", "--lock-delay", "1h", "--json", "/behind", "--", "echo", "ran",

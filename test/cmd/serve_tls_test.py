@@ -137,6 +137,12 @@ class Certificates(Case):
                       self.s.ready)
         self.assertIn(b"secureClientPort=%d\n" % self.s.tls_port, ask(self.s.port, b"conf"))
 
+    def test_an_address_without_a_port(self):
+        host = "127." + ".".join(str(1 + b % 254) for b in os.urandom(3))
+        s = self.server(flags=["--listen", "tls:" + host])
+        self.assertIn(f" tls:{host}:2281,", s.ready)
+        self.fine(s, "--tls-any-name", *flags(), connect="tls:" + host)
+
     def test_both_sides_are_known(self):
         self.fine(self.s, *flags())
         self.s.await_log(f" is {CLIENT_DN}\n")
@@ -238,7 +244,7 @@ class Certificates(Case):
                 (["--tls-cert", CLIENT.cert], f"no key for the certificate can be had from "
                                               f"{CLIENT.cert}"),
                 (["--tls-cert", CLIENT.cert, "--tls-key", SERVER.key], "key values mismatch"),
-                (["--tls-key", CLIENT.key], "but no certificate for it")):
+                (["--tls-key", CLIENT.key], "but no certificate for it: name that, too (--tls-cert")):
             r = clave("ls", "/", *words, connect=self.s.tls)
             self.assertEqual(r.code, 64, r)
             self.assertIn(text, r.err)
@@ -575,6 +581,8 @@ class Usage(Case):
         self.refuses(64, "there is no address for TLS", *own)
         self.refuses(64, "it is need, want or none", "--tls-clients", "maybe")
         self.refuses(74, "cannot read /nowhere", *at, "--tls-cert", "/nowhere", "--tls-ca", CA.cert)
+        self.refuses(64, f"--tls-key {SERVER.key} is the key of no certificate: name that with "
+                     "--tls-cert FILE", *at, "--tls-key", SERVER.key, "--tls-ca", CA.cert)
         self.refuses(64, f"no certificate can be had from {SERVER.key}", *at, "--tls-cert",
                      SERVER.key, "--tls-ca", CA.cert)
         self.refuses(64, "key values mismatch", *at, "--tls-cert", SERVER.cert, "--tls-key",

@@ -45,6 +45,29 @@ class Peer:
             s.close()
 
 
+class Proxy(Peer):
+    """Passes on what client and server say, of the server's only `frames` messages."""
+
+    def __init__(self, to, frames):
+        self.to, self.frames = to, frames
+        super().__init__(None)
+
+    def serve(self):
+        client, _ = self.listener.accept()
+        server_side = socket.create_connection(("127.0.0.1", self.to))
+        self.sockets += [client, server_side]
+        threading.Thread(target=self.pass_on, args=(client, server_side), daemon=True).start()
+        answers = server_side.makefile("rb")
+        for _ in range(self.frames):
+            length = answers.read(4)
+            client.sendall(length + answers.read(int.from_bytes(length, "big")))
+
+    @staticmethod
+    def pass_on(client, server_side):
+        while data := client.recv(65536):
+            server_side.sendall(data)
+
+
 class WithoutServer(unittest.TestCase):
     def fails(self, code, *words, **keywords):
         r = clave(*words, **keywords)
@@ -184,6 +207,16 @@ class WithServer(unittest.TestCase):
         self.assertEqual(r.code, 69, r)
         s.process.send_signal(signal.SIGCONT)
         s.stop()
+
+    def test_silence_is_not_blamed_on_the_answer_before_it(self):
+        # The session, which server it is, and that there is no such node to write.
+        for frames in (1, 2, 3):
+            p = Proxy(self.server.port, frames)
+            self.addCleanup(p.close)
+            r = clave("set", "--create", "--timeout", "500ms", f"/silent{frames}", "x",
+                      connect=f"127.0.0.1:{p.port}")
+            self.assertEqual(r.code, 75, r)
+            self.assertIn(f"/silent{frames}: no answer in time (it may have been done", r.err)
 
     def closed(self, words, close, code, text):
         """Runs with descriptors closed as a shell does with >&-."""
