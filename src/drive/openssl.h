@@ -18,12 +18,14 @@
     X(SSL_CTX_set_options)                                                                         \
     X(SSL_CTX_set_num_tickets)                                                                     \
     X(SSL_CTX_set_default_passwd_cb)                                                               \
+    X(SSL_CTX_set_default_passwd_cb_userdata)                                                      \
     X(SSL_CTX_use_certificate_chain_file)                                                          \
     X(SSL_CTX_use_PrivateKey_file)                                                                 \
     X(SSL_CTX_load_verify_file)                                                                    \
     X(SSL_CTX_set_default_verify_paths)                                                            \
     X(SSL_CTX_set_client_CA_list)                                                                  \
     X(SSL_CTX_set_verify)                                                                          \
+    X(SSL_CTX_get0_certificate)                                                                    \
     X(SSL_load_client_CA_file)                                                                     \
     X(SSL_new)                                                                                     \
     X(SSL_free)                                                                                    \
@@ -47,6 +49,9 @@
     X(X509_STORE_CTX_get_ex_data)                                                                  \
     X(X509_STORE_CTX_get0_cert)                                                                    \
     X(X509_get_subject_name)                                                                       \
+    X(X509_get0_notBefore)                                                                         \
+    X(X509_get0_notAfter)                                                                          \
+    X(X509_cmp_current_time)                                                                       \
     X(X509_NAME_get0_der)                                                                          \
     X(X509_NAME_oneline)                                                                           \
     X(X509_get_ext_by_NID)                                                                         \

@@ -24,13 +24,14 @@ static clave_err refused(const clave_tls *t, const struct fault *f, const char *
     return clave__fault(f, CLAVE_ETLS, "%s %s: %s", what, file, why ? why : "not usable");
 }
 
-/* A terminal must not be asked for the password of a key. */
+/* A terminal must not be asked for the password of a key; `arg` is told that there is one. */
 static int no_password(char *buf, int size, int writes, void *arg)
 {
     (void)buf;
     (void)size;
     (void)writes;
-    (void)arg;
+    if (arg)
+        *(bool *)arg = true;
     return -1;
 }
 
@@ -82,13 +83,23 @@ static void set_rules(const struct openssl *lib, SSL_CTX *context)
 static clave_err load_own(const clave_tls *t, SSL_CTX *context, const struct fault *f)
 {
     const char *cert = t->files[TLS_CERT], *key = key_file(t);
+    bool locked = false;
     if (!cert)
         return CLAVE_OK;
     if (t->lib->SSL_CTX_use_certificate_chain_file(context, cert) != 1)
         return refused(t, f, "no certificate can be had from", cert);
-    if (t->lib->SSL_CTX_use_PrivateKey_file(context, key, SSL_FILETYPE_PEM) != 1)
+    t->lib->SSL_CTX_set_default_passwd_cb_userdata(context, &locked);
+    bool loaded = t->lib->SSL_CTX_use_PrivateKey_file(context, key, SSL_FILETYPE_PEM) == 1;
+    t->lib->SSL_CTX_set_default_passwd_cb_userdata(context, NULL);
+    if (loaded)
+        return CLAVE_OK;
+    if (!locked)
         return refused(t, f, "no key for the certificate can be had from", key);
-    return CLAVE_OK;
+    t->lib->ERR_clear_error();
+    return clave__fault(f, CLAVE_ETLS,
+                        "no key for the certificate can be had from %s: it has a password, and "
+                        "clave reads keys without one",
+                        key);
 }
 
 static clave_err load_trusted(const clave_tls *t, SSL_CTX *context, const struct fault *f)
@@ -166,6 +177,16 @@ clave_err clave__tls_side_reload(clave_tls *t, const struct fault *f)
 clave_err clave__tls_side_refresh(clave_tls *t, const struct fault *f)
 {
     return load(t, false, f);
+}
+
+bool clave__tls_side_in_date(clave_tls *t)
+{
+    pthread_mutex_lock(&t->mutex);
+    const X509 *own = t->lib->SSL_CTX_get0_certificate(t->context);
+    bool in_date = !own || (t->lib->X509_cmp_current_time(t->lib->X509_get0_notBefore(own)) < 0 &&
+                            t->lib->X509_cmp_current_time(t->lib->X509_get0_notAfter(own)) > 0);
+    pthread_mutex_unlock(&t->mutex);
+    return in_date;
 }
 
 SSL *clave__tls_side_begin(clave_tls *t)

@@ -50,6 +50,8 @@ clave_tls *clave__tls_side_ref(clave_tls *t);
 clave_err clave__tls_side_reload(clave_tls *t, const struct fault *f);
 /* Likewise, when one of them has changed since. */
 clave_err clave__tls_side_refresh(clave_tls *t, const struct fault *f);
+/* Whether now is a time that the certificate it shows is for; true: it shows none. */
+bool clave__tls_side_in_date(clave_tls *t);
 /* For one connection; NULL: out of memory. */
 SSL *clave__tls_side_begin(clave_tls *t);
 

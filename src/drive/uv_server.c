@@ -231,6 +231,14 @@ static void on_signal(uv_signal_t *s, int number)
         begin_stop(r, number == SIGTERM ? "SIGTERM" : "SIGINT");
 }
 
+/* It is served all the same: who holds locks over open connections is not to lose them. */
+static void tell_out_of_date(const struct server_run *r)
+{
+    if (r->tls && !clave__tls_side_in_date(r->tls))
+        clave__log(&r->log, CLAVE_LOG_WARN,
+                   "the server's certificate is not in date: no client will take it");
+}
+
 /* The certificate has been renewed, they say. */
 static void reload_tls(struct server_run *r)
 {
@@ -241,6 +249,7 @@ static void reload_tls(struct server_run *r)
     else
         clave__log(&r->log, CLAVE_LOG_ERROR, "%s (what was read before stays in use)",
                    text[0] ? text : "out of memory");
+    tell_out_of_date(r);
 }
 
 static void on_hangup(uv_signal_t *s, int number)
@@ -454,6 +463,7 @@ clave_err clave__server_run_new(struct server_run **out, const struct server_run
     if (err == CLAVE_OK) {
         begin_pulse(r, o);
         tell_place(r);
+        tell_out_of_date(r);
         *out = r;
     } else {
         clave__server_run_free(r);

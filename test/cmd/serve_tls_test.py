@@ -256,7 +256,7 @@ class Certificates(Case):
                         "-out", key], check=True, stderr=subprocess.DEVNULL)
         r = clave("ls", "/", "--tls-cert", CLIENT.cert, "--tls-key", key, connect=self.s.tls)
         self.assertEqual(r.code, 64, r)
-        self.assertIn(f"no key for the certificate can be had from {key}", r.err)
+        self.assertIn(f"no key for the certificate can be had from {key}: it has a password", r.err)
 
     def test_in_the_clear_to_tls(self):
         self.refused(f"localhost:{self.s.tls_port}",
@@ -315,6 +315,19 @@ class Identities(Case):
 
 
 class Renewal(Case):
+    def test_a_certificate_out_of_date_is_told(self):
+        text = "the server's certificate is not in date"
+        for words in EXPIRED, NOT_YET:
+            s = self.server(certificate=CA.server(ca=words))
+            s.await_log(text)
+            s.renew(CA.server())
+            s.process.send_signal(signal.SIGHUP)
+            s.await_log("the files of TLS have been read again")
+            s.renew(CA.server(ca=words))
+            s.process.send_signal(signal.SIGHUP)
+            s.stop()
+            self.assertEqual(s.log().count(text), 2, s.log())
+
     def test_the_server_reads_its_files_again(self):
         s = self.server()
         stays = self.secure(s)
