@@ -273,6 +273,7 @@ void actor_decide(struct actor *a)
     case ACTOR_READING:
     case ACTOR_WRITING:
     case ACTOR_LEAVING:
+    case ACTOR_SUPERVISING:
         break;
     }
 }

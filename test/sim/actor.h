@@ -14,7 +14,8 @@ enum actor_state {
     ACTOR_HOLDING,
     ACTOR_READING, /* the counter, while it holds; or something else that will be answered */
     ACTOR_WRITING,
-    ACTOR_LEAVING, /* a confirmed release */
+    ACTOR_LEAVING,     /* a confirmed release */
+    ACTOR_SUPERVISING, /* a command */
 };
 
 struct actor {
@@ -54,7 +55,8 @@ struct actor {
     clave_lease *leases[HOLDS];
     clave_latch *latch;
     struct selector *selector;
-    bool leads; /* LEADER was heard, and no NOT_LEADER since */
+    struct wrapper *wrapper; /* SUPERVISING */
+    bool leads;              /* LEADER was heard, and no NOT_LEADER since */
 
     /* While it waits, for the order of the queue. */
     int64_t queued_at; /* true time when it knew; -1: it does not */

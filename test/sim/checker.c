@@ -6,6 +6,7 @@
 
 #include "follower.h"
 #include "inspector.h"
+#include "wrapper.h"
 
 enum { LATE_MS = 5 };
 
@@ -122,11 +123,35 @@ static void look_at(struct checker *c, struct actor *a, void *arg)
             look_at_hold(c, a, i, arg);
 }
 
+/* A command takes of the lock what its hold did, until nothing of it is alive. */
+static void look_at_command(struct checker *c, struct wrapper *w, const struct sums *s)
+{
+    const struct hold *h = &w->hold;
+    const struct site *at = site_of(c, h->site);
+    const struct actor *other = s->one[h->site];
+    if (!wrapper_is_accountable(w))
+        return;
+    if (wrapper_is_overdue(w))
+        world_break(c->w, "a command ends before its deadline", "%s lets one of token %lld run on",
+                    w->name, (long long)h->token);
+    bool counted = w->actor && w->actor->holds[0].token == h->token && actor_is_valid(w->actor, 0);
+    if (counted || !other || other == w->actor)
+        return;
+    if (s->held[h->site] + hold_weight(h, at) > site_capacity(at) &&
+        !checker_was_taken(c, h->node) && !checker_is_beyond(c))
+        world_break(c->w, "a command has ended before the next holds",
+                    "%s lets one of token %lld run on, and %s holds %s", w->name,
+                    (long long)h->token, other->name, at->path);
+}
+
 void checker_look(struct checker *c)
 {
     struct sums s = {{0}, {NULL}};
     c->looks++;
     each_actor(c, look_at, &s);
+    for (size_t i = 0; i < c->nloads; i++)
+        for (struct wrapper *w = c->loads[i]->wrappers; w; w = w->next)
+            look_at_command(c, w, &s);
 }
 
 /* ---- the order of the queue ---------------------------------------------------------- */

@@ -50,6 +50,12 @@ bool fault_kill_leader(struct nemesis *n);
 void fault_ensemble_init(struct nemesis *n);
 void fault_ensemble_end(struct nemesis *n);
 
+bool fault_stop_guardian(struct nemesis *n);
+bool fault_kill_guardian(struct nemesis *n);
+bool fault_sleep(struct nemesis *n);
+void fault_wrappers_init(struct nemesis *n);
+void fault_wrappers_end(struct nemesis *n);
+
 bool fault_end_session(struct nemesis *n);
 bool fault_remove_node(struct nemesis *n);
 bool fault_scribble(struct nemesis *n);

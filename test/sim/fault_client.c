@@ -2,6 +2,7 @@
  * and the servers. */
 #include "fault.h"
 #include "wire/proto.h"
+#include "wrapper.h"
 
 /* ---- whom, how long ------------------------------------------------------------------ */
 
@@ -192,6 +193,8 @@ static bool end_host(struct nemesis *n, bool machine)
     struct host *h = nemesis_any_victim(n);
     if (!h->client)
         return false;
+    if (machine)
+        wrappers_lose_power(h->user);
     host_kill(h, machine);
     come_back(n, h);
     return true;

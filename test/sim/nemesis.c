@@ -45,6 +45,9 @@ static const struct {
     [FAULT_STRANGER] = {"foreign node in the queue", fault_stranger},
     [FAULT_USE_UP] = {"sequence counter near its end", fault_use_up},
     [FAULT_WALL_CLOCK] = {"wall clock set", fault_wall_clock},
+    [FAULT_STOP_GUARDIAN] = {"guardian stopped", fault_stop_guardian},
+    [FAULT_KILL_GUARDIAN] = {"guardian killed", fault_kill_guardian},
+    [FAULT_SLEEP] = {"machine asleep", fault_sleep},
 };
 
 const char *fault_name(enum fault f)
@@ -71,7 +74,8 @@ void nemesis_draw(struct nemesis *n)
 {
     /* Few kinds at a time reach further than all of them at once. */
     unsigned likely = (unsigned)world_between(n->w, 50, 450);
-    for (int i = 0; i < FAULTS; i++) {
+    int end = n->wraps ? FAULTS : FAULT_STOP_GUARDIAN; /* others roll for none of them */
+    for (int i = 0; i < end; i++) {
         bool rare = i >= FAULT_STOP_SERVER && i <= FAULT_SYNC_FAILS;
         int64_t scale = rare ? 4 : 1;
         if (world_chance(n->w, is_of_ensemble(i) ? 500 : likely) && is_possible(n, i))
@@ -171,6 +175,7 @@ void nemesis_end(struct nemesis *n)
     fault_ensemble_end(n);
     fault_server_end(n);
     fault_clients_end(n);
+    fault_wrappers_end(n);
 }
 
 void nemesis_init(struct nemesis *n, struct server_host *server, struct host *hosts, size_t nhosts)
@@ -185,6 +190,7 @@ void nemesis_init(struct nemesis *n, struct server_host *server, struct host *ho
     for (size_t i = 0; i < nhosts; i++)
         n->host_back[i].of = n;
     fault_clients_init(n);
+    fault_wrappers_init(n);
     fault_server_init(n);
     fault_ensemble_init(n);
 }

@@ -46,6 +46,10 @@ enum fault {
     FAULT_STRANGER,    /* a node of another kind of client stands in the queue for a while */
     FAULT_USE_UP,      /* the sequence counter of a queue is near its end */
     FAULT_WALL_CLOCK,  /* that of the server is set */
+    /* Of those who run commands. */
+    FAULT_STOP_GUARDIAN, /* for up to two timeouts */
+    FAULT_KILL_GUARDIAN,
+    FAULT_SLEEP, /* a machine, with all that is on it */
     FAULTS,
 };
 
@@ -80,11 +84,13 @@ struct nemesis {
     struct strike *strikes;  /* in the order of time */
     size_t nstrikes, strikes_cap;
     size_t next;
+    bool wraps;                    /* commands are run */
     const struct portion *portion; /* which of them */
     struct fault_list *struck;     /* as they strike: a process may die of one */
     uint64_t count[FAULTS];
     struct alarm alarm; /* the next */
     struct nemesis_return host_back[CHECKED_HOSTS];
+    struct nemesis_return machine_back[CHECKED_HOSTS];
     struct alarm server_back;
     struct alarm server_resume;
     struct alarm power;
@@ -94,7 +100,7 @@ struct nemesis {
     int64_t disk_sync_us;
 };
 
-/* `ensemble`, `checker`, `portion` and `struck` are set behind it. */
+/* `ensemble`, `checker`, `wraps`, `portion` and `struck` are set behind it. */
 void nemesis_init(struct nemesis *n, struct server_host *server, struct host *hosts, size_t nhosts);
 /* Draws which faults this seed has, and how often, and the dice of the plan. */
 void nemesis_draw(struct nemesis *n);

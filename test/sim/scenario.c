@@ -6,6 +6,7 @@
 
 #include "inspector.h"
 #include "observer.h"
+#include "wrapper.h"
 
 enum { MAX_HOSTS = 6, STORY_SHOWN = 60 };
 
@@ -150,6 +151,10 @@ static void draw_extras(struct scenario *s)
     /* A function ends when it likes: a selector knows no longest hold. */
     if (world_chance(&s->w, 200) && o->max_hold_ms == 0)
         o->selecting = (unsigned)world_between(&s->w, 200, 1000);
+    if (world_chance(&s->w, 150)) {
+        o->wrapping = (unsigned)world_between(&s->w, 100, 900);
+        o->restless = 0; /* who runs a command keeps its lock */
+    }
     world_roll_with(&s->w, before);
 }
 
@@ -232,6 +237,7 @@ static void draw(struct scenario *s)
     s->nemesis.ensemble = s->has_ensemble ? &s->ensemble : NULL;
     s->nemesis.checker = &s->checker;
     s->nemesis.timeout_us = s->timeout_us;
+    s->nemesis.wraps = s->work.wrapping > 0;
     nemesis_draw(&s->nemesis);
     if (s->portion->salt > 0)
         shake(s);
@@ -282,7 +288,8 @@ static int64_t longest_hold(const struct scenario *s)
     int64_t pieces = 6 * (s->work.hold_us + s->work.rest_us);
     int64_t sleep = s->work.sleepy ? 6 * s->work.sleep_us : 0;
     int64_t waits = s->work.stubborn ? 12 * s->work.patience_ms * MS : 0;
-    return sleep + waits + pieces * (s->work.writes + 3) + 200 * MS;
+    int64_t command = s->work.wrapping ? 24 * s->work.hold_us + 8 * s->timeout_us : 0;
+    return command + sleep + waits + pieces * (s->work.writes + 3) + 200 * MS;
 }
 
 static bool all_served(const struct scenario *s)
@@ -391,19 +398,9 @@ static void count(struct scenario *s, struct tally *t)
     t->torn_tails = s->server.stats.torn_tails;
     t->overlaps = s->checker.overlaps;
     for (size_t i = 0; i < s->nhosts; i++) {
-        const struct workload_stats *from = &s->loads[i].stats;
-        t->work.acquires += from->acquires;
-        t->work.grants += from->grants;
-        t->work.busy += from->busy;
-        t->work.canceled += from->canceled;
-        t->work.losses += from->losses;
-        t->work.writes += from->writes;
-        t->work.refused += from->refused;
-        t->work.unknown += from->unknown;
-        t->work.asked += from->asked;
-        t->work.transferred += from->transferred;
-        t->work.downgraded += from->downgraded;
-        t->work.exhausted += from->exhausted;
+        const uint64_t *from = (const uint64_t *)&s->loads[i].stats;
+        for (size_t k = 0; k < sizeof t->work / sizeof *from; k++)
+            ((uint64_t *)&t->work)[k] += from[k];
     }
     for (int i = 0; i < FAULTS; i++)
         t->faults[i] = s->nemesis.count[i];
@@ -431,8 +428,10 @@ static void tell_violation(const struct scenario *s, bool aloud)
 
 static void clean_up(struct scenario *s)
 {
-    for (size_t i = 0; i < s->nhosts; i++)
+    for (size_t i = 0; i < s->nhosts; i++) {
         host_fini(&s->hosts[i]);
+        wrappers_fini(&s->loads[i]);
+    }
     if (s->has_ensemble)
         ensemble_fini(&s->ensemble);
     server_host_fini(&s->server);
@@ -517,6 +516,9 @@ void tally_print(const struct tally *t)
     printf("%" PRIu64 " asked to let go, %" PRIu64 " leaderships transferred, %" PRIu64
            " writes turned into reads, %" PRIu64 " refused for want of numbers\n",
            k->asked, k->transferred, k->downgraded, k->exhausted);
+    printf("%" PRIu64 " commands: %" PRIu64 " ended by their guardians, %" PRIu64
+           " by their holders, %" PRIu64 " out of the hands of both\n",
+           k->commands, k->ended, k->swept, k->out_of_hands);
     if (t->overlaps > 0)
         printf("%" PRIu64 " looks at holds that were valid by their clocks only\n", t->overlaps);
     printf("faults:");

@@ -4,6 +4,7 @@
 
 #include "actor.h"
 #include "checker.h"
+#include "wrapper.h"
 
 static struct world *world_of(const struct actor *a)
 {
@@ -67,6 +68,8 @@ void actor_lost(struct actor *a, unsigned nth, clave_err why)
     l->stats.losses++;
     end_belief(a, nth);
     a->lost = true;
+    if (a->wrapper)
+        wrapper_lose(a);
     if (a->state == ACTOR_HOLDING)
         actor_go_on(a, l->o->rest_us / 4);
 }
@@ -79,8 +82,18 @@ void actor_heard_asked(struct actor *a)
     a->load->stats.asked++;
     a->asked = true;
     a->asked_token = a->holds[0].token;
+    if (a->wrapper)
+        wrapper_stop(a);
     if (a->state == ACTOR_HOLDING)
         actor_go_on(a, a->load->o->rest_us / 4);
+}
+
+/* As `clave lock` and `clave elect` do. */
+static bool runs_command(struct actor *a)
+{
+    unsigned wrapping = a->load->o->wrapping;
+    return wrapping > 0 && a->nholds == 1 && a->holds[0].believed && !a->selector &&
+           world_chance(world_of(a), wrapping);
 }
 
 void tenure_begin(struct actor *a)
@@ -97,7 +110,9 @@ void tenure_begin(struct actor *a)
     a->writes_left = (unsigned)world_between(world_of(a), 0, l->o->writes);
     /* A release that failed for want of memory has left it what it had. */
     a->stubborn = world_chance(world_of(a), l->o->stubborn) && a->holds[0].token != a->asked_token;
-    if (world_chance(world_of(a), l->o->sleepy))
+    if (runs_command(a))
+        wrapper_begin(a);
+    else if (world_chance(world_of(a), l->o->sleepy))
         actor_later(a, l->o->sleep_us);
     else
         actor_go_on(a, l->o->hold_us);

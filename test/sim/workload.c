@@ -5,6 +5,7 @@
 
 #include "checker.h"
 #include "follower.h"
+#include "wrapper.h"
 
 const struct site *workload_site(const struct workload *l, unsigned lock)
 {
@@ -98,7 +99,9 @@ static void on_act(struct host *h)
 {
     struct workload *l = h->user;
     for (unsigned i = 0; i < l->o->actors; i++)
-        if (l->actors[i].due && !h->closing)
+        if (l->actors[i].wrapper)
+            wrapper_look(&l->actors[i]);
+        else if (l->actors[i].due && !h->closing)
             actor_decide(&l->actors[i]);
 }
 
@@ -168,8 +171,11 @@ static void on_end(struct host *h)
 {
     struct workload *l = h->user;
     l->ending = true;
-    for (unsigned i = 0; i < l->o->actors; i++)
+    for (unsigned i = 0; i < l->o->actors; i++) {
         world_clear(h->w, &l->actors[i].alarm);
+        if (l->actors[i].wrapper)
+            wrapper_orphan(&l->actors[i]);
+    }
     workload_put_away(l);
 }
 
@@ -221,5 +227,5 @@ bool workload_is_done(const struct workload *l)
     for (unsigned i = 0; i < LOCKS; i++)
         if (!follower_sees_nobody(l, i))
             return false;
-    return l->listings_out == 0;
+    return l->listings_out == 0 && !l->wrappers;
 }

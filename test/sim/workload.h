@@ -31,6 +31,7 @@ struct workload_options {
     unsigned readers;   /* permille of the acquires of a read-write lock */
     unsigned bundled;   /* permille of the acquires that are of all locks at once */
     unsigned selecting; /* permille of the acquires of a mutex that are of a selector */
+    unsigned wrapping;  /* permille of the holds that a command runs under */
     unsigned transfers; /* permille of the ends of a leadership */
     bool session_policy;
     unsigned most_leases; /* in one acquire */
@@ -49,6 +50,10 @@ struct workload_stats {
     uint64_t transferred; /* leaderships */
     uint64_t downgraded;
     uint64_t exhausted; /* acquires refused for a used-up counter */
+    uint64_t commands;
+    uint64_t ended;        /* of them, before their time, by their guardians */
+    uint64_t swept;        /* by their holders */
+    uint64_t out_of_hands; /* with both dead or stopped at a time */
 };
 
 /* What one process does. */
@@ -60,8 +65,9 @@ struct workload {
     struct kit kits[LOCKS];
     clave_multilock *bundles[2]; /* of all sites: with the reads of those that have reads; not */
     struct follower *followers[LOCKS];
-    bool day_is_over; /* what waits is served, and then no more */
-    bool ending;      /* the process is being torn down */
+    struct wrapper *wrappers; /* those of processes before this one too */
+    bool day_is_over;         /* what waits is served, and then no more */
+    bool ending;              /* the process is being torn down */
     unsigned listings_out;
     struct workload_stats stats;
 };

@@ -1,0 +1,87 @@
+#include "command.h"
+
+#include "base/list.h"
+
+static void on_next(struct alarm *a)
+{
+    struct command *c = LIST_ENTRY(a, struct command, next);
+    struct rand_state *before = world_roll_with(c->w, c->dice);
+    if (c->runs)
+        c->runs = false;
+    else
+        c->offspring = 0;
+    if (c->offspring > 0) /* it leaves others behind, who end later */
+        world_set(c->w, a, c->w->now + world_wait(c->w, 20 * MS));
+    world_roll_with(c->w, before);
+    c->changed(c->owner);
+}
+
+void command_init(struct command *c, struct world *w, struct rand_state *dice)
+{
+    c->w = w;
+    c->dice = dice;
+    c->next.ring = on_next;
+}
+
+void command_start(struct command *c, int64_t lasts_us)
+{
+    c->runs = true;
+    c->deaf = world_chance(c->w, 200);
+    c->offspring = world_chance(c->w, 300) ? (unsigned)world_between(c->w, 1, 3) : 0;
+    world_set(c->w, &c->next, c->w->now + world_wait(c->w, lasts_us));
+}
+
+void command_fini(struct command *c)
+{
+    world_clear(c->w, &c->next);
+}
+
+bool command_is_alive(const struct command *c)
+{
+    return c->runs || c->offspring > 0;
+}
+
+/* Who was stopped hears it too: SIGCONT comes with it. */
+void command_terminate(struct command *c, int64_t within_us)
+{
+    if (!c->deaf && command_is_alive(c))
+        world_set_earlier(c->w, &c->next, c->w->now + world_between(c->w, 0, within_us));
+}
+
+void command_kill(struct command *c)
+{
+    if (!command_is_alive(c))
+        return;
+    bool escapes = c->runs && !c->escaped && world_chance(c->w, 200);
+    c->escaped |= escapes;
+    c->runs = false;
+    c->offspring = escapes;
+    if (!escapes)
+        world_clear(c->w, &c->next);
+    c->changed(c->owner);
+}
+
+void command_bereave(struct command *c)
+{
+    if (!c->runs)
+        return;
+    c->runs = false;
+    if (c->offspring == 0)
+        world_clear(c->w, &c->next);
+    c->changed(c->owner);
+}
+
+void command_sleep(struct command *c)
+{
+    c->asleep = true;
+    world_clear(c->w, &c->next);
+}
+
+void command_wake(struct command *c)
+{
+    if (!c->asleep)
+        return;
+    c->asleep = false;
+    if (command_is_alive(c))
+        world_set(c->w, &c->next, c->w->now + world_wait(c->w, 20 * MS));
+}
