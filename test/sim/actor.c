@@ -269,6 +269,9 @@ void actor_decide(struct actor *a)
     case ACTOR_HOLDING:
         tenure_decide(a);
         break;
+    case ACTOR_DOZING:
+        increment_write(a);
+        break;
     case ACTOR_DONE:
     case ACTOR_READING:
     case ACTOR_WRITING:

@@ -16,6 +16,7 @@ enum actor_state {
     ACTOR_WRITING,
     ACTOR_LEAVING,     /* a confirmed release */
     ACTOR_SUPERVISING, /* a command */
+    ACTOR_DOZING,      /* with a value that it will write */
 };
 
 struct actor {
@@ -49,6 +50,9 @@ struct actor {
     unsigned writes_left;
     bool has_value;
     int64_t value;       /* of the counter, as read */
+    int32_t version;     /* of the counter, as read */
+    bool unguarded;      /* it is the counter of those who do without */
+    size_t write;        /* without a guard, under way */
     int64_t read_token;  /* of the hold that the value was asked for under */
     int64_t write_token; /* of the hold that the write under way is guarded by */
     bool seen;           /* and in this hold already */

@@ -42,6 +42,8 @@ void checker_taken(struct checker *c, const char *node)
     struct taken_node *t = &c->taken[c->ntaken++ % TAKEN_NODES];
     snprintf(t->path, sizeof t->path, "%s", node);
     t->at = c->w->now;
+    for (unsigned i = 0; i < LOCKS; i++)
+        unguarded_taken(&c->locks[i].unguarded, node);
 }
 
 bool checker_was_taken(const struct checker *c, const char *node)
@@ -149,6 +151,9 @@ void checker_look(struct checker *c)
     struct sums s = {{0}, {NULL}};
     c->looks++;
     each_actor(c, look_at, &s);
+    const struct workload_options *o = c->loads[0]->o;
+    for (unsigned i = 0; i < o->locks && o->unguarded > 0 && c->server->server; i++)
+        unguarded_look(&c->locks[i].unguarded, c->server, o->sites[i].unguarded);
     for (size_t i = 0; i < c->nloads; i++)
         for (struct wrapper *w = c->loads[i]->wrappers; w; w = w->next)
             look_at_command(c, w, &s);
@@ -323,6 +328,7 @@ void checker_fini(struct checker *c)
 {
     for (size_t i = 0; i < LOCKS; i++) {
         free(c->locks[i].writers);
+        unguarded_fini(&c->locks[i].unguarded);
         history_fini(&c->locks[i].history);
     }
 }

@@ -4,6 +4,7 @@
 
 #include "history.h"
 #include "server_host.h"
+#include "unguarded.h"
 #include "workload.h"
 
 enum { CHECKED_HOSTS = 8, TAKEN_NODES = 64 };
@@ -20,6 +21,7 @@ struct lock_record {
     /* The token that wrote version i + 1 of the counter, as far as somebody was told. */
     int64_t *writers;
     size_t nwriters;
+    struct unguarded unguarded;
 };
 
 struct taken_node {

@@ -6,14 +6,20 @@
 #include "actor.h"
 #include "checker.h"
 
+static unsigned nth_of(const struct actor *a)
+{
+    return a->recipe == &recipe_multilock ? a->site : 0;
+}
+
 static int64_t token_of(const struct actor *a)
 {
-    return a->holds[a->recipe == &recipe_multilock ? a->site : 0].token;
+    return a->holds[nth_of(a)].token;
 }
 
 static const char *counter_of(const struct actor *a)
 {
-    return workload_site(a->load, a->site)->counter;
+    const struct site *s = workload_site(a->load, a->site);
+    return a->unguarded ? s->unguarded : s->counter;
 }
 
 static void on_written(clave_client *c, const clave_result *res, void *arg)
@@ -54,9 +60,83 @@ static void on_futile(clave_client *c, const clave_result *res, void *arg)
     tenure_go_on(a);
 }
 
+/* ---- without a guard ------------------------------------------------------------------- */
+
+static void on_written_unguarded(clave_client *c, const clave_result *res, void *arg)
+{
+    struct actor *a = arg;
+    struct checker *checker = a->load->checker;
+    (void)c;
+    actor_answered(a, "unguarded write");
+    if (res->err == CLAVE_OK)
+        unguarded_made(&checker->locks[a->site].unguarded, a->write, res->stat->version);
+    else if (clave_err_classify(res->err) == CLAVE_CLASS_UNKNOWN)
+        a->load->unsure = true;
+    world_tell(a->host->w, a->name, "its unguarded write of %lld: %s", (long long)a->value + 1,
+               clave_err_name(res->err));
+    tenure_go_on(a);
+}
+
+static size_t announce_write(struct actor *a)
+{
+    struct checker *c = a->load->checker;
+    const struct hold *h = &a->holds[nth_of(a)];
+    struct unguarded_write w = {
+        .token = a->read_token,
+        .value = a->value + 1,
+        .base = a->version,
+        .late = h->token != a->read_token || !actor_is_valid(a, nth_of(a)) ||
+                checker_was_taken(c, h->node),
+    };
+    snprintf(w.node, sizeof w.node, "%s", h->node);
+    a->load->stats.unguarded++;
+    a->load->stats.late += w.late;
+    return unguarded_add(&c->locks[a->site].unguarded, &w);
+}
+
+static void write_unguarded(struct actor *a)
+{
+    char text[64];
+    a->write = announce_write(a);
+    int n = snprintf(text, sizeof text, "%lld %zu", (long long)a->value + 1, a->write);
+    actor_call(a);
+    clave_err err =
+        clave_set(a->host->client, counter_of(a), text, (size_t)n, -1, on_written_unguarded, a);
+    if (actor_started(a, err, "unguarded write"))
+        a->state = ACTOR_WRITING;
+    else
+        tenure_go_on(a);
+}
+
+/* Who minds looks once more whether the lock is still held. Who does not may fall asleep over it,
+ * while the session goes its own way. */
+static void increment_unguarded(struct actor *a)
+{
+    const struct workload_options *o = a->load->o;
+    bool careless = world_chance(a->host->w, o->careless);
+    if (careless && a->state != ACTOR_DOZING && world_chance(a->host->w, 500)) {
+        a->state = ACTOR_DOZING;
+        actor_later(a, o->sleep_us / 4);
+        return;
+    }
+    bool minds = !careless && a->state != ACTOR_DOZING;
+    a->has_value = false;
+    a->writes_left -= a->writes_left > 0;
+    if (minds && !actor_is_valid(a, nth_of(a)))
+        tenure_go_on(a);
+    else
+        write_unguarded(a);
+}
+
+/* ---- with it --------------------------------------------------------------------------- */
+
 void increment_write(struct actor *a)
 {
     char text[32];
+    if (a->unguarded) {
+        increment_unguarded(a);
+        return;
+    }
     a->has_value = false;
     a->writes_left--;
     a->write_token = token_of(a);
@@ -119,6 +199,7 @@ static void on_read(clave_client *c, const clave_result *res, void *arg)
     } else if (res->err == CLAVE_OK) {
         char text[32];
         snprintf(text, sizeof text, "%.*s", (int)res->len, (const char *)res->data);
+        a->version = res->stat->version;
         if (token_of(a) == a->read_token) /* a leader may have another by now */
             take_value(a, atoll(text));
         tenure_go_on(a);
@@ -153,7 +234,12 @@ static bool submit_sync(struct actor *a)
 
 void increment_read(struct actor *a)
 {
-    if (a->load->stats.unknown > 0 ? submit_sync(a) : submit_read(a))
+    const struct workload_options *o = a->load->o;
+    a->unguarded = o->unguarded > 0 && !a->shared &&
+                   site_is_exclusive(workload_site(a->load, a->site)) &&
+                   world_chance(a->host->w, o->unguarded);
+    bool unsure = a->load->unsure || a->load->stats.unknown > 0;
+    if (unsure ? submit_sync(a) : submit_read(a))
         a->state = ACTOR_READING;
     else
         tenure_release(a);

@@ -86,6 +86,8 @@ void checker_count(struct checker *c)
 {
     for (unsigned i = 0; i < c->loads[0]->o->locks; i++) {
         count_one(c, i);
+        c->loads[0]->stats.updates_lost +=
+            unguarded_count(&c->locks[i].unguarded, c->w, workload_site(c->loads[0], i)->unguarded);
         check_history(c, i);
     }
 }

@@ -151,6 +151,10 @@ static void draw_extras(struct scenario *s)
     /* A function ends when it likes: a selector knows no longest hold. */
     if (world_chance(&s->w, 200) && o->max_hold_ms == 0)
         o->selecting = (unsigned)world_between(&s->w, 200, 1000);
+    if (world_chance(&s->w, 200)) {
+        o->unguarded = (unsigned)world_between(&s->w, 300, 1000);
+        o->careless = world_chance(&s->w, 600) ? 400 : 0;
+    }
     if (world_chance(&s->w, 150)) {
         o->wrapping = (unsigned)world_between(&s->w, 100, 900);
         o->restless = 0; /* who runs a command keeps its lock */
@@ -289,7 +293,8 @@ static int64_t longest_hold(const struct scenario *s)
     int64_t sleep = s->work.sleepy ? 6 * s->work.sleep_us : 0;
     int64_t waits = s->work.stubborn ? 12 * s->work.patience_ms * MS : 0;
     int64_t command = s->work.wrapping ? 24 * s->work.hold_us + 8 * s->timeout_us : 0;
-    return command + sleep + waits + pieces * (s->work.writes + 3) + 200 * MS;
+    int64_t dozes = s->work.careless ? 6 * s->timeout_us * s->work.writes : 0;
+    return dozes + command + sleep + waits + pieces * (s->work.writes + 3) + 200 * MS;
 }
 
 static bool all_served(const struct scenario *s)
@@ -516,6 +521,8 @@ void tally_print(const struct tally *t)
     printf("%" PRIu64 " asked to let go, %" PRIu64 " leaderships transferred, %" PRIu64
            " writes turned into reads, %" PRIu64 " refused for want of numbers\n",
            k->asked, k->transferred, k->downgraded, k->exhausted);
+    printf("unguarded writes: %" PRIu64 ", %" PRIu64 " of them late; %" PRIu64 " updates lost\n",
+           k->unguarded, k->late, k->updates_lost);
     printf("%" PRIu64 " commands: %" PRIu64 " ended by their guardians, %" PRIu64
            " by their holders, %" PRIu64 " out of the hands of both\n",
            k->commands, k->ended, k->swept, k->out_of_hands);

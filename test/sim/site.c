@@ -22,8 +22,11 @@ const char *site_kind_name(enum site_kind kind)
 struct site site_make(unsigned nth, enum site_kind kind)
 {
     static const struct site places[LOCKS] = {
-        {.path = "/locks/a", .queue = "/locks/a", .counter = "/counter-a"},
-        {.path = "/b", .queue = "/b", .counter = "/counters/b"},
+        {.path = "/locks/a",
+         .queue = "/locks/a",
+         .counter = "/counter-a",
+         .unguarded = "/unguarded-a"},
+        {.path = "/b", .queue = "/b", .counter = "/counters/b", .unguarded = "/unguarded-b"},
     };
     static const char *const leases[LOCKS] = {"/locks/a/leases", "/b/leases"};
     static const char *const gates[LOCKS] = {"/locks/a/locks", "/b/locks"};

@@ -16,6 +16,7 @@ struct site {
     const char *queue;      /* where who holds has a node */
     const char *gate;       /* of a semaphore: where who acquires queues; else NULL */
     const char *counter;    /* what the lock protects */
+    const char *unguarded;  /* the same, by those who do without the guard */
     const char *limit_path; /* of a semaphore whose limit is shared; else NULL */
     unsigned limit;         /* how many may hold at once; shared: never more than so many */
 };

@@ -31,6 +31,8 @@ struct workload_options {
     unsigned readers;   /* permille of the acquires of a read-write lock */
     unsigned bundled;   /* permille of the acquires that are of all locks at once */
     unsigned selecting; /* permille of the acquires of a mutex that are of a selector */
+    unsigned unguarded; /* permille of the increments, where one holds at a time */
+    unsigned careless;  /* permille of them: written whatever the lock says, also later */
     unsigned wrapping;  /* permille of the holds that a command runs under */
     unsigned transfers; /* permille of the ends of a leadership */
     bool session_policy;
@@ -50,6 +52,9 @@ struct workload_stats {
     uint64_t transferred; /* leaderships */
     uint64_t downgraded;
     uint64_t exhausted; /* acquires refused for a used-up counter */
+    uint64_t unguarded; /* writes without a guard, acknowledged or not */
+    uint64_t late;      /* of them asked for without a valid hold */
+    uint64_t updates_lost;
     uint64_t commands;
     uint64_t ended;        /* of them, before their time, by their guardians */
     uint64_t swept;        /* by their holders */
@@ -67,6 +72,7 @@ struct workload {
     struct follower *followers[LOCKS];
     struct wrapper *wrappers; /* those of processes before this one too */
     bool day_is_over;         /* what waits is served, and then no more */
+    bool unsure;              /* a write of unknown outcome may have been done */
     bool ending;              /* the process is being torn down */
     unsigned listings_out;
     struct workload_stats stats;
