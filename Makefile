@@ -13,7 +13,7 @@ BUILD = build
 
 MAKEFLAGS += --no-print-directory
 
-.PHONY: all install check demo demo-ensemble bench sim sim-long model power plant mixed-long fuzz real \
+.PHONY: all install check demo demo-ensemble bench sim sim-long model power plant mixed-long soak fuzz real \
     real-cutoff real-timelines format clean help
 
 all: ## build/clave, build/libclave.so, build/libclave.a, build/clave.pc
@@ -64,6 +64,9 @@ power: dev ## power cuts: data directories as they are left, opened by clave and
 
 mixed-long: dev ## Curator, kazoo and clave in one queue of every kind, with kills [TIME=3600]
 	@test/interop/mixed $(BUILD)/dev $(TIME)
+
+soak: dev ## kazoo, libzookeeper, Curator, Java and zkCli.sh, with restarts [TIME=3600 ON=serve|apache]
+	@test/interop/soak/run $(BUILD)/dev --seconds $(TIME) $(if $(ON),--on $(ON)) || [ $$? = 77 ]
 
 plant: dev ## does the simulated world find faults planted in the code?
 	@test/sim/plant $(BUILD)/dev
