@@ -17,7 +17,7 @@ struct ping {
     int64_t interval_ms;
     char host[256];
     uint16_t port;
-    bool tls;          /* words are asked in the clear, if at all */
+    bool tls;
     char version[128]; /* "": the server does not tell */
 };
 
@@ -40,11 +40,11 @@ static void get_version(const struct options *o, struct ping *p)
     char answer[2048];
     int patience = o->timeout_ms < 2000 ? (int)o->timeout_ms : 2000;
     struct local_paths local;
-    const char *host = p->host;
-    if (strcmp(host, "local:") == 0 &&
+    struct word_server server = {.host = p->host, .port = p->port, .tls = p->tls ? o->tls : NULL};
+    if (strcmp(p->host, "local:") == 0 &&
         clave__local_paths(&local, NULL, answer, sizeof answer) == CLAVE_OK)
-        host = local.socket;
-    if (clave__word_ask(host, p->port, "srvr", answer, sizeof answer, patience) != CLAVE_OK)
+        server.host = local.socket;
+    if (clave__word_ask(&server, "srvr", answer, sizeof answer, patience) != CLAVE_OK)
         return;
     const char *at = strstr(answer, lead);
     if (!at)
@@ -106,7 +106,7 @@ static int ping_once(const struct options *o, clave_session *s)
 static int ping_server(const struct options *o, clave_session *s, struct ping *p)
 {
     int code = EXIT_OK;
-    if (clave_session_run(s, get_target, p) == CLAVE_OK && !p->tls)
+    if (clave_session_run(s, get_target, p) == CLAVE_OK)
         get_version(o, p);
     show_server(o, p);
     for (int64_t i = 0; i < p->count && code == EXIT_OK && !ferror(stdout); i++) {

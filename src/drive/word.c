@@ -3,14 +3,15 @@
 #include <errno.h>
 #include <netdb.h>
 #include <poll.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/mem.h"
 #include "clave/uv.h"
+#include "drive/tls.h"
 
 static int wait_for(int fd, short events, int64_t until)
 {
@@ -63,37 +64,114 @@ static int dial_host(const char *host, uint16_t port, int64_t until)
     return fd;
 }
 
-/* The server closes behind its answer. */
-static clave_err read_all(int fd, char *buf, size_t cap, int64_t until)
+/* ---- the answer ------------------------------------------------------------------------ */
+
+struct answer {
+    char *buf;
+    size_t cap, n;
+};
+
+static void take(struct answer *a, const char *p, size_t n)
 {
-    char rest[512];
-    size_t n = 0;
+    size_t room = a->cap - 1 - a->n;
+    n = n < room ? n : room;
+    memcpy(a->buf + a->n, p, n);
+    a->n += n;
+    a->buf[a->n] = '\0';
+}
+
+/* Bytes; 0: the end, a negative number: a clave_err. */
+static ssize_t receive(int fd, char *buf, size_t cap, int64_t until)
+{
     for (;;) {
         if (wait_for(fd, POLLIN, until) <= 0)
             return CLAVE_ETIMEDOUT;
-        bool full = n + 1 >= cap;
-        ssize_t got = full ? read(fd, rest, sizeof rest) : read(fd, buf + n, cap - 1 - n);
-        if (got < 0 && errno != EINTR && errno != EAGAIN)
-            return CLAVE_EIO;
-        if (got == 0) {
-            buf[n] = '\0';
-            return CLAVE_OK;
-        }
-        if (got > 0 && !full)
-            n += (size_t)got;
+        ssize_t got = read(fd, buf, cap);
+        if (got >= 0 || (errno != EINTR && errno != EAGAIN))
+            return got >= 0 ? got : CLAVE_EIO;
     }
 }
 
-clave_err clave__word_ask(const char *host, uint16_t port, const char *word, char *buf, size_t cap,
+static clave_err send_all(int fd, const char *p, size_t n, int64_t until)
+{
+    while (n > 0) {
+        ssize_t done = send(fd, p, n, MSG_NOSIGNAL);
+        if (done < 0 && errno != EINTR && errno != EAGAIN)
+            return CLAVE_EIO;
+        if (done < 0 && wait_for(fd, POLLOUT, until) <= 0)
+            return CLAVE_ETIMEDOUT;
+        p += done > 0 ? done : 0;
+        n -= done > 0 ? (size_t)done : 0;
+    }
+    return CLAVE_OK;
+}
+
+/* The server closes behind its answer. */
+static clave_err talk(int fd, const char *word, struct answer *a, int64_t until)
+{
+    char bytes[2048];
+    ssize_t got;
+    clave_err err = send_all(fd, word, strlen(word), until);
+    if (err != CLAVE_OK)
+        return err;
+    while ((got = receive(fd, bytes, sizeof bytes, until)) > 0)
+        take(a, bytes, (size_t)got);
+    return (clave_err)got;
+}
+
+/* ---- and through TLS ------------------------------------------------------------------- */
+
+static clave_err flush(int fd, struct tls *t, int64_t until)
+{
+    const void *p;
+    size_t n = clave__tls_output(t, &p);
+    clave_err err = send_all(fd, p, n, until);
+    clave__tls_sent(t, n);
+    return err;
+}
+
+static clave_err talk_tls(int fd, struct tls *t, const char *word, struct answer *a, int64_t until)
+{
+    char sealed[4096], bytes[2048];
+    clave_err err = flush(fd, t, until);
+    while (err == CLAVE_OK && clave__tls_state(t) <= TLS_OPEN) {
+        size_t n;
+        ssize_t got = receive(fd, sealed, sizeof sealed, until);
+        if (got <= 0)
+            return (clave_err)got;
+        clave__tls_feed(t, sealed, (size_t)got);
+        if (clave__tls_shake(t)) {
+            err = flush(fd, t, until); /* our part of the handshake: before it nothing is taken */
+            clave__tls_write(t, word, strlen(word));
+        }
+        while ((n = clave__tls_read(t, bytes, sizeof bytes)) > 0)
+            take(a, bytes, n);
+        if (err == CLAVE_OK)
+            err = flush(fd, t, until);
+    }
+    return err == CLAVE_OK && clave__tls_state(t) == TLS_FAILED ? CLAVE_ETLS : err;
+}
+
+static clave_err ask_tls(int fd, const struct word_server *s, const char *word, struct answer *a,
+                         int64_t until)
+{
+    const struct clave_mem mem = clave__mem_or_default(NULL);
+    struct tls *t = clave__tls_new(s->tls, &mem, s->host);
+    clave_err err = t ? talk_tls(fd, t, word, a, until) : CLAVE_ENOMEM;
+    clave__tls_free(t);
+    return err;
+}
+
+clave_err clave__word_ask(const struct word_server *s, const char *word, char *buf, size_t cap,
                           int timeout_ms)
 {
     int64_t until = clave_now() + timeout_ms;
-    int fd = port == 0 ? dial_unix(host, until) : dial_host(host, port, until);
+    struct answer a = {.buf = buf, .cap = cap};
+    buf[0] = '\0';
+    int fd = s->port == 0 ? dial_unix(s->host, until) : dial_host(s->host, s->port, until);
     if (fd < 0)
         return CLAVE_EUNREACHABLE;
-    clave_err err = CLAVE_EIO;
-    if (send(fd, word, strlen(word), MSG_NOSIGNAL) == (ssize_t)strlen(word))
-        err = read_all(fd, buf, cap, until);
+    clave_err err = s->tls ? ask_tls(fd, s, word, &a, until) : talk(fd, word, &a, until);
     close(fd);
     return err;
 }

@@ -5,12 +5,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "clave/err.h"
+#include "clave/tls.h"
 
-/* Asks the server at host (a name, an address, or with port 0 the path of a Unix socket)
- * and puts its answer, cut to cap and terminated, into buf. Blocks for timeout_ms at most.
- * EUNREACHABLE, ETIMEDOUT, EIO. A server whose whitelist lacks the word says so in text. */
-clave_err clave__word_ask(const char *host, uint16_t port, const char *word, char *buf, size_t cap,
+struct word_server {
+    const char *host; /* a name, an address, or with port 0 the path of a Unix socket */
+    uint16_t port;
+    clave_tls *tls; /* NULL: in the clear */
+};
+
+/* Asks it, and puts its answer, cut to cap and terminated, into buf. Blocks for timeout_ms at
+ * most. EUNREACHABLE, ETIMEDOUT, EIO, ETLS, ENOMEM. A server whose whitelist lacks the word says so
+ * in text. */
+clave_err clave__word_ask(const struct word_server *s, const char *word, char *buf, size_t cap,
                           int timeout_ms);
 
 #endif

@@ -281,6 +281,13 @@ class Certificates(Case):
             only.minimum_version = only.maximum_version = version
             self.assertEqual(wire_ruok(self.secure(self.s, only)), b"imok")
 
+    def test_ping_tells_which_server_it_is(self):
+        r = clave("ping", "-n", "1", *flags(), connect=self.s.tls)
+        self.assertRegex(r.out, rf"^server localhost:{self.s.tls_port} version 3\.\S*-clave-\S+\n")
+        mute = self.server(flags=["--words", "ruok"])
+        r = clave("ping", "-n", "1", *flags(), connect=mute.tls)
+        self.assertEqual(r.out.splitlines()[0], f"server localhost:{mute.tls_port}", r)
+
     def test_words_through_tls(self):
         self.assertEqual(wire_ruok(self.secure(self.s)), b"imok")
 
