@@ -3,6 +3,7 @@ disk that is full, at the start and later; and an upgrade under clients that hol
 import fcntl
 import json
 import os
+import resource
 import signal
 import stat
 import subprocess
@@ -133,6 +134,18 @@ class Mended(Case):
         with open(self.dir + "/clave.sock", "w"):
             pass
         self.refused(self.dir + "/clave.sock")
+
+    def test_no_room_for_a_byte(self):
+        """As on a full disk, for those who cannot mount one."""
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+        try:
+            code, _, err = self.run_clave("ls", "/")
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        self.assertEqual(code, 69, err)
+        self.assertIn(f"cannot write the first snapshot in {self.dir}: File too large", err)
+        self.assertEqual(self.fine("ls", "/"), "zookeeper\n")
 
     @unittest.skipUnless(IS_ROOT, "only root can be another user")
     def test_the_directory_belongs_to_another(self):
