@@ -206,13 +206,13 @@ class Passing(Case):
             fcntl.flock(lock, fcntl.LOCK_EX)
             client = Running("-v", "--timeout", "1h", "create", "/n", env=self.env)
             # A server has been started, and has found it locked.
-            await_(lambda: os.path.exists(self.dir + "/serve.log"), "the start of a server")
-            await_(lambda: not self.children_of_nobody(), "its end")
+            await_(self.servers, "the start of a server")
+            await_(lambda: not self.servers(), "its end")
             self.assertIsNone(client.process.poll())
         r = client.end()
         self.assertEqual((r.code, r.out), (0, "/n\n"), r)
 
-    def children_of_nobody(self):
+    def servers(self):
         """Servers of our directory."""
         found = []
         for pid in filter(str.isdigit, os.listdir("/proc")):
