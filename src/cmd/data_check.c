@@ -262,14 +262,16 @@ static void check_all(struct checking *c, struct server_stats *now, char *fault,
         c->faults++;
 }
 
-static void say_end(struct checking *c, const struct server_stats *st, const char *fault)
+static void say_end(struct checking *c, bool readable, const struct server_stats *st,
+                    const char *fault)
 {
     struct json *j = &c->j;
+    bool whole = readable && c->faults == 0;
     if (c->f->o->json) {
         json_close(j, ']');
-        json_bool(j, "ok", c->faults == 0);
+        json_bool(j, "ok", whole);
         json_text(j, "fault", fault[0] ? fault : NULL);
-        if (c->faults == 0) {
+        if (whole) {
             json_hex(j, "zxid", st->last_zxid);
             files_json_digest(j, st->digest);
             json_int(j, "nodes", (int64_t)st->nodes);
@@ -282,7 +284,7 @@ static void say_end(struct checking *c, const struct server_stats *st, const cha
     }
     if (fault[0])
         printf("DAMAGED: %s\n", fault);
-    if (c->faults == 0)
+    if (whole)
         printf("ok: zxid 0x%" PRIx64 ", digest %" PRIu64 ", %zu nodes, %zu sessions; %" PRId64
                " records with %" PRId64 " digests\n",
                (uint64_t)st->last_zxid, st->digest, st->nodes, st->sessions, c->records,
@@ -305,7 +307,7 @@ int data_check(struct files *f)
         readable = check_log(&c, i);
     if (readable)
         check_all(&c, &st, fault, sizeof fault);
-    say_end(&c, &st, fault);
+    say_end(&c, readable, &st, fault);
     return readable && c.faults == 0 ? EXIT_OK : EXIT_IO;
 }
 

@@ -173,6 +173,17 @@ class Data(unittest.TestCase):
         self.write(name, raw + bytes(1000))  # padding
         self.assertIsNone(next(f["note"] for f in self.fine()["files"] if f["name"] == name))
 
+    def test_a_file_that_cannot_be_read(self):
+        name = self.files("log")[0]
+        os.unlink(self.path(name))
+        os.mkdir(self.path(name))
+        result = clave("data", "check", self.dir)
+        self.assertEqual(result.code, 74, result)
+        self.assertIn(f"cannot read {name}: ", result.err)
+        self.assertNotIn("ok", result.out)
+        told = json.loads(clave("--json", "data", "check", self.dir).out)
+        self.assertIs(told["ok"], False)
+
     def test_a_hole(self):
         name = self.log_with(3)
         raw = self.read(name)
