@@ -40,8 +40,8 @@ void clave__listener_close(struct listener *l)
 static clave_err refused(const struct request *r, const char *text, int uv_error)
 {
     if (uv_error == UV_EADDRINUSE)
-        return clave__fault(r->f, CLAVE_EINUSE, "the address %s is in use by another process",
-                            text);
+        return clave__fault(r->f, CLAVE_EINUSE,
+                            "the address %s is in use by another process, or named twice", text);
     return clave__fault(r->f, CLAVE_EIO, "cannot listen on %s: %s%s", text, uv_strerror(uv_error),
                         uv_error == UV_EACCES ? " (a port below 1024 needs the right to it)" : "");
 }

@@ -134,6 +134,8 @@ class Form(Rig):
             with self.subTest(text):
                 self.refused(text, fault)
         self.refused("x" * 70000, "File too large")
+        self.refused("data = {data}\nlisten = 127.0.0.1:{port}\nlisten = 127.0.0.1:{port}\n",
+                     "named twice", code=74)
 
     def test_zoo_cfg_of_debian(self):
         s = self.started(DEBIANS, name="zoo.cfg")
