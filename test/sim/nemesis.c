@@ -62,6 +62,12 @@ static bool is_of_ensemble(int kind)
     return kind >= FAULT_CUT_MEMBER && kind <= FAULT_KILL_LEADER;
 }
 
+/* Only some seeds can have it, so they mostly do. */
+static bool is_special(int kind)
+{
+    return is_of_ensemble(kind) || kind >= FAULT_STOP_GUARDIAN;
+}
+
 /* An ensemble's servers have faults of their own. */
 static bool is_possible(const struct nemesis *n, int kind)
 {
@@ -78,7 +84,7 @@ void nemesis_draw(struct nemesis *n)
     for (int i = 0; i < end; i++) {
         bool rare = i >= FAULT_STOP_SERVER && i <= FAULT_SYNC_FAILS;
         int64_t scale = rare ? 4 : 1;
-        if (world_chance(n->w, is_of_ensemble(i) ? 500 : likely) && is_possible(n, i))
+        if (world_chance(n->w, is_special(i) ? 500 : likely) && is_possible(n, i))
             n->mean_us[i] = scale * world_between(n->w, n->timeout_us / 4, n->timeout_us * 4);
     }
     clave__rand_seed(&n->dice, world_u64(n->w));

@@ -293,7 +293,7 @@ void wrapper_begin(struct actor *a)
 struct wrapper *wrapper_any(struct workload *l)
 {
     struct wrapper *w = l->wrappers;
-    while (w && (w->guardian_dead || w->over))
+    while (w && (w->guardian_dead || w->over || w->guardian_stopped_to > world_of(w)->now))
         w = w->next;
     return w;
 }

@@ -47,7 +47,7 @@ void wrapper_orphan(struct actor *a);
 
 /* ---- what happens to it --------------------------------------------------------------- */
 
-/* One whose guardian lives; NULL: there is none. */
+/* One whose guardian runs; NULL: there is none. */
 struct wrapper *wrapper_any(struct workload *l);
 void wrapper_stop_guardian(struct wrapper *w, int64_t us);
 void wrapper_kill_guardian(struct wrapper *w);
