@@ -221,7 +221,12 @@ bool fault_no_memory(struct nemesis *n)
 
 static void on_back(struct alarm *a)
 {
-    host_start(LIST_ENTRY(a, struct nemesis_return, alarm)->host);
+    const struct nemesis_return *r = LIST_ENTRY(a, struct nemesis_return, alarm);
+    const struct alarm *sleep = &r->of->machine_back[r->host->index].alarm;
+    if (alarm_is_set(sleep))
+        world_set(r->of->w, a, sleep->at + 1);
+    else
+        host_start(r->host);
 }
 
 static void let_recover(struct nemesis *n, struct host *h)

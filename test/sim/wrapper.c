@@ -359,16 +359,16 @@ bool wrapper_is_accountable(struct wrapper *w)
     int64_t now = world_of(w)->now;
     bool guarded = !w->guardian_dead && now >= w->guardian_stopped_to;
     bool supervised = w->actor && !w->load->host->paused;
-    bool asleep = w->command.asleep;
-    if (!command_is_alive(&w->command))
-        return false;
-    if (asleep || (!guarded && !supervised))
-        w->in_hands_at = now;
-    if (!asleep && !guarded && !supervised && !w->out_of_hands) {
+    bool awake = command_is_awake(&w->command);
+    bool in_hands = awake && (guarded || supervised);
+    if (awake && !in_hands && !w->out_of_hands) {
         w->out_of_hands = true;
         w->load->stats.out_of_hands++;
     }
-    return now > w->in_hands_at + REACTION_US;
+    if (in_hands && !w->in_hands)
+        w->in_hands_at = now;
+    w->in_hands = in_hands;
+    return in_hands && now > w->in_hands_at + REACTION_US;
 }
 
 bool wrapper_is_overdue(const struct wrapper *w)

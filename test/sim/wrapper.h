@@ -31,8 +31,9 @@ struct wrapper {
     bool over;     /* nothing is left to look at */
 
     struct command command;
-    int64_t in_hands_at; /* since then one of the two can end it */
-    bool out_of_hands;   /* neither could, some time */
+    bool in_hands; /* one of the two can end it, as far as was looked */
+    int64_t in_hands_at;
+    bool out_of_hands; /* neither could, some time */
 };
 
 /* The actor was granted its lock: runs a command under it. */
