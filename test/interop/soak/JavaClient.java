@@ -1,3 +1,5 @@
+import java.lang.reflect.Field;
+import java.lang.reflect.Method;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
@@ -43,6 +45,7 @@ public final class JavaClient extends Worker {
         boolean connected;
         long since; // when it was connected
         boolean expires; // its loss is none
+        boolean dropped; // nor is that of its connection
 
         Session(String name, int timeoutMs) throws Exception {
             this.name = name;
@@ -55,7 +58,7 @@ public final class JavaClient extends Worker {
         public synchronized void process(WatchedEvent e) {
             if (e.getState() == Event.KeeperState.Expired && !expires)
                 fail("the session of " + name + " is lost");
-            if (connected && e.getState() == Event.KeeperState.Disconnected)
+            if (connected && !dropped && e.getState() == Event.KeeperState.Disconnected)
                 lose("connection", "Disconnected");
             if (!connected)
                 since = System.nanoTime();
@@ -332,6 +335,38 @@ public final class JavaClient extends Worker {
         expect(events, Watcher.Event.EventType.NodeDeleted, path);
     }
 
+    /** As ZooKeeper's own tests do it: there is no other way from within. */
+    static void closeSocket(ZooKeeper zk) throws Exception {
+        Field cnxn = ZooKeeper.class.getDeclaredField("cnxn");
+        cnxn.setAccessible(true);
+        Field sender = cnxn.getType().getDeclaredField("sendThread");
+        sender.setAccessible(true);
+        Method close = sender.getType().getDeclaredMethod("testableCloseSocket");
+        close.setAccessible(true);
+        close.invoke(sender.get(cnxn.get(zk)));
+    }
+
+    /** What happens while a connection is away is told when it is back. */
+    void missedEvents() throws Exception {
+        String path = scratch + "/missed";
+        BlockingQueue<WatchedEvent> events = new LinkedBlockingQueue<>();
+        clear(path);
+        make(main, path, "", CreateMode.PERSISTENT);
+        Session s = new Session("dropped", sessionMs / 2);
+        surely("get", () -> s.zk.getData(path, into(events), null));
+        s.dropped = true;
+        closeSocket(s.zk); // it comes back within a second or so
+        if (dice.nextBoolean()) {
+            surely("set", () -> main.zk.setData(path, null, -1));
+            expect(events, Watcher.Event.EventType.NodeDataChanged, path);
+        } else {
+            remove(path, -1);
+            expect(events, Watcher.Event.EventType.NodeDeleted, path);
+        }
+        s.untilConnected();
+        s.zk.close();
+    }
+
     /** A session that its client forgets ends in its time, not before. */
     void expiry() throws Exception {
         String path = scratch + "/forgotten";
@@ -405,7 +440,7 @@ public final class JavaClient extends Worker {
         JavaClient w = new JavaClient(a);
         w.run(w.rounds(w::nodes, w::watches, w::sequences, w::transactions, w::nodes,
                 w::persistentWatches, w::sessions, w::many, w::access, w::ttlsAndContainers),
-                w.rounds(w::expiry));
+                w.rounds(w::expiry), w.rounds(w::missedEvents));
         w.guarded(() -> {
             w.untilConnected();
             w.same("the session", w.main.zk.getSessionId(), w.main.id);

@@ -3,6 +3,7 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.TreeMap;
 import java.util.concurrent.Callable;
+import java.util.concurrent.ConcurrentSkipListMap;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
 import org.apache.zookeeper.KeeperException;
@@ -40,7 +41,7 @@ abstract class Worker {
     final String connect, root, own, scratch;
     final long pauseMs;
     final int sessionMs;
-    final Map<String, Node> model = new TreeMap<>();
+    final Map<String, Node> model = new ConcurrentSkipListMap<>();
     final AtomicInteger losses = new AtomicInteger();
     volatile boolean stopping;
     private final Map<String, Long> counts = new TreeMap<>();
