@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "server/state.h"
+#include "server/write.h"
 
 enum { WALL = 1700000000, SPINS = 100000 };
 
@@ -56,13 +57,13 @@ static bool collect(struct pair *p)
         const void *out;
         size_t n;
         while ((n = clave__server_conn_output(conn, &out)) > 0) {
-            must(clave__buf_append(&e->down, out, n) == CLAVE_OK);
+            must(e->severed || clave__buf_append(&e->down, out, n) == CLAVE_OK);
             clave__server_conn_sent(conn, n);
         }
         if (clave__server_conn_wants_close(conn)) {
             clave__server_conn_closed(conn);
             e->conn = NULL;
-            e->closing = true;
+            e->closing = !e->severed;
         }
         any = true;
     }
@@ -108,7 +109,7 @@ static void forget_connection(struct pair_end *e)
     clave__buf_clear(&e->up);
     clave__buf_clear(&e->down);
     e->conn = NULL;
-    e->closing = e->up_shaken = e->down_shaken = false;
+    e->severed = e->closing = e->up_shaken = e->down_shaken = false;
     e->ops_head = e->ops_tail = 0;
 }
 
@@ -165,7 +166,7 @@ static int op_of_reply(const struct pair_end *e, const uint8_t *frame)
     case XID_AUTH:
         return OP_AUTH;
     default:
-        return e->ops[e->ops_head % 4096];
+        return e->ops[e->ops_head % 4096] == PAIR_CONFIG ? OP_GET_DATA : e->ops[e->ops_head % 4096];
     }
 }
 
@@ -188,13 +189,22 @@ static struct pair_rule *judge(struct pair *p, struct pair_end *e, enum pair_way
     return NULL;
 }
 
-static void note_request(struct pair_end *e, int op, int32_t xid)
+/* A client asks for it by itself, on each connection. */
+static bool asks_for_config(const uint8_t *frame, size_t n)
+{
+    static const char path[] = "/zookeeper/config";
+    enum { AT = 4 + 4 + 4, LEN = sizeof path - 1 };
+    return n >= AT + 4 + LEN && get_int(frame + AT) == LEN &&
+           memcmp(frame + AT + 4, path, LEN) == 0;
+}
+
+static void note_request(struct pair_end *e, int op, int32_t xid, bool config)
 {
     e->up_shaken = true;
     if (op >= 0 && op < PAIR_OPS)
         e->requests[op]++;
     if (op != PAIR_HANDSHAKE && xid != XID_PING && xid != XID_AUTH)
-        e->ops[e->ops_tail++ % 4096] = op;
+        e->ops[e->ops_tail++ % 4096] = config ? PAIR_CONFIG : op;
     must(e->ops_tail - e->ops_head <= 4096);
 }
 
@@ -231,7 +241,8 @@ static bool carry(struct pair *p, struct pair_end *e, enum pair_way way)
     memcpy(copy, frame, n);
     clave__buf_consume(b, n);
     if (way == PAIR_REQUEST) {
-        note_request(e, op, get_int(copy + 4));
+        bool config = op == OP_GET_DATA && asks_for_config(copy, n);
+        note_request(e, op, get_int(copy + 4), config);
         clave__server_conn_input(e->conn, copy, n);
         collect(p);
     } else {
@@ -408,6 +419,99 @@ void pair_stop_server(struct pair *p)
 void pair_start_server(struct pair *p)
 {
     p->server = open_server(p);
+}
+
+/* ---- message by message -------------------------------------------------------------------- */
+
+/* The operation of the request at p. */
+static int op_at(const struct pair_end *e, const uint8_t *p, size_t n)
+{
+    int op = op_of_request(e, p);
+    return op == OP_GET_DATA && asks_for_config(p, n) ? PAIR_CONFIG : op;
+}
+
+int pair_next(struct pair *p, size_t client, enum pair_way way)
+{
+    struct pair_end *e = &p->end[client];
+    struct buf *b = way == PAIR_REQUEST ? &e->up : &e->down;
+    if (way == PAIR_REQUEST && !e->severed && clave_client_wants(e->c) & CLAVE_WANT_WRITE)
+        send_up(p, e);
+    size_t n = whole_frame(b);
+    if (n == 0 || (way == PAIR_REQUEST && !e->conn))
+        return PAIR_NONE;
+    const uint8_t *frame = clave__buf_bytes(b);
+    if (way == PAIR_REQUEST)
+        return op_at(e, frame, n);
+    int op = op_of_reply(e, frame);
+    return op == OP_GET_DATA ? e->ops[e->ops_head % 4096] : op;
+}
+
+void pair_pass(struct pair *p, size_t client, enum pair_way way)
+{
+    must(carry(p, &p->end[client], way));
+}
+
+size_t pair_under_way(struct pair *p, size_t client, const int *ops, size_t n)
+{
+    const struct pair_end *e = &p->end[client];
+    size_t count = 0;
+    if (pair_next(p, client, PAIR_REQUEST) == PAIR_NONE)
+        return 0;
+    const uint8_t *at = clave__buf_bytes(&e->up), *end = at + clave__buf_len(&e->up);
+    for (size_t len; at < end; at += len) {
+        len = 4 + (size_t)get_int(at);
+        for (size_t i = 0; i < n; i++)
+            count += op_at(e, at, len) == ops[i];
+    }
+    return count;
+}
+
+void pair_sever(struct pair *p, size_t client)
+{
+    struct pair_end *e = &p->end[client];
+    pair_next(p, client, PAIR_REQUEST); /* all that it has said is on its way */
+    e->severed = true;
+    e->closing = false;
+    clave__buf_clear(&e->down);
+    clave_client_disconnected(e->c, p->now);
+}
+
+void pair_connect(struct pair *p, size_t client)
+{
+    struct pair_end *e = &p->end[client];
+    if (e->closing)
+        clave_client_disconnected(e->c, p->now);
+    if (e->conn)
+        clave__server_conn_closed(e->conn);
+    forget_connection(e);
+    for (unsigned spin = 0; !clave_client_is_connected(e->c); spin++) {
+        bool any = clave_client_wants(e->c) & (CLAVE_WANT_DIAL | CLAVE_WANT_HANGUP);
+        must(spin < SPINS);
+        if (any)
+            step(p, e);
+        for (int way = PAIR_REQUEST; way <= PAIR_REPLY; way++)
+            if (pair_next(p, client, way) == PAIR_HANDSHAKE)
+                any = carry(p, e, way);
+        collect(p);
+        if (e->closing && clave__buf_len(&e->down) == 0)
+            cut(p, e);
+        else if (!any) {
+            pair_tick(p, client);
+        }
+    }
+}
+
+void pair_tick(struct pair *p, size_t client)
+{
+    int64_t at = clave_client_deadline(p->end[client].c);
+    p->now = at > p->now ? at : p->now;
+    clave_client_tick(p->end[client].c, p->now);
+}
+
+void pair_expire(struct pair *p, size_t client)
+{
+    must(clave__session_expire(p->server, clave_client_session_id(p->end[client].c)) == CLAVE_OK);
+    collect(p);
 }
 
 /* ---- what is to be seen ---------------------------------------------------------------- */

@@ -50,6 +50,7 @@ struct pair_end {
     bool closing;             /* the server hung up; what it sent is still to come */
     bool refused;             /* dialling fails */
     bool frozen;              /* the process is stopped */
+    bool severed; /* the client's side of the connection is gone, the server's not yet */
     struct buf up, down;
     bool up_shaken, down_shaken;
     int32_t ops[4096]; /* of the requests not yet replied to, in order */
@@ -94,6 +95,27 @@ void pair_freeze(struct pair *p, size_t client, bool freeze);
 void pair_kill_session(struct pair *p, size_t client);
 void pair_stop_server(struct pair *p);
 void pair_start_server(struct pair *p); /* from its log */
+
+/* ---- message by message: nothing else moves ---------------------------------------------------
+ */
+
+/* The client's own look at the servers' configuration; nothing. */
+enum { PAIR_CONFIG = -102, PAIR_NONE = -103 };
+/* What the message that is next on this way is; PAIR_NONE: there is none. */
+int pair_next(struct pair *p, size_t client, enum pair_way way);
+/* It arrives. */
+void pair_pass(struct pair *p, size_t client, enum pair_way way);
+/* How many requests are under way to the server, of these operations. */
+size_t pair_under_way(struct pair *p, size_t client, const int *ops, size_t n);
+/* The connection is lost: what was said by the client may still arrive, until it comes back; what
+ * was and is said to it does not. */
+void pair_sever(struct pair *p, size_t client);
+/* The client comes back, with its session or a new one; for it time passes. */
+void pair_connect(struct pair *p, size_t client);
+/* The client's next timer is due; nobody else's goes off. */
+void pair_tick(struct pair *p, size_t client);
+/* The session's time is up; its connection goes, when all that was said on it has arrived. */
+void pair_expire(struct pair *p, size_t client);
 
 /* Requests but pings that have reached the server from this client. */
 uint64_t pair_requests(const struct pair *p, size_t client);

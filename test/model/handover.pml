@@ -18,8 +18,13 @@
  *   -DTWO_AHEAD        taken over although more than one stood before us
  *   -DANY_CONNECTION   ... with an event of another connection than the listing's
  *   -DFROM_CREATE      decided by the number in the create's reply alone
- * For the test that plays the model's runs to the code (turns_test.c):
- *   -DSETTLED          nothing is begun and nothing goes wrong before all that is under way is done */
+ * For the tests that play the model's runs to the code:
+ *   -DSETTLED          nothing is begun and nothing goes wrong before all that is under way is done
+ *                      (handover_played.c)
+ *   -DPLAYED           message by message (handover_messages.c): a session ends only when its client
+ *                      has heard all that was said to it, as it has then been silent for longer than
+ *                      its hold deadline. Nobody gives its session up. Behind each step of a
+ *                      client its whole state is told */
 #define CLIENTS 3
 #ifndef MISHAPS
 #define MISHAPS 2 /* cuts, sessions ended, nodes deleted by an operator */
@@ -34,9 +39,9 @@
 #define BIT(node) (1 << (node))
 #define BEFORE(node) (BIT(node) - 1)
 
-mtype = { CREATE, FIND, LIST, GET, DELETE, SET_WATCHES };                /* requests */
-mtype = { CREATED, FOUND, LISTED, GOT, MISSING, DELETED, EVENT, EXPIRED }; /* replies, events */
-mtype = { JOINING, WAITING, CONFIRMING, HELD, LEAVING, DONE };
+mtype = { CREATE, FIND, CHECK, LIST, GET, DELETE, SET_WATCHES }; /* requests */
+mtype = { CREATED, FOUND, CHECKED, LISTED, GOT, MISSING, DELETED, EVENT, EXPIRED }; /* replies */
+mtype = { IDLE, JOINING, WAITING, CONFIRMING, HELD, LEAVING, DONE };
 
 /* ---- the server ------------------------------------------------------------------------ */
 
@@ -51,6 +56,7 @@ byte mishaps;
 chan up[CLIENTS] = [5] of { mtype, byte };
 chan down[CLIENTS] = [8] of { mtype, byte };
 bool linked[CLIENTS];
+chan reads[CLIENTS] = [4] of { mtype, byte }; /* unanswered: sent again on the next connection */
 
 inline note_first() {
     d = 0;
@@ -109,6 +115,9 @@ inline serve() {
             if :: standing & BIT(e) && owner[e] == who -> mine = e :: else fi
         }
         tell(who, FOUND, mine)
+    :: what == CHECK ->
+        if :: standing & BIT(value) -> mine = value :: else fi;
+        tell(who, CHECKED, mine)
     :: what == LIST -> tell(who, LISTED, standing)
     :: what == GET ->
         if
@@ -143,6 +152,9 @@ inline serve() {
 inline end_session() {
     printf("TRACE expire %d\n", who);
     over[who] = true;
+#if defined(PLAYED) || defined(SETTLED)
+    watched[who] = 0; /* clave's server says nothing more on its connection */
+#endif
     for (e : 0 .. NODES - 1) {
         if :: standing & BIT(e) && owner[e] == who -> remove(e) :: else fi
     }
@@ -164,6 +176,7 @@ typedef contender {
     byte own, ahead; /* ahead 2: two or more */
     bool own_seen, listing, listed_here;
     bool deleting, again;
+    bool failed; /* something has, since the last listing: a pause comes before the next attempt */
     bool given_up; /* the session, by its own deadline */
 }
 contender it[CLIENTS];
@@ -180,6 +193,22 @@ bool begun[CLIENTS];
 #define C it[c]
 #define ON(l) on[3 * c + l]
 
+#ifdef PLAYED
+#define MAY_END(i) empty(down[i])
+#define TELL_LOOKOUT(l) printf(" %d %d %d", ON(l).at, ON(l).armed && !ON(l).asking, ON(l).asking)
+inline tell_state() {
+    printf("TRACE state %d %e %d %d %d %d %d", c, C.state, C.own, C.ahead, C.own_seen, C.listing,
+           (linked[c] && !over[c] -> len(up[c]) : 0));
+    TELL_LOOKOUT(OWN);
+    TELL_LOOKOUT(LAST);
+    TELL_LOOKOUT(LAST_BUT);
+    printf("\n")
+}
+#else
+#define MAY_END(i) true
+#define tell_state()
+#endif
+
 inline send(request, about) {
     if
     :: linked[c] -> assert(nfull(up[c])); up[c] ! request, about
@@ -191,6 +220,7 @@ inline ask(l) {
     if
     :: !ON(l).asking && linked[c] ->
         ON(l).asking = true;
+        reads[c] ! GET, ON(l).at * 4 + l;
         send(GET, ON(l).at * 4 + l)
     :: else
     fi
@@ -198,7 +228,7 @@ inline ask(l) {
 
 inline list() {
     if
-    :: !C.listing && linked[c] -> C.listing = true; send(LIST, 0)
+    :: !C.listing && linked[c] -> C.listing = true; reads[c] ! LIST, 0; send(LIST, 0)
     :: else
     fi
 }
@@ -237,7 +267,11 @@ inline settle() {
     if
     :: C.state == LEAVING && !C.deleting && !C.listing && !ON(OWN).asking && !ON(LAST).asking &&
        !ON(LAST_BUT).asking ->
-        if :: C.again -> join() :: else -> C.state = DONE fi
+        if
+        :: C.again && C.failed -> C.state = IDLE
+        :: C.again && !C.failed -> join()
+        :: else -> C.state = DONE
+        fi
     :: else
     fi
 }
@@ -274,8 +308,9 @@ inline turn_has_come() {
 
 inline by_listing(names) {
     if
-    :: !(names & BIT(C.own)) -> leave(true)
+    :: !(names & BIT(C.own)) -> C.failed = true; leave(true)
     :: else ->
+        C.failed = false;
         last = NONE;
         last_but = NONE;
         for (k : 0 .. NODES - 1) {
@@ -337,7 +372,7 @@ inline hear(event) {
     :: ON(LAST_BUT).armed && ON(LAST_BUT).at == event ->
         ON(LAST_BUT).armed = false;
         if :: C.state == WAITING -> list() :: else fi
-    :: else /* nobody's */
+    :: else -> printf("TRACE unheard %d\n", c) /* nobody's */
     fi
 }
 
@@ -367,13 +402,23 @@ inline created(number) {
 #endif
 }
 
+inline create() {
+    send(CREATE, 0);
+    send(LIST, 0)
+}
+
 inline found(search) {
+    if :: search == NONE -> create() :: else -> send(CHECK, search) fi
+}
+
+inline checked(stands) {
     if
-    :: search == NONE -> send(CREATE, 0); send(LIST, 0)
+    :: stands == NONE -> create()
     :: else ->
-        created(search);
+        created(stands);
         C.state = WAITING;
-        find_out()
+        C.own_seen = true;
+        list()
     fi
 }
 
@@ -381,18 +426,37 @@ inline forget_connection() {
     do :: down[c] ? _, _ :: empty(down[c]) -> break od;
     watched[c] = 0;
     C.own_seen = false;
-    C.listing = false;
     C.listed_here = false;
     for (k : 0 .. 2) {
-        ON(k).asking = false;
-        ON(k).moved = false;
         ON(k).here = false
     }
     k = 0
 }
 
+inline forget_reads() {
+    do :: reads[c] ? _, _ :: empty(reads[c]) -> break od;
+    C.listing = false;
+    for (k : 0 .. 2) {
+        ON(k).asking = false;
+        ON(k).moved = false
+    }
+    k = 0
+}
+
+inline read_again() {
+    for (k : 1 .. len(reads[c])) {
+        reads[c] ? what, value;
+        reads[c] ! what, value;
+        send(what, value)
+    }
+    k = 0;
+    what = 0;
+    value = 0
+}
+
 inline another_session() {
     forget_connection();
+    forget_reads();
     do :: up[c] ? _, _ :: empty(up[c]) -> break od;
     over[c] = false;
     linked[c] = true;
@@ -400,7 +464,8 @@ inline another_session() {
     ON(OWN).armed = false;
     if
     :: C.state == WAITING || C.state == CONFIRMING -> leave(true)
-    :: C.state == JOINING -> C.state = LEAVING; C.again = true
+    :: C.state == JOINING && C.own != NONE -> leave(true)
+    :: C.state == JOINING && C.own == NONE -> send(FIND, 0)
     :: else
     fi
 }
@@ -419,6 +484,7 @@ inline reconnect() {
         k = 0;
         if :: last -> send(SET_WATCHES, last) :: else fi;
         last = 0;
+        read_again();
         if
         :: C.state == JOINING -> send(FIND, 0)
         :: C.state == WAITING || C.state == CONFIRMING -> C.state = WAITING; find_out()
@@ -434,17 +500,19 @@ inline receive() {
     if
     :: what == CREATED -> created(value)
     :: what == FOUND -> found(value)
+    :: what == CHECKED -> checked(value)
     :: what == LISTED && C.state == JOINING ->
         C.state = WAITING;
         C.own_seen = true;
         C.listed_here = true;
         by_listing(value)
     :: what == LISTED && C.state != JOINING ->
+        reads[c] ? _, _;
         C.listing = false;
         C.listed_here = true;
         if :: C.state == WAITING && C.own_seen -> by_listing(value) :: else fi
-    :: what == GOT -> looked(value, true)
-    :: what == MISSING -> looked(value, false)
+    :: what == GOT -> reads[c] ? _, _; looked(value, true)
+    :: what == MISSING -> reads[c] ? _, _; looked(value, false)
     :: what == DELETED -> C.deleting = false
     :: what == EVENT -> hear(value)
     :: what == EXPIRED -> another_session()
@@ -467,25 +535,37 @@ proctype client(byte c) {
         rest(LAST_BUT);
         linked[c] = true;
         printf("TRACE join %d\n", c);
-        join()
+        join();
+        tell_state()
     }
     do
-    :: atomic { linked[c] && nempty(down[c]) && C.state != DONE -> receive() }
-    :: atomic { !linked[c] && C.state != DONE -> reconnect(); settle() }
+    :: atomic { linked[c] && nempty(down[c]) && C.state != DONE -> receive(); tell_state() }
+    :: atomic { !linked[c] && C.state != DONE -> reconnect(); settle(); tell_state() }
+    :: atomic { C.state == IDLE -> /* the pause is over */
+            printf("TRACE timer %d\n", c);
+            join();
+            tell_state()
+        }
     :: atomic { C.state == HELD && MAY_BEGIN -> /* release */
             printf("TRACE release %d\n", c);
             leave(false);
             C.deleting = true;
-            send(DELETE, C.own)
+            send(DELETE, C.own);
+            tell_state()
         }
     :: atomic { mishaps < MISHAPS && linked[c] && C.state != DONE && MAY_BEGIN -> /* cut */
             printf("TRACE cut %d\n", c);
             mishaps++;
             linked[c] = false;
             forget_connection();
-            settle()
+            if /* the create was answered, its listing was not */
+            :: C.state == JOINING && C.own != NONE -> C.state = WAITING; C.own_seen = true
+            :: else
+            fi;
+            settle();
+            tell_state()
         }
-#ifndef SETTLED
+#if !defined(SETTLED) && !defined(PLAYED)
     :: atomic { C.state == HELD && !linked[c] && mishaps < MISHAPS -> /* its own deadline */
             mishaps++;
             C.given_up = true;
@@ -497,6 +577,7 @@ proctype client(byte c) {
     atomic {
         linked[c] = false;
         forget_connection();
+        forget_reads();
         rest(OWN);
         C.own = 0;
         C.ahead = 0
@@ -512,7 +593,7 @@ end:
     :: atomic { nempty(up[who]) && over[who] -> up[who] ? _, _ }
     :: atomic { it[who].given_up && !over[who] -> end_session() }
     :: atomic { !over[who] && mishaps < MISHAPS && it[who].state != HELD &&
-            it[who].state != DONE && begun[who] && MAY_BEGIN ->
+            it[who].state != DONE && begun[who] && MAY_BEGIN && MAY_END(who) ->
             mishaps++;
             end_session()
         }
