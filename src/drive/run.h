@@ -36,6 +36,8 @@ struct server_run {
     size_t max_conns;         /* as many as there are files, with some left over for the disk */
     struct map addresses;     /* connections counted by address */
     unsigned max_per_address; /* 0: no limit */
+    size_t turned_away;       /* connections, since that was told */
+    uint64_t may_tell_at;     /* again, by the loop's clock */
     uint64_t idle_exit_ms;
     struct gates *gates; /* of a test server (gate.h); NULL: none */
     int64_t ahead_ms;    /* and how much time it has skipped */

@@ -397,6 +397,22 @@ static struct conn *accept_conn(struct server_run *r, uv_stream_t *from, bool is
     return c;
 }
 
+/* Whoever comes too often does not fill the log as well: a line a second. */
+static void turn_away(struct conn *c, const struct peer_addr *peer, const char *why)
+{
+    enum { PAUSE_MS = 1000 };
+    struct server_run *r = c->run;
+    uint64_t now = uv_now(&r->loop);
+    r->turned_away++;
+    if (now >= r->may_tell_at) {
+        clave__log(&r->log, CLAVE_LOG_WARN, "turned away %s: %s (%zu turned away since told last)",
+                   peer->text, why, r->turned_away);
+        r->turned_away = 0;
+        r->may_tell_at = now + PAUSE_MS;
+    }
+    close_conn(c);
+}
+
 void clave__conn_on_connection(uv_stream_t *from, int status)
 {
     struct server_run *r = from->data;
@@ -423,18 +439,13 @@ void clave__conn_on_connection(uv_stream_t *from, int status)
     }
     clave__run_tick(r);
     name_peer(c, is_unix, &peer);
-    if (r->nconns > r->max_conns) {
-        clave__log(&r->log, CLAVE_LOG_WARN,
-                   "turned away %s: there are %zu connections, as many as open files allow",
-                   peer.text, r->nconns - 1);
-        close_conn(c);
-        return;
-    }
-    if (!count_in(r, &peer, &c->address)) {
-        clave__log(&r->log, CLAVE_LOG_WARN,
-                   "turned away %s: %u connections from its address, as many as are allowed",
-                   peer.text, r->max_per_address);
-        close_conn(c);
+    const char *why = NULL;
+    if (r->nconns > r->max_conns)
+        why = "there are as many connections as open files allow";
+    else if (!count_in(r, &peer, &c->address))
+        why = "its address has as many connections as are allowed (--max-connections)";
+    if (why) {
+        turn_away(c, &peer, why);
         return;
     }
     c->engine = clave__server_accept(r->server, &peer, c);

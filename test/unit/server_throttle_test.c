@@ -1,9 +1,11 @@
 /* server_throttle_test.c - what all connections have together is bounded: replies that wait for the
  * disk, and answers that clients do not read. And the options that change while it serves. */
+#include <malloc.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -155,6 +157,64 @@ static void options_change(void **state)
     desk_close(&d);
 }
 
+/* ---- many that never say who they are ------------------------------------------------------- */
+
+enum { HALF_OPEN = 100000, HALF_OPEN_BYTES = 1024, STRANGER_MS = 10000 };
+
+static void *counted_alloc(void *arg, size_t size)
+{
+    void *p = malloc(size);
+    *(size_t *)arg += p ? malloc_usable_size(p) : 0;
+    return p;
+}
+
+static void counted_free(void *arg, void *p)
+{
+    *(size_t *)arg -= p ? malloc_usable_size(p) : 0;
+    free(p);
+}
+
+static void *counted_realloc(void *arg, void *p, size_t size)
+{
+    size_t before = p ? malloc_usable_size(p) : 0;
+    void *to = realloc(p, size);
+    if (to)
+        *(size_t *)arg += malloc_usable_size(to) - before;
+    return to;
+}
+
+/* More than this machine may lend files to: each costs a KiB at most, others are served, and each
+ * is closed when it has said nothing for ten seconds. */
+static void a_hundred_thousand_half_open(void **state)
+{
+    (void)state;
+    size_t live = 0;
+    const clave_mem mem = {counted_alloc, counted_realloc, counted_free, &live};
+    const struct server_options o = {.mem = &mem};
+    struct desk_conn *half = calloc(HALF_OPEN, sizeof *half), good;
+    struct desk d;
+    assert_non_null(half);
+    desk_open(&d, &o);
+    desk_connect(&good, &d, 30000);
+    size_t before = live;
+    for (size_t i = 0; i < HALF_OPEN; i++) {
+        desk_dial(&half[i], &d);
+        if (i % 2)
+            desk_send(&half[i], "\0\0\0", 3); /* the beginning of a length */
+    }
+    assert_true(live - before < (size_t)HALF_OPEN * HALF_OPEN_BYTES);
+    assert_int_equal(desk_create(&good, "/a", "", 0), CLAVE_OK);
+    assert_int_equal(desk_stats(&d).connections, HALF_OPEN + 1);
+    desk_advance(&d, STRANGER_MS + 2000);
+    assert_int_equal(desk_stats(&d).connections, 1);
+    assert_int_equal(desk_create(&good, "/b", "", 0), CLAVE_OK);
+    for (size_t i = 0; i < HALF_OPEN; i++)
+        desk_hang_up(&half[i]);
+    desk_hang_up(&good);
+    desk_close(&d);
+    free(half);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -162,6 +222,7 @@ int main(void)
         cmocka_unit_test(answers_that_are_not_read),
         cmocka_unit_test(a_stranger_has_a_short_frame),
         cmocka_unit_test(options_change),
+        cmocka_unit_test(a_hundred_thousand_half_open),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
