@@ -507,7 +507,7 @@ inline receive() {
         C.listed_here = true;
         by_listing(value)
     :: what == LISTED && C.state != JOINING ->
-        reads[c] ? _, _;
+        if :: C.listing -> reads[c] ? _, _ :: else fi; /* FROM_CREATE: it may be the create's */
         C.listing = false;
         C.listed_here = true;
         if :: C.state == WAITING && C.own_seen -> by_listing(value) :: else fi
