@@ -52,11 +52,13 @@ void command_kill(struct command *c)
 {
     if (!command_is_alive(c))
         return;
-    bool escapes = c->runs && !c->escaped && world_chance(c->w, 200);
+    bool escapes = c->runs && !c->escaped && world_chance(c->w, 500);
     c->escaped |= escapes;
     c->runs = false;
     c->offspring = escapes;
-    if (!escapes)
+    if (escapes)
+        world_set(c->w, &c->next, c->w->now + world_wait(c->w, SECOND));
+    else
         world_clear(c->w, &c->next);
     c->changed(c->owner);
 }
