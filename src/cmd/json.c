@@ -2,39 +2,12 @@
 
 #include <inttypes.h>
 
-/* The length of the UTF-8 sequence at p, 0 when it is none (surrogates and overlong forms
- * are none: JSON readers refuse them). */
-static size_t utf8_len(const unsigned char *p, size_t n)
-{
-    static const struct {
-        unsigned char mask, lead;
-        size_t len;
-        uint32_t least;
-    } forms[] = {{0x80, 0x00, 1, 0},
-                 {0xe0, 0xc0, 2, 0x80},
-                 {0xf0, 0xe0, 3, 0x800},
-                 {0xf8, 0xf0, 4, 0x10000}};
-    for (size_t f = 0; f < 4; f++) {
-        if ((p[0] & forms[f].mask) != forms[f].lead)
-            continue;
-        uint32_t code = p[0] & (unsigned char)~forms[f].mask;
-        if (forms[f].len > n)
-            return 0;
-        for (size_t i = 1; i < forms[f].len; i++) {
-            if ((p[i] & 0xc0) != 0x80)
-                return 0;
-            code = code << 6 | (p[i] & 0x3fu);
-        }
-        bool fine = code >= forms[f].least && code <= 0x10ffff && (code < 0xd800 || code > 0xdfff);
-        return fine ? forms[f].len : 0;
-    }
-    return 0;
-}
+#include "base/json.h"
 
 static bool is_utf8(const unsigned char *p, size_t n)
 {
     for (size_t i = 0; i < n;) {
-        size_t len = utf8_len(p + i, n - i);
+        size_t len = clave__utf8_len(p + i, n - i);
         if (len == 0)
             return false;
         i += len;
@@ -45,22 +18,11 @@ static bool is_utf8(const unsigned char *p, size_t n)
 /* A string without its quotes; a byte that is no UTF-8 becomes U+FFFD. */
 static void put_string(FILE *out, const unsigned char *p, size_t n)
 {
-    for (size_t i = 0; i < n;) {
-        size_t len = utf8_len(p + i, n - i);
-        if (len == 0) {
-            fputs("\\ufffd", out);
-            i++;
-            continue;
-        }
-        if (p[i] == '"' || p[i] == '\\')
-            fprintf(out, "\\%c", p[i]);
-        else if (p[i] == '\n')
-            fputs("\\n", out);
-        else if (p[i] < 0x20 || p[i] == 0x7f)
-            fprintf(out, "\\u%04x", p[i]);
-        else
-            fwrite(p + i, 1, len, out);
-        i += len;
+    char piece[JSON_ESCAPE_CAP];
+    size_t taken;
+    for (size_t i = 0; i < n; i += taken) {
+        size_t len = clave__json_escape(p + i, n - i, piece, &taken);
+        fwrite(piece, 1, len, out);
     }
 }
 

@@ -116,6 +116,7 @@ struct peer_addr {
     uint8_t ip[16];
     uint16_t port;
     char text[64]; /* as shown by cons: "127.0.0.1:42100", "local" */
+    bool secure;   /* it came through TLS */
 };
 /* NULL: no memory, as many as there may be, or not serving: close the transport. */
 struct server_conn *clave__server_accept(struct server *s, const struct peer_addr *peer,
@@ -168,7 +169,7 @@ clave_err clave__server_save_snapshot(struct server *s, struct buf *out, int64_t
 
 /* ---- where it runs --------------------------------------------------------------------------- */
 
-/* What only the driver knows and the words conf and dirs tell. */
+/* What only the driver knows, and the words and the admin commands tell. */
 struct server_place {
     int32_t client_port;        /* -1: none */
     int32_t secure_client_port; /* with TLS; 0: none */
@@ -176,6 +177,8 @@ struct server_place {
     const char *data_dir; /* version-2; outlives the server */
     /* Bytes of the snapshots and of the logs. NULL: not known. */
     void (*sizes)(void *arg, uint64_t *snapshots, uint64_t *logs);
+    /* The newest snapshot, and when it was written, in seconds. NULL: not known. */
+    void (*last_snapshot)(void *arg, int64_t *zxid, int64_t *seconds);
     void *arg;
 };
 void clave__server_set_place(struct server *s, const struct server_place *place);

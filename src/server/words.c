@@ -6,10 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What monitoring programs look for: the protocol's release, a date they can read. */
-#define RELEASE "3.9.2-clave-" CLAVE_VERSION_STRING
-#define BUILT "01/01/2026 00:00 UTC"
-
 void clave__say(struct server *s, const char *fmt, ...)
 {
     char line[512];
@@ -34,8 +30,7 @@ static size_t count_outstanding(const struct server *s)
     return (size_t)s->outstanding;
 }
 
-/* As Java shows a double with up to four decimals: "0.0", "4.25". */
-static const char *average(const struct latency *l, char out[32])
+const char *clave__latency_average(const struct latency *l, char out[32])
 {
     int64_t count = l->count ? (int64_t)l->count : 1;
     int64_t whole = l->sum / count, rest = l->sum % count * 10000 / count;
@@ -45,33 +40,32 @@ static const char *average(const struct latency *l, char out[32])
     return out;
 }
 
-/* Apache counts its root twice, as "" and as "/". */
-static size_t count_nodes(const struct server *s)
+size_t clave__count_nodes(const struct server *s)
 {
     return s->tree.nodes.count + 2;
 }
 
 static void say_version(struct server *s)
 {
-    clave__say(s, "Zookeeper version: %s, built on %s\n", RELEASE, BUILT);
+    clave__say(s, "Zookeeper version: %s\n", WORDS_VERSION);
 }
 
 static void say_server(struct server *s)
 {
     char avg[32];
     const struct latency *l = &s->latency;
-    clave__say(s, "Latency min/avg/max: %" PRId64 "/%s/%" PRId64 "\n", l->min, average(l, avg),
-               l->max);
+    clave__say(s, "Latency min/avg/max: %" PRId64 "/%s/%" PRId64 "\n", l->min,
+               clave__latency_average(l, avg), l->max);
     clave__say(s, "Received: %" PRIu64 "\nSent: %" PRIu64 "\nConnections: %zu\nOutstanding: %zu\n",
                s->packets_received, s->packets_sent, s->nconns, count_outstanding(s));
     clave__say(s, "Zxid: 0x%" PRIx64 "\nMode: standalone\nNode count: %zu\n",
-               (uint64_t)s->durable_zxid, count_nodes(s));
+               (uint64_t)s->durable_zxid, clave__count_nodes(s));
 }
 
 /* ---- connections ------------------------------------------------------------------------------
  */
 
-static const char *op_name(int32_t op)
+const char *clave__op_word(int32_t op)
 {
     static const struct {
         int32_t op;
@@ -99,11 +93,11 @@ static void say_conn(struct server *s, const struct server_conn *c, bool full)
         const struct latency *l = &c->latency;
         int64_t ago = s->now - c->accepted_at;
         clave__say(s, ",sid=0x%" PRIx64 ",lop=%s,est=%" PRId64 ",to=%d", (uint64_t)c->session->id,
-                   op_name(c->last_op), s->wall - ago, (int)c->session->timeout_ms);
+                   clave__op_word(c->last_op), s->wall - ago, (int)c->session->timeout_ms);
         clave__say(s, ",lcxid=0x%" PRIx64 ",lzxid=0x%" PRIx64 ",lresp=%" PRId64,
                    (uint64_t)(int64_t)c->last_xid, (uint64_t)c->last_zxid, c->last_reply_at);
         /* The average of a connection is a whole number. */
-        average(l, avg);
+        clave__latency_average(l, avg);
         avg[strcspn(avg, ".")] = '\0';
         clave__say(s, ",llat=%" PRId64 ",minlat=%" PRId64 ",avglat=%s,maxlat=%" PRId64,
                    c->last_latency, l->min, avg, l->max);
@@ -182,22 +176,22 @@ static void say_dirs(struct server *s)
 
 static void say_envi(struct server *s)
 {
-    clave__say(s, "Environment:\nzookeeper.version=%s, built on %s\n", RELEASE, BUILT);
+    clave__say(s, "Environment:\nzookeeper.version=%s\n", WORDS_VERSION);
 }
 
 static void say_mntr(struct server *s)
 {
     char avg[32];
     const struct latency *l = &s->latency;
-    clave__say(s, "zk_version\t%s, built on %s\nzk_server_state\tstandalone\n", RELEASE, BUILT);
+    clave__say(s, "zk_version\t%s\nzk_server_state\tstandalone\n", WORDS_VERSION);
     clave__say(s, "zk_avg_latency\t%s\nzk_max_latency\t%" PRId64 "\nzk_min_latency\t%" PRId64 "\n",
-               average(l, avg), l->max, l->min);
+               clave__latency_average(l, avg), l->max, l->min);
     clave__say(s, "zk_packets_received\t%" PRIu64 "\nzk_packets_sent\t%" PRIu64 "\n",
                s->packets_received, s->packets_sent);
     clave__say(s, "zk_num_alive_connections\t%zu\nzk_outstanding_requests\t%zu\n", s->nconns,
                count_outstanding(s));
     clave__say(s, "zk_znode_count\t%zu\nzk_watch_count\t%zu\nzk_ephemerals_count\t%zu\n",
-               count_nodes(s), s->watches.count, s->tree.ephemerals);
+               clave__count_nodes(s), s->watches.count, s->tree.ephemerals);
     clave__say(s, "zk_approximate_data_size\t%zu\nzk_uptime\t%" PRId64 "\n", s->tree.data_bytes,
                s->now - s->started_at);
     clave__say(s,
@@ -206,21 +200,30 @@ static void say_mntr(struct server *s)
                s->sessions.table.count, s->digest_mismatches);
 }
 
-/* What the figures are counted from anew. */
-static void say_srst(struct server *s)
+void clave__stats_reset(struct server *s)
 {
     s->latency = (struct latency){0};
     s->packets_received = s->packets_sent = 0;
-    clave__say(s, "Server stats reset.\n");
 }
 
-static void say_crst(struct server *s)
+void clave__conn_stats_reset(struct server *s)
 {
     for (struct list *e = s->conns.next; e != &s->conns; e = e->next) {
         struct server_conn *c = LIST_ENTRY(e, struct server_conn, in_conns);
         c->latency = (struct latency){0};
         c->received = c->sent = 0;
     }
+}
+
+static void say_srst(struct server *s)
+{
+    clave__stats_reset(s);
+    clave__say(s, "Server stats reset.\n");
+}
+
+static void say_crst(struct server *s)
+{
+    clave__conn_stats_reset(s);
     clave__say(s, "Connection stats reset.\n");
 }
 

@@ -4,6 +4,28 @@
 
 #include "server/conn.h"
 
+/* What monitoring programs look for: the protocol's release, a date they can read. */
+#define WORDS_VERSION "3.9.2-clave-" CLAVE_VERSION_STRING ", built on 01/01/2026 00:00 UTC"
+
+/* As Java shows a double with up to four decimals: "0.0", "4.25". */
+const char *clave__latency_average(const struct latency *l, char out[32]);
+/* "GETD"; "NA" for those without a name. */
+const char *clave__op_word(int32_t op);
+/* Apache counts its root twice, as "" and as "/". */
+size_t clave__count_nodes(const struct server *s);
+/* What figures are counted from anew: those of the server, those of its connections. */
+void clave__stats_reset(struct server *s);
+void clave__conn_stats_reset(struct server *s);
+
+/* Apache lists one of its two tables of watches: all but those on children. */
+enum { WORDS_WATCHES = WATCH_DATA | WATCH_PERSISTENT | WATCH_RECURSIVE };
+struct watch_figures {
+    size_t conns; /* that watch something */
+    size_t paths;
+    size_t watches;
+};
+struct watch_figures clave__watch_figures(struct server *s);
+
 /* The text grows in the server's scratch buffer; what does not fit is left out. */
 __attribute__((format(printf, 2, 3))) void clave__say(struct server *s, const char *fmt, ...);
 /* Of any length. */

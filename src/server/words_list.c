@@ -3,9 +3,6 @@
 
 #include <inttypes.h>
 
-/* Apache lists one of its two tables: all watches but those on children. */
-enum { SHOWN = WATCH_DATA | WATCH_PERSISTENT | WATCH_RECURSIVE };
-
 /* ---- watches ------------------------------------------------------------------------------- */
 
 struct listing {
@@ -66,19 +63,25 @@ static size_t each_conn(struct server *s, watch_visit *visit)
     for (struct list *e = s->conns.next; e != &s->conns; e = e->next) {
         const struct server_conn *c = LIST_ENTRY(e, struct server_conn, in_conns);
         struct listing l = {.s = s};
-        clave__watcher_each(&c->watcher, SHOWN, visit, &l);
+        clave__watcher_each(&c->watcher, WORDS_WATCHES, visit, &l);
         n += l.watches > 0;
     }
     return n;
 }
 
-void clave__say_wchs(struct server *s)
+struct watch_figures clave__watch_figures(struct server *s)
 {
     struct listing l = {.s = s};
     size_t conns = each_conn(s, count);
-    clave__watches_each(&s->watches, SHOWN, count, &l);
-    clave__say(s, "%zu connections watching %zu paths\nTotal watches:%zu\n", conns, l.paths,
-               l.watches);
+    clave__watches_each(&s->watches, WORDS_WATCHES, count, &l);
+    return (struct watch_figures){conns, l.paths, l.watches};
+}
+
+void clave__say_wchs(struct server *s)
+{
+    struct watch_figures f = clave__watch_figures(s);
+    clave__say(s, "%zu connections watching %zu paths\nTotal watches:%zu\n", f.conns, f.paths,
+               f.watches);
 }
 
 void clave__say_wchc(struct server *s)
@@ -90,7 +93,7 @@ void clave__say_wchc(struct server *s)
 void clave__say_wchp(struct server *s)
 {
     struct listing l = {.s = s};
-    clave__watches_each(&s->watches, SHOWN, say_under_path, &l);
+    clave__watches_each(&s->watches, WORDS_WATCHES, say_under_path, &l);
     clave__say(s, "\n");
 }
 

@@ -1,0 +1,141 @@
+#include "base/json.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- characters ---------------------------------------------------------------------------- */
+
+size_t clave__utf8_len(const void *bytes, size_t n)
+{
+    static const struct {
+        unsigned char mask, lead;
+        size_t len;
+        uint32_t least;
+    } forms[] = {{0x80, 0x00, 1, 0},
+                 {0xe0, 0xc0, 2, 0x80},
+                 {0xf0, 0xe0, 3, 0x800},
+                 {0xf8, 0xf0, 4, 0x10000}};
+    const unsigned char *p = bytes;
+    for (size_t f = 0; f < 4; f++) {
+        if ((p[0] & forms[f].mask) != forms[f].lead)
+            continue;
+        uint32_t code = p[0] & (unsigned char)~forms[f].mask;
+        if (forms[f].len > n)
+            return 0;
+        for (size_t i = 1; i < forms[f].len; i++) {
+            if ((p[i] & 0xc0) != 0x80)
+                return 0;
+            code = code << 6 | (p[i] & 0x3fu);
+        }
+        bool fine = code >= forms[f].least && code <= 0x10ffff && (code < 0xd800 || code > 0xdfff);
+        return fine ? forms[f].len : 0;
+    }
+    return 0;
+}
+
+size_t clave__json_escape(const void *bytes, size_t n, char out[JSON_ESCAPE_CAP], size_t *taken)
+{
+    const unsigned char *p = bytes;
+    size_t len = clave__utf8_len(p, n);
+    *taken = len > 0 ? len : 1;
+    if (len == 0)
+        return (size_t)snprintf(out, JSON_ESCAPE_CAP, "\\ufffd");
+    if (*p == '"' || *p == '\\')
+        return (size_t)snprintf(out, JSON_ESCAPE_CAP, "\\%c", *p);
+    if (*p == '\n')
+        return (size_t)snprintf(out, JSON_ESCAPE_CAP, "\\n");
+    if (*p < 0x20 || *p == 0x7f)
+        return (size_t)snprintf(out, JSON_ESCAPE_CAP, "\\u%04x", *p);
+    memcpy(out, p, len);
+    return len;
+}
+
+/* ---- values -------------------------------------------------------------------------------- */
+
+static void put(struct json_text *j, const void *p, size_t n)
+{
+    if (j->err == CLAVE_OK)
+        j->err = clave__buf_append(j->out, p, n);
+}
+
+static void put_text(struct json_text *j, const char *text)
+{
+    put(j, text, strlen(text));
+}
+
+static void put_string(struct json_text *j, const void *bytes, size_t n)
+{
+    const unsigned char *p = bytes;
+    char piece[JSON_ESCAPE_CAP];
+    size_t taken;
+    put_text(j, "\"");
+    for (size_t i = 0; i < n && j->err == CLAVE_OK; i += taken) {
+        size_t len = clave__json_escape(p + i, n - i, piece, &taken);
+        put(j, piece, len);
+    }
+    put_text(j, "\"");
+}
+
+static void begin(struct json_text *j, const char *key)
+{
+    if (key)
+        clave__json_key(j, key, strlen(key));
+    else if (j->comma)
+        put_text(j, ", ");
+    j->comma = true;
+}
+
+void clave__json_key(struct json_text *j, const void *p, size_t n)
+{
+    if (j->comma)
+        put_text(j, ", ");
+    put_string(j, p, n);
+    put_text(j, ": ");
+    j->comma = false; /* its value follows */
+}
+
+void clave__json_open(struct json_text *j, const char *key, char bracket)
+{
+    begin(j, key);
+    put(j, &bracket, 1);
+    j->comma = false;
+}
+
+void clave__json_close(struct json_text *j, char bracket)
+{
+    put(j, &bracket, 1);
+    j->comma = true;
+}
+
+void clave__json_bytes(struct json_text *j, const char *key, const void *p, size_t n)
+{
+    begin(j, key);
+    put_string(j, p, n);
+}
+
+void clave__json_number(struct json_text *j, const char *key, const char *digits)
+{
+    begin(j, key);
+    put_text(j, digits);
+}
+
+void clave__json_string(struct json_text *j, const char *key, const char *text)
+{
+    if (text)
+        clave__json_bytes(j, key, text, strlen(text));
+    else
+        clave__json_number(j, key, "null");
+}
+
+void clave__json_int(struct json_text *j, const char *key, int64_t n)
+{
+    char digits[24];
+    snprintf(digits, sizeof digits, "%" PRId64, n);
+    clave__json_number(j, key, digits);
+}
+
+void clave__json_bool(struct json_text *j, const char *key, bool b)
+{
+    clave__json_number(j, key, b ? "true" : "false");
+}

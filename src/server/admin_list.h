@@ -1,0 +1,17 @@
+/* admin_list.h - the admin commands that list sessions, their nodes and their watches. Each writes
+ * members of an object that is open. */
+#ifndef CLAVE_SERVER_ADMIN_LIST_H
+#define CLAVE_SERVER_ADMIN_LIST_H
+
+#include "base/json.h"
+#include "server/words.h"
+
+struct server_vitals;
+
+void clave__list_connections(struct server *s, struct json_text *j, bool full);
+void clave__list_sessions(struct server *s, struct json_text *j, const struct server_vitals *v);
+void clave__list_watches(struct server *s, struct json_text *j, const struct server_vitals *v);
+void clave__list_watches_by_path(struct server *s, struct json_text *j,
+                                 const struct server_vitals *v);
+
+#endif

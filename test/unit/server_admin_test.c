@@ -1,0 +1,262 @@
+/* server_admin_test.c - the admin commands as JSON and the metrics, by their bytes. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/json.h"
+#include "lib/desk.h"
+#include "server/admin.h"
+
+enum { MOST = 1 << 20 };
+
+static const struct server_vitals unknown = {-1, -1, -1, -1};
+
+static const char *text_of(struct buf *b)
+{
+    assert_int_equal(clave__buf_append(b, "", 1), CLAVE_OK);
+    return (const char *)clave__buf_bytes(b);
+}
+
+static void expect(struct desk *d, const char *name, const char *text)
+{
+    struct buf b;
+    clave__buf_init(&b, &d->mem, MOST);
+    assert_int_equal(clave__admin_command(d->s, name, &unknown, &b), CLAVE_OK);
+    const char *answer = text_of(&b);
+    if (!strstr(answer, text))
+        fail_msg("%s: no \"%s\" in \"%s\"", name, text, answer);
+    clave__buf_fini(&b);
+}
+
+/* ---- JSON ---------------------------------------------------------------------------------- */
+
+static void strings_are_escaped(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *in;
+        size_t n;
+        const char *out;
+    } cases[] = {
+        {"", 0, "\"\""},
+        {"a/b", 3, "\"a/b\""},
+        {"\"\\\n\t\x7f", 5, "\"\\\"\\\\\\n\\u0009\\u007f\""},
+        {"a\0b", 3, "\"a\\u0000b\""},
+        {"\xc3\xa4\xe2\x82\xac\xf0\x9f\x94\x92", 9, "\"\xc3\xa4\xe2\x82\xac\xf0\x9f\x94\x92\""},
+        {"\xff\xc3", 2, "\"\\ufffd\\ufffd\""},            /* no lead, and one cut short */
+        {"\xc0\xaf", 2, "\"\\ufffd\\ufffd\""},            /* overlong */
+        {"\xed\xa0\x80", 3, "\"\\ufffd\\ufffd\\ufffd\""}, /* a surrogate */
+    };
+    struct desk d;
+    desk_open(&d, NULL);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct buf b;
+        clave__buf_init(&b, &d.mem, MOST);
+        struct json_text j = {.out = &b};
+        clave__json_bytes(&j, NULL, cases[i].in, cases[i].n);
+        assert_int_equal(j.err, CLAVE_OK);
+        assert_string_equal(text_of(&b), cases[i].out);
+        clave__buf_fini(&b);
+    }
+    desk_close(&d);
+}
+
+static void values_have_commas_between_them(void **state)
+{
+    (void)state;
+    struct desk d;
+    struct buf b;
+    desk_open(&d, NULL);
+    clave__buf_init(&b, &d.mem, MOST);
+    struct json_text j = {.out = &b};
+    clave__json_open(&j, NULL, '{');
+    clave__json_int(&j, "a", INT64_MIN);
+    clave__json_key(&j, "k\"", 2);
+    clave__json_open(&j, NULL, '[');
+    clave__json_bool(&j, NULL, true);
+    clave__json_string(&j, NULL, NULL);
+    clave__json_close(&j, ']');
+    clave__json_open(&j, "o", '{');
+    clave__json_close(&j, '}');
+    clave__json_number(&j, "n", "4.25");
+    clave__json_close(&j, '}');
+    assert_string_equal(text_of(&b), "{\"a\": -9223372036854775808, \"k\\\"\": [true, null], "
+                                     "\"o\": {}, \"n\": 4.25}");
+    clave__buf_fini(&b);
+    desk_close(&d);
+}
+
+/* ---- commands ------------------------------------------------------------------------------ */
+
+static void every_command_ends_with_its_name_and_no_error(void **state)
+{
+    (void)state;
+    struct desk d;
+    char end[80];
+    size_t n = 0;
+    desk_open(&d, NULL);
+    for (const char *name; (name = clave__admin_name(n)); n++) {
+        const char *error = strcmp(name, "leader") == 0 ? "\"server is not initialized\"" : "null";
+        snprintf(end, sizeof end, "\"command\": \"%s\", \"error\": %s}\n", name, error);
+        expect(&d, name, end);
+    }
+    assert_int_equal(n, 19);
+    expect(&d, "ruok", "{\"command\": \"ruok\", \"error\": null}\n");
+    expect(&d, "mntr", "\"command\": \"monitor\"");
+    expect(&d, "env", "\"command\": \"environment\"");
+    desk_close(&d);
+}
+
+static void unknown_commands_are_told(void **state)
+{
+    (void)state;
+    struct desk d;
+    struct buf b;
+    desk_open(&d, NULL);
+    clave__buf_init(&b, &d.mem, MOST);
+    assert_int_equal(clave__admin_command(d.s, "\"x", &unknown, &b), CLAVE_EINVAL);
+    assert_string_equal(text_of(&b), "{\"command\": \"\\\"x\", \"error\": \"Unknown command\"}\n");
+    clave__buf_fini(&b);
+    desk_close(&d);
+}
+
+static void sessions_and_watches_are_listed(void **state)
+{
+    (void)state;
+    struct desk d;
+    struct desk_conn a, b;
+    char text[200];
+    desk_open(&d, NULL);
+    expect(&d, "dump",
+           "{\"expiry_time_to_session_ids\": {}, \"session_id_to_ephemeral_paths\": {}, ");
+    expect(&d, "wchc", "{\"session_id_to_watched_paths\": {}, ");
+    desk_connect(&a, &d, 10000);
+    desk_connect(&b, &d, 10000);
+    desk_watch(&a, OP_EXISTS, "/no\"ne");
+    desk_watch(&b, OP_EXISTS, "/no\"ne");
+    desk_watch(&a, OP_GET_CHILDREN, "/"); /* of the other table */
+    expect(&d, "wchs", "{\"num_connections\": 2, \"num_paths\": 1, \"num_total_watches\": 2, ");
+    snprintf(text, sizeof text, "{\"path_to_session_ids\": {\"/no\\\"ne\": [%lld, %lld]}, ",
+             (long long)a.session, (long long)b.session);
+    expect(&d, "wchp", text);
+    snprintf(text, sizeof text, "\"%lld\": [\"/no\\\"ne\"]", (long long)b.session);
+    expect(&d, "wchc", text);
+    /* Both end at the same time: one key for the two. */
+    snprintf(text, sizeof text, ": [%lld, %lld]}",
+             (long long)(a.session < b.session ? a.session : b.session),
+             (long long)(a.session < b.session ? b.session : a.session));
+    expect(&d, "dump", text);
+    snprintf(text, sizeof text, "\"session_id\": %lld, \"last_operation\": \"EXIS\", ",
+             (long long)b.session);
+    expect(&d, "cons", text);
+    expect(&d, "cons", "\"secure_connections\": []");
+    expect(&d, "mntr", "\"num_alive_connections\": 2, ");
+    desk_hang_up(&a);
+    desk_hang_up(&b);
+    desk_close(&d);
+}
+
+static void resets_count_anew(void **state)
+{
+    (void)state;
+    struct desk d;
+    struct desk_conn a;
+    desk_open(&d, NULL);
+    desk_connect(&a, &d, 10000);
+    desk_watch(&a, OP_EXISTS, "/none");
+    expect(&d, "cons", "\"packets_received\": 2, \"packets_sent\": 2, ");
+    expect(&d, "crst", "{\"command\": \"connection_stat_reset\"");
+    expect(&d, "cons", "\"packets_received\": 0, \"packets_sent\": 0, ");
+    expect(&d, "srvr", "\"packets_received\": 2, \"packets_sent\": 2, ");
+    expect(&d, "srst", "{\"command\": \"stat_reset\"");
+    expect(&d, "srvr", "\"packets_received\": 0, \"packets_sent\": 0, ");
+    desk_hang_up(&a);
+    desk_close(&d);
+}
+
+/* Nothing that is half an answer is taken for one. */
+static void what_does_not_fit_is_an_error(void **state)
+{
+    (void)state;
+    struct desk d;
+    struct buf b;
+    size_t n = 0;
+    desk_open(&d, NULL);
+    for (const char *name; (name = clave__admin_name(n)); n++) {
+        clave__buf_init(&b, &d.mem, MOST);
+        assert_int_equal(clave__admin_command(d.s, name, &unknown, &b), CLAVE_OK);
+        size_t whole = clave__buf_len(&b);
+        clave__buf_fini(&b);
+        for (size_t most = 0; most < whole; most++) {
+            clave__buf_init(&b, &d.mem, most);
+            assert_int_equal(clave__admin_command(d.s, name, &unknown, &b), CLAVE_ETOOBIG);
+            clave__buf_fini(&b);
+        }
+    }
+    clave__buf_init(&b, &d.mem, 1000);
+    assert_int_equal(clave__admin_metrics(d.s, &unknown, &b), CLAVE_ETOOBIG);
+    clave__buf_fini(&b);
+    desk_close(&d);
+}
+
+/* ---- metrics ------------------------------------------------------------------------------- */
+
+static void figures_are_told_once_each(void **state)
+{
+    (void)state;
+    static const struct server_vitals vitals = {7, 1024, 4096, 1234};
+    struct desk d;
+    struct desk_conn a;
+    struct buf b;
+    desk_open(&d, NULL);
+    desk_connect(&a, &d, 10000);
+    desk_watch(&a, OP_EXISTS, "/none");
+    clave__buf_init(&b, &d.mem, MOST);
+    assert_int_equal(clave__admin_metrics(d.s, &vitals, &b), CLAVE_OK);
+    const char *page = text_of(&b);
+    static const char *const lines[] = {
+        "# TYPE watch_count gauge\nwatch_count 1\n",
+        "# TYPE znode_count gauge\nznode_count 5\n",
+        "\nnum_alive_connections 1\n",
+        "\nglobal_sessions 1\n",
+        "# TYPE requests_total counter\n",
+        "\nrequests_total{op=\"exists\"} 1\n",
+        "\nopen_file_descriptor_count 7\n",
+        "\nprocess_cpu_seconds_total 1.234\n",
+        "# TYPE request_latency_ms summary\nrequest_latency_ms_sum 0\nrequest_latency_ms_count ",
+    };
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        const char *at = strstr(page, lines[i]);
+        if (!at || strstr(at + 1, lines[i]))
+            fail_msg("\"%s\" is not there once in %s", lines[i], page);
+    }
+    assert_int_equal(page[strlen(page) - 1], '\n');
+    clave__buf_fini(&b);
+    clave__buf_init(&b, &d.mem, MOST);
+    assert_int_equal(clave__admin_metrics(d.s, &unknown, &b), CLAVE_OK);
+    assert_null(strstr(text_of(&b), "process_")); /* not known: not told */
+    clave__buf_fini(&b);
+    desk_hang_up(&a);
+    desk_close(&d);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(strings_are_escaped),
+        cmocka_unit_test(values_have_commas_between_them),
+        cmocka_unit_test(every_command_ends_with_its_name_and_no_error),
+        cmocka_unit_test(unknown_commands_are_told),
+        cmocka_unit_test(sessions_and_watches_are_listed),
+        cmocka_unit_test(resets_count_anew),
+        cmocka_unit_test(what_does_not_fit_is_an_error),
+        cmocka_unit_test(figures_are_told_once_each),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
