@@ -14,6 +14,9 @@ enum {
     SERVE_CONFIG = FLAG_LONG,
     SERVE_DATA, /* from here on each is a setting of the flag's name */
     SERVE_LOCAL,
+    SERVE_ADMIN,
+    SERVE_ADMIN_URL,
+    SERVE_METRICS,
     SERVE_TICK,
     SERVE_IDLE_EXIT,
     SERVE_MIN_SESSION,
@@ -58,6 +61,9 @@ static const struct flag flags[] = {
     {SERVE_CONFIG, "config", "FILE", "these flags as lines 'key = value', or Apache's zoo.cfg"},
     {SERVE_DATA, "data", "DIR", "the data directory, created when missing"},
     {'l', "listen", "ADDR", "[tls:]host[:port] or unix:/path; repeatable [127.0.0.1:2181]"},
+    {SERVE_ADMIN, "admin", "ADDR", "HTTP with Apache's admin commands and metrics: host:port"},
+    {SERVE_ADMIN_URL, "admin-url", "PATH", "before the names of commands [/commands]"},
+    {SERVE_METRICS, "metrics", "ADDR", "HTTP with the metrics alone, for Prometheus"},
     {SERVE_TICK, "tick", "DURATION", "the unit of session timeouts [2s]"},
     {SERVE_MIN_SESSION, "min-session-timeout", "DURATION", "shortest session [2 ticks]"},
     {SERVE_MAX_SESSION, "max-session-timeout", "DURATION", "longest session [20 ticks]"},
@@ -173,6 +179,8 @@ static void show_ready(const struct serve *v)
     struct server_stats st;
     struct json j;
     const char *address, *data = v->settings.run.data_dir;
+    const char *admin = clave__server_run_admin(v->run);
+    const char *metrics = clave__server_run_metrics(v->run);
     clave__server_run_stats(v->run, &st);
     if (v->o->json) {
         json_begin(&j, stdout);
@@ -180,6 +188,10 @@ static void show_ready(const struct serve *v)
         for (size_t i = 0; (address = clave__server_run_address(v->run, i)); i++)
             json_text(&j, NULL, address);
         json_close(&j, ']');
+        if (admin)
+            json_text(&j, "admin", admin);
+        if (metrics)
+            json_text(&j, "metrics", metrics);
         json_text(&j, "data", data);
         json_hex(&j, "zxid", st.last_zxid);
         json_int(&j, "sessions", (int64_t)st.sessions);
@@ -189,8 +201,13 @@ static void show_ready(const struct serve *v)
     fputs("clave: serving on ", stdout);
     for (size_t i = 0; (address = clave__server_run_address(v->run, i)); i++)
         printf("%s%s", i > 0 ? " " : "", address);
-    printf(", data %s, zxid 0x%llx, %zu sessions\n", data, (unsigned long long)st.last_zxid,
+    printf(", data %s, zxid 0x%llx, %zu sessions", data, (unsigned long long)st.last_zxid,
            st.sessions);
+    if (admin)
+        printf(", admin %s", admin);
+    if (metrics)
+        printf(", metrics %s", metrics);
+    fputs("\n", stdout);
     fflush(stdout); /* who started it may be waiting for this line */
 }
 

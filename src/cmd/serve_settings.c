@@ -92,6 +92,32 @@ static clave_err verify_words(const char *value, const struct fault *f)
     return CLAVE_OK;
 }
 
+/* Three ways to say who may ask; with TLS is none of them. */
+static clave_err verify_http(const char *value, const struct fault *f)
+{
+    const char *end = strrchr(value, ']'), *colon = strchr(end ? end : value, ':');
+    if (strncmp(value, "tls:", 4) == 0)
+        return clave__fault(f, CLAVE_EINVAL, "HTTP is served without TLS only");
+    if (strncmp(value, "unix:", 5) == 0 || (colon && colon[1] != '\0'))
+        return CLAVE_OK;
+    return clave__fault(f, CLAVE_EINVAL, "it is host:port, [v6]:port, *:port or unix:/path");
+}
+
+/* Clean, so that it can be compared with what is asked for and put into a page. */
+static clave_err verify_url(const char *value, const struct fault *f)
+{
+    static const char fine[] =
+        "/-._~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    size_t n = strlen(value);
+    if (n > 1 && n < ADMIN_URL_CAP && *value == '/' && value[n - 1] != '/' &&
+        strspn(value, fine) == n && strcmp(value, "/metrics") != 0)
+        return CLAVE_OK;
+    return clave__fault(f, CLAVE_EINVAL,
+                        "it is a path, such as /commands: letters, digits and -._~ between '/', "
+                        "shorter than %d bytes, and not /metrics",
+                        ADMIN_URL_CAP);
+}
+
 static const char *const switch_words[] = {"false", "true", NULL};
 static const char *const client_words[] = {
     [TLS_CLIENTS_NEED] = "need", [TLS_CLIENTS_WANT] = "want", [TLS_CLIENTS_NONE] = "none", NULL};
@@ -107,6 +133,9 @@ static const struct setting settings[] = {
     {"data", KIND_TEXT, AT(run.data_dir), .live = false},
     {"local", KIND_TEXT, AT(local), .live = false},
     {"listen", KIND_LISTEN, 0, .live = false},
+    {"admin", KIND_TEXT, AT(run.admin), .verify = verify_http, .live = false},
+    {"admin-url", KIND_TEXT, AT(run.admin_url), .verify = verify_url, .live = false},
+    {"metrics", KIND_TEXT, AT(run.metrics), .verify = verify_http, .live = false},
     {"tick", KIND_MS32, AT(run.engine.tick_ms), 1, 60000, .live = false},
     {"max-request", KIND_SIZE, AT(run.engine.max_frame), 1024, 0x1fffffff, .live = false},
     {"tls-cert", KIND_TEXT, AT(tls.cert_file), .live = false},
@@ -308,6 +337,10 @@ clave_err settings_check(struct serve_settings *v, const struct fault *f)
     const struct server_options *engine = &v->run.engine;
     if (v->local && (v->run.data_dir || v->run.nlisten > 0))
         return clave__fault(f, CLAVE_EINVAL, "--local has its own data directory and address");
+    if (v->local && (v->run.admin || v->run.metrics))
+        return clave__fault(f, CLAVE_EINVAL, "--local serves no HTTP");
+    if (v->run.admin_url && !v->run.admin)
+        return clave__fault(f, CLAVE_EINVAL, "--admin-url needs --admin ADDR");
     if (!v->local && (!v->run.data_dir || !*v->run.data_dir))
         return clave__fault(f, CLAVE_EINVAL, "name the data directory with --data DIR");
     int32_t tick = engine->tick_ms > 0 ? engine->tick_ms : DEFAULT_TICK_MS;

@@ -33,6 +33,13 @@ enum slot {
     CA,
     CLIENTS,
     SUPER,
+    ADMIN_ENABLED,
+    ADMIN_ADDRESS,
+    ADMIN_PORT,
+    ADMIN_URL,
+    METRICS_CLASS,
+    METRICS_HOST,
+    METRICS_PORT,
     SLOTS
 };
 
@@ -44,7 +51,12 @@ struct key {
 };
 
 static const char alone[] = "no meaning on one server, ignored";
-static const char no_http[] = "no meaning: there is no HTTP server in clave, ignored";
+static const char no_https[] =
+    "clave serves HTTP without TLS and lets everybody ask who reaches it: leave the line out, and "
+    "have the address be one that only those reach who may";
+static const char no_commands[] = "no meaning: there is no such command here, ignored";
+static const char prometheus[] =
+    "org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider";
 static const char no_meaning[] = "no meaning here, ignored";
 static const char no_sasl[] =
     "clave does not turn away those who do not authenticate: stay with Apache ZooKeeper, or leave "
@@ -113,8 +125,24 @@ static const struct key keys[] = {
     {"observerMasterPort", IGNORED, alone, 0},
     {"localSessionsEnabled", IGNORED, alone, 0},
     {"localSessionsUpgradingEnabled", IGNORED, alone, 0},
-    {"admin.", IGNORED, no_http, 0},
-    {"metricsProvider.", IGNORED, no_http, 0},
+    {"admin.enableServer", KEPT, NULL, ADMIN_ENABLED},
+    {"admin.serverAddress", KEPT, NULL, ADMIN_ADDRESS},
+    {"admin.serverPort", KEPT, NULL, ADMIN_PORT},
+    {"admin.commandURL", KEPT, NULL, ADMIN_URL},
+    {"admin.forceHttps", REFUSED, no_https, 0},
+    {"admin.needClientAuth", REFUSED, no_https, 0},
+    {"admin.portUnification", REFUSED, no_https, 0},
+    {"admin.rateLimiterIntervalInMS", IGNORED, no_commands, 0},
+    {"admin.snapshot.", IGNORED, no_commands, 0},
+    {"admin.restore.", IGNORED, no_commands, 0},
+    {"admin.idleTimeout", IGNORED, "ignored: five seconds without a word", 0},
+    {"admin.", REFUSED, "clave does not know it, and does not serve HTTP without what it says", 0},
+    {"metricsProvider.className", KEPT, NULL, METRICS_CLASS},
+    {"metricsProvider.httpHost", KEPT, NULL, METRICS_HOST},
+    {"metricsProvider.httpPort", KEPT, NULL, METRICS_PORT},
+    {"metricsProvider.httpsPort", REFUSED, no_https, 0},
+    {"metricsProvider.ssl.", REFUSED, no_https, 0},
+    {"metricsProvider.", IGNORED, no_meaning, 0},
     {"autopurge.", IGNORED, "ignored: what no start needs any more is removed after each snapshot",
      0},
     {"preAllocSize", IGNORED, no_meaning, 0},
@@ -359,24 +387,73 @@ static bool set_slot(struct zoocfg *z, enum slot slot, const char *name, const c
     return !z->slots[slot] || set(z, z->lines[slot], name, key, z->slots[slot]);
 }
 
-static bool listen_on(struct zoocfg *z, enum slot port, enum slot address, const char *prefix)
+/* The setting `name` is the address of the kept host, all when there is none, and this port. */
+static bool set_address(struct zoocfg *z, unsigned line, const char *name, const char *key,
+                        enum slot address, const char *port)
 {
     const char *host = z->slots[address];
-    const char *key = port == PORT ? "clientPort" : "secureClientPort";
-    char text[300], *end;
-    if (!z->slots[port])
-        return true;
-    long number = strtol(z->slots[port], &end, 10);
-    if (end == z->slots[port] || *end != '\0' || number < 0 || number > 65535)
-        return refuse(z, z->lines[port], "%s '%s': not a port, 1 to 65535", key, z->slots[port]);
-    if (number == 0) { /* Apache's way to say that there is none */
-        z->slots[port] = NULL;
-        return true;
-    }
+    const char *prefix = address == SECURE_ADDRESS ? "tls:" : "";
+    char text[300];
     bool bare_v6 = host && strchr(host, ':') && *host != '[';
     snprintf(text, sizeof text, "%s%s%s%s:%s", prefix, bare_v6 ? "[" : "", host ? host : "*",
-             bare_v6 ? "]" : "", z->slots[port]);
-    return set(z, z->lines[port], "listen", key, text);
+             bare_v6 ? "]" : "", port);
+    return set(z, line, name, key, text);
+}
+
+/* -1: it is none, which is told. */
+static long port_of(struct zoocfg *z, enum slot port, const char *key)
+{
+    char *end;
+    long number = strtol(z->slots[port], &end, 10);
+    if (end != z->slots[port] && *end == '\0' && number >= 0 && number <= 65535)
+        return number;
+    refuse(z, z->lines[port], "%s '%s': not a port, 1 to 65535", key, z->slots[port]);
+    return -1;
+}
+
+static bool listen_on(struct zoocfg *z, enum slot port, enum slot address)
+{
+    const char *key = port == PORT ? "clientPort" : "secureClientPort";
+    if (!z->slots[port])
+        return true;
+    long number = port_of(z, port, key);
+    if (number == 0) /* Apache's way to say that there is none */
+        z->slots[port] = NULL;
+    return number == 0 ||
+           (number > 0 && set_address(z, z->lines[port], "listen", key, address, z->slots[port]));
+}
+
+static bool http_on(struct zoocfg *z, const char *name, enum slot port, enum slot address,
+                    const char *key, const char *standard)
+{
+    if (z->slots[port] && port_of(z, port, key) < 0)
+        return false;
+    unsigned line = z->lines[port] ? z->lines[port] : z->lines[address];
+    return set_address(z, line, name, key, address, z->slots[port] ? z->slots[port] : standard);
+}
+
+/* Apache opens it without being asked, for every address: here it is opened when the file says
+ * anything of it. */
+static bool set_admin(struct zoocfg *z)
+{
+    bool asked = z->slots[ADMIN_ADDRESS] || z->slots[ADMIN_PORT] || z->slots[ADMIN_ENABLED];
+    if (!asked || (z->slots[ADMIN_ENABLED] && !is_true(z->slots[ADMIN_ENABLED])))
+        return true;
+    return http_on(z, "admin", ADMIN_PORT, ADMIN_ADDRESS, "admin.serverPort", "8080") &&
+           set_slot(z, ADMIN_URL, "admin-url", "admin.commandURL");
+}
+
+static bool set_metrics(struct zoocfg *z)
+{
+    const char *class = z->slots[METRICS_CLASS];
+    if (class && strcmp(class, prometheus) == 0)
+        return http_on(z, "metrics", METRICS_PORT, METRICS_HOST, "metricsProvider.httpPort",
+                       "7000");
+    for (enum slot i = METRICS_CLASS; i <= METRICS_PORT; i++)
+        if (z->slots[i])
+            pass_over(z, z->lines[i], "metricsProvider",
+                      "no meaning without className=PrometheusMetricsProvider of Apache, ignored");
+    return true;
 }
 
 /* Apache looks at these only when there is a secure port. */
@@ -422,8 +499,8 @@ static bool check_dirs(struct zoocfg *z)
 static void finish(struct zoocfg *z)
 {
     bool fine = check_servers(z) && check_dirs(z) && set_slot(z, DATA_DIR, "data", "dataDir") &&
-                listen_on(z, PORT, ADDRESS, "") &&
-                listen_on(z, SECURE_PORT, SECURE_ADDRESS, "tls:") && set_tls(z);
+                listen_on(z, PORT, ADDRESS) && listen_on(z, SECURE_PORT, SECURE_ADDRESS) &&
+                set_tls(z) && set_admin(z) && set_metrics(z);
     if (fine && !z->slots[PORT] && !z->slots[SECURE_PORT])
         refuse(z, z->lines[DATA_DIR], "there is no clientPort beside the dataDir");
 }

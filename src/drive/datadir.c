@@ -156,6 +156,24 @@ void clave__datadir_sizes(const struct datadir *d, uint64_t *snapshots, uint64_t
         closedir(dir);
 }
 
+void clave__datadir_last_snapshot(const struct datadir *d, int64_t *zxid, int64_t *seconds)
+{
+    char name[FILE_NAME_SIZE];
+    struct file_list l;
+    struct stat st;
+    *zxid = *seconds = -1;
+    if (clave__files_list(d->dir, FILE_SNAPSHOT, &l) != 0)
+        return;
+    if (l.n > 0) {
+        clave__file_name(name, FILE_SNAPSHOT, l.zxid[l.n - 1]);
+        if (fstatat(d->dir, name, &st, 0) == 0) {
+            *zxid = l.zxid[l.n - 1];
+            *seconds = (int64_t)st.st_mtime;
+        }
+    }
+    clave__files_free(&l);
+}
+
 clave_err clave__datadir_look(struct datadir *d, const char *path, const struct log *log,
                               const struct fault *f)
 {

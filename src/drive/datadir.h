@@ -31,6 +31,8 @@ clave_err clave__datadir_look(struct datadir *d, const char *path, const struct 
 clave_err clave__datadir_recover(struct datadir *d, struct server *s, const struct fault *f);
 /* Bytes of its snapshots and of its logs, as they are now. */
 void clave__datadir_sizes(const struct datadir *d, uint64_t *snapshots, uint64_t *logs);
+/* The zxid of the newest one and when it was written, in seconds; -1: there is none. */
+void clave__datadir_last_snapshot(const struct datadir *d, int64_t *zxid, int64_t *seconds);
 /* Gives the lock up. Harmless on one that was not opened. */
 void clave__datadir_close(struct datadir *d);
 

@@ -30,7 +30,10 @@ struct server_run {
     bool disk_started;
     bool new_log; /* the next record begins a file */
     struct list listeners;
-    clave_tls *tls; /* NULL: none of them is for it */
+    clave_tls *tls;     /* NULL: none of them is for it */
+    struct http *admin; /* NULL: none; likewise */
+    struct http *metrics;
+    char admin_url[ADMIN_URL_CAP]; /* before the names of commands */
     struct list conns;
     size_t nconns;
     size_t max_conns;         /* as many as there are files, with some left over for the disk */

@@ -439,6 +439,7 @@ void clave__conn_on_connection(uv_stream_t *from, int status)
     }
     clave__run_tick(r);
     name_peer(c, is_unix, &peer);
+    peer.secure = c->tls != NULL;
     const char *why = NULL;
     if (r->nconns > r->max_conns)
         why = "there are as many connections as open files allow";

@@ -10,7 +10,9 @@
 #include <sys/resource.h>
 
 #include "clave/uv.h"
+#include "drive/admin.h"
 #include "drive/clock.h"
+#include "drive/http.h"
 #include "drive/listen.h"
 #include "drive/run.h"
 
@@ -212,6 +214,7 @@ static void begin_stop(struct server_run *r, const char *why)
         r->on_pulse(r->pulse_arg, true);
     clave__log(&r->log, CLAVE_LOG_INFO, "stopping: %s", why);
     close_listeners(r);
+    clave__admin_stop(r);
     uv_timer_start(&r->grace, on_grace, GRACE_MS, 0);
     enter(r, RUN_STOPPING);
     clave__run_pump(r);
@@ -291,6 +294,12 @@ static void sizes(void *arg, uint64_t *snapshots, uint64_t *logs)
     clave__datadir_sizes(&r->dir, snapshots, logs);
 }
 
+static void last_snapshot(void *arg, int64_t *zxid, int64_t *seconds)
+{
+    const struct server_run *r = arg;
+    clave__datadir_last_snapshot(&r->dir, zxid, seconds);
+}
+
 /* Of the first address that has one. */
 static int32_t client_port(const struct server_run *r, bool tls, int32_t none)
 {
@@ -312,6 +321,7 @@ static void tell_place(struct server_run *r)
         .max_per_address = (int32_t)r->max_per_address,
         .data_dir = r->version_2,
         .sizes = sizes,
+        .last_snapshot = last_snapshot,
         .arg = r,
     };
     clave__server_set_place(r->server, &place);
@@ -398,12 +408,15 @@ static void begin_pulse(struct server_run *r, const struct server_run_options *o
 }
 
 /* A log that cannot be opened for want of descriptors would be the end. */
-static size_t connections_for_files(void)
+static size_t connections_for_files(const struct server_run_options *o)
 {
     struct rlimit limit;
+    size_t reserved = RESERVED_FILES;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
         return SIZE_MAX;
-    return limit.rlim_cur > 2 * RESERVED_FILES ? limit.rlim_cur - RESERVED_FILES : RESERVED_FILES;
+    reserved += o->admin ? HTTP_MAX_GUESTS : 0;
+    reserved += o->metrics ? HTTP_MAX_GUESTS : 0;
+    return limit.rlim_cur > 2 * reserved ? limit.rlim_cur - reserved : reserved;
 }
 
 static void take_limits(struct server_run *r, const struct server_run_options *o)
@@ -445,7 +458,7 @@ clave_err clave__server_run_new(struct server_run **out, const struct server_run
     take_limits(r, o);
     list_init(&r->listeners);
     list_init(&r->conns);
-    r->max_conns = connections_for_files();
+    r->max_conns = connections_for_files(o);
     clave_err err = clave__map_init(&r->addresses, &r->mem);
     if (err == CLAVE_OK)
         err = begin_tls(r, o, &f);
@@ -460,6 +473,8 @@ clave_err clave__server_run_new(struct server_run **out, const struct server_run
     err = recover(r, o, &f);
     if (err == CLAVE_OK)
         err = listen_all(r, o, &f);
+    if (err == CLAVE_OK)
+        err = clave__admin_start(r, o, &f);
     if (err == CLAVE_OK) {
         begin_pulse(r, o);
         tell_place(r);
@@ -501,6 +516,7 @@ void clave__server_run_free(struct server_run *r)
         return;
     r->phase = RUN_STOPPED;
     close_listeners(r);
+    clave__admin_stop(r);
     clave__conn_close_quiet(r, true);
     if (r->disk_started)
         clave__disk_stop(&r->disk); /* before the handle that it wakes is closed */
@@ -523,6 +539,16 @@ const char *clave__server_run_address(const struct server_run *r, size_t i)
     while (i-- > 0 && e != &r->listeners)
         e = e->next;
     return e != &r->listeners ? LIST_ENTRY(e, struct listener, link)->text : NULL;
+}
+
+const char *clave__server_run_admin(const struct server_run *r)
+{
+    return r->admin ? clave__http_address(r->admin) : NULL;
+}
+
+const char *clave__server_run_metrics(const struct server_run *r)
+{
+    return r->metrics ? clave__http_address(r->metrics) : NULL;
 }
 
 void clave__server_run_stats(const struct server_run *r, struct server_stats *out)

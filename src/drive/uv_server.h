@@ -13,11 +13,16 @@
 
 struct server_run; /* opaque: one process, one data directory */
 
+enum { ADMIN_URL_CAP = 128 };
+
 struct server_run_options {
     const char *data_dir;      /* created when missing */
     const char *const *listen; /* "host:port", "[v6]:port", "*:port", "unix:/path"; port 0: any
                                   free one; "tls:" before a TCP address: with TLS */
     size_t nlisten;
+    const char *admin;     /* an address for HTTP, with commands and metrics; NULL: none */
+    const char *metrics;   /* likewise, with metrics only */
+    const char *admin_url; /* before the names of commands; NULL: "/commands" */
     const struct tls_server_options *tls; /* of the addresses with "tls:"; NULL: there are none */
     struct server_options engine;         /* mem and seed may be zero; log is used for both */
     int64_t idle_exit_ms;                 /* stop after so long without a connection; 0: never */
@@ -35,8 +40,8 @@ struct server_run_options {
 };
 
 /* Locks the data directory, recovers and listens: clients that connect from now on are
- * served by _loop. `fault` (cap bytes) tells what is wrong and what to do: EINUSE (directory
- * or address), ECORRUPT, EFULL, EIO, EINVAL, ENOMEM. */
+ * served by _loop, HTTP too. `fault` (cap bytes) tells what is wrong and what to do: EINUSE
+ * (directory or address), ECORRUPT, EFULL, EIO, EINVAL, ENOMEM. */
 clave_err clave__server_run_new(struct server_run **out, const struct server_run_options *o,
                                 char *fault, size_t cap);
 /* Serves on the calling thread until stopped. CLAVE_OK: stopped, and all that was accepted
@@ -53,6 +58,9 @@ void clave__server_run_free(struct server_run *r);
 
 /* Address number i as bound ("127.0.0.1:41233", "unix:/path"); NULL behind the last. */
 const char *clave__server_run_address(const struct server_run *r, size_t i);
+/* The addresses for HTTP as bound; NULL: there is none. Not behind _loop. */
+const char *clave__server_run_admin(const struct server_run *r);
+const char *clave__server_run_metrics(const struct server_run *r);
 /* Of the engine; on the loop's thread, or while _loop does not run. */
 void clave__server_run_stats(const struct server_run *r, struct server_stats *out);
 
