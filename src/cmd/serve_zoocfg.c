@@ -437,6 +437,9 @@ static bool http_on(struct zoocfg *z, const char *name, enum slot port, enum slo
 static bool set_admin(struct zoocfg *z)
 {
     bool asked = z->slots[ADMIN_ADDRESS] || z->slots[ADMIN_PORT] || z->slots[ADMIN_ENABLED];
+    if (!asked && z->slots[ADMIN_URL])
+        pass_over(z, z->lines[ADMIN_URL], "admin.commandURL",
+                  "no meaning without admin.serverPort, ignored");
     if (!asked || (z->slots[ADMIN_ENABLED] && !is_true(z->slots[ADMIN_ENABLED])))
         return true;
     return http_on(z, "admin", ADMIN_PORT, ADMIN_ADDRESS, "admin.serverPort", "8080") &&

@@ -109,9 +109,9 @@ static enum MHD_Result send_page(struct http *h, struct MHD_Connection *c,
 }
 
 /* Called when the headers are there: a body is not waited for. MHD_NO: closes it. */
-static enum MHD_Result on_request(void *arg, struct MHD_Connection *c, const char *path,
-                                  const char *method, const char *version, const char *upload,
-                                  size_t *upload_size, void **unused)
+static enum MHD_Result on_http_request(void *arg, struct MHD_Connection *c, const char *path,
+                                       const char *method, const char *version, const char *upload,
+                                       size_t *upload_size, void **unused)
 {
     struct http *h = arg;
     struct http_page page = {.type = "text/plain"};
@@ -295,7 +295,7 @@ static clave_err start_daemon(struct http *h, const struct fault *f)
 {
     static const unsigned flags = MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ERROR_LOG;
     h->daemon = h->lib->MHD_start_daemon(
-        flags, 0, NULL, NULL, on_request, h, MHD_OPTION_EXTERNAL_LOGGER, on_log, h,
+        flags, 0, NULL, NULL, on_http_request, h, MHD_OPTION_EXTERNAL_LOGGER, on_log, h,
         MHD_OPTION_CONNECTION_LIMIT, (unsigned)HTTP_MAX_GUESTS, MHD_OPTION_CONNECTION_TIMEOUT,
         (unsigned)IDLE_S, MHD_OPTION_NOTIFY_CONNECTION, on_guest, h, MHD_OPTION_END);
     const union MHD_DaemonInfo *info =

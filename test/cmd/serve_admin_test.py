@@ -12,7 +12,8 @@ import sys
 import time
 import unittest
 
-from harness import (CLAVE, JARS, PATIENCE, ClaveServer, ask, clave, environment, free_port,
+from certificates import Authority
+from harness import (CLAVE, JARS, PATIENCE, ClaveServer, Running, ask, clave, environment, free_port,
                      has_apache, scratch, spawn)
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "conform"))
@@ -127,6 +128,19 @@ def cpu(pid):
     with open(f"/proc/{pid}/stat") as f:
         fields = f.read().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def listening(pid):
+    """Its sockets of TCP that listen."""
+    own = set()
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        own.add(os.readlink(f"/proc/{pid}/fd/{fd}"))
+    found = []
+    for table in ("tcp", "tcp6"):
+        with open("/proc/net/" + table) as f:
+            fields = [line.split() for line in f][1:]
+        found += [x[1] for x in fields if x[3] == "0A" and f"socket:[{x[9]}]" in own]
+    return found
 
 
 class Rig(unittest.TestCase):
@@ -513,13 +527,48 @@ class Addresses(Rig):
         p.stdout.close()
 
     def test_off_it_costs_nothing(self):
-        s = ClaveServer().start()
-        with open(f"/proc/{s.process.pid}/maps") as f:
-            self.assertNotIn("microhttpd", f.read())
-        listening = subprocess.run(["ss", "-ltnp"], capture_output=True, text=True, check=False)
-        if listening.returncode == 0:
-            self.assertEqual(listening.stdout.count(f"pid={s.process.pid},"), 1)
-        self.assertEqual(s.stop(), 0)
+        for flags, loaded, sockets in (([], False, 1), (["--admin", "127.0.0.1:0"], True, 2)):
+            with self.subTest(flags):
+                s = ClaveServer(flags).start()
+                with open(f"/proc/{s.process.pid}/maps") as f:
+                    self.assertEqual("libmicrohttpd" in f.read(), loaded)
+                self.assertEqual(len(listening(s.process.pid)), sockets)
+                self.assertEqual(s.stop(), 0)
+
+    def test_without_the_library(self):
+        """Told, with what is missing; and who does not ask for it needs none."""
+        folder = os.path.dirname(scratch("x"))
+        with open(os.path.join(folder, "libmicrohttpd.so.12"), "w") as f:
+            f.write("no library")
+        env = environment(LD_LIBRARY_PATH=folder)
+        for flags in ([], ["--admin", "127.0.0.1:0"]):
+            p = spawn([CLAVE, "serve", "--data", scratch("data"), "--listen", "127.0.0.1:0"] + flags,
+                      stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                      text=True, env=env)
+            if p.stdout.readline():
+                p.terminate()
+            _, err = p.communicate(timeout=PATIENCE)
+            self.assertEqual(p.returncode, 74 if flags else 0, err)
+            self.assertEqual("cannot load libmicrohttpd, which HTTP needs" in err, bool(flags), err)
+
+    def test_who_came_through_tls(self):
+        ca = Authority("ca")
+        of_server, of_client, port = ca.server(), ca.client(), free_port()
+        s = self.started("--listen", f"tls:127.0.0.1:{port}", "--tls-cert", of_server.cert,
+                         "--tls-key", of_server.key, "--tls-ca", ca.cert)
+        plain = Client(s.port)
+        w = Running("--tls-ca", ca.cert, "--tls-cert", of_client.cert, "--tls-key", of_client.key,
+                    "watch", "/", connect=f"tls:localhost:{port}")
+        until = time.monotonic() + PATIENCE
+        while not s.command("cons")["secure_connections"] and time.monotonic() < until:
+            time.sleep(0.01)
+        answer = s.command("cons")
+        self.assertEqual([c["session_id"] for c in answer["connections"]], [plain.id])
+        self.assertEqual(len(answer["secure_connections"]), 1)
+        self.assertEqual(s.command("conf")["secure_client_port"], port)
+        self.assertNotIn("CN=", json.dumps([s.command(n) for n in NAMES]))
+        w.end(signal.SIGTERM)
+        plain.c.close()
 
 
 class ZooCfg(Rig):
@@ -562,6 +611,7 @@ class ZooCfg(Rig):
                 ("metricsProvider.httpPort=7000\n", "metricsProvider: no meaning without"),
                 ("metricsProvider.className=x.Y\n", "metricsProvider: no meaning without"),
                 ("metricsProvider.exportJvmInfo=true\n", "no meaning here"),
+                ("admin.commandURL=/x\n", "admin.commandURL: no meaning without"),
                 ("admin.idleTimeout=1\n", "five seconds")):
             with self.subTest(lines):
                 ready, err = self.start(lines)

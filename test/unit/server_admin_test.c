@@ -11,6 +11,7 @@
 
 #include "base/json.h"
 #include "lib/desk.h"
+#include "lib/failmem.h"
 #include "server/admin.h"
 
 enum { MOST = 1 << 20 };
@@ -205,6 +206,38 @@ static void what_does_not_fit_is_an_error(void **state)
     desk_close(&d);
 }
 
+/* Neither the server's nor the page's. */
+static void without_memory_there_is_no_answer(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"cons", "dump", "wchs"};
+    struct failmem mem;
+    failmem_init(&mem);
+    struct server_options o = {.mem = &mem.mem};
+    struct desk d;
+    struct desk_conn a;
+    struct buf b;
+    desk_open(&d, &o);
+    desk_connect(&a, &d, 10000);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        bool failed = true;
+        for (size_t first = 1; failed; first++) {
+            size_t live = mem.live;
+            clave__buf_init(&b, &mem.mem, MOST);
+            failmem_arm(&mem, first, 1);
+            clave_err err = clave__admin_command(d.s, names[i], &unknown, &b);
+            failed = mem.failed;
+            failmem_arm(&mem, 0, 0);
+            assert_int_equal(err, failed ? CLAVE_ENOMEM : CLAVE_OK);
+            clave__buf_fini(&b);
+            assert_int_equal(mem.live, live);
+            assert_true(first < 100);
+        }
+    }
+    desk_hang_up(&a);
+    desk_close(&d);
+}
+
 /* ---- metrics ------------------------------------------------------------------------------- */
 
 static void figures_are_told_once_each(void **state)
@@ -256,6 +289,7 @@ int main(void)
         cmocka_unit_test(sessions_and_watches_are_listed),
         cmocka_unit_test(resets_count_anew),
         cmocka_unit_test(what_does_not_fit_is_an_error),
+        cmocka_unit_test(without_memory_there_is_no_answer),
         cmocka_unit_test(figures_are_told_once_each),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
