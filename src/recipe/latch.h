@@ -40,6 +40,7 @@ struct clave_latch {
     clave_err owed_why; /* of it */
     struct list awaits; /* notes */
     struct list due;    /* notes */
+    uint64_t posts;     /* that were put there */
     struct timer soon;  /* what our own calls have left to tell */
     struct timer retry; /* what memory was short for */
     struct listener listener;
@@ -87,6 +88,9 @@ struct note {
     clave_latch_cb *cb;
     void *arg;
     clave_err verdict;
+    bool waits;       /* an await's, not the close's */
+    int64_t deadline; /* of an await */
+    uint64_t posted;  /* the how manieth it was */
 };
 
 /* ENOMEM. It keeps the latch. */
@@ -95,6 +99,7 @@ clave_err clave__note_new(struct note **out, clave_latch *l, clave_latch_cb *cb,
 void clave__note_deliver(struct note *n, clave_err verdict);
 /* The same, later: `soon` tells it. */
 void clave__note_post(struct note *n, clave_err verdict);
+/* All awaits; with an error those, too, that were to be told that it leads. */
 void clave__note_post_awaits(clave_latch *l, clave_err verdict);
 /* Those that are posted. */
 void clave__note_deliver_due(clave_latch *l);

@@ -40,27 +40,49 @@ void clave__note_post(struct note *n, clave_err verdict)
     clave__client_timer_clear(n->l->client, &n->limit);
     list_remove(&n->link);
     n->verdict = verdict;
+    n->posted = ++n->l->posts;
     list_push_back(&n->l->due, &n->link);
     clave__client_timer_set(n->l->client, &n->l->soon, clave__client_now(n->l->client));
 }
 
+/* One that waited for leadership, and is to be told. */
+static bool brings_luck(const struct note *n)
+{
+    return n->waits && n->verdict == CLAVE_OK;
+}
+
 void clave__note_post_awaits(clave_latch *l, clave_err verdict)
 {
+    for (struct list *e = l->due.next; e != &l->due; e = e->next) {
+        struct note *n = LIST_ENTRY(e, struct note, link);
+        if (brings_luck(n))
+            n->verdict = verdict;
+    }
     while (!list_empty(&l->awaits))
         clave__note_post(LIST_ENTRY(l->awaits.next, struct note, link), verdict);
 }
 
+static void wait_on(struct note *n)
+{
+    list_remove(&n->link);
+    list_push_back(&n->l->awaits, &n->link);
+    if (n->deadline != CLAVE_NEVER)
+        clave__client_timer_set(n->l->client, &n->limit, n->deadline);
+}
+
 void clave__note_deliver_due(clave_latch *l)
 {
+    uint64_t last = l->posts; /* what their callbacks add is for the next time */
     clave__latch_hold(l);
     clave__latch_tell_owed_loss(l);
-    /* What their callbacks add is for the next time. */
-    struct list now;
-    list_init(&now);
-    list_splice(&now, &l->due);
-    while (!list_empty(&now)) {
-        struct note *n = LIST_ENTRY(now.next, struct note, link);
-        clave__note_deliver(n, n->verdict);
+    while (!list_empty(&l->due)) {
+        struct note *n = LIST_ENTRY(l->due.next, struct note, link);
+        if (n->posted > last)
+            break;
+        if (brings_luck(n) && !l->leads) /* NOT_LEADER has been told since */
+            wait_on(n);
+        else
+            clave__note_deliver(n, n->verdict);
     }
     clave__latch_drop(l);
 }
@@ -76,23 +98,34 @@ clave_err clave_latch_await(clave_latch *l, int64_t deadline, clave_latch_cb *cb
         return CLAVE_ECLOSED;
     if (clave__note_new(&n, l, cb, arg) != CLAVE_OK)
         return CLAVE_ENOMEM;
-    if (l->leads) {
+    n->waits = true;
+    n->deadline = deadline;
+    if (l->leads)
         clave__note_post(n, CLAVE_OK);
-        return CLAVE_OK;
-    }
-    list_push_back(&l->awaits, &n->link);
-    if (deadline != CLAVE_NEVER)
-        clave__client_timer_set(l->client, &n->limit, deadline);
+    else
+        wait_on(n);
     return CLAVE_OK;
+}
+
+static bool is_of(const struct note *n, clave_latch_cb *cb, const void *arg)
+{
+    return n->cb == cb && n->arg == arg;
 }
 
 clave_err clave_latch_cancel(clave_latch *l, clave_latch_cb *cb, void *arg)
 {
     clave_err err = CLAVE_ENOTHELD;
+    for (struct list *e = l->due.next; e != &l->due; e = e->next) {
+        struct note *n = LIST_ENTRY(e, struct note, link);
+        if (!brings_luck(n) || !is_of(n, cb, arg))
+            continue;
+        n->verdict = CLAVE_ECANCELED;
+        err = CLAVE_OK;
+    }
     for (struct list *e = l->awaits.next, *next; e != &l->awaits; e = next) {
         struct note *n = LIST_ENTRY(e, struct note, link);
         next = e->next;
-        if (n->cb != cb || n->arg != arg)
+        if (!is_of(n, cb, arg))
             continue;
         clave__note_post(n, CLAVE_ECANCELED);
         err = CLAVE_OK;

@@ -343,6 +343,32 @@ static void no_lease_is_asked_for_behind_the_deadline(void **state)
     pair_free(p);
 }
 
+/* Seed 215586. A leader waits for leadership, is stopped before it is told that it has it, and
+ * hears first that it has lost it: it waits on. */
+static void who_leads_no_more_is_not_told_that_it_does(void **state)
+{
+    (void)state;
+    struct pair *p = world(1);
+    struct stand a;
+    stand_as(&a, p, 0, "a");
+    assert_true(stand_heard(&a, "L"));
+    pair_freeze(p, 0, true);
+    stand_await(&a, -1);
+    pair_refuse(p, 0, true);
+    pair_advance(p, 2 * TIMEOUT);
+    pair_freeze(p, 0, false);
+    pair_advance(p, 1);
+    assert_true(stand_heard(&a, "n"));
+    assert_int_equal(a.answers, 0);
+    pair_refuse(p, 0, false);
+    pair_advance(p, 2 * TIMEOUT);
+    assert_true(stand_leads(&a));
+    assert_int_equal(a.answers, 1);
+    assert_int_equal(a.err, CLAVE_OK);
+    stand_close(&a);
+    pair_free(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -355,6 +381,7 @@ int main(void)
         cmocka_unit_test(a_value_that_may_be_there_is_taken_back),
         cmocka_unit_test(the_longest_hold_begins_with_the_last_lease),
         cmocka_unit_test(no_lease_is_asked_for_behind_the_deadline),
+        cmocka_unit_test(who_leads_no_more_is_not_told_that_it_does),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -194,6 +194,12 @@ static void a_cancelled_await_answers_once(void **state)
     assert_int_equal(one, CLAVE_ECANCELED);
     assert_int_equal(other, CLAVE_ETIMEDOUT);
     assert_int_equal(clave_latch_cancel(b.l, on_ignored, &one), CLAVE_ENOTHELD);
+    /* A leader's, too, which is not yet told that it leads. */
+    clave_latch_await(a.l, CLAVE_NEVER, on_ignored, &one);
+    assert_int_equal(clave_latch_cancel(a.l, on_ignored, &one), CLAVE_OK);
+    one = CLAVE_ETIMEDOUT;
+    pair_settle(p);
+    assert_int_equal(one, CLAVE_ECANCELED);
     stand_close(&a);
     assert_int_equal(other, CLAVE_OK);
     stand_close(&b);
