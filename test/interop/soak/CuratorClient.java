@@ -20,7 +20,6 @@ import org.apache.curator.framework.api.transaction.CuratorTransactionResult;
 import org.apache.curator.framework.recipes.atomic.AtomicValue;
 import org.apache.curator.framework.recipes.atomic.DistributedAtomicLong;
 import org.apache.curator.framework.recipes.barriers.DistributedBarrier;
-import org.apache.curator.framework.recipes.barriers.DistributedDoubleBarrier;
 import org.apache.curator.framework.recipes.cache.ChildData;
 import org.apache.curator.framework.recipes.cache.CuratorCache;
 import org.apache.curator.framework.recipes.cache.NodeCache;
@@ -303,24 +302,6 @@ public final class CuratorClient extends Worker {
             same("who passed", passed, Arrays.asList(false, true));
     }
 
-    void doubleBarrier() throws Exception {
-        String path = recipes + "/double";
-        clear(path);
-        List<Future<Boolean>> waiters = new ArrayList<>();
-        List<Boolean> passed = new ArrayList<>();
-        for (CuratorFramework c : Arrays.asList(main, other))
-            waiters.add(pool.submit(() -> {
-                DistributedDoubleBarrier b = new DistributedDoubleBarrier(c, path, 2);
-                return b.enter(PATIENCE_S / 3, TimeUnit.SECONDS)
-                        & b.leave(PATIENCE_S / 3, TimeUnit.SECONDS);
-            }));
-        boolean exact = true;
-        for (Future<Boolean> w : waiters)
-            exact &= undisturbed("DistributedDoubleBarrier", () -> passed.add(w.get()));
-        if (exact)
-            same("who passed", passed, Arrays.asList(true, true));
-    }
-
     /** With its connection lost in between Curator counts twice what it does not know of. */
     void counters() throws Exception {
         DistributedAtomicLong number = new DistributedAtomicLong(main, recipes + "/long",
@@ -436,7 +417,7 @@ public final class CuratorClient extends Worker {
         }
         threads.add(w.rounds(w::nodes, w::cachesFollow, w::transactions, w::nodes, w::sessions,
                 w::persistentWatches));
-        threads.add(w.rounds(w::barrier, w::counters, w::persistentNodes, w::doubleBarrier));
+        threads.add(w.rounds(w::barrier, w::counters, w::persistentNodes));
         w.run(threads.toArray(new Thread[0]));
         w.guarded(w::finish).join();
         System.exit(0);
