@@ -120,12 +120,6 @@ clave_err clave_delay_begin(clave_delay **out, clave_client *c, const clave_gran
     *out = NULL;
     if (!options_ok(o) || !cb)
         return CLAVE_EINVAL;
-    const struct ledger_spec spec = {.node = grant->node,
-                                     .token = grant->token,
-                                     .path = o->path,
-                                     .acls = o->acls,
-                                     .nacls = o->nacls,
-                                     .identity = o->identity};
     clave_delay *d = clave__mem_zalloc(mem, sizeof *d);
     if (!d)
         return CLAVE_ENOMEM;
@@ -134,12 +128,17 @@ clave_err clave_delay_begin(clave_delay **out, clave_client *c, const clave_gran
     d->event_cb = o->event_cb;
     d->event_arg = o->event_arg;
     clave__timer_init(&d->timer, on_timer);
+    const struct ledger_spec spec = {.done = on_done,
+                                     .owner = d,
+                                     .node = grant->node,
+                                     .token = grant->token,
+                                     .path = o->path,
+                                     .acls = o->acls,
+                                     .nacls = o->nacls,
+                                     .identity = o->identity};
     clave_err err = clave__ledger_new(&d->ledger, c, &spec, "the mark's path");
-    if (err == CLAVE_OK) {
-        d->ledger->owner = d;
-        d->ledger->done = on_done;
+    if (err == CLAVE_OK)
         err = enter(d, LOOKING, LEDGER_READ);
-    }
     if (err != CLAVE_OK) {
         clave_delay_free(d);
         return err;

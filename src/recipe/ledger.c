@@ -274,6 +274,8 @@ clave_err clave__ledger_new(struct ledger **out, clave_client *c, const struct l
     if (!l)
         return CLAVE_ENOMEM;
     l->client = c;
+    l->done = spec->done;
+    l->owner = spec->owner;
     l->token = spec->token;
     l->stock.mem = mem;
     clave_err err = fill(l, spec);

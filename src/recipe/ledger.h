@@ -29,7 +29,12 @@ struct ledger_entry {
     clave_stat stat;
 };
 
+/* The answer to an act. ELOST: the lock node is gone, or its session, and nothing was done. */
+typedef void ledger_done(void *owner, enum ledger_act act, clave_err err, const clave_stat *stat);
+
 struct ledger_spec {
+    ledger_done *done;
+    void *owner;      /* for `done` */
     const char *node; /* of the lock; its token */
     int64_t token;
     const char *path;
@@ -37,9 +42,6 @@ struct ledger_spec {
     size_t nacls;
     const clave_identity *identity; /* of who writes; may be NULL */
 };
-
-/* The answer to an act. ELOST: the lock node is gone, or its session, and nothing was done. */
-typedef void ledger_done(void *owner, enum ledger_act act, clave_err err, const clave_stat *stat);
 
 struct ledger {
     clave_client *client;

@@ -155,24 +155,23 @@ clave_err clave_once_begin(clave_once **out, clave_client *c, const clave_grant 
     *out = NULL;
     if (!options_ok(o) || !cb)
         return CLAVE_EINVAL;
-    const struct ledger_spec spec = {.node = grant->node,
-                                     .token = grant->token,
-                                     .path = o->path,
-                                     .acls = o->acls,
-                                     .nacls = o->nacls,
-                                     .identity = o->identity};
     clave_once *once = clave__mem_zalloc(mem, sizeof *once);
     if (!once)
         return CLAVE_ENOMEM;
     *once = (clave_once){.client = c, .mem = mem, .cb = cb, .arg = arg};
     once->period_ms = o->period_ms;
     once->at_most_once = o->at_most_once;
+    const struct ledger_spec spec = {.done = on_done,
+                                     .owner = once,
+                                     .node = grant->node,
+                                     .token = grant->token,
+                                     .path = o->path,
+                                     .acls = o->acls,
+                                     .nacls = o->nacls,
+                                     .identity = o->identity};
     clave_err err = clave__ledger_new(&once->ledger, c, &spec, "the record's path");
-    if (err == CLAVE_OK) {
-        once->ledger->owner = once;
-        once->ledger->done = on_done;
+    if (err == CLAVE_OK)
         err = look(once);
-    }
     if (err != CLAVE_OK) {
         clave_once_free(once);
         return err;
