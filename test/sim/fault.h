@@ -62,5 +62,7 @@ bool fault_scribble(struct nemesis *n);
 bool fault_stranger(struct nemesis *n);
 bool fault_use_up(struct nemesis *n);
 bool fault_wall_clock(struct nemesis *n);
+void fault_operator_init(struct nemesis *n);
+void fault_operator_end(struct nemesis *n);
 
 #endif

@@ -94,7 +94,7 @@ bool fault_ambush(struct nemesis *n)
     struct host *h = nemesis_any_victim(n);
     int64_t op = world_between(n->w, 0, (int64_t)(sizeof ops / sizeof *ops) - 1);
     int64_t kind = world_between(n->w, 0, (int64_t)(sizeof kinds / sizeof *kinds) - 1);
-    h->ambush = (struct ambush){kinds[kind], ops[op], nemesis_while(n)};
+    h->ambush = (struct ambush){.kind = kinds[kind], .op = ops[op], .us = nemesis_while(n)};
     if (kinds[kind] == AMBUSH_LATE)
         make_late(n, h);
     return true;

@@ -43,15 +43,16 @@ bool fault_cut_member(struct nemesis *n)
 bool fault_late_then_cut(struct nemesis *n)
 {
     struct host *h = nemesis_any_victim(n);
-    const struct member *m = &n->ensemble->members[h->server];
-    if (alarm_is_set(&n->cut) || !h->socket || m->mode != MEMBER_FOLLOWS)
+    if (alarm_is_set(&n->cut) || h->ambush.kind != AMBUSH_NONE)
         return false;
     int64_t half_tick = n->ensemble->tick_ms * MS / 2;
     int64_t us = world_between(n->w, half_tick, 2 * half_tick);
-    world_tell(n->w, h->name, "what it sends is late by up to %lld ms", (long long)(us / MS));
-    h->road.stall_to[NET_UP] = n->w->now + us;
+    h->ambush = (struct ambush){.kind = AMBUSH_LATE_UP,
+                                .op = TAP_ANY,
+                                .us = us,
+                                .then = &n->cut,
+                                .then_us = us + world_between(n->w, 0, half_tick)};
     n->cut_host = h;
-    world_set(n->w, &n->cut, n->w->now + us + world_between(n->w, 0, half_tick));
     return true;
 }
 
@@ -63,6 +64,7 @@ static void on_cut(struct alarm *a)
     if (!may_cut(n, m))
         return;
     int64_t us = world_between(n->w, n->timeout_us / 2, 2 * n->timeout_us);
+    n->count[FAULT_LATE_THEN_CUT]++;
     member_cut(m, us, false);
     world_tell(n->w, h->name, "is on its side");
     h->reach = 1u << m->index;

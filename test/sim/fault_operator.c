@@ -2,6 +2,7 @@
 #include "fault.h"
 #include "insider.h"
 #include "inspector.h"
+#include "wire/proto.h"
 
 /* What this session holds is about to go. */
 static void take_turns(struct nemesis *n, const struct site *s, const char *queue, int64_t session)
@@ -75,11 +76,45 @@ bool fault_remove_node(struct nemesis *n)
     return true;
 }
 
+/* To nothing now and then, for a while. */
+static void on_change(struct alarm *a)
+{
+    struct nemesis *n = LIST_ENTRY(a, struct nemesis, change);
+    if (!n->server->server || n->server->paused) {
+        world_set(n->w, a, n->w->now + 10 * MS);
+        return;
+    }
+    n->closed = !n->closed && world_chance(n->w, 500);
+    int64_t limit = n->closed ? 0 : world_between(n->w, 1, (int64_t)n->change_at->limit);
+    const uint8_t data[] = {0, 0, 0, (uint8_t)limit};
+    insider_write(n->server, n->change_at->limit_path, clave__jbytes_n(data, sizeof data));
+    world_tell(n->w, "operator", "has changed the limit to %d", (int)limit);
+    if (n->closed)
+        world_set(n->w, a, n->w->now + world_between(n->w, 1 * MS, n->timeout_us / 4));
+}
+
+/* Whoever comes back reads it under a watch that it has: there it is changed under its eyes. */
+static bool change_limit(struct nemesis *n, const struct site *s)
+{
+    struct host *h = nemesis_any_host(n);
+    if (!h->socket || h->socket->state != NET_OPEN || h->ambush.kind != AMBUSH_NONE || n->closed)
+        return false;
+    net_reset(h->socket);
+    h->ambush = (struct ambush){.kind = AMBUSH_BESIDE,
+                                .op = OP_GET_DATA,
+                                .then = &n->change,
+                                .then_us = world_between(n->w, 0, 2 * h->road.delay_us)};
+    n->change_at = s;
+    return true;
+}
+
 bool fault_scribble(struct nemesis *n)
 {
     char node[PATH_SIZE];
     size_t nth = (size_t)world_between(n->w, 0, 2);
     const struct site *s = workload_site(n->checker->loads[0], any_lock(n));
+    if (s->limit_path && world_chance(n->w, 600))
+        return change_limit(n, s);
     if (!n->server->server || n->server->paused ||
         !insider_write_child(n->server, any_queue(n, s), nth, node, sizeof node))
         return false;
@@ -120,4 +155,17 @@ bool fault_wall_clock(struct nemesis *n)
     world_tell(n->w, "server", "its wall clock is set by %lld ms", (long long)ms);
     n->server->wall_shift_ms = ms;
     return true;
+}
+
+void fault_operator_init(struct nemesis *n)
+{
+    n->change.ring = on_change;
+}
+
+void fault_operator_end(struct nemesis *n)
+{
+    /* What was written last may have been lost with the server's power. */
+    n->closed = true;
+    if (n->change_at)
+        world_set(n->w, &n->change, n->w->now);
 }

@@ -156,6 +156,7 @@ static void tell_ambush(const struct host *h, const struct ambush *a)
         [AMBUSH_LOSE_REQUEST] = "is lost",          [AMBUSH_LOSE_REPLY] = "will have no reply",
         [AMBUSH_FORGET] = "goes into a void",       [AMBUSH_PAUSE] = "is followed by a pause",
         [AMBUSH_KILL] = "is followed by its death", [AMBUSH_LATE] = "is answered late",
+        [AMBUSH_LATE_UP] = "arrives late",          [AMBUSH_BESIDE] = "is not alone on its way",
     };
     world_tell(h->w, h->name, "ambush: its %s %s", tap_op_name(a->op), what[a->kind]);
 }
@@ -165,11 +166,15 @@ static void spring(struct host *h, const struct ambush *a, const void *p, size_t
 {
     struct world *w = h->w;
     tell_ambush(h, a);
-    h->sprung++;
+    h->sprung += a->then == NULL;
+    if (a->then)
+        world_set(w, a->then, w->now + a->then_us);
     if (a->kind == AMBUSH_LOSE_REQUEST)
         net_cut_after(h->socket, (size_t)world_between(w, 1, (int64_t)n));
     if (a->kind == AMBUSH_FORGET)
         net_forget(h->socket);
+    if (a->kind == AMBUSH_LATE_UP)
+        h->road.stall_to[NET_UP] = w->now + a->us;
     net_write(h->socket, p, n);
     if (a->kind == AMBUSH_LOSE_REPLY)
         net_lose_answer(h->socket, (size_t)(world_chance(w, 700) ? 0 : world_between(w, 0, 60)));

@@ -88,12 +88,17 @@ bool insider_remove_child(struct server_host *h, const char *path, size_t nth, c
     return true;
 }
 
+void insider_write(struct server_host *h, const char *path, struct jbytes data)
+{
+    union wire_body body = {.set = {clave__jbytes(path), data, -1}};
+    say(h, 0, OP_SET_DATA, &body);
+}
+
 bool insider_write_child(struct server_host *h, const char *path, size_t nth, char *out, size_t cap)
 {
     if (!name_child(h, path, nth, out, cap))
         return false;
-    union wire_body body = {.set = {clave__jbytes(out), clave__jbytes("scribble"), -1}};
-    say(h, 0, OP_SET_DATA, &body);
+    insider_write(h, out, clave__jbytes("scribble"));
     return true;
 }
 

@@ -4,6 +4,7 @@
 #define CLAVE_SIM_INSIDER_H
 
 #include "server_host.h"
+#include "wire/jute.h"
 
 void insider_end_session(struct server_host *h, int64_t session);
 /* The nth child of `path`, its path into out; false: there are fewer. */
@@ -11,6 +12,7 @@ bool insider_remove_child(struct server_host *h, const char *path, size_t nth, c
                           size_t cap);
 bool insider_write_child(struct server_host *h, const char *path, size_t nth, char *out,
                          size_t cap);
+void insider_write(struct server_host *h, const char *path, struct jbytes data);
 /* A sequential node of this name that goes after so long; false: no such path, or one stands
  * there. */
 bool insider_queue_up(struct server_host *h, const char *path, const char *name, int64_t us);

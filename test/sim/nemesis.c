@@ -41,7 +41,7 @@ static const struct {
     [FAULT_KILL_LEADER] = {"leader killed", fault_kill_leader},
     [FAULT_END_SESSION] = {"session closed by an operator", fault_end_session},
     [FAULT_REMOVE_NODE] = {"lock node deleted by an operator", fault_remove_node},
-    [FAULT_SCRIBBLE] = {"lock node written by an operator", fault_scribble},
+    [FAULT_SCRIBBLE] = {"lock node or limit written by an operator", fault_scribble},
     [FAULT_STRANGER] = {"foreign node in the queue", fault_stranger},
     [FAULT_USE_UP] = {"sequence counter near its end", fault_use_up},
     [FAULT_WALL_CLOCK] = {"wall clock set", fault_wall_clock},
@@ -66,6 +66,12 @@ static bool is_of_ensemble(int kind)
 static bool is_special(int kind)
 {
     return is_of_ensemble(kind) || kind >= FAULT_STOP_GUARDIAN;
+}
+
+/* They are counted when it comes. */
+static bool waits_for_its_moment(enum fault kind)
+{
+    return kind == FAULT_AMBUSH || kind == FAULT_NO_MEMORY || kind == FAULT_LATE_THEN_CUT;
 }
 
 /* An ensemble's servers have faults of their own. */
@@ -160,7 +166,7 @@ static void on_strike(struct alarm *a)
     if (!s->struck)
         n->struck->n = listed;
     world_roll_with(n->w, before);
-    n->count[s->kind] += s->struck;
+    n->count[s->kind] += s->struck && !waits_for_its_moment(s->kind);
     arm(n);
 }
 
@@ -179,6 +185,7 @@ void nemesis_end(struct nemesis *n)
     world_tell(n->w, "nemesis", "no more faults");
     world_clear(n->w, &n->alarm);
     fault_ensemble_end(n);
+    fault_operator_end(n);
     fault_server_end(n);
     fault_clients_end(n);
     fault_wrappers_end(n);
@@ -199,6 +206,7 @@ void nemesis_init(struct nemesis *n, struct server_host *server, struct host *ho
     fault_wrappers_init(n);
     fault_server_init(n);
     fault_ensemble_init(n);
+    fault_operator_init(n);
 }
 
 void nemesis_fini(struct nemesis *n)

@@ -96,6 +96,9 @@ struct nemesis {
     struct alarm power;
     struct alarm cut;
     struct host *cut_host; /* of whose member */
+    struct alarm change;
+    const struct site *change_at; /* whose limit */
+    bool closed;                  /* it is 0 */
     struct alarm disk_better;
     int64_t disk_sync_us;
 };

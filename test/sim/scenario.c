@@ -409,8 +409,6 @@ static void count(struct scenario *s, struct tally *t)
     }
     for (int i = 0; i < FAULTS; i++)
         t->faults[i] = s->nemesis.count[i];
-    /* These wait for their moment, which may not come. */
-    t->faults[FAULT_AMBUSH] = t->faults[FAULT_NO_MEMORY] = 0;
     for (size_t i = 0; i < s->nhosts; i++) {
         t->faults[FAULT_AMBUSH] += s->hosts[i].sprung;
         t->faults[FAULT_NO_MEMORY] += s->hosts[i].purse.refused_ever;

@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "world.h"
+
 enum { TAP_HANDSHAKE = -100, TAP_ANY = -101, TAP_HEAD = 12 };
 
 struct tap {
@@ -23,12 +25,16 @@ enum ambush_kind {
     AMBUSH_PAUSE,        /* the process is stopped right behind sending it */
     AMBUSH_KILL,         /* it is killed some steps behind sending it */
     AMBUSH_LATE,         /* its answer is late, and nothing else gets through for a while */
+    AMBUSH_LATE_UP,      /* it arrives late */
+    AMBUSH_BESIDE,       /* something else happens while it is on its way */
 };
 
 struct ambush {
     enum ambush_kind kind;
     int32_t op;
-    int64_t us; /* of AMBUSH_PAUSE and AMBUSH_LATE */
+    int64_t us;         /* of AMBUSH_PAUSE and the late ones */
+    struct alarm *then; /* NULL, or set when it is sprung */
+    int64_t then_us;
 };
 
 /* A new connection. */
