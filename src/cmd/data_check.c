@@ -29,6 +29,7 @@ struct verdict {
     int64_t last_zxid;
     size_t nodes;
     size_t sessions;
+    bool whole; /* a snapshot that can be loaded */
     char fault[400]; /* "": it is whole */
     char note[300];  /* "": nothing is odd */
 };
@@ -46,7 +47,7 @@ static void say_json(struct json *j, const struct verdict *v, bool is_log)
         json_hex(j, "first_zxid", v->first_zxid);
     if (!is_log || v->records > 0)
         json_hex(j, "last_zxid", v->last_zxid);
-    if (!is_log && v->fault[0] == '\0') {
+    if (!is_log && v->whole) {
         json_int(j, "nodes", (int64_t)v->nodes);
         json_int(j, "sessions", (int64_t)v->sessions);
     }
@@ -69,7 +70,7 @@ static void say(struct checking *c, const struct verdict *v, bool is_log)
     if (is_log && v->records > 0)
         printf(", zxid 0x%" PRIx64 " to 0x%" PRIx64, (uint64_t)v->first_zxid,
                (uint64_t)v->last_zxid);
-    if (!is_log && v->fault[0] == '\0')
+    if (!is_log && v->whole)
         printf(", zxid 0x%" PRIx64 ", %zu nodes, %zu sessions", (uint64_t)v->last_zxid, v->nodes,
                v->sessions);
     if (v->note[0])
@@ -96,6 +97,14 @@ static bool load(struct files *f, struct server *s, int64_t zxid, char *fault, s
     return err == CLAVE_OK;
 }
 
+/* Killed while it wrote one, Apache leaves it as it is, and passes over it as clave does. */
+static bool is_unfinished(const struct file_content *b)
+{
+    static const char mark[] = {0, 0, 0, 1, '/'}; /* the path that ends the list of nodes */
+    return b->n < sizeof mark ||
+           memcmp((const char *)b->p + b->n - sizeof mark, mark, sizeof mark) != 0;
+}
+
 static bool check_snapshot(struct checking *c, int64_t zxid)
 {
     struct verdict v = {.last_zxid = zxid};
@@ -108,17 +117,22 @@ static bool check_snapshot(struct checking *c, int64_t zxid)
         return false;
     }
     v.bytes = bytes.n;
+    bool unfinished = is_unfinished(&bytes);
     clave__file_unmap(&bytes);
-    bool whole = load(c->f, s, zxid, v.fault, sizeof v.fault);
+    v.whole = load(c->f, s, zxid, v.fault, sizeof v.fault);
+    if (!v.whole && unfinished) {
+        snprintf(v.note, sizeof v.note, "never finished, and passed over: %.200s", v.fault);
+        v.fault[0] = '\0';
+    }
     clave__server_stats(s, &st);
     v.nodes = st.nodes;
     v.sessions = st.sessions;
-    if (whole && st.digest_mismatches > 0)
+    if (v.whole && st.digest_mismatches > 0)
         snprintf(v.fault, sizeof v.fault, "%s", c->f->noted);
     clave__server_free(s);
     say(c, &v, false);
     bool reached = c->f->logs.n == 0 || c->f->logs.zxid[0] <= zxid + 1;
-    if (whole && reached && c->oldest < 0)
+    if (v.whole && reached && c->oldest < 0)
         c->oldest = zxid;
     return true;
 }

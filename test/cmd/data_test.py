@@ -288,15 +288,26 @@ class Data(unittest.TestCase):
     def test_damaged_snapshots(self):
         name = self.files("snapshot")[0]
         raw = self.read(name)
-        for bad, text in ((b"ZKSX" + raw[4:], "it does not begin as a snapshot"),
-                          (raw[:100], ", at offset "), (raw[:-3], "a seal is cut short"),
-                          (b"", "it does not begin as a snapshot")):
-            self.write(name, bad)
-            self.check(f"{name}: ", text)
+        self.write(name, b"ZKSX" + raw[4:])
+        self.check(f"{name}: ", "it does not begin as a snapshot")
         bad = bytearray(raw)
         bad[raw.index(b"anyone")] ^= 1
         self.write(name, bad)
         self.check(f"{name}: ", "a seal is not the checksum of the file, at offset ")
+
+    def test_unfinished_snapshots(self):
+        """Passed over as long as an older one carries the logs."""
+        name = self.files("snapshot")[-1]
+        raw = self.read(name)
+        for bad, text in ((raw[:100], ", at offset "), (raw[:-3], "a seal is cut short"),
+                          (b"", "it does not begin as a snapshot")):
+            self.write(name, bad)
+            note = next(f["note"] for f in self.fine()["files"] if f["name"] == name)
+            self.assertIn("never finished, and passed over: ", note)
+            self.assertIn(text, note)
+        for other in self.files("snapshot")[:-1]:
+            os.unlink(self.path(other))
+        self.check("DAMAGED: ", "no snapshot in ")
 
     # ---- Apache's -----------------------------------------------------------------------------
 
