@@ -29,7 +29,7 @@ struct verdict {
     int64_t last_zxid;
     size_t nodes;
     size_t sessions;
-    bool whole; /* a snapshot that can be loaded */
+    bool whole;      /* a snapshot that can be loaded */
     char fault[400]; /* "": it is whole */
     char note[300];  /* "": nothing is odd */
 };
