@@ -53,18 +53,28 @@ size_t clave__json_escape(const void *bytes, size_t n, char out[JSON_ESCAPE_CAP]
 
 /* ---- values -------------------------------------------------------------------------------- */
 
-static void put(struct json_text *j, const void *p, size_t n)
+static clave_err append(void *to, const void *p, size_t n)
 {
-    if (j->err == CLAVE_OK)
-        j->err = clave__buf_append(j->out, p, n);
+    return clave__buf_append(to, p, n);
 }
 
-static void put_text(struct json_text *j, const char *text)
+struct json clave__json_to(struct buf *out)
+{
+    return (struct json){.put = append, .to = out};
+}
+
+static void put(struct json *j, const void *p, size_t n)
+{
+    if (j->err == CLAVE_OK)
+        j->err = j->put(j->to, p, n);
+}
+
+static void put_text(struct json *j, const char *text)
 {
     put(j, text, strlen(text));
 }
 
-static void put_string(struct json_text *j, const void *bytes, size_t n)
+static void put_string(struct json *j, const void *bytes, size_t n)
 {
     const unsigned char *p = bytes;
     char piece[JSON_ESCAPE_CAP];
@@ -77,7 +87,7 @@ static void put_string(struct json_text *j, const void *bytes, size_t n)
     put_text(j, "\"");
 }
 
-static void begin(struct json_text *j, const char *key)
+static void begin(struct json *j, const char *key)
 {
     if (key)
         clave__json_key(j, key, strlen(key));
@@ -86,7 +96,7 @@ static void begin(struct json_text *j, const char *key)
     j->comma = true;
 }
 
-void clave__json_key(struct json_text *j, const void *p, size_t n)
+void clave__json_key(struct json *j, const void *p, size_t n)
 {
     if (j->comma)
         put_text(j, ", ");
@@ -95,32 +105,32 @@ void clave__json_key(struct json_text *j, const void *p, size_t n)
     j->comma = false; /* its value follows */
 }
 
-void clave__json_open(struct json_text *j, const char *key, char bracket)
+void clave__json_open(struct json *j, const char *key, char bracket)
 {
     begin(j, key);
     put(j, &bracket, 1);
     j->comma = false;
 }
 
-void clave__json_close(struct json_text *j, char bracket)
+void clave__json_close(struct json *j, char bracket)
 {
     put(j, &bracket, 1);
     j->comma = true;
 }
 
-void clave__json_bytes(struct json_text *j, const char *key, const void *p, size_t n)
+void clave__json_bytes(struct json *j, const char *key, const void *p, size_t n)
 {
     begin(j, key);
     put_string(j, p, n);
 }
 
-void clave__json_number(struct json_text *j, const char *key, const char *digits)
+void clave__json_number(struct json *j, const char *key, const char *digits)
 {
     begin(j, key);
     put_text(j, digits);
 }
 
-void clave__json_string(struct json_text *j, const char *key, const char *text)
+void clave__json_string(struct json *j, const char *key, const char *text)
 {
     if (text)
         clave__json_bytes(j, key, text, strlen(text));
@@ -128,14 +138,14 @@ void clave__json_string(struct json_text *j, const char *key, const char *text)
         clave__json_number(j, key, "null");
 }
 
-void clave__json_int(struct json_text *j, const char *key, int64_t n)
+void clave__json_int(struct json *j, const char *key, int64_t n)
 {
     char digits[24];
     snprintf(digits, sizeof digits, "%" PRId64, n);
     clave__json_number(j, key, digits);
 }
 
-void clave__json_bool(struct json_text *j, const char *key, bool b)
+void clave__json_bool(struct json *j, const char *key, bool b)
 {
     clave__json_number(j, key, b ? "true" : "false");
 }

@@ -1,4 +1,4 @@
-/* json.h - JSON written to a buffer. Texts are UTF-8; a byte that is none becomes U+FFFD. */
+/* json.h - JSON, written piece by piece. Texts are UTF-8; a byte that is none becomes U+FFFD. */
 #ifndef CLAVE_BASE_JSON_H
 #define CLAVE_BASE_JSON_H
 
@@ -6,11 +6,14 @@
 
 #include "base/buf.h"
 
-struct json_text {
-    struct buf *out;
+struct json {
+    clave_err (*put)(void *to, const void *p, size_t n);
+    void *to;
     bool comma;    /* the next value needs one before it */
     clave_err err; /* the first one; nothing is written behind it */
 };
+
+struct json clave__json_to(struct buf *out);
 
 /* The length of the UTF-8 sequence at p (n >= 1), 0 when it is none: surrogates and overlong forms
  * are none, JSON readers refuse them. */
@@ -20,14 +23,14 @@ enum { JSON_ESCAPE_CAP = 8 };
 size_t clave__json_escape(const void *p, size_t n, char out[JSON_ESCAPE_CAP], size_t *taken);
 
 /* Keys are static names; NULL: an element of an array, or a value behind _key. */
-void clave__json_open(struct json_text *j, const char *key, char bracket); /* '{' or '[' */
-void clave__json_close(struct json_text *j, char bracket);                 /* '}' or ']' */
-void clave__json_key(struct json_text *j, const void *p, size_t n);        /* of any bytes */
-void clave__json_bytes(struct json_text *j, const char *key, const void *p, size_t n);
-void clave__json_string(struct json_text *j, const char *key, const char *text); /* NULL: null */
-void clave__json_int(struct json_text *j, const char *key, int64_t n);
-void clave__json_bool(struct json_text *j, const char *key, bool b);
+void clave__json_open(struct json *j, const char *key, char bracket); /* '{' or '[' */
+void clave__json_close(struct json *j, char bracket);                 /* '}' or ']' */
+void clave__json_key(struct json *j, const void *p, size_t n);        /* of any bytes */
+void clave__json_bytes(struct json *j, const char *key, const void *p, size_t n);
+void clave__json_string(struct json *j, const char *key, const char *text); /* NULL: null */
+void clave__json_int(struct json *j, const char *key, int64_t n);
+void clave__json_bool(struct json *j, const char *key, bool b);
 /* A number that is in digits already: "4.25". */
-void clave__json_number(struct json_text *j, const char *key, const char *digits);
+void clave__json_number(struct json *j, const char *key, const char *digits);
 
 #endif

@@ -41,18 +41,18 @@ static void show_json(const struct herd_plan *plan, const struct kind *kinds, si
     struct json j;
     size_t mid = plan->rounds / 2, last = plan->rounds - 1;
     json_begin(&j, stdout);
-    json_int(&j, "candidates", (int64_t)plan->candidates);
-    json_int(&j, "rounds", (int64_t)plan->rounds);
+    clave__json_int(&j, "candidates", (int64_t)plan->candidates);
+    clave__json_int(&j, "rounds", (int64_t)plan->rounds);
     for (size_t i = 0; i < nkinds; i++) {
         const struct herd_figures *f = &kinds[i].figures;
-        json_open(&j, kinds[i].name, '{');
-        json_int(&j, "requests", (int64_t)f->requests[mid]);
-        json_int(&j, "requests_most", (int64_t)f->requests[last]);
-        json_int(&j, "events", (int64_t)f->events[mid]);
-        json_int(&j, "events_most", (int64_t)f->events[last]);
-        json_int(&j, "new_leader_us", f->leader_us[mid]);
-        json_int(&j, "new_leader_us_most", f->leader_us[last]);
-        json_close(&j, '}');
+        clave__json_open(&j, kinds[i].name, '{');
+        clave__json_int(&j, "requests", (int64_t)f->requests[mid]);
+        clave__json_int(&j, "requests_most", (int64_t)f->requests[last]);
+        clave__json_int(&j, "events", (int64_t)f->events[mid]);
+        clave__json_int(&j, "events_most", (int64_t)f->events[last]);
+        clave__json_int(&j, "new_leader_us", f->leader_us[mid]);
+        clave__json_int(&j, "new_leader_us_most", f->leader_us[last]);
+        clave__json_close(&j, '}');
     }
     json_end(&j);
 }

@@ -13,16 +13,16 @@ static void show_json(size_t position, const clave_participant *p)
 {
     struct json j;
     json_begin(&j, stdout);
-    json_int(&j, "position", (int64_t)position);
-    json_bool(&j, "leader", position == 0);
-    json_int(&j, "token", p->stat.czxid);
-    json_text(&j, "node", p->node);
+    clave__json_int(&j, "position", (int64_t)position);
+    clave__json_bool(&j, "leader", position == 0);
+    clave__json_int(&j, "token", p->stat.czxid);
+    clave__json_string(&j, "node", p->node);
     json_hex(&j, "session", p->stat.ephemeral_owner);
-    json_int(&j, "since_ms", p->stat.ctime);
-    json_int(&j, "age_ms", clave__clock_wall() - p->stat.ctime);
-    json_text(&j, "id", p->identity.text);
+    clave__json_int(&j, "since_ms", p->stat.ctime);
+    clave__json_int(&j, "age_ms", clave__clock_wall() - p->stat.ctime);
+    clave__json_string(&j, "id", p->identity.text);
     if (p->priority > 0)
-        json_int(&j, "priority", p->priority);
+        clave__json_int(&j, "priority", p->priority);
     json_end(&j);
 }
 

@@ -40,11 +40,11 @@ static int answer(const struct options *o, const struct claim *c, bool held, int
     struct json j;
     if (o->json) {
         json_begin(&j, stdout);
-        json_text(&j, "path", c->path);
-        json_int(&j, "token", c->token);
-        json_bool(&j, "held", held);
+        clave__json_string(&j, "path", c->path);
+        clave__json_int(&j, "token", c->token);
+        clave__json_bool(&j, "held", held);
         if (left_ms >= 0)
-            json_int(&j, "left_ms", left_ms);
+            clave__json_int(&j, "left_ms", left_ms);
         json_end(&j);
     } else if (!held) {
         tell(o, "%s: not held with token %" PRId64 "%s", c->path, c->token,

@@ -43,7 +43,7 @@ static void show(const struct options *o, const char *path)
         return;
     }
     json_begin(&j, stdout);
-    json_text(&j, "path", path);
+    clave__json_string(&j, "path", path);
     json_end(&j);
 }
 

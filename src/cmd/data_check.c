@@ -38,22 +38,22 @@ struct verdict {
 
 static void say_json(struct json *j, const struct verdict *v, bool is_log)
 {
-    json_open(j, NULL, '{');
-    json_text(j, "name", v->name);
-    json_int(j, "bytes", (int64_t)v->bytes);
+    clave__json_open(j, NULL, '{');
+    clave__json_string(j, "name", v->name);
+    clave__json_int(j, "bytes", (int64_t)v->bytes);
     if (is_log)
-        json_int(j, "records", v->records);
+        clave__json_int(j, "records", v->records);
     if (is_log && v->records > 0)
         json_hex(j, "first_zxid", v->first_zxid);
     if (!is_log || v->records > 0)
         json_hex(j, "last_zxid", v->last_zxid);
     if (!is_log && v->whole) {
-        json_int(j, "nodes", (int64_t)v->nodes);
-        json_int(j, "sessions", (int64_t)v->sessions);
+        clave__json_int(j, "nodes", (int64_t)v->nodes);
+        clave__json_int(j, "sessions", (int64_t)v->sessions);
     }
-    json_text(j, "fault", v->fault[0] ? v->fault : NULL);
-    json_text(j, "note", v->note[0] ? v->note : NULL);
-    json_close(j, '}');
+    clave__json_string(j, "fault", v->fault[0] ? v->fault : NULL);
+    clave__json_string(j, "note", v->note[0] ? v->note : NULL);
+    clave__json_close(j, '}');
 }
 
 static void say(struct checking *c, const struct verdict *v, bool is_log)
@@ -282,17 +282,17 @@ static void say_end(struct checking *c, bool readable, const struct server_stats
     struct json *j = &c->j;
     bool whole = readable && c->faults == 0;
     if (c->f->o->json) {
-        json_close(j, ']');
-        json_bool(j, "ok", whole);
-        json_text(j, "fault", fault[0] ? fault : NULL);
+        clave__json_close(j, ']');
+        clave__json_bool(j, "ok", whole);
+        clave__json_string(j, "fault", fault[0] ? fault : NULL);
         if (whole) {
             json_hex(j, "zxid", st->last_zxid);
             files_json_digest(j, st->digest);
-            json_int(j, "nodes", (int64_t)st->nodes);
-            json_int(j, "sessions", (int64_t)st->sessions);
+            clave__json_int(j, "nodes", (int64_t)st->nodes);
+            clave__json_int(j, "sessions", (int64_t)st->sessions);
         }
-        json_int(j, "records", c->records);
-        json_int(j, "digests", c->digests);
+        clave__json_int(j, "records", c->records);
+        clave__json_int(j, "digests", c->digests);
         json_end(j);
         return;
     }
@@ -313,7 +313,7 @@ int data_check(struct files *f)
     bool readable = true;
     if (f->o->json) {
         json_begin(&c.j, stdout);
-        json_open(&c.j, "files", '[');
+        clave__json_open(&c.j, "files", '[');
     }
     for (size_t i = 0; i < f->snapshots.n && readable; i++)
         readable = check_snapshot(&c, f->snapshots.zxid[i]);
@@ -338,8 +338,8 @@ int data_digest(struct files *f)
         json_begin(&c.j, stdout);
         json_hex(&c.j, "zxid", st.last_zxid);
         files_json_digest(&c.j, st.digest);
-        json_int(&c.j, "nodes", (int64_t)st.nodes);
-        json_int(&c.j, "sessions", (int64_t)st.sessions);
+        clave__json_int(&c.j, "nodes", (int64_t)st.nodes);
+        clave__json_int(&c.j, "sessions", (int64_t)st.sessions);
         json_end(&c.j);
     } else {
         printf("zxid 0x%" PRIx64 ", digest %" PRIu64 ", %zu nodes, %zu sessions\n",

@@ -67,16 +67,16 @@ static void show_acl(struct jvec acl)
 static void json_acl(struct json *j, struct jvec acl)
 {
     struct jreader r = clave__jvec_reader(acl);
-    json_open(j, "acl", '[');
+    clave__json_open(j, "acl", '[');
     for (int32_t i = 0; i < acl.count; i++) {
         struct wire_acl a = clave__wire_get_acl(&r);
-        json_open(j, NULL, '{');
+        clave__json_open(j, NULL, '{');
         json_bytes(j, "scheme", a.scheme.p, a.scheme.n > 0 ? (size_t)a.scheme.n : 0);
         json_bytes(j, "id", a.id.p, a.id.n > 0 ? (size_t)a.id.n : 0);
-        json_int(j, "perms", a.perms);
-        json_close(j, '}');
+        clave__json_int(j, "perms", a.perms);
+        clave__json_close(j, '}');
     }
-    json_close(j, ']');
+    clave__json_close(j, ']');
 }
 
 static void json_jbytes(struct json *j, const char *key, struct jbytes b)
@@ -122,25 +122,25 @@ static void show_change(const struct log_change *c)
 
 static void json_change(struct json *j, const struct log_change *c)
 {
-    json_open(j, NULL, '{');
-    json_text(j, "type", type_name(c->type));
+    clave__json_open(j, NULL, '{');
+    clave__json_string(j, "type", type_name(c->type));
     if (c->type == OP_ERROR) {
-        json_int(j, "error", c->err);
-        json_close(j, '}');
+        clave__json_int(j, "error", c->err);
+        clave__json_close(j, '}');
         return;
     }
     json_jbytes(j, "path", c->path);
     if (has_data(c->type))
         json_jbytes(j, "data", c->data);
     if (is_create(c->type))
-        json_bool(j, "ephemeral", c->ephemeral);
+        clave__json_bool(j, "ephemeral", c->ephemeral);
     if (c->type == OP_CREATE_TTL)
-        json_int(j, "ttl_ms", c->ttl_ms);
+        clave__json_int(j, "ttl_ms", c->ttl_ms);
     if (c->type != OP_DELETE && c->type != OP_DELETE_CONTAINER)
-        json_int(j, is_create(c->type) ? "parent_cversion" : "version", c->version);
+        clave__json_int(j, is_create(c->type) ? "parent_cversion" : "version", c->version);
     if (is_create(c->type) || c->type == OP_SET_ACL)
         json_acl(j, c->acl);
-    json_close(j, '}');
+    clave__json_close(j, '}');
 }
 
 /* ---- a log --------------------------------------------------------------------------------------
@@ -170,23 +170,23 @@ static void json_entry(const struct dumping *d, const struct log_entry *e)
     struct log_change c;
     struct json j;
     json_begin(&j, stdout);
-    json_text(&j, "file", d->file);
-    json_int(&j, "offset", (int64_t)e->offset);
+    clave__json_string(&j, "file", d->file);
+    clave__json_int(&j, "offset", (int64_t)e->offset);
     json_hex(&j, "zxid", e->zxid);
-    json_text(&j, "time", show_time(e->time, when));
+    clave__json_string(&j, "time", show_time(e->time, when));
     json_hex(&j, "session", e->client);
-    json_int(&j, "cxid", e->cxid);
-    json_text(&j, "type", type_name(e->type));
+    clave__json_int(&j, "cxid", e->cxid);
+    clave__json_string(&j, "type", type_name(e->type));
     if (e->type == OP_CREATE_SESSION)
-        json_int(&j, "timeout_ms", e->timeout_ms);
+        clave__json_int(&j, "timeout_ms", e->timeout_ms);
     if (e->type == OP_ERROR)
-        json_int(&j, "error", e->err);
+        clave__json_int(&j, "error", e->err);
     if (e->has_digest)
         files_json_digest(&j, e->digest);
-    json_open(&j, "changes", '[');
+    clave__json_open(&j, "changes", '[');
     for (int32_t i = 0; clave__log_entry_change(e, i, &c); i++)
         json_change(&j, &c);
-    json_close(&j, ']');
+    clave__json_close(&j, ']');
     json_end(&j);
 }
 
@@ -221,9 +221,9 @@ static void dump_session(void *arg, int64_t id, int32_t timeout_ms)
         return;
     }
     json_begin(&j, stdout);
-    json_text(&j, "file", d->file);
+    clave__json_string(&j, "file", d->file);
     json_hex(&j, "session", id);
-    json_int(&j, "timeout_ms", timeout_ms);
+    clave__json_int(&j, "timeout_ms", timeout_ms);
     json_end(&j);
 }
 
@@ -259,19 +259,19 @@ static void json_node(const struct dumping *d, const struct node_view *n)
 {
     struct json j;
     json_begin(&j, stdout);
-    json_text(&j, "file", d->file);
+    clave__json_string(&j, "file", d->file);
     json_jbytes(&j, "path", n->path.n == 0 ? clave__jbytes("/") : n->path);
     json_jbytes(&j, "data", n->data);
-    json_text(&j, "kind", kind_of(n));
+    clave__json_string(&j, "kind", kind_of(n));
     json_hex(&j, "owner", n->stored_owner);
     json_hex(&j, "czxid", n->stat.czxid);
     json_hex(&j, "mzxid", n->stat.mzxid);
     json_hex(&j, "pzxid", n->stat.pzxid);
-    json_int(&j, "ctime", n->stat.ctime);
-    json_int(&j, "mtime", n->stat.mtime);
-    json_int(&j, "version", n->stat.version);
-    json_int(&j, "stored_cversion", n->stored_cversion);
-    json_int(&j, "aversion", n->stat.aversion);
+    clave__json_int(&j, "ctime", n->stat.ctime);
+    clave__json_int(&j, "mtime", n->stat.mtime);
+    clave__json_int(&j, "version", n->stat.version);
+    clave__json_int(&j, "stored_cversion", n->stored_cversion);
+    clave__json_int(&j, "aversion", n->stat.aversion);
     json_acl(&j, n->acl);
     json_end(&j);
 }

@@ -48,33 +48,33 @@ static void show_text(const clave_deadlock *d)
 static void show_member(struct json *j, const clave_deadlock_member *m)
 {
     const clave_identity *id = &m->identity;
-    json_open(j, NULL, '{');
-    json_text(j, "path", m->path);
-    json_text(j, "node", m->node);
-    json_text(j, "blocker", m->blocker);
-    json_int(j, "token", m->stat.czxid);
+    clave__json_open(j, NULL, '{');
+    clave__json_string(j, "path", m->path);
+    clave__json_string(j, "node", m->node);
+    clave__json_string(j, "blocker", m->blocker);
+    clave__json_int(j, "token", m->stat.czxid);
     json_hex(j, "session", m->stat.ephemeral_owner);
-    json_int(j, "since_ms", m->stat.ctime);
-    json_text(j, "host", id->host);
-    json_int(j, "pid", id->pid);
-    json_text(j, "name", id->name);
-    json_text(j, "command", id->command);
-    json_text(j, "text", id->text);
-    json_text(j, "owner", id->owner);
-    json_text(j, "task", id->task);
-    json_close(j, '}');
+    clave__json_int(j, "since_ms", m->stat.ctime);
+    clave__json_string(j, "host", id->host);
+    clave__json_int(j, "pid", id->pid);
+    clave__json_string(j, "name", id->name);
+    clave__json_string(j, "command", id->command);
+    clave__json_string(j, "text", id->text);
+    clave__json_string(j, "owner", id->owner);
+    clave__json_string(j, "task", id->task);
+    clave__json_close(j, '}');
 }
 
 static void show_json(const clave_deadlock *d)
 {
     struct json j;
     json_begin(&j, stdout);
-    json_open(&j, "members", '[');
+    clave__json_open(&j, "members", '[');
     for (size_t i = 0; i < d->n; i++)
         show_member(&j, &d->members[i]);
-    json_close(&j, ']');
-    json_text(&j, "victim", d->victim < d->n ? d->members[d->victim].node : NULL);
-    json_text(&j, "text", d->text);
+    clave__json_close(&j, ']');
+    clave__json_string(&j, "victim", d->victim < d->n ? d->members[d->victim].node : NULL);
+    clave__json_string(&j, "text", d->text);
     json_end(&j);
 }
 

@@ -27,7 +27,7 @@ void files_json_digest(struct json *j, uint64_t digest)
 {
     char text[24];
     snprintf(text, sizeof text, "%" PRIu64, digest);
-    json_text(j, "digest", text);
+    clave__json_string(j, "digest", text);
 }
 
 int files_open(struct files *f, const struct options *o, const char *path)

@@ -19,7 +19,7 @@ static void show(const struct options *o, const char *path, const clave_reply *r
         return;
     }
     json_begin(&j, stdout);
-    json_text(&j, "path", path);
+    clave__json_string(&j, "path", path);
     json_bytes(&j, "data", r->data, r->len);
     if (stat)
         json_stat(&j, "stat", &r->stat);

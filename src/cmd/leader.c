@@ -19,15 +19,15 @@ static void show_json(const char *path, const struct sighting *it)
 {
     struct json j;
     json_begin(&j, stdout);
-    json_text(&j, "event", it->vacant ? "vacant" : "leader");
-    json_text(&j, "path", path);
+    clave__json_string(&j, "event", it->vacant ? "vacant" : "leader");
+    clave__json_string(&j, "path", path);
     if (!it->vacant) {
-        json_text(&j, "id", it->id);
-        json_int(&j, "token", it->stat.czxid);
-        json_text(&j, "node", it->node);
+        clave__json_string(&j, "id", it->id);
+        clave__json_int(&j, "token", it->stat.czxid);
+        clave__json_string(&j, "node", it->node);
         json_hex(&j, "session", it->stat.ephemeral_owner);
-        json_int(&j, "since_ms", it->stat.ctime);
-        json_text(&j, "value", it->value);
+        clave__json_int(&j, "since_ms", it->stat.ctime);
+        clave__json_string(&j, "value", it->value);
     }
     json_end(&j);
 }

@@ -41,8 +41,8 @@ static void begin(const struct lock_plan *p, struct json *j, const char *event)
 {
     flockfile(stderr);
     json_begin(j, stderr);
-    json_text(j, "event", event);
-    json_text(j, "path", p->path);
+    clave__json_string(j, "event", event);
+    clave__json_string(j, "path", p->path);
 }
 
 static void end(struct json *j)
@@ -53,26 +53,26 @@ static void end(struct json *j)
 
 static void put_fields(struct json *j, const clave_identity *id)
 {
-    json_text(j, "host", id->host);
-    json_int(j, "pid", id->pid);
-    json_text(j, "name", id->name);
-    json_text(j, "command", id->command);
-    json_text(j, "text", id->text);
+    clave__json_string(j, "host", id->host);
+    clave__json_int(j, "pid", id->pid);
+    clave__json_string(j, "name", id->name);
+    clave__json_string(j, "command", id->command);
+    clave__json_string(j, "text", id->text);
 }
 
 static void put_holder(const struct lock_plan *p, struct json *j, const clave_participant *holder)
 {
-    json_open(j, p->elects ? "leader" : "holder", '{');
-    json_int(j, "token", holder->stat.czxid);
+    clave__json_open(j, p->elects ? "leader" : "holder", '{');
+    clave__json_int(j, "token", holder->stat.czxid);
     put_fields(j, &holder->identity);
-    json_close(j, '}');
+    clave__json_close(j, '}');
 }
 
 static void put_identity(struct json *j, const char *key, const clave_identity *id)
 {
-    json_open(j, key, '{');
+    clave__json_open(j, key, '{');
     put_fields(j, id);
-    json_close(j, '}');
+    clave__json_close(j, '}');
 }
 
 void lock_tell_waiting(const struct lock_plan *p, size_t ahead, const clave_participant *holder)
@@ -81,7 +81,7 @@ void lock_tell_waiting(const struct lock_plan *p, size_t ahead, const clave_part
     char who[WHO_CAP];
     if (p->o->json) {
         begin(p, &j, "waiting");
-        json_int(&j, "ahead", (int64_t)ahead);
+        clave__json_int(&j, "ahead", (int64_t)ahead);
         if (holder)
             put_holder(p, &j, holder);
         end(&j);
@@ -98,7 +98,7 @@ void lock_tell_away(const struct lock_plan *p, const char *fault)
     struct json j;
     if (p->o->json) {
         begin(p, &j, "suspended");
-        json_text(&j, "why", fault);
+        clave__json_string(&j, "why", fault);
         end(&j);
     } else {
         tell(p->o, "%s: waiting, but no server answers: %s", p->path, fault);
@@ -111,9 +111,9 @@ void lock_tell_not_acquired(const struct lock_plan *p, int64_t waited_ms, const 
     char age[AGE_CAP];
     if (p->o->json) {
         begin(p, &j, words(p)->not_acquired);
-        json_int(&j, "waited_ms", waited_ms);
+        clave__json_int(&j, "waited_ms", waited_ms);
         if (fault)
-            json_text(&j, "why", fault);
+            clave__json_string(&j, "why", fault);
         end(&j);
     } else if (fault && !p->quiet) {
         tell(p->o, "%s: not %s within %s, no server answers: %s", p->path, words(p)->acquired,
@@ -132,7 +132,7 @@ void lock_tell_deadlock(const struct lock_plan *p, const char *text)
     char safe[4096];
     if (p->o->json) {
         begin(p, &j, "deadlock");
-        json_text(&j, "text", text);
+        clave__json_string(&j, "text", text);
         end(&j);
     } else {
         tell(p->o, "%s: given up to end a deadlock: %s", p->path,
@@ -150,10 +150,10 @@ void lock_tell_acquired(const struct lock_plan *p, const clave_grant *g, int64_t
         return;
     }
     begin(p, &j, words(p)->acquired);
-    json_int(&j, "token", g->token);
-    json_text(&j, "node", g->node);
+    clave__json_int(&j, "token", g->token);
+    clave__json_string(&j, "node", g->node);
     json_hex(&j, "session", g->session_id);
-    json_int(&j, "waited_ms", waited_ms);
+    clave__json_int(&j, "waited_ms", waited_ms);
     end(&j);
 }
 
@@ -164,7 +164,7 @@ void lock_tell_connection(const struct lock_plan *p, bool up, int64_t left_ms)
     if (p->o->json) {
         begin(p, &j, up ? "reconnected" : "suspended");
         if (!up)
-            json_int(&j, "left_ms", left_ms);
+            clave__json_int(&j, "left_ms", left_ms);
         end(&j);
     } else if (up) {
         note(p->o, "%s: connected again, %s", p->path, words(p)->still);
@@ -192,7 +192,7 @@ void lock_tell_lost(const struct lock_plan *p, clave_err why)
         return;
     }
     begin(p, &j, "lost");
-    json_text(&j, "why", reason(p, why));
+    clave__json_string(&j, "why", reason(p, why));
     end(&j);
 }
 
@@ -240,7 +240,7 @@ void lock_tell_ending(const struct lock_plan *p, enum leash_cause cause)
     char text[128];
     if (p->o->json) {
         begin(p, &j, "ending");
-        json_text(&j, "cause", names[cause]);
+        clave__json_string(&j, "cause", names[cause]);
         end(&j);
         return;
     }
@@ -257,7 +257,7 @@ void lock_tell_delay(const struct lock_plan *p, const clave_identity *who, int64
     char age[AGE_CAP], text[WHO_CAP];
     if (p->o->json) {
         begin(p, &j, "delayed");
-        json_int(&j, "delay_ms", delay_ms);
+        clave__json_int(&j, "delay_ms", delay_ms);
         put_identity(&j, "lost", who);
         end(&j);
     } else if (!p->quiet) {
@@ -273,11 +273,11 @@ void lock_tell_done(const struct lock_plan *p, const clave_once_record *former)
     bool aged = former->age_ms >= 0, done = former->state == CLAVE_ONCE_DONE;
     if (p->o->json) {
         begin(p, &j, "done");
-        json_text(&j, "key", p->custody.once);
-        json_bool(&j, "succeeded", done);
-        json_int(&j, "began_ms", former->began);
+        clave__json_string(&j, "key", p->custody.once);
+        clave__json_bool(&j, "succeeded", done);
+        clave__json_int(&j, "began_ms", former->began);
         if (aged)
-            json_int(&j, "age_ms", former->age_ms);
+            clave__json_int(&j, "age_ms", former->age_ms);
         put_identity(&j, "by", &former->identity);
         end(&j);
     } else if (!p->quiet) {
@@ -297,7 +297,7 @@ void lock_tell_resting(const struct lock_plan *p, int64_t left_ms)
         return;
     }
     begin(p, &j, "resting");
-    json_int(&j, "left_ms", left_ms);
+    clave__json_int(&j, "left_ms", left_ms);
     end(&j);
 }
 
@@ -311,7 +311,7 @@ void lock_tell_ended(const struct lock_plan *p, int code, int64_t held_ms)
         return;
     }
     begin(p, &j, "ended");
-    json_int(&j, "code", code);
-    json_int(&j, "held_ms", held_ms);
+    clave__json_int(&j, "code", code);
+    clave__json_int(&j, "held_ms", held_ms);
     end(&j);
 }

@@ -23,19 +23,19 @@ static void show_json(size_t position, const struct lineup_place *at)
     const clave_identity *id = &p->identity;
     struct json j;
     json_begin(&j, stdout);
-    json_int(&j, "position", (int64_t)position);
-    json_bool(&j, "holder", at->holds);
-    json_text(&j, "role", at->role);
-    json_int(&j, "token", p->stat.czxid);
-    json_text(&j, "node", p->node);
+    clave__json_int(&j, "position", (int64_t)position);
+    clave__json_bool(&j, "holder", at->holds);
+    clave__json_string(&j, "role", at->role);
+    clave__json_int(&j, "token", p->stat.czxid);
+    clave__json_string(&j, "node", p->node);
     json_hex(&j, "session", p->stat.ephemeral_owner);
-    json_int(&j, "since_ms", p->stat.ctime);
-    json_int(&j, "age_ms", clave__clock_wall() - p->stat.ctime);
-    json_text(&j, "host", id->host);
-    json_int(&j, "pid", id->pid);
-    json_text(&j, "name", id->name);
-    json_text(&j, "command", id->command);
-    json_text(&j, "text", id->text);
+    clave__json_int(&j, "since_ms", p->stat.ctime);
+    clave__json_int(&j, "age_ms", clave__clock_wall() - p->stat.ctime);
+    clave__json_string(&j, "host", id->host);
+    clave__json_int(&j, "pid", id->pid);
+    clave__json_string(&j, "name", id->name);
+    clave__json_string(&j, "command", id->command);
+    clave__json_string(&j, "text", id->text);
     json_end(&j);
 }
 

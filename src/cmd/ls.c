@@ -59,9 +59,9 @@ static void show_child(const struct options *o, const char *name, const clave_st
     struct json j;
     if (o->json) {
         json_begin(&j, stdout);
-        json_text(&j, "name", name);
+        clave__json_string(&j, "name", name);
         if (st) {
-            json_text(&j, "kind", show_kind(st));
+            clave__json_string(&j, "kind", show_kind(st));
             json_stat(&j, "stat", st);
         }
         json_end(&j);

@@ -62,9 +62,9 @@ static void show_server(const struct options *o, const struct ping *p)
         return;
     }
     json_begin(&j, stdout);
-    json_text(&j, "host", p->host);
-    json_int(&j, "port", p->port);
-    json_text(&j, "version", *p->version ? p->version : NULL);
+    clave__json_string(&j, "host", p->host);
+    clave__json_int(&j, "port", p->port);
+    clave__json_string(&j, "version", *p->version ? p->version : NULL);
     json_end(&j);
 }
 
@@ -85,7 +85,7 @@ static void show_round(const struct options *o, int64_t us)
         printf("answer in %lld.%03lld ms\n", (long long)(us / 1000), (long long)(us % 1000));
     } else {
         json_begin(&j, stdout);
-        json_int(&j, "round_trip_us", us);
+        clave__json_int(&j, "round_trip_us", us);
         json_end(&j);
     }
     fflush(stdout);

@@ -184,17 +184,17 @@ static void show_ready(const struct serve *v)
     clave__server_run_stats(v->run, &st);
     if (v->o->json) {
         json_begin(&j, stdout);
-        json_open(&j, "listen", '[');
+        clave__json_open(&j, "listen", '[');
         for (size_t i = 0; (address = clave__server_run_address(v->run, i)); i++)
-            json_text(&j, NULL, address);
-        json_close(&j, ']');
+            clave__json_string(&j, NULL, address);
+        clave__json_close(&j, ']');
         if (admin)
-            json_text(&j, "admin", admin);
+            clave__json_string(&j, "admin", admin);
         if (metrics)
-            json_text(&j, "metrics", metrics);
-        json_text(&j, "data", data);
+            clave__json_string(&j, "metrics", metrics);
+        clave__json_string(&j, "data", data);
         json_hex(&j, "zxid", st.last_zxid);
-        json_int(&j, "sessions", (int64_t)st.sessions);
+        clave__json_int(&j, "sessions", (int64_t)st.sessions);
         json_end(&j);
         return;
     }

@@ -77,15 +77,15 @@ static void put_json(int level, const char *msg)
     size_t n = strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%S", &utc);
     snprintf(when + n, sizeof when - n, ".%03dZ", (int)(now.tv_nsec / 1000000));
     json_begin(&j, stderr);
-    json_text(&j, "time", when);
-    json_text(&j, "level", names[level > 0 && level <= CLAVE_LOG_DEBUG ? level : 0]);
-    json_text(&j, "message", msg);
+    clave__json_string(&j, "time", when);
+    clave__json_string(&j, "level", names[level > 0 && level <= CLAVE_LOG_DEBUG ? level : 0]);
+    clave__json_string(&j, "message", msg);
     if (find_word(msg, is_address, value))
-        json_text(&j, "connection", value);
+        clave__json_string(&j, "connection", value);
     if (find_session(msg, value))
-        json_text(&j, "session", value);
+        clave__json_string(&j, "session", value);
     if (find_word(msg, is_path, value))
-        json_text(&j, "path", value);
+        clave__json_string(&j, "path", value);
     json_end(&j);
 }
 

@@ -15,8 +15,8 @@ static void show(const struct options *o, const char *path, const clave_stat *st
         return;
     }
     json_begin(&j, stdout);
-    json_text(&j, "path", path);
-    json_text(&j, "kind", show_kind(st));
+    clave__json_string(&j, "path", path);
+    clave__json_string(&j, "kind", show_kind(st));
     json_stat(&j, "stat", st);
     json_end(&j);
 }

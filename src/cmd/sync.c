@@ -24,7 +24,7 @@ static int run_sync(struct options *o, int argc, char **argv)
         code = tell_err(o, path, err, s);
     } else if (o->json) {
         json_begin(&j, stdout);
-        json_text(&j, "path", path);
+        clave__json_string(&j, "path", path);
         json_end(&j);
     }
     link_close(s);

@@ -15,8 +15,8 @@ static void show_node(const struct options *o, const struct walk_node *node, boo
     struct json j;
     if (o->json) {
         json_begin(&j, stdout);
-        json_text(&j, "path", node->path);
-        json_int(&j, "depth", node->depth);
+        clave__json_string(&j, "path", node->path);
+        clave__json_int(&j, "depth", node->depth);
         if (data)
             json_bytes(&j, "data", node->data, node->len);
         json_end(&j);

@@ -16,7 +16,7 @@ static int run_version(struct options *o, int argc, char **argv)
         return EXIT_OK;
     }
     json_begin(&j, stdout);
-    json_text(&j, "version", clave_version());
+    clave__json_string(&j, "version", clave_version());
     json_end(&j);
     return EXIT_OK;
 }

@@ -209,8 +209,8 @@ static void show_event(const struct watching *w, const char *event, const char *
     struct json j;
     if (w->o->json) {
         json_begin(&j, stdout);
-        json_text(&j, "event", event);
-        json_text(&j, "path", path);
+        clave__json_string(&j, "event", event);
+        clave__json_string(&j, "path", path);
         if (st)
             json_stat(&j, "stat", st);
         json_end(&j);

@@ -6,39 +6,39 @@
 
 #include "server/admin_list.h"
 
-typedef void say(struct server *s, struct json_text *j, const struct server_vitals *v);
+typedef void say(struct server *s, struct json *j, const struct server_vitals *v);
 
 /* ---- what one line says ---------------------------------------------------------------------- */
 
-static void nothing(struct server *s, struct json_text *j, const struct server_vitals *v)
+static void nothing(struct server *s, struct json *j, const struct server_vitals *v)
 {
     (void)s;
     (void)j;
     (void)v;
 }
 
-static void reset_connections(struct server *s, struct json_text *j, const struct server_vitals *v)
+static void reset_connections(struct server *s, struct json *j, const struct server_vitals *v)
 {
     (void)j;
     (void)v;
     clave__conn_stats_reset(s);
 }
 
-static void reset_stats(struct server *s, struct json_text *j, const struct server_vitals *v)
+static void reset_stats(struct server *s, struct json *j, const struct server_vitals *v)
 {
     (void)j;
     (void)v;
     clave__stats_reset(s);
 }
 
-static void say_environment(struct server *s, struct json_text *j, const struct server_vitals *v)
+static void say_environment(struct server *s, struct json *j, const struct server_vitals *v)
 {
     (void)s;
     (void)v;
     clave__json_string(j, "zookeeper.version", WORDS_VERSION);
 }
 
-static void say_read_only(struct server *s, struct json_text *j, const struct server_vitals *v)
+static void say_read_only(struct server *s, struct json *j, const struct server_vitals *v)
 {
     (void)s;
     (void)v;
@@ -46,7 +46,7 @@ static void say_read_only(struct server *s, struct json_text *j, const struct se
 }
 
 /* One server has no quorum: what Apache says standing alone. */
-static void say_votes(struct server *s, struct json_text *j, const struct server_vitals *v)
+static void say_votes(struct server *s, struct json *j, const struct server_vitals *v)
 {
     (void)s;
     (void)v;
@@ -54,7 +54,7 @@ static void say_votes(struct server *s, struct json_text *j, const struct server
     clave__json_close(j, '}');
 }
 
-static void say_zab(struct server *s, struct json_text *j, const struct server_vitals *v)
+static void say_zab(struct server *s, struct json *j, const struct server_vitals *v)
 {
     (void)s;
     (void)v;
@@ -62,7 +62,7 @@ static void say_zab(struct server *s, struct json_text *j, const struct server_v
     clave__json_string(j, "zabstate", "");
 }
 
-static void say_watch_summary(struct server *s, struct json_text *j, const struct server_vitals *v)
+static void say_watch_summary(struct server *s, struct json *j, const struct server_vitals *v)
 {
     struct watch_figures f = clave__watch_figures(s);
     (void)v;
@@ -73,7 +73,7 @@ static void say_watch_summary(struct server *s, struct json_text *j, const struc
 
 /* ---- the place ------------------------------------------------------------------------------- */
 
-static void say_configuration(struct server *s, struct json_text *j, const struct server_vitals *v)
+static void say_configuration(struct server *s, struct json *j, const struct server_vitals *v)
 {
     const struct server_place *at = &s->place;
     const char *dir = at->data_dir ? at->data_dir : "";
@@ -91,7 +91,7 @@ static void say_configuration(struct server *s, struct json_text *j, const struc
     clave__json_int(j, "client_port_listen_backlog", -1);
 }
 
-static void put_sizes(const struct server *s, struct json_text *j, const char *snapshots_key,
+static void put_sizes(const struct server *s, struct json *j, const char *snapshots_key,
                       const char *logs_key)
 {
     uint64_t snapshots = 0, logs = 0;
@@ -101,13 +101,13 @@ static void put_sizes(const struct server *s, struct json_text *j, const char *s
     clave__json_int(j, logs_key, (int64_t)logs);
 }
 
-static void say_dirs(struct server *s, struct json_text *j, const struct server_vitals *v)
+static void say_dirs(struct server *s, struct json *j, const struct server_vitals *v)
 {
     (void)v;
     put_sizes(s, j, "datadir_size", "logdir_size");
 }
 
-static void say_last_snapshot(struct server *s, struct json_text *j, const struct server_vitals *v)
+static void say_last_snapshot(struct server *s, struct json *j, const struct server_vitals *v)
 {
     int64_t zxid = -1, seconds = -1;
     char hex[20];
@@ -121,7 +121,7 @@ static void say_last_snapshot(struct server *s, struct json_text *j, const struc
 
 /* ---- figures ------------------------------------------------------------------------------- */
 
-static void put_latency(const struct server *s, struct json_text *j)
+static void put_latency(const struct server *s, struct json *j)
 {
     char avg[32];
     clave__json_number(j, "avg_latency", clave__latency_average(&s->latency, avg));
@@ -129,13 +129,13 @@ static void put_latency(const struct server *s, struct json_text *j)
     clave__json_int(j, "min_latency", s->latency.min);
 }
 
-static void put_packets(const struct server *s, struct json_text *j)
+static void put_packets(const struct server *s, struct json *j)
 {
     clave__json_int(j, "packets_received", (int64_t)s->packets_received);
     clave__json_int(j, "packets_sent", (int64_t)s->packets_sent);
 }
 
-static void say_monitor(struct server *s, struct json_text *j, const struct server_vitals *v)
+static void say_monitor(struct server *s, struct json *j, const struct server_vitals *v)
 {
     clave__json_string(j, "version", WORDS_VERSION);
     clave__json_string(j, "server_state", "standalone");
@@ -157,7 +157,7 @@ static void say_monitor(struct server *s, struct json_text *j, const struct serv
     clave__json_int(j, "digest_mismatches_count", (int64_t)s->digest_mismatches);
 }
 
-static void say_server_stats(struct server *s, struct json_text *j, const struct server_vitals *v)
+static void say_server_stats(struct server *s, struct json *j, const struct server_vitals *v)
 {
     (void)v;
     clave__json_string(j, "version", WORDS_VERSION);
@@ -176,13 +176,13 @@ static void say_server_stats(struct server *s, struct json_text *j, const struct
     clave__json_int(j, "node_count", (int64_t)clave__count_nodes(s));
 }
 
-static void say_stats(struct server *s, struct json_text *j, const struct server_vitals *v)
+static void say_stats(struct server *s, struct json *j, const struct server_vitals *v)
 {
     say_server_stats(s, j, v);
     clave__list_connections(s, j, false);
 }
 
-static void say_connections(struct server *s, struct json_text *j, const struct server_vitals *v)
+static void say_connections(struct server *s, struct json *j, const struct server_vitals *v)
 {
     (void)v;
     clave__list_connections(s, j, true);
@@ -237,7 +237,7 @@ clave_err clave__admin_command(struct server *s, const char *name, const struct 
                                struct buf *out)
 {
     const struct command *c = find(name);
-    struct json_text j = {.out = out};
+    struct json j = clave__json_to(out);
     clave__json_open(&j, NULL, '{');
     if (c)
         c->say(s, &j, v);

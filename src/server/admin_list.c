@@ -6,21 +6,21 @@
 
 #include "base/mem.h"
 
-static void put_int_key(struct json_text *j, int64_t n)
+static void put_int_key(struct json *j, int64_t n)
 {
     char text[24];
     int len = snprintf(text, sizeof text, "%" PRId64, n);
     clave__json_key(j, text, (size_t)len);
 }
 
-static void put_path(struct json_text *j, const char *key, struct jbytes path)
+static void put_path(struct json *j, const char *key, struct jbytes path)
 {
     clave__json_bytes(j, key, path.p, path.n > 0 ? (size_t)path.n : 0);
 }
 
 /* ---- connections --------------------------------------------------------------------------- */
 
-static void put_session(struct json_text *j, const struct server *s, const struct server_conn *c)
+static void put_session(struct json *j, const struct server *s, const struct server_conn *c)
 {
     const struct latency *l = &c->latency;
     clave__json_int(j, "session_id", c->session->id);
@@ -36,8 +36,8 @@ static void put_session(struct json_text *j, const struct server *s, const struc
     clave__json_int(j, "max_latency", l->max);
 }
 
-static void put_connections(struct json_text *j, const struct server *s, const char *key,
-                            bool secure, bool full)
+static void put_connections(struct json *j, const struct server *s, const char *key, bool secure,
+                            bool full)
 {
     clave__json_open(j, key, '[');
     for (struct list *e = s->conns.next; e != &s->conns; e = e->next) {
@@ -57,7 +57,7 @@ static void put_connections(struct json_text *j, const struct server *s, const c
     clave__json_close(j, ']');
 }
 
-void clave__list_connections(struct server *s, struct json_text *j, bool full)
+void clave__list_connections(struct server *s, struct json *j, bool full)
 {
     put_connections(j, s, "connections", false, full);
     put_connections(j, s, "secure_connections", true, full);
@@ -74,7 +74,7 @@ static int by_expiry(const void *a, const void *b)
 }
 
 /* A key of its own for every moment at which some end. */
-static void put_expiries(struct json_text *j, struct server *s)
+static void put_expiries(struct json *j, struct server *s)
 {
     const struct map *table = &s->sessions.table;
     size_t n = 0;
@@ -100,7 +100,7 @@ static void put_expiries(struct json_text *j, struct server *s)
     clave__mem_free(&s->mem, all);
 }
 
-static void put_ephemerals(struct json_text *j, const struct server *s)
+static void put_ephemerals(struct json *j, const struct server *s)
 {
     for (struct map_node *at = NULL; (at = clave__map_next(&s->tree.owners, at));) {
         const struct owner *o = MAP_ENTRY(at, struct owner, in_tree);
@@ -115,7 +115,7 @@ static void put_ephemerals(struct json_text *j, const struct server *s)
     }
 }
 
-void clave__list_sessions(struct server *s, struct json_text *j, const struct server_vitals *v)
+void clave__list_sessions(struct server *s, struct json *j, const struct server_vitals *v)
 {
     (void)v;
     clave__json_open(j, "expiry_time_to_session_ids", '{');
@@ -129,7 +129,7 @@ void clave__list_sessions(struct server *s, struct json_text *j, const struct se
 /* ---- watches ------------------------------------------------------------------------------- */
 
 struct listing {
-    struct json_text *j;
+    struct json *j;
     bool open; /* an array */
     struct jbytes path;
 };
@@ -151,7 +151,7 @@ static void under_session(void *arg, struct jbytes path, struct watcher *w)
     put_path(l->j, NULL, path);
 }
 
-void clave__list_watches(struct server *s, struct json_text *j, const struct server_vitals *v)
+void clave__list_watches(struct server *s, struct json *j, const struct server_vitals *v)
 {
     (void)v;
     clave__json_open(j, "session_id_to_watched_paths", '{');
@@ -181,8 +181,7 @@ static void under_path(void *arg, struct jbytes path, struct watcher *w)
     clave__json_int(l->j, NULL, id_of(w));
 }
 
-void clave__list_watches_by_path(struct server *s, struct json_text *j,
-                                 const struct server_vitals *v)
+void clave__list_watches_by_path(struct server *s, struct json *j, const struct server_vitals *v)
 {
     struct listing l = {.j = j};
     (void)v;

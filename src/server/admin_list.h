@@ -8,10 +8,9 @@
 
 struct server_vitals;
 
-void clave__list_connections(struct server *s, struct json_text *j, bool full);
-void clave__list_sessions(struct server *s, struct json_text *j, const struct server_vitals *v);
-void clave__list_watches(struct server *s, struct json_text *j, const struct server_vitals *v);
-void clave__list_watches_by_path(struct server *s, struct json_text *j,
-                                 const struct server_vitals *v);
+void clave__list_connections(struct server *s, struct json *j, bool full);
+void clave__list_sessions(struct server *s, struct json *j, const struct server_vitals *v);
+void clave__list_watches(struct server *s, struct json *j, const struct server_vitals *v);
+void clave__list_watches_by_path(struct server *s, struct json *j, const struct server_vitals *v);
 
 #endif

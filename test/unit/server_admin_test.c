@@ -59,7 +59,7 @@ static void strings_are_escaped(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct buf b;
         clave__buf_init(&b, &d.mem, MOST);
-        struct json_text j = {.out = &b};
+        struct json j = clave__json_to(&b);
         clave__json_bytes(&j, NULL, cases[i].in, cases[i].n);
         assert_int_equal(j.err, CLAVE_OK);
         assert_string_equal(text_of(&b), cases[i].out);
@@ -75,7 +75,7 @@ static void values_have_commas_between_them(void **state)
     struct buf b;
     desk_open(&d, NULL);
     clave__buf_init(&b, &d.mem, MOST);
-    struct json_text j = {.out = &b};
+    struct json j = clave__json_to(&b);
     clave__json_open(&j, NULL, '{');
     clave__json_int(&j, "a", INT64_MIN);
     clave__json_key(&j, "k\"", 2);
