@@ -19,8 +19,10 @@ struct recovery {
     const struct fault *f;
     struct file_list snapshots;
     struct file_list logs;
-    int64_t newest; /* zxid of the newest snapshot, readable or not; -1: there is none */
-    int64_t from;   /* zxid of the snapshot that was loaded */
+    int64_t newest;            /* zxid of the newest snapshot, readable or not; -1: there is none */
+    int64_t from;              /* zxid of the snapshot that was loaded */
+    int64_t newest_compressed; /* -1: there is none */
+    char compressed[FILE_NAME_SIZE];
 };
 
 /* ---- files --------------------------------------------------------------------------- */
@@ -30,6 +32,26 @@ static clave_err unreadable(const struct recovery *r, int number, const char *na
     char path[PATH_MAX + FILE_NAME_SIZE + 16];
     snprintf(path, sizeof path, "%s/version-2/%s", r->d->path, name);
     return clave__fault_errno(r->f, number, "cannot read", path);
+}
+
+static void note_compressed(struct recovery *r, const char *name, int64_t zxid)
+{
+    clave__log(&r->d->log, CLAVE_LOG_WARN,
+               "%s/version-2/%s is compressed, which clave does not read", r->d->path, name);
+    if (zxid > r->newest_compressed) {
+        r->newest_compressed = zxid;
+        snprintf(r->compressed, sizeof r->compressed, "%.*s", FILE_NAME_SIZE - 1, name);
+    }
+}
+
+/* What it holds may be nowhere else. */
+static clave_err compressed_is_needed(const struct recovery *r)
+{
+    return clave__fault(r->f, CLAVE_ECORRUPT,
+                        "%s/version-2/%s is compressed, which clave does not read, and nothing "
+                        "else there leads to its zxid: start Apache ZooKeeper on it once with "
+                        "-Dzookeeper.snapshot.compression.method= (empty) and stop it",
+                        r->d->path, r->compressed);
 }
 
 /* Looks at every name once: what is not ours to understand is said. */
@@ -55,9 +77,7 @@ static clave_err survey(struct recovery *r)
         if (kind == FILE_TEMPORARY && !r->d->read_only)
             unlinkat(r->d->dir, e->d_name, 0);
         if (kind == FILE_COMPRESSED)
-            clave__log(&r->d->log, CLAVE_LOG_WARN,
-                       "%s/version-2/%s is compressed, which clave does not read", r->d->path,
-                       e->d_name);
+            note_compressed(r, e->d_name, zxid);
         if (kind == FILE_UNKNOWN && e->d_name[0] != '.')
             clave__log(&r->d->log, CLAVE_LOG_WARN, "%s/version-2/%s is left alone: unknown",
                        r->d->path, e->d_name);
@@ -71,12 +91,8 @@ static clave_err survey(struct recovery *r)
 static clave_err no_snapshot(const struct recovery *r)
 {
     const char *path = r->d->path;
-    if (r->newest >= 0 && r->snapshots.n == 0)
-        return clave__fault(r->f, CLAVE_ECORRUPT,
-                            "%s/version-2 has compressed snapshots only, which clave does not "
-                            "read: start Apache ZooKeeper on it once with "
-                            "-Dzookeeper.snapshot.compression.method= (empty) and stop it",
-                            path);
+    if (r->newest_compressed >= 0)
+        return compressed_is_needed(r);
     if (r->newest >= 0)
         return clave__fault(
             r->f, CLAVE_ECORRUPT,
@@ -292,11 +308,13 @@ static clave_err replay(struct recovery *r)
         first++;
     for (size_t i = first; i < r->logs.n && err == CLAVE_OK; i++)
         err = replay_one(r, i);
+    clave__server_stats(r->s, &st);
+    if ((err == CLAVE_OK || err == CLAVE_ECORRUPT) && st.last_zxid < r->newest_compressed)
+        return compressed_is_needed(r);
     if (err == CLAVE_OK)
         err = sync_newest(r);
     if (err != CLAVE_OK)
         return err;
-    clave__server_stats(r->s, &st);
     if (st.last_zxid < r->newest)
         return clave__fault(
             r->f, CLAVE_ECORRUPT,
@@ -310,7 +328,7 @@ static clave_err replay(struct recovery *r)
 
 clave_err clave__datadir_recover(struct datadir *d, struct server *s, const struct fault *f)
 {
-    struct recovery r = {.d = d, .s = s, .f = f, .newest = -1};
+    struct recovery r = {.d = d, .s = s, .f = f, .newest = -1, .newest_compressed = -1};
     clave_err err = survey(&r);
     if (err == CLAVE_OK)
         err = load_newest(&r);

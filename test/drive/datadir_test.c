@@ -144,6 +144,24 @@ static void compressed_snapshot(const char *data)
     rename(file_of(data, FILE_SNAPSHOT, 0), rig_path(v2, "snapshot.0.gz"));
 }
 
+static void compressed_newest_snapshot(const char *data)
+{
+    rig_write(rig_path(rig_path(data, "version-2"), "snapshot.ffff.snappy"), "garbage", 7);
+}
+
+/* The logs before it are gone, as they may be when it is whole. */
+static void compressed_snapshot_in_a_gap(const char *data)
+{
+    unlink(file_of(data, FILE_LOG, 0));
+    rig_write(rig_path(rig_path(data, "version-2"), "snapshot.7.gz"), "garbage", 7);
+}
+
+static void damage_behind_a_compressed_snapshot(const char *data)
+{
+    flip(file_of(data, FILE_LOG, -1), 40);
+    rig_write(rig_path(rig_path(data, "version-2"), "snapshot.2.gz"), "garbage", 7);
+}
+
 static void damaged_header(const char *data)
 {
     flip(file_of(data, FILE_LOG, 0), 0);
@@ -223,7 +241,19 @@ static const struct damage {
     {"foreign", foreign, CLAVE_ECORRUPT, {"no version-2", "'"}},
     {"no snapshot", no_snapshot, CLAVE_ECORRUPT, {"no snapshot", "restore"}},
     {"damaged snapshot", damaged_snapshot, CLAVE_ECORRUPT, {"snapshot.0", "restore"}},
-    {"compressed", compressed_snapshot, CLAVE_ECORRUPT, {"compressed", "ZooKeeper"}},
+    {"compressed", compressed_snapshot, CLAVE_ECORRUPT, {"snapshot.0.gz", "ZooKeeper"}},
+    {"compressed newest",
+     compressed_newest_snapshot,
+     CLAVE_ECORRUPT,
+     {"snapshot.ffff.snappy", "ZooKeeper"}},
+    {"compressed in a gap",
+     compressed_snapshot_in_a_gap,
+     CLAVE_ECORRUPT,
+     {"snapshot.7.gz", "ZooKeeper"}},
+    {"damage behind a compressed one",
+     damage_behind_a_compressed_snapshot,
+     CLAVE_ECORRUPT,
+     {"/log.", "restore"}},
     {"damaged header", damaged_header, CLAVE_ECORRUPT, {"log.1", "restore"}},
     {"flipped bit", flipped_bit, CLAVE_ECORRUPT, {"/log.", "restore"}},
     {"flipped bit at the end", flipped_bit_at_the_end, CLAVE_ECORRUPT, {"/log.", "restore"}},
