@@ -64,7 +64,7 @@ class Elect(unittest.TestCase):
 
     def test_not_elected_in_time(self):
         a = Candidate(self, "a").leads()
-        r = self.clave("elect", "--wait", "100ms", self.path, "--", "true")
+        r = self.clave("elect", "--wait", "1s", self.path, "--", "true")
         self.assertEqual(r.code, 75, r)
         self.assertIn("not elected within", r.err)
         self.assertEqual(self.ids(), ["a"])
@@ -129,8 +129,11 @@ class Elect(unittest.TestCase):
         b.end(signal.SIGTERM)
 
     def test_a_term_ends(self):
-        a = Candidate(self, "a", "--max-term", "500ms").leads()
-        b = Candidate(self, "b").stands(2)
+        first = Candidate(self, "first").leads()
+        a = Candidate(self, "a", "--max-term", "2s").stands(2)
+        b = Candidate(self, "b").stands(3)
+        first.end(signal.SIGTERM)
+        a.leads()
         b.leads()
         self.assertEqual(a.end().code, 76)
         b.end(signal.SIGTERM)
@@ -178,7 +181,7 @@ class Elect(unittest.TestCase):
 
     def test_a_leader_that_ignores_it_is_not_waited_for_for_ever(self):
         a = Candidate(self, "a", "--on-lost", "ignore").leads()
-        r = self.clave("resign", "--wait", "300ms", self.path)
+        r = self.clave("resign", "--wait", "1s", self.path)
         self.assertEqual(r.code, 75, r)
         self.assertIn("has not resigned in time", r.err)
         self.assertTrue(alive(a.command))

@@ -159,7 +159,7 @@ class Kinds(unittest.TestCase):
         node = queue(self.server, "/deaf")[0]["node"]
         r = self.verb("locks", "revoke", "/deaf", node)
         self.assertEqual(r.code, 0, r)
-        r = self.verb("locks", "revoke", "-w", "300ms", "/deaf", "/deaf/" + node)
+        r = self.verb("locks", "revoke", "-w", "1s", "/deaf", "/deaf/" + node)
         self.assertEqual(r.code, 75, r)
         self.assertIn("has not let go", r.err)
         self.assertTrue(alive(a.command))

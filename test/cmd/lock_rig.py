@@ -5,7 +5,8 @@ import time
 
 from harness import PATIENCE, Running, clave
 
-TICK = ["--tick", "100ms"]  # of the server, so that sessions may be as short as 200 ms
+# Of the server: sessions may be as short as 200 ms, and as long as is usual.
+TICK = ["--tick", "100ms", "--max-session-timeout", "20s"]
 
 
 def until(condition, patience=PATIENCE, what=""):

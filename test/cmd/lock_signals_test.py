@@ -52,13 +52,13 @@ class Waiting(unittest.TestCase):
     def test_of_the_wrapper_kills_nobody_else(self):
         """A waiter that is killed leaves the queue at once, not with its session."""
         holder = Holder(self.server, "/killed").started()
-        waiter = Holder(self.server, "/killed", "--session-timeout", "2s")
+        waiter = Holder(self.server, "/killed", "--session-timeout", "20s")
         waiter.waiting(self.server, "/killed", 2)
         guardian = children(waiter.wrapper)[0]
         start = time.monotonic()
         waiter.run.end(signal.SIGKILL)
         until(lambda: len(nodes(self.server, "/killed")) == 1)
-        self.assertLess(time.monotonic() - start, 1.5, "sooner than the session's end")
+        self.assertLess(time.monotonic() - start, 8, "sooner than the session's end")
         until(lambda: not alive(guardian))
         holder.run.end(signal.SIGTERM)
 

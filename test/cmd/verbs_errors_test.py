@@ -213,7 +213,7 @@ class WithServer(unittest.TestCase):
         for frames in (1, 2, 3):
             p = Proxy(self.server.port, frames)
             self.addCleanup(p.close)
-            r = clave("set", "--create", "--timeout", "500ms", f"/silent{frames}", "x",
+            r = clave("set", "--create", "--timeout", "2s", f"/silent{frames}", "x",
                       connect=f"127.0.0.1:{p.port}")
             self.assertEqual(r.code, 75, r)
             self.assertIn(f"/silent{frames}: no answer in time (it may have been done", r.err)
