@@ -5,6 +5,7 @@ kernel when the test itself is killed."""
 import atexit
 import ctypes
 import os
+import re
 import shutil
 import signal
 import socket
@@ -18,6 +19,8 @@ CLAVE = os.environ.get("CLAVE", "clave")
 SOURCE = os.environ.get("CLAVE_SOURCE",
                         os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 JARS = "/usr/share/java/"
+# The class path of Apache ZooKeeper; another version than the installed one is tested with its own.
+APACHE = os.environ.get("CLAVE_APACHE_JARS") or f"{JARS}zookeeper.jar:{JARS}slf4j-nop.jar"
 SCRATCH = tempfile.mkdtemp(prefix="clave-test-")
 PATIENCE = 30  # seconds until something that should happen is given up
 _processes = []
@@ -120,8 +123,7 @@ class ApacheServer(ClaveServer):
                     "4lw.commands.whitelist=*\n")
         given = [f"-D{k}={v}" for k, v in self.properties.items()]
         self.process = spawn(["java", "-Xmx256m"] + given
-                             + ["-cp", f"{JARS}zookeeper.jar:{JARS}slf4j-nop.jar",
-                              "org.apache.zookeeper.server.ZooKeeperServerMain", cfg],
+                             + ["-cp", APACHE, "org.apache.zookeeper.server.ZooKeeperServerMain", cfg],
                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                              stdin=subprocess.DEVNULL)
         until = time.monotonic() + PATIENCE
@@ -135,9 +137,14 @@ class ApacheServer(ClaveServer):
         self.process.send_signal(how)
         return self.process.wait(PATIENCE)
 
+    @property
+    def version(self):
+        told = re.search(rb"version: (\d+)\.(\d+)\.(\d+)", ask(self.port, b"srvr"))
+        return tuple(map(int, told.groups()))
+
 
 def has_apache():
-    return shutil.which("java") is not None and os.path.exists(JARS + "zookeeper.jar")
+    return shutil.which("java") is not None and all(map(os.path.exists, APACHE.split(":")))
 
 
 def server(**keywords):

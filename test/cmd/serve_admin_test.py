@@ -13,8 +13,8 @@ import time
 import unittest
 
 from certificates import Authority
-from harness import (CLAVE, JARS, PATIENCE, ClaveServer, Running, ask, clave, environment, free_port,
-                     has_apache, scratch, spawn)
+from harness import (APACHE, CLAVE, JARS, PATIENCE, ClaveServer, Running, ask, clave, environment,
+                     free_port, has_apache, scratch, spawn)
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "conform"))
 import wire  # noqa: E402
@@ -631,7 +631,7 @@ class ZooCfg(Rig):
                 self.assertIn(told, err)
 
 
-JETTY = ["zookeeper", "slf4j-nop", "servlet-api", "jackson-annotations", "jackson-core",
+JETTY = ["servlet-api", "jackson-annotations", "jackson-core",
          "jackson-databind", "commons-cli"] + \
     ["jetty9-" + n for n in ("server", "http", "io", "util", "util-ajax", "servlet", "security")]
 
@@ -665,7 +665,7 @@ class AsApache(Rig):
             f.write(f"tickTime=2000\ndataDir={scratch('data')}\nclientPort={port}\n"
                     "clientPortAddress=127.0.0.1\nadmin.serverAddress=127.0.0.1\n"
                     f"admin.serverPort={http_port}\n4lw.commands.whitelist=*\n")
-        spawn(["java", "-Xmx256m", "-cp", ":".join(f"{JARS}{j}.jar" for j in JETTY),
+        spawn(["java", "-Xmx256m", "-cp", ":".join([APACHE] + [f"{JARS}{j}.jar" for j in JETTY]),
                "org.apache.zookeeper.server.ZooKeeperServerMain", cfg], stdin=subprocess.DEVNULL,
               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         until = time.monotonic() + 2 * PATIENCE

@@ -3,17 +3,65 @@
 OP, ZXID, ERR, BODY, REST = 1, 3, 4, 5, 6
 
 
+def before(*version):
+    """Of Apache before this version only."""
+    def mark(rule):
+        rule.before = version
+        return rule
+    return mark
+
+
+def since(*version):
+    def mark(rule):
+        rule.since = version
+        return rule
+    return mark
+
+
+def holds(rule, version):
+    return getattr(rule, "since", (0,)) <= version < getattr(rule, "before", (99,))
+
+
 def is_reply(a, b):
     return a[0] == "reply" and b[0] == "reply" and a[OP] == b[OP]
 
 
+@before(3, 9, 4)
 def null_path_in_multi(step, a, b):
-    """Apache 3.8 takes a zxid for it that it never logs: a gap, on which 3.9.4 would not start."""
+    """Apache takes a zxid for it that it never logs: a gap, on which 3.9.4 would not start."""
     return is_reply(a, b) and a[OP] == "multi" and a[ERR] == b[ERR] == -5
 
 
+@since(3, 9)
+def damage_takes_no_zxid(step, a, b):
+    """A damaged write: 3.9 sees it before it takes a zxid, others and clave behind."""
+    return (step.what == "frame" and is_reply(a, b) and a[ERR] == b[ERR] == -5 and
+            a[ZXID] == b[ZXID] - 1)
+
+
+damage_takes_no_zxid.ends = True  # all zxids behind it differ
+
+
+def check_of_null(step, a, b):
+    """checkWatches of a path that is null: no watcher in 3.5 and 3.9, as of any path without one."""
+    return is_reply(a, b) and a[OP] == "checkWatches" and (a[ERR], b[ERR]) == (-121, -5)
+
+
+@before(3, 6)
+def access_list_of_null(step, a, b):
+    """An access list that is null: INVALIDACL since 3.6."""
+    return is_reply(a, b) and (a[ERR], b[ERR]) == (-5, -114)
+
+
+@before(3, 6)
+def delete_of_nothing(step, a, b):
+    """Up to 3.5 whether the node is there is asked before whether one may delete it."""
+    return is_reply(a, b) and a[OP] == "delete" and (a[ERR], b[ERR]) == (-101, -102)
+
+
+@before(3, 9)
 def check_of_no_path(step, a, b):
-    """checkWatches in 3.8 cannot do with a path that does not begin with a slash."""
+    """checkWatches cannot do with a path that does not begin with a slash, from 3.6 to 3.8."""
     return is_reply(a, b) and a[OP] == "checkWatches" and a[ERR] == -5
 
 
@@ -23,11 +71,13 @@ def error_of_a_damaged_request(step, a, b):
             a[:ERR] == b[:ERR])
 
 
+@before(3, 9)
 def check_below_recursive(step, a, b):
-    """checkWatches is about the path alone since 3.9; in 3.8 also about recursive watches above."""
+    """checkWatches is about the path alone since 3.9; before also about recursive watches above."""
     return is_reply(a, b) and a[OP] == "checkWatches" and (a[ERR], b[ERR]) == (0, -121)
 
 
+@before(3, 9, 2)
 def exists_needs_read(step, a, b):
     """exists needs READ since 3.8.4 and 3.9.2 (ZOOKEEPER-2590)."""
     return is_reply(a, b) and a[OP] == "exists" and (a[ERR], b[ERR]) == (0, -102)
@@ -57,7 +107,8 @@ def timeout_of_the_beginning(a, b):
     return x[0] == y[0] and x[1] > y[1] and x[2:] == y[2:] and a[1] == b[1]
 
 
-RULES = [order_of_users, null_path_in_multi, results_behind_an_error, echo_of_no_text,
+RULES = [order_of_users, null_path_in_multi, damage_takes_no_zxid, check_of_null,
+         access_list_of_null, delete_of_nothing, results_behind_an_error, echo_of_no_text,
          exists_needs_read, check_below_recursive, check_of_no_path, error_of_a_damaged_request]
 
 
@@ -73,16 +124,17 @@ def pairs(a, b):
     return [(x, y) for x, y in out if x != y]
 
 
-def accept(step, a, b):
-    """The names of the rules that explain every difference of a step; empty: not all are."""
+def accept(step, a, b, version):
+    """The rules that explain every difference of a step from Apache's version; empty: not all are."""
     if step.what == "resume" and isinstance(a[0], list) and timeout_of_the_beginning(a, b):
-        return [timeout_of_the_beginning.__doc__]
+        return [timeout_of_the_beginning]
     if step.what not in ("send", "frame") or not isinstance(a[0], list):
         return []
-    names = []
+    rules = [r for r in RULES if holds(r, version)]
+    found = []
     for x, y in pairs(a, b) or [(None, None)]:
-        rule = x and next((r for r in RULES if r(step, x, y)), None)
+        rule = x and next((r for r in rules if r(step, x, y)), None)
         if not rule:
             return []
-        names.append(" ".join(rule.__doc__.split()))
-    return names
+        found.append(rule)
+    return found

@@ -1,4 +1,4 @@
-"""Sequences by chance: a seed makes the same one every time, on every server."""
+"""Sequences by chance: a seed makes the same one every time, for one version of Apache's."""
 import random
 
 import wire as w
@@ -8,17 +8,26 @@ SESSIONS = 3
 TREE = ["a", "b", "a/x", "a/y", "b/x", "a/x/1", "a/x/2", "b/x/1"]
 KINDS = ["tree", "watch", "access", "multi", "session", "pipeline", "damaged"]
 USERS = [b"bob:pw", b"joe:x", b"super:test"]
-# A session keeps to one mode of watches: 3.8 lets one mode replace another (see conformance.md).
+# A session keeps to one mode of watches before 3.9, where one mode replaces another (see
+# conformance.md).
 ONE_SHOT, PERSISTENT, RECURSIVE = range(3)
 
 
 class Generator:
-    def __init__(self, seed, top):
+    def __init__(self, seed, top, version):
         self.r = random.Random(seed)
         self.top = top
         self.kind = self.r.choice(KINDS)
+        self.mixed = version >= (3, 9)
+        self.in_multis = [w.CREATE, w.CREATE, w.CONTAINER]
+        if version >= (3, 8, 2):  # before, it was answered as create
+            self.in_multis.append(w.CREATE2)
         self.modes = [self.r.choice([ONE_SHOT, ONE_SHOT, PERSISTENT, RECURSIVE])
                       for _ in range(SESSIONS)]
+
+    def mode(self, session):
+        """Of the next watch."""
+        return self.r.choice(self.modes) if self.mixed else self.modes[session]
 
     # ---- what requests are about -------------------------------------------------------------
 
@@ -76,12 +85,13 @@ class Generator:
         return op, w.read(self.top if p in ("", "/") else p, watch)
 
     def watch(self, session):
-        mode, p = self.modes[session], self.path()
+        mode, p = self.mode(session), self.path()
         p = p if p.startswith(self.top) else self.top
         pick = self.r.random()
         if pick < 0.12:
             return self.r.choice([w.CHECK_WATCHES, w.REMOVE_WATCHES]), w.versioned(
-                p, self.r.choice([1, 2, 3]) if mode == ONE_SHOT else 3)
+                p, self.r.choice([1, 2, 3, 4, 5] if self.mixed else
+                                 [1, 2, 3] if mode == ONE_SHOT else [3]))
         if mode != ONE_SHOT:
             return w.ADD_WATCH, w.versioned(p, mode - 1)
         return self.r.choice([w.EXISTS, w.GET, w.CHILDREN, w.CHILDREN2]), w.read(p, True)
@@ -95,7 +105,7 @@ class Generator:
         for _ in range(self.r.choice([0, 1, 2, 2, 3, 4, 6])):
             pick = self.r.random()
             if pick < 0.4:
-                ops.append(self.create(self.r.choice([w.CREATE, w.CREATE, w.CONTAINER])))
+                ops.append(self.create(self.r.choice(self.in_multis)))
             elif pick < 0.6:
                 ops.append((w.SET, w.set_data(self.path(), self.data(), self.version())))
             elif pick < 0.8:
@@ -150,11 +160,13 @@ class Generator:
         """setWatches, as a client does it that was away."""
         some = [[f"{self.top}/{n}" for n in self.r.sample(TREE, self.r.randrange(4))]
                 for _ in range(3)]
-        mode = self.modes[session]
+        mode = self.mode(session)
         if mode == ONE_SHOT and self.r.random() < 0.5:
             op, lists = w.SET_WATCHES, some
         elif mode == ONE_SHOT:
             op, lists = w.SET_WATCHES2, some + [[], []]
+        elif self.mixed:
+            op, lists = w.SET_WATCHES2, some + some[:2]
         else:
             op, lists = w.SET_WATCHES2, [[], [], []] + (
                 [some[0], []] if mode == PERSISTENT else [[], some[0]])
@@ -179,5 +191,5 @@ class Generator:
         return out
 
 
-def generate(seed, top):
-    return Generator(seed, top).steps()
+def generate(seed, top, version):
+    return Generator(seed, top, version).steps()

@@ -1,6 +1,7 @@
 """Sequences written by hand: the traps, each by itself. {} in a path stands for the sequence's own
 top node."""
 import wire as w
+from accepted import since
 from world import Step
 
 BOB = [(31, "digest", "bob:ikIaKsbtGweaHnb/jKn7OHqbunM=")]
@@ -312,3 +313,84 @@ SCRIPTS = [creates, creates_of_any_path, other_requests_of_any_path, parents, ve
            removed_watches, catching_up, sessions, ends_of_sessions, sessions_that_expire,
            what_is_no_request,
            system_nodes, quotas]
+
+
+# ---- what came later: with the versions that have it, clave is compared too -----------------------
+
+@since(3, 8, 2)
+def stats_of_a_multi(top):
+    a = f"{top}/a"
+    return opened(do(0, (w.MULTI, w.multi([(w.CREATE2, w.create(a)), (w.CREATE2, w.create(f"{a}/s-", b"x", 2)),
+                                           (w.SET, w.set_data(a, b"1"))]))),
+                  do(0, (w.MULTI, w.multi([(w.CREATE2, w.create(f"{top}/b")), (w.CREATE2, w.create(a))]))),
+                  do(0, (w.GET, w.read(a)), (w.CHILDREN2, w.read(top))))
+
+
+@since(3, 9)
+def watches_side_by_side(top):
+    """Of several modes, on one path and around it; taken away one kind after the other."""
+    p, q = f"{top}/p", f"{top}/p/q"
+    life = [do(1, (w.CREATE, w.create(p))), do(1, (w.SET, w.set_data(p, b"1"))),
+            do(1, (w.CREATE, w.create(q))), do(1, (w.SET, w.set_data(q, b""))),
+            do(1, (w.DELETE, w.versioned(q))), do(1, (w.DELETE, w.versioned(p)))]
+    one_shot = do(0, (w.EXISTS, w.read(p, True)), (w.EXISTS, w.read(q, True)),
+                  (w.CHILDREN, w.read(top, True)))
+    steps = [one_shot]
+    for path in (p, q, top):
+        steps += [do(0, (w.ADD_WATCH, w.versioned(path, mode))) for mode in (0, 1)]
+        steps += life + [one_shot]
+    for path in (q, p, top):
+        for kind in (4, 5, 1, 2, 3, 6, 0, 4):
+            steps += [do(0, (w.CHECK_WATCHES, w.versioned(path, kind)),
+                         (w.REMOVE_WATCHES, w.versioned(path, kind)),
+                         (w.CHECK_WATCHES, w.versioned(path, 3)))] + life + [one_shot]
+    return opened(*steps, sessions=2)
+
+
+@since(3, 9)
+def watches_that_come_back(top):
+    """One-shot, persistent and recursive on one path, over a lost connection."""
+    p, q = f"{top}/p", f"{top}/p/q"
+    lists = [[p], [q], [p], [p, q], [p, top]]
+    arm = Step("catch_up", 0, w.SET_WATCHES2, 1, lists)
+    return opened(do(1, (w.CREATE, w.create(p))), Step("drop", 0), Step("resume", 0), arm,
+                  do(1, (w.CREATE, w.create(q))), do(1, (w.SET, w.set_data(q, b""))),
+                  do(1, (w.SET, w.set_data(p, b""))), Step("drop", 0), do(1, (w.DELETE, w.versioned(q))),
+                  Step("resume", 0), arm, do(1, (w.DELETE, w.versioned(p))), sessions=2)
+
+
+@since(3, 9, 3)
+def check_by_itself(top):
+    return opened(do(0, (w.CHECK, w.versioned(top, -1))), do(1, (w.CREATE, w.create(f"{top}/x"))),
+                  sessions=2)
+
+
+@since(3, 9, 2)
+def events_one_may_not_read(top):
+    """Nothing is said of a node behind an access list, whatever kind of watch is on it."""
+    p, q = f"{top}/p", f"{top}/p/q"
+    shut = [(31, "digest", "bob:ikIaKsbtGweaHnb/jKn7OHqbunM=")]
+    arm = [do(n, (w.EXISTS, w.read(p, True)), (w.CHILDREN, w.read(p, True)), (w.GET, w.read(q, True)))
+           for n in (0, 1)]
+    watch = [do(n, (w.ADD_WATCH, w.versioned(p, 0)), (w.ADD_WATCH, w.versioned(p, 1)),
+                (w.ADD_WATCH, w.versioned(q, 0))) for n in (0, 1)]
+    life = [do(2, (w.CREATE, w.create(p))), *arm, do(2, (w.SET_ACL, w.set_acl(p, shut))), *arm,
+            do(2, (w.SET, w.set_data(p, b"1"))), *arm, do(2, (w.CREATE, w.create(q))), *arm,
+            do(2, (w.SET, w.set_data(q, b"1"))), do(2, (w.SET_ACL, w.set_acl(q, shut))), *arm,
+            do(2, (w.SET, w.set_data(q, b"1"))), *arm, do(2, (w.DELETE, w.versioned(q))), *arm,
+            do(2, (w.DELETE, w.versioned(p))), *arm]
+    return opened(do(1, (w.AUTH, w.auth("digest", b"bob:pw"))),
+                  do(2, (w.AUTH, w.auth("digest", b"bob:pw"))), *life, *watch, *life, sessions=3)
+
+
+@since(3, 9, 5)
+def addresses_of_ipv6(top):
+    return opened(*[do(0, (w.CREATE, w.create(f"{top}/{n}", b"", 0, [(31, "ip", a)])),
+                       (w.GET, w.read(f"{top}/{n}")), (w.GET_ACL, w.text(f"{top}/{n}")))
+                    for n, a in enumerate(["::1", "::1/128", "::/0", "::1/129", "fe80::1/64", "1::2::3",
+                                           "::ffff:127.0.0.1", "::1/-1", "::1/", ":::", "1:2:3:4:5:6:7:8",
+                                           "fe80::1%lo", "[::1]"])])
+
+
+NEW_SCRIPTS = [stats_of_a_multi, watches_side_by_side, watches_that_come_back, check_by_itself,
+               events_one_may_not_read, addresses_of_ipv6]

@@ -225,7 +225,7 @@ class Connection:
         r = Reader(self.frame())
         xid, zxid, err = r.i32(), r.i64(), r.i32()
         if xid == XID_EVENT:
-            return ("event", r.i32(), r.i32(), r.text())
+            return ("event", r.i32(), r.i32(), r.text(), zxid)
         op = self.waiting.pop(0)[1] if self.waiting else 0
         body = r.body(op) if err == 0 and r.at < len(r.raw) else None
         rest = len(r.raw) - r.at

@@ -13,7 +13,8 @@ class Step:
         self.what, self.session, self.details = what, session, details
 
     def __repr__(self):
-        shown = [[(wire.NAMES.get(op, op), body) for op, body in d] if isinstance(d, list) else d
+        shown = [[(wire.NAMES.get(op, op), body) for op, body in d]
+                 if isinstance(d, list) and all(isinstance(r, tuple) for r in d) else d
                  for d in self.details]
         return f"{self.what}({self.session}, {', '.join(map(repr, shown))})"
 
@@ -27,8 +28,8 @@ class Session:
 class World:
     """The sessions of one sequence on the server at a port."""
 
-    def __init__(self, port, base):
-        self.port, self.base = port, base
+    def __init__(self, port, base, events_have_zxids):
+        self.port, self.base, self.events_have_zxids = port, base, events_have_zxids
         self.sessions = {}
 
     # ---- what is comparable ------------------------------------------------------------------
@@ -56,7 +57,7 @@ class World:
 
     def message(self, m):
         if m[0] == "event":
-            return list(m)
+            return list(m[:-1]) + ([self.zxid(m[-1])] if self.events_have_zxids else [])
         kind, op, xid, zxid, err, body, rest = m
         return [kind, op, xid, self.zxid(zxid), err, self.plain(body), rest]
 
@@ -194,6 +195,8 @@ class World:
             heard = self.hear_others(step.session)
             if step.what in ("close", "expire"):  # its nodes go in no particular order
                 heard = {n: sorted(m, key=repr) for n, m in heard.items()}
+                events = sum(m[0] == "event" for m in told)  # before the answer, all of them
+                told[:events] = sorted(told[:events], key=repr)
             out.append([told, heard])
         self.end()
         return out

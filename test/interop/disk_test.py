@@ -99,7 +99,7 @@ def fill(zk, top, connect):
             raise AssertionError("it should have failed")
         except KazooException:
             pass
-    for words in (["--container", f"{top}/box"], [f"{top}/without-data"]):
+    for words in (["--container", f"{top}/box"], ["--ttl", "10h", f"{top}/leased"], [f"{top}/without-data"]):
         result = clave("create", *words, connect=connect)
         assert result.code == 0, result
     zk.create(f"{top}/box/full")
@@ -129,14 +129,18 @@ class Disk(unittest.TestCase):
 
     def serve(self, kind):
         """The same directory and the same address, whoever serves it."""
-        s = ApacheServer() if kind == "apache" else ClaveServer(["--snap-count", SNAP_COUNT])
-        s.flags = [str(f) for f in s.flags]
+        s = ApacheServer() if kind == "apache" else ClaveServer(["--snap-count", str(SNAP_COUNT),
+                                                                 "--extended-types"])
+        if kind == "apache":
+            s.properties = {"zookeeper.extendedTypesEnabled": "true"}
         s.port, s.data = self.port, self.data
         self.server = s.start()
 
     def kill(self):
         self.server.stop(signal.SIGKILL)
         self.server = None
+        result = clave("data", "check", self.data)
+        self.assertEqual(result.code, 0, result)
 
     def files(self, kind):
         return sorted(n for n in os.listdir(os.path.join(self.data, "version-2"))
@@ -178,7 +182,8 @@ class Disk(unittest.TestCase):
                 self.assertGreater(len(self.files("snapshot")), 2)
             self.serve(then)
             self.compare(before, dump(self.connect))
-            self.assertEqual(self.mismatches(), 0)
+            if then == "clave" or self.server.version >= (3, 6):  # before, the tree had no digest
+                self.assertEqual(self.mismatches(), 0)
             # The session goes on, and so do the numbers.
             self.assertEqual(patiently(living.get, "/mine")[1].ephemeralOwner, session[0])
             self.assertEqual(living.client_id, session)

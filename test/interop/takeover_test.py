@@ -17,8 +17,8 @@ import unittest
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, "..", "cmd"), os.path.join(HERE, "..", "conform")]
 import wire  # noqa: E402
-from harness import (ApacheServer, ClaveServer, JARS, PATIENCE, Running, ask, clave,  # noqa: E402
-                     free_port, has_apache, scratch, spawn)
+from harness import (APACHE, ApacheServer, ClaveServer, JARS, PATIENCE, Running,  # noqa: E402
+                     ask, clave, free_port, has_apache, scratch, spawn)
 
 try:
     from kazoo.client import KazooClient, KazooState
@@ -177,8 +177,7 @@ class Ensemble:
             self.members.append(member)
 
     def launch(self, member):
-        member.process = spawn(["java", "-Xmx200m", "-XX:+UseSerialGC", "-cp",
-                                f"{JARS}zookeeper.jar:{JARS}slf4j-nop.jar",
+        member.process = spawn(["java", "-Xmx200m", "-XX:+UseSerialGC", "-cp", APACHE,
                                 "org.apache.zookeeper.server.quorum.QuorumPeerMain", member.cfg],
                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                stdin=subprocess.DEVNULL)

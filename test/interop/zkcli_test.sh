@@ -31,7 +31,11 @@ expect() {
 }
 
 mkfifo "$scratch/in"
-JVMFLAGS="-Xmx128m" "$zkcli" -timeout 9000 -server "$connect" <"$scratch/in" >"$scratch/out" 2>&1 &
+set -- "$zkcli"
+if [ -n "${CLAVE_APACHE_JARS:-}" ]; then
+    set -- java -Xmx128m -cp "$CLAVE_APACHE_JARS" org.apache.zookeeper.ZooKeeperMain
+fi
+JVMFLAGS="-Xmx128m" "$@" -timeout 9000 -server "$connect" <"$scratch/in" >"$scratch/out" 2>&1 &
 client=$!
 exec 3>"$scratch/in"
 
@@ -49,11 +53,11 @@ say 'create -c /shell/container'
 expect 'Created /shell/container'
 say 'get -w /shell'
 say 'set /shell two'
-expect 'type:NodeDataChanged path:/shell$'
+expect 'type:NodeDataChanged path:/shell\( zxid:.*\)\{0,1\}$'
 say 'ls -w /shell'
 say 'create -e /shell/mine'
 expect 'Created /shell/mine'
-expect 'type:NodeChildrenChanged path:/shell$'
+expect 'type:NodeChildrenChanged path:/shell\( zxid:.*\)\{0,1\}$'
 say 'stat /shell/mine'
 expect 'ephemeralOwner = 0x[1-9a-f]'
 say 'set -v 9 /shell three'

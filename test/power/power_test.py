@@ -15,11 +15,12 @@ from collections import Counter
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 JARS = "/usr/share/java/"
-CLASSES = JARS + "zookeeper.jar:" + JARS + "slf4j-nop.jar"
+CLASSES = (os.environ.get("CLAVE_APACHE_JARS") or
+           JARS + "zookeeper.jar:" + JARS + "slf4j-nop.jar")
 
 
 def has_apache():
-    return shutil.which("java") is not None and os.path.exists(JARS + "zookeeper.jar")
+    return shutil.which("java") is not None and all(map(os.path.exists, CLASSES.split(":")))
 
 
 def run(program, *arguments):

@@ -8,7 +8,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cmd"))
-from harness import CLAVE, JARS, ask, environment, scratch, spawn  # noqa: E402
+from harness import APACHE, CLAVE, ask, environment, scratch, spawn  # noqa: E402
 from net import Network, Place  # noqa: E402
 
 PORT = 2181
@@ -94,8 +94,7 @@ class ApacheMember(Member):
             f.writelines(f"server.{m.number}={m.peers.address}:2888:3888\n" for m in members)
 
     def command(self):
-        return ["java", "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp",
-                f"{JARS}zookeeper.jar:{JARS}slf4j-nop.jar",
+        return ["java", "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", APACHE,
                 "org.apache.zookeeper.server.quorum.QuorumPeerMain", f"{self.home}/zoo.cfg"]
 
 
