@@ -5,7 +5,7 @@
 
 As the disk left it ZooKeeper may refuse a directory: it does not start on a record that a lost block
 has damaged, its own neither. What it opens has to be right. Once clave has started on it, ZooKeeper
-has to open every one and find what clave has found."""
+has to open every one and find what clave has found. Before 3.6 it has no digest to tell of."""
 import os
 import shutil
 import subprocess
