@@ -122,6 +122,8 @@ class ApacheServer(ClaveServer):
                     "clientPortAddress=127.0.0.1\nmaxClientCnxns=0\nadmin.enableServer=false\n"
                     "4lw.commands.whitelist=*\n")
         given = [f"-D{k}={v}" for k, v in self.properties.items()]
+        if "--extended-types" in self.flags:
+            given.append("-Dzookeeper.extendedTypesEnabled=true")
         self.process = spawn(["java", "-Xmx256m"] + given
                              + ["-cp", APACHE, "org.apache.zookeeper.server.ZooKeeperServerMain", cfg],
                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,

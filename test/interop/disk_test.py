@@ -129,10 +129,8 @@ class Disk(unittest.TestCase):
 
     def serve(self, kind):
         """The same directory and the same address, whoever serves it."""
-        s = ApacheServer() if kind == "apache" else ClaveServer(["--snap-count", str(SNAP_COUNT),
-                                                                 "--extended-types"])
-        if kind == "apache":
-            s.properties = {"zookeeper.extendedTypesEnabled": "true"}
+        server = ApacheServer if kind == "apache" else ClaveServer
+        s = server(["--snap-count", str(SNAP_COUNT), "--extended-types"])
         s.port, s.data = self.port, self.data
         self.server = s.start()
 
