@@ -70,7 +70,8 @@ typedef struct clave_client_options {
     bool keep_order;            /* do not shuffle the hosts */
     size_t max_frame;           /* 0: 1048575, as the server's jute.maxbuffer */
     clave_retry reconnect;      /* back-off between attempts; zeros: bounded exponential,
-                                   for ever, 50 ms to 2 s */
+                                   for ever, 50 ms to 2 s, and to a quarter of the time
+                                   that the session has left */
     clave_retry reads;          /* reads whose answer was lost are sent again by this
                                    policy; zeros: 3 times */
     int64_t resume_session_id;  /* attach to this session; 0: begin a new one */

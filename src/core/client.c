@@ -74,7 +74,8 @@ static void init_options(clave_client *c, const clave_client_options *o)
     c->read_only = o->read_only;
     c->keep_order = o->keep_order;
     c->max_frame = o->max_frame ? o->max_frame : WIRE_MAX_FRAME;
-    c->reconnect = o->reconnect.kind ? o->reconnect : reconnect;
+    c->reconnect_is_users = o->reconnect.kind != CLAVE_RETRY_DEFAULT;
+    c->reconnect = c->reconnect_is_users ? o->reconnect : reconnect;
     c->reads = o->reads.kind ? o->reads : reads;
     c->session.id = o->resume_session_id;
     if (o->resume_session_id)

@@ -203,6 +203,7 @@ struct clave_client {
     bool keep_order;
     size_t max_frame;
     clave_retry reconnect;
+    bool reconnect_is_users; /* the usual one hurries when a session is about to end */
     clave_retry reads;
 
     int64_t now;

@@ -48,11 +48,27 @@ static void dial(clave_client *c)
     enter(c, LINK_DIALLING, c->now + patience(c));
 }
 
+/* By the policy. By the usual one no more than a quarter of what the session has left, so that a
+ * server that is back before its end is found. */
+static int64_t next_pause(clave_client *c)
+{
+    struct link *l = &c->link;
+    if (l->rounds == 0)
+        l->failing_since = c->now;
+    int64_t pause = clave_retry_delay(&c->reconnect, l->rounds, c->now - l->failing_since,
+                                      clave__rand_u64(&c->rand));
+    l->rounds += l->rounds < INT32_MAX;
+    int64_t end = clave__session_deadline(c);
+    int64_t most = end > c->now ? (end - c->now) / 4 : 0;
+    if (most < c->reconnect.base_ms)
+        most = c->reconnect.base_ms;
+    return c->reconnect_is_users || pause < most ? pause : most;
+}
+
 /* Behind a connection or an attempt that is over: the next host, at once; but when all of
  * them failed in a row, after a pause. */
 static void go_on(clave_client *c, bool failed)
 {
-    struct link *l = &c->link;
     enter(c, LINK_IDLE, CLAVE_NEVER);
     /* Closed before it had a session: what a handshake may have made nobody can name. */
     if (c->session.closing && c->session.id == 0)
@@ -63,15 +79,11 @@ static void go_on(clave_client *c, bool failed)
         dial(c);
         return;
     }
-    if (l->rounds == 0)
-        l->failing_since = c->now;
-    int64_t delay = clave_retry_delay(&c->reconnect, l->rounds, c->now - l->failing_since,
-                                      clave__rand_u64(&c->rand));
-    l->rounds += l->rounds < INT32_MAX;
-    if (delay < 0)
+    int64_t pause = next_pause(c);
+    if (pause < 0)
         clave__session_end(c, CLAVE_EUNREACHABLE);
     else
-        enter(c, LINK_IDLE, c->now + delay);
+        enter(c, LINK_IDLE, c->now + pause);
 }
 
 void clave__link_start(clave_client *c)

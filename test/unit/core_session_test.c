@@ -518,6 +518,49 @@ static void a_policy_that_has_had_enough_closes_the_client(void **state)
     script_close(&s);
 }
 
+/* Between two dials of the one server, which has gone: the longest pause, and the longest in
+ * quarters of what the session had left. */
+struct pauses {
+    int64_t longest, quarters;
+};
+
+static struct pauses until_lost(struct script *s, int32_t timeout_ms)
+{
+    struct pauses p = {0};
+    int64_t lost = s->now + timeout_ms;
+    script_dial(s);
+    script_shake(s, SCRIPT_SESSION, timeout_ms, false);
+    script_config(s, true);
+    while (clave_client_state(s->c) != CLAVE_STATE_LOST) {
+        int64_t from = s->now, left = lost - from;
+        while (clave_client_is_connected(s->c) || clave_client_wants(s->c) == CLAVE_WANT_DIAL)
+            script_hang_up(s);
+        script_at(s, clave_client_deadline(s->c));
+        int64_t pause = s->now - from;
+        p.longest = pause > p.longest ? pause : p.longest;
+        if (pause > 50 && pause < left && 4 * pause > left * p.quarters)
+            p.quarters = (4 * pause + left - 1) / left;
+    }
+    return p;
+}
+
+/* A server that is back for the last moments of a session is found in time; unless the user has
+ * said how often it is to be tried. */
+static void a_pause_leaves_most_of_what_a_session_has_left(void **state)
+{
+    (void)state;
+    struct script s;
+    script_open(&s, &(clave_client_options){.hosts = "a"});
+    struct pauses p = until_lost(&s, 4000);
+    assert_int_equal(p.quarters, 1);
+    assert_in_range(p.longest, 200, 1000);
+    script_close(&s);
+    script_open(&s, &(clave_client_options){
+                        .hosts = "a", .reconnect = {.kind = CLAVE_RETRY_FOREVER, .base_ms = 3000}});
+    assert_int_equal(until_lost(&s, 4000).longest, 3000);
+    script_close(&s);
+}
+
 /* ---- servers that are none ----------------------------------------------------------- */
 
 static void what_is_no_zookeeper_is_named_so(void **state)
@@ -650,6 +693,7 @@ int main(void)
         cmocka_unit_test(a_session_of_another_client_can_be_closed),
         cmocka_unit_test(abandon_leaves_the_session_to_the_server),
         cmocka_unit_test(a_policy_that_has_had_enough_closes_the_client),
+        cmocka_unit_test(a_pause_leaves_most_of_what_a_session_has_left),
         cmocka_unit_test(what_is_no_zookeeper_is_named_so),
         cmocka_unit_test(a_server_that_does_not_answer_is_left),
         cmocka_unit_test(options_are_checked),
