@@ -4,7 +4,7 @@
 
 #include "base/path.h"
 
-enum { SIZE = 4 };
+enum { SIZE = 4, LATER_MS = 1000 };
 
 static void encode(uint32_t value, uint8_t out[SIZE])
 {
@@ -35,8 +35,17 @@ static void end(struct quota *q)
     clave__mem_free(q->mem, q);
 }
 
+/* Nothing else than the watch would tell of another value, and it may be gone. */
+static void look_later(struct quota *q)
+{
+    if (q->owner)
+        clave__client_timer_set(q->client, &q->later, clave__client_now(q->client) + LATER_MS);
+}
+
 static void fail(struct quota *q, clave_err err)
 {
+    if (err == CLAVE_ENOMEM)
+        look_later(q);
     if (q->owner)
         q->events->failed(q->owner, err);
 }
@@ -48,6 +57,15 @@ static void look(struct quota *q)
         fail(q, err);
 }
 
+static void on_later(struct timer *t, int64_t now)
+{
+    (void)now;
+    struct quota *q = LIST_ENTRY(t, struct quota, later);
+    begin(q);
+    look(q);
+    end(q);
+}
+
 static void on_made(clave_client *c, const clave_result *res, void *arg)
 {
     (void)c;
@@ -56,6 +74,8 @@ static void on_made(clave_client *c, const clave_result *res, void *arg)
     /* Whoever made it: it is there, or that will be known when it is read. */
     if (res->err == CLAVE_OK || res->err == CLAVE_ENODEEXISTS || class_ == CLAVE_CLASS_UNKNOWN)
         look(q);
+    else if (res->err == CLAVE_ENOMEM)
+        look_later(q);
     else if (class_ == CLAVE_CLASS_FINAL && res->err != CLAVE_EEXPIRED)
         fail(q, res->err);
     end(q);
@@ -67,6 +87,8 @@ static void on_awaited(clave_client *c, const clave_result *res, void *arg)
     struct quota *q = arg;
     if (res->err == CLAVE_OK)
         look(q); /* made meanwhile; else its watch will tell */
+    else if (res->err == CLAVE_ENOMEM)
+        look_later(q);
     end(q);
 }
 
@@ -104,6 +126,8 @@ static void on_reply(struct lookout *l, const clave_result *res)
         make(q);
     else if (q->owner && res->err == CLAVE_OK)
         found(q, res);
+    else if (res->err == CLAVE_ENOMEM)
+        look_later(q);
     else if (clave_err_classify(res->err) == CLAVE_CLASS_FINAL && res->err != CLAVE_EEXPIRED)
         fail(q, res->err);
     /* Otherwise the reconnect reads again. */
@@ -145,6 +169,7 @@ clave_err clave__quota_new(struct quota **out, clave_client *c, const char *path
     *q = (struct quota){.client = c, .mem = mem, .events = events, .seed = seed};
     list_init(&q->listener.link);
     q->listener.on_state = on_state;
+    clave__timer_init(&q->later, on_later);
     begin(q);
     clave_err err = clave__lookout_init(&q->node, c, mem, strlen(path) + 2);
     q->node.on_reply = on_reply;
@@ -168,6 +193,7 @@ void clave__quota_free(struct quota *q)
         return;
     begin(q);
     q->owner = NULL;
+    clave__client_timer_clear(q->client, &q->later);
     clave_watch_disarm(q->node.watch);
     end(q);
 }

@@ -20,9 +20,10 @@ struct quota {
     void *owner; /* NULL: given up, waits only for what is under way */
     struct lookout node;
     struct listener listener;
-    uint32_t seed; /* what a missing node is made with; 0: it is waited for */
-    int64_t mzxid; /* of the newest value */
-    unsigned busy; /* creates under way, and calls that run */
+    struct timer later; /* there was no memory to look */
+    uint32_t seed;      /* what a missing node is made with; 0: it is waited for */
+    int64_t mzxid;      /* of the newest value */
+    unsigned busy;      /* creates under way, and calls that run */
 };
 
 /* Begins to read. ENOMEM, EPATH, ECLOSED. */

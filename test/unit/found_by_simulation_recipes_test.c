@@ -236,6 +236,60 @@ static void follow_with_a_failure(size_t first)
     assert_int_equal(mem.live, 0);
 }
 
+static void on_written(clave_client *c, const clave_result *res, void *arg)
+{
+    (void)c;
+    *(clave_err *)arg = res->err;
+}
+
+/* A limit of nothing is raised while memory is short; false: it was not short any more. */
+static bool raise_a_limit(size_t first, bool while_cut)
+{
+    struct failmem mem;
+    failmem_init(&mem);
+    struct pair *p =
+        pair_new(&(struct pair_options){.clients = 2, .timeout_ms = TIMEOUT, .mem = &mem.mem});
+    struct party a;
+    clave_err written = CLAVE_ETIMEDOUT;
+    pair_settle(p);
+    const clave_semaphore_options o = {.limit = 1, .limit_path = "/n"};
+    assert_int_equal(party_open_with(&a, p, 0, o), CLAVE_OK);
+    pair_settle(p);
+    clave_set(p->end[1].c, "/n", "\0\0\0\0", 4, -1, on_written, &written);
+    pair_settle(p);
+    assert_int_equal(party_acquire(&a, 1, SEAT_EVER), CLAVE_OK);
+    assert_int_equal(a.answers, 0);
+    if (while_cut)
+        pair_cut(p, 0);
+    clave_set(p->end[1].c, "/n", "\0\0\0\3", 4, -1, on_written, &written);
+    failmem_arm(&mem, first, 1);
+    pair_settle(p);
+    pair_advance(p, 3000);
+    bool failed = mem.failed;
+    failmem_arm(&mem, 0, 0);
+    assert_int_equal(written, CLAVE_OK);
+    assert_int_equal(clave_semaphore_limit(a.s), 3);
+    assert_int_equal(a.answers, 1);
+    assert_true(a.err == CLAVE_OK || a.err == CLAVE_ENOMEM);
+    party_close(&a);
+    pair_free(p);
+    assert_int_equal(mem.live, 0);
+    return failed;
+}
+
+/* Seed 321253. To look at the limit once more there was no memory, and it was never looked at
+ * again: who waited for room waited for ever. */
+static void a_limit_is_followed_though_memory_was_short(void **state)
+{
+    (void)state;
+    for (int cut = 0; cut < 2; cut++) {
+        size_t first = 1;
+        while (raise_a_limit(first, cut))
+            first++;
+        assert_true(first > 2);
+    }
+}
+
 /* Seed 89. It went on with the value of the leader it knew, and never read the list again. */
 static void a_reading_that_failed_is_begun_again(void **state)
 {
@@ -377,6 +431,7 @@ int main(void)
         cmocka_unit_test(who_takes_over_from_a_try_waits_on),
         cmocka_unit_test(an_owner_is_asked_behind_being_told_that_it_holds),
         cmocka_unit_test(a_reading_that_failed_is_begun_again),
+        cmocka_unit_test(a_limit_is_followed_though_memory_was_short),
         cmocka_unit_test(a_path_that_is_made_meanwhile_is_watched),
         cmocka_unit_test(a_value_that_may_be_there_is_taken_back),
         cmocka_unit_test(the_longest_hold_begins_with_the_last_lease),
