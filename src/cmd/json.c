@@ -3,6 +3,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/base64.h"
+
 static bool is_utf8(const unsigned char *p, size_t n)
 {
     for (size_t i = 0; i < n;) {
@@ -43,18 +45,11 @@ void json_hex(struct json *j, const char *key, int64_t n)
 /* A value, behind its key. */
 static void put_base64(struct json *j, const unsigned char *p, size_t n)
 {
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    char four[BASE64_LEN(3) + 1];
     j->put(j->to, "\"", 1);
     for (size_t i = 0; i < n; i += 3) {
-        uint32_t v = (uint32_t)p[i] << 16;
-        if (i + 1 < n)
-            v |= (uint32_t)p[i + 1] << 8;
-        if (i + 2 < n)
-            v |= p[i + 2];
-        const char four[] = {digits[v >> 18], digits[v >> 12 & 63],
-                             i + 1 < n ? digits[v >> 6 & 63] : '=',
-                             i + 2 < n ? digits[v & 63] : '='};
-        j->put(j->to, four, sizeof four);
+        clave__base64(p + i, n - i < 3 ? n - i : 3, four);
+        j->put(j->to, four, sizeof four - 1);
     }
     j->put(j->to, "\"", 1);
     j->comma = true;
