@@ -12,7 +12,13 @@
 #include "server/server.h"
 #include "wire/proto.h"
 
-enum { PAIR_CLIENTS = 32, PAIR_RULES = 8, PAIR_OPS = 128, PAIR_STATES = 64 };
+enum {
+    PAIR_CLIENTS = 32,
+    PAIR_RULES = 8,
+    PAIR_OPS = 128,
+    PAIR_STATES = 64,
+    PAIR_UNANSWERED = 4096
+};
 
 /* Which message. */
 enum pair_way { PAIR_REQUEST, PAIR_REPLY };
@@ -53,7 +59,7 @@ struct pair_end {
     bool severed; /* the client's side of the connection is gone, the server's not yet */
     struct buf up, down;
     bool up_shaken, down_shaken;
-    int32_t ops[4096]; /* of the requests not yet replied to, in order */
+    int32_t ops[PAIR_UNANSWERED]; /* of the requests not yet replied to, in order */
     size_t ops_head, ops_tail;
     uint64_t requests[PAIR_OPS]; /* that reached the server, by opcode */
     uint64_t events;             /* that reached the client */
