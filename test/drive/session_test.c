@@ -154,6 +154,8 @@ static int open_port(bool listening, uint16_t *port)
     return fd;
 }
 
+enum { SOON_MS = 8000 }; /* for a busy machine; what is not given up lasts longer */
+
 static void assert_unreachable(const char *connect, const char *why)
 {
     clave_session *s;
@@ -161,8 +163,11 @@ static void assert_unreachable(const char *connect, const char *why)
     assert_int_equal(clave_session_open(&s, NULL, connect, NULL), CLAVE_OK);
     int64_t before = clave_now();
     assert_int_equal(clave_session_wait(s, 400), CLAVE_EUNREACHABLE);
-    assert_in_range(clave_now() - before, 400, 5000);
-    clave_session_errmsg(s, text, sizeof text);
+    assert_in_range(clave_now() - before, 400, SOON_MS);
+    /* A first attempt may take longer than that, where names are looked up far away. */
+    while (!strstr(clave_session_errmsg(s, text, sizeof text), why) &&
+           clave_now() - before < RIG_PATIENCE_MS)
+        assert_int_equal(clave_session_wait(s, 100), CLAVE_EUNREACHABLE);
     if (!strstr(text, why))
         fail_msg("%s: '%s' does not say '%s'", connect, text, why);
     clave_session_close(s, 1000);
@@ -241,7 +246,7 @@ static void calls_end_in_time(void **state)
     assert_int_equal(clave_session_create(s, "/x", "", 0, NULL, 0, &r), CLAVE_ETIMEDOUT);
     assert_int_equal(clave_session_wait(s, 0), CLAVE_EUNREACHABLE);
     clave_session_close(s, 50);
-    assert_in_range(clave_now() - before, 50, 5000);
+    assert_in_range(clave_now() - before, 50, SOON_MS);
     close(fd);
 }
 
