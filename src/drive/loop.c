@@ -1,8 +1,11 @@
 #include "drive/loop.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "clave/uv.h"
 #include "drive/clock.h"
@@ -194,13 +197,25 @@ static int start_thread(clave_loop *l)
     return err;
 }
 
+int clave__loop_init(uv_loop_t *loop)
+{
+    enum { WANTED = 6 }; /* the first loop of a process; others have four */
+    int fds[WANTED], n = 0;
+    while (n < WANTED && (fds[n] = eventfd(0, EFD_CLOEXEC)) >= 0)
+        n++;
+    int err = n < WANTED ? uv_translate_sys_error(errno) : 0;
+    while (n > 0)
+        close(fds[--n]);
+    return err == 0 ? uv_loop_init(loop) : err;
+}
+
 clave_err clave_loop_new(clave_loop **out)
 {
     *out = NULL;
     clave_loop *l = calloc(1, sizeof *l);
     if (!l)
         return CLAVE_ENOMEM;
-    if (uv_loop_init(&l->uv) != 0)
+    if (clave__loop_init(&l->uv) != 0)
         goto fail_loop;
     if (uv_async_init(&l->uv, &l->wake, on_wake) != 0)
         goto fail_async;

@@ -67,6 +67,10 @@ bool clave__loop_unpost_locked(struct task *t);
  * no effect. */
 void clave__loop_finally(clave_loop *l, struct task *t);
 
+/* uv_loop_init, if there are descriptors for it: where there are not, libuv ends the program (with
+ * its first loop) or keeps those that it has got. As that returns. */
+int clave__loop_init(uv_loop_t *loop);
+
 /* Posts and waits until it has run. EDEADLK on the loop's own thread. */
 clave_err clave__loop_run(clave_loop *l, void (*fn)(void *arg), void *arg);
 

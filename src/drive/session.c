@@ -24,6 +24,8 @@ static void wake_waiters(clave_session *s)
 static void on_state(clave_client *c, clave_state state, clave_err why, void *arg)
 {
     clave_session *s = arg;
+    if (!s->uv) /* it was not opened after all: the caller hears of that by the error */
+        return;
     clave__loop_lock(s->loop);
     s->state = state;
     s->why = why;

@@ -14,6 +14,7 @@
 #include "drive/clock.h"
 #include "drive/http.h"
 #include "drive/listen.h"
+#include "drive/loop.h"
 #include "drive/run.h"
 
 enum { DEFAULT_PER_ADDRESS = 60, GRACE_MS = 1000, RESERVED_FILES = 32 };
@@ -330,11 +331,12 @@ static void tell_place(struct server_run *r)
 /* ---- life
  * ------------------------------------------------------------------------------------------ */
 
-static clave_err init_handles(struct server_run *r, bool signals)
+static clave_err init_handles(struct server_run *r, bool signals, const struct fault *f)
 {
     static const int numbers[] = {SIGTERM, SIGINT};
-    if (uv_loop_init(&r->loop) != 0)
-        return CLAVE_EIO;
+    int fault = clave__loop_init(&r->loop);
+    if (fault != 0)
+        return clave__fault(f, CLAVE_EIO, "cannot begin to serve: %s", uv_strerror(fault));
     uv_async_init(&r->loop, &r->disk_done, on_disk_done);
     uv_async_init(&r->loop, &r->stop, on_stop);
     uv_timer_init(&r->loop, &r->timer);
@@ -463,7 +465,7 @@ clave_err clave__server_run_new(struct server_run **out, const struct server_run
     if (err == CLAVE_OK)
         err = begin_tls(r, o, &f);
     if (err == CLAVE_OK)
-        err = init_handles(r, o->signals);
+        err = init_handles(r, o->signals, &f);
     if (err != CLAVE_OK) {
         clave_tls_free(r->tls);
         clave__map_fini(&r->addresses);
