@@ -98,15 +98,19 @@ static void run_finals(clave_loop *l)
 static void on_wake(uv_async_t *wake)
 {
     clave_loop *l = wake->data;
-    struct list *e;
+    struct list now, *e;
+    list_init(&now);
     clave__loop_lock(l);
-    while ((e = list_pop_front(&l->tasks))) {
+    /* What they post, and what threads post meanwhile, has sent a wake-up of its own: the sockets
+     * and timers have their turn first. */
+    list_splice(&now, &l->tasks);
+    bool ending = l->phase == LOOP_ENDING;
+    while ((e = list_pop_front(&now))) {
         struct task *t = LIST_ENTRY(e, struct task, link);
         clave__loop_unlock(l);
         t->run(t);
         clave__loop_lock(l);
     }
-    bool ending = l->phase == LOOP_ENDING;
     clave__loop_unlock(l);
     run_finals(l);
     if (ending)

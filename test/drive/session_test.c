@@ -2,6 +2,7 @@
 #include "rig.h"
 
 #include <arpa/inet.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -318,6 +319,34 @@ static void blocking_on_the_loop_is_refused(void **state)
     rig_stop(rig);
 }
 
+struct relay {
+    clave_session *s;
+    atomic_bool ends;
+};
+
+static void post_again(clave_client *c, void *arg)
+{
+    struct relay *r = arg;
+    (void)c;
+    if (!atomic_load(&r->ends))
+        assert_int_equal(clave_session_post(r->s, post_again, r), CLAVE_OK);
+}
+
+/* What is posted without an end, by the loop's thread or by others, leaves time for the socket. */
+static void posts_without_an_end(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_start(rig_dir(), NULL);
+    struct relay r = {.ends = false};
+    assert_int_equal(clave_session_open(&r.s, NULL, rig->connect, NULL), CLAVE_OK);
+    assert_int_equal(clave_session_post(r.s, post_again, &r), CLAVE_OK);
+    assert_int_equal(clave_session_wait(r.s, RIG_PATIENCE_MS), CLAVE_OK);
+    assert_int_equal(clave_session_create(r.s, "/a", "", 0, NULL, RIG_PATIENCE_MS, NULL), CLAVE_OK);
+    atomic_store(&r.ends, true);
+    clave_session_close(r.s, 5000); /* behind the last */
+    rig_stop(rig);
+}
+
 enum { THREADS = 4, SESSIONS = 3, EACH = 50 };
 
 struct crowd {
@@ -474,6 +503,7 @@ int main(void)
         cmocka_unit_test(a_list_that_makes_no_sense),
         cmocka_unit_test(calls_end_in_time),
         cmocka_unit_test(blocking_on_the_loop_is_refused),
+        cmocka_unit_test(posts_without_an_end),
         cmocka_unit_test(threads_share_sessions_and_a_loop),
         cmocka_unit_test(a_session_outlives_its_server),
         cmocka_unit_test(every_server_may_be_replaced),
