@@ -168,12 +168,18 @@ static void enter(clave_loop *l, enum loop_phase phase)
     clave__cell_wake(&l->turned);
 }
 
+static void close_handles(clave_loop *l)
+{
+    uv_close((uv_handle_t *)&l->wake, NULL);
+    clave__wakeup_close(&l->wakeup, NULL, NULL);
+    uv_run(&l->uv, UV_RUN_NOWAIT);
+}
+
 static void *loop_main(void *arg)
 {
     clave_loop *l = arg;
     uv_run(&l->uv, UV_RUN_DEFAULT); /* until on_wake finds it ending */
-    uv_close((uv_handle_t *)&l->wake, NULL);
-    uv_run(&l->uv, UV_RUN_NOWAIT);
+    close_handles(l);
     bool orphaned = uv_loop_close(&l->uv) != 0;
     clave__loop_lock(l);
     enter(l, orphaned ? LOOP_ORPHANED : LOOP_ENDED);
@@ -224,6 +230,7 @@ clave_err clave_loop_new(clave_loop **out)
     if (uv_async_init(&l->uv, &l->wake, on_wake) != 0)
         goto fail_async;
     l->wake.data = l;
+    clave__wakeup_open(&l->wakeup, &l->uv);
     list_init(&l->tasks);
     list_init(&l->finals);
     pthread_mutex_init(&l->mutex, NULL);
@@ -234,8 +241,7 @@ clave_err clave_loop_new(clave_loop **out)
     }
     clave__cell_fini(&l->turned);
     pthread_mutex_destroy(&l->mutex);
-    uv_close((uv_handle_t *)&l->wake, NULL);
-    uv_run(&l->uv, UV_RUN_NOWAIT);
+    close_handles(l);
 fail_async:
     uv_loop_close(&l->uv);
 fail_loop:

@@ -12,6 +12,7 @@
 
 #include "base/list.h"
 #include "clave/session.h"
+#include "drive/wakeup.h"
 
 /* Work for the loop's thread. Linked, so posting cannot fail. */
 struct task {
@@ -37,6 +38,7 @@ enum loop_phase { LOOP_RUNS, LOOP_ENDING, LOOP_ENDED, LOOP_ORPHANED, LOOP_LEFT }
 struct clave_loop {
     uv_loop_t uv;
     uv_async_t wake;
+    struct wakeup wakeup;
     pthread_t thread;
     struct list finals; /* the loop's thread only */
     pthread_mutex_t mutex;

@@ -92,7 +92,7 @@ static void start(void *arg)
 {
     struct start *a = arg;
     clave_session *s = a->s;
-    a->err = clave_uv_start(&s->uv, &s->loop->uv, s->client);
+    a->err = clave__uv_start(&s->uv, &s->loop->uv, &s->loop->wakeup, s->client);
     if (a->err == CLAVE_OK)
         clave__uv_on_settled(s->uv, on_settled, s);
 }

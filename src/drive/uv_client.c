@@ -48,7 +48,9 @@ struct clave_uv {
         uv_pipe_t pipe;
     } socket;
     uv_timer_t timer;
-    int64_t armed_at; /* what the timer is set for; CLAVE_NEVER: it is not */
+    struct sleeper sleeper;
+    struct wakeup *own_wakeup; /* NULL: the loop's */
+    int64_t armed_at;          /* what the timer is set for; CLAVE_NEVER: it is not */
     struct lookup *lookup;
     unsigned addresses; /* of the host that is dialled */
     clave_err refusal;  /* the newest that was for good, and why */
@@ -58,7 +60,7 @@ struct clave_uv {
     bool writing;
     bool busy; /* inside the engine, or in obey() */
     bool stopping;
-    unsigned handles; /* open or closing, the timer among them */
+    unsigned handles; /* open or closing, the timer and the own wakeup among them */
     void (*closed)(void *arg);
     void *closed_arg;
     void (*settled)(void *arg);
@@ -82,25 +84,42 @@ static clave_uv *of_handle(const uv_handle_t *h)
 
 /* ---- closing --------------------------------------------------------------------------- */
 
-static void on_handle_closed(uv_handle_t *h)
+/* The last of the handles takes all with it. */
+static void one_closed(clave_uv *u)
+{
+    if (--u->handles > 0)
+        return;
+    void (*closed)(void *arg) = u->closed;
+    void *arg = u->closed_arg;
+    clave_tls_free(u->side);
+    clave__mem_free(u->mem, u->own_wakeup);
+    clave__mem_free(u->mem, u);
+    closed(arg);
+}
+
+static void on_wakeup_closed(void *arg)
+{
+    one_closed(arg);
+}
+
+static void on_timer_closed(uv_handle_t *h)
+{
+    one_closed(of_handle(h));
+}
+
+static void on_socket_closed(uv_handle_t *h)
 {
     clave_uv *u = of_handle(h);
-    bool was_socket = h != (uv_handle_t *)&u->timer;
-    u->handles--;
-    if (was_socket)
-        u->state = LINK_IDLE;
-    if (!u->stopping) {
-        u->busy = true;
-        clave_client_disconnected(u->client, clave_now());
-        u->busy = false;
-        obey(u);
-    } else if (u->handles == 0) {
-        void (*closed)(void *arg) = u->closed;
-        void *arg = u->closed_arg;
-        clave_tls_free(u->side);
-        clave__mem_free(u->mem, u);
-        closed(arg);
+    u->state = LINK_IDLE;
+    if (u->stopping) {
+        one_closed(u);
+        return;
     }
+    u->handles--;
+    u->busy = true;
+    clave_client_disconnected(u->client, clave_now());
+    u->busy = false;
+    obey(u);
 }
 
 static bool has_socket(const clave_uv *u)
@@ -128,7 +147,7 @@ static void close_socket(clave_uv *u)
     u->tls = NULL;
     u->state = LINK_CLOSING;
     u->reading = u->writing = false;
-    uv_close(&u->socket.handle, on_handle_closed);
+    uv_close(&u->socket.handle, on_socket_closed);
 }
 
 /* ---- faults -------------------------------------------------------------------------------- */
@@ -458,21 +477,31 @@ static void hang_up(clave_uv *u)
         u->lookup = NULL;
     }
     if (has_socket(u))
-        close_socket(u); /* on_handle_closed tells the engine */
+        close_socket(u); /* on_socket_closed tells the engine */
     else if (u->state != LINK_CLOSING)
         dial_failed(u);
 }
 
 /* ---- obeying ------------------------------------------------------------------------------- */
 
-static void on_timer(uv_timer_t *t)
+/* What the timer was set for does not count any more. */
+static void look(clave_uv *u)
 {
-    clave_uv *u = of_handle((uv_handle_t *)t);
     u->armed_at = CLAVE_NEVER;
     u->busy = true;
     clave_client_tick(u->client, clave_now());
     u->busy = false;
     obey(u);
+}
+
+static void on_timer(uv_timer_t *t)
+{
+    look(of_handle((uv_handle_t *)t));
+}
+
+static void on_woke(struct sleeper *s)
+{
+    look(LIST_ENTRY(s, clave_uv, sleeper));
 }
 
 /* A deadline that moves back (every heartbeat does that) leaves the timer as it is: it
@@ -514,7 +543,10 @@ static void close_all(clave_uv *u)
     if (u->lookup)
         clave__lookup_abandon(u->lookup);
     u->lookup = NULL;
-    uv_close((uv_handle_t *)&u->timer, on_handle_closed);
+    list_remove(&u->sleeper.link);
+    if (u->own_wakeup)
+        clave__wakeup_close(u->own_wakeup, on_wakeup_closed, u);
+    uv_close((uv_handle_t *)&u->timer, on_timer_closed);
     if (has_socket(u))
         close_socket(u);
 }
@@ -556,7 +588,17 @@ static clave_err take_side(clave_uv *u)
     return err;
 }
 
-clave_err clave_uv_start(clave_uv **out, uv_loop_t *loop, clave_client *c)
+static clave_err own_wakeup(clave_uv *u, struct wakeup **out)
+{
+    u->own_wakeup = *out = clave__mem_zalloc(u->mem, sizeof *u->own_wakeup);
+    if (!u->own_wakeup)
+        return CLAVE_ENOMEM;
+    clave__wakeup_open(u->own_wakeup, u->loop);
+    u->handles++;
+    return CLAVE_OK;
+}
+
+clave_err clave__uv_start(clave_uv **out, uv_loop_t *loop, struct wakeup *wakeup, clave_client *c)
 {
     const struct clave_mem *mem = clave__client_mem(c);
     clave_uv *u = clave__mem_zalloc(mem, sizeof *u);
@@ -567,20 +609,30 @@ clave_err clave_uv_start(clave_uv **out, uv_loop_t *loop, clave_client *c)
     u->client = c;
     u->mem = mem;
     u->armed_at = CLAVE_NEVER;
+    u->sleeper.woke = on_woke;
     clave_err err = take_side(u);
+    if (err == CLAVE_OK && !wakeup)
+        err = own_wakeup(u, &wakeup);
     if (err != CLAVE_OK) {
+        clave_tls_free(u->side);
         clave__mem_free(mem, u);
         return err;
     }
+    list_push_back(&wakeup->sleepers, &u->sleeper.link);
     uv_timer_init(loop, &u->timer);
     u->timer.data = u;
-    u->handles = 1;
+    u->handles++;
     *out = u;
     u->busy = true;
     clave_client_start(c, clave_now());
     u->busy = false;
     obey(u);
     return CLAVE_OK;
+}
+
+clave_err clave_uv_start(clave_uv **out, uv_loop_t *loop, clave_client *c)
+{
+    return clave__uv_start(out, loop, NULL, c);
 }
 
 void clave_uv_flush(clave_uv *u)

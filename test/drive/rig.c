@@ -99,7 +99,7 @@ struct server_run_options rig_options(const char *data, const char *const *liste
     return (struct server_run_options){.data_dir = data,
                                        .listen = listen,
                                        .nlisten = 1,
-                                       .engine = {.tick_ms = 100, .max_session_ms = 60000},
+                                       .engine = {.tick_ms = 100, .max_session_ms = 600000},
                                        .max_per_address = -1};
 }
 
