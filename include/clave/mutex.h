@@ -167,7 +167,8 @@ CLAVE_EXPORT size_t clave_identity_format(const clave_identity *id, char *out, s
 
 typedef struct clave_participant {
     const char *node; /* name below the lock's path */
-    clave_stat stat;  /* czxid is the token; ctime says since when (server's clock) */
+    clave_stat stat;  /* czxid is the token; ctime says since when (server's clock); all zeros,
+                         and nothing in identity: the node may not be read */
     clave_identity identity;
     int32_t priority; /* of a candidate (clave/latch.h); 0: none */
 } clave_participant;

@@ -5,9 +5,9 @@
 #include "cmd/json.h"
 #include "cmd/link.h"
 #include "cmd/options.h"
+#include "cmd/show.h"
 #include "cmd/tell.h"
 #include "cmd/who.h"
-#include "drive/clock.h"
 
 static void show_json(size_t position, const clave_participant *p)
 {
@@ -15,11 +15,8 @@ static void show_json(size_t position, const clave_participant *p)
     json_begin(&j, stdout);
     clave__json_int(&j, "position", (int64_t)position);
     clave__json_bool(&j, "leader", position == 0);
-    clave__json_int(&j, "token", p->stat.czxid);
-    clave__json_string(&j, "node", p->node);
-    json_hex(&j, "session", p->stat.ephemeral_owner);
-    clave__json_int(&j, "since_ms", p->stat.ctime);
-    clave__json_int(&j, "age_ms", clave__clock_wall() - p->stat.ctime);
+    show_place(&j, p->node, &p->stat);
+    show_age(&j, &p->stat);
     clave__json_string(&j, "id", p->identity.text);
     if (p->priority > 0)
         clave__json_int(&j, "priority", p->priority);
@@ -28,9 +25,9 @@ static void show_json(size_t position, const clave_participant *p)
 
 static void show_line(size_t position, const clave_participant *p)
 {
-    char id[WHO_CAP], age[AGE_CAP];
-    printf("%zu %-7s %lld %6s %s\n", position, position == 0 ? "leader" : "waiting",
-           (long long)p->stat.czxid, age_format(clave__clock_wall() - p->stat.ctime, age),
+    char id[WHO_CAP], token[TOKEN_CAP], age[AGE_CAP];
+    printf("%zu %-7s %s %6s %s\n", position, position == 0 ? "leader" : "waiting",
+           who_token(&p->stat, token), who_age(&p->stat, age),
            who_column(p->identity.text, true, id, sizeof id));
 }
 

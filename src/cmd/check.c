@@ -15,6 +15,7 @@
 #include "cmd/options.h"
 #include "cmd/page.h"
 #include "cmd/tell.h"
+#include "cmd/who.h"
 
 enum { CHECK_FOR = FLAG_LONG };
 
@@ -58,12 +59,18 @@ static int answer(const struct options *o, const struct claim *c, bool held, int
     return held ? EXIT_OK : EXIT_LOST;
 }
 
-static bool is_held(const struct lineup *l, int64_t token)
+/* ENOAUTH: somebody holds it whose node may not be read, so its token is not known. */
+static clave_err look_for(const struct lineup *l, int64_t token, bool *held)
 {
-    for (size_t i = 0; i < l->n; i++)
-        if (l->list[i].holds && l->list[i].p->stat.czxid == token)
-            return true;
-    return false;
+    bool hidden = false;
+    *held = false;
+    for (size_t i = 0; i < l->n; i++) {
+        const clave_stat *st = &l->list[i].p->stat;
+        bool holds = l->list[i].holds;
+        *held = *held || (holds && who_is_known(st) && st->czxid == token);
+        hidden = hidden || (holds && !who_is_known(st));
+    }
+    return hidden && !*held ? CLAVE_ENOAUTH : CLAVE_OK;
 }
 
 static int ask_server(struct options *o, const struct claim *c)
@@ -73,11 +80,11 @@ static int ask_server(struct options *o, const struct claim *c)
     int code = link_open(o, NULL, &s);
     if (code != EXIT_OK)
         return code;
+    bool held = false;
     clave_err err = lineup_read(s, c->path, o->timeout_ms, &l);
-    if (err != CLAVE_OK)
-        code = tell_err(o, c->path, err, s);
-    else
-        code = answer(o, c, is_held(&l, c->token), -1);
+    if (err == CLAVE_OK)
+        err = look_for(&l, c->token, &held);
+    code = err == CLAVE_OK ? answer(o, c, held, -1) : tell_err(o, c->path, err, s);
     lineup_fini(&l);
     link_close(s);
     return code;
@@ -139,7 +146,8 @@ const struct verb verb_check = {
     .text =
         "Without arguments, for the command of a 'clave lock': whether that still holds, by the\n"
         "deadline that its guardian goes by, without asking a server. With PATH and TOKEN:\n"
-        "whether by the server's queue the owner of this token holds it.\n",
+        "whether by the server's queue the owner of this token holds it; exit code 77: the node\n"
+        "of who holds it may not be read.\n",
     .flags = flags,
     .max_args = -1,
     .run = run_check,

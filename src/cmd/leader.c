@@ -1,4 +1,3 @@
-#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,6 +8,7 @@
 #include "cmd/json.h"
 #include "cmd/link.h"
 #include "cmd/options.h"
+#include "cmd/show.h"
 #include "cmd/sight.h"
 #include "cmd/tell.h"
 #include "cmd/who.h"
@@ -23,24 +23,21 @@ static void show_json(const char *path, const struct sighting *it)
     clave__json_string(&j, "path", path);
     if (!it->vacant) {
         clave__json_string(&j, "id", it->id);
-        clave__json_int(&j, "token", it->stat.czxid);
-        clave__json_string(&j, "node", it->node);
-        json_hex(&j, "session", it->stat.ephemeral_owner);
-        clave__json_int(&j, "since_ms", it->stat.ctime);
-        clave__json_string(&j, "value", it->value);
+        show_place(&j, it->node, &it->stat);
+        json_bytes(&j, "value", it->value, it->len);
     }
     json_end(&j);
 }
 
 static void show(const struct options *o, const char *path, const struct sighting *it)
 {
-    char id[WHO_CAP], value[WHO_CAP];
+    char id[WHO_CAP], value[WHO_CAP], token[TOKEN_CAP];
     if (o->json)
         show_json(path, it);
     else if (it->vacant)
         puts("vacant");
     else
-        printf("leader %" PRId64 " %s%s%s\n", it->stat.czxid,
+        printf("leader %s %s%s%s\n", who_token(&it->stat, token),
                who_column(it->id, true, id, sizeof id), it->value ? " " : "",
                it->value ? who_text(it->value, value, sizeof value) : "");
     fflush(stdout);

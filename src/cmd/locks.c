@@ -11,7 +11,6 @@
 #include "cmd/show.h"
 #include "cmd/tell.h"
 #include "cmd/who.h"
-#include "drive/clock.h"
 
 enum { COLUMN_CAP = 128, COMMAND_CAP = 1024 };
 
@@ -26,11 +25,8 @@ static void show_json(size_t position, const struct lineup_place *at)
     clave__json_int(&j, "position", (int64_t)position);
     clave__json_bool(&j, "holder", at->holds);
     clave__json_string(&j, "role", at->role);
-    clave__json_int(&j, "token", p->stat.czxid);
-    clave__json_string(&j, "node", p->node);
-    json_hex(&j, "session", p->stat.ephemeral_owner);
-    clave__json_int(&j, "since_ms", p->stat.ctime);
-    clave__json_int(&j, "age_ms", clave__clock_wall() - p->stat.ctime);
+    show_place(&j, p->node, &p->stat);
+    show_age(&j, &p->stat);
     clave__json_string(&j, "host", id->host);
     clave__json_int(&j, "pid", id->pid);
     clave__json_string(&j, "name", id->name);
@@ -43,12 +39,12 @@ static void show_line(size_t position, const struct lineup_place *at)
 {
     const clave_participant *p = at->p;
     const clave_identity *id = &p->identity;
-    char host[COLUMN_CAP], name[COLUMN_CAP], command[COMMAND_CAP], age[AGE_CAP], pid[24] = "-";
+    char host[COLUMN_CAP], name[COLUMN_CAP], command[COMMAND_CAP];
+    char token[TOKEN_CAP], age[AGE_CAP], pid[24] = "-";
     if (id->pid != 0)
         snprintf(pid, sizeof pid, "%lld", (long long)id->pid);
-    printf("%zu %-7s %lld %6s %s %s %s %s\n", position, at->role, (long long)p->stat.czxid,
-           age_format(clave__clock_wall() - p->stat.ctime, age),
-           who_column(id->host, false, host, sizeof host), pid,
+    printf("%zu %-7s %s %6s %s %s %s %s\n", position, at->role, who_token(&p->stat, token),
+           who_age(&p->stat, age), who_column(id->host, false, host, sizeof host), pid,
            who_column(id->name, false, name, sizeof name),
            who_column(id->command ? id->command : id->text, true, command, sizeof command));
 }

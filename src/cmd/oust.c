@@ -1,7 +1,6 @@
 #include "cmd/oust.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,11 +26,10 @@ static void path_of(const struct oust_wish *w, const struct lineup_place *at, ch
 
 static bool is_meant(const struct oust_wish *w, const struct lineup_place *at)
 {
-    char token[24], path[NODE_CAP];
-    snprintf(token, sizeof token, "%" PRId64, at->p->stat.czxid);
+    char token[TOKEN_CAP], path[NODE_CAP];
     path_of(w, at, path);
     return strcmp(w->node, at->p->node) == 0 || strcmp(w->node, path) == 0 ||
-           strcmp(w->node, token) == 0;
+           strcmp(w->node, who_token(&at->p->stat, token)) == 0;
 }
 
 static const struct lineup_place *find(const struct oust_wish *w, const struct lineup *l)
@@ -45,11 +43,14 @@ static const struct lineup_place *find(const struct oust_wish *w, const struct l
 /* ---- breaking ------------------------------------------------------------------------------ */
 
 /* The server keeps an ephemeral node for as long as it has heard of its session lately. So the
- * owner may live, unless no session owns the node, or its process was here and is gone. */
+ * owner may live, unless no session owns the node, or its process was here and is gone. Whose a
+ * node is that may not be read, nobody can say. */
 static bool may_live(const clave_participant *p)
 {
     char here[256] = "";
     const clave_identity *id = &p->identity;
+    if (!who_is_known(&p->stat))
+        return true;
     if (p->stat.ephemeral_owner == 0)
         return false;
     gethostname(here, sizeof here - 1);
@@ -74,10 +75,13 @@ static int break_it(struct options *o, const struct oust_wish *w, clave_session 
 {
     char path[NODE_CAP], who[WHO_CAP];
     if (may_live(at->p) && !w->force) {
+        bool known = who_is_known(&at->p->stat);
         tell(o,
              "%s: it belongs to %s, which may be alive and at work: ask it ('clave locks revoke'), "
              "end it, or say --force",
-             w->path, who_format(&at->p->identity, who, sizeof who));
+             w->path,
+             known ? who_format(&at->p->identity, who, sizeof who)
+                   : "somebody whose node may not be read (--auth)");
         return EXIT_REFUSED;
     }
     if (!confirmed(w, at)) {

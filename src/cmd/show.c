@@ -4,6 +4,9 @@
 #include <stdbool.h>
 #include <time.h>
 
+#include "cmd/who.h"
+#include "drive/clock.h"
+
 const char *show_time(int64_t ms, char buf[SHOW_TIME])
 {
     char day[32];
@@ -50,4 +53,29 @@ void show_bytes(FILE *out, const void *p, size_t n)
         else
             fputc(c[i], out);
     }
+}
+
+static void show_known(struct json *j, const char *key, bool known, int64_t n)
+{
+    if (known)
+        clave__json_int(j, key, n);
+    else
+        clave__json_string(j, key, NULL);
+}
+
+void show_place(struct json *j, const char *node, const clave_stat *st)
+{
+    bool known = who_is_known(st);
+    show_known(j, "token", known, st->czxid);
+    clave__json_string(j, "node", node);
+    if (known)
+        json_hex(j, "session", st->ephemeral_owner);
+    else
+        clave__json_string(j, "session", NULL);
+    show_known(j, "since_ms", known, st->ctime);
+}
+
+void show_age(struct json *j, const clave_stat *st)
+{
+    show_known(j, "age_ms", who_is_known(st), clave__clock_wall() - st->ctime);
 }

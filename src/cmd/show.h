@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "clave/client.h"
+#include "cmd/json.h"
 
 /* One "name value" a line, in a fixed order. */
 void show_stat(FILE *out, const clave_stat *st);
@@ -15,5 +15,11 @@ const char *show_time(int64_t ms, char buf[SHOW_TIME]);
 void show_bytes(FILE *out, const void *p, size_t n);
 /* "persistent" or "ephemeral"; a Stat does not tell containers from persistent nodes. */
 const char *show_kind(const clave_stat *st);
+
+/* Where somebody stands in a queue: token, node, session, since_ms; but for the node null when it
+ * may not be read. */
+void show_place(struct json *j, const char *node, const clave_stat *st);
+/* age_ms, by this machine's clock; likewise. */
+void show_age(struct json *j, const clave_stat *st);
 
 #endif

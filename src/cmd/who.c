@@ -1,7 +1,10 @@
 #include "cmd/who.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "drive/clock.h"
 
 /* How many bytes of UTF-8 at p may be shown as they are; 0: none, because a terminal would obey
  * them (C0, DEL, and C1, which is U+0080 to U+009F) or because they are no UTF-8. */
@@ -84,4 +87,22 @@ const char *age_format(int64_t ms, char out[AGE_CAP])
     else
         snprintf(out, AGE_CAP, "%lldd%02lldh", s / 86400, s / 3600 % 24);
     return out;
+}
+
+bool who_is_known(const clave_stat *st)
+{
+    return st->czxid != 0;
+}
+
+const char *who_token(const clave_stat *st, char out[TOKEN_CAP])
+{
+    if (!who_is_known(st))
+        return "-";
+    snprintf(out, TOKEN_CAP, "%" PRId64, st->czxid);
+    return out;
+}
+
+const char *who_age(const clave_stat *st, char out[AGE_CAP])
+{
+    return who_is_known(st) ? age_format(clave__clock_wall() - st->ctime, out) : "-";
 }

@@ -18,8 +18,16 @@ const char *who_text(const char *text, char *out, size_t cap);
 /* One word of it for a column: "-" when there is none, blanks as '_' unless `free_text`. */
 const char *who_column(const char *text, bool free_text, char *out, size_t cap);
 
+/* Of a node that may not be read its name is all that is known: the Stat is zeros. */
+bool who_is_known(const clave_stat *st);
+/* The token of who stands there, "-" when it is not known. Returns out. */
+enum { TOKEN_CAP = 24 };
+const char *who_token(const clave_stat *st, char out[TOKEN_CAP]);
+
 /* "850ms", "12s", "3m05s", "7h02m", "3d04h"; below 0 counts as 0. Returns out. */
 enum { AGE_CAP = 32 };
 const char *age_format(int64_t ms, char out[AGE_CAP]);
+/* For how long it has stood there, by this machine's clock; "-" when it is not known. */
+const char *who_age(const clave_stat *st, char out[AGE_CAP]);
 
 #endif

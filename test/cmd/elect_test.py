@@ -5,7 +5,7 @@ import signal
 import time
 import unittest
 
-from harness import Running, clave, scratch, server
+from harness import CLAVE, Running, clave, scratch, server
 from lock_rig import TICK, alive, nodes, until
 
 
@@ -82,6 +82,13 @@ class Elect(unittest.TestCase):
         self.assertEqual(r.code, 76, r)
         self.assertIn("the leadership is lost", r.err)
         self.assertFalse(alive(a.command))
+
+    def test_a_value_that_is_no_text_is_shown_as_it_is(self):
+        r = self.clave("elect", "--value", b"v\xff", self.path, "--", CLAVE, "leader", "--json",
+                       self.path)
+        shown = json.loads(r.out)
+        self.assertEqual(shown.get("value_base64"), "dv8=", shown)
+        self.assertNotIn("value", shown)
 
     def test_usage(self):
         self.assertEqual(self.clave("elect", self.path).code, 64)
