@@ -135,8 +135,7 @@ static int run_bench(struct options *o, int argc, char **argv)
     snprintf(path, sizeof path, "/clave-bench-%016llx", (unsigned long long)clave_random_seed());
     const struct herd_plan plan = {
         .candidates = (size_t)candidates, .rounds = (size_t)rounds, .path = path};
-    int code = measure(o, &plan);
-    return code == EXIT_OK ? finish_stdout(o) : code;
+    return measure(o, &plan);
 }
 
 static const struct flag flags[] = {

@@ -100,8 +100,7 @@ static int run_data(struct options *o, int argc, char **argv)
     if (code == EXIT_OK)
         code = dump ? data_dump(&f, only) : check ? data_check(&f) : data_digest(&f);
     files_close(&f);
-    int flushed = finish_stdout(o);
-    return code == EXIT_OK ? flushed : code;
+    return code;
 }
 
 const struct verb verb_data = {

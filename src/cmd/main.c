@@ -9,15 +9,16 @@
 #include "cmd/tell.h"
 #include "drive/local.h"
 
-/* A descriptor 0 to 2 that is not open would go to the next socket, and output into it.
- * Output to a missing stdout has to fail, so it is opened for reading; children shall find
- * the descriptor missing as it was. */
+/* A descriptor 0 to 2 that is not open would go to the next socket, and output into it. Output
+ * to a missing stdout has to fail, so it is opened for reading, and so has input from a missing
+ * stdin (`clave set PATH -` would write nothing); children shall find the descriptor missing as
+ * it was. */
 static bool hold_standard_descriptors(void)
 {
     for (int fd = 0; fd <= 2; fd++) {
         if (fcntl(fd, F_GETFD) >= 0)
             continue;
-        if (open("/dev/null", (fd == 2 ? O_WRONLY : O_RDONLY) | O_CLOEXEC) != fd)
+        if (open("/dev/null", (fd == 1 ? O_RDONLY : O_WRONLY) | O_CLOEXEC) != fd)
             return false;
     }
     return true;

@@ -226,6 +226,7 @@ class WithServer(unittest.TestCase):
         out, err = p.communicate(timeout=PATIENCE)
         self.assertEqual(p.returncode, code, (words, close, err))
         self.assertIn(text, err.decode())
+        self.assertLessEqual(err.count(b"standard "), 1, "told twice")
 
     def test_missing_streams(self):
         self.clave("create", "/streams", "data")
@@ -234,10 +235,13 @@ class WithServer(unittest.TestCase):
         self.closed(["ping", "-n", "1"], ">&-", 74, "standard output")
         self.closed(["help"], ">&-", 74, "standard output")
         self.closed(["get", "/streams"], ">/dev/full", 74, "No space left")
+        self.closed(["bench", "herd", "-n", "2", "-r", "1"], ">/dev/full", 74, "No space left")
+        self.closed(["data", "digest", self.server.data], ">/dev/full", 74, "No space left")
         self.closed(["get", "/streams"], "2>&-", 0, "")
         self.closed(["get", "/nothing"], "2>&-", 66, "")
         self.closed(["get", "/streams"], "<&- >&- 2>&-", 74, "")
         self.closed(["set", "/streams", "new"], "<&- >&- 2>&-", 0, "")
+        self.closed(["set", "/streams", "-"], "<&-", 74, "standard input")
         self.assertEqual(self.clave("get", "/streams").out, "new")
 
     def test_reader_that_leaves(self):
