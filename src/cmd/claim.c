@@ -187,6 +187,11 @@ bool claim_grant(const struct claim *c, clave_grant *out)
     return c->mutex && clave_mutex_grant(c->mutex, OWNER, out);
 }
 
+bool claim_lacks_limit(const struct claim *c)
+{
+    return c->semaphore && clave_semaphore_limit(c->semaphore) == 0;
+}
+
 const char *claim_deadlock(const struct claim *c)
 {
     if (c->semaphore)

@@ -39,6 +39,8 @@ clave_err claim_begin(struct claim *c, clave_client *client, const struct lock_p
                       const struct claim_terms *terms);
 /* false: not held (any more). From memory. */
 bool claim_grant(const struct claim *c, clave_grant *out);
+/* true: nobody gets a lease, since the node that has their number has none (or is not read yet). */
+bool claim_lacks_limit(const struct claim *c);
 /* What a verdict of EDEADLOCK was about; may be NULL. */
 const char *claim_deadlock(const struct claim *c);
 /* Leaders: shows the value to who follows the election. */

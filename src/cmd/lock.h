@@ -86,8 +86,11 @@ int wrapper_run(const struct lock_plan *plan, bool *told_to_end);
 void lock_tell_waiting(const struct lock_plan *p, size_t ahead, const clave_participant *holder);
 /* Waiting, and no server answers: `fault` says why. */
 void lock_tell_away(const struct lock_plan *p, const char *fault);
+/* Waiting, and nobody gets a lease: the node that has their number has none. */
+void lock_tell_lack(const struct lock_plan *p, size_t ahead);
 /* `fault`: why no server answers; NULL: one does. */
-void lock_tell_not_acquired(const struct lock_plan *p, int64_t waited_ms, const char *fault);
+void lock_tell_not_acquired(const struct lock_plan *p, int64_t waited_ms, const char *fault,
+                            bool lacks_limit);
 void lock_tell_deadlock(const struct lock_plan *p, const char *text);
 void lock_tell_acquired(const struct lock_plan *p, const clave_grant *g, int64_t waited_ms);
 /* The connection is gone, with so long until the deadline, or back. */

@@ -7,6 +7,8 @@
 #include "cmd/tell.h"
 #include "cmd/who.h"
 
+enum { LACK_CAP = WHO_CAP + 128 };
+
 /* What differs between a lock and a leadership. */
 struct words {
     const char *acquired, *not_acquired; /* events, and verbs */
@@ -93,6 +95,31 @@ void lock_tell_waiting(const struct lock_plan *p, size_t ahead, const clave_part
     }
 }
 
+/* What has to be there before anybody gets a lease. */
+static const char *lack(const struct lock_plan *p, char out[LACK_CAP])
+{
+    char path[WHO_CAP];
+    snprintf(out, LACK_CAP,
+             "%s has no number of leases (four bytes, the most significant first, as Curator's "
+             "SharedCount)",
+             who_text(p->limit_path, path, sizeof path));
+    return out;
+}
+
+void lock_tell_lack(const struct lock_plan *p, size_t ahead)
+{
+    struct json j;
+    char why[LACK_CAP];
+    if (p->o->json) {
+        begin(p, &j, "waiting");
+        clave__json_int(&j, "ahead", (int64_t)ahead);
+        clave__json_string(&j, "why", lack(p, why));
+        end(&j);
+    } else {
+        tell(p->o, "%s: waiting: %s", p->path, lack(p, why));
+    }
+}
+
 void lock_tell_away(const struct lock_plan *p, const char *fault)
 {
     struct json j;
@@ -105,19 +132,23 @@ void lock_tell_away(const struct lock_plan *p, const char *fault)
     }
 }
 
-void lock_tell_not_acquired(const struct lock_plan *p, int64_t waited_ms, const char *fault)
+void lock_tell_not_acquired(const struct lock_plan *p, int64_t waited_ms, const char *fault,
+                            bool lacks_limit)
 {
     struct json j;
-    char age[AGE_CAP];
+    char age[AGE_CAP], why[LACK_CAP];
     if (p->o->json) {
         begin(p, &j, words(p)->not_acquired);
         clave__json_int(&j, "waited_ms", waited_ms);
-        if (fault)
-            clave__json_string(&j, "why", fault);
+        if (fault || lacks_limit)
+            clave__json_string(&j, "why", fault ? fault : lack(p, why));
         end(&j);
     } else if (fault && !p->quiet) {
         tell(p->o, "%s: not %s within %s, no server answers: %s", p->path, words(p)->acquired,
              age_format(waited_ms, age), fault);
+    } else if (lacks_limit && !p->quiet) {
+        tell(p->o, "%s: not acquired within %s: %s", p->path, age_format(waited_ms, age),
+             lack(p, why));
     } else if (p->wait_ms == LOCK_TRY && !p->quiet) {
         tell(p->o, "%s: held by another ('clave locks %s' tells whom)", p->path, p->path);
     } else if (!p->quiet) {

@@ -52,6 +52,7 @@ static void show(struct progress *p, const clave_participant *holder)
     if (!p->waiting)
         return;
     p->told_away = false;
+    p->told_lack = false;
     if (p->live && holder) {
         draw(p, p->plan->elects ? "; led by " : "; held by ",
              who_format(&holder->identity, who, sizeof who));
@@ -147,6 +148,17 @@ static void show_away(struct progress *p)
     p->told_holder = -1; /* to be told again */
 }
 
+/* Whoever holds is not what is waited for. */
+static void show_lack(struct progress *p)
+{
+    if (p->live)
+        draw(p, "; there is no number of leases in ", p->plan->limit_path);
+    else if (!p->told_lack)
+        lock_tell_lack(p->plan, p->ahead);
+    p->told_lack = true;
+    p->told_holder = -1; /* to be told again */
+}
+
 static void on_timer(uv_timer_t *t)
 {
     struct progress *p = t->data;
@@ -159,14 +171,19 @@ static void on_timer(uv_timer_t *t)
             draw(p, "", "");
         return;
     }
+    if (claim_lacks_limit(p->claim)) {
+        show_lack(p);
+        return;
+    }
     p->asking = clave_children(p->client, p->plan->holders, NULL, on_names, p) == CLAVE_OK;
     clave_uv_flush(p->uv);
 }
 
 /* ---- life --------------------------------------------------------------------------------- */
 
-void progress_begin(struct progress *p, clave_client *c, clave_uv *uv)
+void progress_begin(struct progress *p, const struct claim *claim, clave_client *c, clave_uv *uv)
 {
+    p->claim = claim;
     p->client = c;
     p->uv = uv;
     p->began = clave_now();

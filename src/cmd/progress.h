@@ -6,10 +6,12 @@
 #include <uv.h>
 
 #include "clave/uv.h"
+#include "cmd/claim.h"
 #include "cmd/lock.h"
 
 struct progress {
     const struct lock_plan *plan;
+    const struct claim *claim;
     clave_client *client;
     clave_uv *uv;
     uv_timer_t timer;
@@ -18,6 +20,7 @@ struct progress {
     bool waiting; /* between _begin and _end */
     bool asking;
     bool told_away; /* that no server answers */
+    bool told_lack; /* that there is no limit */
     int64_t began;
     size_t ahead;
     char predecessor[256]; /* name of the node just before ours */
@@ -27,7 +30,7 @@ struct progress {
 };
 
 void progress_init(struct progress *p, const struct lock_plan *plan, uv_loop_t *loop);
-void progress_begin(struct progress *p, clave_client *c, clave_uv *uv);
+void progress_begin(struct progress *p, const struct claim *claim, clave_client *c, clave_uv *uv);
 /* So many stand before us, the last of them (its path) right before. */
 void progress_moved(struct progress *p, size_t ahead, const char *predecessor);
 /* Wipes the line. Harmless at any time. */

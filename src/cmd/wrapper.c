@@ -82,7 +82,8 @@ static void on_verdict(void *arg, clave_err err)
     } else if (err == CLAVE_EBUSY) {
         bool away = !clave_client_is_connected(w->client);
         lock_tell_not_acquired(w->plan, clave_now() - w->began,
-                               away ? clave_client_errmsg(w->client) : NULL);
+                               away ? clave_client_errmsg(w->client) : NULL,
+                               claim_lacks_limit(&w->claim));
         wrapper_leave(w, w->plan->conflict_code);
     } else if (err == CLAVE_EDEADLOCK) {
         lock_tell_deadlock(w->plan, claim_deadlock(&w->claim));
@@ -155,7 +156,7 @@ static void begin_waiting(struct wrapper *w)
     w->claim = (struct claim){.events = &claim_events, .arg = w};
     clave_err err = claim_begin(&w->claim, w->client, plan, &terms);
     if (err == CLAVE_OK) {
-        progress_begin(&w->progress, w->client, w->uv);
+        progress_begin(&w->progress, &w->claim, w->client, w->uv);
         status_waiting(w, 0, false);
     } else {
         wrapper_leave(w, tell_err(w->o, plan->path, err, NULL));

@@ -113,6 +113,12 @@ class Kinds(unittest.TestCase):
         self.assertEqual(r.code, 64)
         self.assertIn("-n N", r.err)
         self.assertEqual(self.verb("semaphore", "-n", "0", "/s", "--", "true").code, 64)
+        self.verb("create", "/no-number", "3")
+        for words in ["-t"], ["-w", "1500ms"]: # the second says so while it waits, too
+            r = self.verb("semaphore", "--limit-node", "/no-number", *words, "/s", "--", "true")
+            self.assertEqual(r.code, 75, r)
+            self.assertIn("/no-number has no number of leases", r.err)
+            self.assertNotIn("held by", r.err)
         self.assertEqual(self.verb("semaphore", "-n", "2", "--limit-node", "n", "/s", "--",
                                    "true").code, 66)
         self.assertEqual(self.verb("rwlock", "/s").code, 64)
