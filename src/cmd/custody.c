@@ -4,9 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/path.h"
 #include "cmd/link.h"
 #include "cmd/self.h"
 #include "cmd/tell.h"
+#include "cmd/who.h"
 #include "cmd/wrapper.h"
 
 /* ---- flags ----------------------------------------------------------------------------------- */
@@ -14,11 +16,15 @@
 static bool take_key(struct lock_plan *p)
 {
     const char *key = p->o->value;
+    char path[1024], shown[WHO_CAP];
     p->custody.once = key;
-    if (*key && !strchr(key, '/') && strcmp(key, ".") != 0 && strcmp(key, "..") != 0)
-        return true;
-    tell_usage(p->o, "--once '%s': it is one word, without a '/'", key);
-    return false;
+    int n = snprintf(path, sizeof path, "/%s", key);
+    const char *fault = strchr(key, '/') || !*key ? "it is one word, without a '/'"
+                        : n >= (int)sizeof path   ? "no name of a node is that long"
+                                                  : clave__path_fault(path, (size_t)n, false);
+    if (fault)
+        tell_usage(p->o, "--once '%s': %s", who_text(key, shown, sizeof shown), fault);
+    return !fault;
 }
 
 bool custody_take_flag(struct lock_plan *p, int id)

@@ -166,6 +166,11 @@ class Once(unittest.TestCase):
                       ["--once", "k", "--done-code", "256"]):
             r = clave("lock", *words, "/x", "--", "true", connect=self.server.connect)
             self.assertEqual((r.code, r.out), (64, ""), (words, r))
+        for key, fault in ("a\nb", "a control character"), (b"a\xff", "not valid UTF-8"):
+            r = clave("lock", "--once", key, "/x", "--", "true", connect=self.server.connect)
+            self.assertEqual(r.code, 64, r)
+            self.assertIn("--once 'a?", r.err)
+            self.assertIn(fault, r.err)
         r = clave("lock", "--once", "k", "/", "--", "true", connect=self.server.connect)
         self.assertEqual(r.code, 64, r)
         r = clave("rwlock", "-r", "--once", "k", "/x", "--", "true", connect=self.server.connect)
