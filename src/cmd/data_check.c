@@ -131,7 +131,7 @@ static bool check_snapshot(struct checking *c, int64_t zxid)
         snprintf(v.fault, sizeof v.fault, "%s", c->f->noted);
     clave__server_free(s);
     say(c, &v, false);
-    bool reached = c->f->logs.n == 0 || c->f->logs.zxid[0] <= zxid + 1;
+    bool reached = c->f->logs.n == 0 || c->f->logs.zxid[0] - 1 <= zxid;
     if (v.whole && reached && c->oldest < 0)
         c->oldest = zxid;
     return true;
@@ -204,7 +204,7 @@ static bool replay_all(struct files *f, struct server *s, int64_t from, char *fa
         return false;
     for (size_t i = 0; i < f->logs.n; i++) {
         struct file_content bytes;
-        if (i + 1 < f->logs.n && f->logs.zxid[i + 1] <= from + 1)
+        if (i + 1 < f->logs.n && f->logs.zxid[i + 1] - 1 <= from)
             continue;
         clave__file_name(name, FILE_LOG, f->logs.zxid[i]);
         if (!files_map(f, name, &bytes))

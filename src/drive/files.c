@@ -35,7 +35,7 @@ static bool read_zxid(const char *s, int64_t *zxid, const char **rest)
         v = v << 4 | (uint64_t)(s[i] <= '9' ? s[i] - '0' : s[i] - 'a' + 10);
     *zxid = (int64_t)v;
     *rest = s + n;
-    return *zxid >= 0;
+    return *zxid >= 0 && *zxid < INT64_MAX;
 }
 
 enum file_kind clave__file_kind(const char *name, int64_t *zxid)

@@ -206,6 +206,8 @@ enum log_step clave__log_walk_next(struct log_walk *w, struct log_entry *out)
     case FOUND_RECORD:
         break;
     }
+    if (rec.zxid == INT64_MAX)
+        return damaged(w, "the record at offset %zu has the last zxid there is", w->at);
     bool gap = w->last_zxid != 0 && !clave__log_follows(w->last_zxid, rec.zxid);
     if (gap && rec.zxid <= w->last_zxid)
         return damaged(w, "the record at offset %zu has zxid 0x%llx, behind 0x%llx", w->at,

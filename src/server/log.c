@@ -187,6 +187,8 @@ static clave_err take_record(struct server *s, const struct record *rec, size_t 
 {
     int64_t before = out->last_zxid;
     clave_err err = CLAVE_OK;
+    if (rec->zxid == INT64_MAX)
+        return damaged(out, "the record at offset %zu has the last zxid there is", at);
     if (before != 0 && !clave__log_follows(before, rec->zxid)) {
         out->gap_from = before;
         out->gap_to = rec->zxid;

@@ -173,7 +173,8 @@ struct log_tail clave__log_tail(const uint8_t *p, size_t at, size_t n, int64_t l
 
 bool clave__log_follows(int64_t last, int64_t zxid)
 {
-    return zxid == last + 1 || (zxid >> 32 > last >> 32 && (uint32_t)zxid == 1);
+    return (last < INT64_MAX && zxid == last + 1) ||
+           (zxid >> 32 > last >> 32 && (uint32_t)zxid == 1);
 }
 
 bool clave__log_has_torn_header(const uint8_t *p, size_t n)

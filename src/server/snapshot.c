@@ -360,9 +360,11 @@ static clave_err get_seals(struct loading *l)
 }
 
 /* What the log has to be replayed from, and where its digests begin to count. */
-static void settle_zxid(struct loading *l)
+static clave_err settle_zxid(struct loading *l)
 {
     struct server *s = l->s;
+    if (l->newest == INT64_MAX)
+        return damaged(l, "it has the last zxid there is");
     s->last_zxid = s->named_zxid >= 0 ? s->named_zxid : l->newest;
     s->durable_zxid = s->last_zxid;
     s->fuzzy_zxid = l->newest;
@@ -371,6 +373,7 @@ static void settle_zxid(struct loading *l)
     s->has_fuzzy_digest = l->has_digest && l->digest_zxid > 0 && l->digest_zxid >= s->last_zxid &&
                           l->digest_zxid == l->newest;
     clave__log_check_fuzzy_digest(s);
+    return CLAVE_OK;
 }
 
 static clave_err load(struct loading *l)
@@ -385,7 +388,7 @@ static clave_err load(struct loading *l)
     if (err == CLAVE_OK)
         err = get_seals(l);
     if (err == CLAVE_OK)
-        settle_zxid(l);
+        err = settle_zxid(l);
     for (size_t i = 0; i < l->nlists; i++)
         clave__acls_drop(&l->s->tree.acls, l->lists[i].list);
     clave__acls_drop(&l->s->tree.acls, l->missing);

@@ -129,7 +129,6 @@ static void the_parts_of_each_release(void **state)
     }
 }
 
-/* Also a seal that is right for what is in front of it has to be the last but for known parts. */
 /* Apache's first snapshot says digest 0: it is not known, and no other than the tree's. */
 static void the_digest_of_an_untouched_tree(void **state)
 {
@@ -149,6 +148,7 @@ static void the_digest_of_an_untouched_tree(void **state)
     clave__buf_fini(&s.b);
 }
 
+/* Also a seal that is right for what is in front of it has to be the last but for known parts. */
 static void what_stands_behind_the_seals(void **state)
 {
     (void)state;
@@ -178,6 +178,7 @@ static void nodes_that_cannot_be(void **state)
          "a node without a parent"},
         {{{"", "", -1, 0, 0}, {"a", "", 1, 0, 1}}, "a node without a parent"},
         {{{"", "", -1, 77, 0}, {"/a", "", 1, 0, 1}}, "the root has an owner"},
+        {{{"", "", -1, 0, 0}, {"/a", "", 1, 0, INT64_MAX}}, "the last zxid there is"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -13,6 +13,8 @@
 #include "base/mem.h"
 #include "lib/desk.h"
 #include "lib/records.h"
+#include "server/checksum.h"
+#include "server/inspect.h"
 #include "wire/frame.h"
 
 enum { BLOCK = 512, CREATES = 12, DATA = 300 };
@@ -305,6 +307,33 @@ static void a_failed_request_begins_a_batch(void **state)
     story_close(&s);
 }
 
+/* No write could follow; found by test/fuzz. */
+static void the_last_zxid_there_is(void **state)
+{
+    (void)state;
+    struct story s;
+    struct log_replay r;
+    struct log_walk w;
+    struct log_entry e;
+    struct server_stats st;
+    enum { ZXID_AT = 8 + 4 };
+    story_open(&s);
+    size_t at = record_newest(&s.d.log), n = (size_t)record_int(&s.d.log, at + 8);
+    uint8_t *p = s.d.log.data;
+    memset(p + at + RECORD_HEAD + ZXID_AT, 0xff, 8);
+    p[at + RECORD_HEAD + ZXID_AT] = 0x7f;
+    uint32_t sum = clave__checksum(CHECKSUM_START, p + at + RECORD_HEAD, n);
+    for (size_t i = 0; i < 4; i++)
+        p[at + 4 + i] = (uint8_t)(sum >> (24 - 8 * i));
+    assert_int_equal(replay(p, s.d.log.tail, &r, &st), CLAVE_ECORRUPT);
+    assert_non_null(strstr(r.fault, "the last zxid there is"));
+    assert_true(clave__log_walk(&w, p, s.d.log.tail));
+    while (clave__log_walk_next(&w, &e) == LOG_STEP_ENTRY)
+        assert_true(e.zxid != INT64_MAX);
+    assert_non_null(strstr(w.fault, "the last zxid there is"));
+    story_close(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -316,6 +345,7 @@ int main(void)
         cmocka_unit_test(a_long_record_without_its_middle),
         cmocka_unit_test(a_hole_in_an_unmarked_log),
         cmocka_unit_test(a_failed_request_begins_a_batch),
+        cmocka_unit_test(the_last_zxid_there_is),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
