@@ -67,7 +67,8 @@ CLAVE_EXPORT bool clave_selector_has_leadership(clave_selector *s);
 CLAVE_EXPORT int64_t clave_selector_deadline(clave_selector *s);
 CLAVE_EXPORT int64_t clave_selector_token(clave_selector *s);        /* 0: does not lead */
 CLAVE_EXPORT const char *clave_selector_id(const clave_selector *s); /* NULL: none was given */
-/* Why it stands no more, when it is neither queued nor closed: ENOAUTH, ESEQUENCE ... */
+/* Why it stands no more, when it is neither queued nor closed: ENOAUTH, ESEQUENCE ...; EIO: the
+ * executor has refused. */
 CLAVE_EXPORT clave_err clave_selector_error(clave_selector *s);
 /* A guarded write of the leader, from the function, as clave_lock_multi. */
 CLAVE_EXPORT clave_err clave_selector_multi(clave_selector *s, const clave_op *ops, size_t nops,

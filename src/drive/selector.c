@@ -142,19 +142,28 @@ static void *thread_main(void *arg)
 
 static bool submit(clave_selector *s);
 
+/* With the mutex. */
+static void rest(clave_selector *s)
+{
+    s->is.phase = CANDIDACY_IDLE;
+    s->runs = false;
+    clave__cell_wake(&s->ended);
+}
+
 static void run_once(void *arg)
 {
     clave_selector *s = arg;
     run_task(s);
     enter(s);
     bool again = clave__candidacy_goes_on(&s->is);
+    if (!again) /* under the same lock: a requeue that finds a task there relies on this look */
+        rest(s);
     leave(s);
-    if (again && submit(s))
+    if (!again || submit(s))
         return;
     enter(s);
-    s->is.phase = CANDIDACY_IDLE;
-    s->runs = false;
-    clave__cell_wake(&s->ended);
+    s->is.err = CLAVE_EIO;
+    rest(s);
     leave(s);
 }
 

@@ -18,6 +18,7 @@ clave_err clave__candidacy_requeue(struct candidacy *c)
     if (c->phase != CANDIDACY_IDLE)
         return CLAVE_EBUSY;
     c->phase = CANDIDACY_QUEUED;
+    c->err = CLAVE_OK; /* asked for anew: at once, whatever has ended the last */
     return CLAVE_OK;
 }
 

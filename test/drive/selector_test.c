@@ -364,6 +364,62 @@ static void testWithExecutor(void **state)
     assert_int_equal(clave_selector_new(&c[0].s, session, "/e", &o), CLAVE_OK);
     assert_int_equal(clave_selector_start(c[0].s), CLAVE_EIO);
     clave_selector_free(c[0].s);
+    /* One that it refuses later stands no more, and says why. */
+    struct candidate once = {0};
+    atomic_store(&left, 1);
+    stand_with(
+        &once, session,
+        (clave_selector_options){.auto_requeue = true, .execute = execute, .execute_arg = &left});
+    for (int i = 0; i < RIG_PATIENCE_MS && clave_selector_error(once.s) == CLAVE_OK; i++)
+        usleep(1000);
+    assert_int_equal(clave_selector_error(once.s), CLAVE_EIO);
+    clave_selector_free(once.s);
+    clave_session_close(session, 5000);
+}
+
+struct onlooker {
+    clave_selector *s;
+    atomic_bool ends;
+};
+
+static void *look_on(void *arg)
+{
+    struct onlooker *o = arg;
+    while (!atomic_load(&o->ends))
+        (void)clave_selector_is_interrupted(o->s);
+    return NULL;
+}
+
+/* A requeue that says it stands again does, at whichever moment of the task's end it comes. */
+static void a_requeue_at_the_end_of_a_task(void **state)
+{
+    enum { TERMS = 300, LOOKERS = 3 };
+    (void)state;
+    struct onlooker o = {.ends = false};
+    pthread_t lookers[LOOKERS];
+    struct candidate c = {0};
+    atomic_int left = 2 * TERMS;
+    clave_session *session = rig_session(rig->connect);
+    stand_with(&c, session, (clave_selector_options){.execute = execute, .execute_arg = &left});
+    o.s = c.s;
+    for (size_t i = 0; i < LOOKERS; i++)
+        assert_int_equal(pthread_create(&lookers[i], NULL, look_on, &o), 0);
+    for (int i = 1; i < TERMS; i++) {
+        clave_err err;
+        assert_true(within(&c.terms, i));
+        while (atomic_load(&c.returned) < i)
+            continue;
+        for (volatile int spin = 0; spin < i * 7919 % 20000; spin++)
+            continue;
+        while ((err = clave_selector_requeue(c.s)) == CLAVE_EBUSY)
+            continue;
+        assert_int_equal(err, CLAVE_OK);
+    }
+    assert_true(within(&c.terms, TERMS));
+    atomic_store(&o.ends, true);
+    for (size_t i = 0; i < LOOKERS; i++)
+        pthread_join(lookers[i], NULL);
+    clave_selector_free(c.s);
     clave_session_close(session, 5000);
 }
 
@@ -379,6 +435,7 @@ int main(void)
         cmocka_unit_test(testLostRestart),
         cmocka_unit_test(a_revocable_leader_is_interrupted_when_asked),
         cmocka_unit_test(testWithExecutor),
+        cmocka_unit_test(a_requeue_at_the_end_of_a_task),
     };
     return cmocka_run_group_tests(tests, start_server, stop_server);
 }

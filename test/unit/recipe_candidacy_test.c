@@ -38,6 +38,10 @@ static void a_requeue_succeeds_once_the_function_has_returned(void **state)
     assert_false(clave__candidacy_goes_on(&c));
     assert_int_equal(clave__candidacy_requeue(&c), CLAVE_OK);
     assert_true(clave__candidacy_goes_on(&c));
+    /* Behind a failure too. */
+    clave__candidacy_end(&c, CLAVE_ENOAUTH);
+    assert_int_equal(clave__candidacy_requeue(&c), CLAVE_OK);
+    assert_true(clave__candidacy_goes_on(&c));
 }
 
 static void one_may_stand_again_by_itself(void **state)
