@@ -13,7 +13,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "cmd"))
 from harness import ClaveServer, clave, spawn  # noqa: E402
 
-SESSION_MS = 2500
+SESSION_MS = 6000  # all of them hold for the time that it takes to start twenty
 # Who is stopped, who comes next, and how often the first hears of it: for each lock of several.
 TABLE = [
     ("mutex", "mutex", 1),
@@ -66,6 +66,7 @@ class Stopped(unittest.TestCase):
             tokens.append(int(holder.hears("held")))
         for holder in first:
             holder.signal(signal.SIGSTOP)
+            holder.signal(signal.SIGUSR1)  # which it hears of when it wakes, before all else
         for i, (_, kind, _) in enumerate(rows):
             second.append(Holder(kind, server.connect, f"/stopped-{i}"))
         for i, holder in enumerate(second):
