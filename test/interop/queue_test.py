@@ -95,13 +95,30 @@ class Queue:
                 return
             if now != last:
                 last, since = now, time.monotonic()
-            for name, p in self.living.items():
-                if p.poll() is not None:
-                    sys.exit(f"{name} ended by itself with {p.returncode}")
+            self.watch()
             if time.monotonic() - since > PATIENCE:
                 sys.exit(f"the queue stands still after {now} turns; "
                          f"newest lines:\n{open(self.log).read()[-500:]}")
             time.sleep(0.02)
+
+    def wait_for_everybody(self):
+        """Until each has had a turn; how many there have been then. A Java process may be the last
+        by far."""
+        since = time.monotonic()
+        while True:
+            with open(self.log) as f:
+                seen = {line.split()[1] for line in f if line.endswith("\n")}
+            if seen >= set(self.living):
+                return self.turns()
+            if time.monotonic() - since > PATIENCE:
+                sys.exit(f"no turn for {set(self.living) - seen}")
+            self.watch()
+            time.sleep(0.1)
+
+    def watch(self):
+        for name, p in self.living.items():
+            if p.poll() is not None:
+                sys.exit(f"{name} ended by itself with {p.returncode}")
 
     def finish(self):
         open(self.stop, "w").close()
@@ -110,8 +127,9 @@ class Queue:
                 sys.exit(f"{name} ended with {p.returncode}")
 
 
-def judge(path, killed):
-    holder, newest = None, 0
+def judge(path, killed, since):
+    """The turns of each kind since there had been so many, and how many there were in all."""
+    holder, newest, count = None, 0, 0
     turns = collections.Counter()
     for number, line in enumerate(open(path), 1):
         sign, name, token = line.split()
@@ -123,14 +141,15 @@ def judge(path, killed):
             if token <= newest:
                 sys.exit(f"{where}: its token is not above {newest}")
             holder, newest = (name, token), token
-            turns[name.split("-")[0]] += 1
+            count += 1
+            turns[name.split("-")[0]] += count > since
         elif holder != (name, token):
             sys.exit(f"{where}: overlap, {holder} holds")
         else:
             holder = None
     if holder:
         sys.exit(f"{holder[0]} never ended its turn")
-    return turns
+    return turns, count
 
 
 def need_everybody():
@@ -156,17 +175,19 @@ def play(make_queue, kinds, kind, turns):
     for k in kinds:
         q.add(k)
         q.add(k)
+    before = q.wait_for_everybody()
     kills, planned = 0, max(4, turns // 250)
     until = time.monotonic() + float(os.environ.get("CLAVE_MIXED_SECONDS", "0"))
     while kills < planned or time.monotonic() < until:
-        q.wait_for(turns * (kills + 1) // (planned + 1))
+        q.wait_for(before + turns * (kills + 1) // (planned + 1))
         q.kill_one()
         kills += 1
-    q.wait_for(turns)
+    together = q.wait_for_everybody()
+    q.wait_for(together + turns)
     q.finish()
-    got = judge(q.log, q.killed)
+    got, total = judge(q.log, q.killed, together)
     s.stop()
-    print(f"seed {seed}, {sum(got.values())} turns on {kind}, {kills} killed: "
+    print(f"seed {seed}, {total} turns on {kind}, {kills} killed; the last: "
           + ", ".join(f"{k} {got[k]}" for k in kinds))
     for k in kinds:
         if got[k] < sum(got.values()) // 80:
