@@ -13,6 +13,7 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cmd"))
 from harness import (ApacheServer, ClaveServer, PATIENCE, ask, clave, free_port,  # noqa: E402
                      has_apache, scratch)
+from load_first import load_first  # noqa: E402
 
 try:
     from kazoo.client import KazooClient
@@ -169,7 +170,8 @@ class Disk(unittest.TestCase):
 
     def test_there_and_back(self):
         self.serve("clave")
-        living = KazooClient(self.connect, timeout=SESSION_S, auth_data=[AUTH])
+        living = KazooClient(self.connect, timeout=SESSION_S, auth_data=[AUTH],
+                             connection_retry=KazooRetry(max_tries=-1, delay=0.1, max_delay=0.5))
         living.start(timeout=PATIENCE)
         self.addCleanup(living.close)
         self.addCleanup(living.stop)
@@ -227,4 +229,5 @@ class Disk(unittest.TestCase):
 
 
 if __name__ == "__main__":
+    load_first()
     unittest.main()

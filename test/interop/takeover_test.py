@@ -16,9 +16,11 @@ import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, "..", "cmd"), os.path.join(HERE, "..", "conform")]
+import harness  # noqa: E402
 import wire  # noqa: E402
-from harness import (APACHE, ApacheServer, ClaveServer, JARS, PATIENCE, Running,  # noqa: E402
-                     ask, clave, free_port, has_apache, scratch, spawn)
+from harness import (ApacheServer, ClaveServer, JARS, PATIENCE, Running, ask, clave,  # noqa: E402
+                     free_port, has_apache, scratch, spawn)
+from load_first import load_first  # noqa: E402
 
 try:
     from kazoo.client import KazooClient, KazooState
@@ -35,7 +37,9 @@ if not shutil.which("javac"):
     sys.exit(77)
 
 logging.disable()
-SESSION_MS = 35000  # longer than it takes to start a Java process, three times over
+# Longer than it takes to start three Java processes on a machine that does other things, too: for so
+# long nobody is served.
+SESSION_MS = 100000
 
 
 # ---- who holds a lock -----------------------------------------------------------------------
@@ -152,18 +156,15 @@ class Clave:
 
 # ---- servers ----------------------------------------------------------------------------------
 
-class Ensemble:
-    """Three of Apache's; the first has the data and the address that the clients know."""
-    name = "ensemble"
+class Apache:
+    """One of Apache's, or several; the first has the data and the address that the clients know."""
+    size = 1
 
     def __init__(self, port, data):
-        self.members = []
-        self.leader = None
-        places = [(free_port(), free_port()) for _ in range(3)]
-        for number in range(1, 4):
-            member = ApacheServer()
-            if number == 1:
-                member.port, member.data = port, data
+        self.members = [ApacheServer() for _ in range(self.size)]
+        self.members[0].port, self.members[0].data = port, data
+        places = [(free_port(), free_port()) for _ in self.members]
+        for number, member in enumerate(self.members, 1):
             os.makedirs(member.data, exist_ok=True)
             with open(os.path.join(member.data, "myid"), "w") as f:
                 f.write(str(number))
@@ -171,14 +172,17 @@ class Ensemble:
             with open(member.cfg, "w") as f:
                 f.write(f"tickTime=2000\ninitLimit=10\nsyncLimit=5\ndataDir={member.data}\n"
                         f"clientPort={member.port}\nclientPortAddress=127.0.0.1\n"
-                        "maxClientCnxns=0\nadmin.enableServer=false\n4lw.commands.whitelist=*\n")
-                f.writelines(f"server.{n}=127.0.0.1:{a}:{b}\n"
-                             for n, (a, b) in enumerate(places, 1))
-            self.members.append(member)
+                        f"maxSessionTimeout={SESSION_MS}\nmaxClientCnxns=0\n"
+                        "admin.enableServer=false\n4lw.commands.whitelist=*\n")
+                if self.size > 1:
+                    f.writelines(f"server.{n}=127.0.0.1:{a}:{b}\n"
+                                 for n, (a, b) in enumerate(places, 1))
 
     def launch(self, member):
-        member.process = spawn(["java", "-Xmx200m", "-XX:+UseSerialGC", "-cp", APACHE,
-                                "org.apache.zookeeper.server.quorum.QuorumPeerMain", member.cfg],
+        given = [f"-D{k}={v}" for k, v in member.properties.items()]
+        member.process = spawn(["java", "-Xmx200m", "-XX:+UseSerialGC"] + given
+                               + ["-cp", harness.APACHE,
+                                  "org.apache.zookeeper.server.quorum.QuorumPeerMain", member.cfg],
                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                stdin=subprocess.DEVNULL)
 
@@ -186,11 +190,25 @@ class Ensemble:
         until = time.monotonic() + 2 * PATIENCE
         while mode not in ask(member.port, b"srvr"):
             if time.monotonic() > until or member.process.poll() is not None:
-                raise AssertionError(f"no {mode!r} in the ensemble")
+                raise AssertionError(f"Apache ZooKeeper does not come to {mode!r}")
             time.sleep(0.05)
 
     def mode(self, member):
         return re.search(rb"Mode: (\w+)|$", ask(member.port, b"srvr")).group(1)
+
+    def start(self):
+        self.launch(self.members[0])
+        self.wait(self.members[0], b"Mode: standalone")
+        return self
+
+    def stop(self, how=signal.SIGTERM):
+        for member in reversed(self.members):
+            member.process.send_signal(how)
+            member.process.wait(PATIENCE)
+
+
+class Ensemble(Apache):
+    size = 3
 
     def start(self):
         """The one with the data and one other first: two empty ones would begin anew."""
@@ -202,18 +220,11 @@ class Ensemble:
         self.wait(third, b"Mode: follower")
         return self
 
-    def stop(self, how=signal.SIGTERM):
-        self.leader = next((m for m in self.members if self.mode(m) == b"leader"), None)
-        for member in reversed(self.members):
-            member.process.send_signal(how)
-            member.process.wait(PATIENCE)
-
 
 class Grown(Ensemble):
     """As `clave grow` prepares it: its files, and its steps."""
 
     def __init__(self, port, data):
-        self.leader = None
         self.members = [ApacheServer() for _ in range(3)]
         self.members[0].port = port
         out = scratch("out")
@@ -239,6 +250,15 @@ class Grown(Ensemble):
             self.wait(member, b"Mode: ")
         return self
 
+    def stop(self, how=signal.SIGTERM):
+        """The leader's data is the newest."""
+        until = time.monotonic() + PATIENCE
+        while not (leads := [m for m in self.members if self.mode(m) == b"leader"]):
+            if time.monotonic() > until:
+                raise AssertionError("nobody leads the ensemble")
+        self.leader = leads[0]
+        super().stop(how)
+
 
 class Takeover(unittest.TestCase):
     def setUp(self):
@@ -251,13 +271,12 @@ class Takeover(unittest.TestCase):
             self.server.stop(signal.SIGKILL)
 
     def serve(self, kind):
-        if kind in ("ensemble", "grown"):
-            make = Ensemble if kind == "ensemble" else Grown
-            self.server = make(self.port, self.data).start()
-            return
-        s = ApacheServer() if kind == "apache" else ClaveServer(["--snap-count", "50",
-                                                                 "--extended-types"])
-        s.port, s.data = self.port, self.data
+        if kind == "clave":
+            s = ClaveServer(["--snap-count", "50", "--extended-types", "--max-session-timeout",
+                             f"{SESSION_MS}ms"])
+            s.port, s.data = self.port, self.data
+        else:
+            s = {"apache": Apache, "ensemble": Ensemble, "grown": Grown}[kind](self.port, self.data)
         self.server = s.start()
 
     def hand_over(self, kind, how):
@@ -343,4 +362,5 @@ class Takeover(unittest.TestCase):
 
 
 if __name__ == "__main__":
+    load_first()
     unittest.main()
