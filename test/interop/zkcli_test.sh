@@ -21,7 +21,7 @@ expect() {
     tries=0
     until grep -q -- "$1" "$scratch/out"; do
         tries=$((tries + 1))
-        if [ "$tries" -gt 300 ] || ! kill -0 "$client" 2>/dev/null; then
+        if [ "$tries" -gt 600 ] || ! kill -0 "$client" 2>/dev/null; then
             echo "zkcli_test: '$1' did not come; there is:" >&2
             cat "$scratch/out" >&2
             exit 1
@@ -35,7 +35,7 @@ set -- "$zkcli"
 if [ -n "${CLAVE_APACHE_JARS:-}" ]; then
     set -- java -Xmx128m -cp "$CLAVE_APACHE_JARS" org.apache.zookeeper.ZooKeeperMain
 fi
-JVMFLAGS="-Xmx128m" "$@" -timeout 9000 -server "$connect" <"$scratch/in" >"$scratch/out" 2>&1 &
+JVMFLAGS="-Xmx128m" "$@" -timeout 20000 -server "$connect" <"$scratch/in" >"$scratch/out" 2>&1 &
 client=$!
 exec 3>"$scratch/in"
 
