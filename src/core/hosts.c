@@ -59,13 +59,13 @@ static const char *parse_entry(const char *s, size_t n, struct entry *e)
     const char *colon = n ? memchr(s, ':', n) : NULL;
     e->name = s;
     e->name_len = colon ? (size_t)(colon - s) : n;
+    if (colon && memchr(colon + 1, ':', (size_t)(end - colon - 1)))
+        return "an IPv6 address has to stand in brackets: [::1]:2181";
     if (e->name_len == 0)
         return "a host has no name";
     for (size_t i = 0; i < e->name_len; i++)
         if ((unsigned char)s[i] <= ' ' || s[i] == ']')
             return "a host's name has a character that no host's name has";
-    if (colon && memchr(colon + 1, ':', (size_t)(end - colon - 1)))
-        return "an IPv6 address has to stand in brackets: [::1]:2181";
     return parse_tail(s + e->name_len, n - e->name_len, &e->port);
 }
 
