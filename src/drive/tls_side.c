@@ -94,7 +94,11 @@ static clave_err load_own(const clave_tls *t, SSL_CTX *context, const struct fau
     if (loaded)
         return CLAVE_OK;
     if (!locked)
-        return refused(t, f, "no key for the certificate can be had from", key);
+        return refused(t, f,
+                       key == cert ? "--tls-key names no file, and no key for the certificate can "
+                                     "be had from"
+                                   : "no key for the certificate can be had from",
+                       key);
     t->lib->ERR_clear_error();
     return clave__fault(f, CLAVE_ETLS,
                         "no key for the certificate can be had from %s: it has a password, and "
