@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "cmd/files.h"
+#include "cmd/json.h"
 #include "cmd/tell.h"
 #include "server/inspect.h"
 #include "server/node.h"
@@ -280,6 +281,36 @@ static void say_steps(const struct growing *g)
         "The way back: stop all servers, and start clave serve on the data of the last leader.\n");
 }
 
+static void put_connect(const struct growing *g, struct json *j)
+{
+    char text[MOST_SERVERS * (sizeof g->members[0].host + 8)];
+    size_t n = 0;
+    for (size_t i = 0; i < g->n; i++)
+        n += (size_t)snprintf(text + n, sizeof text - n, "%s%s:%" PRId64, i > 0 ? "," : "",
+                              g->members[i].host, g->members[i].client_port);
+    clave__json_bytes(j, "connect", text, n);
+}
+
+static void show_json(const struct growing *g)
+{
+    struct json j;
+    json_begin(&j, stdout);
+    json_hex(&j, "zxid", g->st.last_zxid);
+    files_json_digest(&j, g->st.digest);
+    clave__json_int(&j, "nodes", (int64_t)g->st.nodes);
+    clave__json_int(&j, "sessions", (int64_t)g->st.sessions);
+    clave__json_int(&j, "shortest_session_ms", g->shortest_ms);
+    clave__json_int(&j, "ttl_nodes", g->ttl_nodes);
+    if (g->gap != 0)
+        json_hex(&j, "gap_zxid", g->gap);
+    else
+        clave__json_string(&j, "gap_zxid", NULL);
+    clave__json_string(&j, "out", g->out);
+    clave__json_string(&j, "data_dir", g->data_dir);
+    put_connect(g, &j);
+    json_end(&j);
+}
+
 static int run_grow(struct options *o, int argc, char **argv)
 {
     struct growing g = {
@@ -305,8 +336,12 @@ static int run_grow(struct options *o, int argc, char **argv)
         code = write_all(&g);
     if (code != EXIT_OK)
         return code;
-    say_data(&g);
-    say_steps(&g);
+    if (o->json) {
+        show_json(&g);
+    } else {
+        say_data(&g);
+        say_steps(&g);
+    }
     return EXIT_OK;
 }
 

@@ -1,5 +1,6 @@
 """`clave grow`: the files for an ensemble, what it says of the data, and what it refuses. That the
 ensemble goes on with the locks is in test/interop/takeover_test.py."""
+import json
 import os
 import signal
 import unittest
@@ -39,6 +40,18 @@ class Grow(unittest.TestCase):
         self.assertIn("zk1:2181,zk2:2182,[fd00::3]:3\n", result.out)
         self.assertIn("is whole: zxid 0x", result.out)
         self.assertIn("into /srv/zk of EVERY server", result.out)
+
+    def test_json(self):
+        result = self.grow("a", "b:1:2:3", "c", "--json", "--data-dir", "/srv/zk")
+        told = json.loads(result.out)
+        self.assertEqual((result.code, result.err), (0, ""), result)
+        self.assertEqual(result.out.count("\n"), 1)
+        self.assertEqual(told["connect"], "a:2181,b:3,c:2181")
+        self.assertEqual((told["out"], told["data_dir"]), (self.out, "/srv/zk"))
+        self.assertEqual((told["sessions"], told["ttl_nodes"], told["gap_zxid"]), (0, 0, None))
+        digest = json.loads(clave("data", "digest", "--json", self.data).out)
+        self.assertEqual({k: told[k] for k in digest}, digest)
+        self.assertEqual(self.read("2", "myid"), "2\n")
 
     def test_what_is_no_ensemble(self):
         for words in ([], ["a"], ["a", "b"], ["a", "b", "c", "d"], ["a", "b", "c:1"],
