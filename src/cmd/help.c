@@ -85,8 +85,9 @@ void help_all(void)
          "$XDG_CONFIG_HOME/clave/config (or the file CLAVE_CONFIG names), in lines such as\n"
          "'connect = zk1,zk2'.\n\n"
          "Exit codes: 0 done; 64 usage; 66 no such node, exists, another version, bad path;\n"
-         "69 no server answered; 70 internal; 74 input or output; 75 not in time; 76 lock lost;\n"
-         "77 not authorised; 126, 127 the command cannot be run or found.\n\n"
+         "69 no server answered; 70 internal; 73 refused, since somebody might be harmed;\n"
+         "74 input or output; 75 not in time; 76 lock lost; 77 not authorised; 79 a deadlock;\n"
+         "126, 127 the command cannot be run or found.\n\n"
          "'clave help VERB' and clave(1) tell more.");
 }
 

@@ -227,7 +227,9 @@ int options_next(struct options *o, int argc, char **argv)
 bool options_args(struct options *o, int min, int max)
 {
     if (o->argc < min) {
-        tell_usage(o, "%s", o->argc == 0 ? "an argument is missing" : "too few arguments");
+        tell_usage(o, "%s: clave %s %s",
+                   o->argc == 0 ? "an argument is missing" : "too few arguments", o->verb->name,
+                   o->verb->args);
         return false;
     }
     if (max >= 0 && o->argc > max) {

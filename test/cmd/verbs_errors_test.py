@@ -87,6 +87,11 @@ class WithoutServer(unittest.TestCase):
             r = self.fails(64, *words)
             self.assertIn("clave help", r.err)
 
+    def test_what_is_missing_is_shown(self):
+        self.assertIn("an argument is missing: clave get PATH (see", self.fails(64, "get").err)
+        self.assertIn("too few arguments: clave set PATH DATA|- (see",
+                      self.fails(64, "set", "/x").err)
+
     def test_durations_need_a_unit(self):
         for bad in ("5", "5x", "s", "", "-1s", "1.5s", "1 s", "99999999999999999999s", "30d", "0s"):
             for flag in ("--timeout", "--session-timeout"):
