@@ -26,20 +26,29 @@ void clave__supervisor_lose(struct supervisor *s, int64_t now)
     s->gone_by = now + s->terms.grace_ms + s->terms.lead_ms;
 }
 
+/* A moment before the end, which is one behind the guardian's own. */
+static int64_t limit_before(const struct supervisor *s, int64_t end)
+{
+    return end == CLAVE_NEVER ? end : end - s->terms.lead_ms / 2;
+}
+
+static int64_t limit_of_hold(const struct supervisor *s)
+{
+    bool never = s->terms.on_lost == ON_LOST_IGNORE;
+    return limit_before(s, never ? CLAVE_NEVER : earlier(s->deadline, s->gone_by));
+}
+
 int64_t clave__supervisor_limit(const struct supervisor *s)
 {
-    int64_t end = earlier(s->deadline, s->gone_by);
-    if (s->terms.on_lost == ON_LOST_IGNORE)
-        end = CLAVE_NEVER;
-    end = earlier(end, s->terms.until);
-    return end == CLAVE_NEVER ? end : end - s->terms.lead_ms / 2;
+    return earlier(limit_of_hold(s), limit_before(s, s->terms.until));
 }
 
 bool clave__supervisor_is_overdue(struct supervisor *s, int64_t now)
 {
     if (s->phase != SUPERVISOR_WATCHING || now < clave__supervisor_limit(s))
         return false;
-    s->lost = true;
+    s->lost |= now >= limit_of_hold(s);
+    s->overdue = true;
     s->phase = SUPERVISOR_SWEEPING;
     return true;
 }
@@ -51,5 +60,6 @@ void clave__supervisor_bereave(struct supervisor *s)
 
 bool clave__supervisor_was_cut_short(const struct supervisor *s, enum leash_cause cause)
 {
-    return s->lost || cause == CAUSE_DEADLINE || cause == CAUSE_LOST || cause == CAUSE_MAX_HOLD;
+    return s->lost || s->overdue || cause == CAUSE_DEADLINE || cause == CAUSE_LOST ||
+           cause == CAUSE_MAX_HOLD;
 }

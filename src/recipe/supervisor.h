@@ -14,7 +14,8 @@ struct supervisor {
     struct leash_terms terms;
     int64_t deadline; /* the newest that the guardian was told */
     int64_t gone_by;  /* when the command of a lost lock must have ended; CLAVE_NEVER */
-    bool lost;
+    bool lost;        /* the hold is; at the end of a maximum it is not */
+    bool overdue;     /* the guardian was */
 };
 
 void clave__supervisor_begin(struct supervisor *s, const struct leash_terms *terms);

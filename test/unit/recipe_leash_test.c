@@ -141,6 +141,26 @@ static void a_guardian_that_does_not_answer_is_overdue(void **state)
     assert_true(clave__supervisor_was_cut_short(&s, CAUSE_NONE));
 }
 
+/* So what is to be done while it is held, as putting a run on record, can be done. */
+static void behind_a_maximum_the_hold_is_not_lost(void **state)
+{
+    (void)state;
+    struct leash_terms terms = usual;
+    struct supervisor s;
+    terms.until = NOW + GRACE;
+    clave__supervisor_begin(&s, &terms);
+    assert_int_equal(clave__supervisor_extend(&s, DEADLINE), terms.until);
+    assert_false(clave__supervisor_is_overdue(&s, terms.until - LEAD / 2 - 1));
+    assert_true(clave__supervisor_is_overdue(&s, terms.until - LEAD / 2));
+    assert_true(clave__supervisor_was_cut_short(&s, CAUSE_NONE));
+    assert_false(s.lost);
+    /* Unless it is, by then. */
+    clave__supervisor_begin(&s, &terms);
+    clave__supervisor_extend(&s, DEADLINE);
+    assert_true(clave__supervisor_is_overdue(&s, DEADLINE));
+    assert_true(s.lost);
+}
+
 static void a_node_that_is_deleted_leaves_a_grace(void **state)
 {
     (void)state;
@@ -198,6 +218,7 @@ int main(void)
         cmocka_unit_test(what_outlives_the_command_or_the_holder_is_ended),
         cmocka_unit_test(the_longest_hold_leaves_half_of_itself),
         cmocka_unit_test(a_guardian_that_does_not_answer_is_overdue),
+        cmocka_unit_test(behind_a_maximum_the_hold_is_not_lost),
         cmocka_unit_test(a_node_that_is_deleted_leaves_a_grace),
         cmocka_unit_test(a_deadline_that_has_passed_leaves_none),
         cmocka_unit_test(what_looks_after_itself_is_let_be),
