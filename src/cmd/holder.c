@@ -164,6 +164,8 @@ static void begin_sweep(struct wrapper *w)
     w->phase = SWEEPING;
     uv_poll_stop(&w->reports);
     uv_timer_stop(&w->watchdog);
+    /* All of it now: the guardian is waited for, and may take its time to die. */
+    offspring_signal(SIGKILL, 0);
     guardian_dismiss(&w->guardian);
     uv_timer_start(&w->patience, sweep, 0, SWEEP_MS);
 }
