@@ -14,22 +14,26 @@
 #include "cmd/tell.h"
 #include "cmd/who.h"
 
-enum { NODE_CAP = 1400, AGAIN_MS = 100 };
+enum { AGAIN_MS = 100 };
 
 /* ---- which one ----------------------------------------------------------------------------- */
 
-static void path_of(const struct oust_wish *w, const struct lineup_place *at, char out[NODE_CAP])
+/* To be freed; NULL: no memory. */
+static char *path_of(const struct oust_wish *w, const struct lineup_place *at)
 {
     const char *dir = strcmp(w->path, "/") == 0 ? "" : w->path;
-    snprintf(out, NODE_CAP, "%s%s/%s", dir, at->below, at->p->node);
+    char *path;
+    return asprintf(&path, "%s%s/%s", dir, at->below, at->p->node) < 0 ? NULL : path;
 }
 
 static bool is_meant(const struct oust_wish *w, const struct lineup_place *at)
 {
-    char token[TOKEN_CAP], path[NODE_CAP];
-    path_of(w, at, path);
-    return strcmp(w->node, at->p->node) == 0 || strcmp(w->node, path) == 0 ||
-           strcmp(w->node, who_token(&at->p->stat, token)) == 0;
+    char token[TOKEN_CAP];
+    char *path = path_of(w, at);
+    bool meant = strcmp(w->node, at->p->node) == 0 || (path && strcmp(w->node, path) == 0) ||
+                 strcmp(w->node, who_token(&at->p->stat, token)) == 0;
+    free(path);
+    return meant;
 }
 
 static const struct lineup_place *find(const struct oust_wish *w, const struct lineup *l)
@@ -71,9 +75,9 @@ static bool confirmed(const struct oust_wish *w, const struct lineup_place *at)
 }
 
 static int break_it(struct options *o, const struct oust_wish *w, clave_session *s,
-                    const struct lineup_place *at)
+                    const struct lineup_place *at, const char *path)
 {
-    char path[NODE_CAP], who[WHO_CAP];
+    char who[WHO_CAP];
     if (may_live(at->p) && !w->force) {
         bool known = who_is_known(&at->p->stat);
         tell(o,
@@ -88,7 +92,6 @@ static int break_it(struct options *o, const struct oust_wish *w, clave_session 
         tell(o, "%s: left as it is", w->path);
         return EXIT_REFUSED;
     }
-    path_of(w, at, path);
     clave_err err = clave_session_delete(s, path, -1, o->timeout_ms);
     if (err != CLAVE_OK && err != CLAVE_ENONODE)
         return tell_err(o, path, err, s);
@@ -116,10 +119,8 @@ static int await_end(struct options *o, const struct oust_wish *w, clave_session
 }
 
 static int ask_for_it(struct options *o, const struct oust_wish *w, clave_session *s,
-                      const struct lineup_place *at)
+                      const char *path)
 {
-    char path[NODE_CAP];
-    path_of(w, at, path);
     clave_err err = clave_session_set(s, path, CLAVE_REVOKE_WORD, strlen(CLAVE_REVOKE_WORD), -1,
                                       o->timeout_ms, NULL);
     if (err == CLAVE_ENONODE)
@@ -140,14 +141,18 @@ int oust(struct options *o, const struct oust_wish *w)
         return code;
     clave_err err = lineup_read(s, w->path, o->timeout_ms, &l);
     const struct lineup_place *at = err == CLAVE_OK ? find(w, &l) : NULL;
+    char *path = at ? path_of(w, at) : NULL;
+    if (at && !path)
+        err = CLAVE_ENOMEM;
     if (err != CLAVE_OK) {
         code = tell_err(o, w->path, err, s);
     } else if (!at) {
         tell(o, "%s: nobody there has the node or the token '%s'", w->path, w->node);
         code = EXIT_PATH;
     } else {
-        code = (w->breaks ? break_it : ask_for_it)(o, w, s, at);
+        code = w->breaks ? break_it(o, w, s, at, path) : ask_for_it(o, w, s, path);
     }
+    free(path);
     lineup_fini(&l);
     link_close(s);
     return code;

@@ -160,6 +160,15 @@ class Kinds(unittest.TestCase):
             self.assertIn("somebody asks us to release it", end.err)
             self.assertEqual(queue(self.server, path), [])
 
+    def test_a_path_of_any_length(self):
+        path = "/" + "p" * 1398
+        a = self.hold("lock", "--revocable", path).started()
+        before = self.verb("get", path)
+        r = self.verb("locks", "revoke", "-w", "10s", path, queue(self.server, path)[0]["node"])
+        self.assertEqual((r.code, r.err), (0, ""), r)
+        self.assertEqual(a.run.end().code, 76)
+        self.assertEqual(self.verb("get", path).out, before.out)
+
     def test_who_is_not_goes_on(self):
         a = self.hold("lock", "/deaf").started()
         node = queue(self.server, "/deaf")[0]["node"]
