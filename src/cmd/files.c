@@ -65,7 +65,7 @@ bool files_map(const struct files *f, const char *name, struct file_content *out
 {
     int number = clave__file_map(f->dir.dir, name, out);
     if (number != 0)
-        tell(f->o, "cannot read %s: %s", name, strerror(number));
+        tell(f->o, "cannot read %s in %s: %s", name, f->dir.path, strerror(number));
     return number == 0;
 }
 

@@ -132,6 +132,8 @@ int clave__file_map(int dir, const char *name, struct file_content *out)
         return errno;
     if (fstat(fd, &st) != 0) {
         err = errno;
+    } else if (S_ISDIR(st.st_mode)) {
+        err = EISDIR; /* to map one is ENODEV */
     } else if (st.st_size > 0) {
         void *p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
         if (p == MAP_FAILED)

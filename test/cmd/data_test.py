@@ -190,7 +190,7 @@ class Data(unittest.TestCase):
         os.mkdir(self.path(name))
         result = clave("data", "check", self.dir)
         self.assertEqual(result.code, 74, result)
-        self.assertIn(f"cannot read {name}: ", result.err)
+        self.assertIn(f"cannot read {name} in {self.dir}: Is a directory", result.err)
         self.assertNotIn("ok", result.out)
         told = json.loads(clave("--json", "data", "check", self.dir).out)
         self.assertIs(told["ok"], False)
