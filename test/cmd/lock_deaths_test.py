@@ -2,16 +2,24 @@
 command survives, the lock goes on, and never before the command has ended."""
 import os
 import signal
+import tempfile
 import time
 import unittest
 
 from harness import CLAVE, clave, scratch, server
-from lock_rig import TICK, Holder, alive, children, nodes, stopped, until
+from lock_rig import (EXPIRES, HANDOVER_S, LONG, TICK, Holder, alive, children, nodes, stopped,
+                      until)
 
-SESSION_MS = 4000 if os.environ.get("CLAVE_TEST_SERVER") == "apache" else 2000
-SESSION = f"{SESSION_MS}ms"
-LONG = "20s"
-HANDOVER_S = 8  # far less than a long session: the lock was handed over, not left to expire
+FREEZER = "/sys/fs/cgroup/freezer"  # of the first version: what is frozen does not even die
+
+
+def put(folder, name, text):
+    try:
+        with open(os.path.join(folder, name), "w") as f:
+            f.write(str(text))
+    except ProcessLookupError:  # it has ended
+        pass
+
 
 # A command with a child, a child in another session, and one whose parent has ended; each
 # ignores what it can. The command's own line comes first (lock_rig.Holder).
@@ -34,11 +42,11 @@ class Deaths(unittest.TestCase):
     def setUp(self):
         self.path = "/" + self.id().rpartition(".")[2]
 
-    def hold(self, *flags, session=SESSION, **keywords):
+    def hold(self, *flags, session=LONG, **keywords):
         return Holder(self.server, self.path, "--session-timeout", session, *flags,
                       **keywords).started()
 
-    def hold_brood(self, *flags, session=SESSION):
+    def hold_brood(self, *flags, session=LONG):
         h = self.hold(*flags, session=session, script=BROOD)
         h.brood = [h.command] + [int(h.run.line()) for _ in range(3)]
         for pid in h.brood:
@@ -56,7 +64,7 @@ class Deaths(unittest.TestCase):
     # ---- the wrapper
 
     def test_wrapper_killed(self):
-        h = self.hold(session=LONG)
+        h = self.hold()
         w = self.next()
         start = time.monotonic()
         h.run.end(signal.SIGKILL)
@@ -67,7 +75,7 @@ class Deaths(unittest.TestCase):
         w.run.end(signal.SIGTERM)
 
     def test_wrapper_killed_and_a_stubborn_brood(self):
-        h = self.hold_brood("--grace", "100ms", session=LONG)
+        h = self.hold_brood("--grace", "100ms")
         w = self.next()
         start = time.monotonic()
         os.kill(h.wrapper, signal.SIGKILL)
@@ -87,7 +95,7 @@ class Deaths(unittest.TestCase):
 
     def test_wrapper_stopped(self):
         """The guardian ends the command before the session can have ended at the server."""
-        h = self.hold_brood()
+        h = self.hold_brood(session=EXPIRES)
         w = self.next()
         os.kill(h.wrapper, signal.SIGSTOP)
         w.started()
@@ -100,7 +108,7 @@ class Deaths(unittest.TestCase):
         w.run.end(signal.SIGTERM)
 
     def test_wrapper_stopped_then_killed(self):
-        h = self.hold()
+        h = self.hold(session=EXPIRES)
         os.kill(h.wrapper, signal.SIGSTOP)
         self.gone([h.command])
         self.assertTrue(alive(h.guardian))
@@ -122,7 +130,7 @@ class Deaths(unittest.TestCase):
     # ---- the guardian
 
     def test_guardian_killed(self):
-        h = self.hold_brood(session=LONG)
+        h = self.hold_brood()
         w = self.next()
         start = time.monotonic()
         os.kill(h.guardian, signal.SIGKILL)
@@ -145,7 +153,7 @@ class Deaths(unittest.TestCase):
     def test_guardian_stopped(self):
         """Nobody needs it while all goes well; and when the servers are gone, the wrapper acts."""
         server_ = server(flags=TICK)
-        h = Holder(server_, self.path, "--session-timeout", SESSION, script=BROOD).started()
+        h = Holder(server_, self.path, "--session-timeout", EXPIRES, script=BROOD).started()
         brood = [h.command] + [int(h.run.line()) for _ in range(3)]
         os.kill(h.guardian, signal.SIGSTOP)
         os.kill(server_.process.pid, signal.SIGSTOP)
@@ -155,6 +163,24 @@ class Deaths(unittest.TestCase):
         self.gone(brood + [h.guardian])
         os.kill(server_.process.pid, signal.SIGCONT)
         server_.stop()
+
+    @unittest.skipUnless(os.access(FREEZER, os.W_OK), "no process can be frozen here")
+    def test_guardian_that_is_not_scheduled(self):
+        """Killed, it does not die; the command does."""
+        h = self.hold_brood("--grace", "100ms")
+        ice = tempfile.mkdtemp(dir=FREEZER, prefix="clave-test-")
+        self.addCleanup(os.rmdir, ice)
+        self.addCleanup(put, FREEZER, "cgroup.procs", h.guardian)
+        put(ice, "cgroup.procs", h.guardian)
+        put(ice, "freezer.state", "FROZEN")
+        try:
+            clave("rm", f"{self.path}/{nodes(self.server, self.path)[0]}",
+                  connect=self.server.connect)
+            self.gone(h.brood)
+            self.assertTrue(alive(h.guardian))
+        finally:
+            put(ice, "freezer.state", "THAWED")
+        self.assertEqual(h.code(), 76)
 
     def test_guardian_stopped_and_continued(self):
         h = self.hold()
@@ -194,7 +220,7 @@ class Deaths(unittest.TestCase):
     # ---- two at a time
 
     def test_wrapper_and_command_killed(self):
-        h = self.hold_brood("--grace", "100ms", session=LONG)
+        h = self.hold_brood("--grace", "100ms")
         w = self.next()
         start = time.monotonic()
         os.kill(h.wrapper, signal.SIGKILL)
@@ -216,8 +242,9 @@ class Deaths(unittest.TestCase):
 
     def test_wrapper_and_guardian_killed(self):
         """The command itself dies with the guardian; the lock is free when the session ends."""
-        h = self.hold()
+        h = self.hold(session=EXPIRES)
         w = self.next()
+        os.kill(h.guardian, signal.SIGSTOP)  # it is not to see the wrapper's end
         os.kill(h.wrapper, signal.SIGKILL)
         os.kill(h.guardian, signal.SIGKILL)
         self.gone([h.command])
@@ -225,7 +252,7 @@ class Deaths(unittest.TestCase):
 
     def test_wrapper_stopped_and_command_stopped(self):
         """The guardian kills what does not react."""
-        h = self.hold_brood()
+        h = self.hold_brood(session=EXPIRES)
         w = self.next()
         os.kill(h.command, signal.SIGSTOP)
         os.kill(h.wrapper, signal.SIGSTOP)
@@ -280,27 +307,32 @@ class Deaths(unittest.TestCase):
 
 
 class Server(unittest.TestCase):
+    SESSION_S = 8
+
     def test_server_gone(self):
         """TERM comes a grace before, KILL before the deadline, and the exit code is 76."""
-        for flags, said in ((["--grace", "300ms"], "term\n"), (["--on-lost", "kill"], "")):
-            server_ = server(flags=TICK)
+        server_ = server(flags=TICK)
+        held = []
+        for flags, said in ((["--grace", "2s"], "term\n"), (["--on-lost", "kill"], "")):
             life = scratch("life")
-            h = Holder(server_, "/away", "--session-timeout", SESSION, *flags,
+            h = Holder(server_, "/away" + flags[0], "--session-timeout", f"{self.SESSION_S}s", *flags,
                        script="trap 'echo term' TERM; echo; "
                        f"while :; do touch {life}; sleep 0.02; done").started()
             h.run.line()
-            server_.stop(signal.SIGKILL)
-            gone = time.time()
+            held.append((h, life, said))
+        server_.stop(signal.SIGKILL)
+        gone = time.time()
+        for h, life, said in held:
             r = h.run.end()
             self.assertEqual((r.code, r.out), (76, said), r)
-            self.assertLess(os.stat(life).st_mtime - gone, SESSION_MS / 1000)
+            self.assertLess(os.stat(life).st_mtime - gone, self.SESSION_S)
             self.assertFalse(alive(h.command))
 
     def test_server_restarted(self):
         """A restart that is shorter than the session is nothing to a holder or to a waiter."""
         server_ = server(flags=TICK)
-        h = Holder(server_, "/back", "-v", "--session-timeout", "4s").started()
-        w = Holder(server_, "/back", "--session-timeout", "4s").waiting(server_, "/back", 2)
+        h = Holder(server_, "/back", "-v", "--session-timeout", LONG).started()
+        w = Holder(server_, "/back", "--session-timeout", LONG).waiting(server_, "/back", 2)
         token = nodes(server_, "/back")
         server_.stop(signal.SIGKILL)
         server_.start()
@@ -315,7 +347,7 @@ class Server(unittest.TestCase):
     def test_release_while_the_server_is_away(self):
         """The command ends while nobody answers: the guardian hands the lock on later."""
         server_ = server()
-        h = Holder(server_, "/late", "--session-timeout", "20s").started()
+        h = Holder(server_, "/late", "--session-timeout", LONG).started()
         server_.stop(signal.SIGKILL)
         start = time.monotonic()
         os.kill(h.command, signal.SIGKILL)
@@ -323,7 +355,7 @@ class Server(unittest.TestCase):
         self.assertTrue(alive(h.guardian))
         server_.start()
         self.assertEqual(clave("lock", "/late", "true", connect=server_.connect).code, 0)
-        self.assertLess(time.monotonic() - start, 8, "the session would have lasted 20 s")
+        self.assertLess(time.monotonic() - start, HANDOVER_S, "the session would have lasted on")
         until(lambda: not alive(h.guardian))
         server_.stop()
 

@@ -7,6 +7,13 @@ from harness import PATIENCE, Running, clave
 
 # Of the server: sessions may be as short as 200 ms, and as long as is usual.
 TICK = ["--tick", "100ms", "--max-session-timeout", "20s"]
+# Any process may not be scheduled for two seconds, at any line of a test: the sessions survive that.
+EXPIRES = "5s"  # where its end is waited for
+LONG = "20s"  # where it is not: it would be too late
+HANDOVER_S = 12  # less than is left of a long one whose last heartbeat was a third of it ago
+# The command is begun at once, gets SIGTERM after 2.4 s and SIGKILL after 4.9 s.
+MAX_HOLD = ["--session-timeout", LONG, "--max-hold", "5s"]
+MAX_TERM = ["--session-timeout", LONG, "--max-term", "5s"]
 
 
 def until(condition, patience=PATIENCE, what=""):

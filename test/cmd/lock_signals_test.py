@@ -8,7 +8,8 @@ import time
 import unittest
 
 from harness import CLAVE, PATIENCE, Running, clave, environment, free_port, server
-from lock_rig import TICK, Holder, alive, children, comm, nodes, stopped, until
+from lock_rig import (HANDOVER_S, LONG, TICK, Holder, alive, children, comm, nodes, stopped,
+                      until)
 
 SAY = "for s in TERM INT HUP QUIT USR1 USR2 WINCH; do trap \"echo $s\" $s; done; echo ready; "
 LOOP = "while :; do sleep 0.02; done"
@@ -38,8 +39,10 @@ class Waiting(unittest.TestCase):
     def test_other_signals_do_nothing(self):
         holder = Holder(self.server, "/other").started()
         waiter = Holder(self.server, "/other").waiting(self.server, "/other", 2)
-        for sig in (signal.SIGUSR1, signal.SIGUSR2, signal.SIGWINCH, signal.SIGCONT):
+        for sig in (signal.SIGUSR1, signal.SIGUSR2, signal.SIGWINCH, signal.SIGTSTP):
             os.kill(waiter.wrapper, sig)
+        until(lambda: stopped(waiter.wrapper))  # so it has heard the first ones: the least is first
+        os.kill(waiter.wrapper, signal.SIGCONT)
         self.assertEqual(len(nodes(self.server, "/other")), 2)
         holder.run.end(signal.SIGTERM)
         waiter.started().run.end(signal.SIGTERM)
@@ -52,13 +55,13 @@ class Waiting(unittest.TestCase):
     def test_of_the_wrapper_kills_nobody_else(self):
         """A waiter that is killed leaves the queue at once, not with its session."""
         holder = Holder(self.server, "/killed").started()
-        waiter = Holder(self.server, "/killed", "--session-timeout", "20s")
+        waiter = Holder(self.server, "/killed", "--session-timeout", LONG)
         waiter.waiting(self.server, "/killed", 2)
         guardian = children(waiter.wrapper)[0]
         start = time.monotonic()
         waiter.run.end(signal.SIGKILL)
         until(lambda: len(nodes(self.server, "/killed")) == 1)
-        self.assertLess(time.monotonic() - start, 8, "sooner than the session's end")
+        self.assertLess(time.monotonic() - start, HANDOVER_S, "sooner than the session's end")
         until(lambda: not alive(guardian))
         holder.run.end(signal.SIGTERM)
 
@@ -104,7 +107,8 @@ class Holding(unittest.TestCase):
 
     def test_the_guardian_is_not_in_our_group(self):
         """kill -9 of a whole job leaves the guardian to clean up."""
-        p = subprocess.Popen([CLAVE, "lock", "/job", "--", "sh", "-c", "echo $$; sleep 1000"],
+        p = subprocess.Popen([CLAVE, "lock", "--session-timeout", LONG, "/job", "--", "sh", "-c",
+                              "echo $$; sleep 1000"],
                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                              start_new_session=True, text=True,
                              env=environment(CLAVE_CONNECT=self.server.connect))
@@ -112,15 +116,17 @@ class Holding(unittest.TestCase):
         os.killpg(p.pid, signal.SIGKILL)
         p.wait()
         until(lambda: not alive(command))
-        until(lambda: nodes(self.server, "/job") == [], 5)
+        until(lambda: nodes(self.server, "/job") == [], HANDOVER_S)
         p.stdout.close()
 
     def test_stop_and_continue(self):
         """SIGTSTP stops the command and the wrapper; SIGCONT both, while the lock stands."""
         # Not a shell's loop: one that is about to start a process is not seen as stopped.
-        python = ("import signal; signal.signal(signal.SIGUSR1, lambda *_: print('USR1', flush=True));"
-                  "print('ready', flush=True)\nwhile True: signal.pause()")
-        h = Holder(self.server, "/tstp", script=f'exec /usr/bin/python3 -c "{python}"').started()
+        python = ("import signal; own = [signal.SIGUSR1]; signal.pthread_sigmask(signal.SIG_BLOCK, own);"
+                  "print('ready', flush=True)\n"
+                  "while True: print(signal.Signals(signal.sigwait(own)).name, flush=True)")
+        h = Holder(self.server, "/tstp", "--session-timeout", LONG,
+                   script=f'exec /usr/bin/python3 -c "{python}"').started()
         self.assertEqual(h.run.line(), "ready")
         os.kill(h.wrapper, signal.SIGTSTP)
         until(lambda: stopped(h.wrapper) and stopped(h.command))
@@ -128,7 +134,7 @@ class Holding(unittest.TestCase):
         until(lambda: not stopped(h.wrapper) and not stopped(h.command))
         self.assertEqual(clave("lock", "-n", "/tstp", "true", connect=self.server.connect).code, 75)
         os.kill(h.wrapper, signal.SIGUSR1)
-        self.assertEqual(h.run.line(), "USR1")
+        self.assertEqual(h.run.line(), "SIGUSR1")
         os.kill(h.command, signal.SIGKILL)
         self.assertEqual(h.code(), 137)
 

@@ -10,8 +10,9 @@ import threading
 import time
 import unittest
 
-from harness import CLAVE, Running, clave, environment, free_port, scratch, server, spawn
-from lock_rig import TICK, Holder, nodes, queue, until
+from harness import (CLAVE, PATIENCE, Running, clave, environment, free_port, scratch, server,
+                     spawn)
+from lock_rig import MAX_HOLD, TICK, Holder, nodes, queue, until
 
 # Signals 32 and 33: a program may inherit them ignored, and has no way to change that.
 OF_LIBC = 3 << 31
@@ -74,7 +75,7 @@ class Lock(unittest.TestCase):
         """Nobody holds on to the pipe: not the guardian, not the server it talks to."""
         r = subprocess.run(["sh", "-c", '"$0" lock /pipe -- echo x | cat', CLAVE],
                            env=environment(CLAVE_CONNECT=self.server.connect),
-                           stdout=subprocess.PIPE, timeout=20)
+                           stdout=subprocess.PIPE, timeout=PATIENCE)
         self.assertEqual(r.stdout, b"x\n")
 
     def test_open_descriptors_are_inherited(self):
@@ -99,7 +100,7 @@ class Lock(unittest.TestCase):
                    "grep SigIgn /proc/self/status"], stdin=subprocess.DEVNULL,
                   stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
                   env=environment(CLAVE_CONNECT=self.server.connect))
-        out, _ = p.communicate(timeout=20)
+        out, _ = p.communicate(timeout=PATIENCE)
         self.assertEqual(int(out.split()[1], 16) & ~OF_LIBC, 1)
 
     def test_environment(self):
@@ -166,15 +167,11 @@ class Lock(unittest.TestCase):
         with_child.run.end(15)
 
     def test_unreachable(self):
-        start = time.monotonic()
-        r = self.lock("--timeout", "300ms", "/x", "--", "echo", "ran",
-                      env={"CLAVE_CONNECT": f"127.0.0.1:{free_port()}"})
-        r = clave("lock", "--timeout", "300ms", "-c", f"127.0.0.1:{free_port()}", "/x", "--", "echo",
-                  "ran")
+        nobody = f"127.0.0.1:{free_port()}"
+        r = clave("lock", "--timeout", "2s", "-c", nobody, "/x", "--", "echo", "ran")
         self.assertEqual((r.code, r.out), (69, ""), r)
-        self.assertIn("onnect", r.err)
-        self.assertLess(time.monotonic() - start, 10)
-        r = clave("lock", "-w", "200ms", "-c", f"127.0.0.1:{free_port()}", "/x", "--", "echo", "ran")
+        self.assertIn(f"{nobody}: no server could be reached within 2s: cannot connect", r.err)
+        r = clave("lock", "-w", "200ms", "-c", nobody, "/x", "--", "echo", "ran")
         self.assertEqual((r.code, r.out), (69, ""), r)
 
     def test_a_server_that_is_none(self):
@@ -229,12 +226,10 @@ class Lock(unittest.TestCase):
 
     def test_no_wait(self):
         holder = Holder(self.server, "/busy").started()
-        start = time.monotonic()
         for flags in (["-n"], ["--no-wait"], ["-w", "0ms"], ["--wait", "0"]):
             r = self.lock(*flags, "/busy", "--", "echo", "ran")
             self.assertEqual((r.code, r.out), (75, ""), r)
             self.assertIn("held by another", r.err)
-        self.assertLess(time.monotonic() - start, 5)
         self.assertEqual(self.lock("-n", "-E", "9", "/busy", "--", "true").code, 9)
         self.assertEqual(self.lock("-n", "-E", "0", "/busy", "--", "true").code, 0)
         r = self.lock("-n", "-q", "/busy", "--", "true")
@@ -246,12 +241,13 @@ class Lock(unittest.TestCase):
     def test_wait(self):
         holder = Holder(self.server, "/slow").started()
         start = time.monotonic()
-        r = self.lock("-w", "1s", "/slow", "--", "echo", "ran")
-        waited = time.monotonic() - start
+        runs = [Running("lock", "-w", "3s", *more, "/slow", "--", "echo", "ran",
+                        connect=self.server.connect) for more in ([], ["-E", "3"])]
+        r, other = (run.end() for run in runs)
+        self.assertGreaterEqual(time.monotonic() - start, 3)
         self.assertEqual((r.code, r.out), (75, ""), r)
-        self.assertIn("not acquired within", r.err)
-        self.assertTrue(1 <= waited < 8, waited)
-        self.assertEqual(self.lock("-w", "1s", "-E", "3", "/slow", "--", "true").code, 3)
+        self.assertRegex(r.err, r"not acquired within \d+s \(")
+        self.assertEqual((other.code, other.out), (3, ""), other)
         self.assertEqual(len(nodes(self.server, "/slow")), 1, "no node is left")
         waiter = Holder(self.server, "/slow", "-w", "60s").waiting(self.server, "/slow", 2)
         holder.run.end(15)
@@ -280,20 +276,15 @@ class Lock(unittest.TestCase):
     # ---- maximum hold
 
     def test_max_hold(self):
-        start = time.monotonic()
-        r = self.lock("--max-hold", "500ms", "/max", "--", "sleep", "100")
+        r = self.lock(*MAX_HOLD, "/max", "--", "sleep", "100")
         self.assertEqual(r.code, 76, r)
-        self.assertLess(time.monotonic() - start, 5)
         self.assertIn("the maximum hold is over", r.err)
         self.assertEqual(self.lock("--max-hold", "60s", "/max", "--", "true").code, 0)
 
     def test_max_hold_kills_what_ignores_term(self):
-        start = time.monotonic()
-        r = self.lock("--max-hold", "2s", "/max", "--", "sh", "-c",
+        r = self.lock(*MAX_HOLD, "/max", "--", "sh", "-c",
                       "trap 'echo term' TERM; while :; do sleep 0.05; done")
-        held = time.monotonic() - start
         self.assertEqual((r.code, r.out), (76, "term\n"), r)
-        self.assertLess(held, 10)
 
     def test_max_hold_that_is_too_short(self):
         r = self.lock("--max-hold", "1ms", "/max", "--", "echo", "ran")
@@ -303,7 +294,7 @@ class Lock(unittest.TestCase):
     def test_the_page_knows_the_maximum_hold(self):
         r = self.lock("--max-hold", "5s", "/max", "--", CLAVE, "check", "--for", "6s")
         self.assertEqual(r.code, 76, r)
-        r = self.lock("--max-hold", "5s", "/max", "--", CLAVE, "check", "--for", "1s")
+        r = self.lock(*MAX_HOLD, "/max", "--", CLAVE, "check", "--for", "1s")
         self.assertEqual(r.code, 0, r)
 
     def test_a_grace_that_is_too_long(self):
@@ -353,7 +344,8 @@ class Lock(unittest.TestCase):
     def test_waiting_without_a_server_is_told(self):
         s = server(flags=TICK)
         holder = Holder(s, "/away").started()
-        waiters = [Running("lock", "-w", "3s", *more, "/away", "--", "true", connect=s.connect)
+        # For so long that all of them are in the queue before the server goes.
+        waiters = [Running("lock", "-w", "9s", *more, "/away", "--", "true", connect=s.connect)
                    for more in ((), ("--json",))]
         until(lambda: len(queue(s, "/away")) == 3)
         s.stop()
@@ -362,7 +354,7 @@ class Lock(unittest.TestCase):
         self.assertEqual((line.code, event.code), (75, 75), line)
         # The newest fault: of an attempt to connect, or of the session that has run out.
         why = f"cannot connect to {s.connect}|no server has confirmed"
-        self.assertRegex(line.err, f"not acquired within 3s, no server answers: ({why})")
+        self.assertRegex(line.err, rf"not acquired within \d+s, no server answers: ({why})")
         last = json.loads(event.err.splitlines()[-1])
         self.assertEqual(last["event"], "not-acquired")
         self.assertRegex(last["why"], why)
