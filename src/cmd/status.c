@@ -44,10 +44,11 @@ void status_open(struct wrapper *w)
 void status_waiting(struct wrapper *w, size_t ahead, bool known)
 {
     struct notify *n = &w->service.notify;
-    if (known)
-        notify_tell(n, "STATUS=%s: waiting, %zu ahead", w->plan->path, ahead);
-    else
+    if (!known) { /* nor is it, by now, whether it has a place */
         notify_tell(n, "STATUS=%s: waiting", w->plan->path);
+        return;
+    }
+    notify_tell(n, "STATUS=%s: waiting, %zu ahead", w->plan->path, ahead);
     if (w->plan->notify == NOTIFY_WAITING)
         notify_ready(n);
 }
@@ -63,6 +64,8 @@ static void tell_held(const struct wrapper *w, const char *detail)
 void status_delayed(struct wrapper *w)
 {
     tell_held(w, "; the holder before was lost: waiting for the lock delay");
+    if (w->plan->notify == NOTIFY_WAITING)
+        notify_ready(&w->service.notify);
 }
 
 void status_started(struct wrapper *w)

@@ -10,7 +10,8 @@ import time
 import unittest
 
 from harness import PATIENCE, SOURCE, Running, clave, free_port, scratch, server
-from lock_rig import TICK, Holder, queue, until
+from lock_rig import EXPIRES, TICK, Holder, queue, until
+from peers import Proxy
 
 
 class Manager:
@@ -76,14 +77,39 @@ class Notify(unittest.TestCase):
             self.assertFalse([line for line in m.said if line.startswith("MAINPID")])
 
     def test_ready_when_waiting(self):
-        holder = Holder(self.server, "/standby").started()
+        for verb, of_holder in (("lock", []), ("rwlock", []), ("rwlock", ["-r"]), ("elect", []),
+                                ("semaphore", ["-n", "1"])):
+            path = "-".join(["/standby", verb] + of_holder)
+            words = of_holder if verb == "semaphore" else []
+            holder = self.start(verb, *of_holder, path, "--", "sh", "-c", "echo; exec sleep 1000",
+                                env={})
+            holder.line()
+            m = self.manager()
+            run = self.start(verb, "--notify", "waiting", *words, path, "--", "true", env=m.env())
+            m.hears("READY=1")
+            self.assertEqual(len(queue(self.server, path)), 3 if words else 2)  # a lease, and a turn
+            holder.end(15)
+            self.assertEqual(run.end().code, 0)
+            self.assertEqual(m.count("READY=1"), 1)
+
+    def test_not_ready_before_it_stands_in_the_queue(self):
+        """It has a session, and no answer to what it asks for."""
+        m, proxy = self.manager(), Proxy(self.server.port, 1)
+        self.addCleanup(proxy.close)
+        run = Running("lock", "--notify", "waiting", "--wait", "3s", "/unanswered", "--", "true",
+                      connect=f"127.0.0.1:{proxy.port}", env=m.env())
+        m.hears("STATUS=/unanswered: waiting")
+        self.assertEqual(run.end().code, 75)
+        self.assertNotIn("READY=1", m.listen())
+
+    def test_ready_in_the_lock_delay(self):
+        Holder(self.server, "/delayed", "--lock-delay", "1h").started().run.end(signal.SIGKILL)
         m = self.manager()
-        run = self.start("lock", "--notify", "waiting", "/standby", "--", "true", env=m.env())
+        run = self.start("lock", "--notify", "waiting", "--lock-delay", "1h", "/delayed", "--", "true",
+                         env=m.env())
+        until(lambda: any("waiting for the lock delay" in line for line in m.listen()))
         m.hears("READY=1")
-        self.assertEqual(len(queue(self.server, "/standby")), 2)
-        holder.run.end(15)
-        self.assertEqual(run.end().code, 0)
-        self.assertEqual(m.count("READY=1"), 1)
+        run.end(15)
 
     def test_not_acquired(self):
         holder = Holder(self.server, "/busy").started()
@@ -102,7 +128,8 @@ class Notify(unittest.TestCase):
 
     def test_a_candidate_that_stands_again_goes_on(self):
         m = self.manager()
-        run = self.start("elect", "--forever", "/again", "--", "sh", "-c", "echo led; sleep 0.1",
+        second = 'echo led; test -e "$0" && exec sleep 1000; : >"$0"'
+        run = self.start("elect", "--forever", "/again", "--", "sh", "-c", second, scratch("first"),
                          env=m.env())
         self.assertEqual([run.line(), run.line()], ["led", "led"])
         self.assertNotIn("STOPPING=1", m.listen())
@@ -124,7 +151,7 @@ class Notify(unittest.TestCase):
     def test_the_watchdog_is_fed_while_the_session_is_confirmed(self):
         s = server(flags=TICK)
         m = self.manager()
-        run = Running("lock", "--session-timeout", "2s", "/dog", "--", "sh", "-c",
+        run = Running("lock", "--session-timeout", EXPIRES, "/dog", "--", "sh", "-c",
                       "echo; exec sleep 1000", connect=s.connect,
                       env=m.env(WATCHDOG_USEC="400000"))
         run.line()
@@ -157,10 +184,12 @@ class Notify(unittest.TestCase):
         self.assertNotIn("WATCHDOG=1", m.listen())
 
     def test_what_surrounds_the_command(self):
-        flags = ["--lock-delay", "200ms", "--min-hold", "1s", "/around", "--"]
+        flags = ["--lock-delay", "200ms", "--min-hold", "1h", "/around", "--"]
         Holder(self.server, "/around", *flags[:2]).started().run.end(signal.SIGKILL)
         m = self.manager()
-        clave("lock", *flags, "true", connect=self.server.connect, env=m.env())
+        run = self.start("lock", *flags, "true", env=m.env())
+        until(lambda: any("the minimum hold has not" in line for line in m.listen()))
+        run.end(15)
         told = [line.partition("; ")[2] for line in m.listen() if "token" in line]
         self.assertEqual(told, ["the holder before was lost: waiting for the lock delay", "",
                                 "the command has ended, the minimum hold has not"])
