@@ -1,5 +1,6 @@
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -29,17 +30,26 @@ static void show_json(const char *path, const struct sighting *it)
     json_end(&j);
 }
 
+/* Whole, however long: scripts read it. */
+static void show_line(const struct sighting *it)
+{
+    char id[WHO_CAP], token[TOKEN_CAP];
+    size_t cap = it->len + WHO_CAP;
+    char *value = it->value ? malloc(cap) : NULL;
+    printf("leader %s %s%s%s\n", who_token(&it->stat, token),
+           who_column(it->id, true, id, sizeof id), value ? " " : "",
+           value ? who_text(it->value, value, cap) : "");
+    free(value);
+}
+
 static void show(const struct options *o, const char *path, const struct sighting *it)
 {
-    char id[WHO_CAP], value[WHO_CAP], token[TOKEN_CAP];
     if (o->json)
         show_json(path, it);
     else if (it->vacant)
         puts("vacant");
     else
-        printf("leader %s %s%s%s\n", who_token(&it->stat, token),
-               who_column(it->id, true, id, sizeof id), it->value ? " " : "",
-               it->value ? who_text(it->value, value, sizeof value) : "");
+        show_line(it);
     fflush(stdout);
 }
 

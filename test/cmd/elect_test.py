@@ -90,6 +90,11 @@ class Elect(unittest.TestCase):
         self.assertEqual(shown.get("value_base64"), "dv8=", shown)
         self.assertNotIn("value", shown)
 
+    def test_a_long_value_is_shown_whole(self):
+        value = "10.0.0.7:8080," * 1000
+        r = self.clave("elect", "--value", value, self.path, "--", CLAVE, "leader", self.path)
+        self.assertEqual(r.out.split()[3:], [value], r)
+
     def test_usage(self):
         self.assertEqual(self.clave("elect", self.path).code, 64)
         self.assertEqual(self.clave("elect", "--on-lost", "x", self.path, "true").code, 64)
