@@ -84,7 +84,6 @@ static const char *advice(clave_err err)
         clave_err err;
         const char *text;
     } table[] = {
-        {CLAVE_ENONODE, "'clave create --parents' makes nodes"},
         {CLAVE_EBADVERSION, "somebody else has written it since: read it again"},
         {CLAVE_ENOTEMPTY, "'clave rm -r' removes a whole tree"},
         {CLAVE_ENODEEXISTS, "'clave set' changes its data"},
@@ -171,10 +170,21 @@ static bool is_about_the_way(clave_err err, clave_session *s)
            err == CLAVE_EPATH;
 }
 
-/* Why the server of "local:" has gone is not known to its clients. */
-static void put_hint(const struct options *o, clave_err err)
+/* A node is missing: which flag makes it. The root is there always, but for a chroot's. */
+static const char *advice_missing(const struct options *o, const char *path)
 {
-    const char *hint = advice(err);
+    const char *verb = o && o->verb ? o->verb->name : "";
+    if (path && strcmp(path, "/") == 0)
+        return "the list of servers has a chroot that is not there";
+    if (strcmp(verb, "create") == 0)
+        return "its parent is missing: --parents makes it";
+    return strcmp(verb, "set") == 0 ? "--create makes it" : "";
+}
+
+/* Why the server of "local:" has gone is not known to its clients. */
+static void put_hint(const struct options *o, const char *path, clave_err err)
+{
+    const char *hint = err == CLAVE_ENONODE ? advice_missing(o, path) : advice(err);
     char fault[512];
     struct local_paths p;
     bool local = o && (!o->connect || strncmp(o->connect, "local:", 6) == 0);
@@ -198,7 +208,7 @@ int tell_err(const struct options *o, const char *path, clave_err err, clave_ses
     fputs(tell_text(o, err), stderr);
     if (*detail)
         fprintf(stderr, ": %s", detail);
-    put_hint(o, err);
+    put_hint(o, path, err);
     end_line();
     return exit_code_of(err);
 }

@@ -176,6 +176,18 @@ class WithServer(unittest.TestCase):
         self.assertIn(text, err.decode())
         self.assertLessEqual(err.count(b"standard "), 1, "told twice")
 
+    def test_a_missing_node_is_made_by_the_flag_that_is_named(self):
+        for words, hint in ((["get", "/none"], "no such node\n"),
+                            (["rm", "/none"], "no such node\n"),
+                            (["create", "/none/a"], "no such node (its parent is missing: --parents"),
+                            (["set", "/none", "x"], "no such node (--create makes it)\n")):
+            r = self.clave(*words)
+            self.assertEqual(r.code, 66, r)
+            self.assertIn(hint, r.err)
+        r = clave("ls", "/", connect=self.server.connect + "/not-there")
+        self.assertEqual(r.code, 66, r)
+        self.assertIn("has a chroot that is not there", r.err)
+
     def test_missing_streams(self):
         self.clave("create", "/streams", "data")
         self.closed(["get", "/streams"], ">&-", 74, "standard output")
