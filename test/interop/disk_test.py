@@ -6,7 +6,6 @@ all. Apache compares the digest of its tree with ours at every transaction it re
 with its."""
 import os
 import signal
-import socket
 import sys
 import unittest
 
@@ -34,17 +33,6 @@ SESSION_S = 35   # longer than it takes to start a Java process
 
 def patiently(call, *args, **keywords):
     return KazooRetry(max_tries=-1, delay=0.1, backoff=1, deadline=PATIENCE)(call, *args, **keywords)
-
-
-def redial(zk):
-    """Apache leaves some connections that it takes while it starts without any answer, and kazoo
-    waits on such a one for as long as its session lasts (docs/takeover.md)."""
-    connected = zk._connection._socket
-    if connected:
-        try:
-            connected.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            pass  # it was not connected, or is not any more
 
 
 def dump(connect):
@@ -193,7 +181,6 @@ class Disk(unittest.TestCase):
                 self.assertGreater(len(self.files("log")), 2)
                 self.assertGreater(len(self.files("snapshot")), 2)
             self.serve(then)
-            redial(living)
             self.compare(before, dump(self.connect))
             if then == "clave" or self.server.version >= (3, 6):  # before, the tree had no digest
                 self.assertEqual(self.mismatches(), 0)
