@@ -2,8 +2,14 @@
  *
  * One thread (the loop's) owns all sessions of a clave_loop; a call posts its work there
  * and waits. A blocking call made on that thread (from a callback) returns EDEADLK at
- * once. Timeouts are milliseconds from now; negative: for ever. ETIMEDOUT means what the
- * class UNKNOWN says: the operation may still be done. */
+ * once; what has no error to return, clave_session_close, clave_loop_free and
+ * clave_selector_free, ends the program there, with a line on stderr. Timeouts are
+ * milliseconds from now; negative: for ever. ETIMEDOUT means what the class UNKNOWN says: the
+ * operation may still be done.
+ *
+ * A process that was forked has no such thread: of what it has inherited nothing is held there
+ * (_valid_for is false), every call returns ECLOSED at once, _close and _free do nothing, and all
+ * of it stays the parent's. It may open sessions of its own. */
 #ifndef CLAVE_SESSION_H
 #define CLAVE_SESSION_H
 

@@ -97,6 +97,8 @@ clave_err clave__call(clave_session *s, const struct call_spec *spec, int64_t ti
     int64_t deadline = clave__deadline_after(timeout_ms);
     if (out)
         *out = NULL;
+    if (!clave__loop_is_here(l))
+        return CLAVE_ECLOSED;
     if (clave__loop_is_current(l))
         return CLAVE_EDEADLK;
     struct call *c = call_new(s, spec, out != NULL);

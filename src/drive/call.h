@@ -40,7 +40,8 @@ bool clave__session_never_connected(clave_session *s);
 void clave__session_enter_locked(clave_session *s);
 void clave__session_leave_locked(clave_session *s);
 
-/* clave_session_run, and on the loop's thread itself just the call. */
+/* clave_session_run, and on the loop's thread itself just the call. Nothing, when that thread is
+ * not here. */
 void clave__session_do(clave_session *s, clave_loop_fn *fn, void *arg);
 
 /* On the loop's thread: what its tasks have asked of the client is sent when all of them have

@@ -96,6 +96,7 @@ static clave_err new_candidate(clave_candidate **out, clave_session *s, struct b
     clave__cell_init(&c->lost);
     own.event_cb = on_event;
     own.event_arg = c;
+    b.err = CLAVE_ECLOSED;
     b.c = c;
     b.o = &own;
     clave__session_do(s, create, &b);
@@ -137,7 +138,7 @@ static void destroy(clave_client *client, void *arg)
 
 void clave_candidate_free(clave_candidate *c)
 {
-    if (!c)
+    if (!c || !clave__loop_is_here(c->session->loop))
         return;
     (void)clave_candidate_close(c, CLAVE_CLOSE_SILENT, FREE_WAIT_MS);
     clave__session_do(c->session, destroy, c);
@@ -233,6 +234,8 @@ clave_err clave_candidate_await_loss(clave_candidate *c, int64_t timeout_ms)
 {
     clave_loop *loop = c->session->loop;
     int64_t until = clave__deadline_after(timeout_ms);
+    if (!clave__loop_is_here(loop))
+        return CLAVE_ECLOSED;
     if (clave__loop_is_current(loop))
         return CLAVE_EDEADLK;
     clave__loop_lock(loop);
@@ -254,6 +257,8 @@ clave_err clave_candidate_await_loss(clave_candidate *c, int64_t timeout_ms)
 
 bool clave_candidate_valid_for(clave_candidate *c, int64_t ms)
 {
+    if (!clave__loop_is_here(c->session->loop))
+        return false;
     clave__loop_lock(c->session->loop);
     int64_t deadline = c->deadline;
     clave__loop_unlock(c->session->loop);
@@ -268,6 +273,8 @@ bool clave_candidate_has_leadership(clave_candidate *c)
 
 int64_t clave_candidate_token(clave_candidate *c)
 {
+    if (!clave__loop_is_here(c->session->loop))
+        return 0;
     clave__loop_lock(c->session->loop);
     int64_t token = c->token;
     clave__loop_unlock(c->session->loop);

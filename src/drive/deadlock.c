@@ -127,6 +127,7 @@ static void answer(clave_client *c, void *arg)
 const char *clave_lock_deadlock(clave_lock *l, char *buf, size_t cap)
 {
     struct question q = {.mutex = l->mutex, .buf = buf, .cap = cap};
+    snprintf(buf, cap, "%s", "");
     clave__session_do(l->session, answer, &q);
     return buf;
 }

@@ -113,7 +113,7 @@ clave_err clave__lock_new(clave_lock **out, clave_session *s, const char *path,
         own.data = data;
         own.len = default_data(data, sizeof data);
     }
-    struct birth b = {.l = l, .path = path, .o = &own, .rule = rule, .err = CLAVE_OK};
+    struct birth b = {.l = l, .path = path, .o = &own, .rule = rule, .err = CLAVE_ECLOSED};
     clave__session_do(s, create_mutex, &b);
     if (b.err != CLAVE_OK) {
         clave__cell_fini(&l->emptied);
@@ -186,7 +186,7 @@ static void free_mutex(clave_client *c, void *arg)
 
 void clave_lock_free(clave_lock *l)
 {
-    if (!l)
+    if (!l || !clave__loop_is_here(l->session->loop))
         return;
     clave__session_do(l->session, give_all_back, l);
     clave__tenures_await_left(l, clave_now() + FREE_WAIT_MS);
@@ -257,7 +257,7 @@ static void cancel(clave_client *c, void *arg)
 
 clave_err clave_lock_cancel_as(clave_lock *l, uint64_t owner)
 {
-    struct cancel x = {.lock = l, .owner = owner, .err = CLAVE_OK};
+    struct cancel x = {.lock = l, .owner = owner, .err = CLAVE_ECLOSED};
     clave__session_do(l->session, cancel, &x);
     return x.err;
 }

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -56,6 +57,35 @@ int64_t clave__deadline_after(int64_t timeout_ms)
 bool clave__loop_is_current(const clave_loop *l)
 {
     return pthread_equal(pthread_self(), l->thread);
+}
+
+/* How many there were from the first process to this one. */
+static unsigned forks;
+
+static void count_fork(void)
+{
+    forks++;
+}
+
+static void count_forks(void)
+{
+    (void)pthread_atfork(NULL, NULL, count_fork);
+}
+
+bool clave__loop_is_here(const clave_loop *l)
+{
+    return l->forks == forks;
+}
+
+void clave__loop_must_not_be_current(const clave_loop *l, const char *call)
+{
+    if (!clave__loop_is_current(l))
+        return;
+    fprintf(stderr,
+            "%s was called on the thread of clave's loop (from a callback), for which it would "
+            "wait for ever\n",
+            call);
+    abort();
 }
 
 void clave__loop_post_locked(clave_loop *l, struct task *t)
@@ -141,6 +171,8 @@ static void run_errand(struct task *t)
 clave_err clave__loop_run(clave_loop *l, void (*fn)(void *arg), void *arg)
 {
     struct errand e = {.task.run = run_errand, .loop = l, .fn = fn, .arg = arg};
+    if (!clave__loop_is_here(l))
+        return CLAVE_ECLOSED;
     if (clave__loop_is_current(l))
         return CLAVE_EDEADLK;
     clave__cell_init(&e.cell);
@@ -221,7 +253,9 @@ int clave__loop_init(uv_loop_t *loop)
 
 clave_err clave_loop_new(clave_loop **out)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
     *out = NULL;
+    pthread_once(&once, count_forks);
     clave_loop *l = calloc(1, sizeof *l);
     if (!l)
         return CLAVE_ENOMEM;
@@ -230,6 +264,7 @@ clave_err clave_loop_new(clave_loop **out)
     if (uv_async_init(&l->uv, &l->wake, on_wake) != 0)
         goto fail_async;
     l->wake.data = l;
+    l->forks = forks;
     clave__wakeup_open(&l->wakeup, &l->uv);
     list_init(&l->tasks);
     list_init(&l->finals);
@@ -251,9 +286,9 @@ fail_loop:
 
 void clave_loop_free(clave_loop *l)
 {
-    if (!l)
+    if (!l || !clave__loop_is_here(l))
         return;
-    assert(!clave__loop_is_current(l));
+    clave__loop_must_not_be_current(l, "clave_loop_free");
     pthread_t thread = l->thread;
     clave__loop_lock(l);
     l->phase = LOOP_ENDING;

@@ -40,6 +40,7 @@ struct clave_loop {
     uv_async_t wake;
     struct wakeup wakeup;
     pthread_t thread;
+    unsigned forks;     /* see _is_here */
     struct list finals; /* the loop's thread only */
     pthread_mutex_t mutex;
     struct list tasks; /* under the mutex, as all that follows */
@@ -59,6 +60,13 @@ static inline void clave__loop_unlock(clave_loop *l)
 
 bool clave__loop_is_current(const clave_loop *l);
 
+/* false: this process is a fork of the one that has the loop's thread. Nobody would answer, or let
+ * go of the mutex: nothing else may be called then. */
+bool clave__loop_is_here(const clave_loop *l);
+
+/* For calls that cannot say EDEADLK: on the loop's thread it ends the program. */
+void clave__loop_must_not_be_current(const clave_loop *l, const char *call);
+
 /* In the order of the calls. Any thread; _locked: with the mutex. */
 void clave__loop_post(clave_loop *l, struct task *t);
 void clave__loop_post_locked(clave_loop *l, struct task *t);
@@ -73,7 +81,7 @@ void clave__loop_finally(clave_loop *l, struct task *t);
  * its first loop) or keeps those that it has got. As that returns. */
 int clave__loop_init(uv_loop_t *loop);
 
-/* Posts and waits until it has run. EDEADLK on the loop's own thread. */
+/* Posts and waits until it has run. EDEADLK on the loop's own thread; ECLOSED: it is not here. */
 clave_err clave__loop_run(clave_loop *l, void (*fn)(void *arg), void *arg);
 
 /* The deadline for a timeout: negative is CLAVE_NEVER. */

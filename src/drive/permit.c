@@ -104,7 +104,7 @@ clave_err clave_permits_new(clave_permits **out, clave_session *s, const char *p
     p->observer.settled = on_settled;
     list_init(&p->permits);
     list_init(&p->waiting);
-    struct birth b = {.p = p, .path = path, .o = &own, .err = CLAVE_OK};
+    struct birth b = {.p = p, .path = path, .o = &own, .err = CLAVE_ECLOSED};
     clave__session_do(s, create, &b);
     if (b.err != CLAVE_OK) {
         free(p);
@@ -127,7 +127,7 @@ static void destroy(clave_client *c, void *arg)
 
 void clave_permits_free(clave_permits *p)
 {
-    if (!p)
+    if (!p || !clave__loop_is_here(p->session->loop))
         return;
     clave__session_do(p->session, destroy, p);
     free(p);
@@ -227,6 +227,7 @@ static void answer(clave_client *c, void *arg)
 const char *clave_permits_deadlock(clave_permits *p, char *buf, size_t cap)
 {
     struct question q = {.semaphore = p->semaphore, .buf = buf, .cap = cap};
+    snprintf(buf, cap, "%s", "");
     clave__session_do(p->session, answer, &q);
     return buf;
 }
@@ -302,6 +303,8 @@ clave_err clave_permit_release_confirmed(clave_permit *q, int64_t timeout_ms)
 bool clave_permit_valid_for(clave_permit *q, int64_t ms)
 {
     clave_loop *loop = q->all->session->loop;
+    if (!clave__loop_is_here(loop))
+        return false;
     clave__loop_lock(loop);
     int64_t deadline = q->deadline;
     clave__loop_unlock(loop);
@@ -312,6 +315,8 @@ bool clave_permit_valid_for(clave_permit *q, int64_t ms)
 int64_t clave_permit_token(clave_permit *q)
 {
     clave_loop *loop = q->all->session->loop;
+    if (!clave__loop_is_here(loop))
+        return 0;
     clave__loop_lock(loop);
     int64_t token = q->token;
     clave__loop_unlock(loop);

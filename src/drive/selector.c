@@ -32,6 +32,11 @@ struct clave_selector {
     struct cell ended; /* nothing runs any more */
 };
 
+static bool is_here(const clave_selector *s)
+{
+    return clave__loop_is_here(s->session->loop);
+}
+
 static void enter(clave_selector *s)
 {
     clave__loop_lock(s->session->loop);
@@ -197,6 +202,8 @@ static clave_err set_off(clave_selector *s)
 
 clave_err clave_selector_start(clave_selector *s)
 {
+    if (!is_here(s))
+        return CLAVE_ECLOSED;
     enter(s);
     clave_err err = clave__candidacy_start(&s->is);
     leave(s);
@@ -205,6 +212,8 @@ clave_err clave_selector_start(clave_selector *s)
 
 clave_err clave_selector_requeue(clave_selector *s)
 {
+    if (!is_here(s))
+        return CLAVE_ECLOSED;
     enter(s);
     clave_err err = clave__candidacy_requeue(&s->is);
     leave(s);
@@ -213,6 +222,8 @@ clave_err clave_selector_requeue(clave_selector *s)
 
 clave_err clave_selector_interrupt(clave_selector *s)
 {
+    if (!is_here(s))
+        return CLAVE_ECLOSED;
     enter(s);
     clave_err err = clave__candidacy_interrupt(&s->is);
     wake_if_interrupted(s);
@@ -222,6 +233,8 @@ clave_err clave_selector_interrupt(clave_selector *s)
 
 void clave_selector_close(clave_selector *s)
 {
+    if (!is_here(s))
+        return;
     enter(s);
     uint64_t owner = s->owner;
     bool cancels = clave__candidacy_close(&s->is) && owner != 0;
@@ -303,9 +316,10 @@ clave_err clave_selector_new(clave_selector **out, clave_session *session, const
 
 void clave_selector_free(clave_selector *s)
 {
-    if (!s)
+    if (!s || !is_here(s))
         return;
     clave_loop *loop = s->session->loop;
+    clave__loop_must_not_be_current(loop, "clave_selector_free");
     clave_selector_close(s);
     enter(s);
     bool threaded = s->threaded;
@@ -330,6 +344,8 @@ void clave_selector_free(clave_selector *s)
 
 bool clave_selector_is_interrupted(clave_selector *s)
 {
+    if (!is_here(s))
+        return true;
     enter(s);
     bool interrupted = s->is.interrupted;
     leave(s);
@@ -339,6 +355,8 @@ bool clave_selector_is_interrupted(clave_selector *s)
 bool clave_selector_pause(clave_selector *s, int64_t ms)
 {
     int64_t until = clave__deadline_after(ms);
+    if (!is_here(s))
+        return false;
     enter(s);
     while (!s->is.interrupted && clave__cell_wait(&s->doubt, s->session->loop, until))
         continue;
@@ -350,6 +368,8 @@ bool clave_selector_pause(clave_selector *s, int64_t ms)
 /* The grant while it leads. */
 static bool look(clave_selector *s, struct tenure *out)
 {
+    if (!is_here(s))
+        return false;
     enter(s);
     bool leads = clave__candidacy_leads(&s->is);
     uint64_t owner = s->owner;
@@ -388,6 +408,8 @@ const char *clave_selector_id(const clave_selector *s)
 
 clave_err clave_selector_error(clave_selector *s)
 {
+    if (!is_here(s))
+        return CLAVE_ECLOSED;
     enter(s);
     clave_err err = s->is.phase == CANDIDACY_IDLE ? s->is.err : CLAVE_OK;
     leave(s);

@@ -1,4 +1,4 @@
-#include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -99,7 +99,7 @@ static void start(void *arg)
 
 static clave_err start_client(clave_session *s)
 {
-    struct start a = {.s = s, .err = CLAVE_OK};
+    struct start a = {.s = s, .err = CLAVE_ECLOSED};
     if (clave__loop_run(s->loop, start, &a) == CLAVE_EDEADLK)
         start(&a);
     return a.err;
@@ -180,6 +180,8 @@ clave_err clave_session_wait(clave_session *s, int64_t timeout_ms)
 {
     int64_t deadline = clave__deadline_after(timeout_ms);
     clave_err err = CLAVE_OK;
+    if (!clave__loop_is_here(s->loop))
+        return CLAVE_ECLOSED;
     if (clave__loop_is_current(s->loop))
         return CLAVE_EDEADLK;
     clave_loop *l = s->loop;
@@ -225,13 +227,12 @@ static void stop_client(void *arg)
 
 void clave_session_close(clave_session *s, int64_t timeout_ms)
 {
-    if (!s)
+    if (!s || !clave__loop_is_here(s->loop))
         return;
     clave_loop *l = s->loop;
     int64_t deadline = clave__deadline_after(timeout_ms);
-    clave_err err = clave__loop_run(l, close_client, s);
-    assert(err == CLAVE_OK); /* not on the loop's own thread */
-    (void)err;
+    clave__loop_must_not_be_current(l, "clave_session_close");
+    (void)clave__loop_run(l, close_client, s);
     clave__loop_lock(l);
     while (s->state != CLAVE_STATE_CLOSED && clave__session_await_locked(s, deadline))
         continue;
@@ -250,6 +251,8 @@ void clave_session_close(clave_session *s, int64_t timeout_ms)
 
 clave_state clave_session_state(clave_session *s)
 {
+    if (!clave__loop_is_here(s->loop))
+        return CLAVE_STATE_CLOSED;
     clave__loop_lock(s->loop);
     clave_state state = s->state;
     clave__loop_unlock(s->loop);
@@ -258,6 +261,8 @@ clave_state clave_session_state(clave_session *s)
 
 int64_t clave_session_id(clave_session *s)
 {
+    if (!clave__loop_is_here(s->loop))
+        return 0;
     clave__loop_lock(s->loop);
     int64_t id = s->id;
     clave__loop_unlock(s->loop);
@@ -285,7 +290,11 @@ static void copy_errmsg(void *arg)
 const char *clave_session_errmsg(clave_session *s, char *buf, size_t cap)
 {
     struct errmsg e = {.s = s, .buf = buf, .cap = cap};
-    if (cap > 0 && clave__loop_run(s->loop, copy_errmsg, &e) == CLAVE_EDEADLK)
+    if (!clave__loop_is_here(s->loop))
+        snprintf(
+            buf, cap,
+            "this process is a fork of the one that has the session, and needs one of its own");
+    else if (cap > 0 && clave__loop_run(s->loop, copy_errmsg, &e) == CLAVE_EDEADLK)
         copy_errmsg(&e);
     return buf;
 }
@@ -328,6 +337,8 @@ void clave__session_do(clave_session *s, clave_loop_fn *fn, void *arg)
 
 clave_err clave_session_post(clave_session *s, clave_loop_fn *fn, void *arg)
 {
+    if (!clave__loop_is_here(s->loop))
+        return CLAVE_ECLOSED;
     struct visit *v = malloc(sizeof *v);
     if (!v)
         return CLAVE_ENOMEM;

@@ -23,6 +23,8 @@ static struct tenure *find_held(const clave_lock *l, uint64_t owner)
 
 bool clave__tenure_look(clave_lock *l, uint64_t owner, struct tenure *out)
 {
+    if (!clave__loop_is_here(l->session->loop))
+        return false;
     clave__loop_lock(l->session->loop);
     const struct tenure *t = find_held(l, owner);
     if (t)
@@ -238,6 +240,8 @@ static clave_err release_on_loop(clave_lock *l, uint64_t owner, bool confirmed, 
 clave_err clave_lock_release_as(clave_lock *l, uint64_t owner)
 {
     clave_loop *loop = l->session->loop;
+    if (!clave__loop_is_here(loop))
+        return CLAVE_ECLOSED;
     if (clave__loop_is_current(loop))
         return CLAVE_EDEADLK;
     clave__loop_lock(loop);
