@@ -72,15 +72,26 @@ static const char *culprit(char **argv)
     return word;
 }
 
-static int refuse(struct options *o, int id, char **argv)
+static bool is_beginning(const struct scan *s, const char *flag)
+{
+    size_t n = strncmp(flag, "--", 2) == 0 ? strcspn(flag + 2, "=") : 0;
+    for (const struct option *f = s->longs; n > 0 && f->name; f++)
+        if (strncmp(f->name, flag + 2, n) == 0)
+            return true;
+    return false;
+}
+
+static int refuse(struct options *o, const struct scan *s, int id, char **argv)
 {
     const char *flag = culprit(argv);
     if (id == ':')
         tell_usage(o, "%s needs a value", flag);
     else if (optopt != 0 && strncmp(flag, "--", 2) == 0)
         tell_usage(o, "%s: this flag takes no value", flag);
+    else if (is_beginning(s, flag))
+        tell_usage(o, "%s is the beginning of several flags", flag);
     else
-        tell_usage(o, "no such flag, or the beginning of several: %s", flag);
+        tell_usage(o, "no such flag: %s", flag);
     return OPTIONS_STOP;
 }
 
@@ -205,7 +216,7 @@ int options_next(struct options *o, int argc, char **argv)
         o->value = optarg;
         if (id == '?' || id == ':') {
             o->scanning = false;
-            return refuse(o, id, argv);
+            return refuse(o, &s, id, argv);
         }
         if (id == -1) {
             bool dashes = optind > before && optind > 1 && strcmp(argv[optind - 1], "--") == 0;

@@ -31,6 +31,14 @@ class WithoutServer(unittest.TestCase):
             r = self.fails(64, *words)
             self.assertIn("clave help", r.err)
 
+    def test_flags_that_are_none(self):
+        self.assertIn("get: no such flag: --tree (see", self.fails(64, "get", "--tree", "/").err)
+        self.assertIn("get: no such flag: -z (see", self.fails(64, "get", "-z", "/").err)
+        self.assertIn("get: --t is the beginning of several flags (see",
+                      self.fails(64, "get", "--t=1", "/").err.replace("=1", ""))
+        self.assertIn("--json=1: this flag takes no value",
+                      self.fails(64, "get", "--json=1", "/").err)
+
     def test_what_is_missing_is_shown(self):
         self.assertIn("an argument is missing: clave get PATH (see", self.fails(64, "get").err)
         self.assertIn("too few arguments: clave set PATH DATA|- (see",
