@@ -52,7 +52,7 @@ class Herd(unittest.TestCase):
 
     def test_a_server_that_takes_too_few_connections_is_told(self):
         few = server(flags=["--max-connections", "3"])
-        r = clave("--timeout", "2s", "bench", "herd", "-n", "5", connect=few.connect)
+        r = clave("--timeout", "5s", "bench", "herd", "-n", "5", connect=few.connect)
         few.stop()
         self.assertEqual(r.code, 69, r)
         self.assertIn("3 of 5 sessions", r.err)

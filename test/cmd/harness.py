@@ -24,6 +24,7 @@ APACHE = os.environ.get("CLAVE_APACHE_JARS") or f"{JARS}zookeeper.jar:{JARS}slf4
 SCRATCH = tempfile.mkdtemp(prefix="clave-test-")
 PATIENCE = 30  # seconds until something that should happen is given up
 _processes = []
+_ports = []
 _libc = ctypes.CDLL(None)
 
 
@@ -57,9 +58,13 @@ def scratch(name):
 
 
 def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    """Ours from here on: no other process is given it, nor a client of anybody's. Who connects is
+    refused until a server of ours listens there."""
+    s = socket.socket()
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # so that servers, who say so too, may
+    s.bind(("127.0.0.1", 0))
+    _ports.append(s)
+    return s.getsockname()[1]
 
 
 def environment(**more):

@@ -3,10 +3,10 @@ behind. What it refuses is in local_faults_test."""
 import os
 import signal
 import stat
-import time
 import unittest
 
-from harness import PATIENCE, clave, scratch
+from harness import clave, scratch
+from lock_rig import alive, until
 
 
 class Local(unittest.TestCase):
@@ -29,12 +29,7 @@ class Local(unittest.TestCase):
                 os.kill(pid, how)
             except ProcessLookupError:
                 return
-            until = time.monotonic() + PATIENCE
-            while os.path.exists(f"/proc/{pid}/fd") and time.monotonic() < until:
-                with open(f"/proc/{pid}/stat") as f:
-                    if f.read().rsplit(")", 1)[1].split()[0] == "Z":
-                        return
-                time.sleep(0.01)
+            until(lambda: not alive(pid))
 
     def run_clave(self, *words):
         return clave("--timeout", "5s", *words, env=self.env)

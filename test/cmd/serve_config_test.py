@@ -396,30 +396,33 @@ class End(Rig):
                 self.assertIn(f"n-{i}-{round}", names)
         again.end()
 
-    def test_who_does_not_read_is_waited_for_a_second_or_a_second_signal(self):
-        for signals, most in ((1, 10), (2, 0.9)):
-            s = self.started(self.CONF + "log-level = info\n")
-            with open(scratch("big"), "w") as f:
-                f.write("x" * 900000)
-            with open(f.name) as f:
-                subprocess.run([CLAVE, "--connect", f"127.0.0.1:{s.port}", "create", "/big", "-"],
-                               stdin=f, stdout=subprocess.DEVNULL, check=True, env=environment())
-            c = self.session(s)
-            c.sendall((struct.pack(">iiii", 17, 1, 4, 4) + b"/big\0") * 20)
-            other = self.session(s)
-            other.sendall(struct.pack(">iii", 8, -2, 11))
-            self.assertTrue(other.recv(100))  # what the deaf one wants has been read before
-            begin = time.monotonic()
+    def time_to_end(self, signals):
+        """Of a server that has more to say than one client takes."""
+        s = self.started(self.CONF + "log-level = info\n")
+        with open(scratch("big"), "w") as f:
+            f.write("x" * 900000)
+        with open(f.name) as f:
+            subprocess.run([CLAVE, "--connect", f"127.0.0.1:{s.port}", "create", "/big", "-"],
+                           stdin=f, stdout=subprocess.DEVNULL, check=True, env=environment())
+        c = self.session(s)
+        c.sendall((struct.pack(">iiii", 17, 1, 4, 4) + b"/big\0") * 20)
+        other = self.session(s)
+        other.sendall(struct.pack(">iii", 8, -2, 11))
+        self.assertTrue(other.recv(100))  # what the deaf one wants has been read before
+        begin = time.monotonic()
+        s.p.send_signal(signal.SIGTERM)
+        self.assertTrue(s.until("stopping: SIGTERM"))
+        if signals == 2:
             s.p.send_signal(signal.SIGTERM)
-            self.assertTrue(s.until("stopping: SIGTERM"))
-            if signals == 2:
-                s.p.send_signal(signal.SIGTERM)
-            self.assertEqual(s.p.wait(PATIENCE), 0)
-            took = time.monotonic() - begin
-            self.assertLess(took, most)
-            if signals == 1:
-                self.assertGreater(took, 0.9)
-            s.end()
+        self.assertEqual(s.p.wait(PATIENCE), 0)
+        took = time.monotonic() - begin
+        s.end()
+        return took
+
+    def test_who_does_not_read_is_waited_for_a_second_or_a_second_signal(self):
+        self.assertTrue(0.9 < self.time_to_end(1) < 10)
+        # At once, unless it is the machine that is late: it would never be before the second is over.
+        self.assertTrue(any(self.time_to_end(2) < 0.9 for _ in range(10)))
 
 
 if __name__ == "__main__":

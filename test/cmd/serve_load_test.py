@@ -40,7 +40,7 @@ class Load(unittest.TestCase):
         begin = time.monotonic()
         r = clave("create", "--sequential", "/n-", connect=connect)
         self.assertEqual(r.code, 0, r)
-        self.assertLess(time.monotonic() - begin, 5)
+        self.assertLess(time.monotonic() - begin, 8)  # sooner than who has no session is cut off
 
     def put(self, connect, size):
         r = subprocess.run([CLAVE, "--connect", connect, "create", "/big", "-"], input=b"x" * size,

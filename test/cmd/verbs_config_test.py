@@ -25,7 +25,7 @@ class Config(unittest.TestCase):
         return clave(*words, env={"CLAVE_CONFIG": self.file(text), **env})
 
     def test_file(self):
-        r = self.run_with(f"# servers\n\n  connect = {self.server.connect}  \r\ntimeout=2s",
+        r = self.run_with(f"# servers\n\n  connect = {self.server.connect}  \r\ntimeout=8s",
                           "get", "/")
         self.assertEqual((r.code, r.err), (0, ""), r)
 

@@ -11,6 +11,7 @@ import unittest
 
 from harness import (CLAVE, PATIENCE, ClaveServer, ask, clave, environment, free_port, scratch,
                      spawn)
+from lock_rig import until
 
 
 def serve(*words, env=None):
@@ -227,7 +228,7 @@ class Serving(unittest.TestCase):
                    "-l", f"unix:{data}.sock"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                   stderr=subprocess.PIPE, text=True, env=environment())
         self.assertIn("serving on", p.stdout.readline())
-        r = clave("create", "/n", "x" * 100000, "--timeout", "300ms", connect=f"unix:{data}.sock")
+        r = clave("create", "/n", "x" * 100000, "--timeout", "3s", connect=f"unix:{data}.sock")
         self.assertEqual(r.code, 69, r)
         out, err = p.communicate(timeout=PATIENCE)
         self.assertEqual((p.returncode, out), (74, ""), err)
@@ -241,7 +242,7 @@ class Serving(unittest.TestCase):
         s = ClaveServer(["--snap-count", "10"]).start()
         for i in range(40):
             clave("set", "/n", str(i), "--create", connect=s.connect)
-        self.assertGreater(len(glob.glob(s.data + "/version-2/snapshot.*")), 1)
+        until(lambda: len(glob.glob(s.data + "/version-2/snapshot.*")) > 1)  # they take their time
         s.stop(signal.SIGKILL)
         s.start()
         self.assertEqual(clave("get", "/n", connect=s.connect).out, "39")
