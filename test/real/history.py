@@ -1,6 +1,9 @@
 """What the holders have logged, and what has to be true of it. Times are CLOCK_BOOTTIME, in ns."""
 
 
+AWAKE_NS = 200000000  # until who was asleep, or not run, has had the time to look at its clock
+
+
 class Hold:
     """One hold, as its holder saw it. `newest`: when it was last sure that it holds."""
 
@@ -39,6 +42,9 @@ class History:
         return self
 
     def add(self, ns, what, name, token, detail):
+        if what == "late":
+            self.asleep.append((name, int(detail), ns + AWAKE_NS))
+            return
         if what == "grant":
             hold = Hold(ns, name, token, detail)
             self.holds.append(hold)
@@ -83,7 +89,7 @@ class History:
                 if b.token < a.token or (b.token == a.token and b.name != a.name)]
 
     def excuse(self, hold, until):
-        """Killed or asleep, it hears nothing."""
+        """Killed, asleep or not run by its machine, it hears nothing."""
         return (any(name == hold.name and hold.newest <= ns <= until for name, ns in self.killed)
                 or any(name == hold.name and begin <= until <= end
                        for name, begin, end in self.asleep))

@@ -62,6 +62,8 @@ class Judge(unittest.TestCase):
             else:
                 history.asleep.append(("b", 7, 13))
             self.assertEqual(history.faults(NODES), [])
+        self.says(deaf + "14 late b 0 7\n", NODES)
+        self.says(deaf + "14 late a 0 7\n", NODES, "had not heard")
         history.asleep[:] = [("b", 7, 11)]  # awake again, and silent
         self.assertEqual(len(history.faults(NODES)), 1)
 

@@ -15,11 +15,13 @@
  *   wrote    a guarded write (a sequential node below PATH-writes) was done; DETAIL: its number
  *   refused  it was not
  *   unsure   nobody knows
+ *   late     the process was not run since DETAIL, an NS; TOKEN is 0
  *
  * A holder whose hold is gone tries to write once more, `latch` with the node of its former term.
  */
 #include <fcntl.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -31,7 +33,7 @@
 #include "clave/clave.h"
 #include "clave/uv.h"
 
-enum { STEP_MS = 5, STEPS_A_WRITE = 5, WRITE_MS = 50, PATH_CAP = 512 };
+enum { STEP_MS = 5, LATE_MS = 100, STEPS_A_WRITE = 5, WRITE_MS = 50, PATH_CAP = 512 };
 
 struct holder {
     const char *path, *name, *stop;
@@ -84,6 +86,24 @@ static void check(clave_err err, const char *what)
 static bool is_over(const struct holder *h)
 {
     return access(h->stop, F_OK) == 0;
+}
+
+/* ---- the machine ------------------------------------------------------------------------ */
+
+/* A thread that asks clave for nothing: when it does not come to its turn, who holds does not
+ * either, and hears of no loss before it does. */
+static void *watch_the_clock(void *arg)
+{
+    const struct holder *h = arg;
+    for (int64_t before = now_ns(), now;; before = now) {
+        char since[24];
+        nap(STEP_MS);
+        now = now_ns();
+        snprintf(since, sizeof since, "%" PRId64, before);
+        if (now - before > (int64_t)LATE_MS * 1000000)
+            note(h, now, "late", 0, since);
+    }
+    return NULL;
 }
 
 /* ---- guarded writes --------------------------------------------------------------------- */
@@ -313,6 +333,10 @@ int main(int argc, char **argv)
     h.log = open(argv[4], O_WRONLY | O_APPEND | O_CREAT, 0644);
     if (h.log < 0)
         return 74;
+    pthread_t watch;
+    if (pthread_create(&watch, NULL, watch_the_clock, &h) != 0)
+        return 71;
+    pthread_detach(watch);
     check(clave_session_open(&h.session, NULL, argv[2], &o), "open");
     h.policy = strcmp(argv[1], "latch") == 0 ? CLAVE_POLICY_STANDARD : CLAVE_POLICY_SESSION;
     if (strcmp(argv[1], "lock") == 0)

@@ -6,7 +6,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cmd"))
 from harness import CLAVE, environment, scratch, spawn  # noqa: E402
-from history import History  # noqa: E402
+from history import AWAKE_NS, History  # noqa: E402
 from lock_rig import children  # noqa: E402
 from servers import now_ns  # noqa: E402
 
@@ -64,10 +64,9 @@ class Worker:
             send(pid, signal.SIGSTOP)
 
     def thaw(self):
-        # It is excused until it has had the time to look at its clock.
         for pid in self.asleep:
             send(pid, signal.SIGCONT)
-        self.field.history.asleep.append((self.name, self.since, now_ns() + 200000000))
+        self.field.history.asleep.append((self.name, self.since, now_ns() + AWAKE_NS))
         self.asleep = []
 
     def has_failed(self):
