@@ -51,7 +51,8 @@ struct launch {
     const char *program;
     char *argv[5];
     int null, log, says[2];
-    off_t log_from; /* what was there is not this server's */
+    int held[3], nheld; /* see open_null */
+    off_t log_from;     /* what was there is not this server's */
     char excuse[400];
 };
 
@@ -61,6 +62,17 @@ static void launch_close(struct launch *l)
     for (size_t i = 0; i < sizeof fds / sizeof *fds; i++)
         if (fds[i] >= 0)
             close(fds[i]);
+    while (l->nheld > 0)
+        close(l->held[--l->nheld]);
+}
+
+/* Where the program has closed its standard files, what is opened would take their numbers: in the
+ * way of the server's own, and libuv, which opens a pipe in every fork, ends the next one when that
+ * is among them. So they are kept until the server has been started. */
+static void open_null(struct launch *l)
+{
+    while ((l->null = open("/dev/null", O_RDWR | O_CLOEXEC)) >= 0 && l->null <= 2)
+        l->held[l->nheld++] = l->null;
 }
 
 static void log_path(const struct local_paths *p, char out[PATH_MAX + 16])
@@ -83,7 +95,7 @@ static clave_err launch_open(struct launch *l, const struct local_paths *p, cons
              "cannot run '%.300s': is it installed? (CLAVE_BIN names another)", l->program);
     log_path(p, log);
     int truncate = stat(log, &st) == 0 && st.st_size > LOG_MAX ? O_TRUNC : 0;
-    l->null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    open_null(l);
     if (l->null >= 0)
         l->log = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | truncate, 0600);
     if (l->log < 0 || pipe2(l->says, O_CLOEXEC) != 0) {

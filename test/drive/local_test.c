@@ -197,6 +197,51 @@ static void a_killed_server_is_replaced(void **state)
     end_server(dir);
 }
 
+/* What the server has for it, as the kernel says; "" when it is closed. */
+static const char *server_file(pid_t pid, int fd, char *buf, size_t cap)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%ld/fd/%d", (long)pid, fd);
+    ssize_t n = readlink(path, buf, cap - 1);
+    buf[n > 0 ? n : 0] = '\0';
+    return buf;
+}
+
+static int lose_the_standard_files(const char *dir)
+{
+    clave_session *s;
+    if (clave_session_open(&s, NULL, "local:", NULL) != CLAVE_OK ||
+        clave_session_wait(s, RIG_PATIENCE_MS) != CLAVE_OK)
+        return 1;
+    for (int fd = 0; fd <= 2; fd++)
+        close(fd);
+    if (kill(server_pid(dir), SIGKILL) != 0)
+        return 2;
+    if (clave_session_exists(s, "/", RIG_PATIENCE_MS, NULL) != CLAVE_OK)
+        return 3;
+    clave_session_close(s, 1000);
+    return 0;
+}
+
+/* A client that has closed its standard files starts a server that has them. */
+static void a_client_without_standard_files(void **state)
+{
+    (void)state;
+    const char *dir = fresh();
+    char file[256];
+    int status;
+    pid_t child = fork();
+    if (child == 0)
+        _exit(lose_the_standard_files(dir));
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    pid_t pid = server_pid(dir);
+    assert_string_equal(server_file(pid, 0, file, sizeof file), "/dev/null");
+    assert_string_equal(server_file(pid, 1, file, sizeof file), "/dev/null");
+    assert_non_null(strstr(server_file(pid, 2, file, sizeof file), "/serve.log"));
+    end_server(dir);
+}
+
 /* At once: it would wait for ever. */
 static void assert_cannot(const char *why)
 {
@@ -292,6 +337,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(eight_first_clients_find_one_server),
         cmocka_unit_test(it_ends_when_idle_and_comes_back_with_the_session),
         cmocka_unit_test(a_killed_server_is_replaced),
+        cmocka_unit_test(a_client_without_standard_files),
         cmocka_unit_test(why_it_cannot_start_is_said),
         cmocka_unit_test(a_fault_that_is_mended),
         cmocka_unit_test(a_long_path_has_its_socket_elsewhere),
