@@ -30,9 +30,14 @@ ABSENT = ["hash", "get_trace_mask", "gtmk", "set_trace_mask", "observers", "syst
           "initial_configuration", "snapshot", "restore", "nonsense", "ruok/", "RUOK"]
 
 
+IDLE = 5  # seconds until one who says nothing is cut off
+LONG_MS = 600 * 1000  # of sessions that nobody keeps alive
+
+
 class Admin(ClaveServer):
     def __init__(self, *flags, address="127.0.0.1:0"):
-        super().__init__(["--words", "*", "--admin", address] + list(flags))
+        super().__init__(["--words", "*", "--max-session-timeout", f"{LONG_MS}ms", "--admin", address]
+                         + list(flags))
 
     def start(self):
         super().start()
@@ -105,7 +110,7 @@ class Client:
 
     def __init__(self, port):
         self.c = wire.Connection(port)
-        self.id = self.c.shake()["session"]
+        self.id = self.c.shake(timeout=LONG_MS)["session"]
 
     def call(self, op, body, expected=0):
         self.c.send_frame(self.c.request(op, body))
@@ -281,7 +286,7 @@ class Populated(Rig):
         self.assertEqual(sorted(sessions), sorted([self.a.id, self.b.id]))
         told = re.findall(r"expire at (\d+):", self.s.word("dump"))
         for at in dump["expiry_time_to_session_ids"]:  # two readings of two clocks
-            self.assertTrue(any(abs(int(at) - int(t)) < 1000 for t in told), (at, told))
+            self.assertTrue(any(abs(int(at) - int(t)) < LONG_MS // 100 for t in told), (at, told))
         watches = self.s.command("wchc")["session_id_to_watched_paths"]
         self.assertEqual({k: sorted(v) for k, v in watches.items()},
                          {a: ["/app"], b: ["/app", "/none"]})
@@ -427,7 +432,7 @@ class Served(Rig):
         self.assertEqual(clave("create", "/while", connect=s.connect).code, 0)
         begin = time.monotonic()
         self.assertEqual(s.stop(), 0)
-        self.assertLess(time.monotonic() - begin, 3)
+        self.assertLess(time.monotonic() - begin, IDLE)
         c.c.close()
 
     def test_the_end_waits_for_nobody(self):
@@ -436,7 +441,7 @@ class Served(Rig):
         half.sendall(b"GET /")
         begin = time.monotonic()
         self.assertEqual(s.stop(), 0)
-        self.assertLess(time.monotonic() - begin, 2)
+        self.assertLess(time.monotonic() - begin, IDLE)
         try:
             self.assertEqual(half.recv(10), b"")
         except ConnectionResetError:
@@ -651,6 +656,8 @@ class AsApache(Rig):
         elif isinstance(ours, list) and ours:
             self.alike(ours[0], theirs[0], where + "/[]")
         elif isinstance(ours, dict):
+            # Apache keeps the times from which the end of sessions was put off, with nobody.
+            theirs = {k: v for k, v in theirs.items() if v}
             self.assertEqual(len(ours), len(theirs), where)
             for (k, v), (key, value) in zip(ours.items(), theirs.items()):
                 self.assertEqual(k.isdigit(), key.isdigit(), where)
