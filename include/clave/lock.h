@@ -29,7 +29,8 @@ CLAVE_EXPORT clave_err clave_lock_new_simple(clave_lock **out, clave_session *s,
 CLAVE_EXPORT clave_err clave_lock_new_pair(clave_lock **read, clave_lock **write, clave_session *s,
                                            const char *path, const clave_mutex_options *reads,
                                            const clave_mutex_options *writes);
-/* Releases what is held, and waits at most a second for the server to know of every release. */
+/* Releases what is held, and waits at most a second for the server to know of every release. Nobody
+ * may be waiting in it: clave_lock_cancel_as ends a wait. NULL is ignored. */
 CLAVE_EXPORT void clave_lock_free(clave_lock *l);
 
 /* timeout_ms: 0 only if it is free now, negative for ever. One deadline bounds it all,

@@ -160,34 +160,33 @@ struct request {
     size_t nops;
 };
 
-static clave_err begin_start(struct call *call, void *args)
+/* What does not wait: in callbacks too. */
+struct step {
+    clave_candidate *c;
+    clave_err (*take)(clave_latch *l);
+    clave_err err;
+};
+
+static void take_step(clave_client *client, void *arg)
 {
-    const struct request *r = args;
-    call->answered = true;
-    return clave_latch_start(r->c->latch);
+    struct step *s = arg;
+    (void)client;
+    s->err = s->take(s->c->latch);
+    refresh(s->c);
 }
 
 clave_err clave_candidate_start(clave_candidate *c)
 {
-    struct request r = {.c = c};
-    struct call_spec spec = {.begin = begin_start, .args = &r};
-    return clave__call(c->session, &spec, -1, NULL);
-}
-
-static clave_err begin_resign(struct call *call, void *args)
-{
-    const struct request *r = args;
-    call->answered = true;
-    clave_err err = clave_latch_resign(r->c->latch);
-    refresh(r->c);
-    return err;
+    struct step s = {.c = c, .take = clave_latch_start, .err = CLAVE_ECLOSED};
+    clave__session_do(c->session, take_step, &s);
+    return s.err;
 }
 
 clave_err clave_candidate_resign(clave_candidate *c)
 {
-    struct request r = {.c = c};
-    struct call_spec spec = {.begin = begin_resign, .args = &r};
-    return clave__call(c->session, &spec, -1, NULL);
+    struct step s = {.c = c, .take = clave_latch_resign, .err = CLAVE_ECLOSED};
+    clave__session_do(c->session, take_step, &s);
+    return s.err;
 }
 
 static void on_verdict(clave_latch *l, clave_err err, void *arg)

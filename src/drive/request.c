@@ -125,18 +125,22 @@ clave_err clave_session_sync(clave_session *s, const char *path, int64_t timeout
     return clave__call(s, &spec, timeout_ms, NULL);
 }
 
-static clave_err begin_set_hosts(struct call *c, void *args)
+struct move {
+    const char *connect;
+    clave_err err;
+};
+
+static void move(clave_client *c, void *arg)
 {
-    const struct args *a = args;
-    c->answered = true;
-    return clave_client_set_hosts(c->session->client, a->path, clave_now());
+    struct move *m = arg;
+    m->err = clave_client_set_hosts(c, m->connect, clave_now());
 }
 
 clave_err clave_session_set_hosts(clave_session *s, const char *connect)
 {
-    struct args a = {.path = connect};
-    struct call_spec spec = {.begin = begin_set_hosts, .args = &a};
-    return clave__call(s, &spec, -1, NULL);
+    struct move m = {.connect = connect, .err = CLAVE_ECLOSED};
+    clave__session_do(s, move, &m);
+    return m.err;
 }
 
 static clave_err begin_add_auth(struct call *c, void *args)

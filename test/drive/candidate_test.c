@@ -339,6 +339,45 @@ static void a_callback_may_not_wait(void **state)
     clave_session_close(s, 5000);
 }
 
+struct modest {
+    clave_candidate *c;
+    clave_err started, resigned;
+    atomic_int terms;
+};
+
+static void resign_inside(clave_latch *l, const clave_latch_event *ev, void *arg)
+{
+    struct modest *x = arg;
+    (void)l;
+    if (ev->kind == CLAVE_LATCH_LEADER && atomic_fetch_add(&x->terms, 1) == 0)
+        x->resigned = clave_candidate_resign(x->c);
+}
+
+static void start_inside(clave_client *c, void *arg)
+{
+    struct modest *x = arg;
+    (void)c;
+    x->started = clave_candidate_start(x->c);
+}
+
+/* What does not wait is for callbacks too: a leader that is asked to go says so there. */
+static void a_callback_may_start_and_resign(void **state)
+{
+    (void)state;
+    clave_session *s = rig_session(rig->connect);
+    struct modest x = {.resigned = CLAVE_EIO};
+    clave_latch_options o = {.size = sizeof o, .event_cb = resign_inside, .event_arg = &x};
+    assert_int_equal(clave_candidate_new(&x.c, s, "/modest", &o), CLAVE_OK);
+    assert_int_equal(clave_session_run(s, start_inside, &x), CLAVE_OK);
+    assert_int_equal(x.started, CLAVE_OK);
+    for (int i = 0; i < RIG_PATIENCE_MS && atomic_load(&x.terms) < 2; i++)
+        usleep(1000);
+    assert_int_equal(atomic_load(&x.terms), 2);
+    assert_int_equal(x.resigned, CLAVE_OK);
+    clave_candidate_free(x.c);
+    clave_session_close(s, 5000);
+}
+
 static void what_cannot_be_is_refused(void **state)
 {
     (void)state;
@@ -364,6 +403,7 @@ int main(void)
         cmocka_unit_test(a_loss_is_heard_without_a_server),
         cmocka_unit_test(a_leader_publishes_writes_and_hands_over),
         cmocka_unit_test(a_callback_may_not_wait),
+        cmocka_unit_test(a_callback_may_start_and_resign),
         cmocka_unit_test(what_cannot_be_is_refused),
     };
     return cmocka_run_group_tests(tests, start_server, stop_server);

@@ -286,7 +286,8 @@ static void closing_ends_waiting_calls(void **state)
 struct deadlock {
     clave_session *s;
     clave_err get, wait, run;
-    clave_err post;
+    clave_err post, set_hosts;
+    const char *hosts;
 };
 
 static void do_nothing(clave_client *c, void *arg)
@@ -303,18 +304,20 @@ static void block_on_the_loop(clave_client *c, void *arg)
     d->wait = clave_session_wait(d->s, 1000);
     d->run = clave_session_run(d->s, do_nothing, NULL);
     d->post = clave_session_post(d->s, do_nothing, NULL);
+    d->set_hosts = clave_session_set_hosts(d->s, d->hosts);
 }
 
 static void blocking_on_the_loop_is_refused(void **state)
 {
     (void)state;
     struct rig *rig = rig_start(rig_dir(), NULL);
-    struct deadlock d = {.s = rig_session(rig->connect)};
+    struct deadlock d = {.s = rig_session(rig->connect), .hosts = rig->connect};
     assert_int_equal(clave_session_run(d.s, block_on_the_loop, &d), CLAVE_OK);
     assert_int_equal(d.get, CLAVE_EDEADLK);
     assert_int_equal(d.wait, CLAVE_EDEADLK);
     assert_int_equal(d.run, CLAVE_EDEADLK);
     assert_int_equal(d.post, CLAVE_OK);
+    assert_int_equal(d.set_hosts, CLAVE_OK); /* does not wait */
     clave_session_close(d.s, 5000);
     rig_stop(rig);
 }
