@@ -114,7 +114,7 @@ class Kinds(unittest.TestCase):
         self.assertIn("-n N", r.err)
         self.assertEqual(self.verb("semaphore", "-n", "0", "/s", "--", "true").code, 64)
         self.verb("create", "/no-number", "3")
-        for words in ["-t"], ["-w", "1500ms"]: # the second says so while it waits, too
+        for words in ["-t"], ["-w", "3s"]:  # the second says so while it waits, too
             r = self.verb("semaphore", "--limit-node", "/no-number", *words, "/s", "--", "true")
             self.assertEqual(r.code, 75, r)
             self.assertIn("/no-number has no number of leases", r.err)
