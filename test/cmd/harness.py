@@ -81,7 +81,7 @@ def ask(port, word, address="127.0.0.1", timeout=5):
     try:
         with socket.create_connection((address, port), timeout) as s:
             s.sendall(word)
-            return s.recv(65536)
+            return b"".join(iter(lambda: s.recv(65536), b""))
     except OSError:
         return b""
 
