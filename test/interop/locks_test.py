@@ -26,6 +26,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "cmd"))
+from contest import Contest  # noqa: E402
 from harness import (ApacheServer, ClaveServer, JARS, clave, has_apache, scratch,  # noqa: E402
                      spawn)
 
@@ -52,7 +53,7 @@ def compile_java():
     return out
 
 
-class Match:
+class Match(Contest):
     def __init__(self, connect, what, classes, dice):
         self.connect, self.what, self.classes, self.dice = connect, what, classes, dice
         self.log, self.stop = scratch("log"), scratch("stop")
@@ -80,37 +81,6 @@ class Match:
         p.wait()
         self.killed.add(name)
         self.add(kind)
-
-    def turns(self):
-        with open(self.log) as f:
-            return sum(line.startswith("+") for line in f)
-
-    def wait_for(self, turns):
-        last, since = -1, time.monotonic()
-        while True:
-            now = self.turns()
-            if now >= turns:
-                return
-            if now != last:
-                last, since = now, time.monotonic()
-            for name, p in self.living.items():
-                if p.poll() is not None:
-                    sys.exit(f"{self.what}: {name} ended by itself with {p.returncode}")
-            if time.monotonic() - since > PATIENCE:
-                sys.exit(f"{self.what}: it stands still after {now} turns; "
-                         f"newest lines:\n{open(self.log).read()[-500:]}")
-            time.sleep(0.02)
-
-    def wait_for_everybody(self):
-        since = time.monotonic()
-        while True:
-            with open(self.log) as f:
-                seen = {line.split()[1] for line in f if line.endswith("\n")}
-            if seen >= set(self.living):
-                return self.turns()
-            if time.monotonic() - since > PATIENCE:
-                sys.exit(f"{self.what}: no turn for {set(self.living) - seen}")
-            time.sleep(0.1)
 
     def finish(self):
         open(self.stop, "w").close()
@@ -168,16 +138,16 @@ def play(connect, what, classes, turns, dice):
             sys.exit(f"{what}: {result}")
     for kind in kinds * EACH:
         m.add(kind)
-    before = m.wait_for_everybody()
+    before = m.wait_for_everybody(PATIENCE)
     kills, until = 0, time.monotonic() + float(os.environ.get("CLAVE_MIXED_SECONDS", "0"))
     planned = max(2, turns // 250)
     first = list(KINDS).index(what)  # so that a short run of all kills all kinds
     while kills < planned or time.monotonic() < until:
-        m.wait_for(before + turns * (kills + 1) // (planned + 1))
+        m.wait_for(before + turns * (kills + 1) // (planned + 1), PATIENCE)
         m.kill_one(kinds[(first + kills) % len(kinds)])
         kills += 1
-    together = m.wait_for_everybody()
-    m.wait_for(together + turns)
+    together = m.wait_for_everybody(PATIENCE)
+    m.wait_for(together + turns, PATIENCE)
     m.finish()
     got, total, most = m.judge(together)
     print(f"{what}: {total} turns, {kills} killed, at most {most} at once; the last: "

@@ -20,6 +20,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "cmd"))
+from contest import Contest  # noqa: E402
 from harness import ApacheServer, ClaveServer, JARS, has_apache, scratch, spawn  # noqa: E402
 
 SESSION_MS = 5000
@@ -46,8 +47,8 @@ def compile_java(source):
     return out
 
 
-class Queue:
-    path, java = PATH, "QueueHolder.java"
+class Queue(Contest):
+    what, path, java = "the queue", PATH, "QueueHolder.java"
 
     def __init__(self, connect, seed):
         self.connect = connect
@@ -82,43 +83,6 @@ class Queue:
         p.wait()
         self.killed.add(name)
         self.add(name.split("-")[0])
-
-    def turns(self):
-        with open(self.log) as f:
-            return sum(line.startswith("+") for line in f)
-
-    def wait_for(self, turns):
-        last, since = -1, time.monotonic()
-        while True:
-            now = self.turns()
-            if now >= turns:
-                return
-            if now != last:
-                last, since = now, time.monotonic()
-            self.watch()
-            if time.monotonic() - since > PATIENCE:
-                sys.exit(f"the queue stands still after {now} turns; "
-                         f"newest lines:\n{open(self.log).read()[-500:]}")
-            time.sleep(0.02)
-
-    def wait_for_everybody(self):
-        """Until each has had a turn; how many there have been then. A Java process may be the last
-        by far."""
-        since = time.monotonic()
-        while True:
-            with open(self.log) as f:
-                seen = {line.split()[1] for line in f if line.endswith("\n")}
-            if seen >= set(self.living):
-                return self.turns()
-            if time.monotonic() - since > PATIENCE:
-                sys.exit(f"no turn for {set(self.living) - seen}")
-            self.watch()
-            time.sleep(0.1)
-
-    def watch(self):
-        for name, p in self.living.items():
-            if p.poll() is not None:
-                sys.exit(f"{name} ended by itself with {p.returncode}")
 
     def finish(self):
         open(self.stop, "w").close()
@@ -175,15 +139,15 @@ def play(make_queue, kinds, kind, turns):
     for k in kinds:
         q.add(k)
         q.add(k)
-    before = q.wait_for_everybody()
+    before = q.wait_for_everybody(PATIENCE)
     kills, planned = 0, max(4, turns // 250)
     until = time.monotonic() + float(os.environ.get("CLAVE_MIXED_SECONDS", "0"))
     while kills < planned or time.monotonic() < until:
-        q.wait_for(before + turns * (kills + 1) // (planned + 1))
+        q.wait_for(before + turns * (kills + 1) // (planned + 1), PATIENCE)
         q.kill_one()
         kills += 1
-    together = q.wait_for_everybody()
-    q.wait_for(together + turns)
+    together = q.wait_for_everybody(PATIENCE)
+    q.wait_for(together + turns, PATIENCE)
     q.finish()
     got, total = judge(q.log, q.killed, together)
     s.stop()
