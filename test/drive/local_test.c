@@ -93,7 +93,25 @@ static void end_server(const char *dir)
         await_end(dir);
 }
 
-static int client_process(int go)
+/* ---- as a client ------------------------------------------------------------------------ */
+
+/* This program once more, as `local_test PART FD`, with this descriptor: it goes on by exec, since
+ * there may be threads here (see rig_fork_alone). */
+static pid_t start_client(const char *part, int fd)
+{
+    char number[16];
+    snprintf(number, sizeof number, "%d", fd);
+    pid_t pid = fork();
+    if (pid == 0) {
+        fcntl(fd, F_SETFD, 0);
+        execl("/proc/self/exe", "local_test", part, number, (char *)NULL);
+        _exit(127);
+    }
+    assert_true(pid > 0);
+    return pid;
+}
+
+static int come_first(int go)
 {
     char byte;
     clave_session *s;
@@ -117,14 +135,9 @@ static void eight_first_clients_find_one_server(void **state)
     pid_t pids[PROCESSES];
     int go[2];
     clave_reply *r;
-    assert_int_equal(pipe(go), 0);
-    for (unsigned i = 0; i < PROCESSES; i++) {
-        pids[i] = fork();
-        if (pids[i] == 0) {
-            close(go[1]);
-            _exit(client_process(go[0]));
-        }
-    }
+    assert_int_equal(pipe2(go, O_CLOEXEC), 0);
+    for (unsigned i = 0; i < PROCESSES; i++)
+        pids[i] = start_client("come_first", go[0]);
     close(go[0]);
     close(go[1]); /* all at once */
     for (unsigned i = 0; i < PROCESSES; i++) {
@@ -140,27 +153,29 @@ static void eight_first_clients_find_one_server(void **state)
     end_server(dir);
 }
 
+/* Its client is gone without a word. */
+static int leave_a_session(int tell)
+{
+    clave_client_options o = {.size = sizeof o, .session_timeout_ms = 30000};
+    clave_create_options eph = {.size = sizeof eph, .mode = CLAVE_EPHEMERAL};
+    clave_session *s;
+    if (clave_session_open(&s, NULL, NULL, &o) != CLAVE_OK ||
+        clave_session_create(s, "/e", "", 0, &eph, 15000, NULL) != CLAVE_OK)
+        return 1;
+    int64_t id = clave_session_id(s);
+    _exit(write(tell, &id, sizeof id) == (ssize_t)sizeof id ? 0 : 1);
+}
+
 static void it_ends_when_idle_and_comes_back_with_the_session(void **state)
 {
     (void)state;
     const char *dir = fresh();
-    clave_client_options o = {.size = sizeof o, .session_timeout_ms = 30000};
-    clave_create_options eph = {.size = sizeof eph, .mode = CLAVE_EPHEMERAL};
     clave_reply *r;
     setenv("LOCAL_TEST_IDLE_MS", "50", 1);
-    /* A session whose client is gone without a word. */
     int tell[2];
     int64_t id = 0;
-    assert_int_equal(pipe(tell), 0);
-    pid_t child = fork();
-    if (child == 0) {
-        clave_session *s;
-        if (clave_session_open(&s, NULL, NULL, &o) != CLAVE_OK ||
-            clave_session_create(s, "/e", "", 0, &eph, 15000, NULL) != CLAVE_OK)
-            _exit(1);
-        id = clave_session_id(s);
-        _exit(write(tell[1], &id, sizeof id) == (ssize_t)sizeof id ? 0 : 1);
-    }
+    assert_int_equal(pipe2(tell, O_CLOEXEC), 0);
+    pid_t child = start_client("leave_a_session", tell[1]);
     close(tell[1]); /* or it would be waited for when the child has failed */
     assert_int_equal(read(tell[0], &id, sizeof id), (ssize_t)sizeof id);
     waitpid(child, NULL, 0);
@@ -207,8 +222,10 @@ static const char *server_file(pid_t pid, int fd, char *buf, size_t cap)
     return buf;
 }
 
-static int lose_the_standard_files(const char *dir)
+static int lose_the_standard_files(int unused)
 {
+    const char *dir = getenv("CLAVE_LOCAL_DIR");
+    (void)unused;
     clave_session *s;
     if (clave_session_open(&s, NULL, "local:", NULL) != CLAVE_OK ||
         clave_session_wait(s, RIG_PATIENCE_MS) != CLAVE_OK)
@@ -230,9 +247,7 @@ static void a_client_without_standard_files(void **state)
     const char *dir = fresh();
     char file[256];
     int status;
-    pid_t child = fork();
-    if (child == 0)
-        _exit(lose_the_standard_files(dir));
+    pid_t child = start_client("lose_the_standard_files", -1);
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
     pid_t pid = server_pid(dir);
@@ -328,11 +343,21 @@ static void where_the_directory_is(void **state)
     assert_string_equal(p.dir, "/own");
 }
 
+static int be_client(const char *part, int fd)
+{
+    clave__local_set_program("/proc/self/exe");
+    return strcmp(part, "come_first") == 0        ? come_first(fd)
+           : strcmp(part, "leave_a_session") == 0 ? leave_a_session(fd)
+                                                  : lose_the_standard_files(fd);
+}
+
 int main(int argc, char **argv)
 {
     if (argc == 4 && strcmp(argv[1], "serve") == 0)
         return serve(argv[3]);
     unsetenv("CLAVE_CONNECT");
+    if (argc == 3)
+        return be_client(argv[1], atoi(argv[2]));
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(eight_first_clients_find_one_server),
         cmocka_unit_test(it_ends_when_idle_and_comes_back_with_the_session),

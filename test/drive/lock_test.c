@@ -397,7 +397,7 @@ static void a_stopped_holder_knows_at_once(void **state)
     struct rig_process server;
     rig_fork(&server, rig_dir(), NULL);
     assert_int_equal(pipe(tell), 0);
-    pid_t holder = fork();
+    pid_t holder = rig_fork_alone();
     if (holder == 0)
         hold_and_stop(server.connect, tell[1]);
     close(tell[1]);

@@ -19,6 +19,11 @@
 
 enum { RIG_PATIENCE_MS = 20000 }; /* until something that should happen has not */
 
+/* Says that the product is unsafe (two holders, a lost write, corruption), in the words after which
+ * tools/run-tests does not run a test again. Always 1. */
+int rig_unsafe(const char *what);
+#define assert_safe(fine, what) assert_true((fine) || !rig_unsafe(what))
+
 /* A new empty directory, removed with all that is in it when the test program ends. */
 const char *rig_dir(void);
 /* With all that is in it. */
@@ -46,7 +51,12 @@ clave_err rig_stop(struct rig *r);
 /* Waits until it has stopped by itself; then as rig_stop. */
 clave_err rig_join(struct rig *r, char *fault, size_t cap);
 
-/* The same in a child process. */
+/* fork() for a child that goes on in this program. No other thread may be there: whatever lock it
+ * has at that moment is never released in the child, and ASan's allocator does not release its own.
+ */
+pid_t rig_fork_alone(void);
+
+/* A server in a child process. */
 struct rig_process {
     pid_t pid;
     char connect[160];

@@ -108,7 +108,7 @@ static void a_killed_server_keeps_its_word(void **state)
 /* Serves with so little room that the log runs into the end; exits 2 for EFULL. */
 static pid_t serve_without_room(const char *data, const char *address, rlim_t room)
 {
-    pid_t pid = fork();
+    pid_t pid = rig_fork_alone();
     if (pid != 0)
         return pid;
     struct server_run_options o = rig_options(data, &address);
