@@ -1,5 +1,5 @@
-# The front door. CMake is underneath (see CMakePresets.json); everything here also
-# installs what it needs first, on Debian.
+# The front door. CMake is underneath (see CMakePresets.json). `make` and `make install` say which
+# packages are missing; the other targets install what they need first, on Debian.
 
 PREFIX ?= /usr/local
 SEEDS ?= 2000
@@ -13,17 +13,21 @@ BUILD = build
 
 MAKEFLAGS += --no-print-directory
 
-.PHONY: all install check demo demo-ensemble bench sim sim-long model power plant mixed-long soak fuzz real \
+.PHONY: all compile install check demo demo-ensemble bench sim sim-long model power plant mixed-long soak fuzz real \
     real-cutoff real-timelines format clean help
 
 all: ## build/clave, build/libclave.so, build/libclave.a, build/clave.pc
-	@tools/setup build
+	@tools/setup --check build
+	@$(MAKE) compile
+
+compile:
 	@cmake -S . -B $(BUILD) -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCLAVE_TESTS=OFF \
 	    -DCMAKE_INSTALL_PREFIX=$(PREFIX) >/dev/null
 	@cmake --build $(BUILD) -j $(JOBS)
 
-demo: all ## eight processes take turns on a lock [CONNECT=host:port,...]
-	@command -v python3 >/dev/null || tools/setup demo
+demo: ## eight processes take turns on a lock [CONNECT=host:port,...]
+	@tools/setup demo
+	@$(MAKE) compile
 	@demo/run $(if $(CONNECT),--connect $(CONNECT))
 
 check: ## everything CI runs
@@ -34,12 +38,14 @@ install: all ## into PREFIX (/usr/local), DESTDIR in front
 	@DESTDIR=$(DESTDIR) cmake --install $(BUILD) --prefix $(PREFIX)
 	@[ -n "$(DESTDIR)" ] || [ "$$(id -u)" != 0 ] || ldconfig # the loader finds the library
 
-demo-ensemble: all ## the same on a three-server Apache ZooKeeper, its leader killed
+demo-ensemble: ## the same on a three-server Apache ZooKeeper, its leader killed
 	@tools/setup ensemble
+	@$(MAKE) compile
 	@demo/run --ensemble
 
-bench: all ## beside Curator, kazoo, libzookeeper_mt, Apache's server and Redis [BENCH=--quick]
+bench: ## beside Curator, kazoo, libzookeeper_mt, Apache's server and Redis [BENCH=--quick]
 	@tools/setup bench
+	@$(MAKE) compile
 	@bench/run --build $(BUILD) $(BENCH)
 
 dev:
