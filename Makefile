@@ -13,7 +13,7 @@ BUILD = build
 
 MAKEFLAGS += --no-print-directory
 
-.PHONY: all compile install check demo demo-ensemble bench sim sim-long model power plant mixed-long soak fuzz real \
+.PHONY: all compile install check quick demo demo-ensemble bench sim sim-long model power plant mixed-long soak fuzz real \
     real-cutoff real-timelines format clean help
 
 all: ## build/clave, build/libclave.so, build/libclave.a, build/clave.pc
@@ -33,6 +33,10 @@ demo: ## eight processes take turns on a lock [CONNECT=host:port,...]
 check: ## everything CI runs
 	@tools/setup test
 	@tools/check
+
+quick: ## a minute of it, after a small change: build, layers, unit tests, 200 seeds
+	@tools/setup test
+	@tools/check --quick
 
 install: all ## into PREFIX (/usr/local), DESTDIR in front
 	@DESTDIR=$(DESTDIR) cmake --install $(BUILD) --prefix $(PREFIX)
