@@ -6,7 +6,7 @@ import time
 import unittest
 
 from harness import CLAVE, PATIENCE, Running, clave, scratch, server
-from lock_rig import EXPIRES, HANDOVER_S, LONG, MAX_TERM, TICK, alive, nodes, until
+from lock_rig import EXPIRES, HANDOVER_S, LONG, MAX_TERM, TICK, TWO_HOLD, alive, nodes, until
 
 
 class Candidate:
@@ -81,7 +81,7 @@ class Elect(unittest.TestCase):
         r = a.end()
         self.assertEqual(r.code, 76, r)
         self.assertIn("the leadership is lost", r.err)
-        self.assertFalse(alive(a.command))
+        self.assertFalse(alive(a.command), TWO_HOLD)
 
     def test_a_value_that_is_no_text_is_shown_as_it_is(self):
         r = self.clave("elect", "--value", b"v\xff", self.path, "--", CLAVE, "leader", "--json",
@@ -132,7 +132,7 @@ class Elect(unittest.TestCase):
         os.kill(a.pid, signal.SIGKILL)
         b.leads()
         self.assertLess(time.monotonic() - start, HANDOVER_S, "handed over, not left to expire")
-        self.assertFalse(alive(a.command))
+        self.assertFalse(alive(a.command), TWO_HOLD)
         b.end(signal.SIGTERM)
 
     def test_stopped_leader_has_ended_before_the_next_leads(self):
@@ -140,7 +140,7 @@ class Elect(unittest.TestCase):
         b = Candidate(self, "b").stands(2)
         os.kill(a.pid, signal.SIGSTOP)
         b.leads()
-        self.assertFalse(alive(a.command))
+        self.assertFalse(alive(a.command), TWO_HOLD)
         os.kill(a.pid, signal.SIGCONT)
         self.assertEqual(a.end().code, 76)
         b.end(signal.SIGTERM)

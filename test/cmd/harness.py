@@ -22,6 +22,9 @@ JARS = "/usr/share/java/"
 # The class path of Apache ZooKeeper; another version than the installed one is tested with its own.
 APACHE = os.environ.get("CLAVE_APACHE_JARS") or f"{JARS}zookeeper.jar:{JARS}slf4j-nop.jar"
 SCRATCH = tempfile.mkdtemp(prefix="clave-test-")
+# Two holders or two leaders, a lost write, corruption: tools/run-tests does not run a test again
+# that says so.
+UNSAFE = "SAFETY VIOLATED"
 PATIENCE = 30  # seconds until something that should happen is given up
 _processes = []
 _ports = []

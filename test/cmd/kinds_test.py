@@ -6,7 +6,7 @@ import signal
 import subprocess
 import unittest
 
-from harness import CLAVE, PATIENCE, Running, clave, environment, server
+from harness import CLAVE, PATIENCE, UNSAFE, Running, clave, environment, server
 from lock_rig import TICK, alive, nodes, queue, until
 
 
@@ -42,6 +42,10 @@ class Kinds(unittest.TestCase):
     def hold(self, *words, **keywords):
         return Holder(self.server, *words, **keywords)
 
+    def assert_busy(self, r):
+        self.assertNotEqual(r.code, 0, f"{UNSAFE}: more hold than may: {r}")
+        self.assertEqual(r.code, 75, r)
+
     def roles(self, path):
         return [p["role"] for p in queue(self.server, path)]
 
@@ -50,8 +54,7 @@ class Kinds(unittest.TestCase):
     def test_readers_share_and_a_writer_is_alone(self):
         a = self.hold("rwlock", "-r", "/rw").started()
         b = self.hold("rwlock", "-r", "/rw").started()
-        r = self.verb("rwlock", "-n", "/rw", "--", "true")
-        self.assertEqual(r.code, 75, r)
+        self.assert_busy(self.verb("rwlock", "-n", "/rw", "--", "true"))
         c = self.hold("rwlock", "/rw")
         until(lambda: len(queue(self.server, "/rw")) == 3)
         r = self.verb("rwlock", "-r", "-n", "/rw", "--", "true")
@@ -84,8 +87,7 @@ class Kinds(unittest.TestCase):
 
     def test_n_run_at_once(self):
         first = [self.hold("semaphore", "-n", "3", "/sem").started() for _ in range(3)]
-        r = self.verb("semaphore", "-n", "3", "--no-wait", "/sem", "--", "true")
-        self.assertEqual(r.code, 75, r)
+        self.assert_busy(self.verb("semaphore", "-n", "3", "--no-wait", "/sem", "--", "true"))
         more = self.hold("semaphore", "-n", "3", "/sem")
         until(lambda: len(nodes(self.server, "/sem/locks")) == 1)
         until(lambda: self.roles("/sem").count("lease") == 4)

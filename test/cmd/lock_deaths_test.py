@@ -7,8 +7,8 @@ import time
 import unittest
 
 from harness import CLAVE, clave, scratch, server
-from lock_rig import (EXPIRES, HANDOVER_S, LONG, TICK, Holder, alive, children, nodes, stopped,
-                      until)
+from lock_rig import (EXPIRES, HANDOVER_S, LONG, TICK, TWO_HOLD, Holder, alive, children, nodes,
+                      stopped, until)
 
 FREEZER = "/sys/fs/cgroup/freezer"  # of the first version: what is frozen does not even die
 
@@ -70,7 +70,7 @@ class Deaths(unittest.TestCase):
         h.run.end(signal.SIGKILL)
         w.started()
         self.assertLess(time.monotonic() - start, HANDOVER_S)
-        self.assertFalse(alive(h.command), "it had ended before the next began")
+        self.assertFalse(alive(h.command), TWO_HOLD)
         until(lambda: not alive(h.guardian))
         w.run.end(signal.SIGTERM)
 
@@ -81,7 +81,7 @@ class Deaths(unittest.TestCase):
         os.kill(h.wrapper, signal.SIGKILL)
         w.started()
         self.assertLess(time.monotonic() - start, HANDOVER_S)
-        self.assertFalse(any(alive(p) for p in h.brood), "they had ended before the next began")
+        self.assertFalse(any(alive(p) for p in h.brood), TWO_HOLD)
         w.run.end(signal.SIGTERM)
 
     def test_wrapper_killed_lets_the_command_clean_up(self):
@@ -99,7 +99,7 @@ class Deaths(unittest.TestCase):
         w = self.next()
         os.kill(h.wrapper, signal.SIGSTOP)
         w.started()
-        self.assertFalse(any(alive(p) for p in h.brood), "they had ended before the next began")
+        self.assertFalse(any(alive(p) for p in h.brood), TWO_HOLD)
         self.assertTrue(alive(h.guardian))
         os.kill(h.wrapper, signal.SIGCONT)
         r = h.run.end()
@@ -139,7 +139,7 @@ class Deaths(unittest.TestCase):
         self.assertIn("the guardian was killed", r.err)
         w.started()
         self.assertLess(time.monotonic() - start, HANDOVER_S)
-        self.assertFalse(any(alive(p) for p in h.brood))
+        self.assertFalse(any(alive(p) for p in h.brood), TWO_HOLD)
         w.run.end(signal.SIGTERM)
 
     def test_guardian_killed_while_waiting(self):
@@ -201,13 +201,13 @@ class Deaths(unittest.TestCase):
         h = self.hold_brood("--grace", "100ms")
         os.kill(h.command, signal.SIGKILL)
         self.assertEqual(h.code(), 137)
-        self.assertFalse(any(alive(p) for p in h.brood), "the lock outlives all of them")
+        self.assertFalse(any(alive(p) for p in h.brood), TWO_HOLD)
 
     def test_a_daemon_ends_with_the_command(self):
         r = clave("lock", self.path, "--", "sh", "-c", "setsid sleep 1000 >/dev/null & echo $!; exit 6",
                   connect=self.server.connect)
         self.assertEqual(r.code, 6, r)
-        self.assertFalse(alive(int(r.out)))
+        self.assertFalse(alive(int(r.out)), TWO_HOLD)
 
     def test_command_stopped(self):
         """It holds the lock as long as the wrapper lives, and can be ended all the same."""
@@ -227,7 +227,7 @@ class Deaths(unittest.TestCase):
         os.kill(h.command, signal.SIGKILL)
         w.started()
         self.assertLess(time.monotonic() - start, HANDOVER_S)
-        self.assertFalse(any(alive(p) for p in h.brood))
+        self.assertFalse(any(alive(p) for p in h.brood), TWO_HOLD)
         w.run.end(signal.SIGTERM)
 
     def test_guardian_and_command_killed(self):
@@ -237,7 +237,7 @@ class Deaths(unittest.TestCase):
         os.kill(h.guardian, signal.SIGKILL)
         self.assertEqual(h.code(), 137)
         w.started()
-        self.assertFalse(any(alive(p) for p in h.brood))
+        self.assertFalse(any(alive(p) for p in h.brood), TWO_HOLD)
         w.run.end(signal.SIGTERM)
 
     def test_wrapper_and_guardian_killed(self):
@@ -257,7 +257,7 @@ class Deaths(unittest.TestCase):
         os.kill(h.command, signal.SIGSTOP)
         os.kill(h.wrapper, signal.SIGSTOP)
         w.started()
-        self.assertFalse(any(alive(p) for p in h.brood))
+        self.assertFalse(any(alive(p) for p in h.brood), TWO_HOLD)
         os.kill(h.wrapper, signal.SIGCONT)
         self.assertEqual(h.code(), 76)
         w.run.end(signal.SIGTERM)
@@ -282,7 +282,7 @@ class Deaths(unittest.TestCase):
         r = h.run.end()
         self.assertEqual(r.code, 76, r)
         self.assertIn("the guardian does not answer", r.err)
-        self.assertFalse(any(alive(p) for p in h.brood))
+        self.assertFalse(any(alive(p) for p in h.brood), TWO_HOLD)
 
     def test_node_deleted_and_ignored(self):
         h = self.hold("--on-lost", "ignore", script="trap 'echo finished; exit 3' USR1; echo; "
@@ -326,7 +326,7 @@ class Server(unittest.TestCase):
             r = h.run.end()
             self.assertEqual((r.code, r.out), (76, said), r)
             self.assertLess(os.stat(life).st_mtime - gone, self.SESSION_S)
-            self.assertFalse(alive(h.command))
+            self.assertFalse(alive(h.command), TWO_HOLD)
 
     def test_server_restarted(self):
         """A restart that is shorter than the session is nothing to a holder or to a waiter."""

@@ -3,7 +3,7 @@ import json
 import os
 import time
 
-from harness import PATIENCE, Running, clave
+from harness import PATIENCE, UNSAFE, Running, clave
 
 # Of the server: sessions may be as short as 200 ms, and as long as is usual.
 TICK = ["--tick", "100ms", "--max-session-timeout", "20s"]
@@ -14,6 +14,7 @@ HANDOVER_S = 12  # less than is left of a long one whose last heartbeat was a th
 # The command is begun at once, gets SIGTERM after 2.4 s and SIGKILL after 4.9 s.
 MAX_HOLD = ["--session-timeout", LONG, "--max-hold", "5s"]
 MAX_TERM = ["--session-timeout", LONG, "--max-term", "5s"]
+TWO_HOLD = f"{UNSAFE}: something of the command before lives, and the lock is free or another's"
 
 
 def until(condition, patience=PATIENCE, what=""):

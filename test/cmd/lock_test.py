@@ -8,7 +8,7 @@ import subprocess
 import time
 import unittest
 
-from harness import (CLAVE, PATIENCE, Running, clave, environment, free_port, scratch, server,
+from harness import (CLAVE, PATIENCE, UNSAFE, Running, clave, environment, free_port, scratch, server,
                      spawn)
 from lock_rig import MAX_HOLD, TICK, Holder, nodes, queue, until
 from peers import Nonsense
@@ -243,12 +243,12 @@ class Lock(unittest.TestCase):
         for run in runs:
             self.assertEqual(run.end().code, 0)
         with open(counter) as f:
-            self.assertEqual(int(f.read()), 40)
+            self.assertEqual(int(f.read()), 40, f"{UNSAFE}: two holders, or a lost one")
 
     def test_tokens_grow(self):
         tokens = [int(self.lock("/tokens", "--", "sh", "-c", "echo $CLAVE_TOKEN").out)
                   for _ in range(4)]
-        self.assertEqual(tokens, sorted(set(tokens)))
+        self.assertEqual(tokens, sorted(set(tokens)), f"{UNSAFE}: tokens that do not grow")
 
     # ---- maximum hold
 

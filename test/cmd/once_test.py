@@ -5,7 +5,7 @@ import signal
 import time
 import unittest
 
-from harness import Running, clave, scratch, server
+from harness import UNSAFE, Running, clave, scratch, server
 from lock_rig import EXPIRES, MAX_HOLD, MAX_TERM, TICK, Holder, nodes, queue, stopped, until
 
 
@@ -39,7 +39,7 @@ class Once(unittest.TestCase):
                         'echo $$ >>"$0"', log, connect=self.server.connect) for _ in range(8)]
         results = [run.end() for run in runs]
         self.assertEqual([r.code for r in results], [0] * 8)
-        self.assertEqual(len(lines(log)), 1)
+        self.assertEqual(len(lines(log)), 1, f"{UNSAFE}: it ran twice, or never")
         # Behind what somebody may have said of a long wait.
         last = [r.err.splitlines()[-1] for r in results if r.err]
         told = [line for line in last if ": waiting, " not in line]

@@ -9,7 +9,7 @@ import struct
 import subprocess
 import unittest
 
-from harness import (CLAVE, PATIENCE, ClaveServer, ask, clave, environment, free_port, scratch,
+from harness import (CLAVE, PATIENCE, UNSAFE, ClaveServer, ask, clave, environment, free_port, scratch,
                      spawn)
 from lock_rig import until
 
@@ -70,7 +70,9 @@ class Serving(unittest.TestCase):
             self.assertEqual(clave("create", f"/n{i}", connect=s.connect).code, 0)
             s.stop(signal.SIGKILL)
             s.start()
-        self.assertEqual(clave("ls", connect=s.connect).out, "n0\nn1\nn2\nzookeeper\n")
+        r = clave("ls", connect=s.connect)
+        self.assertEqual(r.code, 0, r)
+        self.assertEqual(r.out, "n0\nn1\nn2\nzookeeper\n", f"{UNSAFE}: a lost write")
         s.stop()
 
     def test_usage(self):
@@ -282,7 +284,7 @@ class Local(unittest.TestCase):
             out, err = p.communicate(timeout=PATIENCE)
             self.assertEqual(p.returncode, 0, err)
             made.add(out)
-        self.assertEqual(len(made), 8)
+        self.assertEqual(len(made), 8, f"{UNSAFE}: two servers for one directory")
 
     def test_served_already(self):
         clave("ls", env=self.env)

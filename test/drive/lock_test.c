@@ -58,9 +58,11 @@ static void *take_turns(void *arg)
             return NULL;
         }
         if (atomic_fetch_add(&g->inside, 1) != 0)
-            atomic_fetch_add(&g->faults, 1);
+            atomic_fetch_add(&g->faults, rig_unsafe("two holders"));
         int64_t token = clave_lock_token(w->lock);
-        if (token <= g->newest_token || !clave_lock_valid_for(w->lock, 0))
+        if (token <= g->newest_token)
+            atomic_fetch_add(&g->faults, rig_unsafe("a token that is not above the one before"));
+        if (!clave_lock_valid_for(w->lock, 0))
             atomic_fetch_add(&g->faults, 1);
         g->newest_token = token;
         g->count++;
@@ -350,8 +352,9 @@ static void a_deleted_node_stops_writes(void **state)
     snprintf(path, sizeof path, "/locks/deleted/%s", r->names[0]);
     clave_reply_free(r);
     assert_int_equal(clave_session_delete(s, path, -1, 5000), CLAVE_OK);
-    assert_int_equal(clave_lock_create(l, "/never", "", 0, CLAVE_PERSISTENT, 5000, NULL),
-                     CLAVE_ELOST);
+    clave_err err = clave_lock_create(l, "/never", "", 0, CLAVE_PERSISTENT, 5000, NULL);
+    assert_safe(err != CLAVE_OK, "a write of one that held no more");
+    assert_int_equal(err, CLAVE_ELOST);
     assert_int_equal(clave_session_exists(s, "/never", 5000, NULL), CLAVE_ENONODE);
     sem_wait(&x.lost);
     assert_int_equal(x.why, CLAVE_ENONODE);
@@ -408,7 +411,7 @@ static void a_stopped_holder_knows_at_once(void **state)
     assert_int_equal(clave_lock_acquire(l, RIG_PATIENCE_MS), CLAVE_OK);
     kill(holder, SIGCONT);
     assert_int_equal(read(tell[0], &belief, 1), 1);
-    assert_int_equal(belief, 'n');
+    assert_safe(belief == 'n', "two holders: one was stopped for longer than its session");
     assert_int_equal(waitpid(holder, &status, 0), holder);
     assert_int_equal(status, 0);
     close(tell[0]);

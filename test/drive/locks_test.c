@@ -55,7 +55,7 @@ static void look_around(struct ledger *g, bool writing)
 {
     int readers = atomic_load(&g->readers), writers = atomic_load(&g->writers);
     if (writers > (writing ? 1 : 0) || (writing && readers > 0))
-        atomic_fetch_add(&g->faults, 1);
+        atomic_fetch_add(&g->faults, rig_unsafe("a writer that is not alone"));
 }
 
 static void write_and_downgrade(struct ledger *g, clave_lock *read, clave_lock *write)
@@ -161,7 +161,9 @@ static void *enter_and_leave(void *arg)
             atomic_fetch_add(s->faults, 1);
             break;
         }
-        if (atomic_fetch_add(s->inside, 1) != 0 || !clave_lock_valid_for(s->lock, 0))
+        if (atomic_fetch_add(s->inside, 1) != 0)
+            atomic_fetch_add(s->faults, rig_unsafe("two holders"));
+        if (!clave_lock_valid_for(s->lock, 0))
             atomic_fetch_add(s->faults, 1);
         atomic_fetch_sub(s->inside, 1);
         if (clave_lock_release(s->lock) != CLAVE_OK)
@@ -216,7 +218,9 @@ static void *take_permits(void *arg)
             break;
         }
         int inside = atomic_fetch_add(&c->inside, (int)n) + (int)n;
-        if (inside > LIMIT || !clave_permit_valid_for(q[0], 0) || clave_permit_token(q[0]) <= 0)
+        if (inside > LIMIT)
+            atomic_fetch_add(&c->faults, rig_unsafe("more permits than the limit"));
+        if (!clave_permit_valid_for(q[0], 0) || clave_permit_token(q[0]) <= 0)
             atomic_fetch_add(&c->faults, 1);
         atomic_fetch_sub(&c->inside, (int)n);
         for (size_t k = 0; k < n; k++)

@@ -70,7 +70,9 @@ static unsigned assert_written(const char *connect, unsigned n)
     clave_session *s = rig_session(connect);
     for (unsigned i = 0; i < n; i++) {
         snprintf(path, sizeof path, "/k%u", i);
-        assert_int_equal(clave_session_exists(s, path, 5000, NULL), CLAVE_OK);
+        clave_err err = clave_session_exists(s, path, 5000, NULL);
+        assert_safe(err != CLAVE_ENONODE, "a lost write: it was acknowledged and is not there");
+        assert_int_equal(err, CLAVE_OK);
     }
     snprintf(path, sizeof path, "/k%u", n);
     while (clave_session_exists(s, path, 5000, NULL) == CLAVE_OK)

@@ -10,7 +10,7 @@ import sys
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cmd"))
-from harness import (ApacheServer, ClaveServer, PATIENCE, ask, clave, free_port,  # noqa: E402
+from harness import (ApacheServer, ClaveServer, PATIENCE, UNSAFE, ask, clave, free_port,  # noqa: E402
                      has_apache, scratch)
 from load_first import load_first  # noqa: E402
 
@@ -139,7 +139,7 @@ class Disk(unittest.TestCase):
         self.server.stop(signal.SIGKILL)
         self.server = None
         result = clave("data", "check", self.data)
-        self.assertEqual(result.code, 0, result)
+        self.assertEqual(result.code, 0, f"{UNSAFE}: corruption: {result}")
 
     def files(self, kind):
         return sorted(n for n in os.listdir(os.path.join(self.data, "version-2"))
@@ -152,9 +152,9 @@ class Disk(unittest.TestCase):
         return None
 
     def compare(self, before, after):
-        self.assertEqual(sorted(before), sorted(after))
+        self.assertEqual(sorted(before), sorted(after), f"{UNSAFE}: lost writes, or others")
         for path in before:
-            self.assertEqual(before[path], after[path], path)
+            self.assertEqual(before[path], after[path], f"{UNSAFE}: {path} is another")
 
     def test_there_and_back(self):
         self.serve("clave")

@@ -27,7 +27,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "cmd"))
 from contest import Contest  # noqa: E402
-from harness import (ApacheServer, ClaveServer, JARS, clave, has_apache, scratch,  # noqa: E402
+from harness import (ApacheServer, ClaveServer, JARS, UNSAFE, clave, has_apache, scratch,  # noqa: E402
                      spawn)
 
 SESSION_MS = 4000
@@ -112,18 +112,18 @@ class Match(Contest):
             turns[name.split("-")[0], kind] += count > since
             token = int(token)
             if token and not self.judge_token(kind, token, newest):
-                sys.exit(f"line {number} of the log ({line.strip()}): its token is not above {newest}")
+                sys.exit(f"{UNSAFE}: line {number} of the log ({line.strip()}): its token is not above {newest}")
             if kind == "S" and token in leases:
-                sys.exit(f"line {number} of the log ({line.strip()}): a second lease of this token")
+                sys.exit(f"{UNSAFE}: line {number} of the log ({line.strip()}): a second lease of this token")
             leases.add(token)
             alive = collections.Counter()
             for (n, k), holds in held.items():
                 alive[k] += holds if n not in self.killed or n == name else 0
             most = max(most, alive["R"] + alive["S"])
             if alive["W"] > 1 or (alive["W"] and alive["R"]):
-                sys.exit(f"line {number} of the log: {dict(alive)} at once")
+                sys.exit(f"{UNSAFE}: line {number} of the log: {dict(alive)} at once")
             if alive["S"] > LIMITS.get(self.what, 0):
-                sys.exit(f"line {number} of the log: {alive['S']} leases")
+                sys.exit(f"{UNSAFE}: line {number} of the log: {alive['S']} leases")
         return turns, count, most
 
 

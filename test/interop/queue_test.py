@@ -21,7 +21,8 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "cmd"))
 from contest import Contest  # noqa: E402
-from harness import ApacheServer, ClaveServer, JARS, has_apache, scratch, spawn  # noqa: E402
+from harness import (ApacheServer, ClaveServer, JARS, UNSAFE, has_apache, scratch,  # noqa: E402
+                     spawn)
 
 SESSION_MS = 5000
 KINDS = ("curator", "kazoo", "clave", "command")
@@ -101,14 +102,14 @@ def judge(path, killed, since):
         where = f"line {number} of the log ({line.strip()})"
         if sign == "+":
             if holder and holder[0] not in killed:
-                sys.exit(f"{where}: overlap, {holder[0]} still holds")
+                sys.exit(f"{UNSAFE}: {where}: overlap, {holder[0]} still holds")
             if token <= newest:
-                sys.exit(f"{where}: its token is not above {newest}")
+                sys.exit(f"{UNSAFE}: {where}: its token is not above {newest}")
             holder, newest = (name, token), token
             count += 1
             turns[name.split("-")[0]] += count > since
         elif holder != (name, token):
-            sys.exit(f"{where}: overlap, {holder} holds")
+            sys.exit(f"{UNSAFE}: {where}: overlap, {holder} holds")
         else:
             holder = None
     if holder:

@@ -11,7 +11,7 @@ import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "cmd"))
-from harness import ClaveServer, clave, spawn  # noqa: E402
+from harness import UNSAFE, ClaveServer, clave, spawn  # noqa: E402
 
 SESSION_MS = 6000  # all of them hold for the time that it takes to start twenty
 # Who is stopped, who comes next, and how often the first hears of it: for each lock of several.
@@ -70,18 +70,21 @@ class Stopped(unittest.TestCase):
         for i, (_, kind, _) in enumerate(rows):
             second.append(Holder(kind, server.connect, f"/stopped-{i}"))
         for i, holder in enumerate(second):
-            self.assertGreater(int(holder.hears("held")), tokens[i], holder.what)
+            self.assertGreater(int(holder.hears("held")), tokens[i],
+                               f"{UNSAFE}: no greater token: {holder.what}")
         for holder in first:
             holder.signal(signal.SIGCONT)
         for i, (kind, _, losses) in enumerate(rows):
             with self.subTest(stopped=kind, next=rows[i][1]):
-                self.assertEqual(first[i].hears("woke"), "0")
-                self.assertIn(first[i].hears("write"), REFUSED)
+                self.assertEqual(first[i].hears("woke"), "0", f"{UNSAFE}: two holders")
+                wrote = first[i].hears("write")
+                self.assertNotEqual(wrote, "OK", f"{UNSAFE}: a stale write was done")
+                self.assertIn(wrote, REFUSED)
                 self.assertEqual(int(first[i].hears("lost")), losses)
                 self.assertEqual(first[i].hears("release"), "ELOST")
                 self.assertEqual(first[i].dismiss(), 0)
                 data = clave("get", f"/stopped-{i}-data", connect=server.connect)
-                self.assertEqual((data.code, data.out.strip()), (0, ""), "the write was done")
+                self.assertEqual((data.code, data.out.strip()), (0, ""), f"{UNSAFE}: the write was done")
         for holder in second:
             self.assertEqual(holder.dismiss(), 0, holder.what)
         server.stop()

@@ -18,8 +18,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, "..", "cmd"), os.path.join(HERE, "..", "conform")]
 import harness  # noqa: E402
 import wire  # noqa: E402
-from harness import (ApacheServer, ClaveServer, JARS, PATIENCE, Running, ask, clave,  # noqa: E402
-                     free_port, has_apache, scratch, spawn)
+from harness import (ApacheServer, ClaveServer, JARS, PATIENCE, UNSAFE, Running, ask,  # noqa: E402
+                     clave, free_port, has_apache, scratch, spawn)
 from load_first import load_first  # noqa: E402
 
 try:
@@ -286,7 +286,7 @@ class Takeover(unittest.TestCase):
         if isinstance(server, Grown):
             self.data = server.leader.data
         result = clave("--json", "data", "check", self.data)
-        self.assertEqual(result.code, 0, result)
+        self.assertEqual(result.code, 0, f"{UNSAFE}: corruption: {result}")
         told = json.loads(result.out)
         self.assertEqual(told["sessions"], 2 * len(self.keepers), told)
         self.serve(kind)
@@ -314,11 +314,11 @@ class Takeover(unittest.TestCase):
             self.assertEqual(now[:3], first[:3], (keeper.name, first, now))
             self.assertNotIn("LOST", now)
         for keeper, waiter in zip(self.keepers, self.waiters):
-            self.assertIsNone(waiter.process.poll(), keeper.name)
+            self.assertIsNone(waiter.process.poll(), f"{UNSAFE}: two hold that of {keeper.name}")
 
     def give_back(self):
         for keeper, waiter in zip(self.keepers, self.waiters):
-            self.assertIsNone(waiter.process.poll(), keeper.name)
+            self.assertIsNone(waiter.process.poll(), f"{UNSAFE}: two hold that of {keeper.name}")
             self.assertEqual(keeper.release(), 0, keeper.name)
             result = waiter.end()
             self.assertEqual((result.code, result.out), (0, "mine\n"), (keeper.name, result))

@@ -123,10 +123,10 @@ class History:
 
     def faults(self, names, lost_since=()):
         """`lost_since`: names of writes that were done, and that the servers have lost since."""
-        return (self.overlaps() + self.tokens_out_of_order() + self.losses_unheard()
-                + self.stale_writes(names)
-                + [f"{name}: {what}, which is not so" for name, what in self.untrue_writes(names)
-                   if name not in lost_since])
+        unsafe = (self.overlaps() + self.tokens_out_of_order() + self.stale_writes(names)
+                  + [f"{name}: {what}, which is not so"
+                     for name, what in self.untrue_writes(names) if name not in lost_since])
+        return [f"SAFETY VIOLATED: {text}" for text in unsafe] + self.losses_unheard()
 
     def summary(self, names):
         ends = [("released", sum(h.release is not None for h in self.holds)),

@@ -174,7 +174,7 @@ abstract class Worker {
             if (now[0]++ == 0)
                 now[1] = losses.get();
             if (now[0] > limit && (across || losses.get() == now[1]))
-                throw new Wrong(now[0] + " are inside of " + what);
+                throw new Wrong("SAFETY VIOLATED: " + now[0] + " are inside of " + what);
         }
         stay.run();
         synchronized (inside) {

@@ -21,7 +21,7 @@ class Holders:
         with self.mutex:
             self.inside[what] = self.inside.get(what, 0) + 1
             if self.inside[what] > limit:
-                self.worker.fail(f"{self.inside[what]} are inside of {what}")
+                self.worker.fail(f"SAFETY VIOLATED: {self.inside[what]} are inside of {what}")
         stay()
         with self.mutex:
             self.inside[what] -= 1
