@@ -34,7 +34,7 @@ check: ## everything CI runs
 	@tools/setup test
 	@tools/check
 
-quick: ## a minute of it, after a small change: build, layers, unit tests, 200 seeds
+quick: ## what of it takes under a minute: build, layers, purity, sizes, format, unit tests, 200 seeds
 	@tools/setup test
 	@tools/check --quick
 
