@@ -36,7 +36,8 @@ typedef struct clave_tls_options {
 /* Reads the files. `o` NULL: those that the environment names (CLAVE_TLS_CA, CLAVE_TLS_CERT,
  * CLAVE_TLS_KEY, CLAVE_TLS_NAME), which is also what a client has without a clave_tls of its own.
  * `fault` (cap bytes; may be NULL when cap is 0) tells which file, and what is wrong with it:
- * ETLS (no libssl, or a file is not what it should be), EIO (a file cannot be read), ENOMEM. */
+ * ETLS (no libssl, which a program linked with -static never has; or a file is not what it should
+ * be), EIO (a file cannot be read), ENOMEM. */
 CLAVE_EXPORT clave_err clave_tls_new(clave_tls **out, const clave_tls_options *o, char *fault,
                                      size_t cap);
 /* Clients that have it go on with it. NULL is ignored. */

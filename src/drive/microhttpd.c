@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "drive/load.h"
+
 #define LIBRARY "libmicrohttpd.so.12"
 
 /* Written once, under `once`. */
@@ -23,9 +25,10 @@ static void load(void)
         MICROHTTPD_FUNCTIONS(MICROHTTPD_ROW)
 #undef MICROHTTPD_ROW
     };
-    void *lib = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL); /* for good */
+    const char *why;
+    void *lib = clave__load(LIBRARY, &why);
     if (!lib) {
-        snprintf(fault, sizeof fault, "cannot load libmicrohttpd, which HTTP needs: %s", dlerror());
+        snprintf(fault, sizeof fault, "cannot load libmicrohttpd, which HTTP needs: %s", why);
         return;
     }
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {

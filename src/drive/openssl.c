@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "drive/load.h"
+
 #define TEXT_OF(x) #x
 #define TEXT(x) TEXT_OF(x)
 #define LIBSSL "libssl.so." TEXT(OPENSSL_SHLIB_VERSION)
@@ -24,9 +26,10 @@ static void load(void)
         OPENSSL_FUNCTIONS(OPENSSL_ROW)
 #undef OPENSSL_ROW
     };
-    void *lib = dlopen(LIBSSL, RTLD_NOW | RTLD_LOCAL); /* for good: it has threads' own data */
+    const char *why;
+    void *lib = clave__load(LIBSSL, &why); /* for good: it has threads' own data */
     if (!lib) {
-        snprintf(fault, sizeof fault, "cannot load OpenSSL: %s", dlerror());
+        snprintf(fault, sizeof fault, "cannot load OpenSSL: %s", why);
         return;
     }
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
