@@ -1,7 +1,7 @@
 /* uv.h - a clave_client on your own libuv loop. Everything runs on the loop's thread. As a
  * host it knows "local:" too, the server of this user on this machine (see session.h).
  * Names are resolved by uv_getaddrinfo (in a thread), anew for every attempt. As in every
- * program with libuv, SIGPIPE has to be ignored. */
+ * program with libuv, SIGPIPE has to be ignored. <uv.h> needs POSIX: -std=gnu11, not -std=c11. */
 #ifndef CLAVE_UV_H
 #define CLAVE_UV_H
 

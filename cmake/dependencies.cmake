@@ -1,0 +1,9 @@
+# Found by pkg-config, as their users outside find them (clave-config.cmake, clave.pc). GLOBAL: the
+# target that a project links to names them, in a folder other than this.
+find_package(PkgConfig REQUIRED)
+set(CLAVE_UV_MODULE libuv>=1.40)
+pkg_check_modules(CLAVE_UV REQUIRED IMPORTED_TARGET GLOBAL ${CLAVE_UV_MODULE})
+pkg_check_modules(CLAVE_ZLIB REQUIRED IMPORTED_TARGET GLOBAL zlib)
+pkg_check_modules(CLAVE_SSL REQUIRED libssl>=3.0) # headers only: it is loaded when TLS is used
+pkg_check_modules(CLAVE_MHD REQUIRED libmicrohttpd>=0.9.75) # likewise, when HTTP is served
+find_package(Threads REQUIRED)
