@@ -28,7 +28,8 @@ CLAVE_EXPORT clave_err clave_loop_new(clave_loop **out);
 CLAVE_EXPORT void clave_loop_free(clave_loop *l);
 
 /* `connect`: a host list with optional chroot ("tls:" before it: with TLS), "unix:/path", or
- * "local:" (the server of this user on this machine, started when it is not running); NULL: the
+ * "local:" (the server of this user on this machine, started when it is not running, which excludes
+ * no other user and no other machine; CLAVE_LOCAL=never in the environment: ELOCAL); NULL: the
  * environment's CLAVE_CONNECT, else "local:". `loop` NULL: a loop of its own. `o` may be NULL;
  * its hosts, seed and the two callbacks' threads are: ignored, drawn when 0, the loop's.
  * Returns at once; requests wait for the connection. EHOST, EINVAL, ENOMEM, EIO; ETLS:

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cmd/keyfile.h"
+#include "cmd/local.h"
 #include "cmd/tell.h"
 
 __attribute__((format(printf, 2, 3))) static bool bad(const struct origin *at, const char *fmt, ...)
@@ -40,6 +41,12 @@ bool config_auth_ok(const char *auth, const char **fault)
     return true;
 }
 
+#ifndef CLAVE_SYSTEM_CONFIG_FILE /* who packages it for another place says so */
+#define CLAVE_SYSTEM_CONFIG_FILE "/etc/clave/config"
+#endif
+
+enum { CONFIG_PATH_CAP = 4096 };
+
 /* ---- keys --------------------------------------------------------------------------- */
 
 static bool duration_in(const struct origin *at, const char *value, int64_t *ms)
@@ -54,7 +61,7 @@ static bool duration_in(const struct origin *at, const char *value, int64_t *ms)
 
 /* What each source has left open for the ones behind it. */
 struct open {
-    bool connect, session_timeout, timeout, auth;
+    bool connect, session_timeout, timeout, auth, local;
     bool tls[OPTIONS_TLS_TEXTS];
 };
 
@@ -63,7 +70,8 @@ static struct open still_open(const struct options *o)
     struct open open = {.connect = !o->connect,
                         .session_timeout = o->session_timeout_ms == 0,
                         .timeout = !o->timeout_given,
-                        .auth = o->nauth == 0};
+                        .auth = o->nauth == 0,
+                        .local = o->local == OPTIONS_LOCAL_UNSAID};
     for (size_t i = 0; i < OPTIONS_TLS_TEXTS; i++)
         open.tls[i] = !o->tls_texts[i];
     return open;
@@ -82,6 +90,29 @@ static bool set_tls(struct options *o, const struct open *open, const char *key,
         return true;
     }
     return false;
+}
+
+/* "never" counts wherever it is said: what somebody has left in a file or in the environment must
+ * not bring back what another has ruled out. */
+static bool set_local(struct options *o, const struct open *open, const struct origin *at,
+                      const char *value)
+{
+    static const char *const words[] = {[OPTIONS_LOCAL_WARN] = "warn",
+                                        [OPTIONS_LOCAL_YES] = "yes",
+                                        [OPTIONS_LOCAL_NEVER] = "never"};
+    enum options_local wish = OPTIONS_LOCAL_WARN;
+    while (wish <= OPTIONS_LOCAL_NEVER && strcmp(value, words[wish]) != 0)
+        wish++;
+    if (wish > OPTIONS_LOCAL_NEVER)
+        return bad(at, "'%s': it is yes, warn or never", value);
+    if (o->local == OPTIONS_LOCAL_NEVER || (wish != OPTIONS_LOCAL_NEVER && !open->local))
+        return true;
+    o->local = wish;
+    if (at->file)
+        snprintf(o->local_from, sizeof o->local_from, "%s:%u: local = never", at->file, at->line);
+    else
+        snprintf(o->local_from, sizeof o->local_from, "%s=never", at->key);
+    return true;
 }
 
 static bool set(struct options *o, const struct open *open, const struct origin *at,
@@ -111,10 +142,12 @@ static bool set(struct options *o, const struct open *open, const struct origin 
             return bad(at, "at most %d identities", OPTIONS_MAX_AUTH);
         if (open->auth)
             o->auth[o->nauth++] = value;
+    } else if (strcmp(key, "local") == 0) {
+        return set_local(o, open, at, value);
     } else if (!set_tls(o, open, key, value)) {
         return bad(at,
-                   "unknown key '%s' (there are connect, session-timeout, timeout, auth, tls-ca, "
-                   "tls-cert, tls-key and tls-name)",
+                   "unknown key '%s' (there are connect, session-timeout, timeout, auth, local, "
+                   "tls-ca, tls-cert, tls-key and tls-name)",
                    key);
     }
     return true;
@@ -129,6 +162,7 @@ static bool apply_environment(struct options *o)
         {"CLAVE_TIMEOUT", "timeout"}, {"CLAVE_AUTH", "auth"},
         {"CLAVE_TLS_CA", "tls-ca"},   {"CLAVE_TLS_CERT", "tls-cert"},
         {"CLAVE_TLS_KEY", "tls-key"}, {"CLAVE_TLS_NAME", "tls-name"},
+        {"CLAVE_LOCAL", "local"},
     };
     struct open open = still_open(o);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -166,33 +200,107 @@ bool config_read(struct options *o, char *text, const char *path)
     return keyfile_each(text, path, &v);
 }
 
-static bool apply_file(struct options *o, const char *path, bool must)
+/* That file might name one, or forbid it. */
+static bool names_servers(const struct options *o)
 {
-    o->config = keyfile_read(path);
-    if (!o->config) {
-        if (!must && (errno == ENOENT || errno == ENOTDIR))
-            return true;
-        tell(NULL, "configuration %s: %s", path, strerror(errno));
-        return false;
+    return o->connect && !local_is(o->connect);
+}
+
+/* `path` "": there is none. What `must` be there was named by the user. */
+static bool apply_file(struct options *o, const char *path, bool must, char **text)
+{
+    *text = *path ? keyfile_read(path) : NULL;
+    if (*text)
+        return config_read(o, *text, path);
+    if (!*path || (!must && (errno == ENOENT || errno == ENOTDIR)))
+        return true;
+    bool not_ours = !must && (errno == EACCES || errno == EPERM); /* HOME is another user's */
+    if (not_ours && names_servers(o)) {
+        tell(NULL, "configuration %s: %s: going on without it", path, strerror(errno));
+        return true;
     }
-    return config_read(o, o->config, path);
+    tell(NULL, "configuration %s: %s%s", path, strerror(errno),
+         not_ours ? " (--connect or CLAVE_CONNECT names the servers without it)" : "");
+    return false;
+}
+
+/* Where the user's file is, and the machine's; "": nowhere. true: it was named by a variable. */
+static bool user_path(char out[CONFIG_PATH_CAP])
+{
+    const char *given = getenv("CLAVE_CONFIG"), *xdg = getenv("XDG_CONFIG_HOME"),
+               *home = getenv("HOME");
+    bool named = given && *given;
+    int n = 0;
+    if (named)
+        n = snprintf(out, CONFIG_PATH_CAP, "%s", given);
+    else if (xdg && *xdg == '/') /* the XDG specification: relative paths are to be ignored */
+        n = snprintf(out, CONFIG_PATH_CAP, "%s/clave/config", xdg);
+    else if (home && *home)
+        n = snprintf(out, CONFIG_PATH_CAP, "%s/.config/clave/config", home);
+    if (n <= 0 || n >= CONFIG_PATH_CAP)
+        out[0] = '\0';
+    return named;
+}
+
+/* As GIT_CONFIG_SYSTEM: who sets the variable could as well name other servers. In a program that
+ * runs with another user's rights than its caller's it is ignored. */
+static bool system_path(char out[CONFIG_PATH_CAP])
+{
+    const char *given = secure_getenv("CLAVE_SYSTEM_CONFIG");
+    bool named = given && *given;
+    snprintf(out, CONFIG_PATH_CAP, "%s", named ? given : CLAVE_SYSTEM_CONFIG_FILE);
+    return named;
 }
 
 bool config_apply(struct options *o)
 {
-    char path[4096];
-    const char *given = getenv("CLAVE_CONFIG"), *xdg = getenv("XDG_CONFIG_HOME"),
-               *home = getenv("HOME");
+    char path[CONFIG_PATH_CAP];
     if (!apply_environment(o))
         return false;
-    if (given && *given)
-        return apply_file(o, given, true);
-    int n = 0;
-    if (xdg && *xdg == '/') /* the XDG specification: relative paths are to be ignored */
-        n = snprintf(path, sizeof path, "%s/clave/config", xdg);
-    else if (home && *home)
-        n = snprintf(path, sizeof path, "%s/.config/clave/config", home);
-    if (n <= 0 || (size_t)n >= sizeof path)
-        return true;
-    return apply_file(o, path, false);
+    bool named = user_path(path);
+    if (!apply_file(o, path, named, &o->config))
+        return false;
+    named = system_path(path);
+    return apply_file(o, path, named, &o->system_config);
+}
+
+/* ---- one key alone ------------------------------------------------------------------------ */
+
+static bool take_local(void *arg, const struct origin *at, const char *key, const char *value)
+{
+    struct options *o = arg;
+    const struct open open = {.local = true};
+    if (strcmp(key, "local") == 0 && strcmp(value, "never") == 0)
+        (void)set_local(o, &open, at, value);
+    return true;
+}
+
+static bool pass_over(void *arg, const struct origin *at, const char *what)
+{
+    (void)arg;
+    (void)at;
+    (void)what;
+    return true;
+}
+
+static void look_for_never(struct options *o, const char *path)
+{
+    const struct keyfile_visitor v = {take_local, pass_over, o};
+    char *text = *path ? keyfile_read(path) : NULL;
+    if (text)
+        (void)keyfile_each(text, path, &v);
+    free(text);
+}
+
+void config_find_never(struct options *o)
+{
+    char path[CONFIG_PATH_CAP];
+    const char *value = getenv("CLAVE_LOCAL");
+    const struct origin at = {.key = "CLAVE_LOCAL"};
+    if (value)
+        (void)take_local(o, &at, "local", value);
+    user_path(path);
+    look_for_never(o, path);
+    system_path(path);
+    look_for_never(o, path);
 }

@@ -6,6 +6,7 @@
 #include "base/path.h"
 #include "clave/tls.h"
 #include "cmd/config.h"
+#include "cmd/local.h"
 #include "cmd/tell.h"
 
 enum { CLOSE_MS = 1000 };
@@ -49,6 +50,7 @@ static void get_timeout(clave_client *c, void *arg)
 void link_note_session(const struct options *o, int64_t id, int32_t got_ms)
 {
     int32_t asked_ms = o->session_timeout_ms;
+    local_note(o);
     note(o, "session 0x%llx, timeout %dms", (unsigned long long)id, (int)got_ms);
     if (asked_ms != 0 && asked_ms != got_ms)
         note(o, "the server's limits made the session timeout %dms (asked for %dms)", (int)got_ms,
@@ -86,7 +88,7 @@ const char *link_connect(struct options *o)
     const char *fault = clave_client_host_fault(connect);
     if (fault)
         tell(o, "cannot understand the servers '%s': %s", connect, fault);
-    return fault || !make_tls(o, connect) ? NULL : connect;
+    return fault || !local_may_be_used(o, connect) || !make_tls(o, connect) ? NULL : connect;
 }
 
 int link_open(struct options *o, const clave_client_options *co, clave_session **out)

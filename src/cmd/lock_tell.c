@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cmd/json.h"
+#include "cmd/local.h"
 #include "cmd/lock.h"
 #include "cmd/tell.h"
 #include "cmd/who.h"
@@ -178,6 +179,7 @@ void lock_tell_acquired(const struct lock_plan *p, const clave_grant *g, int64_t
     if (!p->o->json) {
         note(p->o, "%s: %s after %s, token %" PRId64 ", session 0x%" PRIx64, p->path,
              words(p)->acquired, age_format(waited_ms, age), g->token, (uint64_t)g->session_id);
+        local_tell_acquired(p, g->session_id);
         return;
     }
     begin(p, &j, words(p)->acquired);
@@ -185,6 +187,7 @@ void lock_tell_acquired(const struct lock_plan *p, const clave_grant *g, int64_t
     clave__json_string(&j, "node", g->node);
     json_hex(&j, "session", g->session_id);
     clave__json_int(&j, "waited_ms", waited_ms);
+    local_put(p, &j);
     end(&j);
 }
 

@@ -25,7 +25,8 @@ void options_fini(struct options *o)
     clave_tls_free(o->tls);
     o->tls = NULL;
     free(o->config);
-    o->config = NULL;
+    free(o->system_config);
+    o->config = o->system_config = NULL;
 }
 
 /* ---- getopt ---------------------------------------------------------------------- */

@@ -1,5 +1,5 @@
-/* options.h - what the user asked for, from flags, the environment and the configuration
- * file, in this order of precedence.
+/* options.h - what the user asked for, from flags, the environment, the user's
+ * configuration file and the machine's, in this order of precedence.
  *
  *     int cmd_get(struct options *o, int argc, char **argv)
  *     {
@@ -22,7 +22,7 @@
 #include "clave/client.h"
 #include "cmd/verb.h"
 
-enum { OPTIONS_END = 0, OPTIONS_STOP = -1, OPTIONS_MAX_AUTH = 16 };
+enum { OPTIONS_END = 0, OPTIONS_STOP = -1, OPTIONS_MAX_AUTH = 16, OPTIONS_ORIGIN_CAP = 300 };
 /* What a client of "tls:" hosts needs; each from the flag, else CLAVE_TLS_CA and so on, else the
  * configuration file. */
 enum options_tls {
@@ -31,6 +31,13 @@ enum options_tls {
     OPTIONS_TLS_KEY,
     OPTIONS_TLS_NAME,
     OPTIONS_TLS_TEXTS,
+};
+/* May "local:" be used? */
+enum options_local {
+    OPTIONS_LOCAL_UNSAID, /* as WARN */
+    OPTIONS_LOCAL_WARN,   /* yes, and a lock that is taken there is told of */
+    OPTIONS_LOCAL_YES,
+    OPTIONS_LOCAL_NEVER,
 };
 enum { OPTIONS_MAX_MS = 24 * 24 * 3600 * 1000 }; /* 24 days, which 32 bits can hold */
 
@@ -45,6 +52,8 @@ struct options {
     const char *tls_texts[OPTIONS_TLS_TEXTS]; /* NULL: not given */
     bool tls_any_name;
     struct clave_tls *tls; /* made of these by link_connect; NULL: not needed */
+    enum options_local local;
+    char local_from[OPTIONS_ORIGIN_CAP]; /* who said NEVER: "/etc/clave/config:2" */
     bool json;
     int verbose;
     bool sigpipe_ignored; /* how SIGPIPE was when we came; it is ignored in this process, so
@@ -61,7 +70,8 @@ struct options {
     int64_t deadline_ms;
     bool scanning;
     bool timeout_given;
-    char *config; /* the configuration file's text, which values point into */
+    bool told_local;
+    char *config, *system_config; /* the files' texts, which values point into */
 };
 
 void options_init(struct options *o);

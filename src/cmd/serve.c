@@ -2,6 +2,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "cmd/config.h"
 #include "cmd/json.h"
 #include "cmd/notify.h"
 #include "cmd/options.h"
@@ -268,9 +269,24 @@ static int serve(struct serve *v)
     return err == CLAVE_OK ? EXIT_OK : fail(v, err, fault);
 }
 
+/* Programs that use the library read no configuration: what it rules out is not started for them
+ * either. */
+static bool is_ruled_out(const struct serve *v, char *fault, size_t cap)
+{
+    config_find_never(v->o);
+    if (v->o->local != OPTIONS_LOCAL_NEVER)
+        return false;
+    snprintf(fault, cap, "%s: a local server is not to be used (CLAVE_CONNECT names another)",
+             v->o->local_from);
+    clave__local_refuse(fault);
+    return true;
+}
+
 static int serve_local(const struct serve *v)
 {
     char fault[1024] = "";
+    if (is_ruled_out(v, fault, sizeof fault))
+        return fail(v, CLAVE_EINVAL, fault);
     clave_err err = clave__local_serve(v->settings.local, &v->settings.run, fault, sizeof fault);
     return err == CLAVE_OK ? EXIT_OK : fail(v, err, fault);
 }

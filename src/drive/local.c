@@ -32,7 +32,31 @@ static bool fits(int n, size_t cap)
     return n > 0 && (size_t)n < cap;
 }
 
-static bool default_dir(char *out, size_t cap)
+/* Of what is there of the path. */
+static bool find_owner(const char *path, uid_t *owner)
+{
+    char part[PATH_MAX];
+    struct stat st;
+    if (!fits(snprintf(part, sizeof part, "%s", path), sizeof part) || part[0] != '/')
+        return false;
+    while (stat(part, &st) != 0) {
+        char *slash = strrchr(part, '/');
+        if (strcmp(part, "/") == 0)
+            return false;
+        slash[slash == part] = '\0';
+    }
+    *owner = st.st_uid;
+    return true;
+}
+
+/* sudo may keep the environment of who called it: what root made there, that user could not use. */
+static bool is_anothers(const char *path)
+{
+    uid_t owner;
+    return geteuid() == 0 && find_owner(path, &owner) && owner != 0;
+}
+
+static bool default_dir(char *out, size_t cap, const char **passed_over)
 {
     const char *own = getenv("CLAVE_LOCAL_DIR"), *xdg = getenv("XDG_STATE_HOME");
     const char *home = getenv("HOME");
@@ -40,8 +64,15 @@ static bool default_dir(char *out, size_t cap)
     char buf[1024];
     if (own && *own)
         return fits(snprintf(out, cap, "%s", own), cap);
-    if (xdg && *xdg == '/') /* the XDG specification: relative paths are to be ignored */
+    /* The XDG specification: relative paths are to be ignored. */
+    if (xdg && *xdg == '/' && !is_anothers(xdg))
         return fits(snprintf(out, cap, "%s/clave", xdg), cap);
+    if (xdg && *xdg == '/')
+        *passed_over = "XDG_STATE_HOME";
+    if (home && *home == '/' && is_anothers(home)) {
+        *passed_over = "HOME";
+        home = NULL;
+    }
     if (!home || *home != '/') {
         if (getpwuid_r(getuid(), &entry, buf, sizeof buf, &found) != 0 || !found)
             return false;
@@ -66,7 +97,7 @@ static bool socket_path(struct local_paths *p)
     int n = snprintf(p->socket, sizeof p->socket, "%s/clave.sock", p->dir);
     if (fits(n, SOCKET_MAX + 1))
         return true;
-    if (runtime && *runtime == '/') {
+    if (runtime && *runtime == '/' && !is_anothers(runtime)) {
         n = snprintf(p->socket, sizeof p->socket, "%s/clave/%016" PRIx64 ".sock", runtime,
                      hash(p->dir));
         if (fits(n, SOCKET_MAX + 1))
@@ -81,8 +112,9 @@ clave_err clave__local_paths(struct local_paths *out, const char *dir, char *fau
 {
     const struct fault f = {fault, cap};
     char given[PATH_MAX];
+    out->passed_over = NULL;
     bool known = dir ? fits(snprintf(given, sizeof given, "%s", dir), sizeof given)
-                     : default_dir(given, sizeof given);
+                     : default_dir(given, sizeof given, &out->passed_over);
     if (!known)
         return clave__fault(&f, CLAVE_EINVAL,
                             "no directory for the local server: set CLAVE_LOCAL_DIR, or HOME");
@@ -105,13 +137,28 @@ static clave_err refuse_dir(const struct fault *f, const char *dir, const char *
                         dir, why);
 }
 
+static clave_err make_dir(const char *dir, const struct fault *f)
+{
+    struct stat st;
+    uid_t owner;
+    if (geteuid() == 0 && stat(dir, &st) != 0 && find_owner(dir, &owner) && owner != 0)
+        return clave__fault(f, CLAVE_EIO,
+                            "%s would be root's in a directory of user %u (CLAVE_LOCAL_DIR names "
+                            "another)",
+                            dir, (unsigned)owner);
+    if (mkdir(dir, 0700) != 0 && errno != EEXIST)
+        return clave__fault_errno(f, errno, "cannot create", dir);
+    return CLAVE_OK;
+}
+
 /* The directory of the socket must be ours alone, above all in /tmp. */
 static clave_err claim_dir(const char *dir, const struct fault *f)
 {
     struct stat st;
     char why[80];
-    if (mkdir(dir, 0700) != 0 && errno != EEXIST)
-        return clave__fault_errno(f, errno, "cannot create", dir);
+    clave_err err = make_dir(dir, f);
+    if (err != CLAVE_OK)
+        return err;
     if (lstat(dir, &st) != 0)
         return clave__fault_errno(f, errno, "cannot look at", dir);
     if (S_ISLNK(st.st_mode))
@@ -134,15 +181,16 @@ static clave_err claim_dir(const char *dir, const struct fault *f)
 clave_err clave__local_make_dirs(const struct local_paths *p, const struct fault *f)
 {
     char part[PATH_MAX];
-    for (size_t i = 1; p->dir[i] != '\0'; i++) {
+    clave_err err = CLAVE_OK;
+    for (size_t i = 1; p->dir[i] != '\0' && err == CLAVE_OK; i++) {
         if (p->dir[i] != '/')
             continue;
         memcpy(part, p->dir, i);
         part[i] = '\0';
-        if (mkdir(part, 0700) != 0 && errno != EEXIST)
-            return clave__fault_errno(f, errno, "cannot create", part);
+        err = make_dir(part, f);
     }
-    clave_err err = claim_dir(p->dir, f);
+    if (err == CLAVE_OK)
+        err = claim_dir(p->dir, f);
     size_t n = (size_t)(strrchr(p->socket, '/') - p->socket);
     memcpy(part, p->socket, n);
     part[n] = '\0';
@@ -177,6 +225,11 @@ static clave_err say_fault(clave_err err, const char *fault)
     say(err == CLAVE_ENOMEM ? LOCAL_SAYS_LATER : LOCAL_SAYS_NEVER,
         *fault ? fault : clave_strerror(err));
     return err;
+}
+
+void clave__local_refuse(const char *fault)
+{
+    say(LOCAL_SAYS_NEVER, fault);
 }
 
 clave_err clave__local_serve(const char *dir, const struct server_run_options *o, char *fault,

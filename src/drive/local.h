@@ -4,7 +4,9 @@
  * Its directory (CLAVE_LOCAL_DIR, else $XDG_STATE_HOME/clave, else ~/.local/state/clave)
  * holds the data directory, serve.log, and the socket unless its path would be too long for
  * the kernel. Two first clients may start two servers: the one that gets the lock of the
- * data directory serves, the other one ends, and both clients find the first. */
+ * data directory serves, the other one ends, and both clients find the first.
+ *
+ * CLAVE_LOCAL=never: it is neither used nor started. */
 #ifndef CLAVE_DRIVE_LOCAL_H
 #define CLAVE_DRIVE_LOCAL_H
 
@@ -18,6 +20,9 @@
 struct local_paths {
     char dir[PATH_MAX];
     char socket[104]; /* sun_path has 108 */
+    /* The variable that was not followed, since what it names is another user's and this is root,
+     * who leaves nothing there; NULL: none. */
+    const char *passed_over;
 };
 
 /* `dir` NULL: that of the environment. EINVAL: there is no usable directory; `fault` says
@@ -47,6 +52,8 @@ void clave__local_set_program(const char *program);
  * seconds at most. Any thread. */
 int clave__local_dial(bool *for_good, char *fault, size_t cap);
 
+/* To the client that has started this process: it will not serve, since `fault`. */
+void clave__local_refuse(const char *fault);
 /* Serves DIR until nobody has been connected for o->idle_exit_ms (0: a minute). o's data
  * directory and addresses are ignored. CLAVE_OK too when another process serves DIR
  * already. Says on descriptor 1, to the client that started it, how it went. */

@@ -288,6 +288,17 @@ static bool goes_on(enum local_word word, unsigned *mute, bool *for_good)
     return !*for_good && word != LOCAL_SAYS_LATER;
 }
 
+/* Whose environment says so must not find out later that others did not see its locks. */
+static bool is_ruled_out(const struct fault *f)
+{
+    const char *use = getenv("CLAVE_LOCAL");
+    if (!use || strcmp(use, "never") != 0)
+        return false;
+    clave__fault(f, CLAVE_ELOCAL,
+                 "CLAVE_LOCAL=never, and no other server is named (CLAVE_CONNECT names one)");
+    return true;
+}
+
 int clave__local_dial(bool *for_good, char *fault, size_t cap)
 {
     const struct fault f = {fault, cap};
@@ -295,7 +306,7 @@ int clave__local_dial(bool *for_good, char *fault, size_t cap)
     int64_t until = clave_now() + DIAL_MS, start_at = 0;
     unsigned mute = 0;
     fault[0] = '\0';
-    *for_good = clave__local_paths(&p, NULL, fault, cap) != CLAVE_OK;
+    *for_good = is_ruled_out(&f) || clave__local_paths(&p, NULL, fault, cap) != CLAVE_OK;
     if (*for_good)
         return -1;
     for (int wait = BACKOFF_MIN_MS; clave_now() < until;) {

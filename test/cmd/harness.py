@@ -74,6 +74,7 @@ def environment(**more):
     """No configuration of whoever runs the test, and a home of its own."""
     env = {k: v for k, v in os.environ.items()
            if not k.startswith(("CLAVE_", "XDG_")) or k == "CLAVE_TEST_SERVER"}
+    env["CLAVE_SYSTEM_CONFIG"] = "/dev/null"  # nor of its machine
     env["HOME"] = os.path.join(SCRATCH, "home")
     os.makedirs(env["HOME"], exist_ok=True)
     env.update(more)

@@ -343,6 +343,51 @@ static void where_the_directory_is(void **state)
     assert_string_equal(p.dir, "/own");
 }
 
+static void never_is_never(void **state)
+{
+    (void)state;
+    const char *dir = fresh();
+    struct stat st;
+    clave_session_close(rig_session("local:"), 5000); /* not even one that is there */
+    setenv("CLAVE_LOCAL", "never", 1);
+    assert_cannot("CLAVE_LOCAL=never");
+    end_server(dir);
+    dir = fresh();
+    assert_cannot("CLAVE_LOCAL=never");
+    assert_int_not_equal(stat(dir, &st), 0);
+    setenv("CLAVE_LOCAL", "yes", 1);
+    clave_session_close(rig_session("local:"), 5000);
+    end_server(dir);
+    unsetenv("CLAVE_LOCAL");
+}
+
+static void root_passes_over_what_is_anothers(void **state)
+{
+    (void)state;
+    struct local_paths p;
+    char fault[256];
+    const char *home = rig_path(rig_dir(), "another's");
+    unsetenv("CLAVE_LOCAL_DIR");
+    unsetenv("XDG_STATE_HOME");
+    setenv("HOME", home, 1);
+    assert_int_equal(mkdir(home, 0755), 0);
+    assert_int_equal(clave__local_paths(&p, NULL, fault, sizeof fault), CLAVE_OK);
+    assert_null(p.passed_over);
+    assert_memory_equal(p.dir, home, strlen(home));
+    if (geteuid() != 0 || chown(home, 65534, 65534) != 0) {
+        print_message("not root: that is not tested\n");
+        skip();
+    }
+    assert_int_equal(clave__local_paths(&p, NULL, fault, sizeof fault), CLAVE_OK);
+    assert_string_equal(p.passed_over, "HOME");
+    assert_null(strstr(p.dir, home));
+    setenv("XDG_STATE_HOME", rig_path(home, "state"), 1); /* which is not there yet */
+    setenv("HOME", "/", 1);
+    assert_int_equal(clave__local_paths(&p, NULL, fault, sizeof fault), CLAVE_OK);
+    assert_string_equal(p.passed_over, "XDG_STATE_HOME");
+    assert_null(strstr(p.dir, home));
+}
+
 static int be_client(const char *part, int fd)
 {
     clave__local_set_program("/proc/self/exe");
@@ -366,7 +411,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(why_it_cannot_start_is_said),
         cmocka_unit_test(a_fault_that_is_mended),
         cmocka_unit_test(a_long_path_has_its_socket_elsewhere),
+        cmocka_unit_test(never_is_never),
         cmocka_unit_test(where_the_directory_is),
+        cmocka_unit_test(root_passes_over_what_is_anothers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
