@@ -20,15 +20,16 @@ static void show_json(size_t position, const clave_participant *p)
     clave__json_string(&j, "id", p->identity.text);
     if (p->priority > 0)
         clave__json_int(&j, "priority", p->priority);
+    clave__json_string(&j, "note", who_note(p->node));
     json_end(&j);
 }
 
 static void show_line(size_t position, const clave_participant *p)
 {
-    char id[WHO_CAP], token[TOKEN_CAP], age[AGE_CAP];
-    printf("%zu %-7s %s %6s %s\n", position, position == 0 ? "leader" : "waiting",
+    char id[WHO_CAP], token[TOKEN_CAP], age[AGE_CAP], note[WHO_CAP];
+    printf("%zu %-7s %s %6s %s%s\n", position, position == 0 ? "leader" : "waiting",
            who_token(&p->stat, token), who_age(&p->stat, age),
-           who_column(p->identity.text, true, id, sizeof id));
+           who_column(p->identity.text, true, id, sizeof id), who_note_in_line(p->node, note));
 }
 
 static int show_candidates(struct options *o, const char *path)

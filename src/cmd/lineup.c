@@ -6,6 +6,7 @@
 #include "clave/leader.h"
 #include "clave/rwlock.h"
 #include "clave/semaphore.h"
+#include "recipe/kazoo.h"
 #include "recipe/queue.h"
 
 enum kind { KIND_QUEUE, KIND_SHARED, KIND_COUNTED, KIND_ELECTION };
@@ -76,6 +77,21 @@ static void place_leases(struct lineup *l)
     }
 }
 
+/* A stock kazoo lock looks at its own kind only: behind a node of another its place does not say
+ * whether it holds. */
+static void set_apart(struct lineup *l)
+{
+    bool others = false;
+    for (size_t i = 0; i < l->n; i++) {
+        bool apart = clave__kazoo_is_default(l->list[i].p->node);
+        if (apart && others) {
+            l->list[i].holds = false;
+            l->list[i].role = "outside";
+        }
+        others = others || !apart;
+    }
+}
+
 static clave_err make_list(struct lineup *l)
 {
     size_t n = 0;
@@ -127,10 +143,12 @@ clave_err lineup_read(clave_session *s, const char *path, int64_t timeout_ms, st
         err = read_queue_of_semaphore(s, path, timeout_ms, &out->rolls[1]);
     if (err == CLAVE_OK)
         err = make_list(out);
-    if (err == CLAVE_OK)
+    if (err == CLAVE_OK) {
         place[kind](out);
-    else
+        set_apart(out);
+    } else {
         lineup_fini(out);
+    }
     return err;
 }
 

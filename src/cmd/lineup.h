@@ -9,7 +9,8 @@ struct lineup_place {
     const clave_participant *p;
     bool holds;
     /* "holder", "waiting", of elections too; read-write: "reader", "writer", "to-read", "to-write";
-     * semaphore: "lease", "waiting". */
+     * semaphore: "lease", "waiting". Of any kind "outside": a stock kazoo lock behind another,
+     * which its maker does not know of: who_note says so. */
     const char *role;
     const char *below; /* where its node stands below the path: "", or "/leases", "/locks" */
 };

@@ -91,6 +91,8 @@ void lock_tell_lack(const struct lock_plan *p, size_t ahead);
 /* `fault`: why no server answers; NULL: one does. */
 void lock_tell_not_acquired(const struct lock_plan *p, int64_t waited_ms, const char *fault,
                             bool lacks_limit);
+/* The library's own words, which name the path. */
+void lock_tell_warning(const struct lock_plan *p, const char *msg);
 void lock_tell_deadlock(const struct lock_plan *p, const char *text);
 void lock_tell_acquired(const struct lock_plan *p, const clave_grant *g, int64_t waited_ms);
 /* The connection is gone, with so long until the deadline, or back. */

@@ -158,6 +158,18 @@ void lock_tell_not_acquired(const struct lock_plan *p, int64_t waited_ms, const 
     }
 }
 
+void lock_tell_warning(const struct lock_plan *p, const char *msg)
+{
+    struct json j;
+    if (!p->o->json) {
+        tell(p->o, "%s", msg);
+        return;
+    }
+    begin(p, &j, "warning");
+    clave__json_string(&j, "text", msg);
+    end(&j);
+}
+
 void lock_tell_deadlock(const struct lock_plan *p, const char *text)
 {
     struct json j;

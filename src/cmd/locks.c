@@ -32,6 +32,7 @@ static void show_json(size_t position, const struct lineup_place *at)
     clave__json_string(&j, "name", id->name);
     clave__json_string(&j, "command", id->command);
     clave__json_string(&j, "text", id->text);
+    clave__json_string(&j, "note", who_note(p->node));
     json_end(&j);
 }
 
@@ -40,13 +41,14 @@ static void show_line(size_t position, const struct lineup_place *at)
     const clave_participant *p = at->p;
     const clave_identity *id = &p->identity;
     char host[COLUMN_CAP], name[COLUMN_CAP], command[COMMAND_CAP];
-    char token[TOKEN_CAP], age[AGE_CAP], pid[24] = "-";
+    char token[TOKEN_CAP], age[AGE_CAP], pid[24] = "-", note[WHO_CAP];
     if (id->pid != 0)
         snprintf(pid, sizeof pid, "%lld", (long long)id->pid);
-    printf("%zu %-7s %s %6s %s %s %s %s\n", position, at->role, who_token(&p->stat, token),
+    printf("%zu %-7s %s %6s %s %s %s %s%s\n", position, at->role, who_token(&p->stat, token),
            who_age(&p->stat, age), who_column(id->host, false, host, sizeof host), pid,
            who_column(id->name, false, name, sizeof name),
-           who_column(id->command ? id->command : id->text, true, command, sizeof command));
+           who_column(id->command ? id->command : id->text, true, command, sizeof command),
+           who_note_in_line(p->node, note));
 }
 
 static int show_queue(struct options *o, const char *path)
@@ -135,7 +137,8 @@ const struct verb verb_locks = {
     .summary = "Print who holds a lock and who waits for it; ask a holder to let go",
     .text =
         "One participant a line, those who hold first: position, what it does, token, time since\n"
-        "it came, host, process, name, command; - for what its node does not say.\n"
+        "it came, host, process, name, command; - for what its node does not say. A lock\n"
+        "of kazoo with its default name takes no part in the queue: its line says so.\n"
         "\n"
         "revoke asks the owner of a node to let go: 'clave lock --revocable' does, and programs\n"
         "that said so. break deletes the node over its owner's head, who hears that it has lost\n"

@@ -199,13 +199,18 @@ void progress_moved(struct progress *p, size_t ahead, const char *predecessor)
     snprintf(p->predecessor, sizeof p->predecessor, "%s", clave__path_name(predecessor));
 }
 
+void progress_clear(struct progress *p)
+{
+    if (p->drawn)
+        fputs("\r\033[K", stderr);
+    p->drawn = false;
+}
+
 void progress_end(struct progress *p)
 {
     p->waiting = false;
     uv_timer_stop(&p->timer);
-    if (p->drawn)
-        fputs("\r\033[K", stderr);
-    p->drawn = false;
+    progress_clear(p);
 }
 
 void progress_close(struct progress *p)

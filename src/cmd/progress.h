@@ -33,7 +33,9 @@ void progress_init(struct progress *p, const struct lock_plan *plan, uv_loop_t *
 void progress_begin(struct progress *p, const struct claim *claim, clave_client *c, clave_uv *uv);
 /* So many stand before us, the last of them (its path) right before. */
 void progress_moved(struct progress *p, size_t ahead, const char *predecessor);
-/* Wipes the line. Harmless at any time. */
+/* Wipes the line until it is drawn again: another is about to be told. */
+void progress_clear(struct progress *p);
+/* Wipes the line, for good. Harmless at any time. */
 void progress_end(struct progress *p);
 void progress_close(struct progress *p); /* its handle */
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "drive/clock.h"
+#include "recipe/kazoo.h"
 
 /* How many bytes of UTF-8 at p may be shown as they are; 0: none, because a terminal would obey
  * them (C0, DEL, and C1, which is U+0080 to U+009F) or because they are no UTF-8. */
@@ -105,4 +106,18 @@ const char *who_token(const clave_stat *st, char out[TOKEN_CAP])
 const char *who_age(const clave_stat *st, char out[AGE_CAP])
 {
     return who_is_known(st) ? age_format(clave__clock_wall() - st->ctime, out) : "-";
+}
+
+const char *who_note(const char *node)
+{
+    return clave__kazoo_is_default(node)
+               ? "kazoo default name: takes no part in this queue, extra_lock_patterns aside"
+               : NULL;
+}
+
+const char *who_note_in_line(const char *node, char out[WHO_CAP])
+{
+    const char *note = who_note(node);
+    snprintf(out, WHO_CAP, "%s%s%s", note ? " (" : "", note ? note : "", note ? ")" : "");
+    return out;
 }

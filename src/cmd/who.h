@@ -18,6 +18,11 @@ const char *who_text(const char *text, char *out, size_t cap);
 /* One word of it for a column: "-" when there is none, blanks as '_' unless `free_text`. */
 const char *who_column(const char *text, bool free_text, char *out, size_t cap);
 
+/* What the node's name says about its maker that others should know; NULL: nothing. */
+const char *who_note(const char *node);
+/* The same behind a line: " (kazoo ...)", or "". Returns out. */
+const char *who_note_in_line(const char *node, char out[WHO_CAP]);
+
 /* Of a node that may not be read its name is all that is known: the Stat is zeros. */
 bool who_is_known(const clave_stat *st);
 /* The token of who stands there, "-" when it is not known. Returns out. */

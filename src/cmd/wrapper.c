@@ -372,10 +372,24 @@ static int open_loop(struct wrapper *w)
     return err != 0 ? err : catch_signals(w);
 }
 
+/* What goes wrong without an end to it is said without -v, too. */
+static void on_warning(void *arg, int level, const char *msg)
+{
+    struct wrapper *w = arg;
+    if (level > CLAVE_LOG_WARN)
+        return;
+    progress_clear(&w->progress);
+    lock_tell_warning(w->plan, msg);
+}
+
 static clave_err open_client(struct wrapper *w)
 {
     clave_client_options co;
     link_client_options(w->o, &co);
+    if (!co.log) {
+        co.log = on_warning;
+        co.log_arg = w;
+    }
     co.hosts = w->plan->connect;
     co.seed = clave_random_seed();
     co.state_cb = on_state;

@@ -48,6 +48,7 @@ struct contender_spec {
     /* Not a queue: so many nodes may stand at once (Curator's semaphore). */
     bool counted;
     size_t limit;
+    bool *warned_of_kazoo;           /* see kazoo.h; NULL: nobody is */
     const struct stall_terms *stall; /* looking for deadlocks; NULL: nobody does */
 };
 

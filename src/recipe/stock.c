@@ -48,6 +48,7 @@ clave_err clave__stock_init(struct stock *s, clave_client *c, const char *path,
     s->stem = s->path ? clave__stock_stem(s, "") : NULL;
     s->spec.path = s->path;
     s->spec.stem = s->stem;
+    s->spec.warned_of_kazoo = &s->warned_of_kazoo;
     if (s->stem)
         return CLAVE_OK;
     clave__stock_fini(s);

@@ -15,6 +15,7 @@ struct stock {
     char *stem;
     void *data;
     clave_acl *acls; /* and their texts behind them */
+    bool warned_of_kazoo;
 };
 
 /* Path and rule (copied when it is a bare one); `what` is the recipe's word for the path in the

@@ -5,6 +5,7 @@
 
 #include "base/path.h"
 #include "recipe/contender.h"
+#include "recipe/kazoo.h"
 
 static int64_t min_valid_ms(const struct contender *c)
 {
@@ -195,6 +196,7 @@ static struct queue_place find_place(const struct contender *c, const char *cons
 void clave__turn_by_listing(struct contender *c, const char *const *names, size_t n)
 {
     struct queue_place at = find_place(c, names, n);
+    clave__kazoo_warn(c, names, n);
     if (!at.found) {
         c->failures++;
         clave__contender_start_over(c, false);

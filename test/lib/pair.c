@@ -243,8 +243,8 @@ static void add_client(struct pair *p, size_t i)
         .mem = p->o.mem,
         .state_cb = on_state,
         .state_arg = e,
-        .log = getenv("PAIR_LOG") ? log_line : NULL,
-        .log_arg = (void *)(uintptr_t)&numbers[i % 8],
+        .log = getenv("PAIR_LOG") ? log_line : p->o.client_log,
+        .log_arg = getenv("PAIR_LOG") ? (void *)(uintptr_t)&numbers[i % 8] : p->o.client_log_arg,
     };
     must(clave_client_new(&e->c, &o) == CLAVE_OK);
     clave_client_start(e->c, p->now);

@@ -47,6 +47,8 @@ struct pair_options {
     const char *chroot;   /* "" or "/x" */
     int32_t container_check_ms;
     int32_t margin_ms;
+    clave_log_cb *client_log; /* of all clients; NULL: none */
+    void *client_log_arg;
     bool ensemble; /* the server poses as a member of one: pings prove nothing */
 };
 

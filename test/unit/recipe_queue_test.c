@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "recipe/kazoo.h"
 #include "recipe/queue.h"
 
 #define UUID "_c_2f4a7c1e-9d53-4b0a-8a35-000000000000-"
@@ -106,6 +107,36 @@ static void foreign_names_count_as_curator_counts_them(void **state)
     assert_false(locate(behind, 2, behind[0]).plain);
 }
 
+#define HEX "0f3c5d7e9a1b4c2d8e6f0a1b2c3d4e5f"
+
+static void default_names_of_kazoo(void **state)
+{
+    (void)state;
+    static const char *const are[] = {HEX "__lock__0000000012", HEX "__rlock__0000000000",
+                                      HEX "__lock__-2147483648"};
+    static const char *const are_not[] = {
+        "",
+        HEX,
+        HEX "__lock__",
+        HEX "__lock__000000012",
+        HEX "__lock__00000000123",
+        HEX "__lock__0000000012x",
+        HEX "__lock__--000000012",
+        HEX "-lock-0000000012", /* as docs/recipes.md advises */
+        HEX "-__WRIT__0000000012",
+        "f" HEX "__lock__0000000012",
+        "0F3C5D7E9A1B4C2D8E6F0A1B2C3D4E5F__lock__0000000012",
+        "0f3c__lock__0000000012",
+        UUID "lock-0000000012",
+        "lock-0000000012",
+    };
+    for (size_t i = 0; i < COUNT(are); i++)
+        assert_true(clave__kazoo_is_default(are[i]));
+    for (size_t i = 0; i < COUNT(are_not); i++)
+        if (clave__kazoo_is_default(are_not[i]))
+            fail_msg("'%s' is no default name of kazoo's", are_not[i]);
+}
+
 static void equal_keys_keep_the_servers_order(void **state)
 {
     (void)state;
@@ -197,6 +228,7 @@ int main(void)
         cmocka_unit_test(key_is_the_text_behind_the_last_base_name),
         cmocka_unit_test(place_counts_every_name_before_ours),
         cmocka_unit_test(foreign_names_count_as_curator_counts_them),
+        cmocka_unit_test(default_names_of_kazoo),
         cmocka_unit_test(equal_keys_keep_the_servers_order),
         cmocka_unit_test(a_counter_that_ran_over_is_noticed_in_any_name),
         cmocka_unit_test(order_is_that_of_the_places),

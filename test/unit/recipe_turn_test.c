@@ -235,6 +235,56 @@ static void kazoo_names_stand_in_the_same_queue(void **state)
     }
 }
 
+#define KAZOO "/l/0f3c5d7e9a1b4c2d8e6f0a1b2c3d4e5f__lock__0000000000"
+
+struct warnings {
+    size_t n;
+    char text[512];
+};
+
+static void on_log(void *arg, int level, const char *msg)
+{
+    struct warnings *w = arg;
+    if (level != CLAVE_LOG_WARN)
+        return;
+    w->n++;
+    snprintf(w->text, sizeof w->text, "%s", msg);
+}
+
+/* Who holds beside one does not know; who lists the queue is told, once, at no cost. */
+static void stock_kazoo_in_the_queue_is_warned_of(void **state)
+{
+    (void)state;
+    struct warnings w = {0};
+    struct pair *p =
+        pair_new(&(struct pair_options){.clients = 2, .client_log = on_log, .client_log_arg = &w});
+    struct seat b;
+    seat_open(&b, p, 1, "/l", NULL);
+    seat_acquire(&b, SEAT_EVER);
+    seat_release(&b);
+    assert_int_equal(w.n, 0);
+    assert_int_equal(seat_make(p, 0, "/l/6f1e-lock-0000000007"), CLAVE_OK); /* as is advised */
+    seat_acquire(&b, SEAT_EVER);
+    seat_release(&b);
+    assert_int_equal(w.n, 0);
+    assert_int_equal(seat_remove(p, 0, "/l/6f1e-lock-0000000007"), CLAVE_OK);
+    assert_int_equal(seat_make(p, 0, KAZOO), CLAVE_OK);
+    pair_reset_counts(p);
+    seat_acquire(&b, SEAT_EVER);
+    assert_int_equal(p->end[1].requests[OP_GET_CHILDREN2], 1);
+    assert_int_equal(w.n, 1);
+    assert_non_null(strstr(w.text, KAZOO " has the default name of a kazoo lock, which takes no "
+                                         "part in this queue"));
+    assert_int_equal(seat_remove(p, 0, KAZOO), CLAVE_OK);
+    assert_true(seat_holds(&b));
+    seat_release(&b);
+    assert_int_equal(seat_make(p, 0, KAZOO), CLAVE_OK);
+    seat_acquire(&b, SEAT_EVER);
+    assert_int_equal(w.n, 1);
+    seat_close(&b);
+    pair_free(p);
+}
+
 /* Of three, the middle one's node goes while the last waits on it: the last lists. */
 static void a_set_of_two_needs_a_listing(void **state)
 {
@@ -309,6 +359,7 @@ int main(void)
         cmocka_unit_test(a_foreign_name_needs_a_listing),
         cmocka_unit_test(a_foreign_name_that_sorts_first_blocks),
         cmocka_unit_test(kazoo_names_stand_in_the_same_queue),
+        cmocka_unit_test(stock_kazoo_in_the_queue_is_warned_of),
         cmocka_unit_test(a_set_of_two_needs_a_listing),
         cmocka_unit_test(predecessors_that_vanish_under_the_reads_are_listed_again),
         cmocka_unit_test(a_counter_that_ran_over_refuses),
