@@ -5,8 +5,10 @@
 
 #include "base/path.h"
 #include "clave/tls.h"
+#include "clave/uv.h"
 #include "cmd/config.h"
 #include "cmd/local.h"
+#include "cmd/reach.h"
 #include "cmd/tell.h"
 
 enum { CLOSE_MS = 1000 };
@@ -91,6 +93,26 @@ const char *link_connect(struct options *o)
     return fault || !local_may_be_used(o, connect) || !make_tls(o, connect) ? NULL : connect;
 }
 
+/* As clave_session_wait, for as long as is left. */
+static clave_err await_server(struct options *o, clave_session *s, const char *connect)
+{
+    struct reach r;
+    char fault[512];
+    int64_t left = options_left_ms(o);
+    reach_begin(&r, o, connect, clave_now() + left);
+    clave_err err;
+    for (;;) {
+        int64_t due = reach_due_ms(&r);
+        err = clave_session_wait(s, due < left ? due : left);
+        left = options_left_ms(o);
+        if (err != CLAVE_EUNREACHABLE || left == 0 || clave_session_state(s) == CLAVE_STATE_CLOSED)
+            break;
+        reach_tell(&r, clave_session_errmsg(s, fault, sizeof fault));
+    }
+    reach_clear(&r);
+    return err;
+}
+
 int link_open(struct options *o, const clave_client_options *co, clave_session **out)
 {
     clave_client_options own;
@@ -107,7 +129,7 @@ int link_open(struct options *o, const clave_client_options *co, clave_session *
     clave_err err = clave_session_open(&s, NULL, connect, co);
     if (err != CLAVE_OK)
         return tell_err(o, connect, err, NULL);
-    err = clave_session_wait(s, options_left_ms(o));
+    err = await_server(o, s, connect);
     int code = EXIT_OK;
     if (err == CLAVE_EUNREACHABLE)
         code = tell_unreachable(o, connect, o->timeout_ms,

@@ -84,6 +84,8 @@ int wrapper_run(const struct lock_plan *plan, bool *told_to_end);
 
 /* `holder` may be NULL: not known. */
 void lock_tell_waiting(const struct lock_plan *p, size_t ahead, const clave_participant *holder);
+/* No server has answered yet: `fault` says why. Only with --json: see reach.h. */
+void lock_tell_connecting(const struct lock_plan *p, const char *fault);
 /* Waiting, and no server answers: `fault` says why. */
 void lock_tell_away(const struct lock_plan *p, const char *fault);
 /* Waiting, and nobody gets a lease: the node that has their number has none. */

@@ -121,6 +121,14 @@ void lock_tell_lack(const struct lock_plan *p, size_t ahead)
     }
 }
 
+void lock_tell_connecting(const struct lock_plan *p, const char *fault)
+{
+    struct json j;
+    begin(p, &j, "connecting");
+    clave__json_string(&j, "why", fault);
+    end(&j);
+}
+
 void lock_tell_away(const struct lock_plan *p, const char *fault)
 {
     struct json j;

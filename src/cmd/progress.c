@@ -179,6 +179,28 @@ static void on_timer(uv_timer_t *t)
     clave_uv_flush(p->uv);
 }
 
+/* ---- before there is a session -------------------------------------------------------------- */
+
+static void on_connecting(uv_timer_t *t)
+{
+    struct progress *p = t->data;
+    const char *fault = clave_client_errmsg(p->client);
+    if (clave_client_is_connected(p->client))
+        uv_timer_stop(t);
+    else if (!p->plan->o->json)
+        reach_tell(&p->reach, fault);
+    else if (reach_is_news(&p->reach, fault))
+        lock_tell_connecting(p->plan, fault);
+}
+
+void progress_connect(struct progress *p, clave_client *c, int64_t until)
+{
+    p->client = c;
+    reach_begin(&p->reach, p->plan->o, p->plan->connect, until);
+    if (!p->plan->quiet && (p->reach.says || p->plan->o->json))
+        uv_timer_start(&p->timer, on_connecting, REACH_FIRST_MS, REACH_AGAIN_MS);
+}
+
 /* ---- life --------------------------------------------------------------------------------- */
 
 void progress_begin(struct progress *p, const struct claim *claim, clave_client *c, clave_uv *uv)
@@ -188,6 +210,8 @@ void progress_begin(struct progress *p, const struct claim *claim, clave_client 
     p->uv = uv;
     p->began = clave_now();
     p->waiting = true;
+    progress_clear(p);
+    uv_timer_stop(&p->timer);
     if (!p->plan->quiet)
         uv_timer_start(&p->timer, on_timer, p->live ? LIVE_FIRST_MS : LINES_FIRST_MS,
                        p->live ? LIVE_AGAIN_MS : LINES_AGAIN_MS);
@@ -204,6 +228,7 @@ void progress_clear(struct progress *p)
     if (p->drawn)
         fputs("\r\033[K", stderr);
     p->drawn = false;
+    reach_clear(&p->reach);
 }
 
 void progress_end(struct progress *p)

@@ -8,6 +8,7 @@
 #include "clave/uv.h"
 #include "cmd/claim.h"
 #include "cmd/lock.h"
+#include "cmd/reach.h"
 
 struct progress {
     const struct lock_plan *plan;
@@ -19,8 +20,9 @@ struct progress {
     bool drawn;   /* it is there */
     bool waiting; /* between _begin and _end */
     bool asking;
-    bool told_away; /* that no server answers */
-    bool told_lack; /* that there is no limit */
+    bool told_away;     /* that no server answers */
+    bool told_lack;     /* that there is no limit */
+    struct reach reach; /* before there is a session */
     int64_t began;
     size_t ahead;
     char predecessor[256]; /* name of the node just before ours */
@@ -30,6 +32,8 @@ struct progress {
 };
 
 void progress_init(struct progress *p, const struct lock_plan *plan, uv_loop_t *loop);
+/* No server is connected yet; it is tried until then. */
+void progress_connect(struct progress *p, clave_client *c, int64_t until);
 void progress_begin(struct progress *p, const struct claim *claim, clave_client *c, clave_uv *uv);
 /* So many stand before us, the last of them (its path) right before. */
 void progress_moved(struct progress *p, size_t ahead, const char *predecessor);

@@ -220,24 +220,24 @@ int tell_path(const struct options *o, const char *path, const char *fault)
     return EXIT_PATH;
 }
 
-static bool ends_in_colon(const char *connect) /* "local:" */
+const char *tell_colon(const char *connect)
 {
     size_t n = strlen(connect);
-    return n > 0 && connect[n - 1] == ':';
+    return n > 0 && connect[n - 1] == ':' ? "" : ":";
 }
 
 int tell_unreachable(const struct options *o, const char *connect, int64_t within_ms,
                      const char *fault)
 {
     char within[DURATION_CAP];
-    tell(o, "%s%s no server could be reached within %s: %s", connect,
-         ends_in_colon(connect) ? "" : ":", duration_format(within_ms, within), fault);
+    tell(o, "%s%s no server could be reached within %s: %s", connect, tell_colon(connect),
+         duration_format(within_ms, within), fault);
     return EXIT_UNREACHABLE;
 }
 
 int tell_refused(const struct options *o, const char *connect, const char *fault)
 {
-    tell(o, "%s%s %s", connect, ends_in_colon(connect) ? "" : ":", fault);
+    tell(o, "%s%s %s", connect, tell_colon(connect), fault);
     return EXIT_UNREACHABLE;
 }
 

@@ -37,6 +37,8 @@ int tell_usage(struct options *o, const char *fmt, ...) __attribute__((format(pr
 int tell_err(const struct options *o, const char *path, clave_err err, clave_session *s);
 /* The path is not valid: `fault` says why. Returns EXIT_PATH. */
 int tell_path(const struct options *o, const char *path, const char *fault);
+/* What stands behind the servers at the beginning of a line: nothing behind "local:". */
+const char *tell_colon(const char *connect);
 /* No server of `connect` was reached in this time; `fault` is the newest of the client's.
  * Returns EXIT_UNREACHABLE. */
 int tell_unreachable(const struct options *o, const char *connect, int64_t within_ms,

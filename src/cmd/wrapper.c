@@ -228,8 +228,10 @@ static void on_state(clave_client *c, clave_state state, clave_err why, void *ar
     (void)c;
     switch (state) {
     case CLAVE_STATE_CONNECTED:
-        if (w->phase == CONNECTING)
+        if (w->phase == CONNECTING) {
+            progress_clear(&w->progress);
             add_identities(w);
+        }
         break;
     case CLAVE_STATE_CLOSED:
         on_closed(w, why);
@@ -260,6 +262,7 @@ static void on_connecting_ends(uv_timer_t *timer)
 {
     struct wrapper *w = timer->data;
     const char *connect = w->plan->connect, *why;
+    progress_end(&w->progress);
     wrapper_leave(w, clave__uv_refusal(w->uv, &why) != CLAVE_OK
                          ? tell_refused(w->o, connect, why)
                          : tell_unreachable(w->o, connect, connect_within(w),
@@ -406,6 +409,7 @@ static void run(struct wrapper *w)
 {
     w->began = clave_now();
     uv_timer_start(&w->patience, on_connecting_ends, (uint64_t)connect_within(w), 0);
+    progress_connect(&w->progress, w->client, w->began + connect_within(w));
     uv_run(&w->loop, UV_RUN_DEFAULT);
     custody_free(w);
     claim_free(&w->claim);

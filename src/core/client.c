@@ -257,8 +257,17 @@ const char *clave_client_errmsg(const clave_client *c)
 {
     if (c->fault[0])
         return c->fault;
-    return c->link.phase == LINK_SHAKING ? "a server was connected to, but has not answered yet"
-                                         : "no fault so far";
+    switch (c->link.phase) {
+    case LINK_SHAKING:
+        return "a server was connected to, but has not answered yet";
+    case LINK_DIALLING:
+        return "the attempt to connect has not been answered yet";
+    case LINK_IDLE:
+    case LINK_OPEN:
+    case LINK_HANGUP:
+        break;
+    }
+    return "no fault so far";
 }
 
 uint64_t clave_client_requests_sent(const clave_client *c, int op)

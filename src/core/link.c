@@ -376,9 +376,22 @@ static void tell_of_end(clave_client *c)
     host_text(c, host, sizeof host);
     if (c->fault_is_news)
         return;
-    clave__client_fault(
-        c, c->link.phase == LINK_DIALLING ? "cannot connect to %s" : "%s closed the connection",
-        host);
+    switch (c->link.phase) {
+    case LINK_DIALLING:
+        clave__client_fault(c, "cannot connect to %s", host);
+        break;
+    case LINK_SHAKING: /* how servers turn away, without a word, whom they have no room for */
+        clave__client_fault(c,
+                            "%s closed the connection before it answered: its limit of connections "
+                            "may be reached, or it does not serve yet",
+                            host);
+        break;
+    case LINK_IDLE:
+    case LINK_OPEN:
+    case LINK_HANGUP:
+        clave__client_fault(c, "%s closed the connection", host);
+        break;
+    }
 }
 
 void clave_client_disconnected(clave_client *c, int64_t now)

@@ -72,9 +72,9 @@ static void keep_configs(void)
         "4lw.commands.whitelist=stat, ruok, nope\njute.maxbuffer=0x1000\nserver.1=a:2888:3888\n"
         "secureClientPort=2281\nssl.keyStore.location=/a\\\n   b\\u00e4\nssl.keyStore.type=PEM\n"
         "ssl.clientAuth=none\nextendedTypesEnabled=true\nminSessionTimeout=-1\nadmin.x=1\n!end\n";
-    static const char client[] =
-        "connect = zk1,zk2/app\nsession-timeout = 10s\ntimeout = 3s\nauth = digest:u:p\n"
-        "tls-ca = /ca\ntls-cert = /c\ntls-key = /k\ntls-name = n\n";
+    static const char client[] = "connect = zk1,zk2/app\nsession-timeout = 10s\ntimeout = 3s\nauth "
+                                 "= digest:u:p\nlocal = never\n"
+                                 "tls-ca = /ca\ntls-cert = /c\ntls-key = /k\ntls-name = n\n";
     keep_text("config_fuzz", 0, server);
     keep_text("config_fuzz", 0, zoocfg);
     keep_text("config_fuzz", 1, client);
