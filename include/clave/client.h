@@ -97,7 +97,8 @@ CLAVE_EXPORT const char *clave_client_host_fault(const char *hosts);
 
 /* Another list of the same servers, or of those that have their data now (Curator's
  * EnsembleProvider): the session goes on. The connection stays when its host is in the list; else
- * it is given up, and one of the new ones is tried at once. At any time, from callbacks too. EHOST;
+ * it is given up, and one of the new ones is tried at once: _wants says HANGUP when this returns,
+ * and SUSPENDED is told later, as every callback is. At any time, from callbacks too. EHOST;
  * EINVAL: another chroot, or TLS where there was none; ENOMEM. */
 CLAVE_EXPORT clave_err clave_client_set_hosts(clave_client *c, const char *hosts, int64_t now);
 

@@ -18,11 +18,16 @@ bool clave__deliveries_wait(const struct deliveries *d)
            !list_empty(&d->errands);
 }
 
+void clave__engine_note(clave_client *c, int64_t now)
+{
+    if (now > c->now)
+        c->now = now;
+}
+
 void clave__engine_enter(clave_client *c, int64_t now)
 {
     c->deliveries.depth++;
-    if (now > c->now)
-        c->now = now;
+    clave__engine_note(c, now);
     /* First of all: what comes in late must not be taken for a sign of life. */
     clave__session_tick(c);
 }

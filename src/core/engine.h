@@ -134,7 +134,10 @@ struct deliveries {
 
 void clave__deliver_init(struct deliveries *d);
 bool clave__deliveries_wait(const struct deliveries *d);
-/* Around every entry that may run callbacks. `now` never goes back. */
+/* For a call that runs no callbacks: the time, which never goes back, and nothing else. What the
+ * call brings about is delivered by the next entry: clave_client_deadline is due at once. */
+void clave__engine_note(clave_client *c, int64_t now);
+/* Around every entry that may run callbacks (clave/client.h and docs/drivers.md list them). */
 void clave__engine_enter(clave_client *c, int64_t now);
 void clave__engine_leave(clave_client *c);
 /* Runs what waits; the outermost entry only. */

@@ -131,7 +131,7 @@ clave_err clave_client_set_hosts(clave_client *c, const char *hosts, int64_t now
         clave__hosts_fini(&fresh);
         return CLAVE_EINVAL;
     }
-    clave__engine_enter(c, now);
+    clave__engine_note(c, now);
     if (!c->keep_order)
         clave__hosts_shuffle(&fresh, &c->rand);
     bool stays = clave__hosts_resume(&fresh, clave__hosts_current(&c->hosts));
@@ -139,8 +139,7 @@ clave_err clave_client_set_hosts(clave_client *c, const char *hosts, int64_t now
     c->hosts = fresh;
     c->link.rounds = 0;
     if (!stays)
-        leave_host(c);
-    clave__engine_leave(c);
+        leave_host(c); /* what that brings is told with the next entry */
     return CLAVE_OK;
 }
 
