@@ -102,12 +102,13 @@ int main(void)
 {
     struct app app = {.code = EXIT_FAILURE};
     const char *connect = getenv("CLAVE_CONNECT");
-    clave_client_options o = {.size = sizeof o,
-                              .hosts = connect ? connect : "local:",
-                              .seed = clave_random_seed(),
-                              .state_cb = on_state,
-                              .state_arg = &app};
-    clave_mutex_options mo = {.size = sizeof mo, .event_cb = on_event};
+    clave_client_options o = CLAVE_CLIENT_OPTIONS_INIT;
+    o.hosts = connect ? connect : "local:";
+    o.seed = clave_random_seed();
+    o.state_cb = on_state;
+    o.state_arg = &app;
+    clave_mutex_options mo = CLAVE_MUTEX_OPTIONS_INIT;
+    mo.event_cb = on_event;
 
     signal(SIGPIPE, SIG_IGN); /* as every program with libuv */
     uv_loop_init(&app.loop);

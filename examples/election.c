@@ -40,7 +40,9 @@ static void lead(clave_selector *s, void *arg)
 static int run(clave_session *session)
 {
     clave_selector *s;
-    clave_selector_options o = {.size = sizeof o, .id = "example", .take = lead};
+    clave_selector_options o = CLAVE_SELECTOR_OPTIONS_INIT;
+    o.id = "example";
+    o.take = lead;
     clave_err err = clave_session_create(session, "/progress", "", 0, NULL, 10000, NULL);
     if (err != CLAVE_OK && err != CLAVE_ENODEEXISTS)
         return EXIT_FAILURE;

@@ -21,7 +21,8 @@ static int take_turns(clave_session *a, clave_session *b)
 {
     clave_lock *mine, *yours = NULL;
     /* Whoever holds it for longer than a minute loses it. */
-    clave_mutex_options o = {.size = sizeof o, .max_hold_ms = 60000};
+    clave_mutex_options o = CLAVE_MUTEX_OPTIONS_INIT;
+    o.max_hold_ms = 60000;
     int code = EXIT_FAILURE;
     if (clave_lock_new_simple(&mine, a, "/exercise/lock", "lock_", &o) == CLAVE_OK &&
         clave_lock_new_simple(&yours, b, "/exercise/lock", "lock_", &o) == CLAVE_OK &&
@@ -53,7 +54,10 @@ static void on_event(clave_latch *l, const clave_latch_event *ev, void *arg)
 static clave_candidate *stand(clave_session *s, bool fair, char *name)
 {
     clave_candidate *c;
-    clave_latch_options o = {.size = sizeof o, .id = name, .event_cb = on_event, .event_arg = name};
+    clave_latch_options o = CLAVE_LATCH_OPTIONS_INIT;
+    o.id = name;
+    o.event_cb = on_event;
+    o.event_arg = name;
     clave_err err = fair ? clave_candidate_new_fair(&c, s, "/exercise/election", "c_", &o)
                          : clave_candidate_new_unfair(&c, s, "/exercise/leader", &o);
     if (err == CLAVE_OK)

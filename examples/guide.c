@@ -9,7 +9,8 @@
 
 static clave_err open_session(clave_session **s)
 {
-    clave_client_options o = {.size = sizeof o, .session_timeout_ms = 10000};
+    clave_client_options o = CLAVE_CLIENT_OPTIONS_INIT;
+    o.session_timeout_ms = 10000;
     clave_err err = clave_session_open(s, NULL, NULL, &o); /* CLAVE_CONNECT, else a local server */
     return err == CLAVE_OK ? clave_session_wait(*s, 15000) : err;
 }
@@ -52,7 +53,9 @@ static void on_lock_event(clave_mutex *m, const clave_mutex_event *ev, void *arg
 
 static clave_err listener(clave_session *s)
 {
-    clave_mutex_options o = {.size = sizeof o, .event_cb = on_lock_event, .revocable = true};
+    clave_mutex_options o = CLAVE_MUTEX_OPTIONS_INIT;
+    o.event_cb = on_lock_event;
+    o.revocable = true;
     clave_lock *lock;
     clave_roll *roll = NULL;
     clave_err err = clave_lock_new(&lock, s, "/guide/listener", &o);
@@ -91,7 +94,8 @@ static clave_err read_write(clave_session *s)
 
 static clave_err semaphore(clave_session *s)
 {
-    clave_semaphore_options o = {.size = sizeof o, .limit = 3};
+    clave_semaphore_options o = CLAVE_SEMAPHORE_OPTIONS_INIT;
+    o.limit = 3;
     clave_permits *permits;
     clave_permit *mine[2];
     clave_err err = clave_permits_new(&permits, s, "/guide/semaphore", &o);
@@ -126,7 +130,9 @@ static clave_err several(clave_session *s)
 
 static clave_err candidate(clave_session *s)
 {
-    clave_latch_options o = {.size = sizeof o, .id = "guide", .policy = CLAVE_POLICY_SESSION};
+    clave_latch_options o = CLAVE_LATCH_OPTIONS_INIT;
+    o.id = "guide";
+    o.policy = CLAVE_POLICY_SESSION;
     clave_candidate *c;
     clave_err err = clave_candidate_new(&c, s, "/guide/leader", &o);
     if (err == CLAVE_OK)
@@ -151,7 +157,9 @@ static void lead(clave_selector *e, void *arg)
 static clave_err selector(clave_session *s)
 {
     int steps = 0;
-    clave_selector_options o = {.size = sizeof o, .take = lead, .take_arg = &steps};
+    clave_selector_options o = CLAVE_SELECTOR_OPTIONS_INIT;
+    o.take = lead;
+    o.take_arg = &steps;
     clave_selector *e;
     clave_err err = clave_selector_new(&e, s, "/guide/selector", &o);
     if (err != CLAVE_OK)

@@ -174,7 +174,8 @@ int main(void)
 {
     struct driver d = {.fd = -1};
     clave_err err = CLAVE_ECLOSED;
-    clave_client_options o = {.size = sizeof o, .hosts = getenv("CLAVE_CONNECT")};
+    clave_client_options o = CLAVE_CLIENT_OPTIONS_INIT;
+    o.hosts = getenv("CLAVE_CONNECT");
     if (!o.hosts || getrandom(&o.seed, sizeof o.seed, 0) < 0) {
         fputs("CLAVE_CONNECT names the servers, such as 127.0.0.1:2181\n", stderr);
         return EXIT_FAILURE;

@@ -1,4 +1,6 @@
-/* clave.h - everything but uv.h (which needs libuv's header) and testserver.h. */
+/* clave.h - everything but uv.h (which needs libuv's header) and testserver.h.
+ *
+ * Options structs begin with their size, and one rule is for all of them: clave/options.h. */
 #ifndef CLAVE_H
 #define CLAVE_H
 
@@ -17,6 +19,7 @@
 #include "clave/multilock.h"
 #include "clave/mutex.h"
 #include "clave/once.h"
+#include "clave/options.h"
 #include "clave/permit.h"
 #include "clave/retry.h"
 #include "clave/roll.h"

@@ -20,6 +20,7 @@
 
 #include "clave/err.h"
 #include "clave/mem.h"
+#include "clave/options.h"
 #include "clave/retry.h"
 #include "clave/version.h"
 
@@ -56,7 +57,7 @@ CLAVE_EXPORT const char *clave_state_name(clave_state state);
 typedef void clave_state_cb(clave_client *c, clave_state state, clave_err why, void *arg);
 
 typedef struct clave_client_options {
-    size_t size;                /* sizeof(clave_client_options); lets it grow */
+    size_t size;                /* CLAVE_CLIENT_OPTIONS_INIT sets it: clave/options.h */
     const char *hosts;          /* "h1:2181,h2,[::1]:2183/chroot", "unix:/path"; copied. With TLS:
                                    "tls:h1:2281,h2/chroot", see clave/tls.h */
     int32_t session_timeout_ms; /* asked for; 0: 10000 */
@@ -84,6 +85,7 @@ typedef struct clave_client_options {
     struct clave_tls *tls; /* for hosts with "tls:", in uv.h and session.h, which keep it; NULL:
                               that of the environment */
 } clave_client_options;
+#define CLAVE_CLIENT_OPTIONS_INIT CLAVE_OPTIONS_INIT(clave_client_options)
 
 /* ---- life --------------------------------------------------------------------- */
 
@@ -250,7 +252,7 @@ enum {
 };
 
 typedef struct clave_create_options {
-    size_t size; /* sizeof(clave_create_options) */
+    size_t size; /* CLAVE_CREATE_OPTIONS_INIT sets it: clave/options.h */
     clave_create_mode mode;
     unsigned flags;        /* CLAVE_CREATE_* */
     int64_t ttl_ms;        /* TTL modes only */
@@ -260,6 +262,7 @@ typedef struct clave_create_options {
                         result carries names; if only the listing failed, names is NULL and
                         err is still CLAVE_OK */
 } clave_create_options;
+#define CLAVE_CREATE_OPTIONS_INIT CLAVE_OPTIONS_INIT(clave_create_options)
 
 /* Creates a node; res.path is its final path, res.stat its Stat. `o` may be NULL:
  * persistent, open ACL. ENONODE no parent; ENODEEXISTS; ENOAUTH; EINVALIDACL; ENOCHILDREN. */

@@ -32,7 +32,7 @@ typedef void clave_delay_event_cb(clave_delay *d, const clave_identity *who, int
                                   void *arg);
 
 typedef struct clave_delay_options {
-    size_t size;           /* sizeof(clave_delay_options) */
+    size_t size;           /* CLAVE_DELAY_OPTIONS_INIT sets it: clave/options.h */
     const char *path;      /* the mark's node: the same for all who use this lock, not below its
                               path; missing parents are made; copied */
     int64_t delay_ms;      /* 0: only the mark is left, for others */
@@ -42,6 +42,7 @@ typedef struct clave_delay_options {
     clave_delay_event_cb *event_cb; /* may be NULL */
     void *event_arg;
 } clave_delay_options;
+#define CLAVE_DELAY_OPTIONS_INIT CLAVE_OPTIONS_INIT(clave_delay_options)
 
 /* After the grant (copied; of a mutex, the write side of a read-write lock or a latch) and before
  * the work.

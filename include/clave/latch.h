@@ -55,7 +55,7 @@ typedef enum clave_latch_policy {
 } clave_latch_policy;
 
 typedef struct clave_latch_options {
-    size_t size;           /* sizeof(clave_latch_options) */
+    size_t size;           /* CLAVE_LATCH_OPTIONS_INIT sets it: clave/options.h */
     const char *id;        /* what participants see; UTF-8; NULL: ""; copied */
     const clave_acl *acls; /* of the candidate's node; NULL: open; copied */
     size_t nacls;
@@ -78,6 +78,7 @@ typedef struct clave_latch_options {
     clave_latch_event_cb *event_cb; /* may be NULL */
     void *event_arg;
 } clave_latch_options;
+#define CLAVE_LATCH_OPTIONS_INIT CLAVE_OPTIONS_INIT(clave_latch_options)
 
 /* EPATH, EINVAL (a negative number, spread without an id or with a priority, preempt without
  * either), ENOMEM. `o` may be NULL. Free it before its client. */

@@ -37,11 +37,12 @@ typedef void clave_multilock_event_cb(clave_multilock *ml, const clave_multilock
                                       void *arg);
 
 typedef struct clave_multilock_options {
-    size_t size;                        /* sizeof(clave_multilock_options) */
+    size_t size;                        /* CLAVE_MULTILOCK_OPTIONS_INIT sets it: clave/options.h */
     const clave_mutex_options *each;    /* of every lock, its event callback aside; may be NULL */
     clave_multilock_event_cb *event_cb; /* may be NULL */
     void *event_arg;
 } clave_multilock_options;
+#define CLAVE_MULTILOCK_OPTIONS_INIT CLAVE_OPTIONS_INIT(clave_multilock_options)
 
 /* EINVAL: no parts, or a path twice. EPATH, ENOMEM. `o` may be NULL. Free it before its
  * client. */

@@ -39,7 +39,7 @@ typedef struct clave_mutex_event {
 typedef void clave_mutex_event_cb(clave_mutex *m, const clave_mutex_event *ev, void *arg);
 
 typedef struct clave_mutex_options {
-    size_t size;      /* sizeof(clave_mutex_options) */
+    size_t size;      /* CLAVE_MUTEX_OPTIONS_INIT sets it: clave/options.h */
     const void *data; /* of the lock node: see clave_identity_format; copied */
     size_t len;
     const clave_acl *acls; /* of the lock node; NULL: open; copied */
@@ -71,6 +71,7 @@ typedef struct clave_mutex_options {
     clave_mutex_event_cb *event_cb; /* may be NULL */
     void *event_arg;
 } clave_mutex_options;
+#define CLAVE_MUTEX_OPTIONS_INIT CLAVE_OPTIONS_INIT(clave_mutex_options)
 
 /* EPATH, EINVAL, ENOMEM. `o` may be NULL. Free it before its client. */
 CLAVE_EXPORT clave_err clave_mutex_new(clave_mutex **out, clave_client *c, const char *path,

@@ -51,7 +51,7 @@ typedef struct clave_once_record {
 } clave_once_record;
 
 typedef struct clave_once_options {
-    size_t size;           /* sizeof(clave_once_options) */
+    size_t size;           /* CLAVE_ONCE_OPTIONS_INIT sets it: clave/options.h */
     const char *path;      /* the record's node: the same for all who run this job, not below
                               the path of the lock; missing parents are made; copied */
     int64_t period_ms;     /* 0: once for all */
@@ -60,6 +60,7 @@ typedef struct clave_once_options {
     size_t nacls;
     const clave_identity *identity; /* of this runner, for others to see; copied; may be NULL */
 } clave_once_options;
+#define CLAVE_ONCE_OPTIONS_INIT CLAVE_OPTIONS_INIT(clave_once_options)
 
 /* `former`: the run before, as far as it is known; valid until clave_once_end or _free. */
 typedef void clave_once_cb(clave_once *o, clave_err err, const clave_once_record *former,

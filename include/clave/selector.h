@@ -23,7 +23,7 @@ typedef void clave_take_leadership(clave_selector *s, void *arg);
 typedef bool clave_execute(void (*run)(void *run_arg), void *run_arg, void *arg);
 
 typedef struct clave_selector_options {
-    size_t size;    /* sizeof(clave_selector_options) */
+    size_t size;    /* CLAVE_SELECTOR_OPTIONS_INIT sets it: clave/options.h */
     const char *id; /* what participants see; NULL: host and process, as of clave_lock; copied */
     const clave_acl *acls; /* of the nodes; NULL: open; copied */
     size_t nacls;
@@ -35,6 +35,7 @@ typedef struct clave_selector_options {
     clave_execute *execute; /* NULL: a thread of its own */
     void *execute_arg;
 } clave_selector_options;
+#define CLAVE_SELECTOR_OPTIONS_INIT CLAVE_OPTIONS_INIT(clave_selector_options)
 
 /* EINVAL (no `take`), EPATH, ENOMEM. */
 CLAVE_EXPORT clave_err clave_selector_new(clave_selector **out, clave_session *s, const char *path,

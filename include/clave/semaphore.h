@@ -44,7 +44,7 @@ typedef struct clave_lease_event {
 typedef void clave_lease_event_cb(clave_semaphore *s, const clave_lease_event *ev, void *arg);
 
 typedef struct clave_semaphore_options {
-    size_t size; /* sizeof(clave_semaphore_options) */
+    size_t size; /* CLAVE_SEMAPHORE_OPTIONS_INIT sets it: clave/options.h */
     /* How many leases there are. All processes have to say the same number, or share one in
      * `limit_path`: the limit is then what that node holds (four bytes, the most significant
      * first, as Curator's SharedCount), is followed as it changes, and `limit` is what the
@@ -65,6 +65,7 @@ typedef struct clave_semaphore_options {
     clave_lease_event_cb *event_cb; /* may be NULL */
     void *event_arg;
 } clave_semaphore_options;
+#define CLAVE_SEMAPHORE_OPTIONS_INIT CLAVE_OPTIONS_INIT(clave_semaphore_options)
 
 /* EPATH; EINVAL (a limit of 0 that is not shared); ENOMEM. Free it before its client. */
 CLAVE_EXPORT clave_err clave_semaphore_new(clave_semaphore **out, clave_client *c, const char *path,

@@ -20,6 +20,7 @@
 
 #include "clave/err.h"
 #include "clave/mem.h"
+#include "clave/options.h"
 #include "clave/version.h"
 
 #ifdef __cplusplus
@@ -29,7 +30,7 @@ extern "C" {
 typedef struct clave_test_server clave_test_server; /* opaque */
 
 typedef struct clave_test_server_options {
-    size_t size;            /* sizeof(clave_test_server_options); lets it grow */
+    size_t size;            /* CLAVE_TEST_SERVER_OPTIONS_INIT sets it: clave/options.h */
     const char *data_dir;   /* kept, and created when missing; NULL: a new directory below $TMPDIR,
                                or /tmp, removed by _free */
     uint16_t port;          /* of 127.0.0.1; 0: any that is free */
@@ -40,6 +41,7 @@ typedef struct clave_test_server_options {
     clave_log_cb *log;      /* the server's log, from several threads; NULL: none */
     void *log_arg;
 } clave_test_server_options;
+#define CLAVE_TEST_SERVER_OPTIONS_INIT CLAVE_OPTIONS_INIT(clave_test_server_options)
 
 /* ---- life --------------------------------------------------------------------------- */
 
@@ -120,7 +122,7 @@ typedef enum clave_test_action {
 } clave_test_action;
 
 typedef struct clave_test_fault {
-    size_t size; /* sizeof(clave_test_fault) */
+    size_t size; /* CLAVE_TEST_FAULT_INIT sets it: clave/options.h */
     clave_test_action action;
     clave_test_kind kind;
     int64_t session;  /* 0: of any session. A connection is a session's from the reply to its
@@ -130,6 +132,7 @@ typedef struct clave_test_fault {
     int64_t delay_ms; /* DELAY_REPLY */
     size_t bytes;     /* CUT_REPLY; a reply has 20 at least, its length (4) included */
 } clave_test_fault;
+#define CLAVE_TEST_FAULT_INIT CLAVE_OPTIONS_INIT(clave_test_fault)
 
 /* From now on; of several that fit a message the one that was injected first strikes. A connection
  * that is closed loses everything that was under way on it. EINVAL: an action or kind that there
@@ -146,7 +149,8 @@ CLAVE_EXPORT clave_err clave_test_server_await_strikes(clave_test_server *t, uin
 /* ---- what it has seen --------------------------------------------------------------- */
 
 typedef struct clave_test_stats {
-    size_t size; /* sizeof(clave_test_stats), set by the caller */
+    size_t size; /* CLAVE_TEST_STATS_INIT sets it, and it stays: a shorter one is filled as far as
+                    it goes, what a longer one has more is 0 */
     /* Since _new, restarts included. [ANY]: all requests; [EVENT]: events that were to be sent. */
     uint64_t requests[CLAVE_TEST_KINDS];
     uint64_t strikes; /* messages that a fault has struck */
@@ -158,8 +162,9 @@ typedef struct clave_test_stats {
     size_t nodes;
     int64_t zxid; /* of the newest transaction */
 } clave_test_stats;
+#define CLAVE_TEST_STATS_INIT CLAVE_OPTIONS_INIT(clave_test_stats)
 
-/* Also while the server does not run. EINVAL: the size. */
+/* Also while the server does not run. EINVAL: the size (clave/options.h). */
 CLAVE_EXPORT clave_err clave_test_server_stats(clave_test_server *t, clave_test_stats *out);
 
 #ifdef __cplusplus

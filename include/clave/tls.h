@@ -14,6 +14,7 @@
 #include <stddef.h>
 
 #include "clave/err.h"
+#include "clave/options.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -22,7 +23,7 @@ extern "C" {
 typedef struct clave_tls clave_tls; /* opaque; any thread, any number of clients at a time */
 
 typedef struct clave_tls_options {
-    size_t size;             /* sizeof(clave_tls_options) */
+    size_t size;             /* CLAVE_TLS_OPTIONS_INIT sets it: clave/options.h */
     const char *ca_file;     /* PEM: the authorities that are trusted; NULL: the system's */
     const char *cert_file;   /* PEM: what is shown to servers that ask for it: the certificate
                                 first, then those up to the authority; NULL: nothing */
@@ -32,12 +33,13 @@ typedef struct clave_tls_options {
     bool any_name; /* every certificate that comes from a trusted authority will do: each of its
                       other servers can then pass for one of these */
 } clave_tls_options;
+#define CLAVE_TLS_OPTIONS_INIT CLAVE_OPTIONS_INIT(clave_tls_options)
 
 /* Reads the files. `o` NULL: those that the environment names (CLAVE_TLS_CA, CLAVE_TLS_CERT,
  * CLAVE_TLS_KEY, CLAVE_TLS_NAME), which is also what a client has without a clave_tls of its own.
  * `fault` (cap bytes; may be NULL when cap is 0) tells which file, and what is wrong with it:
  * ETLS (no libssl, which a program linked with -static never has; or a file is not what it should
- * be), EIO (a file cannot be read), ENOMEM. */
+ * be), EIO (a file cannot be read), EINVAL (the options' size, see clave/options.h), ENOMEM. */
 CLAVE_EXPORT clave_err clave_tls_new(clave_tls **out, const clave_tls_options *o, char *fault,
                                      size_t cap);
 /* Clients that have it go on with it. NULL is ignored. */

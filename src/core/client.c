@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/options.h"
 #include "core/engine.h"
 
 enum { DEFAULT_TIMEOUT_MS = 10000, OUT_ROOM = 256 * 1024, KEEP_ROOM = 64 * 1024 };
@@ -87,10 +88,11 @@ static void init_options(clave_client *c, const clave_client_options *o)
 
 clave_err clave_client_new(clave_client **out, const clave_client_options *given)
 {
-    clave_client_options o = {0};
+    clave_client_options o;
     *out = NULL;
-    memcpy(&o, given, given->size < sizeof o ? given->size : sizeof o);
-    clave_err err = check(&o);
+    clave_err err = clave__options_take(&o, sizeof o, given);
+    if (err == CLAVE_OK)
+        err = check(&o);
     if (err)
         return err;
     struct clave_mem mem = clave__mem_or_default(o.mem);
@@ -296,6 +298,15 @@ int64_t clave__client_now(const clave_client *c)
 int64_t clave__client_best_hold(const clave_client *c)
 {
     return clave__lease_best(&c->lease);
+}
+
+clave_err clave__client_take_options(clave_client *c, void *dst, size_t dst_size, const void *src,
+                                     const char *name)
+{
+    const char *fault = clave__options_fault(dst_size, src);
+    if (fault)
+        clave__client_fault(c, "%s %s", name, fault);
+    return clave__options_take(dst, dst_size, src);
 }
 
 const struct clave_mem *clave__client_mem(const clave_client *c)

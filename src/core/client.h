@@ -12,6 +12,10 @@
 /* The time of the newest call into the client. */
 int64_t clave__client_now(const clave_client *c);
 const struct clave_mem *clave__client_mem(const clave_client *c);
+/* clave__options_take of the struct of that name, and clave_client_errmsg tells why they are
+ * refused. */
+clave_err clave__client_take_options(clave_client *c, void *dst, size_t dst_size, const void *src,
+                                     const char *name);
 /* As given in the options. */
 struct clave_tls *clave__client_tls(const clave_client *c);
 const struct log *clave__client_log(const clave_client *c);

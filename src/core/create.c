@@ -448,7 +448,7 @@ static clave_err check(clave_client *c, const char *path, const clave_create_opt
     bool ephemeral = o->mode == CLAVE_EPHEMERAL || o->mode == CLAVE_EPHEMERAL_SEQUENTIAL;
     if ((o->flags & CLAVE_CREATE_CERTAIN) && (!ephemeral || (o->flags & CLAVE_CREATE_PROTECTED)))
         return CLAVE_EINVAL;
-    if (o->size == 0 || o->mode > CLAVE_PERSISTENT_SEQUENTIAL_TTL || (ttl && o->ttl_ms <= 0))
+    if (o->mode > CLAVE_PERSISTENT_SEQUENTIAL_TTL || (ttl && o->ttl_ms <= 0))
         return CLAVE_EINVAL;
     return clave__submit_check(c, path, sequential);
 }
@@ -456,13 +456,13 @@ static clave_err check(clave_client *c, const char *path, const clave_create_opt
 clave_err clave_create(clave_client *c, const char *path, const void *data, size_t len,
                        const clave_create_options *given, clave_result_cb *cb, void *arg)
 {
-    clave_create_options o = {.size = sizeof o};
-    if (given)
-        memcpy(&o, given, given->size < sizeof o ? given->size : sizeof o);
+    clave_create_options o;
+    clave_err err = clave__client_take_options(c, &o, sizeof o, given, "clave_create_options");
     if (!o.acls)
         o.nacls = 0;
     struct jbytes bytes;
-    clave_err err = check(c, path, &o);
+    if (err == CLAVE_OK)
+        err = check(c, path, &o);
     if (err == CLAVE_OK)
         err = clave__submit_data(c, path, data, len, &bytes);
     if (err)

@@ -44,6 +44,11 @@ void clave__session_leave_locked(clave_session *s);
  * not here. */
 void clave__session_do(clave_session *s, clave_loop_fn *fn, void *arg);
 
+/* clave__options_take of the struct of that name, and clave_session_errmsg tells why they are
+ * refused. */
+clave_err clave__session_take_options(clave_session *s, void *dst, size_t dst_size, const void *src,
+                                      const char *name);
+
 /* On the loop's thread: what its tasks have asked of the client is sent when all of them have
  * run, in one write. */
 void clave__session_flush_later(clave_session *s);

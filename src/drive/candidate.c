@@ -79,15 +79,14 @@ static void create(clave_client *client, void *arg)
 static clave_err new_candidate(clave_candidate **out, clave_session *s, struct birth b,
                                const clave_latch_options *o)
 {
-    clave_latch_options own = {.size = sizeof own};
+    clave_latch_options own;
     *out = NULL;
-    if (o && o->size != sizeof own)
-        return CLAVE_EINVAL;
+    clave_err err = clave__session_take_options(s, &own, sizeof own, o, "clave_latch_options");
+    if (err != CLAVE_OK)
+        return err;
     clave_candidate *c = calloc(1, sizeof *c);
     if (!c)
         return CLAVE_ENOMEM;
-    if (o)
-        own = *o;
     c->session = s;
     c->event_cb = own.event_cb;
     c->event_arg = own.event_arg;

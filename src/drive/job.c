@@ -69,14 +69,21 @@ static clave_err begin_once(struct call *c, void *args)
 clave_err clave_job_begin(clave_job **out, clave_lock *l, const clave_once_options *o,
                           int64_t timeout_ms, clave_once_record *former)
 {
-    clave_job *j = calloc(1, sizeof *j);
+    clave_once_options own;
     *out = NULL;
+    clave_err err =
+        clave__session_take_options(l->session, &own, sizeof own, o, "clave_once_options");
+    if (err == CLAVE_OK && !own.path)
+        err = CLAVE_EINVAL;
+    if (err != CLAVE_OK)
+        return err;
+    clave_job *j = calloc(1, sizeof *j);
     if (!j)
         return CLAVE_ENOMEM;
     j->session = l->session;
-    struct beginning b = {.job = j, .lock = l, .owner = clave_lock_owner_self(), .o = o};
+    struct beginning b = {.job = j, .lock = l, .owner = clave_lock_owner_self(), .o = &own};
     struct call_spec spec = {.begin = begin_once, .args = &b};
-    clave_err err = clave__call(j->session, &spec, timeout_ms, NULL);
+    err = clave__call(j->session, &spec, timeout_ms, NULL);
     if (former && (err == CLAVE_OK || err == CLAVE_EDONE))
         *former = j->former;
     if (err == CLAVE_OK)

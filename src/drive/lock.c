@@ -92,14 +92,14 @@ clave_err clave__lock_new(clave_lock **out, clave_session *s, const char *path,
                           const clave_mutex_options *o, const struct queue_rule *rule)
 {
     char data[IDENTITY_SIZE];
-    clave_mutex_options own = {.size = sizeof own};
-    clave_lock *l = calloc(1, sizeof *l);
+    clave_mutex_options own;
     *out = NULL;
+    clave_err err = clave__session_take_options(s, &own, sizeof own, o, "clave_mutex_options");
+    if (err != CLAVE_OK)
+        return err;
+    clave_lock *l = calloc(1, sizeof *l);
     if (!l)
         return CLAVE_ENOMEM;
-    if (o)
-        memcpy(&own, o, o->size < sizeof own ? o->size : sizeof own);
-    own.size = sizeof own;
     l->session = s;
     l->event_cb = own.event_cb;
     l->event_arg = own.event_arg;

@@ -88,19 +88,19 @@ static void create(clave_client *c, void *arg)
 clave_err clave_permits_new(clave_permits **out, clave_session *s, const char *path,
                             const clave_semaphore_options *o)
 {
-    clave_semaphore_options own = {.size = sizeof own};
+    clave_semaphore_options own;
     *out = NULL;
-    if (!o || o->size != sizeof own)
-        return CLAVE_EINVAL;
+    clave_err err = clave__session_take_options(s, &own, sizeof own, o, "clave_semaphore_options");
+    if (err != CLAVE_OK)
+        return err;
     clave_permits *p = calloc(1, sizeof *p);
     if (!p)
         return CLAVE_ENOMEM;
-    own = *o;
+    p->session = s;
+    p->event_cb = own.event_cb;
+    p->event_arg = own.event_arg;
     own.event_cb = on_event;
     own.event_arg = p;
-    p->session = s;
-    p->event_cb = o->event_cb;
-    p->event_arg = o->event_arg;
     p->observer.settled = on_settled;
     list_init(&p->permits);
     list_init(&p->waiting);

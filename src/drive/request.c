@@ -22,7 +22,13 @@ static clave_err begin_create(struct call *c, void *args)
 clave_err clave_session_create(clave_session *s, const char *path, const void *data, size_t len,
                                const clave_create_options *o, int64_t timeout_ms, clave_reply **out)
 {
-    struct args a = {.path = path, .data = data, .len = len, .create = o};
+    clave_create_options own;
+    clave_err err = clave__session_take_options(s, &own, sizeof own, o, "clave_create_options");
+    if (out)
+        *out = NULL;
+    if (err != CLAVE_OK)
+        return err;
+    struct args a = {.path = path, .data = data, .len = len, .create = &own};
     struct call_spec spec = {.begin = begin_create, .args = &a, .path = path};
     return clave__call(s, &spec, timeout_ms, out);
 }

@@ -283,28 +283,33 @@ static clave_err open_lock(clave_selector *s, const char *path, const clave_sele
 }
 
 clave_err clave_selector_new(clave_selector **out, clave_session *session, const char *path,
-                             const clave_selector_options *o)
+                             const clave_selector_options *given)
 {
+    clave_selector_options o;
     *out = NULL;
-    if (!o || o->size != sizeof *o || !o->take)
-        return CLAVE_EINVAL;
+    clave_err err =
+        clave__session_take_options(session, &o, sizeof o, given, "clave_selector_options");
+    if (err == CLAVE_OK && !o.take)
+        err = CLAVE_EINVAL;
+    if (err != CLAVE_OK)
+        return err;
     clave_selector *s = calloc(1, sizeof *s);
     if (!s)
         return CLAVE_ENOMEM;
     s->session = session;
-    s->is.policy = o->policy;
-    s->is.auto_requeue = o->auto_requeue;
-    s->take = o->take;
-    s->take_arg = o->take_arg;
-    s->execute = o->execute;
-    s->execute_arg = o->execute_arg;
+    s->is.policy = o.policy;
+    s->is.auto_requeue = o.auto_requeue;
+    s->take = o.take;
+    s->take_arg = o.take_arg;
+    s->execute = o.execute;
+    s->execute_arg = o.execute_arg;
     s->listener.on_state = on_state;
     list_init(&s->listener.link);
     clave__cell_init(&s->work);
     clave__cell_init(&s->doubt);
     clave__cell_init(&s->ended);
-    s->id = o->id ? strdup(o->id) : NULL;
-    clave_err err = s->id || !o->id ? open_lock(s, path, o) : CLAVE_ENOMEM;
+    s->id = o.id ? strdup(o.id) : NULL;
+    err = s->id || !o.id ? open_lock(s, path, &o) : CLAVE_ENOMEM;
     if (err != CLAVE_OK) {
         free_selector(s);
         return err;

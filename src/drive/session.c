@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/options.h"
+#include "core/client.h"
 #include "drive/call.h"
 #include "drive/link.h"
 
@@ -107,10 +109,10 @@ static clave_err start_client(clave_session *s)
 
 static clave_err new_client(clave_session *s, const char *connect, const clave_client_options *o)
 {
-    clave_client_options own = {.size = sizeof own};
-    if (o)
-        memcpy(&own, o, o->size < sizeof own ? o->size : sizeof own);
-    own.size = sizeof own;
+    clave_client_options own;
+    clave_err err = clave__options_take(&own, sizeof own, o);
+    if (err != CLAVE_OK)
+        return err;
     own.hosts = connect;
     if (own.seed == 0)
         own.seed = clave_random_seed();
@@ -333,6 +335,25 @@ void clave__session_do(clave_session *s, clave_loop_fn *fn, void *arg)
 {
     if (clave_session_run(s, fn, arg) == CLAVE_EDEADLK)
         fn(s->client, arg);
+}
+
+struct refusal {
+    const char *name, *fault;
+};
+
+static void tell_refusal(clave_client *c, void *arg)
+{
+    const struct refusal *r = arg;
+    clave__client_fault(c, "%s %s", r->name, r->fault);
+}
+
+clave_err clave__session_take_options(clave_session *s, void *dst, size_t dst_size, const void *src,
+                                      const char *name)
+{
+    struct refusal r = {.name = name, .fault = clave__options_fault(dst_size, src)};
+    if (r.fault)
+        clave__session_do(s, tell_refusal, &r);
+    return clave__options_take(dst, dst_size, src);
 }
 
 clave_err clave_session_post(clave_session *s, clave_loop_fn *fn, void *arg)

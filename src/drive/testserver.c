@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/options.h"
 #include "clave/session.h"
 #include "clave/uv.h"
 #include "drive/clock.h"
@@ -390,12 +391,11 @@ static clave_err begin(clave_test_server *t, const clave_test_server_options *o)
 
 clave_err clave_test_server_new(clave_test_server **out, const clave_test_server_options *given)
 {
-    clave_test_server_options o = {.size = sizeof o};
+    clave_test_server_options o;
     *out = NULL;
-    if (given && (given->size < sizeof given->size || given->size > sizeof o))
-        return CLAVE_EINVAL;
-    if (given)
-        memcpy(&o, given, given->size);
+    clave_err err = clave__options_take(&o, sizeof o, given);
+    if (err != CLAVE_OK)
+        return err;
     clave_test_server *t = calloc(1, sizeof *t);
     if (!t)
         return CLAVE_ENOMEM;
@@ -405,7 +405,7 @@ clave_err clave_test_server_new(clave_test_server **out, const clave_test_server
     init_locks(t);
     clave__gates_init(&t->gates);
     t->gates.on_strike = on_strike;
-    clave_err err = begin(t, &o);
+    err = begin(t, &o);
     if (err == CLAVE_OK)
         *out = t;
     else
@@ -530,10 +530,9 @@ static clave_err inject(clave_test_server *t, void *arg)
 
 clave_err clave_test_server_inject(clave_test_server *t, const clave_test_fault *given)
 {
-    clave_test_fault f = {0};
-    if (given->size < sizeof given->size || given->size > sizeof f)
+    clave_test_fault f;
+    if (!given || clave__options_take(&f, sizeof f, given) != CLAVE_OK)
         return CLAVE_EINVAL;
-    memcpy(&f, given, given->size);
     if ((unsigned)f.action > CLAVE_TEST_SILENCE || (unsigned)f.kind >= CLAVE_TEST_KINDS ||
         f.delay_ms < 0 || (f.action == CLAVE_TEST_LOSE_REQUEST && f.kind == CLAVE_TEST_EVENT))
         return CLAVE_EINVAL;
@@ -591,7 +590,7 @@ static clave_err stats(clave_test_server *t, void *arg)
 
 clave_err clave_test_server_stats(clave_test_server *t, clave_test_stats *out)
 {
-    if (out->size != sizeof *out)
-        return CLAVE_EINVAL;
-    return call_anyhow(t, stats, out);
+    clave_test_stats now = CLAVE_TEST_STATS_INIT;
+    clave_err err = call_anyhow(t, stats, &now);
+    return err == CLAVE_OK ? clave__options_give(out, &now, sizeof now) : err;
 }

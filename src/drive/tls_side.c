@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/options.h"
 #include "drive/tls.h"
 
 /* ---- files -------------------------------------------------------------------------------- */
@@ -271,12 +272,13 @@ clave_err clave_tls_new(clave_tls **out, const clave_tls_options *given, char *f
     clave_tls_options o = of_environment();
     clave_tls *t;
     *out = NULL;
-    if (given) {
-        memset(&o, 0, sizeof o);
-        memcpy(&o, given, given->size < sizeof o ? given->size : sizeof o);
-    }
     if (cap > 0)
         fault[0] = '\0';
+    const char *wrong = clave__options_fault(sizeof o, given);
+    if (wrong)
+        return clave__fault(&f, CLAVE_EINVAL, "clave_tls_options %s", wrong);
+    if (given)
+        (void)clave__options_take(&o, sizeof o, given);
     clave_err err = new_side(&t, &f);
     if (err == CLAVE_OK) {
         t->any_name = o.any_name;

@@ -110,33 +110,37 @@ static void on_timer(struct timer *t, int64_t now)
 
 static bool options_ok(const clave_delay_options *o)
 {
-    return o && o->size == sizeof *o && o->path && o->delay_ms >= 0 && (!o->acls || o->nacls > 0);
+    return o->path && o->delay_ms >= 0 && (!o->acls || o->nacls > 0);
 }
 
 clave_err clave_delay_begin(clave_delay **out, clave_client *c, const clave_grant *grant,
-                            const clave_delay_options *o, clave_delay_cb *cb, void *arg)
+                            const clave_delay_options *given, clave_delay_cb *cb, void *arg)
 {
     const struct clave_mem *mem = clave__client_mem(c);
+    clave_delay_options o;
     *out = NULL;
-    if (!options_ok(o) || !cb)
-        return CLAVE_EINVAL;
+    clave_err err = clave__client_take_options(c, &o, sizeof o, given, "clave_delay_options");
+    if (err == CLAVE_OK && (!options_ok(&o) || !cb))
+        err = CLAVE_EINVAL;
+    if (err != CLAVE_OK)
+        return err;
     clave_delay *d = clave__mem_zalloc(mem, sizeof *d);
     if (!d)
         return CLAVE_ENOMEM;
     *d = (clave_delay){.client = c, .mem = mem, .cb = cb, .arg = arg};
-    d->delay_ms = o->delay_ms;
-    d->event_cb = o->event_cb;
-    d->event_arg = o->event_arg;
+    d->delay_ms = o.delay_ms;
+    d->event_cb = o.event_cb;
+    d->event_arg = o.event_arg;
     clave__timer_init(&d->timer, on_timer);
     const struct ledger_spec spec = {.done = on_done,
                                      .owner = d,
                                      .node = grant->node,
                                      .token = grant->token,
-                                     .path = o->path,
-                                     .acls = o->acls,
-                                     .nacls = o->nacls,
-                                     .identity = o->identity};
-    clave_err err = clave__ledger_new(&d->ledger, c, &spec, "the mark's path");
+                                     .path = o.path,
+                                     .acls = o.acls,
+                                     .nacls = o.nacls,
+                                     .identity = o.identity};
+    err = clave__ledger_new(&d->ledger, c, &spec, "the mark's path");
     if (err == CLAVE_OK)
         err = enter(d, LOOKING, LEDGER_READ);
     if (err != CLAVE_OK) {

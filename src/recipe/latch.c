@@ -335,8 +335,7 @@ static void on_state(struct listener *listener, clave_state state, clave_err why
 static clave_err check_options(const clave_latch_options *o)
 {
     bool policy = o->policy == CLAVE_POLICY_STANDARD || o->policy == CLAVE_POLICY_SESSION;
-    bool fine = o->size == sizeof *o && policy && o->max_term_ms >= 0 && o->min_valid_ms >= 0 &&
-                (!o->acls || o->nacls > 0);
+    bool fine = policy && o->max_term_ms >= 0 && o->min_valid_ms >= 0 && (!o->acls || o->nacls > 0);
     bool ranks = o->priority > 0 || o->spread;
     bool named = o->id && o->id[0]; /* what nobody else has */
     fine = fine && o->priority >= 0 && (!o->preempt || ranks);
@@ -364,14 +363,17 @@ static clave_err copy_options(clave_latch *l, const clave_latch_options *o)
 }
 
 clave_err clave__latch_new(clave_latch **out, clave_client *c, const char *path,
-                           const clave_latch_options *o, const struct queue_rule *rule)
+                           const clave_latch_options *given, const struct queue_rule *rule)
 {
-    static const clave_latch_options defaults = {.size = sizeof defaults};
+    clave_latch_options o;
     *out = NULL;
-    if (!o)
-        o = &defaults;
-    bool ranks = o->priority > 0 || o->spread; /* which has to stand in the name */
-    if (check_options(o) != CLAVE_OK || (ranks && rule->bare))
+    clave_err err = clave__client_take_options(c, &o, sizeof o, given, "clave_latch_options");
+    if (err == CLAVE_OK)
+        err = check_options(&o);
+    if (err != CLAVE_OK)
+        return err;
+    bool ranks = o.priority > 0 || o.spread; /* which has to stand in the name */
+    if (ranks && rule->bare)
         return CLAVE_EINVAL;
     const struct clave_mem *mem = clave__client_mem(c);
     clave_latch *l = clave__mem_zalloc(mem, sizeof *l);
@@ -387,9 +389,9 @@ clave_err clave__latch_new(clave_latch **out, clave_client *c, const char *path,
     clave__timer_init(&l->soon, on_soon);
     clave__timer_init(&l->retry, on_retry);
     clave__latch_rank_init(l);
-    clave_err err = clave__stock_init(&l->stock, c, path, rule, "the election's path");
+    err = clave__stock_init(&l->stock, c, path, rule, "the election's path");
     if (err == CLAVE_OK)
-        err = copy_options(l, o);
+        err = copy_options(l, &o);
     if (err != CLAVE_OK) {
         clave__latch_drop(l);
         return err;

@@ -124,11 +124,10 @@ static clave_err put_part(clave_multilock *ml, const clave_multilock_part *what,
 static clave_err put_parts(clave_multilock *ml, const clave_multilock_part *parts, size_t n,
                            const clave_mutex_options *each)
 {
-    static const clave_mutex_options defaults = {.size = sizeof defaults};
     for (size_t i = 0; i < n; i++) {
         if ((unsigned)parts[i].kind > CLAVE_MULTILOCK_WRITE)
             return CLAVE_EINVAL;
-        clave_err err = put_part(ml, &parts[i], each ? each : &defaults);
+        clave_err err = put_part(ml, &parts[i], each);
         if (err != CLAVE_OK)
             return err;
     }
@@ -140,13 +139,14 @@ static clave_err put_parts(clave_multilock *ml, const clave_multilock_part *part
 
 clave_err clave_multilock_new(clave_multilock **out, clave_client *c,
                               const clave_multilock_part *parts, size_t n,
-                              const clave_multilock_options *o)
+                              const clave_multilock_options *given)
 {
-    static const clave_multilock_options defaults = {.size = sizeof defaults};
+    clave_multilock_options o;
     *out = NULL;
-    if (!o)
-        o = &defaults;
-    if (n == 0 || o->size != sizeof *o)
+    clave_err err = clave__client_take_options(c, &o, sizeof o, given, "clave_multilock_options");
+    if (err != CLAVE_OK)
+        return err;
+    if (n == 0)
         return CLAVE_EINVAL;
     const struct clave_mem *mem = clave__client_mem(c);
     if (n > (SIZE_MAX - sizeof **out) / sizeof(struct part))
@@ -157,11 +157,11 @@ clave_err clave_multilock_new(clave_multilock **out, clave_client *c,
     ml->client = c;
     ml->mem = mem;
     ml->refs = 1;
-    ml->event_cb = o->event_cb;
-    ml->event_arg = o->event_arg;
+    ml->event_cb = o.event_cb;
+    ml->event_arg = o.event_arg;
     list_init(&ml->bundles);
     clave__notices_init(&ml->notices, c, hold_board, drop_board);
-    clave_err err = put_parts(ml, parts, n, o->each);
+    err = put_parts(ml, parts, n, o.each);
     if (err != CLAVE_OK) {
         clave_multilock_free(ml);
         return err;

@@ -247,21 +247,21 @@ static clave_err copy_options(clave_mutex *m, const clave_mutex_options *o)
 
 static clave_err check_options(const clave_mutex_options *o)
 {
-    bool fine = o->size == sizeof *o && o->max_hold_ms >= 0 && o->min_valid_ms >= 0 &&
-                (o->data || o->len == 0) && (!o->acls || o->nacls > 0) &&
-                (o->share_turns == 0 || o->detect_deadlocks_ms == 0);
+    bool fine = o->max_hold_ms >= 0 && o->min_valid_ms >= 0 && (o->data || o->len == 0) &&
+                (!o->acls || o->nacls > 0) && (o->share_turns == 0 || o->detect_deadlocks_ms == 0);
     return fine ? CLAVE_OK : CLAVE_EINVAL;
 }
 
 clave_err clave__mutex_new(clave_mutex **out, clave_client *c, const char *path,
-                           const clave_mutex_options *o, const struct queue_rule *rule)
+                           const clave_mutex_options *given, const struct queue_rule *rule)
 {
-    static const clave_mutex_options defaults = {.size = sizeof defaults};
+    clave_mutex_options o;
     *out = NULL;
-    if (!o)
-        o = &defaults;
-    if (check_options(o) != CLAVE_OK)
-        return CLAVE_EINVAL;
+    clave_err err = clave__client_take_options(c, &o, sizeof o, given, "clave_mutex_options");
+    if (err == CLAVE_OK)
+        err = check_options(&o);
+    if (err != CLAVE_OK)
+        return err;
     const struct clave_mem *mem = clave__client_mem(c);
     clave_mutex *m = clave__mem_zalloc(mem, sizeof *m);
     if (!m)
@@ -271,11 +271,11 @@ clave_err clave__mutex_new(clave_mutex **out, clave_client *c, const char *path,
     m->refs = 1;
     list_init(&m->line);
     clave__notices_init(&m->notices, c, hold_board, drop_board);
-    clave_err err = clave__map_init(&m->tenants, mem);
+    err = clave__map_init(&m->tenants, mem);
     if (err == CLAVE_OK)
         err = clave__stock_init(&m->stock, c, path, rule, "the lock's path");
     if (err == CLAVE_OK)
-        err = copy_options(m, o);
+        err = copy_options(m, &o);
     if (err != CLAVE_OK) {
         drop_mutex(m);
         return err;

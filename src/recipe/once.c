@@ -145,31 +145,35 @@ static void on_done(void *owner, enum ledger_act act, clave_err err, const clave
 
 static bool options_ok(const clave_once_options *o)
 {
-    return o && o->size == sizeof *o && o->path && o->period_ms >= 0 && (!o->acls || o->nacls > 0);
+    return o->path && o->period_ms >= 0 && (!o->acls || o->nacls > 0);
 }
 
 clave_err clave_once_begin(clave_once **out, clave_client *c, const clave_grant *grant,
-                           const clave_once_options *o, clave_once_cb *cb, void *arg)
+                           const clave_once_options *given, clave_once_cb *cb, void *arg)
 {
     const struct clave_mem *mem = clave__client_mem(c);
+    clave_once_options o;
     *out = NULL;
-    if (!options_ok(o) || !cb)
-        return CLAVE_EINVAL;
+    clave_err err = clave__client_take_options(c, &o, sizeof o, given, "clave_once_options");
+    if (err == CLAVE_OK && (!options_ok(&o) || !cb))
+        err = CLAVE_EINVAL;
+    if (err != CLAVE_OK)
+        return err;
     clave_once *once = clave__mem_zalloc(mem, sizeof *once);
     if (!once)
         return CLAVE_ENOMEM;
     *once = (clave_once){.client = c, .mem = mem, .cb = cb, .arg = arg};
-    once->period_ms = o->period_ms;
-    once->at_most_once = o->at_most_once;
+    once->period_ms = o.period_ms;
+    once->at_most_once = o.at_most_once;
     const struct ledger_spec spec = {.done = on_done,
                                      .owner = once,
                                      .node = grant->node,
                                      .token = grant->token,
-                                     .path = o->path,
-                                     .acls = o->acls,
-                                     .nacls = o->nacls,
-                                     .identity = o->identity};
-    clave_err err = clave__ledger_new(&once->ledger, c, &spec, "the record's path");
+                                     .path = o.path,
+                                     .acls = o.acls,
+                                     .nacls = o.nacls,
+                                     .identity = o.identity};
+    err = clave__ledger_new(&once->ledger, c, &spec, "the record's path");
     if (err == CLAVE_OK)
         err = look(once);
     if (err != CLAVE_OK) {

@@ -133,17 +133,20 @@ static clave_err set_up(clave_semaphore *s, const char *path, const clave_semaph
 
 static bool options_are_fine(const clave_semaphore_options *o)
 {
-    return o && o->size == sizeof *o && o->limit <= LIMIT_MAX && (o->limit > 0 || o->limit_path) &&
-           o->max_hold_ms >= 0 && o->min_valid_ms >= 0 && (o->data || o->len == 0) &&
-           (!o->acls || o->nacls > 0);
+    return o->limit <= LIMIT_MAX && (o->limit > 0 || o->limit_path) && o->max_hold_ms >= 0 &&
+           o->min_valid_ms >= 0 && (o->data || o->len == 0) && (!o->acls || o->nacls > 0);
 }
 
 clave_err clave_semaphore_new(clave_semaphore **out, clave_client *c, const char *path,
-                              const clave_semaphore_options *o)
+                              const clave_semaphore_options *given)
 {
+    clave_semaphore_options o;
     *out = NULL;
-    if (!options_are_fine(o))
-        return CLAVE_EINVAL;
+    clave_err err = clave__client_take_options(c, &o, sizeof o, given, "clave_semaphore_options");
+    if (err == CLAVE_OK && !options_are_fine(&o))
+        err = CLAVE_EINVAL;
+    if (err != CLAVE_OK)
+        return err;
     const struct clave_mem *mem = clave__client_mem(c);
     clave_semaphore *s = clave__mem_zalloc(mem, sizeof *s);
     if (!s)
@@ -155,7 +158,7 @@ clave_err clave_semaphore_new(clave_semaphore **out, clave_client *c, const char
     list_init(&s->claims);
     list_init(&s->leases);
     clave__notices_init(&s->notices, c, hold_board, drop_board);
-    clave_err err = set_up(s, path, o);
+    err = set_up(s, path, &o);
     if (err != CLAVE_OK) {
         clave__semaphore_drop(s);
         return err;
