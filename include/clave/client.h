@@ -105,7 +105,12 @@ CLAVE_EXPORT const char *clave_client_host_fault(const char *hosts);
 CLAVE_EXPORT clave_err clave_client_set_hosts(clave_client *c, const char *hosts, int64_t now);
 
 /* Completes whatever is pending with ECLOSED, then frees. NULL is ignored. Does not
- * end the session at the server: use _close first for that. */
+ * end the session at the server: use _close first for that. Watches, mutexes, read-write locks,
+ * multilocks, semaphores, latches, leader watches, onces and delays that were made on it may be
+ * freed before or after it: after it they hold nothing, no callback comes any more, what can be
+ * asked for is refused with ECLOSED (EINVAL of a latch, which is closed; ELOST where a lost hold is
+ * given back), and their _free frees. They stay on the client's thread, and keep its memory, and
+ * the need of its memory hooks, until the last of them is freed. */
 CLAVE_EXPORT void clave_client_free(clave_client *c);
 
 /* Begins dialling. */

@@ -48,7 +48,7 @@ typedef struct clave_delay_options {
  * the work.
  * cb runs once: CLAVE_OK: begin; ELOST: the lock is gone; ENOAUTH, EINVALIDACL, ETOOBIG, ENOMEM;
  * ECONNLOSS and others of its class: given up after 16 attempts; ECLOSED.
- * At once: EPATH, EINVAL, ENOMEM, ECLOSED. Free it before its client. */
+ * At once: EPATH, EINVAL, ENOMEM, ECLOSED. */
 CLAVE_EXPORT clave_err clave_delay_begin(clave_delay **out, clave_client *c,
                                          const clave_grant *grant, const clave_delay_options *o,
                                          clave_delay_cb *cb, void *arg);

@@ -81,7 +81,7 @@ typedef struct clave_latch_options {
 #define CLAVE_LATCH_OPTIONS_INIT CLAVE_OPTIONS_INIT(clave_latch_options)
 
 /* EPATH, EINVAL (a negative number, spread without an id or with a priority, preempt without
- * either), ENOMEM. `o` may be NULL. Free it before its client. */
+ * either), ENOMEM. `o` may be NULL. */
 CLAVE_EXPORT clave_err clave_latch_new(clave_latch **out, clave_client *c, const char *path,
                                        const clave_latch_options *o);
 /* Closes it silently when it stands. No event after this; awaits that are pending hear ECLOSED,

@@ -39,7 +39,7 @@ typedef struct clave_leader_news {
 typedef void clave_leader_watch_cb(clave_leader_watch *w, const clave_leader_news *news, void *arg);
 
 /* Costs the server one watch on the leader's node and one on its value, none on the queue but in
- * a vacancy. EPATH, EINVAL no cb, ECLOSED, ENOMEM. Free it before its client. */
+ * a vacancy. EPATH, EINVAL no cb, ECLOSED, ENOMEM. */
 CLAVE_EXPORT clave_err clave_leader_watch_new(clave_leader_watch **out, clave_client *c,
                                               const char *path, clave_leader_watch_cb *cb,
                                               void *arg);

@@ -44,8 +44,7 @@ typedef struct clave_multilock_options {
 } clave_multilock_options;
 #define CLAVE_MULTILOCK_OPTIONS_INIT CLAVE_OPTIONS_INIT(clave_multilock_options)
 
-/* EINVAL: no parts, or a path twice. EPATH, ENOMEM. `o` may be NULL. Free it before its
- * client. */
+/* EINVAL: no parts, or a path twice. EPATH, ENOMEM. `o` may be NULL. */
 CLAVE_EXPORT clave_err clave_multilock_new(clave_multilock **out, clave_client *c,
                                            const clave_multilock_part *parts, size_t n,
                                            const clave_multilock_options *o);

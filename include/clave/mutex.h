@@ -73,7 +73,7 @@ typedef struct clave_mutex_options {
 } clave_mutex_options;
 #define CLAVE_MUTEX_OPTIONS_INIT CLAVE_OPTIONS_INIT(clave_mutex_options)
 
-/* EPATH, EINVAL, ENOMEM. `o` may be NULL. Free it before its client. */
+/* EPATH, EINVAL, ENOMEM. `o` may be NULL. */
 CLAVE_EXPORT clave_err clave_mutex_new(clave_mutex **out, clave_client *c, const char *path,
                                        const clave_mutex_options *o);
 /* Cancels what waits (its callbacks run with ECANCELED, later) and releases what is held.

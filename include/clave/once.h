@@ -71,7 +71,7 @@ typedef void clave_once_cb(clave_once *o, clave_err err, const clave_once_record
  * cb runs once: CLAVE_OK: yes, and that it has started is on record; EDONE: no, `former` has done
  * it; ELOST: the lock is gone; ENOAUTH, EINVALIDACL, ETOOBIG, ENOMEM; ECONNLOSS and others of its
  * class: given up after 16 attempts; ECLOSED.
- * At once: EPATH, EINVAL, ENOMEM, ECLOSED. Free it before its client. */
+ * At once: EPATH, EINVAL, ENOMEM, ECLOSED. */
 CLAVE_EXPORT clave_err clave_once_begin(clave_once **out, clave_client *c, const clave_grant *grant,
                                         const clave_once_options *o, clave_once_cb *cb, void *arg);
 /* How it went, after CLAVE_OK. `cb` may be NULL; else it runs once: CLAVE_OK: on record; ELOST:

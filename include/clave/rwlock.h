@@ -23,8 +23,7 @@ extern "C" {
 typedef struct clave_rwlock clave_rwlock; /* opaque */
 
 /* `o` (may be NULL) is for both sides; its event callback is told the side. `strict` matters
- * to reads: writes list at every hand-over anyway. EPATH, EINVAL, ENOMEM. Free it before its
- * client. */
+ * to reads: writes list at every hand-over anyway. EPATH, EINVAL, ENOMEM. */
 CLAVE_EXPORT clave_err clave_rwlock_new(clave_rwlock **out, clave_client *c, const char *path,
                                         const clave_mutex_options *o);
 /* As clave_mutex_free, for both sides. NULL is ignored. */

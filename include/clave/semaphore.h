@@ -67,7 +67,7 @@ typedef struct clave_semaphore_options {
 } clave_semaphore_options;
 #define CLAVE_SEMAPHORE_OPTIONS_INIT CLAVE_OPTIONS_INIT(clave_semaphore_options)
 
-/* EPATH; EINVAL (a limit of 0 that is not shared); ENOMEM. Free it before its client. */
+/* EPATH; EINVAL (a limit of 0 that is not shared); ENOMEM. */
 CLAVE_EXPORT clave_err clave_semaphore_new(clave_semaphore **out, clave_client *c, const char *path,
                                            const clave_semaphore_options *o);
 /* Cancels what waits (its callbacks run with ECANCELED, later) and releases every lease: their

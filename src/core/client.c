@@ -100,6 +100,7 @@ clave_err clave_client_new(clave_client **out, const clave_client_options *given
     if (!c)
         return CLAVE_ENOMEM;
     c->mem = mem;
+    c->refs = 1;
     init_options(c, &o);
     init_lists(c);
     init_buffers(c);
@@ -117,14 +118,8 @@ clave_err clave_client_new(clave_client **out, const clave_client_options *given
     return CLAVE_OK;
 }
 
-void clave_client_free(clave_client *c)
+static void client_destroy(clave_client *c)
 {
-    if (!c)
-        return;
-    assert(c->deliveries.depth == 0); /* never from a callback */
-    clave__engine_enter(c, c->now);
-    clave__session_end(c, CLAVE_OK);
-    clave__engine_leave(c);
     clave__auth_fini(c);
     clave__client_watches_fini(&c->watches);
     clave__hosts_fini(&c->hosts);
@@ -137,6 +132,41 @@ void clave_client_free(clave_client *c)
     clave__buf_fini(&c->decoded);
     struct clave_mem mem = c->mem;
     clave__mem_free(&mem, c);
+}
+
+void clave__client_ref(clave_client *c)
+{
+    c->refs++;
+}
+
+void clave__client_drop(clave_client *c)
+{
+    if (--c->refs == 0)
+        client_destroy(c);
+}
+
+void clave__client_unref(clave_client *c)
+{
+    if (c->freed && c->deliveries.depth == 0) {
+        clave__engine_enter(c, c->now);
+        clave__engine_leave(c);
+    }
+    clave__client_drop(c);
+}
+
+void clave_client_free(clave_client *c)
+{
+    if (!c)
+        return;
+    assert(c->deliveries.depth == 0); /* never from a callback */
+    clave__engine_enter(c, c->now);
+    clave__session_end(c, CLAVE_OK);
+    clave__engine_leave(c);
+    /* What belongs to the user may go with the handle. */
+    c->freed = true;
+    c->log = (struct log){0};
+    c->state_cb = NULL;
+    clave__client_drop(c);
 }
 
 void clave_client_start(clave_client *c, int64_t now)

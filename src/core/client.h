@@ -9,6 +9,12 @@
 #include "clave/client.h"
 #include "core/timer.h"
 
+/* An object of the API that is made on a client, from the end of its _new to the end of its _free:
+ * it may be freed behind its client, which is CLOSED then and keeps only its memory. On a client
+ * that is gone for its user, _unref delivers first what the _free has left to be told. */
+void clave__client_ref(clave_client *c);
+void clave__client_unref(clave_client *c);
+
 /* The time of the newest call into the client. */
 int64_t clave__client_now(const clave_client *c);
 const struct clave_mem *clave__client_mem(const clave_client *c);

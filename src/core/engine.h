@@ -193,6 +193,8 @@ void clave__cleanups_end(clave_client *c);
 
 struct clave_client {
     struct clave_mem mem;
+    unsigned refs; /* the user, and the objects of the API that were made on it */
+    bool freed;    /* by the user: only such objects need it */
     struct log log;
     struct rand_state rand;
     clave_state_cb *state_cb;
@@ -241,6 +243,9 @@ static inline int64_t earlier(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
+
+/* clave__client_unref without the delivery. */
+void clave__client_drop(clave_client *c);
 
 /* Between entries: gives back what a huge message took. */
 void clave__client_trim(clave_client *c);

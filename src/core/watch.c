@@ -329,6 +329,7 @@ clave_err clave_watch_new(clave_watch **out, clave_client *c, clave_watch_cb *cb
     w->client = c;
     w->cb = cb;
     w->arg = arg;
+    clave__client_ref(c);
     return CLAVE_OK;
 }
 
@@ -336,9 +337,11 @@ void clave_watch_free(clave_watch *w)
 {
     if (!w)
         return;
+    clave_client *c = w->client;
     clave_watch_disarm(w);
-    clave__mem_free(&w->client->mem, w->path);
-    clave__mem_free(&w->client->mem, w);
+    clave__mem_free(&c->mem, w->path);
+    clave__mem_free(&c->mem, w);
+    clave__client_drop(c); /* it may be a recipe's, in the middle of something */
 }
 
 bool clave_watch_is_armed(const clave_watch *w)

@@ -128,6 +128,7 @@ clave_err clave_delay_begin(clave_delay **out, clave_client *c, const clave_gran
     if (!d)
         return CLAVE_ENOMEM;
     *d = (clave_delay){.client = c, .mem = mem, .cb = cb, .arg = arg};
+    clave__client_ref(c);
     d->delay_ms = o.delay_ms;
     d->event_cb = o.event_cb;
     d->event_arg = o.event_arg;
@@ -169,7 +170,9 @@ void clave_delay_free(clave_delay *d)
 {
     if (!d)
         return;
-    clave__client_timer_clear(d->client, &d->timer);
+    clave_client *c = d->client;
+    clave__client_timer_clear(c, &d->timer);
     clave__ledger_free(d->ledger);
     clave__mem_free(d->mem, d);
+    clave__client_unref(c);
 }

@@ -397,6 +397,7 @@ clave_err clave__latch_new(clave_latch **out, clave_client *c, const char *path,
         return err;
     }
     clave__client_listen(c, &l->listener);
+    clave__client_ref(c);
     *out = l;
     return CLAVE_OK;
 }
@@ -467,7 +468,9 @@ void clave_latch_free(clave_latch *l)
         close_latch(l, NULL);
     l->state = CLAVE_LATCH_CLOSED;
     clave__note_post_awaits(l, CLAVE_ECLOSED);
+    clave_client *c = l->client;
     clave__latch_drop(l);
+    clave__client_unref(c);
 }
 
 /* First the delete, then the create: behind everybody else. */

@@ -82,7 +82,9 @@ void clave_leader_watch_free(clave_leader_watch *w)
     clave_watch_free(w->path_watch);
     clave_watch_free(w->node_watch);
     clave_watch_free(w->value_watch);
+    clave_client *c = w->client;
     drop(w);
+    clave__client_unref(c);
 }
 
 static bool is_freed(const clave_leader_watch *w)
@@ -520,6 +522,7 @@ static clave_err begin(clave_leader_watch **out, clave_client *c, const char *pa
     w->mem = mem;
     w->refs = 1;
     w->again = STAGE_NONE;
+    clave__client_ref(c);
     list_init(&w->listener.link);
     w->listener.on_state = on_state;
     clave__timer_init(&w->retry, on_retry);

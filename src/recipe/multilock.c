@@ -157,6 +157,7 @@ clave_err clave_multilock_new(clave_multilock **out, clave_client *c,
     ml->client = c;
     ml->mem = mem;
     ml->refs = 1;
+    clave__client_ref(c);
     ml->event_cb = o.event_cb;
     ml->event_arg = o.event_arg;
     list_init(&ml->bundles);
@@ -188,7 +189,9 @@ void clave_multilock_free(clave_multilock *ml)
     /* In the reverse order, as they are released; what waits is told so, later. */
     for (size_t i = ml->n; i-- > 0;)
         clave_mutex_free(ml->parts[i].mutex);
+    clave_client *c = ml->client;
     drop(ml);
+    clave__client_unref(c);
 }
 
 /* ---- acquire --------------------------------------------------------------------------- */

@@ -280,6 +280,7 @@ clave_err clave__mutex_new(clave_mutex **out, clave_client *c, const char *path,
         drop_mutex(m);
         return err;
     }
+    clave__client_ref(c);
     *out = m;
     return CLAVE_OK;
 }
@@ -330,7 +331,9 @@ void clave_mutex_free(clave_mutex *m)
     struct map_node *node;
     while ((node = clave__map_next(&m->tenants, NULL)))
         evict(m, MAP_ENTRY(node, struct tenant, node));
+    clave_client *c = m->client;
     drop_mutex(m);
+    clave__client_unref(c);
 }
 
 /* ---- acquire, release ------------------------------------------------------------------ */

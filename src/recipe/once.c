@@ -163,6 +163,7 @@ clave_err clave_once_begin(clave_once **out, clave_client *c, const clave_grant 
     if (!once)
         return CLAVE_ENOMEM;
     *once = (clave_once){.client = c, .mem = mem, .cb = cb, .arg = arg};
+    clave__client_ref(c);
     once->period_ms = o.period_ms;
     once->at_most_once = o.at_most_once;
     const struct ledger_spec spec = {.done = on_done,
@@ -204,6 +205,8 @@ void clave_once_free(clave_once *o)
 {
     if (!o)
         return;
+    clave_client *c = o->client;
     clave__ledger_free(o->ledger);
     clave__mem_free(o->mem, o);
+    clave__client_unref(c);
 }

@@ -5,6 +5,7 @@
 #include "recipe/sides.h"
 
 struct clave_rwlock {
+    clave_client *client;
     const struct clave_mem *mem;
     clave_mutex *read;
     clave_mutex *write;
@@ -30,7 +31,9 @@ clave_err clave_rwlock_new(clave_rwlock **out, clave_client *c, const char *path
     clave_rwlock *rw = clave__mem_zalloc(mem, sizeof *rw);
     if (!rw)
         return CLAVE_ENOMEM;
+    rw->client = c;
     rw->mem = mem;
+    clave__client_ref(c);
     clave_err err = create_sides(rw, c, path, o);
     if (err != CLAVE_OK) {
         clave_rwlock_free(rw);
@@ -46,7 +49,9 @@ void clave_rwlock_free(clave_rwlock *rw)
         return;
     clave_mutex_free(rw->read);
     clave_mutex_free(rw->write);
+    clave_client *c = rw->client;
     clave__mem_free(rw->mem, rw);
+    clave__client_unref(c);
 }
 
 clave_mutex *clave_rwlock_read(clave_rwlock *rw)

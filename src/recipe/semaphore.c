@@ -163,6 +163,7 @@ clave_err clave_semaphore_new(clave_semaphore **out, clave_client *c, const char
         clave__semaphore_drop(s);
         return err;
     }
+    clave__client_ref(c);
     *out = s;
     return CLAVE_OK;
 }
@@ -179,7 +180,9 @@ void clave_semaphore_free(clave_semaphore *s)
         (void)clave_lease_release(LIST_ENTRY(e, clave_lease, link), NULL, NULL);
     clave__quota_free(s->quota);
     s->quota = NULL;
+    clave_client *c = s->client;
     clave__semaphore_drop(s);
+    clave__client_unref(c);
 }
 
 void clave__semaphore_set_task(clave_semaphore *s, uint64_t task)
