@@ -26,7 +26,7 @@ CLAVE_EXPORT clave_err clave_candidate_new_fair(clave_candidate **out, clave_ses
 CLAVE_EXPORT clave_err clave_candidate_new_unfair(clave_candidate **out, clave_session *s,
                                                   const char *node, const clave_latch_options *o);
 /* Withdraws, silently, and waits at most a second for the server to know. Nobody may be waiting in
- * it. Before the session is closed. NULL is ignored. */
+ * it. It may outlive the session: see clave_session_close. NULL is ignored. */
 CLAVE_EXPORT void clave_candidate_free(clave_candidate *c);
 
 /* As clave_latch_start; does not wait. */

@@ -22,7 +22,8 @@ typedef struct clave_job clave_job; /* opaque */
 /* May it be run? On CLAVE_OK *out is the caller's, for clave_job_end or _free. EDONE: no. `former`
  * (may be NULL) is filled with both, but for the identity.
  * ENOTHELD: this thread does not hold the lock; ELOST: not any more; ETIMEDOUT: no answer in time,
- * and perhaps it is on record as started; and as clave_once_begin. Free it before the lock. */
+ * and perhaps it is on record as started; and as clave_once_begin. It may outlive the lock and
+ * the session: see clave_session_close. */
 CLAVE_EXPORT clave_err clave_job_begin(clave_job **out, clave_lock *l, const clave_once_options *o,
                                        int64_t timeout_ms, clave_once_record *former);
 /* How it went, on record, while the lock is still held; frees the job whatever it returns. ELOST:

@@ -17,7 +17,7 @@ typedef struct clave_lock clave_lock; /* opaque */
 
 /* `o` as for clave_mutex_new; its event callback runs on the loop's thread. When o or its
  * data is NULL, the node says this host and process, and what it is a part of when a `clave lock`
- * runs it (CLAVE_OWNER). Free before the session is closed. */
+ * runs it (CLAVE_OWNER). It may outlive the session: see clave_session_close. */
 CLAVE_EXPORT clave_err clave_lock_new(clave_lock **out, clave_session *s, const char *path,
                                       const clave_mutex_options *o);
 /* The simple lock (clave/elementary.h): nodes <path>/<prefix><10 digits>. */

@@ -15,7 +15,7 @@ extern "C" {
 typedef struct clave_lockset clave_lockset; /* opaque */
 
 /* `each` is for every lock (may be NULL), as for clave_lock_new. EINVAL: no parts, or a path
- * twice. EPATH, ENOMEM. Free before the session is closed. */
+ * twice. EPATH, ENOMEM. It may outlive the session: see clave_session_close. */
 CLAVE_EXPORT clave_err clave_lockset_new(clave_lockset **out, clave_session *s,
                                          const clave_multilock_part *parts, size_t n,
                                          const clave_mutex_options *each);

@@ -16,8 +16,8 @@ extern "C" {
 typedef struct clave_permits clave_permits; /* opaque: the semaphore */
 typedef struct clave_permit clave_permit;   /* opaque: one lease of it */
 
-/* As clave_semaphore_new; the event callback runs on the loop's thread. Free before the session
- * is closed. */
+/* As clave_semaphore_new; the event callback runs on the loop's thread. It may outlive the
+ * session: see clave_session_close. */
 CLAVE_EXPORT clave_err clave_permits_new(clave_permits **out, clave_session *s, const char *path,
                                          const clave_semaphore_options *o);
 /* Gives all permits back, those that threads still have included: their handles are gone. Nobody
@@ -34,7 +34,8 @@ CLAVE_EXPORT const char *clave_permits_deadlock(clave_permits *p, char *buf, siz
 /* Makes every acquire that waits in another thread return ECANCELED. */
 CLAVE_EXPORT void clave_permits_cancel(clave_permits *p);
 
-/* The handle is gone. Does not wait for the server; as clave_lock_release otherwise. */
+/* The handle is gone, also with ECLOSED. Does not wait for the server; as clave_lock_release
+ * otherwise. */
 CLAVE_EXPORT clave_err clave_permit_release(clave_permit *q);
 /* The same, and returns when the server has confirmed it. ETIMEDOUT: given back all the same. */
 CLAVE_EXPORT clave_err clave_permit_release_confirmed(clave_permit *q, int64_t timeout_ms);

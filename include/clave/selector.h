@@ -40,8 +40,9 @@ typedef struct clave_selector_options {
 /* EINVAL (no `take`), EPATH, ENOMEM. */
 CLAVE_EXPORT clave_err clave_selector_new(clave_selector **out, clave_session *s, const char *path,
                                           const clave_selector_options *o);
-/* Closes it, and waits until the function has returned. Before the session is closed; not from
- * the function. NULL is ignored. */
+/* Closes it, and waits until the function has returned. It may outlive the session (see
+ * clave_session_close), whose end interrupts the function and closes it. Not from the function.
+ * NULL is ignored. */
 CLAVE_EXPORT void clave_selector_free(clave_selector *s);
 
 /* Stands for the first time. EINVAL: started before. EIO: no thread, or the executor refused. */

@@ -44,7 +44,12 @@ CLAVE_EXPORT clave_err clave_session_open(clave_session **out, clave_loop *loop,
 CLAVE_EXPORT clave_err clave_session_wait(clave_session *s, int64_t timeout_ms);
 /* As clave_client_set_hosts; does not wait. */
 CLAVE_EXPORT clave_err clave_session_set_hosts(clave_session *s, const char *connect);
-/* Ends the session at the server (waits at most timeout_ms for it) and frees. */
+/* Ends the session at the server (waits at most timeout_ms for it) and frees. Locks, locksets,
+ * permits, candidates, selectors and jobs that were made on it may be freed before or after it, on
+ * any thread: after it they hold nothing, each call on them says ECLOSED, each wait in them has
+ * ended so, and their _free frees. What was made on its clave_client is used on the loop's thread
+ * only while the session is there; see clave_client_free. A clave_loop of yours may be freed before
+ * them, too. */
 CLAVE_EXPORT void clave_session_close(clave_session *s, int64_t timeout_ms);
 
 CLAVE_EXPORT clave_state clave_session_state(clave_session *s);

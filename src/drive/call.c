@@ -39,13 +39,18 @@ static void begin(struct task *t)
     struct call *c = LIST_ENTRY(t, struct call, task);
     clave_session *s = c->session;
     clave_loop *l = s->loop;
-    clave_client_tick(s->client, clave_now());
+    if (!s->ended)
+        clave_client_tick(s->client, clave_now());
     clave__loop_lock(l);
     bool abandoned = c->abandoned; /* since it was taken from the queue: args are gone */
     c->state = CALL_BEGINNING;
     clave__loop_unlock(l);
     if (abandoned) {
         call_free(c);
+        return;
+    }
+    if (s->ended) {
+        clave__call_finish(c, CLAVE_ECLOSED);
         return;
     }
     clave_err err = c->begin(c, c->args);
@@ -97,7 +102,7 @@ clave_err clave__call(clave_session *s, const struct call_spec *spec, int64_t ti
     int64_t deadline = clave__deadline_after(timeout_ms);
     if (out)
         *out = NULL;
-    if (!clave__loop_is_here(l))
+    if (!clave__loop_is_here(l) || clave__session_has_ended(s))
         return CLAVE_ECLOSED;
     if (clave__loop_is_current(l))
         return CLAVE_EDEADLK;
@@ -105,6 +110,11 @@ clave_err clave__call(clave_session *s, const struct call_spec *spec, int64_t ti
     if (!c)
         return CLAVE_ENOMEM;
     clave__loop_lock(l);
+    if (s->ended) {
+        clave__loop_unlock(l);
+        call_free(c);
+        return CLAVE_ECLOSED;
+    }
     clave__session_enter_locked(s);
     clave__loop_post_locked(l, &c->task);
     bool done = await(c, deadline);

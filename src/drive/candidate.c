@@ -23,18 +23,23 @@ struct clave_candidate {
 
 /* ---- what the loop's thread makes known ---------------------------------------------------- */
 
+static void publish(clave_candidate *c, const clave_grant *g)
+{
+    if (c->token == g->token && c->deadline == g->deadline)
+        return;
+    clave__loop_lock(c->session->loop);
+    c->token = g->token;
+    c->deadline = g->deadline;
+    if (c->token == 0)
+        clave__cell_wake(&c->lost);
+    clave__loop_unlock(c->session->loop);
+}
+
 static void refresh(clave_candidate *c)
 {
     clave_grant g = {.deadline = INT64_MIN};
     (void)clave_latch_grant(c->latch, &g);
-    if (c->token == g.token && c->deadline == g.deadline)
-        return;
-    clave__loop_lock(c->session->loop);
-    c->token = g.token;
-    c->deadline = g.deadline;
-    if (c->token == 0)
-        clave__cell_wake(&c->lost);
-    clave__loop_unlock(c->session->loop);
+    publish(c, &g);
 }
 
 static void on_settled(struct observer *o)
@@ -72,7 +77,15 @@ static void create(clave_client *client, void *arg)
              : b->layout == LAYOUT_UNFAIR ? clave_latch_new_unfair(out, client, b->path, b->o)
                                           : clave_latch_new(out, client, b->path, b->o);
     if (b->err == CLAVE_OK)
-        list_push_back(&b->c->session->locks, &b->c->observer.link);
+        clave__session_adopt(b->c->session, &b->c->observer);
+}
+
+static void candidate_on_session_ended(struct observer *o)
+{
+    clave_candidate *c = LIST_ENTRY(o, clave_candidate, observer);
+    clave_latch_free(c->latch);
+    c->latch = NULL;
+    publish(c, &(clave_grant){.deadline = INT64_MIN});
 }
 
 /* `b`: layout, path, prefix. */
@@ -92,6 +105,7 @@ static clave_err new_candidate(clave_candidate **out, clave_session *s, struct b
     c->event_arg = own.event_arg;
     c->deadline = INT64_MIN;
     c->observer.settled = on_settled;
+    c->observer.ended = candidate_on_session_ended;
     clave__cell_init(&c->lost);
     own.event_cb = on_event;
     own.event_arg = c;
@@ -142,6 +156,7 @@ void clave_candidate_free(clave_candidate *c)
     (void)clave_candidate_close(c, CLAVE_CLOSE_SILENT, FREE_WAIT_MS);
     clave__session_do(c->session, destroy, c);
     clave__cell_fini(&c->lost);
+    clave__session_unref(c->session);
     free(c);
 }
 
@@ -232,7 +247,7 @@ clave_err clave_candidate_await_loss(clave_candidate *c, int64_t timeout_ms)
 {
     clave_loop *loop = c->session->loop;
     int64_t until = clave__deadline_after(timeout_ms);
-    if (!clave__loop_is_here(loop))
+    if (!clave__loop_is_here(loop) || clave__session_has_ended(c->session))
         return CLAVE_ECLOSED;
     if (clave__loop_is_current(loop))
         return CLAVE_EDEADLK;

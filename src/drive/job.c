@@ -6,9 +6,10 @@
 #include "drive/tenure.h"
 
 struct clave_job {
-    clave_session *session;
-    clave_once *once;  /* the loop's thread only, as all that follows */
-    struct call *call; /* of the thread that waits; NULL: none does */
+    clave_session *session;   /* with a reference, from the beginning */
+    struct observer observer; /* while there is a once */
+    clave_once *once;         /* the loop's thread only, as all that follows */
+    struct call *call;        /* of the thread that waits; NULL: none does */
     clave_once_record former;
 };
 
@@ -20,19 +21,33 @@ static void answer(clave_job *j, clave_err err)
         clave__call_finish(call, err);
 }
 
+static void drop_once(clave_job *j, clave_err err)
+{
+    clave_once_free(j->once);
+    j->once = NULL;
+    answer(j, err); /* one that was given up: it frees itself */
+}
+
+static void job_on_session_ended(struct observer *o)
+{
+    drop_once(LIST_ENTRY(o, clave_job, observer), CLAVE_ECLOSED);
+}
+
 static void destroy(clave_client *c, void *arg)
 {
     clave_job *j = arg;
     (void)c;
-    clave_once_free(j->once);
-    answer(j, CLAVE_ECANCELED); /* one that was given up: it frees itself */
-    free(j);
+    list_remove(&j->observer.link);
+    drop_once(j, CLAVE_ECANCELED);
 }
 
 void clave_job_free(clave_job *j)
 {
-    if (j)
-        clave__session_do(j->session, destroy, j);
+    if (!j || !clave__loop_is_here(j->session->loop))
+        return;
+    clave__session_do(j->session, destroy, j);
+    clave__session_unref(j->session);
+    free(j);
 }
 
 /* ---- the begin ------------------------------------------------------------------------------- */
@@ -63,6 +78,8 @@ static clave_err begin_once(struct call *c, void *args)
         return clave__tenure_look(b->lock, b->owner, &t) ? CLAVE_ELOST : CLAVE_ENOTHELD;
     clave_err err = clave_once_begin(&j->once, j->session->client, &g, b->o, on_begun, j);
     j->call = err == CLAVE_OK ? c : NULL;
+    if (err == CLAVE_OK)
+        list_push_back(&j->session->children, &j->observer.link);
     return err;
 }
 
@@ -81,6 +98,9 @@ clave_err clave_job_begin(clave_job **out, clave_lock *l, const clave_once_optio
     if (!j)
         return CLAVE_ENOMEM;
     j->session = l->session;
+    clave__session_ref(j->session);
+    list_init(&j->observer.link);
+    j->observer.ended = job_on_session_ended;
     struct beginning b = {.job = j, .lock = l, .owner = clave_lock_owner_self(), .o = &own};
     struct call_spec spec = {.begin = begin_once, .args = &b};
     err = clave__call(j->session, &spec, timeout_ms, NULL);

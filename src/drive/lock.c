@@ -85,7 +85,21 @@ static void create_mutex(clave_client *c, void *arg)
     struct birth *b = arg;
     b->err = clave__mutex_new(&b->l->mutex, c, b->path, b->o, b->rule);
     if (b->err == CLAVE_OK)
-        list_push_back(&b->l->session->locks, &b->l->observer.link);
+        clave__session_adopt(b->l->session, &b->l->observer);
+}
+
+static void lock_drop_mutex(clave_lock *l)
+{
+    clave__tenures_orphan(l);
+    clave_mutex_free(l->mutex);
+    l->mutex = NULL;
+}
+
+static void lock_on_session_ended(struct observer *o)
+{
+    clave_lock *l = LIST_ENTRY(o, clave_lock, observer);
+    clave__tenures_give_back(l);
+    lock_drop_mutex(l);
 }
 
 clave_err clave__lock_new(clave_lock **out, clave_session *s, const char *path,
@@ -104,6 +118,7 @@ clave_err clave__lock_new(clave_lock **out, clave_session *s, const char *path,
     l->event_cb = own.event_cb;
     l->event_arg = own.event_arg;
     l->observer.settled = on_settled;
+    l->observer.ended = lock_on_session_ended;
     list_init(&l->tenures);
     list_init(&l->leaving);
     clave__cell_init(&l->emptied);
@@ -180,8 +195,7 @@ static void free_mutex(clave_client *c, void *arg)
     clave_lock *l = arg;
     (void)c;
     list_remove(&l->observer.link);
-    clave__tenures_orphan(l);
-    clave_mutex_free(l->mutex);
+    lock_drop_mutex(l);
 }
 
 void clave_lock_free(clave_lock *l)
@@ -192,6 +206,7 @@ void clave_lock_free(clave_lock *l)
     clave__tenures_await_left(l, clave_now() + FREE_WAIT_MS);
     clave__session_do(l->session, free_mutex, l);
     clave__cell_fini(&l->emptied);
+    clave__session_unref(l->session);
     free(l);
 }
 

@@ -56,7 +56,8 @@ int64_t clave__deadline_after(int64_t timeout_ms)
 
 bool clave__loop_is_current(const clave_loop *l)
 {
-    return pthread_equal(pthread_self(), l->thread);
+    return !__atomic_load_n(&l->joined, __ATOMIC_ACQUIRE) &&
+           pthread_equal(pthread_self(), l->thread);
 }
 
 /* How many there were from the first process to this one. */
@@ -187,8 +188,15 @@ clave_err clave__loop_run(clave_loop *l, void (*fn)(void *arg), void *arg)
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-static void destroy(clave_loop *l)
+void clave__loop_ref(clave_loop *l)
 {
+    (void)__atomic_add_fetch(&l->refs, 1, __ATOMIC_RELAXED);
+}
+
+void clave__loop_unref(clave_loop *l)
+{
+    if (__atomic_sub_fetch(&l->refs, 1, __ATOMIC_ACQ_REL) > 0)
+        return;
     clave__cell_fini(&l->turned);
     pthread_mutex_destroy(&l->mutex);
     free(l);
@@ -221,7 +229,7 @@ static void *loop_main(void *arg)
     if (orphaned) {
         uv_run(&l->uv, UV_RUN_DEFAULT); /* until the name server has answered, or not */
         uv_loop_close(&l->uv);
-        destroy(l);
+        clave__loop_unref(l); /* that of the user */
     }
     return NULL;
 }
@@ -264,6 +272,7 @@ clave_err clave_loop_new(clave_loop **out)
     if (uv_async_init(&l->uv, &l->wake, on_wake) != 0)
         goto fail_async;
     l->wake.data = l;
+    l->refs = 1;
     l->forks = forks;
     clave__wakeup_open(&l->wakeup, &l->uv);
     list_init(&l->tasks);
@@ -303,6 +312,7 @@ void clave_loop_free(clave_loop *l)
     clave__loop_unlock(l);
     if (!orphaned) {
         pthread_join(thread, NULL);
-        destroy(l);
+        __atomic_store_n(&l->joined, true, __ATOMIC_RELEASE);
+        clave__loop_unref(l);
     }
 }

@@ -40,6 +40,8 @@ struct clave_loop {
     uv_async_t wake;
     struct wakeup wakeup;
     pthread_t thread;
+    bool joined;        /* atomic: the thread is over, and its id may be another's */
+    unsigned refs;      /* atomic: the user, and its sessions */
     unsigned forks;     /* see _is_here */
     struct list finals; /* the loop's thread only */
     pthread_mutex_t mutex;
@@ -57,6 +59,11 @@ static inline void clave__loop_unlock(clave_loop *l)
 {
     pthread_mutex_unlock(&l->mutex);
 }
+
+/* The loop's memory, its mutex with it, stays for sessions that are closed and still have children:
+ * the thread ends with clave_loop_free. Any thread. */
+void clave__loop_ref(clave_loop *l);
+void clave__loop_unref(clave_loop *l);
 
 bool clave__loop_is_current(const clave_loop *l);
 

@@ -82,7 +82,20 @@ static void create(clave_client *c, void *arg)
     struct birth *b = arg;
     b->err = clave_semaphore_new(&b->p->semaphore, c, b->path, b->o);
     if (b->err == CLAVE_OK)
-        list_push_back(&b->p->session->locks, &b->p->observer.link);
+        clave__session_adopt(b->p->session, &b->p->observer);
+}
+
+/* The handles stay the threads' own until they give them back, or _free. */
+static void permits_on_session_ended(struct observer *o)
+{
+    clave_permits *p = LIST_ENTRY(o, clave_permits, observer);
+    clave_semaphore_free(p->semaphore);
+    p->semaphore = NULL;
+    for (struct list *e = p->permits.next; e != &p->permits; e = e->next) {
+        clave_permit *q = LIST_ENTRY(e, clave_permit, link);
+        q->lease = NULL;
+        publish(q, 0, INT64_MIN);
+    }
 }
 
 clave_err clave_permits_new(clave_permits **out, clave_session *s, const char *path,
@@ -102,6 +115,7 @@ clave_err clave_permits_new(clave_permits **out, clave_session *s, const char *p
     own.event_cb = on_event;
     own.event_arg = p;
     p->observer.settled = on_settled;
+    p->observer.ended = permits_on_session_ended;
     list_init(&p->permits);
     list_init(&p->waiting);
     struct birth b = {.p = p, .path = path, .o = &own, .err = CLAVE_ECLOSED};
@@ -117,19 +131,20 @@ clave_err clave_permits_new(clave_permits **out, clave_session *s, const char *p
 static void destroy(clave_client *c, void *arg)
 {
     clave_permits *p = arg;
-    struct list *e;
     (void)c;
     list_remove(&p->observer.link);
     clave_semaphore_free(p->semaphore);
-    while ((e = list_pop_front(&p->permits)))
-        free(LIST_ENTRY(e, clave_permit, link));
 }
 
 void clave_permits_free(clave_permits *p)
 {
     if (!p || !clave__loop_is_here(p->session->loop))
         return;
+    struct list *e;
     clave__session_do(p->session, destroy, p);
+    while ((e = list_pop_front(&p->permits)))
+        free(LIST_ENTRY(e, clave_permit, link));
+    clave__session_unref(p->session);
     free(p);
 }
 
@@ -276,6 +291,20 @@ static clave_err begin_release(struct call *c, void *args)
     return err;
 }
 
+/* Its session has ended, and the lease with it: only the handle is left. */
+static void discard(clave_permit *q)
+{
+    clave_session *s = q->all->session;
+    if (!clave__loop_is_here(s->loop))
+        return;
+    clave__loop_lock(s->loop);
+    while (!s->stopped)
+        clave__session_await_locked(s, CLAVE_NEVER);
+    list_remove(&q->link);
+    clave__loop_unlock(s->loop);
+    free(q);
+}
+
 static clave_err release(clave_permit *q, bool confirmed, int64_t timeout_ms)
 {
     struct release r = {.permit = q, .confirmed = confirmed};
@@ -285,6 +314,8 @@ static clave_err release(clave_permit *q, bool confirmed, int64_t timeout_ms)
     /* Time was up before the loop's thread came to it. */
     if (err == CLAVE_ETIMEDOUT && !r.begun)
         (void)release(q, false, -1);
+    if (err == CLAVE_ECLOSED && !r.begun)
+        discard(q);
     return err;
 }
 

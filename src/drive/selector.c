@@ -20,7 +20,9 @@ struct clave_selector {
     void *take_arg;
     clave_execute *execute;
     void *execute_arg;
-    struct listener listener; /* the loop's thread only */
+    struct listener listener; /* the loop's thread only, as the observer */
+    struct observer observer;
+    bool adopted;
     pthread_t thread;
     /* Under the loop's mutex: */
     struct candidacy is;
@@ -205,7 +207,7 @@ clave_err clave_selector_start(clave_selector *s)
     if (!is_here(s))
         return CLAVE_ECLOSED;
     enter(s);
-    clave_err err = clave__candidacy_start(&s->is);
+    clave_err err = s->session->ended ? CLAVE_ECLOSED : clave__candidacy_start(&s->is);
     leave(s);
     return err == CLAVE_OK ? set_off(s) : err;
 }
@@ -215,7 +217,7 @@ clave_err clave_selector_requeue(clave_selector *s)
     if (!is_here(s))
         return CLAVE_ECLOSED;
     enter(s);
-    clave_err err = clave__candidacy_requeue(&s->is);
+    clave_err err = s->session->ended ? CLAVE_ECLOSED : clave__candidacy_requeue(&s->is);
     leave(s);
     return err == CLAVE_OK ? set_off(s) : err;
 }
@@ -225,7 +227,7 @@ clave_err clave_selector_interrupt(clave_selector *s)
     if (!is_here(s))
         return CLAVE_ECLOSED;
     enter(s);
-    clave_err err = clave__candidacy_interrupt(&s->is);
+    clave_err err = s->session->ended ? CLAVE_ECLOSED : clave__candidacy_interrupt(&s->is);
     wake_if_interrupted(s);
     leave(s);
     return err;
@@ -253,12 +255,27 @@ static void begin_listening(clave_client *c, void *arg)
     clave_selector *s = arg;
     s->is.suspended = !clave_client_is_connected(c);
     clave__client_listen(c, &s->listener);
+    clave__session_adopt(s->session, &s->observer);
+    s->adopted = true;
+}
+
+/* Its function is interrupted, what it waits for returns, and nothing can be started any more. */
+static void selector_on_session_ended(struct observer *o)
+{
+    clave_selector *s = LIST_ENTRY(o, clave_selector, observer);
+    clave__client_unlisten(&s->listener);
+    enter(s);
+    (void)clave__candidacy_close(&s->is);
+    wake_if_interrupted(s);
+    clave__cell_wake(&s->work);
+    leave(s);
 }
 
 static void end_listening(clave_client *c, void *arg)
 {
     clave_selector *s = arg;
     (void)c;
+    list_remove(&s->observer.link);
     clave__client_unlisten(&s->listener);
 }
 
@@ -304,6 +321,7 @@ clave_err clave_selector_new(clave_selector **out, clave_session *session, const
     s->execute = o.execute;
     s->execute_arg = o.execute_arg;
     s->listener.on_state = on_state;
+    s->observer.ended = selector_on_session_ended;
     list_init(&s->listener.link);
     clave__cell_init(&s->work);
     clave__cell_init(&s->doubt);
@@ -315,6 +333,11 @@ clave_err clave_selector_new(clave_selector **out, clave_session *session, const
         return err;
     }
     clave__session_do(session, begin_listening, s);
+    if (!s->adopted) { /* closed meanwhile */
+        clave_lock_free(s->lock);
+        free_selector(s);
+        return CLAVE_ECLOSED;
+    }
     *out = s;
     return CLAVE_OK;
 }
@@ -341,6 +364,7 @@ void clave_selector_free(clave_selector *s)
         pthread_join(s->thread, NULL);
     clave__session_do(s->session, end_listening, s);
     clave_lock_free(s->lock);
+    clave__session_unref(s->session);
     free_selector(s);
 }
 

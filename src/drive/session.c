@@ -56,15 +56,18 @@ static void on_settled(void *arg)
 {
     clave_session *s = arg;
     look_at_refusal(s);
-    for (struct list *e = s->locks.next; e != &s->locks; e = e->next) {
+    for (struct list *e = s->children.next; e != &s->children; e = e->next) {
         struct observer *o = LIST_ENTRY(e, struct observer, link);
-        o->settled(o);
+        if (o->settled)
+            o->settled(o);
     }
 }
 
 static void flush(struct task *t)
 {
-    clave_uv_flush(LIST_ENTRY(t, struct clave_session, flush)->uv);
+    clave_session *s = LIST_ENTRY(t, struct clave_session, flush);
+    if (!s->ended)
+        clave_uv_flush(s->uv);
 }
 
 void clave__session_flush_later(clave_session *s)
@@ -84,6 +87,33 @@ bool clave__session_await_locked(clave_session *s, int64_t deadline)
 }
 
 /* ---- life ------------------------------------------------------------------------------ */
+
+void clave__session_ref(clave_session *s)
+{
+    (void)__atomic_add_fetch(&s->refs, 1, __ATOMIC_RELAXED);
+}
+
+void clave__session_adopt(clave_session *s, struct observer *o)
+{
+    list_push_back(&s->children, &o->link);
+    clave__session_ref(s);
+}
+
+void clave__session_unref(clave_session *s)
+{
+    if (__atomic_sub_fetch(&s->refs, 1, __ATOMIC_ACQ_REL) > 0)
+        return;
+    clave__loop_unref(s->loop);
+    free(s);
+}
+
+bool clave__session_has_ended(clave_session *s)
+{
+    clave__loop_lock(s->loop);
+    bool ended = s->ended;
+    clave__loop_unlock(s->loop);
+    return ended;
+}
 
 struct start {
     clave_session *s;
@@ -142,7 +172,7 @@ clave_err clave_session_open(clave_session **out, clave_loop *loop, const char *
     s->loop = loop;
     s->state = CLAVE_STATE_LATENT;
     list_init(&s->waiters);
-    list_init(&s->locks);
+    list_init(&s->children);
     list_init(&s->flush.link);
     s->flush.run = flush;
     err = new_client(s, connect_or_default(connect), o);
@@ -157,6 +187,8 @@ clave_err clave_session_open(clave_session **out, clave_loop *loop, const char *
     err = start_client(s);
     if (err != CLAVE_OK)
         goto fail;
+    s->refs = 1;
+    clave__loop_ref(s->loop);
     *out = s;
     return CLAVE_OK;
 fail:
@@ -209,10 +241,26 @@ static void close_client(void *arg)
     clave_uv_flush(s->uv);
 }
 
+/* The user's code runs only when no child relies on the client any more: it may free them. */
+static void end_children(clave_session *s)
+{
+    struct list *e;
+    while ((e = list_pop_front(&s->children))) {
+        struct observer *o = LIST_ENTRY(e, struct observer, link);
+        o->ended(o);
+    }
+}
+
 static void on_stopped(void *arg)
 {
     clave_session *s = arg;
+    clave__loop_lock(s->loop);
+    s->ended = true;
+    clave__loop_unlock(s->loop);
+    end_children(s);
     clave_client_free(s->client);
+    s->client = NULL;
+    s->uv = NULL;
     clave__loop_lock(s->loop);
     s->stopped = true;
     wake_waiters(s);
@@ -246,7 +294,7 @@ void clave_session_close(clave_session *s, int64_t timeout_ms)
     clave__loop_unlock(l);
     if (s->own_loop)
         clave_loop_free(l);
-    free(s);
+    clave__session_unref(s);
 }
 
 /* ---- what is known ------------------------------------------------------------------------ */
@@ -308,11 +356,15 @@ struct visit {
     clave_session *s;
     clave_loop_fn *fn;
     void *arg;
+    bool too_late;
 };
 
 static void visit(void *arg)
 {
     struct visit *v = arg;
+    v->too_late = v->s->ended;
+    if (v->too_late)
+        return;
     clave_client_tick(v->s->client, clave_now());
     v->fn(v->s->client, v->arg);
     clave__session_flush_later(v->s);
@@ -322,18 +374,46 @@ static void visit_and_free(struct task *t)
 {
     struct visit *v = LIST_ENTRY(t, struct visit, task);
     visit(v);
+    clave__session_unref(v->s);
     free(v);
+}
+
+/* From here on the loop's thread stays until _leave. false: the session has ended, and its
+ * children are nobody else's any more. */
+static bool enter_unless_ended(clave_session *s)
+{
+    bool current = clave__loop_is_current(s->loop);
+    clave__loop_lock(s->loop);
+    bool ended = s->ended;
+    if (!ended)
+        clave__session_enter_locked(s);
+    while (ended && !s->stopped && !current)
+        clave__session_await_locked(s, CLAVE_NEVER);
+    clave__loop_unlock(s->loop);
+    return !ended;
+}
+
+static void leave(clave_session *s)
+{
+    clave__loop_lock(s->loop);
+    clave__session_leave_locked(s);
+    clave__loop_unlock(s->loop);
 }
 
 clave_err clave_session_run(clave_session *s, clave_loop_fn *fn, void *arg)
 {
     struct visit v = {.s = s, .fn = fn, .arg = arg};
-    return clave__loop_run(s->loop, visit, &v);
+    if (!clave__loop_is_here(s->loop) || !enter_unless_ended(s))
+        return CLAVE_ECLOSED;
+    clave_err err = clave__loop_run(s->loop, visit, &v);
+    leave(s);
+    return v.too_late ? CLAVE_ECLOSED : err;
 }
 
 void clave__session_do(clave_session *s, clave_loop_fn *fn, void *arg)
 {
-    if (clave_session_run(s, fn, arg) == CLAVE_EDEADLK)
+    clave_err err = clave_session_run(s, fn, arg);
+    if (err == CLAVE_EDEADLK && !s->ended)
         fn(s->client, arg);
 }
 
@@ -364,6 +444,7 @@ clave_err clave_session_post(clave_session *s, clave_loop_fn *fn, void *arg)
     if (!v)
         return CLAVE_ENOMEM;
     *v = (struct visit){.task.run = visit_and_free, .s = s, .fn = fn, .arg = arg};
+    clave__session_ref(s);
     clave__loop_post(s->loop, &v->task);
     return CLAVE_OK;
 }

@@ -149,8 +149,11 @@ void clave__tenures_give_back(clave_lock *l)
 void clave__tenures_orphan(clave_lock *l)
 {
     struct list *e;
+    clave__loop_lock(l->session->loop);
     while ((e = list_pop_front(&l->leaving)))
         LIST_ENTRY(e, struct tenure, link)->lock = NULL;
+    clave__cell_wake(&l->emptied);
+    clave__loop_unlock(l->session->loop);
 }
 
 void clave__tenures_await_left(clave_lock *l, int64_t deadline)
@@ -245,9 +248,10 @@ clave_err clave_lock_release_as(clave_lock *l, uint64_t owner)
     if (clave__loop_is_current(loop))
         return CLAVE_EDEADLK;
     clave__loop_lock(loop);
+    bool ended = l->session->ended;
     struct tenure *t = find_held(l, owner);
     bool held = t != NULL;
-    bool good = held && t->deadline >= clave_now();
+    bool good = held && !ended && t->deadline >= clave_now();
     if (good) {
         t->count--;
         t->given++;
@@ -257,6 +261,8 @@ clave_err clave_lock_release_as(clave_lock *l, uint64_t owner)
     clave__loop_unlock(loop);
     if (good)
         return CLAVE_OK;
+    if (ended)
+        return CLAVE_ECLOSED;
     return held ? release_on_loop(l, owner, false, -1) : CLAVE_ENOTHELD;
 }
 

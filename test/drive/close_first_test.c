@@ -1,0 +1,453 @@
+/* close_first_test.c - the session is closed before what was made on it is freed: every call says
+ * ECLOSED then, and _free frees. For ASan and TSan. */
+#include "rig.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+enum { PATIENCE = RIG_PATIENCE_MS, THREADS = 6 };
+
+static struct rig *rig;
+
+static int start_server(void **state)
+{
+    (void)state;
+    rig = rig_start(rig_dir(), NULL);
+    return 0;
+}
+
+static int stop_server(void **state)
+{
+    (void)state;
+    return rig_stop(rig) == CLAVE_OK ? 0 : -1;
+}
+
+/* ---- a session that ends in one of the ways ------------------------------------------------ */
+
+/* On a loop of its own; on one that goes on; on one that is freed, too, before the children. */
+enum way { OWN_LOOP, LOOP_STAYS, LOOP_GOES, WAYS };
+
+struct end {
+    enum way way;
+    clave_loop *loop;
+    clave_session *session;
+};
+
+static clave_session *open_session(struct end *e, enum way way)
+{
+    *e = (struct end){.way = way};
+    if (way != OWN_LOOP)
+        assert_int_equal(clave_loop_new(&e->loop), CLAVE_OK);
+    assert_int_equal(clave_session_open(&e->session, e->loop, rig->connect, NULL), CLAVE_OK);
+    assert_int_equal(clave_session_wait(e->session, PATIENCE), CLAVE_OK);
+    return e->session;
+}
+
+static void close_session(struct end *e)
+{
+    clave_session_close(e->session, PATIENCE);
+    if (e->way == LOOP_GOES)
+        clave_loop_free(e->loop);
+}
+
+/* Behind the children's _free. */
+static void free_loop(struct end *e)
+{
+    if (e->way == LOOP_STAYS)
+        clave_loop_free(e->loop);
+}
+
+/* ---- each kind of child -------------------------------------------------------------------- */
+
+static void expect_closed_lock(clave_lock *l)
+{
+    const clave_op op = {.kind = CLAVE_OP_CHECK, .path = "/", .version = -1};
+    char text[64];
+    assert_false(clave_lock_valid_for(l, 0));
+    assert_int_equal(clave_lock_token(l), 0);
+    assert_int_equal(clave_lock_acquire(l, PATIENCE), CLAVE_ECLOSED);
+    assert_int_equal(clave_lock_acquire(l, 0), CLAVE_ECLOSED);
+    assert_int_equal(clave_lock_release(l), CLAVE_ECLOSED);
+    assert_int_equal(clave_lock_release_confirmed(l, PATIENCE), CLAVE_ECLOSED);
+    assert_int_equal(clave_lock_cancel_as(l, 1), CLAVE_ECLOSED);
+    assert_int_equal(clave_lock_create(l, "/x", NULL, 0, CLAVE_PERSISTENT, PATIENCE, NULL),
+                     CLAVE_ECLOSED);
+    assert_int_equal(clave_lock_set(l, "/x", NULL, 0, -1, PATIENCE), CLAVE_ECLOSED);
+    assert_int_equal(clave_lock_delete(l, "/x", -1, PATIENCE), CLAVE_ECLOSED);
+    assert_int_equal(clave_lock_multi(l, &op, 1, PATIENCE, NULL), CLAVE_ECLOSED);
+    assert_string_equal(clave_lock_deadlock(l, text, sizeof text), "");
+}
+
+static void a_lock_may_be_freed_behind_its_session(void **state)
+{
+    (void)state;
+    for (enum way way = OWN_LOOP; way < WAYS; way++) {
+        struct end e;
+        clave_lock *held, *idle, *read, *write;
+        clave_session *s = open_session(&e, way);
+        assert_int_equal(clave_lock_new(&held, s, "/close/l", NULL), CLAVE_OK);
+        assert_int_equal(clave_lock_new(&idle, s, "/close/m", NULL), CLAVE_OK);
+        assert_int_equal(clave_lock_new_pair(&read, &write, s, "/close/rw", NULL, NULL), CLAVE_OK);
+        assert_int_equal(clave_lock_acquire(held, PATIENCE), CLAVE_OK);
+        assert_int_equal(clave_lock_acquire(held, PATIENCE), CLAVE_OK); /* twice */
+        assert_int_equal(clave_lock_acquire(write, PATIENCE), CLAVE_OK);
+        assert_int_equal(clave_lock_acquire(read, PATIENCE), CLAVE_OK);
+        assert_int_equal(clave_lock_acquire(idle, PATIENCE), CLAVE_OK);
+        assert_int_equal(clave_lock_release(idle), CLAVE_OK);
+        close_session(&e);
+        clave_lock *all[] = {held, idle, read, write};
+        for (size_t i = 0; i < 4; i++) {
+            expect_closed_lock(all[i]);
+            clave_lock_free(all[i]);
+        }
+        free_loop(&e);
+    }
+}
+
+static void a_lockset_may_be_freed_behind_its_session(void **state)
+{
+    (void)state;
+    static const clave_multilock_part parts[] = {{"/close/a", CLAVE_MULTILOCK_MUTEX},
+                                                 {"/close/b", CLAVE_MULTILOCK_WRITE}};
+    for (enum way way = OWN_LOOP; way < WAYS; way++) {
+        struct end e;
+        clave_lockset *l;
+        clave_session *s = open_session(&e, way);
+        assert_int_equal(clave_lockset_new(&l, s, parts, 2, NULL), CLAVE_OK);
+        assert_int_equal(clave_lockset_acquire(l, PATIENCE, NULL), CLAVE_OK);
+        close_session(&e);
+        assert_false(clave_lockset_valid_for(l, 0));
+        assert_int_equal(clave_lockset_acquire(l, PATIENCE, NULL), CLAVE_ECLOSED);
+        assert_int_equal(clave_lockset_release(l, NULL), CLAVE_ECLOSED);
+        clave_lockset_free(l);
+        free_loop(&e);
+    }
+}
+
+static void permits_may_be_freed_behind_their_session(void **state)
+{
+    (void)state;
+    const clave_semaphore_options o = {.size = sizeof o, .limit = 3};
+    for (enum way way = OWN_LOOP; way < WAYS; way++) {
+        struct end e;
+        clave_permits *p;
+        clave_permit *q[3], *none;
+        char text[64];
+        clave_session *s = open_session(&e, way);
+        assert_int_equal(clave_permits_new(&p, s, "/close/s", &o), CLAVE_OK);
+        assert_int_equal(clave_permits_acquire(p, 3, PATIENCE, q), CLAVE_OK);
+        close_session(&e);
+        assert_false(clave_permit_valid_for(q[0], 0));
+        assert_int_equal(clave_permit_token(q[0]), 0);
+        assert_int_equal(clave_permit_multi(q[0], NULL, 0, PATIENCE, NULL), CLAVE_ECLOSED);
+        assert_int_equal(clave_permit_release(q[0]), CLAVE_ECLOSED); /* the handle is gone */
+        assert_int_equal(clave_permit_release_confirmed(q[1], PATIENCE), CLAVE_ECLOSED);
+        assert_int_equal(clave_permits_acquire(p, 1, PATIENCE, &none), CLAVE_ECLOSED);
+        assert_null(none);
+        clave_permits_cancel(p);
+        assert_string_equal(clave_permits_deadlock(p, text, sizeof text), "");
+        clave_permits_free(p); /* and q[2] with it */
+        free_loop(&e);
+    }
+}
+
+static void a_candidate_may_be_freed_behind_its_session(void **state)
+{
+    (void)state;
+    for (enum way way = OWN_LOOP; way < WAYS; way++) {
+        struct end e;
+        clave_candidate *c[3];
+        clave_session *s = open_session(&e, way);
+        for (size_t i = 0; i < 3; i++)
+            assert_int_equal(clave_candidate_new(&c[i], s, "/close/e", NULL), CLAVE_OK);
+        assert_int_equal(clave_candidate_start(c[0]), CLAVE_OK);
+        assert_int_equal(clave_candidate_await(c[0], PATIENCE), CLAVE_OK);
+        assert_int_equal(clave_candidate_start(c[1]), CLAVE_OK);
+        close_session(&e);
+        for (size_t i = 0; i < 3; i++) {
+            assert_false(clave_candidate_has_leadership(c[i]));
+            assert_int_equal(clave_candidate_token(c[i]), 0);
+            assert_int_equal(clave_candidate_start(c[i]), CLAVE_ECLOSED);
+            assert_int_equal(clave_candidate_resign(c[i]), CLAVE_ECLOSED);
+            assert_int_equal(clave_candidate_await(c[i], PATIENCE), CLAVE_ECLOSED);
+            assert_int_equal(clave_candidate_await_loss(c[i], PATIENCE), CLAVE_ECLOSED);
+            assert_int_equal(clave_candidate_publish(c[i], "v", 1, PATIENCE), CLAVE_ECLOSED);
+            assert_int_equal(clave_candidate_transfer(c[i], "x", PATIENCE), CLAVE_ECLOSED);
+            assert_int_equal(clave_candidate_multi(c[i], NULL, 0, PATIENCE, NULL), CLAVE_ECLOSED);
+            assert_int_equal(clave_candidate_close(c[i], CLAVE_CLOSE_SILENT, PATIENCE),
+                             CLAVE_ECLOSED);
+            clave_candidate_free(c[i]);
+        }
+        free_loop(&e);
+    }
+}
+
+static void lead_until_interrupted(clave_selector *s, void *arg)
+{
+    atomic_int *led = arg;
+    atomic_fetch_add(led, 1);
+    while (clave_selector_pause(s, 1000))
+        continue;
+    atomic_fetch_add(led, 1);
+}
+
+static void a_selector_may_be_freed_behind_its_session(void **state)
+{
+    (void)state;
+    for (enum way way = OWN_LOOP; way < WAYS; way++) {
+        struct end e;
+        atomic_int led = 0;
+        const clave_selector_options o = {.size = sizeof o,
+                                          .take = lead_until_interrupted,
+                                          .take_arg = &led,
+                                          .auto_requeue = true};
+        clave_selector *leads, *waits, *idle;
+        clave_session *s = open_session(&e, way);
+        assert_int_equal(clave_selector_new(&leads, s, "/close/x", &o), CLAVE_OK);
+        assert_int_equal(clave_selector_new(&waits, s, "/close/x", &o), CLAVE_OK);
+        assert_int_equal(clave_selector_new(&idle, s, "/close/x", &o), CLAVE_OK);
+        assert_int_equal(clave_selector_start(leads), CLAVE_OK);
+        while (!clave_selector_has_leadership(leads))
+            assert_int_equal(clave_session_sync(s, "/", PATIENCE), CLAVE_OK);
+        assert_int_equal(clave_selector_start(waits), CLAVE_OK);
+        close_session(&e);
+        clave_selector *all[] = {leads, waits, idle};
+        for (size_t i = 0; i < 3; i++) {
+            assert_false(clave_selector_valid_for(all[i], 0));
+            assert_true(clave_selector_is_interrupted(all[i]));
+            assert_int_equal(clave_selector_start(all[i]), CLAVE_ECLOSED);
+            assert_int_equal(clave_selector_requeue(all[i]), CLAVE_ECLOSED);
+            assert_int_equal(clave_selector_interrupt(all[i]), CLAVE_ECLOSED);
+            assert_int_equal(clave_selector_multi(all[i], NULL, 0, PATIENCE, NULL), CLAVE_ECLOSED);
+            clave_selector_close(all[i]);
+        }
+        for (size_t i = 0; i < 3; i++)
+            clave_selector_free(all[i]);
+        assert_int_equal(led, 2); /* once, and it was interrupted */
+        free_loop(&e);
+    }
+}
+
+static void a_job_may_be_freed_behind_its_session(void **state)
+{
+    (void)state;
+    static const char *const paths[WAYS] = {"/close-once-0", "/close-once-1", "/close-once-2"};
+    for (enum way way = OWN_LOOP; way < WAYS; way++) {
+        struct end e;
+        clave_lock *l;
+        clave_job *ended, *freed, *none;
+        clave_session *s = open_session(&e, way);
+        clave_once_options o = {.size = sizeof o, .path = paths[way], .period_ms = 3600000};
+        assert_int_equal(clave_lock_new(&l, s, "/close/j", NULL), CLAVE_OK);
+        assert_int_equal(clave_lock_acquire(l, PATIENCE), CLAVE_OK);
+        assert_int_equal(clave_job_begin(&ended, l, &o, PATIENCE, NULL), CLAVE_OK);
+        assert_int_equal(clave_job_begin(&freed, l, &o, PATIENCE, NULL), CLAVE_OK);
+        close_session(&e);
+        assert_int_equal(clave_job_begin(&none, l, &o, PATIENCE, NULL), CLAVE_ECLOSED);
+        assert_null(none);
+        clave_lock_free(l); /* before the jobs */
+        assert_int_equal(clave_job_end(ended, true, PATIENCE), CLAVE_ECLOSED);
+        clave_job_free(freed);
+        free_loop(&e);
+    }
+}
+
+/* What is made for callbacks, on the client of a session. */
+static void make_mutex(clave_client *c, void *arg)
+{
+    assert_int_equal(clave_mutex_new(arg, c, "/close/async", NULL), CLAVE_OK);
+}
+
+static void a_mutex_of_its_client_may_be_freed_behind_a_session(void **state)
+{
+    (void)state;
+    for (enum way way = OWN_LOOP; way < WAYS; way++) {
+        struct end e;
+        clave_mutex *m;
+        clave_session *s = open_session(&e, way);
+        assert_int_equal(clave_session_run(s, make_mutex, &m), CLAVE_OK);
+        close_session(&e);
+        clave_mutex_free(m);
+        free_loop(&e);
+    }
+}
+
+/* ---- threads --------------------------------------------------------------------------------- */
+
+struct waiter_thread {
+    pthread_t thread;
+    clave_lock *lock;
+    clave_permits *permits;
+    clave_candidate *candidate;
+    clave_err err;
+};
+
+static void *wait_for_ever(void *arg)
+{
+    struct waiter_thread *w = arg;
+    clave_permit *q;
+    w->err = w->lock      ? clave_lock_acquire(w->lock, -1)
+             : w->permits ? clave_permits_acquire(w->permits, 1, -1, &q)
+                          : clave_candidate_await(w->candidate, -1);
+    return NULL;
+}
+
+/* A close ends every wait; what was waited in is freed behind it. */
+static void a_wait_ends_with_its_session(void **state)
+{
+    (void)state;
+    const clave_semaphore_options o = {.size = sizeof o, .limit = 1};
+    for (enum way way = OWN_LOOP; way < WAYS; way++) {
+        struct end e, other;
+        struct waiter_thread w[3] = {0};
+        clave_lock *held;
+        clave_permits *taken;
+        clave_permit *permit;
+        clave_candidate *leader;
+        clave_session *holder = open_session(&other, OWN_LOOP);
+        assert_int_equal(clave_lock_new(&held, holder, "/wait/l", NULL), CLAVE_OK);
+        assert_int_equal(clave_permits_new(&taken, holder, "/wait/s", &o), CLAVE_OK);
+        assert_int_equal(clave_candidate_new(&leader, holder, "/wait/e", NULL), CLAVE_OK);
+        assert_int_equal(clave_lock_acquire(held, PATIENCE), CLAVE_OK);
+        assert_int_equal(clave_permits_acquire(taken, 1, PATIENCE, &permit), CLAVE_OK);
+        assert_int_equal(clave_candidate_start(leader), CLAVE_OK);
+        assert_int_equal(clave_candidate_await(leader, PATIENCE), CLAVE_OK);
+
+        clave_session *s = open_session(&e, way);
+        assert_int_equal(clave_lock_new(&w[0].lock, s, "/wait/l", NULL), CLAVE_OK);
+        assert_int_equal(clave_permits_new(&w[1].permits, s, "/wait/s", &o), CLAVE_OK);
+        assert_int_equal(clave_candidate_new(&w[2].candidate, s, "/wait/e", NULL), CLAVE_OK);
+        assert_int_equal(clave_candidate_start(w[2].candidate), CLAVE_OK);
+        for (size_t i = 0; i < 3; i++)
+            assert_int_equal(pthread_create(&w[i].thread, NULL, wait_for_ever, &w[i]), 0);
+        close_session(&e); /* at whatever point they are */
+        for (size_t i = 0; i < 3; i++) {
+            pthread_join(w[i].thread, NULL);
+            assert_int_equal(w[i].err, CLAVE_ECLOSED);
+        }
+        clave_lock_free(w[0].lock);
+        clave_permits_free(w[1].permits);
+        clave_candidate_free(w[2].candidate);
+        free_loop(&e);
+        close_session(&other);
+        clave_candidate_free(leader);
+        clave_permits_free(taken);
+        clave_lock_free(held);
+    }
+}
+
+struct user_thread {
+    pthread_t thread;
+    clave_lock *lock;
+    atomic_uint *rounds;
+    unsigned odd; /* answers that are none of those expected */
+};
+
+static void *use_until_closed(void *arg)
+{
+    struct user_thread *u = arg;
+    clave_err err = CLAVE_OK;
+    while (err != CLAVE_ECLOSED) {
+        err = clave_lock_acquire(u->lock, PATIENCE);
+        (void)clave_lock_valid_for(u->lock, 0);
+        if (err == CLAVE_OK) {
+            (void)clave_lock_token(u->lock);
+            err = clave_lock_set(u->lock, "/use", "x", 1, -1, PATIENCE);
+            clave_err released = clave_lock_release(u->lock);
+            u->odd += released != CLAVE_OK && released != CLAVE_ELOST && released != CLAVE_ECLOSED;
+        }
+        u->odd += err != CLAVE_OK && err != CLAVE_ECLOSED && err != CLAVE_ELOST &&
+                  err != CLAVE_ENONODE && err != CLAVE_ENOTHELD && err != CLAVE_ECONNLOSS;
+        atomic_fetch_add(u->rounds, 1);
+    }
+    clave_lock_free(u->lock); /* perhaps while the session is still closing */
+    return NULL;
+}
+
+static void a_session_may_close_under_threads_that_use_and_free(void **state)
+{
+    (void)state;
+    for (unsigned round = 0; round < 4 * WAYS; round++) {
+        struct end e;
+        struct user_thread u[THREADS];
+        atomic_uint rounds = 0;
+        clave_session *s = open_session(&e, (enum way)(round % WAYS));
+        for (size_t i = 0; i < THREADS; i++) {
+            u[i] = (struct user_thread){.rounds = &rounds};
+            assert_int_equal(clave_lock_new(&u[i].lock, s, i % 2 ? "/use/a" : "/use/b", NULL),
+                             CLAVE_OK);
+            assert_int_equal(pthread_create(&u[i].thread, NULL, use_until_closed, &u[i]), 0);
+        }
+        while (atomic_load(&rounds) < 4 * round)
+            assert_int_equal(clave_session_sync(s, "/", PATIENCE), CLAVE_OK);
+        close_session(&e);
+        for (size_t i = 0; i < THREADS; i++) {
+            pthread_join(u[i].thread, NULL);
+            assert_int_equal(u[i].odd, 0);
+        }
+        free_loop(&e);
+    }
+}
+
+/* ---- callbacks ---------------------------------------------------------------------------------
+ */
+
+struct in_callback {
+    clave_lock *lock;
+    clave_err acquire, cancel;
+    unsigned calls;
+};
+
+/* A request that the end of the session answers: by then the locks are out of the engine. */
+static void free_lock_inside(clave_client *c, const clave_result *res, void *arg)
+{
+    struct in_callback *x = arg;
+    (void)c;
+    assert_int_equal(res->err, CLAVE_ECLOSED);
+    x->acquire = clave_lock_acquire(x->lock, 1000);
+    x->cancel = clave_lock_cancel_as(x->lock, 1);
+    clave_lock_free(x->lock);
+    x->calls++;
+}
+
+static void ask_for_ever(clave_client *c, void *arg)
+{
+    assert_int_equal(clave_get(c, "/", NULL, free_lock_inside, arg), CLAVE_OK);
+}
+
+static void a_callback_may_free_while_the_session_closes(void **state)
+{
+    (void)state;
+    for (enum way way = OWN_LOOP; way < WAYS; way++) {
+        struct end e = {.way = way};
+        struct in_callback x = {0};
+        if (way != OWN_LOOP)
+            assert_int_equal(clave_loop_new(&e.loop), CLAVE_OK);
+        /* Nobody listens there: the request waits for its connection until the end. */
+        assert_int_equal(clave_session_open(&e.session, e.loop, "127.0.0.1:1", NULL), CLAVE_OK);
+        assert_int_equal(clave_lock_new(&x.lock, e.session, "/close/l", NULL), CLAVE_OK);
+        assert_int_equal(clave_session_run(e.session, ask_for_ever, &x), CLAVE_OK);
+        close_session(&e);
+        assert_int_equal(x.calls, 1);
+        assert_true(x.acquire == CLAVE_EDEADLK || x.acquire == CLAVE_ECLOSED);
+        assert_true(x.cancel == CLAVE_ENOTHELD || x.cancel == CLAVE_ECLOSED);
+        free_loop(&e);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_lock_may_be_freed_behind_its_session),
+        cmocka_unit_test(a_lockset_may_be_freed_behind_its_session),
+        cmocka_unit_test(permits_may_be_freed_behind_their_session),
+        cmocka_unit_test(a_candidate_may_be_freed_behind_its_session),
+        cmocka_unit_test(a_selector_may_be_freed_behind_its_session),
+        cmocka_unit_test(a_job_may_be_freed_behind_its_session),
+        cmocka_unit_test(a_mutex_of_its_client_may_be_freed_behind_a_session),
+        cmocka_unit_test(a_wait_ends_with_its_session),
+        cmocka_unit_test(a_session_may_close_under_threads_that_use_and_free),
+        cmocka_unit_test(a_callback_may_free_while_the_session_closes),
+    };
+    return cmocka_run_group_tests(tests, start_server, stop_server);
+}
