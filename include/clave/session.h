@@ -95,7 +95,8 @@ CLAVE_EXPORT clave_err clave_session_add_auth(clave_session *s, const char *sche
                                               const void *auth, size_t len, int64_t timeout_ms);
 
 /* Runs fn(client, arg) on the loop's thread, between callbacks, where every asynchronous
- * call is legal. _run waits until it has returned; _post does not wait. */
+ * call is legal. _run waits until it has returned; _post does not wait, and fn is not called when
+ * the session has been closed before its turn came. */
 typedef void clave_loop_fn(clave_client *c, void *arg);
 CLAVE_EXPORT clave_err clave_session_run(clave_session *s, clave_loop_fn *fn, void *arg);
 CLAVE_EXPORT clave_err clave_session_post(clave_session *s, clave_loop_fn *fn, void *arg);
