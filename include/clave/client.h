@@ -53,7 +53,8 @@ typedef enum clave_state {
 CLAVE_EXPORT const char *clave_state_name(clave_state state);
 
 /* `why`: CLAVE_OK, or what caused SUSPENDED or LOST (ECONNLOSS, EEXPIRED, EREPLACED,
- * ETIMEDOUT, EPROTO, EAUTHFAILED, ETOOBIG, ENOTREADONLY, ENOMEM). */
+ * ETIMEDOUT, EPROTO, EAUTHFAILED, ETOOBIG, ENOTREADONLY, ENOMEM; or the server's own error, when it
+ * refused to set the session's watches again). */
 typedef void clave_state_cb(clave_client *c, clave_state state, clave_err why, void *arg);
 
 typedef struct clave_client_options {
@@ -340,7 +341,8 @@ typedef struct clave_event {
 typedef void clave_watch_cb(clave_client *c, clave_watch *w, const clave_event *ev, void *arg);
 
 /* A one-shot watch: give it to one request; after its event it may be used again. It
- * survives reconnects (re-registered by setWatches). A request that fails leaves it
+ * survives reconnects (re-registered by setWatches; a server that refuses that is left, with a
+ * fault in clave_client_errmsg, for the next one). A request that fails leaves it
  * idle, without an event. */
 CLAVE_EXPORT clave_err clave_watch_new(clave_watch **out, clave_client *c, clave_watch_cb *cb,
                                        void *arg);

@@ -263,6 +263,29 @@ static void shaken(clave_client *c, struct jreader *r)
 
 /* ---- frames -------------------------------------------------------------------------- */
 
+/* A server that does not take the watches would leave those who wait without their events, and
+ * they would sleep until their deadlines: another connection may do better. The host counts as
+ * one that failed. false: it was not asked. */
+static bool watches_answered(clave_client *c, clave_err err)
+{
+    char host[300];
+    if (!clave__client_watches_answered(c))
+        return false;
+    if (err == CLAVE_OK) {
+        if (clave__client_watches_settled(c))
+            of_use(c);
+        return true;
+    }
+    if (err == CLAVE_EEXPIRED) {
+        refused(c);
+        return true;
+    }
+    clave__client_fault(c, "%s refuses to set the session's watches again: %s",
+                        host_text(c, host, sizeof host), clave_strerror(err));
+    clave__link_drop(c, err);
+    return true;
+}
+
 static void reply(clave_client *c, struct jreader *r)
 {
     struct wire_reply_header h = clave__wire_get_reply_header(r);
@@ -282,6 +305,7 @@ static void reply(clave_client *c, struct jreader *r)
         clave__auth_reply(c, (clave_err)h.err);
         break;
     case XID_SET_WATCHES:
+        ok = watches_answered(c, (clave_err)h.err);
         break;
     default:
         ok = ok && clave__pipeline_reply(c, &h, r);
@@ -301,7 +325,9 @@ static void frame(clave_client *c, const uint8_t *p, size_t n)
         shaken(c, &r);
         return;
     }
-    if (!c->link.answered)
+    /* What it answers before it has taken the watches (identities, a part of them) is of no use
+     * yet: a server that refuses them each time would be dialled without a pause. */
+    if (!c->link.answered && clave__client_watches_settled(c))
         of_use(c);
     reply(c, &r);
 }

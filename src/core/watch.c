@@ -224,6 +224,19 @@ void clave__client_watches_attached(clave_client *c)
     struct watches *ws = &c->watches;
     list_splice(&ws->owed, &ws->armed);
     ws->owed_since = c->session.last_zxid;
+    ws->unanswered = 0;
+}
+
+bool clave__client_watches_settled(const clave_client *c)
+{
+    return list_empty(&c->watches.owed) && c->watches.unanswered == 0;
+}
+
+bool clave__client_watches_answered(clave_client *c)
+{
+    bool asked = c->watches.unanswered > 0;
+    c->watches.unanswered -= asked;
+    return asked;
 }
 
 /* The paths of one kind, from the head of `owed`, as one vector behind what is encoded. */
@@ -289,6 +302,7 @@ clave_err clave__client_watches_fill(clave_client *c)
     clave_err err = clave__pipeline_put(c, &q);
     if (err)
         return err;
+    ws->unanswered++;
     while (ws->owed.next != end) {
         struct list *l = ws->owed.next;
         list_remove(l);

@@ -35,10 +35,11 @@ struct clave_watch {
 
 struct watches {
     struct map by_path;
-    struct list armed;  /* known to the server of this connection */
-    struct list owed;   /* to be told to it by setWatches */
-    int64_t owed_since; /* zxid: what happened behind it is told by the server */
-    uint64_t events;    /* received */
+    struct list armed;   /* known to the server of this connection */
+    struct list owed;    /* to be told to it by setWatches */
+    int64_t owed_since;  /* zxid: what happened behind it is told by the server */
+    unsigned unanswered; /* setWatches of this connection */
+    uint64_t events;     /* received */
 };
 
 clave_err clave__client_watches_init(struct watches *w, const struct clave_mem *mem);
@@ -57,6 +58,10 @@ void clave__client_watch_event(clave_client *c, const struct wire_event *ev);
 void clave__client_watches_attached(clave_client *c);
 /* Appends one setWatches to the link's output. CLAVE_OK also when nothing is owed. */
 clave_err clave__client_watches_fill(clave_client *c);
+/* One of them has an answer; false: none was sent. */
+bool clave__client_watches_answered(clave_client *c);
+/* The server of this connection has taken all that were armed before it. */
+bool clave__client_watches_settled(const clave_client *c);
 /* The session has ended: each is idle, and waits for its CLAVE_EVENT_LOST. */
 void clave__client_watches_lose(clave_client *c);
 /* Runs one callback of those that wait; false: none does. */

@@ -14,6 +14,7 @@ int64_t nemesis_while(struct nemesis *n);
 bool fault_cut(struct nemesis *n);
 bool fault_cut_later(struct nemesis *n);
 bool fault_ambush(struct nemesis *n);
+bool fault_refuse_watches(struct nemesis *n);
 bool fault_half_open(struct nemesis *n);
 bool fault_refuse(struct nemesis *n);
 bool fault_swallow(struct nemesis *n);

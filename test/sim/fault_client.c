@@ -100,6 +100,19 @@ bool fault_ambush(struct nemesis *n)
     return true;
 }
 
+/* Of one that comes back: so it has to go first. */
+bool fault_refuse_watches(struct nemesis *n)
+{
+    struct host *h = any_connected(n);
+    if (!h || h->ambush.kind != AMBUSH_NONE)
+        return false;
+    h->ambush = (struct ambush){
+        .kind = AMBUSH_REFUSE, .op = OP_SET_WATCHES, .again = (unsigned)world_between(n->w, 0, 2)};
+    world_tell(n->w, h->name, "its connection is cut, and its watches will be refused");
+    net_reset(h->socket);
+    return true;
+}
+
 bool fault_half_open(struct nemesis *n)
 {
     struct host *h = any_connected(n);

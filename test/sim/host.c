@@ -1,6 +1,7 @@
 #include "host.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { LATE_US = 200 };
@@ -153,10 +154,15 @@ static void obey(struct host *h)
 static void tell_ambush(const struct host *h, const struct ambush *a)
 {
     static const char *const what[] = {
-        [AMBUSH_LOSE_REQUEST] = "is lost",          [AMBUSH_LOSE_REPLY] = "will have no reply",
-        [AMBUSH_FORGET] = "goes into a void",       [AMBUSH_PAUSE] = "is followed by a pause",
-        [AMBUSH_KILL] = "is followed by its death", [AMBUSH_LATE] = "is answered late",
-        [AMBUSH_LATE_UP] = "arrives late",          [AMBUSH_BESIDE] = "is not alone on its way",
+        [AMBUSH_LOSE_REQUEST] = "is lost",
+        [AMBUSH_LOSE_REPLY] = "will have no reply",
+        [AMBUSH_FORGET] = "goes into a void",
+        [AMBUSH_PAUSE] = "is followed by a pause",
+        [AMBUSH_KILL] = "is followed by its death",
+        [AMBUSH_LATE] = "is answered late",
+        [AMBUSH_LATE_UP] = "arrives late",
+        [AMBUSH_BESIDE] = "is not alone on its way",
+        [AMBUSH_REFUSE] = "is refused",
     };
     world_tell(h->w, h->name, "ambush: its %s %s", tap_op_name(a->op), what[a->kind]);
 }
@@ -188,6 +194,29 @@ static void spring(struct host *h, const struct ambush *a, const void *p, size_t
     }
 }
 
+/* The server cannot read it: it has no such number of paths. It says so, and the connection goes
+ * on. False: that number is not among these bytes. */
+static bool write_unreadable(struct host *h, const uint8_t *p, size_t n)
+{
+    enum { COUNT_AT = 8 }; /* behind the zxid */
+    struct ambush *a = &h->ambush;
+    size_t at = h->tap.body + COUNT_AT;
+    if (at >= n)
+        return false;
+    uint8_t *bytes = world_alloc(n);
+    memcpy(bytes, p, n);
+    bytes[at] = 0x7f;
+    net_write(h->socket, bytes, n);
+    free(bytes);
+    tell_ambush(h, a);
+    h->refused++;
+    if (a->again == 0)
+        a->kind = AMBUSH_NONE;
+    else
+        a->again--;
+    return true;
+}
+
 static void write_some(struct host *h)
 {
     const void *p;
@@ -198,10 +227,11 @@ static void write_some(struct host *h)
     if (world_chance(h->w, 100))
         n = (size_t)world_between(h->w, 1, (int64_t)n);
     struct ambush a = h->ambush;
-    if (tap_feed(&h->tap, p, n, a.op) && a.kind != AMBUSH_NONE) {
+    bool found = tap_feed(&h->tap, p, n, a.op) && a.kind != AMBUSH_NONE;
+    if (found && a.kind != AMBUSH_REFUSE) {
         h->ambush.kind = AMBUSH_NONE;
         spring(h, &a, p, n);
-    } else {
+    } else if (!found || !write_unreadable(h, p, n)) {
         net_write(h->socket, p, n);
     }
     h->wrote = n;

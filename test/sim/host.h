@@ -71,7 +71,8 @@ struct host {
     bool look_due;
     struct tap tap;
     struct ambush ambush;
-    uint64_t sprung; /* ambushes that were */
+    uint64_t sprung;  /* ambushes that were */
+    uint64_t refused; /* setWatches that were */
 
     /* The user's code. */
     void (*on_start)(struct host *h);

@@ -32,6 +32,7 @@ static const struct {
     [FAULT_SLOW_DISK] = {"disk slow", fault_slow_disk},
     [FAULT_STALL_DISK] = {"fsync stalled", fault_stall_disk},
     [FAULT_SWAP_SESSION] = {"another session handed out", fault_swap_session},
+    [FAULT_REFUSE_WATCHES] = {"setWatches refused", fault_refuse_watches},
     [FAULT_CUT_MEMBER] = {"member cut off from its leader", fault_cut_member},
     [FAULT_LATE_THEN_CUT] = {"requests late, and the member cut behind them", fault_late_then_cut},
     [FAULT_KILL_MEMBER] = {"member killed", fault_kill_member},
@@ -71,7 +72,8 @@ static bool is_special(int kind)
 /* They are counted when it comes. */
 static bool waits_for_its_moment(enum fault kind)
 {
-    return kind == FAULT_AMBUSH || kind == FAULT_NO_MEMORY || kind == FAULT_LATE_THEN_CUT;
+    return kind == FAULT_AMBUSH || kind == FAULT_REFUSE_WATCHES || kind == FAULT_NO_MEMORY ||
+           kind == FAULT_LATE_THEN_CUT;
 }
 
 /* An ensemble's servers have faults of their own. */

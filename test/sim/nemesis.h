@@ -29,9 +29,10 @@ enum fault {
     FAULT_DISK_FULL,     /* in the middle of a write: the server ends */
     FAULT_SYNC_FAILS,    /* the same, and nobody knows what of it was written */
     FAULT_PAUSE_SERVER,
-    FAULT_SLOW_DISK,    /* every fsync takes long, for a while */
-    FAULT_STALL_DISK,   /* none ends, for a while */
-    FAULT_SWAP_SESSION, /* a client that comes back is given another session */
+    FAULT_SLOW_DISK,      /* every fsync takes long, for a while */
+    FAULT_STALL_DISK,     /* none ends, for a while */
+    FAULT_SWAP_SESSION,   /* a client that comes back is given another session */
+    FAULT_REFUSE_WATCHES, /* the watches of one that comes back are refused */
     /* Of an ensemble. */
     FAULT_CUT_MEMBER,    /* off from its leader, and answering on */
     FAULT_LATE_THEN_CUT, /* requests reach it late, and then it is cut off */

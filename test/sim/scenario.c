@@ -411,6 +411,7 @@ static void count(struct scenario *s, struct tally *t)
         t->faults[i] = s->nemesis.count[i];
     for (size_t i = 0; i < s->nhosts; i++) {
         t->faults[FAULT_AMBUSH] += s->hosts[i].sprung;
+        t->faults[FAULT_REFUSE_WATCHES] += s->hosts[i].refused;
         t->faults[FAULT_NO_MEMORY] += s->hosts[i].purse.refused_ever;
     }
 }

@@ -66,8 +66,10 @@ bool tap_feed(struct tap *t, const void *p, size_t n, int32_t op)
             step = TAP_HEAD - t->have < n ? TAP_HEAD - t->have : n;
             memcpy(t->head + t->have, bytes, step);
             t->have += step;
-            if (t->have == TAP_HEAD)
-                found = end_of_head(t, op) || found;
+            if (t->have == TAP_HEAD && end_of_head(t, op)) {
+                found = true;
+                t->body = (size_t)(bytes + step - (const uint8_t *)p);
+            }
         } else {
             t->skip -= step;
         }

@@ -15,6 +15,7 @@ struct tap {
     size_t have;
     size_t skip; /* of the frame at hand */
     bool shaken;
+    size_t body; /* of the message found: where it begins in the bytes that were fed */
 };
 
 enum ambush_kind {
@@ -27,12 +28,14 @@ enum ambush_kind {
     AMBUSH_LATE,         /* its answer is late, and nothing else gets through for a while */
     AMBUSH_LATE_UP,      /* it arrives late */
     AMBUSH_BESIDE,       /* something else happens while it is on its way */
+    AMBUSH_REFUSE,       /* setWatches: the server answers with an error, and goes on */
 };
 
 struct ambush {
     enum ambush_kind kind;
     int32_t op;
     int64_t us;         /* of AMBUSH_PAUSE and the late ones */
+    unsigned again;     /* AMBUSH_REFUSE: so many more behind it */
     struct alarm *then; /* NULL, or set when it is sprung */
     int64_t then_us;
 };

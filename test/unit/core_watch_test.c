@@ -247,6 +247,158 @@ static void a_watch_freed_too_early_is_taken_back(void **state)
     finish(&s, seen, 0);
 }
 
+/* ---- a server that refuses them -------------------------------------------------------- */
+
+/* A connection that comes back with a watch, to the setWatches; with an identity its answer comes
+ * first. */
+static void come_back(struct script *s, bool with_identity)
+{
+    script_dial(s);
+    script_shake(s, SCRIPT_SESSION, T, false);
+    if (with_identity) {
+        script_expect(s, OP_AUTH);
+        script_answer(s, CLAVE_OK, NULL);
+    }
+    script_expect(s, OP_SET_WATCHES);
+}
+
+/* Its watches are not there, so nobody may rely on this connection. */
+static void a_server_that_refuses_them_is_left(void **state)
+{
+    (void)state;
+    static const clave_err errs[] = {CLAVE_EUNIMPLEMENTED, CLAVE_EMARSHALLING, CLAVE_ESYSTEM,
+                                     CLAVE_ENOAUTH, CLAVE_ESESSIONMOVED};
+    for (size_t i = 0; i < sizeof errs / sizeof *errs; i++) {
+        struct script s;
+        struct seen seen[1];
+        start(&s, seen, 1);
+        arm(&s, &seen[0], ASK_GET, "/a", CLAVE_OK);
+        script_hang_up(&s);
+        come_back(&s, false);
+        s.told = s.nstates;
+        script_answer(&s, errs[i], NULL);
+        assert_int_equal(clave_client_wants(s.c), CLAVE_WANT_HANGUP);
+        script_state(&s, CLAVE_STATE_SUSPENDED, errs[i]);
+        assert_non_null(strstr(clave_client_errmsg(s.c), "script:1"));
+        assert_non_null(strstr(clave_client_errmsg(s.c), "watches"));
+        script_hang_up(&s);
+        script_at(&s, clave_client_deadline(s.c));
+        come_back(&s, false); /* it is owed still */
+        script_answer(&s, CLAVE_OK, NULL);
+        script_config(&s, true);
+        script_event(&s, EVENT_DELETED, "/a");
+        assert_int_equal(seen[0].events, 1);
+        finish(&s, seen, 1);
+    }
+}
+
+/* One that has lost the session says so here too. */
+static void a_session_that_has_expired_is_lost_at_once(void **state)
+{
+    (void)state;
+    struct script s;
+    struct seen seen[1];
+    start(&s, seen, 1);
+    arm(&s, &seen[0], ASK_GET, "/a", CLAVE_OK);
+    script_hang_up(&s);
+    come_back(&s, false);
+    s.told = s.nstates;
+    script_answer(&s, CLAVE_EEXPIRED, NULL);
+    script_state(&s, CLAVE_STATE_SUSPENDED, CLAVE_EEXPIRED);
+    script_state(&s, CLAVE_STATE_LOST, CLAVE_EEXPIRED);
+    assert_int_equal(seen[0].type, CLAVE_EVENT_LOST);
+    finish(&s, seen, 1);
+}
+
+/* How many dials there are in two seconds when every host refuses them. */
+static unsigned dials_when_refused(bool with_identity)
+{
+    struct script s;
+    struct seen seen[1];
+    unsigned dials = 0;
+    script_open(&s, &(clave_client_options){.hosts = "a:1,b:2,c:3"});
+    if (with_identity)
+        assert_int_equal(clave_add_auth(s.c, "digest", "u:p", 3, NULL, NULL), CLAVE_OK);
+    script_dial(&s);
+    script_shake(&s, SCRIPT_SESSION, T, false);
+    if (with_identity) {
+        script_expect(&s, OP_AUTH);
+        script_answer(&s, CLAVE_OK, NULL);
+    }
+    script_config(&s, true);
+    watch(&s, &seen[0]);
+    arm(&s, &seen[0], ASK_GET, "/a", CLAVE_OK);
+    script_hang_up(&s);
+    for (int64_t end = s.now + 2000; s.now < end && dials < 1000;) {
+        s.told = s.nstates = 0;
+        if (clave_client_wants(s.c) != CLAVE_WANT_DIAL) {
+            script_at(&s, clave_client_deadline(s.c));
+            continue;
+        }
+        dials++;
+        come_back(&s, with_identity);
+        script_answer(&s, CLAVE_EUNIMPLEMENTED, NULL);
+        script_hang_up(&s);
+    }
+    finish(&s, seen, 1);
+    return dials;
+}
+
+/* Refusing is a failure of the host, whatever it has answered before: there are pauses, and they
+ * grow. */
+static void those_that_always_refuse_are_not_dialled_in_a_loop(void **state)
+{
+    (void)state;
+    assert_in_range(dials_when_refused(false), 6, 30);
+    assert_in_range(dials_when_refused(true), 6, 30);
+}
+
+/* Of several setWatches the first was taken: all are owed to the next server. */
+static void of_a_batch_refused_in_part_all_are_owed_again(void **state)
+{
+    (void)state;
+    enum { MANY = 5000 };
+    static struct seen seen[MANY];
+    struct script s;
+    char path[64];
+    int32_t told = 0;
+    start(&s, seen, MANY);
+    for (int i = 0; i < MANY; i++) {
+        snprintf(path, sizeof path, "/some/rather/long/directory/for/watches/node-%05d", i);
+        arm(&s, &seen[i], ASK_GET, path, CLAVE_OK);
+    }
+    int64_t zxid = s.zxid;
+    script_hang_up(&s);
+    come_back(&s, false);
+    script_answer(&s, CLAVE_OK, NULL);
+    script_expect(&s, OP_SET_WATCHES);
+    script_answer(&s, CLAVE_EUNIMPLEMENTED, NULL);
+    assert_int_equal(clave_client_wants(s.c), CLAVE_WANT_HANGUP);
+    script_hang_up(&s);
+    assert_int_equal(clave_client_wants(s.c), 0); /* a pause: it counts as a failure */
+    script_at(&s, clave_client_deadline(s.c));
+    script_dial(&s);
+    script_shake(&s, SCRIPT_SESSION, T, false);
+    while (told < MANY) {
+        const struct wire_set_watches *w = &script_expect(&s, OP_SET_WATCHES)->body.watches;
+        assert_int_equal(w->relative_zxid, zxid);
+        told += w->data.count;
+    }
+    assert_int_equal(told, MANY);
+    finish(&s, seen, MANY);
+}
+
+/* An answer to what was never asked. */
+static void an_answer_to_no_set_watches_is_none_of_ours(void **state)
+{
+    (void)state;
+    struct script s;
+    start(&s, NULL, 0);
+    script_answer_to(&s, XID_SET_WATCHES, OP_SET_WATCHES, CLAVE_OK, NULL);
+    assert_int_equal(clave_client_wants(s.c), CLAVE_WANT_HANGUP);
+    script_close(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -257,6 +409,11 @@ int main(void)
         cmocka_unit_test(the_end_of_the_session_is_an_event),
         cmocka_unit_test(the_server_is_told_when_nobody_watches_any_more),
         cmocka_unit_test(a_watch_freed_too_early_is_taken_back),
+        cmocka_unit_test(a_server_that_refuses_them_is_left),
+        cmocka_unit_test(a_session_that_has_expired_is_lost_at_once),
+        cmocka_unit_test(those_that_always_refuse_are_not_dialled_in_a_loop),
+        cmocka_unit_test(of_a_batch_refused_in_part_all_are_owed_again),
+        cmocka_unit_test(an_answer_to_no_set_watches_is_none_of_ours),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
