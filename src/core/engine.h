@@ -46,6 +46,9 @@ struct link {
 void clave__link_start(clave_client *c);
 /* Gives the connection up. */
 void clave__link_drop(clave_client *c, clave_err why);
+/* The server has answered with an error to what the client asks by itself on every connection
+ * ("a ping"): that host counts as one that failed. EEXPIRED: the session is lost. */
+void clave__link_refused(clave_client *c, clave_err err, const char *what);
 /* No connection any more, for good. */
 void clave__link_shut(clave_client *c);
 void clave__link_tick(clave_client *c);
@@ -105,6 +108,8 @@ void clave__pipeline_submit(clave_client *c, struct request *r);
 clave_err clave__pipeline_put(clave_client *c, const struct wire_request *q);
 /* As much as fits into the link's output. */
 void clave__pipeline_fill(clave_client *c);
+/* What the error in a reply's header says of the write: it passed the leader all the same. */
+bool clave__pipeline_was_committed(clave_err err);
 /* A reply with an xid of its own. false: not the next one expected. */
 bool clave__pipeline_reply(clave_client *c, const struct wire_reply_header *h,
                            struct jreader *body);
@@ -166,7 +171,7 @@ void clave__heartbeat_catch_up(clave_client *c);
 void clave__heartbeat_detached(clave_client *c);
 void clave__heartbeat_tick(clave_client *c);
 int64_t clave__heartbeat_deadline(const clave_client *c);
-void clave__heartbeat_ping_answered(clave_client *c);
+void clave__heartbeat_ping_answered(clave_client *c, clave_err err);
 
 /* ---- auth ---------------------------------------------------------------------------- */
 

@@ -46,6 +46,16 @@ static void ping(clave_client *c)
 
 static void confirm(clave_client *c);
 
+/* An error that confirms nothing, where another member may confirm. Not one of the client's own;
+ * nor one that every member has for these nodes, or has for want of time: behind a new connection
+ * it would be the same. */
+static bool is_this_members(const clave_result *res)
+{
+    return res->nops == 0 && res->err != CLAVE_ECONNLOSS && res->err > CLAVE_ENOMEM &&
+           !clave__pipeline_was_committed(res->err) && res->err != CLAVE_ENOAUTH &&
+           res->err != CLAVE_ETHROTTLED && res->err != CLAVE_EEXPIRED;
+}
+
 static void on_confirmed(clave_client *c, const clave_result *res, void *arg)
 {
     struct heartbeat *b = &c->heartbeat;
@@ -56,10 +66,10 @@ static void on_confirmed(clave_client *c, const clave_result *res, void *arg)
             missing = b->checked[i];
     b->confirming = false;
     b->answered = c->now;
-    if (b->wanted)
-        confirm(c);                     /* one that is sent now proves more */
-    if (res->err == CLAVE_ENOTREADONLY) /* it confirms nothing, but another may */
-        clave__link_drop(c, CLAVE_ENOTREADONLY);
+    if (clave__link_is_open(&c->link) && is_this_members(res))
+        clave__link_refused(c, res->err, "a heartbeat");
+    else if (b->wanted)
+        confirm(c); /* one that is sent now proves more */
     if (missing)
         missing->on_missing(missing);
 }
@@ -168,14 +178,21 @@ void clave__heartbeat_tick(clave_client *c)
     }
 }
 
-void clave__heartbeat_ping_answered(clave_client *c)
+/* An error is no sign of life: of a session that has ended, or has moved, or from a server that did
+ * not look at it. One that has too much to do is not dialled anew for that. */
+void clave__heartbeat_ping_answered(clave_client *c, clave_err err)
 {
     struct heartbeat *b = &c->heartbeat;
     if (!b->ping_out)
         return;
+    if (err != CLAVE_OK && err != CLAVE_ETHROTTLED) {
+        clave__link_refused(c, err, "a ping");
+        return;
+    }
     b->ping_out = false;
     b->answered = c->now;
-    clave__lease_answered(&c->lease, b->ping_sent, c->now);
+    if (err == CLAVE_OK)
+        clave__lease_answered(&c->lease, b->ping_sent, c->now);
     clave__session_hold_moved(c);
     if (b->wanted)
         beat(c);

@@ -235,6 +235,19 @@ static void refused(clave_client *c)
     clave__session_lose(c, CLAVE_EEXPIRED);
 }
 
+void clave__link_refused(clave_client *c, clave_err err, const char *what)
+{
+    char host[300];
+    if (err == CLAVE_EEXPIRED) {
+        refused(c);
+        return;
+    }
+    clave__client_fault(c, "%s refuses %s: %s", host_text(c, host, sizeof host), what,
+                        clave_strerror(err));
+    c->link.answered = false; /* of no use: behind it comes a pause */
+    clave__link_drop(c, err);
+}
+
 static void shaken(clave_client *c, struct jreader *r)
 {
     struct wire_connect_response m = clave__wire_get_connect_response(r);
@@ -268,7 +281,6 @@ static void shaken(clave_client *c, struct jreader *r)
  * one that failed. false: it was not asked. */
 static bool watches_answered(clave_client *c, clave_err err)
 {
-    char host[300];
     if (!clave__client_watches_answered(c))
         return false;
     if (err == CLAVE_OK) {
@@ -276,13 +288,7 @@ static bool watches_answered(clave_client *c, clave_err err)
             of_use(c);
         return true;
     }
-    if (err == CLAVE_EEXPIRED) {
-        refused(c);
-        return true;
-    }
-    clave__client_fault(c, "%s refuses to set the session's watches again: %s",
-                        host_text(c, host, sizeof host), clave_strerror(err));
-    clave__link_drop(c, err);
+    clave__link_refused(c, err, "to set the session's watches again");
     return true;
 }
 
@@ -299,7 +305,7 @@ static void reply(clave_client *c, struct jreader *r)
             clave__client_watch_event(c, &ev);
         break;
     case XID_PING:
-        clave__heartbeat_ping_answered(c);
+        clave__heartbeat_ping_answered(c, (clave_err)h.err);
         break;
     case XID_AUTH:
         clave__auth_reply(c, (clave_err)h.err);

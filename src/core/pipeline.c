@@ -130,7 +130,7 @@ void clave__pipeline_fill(clave_client *c)
 /* A write that failed for what is in the tree was committed as a failure. Any other error may
  * be of the server's own making: read-only, overloaded, or a member that looks at ACLs before
  * it asks its leader (zookeeper.enableEagerACLCheck). */
-static bool was_committed(clave_err err)
+bool clave__pipeline_was_committed(clave_err err)
 {
     return err == CLAVE_OK ||
            (err <= CLAVE_ENONODE && err > CLAVE_EEXPIRED && err != CLAVE_ENOAUTH);
@@ -139,9 +139,18 @@ static bool was_committed(clave_err err)
 static void take_proof(clave_client *c, const struct request *r, clave_err err)
 {
     clave__lease_answered(&c->lease, r->sent_at, c->now);
-    if (r->vouched != LEASE_NONE && was_committed(err))
+    if (r->vouched != LEASE_NONE && clave__pipeline_was_committed(err))
         clave__lease_confirmed(&c->lease, r->vouched);
     clave__session_hold_moved(c);
+}
+
+/* A server that ends no session (read-only, overloaded) leaves all that it holds. */
+static void close_answered(clave_client *c, clave_err err)
+{
+    if (err == CLAVE_OK || err == CLAVE_EEXPIRED || err == CLAVE_EUNKNOWNSESSION)
+        clave__session_end(c, CLAVE_OK);
+    else
+        clave__link_refused(c, err, "to close the session");
 }
 
 bool clave__pipeline_reply(clave_client *c, const struct wire_reply_header *h, struct jreader *body)
@@ -150,7 +159,7 @@ bool clave__pipeline_reply(clave_client *c, const struct wire_reply_header *h, s
     if (list_empty(&p->sent)) {
         if (!p->close_sent || h->xid != p->xid)
             return false;
-        clave__session_end(c, CLAVE_OK);
+        close_answered(c, (clave_err)h->err);
         return true;
     }
     struct request *r = LIST_ENTRY(p->sent.next, struct request, link);
