@@ -250,7 +250,6 @@ static int serve(struct serve *v)
 {
     struct server_run_options *run = &v->settings.run;
     char fault[1024] = "";
-    raise_file_limit();
     notify_open(&v->manager);
     run->pulse = on_pulse;
     run->pulse_arg = v;
@@ -334,6 +333,7 @@ static int run_serve(struct options *o, int argc, char **argv)
     if (take_flags(&v, argc, argv) == OPTIONS_STOP)
         return o->status;
     int code = prepare(&v);
+    raise_file_limit();
     if (code == EXIT_OK)
         code = v.settings.local ? serve_local(&v) : serve(&v);
     settings_fini(&v.settings);

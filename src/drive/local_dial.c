@@ -2,10 +2,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -22,6 +24,7 @@ enum {
     BACKOFF_MAX_MS = 100,
     LOG_MAX = 1 << 20, /* serve.log begins anew when it is larger */
     MUTE_STARTS = 3,   /* one may have been killed; so many in a row were not */
+    MAX_CLOSED = 1 << 16,
 };
 
 static const char *program; /* NULL: $CLAVE_BIN, or "clave" */
@@ -46,12 +49,13 @@ static enum local_word when_again(clave_err err)
 }
 
 /* Everything the children need, made before the fork: between fork and exec of a program with
- * threads only system calls are safe. */
+ * threads only what is async-signal-safe may be called. */
 struct launch {
     const char *program;
     char *argv[5];
     int null, log, says[2];
     int held[3], nheld; /* see open_null */
+    int nfiles;         /* a descriptor is below */
     off_t log_from;     /* what was there is not this server's */
     char excuse[400];
 };
@@ -87,7 +91,10 @@ static clave_err launch_open(struct launch *l, const struct local_paths *p, cons
     struct stat st;
     const char *env = getenv("CLAVE_BIN");
     static char verb[] = "serve", flag[] = "--local", name[] = "clave";
-    *l = (struct launch){.null = -1, .log = -1, .says = {-1, -1}};
+    struct rlimit files;
+    *l = (struct launch){.null = -1, .log = -1, .says = {-1, -1}, .nfiles = MAX_CLOSED};
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < MAX_CLOSED)
+        l->nfiles = (int)files.rlim_cur;
     l->program = program ? program : env && *env ? env : "clave";
     char *const argv[] = {name, verb, flag, (char *)(uintptr_t)p->dir, NULL};
     memcpy(l->argv, argv, sizeof argv);
@@ -119,30 +126,76 @@ static _Noreturn void excuse(const struct launch *l, int error)
     _exit(127);
 }
 
+/* Files of the host program: not the server's to hold. */
+static void close_others(const struct launch *l)
+{
+    if (syscall(SYS_close_range, 3u, ~0u, 0u) == 0)
+        return;
+    for (int fd = 3; fd < l->nfiles; fd++) /* Linux before 5.9 */
+        close(fd);
+}
+
+/* None is ignored, and none blocked any more, for the host program's sake. */
+static void reset_signals(void)
+{
+    const struct sigaction fresh = {.sa_handler = SIG_DFL};
+    sigset_t none;
+    for (int sig = 1; sig <= SIGRTMAX; sig++)
+        sigaction(sig, &fresh, NULL); /* not those that nobody may set */
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
 /* In the grandchild, which is nobody's child and in no terminal's session. */
 static _Noreturn void run_server(const struct launch *l)
 {
-    sigset_t none;
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
+    reset_signals();
     if (dup2(l->null, 0) == 0 && dup2(l->says[1], 1) == 1 && dup2(l->log, 2) == 2 &&
         chdir("/") == 0) {
-        syscall(SYS_close_range, 3u, ~0u, 0u); /* files of the host program: not ours to hold */
+        close_others(l);
         execvp(l->program, l->argv);
         excuse(l, errno);
     }
     _exit(127);
 }
 
-static clave_err spawn(const struct launch *l, const struct fault *f)
+/* fork() waits for locks that other threads of the host program hold, and runs what its libraries
+ * want done around its forks; in a child it may stop for ever at either. So this copies the
+ * process and does no more. posix_spawn, which is as good, makes children of the host's own, that
+ * it would have to wait for. */
+static pid_t bare_fork(void)
 {
-    pid_t child = fork();
+#if defined CLAVE_HAS__FORK
+    return _Fork();
+#elif defined SYS_fork
+    return (pid_t)syscall(SYS_fork);
+#else
+    return (pid_t)syscall(SYS_clone, (long)SIGCHLD, 0L, 0L, 0L, 0L);
+#endif
+}
+
+/* No handler of the host program runs in the children: signals wait until they are reset. */
+static pid_t start_detached(const struct launch *l)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    pid_t child = bare_fork();
     if (child == 0) {
         setsid();
-        if (fork() == 0)
+        if (bare_fork() == 0)
             run_server(l);
         _exit(0);
     }
+    int error = errno;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    errno = error;
+    return child;
+}
+
+static clave_err spawn(const struct launch *l, const struct fault *f)
+{
+    pid_t child = start_detached(l);
     if (child < 0)
         return clave__fault(f, CLAVE_ENOMEM, "cannot start a process for the local server: %s",
                             strerror(errno));

@@ -3,6 +3,7 @@
 #include "rig.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -257,6 +258,26 @@ static void a_client_without_standard_files(void **state)
     end_server(dir);
 }
 
+static int forks; /* that ran what is to be run around the forks of this program */
+
+static void on_fork(void)
+{
+    forks++;
+}
+
+/* A fork with threads about waits for whoever holds a lock, runs what libraries of the program
+ * wish to do around it, and may stop for ever there. The server is started without. */
+static void a_start_is_no_fork_of_the_program(void **state)
+{
+    (void)state;
+    const char *dir = fresh();
+    assert_int_equal(pthread_atfork(on_fork, on_fork, NULL), 0);
+    clave_session *s = rig_session("local:");
+    clave_session_close(s, 5000);
+    assert_int_equal(forks, 0);
+    end_server(dir);
+}
+
 /* At once: it would wait for ever. */
 static void assert_cannot(const char *why)
 {
@@ -408,6 +429,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(it_ends_when_idle_and_comes_back_with_the_session),
         cmocka_unit_test(a_killed_server_is_replaced),
         cmocka_unit_test(a_client_without_standard_files),
+        cmocka_unit_test(a_start_is_no_fork_of_the_program),
         cmocka_unit_test(why_it_cannot_start_is_said),
         cmocka_unit_test(a_fault_that_is_mended),
         cmocka_unit_test(a_long_path_has_its_socket_elsewhere),
