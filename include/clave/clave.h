@@ -7,6 +7,7 @@
 #include "clave/candidate.h"
 #include "clave/client.h"
 #include "clave/deadlock.h"
+#include "clave/deadlock_search.h"
 #include "clave/delay.h"
 #include "clave/elementary.h"
 #include "clave/err.h"

@@ -59,8 +59,8 @@ typedef struct clave_mutex_options {
      * lock, whose owners share the lock itself. */
     unsigned share_turns;
     /* Not 0: an acquire that has waited for so long looks for a deadlock that it is in
-     * (clave/deadlock.h), and again, twice as long after that, and so on. Of those in it that
-     * look, the one that came last ends with EDEADLOCK, and keeps what it holds elsewhere. Its
+     * (clave/deadlock_search.h), and again, twice as long after that, and so on. Of those in it
+     * that look, the one that came last ends with EDEADLOCK, and keeps what it holds elsewhere. Its
      * data has to be in clave's form, or none; not with share_turns, nor in clave/elementary.h. It
      * looks at these paths and all below them, which have to be the same for everybody, and no
      * more than 10000 nodes (else it finds nothing, and the log says so); none: the parent of the
@@ -154,8 +154,8 @@ typedef struct clave_identity {
     const char *name;
     const char *command;
     const char *text; /* the raw data when it is printable and not in clave's form */
-    /* For who looks for deadlocks (clave/deadlock.h). The caller may say the first; the locks
-     * add the others to data of this form by themselves. */
+    /* For who looks for deadlocks (clave/deadlock_search.h). The caller may say the first; the
+     * locks add the others to data of this form by themselves. */
     const char *owner; /* whose lock this is, across sessions and processes: equal texts, one
                           owner; "a/b" is a part of "a", which ends when its parts have */
     const char *task;  /* which of the owners that share a session, or the owner's text */

@@ -2,7 +2,7 @@
 #ifndef CLAVE_RECIPE_HUNT_H
 #define CLAVE_RECIPE_HUNT_H
 
-#include "clave/deadlock.h"
+#include "clave/deadlock_search.h"
 
 struct hunt;
 

@@ -1,6 +1,6 @@
 /* stall.h - one who waits looks for a deadlock that it is in: after so long, and again and again,
  * after longer and longer, since whoever closes a cycle finds it at the first look. It gives up
- * when the rule of clave/deadlock.h says that it is the one. */
+ * when the rule of clave/deadlock_search.h says that it is the one. */
 #ifndef CLAVE_RECIPE_STALL_H
 #define CLAVE_RECIPE_STALL_H
 

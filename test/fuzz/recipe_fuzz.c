@@ -4,7 +4,7 @@
  * server a lock that is valid excludes. */
 #include <string.h>
 
-#include "clave/deadlock.h"
+#include "clave/deadlock_search.h"
 #include "clave/delay.h"
 #include "clave/latch.h"
 #include "clave/leader.h"

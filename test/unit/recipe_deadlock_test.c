@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "clave/deadlock.h"
+#include "clave/deadlock_search.h"
 #include "lib/ring.h"
 
 /* ---- looking from outside ---------------------------------------------------------------- */
