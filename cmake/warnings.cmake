@@ -5,7 +5,7 @@ option(CLAVE_WERROR "warnings are errors" OFF)
 set(CLAVE_WARNINGS -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wcast-align
     -Wcast-qual -Wwrite-strings -Wpointer-arith -Wstrict-prototypes -Wmissing-prototypes
     -Wold-style-definition -Wswitch-enum -Wimplicit-fallthrough -Wundef -Wvla -Wformat=2
-    -Wdouble-promotion)
+    -Wdouble-promotion -Wdate-time)
 if(CMAKE_C_COMPILER_ID STREQUAL GNU)
     list(APPEND CLAVE_WARNINGS -Wlogical-op -Wduplicated-cond -Wduplicated-branches
         -Wjump-misses-init -Wnull-dereference)

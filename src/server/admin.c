@@ -35,7 +35,7 @@ static void say_environment(struct server *s, struct json *j, const struct serve
 {
     (void)s;
     (void)v;
-    clave__json_string(j, "zookeeper.version", WORDS_VERSION);
+    clave__json_string(j, "zookeeper.version", clave__server_version);
 }
 
 static void say_read_only(struct server *s, struct json *j, const struct server_vitals *v)
@@ -137,7 +137,7 @@ static void put_packets(const struct server *s, struct json *j)
 
 static void say_monitor(struct server *s, struct json *j, const struct server_vitals *v)
 {
-    clave__json_string(j, "version", WORDS_VERSION);
+    clave__json_string(j, "version", clave__server_version);
     clave__json_string(j, "server_state", "standalone");
     put_latency(s, j);
     put_packets(s, j);
@@ -160,7 +160,7 @@ static void say_monitor(struct server *s, struct json *j, const struct server_vi
 static void say_server_stats(struct server *s, struct json *j, const struct server_vitals *v)
 {
     (void)v;
-    clave__json_string(j, "version", WORDS_VERSION);
+    clave__json_string(j, "version", clave__server_version);
     clave__json_bool(j, "read_only", false);
     clave__json_open(j, "server_stats", '{');
     put_packets(s, j);

@@ -62,7 +62,7 @@ static void info(struct page *p)
 {
     head(p, "zookeeper_info", "gauge", "What serves.");
     say(p, "zookeeper_info{version=\"");
-    put_label(p, WORDS_VERSION);
+    put_label(p, clave__server_version);
     say(p, "\",server_state=\"standalone\"} 1\n");
 }
 

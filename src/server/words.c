@@ -47,7 +47,7 @@ size_t clave__count_nodes(const struct server *s)
 
 static void say_version(struct server *s)
 {
-    clave__say(s, "Zookeeper version: %s\n", WORDS_VERSION);
+    clave__say(s, "Zookeeper version: %s\n", clave__server_version);
 }
 
 static void say_server(struct server *s)
@@ -176,14 +176,14 @@ static void say_dirs(struct server *s)
 
 static void say_envi(struct server *s)
 {
-    clave__say(s, "Environment:\nzookeeper.version=%s\n", WORDS_VERSION);
+    clave__say(s, "Environment:\nzookeeper.version=%s\n", clave__server_version);
 }
 
 static void say_mntr(struct server *s)
 {
     char avg[32];
     const struct latency *l = &s->latency;
-    clave__say(s, "zk_version\t%s\nzk_server_state\tstandalone\n", WORDS_VERSION);
+    clave__say(s, "zk_version\t%s\nzk_server_state\tstandalone\n", clave__server_version);
     clave__say(s, "zk_avg_latency\t%s\nzk_max_latency\t%" PRId64 "\nzk_min_latency\t%" PRId64 "\n",
                clave__latency_average(l, avg), l->max, l->min);
     clave__say(s, "zk_packets_received\t%" PRIu64 "\nzk_packets_sent\t%" PRIu64 "\n",

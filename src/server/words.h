@@ -4,8 +4,9 @@
 
 #include "server/conn.h"
 
-/* What monitoring programs look for: the protocol's release, a date they can read. */
-#define WORDS_VERSION "3.9.2-clave-" CLAVE_VERSION_STRING ", built on 01/01/2026 00:00 UTC"
+/* version.c: "3.9.2-clave-0.1.0, built on 11/22/2026 21:30 UTC". The date has the form of Apache up
+ * to 3.4: go-zookeeper reads no other. */
+extern const char clave__server_version[];
 
 /* As Java shows a double with up to four decimals: "0.0", "4.25". */
 const char *clave__latency_average(const struct latency *l, char out[32]);
