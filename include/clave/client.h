@@ -118,8 +118,9 @@ CLAVE_EXPORT void clave_client_free(clave_client *c);
 CLAVE_EXPORT void clave_client_start(clave_client *c, int64_t now);
 
 /* Ends the session: requests in the pipeline are sent and answered first (FIFO), then
- * closeSession, then the state is CLOSED. When not connected, it goes on trying until
- * the session must have expired by itself. New requests fail with ECLOSED. */
+ * closeSession, then the state is CLOSED. When not connected, or refused by the server (a
+ * read-only one ends no session), it goes on trying until the session must have expired by
+ * itself. New requests fail with ECLOSED. */
 CLAVE_EXPORT void clave_client_close(clave_client *c, int64_t now);
 
 /* Drops the connection and the session's future without a word to the server: state
