@@ -67,7 +67,9 @@ typedef struct clave_client_options {
     int32_t relay_interval_ms;  /* design: half a tick of the ensemble; 0: a quarter of the
                                    session timeout; a standalone server needs none.
                                    With the margin less than the session timeout */
-    uint64_t seed;              /* host order, back-off jitter, protected names */
+    uint64_t seed;              /* host order, back-off jitter, protected names. Not 0; another
+                                   one in each process: clave_random_seed() of uv.h, or
+                                   getrandom(). clave_session_open draws it when it is 0 */
     bool read_only;             /* accept a server that is read-only */
     bool keep_order;            /* do not shuffle the hosts */
     size_t max_frame;           /* 0: 1048575, as the server's jute.maxbuffer */
@@ -92,11 +94,16 @@ typedef struct clave_client_options {
 
 /* On CLAVE_OK *out belongs to the caller, who must clave_client_free() it.
  * EHOST: the host list cannot be understood (clave_client_host_fault says why).
- * EINVAL: an option out of range. ENOMEM. On error *out is NULL. */
+ * EINVAL: an option out of range, a seed of 0 among them (clave_client_options_fault says which;
+ * a line of the log too). ENOMEM. On error *out is NULL. */
 CLAVE_EXPORT clave_err clave_client_new(clave_client **out, const clave_client_options *o);
 
 /* Why a host list is refused, or NULL when it is fine; static text. */
 CLAVE_EXPORT const char *clave_client_host_fault(const char *hosts);
+
+/* Which option clave_client_new refuses with EINVAL, and why; NULL when it takes them all (the
+ * host list has a function of its own). Static text; any thread. */
+CLAVE_EXPORT const char *clave_client_options_fault(const clave_client_options *o);
 
 /* Another list of the same servers, or of those that have their data now (Curator's
  * EnsembleProvider): the session goes on. The connection stays when its host is in the list; else
@@ -247,8 +254,9 @@ enum {
     CLAVE_CREATE_PARENTS = 1,
     /* The name gets Curator's prefix _c_<uuid>-. When the answer is lost, the parent is
      * searched for it after the reconnect, so that the outcome becomes known: found and
-     * of this session: success; of an older session: deleted, never adopted; missing:
-     * created again. See clave_create_options.with_names. */
+     * of this session: success; of the older session that the create was sent in: deleted,
+     * never adopted; missing: created again. An ephemeral node of any other session is not
+     * touched, whatever its name. See clave_create_options.with_names. */
     CLAVE_CREATE_PROTECTED = 2,
     /* The same for ephemeral nodes whose names have to stay as they are: when the answer is
      * lost, the node is looked for among those of the present session by its czxid, which lies

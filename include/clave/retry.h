@@ -20,16 +20,20 @@ typedef enum clave_retry_kind {
     CLAVE_RETRY_UNTIL,       /* `base_ms` apart until elapsed_ms have passed since the first */
 } clave_retry_kind;
 
+/* No field may be negative. A field that the kind does not use is ignored, except with
+ * CLAVE_RETRY_DEFAULT, where every other field has to be 0: a policy without a kind is a mistake.
+ * Options with a policy outside these ranges are refused with EINVAL when the client is created;
+ * clave_client_options_fault says why. */
 typedef struct clave_retry {
-    clave_retry_kind kind;
-    int32_t base_ms;
-    int32_t max_ms;
-    int32_t times;
-    int64_t elapsed_ms;
+    clave_retry_kind kind; /* one of those above */
+    int32_t base_ms;    /* N_TIMES: 0 (at once) or more; FOREVER, EXPONENTIAL, UNTIL: 1 or more */
+    int32_t max_ms;     /* EXPONENTIAL: 0 (no bound) or more; below base_ms it is every pause */
+    int32_t times;      /* N_TIMES: 0 (never) or more; EXPONENTIAL: 0 (for ever) or more */
+    int64_t elapsed_ms; /* UNTIL: 1 or more */
 } clave_retry;
 
 /* How long to wait before retry number `n` (0: the first), `elapsed_ms` after the first
- * attempt, with 64 random bits; negative: give up. Pure. */
+ * attempt, with 64 random bits; negative: give up. The ranges above are not checked. Pure. */
 CLAVE_EXPORT int64_t clave_retry_delay(const clave_retry *r, int32_t n, int64_t elapsed_ms,
                                        uint64_t random);
 

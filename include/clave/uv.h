@@ -18,7 +18,8 @@ typedef struct clave_uv clave_uv; /* opaque: the link between one client and one
 /* The clock every clave_client of this process must be driven with: milliseconds of
  * CLOCK_BOOTTIME. Any thread. */
 CLAVE_EXPORT int64_t clave_now(void);
-/* 64 bits from the kernel, for clave_client_options.seed. Any thread. */
+/* 64 bits from the kernel, never 0, for clave_client_options.seed, which clave_client_new does not
+ * draw by itself. Any thread. */
 CLAVE_EXPORT uint64_t clave_random_seed(void);
 
 /* Drives `c` on `loop` from now on and starts it. The client stays the caller's. ENOMEM; with hosts

@@ -58,3 +58,25 @@ void clave__rand_uuid(struct rand_state *r, char out[CLAVE_UUID_TEXT + 1])
     }
     out[at] = '\0';
 }
+
+static unsigned digit_value(char digit)
+{
+    return (unsigned)(digit <= '9' ? digit - '0' : digit - 'a' + 10);
+}
+
+/* Digits 12 and 16 say the version and the variant. */
+void clave__uuid_mix(char *uuid, uint64_t a, uint64_t b)
+{
+    static const char hex[] = "0123456789abcdef";
+    int digit = 0, mixed = 0;
+    for (char *at = uuid; *at && digit < 32; at++) {
+        if (*at == '-')
+            continue;
+        if (digit != 12 && digit != 16) {
+            uint64_t bits = mixed < 16 ? a >> (60 - 4 * mixed) : b >> (52 - 4 * (mixed - 16));
+            *at = hex[(digit_value(*at) ^ bits) & 15];
+            mixed++;
+        }
+        digit++;
+    }
+}

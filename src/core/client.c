@@ -13,13 +13,47 @@ enum { REPLY_FRAMES = 4 };
 
 /* ---- life ---------------------------------------------------------------------------- */
 
-static clave_err check(const clave_client_options *o)
+static const char *retry_text(const clave_retry *reconnect, const clave_retry *reads)
+{
+#define RETRY_TEXTS(name)                                                                          \
+    {                                                                                              \
+        [RETRY_FAULT_KIND] = name ".kind is none of clave_retry_kind",                             \
+        [RETRY_FAULT_NO_KIND] = name ".kind is not set, but another field of it is",               \
+        [RETRY_FAULT_NEGATIVE] = name " has a negative field",                                     \
+        [RETRY_FAULT_NO_PAUSE] = name ".base_ms is 0, so that it would try again without a pause", \
+        [RETRY_FAULT_NO_TIME] = name ".elapsed_ms is 0, so that it would never try again",         \
+    }
+    static const char *const texts[][RETRY_FAULTS] = {RETRY_TEXTS("reconnect"),
+                                                      RETRY_TEXTS("reads")};
+#undef RETRY_TEXTS
+    const char *text = texts[0][clave__retry_fault(reconnect)];
+    return text ? text : texts[1][clave__retry_fault(reads)];
+}
+
+static const char *options_fault(const clave_client_options *o)
 {
     int64_t timeout = o->session_timeout_ms ? o->session_timeout_ms : DEFAULT_TIMEOUT_MS;
-    bool bad = o->session_timeout_ms < 0 || o->margin_ms < 0 || o->relay_interval_ms < 0 ||
-               o->max_frame > INT32_MAX / REPLY_FRAMES ||
-               (int64_t)o->margin_ms + o->relay_interval_ms >= timeout;
-    return bad ? CLAVE_EINVAL : CLAVE_OK;
+    if (o->seed == 0)
+        return "seed is 0: draw 64 bits from the system, as clave_random_seed() does";
+    if (o->session_timeout_ms < 0)
+        return "session_timeout_ms is negative";
+    if (o->margin_ms < 0 || o->relay_interval_ms < 0)
+        return "margin_ms or relay_interval_ms is negative";
+    if ((int64_t)o->margin_ms + o->relay_interval_ms >= timeout)
+        return "margin_ms and relay_interval_ms together reach session_timeout_ms";
+    if (o->max_frame > INT32_MAX / REPLY_FRAMES)
+        return "max_frame is above 536870911";
+    return retry_text(&o->reconnect, &o->reads);
+}
+
+const char *clave_client_options_fault(const clave_client_options *given)
+{
+    clave_client_options o;
+    const char *fault = clave__options_fault(sizeof o, given);
+    if (fault)
+        return fault;
+    (void)clave__options_take(&o, sizeof o, given);
+    return options_fault(&o);
 }
 
 static void init_lists(clave_client *c)
@@ -91,8 +125,12 @@ clave_err clave_client_new(clave_client **out, const clave_client_options *given
     clave_client_options o;
     *out = NULL;
     clave_err err = clave__options_take(&o, sizeof o, given);
-    if (err == CLAVE_OK)
-        err = check(&o);
+    const char *fault = err == CLAVE_OK ? options_fault(&o) : NULL;
+    if (fault) {
+        clave__log(&(struct log){o.log, o.log_arg}, CLAVE_LOG_ERROR,
+                   "these clave_client_options are refused: %s", fault);
+        err = CLAVE_EINVAL;
+    }
     if (err)
         return err;
     struct clave_mem mem = clave__mem_or_default(o.mem);
@@ -352,13 +390,6 @@ struct clave_tls *clave__client_tls(const clave_client *c)
 const struct log *clave__client_log(const clave_client *c)
 {
     return &c->log;
-}
-
-void clave__client_protect(clave_client *c, char out[CLAVE_PROTECTED_PREFIX + 1])
-{
-    memcpy(out, "_c_", 3);
-    clave__rand_uuid(&c->rand, out + 3);
-    memcpy(out + CLAVE_PROTECTED_PREFIX - 1, "-", 2);
 }
 
 void clave__client_listen(clave_client *c, struct listener *l)

@@ -25,7 +25,8 @@ clave_err clave__client_take_options(clave_client *c, void *dst, size_t dst_size
 /* As given in the options. */
 struct clave_tls *clave__client_tls(const clave_client *c);
 const struct log *clave__client_log(const clave_client *c);
-/* The prefix of protected names, "_c_<uuid>-": another one each time. */
+/* The prefix of protected names, "_c_<uuid>-": another one each time, and another than any that a
+ * client with the same seed makes in a session of its own. */
 enum { CLAVE_PROTECTED_PREFIX = 3 + CLAVE_UUID_TEXT + 1 };
 void clave__client_protect(clave_client *c, char out[CLAVE_PROTECTED_PREFIX + 1]);
 

@@ -9,8 +9,9 @@
  *    │ └─ no parent: again, behind its ancestors         │
  *    └───────────────────────────────────────────────────┘
  *
- * A node found is ours only if it belongs to the present session: one of an older session is
- * about to vanish and is removed, never adopted (CURATOR-604). */
+ * A node found is ours only if it belongs to the present session. One of the older session that
+ * the create was sent in is about to vanish and is removed, never adopted (CURATOR-604). One of
+ * any other session is another client's, whatever its name says, and the search goes on. */
 #include <assert.h>
 #include <string.h>
 
@@ -47,6 +48,7 @@ void clave__creation_finish(struct creation *k, clave_err err, const clave_resul
     if (k->cb)
         k->cb(k->client, &res, k->arg);
     clave__mem_free(&k->client->mem, k->numbers);
+    clave__mem_free(&k->client->mem, k->matches);
     clave__mem_free(&k->client->mem, k);
 }
 
@@ -134,6 +136,7 @@ static clave_err submit(struct creation *k)
     if (err)
         return err;
     k->busy++;
+    k->sent_in = c->session.id;
     if (k->flags & CLAVE_CREATE_CERTAIN)
         clave__creation_sent(k);
     if (!k->with_names)
@@ -238,67 +241,122 @@ static void on_removed(clave_client *c, const clave_result *res, void *arg)
         clave__creation_step_failed(k, res->err);
 }
 
+/* Whose node is it? Of a node that is not ephemeral only its name can tell. */
+enum whose { WHOSE_OURS, WHOSE_OLDER, WHOSE_OTHERS };
+
+static enum whose whose_node(const struct creation *k, const clave_stat *stat)
+{
+    bool ephemeral = k->what.mode == CLAVE_EPHEMERAL || k->what.mode == CLAVE_EPHEMERAL_SEQUENTIAL;
+    if (!ephemeral || stat->ephemeral_owner == k->client->session.id)
+        return WHOSE_OURS;
+    return stat->ephemeral_owner == k->sent_in ? WHOSE_OLDER : WHOSE_OTHERS;
+}
+
+static void remove_found(struct creation *k)
+{
+    clave__creation_enter(k, CREATION_REMOVING);
+    clave_err err = clave__submit_delete(k->client, k->found, -1, on_removed, k);
+    k->busy += err == CLAVE_OK;
+    if (err)
+        clave__creation_step_failed(k, err);
+}
+
+static void check_next(struct creation *k);
+
 static void on_checked(clave_client *c, const clave_result *res, void *arg)
 {
     struct creation *k = arg;
-    bool ephemeral = k->what.mode == CLAVE_EPHEMERAL || k->what.mode == CLAVE_EPHEMERAL_SEQUENTIAL;
+    (void)c;
     k->busy--;
     if (res->err == CLAVE_ENONODE) {
-        clave__creation_create(k);
-    } else if (res->err != CLAVE_OK) {
-        clave__creation_step_failed(k, res->err);
-    } else if (ephemeral && res->stat->ephemeral_owner != c->session.id) {
-        clave__creation_enter(k, CREATION_REMOVING);
-        clave_err err = clave__submit_delete(c, k->found, -1, on_removed, k);
-        k->busy += err == CLAVE_OK;
-        if (err)
-            clave__creation_step_failed(k, err);
-    } else {
-        k->stat = *res->stat;
-        k->zxid = res->zxid;
-        clave__creation_finish(k, CLAVE_OK, NULL);
-    }
-}
-
-/* The name with our prefix into k->found. */
-static bool pick(struct creation *k, const clave_result *res)
-{
-    const char *ours = clave__path_name(k->what.path);
-    for (size_t i = 0; i < res->nnames; i++) {
-        size_t n = strlen(res->names[i]);
-        size_t dir = (size_t)(ours - k->what.path);
-        if (strncmp(res->names[i], ours, CLAVE_PROTECTED_PREFIX) != 0 || dir + n >= k->found_cap)
-            continue;
-        memcpy(k->found, k->what.path, dir);
-        memcpy(k->found + dir, res->names[i], n + 1);
-        return true;
-    }
-    return false;
-}
-
-static void on_searched(clave_client *c, const clave_result *res, void *arg)
-{
-    struct creation *k = arg;
-    k->busy--;
-    bool missing = res->err == CLAVE_ENONODE || (res->err == CLAVE_OK && !pick(k, res));
-    if (missing && k->proven) {
-        clave__creation_create(k);
-        return;
-    }
-    if (missing) {
-        clave__creation_pause(k);
+        check_next(k);
         return;
     }
     if (res->err != CLAVE_OK) {
         clave__creation_step_failed(k, res->err);
         return;
     }
+    switch (whose_node(k, res->stat)) {
+    case WHOSE_OURS:
+        k->stat = *res->stat;
+        k->zxid = res->zxid;
+        clave__creation_finish(k, CLAVE_OK, NULL);
+        break;
+    case WHOSE_OLDER:
+        remove_found(k);
+        break;
+    case WHOSE_OTHERS:
+        check_next(k);
+        break;
+    }
+}
+
+/* The next name of the listing that begins as ours does; when there is none any more, our node
+ * does not stand, if the listing proves that. */
+static void check_next(struct creation *k)
+{
+    size_t n = strlen(k->next_match);
+    if (n == 0 && k->proven)
+        clave__creation_create(k);
+    else if (n == 0)
+        clave__creation_pause(k);
+    if (n == 0)
+        return;
+    size_t dir = (size_t)(k->name - k->what.path);
+    memcpy(k->found, k->what.path, dir);
+    memcpy(k->found + dir, k->next_match, n + 1);
+    k->next_match += n + 1;
     clave__creation_enter(k, CREATION_CHECKING);
     struct request_spec spec = {
         .kind = REQUEST_SEARCH, .path = k->found, .cb = on_checked, .arg = k, .quiet = true};
-    clave_err err = clave__submit_read(c, OP_EXISTS, &spec);
+    clave_err err = clave__submit_read(k->client, OP_EXISTS, &spec);
     k->busy += err == CLAVE_OK;
     if (err)
+        clave__creation_step_failed(k, err);
+}
+
+static bool is_match(const struct creation *k, const char *name)
+{
+    size_t dir = (size_t)(k->name - k->what.path);
+    return strncmp(name, k->name, CLAVE_PROTECTED_PREFIX) == 0 && dir + strlen(name) < k->found_cap;
+}
+
+/* Usually one or none: the others are of clients that drew the same name, or of somebody who
+ * copied ours. */
+static clave_err take_matches(struct creation *k, const clave_result *res)
+{
+    const struct clave_mem *mem = &k->client->mem;
+    size_t size = 1;
+    for (size_t i = 0; i < res->nnames; i++)
+        size += is_match(k, res->names[i]) ? strlen(res->names[i]) + 1 : 0;
+    clave__mem_free(mem, k->matches);
+    k->matches = clave__mem_zalloc(mem, size);
+    if (!k->matches)
+        return CLAVE_ENOMEM;
+    char *at = k->matches;
+    for (size_t i = 0; i < res->nnames; i++) {
+        size_t n = strlen(res->names[i]) + 1;
+        if (!is_match(k, res->names[i]))
+            continue;
+        memcpy(at, res->names[i], n);
+        at += n;
+    }
+    k->next_match = k->matches;
+    return CLAVE_OK;
+}
+
+static void on_searched(clave_client *c, const clave_result *res, void *arg)
+{
+    struct creation *k = arg;
+    static const clave_result nobody = {0};
+    (void)c;
+    k->busy--;
+    clave_err err = res->err == CLAVE_ENONODE ? CLAVE_OK : res->err;
+    if (err == CLAVE_OK)
+        err = take_matches(k, res->err == CLAVE_OK ? res : &nobody);
+    if (err == CLAVE_OK)
+        check_next(k);
+    else
         clave__creation_step_failed(k, err);
 }
 
@@ -401,6 +459,7 @@ static char *put_path(struct creation *k, char *at, const char *path)
     k->what.path = at;
     memcpy(at, path, dir);
     at += dir;
+    k->name = at;
     if (k->flags & CLAVE_CREATE_PROTECTED) {
         clave__client_protect(k->client, at);
         at += CLAVE_PROTECTED_PREFIX;

@@ -26,12 +26,20 @@ struct creation {
     clave_result_cb *cb;
     void *arg;
     struct submit_create what; /* in the block behind it */
+    char *name;                /* of what.path, which may still change: see protect.c */
+    int64_t sent_in;           /* the session of the newest create, 0: the next one. That of an
+                                  older one has gone: a create is only sent again when a search
+                                  has proved that no node of it stands */
     char *found;               /* the node's path: as answered, or as found */
     size_t found_cap;
     /* The outcome so far. */
     clave_err err;
     int64_t zxid;
     clave_stat stat;
+    /* While it is searched for: the names that begin as ours does and were not looked at yet, each
+     * with its NUL, and a NUL behind the last. */
+    char *matches;
+    const char *next_match;
     bool proven; /* what is read from now on shows all that was committed before the search */
     /* CLAVE_CREATE_CERTAIN: between these lies the node's czxid, if it stands; and while it is
      * looked for: the numbers of the nodes that are still to be looked at, and the best match. */

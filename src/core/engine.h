@@ -6,6 +6,7 @@
  *   reply.c      from a reply to a clave_result      deliver.c    callbacks, one at a time
  *   create.c     protected creates, parents          cleanup.c    guaranteed deletes
  *   identify.c   creates with names of the caller's own
+ *   protect.c    the names of protected creates
  *   watch.c      the registry of watches             heartbeat.c  pings, confirmed ones
  *   auth.c       identities                          lease.c      the hold deadline
  *   hosts.c, retry.c, timer.c */
@@ -190,6 +191,8 @@ void clave__auth_end(clave_client *c);
 
 /* ---- composed requests --------------------------------------------------------------- */
 
+/* Another session than before: what was asked for without one will be sent in it. */
+void clave__creations_session_made(clave_client *c);
 /* No session follows: those that wait for nothing but time end with ECLOSED. */
 void clave__creations_end(clave_client *c);
 void clave__cleanups_end(clave_client *c);
@@ -251,6 +254,18 @@ static inline int64_t earlier(int64_t a, int64_t b)
 
 /* clave__client_unref without the delivery. */
 void clave__client_drop(clave_client *c);
+
+/* What is wrong with a retry policy in the options. */
+enum retry_fault {
+    RETRY_FAULT_NONE,
+    RETRY_FAULT_KIND,
+    RETRY_FAULT_NO_KIND,
+    RETRY_FAULT_NEGATIVE,
+    RETRY_FAULT_NO_PAUSE,
+    RETRY_FAULT_NO_TIME,
+    RETRY_FAULTS,
+};
+enum retry_fault clave__retry_fault(const clave_retry *r);
 
 /* Between entries: gives back what a huge message took. */
 void clave__client_trim(clave_client *c);

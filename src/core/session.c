@@ -76,6 +76,8 @@ void clave__session_attached(clave_client *c, const struct wire_connect_response
     s->timeout_ms = r->timeout_ms;
     s->was_connected = true;
     take_lease(c, r->read_only, made, sent);
+    if (made)
+        clave__creations_session_made(c);
     clave__client_watches_attached(c);
     clave__heartbeat_attached(c);
     enter(c, r->read_only ? CLAVE_STATE_READ_ONLY : up, CLAVE_OK);

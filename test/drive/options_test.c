@@ -307,7 +307,7 @@ struct taker {
     }
 
 static const struct taker takers[] = {
-    TAKER(clave_client_options, of_client, seed, try_client, CLAVE_OK, CLAVE_EHOST, NO_TEXT),
+    TAKER(clave_client_options, of_client, seed, try_client, CLAVE_OK, CLAVE_EINVAL, NO_TEXT),
     TAKER(clave_client_options, of_session, size, try_session, CLAVE_OK, CLAVE_OK, NO_TEXT),
     TAKER(clave_create_options, of_create, size, try_create, CLAVE_OK, CLAVE_OK, CLIENT_TEXT),
     TAKER(clave_create_options, of_create, size, try_session_create, CLAVE_ETIMEDOUT,

@@ -150,6 +150,7 @@ static void a_client_hears_of_its_loss(void **state)
     clave_client_options o = {.size = sizeof o,
                               .hosts = server.connect,
                               .session_timeout_ms = SESSION_MS,
+                              .seed = clave_random_seed(),
                               .state_cb = on_state,
                               .state_arg = &p};
     assert_int_equal(uv_loop_init(&p.loop), 0);

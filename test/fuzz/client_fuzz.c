@@ -141,7 +141,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct input in = {data, size};
     memset(&p, 0, sizeof p);
     desk_open(&p.d, NULL);
-    o.seed = input_byte(&in);
+    o.seed = 1 + (uint64_t)input_byte(&in);
     must(clave_client_new(&p.c, &o) == CLAVE_OK);
     for (size_t i = 0; i < WATCHES; i++)
         must(clave_watch_new(&p.watches[i], p.c, on_event, &p) == CLAVE_OK);

@@ -239,7 +239,7 @@ static void add_client(struct pair *p, size_t i)
         .hosts = hosts,
         .session_timeout_ms = p->o.timeout_ms,
         .margin_ms = p->o.margin_ms,
-        .seed = i + 1,
+        .seed = p->o.seed ? p->o.seed : i + 1,
         .mem = p->o.mem,
         .state_cb = on_state,
         .state_arg = e,

@@ -50,6 +50,7 @@ struct pair_options {
     clave_log_cb *client_log; /* of all clients; NULL: none */
     void *client_log_arg;
     bool ensemble; /* the server poses as a member of one: pings prove nothing */
+    uint64_t seed; /* of all clients alike; 0: each has its own */
 };
 
 struct pair_end {

@@ -412,12 +412,13 @@ void host_start(struct host *h)
 {
     char servers[64];
     format_servers(h, servers, sizeof servers);
+    uint64_t own = world_u64(h->w) | 1;
     clave_client_options o = {
         .size = sizeof o,
         .hosts = servers,
         .session_timeout_ms = h->options.session_timeout_ms,
         .relay_interval_ms = h->options.relay_interval_ms,
-        .seed = world_u64(h->w),
+        .seed = h->options.seed ? h->options.seed : own,
         .mem = &h->purse.mem,
         .state_cb = on_state,
         .state_arg = h,

@@ -25,6 +25,7 @@ struct scenario {
     struct workload_options work;
     size_t nhosts;
     bool unhurried; /* as in production: long timeouts, seconds between requests */
+    bool alike;     /* all clients have one seed, a constant of their program */
     int64_t timeout_us;
     int32_t relay_ms; /* as users set it who know the tick; 0: they do not */
     int64_t morning_us;
@@ -159,6 +160,7 @@ static void draw_extras(struct scenario *s)
         o->wrapping = (unsigned)world_between(&s->w, 100, 900);
         o->restless = 0; /* who runs a command keeps its lock */
     }
+    s->alike = world_chance(&s->w, 150);
     world_roll_with(&s->w, before);
 }
 
@@ -177,6 +179,7 @@ static void draw_host(struct scenario *s, size_t i)
         .slice_us = world_chance(w, 500) ? 0 : 1500,
         .look_us =
             world_chance(w, 250) ? world_between(w, s->timeout_us / 40, s->timeout_us / 4) : 0,
+        .seed = s->alike ? 1 : 0,
     };
     h->clock = world_clock(w);
     /* Sessions of a few round trips keep nobody busy but themselves. */
@@ -245,13 +248,14 @@ static void draw(struct scenario *s)
     nemesis_draw(&s->nemesis);
     if (s->portion->salt > 0)
         shake(s);
-    snprintf(s->weather, sizeof s->weather,
-             "%s, %zu clients with %u actors, %s%s%s, tick %d ms, timeout %lld ms, day of %lld ms",
-             s->has_ensemble ? "ensemble" : "one server", s->nhosts, s->work.actors,
-             site_kind_name(s->work.sites[0].kind), s->work.locks > 1 ? " and " : "",
-             s->work.locks > 1 ? site_kind_name(s->work.sites[1].kind) : "",
-             (int)s->server.options.tick_ms, (long long)(s->timeout_us / MS),
-             (long long)(s->day_us / MS));
+    snprintf(
+        s->weather, sizeof s->weather,
+        "%s, %zu clients%s with %u actors, %s%s%s, tick %d ms, timeout %lld ms, day of %lld ms",
+        s->has_ensemble ? "ensemble" : "one server", s->nhosts, s->alike ? " of one seed" : "",
+        s->work.actors, site_kind_name(s->work.sites[0].kind), s->work.locks > 1 ? " and " : "",
+        s->work.locks > 1 ? site_kind_name(s->work.sites[1].kind) : "",
+        (int)s->server.options.tick_ms, (long long)(s->timeout_us / MS),
+        (long long)(s->day_us / MS));
     world_tell(w, "scenario", "%s", s->weather);
 }
 

@@ -85,6 +85,28 @@ static void uuids(void **state)
     assert_string_equal(a, b);
 }
 
+static void mixed_uuids_differ_by_every_bit(void **state)
+{
+    (void)state;
+    static const char uuid[] = "b358faf7-4ef9-465a-875c-3d964f482cd2";
+    char a[sizeof uuid], b[sizeof uuid];
+    memcpy(a, uuid, sizeof a);
+    clave__uuid_mix(a, 0, 0);
+    assert_string_equal(a, uuid);
+    for (int bit = 0; bit < 64 + 56; bit++) {
+        uint64_t one = UINT64_C(1) << bit % 64;
+        memcpy(a, uuid, sizeof a);
+        clave__uuid_mix(a, bit < 64 ? one : 0, bit < 64 ? 0 : one);
+        assert_int_equal(strlen(a), CLAVE_UUID_TEXT);
+        assert_string_not_equal(a, uuid);
+        assert_int_equal(a[14], '4');
+        assert_int_equal(a[19], '8');
+        memcpy(b, a, sizeof b);
+        clave__uuid_mix(b, bit < 64 ? one : 0, bit < 64 ? 0 : one);
+        assert_string_equal(b, uuid); /* so that no two results are equal */
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -92,6 +114,7 @@ int main(void)
         cmocka_unit_test(below),
         cmocka_unit_test(below_is_even),
         cmocka_unit_test(uuids),
+        cmocka_unit_test(mixed_uuids_differ_by_every_bit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

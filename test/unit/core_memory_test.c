@@ -127,7 +127,7 @@ static void a_client_without_memory_is_none(void **state)
     (void)state;
     struct failmem mem;
     clave_client *c = NULL;
-    clave_client_options o = {.size = sizeof o, .hosts = "a,b/c", .mem = &mem.mem};
+    clave_client_options o = {.size = sizeof o, .hosts = "a,b/c", .seed = 7, .mem = &mem.mem};
     for (size_t n = 1; !c; n++) {
         failmem_init(&mem);
         failmem_arm(&mem, n, 1);

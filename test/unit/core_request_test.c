@@ -426,11 +426,7 @@ static void a_lost_protected_create_becomes_known(void **state)
             assert_string_equal(a.path, path);
             assert_int_equal(a.stat.czxid, 42);
         }
-        if (fate == FATE_FOREIGN) { /* never adopted (CURATOR-604) */
-            assert_true(path_is(script_expect(&s, OP_DELETE), path));
-            script_answer(&s, CLAVE_OK, NULL);
-        }
-        if (fate != FATE_FOUND) {
+        if (fate != FATE_FOUND) { /* another client's is neither adopted nor deleted */
             assert_int_equal(a.times, 0);
             assert_true(path_is(script_expect(&s, OP_CREATE2), first));
         }

@@ -599,7 +599,7 @@ static void options_are_checked(void **state)
 {
     (void)state;
     clave_client *c;
-    clave_client_options o = {.size = sizeof o, .hosts = "h"};
+    clave_client_options o = {.size = sizeof o, .hosts = "h", .seed = 7};
     o.session_timeout_ms = -1;
     assert_int_equal(clave_client_new(&c, &o), CLAVE_EINVAL);
     assert_null(c);

@@ -4,11 +4,12 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
 #include "base/rand.h"
-#include "clave/retry.h"
+#include "clave/client.h"
 #include "core/timer.h"
 
 enum { N = 300 };
@@ -117,6 +118,60 @@ static void an_exponential_delay_stays_in_its_bounds(void **state)
     assert_true(clave_retry_delay(&r, INT32_MAX - 1, 0, 1) > 0);
 }
 
+/* A negative pause would end the client at the first failure, and none at all would never let it
+ * rest. */
+static void policies_out_of_range_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        clave_retry r;
+        bool good;
+        const char *fault; /* a word of it */
+    } cases[] = {
+        {{0}, true, NULL},
+        {{.kind = CLAVE_RETRY_NEVER}, true, NULL},
+        {{.kind = CLAVE_RETRY_N_TIMES}, true, NULL},
+        {{.kind = CLAVE_RETRY_N_TIMES, .base_ms = INT32_MAX, .times = INT32_MAX}, true, NULL},
+        {{.kind = CLAVE_RETRY_FOREVER, .base_ms = 1}, true, NULL},
+        {{.kind = CLAVE_RETRY_EXPONENTIAL, .base_ms = 50}, true, NULL},
+        {{.kind = CLAVE_RETRY_EXPONENTIAL, .base_ms = 50, .max_ms = 10, .times = 1}, true, NULL},
+        {{.kind = CLAVE_RETRY_UNTIL, .base_ms = 1, .elapsed_ms = 1}, true, NULL},
+        {{.kind = CLAVE_RETRY_UNTIL, .base_ms = 1, .elapsed_ms = INT64_MAX}, true, NULL},
+        {{.kind = (clave_retry_kind)(CLAVE_RETRY_UNTIL + 1)}, false, ".kind is none"},
+        {{.kind = (clave_retry_kind)-1}, false, ".kind is none"},
+        {{.base_ms = 100}, false, ".kind is not set"},
+        {{.times = 3}, false, ".kind is not set"},
+        {{.max_ms = 3}, false, ".kind is not set"},
+        {{.elapsed_ms = 3}, false, ".kind is not set"},
+        {{.base_ms = -1}, false, "negative"},
+        {{.kind = CLAVE_RETRY_NEVER, .times = -1}, false, "negative"},
+        {{.kind = CLAVE_RETRY_N_TIMES, .base_ms = -1, .times = 3}, false, "negative"},
+        {{.kind = CLAVE_RETRY_N_TIMES, .base_ms = 1, .times = -1}, false, "negative"},
+        {{.kind = CLAVE_RETRY_FOREVER, .base_ms = -1}, false, "negative"},
+        {{.kind = CLAVE_RETRY_FOREVER, .base_ms = INT32_MIN}, false, "negative"},
+        {{.kind = CLAVE_RETRY_FOREVER}, false, ".base_ms is 0"},
+        {{.kind = CLAVE_RETRY_EXPONENTIAL}, false, ".base_ms is 0"},
+        {{.kind = CLAVE_RETRY_EXPONENTIAL, .base_ms = 1, .max_ms = -1}, false, "negative"},
+        {{.kind = CLAVE_RETRY_EXPONENTIAL, .base_ms = 1, .times = -1}, false, "negative"},
+        {{.kind = CLAVE_RETRY_UNTIL, .elapsed_ms = 9}, false, ".base_ms is 0"},
+        {{.kind = CLAVE_RETRY_UNTIL, .base_ms = 1}, false, ".elapsed_ms is 0"},
+        {{.kind = CLAVE_RETRY_UNTIL, .base_ms = 1, .elapsed_ms = -1}, false, "negative"},
+    };
+    for (size_t i = 0; i < 2 * sizeof cases / sizeof *cases; i++) {
+        clave_client_options o = {.size = sizeof o, .hosts = "h", .seed = 7};
+        clave_client *c;
+        *(i % 2 ? &o.reads : &o.reconnect) = cases[i / 2].r;
+        assert_int_equal(clave_client_new(&c, &o), cases[i / 2].good ? CLAVE_OK : CLAVE_EINVAL);
+        const char *fault = clave_client_options_fault(&o);
+        assert_int_equal(cases[i / 2].good, fault == NULL);
+        if (fault) {
+            assert_non_null(strstr(fault, cases[i / 2].fault));
+            assert_ptr_equal(strstr(fault, i % 2 ? "reads" : "reconnect"), fault);
+        }
+        clave_client_free(c);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -124,6 +179,7 @@ int main(void)
         cmocka_unit_test(any_order_of_calls_agrees_with_an_array),
         cmocka_unit_test(policies_of_curator),
         cmocka_unit_test(an_exponential_delay_stays_in_its_bounds),
+        cmocka_unit_test(policies_out_of_range_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

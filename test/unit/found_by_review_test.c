@@ -187,7 +187,7 @@ static void options_that_leave_nothing_are_refused(void **state)
 {
     (void)state;
     clave_client *c;
-    clave_client_options o = {.size = sizeof o, .hosts = "h", .margin_ms = 6000};
+    clave_client_options o = {.size = sizeof o, .hosts = "h", .seed = 7, .margin_ms = 6000};
     o.relay_interval_ms = 4000;
     assert_int_equal(clave_client_new(&c, &o), CLAVE_EINVAL);
     o.relay_interval_ms = 3000;
