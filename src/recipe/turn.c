@@ -242,7 +242,7 @@ static void node_gone(struct contender *c)
 static void own_found(struct contender *c, const clave_stat *stat)
 {
     if (!stat || stat->ephemeral_owner != c->session_id) {
-        clave__contender_start_over(c, true);
+        clave__contender_start_over(c, false); /* another client's, or about to vanish */
         return;
     }
     bool news = !c->own_seen;

@@ -149,6 +149,35 @@ static void a_node_of_the_old_session_is_never_adopted(void **state)
     pair_free(p);
 }
 
+/* The queue's path was removed and made anew while we were away, and its numbers began anew: what
+ * stands under our name is another client's. */
+static void a_node_of_our_name_that_is_anothers_is_left_alone(void **state)
+{
+    (void)state;
+    struct pair *p = world(3);
+    struct seat a;
+    char first[64], names[4][96];
+    open_lock(&a, p, 0);
+    assert_int_equal(seat_make(p, 1, "/l"), CLAVE_OK);
+    make_by_hand(p, 1, "/l/lock_", first);
+    seat_acquire(&a, SEAT_EVER);
+    pair_refuse(p, 0, true);
+    assert_int_equal(seat_remove(p, 1, first), CLAVE_OK);
+    assert_int_equal(seat_remove(p, 1, "/l/lock_0000000001"), CLAVE_OK);
+    assert_int_equal(seat_remove(p, 1, "/l"), CLAVE_OK);
+    assert_int_equal(seat_make(p, 1, "/l"), CLAVE_OK);
+    for (int i = 0; i < 2; i++)
+        make_by_hand(p, 1 + (size_t)i, "/l/lock_", names[i]);
+    assert_string_equal(names[1], "/l/lock_0000000001");
+    pair_refuse(p, 0, false);
+    pair_advance(p, 1000);
+    assert_int_equal(seat_list(p, 1, "/l", names, 4), 3);
+    assert_false(seat_holds(&a));
+    assert_int_equal(a.ahead, 2);
+    seat_close(&a);
+    pair_free(p);
+}
+
 static void max_hold_ends_the_hold_and_the_release_says_so(void **state)
 {
     (void)state;
@@ -347,6 +376,7 @@ int main(void)
         cmocka_unit_test(it_is_one_queue_with_a_program_written_by_hand),
         cmocka_unit_test(any_message_may_be_lost_once),
         cmocka_unit_test(a_node_of_the_old_session_is_never_adopted),
+        cmocka_unit_test(a_node_of_our_name_that_is_anothers_is_left_alone),
         cmocka_unit_test(max_hold_ends_the_hold_and_the_release_says_so),
         cmocka_unit_test(a_holder_that_was_stopped_does_no_harm),
         cmocka_unit_test(acquires_that_are_given_up_leave_nothing),
