@@ -174,7 +174,8 @@ typedef struct clave_participant {
     int32_t priority; /* of a candidate (clave/latch.h); 0: none */
 } clave_participant;
 /* In queue order, the holder first. err as clave_children; nodes that vanish meanwhile are
- * left out; a missing path is an empty queue. */
+ * left out, and so are children that do not queue (docs/recipes.md says which do), unless no
+ * child does: then all are listed, by their names. A missing path is an empty queue. */
 typedef void clave_participants_cb(clave_client *c, clave_err err, const clave_participant *list,
                                    size_t n, void *arg);
 CLAVE_EXPORT clave_err clave_participants(clave_client *c, const char *path,

@@ -11,14 +11,19 @@
 
 enum kind { KIND_QUEUE, KIND_SHARED, KIND_COUNTED, KIND_ELECTION };
 
+static bool is_named(const char *name, const struct queue_rule *rule)
+{
+    return strstr(name, rule->base) && clave__queue_is_kind(rule, name);
+}
+
 /* By the names of what stands there. Nobody: a queue. */
 static enum kind kind_of(const clave_reply *names)
 {
     for (size_t i = 0; i < names->nnames; i++) {
         const char *name = names->names[i];
-        if (strstr(name, clave__queue_read.base) || strstr(name, clave__queue_write.base))
+        if (is_named(name, &clave__queue_read) || is_named(name, &clave__queue_write))
             return KIND_SHARED;
-        if (strstr(name, clave__queue_latch.base))
+        if (is_named(name, &clave__queue_latch))
             return KIND_ELECTION;
         if (strcmp(name, "leases") == 0 || strcmp(name, "locks") == 0)
             return KIND_COUNTED;

@@ -105,7 +105,7 @@ struct contender {
     bool own_seen;      /* our node was seen, of this session, on this connection */
     bool listing;       /* a listing is under way */
     uint64_t listed_on; /* connection of the newest listing */
-    bool plain;         /* every name in it was */
+    bool plain;         /* the names of all contenders in it were */
     size_t ahead;       /* how many stand before us as far as we know */
     struct stall stall;
     const char *deadlock; /* `ended` with EDEADLOCK: the text; may be NULL */

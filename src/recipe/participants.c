@@ -94,6 +94,15 @@ static void on_data(clave_client *c, const clave_result *res, void *arg)
         report(r);
 }
 
+/* Other children take no part. Where nobody queues in our way, they are all there is: the nodes of
+ * a program written by hand, perhaps. */
+static bool stands(const struct roll *r, const char *name, const char *first)
+{
+    if (r->own_kind)
+        return clave__queue_is_kind(r->rule, name);
+    return clave__queue_key(r->rule, name).contender || !clave__queue_key(r->rule, first).contender;
+}
+
 static clave_err copy_names(struct roll *r, const clave_result *res)
 {
     size_t n = res->nnames;
@@ -104,7 +113,7 @@ static clave_err copy_names(struct roll *r, const clave_result *res)
         err = clave__queue_order(r->rule, r->mem, res->names, n, order);
     for (size_t i = 0; err == CLAVE_OK && i < n; i++) {
         const char *name = res->names[order[i]];
-        if (r->own_kind && !clave__queue_is_kind(r->rule, name))
+        if (!stands(r, name, res->names[order[0]]))
             continue;
         struct member *m = &r->members[r->n++];
         m->roll = r;

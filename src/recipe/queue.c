@@ -3,11 +3,12 @@
 #include <stdint.h>
 #include <string.h>
 
-/* A sequence number is 10 digits: the parent's count of creates, which runs from
- * 2147483647 over to -2147483648 (ZOOKEEPER-2944). '-' sorts before the digits, so from
- * there on every newcomer would own the lock; we stop before. */
+/* A sequence number is the parent's count of creates, written with "%010d": 10 digits, from
+ * 2147483647 over to -2147483648 (ZOOKEEPER-2944). '-' sorts before the digits, so from there on
+ * every newcomer would own the lock; we stop before. */
 enum { DIGITS = 10 };
 static const char counter_limit[] = "2147482647";
+static const char counter_least[] = "2147483648"; /* below 0 */
 
 const struct queue_rule clave__queue_mutex = {.base = "lock-", .kin = "__lock__"};
 /* Curator's names have one length, so that a number stands at the same place in both. */
@@ -15,7 +16,7 @@ const struct queue_rule clave__queue_read = {
     .base = "__READ__", .kin = "__rlock__", .other = &clave__queue_write, .shares = true};
 const struct queue_rule clave__queue_write = {
     .base = "__WRIT__", .kin = "__lock__", .other = &clave__queue_read, .overtaken = true};
-const struct queue_rule clave__queue_lease = {.base = "lease-"};
+const struct queue_rule clave__queue_lease = {.base = "lease-", .any_child = true};
 const struct queue_rule clave__queue_latch = {.base = "latch-", .kin = "__lock__"};
 
 clave_err clave__queue_bare(struct queue_rule *out, const char *prefix)
@@ -29,25 +30,26 @@ clave_err clave__queue_bare(struct queue_rule *out, const char *prefix)
     return letter && !slash ? CLAVE_OK : CLAVE_EINVAL;
 }
 
-static bool is_number(const char *s)
+static bool is_digits(const char *s, size_t n)
 {
-    for (size_t i = 0; i < DIGITS; i++)
+    for (size_t i = 0; i < n; i++)
         if (s[i] < '0' || s[i] > '9')
             return false;
-    return s[DIGITS] == '\0';
+    return s[n] == '\0';
 }
 
-/* The text behind the last occurrence of `base`; NULL when there is none. */
-static const char *behind_last(const char *name, size_t len, const char *base)
+/* As the server writes a counter that ran over: a sign, and as many digits as it takes, 9 at least.
+ * Not "-3", which anybody may write. */
+static bool is_wrapped(const char *s)
 {
-    size_t nbase = strlen(base);
-    for (size_t at = len + 1; at-- > nbase;)
-        if (memcmp(name + at - nbase, base, nbase) == 0)
-            return name + at;
-    return NULL;
+    if (s[0] != '-')
+        return false;
+    if (is_digits(s + 1, DIGITS - 1))
+        return strcmp(s + 1, "000000000") != 0;
+    return is_digits(s + 1, DIGITS) && s[1] != '0' && strcmp(s + 1, counter_least) <= 0;
 }
 
-/* As behind_last, only where a number ends the name. */
+/* The number that ends the name, right behind `base`; NULL when there is none. */
 static const char *number_behind(const char *name, size_t len, const char *base)
 {
     size_t nbase = strlen(base);
@@ -55,42 +57,38 @@ static const char *number_behind(const char *name, size_t len, const char *base)
         if (len < nbase + n || memcmp(name + len - n - nbase, base, nbase) != 0)
             continue;
         const char *number = name + len - n;
-        if (is_number(number) || (number[0] == '-' && is_number(number + 1)))
+        if (is_digits(number, DIGITS) || is_wrapped(number))
             return number;
     }
     return NULL;
 }
 
-/* With two kinds, what stands behind the last base name of either. */
-static const char *key_text(const struct queue_rule *rule, const char *name, size_t len)
+static const char *number_of_kind(const struct queue_rule *rule, const char *name, size_t len)
 {
-    const char *text = behind_last(name, len, rule->base);
-    const char *other = rule->other ? behind_last(name, len, rule->other->base) : NULL;
-    if (!text || (other && other > text))
-        text = other;
-    if (!text && rule->kin)
-        text = number_behind(name, len, rule->kin);
-    if (!text && rule->other && rule->other->kin)
-        text = number_behind(name, len, rule->other->kin);
-    return text;
+    const char *number = number_behind(name, len, rule->base);
+    return !number && rule->kin ? number_behind(name, len, rule->kin) : number;
 }
 
 bool clave__queue_is_kind(const struct queue_rule *rule, const char *name)
 {
-    size_t len = strlen(name);
-    return behind_last(name, len, rule->base) || (rule->kin && number_behind(name, len, rule->kin));
+    return number_of_kind(rule, name, strlen(name)) != NULL;
 }
 
 struct queue_key clave__queue_key(const struct queue_rule *rule, const char *name)
 {
-    const char *text = key_text(rule, name, strlen(name));
+    size_t len = strlen(name);
+    const char *text = number_of_kind(rule, name, len);
+    if (!text && rule->other)
+        text = number_of_kind(rule->other, name, len);
     if (!text)
-        return (struct queue_key){.text = name};
-    bool number = is_number(text);
+        return (struct queue_key){.text = name, .contender = rule->any_child};
+    bool number = text[0] != '-';
     return (struct queue_key){
         .text = text,
+        .numbered = true,
+        .contender = true,
         .plain = number,
-        .exhausted = number ? strcmp(text, counter_limit) >= 0 : text[0] == '-',
+        .exhausted = !number || strcmp(text, counter_limit) >= 0,
     };
 }
 
@@ -138,12 +136,14 @@ struct queue_place clave__queue_locate(const struct queue_rule *rule, const char
         return place;
 
     struct queue_key own_key = clave__queue_key(rule, own);
-    place.exhausted = own_key.exhausted;
+    /* Only ours is surely a number of the server's making. */
+    place.exhausted = own_key.exhausted || !own_key.contender;
     struct nearest best[2] = {{0}, {0}};
     for (size_t i = 0; i < n; i++) {
         struct queue_key key = clave__queue_key(rule, names[i]);
-        /* Another's number near the limit is still in order; behind a '-' nothing is. */
-        place.exhausted = place.exhausted || (key.exhausted && !key.plain);
+        if (!key.contender)
+            continue;
+        place.contenders++;
         if (i != mine && !may_block(rule, names[i]))
             continue;
         place.plain = place.plain && key.plain;
@@ -160,13 +160,16 @@ struct queue_place clave__queue_locate(const struct queue_rule *rule, const char
 }
 
 struct sorting {
-    const char **keys;
+    struct queue_key *keys;
     size_t *order;
 };
 
+/* Numbers, and then what has none. */
 static bool out_of_order(const struct sorting *s, size_t a, size_t b)
 {
-    return comes_before(s->keys[a], a, s->keys[b], b);
+    if (s->keys[a].numbered != s->keys[b].numbered)
+        return s->keys[a].numbered;
+    return comes_before(s->keys[a].text, a, s->keys[b].text, b);
 }
 
 static void sift_down(const struct sorting *s, size_t root, size_t n)
@@ -197,7 +200,7 @@ clave_err clave__queue_order(const struct queue_rule *rule, const struct clave_m
     if (!s.keys)
         return CLAVE_ENOMEM;
     for (size_t i = 0; i < n; i++) {
-        s.keys[i] = clave__queue_key(rule, names[i]).text;
+        s.keys[i] = clave__queue_key(rule, names[i]);
         order[i] = i;
     }
     for (size_t i = n / 2; i-- > 0;)

@@ -9,9 +9,15 @@
 #include "base/mem.h"
 #include "clave/err.h"
 
-/* Which part of a name decides. Curator's rule: what stands behind the last occurrence
- * of the base name, the whole name where there is none, compared as strings; equal keys
- * keep the server's order. Every child counts, foreign ones included. */
+/* Who queues, and in which order. A contender's node is named after its kind: anything, the base
+ * name, and the number that the server appends: exactly 10 digits, or the sign and the 9 or 10
+ * digits of a counter that ran over. The numbers are compared as strings, as Curator does it; equal
+ * ones keep the server's order.
+ *
+ * No other child of a queue counts, so that who may write below the path can stop the queue only by
+ * standing in it. Curator sorts every child, and by its whole name where it lacks the base name: a
+ * child "0abc" comes first there and holds Curator's clients up (CURATOR-43), not ours. That is
+ * safe: whoever comes first among all children comes first among the contenders, too. */
 struct queue_rule {
     const char *base; /* "lock-" */
     /* Another client's base name whose 10 digits (at the end of the name) count as ours
@@ -25,6 +31,9 @@ struct queue_rule {
     /* The other kind may still come to stand before us, with a number of before: a downgrade
      * does. So the end of those we knew of does not make it our turn without a listing. */
     bool overtaken;
+    /* Not a queue but a count: every child takes room, as with Curator. The leases of kazoo's
+     * semaphore are bare UUIDs. */
+    bool any_child;
     /* Names without Curator's protection, as programs written by hand make them. */
     bool bare;
     /* Not a queue: one node, the base name itself, of whoever creates it first. */
@@ -42,9 +51,11 @@ extern const struct queue_rule clave__queue_latch;
 clave_err clave__queue_bare(struct queue_rule *out, const char *prefix);
 
 struct queue_key {
-    const char *text; /* points into the name */
-    bool plain;       /* exactly 10 digits behind a known base name: a sequential node */
-    bool exhausted;   /* a counter that ran over, or is within 1000 of it */
+    const char *text; /* points into the name: the number; of other children all of it */
+    bool numbered;    /* named as a contender of either kind */
+    bool contender;   /* numbered; or any_child */
+    bool plain;       /* its number is 10 digits */
+    bool exhausted;   /* its number ran over, or is within 1000 of that */
 };
 struct queue_key clave__queue_key(const struct queue_rule *rule, const char *name);
 /* Is it a node of this kind? */
@@ -54,7 +65,8 @@ bool clave__queue_is_kind(const struct queue_rule *rule, const char *name);
 struct queue_place {
     bool found;
     bool plain;           /* every name that can stand in our way is */
-    bool exhausted;       /* ours is, or another's counter has run over already */
+    bool exhausted;       /* ours is, or is no contender's */
+    size_t contenders;    /* ours among them */
     size_t ahead;         /* how many stand in our way: 0 owns */
     const char *last;     /* of those the one just before us; NULL when none */
     const char *last_but; /* the one just before that; NULL when none */
@@ -62,7 +74,8 @@ struct queue_place {
 struct queue_place clave__queue_locate(const struct queue_rule *rule, const char *const *names,
                                        size_t n, const char *own);
 
-/* Fills order[0..n) with the indices of the names, first in the queue first. ENOMEM. */
+/* Fills order[0..n) with the indices of the names: those with a number, first in the queue first,
+ * then the other children. ENOMEM. */
 clave_err clave__queue_order(const struct queue_rule *rule, const struct clave_mem *mem,
                              const char *const *names, size_t n, size_t *order);
 

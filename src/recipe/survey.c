@@ -135,6 +135,8 @@ static clave_err add_nodes(struct survey *s, struct survey_queue *q, const clave
     if (err == CLAVE_OK)
         err = clave__queue_order(q->rule, s->mem, res->names, n, order);
     for (size_t i = 0; err == CLAVE_OK && i < n; i++) {
+        if (!clave__queue_key(q->rule, res->names[order[i]]).contender)
+            break; /* as all behind it */
         struct survey_node *node = &q->nodes[q->n++];
         node->survey = s;
         node->path = join(s, res->path, res->names[order[i]]);

@@ -186,8 +186,8 @@ static struct queue_place find_place(const struct contender *c, const char *cons
     struct queue_place at =
         clave__queue_locate(spec->rule, names, n, clave__path_name(c->own.path));
     if (spec->counted) {
-        /* Whoever stands, foreign names included, and in whatever order. */
-        at.ahead = n > spec->limit ? n - spec->limit : 0;
+        /* Whoever stands, other children included, and in whatever order. */
+        at.ahead = at.contenders > spec->limit ? at.contenders - spec->limit : 0;
         at.exhausted = false;
     }
     return at;

@@ -45,14 +45,18 @@ bool site_is_exclusive(const struct site *s)
     return s->limit == 1;
 }
 
-/* Names that whoever queues there has to reckon with. */
+/* Names that whoever queues there has to reckon with, and names to be passed over. */
 const char *site_foreign_name(const struct site *s, const char *directory, unsigned way)
 {
     static const char *const names[SITE_KINDS][FOREIGN_NAMES] = {
-        [SITE_MUTEX] = {"_c_0-lock-", "0123__lock__", "stranger-lock-"},
-        [SITE_RWLOCK] = {"0123__lock__", "0123__rlock__", "_c_0-__WRIT__"},
-        [SITE_SEMAPHORE] = {"_c_0-lease-", "stranger-lease-", "whatever"},
-        [SITE_LATCH] = {"_c_0-latch-", "0123__lock__", "stranger-latch-"},
+        [SITE_MUTEX] = {"_c_0-lock-", "0123__lock__", "stranger-lock-", "_c_0-lock--3",
+                        "deadlock--", "0000000000-"},
+        [SITE_RWLOCK] = {"0123__lock__", "0123__rlock__", "_c_0-__WRIT__", "_c_0-__WRIT__-3",
+                         "_c_0-__READ__0", "0000000000-"},
+        [SITE_SEMAPHORE] = {"_c_0-lease-", "stranger-lease-", "0123-lease-", "whatever",
+                            "0-lease--3", "0000000000-"},
+        [SITE_LATCH] = {"_c_0-latch-", "0123__lock__", "stranger-latch-", "_c_0-latch--3",
+                        "0000000000-", "latch-x"},
     };
     bool gate = s->gate && strcmp(directory, s->gate) == 0;
     return names[gate ? SITE_MUTEX : s->kind][way];
@@ -96,8 +100,37 @@ static bool is_before(const struct site *s, const struct node *other, const stru
     return theirs.number < mine.number && (mine.writes || theirs.writes);
 }
 
+static bool ends_with(const char *text, size_t n, const char *end)
+{
+    size_t nend = strlen(end);
+    return n >= nend && memcmp(text + n - nend, end, nend) == 0;
+}
+
+/* By the name alone: one of those that are used there, and behind it ten digits. */
+static bool queues(const struct site *s, bool gate, const struct node *n)
+{
+    static const char *const bases[SITE_KINDS][4] = {
+        [SITE_MUTEX] = {"lock-", "__lock__"},
+        [SITE_RWLOCK] = {"__READ__", "__WRIT__", "__lock__", "__rlock__"},
+        [SITE_LATCH] = {"latch-", "__lock__"},
+    };
+    const char *const *base = bases[gate ? SITE_MUTEX : s->kind];
+    const char *path = clave__node_path(n);
+    size_t len = n->path_len;
+    if (s->kind == SITE_SEMAPHORE && !gate)
+        return true; /* whatever stands there takes room */
+    for (size_t i = 0; i < DIGITS; i++)
+        if (len <= DIGITS || path[len - 1 - i] < '0' || path[len - 1 - i] > '9')
+            return false;
+    for (size_t i = 0; i < 4 && base[i]; i++)
+        if (ends_with(path, len - DIGITS, base[i]))
+            return true;
+    return false;
+}
+
 /* How many stand before it in its directory. */
-static size_t rank(const struct server_host *h, const struct site *s, const struct node *own)
+static size_t rank(const struct server_host *h, const struct site *s, bool gate,
+                   const struct node *own)
 {
     char directory[PATH_SIZE];
     size_t before = 0;
@@ -105,7 +138,7 @@ static size_t rank(const struct server_host *h, const struct site *s, const stru
     *strrchr(directory, '/') = '\0';
     const struct node *top = clave__tree_find(&h->server->tree, clave__jbytes(directory));
     for (const struct node *other = top; (other = clave__tree_next(other, top));)
-        before += is_before(s, other, own);
+        before += queues(s, gate, other) && is_before(s, other, own);
     return before;
 }
 
@@ -113,7 +146,7 @@ bool site_has_turn(const struct server_host *h, const struct site *s, const char
 {
     const struct node *own = clave__tree_find(&h->server->tree, clave__jbytes(node));
     bool gate = s->gate && strncmp(node, s->gate, strlen(s->gate)) == 0;
-    return own && rank(h, s, own) < (gate ? 1 : s->limit);
+    return own && rank(h, s, gate, own) < (gate ? 1 : s->limit);
 }
 
 bool site_fits_limit(const struct server_host *h, const struct site *s, const char *lease)
@@ -121,5 +154,5 @@ bool site_fits_limit(const struct server_host *h, const struct site *s, const ch
     const struct node *own = clave__tree_find(&h->server->tree, clave__jbytes(lease));
     const struct node *n = clave__tree_find(&h->server->tree, clave__jbytes(s->limit_path));
     struct jbytes data = n ? clave__node_data(n) : (struct jbytes){0};
-    return own && data.n == 4 && rank(h, s, own) < (uint8_t)data.p[3];
+    return own && data.n == 4 && rank(h, s, false, own) < (uint8_t)data.p[3];
 }

@@ -27,8 +27,10 @@ struct site site_make(unsigned nth, enum site_kind kind);
 /* Two who hold it may both write: the counter then counts writes and nothing else. */
 bool site_is_exclusive(const struct site *s);
 
-/* What a client of another kind would call its node there, in front of the number; a few ways. */
-enum { FOREIGN_NAMES = 3 };
+/* What somebody else would call a node there, in front of the number; a few ways. Half of them are
+ * those of clients of another kind; the others look like such a node, or sort before all of them,
+ * and do not queue. */
+enum { FOREIGN_NAMES = 6 };
 const char *site_foreign_name(const struct site *s, const char *directory, unsigned way);
 
 /* Is it the turn of the node of this name, by what stands beside it? false: it is not there. */

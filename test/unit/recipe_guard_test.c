@@ -210,6 +210,28 @@ static void participants_stand_in_queue_order(void **state)
     pair_free(p);
 }
 
+static void other_children_are_no_participants(void **state)
+{
+    (void)state;
+    struct pair *p = pair_new(&(struct pair_options){.clients = 2});
+    struct seat a;
+    assert_int_equal(seat_make(p, 1, "/l"), CLAVE_OK);
+    assert_int_equal(seat_make(p, 1, "/l/deadlock--3"), CLAVE_OK);
+    assert_int_equal(seat_make(p, 1, "/l/n_0000000000"), CLAVE_OK);
+    seat_open(&a, p, 0, "/l", NULL);
+    seat_acquire(&a, SEAT_EVER);
+    struct people o = ask(p, 1);
+    assert_int_equal(o.n, 1);
+    assert_int_equal(o.tokens[0], seat_grant(&a).token);
+    seat_release(&a);
+    o = ask(p, 1); /* who knows what these are: they are shown */
+    assert_int_equal(o.n, 2);
+    assert_string_equal(o.nodes[0], "deadlock--3");
+    assert_string_equal(o.nodes[1], "n_0000000000");
+    seat_close(&a);
+    pair_free(p);
+}
+
 static void participants_that_vanish_meanwhile_are_left_out(void **state)
 {
     (void)state;
@@ -248,6 +270,7 @@ int main(void)
         cmocka_unit_test(a_multi_has_the_callers_operations_only),
         cmocka_unit_test(a_write_after_the_loss_is_refused_by_the_server),
         cmocka_unit_test(participants_stand_in_queue_order),
+        cmocka_unit_test(other_children_are_no_participants),
         cmocka_unit_test(participants_that_vanish_meanwhile_are_left_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -384,6 +384,31 @@ static void options_are_checked(void **state)
     pair_free(p);
 }
 
+/* What does not queue below `locks` stops nobody there. Below `leases` every child takes room, as
+ * with Curator: a lease of kazoo's semaphore is a bare UUID. */
+static void other_children_take_room_but_stop_no_queue(void **state)
+{
+    (void)state;
+    static const char *const names[] = {
+        "/s",           "/s/locks",
+        "/s/locks/000", "/s/locks/_c_0-lock--3",
+        "/s/leases",    "/s/leases/0f3c5d8e7b6a4c1d9e2f3a4b5c6d7e8f"};
+    struct pair *p = world(2);
+    struct party a;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        assert_int_equal(seat_make(p, 1, names[i]), CLAVE_OK);
+    party_open(&a, p, 0, 2);
+    party_acquire(&a, 1, SEAT_EVER);
+    assert_int_equal(a.n, 1);
+    party_acquire(&a, 1, SEAT_EVER);
+    assert_int_equal(a.n, 1);
+    assert_int_equal(seat_remove(p, 1, names[5]), CLAVE_OK);
+    assert_int_equal(a.n, 2);
+    party_close(&a);
+    party_assert_no_leftovers(p);
+    pair_free(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -400,6 +425,7 @@ int main(void)
         cmocka_unit_test(a_shared_limit_is_waited_for_and_followed),
         cmocka_unit_test(a_limit_of_its_own_can_be_raised_too),
         cmocka_unit_test(options_are_checked),
+        cmocka_unit_test(other_children_take_room_but_stop_no_queue),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "lib/seat.h"
+#include "server/state.h"
 
 /* A holds, B waits behind it. */
 struct queue_of_two {
@@ -170,8 +171,8 @@ static void an_own_node_that_is_gone_starts_over(void **state)
     end_two(&q);
 }
 
-/* A child of another name may have come with an explicit number: never trust the set. */
-static void a_foreign_name_needs_a_listing(void **state)
+/* What takes no part in the queue is not waited for, and costs no listing. */
+static void other_children_cost_nothing(void **state)
 {
     (void)state;
     struct pair *p = pair_new(&(struct pair_options){.clients = 3});
@@ -184,28 +185,34 @@ static void a_foreign_name_needs_a_listing(void **state)
     pair_reset_counts(p);
     seat_release(&a);
     assert_true(seat_holds(&b));
-    assert_int_equal(p->end[1].requests[OP_GET_CHILDREN2], 1);
+    assert_int_equal(p->end[1].requests[OP_GET_CHILDREN2], 0);
     seat_close(&a);
     seat_close(&b);
     pair_free(p);
 }
 
-/* CURATOR-43: "0abc" sorts first and blocks everybody, with Curator as with us. */
-static void a_foreign_name_that_sorts_first_blocks(void **state)
+/* CURATOR-43: "0abc" sorts first there, and blocks everybody. Names that begin as a number that
+ * ran over does gave everybody ESEQUENCE. */
+static void children_that_are_no_contenders_stop_nobody(void **state)
 {
     (void)state;
-    struct pair *p = pair_new(&(struct pair_options){.clients = 2});
-    struct seat a;
+    static const char *const names[] = {"/l/0000000000abc", "/l/_c_0-lock--3", "/l/deadlock--3",
+                                        "/l/lock-", "/l/lock--2147483649"};
+    struct pair *p = pair_new(&(struct pair_options){.clients = 3});
+    struct seat a, b;
     seat_open(&a, p, 0, "/l", NULL);
-    assert_int_equal(seat_make(p, 1, "/l"), CLAVE_OK);
-    assert_int_equal(seat_make(p, 1, "/l/0000000000abc"), CLAVE_OK);
+    seat_open(&b, p, 1, "/l", NULL);
+    assert_int_equal(seat_make(p, 2, "/l"), CLAVE_OK);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        assert_int_equal(seat_make(p, 2, names[i]), CLAVE_OK);
     seat_acquire(&a, SEAT_EVER);
-    seat_release(&a);
-    assert_int_equal(a.ahead, 1);
-    assert_false(seat_holds(&a));
-    assert_int_equal(seat_remove(p, 1, "/l/0000000000abc"), CLAVE_OK);
     assert_true(seat_holds(&a));
+    seat_acquire(&b, SEAT_EVER);
+    assert_int_equal(b.ahead, 1);
+    seat_release(&a);
+    assert_true(seat_holds(&b));
     seat_close(&a);
+    seat_close(&b);
     pair_free(p);
 }
 
@@ -329,7 +336,25 @@ static void predecessors_that_vanish_under_the_reads_are_listed_again(void **sta
 }
 
 /* After -2147483648 every newcomer sorts first (ZOOKEEPER-2944): no lock any more. */
-static void a_counter_that_ran_over_refuses(void **state)
+static void a_counter_that_is_used_up_refuses(void **state)
+{
+    (void)state;
+    struct pair *p = pair_new(&(struct pair_options){.clients = 2});
+    struct seat a;
+    seat_open(&a, p, 0, "/l", NULL);
+    assert_int_equal(seat_make(p, 1, "/l"), CLAVE_OK);
+    clave__tree_find(&p->server->tree, clave__jbytes("/l"))->stat.cversion = INT32_MAX - 1000;
+    seat_acquire(&a, SEAT_EVER);
+    assert_int_equal(a.answers, 1);
+    assert_int_equal(a.err, CLAVE_ESEQUENCE);
+    assert_int_equal(pair_stats(p).ephemerals, 0);
+    assert_non_null(strstr(clave_client_errmsg(p->end[0].c), "/l"));
+    seat_close(&a);
+    pair_free(p);
+}
+
+/* It stands first, as the node of any other client that got there before: no more than that. */
+static void a_number_that_ran_over_is_waited_for(void **state)
 {
     (void)state;
     struct pair *p = pair_new(&(struct pair_options){.clients = 2});
@@ -338,10 +363,10 @@ static void a_counter_that_ran_over_refuses(void **state)
     assert_int_equal(seat_make(p, 1, "/l"), CLAVE_OK);
     assert_int_equal(seat_make(p, 1, "/l/6f1e-lock--2147483648"), CLAVE_OK);
     seat_acquire(&a, SEAT_EVER);
-    assert_int_equal(a.answers, 1);
-    assert_int_equal(a.err, CLAVE_ESEQUENCE);
-    assert_int_equal(pair_stats(p).ephemerals, 0);
-    assert_non_null(strstr(clave_client_errmsg(p->end[0].c), "/l"));
+    assert_int_equal(a.answers, 0);
+    assert_int_equal(a.ahead, 1);
+    assert_int_equal(seat_remove(p, 1, "/l/6f1e-lock--2147483648"), CLAVE_OK);
+    assert_true(seat_holds(&a));
     seat_close(&a);
     pair_free(p);
 }
@@ -356,13 +381,14 @@ int main(void)
         cmocka_unit_test(an_own_watch_in_the_air_needs_a_listing),
         cmocka_unit_test(a_renewed_own_watch_needs_none),
         cmocka_unit_test(an_own_node_that_is_gone_starts_over),
-        cmocka_unit_test(a_foreign_name_needs_a_listing),
-        cmocka_unit_test(a_foreign_name_that_sorts_first_blocks),
+        cmocka_unit_test(other_children_cost_nothing),
+        cmocka_unit_test(children_that_are_no_contenders_stop_nobody),
         cmocka_unit_test(kazoo_names_stand_in_the_same_queue),
         cmocka_unit_test(stock_kazoo_in_the_queue_is_warned_of),
         cmocka_unit_test(a_set_of_two_needs_a_listing),
         cmocka_unit_test(predecessors_that_vanish_under_the_reads_are_listed_again),
-        cmocka_unit_test(a_counter_that_ran_over_refuses),
+        cmocka_unit_test(a_counter_that_is_used_up_refuses),
+        cmocka_unit_test(a_number_that_ran_over_is_waited_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
