@@ -80,7 +80,7 @@ struct guard {
 /* Of CLOCK_BOOTTIME, unlike poll's own time: a machine that was suspended wakes us at once. */
 static void arm(struct guard *g)
 {
-    int64_t at = clave__leash_wake_at(&g->leash, page_get(g->page), clave_now());
+    int64_t at = clave__leash_wake_at(&g->leash, page_limit(g->page), clave_now());
     struct itimerspec t = {0};
     if (at != CLAVE_NEVER) {
         at = at > 1 ? at : 1; /* 0 would disarm it */
@@ -145,7 +145,7 @@ static bool set_environment(const struct guard *g)
 static void run(struct guard *g, const struct guardian_task *task)
 {
     g->task = *task;
-    if (!clave__leash_run(&g->leash, &task->terms, page_get(g->page), clave_now())) {
+    if (!clave__leash_run(&g->leash, &task->terms, page_limit(g->page), clave_now())) {
         report(g, GUARDIAN_ENDED, 0);
         return;
     }
@@ -210,12 +210,20 @@ static void carry_out(struct guard *g, unsigned todo)
 static void step(struct guard *g)
 {
     reap(g);
-    const struct leash_sight sight = {.deadline = page_get(g->page),
+    const struct leash_sight sight = {.deadline = page_limit(g->page),
                                       .told_to_stop = g->told_to_stop,
                                       .alone = g->alone,
                                       .reaped = g->reaped,
                                       .nothing_left = nothing_left(g)};
     carry_out(g, clave__leash_step(&g->leash, &sight, clave_now()));
+}
+
+static void forward(struct guard *g, int sig)
+{
+    if (sig == SIGTERM && clave__leash_ask(&g->leash, clave_now()))
+        return; /* it gets that with all of its descendants */
+    if (group(g) > 0)
+        kill(-group(g), sig);
 }
 
 static void obey(struct guard *g, const struct order *order)
@@ -229,8 +237,7 @@ static void obey(struct guard *g, const struct order *order)
             run(g, &order->task);
         break;
     case ORDER_FORWARD:
-        if (group(g) > 0)
-            kill(-group(g), order->sig);
+        forward(g, order->sig);
         break;
     case ORDER_STOP:
         g->told_to_stop = true;

@@ -43,7 +43,7 @@ void holder_publish(struct wrapper *w)
     clave_grant g;
     if (w->phase != HOLDING || w->supervisor.lost || !claim_grant(&w->claim, &g))
         return;
-    page_set(w->guardian.page, clave__supervisor_extend(&w->supervisor, g.deadline));
+    page_set(w->guardian.page, clave__supervisor_extend(&w->supervisor, g.deadline), g.deadline);
     arm_watchdog(w);
 }
 
@@ -117,7 +117,7 @@ void holder_lost(struct wrapper *w, clave_err why)
     if (w->phase != HOLDING)
         return;
     clave__supervisor_lose(&w->supervisor, clave_now());
-    page_set(w->guardian.page, PAGE_LOST);
+    page_set(w->guardian.page, PAGE_LOST, PAGE_LOST);
     lock_tell_lost(w->plan, why);
     guardian_stop(&w->guardian);
     arm_watchdog(w);

@@ -109,7 +109,7 @@ static int run_semaphore(struct options *o, int argc, char **argv)
          "from SIGTERM to SIGKILL [an eighth of the session timeout]"},                            \
         {PLAN_ON_LOST, "on-lost", "WHAT", "to the command: term, kill or ignore [term]"},          \
         {PLAN_MAX_HOLD, "max-hold", "DURATION",                                                    \
-         "end the command so that the lock is free after that"},                                   \
+         "end the command after that: SIGTERM, a grace later SIGKILL"},                            \
         {PLAN_REVOCABLE, "revocable", NULL, "end the command when somebody asks for the lock"},    \
         {PLAN_MIN_HOLD, "min-hold", "DURATION", "keep the lock for so long at least"},             \
         {PLAN_NAME, "name", "TEXT", "what 'clave locks' shows for this participant"},              \

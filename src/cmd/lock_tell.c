@@ -276,6 +276,8 @@ static const char *ending_text(const struct lock_plan *p, enum leash_cause cause
     case CAUSE_MAX_HOLD:
         snprintf(out, cap, "the maximum %s is over: ending the command", words(p)->hold);
         return out;
+    case CAUSE_SIGNAL:
+        return "told to end a second time: ending the command and all it has started";
     case CAUSE_LOST:
     case CAUSE_WRAPPER:
         break;
@@ -285,11 +287,9 @@ static const char *ending_text(const struct lock_plan *p, enum leash_cause cause
 
 void lock_tell_ending(const struct lock_plan *p, enum leash_cause cause)
 {
-    static const char *const names[] = {[CAUSE_NONE] = "left-behind",
-                                        [CAUSE_DEADLINE] = "deadline",
-                                        [CAUSE_LOST] = "lost",
-                                        [CAUSE_MAX_HOLD] = "max-hold",
-                                        [CAUSE_WRAPPER] = "wrapper"};
+    static const char *const names[] = {
+        [CAUSE_NONE] = "left-behind",  [CAUSE_DEADLINE] = "deadline", [CAUSE_LOST] = "lost",
+        [CAUSE_MAX_HOLD] = "max-hold", [CAUSE_WRAPPER] = "wrapper",   [CAUSE_SIGNAL] = "signal"};
     struct json j;
     char text[128];
     if (p->o->json) {

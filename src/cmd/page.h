@@ -15,6 +15,7 @@ struct page {
     _Atomic int64_t deadline;
     _Atomic int64_t token;
     _Atomic int64_t session_id;
+    _Atomic int64_t limit; /* the guardian's: as the deadline, but for the maximum hold */
 };
 
 enum { PAGE_LOST = 0, PAGE_FILE_CAP = 64 }; /* PAGE_LOST: not held, or not any more */
@@ -23,9 +24,15 @@ enum { PAGE_LOST = 0, PAGE_FILE_CAP = 64 }; /* PAGE_LOST: not held, or not any m
  * open for those who look. false: errno. */
 bool page_new(struct page **out, int *fd);
 
-static inline void page_set(struct page *p, int64_t deadline)
+static inline void page_set(struct page *p, int64_t deadline, int64_t limit)
 {
+    atomic_store_explicit(&p->limit, limit, memory_order_release);
     atomic_store_explicit(&p->deadline, deadline, memory_order_release);
+}
+
+static inline int64_t page_limit(const struct page *p)
+{
+    return atomic_load_explicit(&p->limit, memory_order_acquire);
 }
 
 static inline int64_t page_get(const struct page *p)

@@ -3,6 +3,8 @@
 #include "clave/client.h"
 
 enum { GRACE_MAX_MS = 5000, LEAD_MIN_MS = 20, LEAD_MAX_MS = 100, KILL_AGAIN_MS = 10 };
+/* timeout(1) sends its signal to the process and to its group: so close together they are one. */
+enum { TWICE_MS = 100 };
 
 static int64_t clamp(int64_t n, int64_t min, int64_t max)
 {
@@ -33,17 +35,11 @@ static void note_deadline(struct leash *l, int64_t deadline)
         l->deadline = deadline;
 }
 
-/* When nothing of the command may be alive any more. The deadline tells the end of the maximum
- * hold where that comes first: then it is that one's matter. */
+/* When nothing of the command may be alive any more. */
 static int64_t limit_of_deadline(const struct leash *l)
 {
-    bool never = l->terms.on_lost == ON_LOST_IGNORE || l->deadline >= l->terms.until;
+    bool never = l->terms.on_lost == ON_LOST_IGNORE;
     return never ? CLAVE_NEVER : l->deadline - l->terms.lead_ms;
-}
-
-static int64_t limit_of_max_hold(const struct leash *l)
-{
-    return l->terms.until == CLAVE_NEVER ? CLAVE_NEVER : l->terms.until - l->terms.lead_ms;
 }
 
 static int64_t term_at_deadline(const struct leash *l)
@@ -53,15 +49,16 @@ static int64_t term_at_deadline(const struct leash *l)
     return warned ? limit - l->terms.grace_ms : limit;
 }
 
-static int64_t term_at_max_hold(const struct leash *l)
+/* A maximum hold is the command's in full; its grace comes behind it. Nobody else is promised the
+ * hold by then: it goes on when nothing of the command is left. */
+static int64_t warn_at(const struct leash *l)
 {
-    int64_t limit = limit_of_max_hold(l);
-    return limit == CLAVE_NEVER ? limit : limit - l->max_grace_ms;
+    return earlier(term_at_deadline(l), l->terms.until);
 }
 
 static int64_t kill_at(const struct leash *l)
 {
-    return earlier(l->kill_at, earlier(limit_of_deadline(l), limit_of_max_hold(l)));
+    return earlier(l->kill_at, limit_of_deadline(l));
 }
 
 int64_t clave__leash_wake_at(struct leash *l, int64_t deadline, int64_t now)
@@ -69,7 +66,7 @@ int64_t clave__leash_wake_at(struct leash *l, int64_t deadline, int64_t now)
     note_deadline(l, deadline);
     switch (l->phase) {
     case LEASH_RUNNING:
-        return earlier(term_at_deadline(l), term_at_max_hold(l));
+        return warn_at(l);
     case LEASH_ENDING:
         return kill_at(l);
     case LEASH_KILLING:
@@ -88,13 +85,22 @@ bool clave__leash_run(struct leash *l, const struct leash_terms *terms, int64_t 
 {
     l->terms = *terms;
     note_deadline(l, deadline);
-    int64_t half = terms->until == CLAVE_NEVER ? CLAVE_NEVER : (terms->until - now) / 2;
-    l->max_grace_ms = earlier(terms->grace_ms, half > 0 ? half : 0);
-    bool late = now >= earlier(term_at_deadline(l), term_at_max_hold(l));
+    bool late = now >= warn_at(l);
     if (late) /* the holder slept since it was granted */
         l->cause = CAUSE_DEADLINE;
     l->phase = late ? LEASH_ENDED : LEASH_RUNNING;
     return !late;
+}
+
+bool clave__leash_ask(struct leash *l, int64_t now)
+{
+    if (l->phase != LEASH_RUNNING)
+        return false;
+    if (!l->asked)
+        l->asked_at = now;
+    l->insisted = l->asked && now - l->asked_at >= TWICE_MS;
+    l->asked = true;
+    return l->insisted;
 }
 
 void clave__leash_refused(struct leash *l)
@@ -102,12 +108,28 @@ void clave__leash_refused(struct leash *l)
     l->phase = LEASH_ENDED;
 }
 
+static int64_t grace_from(const struct leash *l, enum leash_cause cause, int64_t now)
+{
+    switch (cause) {
+    case CAUSE_MAX_HOLD:
+        return l->terms.until;
+    case CAUSE_SIGNAL:
+        return l->asked_at;
+    case CAUSE_NONE:
+    case CAUSE_DEADLINE:
+    case CAUSE_LOST:
+    case CAUSE_WRAPPER:
+        break;
+    }
+    return now;
+}
+
 static unsigned begin_ending(struct leash *l, enum leash_cause cause, int64_t now)
 {
     bool loss = cause == CAUSE_DEADLINE || cause == CAUSE_LOST;
     bool at_once = loss && l->terms.on_lost == ON_LOST_KILL;
     l->cause = cause;
-    l->kill_at = now + (cause == CAUSE_MAX_HOLD ? l->max_grace_ms : l->terms.grace_ms);
+    l->kill_at = grace_from(l, cause, now) + l->terms.grace_ms;
     l->phase = at_once ? LEASH_KILLING : LEASH_ENDING;
     return at_once ? LEASH_TELL : LEASH_TELL | LEASH_TERM;
 }
@@ -124,7 +146,9 @@ static unsigned look_at_running(struct leash *l, const struct leash_sight *s, in
         return begin_ending(l, CAUSE_NONE, now);
     if (s->alone)
         return begin_ending(l, CAUSE_WRAPPER, now);
-    if (now >= term_at_max_hold(l))
+    if (l->insisted)
+        return begin_ending(l, CAUSE_SIGNAL, now);
+    if (now >= l->terms.until)
         return begin_ending(l, CAUSE_MAX_HOLD, now);
     if (now >= term_at_deadline(l))
         return begin_ending(l, CAUSE_DEADLINE, now);

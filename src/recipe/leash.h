@@ -9,9 +9,10 @@
  *    │              └─────────────┴────────────────┴──▶ ENDED
  *    └─ the holder is dead ─────────────────────────────▲
  *
- * RUNNING becomes ENDING when the deadline less the grace has come, at the holder's word (lost),
- * when the holder has died, or when the command has ended and left others behind; ENDING becomes
- * KILLING after the grace, and a moment before the deadline at the latest. */
+ * RUNNING becomes ENDING when the deadline less the grace has come, at the end of the maximum hold,
+ * at the holder's word (lost), at the second SIGTERM, when the holder has died, or when the command
+ * has ended and left others behind; ENDING becomes KILLING after the grace, and a moment before the
+ * deadline at the latest. */
 #ifndef CLAVE_RECIPE_LEASH_H
 #define CLAVE_RECIPE_LEASH_H
 
@@ -31,13 +32,14 @@ enum leash_cause {
     CAUSE_LOST,     /* the holder said so */
     CAUSE_MAX_HOLD,
     CAUSE_WRAPPER, /* the holder has died */
+    CAUSE_SIGNAL,  /* somebody has sent SIGTERM a second time */
 };
 
 struct leash_terms {
     enum on_lost on_lost;
     int64_t grace_ms; /* from SIGTERM to SIGKILL */
     int64_t lead_ms;  /* SIGKILL so long before the end of the hold */
-    int64_t until;    /* of the maximum hold; CLAVE_NEVER */
+    int64_t until;    /* end of the maximum hold: then SIGTERM; CLAVE_NEVER */
 };
 
 /* By the session timeout as the server granted it. A quarter of it at most: with heartbeats on
@@ -53,9 +55,11 @@ struct leash {
     enum leash_phase phase;
     enum leash_cause cause;
     struct leash_terms terms;
-    int64_t max_grace_ms; /* of the maximum hold: no more than half of it */
-    int64_t deadline;     /* the newest that was one */
-    int64_t kill_at;      /* ENDING */
+    int64_t deadline; /* the newest that was one */
+    int64_t kill_at;  /* ENDING */
+    bool asked;       /* somebody has sent the holder SIGTERM, */
+    int64_t asked_at; /* first then, */
+    bool insisted;    /* and again */
 };
 
 /* As it is now. */
@@ -78,6 +82,10 @@ enum {
 /* The command is to be started. False: it is too late for that, and it has ENDED. */
 bool clave__leash_run(struct leash *l, const struct leash_terms *terms, int64_t deadline,
                       int64_t now);
+/* Somebody has sent SIGTERM, which is passed on to the command. The first time that is all: how
+ * long it takes is the command's own affair. True: this is the second time, and the command is
+ * being ended; the grace counts from the first. */
+bool clave__leash_ask(struct leash *l, int64_t now);
 /* It could not be started. */
 void clave__leash_refused(struct leash *l);
 /* Something has happened, or it is time to look. */

@@ -32,6 +32,13 @@ static int64_t limit_before(const struct supervisor *s, int64_t end)
     return end == CLAVE_NEVER ? end : end - s->terms.lead_ms / 2;
 }
 
+/* By then the command has had its grace behind the maximum hold. */
+static int64_t end_of_max_hold(const struct supervisor *s)
+{
+    int64_t until = s->terms.until;
+    return until == CLAVE_NEVER ? until : until + s->terms.grace_ms + s->terms.lead_ms;
+}
+
 static int64_t limit_of_hold(const struct supervisor *s)
 {
     bool never = s->terms.on_lost == ON_LOST_IGNORE;
@@ -40,7 +47,7 @@ static int64_t limit_of_hold(const struct supervisor *s)
 
 int64_t clave__supervisor_limit(const struct supervisor *s)
 {
-    return earlier(limit_of_hold(s), limit_before(s, s->terms.until));
+    return earlier(limit_of_hold(s), limit_before(s, end_of_max_hold(s)));
 }
 
 bool clave__supervisor_is_overdue(struct supervisor *s, int64_t now)

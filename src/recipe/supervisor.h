@@ -19,7 +19,8 @@ struct supervisor {
 };
 
 void clave__supervisor_begin(struct supervisor *s, const struct leash_terms *terms);
-/* The hold has this deadline now. What the guardian is to go by. */
+/* The hold has this deadline now, and the guardian is to go by it. Until when the command may
+ * count on the hold: no longer than the maximum. */
 int64_t clave__supervisor_extend(struct supervisor *s, int64_t deadline);
 /* The hold is lost: the guardian is to be told to stop, and that there is no deadline. */
 void clave__supervisor_lose(struct supervisor *s, int64_t now);

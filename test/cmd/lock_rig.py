@@ -11,7 +11,7 @@ TICK = ["--tick", "100ms", "--max-session-timeout", "20s"]
 EXPIRES = "5s"  # where its end is waited for
 LONG = "20s"  # where it is not: it would be too late
 HANDOVER_S = 12  # less than is left of a long one whose last heartbeat was a third of it ago
-# The command is begun at once, gets SIGTERM after 2.4 s and SIGKILL after 4.9 s.
+# The command is begun at once, gets SIGTERM after 5 s and SIGKILL after 7.5 s.
 MAX_HOLD = ["--session-timeout", LONG, "--max-hold", "5s"]
 MAX_TERM = ["--session-timeout", LONG, "--max-term", "5s"]
 TWO_HOLD = f"{UNSAFE}: something of the command before lives, and the lock is free or another's"

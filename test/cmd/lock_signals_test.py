@@ -91,6 +91,30 @@ class Holding(unittest.TestCase):
         os.kill(h.command, signal.SIGKILL)
         self.assertEqual(h.code(), 137)
 
+    def test_the_second_term_kills_after_the_grace(self):
+        """The first leaves the command its time; all that is left ends behind the second."""
+        script = ("trap 'echo told' TERM; (trap '' TERM; setsid sleep 1000 & echo $!; wait) & "
+                  + LOOP)
+        h = Holder(self.server, "/twice", "--session-timeout", LONG, "--grace", "1s",
+                   script=script).started()
+        apart = int(h.run.line())
+        os.kill(h.wrapper, signal.SIGTERM)
+        self.assertEqual(h.run.line(), "told")
+        time.sleep(1.2)  # behind the grace: nothing is to happen by itself
+        self.assertTrue(alive(h.command) and alive(apart))
+        r = h.run.end(signal.SIGTERM)
+        self.assertEqual(r.code, 137, r)
+        self.assertIn("told to end a second time", r.err)
+        self.assertFalse(alive(apart) or alive(h.command))
+
+    def test_timeout_tells_once(self):
+        """timeout(1) sends its signal to the process and to its group."""
+        p = subprocess.run(["timeout", "1", CLAVE, "lock", "--grace", "0ms", "/timeout", "--", "sh",
+                            "-c", "trap 'sleep 0.5; echo bye; exit 3' TERM; " + LOOP],
+                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                           timeout=PATIENCE, env=environment(CLAVE_CONNECT=self.server.connect))
+        self.assertEqual(p.stdout, "bye\n", p)
+
     def test_to_the_whole_group(self):
         script = ("trap 'wait; exit 5' TERM; (trap 'echo inner; exit 0' TERM; echo up; " + LOOP
                   + ") & wait; " + LOOP)

@@ -10,7 +10,7 @@ import unittest
 
 from harness import (CLAVE, PATIENCE, UNSAFE, Running, clave, environment, free_port, scratch, server,
                      spawn)
-from lock_rig import MAX_HOLD, TICK, Holder, nodes, queue, until
+from lock_rig import LONG, MAX_HOLD, TICK, Holder, nodes, queue, until
 from peers import Nonsense
 
 # Signals 32 and 33: a program may inherit them ignored, and has no way to change that.
@@ -92,7 +92,7 @@ class Lock(unittest.TestCase):
 
     def test_the_page_tells_the_deadline(self):
         script = ("import os,struct,time;"
-                  "d,t,s=struct.unpack('qqq',open(os.environ['CLAVE_DEADLINE'],'rb').read());"
+                  "d,t,s=struct.unpack('qqq',open(os.environ['CLAVE_DEADLINE'],'rb').read(24));"
                   "left=d-time.clock_gettime_ns(time.CLOCK_BOOTTIME)//10**6;"
                   "print(0 < left <= 10000, t == int(os.environ['CLAVE_TOKEN']),"
                   " s == int(os.environ['CLAVE_SESSION'], 16))\n"
@@ -263,10 +263,20 @@ class Lock(unittest.TestCase):
                       "trap 'echo term' TERM; while :; do sleep 0.05; done")
         self.assertEqual((r.code, r.out), (76, "term\n"), r)
 
-    def test_max_hold_that_is_too_short(self):
-        r = self.lock("--max-hold", "1ms", "/max", "--", "echo", "ran")
-        self.assertEqual((r.code, r.out), (76, ""), r)
-        self.assertIn("not started", r.err)
+    def test_max_hold_is_the_commands_in_full(self):
+        """SIGTERM comes when the manual says so: at its end, and not before."""
+        r = self.lock("--max-hold", "2s", "/max", "--", "sh", "-c",
+                      "trap 'date +%s%N; exit' TERM; date +%s%N; while :; do sleep 0.02; done")
+        begun, told = map(int, r.out.split())
+        self.assertEqual(r.code, 76, r)
+        self.assertGreater(told - begun, 1.8e9, "the hold had begun somewhat before the command")
+
+    def test_the_grace_of_the_maximum_hold_comes_behind_it(self):
+        r = self.lock("--session-timeout", LONG, "--max-hold", "500ms", "--grace", "1s", "/max",
+                      "--", "sh", "-c", "trap : TERM; while :; do date +%s%N; sleep 0.02; done")
+        beats = list(map(int, r.out.split()))
+        self.assertEqual(r.code, 76, r)
+        self.assertGreater(beats[-1] - beats[0], 1.2e9)
 
     def test_the_page_knows_the_maximum_hold(self):
         r = self.lock("--max-hold", "5s", "/max", "--", CLAVE, "check", "--for", "6s")

@@ -74,8 +74,19 @@ static void report_end(struct wrapper *w)
         host_wake(w->load->host);
 }
 
+/* The maximum hold is the command's in full: it is asked to end at the end of it. */
+static void check_max_hold(const struct wrapper *w)
+{
+    int64_t early = w->terms.until - host_clock(w->load->host);
+    if (w->leash.cause == CAUSE_MAX_HOLD && early > 0)
+        world_break(world_of(w), "a maximum hold is not cut short",
+                    "%s ends the command %lld ms before its end", w->name, (long long)early);
+}
+
 static void carry_out(struct wrapper *w, unsigned todo)
 {
+    if (todo & LEASH_TELL)
+        check_max_hold(w);
     if (todo & LEASH_TELL)
         world_tell(world_of(w), w->name, "ends the command, cause %d", (int)w->leash.cause);
     w->load->stats.ended += (todo & LEASH_TELL) && w->leash.cause != CAUSE_NONE;
@@ -200,8 +211,10 @@ static void publish(struct wrapper *w)
 {
     clave_grant g;
     struct actor *a = w->actor;
-    if (!w->supervisor.lost && a->recipe->grant(a, 0, &g))
-        w->page = clave__supervisor_extend(&w->supervisor, g.deadline);
+    if (!w->supervisor.lost && a->recipe->grant(a, 0, &g)) {
+        (void)clave__supervisor_extend(&w->supervisor, g.deadline);
+        w->page = g.deadline;
+    }
     int64_t at = clave__supervisor_limit(&w->supervisor);
     if (at != CLAVE_NEVER)
         world_set(world_of(w), &a->alarm,
@@ -260,7 +273,8 @@ static struct leash_terms draw_terms(const struct actor *a)
         .on_lost = world_chance(a->host->w, 800) ? ON_LOST_TERM : ON_LOST_KILL,
         .grace_ms = clave__leash_grace(timeout, -1),
         .lead_ms = clave__leash_lead(timeout),
-        .until = longest > 0 ? a->holds[0].granted_ms + longest : CLAVE_NEVER,
+        /* What the lock itself allows lasts longer, so that both of them come. */
+        .until = longest > 0 ? a->holds[0].granted_ms + longest / 2 : CLAVE_NEVER,
     };
 }
 
@@ -373,6 +387,8 @@ bool wrapper_is_accountable(struct wrapper *w)
 
 bool wrapper_is_overdue(const struct wrapper *w)
 {
-    int64_t end = w->supervisor.deadline < w->terms.until ? w->supervisor.deadline : w->terms.until;
+    int64_t max = w->terms.until, end = w->supervisor.deadline;
+    if (max != CLAVE_NEVER && max + w->terms.grace_ms + w->terms.lead_ms < end)
+        end = max + w->terms.grace_ms + w->terms.lead_ms;
     return host_clock(w->load->host) > end;
 }

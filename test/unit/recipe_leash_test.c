@@ -109,19 +109,66 @@ static void what_outlives_the_command_or_the_holder_is_ended(void **state)
     assert_int_equal(idle.phase, LEASH_ENDED);
 }
 
-static void the_longest_hold_leaves_half_of_itself(void **state)
+static void a_maximum_hold_is_the_commands_in_full(void **state)
 {
     (void)state;
+    const struct leash_sight held = {.deadline = DEADLINE};
     struct leash_terms terms = usual;
     terms.until = NOW + GRACE;
     struct leash l = running(&terms);
-    int64_t term = terms.until - LEAD - GRACE / 2;
-    assert_int_equal(clave__leash_wake_at(&l, terms.until, NOW), term);
-    assert_int_equal(step(&l, (struct leash_sight){.deadline = terms.until}, term),
-                     LEASH_TELL | LEASH_TERM);
+    assert_int_equal(clave__leash_wake_at(&l, DEADLINE, NOW), terms.until);
+    assert_int_equal(step(&l, held, terms.until - 1), 0);
+    assert_int_equal(step(&l, held, terms.until), LEASH_TELL | LEASH_TERM);
     assert_int_equal(l.cause, CAUSE_MAX_HOLD);
-    assert_int_equal(step(&l, (struct leash_sight){.deadline = terms.until}, terms.until - LEAD),
-                     LEASH_KILL);
+    assert_int_equal(clave__leash_wake_at(&l, DEADLINE, terms.until), terms.until + GRACE);
+    assert_int_equal(step(&l, held, terms.until + GRACE - 1), 0);
+    assert_int_equal(step(&l, held, terms.until + GRACE), LEASH_KILL);
+    /* It is over before the command has been started. */
+    struct leash never = {0};
+    assert_false(clave__leash_run(&never, &terms, DEADLINE, terms.until));
+}
+
+/* Its grace lasts no longer than the hold is certain. */
+static void the_deadline_ends_the_grace_of_a_maximum_hold(void **state)
+{
+    (void)state;
+    const struct leash_sight held = {.deadline = DEADLINE};
+    struct leash_terms terms = usual;
+    terms.on_lost = ON_LOST_KILL; /* so that the deadline does not warn first */
+    terms.until = DEADLINE - LEAD - GRACE / 2;
+    struct leash l = running(&terms);
+    assert_int_equal(step(&l, held, terms.until), LEASH_TELL | LEASH_TERM);
+    assert_int_equal(l.cause, CAUSE_MAX_HOLD);
+    assert_int_equal(clave__leash_wake_at(&l, DEADLINE, terms.until), DEADLINE - LEAD);
+    assert_int_equal(step(&l, held, DEADLINE - LEAD), LEASH_KILL);
+}
+
+static void a_second_sigterm_ends_it_after_the_grace(void **state)
+{
+    (void)state;
+    const struct leash_sight held = {.deadline = DEADLINE};
+    struct leash l = running(&usual);
+    assert_false(clave__leash_ask(&l, NOW));
+    /* As long as it likes: it was told once, if by two signals. */
+    assert_false(clave__leash_ask(&l, NOW + 1));
+    assert_int_equal(step(&l, held, NOW + GRACE), 0);
+    assert_true(clave__leash_ask(&l, NOW + GRACE / 2));
+    assert_int_equal(step(&l, held, NOW + GRACE / 2), LEASH_TELL | LEASH_TERM);
+    assert_int_equal(l.cause, CAUSE_SIGNAL);
+    /* What comes behind it changes nothing: the grace counts from the first. */
+    assert_false(clave__leash_ask(&l, NOW + GRACE - 1));
+    assert_int_equal(clave__leash_wake_at(&l, DEADLINE, NOW + GRACE - 1), NOW + GRACE);
+    assert_int_equal(step(&l, held, NOW + GRACE - 1), 0);
+    assert_int_equal(step(&l, held, NOW + GRACE), LEASH_KILL);
+
+    l = running(&usual);
+    assert_false(clave__leash_ask(&l, NOW));
+    assert_true(clave__leash_ask(&l, NOW + 2 * GRACE));
+    assert_int_equal(step(&l, held, NOW + 2 * GRACE), LEASH_TELL | LEASH_TERM | LEASH_KILL);
+    /* It is nobody's loss. */
+    struct supervisor s;
+    clave__supervisor_begin(&s, &usual);
+    assert_false(clave__supervisor_was_cut_short(&s, CAUSE_SIGNAL));
 }
 
 /* ---- without the guardian ------------------------------------------------------------------ */
@@ -150,8 +197,9 @@ static void behind_a_maximum_the_hold_is_not_lost(void **state)
     terms.until = NOW + GRACE;
     clave__supervisor_begin(&s, &terms);
     assert_int_equal(clave__supervisor_extend(&s, DEADLINE), terms.until);
-    assert_false(clave__supervisor_is_overdue(&s, terms.until - LEAD / 2 - 1));
-    assert_true(clave__supervisor_is_overdue(&s, terms.until - LEAD / 2));
+    /* The command has its grace behind it, and the guardian a moment. */
+    assert_false(clave__supervisor_is_overdue(&s, terms.until + GRACE + LEAD / 2 - 1));
+    assert_true(clave__supervisor_is_overdue(&s, terms.until + GRACE + LEAD / 2));
     assert_true(clave__supervisor_was_cut_short(&s, CAUSE_NONE));
     assert_false(s.lost);
     /* Unless it is, by then. */
@@ -216,7 +264,9 @@ int main(void)
         cmocka_unit_test(one_that_is_late_kills_at_once),
         cmocka_unit_test(a_lost_lock_leaves_a_grace),
         cmocka_unit_test(what_outlives_the_command_or_the_holder_is_ended),
-        cmocka_unit_test(the_longest_hold_leaves_half_of_itself),
+        cmocka_unit_test(a_maximum_hold_is_the_commands_in_full),
+        cmocka_unit_test(the_deadline_ends_the_grace_of_a_maximum_hold),
+        cmocka_unit_test(a_second_sigterm_ends_it_after_the_grace),
         cmocka_unit_test(a_guardian_that_does_not_answer_is_overdue),
         cmocka_unit_test(behind_a_maximum_the_hold_is_not_lost),
         cmocka_unit_test(a_node_that_is_deleted_leaves_a_grace),
