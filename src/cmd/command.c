@@ -37,13 +37,14 @@ static _Noreturn void become(char *const *argv, const struct inheritance *before
     _exit(EXIT_NOTFOUND);
 }
 
-pid_t command_start(char *const *argv, const struct inheritance *before)
+pid_t command_start(char *const *argv, const struct inheritance *before,
+                    const struct cgroup *cgroup)
 {
     int ends[2], error = 0;
     pid_t parent = getpid();
     if (pipe2(ends, O_CLOEXEC) != 0)
         return -1;
-    pid_t pid = fork();
+    pid_t pid = cgroup_fork(cgroup);
     if (pid == 0)
         become(argv, before, parent, ends[1]);
     int fork_error = errno;

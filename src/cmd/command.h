@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "cmd/cgroup.h"
+
 /* How this program was started, in what a process changes for itself. */
 struct inheritance {
     sigset_t mask;
@@ -15,8 +17,10 @@ struct inheritance {
 };
 
 /* Runs argv[0], looked for in PATH, and returns its process and group. -1: errno says why it
- * cannot be. By a process with one thread only, whose end is then the command's (SIGKILL). */
-pid_t command_start(char *const *argv, const struct inheritance *before);
+ * cannot be. By a process with one thread only, whose end is then the command's (SIGKILL). In that
+ * control group, if there is one. */
+pid_t command_start(char *const *argv, const struct inheritance *before,
+                    const struct cgroup *cgroup);
 
 /* The exit code for an errno of command_start. */
 int command_exit_code(int error);

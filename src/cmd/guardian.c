@@ -70,6 +70,7 @@ struct guard {
     struct session_key session;
     struct guardian_task task;
     pid_t command; /* and its group */
+    struct cgroup cgroup;
     bool told_to_stop;
     bool reaped;
     bool childless;
@@ -149,9 +150,12 @@ static void run(struct guard *g, const struct guardian_task *task)
         report(g, GUARDIAN_ENDED, 0);
         return;
     }
-    pid_t pid = set_environment(g) ? command_start(g->plan->argv, &g->inheritance) : -1;
+    cgroup_make(&g->cgroup);
+    pid_t pid = set_environment(g) ? command_start(g->plan->argv, &g->inheritance, &g->cgroup) : -1;
     if (pid < 0) {
-        report(g, GUARDIAN_REFUSED, errno);
+        int error = errno;
+        cgroup_remove(&g->cgroup);
+        report(g, GUARDIAN_REFUSED, error);
         clave__leash_refused(&g->leash);
         return;
     }
@@ -187,7 +191,7 @@ static void reap(struct guard *g)
 /* A child that is not counted is a local server that somebody among the command started. */
 static bool nothing_left(const struct guard *g)
 {
-    return g->childless || (g->reaped && offspring_signal(0, 0) == 0);
+    return g->childless || (g->reaped && offspring_is_gone());
 }
 
 static void carry_out(struct guard *g, unsigned todo)
@@ -201,10 +205,14 @@ static void carry_out(struct guard *g, unsigned todo)
         offspring_signal(SIGTERM, group(g));
         offspring_signal(SIGCONT, group(g)); /* what is stopped would not hear it */
     }
-    if (todo & LEASH_KILL)
-        offspring_signal(SIGKILL, group(g));
-    if (todo & LEASH_TELL_END)
+    if (todo & LEASH_KILL) {
+        cgroup_kill(&g->cgroup);
+        offspring_kill(group(g));
+    }
+    if (todo & LEASH_TELL_END) {
+        cgroup_remove(&g->cgroup);
         report(g, GUARDIAN_ENDED, g->status);
+    }
 }
 
 static void step(struct guard *g)
@@ -350,9 +358,11 @@ int guardian_start(struct guardian *g, const struct guardian_plan *plan)
         close(page_fd);
         return code;
     }
+    cgroup_plan(&g->cgroup);
     pid_t pid = fork();
     if (pid == 0) {
-        struct guard child = {.plan = plan, .page = g->page, .page_fd = page_fd};
+        struct guard child = {
+            .plan = plan, .page = g->page, .page_fd = page_fd, .cgroup = g->cgroup};
         close(ends[0]);
         child.socket = ends[1];
         guard(&child);
@@ -409,4 +419,5 @@ void guardian_dismiss(struct guardian *g)
     while (waitpid(g->pid, NULL, 0) < 0 && errno == EINTR)
         continue;
     g->pid = 0;
+    cgroup_remove(&g->cgroup);
 }

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "cmd/cgroup.h"
 #include "cmd/options.h"
 #include "cmd/page.h"
 #include "recipe/leash.h"
@@ -50,6 +51,7 @@ struct guardian_report {
 struct guardian {
     pid_t pid; /* 0: none */
     int socket;
+    struct cgroup cgroup; /* the command's, while it runs */
     struct page *page;
 };
 

@@ -152,10 +152,12 @@ static void sweep(uv_timer_t *timer)
 {
     struct wrapper *w = timer->data;
     reap(w);
-    if (offspring_signal(SIGKILL, w->reaped ? 0 : w->command) > 0)
+    cgroup_kill(&w->guardian.cgroup);
+    if (offspring_kill(w->reaped ? 0 : w->command) > 0 || !offspring_is_gone())
         return;
     reap(w);
     uv_timer_stop(timer);
+    cgroup_remove(&w->guardian.cgroup);
     conclude(w, CAUSE_NONE, w->reaped ? w->status : SIGKILL);
 }
 
@@ -165,7 +167,8 @@ static void begin_sweep(struct wrapper *w)
     uv_poll_stop(&w->reports);
     uv_timer_stop(&w->watchdog);
     /* All of it now: the guardian is waited for, and may take its time to die. */
-    offspring_signal(SIGKILL, 0);
+    cgroup_kill(&w->guardian.cgroup);
+    offspring_kill(0);
     guardian_dismiss(&w->guardian);
     uv_timer_start(&w->patience, sweep, 0, SWEEP_MS);
 }

@@ -1,0 +1,240 @@
+"""What a command under `clave lock` starts and hides: nothing of it outlives the lock, however fast it
+starts the next, whatever it calls itself."""
+import os
+import select
+import shlex
+import signal
+import subprocess
+import unittest
+
+import harness
+from harness import CLAVE, PATIENCE, clave, scratch, server
+from lock_rig import LONG, TICK, Holder, alive, nodes, until
+
+BREEDER = os.environ["CLAVE_BREEDER"]
+LIFE_S = 3 * PATIENCE  # they end by themselves, later than any test that they could deceive
+
+
+def is_over(stream):
+    """Everybody who had the other end is gone: at once, not after a while."""
+    while select.select([stream], [], [], 0)[0]:
+        if not os.read(stream.fileno(), 65536):
+            return True
+    return False
+
+
+class Breeders(unittest.TestCase):
+    """Each of them twice: the standard output that they share says when the last of them has ended."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.server = server(flags=TICK)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.server.stop()
+
+    def hold(self, how, then):
+        path = f"/{self.id().rpartition('.')[2]}-{how}"
+        script = f"{BREEDER} {how} {LIFE_S} & sleep 0.3; echo; {then}"
+        h = Holder(self.server, path, "--grace", "50ms", "--session-timeout", LONG,
+                   script=script).started()
+        self.assertEqual(h.run.line(), "")
+        h.path = path
+        return h
+
+    def ended(self, h):
+        code = h.run.process.wait(PATIENCE)
+        self.assertTrue(is_over(h.run.process.stdout), "some of them outlive the wrapper")
+        return code
+
+    def test_the_command_ends(self):
+        for how in ("chain", "bomb"):
+            self.assertEqual(self.ended(self.hold(how, "exit 3")), 3)
+
+    def test_the_lock_is_lost(self):
+        for how in ("chain", "bomb"):
+            h = self.hold(how, "sleep 1000")
+            clave("rm", f"{h.path}/{nodes(self.server, h.path)[0]}", connect=self.server.connect)
+            self.assertEqual(self.ended(h), 76)
+
+    def test_the_wrapper_is_killed(self):
+        for how in ("chain", "bomb"):
+            h = self.hold(how, "sleep 1000")
+            w = Holder(self.server, h.path).waiting(self.server, h.path, 2)
+            os.kill(h.wrapper, signal.SIGKILL)
+            w.started()
+            self.assertFalse(alive(h.command))
+            self.assertTrue(is_over(h.run.process.stdout), "they had ended before the next began")
+            h.run.process.wait()
+            w.run.end(signal.SIGTERM)
+
+    def test_the_guardian_is_killed(self):
+        for how in ("chain", "bomb"):
+            h = self.hold(how, "sleep 1000")
+            os.kill(h.guardian, signal.SIGKILL)
+            self.assertEqual(self.ended(h), 137)
+
+
+def mounts_of_cgroup2():
+    with open("/proc/self/mountinfo") as f:
+        return [line.split()[4] for line in f if " - cgroup2 " in line]
+
+
+# A shell that sees no control groups of the second version, and becomes what it is told.
+BLIND = ["unshare", "-m", "sh", "-c",
+         " && ".join([f"umount -l {m}" for m in mounts_of_cgroup2()] + ['exec "$@"']), "sh"]
+
+
+def can_be_blind():
+    return subprocess.run(BLIND + ["true"], stderr=subprocess.DEVNULL).returncode == 0
+
+
+@unittest.skipUnless(mounts_of_cgroup2() and can_be_blind(), "control groups cannot be hidden here")
+class BreedersWithoutCgroup(Breeders):
+    """The same where none can be made. (Where nobody can, Breeders is this already.)"""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        script = scratch("clave")
+        with open(script, "w") as f:
+            f.write("#!/bin/sh\nexec " + shlex.join(BLIND + [CLAVE]) + ' "$@"\n')
+        os.chmod(script, 0o755)
+        harness.CLAVE = script
+
+    @classmethod
+    def tearDownClass(cls):
+        harness.CLAVE = CLAVE
+        super().tearDownClass()
+
+
+def own_cgroup():
+    with open("/proc/self/cgroup") as f:
+        found = [line[3:].strip() for line in f if line.startswith("0::")]
+    mounts = mounts_of_cgroup2()
+    return mounts[0] + found[0] if mounts and found else None
+
+
+def can_make_cgroups():
+    own = own_cgroup()
+    probe = own and os.path.join(own, f"clave-test-{os.getpid()}")
+    try:
+        os.mkdir(probe)
+    except (OSError, TypeError):
+        return False
+    fine = os.path.exists(os.path.join(probe, "cgroup.kill"))
+    os.rmdir(probe)
+    return fine and not os.path.exists("/run/systemd/system")
+
+
+@unittest.skipUnless(can_make_cgroups(), "no control group can be made here")
+class Cgroup(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.server = server(flags=TICK)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.server.stop()
+
+    def group_of(self, pid):
+        with open(f"/proc/{pid}/cgroup") as f:
+            name = [line[3:].strip() for line in f if line.startswith("0::")][0]
+        return mounts_of_cgroup2()[0] + name
+
+    def test_the_command_has_one_of_its_own(self):
+        h = Holder(self.server, "/own").started()
+        group = self.group_of(h.command)
+        self.assertRegex(group, r"/clave-[0-9a-f]{16}$")
+        self.assertEqual(os.path.normpath(os.path.dirname(group)), os.path.normpath(own_cgroup()))
+        h.run.end(signal.SIGTERM)
+        self.assertFalse(os.path.exists(group))
+
+    def test_it_goes_with_the_guardian(self):
+        for who in ("wrapper", "guardian"):
+            h = Holder(self.server, "/goes").started()
+            group = self.group_of(h.command)
+            os.kill(getattr(h, who), signal.SIGKILL)
+            h.run.process.wait(PATIENCE)
+            until(lambda: not os.path.exists(group))
+            self.assertFalse(alive(h.command))
+
+    def test_who_leaves_it_ends_too(self):
+        h = Holder(self.server, "/leaves", "--grace", "50ms",
+                   script=f"trap '' TERM; echo $$ > {own_cgroup()}/cgroup.procs; sleep 1000 & "
+                   "echo $!; wait").started()
+        child = int(h.run.line())
+        self.assertEqual(os.path.normpath(self.group_of(child)), os.path.normpath(own_cgroup()))
+        os.kill(h.wrapper, signal.SIGKILL)
+        until(lambda: not alive(h.command) and not alive(child))
+
+    def test_one_within_another(self):
+        """The inner wrapper is killed with its guardian; what it leaves, the outer one removes."""
+        h = Holder(self.server, "/outer", "--grace", "50ms",
+                   script=f"{CLAVE} lock /inner -- sh -c 'echo $$; trap \"\" TERM; "
+                   "while :; do sleep 0.05; done'").started()
+        group = self.group_of(int(h.run.line()))
+        self.assertRegex(group, r"/clave-[0-9a-f]{16}/clave-[0-9a-f]{16}$")
+        os.kill(h.wrapper, signal.SIGKILL)
+        until(lambda: not os.path.exists(os.path.dirname(group)))
+
+
+class LocalServer(unittest.TestCase):
+    """The local server is left alone, and nothing that only says that it is one."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.server = server(flags=TICK)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.server.stop()
+
+    def run_lock(self, script, *args, **more):
+        return clave("lock", "--grace", "50ms", "/l", "--", "sh", "-c", script, CLAVE, *args,
+                     connect=self.server.connect, env=more)
+
+    def test_other_programs_with_its_words(self):
+        folder = os.path.dirname(scratch("x"))
+        with open(os.path.join(folder, "serve"), "w") as f:
+            f.write("echo $$; sleep 1000 >/dev/null & echo $!; wait")
+        r = self.run_lock('cd "$1"; (setsid sh serve --local . &) | { read a; read b; echo $a $b; }',
+                          folder)
+        self.assertEqual(r.code, 0, r)
+        for pid in r.out.split():
+            self.assertFalse(alive(int(pid)), "nor what it has started")
+
+    def test_one_that_the_command_runs_itself(self):
+        """It ends with the command, as what else that runs: it was not started for others."""
+        folder = scratch("own")
+        r = self.run_lock('"$0" serve --local "$1" >/dev/null 2>&1 & echo $!; '
+                          'until "$0" -c local: ls / >/dev/null; do sleep 0.05; done', folder,
+                          CLAVE_LOCAL_DIR=folder)
+        self.assertEqual(r.code, 0, r)
+        self.assertFalse(alive(int(r.out)))
+
+    def test_one_that_a_client_has_started(self):
+        folder, seen = scratch("local"), set()
+        for rest in ("", "trap '' TERM; sleep 1000 & "):
+            r = self.run_lock(f'{rest} "$0" -c local: create "$1"; "$0" -c local: stat "$1"',
+                              f"/x{len(rest)}", CLAVE_LOCAL_DIR=folder)
+            self.assertEqual(r.code, 0, r)
+            found = [int(p) for p in os.listdir("/proc") if p.isdigit() and runs(p, folder)]
+            self.assertEqual(len(found), 1)
+            seen.update(found)
+        self.assertEqual(len(seen), 1, "it was not started again")
+        os.kill(found[0], signal.SIGTERM)
+        until(lambda: not alive(found[0]))
+
+
+def runs(pid, folder):
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as f:
+            return folder.encode() in f.read()
+    except OSError:
+        return False
+
+
+if __name__ == "__main__":
+    unittest.main()
