@@ -166,7 +166,7 @@ const struct verb verb_lock = {
         "Exit codes: the command's own; 128+N when signal N ended it; 0 also when --once finds\n"
         "that it is done already; 69 no server reached;\n"
         "75 not acquired in time; 76 the lock was lost; 77 not authorised; 79 given up to end a\n"
-        "deadlock; 126, 127 the command cannot be run or found.\n",
+        "deadlock, or held by what it runs under; 126, 127 the command cannot be run or found.\n",
     .flags = lock_flags,
     .max_args = 1,
     .run = run_lock,

@@ -192,6 +192,22 @@ void lock_tell_deadlock(const struct lock_plan *p, const char *text)
     }
 }
 
+void lock_tell_nested(const struct lock_plan *p, const clave_participant *outer)
+{
+    struct json j;
+    char who[WHO_CAP], text[WHO_CAP + 128];
+    snprintf(text, sizeof text,
+             "held by the 'clave %s' that this one runs under, %s: it would wait for ever",
+             p->o->verb->name, who_format(&outer->identity, who, sizeof who));
+    if (p->o->json) {
+        begin(p, &j, "deadlock");
+        clave__json_string(&j, "text", text);
+        end(&j);
+    } else {
+        tell(p->o, "%s: %s", p->path, text);
+    }
+}
+
 void lock_tell_acquired(const struct lock_plan *p, const clave_grant *g, int64_t waited_ms)
 {
     struct json j;

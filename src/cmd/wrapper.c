@@ -98,6 +98,18 @@ static void on_moved(void *arg, size_t ahead, const char *predecessor)
     struct wrapper *w = arg;
     progress_moved(&w->progress, ahead, predecessor);
     status_waiting(w, ahead, true);
+    nested_look(&w->nested, w->client);
+}
+
+/* It would wait for ever: what it waits for waits for it. */
+static void on_outer(void *arg, const clave_participant *outer)
+{
+    struct wrapper *w = arg;
+    if (w->phase != WAITING || w->custody.phase != NOT_GRANTED)
+        return;
+    progress_end(&w->progress);
+    lock_tell_nested(w->plan, outer);
+    wrapper_leave(w, EXIT_DEADLOCK);
 }
 
 static void on_next(void *arg)
@@ -154,6 +166,7 @@ static void begin_waiting(struct wrapper *w)
     uv_timer_stop(&w->patience);
     w->phase = WAITING;
     w->claim = (struct claim){.events = &claim_events, .arg = w};
+    w->nested = (struct nested){.plan = plan, .claim = &w->claim, .found = on_outer, .arg = w};
     clave_err err = claim_begin(&w->claim, w->client, plan, &terms);
     if (err == CLAVE_OK) {
         progress_begin(&w->progress, &w->claim, w->client, w->uv);
@@ -243,6 +256,8 @@ static void on_state(clave_client *c, clave_state state, clave_err why, void *ar
                                  page_get(w->guardian.page) - clave_now());
             status_connection(w, state == CLAVE_STATE_RECONNECTED);
         }
+        if (w->phase == WAITING && state == CLAVE_STATE_RECONNECTED)
+            nested_look(&w->nested, w->client);
         break;
     case CLAVE_STATE_LATENT:
     case CLAVE_STATE_LOST:

@@ -19,6 +19,7 @@
 #include "cmd/claim.h"
 #include "cmd/custody.h"
 #include "cmd/lock.h"
+#include "cmd/nested.h"
 #include "cmd/progress.h"
 #include "cmd/status.h"
 #include "cmd/terminal.h"
@@ -36,6 +37,7 @@ struct wrapper {
     clave_client *client;
     clave_uv *uv;
     struct claim claim;
+    struct nested nested;
     struct custody custody;
     struct guardian guardian;
     struct terminal terminal;

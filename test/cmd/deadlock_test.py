@@ -140,5 +140,83 @@ class Deadlocks(unittest.TestCase):
         k.close()
 
 
+class Inner(unittest.TestCase):
+    """A command under a lock that takes the same lock again: it would wait for ever, and says so."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.server = server(flags=TICK)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.server.stop()
+
+    def nested(self, *levels, env=None):
+        words = []
+        for level in levels:
+            words += [CLAVE, *level.split(), "--"]
+        return clave(*words[1:], "echo", "ran", connect=self.server.connect, env=env)
+
+    def refused(self, *levels):
+        r = self.nested(*levels)
+        self.assertEqual((r.code, r.out), (79, ""), r)
+        self.assertIn("that this one runs under", r.err)
+        self.assertIn("it would wait for ever", r.err)
+        return r
+
+    def test_the_same_lock(self):
+        r = self.refused("lock --name outer /same", "lock /same")
+        self.assertRegex(r.err, r"/same: held by the 'clave lock' that this one runs under, .*\(outer\)")
+        self.refused("lock /same", "lock -w 1h /same")
+        self.refused("lock /same", "lock /other", "lock /same")
+
+    def test_json(self):
+        r = self.nested("lock /json", "lock --json /json")
+        event = json.loads(r.err.splitlines()[-1])
+        self.assertEqual((r.code, event["event"], event["path"]), (79, "deadlock", "/json"))
+
+    def test_who_does_not_wait(self):
+        r = self.nested("lock /same", "lock -n /same")
+        self.assertEqual(r.code, 75, r)
+        r = self.nested("lock /same", "lock /same/below")
+        self.assertEqual((r.code, r.out), (0, "ran\n"), r)
+
+    def test_readers_and_writers(self):
+        r = self.nested("rwlock -r /rw", "rwlock -r /rw")
+        self.assertEqual((r.code, r.out), (0, "ran\n"), r)
+        self.refused("rwlock -r /rw", "rwlock /rw")
+        self.refused("rwlock /rw", "rwlock -r /rw")
+
+    def test_leases(self):
+        two = "semaphore -n 2 /leases/n"
+        r = self.nested(two, two)
+        self.assertEqual((r.code, r.out), (0, "ran\n"), r)
+        self.refused(two, two, two)
+
+    def test_leases_that_others_give_back(self):
+        """It waits: the other lease is somebody else's."""
+        two = "semaphore -n 2 /leases/o"
+        other = Running(*two.split(), "--", "sh", "-c", "echo up; exec sleep 1000",
+                        connect=self.server.connect)
+        self.assertEqual(other.line(), "up")
+        inner = Running(*two.split(), "--", CLAVE, *two.split(), "--", "echo", "ran",
+                        connect=self.server.connect)
+        # Two leases, and the place and the lease of who waits for one.
+        until(lambda: len(queue(self.server, "/leases/o")) == 4)
+        other.end(15)
+        r = inner.end()
+        self.assertEqual((r.code, r.out), (0, "ran\n"), r)
+
+    def test_other_servers(self):
+        """The lock of the same path is another one there."""
+        far = server(flags=TICK)
+        r = self.nested("lock /same", f"lock -c {far.connect} /same")
+        self.assertEqual((r.code, r.out), (0, "ran\n"), r)
+        far.stop()
+
+    def test_another_way_to_the_same_servers(self):
+        self.refused("lock /same", f"lock -c {self.server.connect},{self.server.connect} /same")
+
+
 if __name__ == "__main__":
     unittest.main(verbosity=2)
