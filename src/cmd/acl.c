@@ -93,6 +93,14 @@ bool acl_has_identity(const struct options *o, const struct acl_list *a)
     return true;
 }
 
+bool acl_lets_all_read(const struct acl_list *a)
+{
+    for (size_t i = 0; i < a->n; i++)
+        if ((a->list[i].perms & CLAVE_PERM_READ) && strcmp(a->list[i].scheme, "world") == 0)
+            return true;
+    return a->n == 0; /* open */
+}
+
 void acl_fini(struct acl_list *a)
 {
     free(a->text);

@@ -21,6 +21,8 @@ struct acl_list {
 bool acl_parse(const char *text, struct acl_list *out, const char **fault);
 /* false, told: an entry stands for whoever creates the node, and that is nobody. */
 bool acl_has_identity(const struct options *o, const struct acl_list *a);
+/* Everybody may read the node, whoever he is. */
+bool acl_lets_all_read(const struct acl_list *a);
 void acl_fini(struct acl_list *a);
 
 #endif

@@ -96,6 +96,8 @@ void lock_tell_not_acquired(const struct lock_plan *p, int64_t waited_ms, const 
 /* The library's own words, which name the path. */
 void lock_tell_warning(const struct lock_plan *p, const char *msg);
 void lock_tell_deadlock(const struct lock_plan *p, const char *text);
+/* Behind "not authorised": what that takes. */
+void lock_tell_unreadable(const struct lock_plan *p);
 /* It waits for the one that it runs under. */
 void lock_tell_nested(const struct lock_plan *p, const clave_participant *outer);
 void lock_tell_acquired(const struct lock_plan *p, const clave_grant *g, int64_t waited_ms);

@@ -192,6 +192,15 @@ void lock_tell_deadlock(const struct lock_plan *p, const char *text)
     }
 }
 
+void lock_tell_unreadable(const struct lock_plan *p)
+{
+    tell(p->o,
+         "%s: who queues there must be allowed to create nodes below it, and to read the node of "
+         "who "
+         "is before him (its --acl)",
+         p->path);
+}
+
 void lock_tell_nested(const struct lock_plan *p, const clave_participant *outer)
 {
     struct json j;

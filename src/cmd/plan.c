@@ -103,6 +103,16 @@ bool plan_take_flag(struct lock_plan *p, int id, const char *max_hold)
     }
 }
 
+/* Who waits watches the node before its own, which takes permission to read it. */
+static void warn_of_acl(const struct lock_plan *p)
+{
+    if (!p->quiet && !acl_lets_all_read(&p->acl))
+        tell(p->o,
+             "%s: with this --acl only who may read the node can wait behind it: others end "
+             "with exit code 77, and Curator's fail",
+             p->o->argv[0]);
+}
+
 int plan_take_args(struct lock_plan *p)
 {
     struct options *o = p->o;
@@ -113,6 +123,7 @@ int plan_take_args(struct lock_plan *p)
                           o->argv[0]);
     if (!acl_has_identity(o, &p->acl))
         return EXIT_PATH;
+    warn_of_acl(p);
     if (p->root && !link_path_ok(o, p->root))
         return EXIT_PATH;
     if (!p->elects)

@@ -89,7 +89,10 @@ static void on_verdict(void *arg, clave_err err)
         lock_tell_deadlock(w->plan, claim_deadlock(&w->claim));
         wrapper_leave(w, EXIT_DEADLOCK);
     } else {
-        wrapper_leave(w, tell_err(w->o, w->plan->path, err, NULL));
+        int code = tell_err(w->o, w->plan->path, err, NULL);
+        if (err == CLAVE_ENOAUTH)
+            lock_tell_unreadable(w->plan);
+        wrapper_leave(w, code);
     }
 }
 

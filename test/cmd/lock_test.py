@@ -179,6 +179,22 @@ class Lock(unittest.TestCase):
                       script, CLAVE)
         self.assertEqual(r.out.split()[1], "77", r)
 
+    def test_an_acl_that_keeps_others_from_waiting(self):
+        """Said to who asks for it, and to who meets it."""
+        joe = ["--auth", "digest:joe:x"]
+        others = 'env -u CLAVE_OWNER "$0" lock -w 9s /own -- echo ran; echo $?'
+        r = self.lock("--acl", "creator", *joe, "/own", "--", "sh", "-c", others, CLAVE)
+        self.assertEqual(r.out, "77\n", r)
+        self.assertIn("/own: with this --acl only who may read the node can wait behind it", r.err)
+        self.assertIn("/own: not authorised", r.err)
+        self.assertIn("to read the node of who is before him", r.err)
+        r = self.lock("-q", "--acl", "creator", *joe, "/own", "--", "true")
+        self.assertEqual((r.code, r.err), (0, ""), r)
+        r = self.lock("--acl", "world:anyone:r,auth::cdrwa", *joe, "/own", "--", "sh", "-c",
+                      'env -u CLAVE_OWNER "$0" lock -w 100ms /own -- echo ran; echo $?', CLAVE)
+        self.assertEqual(r.out, "75\n", r)
+        self.assertNotIn("--acl", r.err)
+
     def test_cannot_be_run(self):
         r = self.lock("/none", "--", "/no/such/command")
         self.assertEqual(r.code, 127, r)
