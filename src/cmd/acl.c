@@ -101,6 +101,17 @@ bool acl_lets_all_read(const struct acl_list *a)
     return a->n == 0; /* open */
 }
 
+bool acl_lets_owner_write(const struct acl_list *a)
+{
+    for (size_t i = 0; i < a->n; i++) {
+        bool owner =
+            strcmp(a->list[i].scheme, "world") == 0 || strcmp(a->list[i].scheme, "auth") == 0;
+        if (owner && (a->list[i].perms & CLAVE_PERM_WRITE))
+            return true;
+    }
+    return a->n == 0;
+}
+
 void acl_fini(struct acl_list *a)
 {
     free(a->text);

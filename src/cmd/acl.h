@@ -23,6 +23,8 @@ bool acl_parse(const char *text, struct acl_list *out, const char **fault);
 bool acl_has_identity(const struct options *o, const struct acl_list *a);
 /* Everybody may read the node, whoever he is. */
 bool acl_lets_all_read(const struct acl_list *a);
+/* Whoever creates the node may write to it, as far as that can be told. */
+bool acl_lets_owner_write(const struct acl_list *a);
 void acl_fini(struct acl_list *a);
 
 #endif

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "cmd/held.h"
 #include "cmd/self.h"
 
 enum { OWNER = 0, IDENTITY_CAP = 4096, DETECT_MS = 1000 };
@@ -36,7 +37,7 @@ static size_t format_identity(const struct lock_plan *plan, char *out, size_t ca
     self_describe(&self, plan);
     self.identity.owner = *plan->owner ? plan->owner : NULL;
     size_t n = clave_identity_format(&self.identity, out, cap);
-    return n < cap ? n : cap - 1;
+    return n < cap ? held_promise(plan, out, n, cap) : cap - 1;
 }
 
 static clave_err begin_lock(struct claim *c, clave_client *client, const struct lock_plan *plan,

@@ -125,13 +125,13 @@ static bool put_tls(const struct options *o)
 /* In our own environment, which the command inherits. */
 static bool set_environment(const struct guard *g)
 {
-    const char *path = g->plan->path;
+    const char *path = g->plan->path, *holders = g->plan->holders;
     char page[PAGE_FILE_CAP];
-    size_t cap = strlen(path) + sizeof g->task.node + 2;
+    size_t cap = strlen(holders) + sizeof g->task.node + 2;
     char *node = malloc(cap);
     if (!node)
         return false;
-    snprintf(node, cap, "%s/%s", strcmp(path, "/") == 0 ? "" : path, g->task.node);
+    snprintf(node, cap, "%s/%s", strcmp(holders, "/") == 0 ? "" : holders, g->task.node);
     snprintf(page, sizeof page, "/proc/%d/fd/%d", (int)getpid(), g->page_fd);
     bool fine = setenv("CLAVE_PATH", path, 1) == 0 && setenv("CLAVE_NODE", node, 1) == 0 &&
                 setenv("CLAVE_DEADLINE", page, 1) == 0 &&

@@ -16,7 +16,8 @@ struct guardian_plan {
     struct options *o;
     const char *connect;
     const char *path;
-    const char *owner; /* for the command; "": none */
+    const char *holders; /* where the nodes of those who hold it stand */
+    const char *owner;   /* for the command; "": none */
     char *const *argv;
     bool own_notify; /* the command inherits nothing of the service manager's */
 };

@@ -1,8 +1,9 @@
 #include <stdio.h>
-
+#include <stdlib.h>
 #include <string.h>
 
 #include "cmd/deadlocks.h"
+#include "cmd/held.h"
 #include "cmd/json.h"
 #include "cmd/lineup.h"
 #include "cmd/link.h"
@@ -11,12 +12,52 @@
 #include "cmd/show.h"
 #include "cmd/tell.h"
 #include "cmd/who.h"
+#include "drive/clock.h"
 
 enum { COLUMN_CAP = 128, COMMAND_CAP = 1024 };
 
 #define DAY_MS (INT64_C(24) * 3600 * 1000)
 
-static void show_json(size_t position, const struct lineup_place *at)
+/* For how long it holds the lock; -1: it does not, or nobody knows. Its node is looked at again,
+ * since what it says and its times have to be of one moment. */
+static int64_t read_held(struct options *o, clave_session *s, const char *path,
+                         const struct lineup_place *at)
+{
+    char *node = NULL;
+    clave_reply *r = NULL;
+    int64_t since = -1;
+    if (!at->holds || !who_is_known(&at->p->stat) ||
+        asprintf(&node, "%s%s/%s", strcmp(path, "/") == 0 ? "" : path, at->below, at->p->node) < 0)
+        return -1;
+    if (clave_session_get(s, node, o->timeout_ms, &r) == CLAVE_OK &&
+        r->stat.czxid == at->p->stat.czxid)
+        since = held_since(r->data, r->len, &r->stat);
+    clave_reply_free(r);
+    free(node);
+    int64_t ms = since >= 0 ? clave__clock_wall() - since : -1;
+    return since >= 0 && ms < 0 ? 0 : ms; /* the clocks differ */
+}
+
+static void show_held(struct json *j, int64_t ms)
+{
+    if (ms >= 0)
+        clave__json_int(j, "held_ms", ms);
+    else
+        clave__json_string(j, "held_ms", NULL);
+}
+
+/* For how long it holds, or waits. "<12s": it holds, and came then. */
+static const char *format_time(const struct lineup_place *at, int64_t ms, char out[AGE_CAP])
+{
+    char age[AGE_CAP];
+    if (ms >= 0)
+        return age_format(ms, out);
+    bool unknown = at->holds && who_is_known(&at->p->stat);
+    snprintf(out, AGE_CAP, "%s%.*s", unknown ? "<" : "", AGE_CAP - 2, who_age(&at->p->stat, age));
+    return out;
+}
+
+static void show_json(size_t position, const struct lineup_place *at, int64_t held_ms)
 {
     const clave_participant *p = at->p;
     const clave_identity *id = &p->identity;
@@ -27,6 +68,7 @@ static void show_json(size_t position, const struct lineup_place *at)
     clave__json_string(&j, "role", at->role);
     show_place(&j, p->node, &p->stat);
     show_age(&j, &p->stat);
+    show_held(&j, held_ms);
     clave__json_string(&j, "host", id->host);
     clave__json_int(&j, "pid", id->pid);
     clave__json_string(&j, "name", id->name);
@@ -36,7 +78,7 @@ static void show_json(size_t position, const struct lineup_place *at)
     json_end(&j);
 }
 
-static void show_line(size_t position, const struct lineup_place *at)
+static void show_line(size_t position, const struct lineup_place *at, int64_t held_ms)
 {
     const clave_participant *p = at->p;
     const clave_identity *id = &p->identity;
@@ -45,7 +87,7 @@ static void show_line(size_t position, const struct lineup_place *at)
     if (id->pid != 0)
         snprintf(pid, sizeof pid, "%lld", (long long)id->pid);
     printf("%zu %-7s %s %6s %s %s %s %s%s\n", position, at->role, who_token(&p->stat, token),
-           who_age(&p->stat, age), who_column(id->host, false, host, sizeof host), pid,
+           format_time(at, held_ms, age), who_column(id->host, false, host, sizeof host), pid,
            who_column(id->name, false, name, sizeof name),
            who_column(id->command ? id->command : id->text, true, command, sizeof command),
            who_note_in_line(p->node, note));
@@ -64,7 +106,7 @@ static int show_queue(struct options *o, const char *path)
     else if (l.n == 0)
         note(o, "%s: nobody holds it, nobody waits", path);
     for (size_t i = 0; i < l.n; i++)
-        (o->json ? show_json : show_line)(i, &l.list[i]);
+        (o->json ? show_json : show_line)(i, &l.list[i], read_held(o, s, path, &l.list[i]));
     lineup_fini(&l);
     link_close(s);
     return code;
@@ -136,9 +178,10 @@ const struct verb verb_locks = {
     .args = "[revoke|break] PATH [NODE] | --deadlocks [PATH]...",
     .summary = "Print who holds a lock and who waits for it; ask a holder to let go",
     .text =
-        "One participant a line, those who hold first: position, what it does, token, time since\n"
-        "it came, host, process, name, command; - for what its node does not say. A lock\n"
-        "of kazoo with its default name takes no part in the queue: its line says so.\n"
+        "One participant a line, those who hold first: position, what it does, token, for how\n"
+        "long it holds or waits (<: at most), host, process, name, command; - for what its node\n"
+        "does not say. A lock of kazoo with its default name takes no part in the queue: its line\n"
+        "says so.\n"
         "\n"
         "revoke asks the owner of a node to let go: 'clave lock --revocable' does, and programs\n"
         "that said so. break deletes the node over its owner's head, who hears that it has lost\n"

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "cmd/config.h"
+#include "cmd/held.h"
 #include "cmd/hook.h"
 #include "cmd/link.h"
 #include "cmd/tell.h"
@@ -71,6 +72,13 @@ void wrapper_leave(struct wrapper *w, int code)
 
 /* ---- the queue ---------------------------------------------------------------------------- */
 
+static void tell_held(const struct wrapper *w)
+{
+    clave_grant g;
+    if (w->waited && claim_grant(&w->claim, &g))
+        held_since_now(w->client, w->plan, g.node);
+}
+
 static void on_verdict(void *arg, clave_err err)
 {
     struct wrapper *w = arg;
@@ -78,6 +86,7 @@ static void on_verdict(void *arg, clave_err err)
         return;
     progress_end(&w->progress);
     if (err == CLAVE_OK) {
+        tell_held(w);
         custody_begin(w);
     } else if (err == CLAVE_EBUSY) {
         bool away = !clave_client_is_connected(w->client);
@@ -99,6 +108,7 @@ static void on_verdict(void *arg, clave_err err)
 static void on_moved(void *arg, size_t ahead, const char *predecessor)
 {
     struct wrapper *w = arg;
+    w->waited = true;
     progress_moved(&w->progress, ahead, predecessor);
     status_waiting(w, ahead, true);
     nested_look(&w->nested, w->client);
@@ -448,6 +458,7 @@ static int start_guardian(struct wrapper *w)
     const struct guardian_plan gp = {.o = plan->o,
                                      .connect = plan->connect,
                                      .path = plan->path,
+                                     .holders = plan->holders,
                                      .owner = plan->owner,
                                      .argv = plan->argv,
                                      .own_notify = plan->notify != NOTIFY_COMMAND};

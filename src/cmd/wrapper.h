@@ -51,6 +51,7 @@ struct wrapper {
     size_t identities; /* --auth: not yet answered */
     int64_t began, acquired_at;
     int64_t told_session; /* the id the guardian knows */
+    bool waited;          /* it was not free when we came */
     bool asked;           /* to resign */
     bool released;        /* the server has ended the session: nothing is left for the guardian */
     bool told_to_end;     /* by a signal */

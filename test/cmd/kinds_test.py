@@ -85,6 +85,13 @@ class Kinds(unittest.TestCase):
 
     # ---- semaphore
 
+    def test_the_command_knows_its_node(self):
+        for kind in (["lock"], ["rwlock"], ["rwlock", "-r"], ["semaphore", "-n", "1"]):
+            r = clave(*kind, "/node" + kind[0], "--", "sh", "-c", '"$0" get "$CLAVE_NODE"', CLAVE,
+                      connect=self.server.connect)
+            self.assertEqual(r.code, 0, r)
+            self.assertIn("granted=ctime\n", r.out)
+
     def test_n_run_at_once(self):
         first = [self.hold("semaphore", "-n", "3", "/sem").started() for _ in range(3)]
         self.assert_busy(self.verb("semaphore", "-n", "3", "--no-wait", "/sem", "--", "true"))

@@ -70,8 +70,9 @@ def comm(pid):
 class Holder:
     """A `clave lock` whose command says "PID" on its first line and goes on as `script`."""
 
-    def __init__(self, server, path, *flags, script="exec sleep 1000", env=None):
-        self.run = Running("lock", *flags, path, "--", "sh", "-c", "echo $$; " + script,
+    def __init__(self, server, path, *flags, script="exec sleep 1000", env=None,
+                 verb=("lock",)):
+        self.run = Running(*verb, *flags, path, "--", "sh", "-c", "echo $$; " + script,
                            connect=server.connect, env=env)
         self.wrapper = self.run.process.pid
         self.command = None

@@ -2,6 +2,7 @@
 import json
 import os
 import re
+import signal
 import socket
 import stat as mode
 import subprocess
@@ -10,7 +11,7 @@ import unittest
 
 from harness import (CLAVE, PATIENCE, UNSAFE, Running, clave, environment, free_port, scratch, server,
                      spawn)
-from lock_rig import LONG, MAX_HOLD, TICK, Holder, nodes, queue, until
+from lock_rig import LONG, MAX_HOLD, TICK, Holder, alive, nodes, queue, until
 from peers import Nonsense
 
 # Signals 32 and 33: a program may inherit them ignored, and has no way to change that.
@@ -266,6 +267,57 @@ class Lock(unittest.TestCase):
                   for _ in range(4)]
         self.assertEqual(tokens, sorted(set(tokens)), f"{UNSAFE}: tokens that do not grow")
 
+    # ---- who holds it, and for how long
+
+    def holder(self, path):
+        return [p for p in queue(self.server, path) if p["holder"]][0]
+
+    def line_of_holder(self, path):
+        return clave("locks", path, connect=self.server.connect).out.splitlines()[0]
+
+    def test_the_time_it_is_held(self):
+        """Not that in the queue."""
+        for verb in (["lock"], ["rwlock"], ["semaphore", "-n", "1"]):
+            path = "/held-" + verb[0]
+            first = Holder(self.server, path, verb=verb).started()
+            before = self.holder(path)
+            self.assertLessEqual(before["held_ms"], before["age_ms"] + 50)
+            second = Holder(self.server, path, verb=verb).waiting(self.server, path, 2)
+            waits = [p for p in queue(self.server, path) if not p["holder"]][0]
+            self.assertIsNone(waits["held_ms"])
+            time.sleep(1.5)  # in the queue
+            free = time.monotonic()
+            first.run.end(signal.SIGTERM)
+            second.started()
+            until(lambda: self.holder(path)["held_ms"] <= (time.monotonic() - free) * 1000)
+            self.assertNotIn("<", self.line_of_holder(path))
+            second.run.end(signal.SIGTERM)
+
+    def test_what_it_holds_is_not_lost(self):
+        """What the locks add to the node for deadlocks stands there behind the write, too."""
+        first = Holder(self.server, "/kept").started()
+        second = Holder(self.server, "/kept", "--detect-deadlock").waiting(self.server, "/kept", 2)
+        node = "/kept/" + max(nodes(self.server, "/kept"), key=lambda n: n[-10:])
+        before = clave("get", node, connect=self.server.connect).out
+        self.assertIn("granted=ctime\n", before)
+        self.assertIn("yields=1\n", before)
+        first.run.end(signal.SIGTERM)
+        second.started()
+        until(lambda: clave("get", node, connect=self.server.connect).out == before.replace("ctime", "mtime"))
+        second.run.end(signal.SIGTERM)
+
+    def test_a_time_that_nobody_knows(self):
+        """A revocable holder's node is written to by others; Curator's and kazoo's say nothing."""
+        first = Holder(self.server, "/unknown", "--revocable").started()
+        self.assertIsNone(self.holder("/unknown")["held_ms"])
+        self.assertRegex(self.line_of_holder("/unknown"), r"^0 holder +\d+ +<\d+m?s ")
+        second = Holder(self.server, "/unknown", "--revocable").waiting(self.server, "/unknown", 2)
+        first.run.end(signal.SIGTERM)
+        second.started()
+        self.assertIsNone(self.holder("/unknown")["held_ms"])
+        self.assertTrue(alive(second.command))
+        second.run.end(signal.SIGTERM)
+
     # ---- maximum hold
 
     def test_max_hold(self):
@@ -404,7 +456,7 @@ class Lock(unittest.TestCase):
     def test_locks_of_others(self):
         clave("create", "-p", "/others/lock-0000000007", "10.0.0.1", connect=self.server.connect)
         self.assertRegex(clave("locks", "/others", connect=self.server.connect).out,
-                         r"^0 holder  \d+ +\w+ - - - 10\.0\.0\.1\n$")
+                         r"^0 holder  \d+ +<\w+ - - - 10\.0\.0\.1\n$")
 
     def test_check_inside(self):
         script = '"$0" check && "$0" check --for 1s -v; "$0" check --for 1h; echo $?'
