@@ -63,6 +63,12 @@ static clave_err try_client(const void *o)
     return err;
 }
 
+/* The rule and the text, without a client: both have to say the same of the same options. */
+static clave_err try_client_fault(const void *o)
+{
+    return clave_client_options_fault(o) ? CLAVE_EINVAL : CLAVE_OK;
+}
+
 static clave_err try_session(const void *o)
 {
     clave_session *s;
@@ -308,6 +314,7 @@ struct taker {
 
 static const struct taker takers[] = {
     TAKER(clave_client_options, of_client, seed, try_client, CLAVE_OK, CLAVE_EINVAL, NO_TEXT),
+    TAKER(clave_client_options, of_client, seed, try_client_fault, CLAVE_OK, CLAVE_EINVAL, NO_TEXT),
     TAKER(clave_client_options, of_session, size, try_session, CLAVE_OK, CLAVE_OK, NO_TEXT),
     TAKER(clave_create_options, of_create, size, try_create, CLAVE_OK, CLAVE_OK, CLIENT_TEXT),
     TAKER(clave_create_options, of_create, size, try_session_create, CLAVE_ETIMEDOUT,
