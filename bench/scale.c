@@ -8,7 +8,7 @@
  * what was made, and how long it took. In the last stage 2000 creates and 2000 gets are sent one at
  * a time, and their latencies told.
  *
- * It speaks the protocol by itself, as load.c does, so that it is never the limit. */
+ * It speaks the protocol by itself, as load_library.c does, so that it is never the limit. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/tcp.h>

@@ -1,8 +1,8 @@
-/* elementary.c - the three exercises everybody writes first on ZooKeeper: the simple lock, the
+/* plain_layouts.c - the three exercises everybody writes first on ZooKeeper: the simple lock, the
  * fair election and the unfair one. Two sessions stand for two processes; either could be a
  * program written by hand, in any language, since the nodes have the names that those have.
  *
- *   cc elementary.c $(pkg-config --cflags --libs clave) && ./a.out
+ *   cc plain_layouts.c $(pkg-config --cflags --libs clave) && ./a.out
  *
  * Talks to the servers in CLAVE_CONNECT; without it, to one of its own that is started. */
 #include <clave/clave.h>

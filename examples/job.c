@@ -1,6 +1,6 @@
-/* job.c - a job that several processes start, and that one of them runs, once a day.
+/* once.c - a job that several processes start, and that one of them runs, once a day.
  *
- *   cc job.c $(pkg-config --cflags --libs clave) && ./a.out && ./a.out
+ *   cc once.c $(pkg-config --cflags --libs clave) && ./a.out && ./a.out
  *
  * The second one finds it done. Talks to the servers in CLAVE_CONNECT; without it, to one of its
  * own that is started. */

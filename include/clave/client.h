@@ -1,4 +1,4 @@
-/* client.h - the ZooKeeper client as an engine without I/O: bytes in, bytes out,
+/* client_internal.h - the ZooKeeper client as an engine without I/O: bytes in, bytes out,
  * time in. The asynchronous API on your own loop and the blocking API (session.h)
  * are thin over it.
  *

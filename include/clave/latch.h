@@ -1,4 +1,4 @@
-/* latch.h - a candidate of a leader election, with the layout of Curator's LeaderLatch:
+/* latch_internal.h - a candidate of a leader election, with the layout of Curator's LeaderLatch:
  * <path>/_c_<uuid>-latch-<10 digits>, ephemeral sequential, in a container, data = the
  * candidate's id. One queue with Curator (docs/elections.md has the differences).
  *

@@ -1,4 +1,4 @@
-/* lock.h - the mutex, blocking, for threads. The asynchronous form, with events of the
+/* lock_flags.h - the mutex, blocking, for threads. The asynchronous form, with events of the
  * queue, is clave/mutex.h; both stand in the same queue.
  *
  * The owner is the calling thread: reentrant for it, exclusive for all others. For another

@@ -1,4 +1,4 @@
-/* mem.h - allocator hooks, kept per object and never per process. */
+/* memory.h - allocator hooks, kept per object and never per process. */
 #ifndef CLAVE_MEM_H
 #define CLAVE_MEM_H
 

@@ -1,4 +1,4 @@
-/* roll.h - who stands in a queue, for threads. */
+/* participants.h - who stands in a queue, for threads. */
 #ifndef CLAVE_ROLL_H
 #define CLAVE_ROLL_H
 

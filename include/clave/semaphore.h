@@ -1,4 +1,4 @@
-/* semaphore.h - so many leases across processes, with the layout of Curator's
+/* semaphore_internal.h - so many leases across processes, with the layout of Curator's
  * InterProcessSemaphoreV2:
  *
  *     <path>/locks/_c_<uuid>-lock-<10 digits>     who acquires, one after the other (a mutex)

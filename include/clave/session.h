@@ -73,7 +73,7 @@ typedef struct clave_reply {
 CLAVE_EXPORT void clave_reply_free(clave_reply *r); /* NULL is ignored */
 
 /* Each: the request's error; `out` (may be NULL) is filled on CLAVE_OK and on a failed
- * multi. The parameters are those of the calls in client.h. */
+ * multi. The parameters are those of the calls in client_internal.h. */
 CLAVE_EXPORT clave_err clave_session_create(clave_session *s, const char *path, const void *data,
                                             size_t len, const clave_create_options *o,
                                             int64_t timeout_ms, clave_reply **out);

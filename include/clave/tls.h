@@ -1,5 +1,5 @@
-/* tls.h - TLS: whom a client trusts, and what it shows of itself. It is used with every host list
- * that begins with "tls:" ("tls:zk1:2281,zk2:2281/chroot"), and with no other.
+/* tls_channel.h - TLS: whom a client trusts, and what it shows of itself. It is used with every
+ * host list that begins with "tls:" ("tls:zk1:2281,zk2:2281/chroot"), and with no other.
  *
  * A server's certificate has to come from a trusted authority, to be in date, and to have the
  * host's name (or address) as the list has it; that is checked before a byte is sent. TLS 1.2 is

@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "base/mem.h"
+#include "base/memory.h"
 
 enum { FIRST_CAP = 256 };
 

@@ -2,7 +2,7 @@
 
 #include <assert.h>
 
-#include "base/mem.h"
+#include "base/memory.h"
 
 enum { FIRST_BUCKETS = 16 };
 

@@ -1,10 +1,10 @@
 /* server.c - the life of a server, its time, and what is known about it. */
 #include <string.h>
 
-#include "base/mem.h"
-#include "server/conn.h"
-#include "server/quota.h"
-#include "server/write.h"
+#include "base/memory.h"
+#include "server/request/conn.h"
+#include "server/request/quota.h"
+#include "server/request/write.h"
 
 enum { DEFAULT_TICK_MS = 2000, DEFAULT_SWEEP_MS = 60000 };
 enum { DEFAULT_OUTSTANDING = 100000, DEFAULT_UNDELIVERED = 256 * 1024 * 1024 };

@@ -1,5 +1,5 @@
 /* server.h - the embedded ZooKeeper server as an engine without I/O: bytes and time in,
- * bytes and log records out. A driver (src/drive) or the simulated world feeds it.
+ * bytes and log records out. A driver (src/runtime) or the simulated world feeds it.
  *
  * A write is applied to the tree at once, but nothing that depends on it leaves the
  * server before its log record is durable: every message to a client carries the zxid it

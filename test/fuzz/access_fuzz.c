@@ -4,9 +4,9 @@
 #include <arpa/inet.h>
 #include <string.h>
 
-#include "base/mem.h"
+#include "base/memory.h"
 #include "fuzz/fuzz.h"
-#include "server/acl.h"
+#include "server/request/acl.h"
 
 /* ---- addresses ------------------------------------------------------------------------------- */
 

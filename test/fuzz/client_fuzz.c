@@ -3,7 +3,7 @@
  * go. Each request completes once, never inside the call that made it. */
 #include <string.h>
 
-#include "base/mem.h"
+#include "base/memory.h"
 #include "clave/client.h"
 #include "fuzz/line.h"
 

@@ -4,15 +4,15 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "cmd/acl.h"
-#include "cmd/config.h"
-#include "cmd/serve_config.h"
-#include "cmd/tell.h"
+#include "cmd/cli/acl.h"
+#include "cmd/cli/config.h"
+#include "cmd/cli/diag.h"
+#include "cmd/serve/serve_config.h"
 #include "fuzz/fuzz.h"
 
 static unsigned told;
 
-/* In the place of cmd/tell.c: the text is made, and nobody reads it. */
+/* In the place of cmd/cli/diag.c: the text is made, and nobody reads it. */
 void tell(const struct options *o, const char *fmt, ...)
 {
     char text[1024];

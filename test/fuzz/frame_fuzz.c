@@ -2,7 +2,7 @@
  * sizes of the pieces, the second is the longest frame. */
 #include <string.h>
 
-#include "base/mem.h"
+#include "base/memory.h"
 #include "base/rand.h"
 #include "fuzz/fuzz.h"
 #include "wire/frame.h"

@@ -4,8 +4,8 @@
 
 #include "fuzz/fuzz.h"
 #include "lib/desk.h"
-#include "server/checksum.h"
-#include "server/inspect.h"
+#include "server/store/checksum.h"
+#include "server/store/inspect.h"
 
 enum { RECORD_HEAD = 12, END_MARK = 'B' };
 

@@ -3,14 +3,14 @@
 #include <string.h>
 
 #include "fuzz/fuzz.h"
-#include "recipe/queue.h"
-#include "recipe/rank.h"
+#include "recipe/contender/order.h"
+#include "recipe/election/priority.h"
 
 enum { NAMES = 64 };
 
-static const struct queue_rule *const rules[] = {&clave__queue_mutex, &clave__queue_read,
-                                                 &clave__queue_write, &clave__queue_lease,
-                                                 &clave__queue_latch};
+static const struct order_rule *const rules[] = {&clave__order_mutex, &clave__order_read,
+                                                 &clave__order_write, &clave__order_lease,
+                                                 &clave__order_latch};
 enum { RULES = sizeof rules / sizeof *rules };
 
 /* Cuts the text; no name stands there twice, as in a folder. */
@@ -31,30 +31,30 @@ static size_t split(char *text, const char *names[NAMES])
     return n;
 }
 
-static void check_name(const struct queue_rule *rule, const char *name)
+static void check_name(const struct order_rule *rule, const char *name)
 {
-    struct queue_key key = clave__queue_key(rule, name);
+    struct order_key key = clave__order_key(rule, name);
     size_t len = strlen(name);
     must(key.text >= name && key.text <= name + len);
     must(!key.plain || name + len - key.text == 10);
-    must(!key.plain || clave__queue_is_kind(rule, name) ||
-         (rule->other && clave__queue_is_kind(rule->other, name)));
-    must(clave__rank_of(name) >= 0);
+    must(!key.plain || clave__order_is_kind(rule, name) ||
+         (rule->other && clave__order_is_kind(rule->other, name)));
+    must(clave__priority_of(name) >= 0);
 }
 
 /* As many stand in front as the order says; of those who share, those of the other kind do. */
-static void check_place(const struct queue_rule *rule, const char *const *names, size_t n,
+static void check_place(const struct order_rule *rule, const char *const *names, size_t n,
                         const size_t *order, size_t at)
 {
     const char *own = names[order[at]], *before[2] = {NULL, NULL};
-    struct queue_place place = clave__queue_locate(rule, names, n, own);
-    struct queue_key key = clave__queue_key(rule, own);
+    struct order_place place = clave__order_locate(rule, names, n, own);
+    struct order_key key = clave__order_key(rule, own);
     size_t ahead = 0;
     must(place.found);
     for (size_t i = 0; i < at; i++) {
         const char *name = names[order[i]];
-        bool level = rule->shares && strcmp(clave__queue_key(rule, name).text, key.text) == 0;
-        if (level || (rule->shares && !clave__queue_is_kind(rule->other, name)))
+        bool level = rule->shares && strcmp(clave__order_key(rule, name).text, key.text) == 0;
+        if (level || (rule->shares && !clave__order_is_kind(rule->other, name)))
             continue;
         ahead++;
         before[1] = before[0];
@@ -65,44 +65,44 @@ static void check_place(const struct queue_rule *rule, const char *const *names,
 
 static void check_rank(const char *const *names, size_t n, const size_t *order, uint8_t byte)
 {
-    char tag[CLAVE_RANK_TAG], name[CLAVE_RANK_TAG + 64];
-    size_t first = clave__rank_highest(names, order, n);
+    char tag[CLAVE_PRIORITY_TAG], name[CLAVE_PRIORITY_TAG + 64];
+    size_t first = clave__priority_highest(names, order, n);
     for (size_t i = 0; i < n; i++) {
-        int32_t rank = clave__rank_of(names[order[i]]),
-                highest = clave__rank_of(names[order[first]]);
+        int32_t rank = clave__priority_of(names[order[i]]),
+                highest = clave__priority_of(names[order[first]]);
         must(rank < highest || (rank == highest && i >= first));
     }
-    int32_t priority = clave__rank_spread(names[0], names[n - 1]) >> byte % 31;
-    clave__rank_tag(priority, tag);
+    int32_t priority = clave__priority_spread(names[0], names[n - 1]) >> byte % 31;
+    clave__priority_tag(priority, tag);
     snprintf(name, sizeof name, "_c_00000000-0000-4000-8000-000000000000-%slatch-0000000000", tag);
-    must(clave__rank_of(name) == priority);
+    must(clave__priority_of(name) == priority);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const struct clave_mem mem = clave__mem_or_default(NULL);
     struct input in = {data, size};
-    struct queue_rule bare;
+    struct order_rule bare;
     const char *names[NAMES];
     size_t order[NAMES];
     uint8_t byte = input_byte(&in);
-    const struct queue_rule *rule = rules[byte % RULES];
+    const struct order_rule *rule = rules[byte % RULES];
     char *text = malloc(in.n + 1);
     must(text != NULL);
     if (in.n > 0)
         memcpy(text, in.p, in.n);
     text[in.n] = '\0';
     size_t n = split(text, names);
-    if (byte >= 128 && n > 0 && clave__queue_bare(&bare, names[0]) == CLAVE_OK)
+    if (byte >= 128 && n > 0 && clave__order_bare(&bare, names[0]) == CLAVE_OK)
         rule = &bare;
-    must(clave__queue_order(rule, &mem, names, n, order) == CLAVE_OK);
+    must(clave__order_sort(rule, &mem, names, n, order) == CLAVE_OK);
     for (size_t i = 0; i < n; i++)
         check_name(rule, names[i]);
     for (size_t i = 0; i < n; i++)
         check_place(rule, names, n, order, i);
     if (n > 0)
         check_rank(names, n, order, byte);
-    must(!clave__queue_locate(rule, names, n, "\n").found);
+    must(!clave__order_locate(rule, names, n, "\n").found);
     free(text);
     return 0;
 }

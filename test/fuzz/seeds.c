@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/mem.h"
+#include "base/memory.h"
 #include "fuzz/seeds.h"
 #include "lib/desk.h"
 

@@ -1,7 +1,7 @@
 /* seeds_texts.c - what people and other programs write: names, addresses, configurations. */
 #include <string.h>
 
-#include "base/mem.h"
+#include "base/memory.h"
 #include "clave/mutex.h"
 #include "fuzz/seeds.h"
 #include "wire/record.h"

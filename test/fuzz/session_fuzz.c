@@ -4,7 +4,7 @@
  * there behind each death. */
 #include <string.h>
 
-#include "base/mem.h"
+#include "base/memory.h"
 #include "fuzz/fuzz.h"
 #include "fuzz/recovery.h"
 

@@ -4,12 +4,12 @@
  * of a list without a fault each server has a name and a port. */
 #include <string.h>
 
-#include "base/mem.h"
+#include "base/memory.h"
 #include "base/path.h"
-#include "core/hosts.h"
+#include "client/hosts.h"
 #include "fuzz/fuzz.h"
-#include "recipe/identity.h"
-#include "server/dn.h"
+#include "recipe/contender/identity.h"
+#include "server/request/x509_name.h"
 
 /* A copy of its own size, with a NUL behind it. */
 static char *copy_of(const uint8_t *p, size_t n)
@@ -73,12 +73,12 @@ static void fuzz_name(const uint8_t *p, size_t n)
     struct buf text;
     clave__buf_init(&text, &mem, 1 << 20);
     if (n <= INT32_MAX)
-        (void)clave__dn_valid(clave__jbytes_n(p, n));
-    if (clave__dn_put(&text, p, n) == CLAVE_OK) {
+        (void)clave__x509_name_valid(clave__jbytes_n(p, n));
+    if (clave__x509_name_put(&text, p, n) == CLAVE_OK) {
         const char *id = (const char *)clave__buf_bytes(&text);
         size_t len = clave__buf_len(&text);
         /* A carriage return at an end is written as Java does not read it. */
-        must(clave__dn_valid(clave__jbytes_n(id, len)) || memchr(id, '\r', len));
+        must(clave__x509_name_valid(clave__jbytes_n(id, len)) || memchr(id, '\r', len));
     }
     clave__buf_fini(&text);
 }

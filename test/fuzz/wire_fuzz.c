@@ -2,7 +2,7 @@
  * then read as the same. The first byte says which record, the second which operation. */
 #include <string.h>
 
-#include "base/mem.h"
+#include "base/memory.h"
 #include "fuzz/fuzz.h"
 #include "wire/record.h"
 

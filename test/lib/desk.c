@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/mem.h"
+#include "base/memory.h"
 
 #define WALL_AT_BOOT ((int64_t)1700000000 * 1000)
 

@@ -1,10 +1,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/mem.h"
+#include "base/memory.h"
 #include "lib/pair_inside.h"
-#include "server/state.h"
-#include "server/write.h"
+#include "server/request/write.h"
+#include "server/server_internal.h"
 
 enum { WALL = 1700000000 };
 

@@ -1,10 +1,10 @@
 /* pair_carry.c - one end's bytes, frame by frame: which message it is, and what its rule says. */
 #include <string.h>
 
-#include "base/mem.h"
+#include "base/memory.h"
 #include "lib/pair_inside.h"
-#include "server/state.h"
-#include "server/write.h"
+#include "server/request/write.h"
+#include "server/server_internal.h"
 
 static struct pair_end *end_of(const struct server_conn *conn)
 {

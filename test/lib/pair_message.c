@@ -1,6 +1,6 @@
 /* pair_message.c - message by message: nothing moves but what the test names. */
 #include "lib/pair_inside.h"
-#include "server/write.h"
+#include "server/request/write.h"
 
 int pair_next(struct pair *p, size_t client, enum pair_way way)
 {

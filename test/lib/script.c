@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "base/mem.h"
+#include "base/memory.h"
 #include "wire/frame.h"
 
 static void on_state(clave_client *c, clave_state state, clave_err why, void *arg)

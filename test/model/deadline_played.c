@@ -1,4 +1,4 @@
-/* deadline_played.c - a run of deadline.pml, on standard input, played to src/core/lease.c: the
+/* deadline_played.c - a run of deadline.pml, on standard input, played to src/client/lease.c: the
  * same requests, answers and handshakes at the same times. Behind each step the hold deadline has
  * to be the model's: T behind what is proven. Prints how often a proof has moved it. */
 #include <inttypes.h>
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/lease.h"
+#include "client/lease.h"
 
 enum { STEP_MS = 1000, MARGIN_MS = 125, FLIGHT = 16 };
 

@@ -12,8 +12,8 @@
 
 #include "lib/pair.h"
 #include "lib/seat.h"
-#include "recipe/contender.h"
-#include "recipe/tenant.h"
+#include "recipe/contender/contender.h"
+#include "recipe/lock/mutex_internal.h"
 #include "wire/jute.h"
 
 enum { CONTENDERS = 3, OPERATOR = CONTENDERS, NAMES = 16, NAME_CAP = 128, MANY = 2 };
@@ -178,20 +178,20 @@ static void delete_node(struct play *p, unsigned node)
 
 /* ---- states ---------------------------------------------------------------------------------- */
 
-struct model_lookout {
+struct model_node_watch {
     int at, armed, asking;
 };
 
 struct model_state {
     char name[16];
     int own, ahead, own_seen, listing, under_way;
-    struct model_lookout lookouts[3];
+    struct model_node_watch node_watches[3];
 };
 
 static const struct contender *place_of(const struct play *p, unsigned who)
 {
-    const struct map_node *node = clave__map_next(&p->seat[who].m->tenants, NULL);
-    return node ? MAP_ENTRY(node, struct tenant, node)->place : NULL;
+    const struct map_node *node = clave__map_next(&p->seat[who].m->owner_entries, NULL);
+    return node ? MAP_ENTRY(node, struct owner_entry, node)->place : NULL;
 }
 
 static const char *state_of(const struct contender *c)
@@ -204,17 +204,17 @@ static const char *state_of(const struct contender *c)
     return c ? names[c->state] : "DONE";
 }
 
-static long number_of(const struct lookout *l)
+static long number_of(const struct node_watch *l)
 {
     const char *at = strrchr(l->path, '-');
     return at ? strtol(at + 1, NULL, 10) : -1;
 }
 
-static void compare_lookout(const struct play *p, unsigned who, const struct lookout *l,
-                            const struct model_lookout *m)
+static void compare_node_watch(const struct play *p, unsigned who, const struct node_watch *l,
+                               const struct model_node_watch *m)
 {
     expect(p, "asking", who, l->asking, m->asking);
-    expect(p, "armed", who, clave__lookout_is_armed(l), m->armed);
+    expect(p, "armed", who, clave__node_watch_is_armed(l), m->armed);
     if (m->armed || m->asking)
         expect(p, "looks at", who, number_of(l), m->at);
 }
@@ -245,9 +245,9 @@ static void compare(struct play *p, unsigned who, const struct model_state *m)
         return; /* what it asks for meanwhile goes with the next connection */
     expect(p, "own seen", who, c->own_seen, m->own_seen);
     expect(p, "listing", who, c->listing, m->listing);
-    compare_lookout(p, who, &c->own, &m->lookouts[0]);
-    compare_lookout(p, who, &c->last, &m->lookouts[1]);
-    compare_lookout(p, who, &c->last_but, &m->lookouts[2]);
+    compare_node_watch(p, who, &c->own, &m->node_watches[0]);
+    compare_node_watch(p, who, &c->last, &m->node_watches[1]);
+    compare_node_watch(p, who, &c->last_but, &m->node_watches[2]);
 }
 
 /* ---- the play -------------------------------------------------------------------------------- */
@@ -263,7 +263,7 @@ static void end_pause(struct play *p, unsigned who)
 
 static bool read_state(const char *text, struct model_state *m)
 {
-    struct model_lookout *l = m->lookouts;
+    struct model_node_watch *l = m->node_watches;
     return sscanf(text, "state %*u %15s %d %d %d %d %d %d %d %d %d %d %d %d %d %d", m->name,
                   &m->own, &m->ahead, &m->own_seen, &m->listing, &m->under_way, &l[0].at,
                   &l[0].armed, &l[0].asking, &l[1].at, &l[1].armed, &l[1].asking, &l[2].at,

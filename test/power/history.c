@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/inspect.h"
+#include "server/store/inspect.h"
 #include "wire/proto.h"
 
 /* Of a tree that only has what every tree has. */

@@ -19,10 +19,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "drive/datadir.h"
-#include "drive/rig.h"
 #include "history.h"
 #include "platter.h"
+#include "runtime/rig.h"
+#include "runtime/server/datadir.h"
 #include "workload.h"
 
 struct power {

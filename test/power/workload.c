@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/rand.h"
-#include "drive/rig.h"
 #include "recorder.h"
+#include "runtime/rig.h"
 
 enum { CLIENTS = 2, WINDOW = 12, BIGGEST = 3000, SNAP_COUNT = 60 };
 

@@ -71,7 +71,7 @@ bool checker_was_taken(const struct checker *c, const char *node);
 /* Somebody has deleted nodes of this lock. */
 void checker_disturbed(struct checker *c, unsigned lock);
 
-/* ledger.c: what was written under the locks, and the end of the day. */
+/* lock_record.c: what was written under the locks, and the end of the day. */
 void checker_written(struct checker *c, const struct actor *a, int32_t version);
 void checker_unknown(struct checker *c, const struct actor *a);
 void checker_count(struct checker *c);

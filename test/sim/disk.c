@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/list.h"
-#include "base/mem.h"
+#include "base/memory.h"
 #include "server/server.h"
 
 /* What a disk writes as one. */

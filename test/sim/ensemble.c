@@ -5,8 +5,8 @@
 
 #include "insider.h"
 #include "inspector.h"
-#include "server/log_read.h"
-#include "server/state.h"
+#include "server/server_internal.h"
+#include "server/store/log_read.h"
 
 struct server_options ensemble_options(struct server_options o)
 {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "inspector.h"
-#include "server/state.h"
+#include "server/server_internal.h"
 #include "wire/frame.h"
 
 enum { INSIDER_TIMEOUT_MS = 4000 };

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "server/state.h"
+#include "server/server_internal.h"
 
 bool inspector_has_session(const struct server_host *h, int64_t session)
 {

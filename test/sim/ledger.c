@@ -1,5 +1,5 @@
-/* ledger.c - what was done under the locks, counted: the counters, whose versions say how often
- * they were written; and the grants, as a history. */
+/* lock_record.c - what was done under the locks, counted: the counters, whose versions say how
+ * often they were written; and the grants, as a history. */
 #include <stdlib.h>
 #include <string.h>
 

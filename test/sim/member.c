@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "ensemble.h"
-#include "server/state.h"
+#include "server/server_internal.h"
 
 static void wake(struct member *m)
 {

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/mem.h"
+#include "base/memory.h"
 
 enum { PIECES = 3, NO_CUT = -1 };
 

@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "checker.h"
-#include "recipe/candidacy.h"
+#include "recipe/election/selector_state.h"
 
 struct selector {
-    struct candidacy is;
+    struct selector_state is;
     struct actor *actor;
     clave_mutex *mutex;
     bool answered; /* the acquire, and the thread has not gone on */
@@ -43,7 +43,7 @@ static void wake_if_interrupted(struct selector *s)
 
 static void must_be_interrupted(const struct selector *s, const char *why)
 {
-    if (s->is.phase == CANDIDACY_LEADING && !s->is.interrupted)
+    if (s->is.phase == SELECTOR_STATE_LEADING && !s->is.interrupted)
         world_break(world_of(s->actor), "whose leadership is in doubt is interrupted",
                     "%s is not, by %s", s->actor->name, why);
 }
@@ -53,7 +53,7 @@ void selector_hears(struct actor *a, clave_state state)
     struct selector *s = a->selector;
     if (!s)
         return;
-    clave__candidacy_connection(&s->is, state);
+    clave__selector_state_connection(&s->is, state);
     if (state == CLAVE_STATE_SUSPENDED && s->is.policy == CLAVE_POLICY_STANDARD)
         must_be_interrupted(s, clave_state_name(state));
     wake_if_interrupted(s);
@@ -63,8 +63,8 @@ static void on_event(clave_mutex *m, const clave_mutex_event *ev, void *arg)
 {
     struct selector *s = arg;
     struct actor *a = s->actor;
-    bool cancels = clave__candidacy_event(&s->is, ev->kind);
-    bool leads = s->is.phase == CANDIDACY_LEADING && actor_believes(a);
+    bool cancels = clave__selector_state_event(&s->is, ev->kind);
+    bool leads = s->is.phase == SELECTOR_STATE_LEADING && actor_believes(a);
     if (cancels)
         (void)clave_mutex_cancel(m, ev->owner);
     if (ev->kind == CLAVE_MUTEX_QUEUED)
@@ -87,7 +87,7 @@ static void free_selector(struct actor *a)
     bool answered = s->answered;
     a->selector = NULL;
     a->object = NULL;
-    (void)clave__candidacy_close(&s->is);
+    (void)clave__selector_state_close(&s->is);
     clave_mutex_free(s->mutex);
     free(s);
     if (answered)
@@ -119,8 +119,8 @@ static clave_err make(struct actor *a)
         return err;
     }
     a->selector = s;
-    expect(a, "requeue before start", clave__candidacy_requeue(&s->is), CLAVE_EINVAL);
-    expect(a, "start", clave__candidacy_start(&s->is), CLAVE_OK);
+    expect(a, "requeue before start", clave__selector_state_requeue(&s->is), CLAVE_EINVAL);
+    expect(a, "start", clave__selector_state_start(&s->is), CLAVE_OK);
     return CLAVE_OK;
 }
 
@@ -130,7 +130,7 @@ static void end_without_leading(struct actor *a)
 {
     struct selector *s = a->selector;
     world_tell(world_of(a), a->name, "has the lock, and does not lead");
-    clave__candidacy_end(&s->is, CLAVE_OK);
+    clave__selector_state_end(&s->is, CLAVE_OK);
     (void)clave_mutex_release(s->mutex, a->owner, NULL, NULL);
     actor_answered(a, "acquire");
     actor_rest(a);
@@ -157,12 +157,12 @@ static bool go_on(struct actor *a)
         return false;
     s->answered = false;
     if (s->err != CLAVE_OK) {
-        clave__candidacy_end(&s->is, s->err);
+        clave__selector_state_end(&s->is, s->err);
         actor_acquired(a, s->err);
         return true;
     }
     bool valid = clave_mutex_valid_for(s->mutex, a->owner, host_clock(a->host), 0);
-    if (clave__candidacy_elect(&s->is, valid)) {
+    if (clave__selector_state_elect(&s->is, valid)) {
         must_be_beyond_doubt(a);
         actor_acquired(a, CLAVE_OK);
     } else {
@@ -194,22 +194,22 @@ static clave_err acquire(struct actor *a)
     a->holds[0] = (struct hold){.site = a->site};
     a->deadline = CLAVE_NEVER;
     if (s && s->is.closed) {
-        expect(a, "requeue behind the close", clave__candidacy_requeue(&s->is), CLAVE_ECLOSED);
-        expect(a, "a task behind the close", clave__candidacy_begin(&s->is), CLAVE_ECLOSED);
+        expect(a, "requeue behind the close", clave__selector_state_requeue(&s->is), CLAVE_ECLOSED);
+        expect(a, "a task behind the close", clave__selector_state_begin(&s->is), CLAVE_ECLOSED);
         free_selector(a);
-    } else if (s && s->is.phase == CANDIDACY_IDLE) {
-        expect(a, "requeue", clave__candidacy_requeue(&s->is), CLAVE_OK);
+    } else if (s && s->is.phase == SELECTOR_STATE_IDLE) {
+        expect(a, "requeue", clave__selector_state_requeue(&s->is), CLAVE_OK);
     }
     clave_err err = a->selector ? CLAVE_OK : make(a);
     if (err != CLAVE_OK)
         return err;
     s = a->selector;
     a->object = s;
-    expect(a, "requeue of one that stands", clave__candidacy_requeue(&s->is), CLAVE_EBUSY);
-    expect(a, "a task", clave__candidacy_begin(&s->is), CLAVE_OK);
+    expect(a, "requeue of one that stands", clave__selector_state_requeue(&s->is), CLAVE_EBUSY);
+    expect(a, "a task", clave__selector_state_begin(&s->is), CLAVE_OK);
     err = clave_mutex_acquire(s->mutex, a->owner, CLAVE_NEVER, on_acquired, a);
     if (err != CLAVE_OK)
-        clave__candidacy_end(&s->is, err);
+        clave__selector_state_end(&s->is, err);
     return err;
 }
 
@@ -217,7 +217,7 @@ static clave_err acquire(struct actor *a)
 static clave_err cancel(struct actor *a)
 {
     struct selector *s = a->selector;
-    if (!clave__candidacy_close(&s->is))
+    if (!clave__selector_state_close(&s->is))
         world_break(world_of(a), "each call ends as its header says", "%s does not stand", a->name);
     clave_err err = clave_mutex_cancel(s->mutex, a->owner);
     return s->answered ? CLAVE_OK : err; /* its thread will see that it is closed */
@@ -233,8 +233,8 @@ static void on_released(clave_mutex *m, uint64_t owner, clave_err err, void *arg
 static clave_err release(struct actor *a, bool sure)
 {
     struct selector *s = a->selector;
-    if (s->is.phase == CANDIDACY_LEADING)
-        clave__candidacy_end(&s->is, CLAVE_OK);
+    if (s->is.phase == SELECTOR_STATE_LEADING)
+        clave__selector_state_end(&s->is, CLAVE_OK);
     clave_err err =
         clave_mutex_release(s->mutex, a->owner, sure ? on_released : NULL, sure ? a : NULL);
     if (sure && err == CLAVE_OK)
@@ -254,8 +254,8 @@ static bool is_valid(const struct actor *a, unsigned nth, int64_t now)
 {
     const struct selector *s = a->selector;
     (void)nth;
-    bool valid =
-        s && clave__candidacy_leads(&s->is) && clave_mutex_valid_for(s->mutex, a->owner, now, 1);
+    bool valid = s && clave__selector_state_leads(&s->is) &&
+                 clave_mutex_valid_for(s->mutex, a->owner, now, 1);
     clave_state state = clave_client_state(a->host->client);
     bool cut_off = state == CLAVE_STATE_SUSPENDED || state == CLAVE_STATE_LOST;
     if (valid && cut_off && s->is.policy == CLAVE_POLICY_STANDARD)
@@ -273,10 +273,10 @@ static clave_err write_guarded(struct actor *a, const clave_op *ops, size_t nops
 static bool be_called(struct actor *a)
 {
     struct selector *s = a->selector;
-    expect(a, "requeue of one that leads", clave__candidacy_requeue(&s->is), CLAVE_EBUSY);
+    expect(a, "requeue of one that leads", clave__selector_state_requeue(&s->is), CLAVE_EBUSY);
     if (world_chance(world_of(a), 500))
-        expect(a, "interrupt", clave__candidacy_interrupt(&s->is), CLAVE_OK);
-    else if (clave__candidacy_close(&s->is))
+        expect(a, "interrupt", clave__selector_state_interrupt(&s->is), CLAVE_OK);
+    else if (clave__selector_state_close(&s->is))
         world_break(world_of(a), "each call ends as its header says", "%s stands", a->name);
     must_be_interrupted(s, "a call");
     return false;

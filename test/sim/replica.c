@@ -5,8 +5,8 @@
 #include "base/path.h"
 #include "insider.h"
 #include "inspector.h"
-#include "server/conn.h"
-#include "server/log_read.h"
+#include "server/request/conn.h"
+#include "server/store/log_read.h"
 #include "wire/frame.h"
 
 /* ---- who watches is told ------------------------------------------------------------- */

@@ -219,7 +219,8 @@ static void on_timer(struct alarm *a)
     pass(LIST_ENTRY(a, struct server_host, timer));
 }
 
-/* ---- recovery, as src/drive/recover.c does it ---------------------------------------- */
+/* ---- recovery, as src/runtime/server/recover.c does it ----------------------------------------
+ */
 
 static int64_t load_newest(struct server_host *h)
 {

@@ -1,5 +1,5 @@
 /* server_host.h - the process of a server: the engine, its disk, its connections, a clock
- * of its own. What src/drive does with threads and sockets, in the same order. */
+ * of its own. What src/runtime does with threads and sockets, in the same order. */
 #ifndef CLAVE_SIM_SERVER_HOST_H
 #define CLAVE_SIM_SERVER_HOST_H
 

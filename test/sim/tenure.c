@@ -1,4 +1,4 @@
-/* tenure.c - from the grant to the release or the loss. */
+/* thread_hold.c - from the grant to the release or the loss. */
 #include <stdio.h>
 #include <string.h>
 

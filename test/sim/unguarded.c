@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/state.h"
+#include "server/server_internal.h"
 
 void unguarded_fini(struct unguarded *u)
 {

@@ -78,29 +78,29 @@ static void report_end(struct wrapper *w)
 static void check_max_hold(const struct wrapper *w)
 {
     int64_t early = w->terms.until - host_clock(w->load->host);
-    if (w->leash.cause == CAUSE_MAX_HOLD && early > 0)
+    if (w->kill_policy.cause == CAUSE_MAX_HOLD && early > 0)
         world_break(world_of(w), "a maximum hold is not cut short",
                     "%s ends the command %lld ms before its end", w->name, (long long)early);
 }
 
 static void carry_out(struct wrapper *w, unsigned todo)
 {
-    if (todo & LEASH_TELL)
+    if (todo & KILL_POLICY_TELL)
         check_max_hold(w);
-    if (todo & LEASH_TELL)
-        world_tell(world_of(w), w->name, "ends the command, cause %d", (int)w->leash.cause);
-    w->load->stats.ended += (todo & LEASH_TELL) && w->leash.cause != CAUSE_NONE;
-    if (todo & LEASH_TERM)
+    if (todo & KILL_POLICY_TELL)
+        world_tell(world_of(w), w->name, "ends the command, cause %d", (int)w->kill_policy.cause);
+    w->load->stats.ended += (todo & KILL_POLICY_TELL) && w->kill_policy.cause != CAUSE_NONE;
+    if (todo & KILL_POLICY_TERM)
         command_terminate(&w->command, 2 * (w->terms.grace_ms + 1) * MS);
-    if (todo & LEASH_KILL)
+    if (todo & KILL_POLICY_KILL)
         command_kill(&w->command);
-    if (todo & LEASH_TELL_END)
+    if (todo & KILL_POLICY_TELL_END)
         report_end(w);
 }
 
 static void run(struct wrapper *w, int64_t now)
 {
-    if (!clave__leash_run(&w->leash, &w->terms, w->page, now)) {
+    if (!clave__kill_policy_run(&w->kill_policy, &w->terms, w->page, now)) {
         world_tell(world_of(w), w->name, "does not start the command: too late");
         report_end(w);
         return;
@@ -114,22 +114,22 @@ static void run(struct wrapper *w, int64_t now)
 static void look(struct wrapper *w)
 {
     int64_t now = host_clock(w->load->host);
-    if (w->leash.phase == LEASH_IDLE && w->actor)
+    if (w->kill_policy.phase == KILL_POLICY_IDLE && w->actor)
         run(w, now);
-    const struct leash_sight sight = {
+    const struct kill_policy_sight sight = {
         .deadline = w->page,
         .told_to_stop = w->told_to_stop,
         .alone = !w->actor,
         .reaped = !w->command.runs,
         .nothing_left = !command_is_alive(&w->command),
     };
-    carry_out(w, clave__leash_step(&w->leash, &sight, now));
-    int64_t at = clave__leash_wake_at(&w->leash, w->page, now);
+    carry_out(w, clave__kill_policy_step(&w->kill_policy, &sight, now));
+    int64_t at = clave__kill_policy_wake_at(&w->kill_policy, w->page, now);
     if (at != CLAVE_NEVER)
         world_set_earlier(world_of(w), &w->guardian,
                           clock_when(&w->load->host->clock, at) +
                               world_between(world_of(w), 0, LATE_US));
-    if (w->leash.phase == LEASH_ENDED && !w->actor) {
+    if (w->kill_policy.phase == KILL_POLICY_ENDED && !w->actor) {
         close_session(w);
         retire(w);
     }
@@ -184,8 +184,9 @@ static void conclude(struct wrapper *w)
         world_break(world_of(w), "nothing of a command is left when it has ended",
                     "%s reports its end", w->name);
     world_tell(world_of(w), a->name, "its command has ended%s",
-               clave__supervisor_was_cut_short(&w->supervisor, w->leash.cause) ? " before its time"
-                                                                               : "");
+               clave__hold_policy_was_cut_short(&w->hold_policy, w->kill_policy.cause)
+                   ? " before its time"
+                   : "");
     a->wrapper = NULL;
     put_away(w);
     a->state = ACTOR_HOLDING;
@@ -211,11 +212,11 @@ static void publish(struct wrapper *w)
 {
     clave_grant g;
     struct actor *a = w->actor;
-    if (!w->supervisor.lost && a->recipe->grant(a, 0, &g)) {
-        (void)clave__supervisor_extend(&w->supervisor, g.deadline);
+    if (!w->hold_policy.lost && a->recipe->grant(a, 0, &g)) {
+        (void)clave__hold_policy_extend(&w->hold_policy, g.deadline);
         w->page = g.deadline;
     }
-    int64_t at = clave__supervisor_limit(&w->supervisor);
+    int64_t at = clave__hold_policy_limit(&w->hold_policy);
     if (at != CLAVE_NEVER)
         world_set(world_of(w), &a->alarm,
                   clock_when(&a->host->clock, at) + world_between(world_of(w), 0, LATE_US));
@@ -230,12 +231,12 @@ void wrapper_look(struct actor *a)
         return;
     }
     if (w->guardian_dead)
-        clave__supervisor_bereave(&w->supervisor);
-    if (w->supervisor.phase == SUPERVISOR_WATCHING)
+        clave__hold_policy_bereave(&w->hold_policy);
+    if (w->hold_policy.phase == HOLD_POLICY_WATCHING)
         publish(w);
-    if (clave__supervisor_is_overdue(&w->supervisor, host_clock(a->host)))
+    if (clave__hold_policy_is_overdue(&w->hold_policy, host_clock(a->host)))
         world_tell(world_of(w), a->name, "the guardian does not answer: ends the command");
-    if (w->supervisor.phase == SUPERVISOR_SWEEPING)
+    if (w->hold_policy.phase == HOLD_POLICY_SWEEPING)
         sweep(w);
 }
 
@@ -249,8 +250,8 @@ void wrapper_stop(struct actor *a)
 void wrapper_lose(struct actor *a)
 {
     struct wrapper *w = a->wrapper;
-    clave__supervisor_lose(&w->supervisor, host_clock(a->host));
-    w->page = LEASH_NO_DEADLINE;
+    clave__hold_policy_lose(&w->hold_policy, host_clock(a->host));
+    w->page = KILL_POLICY_NO_DEADLINE;
     wrapper_stop(a);
 }
 
@@ -265,14 +266,14 @@ void wrapper_orphan(struct actor *a)
         poke(w);
 }
 
-static struct leash_terms draw_terms(const struct actor *a)
+static struct kill_policy_terms draw_terms(const struct actor *a)
 {
     int64_t timeout = clave_client_session_timeout(a->host->client);
     int64_t longest = a->load->o->max_hold_ms;
-    return (struct leash_terms){
+    return (struct kill_policy_terms){
         .on_lost = world_chance(a->host->w, 800) ? ON_LOST_TERM : ON_LOST_KILL,
-        .grace_ms = clave__leash_grace(timeout, -1),
-        .lead_ms = clave__leash_lead(timeout),
+        .grace_ms = clave__kill_policy_grace(timeout, -1),
+        .lead_ms = clave__kill_policy_lead(timeout),
         /* What the lock itself allows lasts longer, so that both of them come. */
         .until = longest > 0 ? a->holds[0].granted_ms + longest / 2 : CLAVE_NEVER,
     };
@@ -295,7 +296,7 @@ void wrapper_begin(struct actor *a)
     w->command.changed = on_command_changed;
     w->command.owner = w;
     command_init(&w->command, world_of(w), &w->dice);
-    clave__supervisor_begin(&w->supervisor, &w->terms);
+    clave__hold_policy_begin(&w->hold_policy, &w->terms);
     world_tell(world_of(w), a->name, "runs a command");
     publish(w);
     poke(w);
@@ -387,7 +388,7 @@ bool wrapper_is_accountable(struct wrapper *w)
 
 bool wrapper_is_overdue(const struct wrapper *w)
 {
-    int64_t max = w->terms.until, end = w->supervisor.deadline;
+    int64_t max = w->terms.until, end = w->hold_policy.deadline;
     if (max != CLAVE_NEVER && max + w->terms.grace_ms + w->terms.lead_ms < end)
         end = max + w->terms.grace_ms + w->terms.lead_ms;
     return host_clock(w->load->host) > end;

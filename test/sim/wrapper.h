@@ -1,4 +1,4 @@
-/* wrapper.h - `clave lock` as an actor: while it holds, its process supervises a command that a
+/* runner.h - `clave lock` as an actor: while it holds, its process supervises a command that a
  * second process, the guardian, has started and ends in time. The decisions are the shipped ones
  * (recipe/leash, recipe/supervisor); the two processes, what they tell each other, and the command
  * are modelled here. Each may be stopped and killed by itself, the machine may sleep. */
@@ -7,7 +7,7 @@
 
 #include "actor.h"
 #include "command.h"
-#include "recipe/supervisor.h"
+#include "supervise/hold_policy.h"
 
 struct wrapper {
     struct wrapper *next; /* of the same machine */
@@ -18,10 +18,10 @@ struct wrapper {
     char name[STORY_WHO]; /* of the guardian */
 
     int64_t page; /* the deadline that both look at */
-    struct leash_terms terms;
-    struct supervisor supervisor;
+    struct kill_policy_terms terms;
+    struct hold_policy hold_policy;
 
-    struct leash leash;
+    struct kill_policy kill_policy;
     struct alarm guardian; /* it looks */
     bool guardian_dead;
     int64_t guardian_stopped_to;

@@ -11,7 +11,7 @@
 #include "lib/failmem.h"
 #include "lib/script.h"
 #include "lib/seat.h"
-#include "recipe/guard.h"
+#include "recipe/contender/fenced_write.h"
 
 /* Between close and CLOSED nothing can be deleted any more: the release was done within its
  * own call, callback and all. */
@@ -198,7 +198,7 @@ static void a_guarded_write_of_an_expired_session_is_lost(void **state)
     clave_op op = {.kind = CLAVE_OP_SET, .path = "/x", .version = -1};
     script_open(&s, NULL);
     script_connect(&s, true);
-    assert_int_equal(clave__guard_one(s.c, "/l/a", &op, on_guarded, &err), CLAVE_OK);
+    assert_int_equal(clave__fenced_write_one(s.c, "/l/a", &op, on_guarded, &err), CLAVE_OK);
     script_expect(&s, OP_MULTI);
     script_answer(&s, CLAVE_EEXPIRED, NULL);
     assert_int_equal(err, CLAVE_ELOST);

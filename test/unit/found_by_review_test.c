@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "core/engine.h"
+#include "client/engine.h"
 #include "lib/failmem.h"
 #include "lib/script.h"
 

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "core/client.h"
+#include "client/client_internal.h"
 #include "lib/desk.h"
 #include "lib/script.h"
 #include "lib/seat.h"

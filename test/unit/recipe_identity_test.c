@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "recipe/identity.h"
+#include "recipe/contender/identity.h"
 
 static clave_identity parse(char *buf, size_t cap, const void *data, size_t n)
 {

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "lib/failmem.h"
-#include "recipe/waitgraph.h"
+#include "recipe/deadlock/waitgraph.h"
 
 enum { QUEUES = 12, CLAIMS = 12 };
 #define COUNT(a) (sizeof(a) / sizeof *(a))

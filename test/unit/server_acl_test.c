@@ -11,7 +11,7 @@
 
 #include "lib/desk.h"
 #include "lib/records.h"
-#include "server/auth.h"
+#include "server/request/auth.h"
 
 struct place {
     struct desk d;

@@ -12,7 +12,7 @@
 #include "base/json.h"
 #include "lib/desk.h"
 #include "lib/failmem.h"
-#include "server/admin.h"
+#include "server/figures/admin.h"
 
 enum { MOST = 1 << 20 };
 

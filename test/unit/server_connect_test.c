@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "lib/desk.h"
-#include "server/session.h"
+#include "server/request/session.h"
 
 /* ---- passwords ------------------------------------------------------------------------------- */
 

@@ -8,10 +8,10 @@
 
 #include <cmocka.h>
 
-#include "base/mem.h"
+#include "base/memory.h"
 #include "base/rand.h"
 #include "lib/desk.h"
-#include "server/session.h"
+#include "server/request/session.h"
 
 /* ---- the table ------------------------------------------------------------------------------- */
 

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "base/mem.h"
+#include "base/memory.h"
 #include "lib/desk.h"
 
 /* ---- writing by hand ------------------------------------------------------------------------- */

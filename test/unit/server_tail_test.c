@@ -10,11 +10,11 @@
 
 #include <cmocka.h>
 
-#include "base/mem.h"
+#include "base/memory.h"
 #include "lib/desk.h"
 #include "lib/records.h"
-#include "server/checksum.h"
-#include "server/inspect.h"
+#include "server/store/checksum.h"
+#include "server/store/inspect.h"
 #include "wire/frame.h"
 
 enum { BLOCK = 512, CREATES = 12, DATA = 300 };

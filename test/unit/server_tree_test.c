@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "base/mem.h"
-#include "server/tree.h"
+#include "base/memory.h"
+#include "server/tree/tree.h"
 
 /* Blocks one behind the other, as size classes of an allocator without headers are. */
 struct row {

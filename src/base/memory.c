@@ -1,0 +1,68 @@
+#include "base/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void *libc_alloc(void *arg, size_t size)
+{
+    (void)arg;
+    return malloc(size);
+}
+
+static void *libc_realloc(void *arg, void *p, size_t size)
+{
+    (void)arg;
+    return realloc(p, size);
+}
+
+static void libc_free(void *arg, void *p)
+{
+    (void)arg;
+    free(p);
+}
+
+struct clave_mem clave__mem_or_default(const struct clave_mem *m)
+{
+    static const struct clave_mem libc_hooks = {libc_alloc, libc_realloc, libc_free, NULL};
+    return m ? *m : libc_hooks;
+}
+
+void *clave__mem_alloc(const struct clave_mem *m, size_t size)
+{
+    return m->alloc(m->arg, size ? size : 1);
+}
+
+void *clave__mem_zalloc(const struct clave_mem *m, size_t size)
+{
+    void *p = clave__mem_alloc(m, size);
+    if (p)
+        memset(p, 0, size);
+    return p;
+}
+
+void *clave__mem_realloc(const struct clave_mem *m, void *p, size_t size)
+{
+    return m->realloc(m->arg, p, size ? size : 1);
+}
+
+void clave__mem_free(const struct clave_mem *m, void *p)
+{
+    if (p)
+        m->free(m->arg, p);
+}
+
+char *clave__mem_strndup(const struct clave_mem *m, const char *s, size_t n)
+{
+    char *copy = clave__mem_alloc(m, n + 1);
+    if (!copy)
+        return NULL;
+    if (n)
+        memcpy(copy, s, n);
+    copy[n] = '\0';
+    return copy;
+}
+
+char *clave__mem_strdup(const struct clave_mem *m, const char *s)
+{
+    return clave__mem_strndup(m, s, strlen(s));
+}

@@ -1,0 +1,134 @@
+/* auth.c - identities: each is sent on every connection, before anything that may need it. */
+#include <string.h>
+
+#include "client/engine.h"
+
+enum auth_phase { AUTH_UNSENT, AUTH_SENT, AUTH_ACCEPTED };
+
+struct auth {
+    struct list link;
+    enum auth_phase phase;
+    clave_result_cb *cb; /* NULL once it was told */
+    void *arg;
+    const char *scheme; /* NUL-terminated, behind the bytes */
+    size_t len;
+    char bytes[];
+};
+
+void clave__auth_init(struct auths *a)
+{
+    list_init(&a->list);
+}
+
+static struct auth *first_in(clave_client *c, enum auth_phase phase)
+{
+    for (struct list *l = c->auths.list.next; l != &c->auths.list; l = l->next) {
+        struct auth *a = LIST_ENTRY(l, struct auth, link);
+        if (a->phase == phase)
+            return a;
+    }
+    return NULL;
+}
+
+/* Secrets do not stay in freed memory. */
+static void free_auth(clave_client *c, struct auth *a)
+{
+    volatile char *p = a->bytes;
+    for (size_t i = 0; i < a->len; i++)
+        p[i] = 0;
+    list_remove(&a->link);
+    clave__mem_free(&c->mem, a);
+}
+
+static void tell(clave_client *c, struct auth *a, clave_err err)
+{
+    clave_result_cb *cb = a->cb;
+    clave_result res = {.err = err, .path = "/"};
+    a->cb = NULL;
+    if (cb)
+        cb(c, &res, a->arg);
+}
+
+void clave__auth_fini(clave_client *c)
+{
+    while (!list_empty(&c->auths.list))
+        free_auth(c, LIST_ENTRY(c->auths.list.next, struct auth, link));
+}
+
+void clave__auth_detached(clave_client *c)
+{
+    for (struct list *l = c->auths.list.next; l != &c->auths.list; l = l->next)
+        LIST_ENTRY(l, struct auth, link)->phase = AUTH_UNSENT;
+}
+
+static clave_err send_auth(clave_client *c, struct auth *a)
+{
+    struct wire_request q = {
+        .xid = XID_AUTH,
+        .op = OP_AUTH,
+        .body.auth = {.scheme = clave__jbytes(a->scheme),
+                      .auth = clave__jbytes_n(a->bytes, a->len)},
+    };
+    clave_err err = clave__pipeline_put(c, &q);
+    if (err == CLAVE_OK)
+        a->phase = AUTH_SENT;
+    return err;
+}
+
+clave_err clave__auth_fill(clave_client *c)
+{
+    struct auth *a;
+    clave_err err = CLAVE_OK;
+    while (err == CLAVE_OK && (a = first_in(c, AUTH_UNSENT)))
+        err = send_auth(c, a);
+    return err;
+}
+
+void clave__auth_reply(clave_client *c, clave_err err)
+{
+    struct auth *a = first_in(c, AUTH_SENT);
+    if (!a) {
+        clave__link_drop(c, CLAVE_EPROTO);
+        return;
+    }
+    if (err == CLAVE_OK) {
+        a->phase = AUTH_ACCEPTED;
+        tell(c, a, CLAVE_OK);
+        return;
+    }
+    /* The server hangs up now. The session goes on without this identity. */
+    clave__client_fault(c, "the server refused the identity of scheme %s", a->scheme);
+    clave__link_drop(c, CLAVE_EAUTHFAILED);
+    list_remove(&a->link);
+    tell(c, a, CLAVE_EAUTHFAILED);
+    free_auth(c, a);
+}
+
+void clave__auth_end(clave_client *c)
+{
+    for (struct list *l = c->auths.list.next, *next; l != &c->auths.list; l = next) {
+        next = l->next; /* a callback cannot add one any more */
+        tell(c, LIST_ENTRY(l, struct auth, link), CLAVE_ECLOSED);
+    }
+}
+
+clave_err clave_add_auth(clave_client *c, const char *scheme, const void *auth, size_t len,
+                         clave_result_cb *cb, void *arg)
+{
+    if (c->session.closing || c->session.state == CLAVE_STATE_CLOSED)
+        return CLAVE_ECLOSED;
+    size_t nscheme = strlen(scheme) + 1;
+    if (len > c->max_frame / 2 || nscheme > c->max_frame / 2)
+        return CLAVE_ETOOBIG;
+    struct auth *a = clave__mem_zalloc(&c->mem, sizeof *a + len + nscheme);
+    if (!a)
+        return CLAVE_ENOMEM;
+    a->cb = cb;
+    a->arg = arg;
+    a->len = len;
+    memcpy(a->bytes, auth, len);
+    a->scheme = memcpy(a->bytes + len, scheme, nscheme);
+    list_push_back(&c->auths.list, &a->link);
+    clave__pipeline_fill(c);
+    return CLAVE_OK;
+}

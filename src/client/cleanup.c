@@ -1,0 +1,183 @@
+/* cleanup.c - guaranteed deletes of ephemeral nodes: asked for until the node is certainly
+ * gone, by an answer or with its session (Curator: guaranteed deletes, bound to the session
+ * that owns the node, so that no other one's is ever deleted).
+ *
+ * A node whose name others take as soon as it goes is told from theirs by its czxid: when an answer
+ * was lost, a look precedes the next try. */
+#include <string.h>
+
+#include "client/engine.h"
+#include "client/submit.h"
+
+enum { PAUSE_MS = 100 };
+
+struct cleanup {
+    struct list link; /* in the client's */
+    clave_client *client;
+    int64_t session_id; /* 0: there was none yet; nothing can be its node */
+    int64_t czxid;      /* of the node; 0: nobody else takes its name */
+    bool busy;
+    struct timer pause;
+    clave_result_cb *cb;
+    void *arg;
+    char path[]; /* NUL-terminated */
+};
+
+static void finish(struct cleanup *k, const clave_result *res)
+{
+    clave__timers_clear(&k->client->timers, &k->pause);
+    list_remove(&k->link);
+    if (k->cb)
+        k->cb(k->client, res, k->arg);
+    clave__mem_free(&k->client->mem, k);
+}
+
+static void finish_with(struct cleanup *k, clave_err err)
+{
+    clave_result res = {.err = err, .path = k->path};
+    finish(k, &res);
+}
+
+static void submit(struct cleanup *k);
+
+/* When the client is closed, no time passes for it any more: a failure that is told after
+ * _cleanups_end would wait for ever. */
+static void pause(struct cleanup *k)
+{
+    if (k->client->session.state == CLAVE_STATE_CLOSED) {
+        finish_with(k, CLAVE_ECLOSED);
+        return;
+    }
+    clave__timers_set(&k->client->timers, &k->pause, k->client->now + PAUSE_MS);
+}
+
+static void on_deleted(clave_client *c, const clave_result *res, void *arg)
+{
+    struct cleanup *k = arg;
+    clave_err_class class_ = clave_err_classify(res->err);
+    k->busy = false;
+    if (res->err == CLAVE_ENONODE)
+        finish_with(k, CLAVE_OK);
+    else if (res->err == CLAVE_OK || class_ == CLAVE_CLASS_FINAL || class_ == CLAVE_CLASS_FATAL)
+        finish(k, res);
+    else if (c->session.id != k->session_id)
+        finish_with(k, CLAVE_EEXPIRED); /* and the node with it */
+    else if (res->err == CLAVE_ECONNLOSS)
+        submit(k);
+    else
+        pause(k);
+}
+
+static void submitted(struct cleanup *k, clave_err err)
+{
+    k->busy = err == CLAVE_OK;
+    if (err == CLAVE_ENOMEM)
+        pause(k);
+    else if (err)
+        finish_with(k, err);
+}
+
+static void delete (struct cleanup *k)
+{
+    submitted(k, clave__submit_delete(k->client, k->path, -1, on_deleted, k));
+}
+
+static void on_looked(clave_client *c, const clave_result *res, void *arg)
+{
+    struct cleanup *k = arg;
+    k->busy = false;
+    if (c->session.id != k->session_id)
+        finish_with(k, CLAVE_EEXPIRED);
+    else if (res->err == CLAVE_ENONODE || (res->err == CLAVE_OK && res->stat->czxid != k->czxid))
+        finish_with(k, CLAVE_OK);
+    else if (res->err == CLAVE_OK)
+        delete (k);
+    else if (res->err == CLAVE_ECLOSED)
+        finish_with(k, CLAVE_ECLOSED);
+    else
+        pause(k);
+}
+
+static void on_synced(clave_client *c, const clave_result *res, void *arg)
+{
+    struct cleanup *k = arg;
+    if (res->err != CLAVE_OK) {
+        on_looked(c, res, arg);
+        return;
+    }
+    struct request_spec spec = {
+        .kind = REQUEST_SEARCH, .path = k->path, .cb = on_looked, .arg = k, .quiet = true};
+    submitted(k, clave__submit_read(c, OP_EXISTS, &spec));
+}
+
+/* Behind a sync, or a server that lags would show a node that is gone. */
+static void look(struct cleanup *k)
+{
+    struct request_spec spec = {.kind = REQUEST_SEARCH,
+                                .op = OP_SYNC,
+                                .path = k->path,
+                                .cb = on_synced,
+                                .arg = k,
+                                .quiet = true};
+    submitted(k, clave__submit_path(k->client, &spec));
+}
+
+static void submit(struct cleanup *k)
+{
+    if (k->czxid)
+        look(k);
+    else
+        delete (k);
+}
+
+static void on_pause(struct timer *t, int64_t now)
+{
+    (void)now;
+    struct cleanup *k = LIST_ENTRY(t, struct cleanup, pause);
+    if (k->client->session.id == k->session_id)
+        submit(k);
+    else
+        finish_with(k, CLAVE_EEXPIRED);
+}
+
+void clave__cleanups_end(clave_client *c)
+{
+    for (struct list *l = c->cleanups.next, *next; l != &c->cleanups; l = next) {
+        struct cleanup *k = LIST_ENTRY(l, struct cleanup, link);
+        next = l->next;
+        if (!k->busy)
+            finish_with(k, CLAVE_ECLOSED);
+    }
+}
+
+clave_err clave__client_delete_node(clave_client *c, const char *path, int64_t czxid,
+                                    clave_result_cb *cb, void *arg)
+{
+    clave_err err = clave__submit_check(c, path, false);
+    if (err)
+        return err;
+    size_t n = strlen(path) + 1;
+    struct cleanup *k = clave__mem_zalloc(&c->mem, sizeof *k + n);
+    if (!k)
+        return CLAVE_ENOMEM;
+    k->client = c;
+    k->session_id = c->session.id;
+    k->czxid = czxid;
+    k->cb = cb;
+    k->arg = arg;
+    clave__timer_init(&k->pause, on_pause);
+    memcpy(k->path, path, n);
+    err = clave__submit_delete(c, path, -1, on_deleted, k);
+    if (err) {
+        clave__mem_free(&c->mem, k);
+        return err;
+    }
+    k->busy = true;
+    list_push_back(&c->cleanups, &k->link);
+    return CLAVE_OK;
+}
+
+clave_err clave_delete_guaranteed(clave_client *c, const char *path, clave_result_cb *cb, void *arg)
+{
+    return clave__client_delete_node(c, path, 0, cb, arg);
+}

@@ -1,0 +1,433 @@
+/* client.c - the life of a client, its options, and what is known of it. */
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/options.h"
+#include "client/engine.h"
+
+enum { DEFAULT_TIMEOUT_MS = 10000, OUT_ROOM = 256 * 1024, KEEP_ROOM = 64 * 1024 };
+/* What a server answers may be longer than what it takes: a listing has no limit of its own. */
+enum { REPLY_FRAMES = 4 };
+
+/* ---- life ---------------------------------------------------------------------------- */
+
+static const char *retry_text(const clave_retry *reconnect, const clave_retry *reads)
+{
+#define RETRY_TEXTS(name)                                                                          \
+    {                                                                                              \
+        [RETRY_FAULT_KIND] = name ".kind is none of clave_retry_kind",                             \
+        [RETRY_FAULT_NO_KIND] = name ".kind is not set, but another field of it is",               \
+        [RETRY_FAULT_NEGATIVE] = name " has a negative field",                                     \
+        [RETRY_FAULT_NO_PAUSE] = name ".base_ms is 0, so that it would try again without a pause", \
+        [RETRY_FAULT_NO_TIME] = name ".elapsed_ms is 0, so that it would never try again",         \
+    }
+    static const char *const texts[][RETRY_FAULTS] = {RETRY_TEXTS("reconnect"),
+                                                      RETRY_TEXTS("reads")};
+#undef RETRY_TEXTS
+    const char *text = texts[0][clave__retry_fault(reconnect)];
+    return text ? text : texts[1][clave__retry_fault(reads)];
+}
+
+static const char *options_fault(const clave_client_options *o)
+{
+    int64_t timeout = o->session_timeout_ms ? o->session_timeout_ms : DEFAULT_TIMEOUT_MS;
+    if (o->seed == 0)
+        return "seed is 0: draw 64 bits from the system, as clave_random_seed() does";
+    if (o->session_timeout_ms < 0)
+        return "session_timeout_ms is negative";
+    if (o->margin_ms < 0 || o->relay_interval_ms < 0)
+        return "margin_ms or relay_interval_ms is negative";
+    if ((int64_t)o->margin_ms + o->relay_interval_ms >= timeout)
+        return "margin_ms and relay_interval_ms together reach session_timeout_ms";
+    if (o->max_frame > INT32_MAX / REPLY_FRAMES)
+        return "max_frame is above 536870911";
+    return retry_text(&o->reconnect, &o->reads);
+}
+
+const char *clave_client_options_fault(const clave_client_options *given)
+{
+    clave_client_options o;
+    const char *fault = clave__options_fault(sizeof o, given);
+    if (fault)
+        return fault;
+    (void)clave__options_take(&o, sizeof o, given);
+    return options_fault(&o);
+}
+
+static void init_lists(clave_client *c)
+{
+    list_init(&c->listeners);
+    list_init(&c->holds);
+    list_init(&c->confirms);
+    list_init(&c->creations);
+    list_init(&c->cleanups);
+    clave__pipeline_init(&c->pipeline);
+    clave__deliver_init(&c->deliveries);
+    clave__auth_init(&c->auths);
+    clave__lease_init(&c->lease);
+}
+
+static void init_buffers(clave_client *c)
+{
+    const struct clave_mem *mem = &c->mem;
+    size_t frame = c->max_frame + 4;
+    clave__frame_reader_init(&c->link.in, mem, c->max_frame * REPLY_FRAMES);
+    clave__buf_init(&c->link.out, mem, frame + OUT_ROOM);
+    clave__buf_init(&c->encode, mem, frame);
+    clave__buf_init(&c->multi, mem, frame);
+    clave__buf_init(&c->path, mem, frame);
+    clave__buf_init(&c->acls, mem, frame);
+    /* A name of one byte costs five in a frame, and a pointer and a NUL more here. */
+    clave__buf_init(&c->decoded, mem, frame * REPLY_FRAMES * 4);
+}
+
+void clave__client_trim(clave_client *c)
+{
+    struct buf *scratch[] = {&c->encode, &c->multi, &c->path, &c->acls, &c->decoded};
+    for (size_t i = 0; i < sizeof scratch / sizeof *scratch; i++) {
+        clave__buf_clear(scratch[i]);
+        clave__buf_trim(scratch[i], KEEP_ROOM);
+    }
+    clave__buf_trim(&c->link.out, KEEP_ROOM);
+    clave__buf_trim(&c->link.in.held, KEEP_ROOM);
+}
+
+static void init_options(clave_client *c, const clave_client_options *o)
+{
+    static const clave_retry reconnect = {
+        .kind = CLAVE_RETRY_EXPONENTIAL, .base_ms = 50, .max_ms = 2000};
+    static const clave_retry reads = {.kind = CLAVE_RETRY_N_TIMES, .times = 3};
+    c->log = (struct log){o->log, o->log_arg};
+    c->state_cb = o->state_cb;
+    c->state_arg = o->state_arg;
+    c->tls = o->tls;
+    c->asked_timeout_ms = o->session_timeout_ms ? o->session_timeout_ms : DEFAULT_TIMEOUT_MS;
+    c->margin_ms = o->margin_ms;
+    c->relay_ms = o->relay_interval_ms;
+    c->read_only = o->read_only;
+    c->keep_order = o->keep_order;
+    c->max_frame = o->max_frame ? o->max_frame : WIRE_MAX_FRAME;
+    c->reconnect_is_users = o->reconnect.kind != CLAVE_RETRY_DEFAULT;
+    c->reconnect = c->reconnect_is_users ? o->reconnect : reconnect;
+    c->reads = o->reads.kind ? o->reads : reads;
+    c->session.id = o->resume_session_id;
+    if (o->resume_session_id)
+        memcpy(c->session.passwd, o->resume_passwd, sizeof c->session.passwd);
+    c->session.told_deadline = INT64_MIN;
+    c->link.until = CLAVE_NEVER;
+    clave__rand_seed(&c->rand, o->seed);
+}
+
+clave_err clave_client_new(clave_client **out, const clave_client_options *given)
+{
+    clave_client_options o;
+    *out = NULL;
+    clave_err err = clave__options_take(&o, sizeof o, given);
+    const char *fault = err == CLAVE_OK ? options_fault(&o) : NULL;
+    if (fault) {
+        clave__log(&(struct log){o.log, o.log_arg}, CLAVE_LOG_ERROR,
+                   "these clave_client_options are refused: %s", fault);
+        err = CLAVE_EINVAL;
+    }
+    if (err)
+        return err;
+    struct clave_mem mem = clave__mem_or_default(o.mem);
+    clave_client *c = clave__mem_zalloc(&mem, sizeof *c);
+    if (!c)
+        return CLAVE_ENOMEM;
+    c->mem = mem;
+    c->refs = 1;
+    init_options(c, &o);
+    init_lists(c);
+    init_buffers(c);
+    err = clave__client_watches_init(&c->watches, &c->mem);
+    if (err == CLAVE_OK)
+        err = clave__hosts_init(&c->hosts, &c->mem, o.hosts);
+    if (err) {
+        c->session.state = CLAVE_STATE_CLOSED;
+        clave_client_free(c);
+        return err;
+    }
+    if (!c->keep_order)
+        clave__hosts_shuffle(&c->hosts, &c->rand);
+    *out = c;
+    return CLAVE_OK;
+}
+
+static void client_destroy(clave_client *c)
+{
+    clave__auth_fini(c);
+    clave__client_watches_fini(&c->watches);
+    clave__hosts_fini(&c->hosts);
+    clave__frame_reader_fini(&c->link.in);
+    clave__buf_fini(&c->link.out);
+    clave__buf_fini(&c->encode);
+    clave__buf_fini(&c->multi);
+    clave__buf_fini(&c->path);
+    clave__buf_fini(&c->acls);
+    clave__buf_fini(&c->decoded);
+    struct clave_mem mem = c->mem;
+    clave__mem_free(&mem, c);
+}
+
+void clave__client_ref(clave_client *c)
+{
+    c->refs++;
+}
+
+void clave__client_drop(clave_client *c)
+{
+    if (--c->refs == 0)
+        client_destroy(c);
+}
+
+void clave__client_unref(clave_client *c)
+{
+    if (c->freed && c->deliveries.depth == 0) {
+        clave__engine_enter(c, c->now);
+        clave__engine_leave(c);
+    }
+    clave__client_drop(c);
+}
+
+void clave_client_free(clave_client *c)
+{
+    if (!c)
+        return;
+    assert(c->deliveries.depth == 0); /* never from a callback */
+    clave__engine_enter(c, c->now);
+    clave__session_end(c, CLAVE_OK);
+    clave__engine_leave(c);
+    /* What belongs to the user may go with the handle. */
+    c->freed = true;
+    c->log = (struct log){0};
+    c->state_cb = NULL;
+    clave__client_drop(c);
+}
+
+void clave_client_start(clave_client *c, int64_t now)
+{
+    clave__engine_enter(c, now);
+    if (c->session.state == CLAVE_STATE_LATENT && c->link.phase == LINK_IDLE)
+        clave__link_start(c);
+    clave__engine_leave(c);
+}
+
+/* When the server has ended the session by itself, whatever becomes of our closeSession. */
+static int64_t surely_over(const clave_client *c)
+{
+    int64_t by = clave__lease_contact_deadline(&c->lease);
+    int64_t from_now = c->now + c->asked_timeout_ms;
+    return by > c->now ? by : from_now;
+}
+
+void clave_client_close(clave_client *c, int64_t now)
+{
+    clave__engine_enter(c, now);
+    struct session *s = &c->session;
+    if (s->state != CLAVE_STATE_CLOSED && !s->closing) {
+        s->closing = true;
+        s->close_by = surely_over(c);
+        /* A handshake under way may have made a session already. */
+        if (s->id == 0 && c->link.phase != LINK_SHAKING)
+            clave__session_end(c, CLAVE_OK);
+        else
+            clave__pipeline_fill(c);
+    }
+    clave__engine_leave(c);
+}
+
+void clave_client_abandon(clave_client *c, int64_t now)
+{
+    clave__engine_enter(c, now);
+    clave__session_end(c, CLAVE_OK);
+    clave__engine_leave(c);
+}
+
+static void run_timers(clave_client *c)
+{
+    struct timer *t;
+    clave__engine_deliver(c);
+    clave__link_tick(c);
+    clave__heartbeat_tick(c);
+    clave__engine_deliver(c);
+    while ((t = clave__timers_pop(&c->timers, c->now))) {
+        t->fire(t, c->now);
+        clave__engine_deliver(c);
+    }
+}
+
+void clave_client_tick(clave_client *c, int64_t now)
+{
+    clave__engine_enter(c, now);
+    if (c->deliveries.depth == 1) /* callbacks run one at a time */
+        run_timers(c);
+    clave__engine_leave(c);
+}
+
+/* ---- what is known ------------------------------------------------------------------- */
+
+int64_t clave_client_deadline(const clave_client *c)
+{
+    if (clave__deliveries_wait(&c->deliveries))
+        return c->now;
+    int64_t at = earlier(clave__timers_next(&c->timers), clave__link_deadline(c));
+    return earlier(at, earlier(clave__session_deadline(c), clave__heartbeat_deadline(c)));
+}
+
+const char *clave_state_name(clave_state state)
+{
+    static const char *const names[] = {
+        [CLAVE_STATE_LATENT] = "LATENT",       [CLAVE_STATE_CONNECTED] = "CONNECTED",
+        [CLAVE_STATE_SUSPENDED] = "SUSPENDED", [CLAVE_STATE_RECONNECTED] = "RECONNECTED",
+        [CLAVE_STATE_LOST] = "LOST",           [CLAVE_STATE_READ_ONLY] = "READ_ONLY",
+        [CLAVE_STATE_CLOSED] = "CLOSED",
+    };
+    return state <= CLAVE_STATE_CLOSED ? names[state] : "UNKNOWN";
+}
+
+const char *clave_client_host_fault(const char *hosts)
+{
+    return clave__hosts_fault(hosts);
+}
+
+clave_state clave_client_state(const clave_client *c)
+{
+    return c->session.state;
+}
+
+bool clave_client_is_connected(const clave_client *c)
+{
+    return clave__link_is_open(&c->link);
+}
+
+int64_t clave_client_session_id(const clave_client *c)
+{
+    return c->session.id;
+}
+
+const uint8_t *clave_client_session_passwd(const clave_client *c)
+{
+    return c->session.passwd;
+}
+
+int32_t clave_client_session_timeout(const clave_client *c)
+{
+    return c->session.timeout_ms;
+}
+
+int64_t clave_client_hold_deadline(const clave_client *c)
+{
+    return c->session.may_be_over ? INT64_MIN : clave__lease_hold_deadline(&c->lease);
+}
+
+const char *clave_client_errmsg(const clave_client *c)
+{
+    if (c->fault[0])
+        return c->fault;
+    switch (c->link.phase) {
+    case LINK_SHAKING:
+        return "a server was connected to, but has not answered yet";
+    case LINK_DIALLING:
+        return "the attempt to connect has not been answered yet";
+    case LINK_IDLE:
+    case LINK_OPEN:
+    case LINK_HANGUP:
+        break;
+    }
+    return "no fault so far";
+}
+
+uint64_t clave_client_requests_sent(const clave_client *c, int op)
+{
+    int n = (int)(sizeof c->pipeline.counts / sizeof *c->pipeline.counts);
+    return op >= 0 && op < n ? c->pipeline.counts[op] : 0;
+}
+
+uint64_t clave_client_events_received(const clave_client *c)
+{
+    return c->watches.events;
+}
+
+uint64_t clave_client_connection(const clave_client *c)
+{
+    return c->link.connections;
+}
+
+/* ---- for recipes --------------------------------------------------------------------- */
+
+int64_t clave__client_now(const clave_client *c)
+{
+    return c->now;
+}
+
+int64_t clave__client_best_hold(const clave_client *c)
+{
+    return clave__lease_best(&c->lease);
+}
+
+clave_err clave__client_take_options(clave_client *c, void *dst, size_t dst_size, const void *src,
+                                     const char *name)
+{
+    const char *fault = clave__options_fault(dst_size, src);
+    if (fault)
+        clave__client_fault(c, "%s %s", name, fault);
+    return clave__options_take(dst, dst_size, src);
+}
+
+const struct clave_mem *clave__client_mem(const clave_client *c)
+{
+    return &c->mem;
+}
+
+struct clave_tls *clave__client_tls(const clave_client *c)
+{
+    return c->tls;
+}
+
+const struct log *clave__client_log(const clave_client *c)
+{
+    return &c->log;
+}
+
+void clave__client_listen(clave_client *c, struct listener *l)
+{
+    list_push_back(&c->listeners, &l->link);
+}
+
+void clave__client_unlisten(struct listener *l)
+{
+    list_remove(&l->link);
+}
+
+void clave__client_timer_set(clave_client *c, struct timer *t, int64_t at)
+{
+    clave__timers_set(&c->timers, t, at);
+}
+
+void clave__client_timer_clear(clave_client *c, struct timer *t)
+{
+    clave__timers_clear(&c->timers, t);
+}
+
+void clave__client_refused(clave_client *c, unsigned addresses)
+{
+    clave__hosts_refused(&c->hosts, addresses);
+}
+
+bool clave__client_all_refuse(const clave_client *c)
+{
+    return clave__hosts_all_refuse(&c->hosts);
+}
+
+void clave__client_fault(clave_client *c, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(c->fault, sizeof c->fault, fmt, args);
+    va_end(args);
+    c->fault_is_news = true;
+    clave__log(&c->log, CLAVE_LOG_DEBUG, "%s", c->fault);
+}

@@ -1,0 +1,550 @@
+/* create.c - creates of more than one request: with the missing ancestors, with the listing
+ * of the parent in the same flight, and protected ones, whose outcome becomes known although
+ * the answer was lost. That of others is found out by identify.c, in the same states.
+ *
+ *   CREATING ──▶ SEARCHING ──▶ CHECKING ──▶ REMOVING
+ *    ▲ │ ▲          │  ▲ │ found   │ of an older session │
+ *    │ │ │          │  │ ▼         │           │         │
+ *    │ │ └──────────┴──┴─PAUSED◀───┴───────────┘         │
+ *    │ └─ no parent: again, behind its ancestors         │
+ *    └───────────────────────────────────────────────────┘
+ *
+ * A node found is ours only if it belongs to the present session. One of the older session that
+ * the create was sent in is about to vanish and is removed, never adopted (CURATOR-604). One of
+ * any other session is another client's, whatever its name says, and the search goes on. */
+#include <assert.h>
+#include <string.h>
+
+#include "base/path.h"
+#include "client/creation.h"
+#include "client/engine.h"
+
+enum { MAX_PARENT_ATTEMPTS = 5, PAUSE_MS = 100 };
+
+static void search(struct creation *k);
+
+void clave__creation_enter(struct creation *k, enum creation_state to)
+{
+    k->state = to;
+    if (to != CREATION_PAUSED)
+        clave__timers_clear(&k->client->timers, &k->pause);
+}
+
+void clave__creation_finish(struct creation *k, clave_err err, const clave_result *listing)
+{
+    bool ok = err == CLAVE_OK;
+    clave_result res = {
+        .err = err,
+        .zxid = k->zxid,
+        .path = ok ? k->found : k->what.path,
+        .stat = ok ? &k->stat : NULL,
+        .names = ok && listing ? listing->names : NULL,
+        .nnames = ok && listing ? listing->nnames : 0,
+    };
+    clave__timers_clear(&k->client->timers, &k->pause);
+    if (ok && (k->flags & CLAVE_CREATE_CERTAIN))
+        clave__creation_identified(k);
+    list_remove(&k->link);
+    if (k->cb)
+        k->cb(k->client, &res, k->arg);
+    clave__mem_free(&k->client->mem, k->numbers);
+    clave__mem_free(&k->client->mem, k->matches);
+    clave__mem_free(&k->client->mem, k);
+}
+
+/* Nothing but time helps: no memory, or a server that is busy with itself. For a closed client
+ * no time passes: a failure that is told after _creations_end would wait for ever. */
+void clave__creation_pause(struct creation *k)
+{
+    if (k->client->session.state == CLAVE_STATE_CLOSED) {
+        clave__creation_finish(k, CLAVE_ECLOSED, NULL);
+        return;
+    }
+    clave__creation_enter(k, CREATION_PAUSED);
+    clave__timers_set(&k->client->timers, &k->pause, k->client->now + PAUSE_MS);
+}
+
+static void search_again(struct creation *k)
+{
+    if (k->flags & CLAVE_CREATE_CERTAIN)
+        clave__creation_identify(k);
+    else
+        search(k);
+}
+
+static void on_pause(struct timer *t, int64_t now)
+{
+    (void)now;
+    search_again(LIST_ENTRY(t, struct creation, pause));
+}
+
+/* ---- CREATING ------------------------------------------------------------------------ */
+
+static void conclude(struct creation *k, const clave_result *listing);
+
+static void on_parent(clave_client *c, const clave_result *res, void *arg)
+{
+    struct creation *k = arg;
+    if (res->err == CLAVE_EUNIMPLEMENTED)
+        c->no_containers = true; /* before 3.5: persistent ones then */
+    else if (res->err != CLAVE_OK && res->err != CLAVE_ENODEEXISTS && k->parent_err == CLAVE_OK)
+        k->parent_err = res->err; /* the first is the cause of the others */
+    if (--k->busy == 0)
+        conclude(k, NULL);
+}
+
+static void on_created(clave_client *c, const clave_result *res, void *arg)
+{
+    struct creation *k = arg;
+    (void)c;
+    k->err = res->err;
+    k->zxid = res->zxid;
+    if (res->err == CLAVE_OK) {
+        k->stat = *res->stat;
+        assert(strlen(res->path) < k->found_cap); /* both have the room of such a name */
+        memcpy(k->found, res->path, strlen(res->path) + 1);
+    }
+    if (--k->busy == 0)
+        conclude(k, NULL);
+}
+
+static void on_listed(clave_client *c, const clave_result *res, void *arg)
+{
+    struct creation *k = arg;
+    (void)c;
+    if (--k->busy == 0)
+        conclude(k, res->err == CLAVE_OK ? res : NULL);
+}
+
+const char *clave__creation_parent(struct creation *k)
+{
+    size_t n = clave__path_parent_len(k->what.path, strlen(k->what.path));
+    n = n > 0 ? n : 1; /* the root's own */
+    memcpy(k->found, k->what.path, n);
+    k->found[n] = '\0';
+    return k->found;
+}
+
+/* The create, and the listing right behind it. Without memory for the listing, the result
+ * has no names. */
+static clave_err submit(struct creation *k)
+{
+    clave_client *c = k->client;
+    clave_err err = clave__submit_check(c, "/", false);
+    if (err == CLAVE_OK)
+        err = clave__submit_create(c, &k->what, on_created, k);
+    if (err)
+        return err;
+    k->busy++;
+    k->sent_in = c->session.id;
+    if (k->flags & CLAVE_CREATE_CERTAIN)
+        clave__creation_sent(k);
+    if (!k->with_names)
+        return CLAVE_OK;
+    /* Of this flight or not at all. */
+    struct request_spec spec = {.kind = REQUEST_WRITE,
+                                .path = clave__creation_parent(k),
+                                .cb = on_listed,
+                                .arg = k,
+                                .quiet = true};
+    if (clave__submit_read(c, OP_GET_CHILDREN2, &spec) == CLAVE_OK)
+        k->busy++;
+    return CLAVE_OK;
+}
+
+void clave__creation_create(struct creation *k)
+{
+    clave__creation_enter(k, CREATION_CREATING);
+    k->err = submit(k);
+    if (k->err && k->busy == 0)
+        clave__creation_finish(k, k->err, NULL);
+}
+
+/* Every ancestor, the chroot's own too, in front of the create in one flight: those that are
+ * there already answer so. */
+static void make_parents(struct creation *k)
+{
+    clave_client *c = k->client;
+    struct jbytes full;
+    k->parent_attempts++;
+    k->parent_err = CLAVE_OK;
+    clave_err err = clave__path_to_create(c, k->what.path, k->what.mode, &full);
+    if (err != CLAVE_OK || full.n >= (int32_t)k->found_cap) {
+        clave__creation_finish(k, CLAVE_ENOMEM, NULL);
+        return;
+    }
+    memcpy(k->found, full.p, (size_t)full.n);
+    /* Empty data, as Curator's and kazoo's have: kazoo stumbles over a null. */
+    struct submit_create parent = {.path = k->found, .data = "", .raw = true, .quiet = true};
+    parent.mode = c->no_containers ? CLAVE_PERSISTENT : CLAVE_CONTAINER;
+    for (int32_t i = 1; i < full.n; i++) {
+        if (k->found[i] != '/')
+            continue;
+        k->found[i] = '\0';
+        if (clave__submit_create(c, &parent, on_parent, k) == CLAVE_OK)
+            k->busy++;
+        else
+            k->parent_err = CLAVE_ENOMEM;
+        k->found[i] = '/';
+    }
+    clave__creation_create(k);
+}
+
+/* Gone again, or with the connection that the create did not leave on. */
+static bool parents_may_come(const struct creation *k)
+{
+    clave_err_class class_ = clave_err_classify(k->parent_err);
+    return (k->flags & CLAVE_CREATE_PARENTS) && k->parent_attempts < MAX_PARENT_ATTEMPTS &&
+           (k->parent_err == CLAVE_OK || class_ == CLAVE_CLASS_UNKNOWN ||
+            class_ == CLAVE_CLASS_RETRY);
+}
+
+/* All answers of the flight are there. */
+static void conclude(struct creation *k, const clave_result *listing)
+{
+    bool lost = clave_err_classify(k->err) == CLAVE_CLASS_UNKNOWN;
+    if (k->err == CLAVE_ENONODE && parents_may_come(k))
+        make_parents(k);
+    else if (k->err == CLAVE_ENONODE && k->parent_err != CLAVE_OK)
+        clave__creation_finish(k, k->parent_err, NULL);
+    else if (lost && (k->flags & CLAVE_CREATE_PROTECTED))
+        search(k);
+    else if (lost && (k->flags & CLAVE_CREATE_CERTAIN))
+        clave__creation_identify(k);
+    else
+        clave__creation_finish(k, k->err, listing);
+}
+
+/* ---- SEARCHING ----------------------------------------------------------------------- */
+
+void clave__creation_step_failed(struct creation *k, clave_err err)
+{
+    if (err == CLAVE_ECLOSED)
+        clave__creation_finish(k, err, NULL);
+    else if (err == CLAVE_ECONNLOSS || err == CLAVE_ENOTSENT)
+        search_again(k);
+    else if (clave_err_classify(err) == CLAVE_CLASS_FINAL && err != CLAVE_EEXPIRED)
+        /* It may be there, and we may not see it. */
+        clave__creation_finish(k, CLAVE_ECONNLOSS, NULL);
+    else
+        clave__creation_pause(k);
+}
+
+static void on_removed(clave_client *c, const clave_result *res, void *arg)
+{
+    struct creation *k = arg;
+    (void)c;
+    k->busy--;
+    if (res->err == CLAVE_OK || res->err == CLAVE_ENONODE)
+        clave__creation_create(k);
+    else
+        clave__creation_step_failed(k, res->err);
+}
+
+/* Whose node is it? Of a node that is not ephemeral only its name can tell. */
+enum whose { WHOSE_OURS, WHOSE_OLDER, WHOSE_OTHERS };
+
+static enum whose whose_node(const struct creation *k, const clave_stat *stat)
+{
+    bool ephemeral = k->what.mode == CLAVE_EPHEMERAL || k->what.mode == CLAVE_EPHEMERAL_SEQUENTIAL;
+    if (!ephemeral || stat->ephemeral_owner == k->client->session.id)
+        return WHOSE_OURS;
+    return stat->ephemeral_owner == k->sent_in ? WHOSE_OLDER : WHOSE_OTHERS;
+}
+
+static void remove_found(struct creation *k)
+{
+    clave__creation_enter(k, CREATION_REMOVING);
+    clave_err err = clave__submit_delete(k->client, k->found, -1, on_removed, k);
+    k->busy += err == CLAVE_OK;
+    if (err)
+        clave__creation_step_failed(k, err);
+}
+
+static void check_next(struct creation *k);
+
+static void on_checked(clave_client *c, const clave_result *res, void *arg)
+{
+    struct creation *k = arg;
+    (void)c;
+    k->busy--;
+    if (res->err == CLAVE_ENONODE) {
+        check_next(k);
+        return;
+    }
+    if (res->err != CLAVE_OK) {
+        clave__creation_step_failed(k, res->err);
+        return;
+    }
+    switch (whose_node(k, res->stat)) {
+    case WHOSE_OURS:
+        k->stat = *res->stat;
+        k->zxid = res->zxid;
+        clave__creation_finish(k, CLAVE_OK, NULL);
+        break;
+    case WHOSE_OLDER:
+        remove_found(k);
+        break;
+    case WHOSE_OTHERS:
+        check_next(k);
+        break;
+    }
+}
+
+/* The next name of the listing that begins as ours does; when there is none any more, our node
+ * does not stand, if the listing proves that. */
+static void check_next(struct creation *k)
+{
+    size_t n = strlen(k->next_match);
+    if (n == 0 && k->proven)
+        clave__creation_create(k);
+    else if (n == 0)
+        clave__creation_pause(k);
+    if (n == 0)
+        return;
+    size_t dir = (size_t)(k->name - k->what.path);
+    memcpy(k->found, k->what.path, dir);
+    memcpy(k->found + dir, k->next_match, n + 1);
+    k->next_match += n + 1;
+    clave__creation_enter(k, CREATION_CHECKING);
+    struct request_spec spec = {
+        .kind = REQUEST_SEARCH, .path = k->found, .cb = on_checked, .arg = k, .quiet = true};
+    clave_err err = clave__submit_read(k->client, OP_EXISTS, &spec);
+    k->busy += err == CLAVE_OK;
+    if (err)
+        clave__creation_step_failed(k, err);
+}
+
+static bool is_match(const struct creation *k, const char *name)
+{
+    size_t dir = (size_t)(k->name - k->what.path);
+    return strncmp(name, k->name, CLAVE_PROTECTED_PREFIX) == 0 && dir + strlen(name) < k->found_cap;
+}
+
+/* Usually one or none: the others are of clients that drew the same name, or of somebody who
+ * copied ours. */
+static clave_err take_matches(struct creation *k, const clave_result *res)
+{
+    const struct clave_mem *mem = &k->client->mem;
+    size_t size = 1;
+    for (size_t i = 0; i < res->nnames; i++)
+        size += is_match(k, res->names[i]) ? strlen(res->names[i]) + 1 : 0;
+    clave__mem_free(mem, k->matches);
+    k->matches = clave__mem_zalloc(mem, size);
+    if (!k->matches)
+        return CLAVE_ENOMEM;
+    char *at = k->matches;
+    for (size_t i = 0; i < res->nnames; i++) {
+        size_t n = strlen(res->names[i]) + 1;
+        if (!is_match(k, res->names[i]))
+            continue;
+        memcpy(at, res->names[i], n);
+        at += n;
+    }
+    k->next_match = k->matches;
+    return CLAVE_OK;
+}
+
+static void on_searched(clave_client *c, const clave_result *res, void *arg)
+{
+    struct creation *k = arg;
+    static const clave_result nobody = {0};
+    (void)c;
+    k->busy--;
+    clave_err err = res->err == CLAVE_ENONODE ? CLAVE_OK : res->err;
+    if (err == CLAVE_OK)
+        err = take_matches(k, res->err == CLAVE_OK ? res : &nobody);
+    if (err == CLAVE_OK)
+        check_next(k);
+    else
+        clave__creation_step_failed(k, err);
+}
+
+/* The listing right behind it judges. */
+static void on_proven(clave_client *c, const clave_result *res, void *arg)
+{
+    struct creation *k = arg;
+    (void)c;
+    k->proven = clave__creation_proves(res->err);
+    if (--k->busy > 0)
+        return;
+    if (res->err == CLAVE_ECLOSED)
+        clave__creation_finish(k, CLAVE_ECLOSED, NULL);
+    else
+        clave__creation_pause(k); /* there was no memory for the listing */
+}
+
+/* What a server refuses for good (no such parent, no permission to look at it, no transactions)
+ * cannot be proven better. */
+bool clave__creation_proves(clave_err err)
+{
+    return err == CLAVE_OK ||
+           (clave_err_classify(err) == CLAVE_CLASS_FINAL && err != CLAVE_EEXPIRED);
+}
+
+clave_err clave__creation_prove(struct creation *k, clave_result_cb *cb)
+{
+    clave_op check = {.kind = CLAVE_OP_CHECK, .path = clave__creation_parent(k), .version = -1};
+    struct request_spec spec = {.ops = &check, .nops = 1, .cb = cb, .arg = k, .quiet = true};
+    k->proven = false;
+    k->parent_err = CLAVE_OK;
+    clave__creation_enter(k, CREATION_SEARCHING);
+    clave_err err = clave__submit_multi(k->client, &spec);
+    k->busy += err == CLAVE_OK;
+    return err;
+}
+
+static void search(struct creation *k)
+{
+    clave_err err = clave__creation_prove(k, on_proven);
+    if (err) {
+        clave__creation_step_failed(k, err);
+        return;
+    }
+    struct request_spec spec = {.kind = REQUEST_SEARCH,
+                                .path = clave__creation_parent(k),
+                                .cb = on_searched,
+                                .arg = k,
+                                .quiet = true};
+    if (clave__submit_read(k->client, OP_GET_CHILDREN2, &spec) == CLAVE_OK)
+        k->busy++;
+}
+
+/* ---- life ---------------------------------------------------------------------------- */
+
+void clave__creations_end(clave_client *c)
+{
+    for (struct list *l = c->creations.next, *next; l != &c->creations; l = next) {
+        struct creation *k = LIST_ENTRY(l, struct creation, link);
+        next = l->next;
+        if (k->state == CREATION_PAUSED && k->busy == 0)
+            clave__creation_finish(k, CLAVE_ECLOSED, NULL);
+    }
+}
+
+static size_t acls_size(const clave_create_options *o)
+{
+    size_t n = o->nacls * sizeof *o->acls;
+    for (size_t i = 0; i < o->nacls; i++)
+        n += strlen(o->acls[i].scheme) + strlen(o->acls[i].id) + 2;
+    return n;
+}
+
+static char *put_text(char *at, const char *s, const char **where)
+{
+    size_t n = strlen(s) + 1;
+    memcpy(at, s, n);
+    *where = at;
+    return at + n;
+}
+
+static char *put_acls(char *at, const clave_create_options *o, struct submit_create *what)
+{
+    clave_acl *acls = (clave_acl *)(void *)at;
+    at += o->nacls * sizeof *acls;
+    for (size_t i = 0; i < o->nacls; i++) {
+        acls[i].perms = o->acls[i].perms;
+        at = put_text(at, o->acls[i].scheme, &acls[i].scheme);
+        at = put_text(at, o->acls[i].id, &acls[i].id);
+    }
+    what->acls = o->acls ? acls : NULL;
+    what->nacls = o->nacls;
+    return at;
+}
+
+/* The path asked for, with Curator's prefix in front of the name when it is protected. */
+static char *put_path(struct creation *k, char *at, const char *path)
+{
+    size_t dir = (size_t)(clave__path_name(path) - path);
+    k->what.path = at;
+    memcpy(at, path, dir);
+    at += dir;
+    k->name = at;
+    if (k->flags & CLAVE_CREATE_PROTECTED) {
+        clave__client_protect(k->client, at);
+        at += CLAVE_PROTECTED_PREFIX;
+    }
+    const char *name;
+    return put_text(at, path + dir, &name);
+}
+
+/* One block: the creation, ACLs, path, the room for the path found, data. */
+static struct creation *creation_new(clave_client *c, const char *path, const struct jbytes *data,
+                                     const clave_create_options *o)
+{
+    size_t npath = strlen(path) + CLAVE_PROTECTED_PREFIX + 1;
+    size_t nfound = npath + c->hosts.chroot_len + SEQUENCE_ROOM;
+    size_t len = data->n > 0 ? (size_t)data->n : 0;
+    struct creation *k =
+        clave__mem_zalloc(&c->mem, sizeof *k + acls_size(o) + npath + nfound + len);
+    if (!k)
+        return NULL;
+    k->client = c;
+    k->flags = o->flags;
+    k->with_names = o->with_names;
+    k->what.mode = o->mode;
+    k->what.ttl_ms = o->ttl_ms;
+    clave__timer_init(&k->pause, on_pause);
+    char *at = put_acls((char *)(k + 1), o, &k->what);
+    at = put_path(k, at, path);
+    k->found = at;
+    k->found_cap = nfound;
+    if (data->n >= 0) {
+        k->what.data = memcpy(at + nfound, data->p, len);
+        k->what.len = len;
+    }
+    list_push_back(&c->creations, &k->link);
+    return k;
+}
+
+static clave_err check(clave_client *c, const char *path, const clave_create_options *o)
+{
+    bool sequential = o->mode == CLAVE_PERSISTENT_SEQUENTIAL ||
+                      o->mode == CLAVE_EPHEMERAL_SEQUENTIAL ||
+                      o->mode == CLAVE_PERSISTENT_SEQUENTIAL_TTL;
+    bool ttl = o->mode >= CLAVE_PERSISTENT_TTL;
+    /* It is told from other nodes by its session, and a name of its own says it better. */
+    bool ephemeral = o->mode == CLAVE_EPHEMERAL || o->mode == CLAVE_EPHEMERAL_SEQUENTIAL;
+    if ((o->flags & CLAVE_CREATE_CERTAIN) && (!ephemeral || (o->flags & CLAVE_CREATE_PROTECTED)))
+        return CLAVE_EINVAL;
+    if (o->mode > CLAVE_PERSISTENT_SEQUENTIAL_TTL || (ttl && o->ttl_ms <= 0))
+        return CLAVE_EINVAL;
+    return clave__submit_check(c, path, sequential);
+}
+
+clave_err clave_create(clave_client *c, const char *path, const void *data, size_t len,
+                       const clave_create_options *given, clave_result_cb *cb, void *arg)
+{
+    clave_create_options o;
+    clave_err err = clave__client_take_options(c, &o, sizeof o, given, "clave_create_options");
+    if (!o.acls)
+        o.nacls = 0;
+    struct jbytes bytes;
+    if (err == CLAVE_OK)
+        err = check(c, path, &o);
+    if (err == CLAVE_OK)
+        err = clave__submit_data(c, path, data, len, &bytes);
+    if (err)
+        return err;
+    if (!o.flags && !o.with_names) {
+        struct submit_create what = {.path = path,
+                                     .data = data,
+                                     .len = len,
+                                     .mode = o.mode,
+                                     .ttl_ms = o.ttl_ms,
+                                     .acls = o.acls,
+                                     .nacls = o.nacls};
+        return clave__submit_create(c, &what, cb, arg);
+    }
+    struct creation *k = creation_new(c, path, &bytes, &o);
+    if (!k)
+        return CLAVE_ENOMEM;
+    k->cb = cb;
+    k->arg = arg;
+    err = submit(k);
+    if (err) {
+        list_remove(&k->link);
+        clave__mem_free(&c->mem, k);
+    }
+    return err;
+}

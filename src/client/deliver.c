@@ -1,0 +1,151 @@
+/* deliver.c - callbacks run here: one at a time, when the engine is consistent, and in the
+ * order in which a recipe can make sense of them: states, then the ends of watches, then
+ * failed requests, then news of the hold deadline; and errands at the end of an entry. */
+#include <assert.h>
+
+#include "client/engine.h"
+
+void clave__deliver_init(struct deliveries *d)
+{
+    list_init(&d->failed);
+    list_init(&d->lost);
+    list_init(&d->client_tasks);
+}
+
+bool clave__deliveries_wait(const struct deliveries *d)
+{
+    return d->nstates > 0 || d->lease_moved || !list_empty(&d->failed) || !list_empty(&d->lost) ||
+           !list_empty(&d->client_tasks);
+}
+
+void clave__engine_note(clave_client *c, int64_t now)
+{
+    if (now > c->now)
+        c->now = now;
+}
+
+void clave__engine_enter(clave_client *c, int64_t now)
+{
+    c->deliveries.depth++;
+    clave__engine_note(c, now);
+    /* First of all: what comes in late must not be taken for a sign of life. */
+    clave__session_tick(c);
+}
+
+void clave__client_later(clave_client *c, struct client_task *e)
+{
+    list_push_back(&c->deliveries.client_tasks, &e->link);
+}
+
+/* One round: what comes meanwhile waits for the next entry, so that a caller who tries again
+ * at once does not stay in here for ever. A closed client takes nothing new, and there may be
+ * no next entry. */
+static void run_client_tasks(clave_client *c)
+{
+    struct list round;
+    struct list *l;
+    list_init(&round);
+    do {
+        list_splice(&round, &c->deliveries.client_tasks);
+        while ((l = list_pop_front(&round))) {
+            struct client_task *e = LIST_ENTRY(l, struct client_task, link);
+            e->run(e);
+            clave__engine_deliver(c);
+        }
+    } while (c->session.state == CLAVE_STATE_CLOSED && !list_empty(&c->deliveries.client_tasks));
+}
+
+void clave__engine_leave(clave_client *c)
+{
+    clave__engine_deliver(c);
+    if (c->deliveries.depth == 1) {
+        run_client_tasks(c);
+        clave__client_trim(c);
+    }
+    c->deliveries.depth--;
+}
+
+void clave__deliver_state(clave_client *c, clave_state state, clave_err why)
+{
+    struct deliveries *d = &c->deliveries;
+    assert(d->nstates < DELIVERY_STATES); /* one entry makes a few at most */
+    size_t at = (d->first_state + d->nstates++) % DELIVERY_STATES;
+    d->states[at].state = state;
+    d->states[at].why = why;
+}
+
+void clave__deliver_failure(clave_client *c, struct request *r, clave_err err)
+{
+    clave__timers_clear(&c->timers, &r->pause);
+    r->err = err;
+    list_push_back(&c->deliveries.failed, &r->link);
+}
+
+/* Each listener there is now once, even if some go or come meanwhile. */
+static void tell_listeners(clave_client *c, clave_state state, clave_err why)
+{
+    struct list round;
+    struct list *l;
+    list_init(&round);
+    list_splice(&round, &c->listeners);
+    while ((l = list_pop_front(&round))) {
+        struct listener *listener = LIST_ENTRY(l, struct listener, link);
+        list_push_back(&c->listeners, l);
+        listener->on_state(listener, state, why);
+    }
+}
+
+static bool deliver_state(clave_client *c)
+{
+    struct deliveries *d = &c->deliveries;
+    if (d->nstates == 0)
+        return false;
+    clave_state state = d->states[d->first_state].state;
+    clave_err why = d->states[d->first_state].why;
+    d->first_state = (d->first_state + 1) % DELIVERY_STATES;
+    d->nstates--;
+    tell_listeners(c, state, why);
+    if (c->state_cb)
+        c->state_cb(c, state, why, c->state_arg);
+    if (state == CLAVE_STATE_CLOSED) {
+        clave__auth_end(c);
+        clave__creations_end(c);
+        clave__cleanups_end(c);
+    }
+    return true;
+}
+
+static bool deliver_failure(clave_client *c)
+{
+    struct list *l = list_pop_front(&c->deliveries.failed);
+    if (l)
+        clave__request_fail(LIST_ENTRY(l, struct request, link));
+    return l != NULL;
+}
+
+/* A waiter leaves the list by itself; one that comes meanwhile waits for the next move. */
+static bool deliver_lease(clave_client *c)
+{
+    struct list round;
+    struct list *l;
+    if (!c->deliveries.lease_moved)
+        return false;
+    c->deliveries.lease_moved = false;
+    list_init(&round);
+    list_splice(&round, &c->confirms);
+    while ((l = list_pop_front(&round))) {
+        struct confirm_waiter *w = LIST_ENTRY(l, struct confirm_waiter, link);
+        list_push_back(&c->confirms, l);
+        w->on_confirmed(w);
+    }
+    return true;
+}
+
+void clave__engine_deliver(clave_client *c)
+{
+    if (c->deliveries.depth > 1)
+        return;
+    while (deliver_state(c) || clave__client_watches_deliver_lost(c) || deliver_failure(c) ||
+           deliver_lease(c))
+        continue;
+}

@@ -1,0 +1,278 @@
+/* engine.h - the inside of a clave_client, as the files of this folder share it.
+ *
+ *   client.c     life, options, what is known        link.c       dial, handshake, hang-up
+ *   session.c    the states users see; LOST          pipeline.c   requests to and from the wire
+ *   request.c    one request, and its encoding       submit.c     the public requests
+ *   reply.c      from a reply to a clave_result      deliver.c    callbacks, one at a time
+ *   create.c     protected creates, parents          cleanup.c    guaranteed deletes
+ *   identify.c   creates with names of the caller's own
+ *   protect.c    the names of protected creates
+ *   watch.c      the registry of watches             heartbeat.c  pings, confirmed ones
+ *   auth.c       identities                          lease.c      the hold deadline
+ *   hosts.c, retry.c, timer.c */
+#ifndef CLAVE_CLIENT_ENGINE_H
+#define CLAVE_CLIENT_ENGINE_H
+
+#include "base/buf.h"
+#include "base/map.h"
+#include "client/client_internal.h"
+#include "client/hosts.h"
+#include "client/lease.h"
+#include "client/request.h"
+#include "client/watch.h"
+#include "wire/frame.h"
+
+/* ---- link: one transport connection after another ----------------------------------------
+ *
+ *   IDLE ──▶ DIALLING ──▶ SHAKING ──▶ OPEN
+ *    ▲  ▲_______│____________│__________│   gone
+ *    │_______ HANGUP ◀───────┴──────────┘   given up: waits for _disconnected        */
+enum link_phase { LINK_IDLE, LINK_DIALLING, LINK_SHAKING, LINK_OPEN, LINK_HANGUP };
+
+struct link {
+    enum link_phase phase;
+    int64_t until;         /* IDLE: dial then; DIALLING, SHAKING: give up then */
+    int64_t heard;         /* the newest bytes of this connection */
+    int64_t shaken_at;     /* when the handshake was sent */
+    uint64_t connections;  /* successful dials */
+    int32_t rounds;        /* through all hosts without an answer */
+    int64_t failing_since; /* the first of them */
+    bool answered;         /* this connection has given an answer */
+    struct frame_reader in;
+    struct buf out;
+    uint64_t out_begin; /* position in the connection's stream of the first byte in `out` */
+    int64_t wrote;      /* when something was last put into `out` */
+};
+
+void clave__link_start(clave_client *c);
+/* Gives the connection up. */
+void clave__link_drop(clave_client *c, clave_err why);
+/* The server has answered with an error to what the client asks by itself on every connection
+ * ("a ping"): that host counts as one that failed. EEXPIRED: the session is lost. */
+void clave__link_refused(clave_client *c, clave_err err, const char *what);
+/* No connection any more, for good. */
+void clave__link_shut(clave_client *c);
+void clave__link_tick(clave_client *c);
+int64_t clave__link_deadline(const clave_client *c);
+
+static inline bool clave__link_is_open(const struct link *l)
+{
+    return l->phase == LINK_OPEN;
+}
+
+/* ---- session: what users see --------------------------------------------------------- */
+
+struct session {
+    clave_state state;
+    int64_t id; /* 0: none */
+    uint8_t passwd[16];
+    int32_t timeout_ms; /* negotiated; 0: not yet */
+    int64_t last_zxid;
+    bool was_connected; /* CONNECTED was said: from now on it is RECONNECTED */
+    bool binding;       /* a hold relies on the hold deadline */
+    bool closing;
+    int64_t told_deadline; /* the hold deadline as recipes know it */
+    int64_t close_by;      /* closing: by then the server has ended it by itself */
+    bool may_be_over;      /* closing, and the server may know it already */
+};
+
+/* A session was made (`id` other than before) or re-attached; by a handshake sent then. */
+void clave__session_attached(clave_client *c, const struct wire_connect_response *r, int64_t sent);
+/* The connection is gone. */
+void clave__session_detached(clave_client *c, clave_err why);
+/* The session has ended or must be taken for ended; another one follows. */
+void clave__session_lose(clave_client *c, clave_err why);
+/* Nothing follows. */
+void clave__session_end(clave_client *c, clave_err why);
+/* LOST, when its time has come. */
+void clave__session_tick(clave_client *c);
+int64_t clave__session_deadline(const clave_client *c);
+/* The lease has moved on, or a hold has come or gone. */
+void clave__session_hold_moved(clave_client *c);
+
+/* ---- pipeline: requests between submission and answer -------------------------------- */
+
+struct pipeline {
+    struct list unsent;
+    struct list sent;   /* in the order of their xids */
+    struct list paused; /* reads that wait before they are sent again */
+    int32_t xid;        /* of the newest request */
+    bool close_sent;
+    uint64_t counts[128];
+};
+
+void clave__pipeline_init(struct pipeline *p);
+/* Takes the request over; it will be answered once. */
+void clave__pipeline_submit(clave_client *c, struct request *r);
+/* Writes a request that nobody waits for in the pipeline: its answer is known by its xid. ENOMEM:
+ * nothing is written. */
+clave_err clave__pipeline_put(clave_client *c, const struct wire_request *q);
+/* As much as fits into the link's output. */
+void clave__pipeline_fill(clave_client *c);
+/* What the error in a reply's header says of the write: it passed the leader all the same. */
+bool clave__pipeline_was_committed(clave_err err);
+/* A reply with an xid of its own. false: not the next one expected. */
+bool clave__pipeline_reply(clave_client *c, const struct wire_reply_header *h,
+                           struct jreader *body);
+/* The next reply is longer than what we take: the read that asked for it is not sent again,
+ * since it would end every connection to come. */
+void clave__pipeline_reply_too_big(clave_client *c);
+/* The connection is gone: what may be sent again waits, the rest fails. */
+void clave__pipeline_detached(clave_client *c);
+/* Everything fails. */
+void clave__pipeline_fail(clave_client *c, clave_err unsent, clave_err sent);
+
+/* ---- deliveries: callbacks wait here until the engine is consistent ------------------ */
+
+enum { DELIVERY_STATES = 16 };
+struct deliveries {
+    unsigned depth; /* of entries into the engine: the outermost delivers */
+    struct {
+        clave_state state;
+        clave_err why;
+    } states[DELIVERY_STATES];
+    size_t first_state, nstates;
+    struct list failed; /* requests */
+    struct list lost;   /* watches whose session has ended */
+    bool lease_moved;
+    struct list client_tasks;
+};
+
+void clave__deliver_init(struct deliveries *d);
+bool clave__deliveries_wait(const struct deliveries *d);
+/* For a call that runs no callbacks: the time, which never goes back, and nothing else. What the
+ * call brings about is delivered by the next entry: clave_client_deadline is due at once. */
+void clave__engine_note(clave_client *c, int64_t now);
+/* Around every entry that may run callbacks (clave/client.h and docs/drivers.md list them). */
+void clave__engine_enter(clave_client *c, int64_t now);
+void clave__engine_leave(clave_client *c);
+/* Runs what waits; the outermost entry only. */
+void clave__engine_deliver(clave_client *c);
+void clave__deliver_state(clave_client *c, clave_state state, clave_err why);
+void clave__deliver_failure(clave_client *c, struct request *r, clave_err err);
+
+/* ---- heartbeat ----------------------------------------------------------------------- */
+
+enum { HEARTBEAT_HOLDS = 16 }; /* checked by one */
+
+struct heartbeat {
+    bool ping_out;
+    int64_t ping_sent;
+    bool confirming; /* a confirmed one is under way */
+    int64_t asked;   /* since then */
+    bool wanted;     /* another one is asked for */
+    int64_t answered;
+    struct hold *checked[HEARTBEAT_HOLDS]; /* by the one under way; NULL: gone since */
+};
+
+void clave__heartbeat_attached(clave_client *c);
+/* The session has come back with holds, to a member that may be behind the one before and whose
+ * leader may be none any more: something is committed before anything else is asked. */
+void clave__heartbeat_catch_up(clave_client *c);
+void clave__heartbeat_detached(clave_client *c);
+void clave__heartbeat_tick(clave_client *c);
+int64_t clave__heartbeat_deadline(const clave_client *c);
+void clave__heartbeat_ping_answered(clave_client *c, clave_err err);
+
+/* ---- auth ---------------------------------------------------------------------------- */
+
+struct auths {
+    struct list list;
+};
+
+void clave__auth_init(struct auths *a);
+void clave__auth_fini(clave_client *c);
+void clave__auth_detached(clave_client *c);
+/* Appends the identities not yet sent on this connection. */
+clave_err clave__auth_fill(clave_client *c);
+void clave__auth_reply(clave_client *c, clave_err err);
+/* No session follows. */
+void clave__auth_end(clave_client *c);
+
+/* ---- composed requests --------------------------------------------------------------- */
+
+/* Another session than before: what was asked for without one will be sent in it. */
+void clave__creations_session_made(clave_client *c);
+/* No session follows: those that wait for nothing but time end with ECLOSED. */
+void clave__creations_end(clave_client *c);
+void clave__cleanups_end(clave_client *c);
+
+/* ---- the client ---------------------------------------------------------------------- */
+
+struct clave_client {
+    struct clave_mem mem;
+    unsigned refs; /* the user, and the objects of the API that were made on it */
+    bool freed;    /* by the user: only such objects need it */
+    struct log log;
+    struct rand_state rand;
+    clave_state_cb *state_cb;
+    void *state_arg;
+    struct clave_tls *tls; /* carried for the driver */
+
+    int32_t asked_timeout_ms;
+    int32_t margin_ms; /* 0: an eighth of the timeout */
+    int32_t relay_ms;  /* 0: a quarter of it */
+    bool read_only;
+    bool keep_order;
+    size_t max_frame;
+    clave_retry reconnect;
+    bool reconnect_is_users; /* the usual one hurries when a session is about to end */
+    clave_retry reads;
+
+    int64_t now;
+    struct timers timers;
+    struct list listeners;
+    struct list holds;
+    struct list confirms; /* confirm_waiters */
+
+    struct hosts hosts;
+    struct link link;
+    struct session session;
+    struct lease lease;
+    struct pipeline pipeline;
+    struct watches watches;
+    struct heartbeat heartbeat;
+    struct auths auths;
+    struct list creations; /* composed creates under way */
+    struct list cleanups;  /* guaranteed deletes under way */
+    struct deliveries deliveries;
+
+    struct buf encode;  /* a request while it is made */
+    struct buf path;    /* a full path while it is encoded */
+    struct buf acls;    /* as they are encoded */
+    struct buf multi;   /* its ops, likewise */
+    struct buf decoded; /* what a result points to that is not in its frame */
+    bool no_containers; /* the server has none */
+    char fault[512];
+    bool fault_is_news; /* told since the dial began */
+};
+
+static inline int64_t earlier(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* clave__client_unref without the delivery. */
+void clave__client_drop(clave_client *c);
+
+/* What is wrong with a retry policy in the options. */
+enum retry_fault {
+    RETRY_FAULT_NONE,
+    RETRY_FAULT_KIND,
+    RETRY_FAULT_NO_KIND,
+    RETRY_FAULT_NEGATIVE,
+    RETRY_FAULT_NO_PAUSE,
+    RETRY_FAULT_NO_TIME,
+    RETRY_FAULTS,
+};
+enum retry_fault clave__retry_fault(const clave_retry *r);
+
+/* Between entries: gives back what a huge message took. */
+void clave__client_trim(clave_client *c);
+
+/* The server's paths: with the chroot. The slice is valid until the next call. */
+clave_err clave__full_path(clave_client *c, const char *path, struct jbytes *out);
+/* Below the chroot; the root of an empty path. n = -1: outside. */
+struct jbytes clave__strip_chroot(const clave_client *c, struct jbytes full);
+
+#endif

@@ -1,0 +1,257 @@
+/* heartbeat.c - signs of life. A session that holds nothing pings when it has been silent for
+ * a third of its timeout, as every client of ZooKeeper. One with holds sends a heartbeat every
+ * quarter that keeps the hold deadline ahead: on a standalone server a ping will do; in an
+ * ensemble it has to pass the leader, so it is a multi that checks held nodes, which proves as
+ * well that they are there. */
+#include "client/engine.h"
+#include "client/submit.h"
+
+static bool has_holds(const clave_client *c)
+{
+    return !list_empty(&c->holds);
+}
+
+static bool is_standalone(const clave_client *c)
+{
+    return c->lease.relay_ms == 0;
+}
+
+static int64_t interval(const clave_client *c)
+{
+    int64_t quarter = c->session.timeout_ms / 4;
+    /* What is sent sooner than a relay interval behind the last one proves nothing new. */
+    return c->lease.relay_ms > quarter ? c->lease.relay_ms : quarter;
+}
+
+/* A member that has lost its leader is left for another while there is time. */
+static int64_t impatience(const clave_client *c)
+{
+    return c->session.timeout_ms / 6;
+}
+
+/* ---- pings --------------------------------------------------------------------------- */
+
+static void ping(clave_client *c)
+{
+    struct wire_request q = {.xid = XID_PING, .op = OP_PING};
+    if (clave__pipeline_put(c, &q) != CLAVE_OK) {
+        clave__link_drop(c, CLAVE_ENOMEM);
+        return;
+    }
+    c->heartbeat.ping_out = true;
+    c->heartbeat.ping_sent = c->now;
+}
+
+/* ---- confirmed heartbeats ------------------------------------------------------------ */
+
+static void confirm(clave_client *c);
+
+/* An error that confirms nothing, where another member may confirm. Not one of the client's own;
+ * nor one that every member has for these nodes, or has for want of time: behind a new connection
+ * it would be the same. */
+static bool is_this_members(const clave_result *res)
+{
+    return res->nops == 0 && res->err != CLAVE_ECONNLOSS && res->err > CLAVE_ENOMEM &&
+           !clave__pipeline_was_committed(res->err) && res->err != CLAVE_ENOAUTH &&
+           res->err != CLAVE_ETHROTTLED && res->err != CLAVE_EEXPIRED;
+}
+
+static void on_confirmed(clave_client *c, const clave_result *res, void *arg)
+{
+    struct heartbeat *b = &c->heartbeat;
+    struct hold *missing = NULL;
+    (void)arg;
+    for (size_t i = 0; i < res->nops && i < HEARTBEAT_HOLDS; i++)
+        if (res->ops[i].err == CLAVE_ENONODE)
+            missing = b->checked[i];
+    b->confirming = false;
+    b->answered = c->now;
+    if (clave__link_is_open(&c->link) && is_this_members(res))
+        clave__link_refused(c, res->err, "a heartbeat");
+    else if (b->wanted)
+        confirm(c); /* one that is sent now proves more */
+    if (missing)
+        missing->on_missing(missing);
+}
+
+/* Those that were checked go to the end of the list, so that all have their turn. */
+static size_t choose(clave_client *c, clave_op *ops)
+{
+    struct heartbeat *b = &c->heartbeat;
+    size_t n = 0;
+    struct list chosen;
+    list_init(&chosen);
+    while (n < HEARTBEAT_HOLDS && has_holds(c)) {
+        struct list *l = c->holds.next;
+        list_remove(l);
+        list_push_back(&chosen, l);
+        b->checked[n] = LIST_ENTRY(l, struct hold, link);
+        ops[n] = (clave_op){.kind = CLAVE_OP_CHECK, .path = b->checked[n]->path, .version = -1};
+        n++;
+    }
+    list_splice(&c->holds, &chosen);
+    return n;
+}
+
+static void confirm(clave_client *c)
+{
+    struct heartbeat *b = &c->heartbeat;
+    clave_op ops[HEARTBEAT_HOLDS] = {{.kind = CLAVE_OP_CHECK, .path = "/", .version = -1}};
+    size_t n = choose(c, ops);
+    if (n == 0)
+        b->checked[n++] = NULL; /* the root is always there */
+    struct request_spec spec = {.ops = ops, .nops = n, .cb = on_confirmed, .quiet = true};
+    b->asked = b->answered = c->now;
+    b->wanted = false;
+    b->confirming = clave__submit_multi(c, &spec) == CLAVE_OK;
+}
+
+static void beat(clave_client *c)
+{
+    struct heartbeat *b = &c->heartbeat;
+    bool out = is_standalone(c) ? b->ping_out : b->confirming;
+    b->wanted = out; /* asked for behind the one under way */
+    if (out)
+        return;
+    if (is_standalone(c))
+        ping(c);
+    else
+        confirm(c);
+}
+
+/* ---- when ---------------------------------------------------------------------------- */
+
+static void settle_holds(clave_client *c)
+{
+    struct list round;
+    struct list *l;
+    list_init(&round);
+    list_splice(&round, &c->holds);
+    while ((l = list_pop_front(&round))) {
+        struct hold *h = LIST_ENTRY(l, struct hold, link);
+        list_push_back(&c->holds, l);
+        if (h->settled || c->now < h->since + interval(c))
+            continue;
+        h->settled = true;
+        h->on_settled(h);
+    }
+}
+
+/* The next heartbeat of a session with holds: every interval, and sooner when the deadline
+ * comes close; but never in a hurry, since what is not ripe cannot be proven. */
+static int64_t next_beat(const clave_client *c)
+{
+    const struct heartbeat *b = &c->heartbeat;
+    int64_t timeout = c->session.timeout_ms;
+    int64_t deadline = clave__lease_hold_deadline(&c->lease);
+    int64_t soon = deadline == INT64_MIN ? CLAVE_NEVER : deadline - timeout / 4;
+    int64_t at = earlier(b->answered + interval(c), soon);
+    int64_t least = b->answered + timeout / 16;
+    return at > least ? at : least;
+}
+
+int64_t clave__heartbeat_deadline(const clave_client *c)
+{
+    const struct heartbeat *b = &c->heartbeat;
+    if (!clave__link_is_open(&c->link) || c->pipeline.close_sent)
+        return CLAVE_NEVER;
+    if (b->confirming)
+        return b->asked + impatience(c);
+    if (b->ping_out)
+        return CLAVE_NEVER; /* the silence is the link's matter */
+    return has_holds(c) ? next_beat(c) : c->link.wrote + c->session.timeout_ms / 3;
+}
+
+void clave__heartbeat_tick(clave_client *c)
+{
+    if (c->now < clave__heartbeat_deadline(c))
+        return;
+    if (c->heartbeat.confirming) {
+        clave__client_fault(c, "%s does not pass a heartbeat to its leader",
+                            clave__hosts_current(&c->hosts)->name);
+        clave__link_drop(c, CLAVE_ETIMEDOUT);
+    } else if (has_holds(c)) {
+        beat(c);
+        settle_holds(c);
+    } else {
+        ping(c);
+    }
+}
+
+/* An error is no sign of life: of a session that has ended, or has moved, or from a server that did
+ * not look at it. One that has too much to do is not dialled anew for that. */
+void clave__heartbeat_ping_answered(clave_client *c, clave_err err)
+{
+    struct heartbeat *b = &c->heartbeat;
+    if (!b->ping_out)
+        return;
+    if (err != CLAVE_OK && err != CLAVE_ETHROTTLED) {
+        clave__link_refused(c, err, "a ping");
+        return;
+    }
+    b->ping_out = false;
+    b->answered = c->now;
+    if (err == CLAVE_OK)
+        clave__lease_answered(&c->lease, b->ping_sent, c->now);
+    clave__session_hold_moved(c);
+    if (b->wanted)
+        beat(c);
+}
+
+void clave__heartbeat_attached(clave_client *c)
+{
+    /* One that never left is sent now, and has its time from now on. */
+    c->heartbeat.answered = c->heartbeat.asked = c->now;
+}
+
+/* Behind it the member has caught up with all that the session has ever heard of: an event that
+ * granted a lock carries no zxid, before ZooKeeper 3.9, that would keep the session from a member
+ * that does not know of it; and a write whose answer was lost may have been done. */
+void clave__heartbeat_catch_up(clave_client *c)
+{
+    struct list others;
+    if (!has_holds(c) || c->heartbeat.confirming || c->session.closing)
+        return;
+    list_init(&others);
+    list_splice(&others, &c->pipeline.unsent);
+    confirm(c);
+    list_splice(&c->pipeline.unsent, &others);
+}
+
+void clave__heartbeat_detached(clave_client *c)
+{
+    c->heartbeat.ping_out = false;
+    c->heartbeat.wanted = false;
+    /* `confirming` ends with its request, which fails now. */
+}
+
+/* ---- for recipes --------------------------------------------------------------------- */
+
+void clave__client_confirm(clave_client *c)
+{
+    if (clave__link_is_open(&c->link) && !c->pipeline.close_sent)
+        beat(c);
+}
+
+void clave__client_await_confirm(clave_client *c, struct confirm_waiter *w)
+{
+    list_push_back(&c->confirms, &w->link);
+}
+
+void clave__client_hold(clave_client *c, struct hold *h)
+{
+    if (!has_holds(c))
+        c->heartbeat.answered = c->now; /* the count begins */
+    h->since = c->now;
+    list_push_back(&c->holds, &h->link);
+    clave__session_hold_moved(c);
+}
+
+void clave__client_unhold(clave_client *c, struct hold *h)
+{
+    list_remove(&h->link);
+    for (size_t i = 0; i < HEARTBEAT_HOLDS; i++)
+        if (c->heartbeat.checked[i] == h)
+            c->heartbeat.checked[i] = NULL;
+    clave__session_hold_moved(c);
+}

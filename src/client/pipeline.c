@@ -1,0 +1,262 @@
+/* pipeline.c - requests between their submission and their answer. Replies come in the order
+ * of the requests (ZooKeeper's FIFO), so the sent ones are a queue. */
+#include "client/engine.h"
+
+/* More than this is not encoded ahead of a slow connection. */
+enum { OUT_AHEAD = 64 * 1024, XID_AT = 4 };
+
+void clave__pipeline_init(struct pipeline *p)
+{
+    list_init(&p->unsent);
+    list_init(&p->sent);
+    list_init(&p->paused);
+}
+
+void clave__pipeline_submit(clave_client *c, struct request *r)
+{
+    list_push_back(&c->pipeline.unsent, &r->link);
+    clave__pipeline_fill(c);
+}
+
+/* ---- sending ------------------------------------------------------------------------- */
+
+static int32_t next_xid(struct pipeline *p)
+{
+    p->xid = p->xid == INT32_MAX ? 1 : p->xid + 1; /* those below 1 have meanings */
+    return p->xid;
+}
+
+static void put_int(uint8_t *at, int32_t v)
+{
+    uint32_t u = (uint32_t)v;
+    for (int i = 3; i >= 0; i--, u >>= 8)
+        at[i] = (uint8_t)u;
+}
+
+/* A write is answered when it is committed: its way is through the leader. */
+static bool passes_leader(int32_t op)
+{
+    switch (op) {
+    case OP_CREATE2:
+    case OP_CREATE_CONTAINER:
+    case OP_CREATE_TTL:
+    case OP_DELETE:
+    case OP_SET_DATA:
+    case OP_SET_ACL:
+    case OP_MULTI:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static clave_err send_request(clave_client *c, struct request *r)
+{
+    struct pipeline *p = &c->pipeline;
+    struct link *l = &c->link;
+    clave_err err = clave__buf_reserve(&l->out, r->frame_len);
+    if (err)
+        return err;
+    r->xid = next_xid(p);
+    put_int(r->frame + XID_AT, r->xid);
+    (void)clave__buf_append(&l->out, r->frame, r->frame_len);
+    r->sent_at = l->wrote = c->now;
+    r->sent_end = l->out_begin + clave__buf_len(&l->out);
+    if (passes_leader(r->op))
+        r->vouched = clave__lease_vouch(&c->lease, c->now);
+    list_remove(&r->link);
+    list_push_back(&p->sent, &r->link);
+    p->counts[r->op]++;
+    return CLAVE_OK;
+}
+
+clave_err clave__pipeline_put(clave_client *c, const struct wire_request *q)
+{
+    struct jwriter w = clave__jwriter(&c->link.out);
+    size_t begin = clave__frame_begin(&w);
+    clave__wire_put_request(&w, q);
+    clave_err err = clave__frame_end(&w, begin);
+    if (err != CLAVE_OK)
+        return err;
+    c->link.wrote = c->now;
+    if (q->op >= 0) /* closeSession is not */
+        c->pipeline.counts[q->op]++;
+    return CLAVE_OK;
+}
+
+/* Behind everything else that was asked for. */
+static clave_err send_close(clave_client *c)
+{
+    struct wire_request q = {.xid = next_xid(&c->pipeline), .op = OP_CLOSE_SESSION};
+    clave_err err = clave__pipeline_put(c, &q);
+    c->pipeline.close_sent = err == CLAVE_OK;
+    c->session.may_be_over |= c->pipeline.close_sent;
+    return err;
+}
+
+/* Identities and watches come first on a connection: what is asked for relies on them. */
+static clave_err fill(clave_client *c)
+{
+    struct pipeline *p = &c->pipeline;
+    clave_err err = clave__auth_fill(c);
+    while (err == CLAVE_OK && clave__buf_len(&c->link.out) < OUT_AHEAD) {
+        if (!list_empty(&c->watches.owed))
+            err = clave__client_watches_fill(c);
+        else if (!list_empty(&p->unsent))
+            err = send_request(c, LIST_ENTRY(p->unsent.next, struct request, link));
+        else
+            break;
+    }
+    bool done = list_empty(&p->unsent) && list_empty(&p->paused) && list_empty(&c->watches.owed);
+    if (err == CLAVE_OK && c->session.closing && done && !p->close_sent)
+        err = send_close(c);
+    return err;
+}
+
+void clave__pipeline_fill(clave_client *c)
+{
+    if (!clave__link_is_open(&c->link) || c->pipeline.close_sent)
+        return;
+    if (fill(c) == CLAVE_OK)
+        return;
+    /* No memory for the output: what is in it has to go first. When it is empty, the
+     * connection cannot do its duty. */
+    if (clave__buf_len(&c->link.out) == 0)
+        clave__link_drop(c, CLAVE_ENOMEM);
+}
+
+/* ---- answers ------------------------------------------------------------------------- */
+
+/* A write that failed for what is in the tree was committed as a failure. Any other error may
+ * be of the server's own making: read-only, overloaded, or a member that looks at ACLs before
+ * it asks its leader (zookeeper.enableEagerACLCheck). */
+bool clave__pipeline_was_committed(clave_err err)
+{
+    return err == CLAVE_OK ||
+           (err <= CLAVE_ENONODE && err > CLAVE_EEXPIRED && err != CLAVE_ENOAUTH);
+}
+
+static void take_proof(clave_client *c, const struct request *r, clave_err err)
+{
+    clave__lease_answered(&c->lease, r->sent_at, c->now);
+    if (r->vouched != LEASE_NONE && clave__pipeline_was_committed(err))
+        clave__lease_confirmed(&c->lease, r->vouched);
+    clave__session_hold_moved(c);
+}
+
+/* A server that ends no session (read-only, overloaded) leaves all that it holds. */
+static void close_answered(clave_client *c, clave_err err)
+{
+    if (err == CLAVE_OK || err == CLAVE_EEXPIRED || err == CLAVE_EUNKNOWNSESSION)
+        clave__session_end(c, CLAVE_OK);
+    else
+        clave__link_refused(c, err, "to close the session");
+}
+
+bool clave__pipeline_reply(clave_client *c, const struct wire_reply_header *h, struct jreader *body)
+{
+    struct pipeline *p = &c->pipeline;
+    if (list_empty(&p->sent)) {
+        if (!p->close_sent || h->xid != p->xid)
+            return false;
+        close_answered(c, (clave_err)h->err);
+        return true;
+    }
+    struct request *r = LIST_ENTRY(p->sent.next, struct request, link);
+    clave_stat stat;
+    clave_result res = {.err = (clave_err)h->err, .zxid = h->zxid, .path = r->path};
+    clave_err fault = CLAVE_OK;
+    if (r->xid != h->xid)
+        return false;
+    if (h->err == CLAVE_OK)
+        fault = clave__reply_decode(r, body, &res, &stat);
+    if (fault == CLAVE_EPROTO)
+        return false;
+    if (fault != CLAVE_OK) {
+        res.err = fault;
+        if (r->watch)
+            clave_watch_disarm(r->watch); /* as that of any request that fails */
+    }
+    list_remove(&r->link);
+    if (h->err == CLAVE_EEXPIRED) {
+        /* Told behind LOST: no callback finds a grant of this session valid any more. */
+        clave__deliver_failure(c, r, CLAVE_EEXPIRED);
+        clave__client_fault(c, "the server says that the session has expired");
+        clave__session_lose(c, CLAVE_EEXPIRED);
+        return true;
+    }
+    if (h->zxid > c->session.last_zxid)
+        c->session.last_zxid = h->zxid;
+    take_proof(c, r, (clave_err)h->err);
+    clave__request_answer(r, (clave_err)h->err, &res);
+    return true;
+}
+
+void clave__pipeline_reply_too_big(clave_client *c)
+{
+    if (list_empty(&c->pipeline.sent))
+        return;
+    struct request *r = LIST_ENTRY(c->pipeline.sent.next, struct request, link);
+    if (r->kind == REQUEST_WRITE)
+        return; /* it may have been done */
+    list_remove(&r->link);
+    clave__deliver_failure(c, r, CLAVE_ETOOBIG);
+}
+
+/* ---- the connection goes ------------------------------------------------------------- */
+
+/* Its last byte never left: the server cannot have done it. */
+static bool never_left(const clave_client *c, const struct request *r)
+{
+    return r->sent_end > c->link.out_begin;
+}
+
+/* How long a read waits before it is sent again; negative: it fails. */
+static int64_t patience(clave_client *c, struct request *r)
+{
+    if (r->kind == REQUEST_WRITE)
+        return -1;
+    if (r->kind == REQUEST_SEARCH)
+        return 0;
+    if (r->losses == 0)
+        r->first_loss = c->now;
+    return clave_retry_delay(&c->reads, r->losses++, c->now - r->first_loss,
+                             clave__rand_u64(&c->rand));
+}
+
+void clave__pipeline_detached(clave_client *c)
+{
+    struct pipeline *p = &c->pipeline;
+    struct list again, *l;
+    list_init(&again);
+    p->close_sent = false;
+    while ((l = list_pop_front(&p->sent))) {
+        struct request *r = LIST_ENTRY(l, struct request, link);
+        int64_t delay = never_left(c, r) ? 0 : patience(c, r);
+        r->vouched = LEASE_NONE;
+        if (delay < 0)
+            clave__deliver_failure(c, r, CLAVE_ECONNLOSS);
+        else if (delay == 0)
+            list_push_back(&again, l);
+        else {
+            list_push_back(&p->paused, l);
+            clave__timers_set(&c->timers, &r->pause, c->now + delay);
+        }
+    }
+    list_splice(&again, &p->unsent); /* they were first */
+    list_splice(&p->unsent, &again);
+}
+
+static void fail_all(clave_client *c, struct list *requests, clave_err err)
+{
+    struct list *l;
+    while ((l = list_pop_front(requests)))
+        clave__deliver_failure(c, LIST_ENTRY(l, struct request, link), err);
+}
+
+void clave__pipeline_fail(clave_client *c, clave_err unsent, clave_err sent)
+{
+    fail_all(c, &c->pipeline.sent, sent);
+    fail_all(c, &c->pipeline.paused, unsent);
+    fail_all(c, &c->pipeline.unsent, unsent);
+}

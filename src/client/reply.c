@@ -1,0 +1,163 @@
+/* reply.c - from the body of a successful reply to a clave_result. What has to end in a NUL
+ * is copied: final paths into the room of their request, so that the answer to a write needs
+ * no memory; names and ACLs of a reply to a read into c->decoded. */
+#include <string.h>
+
+#include "client/engine.h"
+
+clave_stat clave__stat_of(const struct wire_stat *s)
+{
+    return (clave_stat){
+        .czxid = s->czxid,
+        .mzxid = s->mzxid,
+        .ctime = s->ctime,
+        .mtime = s->mtime,
+        .version = s->version,
+        .cversion = s->cversion,
+        .aversion = s->aversion,
+        .ephemeral_owner = s->ephemeral_owner,
+        .data_length = s->data_length,
+        .num_children = s->num_children,
+        .pzxid = s->pzxid,
+    };
+}
+
+/* Copies a final path behind `*used` bytes of the request's room. NULL: it does not fit. */
+static const char *keep_path(struct request *r, struct jbytes full, size_t *used)
+{
+    struct jbytes path = r->raw ? full : clave__strip_chroot(r->client, full);
+    if (path.n < 0 || (size_t)path.n + 1 > r->created_cap - *used)
+        return NULL;
+    char *at = r->created + *used;
+    memcpy(at, path.p, (size_t)path.n);
+    at[path.n] = '\0';
+    *used += (size_t)path.n + 1;
+    return at;
+}
+
+static clave_op_result op_result(struct request *r, const struct wire_result *w, size_t i,
+                                 size_t *used)
+{
+    clave_op_result res = {.err = (clave_err)w->err};
+    if (w->op == OP_CREATE || w->op == OP_CREATE2)
+        res.path = keep_path(r, w->path, used);
+    if (w->op == OP_SET_DATA || w->op == OP_CREATE2) {
+        r->stats[i] = clave__stat_of(&w->stat);
+        res.stat = &r->stats[i];
+    }
+    return res;
+}
+
+/* A multi that failed is answered with success, and its ops with the truth. */
+static clave_err decode_multi(struct request *r, const struct wire_ops *results, clave_result *out)
+{
+    struct jreader reader = clave__wire_ops_reader(results);
+    struct wire_result w;
+    size_t n = 0, used = 0;
+    if (results->count < 0 || (size_t)results->count != r->nops)
+        return CLAVE_EPROTO;
+    while (n < r->nops && clave__wire_get_result(&reader, &w)) {
+        r->ops[n] = op_result(r, &w, n, &used);
+        if (w.op == OP_CREATE && !r->ops[n].path)
+            return CLAVE_EPROTO;
+        if (out->err == CLAVE_OK)
+            out->err = r->ops[n].err;
+        n++;
+    }
+    out->ops = r->ops;
+    out->nops = n;
+    return n == r->nops ? CLAVE_OK : CLAVE_EPROTO;
+}
+
+static char *put_text(char *at, struct jbytes s)
+{
+    size_t n = s.n > 0 ? (size_t)s.n : 0;
+    if (n)
+        memcpy(at, s.p, n);
+    at[n] = '\0';
+    return at + n + 1;
+}
+
+/* Room for what is decoded, from its beginning; some also when there is nothing to decode, so
+ * that there is a place to point to. */
+static void *decoding_room(clave_client *c, size_t n)
+{
+    clave__buf_clear(&c->decoded);
+    return clave__buf_reserve(&c->decoded, n + 1) ? NULL : clave__buf_bytes(&c->decoded);
+}
+
+/* An array of pointers, then the texts they point to. */
+static clave_err decode_names(clave_client *c, struct jvec names, clave_result *out)
+{
+    size_t count = names.count > 0 ? (size_t)names.count : 0;
+    const char **list = decoding_room(c, count * sizeof(char *) + names.n + count);
+    if (!list)
+        return CLAVE_ENOMEM;
+    char *text = (char *)(list + count);
+    struct jreader r = clave__jvec_reader(names);
+    for (size_t i = 0; i < count; i++) {
+        list[i] = text;
+        text = put_text(text, clave__jget_bytes(&r));
+    }
+    out->names = list;
+    out->nnames = count;
+    return CLAVE_OK;
+}
+
+static clave_err decode_acls(clave_client *c, struct jvec acls, clave_result *out)
+{
+    size_t count = acls.count > 0 ? (size_t)acls.count : 0;
+    clave_acl *list = decoding_room(c, count * (sizeof(clave_acl) + 2) + acls.n);
+    if (!list)
+        return CLAVE_ENOMEM;
+    char *text = (char *)(list + count);
+    struct jreader r = clave__jvec_reader(acls);
+    for (size_t i = 0; i < count; i++) {
+        struct wire_acl a = clave__wire_get_acl(&r);
+        list[i] = (clave_acl){.perms = a.perms, .scheme = text};
+        text = put_text(text, a.scheme);
+        list[i].id = text;
+        text = put_text(text, a.id);
+    }
+    out->acls = list;
+    out->nacls = count;
+    return CLAVE_OK;
+}
+
+clave_err clave__reply_decode(struct request *r, struct jreader *body, clave_result *out,
+                              clave_stat *stat)
+{
+    struct wire_reply m = clave__wire_get_reply(body, r->op);
+    size_t used = 0;
+    if (body->bad)
+        return CLAVE_EPROTO;
+    *stat = clave__stat_of(&m.stat);
+    switch (r->op) {
+    case OP_CREATE2:
+    case OP_CREATE_CONTAINER:
+    case OP_CREATE_TTL:
+        out->path = keep_path(r, m.path, &used);
+        out->stat = stat;
+        return out->path ? CLAVE_OK : CLAVE_EPROTO;
+    case OP_GET_DATA:
+        out->data = m.data.n >= 0 ? m.data.p : NULL;
+        out->len = m.data.n > 0 ? (size_t)m.data.n : 0;
+        out->stat = stat;
+        return CLAVE_OK;
+    case OP_EXISTS:
+    case OP_SET_DATA:
+    case OP_SET_ACL:
+        out->stat = stat;
+        return CLAVE_OK;
+    case OP_GET_CHILDREN2:
+        out->stat = stat;
+        return decode_names(r->client, m.names, out);
+    case OP_GET_ACL:
+        out->stat = stat;
+        return decode_acls(r->client, m.acl, out);
+    case OP_MULTI:
+        return decode_multi(r, &m.results, out);
+    default:
+        return CLAVE_OK;
+    }
+}

@@ -1,0 +1,151 @@
+#include "client/request.h"
+
+#include <string.h>
+
+#include "client/engine.h"
+
+static void resume(struct timer *t, int64_t now)
+{
+    (void)now;
+    struct request *r = LIST_ENTRY(t, struct request, pause);
+    list_remove(&r->link);
+    clave__pipeline_submit(r->client, r);
+}
+
+/* A frame of the body in c->encode; its xid comes when it is sent. */
+static clave_err encode(clave_client *c, const struct request_spec *spec,
+                        const union wire_body *body)
+{
+    struct wire_request q = {.xid = 0, .op = spec->op};
+    if (body)
+        q.body = *body;
+    clave__buf_clear(&c->encode);
+    struct jwriter w = clave__jwriter(&c->encode);
+    size_t begin = clave__frame_begin(&w);
+    clave__wire_put_request(&w, &q);
+    return clave__frame_end(&w, begin);
+}
+
+static size_t align(size_t n)
+{
+    return (n + 7) & ~(size_t)7;
+}
+
+static size_t created_room(const clave_client *c, const char *path)
+{
+    return strlen(path) + c->hosts.chroot_len + SEQUENCE_ROOM + 1;
+}
+
+/* One block: the request, ops, Stats, then the names the ops create, texts, the frame. */
+static struct request *allocate(clave_client *c, const struct request_spec *spec, size_t frame)
+{
+    size_t npath = strlen(spec->path) + 1;
+    size_t created = spec->creates ? created_room(c, spec->path) : 0;
+    size_t nops = spec->nops;
+    size_t names = 0;
+    for (size_t i = 0; i < nops; i++)
+        if (spec->ops[i].kind == CLAVE_OP_CREATE)
+            names += created_room(c, spec->ops[i].path);
+    size_t size = align(sizeof(struct request)) + nops * sizeof(clave_op_result) +
+                  nops * sizeof(clave_stat) + names + created + npath + frame;
+    char *at = clave__mem_alloc(&c->mem, size);
+    if (!at)
+        return NULL;
+    struct request *r = (struct request *)(void *)at;
+    *r = (struct request){.created_cap = created + names, .nops = nops, .frame_len = frame};
+    at += align(sizeof *r);
+    r->ops = (clave_op_result *)(void *)at;
+    at += nops * sizeof *r->ops;
+    r->stats = (clave_stat *)(void *)at;
+    at += nops * sizeof *r->stats;
+    r->created = at;
+    at += created + names;
+    r->path = at;
+    memcpy(r->path, spec->path, npath);
+    r->frame = (uint8_t *)at + npath;
+    return r;
+}
+
+clave_err clave__request_new(clave_client *c, const struct request_spec *spec,
+                             const union wire_body *body, struct request **out)
+{
+    clave_err err = encode(c, spec, body);
+    if (err)
+        return err;
+    struct request *r = allocate(c, spec, clave__buf_len(&c->encode));
+    if (!r)
+        return CLAVE_ENOMEM;
+    list_init(&r->link);
+    clave__timer_init(&r->pause, resume);
+    r->client = c;
+    r->op = spec->op;
+    r->kind = spec->kind;
+    r->vouched = LEASE_NONE;
+    r->quiet = spec->quiet;
+    r->raw = spec->raw;
+    r->cb = spec->cb;
+    r->arg = spec->arg;
+    memcpy(r->frame, clave__buf_bytes(&c->encode), r->frame_len);
+    if (spec->watch)
+        clave__client_watch_asked(spec->watch, r,
+                                  spec->op == OP_GET_CHILDREN2 ? WATCH_CHILD : WATCH_DATA);
+    *out = r;
+    return CLAVE_OK;
+}
+
+void clave__request_free(struct request *r)
+{
+    clave__timers_clear(&r->client->timers, &r->pause);
+    clave__mem_free(&r->client->mem, r);
+}
+
+static const char *verb_of(int32_t op)
+{
+    switch (op) {
+    case OP_CREATE2:
+    case OP_CREATE_CONTAINER:
+    case OP_CREATE_TTL:
+        return "create";
+    case OP_DELETE:
+        return "delete";
+    case OP_EXISTS:
+        return "look up";
+    case OP_GET_DATA:
+        return "read";
+    case OP_SET_DATA:
+        return "write";
+    case OP_GET_ACL:
+        return "read the ACL of";
+    case OP_SET_ACL:
+        return "set the ACL of";
+    case OP_GET_CHILDREN2:
+        return "list";
+    case OP_SYNC:
+        return "sync";
+    default:
+        return "change";
+    }
+}
+
+static void answer(struct request *r, const clave_result *res)
+{
+    /* Without an answer, the link's own fault says more. */
+    if (res->err != CLAVE_OK && r->err == CLAVE_OK && !r->quiet)
+        clave__client_fault(r->client, "cannot %s %s: %s", verb_of(r->op), r->path,
+                            clave_strerror(res->err));
+    if (r->cb)
+        r->cb(r->client, res, r->arg);
+    clave__request_free(r);
+}
+
+void clave__request_answer(struct request *r, clave_err server_err, const clave_result *res)
+{
+    clave__client_watch_answered(r, server_err);
+    answer(r, res);
+}
+
+void clave__request_fail(struct request *r)
+{
+    clave_result res = {.err = r->err, .path = r->path};
+    clave__request_answer(r, r->err, &res);
+}

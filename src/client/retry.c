@@ -1,0 +1,60 @@
+#include "clave/retry.h"
+
+#include "client/engine.h"
+
+/* Curator's ExponentialBackoffRetry bounds the doublings alike. */
+enum { MAX_DOUBLINGS = 29 };
+
+static int64_t exponential(const clave_retry *r, int32_t n, uint64_t random)
+{
+    int32_t doublings = n + 1 < MAX_DOUBLINGS ? n + 1 : MAX_DOUBLINGS;
+    uint64_t span = (UINT64_C(1) << doublings) - 1;
+    int64_t factor = (int64_t)(1 + random % span);
+    int64_t delay = r->base_ms * factor;
+    return r->max_ms > 0 && delay > r->max_ms ? r->max_ms : delay;
+}
+
+static bool is_all_zero(const clave_retry *r)
+{
+    return r->base_ms == 0 && r->max_ms == 0 && r->times == 0 && r->elapsed_ms == 0;
+}
+
+/* Does it go on without an end of its own, or try for a while as fast as it can? */
+static bool needs_pause(const clave_retry *r)
+{
+    return r->kind == CLAVE_RETRY_FOREVER || r->kind == CLAVE_RETRY_EXPONENTIAL ||
+           r->kind == CLAVE_RETRY_UNTIL;
+}
+
+enum retry_fault clave__retry_fault(const clave_retry *r)
+{
+    if ((unsigned)r->kind > CLAVE_RETRY_UNTIL)
+        return RETRY_FAULT_KIND;
+    if (r->base_ms < 0 || r->max_ms < 0 || r->times < 0 || r->elapsed_ms < 0)
+        return RETRY_FAULT_NEGATIVE;
+    if (r->kind == CLAVE_RETRY_DEFAULT && !is_all_zero(r))
+        return RETRY_FAULT_NO_KIND;
+    if (needs_pause(r) && r->base_ms == 0)
+        return RETRY_FAULT_NO_PAUSE;
+    if (r->kind == CLAVE_RETRY_UNTIL && r->elapsed_ms == 0)
+        return RETRY_FAULT_NO_TIME;
+    return RETRY_FAULT_NONE;
+}
+
+int64_t clave_retry_delay(const clave_retry *r, int32_t n, int64_t elapsed_ms, uint64_t random)
+{
+    switch (r->kind) {
+    case CLAVE_RETRY_N_TIMES:
+        return n < r->times ? r->base_ms : -1;
+    case CLAVE_RETRY_FOREVER:
+        return r->base_ms;
+    case CLAVE_RETRY_EXPONENTIAL:
+        return r->times > 0 && n >= r->times ? -1 : exponential(r, n, random);
+    case CLAVE_RETRY_UNTIL:
+        return elapsed_ms < r->elapsed_ms ? r->base_ms : -1;
+    case CLAVE_RETRY_DEFAULT:
+    case CLAVE_RETRY_NEVER:
+        break;
+    }
+    return -1;
+}

@@ -1,0 +1,177 @@
+/* session.c - what users see of the session: CONNECTED, SUSPENDED, RECONNECTED, LOST,
+ * READ_ONLY, CLOSED, in Curator's order. */
+#include <string.h>
+
+#include "client/engine.h"
+
+static bool is_up(const struct session *s)
+{
+    return s->state == CLAVE_STATE_CONNECTED || s->state == CLAVE_STATE_RECONNECTED ||
+           s->state == CLAVE_STATE_READ_ONLY;
+}
+
+/* The only door between states. */
+static void enter(clave_client *c, clave_state to, clave_err why)
+{
+    clave__log(&c->log, CLAVE_LOG_INFO, "session 0x%llx %s -> %s%s%s",
+               (unsigned long long)c->session.id, clave_state_name(c->session.state),
+               clave_state_name(to), why ? ": " : "", why ? clave_strerror(why) : "");
+    c->session.state = to;
+    clave__deliver_state(c, to, why);
+}
+
+/* ---- attached ------------------------------------------------------------------------ */
+
+/* /zookeeper/config is empty on a standalone server, and full of members in an ensemble. There
+ * a session that comes back with holds has its deadline of before, until something is
+ * committed. */
+static void on_config(clave_client *c, const clave_result *res, void *arg)
+{
+    (void)arg;
+    if (res->err == CLAVE_OK && res->len == 0)
+        clave__lease_set_relay(&c->lease, 0);
+    else if (c->lease.proven < c->lease.attached)
+        clave__heartbeat_catch_up(c);
+    clave__session_hold_moved(c);
+}
+
+/* Without memory for it the server is taken for a member of an ensemble, which is safe. */
+static void ask_for_config(clave_client *c)
+{
+    struct request *r;
+    struct request_spec spec = {.kind = REQUEST_WRITE,
+                                .op = OP_GET_DATA,
+                                .path = "/zookeeper/config",
+                                .cb = on_config,
+                                .quiet = true,
+                                .raw = true};
+    union wire_body body = {.read = {.path = clave__jbytes(spec.path)}};
+    if (clave__request_new(c, &spec, &body, &r) == CLAVE_OK)
+        clave__pipeline_submit(c, r);
+}
+
+static void take_lease(clave_client *c, bool read_only, bool made, int64_t sent)
+{
+    struct lease *l = &c->lease;
+    int64_t timeout = c->session.timeout_ms;
+    int64_t relay = c->relay_ms ? c->relay_ms : timeout / 4;
+    int64_t margin = c->margin_ms ? c->margin_ms : timeout / 8;
+    clave__lease_agreed(l, timeout, margin < timeout / 2 ? margin : timeout / 2);
+    clave__lease_set_relay(l, relay > 0 ? relay : 1); /* until the server is known */
+    if (read_only)
+        clave__lease_attached_read_only(l, sent);
+    else if (made)
+        clave__lease_made(l, sent);
+    else
+        clave__lease_attached(l, sent);
+}
+
+void clave__session_attached(clave_client *c, const struct wire_connect_response *r, int64_t sent)
+{
+    struct session *s = &c->session;
+    clave_state up = s->was_connected ? CLAVE_STATE_RECONNECTED : CLAVE_STATE_CONNECTED;
+    bool made = s->id == 0, alone = c->lease.relay_ms == 0;
+    s->id = r->session_id;
+    memcpy(s->passwd, r->passwd.p, sizeof s->passwd);
+    s->timeout_ms = r->timeout_ms;
+    s->was_connected = true;
+    take_lease(c, r->read_only, made, sent);
+    if (made)
+        clave__creations_session_made(c);
+    clave__client_watches_attached(c);
+    clave__heartbeat_attached(c);
+    enter(c, r->read_only ? CLAVE_STATE_READ_ONLY : up, CLAVE_OK);
+    clave__session_hold_moved(c);
+    if (!made && !alone && !r->read_only)
+        clave__heartbeat_catch_up(c);
+    if (!s->closing)
+        ask_for_config(c);
+    clave__pipeline_fill(c);
+}
+
+/* ---- detached, lost, ended ----------------------------------------------------------- */
+
+void clave__session_detached(clave_client *c, clave_err why)
+{
+    if (is_up(&c->session))
+        enter(c, CLAVE_STATE_SUSPENDED, why);
+    clave__heartbeat_detached(c);
+    clave__auth_detached(c);
+    clave__pipeline_detached(c);
+}
+
+/* Nothing of the session is left. */
+static void forget(clave_client *c, clave_err unsent, clave_err sent)
+{
+    struct session *s = &c->session;
+    clave__pipeline_fail(c, unsent, sent);
+    clave__client_watches_lose(c);
+    s->id = 0;
+    s->last_zxid = 0;
+    memset(s->passwd, 0, sizeof s->passwd);
+    clave__lease_init(&c->lease);
+    s->binding = false;
+}
+
+void clave__session_lose(clave_client *c, clave_err why)
+{
+    if (c->session.id == 0)
+        return;
+    clave__link_drop(c, why);
+    forget(c, CLAVE_ENOTSENT, CLAVE_ECONNLOSS);
+    enter(c, CLAVE_STATE_LOST, why);
+    if (c->session.closing)
+        clave__session_end(c, CLAVE_OK);
+}
+
+void clave__session_end(clave_client *c, clave_err why)
+{
+    if (c->session.state == CLAVE_STATE_CLOSED)
+        return;
+    clave__link_shut(c);
+    forget(c, CLAVE_ECLOSED, CLAVE_ECLOSED);
+    enter(c, CLAVE_STATE_CLOSED, why);
+}
+
+/* ---- time ---------------------------------------------------------------------------- */
+
+void clave__session_hold_moved(clave_client *c)
+{
+    struct session *s = &c->session;
+    int64_t deadline = clave__lease_hold_deadline(&c->lease);
+    if (list_empty(&c->holds))
+        s->binding = false;
+    else if (deadline > c->now)
+        s->binding = true; /* from the first grant that could rely on it */
+    if (deadline > s->told_deadline)
+        c->deliveries.lease_moved = true;
+    s->told_deadline = deadline;
+}
+
+int64_t clave__session_deadline(const clave_client *c)
+{
+    const struct session *s = &c->session;
+    int64_t at = s->closing ? s->close_by : CLAVE_NEVER;
+    int64_t lost = CLAVE_NEVER;
+    if (s->state == CLAVE_STATE_CLOSED || s->id == 0)
+        return s->state == CLAVE_STATE_CLOSED ? CLAVE_NEVER : at;
+    if (s->binding)
+        lost = clave__lease_hold_deadline(&c->lease);
+    else if (!clave__link_is_open(&c->link) && c->lease.contact != LEASE_NONE)
+        lost = clave__lease_contact_deadline(&c->lease);
+    return lost < at ? lost : at;
+}
+
+void clave__session_tick(clave_client *c)
+{
+    struct session *s = &c->session;
+    if (c->now < clave__session_deadline(c))
+        return;
+    if (s->closing && c->now >= s->close_by) {
+        clave__session_end(c, CLAVE_OK);
+        return;
+    }
+    clave__client_fault(c, "no server has confirmed session 0x%llx for %d ms",
+                        (unsigned long long)s->id, (int)s->timeout_ms);
+    clave__session_lose(c, CLAVE_ETIMEDOUT);
+}

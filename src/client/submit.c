@@ -1,0 +1,318 @@
+/* submit.c - the public requests: each checks, encodes and hands over to the pipeline. The
+ * composed ones are in create.c and cleanup.c. */
+#include "client/submit.h"
+
+#include <string.h>
+
+#include "base/path.h"
+#include "client/engine.h"
+
+/* ---- paths and ACLs ------------------------------------------------------------------ */
+
+clave_err clave__full_path(clave_client *c, const char *path, struct jbytes *out)
+{
+    const struct hosts *h = &c->hosts;
+    bool root = strcmp(path, "/") == 0;
+    clave__buf_clear(&c->path);
+    clave_err err = clave__buf_append(&c->path, h->chroot, h->chroot_len);
+    if (err == CLAVE_OK && !(root && h->chroot_len))
+        err = clave__buf_append(&c->path, path, strlen(path));
+    *out = clave__jbytes_n(clave__buf_bytes(&c->path), clave__buf_len(&c->path));
+    return err;
+}
+
+static bool is_sequential(clave_create_mode mode)
+{
+    return mode == CLAVE_PERSISTENT_SEQUENTIAL || mode == CLAVE_EPHEMERAL_SEQUENTIAL ||
+           mode == CLAVE_PERSISTENT_SEQUENTIAL_TTL;
+}
+
+clave_err clave__path_to_create(clave_client *c, const char *path, clave_create_mode mode,
+                                struct jbytes *out)
+{
+    clave_err err = clave__full_path(c, path, out);
+    if (err == CLAVE_OK && path[1] == '\0' && c->hosts.chroot_len && is_sequential(mode))
+        err = clave__buf_append(&c->path, "/", 1);
+    *out = clave__jbytes_n(clave__buf_bytes(&c->path), clave__buf_len(&c->path));
+    return err;
+}
+
+struct jbytes clave__strip_chroot(const clave_client *c, struct jbytes full)
+{
+    const struct hosts *h = &c->hosts;
+    size_t n = h->chroot_len;
+    if (full.n < 0 || (size_t)full.n < n || memcmp(full.p, h->chroot, n) != 0)
+        return JBYTES_NULL;
+    if (n == 0)
+        return full;
+    if ((size_t)full.n == n)
+        return clave__jbytes("/");
+    return full.p[n] == '/' ? clave__jbytes_n(full.p + n, (size_t)full.n - n) : JBYTES_NULL;
+}
+
+clave_err clave__submit_check(clave_client *c, const char *path, bool sequential)
+{
+    if (c->session.closing || c->session.state == CLAVE_STATE_CLOSED)
+        return CLAVE_ECLOSED;
+    const char *fault = path ? clave__path_fault(path, strlen(path), sequential) : "is missing";
+    if (!fault)
+        return CLAVE_OK;
+    clave__client_fault(c, "the path \"%s\" is not valid: %s", path ? path : "", fault);
+    return CLAVE_EPATH;
+}
+
+/* NULL: the open one. The vector lies in c->acls. */
+clave_err clave__submit_acls(clave_client *c, const clave_acl *acls, size_t n, struct jvec *out)
+{
+    static const clave_acl open_acl = {CLAVE_PERM_ALL, "world", "anyone"};
+    if (!acls) {
+        acls = &open_acl;
+        n = 1;
+    }
+    clave__buf_clear(&c->acls);
+    struct jwriter w = clave__jwriter(&c->acls);
+    for (size_t i = 0; i < n; i++) {
+        struct wire_acl a = {acls[i].perms, clave__jbytes(acls[i].scheme),
+                             clave__jbytes(acls[i].id)};
+        clave__wire_put_acl(&w, &a);
+    }
+    *out = (struct jvec){(int32_t)n, clave__buf_bytes(&c->acls), clave__buf_len(&c->acls)};
+    return w.err;
+}
+
+static clave_err too_big(clave_client *c, const char *path)
+{
+    clave__client_fault(c, "the request for %s is larger than the %zu bytes of one frame", path,
+                        c->max_frame);
+    return CLAVE_ETOOBIG;
+}
+
+clave_err clave__submit_data(clave_client *c, const char *path, const void *data, size_t len,
+                             struct jbytes *out)
+{
+    if (len > c->max_frame)
+        return too_big(c, path);
+    *out = data ? clave__jbytes_n(data, len) : JBYTES_NULL;
+    return CLAVE_OK;
+}
+
+/* ---- plain requests ------------------------------------------------------------------ */
+
+clave_err clave__submit(clave_client *c, const struct request_spec *spec,
+                        const union wire_body *body)
+{
+    struct request *r;
+    if (c->session.state == CLAVE_STATE_CLOSED)
+        return CLAVE_ECLOSED; /* nobody would answer it */
+    clave_err err = clave__request_new(c, spec, body, &r);
+    if (err == CLAVE_OK)
+        clave__pipeline_submit(c, r);
+    return err == CLAVE_ETOOBIG ? too_big(c, spec->path) : err;
+}
+
+/* The checks, and the full path. */
+static clave_err begin(clave_client *c, const char *path, struct jbytes *full)
+{
+    clave_err err = clave__submit_check(c, path, false);
+    return err ? err : clave__full_path(c, path, full);
+}
+
+clave_err clave__submit_create(clave_client *c, const struct submit_create *s, clave_result_cb *cb,
+                               void *arg)
+{
+    struct wire_create q = {.flags = (int32_t)s->mode, .ttl_ms = s->ttl_ms};
+    clave_err err = clave__submit_data(c, s->path, s->data, s->len, &q.data);
+    if (s->raw)
+        q.path = clave__jbytes(s->path);
+    else if (err == CLAVE_OK)
+        err = clave__path_to_create(c, s->path, s->mode, &q.path);
+    if (err == CLAVE_OK)
+        err = clave__submit_acls(c, s->acls, s->nacls, &q.acl);
+    if (err)
+        return err;
+    struct request_spec spec = {.kind = REQUEST_WRITE,
+                                .op = OP_CREATE2,
+                                .path = s->path,
+                                .cb = cb,
+                                .arg = arg,
+                                .creates = true,
+                                .quiet = s->quiet,
+                                .raw = s->raw};
+    if (s->mode == CLAVE_CONTAINER)
+        spec.op = OP_CREATE_CONTAINER;
+    else if (s->mode >= CLAVE_PERSISTENT_TTL)
+        spec.op = OP_CREATE_TTL;
+    union wire_body body = {.create = q};
+    return clave__submit(c, &spec, &body);
+}
+
+clave_err clave__submit_delete(clave_client *c, const char *path, int32_t version,
+                               clave_result_cb *cb, void *arg)
+{
+    union wire_body body = {.check = {.version = version}};
+    clave_err err = begin(c, path, &body.check.path);
+    struct request_spec spec = {
+        .kind = REQUEST_WRITE, .op = OP_DELETE, .path = path, .cb = cb, .arg = arg};
+    return err ? err : clave__submit(c, &spec, &body);
+}
+
+clave_err clave_delete(clave_client *c, const char *path, int32_t version, clave_result_cb *cb,
+                       void *arg)
+{
+    return clave__submit_delete(c, path, version, cb, arg);
+}
+
+clave_err clave__submit_read(clave_client *c, int32_t op, struct request_spec *spec)
+{
+    union wire_body body = {.read = {.watch = spec->watch != NULL}};
+    clave_err err = begin(c, spec->path, &body.read.path);
+    if (err == CLAVE_OK && spec->watch)
+        err = clave__client_watch_prepare(spec->watch, spec->path);
+    spec->op = op;
+    return err ? err : clave__submit(c, spec, &body);
+}
+
+clave_err clave_exists(clave_client *c, const char *path, clave_watch *watch, clave_result_cb *cb,
+                       void *arg)
+{
+    struct request_spec spec = {
+        .kind = REQUEST_READ, .path = path, .cb = cb, .arg = arg, .watch = watch};
+    return clave__submit_read(c, OP_EXISTS, &spec);
+}
+
+clave_err clave_get(clave_client *c, const char *path, clave_watch *watch, clave_result_cb *cb,
+                    void *arg)
+{
+    struct request_spec spec = {
+        .kind = REQUEST_READ, .path = path, .cb = cb, .arg = arg, .watch = watch};
+    return clave__submit_read(c, OP_GET_DATA, &spec);
+}
+
+clave_err clave_children(clave_client *c, const char *path, clave_watch *watch, clave_result_cb *cb,
+                         void *arg)
+{
+    struct request_spec spec = {
+        .kind = REQUEST_READ, .path = path, .cb = cb, .arg = arg, .watch = watch};
+    return clave__submit_read(c, OP_GET_CHILDREN2, &spec);
+}
+
+clave_err clave_set(clave_client *c, const char *path, const void *data, size_t len,
+                    int32_t version, clave_result_cb *cb, void *arg)
+{
+    union wire_body body = {.set = {.version = version}};
+    clave_err err = begin(c, path, &body.set.path);
+    if (err == CLAVE_OK)
+        err = clave__submit_data(c, path, data, len, &body.set.data);
+    struct request_spec spec = {
+        .kind = REQUEST_WRITE, .op = OP_SET_DATA, .path = path, .cb = cb, .arg = arg};
+    return err ? err : clave__submit(c, &spec, &body);
+}
+
+clave_err clave__submit_path(clave_client *c, const struct request_spec *spec)
+{
+    union wire_body body;
+    clave_err err = begin(c, spec->path, &body.path);
+    return err ? err : clave__submit(c, spec, &body);
+}
+
+clave_err clave_get_acl(clave_client *c, const char *path, clave_result_cb *cb, void *arg)
+{
+    struct request_spec spec = {
+        .kind = REQUEST_READ, .op = OP_GET_ACL, .path = path, .cb = cb, .arg = arg};
+    return clave__submit_path(c, &spec);
+}
+
+clave_err clave_set_acl(clave_client *c, const char *path, const clave_acl *acls, size_t nacls,
+                        int32_t version, clave_result_cb *cb, void *arg)
+{
+    union wire_body body = {.set_acl = {.version = version}};
+    clave_err err = begin(c, path, &body.set_acl.path);
+    if (err == CLAVE_OK)
+        err = clave__submit_acls(c, acls, nacls, &body.set_acl.acl);
+    struct request_spec spec = {
+        .kind = REQUEST_WRITE, .op = OP_SET_ACL, .path = path, .cb = cb, .arg = arg};
+    return err ? err : clave__submit(c, &spec, &body);
+}
+
+clave_err clave_sync(clave_client *c, const char *path, clave_result_cb *cb, void *arg)
+{
+    struct request_spec spec = {
+        .kind = REQUEST_READ, .op = OP_SYNC, .path = path, .cb = cb, .arg = arg};
+    return clave__submit_path(c, &spec);
+}
+
+/* ---- multi --------------------------------------------------------------------------- */
+
+static clave_err put_op(clave_client *c, struct jwriter *w, const clave_op *op)
+{
+    struct jbytes path, data = JBYTES_NULL;
+    struct wire_op out = {0};
+    clave_create_mode mode = op->kind == CLAVE_OP_CREATE ? op->mode : CLAVE_PERSISTENT;
+    clave_err err = clave__path_to_create(c, op->path, mode, &path);
+    if (err == CLAVE_OK)
+        err = clave__submit_data(c, op->path, op->data, op->len, &data);
+    switch (op->kind) {
+    case CLAVE_OP_CREATE:
+        out.op = OP_CREATE; /* what every server takes in a multi, as Curator sends it */
+        out.body.create =
+            (struct wire_create){.path = path, .data = data, .flags = (int32_t)op->mode};
+        if (err == CLAVE_OK)
+            err = clave__submit_acls(c, op->acls, op->nacls, &out.body.create.acl);
+        break;
+    case CLAVE_OP_SET:
+        out.op = OP_SET_DATA;
+        out.body.set = (struct wire_set_data){path, data, op->version};
+        break;
+    case CLAVE_OP_DELETE:
+    case CLAVE_OP_CHECK:
+        out.op = op->kind == CLAVE_OP_DELETE ? OP_DELETE : OP_CHECK;
+        out.body.check = (struct wire_path_version){path, op->version};
+        break;
+    default:
+        return CLAVE_EINVAL;
+    }
+    if (err == CLAVE_OK)
+        clave__wire_put_op(w, &out);
+    return err;
+}
+
+/* The ops, encoded in c->multi. */
+static clave_err put_ops(clave_client *c, const clave_op *ops, size_t nops, struct wire_ops *out)
+{
+    clave__buf_clear(&c->multi);
+    struct jwriter w = clave__jwriter(&c->multi);
+    for (size_t i = 0; i < nops; i++) {
+        bool sequential = ops[i].kind == CLAVE_OP_CREATE && is_sequential(ops[i].mode);
+        clave_err err = ops[i].kind == CLAVE_OP_CREATE && ops[i].mode > CLAVE_EPHEMERAL_SEQUENTIAL
+                            ? CLAVE_EINVAL
+                            : clave__submit_check(c, ops[i].path, sequential);
+        if (err == CLAVE_OK)
+            err = put_op(c, &w, &ops[i]);
+        if (err)
+            return err;
+    }
+    clave__wire_put_ops_end(&w);
+    *out = (struct wire_ops){(int32_t)nops, clave__buf_bytes(&c->multi), clave__buf_len(&c->multi)};
+    return w.err;
+}
+
+clave_err clave__submit_multi(clave_client *c, struct request_spec *spec)
+{
+    union wire_body body;
+    clave_err err = clave__submit_check(c, "/", false);
+    if (err == CLAVE_OK)
+        err = put_ops(c, spec->ops, spec->nops, &body.multi);
+    spec->op = OP_MULTI;
+    spec->kind = REQUEST_WRITE;
+    spec->path = spec->nops ? spec->ops[0].path : "/";
+    if (err)
+        return err == CLAVE_ETOOBIG ? too_big(c, spec->path) : err;
+    return clave__submit(c, spec, &body);
+}
+
+clave_err clave_multi(clave_client *c, const clave_op *ops, size_t nops, clave_result_cb *cb,
+                      void *arg)
+{
+    struct request_spec spec = {.ops = ops, .nops = nops, .cb = cb, .arg = arg};
+    return clave__submit_multi(c, &spec);
+}

@@ -1,0 +1,105 @@
+#include "client/timer.h"
+
+#include <stddef.h>
+
+static bool before(const struct timer *a, const struct timer *b)
+{
+    return a->at != b->at ? a->at < b->at : a->seq < b->seq;
+}
+
+/* One heap of two; either may be NULL. */
+static struct timer *meld(struct timer *a, struct timer *b)
+{
+    if (!a || !b)
+        return a ? a : b;
+    if (before(b, a)) {
+        struct timer *t = a;
+        a = b;
+        b = t;
+    }
+    b->next = a->child;
+    if (b->next)
+        b->next->prev = b;
+    b->prev = a;
+    a->child = b;
+    return a;
+}
+
+/* Melds siblings in pairs from the left, then the pairs from the right. */
+static struct timer *meld_siblings(struct timer *first)
+{
+    struct timer *pairs = NULL;
+    while (first) {
+        struct timer *a = first;
+        struct timer *b = a->next;
+        first = b ? b->next : NULL;
+        a->next = a->prev = NULL;
+        if (b)
+            b->next = b->prev = NULL;
+        a = meld(a, b);
+        a->next = pairs;
+        pairs = a;
+    }
+    struct timer *root = NULL;
+    while (pairs) {
+        struct timer *rest = pairs->next;
+        pairs->next = NULL;
+        root = meld(root, pairs);
+        pairs = rest;
+    }
+    return root;
+}
+
+void clave__timer_init(struct timer *t, void (*fire)(struct timer *t, int64_t now))
+{
+    *t = (struct timer){.fire = fire};
+}
+
+void clave__timers_set(struct timers *ts, struct timer *t, int64_t at)
+{
+    clave__timers_clear(ts, t);
+    t->at = at;
+    t->seq = ts->seq++;
+    t->armed = true;
+    ts->root = meld(ts->root, t);
+}
+
+static void cut_out(struct timer *t)
+{
+    if (t->prev->child == t)
+        t->prev->child = t->next;
+    else
+        t->prev->next = t->next;
+    if (t->next)
+        t->next->prev = t->prev;
+    t->next = t->prev = NULL;
+}
+
+void clave__timers_clear(struct timers *ts, struct timer *t)
+{
+    if (!t->armed)
+        return;
+    struct timer *below = t->child;
+    t->child = NULL;
+    t->armed = false;
+    if (t == ts->root) {
+        ts->root = meld_siblings(below);
+        return;
+    }
+    cut_out(t);
+    ts->root = meld(ts->root, meld_siblings(below));
+}
+
+int64_t clave__timers_next(const struct timers *ts)
+{
+    return ts->root ? ts->root->at : INT64_MAX;
+}
+
+struct timer *clave__timers_pop(struct timers *ts, int64_t now)
+{
+    struct timer *t = ts->root;
+    if (!t || t->at > now)
+        return NULL;
+    clave__timers_clear(ts, t);
+    return t;
+}

@@ -1,0 +1,28 @@
+/* timer.h - deadlines in an intrusive pairing heap: setting one cannot fail. */
+#ifndef CLAVE_CLIENT_TIMER_H
+#define CLAVE_CLIENT_TIMER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct timer {
+    struct timer *child, *next, *prev; /* prev: left sibling, or the parent */
+    int64_t at;
+    uint64_t seq; /* ties fire in the order they were set */
+    bool armed;
+    void (*fire)(struct timer *t, int64_t now);
+};
+
+struct timers {
+    struct timer *root;
+    uint64_t seq;
+};
+
+void clave__timer_init(struct timer *t, void (*fire)(struct timer *t, int64_t now));
+void clave__timers_set(struct timers *ts, struct timer *t, int64_t at); /* re-arms */
+void clave__timers_clear(struct timers *ts, struct timer *t);           /* harmless when idle */
+int64_t clave__timers_next(const struct timers *ts);                    /* INT64_MAX: none */
+/* The earliest timer due at `now`, taken out; NULL when none is. */
+struct timer *clave__timers_pop(struct timers *ts, int64_t now);
+
+#endif

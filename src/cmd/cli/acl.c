@@ -1,0 +1,119 @@
+#include "cmd/cli/acl.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/cli/diag.h"
+
+static bool parse_perms(const char *p, int32_t *perms)
+{
+    static const char letters[] = "rwcda"; /* in the order of the bits */
+    *perms = 0;
+    if (*p == '\0')
+        return false;
+    for (; *p; p++) {
+        const char *at = strchr(letters, *p);
+        if (!at)
+            return false;
+        *perms |= 1 << (at - letters);
+    }
+    return true;
+}
+
+/* The scheme ends at the first colon, the permissions begin at the last: ids have colons. */
+static bool parse_entry(char *entry, clave_acl *out, const char **fault)
+{
+    char *id = strchr(entry, ':'), *perms = strrchr(entry, ':');
+    *fault = "an entry is SCHEME:ID:PERMS, such as world:anyone:r";
+    if (!id || id == perms || id == entry)
+        return false;
+    *id++ = '\0';
+    *perms++ = '\0';
+    *fault = "permissions are letters of cdrwa";
+    out->scheme = entry;
+    out->id = id;
+    return parse_perms(perms, &out->perms);
+}
+
+/* The comma behind an entry; NULL: it is the last. A name in a certificate has commas of its own:
+ * such an entry ends with its permissions. */
+static char *entry_end(char *entry)
+{
+    bool is_name = strncmp(entry, "x509:", 5) == 0;
+    int32_t ignored;
+    char *comma = strchr(entry, ',');
+    for (; comma && is_name; comma = strchr(comma + 1, ',')) {
+        *comma = '\0';
+        const char *perms = strrchr(entry, ':') + 1;
+        bool whole = perms > entry + 5 && parse_perms(perms, &ignored);
+        if (whole)
+            return comma;
+        *comma = ',';
+    }
+    return comma;
+}
+
+bool acl_parse(const char *text, struct acl_list *out, const char **fault)
+{
+    acl_fini(out);
+    if (strcmp(text, "open") == 0)
+        text = "world:anyone:cdrwa";
+    else if (strcmp(text, "read") == 0)
+        text = "world:anyone:r";
+    else if (strcmp(text, "creator") == 0)
+        text = "auth::cdrwa";
+    *fault = "out of memory";
+    out->text = strdup(text);
+    if (!out->text)
+        return false;
+    for (char *entry = out->text; entry;) {
+        char *comma = entry_end(entry);
+        if (comma)
+            *comma = '\0';
+        if (out->n == ACL_MAX) {
+            *fault = "too many entries";
+            return false;
+        }
+        if (!parse_entry(entry, &out->list[out->n++], fault))
+            return false;
+        entry = comma ? comma + 1 : NULL;
+    }
+    return true;
+}
+
+bool acl_has_identity(const struct options *o, const struct acl_list *a)
+{
+    bool known = o->nauth > 0 || o->tls_texts[OPTIONS_TLS_CERT];
+    for (size_t i = 0; i < a->n && !known; i++)
+        if (strcmp(a->list[i].scheme, "auth") == 0) {
+            diag(o, "--acl: 'creator' needs an identity: --auth digest:user:password, or "
+                    "--tls-cert");
+            return false;
+        }
+    return true;
+}
+
+bool acl_lets_all_read(const struct acl_list *a)
+{
+    for (size_t i = 0; i < a->n; i++)
+        if ((a->list[i].perms & CLAVE_PERM_READ) && strcmp(a->list[i].scheme, "world") == 0)
+            return true;
+    return a->n == 0; /* open */
+}
+
+bool acl_lets_owner_write(const struct acl_list *a)
+{
+    for (size_t i = 0; i < a->n; i++) {
+        bool owner =
+            strcmp(a->list[i].scheme, "world") == 0 || strcmp(a->list[i].scheme, "auth") == 0;
+        if (owner && (a->list[i].perms & CLAVE_PERM_WRITE))
+            return true;
+    }
+    return a->n == 0;
+}
+
+void acl_fini(struct acl_list *a)
+{
+    free(a->text);
+    *a = (struct acl_list){.n = 0};
+}

@@ -1,0 +1,306 @@
+#include "cmd/cli/config.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/cli/diag.h"
+#include "cmd/cli/keyfile.h"
+#include "cmd/cli/local_server.h"
+
+__attribute__((format(printf, 2, 3))) static bool bad(const struct origin *at, const char *fmt, ...)
+{
+    char what[512];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(what, sizeof what, fmt, ap);
+    va_end(ap);
+    if (at->file)
+        diag(NULL, "%s:%u: %s", at->file, at->line, what);
+    else
+        diag(NULL, "environment variable %s: %s", at->key, what);
+    return false;
+}
+
+bool config_auth_ok(const char *auth, const char **fault)
+{
+    const char *id = strchr(auth, ':');
+    *fault = "an identity is SCHEME:ID, such as digest:user:password";
+    if (!id || id == auth || id[1] == '\0')
+        return false;
+    if (id - auth >= CONFIG_SCHEME_CAP) {
+        *fault = "no scheme of an identity is that long";
+        return false;
+    }
+    if (strncmp(auth, "digest:", 7) == 0 && !strchr(id + 1, ':')) {
+        *fault = "a digest identity is digest:user:password";
+        return false;
+    }
+    return true;
+}
+
+#ifndef CLAVE_SYSTEM_CONFIG_FILE /* who packages it for another place says so */
+#define CLAVE_SYSTEM_CONFIG_FILE "/etc/clave/config"
+#endif
+
+enum { CONFIG_PATH_CAP = 4096 };
+
+/* ---- keys --------------------------------------------------------------------------- */
+
+static bool duration_in(const struct origin *at, const char *value, int64_t *ms)
+{
+    const char *fault;
+    if (!duration_parse(value, ms, &fault))
+        return bad(at, "'%s': %s", value, fault);
+    if (*ms < 1 || *ms > OPTIONS_MAX_MS)
+        return bad(at, "'%s': not between 1ms and 24d", value);
+    return true;
+}
+
+/* What each source has left open for the ones behind it. */
+struct open {
+    bool connect, session_timeout, timeout, auth, local;
+    bool tls[OPTIONS_TLS_TEXTS];
+};
+
+static struct open still_open(const struct options *o)
+{
+    struct open open = {.connect = !o->connect,
+                        .session_timeout = o->session_timeout_ms == 0,
+                        .timeout = !o->timeout_given,
+                        .auth = o->nauth == 0,
+                        .local = o->local == OPTIONS_LOCAL_UNSAID};
+    for (size_t i = 0; i < OPTIONS_TLS_TEXTS; i++)
+        open.tls[i] = !o->tls_texts[i];
+    return open;
+}
+
+/* false: it is no key of these. */
+static bool set_tls(struct options *o, const struct open *open, const char *key, const char *value)
+{
+    static const char *const keys[OPTIONS_TLS_TEXTS] = {"tls-ca", "tls-cert", "tls-key",
+                                                        "tls-name"};
+    for (size_t i = 0; i < OPTIONS_TLS_TEXTS; i++) {
+        if (strcmp(key, keys[i]) != 0)
+            continue;
+        if (open->tls[i])
+            o->tls_texts[i] = value;
+        return true;
+    }
+    return false;
+}
+
+/* "never" counts wherever it is said: what somebody has left in a file or in the environment must
+ * not bring back what another has ruled out. */
+static bool set_local(struct options *o, const struct open *open, const struct origin *at,
+                      const char *value)
+{
+    static const char *const words[] = {[OPTIONS_LOCAL_WARN] = "warn",
+                                        [OPTIONS_LOCAL_YES] = "yes",
+                                        [OPTIONS_LOCAL_NEVER] = "never"};
+    enum options_local wish = OPTIONS_LOCAL_WARN;
+    while (wish <= OPTIONS_LOCAL_NEVER && strcmp(value, words[wish]) != 0)
+        wish++;
+    if (wish > OPTIONS_LOCAL_NEVER)
+        return bad(at, "'%s': it is yes, warn or never", value);
+    if (o->local == OPTIONS_LOCAL_NEVER || (wish != OPTIONS_LOCAL_NEVER && !open->local))
+        return true;
+    o->local = wish;
+    if (at->file)
+        snprintf(o->local_from, sizeof o->local_from, "%s:%u: local = never", at->file, at->line);
+    else
+        snprintf(o->local_from, sizeof o->local_from, "%s=never", at->key);
+    return true;
+}
+
+static bool set(struct options *o, const struct open *open, const struct origin *at,
+                const char *key, const char *value)
+{
+    const char *fault;
+    int64_t ms;
+    if (strcmp(key, "connect") == 0) {
+        if (open->connect)
+            o->connect = value;
+    } else if (strcmp(key, "session-timeout") == 0) {
+        if (!duration_in(at, value, &ms))
+            return false;
+        if (open->session_timeout)
+            o->session_timeout_ms = (int32_t)ms;
+    } else if (strcmp(key, "timeout") == 0) {
+        if (!duration_in(at, value, &ms))
+            return false;
+        if (open->timeout) {
+            o->timeout_ms = ms;
+            o->timeout_given = true;
+        }
+    } else if (strcmp(key, "auth") == 0) {
+        if (!config_auth_ok(value, &fault))
+            return bad(at, "%s", fault);
+        if (open->auth && o->nauth == OPTIONS_MAX_AUTH)
+            return bad(at, "at most %d identities", OPTIONS_MAX_AUTH);
+        if (open->auth)
+            o->auth[o->nauth++] = value;
+    } else if (strcmp(key, "local") == 0) {
+        return set_local(o, open, at, value);
+    } else if (!set_tls(o, open, key, value)) {
+        return bad(at,
+                   "unknown key '%s' (there are connect, session-timeout, timeout, auth, local, "
+                   "tls-ca, tls-cert, tls-key and tls-name)",
+                   key);
+    }
+    return true;
+}
+
+static bool apply_environment(struct options *o)
+{
+    static const struct {
+        const char *name, *key;
+    } names[] = {
+        {"CLAVE_CONNECT", "connect"}, {"CLAVE_SESSION_TIMEOUT", "session-timeout"},
+        {"CLAVE_TIMEOUT", "timeout"}, {"CLAVE_AUTH", "auth"},
+        {"CLAVE_TLS_CA", "tls-ca"},   {"CLAVE_TLS_CERT", "tls-cert"},
+        {"CLAVE_TLS_KEY", "tls-key"}, {"CLAVE_TLS_NAME", "tls-name"},
+        {"CLAVE_LOCAL", "local"},
+    };
+    struct open open = still_open(o);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *value = getenv(names[i].name);
+        struct origin at = {.key = names[i].name};
+        if (value && *value && !set(o, &open, &at, names[i].key, value))
+            return false;
+    }
+    return true;
+}
+
+/* ---- the file ----------------------------------------------------------------------------- */
+
+struct filling {
+    struct options *o;
+    struct open open;
+};
+
+static bool set_line(void *arg, const struct origin *at, const char *key, const char *value)
+{
+    const struct filling *f = arg;
+    return set(f->o, &f->open, at, key, value);
+}
+
+static bool bad_line(void *arg, const struct origin *at, const char *what)
+{
+    (void)arg;
+    return bad(at, "%s", what);
+}
+
+bool config_read(struct options *o, char *text, const char *path)
+{
+    struct filling f = {o, still_open(o)};
+    const struct keyfile_visitor v = {set_line, bad_line, &f};
+    return keyfile_each(text, path, &v);
+}
+
+/* That file might name one, or forbid it. */
+static bool names_servers(const struct options *o)
+{
+    return o->connect && !local_is(o->connect);
+}
+
+/* `path` "": there is none. What `must` be there was named by the user. */
+static bool apply_file(struct options *o, const char *path, bool must, char **text)
+{
+    *text = *path ? keyfile_read(path) : NULL;
+    if (*text)
+        return config_read(o, *text, path);
+    if (!*path || (!must && (errno == ENOENT || errno == ENOTDIR)))
+        return true;
+    bool not_ours = !must && (errno == EACCES || errno == EPERM); /* HOME is another user's */
+    if (not_ours && names_servers(o)) {
+        diag(NULL, "configuration %s: %s: going on without it", path, strerror(errno));
+        return true;
+    }
+    diag(NULL, "configuration %s: %s%s", path, strerror(errno),
+         not_ours ? " (--connect or CLAVE_CONNECT names the servers without it)" : "");
+    return false;
+}
+
+/* Where the user's file is, and the machine's; "": nowhere. true: it was named by a variable. */
+static bool user_path(char out[CONFIG_PATH_CAP])
+{
+    const char *given = getenv("CLAVE_CONFIG"), *xdg = getenv("XDG_CONFIG_HOME"),
+               *home = getenv("HOME");
+    bool named = given && *given;
+    int n = 0;
+    if (named)
+        n = snprintf(out, CONFIG_PATH_CAP, "%s", given);
+    else if (xdg && *xdg == '/') /* the XDG specification: relative paths are to be ignored */
+        n = snprintf(out, CONFIG_PATH_CAP, "%s/clave/config", xdg);
+    else if (home && *home)
+        n = snprintf(out, CONFIG_PATH_CAP, "%s/.config/clave/config", home);
+    if (n <= 0 || n >= CONFIG_PATH_CAP)
+        out[0] = '\0';
+    return named;
+}
+
+/* As GIT_CONFIG_SYSTEM: who sets the variable could as well name other servers. In a program that
+ * runs with another user's rights than its caller's it is ignored. */
+static bool system_path(char out[CONFIG_PATH_CAP])
+{
+    const char *given = secure_getenv("CLAVE_SYSTEM_CONFIG");
+    bool named = given && *given;
+    snprintf(out, CONFIG_PATH_CAP, "%s", named ? given : CLAVE_SYSTEM_CONFIG_FILE);
+    return named;
+}
+
+bool config_apply(struct options *o)
+{
+    char path[CONFIG_PATH_CAP];
+    if (!apply_environment(o))
+        return false;
+    bool named = user_path(path);
+    if (!apply_file(o, path, named, &o->config))
+        return false;
+    named = system_path(path);
+    return apply_file(o, path, named, &o->system_config);
+}
+
+/* ---- one key alone ------------------------------------------------------------------------ */
+
+static bool take_local(void *arg, const struct origin *at, const char *key, const char *value)
+{
+    struct options *o = arg;
+    const struct open open = {.local = true};
+    if (strcmp(key, "local") == 0 && strcmp(value, "never") == 0)
+        (void)set_local(o, &open, at, value);
+    return true;
+}
+
+static bool pass_over(void *arg, const struct origin *at, const char *what)
+{
+    (void)arg;
+    (void)at;
+    (void)what;
+    return true;
+}
+
+static void look_for_never(struct options *o, const char *path)
+{
+    const struct keyfile_visitor v = {take_local, pass_over, o};
+    char *text = *path ? keyfile_read(path) : NULL;
+    if (text)
+        (void)keyfile_each(text, path, &v);
+    free(text);
+}
+
+void config_find_never(struct options *o)
+{
+    char path[CONFIG_PATH_CAP];
+    const char *value = getenv("CLAVE_LOCAL");
+    const struct origin at = {.key = "CLAVE_LOCAL"};
+    if (value)
+        (void)take_local(o, &at, "local", value);
+    user_path(path);
+    look_for_never(o, path);
+    system_path(path);
+    look_for_never(o, path);
+}

@@ -1,0 +1,164 @@
+#include "cmd/cli/connect.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/path.h"
+#include "clave/tls.h"
+#include "clave/uv.h"
+#include "cmd/cli/config.h"
+#include "cmd/cli/diag.h"
+#include "cmd/cli/local_server.h"
+#include "cmd/cli/reach.h"
+
+enum { CLOSE_MS = 1000 };
+
+static void on_log(void *arg, int level, const char *msg)
+{
+    const struct options *o = arg;
+    int wanted = o->verbose >= 2 ? CLAVE_LOG_DEBUG : CLAVE_LOG_INFO;
+    if (o->verbose > 0 && level <= wanted)
+        diag(o, "%s", msg);
+}
+
+void connect_client_options(struct options *o, clave_client_options *co)
+{
+    *co = (clave_client_options){.size = sizeof *co,
+                                 .session_timeout_ms = o->session_timeout_ms,
+                                 .tls = o->tls,
+                                 .log = o->verbose > 0 ? on_log : NULL,
+                                 .log_arg = o};
+}
+
+static int add_identities(struct options *o, clave_session *s)
+{
+    for (size_t i = 0; i < o->nauth; i++) {
+        const char *id = strchr(o->auth[i], ':'); /* there is one: config_auth_ok */
+        char scheme[CONFIG_SCHEME_CAP];
+        snprintf(scheme, sizeof scheme, "%.*s", (int)(id - o->auth[i]), o->auth[i]);
+        clave_err err =
+            clave_session_add_auth(s, scheme, id + 1, strlen(id + 1), options_left_ms(o));
+        if (err != CLAVE_OK)
+            return diag_auth(o, scheme, err);
+    }
+    return EXIT_OK;
+}
+
+static void get_timeout(clave_client *c, void *arg)
+{
+    *(int32_t *)arg = clave_client_session_timeout(c);
+}
+
+void connect_note_session(const struct options *o, int64_t id, int32_t got_ms)
+{
+    int32_t asked_ms = o->session_timeout_ms;
+    local_note(o);
+    diag_note(o, "session 0x%llx, timeout %dms", (unsigned long long)id, (int)got_ms);
+    if (asked_ms != 0 && asked_ms != got_ms)
+        diag_note(o, "the server's limits made the session timeout %dms (asked for %dms)",
+                  (int)got_ms, (int)asked_ms);
+}
+
+static void note_session(const struct options *o, clave_session *s)
+{
+    int32_t got_ms = 0;
+    if (o->verbose > 0 && clave_session_run(s, get_timeout, &got_ms) == CLAVE_OK)
+        connect_note_session(o, clave_session_id(s), got_ms);
+}
+
+/* false: it cannot be had, told. */
+static bool make_tls(struct options *o, const char *connect)
+{
+    char fault[512];
+    const clave_tls_options t = {.size = sizeof t,
+                                 .ca_file = o->tls_texts[OPTIONS_TLS_CA],
+                                 .cert_file = o->tls_texts[OPTIONS_TLS_CERT],
+                                 .key_file = o->tls_texts[OPTIONS_TLS_KEY],
+                                 .server_name = o->tls_texts[OPTIONS_TLS_NAME],
+                                 .any_name = o->tls_any_name};
+    if (o->tls || strncmp(connect, "tls:", 4) != 0)
+        return true;
+    clave_err err = clave_tls_new(&o->tls, &t, fault, sizeof fault);
+    if (err != CLAVE_OK)
+        diag(o, "%s", *fault ? fault : clave_strerror(err));
+    return err == CLAVE_OK;
+}
+
+const char *connect_dial(struct options *o)
+{
+    const char *connect = o->connect ? o->connect : "local:";
+    const char *fault = clave_client_host_fault(connect);
+    if (fault)
+        diag(o, "cannot understand the servers '%s': %s", connect, fault);
+    return fault || !local_may_be_used(o, connect) || !make_tls(o, connect) ? NULL : connect;
+}
+
+/* As clave_session_wait, for as long as is left. */
+static clave_err await_server(struct options *o, clave_session *s, const char *connect)
+{
+    struct reach r;
+    char fault[512];
+    int64_t left = options_left_ms(o);
+    reach_begin(&r, o, connect, clave_now() + left);
+    clave_err err;
+    for (;;) {
+        int64_t due = reach_due_ms(&r);
+        err = clave_session_wait(s, due < left ? due : left);
+        left = options_left_ms(o);
+        if (err != CLAVE_EUNREACHABLE || left == 0 || clave_session_state(s) == CLAVE_STATE_CLOSED)
+            break;
+        reach_tell(&r, clave_session_errmsg(s, fault, sizeof fault));
+    }
+    reach_clear(&r);
+    return err;
+}
+
+int connect_open(struct options *o, const clave_client_options *co, clave_session **out)
+{
+    clave_client_options own;
+    clave_session *s;
+    char fault[512];
+    const char *connect = connect_dial(o);
+    *out = NULL;
+    if (!connect)
+        return EXIT_USAGE;
+    if (!co) {
+        connect_client_options(o, &own);
+        co = &own;
+    }
+    clave_err err = clave_session_open(&s, NULL, connect, co);
+    if (err != CLAVE_OK)
+        return diag_err(o, connect, err, NULL);
+    err = await_server(o, s, connect);
+    int code = EXIT_OK;
+    if (err == CLAVE_EUNREACHABLE)
+        code = diag_unreachable(o, connect, o->timeout_ms,
+                                clave_session_errmsg(s, fault, sizeof fault));
+    else if (err == CLAVE_ETLS || err == CLAVE_ELOCAL)
+        code = diag_refused(o, connect, clave_session_errmsg(s, fault, sizeof fault));
+    else if (err != CLAVE_OK)
+        code = diag_err(o, connect, err, s);
+    if (code == EXIT_OK)
+        code = add_identities(o, s);
+    if (code != EXIT_OK) {
+        clave_session_close(s, 0);
+        return code;
+    }
+    note_session(o, s);
+    *out = s;
+    return EXIT_OK;
+}
+
+void connect_close(clave_session *s)
+{
+    if (s)
+        clave_session_close(s, CLOSE_MS);
+}
+
+bool connect_path_ok(struct options *o, const char *path)
+{
+    const char *fault = clave__path_fault(path, strlen(path), false);
+    if (fault)
+        diag_path(o, path, fault);
+    return fault == NULL;
+}

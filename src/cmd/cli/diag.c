@@ -1,0 +1,268 @@
+#include "cmd/cli/diag.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cmd/queue/participant_text.h"
+#include "runtime/client/local.h"
+
+int exit_code_of(clave_err err)
+{
+    static const struct {
+        clave_err err;
+        int code;
+    } table[] = {
+        {CLAVE_OK, EXIT_OK},
+        {CLAVE_ENONODE, EXIT_PATH},
+        {CLAVE_ENODEEXISTS, EXIT_PATH},
+        {CLAVE_EBADVERSION, EXIT_PATH},
+        {CLAVE_ENOTEMPTY, EXIT_PATH},
+        {CLAVE_ENOCHILDREN, EXIT_PATH},
+        {CLAVE_EINVALIDACL, EXIT_PATH},
+        {CLAVE_EPATH, EXIT_PATH},
+        {CLAVE_EBADARGS, EXIT_PATH},
+        {CLAVE_ESEQUENCE, EXIT_PATH},
+        {CLAVE_EQUOTA, EXIT_PATH},
+        {CLAVE_ETOOBIG, EXIT_USAGE},
+        {CLAVE_EINVAL, EXIT_USAGE},
+        {CLAVE_EUNIMPLEMENTED, EXIT_USAGE},
+        {CLAVE_ETLS, EXIT_USAGE},
+        {CLAVE_ENOAUTH, EXIT_NOAUTH},
+        {CLAVE_EAUTHFAILED, EXIT_NOAUTH},
+        {CLAVE_ESASLREQUIRED, EXIT_NOAUTH},
+        {CLAVE_EUNREACHABLE, EXIT_UNREACHABLE},
+        {CLAVE_EHOST, EXIT_UNREACHABLE},
+        {CLAVE_ECONNLOSS, EXIT_UNREACHABLE},
+        {CLAVE_ENOTSENT, EXIT_UNREACHABLE},
+        {CLAVE_EPROTO, EXIT_UNREACHABLE},
+        {CLAVE_EEXPIRED, EXIT_UNREACHABLE},
+        {CLAVE_EREPLACED, EXIT_UNREACHABLE},
+        {CLAVE_ENOTREADONLY, EXIT_UNREACHABLE},
+        {CLAVE_ELOCAL, EXIT_UNREACHABLE},
+        {CLAVE_ETIMEDOUT, EXIT_TIMEOUT},
+        {CLAVE_EREQUESTTIMEOUT, EXIT_TIMEOUT},
+        {CLAVE_EOPTIMEOUT, EXIT_TIMEOUT},
+        {CLAVE_ETHROTTLED, EXIT_TIMEOUT},
+        {CLAVE_EBUSY, EXIT_TIMEOUT},
+        {CLAVE_ELOST, EXIT_LOST},
+        {CLAVE_EDEADLOCK, EXIT_DEADLOCK},
+        {CLAVE_EMAXHOLD, EXIT_LOST},
+        {CLAVE_EIO, EXIT_IO},
+        {CLAVE_ECORRUPT, EXIT_IO},
+        {CLAVE_EINUSE, EXIT_IO},
+        {CLAVE_EFULL, EXIT_IO},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        if (table[i].err == err)
+            return table[i].code;
+    return EXIT_INTERNAL;
+}
+
+const char *diag_text(const struct options *o, clave_err err)
+{
+    static const struct {
+        clave_err err;
+        const char *text;
+    } table[] = {
+        {CLAVE_EBUSY, "not elected in time: another leads"},
+        {CLAVE_ELOST, "the leadership was lost"},
+        {CLAVE_ENOTHELD, "this candidate does not lead"},
+        {CLAVE_ESEQUENCE, "the sequence counter of the election's path is used up"},
+    };
+    for (size_t i = 0; o && o->verb && o->verb->elects && i < sizeof table / sizeof *table; i++)
+        if (table[i].err == err)
+            return table[i].text;
+    return clave_strerror(err);
+}
+
+/* What the user can do about it; "" where the text says it all. */
+static const char *advice(clave_err err)
+{
+    static const struct {
+        clave_err err;
+        const char *text;
+    } table[] = {
+        {CLAVE_EBADVERSION, "somebody else has written it since: read it again"},
+        {CLAVE_ENOTEMPTY, "'clave rm -r' removes a whole tree"},
+        {CLAVE_ENODEEXISTS, "'clave set' changes its data"},
+        {CLAVE_ENOAUTH, "name an identity with --auth digest:user:password"},
+        {CLAVE_ENOCHILDREN, "choose another parent"},
+        {CLAVE_ECONNLOSS, "it may have been done: look before trying again"},
+        {CLAVE_ETIMEDOUT, "it may have been done; --timeout gives it longer"},
+        {CLAVE_ENOTSENT, "nothing was done: try again"},
+        {CLAVE_ETOOBIG, "the limit is 1048575 bytes for a whole request"},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        if (table[i].err == err)
+            return table[i].text;
+    return "";
+}
+
+/* The client's log comes from another thread: a line is one piece. */
+static void begin_line(const struct options *o)
+{
+    flockfile(stderr);
+    if (o && o->verb && *o->verb->name)
+        fprintf(stderr, "clave: %s: ", o->verb->name);
+    else
+        fputs("clave: ", stderr);
+}
+
+static void end_line(void)
+{
+    fputc('\n', stderr);
+    funlockfile(stderr);
+}
+
+void diag(const struct options *o, const char *fmt, ...)
+{
+    va_list ap;
+    begin_line(o);
+    va_start(ap, fmt);
+    vfprintf(stderr, fmt, ap);
+    va_end(ap);
+    end_line();
+}
+
+int diag_usage(struct options *o, const char *fmt, ...)
+{
+    va_list ap;
+    begin_line(o);
+    va_start(ap, fmt);
+    vfprintf(stderr, fmt, ap);
+    va_end(ap);
+    fprintf(stderr, " (see 'clave help%s%s')", *o->verb->name ? " " : "", o->verb->name);
+    end_line();
+    o->status = EXIT_USAGE;
+    return EXIT_USAGE;
+}
+
+void diag_note(const struct options *o, const char *fmt, ...)
+{
+    va_list ap;
+    if (o->verbose == 0)
+        return;
+    begin_line(o);
+    va_start(ap, fmt);
+    vfprintf(stderr, fmt, ap);
+    va_end(ap);
+    end_line();
+}
+
+static bool is_connected(clave_session *s)
+{
+    clave_state state = clave_session_state(s);
+    return state == CLAVE_STATE_CONNECTED || state == CLAVE_STATE_RECONNECTED ||
+           state == CLAVE_STATE_READ_ONLY;
+}
+
+/* The newest fault of the session is worth more than the general text where the trouble is
+ * on the way to the server; while it is connected, silence has no fault, and that is of something
+ * else. */
+static bool is_about_the_way(clave_err err, clave_session *s)
+{
+    int code = exit_code_of(err);
+    if (err == CLAVE_ETIMEDOUT && is_connected(s))
+        return false;
+    return code == EXIT_UNREACHABLE || code == EXIT_TIMEOUT || err == CLAVE_EAUTHFAILED ||
+           err == CLAVE_EPATH;
+}
+
+/* A node is missing: which flag makes it. The root is there always, but for a chroot's. */
+static const char *advice_missing(const struct options *o, const char *path)
+{
+    const char *verb = o && o->verb ? o->verb->name : "";
+    if (path && strcmp(path, "/") == 0)
+        return "the list of servers has a chroot that is not there";
+    if (strcmp(verb, "create") == 0)
+        return "its parent is missing: --parents makes it";
+    return strcmp(verb, "set") == 0 ? "--create makes it" : "";
+}
+
+/* Why the server of "local:" has gone is not known to its clients. */
+static void put_hint(const struct options *o, const char *path, clave_err err)
+{
+    const char *hint = err == CLAVE_ENONODE ? advice_missing(o, path) : advice(err);
+    char fault[512];
+    struct local_paths p;
+    bool local = o && (!o->connect || strncmp(o->connect, "local:", 6) == 0);
+    if (err == CLAVE_ECONNLOSS && local &&
+        clave__local_paths(&p, NULL, fault, sizeof fault) == CLAVE_OK)
+        fprintf(stderr, " (%s; the server's log: %s/serve.log)", hint, p.dir);
+    else if (*hint)
+        fprintf(stderr, " (%s)", hint);
+}
+
+int diag_err(const struct options *o, const char *path, clave_err err, clave_session *s)
+{
+    char detail[512] = "";
+    if (s && is_about_the_way(err, s))
+        clave_session_errmsg(s, detail, sizeof detail);
+    if (strcmp(detail, diag_text(o, err)) == 0)
+        detail[0] = '\0';
+    begin_line(o);
+    if (path)
+        fprintf(stderr, "%s: ", path);
+    fputs(diag_text(o, err), stderr);
+    if (*detail)
+        fprintf(stderr, ": %s", detail);
+    put_hint(o, path, err);
+    end_line();
+    return exit_code_of(err);
+}
+
+int diag_path(const struct options *o, const char *path, const char *fault)
+{
+    char shown[WHO_CAP];
+    diag(o, "%s: invalid path: %s", *path ? who_text(path, shown, sizeof shown) : "''", fault);
+    return EXIT_PATH;
+}
+
+const char *tell_colon(const char *connect)
+{
+    size_t n = strlen(connect);
+    return n > 0 && connect[n - 1] == ':' ? "" : ":";
+}
+
+int diag_unreachable(const struct options *o, const char *connect, int64_t within_ms,
+                     const char *fault)
+{
+    char within[DURATION_CAP];
+    diag(o, "%s%s no server could be reached within %s: %s", connect, tell_colon(connect),
+         duration_format(within_ms, within), fault);
+    return EXIT_UNREACHABLE;
+}
+
+int diag_refused(const struct options *o, const char *connect, const char *fault)
+{
+    diag(o, "%s%s %s", connect, tell_colon(connect), fault);
+    return EXIT_UNREACHABLE;
+}
+
+int diag_auth(const struct options *o, const char *scheme, clave_err err)
+{
+    if (err == CLAVE_EAUTHFAILED)
+        diag(o,
+             "the server does not take the identity of --auth %s: it does not know the scheme, "
+             "or refuses the identity",
+             scheme);
+    else
+        diag(o, "--auth %s: %s", scheme, clave_strerror(err));
+    return exit_code_of(err);
+}
+
+int finish_stdout(const struct options *o)
+{
+    int fault = 0;
+    if (ferror(stdout))
+        fault = errno ? errno : EIO;
+    if (fflush(stdout) != 0)
+        fault = errno;
+    if (fault == 0)
+        return EXIT_OK;
+    if (fault != EPIPE) /* who reads has seen enough: `clave ls / | head -1` */
+        diag(o, "standard output: %s", strerror(fault));
+    return EXIT_IO;
+}

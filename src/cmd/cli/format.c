@@ -1,0 +1,81 @@
+#include "cmd/cli/format.h"
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <time.h>
+
+#include "cmd/queue/participant_text.h"
+#include "runtime/clock.h"
+
+const char *format_time(int64_t ms, char buf[SHOW_TIME])
+{
+    char day[32];
+    time_t s = (time_t)(ms / 1000);
+    struct tm tm;
+    if (ms < 0 || !gmtime_r(&s, &tm) || strftime(day, sizeof day, "%Y-%m-%dT%H:%M:%S", &tm) == 0)
+        snprintf(buf, SHOW_TIME, "%" PRId64 "ms", ms);
+    else
+        snprintf(buf, SHOW_TIME, "%s.%03dZ", day, (int)(ms % 1000));
+    return buf;
+}
+
+void format_stat(FILE *out, const clave_stat *st)
+{
+    char created[SHOW_TIME], modified[SHOW_TIME];
+    fprintf(out,
+            "czxid 0x%" PRIx64 "\nmzxid 0x%" PRIx64 "\npzxid 0x%" PRIx64 "\nctime %s\nmtime %s\n",
+            (uint64_t)st->czxid, (uint64_t)st->mzxid, (uint64_t)st->pzxid,
+            format_time(st->ctime, created), format_time(st->mtime, modified));
+    fprintf(out,
+            "version %d\ncversion %d\naversion %d\nephemeral-owner 0x%" PRIx64
+            "\ndata-length %d\nnum-children %d\n",
+            (int)st->version, (int)st->cversion, (int)st->aversion, (uint64_t)st->ephemeral_owner,
+            (int)st->data_length, (int)st->num_children);
+}
+
+const char *format_kind(const clave_stat *st)
+{
+    return st->ephemeral_owner == 0 ? "persistent" : "ephemeral";
+}
+
+void format_bytes(FILE *out, const void *p, size_t n)
+{
+    const unsigned char *c = p;
+    for (size_t i = 0; i < n; i++) {
+        if (c[i] == '\\')
+            fputs("\\\\", out);
+        else if (c[i] == '\n')
+            fputs("\\n", out);
+        else if (c[i] == '\t')
+            fputs("\\t", out);
+        else if (c[i] < 0x20 || c[i] >= 0x7f)
+            fprintf(out, "\\x%02x", c[i]);
+        else
+            fputc(c[i], out);
+    }
+}
+
+static void show_known(struct json *j, const char *key, bool known, int64_t n)
+{
+    if (known)
+        clave__json_int(j, key, n);
+    else
+        clave__json_string(j, key, NULL);
+}
+
+void format_place(struct json *j, const char *node, const clave_stat *st)
+{
+    bool known = who_is_known(st);
+    show_known(j, "token", known, st->czxid);
+    clave__json_string(j, "node", node);
+    if (known)
+        json_hex(j, "session", st->ephemeral_owner);
+    else
+        clave__json_string(j, "session", NULL);
+    show_known(j, "since_ms", known, st->ctime);
+}
+
+void format_age(struct json *j, const clave_stat *st)
+{
+    show_known(j, "age_ms", who_is_known(st), clave__clock_wall() - st->ctime);
+}

@@ -1,0 +1,24 @@
+/* globals.h - the flags every verb takes. */
+#ifndef CLAVE_CMD_CLI_GLOBALS_H
+#define CLAVE_CMD_CLI_GLOBALS_H
+
+#include "cmd/cli/verb.h"
+
+enum {
+    GLOBAL_SESSION_TIMEOUT = 2 * FLAG_LONG,
+    GLOBAL_TIMEOUT,
+    GLOBAL_AUTH,
+    GLOBAL_JSON,
+    GLOBAL_TLS_CA,
+    GLOBAL_TLS_CERT,
+    GLOBAL_TLS_KEY,
+    GLOBAL_TLS_NAME,
+    GLOBAL_TLS_ANY_NAME,
+};
+
+extern const struct flag global_flags[];
+
+/* true when the verb has a flag of its own of that name. */
+bool global_is_replaced(const struct verb *v, const struct flag *global);
+
+#endif

@@ -1,0 +1,20 @@
+/* json.h - JSON on a stream, one value a line; and what only the command line says: bytes that may
+ * be no text go out as base64. */
+#ifndef CLAVE_CMD_CLI_JSON_H
+#define CLAVE_CMD_CLI_JSON_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/json.h"
+#include "clave/client.h"
+
+void json_begin(struct json *j, FILE *out); /* opens an object */
+void json_end(struct json *j);              /* closes it, ends the line and flushes */
+
+void json_hex(struct json *j, const char *key, int64_t n); /* "0x1f": zxids, session ids */
+/* `key`: text, or `key`_base64; null when p is NULL. */
+void json_bytes(struct json *j, const char *key, const void *p, size_t n);
+void json_stat(struct json *j, const char *key, const clave_stat *st);
+
+#endif

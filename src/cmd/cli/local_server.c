@@ -1,0 +1,87 @@
+#include "cmd/cli/local_server.h"
+
+#include <inttypes.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "cmd/cli/diag.h"
+#include "cmd/cli/json.h"
+#include "runtime/client/local.h"
+
+enum { USER_CAP = 64 };
+
+bool local_may_be_used(const struct options *o, const char *connect)
+{
+    if (!local_is(connect) || o->local != OPTIONS_LOCAL_NEVER)
+        return true;
+    diag(o,
+         "%s, and %s (%s): name one with --connect HOSTS, CLAVE_CONNECT, or 'connect = HOSTS' in "
+         "~/.config/clave/config or /etc/clave/config",
+         o->connect ? "local: is this user's own server" : "no server is named",
+         o->connect ? "is not to be used here" : "a local one is not to be used here",
+         o->local_from);
+    return false;
+}
+
+static const char *user_name(char out[USER_CAP])
+{
+    const struct passwd *pw = getpwuid(geteuid());
+    if (pw)
+        snprintf(out, USER_CAP, "%s", pw->pw_name);
+    else
+        snprintf(out, USER_CAP, "%u", (unsigned)geteuid());
+    return out;
+}
+
+static bool find(struct local_paths *out)
+{
+    char fault[512];
+    return clave__local_paths(out, NULL, fault, sizeof fault) == CLAVE_OK;
+}
+
+static bool is_used(const struct options *o)
+{
+    return !o->connect || local_is(o->connect);
+}
+
+void local_note(const struct options *o)
+{
+    struct local_paths p;
+    char user[USER_CAP];
+    if (o->verbose == 0 || !is_used(o) || !find(&p))
+        return;
+    if (p.passed_over)
+        diag_note(o, "%s names a directory of another user's, in which root leaves nothing",
+                  p.passed_over);
+    diag_note(o, "local: the server of user %s on this machine, %s", user_name(user), p.socket);
+}
+
+void local_tell_acquired(const struct lock_plan *plan, int64_t session_id)
+{
+    struct options *o = plan->o;
+    struct local_paths p;
+    char user[USER_CAP];
+    bool unseen = !isatty(STDERR_FILENO) && o->local != OPTIONS_LOCAL_YES;
+    if (!is_used(o) || o->json || o->told_local || (!unseen && o->verbose == 0) || !find(&p))
+        return;
+    o->told_local = true;
+    diag(o,
+         "%s: %s at local:, user %s's own server at %s, session 0x%" PRIx64 ": other users and "
+         "other machines are not kept out (name a shared server with --connect, or say 'local = "
+         "yes' in the configuration)",
+         plan->path, plan->elects ? "elected" : "acquired", user_name(user), p.socket,
+         (uint64_t)session_id);
+}
+
+void local_put(const struct lock_plan *plan, struct json *j)
+{
+    struct local_paths p;
+    char user[USER_CAP];
+    if (!is_used(plan->o) || !find(&p))
+        return;
+    clave__json_open(j, "local", '{');
+    clave__json_string(j, "user", user_name(user));
+    clave__json_string(j, "socket", p.socket);
+    clave__json_close(j, '}');
+}

@@ -1,0 +1,28 @@
+/* local_server.h - "local:", as its users hear of it: a server of one user on one machine, which
+ * keeps nobody else out. */
+#ifndef CLAVE_CMD_CLI_LOCAL_SERVER_H
+#define CLAVE_CMD_CLI_LOCAL_SERVER_H
+
+#include <string.h>
+
+#include "cmd/run/lock_flags.h"
+
+/* "local:", or with a chroot behind it. */
+static inline bool local_is(const char *connect)
+{
+    return strncmp(connect, "local:", 6) == 0;
+}
+/* true: `connect` is not "local:", or nobody has ruled that out. Else told, with how to name
+ * another. */
+bool local_may_be_used(const struct options *o, const char *connect);
+/* With -v: whose server it is, and where; nothing when it is another. */
+void local_note(const struct options *o);
+
+/* A lock or a leadership was taken there: said once, where nobody looks (standard error is no
+ * terminal) unless "local = yes", and with -v. With --json, see local_put. */
+void local_tell_acquired(const struct lock_plan *p, int64_t session_id);
+struct json;
+/* The same as an object "local" of the event; nothing when it is another server. */
+void local_put(const struct lock_plan *p, struct json *j);
+
+#endif

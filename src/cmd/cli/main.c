@@ -1,0 +1,77 @@
+/* main.c - finds the verb and runs it. */
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cmd/cli/diag.h"
+#include "cmd/cli/options.h"
+#include "runtime/client/local.h"
+
+/* A descriptor 0 to 2 that is not open would go to the next socket, and output into it. Output
+ * to a missing stdout has to fail, so it is opened for reading, and so has input from a missing
+ * stdin (`clave set PATH -` would write nothing); children shall find the descriptor missing as
+ * it was. */
+static bool hold_standard_descriptors(void)
+{
+    for (int fd = 0; fd <= 2; fd++) {
+        if (fcntl(fd, F_GETFD) >= 0)
+            continue;
+        if (open("/dev/null", (fd == 1 ? O_RDONLY : O_WRONLY) | O_CLOEXEC) != fd)
+            return false;
+    }
+    return true;
+}
+
+static bool ignore_sigpipe(void)
+{
+    struct sigaction sa = {.sa_handler = SIG_IGN}, old;
+    sigaction(SIGPIPE, &sa, &old);
+    return old.sa_handler == SIG_IGN;
+}
+
+/* What stands before the verb. */
+static const struct verb program = {
+    .name = "",
+    .flags = (const struct flag[]){{FLAG_LONG, "version", NULL, ""}, {0, NULL, NULL, NULL}},
+    .max_args = 0,
+    .offline = true,
+};
+
+static int run(struct options *o, int argc, char **argv)
+{
+    o->verb = &program;
+    int id = options_next(o, argc, argv);
+    if (id == OPTIONS_STOP)
+        return o->status;
+    if (id == FLAG_LONG) {
+        printf("clave %s\n", clave_version());
+        return EXIT_OK;
+    }
+    if (o->argc == 0) {
+        fputs("clave: no verb (see 'clave help')\n", stderr);
+        return EXIT_USAGE;
+    }
+    const struct verb *v = verb_find(o->argv[0]);
+    if (!v) {
+        fprintf(stderr, "clave: no verb '%s' (see 'clave help')\n", o->argv[0]);
+        return EXIT_USAGE;
+    }
+    o->verb = v;
+    return v->run(o, o->argc, o->argv);
+}
+
+int main(int argc, char **argv)
+{
+    struct options o;
+    if (!hold_standard_descriptors())
+        return EXIT_IO;
+    options_init(&o);
+    clave__local_set_program("/proc/self/exe"); /* "local:" needs a server that is this one */
+    o.sigpipe_ignored = ignore_sigpipe();
+    int code = run(&o, argc, argv);
+    int flushed = finish_stdout(&o);
+    options_fini(&o);
+    return code != EXIT_OK ? code : flushed;
+}

@@ -1,0 +1,293 @@
+#include "cmd/cli/options.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "clave/tls.h"
+#include "clave/uv.h"
+#include "cmd/cli/config.h"
+#include "cmd/cli/diag.h"
+#include "cmd/cli/globals.h"
+
+enum { MAX_FLAGS = 40, DEFAULT_TIMEOUT_MS = 10000 };
+
+void options_init(struct options *o)
+{
+    *o = (struct options){.timeout_ms = DEFAULT_TIMEOUT_MS};
+}
+
+void options_fini(struct options *o)
+{
+    clave_tls_free(o->tls);
+    o->tls = NULL;
+    free(o->config);
+    free(o->system_config);
+    o->config = o->system_config = NULL;
+}
+
+/* ---- getopt ---------------------------------------------------------------------- */
+
+struct scan {
+    struct option longs[MAX_FLAGS + 1];
+    char shorts[2 * MAX_FLAGS + 3];
+};
+
+static void scan_add(struct scan *s, size_t *n, char **p, const struct flag *f)
+{
+    int has_arg = !f->arg ? no_argument : *f->arg == '[' ? optional_argument : required_argument;
+    s->longs[(*n)++] = (struct option){.name = f->name, .has_arg = has_arg, .val = f->id};
+    if (f->id >= FLAG_LONG)
+        return;
+    *(*p)++ = (char)f->id;
+    if (f->arg)
+        *(*p)++ = ':';
+}
+
+static void scan_init(struct scan *s, const struct verb *v)
+{
+    size_t n = 0;
+    char *p = s->shorts;
+    memset(s, 0, sizeof *s);
+    *p++ = '+'; /* stop at the first argument: what follows may be somebody else's */
+    *p++ = ':'; /* a missing value is told from an unknown flag */
+    for (const struct flag *f = v->flags; f && f->id != 0 && n < MAX_FLAGS; f++)
+        scan_add(s, &n, &p, f);
+    for (const struct flag *f = global_flags; f->id != 0 && n < MAX_FLAGS; f++)
+        if (!global_is_replaced(v, f))
+            scan_add(s, &n, &p, f);
+}
+
+/* What the user wrote of the flag getopt has just stumbled over. */
+static const char *culprit(char **argv)
+{
+    static char letter[3] = "-?";
+    const char *word = argv[optind - 1];
+    if (optopt > 0 && optopt < FLAG_LONG && strncmp(word, "--", 2) != 0) {
+        letter[1] = (char)optopt;
+        return letter;
+    }
+    return word;
+}
+
+static bool is_beginning(const struct scan *s, const char *flag)
+{
+    size_t n = strncmp(flag, "--", 2) == 0 ? strcspn(flag + 2, "=") : 0;
+    for (const struct option *f = s->longs; n > 0 && f->name; f++)
+        if (strncmp(f->name, flag + 2, n) == 0)
+            return true;
+    return false;
+}
+
+static int refuse(struct options *o, const struct scan *s, int id, char **argv)
+{
+    const char *flag = culprit(argv);
+    if (id == ':')
+        diag_usage(o, "%s needs a value", flag);
+    else if (optopt != 0 && strncmp(flag, "--", 2) == 0)
+        diag_usage(o, "%s: this flag takes no value", flag);
+    else if (is_beginning(s, flag))
+        diag_usage(o, "%s is the beginning of several flags", flag);
+    else
+        diag_usage(o, "no such flag: %s", flag);
+    return OPTIONS_STOP;
+}
+
+/* ---- global flags ------------------------------------------------------------------ */
+
+static int stop_with_help(struct options *o)
+{
+    if (*o->verb->name)
+        usage_verb(o->verb);
+    else
+        usage_all();
+    o->status = EXIT_OK;
+    return OPTIONS_STOP;
+}
+
+static int set_auth(struct options *o)
+{
+    const char *fault;
+    if (!config_auth_ok(o->value, &fault)) {
+        diag_usage(o, "--auth: %s", fault);
+        return OPTIONS_STOP;
+    }
+    if (o->nauth == OPTIONS_MAX_AUTH) {
+        diag_usage(o, "--auth: at most %d of them", OPTIONS_MAX_AUTH);
+        return OPTIONS_STOP;
+    }
+    o->auth[o->nauth++] = o->value;
+    return 0;
+}
+
+/* 0, or OPTIONS_STOP. */
+static int set_global(struct options *o, int id)
+{
+    int64_t ms;
+    switch (id) {
+    case 'h':
+        return stop_with_help(o);
+    case 'v':
+        o->verbose++;
+        return 0;
+    case 'c':
+        o->connect = o->value;
+        return 0;
+    case GLOBAL_JSON:
+        o->json = true;
+        return 0;
+    case GLOBAL_AUTH:
+        return set_auth(o);
+    case GLOBAL_TLS_CA:
+    case GLOBAL_TLS_CERT:
+    case GLOBAL_TLS_KEY:
+    case GLOBAL_TLS_NAME:
+        o->tls_texts[id - GLOBAL_TLS_CA] = o->value; /* in the order of enum options_tls */
+        return 0;
+    case GLOBAL_TLS_ANY_NAME:
+        o->tls_any_name = true;
+        return 0;
+    case GLOBAL_SESSION_TIMEOUT:
+        if (!options_duration(o, "session-timeout", 1, OPTIONS_MAX_MS, &ms))
+            return OPTIONS_STOP;
+        o->session_timeout_ms = (int32_t)ms;
+        return 0;
+    case GLOBAL_TIMEOUT:
+        if (!options_duration(o, "timeout", 1, OPTIONS_MAX_MS, &ms))
+            return OPTIONS_STOP;
+        o->timeout_ms = ms;
+        o->timeout_given = true;
+        return 0;
+    default:
+        return OPTIONS_STOP;
+    }
+}
+
+static bool is_own(const struct verb *v, int id)
+{
+    for (const struct flag *f = v->flags; f && f->id != 0; f++)
+        if (f->id == id)
+            return true;
+    return false;
+}
+
+/* ---- the walk over the words --------------------------------------------------------- */
+
+static void scan_begin(struct options *o, char **argv)
+{
+    o->scanning = true;
+    o->argc = 0;
+    o->argv = argv + 1;
+    optind = 0; /* glibc: begin anew, for another argv */
+    opterr = 0;
+}
+
+/* The arguments gather at the front of argv, behind its first word; getopt is always
+ * further on, so nothing is overwritten that is still to be read. */
+static void keep(struct options *o, char *word)
+{
+    o->argv[o->argc++] = word;
+}
+
+static int scan_end(struct options *o, int argc, char **argv)
+{
+    while (optind < argc)
+        keep(o, argv[optind++]);
+    o->argv[o->argc] = NULL;
+    o->scanning = false;
+    if (!o->verb->offline && !config_apply(o)) {
+        o->status = EXIT_USAGE;
+        return OPTIONS_STOP;
+    }
+    return OPTIONS_END;
+}
+
+int options_next(struct options *o, int argc, char **argv)
+{
+    struct scan s;
+    scan_init(&s, o->verb);
+    if (!o->scanning)
+        scan_begin(o, argv);
+    for (;;) {
+        int before = optind;
+        int id = getopt_long(argc, argv, s.shorts, s.longs, NULL);
+        o->value = optarg;
+        if (id == '?' || id == ':') {
+            o->scanning = false;
+            return refuse(o, &s, id, argv);
+        }
+        if (id == -1) {
+            bool dashes = optind > before && optind > 1 && strcmp(argv[optind - 1], "--") == 0;
+            bool more = o->verb->max_args < 0 || o->argc < o->verb->max_args;
+            if (dashes || optind >= argc || !more)
+                return scan_end(o, argc, argv);
+            keep(o, argv[optind++]);
+            continue;
+        }
+        if (is_own(o->verb, id))
+            return id;
+        if (set_global(o, id) == OPTIONS_STOP) {
+            o->scanning = false;
+            return OPTIONS_STOP;
+        }
+    }
+}
+
+bool options_args(struct options *o, int min, int max)
+{
+    if (o->argc < min) {
+        diag_usage(o, "%s: clave %s %s",
+                   o->argc == 0 ? "an argument is missing" : "too few arguments", o->verb->name,
+                   o->verb->args);
+        return false;
+    }
+    if (max >= 0 && o->argc > max) {
+        diag_usage(o, "one argument too many: '%s'", o->argv[max]);
+        return false;
+    }
+    return true;
+}
+
+/* ---- values ---------------------------------------------------------------------------- */
+
+bool options_duration(struct options *o, const char *flag, int64_t min_ms, int64_t max_ms,
+                      int64_t *ms)
+{
+    char least[DURATION_CAP], most[DURATION_CAP];
+    const char *fault;
+    if (!duration_parse(o->value, ms, &fault)) {
+        diag_usage(o, "--%s '%s': %s", flag, o->value, fault);
+        return false;
+    }
+    if (*ms < min_ms || *ms > max_ms) {
+        diag_usage(o, "--%s %s: not between %s and %s", flag, o->value,
+                   duration_format(min_ms, least), duration_format(max_ms, most));
+        return false;
+    }
+    return true;
+}
+
+bool options_number(struct options *o, const char *flag, int64_t min, int64_t max, int64_t *out)
+{
+    char *end;
+    errno = 0;
+    long long n = strtoll(o->value, &end, 10);
+    if (end == o->value || *end != '\0' || errno != 0 || n < min || n > max) {
+        diag_usage(o, "--%s '%s': not a number from %lld to %lld", flag, o->value, (long long)min,
+                   (long long)max);
+        return false;
+    }
+    *out = n;
+    return true;
+}
+
+int64_t options_left_ms(struct options *o)
+{
+    int64_t now = clave_now();
+    if (o->deadline_ms == 0)
+        o->deadline_ms = now + o->timeout_ms;
+    return o->deadline_ms > now ? o->deadline_ms - now : 0;
+}

@@ -1,0 +1,163 @@
+#include "cmd/cli/payload.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/path.h"
+#include "cmd/cli/diag.h"
+
+enum { MAX_DATA = 1048575 }; /* what a server takes, jute.maxbuffer */
+
+/* ---- bytes --------------------------------------------------------------------------- */
+
+int data_read(struct options *o, const char *arg, struct data *out)
+{
+    *out = (struct data){.p = arg, .n = arg ? strlen(arg) : 0};
+    if (!arg || strcmp(arg, "-") != 0)
+        return EXIT_OK;
+    out->owned = malloc(MAX_DATA + 1);
+    if (!out->owned)
+        return diag_err(o, NULL, CLAVE_ENOMEM, NULL);
+    errno = 0;
+    out->p = out->owned;
+    out->n = fread(out->owned, 1, MAX_DATA + 1, stdin);
+    if (ferror(stdin)) {
+        diag(o, "standard input: %s", strerror(errno));
+        return EXIT_IO;
+    }
+    if (out->n > MAX_DATA) {
+        diag(o, "standard input: more than %d bytes do not fit into a node", MAX_DATA);
+        return EXIT_USAGE;
+    }
+    return EXIT_OK;
+}
+
+void data_fini(struct data *d)
+{
+    free(d->owned);
+    *d = (struct data){0};
+}
+
+/* ---- guarded writes -------------------------------------------------------------------- */
+
+const char *guard_node(struct options *o)
+{
+    const char *node = getenv("CLAVE_NODE");
+    if (!node || !*node) {
+        diag_usage(o, "--guard works for a command under 'clave lock', which sets CLAVE_NODE");
+        return NULL;
+    }
+    if (clave__path_fault(node, strlen(node), false)) {
+        diag_usage(o, "--guard: CLAVE_NODE '%s' is no path of a lock node", node);
+        return NULL;
+    }
+    return node;
+}
+
+/* A failed multi names its culprit: what stands before it is OK. */
+static clave_err culprit(const clave_reply *r, clave_err err)
+{
+    if (!r || r->nops == 0)
+        return err;
+    if (r->op_errs[0] == CLAVE_ENONODE)
+        return CLAVE_ELOST;
+    for (size_t i = 0; i < r->nops; i++)
+        if (r->op_errs[i] != CLAVE_OK)
+            return r->op_errs[i];
+    return err;
+}
+
+clave_err guard_multi(clave_session *s, const char *node, const clave_op *ops, size_t nops,
+                      int64_t timeout_ms)
+{
+    clave_op all[FENCED_WRITE_MAX_OPS + 1] = {
+        {.kind = CLAVE_OP_CHECK, .path = node, .version = -1}};
+    clave_reply *r = NULL;
+    if (nops > FENCED_WRITE_MAX_OPS)
+        return CLAVE_EINVAL;
+    memcpy(all + 1, ops, nops * sizeof *ops);
+    clave_err err = clave_session_multi(s, all, nops + 1, timeout_ms, &r);
+    if (err != CLAVE_OK)
+        err = culprit(r, err);
+    clave_reply_free(r);
+    return err;
+}
+
+/* Ends of the ancestors of path that are missing, the topmost first; SIZE_MAX when there are
+ * more than `max`. */
+static clave_err missing_ancestors(clave_session *s, char *path, int64_t timeout_ms, size_t *ends,
+                                   size_t max, size_t *count)
+{
+    size_t n = clave__path_parent_len(path, strlen(path));
+    *count = 0;
+    for (; n > 1; n = clave__path_parent_len(path, n)) {
+        path[n] = '\0';
+        clave_err err = clave_session_exists(s, path, timeout_ms, NULL);
+        path[n] = '/';
+        if (err == CLAVE_OK)
+            return CLAVE_OK;
+        if (err != CLAVE_ENONODE)
+            return err;
+        if (*count == max)
+            return CLAVE_EINVAL;
+        memmove(ends + 1, ends, *count * sizeof *ends);
+        ends[0] = n;
+        ++*count;
+    }
+    return CLAVE_OK;
+}
+
+/* One try of guard_create_deep; ENODEEXISTS may be an ancestor somebody made meanwhile. */
+static clave_err create_deep(clave_session *s, const char *node, const clave_op *op, char *path,
+                             int64_t timeout_ms, bool *is_alone)
+{
+    size_t ends[FENCED_WRITE_MAX_OPS - 1], n;
+    clave_op ops[FENCED_WRITE_MAX_OPS];
+    char *names[FENCED_WRITE_MAX_OPS - 1] = {NULL};
+    clave_err err = missing_ancestors(s, path, timeout_ms, ends, FENCED_WRITE_MAX_OPS - 1, &n);
+    if (err != CLAVE_OK)
+        return err;
+    for (size_t i = 0; i < n && err == CLAVE_OK; i++) {
+        names[i] = strndup(path, ends[i]);
+        if (!names[i])
+            err = CLAVE_ENOMEM;
+        ops[i] = (clave_op){.kind = CLAVE_OP_CREATE, .path = names[i], .mode = CLAVE_PERSISTENT};
+    }
+    ops[n] = *op;
+    *is_alone = n == 0;
+    if (err == CLAVE_OK)
+        err = guard_multi(s, node, ops, n + 1, timeout_ms);
+    for (size_t i = 0; i < n; i++)
+        free(names[i]);
+    return err;
+}
+
+clave_err guard_create_deep(clave_session *s, const char *node, const clave_op *op,
+                            int64_t timeout_ms)
+{
+    enum { TRIES = 8 };
+    bool is_alone = false;
+    clave_err err = CLAVE_ENODEEXISTS;
+    char *path = strdup(op->path);
+    if (!path)
+        return CLAVE_ENOMEM;
+    for (int i = 0; i < TRIES; i++) {
+        err = create_deep(s, node, op, path, timeout_ms, &is_alone);
+        bool raced = (err == CLAVE_ENODEEXISTS && !is_alone) || err == CLAVE_ENONODE;
+        if (!raced)
+            break;
+    }
+    free(path);
+    return err;
+}
+
+int guard_tell(struct options *o, const char *path, clave_err err, clave_session *s)
+{
+    if (err != CLAVE_ELOST)
+        return diag_err(o, path, err, s);
+    diag(o, "%s: not written: the lock node %s is gone, so the lock was lost", path,
+         getenv("CLAVE_NODE"));
+    return EXIT_LOST;
+}

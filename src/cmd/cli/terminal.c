@@ -1,0 +1,37 @@
+#include "cmd/cli/terminal.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+void terminal_open(struct terminal *t)
+{
+    *t = (struct terminal){.fd = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY)};
+}
+
+/* Who is in the background would be stopped by this. */
+static bool set_foreground(const struct terminal *t, pid_t group)
+{
+    sigset_t set, before;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTTOU);
+    sigprocmask(SIG_BLOCK, &set, &before);
+    bool done = tcsetpgrp(t->fd, group) == 0;
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    return done;
+}
+
+bool terminal_lend(struct terminal *t, pid_t group)
+{
+    if (t->fd < 0 || group <= 0 || tcgetpgrp(t->fd) != getpgrp() || !set_foreground(t, group))
+        return false;
+    t->lent = group;
+    return true;
+}
+
+bool terminal_take(struct terminal *t)
+{
+    pid_t group = t->lent;
+    t->lent = 0;
+    return group != 0 && tcgetpgrp(t->fd) == group && set_foreground(t, getpgrp());
+}

@@ -1,0 +1,23 @@
+/* terminal.h - lending the terminal to the command.
+ *
+ * The command has a process group of its own, so it is a background job to the terminal: it
+ * may write, and is stopped (SIGTTIN, SIGTTOU) when it reads or changes modes. Then it gets
+ * the foreground, and until then Ctrl-C comes to the wrapper, which forwards it. */
+#ifndef CLAVE_CMD_CLI_TERMINAL_H
+#define CLAVE_CMD_CLI_TERMINAL_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct terminal {
+    int fd;     /* -1: this process has none */
+    pid_t lent; /* the group that has it from us; 0: none */
+};
+
+void terminal_open(struct terminal *t);
+/* false: the foreground is not ours to give. */
+bool terminal_lend(struct terminal *t, pid_t group);
+/* Takes it back; false: it was not lent, or has gone elsewhere since. */
+bool terminal_take(struct terminal *t);
+
+#endif

@@ -1,0 +1,123 @@
+/* usage.c - the flags all verbs share, and the texts of help, version and --help. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cmd/cli/diag.h"
+#include "cmd/cli/globals.h"
+#include "cmd/cli/options.h"
+
+const struct flag global_flags[] = {
+    {'c', "connect", "HOSTS", "the servers: h1:2181,h2/app, tls:h1:2281, unix:/path or local:"},
+    {GLOBAL_SESSION_TIMEOUT, "session-timeout", "DURATION", "the session timeout to ask for [10s]"},
+    {GLOBAL_TIMEOUT, "timeout", "DURATION", "how long to wait to connect, and for an answer [10s]"},
+    {GLOBAL_AUTH, "auth", "SCHEME:ID", "an identity: digest:user:password (repeatable)"},
+    {GLOBAL_TLS_CA, "tls-ca", "FILE", "tls: whose certificates are trusted [the system's list]"},
+    {GLOBAL_TLS_CERT, "tls-cert", "FILE", "tls: the certificate to show, and those above it"},
+    {GLOBAL_TLS_KEY, "tls-key", "FILE", "tls: its key [in the same file]"},
+    {GLOBAL_TLS_NAME, "tls-name", "NAME", "tls: the name in the servers' certificates [HOSTS]"},
+    {GLOBAL_TLS_ANY_NAME, "tls-any-name", NULL, "tls: whatever name is in them"},
+    {GLOBAL_JSON, "json", NULL, "print JSON, one value a line"},
+    {'v', "verbose", NULL, "tell on stderr what happens; twice: everything"},
+    {'h', "help", NULL, "print this help"},
+    {0, NULL, NULL, NULL},
+};
+
+bool global_is_replaced(const struct verb *v, const struct flag *global)
+{
+    for (const struct flag *f = v->flags; f && f->id != 0; f++)
+        if (strcmp(f->name, global->name) == 0)
+            return true;
+    return false;
+}
+
+/* What a verb that talks to no server has no use for. */
+static bool is_about_servers(const struct flag *f)
+{
+    return f->id == 'c' || f->id == GLOBAL_SESSION_TIMEOUT || f->id == GLOBAL_TIMEOUT ||
+           f->id == GLOBAL_AUTH || (f->id >= GLOBAL_TLS_CA && f->id <= GLOBAL_TLS_ANY_NAME);
+}
+
+static void print_flag(const struct flag *f)
+{
+    char left[64];
+    const char *gap = f->arg && *f->arg != '[' ? " " : "";
+    if (f->id < FLAG_LONG)
+        snprintf(left, sizeof left, "-%c, --%s%s%s", f->id, f->name, gap, f->arg ? f->arg : "");
+    else
+        snprintf(left, sizeof left, "    --%s%s%s", f->name, gap, f->arg ? f->arg : "");
+    if (strlen(left) > 30)
+        printf("  %s\n  %-30s  %s\n", left, "", f->help);
+    else
+        printf("  %-30s  %s\n", left, f->help);
+}
+
+void usage_verb(const struct verb *v)
+{
+    printf("usage: clave %s [FLAG]...%s%s\n\n%s.\n", v->name, *v->args ? " " : "", v->args,
+           v->summary);
+    if (v->text)
+        printf("\n%s", v->text);
+    if (v->flags && v->flags->id != 0) {
+        puts("\nFlags:");
+        for (const struct flag *f = v->flags; f->id != 0; f++)
+            print_flag(f);
+    }
+    puts("\nFlags of every verb:");
+    for (const struct flag *f = global_flags; f->id != 0; f++)
+        if (!global_is_replaced(v, f) && !(v->offline && is_about_servers(f)))
+            print_flag(f);
+}
+
+void usage_all(void)
+{
+    const struct verb *v;
+    puts("usage: clave [FLAG]... VERB [ARGUMENT]...\n\n"
+         "Distributed locks on any server that speaks the ZooKeeper protocol, the one that\n"
+         "comes with it included.\n\nVerbs:");
+    for (unsigned i = 0; (v = verb_at(i)); i++)
+        printf("  %-10s  %s\n", v->name, v->summary);
+    puts("\nFlags of every verb:");
+    for (const struct flag *f = global_flags; f->id != 0; f++)
+        print_flag(f);
+    puts("      --version                   print the version (as does the verb)\n\n"
+         "Flags left out are taken from the environment (CLAVE_CONNECT, CLAVE_SESSION_TIMEOUT,\n"
+         "CLAVE_TIMEOUT, CLAVE_AUTH, CLAVE_TLS_CA, _CERT, _KEY, _NAME), then from\n"
+         "$XDG_CONFIG_HOME/clave/config (or the file CLAVE_CONFIG names), then from\n"
+         "/etc/clave/config, in lines such as 'connect = zk1,zk2'.\n\n"
+         "With no server named it is local:, one that this user has to himself on this machine:\n"
+         "it excludes no other user and no other machine. 'local = never' in a configuration, or\n"
+         "CLAVE_LOCAL=never, rules it out; 'local = yes' says that it is meant.\n\n"
+         "Exit codes: 0 done; 64 usage; 66 no such node, exists, another version, bad path;\n"
+         "69 no server answered; 70 internal; 73 refused, since somebody might be harmed;\n"
+         "74 input or output; 75 not in time; 76 lock lost; 77 not authorised; 79 a deadlock;\n"
+         "126, 127 the command cannot be run or found.\n\n"
+         "'clave help VERB' and clave(1) tell more.");
+}
+
+static int run_help(struct options *o, int argc, char **argv)
+{
+    if (options_next(o, argc, argv) == OPTIONS_STOP)
+        return o->status;
+    if (!options_args(o, 0, 1))
+        return EXIT_USAGE;
+    if (o->argc == 0) {
+        usage_all();
+        return EXIT_OK;
+    }
+    const struct verb *v = verb_find(o->argv[0]);
+    if (!v) {
+        diag(o, "no verb '%s' (see 'clave help')", o->argv[0]);
+        return EXIT_USAGE;
+    }
+    usage_verb(v);
+    return EXIT_OK;
+}
+
+const struct verb verb_help = {
+    .name = "help",
+    .args = "[VERB]",
+    .summary = "Print how to use clave, or a verb",
+    .max_args = -1,
+    .offline = true,
+    .run = run_help,
+};

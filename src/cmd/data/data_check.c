@@ -1,0 +1,351 @@
+/* data_check.c - every file by itself, then all of them as a server would load them: once from
+ * the oldest snapshot the logs still reach back to, so that as many digests as possible are
+ * compared, and once from the newest. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cmd/cli/diag.h"
+#include "cmd/cli/json.h"
+#include "cmd/data/data_dir.h"
+#include "server/store/inspect.h"
+
+struct checking {
+    struct files *f;
+    struct json j;
+    unsigned faults;
+    int64_t records;
+    int64_t digests;
+    int64_t last_zxid; /* of the logs looked at so far; 0: none */
+    int64_t oldest;    /* zxid of the oldest snapshot to begin with; -1: none */
+};
+
+/* What is said of one file. */
+struct verdict {
+    char name[FILE_NAME_SIZE];
+    size_t bytes;
+    int64_t records;
+    int64_t first_zxid;
+    int64_t last_zxid;
+    size_t nodes;
+    size_t sessions;
+    bool whole;          /* a snapshot that can be loaded */
+    char fault[400];     /* "": it is whole */
+    char diag_note[300]; /* "": nothing is odd */
+};
+
+/* ---- what is said --------------------------------------------------------------------------- */
+
+static void say_json(struct json *j, const struct verdict *v, bool is_log)
+{
+    clave__json_open(j, NULL, '{');
+    clave__json_string(j, "name", v->name);
+    clave__json_int(j, "bytes", (int64_t)v->bytes);
+    if (is_log)
+        clave__json_int(j, "records", v->records);
+    if (is_log && v->records > 0)
+        json_hex(j, "first_zxid", v->first_zxid);
+    if (!is_log || v->records > 0)
+        json_hex(j, "last_zxid", v->last_zxid);
+    if (!is_log && v->whole) {
+        clave__json_int(j, "nodes", (int64_t)v->nodes);
+        clave__json_int(j, "sessions", (int64_t)v->sessions);
+    }
+    clave__json_string(j, "fault", v->fault[0] ? v->fault : NULL);
+    clave__json_string(j, "note", v->diag_note[0] ? v->diag_note : NULL);
+    clave__json_close(j, '}');
+}
+
+static void say(struct checking *c, const struct verdict *v, bool is_log)
+{
+    if (v->fault[0])
+        c->faults++;
+    if (c->f->o->json) {
+        say_json(&c->j, v, is_log);
+        return;
+    }
+    printf("%s: %zu bytes", v->name, v->bytes);
+    if (is_log)
+        printf(", %" PRId64 " records", v->records);
+    if (is_log && v->records > 0)
+        printf(", zxid 0x%" PRIx64 " to 0x%" PRIx64, (uint64_t)v->first_zxid,
+               (uint64_t)v->last_zxid);
+    if (!is_log && v->whole)
+        printf(", zxid 0x%" PRIx64 ", %zu nodes, %zu sessions", (uint64_t)v->last_zxid, v->nodes,
+               v->sessions);
+    if (v->diag_note[0])
+        printf(", %s", v->diag_note);
+    if (v->fault[0])
+        printf(", DAMAGED: %s", v->fault);
+    putchar('\n');
+}
+
+/* ---- one file -------------------------------------------------------------------------------- */
+
+static bool load(struct files *f, struct server *s, int64_t zxid, char *fault, size_t cap)
+{
+    char name[FILE_NAME_SIZE];
+    struct file_content bytes;
+    clave__file_name(name, FILE_SNAPSHOT, zxid);
+    if (!files_map(f, name, &bytes))
+        return false;
+    clave__server_snapshot_named(s, zxid);
+    clave_err err = clave__server_load_snapshot(s, bytes.p ? bytes.p : "", bytes.n, fault, cap);
+    clave__file_unmap(&bytes);
+    if (err != CLAVE_OK && err != CLAVE_ECORRUPT)
+        snprintf(fault, cap, "%s", clave_strerror(err));
+    return err == CLAVE_OK;
+}
+
+/* Killed while it wrote one, Apache leaves it as it is, and passes over it as clave does. */
+static bool is_unfinished(const struct file_content *b)
+{
+    static const char mark[] = {0, 0, 0, 1, '/'}; /* the path that ends the list of nodes */
+    return b->n < sizeof mark ||
+           memcmp((const char *)b->p + b->n - sizeof mark, mark, sizeof mark) != 0;
+}
+
+static bool check_snapshot(struct checking *c, int64_t zxid)
+{
+    struct verdict v = {.last_zxid = zxid};
+    struct server_stats st;
+    struct file_content bytes;
+    struct server *s = files_server(c->f);
+    clave__file_name(v.name, FILE_SNAPSHOT, zxid);
+    if (!s || !files_map(c->f, v.name, &bytes)) {
+        clave__server_free(s);
+        return false;
+    }
+    v.bytes = bytes.n;
+    bool unfinished = is_unfinished(&bytes);
+    clave__file_unmap(&bytes);
+    v.whole = load(c->f, s, zxid, v.fault, sizeof v.fault);
+    if (!v.whole && unfinished) {
+        snprintf(v.diag_note, sizeof v.diag_note, "never finished, and passed over: %.200s",
+                 v.fault);
+        v.fault[0] = '\0';
+    }
+    clave__server_stats(s, &st);
+    v.nodes = st.nodes;
+    v.sessions = st.sessions;
+    if (v.whole && st.digest_mismatches > 0)
+        snprintf(v.fault, sizeof v.fault, "%s", c->f->noted);
+    clave__server_free(s);
+    say(c, &v, false);
+    bool reached = c->f->logs.n == 0 || c->f->logs.zxid[0] - 1 <= zxid;
+    if (v.whole && reached && c->oldest < 0)
+        c->oldest = zxid;
+    return true;
+}
+
+static bool goes_on(int64_t last, int64_t first)
+{
+    return last == 0 || first == last + 1 || (first >> 32 > last >> 32 && (uint32_t)first == 1);
+}
+
+/* `next`: in the name of the log that follows; 0: none does. */
+static void walk(struct checking *c, struct log_walk *w, struct verdict *v, int64_t next)
+{
+    struct log_entry e;
+    enum log_step step;
+    while ((step = clave__log_walk_next(w, &e)) == LOG_STEP_ENTRY) {
+        v->first_zxid = v->records++ == 0 ? e.zxid : v->first_zxid;
+        v->last_zxid = e.zxid;
+        c->digests += e.has_digest;
+    }
+    if (w->gap != 0)
+        snprintf(v->diag_note, sizeof v->diag_note,
+                 "no record of zxid 0x%" PRIx64 " (ZooKeeper from 3.9.4 on refuses such a log)",
+                 (uint64_t)w->gap);
+    if (step == LOG_STEP_TORN)
+        snprintf(v->diag_note, sizeof v->diag_note,
+                 "a record at offset %zu that was never finished", w->at);
+    if (step != LOG_STEP_DAMAGED)
+        return;
+    if (v->records > 0 && next == v->last_zxid + 1)
+        snprintf(v->diag_note, sizeof v->diag_note, "%s; the next log goes on before it", w->fault);
+    else
+        snprintf(v->fault, sizeof v->fault, "%s", w->fault);
+}
+
+static bool check_log(struct checking *c, size_t i)
+{
+    struct verdict v = {.records = 0};
+    int64_t zxid = c->f->logs.zxid[i], next = i + 1 < c->f->logs.n ? c->f->logs.zxid[i + 1] : 0;
+    struct log_walk w;
+    struct file_content bytes;
+    clave__file_name(v.name, FILE_LOG, zxid);
+    if (!files_map(c->f, v.name, &bytes))
+        return false;
+    v.bytes = bytes.n;
+    if (clave__log_walk(&w, bytes.p ? bytes.p : "", bytes.n))
+        walk(c, &w, &v, next);
+    else
+        snprintf(v.fault, sizeof v.fault, "%s", w.fault);
+    clave__file_unmap(&bytes);
+    if (v.records > 0 && v.fault[0] == '\0' && !goes_on(c->last_zxid, v.first_zxid))
+        snprintf(v.fault, sizeof v.fault,
+                 "it begins with zxid 0x%" PRIx64 ", but the log before it ends with 0x%" PRIx64,
+                 (uint64_t)v.first_zxid, (uint64_t)c->last_zxid);
+    if (v.records > 0)
+        c->last_zxid = v.last_zxid;
+    c->records += v.records;
+    say(c, &v, true);
+    return true;
+}
+
+/* ---- all of them ------------------------------------------------------------------------------
+ */
+
+static bool replay_all(struct files *f, struct server *s, int64_t from, char *fault, size_t cap)
+{
+    struct log_replay out;
+    struct server_stats st;
+    char name[FILE_NAME_SIZE];
+    if (!load(f, s, from, fault, cap))
+        return false;
+    for (size_t i = 0; i < f->logs.n; i++) {
+        struct file_content bytes;
+        if (i + 1 < f->logs.n && f->logs.zxid[i + 1] - 1 <= from)
+            continue;
+        clave__file_name(name, FILE_LOG, f->logs.zxid[i]);
+        if (!files_map(f, name, &bytes))
+            return false;
+        clave_err err = clave__server_replay_log(s, bytes.p ? bytes.p : "", bytes.n, &out);
+        clave__file_unmap(&bytes);
+        clave__server_stats(s, &st);
+        bool passed = out.lost_tail && i + 1 < f->logs.n && f->logs.zxid[i + 1] == st.last_zxid + 1;
+        if (err != CLAVE_OK && !passed) {
+            snprintf(fault, cap, "%s: %s", name,
+                     err == CLAVE_ECORRUPT ? out.fault : clave_strerror(err));
+            return false;
+        }
+    }
+    return true;
+}
+
+/* false: `fault` says why. */
+static bool from_the_oldest(struct checking *c, struct server_stats *st, char *fault, size_t cap)
+{
+    struct server *s = files_server(c->f);
+    if (!s)
+        return false;
+    bool fine = replay_all(c->f, s, c->oldest, fault, cap);
+    clave__server_stats(s, st);
+    clave__server_free(s);
+    if (fine && st->digest_mismatches > 0) {
+        snprintf(fault, cap, "%s", c->f->noted);
+        return false;
+    }
+    return fine;
+}
+
+/* As a server begins. */
+static bool from_the_newest(struct checking *c, struct server_stats *st, char *text, size_t cap)
+{
+    const struct fault fault = {text, cap};
+    struct server *s = files_server(c->f);
+    clave_err err = s ? clave__datadir_recover(&c->f->dir, s, &fault) : CLAVE_ENOMEM;
+    if (s)
+        clave__server_stats(s, st);
+    clave__server_free(s);
+    if (err == CLAVE_OK && st->digest_mismatches > 0)
+        snprintf(text, cap, "%s", c->f->noted);
+    return err == CLAVE_OK && st->digest_mismatches == 0;
+}
+
+static void check_all(struct checking *c, struct server_stats *now, char *fault, size_t cap)
+{
+    struct server_stats old = {0};
+    bool fine = from_the_newest(c, now, fault, cap);
+    if (fine && c->oldest >= 0) {
+        fine = from_the_oldest(c, &old, fault, cap);
+        if (fine && old.last_zxid != now->last_zxid) {
+            fine = false;
+            snprintf(fault, cap,
+                     "the logs end with zxid 0x%" PRIx64 ", but the newest snapshot was made at "
+                     "0x%" PRIx64,
+                     (uint64_t)old.last_zxid, (uint64_t)now->last_zxid);
+        } else if (fine && old.digest != now->digest) {
+            fine = false;
+            snprintf(fault, cap,
+                     "snapshot.%" PRIx64 " and the newest one lead to different trees: digest "
+                     "%" PRIu64 " and %" PRIu64,
+                     (uint64_t)c->oldest, old.digest, now->digest);
+        }
+    }
+    if (!fine)
+        c->faults++;
+}
+
+static void say_end(struct checking *c, bool readable, const struct server_stats *st,
+                    const char *fault)
+{
+    struct json *j = &c->j;
+    bool whole = readable && c->faults == 0;
+    if (c->f->o->json) {
+        clave__json_close(j, ']');
+        clave__json_bool(j, "ok", whole);
+        clave__json_string(j, "fault", fault[0] ? fault : NULL);
+        if (whole) {
+            json_hex(j, "zxid", st->last_zxid);
+            files_json_digest(j, st->digest);
+            clave__json_int(j, "nodes", (int64_t)st->nodes);
+            clave__json_int(j, "sessions", (int64_t)st->sessions);
+        }
+        clave__json_int(j, "records", c->records);
+        clave__json_int(j, "digests", c->digests);
+        json_end(j);
+        return;
+    }
+    if (fault[0])
+        printf("DAMAGED: %s\n", fault);
+    if (whole)
+        printf("ok: zxid 0x%" PRIx64 ", digest %" PRIu64 ", %zu nodes, %zu sessions; %" PRId64
+               " records with %" PRId64 " digests\n",
+               (uint64_t)st->last_zxid, st->digest, st->nodes, st->sessions, c->records,
+               c->digests);
+}
+
+int data_check(struct files *f)
+{
+    struct checking c = {.f = f, .oldest = -1};
+    struct server_stats st = {0};
+    char fault[600] = "";
+    bool readable = true;
+    if (f->o->json) {
+        json_begin(&c.j, stdout);
+        clave__json_open(&c.j, "files", '[');
+    }
+    for (size_t i = 0; i < f->snapshots.n && readable; i++)
+        readable = check_snapshot(&c, f->snapshots.zxid[i]);
+    for (size_t i = 0; i < f->logs.n && readable; i++)
+        readable = check_log(&c, i);
+    if (readable)
+        check_all(&c, &st, fault, sizeof fault);
+    say_end(&c, readable, &st, fault);
+    return readable && c.faults == 0 ? EXIT_OK : EXIT_IO;
+}
+
+int data_digest(struct files *f)
+{
+    struct checking c = {.f = f};
+    struct server_stats st = {0};
+    char fault[600] = "";
+    if (!from_the_newest(&c, &st, fault, sizeof fault)) {
+        diag(f->o, "%s", fault[0] ? fault : "out of memory");
+        return EXIT_IO;
+    }
+    if (f->o->json) {
+        json_begin(&c.j, stdout);
+        json_hex(&c.j, "zxid", st.last_zxid);
+        files_json_digest(&c.j, st.digest);
+        clave__json_int(&c.j, "nodes", (int64_t)st.nodes);
+        clave__json_int(&c.j, "sessions", (int64_t)st.sessions);
+        json_end(&c.j);
+    } else {
+        printf("zxid 0x%" PRIx64 ", digest %" PRIu64 ", %zu nodes, %zu sessions\n",
+               (uint64_t)st.last_zxid, st.digest, st.nodes, st.sessions);
+    }
+    return EXIT_OK;
+}

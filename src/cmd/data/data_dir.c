@@ -1,0 +1,119 @@
+#include "cmd/data/data_dir.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/cli/diag.h"
+
+/* What the engine alone knows: that the tree is another than the digests say. */
+static void on_engine_log(void *arg, int level, const char *msg)
+{
+    struct files *f = arg;
+    if (level <= CLAVE_LOG_WARN && f->noted[0] == '\0')
+        snprintf(f->noted, sizeof f->noted, "%s", msg);
+}
+
+/* What is odd about the directory the faults tell, or it does not matter here. */
+static void on_directory_log(void *arg, int level, const char *msg)
+{
+    const struct files *f = arg;
+    if (level <= CLAVE_LOG_WARN)
+        diag_note(f->o, "%s", msg);
+}
+
+void files_json_digest(struct json *j, uint64_t digest)
+{
+    char text[24];
+    snprintf(text, sizeof text, "%" PRIu64, digest);
+    clave__json_string(j, "digest", text);
+}
+
+int files_open(struct files *f, const struct options *o, const char *path)
+{
+    char text[1024] = "";
+    const struct fault fault = {text, sizeof text};
+    const struct log log = {on_directory_log, f};
+    *f = (struct files){.o = o, .dir = {.lock = -1, .dir = -1}};
+    clave_err err = clave__datadir_look(&f->dir, path, &log, &fault);
+    if (err != CLAVE_OK) {
+        diag(o, "%s", text);
+        return err == CLAVE_EINVAL ? EXIT_USAGE : EXIT_IO;
+    }
+    int number = clave__files_list(f->dir.dir, FILE_SNAPSHOT, &f->snapshots);
+    if (number == 0)
+        number = clave__files_list(f->dir.dir, FILE_LOG, &f->logs);
+    if (number != 0) {
+        diag(o, "cannot read %s: %s", path, strerror(number));
+        return EXIT_IO;
+    }
+    if (f->snapshots.n + f->logs.n > 0)
+        return EXIT_OK;
+    diag(o, "%s has no snapshots and no logs: name the directory that has version-2 in it", path);
+    return EXIT_IO;
+}
+
+void files_close(struct files *f)
+{
+    clave__files_free(&f->snapshots);
+    clave__files_free(&f->logs);
+    clave__datadir_close(&f->dir);
+}
+
+bool files_map(const struct files *f, const char *name, struct file_content *out)
+{
+    int number = clave__file_map(f->dir.dir, name, out);
+    if (number != 0)
+        diag(f->o, "cannot read %s in %s: %s", name, f->dir.path, strerror(number));
+    return number == 0;
+}
+
+struct server *files_server(struct files *f)
+{
+    struct server *s;
+    const struct server_options engine = {.log = on_engine_log, .log_arg = f};
+    f->noted[0] = '\0';
+    if (clave__server_new(&s, &engine) == CLAVE_OK)
+        return s;
+    diag(f->o, "out of memory");
+    return NULL;
+}
+
+/* ---- the verb ---------------------------------------------------------------------------- */
+
+static int run_data(struct options *o, int argc, char **argv)
+{
+    struct files f;
+    int id = options_next(o, argc, argv);
+    if (id == OPTIONS_STOP)
+        return o->status;
+    if (!options_args(o, 2, 3))
+        return EXIT_USAGE;
+    const char *what = o->argv[0], *only = o->argv[2];
+    bool dump = strcmp(what, "dump") == 0, check = strcmp(what, "check") == 0;
+    if (!dump && !check && strcmp(what, "digest") != 0)
+        return diag_usage(o, "'%s' is none of check, dump and digest", what);
+    if (only && !dump)
+        return diag_usage(o, "%s takes a directory alone", what);
+    int code = files_open(&f, o, o->argv[1]);
+    if (code == EXIT_OK)
+        code = dump ? data_dump(&f, only) : check ? data_check(&f) : data_digest(&f);
+    files_close(&f);
+    return code;
+}
+
+const struct verb verb_data = {
+    .name = "data",
+    .args = "check|dump|digest DIR [FILE]",
+    .summary = "Look at a data directory, clave's or Apache ZooKeeper's",
+    .text = "check    verify every checksum and digest; name each fault with its file and offset\n"
+            "dump     print every snapshot and every transaction, or those of one FILE\n"
+            "digest   print the zxid and the digest of the tree that a server would begin with\n"
+            "\n"
+            "Nothing is changed, and nothing is locked: what a running server is writing may look\n"
+            "torn at its end.\n",
+    .max_args = -1,
+    .offline = true,
+    .run = run_data,
+};

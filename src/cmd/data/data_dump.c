@@ -1,0 +1,348 @@
+/* data_dump.c - every node of a snapshot and every transaction of a log, a line each. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cmd/cli/diag.h"
+#include "cmd/cli/format.h"
+#include "cmd/cli/json.h"
+#include "cmd/data/data_dir.h"
+#include "server/store/inspect.h"
+#include "server/tree/node.h"
+
+struct dumping {
+    struct files *f;
+    const char *file; /* the one at hand */
+};
+
+static const char *type_name(int32_t type)
+{
+    static const struct {
+        int32_t type;
+        const char *name;
+    } names[] = {
+        {OP_CREATE, "create"},
+        {OP_DELETE, "delete"},
+        {OP_SET_DATA, "setData"},
+        {OP_SET_ACL, "setACL"},
+        {OP_CHECK, "check"},
+        {OP_MULTI, "multi"},
+        {OP_CREATE2, "create2"},
+        {OP_RECONFIG, "reconfig"},
+        {OP_CREATE_CONTAINER, "createContainer"},
+        {OP_DELETE_CONTAINER, "deleteContainer"},
+        {OP_CREATE_TTL, "createTTL"},
+        {OP_CREATE_SESSION, "createSession"},
+        {OP_CLOSE_SESSION, "closeSession"},
+        {OP_ERROR, "error"},
+    };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (names[i].type == type)
+            return names[i].name;
+    return "unknown";
+}
+
+static void show_jbytes(struct jbytes b)
+{
+    if (b.n < 0)
+        fputs("null", stdout);
+    else
+        format_bytes(stdout, b.p, (size_t)b.n);
+}
+
+static void show_acl(struct jvec acl)
+{
+    struct jreader r = clave__jvec_reader(acl);
+    fputs(", acl", stdout);
+    for (int32_t i = 0; i < acl.count; i++) {
+        struct wire_acl a = clave__wire_get_acl(&r);
+        putchar(' ');
+        show_jbytes(a.scheme);
+        putchar(':');
+        show_jbytes(a.id);
+        printf(":%d", (int)a.perms);
+    }
+}
+
+static void json_acl(struct json *j, struct jvec acl)
+{
+    struct jreader r = clave__jvec_reader(acl);
+    clave__json_open(j, "acl", '[');
+    for (int32_t i = 0; i < acl.count; i++) {
+        struct wire_acl a = clave__wire_get_acl(&r);
+        clave__json_open(j, NULL, '{');
+        json_bytes(j, "scheme", a.scheme.p, a.scheme.n > 0 ? (size_t)a.scheme.n : 0);
+        json_bytes(j, "id", a.id.p, a.id.n > 0 ? (size_t)a.id.n : 0);
+        clave__json_int(j, "perms", a.perms);
+        clave__json_close(j, '}');
+    }
+    clave__json_close(j, ']');
+}
+
+static void json_jbytes(struct json *j, const char *key, struct jbytes b)
+{
+    json_bytes(j, key, b.n < 0 ? NULL : b.p ? b.p : "", b.n > 0 ? (size_t)b.n : 0);
+}
+
+/* ---- changes --------------------------------------------------------------------------------- */
+
+static bool has_data(int32_t type)
+{
+    return type == OP_SET_DATA || type == OP_RECONFIG || type == OP_CREATE || type == OP_CREATE2 ||
+           type == OP_CREATE_CONTAINER || type == OP_CREATE_TTL;
+}
+
+static bool is_create(int32_t type)
+{
+    return has_data(type) && type != OP_SET_DATA && type != OP_RECONFIG;
+}
+
+static void show_change(const struct log_change *c)
+{
+    printf("    %s ", type_name(c->type));
+    if (c->type == OP_ERROR) {
+        printf("%d\n", (int)c->err);
+        return;
+    }
+    show_jbytes(c->path);
+    if (has_data(c->type))
+        printf(c->data.n < 0 ? ", no data" : ", %d bytes", (int)c->data.n);
+    if (c->ephemeral)
+        fputs(", ephemeral", stdout);
+    if (c->type == OP_CREATE_TTL)
+        printf(", ttl %" PRId64 " ms", c->ttl_ms);
+    if (is_create(c->type))
+        printf(", parent cversion %d", (int)c->version);
+    else if (c->type != OP_DELETE && c->type != OP_DELETE_CONTAINER)
+        printf(", version %d", (int)c->version);
+    if (is_create(c->type) || c->type == OP_SET_ACL)
+        show_acl(c->acl);
+    putchar('\n');
+}
+
+static void json_change(struct json *j, const struct log_change *c)
+{
+    clave__json_open(j, NULL, '{');
+    clave__json_string(j, "type", type_name(c->type));
+    if (c->type == OP_ERROR) {
+        clave__json_int(j, "error", c->err);
+        clave__json_close(j, '}');
+        return;
+    }
+    json_jbytes(j, "path", c->path);
+    if (has_data(c->type))
+        json_jbytes(j, "data", c->data);
+    if (is_create(c->type))
+        clave__json_bool(j, "ephemeral", c->ephemeral);
+    if (c->type == OP_CREATE_TTL)
+        clave__json_int(j, "ttl_ms", c->ttl_ms);
+    if (c->type != OP_DELETE && c->type != OP_DELETE_CONTAINER)
+        clave__json_int(j, is_create(c->type) ? "parent_cversion" : "version", c->version);
+    if (is_create(c->type) || c->type == OP_SET_ACL)
+        json_acl(j, c->acl);
+    clave__json_close(j, '}');
+}
+
+/* ---- a log --------------------------------------------------------------------------------------
+ */
+
+static void show_entry(const struct dumping *d, const struct log_entry *e)
+{
+    char when[SHOW_TIME];
+    struct log_change c;
+    printf("%s offset %zu: zxid 0x%" PRIx64 " %s session 0x%" PRIx64 " cxid 0x%x %s", d->file,
+           e->offset, (uint64_t)e->zxid, format_time(e->time, when), (uint64_t)e->client,
+           (unsigned)e->cxid, type_name(e->type));
+    if (e->type == OP_CREATE_SESSION)
+        printf(", timeout %d ms", (int)e->timeout_ms);
+    if (e->type == OP_ERROR)
+        printf(" %d", (int)e->err);
+    if (e->has_digest)
+        printf(", digest %" PRIu64, e->digest);
+    putchar('\n');
+    for (int32_t i = 0; clave__log_entry_change(e, i, &c); i++)
+        show_change(&c);
+}
+
+static void json_entry(const struct dumping *d, const struct log_entry *e)
+{
+    char when[SHOW_TIME];
+    struct log_change c;
+    struct json j;
+    json_begin(&j, stdout);
+    clave__json_string(&j, "file", d->file);
+    clave__json_int(&j, "offset", (int64_t)e->offset);
+    json_hex(&j, "zxid", e->zxid);
+    clave__json_string(&j, "time", format_time(e->time, when));
+    json_hex(&j, "session", e->client);
+    clave__json_int(&j, "cxid", e->cxid);
+    clave__json_string(&j, "type", type_name(e->type));
+    if (e->type == OP_CREATE_SESSION)
+        clave__json_int(&j, "timeout_ms", e->timeout_ms);
+    if (e->type == OP_ERROR)
+        clave__json_int(&j, "error", e->err);
+    if (e->has_digest)
+        files_json_digest(&j, e->digest);
+    clave__json_open(&j, "changes", '[');
+    for (int32_t i = 0; clave__log_entry_change(e, i, &c); i++)
+        json_change(&j, &c);
+    clave__json_close(&j, ']');
+    json_end(&j);
+}
+
+static int dump_log(struct dumping *d, const void *p, size_t n)
+{
+    struct log_walk w;
+    struct log_entry e;
+    enum log_step step = LOG_STEP_DAMAGED;
+    if (clave__log_walk(&w, p, n))
+        while ((step = clave__log_walk_next(&w, &e)) == LOG_STEP_ENTRY) {
+            if (d->f->o->json)
+                json_entry(d, &e);
+            else
+                show_entry(d, &e);
+        }
+    if (step == LOG_STEP_TORN)
+        diag(d->f->o, "%s: a record at offset %zu that was never finished", d->file, w.at);
+    if (step == LOG_STEP_DAMAGED)
+        diag(d->f->o, "%s is damaged: %s", d->file, w.fault);
+    return step == LOG_STEP_DAMAGED ? EXIT_IO : EXIT_OK;
+}
+
+/* ---- a snapshot
+ * ---------------------------------------------------------------------------------- */
+
+static void dump_session(void *arg, int64_t id, int32_t timeout_ms)
+{
+    const struct dumping *d = arg;
+    struct json j;
+    if (!d->f->o->json) {
+        printf("%s session 0x%" PRIx64 ", timeout %d ms\n", d->file, (uint64_t)id, (int)timeout_ms);
+        return;
+    }
+    json_begin(&j, stdout);
+    clave__json_string(&j, "file", d->file);
+    json_hex(&j, "session", id);
+    clave__json_int(&j, "timeout_ms", timeout_ms);
+    json_end(&j);
+}
+
+static const char *kind_of(const struct node_view *n)
+{
+    static const char *const kinds[] = {
+        [NODE_PLAIN] = "persistent",
+        [NODE_EPHEMERAL] = "ephemeral",
+        [NODE_CONTAINER] = "container",
+        [NODE_TTL] = "ttl",
+    };
+    return kinds[clave__owner_kind(n->stored_owner)];
+}
+
+static void show_node(const struct dumping *d, const struct node_view *n)
+{
+    const struct wire_stat *st = &n->stat;
+    printf("%s node ", d->file);
+    show_jbytes(n->path.n == 0 ? clave__jbytes("/") : n->path);
+    printf(n->data.n < 0 ? ", no data" : ", %d bytes", (int)n->data.n);
+    printf(", %s", kind_of(n));
+    if (n->stored_owner != 0)
+        printf(" 0x%" PRIx64, (uint64_t)n->stored_owner);
+    printf(", czxid 0x%" PRIx64 ", mzxid 0x%" PRIx64 ", pzxid 0x%" PRIx64, (uint64_t)st->czxid,
+           (uint64_t)st->mzxid, (uint64_t)st->pzxid);
+    printf(", version %d, stored cversion %d, aversion %d", (int)st->version,
+           (int)n->stored_cversion, (int)st->aversion);
+    show_acl(n->acl);
+    putchar('\n');
+}
+
+static void json_node(const struct dumping *d, const struct node_view *n)
+{
+    struct json j;
+    json_begin(&j, stdout);
+    clave__json_string(&j, "file", d->file);
+    json_jbytes(&j, "path", n->path.n == 0 ? clave__jbytes("/") : n->path);
+    json_jbytes(&j, "data", n->data);
+    clave__json_string(&j, "kind", kind_of(n));
+    json_hex(&j, "owner", n->stored_owner);
+    json_hex(&j, "czxid", n->stat.czxid);
+    json_hex(&j, "mzxid", n->stat.mzxid);
+    json_hex(&j, "pzxid", n->stat.pzxid);
+    clave__json_int(&j, "ctime", n->stat.ctime);
+    clave__json_int(&j, "mtime", n->stat.mtime);
+    clave__json_int(&j, "version", n->stat.version);
+    clave__json_int(&j, "stored_cversion", n->stored_cversion);
+    clave__json_int(&j, "aversion", n->stat.aversion);
+    json_acl(&j, n->acl);
+    json_end(&j);
+}
+
+static void dump_node(void *arg, const struct node_view *n)
+{
+    const struct dumping *d = arg;
+    if (d->f->o->json)
+        json_node(d, n);
+    else
+        show_node(d, n);
+}
+
+static int dump_snapshot(struct dumping *d, const void *p, size_t n)
+{
+    char fault[300] = "";
+    struct server *s = files_server(d->f);
+    if (!s)
+        return EXIT_IO;
+    clave_err err = clave__server_load_snapshot(s, p, n, fault, sizeof fault);
+    if (err == CLAVE_OK) {
+        clave__server_each_session(s, dump_session, d);
+        clave__server_each_node(s, dump_node, d);
+    } else {
+        diag(d->f->o, "%s is damaged: %s", d->file,
+             err == CLAVE_ECORRUPT ? fault : clave_strerror(err));
+    }
+    clave__server_free(s);
+    return err == CLAVE_OK ? EXIT_OK : EXIT_IO;
+}
+
+/* ---- files
+ * ---------------------------------------------------------------------------------------- */
+
+static int dump_file(struct dumping *d, enum file_kind kind, int64_t zxid)
+{
+    char name[FILE_NAME_SIZE];
+    struct file_content bytes;
+    clave__file_name(name, kind, zxid);
+    d->file = name;
+    if (!files_map(d->f, name, &bytes))
+        return EXIT_IO;
+    const void *p = bytes.p ? bytes.p : "";
+    int code = kind == FILE_LOG ? dump_log(d, p, bytes.n) : dump_snapshot(d, p, bytes.n);
+    clave__file_unmap(&bytes);
+    return code;
+}
+
+/* In the order of their zxids, what a snapshot is followed by behind it. */
+static int dump_all(struct dumping *d)
+{
+    const struct file_list *snapshots = &d->f->snapshots, *logs = &d->f->logs;
+    int code = EXIT_OK;
+    for (size_t i = 0, k = 0; i < snapshots->n || k < logs->n;) {
+        bool is_log = i == snapshots->n || (k < logs->n && logs->zxid[k] <= snapshots->zxid[i]);
+        int one = is_log ? dump_file(d, FILE_LOG, logs->zxid[k++])
+                         : dump_file(d, FILE_SNAPSHOT, snapshots->zxid[i++]);
+        code = code == EXIT_OK ? one : code;
+    }
+    return code;
+}
+
+int data_dump(struct files *f, const char *only)
+{
+    struct dumping d = {.f = f};
+    int64_t zxid;
+    if (!only)
+        return dump_all(&d);
+    enum file_kind kind = clave__file_kind(only, &zxid);
+    if (kind == FILE_LOG || kind == FILE_SNAPSHOT)
+        return dump_file(&d, kind, zxid);
+    diag(f->o, "'%s' is neither log.ZXID nor snapshot.ZXID", only);
+    return EXIT_USAGE;
+}

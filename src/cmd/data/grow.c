@@ -1,0 +1,365 @@
+/* grow.c - what is needed to go on with an ensemble of Apache ZooKeeper on the data of one server:
+ * its configuration files, what the data ask of it, and the steps in an order in which no quorum of
+ * servers without the data can form. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+#include "cmd/cli/diag.h"
+#include "cmd/cli/json.h"
+#include "cmd/data/data_dir.h"
+#include "server/store/inspect.h"
+#include "server/tree/node.h"
+
+enum { GROW_OUT = FLAG_LONG, GROW_DATA_DIR, GROW_TICK, MOST_SERVERS = 9, LEAST_SERVERS = 3 };
+
+struct member {
+    char host[256]; /* with its brackets, when it is an address of IPv6 */
+    int64_t quorum_port;
+    int64_t election_port;
+    int64_t client_port;
+};
+
+struct growing {
+    struct options *o;
+    const char *dir;
+    const char *out;      /* where the files are written to */
+    const char *data_dir; /* on each of the servers */
+    int64_t tick_ms;
+    struct member members[MOST_SERVERS];
+    size_t n;
+
+    /* What the data ask for. */
+    struct server_stats st;
+    int64_t ttl_nodes;
+    int64_t gap;         /* a zxid without a record; 0: none */
+    int32_t shortest_ms; /* of the sessions; 0: there are none */
+    int32_t longest_ms;
+};
+
+/* ---- the servers ------------------------------------------------------------------------- */
+
+static bool take_port(const char **at, int64_t *port)
+{
+    char *end;
+    if (**at != ':')
+        return **at == '\0';
+    long v = strtol(*at + 1, &end, 10);
+    if (end == *at + 1 || v < 1 || v > 65535)
+        return false;
+    *port = v;
+    *at = end;
+    return true;
+}
+
+/* HOST[:QUORUM:ELECTION[:CLIENT]] */
+static bool parse_member(const char *text, struct member *m)
+{
+    const char *close = text[0] == '[' ? strchr(text, ']') : NULL;
+    size_t n = close ? (size_t)(close + 1 - text) : strcspn(text, ":");
+    *m = (struct member){.quorum_port = 2888, .election_port = 3888, .client_port = 2181};
+    if (n == 0 || n >= sizeof m->host || strpbrk(text, " \t\n=;|") || (text[0] == '[' && !close))
+        return false;
+    memcpy(m->host, text, n);
+    const char *at = text + n;
+    if (*at == ':' && !strchr(at + 1, ':')) /* both or none */
+        return false;
+    if (!take_port(&at, &m->quorum_port) || !take_port(&at, &m->election_port) ||
+        !take_port(&at, &m->client_port) || *at != '\0')
+        return false;
+    return m->quorum_port != m->election_port && m->quorum_port != m->client_port &&
+           m->election_port != m->client_port;
+}
+
+/* Two servers of one host, where no two can have one port, or one server twice: two votes that go
+ * at once. */
+static bool share_a_port(const struct member *a, const struct member *b)
+{
+    const int64_t left[] = {a->quorum_port, a->election_port, a->client_port};
+    const int64_t right[] = {b->quorum_port, b->election_port, b->client_port};
+    if (strcasecmp(a->host, b->host) != 0)
+        return false;
+    for (size_t i = 0; i < 9; i++)
+        if (left[i / 3] == right[i % 3])
+            return true;
+    return false;
+}
+
+static int take_members(struct growing *g, char **specs, size_t n)
+{
+    if (n < LEAST_SERVERS || n > MOST_SERVERS || n % 2 == 0)
+        return diag_usage(g->o, "an ensemble is of 3, 5, 7 or 9 servers, not of %zu", n);
+    for (g->n = 0; g->n < n; g->n++)
+        if (!parse_member(specs[g->n], &g->members[g->n]))
+            return diag_usage(g->o, "'%s' is no server: HOST[:QUORUM:ELECTION[:CLIENT]]",
+                              specs[g->n]);
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = 0; j < i; j++)
+            if (share_a_port(&g->members[i], &g->members[j]))
+                return diag_usage(g->o, "'%s' and '%s' are servers on one host with one port",
+                                  specs[j], specs[i]);
+    return EXIT_OK;
+}
+
+/* ---- the data ------------------------------------------------------------------------------ */
+
+static void look_at_node(void *arg, const struct node_view *n)
+{
+    struct growing *g = arg;
+    g->ttl_nodes += clave__owner_kind(n->stored_owner) == NODE_TTL;
+}
+
+static void look_at_session(void *arg, int64_t id, int32_t timeout_ms)
+{
+    struct growing *g = arg;
+    (void)id;
+    g->shortest_ms =
+        g->shortest_ms == 0 || timeout_ms < g->shortest_ms ? timeout_ms : g->shortest_ms;
+    g->longest_ms = timeout_ms > g->longest_ms ? timeout_ms : g->longest_ms;
+}
+
+static bool look_for_gap(struct growing *g, struct files *f, int64_t zxid)
+{
+    char name[FILE_NAME_SIZE];
+    struct file_content bytes;
+    struct log_walk w;
+    struct log_entry e;
+    clave__file_name(name, FILE_LOG, zxid);
+    if (!files_map(f, name, &bytes))
+        return false;
+    if (clave__log_walk(&w, bytes.p ? bytes.p : "", bytes.n))
+        while (clave__log_walk_next(&w, &e) == LOG_STEP_ENTRY)
+            continue;
+    g->gap = g->gap ? g->gap : w.gap;
+    clave__file_unmap(&bytes);
+    return true;
+}
+
+static int look_at_data(struct growing *g)
+{
+    struct files f;
+    char text[600] = "";
+    const struct fault fault = {text, sizeof text};
+    int code = files_open(&f, g->o, g->dir);
+    struct server *s = code == EXIT_OK ? files_server(&f) : NULL;
+    clave_err err = s ? clave__datadir_recover(&f.dir, s, &fault) : CLAVE_ENOMEM;
+    if (s && err == CLAVE_OK) {
+        clave__server_stats(s, &g->st);
+        clave__server_each_node(s, look_at_node, g);
+        clave__server_each_session(s, look_at_session, g);
+        for (size_t i = 0; i < f.logs.n && code == EXIT_OK; i++)
+            code = look_for_gap(g, &f, f.logs.zxid[i]) ? EXIT_OK : EXIT_IO;
+    } else if (code == EXIT_OK) {
+        diag(g->o, "%s", text[0] ? text : clave_strerror(err));
+        code = EXIT_IO;
+    }
+    clave__server_free(s);
+    files_close(&f);
+    return code;
+}
+
+/* ---- the files ------------------------------------------------------------------------------ */
+
+static bool make_dir(const struct growing *g, const char *path)
+{
+    if (mkdir(path, 0755) == 0 || errno == EEXIST)
+        return true;
+    diag(g->o, "cannot create %s: %s", path, strerror(errno));
+    return false;
+}
+
+static FILE *create(const struct growing *g, size_t server, const char *name)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%zu/%s", g->out, server, name);
+    FILE *f = fopen(path, "we");
+    if (!f)
+        diag(g->o, "cannot write %s: %s", path, strerror(errno));
+    return f;
+}
+
+static bool finish(const struct growing *g, FILE *f)
+{
+    bool fine = !ferror(f);
+    int number = errno;
+    if (fclose(f) != 0) {
+        fine = false;
+        number = errno;
+    }
+    if (!fine)
+        diag(g->o, "cannot write in %s: %s", g->out, strerror(number));
+    return fine;
+}
+
+static void write_config(const struct growing *g, const struct member *own, FILE *f)
+{
+    fprintf(f, "tickTime=%" PRId64 "\ninitLimit=10\nsyncLimit=5\n", g->tick_ms);
+    fprintf(f, "dataDir=%s\nclientPort=%" PRId64 "\n", g->data_dir, own->client_port);
+    fputs("admin.enableServer=false\n4lw.commands.whitelist=srvr,ruok,mntr,conf,isro\n", f);
+    if (g->longest_ms > 20 * g->tick_ms)
+        fprintf(f, "# sessions that are longer than 20 ticks\nmaxSessionTimeout=%d\n",
+                (int)g->longest_ms);
+    if (g->ttl_nodes > 0)
+        fputs("# without it nodes with a time to live are removed when a server starts\n"
+              "extendedTypesEnabled=true\n",
+              f);
+    for (size_t i = 0; i < g->n; i++)
+        fprintf(f, "server.%zu=%s:%" PRId64 ":%" PRId64 "\n", i + 1, g->members[i].host,
+                g->members[i].quorum_port, g->members[i].election_port);
+}
+
+static bool write_server(const struct growing *g, size_t i)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%zu", g->out, i + 1);
+    if (!make_dir(g, path))
+        return false;
+    FILE *f = create(g, i + 1, "zoo.cfg");
+    if (!f)
+        return false;
+    write_config(g, &g->members[i], f);
+    if (!finish(g, f))
+        return false;
+    f = create(g, i + 1, "myid");
+    if (!f)
+        return false;
+    fprintf(f, "%zu\n", i + 1);
+    return finish(g, f);
+}
+
+static int write_all(const struct growing *g)
+{
+    if (!make_dir(g, g->out))
+        return EXIT_IO;
+    for (size_t i = 0; i < g->n; i++)
+        if (!write_server(g, i))
+            return EXIT_IO;
+    return EXIT_OK;
+}
+
+/* ---- what is said -----------------------------------------------------------------------------
+ */
+
+static void say_data(const struct growing *g)
+{
+    char text[DURATION_CAP];
+    printf("%s is whole: zxid 0x%" PRIx64 ", digest %" PRIu64 ", %zu nodes, %zu sessions\n", g->dir,
+           (uint64_t)g->st.last_zxid, g->st.digest, g->st.nodes, g->st.sessions);
+    if (g->shortest_ms > 0)
+        printf("The shortest session is of %s: whoever holds a lock goes on holding it when the\n"
+               "first two servers serve within that time after clave is stopped.\n",
+               duration_format(g->shortest_ms, text));
+    if (g->ttl_nodes > 0)
+        printf("%" PRId64 " nodes have a time to live: extendedTypesEnabled is set for them.\n",
+               g->ttl_nodes);
+    if (g->gap != 0)
+        printf("The log has no record of zxid 0x%" PRIx64
+               ": ZooKeeper from 3.9.4 on does not start\n"
+               "on it. Take an older one, or wait until clave has removed this log.\n",
+               (uint64_t)g->gap);
+}
+
+/* With the data on every server each quorum has them, whoever starts first. */
+static void say_steps(const struct growing *g)
+{
+    printf("\nFiles for %zu servers are in %s. Then:\n", g->n, g->out);
+    printf("1. Put N/zoo.cfg where server N looks for it, and N/myid into %s.\n", g->data_dir);
+    printf("2. Tell the clients all addresses:");
+    for (size_t i = 0; i < g->n; i++)
+        printf("%s%s:%" PRId64, i > 0 ? "," : " ", g->members[i].host, g->members[i].client_port);
+    printf("\n3. Stop clave serve. 'clave data check %s' has to say ok.\n", g->dir);
+    printf("4. Copy %s/version-2 into %s of EVERY server, before any is started:\n", g->dir,
+           g->data_dir);
+    printf("   two servers without it would be a quorum, and begin with nothing.\n");
+    printf(
+        "5. Start server 1, which has the data for certain, then the others. When 'srvr' of one\n"
+        "   says 'Mode: leader' the sessions go on, and so do the locks.\n"
+        "The way back: stop all servers, and start clave serve on the data of the last leader.\n");
+}
+
+static void put_connect(const struct growing *g, struct json *j)
+{
+    char text[MOST_SERVERS * (sizeof g->members[0].host + 8)];
+    size_t n = 0;
+    for (size_t i = 0; i < g->n; i++)
+        n += (size_t)snprintf(text + n, sizeof text - n, "%s%s:%" PRId64, i > 0 ? "," : "",
+                              g->members[i].host, g->members[i].client_port);
+    clave__json_bytes(j, "connect", text, n);
+}
+
+static void show_json(const struct growing *g)
+{
+    struct json j;
+    json_begin(&j, stdout);
+    json_hex(&j, "zxid", g->st.last_zxid);
+    files_json_digest(&j, g->st.digest);
+    clave__json_int(&j, "nodes", (int64_t)g->st.nodes);
+    clave__json_int(&j, "sessions", (int64_t)g->st.sessions);
+    clave__json_int(&j, "shortest_session_ms", g->shortest_ms);
+    clave__json_int(&j, "ttl_nodes", g->ttl_nodes);
+    if (g->gap != 0)
+        json_hex(&j, "gap_zxid", g->gap);
+    else
+        clave__json_string(&j, "gap_zxid", NULL);
+    clave__json_string(&j, "out", g->out);
+    clave__json_string(&j, "data_dir", g->data_dir);
+    put_connect(g, &j);
+    json_end(&j);
+}
+
+static int run_grow(struct options *o, int argc, char **argv)
+{
+    struct growing g = {
+        .o = o, .out = "ensemble", .data_dir = "/var/lib/zookeeper", .tick_ms = 2000};
+    int id;
+    while ((id = options_next(o, argc, argv)) > 0) {
+        if (id == GROW_OUT)
+            g.out = o->value;
+        if (id == GROW_DATA_DIR)
+            g.data_dir = o->value;
+        if (id == GROW_TICK && !options_duration(o, "tick", 1, 60000, &g.tick_ms))
+            return EXIT_USAGE;
+    }
+    if (id == OPTIONS_STOP)
+        return o->status;
+    if (!options_args(o, 2, -1))
+        return EXIT_USAGE;
+    g.dir = o->argv[0];
+    int code = take_members(&g, o->argv + 1, (size_t)o->argc - 1);
+    if (code == EXIT_OK)
+        code = look_at_data(&g);
+    if (code == EXIT_OK)
+        code = write_all(&g);
+    if (code != EXIT_OK)
+        return code;
+    if (o->json) {
+        show_json(&g);
+    } else {
+        say_data(&g);
+        say_steps(&g);
+    }
+    return EXIT_OK;
+}
+
+static const struct flag flags[] = {
+    {GROW_OUT, "out", "DIR", "where the files are written [ensemble]"},
+    {GROW_DATA_DIR, "data-dir", "DIR", "dataDir on the servers [/var/lib/zookeeper]"},
+    {GROW_TICK, "tick", "DURATION", "the unit of session timeouts [2s]"},
+    {0, NULL, NULL, NULL},
+};
+
+const struct verb verb_grow = {
+    .name = "grow",
+    .args = "DIR HOST[:QUORUM:ELECTION[:CLIENT]]...",
+    .summary = "Prepare the move from one server to an ensemble of Apache ZooKeeper",
+    .text = "Looks at the data directory, without changing it; writes zoo.cfg and myid for each\n"
+            "server; and prints the steps, in an order in which nothing can be lost.\n",
+    .flags = flags,
+    .max_args = -1,
+    .offline = true,
+    .run = run_grow,
+};

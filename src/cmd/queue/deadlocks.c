@@ -1,0 +1,119 @@
+#include "cmd/queue/deadlocks.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "clave/deadlock.h"
+#include "cmd/cli/connect.h"
+#include "cmd/cli/diag.h"
+#include "cmd/cli/json.h"
+#include "cmd/queue/participant_text.h"
+
+enum { PATH_CAP = 1024, TASK_CAP = 64 };
+
+/* Of threads that share a session, which; of who says no more, the owner or the session. */
+static const char *member_format(const clave_deadlock_member *m, char out[WHO_CAP])
+{
+    const clave_identity *id = &m->identity;
+    char task[TASK_CAP], owner[WHO_CAP];
+    if (id->host || id->pid != 0 || id->name || id->command || (id->text && *id->text))
+        who_format(id, out, WHO_CAP);
+    else if (id->owner)
+        snprintf(out, WHO_CAP, "owner %s", who_text(id->owner, owner, WHO_CAP - sizeof "owner "));
+    else
+        snprintf(out, WHO_CAP, "session 0x%" PRIx64, (uint64_t)m->stat.ephemeral_owner);
+    size_t n = strlen(out);
+    if (id->task)
+        snprintf(out + n, WHO_CAP - n, " #%s", who_text(id->task, task, sizeof task));
+    return out;
+}
+
+static void show_text(const clave_deadlock *d)
+{
+    char who[WHO_CAP], next[WHO_CAP], path[PATH_CAP];
+    printf("deadlock of %zu\n", d->n);
+    for (size_t i = 0; i < d->n; i++) {
+        const clave_deadlock_member *m = &d->members[i], *n = &d->members[(i + 1) % d->n];
+        member_format(m, who);
+        member_format(n, next);
+        if (m->path)
+            printf("  %s waits for %s behind %s\n", who, who_text(m->path, path, sizeof path),
+                   next);
+        else
+            printf("  %s is to outlast %s\n", who, next);
+    }
+}
+
+static void show_member(struct json *j, const clave_deadlock_member *m)
+{
+    const clave_identity *id = &m->identity;
+    clave__json_open(j, NULL, '{');
+    clave__json_string(j, "path", m->path);
+    clave__json_string(j, "node", m->node);
+    clave__json_string(j, "blocker", m->blocker);
+    clave__json_int(j, "token", m->stat.czxid);
+    json_hex(j, "session", m->stat.ephemeral_owner);
+    clave__json_int(j, "since_ms", m->stat.ctime);
+    clave__json_string(j, "host", id->host);
+    clave__json_int(j, "pid", id->pid);
+    clave__json_string(j, "name", id->name);
+    clave__json_string(j, "command", id->command);
+    clave__json_string(j, "text", id->text);
+    clave__json_string(j, "owner", id->owner);
+    clave__json_string(j, "task", id->task);
+    clave__json_close(j, '}');
+}
+
+static void show_json(const clave_deadlock *d)
+{
+    struct json j;
+    json_begin(&j, stdout);
+    clave__json_open(&j, "members", '[');
+    for (size_t i = 0; i < d->n; i++)
+        show_member(&j, &d->members[i]);
+    clave__json_close(&j, ']');
+    clave__json_string(&j, "victim", d->victim < d->n ? d->members[d->victim].node : NULL);
+    clave__json_string(&j, "text", d->text);
+    json_end(&j);
+}
+
+/* A path that is mistyped would have no deadlock. EXIT_OK, or told. */
+static int look_for(struct options *o, clave_session *s, const char *const *paths, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        clave_err err = clave_session_exists(s, paths[i], options_left_ms(o), NULL);
+        if (err != CLAVE_OK)
+            return diag_err(o, paths[i], err, s);
+    }
+    return EXIT_OK;
+}
+
+static int search(struct options *o, clave_session *s, const char *const *paths, size_t n)
+{
+    clave_deadlocks *found;
+    clave_err err = clave_session_deadlocks(s, paths, n, o->timeout_ms, &found);
+    if (err != CLAVE_OK)
+        return diag_err(o, paths[0], err, s);
+    for (size_t i = 0; i < found->n; i++)
+        (o->json ? show_json : show_text)(&found->list[i]);
+    if (found->n == 0)
+        diag_note(o, "no deadlock");
+    int code = found->n > 0 ? EXIT_DEADLOCK : EXIT_OK;
+    clave_deadlocks_free(found);
+    return code;
+}
+
+int deadlocks_show(struct options *o, const char *const *paths, size_t n)
+{
+    static const char *const everywhere = "/";
+    clave_session *s;
+    int code = connect_open(o, NULL, &s);
+    if (code != EXIT_OK)
+        return code;
+    code = look_for(o, s, paths, n);
+    if (code == EXIT_OK)
+        code = search(o, s, n > 0 ? paths : &everywhere, n > 0 ? n : 1);
+    connect_close(s);
+    return code;
+}

@@ -1,0 +1,124 @@
+#include "cmd/queue/participant_text.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "recipe/contender/kazoo.h"
+#include "runtime/clock.h"
+
+/* How many bytes of UTF-8 at p may be shown as they are; 0: none, because a terminal would obey
+ * them (C0, DEL, and C1, which is U+0080 to U+009F) or because they are no UTF-8. */
+static size_t showable(const unsigned char *p)
+{
+    size_t n = p[0] < 0x80 ? 1 : p[0] < 0xc2 ? 0 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
+    if (p[0] < 0x20 || p[0] == 0x7f || p[0] > 0xf4 || (p[0] == 0xc2 && p[1] < 0xa0))
+        return 0;
+    for (size_t i = 1; i < n; i++)
+        if ((p[i] & 0xc0) != 0x80) /* the NUL behind a text that is cut, too */
+            return 0;
+    return n;
+}
+
+/* Appends; cut at the beginning of a character. */
+static void put_safe(char *out, size_t cap, const char *text)
+{
+    const unsigned char *p = (const unsigned char *)text;
+    size_t n = strlen(out);
+    while (*p && n + 4 < cap) {
+        size_t len = showable(p);
+        for (size_t i = 0; i < len; i++)
+            out[n++] = (char)*p++;
+        if (len > 0)
+            continue;
+        out[n++] = '?';
+        for (p++; (*p & 0xc0) == 0x80;)
+            p++;
+    }
+    out[n] = '\0';
+}
+
+const char *who_format(const clave_identity *id, char *out, size_t cap)
+{
+    char pid[32] = "";
+    out[0] = '\0';
+    if (id->pid != 0)
+        snprintf(pid, sizeof pid, "%spid %lld", id->host ? " " : "", (long long)id->pid);
+    put_safe(out, cap, id->host ? id->host : "");
+    put_safe(out, cap, pid);
+    const char *name = id->name ? id->name : id->command;
+    if (name) {
+        put_safe(out, cap, *out ? " (" : "(");
+        put_safe(out, cap, name);
+        put_safe(out, cap, ")");
+    }
+    if (!*out)
+        put_safe(out, cap, id->text && *id->text ? id->text : "somebody unnamed");
+    return out;
+}
+
+const char *who_text(const char *text, char *out, size_t cap)
+{
+    out[0] = '\0';
+    put_safe(out, cap, text);
+    return out;
+}
+
+const char *who_column(const char *text, bool free_text, char *out, size_t cap)
+{
+    out[0] = '\0';
+    put_safe(out, cap, text && *text ? text : "-");
+    for (char *p = out; *p && !free_text; p++)
+        if (*p == ' ')
+            *p = '_';
+    return out;
+}
+
+const char *age_format(int64_t ms, char out[AGE_CAP])
+{
+    long long s = ms > 0 ? ms / 1000 : 0;
+    if (s == 0)
+        snprintf(out, AGE_CAP, "%dms", ms > 0 ? (int)ms : 0);
+    else if (s < 60)
+        snprintf(out, AGE_CAP, "%llds", s);
+    else if (s < 3600)
+        snprintf(out, AGE_CAP, "%lldm%02llds", s / 60, s % 60);
+    else if (s < 86400)
+        snprintf(out, AGE_CAP, "%lldh%02lldm", s / 3600, s / 60 % 60);
+    else
+        snprintf(out, AGE_CAP, "%lldd%02lldh", s / 86400, s / 3600 % 24);
+    return out;
+}
+
+bool who_is_known(const clave_stat *st)
+{
+    return st->czxid != 0;
+}
+
+const char *who_token(const clave_stat *st, char out[TOKEN_CAP])
+{
+    if (!who_is_known(st))
+        return "-";
+    snprintf(out, TOKEN_CAP, "%" PRId64, st->czxid);
+    return out;
+}
+
+const char *who_age(const clave_stat *st, char out[AGE_CAP])
+{
+    return who_is_known(st) ? age_format(clave__clock_wall() - st->ctime, out) : "-";
+}
+
+const char *who_note(const char *node)
+{
+    return clave__kazoo_is_default(node)
+               ? "kazoo default name: takes no part in this queue, extra_lock_patterns aside"
+               : NULL;
+}
+
+const char *who_note_in_line(const char *node, char out[WHO_CAP])
+{
+    const char *diag_note = who_note(node);
+    snprintf(out, WHO_CAP, "%s%s%s", diag_note ? " (" : "", diag_note ? diag_note : "",
+             diag_note ? ")" : "");
+    return out;
+}

@@ -1,0 +1,167 @@
+#include "cmd/queue/queue_view.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "clave/leader.h"
+#include "clave/rwlock.h"
+#include "clave/semaphore.h"
+#include "recipe/contender/kazoo.h"
+#include "recipe/contender/order.h"
+
+enum kind { KIND_QUEUE, KIND_SHARED, KIND_COUNTED, KIND_ELECTION };
+
+static bool is_named(const char *name, const struct order_rule *rule)
+{
+    return strstr(name, rule->base) && clave__order_is_kind(rule, name);
+}
+
+/* By the names of what stands there. Nobody: a queue. */
+static enum kind kind_of(const clave_reply *names)
+{
+    for (size_t i = 0; i < names->nnames; i++) {
+        const char *name = names->names[i];
+        if (is_named(name, &clave__order_read) || is_named(name, &clave__order_write))
+            return KIND_SHARED;
+        if (is_named(name, &clave__order_latch))
+            return KIND_ELECTION;
+        if (strcmp(name, "leases") == 0 || strcmp(name, "locks") == 0)
+            return KIND_COUNTED;
+    }
+    return KIND_QUEUE;
+}
+
+static clave_err find_kind(clave_session *s, const char *path, int64_t timeout_ms, enum kind *out)
+{
+    clave_reply *r = NULL;
+    clave_err err = clave_session_sync(s, path, timeout_ms);
+    if (err == CLAVE_OK)
+        err = clave_session_children(s, path, timeout_ms, &r);
+    *out = err == CLAVE_OK ? kind_of(r) : KIND_QUEUE;
+    clave_reply_free(r);
+    return err == CLAVE_ENONODE ? CLAVE_OK : err;
+}
+
+static clave_err call_both_sides(clave_client *c, const char *path, clave_participants_cb *cb,
+                                 void *arg)
+{
+    return clave_rwlock_participants(c, path, CLAVE_RWLOCK_BOTH, cb, arg);
+}
+
+/* Readers hold until the first writer, a writer when nobody is before it. */
+static void place_sides(struct queue_view *l)
+{
+    bool open = true;
+    for (size_t i = 0; i < l->n; i++) {
+        struct queue_view_place *at = &l->list[i];
+        bool reads = clave__order_is_kind(&clave__order_read, at->p->node);
+        at->holds = open && (reads || i == 0);
+        at->role = at->holds ? (reads ? "reader" : "writer") : (reads ? "to-read" : "to-write");
+        open = open && reads;
+        at->below = "";
+    }
+}
+
+static void place_queue(struct queue_view *l)
+{
+    for (size_t i = 0; i < l->n; i++) {
+        l->list[i].holds = i == 0;
+        l->list[i].role = i == 0 ? "holder" : "waiting";
+        l->list[i].below = "";
+    }
+}
+
+/* The lease of who is first in the queue may still wait for room: it is the newest. */
+static void place_leases(struct queue_view *l)
+{
+    for (size_t i = 0; i < l->n; i++) {
+        bool lease = i < l->rolls[0]->n;
+        l->list[i].holds = lease;
+        l->list[i].role = lease ? "lease" : "waiting";
+        l->list[i].below = lease ? "/leases" : "/locks";
+    }
+}
+
+/* A stock kazoo lock looks at its own kind only: behind a node of another its place does not say
+ * whether it holds. */
+static void set_apart(struct queue_view *l)
+{
+    bool others = false;
+    for (size_t i = 0; i < l->n; i++) {
+        bool apart = clave__kazoo_is_default(l->list[i].p->node);
+        if (apart && others) {
+            l->list[i].holds = false;
+            l->list[i].role = "outside";
+        }
+        others = others || !apart;
+    }
+}
+
+static clave_err make_list(struct queue_view *l)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < 2; i++)
+        n += l->rolls[i] ? l->rolls[i]->n : 0;
+    l->list = n > 0 ? calloc(n, sizeof *l->list) : NULL;
+    if (n > 0 && !l->list)
+        return CLAVE_ENOMEM;
+    for (size_t i = 0; i < 2; i++)
+        for (size_t k = 0; l->rolls[i] && k < l->rolls[i]->n; k++)
+            l->list[l->n++].p = &l->rolls[i]->list[k];
+    return CLAVE_OK;
+}
+
+static clave_err read_queue_of_semaphore(clave_session *s, const char *path, int64_t timeout_ms,
+                                         clave_roll **out)
+{
+    size_t n = strcmp(path, "/") == 0 ? 0 : strlen(path);
+    char *below = malloc(n + sizeof "/locks");
+    if (!below)
+        return CLAVE_ENOMEM;
+    memcpy(below, path, n);
+    memcpy(below + n, "/locks", sizeof "/locks");
+    clave_err err = clave_session_roll(s, clave_participants, below, timeout_ms, out);
+    free(below);
+    return err;
+}
+
+clave_err queue_view_read(clave_session *s, const char *path, int64_t timeout_ms,
+                          struct queue_view *out)
+{
+    static clave_roll_call *const calls[] = {
+        [KIND_QUEUE] = clave_participants,
+        [KIND_SHARED] = call_both_sides,
+        [KIND_COUNTED] = clave_semaphore_participants,
+        [KIND_ELECTION] = clave_latch_participants,
+    };
+    static void (*const place[])(struct queue_view *) = {
+        [KIND_QUEUE] = place_queue,
+        [KIND_SHARED] = place_sides,
+        [KIND_COUNTED] = place_leases,
+        [KIND_ELECTION] = place_queue,
+    };
+    enum kind kind;
+    *out = (struct queue_view){0};
+    clave_err err = find_kind(s, path, timeout_ms, &kind);
+    if (err == CLAVE_OK)
+        err = clave_session_roll(s, calls[kind], path, timeout_ms, &out->rolls[0]);
+    if (err == CLAVE_OK && kind == KIND_COUNTED)
+        err = read_queue_of_semaphore(s, path, timeout_ms, &out->rolls[1]);
+    if (err == CLAVE_OK)
+        err = make_list(out);
+    if (err == CLAVE_OK) {
+        place[kind](out);
+        set_apart(out);
+    } else {
+        queue_view_fini(out);
+    }
+    return err;
+}
+
+void queue_view_fini(struct queue_view *l)
+{
+    clave_roll_free(l->rolls[0]);
+    clave_roll_free(l->rolls[1]);
+    free(l->list);
+    *l = (struct queue_view){0};
+}

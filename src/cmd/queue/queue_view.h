@@ -1,0 +1,29 @@
+/* queue_view.h - everybody at the path of a lock, of whatever kind the names of the nodes say it
+ * is: a mutex, a read-write lock, a semaphore, or an election. */
+#ifndef CLAVE_CMD_QUEUE_QUEUE_VIEW_H
+#define CLAVE_CMD_QUEUE_QUEUE_VIEW_H
+
+#include "clave/roll.h"
+
+struct queue_view_place {
+    const clave_participant *p;
+    bool holds;
+    /* "holder", "waiting", of elections too; read-write: "reader", "writer", "to-read", "to-write";
+     * semaphore: "lease", "waiting". Of any kind "outside": a stock kazoo lock behind another,
+     * which its maker does not know of: who_note says so. */
+    const char *role;
+    const char *below; /* where its node stands below the path: "", or "/leases", "/locks" */
+};
+
+struct queue_view {
+    struct queue_view_place *list; /* those who hold first, then in the order of the queue */
+    size_t n;
+    clave_roll *rolls[2]; /* what the list points into */
+};
+
+/* As clave_session_roll. */
+clave_err queue_view_read(clave_session *s, const char *path, int64_t timeout_ms,
+                          struct queue_view *out);
+void queue_view_fini(struct queue_view *l);
+
+#endif

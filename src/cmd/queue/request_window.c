@@ -1,0 +1,140 @@
+#include "cmd/queue/request_window.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum { WINDOW = 256 };
+
+struct slot {
+    struct request_window *request_window;
+    size_t i;
+    struct slot *next_free;
+};
+
+/* On the heap and counted: answers may come after the waiting side has given up. */
+struct request_window {
+    struct request_window_plan plan;
+    pthread_mutex_t mutex;
+    pthread_cond_t cond;
+    clave_client *client;
+    struct slot *free;
+    size_t next;      /* number of the next request to submit */
+    size_t done;      /* how many have their result */
+    unsigned holders; /* requests on their way, the waiting side, and the task on the loop */
+    bool abandoned;
+    struct slot slots[WINDOW];
+};
+
+static struct request_window *request_window_new(const struct request_window_plan *plan)
+{
+    struct request_window *f = calloc(1, sizeof *f);
+    pthread_condattr_t attr;
+    if (!f)
+        return NULL;
+    f->plan = *plan;
+    f->holders = 2;
+    pthread_mutex_init(&f->mutex, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&f->cond, &attr);
+    pthread_condattr_destroy(&attr);
+    for (size_t i = 0; i < WINDOW; i++) {
+        f->slots[i] = (struct slot){.request_window = f, .next_free = f->free};
+        f->free = &f->slots[i];
+    }
+    return f;
+}
+
+/* Gives up one hold, with the mutex, which it unlocks. */
+static void release(struct request_window *f)
+{
+    bool last = --f->holders == 0;
+    pthread_mutex_unlock(&f->mutex);
+    if (!last)
+        return;
+    pthread_cond_destroy(&f->cond);
+    pthread_mutex_destroy(&f->mutex);
+    free(f);
+}
+
+static void on_result(clave_client *c, const clave_result *res, void *arg);
+
+/* Submits what the window allows; with the mutex. */
+static void fill(struct request_window *f)
+{
+    while (!f->abandoned && f->free && f->next < f->plan.n) {
+        struct slot *slot = f->free;
+        slot->i = f->next++;
+        clave_err err = f->plan.submit(f->client, slot->i, on_result, slot, f->plan.arg);
+        if (err == CLAVE_OK) {
+            f->free = slot->next_free;
+            f->holders++;
+        } else {
+            f->plan.done(slot->i, &(clave_result){.err = err}, f->plan.arg);
+            f->done++;
+        }
+    }
+}
+
+static void on_result(clave_client *c, const clave_result *res, void *arg)
+{
+    struct slot *slot = arg;
+    struct request_window *f = slot->request_window;
+    (void)c;
+    pthread_mutex_lock(&f->mutex);
+    if (!f->abandoned)
+        f->plan.done(slot->i, res, f->plan.arg);
+    f->done++;
+    slot->next_free = f->free;
+    f->free = slot;
+    fill(f);
+    pthread_cond_signal(&f->cond);
+    release(f);
+}
+
+static void begin(clave_client *c, void *arg)
+{
+    struct request_window *f = arg;
+    pthread_mutex_lock(&f->mutex);
+    f->client = c;
+    fill(f);
+    pthread_cond_signal(&f->cond);
+    release(f);
+}
+
+static struct timespec after_ms(int64_t ms)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    t.tv_sec += (time_t)(ms / 1000);
+    t.tv_nsec += (long)(ms % 1000) * 1000000;
+    if (t.tv_nsec >= 1000000000) {
+        t.tv_nsec -= 1000000000;
+        t.tv_sec++;
+    }
+    return t;
+}
+
+clave_err request_window_run(clave_session *s, const struct request_window_plan *plan,
+                             int64_t timeout_ms)
+{
+    struct request_window *f = request_window_new(plan);
+    if (!f)
+        return CLAVE_ENOMEM;
+    clave_err err = clave_session_post(s, begin, f);
+    pthread_mutex_lock(&f->mutex);
+    if (err != CLAVE_OK)
+        f->holders--; /* begin() will not come */
+    while (err == CLAVE_OK && f->done < plan->n) {
+        size_t before = f->done;
+        struct timespec until = after_ms(timeout_ms);
+        int waited = pthread_cond_timedwait(&f->cond, &f->mutex, &until);
+        if (waited == ETIMEDOUT && f->done == before)
+            err = CLAVE_ETIMEDOUT;
+    }
+    f->abandoned = true;
+    release(f);
+    return err;
+}

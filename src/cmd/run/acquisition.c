@@ -1,0 +1,217 @@
+#include "cmd/run/acquisition.h"
+
+#include <string.h>
+
+#include "cmd/run/held.h"
+#include "cmd/run/process_identity.h"
+
+enum { OWNER = 0, IDENTITY_CAP = 4096, DETECT_MS = 1000 };
+
+/* ---- a lock -------------------------------------------------------------------------------- */
+
+static void on_acquired(clave_mutex *m, uint64_t owner, clave_err err, void *arg)
+{
+    struct acquisition *c = arg;
+    (void)m;
+    (void)owner;
+    c->events->verdict(c->arg, err);
+}
+
+static void on_mutex_event(clave_mutex *m, const clave_mutex_event *ev, void *arg)
+{
+    struct acquisition *c = arg;
+    (void)m;
+    if (ev->kind == CLAVE_MUTEX_QUEUED)
+        c->events->moved(c->arg, ev->ahead, ev->predecessor);
+    else if (ev->kind == CLAVE_MUTEX_NEXT)
+        c->events->next(c->arg);
+    else if (ev->kind == CLAVE_MUTEX_LOST)
+        c->events->lost(c->arg, ev->why);
+    else if (ev->kind == CLAVE_MUTEX_ASKED)
+        c->events->asked(c->arg);
+}
+
+static size_t format_identity(const struct lock_plan *plan, char *out, size_t cap)
+{
+    struct self self;
+    process_identity_describe(&self, plan);
+    self.identity.owner = *plan->owner ? plan->owner : NULL;
+    size_t n = clave_identity_format(&self.identity, out, cap);
+    return n < cap ? held_promise(plan, out, n, cap) : cap - 1;
+}
+
+static clave_err begin_lock(struct acquisition *c, clave_client *client,
+                            const struct lock_plan *plan, const struct acquisition_terms *terms)
+{
+    char identity[IDENTITY_CAP];
+    clave_mutex_options o = {.size = sizeof o, .event_cb = on_mutex_event, .event_arg = c};
+    o.data = identity;
+    o.len = format_identity(plan, identity, sizeof identity);
+    o.acls = plan->acl.n > 0 ? plan->acl.list : NULL;
+    o.nacls = plan->acl.n;
+    o.min_valid_ms = terms->min_valid_ms;
+    o.revocable = plan->revocable;
+    o.detect_deadlocks_ms = plan->detects ? DETECT_MS : 0;
+    o.lock_roots = &plan->root;
+    o.nlock_roots = plan->root ? 1 : 0;
+    clave_err err = plan->kind == KIND_MUTEX ? clave_mutex_new(&c->mutex, client, plan->path, &o)
+                                             : clave_rwlock_new(&c->rw, client, plan->path, &o);
+    if (err != CLAVE_OK)
+        return err;
+    if (c->rw)
+        c->mutex = plan->kind == KIND_READ ? clave_rwlock_read(c->rw) : clave_rwlock_write(c->rw);
+    return clave_mutex_acquire(c->mutex, OWNER, terms->deadline, on_acquired, c);
+}
+
+/* ---- a lease ------------------------------------------------------------------------------- */
+
+static void on_lease(clave_semaphore *s, clave_err err, clave_lease *const *leases, size_t n,
+                     void *arg)
+{
+    struct acquisition *c = arg;
+    (void)s;
+    c->lease = n > 0 ? leases[0] : NULL;
+    c->events->verdict(c->arg, err);
+}
+
+static void on_lease_event(clave_semaphore *s, const clave_lease_event *ev, void *arg)
+{
+    struct acquisition *c = arg;
+    (void)s;
+    switch (ev->kind) {
+    case CLAVE_LEASE_QUEUED:
+        c->events->moved(c->arg, ev->ahead, "");
+        break;
+    case CLAVE_LEASE_LOST:
+        c->events->lost(c->arg, ev->why);
+        break;
+    case CLAVE_LEASE_ASKED:
+        c->events->asked(c->arg);
+        break;
+    }
+}
+
+static clave_err begin_lease(struct acquisition *c, clave_client *client,
+                             const struct lock_plan *plan, const struct acquisition_terms *terms)
+{
+    char identity[IDENTITY_CAP];
+    clave_semaphore_options o = {.size = sizeof o, .event_cb = on_lease_event, .event_arg = c};
+    o.limit = plan->limit;
+    o.limit_path = plan->limit_path;
+    o.data = identity;
+    o.len = format_identity(plan, identity, sizeof identity);
+    o.acls = plan->acl.n > 0 ? plan->acl.list : NULL;
+    o.nacls = plan->acl.n;
+    o.min_valid_ms = terms->min_valid_ms;
+    o.revocable = plan->revocable;
+    o.detect_deadlocks_ms = plan->detects ? DETECT_MS : 0;
+    o.lock_roots = &plan->root;
+    o.nlock_roots = plan->root ? 1 : 0;
+    clave_err err = clave_semaphore_new(&c->semaphore, client, plan->path, &o);
+    if (err == CLAVE_OK)
+        err = clave_semaphore_acquire(c->semaphore, 0, 1, terms->deadline, on_lease, c);
+    return err;
+}
+
+/* ---- a leadership -------------------------------------------------------------------------- */
+
+static void on_verdict(clave_latch *l, clave_err err, void *arg)
+{
+    struct acquisition *c = arg;
+    if (err != CLAVE_OK)
+        (void)clave_latch_close(l, CLAVE_CLOSE_SILENT, NULL, NULL);
+    c->events->verdict(c->arg, err);
+}
+
+static void on_latch_event(clave_latch *l, const clave_latch_event *ev, void *arg)
+{
+    struct acquisition *c = arg;
+    switch (ev->kind) {
+    case CLAVE_LATCH_QUEUED:
+        c->events->moved(c->arg, ev->ahead, ev->predecessor);
+        break;
+    case CLAVE_LATCH_NEXT:
+        c->events->next(c->arg);
+        break;
+    case CLAVE_LATCH_NOT_LEADER:
+        /* One command, one leadership: it does not stand again. */
+        (void)clave_latch_close(l, CLAVE_CLOSE_SILENT, NULL, NULL);
+        c->events->lost(c->arg, ev->why);
+        break;
+    case CLAVE_LATCH_ASKED:
+        c->events->asked(c->arg);
+        break;
+    case CLAVE_LATCH_LEADER: /* the await says both of these */
+    case CLAVE_LATCH_FAILED:
+        break;
+    }
+}
+
+/* The session policy: the guardian ends the command by the hold deadline, so a connection that
+ * is away for a moment is no reason to. */
+static clave_err begin_election(struct acquisition *c, clave_client *client,
+                                const struct lock_plan *plan, const struct acquisition_terms *terms)
+{
+    clave_latch_options o = {.size = sizeof o, .event_cb = on_latch_event, .event_arg = c};
+    o.id = plan->name;
+    o.policy = CLAVE_POLICY_SESSION;
+    o.acls = plan->acl.n > 0 ? plan->acl.list : NULL;
+    o.nacls = plan->acl.n;
+    o.min_valid_ms = terms->min_valid_ms;
+    o.revocable = true;
+    o.priority = plan->priority;
+    o.spread = plan->spread;
+    o.preempt = plan->preempt;
+    clave_err err = clave_latch_new(&c->latch, client, plan->path, &o);
+    if (err == CLAVE_OK)
+        err = clave_latch_await(c->latch, terms->deadline, on_verdict, c);
+    return err == CLAVE_OK ? clave_latch_start(c->latch) : err;
+}
+
+/* ---- any of them --------------------------------------------------------------------------------
+ */
+
+clave_err acquisition_begin(struct acquisition *c, clave_client *client,
+                            const struct lock_plan *plan, const struct acquisition_terms *terms)
+{
+    return (plan->elects               ? begin_election
+            : plan->kind == KIND_LEASE ? begin_lease
+                                       : begin_lock)(c, client, plan, terms);
+}
+
+bool acquisition_grant(const struct acquisition *c, clave_grant *out)
+{
+    if (c->latch)
+        return clave_latch_grant(c->latch, out);
+    if (c->semaphore)
+        return c->lease && clave_lease_grant(c->lease, out);
+    return c->mutex && clave_mutex_grant(c->mutex, OWNER, out);
+}
+
+bool acquisition_lacks_limit(const struct acquisition *c)
+{
+    return c->semaphore && clave_semaphore_limit(c->semaphore) == 0;
+}
+
+const char *acquisition_deadlock(const struct acquisition *c)
+{
+    if (c->semaphore)
+        return clave_semaphore_deadlock(c->semaphore);
+    return c->mutex ? clave_mutex_deadlock(c->mutex) : NULL;
+}
+
+clave_err acquisition_publish(struct acquisition *c, const char *value)
+{
+    return clave_latch_publish(c->latch, value, strlen(value), NULL, NULL);
+}
+
+void acquisition_free(struct acquisition *c)
+{
+    if (c->rw)
+        clave_rwlock_free(c->rw);
+    else
+        clave_mutex_free(c->mutex);
+    clave_semaphore_free(c->semaphore);
+    clave_latch_free(c->latch);
+    *c = (struct acquisition){.events = c->events, .arg = c->arg};
+}

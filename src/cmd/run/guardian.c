@@ -1,0 +1,428 @@
+/* guardian.c - the process that ends the command in time, whatever happens to the wrapper.
+ *
+ * The wrapper forks it before anything else. It starts the command as its own child, and
+ * judges the hold deadline, which the wrapper writes into a shared page, by its own clock.
+ *
+ * When it warns the command and ends it, supervise/kill_policy.h says.
+ * "Nothing left" is certain: the guardian is a child sub-reaper, so every orphan below it is
+ * its child, and without a child there is no descendant. Once it has ended and the wrapper is dead,
+ * it re-attaches to the wrapper's session and closes it, so that the next holder need not wait for
+ * the session's end.
+ *
+ * Who dies or stops, and what follows:
+ *
+ *   wrapper killed      ENDING, then the session is closed from here
+ *   wrapper stopped     the deadline stands still: ENDING in time; the session expires
+ *   guardian killed     the command dies with it (parent-death signal); the wrapper, a
+ *                       sub-reaper too, inherits what is left, kills it and releases
+ *   guardian stopped    the wrapper kills it a moment later than it would have acted itself,
+ *                       still before the deadline; then as above
+ *   command             what it left behind is ended, then the wrapper releases
+ *   wrapper, command    what is left is ended, then the session is closed from here
+ *   guardian, command   the wrapper kills what is left and releases
+ *   wrapper stopped, then killed       as stopped, then as killed
+ *   wrapper and guardian               the command itself is killed; processes it had started
+ *                       run on, and nothing but the token stands between them and the next
+ *                       holder, who comes when the session expires
+ *   the machine         all at once; the session expires */
+#include "cmd/run/guardian.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "clave/uv.h"
+#include "cmd/cli/connect.h"
+#include "cmd/cli/diag.h"
+#include "cmd/run/proctree.h"
+#include "cmd/run/sd_notify.h"
+#include "cmd/run/spawn.h"
+
+enum { CLOSE_MS = 5000 };
+
+_Static_assert((int)PAGE_LOST == (int)KILL_POLICY_NO_DEADLINE,
+               "the page is what the leash goes by");
+
+/* From the wrapper to the guardian. */
+struct order {
+    enum { ORDER_SESSION, ORDER_RUN, ORDER_FORWARD, ORDER_STOP } kind;
+    int sig;
+    struct session_key session;
+    struct guardian_task task;
+};
+
+struct guard {
+    const struct guardian_plan *plan;
+    struct page *page;
+    int deadline_page_fd, socket, signals, timer;
+    struct inheritance inheritance;
+    struct kill_policy kill_policy;
+    struct session_key session;
+    struct guardian_task task;
+    pid_t command; /* and its group */
+    struct cgroup cgroup;
+    bool told_to_stop;
+    bool reaped;
+    bool childless;
+    bool alone; /* the wrapper is dead */
+    int status;
+};
+
+/* Of CLOCK_BOOTTIME, unlike poll's own time: a machine that was suspended wakes us at once. */
+static void arm(struct guard *g)
+{
+    int64_t at =
+        clave__kill_policy_wake_at(&g->kill_policy, deadline_page_limit(g->page), clave_now());
+    struct itimerspec t = {0};
+    if (at != CLAVE_NEVER) {
+        at = at > 1 ? at : 1; /* 0 would disarm it */
+        t.it_value.tv_sec = (time_t)(at / 1000);
+        t.it_value.tv_nsec = (long)(at % 1000) * 1000000;
+    }
+    timerfd_settime(g->timer, TFD_TIMER_ABSTIME, &t, NULL);
+}
+
+/* ---- the command -------------------------------------------------------------------------- */
+
+static void report(struct guard *g, enum guardian_word word, int value)
+{
+    struct guardian_report r = {.word = word, .cause = g->kill_policy.cause, .value = value};
+    /* The last word has to arrive, also at a wrapper that is stopped and reads later. */
+    int flags = MSG_NOSIGNAL | (word == GUARDIAN_ENDED ? 0 : MSG_DONTWAIT);
+    while (!g->alone && send(g->socket, &r, sizeof r, flags) < 0 && errno == EINTR)
+        continue;
+}
+
+static bool put_number(const char *name, const char *format, int64_t n)
+{
+    char text[32];
+    snprintf(text, sizeof text, strcmp(format, "hex") == 0 ? "0x%llx" : "%lld", (long long)n);
+    return setenv(name, text, 1) == 0;
+}
+
+/* So that clave in the command reaches the same servers. */
+static bool put_tls(const struct options *o)
+{
+    static const char *const names[OPTIONS_TLS_TEXTS] = {[OPTIONS_TLS_CA] = "CLAVE_TLS_CA",
+                                                         [OPTIONS_TLS_CERT] = "CLAVE_TLS_CERT",
+                                                         [OPTIONS_TLS_KEY] = "CLAVE_TLS_KEY",
+                                                         [OPTIONS_TLS_NAME] = "CLAVE_TLS_NAME"};
+    for (size_t i = 0; i < OPTIONS_TLS_TEXTS; i++)
+        if (o->tls_texts[i] && setenv(names[i], o->tls_texts[i], 1) != 0)
+            return false;
+    return true;
+}
+
+/* In our own environment, which the command inherits. */
+static bool set_environment(const struct guard *g)
+{
+    const char *path = g->plan->path, *holders = g->plan->holders;
+    char page[PAGE_FILE_CAP];
+    size_t cap = strlen(holders) + sizeof g->task.node + 2;
+    char *node = malloc(cap);
+    if (!node)
+        return false;
+    snprintf(node, cap, "%s/%s", strcmp(holders, "/") == 0 ? "" : holders, g->task.node);
+    snprintf(page, sizeof page, "/proc/%d/fd/%d", (int)getpid(), g->deadline_page_fd);
+    bool fine = setenv("CLAVE_PATH", path, 1) == 0 && setenv("CLAVE_NODE", node, 1) == 0 &&
+                setenv("CLAVE_DEADLINE", page, 1) == 0 &&
+                setenv("CLAVE_CONNECT", g->plan->connect, 1) == 0 &&
+                (!*g->plan->owner || setenv("CLAVE_OWNER", g->plan->owner, 1) == 0) &&
+                put_tls(g->plan->o) && put_number("CLAVE_TOKEN", "dec", g->task.token) &&
+                put_number("CLAVE_SESSION", "hex", g->task.session_id);
+    free(node);
+    return fine;
+}
+
+static void run(struct guard *g, const struct guardian_task *task)
+{
+    g->task = *task;
+    if (!clave__kill_policy_run(&g->kill_policy, &task->terms, deadline_page_limit(g->page),
+                                clave_now())) {
+        report(g, GUARDIAN_ENDED, 0);
+        return;
+    }
+    cgroup_make(&g->cgroup);
+    pid_t pid = set_environment(g) ? spawn_command(g->plan->argv, &g->inheritance, &g->cgroup) : -1;
+    if (pid < 0) {
+        int error = errno;
+        cgroup_remove(&g->cgroup);
+        report(g, GUARDIAN_REFUSED, error);
+        clave__kill_policy_refused(&g->kill_policy);
+        return;
+    }
+    g->command = pid;
+    report(g, GUARDIAN_STARTED, pid);
+}
+
+/* The group may be signalled only while its first process is there to keep the number. */
+static pid_t group(const struct guard *g)
+{
+    return g->reaped ? 0 : g->command;
+}
+
+/* ---- events ------------------------------------------------------------------------------- */
+
+static void reap(struct guard *g)
+{
+    int status;
+    pid_t pid;
+    while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
+        if (pid != g->command)
+            continue;
+        if (WIFSTOPPED(status)) {
+            report(g, GUARDIAN_STOPPED, WSTOPSIG(status));
+            continue;
+        }
+        g->reaped = true;
+        g->status = status;
+    }
+    g->childless = pid < 0 && errno == ECHILD;
+}
+
+/* A child that is not counted is a local server that somebody among the command started. */
+static bool nothing_left(const struct guard *g)
+{
+    return g->childless || (g->reaped && proctree_is_gone());
+}
+
+static void carry_out(struct guard *g, unsigned todo)
+{
+    if (todo & KILL_POLICY_TELL) {
+        report(g, GUARDIAN_ENDING, 0);
+        if (g->alone)
+            diag(g->plan->o, "%s: the wrapper is dead: ending the command", g->plan->path);
+    }
+    if (todo & KILL_POLICY_TERM) {
+        proctree_signal(SIGTERM, group(g));
+        proctree_signal(SIGCONT, group(g)); /* what is stopped would not hear it */
+    }
+    if (todo & KILL_POLICY_KILL) {
+        cgroup_kill(&g->cgroup);
+        proctree_kill(group(g));
+    }
+    if (todo & KILL_POLICY_TELL_END) {
+        cgroup_remove(&g->cgroup);
+        report(g, GUARDIAN_ENDED, g->status);
+    }
+}
+
+static void step(struct guard *g)
+{
+    reap(g);
+    const struct kill_policy_sight leader_follow = {.deadline = deadline_page_limit(g->page),
+                                                    .told_to_stop = g->told_to_stop,
+                                                    .alone = g->alone,
+                                                    .reaped = g->reaped,
+                                                    .nothing_left = nothing_left(g)};
+    carry_out(g, clave__kill_policy_step(&g->kill_policy, &leader_follow, clave_now()));
+}
+
+static void forward(struct guard *g, int sig)
+{
+    if (sig == SIGTERM && clave__kill_policy_ask(&g->kill_policy, clave_now()))
+        return; /* it gets that with all of its descendants */
+    if (group(g) > 0)
+        kill(-group(g), sig);
+}
+
+static void obey(struct guard *g, const struct order *order)
+{
+    switch (order->kind) {
+    case ORDER_SESSION:
+        g->session = order->session;
+        break;
+    case ORDER_RUN:
+        if (g->kill_policy.phase == KILL_POLICY_IDLE)
+            run(g, &order->task);
+        break;
+    case ORDER_FORWARD:
+        forward(g, order->sig);
+        break;
+    case ORDER_STOP:
+        g->told_to_stop = true;
+        break;
+    }
+}
+
+static void take_orders(struct guard *g)
+{
+    struct order order;
+    ssize_t n;
+    while ((n = recv(g->socket, &order, sizeof order, MSG_DONTWAIT)) == (ssize_t)sizeof order)
+        obey(g, &order);
+    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+        g->alone = true;
+}
+
+static void drain(int fd)
+{
+    char buf[sizeof(struct signalfd_siginfo)];
+    while (read(fd, buf, sizeof buf) > 0)
+        continue;
+}
+
+/* ---- the end ------------------------------------------------------------------------------ */
+
+/* Who waits for the end of our output must not wait for this. */
+static void let_go_of_streams(void)
+{
+    int null = open("/dev/null", O_RDWR);
+    for (int fd = 0; null >= 0 && fd <= 2; fd++)
+        dup2(null, fd);
+    syscall(SYS_close_range, 3u, ~0u, 0u);
+}
+
+/* The wrapper is dead, its session is not: the lock, or the place in the queue, goes on to the
+ * next at once instead of with the session's end. */
+static void close_session(struct guard *g)
+{
+    clave_client_options co;
+    clave_session *s;
+    let_go_of_streams();
+    connect_client_options(g->plan->o, &co);
+    co.session_timeout_ms = g->session.timeout_ms;
+    co.resume_session_id = g->session.id;
+    memcpy(co.resume_passwd, g->session.passwd, sizeof co.resume_passwd);
+    if (clave_session_open(&s, NULL, g->plan->connect, &co) != CLAVE_OK)
+        return;
+    clave_err err = clave_session_wait(s, g->session.timeout_ms);
+    clave_session_close(s, err == CLAVE_OK ? CLOSE_MS : 0);
+}
+
+static bool prepare(struct guard *g)
+{
+    struct sigaction fresh = {.sa_handler = SIG_DFL};
+    sigset_t all, child;
+    sigfillset(&all);
+    sigemptyset(&child);
+    sigaddset(&child, SIGCHLD);
+    sigprocmask(SIG_SETMASK, &all, &g->inheritance.mask);
+    sigaction(SIGCHLD, &fresh, &g->inheritance.child);
+    g->inheritance.sigpipe_ignored = g->plan->o->sigpipe_ignored;
+    setpgid(0, 0); /* what is meant for the wrapper's group is not meant for us */
+    prctl(PR_SET_NAME, "lock-guardian");
+    g->signals = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
+    g->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    return g->signals >= 0 && g->timer >= 0 && prctl(PR_SET_CHILD_SUBREAPER, 1) == 0;
+}
+
+static _Noreturn void guard(struct guard *g)
+{
+    if (!prepare(g)) {
+        diag(g->plan->o, "the guardian cannot start: %s", strerror(errno));
+        _exit(EXIT_INTERNAL);
+    }
+    notify_hand_on(g->plan->own_notify);
+    while (g->kill_policy.phase != KILL_POLICY_ENDED || !g->alone) {
+        struct pollfd fds[] = {{.fd = g->alone ? -1 : g->socket, .events = POLLIN},
+                               {.fd = g->signals, .events = POLLIN},
+                               {.fd = g->timer, .events = POLLIN}};
+        arm(g);
+        poll(fds, 3, -1);
+        drain(g->signals);
+        drain(g->timer);
+        if (!g->alone)
+            take_orders(g);
+        step(g);
+    }
+    if (g->session.id != 0)
+        close_session(g);
+    _exit(EXIT_OK);
+}
+
+/* ---- the wrapper's side ------------------------------------------------------------------- */
+
+static int cannot_start(const struct options *o)
+{
+    diag(o, "cannot start the guardian: %s", strerror(errno));
+    return EXIT_INTERNAL;
+}
+
+int guardian_start(struct guardian *g, const struct guardian_plan *plan)
+{
+    int ends[2], deadline_page_fd;
+    *g = (struct guardian){.socket = -1};
+    if (!deadline_page_new(&g->page, &deadline_page_fd))
+        return cannot_start(plan->o);
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
+        int code = cannot_start(plan->o);
+        close(deadline_page_fd);
+        return code;
+    }
+    cgroup_plan(&g->cgroup);
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct guard child = {.plan = plan,
+                              .page = g->page,
+                              .deadline_page_fd = deadline_page_fd,
+                              .cgroup = g->cgroup};
+        close(ends[0]);
+        child.socket = ends[1];
+        guard(&child);
+    }
+    int code = pid < 0 ? cannot_start(plan->o) : EXIT_OK;
+    close(ends[1]);
+    close(deadline_page_fd);
+    g->pid = pid > 0 ? pid : 0;
+    g->socket = ends[0];
+    return code;
+}
+
+/* Never waits: a guardian that does not read is one that is stopped, and then its orders come
+ * too late anyway. */
+static void give(const struct guardian *g, const struct order *order)
+{
+    while (send(g->socket, order, sizeof *order, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 && errno == EINTR)
+        continue;
+}
+
+void guardian_set_session(struct guardian *g, const struct session_key *key)
+{
+    give(g, &(struct order){.kind = ORDER_SESSION, .session = *key});
+}
+
+void guardian_run(struct guardian *g, const struct guardian_task *task)
+{
+    give(g, &(struct order){.kind = ORDER_RUN, .task = *task});
+}
+
+void guardian_forward(struct guardian *g, int sig)
+{
+    give(g, &(struct order){.kind = ORDER_FORWARD, .sig = sig});
+}
+
+void guardian_stop(struct guardian *g)
+{
+    give(g, &(struct order){.kind = ORDER_STOP});
+}
+
+int guardian_read(struct guardian *g, struct guardian_report *out)
+{
+    ssize_t n = recv(g->socket, out, sizeof *out, MSG_DONTWAIT);
+    if (n == (ssize_t)sizeof *out)
+        return 1;
+    return n < 0 && (errno == EAGAIN || errno == EINTR) ? 0 : -1;
+}
+
+void guardian_dismiss(struct guardian *g)
+{
+    if (g->pid <= 0)
+        return;
+    kill(g->pid, SIGKILL);
+    while (waitpid(g->pid, NULL, 0) < 0 && errno == EINTR)
+        continue;
+    g->pid = 0;
+    cgroup_remove(&g->cgroup);
+}

@@ -1,0 +1,74 @@
+/* guardian.h - the wrapper's side of the guardian, the process that starts the command and
+ * ends it in time (guardian.c tells how). */
+#ifndef CLAVE_CMD_RUN_GUARDIAN_H
+#define CLAVE_CMD_RUN_GUARDIAN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "cmd/cli/options.h"
+#include "cmd/run/cgroup.h"
+#include "cmd/run/deadline_page.h"
+#include "supervise/kill_policy.h"
+
+struct guardian_plan {
+    struct options *o;
+    const char *connect;
+    const char *path;
+    const char *holders; /* where the nodes of those who hold it stand */
+    const char *owner;   /* for the command; "": none */
+    char *const *argv;
+    bool own_notify; /* the command inherits nothing of the service manager's */
+};
+
+/* What proves a session, for who has to end it. */
+struct session_key {
+    int64_t id; /* 0: none */
+    int32_t timeout_ms;
+    uint8_t passwd[16];
+};
+
+struct guardian_task {
+    int64_t token;
+    int64_t session_id;
+    struct kill_policy_terms terms;
+    char node[128]; /* name of the lock node below the path */
+};
+
+enum guardian_word {
+    GUARDIAN_STARTED, /* value: the command's process and group */
+    GUARDIAN_REFUSED, /* value: errno */
+    GUARDIAN_STOPPED, /* value: the signal that stopped the command */
+    GUARDIAN_ENDING,  /* cause: SIGTERM or SIGKILL goes out */
+    GUARDIAN_ENDED,   /* nothing of it is alive; value: as waitpid has it; cause */
+};
+struct guardian_report {
+    enum guardian_word word;
+    enum kill_policy_cause cause;
+    int value;
+};
+
+struct guardian {
+    pid_t pid; /* 0: none */
+    int socket;
+    struct cgroup cgroup; /* the command's, while it runs */
+    struct page *page;
+};
+
+/* Forks it: before this process has other threads. EXIT_OK, or the exit code, having told. */
+int guardian_start(struct guardian *g, const struct guardian_plan *plan);
+/* Which session to end when the wrapper dies. */
+void guardian_set_session(struct guardian *g, const struct session_key *key);
+/* Starts the command. The page holds its deadline by now. */
+void guardian_run(struct guardian *g, const struct guardian_task *task);
+/* Sends a signal to the command's process group. */
+void guardian_forward(struct guardian *g, int sig);
+/* The lock is lost: the command is to end, as --on-lost says. */
+void guardian_stop(struct guardian *g);
+/* 1: *out is filled; 0: nothing to read; -1: the guardian is dead. Never waits. */
+int guardian_read(struct guardian *g, struct guardian_report *out);
+/* Ends it (SIGKILL): there is nothing left to guard. */
+void guardian_dismiss(struct guardian *g);
+
+#endif

@@ -1,0 +1,69 @@
+#include "cmd/run/held.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "recipe/contender/identity.h"
+
+static const char waited[] = "\ngranted=ctime\n", granted[] = "\ngranted=mtime\n";
+_Static_assert(sizeof waited == sizeof granted, "one takes the place of the other");
+
+/* A revocable lock takes any write to its node for somebody's wish. */
+static bool can_tell(const struct lock_plan *plan)
+{
+    return !plan->elects && !plan->revocable && acl_lets_owner_write(&plan->acl);
+}
+
+/* A field of clave's form (clave_identity_format), of which unknown ones are passed over. The
+ * newline before it is there. */
+size_t held_promise(const struct lock_plan *plan, char *data, size_t n, size_t cap)
+{
+    size_t len = sizeof waited - 2;
+    if (!can_tell(plan) || n + len >= cap)
+        return n;
+    memcpy(data + n, waited + 1, len + 1);
+    return n + len;
+}
+
+static void *find(const void *data, size_t n, const char *what, size_t len)
+{
+    const char *p = data;
+    for (size_t i = 0; i + len <= n; i++)
+        if (memcmp(p + i, what, len) == 0)
+            return (void *)(uintptr_t)(p + i);
+    return NULL;
+}
+
+/* Only what stands there now is written over: not a "__REVOKE__" that comes in between. */
+static void on_read(clave_client *c, const clave_result *res, void *arg)
+{
+    char *node = arg;
+    size_t n = res->err == CLAVE_OK ? res->len : 0;
+    char *data = n > 0 ? malloc(n) : NULL;
+    if (data) {
+        memcpy(data, res->data, n);
+        char *at = find(data, n, waited, sizeof waited - 1);
+        if (at) {
+            memcpy(at, granted, sizeof granted - 1);
+            (void)clave_set(c, node, data, n, res->stat->version, NULL, NULL);
+        }
+    }
+    free(data);
+    free(node);
+}
+
+void held_since_now(clave_client *c, const struct lock_plan *plan, const char *node)
+{
+    char *copy = can_tell(plan) ? strdup(node) : NULL;
+    if (copy && clave_get(c, copy, NULL, on_read, copy) != CLAVE_OK)
+        free(copy);
+}
+
+int64_t held_since(const void *data, size_t n, const clave_stat *stat)
+{
+    if (!clave__identity_is_form(data, n))
+        return -1;
+    if (find(data, n, granted, sizeof granted - 1))
+        return stat->mtime;
+    return find(data, n, waited, sizeof waited - 1) ? stat->ctime : -1;
+}

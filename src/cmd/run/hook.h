@@ -1,0 +1,14 @@
+/* hook.h - commands of the user that are told of an election. They are neither waited for nor
+ * ended: what may only be done by the leader belongs into the command itself. */
+#ifndef CLAVE_CMD_RUN_HOOK_H
+#define CLAVE_CMD_RUN_HOOK_H
+
+#include <stdint.h>
+
+#include "cmd/run/lock_flags.h"
+
+/* Runs the shell command (NULL: nothing), with CLAVE_EVENT, CLAVE_PATH, CLAVE_CONNECT and, unless
+ * it is 0, CLAVE_TOKEN in its environment, and no standard input. That it cannot be run is told. */
+void hook_run(const struct lock_plan *p, const char *command, const char *event, int64_t token);
+
+#endif

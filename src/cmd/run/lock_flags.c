@@ -1,0 +1,140 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "cmd/cli/connect.h"
+#include "cmd/cli/diag.h"
+#include "cmd/run/lock_flags.h"
+
+/* One of the words, by its number. */
+static bool take_word(struct options *o, const char *flag, const char *const *words, int *out)
+{
+    char list[64] = "";
+    size_t n = 0;
+    for (int i = 0; words[i]; i++) {
+        if (strcmp(o->value, words[i]) == 0) {
+            *out = i;
+            return true;
+        }
+        n += (size_t)snprintf(list + n, sizeof list - n, "%s%s",
+                              i == 0 ? "" : (words[i + 1] ? ", " : " or "), words[i]);
+    }
+    diag_usage(o, "--%s '%s': it is %s", flag, o->value, list);
+    return false;
+}
+
+static bool take_on_lost(struct options *o, enum on_lost *out)
+{
+    static const char *const words[] = {
+        [ON_LOST_TERM] = "term", [ON_LOST_KILL] = "kill", [ON_LOST_IGNORE] = "ignore", NULL};
+    int n;
+    if (!take_word(o, "on-lost", words, &n))
+        return false;
+    *out = (enum on_lost)n;
+    return true;
+}
+
+static bool take_notify(struct options *o, enum notify_when *out)
+{
+    static const char *const words[] = {[NOTIFY_HELD] = "held",
+                                        [NOTIFY_WAITING] = "waiting",
+                                        [NOTIFY_COMMAND] = "command",
+                                        [NOTIFY_OFF] = "off",
+                                        NULL};
+    int n;
+    if (!take_word(o, "notify", words, &n))
+        return false;
+    *out = (enum notify_when)n;
+    return true;
+}
+
+static bool take_code(struct options *o, int *out)
+{
+    int64_t n;
+    if (!options_number(o, "conflict-code", 0, 255, &n))
+        return false;
+    *out = (int)n;
+    return true;
+}
+
+static bool take_acl(struct options *o, struct acl_list *out)
+{
+    const char *fault;
+    acl_fini(out);
+    *out = (struct acl_list){0};
+    if (acl_parse(o->value, out, &fault))
+        return true;
+    diag_usage(o, "--acl '%s': %s", o->value, fault);
+    return false;
+}
+
+bool plan_take_flag(struct lock_plan *p, int id, const char *max_hold)
+{
+    struct options *o = p->o;
+    switch (id) {
+    case 'w':
+        return options_duration(o, "wait", p->elects ? 1 : 0, PLAN_YEAR_MS, &p->wait_ms);
+    case 'E':
+        return take_code(o, &p->conflict_code);
+    case 'q':
+        p->quiet = true;
+        return true;
+    case PLAN_GRACE:
+        return options_duration(o, "grace", 0, PLAN_YEAR_MS, &p->grace_ms);
+    case PLAN_ON_LOST:
+        return take_on_lost(o, &p->on_lost);
+    case PLAN_MAX_HOLD:
+        return options_duration(o, max_hold, 1, PLAN_YEAR_MS, &p->max_hold_ms);
+    case PLAN_NAME:
+        p->name = o->value;
+        return true;
+    case PLAN_ACL:
+        return take_acl(o, &p->acl);
+    case PLAN_REVOCABLE:
+        p->revocable = true;
+        return true;
+    case PLAN_DETECT:
+        p->detects = true;
+        p->root = o->value;
+        return true;
+    case PLAN_NOTIFY:
+        return take_notify(o, &p->notify);
+    default:
+        return run_policy_take_flag(p, id);
+    }
+}
+
+/* Who waits watches the node before its own, which takes permission to read it. */
+static void warn_of_acl(const struct lock_plan *p)
+{
+    if (!p->quiet && !acl_lets_all_read(&p->acl))
+        diag(p->o,
+             "%s: with this --acl only who may read the node can wait behind it: others end "
+             "with exit code 77, and Curator's fail",
+             p->o->argv[0]);
+}
+
+int plan_take_args(struct lock_plan *p)
+{
+    struct options *o = p->o;
+    if (!options_args(o, 1, -1))
+        return EXIT_USAGE;
+    if (o->argc < 2)
+        return diag_usage(o, "the command is missing: clave %s %s -- COMMAND...", o->verb->name,
+                          o->argv[0]);
+    if (!acl_has_identity(o, &p->acl))
+        return EXIT_PATH;
+    warn_of_acl(p);
+    if (p->root && !connect_path_ok(o, p->root))
+        return EXIT_PATH;
+    if (!p->elects)
+        owner_make(p->owner);
+    p->path = p->holders = o->argv[0];
+    p->argv = o->argv + 1;
+    int code = run_policy_check(p);
+    if (code != EXIT_OK)
+        return code;
+    p->connect = connect_dial(o);
+    if (!p->connect)
+        return EXIT_USAGE;
+    return connect_path_ok(o, p->path) ? EXIT_OK : EXIT_PATH;
+}

@@ -1,0 +1,397 @@
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cmd/cli/diag.h"
+#include "cmd/cli/json.h"
+#include "cmd/cli/local_server.h"
+#include "cmd/queue/participant_text.h"
+#include "cmd/run/lock_flags.h"
+
+enum { LACK_CAP = WHO_CAP + 128 };
+
+/* What differs between a lock and a leadership. */
+struct words {
+    const char *acquired, *not_acquired; /* events, and verbs */
+    const char *held_by, *still, *it, *who, *asked, *hold, *before;
+};
+
+static const struct words *words(const struct lock_plan *p)
+{
+    static const struct words lock = {"acquired",
+                                      "not-acquired",
+                                      "held by",
+                                      "still held",
+                                      "the lock",
+                                      "locks",
+                                      "somebody asks us to release it",
+                                      "hold",
+                                      "acquired; its holder before"};
+    static const struct words leadership = {"elected",
+                                            "not-elected",
+                                            "led by",
+                                            "still leading",
+                                            "the leadership",
+                                            "candidates",
+                                            "somebody asks us to resign",
+                                            "term",
+                                            "elected; the leader before"};
+    return p->elects ? &leadership : &lock;
+}
+
+/* Standard output is the command's. */
+static void begin(const struct lock_plan *p, struct json *j, const char *event)
+{
+    flockfile(stderr);
+    json_begin(j, stderr);
+    clave__json_string(j, "event", event);
+    clave__json_string(j, "path", p->path);
+}
+
+static void end(struct json *j)
+{
+    json_end(j);
+    funlockfile(stderr);
+}
+
+static void put_fields(struct json *j, const clave_identity *id)
+{
+    clave__json_string(j, "host", id->host);
+    clave__json_int(j, "pid", id->pid);
+    clave__json_string(j, "name", id->name);
+    clave__json_string(j, "command", id->command);
+    clave__json_string(j, "text", id->text);
+}
+
+static void put_holder(const struct lock_plan *p, struct json *j, const clave_participant *holder)
+{
+    clave__json_open(j, p->elects ? "leader" : "holder", '{');
+    clave__json_int(j, "token", holder->stat.czxid);
+    put_fields(j, &holder->identity);
+    clave__json_close(j, '}');
+}
+
+static void put_identity(struct json *j, const char *key, const clave_identity *id)
+{
+    clave__json_open(j, key, '{');
+    put_fields(j, id);
+    clave__json_close(j, '}');
+}
+
+void lock_report_waiting(const struct lock_plan *p, size_t ahead, const clave_participant *holder)
+{
+    struct json j;
+    char who[WHO_CAP];
+    if (p->o->json) {
+        begin(p, &j, "waiting");
+        clave__json_int(&j, "ahead", (int64_t)ahead);
+        if (holder)
+            put_holder(p, &j, holder);
+        end(&j);
+    } else if (holder) {
+        diag(p->o, "%s: waiting, %zu ahead; %s %s", p->path, ahead, words(p)->held_by,
+             who_format(&holder->identity, who, sizeof who));
+    } else {
+        diag(p->o, "%s: waiting, %zu ahead", p->path, ahead);
+    }
+}
+
+/* What has to be there before anybody gets a lease. */
+static const char *lack(const struct lock_plan *p, char out[LACK_CAP])
+{
+    char path[WHO_CAP];
+    snprintf(out, LACK_CAP,
+             "%s has no number of leases (four bytes, the most significant first, as Curator's "
+             "SharedCount)",
+             who_text(p->limit_path, path, sizeof path));
+    return out;
+}
+
+void lock_report_lack(const struct lock_plan *p, size_t ahead)
+{
+    struct json j;
+    char why[LACK_CAP];
+    if (p->o->json) {
+        begin(p, &j, "waiting");
+        clave__json_int(&j, "ahead", (int64_t)ahead);
+        clave__json_string(&j, "why", lack(p, why));
+        end(&j);
+    } else {
+        diag(p->o, "%s: waiting: %s", p->path, lack(p, why));
+    }
+}
+
+void lock_report_connecting(const struct lock_plan *p, const char *fault)
+{
+    struct json j;
+    begin(p, &j, "connecting");
+    clave__json_string(&j, "why", fault);
+    end(&j);
+}
+
+void lock_report_away(const struct lock_plan *p, const char *fault)
+{
+    struct json j;
+    if (p->o->json) {
+        begin(p, &j, "suspended");
+        clave__json_string(&j, "why", fault);
+        end(&j);
+    } else {
+        diag(p->o, "%s: waiting, but no server answers: %s", p->path, fault);
+    }
+}
+
+void lock_report_not_acquired(const struct lock_plan *p, int64_t waited_ms, const char *fault,
+                              bool lacks_limit)
+{
+    struct json j;
+    char age[AGE_CAP], why[LACK_CAP];
+    if (p->o->json) {
+        begin(p, &j, words(p)->not_acquired);
+        clave__json_int(&j, "waited_ms", waited_ms);
+        if (fault || lacks_limit)
+            clave__json_string(&j, "why", fault ? fault : lack(p, why));
+        end(&j);
+    } else if (fault && !p->quiet) {
+        diag(p->o, "%s: not %s within %s, no server answers: %s", p->path, words(p)->acquired,
+             age_format(waited_ms, age), fault);
+    } else if (lacks_limit && !p->quiet) {
+        diag(p->o, "%s: not acquired within %s: %s", p->path, age_format(waited_ms, age),
+             lack(p, why));
+    } else if (p->wait_ms == LOCK_TRY && !p->quiet) {
+        diag(p->o, "%s: held by another ('clave locks %s' tells whom)", p->path, p->path);
+    } else if (!p->quiet) {
+        diag(p->o, "%s: not %s within %s ('clave %s %s' tells who is before us)", p->path,
+             words(p)->acquired, age_format(waited_ms, age), words(p)->who, p->path);
+    }
+}
+
+void lock_report_warning(const struct lock_plan *p, const char *msg)
+{
+    struct json j;
+    if (!p->o->json) {
+        diag(p->o, "%s", msg);
+        return;
+    }
+    begin(p, &j, "warning");
+    clave__json_string(&j, "text", msg);
+    end(&j);
+}
+
+void lock_report_deadlock(const struct lock_plan *p, const char *text)
+{
+    struct json j;
+    char safe[4096];
+    if (p->o->json) {
+        begin(p, &j, "deadlock");
+        clave__json_string(&j, "text", text);
+        end(&j);
+    } else {
+        diag(p->o, "%s: given up to end a deadlock: %s", p->path,
+             text ? who_text(text, safe, sizeof safe) : "no memory to say which");
+    }
+}
+
+void lock_report_unreadable(const struct lock_plan *p)
+{
+    diag(p->o,
+         "%s: who queues there must be allowed to create nodes below it, and to read the node of "
+         "who "
+         "is before him (its --acl)",
+         p->path);
+}
+
+void lock_report_nested(const struct lock_plan *p, const clave_participant *outer)
+{
+    struct json j;
+    char who[WHO_CAP], text[WHO_CAP + 128];
+    snprintf(text, sizeof text,
+             "held by the 'clave %s' that this one runs under, %s: it would wait for ever",
+             p->o->verb->name, who_format(&outer->identity, who, sizeof who));
+    if (p->o->json) {
+        begin(p, &j, "deadlock");
+        clave__json_string(&j, "text", text);
+        end(&j);
+    } else {
+        diag(p->o, "%s: %s", p->path, text);
+    }
+}
+
+void lock_report_acquired(const struct lock_plan *p, const clave_grant *g, int64_t waited_ms)
+{
+    struct json j;
+    char age[AGE_CAP];
+    if (!p->o->json) {
+        diag_note(p->o, "%s: %s after %s, token %" PRId64 ", session 0x%" PRIx64, p->path,
+                  words(p)->acquired, age_format(waited_ms, age), g->token,
+                  (uint64_t)g->session_id);
+        local_tell_acquired(p, g->session_id);
+        return;
+    }
+    begin(p, &j, words(p)->acquired);
+    clave__json_int(&j, "token", g->token);
+    clave__json_string(&j, "node", g->node);
+    json_hex(&j, "session", g->session_id);
+    clave__json_int(&j, "waited_ms", waited_ms);
+    local_put(p, &j);
+    end(&j);
+}
+
+void lock_report_connection(const struct lock_plan *p, bool up, int64_t left_ms)
+{
+    struct json j;
+    char left[AGE_CAP];
+    if (p->o->json) {
+        begin(p, &j, up ? "reconnected" : "suspended");
+        if (!up)
+            clave__json_int(&j, "left_ms", left_ms);
+        end(&j);
+    } else if (up) {
+        diag_note(p->o, "%s: connected again, %s", p->path, words(p)->still);
+    } else {
+        diag_note(p->o, "%s: the connection is lost; %s surely lasts for %s more", p->path,
+                  words(p)->it, age_format(left_ms, left));
+    }
+}
+
+/* Who deleted it, or why the session ended, in words for somebody at a terminal. */
+static const char *reason(const struct lock_plan *p, clave_err why)
+{
+    if (why == CLAVE_ENONODE)
+        return "somebody deleted its node";
+    if (why == CLAVE_ECONNLOSS || why == CLAVE_ETIMEDOUT)
+        return "no server has confirmed the session in time";
+    return diag_text(p->o, why);
+}
+
+void lock_report_lost(const struct lock_plan *p, clave_err why)
+{
+    struct json j;
+    if (!p->o->json) {
+        diag(p->o, "%s: %s is lost: %s", p->path, words(p)->it, reason(p, why));
+        return;
+    }
+    begin(p, &j, "lost");
+    clave__json_string(&j, "why", reason(p, why));
+    end(&j);
+}
+
+void lock_report_asked(const struct lock_plan *p)
+{
+    struct json j;
+    if (!p->o->json) {
+        diag(p->o, "%s: %s", p->path, words(p)->asked);
+        return;
+    }
+    begin(p, &j, "asked");
+    end(&j);
+}
+
+static const char *ending_text(const struct lock_plan *p, enum kill_policy_cause cause, char *out,
+                               size_t cap)
+{
+    switch (cause) {
+    case CAUSE_NONE:
+        return "the command has ended; ending what it left running";
+    case CAUSE_DEADLINE:
+        snprintf(out, cap,
+                 "no server has confirmed the session in time: ending the command before %s is "
+                 "lost",
+                 words(p)->it);
+        return out;
+    case CAUSE_MAX_HOLD:
+        snprintf(out, cap, "the maximum %s is over: ending the command", words(p)->hold);
+        return out;
+    case CAUSE_SIGNAL:
+        return "told to end a second time: ending the command and all it has started";
+    case CAUSE_LOST:
+    case CAUSE_WRAPPER:
+        break;
+    }
+    return "ending the command";
+}
+
+void lock_report_ending(const struct lock_plan *p, enum kill_policy_cause cause)
+{
+    static const char *const names[] = {
+        [CAUSE_NONE] = "left-behind",  [CAUSE_DEADLINE] = "deadline", [CAUSE_LOST] = "lost",
+        [CAUSE_MAX_HOLD] = "max-hold", [CAUSE_WRAPPER] = "wrapper",   [CAUSE_SIGNAL] = "signal"};
+    struct json j;
+    char text[128];
+    if (p->o->json) {
+        begin(p, &j, "ending");
+        clave__json_string(&j, "cause", names[cause]);
+        end(&j);
+        return;
+    }
+    const char *what = ending_text(p, cause, text, sizeof text);
+    if (cause == CAUSE_NONE)
+        diag_note(p->o, "%s: %s", p->path, what);
+    else
+        diag(p->o, "%s: %s", p->path, what);
+}
+
+void lock_report_delay(const struct lock_plan *p, const clave_identity *who, int64_t delay_ms)
+{
+    struct json j;
+    char age[AGE_CAP], text[WHO_CAP];
+    if (p->o->json) {
+        begin(p, &j, "delayed");
+        clave__json_int(&j, "delay_ms", delay_ms);
+        put_identity(&j, "lost", who);
+        end(&j);
+    } else if (!p->quiet) {
+        diag(p->o, "%s: %s, %s, was lost: beginning in %s", p->path, words(p)->before,
+             who_format(who, text, sizeof text), age_format(delay_ms, age));
+    }
+}
+
+void lock_report_done(const struct lock_plan *p, const clave_once_record *former)
+{
+    struct json j;
+    char age[AGE_CAP], who[WHO_CAP];
+    bool aged = former->age_ms >= 0, done = former->state == CLAVE_ONCE_DONE;
+    if (p->o->json) {
+        begin(p, &j, "done");
+        clave__json_string(&j, "key", p->run_policy.once);
+        clave__json_bool(&j, "succeeded", done);
+        clave__json_int(&j, "began_ms", former->began);
+        if (aged)
+            clave__json_int(&j, "age_ms", former->age_ms);
+        put_identity(&j, "by", &former->identity);
+        end(&j);
+    } else if (!p->quiet) {
+        diag(p->o, "%s: '%s' is %s already, begun%s%s%s by %s", p->path, p->run_policy.once,
+             done ? "done" : "tried", aged ? " " : "", aged ? age_format(former->age_ms, age) : "",
+             aged ? " ago" : "", who_format(&former->identity, who, sizeof who));
+    }
+}
+
+void lock_report_resting(const struct lock_plan *p, int64_t left_ms)
+{
+    struct json j;
+    char left[AGE_CAP];
+    if (!p->o->json) {
+        diag_note(p->o, "%s: the command has ended; the minimum hold lasts for %s more", p->path,
+                  age_format(left_ms, left));
+        return;
+    }
+    begin(p, &j, "resting");
+    clave__json_int(&j, "left_ms", left_ms);
+    end(&j);
+}
+
+void lock_report_ended(const struct lock_plan *p, int code, int64_t held_ms)
+{
+    struct json j;
+    char age[AGE_CAP];
+    if (!p->o->json) {
+        diag_note(p->o, "%s: the command has ended after %s; exit code %d", p->path,
+                  age_format(held_ms, age), code);
+        return;
+    }
+    begin(p, &j, "ended");
+    clave__json_int(&j, "code", code);
+    clave__json_int(&j, "held_ms", held_ms);
+    end(&j);
+}

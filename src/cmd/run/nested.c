@@ -1,0 +1,76 @@
+#include "cmd/run/nested.h"
+
+#include <string.h>
+
+#include "recipe/contender/order.h"
+
+/* "a" and "a/b" are outer ones of "a/b/c". */
+static bool is_outer(const struct nested *n, const clave_participant *p)
+{
+    const char *theirs = p->identity.owner, *own = n->plan->owner;
+    size_t len = theirs ? strlen(theirs) : 0;
+    return len > 0 && strncmp(own, theirs, len) == 0 && own[len] == '/';
+}
+
+static bool is_own(const struct nested *n, const clave_participant *p)
+{
+    return p->identity.owner && strcmp(p->identity.owner, n->plan->owner) == 0;
+}
+
+/* Before us in the queue, and in the way: a reader stands in no reader's way. */
+static const clave_participant *find_before(const struct nested *n, const clave_participant *list,
+                                            size_t count)
+{
+    for (size_t i = 0; i < count && !is_own(n, &list[i]); i++) {
+        bool shares =
+            n->plan->kind == KIND_READ && clave__order_is_kind(&clave__order_read, list[i].node);
+        if (is_outer(n, &list[i]) && !shares)
+            return &list[i];
+    }
+    return NULL;
+}
+
+/* All the leases there are. */
+static const clave_participant *find_leases(const struct nested *n, const clave_participant *list,
+                                            size_t count)
+{
+    const clave_participant *outer = NULL;
+    uint32_t limit = clave_semaphore_limit(n->acquisition->semaphore), held = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (!is_outer(n, &list[i]))
+            continue;
+        outer = &list[i];
+        held++;
+    }
+    return limit > 0 && held >= limit ? outer : NULL;
+}
+
+static void on_participants(clave_client *c, clave_err err, const clave_participant *list, size_t n,
+                            void *arg)
+{
+    struct nested *nested = arg;
+    (void)c;
+    nested->asking = false;
+    nested->answered = err == CLAVE_OK;
+    if (err != CLAVE_OK)
+        return;
+    bool leases = nested->plan->kind == KIND_LEASE;
+    const clave_participant *outer = (leases ? find_leases : find_before)(nested, list, n);
+    if (outer)
+        nested->found(nested->arg, outer);
+}
+
+void nested_look(struct nested *n, clave_client *c)
+{
+    const char *path = n->plan->path;
+    if (n->asking || n->answered || !strchr(n->plan->owner, '/'))
+        return;
+    clave_err err;
+    if (n->plan->kind == KIND_LEASE)
+        err = clave_semaphore_participants(c, path, on_participants, n);
+    else if (n->plan->kind == KIND_MUTEX)
+        err = clave_participants(c, path, on_participants, n);
+    else
+        err = clave_rwlock_participants(c, path, CLAVE_RWLOCK_BOTH, on_participants, n);
+    n->asking = err == CLAVE_OK;
+}

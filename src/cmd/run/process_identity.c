@@ -1,0 +1,25 @@
+#include "cmd/run/process_identity.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+static void join_words(char *const *argv, char *out, size_t cap)
+{
+    size_t n = 0;
+    out[0] = '\0';
+    for (size_t i = 0; argv[i] && n < cap; i++) {
+        int added = snprintf(out + n, cap - n, "%s%s", i > 0 ? " " : "", argv[i]);
+        n += added > 0 ? (size_t)added : 0;
+    }
+}
+
+void process_identity_describe(struct self *s, const struct lock_plan *plan)
+{
+    s->host[0] = s->host[sizeof s->host - 1] = '\0';
+    gethostname(s->host, sizeof s->host - 1);
+    join_words(plan->argv, s->command, sizeof s->command);
+    s->identity = (clave_identity){.host = *s->host ? s->host : NULL,
+                                   .pid = getpid(),
+                                   .name = plan->name,
+                                   .command = s->command};
+}

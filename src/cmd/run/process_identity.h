@@ -1,0 +1,17 @@
+/* process_identity.h - how this process is called where others see it. */
+#ifndef CLAVE_CMD_RUN_PROCESS_IDENTITY_H
+#define CLAVE_CMD_RUN_PROCESS_IDENTITY_H
+
+#include "cmd/run/lock_flags.h"
+
+enum { SELF_COMMAND_CAP = 1024 };
+
+struct self {
+    char host[256];
+    char command[SELF_COMMAND_CAP]; /* its words, as far as they fit */
+    clave_identity identity;        /* points into this struct and into the plan */
+};
+
+void process_identity_describe(struct self *s, const struct lock_plan *plan);
+
+#endif

@@ -1,0 +1,351 @@
+#include "cmd/run/proctree.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* How often it is looked for more before what is known is killed: what has started others behind
+ * the last look is met at the next call. */
+enum { STOP_ROUNDS = 20, CHILD_ROUNDS = 100, CHILDREN_CAP = 4096 };
+
+struct process {
+    pid_t pid, parent, group, session;
+    unsigned long long start; /* pid and this are one process, whatever becomes of the number */
+    bool dead;                /* a zombie */
+    bool ours;
+    bool server; /* of "local:" */
+};
+
+struct census {
+    struct process *list;
+    size_t n, cap;
+};
+
+/* "PID (NAME) STATE PPID PGRP SESSION ..."; the name may hold anything, parentheses too. The start
+ * is the 22nd field. */
+static bool read_process(pid_t pid, struct process *p)
+{
+    char path[64], line[1024];
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    FILE *f = fopen(path, "re");
+    size_t n = f ? fread(line, 1, sizeof line - 1, f) : 0;
+    if (f)
+        fclose(f);
+    line[n] = '\0';
+    const char *rest = strrchr(line, ')');
+    char state;
+    int parent, group, session;
+    unsigned long long start;
+    if (!rest || sscanf(rest + 1,
+                        " %c %d %d %d %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu",
+                        &state, &parent, &group, &session, &start) != 5)
+        return false;
+    *p = (struct process){
+        .pid = pid, .parent = parent, .group = group, .session = session, .start = start};
+    p->dead = state == 'Z' || state == 'X';
+    return true;
+}
+
+static bool add(struct census *c, const struct process *p)
+{
+    if (c->n == c->cap) {
+        size_t cap = c->cap ? 2 * c->cap : 256;
+        struct process *list = realloc(c->list, cap * sizeof *list);
+        if (!list)
+            return false;
+        c->list = list;
+        c->cap = cap;
+    }
+    c->list[c->n++] = *p;
+    return true;
+}
+
+static int by_pid(const void *a, const void *b)
+{
+    const struct process *p = a, *q = b;
+    return (p->pid > q->pid) - (p->pid < q->pid);
+}
+
+static struct process *find(const struct census *c, pid_t pid)
+{
+    const struct process key = {.pid = pid};
+    return c->n > 0 ? bsearch(&key, c->list, c->n, sizeof key, by_pid) : NULL;
+}
+
+/* ---- the local server --------------------------------------------------------------------- */
+
+static bool runs_our_program(pid_t pid)
+{
+    char path[64];
+    struct stat its, own;
+    snprintf(path, sizeof path, "/proc/%d/exe", (int)pid);
+    return stat(path, &its) == 0 && stat("/proc/self/exe", &own) == 0 && its.st_dev == own.st_dev &&
+           its.st_ino == own.st_ino;
+}
+
+/* As local_dial.c starts it. */
+static bool has_words_of_server(pid_t pid)
+{
+    static const char verb[] = "\0serve\0--local";
+    char path[64], words[256];
+    snprintf(path, sizeof path, "/proc/%d/cmdline", (int)pid);
+    FILE *f = fopen(path, "re");
+    size_t n = f ? fread(words, 1, sizeof words, f) : 0;
+    if (f)
+        fclose(f);
+    const char *end = n > 0 ? memchr(words, '\0', n) : NULL;
+    return end && n - (size_t)(end - words) >= sizeof verb && memcmp(end, verb, sizeof verb) == 0;
+}
+
+/* A client starts it for all clients, in a session whose leader has ended at once, so that it is
+ * nobody's child but a sub-reaper's: ours, or a guardian's. A `clave serve --local` that the
+ * command runs as any other program is not like that: it belongs to the command. The words alone
+ * prove nothing, since everybody can choose his own. */
+static bool is_local_server(const struct census *c, const struct process *p)
+{
+    const struct process *leader = find(c, p->session);
+    bool detached = p->session != getsid(0) && (!leader || leader->dead);
+    return detached && runs_our_program(p->parent) && runs_our_program(p->pid) &&
+           has_words_of_server(p->pid);
+}
+
+/* ---- the census ----------------------------------------------------------------------------- */
+
+static bool list_processes(struct census *c)
+{
+    DIR *dir = opendir("/proc");
+    struct dirent *entry;
+    bool fine = dir != NULL;
+    c->n = 0;
+    while (fine && (entry = readdir(dir))) {
+        struct process p;
+        if (!isdigit((unsigned char)entry->d_name[0]) ||
+            !read_process((pid_t)atoi(entry->d_name), &p))
+            continue;
+        fine = add(c, &p);
+    }
+    if (dir)
+        closedir(dir);
+    if (fine && c->n > 0)
+        qsort(c->list, c->n, sizeof *c->list, by_pid);
+    return fine && c->n > 0;
+}
+
+/* What a server that is left alone has below it is ours all the same: it starts nothing. */
+static bool is_ours(const struct census *c, const struct process *p)
+{
+    const struct process *parent = find(c, p->parent);
+    return p->parent == getpid() || (parent && (parent->ours || parent->server));
+}
+
+static void mark(struct census *c)
+{
+    for (bool again = true; again;) {
+        again = false;
+        for (size_t i = 0; i < c->n; i++) {
+            struct process *p = &c->list[i];
+            if (p->ours || p->server || !is_ours(c, p))
+                continue;
+            p->server = is_local_server(c, p);
+            p->ours = !p->server;
+            again = true;
+        }
+    }
+}
+
+static bool take_census(struct census *c)
+{
+    bool known = list_processes(c);
+    if (known)
+        mark(c);
+    return known;
+}
+
+/* ---- signals -------------------------------------------------------------------------------- */
+
+/* With a descriptor in hand, the number that it was opened by is still that of the process which
+ * was counted: what has its start too has had it all the time. */
+static void strike(const struct process *p, int sig)
+{
+    struct process now;
+    int fd = (int)syscall(SYS_pidfd_open, p->pid, 0);
+    bool kernel_lacks_it = fd < 0 && errno != ESRCH;
+    if (fd < 0 && !kernel_lacks_it)
+        return;
+    if (read_process(p->pid, &now) && now.start == p->start) {
+        if (fd >= 0)
+            (void)syscall(SYS_pidfd_send_signal, fd, sig, NULL, 0);
+        else
+            kill(p->pid, sig);
+    }
+    if (fd >= 0)
+        close(fd);
+}
+
+/* Returns how many are alive. `but`: not those who are in that one too (NULL: none). */
+static int strike_all(const struct census *c, const struct census *but, int sig, pid_t group)
+{
+    int alive = 0;
+    for (size_t i = 0; i < c->n; i++) {
+        const struct process *p = &c->list[i];
+        const struct process *before = but ? find(but, p->pid) : NULL;
+        if (!p->ours || p->dead || (before && before->ours && before->start == p->start))
+            continue;
+        alive++;
+        if (sig != 0 && (group <= 0 || p->group != group))
+            strike(p, sig);
+    }
+    return alive;
+}
+
+/* ---- children ------------------------------------------------------------------------------- */
+
+/* Those of ours, dead ones too, as they were at one moment: none leaves the list but by our own
+ * wait, new ones come at its end, and the kernel reads on where it was. A census is never so
+ * certain: what starts the next and ends all the time may be behind it or before it, always. */
+struct children {
+    pid_t list[CHILDREN_CAP];
+    size_t n;
+    bool known; /* false: the kernel does not tell, or they are too many */
+};
+
+static void read_task(struct children *c, const char *task)
+{
+    char path[64];
+    int pid;
+    snprintf(path, sizeof path, "/proc/self/task/%.20s/children", task);
+    FILE *f = fopen(path, "re");
+    c->known = c->known && f;
+    while (c->known && fscanf(f, "%d", &pid) == 1) {
+        c->known = c->n < CHILDREN_CAP;
+        if (c->known)
+            c->list[c->n++] = pid;
+    }
+    if (f)
+        fclose(f);
+}
+
+static void read_children(struct children *c)
+{
+    DIR *dir = opendir("/proc/self/task");
+    struct dirent *entry;
+    c->n = 0;
+    c->known = dir != NULL;
+    while (dir && (entry = readdir(dir)))
+        if (isdigit((unsigned char)entry->d_name[0]))
+            read_task(c, entry->d_name);
+    if (dir)
+        closedir(dir);
+}
+
+static bool same_children(const struct children *a, const struct children *b)
+{
+    return a->known && b->known && a->n == b->n &&
+           memcmp(a->list, b->list, a->n * sizeof *a->list) == 0;
+}
+
+/* Nothing below us is alive but local servers. */
+static bool are_done(const struct children *c, const struct census *all)
+{
+    for (size_t i = 0; i < c->n; i++) {
+        struct process p;
+        if (read_process(c->list[i], &p) && !p.dead && !is_local_server(all, &p))
+            return false;
+    }
+    return true;
+}
+
+/* A child cannot have given its number away before we have waited for it. It is stopped before it
+ * is looked at: one that lives only to start the next would be gone by then. */
+static void stop_child(pid_t pid, const struct census *all)
+{
+    struct process p;
+    kill(pid, SIGSTOP);
+    if (runs_our_program(pid) && read_process(pid, &p) && is_local_server(all, &p))
+        kill(pid, SIGCONT);
+}
+
+/* Until no new one appears. */
+static void stop_children(struct children *now, const struct census *all)
+{
+    size_t done = 0;
+    for (int i = 0; i < CHILD_ROUNDS; i++) {
+        read_children(now);
+        if (!now->known || now->n == done)
+            return;
+        for (; done < now->n; done++)
+            stop_child(now->list[done], all);
+    }
+}
+
+bool proctree_is_gone(void)
+{
+    static struct children before, now;
+    struct census c = {0};
+    read_children(&before);
+    bool known = list_processes(&c);
+    bool gone = false;
+    if (known && before.known) {
+        gone = are_done(&before, &c);
+        read_children(&now);
+        gone = gone && same_children(&before, &now);
+    } else if (known) {
+        mark(&c);
+        gone = strike_all(&c, NULL, 0, 0) == 0;
+    }
+    free(c.list);
+    return gone;
+}
+
+int proctree_signal(int sig, pid_t group)
+{
+    struct census c = {0};
+    if (group > 0 && sig != 0)
+        kill(-group, sig);
+    int alive = take_census(&c) ? strike_all(&c, NULL, sig, group) : -1;
+    free(c.list);
+    return alive;
+}
+
+int proctree_kill(pid_t group)
+{
+    static struct children children;
+    struct census now = {0}, before = {0};
+    bool known = true;
+    int fresh = 1, alive = -1;
+    if (group > 0)
+        kill(-group, SIGSTOP);
+    for (int i = 0; i < STOP_ROUNDS && known && fresh > 0; i++) {
+        const struct census former = before;
+        before = now;
+        now = former;
+        stop_children(&children, &before);
+        known = take_census(&now);
+        fresh = known ? strike_all(&now, &before, SIGSTOP, 0) : 0;
+    }
+    if (group > 0)
+        kill(-group, SIGKILL);
+    if (known)
+        alive = strike_all(&now, NULL, SIGKILL, group);
+    free(now.list);
+    free(before.list);
+    return alive;
+}
+
+void proctree_each_server(void (*diag)(const void *arg, pid_t server), const void *arg)
+{
+    struct census c = {0};
+    bool known = take_census(&c);
+    for (size_t i = 0; known && i < c.n; i++)
+        if (c.list[i].server && !c.list[i].dead)
+            diag(arg, c.list[i].pid);
+    free(c.list);
+}

@@ -1,0 +1,245 @@
+#include "cmd/run/progress.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "base/path.h"
+#include "client/client_internal.h"
+#include "cmd/queue/participant_text.h"
+#include "cmd/queue/tree_walk.h"
+#include "recipe/contender/identity.h"
+#include "recipe/contender/order.h"
+#include "runtime/clock.h"
+
+/* The first word comes late enough that a short wait says nothing. */
+enum { LIVE_FIRST_MS = 300, LIVE_AGAIN_MS = 2000, LINES_FIRST_MS = 1000, LINES_AGAIN_MS = 15000 };
+
+void progress_init(struct progress *p, const struct lock_plan *plan, uv_loop_t *loop)
+{
+    const char *term = getenv("TERM");
+    *p = (struct progress){.plan = plan};
+    p->live = isatty(STDERR_FILENO) && term && strcmp(term, "dumb") != 0 && !plan->o->json &&
+              plan->o->verbose == 0; /* the log's lines would go through it */
+    uv_timer_init(loop, &p->timer);
+    p->timer.data = p;
+}
+
+/* ---- showing ------------------------------------------------------------------------------ */
+
+static size_t columns(void)
+{
+    struct winsize size;
+    return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20 ? size.ws_col : 80;
+}
+
+static void draw(struct progress *p, const char *what, const char *detail)
+{
+    char line[1024], waited[AGE_CAP];
+    snprintf(line, sizeof line, "%s: waiting %s, %zu ahead%s%s", p->plan->path,
+             age_format(clave_now() - p->began, waited), p->ahead, what, detail);
+    fprintf(stderr, "\r%.*s\033[K", (int)(columns() - 1), line);
+    fflush(stderr);
+    p->drawn = true;
+}
+
+static void show(struct progress *p, const clave_participant *holder)
+{
+    int64_t token = holder ? holder->stat.czxid : 0;
+    char who[WHO_CAP];
+    if (!p->waiting)
+        return;
+    p->told_away = false;
+    p->told_lack = false;
+    if (p->live && holder) {
+        draw(p, p->plan->elects ? "; led by " : "; held by ",
+             who_format(&holder->identity, who, sizeof who));
+    } else if (p->live) {
+        draw(p, "", "");
+    } else if (token != p->told_holder || p->ahead != p->told_ahead) {
+        lock_report_waiting(p->plan, p->ahead, holder);
+        p->told_holder = token;
+        p->told_ahead = p->ahead;
+    }
+}
+
+/* ---- asking: the children, then the first of them ----------------------------------------- */
+
+static void on_holder(clave_client *c, const clave_result *res, void *arg)
+{
+    struct progress *p = arg;
+    (void)c;
+    p->asking = false;
+    char *data = res->err == CLAVE_OK ? calloc(1, res->len + 1) : NULL;
+    if (!data) {
+        show(p, NULL);
+        return;
+    }
+    clave_participant holder = {.stat = *res->stat};
+    if (res->len > 0)
+        memcpy(data, res->data, res->len);
+    clave__identity_parse(data, res->len, &holder.identity);
+    show(p, &holder);
+    free(data);
+}
+
+static const struct order_rule *rule(const struct progress *p)
+{
+    static const struct order_rule *const rules[] = {
+        [KIND_MUTEX] = &clave__order_mutex,
+        [KIND_READ] = &clave__order_read,
+        [KIND_WRITE] = &clave__order_write,
+        [KIND_LEASE] = &clave__order_lease,
+    };
+    return p->plan->elects ? &clave__order_latch : rules[p->plan->kind];
+}
+
+/* Our place as of now: behind the one we were behind. */
+static void count_ahead(struct progress *p, const clave_result *names)
+{
+    struct order_place place =
+        clave__order_locate(rule(p), names->names, names->nnames, p->predecessor);
+    /* A reader's place is behind writers only: its event says how many. */
+    if (place.found && p->plan->kind != KIND_READ)
+        p->ahead = place.ahead + 1;
+}
+
+static clave_err ask_holder(struct progress *p, const clave_result *names)
+{
+    const struct clave_mem *mem = clave__client_mem(p->client);
+    size_t *order = calloc(names->nnames, sizeof *order);
+    char *path = NULL;
+    clave_err err = CLAVE_ENOMEM;
+    if (order)
+        err = clave__order_sort(rule(p), mem, names->names, names->nnames, order);
+    if (err == CLAVE_OK)
+        path = tree_walk_child_path(p->plan->holders, names->names[order[0]]);
+    if (path)
+        err = clave_get(p->client, path, NULL, on_holder, p);
+    free(path);
+    free(order);
+    return path ? err : CLAVE_ENOMEM;
+}
+
+static void on_names(clave_client *c, const clave_result *res, void *arg)
+{
+    struct progress *p = arg;
+    (void)c;
+    if (p->waiting && res->err == CLAVE_OK && res->nnames > 0) {
+        count_ahead(p, res);
+        if (ask_holder(p, res) == CLAVE_OK)
+            return;
+    }
+    p->asking = false;
+    show(p, NULL);
+}
+
+/* Nobody can say who holds it now. Once for each time that the connection is lost for long. */
+static void show_away(struct progress *p)
+{
+    const char *fault = clave_client_errmsg(p->client);
+    if (p->live)
+        draw(p, "; no server answers: ", fault);
+    else if (!p->told_away)
+        lock_report_away(p->plan, fault);
+    p->told_away = true;
+    p->told_holder = -1; /* to be told again */
+}
+
+/* Whoever holds is not what is waited for. */
+static void show_lack(struct progress *p)
+{
+    if (p->live)
+        draw(p, "; there is no number of leases in ", p->plan->limit_path);
+    else if (!p->told_lack)
+        lock_report_lack(p->plan, p->ahead);
+    p->told_lack = true;
+    p->told_holder = -1; /* to be told again */
+}
+
+static void on_timer(uv_timer_t *t)
+{
+    struct progress *p = t->data;
+    if (!clave_client_is_connected(p->client)) {
+        show_away(p);
+        return;
+    }
+    if (p->asking) {
+        if (p->live)
+            draw(p, "", "");
+        return;
+    }
+    if (acquisition_lacks_limit(p->acquisition)) {
+        show_lack(p);
+        return;
+    }
+    p->asking = clave_children(p->client, p->plan->holders, NULL, on_names, p) == CLAVE_OK;
+    clave_uv_flush(p->uv);
+}
+
+/* ---- before there is a session -------------------------------------------------------------- */
+
+static void on_connecting(uv_timer_t *t)
+{
+    struct progress *p = t->data;
+    const char *fault = clave_client_errmsg(p->client);
+    if (clave_client_is_connected(p->client))
+        uv_timer_stop(t);
+    else if (!p->plan->o->json)
+        reach_tell(&p->reach, fault);
+    else if (reach_is_news(&p->reach, fault))
+        lock_report_connecting(p->plan, fault);
+}
+
+void progress_connect(struct progress *p, clave_client *c, int64_t until)
+{
+    p->client = c;
+    reach_begin(&p->reach, p->plan->o, p->plan->connect, until);
+    if (!p->plan->quiet && (p->reach.says || p->plan->o->json))
+        uv_timer_start(&p->timer, on_connecting, REACH_FIRST_MS, REACH_AGAIN_MS);
+}
+
+/* ---- life --------------------------------------------------------------------------------- */
+
+void progress_begin(struct progress *p, const struct acquisition *acquisition, clave_client *c,
+                    clave_uv *uv)
+{
+    p->acquisition = acquisition;
+    p->client = c;
+    p->uv = uv;
+    p->began = clave_now();
+    p->waiting = true;
+    progress_clear(p);
+    uv_timer_stop(&p->timer);
+    if (!p->plan->quiet)
+        uv_timer_start(&p->timer, on_timer, p->live ? LIVE_FIRST_MS : LINES_FIRST_MS,
+                       p->live ? LIVE_AGAIN_MS : LINES_AGAIN_MS);
+}
+
+void progress_moved(struct progress *p, size_t ahead, const char *predecessor)
+{
+    p->ahead = ahead;
+    snprintf(p->predecessor, sizeof p->predecessor, "%s", clave__path_name(predecessor));
+}
+
+void progress_clear(struct progress *p)
+{
+    if (p->drawn)
+        fputs("\r\033[K", stderr);
+    p->drawn = false;
+    reach_clear(&p->reach);
+}
+
+void progress_end(struct progress *p)
+{
+    p->waiting = false;
+    uv_timer_stop(&p->timer);
+    progress_clear(p);
+}
+
+void progress_close(struct progress *p)
+{
+    uv_close((uv_handle_t *)&p->timer, NULL);
+}

@@ -1,0 +1,59 @@
+/* run_policy.h - what surrounds the command while the lock is held. Before it: the lock delay, and
+ * whether it has been run already. Behind it: that on record, the minimum hold, and the mark of a
+ * lock that is given back.
+ *
+ *   the lock is granted                                the command has ended
+ *     └─▶ DELAYING ─▶ ASKING ─▶ (holder_begin) ─ ... ─▶ RECORDING ─▶ RESTING ─▶ (wrapper_leave)
+ *            each is passed over when it was not asked for
+ */
+#ifndef CLAVE_CMD_RUN_RUN_POLICY_H
+#define CLAVE_CMD_RUN_RUN_POLICY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <uv.h>
+
+#include "clave/delay.h"
+#include "clave/once.h"
+
+struct lock_plan;
+struct wrapper;
+
+struct run_policy_plan {
+    const char *once;  /* the job's key; NULL: it is run whenever it is started */
+    int64_t period_ms; /* 0: once for all */
+    bool at_most_once;
+    int done_code;       /* the exit code when it is done already */
+    int64_t min_hold_ms; /* 0: none */
+    bool marks;          /* leaves a mark, and waits when it finds one: */
+    int64_t lock_delay_ms;
+};
+
+struct run_policy {
+    enum { NOT_GRANTED, DELAYING, ASKING, BEGUN, RECORDING, RESTING } phase;
+    clave_delay *delay;
+    clave_once *once;
+    uv_timer_t rest;
+    int code; /* to leave with */
+};
+
+/* The flags (ids in lock_flags.h). False: not one of them, or told. */
+bool run_policy_take_flag(struct lock_plan *p, int id);
+/* Do they make sense together? EXIT_OK, or the exit code, having told why. */
+int run_policy_check(const struct lock_plan *p);
+
+void run_policy_open(struct wrapper *w); /* its handle */
+/* The lock is granted: ends in holder_begin, or in wrapper_leave. */
+void run_policy_begin(struct wrapper *w);
+/* The command has ended, or was not started: ends in wrapper_leave. */
+void run_policy_end(struct wrapper *w, int code);
+/* The lock is lost before the command was started, or behind its end. */
+void run_policy_lost(struct wrapper *w, clave_err why);
+/* Somebody wants the lock, or a signal the end: there is no rest. */
+void run_policy_hurry(struct wrapper *w);
+/* The lock is about to be given back. */
+void run_policy_release(struct wrapper *w);
+void run_policy_close(struct wrapper *w); /* its handle */
+void run_policy_free(struct wrapper *w);
+
+#endif

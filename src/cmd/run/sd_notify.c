@@ -1,0 +1,107 @@
+#include "cmd/run/sd_notify.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+static const char *const variables[] = {"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"};
+enum { VARIABLES = sizeof variables / sizeof *variables, LINES_CAP = 1024 };
+
+/* A path, or with an '@' in front a name in the abstract namespace. -1: there is no such socket. */
+static int dial(const char *name)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    size_t n = strlen(name);
+    if ((name[0] != '/' && name[0] != '@') || n >= sizeof address.sun_path)
+        return -1;
+    memcpy(address.sun_path, name, n);
+    if (name[0] == '@')
+        address.sun_path[0] = '\0';
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    socklen_t len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n);
+    if (fd >= 0 && connect(fd, (const struct sockaddr *)&address, len) != 0) {
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+/* WATCHDOG_PID: whose watchdog it is; not everybody's who inherits it. */
+static int64_t watchdog_ms(void)
+{
+    const char *usec = getenv("WATCHDOG_USEC"), *pid = getenv("WATCHDOG_PID");
+    if (!usec || (pid && strtoll(pid, NULL, 10) != getpid()))
+        return 0;
+    int64_t ms = strtoll(usec, NULL, 10) / 1000;
+    return ms > 0 ? ms : 0;
+}
+
+void notify_open(struct notify *n)
+{
+    const char *name = getenv("NOTIFY_SOCKET");
+    *n = (struct notify){.fd = name ? dial(name) : -1};
+    if (n->fd >= 0)
+        n->watchdog_ms = watchdog_ms();
+}
+
+void notify_close(struct notify *n)
+{
+    if (n->fd >= 0)
+        close(n->fd);
+    n->fd = -1;
+}
+
+void notify_tell(const struct notify *n, const char *fmt, ...)
+{
+    char lines[LINES_CAP];
+    va_list args;
+    if (n->fd < 0)
+        return;
+    va_start(args, fmt);
+    int len = vsnprintf(lines, sizeof lines, fmt, args);
+    va_end(args);
+    size_t size = len < 0 ? 0 : len < LINES_CAP ? (size_t)len : LINES_CAP - 1;
+    ssize_t ignored = send(n->fd, lines, size, MSG_NOSIGNAL);
+    (void)ignored;
+}
+
+void notify_ready(struct notify *n)
+{
+    if (!n->ready)
+        notify_tell(n, "READY=1");
+    n->ready = true;
+}
+
+void notify_stopping(struct notify *n)
+{
+    if (!n->stopping)
+        notify_tell(n, "STOPPING=1");
+    n->stopping = true;
+}
+
+void notify_watchdog(const struct notify *n)
+{
+    notify_tell(n, "WATCHDOG=1");
+}
+
+void notify_hand_on(bool own)
+{
+    /* The command's number is another one than WATCHDOG_PID says; without it, it is anybody's. */
+    unsetenv("WATCHDOG_PID");
+    for (size_t i = 0; own && i < VARIABLES; i++)
+        unsetenv(variables[i]);
+}
+
+bool notify_is_variable(const char *text)
+{
+    size_t n = strcspn(text, "=");
+    for (size_t i = 0; i < VARIABLES; i++)
+        if (strlen(variables[i]) == n && memcmp(variables[i], text, n) == 0)
+            return true;
+    return false;
+}

@@ -1,0 +1,85 @@
+#include "cmd/run/spawn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cmd/cli/diag.h"
+
+static void restore(const struct inheritance *before)
+{
+    const struct sigaction fresh = {.sa_handler = SIG_DFL};
+    if (!before->sigpipe_ignored)
+        sigaction(SIGPIPE, &fresh, NULL);
+    sigaction(SIGCHLD, &before->child, NULL);
+    sigprocmask(SIG_SETMASK, &before->mask, NULL);
+}
+
+static _Noreturn void become(char *const *argv, const struct inheritance *before, pid_t parent,
+                             int fault)
+{
+    int error = 0;
+    setpgid(0, 0);
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0)
+        error = errno;
+    if (getppid() != parent) /* it ended before we asked to end with it */
+        _exit(EXIT_INTERNAL);
+    restore(before);
+    if (error == 0) {
+        execvp(argv[0], argv);
+        error = errno;
+    }
+    ssize_t ignored = write(fault, &error, sizeof error);
+    (void)ignored;
+    _exit(EXIT_NOTFOUND);
+}
+
+pid_t spawn_command(char *const *argv, const struct inheritance *before,
+                    const struct cgroup *cgroup)
+{
+    int ends[2], error = 0;
+    pid_t parent = getpid();
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return -1;
+    pid_t pid = cgroup_fork(cgroup);
+    if (pid == 0)
+        become(argv, before, parent, ends[1]);
+    int fork_error = errno;
+    close(ends[1]);
+    ssize_t n = 0;
+    if (pid > 0) {
+        setpgid(pid, pid); /* as it does itself: whoever comes first */
+        while ((n = read(ends[0], &error, sizeof error)) < 0 && errno == EINTR)
+            continue;
+    }
+    close(ends[0]);
+    if (pid < 0) {
+        errno = fork_error;
+        return -1;
+    }
+    if (n != (ssize_t)sizeof error)
+        return pid; /* the pipe was closed by exec */
+    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+        continue;
+    errno = error;
+    return -1;
+}
+
+int spawn_exit_code(int error)
+{
+    switch (error) {
+    case ENOENT:
+    case ENOTDIR:
+        return EXIT_NOTFOUND;
+    case EAGAIN: /* no process left for it: nothing is wrong with the command */
+    case ENOMEM:
+    case EMFILE:
+    case ENFILE:
+        return EXIT_INTERNAL;
+    default:
+        return EXIT_NOEXEC;
+    }
+}

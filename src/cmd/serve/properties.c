@@ -1,0 +1,139 @@
+#include "cmd/serve/properties.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\f';
+}
+
+static bool is_end(char c)
+{
+    return c == '\n' || c == '\r' || c == '\0';
+}
+
+struct reader {
+    char *at;
+    unsigned line;
+};
+
+static void skip_blanks(struct reader *r)
+{
+    while (is_blank(*r->at))
+        r->at++;
+}
+
+static void skip_end(struct reader *r)
+{
+    if (r->at[0] == '\r' && r->at[1] == '\n')
+        r->at++;
+    if (*r->at != '\0')
+        r->at++;
+    r->line++;
+}
+
+/* One code unit as UTF-8; at most three bytes, of the six that stood for it. */
+static char *put_unit(char *out, unsigned unit)
+{
+    if (unit < 0x80) {
+        *out++ = (char)unit;
+    } else if (unit < 0x800) {
+        *out++ = (char)(0xc0 | unit >> 6);
+        *out++ = (char)(0x80 | (unit & 0x3f));
+    } else {
+        *out++ = (char)(0xe0 | unit >> 12);
+        *out++ = (char)(0x80 | (unit >> 6 & 0x3f));
+        *out++ = (char)(0x80 | (unit & 0x3f));
+    }
+    return out;
+}
+
+/* What stands behind a backslash. NULL: a malformed \uXXXX. */
+static char *unescape(struct reader *r, char *out)
+{
+    static const char from[] = "tnrf", to[] = "\t\n\r\f";
+    char digits[5] = "";
+    char c = *r->at;
+    if (c == '\0')
+        return out;
+    if (is_end(c)) { /* the line goes on in the next one */
+        skip_end(r);
+        skip_blanks(r);
+        return out;
+    }
+    r->at++;
+    if (c != 'u') {
+        const char *known = strchr(from, c);
+        *out++ = known ? to[known - from] : c;
+        return out;
+    }
+    strncpy(digits, r->at, 4);
+    if (strspn(digits, "0123456789abcdefABCDEF") != 4)
+        return NULL;
+    r->at += 4;
+    return put_unit(out, (unsigned)strtoul(digits, NULL, 16));
+}
+
+/* Up to the end of the logical line, or (`key`) to what ends a key. Returns the end of what was
+ * read, which is not terminated yet; NULL: a malformed \uXXXX. */
+static char *read_part(struct reader *r, char *out, bool key)
+{
+    while (out && !is_end(*r->at)) {
+        char c = *r->at;
+        if (key && (is_blank(c) || c == '=' || c == ':'))
+            break;
+        r->at++;
+        if (c == '\\')
+            out = unescape(r, out);
+        else
+            *out++ = c;
+    }
+    return out;
+}
+
+static char *trim(char *from, char *to)
+{
+    while (from < to && (unsigned char)*from <= ' ')
+        from++;
+    while (to > from && (unsigned char)to[-1] <= ' ')
+        to--;
+    *to = '\0';
+    return from;
+}
+
+bool properties_each(char *text,
+                     bool (*take)(void *arg, unsigned line, const char *key, const char *value),
+                     void *arg, unsigned *bad_line)
+{
+    struct reader r = {text, 1};
+    *bad_line = 0;
+    while (*r.at != '\0') {
+        skip_blanks(&r);
+        unsigned line = r.line;
+        if (*r.at == '#' || *r.at == '!')
+            r.at += strcspn(r.at, "\r\n");
+        if (is_end(*r.at)) {
+            skip_end(&r);
+            continue;
+        }
+        char *key = r.at, *key_end = read_part(&r, key, true);
+        skip_blanks(&r);
+        if (key_end && (*r.at == '=' || *r.at == ':'))
+            r.at++;
+        skip_blanks(&r);
+        char *value = r.at, *value_end = key_end ? read_part(&r, value, false) : NULL;
+        if (!value_end) {
+            *bad_line = line;
+            return false;
+        }
+        if (*r.at != '\0')
+            skip_end(&r); /* before the text's own end is put over it */
+        *key_end = '\0';
+        value = trim(value, value_end);
+        if (!take(arg, line, key, value))
+            return false;
+    }
+    return true;
+}

@@ -1,0 +1,353 @@
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "cmd/cli/config.h"
+#include "cmd/cli/diag.h"
+#include "cmd/cli/json.h"
+#include "cmd/cli/options.h"
+#include "cmd/run/sd_notify.h"
+#include "cmd/serve/serve_config.h"
+#include "runtime/client/local.h"
+#include "runtime/server/uv_server.h"
+
+enum {
+    SERVE_CONFIG = FLAG_LONG,
+    SERVE_DATA, /* from here on each is a setting of the flag's name */
+    SERVE_LOCAL,
+    SERVE_ADMIN,
+    SERVE_ADMIN_URL,
+    SERVE_METRICS,
+    SERVE_TICK,
+    SERVE_IDLE_EXIT,
+    SERVE_MIN_SESSION,
+    SERVE_MAX_SESSION,
+    SERVE_MAX_CONNECTIONS,
+    SERVE_ALL_CONNECTIONS,
+    SERVE_OUTSTANDING,
+    SERVE_UNDELIVERED,
+    SERVE_MAX_REQUEST,
+    SERVE_SNAP_COUNT,
+    SERVE_EXTENDED_TYPES,
+    SERVE_ENFORCE_QUOTA,
+    SERVE_SUPER_DIGEST,
+    SERVE_WORDS,
+    SERVE_TLS_CA,
+    SERVE_TLS_CERT,
+    SERVE_TLS_KEY,
+    SERVE_TLS_CLIENTS,
+    SERVE_X509_SUPER,
+    SERVE_LOG_FORMAT,
+    SERVE_LOG_LEVEL,
+};
+
+/* A flag as it was given. */
+struct given {
+    const char *name;
+    const char *value;
+};
+
+struct serve {
+    struct options *o;
+    struct given given[SETTINGS_MAX_FLAGS];
+    size_t ngiven;
+    const char *config; /* NULL: none */
+    struct serve_log log;
+    struct serve_settings settings; /* that it was started with */
+    struct notify manager;
+    struct server_run *run;
+};
+
+static const struct flag flags[] = {
+    {SERVE_CONFIG, "config", "FILE", "these flags as lines 'key = value', or Apache's zoo.cfg"},
+    {SERVE_DATA, "data", "DIR", "the data directory, created when missing"},
+    {'l', "listen", "ADDR", "[tls:]host[:port] or unix:/path; repeatable [127.0.0.1:2181]"},
+    {SERVE_ADMIN, "admin", "ADDR", "HTTP with Apache's admin commands and metrics: host:port"},
+    {SERVE_ADMIN_URL, "admin-url", "PATH", "before the names of commands [/commands]"},
+    {SERVE_METRICS, "metrics", "ADDR", "HTTP with the metrics alone, for Prometheus"},
+    {SERVE_TICK, "tick", "DURATION", "the unit of session timeouts [2s]"},
+    {SERVE_MIN_SESSION, "min-session-timeout", "DURATION", "shortest session [2 ticks]"},
+    {SERVE_MAX_SESSION, "max-session-timeout", "DURATION", "longest session [20 ticks]"},
+    {SERVE_MAX_CONNECTIONS, "max-connections", "N", "from one address; 0: any number [60]"},
+    {SERVE_SNAP_COUNT, "snap-count", "N",
+     "transactions between two snapshots [100000, or the znodes]"},
+    {SERVE_ALL_CONNECTIONS, "max-all-connections", "N", "from everywhere; 0: any number [0]"},
+    {SERVE_OUTSTANDING, "max-outstanding", "N", "writes that wait for the disk [100000]"},
+    {SERVE_UNDELIVERED, "max-undelivered", "BYTES", "answers that clients do not read [256 MiB]"},
+    {SERVE_MAX_REQUEST, "max-request", "BYTES", "of one request: jute.maxbuffer [1048575]"},
+    {SERVE_EXTENDED_TYPES, "extended-types", NULL, "nodes with a time to live may be made"},
+    {SERVE_ENFORCE_QUOTA, "enforce-quota", NULL, "hard limits refuse what goes beyond them"},
+    {SERVE_SUPER_DIGEST, "super-digest", "USER:HASH", "who passes every access check"},
+    {SERVE_WORDS, "words", "LIST", "the four-letter words that are answered; *: all"},
+    {SERVE_TLS_CERT, "tls-cert", "FILE", "the server's certificate, and those above it (PEM)"},
+    {SERVE_TLS_KEY, "tls-key", "FILE", "its key [in the same file]"},
+    {SERVE_TLS_CA, "tls-ca", "FILE", "whose certificates clients may show (PEM)"},
+    {SERVE_TLS_CLIENTS, "tls-clients", "HOW", "certificates of clients: need, want or none [need]"},
+    {SERVE_X509_SUPER, "x509-super", "DN", "whose certificate passes every access check"},
+    {SERVE_IDLE_EXIT, "idle-exit", "DURATION", "end when nobody was connected for so long"},
+    {SERVE_LOG_FORMAT, "log-format", "FORMAT", "of standard error: text or json [text]"},
+    {SERVE_LOG_LEVEL, "log-level", "LEVEL", "error, warn, info or debug [warn]"},
+    {SERVE_LOCAL, "local", "DIR", "serve this user on this machine, as 'local:' does"},
+    {0, NULL, NULL, NULL},
+};
+
+/* ---- settings: the file, and over it the flags ---------------------------------------------- */
+
+static const char *name_of(int id)
+{
+    const struct flag *f = flags;
+    while (f->id != id)
+        f++;
+    return f->name;
+}
+
+/* false: told. */
+static bool take_flag(struct options *o, struct serve *v, struct serve_settings *scratch, int id)
+{
+    char why[400] = "";
+    const struct fault f = {why, sizeof why};
+    if (id == SERVE_CONFIG) {
+        v->config = o->value;
+        return true;
+    }
+    struct given g = {name_of(id), o->value ? o->value : "true"};
+    if (v->ngiven == SETTINGS_MAX_FLAGS) {
+        diag_usage(o, "at most %d flags", SETTINGS_MAX_FLAGS);
+        return false;
+    }
+    if (settings_set(scratch, g.name, g.value, &f) != CLAVE_OK) {
+        diag_usage(o, "--%s '%s': %s", g.name, g.value, why[0] ? why : "out of memory");
+        return false;
+    }
+    v->given[v->ngiven++] = g;
+    return true;
+}
+
+/* Flags come before the file, and addresses that are given in place of all of its own. EINVAL,
+ * ENOMEM: with a fault, or told in the log. */
+static clave_err build(const struct serve *v, struct serve_settings *out, const struct fault *f)
+{
+    const struct log log = {serve_log_line, (void *)(uintptr_t)&v->log};
+    clave_err err = CLAVE_OK;
+    bool listens = false;
+    settings_init(out);
+    if (v->config)
+        err = serve_config_load(out, v->config, &log);
+    for (size_t i = 0; i < v->ngiven && err == CLAVE_OK; i++) {
+        bool listen = strcmp(v->given[i].name, "listen") == 0;
+        if (listen && !listens)
+            out->run.nlisten = 0;
+        listens = listens || listen;
+        err = settings_set(out, v->given[i].name, v->given[i].value, f);
+    }
+    return err == CLAVE_OK ? settings_check(out, f) : err;
+}
+
+static void set_log(struct serve *v, const struct serve_settings *settings)
+{
+    v->log.format = settings->log_format;
+    v->log.level = settings->log_level > 0 ? settings->log_level : CLAVE_LOG_WARN;
+    v->log.level += v->o->verbose;
+}
+
+/* SIGHUP: all or nothing of the file. */
+static void on_hangup(void *arg)
+{
+    struct serve *v = arg;
+    const struct log log = {serve_log_line, &v->log};
+    struct serve_settings wanted;
+    char why[400] = "";
+    const struct fault f = {why, sizeof why};
+    clave_err err = build(v, &wanted, &f);
+    if (err == CLAVE_OK)
+        err = clave__server_run_change(v->run, &wanted.run);
+    if (err == CLAVE_OK) {
+        set_log(v, &wanted);
+        settings_tell_fixed(&v->settings, &wanted, &log);
+        clave__log(&log, CLAVE_LOG_INFO, "%s has been read again", v->config);
+    } else {
+        if (why[0])
+            clave__log(&log, CLAVE_LOG_ERROR, "%s: %s", v->config, why);
+        clave__log(&log, CLAVE_LOG_ERROR, "%s: nothing is changed", v->config);
+    }
+    settings_fini(&wanted);
+}
+
+/* ---- the server ----------------------------------------------------------------------------- */
+
+static void show_ready(const struct serve *v)
+{
+    struct server_stats st;
+    struct json j;
+    const char *address, *data = v->settings.run.data_dir;
+    const char *admin = clave__server_run_admin(v->run);
+    const char *metrics = clave__server_run_metrics(v->run);
+    clave__server_run_stats(v->run, &st);
+    if (v->o->json) {
+        json_begin(&j, stdout);
+        clave__json_open(&j, "listen", '[');
+        for (size_t i = 0; (address = clave__server_run_address(v->run, i)); i++)
+            clave__json_string(&j, NULL, address);
+        clave__json_close(&j, ']');
+        if (admin)
+            clave__json_string(&j, "admin", admin);
+        if (metrics)
+            clave__json_string(&j, "metrics", metrics);
+        clave__json_string(&j, "data", data);
+        json_hex(&j, "zxid", st.last_zxid);
+        clave__json_int(&j, "sessions", (int64_t)st.sessions);
+        json_end(&j);
+        return;
+    }
+    fputs("clave: serving on ", stdout);
+    for (size_t i = 0; (address = clave__server_run_address(v->run, i)); i++)
+        printf("%s%s", i > 0 ? " " : "", address);
+    printf(", data %s, zxid 0x%llx, %zu sessions", data, (unsigned long long)st.last_zxid,
+           st.sessions);
+    if (admin)
+        printf(", admin %s", admin);
+    if (metrics)
+        printf(", metrics %s", metrics);
+    fputs("\n", stdout);
+    fflush(stdout); /* who started it may be waiting for this line */
+}
+
+/* The watchdog is fed by the loop as it turns. */
+static void on_pulse(void *arg, bool stopping)
+{
+    struct serve *v = arg;
+    if (stopping)
+        notify_stopping(&v->manager);
+    else
+        notify_watchdog(&v->manager);
+}
+
+static void tell_ready(struct serve *v)
+{
+    notify_ready(&v->manager);
+    notify_tell(&v->manager, "STATUS=serving on %s, data %s", clave__server_run_address(v->run, 0),
+                v->settings.run.data_dir);
+}
+
+static int fail(const struct serve *v, clave_err err, const char *fault)
+{
+    const struct log log = {serve_log_line, (void *)(uintptr_t)&v->log};
+    clave__log(&log, CLAVE_LOG_ERROR, "%s", *fault ? fault : clave_strerror(err));
+    return err == CLAVE_EINVAL ? EXIT_USAGE : exit_code_of(err);
+}
+
+/* A connection is an open file, and the soft limit is one for programs that use select(). */
+static void raise_file_limit(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return;
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+static int serve(struct serve *v)
+{
+    struct server_run_options *run = &v->settings.run;
+    char fault[1024] = "";
+    notify_open(&v->manager);
+    run->pulse = on_pulse;
+    run->pulse_arg = v;
+    run->pulse_ms = v->manager.watchdog_ms / 4;
+    if (v->config)
+        run->hangup = on_hangup;
+    run->hangup_arg = v;
+    clave_err err = clave__server_run_new(&v->run, run, fault, sizeof fault);
+    if (err != CLAVE_OK)
+        return fail(v, err, fault);
+    show_ready(v);
+    tell_ready(v);
+    err = clave__server_run_loop(v->run, fault, sizeof fault);
+    clave__server_run_free(v->run);
+    notify_close(&v->manager);
+    return err == CLAVE_OK ? EXIT_OK : fail(v, err, fault);
+}
+
+/* Programs that use the library read no configuration: what it rules out is not started for them
+ * either. */
+static bool is_ruled_out(const struct serve *v, char *fault, size_t cap)
+{
+    config_find_never(v->o);
+    if (v->o->local != OPTIONS_LOCAL_NEVER)
+        return false;
+    snprintf(fault, cap, "%s: a local server is not to be used (CLAVE_CONNECT names another)",
+             v->o->local_from);
+    clave__local_refuse(fault);
+    return true;
+}
+
+static int serve_local(const struct serve *v)
+{
+    char fault[1024] = "";
+    if (is_ruled_out(v, fault, sizeof fault))
+        return fail(v, CLAVE_EINVAL, fault);
+    clave_err err = clave__local_serve(v->settings.local, &v->settings.run, fault, sizeof fault);
+    return err == CLAVE_OK ? EXIT_OK : fail(v, err, fault);
+}
+
+/* EXIT_OK, or the exit code. */
+static int prepare(struct serve *v)
+{
+    char why[400] = "";
+    const struct fault f = {why, sizeof why};
+    clave_err err = build(v, &v->settings, &f);
+    if (why[0])
+        return diag_usage(v->o, "%s", why);
+    if (err != CLAVE_OK)
+        return err == CLAVE_EINVAL ? EXIT_USAGE : exit_code_of(err);
+    set_log(v, &v->settings);
+    v->settings.run.engine.log = serve_log_line;
+    v->settings.run.engine.log_arg = &v->log;
+    return EXIT_OK;
+}
+
+/* What flags alone say: how the log of the file's own reading looks. OPTIONS_STOP: told. */
+static int take_flags(struct serve *v, int argc, char **argv)
+{
+    struct serve_settings scratch;
+    int id;
+    settings_init(&scratch);
+    while ((id = options_next(v->o, argc, argv)) > 0)
+        if (!take_flag(v->o, v, &scratch, id)) {
+            v->o->status = EXIT_USAGE;
+            id = OPTIONS_STOP;
+            break;
+        }
+    set_log(v, &scratch);
+    settings_fini(&scratch);
+    if (id == OPTIONS_END && v->o->connect) {
+        diag_usage(v->o, "--connect: a server connects to nothing; --listen says where it serves");
+        id = OPTIONS_STOP;
+    }
+    return id == OPTIONS_STOP || options_args(v->o, 0, 0) ? id : OPTIONS_STOP;
+}
+
+static int run_serve(struct options *o, int argc, char **argv)
+{
+    struct serve v = {.o = o};
+    if (take_flags(&v, argc, argv) == OPTIONS_STOP)
+        return o->status;
+    int code = prepare(&v);
+    raise_file_limit();
+    if (code == EXIT_OK)
+        code = v.settings.local ? serve_local(&v) : serve(&v);
+    settings_fini(&v.settings);
+    return code;
+}
+
+const struct verb verb_serve = {
+    .name = "serve",
+    .args = "--data DIR",
+    .summary = "Serve the ZooKeeper protocol, durably, from one data directory",
+    .text = "Prints one line when it is ready. SIGTERM and SIGINT end it; sessions and locks stay\n"
+            "and go on when it starts again, or when Apache ZooKeeper is started on its data.\n",
+    .flags = flags,
+    .max_args = -1,
+    .offline = true,
+    .run = run_serve,
+};

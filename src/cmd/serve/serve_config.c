@@ -1,0 +1,105 @@
+#include "cmd/serve/serve_config.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/cli/keyfile.h"
+#include "cmd/serve/properties.h"
+
+enum { MOST_KEYS = 64 };
+
+struct loading {
+    struct serve_settings *v;
+    const struct log *log;
+    clave_err err;
+    struct { /* settings that were made, each once */
+        const char *key;
+        unsigned line;
+    } seen[MOST_KEYS];
+    size_t nseen;
+};
+
+static bool is_not_data_dir(void *arg, unsigned line, const char *key, const char *value)
+{
+    (void)arg;
+    (void)line;
+    (void)value;
+    return strcmp(key, "dataDir") != 0;
+}
+
+/* 1: so it is, 0: it is not, -1: no memory. */
+static int is_zoocfg(const char *text)
+{
+    unsigned bad_line;
+    char *copy = strdup(text);
+    if (!copy)
+        return -1;
+    bool all = properties_each(copy, is_not_data_dir, NULL, &bad_line);
+    free(copy);
+    return !all && bad_line == 0;
+}
+
+static bool bad_line(void *arg, const struct origin *at, const char *what)
+{
+    struct loading *l = arg;
+    clave__log(l->log, CLAVE_LOG_ERROR, "%s:%u: %s", at->file, at->line, what);
+    l->err = CLAVE_EINVAL;
+    return false;
+}
+
+/* Two lines of one key: one of them is not what happens, and which one is easily mistaken. */
+static clave_err only_once(struct loading *l, const char *key, unsigned line, const struct fault *f)
+{
+    if (strcmp(key, "listen") == 0)
+        return CLAVE_OK;
+    for (size_t i = 0; i < l->nseen; i++)
+        if (strcmp(l->seen[i].key, key) == 0)
+            return clave__start_error(f, CLAVE_EINVAL, "line %u says it already", l->seen[i].line);
+    if (l->nseen < MOST_KEYS) { /* more than there are settings */
+        l->seen[l->nseen].key = key;
+        l->seen[l->nseen++].line = line;
+    }
+    return CLAVE_OK;
+}
+
+static bool set_line(void *arg, const struct origin *at, const char *key, const char *value)
+{
+    struct loading *l = arg;
+    char why[400] = "";
+    const struct fault f = {why, sizeof why};
+    l->err = settings_set(l->v, key, value, &f);
+    if (l->err == CLAVE_OK)
+        l->err = only_once(l, key, at->line, &f);
+    if (l->err == CLAVE_OK)
+        return true;
+    clave__log(l->log, CLAVE_LOG_ERROR, "%s:%u: %s '%s': %s", at->file, at->line, key, value,
+               why[0] ? why : clave_strerror(l->err));
+    return false;
+}
+
+clave_err serve_config_read(struct serve_settings *v, char *text, const char *path,
+                            const struct log *log)
+{
+    struct loading l = {.v = v, .log = log};
+    const struct keyfile_visitor visitor = {set_line, bad_line, &l};
+    int apache = is_zoocfg(text);
+    if (apache < 0)
+        return CLAVE_ENOMEM;
+    if (apache)
+        return serve_zoocfg_load(v, text, path, log);
+    keyfile_each(text, path, &visitor);
+    return l.err;
+}
+
+clave_err serve_config_load(struct serve_settings *v, const char *path, const struct log *log)
+{
+    char *text = keyfile_read(path);
+    if (!text) {
+        clave__log(log, CLAVE_LOG_ERROR, "configuration %s: %s", path, strerror(errno));
+        return errno == ENOMEM ? CLAVE_ENOMEM : CLAVE_EINVAL;
+    }
+    clave_err err = serve_config_read(v, text, path, log);
+    free(text);
+    return err;
+}

@@ -1,0 +1,16 @@
+/* serve_log.h - the log of `clave serve` on standard error, one line an event: text for people, or
+ * an object of JSON with time, level, message and what the message is about. */
+#ifndef CLAVE_CMD_SERVE_SERVE_LOG_H
+#define CLAVE_CMD_SERVE_SERVE_LOG_H
+
+enum log_format { LOG_TEXT, LOG_JSON };
+
+struct serve_log {
+    enum log_format format;
+    int level; /* the least important that is shown: CLAVE_LOG_* */
+};
+
+/* A clave_log_cb; `arg` is a struct serve_log. */
+void serve_log_line(void *arg, int level, const char *msg);
+
+#endif

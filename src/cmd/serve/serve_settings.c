@@ -1,0 +1,401 @@
+#include "cmd/serve/serve_settings.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/cli/options.h"
+
+enum { DEFAULT_TICK_MS = 2000 };
+
+struct settings_text {
+    struct settings_text *next;
+    char text[];
+};
+
+enum kind {
+    KIND_TEXT,
+    KIND_MS32, /* a duration, as int32_t milliseconds */
+    KIND_MS64,
+    KIND_INT32,
+    KIND_SIZE,
+    KIND_SWITCH,
+    KIND_WORD, /* an enum, by `words` */
+    KIND_LISTEN,
+};
+
+struct setting {
+    const char *name;
+    enum kind kind;
+    size_t at; /* in struct serve_settings */
+    int64_t min, max;
+    const char *const *words; /* NULL behind the last */
+    clave_err (*verify)(const char *value, const struct fault *f);
+    bool live; /* may change while it serves */
+};
+
+void settings_init(struct serve_settings *v)
+{
+    memset(v, 0, sizeof *v);
+    v->run.signals = true;
+    v->run.listen = v->listen;
+}
+
+void settings_fini(struct serve_settings *v)
+{
+    while (v->texts) {
+        struct settings_text *next = v->texts->next;
+        free(v->texts);
+        v->texts = next;
+    }
+}
+
+const char *settings_keep(struct serve_settings *v, const char *text)
+{
+    size_t n = strlen(text) + 1;
+    struct settings_text *t = malloc(sizeof *t + n);
+    if (!t)
+        return NULL;
+    memcpy(t->text, text, n);
+    t->next = v->texts;
+    v->texts = t;
+    return t->text;
+}
+
+/* ---- what values may be ------------------------------------------------------------------ */
+
+static clave_err verify_super_digest(const char *value, const struct fault *f)
+{
+    enum { HASH_LEN = 28 };
+    const char *colon = strchr(value, ':');
+    if (colon && colon > value && strlen(colon + 1) == HASH_LEN)
+        return CLAVE_OK;
+    return clave__start_error(f, CLAVE_EINVAL,
+                              "it is USER:HASH, HASH the base64 of the SHA-1 of user:password");
+}
+
+static clave_err verify_words(const char *value, const struct fault *f)
+{
+    enum { WORD_LEN = 4 };
+    static const char known[] = SERVER_WORDS "," SERVER_OTHER_WORDS;
+    size_t n = 0;
+    bool fine = strcmp(value, "*") == 0;
+    for (const char *at = value; !fine; at += n + 1) {
+        char word[WORD_LEN + 1] = "";
+        n = strcspn(at, ",");
+        memcpy(word, at, n == WORD_LEN ? n : 0);
+        if (!*word || !strstr(known, word))
+            return clave__start_error(f, CLAVE_EINVAL, "no such word '%.*s'; there are %s", (int)n,
+                                      at, known);
+        fine = at[n] == '\0';
+    }
+    return CLAVE_OK;
+}
+
+/* Three ways to say who may ask; with TLS is none of them. */
+static clave_err verify_http(const char *value, const struct fault *f)
+{
+    const char *end = strrchr(value, ']'), *colon = strchr(end ? end : value, ':');
+    if (strncmp(value, "tls:", 4) == 0)
+        return clave__start_error(f, CLAVE_EINVAL, "HTTP is served without TLS only");
+    if (strncmp(value, "unix:", 5) == 0 || (colon && colon[1] != '\0'))
+        return CLAVE_OK;
+    return clave__start_error(f, CLAVE_EINVAL, "it is host:port, [v6]:port, *:port or unix:/path");
+}
+
+/* Clean, so that it can be compared with what is asked for and put into a page. */
+static clave_err verify_url(const char *value, const struct fault *f)
+{
+    static const char fine[] =
+        "/-._~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    size_t n = strlen(value);
+    if (n > 1 && n < ADMIN_URL_CAP && *value == '/' && value[n - 1] != '/' &&
+        strspn(value, fine) == n && strcmp(value, "/metrics") != 0)
+        return CLAVE_OK;
+    return clave__start_error(
+        f, CLAVE_EINVAL,
+        "it is a path, such as /commands: letters, digits and -._~ between '/', "
+        "shorter than %d bytes, and not /metrics",
+        ADMIN_URL_CAP);
+}
+
+static const char *const switch_words[] = {"false", "true", NULL};
+static const char *const client_words[] = {
+    [TLS_CLIENTS_NEED] = "need", [TLS_CLIENTS_WANT] = "want", [TLS_CLIENTS_NONE] = "none", NULL};
+static const char *const format_words[] = {[LOG_TEXT] = "text", [LOG_JSON] = "json", NULL};
+static const char *const level_words[] = {[CLAVE_LOG_ERROR - 1] = "error",
+                                          [CLAVE_LOG_WARN - 1] = "warn",
+                                          [CLAVE_LOG_INFO - 1] = "info",
+                                          [CLAVE_LOG_DEBUG - 1] = "debug",
+                                          NULL};
+
+#define AT(member) offsetof(struct serve_settings, member)
+static const struct setting settings[] = {
+    {"data", KIND_TEXT, AT(run.data_dir), .live = false},
+    {"local", KIND_TEXT, AT(local), .live = false},
+    {"listen", KIND_LISTEN, 0, .live = false},
+    {"admin", KIND_TEXT, AT(run.admin), .verify = verify_http, .live = false},
+    {"admin-url", KIND_TEXT, AT(run.admin_url), .verify = verify_url, .live = false},
+    {"metrics", KIND_TEXT, AT(run.metrics), .verify = verify_http, .live = false},
+    {"tick", KIND_MS32, AT(run.engine.tick_ms), 1, 60000, .live = false},
+    {"max-request", KIND_SIZE, AT(run.engine.max_frame), 1024, 0x1fffffff, .live = false},
+    {"tls-cert", KIND_TEXT, AT(tls.cert_file), .live = false},
+    {"tls-key", KIND_TEXT, AT(tls.key_file), .live = false},
+    {"tls-ca", KIND_TEXT, AT(tls.ca_file), .live = false},
+    {"tls-clients", KIND_WORD, AT(tls.clients), .words = client_words, .live = false},
+    {"min-session-timeout", KIND_MS32, AT(run.engine.min_session_ms), 1, OPTIONS_MAX_MS,
+     .live = true},
+    {"max-session-timeout", KIND_MS32, AT(run.engine.max_session_ms), 1, OPTIONS_MAX_MS,
+     .live = true},
+    {"max-connections", KIND_INT32, AT(run.max_per_address), 0, INT32_MAX, .live = true},
+    {"max-all-connections", KIND_SIZE, AT(run.engine.max_connections), 0, INT32_MAX, .live = true},
+    {"max-outstanding", KIND_SIZE, AT(run.engine.max_outstanding), 1, INT32_MAX, .live = true},
+    {"max-undelivered", KIND_SIZE, AT(run.engine.max_undelivered), 1024 * 1024, INT64_MAX / 4,
+     .live = true},
+    {"snap-count", KIND_INT32, AT(run.engine.snap_count), 2, INT32_MAX, .live = true},
+    {"extended-types", KIND_SWITCH, AT(run.engine.extended_types), .live = true},
+    {"enforce-quota", KIND_SWITCH, AT(run.engine.enforce_quota), .live = true},
+    {"super-digest", KIND_TEXT, AT(run.engine.super_digest), .verify = verify_super_digest,
+     .live = true},
+    {"x509-super", KIND_TEXT, AT(run.engine.x509_super), .live = true},
+    {"words", KIND_TEXT, AT(run.engine.words), .verify = verify_words, .live = true},
+    {"idle-exit", KIND_MS64, AT(run.idle_exit_ms), 1, OPTIONS_MAX_MS, .live = true},
+    {"log-format", KIND_WORD, AT(log_format), .words = format_words, .live = true},
+    {"log-level", KIND_WORD, AT(log_level), .words = level_words, .live = true},
+};
+enum { NSETTINGS = sizeof settings / sizeof *settings };
+
+static const struct setting *find(const char *name)
+{
+    for (size_t i = 0; i < NSETTINGS; i++)
+        if (strcmp(name, settings[i].name) == 0)
+            return &settings[i];
+    return NULL;
+}
+
+bool settings_exist(const char *name)
+{
+    return find(name) != NULL;
+}
+
+/* ---- taking a value ---------------------------------------------------------------------- */
+
+static clave_err parse_duration(const struct setting *s, const char *value, int64_t *out,
+                                const struct fault *f)
+{
+    char least[DURATION_CAP], most[DURATION_CAP];
+    const char *why;
+    if (!duration_parse(value, out, &why))
+        return clave__start_error(f, CLAVE_EINVAL, "%s", why);
+    if (*out < s->min || *out > s->max)
+        return clave__start_error(f, CLAVE_EINVAL, "not between %s and %s",
+                                  duration_format(s->min, least), duration_format(s->max, most));
+    return CLAVE_OK;
+}
+
+static clave_err parse_number(const struct setting *s, const char *value, int64_t *out,
+                              const struct fault *f)
+{
+    char *end;
+    errno = 0;
+    long long n = strtoll(value, &end, 10);
+    if (end == value || *end != '\0' || errno != 0 || n < s->min || n > s->max)
+        return clave__start_error(f, CLAVE_EINVAL, "not a number from %lld to %lld",
+                                  (long long)s->min, (long long)s->max);
+    *out = n;
+    return CLAVE_OK;
+}
+
+static clave_err parse_word(const char *const *words, const char *value, int64_t *out,
+                            const struct fault *f)
+{
+    char all[64] = "";
+    for (size_t i = 0; words[i]; i++) {
+        if (strcmp(value, words[i]) == 0) {
+            *out = (int64_t)i;
+            return CLAVE_OK;
+        }
+        strcat(strcat(all, i == 0 ? "" : words[i + 1] ? ", " : " or "), words[i]);
+    }
+    return clave__start_error(f, CLAVE_EINVAL, "it is %s", all);
+}
+
+static clave_err set_text(struct serve_settings *v, const struct setting *s, const char *value,
+                          const struct fault *f)
+{
+    clave_err err = s->verify ? s->verify(value, f) : CLAVE_OK;
+    const char *kept = err == CLAVE_OK ? settings_keep(v, value) : NULL;
+    if (err != CLAVE_OK)
+        return err;
+    if (!kept)
+        return CLAVE_ENOMEM;
+    if (s->kind == KIND_TEXT) {
+        memcpy((char *)v + s->at, &kept, sizeof kept);
+        return CLAVE_OK;
+    }
+    if (v->run.nlisten == SETTINGS_MAX_LISTEN)
+        return clave__start_error(f, CLAVE_EINVAL, "at most %d addresses", SETTINGS_MAX_LISTEN);
+    v->listen[v->run.nlisten++] = kept;
+    return CLAVE_OK;
+}
+
+static void store(struct serve_settings *v, const struct setting *s, int64_t n)
+{
+    char *to = (char *)v + s->at;
+    /* 0 in a file is "any number", and as a field "not given" */
+    if (to == (char *)&v->run.max_per_address && n == 0)
+        n = -1;
+    if (to == (char *)&v->log_level) /* levels begin with 1 */
+        n++;
+    switch (s->kind) {
+    case KIND_SWITCH:
+        *(bool *)to = n != 0;
+        break;
+    case KIND_MS64:
+        memcpy(to, &n, sizeof n);
+        break;
+    case KIND_SIZE:
+        *(size_t *)(void *)to = (size_t)n;
+        break;
+    case KIND_MS32:
+    case KIND_INT32:
+    case KIND_WORD:
+        *(int32_t *)(void *)to = (int32_t)n;
+        break;
+    case KIND_TEXT: /* no numbers: set_text */
+    case KIND_LISTEN:
+        break;
+    }
+}
+
+_Static_assert(sizeof(enum tls_clients) == sizeof(int32_t), "stored as one");
+_Static_assert(sizeof(enum log_format) == sizeof(int32_t), "likewise");
+
+clave_err settings_set(struct serve_settings *v, const char *name, const char *value,
+                       const struct fault *f)
+{
+    const struct setting *s = find(name);
+    clave_err err;
+    int64_t n = 0;
+    if (!s)
+        return clave__start_error(f, CLAVE_EINVAL, "there is no such setting");
+    switch (s->kind) {
+    case KIND_TEXT:
+    case KIND_LISTEN:
+        return set_text(v, s, value, f);
+    case KIND_MS32:
+    case KIND_MS64:
+        err = parse_duration(s, value, &n, f);
+        break;
+    case KIND_SWITCH:
+        err = parse_word(switch_words, value, &n, f);
+        break;
+    case KIND_WORD:
+        err = parse_word(s->words, value, &n, f);
+        break;
+    case KIND_INT32:
+    case KIND_SIZE:
+    default:
+        err = parse_number(s, value, &n, f);
+        break;
+    }
+    if (err == CLAVE_OK)
+        store(v, s, n);
+    return err;
+}
+
+/* ---- all of it together -------------------------------------------------------------------- */
+
+static clave_err check_tls(struct serve_settings *v, const struct fault *f)
+{
+    const struct tls_server_options *t = &v->tls;
+    bool listens = false;
+    for (size_t i = 0; i < v->run.nlisten; i++)
+        listens = listens || strncmp(v->listen[i], "tls:", 4) == 0;
+    if (!listens && (t->ca_file || t->cert_file || t->key_file || v->run.engine.x509_super))
+        return clave__start_error(f, CLAVE_EINVAL,
+                                  "there is no address for TLS: --listen tls:ADDR");
+    if (!listens)
+        return CLAVE_OK;
+    if (!t->cert_file && t->key_file)
+        return clave__start_error(
+            f, CLAVE_EINVAL,
+            "--tls-key %s is the key of no certificate: name that with --tls-cert "
+            "FILE",
+            t->key_file);
+    if (!t->cert_file)
+        return clave__start_error(
+            f, CLAVE_EINVAL,
+            "an address for TLS needs --tls-cert FILE, and --tls-key FILE unless "
+            "the key is in the same file");
+    if (!t->ca_file && t->clients != TLS_CLIENTS_NONE)
+        return clave__start_error(f, CLAVE_EINVAL,
+                                  "name the authorities of the clients' certificates with --tls-ca "
+                                  "FILE, or ask for none with --tls-clients none");
+    v->run.tls = t;
+    return CLAVE_OK;
+}
+
+clave_err settings_check(struct serve_settings *v, const struct fault *f)
+{
+    const struct server_options *engine = &v->run.engine;
+    if (v->local && (v->run.data_dir || v->run.nlisten > 0))
+        return clave__start_error(f, CLAVE_EINVAL,
+                                  "--local has its own data directory and address");
+    if (v->local && (v->run.admin || v->run.metrics))
+        return clave__start_error(f, CLAVE_EINVAL, "--local serves no HTTP");
+    if (v->run.admin_url && !v->run.admin)
+        return clave__start_error(f, CLAVE_EINVAL, "--admin-url needs --admin ADDR");
+    if (!v->local && (!v->run.data_dir || !*v->run.data_dir))
+        return clave__start_error(f, CLAVE_EINVAL, "name the data directory with --data DIR");
+    int32_t tick = engine->tick_ms > 0 ? engine->tick_ms : DEFAULT_TICK_MS;
+    int32_t least = engine->min_session_ms > 0 ? engine->min_session_ms : 2 * tick;
+    if (engine->max_session_ms > 0 && least > engine->max_session_ms)
+        return clave__start_error(f, CLAVE_EINVAL,
+                                  "--min-session-timeout, 2 ticks unless given, is above "
+                                  "--max-session-timeout");
+    if (!v->local && v->run.nlisten == 0)
+        v->listen[v->run.nlisten++] = "127.0.0.1:2181";
+    return check_tls(v, f);
+}
+
+/* ---- what cannot change -------------------------------------------------------------------- */
+
+static bool same_text(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static bool same_listen(const struct serve_settings *a, const struct serve_settings *b)
+{
+    bool same = a->run.nlisten == b->run.nlisten;
+    for (size_t i = 0; same && i < a->run.nlisten; i++)
+        same = strcmp(a->listen[i], b->listen[i]) == 0;
+    return same;
+}
+
+static bool same(const struct setting *s, const struct serve_settings *a,
+                 const struct serve_settings *b)
+{
+    const char *at_a = (const char *)a + s->at, *at_b = (const char *)b + s->at;
+    const char *text_a, *text_b;
+    if (s->kind == KIND_LISTEN)
+        return same_listen(a, b);
+    if (s->kind == KIND_TEXT) {
+        memcpy(&text_a, at_a, sizeof text_a);
+        memcpy(&text_b, at_b, sizeof text_b);
+        return same_text(text_a, text_b);
+    }
+    if (s->kind == KIND_SIZE)
+        return memcmp(at_a, at_b, sizeof(size_t)) == 0;
+    return memcmp(at_a, at_b, sizeof(int32_t)) == 0; /* what else is fixed is an int32_t */
+}
+
+void settings_tell_fixed(const struct serve_settings *now, const struct serve_settings *wanted,
+                         const struct log *log)
+{
+    for (size_t i = 0; i < NSETTINGS; i++)
+        if (!settings[i].live && !same(&settings[i], now, wanted))
+            clave__log(log, CLAVE_LOG_WARN, "%s stays as it is until the next start",
+                       settings[i].name);
+}

@@ -1,0 +1,73 @@
+#include <stdio.h>
+
+#include "clave/leader.h"
+#include "clave/roll.h"
+#include "cmd/cli/connect.h"
+#include "cmd/cli/diag.h"
+#include "cmd/cli/format.h"
+#include "cmd/cli/json.h"
+#include "cmd/cli/options.h"
+#include "cmd/queue/participant_text.h"
+
+static void show_json(size_t position, const clave_participant *p)
+{
+    struct json j;
+    json_begin(&j, stdout);
+    clave__json_int(&j, "position", (int64_t)position);
+    clave__json_bool(&j, "leader", position == 0);
+    format_place(&j, p->node, &p->stat);
+    format_age(&j, &p->stat);
+    clave__json_string(&j, "id", p->identity.text);
+    if (p->priority > 0)
+        clave__json_int(&j, "priority", p->priority);
+    clave__json_string(&j, "note", who_note(p->node));
+    json_end(&j);
+}
+
+static void show_line(size_t position, const clave_participant *p)
+{
+    char id[WHO_CAP], token[TOKEN_CAP], age[AGE_CAP], diag_note[WHO_CAP];
+    printf("%zu %-7s %s %6s %s%s\n", position, position == 0 ? "leader" : "waiting",
+           who_token(&p->stat, token), who_age(&p->stat, age),
+           who_column(p->identity.text, true, id, sizeof id), who_note_in_line(p->node, diag_note));
+}
+
+static int show_candidates(struct options *o, const char *path)
+{
+    clave_session *s;
+    clave_roll *roll;
+    int code = connect_open(o, NULL, &s);
+    if (code != EXIT_OK)
+        return code;
+    clave_err err = clave_session_roll(s, clave_latch_participants, path, o->timeout_ms, &roll);
+    if (err != CLAVE_OK)
+        code = diag_err(o, path, err, s);
+    else if (roll->n == 0)
+        diag_note(o, "%s: nobody stands", path);
+    for (size_t i = 0; roll && i < roll->n; i++)
+        (o->json ? show_json : show_line)(i, &roll->list[i]);
+    clave_roll_free(roll);
+    connect_close(s);
+    return code;
+}
+
+static int run_candidates(struct options *o, int argc, char **argv)
+{
+    if (options_next(o, argc, argv) == OPTIONS_STOP)
+        return o->status;
+    if (!options_args(o, 1, 1))
+        return EXIT_USAGE;
+    return connect_path_ok(o, o->argv[0]) ? show_candidates(o, o->argv[0]) : EXIT_PATH;
+}
+
+const struct verb verb_candidates = {
+    .name = "candidates",
+    .args = "PATH",
+    .summary = "Print who leads an election and who stands for it",
+    .text =
+        "One candidate a line, the leader first: position, leader or waiting, token, time since\n"
+        "it stands there, id; - for an id that is no text.\n",
+    .elects = true,
+    .max_args = -1,
+    .run = run_candidates,
+};

@@ -1,0 +1,215 @@
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "clave/uv.h"
+#include "cmd/cli/diag.h"
+#include "cmd/run/lock_flags.h"
+
+enum {
+    ELECT_VALUE = PLAN_OWN,
+    ELECT_STANDBY,
+    ELECT_ON_ELECTED,
+    ELECT_ON_DEPOSED,
+    ELECT_FOREVER,
+    ELECT_PRIORITY,
+    ELECT_SPREAD,
+    ELECT_PREEMPT,
+};
+enum { ID_CAP = 320, AGAIN_MS = 1000, MEEK_MS = 10000 };
+
+/* What others see when no --id says more. */
+static const char *default_id(char *out)
+{
+    char host[256] = "";
+    gethostname(host, sizeof host - 1);
+    snprintf(out, ID_CAP, "%s:%d", host, (int)getpid());
+    return out;
+}
+
+static bool take_priority(struct lock_plan *p)
+{
+    int64_t n;
+    if (!options_number(p->o, "priority", 0, INT32_MAX, &n))
+        return false;
+    p->priority = (int32_t)n;
+    return true;
+}
+
+static bool take_flag(struct lock_plan *p, int id, bool *forever)
+{
+    const char *value = p->o->value;
+    switch (id) {
+    case ELECT_VALUE:
+        p->value = value;
+        return true;
+    case ELECT_STANDBY:
+        p->standby = value;
+        return true;
+    case ELECT_ON_ELECTED:
+        p->on_elected = value;
+        return true;
+    case ELECT_ON_DEPOSED:
+        p->on_deposed = value;
+        return true;
+    case ELECT_FOREVER:
+        *forever = true;
+        return true;
+    case ELECT_PRIORITY:
+        return take_priority(p);
+    case ELECT_SPREAD:
+        p->spread = true;
+        return true;
+    case ELECT_PREEMPT:
+        p->preempt = true;
+        return true;
+    default:
+        return plan_take_flag(p, id, "max-term");
+    }
+}
+
+/* The words this process was started with; parsing has moved those of main. NULL: not known. */
+static char **original_words(void)
+{
+    char *text = NULL;
+    size_t cap = 0, n = 0;
+    FILE *f = fopen("/proc/self/cmdline", "re");
+    ssize_t len = f ? getdelim(&text, &cap, EOF, f) : -1; /* to the end */
+    if (f)
+        fclose(f);
+    for (ssize_t i = 0; i < len; i++)
+        n += text[i] == '\0';
+    char **words = len > 0 ? calloc(n + 1, sizeof *words) : NULL;
+    char *at = text;
+    for (size_t i = 0; words && i < n; i++, at += strlen(at) + 1)
+        words[i] = at;
+    return words;
+}
+
+/* The guardian is forked by a process without threads, which this is no more: it begins anew,
+ * not before then. */
+static int stand_again(const struct options *o, int64_t then)
+{
+    int64_t left = then - clave_now();
+    struct timespec pause = {.tv_sec = 0, .tv_nsec = (long)(left > 0 ? left : 0) * 1000000};
+    while (nanosleep(&pause, &pause) != 0 && errno == EINTR)
+        continue;
+    const struct sigaction fresh = {.sa_handler = SIG_DFL};
+    char **words = original_words();
+    if (!o->sigpipe_ignored)
+        sigaction(SIGPIPE, &fresh, NULL);
+    if (words)
+        execv("/proc/self/exe", words);
+    diag(o, "cannot begin again: %s", strerror(errno));
+    return EXIT_INTERNAL;
+}
+
+/* What another leadership could mend. */
+static bool worth_another(int code)
+{
+    return code != EXIT_UNREACHABLE && code != EXIT_NOAUTH && code != EXIT_INTERNAL &&
+           code != EXIT_PATH && code != EXIT_NOEXEC && code != EXIT_NOTFOUND;
+}
+
+/* false: told. */
+static bool check_flags(struct lock_plan *p, bool forever)
+{
+    if (forever && p->wait_ms != LOCK_FOR_EVER)
+        diag_usage(p->o, "--forever and --wait contradict each other");
+    else if (p->spread && p->priority > 0)
+        diag_usage(p->o, "--spread makes the priority: it goes without --priority");
+    else if (p->preempt && !p->spread && p->priority == 0)
+        diag_usage(p->o, "--preempt needs --priority or --spread");
+    else
+        return true;
+    return false;
+}
+
+/* A command that fails at once does not make it spin; and a preempting candidate that was made to
+ * go would otherwise be back at once. */
+static int64_t again_at(const struct lock_plan *p, int64_t began, int code)
+{
+    if (code == EXIT_LOST && p->preempt)
+        return clave_now() + (p->o->session_timeout_ms > 0 ? p->o->session_timeout_ms : MEEK_MS);
+    return began + AGAIN_MS;
+}
+
+static int run_elect(struct options *o, int argc, char **argv)
+{
+    char own_id[ID_CAP];
+    struct lock_plan p = {.o = o,
+                          .elects = true,
+                          .name = default_id(own_id),
+                          .wait_ms = LOCK_FOR_EVER,
+                          .grace_ms = LOCK_GRACE_DEFAULT,
+                          .conflict_code = EXIT_TIMEOUT};
+    bool forever = false, told_to_end = false;
+    int id, code = EXIT_USAGE;
+    int64_t began = clave_now();
+    while ((id = options_next(o, argc, argv)) > 0)
+        if (!take_flag(&p, id, &forever))
+            goto end;
+    if (id == OPTIONS_STOP) {
+        code = o->status;
+        goto end;
+    }
+    if (!check_flags(&p, forever))
+        goto end;
+    p.again = forever;
+    code = plan_take_args(&p);
+    if (code == EXIT_OK)
+        code = wrapper_run(&p, &told_to_end);
+    else
+        forever = false;
+    if (forever && !told_to_end && worth_another(code))
+        code = stand_again(o, again_at(&p, began, code));
+end:
+    acl_fini(&p.acl);
+    return code;
+}
+
+static const struct flag flags[] = {
+    {PLAN_NAME, "id", "TEXT", "what others see of this candidate [host:pid]"},
+    {ELECT_VALUE, "value", "TEXT", "publish this while leading: 'clave leader' shows it"},
+    {ELECT_STANDBY, "standby", "SHELL-COMMAND", "run this when only the leader is ahead"},
+    {ELECT_ON_ELECTED, "on-elected", "SHELL-COMMAND", "run this, not awaited, besides the command"},
+    {ELECT_ON_DEPOSED, "on-deposed", "SHELL-COMMAND", "run this when the command has ended"},
+    {ELECT_FOREVER, "forever", NULL, "stand again whenever the command has ended"},
+    {ELECT_PRIORITY, "priority", "N", "the candidate with the highest leads next [0: none]"},
+    {ELECT_SPREAD, "spread", NULL, "a priority made of PATH and id, to share many elections"},
+    {ELECT_PREEMPT, "preempt", NULL, "ask a leader of a lower priority to resign"},
+    {'w', "wait", "DURATION", "give up after so long [wait for ever]"},
+    {'E', "conflict-code", "N", "the exit code when it is not elected in time [75]"},
+    {PLAN_GRACE, "grace", "DURATION", "from SIGTERM to SIGKILL [an eighth of the session timeout]"},
+    {PLAN_ON_LOST, "on-lost", "WHAT", "to the command: term, kill or ignore [term]"},
+    {PLAN_MAX_HOLD, "max-term", "DURATION",
+     "end the command after that: SIGTERM, a grace later SIGKILL"},
+    {PLAN_LOCK_DELAY, "lock-delay", "DURATION", "wait so long when the leader before was lost"},
+    {PLAN_ACL, "acl", "ACL", "of the candidate's node: see 'clave create' [open]"},
+    {PLAN_NOTIFY, "notify", "WHEN", "systemd: ready when held, waiting, command, or off [held]"},
+    {'q', "quiet", NULL, "say nothing of waiting, and of not having been elected"},
+    {0, NULL, NULL, NULL},
+};
+
+const struct verb verb_elect = {
+    .name = "elect",
+    .args = "PATH [--] COMMAND [ARGUMENT]...",
+    .summary = "Run a command while being the leader",
+    .text =
+        "As 'clave lock', in an election: the candidates of a Curator LeaderLatch stand in the\n"
+        "same queue. The command is ended before somebody else can lead, and when the leader is\n"
+        "asked to resign ('clave resign', 'clave transfer'). The shell commands of --standby,\n"
+        "--on-elected and --on-deposed are told CLAVE_EVENT; they are neither awaited nor ended.\n"
+        "\n"
+        "Exit codes: the command's own; 128+N when signal N ended it; 69 no server reached;\n"
+        "75 not elected in time; 76 the leadership was lost, or given up because somebody asked;\n"
+        "77 not authorised; 126, 127 the command cannot be run or found.\n",
+    .flags = flags,
+    .elects = true,
+    .max_args = 1,
+    .run = run_elect,
+};

@@ -1,0 +1,136 @@
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "clave/uv.h"
+#include "cmd/cli/connect.h"
+#include "cmd/cli/diag.h"
+#include "cmd/cli/format.h"
+#include "cmd/cli/json.h"
+#include "cmd/cli/options.h"
+#include "cmd/queue/leader_follow.h"
+#include "cmd/queue/participant_text.h"
+
+enum { LEADER_WATCH = FLAG_LONG };
+
+static void show_json(const char *path, const struct sighting *it)
+{
+    struct json j;
+    json_begin(&j, stdout);
+    clave__json_string(&j, "event", it->vacant ? "vacant" : "leader");
+    clave__json_string(&j, "path", path);
+    if (!it->vacant) {
+        clave__json_string(&j, "id", it->id);
+        format_place(&j, it->node, &it->stat);
+        json_bytes(&j, "value", it->value, it->len);
+    }
+    json_end(&j);
+}
+
+/* Whole, however long: scripts read it. */
+static void show_line(const struct sighting *it)
+{
+    char id[WHO_CAP], token[TOKEN_CAP];
+    size_t cap = it->len + WHO_CAP;
+    char *value = it->value ? malloc(cap) : NULL;
+    printf("leader %s %s%s%s\n", who_token(&it->stat, token),
+           who_column(it->id, true, id, sizeof id), value ? " " : "",
+           value ? who_text(it->value, value, cap) : "");
+    free(value);
+}
+
+static void show(const struct options *o, const char *path, const struct sighting *it)
+{
+    if (o->json)
+        show_json(path, it);
+    else if (it->vacant)
+        puts("vacant");
+    else
+        show_line(it);
+    fflush(stdout);
+}
+
+/* One sighting: the exit code when it was the last one, else -1. */
+static int take(struct options *o, const char *path, const struct sighting *it, bool watch)
+{
+    if (it->err != CLAVE_OK)
+        return diag_err(o, path, it->err, NULL);
+    show(o, path, it);
+    if (ferror(stdout))
+        return EXIT_IO;
+    return watch ? -1 : it->vacant ? EXIT_PATH : EXIT_OK;
+}
+
+static int follow(struct options *o, struct leader_follow *s, int signals, bool watch)
+{
+    int64_t until = watch ? CLAVE_NEVER : clave_now() + o->timeout_ms;
+    int code = -1, sig;
+    clave_err why;
+    while (code < 0) {
+        struct sighting *it = leader_follow_next(s, signals, until, &sig, &why);
+        if (it)
+            code = take(o, s->path, it, watch);
+        else if (sig != 0)
+            code = 128 + sig;
+        else
+            code = diag_err(o, s->path, why == CLAVE_OK ? CLAVE_ETIMEDOUT : why, s->session);
+        leader_follow_free(it);
+    }
+    return code;
+}
+
+static int show_leader(struct options *o, const char *path, bool watch)
+{
+    clave_session *session;
+    struct leader_follow s;
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGHUP);
+    sigprocmask(SIG_BLOCK, &set, NULL); /* before there are threads, which inherit it */
+    int code = connect_open(o, NULL, &session);
+    if (code != EXIT_OK)
+        return code;
+    int signals = signalfd(-1, &set, SFD_CLOEXEC);
+    code = leader_follow_open(&s, session, path, o);
+    if (code == EXIT_OK)
+        code = follow(o, &s, signals, watch);
+    leader_follow_close(&s);
+    close(signals);
+    return code;
+}
+
+static int run_leader(struct options *o, int argc, char **argv)
+{
+    bool watch = false;
+    int id;
+    while ((id = options_next(o, argc, argv)) > 0)
+        watch |= id == LEADER_WATCH;
+    if (id == OPTIONS_STOP)
+        return o->status;
+    if (!options_args(o, 1, 1))
+        return EXIT_USAGE;
+    return connect_path_ok(o, o->argv[0]) ? show_leader(o, o->argv[0], watch) : EXIT_PATH;
+}
+
+static const struct flag flags[] = {
+    {LEADER_WATCH, "watch", NULL, "go on: a line for every change, vacancies included"},
+    {0, NULL, NULL, NULL},
+};
+
+const struct verb verb_leader = {
+    .name = "leader",
+    .args = "PATH",
+    .summary = "Print who leads an election, without being a candidate",
+    .text =
+        "A line 'leader TOKEN ID', and the value it publishes if there is one; or 'vacant', with\n"
+        "exit code 66. Changes in quick succession may be told as one.\n",
+    .flags = flags,
+    .elects = true,
+    .max_args = -1,
+    .run = run_leader,
+};

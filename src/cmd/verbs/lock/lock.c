@@ -1,0 +1,199 @@
+/* lock.c - `clave lock`, `clave rwlock` and `clave semaphore`: one contract, three kinds. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/cli/connect.h"
+#include "cmd/cli/diag.h"
+#include "cmd/run/lock_flags.h"
+
+enum { LIMIT_NODE = PLAN_OWN };
+
+/* A flag of one kind only. False: told. */
+static bool take_flag(struct lock_plan *p, int id)
+{
+    int64_t n;
+    switch (id) {
+    case 'r':
+    case 'W':
+        p->kind = id == 'r' ? KIND_READ : KIND_WRITE;
+        return true;
+    case 'n':
+        if (p->kind != KIND_LEASE) {
+            p->wait_ms = LOCK_TRY;
+            return true;
+        }
+        if (!options_number(p->o, "number", 1, INT32_MAX, &n))
+            return false;
+        p->limit = (uint32_t)n;
+        return true;
+    case 't':
+        p->wait_ms = LOCK_TRY;
+        return true;
+    case LIMIT_NODE:
+        p->limit_path = p->o->value;
+        return true;
+    default:
+        return plan_take_flag(p, id, "max-hold");
+    }
+}
+
+static int take_args(struct lock_plan *p, bool tries, bool waits)
+{
+    if (tries && waits)
+        return diag_usage(p->o, "--no-wait and --wait contradict each other");
+    if (p->kind == KIND_LEASE && p->limit == 0 && !p->limit_path)
+        return diag_usage(p->o, "how many leases are there? Say -n N, the same number everywhere");
+    if (p->limit_path && !connect_path_ok(p->o, p->limit_path))
+        return EXIT_PATH;
+    return plan_take_args(p);
+}
+
+/* The leases stand below the path. */
+static int run_lease(struct lock_plan *p)
+{
+    static const char below[] = "/leases";
+    size_t n = strcmp(p->path, "/") == 0 ? 0 : strlen(p->path);
+    char *holders = malloc(n + sizeof below);
+    if (!holders)
+        return diag_err(p->o, p->path, CLAVE_ENOMEM, NULL);
+    memcpy(holders, p->path, n);
+    memcpy(holders + n, below, sizeof below);
+    p->holders = holders;
+    int code = wrapper_run(p, NULL);
+    free(holders);
+    return code;
+}
+
+static int run(struct options *o, int argc, char **argv, enum lock_kind kind)
+{
+    struct lock_plan p = {.o = o,
+                          .kind = kind,
+                          .wait_ms = LOCK_FOR_EVER,
+                          .grace_ms = LOCK_GRACE_DEFAULT,
+                          .conflict_code = EXIT_TIMEOUT};
+    int id, code = EXIT_USAGE;
+    bool taken = true, tries = false, waits = false;
+    while (taken && (id = options_next(o, argc, argv)) > 0) {
+        taken = take_flag(&p, id);
+        tries |= id == (kind == KIND_LEASE ? 't' : 'n');
+        waits |= id == 'w';
+    }
+    if (taken)
+        code = id == OPTIONS_STOP ? o->status : take_args(&p, tries, waits);
+    if (taken && id != OPTIONS_STOP && code == EXIT_OK)
+        code = kind == KIND_LEASE ? run_lease(&p) : wrapper_run(&p, NULL);
+    acl_fini(&p.acl);
+    return code;
+}
+
+static int run_lock(struct options *o, int argc, char **argv)
+{
+    return run(o, argc, argv, KIND_MUTEX);
+}
+
+static int run_rwlock(struct options *o, int argc, char **argv)
+{
+    return run(o, argc, argv, KIND_WRITE);
+}
+
+static int run_semaphore(struct options *o, int argc, char **argv)
+{
+    return run(o, argc, argv, KIND_LEASE);
+}
+
+#define FLAGS_OF_ALL                                                                               \
+    {'w', "wait", "DURATION", "give up after so long [wait for ever]"},                            \
+        {'E', "conflict-code", "N", "the exit code when it is not acquired in time [75]"},         \
+        {PLAN_GRACE, "grace", "DURATION",                                                          \
+         "from SIGTERM to SIGKILL [an eighth of the session timeout]"},                            \
+        {PLAN_ON_LOST, "on-lost", "WHAT", "to the command: term, kill or ignore [term]"},          \
+        {PLAN_MAX_HOLD, "max-hold", "DURATION",                                                    \
+         "end the command after that: SIGTERM, a grace later SIGKILL"},                            \
+        {PLAN_REVOCABLE, "revocable", NULL, "end the command when somebody asks for the lock"},    \
+        {PLAN_MIN_HOLD, "min-hold", "DURATION", "keep the lock for so long at least"},             \
+        {PLAN_NAME, "name", "TEXT", "what 'clave locks' shows for this participant"},              \
+        {PLAN_ACL, "acl", "ACL", "of the lock's node: see 'clave create' [open]"},                 \
+        {PLAN_DETECT, "detect-deadlock", "[=ROOT]",                                                \
+         "give up to end a deadlock of locks below ROOT [PATH's parent]"},                         \
+        {PLAN_NOTIFY, "notify", "WHEN",                                                            \
+         "systemd: ready when held, waiting, command, or off [held]"},                             \
+        {'q', "quiet", NULL, "say nothing of waiting, and of not having acquired it"},             \
+    {                                                                                              \
+        0, NULL, NULL, NULL                                                                        \
+    }
+
+#define FLAGS_OF_EXCLUSIVE                                                                         \
+    {PLAN_ONCE, "once", "KEY", "only if no run of this KEY has succeeded yet"},                    \
+        {PLAN_FOR, "for", "DURATION", "--once: how long it counts, from its begin [for ever]"},    \
+        {PLAN_AT_MOST_ONCE, "at-most-once", NULL, "--once: a run that failed or died counts too"}, \
+        {PLAN_DONE_CODE, "done-code", "N", "--once: the exit code when it is done already [0]"},   \
+    {                                                                                              \
+        PLAN_LOCK_DELAY, "lock-delay", "DURATION", "wait so long when the holder before was lost"  \
+    }
+
+static const struct flag lock_flags[] = {
+    {'n', "no-wait", NULL, "only if it is free now"},
+    FLAGS_OF_EXCLUSIVE,
+    FLAGS_OF_ALL,
+};
+
+static const struct flag rwlock_flags[] = {
+    {'r', "read", NULL, "to read: together with other readers"},
+    {'W', "write", NULL, "to write: alone [this is what it does]"},
+    {'n', "no-wait", NULL, "only if it is free now"},
+    FLAGS_OF_EXCLUSIVE,
+    FLAGS_OF_ALL,
+};
+
+static const struct flag semaphore_flags[] = {
+    {'n', "number", "N", "how many may run at once, the same number everywhere"},
+    {LIMIT_NODE, "limit-node", "PATH", "the node that has the number; -n: what it is made with"},
+    {'t', "no-wait", NULL, "only if there is room now"},
+    FLAGS_OF_ALL,
+};
+
+const struct verb verb_lock = {
+    .name = "lock",
+    .args = "PATH [--] COMMAND [ARGUMENT]...",
+    .summary = "Run a command while holding a lock",
+    .text =
+        "The command gets its arguments as they are (no shell), this process's streams, and\n"
+        "CLAVE_PATH, CLAVE_NODE, CLAVE_TOKEN, CLAVE_SESSION, CLAVE_OWNER, CLAVE_DEADLINE and\n"
+        "CLAVE_CONNECT in its environment. It is ended before somebody else can hold the lock,\n"
+        "and nothing of it survives this process.\n"
+        "\n"
+        "Exit codes: the command's own; 128+N when signal N ended it; 0 also when --once finds\n"
+        "that it is done already; 69 no server reached;\n"
+        "75 not acquired in time; 76 the lock was lost; 77 not authorised; 79 given up to end a\n"
+        "deadlock, or held by what it runs under; 126, 127 the command cannot be run or found.\n",
+    .flags = lock_flags,
+    .max_args = 1,
+    .run = run_lock,
+};
+
+const struct verb verb_rwlock = {
+    .name = "rwlock",
+    .args = "[-r|-W] PATH [--] COMMAND [ARGUMENT]...",
+    .summary = "Run a command while holding a read or a write lock",
+    .text = "Readers run together, a writer alone, all in the order in which they came: a reader\n"
+            "waits for the writers before it. The layout is that of Curator's\n"
+            "InterProcessReadWriteLock. All else is as for 'clave lock'.\n",
+    .flags = rwlock_flags,
+    .max_args = 1,
+    .run = run_rwlock,
+};
+
+const struct verb verb_semaphore = {
+    .name = "semaphore",
+    .args = "-n N PATH [--] COMMAND [ARGUMENT]...",
+    .summary = "Run a command while holding one of N leases",
+    .text =
+        "At most N such commands run at once, on any number of machines. The layout is that of\n"
+        "Curator's InterProcessSemaphoreV2. With --limit-node the number is what that node\n"
+        "holds (four bytes, as Curator's SharedCount), and is followed as it changes.\n"
+        "All else is as for 'clave lock'.\n",
+    .flags = semaphore_flags,
+    .max_args = 1,
+    .run = run_semaphore,
+};

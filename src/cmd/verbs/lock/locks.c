@@ -1,0 +1,197 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/cli/connect.h"
+#include "cmd/cli/diag.h"
+#include "cmd/cli/format.h"
+#include "cmd/cli/json.h"
+#include "cmd/cli/options.h"
+#include "cmd/queue/deadlocks.h"
+#include "cmd/queue/participant_text.h"
+#include "cmd/queue/queue_view.h"
+#include "cmd/queue/revoke.h"
+#include "cmd/run/held.h"
+#include "runtime/clock.h"
+
+enum { COLUMN_CAP = 128, COMMAND_CAP = 1024 };
+
+#define DAY_MS (INT64_C(24) * 3600 * 1000)
+
+/* For how long it holds the lock; -1: it does not, or nobody knows. Its node is looked at again,
+ * since what it says and its times have to be of one moment. */
+static int64_t read_held(struct options *o, clave_session *s, const char *path,
+                         const struct queue_view_place *at)
+{
+    char *node = NULL;
+    clave_reply *r = NULL;
+    int64_t since = -1;
+    if (!at->holds || !who_is_known(&at->p->stat) ||
+        asprintf(&node, "%s%s/%s", strcmp(path, "/") == 0 ? "" : path, at->below, at->p->node) < 0)
+        return -1;
+    if (clave_session_get(s, node, o->timeout_ms, &r) == CLAVE_OK &&
+        r->stat.czxid == at->p->stat.czxid)
+        since = held_since(r->data, r->len, &r->stat);
+    clave_reply_free(r);
+    free(node);
+    int64_t ms = since >= 0 ? clave__clock_wall() - since : -1;
+    return since >= 0 && ms < 0 ? 0 : ms; /* the clocks differ */
+}
+
+static void show_held(struct json *j, int64_t ms)
+{
+    if (ms >= 0)
+        clave__json_int(j, "held_ms", ms);
+    else
+        clave__json_string(j, "held_ms", NULL);
+}
+
+/* For how long it holds, or waits. "<12s": it holds, and came then. */
+static const char *locks_format_time(const struct queue_view_place *at, int64_t ms,
+                                     char out[AGE_CAP])
+{
+    char age[AGE_CAP];
+    if (ms >= 0)
+        return age_format(ms, out);
+    bool unknown = at->holds && who_is_known(&at->p->stat);
+    snprintf(out, AGE_CAP, "%s%.*s", unknown ? "<" : "", AGE_CAP - 2, who_age(&at->p->stat, age));
+    return out;
+}
+
+static void show_json(size_t position, const struct queue_view_place *at, int64_t held_ms)
+{
+    const clave_participant *p = at->p;
+    const clave_identity *id = &p->identity;
+    struct json j;
+    json_begin(&j, stdout);
+    clave__json_int(&j, "position", (int64_t)position);
+    clave__json_bool(&j, "holder", at->holds);
+    clave__json_string(&j, "role", at->role);
+    format_place(&j, p->node, &p->stat);
+    format_age(&j, &p->stat);
+    show_held(&j, held_ms);
+    clave__json_string(&j, "host", id->host);
+    clave__json_int(&j, "pid", id->pid);
+    clave__json_string(&j, "name", id->name);
+    clave__json_string(&j, "command", id->command);
+    clave__json_string(&j, "text", id->text);
+    clave__json_string(&j, "note", who_note(p->node));
+    json_end(&j);
+}
+
+static void show_line(size_t position, const struct queue_view_place *at, int64_t held_ms)
+{
+    const clave_participant *p = at->p;
+    const clave_identity *id = &p->identity;
+    char host[COLUMN_CAP], name[COLUMN_CAP], command[COMMAND_CAP];
+    char token[TOKEN_CAP], age[AGE_CAP], pid[24] = "-", diag_note[WHO_CAP];
+    if (id->pid != 0)
+        snprintf(pid, sizeof pid, "%lld", (long long)id->pid);
+    printf("%zu %-7s %s %6s %s %s %s %s%s\n", position, at->role, who_token(&p->stat, token),
+           locks_format_time(at, held_ms, age), who_column(id->host, false, host, sizeof host), pid,
+           who_column(id->name, false, name, sizeof name),
+           who_column(id->command ? id->command : id->text, true, command, sizeof command),
+           who_note_in_line(p->node, diag_note));
+}
+
+static int show_queue(struct options *o, const char *path)
+{
+    clave_session *s;
+    struct queue_view l;
+    int code = connect_open(o, NULL, &s);
+    if (code != EXIT_OK)
+        return code;
+    clave_err err = queue_view_read(s, path, o->timeout_ms, &l);
+    if (err != CLAVE_OK)
+        code = diag_err(o, path, err, s);
+    else if (l.n == 0)
+        diag_note(o, "%s: nobody holds it, nobody waits", path);
+    for (size_t i = 0; i < l.n; i++)
+        (o->json ? show_json : show_line)(i, &l.list[i], read_held(o, s, path, &l.list[i]));
+    queue_view_fini(&l);
+    connect_close(s);
+    return code;
+}
+
+enum { LOCKS_FORCE = FLAG_LONG, LOCKS_DEADLOCKS };
+
+/* `wish` from the arguments behind the word. */
+static int run_oust(struct options *o, struct revoke_wish *wish)
+{
+    bool misplaced = wish->breaks ? wish->wait_ms > 0 : wish->force || wish->yes;
+    if (!options_args(o, 3, 3))
+        return EXIT_USAGE;
+    if (misplaced)
+        return diag_usage(o, "--wait is for revoke, --force and --yes are for break");
+    wish->path = o->argv[1];
+    wish->node = o->argv[2];
+    return connect_path_ok(o, wish->path) ? revoke_node(o, wish) : EXIT_PATH;
+}
+
+static int run_deadlocks(struct options *o, bool oust_flags)
+{
+    const char *const *paths = (const char *const *)o->argv;
+    size_t n = (size_t)o->argc;
+    if (oust_flags)
+        return diag_usage(o, "--deadlocks goes with paths alone");
+    for (size_t i = 0; i < n; i++)
+        if (!connect_path_ok(o, paths[i]))
+            return EXIT_PATH;
+    return deadlocks_show(o, paths, n);
+}
+
+static int run_locks(struct options *o, int argc, char **argv)
+{
+    struct revoke_wish wish = {.breaks = false};
+    bool deadlocks = false;
+    int id;
+    while ((id = options_next(o, argc, argv)) > 0) {
+        deadlocks |= id == LOCKS_DEADLOCKS;
+        if (id == 'w' && !options_duration(o, "wait", 1, DAY_MS, &wish.wait_ms))
+            return EXIT_USAGE;
+        wish.force |= id == LOCKS_FORCE;
+        wish.yes |= id == 'y';
+    }
+    if (id == OPTIONS_STOP)
+        return o->status;
+    if (deadlocks)
+        return run_deadlocks(o, wish.force || wish.yes || wish.wait_ms > 0);
+    wish.breaks = o->argc > 0 && strcmp(o->argv[0], "break") == 0;
+    if (wish.breaks || (o->argc > 0 && strcmp(o->argv[0], "revoke") == 0))
+        return run_oust(o, &wish);
+    if (!options_args(o, 1, 1))
+        return EXIT_USAGE;
+    if (wish.force || wish.yes || wish.wait_ms > 0)
+        return diag_usage(o, "the flag is for 'clave locks revoke' or 'clave locks break'");
+    return connect_path_ok(o, o->argv[0]) ? show_queue(o, o->argv[0]) : EXIT_PATH;
+}
+
+static const struct flag flags[] = {
+    {LOCKS_DEADLOCKS, "deadlocks", NULL, "look for owners that wait for each other, below PATHs"},
+    {'w', "wait", "DURATION", "revoke: until it has let go [only ask]"},
+    {LOCKS_FORCE, "force", NULL, "break: though its owner may be alive"},
+    {'y', "yes", NULL, "break: without asking at the terminal"},
+    {0, NULL, NULL, NULL},
+};
+
+const struct verb verb_locks = {
+    .name = "locks",
+    .args = "[revoke|break] PATH [NODE] | --deadlocks [PATH]...",
+    .summary = "Print who holds a lock and who waits for it; ask a holder to let go",
+    .text =
+        "One participant a line, those who hold first: position, what it does, token, for how\n"
+        "long it holds or waits (<: at most), host, process, name, command; - for what its node\n"
+        "does not say. A lock of kazoo with its default name takes no part in the queue: its line\n"
+        "says so.\n"
+        "\n"
+        "revoke asks the owner of a node to let go: 'clave lock --revocable' does, and programs\n"
+        "that said so. break deletes the node over its owner's head, who hears that it has lost\n"
+        "the lock: not that of an owner that may be alive, unless --force. NODE is a name, a path\n"
+        "or a token. Exit code 73: refused; 75: has not let go in time.\n"
+        "\n"
+        "--deadlocks looks at all locks at and below each PATH, without one at all there are, and\n"
+        "prints every cycle of owners that wait for each other. Exit code 79: there are some.\n",
+    .flags = flags,
+    .max_args = -1,
+    .run = run_locks,
+};

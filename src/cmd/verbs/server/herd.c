@@ -1,0 +1,243 @@
+/* herd.c - so many candidates of one election, each with a session of its own, all on one loop.
+ * The leader leaves, and what all of them then ask of the server and hear from it is counted
+ * until nothing is under way any more. */
+#include "cmd/verbs/server/herd.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "clave/elementary.h"
+#include "cmd/cli/connect.h"
+#include "cmd/cli/diag.h"
+#include "wire/proto.h"
+
+enum { POLL_NS = 200000 };
+
+struct candidate {
+    struct herd *herd;
+    clave_session *session;
+    clave_client *client; /* the loop's thread only, as the latch */
+    clave_latch *latch;
+    clave_err err;
+};
+
+struct herd {
+    struct options *o;
+    const struct herd_plan *plan;
+    bool fair;
+    char path[256];
+    clave_loop *loop;
+    struct candidate *all;
+    size_t n; /* sessions open */
+    /* The loop's thread only: */
+    struct candidate *leader;
+    int64_t left_at, led_at;
+    uint64_t requests, events; /* counted by `count` */
+    /* Every thread: */
+    atomic_uint leaderships;
+};
+
+static int64_t now_us(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
+}
+
+/* ---- on the loop's thread ----------------------------------------------------------------- */
+
+static void on_event(clave_latch *l, const clave_latch_event *ev, void *arg)
+{
+    struct candidate *c = arg;
+    struct herd *h = c->herd;
+    (void)l;
+    if (ev->kind != CLAVE_LATCH_LEADER)
+        return;
+    h->leader = c;
+    h->led_at = now_us();
+    atomic_fetch_add(&h->leaderships, 1);
+}
+
+static void stand(clave_client *client, void *arg)
+{
+    struct candidate *c = arg;
+    const struct herd *h = c->herd;
+    clave_latch_options o = {.size = sizeof o, .event_cb = on_event, .event_arg = c};
+    c->client = client;
+    c->err = h->fair ? clave_latch_new_fair(&c->latch, client, h->path, "c_", &o)
+                     : clave_latch_new_unfair(&c->latch, client, h->path, &o);
+    if (c->err == CLAVE_OK)
+        c->err = clave_latch_start(c->latch);
+}
+
+static void withdraw(clave_client *client, void *arg)
+{
+    struct candidate *c = arg;
+    (void)client;
+    clave_latch_free(c->latch);
+    c->latch = NULL;
+}
+
+static void depose(clave_client *client, void *arg)
+{
+    struct herd *h = arg;
+    h->left_at = now_us();
+    withdraw(client, h->leader);
+}
+
+/* Of all candidates, without what keeps sessions alive and what we look with. */
+static void count(clave_client *client, void *arg)
+{
+    struct herd *h = arg;
+    (void)client;
+    h->requests = h->events = 0;
+    for (size_t i = 0; i < h->n; i++) {
+        const clave_client *c = h->all[i].client;
+        for (int op = 1; c && op < 128; op++)
+            if (op != OP_PING && op != OP_SYNC)
+                h->requests += clave_client_requests_sent(c, op);
+        h->events += c ? clave_client_events_received(c) : 0;
+    }
+}
+
+/* ---- rounds ---------------------------------------------------------------------------------- */
+
+static clave_err look(struct herd *h)
+{
+    return clave_session_run(h->all[0].session, count, h);
+}
+
+/* Behind the answer to a sync all that a session was to hear has come. Quiet is when such a
+ * round trip of each has not made anybody ask for anything. */
+static clave_err settle(struct herd *h)
+{
+    uint64_t before;
+    clave_err err = look(h);
+    do {
+        before = h->requests + h->events;
+        for (size_t i = 0; i < h->n && err == CLAVE_OK; i++)
+            err = clave_session_sync(h->all[i].session, "/", h->o->timeout_ms);
+        if (err == CLAVE_OK)
+            err = look(h);
+    } while (err == CLAVE_OK && h->requests + h->events != before);
+    return err;
+}
+
+/* The next leader, and then quiet. Until it leads we ask for nothing, which would take the time of
+ * those who are measured. */
+static clave_err await_leader(struct herd *h, unsigned known)
+{
+    int64_t deadline = now_us() + h->o->timeout_ms * 1000;
+    while (atomic_load(&h->leaderships) == known && now_us() < deadline)
+        nanosleep(&(struct timespec){.tv_nsec = POLL_NS}, NULL);
+    return atomic_load(&h->leaderships) == known ? CLAVE_ETIMEDOUT : settle(h);
+}
+
+static clave_err stand_all(struct herd *h)
+{
+    clave_err err = CLAVE_OK;
+    for (size_t i = 0; i < h->n && err == CLAVE_OK; i++) {
+        err = clave_session_run(h->all[i].session, stand, &h->all[i]);
+        err = err == CLAVE_OK ? h->all[i].err : err;
+    }
+    return err == CLAVE_OK ? await_leader(h, 0) : err;
+}
+
+static clave_err change_leaders(struct herd *h, const struct herd_figures *out, size_t round)
+{
+    uint64_t requests = h->requests, events = h->events;
+    unsigned known = atomic_load(&h->leaderships);
+    struct candidate *old = h->leader; /* all is quiet: nobody writes to it */
+    clave_err err = clave_session_run(old->session, depose, h);
+    if (err == CLAVE_OK)
+        err = await_leader(h, known);
+    if (err != CLAVE_OK)
+        return err;
+    out->requests[round] = h->requests - requests;
+    out->events[round] = h->events - events;
+    out->leader_us[round] = h->led_at - h->left_at;
+    err = clave_session_run(old->session, stand, old);
+    err = err == CLAVE_OK ? old->err : err;
+    return err == CLAVE_OK ? settle(h) : err;
+}
+
+/* ---- sessions ------------------------------------------------------------------------------- */
+
+static int open_all(struct herd *h)
+{
+    clave_client_options co;
+    const char *connect = connect_dial(h->o);
+    if (!connect)
+        return EXIT_USAGE;
+    connect_client_options(h->o, &co);
+    clave_err err = clave_loop_new(&h->loop);
+    while (err == CLAVE_OK && h->n < h->plan->candidates) {
+        struct candidate *c = &h->all[h->n];
+        c->herd = h;
+        err = clave_session_open(&c->session, h->loop, connect, &co);
+        h->n += err == CLAVE_OK;
+    }
+    if (err != CLAVE_OK)
+        return diag_err(h->o, connect, err, NULL);
+    for (size_t i = 0; i < h->n && err == CLAVE_OK; i++) {
+        err = clave_session_wait(h->all[i].session, h->o->timeout_ms);
+        if (err == CLAVE_EUNREACHABLE && i > 0)
+            diag(h->o,
+                 "%zu of %zu sessions were made: does the server limit the connections from one "
+                 "address ('clave serve --max-connections', maxClientCnxns)?",
+                 i, h->n);
+        if (err != CLAVE_OK)
+            return diag_err(h->o, connect, err, h->all[i].session);
+    }
+    return EXIT_OK;
+}
+
+static void close_all(struct herd *h)
+{
+    for (size_t i = 0; i < h->n; i++) {
+        clave_session_run(h->all[i].session, withdraw, &h->all[i]);
+        connect_close(h->all[i].session);
+    }
+    if (h->loop)
+        clave_loop_free(h->loop);
+    free(h->all);
+}
+
+/* What is left are containers, which the server would reap in time. */
+static void tidy(struct herd *h)
+{
+    if (h->fair)
+        (void)clave_session_delete(h->all[0].session, h->path, -1, h->o->timeout_ms);
+    (void)clave_session_delete(h->all[0].session, h->plan->path, -1, h->o->timeout_ms);
+}
+
+static void withdraw_all(struct herd *h)
+{
+    for (size_t i = 0; i < h->n; i++)
+        clave_session_run(h->all[i].session, withdraw, &h->all[i]);
+    (void)settle(h);
+}
+
+int herd_run(struct options *o, const struct herd_plan *plan, bool fair,
+             const struct herd_figures *out)
+{
+    struct herd h = {.o = o, .plan = plan, .fair = fair};
+    snprintf(h.path, sizeof h.path, "%s/%s", plan->path, fair ? "fair" : "unfair");
+    h.all = calloc(plan->candidates, sizeof *h.all);
+    if (!h.all)
+        return diag_err(o, h.path, CLAVE_ENOMEM, NULL);
+    int code = open_all(&h);
+    if (code == EXIT_OK) {
+        clave_err err = stand_all(&h);
+        for (size_t i = 0; i < plan->rounds && err == CLAVE_OK; i++)
+            err = change_leaders(&h, out, i);
+        if (err != CLAVE_OK)
+            code = diag_err(o, h.path, err, h.all[0].session);
+        withdraw_all(&h);
+        tidy(&h);
+    }
+    close_all(&h);
+    return code;
+}

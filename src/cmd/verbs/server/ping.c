@@ -1,0 +1,158 @@
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "cmd/cli/connect.h"
+#include "cmd/cli/diag.h"
+#include "cmd/cli/json.h"
+#include "cmd/cli/options.h"
+#include "runtime/client/four_letter_client.h"
+#include "runtime/client/local.h"
+
+enum { PING_INTERVAL = FLAG_LONG };
+
+struct ping {
+    int64_t count;
+    int64_t interval_ms;
+    char host[256];
+    uint16_t port;
+    bool tls;
+    char version[128]; /* "": the server does not tell */
+};
+
+/* ---- the server --------------------------------------------------------------------------- */
+
+static void get_target(clave_client *c, void *arg)
+{
+    struct ping *p = arg;
+    clave_target t = clave_client_target(c);
+    snprintf(p->host, sizeof p->host, "%s", t.host ? t.host : "");
+    p->port = t.port;
+    p->tls = t.tls;
+}
+
+/* "Zookeeper version: 3.8.0-5a02a05ea..., built on ..." in the answer to srvr, which many
+ * servers have switched off. */
+static void get_version(const struct options *o, struct ping *p)
+{
+    static const char lead[] = "version: ";
+    char answer[2048];
+    int patience = o->timeout_ms < 2000 ? (int)o->timeout_ms : 2000;
+    struct local_paths local;
+    struct four_letter_server server = {
+        .host = p->host, .port = p->port, .tls = p->tls ? o->tls : NULL};
+    if (strcmp(p->host, "local:") == 0 &&
+        clave__local_paths(&local, NULL, answer, sizeof answer) == CLAVE_OK)
+        server.host = local.socket;
+    if (clave__four_letter_ask(&server, "srvr", answer, sizeof answer, patience) != CLAVE_OK)
+        return;
+    const char *at = strstr(answer, lead);
+    if (!at)
+        return;
+    at += sizeof lead - 1;
+    snprintf(p->version, sizeof p->version, "%.*s", (int)strcspn(at, ",\n"), at);
+}
+
+static void show_server(const struct options *o, const struct ping *p)
+{
+    struct json j;
+    if (!o->json) {
+        printf(p->port ? "server %s:%u" : "server %s", p->host, (unsigned)p->port);
+        printf("%s%s\n", *p->version ? " version " : "", p->version);
+        return;
+    }
+    json_begin(&j, stdout);
+    clave__json_string(&j, "host", p->host);
+    clave__json_int(&j, "port", p->port);
+    clave__json_string(&j, "version", *p->version ? p->version : NULL);
+    json_end(&j);
+}
+
+/* ---- round trips -------------------------------------------------------------------------------
+ */
+
+static int64_t now_us(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
+}
+
+static void show_round(const struct options *o, int64_t us)
+{
+    struct json j;
+    if (!o->json) {
+        printf("answer in %lld.%03lld ms\n", (long long)(us / 1000), (long long)(us % 1000));
+    } else {
+        json_begin(&j, stdout);
+        clave__json_int(&j, "round_trip_us", us);
+        json_end(&j);
+    }
+    fflush(stdout);
+}
+
+static int ping_once(const struct options *o, clave_session *s)
+{
+    int64_t start = now_us();
+    clave_err err = clave_session_exists(s, "/", o->timeout_ms, NULL);
+    int64_t us = now_us() - start;
+    /* Any answer will do: a chroot need not exist, or may be closed to us. */
+    if (err != CLAVE_OK && err != CLAVE_ENONODE && err != CLAVE_ENOAUTH)
+        return diag_err(o, "/", err, s);
+    show_round(o, us);
+    return EXIT_OK;
+}
+
+static int ping_server(const struct options *o, clave_session *s, struct ping *p)
+{
+    int code = EXIT_OK;
+    if (clave_session_run(s, get_target, p) == CLAVE_OK)
+        get_version(o, p);
+    show_server(o, p);
+    for (int64_t i = 0; i < p->count && code == EXIT_OK && !ferror(stdout); i++) {
+        if (i > 0)
+            poll(NULL, 0, (int)p->interval_ms);
+        code = ping_once(o, s);
+    }
+    return code;
+}
+
+static int run_ping(struct options *o, int argc, char **argv)
+{
+    struct ping p = {.count = 3, .interval_ms = 200};
+    clave_session *s;
+    int id;
+    while ((id = options_next(o, argc, argv)) > 0) {
+        if (id == 'n' && !options_number(o, "count", 1, INT32_MAX, &p.count))
+            return EXIT_USAGE;
+        if (id == PING_INTERVAL && !options_duration(o, "interval", 0, 86400000, &p.interval_ms))
+            return EXIT_USAGE;
+    }
+    if (id == OPTIONS_STOP)
+        return o->status;
+    if (!options_args(o, 0, 0))
+        return EXIT_USAGE;
+    int code = connect_open(o, NULL, &s);
+    if (code != EXIT_OK)
+        return code;
+    code = ping_server(o, s, &p);
+    connect_close(s);
+    return code;
+}
+
+static const struct flag flags[] = {
+    {'n', "count", "N", "how many round trips [3]"},
+    {PING_INTERVAL, "interval", "DURATION", "between two of them [200ms]"},
+    {0, NULL, NULL, NULL},
+};
+
+const struct verb verb_ping = {
+    .name = "ping",
+    .args = "",
+    .summary = "Measure round trips to the server, and tell which it is",
+    .text = "The server's version comes from its word 'srvr', where that is not switched off.\n",
+    .flags = flags,
+    .max_args = -1,
+    .run = run_ping,
+};

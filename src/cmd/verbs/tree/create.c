@@ -1,0 +1,180 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "base/path.h"
+#include "cmd/cli/acl.h"
+#include "cmd/cli/connect.h"
+#include "cmd/cli/diag.h"
+#include "cmd/cli/json.h"
+#include "cmd/cli/options.h"
+#include "cmd/cli/payload.h"
+
+enum { CREATE_CONTAINER = FLAG_LONG, CREATE_TTL, CREATE_ACL, CREATE_GUARD, CREATE_EPHEMERAL };
+
+/* What fits into an ephemeralOwner beside the mark of a TTL node: about 34 years. */
+#define MAX_TTL_MS ((INT64_C(1) << 40) - 1)
+
+struct create {
+    const char *path;
+    struct data data;
+    struct acl_list acl;
+    bool sequential;
+    bool container;
+    bool parents;
+    bool guard;
+    int64_t ttl_ms; /* 0: none */
+    const char *node;
+};
+
+static clave_create_mode mode_of(const struct create *w)
+{
+    if (w->container)
+        return CLAVE_CONTAINER;
+    if (w->ttl_ms > 0)
+        return w->sequential ? CLAVE_PERSISTENT_SEQUENTIAL_TTL : CLAVE_PERSISTENT_TTL;
+    return w->sequential ? CLAVE_PERSISTENT_SEQUENTIAL : CLAVE_PERSISTENT;
+}
+
+static void show(const struct options *o, const char *path)
+{
+    struct json j;
+    if (!o->json) {
+        puts(path);
+        return;
+    }
+    json_begin(&j, stdout);
+    clave__json_string(&j, "path", path);
+    json_end(&j);
+}
+
+static clave_err create_guarded(struct options *o, clave_session *s, const struct create *w)
+{
+    clave_op op = {.kind = CLAVE_OP_CREATE,
+                   .path = w->path,
+                   .data = w->data.p,
+                   .len = w->data.n,
+                   .mode = mode_of(w),
+                   .acls = w->acl.n ? w->acl.list : NULL,
+                   .nacls = w->acl.n};
+    clave_err err = w->parents ? guard_create_deep(s, w->node, &op, o->timeout_ms)
+                               : guard_multi(s, w->node, &op, 1, o->timeout_ms);
+    if (err == CLAVE_OK)
+        show(o, w->path);
+    return err;
+}
+
+static clave_err create_plain(struct options *o, clave_session *s, const struct create *w)
+{
+    clave_create_options co = {.size = sizeof co,
+                               .mode = mode_of(w),
+                               .flags = w->parents ? CLAVE_CREATE_PARENTS : 0,
+                               .ttl_ms = w->ttl_ms,
+                               .acls = w->acl.n ? w->acl.list : NULL,
+                               .nacls = w->acl.n};
+    clave_reply *r = NULL;
+    clave_err err = clave_session_create(s, w->path, w->data.p, w->data.n, &co, o->timeout_ms, &r);
+    if (err == CLAVE_OK)
+        show(o, r->path);
+    clave_reply_free(r);
+    return err;
+}
+
+/* EXIT_OK, EXIT_USAGE or OPTIONS_STOP. */
+static int parse_flags(struct options *o, int argc, char **argv, struct create *w)
+{
+    const char *fault;
+    int id;
+    while ((id = options_next(o, argc, argv)) > 0) {
+        if (id == 's')
+            w->sequential = true;
+        else if (id == 'p')
+            w->parents = true;
+        else if (id == CREATE_CONTAINER)
+            w->container = true;
+        else if (id == CREATE_GUARD)
+            w->guard = true;
+        else if (id == CREATE_TTL && !options_duration(o, "ttl", 1, MAX_TTL_MS, &w->ttl_ms))
+            return EXIT_USAGE;
+        else if (id == CREATE_ACL && !acl_parse(o->value, &w->acl, &fault))
+            return diag_usage(o, "--acl '%s': %s", o->value, fault);
+        else if (id == CREATE_EPHEMERAL)
+            return diag_usage(o, "an ephemeral node would be gone when this command ends; hold a "
+                                 "lock with 'clave lock PATH -- COMMAND' instead");
+    }
+    if (id == OPTIONS_STOP)
+        return OPTIONS_STOP;
+    if (!acl_has_identity(o, &w->acl))
+        return EXIT_PATH;
+    if (w->container && (w->sequential || w->ttl_ms > 0))
+        return diag_usage(o, "--container goes without --sequential and --ttl");
+    if (w->guard && (w->container || w->sequential || w->ttl_ms > 0))
+        return diag_usage(o, "--guard works for plain nodes only");
+    return EXIT_OK;
+}
+
+static int parse(struct options *o, int argc, char **argv, struct create *w)
+{
+    int code = parse_flags(o, argc, argv, w);
+    if (code != EXIT_OK)
+        return code == OPTIONS_STOP ? o->status : code;
+    if (!options_args(o, 1, 2))
+        return EXIT_USAGE;
+    const char *path = o->argv[0];
+    const char *fault = clave__path_fault(path, strlen(path), w->sequential);
+    if (fault)
+        return diag_path(o, path, fault);
+    if (w->guard && !(w->node = guard_node(o)))
+        return EXIT_USAGE;
+    w->path = path;
+    return data_read(o, o->argc > 1 ? o->argv[1] : NULL, &w->data);
+}
+
+static int run_create(struct options *o, int argc, char **argv)
+{
+    struct create w = {0};
+    clave_session *s = NULL;
+    int code = parse(o, argc, argv, &w);
+    if (code == EXIT_OK && w.path)
+        code = connect_open(o, NULL, &s);
+    if (s) {
+        clave_err err = w.guard ? create_guarded(o, s, &w) : create_plain(o, s, &w);
+        if (err == CLAVE_EUNIMPLEMENTED && w.ttl_ms > 0) {
+            diag(o,
+                 "%s: the server makes no nodes with a time to live: start it with "
+                 "--extended-types, Apache ZooKeeper with zookeeper.extendedTypesEnabled=true",
+                 w.path);
+            code = exit_code_of(err);
+        } else if (err != CLAVE_OK) {
+            code = guard_tell(o, w.path, err, s);
+        }
+    }
+    connect_close(s);
+    data_fini(&w.data);
+    acl_fini(&w.acl);
+    return code;
+}
+
+static const struct flag flags[] = {
+    {'s', "sequential", NULL, "append ten digits that count up; PATH may end with a /"},
+    {'p', "parents", NULL, "create missing parents too"},
+    {CREATE_CONTAINER, "container", NULL, "a node the server removes once its children are gone"},
+    {CREATE_TTL, "ttl", "DURATION", "removed when it had no children and no write for so long"},
+    {CREATE_ACL, "acl", "ACL", "open, read, creator, or SCHEME:ID:PERMS,... [open]"},
+    {CREATE_GUARD, "guard", NULL, "only while the lock of 'clave lock' around this stands"},
+    {CREATE_EPHEMERAL, "ephemeral", NULL, "refused: the node would end with this command"},
+    {0, NULL, NULL, NULL},
+};
+
+const struct verb verb_create = {
+    .name = "create",
+    .args = "PATH [DATA|-]",
+    .summary = "Create a node and print its path",
+    .text =
+        "DATA - reads standard input. PERMS are letters of cdrwa: create, delete, read, write,\n"
+        "admin; 'creator' gives everything to the identities of --auth. With --guard exit\n"
+        "code 76 says that the lock was lost and nothing was created. --ttl needs a server with\n"
+        "extended types ('clave serve --extended-types').\n",
+    .flags = flags,
+    .max_args = -1,
+    .run = run_create,
+};

@@ -1,0 +1,133 @@
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cmd/cli/connect.h"
+#include "cmd/cli/diag.h"
+#include "cmd/cli/options.h"
+#include "cmd/queue/request_window.h"
+#include "cmd/queue/tree_walk.h"
+
+enum { RM_VERSION = FLAG_LONG };
+
+/* ---- a whole tree -------------------------------------------------------------------------- */
+
+struct felling {
+    struct walk walk;
+    clave_err err; /* the first that matters, and where */
+    size_t where;
+};
+
+/* Children first: the reverse of the walk's order. */
+static size_t victim(const struct felling *f, size_t i)
+{
+    return f->walk.n - 1 - i;
+}
+
+static clave_err submit_delete(clave_client *c, size_t i, clave_result_cb *cb, void *cb_arg,
+                               void *arg)
+{
+    const struct felling *f = arg;
+    return clave_delete(c, f->walk.nodes[victim(f, i)].path, -1, cb, cb_arg);
+}
+
+static void deleted(size_t i, const clave_result *res, void *arg)
+{
+    struct felling *f = arg;
+    if (res->err == CLAVE_OK || res->err == CLAVE_ENONODE || f->err != CLAVE_OK)
+        return;
+    f->err = res->err;
+    f->where = victim(f, i);
+}
+
+static int remove_tree(struct options *o, clave_session *s, const char *path, bool force)
+{
+    enum { TRIES = 5 }; /* others may go on creating children */
+    struct tree_walk_wish wish = {.max_depth = UINT_MAX, .timeout_ms = o->timeout_ms};
+    int code = EXIT_OK;
+    for (int i = 0; i < TRIES; i++) {
+        struct felling f = {.err = CLAVE_OK};
+        clave_err err = tree_walk_read(s, path, &wish, &f.walk);
+        struct request_window_plan plan = {
+            .n = f.walk.n, .submit = submit_delete, .done = deleted, .arg = &f};
+        if (err == CLAVE_ENONODE && (force || i > 0)) {
+            tree_walk_fini(&f.walk);
+            return EXIT_OK;
+        }
+        if (err == CLAVE_OK)
+            err = request_window_run(s, &plan, o->timeout_ms);
+        bool again = err == CLAVE_OK && f.err == CLAVE_ENOTEMPTY && i + 1 < TRIES;
+        if (err != CLAVE_OK)
+            code = diag_err(o, path, err, s);
+        else if (f.err != CLAVE_OK && !again)
+            code = diag_err(o, f.walk.nodes[f.where].path, f.err, s);
+        tree_walk_fini(&f.walk);
+        if (!again)
+            break;
+    }
+    return code;
+}
+
+/* ---- the verb ---------------------------------------------------------------------------------
+ */
+
+static int remove_node(struct options *o, clave_session *s, const char *path, int32_t version,
+                       bool force)
+{
+    clave_err err = clave_session_delete(s, path, version, o->timeout_ms);
+    if (err == CLAVE_OK || (force && err == CLAVE_ENONODE))
+        return EXIT_OK;
+    return diag_err(o, path, err, s);
+}
+
+static int run_rm(struct options *o, int argc, char **argv)
+{
+    bool recursive = false, force = false;
+    int64_t version = -1;
+    clave_session *s;
+    int id;
+    while ((id = options_next(o, argc, argv)) > 0) {
+        if (id == 'r')
+            recursive = true;
+        else if (id == 'f')
+            force = true;
+        else if (!options_number(o, "version", 0, INT32_MAX, &version))
+            return EXIT_USAGE;
+    }
+    if (id == OPTIONS_STOP)
+        return o->status;
+    if (!options_args(o, 1, 1))
+        return EXIT_USAGE;
+    if (recursive && version >= 0)
+        return diag_usage(o, "--recursive and --version exclude each other");
+    const char *path = o->argv[0];
+    if (!connect_path_ok(o, path))
+        return EXIT_PATH;
+    if (strcmp(path, "/") == 0) {
+        diag(o, "/: the root cannot be removed");
+        return EXIT_PATH;
+    }
+    int code = connect_open(o, NULL, &s);
+    if (code != EXIT_OK)
+        return code;
+    code = recursive ? remove_tree(o, s, path, force)
+                     : remove_node(o, s, path, (int32_t)version, force);
+    connect_close(s);
+    return code;
+}
+
+static const struct flag flags[] = {
+    {'r', "recursive", NULL, "everything below it too"},
+    {'f', "force", NULL, "a missing node is fine"},
+    {RM_VERSION, "version", "N", "only if the node has this version"},
+    {0, NULL, NULL, NULL},
+};
+
+const struct verb verb_rm = {
+    .name = "rm",
+    .args = "PATH",
+    .summary = "Remove a node",
+    .flags = flags,
+    .max_args = -1,
+    .run = run_rm,
+};

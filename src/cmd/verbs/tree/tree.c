@@ -1,0 +1,95 @@
+#include <limits.h>
+#include <stdio.h>
+
+#include "cmd/cli/connect.h"
+#include "cmd/cli/diag.h"
+#include "cmd/cli/format.h"
+#include "cmd/cli/json.h"
+#include "cmd/cli/options.h"
+#include "cmd/queue/tree_walk.h"
+
+enum { TREE_DEPTH = FLAG_LONG, TREE_DATA };
+
+static void show_node(const struct options *o, const struct tree_walk_node *node, bool data)
+{
+    struct json j;
+    if (o->json) {
+        json_begin(&j, stdout);
+        clave__json_string(&j, "path", node->path);
+        clave__json_int(&j, "depth", node->depth);
+        if (data)
+            json_bytes(&j, "data", node->data, node->len);
+        json_end(&j);
+        return;
+    }
+    for (unsigned i = 0; i < node->depth; i++)
+        fputs("  ", stdout);
+    fputs(node->depth == 0 ? node->path : tree_walk_name(node), stdout);
+    if (node->len > 0) {
+        fputs(" = ", stdout);
+        format_bytes(stdout, node->data, node->len);
+    }
+    putchar('\n');
+}
+
+static int show(const struct options *o, const struct walk *w, bool data)
+{
+    int code = EXIT_OK;
+    for (size_t i = 0; i < w->n; i = tree_walk_next(w, i)) {
+        const struct tree_walk_node *node = &w->nodes[i];
+        if (node->err == CLAVE_ENONODE) /* gone since it was listed */
+            continue;
+        show_node(o, node, data && node->err == CLAVE_OK);
+        if (node->err != CLAVE_OK)
+            code = diag_err(o, node->path, node->err, NULL);
+    }
+    return code;
+}
+
+static int run_tree(struct options *o, int argc, char **argv)
+{
+    struct tree_walk_wish wish = {.max_depth = UINT_MAX};
+    struct walk w;
+    clave_session *s;
+    int64_t depth;
+    int id;
+    while ((id = options_next(o, argc, argv)) > 0) {
+        if (id == TREE_DATA)
+            wish.data = true;
+        else if (!options_number(o, "depth", 0, INT_MAX, &depth))
+            return EXIT_USAGE;
+        else
+            wish.max_depth = (unsigned)depth;
+    }
+    if (id == OPTIONS_STOP)
+        return o->status;
+    if (!options_args(o, 0, 1))
+        return EXIT_USAGE;
+    const char *path = o->argc > 0 ? o->argv[0] : "/";
+    if (!connect_path_ok(o, path))
+        return EXIT_PATH;
+    int code = connect_open(o, NULL, &s);
+    if (code != EXIT_OK)
+        return code;
+    wish.timeout_ms = o->timeout_ms;
+    clave_err err = tree_walk_read(s, path, &wish, &w);
+    code = err == CLAVE_OK ? show(o, &w, wish.data) : diag_err(o, path, err, s);
+    connect_close(s);
+    tree_walk_fini(&w);
+    return code;
+}
+
+static const struct flag flags[] = {
+    {TREE_DEPTH, "depth", "N", "go down N levels at most"},
+    {TREE_DATA, "data", NULL, "the data too, on one line, with \\n and \\xNN for other bytes"},
+    {0, NULL, NULL, NULL},
+};
+
+const struct verb verb_tree = {
+    .name = "tree",
+    .args = "[PATH]",
+    .summary = "Print the nodes below a node, indented by two spaces a level",
+    .flags = flags,
+    .max_args = -1,
+    .run = run_tree,
+};

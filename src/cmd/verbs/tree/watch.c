@@ -1,0 +1,400 @@
+/* watch.c - tells what happens to a node until interrupted.
+ *
+ * A watch is one-shot and says only that something happened, so what is told comes from
+ * comparing what was read before with what is read now: nothing final is missed, neither
+ * between two watches nor while the connection or the session was away. */
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "cmd/cli/connect.h"
+#include "cmd/cli/diag.h"
+#include "cmd/cli/format.h"
+#include "cmd/cli/json.h"
+#include "cmd/cli/options.h"
+#include "cmd/queue/tree_walk.h"
+
+enum { WATCH_CHILDREN = FLAG_LONG, WATCH_ONCE };
+
+/* What was read of the node at one time. */
+struct view {
+    clave_err err; /* OK, ENONODE: none; others: why it cannot be watched */
+    clave_stat stat;
+    char **names; /* --children: sorted */
+    size_t nnames;
+};
+
+struct watching {
+    struct options *o;
+    const char *path;
+    bool children;
+    bool once;
+
+    /* the loop's thread alone */
+    clave_watch *node_watch;
+    clave_watch *child_watch;
+    struct view *next; /* the present reading */
+    unsigned pending;  /* its requests */
+    bool again;        /* a watch fired during it */
+    bool ended;
+
+    /* between the threads: only the newest reading counts */
+    pthread_mutex_t mutex;
+    struct view *latest;
+    int wakeup; /* eventfd */
+};
+
+/* ---- on the loop's thread ------------------------------------------------------------------ */
+
+static void view_free(struct view *v)
+{
+    if (!v)
+        return;
+    for (size_t i = 0; i < v->nnames; i++)
+        free(v->names[i]);
+    free(v->names);
+    free(v);
+}
+
+static void hand_over(struct watching *w)
+{
+    pthread_mutex_lock(&w->mutex);
+    view_free(w->latest);
+    w->latest = w->next;
+    w->next = NULL;
+    eventfd_write(w->wakeup, 1);
+    pthread_mutex_unlock(&w->mutex);
+}
+
+static void read_node(clave_client *c, struct watching *w);
+
+/* The answer was lost with the connection or the session: the next request waits for
+ * another one. */
+static bool is_passing(clave_err err)
+{
+    clave_err_class class_ = clave_err_classify(err);
+    return err != CLAVE_ENOMEM && (class_ == CLAVE_CLASS_RETRY || class_ == CLAVE_CLASS_UNKNOWN);
+}
+
+static void reading_done(clave_client *c, struct watching *w)
+{
+    if (--w->pending > 0)
+        return;
+    if (w->ended || is_passing(w->next->err)) {
+        view_free(w->next);
+        w->next = NULL;
+        w->again = true;
+    } else {
+        hand_over(w);
+    }
+    if (w->again && !w->ended)
+        read_node(c, w);
+}
+
+static void fail(struct view *v, clave_err err)
+{
+    if (v->err == CLAVE_OK || v->err == CLAVE_ENONODE)
+        v->err = err;
+}
+
+static void got_stat(clave_client *c, const clave_result *res, void *arg)
+{
+    struct watching *w = arg;
+    if (res->err == CLAVE_OK)
+        w->next->stat = *res->stat;
+    else
+        fail(w->next, res->err);
+    reading_done(c, w);
+}
+
+static void got_names(clave_client *c, const clave_result *res, void *arg)
+{
+    struct watching *w = arg;
+    struct view *v = w->next;
+    if (res->err == CLAVE_OK) {
+        v->names = calloc(res->nnames + 1, sizeof *v->names);
+        for (size_t i = 0; v->names && i < res->nnames; i++)
+            if ((v->names[v->nnames] = strdup(res->names[i])))
+                v->nnames++;
+        if (!v->names || v->nnames < res->nnames)
+            fail(v, CLAVE_ENOMEM);
+        tree_walk_sort_names(v->names, v->nnames);
+    } else if (res->err != CLAVE_ENONODE) { /* exists says that, and watches for it */
+        fail(v, res->err);
+    }
+    reading_done(c, w);
+}
+
+typedef clave_err read_fn(clave_client *c, const char *path, clave_watch *watch,
+                          clave_result_cb *cb, void *arg);
+
+/* A watch that is in use would be refused: what is armed is left alone, and read without one.
+ * The end of the node is an event for both watches, one behind the other: the second brings us
+ * here again. */
+static clave_err read_with(read_fn *read, clave_client *c, struct watching *w, clave_watch *watch,
+                           clave_result_cb *cb)
+{
+    clave_err err = CLAVE_EINVAL;
+    if (!clave_watch_is_armed(watch))
+        err = read(c, w->path, watch, cb, w);
+    return err == CLAVE_EINVAL ? read(c, w->path, NULL, cb, w) : err;
+}
+
+static void read_node(clave_client *c, struct watching *w)
+{
+    w->again = false;
+    w->next = calloc(1, sizeof *w->next);
+    if (!w->next) {
+        hand_over(w); /* no view: no memory */
+        return;
+    }
+    w->pending = 1; /* so that the reading ends below at the earliest */
+    clave_err err = read_with(clave_exists, c, w, w->node_watch, got_stat);
+    if (err == CLAVE_OK)
+        w->pending++;
+    else
+        fail(w->next, err);
+    if (w->children && err == CLAVE_OK) {
+        err = read_with(clave_children, c, w, w->child_watch, got_names);
+        if (err == CLAVE_OK)
+            w->pending++;
+        else
+            fail(w->next, err);
+    }
+    reading_done(c, w);
+}
+
+static void on_event(clave_client *c, clave_watch *watch, const clave_event *ev, void *arg)
+{
+    struct watching *w = arg;
+    (void)watch, (void)ev;
+    if (w->next)
+        w->again = true;
+    else
+        read_node(c, w);
+}
+
+static void begin(clave_client *c, void *arg)
+{
+    struct watching *w = arg;
+    if (clave_watch_new(&w->node_watch, c, on_event, w) != CLAVE_OK ||
+        clave_watch_new(&w->child_watch, c, on_event, w) != CLAVE_OK)
+        hand_over(w);
+    else
+        read_node(c, w);
+}
+
+static void end(clave_client *c, void *arg)
+{
+    struct watching *w = arg;
+    (void)c;
+    w->ended = true;
+    clave_watch_free(w->node_watch);
+    clave_watch_free(w->child_watch);
+}
+
+/* ---- what is told -------------------------------------------------------------------------- */
+
+static void show_event(const struct watching *w, const char *event, const char *path,
+                       const clave_stat *st)
+{
+    struct json j;
+    if (w->o->json) {
+        json_begin(&j, stdout);
+        clave__json_string(&j, "event", event);
+        clave__json_string(&j, "path", path);
+        if (st)
+            json_stat(&j, "stat", st);
+        json_end(&j);
+    } else if (st) {
+        printf("%s %s version %d zxid 0x%" PRIx64 "\n", event, path, (int)st->version,
+               (uint64_t)st->mzxid);
+    } else {
+        printf("%s %s\n", event, path);
+    }
+    fflush(stdout);
+}
+
+static void show_child(const struct watching *w, const char *event, const char *name)
+{
+    char *path = tree_walk_child_path(w->path, name);
+    if (path)
+        show_event(w, event, path, NULL);
+    free(path);
+}
+
+/* Two sorted lists: what is only in one has come or gone. */
+static unsigned compare_children(const struct watching *w, const struct view *old,
+                                 const struct view *new)
+{
+    unsigned told = 0;
+    size_t i = 0, j = 0;
+    while (i < old->nnames || j < new->nnames) {
+        int cmp = i == old->nnames   ? 1
+                  : j == new->nnames ? -1
+                                     : strcmp(old->names[i], new->names[j]);
+        if (cmp < 0)
+            show_child(w, "child-deleted", old->names[i]);
+        else if (cmp > 0)
+            show_child(w, "child-created", new->names[j]);
+        told += cmp != 0;
+        i += cmp <= 0;
+        j += cmp >= 0;
+    }
+    return told;
+}
+
+/* How many events were told. */
+static unsigned compare(const struct watching *w, const struct view *old, const struct view *new)
+{
+    bool was = old->err == CLAVE_OK, is = new->err == CLAVE_OK;
+    bool other = was && is && old->stat.czxid != new->stat.czxid;
+    unsigned told = 0;
+    if (was && (!is || other)) {
+        show_event(w, "deleted", w->path, NULL);
+        told++;
+    }
+    if (is && (!was || other)) {
+        show_event(w, "created", w->path, &new->stat);
+        told++;
+    } else if (is && old->stat.mzxid != new->stat.mzxid) {
+        show_event(w, "changed", w->path, &new->stat);
+        told++;
+    }
+    return told + compare_children(w, old, new);
+}
+
+static void show_first(const struct watching *w, const struct view *v)
+{
+    show_event(w, v->err == CLAVE_OK ? "watching" : "watching-missing", w->path,
+               v->err == CLAVE_OK ? &v->stat : NULL);
+    for (size_t i = 0; i < v->nnames; i++)
+        show_child(w, "child", v->names[i]);
+}
+
+/* ---- the verb ---------------------------------------------------------------------------------
+ */
+
+static struct view *take_latest(struct watching *w)
+{
+    eventfd_t count;
+    pthread_mutex_lock(&w->mutex);
+    eventfd_read(w->wakeup, &count);
+    struct view *v = w->latest;
+    w->latest = NULL;
+    pthread_mutex_unlock(&w->mutex);
+    return v;
+}
+
+/* A new view; NULL with *code set when it is time to go. */
+static struct view *wait_for_view(struct watching *w, int signals, int *code)
+{
+    struct pollfd fds[] = {{.fd = signals, .events = POLLIN}, {.fd = w->wakeup, .events = POLLIN}};
+    struct signalfd_siginfo info;
+    while (poll(fds, 2, -1) < 0)
+        if (errno != EINTR)
+            break;
+    if (fds[0].revents && read(signals, &info, sizeof info) == (ssize_t)sizeof info) {
+        *code = 128 + (int)info.ssi_signo;
+        return NULL;
+    }
+    struct view *v = take_latest(w);
+    if (!v)
+        *code = diag_err(w->o, w->path, CLAVE_ENOMEM, NULL);
+    return v;
+}
+
+static int follow(struct watching *w, clave_session *s, int signals)
+{
+    struct view *old = NULL, *new;
+    int code = EXIT_OK;
+    while ((new = wait_for_view(w, signals, &code))) {
+        unsigned told = 0;
+        if (new->err != CLAVE_OK &&new->err != CLAVE_ENONODE)
+            code = diag_err(w->o, w->path, new->err, s);
+        else if (old)
+            told = compare(w, old, new);
+        else
+            show_first(w, new);
+        view_free(old);
+        old = new;
+        if (code != EXIT_OK || ferror(stdout) || (w->once && told > 0))
+            break;
+    }
+    view_free(old);
+    return code;
+}
+
+static int watch_path(struct watching *w)
+{
+    clave_session *s;
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGHUP);
+    /* before there are other threads, so that they inherit it */
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    int code = connect_open(w->o, NULL, &s);
+    if (code != EXIT_OK)
+        return code;
+    int signals = signalfd(-1, &set, SFD_CLOEXEC);
+    w->wakeup = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (signals < 0 || w->wakeup < 0) {
+        diag(w->o, "%s", strerror(errno));
+        code = EXIT_INTERNAL;
+    } else {
+        clave_session_run(s, begin, w);
+        code = follow(w, s, signals);
+        clave_session_run(s, end, w);
+    }
+    connect_close(s); /* whatever was pending has ended with it */
+    view_free(w->latest);
+    close(signals);
+    close(w->wakeup);
+    return code;
+}
+
+static int run_watch(struct options *o, int argc, char **argv)
+{
+    struct watching w = {.o = o, .mutex = PTHREAD_MUTEX_INITIALIZER};
+    int id;
+    while ((id = options_next(o, argc, argv)) > 0) {
+        w.children |= id == WATCH_CHILDREN;
+        w.once |= id == WATCH_ONCE;
+    }
+    if (id == OPTIONS_STOP)
+        return o->status;
+    if (!options_args(o, 1, 1))
+        return EXIT_USAGE;
+    w.path = o->argv[0];
+    if (!connect_path_ok(o, w.path))
+        return EXIT_PATH;
+    return watch_path(&w);
+}
+
+static const struct flag flags[] = {
+    {WATCH_CHILDREN, "children", NULL, "the coming and going of its children too"},
+    {WATCH_ONCE, "once", NULL, "end after the first change"},
+    {0, NULL, NULL, NULL},
+};
+
+const struct verb verb_watch = {
+    .name = "watch",
+    .args = "PATH",
+    .summary = "Print what happens to a node, until interrupted",
+    .text = "The first line, 'watching' or 'watching-missing', says that nothing that happens\n"
+            "from now on will be missed; then come created, changed, deleted, child-created and\n"
+            "child-deleted. Changes in quick succession may be told as one.\n",
+    .flags = flags,
+    .max_args = -1,
+    .run = run_watch,
+};

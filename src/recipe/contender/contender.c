@@ -1,0 +1,591 @@
+#include "recipe/contender/contender.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "recipe/contender/identity.h"
+
+/* Room for "_c_" + uuid + "-" before the name given, and for the number behind it. */
+enum { PROTECTED_LEN = 40, NUMBER_LEN = 11, FOREIGN_NAME_LEN = 64 };
+enum { PAUSE_MIN_MS = 20, PAUSE_MAX_MS = 1000 };
+
+#define TO(state) (1u << CONTENDER_##state)
+static const unsigned moves[] = {
+    [CONTENDER_IDLE] = TO(JOINING) | TO(ENDED),
+    [CONTENDER_JOINING] = TO(STANDING_BY) | TO(WAITING) | TO(LEAVING),
+    [CONTENDER_STANDING_BY] = TO(JOINING) | TO(LEAVING),
+    [CONTENDER_WAITING] = TO(CONFIRMING) | TO(HELD) | TO(LEAVING),
+    [CONTENDER_CONFIRMING] = TO(WAITING) | TO(HELD) | TO(LEAVING),
+    [CONTENDER_HELD] = TO(LEAVING),
+    [CONTENDER_LEAVING] = TO(IDLE),
+    [CONTENDER_ENDED] = 0,
+};
+#undef TO
+
+static const char *const state_names[] = {
+    "idle", "joining", "standing by", "waiting", "confirming", "held", "leaving", "ended",
+};
+
+static void stop_waiting(struct contender *c)
+{
+    clave__node_watch_rest(&c->last);
+    clave__node_watch_rest(&c->last_but);
+    if (c->crowd)
+        clave_watch_disarm(c->crowd);
+    clave__client_timer_clear(c->client, &c->pause);
+    list_remove(&c->confirm.link);
+    clave__detector_end(&c->detector);
+}
+
+void clave__contender_enter(struct contender *c, enum contender_state to)
+{
+    bool allowed = moves[c->state] & (1u << to);
+    assert(allowed);
+    (void)allowed;
+    clave__log(clave__client_log(c->client), CLAVE_LOG_DEBUG, "contender %s -> %s %s",
+               state_names[c->state], state_names[to],
+               c->own.path[0] ? c->own.path
+               : c->spec      ? c->spec->path
+                              : "");
+    c->state = to;
+    switch (to) {
+    case CONTENDER_JOINING:
+        c->own_seen = c->plain = c->again = false;
+        c->token = 0;
+        c->ahead = SIZE_MAX;
+        break;
+    case CONTENDER_HELD:
+        stop_waiting(c);
+        break;
+    case CONTENDER_LEAVING:
+        stop_waiting(c);
+        if (c->holding)
+            clave__client_unhold(c->client, &c->hold);
+        c->holding = false;
+        break;
+    case CONTENDER_IDLE:
+        clave__node_watch_rest(&c->own);
+        break;
+    case CONTENDER_WAITING:
+        if (!c->trying)
+            clave__detector_begin(&c->detector, c->spec->detector, c->own.path);
+        break;
+    case CONTENDER_STANDING_BY:
+    case CONTENDER_CONFIRMING:
+    case CONTENDER_ENDED:
+        break;
+    }
+}
+
+void clave__contender_begin(struct contender *c)
+{
+    c->busy++;
+}
+
+/* ---- joining --------------------------------------------------------------------------- */
+
+static void on_deleted(clave_client *client, const clave_result *res, void *arg);
+
+/* The own-node watch stays armed: its event comes before the answer and costs the server
+ * less than being told to forget it. */
+static void remove_node(struct contender *c, const char *path)
+{
+    clave_err err =
+        clave__client_delete_node(c->client, path, c->race ? c->token : 0, on_deleted, c);
+    c->owes_delete = err == CLAVE_ENOMEM;
+    if (err == CLAVE_OK)
+        c->busy++;
+    else if (err == CLAVE_ENOMEM)
+        clave__contender_look_later(c);
+    else
+        c->left_err = err; /* ECLOSED: the node goes with the session */
+}
+
+void clave__contender_remove_own(struct contender *c)
+{
+    remove_node(c, c->own.path);
+}
+
+void clave__contender_join_failed(struct contender *c, clave_err err)
+{
+    if (c->race && err == CLAVE_ENODEEXISTS) {
+        clave__contender_race_stand_by(c);
+        return;
+    }
+    /* The session ended under the request, or the parent was reaped between its creation
+     * and ours. Anything else of class UNKNOWN would leave a node of unknown name behind
+     * if it were simply tried again. */
+    bool anew = err == CLAVE_EEXPIRED || err == CLAVE_ENONODE ||
+                (clave_err_classify(err) == CLAVE_CLASS_RETRY && err != CLAVE_ENOMEM);
+    if (!anew) {
+        clave__contender_fail(c, err);
+        return;
+    }
+    c->failures++;
+    clave__contender_start_over(c, false);
+}
+
+void clave__contender_joined(struct contender *c, const clave_stat *stat, const char *const *names,
+                             size_t n)
+{
+    c->session_id = clave_client_session_id(c->client);
+    c->own_seen = stat && stat->ephemeral_owner == c->session_id;
+    c->token = stat ? stat->czxid : 0;
+    clave__contender_enter(c, CONTENDER_WAITING);
+    /* CURATOR-604: a node of a session that is over is about to vanish, never ours. */
+    if (stat && !c->own_seen)
+        clave__contender_start_over(c, !c->race);
+    else if (c->race)
+        clave__contender_turn_has_come(c);
+    else if (c->own_seen && names) {
+        c->listed_on = clave_client_connection(c->client);
+        clave__contender_turn_by_listing(c, names, n);
+    } else
+        clave__contender_turn_find_out(c);
+}
+
+static void on_created(clave_client *client, const clave_result *res, void *arg)
+{
+    (void)client;
+    struct contender *c = arg;
+    bool created = res->err == CLAVE_OK;
+    if (created && clave__node_watch_set(&c->own, res->path, NULL) != CLAVE_OK) {
+        /* A name longer than ZooKeeper makes them, and no memory for it. */
+        remove_node(c, res->path);
+        c->owes_delete = false;
+        created = false;
+        if (c->state == CONTENDER_JOINING)
+            clave__contender_fail(c, CLAVE_ENOMEM);
+    } else if (c->state == CONTENDER_JOINING) {
+        if (created)
+            clave__contender_joined(c, res->stat, res->names, res->nnames);
+        else
+            clave__contender_join_failed(c, res->err);
+    } else if (created) {
+        c->token = res->stat->czxid;
+        remove_node(c, c->own.path); /* given up meanwhile */
+    }
+    clave__contender_end(c);
+}
+
+const void *clave__contender_data(const struct contender *c, size_t *len)
+{
+    *len = c->data ? c->ndata : c->spec->len;
+    return c->data ? c->data : c->spec->data;
+}
+
+static clave_err submit_create(struct contender *c)
+{
+    const struct contender_spec *spec = c->spec;
+    clave_create_options o = {
+        .size = sizeof o,
+        .mode = c->race ? CLAVE_EPHEMERAL : CLAVE_EPHEMERAL_SEQUENTIAL,
+        .flags = CLAVE_CREATE_PARENTS |
+                 (spec->rule->bare ? CLAVE_CREATE_CERTAIN : CLAVE_CREATE_PROTECTED),
+        .acls = spec->acls,
+        .nacls = spec->nacls,
+        .with_names = !c->race,
+    };
+    size_t len;
+    const void *data = clave__contender_data(c, &len);
+    return clave_create(c->client, spec->stem, data, len, &o, on_created, c);
+}
+
+static clave_err submit_join(struct contender *c)
+{
+    clave_err err = c->downgrade ? clave__contender_downgrade_submit(c) : submit_create(c);
+    if (err != CLAVE_OK)
+        return err;
+    c->busy++;
+    clave__contender_enter(c, CONTENDER_JOINING);
+    return CLAVE_OK;
+}
+
+void clave__contender_join_again(struct contender *c)
+{
+    clave_err err = submit_join(c);
+    if (err != CLAVE_OK)
+        clave__contender_fail(c, err);
+}
+
+static int64_t pause_ms(const struct contender *c)
+{
+    if (c->failures == 0)
+        return 0;
+    unsigned doublings = c->failures < 6 ? c->failures - 1 : 6;
+    int64_t ms = (int64_t)PAUSE_MIN_MS << doublings;
+    return ms < PAUSE_MAX_MS ? ms : PAUSE_MAX_MS;
+}
+
+static void try_later(struct contender *c)
+{
+    clave__client_timer_set(c->client, &c->pause, clave__client_now(c->client) + pause_ms(c));
+}
+
+/* ---- leaving --------------------------------------------------------------------------- */
+
+static void free_contender(struct contender *c)
+{
+    clave__client_timer_clear(c->client, &c->limit);
+    clave__client_timer_clear(c->client, &c->pause);
+    clave__client_unlisten(&c->listener);
+    clave__node_watch_fini(&c->own);
+    clave__node_watch_fini(&c->last);
+    clave__node_watch_fini(&c->last_but);
+    if (c->crowd)
+        clave_watch_free(c->crowd);
+    clave__mem_free(c->mem, c->downgrade);
+    clave__mem_free(c->mem, c->data);
+    clave__mem_free(c->mem, c);
+}
+
+static bool under_way(const struct contender *c)
+{
+    return c->busy > 0 || c->own.asking || c->last.asking || c->last_but.asking || c->owes_delete;
+}
+
+/* LEAVING ends when nothing is under way; what follows depends on the owner. */
+static void settle(struct contender *c)
+{
+    if (c->state == CONTENDER_LEAVING && !under_way(c)) {
+        clave__contender_enter(c, CONTENDER_IDLE);
+        if (c->again && pause_ms(c) > 0)
+            try_later(c);
+        else if (c->again)
+            clave__contender_join_again(c);
+    }
+    if (c->state != CONTENDER_IDLE || c->owner || under_way(c))
+        return;
+    clave__contender_enter(c, CONTENDER_ENDED);
+    contender_left *left = c->left;
+    void *left_arg = c->left_arg;
+    clave_err left_err = c->left_err;
+    free_contender(c);
+    if (left)
+        left(left_arg, left_err);
+}
+
+void clave__contender_end(struct contender *c)
+{
+    assert(c->busy > 0);
+    c->busy--;
+    settle(c);
+}
+
+static void depart(struct contender *c, bool remove)
+{
+    bool has_node = c->state >= CONTENDER_WAITING;
+    clave__contender_enter(c, CONTENDER_LEAVING);
+    if (remove && has_node)
+        remove_node(c, c->own.path);
+}
+
+/* From here on nobody wants the lock; the owner is told by the caller. */
+static void *forget_owner(struct contender *c)
+{
+    void *owner = c->owner;
+    c->owner = NULL;
+    c->spec = NULL;
+    c->again = false;
+    clave__client_timer_clear(c->client, &c->limit);
+    return owner;
+}
+
+static bool has_place(const struct contender *c)
+{
+    return c->state >= CONTENDER_JOINING && c->state <= CONTENDER_HELD;
+}
+
+void clave__contender_fail(struct contender *c, clave_err err)
+{
+    void *owner = forget_owner(c);
+    /* First the delete, then the event: an acquire made there must queue behind it. */
+    if (has_place(c))
+        depart(c, true);
+    c->events->ended(owner, err);
+}
+
+void clave__contender_lose(struct contender *c, clave_err why, bool remove)
+{
+    void *owner = forget_owner(c);
+    depart(c, remove);
+    c->events->lost(owner, why);
+}
+
+void clave__contender_start_over(struct contender *c, bool remove)
+{
+    c->again = true;
+    depart(c, remove);
+}
+
+void clave__contender_put_off(struct contender *c, clave_err err)
+{
+    clave_err_class class_ = clave_err_classify(err);
+    /* EEXPIRED: the client is about to say LOST, or has. */
+    bool passes = err == CLAVE_EEXPIRED || class_ == CLAVE_CLASS_UNKNOWN ||
+                  (class_ == CLAVE_CLASS_RETRY && err != CLAVE_ENOMEM);
+    if (!passes) {
+        clave__contender_fail(c, err);
+        return;
+    }
+    c->failures++;
+    try_later(c);
+}
+
+void clave__contender_look_later(struct contender *c)
+{
+    clave__client_timer_set(c->client, &c->pause, clave__client_now(c->client) + PAUSE_MAX_MS);
+}
+
+static void on_deleted(clave_client *client, const clave_result *res, void *arg)
+{
+    (void)client;
+    struct contender *c = arg;
+    /* With its session the node has gone as well. */
+    bool gone =
+        res->err == CLAVE_ENONODE || res->err == CLAVE_EEXPIRED || res->err == CLAVE_ENOTSENT;
+    c->left_err = gone ? CLAVE_OK : res->err;
+    clave__contender_end(c);
+}
+
+void clave__contender_leave(struct contender *c, contender_left *left, void *arg)
+{
+    clave__contender_begin(c);
+    forget_owner(c);
+    c->left = left;
+    c->left_arg = arg;
+    if (has_place(c))
+        depart(c, true);
+    clave__contender_end(c);
+}
+
+/* ---- session and time ------------------------------------------------------------------ */
+
+static void on_reconnected(struct contender *c)
+{
+    /* First was first, but the order of events is broken: look again. */
+    if (c->state == CONTENDER_CONFIRMING)
+        clave__contender_enter(c, CONTENDER_WAITING);
+    if (c->state == CONTENDER_WAITING) {
+        list_remove(&c->confirm.link);
+        clave__contender_turn_find_out(c);
+    }
+}
+
+static void on_session_lost(struct contender *c, clave_err why)
+{
+    c->owes_delete = false;
+    if (c->state == CONTENDER_HELD)
+        clave__contender_lose(c, why == CLAVE_OK ? CLAVE_EEXPIRED : why, false);
+    else if (c->state == CONTENDER_WAITING || c->state == CONTENDER_CONFIRMING)
+        clave__contender_start_over(c, false);
+    /* A create under way learns its outcome from the client, in whatever session. */
+    if (c->state == CONTENDER_STANDING_BY)
+        clave__contender_join_again(c); /* the watch went with the session */
+}
+
+static void on_closed(struct contender *c)
+{
+    c->owes_delete = false;
+    if (!c->owner)
+        return;
+    if (c->state == CONTENDER_HELD) {
+        clave__contender_lose(c, CLAVE_ECLOSED, false);
+        return;
+    }
+    void *owner = forget_owner(c);
+    if (has_place(c))
+        depart(c, false);
+    c->events->ended(owner, CLAVE_ECLOSED);
+}
+
+static void on_state(struct listener *l, clave_state state, clave_err why)
+{
+    struct contender *c = LIST_ENTRY(l, struct contender, listener);
+    clave__contender_begin(c);
+    switch (state) {
+    case CLAVE_STATE_SUSPENDED:
+        c->own_seen = false;
+        if (c->trying && c->owner && c->state != CONTENDER_HELD)
+            clave__contender_fail(c, CLAVE_EBUSY);
+        break;
+    case CLAVE_STATE_CONNECTED:
+    case CLAVE_STATE_RECONNECTED:
+    case CLAVE_STATE_READ_ONLY:
+        on_reconnected(c);
+        break;
+    case CLAVE_STATE_LOST:
+        on_session_lost(c, why);
+        break;
+    case CLAVE_STATE_CLOSED:
+        on_closed(c);
+        break;
+    case CLAVE_STATE_LATENT:
+        break;
+    }
+    clave__contender_end(c);
+}
+
+static void on_limit(struct timer *t, int64_t now)
+{
+    (void)now;
+    struct contender *c = LIST_ENTRY(t, struct contender, limit);
+    clave__contender_begin(c);
+    if (c->state == CONTENDER_HELD)
+        clave__contender_lose(c, CLAVE_EMAXHOLD, true);
+    else
+        clave__contender_fail(c, CLAVE_EBUSY);
+    clave__contender_end(c);
+}
+
+static void on_pause(struct timer *t, int64_t now)
+{
+    (void)now;
+    struct contender *c = LIST_ENTRY(t, struct contender, pause);
+    clave__contender_begin(c);
+    if (c->state == CONTENDER_LEAVING && c->owes_delete)
+        remove_node(c, c->own.path);
+    else if (c->state == CONTENDER_WAITING)
+        clave__contender_turn_find_out(c);
+    else if (c->state == CONTENDER_HELD)
+        clave__contender_turn_watch_own(c);
+    else if (c->state == CONTENDER_IDLE || c->state == CONTENDER_STANDING_BY)
+        clave__contender_join_again(c);
+    clave__contender_end(c);
+}
+
+/* The rule of all who are in it says that we are to give up. */
+static void on_deadlock(struct detector *s, const char *text)
+{
+    struct contender *c = LIST_ENTRY(s, struct contender, detector);
+    if (c->state != CONTENDER_WAITING)
+        return;
+    clave__contender_begin(c);
+    c->deadlock = text;
+    clave__contender_fail(c, CLAVE_EDEADLOCK);
+    c->deadlock = NULL;
+    clave__contender_end(c);
+}
+
+/* ---- life ------------------------------------------------------------------------------ */
+
+static clave_err init_watches(struct contender *c)
+{
+    size_t own = strlen(c->spec->stem) + PROTECTED_LEN + NUMBER_LEN + 1;
+    size_t other = strlen(c->spec->path) + PROTECTED_LEN + FOREIGN_NAME_LEN;
+    clave_err err = clave__node_watch_init(&c->own, c->client, c->mem, own);
+    if (err == CLAVE_OK)
+        err = clave__node_watch_init(&c->last, c->client, c->mem, other);
+    if (err == CLAVE_OK)
+        err = clave__node_watch_init(&c->last_but, c->client, c->mem, other);
+    if (err == CLAVE_OK && c->spec->counted)
+        err = clave_watch_new(&c->crowd, c->client, clave__contender_turn_crowd_event, c);
+    c->own.on_reply = clave__contender_turn_own_reply;
+    c->own.on_event = clave__contender_turn_own_event;
+    c->last.on_reply =
+        c->race ? clave__contender_race_rival_reply : clave__contender_turn_last_reply;
+    c->last.on_event =
+        c->race ? clave__contender_race_rival_event : clave__contender_turn_last_event;
+    c->last_but.on_reply = clave__contender_turn_last_but_reply;
+    c->last_but.on_event = clave__contender_turn_last_but_event;
+    return err;
+}
+
+clave_err clave__contender_new(struct contender **out, clave_client *client,
+                               const struct contender_spec *spec,
+                               const struct contender_events *events, void *owner)
+{
+    const struct clave_mem *mem = clave__client_mem(client);
+    struct contender *c = clave__mem_zalloc(mem, sizeof *c);
+    *out = NULL;
+    if (!c)
+        return CLAVE_ENOMEM;
+    c->client = client;
+    c->mem = mem;
+    c->spec = spec;
+    c->race = spec->rule->race;
+    c->events = events;
+    c->owner = owner;
+    list_init(&c->listener.link);
+    list_init(&c->hold.link);
+    list_init(&c->confirm.link);
+    c->listener.on_state = on_state;
+    c->hold.on_missing = clave__contender_turn_node_missing;
+    c->hold.on_settled = clave__contender_turn_hold_settled;
+    c->confirm.on_confirmed = clave__contender_turn_confirmed;
+    clave__timer_init(&c->limit, on_limit);
+    clave__timer_init(&c->pause, on_pause);
+    clave__detector_init(&c->detector, client, on_deadlock);
+    clave_err err = init_watches(c);
+    if (err != CLAVE_OK) {
+        free_contender(c);
+        return err;
+    }
+    clave__client_listen(client, &c->listener);
+    *out = c;
+    return CLAVE_OK;
+}
+
+clave_err clave__contender_downgrade(struct contender *c, const char *node)
+{
+    clave_err err = clave__contender_downgrade_prepare(c, node);
+    if (err != CLAVE_OK)
+        free_contender(c);
+    return err;
+}
+
+clave_err clave__contender_sign(struct contender *c, const clave_identity *more)
+{
+    const struct contender_spec *spec = c->spec;
+    bool may = clave__identity_is_form(spec->data, spec->len) || (spec->len == 0 && more->yields);
+    if (!may || spec->rule->bare) /* whose data is the caller's, byte for byte */
+        return CLAVE_OK;
+    c->data = clave__identity_extend(c->mem, spec->data, spec->len, more, &c->ndata);
+    if (c->data)
+        return CLAVE_OK;
+    free_contender(c);
+    return CLAVE_ENOMEM;
+}
+
+clave_err clave__contender_join(struct contender *c, int64_t deadline)
+{
+    c->trying = deadline <= clave__client_now(c->client);
+    clave_err err = c->pause.armed ? CLAVE_OK : submit_join(c); /* it lets others come first */
+    if (err != CLAVE_OK) {
+        free_contender(c);
+        return err;
+    }
+    if (!c->trying && deadline != CLAVE_NEVER)
+        clave__client_timer_set(c->client, &c->limit, deadline);
+    return CLAVE_OK;
+}
+
+void clave__contender_recount(struct contender *c)
+{
+    clave__contender_begin(c);
+    if (c->state == CONTENDER_WAITING)
+        clave__contender_turn_find_out(c);
+    clave__contender_end(c);
+}
+
+int64_t clave__contender_deadline(const struct contender *c)
+{
+    int64_t session = clave_client_hold_deadline(c->client);
+    return session < c->hold_end ? session : c->hold_end;
+}
+
+clave_grant clave__contender_grant(const struct contender *c)
+{
+    return (clave_grant){
+        .token = c->token,
+        .session_id = c->session_id,
+        .deadline = clave__contender_deadline(c),
+        .node = c->own.path,
+        .count = 1,
+    };
+}
+
+bool clave__grant_lasts(const clave_grant *g, int64_t now, int64_t ms)
+{
+    return g->deadline >= now && g->deadline - now >= ms;
+}

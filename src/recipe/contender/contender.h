@@ -1,0 +1,228 @@
+/* contender.h - one place in a queue, from the create of its node to the node's end.
+ * Mutexes stand on it, and whatever else queues with sequential nodes.
+ *
+ *     IDLE ──> JOINING ──> WAITING ──> CONFIRMING ──> HELD
+ *      ^        ^ │           │ ^───────── │            │
+ *      │        │ v           │            │            │
+ *      │     STANDING_BY      │            │            │
+ *      │          v           v            v            v
+ *      └───────────────── LEAVING <─────────────────────┘
+ *                             └──> ENDED
+ *
+ * STANDING_BY is of those who do not queue: see contender_race.c.
+ *
+ * Every attempt is bound to one session. A contender that loses its node while it waits
+ * starts over by itself, through LEAVING, which waits until no request of the old attempt
+ * is under way: so a reply never meets an attempt that did not ask for it.
+ *
+ * The owner hears of it through contender_events, never inside its own call, and is
+ * forgotten with the event that ends its interest (ended, lost) or with _leave; what is
+ * then left to do at the server goes on in the background, and the contender frees
+ * itself. */
+#ifndef CLAVE_RECIPE_CONTENDER_CONTENDER_H
+#define CLAVE_RECIPE_CONTENDER_CONTENDER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "clave/mutex.h"
+#include "client/client_internal.h"
+#include "recipe/contender/node_watch.h"
+#include "recipe/contender/order.h"
+#include "recipe/deadlock/detector.h"
+
+/* What all attempts of one recipe have in common; borrowed while there is an owner. */
+struct contender_spec {
+    const struct order_rule *rule;
+    const char *path; /* the parent, "/locks/a" */
+    const char *stem; /* what the node's name begins with, "/locks/a/lock-" */
+    const void *data;
+    size_t len;
+    const clave_acl *acls;
+    size_t nacls;
+    int64_t max_hold_ms;  /* 0: no limit */
+    int64_t min_valid_ms; /* 0: an eighth of the session timeout */
+    bool strict;
+    bool revocable; /* a holder watches its node at once, and hears `asked` */
+    /* Not a queue: so many nodes may stand at once (Curator's semaphore). */
+    bool counted;
+    size_t limit;
+    bool *warned_of_kazoo;                 /* see kazoo.h; NULL: nobody is */
+    const struct detector_terms *detector; /* looking for deadlocks; NULL: nobody does */
+};
+
+struct contender_events {
+    void (*moved)(void *owner); /* waiting; see the contender's ahead and last */
+    void (*held)(void *owner);
+    void (*ended)(void *owner, clave_err err); /* not granted: EBUSY, ESEQUENCE, ... */
+    void (*lost)(void *owner, clave_err why);  /* after held */
+    void (*asked)(void *owner); /* after held, when revocable: somebody wants it back */
+};
+
+typedef void contender_left(void *arg, clave_err err);
+
+enum contender_state {
+    CONTENDER_IDLE,        /* nothing at the server */
+    CONTENDER_JOINING,     /* the create is under way */
+    CONTENDER_STANDING_BY, /* race: another's node stands */
+    CONTENDER_WAITING,     /* our node stands; where, a listing tells or has told */
+    CONTENDER_CONFIRMING,  /* first in the queue, too little time on the hold deadline */
+    CONTENDER_HELD,
+    CONTENDER_LEAVING, /* the node is being deleted, or requests are still under way */
+    CONTENDER_ENDED,
+};
+
+struct contender {
+    const struct contender_spec *spec; /* NULL when the owner is */
+    const struct contender_events *events;
+    void *owner; /* NULL: given up */
+    clave_client *client;
+    const struct clave_mem *mem;
+    enum contender_state state;
+    unsigned busy;            /* requests under way (not the lookouts'), and calls that run */
+    struct listener listener; /* of the session */
+
+    /* The acquire. */
+    bool race;          /* as of the rule, which may be gone */
+    bool trying;        /* leave when not first */
+    struct timer limit; /* the deadline; when HELD, the end of max_hold */
+    struct timer pause; /* before what failed is tried again */
+    unsigned failures;  /* in a row */
+
+    /* A node of our owner that stands already, and whose number is taken over with its place
+     * in the queue; NULL: a number of our own. See contender_downgrade.c. */
+    char *downgrade;
+    const char *downgrade_own; /* our own path then, behind it */
+
+    /* The place, valid from WAITING to LEAVING. */
+    struct node_watch own;      /* our node */
+    struct node_watch last;     /* the one just before us */
+    struct node_watch last_but; /* the one before that: when it goes, `last` is the holder */
+    clave_watch *crowd;         /* counted: on the children of the path; else NULL */
+    int64_t session_id;
+    int64_t token;      /* czxid of our node; 0: not known yet */
+    bool own_seen;      /* our node was seen, of this session, on this connection */
+    bool listing;       /* a listing is under way */
+    uint64_t listed_on; /* connection of the newest listing */
+    bool plain;         /* the names of all contenders in it were */
+    size_t ahead;       /* how many stand before us as far as we know */
+    struct detector detector;
+    const char *deadlock; /* `ended` with EDEADLOCK: the text; may be NULL */
+
+    /* Of our node: the spec's data and more; NULL: no more. */
+    char *data;
+    size_t ndata;
+
+    /* The grant. */
+    struct hold hold;
+    bool holding; /* `hold` is with the client: from next in line to the end */
+    struct confirm_waiter confirm;
+    int64_t hold_end; /* granted at + max_hold; CLAVE_NEVER: no limit */
+
+    /* Leaving. */
+    bool again;       /* and then join anew */
+    bool owes_delete; /* the delete could not be submitted */
+    contender_left *left;
+    void *left_arg;
+    clave_err left_err;
+};
+
+/* ENOMEM. Takes all the memory that waiting and holding need. */
+clave_err clave__contender_new(struct contender **out, clave_client *c,
+                               const struct contender_spec *spec,
+                               const struct contender_events *events, void *owner);
+
+/* Begins. `deadline` of the client's clock; one that has passed means: only if it is free
+ * now. When it fails, as clave_create does, the contender is freed. */
+clave_err clave__contender_join(struct contender *c, int64_t deadline);
+
+/* Before _join: the place is to be that of `node`, which our owner holds already (Curator's
+ * downgrade), if that still stands. ENOMEM: the contender is freed. */
+clave_err clave__contender_downgrade(struct contender *c, const char *node);
+
+/* Before _join: its nodes say more than the spec's data, where that is in clave's form, or empty
+ * and more is promised than whose they are. ENOMEM: the contender is freed. */
+clave_err clave__contender_sign(struct contender *c, const clave_identity *more);
+
+/* Gives the place or the grant up; no event after this. `left` (may be NULL) runs when
+ * the node is certainly gone; inside this call when there is nothing to delete, or nobody to
+ * ask. */
+void clave__contender_leave(struct contender *c, contender_left *left, void *arg);
+
+/* Another owner has the place from now on, and a hold of its own if it is held. */
+void clave__contender_hand_over(struct contender *c, void *owner);
+
+/* HELD: for so many ms from now on at most; 0: no limit. */
+void clave__contender_limit(struct contender *c, int64_t max);
+
+/* Counted: the limit has changed. */
+void clave__contender_recount(struct contender *c);
+
+/* The moment until which nobody else can hold it; HELD only. */
+int64_t clave__contender_deadline(const struct contender *c);
+/* What its holder may know; HELD only. */
+clave_grant clave__contender_grant(const struct contender *c);
+/* Is it sure for `ms` after `now`? */
+bool clave__grant_lasts(const clave_grant *g, int64_t now, int64_t ms);
+
+/* ---- between contender.c, contender_downgrade.c, contender_race.c and contender_turn.c
+ * ---------------------------------- */
+
+/* What its node is to hold. */
+const void *clave__contender_data(const struct contender *c, size_t *len);
+/* The only door between states. */
+void clave__contender_enter(struct contender *c, enum contender_state to);
+/* Around everything the engine calls: the contender may free itself in _end. */
+void clave__contender_begin(struct contender *c);
+void clave__contender_end(struct contender *c);
+/* Gives up with `err` for the owner; the node is deleted. */
+void clave__contender_fail(struct contender *c, clave_err err);
+/* The place is gone, or never was of this session (then `remove` its node): join anew. */
+void clave__contender_start_over(struct contender *c, bool remove);
+/* The grant is gone. */
+void clave__contender_lose(struct contender *c, clave_err why, bool remove);
+/* A request failed in a way that may pass: fails, or arms `pause`. */
+void clave__contender_put_off(struct contender *c, clave_err err);
+/* The same of a holder's, which keeps what it holds. */
+void clave__contender_look_later(struct contender *c);
+/* JOINING's create was answered; deletes the node of an attempt that was given up. */
+void clave__contender_joined(struct contender *c, const clave_stat *stat, const char *const *names,
+                             size_t n);
+void clave__contender_join_failed(struct contender *c, clave_err err);
+void clave__contender_remove_own(struct contender *c);
+/* contender_downgrade.c: the names of `beside`, and JOINING's create. */
+clave_err clave__contender_downgrade_prepare(struct contender *c, const char *node);
+clave_err clave__contender_downgrade_submit(struct contender *c);
+
+/* JOINING, from where there is no node of ours; fails when that cannot be asked for. */
+void clave__contender_join_again(struct contender *c);
+/* contender_race.c: JOINING's create has met another's node; what is seen of that. */
+void clave__contender_race_stand_by(struct contender *c);
+/* Before _join: it has just had the node, and begins a moment later than the others, who have to
+ * hear of it first. Nothing to those who queue. */
+void clave__contender_race_let_others(struct contender *c);
+void clave__contender_race_rival_reply(struct node_watch *l, const clave_result *res);
+void clave__contender_race_rival_event(struct node_watch *l, const clave_event *ev);
+
+/* First in the queue, or proved not to be in need of that. */
+void clave__contender_turn_has_come(struct contender *c);
+/* WAITING: is it our turn? By this listing; by a new one. */
+void clave__contender_turn_by_listing(struct contender *c, const char *const *names, size_t n);
+void clave__contender_turn_find_out(struct contender *c);
+/* HELD: our node is to be watched. */
+void clave__contender_turn_watch_own(struct contender *c);
+/* The engine's calls. */
+void clave__contender_turn_own_reply(struct node_watch *l, const clave_result *res);
+void clave__contender_turn_own_event(struct node_watch *l, const clave_event *ev);
+void clave__contender_turn_last_reply(struct node_watch *l, const clave_result *res);
+void clave__contender_turn_last_event(struct node_watch *l, const clave_event *ev);
+void clave__contender_turn_last_but_reply(struct node_watch *l, const clave_result *res);
+void clave__contender_turn_last_but_event(struct node_watch *l, const clave_event *ev);
+void clave__contender_turn_crowd_event(clave_client *client, clave_watch *w, const clave_event *ev,
+                                       void *arg);
+void clave__contender_turn_confirmed(struct confirm_waiter *w);
+void clave__contender_turn_node_missing(struct hold *h);
+void clave__contender_turn_hold_settled(struct hold *h);
+
+#endif

@@ -1,0 +1,113 @@
+#include "recipe/contender/contender_config.h"
+
+#include <string.h>
+
+#include "base/path.h"
+
+char *clave__contender_config_stem(const struct config *s, const char *tag)
+{
+    const char *base = s->spec.rule->base;
+    size_t npath = strlen(s->path);
+    size_t ndir = npath == 1 ? 0 : npath; /* under the root, "/" is its own separator */
+    size_t ntag = strlen(tag);
+    size_t nbase = strlen(base);
+    char *stem = clave__mem_alloc(s->mem, ndir + 1 + ntag + nbase + 1);
+    if (!stem)
+        return NULL;
+    memcpy(stem, s->path, ndir);
+    stem[ndir] = '/';
+    memcpy(stem + ndir + 1, tag, ntag);
+    memcpy(stem + ndir + 1 + ntag, base, nbase + 1);
+    return stem;
+}
+
+/* A bare rule is made for the call, of a name of the caller's. */
+static clave_err take_rule(struct config *s, const struct order_rule *rule)
+{
+    s->spec.rule = rule;
+    if (!rule->bare)
+        return CLAVE_OK;
+    s->base = clave__mem_strdup(s->mem, rule->base);
+    s->bare = *rule;
+    s->bare.base = s->base;
+    s->spec.rule = &s->bare;
+    return s->base ? CLAVE_OK : CLAVE_ENOMEM;
+}
+
+clave_err clave__contender_config_init(struct config *s, clave_client *c, const char *path,
+                                       const struct order_rule *rule, const char *what)
+{
+    *s = (struct config){.mem = clave__client_mem(c)};
+    const char *fault = clave__path_fault(path, strlen(path), false);
+    if (fault) {
+        clave__client_fault(c, "%s \"%s\" %s", what, path, fault);
+        return CLAVE_EPATH;
+    }
+    bool taken = take_rule(s, rule) == CLAVE_OK;
+    s->path = taken ? clave__mem_strdup(s->mem, path) : NULL;
+    s->stem = s->path ? clave__contender_config_stem(s, "") : NULL;
+    s->spec.path = s->path;
+    s->spec.stem = s->stem;
+    s->spec.warned_of_kazoo = &s->warned_of_kazoo;
+    if (s->stem)
+        return CLAVE_OK;
+    clave__contender_config_fini(s);
+    return CLAVE_ENOMEM;
+}
+
+clave_err clave__contender_config_set_data(struct config *s, const void *data, size_t len)
+{
+    void *copy = NULL;
+    if (len) {
+        copy = clave__mem_alloc(s->mem, len);
+        if (!copy)
+            return CLAVE_ENOMEM;
+        memcpy(copy, data, len);
+    }
+    clave__mem_free(s->mem, s->data);
+    s->data = copy;
+    s->spec.data = copy;
+    s->spec.len = len;
+    return CLAVE_OK;
+}
+
+/* The list and all its texts in one piece. */
+clave_err clave__contender_config_set_acls(struct config *s, const clave_acl *acls, size_t nacls)
+{
+    clave_acl *copy = NULL;
+    size_t size = nacls * sizeof *acls;
+    for (size_t i = 0; acls && i < nacls; i++)
+        size += strlen(acls[i].scheme) + strlen(acls[i].id) + 2;
+    if (acls) {
+        copy = clave__mem_alloc(s->mem, size);
+        if (!copy)
+            return CLAVE_ENOMEM;
+    }
+    char *text = copy ? (char *)(copy + nacls) : NULL;
+    for (size_t i = 0; copy && i < nacls; i++) {
+        size_t nscheme = strlen(acls[i].scheme) + 1;
+        size_t nid = strlen(acls[i].id) + 1;
+        memcpy(text, acls[i].scheme, nscheme);
+        memcpy(text + nscheme, acls[i].id, nid);
+        copy[i] = (clave_acl){acls[i].perms, text, text + nscheme};
+        text += nscheme + nid;
+    }
+    clave__mem_free(s->mem, s->acls);
+    s->acls = copy;
+    s->spec.acls = copy;
+    s->spec.nacls = copy ? nacls : 0;
+    return CLAVE_OK;
+}
+
+void clave__contender_config_fini(struct config *s)
+{
+    clave__mem_free(s->mem, s->path);
+    clave__mem_free(s->mem, s->stem);
+    clave__mem_free(s->mem, s->base);
+    clave__mem_free(s->mem, s->data);
+    clave__mem_free(s->mem, s->acls);
+    s->path = s->stem = s->base = NULL;
+    s->data = NULL;
+    s->acls = NULL;
+    s->spec = (struct contender_spec){0};
+}

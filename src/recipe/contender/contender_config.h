@@ -1,0 +1,33 @@
+/* contender_config.h - a contender_spec and its own copies of all it points to: what every recipe
+ * that queues keeps for as long as it has contenders. */
+#ifndef CLAVE_RECIPE_CONTENDER_CONTENDER_CONFIG_H
+#define CLAVE_RECIPE_CONTENDER_CONTENDER_CONFIG_H
+
+#include "base/memory.h"
+#include "recipe/contender/contender.h"
+
+struct config {
+    const struct clave_mem *mem;
+    struct contender_spec spec;
+    struct order_rule bare; /* with its base name behind it, when the names are the caller's */
+    char *base;
+    char *path;
+    char *stem;
+    void *data;
+    clave_acl *acls; /* and their texts behind them */
+    bool warned_of_kazoo;
+};
+
+/* Path and rule (copied when it is a bare one); `what` is the recipe's word for the path in the
+ * client's fault ("the lock's path"). EPATH, ENOMEM: then nothing is taken. */
+clave_err clave__contender_config_init(struct config *s, clave_client *c, const char *path,
+                                       const struct order_rule *rule, const char *what);
+/* Another stem, with `tag` before the rule's base name; to be freed. NULL: no memory. */
+char *clave__contender_config_stem(const struct config *s, const char *tag);
+/* Of the nodes to come. ENOMEM: nothing has changed. */
+clave_err clave__contender_config_set_data(struct config *s, const void *data, size_t len);
+/* `acls` NULL: open. ENOMEM: nothing has changed. */
+clave_err clave__contender_config_set_acls(struct config *s, const clave_acl *acls, size_t nacls);
+void clave__contender_config_fini(struct config *s);
+
+#endif

@@ -1,0 +1,101 @@
+/* contender_downgrade.c - a place taken over from a node of our own owner, as Curator's downgrade
+ * does it since 5.5 (CURATOR-621): the read node carries the number of the write node, so no writer
+ * that waits can come between the two. The server creates it only while the write node
+ * stands, else it would stand before a writer that was let in meanwhile; and what was created
+ * then is granted: whoever sorts behind the write node sorts behind it as well.
+ *
+ * The name is chosen once and not protected by a search: it is known. When the answer is lost,
+ * our own node is looked for; and when it was not there yet, the next create will meet it. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/path.h"
+#include "recipe/contender/contender.h"
+
+clave_err clave__contender_downgrade_prepare(struct contender *c, const char *node)
+{
+    const struct contender_spec *spec = c->spec;
+    const char *number = clave__order_key(spec->rule, clave__path_name(node)).text;
+    char prefix[CLAVE_PROTECTED_PREFIX + 1];
+    size_t dir = (size_t)(clave__path_name(spec->stem) - spec->stem);
+    size_t nnode = strlen(node) + 1;
+    size_t nown = strlen(spec->stem) + CLAVE_PROTECTED_PREFIX + strlen(number) + 1;
+    c->downgrade = clave__mem_alloc(c->mem, nnode + nown);
+    if (!c->downgrade)
+        return CLAVE_ENOMEM;
+    clave__client_protect(c->client, prefix);
+    memcpy(c->downgrade, node, nnode);
+    snprintf(c->downgrade + nnode, nown, "%.*s%s%s%s", (int)dir, spec->stem, prefix,
+             spec->stem + dir, number);
+    c->downgrade_own = c->downgrade + nnode;
+    return CLAVE_OK;
+}
+
+static void forget_downgrade(struct contender *c)
+{
+    clave__mem_free(c->mem, c->downgrade);
+    c->downgrade = NULL;
+    c->downgrade_own = NULL;
+}
+
+static void created(struct contender *c, int64_t zxid)
+{
+    c->session_id = clave_client_session_id(c->client);
+    c->own_seen = true;
+    c->token = zxid;
+    clave__contender_enter(c, CONTENDER_WAITING);
+    clave__contender_turn_has_come(c);
+}
+
+/* It may stand. Whose it is, and whether, a look tells. */
+static void unknown(struct contender *c, clave_err err)
+{
+    c->session_id = clave_client_session_id(c->client);
+    clave__contender_enter(c, CONTENDER_WAITING);
+    if (err == CLAVE_ENODEEXISTS)
+        clave__contender_turn_find_out(c);
+    else
+        clave__contender_put_off(c, err);
+}
+
+static void on_created(clave_client *client, const clave_result *res, void *arg)
+{
+    (void)client;
+    struct contender *c = arg;
+    bool may_stand = res->err == CLAVE_OK || res->err == CLAVE_ENODEEXISTS ||
+                     clave_err_classify(res->err) == CLAVE_CLASS_UNKNOWN;
+    if (c->state != CONTENDER_JOINING) {
+        if (may_stand)
+            clave__contender_remove_own(c); /* given up meanwhile */
+    } else if (res->err == CLAVE_OK) {
+        created(c, res->zxid);
+    } else if (may_stand) {
+        unknown(c, res->err);
+    } else {
+        /* The node beside us is gone: a place of our own, at the end of the queue. */
+        if (res->err == CLAVE_ENONODE)
+            forget_downgrade(c);
+        clave__contender_join_failed(c, res->err);
+    }
+    clave__contender_end(c);
+}
+
+clave_err clave__contender_downgrade_submit(struct contender *c)
+{
+    const struct contender_spec *spec = c->spec;
+    size_t len;
+    const void *data = clave__contender_data(c, &len);
+    /* The create first: it is what must be heard of when both would fail. */
+    const clave_op ops[] = {
+        {.kind = CLAVE_OP_CREATE,
+         .path = c->downgrade_own,
+         .data = data,
+         .len = len,
+         .mode = CLAVE_EPHEMERAL,
+         .acls = spec->acls,
+         .nacls = spec->nacls},
+        {.kind = CLAVE_OP_CHECK, .path = c->downgrade, .version = -1},
+    };
+    clave_err err = clave__node_watch_set(&c->own, c->downgrade_own, NULL);
+    return err == CLAVE_OK ? clave_multi(c->client, ops, 2, on_created, c) : err;
+}

@@ -1,0 +1,64 @@
+/* contender_race.c - no queue: one node with a fixed name, of whoever creates it first (the
+ * election of ZooKeeper's book). All others watch it, and all of them try when it goes: the herd
+ * that the queues are there to avoid.
+ *
+ * Whose node it is tells its czxid, never its name or its session alone: a node made under that
+ * name by another, or by another contender of the same session, is not ours. */
+#include "recipe/contender/contender.h"
+
+enum { LET_OTHERS_MS = 100 };
+
+void clave__contender_race_let_others(struct contender *c)
+{
+    if (c->race)
+        clave__client_timer_set(c->client, &c->pause, clave__client_now(c->client) + LET_OTHERS_MS);
+}
+
+void clave__contender_race_stand_by(struct contender *c)
+{
+    if (c->trying) {
+        clave__contender_fail(c, CLAVE_EBUSY);
+        return;
+    }
+    clave__contender_enter(c, CONTENDER_STANDING_BY);
+    clave_err err = clave__node_watch_set(&c->last, c->spec->stem, NULL);
+    if (err == CLAVE_OK)
+        err = clave__node_watch_ask(&c->last);
+    if (err != CLAVE_OK)
+        clave__contender_fail(c, err);
+}
+
+void clave__contender_race_rival_reply(struct node_watch *l, const clave_result *res)
+{
+    struct contender *c = LIST_ENTRY(l, struct contender, last);
+    clave__contender_begin(c);
+    if (c->state != CONTENDER_STANDING_BY) {
+        /* It was asked for another time, or is given up. */
+    } else if (res->err == CLAVE_ENONODE) {
+        clave__contender_join_again(c);
+    } else if (res->err != CLAVE_OK) {
+        clave__contender_put_off(c, res->err);
+    } else {
+        c->failures = 0;
+        bool news = c->ahead != 1;
+        c->ahead = 1; /* the rest are beside us */
+        if (news)
+            c->events->moved(c->owner);
+    }
+    clave__contender_end(c);
+}
+
+void clave__contender_race_rival_event(struct node_watch *l, const clave_event *ev)
+{
+    struct contender *c = LIST_ENTRY(l, struct contender, last);
+    clave__contender_begin(c);
+    if (c->state == CONTENDER_STANDING_BY && ev->type == CLAVE_EVENT_DELETED) {
+        clave__contender_join_again(c);
+    } else if (c->state == CONTENDER_STANDING_BY) {
+        /* Written to; or gone and made anew while we were not connected. */
+        clave_err err = clave__node_watch_ask(l);
+        if (err != CLAVE_OK)
+            clave__contender_fail(c, err);
+    }
+    clave__contender_end(c);
+}

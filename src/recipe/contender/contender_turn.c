@@ -1,0 +1,402 @@
+/* contender_turn.c - is it our turn? What a contender that waits concludes from listings, events
+ * and confirmations. P1 to P6 are the rewrites of Curator's steps that docs/recipes.md
+ * derives. */
+#include <string.h>
+
+#include "base/path.h"
+#include "recipe/contender/contender.h"
+#include "recipe/contender/kazoo.h"
+
+static int64_t min_valid_ms(const struct contender *c)
+{
+    int64_t timeout = clave_client_session_timeout(c->client);
+    int64_t ms = c->spec->min_valid_ms ? c->spec->min_valid_ms : timeout / 8;
+    /* More than half of what a fresh proof gives can never be promised for long. */
+    int64_t most = clave__client_best_hold(c->client) / 2;
+    most = most > 1 ? most : 1;
+    return ms < most ? ms : most;
+}
+
+/* From next in line on: the heartbeats pass the leader, so that the deadline is fresh
+ * when our turn comes. */
+static void start_hold(struct contender *c)
+{
+    if (c->holding)
+        return;
+    c->hold.path = c->own.path;
+    c->hold.settled = false;
+    c->holding = true;
+    clave__client_hold(c->client, &c->hold);
+}
+
+/* A holder watches its node once the hold is no longer a short one. On a standalone server
+ * nothing else would tell of its end. */
+void clave__contender_turn_watch_own(struct contender *c)
+{
+    bool wanted =
+        c->state == CONTENDER_HELD && c->hold.settled && !clave__node_watch_is_armed(&c->own);
+    if (wanted && clave__node_watch_ask(&c->own) == CLAVE_ENOMEM)
+        clave__contender_look_later(c);
+}
+
+void clave__contender_limit(struct contender *c, int64_t max)
+{
+    int64_t now = clave__client_now(c->client);
+    c->hold_end = max > 0 && max < CLAVE_NEVER - now ? now + max : CLAVE_NEVER;
+    if (c->hold_end != CLAVE_NEVER)
+        clave__client_timer_set(c->client, &c->limit, c->hold_end);
+    else
+        clave__client_timer_clear(c->client, &c->limit);
+}
+
+void clave__contender_hand_over(struct contender *c, void *owner)
+{
+    c->owner = owner;
+    c->trying = false; /* that was the owner's before, who waits for nobody */
+    if (c->state == CONTENDER_HELD)
+        clave__contender_limit(c, c->spec->max_hold_ms);
+}
+
+static void granted(struct contender *c)
+{
+    clave__contender_enter(c, CONTENDER_HELD);
+    clave__contender_limit(c, c->spec->max_hold_ms);
+    /* Asked before it was ours to give; or of a name that others take as soon as it is free, so
+     * that a heartbeat's check finds nothing amiss. */
+    if (c->spec->revocable || c->race)
+        (void)clave__node_watch_ask(&c->own);
+    else
+        clave__contender_turn_watch_own(c);
+    c->events->held(c->owner);
+}
+
+/* The queue says that it is our turn; the session must say so too. */
+void clave__contender_turn_has_come(struct contender *c)
+{
+    if (clave_client_session_id(c->client) != c->session_id) {
+        clave__contender_start_over(c, false);
+        return;
+    }
+    start_hold(c);
+    int64_t enough = clave__client_now(c->client) + min_valid_ms(c);
+    if (clave_client_hold_deadline(c->client) >= enough) {
+        granted(c);
+        return;
+    }
+    if (c->state != CONTENDER_CONFIRMING)
+        clave__contender_enter(c, CONTENDER_CONFIRMING);
+    list_remove(&c->confirm.link);
+    clave__client_await_confirm(c->client, &c->confirm);
+    clave__client_confirm(c->client);
+}
+
+void clave__contender_turn_confirmed(struct confirm_waiter *w)
+{
+    struct contender *c = LIST_ENTRY(w, struct contender, confirm);
+    clave__contender_begin(c);
+    list_remove(&w->link);
+    /* Not seen: a reconnect has moved the deadline, and its RECONNECTED is to come. */
+    if (c->state == CONTENDER_CONFIRMING && c->own_seen)
+        clave__contender_turn_has_come(c);
+    clave__contender_end(c);
+}
+
+/* ---- listings -------------------------------------------------------------------------- */
+
+static void on_listed(clave_client *client, const clave_result *res, void *arg)
+{
+    struct contender *c = arg;
+    c->listing = false;
+    if (c->state == CONTENDER_WAITING) {
+        c->listed_on = clave_client_connection(client);
+        if (res->err == CLAVE_ENONODE)
+            clave__contender_start_over(c, false); /* the container was reaped */
+        else if (res->err != CLAVE_OK)
+            clave__contender_put_off(c, res->err);
+        else if (c->own_seen)
+            clave__contender_turn_by_listing(c, res->names, res->nnames);
+    }
+    clave__contender_end(c);
+}
+
+/* Only one who has to wait for others to go needs to hear of it. */
+static clave_watch *crowd_watch(const struct contender *c)
+{
+    bool waits = c->crowd && !c->trying && !clave_watch_is_armed(c->crowd);
+    return waits ? c->crowd : NULL;
+}
+
+static clave_err list(struct contender *c)
+{
+    /* An event comes before every reply that shows a later state, so a listing that is
+     * under way when we learn something will show it. */
+    if (c->listing)
+        return CLAVE_OK;
+    clave_err err = clave_children(c->client, c->spec->path, crowd_watch(c), on_listed, c);
+    if (err != CLAVE_OK)
+        return err;
+    c->listing = true;
+    c->busy++;
+    return CLAVE_OK;
+}
+
+static void list_again(struct contender *c)
+{
+    clave_err err = list(c);
+    if (err != CLAVE_OK)
+        clave__contender_fail(c, err);
+}
+
+void clave__contender_turn_find_out(struct contender *c)
+{
+    clave_err err = c->own_seen ? CLAVE_OK : clave__node_watch_ask(&c->own);
+    if (err == CLAVE_OK && !c->race)
+        err = list(c);
+    if (err != CLAVE_OK)
+        clave__contender_fail(c, err);
+}
+
+/* P3, P4: in one flight, the one before us (its end is our turn), our own node (its end
+ * must not be missed), and the one before the last (with its end, the last is the holder,
+ * and a listing off the critical path makes the set of predecessors {last}). */
+static clave_err keep_watch(struct contender *c, const struct order_place *at)
+{
+    const char *dir = c->spec->path;
+    clave_err err = clave__node_watch_aim(&c->last, dir, at->last);
+    if (err == CLAVE_OK)
+        err = clave__node_watch_aim(&c->own, dir, clave__path_name(c->own.path));
+    if (err == CLAVE_OK && at->last_but)
+        err = clave__node_watch_aim(&c->last_but, dir, at->last_but);
+    else
+        clave__node_watch_rest(&c->last_but);
+    return err;
+}
+
+/* Counted: the children are watched by the listing itself, so that none goes unseen between
+ * the two. The create's own listing has no watch: few have to wait. */
+static clave_err keep_count(struct contender *c)
+{
+    clave_err err = clave__node_watch_aim(&c->own, c->spec->path, clave__path_name(c->own.path));
+    return err == CLAVE_OK && crowd_watch(c) ? list(c) : err;
+}
+
+static struct order_place find_place(const struct contender *c, const char *const *names, size_t n)
+{
+    const struct contender_spec *spec = c->spec;
+    struct order_place at =
+        clave__order_locate(spec->rule, names, n, clave__path_name(c->own.path));
+    if (spec->counted) {
+        /* Whoever stands, other children included, and in whatever order. */
+        at.ahead = at.contenders > spec->limit ? at.contenders - spec->limit : 0;
+        at.exhausted = false;
+    }
+    return at;
+}
+
+void clave__contender_turn_by_listing(struct contender *c, const char *const *names, size_t n)
+{
+    struct order_place at = find_place(c, names, n);
+    clave__kazoo_warn(c, names, n);
+    if (!at.found) {
+        c->failures++;
+        clave__contender_start_over(c, false);
+        return;
+    }
+    if (at.exhausted) {
+        clave__client_fault(c->client,
+                            "the sequence counter of %s is used up: take another path, or "
+                            "delete it when nobody queues there",
+                            c->spec->path);
+        clave__contender_fail(c, CLAVE_ESEQUENCE);
+        return;
+    }
+    c->failures = 0;
+    bool moved = at.ahead != c->ahead;
+    c->ahead = at.ahead;
+    c->plain = at.plain;
+    if (at.ahead == 0) {
+        clave__contender_turn_has_come(c);
+        return;
+    }
+    clave_err err = c->trying ? CLAVE_EBUSY : c->crowd ? keep_count(c) : keep_watch(c, &at);
+    if (err != CLAVE_OK) {
+        clave__contender_fail(c, err);
+        return;
+    }
+    if (at.ahead == 1)
+        start_hold(c);
+    if (moved)
+        c->events->moved(c->owner);
+}
+
+/* ---- our own node ---------------------------------------------------------------------- */
+
+static void node_gone(struct contender *c)
+{
+    if (c->state == CONTENDER_HELD)
+        clave__contender_lose(c, CLAVE_ENONODE, false);
+    else if (c->state == CONTENDER_WAITING || c->state == CONTENDER_CONFIRMING)
+        clave__contender_start_over(c, false);
+}
+
+static void own_found(struct contender *c, const clave_stat *stat)
+{
+    if (!stat || stat->ephemeral_owner != c->session_id) {
+        clave__contender_start_over(c, false); /* another client's, or about to vanish */
+        return;
+    }
+    bool news = !c->own_seen;
+    c->own_seen = true;
+    c->token = stat->czxid;
+    if (c->race)
+        clave__contender_turn_has_come(c);
+    else if (news)
+        list_again(c);
+}
+
+/* Nobody writes to the node of a place but to ask for it: Curator's "__REVOKE__" to a lock, and
+ * what is there already, once more, to a leader, whose id others are to see. */
+static void heed(struct contender *c, const clave_stat *stat)
+{
+    if (c->spec->revocable && stat && stat->version > 0)
+        c->events->asked(c->owner);
+}
+
+void clave__contender_turn_own_reply(struct node_watch *l, const clave_result *res)
+{
+    struct contender *c = LIST_ENTRY(l, struct contender, own);
+    clave__contender_begin(c);
+    bool rival = c->race && res->err == CLAVE_OK && res->stat->czxid != c->token;
+    if (res->err == CLAVE_ENONODE || rival)
+        node_gone(c);
+    else if (c->state == CONTENDER_WAITING && res->err == CLAVE_OK)
+        own_found(c, res->stat);
+    else if (c->state == CONTENDER_WAITING)
+        clave__contender_put_off(c, res->err);
+    else if (c->state == CONTENDER_HELD && res->err == CLAVE_OK)
+        heed(c, res->stat);
+    else if (c->state == CONTENDER_HELD && clave_err_classify(res->err) != CLAVE_CLASS_FINAL)
+        clave__contender_look_later(c);
+    clave__contender_end(c);
+}
+
+/* The watch fired without the node's end: somebody wrote to it. Look on. */
+static void look_on(struct contender *c, struct node_watch *l)
+{
+    clave_err err = clave__node_watch_ask(l);
+    if (err != CLAVE_OK && c->state == CONTENDER_WAITING)
+        clave__contender_fail(c, err);
+    else if (err == CLAVE_ENOMEM && c->state == CONTENDER_HELD)
+        clave__contender_look_later(c);
+}
+
+static bool in_place(const struct contender *c)
+{
+    return c->state == CONTENDER_WAITING || c->state == CONTENDER_CONFIRMING ||
+           c->state == CONTENDER_HELD;
+}
+
+void clave__contender_turn_own_event(struct node_watch *l, const clave_event *ev)
+{
+    struct contender *c = LIST_ENTRY(l, struct contender, own);
+    clave__contender_begin(c);
+    if (ev->type == CLAVE_EVENT_DELETED)
+        node_gone(c);
+    else if (in_place(c))
+        look_on(c, l);
+    clave__contender_end(c);
+}
+
+void clave__contender_turn_node_missing(struct hold *h)
+{
+    struct contender *c = LIST_ENTRY(h, struct contender, hold);
+    clave__contender_begin(c);
+    node_gone(c);
+    clave__contender_end(c);
+}
+
+void clave__contender_turn_hold_settled(struct hold *h)
+{
+    struct contender *c = LIST_ENTRY(h, struct contender, hold);
+    clave__contender_begin(c);
+    clave__contender_turn_watch_own(c);
+    clave__contender_end(c);
+}
+
+/* ---- those before us ------------------------------------------------------------------- */
+
+/* P3: may the end of the last known predecessor be taken for our turn, without a listing?
+ * Sequential names only grow, so nobody can have come before us since; and an earlier end
+ * of our own node would have been told before. All of that only on one connection. */
+static bool may_take_over(const struct contender *c, const clave_event *ev)
+{
+    uint64_t connection = clave_client_connection(c->client);
+    return c->ahead == 1 && c->plain && !c->spec->strict && !c->spec->rule->overtaken &&
+           c->own_seen && clave__node_watch_is_armed(&c->own) && ev->connection == connection &&
+           c->listed_on == connection && c->own.connection == connection &&
+           c->last.connection == connection && clave_client_session_id(c->client) == c->session_id;
+}
+
+void clave__contender_turn_last_event(struct node_watch *l, const clave_event *ev)
+{
+    struct contender *c = LIST_ENTRY(l, struct contender, last);
+    clave__contender_begin(c);
+    if (c->state == CONTENDER_WAITING) {
+        if (ev->type != CLAVE_EVENT_DELETED)
+            look_on(c, l);
+        else if (may_take_over(c, ev))
+            clave__contender_turn_has_come(c);
+        else
+            list_again(c);
+    }
+    clave__contender_end(c);
+}
+
+/* Curator's rule: the watch is a getData, not an exists, so that none lingers on a node
+ * that has gone meanwhile; that it has gone is for a listing to judge. */
+static void other_replied(struct contender *c, const clave_result *res)
+{
+    clave__contender_begin(c);
+    if (c->state == CONTENDER_WAITING && res->err == CLAVE_ENONODE)
+        list_again(c);
+    else if (c->state == CONTENDER_WAITING && res->err != CLAVE_OK)
+        clave__contender_put_off(c, res->err);
+    clave__contender_end(c);
+}
+
+void clave__contender_turn_last_reply(struct node_watch *l, const clave_result *res)
+{
+    other_replied(LIST_ENTRY(l, struct contender, last), res);
+}
+
+void clave__contender_turn_last_but_reply(struct node_watch *l, const clave_result *res)
+{
+    other_replied(LIST_ENTRY(l, struct contender, last_but), res);
+}
+
+void clave__contender_turn_last_but_event(struct node_watch *l, const clave_event *ev)
+{
+    struct contender *c = LIST_ENTRY(l, struct contender, last_but);
+    clave__contender_begin(c);
+    if (c->state == CONTENDER_WAITING) {
+        if (ev->type == CLAVE_EVENT_DELETED)
+            list_again(c);
+        else
+            look_on(c, l);
+    }
+    clave__contender_end(c);
+}
+
+void clave__contender_turn_crowd_event(clave_client *client, clave_watch *w, const clave_event *ev,
+                                       void *arg)
+{
+    (void)client;
+    (void)w;
+    struct contender *c = arg;
+    /* CLAVE_EVENT_LOST is left to the state listener. */
+    if (ev->type == CLAVE_EVENT_LOST || c->state != CONTENDER_WAITING)
+        return;
+    clave__contender_begin(c);
+    list_again(c);
+    clave__contender_end(c);
+}

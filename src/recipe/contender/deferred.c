@@ -1,0 +1,36 @@
+#include "recipe/contender/deferred.h"
+
+static void on_client_task(struct client_task *e)
+{
+    struct deferred *n = LIST_ENTRY(e, struct deferred, client_task);
+    struct deferred_list *b = n->board;
+    b->hold(b);
+    n->run(n);
+    b->drop(b);
+}
+
+void clave__deferred_list_init(struct deferred_list *b, clave_client *c,
+                               void (*hold)(struct deferred_list *b),
+                               void (*drop)(struct deferred_list *b))
+{
+    *b = (struct deferred_list){.client = c, .hold = hold, .drop = drop};
+}
+
+void clave__deferred_init(struct deferred *n, struct deferred_list *b,
+                          void (*run)(struct deferred *n))
+{
+    list_init(&n->client_task.link);
+    n->client_task.run = on_client_task;
+    n->board = b;
+    n->run = run;
+}
+
+void clave__deferred_post(struct deferred *n)
+{
+    clave__client_later(n->board->client, &n->client_task);
+}
+
+void clave__deferred_withdraw(struct deferred *n)
+{
+    list_remove(&n->client_task.link);
+}

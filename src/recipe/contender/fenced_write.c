@@ -1,0 +1,84 @@
+#include "recipe/contender/fenced_write.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#include "client/client_internal.h"
+
+struct fenced_write {
+    const struct clave_mem *mem;
+    clave_result_cb *cb;
+    void *arg;
+    bool single; /* the caller asked for one operation, on `path` */
+    char *path;  /* behind the struct */
+};
+
+static void on_done(clave_client *c, const clave_result *res, void *arg)
+{
+    struct fenced_write *g = arg;
+    clave_result out = *res;
+    bool has_ops = res->nops > 0;
+    /* NoNode of the check: the node is gone, and the grant with it. Expired, or never sent:
+     * the session ended before, and the grant with it. */
+    bool no_node = has_ops && res->ops[0].err == CLAVE_ENONODE;
+    if (no_node || res->err == CLAVE_EEXPIRED || res->err == CLAVE_ENOTSENT)
+        out.err = CLAVE_ELOST;
+    out.ops = has_ops ? res->ops + 1 : NULL;
+    out.nops = has_ops ? res->nops - 1 : 0;
+    if (g->single) {
+        out.path = out.nops && out.ops[0].path ? out.ops[0].path : g->path;
+        out.stat = out.nops ? out.ops[0].stat : NULL;
+        out.ops = NULL;
+        out.nops = 0;
+    }
+    if (g->cb)
+        g->cb(c, &out, g->arg);
+    clave__mem_free(g->mem, g);
+}
+
+static clave_err guarded_multi(clave_client *c, const char *node, const clave_op *ops, size_t nops,
+                               struct fenced_write *g)
+{
+    if (nops >= SIZE_MAX / sizeof *ops)
+        return CLAVE_ETOOBIG;
+    clave_op *all = clave__mem_alloc(g->mem, (nops + 1) * sizeof *all);
+    if (!all)
+        return CLAVE_ENOMEM;
+    all[0] = (clave_op){.kind = CLAVE_OP_CHECK, .path = node, .version = -1};
+    if (nops)
+        memcpy(all + 1, ops, nops * sizeof *ops);
+    clave_err err = clave_multi(c, all, nops + 1, on_done, g);
+    clave__mem_free(g->mem, all);
+    return err;
+}
+
+static clave_err submit(clave_client *c, const char *node, const clave_op *ops, size_t nops,
+                        struct fenced_write model)
+{
+    const struct clave_mem *mem = clave__client_mem(c);
+    size_t npath = model.single ? strlen(ops[0].path) + 1 : 0;
+    struct fenced_write *g = clave__mem_alloc(mem, sizeof *g + npath);
+    if (!g)
+        return CLAVE_ENOMEM;
+    *g = model;
+    g->mem = mem;
+    g->path = (char *)(g + 1);
+    if (npath)
+        memcpy(g->path, ops[0].path, npath);
+    clave_err err = guarded_multi(c, node, ops, nops, g);
+    if (err != CLAVE_OK)
+        clave__mem_free(mem, g);
+    return err;
+}
+
+clave_err clave__fenced_write_one(clave_client *c, const char *node, const clave_op *op,
+                                  clave_result_cb *cb, void *arg)
+{
+    return submit(c, node, op, 1, (struct fenced_write){.cb = cb, .arg = arg, .single = true});
+}
+
+clave_err clave__fenced_write_multi(clave_client *c, const char *node, const clave_op *ops,
+                                    size_t nops, clave_result_cb *cb, void *arg)
+{
+    return submit(c, node, ops, nops, (struct fenced_write){.cb = cb, .arg = arg});
+}

@@ -1,0 +1,229 @@
+#include "recipe/contender/identity.h"
+
+#include <limits.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char form[] = "clave/1\n";
+static const char hex[] = "0123456789ABCDEF";
+
+/* ---- format ---------------------------------------------------------------------------- */
+
+/* Counts what it is given, keeps what fits. */
+struct sink {
+    char *out;
+    size_t cap;
+    size_t len;
+};
+
+static void put(struct sink *s, char ch)
+{
+    if (s->len + 1 < s->cap)
+        s->out[s->len] = ch;
+    s->len++;
+}
+
+static void put_text(struct sink *s, const char *text)
+{
+    for (; *text; text++)
+        put(s, *text);
+}
+
+static void put_escaped(struct sink *s, const char *text)
+{
+    for (; *text; text++) {
+        unsigned char ch = (unsigned char)*text;
+        if (ch >= 0x20 && ch != 0x7f && ch != '%') {
+            put(s, *text);
+            continue;
+        }
+        put(s, '%');
+        put(s, hex[ch >> 4]);
+        put(s, hex[ch & 15]);
+    }
+}
+
+static void put_field(struct sink *s, const char *key, const char *value)
+{
+    if (!value)
+        return;
+    put_text(s, key);
+    put(s, '=');
+    put_escaped(s, value);
+    put(s, '\n');
+}
+
+static void put_fields(struct sink *s, const clave_identity *id)
+{
+    char pid[24], limit[24];
+    snprintf(pid, sizeof pid, "%lld", (long long)id->pid);
+    snprintf(limit, sizeof limit, "%lu", (unsigned long)id->limit);
+    put_field(s, "host", id->host);
+    put_field(s, "pid", id->pid ? pid : NULL);
+    put_field(s, "name", id->name);
+    put_field(s, "command", id->command);
+    put_field(s, "owner", id->owner);
+    put_field(s, "task", id->task);
+    put_field(s, "limit", id->limit ? limit : NULL);
+    put_field(s, "yields", id->yields ? "1" : NULL);
+}
+
+static void finish(struct sink *s)
+{
+    if (s->cap)
+        s->out[s->len < s->cap ? s->len : s->cap - 1] = '\0';
+}
+
+size_t clave_identity_format(const clave_identity *id, char *out, size_t cap)
+{
+    struct sink s = {out, cap, 0};
+    put_text(&s, form);
+    put_fields(&s, id);
+    finish(&s);
+    return s.len;
+}
+
+bool clave__identity_is_form(const void *data, size_t n)
+{
+    return n >= sizeof form - 1 && memcmp(data, form, sizeof form - 1) == 0;
+}
+
+char *clave__identity_extend(const struct clave_mem *mem, const void *data, size_t n,
+                             const clave_identity *more, size_t *out)
+{
+    struct sink s = {NULL, 0, 0};
+    put_fields(&s, more);
+    s.cap = (n > 0 ? n : sizeof form) + 1 + s.len + 1;
+    s.out = clave__mem_alloc(mem, s.cap);
+    s.len = n;
+    if (!s.out)
+        return NULL;
+    if (n == 0)
+        put_text(&s, form);
+    else
+        memcpy(s.out, data, n);
+    if (s.out[s.len - 1] != '\n')
+        put(&s, '\n');
+    put_fields(&s, more);
+    finish(&s);
+    *out = s.len;
+    return s.out;
+}
+
+/* ---- parse ----------------------------------------------------------------------------- */
+
+static int hex_value(char ch)
+{
+    const char *at = ch ? strchr(hex, ch) : NULL;
+    return at ? (int)(at - hex) : -1;
+}
+
+/* In place; a % that begins no escape stands for itself. */
+static void unescape(char *text)
+{
+    char *to = text;
+    for (const char *from = text; *from; from++) {
+        int high = *from == '%' ? hex_value(from[1]) : -1;
+        int low = high >= 0 ? hex_value(from[2]) : -1;
+        if (low < 0) {
+            *to++ = *from;
+            continue;
+        }
+        *to++ = (char)(high << 4 | low);
+        from += 2;
+    }
+    *to = '\0';
+}
+
+/* 0 for what is no positive decimal number. */
+static int64_t number(const char *text)
+{
+    int64_t n = 0;
+    for (; *text; text++) {
+        if (*text < '0' || *text > '9' || n > (INT64_MAX - 9) / 10)
+            return 0;
+        n = n * 10 + (*text - '0');
+    }
+    return n;
+}
+
+/* Unknown keys are a later version's. */
+static void take_field(clave_identity *out, const char *key, char *value)
+{
+    unescape(value);
+    if (strcmp(key, "host") == 0)
+        out->host = value;
+    else if (strcmp(key, "pid") == 0)
+        out->pid = number(value);
+    else if (strcmp(key, "name") == 0)
+        out->name = value;
+    else if (strcmp(key, "command") == 0)
+        out->command = value;
+    else if (strcmp(key, "owner") == 0)
+        out->owner = value;
+    else if (strcmp(key, "task") == 0)
+        out->task = value;
+    else if (strcmp(key, "limit") == 0)
+        out->limit = number(value) <= INT32_MAX ? (uint32_t)number(value) : 0;
+    else if (strcmp(key, "yields") == 0)
+        out->yields = strcmp(value, "1") == 0;
+}
+
+static void take_line(clave_identity *out, char *line)
+{
+    char *equals = strchr(line, '=');
+    if (!equals)
+        return;
+    *equals = '\0';
+    take_field(out, line, equals + 1);
+}
+
+/* Bytes behind the first of a UTF-8 character; -1: no character begins so. */
+static int tail_len(unsigned char lead)
+{
+    if (lead < 0x80)
+        return 0;
+    if (lead >= 0xc2 && lead < 0xe0)
+        return 1;
+    if ((lead & 0xf0) == 0xe0)
+        return 2;
+    return lead >= 0xf0 && lead < 0xf5 ? 3 : -1;
+}
+
+/* Safe to show on a terminal: UTF-8 without control characters, C1 (c2 80..9f) included. */
+static bool is_printable(const char *data, size_t n)
+{
+    const unsigned char *p = (const unsigned char *)data;
+    for (size_t i = 0; i < n;) {
+        int tail = tail_len(p[i]);
+        if (p[i] < 0x20 || p[i] == 0x7f || tail < 0 || n - i <= (size_t)tail)
+            return false;
+        if (p[i] == 0xc2 && p[i + 1] < 0xa0)
+            return false;
+        for (i++; tail > 0; tail--, i++)
+            if ((p[i] & 0xc0) != 0x80)
+                return false;
+    }
+    return n > 0;
+}
+
+void clave__identity_parse(char *data, size_t n, clave_identity *out)
+{
+    *out = (clave_identity){0};
+    size_t nform = sizeof form - 1;
+    if (!clave__identity_is_form(data, n)) {
+        if (is_printable(data, n))
+            out->text = data;
+        return;
+    }
+    if (memchr(data, '\0', n))
+        return;
+    for (char *line = data + nform; *line;) {
+        size_t len = strcspn(line, "\n");
+        char *next = line[len] ? line + len + 1 : line + len;
+        line[len] = '\0';
+        take_line(out, line);
+        line = next;
+    }
+}

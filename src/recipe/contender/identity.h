@@ -1,0 +1,19 @@
+/* identity.h - who a lock node says it belongs to. */
+#ifndef CLAVE_RECIPE_CONTENDER_IDENTITY_H
+#define CLAVE_RECIPE_CONTENDER_IDENTITY_H
+
+#include "base/memory.h"
+#include "clave/mutex.h"
+
+/* Reads what a node holds: clave's form, or printable text. `data` has n bytes and a NUL
+ * behind them; it is changed in place, and `out` points into it. */
+void clave__identity_parse(char *data, size_t n, clave_identity *out);
+/* Is it clave's form? Then what else clave_identity_format writes, without its first line, may
+ * stand behind it. */
+bool clave__identity_is_form(const void *data, size_t n);
+/* The data, of that form or empty, with `more` behind it, for the caller to free. NULL: no
+ * memory. */
+char *clave__identity_extend(const struct clave_mem *mem, const void *data, size_t n,
+                             const clave_identity *more, size_t *out);
+
+#endif

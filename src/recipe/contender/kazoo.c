@@ -1,0 +1,46 @@
+#include "recipe/contender/kazoo.h"
+
+#include <string.h>
+
+enum { UUID_DIGITS = 32, NUMBER_DIGITS = 10 };
+
+static bool is_one_of(const char *set, const char *p, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (p[i] == '\0' || !strchr(set, p[i]))
+            return false;
+    return true;
+}
+
+bool clave__kazoo_is_default(const char *name)
+{
+    static const char *const words[] = {"__lock__", "__rlock__"};
+    if (!is_one_of("0123456789abcdef", name, UUID_DIGITS))
+        return false;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        const char *number = name + UUID_DIGITS + strlen(words[i]);
+        if (strncmp(name + UUID_DIGITS, words[i], strlen(words[i])) != 0)
+            continue;
+        number += *number == '-'; /* a counter that has run over */
+        return is_one_of("0123456789", number, NUMBER_DIGITS) && number[NUMBER_DIGITS] == '\0';
+    }
+    return false;
+}
+
+void clave__kazoo_warn(const struct contender *c, const char *const *names, size_t n)
+{
+    bool *warned = c->spec->warned_of_kazoo;
+    /* All that stands below the path of leases is counted, whatever its name. */
+    if (!warned || *warned || c->spec->counted)
+        return;
+    for (size_t i = 0; i < n && !*warned; i++) {
+        if (!clave__kazoo_is_default(names[i]))
+            continue;
+        *warned = true;
+        clave__log(clave__client_log(c->client), CLAVE_LOG_WARN,
+                   "%s/%s has the default name of a kazoo lock, which takes no part in this queue "
+                   "and may hold at the same time as another, unless its extra_lock_patterns name "
+                   "the others: give it a name of this queue (_NODE_NAME, see clave-locks(1))",
+                   strcmp(c->spec->path, "/") == 0 ? "" : c->spec->path, names[i]);
+    }
+}

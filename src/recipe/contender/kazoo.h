@@ -1,0 +1,14 @@
+/* kazoo.h - nodes with the default name of kazoo's locks. They count their own kind only, so they
+ * are granted while another of the queue holds, unless they were told of the others' names
+ * (extra_lock_patterns), which the name does not show. */
+#ifndef CLAVE_RECIPE_CONTENDER_KAZOO_H
+#define CLAVE_RECIPE_CONTENDER_KAZOO_H
+
+#include "recipe/contender/contender.h"
+
+/* "<32 hexadecimal digits>__lock__<number>", or __rlock__. */
+bool clave__kazoo_is_default(const char *name);
+/* In the log of the client, once for each recipe object: there is such a node among these. */
+void clave__kazoo_warn(const struct contender *c, const char *const *names, size_t n);
+
+#endif

@@ -1,0 +1,131 @@
+#include "recipe/contender/node_watch.h"
+
+#include <string.h>
+
+static void on_watch(clave_client *c, clave_watch *w, const clave_event *ev, void *arg)
+{
+    (void)c;
+    (void)w;
+    struct node_watch *l = arg;
+    /* CLAVE_EVENT_LOST is left to the state listener, which hears of it as well. */
+    if (!l->moved && ev->type != CLAVE_EVENT_LOST)
+        l->on_event(l, ev);
+}
+
+clave_err clave__node_watch_init(struct node_watch *l, clave_client *c, const struct clave_mem *mem,
+                                 size_t cap)
+{
+    l->client = c;
+    l->mem = mem;
+    l->cap = cap;
+    l->path = clave__mem_zalloc(mem, cap);
+    if (!l->path)
+        return CLAVE_ENOMEM;
+    clave_err err = clave_watch_new(&l->watch, c, on_watch, l);
+    if (err != CLAVE_OK)
+        clave__node_watch_fini(l);
+    return err;
+}
+
+void clave__node_watch_fini(struct node_watch *l)
+{
+    if (l->watch)
+        clave_watch_free(l->watch);
+    clave__mem_free(l->mem, l->path);
+    l->watch = NULL;
+    l->path = NULL;
+}
+
+clave_err clave__node_watch_set(struct node_watch *l, const char *dir, const char *name)
+{
+    size_t ndir = strlen(dir);
+    size_t nname = name ? strlen(name) : 0;
+    size_t need = ndir + nname + 2;
+    if (need > l->cap) {
+        char *path = clave__mem_realloc(l->mem, l->path, need);
+        if (!path)
+            return CLAVE_ENOMEM;
+        l->path = path;
+        l->cap = need;
+    }
+    memcpy(l->path, dir, ndir + 1);
+    if (!name)
+        return CLAVE_OK;
+    /* Under the root, "/" is its own separator. */
+    size_t at = ndir == 1 ? 0 : ndir;
+    l->path[at] = '/';
+    memcpy(l->path + at + 1, name, nname + 1);
+    return CLAVE_OK;
+}
+
+static void on_reply(clave_client *c, const clave_result *res, void *arg)
+{
+    struct node_watch *l = arg;
+    bool again = l->again && res->err == CLAVE_OK;
+    l->asking = l->again = false;
+    if (l->moved || again) {
+        if (l->moved)
+            clave_watch_disarm(l->watch);
+        l->moved = false;
+        clave_err err = clave__node_watch_ask(l);
+        if (err != CLAVE_OK)
+            l->on_reply(l, &(clave_result){.err = err, .path = l->path});
+        return;
+    }
+    l->connection = clave_client_connection(c);
+    l->on_reply(l, res);
+}
+
+clave_err clave__node_watch_ask(struct node_watch *l)
+{
+    if (l->asking) {
+        /* It went without a watch when there was one, which has had its event since. */
+        l->again = l->again || !clave_watch_is_armed(l->watch);
+        return CLAVE_OK;
+    }
+    clave_watch *watch = clave_watch_is_armed(l->watch) ? NULL : l->watch;
+    clave_err err = clave_get(l->client, l->path, watch, on_reply, l);
+    l->asking = err == CLAVE_OK;
+    return err;
+}
+
+static bool looks_at(const struct node_watch *l, const char *dir, const char *name)
+{
+    size_t ndir = strlen(dir);
+    size_t at = ndir == 1 ? 0 : ndir;
+    return strncmp(l->path, dir, at) == 0 && l->path[at] == '/' &&
+           strcmp(l->path + at + 1, name) == 0;
+}
+
+clave_err clave__node_watch_aim(struct node_watch *l, const char *dir, const char *name)
+{
+    bool same = looks_at(l, dir, name);
+    if (same && (l->asking || clave_watch_is_armed(l->watch))) {
+        /* After a reconnect the client re-registers its watches before anything else, so
+         * the reply at hand is behind that: the watch is armed on this connection. */
+        if (!l->asking)
+            l->connection = clave_client_connection(l->client);
+        return CLAVE_OK;
+    }
+    clave_err err = same ? CLAVE_OK : clave__node_watch_set(l, dir, name);
+    if (err != CLAVE_OK)
+        return err;
+    if (l->asking) {
+        l->moved = true;
+        return CLAVE_OK;
+    }
+    clave_watch_disarm(l->watch);
+    return clave__node_watch_ask(l);
+}
+
+void clave__node_watch_rest(struct node_watch *l)
+{
+    clave_watch_disarm(l->watch);
+    l->moved = l->again = false;
+    l->path[0] = '\0';
+}
+
+bool clave__node_watch_is_armed(const struct node_watch *l)
+{
+    return !l->asking && clave_watch_is_armed(l->watch);
+}

@@ -1,0 +1,216 @@
+#include "recipe/contender/order.h"
+
+#include <stdint.h>
+#include <string.h>
+
+/* A sequence number is the parent's count of creates, written with "%010d": 10 digits, from
+ * 2147483647 over to -2147483648 (ZOOKEEPER-2944). '-' sorts before the digits, so from there on
+ * every newcomer would own the lock; we stop before. */
+enum { DIGITS = 10 };
+static const char counter_limit[] = "2147482647";
+static const char counter_least[] = "2147483648"; /* below 0 */
+
+const struct order_rule clave__order_mutex = {.base = "lock-", .kin = "__lock__"};
+/* Curator's names have one length, so that a number stands at the same place in both. */
+const struct order_rule clave__order_read = {
+    .base = "__READ__", .kin = "__rlock__", .other = &clave__order_write, .shares = true};
+const struct order_rule clave__order_write = {
+    .base = "__WRIT__", .kin = "__lock__", .other = &clave__order_read, .overtaken = true};
+const struct order_rule clave__order_lease = {.base = "lease-", .any_child = true};
+const struct order_rule clave__order_latch = {.base = "latch-", .kin = "__lock__"};
+
+clave_err clave__order_bare(struct order_rule *out, const char *prefix)
+{
+    bool slash = false, letter = false;
+    *out = (struct order_rule){.base = prefix, .bare = true};
+    for (const char *p = prefix; p && *p; p++) {
+        slash = slash || *p == '/';
+        letter = letter || (*p != '-' && (*p < '0' || *p > '9'));
+    }
+    return letter && !slash ? CLAVE_OK : CLAVE_EINVAL;
+}
+
+static bool is_digits(const char *s, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (s[i] < '0' || s[i] > '9')
+            return false;
+    return s[n] == '\0';
+}
+
+/* As the server writes a counter that ran over: a sign, and as many digits as it takes, 9 at least.
+ * Not "-3", which anybody may write. */
+static bool is_wrapped(const char *s)
+{
+    if (s[0] != '-')
+        return false;
+    if (is_digits(s + 1, DIGITS - 1))
+        return strcmp(s + 1, "000000000") != 0;
+    return is_digits(s + 1, DIGITS) && s[1] != '0' && strcmp(s + 1, counter_least) <= 0;
+}
+
+/* The number that ends the name, right behind `base`; NULL when there is none. */
+static const char *number_behind(const char *name, size_t len, const char *base)
+{
+    size_t nbase = strlen(base);
+    for (size_t n = DIGITS; n <= DIGITS + 1; n++) {
+        if (len < nbase + n || memcmp(name + len - n - nbase, base, nbase) != 0)
+            continue;
+        const char *number = name + len - n;
+        if (is_digits(number, DIGITS) || is_wrapped(number))
+            return number;
+    }
+    return NULL;
+}
+
+static const char *number_of_kind(const struct order_rule *rule, const char *name, size_t len)
+{
+    const char *number = number_behind(name, len, rule->base);
+    return !number && rule->kin ? number_behind(name, len, rule->kin) : number;
+}
+
+bool clave__order_is_kind(const struct order_rule *rule, const char *name)
+{
+    return number_of_kind(rule, name, strlen(name)) != NULL;
+}
+
+struct order_key clave__order_key(const struct order_rule *rule, const char *name)
+{
+    size_t len = strlen(name);
+    const char *text = number_of_kind(rule, name, len);
+    if (!text && rule->other)
+        text = number_of_kind(rule->other, name, len);
+    if (!text)
+        return (struct order_key){.text = name, .contender = rule->any_child};
+    bool number = text[0] != '-';
+    return (struct order_key){
+        .text = text,
+        .numbered = true,
+        .contender = true,
+        .plain = number,
+        .exhausted = !number || strcmp(text, counter_limit) >= 0,
+    };
+}
+
+/* Java compares UTF-16 units; names have no characters above the BMP, so bytes of UTF-8
+ * compare alike. */
+static bool comes_before(const char *a, size_t ia, const char *b, size_t ib)
+{
+    int cmp = strcmp(a, b);
+    return cmp < 0 || (cmp == 0 && ia < ib);
+}
+
+/* The two names closest before us so far; keys point into them. */
+struct nearest {
+    const char *name;
+    const char *key;
+    size_t index;
+};
+
+static void offer(struct nearest best[2], struct nearest it)
+{
+    if (!best[0].name || comes_before(best[0].key, best[0].index, it.key, it.index)) {
+        best[1] = best[0];
+        best[0] = it;
+    } else if (!best[1].name || comes_before(best[1].key, best[1].index, it.key, it.index)) {
+        best[1] = it;
+    }
+}
+
+/* Can it stand in our way at all? */
+static bool may_block(const struct order_rule *rule, const char *name)
+{
+    return !rule->shares || clave__order_is_kind(rule->other, name);
+}
+
+struct order_place clave__order_locate(const struct order_rule *rule, const char *const *names,
+                                       size_t n, const char *own)
+{
+    struct order_place place = {.plain = true};
+    size_t mine = 0;
+    for (size_t i = 0; i < n && !place.found; i++) {
+        place.found = strcmp(names[i], own) == 0;
+        mine = i;
+    }
+    if (!place.found)
+        return place;
+
+    struct order_key own_key = clave__order_key(rule, own);
+    /* Only ours is surely a number of the server's making. */
+    place.exhausted = own_key.exhausted || !own_key.contender;
+    struct nearest best[2] = {{0}, {0}};
+    for (size_t i = 0; i < n; i++) {
+        struct order_key key = clave__order_key(rule, names[i]);
+        if (!key.contender)
+            continue;
+        place.contenders++;
+        if (i != mine && !may_block(rule, names[i]))
+            continue;
+        place.plain = place.plain && key.plain;
+        /* Those who share are not held up by their own number: it is the write node of a
+         * downgrade, whatever the server's order. */
+        if (!comes_before(key.text, rule->shares ? mine : i, own_key.text, mine))
+            continue;
+        place.ahead++;
+        offer(best, (struct nearest){names[i], key.text, i});
+    }
+    place.last = best[0].name;
+    place.last_but = best[1].name;
+    return place;
+}
+
+struct sorting {
+    struct order_key *keys;
+    size_t *order;
+};
+
+/* Numbers, and then what has none. */
+static bool out_of_order(const struct sorting *s, size_t a, size_t b)
+{
+    if (s->keys[a].numbered != s->keys[b].numbered)
+        return s->keys[a].numbered;
+    return comes_before(s->keys[a].text, a, s->keys[b].text, b);
+}
+
+static void sift_down(const struct sorting *s, size_t root, size_t n)
+{
+    for (size_t child = 2 * root + 1; child < n; child = 2 * root + 1) {
+        if (child + 1 < n && out_of_order(s, s->order[child], s->order[child + 1]))
+            child++;
+        if (!out_of_order(s, s->order[root], s->order[child]))
+            return;
+        size_t swap = s->order[root];
+        s->order[root] = s->order[child];
+        s->order[child] = swap;
+        root = child;
+    }
+}
+
+/* Heap sort: libc's qsort may take memory behind the hooks. The index decides between
+ * equal keys, so the order is the stable one. */
+clave_err clave__order_sort(const struct order_rule *rule, const struct clave_mem *mem,
+                            const char *const *names, size_t n, size_t *order)
+{
+    if (n == 0)
+        return CLAVE_OK;
+    struct sorting s = {.order = order};
+    if (n > SIZE_MAX / sizeof *s.keys)
+        return CLAVE_ENOMEM;
+    s.keys = clave__mem_alloc(mem, n * sizeof *s.keys);
+    if (!s.keys)
+        return CLAVE_ENOMEM;
+    for (size_t i = 0; i < n; i++) {
+        s.keys[i] = clave__order_key(rule, names[i]);
+        order[i] = i;
+    }
+    for (size_t i = n / 2; i-- > 0;)
+        sift_down(&s, i, n);
+    for (size_t end = n - 1; end > 0; end--) {
+        size_t swap = order[0];
+        order[0] = order[end];
+        order[end] = swap;
+        sift_down(&s, 0, end);
+    }
+    clave__mem_free(mem, s.keys);
+    return CLAVE_OK;
+}

@@ -1,0 +1,82 @@
+/* order.h - who stands where: the children of a lock's path, ordered as Curator orders
+ * them. Knows names only: no client, no state. */
+#ifndef CLAVE_RECIPE_CONTENDER_ORDER_H
+#define CLAVE_RECIPE_CONTENDER_ORDER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/memory.h"
+#include "clave/err.h"
+
+/* Who queues, and in which order. A contender's node is named after its kind: anything, the base
+ * name, and the number that the server appends: exactly 10 digits, or the sign and the 9 or 10
+ * digits of a counter that ran over. The numbers are compared as strings, as Curator does it; equal
+ * ones keep the server's order.
+ *
+ * No other child of a queue counts, so that who may write below the path can stop the queue only by
+ * standing in it. Curator sorts every child, and by its whole name where it lacks the base name: a
+ * child "0abc" comes first there and holds Curator's clients up (CURATOR-43), not ours. That is
+ * safe: whoever comes first among all children comes first among the contenders, too. */
+struct order_rule {
+    const char *base; /* "lock-" */
+    /* Another client's base name whose 10 digits (at the end of the name) count as ours
+     * do, since that client orders by them; may be NULL. Kazoo: "__lock__". */
+    const char *kin;
+    /* The other kind of node in the same queue, ordered with ours; may be NULL. */
+    const struct order_rule *other;
+    /* Only nodes of the other kind stand in our way, and none with our own number: readers
+     * share. */
+    bool shares;
+    /* The other kind may still come to stand before us, with a number of before: a downgrade
+     * does. So the end of those we knew of does not make it our turn without a listing. */
+    bool overtaken;
+    /* Not a queue but a count: every child takes room, as with Curator. The leases of kazoo's
+     * semaphore are bare UUIDs. */
+    bool any_child;
+    /* Names without Curator's protection, as programs written by hand make them. */
+    bool bare;
+    /* Not a queue: one node, the base name itself, of whoever creates it first. */
+    bool race;
+};
+
+/* The rules of mutex.h and rwlock.h. */
+extern const struct order_rule clave__order_mutex, clave__order_read, clave__order_write;
+/* That of semaphore_internal.h, for its leases; who acquires queues as for a mutex. */
+extern const struct order_rule clave__order_lease;
+/* That of latch_internal.h. */
+extern const struct order_rule clave__order_latch;
+
+/* Of nodes <prefix><10 digits>, bare. EINVAL: none, a slash in it, or like a number. */
+clave_err clave__order_bare(struct order_rule *out, const char *prefix);
+
+struct order_key {
+    const char *text; /* points into the name: the number; of other children all of it */
+    bool numbered;    /* named as a contender of either kind */
+    bool contender;   /* numbered; or any_child */
+    bool plain;       /* its number is 10 digits */
+    bool exhausted;   /* its number ran over, or is within 1000 of that */
+};
+struct order_key clave__order_key(const struct order_rule *rule, const char *name);
+/* Is it a node of this kind? */
+bool clave__order_is_kind(const struct order_rule *rule, const char *name);
+
+/* Where `own` stands among the names, found in one pass and without memory. */
+struct order_place {
+    bool found;
+    bool plain;           /* every name that can stand in our way is */
+    bool exhausted;       /* ours is, or is no contender's */
+    size_t contenders;    /* ours among them */
+    size_t ahead;         /* how many stand in our way: 0 owns */
+    const char *last;     /* of those the one just before us; NULL when none */
+    const char *last_but; /* the one just before that; NULL when none */
+};
+struct order_place clave__order_locate(const struct order_rule *rule, const char *const *names,
+                                       size_t n, const char *own);
+
+/* Fills order[0..n) with the indices of the names: those with a number, first in the queue first,
+ * then the other children. ENOMEM. */
+clave_err clave__order_sort(const struct order_rule *rule, const struct clave_mem *mem,
+                            const char *const *names, size_t n, size_t *order);
+
+#endif

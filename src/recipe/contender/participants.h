@@ -1,0 +1,13 @@
+/* participants.h - who stands in a queue of any rule. */
+#ifndef CLAVE_RECIPE_CONTENDER_PARTICIPANTS_H
+#define CLAVE_RECIPE_CONTENDER_PARTICIPANTS_H
+
+#include "clave/mutex.h"
+#include "recipe/contender/order.h"
+
+/* clave_participants, in the rule's order; `own_kind`: only nodes of the rule's own kind, as
+ * Curator's getParticipantNodes. */
+clave_err clave__roll_call(clave_client *c, const char *path, const struct order_rule *rule,
+                           bool own_kind, clave_participants_cb *cb, void *arg);
+
+#endif

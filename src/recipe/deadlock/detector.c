@@ -1,0 +1,140 @@
+#include "recipe/deadlock/detector.h"
+
+#include <string.h>
+
+#include "base/path.h"
+#include "recipe/contender/identity.h"
+
+enum { MOST_DOUBLINGS = 6, LONGEST_MS = 60000, MAX_NODES = 10000 };
+
+/* ---- terms ----------------------------------------------------------------------------- */
+
+static clave_err add_root(struct detector_terms *t, clave_client *c, const char *root, size_t len)
+{
+    const char *fault = clave__path_fault(root, len, false);
+    if (fault) {
+        clave__client_fault(c, "the path \"%.*s\" to look for deadlocks at %s", (int)len, root,
+                            fault);
+        return CLAVE_EPATH;
+    }
+    t->roots[t->nroots] = clave__mem_strndup(t->mem, root, len);
+    return t->roots[t->nroots++] ? CLAVE_OK : CLAVE_ENOMEM;
+}
+
+static clave_err check_wish(const struct detector_wish *wish)
+{
+    bool fine = wish->delay_ms > 0 && (wish->roots || wish->nroots == 0) &&
+                (wish->len == 0 || clave__identity_is_form(wish->data, wish->len));
+    return fine ? CLAVE_OK : CLAVE_EINVAL;
+}
+
+clave_err clave__detector_terms_init(struct detector_terms *t, clave_client *c, const char *path,
+                                     const struct detector_wish *wish)
+{
+    *t = (struct detector_terms){.mem = clave__client_mem(c)};
+    if (wish->delay_ms == 0)
+        return wish->nroots == 0 ? CLAVE_OK : CLAVE_EINVAL;
+    clave_err err = check_wish(wish);
+    if (err != CLAVE_OK)
+        return err;
+    size_t n = wish->nroots > 0 ? wish->nroots : 1;
+    size_t parent = clave__path_parent_len(path, strlen(path));
+    t->roots = clave__mem_zalloc(t->mem, n * sizeof *t->roots);
+    if (!t->roots)
+        return CLAVE_ENOMEM;
+    t->delay_ms = wish->delay_ms;
+    if (wish->nroots == 0)
+        return add_root(t, c, path, strcmp(path, "/") == 0 ? 1 : parent);
+    for (size_t i = 0; err == CLAVE_OK && i < n; i++)
+        err = add_root(t, c, wish->roots[i], strlen(wish->roots[i]));
+    return err;
+}
+
+void clave__detector_terms_fini(struct detector_terms *t)
+{
+    for (size_t i = 0; i < t->nroots; i++)
+        clave__mem_free(t->mem, t->roots[i]);
+    clave__mem_free(t->mem, t->roots);
+    *t = (struct detector_terms){0};
+}
+
+void clave__detector_keep_text(const struct clave_mem *mem, char **kept, const char *text)
+{
+    clave__mem_free(mem, *kept);
+    *kept = text ? clave__mem_strdup(mem, text) : NULL;
+}
+
+/* ---- looking --------------------------------------------------------------------------- */
+
+static void look_later(struct detector *s)
+{
+    int64_t now = clave__client_now(s->client), delay = s->terms->delay_ms;
+    for (unsigned i = 0; i < s->looks && i < MOST_DOUBLINGS && delay < LONGEST_MS; i++)
+        delay *= 2;
+    s->looks++;
+    if (delay < CLAVE_NEVER - now)
+        clave__client_timer_set(s->client, &s->timer, now + delay);
+}
+
+static const char *text_for(const struct detector *s, const clave_deadlock *list, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (list[i].victim < list[i].n &&
+            strcmp(list[i].members[list[i].victim].node, s->node) == 0)
+            return list[i].text;
+    return NULL;
+}
+
+/* What keeps us from seeing may pass; an acquire is not given up for it. */
+static void on_found(clave_client *c, clave_err err, const clave_deadlock *list, size_t n,
+                     void *arg)
+{
+    struct detector *s = arg;
+    s->deadlock_search = NULL;
+    const char *text = err == CLAVE_OK ? text_for(s, list, n) : NULL;
+    if (err != CLAVE_OK)
+        clave__log(clave__client_log(c), CLAVE_LOG_WARN, "looking for deadlocks of %s: %s", s->node,
+                   err == CLAVE_ETOOBIG ? clave_client_errmsg(c) : clave_strerror(err));
+    look_later(s);
+    if (text)
+        s->on_deadlock(s, text);
+}
+
+static void on_timer(struct timer *timer, int64_t now)
+{
+    struct detector *s = LIST_ENTRY(timer, struct detector, timer);
+    (void)now;
+    struct deadlock_search_wish wish = {.roots = (const char *const *)s->terms->roots,
+                                        .nroots = s->terms->nroots,
+                                        .max_nodes = MAX_NODES};
+    clave_err err =
+        clave__deadlock_search_start(&s->deadlock_search, s->client, &wish, on_found, s);
+    if (err != CLAVE_OK)
+        look_later(s);
+}
+
+void clave__detector_init(struct detector *s, clave_client *c,
+                          void (*on_deadlock)(struct detector *s, const char *text))
+{
+    *s = (struct detector){.client = c, .on_deadlock = on_deadlock};
+    clave__timer_init(&s->timer, on_timer);
+}
+
+void clave__detector_begin(struct detector *s, const struct detector_terms *terms, const char *node)
+{
+    if (!terms || terms->delay_ms == 0 || s->terms)
+        return;
+    s->terms = terms;
+    s->node = node;
+    s->looks = 0;
+    look_later(s);
+}
+
+void clave__detector_end(struct detector *s)
+{
+    clave__client_timer_clear(s->client, &s->timer);
+    if (s->deadlock_search)
+        clave__deadlock_search_abandon(s->deadlock_search);
+    s->deadlock_search = NULL;
+    s->terms = NULL;
+}

@@ -1,0 +1,54 @@
+/* detector.h - one who waits looks for a deadlock that it is in: after so long, and again and
+ * again, after longer and longer, since whoever closes a cycle finds it at the first look. It gives
+ * up when the rule of clave/deadlock_search.h says that it is the one. */
+#ifndef CLAVE_RECIPE_DEADLOCK_DETECTOR_H
+#define CLAVE_RECIPE_DEADLOCK_DETECTOR_H
+
+#include "client/client_internal.h"
+#include "recipe/deadlock/search.h"
+
+/* Of all attempts of one recipe. */
+struct detector_terms {
+    const struct clave_mem *mem;
+    int64_t delay_ms; /* 0: it does not look */
+    char **roots;
+    size_t nroots;
+};
+
+struct detector_wish {
+    int64_t delay_ms;
+    const char *const *roots; /* none: the parent of the lock's path */
+    size_t nroots;
+    const void *data; /* of the nodes: in clave's form or empty, so that they can say so */
+    size_t len;
+};
+
+/* For locks at `path`. EINVAL; EPATH, told; ENOMEM. With any, fini is harmless. */
+clave_err clave__detector_terms_init(struct detector_terms *t, clave_client *c, const char *path,
+                                     const struct detector_wish *wish);
+void clave__detector_terms_fini(struct detector_terms *t);
+
+/* For whoever asks: a copy of `text` in place of *kept; NULL where there is no memory. */
+void clave__detector_keep_text(const struct clave_mem *mem, char **kept, const char *text);
+
+/* Part of a contender. */
+struct detector {
+    clave_client *client;
+    const struct detector_terms *terms; /* NULL: it does not look */
+    struct timer timer;
+    unsigned looks;                          /* so far */
+    struct deadlock_search *deadlock_search; /* under way */
+    /* The node at this path is to give up. `text` may be NULL, for want of memory. */
+    void (*on_deadlock)(struct detector *s, const char *text);
+    const char *node;
+};
+
+void clave__detector_init(struct detector *s, clave_client *c,
+                          void (*on_deadlock)(struct detector *s, const char *text));
+/* It waits, with this node, which has to stay where it is. Nothing if it looks already. */
+void clave__detector_begin(struct detector *s, const struct detector_terms *terms,
+                           const char *node);
+/* It waits no more. */
+void clave__detector_end(struct detector *s);
+
+#endif

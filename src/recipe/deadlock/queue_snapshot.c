@@ -1,0 +1,229 @@
+#include "recipe/deadlock/queue_snapshot.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "client/client_internal.h"
+
+/* ---- owners ---------------------------------------------------------------------------- */
+
+static bool is_known(const clave_identity *id)
+{
+    return id->owner || id->task;
+}
+
+/* Who shares a place ("*") is not known by it: the place is an owner of its own. */
+static char *format_owner(const struct queue_snapshot *p, const struct scan_node *node)
+{
+    const clave_identity *id = &node->identity;
+    char session[24], place[24] = "";
+    snprintf(session, sizeof session, "0x%llx", (unsigned long long)node->stat.ephemeral_owner);
+    const char *base = id->owner ? id->owner : session;
+    const char *task = id->task ? id->task : "";
+    if (strcmp(task, "*") == 0)
+        snprintf(place, sizeof place, "%lld", (long long)node->stat.czxid);
+    size_t cap = strlen(base) + strlen(task) + strlen(place) + 2;
+    char *text = clave__mem_alloc(p->mem, cap);
+    if (text)
+        snprintf(text, cap, "%s%s%s%s", base, id->task ? "#" : "", task, place);
+    return text;
+}
+
+static struct wait_claim *add_claim(struct queue_snapshot *p, const struct scan_node *node)
+{
+    struct wait_claim *claim = &p->claims[p->nclaims];
+    *claim = (struct wait_claim){.owner = format_owner(p, node),
+                                 .known = is_known(&node->identity),
+                                 .token = node->stat.czxid,
+                                 .yields = node->identity.yields};
+    if (!claim->owner)
+        return NULL;
+    p->nodes[p->nclaims++] = node;
+    return claim;
+}
+
+/* ---- queues ---------------------------------------------------------------------------- */
+
+/* Both are in the order of the queue: `at` is behind what was found last. */
+static bool stood(const struct scan_queue *before, size_t *at, const struct scan_node *node)
+{
+    for (size_t i = *at; before && i < before->n; i++) {
+        const struct scan_node *old = &before->nodes[i];
+        if (strcmp(old->name, node->name) != 0)
+            continue;
+        *at = i + 1;
+        return old->there && old->stat.czxid == node->stat.czxid;
+    }
+    return false;
+}
+
+static void set_place(struct wait_claim *claim, const struct wait_queue *q,
+                      const struct order_rule *rule, const struct scan_node *const *nodes)
+{
+    const char *name = nodes[q->n]->name;
+    claim->rank = q->n;
+    if (rule == &clave__order_lease)
+        claim->kind = WAIT_LEASE;
+    else if (rule == &clave__order_write && clave__order_is_kind(&clave__order_read, name))
+        claim->kind = WAIT_SHARED;
+    if (q->n == 0)
+        return;
+    const char *key = clave__order_key(rule, name).text;
+    if (strcmp(key, clave__order_key(rule, nodes[q->n - 1]->name).text) == 0)
+        claim->rank = q->claims[q->n - 1].rank;
+}
+
+static clave_err add_queue(struct queue_snapshot *p, const struct scan_queue *now,
+                           const struct scan_queue *before, bool all)
+{
+    size_t at = 0, first = p->nclaims;
+    struct wait_queue *q = &p->queues[p->n++];
+    *q = (struct wait_queue){.claims = &p->claims[first], .gate = WAIT_NONE};
+    for (size_t i = 0; i < now->n; i++) {
+        const struct scan_node *node = &now->nodes[i];
+        if (!node->there || (!all && !stood(before, &at, node)))
+            continue;
+        struct wait_claim *claim = add_claim(p, node);
+        if (!claim)
+            return CLAVE_ENOMEM;
+        set_place(claim, q, now->rule, &p->nodes[first]);
+        q->n++;
+    }
+    return CLAVE_OK;
+}
+
+/* ---- leases ---------------------------------------------------------------------------- */
+
+static size_t limit_said(const struct scan_queue *q)
+{
+    size_t limit = 0;
+    for (size_t i = 0; i < q->n; i++)
+        limit = q->nodes[i].identity.limit > limit ? q->nodes[i].identity.limit : limit;
+    return limit;
+}
+
+static size_t count_there(const struct scan_queue *q)
+{
+    size_t n = 0;
+    for (size_t i = 0; q && i < q->n; i++)
+        n += q->nodes[i].there;
+    return n;
+}
+
+/* Whoever acquires and whoever has says how many there are. With leases that come or go between
+ * the surveys nothing can be said: any of them may have been the one waited for. */
+static void join_gate(struct queue_snapshot *p, size_t at, const struct scan *now,
+                      const struct scan_queue *before, bool all)
+{
+    static const char leases[] = "/leases", locks[] = "/locks";
+    const struct scan_queue *q = &now->queues[at];
+    struct wait_queue *w = &p->queues[at];
+    size_t n = strlen(q->path), nbase = n - (sizeof leases - 1);
+    bool steady = count_there(q) == w->n && (all || count_there(before) == w->n);
+    if (n < sizeof leases - 1 || strcmp(q->path + nbase, leases) != 0 || !steady)
+        return;
+    for (size_t i = 0; i < now->nqueues; i++) {
+        const struct scan_queue *gate = &now->queues[i];
+        if (strlen(gate->path) != nbase + sizeof locks - 1 ||
+            memcmp(gate->path, q->path, nbase) != 0 || strcmp(gate->path + nbase, locks) != 0)
+            continue;
+        if (gate->n == 0 || !gate->nodes[0].there)
+            return; /* who is first is not known */
+        size_t said = limit_said(gate);
+        w->limit = limit_said(q) > said ? limit_said(q) : said;
+        w->gate = i;
+    }
+}
+
+/* ---- sessions that go on --------------------------------------------------------------- */
+
+static clave_err note_moving(struct queue_snapshot *p, struct wait_queue *movers,
+                             const struct scan_queue *of, const struct scan_queue *other)
+{
+    size_t at = 0;
+    for (size_t i = 0; of && i < of->n; i++) {
+        const struct scan_node *node = &of->nodes[i];
+        if (!node->there || is_known(&node->identity) || stood(other, &at, node))
+            continue;
+        struct wait_claim *claim = add_claim(p, node);
+        if (!claim)
+            return CLAVE_ENOMEM;
+        claim->moving = true;
+        claim->kind = WAIT_SHARED; /* in nobody's way */
+        movers->n++;
+    }
+    return CLAVE_OK;
+}
+
+/* A session that has come to a lock, or gone from one, between the surveys: one of its owners is
+ * not stuck, and it may be the one that is waited for. */
+static clave_err add_movers(struct queue_snapshot *p, const struct scan *before,
+                            const struct scan *now)
+{
+    clave_err err = CLAVE_OK;
+    struct wait_queue *movers = &p->queues[p->n++];
+    *movers = (struct wait_queue){.claims = &p->claims[p->nclaims], .gate = WAIT_NONE};
+    for (size_t i = 0; err == CLAVE_OK && i < before->nqueues; i++) {
+        const struct scan_queue *q = &before->queues[i];
+        const struct scan_queue *after = clave__scan_find(now, q->path, strlen(q->path));
+        err = note_moving(p, movers, q, after);
+        if (err == CLAVE_OK)
+            err = note_moving(p, movers, after, q);
+    }
+    return err;
+}
+
+/* ---- all of it ------------------------------------------------------------------------- */
+
+static size_t count_nodes(const struct scan *s)
+{
+    size_t n = 0;
+    for (size_t i = 0; s && i < s->nqueues; i++)
+        n += s->queues[i].n;
+    return n;
+}
+
+static clave_err fill(struct queue_snapshot *p, const struct scan *before, const struct scan *now)
+{
+    clave_err err = CLAVE_OK;
+    for (size_t i = 0; err == CLAVE_OK && i < now->nqueues; i++) {
+        const struct scan_queue *q = &now->queues[i];
+        const struct scan_queue *old =
+            before ? clave__scan_find(before, q->path, strlen(q->path)) : NULL;
+        err = add_queue(p, q, old, !before);
+        if (err == CLAVE_OK && q->rule == &clave__order_lease)
+            join_gate(p, i, now, old, !before);
+    }
+    return err == CLAVE_OK && before ? add_movers(p, before, now) : err;
+}
+
+clave_err clave__queue_snapshot_init(struct queue_snapshot *p, const struct scan *before,
+                                     const struct scan *now)
+{
+    const struct clave_mem *mem = clave__client_mem(now->client);
+    size_t n = 1 + 2 * count_nodes(now) + count_nodes(before);
+    *p = (struct queue_snapshot){.mem = mem};
+    p->queues = clave__mem_zalloc(mem, (now->nqueues + 1) * sizeof *p->queues);
+    p->claims = clave__mem_zalloc(mem, n * sizeof *p->claims);
+    p->nodes = clave__mem_zalloc(mem, n * sizeof *p->nodes);
+    clave_err err = p->queues && p->claims && p->nodes ? fill(p, before, now) : CLAVE_ENOMEM;
+    if (err != CLAVE_OK)
+        clave__queue_snapshot_fini(p);
+    return err;
+}
+
+void clave__queue_snapshot_fini(struct queue_snapshot *p)
+{
+    for (size_t i = 0; i < p->nclaims; i++)
+        clave__mem_free(p->mem, (void *)(uintptr_t)p->claims[i].owner);
+    clave__mem_free(p->mem, p->queues);
+    clave__mem_free(p->mem, p->claims);
+    clave__mem_free(p->mem, (void *)p->nodes);
+    *p = (struct queue_snapshot){0};
+}
+
+const struct scan_node *clave__queue_snapshot_node(const struct queue_snapshot *p, size_t queue,
+                                                   size_t claim)
+{
+    return p->nodes[p->queues[queue].claims - p->claims + (ptrdiff_t)claim];
+}

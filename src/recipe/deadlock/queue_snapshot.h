@@ -1,0 +1,27 @@
+/* queue_snapshot.h - what two surveys, one after the other, have in common, as queues of claims: a
+ * node that both have seen stood all the time between, so all of them stood at one moment, and
+ * waited for each other as the picture says. */
+#ifndef CLAVE_RECIPE_DEADLOCK_QUEUE_SNAPSHOT_H
+#define CLAVE_RECIPE_DEADLOCK_QUEUE_SNAPSHOT_H
+
+#include "recipe/deadlock/scan.h"
+#include "recipe/deadlock/waitgraph.h"
+
+struct queue_snapshot {
+    const struct clave_mem *mem;
+    struct wait_queue *queues; /* of claims */
+    size_t n;
+    struct wait_claim *claims;
+    const struct scan_node **nodes; /* of the claims; they belong to the survey */
+    size_t nclaims;
+};
+
+/* Of `now`, and as far as `before` has it too; NULL: all of it. ENOMEM. */
+clave_err clave__queue_snapshot_init(struct queue_snapshot *p, const struct scan *before,
+                                     const struct scan *now);
+void clave__queue_snapshot_fini(struct queue_snapshot *p);
+
+const struct scan_node *clave__queue_snapshot_node(const struct queue_snapshot *p, size_t queue,
+                                                   size_t claim);
+
+#endif

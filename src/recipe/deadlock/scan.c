@@ -1,0 +1,325 @@
+#include "recipe/deadlock/scan.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#include "base/path.h"
+#include "client/client_internal.h"
+#include "recipe/contender/identity.h"
+
+/* Requests under way at once: heartbeats and other people's requests go between them. */
+enum { WINDOW = 64, FIRST_ROOM = 16 };
+
+static void proceed(struct scan *s);
+
+/* ---- life ------------------------------------------------------------------------------ */
+
+static void free_queue(struct scan *s, struct scan_queue *q)
+{
+    for (size_t i = 0; i < q->n; i++) {
+        clave__mem_free(s->mem, q->nodes[i].path);
+        clave__mem_free(s->mem, q->nodes[i].data);
+    }
+    clave__mem_free(s->mem, q->nodes);
+    clave__mem_free(s->mem, q->path);
+}
+
+static void destroy(struct scan *s)
+{
+    for (size_t i = 0; i < s->nqueues; i++)
+        free_queue(s, &s->queues[i]);
+    for (size_t i = 0; i < s->npaths; i++)
+        clave__mem_free(s->mem, s->paths[i]);
+    clave__mem_free(s->mem, s->queues);
+    clave__mem_free(s->mem, s->paths);
+    clave__mem_free(s->mem, s);
+}
+
+void clave__scan_free(struct scan *s)
+{
+    if (s && s->pending > 0) {
+        s->done = NULL;
+        s->err = CLAVE_ECANCELED;
+    } else if (s) {
+        destroy(s);
+    }
+}
+
+static void fault(struct scan *s, clave_err err)
+{
+    if (s->err == CLAVE_OK)
+        s->err = err;
+}
+
+/* ---- what there is to read ------------------------------------------------------------- */
+
+/* Room for one more of `size` bytes; NULL: it is where it was. */
+static void *grow(struct scan *s, void *list, size_t n, size_t *room, size_t size)
+{
+    if (n < *room)
+        return list;
+    size_t more = *room ? 2 * *room : FIRST_ROOM;
+    void *larger = clave__mem_realloc(s->mem, list, more * size);
+    if (larger)
+        *room = more;
+    return larger;
+}
+
+static char *join(struct scan *s, const char *dir, const char *name)
+{
+    size_t ndir = strcmp(dir, "/") == 0 ? 0 : strlen(dir);
+    size_t nname = strlen(name) + 1;
+    char *path = clave__mem_alloc(s->mem, ndir + 1 + nname);
+    if (!path)
+        return NULL;
+    memcpy(path, dir, ndir);
+    path[ndir] = '/';
+    memcpy(path + ndir + 1, name, nname);
+    return path;
+}
+
+/* Takes the path over; NULL: there was no memory for it. */
+static clave_err add_path(struct scan *s, char *path)
+{
+    char **paths = grow(s, s->paths, s->npaths, &s->path_room, sizeof *paths);
+    if (paths)
+        s->paths = paths;
+    if (!paths || !path) {
+        clave__mem_free(s->mem, path);
+        return CLAVE_ENOMEM;
+    }
+    s->paths[s->npaths++] = path;
+    return CLAVE_OK;
+}
+
+/* Of a queue, as its number says; NULL: of none. */
+static const struct order_rule *rule_of(const char *name)
+{
+    static const struct {
+        struct order_rule names; /* that nothing else has */
+        const struct order_rule *rule;
+    } table[] = {
+        {{.base = "lease-"}, &clave__order_lease},
+        {{.base = "latch-"}, &clave__order_latch},
+        {{.base = "__READ__", .kin = "__rlock__"}, &clave__order_write},
+        {{.base = "__WRIT__"}, &clave__order_write},
+        {{.base = "lock-", .kin = "__lock__"}, &clave__order_mutex},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        if (clave__order_is_kind(&table[i].names, name) &&
+            clave__order_key(table[i].rule, name).plain)
+            return table[i].rule;
+    return NULL;
+}
+
+/* A queue is what its nodes are; kazoo's writers alone look like a mutex, which does no harm.
+ * NULL: none, or an election: to stand in one is not to wait. */
+static const struct order_rule *rule_of_all(const clave_result *res)
+{
+    const struct order_rule *rule = NULL;
+    for (size_t i = 0; i < res->nnames && rule != &clave__order_write; i++) {
+        const struct order_rule *of = rule_of(res->names[i]);
+        if (of && (!rule || of == &clave__order_write))
+            rule = of;
+    }
+    return rule == &clave__order_latch ? NULL : rule;
+}
+
+static clave_err add_nodes(struct scan *s, struct scan_queue *q, const clave_result *res)
+{
+    size_t n = res->nnames;
+    size_t *order = clave__mem_alloc(s->mem, n * sizeof *order);
+    q->nodes = clave__mem_zalloc(s->mem, n * sizeof *q->nodes);
+    q->path = clave__mem_strdup(s->mem, res->path);
+    clave_err err = order && q->nodes && q->path ? CLAVE_OK : CLAVE_ENOMEM;
+    if (err == CLAVE_OK)
+        err = clave__order_sort(q->rule, s->mem, res->names, n, order);
+    for (size_t i = 0; err == CLAVE_OK && i < n; i++) {
+        if (!clave__order_key(q->rule, res->names[order[i]]).contender)
+            break; /* as all behind it */
+        struct scan_node *node = &q->nodes[q->n++];
+        node->scan = s;
+        node->path = join(s, res->path, res->names[order[i]]);
+        node->name = node->path ? clave__path_name(node->path) : NULL;
+        err = node->path ? CLAVE_OK : CLAVE_ENOMEM;
+    }
+    clave__mem_free(s->mem, order);
+    return err;
+}
+
+/* Nobody waits where one stands alone; but one who acquires a lease may wait for others'. */
+static bool matters(const struct order_rule *rule, const clave_result *res)
+{
+    return rule && (res->nnames > 1 || rule == &clave__order_lease ||
+                    strcmp(clave__path_name(res->path), "locks") == 0);
+}
+
+static clave_err add_queue(struct scan *s, const clave_result *res)
+{
+    const struct order_rule *rule = rule_of_all(res);
+    if (!matters(rule, res))
+        return CLAVE_OK;
+    struct scan_queue *queues = grow(s, s->queues, s->nqueues, &s->room, sizeof *queues);
+    if (!queues)
+        return CLAVE_ENOMEM;
+    s->queues = queues;
+    s->queues[s->nqueues] = (struct scan_queue){.rule = rule};
+    return add_nodes(s, &s->queues[s->nqueues++], res);
+}
+
+static clave_err take_names(struct scan *s, const clave_result *res)
+{
+    s->counted += res->nnames;
+    if (s->max > 0 && s->counted > s->max) {
+        clave__client_fault(s->client,
+                            "more than %zu nodes below %s: look for deadlocks in a smaller tree",
+                            s->max, s->paths[0]);
+        return CLAVE_ETOOBIG;
+    }
+    clave_err err = add_queue(s, res);
+    for (size_t i = 0; s->descends && err == CLAVE_OK && i < res->nnames; i++)
+        if (!rule_of(res->names[i]))
+            err = add_path(s, join(s, res->path, res->names[i]));
+    return err;
+}
+
+/* ---- reading --------------------------------------------------------------------------- */
+
+static void answered(struct scan *s)
+{
+    s->pending--;
+    proceed(s);
+}
+
+static void on_names(clave_client *c, const clave_result *res, void *arg)
+{
+    struct scan *s = arg;
+    (void)c;
+    if (res->err == CLAVE_OK && s->err == CLAVE_OK)
+        fault(s, take_names(s, res));
+    else if (res->err != CLAVE_ENONODE && res->err != CLAVE_ENOAUTH)
+        fault(s, res->err);
+    answered(s);
+}
+
+static clave_err take_data(struct scan_node *node, const clave_result *res)
+{
+    struct scan *s = node->scan;
+    node->stat = *res->stat;
+    node->there = node->stat.ephemeral_owner != 0;
+    if (!res->data)
+        return CLAVE_OK;
+    node->data = clave__mem_strndup(s->mem, res->data, res->len);
+    if (!node->data)
+        return CLAVE_ENOMEM;
+    clave__identity_parse(node->data, res->len, &node->identity);
+    return CLAVE_OK;
+}
+
+static void on_data(clave_client *c, const clave_result *res, void *arg)
+{
+    struct scan_node *node = arg;
+    struct scan *s = node->scan;
+    (void)c;
+    if (res->err == CLAVE_OK && s->err == CLAVE_OK)
+        fault(s, take_data(node, res));
+    else if (res->err != CLAVE_ENONODE && res->err != CLAVE_ENOAUTH)
+        fault(s, res->err);
+    answered(s);
+}
+
+static void on_synced(clave_client *c, const clave_result *res, void *arg)
+{
+    (void)c;
+    fault(arg, res->err);
+    answered(arg);
+}
+
+/* NULL: all are read. */
+static struct scan_node *next_node(struct scan *s)
+{
+    for (; s->in_queue < s->nqueues; s->in_queue++, s->at_node = 0)
+        if (s->at_node < s->queues[s->in_queue].n)
+            return &s->queues[s->in_queue].nodes[s->at_node++];
+    return NULL;
+}
+
+/* false: nothing to be asked for now. */
+static bool ask_next(struct scan *s)
+{
+    clave_err err = CLAVE_OK;
+    if (s->listed < s->npaths) {
+        err = clave_children(s->client, s->paths[s->listed++], NULL, on_names, s);
+    } else {
+        s->reading = s->reading || s->pending == 0;
+        struct scan_node *node = s->reading ? next_node(s) : NULL;
+        if (!node)
+            return false;
+        err = clave_get(s->client, node->path, NULL, on_data, node);
+    }
+    if (err == CLAVE_OK)
+        s->pending++;
+    fault(s, err);
+    return true;
+}
+
+static void proceed(struct scan *s)
+{
+    while (s->err == CLAVE_OK && s->pending < WINDOW && ask_next(s))
+        continue;
+    if (s->pending > 0)
+        return;
+    if (s->done)
+        s->done(s, s->arg);
+    else
+        destroy(s);
+}
+
+/* Is it read with another one already? */
+static bool is_covered(const struct scan_wish *wish, size_t at)
+{
+    const char *path = wish->paths[at];
+    for (size_t i = 0; i < wish->n; i++) {
+        const char *other = wish->paths[i];
+        size_t len = strcmp(other, "/") == 0 ? 0 : strlen(other);
+        bool same = strcmp(other, path) == 0;
+        bool below = wish->descends && strncmp(path, other, len) == 0 && path[len] == '/';
+        if (i != at && (same ? i < at : below))
+            return true;
+    }
+    return false;
+}
+
+clave_err clave__scan_new(struct scan **out, clave_client *c, const struct scan_wish *wish)
+{
+    const struct clave_mem *mem = clave__client_mem(c);
+    struct scan *s = clave__mem_zalloc(mem, sizeof *s);
+    *out = NULL;
+    if (!s)
+        return CLAVE_ENOMEM;
+    *s = (struct scan){.client = c, .mem = mem, .done = wish->done, .arg = wish->arg};
+    s->descends = wish->descends;
+    s->max = wish->max;
+    clave_err err = wish->n > 0 ? CLAVE_OK : CLAVE_EINVAL;
+    for (size_t i = 0; err == CLAVE_OK && i < wish->n; i++)
+        if (!is_covered(wish, i))
+            err = add_path(s, clave__mem_strdup(mem, wish->paths[i]));
+    /* A follower may be behind; what is committed by now is to be seen. */
+    if (err == CLAVE_OK)
+        err = clave_sync(c, s->paths[0], on_synced, s);
+    if (err != CLAVE_OK) {
+        destroy(s);
+        return err;
+    }
+    s->pending = 1;
+    *out = s;
+    return CLAVE_OK;
+}
+
+const struct scan_queue *clave__scan_find(const struct scan *s, const char *path, size_t n)
+{
+    for (size_t i = 0; i < s->nqueues; i++)
+        if (strlen(s->queues[i].path) == n && memcmp(s->queues[i].path, path, n) == 0)
+            return &s->queues[i];
+    return NULL;
+}

@@ -1,0 +1,65 @@
+/* scan.h - one reading of the lock queues at some paths, and below them: who stands where, and
+ * what their nodes say. It reads one node after the other, so it shows no one moment; but all it
+ * saw was so at some time between its beginning and its end. */
+#ifndef CLAVE_RECIPE_DEADLOCK_SCAN_H
+#define CLAVE_RECIPE_DEADLOCK_SCAN_H
+
+#include "clave/mutex.h"
+#include "recipe/contender/order.h"
+
+struct scan_node {
+    struct scan *scan;
+    char *path;
+    const char *name; /* in it */
+    char *data;       /* what the identity points into */
+    clave_stat stat;
+    clave_identity identity;
+    bool there; /* was read, and belongs to a session */
+};
+
+struct scan_queue {
+    char *path;
+    const struct order_rule *rule; /* mutex, write (both sides), lease */
+    struct scan_node *nodes;       /* in the order of the queue */
+    size_t n;
+};
+
+struct scan {
+    clave_client *client;
+    const struct clave_mem *mem;
+    clave_err err; /* the first that counts */
+    /* Only those that somebody may wait in, and those of leases and of who acquires them. */
+    struct scan_queue *queues;
+    size_t nqueues;
+    /* The rest is its own. */
+    size_t room;  /* for queues */
+    char **paths; /* to be listed, and listed */
+    size_t npaths, path_room, listed;
+    size_t counted, max;      /* names in listings */
+    size_t in_queue, at_node; /* which is to be read next */
+    size_t pending;           /* requests under way */
+    bool descends;
+    bool reading; /* listing is over */
+    void (*done)(struct scan *s, void *arg);
+    void *arg;
+};
+
+struct scan_wish {
+    const char *const *paths; /* the queues at these */
+    size_t n;
+    bool descends;                           /* and those below */
+    size_t max;                              /* so many nodes there may be; 0: any number */
+    void (*done)(struct scan *s, void *arg); /* once, later */
+    void *arg;
+};
+/* Its err, then: ETOOBIG when there are too many nodes, and what else keeps it from seeing. Nodes
+ * that are not readable or vanish meanwhile are left out. ENOMEM; EINVAL no path; EPATH,
+ * ECLOSED. */
+clave_err clave__scan_new(struct scan **out, clave_client *c, const struct scan_wish *wish);
+/* NULL is ignored. One that is under way frees itself when it has its answers. */
+void clave__scan_free(struct scan *s);
+
+/* The queue of that path; NULL. */
+const struct scan_queue *clave__scan_find(const struct scan *s, const char *path, size_t n);
+
+#endif

@@ -1,0 +1,230 @@
+#include "recipe/deadlock/search.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#include "client/client_internal.h"
+#include "recipe/deadlock/queue_snapshot.h"
+
+enum { MAX_NODES = 50000 };
+
+struct deadlock_search {
+    clave_client *client;
+    const struct clave_mem *mem;
+    clave_deadlocks_cb *cb;
+    void *arg;
+    struct scan *before;
+    struct scan *now; /* may be under way, as `before` while there is no `now` */
+};
+
+/* The cycles of a picture, for the user. */
+struct report {
+    clave_deadlock *list;
+    clave_deadlock_member *members; /* of all */
+    size_t n;
+};
+
+static void free_deadlock_search(struct deadlock_search *h)
+{
+    clave__scan_free(h->before);
+    clave__scan_free(h->now);
+    clave__mem_free(h->mem, h);
+}
+
+/* ---- the report ------------------------------------------------------------------------ */
+
+static const char *path_of(const struct deadlock_search *h, const struct wait_step *step)
+{
+    return step->blocker == WAIT_NONE ? NULL : h->now->queues[step->queue].path;
+}
+
+static void set_member(const struct deadlock_search *h, const struct queue_snapshot *p,
+                       const struct wait_step *step, clave_deadlock_member *out)
+{
+    const struct scan_node *node = clave__queue_snapshot_node(p, step->queue, step->claim);
+    *out = (clave_deadlock_member){
+        .path = path_of(h, step),
+        .node = node->path,
+        .stat = node->stat,
+        .identity = node->identity,
+    };
+    if (step->blocker != WAIT_NONE)
+        out->blocker = clave__queue_snapshot_node(p, step->queue, step->blocker)->path;
+}
+
+static void free_report(const struct deadlock_search *h, struct report *r)
+{
+    for (size_t i = 0; i < r->n; i++)
+        clave__mem_free(h->mem, (void *)(uintptr_t)r->list[i].text);
+    clave__mem_free(h->mem, r->list);
+    clave__mem_free(h->mem, r->members);
+}
+
+/* Who gives up, or completed the cycle. */
+static size_t first_of(const struct queue_snapshot *p, const struct wait_cycle *c)
+{
+    size_t first = 0;
+    int64_t newest = 0;
+    for (size_t i = 0; i < c->n; i++) {
+        const struct wait_step *step = &c->steps[i];
+        int64_t token = clave__queue_snapshot_node(p, step->queue, step->claim)->stat.czxid;
+        if (step->blocker == WAIT_NONE || token < newest)
+            continue;
+        first = i;
+        newest = token;
+    }
+    return c->victim != WAIT_NONE ? c->victim : first;
+}
+
+static clave_err fill_report(const struct deadlock_search *h, const struct queue_snapshot *p,
+                             const struct wait_verdict *v, struct report *r)
+{
+    clave_deadlock_member *at = r->members;
+    for (size_t i = 0; i < v->n; i++) {
+        const struct wait_cycle *c = &v->cycles[i];
+        size_t first = first_of(p, c);
+        clave_deadlock *d = &r->list[r->n++];
+        *d = (clave_deadlock){.members = at, .n = c->n};
+        d->victim = c->victim != WAIT_NONE ? 0 : c->n;
+        for (size_t k = 0; k < c->n; k++)
+            set_member(h, p, &c->steps[(first + k) % c->n], at++);
+        d->text = clave__deadlock_text(h->mem, d);
+        if (!d->text)
+            return CLAVE_ENOMEM;
+    }
+    return CLAVE_OK;
+}
+
+static clave_err make_report(const struct deadlock_search *h, const struct queue_snapshot *p,
+                             const struct wait_verdict *v, struct report *r)
+{
+    *r = (struct report){0};
+    if (v->n == 0)
+        return CLAVE_OK;
+    r->list = clave__mem_zalloc(h->mem, v->n * sizeof *r->list);
+    r->members = clave__mem_zalloc(h->mem, v->stuck * sizeof *r->members);
+    clave_err err = r->list && r->members ? fill_report(h, p, v, r) : CLAVE_ENOMEM;
+    if (err == CLAVE_OK)
+        return CLAVE_OK;
+    free_report(h, r);
+    *r = (struct report){0};
+    return err;
+}
+
+static void tell(struct deadlock_search *h, clave_err err, const struct report *r)
+{
+    h->cb(h->client, err, r ? r->list : NULL, r ? r->n : 0, h->arg);
+}
+
+/* ---- the surveys ----------------------------------------------------------------------- */
+
+/* The callback may free what started the hunt, and never abandons it: it has ended. */
+static void conclude(struct deadlock_search *h)
+{
+    struct queue_snapshot p;
+    struct wait_verdict v = {0};
+    struct report r = {0};
+    clave_err err = h->now->err;
+    if (err == CLAVE_OK) {
+        err = clave__queue_snapshot_init(&p, h->before, h->now);
+        if (err == CLAVE_OK) {
+            err = clave__waitgraph_solve(h->mem, p.queues, p.n, &v);
+            if (err == CLAVE_OK)
+                err = make_report(h, &p, &v, &r);
+            clave__queue_snapshot_fini(&p);
+        }
+    }
+    clave__waitgraph_fini(h->mem, &v);
+    tell(h, err, &r);
+    free_report(h, &r);
+    free_deadlock_search(h);
+}
+
+static void on_second(struct scan *s, void *arg)
+{
+    (void)s;
+    conclude(arg);
+}
+
+static clave_err is_anybody_stuck(const struct deadlock_search *h, bool *out)
+{
+    struct queue_snapshot p;
+    struct wait_verdict v;
+    *out = false;
+    clave_err err = clave__queue_snapshot_init(&p, NULL, h->before);
+    if (err != CLAVE_OK)
+        return err;
+    err = clave__waitgraph_solve(h->mem, p.queues, p.n, &v);
+    *out = err == CLAVE_OK && v.stuck > 0;
+    clave__waitgraph_fini(h->mem, &v);
+    clave__queue_snapshot_fini(&p);
+    return err;
+}
+
+static clave_err look_again(struct deadlock_search *h)
+{
+    size_t n = h->before->nqueues;
+    const char **paths = clave__mem_alloc(h->mem, n * sizeof *paths);
+    if (!paths)
+        return CLAVE_ENOMEM;
+    for (size_t i = 0; i < n; i++)
+        paths[i] = h->before->queues[i].path;
+    struct scan_wish wish = {.paths = paths, .n = n, .done = on_second, .arg = h};
+    clave_err err = clave__scan_new(&h->now, h->client, &wish);
+    clave__mem_free(h->mem, (void *)paths);
+    return err;
+}
+
+static void on_first(struct scan *s, void *arg)
+{
+    struct deadlock_search *h = arg;
+    bool stuck = false;
+    clave_err err = s->err;
+    if (err == CLAVE_OK)
+        err = is_anybody_stuck(h, &stuck);
+    if (stuck)
+        err = look_again(h);
+    if (stuck && err == CLAVE_OK)
+        return;
+    tell(h, err, NULL);
+    free_deadlock_search(h);
+}
+
+/* ---- life ------------------------------------------------------------------------------ */
+
+clave_err clave__deadlock_search_start(struct deadlock_search **out, clave_client *c,
+                                       const struct deadlock_search_wish *wish,
+                                       clave_deadlocks_cb *cb, void *arg)
+{
+    const struct clave_mem *mem = clave__client_mem(c);
+    if (!cb)
+        return CLAVE_EINVAL;
+    struct deadlock_search *h = clave__mem_zalloc(mem, sizeof *h);
+    if (!h)
+        return CLAVE_ENOMEM;
+    *h = (struct deadlock_search){.client = c, .mem = mem, .cb = cb, .arg = arg};
+    struct scan_wish look = {.paths = wish->roots,
+                             .n = wish->nroots,
+                             .descends = true,
+                             .max = wish->max_nodes,
+                             .done = on_first,
+                             .arg = h};
+    clave_err err = clave__scan_new(&h->before, c, &look);
+    if (err != CLAVE_OK)
+        clave__mem_free(mem, h);
+    else if (out)
+        *out = h;
+    return err;
+}
+
+void clave__deadlock_search_abandon(struct deadlock_search *h)
+{
+    free_deadlock_search(h);
+}
+
+clave_err clave_deadlocks_find(clave_client *c, const char *const *roots, size_t nroots,
+                               clave_deadlocks_cb *cb, void *arg)
+{
+    struct deadlock_search_wish wish = {.roots = roots, .nroots = nroots, .max_nodes = MAX_NODES};
+    return clave__deadlock_search_start(NULL, c, &wish, cb, arg);
+}

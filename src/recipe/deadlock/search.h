@@ -1,0 +1,25 @@
+/* search.h - a search for deadlocks that is under way: two surveys, and what they show. */
+#ifndef CLAVE_RECIPE_DEADLOCK_SEARCH_H
+#define CLAVE_RECIPE_DEADLOCK_SEARCH_H
+
+#include "clave/deadlock_search.h"
+
+struct deadlock_search;
+
+struct deadlock_search_wish {
+    const char *const *roots;
+    size_t nroots;
+    size_t max_nodes;
+};
+/* clave_deadlocks_find. It frees itself behind its callback; `out` (may be NULL) is for: */
+clave_err clave__deadlock_search_start(struct deadlock_search **out, clave_client *c,
+                                       const struct deadlock_search_wish *wish,
+                                       clave_deadlocks_cb *cb, void *arg);
+/* The callback will not run. */
+void clave__deadlock_search_abandon(struct deadlock_search *h);
+
+/* report.c: in words; NULL: no memory. */
+struct clave_mem;
+char *clave__deadlock_text(const struct clave_mem *mem, const clave_deadlock *d);
+
+#endif

@@ -1,0 +1,71 @@
+/* waitgraph.h - who waits for whom, from lock queues as they stood at one moment, and who can
+ * therefore never go on. Knows neither nodes nor servers.
+ *
+ * An owner that waits for nothing goes on, and in the end lets go of all it has: it is taken out
+ * of the graph, and so on (reduction). Those who remain are deadlocked. A mutex is waited for
+ * until all before it are gone; a lease until any so many are, so that there a cycle alone says
+ * nothing.
+ *
+ * An owner that names itself is one thread of control: it is stuck when anything it waits for
+ * is, its own locks included. A session that does not is nobody knows how many: it is stuck only
+ * when everything it waits for is, and never waits for itself. */
+#ifndef CLAVE_RECIPE_DEADLOCK_WAITGRAPH_H
+#define CLAVE_RECIPE_DEADLOCK_WAITGRAPH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/memory.h"
+#include "clave/err.h"
+
+enum wait_kind { WAIT_ALONE, WAIT_SHARED, WAIT_LEASE };
+
+#define WAIT_NONE SIZE_MAX
+
+/* One node of a queue. */
+struct wait_claim {
+    const char *owner; /* equal texts, one owner; "a/b" is a part of "a" when both are known */
+    bool known;        /* it has named itself */
+    bool moving;       /* has been seen to go on */
+    bool yields;       /* would give up */
+    enum wait_kind kind;
+    size_t rank;   /* in the queue; a read that has its write's number has its rank */
+    int64_t token; /* its age */
+};
+
+struct wait_queue {
+    const struct wait_claim *claims; /* the first comes first */
+    size_t n;
+    /* Of leases. Who is first in the queue of those who acquire waits with its newest lease for
+     * room; limit 0: unknown, nobody is taken to wait. */
+    size_t limit;
+    size_t gate; /* index of that queue; WAIT_NONE */
+};
+
+/* `claim` waits for `blocker` of the same queue, which belongs to the next step's owner. */
+struct wait_step {
+    size_t queue, claim;
+    size_t blocker; /* WAIT_NONE: the owner of `claim`, which it holds, waits for the end of its
+                       part, the next step's owner */
+};
+
+struct wait_cycle {
+    const struct wait_step *steps; /* the last waits for the first */
+    size_t n;
+    size_t victim; /* who gives up: the youngest that waits and yields; WAIT_NONE */
+};
+
+struct wait_verdict {
+    struct wait_cycle *cycles; /* no owner in two: those that share one come to light in turn */
+    size_t n;
+    struct wait_step *steps; /* of all */
+    size_t stuck;            /* owners that cannot go on, in a cycle or behind one */
+};
+
+/* ENOMEM. The verdict does not depend on the order of the queues. */
+clave_err clave__waitgraph_solve(const struct clave_mem *mem, const struct wait_queue *queues,
+                                 size_t n, struct wait_verdict *out);
+void clave__waitgraph_fini(const struct clave_mem *mem, struct wait_verdict *v);
+
+#endif

@@ -1,0 +1,499 @@
+/* latch.c - one candidate: what its places in the queue, one after another, and the session
+ * mean for its leadership. docs/elections.md has the rules. */
+#include "recipe/election/latch_internal.h"
+
+#include <string.h>
+
+#include "base/list.h"
+
+enum { RETRY_MS = 1000 };
+
+void clave__latch_hold(clave_latch *l)
+{
+    l->refs++;
+}
+
+void clave__latch_drop(clave_latch *l)
+{
+    if (--l->refs > 0)
+        return;
+    clave__client_timer_clear(l->client, &l->soon);
+    clave__client_timer_clear(l->client, &l->retry);
+    clave__client_timer_clear(l->client, &l->regain);
+    clave__client_unlisten(&l->listener);
+    clave__contender_config_fini(&l->config);
+    clave__mem_free(l->mem, l->ranked_stem);
+    clave__mem_free(l->mem, l->id);
+    clave__mem_free(l->mem, l);
+}
+
+/* ---- telling --------------------------------------------------------------------------- */
+
+static void emit(clave_latch *l, const clave_latch_event *ev)
+{
+    if (l->event_cb)
+        l->event_cb(l, ev, l->event_arg);
+}
+
+void clave__latch_tell_owed_loss(clave_latch *l)
+{
+    if (!l->owes_loss)
+        return;
+    l->owes_loss = false;
+    emit(l, &(clave_latch_event){.kind = CLAVE_LATCH_NOT_LEADER, .why = l->owed_why});
+}
+
+static void tell(clave_latch *l, clave_latch_event ev)
+{
+    clave__latch_tell_owed_loss(l);
+    emit(l, &ev);
+}
+
+static void on_soon(struct timer *t, int64_t now)
+{
+    (void)now;
+    clave__note_deliver_due(LIST_ENTRY(t, struct clave_latch, soon));
+}
+
+void clave__latch_try_later(clave_latch *l)
+{
+    clave__client_timer_set(l->client, &l->retry, clave__client_now(l->client) + RETRY_MS);
+}
+
+/* ---- leadership ------------------------------------------------------------------------ */
+
+void clave__latch_gain(clave_latch *l)
+{
+    if (l->leads || l->state != CLAVE_LATCH_STARTED)
+        return;
+    l->leads = true;
+    l->asked = false;
+    tell(l, (clave_latch_event){.kind = CLAVE_LATCH_LEADER});
+    if (l->leads)
+        clave__note_post_awaits(l, CLAVE_OK);
+    clave__note_deliver_due(l);
+}
+
+static void lose(clave_latch *l, clave_err why)
+{
+    if (!l->leads)
+        return;
+    l->leads = false;
+    tell(l, (clave_latch_event){.kind = CLAVE_LATCH_NOT_LEADER, .why = why});
+}
+
+/* By our own call: to be told later. */
+static void give_up(clave_latch *l)
+{
+    if (!l->leads)
+        return;
+    l->leads = false;
+    l->owes_loss = true;
+    l->owed_why = CLAVE_OK;
+    clave__client_timer_set(l->client, &l->soon, clave__client_now(l->client));
+}
+
+bool clave__latch_is_first(const clave_latch *l)
+{
+    return l->place && l->place->state == CONTENDER_HELD;
+}
+
+void clave__latch_begin_proof(clave_latch *l)
+{
+    l->proving = true;
+    l->proved_token = l->place->token;
+}
+
+bool clave__latch_end_proof(clave_latch *l)
+{
+    l->proving = false;
+    return clave__latch_is_first(l) && l->place->token == l->proved_token;
+}
+
+/* A check of a name that others take as soon as it is free proves that somebody's node stands.
+ * Ours it is when the watch on it was silent until then: its end would have been told before. */
+static bool is_surely_ours(const clave_latch *l)
+{
+    return !l->config.spec.rule->race || clave__node_watch_is_armed(&l->place->own);
+}
+
+/* The standard policy ended leadership with the connection, and the place is still ours by all
+ * we know: a check of the node that passes the leader says so, and moves the hold deadline. */
+static void on_proved(clave_client *c, const clave_result *res, void *arg)
+{
+    clave_latch *l = arg;
+    (void)c;
+    if (clave__latch_end_proof(l)) {
+        if (res->err == CLAVE_OK && !is_surely_ours(l))
+            clave__latch_try_later(l);
+        else if (res->err == CLAVE_OK)
+            clave__latch_rise(l);
+        else if (res->err == CLAVE_ENONODE)
+            clave__contender_turn_node_missing(&l->place->hold);
+        else if (clave_err_classify(res->err) == CLAVE_CLASS_RETRY)
+            clave__latch_try_later(l);
+        /* A lost answer: there will be another RECONNECTED, or LOST. */
+    }
+    clave__latch_drop(l);
+}
+
+static void prove(clave_latch *l)
+{
+    if (!clave__latch_is_first(l) || l->leads || l->proving)
+        return;
+    clave_op check = {.kind = CLAVE_OP_CHECK, .path = l->place->own.path, .version = -1};
+    clave_err err = clave_multi(l->client, &check, 1, on_proved, l);
+    if (err == CLAVE_OK) {
+        clave__latch_begin_proof(l);
+        clave__latch_hold(l);
+    } else if (err == CLAVE_ENOMEM) {
+        clave__latch_try_later(l);
+    }
+}
+
+/* ---- the place ------------------------------------------------------------------------- */
+
+static const struct contender_events events;
+
+static void fail(clave_latch *l, clave_err err)
+{
+    if (err == CLAVE_ECLOSED) {
+        l->state = CLAVE_LATCH_CLOSED;
+    } else {
+        l->rests = true;
+        tell(l, (clave_latch_event){.kind = CLAVE_LATCH_FAILED, .why = err});
+    }
+    /* The callback may have had it stand again. */
+    if (!l->place)
+        clave__note_post_awaits(l, err);
+}
+
+static clave_err new_place(clave_latch *l, bool meek, struct contender **out)
+{
+    const struct contender_spec *spec = l->priority > 0 && !meek ? &l->ranked : &l->config.spec;
+    return clave__contender_new(out, l->client, spec, &events, l);
+}
+
+static clave_err join(clave_latch *l, struct contender *place, bool meek)
+{
+    l->place = place;
+    l->meek = meek;
+    l->claimed = false;
+    if (meek)
+        clave__contender_race_let_others(place);
+    clave_err err = clave__contender_join(place, CLAVE_NEVER);
+    if (err != CLAVE_OK)
+        l->place = NULL;
+    return err;
+}
+
+static clave_err stand(clave_latch *l, bool meek)
+{
+    struct contender *place;
+    clave_err err = new_place(l, meek, &place);
+    return err == CLAVE_OK ? join(l, place, meek) : err;
+}
+
+static void stand_again(clave_latch *l, bool meek)
+{
+    if (l->state != CLAVE_LATCH_STARTED || l->place || l->rests)
+        return;
+    clave_err err = stand(l, meek);
+    if (err == CLAVE_ENOMEM)
+        clave__latch_try_later(l);
+    else if (err != CLAVE_OK)
+        fail(l, err);
+}
+
+static void on_retry(struct timer *t, int64_t now)
+{
+    (void)now;
+    clave_latch *l = LIST_ENTRY(t, struct clave_latch, retry);
+    clave__latch_hold(l);
+    stand_again(l, false);
+    if (clave_client_is_connected(l->client)) {
+        prove(l);
+        clave__latch_claim(l);
+    }
+    clave__note_deliver_due(l);
+    clave__latch_drop(l);
+}
+
+static void on_moved(void *owner)
+{
+    clave_latch *l = owner;
+    const struct contender *place = l->place;
+    clave_latch_event ev = {
+        .kind = CLAVE_LATCH_QUEUED, .ahead = place->ahead, .predecessor = place->last.path};
+    clave__latch_hold(l);
+    tell(l, ev);
+    /* The callback may have given the place up. */
+    if (l->place == place && place->ahead == 1) {
+        ev.kind = CLAVE_LATCH_NEXT;
+        tell(l, ev);
+    }
+    clave__latch_claim(l);
+    clave__latch_drop(l);
+}
+
+static void on_held(void *owner)
+{
+    clave_latch *l = owner;
+    clave__latch_hold(l);
+    clave__latch_rise(l);
+    clave__latch_drop(l);
+}
+
+static void on_ended(void *owner, clave_err err)
+{
+    clave_latch *l = owner;
+    l->place = NULL;
+    clave__latch_hold(l);
+    if (err == CLAVE_ENOMEM)
+        clave__latch_try_later(l);
+    else
+        fail(l, err);
+    clave__note_deliver_due(l);
+    clave__latch_drop(l);
+}
+
+static void on_lost(void *owner, clave_err why)
+{
+    clave_latch *l = owner;
+    l->place = NULL;
+    clave__latch_hold(l);
+    if (why == CLAVE_ECLOSED)
+        l->state = CLAVE_LATCH_CLOSED;
+    lose(l, why);
+    if (why == CLAVE_ECLOSED)
+        clave__note_post_awaits(l, CLAVE_ECLOSED);
+    /* Where nobody queues, who has had its term would have the next one too. */
+    stand_again(l, why == CLAVE_EMAXHOLD && l->config.spec.rule->race);
+    clave__note_deliver_due(l);
+    clave__latch_drop(l);
+}
+
+static void on_asked(void *owner)
+{
+    clave_latch *l = owner;
+    if (!l->leads || l->asked)
+        return;
+    l->asked = true;
+    clave__latch_hold(l);
+    tell(l, (clave_latch_event){.kind = CLAVE_LATCH_ASKED});
+    clave__latch_drop(l);
+}
+
+static const struct contender_events events = {
+    .moved = on_moved,
+    .held = on_held,
+    .ended = on_ended,
+    .lost = on_lost,
+    .asked = on_asked,
+};
+
+static void on_left(void *arg, clave_err err)
+{
+    struct note *n = arg;
+    if (n->l->calling)
+        clave__note_post(n, err);
+    else
+        clave__note_deliver(n, err);
+}
+
+static void on_state(struct listener *listener, clave_state state, clave_err why)
+{
+    clave_latch *l = LIST_ENTRY(listener, struct clave_latch, listener);
+    clave__latch_hold(l);
+    switch (state) {
+    case CLAVE_STATE_SUSPENDED:
+        if (l->policy == CLAVE_POLICY_STANDARD)
+            lose(l, why == CLAVE_OK ? CLAVE_ECONNLOSS : why);
+        break;
+    case CLAVE_STATE_CONNECTED:
+    case CLAVE_STATE_RECONNECTED:
+        prove(l);
+        break;
+    case CLAVE_STATE_CLOSED:
+        /* The place hears of it by itself. A closed client ticks no more. */
+        if (!l->place && l->state == CLAVE_LATCH_STARTED)
+            l->state = CLAVE_LATCH_CLOSED;
+        if (!l->place)
+            clave__note_post_awaits(l, CLAVE_ECLOSED);
+        clave__note_deliver_due(l);
+        break;
+    case CLAVE_STATE_LOST:
+    case CLAVE_STATE_READ_ONLY:
+    case CLAVE_STATE_LATENT:
+        break;
+    }
+    clave__latch_drop(l);
+}
+
+/* ---- life ------------------------------------------------------------------------------ */
+
+static clave_err check_options(const clave_latch_options *o)
+{
+    bool policy = o->policy == CLAVE_POLICY_STANDARD || o->policy == CLAVE_POLICY_SESSION;
+    bool fine = policy && o->max_term_ms >= 0 && o->min_valid_ms >= 0 && (!o->acls || o->nacls > 0);
+    bool ranks = o->priority > 0 || o->spread;
+    bool named = o->id && o->id[0]; /* what nobody else has */
+    fine = fine && o->priority >= 0 && (!o->preempt || ranks);
+    fine = fine && (!o->spread || (o->priority == 0 && named));
+    return fine ? CLAVE_OK : CLAVE_EINVAL;
+}
+
+static clave_err copy_options(clave_latch *l, const clave_latch_options *o)
+{
+    const char *id = o->id ? o->id : "";
+    l->policy = o->policy;
+    l->event_cb = o->event_cb;
+    l->event_arg = o->event_arg;
+    l->config.spec.max_hold_ms = o->max_term_ms;
+    l->config.spec.min_valid_ms = o->min_valid_ms;
+    l->config.spec.strict = o->strict;
+    l->config.spec.revocable = o->revocable;
+    l->id = clave__mem_strdup(l->mem, id);
+    if (!l->id)
+        return CLAVE_ENOMEM;
+    clave_err err = clave__contender_config_set_data(&l->config, id, strlen(id));
+    if (err == CLAVE_OK)
+        err = clave__contender_config_set_acls(&l->config, o->acls, o->nacls);
+    return err == CLAVE_OK ? clave__latch_set_priority(l, o) : err;
+}
+
+clave_err clave__latch_new(clave_latch **out, clave_client *c, const char *path,
+                           const clave_latch_options *given, const struct order_rule *rule)
+{
+    clave_latch_options o;
+    *out = NULL;
+    clave_err err = clave__client_take_options(c, &o, sizeof o, given, "clave_latch_options");
+    if (err == CLAVE_OK)
+        err = check_options(&o);
+    if (err != CLAVE_OK)
+        return err;
+    bool ranks = o.priority > 0 || o.spread; /* which has to stand in the name */
+    if (ranks && rule->bare)
+        return CLAVE_EINVAL;
+    const struct clave_mem *mem = clave__client_mem(c);
+    clave_latch *l = clave__mem_zalloc(mem, sizeof *l);
+    if (!l)
+        return CLAVE_ENOMEM;
+    l->client = c;
+    l->mem = mem;
+    l->refs = 1;
+    list_init(&l->awaits);
+    list_init(&l->due);
+    list_init(&l->listener.link);
+    l->listener.on_state = on_state;
+    clave__timer_init(&l->soon, on_soon);
+    clave__timer_init(&l->retry, on_retry);
+    clave__latch_priority_init(l);
+    err = clave__contender_config_init(&l->config, c, path, rule, "the election's path");
+    if (err == CLAVE_OK)
+        err = copy_options(l, &o);
+    if (err != CLAVE_OK) {
+        clave__latch_drop(l);
+        return err;
+    }
+    clave__client_listen(c, &l->listener);
+    clave__client_ref(c);
+    *out = l;
+    return CLAVE_OK;
+}
+
+clave_err clave_latch_new(clave_latch **out, clave_client *c, const char *path,
+                          const clave_latch_options *o)
+{
+    return clave__latch_new(out, c, path, o, &clave__order_latch);
+}
+
+clave_err clave_latch_start(clave_latch *l)
+{
+    if (l->state != CLAVE_LATCH_LATENT)
+        return CLAVE_EINVAL;
+    if (clave_client_state(l->client) == CLAVE_STATE_CLOSED)
+        return CLAVE_ECLOSED;
+    clave_err err = stand(l, false);
+    if (err == CLAVE_OK)
+        l->state = CLAVE_LATCH_STARTED;
+    return err;
+}
+
+/* From here on nobody hears of the place; `left` (may be NULL) when its node is gone. */
+static void leave(clave_latch *l, struct contender *place, struct note *left)
+{
+    if (place && place->state == CONTENDER_HELD && place->token == l->published_token)
+        clave__value_withdraw(
+            &(struct latch_lead){l->client, l->config.path, place->own.path, place->token});
+    l->calling = true;
+    if (place)
+        clave__contender_leave(place, left ? on_left : NULL, left);
+    else if (left)
+        clave__note_post(left, CLAVE_OK);
+    l->calling = false;
+}
+
+static void close_latch(clave_latch *l, struct note *left)
+{
+    struct contender *place = l->place;
+    l->state = CLAVE_LATCH_CLOSED;
+    l->place = NULL;
+    clave__client_timer_clear(l->client, &l->retry);
+    give_up(l);
+    clave__note_post_awaits(l, CLAVE_ECLOSED);
+    leave(l, place, left);
+}
+
+clave_err clave_latch_close(clave_latch *l, clave_latch_close_mode mode, clave_latch_cb *cb,
+                            void *arg)
+{
+    struct note *left = NULL;
+    if (l->state != CLAVE_LATCH_STARTED)
+        return CLAVE_EINVAL;
+    if (cb && clave__note_new(&left, l, cb, arg) != CLAVE_OK)
+        return CLAVE_ENOMEM;
+    if (mode == CLAVE_CLOSE_SILENT)
+        l->event_cb = NULL;
+    close_latch(l, left);
+    return CLAVE_OK;
+}
+
+void clave_latch_free(clave_latch *l)
+{
+    if (!l)
+        return;
+    l->event_cb = NULL;
+    if (l->state == CLAVE_LATCH_STARTED)
+        close_latch(l, NULL);
+    l->state = CLAVE_LATCH_CLOSED;
+    clave__note_post_awaits(l, CLAVE_ECLOSED);
+    clave_client *c = l->client;
+    clave__latch_drop(l);
+    clave__client_unref(c);
+}
+
+/* First the delete, then the create: behind everybody else. */
+clave_err clave__latch_stand_behind(clave_latch *l, bool meek)
+{
+    struct contender *old = l->place, *next;
+    clave_err err = new_place(l, meek, &next);
+    if (err != CLAVE_OK)
+        return err;
+    l->rests = false;
+    give_up(l);
+    leave(l, old, NULL);
+    if (join(l, next, meek) != CLAVE_OK)
+        clave__latch_try_later(l);
+    return CLAVE_OK;
+}
+
+clave_err clave_latch_resign(clave_latch *l)
+{
+    if (l->state != CLAVE_LATCH_STARTED)
+        return CLAVE_EINVAL;
+    clave_err err = clave__latch_stand_behind(l, true);
+    if (err == CLAVE_OK && l->priority > 0)
+        clave__latch_regain_later(l);
+    return err;
+}

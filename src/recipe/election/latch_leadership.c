@@ -1,0 +1,88 @@
+/* latch_leadership.c - what a latch knows of its leadership, and what only a leader may write. */
+#include "recipe/contender/fenced_write.h"
+#include "recipe/election/latch_internal.h"
+
+/* ---- what is known --------------------------------------------------------------------- */
+
+bool clave_latch_grant(const clave_latch *l, clave_grant *out)
+{
+    if (!l->leads || !clave__latch_is_first(l))
+        return false;
+    *out = clave__contender_grant(l->place);
+    return true;
+}
+
+bool clave_latch_valid_for(const clave_latch *l, int64_t now, int64_t ms)
+{
+    clave_grant g;
+    return clave_latch_grant(l, &g) && clave__grant_lasts(&g, now, ms);
+}
+
+bool clave_latch_has_leadership(const clave_latch *l, int64_t now)
+{
+    return clave_latch_valid_for(l, now, 0);
+}
+
+clave_latch_state clave_latch_state_of(const clave_latch *l)
+{
+    return l->state;
+}
+
+const char *clave_latch_id(const clave_latch *l)
+{
+    return l->id;
+}
+
+const char *clave_latch_own_path(const clave_latch *l)
+{
+    const struct contender *p = l->place;
+    bool stands = p && p->state >= CONTENDER_WAITING && p->state <= CONTENDER_HELD;
+    return stands ? p->own.path : NULL;
+}
+
+bool clave__latch_lead(const clave_latch *l, struct latch_lead *out)
+{
+    if (!l->leads || !clave__latch_is_first(l))
+        return false;
+    *out = (struct latch_lead){l->client, l->config.path, l->place->own.path, l->place->token};
+    return true;
+}
+
+/* ---- guarded writes -------------------------------------------------------------------- */
+
+static clave_err guard_one(clave_latch *l, const clave_op *op, clave_result_cb *cb, void *arg)
+{
+    if (!l->leads || !clave__latch_is_first(l))
+        return CLAVE_ENOTHELD;
+    return clave__fenced_write_one(l->client, l->place->own.path, op, cb, arg);
+}
+
+clave_err clave_latch_create(clave_latch *l, const char *path, const void *data, size_t len,
+                             clave_create_mode mode, clave_result_cb *cb, void *arg)
+{
+    clave_op op = {.kind = CLAVE_OP_CREATE, .path = path, .data = data, .len = len, .mode = mode};
+    return guard_one(l, &op, cb, arg);
+}
+
+clave_err clave_latch_set(clave_latch *l, const char *path, const void *data, size_t len,
+                          int32_t version, clave_result_cb *cb, void *arg)
+{
+    clave_op op = {
+        .kind = CLAVE_OP_SET, .path = path, .data = data, .len = len, .version = version};
+    return guard_one(l, &op, cb, arg);
+}
+
+clave_err clave_latch_delete(clave_latch *l, const char *path, int32_t version, clave_result_cb *cb,
+                             void *arg)
+{
+    clave_op op = {.kind = CLAVE_OP_DELETE, .path = path, .version = version};
+    return guard_one(l, &op, cb, arg);
+}
+
+clave_err clave_latch_multi(clave_latch *l, const clave_op *ops, size_t nops, clave_result_cb *cb,
+                            void *arg)
+{
+    if (!l->leads || !clave__latch_is_first(l))
+        return CLAVE_ENOTHELD;
+    return clave__fenced_write_multi(l->client, l->place->own.path, ops, nops, cb, arg);
+}

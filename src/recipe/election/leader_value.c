@@ -1,0 +1,148 @@
+/* leader_value.c - the value of a leader. The node may be there already: our own from before, then
+ * it is written to; or a former leader's, whose session would take it away: then it is replaced.
+ * Which of these it is, the server's answer tells. */
+#include <string.h>
+
+#include "base/path.h"
+#include "client/client_internal.h"
+#include "recipe/contender/fenced_write.h"
+#include "recipe/election/latch_internal.h"
+
+/* Only an operator can make it be there and not there by turns. */
+enum { TRIES = 8 };
+enum step { STEP_CREATE, STEP_REPLACE, STEP_SET };
+
+struct publication {
+    clave_latch *l;
+    const struct clave_mem *mem;
+    clave_result_cb *cb;
+    void *arg;
+    int64_t token;
+    enum step step;
+    int tries;
+    char *path;
+    char *node;
+    char *data; /* the name of the node, a newline, the value */
+    size_t len;
+};
+
+char *clave__value_path(const struct clave_mem *mem, const char *path)
+{
+    static const char suffix[] = "-value";
+    size_t n = strlen(path);
+    char *out = clave__mem_alloc(mem, n + sizeof suffix);
+    if (!out)
+        return NULL;
+    memcpy(out, path, n);
+    memcpy(out + n, suffix, sizeof suffix);
+    return out;
+}
+
+static void free_publication(struct publication *p)
+{
+    clave__mem_free(p->mem, p->path);
+    clave__mem_free(p->mem, p->node);
+    clave__mem_free(p->mem, p->data);
+    clave__mem_free(p->mem, p);
+}
+
+static void finish(clave_client *c, struct publication *p, clave_err err)
+{
+    clave_latch *l = p->l;
+    /* When nobody knows it may be there, and is to be taken back. */
+    if (err == CLAVE_OK || clave_err_classify(err) == CLAVE_CLASS_UNKNOWN)
+        l->published_token = p->token;
+    if (p->cb)
+        p->cb(c, &(clave_result){.err = err, .path = p->path}, p->arg);
+    free_publication(p);
+    clave__latch_drop(l);
+}
+
+static void on_done(clave_client *c, const clave_result *res, void *arg);
+
+static clave_err submit(clave_client *c, struct publication *p)
+{
+    clave_op remove = {.kind = CLAVE_OP_DELETE, .path = p->path, .version = -1};
+    clave_op create = {.kind = CLAVE_OP_CREATE,
+                       .path = p->path,
+                       .data = p->data,
+                       .len = p->len,
+                       .mode = CLAVE_EPHEMERAL};
+    clave_op set = {
+        .kind = CLAVE_OP_SET, .path = p->path, .data = p->data, .len = p->len, .version = -1};
+    clave_op ops[2] = {p->step == STEP_SET      ? set
+                       : p->step == STEP_CREATE ? create
+                                                : remove,
+                       create};
+    p->tries++;
+    return clave__fenced_write_multi(c, p->node, ops, p->step == STEP_REPLACE ? 2 : 1, on_done, p);
+}
+
+static void on_done(clave_client *c, const clave_result *res, void *arg)
+{
+    struct publication *p = arg;
+    clave_err err = res->err;
+    bool there = p->step == STEP_CREATE && err == CLAVE_ENODEEXISTS;
+    bool missing = p->step != STEP_CREATE && err == CLAVE_ENONODE;
+    if ((there || missing) && p->tries < TRIES) {
+        p->step = there ? STEP_REPLACE : STEP_CREATE;
+        err = submit(c, p);
+        if (err == CLAVE_OK)
+            return;
+    }
+    finish(c, p, err);
+}
+
+static clave_err fill(struct publication *p, const struct latch_lead *lead, const void *data,
+                      size_t len)
+{
+    const char *name = clave__path_name(lead->node);
+    size_t nname = strlen(name);
+    p->path = clave__value_path(p->mem, lead->path);
+    p->node = clave__mem_strdup(p->mem, lead->node);
+    p->data = len < SIZE_MAX - nname - 1 ? clave__mem_alloc(p->mem, nname + 1 + len) : NULL;
+    if (!p->path || !p->node || !p->data)
+        return CLAVE_ENOMEM;
+    memcpy(p->data, name, nname);
+    p->data[nname] = '\n';
+    if (len)
+        memcpy(p->data + nname + 1, data, len);
+    p->len = nname + 1 + len;
+    return CLAVE_OK;
+}
+
+clave_err clave_latch_publish(clave_latch *l, const void *data, size_t len, clave_result_cb *cb,
+                              void *arg)
+{
+    struct latch_lead lead;
+    if (!clave__latch_lead(l, &lead))
+        return CLAVE_ENOTHELD;
+    /* It is the name of the leader's node that tells his value from those of others. */
+    if (strcmp(lead.path, "/") == 0 || l->config.spec.rule->race)
+        return CLAVE_EINVAL;
+    const struct clave_mem *mem = clave__client_mem(lead.client);
+    struct publication *p = clave__mem_zalloc(mem, sizeof *p);
+    if (!p)
+        return CLAVE_ENOMEM;
+    *p = (struct publication){.l = l, .mem = mem, .cb = cb, .arg = arg, .token = lead.token};
+    p->step = l->published_token == lead.token ? STEP_SET : STEP_CREATE;
+    clave_err err = fill(p, &lead, data, len);
+    if (err == CLAVE_OK)
+        err = submit(lead.client, p);
+    if (err != CLAVE_OK)
+        free_publication(p);
+    else
+        clave__latch_hold(l);
+    return err;
+}
+
+void clave__value_withdraw(const struct latch_lead *lead)
+{
+    const struct clave_mem *mem = clave__client_mem(lead->client);
+    char *path = clave__value_path(mem, lead->path);
+    if (!path)
+        return;
+    clave_op op = {.kind = CLAVE_OP_DELETE, .path = path, .version = -1};
+    (void)clave__fenced_write_one(lead->client, lead->node, &op, NULL, NULL);
+    clave__mem_free(mem, path);
+}

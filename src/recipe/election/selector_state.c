@@ -1,0 +1,96 @@
+#include "recipe/election/selector_state.h"
+
+clave_err clave__selector_state_start(struct selector_state *c)
+{
+    if (c->started || c->closed)
+        return CLAVE_EINVAL;
+    c->started = true;
+    c->phase = SELECTOR_STATE_QUEUED;
+    return CLAVE_OK;
+}
+
+clave_err clave__selector_state_requeue(struct selector_state *c)
+{
+    if (c->closed)
+        return CLAVE_ECLOSED;
+    if (!c->started)
+        return CLAVE_EINVAL;
+    if (c->phase != SELECTOR_STATE_IDLE)
+        return CLAVE_EBUSY;
+    c->phase = SELECTOR_STATE_QUEUED;
+    c->err = CLAVE_OK; /* asked for anew: at once, whatever has ended the last */
+    return CLAVE_OK;
+}
+
+/* ---- the task ------------------------------------------------------------------------------ */
+
+clave_err clave__selector_state_begin(struct selector_state *c)
+{
+    c->interrupted = c->closed;
+    if (!c->closed)
+        return CLAVE_OK;
+    clave__selector_state_end(c, CLAVE_ECLOSED);
+    return CLAVE_ECLOSED;
+}
+
+/* That the lock is lost, it says itself. */
+static bool is_doubtful(const struct selector_state *c)
+{
+    return c->suspended && c->policy == CLAVE_POLICY_STANDARD;
+}
+
+/* testRaceAtStateChanged: what was lost between the grant and this moment must not begin. */
+bool clave__selector_state_elect(struct selector_state *c, bool valid)
+{
+    if (!valid || is_doubtful(c) || c->closed)
+        return false;
+    c->phase = SELECTOR_STATE_LEADING;
+    return true;
+}
+
+void clave__selector_state_end(struct selector_state *c, clave_err err)
+{
+    c->err = err;
+    c->phase = c->auto_requeue && !c->closed ? SELECTOR_STATE_QUEUED : SELECTOR_STATE_IDLE;
+}
+
+bool clave__selector_state_goes_on(const struct selector_state *c)
+{
+    return c->phase == SELECTOR_STATE_QUEUED && !c->closed && c->err == CLAVE_OK;
+}
+
+/* ---- what happens to it -------------------------------------------------------------------- */
+
+void clave__selector_state_connection(struct selector_state *c, clave_state state)
+{
+    c->suspended = state != CLAVE_STATE_CONNECTED && state != CLAVE_STATE_RECONNECTED;
+    if (c->phase == SELECTOR_STATE_LEADING && is_doubtful(c))
+        c->interrupted = true;
+}
+
+/* An acquire that began behind the close is heard of here. */
+bool clave__selector_state_event(struct selector_state *c, clave_mutex_event_kind kind)
+{
+    if (kind == CLAVE_MUTEX_LOST || kind == CLAVE_MUTEX_ASKED)
+        c->interrupted = true;
+    return c->closed && kind == CLAVE_MUTEX_QUEUED;
+}
+
+clave_err clave__selector_state_interrupt(struct selector_state *c)
+{
+    if (c->phase != SELECTOR_STATE_LEADING)
+        return CLAVE_ENOTHELD;
+    c->interrupted = true;
+    return CLAVE_OK;
+}
+
+bool clave__selector_state_close(struct selector_state *c)
+{
+    c->closed = c->interrupted = true;
+    return c->phase == SELECTOR_STATE_QUEUED;
+}
+
+bool clave__selector_state_leads(const struct selector_state *c)
+{
+    return c->phase == SELECTOR_STATE_LEADING && !is_doubtful(c);
+}

@@ -1,0 +1,285 @@
+/* transfer.c - who leads next. One listing; then one transaction that holds only while the
+ * leader and the target stand, and takes the nodes of those between; then the leader goes, by
+ * itself or asked. Nobody can come between leader and target: numbers only grow. */
+#include <string.h>
+
+#include "base/path.h"
+#include "client/client_internal.h"
+#include "recipe/contender/order.h"
+#include "recipe/election/latch_internal.h"
+
+/* Each time somebody in between had gone by himself. */
+enum { TRIES = 16 };
+
+enum aim {
+    AIM_TARGET, /* `target`; NULL: nobody in particular */
+    AIM_YIELD,  /* who has the highest priority */
+    AIM_CLAIM,  /* `target`, if it has the highest, and the leader a lower one */
+};
+
+struct transfer {
+    clave_latch *l;    /* whose node is the first; NULL: the leader is somebody else's */
+    clave_latch *keep; /* the latch it is done for; NULL: none */
+    const struct clave_mem *mem;
+    enum aim aim;
+    char *path;
+    char *target; /* name */
+    char *leader; /* full path; from outside, of the listing */
+    clave_transfer_cb *cb;
+    void *arg;
+    int tries;
+    /* The transaction. */
+    clave_op *ops;
+    size_t nops;
+    char *paths; /* of the ops */
+};
+
+static void forget_ops(struct transfer *t)
+{
+    clave__mem_free(t->mem, t->ops);
+    clave__mem_free(t->mem, t->paths);
+    t->ops = NULL;
+    t->paths = NULL;
+    t->nops = 0;
+}
+
+static void free_transfer(struct transfer *t)
+{
+    forget_ops(t);
+    clave__mem_free(t->mem, t->path);
+    clave__mem_free(t->mem, t->target);
+    clave__mem_free(t->mem, t->leader);
+    clave__mem_free(t->mem, t);
+}
+
+static void finish(clave_client *c, struct transfer *t, clave_err err)
+{
+    clave_latch *keep = t->keep;
+    if (t->cb)
+        t->cb(c, err, t->arg);
+    free_transfer(t);
+    if (keep)
+        clave__latch_drop(keep);
+}
+
+static bool is_still_first(const struct transfer *t)
+{
+    return clave__latch_is_first(t->l) && strcmp(t->l->place->own.path, t->leader) == 0;
+}
+
+/* It goes itself. Who yields stands again with its priority; who was told to, without. */
+static clave_err step_down(struct transfer *t)
+{
+    if (!is_still_first(t))
+        return CLAVE_ELOST;
+    if (t->aim != AIM_YIELD)
+        return clave_latch_resign(t->l);
+    clave_err err = clave__latch_stand_behind(t->l, false);
+    return err == CLAVE_OK ? CLAVE_ELOST : err;
+}
+
+static void on_names(clave_client *c, const clave_result *res, void *arg);
+
+static clave_err list(clave_client *c, struct transfer *t)
+{
+    forget_ops(t);
+    t->tries++;
+    return clave_children(c, t->path, NULL, on_names, t);
+}
+
+/* ---- the last step --------------------------------------------------------------------- */
+
+static void on_done(clave_client *c, const clave_result *res, void *arg)
+{
+    struct transfer *t = arg;
+    clave_err err = res->err;
+    /* Somebody wrote to the leader's node meanwhile: it is asked, which is all that was wanted. */
+    if (err == CLAVE_EBADVERSION && !t->l && !t->target)
+        err = CLAVE_OK;
+    if ((err == CLAVE_ENONODE || err == CLAVE_EBADVERSION) && t->tries < TRIES) {
+        err = list(c, t);
+        if (err == CLAVE_OK)
+            return;
+    }
+    if (err == CLAVE_OK && t->l)
+        err = step_down(t);
+    finish(c, t, err);
+}
+
+/* Asked by writing what is there: its id stays what others see. */
+static void on_leader_data(clave_client *c, const clave_result *res, void *arg)
+{
+    struct transfer *t = arg;
+    clave_err err = res->err;
+    if (err == CLAVE_OK) {
+        clave_op *ask = &t->ops[t->nops++];
+        *ask = (clave_op){.kind = CLAVE_OP_SET, .path = t->leader, .data = res->data};
+        ask->len = res->len;
+        ask->version = res->stat->version;
+        err = clave_multi(c, t->ops, t->nops, on_done, t);
+    } else if (err == CLAVE_ENONODE && t->tries < TRIES) {
+        err = list(c, t);
+    }
+    if (err != CLAVE_OK)
+        finish(c, t, err);
+}
+
+/* ---- the listing ----------------------------------------------------------------------- */
+
+/* Those of the election's kind, in order: the leader is the first. */
+static size_t drop_foreign(const clave_result *res, size_t *order)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < res->nnames; i++)
+        if (clave__order_is_kind(&clave__order_latch, res->names[order[i]]))
+            order[n++] = order[i];
+    return n;
+}
+
+static const char *add_path(struct transfer *t, char **at, const char *name)
+{
+    size_t ndir = strcmp(t->path, "/") == 0 ? 0 : strlen(t->path);
+    char *path = *at;
+    memcpy(path, t->path, ndir);
+    path[ndir] = '/';
+    size_t nname = strlen(name) + 1;
+    memcpy(path + ndir + 1, name, nname);
+    *at = path + ndir + 1 + nname;
+    return path;
+}
+
+/* check(leader), check(target), delete those between; and room for one more. */
+static clave_err make_ops(struct transfer *t, const char *const *names, const size_t *order,
+                          size_t target)
+{
+    size_t room = 0;
+    for (size_t i = 0; i <= target; i++)
+        room += strlen(t->path) + strlen(names[order[i]]) + 2;
+    t->ops = clave__mem_zalloc(t->mem, (target + 2) * sizeof *t->ops);
+    t->paths = clave__mem_alloc(t->mem, room);
+    if (!t->ops || !t->paths)
+        return CLAVE_ENOMEM;
+    char *at = t->paths;
+    for (size_t i = 0; i <= target; i++)
+        t->ops[t->nops++] = (clave_op){
+            .kind = i == 0 || i == target ? CLAVE_OP_CHECK : CLAVE_OP_DELETE,
+            .path = add_path(t, &at, names[order[i]]),
+            .version = -1,
+        };
+    return CLAVE_OK;
+}
+
+static clave_err set_leader(struct transfer *t)
+{
+    clave__mem_free(t->mem, t->leader);
+    t->leader = clave__mem_strdup(t->mem, t->ops[0].path);
+    return t->leader ? CLAVE_OK : CLAVE_ENOMEM;
+}
+
+/* The index in `order` of who leads next; n: he does not stand. *done: nothing is to do. */
+static size_t choose(const struct transfer *t, const char *const *names, const size_t *order,
+                     size_t n, bool *done)
+{
+    size_t target = 0;
+    if (n == 0 || (t->aim == AIM_TARGET && !t->target))
+        return target;
+    if (t->aim == AIM_TARGET)
+        while (target < n && strcmp(names[order[target]], t->target) != 0)
+            target++;
+    else
+        target = clave__priority_highest(names, order, n);
+    *done = target == 0;
+    if (t->aim == AIM_CLAIM)
+        *done = *done || strcmp(names[order[target]], t->target) != 0;
+    return target;
+}
+
+/* What the listing means. */
+static clave_err plan(struct transfer *t, const clave_result *res, bool *done)
+{
+    size_t *order = clave__mem_alloc(t->mem, res->nnames * sizeof *order);
+    if (!order)
+        return CLAVE_ENOMEM;
+    clave_err err = clave__order_sort(&clave__order_latch, t->mem, res->names, res->nnames, order);
+    size_t n = err == CLAVE_OK ? drop_foreign(res, order) : 0;
+    size_t target = choose(t, res->names, order, n, done);
+    if (err == CLAVE_OK && target == n)
+        err = CLAVE_ENONODE;
+    if (err == CLAVE_OK)
+        err = make_ops(t, res->names, order, target);
+    clave__mem_free(t->mem, order);
+    if (err == CLAVE_OK && !t->l)
+        err = set_leader(t);
+    else if (err == CLAVE_OK && strcmp(t->ops[0].path, t->leader) != 0)
+        err = CLAVE_ELOST;
+    return err;
+}
+
+static void on_names(clave_client *c, const clave_result *res, void *arg)
+{
+    struct transfer *t = arg;
+    bool done = false;
+    clave_err err = res->err;
+    if (err == CLAVE_OK)
+        err = res->nnames > 0 ? plan(t, res, &done) : CLAVE_ENONODE;
+    if (err == CLAVE_OK && !done && t->l)
+        err = clave_multi(c, t->ops, t->nops, on_done, t);
+    else if (err == CLAVE_OK && !done)
+        err = clave_get(c, t->leader, NULL, on_leader_data, t);
+    if (err != CLAVE_OK || done)
+        finish(c, t, err);
+}
+
+/* ---- the calls ------------------------------------------------------------------------- */
+
+static clave_err begin(clave_client *c, const struct transfer *model, const char *path,
+                       const char *target, const char *leader)
+{
+    const struct clave_mem *mem = clave__client_mem(c);
+    struct transfer *t = clave__mem_alloc(mem, sizeof *t);
+    if (!t)
+        return CLAVE_ENOMEM;
+    *t = *model;
+    t->mem = mem;
+    t->path = clave__mem_strdup(mem, path);
+    t->target = target ? clave__mem_strdup(mem, target) : NULL;
+    t->leader = leader ? clave__mem_strdup(mem, leader) : NULL;
+    clave_err err = CLAVE_ENOMEM;
+    if (t->path && (t->target || !target) && (t->leader || !leader))
+        err = list(c, t);
+    if (err != CLAVE_OK)
+        free_transfer(t);
+    else if (t->keep)
+        clave__latch_hold(t->keep);
+    return err;
+}
+
+clave_err clave_latch_transfer(clave_latch *l, const char *node, clave_transfer_cb *cb, void *arg)
+{
+    struct latch_lead lead;
+    if (!node)
+        return CLAVE_EINVAL;
+    if (!clave__latch_lead(l, &lead))
+        return CLAVE_ENOTHELD;
+    struct transfer model = {.l = l, .keep = l, .cb = cb, .arg = arg};
+    return begin(lead.client, &model, lead.path, node, lead.node);
+}
+
+clave_err clave_leader_transfer(clave_client *c, const char *path, const char *node,
+                                clave_transfer_cb *cb, void *arg)
+{
+    struct transfer model = {.cb = cb, .arg = arg};
+    return begin(c, &model, path, node, NULL);
+}
+
+clave_err clave__transfer_yield(clave_latch *l, clave_transfer_cb *cb)
+{
+    struct transfer model = {.l = l, .keep = l, .aim = AIM_YIELD, .cb = cb, .arg = l};
+    return begin(l->client, &model, l->config.path, NULL, l->place->own.path);
+}
+
+clave_err clave__transfer_claim(clave_latch *l, clave_transfer_cb *cb)
+{
+    struct transfer model = {.keep = l, .aim = AIM_CLAIM, .cb = cb, .arg = l};
+    return begin(l->client, &model, l->config.path, clave__path_name(l->place->own.path), NULL);
+}

@@ -1,0 +1,178 @@
+/* lock_delay.c - whether the holder before us was lost, and the pause if so.
+ *
+ *   LOOKING ──▶ (no mark) ─────────▶ MARKING ──▶ HELD ──▶ ENDING ──▶ OVER
+ *    ▲   └────▶ PAUSING ── delay ──────▲  │
+ *    └──────── answer lost ───────────────┘ */
+#include "clave/delay.h"
+
+#include "recipe/lock/lock_record.h"
+
+enum { ROUNDS = 16 };
+enum phase { LOOKING, PAUSING, MARKING, HELD, ENDING, OVER };
+
+struct clave_delay {
+    clave_client *client;
+    const struct clave_mem *mem;
+    struct lock_record *lock_record;
+    clave_delay_cb *cb;
+    void *arg;
+    clave_delay_event_cb *event_cb;
+    void *event_arg;
+    enum phase phase;
+    int rounds;
+    int64_t delay_ms;
+    bool paused; /* enough, under this grant */
+    struct timer timer;
+};
+
+static void tell(clave_delay *d, clave_err err)
+{
+    clave_delay_cb *cb = d->cb;
+    d->cb = NULL;
+    if (cb)
+        cb(d, err, d->arg);
+}
+
+static clave_err enter(clave_delay *d, enum phase phase, enum lock_record_act act)
+{
+    d->phase = phase;
+    return clave__lock_record_do(d->lock_record, act);
+}
+
+static clave_err mark(clave_delay *d, enum lock_record_act act)
+{
+    clave__lock_record_compose(d->lock_record, "held", 0);
+    return enter(d, MARKING, act);
+}
+
+static clave_err pause(clave_delay *d)
+{
+    int64_t now = clave__client_now(d->client);
+    d->phase = PAUSING;
+    d->paused = true;
+    if (d->delay_ms < CLAVE_NEVER - now)
+        clave__client_timer_set(d->client, &d->timer, now + d->delay_ms);
+    return CLAVE_OK;
+}
+
+static clave_err looked(clave_delay *d, clave_err err)
+{
+    if (err == CLAVE_ENONODE)
+        return mark(d, LOCK_RECORD_CREATE);
+    if (err != CLAVE_OK)
+        return err;
+    bool lost = !clave__lock_record_is_own(d->lock_record);
+    return lost && !d->paused && d->delay_ms > 0 ? pause(d) : mark(d, LOCK_RECORD_REPLACE);
+}
+
+static clave_err marked(clave_delay *d, clave_err err)
+{
+    if (err == CLAVE_OK)
+        d->phase = HELD;
+    if (clave__lock_record_in_doubt(err) && ++d->rounds < ROUNDS)
+        return enter(d, LOOKING, LOCK_RECORD_READ);
+    return err;
+}
+
+/* After every step: what there is to tell. Who is told may free it. */
+static void conclude(clave_delay *d, clave_err err)
+{
+    if (err != CLAVE_OK)
+        d->phase = OVER;
+    if (d->phase == HELD || d->phase == OVER)
+        tell(d, err);
+    else if (d->phase == PAUSING && d->event_cb)
+        d->event_cb(d, &d->lock_record->entry.identity, d->delay_ms, d->event_arg);
+}
+
+static void on_done(void *owner, enum lock_record_act act, clave_err err, const clave_stat *stat)
+{
+    (void)act;
+    (void)stat;
+    clave_delay *d = owner;
+    if (d->phase == LOOKING)
+        err = looked(d, err);
+    else if (d->phase == MARKING)
+        err = marked(d, err);
+    else
+        d->phase = OVER; /* the end was told */
+    conclude(d, err);
+}
+
+static void on_timer(struct timer *t, int64_t now)
+{
+    (void)now;
+    clave_delay *d = LIST_ENTRY(t, clave_delay, timer);
+    conclude(d, mark(d, LOCK_RECORD_REPLACE));
+}
+
+/* ---- the calls ------------------------------------------------------------------------------- */
+
+static bool options_ok(const clave_delay_options *o)
+{
+    return o->path && o->delay_ms >= 0 && (!o->acls || o->nacls > 0);
+}
+
+clave_err clave_delay_begin(clave_delay **out, clave_client *c, const clave_grant *grant,
+                            const clave_delay_options *given, clave_delay_cb *cb, void *arg)
+{
+    const struct clave_mem *mem = clave__client_mem(c);
+    clave_delay_options o;
+    *out = NULL;
+    clave_err err = clave__client_take_options(c, &o, sizeof o, given, "clave_delay_options");
+    if (err == CLAVE_OK && (!options_ok(&o) || !cb))
+        err = CLAVE_EINVAL;
+    if (err != CLAVE_OK)
+        return err;
+    clave_delay *d = clave__mem_zalloc(mem, sizeof *d);
+    if (!d)
+        return CLAVE_ENOMEM;
+    *d = (clave_delay){.client = c, .mem = mem, .cb = cb, .arg = arg};
+    clave__client_ref(c);
+    d->delay_ms = o.delay_ms;
+    d->event_cb = o.event_cb;
+    d->event_arg = o.event_arg;
+    clave__timer_init(&d->timer, on_timer);
+    const struct lock_record_spec spec = {.done = on_done,
+                                          .owner = d,
+                                          .node = grant->node,
+                                          .token = grant->token,
+                                          .path = o.path,
+                                          .acls = o.acls,
+                                          .nacls = o.nacls,
+                                          .identity = o.identity};
+    err = clave__lock_record_new(&d->lock_record, c, &spec, "the mark's path");
+    if (err == CLAVE_OK)
+        err = enter(d, LOOKING, LOCK_RECORD_READ);
+    if (err != CLAVE_OK) {
+        clave_delay_free(d);
+        return err;
+    }
+    *out = d;
+    return CLAVE_OK;
+}
+
+clave_err clave_delay_end(clave_delay *d, clave_delay_cb *cb, void *arg)
+{
+    if (d->phase != HELD)
+        return CLAVE_EINVAL;
+    clave_err err = enter(d, ENDING, LOCK_RECORD_REMOVE);
+    if (err != CLAVE_OK) {
+        d->phase = HELD;
+        return err;
+    }
+    d->cb = cb;
+    d->arg = arg;
+    return CLAVE_OK;
+}
+
+void clave_delay_free(clave_delay *d)
+{
+    if (!d)
+        return;
+    clave_client *c = d->client;
+    clave__client_timer_clear(c, &d->timer);
+    clave__lock_record_free(d->lock_record);
+    clave__mem_free(d->mem, d);
+    clave__client_unref(c);
+}

@@ -1,0 +1,297 @@
+#include "recipe/lock/lock_record.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/path.h"
+#include "recipe/contender/fenced_write.h"
+#include "recipe/contender/identity.h"
+
+enum { TRIES = 16, HEAD_CAP = 160, IDENTITY_HEAD = sizeof "clave/1\n" - 1 };
+
+/* ---- what is written, and what was read ----------------------------------------------------- */
+
+void clave__lock_record_compose(struct lock_record *l, const char *state, int64_t took_ms)
+{
+    const struct config *tail = &l->config;
+    int n = snprintf(l->text, l->cap, "clave/1\nstate=%s\nid=%s\ntoken=%lld\ntook=%lld\n", state,
+                     l->id, (long long)l->token, (long long)took_ms);
+    l->len = (size_t)n;
+    if (tail->spec.len > 0)
+        memcpy(l->text + n, tail->spec.data, tail->spec.len);
+    l->len += tail->spec.len;
+}
+
+/* The value of a line "key=value", "" when there is none; cut to what fits. */
+static void take_value(const char *text, const char *key, char *out, size_t cap)
+{
+    size_t nkey = strlen(key);
+    const char *line = text;
+    out[0] = '\0';
+    while (*line && (strncmp(line, key, nkey) != 0 || line[nkey] != '=')) {
+        line += strcspn(line, "\n");
+        line += *line != '\0';
+    }
+    if (!*line)
+        return;
+    const char *value = line + nkey + 1;
+    size_t n = strcspn(value, "\n");
+    n = n < cap ? n : cap - 1;
+    memcpy(out, value, n);
+    out[n] = '\0';
+}
+
+static int64_t take_number(const char *text, const char *key)
+{
+    char digits[24];
+    take_value(text, key, digits, sizeof digits);
+    return strtoll(digits, NULL, 10);
+}
+
+/* What is ours takes the place of nothing: the one before it may still be looked at. */
+static clave_err keep(struct lock_record *l, const clave_result *res)
+{
+    struct lock_record_entry *e = &l->entry;
+    size_t n = res->len;
+    char *found = clave__mem_zalloc(l->config.mem, 2 * n + 1);
+    if (!found)
+        return CLAVE_ENOMEM;
+    char *copy = found + n;
+    if (n > 0) {
+        memcpy(found, res->data, n);
+        memcpy(copy, res->data, n);
+    }
+    *e = (struct lock_record_entry){.stat = *res->stat};
+    take_value(copy, "state", e->state, sizeof e->state);
+    take_value(copy, "id", e->id, sizeof e->id);
+    e->token = take_number(copy, "token");
+    e->took_ms = take_number(copy, "took");
+    if (clave__lock_record_is_own(l)) {
+        clave__mem_free(l->config.mem, found);
+        return CLAVE_OK;
+    }
+    clave__identity_parse(copy, n, &e->identity);
+    clave__mem_free(l->config.mem, l->found);
+    l->found = found;
+    l->nfound = n;
+    return CLAVE_OK;
+}
+
+bool clave__lock_record_is_own(const struct lock_record *l)
+{
+    return strcmp(l->entry.id, l->id) == 0;
+}
+
+static bool is_transient(clave_err err)
+{
+    clave_err_class class_ = clave_err_classify(err);
+    return (class_ == CLAVE_CLASS_UNKNOWN || class_ == CLAVE_CLASS_RETRY) && err != CLAVE_ENOMEM;
+}
+
+/* Done and its answer lost; not done; or another entry than the one read. */
+bool clave__lock_record_in_doubt(clave_err err)
+{
+    return is_transient(err) || err == CLAVE_ENODEEXISTS || err == CLAVE_EBADVERSION ||
+           err == CLAVE_ENONODE;
+}
+
+/* ---- acts ------------------------------------------------------------------------------------ */
+
+static void free_lock_record(struct lock_record *l)
+{
+    const struct clave_mem *mem = l->config.mem;
+    clave__mem_free(mem, l->node);
+    clave__mem_free(mem, l->path);
+    clave__mem_free(mem, l->text);
+    clave__mem_free(mem, l->found);
+    clave__contender_config_fini(&l->config);
+    clave__mem_free(mem, l);
+}
+
+static void finish(struct lock_record *l, clave_err err, const clave_stat *stat)
+{
+    l->busy = false;
+    if (l->owner)
+        l->done(l->owner, l->act, err, stat);
+    else
+        free_lock_record(l);
+}
+
+static clave_err submit(struct lock_record *l);
+
+static bool may_repeat(const struct lock_record *l, clave_err err)
+{
+    bool harmless = l->act != LOCK_RECORD_CREATE && l->act != LOCK_RECORD_REPLACE;
+    return harmless && is_transient(err) && l->owner && l->tries < TRIES;
+}
+
+/* Repeats it, or tells the owner. What one attempt may have done, a later one that finds the lock
+ * gone has not left undone. */
+static void settle(struct lock_record *l, clave_err err, const clave_stat *stat)
+{
+    if (may_repeat(l, err)) {
+        if (clave_err_classify(err) == CLAVE_CLASS_UNKNOWN)
+            l->doubt = err;
+        err = submit(l);
+        if (err == CLAVE_OK)
+            return;
+    }
+    if (err == CLAVE_ELOST && l->doubt != CLAVE_OK)
+        err = l->doubt;
+    if (l->act == LOCK_RECORD_REMOVE && err == CLAVE_ENONODE)
+        err = CLAVE_OK;
+    finish(l, err, stat);
+}
+
+static void on_read(clave_client *c, const clave_result *res, void *arg)
+{
+    (void)c;
+    struct lock_record *l = arg;
+    clave_err err = res->err;
+    /* Its session has ended, and so has the lock; the next write is told. */
+    if (err == CLAVE_EEXPIRED)
+        err = CLAVE_ENOTSENT;
+    if (err == CLAVE_OK && l->owner)
+        err = keep(l, res);
+    settle(l, err, NULL);
+}
+
+static void on_parent(clave_client *c, const clave_result *res, void *arg)
+{
+    (void)c;
+    struct lock_record *l = arg;
+    clave_err err = res->err;
+    bool there = err == CLAVE_OK || err == CLAVE_ENODEEXISTS;
+    if (there && l->owner) {
+        err = submit(l);
+        if (err == CLAVE_OK)
+            return;
+    }
+    finish(l, err, NULL);
+}
+
+static clave_err make_parent(struct lock_record *l)
+{
+    const clave_create_options o = {.size = sizeof o, .flags = CLAVE_CREATE_PARENTS};
+    size_t n = (size_t)(clave__path_name(l->path) - l->path);
+    char *parent = clave__mem_strndup(l->config.mem, l->path, n > 1 ? n - 1 : 1);
+    if (!parent)
+        return CLAVE_ENOMEM;
+    clave_err err = clave_create(l->client, parent, "", 0, &o, on_parent, l);
+    clave__mem_free(l->config.mem, parent);
+    return err;
+}
+
+static void on_written(clave_client *c, const clave_result *res, void *arg)
+{
+    (void)c;
+    struct lock_record *l = arg;
+    clave_err err = res->err;
+    bool orphan = l->act == LOCK_RECORD_CREATE && err == CLAVE_ENONODE;
+    if (orphan && l->owner && l->tries < TRIES) {
+        err = make_parent(l);
+        if (err == CLAVE_OK)
+            return;
+    }
+    const clave_stat *stat = l->act == LOCK_RECORD_TOUCH && res->nops > 0 ? res->ops[0].stat : NULL;
+    if (stat)
+        l->entry.stat = *stat; /* its version is another one now */
+    settle(l, err, stat);
+}
+
+static clave_err submit(struct lock_record *l)
+{
+    const struct contender_spec *spec = &l->config.spec;
+    clave_op create = {.kind = CLAVE_OP_CREATE, .path = l->path, .data = l->text, .len = l->len};
+    create.acls = spec->acls;
+    create.nacls = spec->nacls;
+    clave_op update = {.kind = CLAVE_OP_SET, .path = l->path, .data = l->text, .len = l->len};
+    update.version = -1;
+    clave_op remove = {.kind = CLAVE_OP_DELETE, .path = l->path, .version = -1};
+    clave_op touch = {.kind = CLAVE_OP_SET, .path = l->path, .data = l->found, .len = l->nfound};
+    clave_op replaced = remove;
+    touch.version = replaced.version = l->entry.stat.version;
+    const clave_op ops[2] = {l->act == LOCK_RECORD_CREATE    ? create
+                             : l->act == LOCK_RECORD_REPLACE ? replaced
+                             : l->act == LOCK_RECORD_UPDATE  ? update
+                             : l->act == LOCK_RECORD_TOUCH   ? touch
+                                                             : remove,
+                             create};
+    l->tries++;
+    if (l->act == LOCK_RECORD_READ)
+        return clave_get(l->client, l->path, NULL, on_read, l);
+    return clave__fenced_write_multi(l->client, l->node, ops, l->act == LOCK_RECORD_REPLACE ? 2 : 1,
+                                     on_written, l);
+}
+
+clave_err clave__lock_record_do(struct lock_record *l, enum lock_record_act act)
+{
+    l->act = act;
+    l->tries = 0;
+    l->doubt = CLAVE_OK;
+    clave_err err = submit(l);
+    l->busy = err == CLAVE_OK;
+    return err;
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+static clave_err fill(struct lock_record *l, const struct lock_record_spec *spec)
+{
+    const clave_identity nobody = {0};
+    const clave_identity *who = spec->identity ? spec->identity : &nobody;
+    const struct clave_mem *mem = l->config.mem;
+    char prefix[CLAVE_PROTECTED_PREFIX + 1];
+    size_t n = clave_identity_format(who, NULL, 0);
+    l->cap = HEAD_CAP + n + 1;
+    l->node = clave__mem_strdup(mem, spec->node);
+    l->path = clave__mem_strdup(mem, spec->path);
+    l->text = clave__mem_alloc(mem, l->cap);
+    if (!l->node || !l->path || !l->text)
+        return CLAVE_ENOMEM;
+    clave_identity_format(who, l->text, l->cap);
+    clave_err err = clave__contender_config_set_data(&l->config, l->text + IDENTITY_HEAD,
+                                                     n - (size_t)IDENTITY_HEAD);
+    if (err == CLAVE_OK)
+        err = clave__contender_config_set_acls(&l->config, spec->acls, spec->nacls);
+    clave__client_protect(l->client, prefix); /* "_c_<uuid>-" */
+    memcpy(l->id, prefix + 3, CLAVE_UUID_TEXT);
+    return err;
+}
+
+clave_err clave__lock_record_new(struct lock_record **out, clave_client *c,
+                                 const struct lock_record_spec *spec, const char *what)
+{
+    const struct clave_mem *mem = clave__client_mem(c);
+    *out = NULL;
+    const char *fault = clave__path_fault(spec->path, strlen(spec->path), false);
+    if (fault) {
+        clave__client_fault(c, "%s \"%s\" %s", what, spec->path, fault);
+        return CLAVE_EPATH;
+    }
+    struct lock_record *l = clave__mem_zalloc(mem, sizeof *l);
+    if (!l)
+        return CLAVE_ENOMEM;
+    l->client = c;
+    l->done = spec->done;
+    l->owner = spec->owner;
+    l->token = spec->token;
+    l->config.mem = mem;
+    clave_err err = fill(l, spec);
+    if (err != CLAVE_OK) {
+        free_lock_record(l);
+        return err;
+    }
+    *out = l;
+    return CLAVE_OK;
+}
+
+void clave__lock_record_free(struct lock_record *l)
+{
+    if (!l)
+        return;
+    l->owner = NULL;
+    if (!l->busy)
+        free_lock_record(l);
+}

@@ -1,0 +1,412 @@
+#include "clave/multilock.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#include "recipe/contender/deferred.h"
+#include "recipe/lock/mutex_parts.h"
+
+struct part {
+    clave_multilock *ml;
+    clave_mutex *mutex;
+    char *path;
+};
+
+/* What one owner has: holds of all, or an acquire that is at part `at`, or both (it acquires
+ * again). */
+struct bundle {
+    struct list link;
+    clave_multilock *ml;
+    uint64_t owner;
+    unsigned held;
+    bool pending;
+    bool cancelled;
+    bool trying;
+    bool broken; /* a part was lost: begin anew when the one waited for has answered */
+    size_t at;
+    int64_t deadline;
+    clave_multilock_cb *cb;
+    void *arg;
+};
+
+struct clave_multilock {
+    clave_client *client;
+    const struct clave_mem *mem;
+    clave_multilock_event_cb *event_cb;
+    void *event_arg;
+    struct list bundles;
+    struct deferred_list deferred_list;
+    bool freed;    /* by the user: the mutexes are gone */
+    unsigned refs; /* the user, callbacks to come */
+    size_t n;
+    struct part parts[]; /* by path */
+};
+
+/* ---- life ------------------------------------------------------------------------------ */
+
+static void drop(clave_multilock *ml)
+{
+    if (--ml->refs > 0)
+        return;
+    for (size_t i = 0; i < ml->n; i++)
+        clave__mem_free(ml->mem, ml->parts[i].path);
+    clave__mem_free(ml->mem, ml);
+}
+
+static void hold_board(struct deferred_list *b)
+{
+    LIST_ENTRY(b, clave_multilock, deferred_list)->refs++;
+}
+
+static void drop_board(struct deferred_list *b)
+{
+    drop(LIST_ENTRY(b, clave_multilock, deferred_list));
+}
+
+static struct bundle *find(const clave_multilock *ml, uint64_t owner)
+{
+    for (struct list *e = ml->bundles.next; e != &ml->bundles; e = e->next) {
+        struct bundle *b = LIST_ENTRY(e, struct bundle, link);
+        if (b->owner == owner)
+            return b;
+    }
+    return NULL;
+}
+
+static void free_bundle(struct bundle *b)
+{
+    list_remove(&b->link);
+    clave__mem_free(b->ml->mem, b);
+}
+
+static void on_event(clave_mutex *m, const clave_mutex_event *ev, void *arg)
+{
+    struct part *part = arg;
+    clave_multilock *ml = part->ml;
+    struct bundle *b = find(ml, ev->owner);
+    (void)m;
+    if (ev->kind != CLAVE_MUTEX_LOST || !b)
+        return;
+    if (b->held > 0) {
+        clave_multilock_event out = {.owner = ev->owner, .path = part->path, .why = ev->why};
+        if (ml->event_cb)
+            ml->event_cb(ml, &out, ml->event_arg);
+    } else if (!b->broken) {
+        b->broken = true;
+        /* Its callback comes in any case, and goes on from there. */
+        (void)clave_mutex_cancel(ml->parts[b->at].mutex, b->owner);
+    }
+}
+
+/* By insertion: there are few. ENOMEM; EINVAL: it is there already. */
+static clave_err put_part(clave_multilock *ml, const clave_multilock_part *what,
+                          const clave_mutex_options *each)
+{
+    static const struct order_rule *const rules[] = {
+        [CLAVE_MULTILOCK_MUTEX] = &clave__order_mutex,
+        [CLAVE_MULTILOCK_READ] = &clave__order_read,
+        [CLAVE_MULTILOCK_WRITE] = &clave__order_write,
+    };
+    size_t at = ml->n;
+    while (at > 0 && strcmp(ml->parts[at - 1].path, what->path) > 0)
+        at--;
+    if (at > 0 && strcmp(ml->parts[at - 1].path, what->path) == 0)
+        return CLAVE_EINVAL;
+    struct part part = {.ml = ml, .path = clave__mem_strdup(ml->mem, what->path)};
+    if (!part.path)
+        return CLAVE_ENOMEM;
+    memmove(ml->parts + at + 1, ml->parts + at, (ml->n - at) * sizeof part);
+    ml->parts[at] = part;
+    ml->n++;
+    return clave__mutex_new(&ml->parts[at].mutex, ml->client, what->path, each, rules[what->kind]);
+}
+
+static clave_err put_parts(clave_multilock *ml, const clave_multilock_part *parts, size_t n,
+                           const clave_mutex_options *each)
+{
+    for (size_t i = 0; i < n; i++) {
+        if ((unsigned)parts[i].kind > CLAVE_MULTILOCK_WRITE)
+            return CLAVE_EINVAL;
+        clave_err err = put_part(ml, &parts[i], each);
+        if (err != CLAVE_OK)
+            return err;
+    }
+    /* They stay where they are from now on. */
+    for (size_t i = 0; i < n; i++)
+        clave__mutex_listen(ml->parts[i].mutex, on_event, &ml->parts[i]);
+    return CLAVE_OK;
+}
+
+clave_err clave_multilock_new(clave_multilock **out, clave_client *c,
+                              const clave_multilock_part *parts, size_t n,
+                              const clave_multilock_options *given)
+{
+    clave_multilock_options o;
+    *out = NULL;
+    clave_err err = clave__client_take_options(c, &o, sizeof o, given, "clave_multilock_options");
+    if (err != CLAVE_OK)
+        return err;
+    if (n == 0)
+        return CLAVE_EINVAL;
+    const struct clave_mem *mem = clave__client_mem(c);
+    if (n > (SIZE_MAX - sizeof **out) / sizeof(struct part))
+        return CLAVE_ENOMEM;
+    clave_multilock *ml = clave__mem_zalloc(mem, sizeof *ml + n * sizeof *ml->parts);
+    if (!ml)
+        return CLAVE_ENOMEM;
+    ml->client = c;
+    ml->mem = mem;
+    ml->refs = 1;
+    clave__client_ref(c);
+    ml->event_cb = o.event_cb;
+    ml->event_arg = o.event_arg;
+    list_init(&ml->bundles);
+    clave__deferred_list_init(&ml->deferred_list, c, hold_board, drop_board);
+    err = put_parts(ml, parts, n, o.each);
+    if (err != CLAVE_OK) {
+        clave_multilock_free(ml);
+        return err;
+    }
+    *out = ml;
+    return CLAVE_OK;
+}
+
+void clave_multilock_free(clave_multilock *ml)
+{
+    if (!ml)
+        return;
+    ml->freed = true;
+    ml->event_cb = NULL;
+    struct list *e = ml->bundles.next;
+    while (e != &ml->bundles) {
+        struct bundle *b = LIST_ENTRY(e, struct bundle, link);
+        e = e->next;
+        if (b->pending)
+            b->cancelled = true;
+        else
+            free_bundle(b);
+    }
+    /* In the reverse order, as they are released; what waits is told so, later. */
+    for (size_t i = ml->n; i-- > 0;)
+        clave_mutex_free(ml->parts[i].mutex);
+    clave_client *c = ml->client;
+    drop(ml);
+    clave__client_unref(c);
+}
+
+/* ---- acquire --------------------------------------------------------------------------- */
+
+static void on_step(clave_mutex *m, uint64_t owner, clave_err err, void *arg);
+
+static clave_err step(struct bundle *b)
+{
+    return clave_mutex_acquire(b->ml->parts[b->at].mutex, b->owner, b->deadline, on_step, b);
+}
+
+/* What this acquire has got so far. */
+static void give_back(struct bundle *b)
+{
+    while (b->at > 0) {
+        b->at--;
+        if (!b->ml->freed)
+            (void)clave_mutex_release(b->ml->parts[b->at].mutex, b->owner, NULL, NULL);
+    }
+}
+
+static void answer(struct bundle *b, clave_err err)
+{
+    clave_multilock *ml = b->ml;
+    uint64_t owner = b->owner;
+    clave_multilock_cb *cb = b->cb;
+    void *arg = b->arg;
+    bool says_which = err != CLAVE_OK && err != CLAVE_ECANCELED;
+    const char *failed = says_which ? ml->parts[b->at].path : NULL;
+    if (err == CLAVE_OK)
+        b->held++;
+    else
+        give_back(b);
+    b->pending = false;
+    if (b->held == 0 || ml->freed)
+        free_bundle(b);
+    cb(ml, owner, err, failed, arg);
+    drop(ml);
+}
+
+static void begin_anew(struct bundle *b)
+{
+    clave_multilock *ml = b->ml;
+    bool late = b->deadline <= clave__client_now(ml->client);
+    bool closed = clave_client_state(ml->client) == CLAVE_STATE_CLOSED;
+    give_back(b);
+    b->broken = false;
+    clave_err err = closed ? CLAVE_ECLOSED : late ? CLAVE_EBUSY : step(b);
+    if (err != CLAVE_OK)
+        answer(b, err);
+}
+
+static void on_step(clave_mutex *m, uint64_t owner, clave_err err, void *arg)
+{
+    (void)m;
+    (void)owner;
+    struct bundle *b = arg;
+    clave_multilock *ml = b->ml;
+    if (err == CLAVE_OK)
+        b->at++;
+    if (b->cancelled) {
+        answer(b, CLAVE_ECANCELED);
+    } else if (b->broken) {
+        begin_anew(b);
+    } else if (err == CLAVE_OK && b->at < ml->n) {
+        /* It may have passed unnoticed, in a process that was stopped: the next would be a try. */
+        bool late = !b->trying && b->deadline <= clave__client_now(ml->client);
+        err = late ? CLAVE_EBUSY : step(b);
+        if (err != CLAVE_OK)
+            answer(b, err);
+    } else {
+        answer(b, err);
+    }
+}
+
+clave_err clave_multilock_acquire(clave_multilock *ml, uint64_t owner, int64_t deadline,
+                                  clave_multilock_cb *cb, void *arg)
+{
+    struct bundle *b = find(ml, owner);
+    if (!cb || (b && b->pending))
+        return CLAVE_EINVAL;
+    bool fresh = !b;
+    if (fresh) {
+        b = clave__mem_zalloc(ml->mem, sizeof *b);
+        if (!b)
+            return CLAVE_ENOMEM;
+        b->ml = ml;
+        b->owner = owner;
+        list_push_back(&ml->bundles, &b->link);
+    }
+    b->cancelled = b->broken = false;
+    b->at = 0;
+    b->deadline = deadline;
+    b->trying = deadline <= clave__client_now(ml->client);
+    b->cb = cb;
+    b->arg = arg;
+    clave_err err = step(b);
+    if (err == CLAVE_OK) {
+        b->pending = true;
+        ml->refs++;
+    } else if (fresh) {
+        free_bundle(b);
+    }
+    return err;
+}
+
+clave_err clave_multilock_cancel(clave_multilock *ml, uint64_t owner)
+{
+    struct bundle *b = find(ml, owner);
+    if (!b || !b->pending)
+        return CLAVE_ENOTHELD;
+    b->cancelled = true;
+    (void)clave_mutex_cancel(ml->parts[b->at].mutex, owner);
+    return CLAVE_OK;
+}
+
+/* ---- release --------------------------------------------------------------------------- */
+
+/* A release whose end is awaited: one answer for all the parts. */
+struct parting {
+    struct deferred deferred; /* the call's own share: so nothing is told inside it */
+    clave_multilock *ml;
+    uint64_t owner;
+    size_t left; /* shares that have not ended */
+    clave_err err;
+    const char *failed;
+    clave_multilock_cb *cb;
+    void *arg;
+};
+
+static void note(struct parting *d, clave_err err, const char *path)
+{
+    if (d->err == CLAVE_OK && err != CLAVE_OK) {
+        d->err = err;
+        d->failed = path;
+    }
+}
+
+static void end_share(struct parting *d)
+{
+    if (--d->left > 0)
+        return;
+    struct parting out = *d;
+    clave__mem_free(out.ml->mem, d);
+    out.cb(out.ml, out.owner, out.err, out.failed, out.arg);
+    drop(out.ml);
+}
+
+static void on_deferred(struct deferred *n)
+{
+    end_share(LIST_ENTRY(n, struct parting, deferred));
+}
+
+static void on_left(clave_mutex *m, uint64_t owner, clave_err err, void *arg)
+{
+    (void)owner;
+    struct parting *d = arg;
+    const clave_multilock *ml = d->ml;
+    size_t i = 0;
+    while (ml->parts[i].mutex != m)
+        i++;
+    note(d, err, ml->parts[i].path);
+    end_share(d);
+}
+
+/* A part's callback says when its node is gone, and needs no memory for the last hold. */
+static void release_all(clave_multilock *ml, uint64_t owner, bool last, struct parting *d)
+{
+    bool awaited = last && d->cb;
+    for (size_t i = ml->n; i-- > 0;) {
+        clave_err err = clave_mutex_release(ml->parts[i].mutex, owner, awaited ? on_left : NULL, d);
+        d->left += awaited && err == CLAVE_OK;
+        note(d, err, ml->parts[i].path);
+    }
+}
+
+clave_err clave_multilock_release(clave_multilock *ml, uint64_t owner, clave_multilock_cb *cb,
+                                  void *arg)
+{
+    struct bundle *b = find(ml, owner);
+    struct parting unawaited = {.ml = ml};
+    struct parting *d = &unawaited;
+    if (!b || b->held == 0)
+        return CLAVE_ENOTHELD;
+    if (cb) {
+        d = clave__mem_zalloc(ml->mem, sizeof *d);
+        if (!d)
+            return CLAVE_ENOMEM;
+        *d = (struct parting){.ml = ml, .owner = owner, .left = 1, .cb = cb, .arg = arg};
+        clave__deferred_init(&d->deferred, &ml->deferred_list, on_deferred);
+        clave__deferred_post(&d->deferred);
+        ml->refs++;
+    }
+    bool last = --b->held == 0;
+    if (last && !b->pending)
+        free_bundle(b);
+    release_all(ml, owner, last, d);
+    return cb ? CLAVE_OK : d->err;
+}
+
+/* ---- what is known --------------------------------------------------------------------- */
+
+bool clave_multilock_valid_for(const clave_multilock *ml, uint64_t owner, int64_t now, int64_t ms)
+{
+    const struct bundle *b = find(ml, owner);
+    bool valid = b && b->held > 0;
+    for (size_t i = 0; valid && i < ml->n; i++)
+        valid = clave_mutex_valid_for(ml->parts[i].mutex, owner, now, ms);
+    return valid;
+}
+
+clave_mutex *clave_multilock_at(const clave_multilock *ml, const char *path)
+{
+    for (size_t i = 0; i < ml->n; i++)
+        if (strcmp(ml->parts[i].path, path) == 0)
+            return ml->parts[i].mutex;
+    return NULL;
+}

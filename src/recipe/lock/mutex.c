@@ -1,0 +1,586 @@
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "recipe/contender/fenced_write.h"
+#include "recipe/lock/mutex_internal.h"
+#include "recipe/lock/mutex_parts.h"
+
+/* ---- answers --------------------------------------------------------------------------- */
+
+static void hold_mutex(clave_mutex *m)
+{
+    m->refs++;
+}
+
+static void drop_mutex(clave_mutex *m)
+{
+    if (--m->refs > 0)
+        return;
+    clave__map_fini(&m->owner_entries);
+    clave__contender_config_fini(&m->config);
+    clave__detector_terms_fini(&m->detector);
+    clave__mem_free(m->mem, m->deadlock);
+    clave__mem_free(m->mem, m);
+}
+
+static void hold_board(struct deferred_list *b)
+{
+    hold_mutex(LIST_ENTRY(b, clave_mutex, deferred_list));
+}
+
+static void drop_board(struct deferred_list *b)
+{
+    drop_mutex(LIST_ENTRY(b, clave_mutex, deferred_list));
+}
+
+/* Frees the answer, then runs its callback: whatever that does finds us consistent. */
+static void deliver(struct answer *a, clave_err verdict)
+{
+    clave_mutex *m = a->m;
+    uint64_t owner = a->owner;
+    clave_mutex_cb *cb = a->cb;
+    void *arg = a->arg;
+    clave__deferred_withdraw(&a->deferred);
+    clave__mem_free(m->mem, a);
+    if (cb)
+        cb(m, owner, verdict, arg);
+    drop_mutex(m);
+}
+
+static void on_deferred(struct deferred *n)
+{
+    struct answer *a = LIST_ENTRY(n, struct answer, deferred);
+    deliver(a, a->verdict);
+}
+
+static void init_answer(struct answer *a, clave_mutex *m, uint64_t owner, clave_mutex_cb *cb,
+                        void *arg)
+{
+    clave__deferred_init(&a->deferred, &m->deferred_list, on_deferred);
+    a->m = m;
+    a->owner = owner;
+    a->cb = cb;
+    a->arg = arg;
+    hold_mutex(m);
+}
+
+static void post(struct answer *a, clave_err verdict)
+{
+    a->verdict = verdict;
+    clave__deferred_withdraw(&a->deferred);
+    a->deferred.run = on_deferred; /* a grant may have been due instead (mutex_handoff.c) */
+    clave__deferred_post(&a->deferred);
+}
+
+/* Held again, unless it was freed meanwhile. */
+static void on_again(struct deferred *n)
+{
+    struct answer *a = LIST_ENTRY(n, struct answer, deferred);
+    deliver(a, a->m->freed ? CLAVE_ECANCELED : CLAVE_OK);
+}
+
+/* The answer of a call that is done with. */
+static clave_err post_new(clave_mutex *m, uint64_t owner, void (*run)(struct deferred *n),
+                          clave_mutex_cb *cb, void *arg)
+{
+    struct answer *a = clave__mem_zalloc(m->mem, sizeof *a);
+    if (!a)
+        return CLAVE_ENOMEM;
+    init_answer(a, m, owner, cb, arg);
+    a->deferred.run = run;
+    clave__deferred_post(&a->deferred);
+    return CLAVE_OK;
+}
+
+/* ---- tenants --------------------------------------------------------------------------- */
+
+static bool owner_eq(const struct map_node *node, const void *key)
+{
+    const char *owner_entry = (const char *)node - offsetof(struct owner_entry, node);
+    return ((const struct owner_entry *)(const void *)owner_entry)->answer.owner ==
+           *(const uint64_t *)key;
+}
+
+static struct owner_entry *find(const clave_mutex *m, uint64_t owner)
+{
+    struct map_node *node =
+        clave__map_find(&m->owner_entries, clave__map_hash_u64(owner), owner_eq, &owner);
+    return node ? MAP_ENTRY(node, struct owner_entry, node) : NULL;
+}
+
+static struct owner_entry *find_holder(const clave_mutex *m, uint64_t owner)
+{
+    struct owner_entry *t = find(m, owner);
+    return t && t->count > 0 && t->place ? t : NULL;
+}
+
+static void tell(struct owner_entry *t, clave_mutex_event_kind kind, clave_err why)
+{
+    clave_mutex *m = t->answer.m;
+    if (!m->event_cb)
+        return;
+    clave_mutex_event ev = {.kind = kind, .owner = t->answer.owner, .why = why};
+    if (kind == CLAVE_MUTEX_QUEUED || kind == CLAVE_MUTEX_NEXT) {
+        ev.ahead = t->place->ahead;
+        ev.predecessor = t->place->last.path;
+    }
+    m->event_cb(m, &ev, m->event_arg);
+}
+
+static void on_moved(void *owner)
+{
+    struct owner_entry *t = owner;
+    const struct contender *place = t->place;
+    tell(t, CLAVE_MUTEX_QUEUED, CLAVE_OK);
+    /* The callback may have cancelled: then the place has no owner any more. */
+    if (place->owner == t && place->ahead == 1)
+        tell(t, CLAVE_MUTEX_NEXT, CLAVE_OK);
+}
+
+void clave__owner_entry_tell_held(struct owner_entry *t)
+{
+    const struct contender *place = t->place;
+    struct answer a = t->answer;
+    a.cb(a.m, a.owner, CLAVE_OK, a.arg);
+    /* The callback may have released, or freed m. */
+    if (place->owner == t)
+        tell(t, CLAVE_MUTEX_HELD, CLAVE_OK);
+    if (place->owner == t && t->asked)
+        tell(t, CLAVE_MUTEX_ASKED, CLAVE_OK);
+    drop_mutex(a.m);
+}
+
+static void on_held(void *owner)
+{
+    struct owner_entry *t = owner;
+    t->count = 1;
+    t->answer.m->turns = 0;
+    clave__handoff_settle(t);
+    clave__owner_entry_tell_held(t);
+}
+
+const char *clave_mutex_deadlock(const clave_mutex *m)
+{
+    return m->deadlock;
+}
+
+static void on_ended(void *owner, clave_err err)
+{
+    struct owner_entry *t = owner;
+    clave_mutex *m = t->answer.m;
+    if (err == CLAVE_EDEADLOCK)
+        clave__detector_keep_text(m->mem, &m->deadlock, t->place->deadlock);
+    t->place = NULL;
+    clave__map_remove(&m->owner_entries, &t->node);
+    clave__handoff_settle(t);
+    if (m->host == t)
+        clave__handoff_promote(m); /* before what the callback may ask for */
+    deliver(&t->answer, err);
+}
+
+void clave__owner_entry_dismiss(struct owner_entry *t, clave_err verdict)
+{
+    clave__map_remove(&t->answer.m->owner_entries, &t->node);
+    clave__handoff_settle(t);
+    post(&t->answer, verdict);
+}
+
+static void on_lost(void *owner, clave_err why)
+{
+    struct owner_entry *t = owner;
+    clave_mutex *m = t->answer.m;
+    t->place = NULL;
+    hold_mutex(m);
+    bool told = clave__handoff_lose(t);
+    if (told) {
+        t->lost = why;
+        tell(t, CLAVE_MUTEX_LOST, why);
+    }
+    drop_mutex(m);
+}
+
+static void on_asked(void *owner)
+{
+    struct owner_entry *t = owner;
+    if (t->untold)
+        t->asked = true;
+    else
+        tell(t, CLAVE_MUTEX_ASKED, CLAVE_OK);
+}
+
+static void on_left(void *arg, clave_err err)
+{
+    struct owner_entry *t = arg;
+    post(&t->answer, err); /* it may be inside the release */
+}
+
+static const struct contender_events events = {
+    .moved = on_moved,
+    .held = on_held,
+    .ended = on_ended,
+    .lost = on_lost,
+    .asked = on_asked,
+};
+
+/* ---- life ------------------------------------------------------------------------------ */
+
+static clave_err copy_options(clave_mutex *m, const clave_mutex_options *o)
+{
+    m->event_cb = o->event_cb;
+    m->event_arg = o->event_arg;
+    m->config.spec.max_hold_ms = o->max_hold_ms;
+    m->config.spec.min_valid_ms = o->min_valid_ms;
+    m->config.spec.strict = o->strict;
+    m->config.spec.revocable = o->revocable;
+    /* Readers share the lock itself. */
+    m->share_turns = m->config.spec.rule->shares ? 0 : o->share_turns;
+    m->config.spec.detector = &m->detector;
+    if (m->config.spec.rule->bare && o->detect_deadlocks_ms > 0)
+        return CLAVE_EINVAL;
+    struct detector_wish wish = {o->detect_deadlocks_ms, o->lock_roots, o->nlock_roots, o->data,
+                                 o->len};
+    clave_err err = clave__detector_terms_init(&m->detector, m->client, m->config.path, &wish);
+    if (err == CLAVE_OK)
+        err = clave__contender_config_set_data(&m->config, o->data, o->len);
+    return err == CLAVE_OK ? clave__contender_config_set_acls(&m->config, o->acls, o->nacls) : err;
+}
+
+static clave_err check_options(const clave_mutex_options *o)
+{
+    bool fine = o->max_hold_ms >= 0 && o->min_valid_ms >= 0 && (o->data || o->len == 0) &&
+                (!o->acls || o->nacls > 0) && (o->share_turns == 0 || o->detect_deadlocks_ms == 0);
+    return fine ? CLAVE_OK : CLAVE_EINVAL;
+}
+
+clave_err clave__mutex_new(clave_mutex **out, clave_client *c, const char *path,
+                           const clave_mutex_options *given, const struct order_rule *rule)
+{
+    clave_mutex_options o;
+    *out = NULL;
+    clave_err err = clave__client_take_options(c, &o, sizeof o, given, "clave_mutex_options");
+    if (err == CLAVE_OK)
+        err = check_options(&o);
+    if (err != CLAVE_OK)
+        return err;
+    const struct clave_mem *mem = clave__client_mem(c);
+    clave_mutex *m = clave__mem_zalloc(mem, sizeof *m);
+    if (!m)
+        return CLAVE_ENOMEM;
+    m->client = c;
+    m->mem = mem;
+    m->refs = 1;
+    list_init(&m->line);
+    clave__deferred_list_init(&m->deferred_list, c, hold_board, drop_board);
+    err = clave__map_init(&m->owner_entries, mem);
+    if (err == CLAVE_OK)
+        err = clave__contender_config_init(&m->config, c, path, rule, "the lock's path");
+    if (err == CLAVE_OK)
+        err = copy_options(m, &o);
+    if (err != CLAVE_OK) {
+        drop_mutex(m);
+        return err;
+    }
+    clave__client_ref(c);
+    *out = m;
+    return CLAVE_OK;
+}
+
+clave_err clave_mutex_new(clave_mutex **out, clave_client *c, const char *path,
+                          const clave_mutex_options *o)
+{
+    return clave__mutex_new(out, c, path, o, &clave__order_mutex);
+}
+
+void clave__mutex_listen(clave_mutex *m, clave_mutex_event_cb *cb, void *arg)
+{
+    m->event_cb = cb;
+    m->event_arg = arg;
+}
+
+void clave__mutex_pair(clave_mutex *read, clave_mutex *write)
+{
+    read->other = write;
+    write->other = read;
+}
+
+/* Takes a tenant out of the map; what waits hears ECANCELED. */
+static void evict(clave_mutex *m, struct owner_entry *t)
+{
+    if (!m->freed)
+        clave__handoff_step_down(t);
+    struct contender *place = t->place;
+    t->place = NULL;
+    if (t->count == 0 || t->untold) {
+        clave__owner_entry_dismiss(t, CLAVE_ECANCELED);
+    } else {
+        clave__map_remove(&m->owner_entries, &t->node);
+        clave__mem_free(m->mem, t);
+    }
+    if (place)
+        clave__contender_leave(place, NULL, NULL);
+}
+
+void clave_mutex_free(clave_mutex *m)
+{
+    if (!m)
+        return;
+    m->event_cb = NULL;
+    m->freed = true;
+    if (m->other)
+        m->other->other = NULL;
+    struct map_node *node;
+    while ((node = clave__map_next(&m->owner_entries, NULL)))
+        evict(m, MAP_ENTRY(node, struct owner_entry, node));
+    clave_client *c = m->client;
+    drop_mutex(m);
+    clave__client_unref(c);
+}
+
+/* ---- acquire, release ------------------------------------------------------------------ */
+
+static clave_err acquire_again(struct owner_entry *t, clave_mutex_cb *cb, void *arg)
+{
+    if (t->count == 0 || t->untold)
+        return CLAVE_EINVAL; /* one is pending */
+    if (t->lost != CLAVE_OK)
+        return CLAVE_ELOST;
+    clave_err err = post_new(t->answer.m, t->answer.owner, on_again, cb, arg);
+    if (err == CLAVE_OK)
+        t->count++;
+    return err;
+}
+
+/* What the owner has of the other side: the place that a read takes over, or why it may not
+ * ask. */
+static clave_err look_across(const clave_mutex *m, uint64_t owner,
+                             const struct contender **downgrade)
+{
+    const struct owner_entry *t = m->other ? find(m->other, owner) : NULL;
+    *downgrade = NULL;
+    if (!t)
+        return CLAVE_OK;
+    if (!m->config.spec.rule->shares)
+        return CLAVE_EUPGRADE;
+    if (t->count == 0)
+        return CLAVE_EINVAL; /* one is pending */
+    if (t->lost != CLAVE_OK)
+        return CLAVE_ELOST;
+    *downgrade = t->place;
+    return CLAVE_OK;
+}
+
+/* Whose it is. A place that is shared is now one owner's, now another's. */
+static clave_err sign(const struct owner_entry *t)
+{
+    const clave_mutex *m = t->answer.m;
+    char task[24] = "*";
+    if (m->share_turns == 0)
+        snprintf(task, sizeof task, "%llx", (unsigned long long)t->answer.owner);
+    bool any = m->share_turns == 0 && t->answer.owner == 0;
+    clave_identity more = {.task = any ? NULL : task, .yields = m->detector.delay_ms > 0};
+    return clave__contender_sign(t->place, &more);
+}
+
+clave_err clave__owner_entry_take_place(struct owner_entry *t, int64_t deadline,
+                                        const char *downgrade)
+{
+    clave_mutex *m = t->answer.m;
+    clave_err err = clave__contender_new(&t->place, m->client, &m->config.spec, &events, t);
+    if (err == CLAVE_OK)
+        err = sign(t);
+    if (err == CLAVE_OK && downgrade)
+        err = clave__contender_downgrade(t->place, downgrade);
+    if (err == CLAVE_OK)
+        err = clave__contender_join(t->place, deadline);
+    if (err != CLAVE_OK)
+        t->place = NULL;
+    return err;
+}
+
+clave_err clave_mutex_acquire(clave_mutex *m, uint64_t owner, int64_t deadline, clave_mutex_cb *cb,
+                              void *arg)
+{
+    if (!cb)
+        return CLAVE_EINVAL;
+    struct owner_entry *t = find(m, owner);
+    if (t)
+        return acquire_again(t, cb, arg);
+    if (clave_client_state(m->client) == CLAVE_STATE_CLOSED)
+        return CLAVE_ECLOSED;
+    const struct contender *downgrade;
+    clave_err err = look_across(m, owner, &downgrade);
+    if (err != CLAVE_OK)
+        return err;
+    t = clave__mem_zalloc(m->mem, sizeof *t);
+    if (!t)
+        return CLAVE_ENOMEM;
+    init_answer(&t->answer, m, owner, cb, arg);
+    clave__handoff_init(t);
+    t->downgrade_token = downgrade ? downgrade->token : 0;
+    bool trying = deadline <= clave__client_now(m->client);
+    if (trying && (m->host || !clave_client_is_connected(m->client))) {
+        /* A try never waits, not for a connection either, nor for an owner here. */
+        post(&t->answer, CLAVE_EBUSY);
+        return CLAVE_OK;
+    }
+    err = m->share_turns > 0
+              ? clave__handoff_acquire(t, deadline)
+              : clave__owner_entry_take_place(t, deadline, downgrade ? downgrade->own.path : NULL);
+    if (err != CLAVE_OK) {
+        clave__mem_free(m->mem, t);
+        drop_mutex(m);
+        return err;
+    }
+    clave__map_insert(&m->owner_entries, &t->node, clave__map_hash_u64(owner));
+    return CLAVE_OK;
+}
+
+clave_err clave_mutex_cancel(clave_mutex *m, uint64_t owner)
+{
+    struct owner_entry *t = find(m, owner);
+    if (t && t->untold)
+        return CLAVE_OK; /* granted: its callback is about to say so */
+    if (!t || t->count > 0)
+        return CLAVE_ENOTHELD;
+    evict(m, t);
+    return CLAVE_OK;
+}
+
+/* The last hold goes: the node is deleted, and the tenant lives until that is certain
+ * when somebody wants to know. */
+static void release_place(struct owner_entry *t, clave_mutex_cb *cb, void *arg)
+{
+    clave_mutex *m = t->answer.m;
+    struct contender *place = t->place;
+    bool shared = m->host == t;
+    /* A read that has taken the write's place stands beside its node, not behind it: the next
+     * writer has to queue behind that read. */
+    bool downgraded = m->other && find(m->other, t->answer.owner);
+    clave__map_remove(&m->owner_entries, &t->node);
+    if (shared && !downgraded && clave__handoff_hand_over(t)) {
+        /* The node stays, and is another's. */
+        if (cb) {
+            init_answer(&t->answer, m, t->answer.owner, cb, arg);
+            post(&t->answer, CLAVE_OK);
+        } else {
+            clave__mem_free(m->mem, t);
+        }
+        return;
+    }
+    if (cb) {
+        init_answer(&t->answer, m, t->answer.owner, cb, arg);
+        clave__contender_leave(place, on_left, t);
+    } else {
+        clave__mem_free(m->mem, t);
+        clave__contender_leave(place, NULL, NULL);
+    }
+    /* Behind the delete: at the end of the queue. */
+    if (shared)
+        clave__handoff_promote(m);
+}
+
+static clave_err release_lost(struct owner_entry *t)
+{
+    clave_err verdict = t->lost == CLAVE_EMAXHOLD ? CLAVE_EMAXHOLD : CLAVE_ELOST;
+    if (--t->count == 0) {
+        clave__map_remove(&t->answer.m->owner_entries, &t->node);
+        clave__mem_free(t->answer.m->mem, t);
+    }
+    return verdict;
+}
+
+clave_err clave_mutex_release(clave_mutex *m, uint64_t owner, clave_mutex_cb *cb, void *arg)
+{
+    struct owner_entry *t = find(m, owner);
+    if (!t || t->count == 0 || t->untold)
+        return CLAVE_ENOTHELD;
+    if (!t->place)
+        return release_lost(t);
+    if (t->count == 1) {
+        release_place(t, cb, arg);
+        return CLAVE_OK;
+    }
+    clave_err err = cb ? post_new(m, owner, on_deferred, cb, arg) : CLAVE_OK;
+    if (err == CLAVE_OK)
+        t->count--;
+    return err;
+}
+
+/* ---- what is known --------------------------------------------------------------------- */
+
+bool clave_mutex_grant(const clave_mutex *m, uint64_t owner, clave_grant *out)
+{
+    const struct owner_entry *t = find_holder(m, owner);
+    if (!t)
+        return false;
+    *out = clave__contender_grant(t->place);
+    out->count = t->count;
+    if (t->place->downgrade)
+        out->token = t->downgrade_token;
+    return true;
+}
+
+bool clave_mutex_valid_for(const clave_mutex *m, uint64_t owner, int64_t now, int64_t ms)
+{
+    clave_grant g;
+    return clave_mutex_grant(m, owner, &g) && clave__grant_lasts(&g, now, ms);
+}
+
+/* ---- guarded writes -------------------------------------------------------------------- */
+
+static clave_err find_node(const clave_mutex *m, uint64_t owner, const char **node)
+{
+    const struct owner_entry *t = find(m, owner);
+    if (!t || t->count == 0)
+        return CLAVE_ENOTHELD;
+    if (!t->place)
+        return CLAVE_ELOST;
+    *node = t->place->own.path;
+    return CLAVE_OK;
+}
+
+static clave_err guard_one(clave_mutex *m, uint64_t owner, const clave_op *op, clave_result_cb *cb,
+                           void *arg)
+{
+    const char *node;
+    clave_err err = find_node(m, owner, &node);
+    return err == CLAVE_OK ? clave__fenced_write_one(m->client, node, op, cb, arg) : err;
+}
+
+clave_err clave_mutex_create(clave_mutex *m, uint64_t owner, const char *path, const void *data,
+                             size_t len, clave_create_mode mode, clave_result_cb *cb, void *arg)
+{
+    clave_op op = {.kind = CLAVE_OP_CREATE, .path = path, .data = data, .len = len, .mode = mode};
+    return guard_one(m, owner, &op, cb, arg);
+}
+
+clave_err clave_mutex_set(clave_mutex *m, uint64_t owner, const char *path, const void *data,
+                          size_t len, int32_t version, clave_result_cb *cb, void *arg)
+{
+    clave_op op = {
+        .kind = CLAVE_OP_SET, .path = path, .data = data, .len = len, .version = version};
+    return guard_one(m, owner, &op, cb, arg);
+}
+
+clave_err clave_mutex_delete(clave_mutex *m, uint64_t owner, const char *path, int32_t version,
+                             clave_result_cb *cb, void *arg)
+{
+    clave_op op = {.kind = CLAVE_OP_DELETE, .path = path, .version = version};
+    return guard_one(m, owner, &op, cb, arg);
+}
+
+clave_err clave_mutex_multi(clave_mutex *m, uint64_t owner, const clave_op *ops, size_t nops,
+                            clave_result_cb *cb, void *arg)
+{
+    const char *node;
+    clave_err err = find_node(m, owner, &node);
+    return err == CLAVE_OK ? clave__fenced_write_multi(m->client, node, ops, nops, cb, arg) : err;
+}
+
+/* ---- asking for a lock ----------------------------------------------------------------- */
+
+clave_err clave_revoke(clave_client *c, const char *node, clave_result_cb *cb, void *arg)
+{
+    return clave_set(c, node, CLAVE_REVOKE_WORD, strlen(CLAVE_REVOKE_WORD), -1, cb, arg);
+}

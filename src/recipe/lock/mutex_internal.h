@@ -1,0 +1,87 @@
+/* mutex_internal.h - a mutex and those who have something of it: what mutex.c and mutex_handoff.c
+ * have in common.
+ */
+#ifndef CLAVE_RECIPE_LOCK_MUTEX_INTERNAL_H
+#define CLAVE_RECIPE_LOCK_MUTEX_INTERNAL_H
+
+#include "base/list.h"
+#include "base/map.h"
+#include "clave/mutex.h"
+#include "recipe/contender/contender_config.h"
+#include "recipe/contender/deferred.h"
+
+/* What an acquire or a release will be told. */
+struct answer {
+    struct deferred deferred;
+    clave_mutex *m;
+    uint64_t owner;
+    clave_mutex_cb *cb;
+    void *arg;
+    clave_err verdict;
+};
+
+/* What one owner has of a mutex: waiting (a place, no count), holding (both), or lost (a
+ * count to give back, no place). When the owner's interest ends it leaves the map, and
+ * its answer may live on. */
+struct owner_entry {
+    struct answer answer; /* first: freeing the answer frees the tenant */
+    struct map_node node;
+    struct contender *place;
+    unsigned count;
+    clave_err lost;          /* why; OK while it is not */
+    int64_t downgrade_token; /* of the write whose place a read takes over */
+    /* Shared places (mutex_handoff.c): */
+    struct list link; /* in the mutex's line, while another has the place */
+    int64_t deadline; /* of its acquire */
+    struct timer limit;
+    bool untold; /* holds, but its acquire's callback is still to come */
+    bool asked;  /* and ASKED behind that */
+};
+
+struct clave_mutex {
+    clave_client *client;
+    const struct clave_mem *mem;
+    struct config config;
+    struct detector_terms detector;
+    char *deadlock;     /* of the newest acquire that it has ended; may be NULL */
+    clave_mutex *other; /* side of a read-write lock; may be NULL */
+    clave_mutex_event_cb *event_cb;
+    void *event_arg;
+    struct map owner_entries;
+    struct deferred_list deferred_list;
+    unsigned share_turns;     /* as in the options; 0: no sharing */
+    unsigned turns;           /* that the present grant was handed over */
+    struct owner_entry *host; /* who has the place that is shared; NULL: nobody */
+    struct list line;         /* who waits for it, first come first */
+    bool freed;
+    unsigned refs; /* the user, answers to come, calls that run */
+};
+
+/* ---- mutex.c ------------------------------------------------------------------------------- */
+
+/* Takes a place of its own in the queue; its tenant hears of it. `beside` may be NULL. */
+clave_err clave__owner_entry_take_place(struct owner_entry *t, int64_t deadline,
+                                        const char *downgrade);
+/* It holds: its acquire's callback, then the event. */
+void clave__owner_entry_tell_held(struct owner_entry *t);
+/* Out of the map, and its callback told, later. */
+void clave__owner_entry_dismiss(struct owner_entry *t, clave_err verdict);
+
+/* ---- mutex_handoff.c: one place for several owners
+ * --------------------------------------------------- */
+
+void clave__handoff_init(struct owner_entry *t);
+/* Takes a place, or waits for the one there is: no try then. */
+clave_err clave__handoff_acquire(struct owner_entry *t, int64_t deadline);
+/* The host gives its last hold back: true: another has the place now. */
+bool clave__handoff_hand_over(struct owner_entry *t);
+/* The host's place is gone: the next in line takes one. */
+void clave__handoff_promote(clave_mutex *m);
+/* Its acquire has ended, in whatever way. */
+void clave__handoff_settle(struct owner_entry *t);
+/* The host's grant is gone. false: its owner was not told of it yet, and waits again. */
+bool clave__handoff_lose(struct owner_entry *t);
+/* Gives up waiting: the place of a host goes to the next in line, if there is one. */
+void clave__handoff_step_down(struct owner_entry *t);
+
+#endif

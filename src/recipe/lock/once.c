@@ -1,0 +1,212 @@
+/* once.c - whether a job is still to be done, and that it was.
+ *
+ *   LOOKING ──▶ (nothing that counts) ──▶ STARTING ──▶ RUNNING ──▶ ENDING ──▶ OVER
+ *    ▲   │                                  ▲  │
+ *    │   └──▶ TOUCHING ── out of date ──────┘  │ answer lost, or another record is there
+ *    │             └───── counts: EDONE        │
+ *    └─────────────────────────────────────────┘
+ *
+ * The holder before us wrote the record before its node went, and that its node went is what made
+ * us the holder: so the server we talk to has the record as it left it. A record is made anew by
+ * each run, hence its ctime is the begin of the run. */
+#include "clave/once.h"
+
+#include <string.h>
+
+#include "recipe/lock/lock_record.h"
+
+enum { ROUNDS = 16 };
+enum phase { LOOKING, TOUCHING, STARTING, RUNNING, ENDING, OVER };
+
+struct clave_once {
+    clave_client *client;
+    const struct clave_mem *mem;
+    struct lock_record *lock_record;
+    clave_once_cb *cb;
+    void *arg;
+    enum phase phase;
+    int rounds;
+    int64_t period_ms;
+    bool at_most_once;
+    int64_t began; /* by the client's clock */
+    clave_once_record former;
+};
+
+static void tell(clave_once *o, clave_err err)
+{
+    clave_once_cb *cb = o->cb;
+    o->cb = NULL;
+    if (cb)
+        cb(o, err, &o->former, o->arg);
+}
+
+static clave_err enter(clave_once *o, enum phase phase, enum lock_record_act act)
+{
+    o->phase = phase;
+    return clave__lock_record_do(o->lock_record, act);
+}
+
+/* ---- the record ------------------------------------------------------------------------------ */
+
+static clave_once_state state_of(const struct lock_record_entry *e)
+{
+    if (strcmp(e->state, "started") == 0)
+        return CLAVE_ONCE_STARTED;
+    return strcmp(e->state, "failed") == 0 ? CLAVE_ONCE_FAILED : CLAVE_ONCE_DONE;
+}
+
+static void note_former(clave_once *o)
+{
+    const struct lock_record_entry *e = &o->lock_record->entry;
+    o->former = (clave_once_record){.state = state_of(e),
+                                    .began = e->stat.ctime,
+                                    .age_ms = -1,
+                                    .took_ms = e->took_ms,
+                                    .token = e->token,
+                                    .identity = e->identity};
+}
+
+static clave_err look(clave_once *o)
+{
+    return enter(o, LOOKING, LOCK_RECORD_READ);
+}
+
+/* After an answer that leaves in doubt what the record is. */
+static clave_err look_again(clave_once *o, clave_err err)
+{
+    return ++o->rounds < ROUNDS ? look(o) : err;
+}
+
+static clave_err start(clave_once *o, enum lock_record_act act)
+{
+    o->began = clave__client_now(o->client);
+    clave__lock_record_compose(o->lock_record, "started", 0);
+    return enter(o, STARTING, act);
+}
+
+/* ---- what is known leads to ------------------------------------------------------------------ */
+
+/* The record was read, or there is none. */
+static clave_err looked(clave_once *o, clave_err err)
+{
+    if (err == CLAVE_ENONODE) {
+        o->former = (clave_once_record){.age_ms = -1};
+        return start(o, LOCK_RECORD_CREATE);
+    }
+    if (err != CLAVE_OK)
+        return err;
+    /* The answer to our start was lost. A second one proves that the lock stands. */
+    if (clave__lock_record_is_own(o->lock_record))
+        return start(o, LOCK_RECORD_REPLACE);
+    note_former(o);
+    if (o->former.state != CLAVE_ONCE_DONE && !o->at_most_once)
+        return start(o, LOCK_RECORD_REPLACE);
+    return o->period_ms == 0 ? CLAVE_EDONE : enter(o, TOUCHING, LOCK_RECORD_TOUCH);
+}
+
+static clave_err touched(clave_once *o, clave_err err, const clave_stat *stat)
+{
+    if (err == CLAVE_EBADVERSION || err == CLAVE_ENONODE)
+        return look_again(o, err); /* our own touch, its answer lost; or an operator's doing */
+    if (err != CLAVE_OK || !stat)
+        return err != CLAVE_OK ? err : CLAVE_EPROTO;
+    int64_t age = stat->mtime - o->former.began;
+    o->former.age_ms = age;
+    bool counts = age < o->period_ms && age > -o->period_ms;
+    return counts ? CLAVE_EDONE : start(o, LOCK_RECORD_REPLACE);
+}
+
+static clave_err started(clave_once *o, clave_err err)
+{
+    if (err == CLAVE_OK)
+        o->phase = RUNNING;
+    return clave__lock_record_in_doubt(err) ? look_again(o, err) : err;
+}
+
+static void on_done(void *owner, enum lock_record_act act, clave_err err, const clave_stat *stat)
+{
+    (void)act;
+    clave_once *o = owner;
+    if (o->phase == LOOKING)
+        err = looked(o, err);
+    else if (o->phase == TOUCHING)
+        err = touched(o, err, stat);
+    else if (o->phase == STARTING)
+        err = started(o, err);
+    else
+        o->phase = OVER; /* the end was told */
+    if (err != CLAVE_OK)
+        o->phase = OVER;
+    if (o->phase == RUNNING || o->phase == OVER)
+        tell(o, err);
+}
+
+/* ---- the calls ------------------------------------------------------------------------------- */
+
+static bool options_ok(const clave_once_options *o)
+{
+    return o->path && o->period_ms >= 0 && (!o->acls || o->nacls > 0);
+}
+
+clave_err clave_once_begin(clave_once **out, clave_client *c, const clave_grant *grant,
+                           const clave_once_options *given, clave_once_cb *cb, void *arg)
+{
+    const struct clave_mem *mem = clave__client_mem(c);
+    clave_once_options o;
+    *out = NULL;
+    clave_err err = clave__client_take_options(c, &o, sizeof o, given, "clave_once_options");
+    if (err == CLAVE_OK && (!options_ok(&o) || !cb))
+        err = CLAVE_EINVAL;
+    if (err != CLAVE_OK)
+        return err;
+    clave_once *once = clave__mem_zalloc(mem, sizeof *once);
+    if (!once)
+        return CLAVE_ENOMEM;
+    *once = (clave_once){.client = c, .mem = mem, .cb = cb, .arg = arg};
+    clave__client_ref(c);
+    once->period_ms = o.period_ms;
+    once->at_most_once = o.at_most_once;
+    const struct lock_record_spec spec = {.done = on_done,
+                                          .owner = once,
+                                          .node = grant->node,
+                                          .token = grant->token,
+                                          .path = o.path,
+                                          .acls = o.acls,
+                                          .nacls = o.nacls,
+                                          .identity = o.identity};
+    err = clave__lock_record_new(&once->lock_record, c, &spec, "the record's path");
+    if (err == CLAVE_OK)
+        err = look(once);
+    if (err != CLAVE_OK) {
+        clave_once_free(once);
+        return err;
+    }
+    *out = once;
+    return CLAVE_OK;
+}
+
+clave_err clave_once_end(clave_once *o, bool succeeded, clave_once_cb *cb, void *arg)
+{
+    if (o->phase != RUNNING)
+        return CLAVE_EINVAL;
+    clave__lock_record_compose(o->lock_record, succeeded ? "done" : "failed",
+                               clave__client_now(o->client) - o->began);
+    clave_err err = enter(o, ENDING, LOCK_RECORD_UPDATE);
+    if (err != CLAVE_OK) {
+        o->phase = RUNNING;
+        return err;
+    }
+    o->cb = cb;
+    o->arg = arg;
+    return CLAVE_OK;
+}
+
+void clave_once_free(clave_once *o)
+{
+    if (!o)
+        return;
+    clave_client *c = o->client;
+    clave__lock_record_free(o->lock_record);
+    clave__mem_free(o->mem, o);
+    clave__client_unref(c);
+}

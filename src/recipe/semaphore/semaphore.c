@@ -1,0 +1,277 @@
+#include "recipe/semaphore/semaphore_internal.h"
+
+#include <string.h>
+
+#include "recipe/contender/fenced_write.h"
+#include "recipe/contender/participants.h"
+
+enum { LIMIT_MAX = INT32_MAX };
+
+/* ---- the limit ------------------------------------------------------------------------- */
+
+static void change_limit(clave_semaphore *s, uint32_t limit)
+{
+    s->floor.spec.limit = limit;
+    /* Of all claims only the one that is through the gate waits for room. */
+    for (struct list *e = s->acquires.next; e != &s->acquires; e = e->next)
+        if (clave__semaphore_acquire_recount(LIST_ENTRY(e, struct semaphore_acquire, link)))
+            return;
+}
+
+static void on_quota_changed(void *owner, uint32_t value)
+{
+    clave_semaphore *s = owner;
+    s->quota_err = CLAVE_OK;
+    change_limit(s, value);
+}
+
+static void on_quota_failed(void *owner, clave_err err)
+{
+    clave_semaphore *s = owner;
+    s->quota_err = err;
+    clave__semaphore_hold(s);
+    while (!list_empty(&s->acquires) && s->floor.spec.limit == 0)
+        clave__semaphore_acquire_fail(LIST_ENTRY(s->acquires.next, struct semaphore_acquire, link),
+                                      err);
+    clave__semaphore_drop(s);
+}
+
+static const struct shared_count_events shared_count_events = {
+    .changed = on_quota_changed,
+    .failed = on_quota_failed,
+};
+
+uint32_t clave_semaphore_limit(const clave_semaphore *s)
+{
+    return (uint32_t)s->floor.spec.limit;
+}
+
+clave_err clave_semaphore_set_limit(clave_semaphore *s, uint32_t limit, clave_result_cb *cb,
+                                    void *arg)
+{
+    if (limit == 0 || limit > LIMIT_MAX || (!s->shared_count && cb))
+        return CLAVE_EINVAL;
+    if (s->shared_count)
+        return clave__shared_count_set(s->shared_count, limit, cb, arg);
+    change_limit(s, limit);
+    return CLAVE_OK;
+}
+
+/* ---- life ------------------------------------------------------------------------------ */
+
+void clave__semaphore_hold(clave_semaphore *s)
+{
+    s->refs++;
+}
+
+void clave__semaphore_drop(clave_semaphore *s)
+{
+    if (--s->refs > 0)
+        return;
+    clave__shared_count_free(s->shared_count);
+    clave__contender_config_fini(&s->gate);
+    clave__contender_config_fini(&s->floor);
+    clave__detector_terms_fini(&s->detector);
+    clave__mem_free(s->mem, s->deadlock);
+    clave__mem_free(s->mem, s);
+}
+
+static void hold_board(struct deferred_list *b)
+{
+    clave__semaphore_hold(LIST_ENTRY(b, clave_semaphore, deferred_list));
+}
+
+static void drop_board(struct deferred_list *b)
+{
+    clave__semaphore_drop(LIST_ENTRY(b, clave_semaphore, deferred_list));
+}
+
+static clave_err config_below(struct config *config, clave_client *c, const char *path,
+                              const char *name, const struct order_rule *rule)
+{
+    const struct clave_mem *mem = clave__client_mem(c);
+    size_t npath = strcmp(path, "/") == 0 ? 0 : strlen(path);
+    char *below = clave__mem_alloc(mem, npath + strlen(name) + 1);
+    if (!below)
+        return CLAVE_ENOMEM;
+    memcpy(below, path, npath);
+    memcpy(below + npath, name, strlen(name) + 1);
+    clave_err err = clave__contender_config_init(config, c, below, rule, "the semaphore's path");
+    clave__mem_free(mem, below);
+    return err;
+}
+
+static clave_err set_up(clave_semaphore *s, const char *path, const clave_semaphore_options *o)
+{
+    clave_client *c = s->client;
+    clave_err err = config_below(&s->gate, c, path, "/locks", &clave__order_mutex);
+    if (err == CLAVE_OK)
+        err = config_below(&s->floor, c, path, "/leases", &clave__order_lease);
+    if (err == CLAVE_OK)
+        err = clave__contender_config_set_acls(&s->gate, o->acls, o->nacls);
+    if (err == CLAVE_OK)
+        err = clave__contender_config_set_acls(&s->floor, o->acls, o->nacls);
+    if (err == CLAVE_OK)
+        err = clave__contender_config_set_data(&s->gate, o->data, o->len);
+    if (err == CLAVE_OK)
+        err = clave__contender_config_set_data(&s->floor, o->data, o->len);
+    struct detector_wish wish = {o->detect_deadlocks_ms, o->lock_roots, o->nlock_roots, o->data,
+                                 o->len};
+    if (err == CLAVE_OK)
+        err = clave__detector_terms_init(&s->detector, c, path, &wish);
+    s->gate.spec.detector = s->floor.spec.detector = &s->detector;
+    s->event_cb = o->event_cb;
+    s->event_arg = o->event_arg;
+    s->max_hold_ms = o->max_hold_ms;
+    s->floor.spec.min_valid_ms = o->min_valid_ms;
+    s->floor.spec.revocable = o->revocable;
+    s->floor.spec.counted = true;
+    s->floor.spec.limit = o->limit_path ? 0 : o->limit;
+    if (err == CLAVE_OK && o->limit_path)
+        err = clave__shared_count_new(&s->shared_count, c, o->limit_path, o->limit,
+                                      &shared_count_events, s);
+    return err;
+}
+
+static bool options_are_fine(const clave_semaphore_options *o)
+{
+    return o->limit <= LIMIT_MAX && (o->limit > 0 || o->limit_path) && o->max_hold_ms >= 0 &&
+           o->min_valid_ms >= 0 && (o->data || o->len == 0) && (!o->acls || o->nacls > 0);
+}
+
+clave_err clave_semaphore_new(clave_semaphore **out, clave_client *c, const char *path,
+                              const clave_semaphore_options *given)
+{
+    clave_semaphore_options o;
+    *out = NULL;
+    clave_err err = clave__client_take_options(c, &o, sizeof o, given, "clave_semaphore_options");
+    if (err == CLAVE_OK && !options_are_fine(&o))
+        err = CLAVE_EINVAL;
+    if (err != CLAVE_OK)
+        return err;
+    const struct clave_mem *mem = clave__client_mem(c);
+    clave_semaphore *s = clave__mem_zalloc(mem, sizeof *s);
+    if (!s)
+        return CLAVE_ENOMEM;
+    s->client = c;
+    s->mem = mem;
+    s->refs = 1;
+    s->gate.mem = s->floor.mem = mem;
+    list_init(&s->acquires);
+    list_init(&s->leases);
+    clave__deferred_list_init(&s->deferred_list, c, hold_board, drop_board);
+    err = set_up(s, path, &o);
+    if (err != CLAVE_OK) {
+        clave__semaphore_drop(s);
+        return err;
+    }
+    clave__client_ref(c);
+    *out = s;
+    return CLAVE_OK;
+}
+
+void clave_semaphore_free(clave_semaphore *s)
+{
+    if (!s)
+        return;
+    s->event_cb = NULL;
+    struct list *e;
+    while (!list_empty(&s->acquires))
+        clave__semaphore_acquire_cancel(
+            LIST_ENTRY(s->acquires.next, struct semaphore_acquire, link), CLAVE_ECANCELED);
+    while ((e = list_pop_front(&s->leases)))
+        (void)clave_lease_release(LIST_ENTRY(e, clave_lease, link), NULL, NULL);
+    clave__shared_count_free(s->shared_count);
+    s->shared_count = NULL;
+    clave_client *c = s->client;
+    clave__semaphore_drop(s);
+    clave__client_unref(c);
+}
+
+void clave__semaphore_set_task(clave_semaphore *s, uint64_t task)
+{
+    s->task = task;
+}
+
+void clave__semaphore_keep_text(clave_semaphore *s, clave_err err, const struct contender *place)
+{
+    if (err == CLAVE_EDEADLOCK)
+        clave__detector_keep_text(s->mem, &s->deadlock, place->deadlock);
+}
+
+const char *clave_semaphore_deadlock(const clave_semaphore *s)
+{
+    return s->deadlock;
+}
+
+void clave__semaphore_tell(clave_semaphore *s, const clave_lease_event *ev)
+{
+    clave__semaphore_hold(s);
+    if (s->event_cb)
+        s->event_cb(s, ev, s->event_arg);
+    clave__semaphore_drop(s);
+}
+
+/* ---- acquire --------------------------------------------------------------------------- */
+
+static struct semaphore_acquire *find(const clave_semaphore *s, uint64_t request)
+{
+    for (struct list *e = s->acquires.next; e != &s->acquires; e = e->next) {
+        struct semaphore_acquire *k = LIST_ENTRY(e, struct semaphore_acquire, link);
+        if (k->request == request)
+            return k;
+    }
+    return NULL;
+}
+
+/* Will the limit be known? After a failure it is asked for once more. */
+static clave_err check_limit(clave_semaphore *s)
+{
+    if (!s->shared_count)
+        return CLAVE_OK;
+    clave_err err = s->quota_err;
+    clave_err asked = clave__shared_count_refresh(s->shared_count);
+    return err != CLAVE_OK ? err : asked;
+}
+
+clave_err clave_semaphore_acquire(clave_semaphore *s, uint64_t request, size_t n, int64_t deadline,
+                                  clave_lease_cb *cb, void *arg)
+{
+    bool too_many = !s->shared_count && n > s->floor.spec.limit;
+    if (!cb || n == 0 || too_many || find(s, request))
+        return CLAVE_EINVAL;
+    if (clave_client_state(s->client) == CLAVE_STATE_CLOSED)
+        return CLAVE_ECLOSED;
+    clave_err err = check_limit(s);
+    struct semaphore_acquire *k;
+    if (err == CLAVE_OK)
+        err = clave__semaphore_acquire_new(&k, s, n);
+    if (err != CLAVE_OK)
+        return err;
+    k->request = request;
+    k->deadline = deadline;
+    k->cb = cb;
+    k->arg = arg;
+    return clave__semaphore_acquire_start(k);
+}
+
+clave_err clave_semaphore_cancel(clave_semaphore *s, uint64_t request)
+{
+    struct semaphore_acquire *k = find(s, request);
+    if (!k)
+        return CLAVE_ENOTHELD;
+    clave__semaphore_acquire_cancel(k, CLAVE_ECANCELED);
+    return CLAVE_OK;
+}
+
+clave_err clave_semaphore_participants(clave_client *c, const char *path, clave_participants_cb *cb,
+                                       void *arg)
+{
+    struct config leases;
+    clave_err err = config_below(&leases, c, path, "/leases", &clave__order_lease);
+    if (err != CLAVE_OK)
+        return err;
+    err = clave__roll_call(c, leases.path, &clave__order_lease, false, cb, arg);
+    clave__contender_config_fini(&leases);
+    return err;
+}

@@ -1,0 +1,250 @@
+/* semaphore_acquire.c - acquiring leases: first in the queue of those who acquire, then one lease
+ * after the other, each of which waits for room. */
+#include <stdint.h>
+#include <stdio.h>
+
+#include "recipe/semaphore/semaphore_internal.h"
+
+/* ---- giving up and answering ----------------------------------------------------------- */
+
+/* The leases first: whoever is let through the gate then finds room. */
+static void leave_all(struct semaphore_acquire *k)
+{
+    for (size_t i = 0; i < k->n; i++) {
+        struct contender *place = k->leases[i]->place;
+        k->leases[i]->place = NULL;
+        if (place)
+            clave__contender_leave(place, NULL, NULL);
+    }
+    struct contender *gate = k->gate;
+    k->gate = NULL;
+    if (gate)
+        clave__contender_leave(gate, NULL, NULL);
+    k->got = 0;
+}
+
+static void free_claim(struct semaphore_acquire *k)
+{
+    clave_semaphore *s = k->s;
+    for (size_t i = 0; i < k->n && k->leases[i]; i++)
+        clave__mem_free(s->mem, k->leases[i]);
+    clave__mem_free(s->mem, k);
+}
+
+/* Nothing leads to the claim any more when its callback runs. */
+static void answer(struct semaphore_acquire *k, clave_err err)
+{
+    clave_semaphore *s = k->s;
+    list_remove(&k->link);
+    clave__deferred_withdraw(&k->deferred);
+    if (err == CLAVE_OK) {
+        k->cb(s, CLAVE_OK, k->leases, k->n, k->arg);
+        k->n = 0; /* they belong to the caller */
+    } else {
+        k->cb(s, err, NULL, 0, k->arg);
+    }
+    free_claim(k);
+    clave__semaphore_drop(s);
+}
+
+static void on_deferred(struct deferred *n)
+{
+    struct semaphore_acquire *k = LIST_ENTRY(n, struct semaphore_acquire, deferred);
+    answer(k, k->verdict);
+}
+
+void clave__semaphore_acquire_fail(struct semaphore_acquire *k, clave_err err)
+{
+    leave_all(k);
+    answer(k, err);
+}
+
+void clave__semaphore_acquire_cancel(struct semaphore_acquire *k, clave_err err)
+{
+    leave_all(k);
+    list_remove(&k->link);
+    k->verdict = err;
+    clave__deferred_post(&k->deferred);
+}
+
+/* ---- taking ---------------------------------------------------------------------------- */
+
+/* Whose it is, and what whoever looks for deadlocks has to know of the semaphore. */
+static clave_err sign(struct contender *place, const struct semaphore_acquire *k)
+{
+    const clave_semaphore *s = k->s;
+    char task[24];
+    snprintf(task, sizeof task, "%llx", (unsigned long long)k->task);
+    clave_identity more = {.task = k->task ? task : NULL,
+                           .limit = s->shared_count ? 0 : clave_semaphore_limit(s),
+                           .yields = s->detector.delay_ms > 0};
+    return clave__contender_sign(place, &more);
+}
+
+static clave_err take(struct contender **place, struct semaphore_acquire *k,
+                      const struct config *config, const struct contender_events *events,
+                      void *owner)
+{
+    clave_err err = clave__contender_new(place, k->s->client, &config->spec, events, owner);
+    if (err == CLAVE_OK)
+        err = sign(*place, k);
+    if (err == CLAVE_OK)
+        err = clave__contender_join(*place, k->deadline);
+    if (err != CLAVE_OK)
+        *place = NULL;
+    return err;
+}
+
+/* The deadline may have passed unnoticed, in a process that was stopped: a lease asked for now
+ * would be a try, and is not waited for. */
+static void take_next(struct semaphore_acquire *k)
+{
+    clave_lease *l = k->leases[k->got];
+    bool late = !k->trying && k->deadline <= clave__client_now(k->s->client);
+    clave_err err =
+        late ? CLAVE_EBUSY : take(&l->place, k, &k->s->floor, &clave__semaphore_lease_events, l);
+    if (err != CLAVE_OK)
+        clave__semaphore_acquire_fail(k, err);
+}
+
+static void grant(struct semaphore_acquire *k)
+{
+    struct contender *gate = k->gate;
+    k->gate = NULL;
+    /* Sent behind the creates and not awaited: the next one gets in as soon as it may. */
+    clave__contender_leave(gate, NULL, NULL);
+    for (size_t i = 0; i < k->n; i++) {
+        k->leases[i]->semaphore_acquire = NULL;
+        clave__contender_limit(k->leases[i]->place, k->s->max_hold_ms);
+        list_push_back(&k->s->leases, &k->leases[i]->link);
+    }
+    answer(k, CLAVE_OK);
+}
+
+void clave__semaphore_acquire_lease_held(struct semaphore_acquire *k)
+{
+    if (++k->got < k->n)
+        take_next(k);
+    else
+        grant(k);
+}
+
+static clave_err take_gate(struct semaphore_acquire *k);
+
+static void begin_anew(struct semaphore_acquire *k, clave_err why)
+{
+    leave_all(k);
+    bool late = k->trying || k->deadline <= clave__client_now(k->s->client);
+    clave_err err = why == CLAVE_ECLOSED ? why : late ? CLAVE_EBUSY : take_gate(k);
+    if (err != CLAVE_OK)
+        answer(k, err);
+}
+
+void clave__semaphore_acquire_lease_lost(struct semaphore_acquire *k, clave_err why)
+{
+    begin_anew(k, why);
+}
+
+/* ---- the gate -------------------------------------------------------------------------- */
+
+static void tell_queued(struct semaphore_acquire *k, size_t ahead)
+{
+    clave_lease_event ev = {.kind = CLAVE_LEASE_QUEUED, .request = k->request, .ahead = ahead};
+    clave__semaphore_tell(k->s, &ev);
+}
+
+void clave__semaphore_acquire_lease_waits(struct semaphore_acquire *k)
+{
+    tell_queued(k, 0);
+}
+
+static void on_gate_moved(void *owner)
+{
+    struct semaphore_acquire *k = owner;
+    tell_queued(k, k->gate->ahead);
+}
+
+static void on_gate_held(void *owner)
+{
+    take_next(owner);
+}
+
+static void on_gate_ended(void *owner, clave_err err)
+{
+    struct semaphore_acquire *k = owner;
+    clave__semaphore_keep_text(k->s, err, k->gate);
+    k->gate = NULL;
+    clave__semaphore_acquire_fail(k, err);
+}
+
+static void on_gate_lost(void *owner, clave_err why)
+{
+    struct semaphore_acquire *k = owner;
+    k->gate = NULL;
+    begin_anew(k, why);
+}
+
+static const struct contender_events gate_events = {
+    .moved = on_gate_moved,
+    .held = on_gate_held,
+    .ended = on_gate_ended,
+    .lost = on_gate_lost,
+};
+
+static clave_err take_gate(struct semaphore_acquire *k)
+{
+    return take(&k->gate, k, &k->s->gate, &gate_events, k);
+}
+
+bool clave__semaphore_acquire_recount(struct semaphore_acquire *k)
+{
+    struct contender *waits = k->leases[k->got]->place;
+    if (waits)
+        clave__contender_recount(waits);
+    return waits != NULL;
+}
+
+/* ---- life ------------------------------------------------------------------------------ */
+
+clave_err clave__semaphore_acquire_new(struct semaphore_acquire **out, clave_semaphore *s, size_t n)
+{
+    *out = NULL;
+    if (n > (SIZE_MAX - sizeof **out) / sizeof(clave_lease *))
+        return CLAVE_ENOMEM;
+    struct semaphore_acquire *k = clave__mem_zalloc(s->mem, sizeof *k + n * sizeof *k->leases);
+    if (!k)
+        return CLAVE_ENOMEM;
+    k->s = s;
+    k->n = n;
+    k->task = s->task;
+    list_init(&k->link);
+    clave__deferred_init(&k->deferred, &s->deferred_list, on_deferred);
+    for (size_t i = 0; i < n; i++) {
+        k->leases[i] = clave__mem_zalloc(s->mem, sizeof **k->leases);
+        if (!k->leases[i]) {
+            free_claim(k);
+            return CLAVE_ENOMEM;
+        }
+        clave__semaphore_lease_init(k->leases[i], s, k);
+    }
+    *out = k;
+    return CLAVE_OK;
+}
+
+clave_err clave__semaphore_acquire_start(struct semaphore_acquire *k)
+{
+    clave_semaphore *s = k->s;
+    k->trying = k->deadline <= clave__client_now(s->client);
+    /* A try never waits, not for a connection either. */
+    bool in_vain = k->trying && !clave_client_is_connected(s->client);
+    clave_err err = in_vain ? CLAVE_OK : take_gate(k);
+    if (err != CLAVE_OK) {
+        free_claim(k);
+        return err;
+    }
+    clave__semaphore_hold(s);
+    list_push_back(&s->acquires, &k->link);
+    if (in_vain)
+        clave__semaphore_acquire_cancel(k, CLAVE_EBUSY);
+    return CLAVE_OK;
+}

@@ -1,0 +1,90 @@
+/* semaphore_internal.h - a semaphore, those who acquire of it, and what they got. */
+#ifndef CLAVE_RECIPE_SEMAPHORE_SEMAPHORE_INTERNAL_H
+#define CLAVE_RECIPE_SEMAPHORE_SEMAPHORE_INTERNAL_H
+
+#include "base/list.h"
+#include "clave/semaphore.h"
+#include "recipe/contender/contender_config.h"
+#include "recipe/contender/deferred.h"
+#include "recipe/semaphore/shared_count.h"
+
+struct clave_semaphore {
+    clave_client *client;
+    const struct clave_mem *mem;
+    struct config gate;  /* <path>/locks */
+    struct config floor; /* <path>/leases; its spec has the limit */
+    struct detector_terms detector;
+    char *deadlock;      /* of the newest request that it has ended; may be NULL */
+    uint64_t task;       /* whose the requests to come are; 0: nobody's in particular */
+    int64_t max_hold_ms; /* of a lease, from when it is given out */
+    struct shared_count *shared_count;
+    clave_err quota_err; /* the newest; OK once a value was read */
+    clave_lease_event_cb *event_cb;
+    void *event_arg;
+    struct list acquires; /* that wait */
+    struct list leases;   /* given out, those lost too */
+    struct deferred_list deferred_list;
+    unsigned refs; /* the user, answers to come, calls that run */
+};
+
+void clave__semaphore_hold(clave_semaphore *s);
+void clave__semaphore_drop(clave_semaphore *s);
+/* The requests from now on are this owner's, a number as of clave_mutex_acquire. */
+void clave__semaphore_set_task(clave_semaphore *s, uint64_t task);
+/* One has ended, at this place of it. */
+void clave__semaphore_keep_text(clave_semaphore *s, clave_err err, const struct contender *place);
+void clave__semaphore_tell(clave_semaphore *s, const clave_lease_event *ev);
+
+/* One lease: being taken (a claim, and a place from when it is its turn), given out (a place),
+ * lost (neither), or being given back (a callback at most). */
+struct semaphore_acquire;
+struct clave_lease {
+    struct list link; /* in the semaphore's, once given out */
+    clave_semaphore *s;
+    struct semaphore_acquire *semaphore_acquire;
+    struct contender *place;
+    clave_err lost; /* why; OK while it is not */
+    struct deferred left;
+    clave_err left_err;
+    clave_lease_left_cb *cb;
+    void *arg;
+};
+
+/* One acquire. A gate that goes, or a lease that goes before all are there, and it begins anew:
+ * what it had belonged to a session that is over, or was taken away. */
+struct semaphore_acquire {
+    struct deferred deferred;
+    struct list link;
+    clave_semaphore *s;
+    uint64_t request;
+    size_t n, got; /* leases[got] is being taken */
+    int64_t deadline;
+    bool trying;
+    uint64_t task;
+    struct contender *gate;
+    clave_err verdict;
+    clave_lease_cb *cb;
+    void *arg;
+    clave_lease *leases[];
+};
+
+clave_err clave__semaphore_acquire_new(struct semaphore_acquire **out, clave_semaphore *s,
+                                       size_t n);
+/* Takes its place in the queue; when it fails the claim is freed. */
+clave_err clave__semaphore_acquire_start(struct semaphore_acquire *k);
+/* Ends it: the callback is told `err`. */
+void clave__semaphore_acquire_fail(struct semaphore_acquire *k, clave_err err);
+/* The same, and not inside this call. */
+void clave__semaphore_acquire_cancel(struct semaphore_acquire *k, clave_err err);
+/* There is another limit; false: it does not wait for one. */
+bool clave__semaphore_acquire_recount(struct semaphore_acquire *k);
+
+void clave__semaphore_lease_init(clave_lease *l, clave_semaphore *s, struct semaphore_acquire *k);
+/* Of the place of every lease. */
+extern const struct contender_events clave__semaphore_lease_events;
+/* Between the two: what happened to a lease that is being taken. */
+void clave__semaphore_acquire_lease_held(struct semaphore_acquire *k);
+void clave__semaphore_acquire_lease_waits(struct semaphore_acquire *k);
+void clave__semaphore_acquire_lease_lost(struct semaphore_acquire *k, clave_err why);
+
+#endif

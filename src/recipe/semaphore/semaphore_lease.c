@@ -1,0 +1,138 @@
+/* semaphore_lease.c - a lease, from being taken to being given back. */
+#include "recipe/contender/fenced_write.h"
+#include "recipe/semaphore/semaphore_internal.h"
+
+/* ---- what happens to its node ---------------------------------------------------------- */
+
+static void on_moved(void *owner)
+{
+    clave_lease *l = owner;
+    clave__semaphore_acquire_lease_waits(l->semaphore_acquire);
+}
+
+static void on_held(void *owner)
+{
+    clave_lease *l = owner;
+    clave__semaphore_acquire_lease_held(l->semaphore_acquire);
+}
+
+static void on_ended(void *owner, clave_err err)
+{
+    clave_lease *l = owner;
+    clave__semaphore_keep_text(l->s, err, l->place);
+    l->place = NULL;
+    clave__semaphore_acquire_fail(l->semaphore_acquire, err);
+}
+
+static void tell(clave_lease *l, clave_lease_event_kind kind, clave_err why)
+{
+    clave_lease_event ev = {.kind = kind, .lease = l, .why = why};
+    clave__semaphore_tell(l->s, &ev);
+}
+
+static void on_lost(void *owner, clave_err why)
+{
+    clave_lease *l = owner;
+    l->place = NULL;
+    if (l->semaphore_acquire) {
+        clave__semaphore_acquire_lease_lost(l->semaphore_acquire, why);
+        return;
+    }
+    l->lost = why;
+    tell(l, CLAVE_LEASE_LOST, why);
+}
+
+/* One that is taken while others are waited for is not anybody's to give back yet. */
+static void on_asked(void *owner)
+{
+    clave_lease *l = owner;
+    if (!l->semaphore_acquire)
+        tell(l, CLAVE_LEASE_ASKED, CLAVE_OK);
+}
+
+const struct contender_events clave__semaphore_lease_events = {
+    .moved = on_moved,
+    .held = on_held,
+    .ended = on_ended,
+    .lost = on_lost,
+    .asked = on_asked,
+};
+
+/* ---- giving back ----------------------------------------------------------------------- */
+
+static void free_lease(clave_lease *l)
+{
+    clave__mem_free(l->s->mem, l);
+}
+
+static void on_deferred(struct deferred *n)
+{
+    clave_lease *l = LIST_ENTRY(n, clave_lease, left);
+    clave_semaphore *s = l->s;
+    clave_lease_left_cb *cb = l->cb;
+    void *arg = l->arg;
+    clave_err err = l->left_err;
+    free_lease(l);
+    cb(s, err, arg);
+    clave__semaphore_drop(s);
+}
+
+static void on_left(void *arg, clave_err err)
+{
+    clave_lease *l = arg;
+    l->left_err = err;
+    clave__deferred_post(&l->left);
+}
+
+void clave__semaphore_lease_init(clave_lease *l, clave_semaphore *s, struct semaphore_acquire *k)
+{
+    l->s = s;
+    l->semaphore_acquire = k;
+    list_init(&l->link);
+    clave__deferred_init(&l->left, &s->deferred_list, on_deferred);
+}
+
+clave_err clave_lease_release(clave_lease *l, clave_lease_left_cb *cb, void *arg)
+{
+    struct contender *place = l->place;
+    list_remove(&l->link);
+    if (!place) {
+        clave_err verdict = l->lost == CLAVE_EMAXHOLD ? CLAVE_EMAXHOLD : CLAVE_ELOST;
+        free_lease(l);
+        return verdict;
+    }
+    l->cb = cb;
+    l->arg = arg;
+    if (cb) {
+        clave__semaphore_hold(l->s);
+        clave__contender_leave(place, on_left, l);
+    } else {
+        free_lease(l);
+        clave__contender_leave(place, NULL, NULL);
+    }
+    return CLAVE_OK;
+}
+
+/* ---- what is known --------------------------------------------------------------------- */
+
+bool clave_lease_grant(const clave_lease *l, clave_grant *out)
+{
+    if (!l->place)
+        return false;
+    *out = clave__contender_grant(l->place);
+    return true;
+}
+
+bool clave_lease_valid_for(const clave_lease *l, int64_t now, int64_t ms)
+{
+    clave_grant g;
+    return clave_lease_grant(l, &g) && clave__grant_lasts(&g, now, ms);
+}
+
+clave_err clave_lease_multi(clave_lease *l, const clave_op *ops, size_t nops, clave_result_cb *cb,
+                            void *arg)
+{
+    if (!l->place)
+        return CLAVE_ELOST;
+    return clave__fenced_write_multi(l->s->client, l->place->own.path, ops, nops, cb, arg);
+}

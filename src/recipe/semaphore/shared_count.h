@@ -1,0 +1,41 @@
+/* shared_count.h - a number that processes share in a node, and follow as it changes: Curator's
+ * SharedCount, as far as a semaphore needs it. */
+#ifndef CLAVE_RECIPE_SEMAPHORE_SHARED_COUNT_H
+#define CLAVE_RECIPE_SEMAPHORE_SHARED_COUNT_H
+
+#include <stdint.h>
+
+#include "client/client_internal.h"
+#include "recipe/contender/node_watch.h"
+
+struct shared_count_events {
+    void (*changed)(void *owner, uint32_t value); /* known, or another one */
+    void (*failed)(void *owner, clave_err err);   /* it cannot be read or made */
+};
+
+struct shared_count {
+    clave_client *client;
+    const struct clave_mem *mem;
+    const struct shared_count_events *events;
+    void *owner; /* NULL: given up, waits only for what is under way */
+    struct node_watch node;
+    struct listener listener;
+    struct timer later; /* there was no memory to look */
+    uint32_t seed;      /* what a missing node is made with; 0: it is waited for */
+    int64_t mzxid;      /* of the newest value */
+    unsigned busy;      /* creates under way, and calls that run */
+};
+
+/* Begins to read. ENOMEM, EPATH, ECLOSED. */
+clave_err clave__shared_count_new(struct shared_count **out, clave_client *c, const char *path,
+                                  uint32_t seed, const struct shared_count_events *events,
+                                  void *owner);
+/* No event after this. NULL is ignored. */
+void clave__shared_count_free(struct shared_count *q);
+/* Reads again unless it is being read or watched. */
+clave_err clave__shared_count_refresh(struct shared_count *q);
+/* As clave_set. */
+clave_err clave__shared_count_set(struct shared_count *q, uint32_t value, clave_result_cb *cb,
+                                  void *arg);
+
+#endif

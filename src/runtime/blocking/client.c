@@ -1,0 +1,458 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/options.h"
+#include "client/client_internal.h"
+#include "runtime/blocking/call.h"
+#include "runtime/client/uv_client.h"
+
+/* ---- state --------------------------------------------------------------------------- */
+
+static bool is_connected(clave_state state)
+{
+    return state == CLAVE_STATE_CONNECTED || state == CLAVE_STATE_RECONNECTED ||
+           state == CLAVE_STATE_READ_ONLY;
+}
+
+/* With the mutex. */
+static void wake_waiters(clave_session *s)
+{
+    for (struct list *e = s->waiters.next; e != &s->waiters; e = e->next)
+        clave__cell_wake(&LIST_ENTRY(e, struct waiter, link)->cell);
+}
+
+static void on_state(clave_client *c, clave_state state, clave_err why, void *arg)
+{
+    clave_session *s = arg;
+    if (!s->uv) /* it was not opened after all: the caller hears of that by the error */
+        return;
+    clave__loop_lock(s->loop);
+    s->state = state;
+    s->why = why;
+    s->id = clave_client_session_id(c);
+    s->was_connected = s->was_connected || is_connected(state);
+    wake_waiters(s);
+    clave__loop_unlock(s->loop);
+    if (s->state_cb)
+        s->state_cb(c, state, why, s->state_arg);
+}
+
+/* Only this thread writes it, and so may read it without the mutex. */
+static void look_at_refusal(clave_session *s)
+{
+    const char *why;
+    clave_err refusal = clave__uv_refusal(s->uv, &why);
+    if (refusal == s->refusal)
+        return;
+    clave__loop_lock(s->loop);
+    s->refusal = refusal;
+    wake_waiters(s);
+    clave__loop_unlock(s->loop);
+}
+
+static void on_settled(void *arg)
+{
+    clave_session *s = arg;
+    look_at_refusal(s);
+    for (struct list *e = s->children.next; e != &s->children; e = e->next) {
+        struct observer *o = LIST_ENTRY(e, struct observer, link);
+        if (o->settled)
+            o->settled(o);
+    }
+}
+
+static void flush(struct task *t)
+{
+    clave_session *s = LIST_ENTRY(t, struct clave_session, flush);
+    if (!s->ended)
+        clave_uv_flush(s->uv);
+}
+
+void clave__blocking_flush_later(clave_session *s)
+{
+    clave__loop_finally(s->loop, &s->flush);
+}
+
+bool clave__blocking_await_locked(clave_session *s, int64_t deadline)
+{
+    struct waiter w;
+    clave__cell_init(&w.cell);
+    list_push_back(&s->waiters, &w.link);
+    bool in_time = clave__cell_wait(&w.cell, s->loop, deadline);
+    list_remove(&w.link);
+    clave__cell_fini(&w.cell);
+    return in_time;
+}
+
+/* ---- life ------------------------------------------------------------------------------ */
+
+void clave__session_ref(clave_session *s)
+{
+    (void)__atomic_add_fetch(&s->refs, 1, __ATOMIC_RELAXED);
+}
+
+void clave__session_adopt(clave_session *s, struct observer *o)
+{
+    list_push_back(&s->children, &o->link);
+    clave__session_ref(s);
+}
+
+void clave__session_unref(clave_session *s)
+{
+    if (__atomic_sub_fetch(&s->refs, 1, __ATOMIC_ACQ_REL) > 0)
+        return;
+    clave__loop_unref(s->loop);
+    free(s);
+}
+
+bool clave__session_has_ended(clave_session *s)
+{
+    clave__loop_lock(s->loop);
+    bool ended = s->ended;
+    clave__loop_unlock(s->loop);
+    return ended;
+}
+
+struct start {
+    clave_session *s;
+    clave_err err;
+};
+
+static void start(void *arg)
+{
+    struct start *a = arg;
+    clave_session *s = a->s;
+    a->err = clave__uv_start(&s->uv, &s->loop->uv, &s->loop->wakeup, s->client);
+    if (a->err == CLAVE_OK)
+        clave__uv_on_settled(s->uv, on_settled, s);
+}
+
+static clave_err start_client(clave_session *s)
+{
+    struct start a = {.s = s, .err = CLAVE_ECLOSED};
+    if (clave__loop_run(s->loop, start, &a) == CLAVE_EDEADLK)
+        start(&a);
+    return a.err;
+}
+
+static clave_err new_client(clave_session *s, const char *connect, const clave_client_options *o)
+{
+    clave_client_options own;
+    clave_err err = clave__options_take(&own, sizeof own, o);
+    if (err != CLAVE_OK)
+        return err;
+    own.hosts = connect;
+    if (own.seed == 0)
+        own.seed = clave_random_seed();
+    s->state_cb = own.state_cb;
+    s->state_arg = own.state_arg;
+    own.state_cb = on_state;
+    own.state_arg = s;
+    return clave_client_new(&s->client, &own);
+}
+
+static const char *connect_or_default(const char *connect)
+{
+    const char *env = getenv("CLAVE_CONNECT");
+    if (connect)
+        return connect;
+    return env && *env ? env : "local:";
+}
+
+clave_err clave_session_open(clave_session **out, clave_loop *loop, const char *connect,
+                             const clave_client_options *o)
+{
+    clave_err err = CLAVE_ENOMEM;
+    clave_session *s = calloc(1, sizeof *s);
+    *out = NULL;
+    if (!s)
+        return err;
+    s->loop = loop;
+    s->state = CLAVE_STATE_LATENT;
+    list_init(&s->waiters);
+    list_init(&s->children);
+    list_init(&s->flush.link);
+    s->flush.run = flush;
+    err = new_client(s, connect_or_default(connect), o);
+    if (err != CLAVE_OK)
+        goto fail;
+    if (!loop) {
+        err = clave_loop_new(&s->loop);
+        if (err != CLAVE_OK)
+            goto fail;
+        s->own_loop = true;
+    }
+    err = start_client(s);
+    if (err != CLAVE_OK)
+        goto fail;
+    s->refs = 1;
+    clave__loop_ref(s->loop);
+    *out = s;
+    return CLAVE_OK;
+fail:
+    clave_client_free(s->client);
+    if (s->own_loop)
+        clave_loop_free(s->loop);
+    free(s);
+    return err;
+}
+
+void clave__blocking_enter_locked(clave_session *s)
+{
+    s->inside++;
+}
+
+void clave__blocking_leave_locked(clave_session *s)
+{
+    if (--s->inside == 0)
+        wake_waiters(s);
+}
+
+clave_err clave_session_wait(clave_session *s, int64_t timeout_ms)
+{
+    int64_t deadline = clave__deadline_after(timeout_ms);
+    clave_err err = CLAVE_OK;
+    if (!clave__loop_is_here(s->loop))
+        return CLAVE_ECLOSED;
+    if (clave__loop_is_current(s->loop))
+        return CLAVE_EDEADLK;
+    clave_loop *l = s->loop;
+    clave__loop_lock(l);
+    clave__blocking_enter_locked(s);
+    while (!is_connected(s->state) && err == CLAVE_OK) {
+        if (s->state == CLAVE_STATE_CLOSED)
+            err = s->why != CLAVE_OK ? s->why : CLAVE_ECLOSED;
+        else if (s->refusal != CLAVE_OK)
+            err = s->refusal;
+        else if (!clave__blocking_await_locked(s, deadline))
+            err = CLAVE_EUNREACHABLE;
+    }
+    clave__blocking_leave_locked(s);
+    clave__loop_unlock(l);
+    return err;
+}
+
+static void close_client(void *arg)
+{
+    clave_session *s = arg;
+    clave_client_close(s->client, clave_now());
+    clave_uv_flush(s->uv);
+}
+
+/* The user's code runs only when no child relies on the client any more: it may free them. */
+static void end_children(clave_session *s)
+{
+    struct list *e;
+    while ((e = list_pop_front(&s->children))) {
+        struct observer *o = LIST_ENTRY(e, struct observer, link);
+        o->ended(o);
+    }
+}
+
+static void on_stopped(void *arg)
+{
+    clave_session *s = arg;
+    clave__loop_lock(s->loop);
+    s->ended = true;
+    clave__loop_unlock(s->loop);
+    end_children(s);
+    clave_client_free(s->client);
+    s->client = NULL;
+    s->uv = NULL;
+    clave__loop_lock(s->loop);
+    s->stopped = true;
+    wake_waiters(s);
+    clave__loop_unlock(s->loop);
+}
+
+static void stop_client(void *arg)
+{
+    clave_session *s = arg;
+    clave_client_abandon(s->client, clave_now()); /* does nothing to one that is closed */
+    clave_uv_flush(s->uv);
+    clave_uv_stop(s->uv, on_stopped, s);
+}
+
+void clave_session_close(clave_session *s, int64_t timeout_ms)
+{
+    if (!s || !clave__loop_is_here(s->loop))
+        return;
+    clave_loop *l = s->loop;
+    int64_t deadline = clave__deadline_after(timeout_ms);
+    clave__loop_must_not_be_current(l, "clave_session_close");
+    (void)clave__loop_run(l, close_client, s);
+    clave__loop_lock(l);
+    while (s->state != CLAVE_STATE_CLOSED && clave__blocking_await_locked(s, deadline))
+        continue;
+    clave__loop_unlock(l);
+    clave__loop_run(l, stop_client, s);
+    clave__loop_lock(l);
+    while (!s->stopped || s->inside > 0)
+        clave__blocking_await_locked(s, CLAVE_NEVER);
+    clave__loop_unlock(l);
+    if (s->own_loop)
+        clave_loop_free(l);
+    clave__session_unref(s);
+}
+
+/* ---- what is known ------------------------------------------------------------------------ */
+
+clave_state clave_session_state(clave_session *s)
+{
+    if (!clave__loop_is_here(s->loop))
+        return CLAVE_STATE_CLOSED;
+    clave__loop_lock(s->loop);
+    clave_state state = s->state;
+    clave__loop_unlock(s->loop);
+    return state;
+}
+
+int64_t clave_session_id(clave_session *s)
+{
+    if (!clave__loop_is_here(s->loop))
+        return 0;
+    clave__loop_lock(s->loop);
+    int64_t id = s->id;
+    clave__loop_unlock(s->loop);
+    return id;
+}
+
+struct errmsg {
+    clave_session *s;
+    char *buf;
+    size_t cap;
+};
+
+static void copy_errmsg(void *arg)
+{
+    struct errmsg *e = arg;
+    const char *text;
+    if (clave__uv_refusal(e->s->uv, &text) == CLAVE_OK)
+        text = clave_client_errmsg(e->s->client);
+    size_t n = strlen(text);
+    n = n < e->cap ? n : e->cap - 1;
+    memcpy(e->buf, text, n);
+    e->buf[n] = '\0';
+}
+
+const char *clave_session_errmsg(clave_session *s, char *buf, size_t cap)
+{
+    struct errmsg e = {.s = s, .buf = buf, .cap = cap};
+    if (!clave__loop_is_here(s->loop))
+        snprintf(
+            buf, cap,
+            "this process is a fork of the one that has the session, and needs one of its own");
+    else if (cap > 0 && clave__loop_run(s->loop, copy_errmsg, &e) == CLAVE_EDEADLK)
+        copy_errmsg(&e);
+    return buf;
+}
+
+/* ---- functions on the loop ------------------------------------------------------------------ */
+
+struct visit {
+    struct task task; /* _post only */
+    clave_session *s;
+    clave_loop_fn *fn;
+    void *arg;
+    bool too_late;
+};
+
+static void visit(void *arg)
+{
+    struct visit *v = arg;
+    v->too_late = v->s->ended;
+    if (v->too_late)
+        return;
+    clave_client_tick(v->s->client, clave_now());
+    v->fn(v->s->client, v->arg);
+    clave__blocking_flush_later(v->s);
+}
+
+static void visit_and_free(struct task *t)
+{
+    struct visit *v = LIST_ENTRY(t, struct visit, task);
+    visit(v);
+    clave__session_unref(v->s);
+    free(v);
+}
+
+/* From here on the loop's thread stays until _leave. false: the session has ended, and its
+ * children are nobody else's any more. */
+static bool enter_unless_ended(clave_session *s)
+{
+    bool current = clave__loop_is_current(s->loop);
+    clave__loop_lock(s->loop);
+    bool ended = s->ended;
+    if (!ended)
+        clave__blocking_enter_locked(s);
+    while (ended && !s->stopped && !current)
+        clave__blocking_await_locked(s, CLAVE_NEVER);
+    clave__loop_unlock(s->loop);
+    return !ended;
+}
+
+static void leave(clave_session *s)
+{
+    clave__loop_lock(s->loop);
+    clave__blocking_leave_locked(s);
+    clave__loop_unlock(s->loop);
+}
+
+clave_err clave_session_run(clave_session *s, clave_loop_fn *fn, void *arg)
+{
+    struct visit v = {.s = s, .fn = fn, .arg = arg};
+    if (!clave__loop_is_here(s->loop) || !enter_unless_ended(s))
+        return CLAVE_ECLOSED;
+    clave_err err = clave__loop_run(s->loop, visit, &v);
+    leave(s);
+    return v.too_late ? CLAVE_ECLOSED : err;
+}
+
+void clave__blocking_do(clave_session *s, clave_loop_fn *fn, void *arg)
+{
+    clave_err err = clave_session_run(s, fn, arg);
+    if (err == CLAVE_EDEADLK && !s->ended)
+        fn(s->client, arg);
+}
+
+struct refusal {
+    const char *name, *fault;
+};
+
+static void tell_refusal(clave_client *c, void *arg)
+{
+    const struct refusal *r = arg;
+    clave__client_fault(c, "%s %s", r->name, r->fault);
+}
+
+clave_err clave__session_take_options(clave_session *s, void *dst, size_t dst_size, const void *src,
+                                      const char *name)
+{
+    struct refusal r = {.name = name, .fault = clave__options_fault(dst_size, src)};
+    if (r.fault)
+        clave__blocking_do(s, tell_refusal, &r);
+    return clave__options_take(dst, dst_size, src);
+}
+
+clave_err clave_session_post(clave_session *s, clave_loop_fn *fn, void *arg)
+{
+    if (!clave__loop_is_here(s->loop))
+        return CLAVE_ECLOSED;
+    struct visit *v = malloc(sizeof *v);
+    if (!v)
+        return CLAVE_ENOMEM;
+    *v = (struct visit){.task.run = visit_and_free, .s = s, .fn = fn, .arg = arg};
+    clave__session_ref(s);
+    clave__loop_post(s->loop, &v->task);
+    return CLAVE_OK;
+}
+
+bool clave__blocking_never_connected(clave_session *s)
+{
+    clave__loop_lock(s->loop);
+    bool never = !s->was_connected;
+    clave__loop_unlock(s->loop);
+    return never;
+}

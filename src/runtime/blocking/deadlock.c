@@ -1,0 +1,133 @@
+/* deadlock.c - the search for deadlocks, for threads. */
+#include "clave/deadlock.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "runtime/blocking/arena.h"
+#include "runtime/blocking/thread_hold.h"
+
+/* ---- a copy in one block ------------------------------------------------------------------- */
+
+static void put_member(struct arena *p, const clave_deadlock_member *m, clave_deadlock_member *out)
+{
+    *out = *m;
+    out->path = clave__arena_text(p, m->path);
+    out->node = clave__arena_text(p, m->node);
+    out->blocker = clave__arena_text(p, m->blocker);
+    clave__arena_identity(p, &out->identity);
+}
+
+static size_t count_members(const clave_deadlock *list, size_t n)
+{
+    size_t members = 0;
+    for (size_t i = 0; i < n; i++)
+        members += list[i].n;
+    return members;
+}
+
+static size_t measure(const clave_deadlock *list, size_t n)
+{
+    struct arena p = {0};
+    clave_deadlock_member scratch;
+    for (size_t i = 0; i < n; i++) {
+        clave__arena_text(&p, list[i].text);
+        for (size_t k = 0; k < list[i].n; k++)
+            put_member(&p, &list[i].members[k], &scratch);
+    }
+    return p.n;
+}
+
+static clave_deadlocks *copy(const clave_deadlock *list, size_t n)
+{
+    size_t nmembers = count_members(list, n);
+    size_t size = sizeof(clave_deadlocks) + n * sizeof *list +
+                  nmembers * sizeof(clave_deadlock_member) + measure(list, n);
+    clave_deadlocks *d = malloc(size);
+    if (!d)
+        return NULL;
+    d->list = (clave_deadlock *)(d + 1);
+    d->n = n;
+    clave_deadlock_member *at = (clave_deadlock_member *)(d->list + n);
+    struct arena p = {.at = (char *)(at + nmembers)};
+    for (size_t i = 0; i < n; i++) {
+        d->list[i] = list[i];
+        d->list[i].members = at;
+        d->list[i].text = clave__arena_text(&p, list[i].text);
+        for (size_t k = 0; k < list[i].n; k++)
+            put_member(&p, &list[i].members[k], at++);
+    }
+    return d;
+}
+
+void clave_deadlocks_free(clave_deadlocks *d)
+{
+    free(d);
+}
+
+/* ---- the call ------------------------------------------------------------------------------ */
+
+struct roots {
+    const char *const *list;
+    size_t n;
+};
+
+/* Into the reply, which is there as long as the call is, whoever has given up waiting. */
+static void on_found(clave_client *client, clave_err err, const clave_deadlock *list, size_t n,
+                     void *arg)
+{
+    struct call *c = arg;
+    (void)client;
+    if (err == CLAVE_OK) {
+        c->reply->data = copy(list, n);
+        err = c->reply->data ? CLAVE_OK : CLAVE_ENOMEM;
+    }
+    c->reply->err = err;
+    clave__call_finish(c, err);
+}
+
+static clave_err begin(struct call *c, void *args)
+{
+    const struct roots *r = args;
+    return clave_deadlocks_find(c->session->client, r->list, r->n, on_found, c);
+}
+
+clave_err clave_session_deadlocks(clave_session *s, const char *const *roots, size_t nroots,
+                                  int64_t timeout_ms, clave_deadlocks **out)
+{
+    struct roots r = {.list = roots, .n = nroots};
+    struct call_spec spec = {.begin = begin, .args = &r};
+    clave_reply *reply = NULL;
+    *out = NULL;
+    clave_err err = clave__call(s, &spec, timeout_ms, &reply);
+    if (err != CLAVE_OK)
+        return err;
+    *out = reply->data;
+    reply->data = NULL;
+    clave_reply_free(reply);
+    return CLAVE_OK;
+}
+
+/* ---- what an acquire has ended with -------------------------------------------------------- */
+
+struct question {
+    const clave_mutex *mutex;
+    char *buf;
+    size_t cap;
+};
+
+static void answer(clave_client *c, void *arg)
+{
+    const struct question *q = arg;
+    (void)c;
+    const char *text = clave_mutex_deadlock(q->mutex);
+    snprintf(q->buf, q->cap, "%s", text ? text : "");
+}
+
+const char *clave_lock_deadlock(clave_lock *l, char *buf, size_t cap)
+{
+    struct question q = {.mutex = l->mutex, .buf = buf, .cap = cap};
+    snprintf(buf, cap, "%s", "");
+    clave__blocking_do(l->session, answer, &q);
+    return buf;
+}

@@ -1,0 +1,344 @@
+/* latch.c - clave_latch for threads. What a thread asks about the leadership is answered from a
+ * copy of the grant that the loop's thread keeps up to date after every pass, as for a lock. */
+#include "clave/candidate.h"
+
+#include <stdlib.h>
+
+#include "clave/elementary.h"
+#include "clave/leader.h"
+#include "runtime/blocking/call.h"
+
+enum { FREE_WAIT_MS = 1000 };
+
+struct clave_candidate {
+    clave_session *session;
+    clave_latch *latch; /* the loop's thread only, as the observer */
+    struct observer observer;
+    clave_latch_event_cb *event_cb; /* the user's */
+    void *event_arg;
+    int64_t token; /* 0: does not lead. Under the loop's mutex, as all that follows */
+    int64_t deadline;
+    struct cell lost; /* the token has gone */
+};
+
+/* ---- what the loop's thread makes known ---------------------------------------------------- */
+
+static void publish(clave_candidate *c, const clave_grant *g)
+{
+    if (c->token == g->token && c->deadline == g->deadline)
+        return;
+    clave__loop_lock(c->session->loop);
+    c->token = g->token;
+    c->deadline = g->deadline;
+    if (c->token == 0)
+        clave__cell_wake(&c->lost);
+    clave__loop_unlock(c->session->loop);
+}
+
+static void refresh(clave_candidate *c)
+{
+    clave_grant g = {.deadline = INT64_MIN};
+    (void)clave_latch_grant(c->latch, &g);
+    publish(c, &g);
+}
+
+static void on_settled(struct observer *o)
+{
+    refresh(LIST_ENTRY(o, clave_candidate, observer));
+}
+
+static void on_event(clave_latch *l, const clave_latch_event *ev, void *arg)
+{
+    clave_candidate *c = arg;
+    if (c->latch)
+        refresh(c); /* before anybody acts on the news */
+    if (c->event_cb)
+        c->event_cb(l, ev, c->event_arg);
+}
+
+/* ---- life ---------------------------------------------------------------------------------- */
+
+enum layout { LAYOUT_CURATOR, LAYOUT_FAIR, LAYOUT_UNFAIR };
+
+struct birth {
+    clave_candidate *c;
+    enum layout layout;
+    const char *path;
+    const char *prefix; /* fair */
+    const clave_latch_options *o;
+    clave_err err;
+};
+
+static void create(clave_client *client, void *arg)
+{
+    struct birth *b = arg;
+    clave_latch **out = &b->c->latch;
+    b->err = b->layout == LAYOUT_FAIR ? clave_latch_new_fair(out, client, b->path, b->prefix, b->o)
+             : b->layout == LAYOUT_UNFAIR ? clave_latch_new_unfair(out, client, b->path, b->o)
+                                          : clave_latch_new(out, client, b->path, b->o);
+    if (b->err == CLAVE_OK)
+        clave__session_adopt(b->c->session, &b->c->observer);
+}
+
+static void candidate_on_session_ended(struct observer *o)
+{
+    clave_candidate *c = LIST_ENTRY(o, clave_candidate, observer);
+    clave_latch_free(c->latch);
+    c->latch = NULL;
+    publish(c, &(clave_grant){.deadline = INT64_MIN});
+}
+
+/* `b`: layout, path, prefix. */
+static clave_err new_candidate(clave_candidate **out, clave_session *s, struct birth b,
+                               const clave_latch_options *o)
+{
+    clave_latch_options own;
+    *out = NULL;
+    clave_err err = clave__session_take_options(s, &own, sizeof own, o, "clave_latch_options");
+    if (err != CLAVE_OK)
+        return err;
+    clave_candidate *c = calloc(1, sizeof *c);
+    if (!c)
+        return CLAVE_ENOMEM;
+    c->session = s;
+    c->event_cb = own.event_cb;
+    c->event_arg = own.event_arg;
+    c->deadline = INT64_MIN;
+    c->observer.settled = on_settled;
+    c->observer.ended = candidate_on_session_ended;
+    clave__cell_init(&c->lost);
+    own.event_cb = on_event;
+    own.event_arg = c;
+    b.err = CLAVE_ECLOSED;
+    b.c = c;
+    b.o = &own;
+    clave__blocking_do(s, create, &b);
+    if (b.err != CLAVE_OK) {
+        clave__cell_fini(&c->lost);
+        free(c);
+        return b.err;
+    }
+    *out = c;
+    return CLAVE_OK;
+}
+
+clave_err clave_candidate_new(clave_candidate **out, clave_session *s, const char *path,
+                              const clave_latch_options *o)
+{
+    return new_candidate(out, s, (struct birth){.layout = LAYOUT_CURATOR, .path = path}, o);
+}
+
+clave_err clave_candidate_new_fair(clave_candidate **out, clave_session *s, const char *path,
+                                   const char *prefix, const clave_latch_options *o)
+{
+    struct birth b = {.layout = LAYOUT_FAIR, .path = path, .prefix = prefix};
+    return new_candidate(out, s, b, o);
+}
+
+clave_err clave_candidate_new_unfair(clave_candidate **out, clave_session *s, const char *node,
+                                     const clave_latch_options *o)
+{
+    return new_candidate(out, s, (struct birth){.layout = LAYOUT_UNFAIR, .path = node}, o);
+}
+
+static void destroy(clave_client *client, void *arg)
+{
+    clave_candidate *c = arg;
+    (void)client;
+    list_remove(&c->observer.link);
+    clave_latch_free(c->latch);
+}
+
+void clave_candidate_free(clave_candidate *c)
+{
+    if (!c || !clave__loop_is_here(c->session->loop))
+        return;
+    (void)clave_candidate_close(c, CLAVE_CLOSE_SILENT, FREE_WAIT_MS);
+    clave__blocking_do(c->session, destroy, c);
+    clave__cell_fini(&c->lost);
+    clave__session_unref(c->session);
+    free(c);
+}
+
+/* ---- standing ------------------------------------------------------------------------------ */
+
+/* What one call asks of the latch. */
+struct request {
+    clave_candidate *c;
+    int64_t deadline;
+    clave_latch_close_mode mode;
+    const void *data;
+    size_t len;
+    const char *node;
+    const clave_op *ops;
+    size_t nops;
+};
+
+/* What does not wait: in callbacks too. */
+struct step {
+    clave_candidate *c;
+    clave_err (*take)(clave_latch *l);
+    clave_err err;
+};
+
+static void take_step(clave_client *client, void *arg)
+{
+    struct step *s = arg;
+    (void)client;
+    s->err = s->take(s->c->latch);
+    refresh(s->c);
+}
+
+clave_err clave_candidate_start(clave_candidate *c)
+{
+    struct step s = {.c = c, .take = clave_latch_start, .err = CLAVE_ECLOSED};
+    clave__blocking_do(c->session, take_step, &s);
+    return s.err;
+}
+
+clave_err clave_candidate_resign(clave_candidate *c)
+{
+    struct step s = {.c = c, .take = clave_latch_resign, .err = CLAVE_ECLOSED};
+    clave__blocking_do(c->session, take_step, &s);
+    return s.err;
+}
+
+static void on_verdict(clave_latch *l, clave_err err, void *arg)
+{
+    (void)l;
+    clave__call_finish(arg, err);
+}
+
+static clave_err begin_close(struct call *call, void *args)
+{
+    const struct request *r = args;
+    clave_err err = clave_latch_close(r->c->latch, r->mode, on_verdict, call);
+    refresh(r->c);
+    return err;
+}
+
+clave_err clave_candidate_close(clave_candidate *c, clave_latch_close_mode mode, int64_t timeout_ms)
+{
+    struct request r = {.c = c, .mode = mode};
+    struct call_spec spec = {.begin = begin_close, .args = &r};
+    return clave__call(c->session, &spec, timeout_ms, NULL);
+}
+
+/* The one clock is the engine's timer: the call itself waits for ever. */
+static clave_err begin_await(struct call *call, void *args)
+{
+    const struct request *r = args;
+    /* Who never started never leads; Curator's await throws then. */
+    if (clave_latch_state_of(r->c->latch) == CLAVE_LATCH_LATENT)
+        return CLAVE_EINVAL;
+    return clave_latch_await(r->c->latch, r->deadline, on_verdict, call);
+}
+
+clave_err clave_candidate_await(clave_candidate *c, int64_t timeout_ms)
+{
+    struct request r = {.c = c, .deadline = clave__deadline_after(timeout_ms)};
+    struct call_spec spec = {.begin = begin_await, .args = &r};
+    clave_err err = clave__call(c->session, &spec, -1, NULL);
+    bool never = err == CLAVE_EBUSY && clave__blocking_never_connected(c->session);
+    return never ? CLAVE_EUNREACHABLE : err;
+}
+
+clave_err clave_candidate_await_loss(clave_candidate *c, int64_t timeout_ms)
+{
+    clave_loop *loop = c->session->loop;
+    int64_t until = clave__deadline_after(timeout_ms);
+    if (!clave__loop_is_here(loop) || clave__session_has_ended(c->session))
+        return CLAVE_ECLOSED;
+    if (clave__loop_is_current(loop))
+        return CLAVE_EDEADLK;
+    clave__loop_lock(loop);
+    clave__blocking_enter_locked(c->session);
+    int64_t now = clave_now(), term = c->token;
+    while (term != 0 && c->token == term && now <= c->deadline && now < until) {
+        /* The deadline moves on as a rule: then another look is due. */
+        int64_t look = c->deadline + 1;
+        (void)clave__cell_wait(&c->lost, loop, look < until ? look : until);
+        now = clave_now();
+    }
+    bool leads = term != 0 && c->token == term && now <= c->deadline;
+    clave__blocking_leave_locked(c->session);
+    clave__loop_unlock(loop);
+    return leads ? CLAVE_EBUSY : CLAVE_OK;
+}
+
+/* ---- what is known ------------------------------------------------------------------------- */
+
+bool clave_candidate_valid_for(clave_candidate *c, int64_t ms)
+{
+    if (!clave__loop_is_here(c->session->loop))
+        return false;
+    clave__loop_lock(c->session->loop);
+    int64_t deadline = c->deadline;
+    clave__loop_unlock(c->session->loop);
+    int64_t now = clave_now(); /* behind the copy: a pause in between counts */
+    return deadline >= now && deadline - now >= ms;
+}
+
+bool clave_candidate_has_leadership(clave_candidate *c)
+{
+    return clave_candidate_valid_for(c, 0);
+}
+
+int64_t clave_candidate_token(clave_candidate *c)
+{
+    if (!clave__loop_is_here(c->session->loop))
+        return 0;
+    clave__loop_lock(c->session->loop);
+    int64_t token = c->token;
+    clave__loop_unlock(c->session->loop);
+    return token;
+}
+
+/* ---- what only the leader may do ----------------------------------------------------------- */
+
+static clave_err begin_publish(struct call *call, void *args)
+{
+    const struct request *r = args;
+    return clave_latch_publish(r->c->latch, r->data, r->len, clave__call_on_result, call);
+}
+
+clave_err clave_candidate_publish(clave_candidate *c, const void *data, size_t len,
+                                  int64_t timeout_ms)
+{
+    struct request r = {.c = c, .data = data, .len = len};
+    struct call_spec spec = {.begin = begin_publish, .args = &r};
+    return clave__call(c->session, &spec, timeout_ms, NULL);
+}
+
+static void on_transferred(clave_client *client, clave_err err, void *arg)
+{
+    (void)client;
+    clave__call_finish(arg, err);
+}
+
+static clave_err begin_transfer(struct call *call, void *args)
+{
+    const struct request *r = args;
+    return clave_latch_transfer(r->c->latch, r->node, on_transferred, call);
+}
+
+clave_err clave_candidate_transfer(clave_candidate *c, const char *node, int64_t timeout_ms)
+{
+    struct request r = {.c = c, .node = node};
+    struct call_spec spec = {.begin = begin_transfer, .args = &r};
+    return clave__call(c->session, &spec, timeout_ms, NULL);
+}
+
+static clave_err begin_multi(struct call *call, void *args)
+{
+    const struct request *r = args;
+    return clave_latch_multi(r->c->latch, r->ops, r->nops, clave__call_on_result, call);
+}
+
+clave_err clave_candidate_multi(clave_candidate *c, const clave_op *ops, size_t nops,
+                                int64_t timeout_ms, clave_reply **out)
+{
+    struct request r = {.c = c, .ops = ops, .nops = nops};
+    struct call_spec spec = {.begin = begin_multi, .args = &r, .nops = nops};
+    return clave__call(c->session, &spec, timeout_ms, out);
+}

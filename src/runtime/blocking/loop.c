@@ -1,0 +1,318 @@
+#include "runtime/blocking/loop.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "clave/uv.h"
+#include "runtime/clock.h"
+
+/* ---- waiting ------------------------------------------------------------------------- */
+
+void clave__cell_init(struct cell *c)
+{
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&c->cond, &attr);
+    pthread_condattr_destroy(&attr);
+}
+
+void clave__cell_fini(struct cell *c)
+{
+    pthread_cond_destroy(&c->cond);
+}
+
+void clave__cell_wake(struct cell *c)
+{
+    pthread_cond_broadcast(&c->cond);
+}
+
+bool clave__cell_wait(struct cell *c, clave_loop *l, int64_t deadline)
+{
+    if (deadline == CLAVE_NEVER) {
+        pthread_cond_wait(&c->cond, &l->mutex);
+        return true;
+    }
+    int64_t left = deadline - clave_now();
+    if (left <= 0)
+        return false;
+    struct timespec until = clave__clock_after(left);
+    pthread_cond_timedwait(&c->cond, &l->mutex, &until);
+    return true;
+}
+
+int64_t clave__deadline_after(int64_t timeout_ms)
+{
+    int64_t now = clave_now();
+    return timeout_ms < 0 || timeout_ms > CLAVE_NEVER - now ? CLAVE_NEVER : now + timeout_ms;
+}
+
+/* ---- tasks -------------------------------------------------------------------------------- */
+
+bool clave__loop_is_current(const clave_loop *l)
+{
+    return !__atomic_load_n(&l->joined, __ATOMIC_ACQUIRE) &&
+           pthread_equal(pthread_self(), l->thread);
+}
+
+/* How many there were from the first process to this one. */
+static unsigned forks;
+
+static void count_fork(void)
+{
+    forks++;
+}
+
+static void count_forks(void)
+{
+    (void)pthread_atfork(NULL, NULL, count_fork);
+}
+
+bool clave__loop_is_here(const clave_loop *l)
+{
+    return l->forks == forks;
+}
+
+void clave__loop_must_not_be_current(const clave_loop *l, const char *call)
+{
+    if (!clave__loop_is_current(l))
+        return;
+    fprintf(stderr,
+            "%s was called on the thread of clave's loop (from a callback), for which it would "
+            "wait for ever\n",
+            call);
+    abort();
+}
+
+void clave__loop_post_locked(clave_loop *l, struct task *t)
+{
+    assert(l->phase == LOOP_RUNS);
+    list_push_back(&l->tasks, &t->link);
+    /* Under the mutex, or the loop could be closed between the push and the wake-up. */
+    uv_async_send(&l->wake);
+}
+
+void clave__loop_post(clave_loop *l, struct task *t)
+{
+    clave__loop_lock(l);
+    clave__loop_post_locked(l, t);
+    clave__loop_unlock(l);
+}
+
+bool clave__loop_unpost_locked(struct task *t)
+{
+    bool waiting = !list_empty(&t->link);
+    list_remove(&t->link);
+    return waiting;
+}
+
+void clave__loop_finally(clave_loop *l, struct task *t)
+{
+    if (list_empty(&t->link))
+        list_push_back(&l->finals, &t->link);
+}
+
+static void run_finals(clave_loop *l)
+{
+    struct list *e;
+    while ((e = list_pop_front(&l->finals))) {
+        struct task *t = LIST_ENTRY(e, struct task, link);
+        t->run(t);
+    }
+}
+
+static void on_wake(uv_async_t *wake)
+{
+    clave_loop *l = wake->data;
+    struct list now, *e;
+    list_init(&now);
+    clave__loop_lock(l);
+    /* What they post, and what threads post meanwhile, has sent a wake-up of its own: the sockets
+     * and timers have their turn first. */
+    list_splice(&now, &l->tasks);
+    bool ending = l->phase == LOOP_ENDING;
+    while ((e = list_pop_front(&now))) {
+        struct task *t = LIST_ENTRY(e, struct task, link);
+        clave__loop_unlock(l);
+        t->run(t);
+        clave__loop_lock(l);
+    }
+    clave__loop_unlock(l);
+    run_finals(l);
+    if (ending)
+        uv_stop(&l->uv);
+}
+
+/* On the caller's stack: it waits until the task is done. */
+struct errand {
+    struct task task;
+    clave_loop *loop;
+    void (*fn)(void *arg);
+    void *arg;
+    struct cell cell;
+    bool done;
+};
+
+static void run_errand(struct task *t)
+{
+    struct errand *e = LIST_ENTRY(t, struct errand, task);
+    clave_loop *l = e->loop;
+    e->fn(e->arg);
+    clave__loop_lock(l);
+    e->done = true;
+    clave__cell_wake(&e->cell);
+    clave__loop_unlock(l);
+}
+
+clave_err clave__loop_run(clave_loop *l, void (*fn)(void *arg), void *arg)
+{
+    struct errand e = {.task.run = run_errand, .loop = l, .fn = fn, .arg = arg};
+    if (!clave__loop_is_here(l))
+        return CLAVE_ECLOSED;
+    if (clave__loop_is_current(l))
+        return CLAVE_EDEADLK;
+    clave__cell_init(&e.cell);
+    clave__loop_lock(l);
+    clave__loop_post_locked(l, &e.task);
+    while (!e.done)
+        clave__cell_wait(&e.cell, l, CLAVE_NEVER);
+    clave__loop_unlock(l);
+    clave__cell_fini(&e.cell);
+    return CLAVE_OK;
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+void clave__loop_ref(clave_loop *l)
+{
+    (void)__atomic_add_fetch(&l->refs, 1, __ATOMIC_RELAXED);
+}
+
+void clave__loop_unref(clave_loop *l)
+{
+    if (__atomic_sub_fetch(&l->refs, 1, __ATOMIC_ACQ_REL) > 0)
+        return;
+    clave__cell_fini(&l->turned);
+    pthread_mutex_destroy(&l->mutex);
+    free(l);
+}
+
+static void enter(clave_loop *l, enum loop_phase phase)
+{
+    l->phase = phase;
+    clave__cell_wake(&l->turned);
+}
+
+static void close_handles(clave_loop *l)
+{
+    uv_close((uv_handle_t *)&l->wake, NULL);
+    clave__wakeup_close(&l->wakeup, NULL, NULL);
+    uv_run(&l->uv, UV_RUN_NOWAIT);
+}
+
+static void *loop_main(void *arg)
+{
+    clave_loop *l = arg;
+    uv_run(&l->uv, UV_RUN_DEFAULT); /* until on_wake finds it ending */
+    close_handles(l);
+    bool orphaned = uv_loop_close(&l->uv) != 0;
+    clave__loop_lock(l);
+    enter(l, orphaned ? LOOP_ORPHANED : LOOP_ENDED);
+    while (orphaned && l->phase != LOOP_LEFT)
+        clave__cell_wait(&l->turned, l, CLAVE_NEVER);
+    clave__loop_unlock(l);
+    if (orphaned) {
+        uv_run(&l->uv, UV_RUN_DEFAULT); /* until the name server has answered, or not */
+        uv_loop_close(&l->uv);
+        clave__loop_unref(l); /* that of the user */
+    }
+    return NULL;
+}
+
+/* Signals of the process are for the program's own threads. */
+static int start_thread(clave_loop *l)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int err = pthread_create(&l->thread, NULL, loop_main, l);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (err == 0)
+        pthread_setname_np(l->thread, "clave");
+    return err;
+}
+
+int clave__loop_init(uv_loop_t *loop)
+{
+    enum { WANTED = 6 }; /* the first loop of a process; others have four */
+    int fds[WANTED], n = 0;
+    while (n < WANTED && (fds[n] = eventfd(0, EFD_CLOEXEC)) >= 0)
+        n++;
+    int err = n < WANTED ? uv_translate_sys_error(errno) : 0;
+    while (n > 0)
+        close(fds[--n]);
+    return err == 0 ? uv_loop_init(loop) : err;
+}
+
+clave_err clave_loop_new(clave_loop **out)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    *out = NULL;
+    pthread_once(&once, count_forks);
+    clave_loop *l = calloc(1, sizeof *l);
+    if (!l)
+        return CLAVE_ENOMEM;
+    if (clave__loop_init(&l->uv) != 0)
+        goto fail_loop;
+    if (uv_async_init(&l->uv, &l->wake, on_wake) != 0)
+        goto fail_async;
+    l->wake.data = l;
+    l->refs = 1;
+    l->forks = forks;
+    clave__wakeup_open(&l->wakeup, &l->uv);
+    list_init(&l->tasks);
+    list_init(&l->finals);
+    pthread_mutex_init(&l->mutex, NULL);
+    clave__cell_init(&l->turned);
+    if (start_thread(l) == 0) {
+        *out = l;
+        return CLAVE_OK;
+    }
+    clave__cell_fini(&l->turned);
+    pthread_mutex_destroy(&l->mutex);
+    close_handles(l);
+fail_async:
+    uv_loop_close(&l->uv);
+fail_loop:
+    free(l);
+    return CLAVE_EIO;
+}
+
+void clave_loop_free(clave_loop *l)
+{
+    if (!l || !clave__loop_is_here(l))
+        return;
+    clave__loop_must_not_be_current(l, "clave_loop_free");
+    pthread_t thread = l->thread;
+    clave__loop_lock(l);
+    l->phase = LOOP_ENDING;
+    uv_async_send(&l->wake);
+    while (l->phase == LOOP_ENDING)
+        clave__cell_wait(&l->turned, l, CLAVE_NEVER);
+    bool orphaned = l->phase == LOOP_ORPHANED;
+    if (orphaned) {
+        pthread_detach(thread);
+        enter(l, LOOP_LEFT);
+    }
+    clave__loop_unlock(l);
+    if (!orphaned) {
+        pthread_join(thread, NULL);
+        __atomic_store_n(&l->joined, true, __ATOMIC_RELEASE);
+        clave__loop_unref(l);
+    }
+}

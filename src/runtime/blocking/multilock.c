@@ -1,0 +1,189 @@
+/* multilock.c - locks of threads, taken in the order of their paths. */
+#include "clave/lockset.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "recipe/contender/order.h"
+#include "runtime/blocking/thread_hold.h"
+
+struct member {
+    char *path;
+    clave_lock *lock;
+};
+
+struct clave_lockset {
+    size_t n;
+    struct member members[]; /* by path */
+};
+
+static int by_path(const void *a, const void *b)
+{
+    return strcmp(((const struct member *)a)->path, ((const struct member *)b)->path);
+}
+
+static clave_err copy_paths(clave_lockset *l, const clave_multilock_part *parts, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if ((unsigned)parts[i].kind > CLAVE_MULTILOCK_WRITE)
+            return CLAVE_EINVAL;
+        l->members[i].path = strdup(parts[i].path);
+        if (!l->members[i].path)
+            return CLAVE_ENOMEM;
+    }
+    qsort(l->members, n, sizeof *l->members, by_path);
+    for (size_t i = 1; i < n; i++)
+        if (by_path(&l->members[i - 1], &l->members[i]) == 0)
+            return CLAVE_EINVAL;
+    return CLAVE_OK;
+}
+
+/* Its index; n: there is none. */
+static size_t find(const clave_lockset *l, const char *path)
+{
+    size_t i = 0;
+    while (i < l->n && strcmp(l->members[i].path, path) != 0)
+        i++;
+    return i;
+}
+
+static clave_err open_locks(clave_lockset *l, clave_session *s, const clave_multilock_part *parts,
+                            const clave_mutex_options *each)
+{
+    static const struct order_rule *const rules[] = {
+        [CLAVE_MULTILOCK_MUTEX] = &clave__order_mutex,
+        [CLAVE_MULTILOCK_READ] = &clave__order_read,
+        [CLAVE_MULTILOCK_WRITE] = &clave__order_write,
+    };
+    clave_err err = CLAVE_OK;
+    for (size_t i = 0; err == CLAVE_OK && i < l->n; i++) {
+        struct member *m = &l->members[find(l, parts[i].path)];
+        err = clave__lock_new(&m->lock, s, m->path, each, rules[parts[i].kind]);
+    }
+    return err;
+}
+
+clave_err clave_lockset_new(clave_lockset **out, clave_session *s,
+                            const clave_multilock_part *parts, size_t n,
+                            const clave_mutex_options *each)
+{
+    *out = NULL;
+    if (n == 0 || n > (SIZE_MAX - sizeof **out) / sizeof(struct member))
+        return CLAVE_EINVAL;
+    clave_lockset *l = calloc(1, sizeof *l + n * sizeof *l->members);
+    if (!l)
+        return CLAVE_ENOMEM;
+    l->n = n;
+    clave_err err = copy_paths(l, parts, n);
+    if (err == CLAVE_OK)
+        err = open_locks(l, s, parts, each);
+    if (err != CLAVE_OK) {
+        clave_lockset_free(l);
+        return err;
+    }
+    *out = l;
+    return CLAVE_OK;
+}
+
+void clave_lockset_free(clave_lockset *l)
+{
+    if (!l)
+        return;
+    for (size_t i = l->n; i-- > 0;) {
+        clave_lock_free(l->members[i].lock);
+        free(l->members[i].path);
+    }
+    free(l);
+}
+
+/* ---- acquire, release ---------------------------------------------------------------------- */
+
+static void report(const char **failed, const char *path)
+{
+    if (failed)
+        *failed = path;
+}
+
+/* The last n of those acquired, in the reverse order. */
+static clave_err release_first(clave_lockset *l, size_t n, const char **failed)
+{
+    clave_err first = CLAVE_OK;
+    for (size_t i = n; i-- > 0;) {
+        clave_err err = clave_lock_release(l->members[i].lock);
+        if (err != CLAVE_OK && first == CLAVE_OK) {
+            first = err;
+            report(failed, l->members[i].path);
+        }
+    }
+    return first;
+}
+
+/* A wait that is over is a try. */
+static int64_t time_left(int64_t timeout_ms, int64_t deadline)
+{
+    if (timeout_ms <= 0)
+        return timeout_ms;
+    int64_t left = deadline - clave_now();
+    return left > 0 ? left : 0;
+}
+
+/* One round over all. *again: one was lost while others were waited for, and it had not been held
+ * before. */
+static clave_err acquire_all(clave_lockset *l, int64_t timeout_ms, int64_t deadline, bool *again,
+                             const char **failed)
+{
+    bool fresh = clave_lock_token(l->members[0].lock) == 0;
+    clave_err err = CLAVE_OK;
+    size_t n = 0;
+    while (err == CLAVE_OK && n < l->n) {
+        err = clave_lock_acquire(l->members[n].lock, time_left(timeout_ms, deadline));
+        n += err == CLAVE_OK;
+    }
+    size_t lost = 0;
+    while (err == CLAVE_OK && lost < n && clave_lock_token(l->members[lost].lock) != 0)
+        lost++;
+    if (err == CLAVE_OK && lost == n)
+        return CLAVE_OK;
+    *again = err == CLAVE_OK && fresh;
+    report(failed, l->members[err == CLAVE_OK ? lost : n].path);
+    (void)release_first(l, n, NULL);
+    return err == CLAVE_OK ? CLAVE_ELOST : err;
+}
+
+clave_err clave_lockset_acquire(clave_lockset *l, int64_t timeout_ms, const char **failed)
+{
+    int64_t deadline = clave__deadline_after(timeout_ms);
+    bool again = true;
+    clave_err err = CLAVE_OK;
+    report(failed, NULL);
+    while (again) {
+        again = false;
+        err = acquire_all(l, timeout_ms, deadline, &again, failed);
+        again = again && timeout_ms != 0;
+    }
+    if (err == CLAVE_OK)
+        report(failed, NULL);
+    return err;
+}
+
+clave_err clave_lockset_release(clave_lockset *l, const char **failed)
+{
+    report(failed, NULL);
+    return release_first(l, l->n, failed);
+}
+
+/* ---- what is known ------------------------------------------------------------------------- */
+
+bool clave_lockset_valid_for(clave_lockset *l, int64_t ms)
+{
+    bool valid = true;
+    for (size_t i = 0; valid && i < l->n; i++)
+        valid = clave_lock_valid_for(l->members[i].lock, ms);
+    return valid;
+}
+
+clave_lock *clave_lockset_at(const clave_lockset *l, const char *path)
+{
+    size_t i = find(l, path);
+    return i < l->n ? l->members[i].lock : NULL;
+}

@@ -1,0 +1,376 @@
+/* mutex.c - clave_mutex for threads: its life, acquire, guarded writes. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "recipe/lock/mutex_parts.h"
+#include "runtime/blocking/thread_hold.h"
+
+enum { FREE_WAIT_MS = 1000, IDENTITY_SIZE = 4096 };
+
+uint64_t clave_lock_owner_self(void)
+{
+    /* Not the thread's id: the kernel gives that again to a later thread, which would then
+     * hold what the dead one did. The high bit keeps clear of callers' own numbers. */
+    static uint64_t newest;
+    static _Thread_local uint64_t self;
+    if (self == 0)
+        self = __atomic_add_fetch(&newest, 1, __ATOMIC_RELAXED) | (uint64_t)1 << 63;
+    return self;
+}
+
+static void on_settled(struct observer *o)
+{
+    clave__thread_holds_refresh(LIST_ENTRY(o, clave_lock, observer));
+}
+
+static void on_event(clave_mutex *m, const clave_mutex_event *ev, void *arg)
+{
+    clave_lock *l = arg;
+    if (ev->kind == CLAVE_MUTEX_LOST)
+        clave__thread_hold_lose(l, ev->owner);
+    if (l->event_cb)
+        l->event_cb(m, ev, l->event_arg);
+}
+
+/* ---- life ---------------------------------------------------------------------------------- */
+
+/* The arguments of this process, with blanks between them. */
+static const char *command_line(char *buf, size_t cap)
+{
+    FILE *f = fopen("/proc/self/cmdline", "re");
+    size_t n = f ? fread(buf, 1, cap - 1, f) : 0;
+    if (f)
+        fclose(f);
+    while (n > 0 && buf[n - 1] == '\0')
+        n--;
+    for (size_t i = 0; i < n; i++)
+        if (buf[i] == '\0')
+            buf[i] = ' ';
+    buf[n] = '\0';
+    return n > 0 ? buf : NULL;
+}
+
+/* Under a `clave lock`, whose owner waits for our end. */
+static const char *owner_here(char *buf, size_t cap)
+{
+    const char *whole = getenv("CLAVE_OWNER");
+    int n = whole && *whole ? snprintf(buf, cap, "%s/%lld", whole, (long long)getpid()) : 0;
+    return n > 0 && (size_t)n < cap ? buf : NULL;
+}
+
+static size_t default_data(char *out, size_t cap)
+{
+    char host[256] = "", command[1024], owner[1024];
+    gethostname(host, sizeof host - 1);
+    clave_identity id = {.host = host[0] ? host : NULL,
+                         .pid = getpid(),
+                         .command = command_line(command, sizeof command),
+                         .owner = owner_here(owner, sizeof owner)};
+    size_t n = clave_identity_format(&id, out, cap);
+    return n < cap ? n : 0;
+}
+
+struct birth {
+    clave_lock *l;
+    const char *path;
+    const clave_mutex_options *o;
+    const struct order_rule *rule;
+    clave_err err;
+};
+
+static void create_mutex(clave_client *c, void *arg)
+{
+    struct birth *b = arg;
+    b->err = clave__mutex_new(&b->l->mutex, c, b->path, b->o, b->rule);
+    if (b->err == CLAVE_OK)
+        clave__session_adopt(b->l->session, &b->l->observer);
+}
+
+static void lock_drop_mutex(clave_lock *l)
+{
+    clave__thread_holds_orphan(l);
+    clave_mutex_free(l->mutex);
+    l->mutex = NULL;
+}
+
+static void lock_on_session_ended(struct observer *o)
+{
+    clave_lock *l = LIST_ENTRY(o, clave_lock, observer);
+    clave__thread_holds_give_back(l);
+    lock_drop_mutex(l);
+}
+
+clave_err clave__lock_new(clave_lock **out, clave_session *s, const char *path,
+                          const clave_mutex_options *o, const struct order_rule *rule)
+{
+    char data[IDENTITY_SIZE];
+    clave_mutex_options own;
+    *out = NULL;
+    clave_err err = clave__session_take_options(s, &own, sizeof own, o, "clave_mutex_options");
+    if (err != CLAVE_OK)
+        return err;
+    clave_lock *l = calloc(1, sizeof *l);
+    if (!l)
+        return CLAVE_ENOMEM;
+    l->session = s;
+    l->event_cb = own.event_cb;
+    l->event_arg = own.event_arg;
+    l->observer.settled = on_settled;
+    l->observer.ended = lock_on_session_ended;
+    list_init(&l->thread_holds);
+    list_init(&l->leaving);
+    clave__cell_init(&l->emptied);
+    own.event_cb = on_event;
+    own.event_arg = l;
+    if (!own.data) {
+        own.data = data;
+        own.len = default_data(data, sizeof data);
+    }
+    struct birth b = {.l = l, .path = path, .o = &own, .rule = rule, .err = CLAVE_ECLOSED};
+    clave__blocking_do(s, create_mutex, &b);
+    if (b.err != CLAVE_OK) {
+        clave__cell_fini(&l->emptied);
+        free(l);
+        return b.err;
+    }
+    *out = l;
+    return CLAVE_OK;
+}
+
+clave_err clave_lock_new(clave_lock **out, clave_session *s, const char *path,
+                         const clave_mutex_options *o)
+{
+    return clave__lock_new(out, s, path, o, &clave__order_mutex);
+}
+
+clave_err clave_lock_new_simple(clave_lock **out, clave_session *s, const char *path,
+                                const char *prefix, const clave_mutex_options *o)
+{
+    struct order_rule rule;
+    *out = NULL;
+    clave_err err = clave__order_bare(&rule, prefix);
+    return err == CLAVE_OK ? clave__lock_new(out, s, path, o, &rule) : err;
+}
+
+struct couple {
+    clave_lock *read, *write;
+};
+
+static void pair(clave_client *c, void *arg)
+{
+    const struct couple *w = arg;
+    (void)c;
+    clave__mutex_pair(w->read->mutex, w->write->mutex);
+}
+
+clave_err clave_lock_new_pair(clave_lock **read, clave_lock **write, clave_session *s,
+                              const char *path, const clave_mutex_options *reads,
+                              const clave_mutex_options *writes)
+{
+    *write = NULL;
+    clave_err err = clave__lock_new(read, s, path, reads, &clave__order_read);
+    if (err != CLAVE_OK)
+        return err;
+    err = clave__lock_new(write, s, path, writes, &clave__order_write);
+    if (err != CLAVE_OK) {
+        clave_lock_free(*read);
+        *read = NULL;
+        return err;
+    }
+    struct couple w = {.read = *read, .write = *write};
+    clave__blocking_do(s, pair, &w);
+    return CLAVE_OK;
+}
+
+static void give_all_back(clave_client *c, void *arg)
+{
+    (void)c;
+    clave__thread_holds_give_back(arg);
+}
+
+static void free_mutex(clave_client *c, void *arg)
+{
+    clave_lock *l = arg;
+    (void)c;
+    list_remove(&l->observer.link);
+    lock_drop_mutex(l);
+}
+
+void clave_lock_free(clave_lock *l)
+{
+    if (!l || !clave__loop_is_here(l->session->loop))
+        return;
+    clave__blocking_do(l->session, give_all_back, l);
+    clave__thread_holds_await_left(l, clave_now() + FREE_WAIT_MS);
+    clave__blocking_do(l->session, free_mutex, l);
+    clave__cell_fini(&l->emptied);
+    clave__session_unref(l->session);
+    free(l);
+}
+
+/* ---- acquire ------------------------------------------------------------------------------- */
+
+struct acquire {
+    struct thread_hold *fresh;
+    clave_lock *lock;
+    struct call *call;
+    uint64_t owner;
+    int64_t deadline;
+};
+
+static void on_acquired(clave_mutex *m, uint64_t owner, clave_err err, void *arg)
+{
+    struct acquire *a = arg;
+    (void)m;
+    (void)owner;
+    if (err == CLAVE_OK)
+        clave__thread_hold_add_hold(a->lock, &a->fresh);
+    clave__call_finish(a->call, err);
+}
+
+static clave_err begin_acquire(struct call *c, void *args)
+{
+    struct acquire *a = args;
+    a->call = c;
+    return clave_mutex_acquire(a->lock->mutex, a->owner, a->deadline, on_acquired, a);
+}
+
+clave_err clave_lock_acquire_as(clave_lock *l, uint64_t owner, int64_t timeout_ms)
+{
+    struct acquire a = {.lock = l, .owner = owner, .fresh = clave__thread_hold_new(l, owner)};
+    struct call_spec spec = {.begin = begin_acquire, .args = &a};
+    if (!a.fresh)
+        return CLAVE_ENOMEM;
+    a.deadline = timeout_ms == 0 ? CLAVE_TRY : clave__deadline_after(timeout_ms);
+    /* The one clock is the engine's timer: the call itself waits for ever, and so `a` is there
+     * for the callback. */
+    clave_err err = clave__call(l->session, &spec, -1, NULL);
+    free(a.fresh); /* NULL when it became the tenure */
+    return err == CLAVE_EBUSY && clave__blocking_never_connected(l->session) ? CLAVE_EUNREACHABLE
+                                                                             : err;
+}
+
+clave_err clave_lock_acquire(clave_lock *l, int64_t timeout_ms)
+{
+    return clave_lock_acquire_as(l, clave_lock_owner_self(), timeout_ms);
+}
+
+struct cancel {
+    clave_lock *lock;
+    uint64_t owner;
+    clave_err err;
+};
+
+static void cancel(clave_client *c, void *arg)
+{
+    struct cancel *x = arg;
+    (void)c;
+    x->err = clave_mutex_cancel(x->lock->mutex, x->owner);
+}
+
+clave_err clave_lock_cancel_as(clave_lock *l, uint64_t owner)
+{
+    struct cancel x = {.lock = l, .owner = owner, .err = CLAVE_ECLOSED};
+    clave__blocking_do(l->session, cancel, &x);
+    return x.err;
+}
+
+/* ---- what is known ------------------------------------------------------------------------------
+ */
+
+bool clave_lock_valid_for(clave_lock *l, int64_t ms)
+{
+    struct thread_hold t;
+    if (!clave__thread_hold_look(l, clave_lock_owner_self(), &t))
+        return false;
+    int64_t now = clave_now(); /* behind the copy: a pause in between counts */
+    return t.deadline >= now && t.deadline - now >= ms;
+}
+
+int64_t clave_lock_token(clave_lock *l)
+{
+    struct thread_hold t;
+    return clave__thread_hold_look(l, clave_lock_owner_self(), &t) ? t.token : 0;
+}
+
+/* ---- guarded writes
+ * --------------------------------------------------------------------------------- */
+
+struct guarded {
+    clave_lock *lock;
+    uint64_t owner;
+    const char *path;
+    const void *data;
+    size_t len;
+    int32_t version;
+    clave_create_mode mode;
+    const clave_op *ops;
+    size_t nops;
+};
+
+static clave_err begin_create(struct call *c, void *args)
+{
+    const struct guarded *g = args;
+    return clave_mutex_create(g->lock->mutex, g->owner, g->path, g->data, g->len, g->mode,
+                              clave__call_on_result, c);
+}
+
+clave_err clave_lock_create(clave_lock *l, const char *path, const void *data, size_t len,
+                            clave_create_mode mode, int64_t timeout_ms, clave_reply **out)
+{
+    struct guarded g = {.lock = l, .owner = clave_lock_owner_self(), .path = path};
+    struct call_spec spec = {.begin = begin_create, .args = &g, .path = path};
+    g.data = data;
+    g.len = len;
+    g.mode = mode;
+    return clave__call(l->session, &spec, timeout_ms, out);
+}
+
+static clave_err begin_set(struct call *c, void *args)
+{
+    const struct guarded *g = args;
+    return clave_mutex_set(g->lock->mutex, g->owner, g->path, g->data, g->len, g->version,
+                           clave__call_on_result, c);
+}
+
+clave_err clave_lock_set(clave_lock *l, const char *path, const void *data, size_t len,
+                         int32_t version, int64_t timeout_ms)
+{
+    struct guarded g = {.lock = l, .owner = clave_lock_owner_self(), .path = path};
+    struct call_spec spec = {.begin = begin_set, .args = &g};
+    g.data = data;
+    g.len = len;
+    g.version = version;
+    return clave__call(l->session, &spec, timeout_ms, NULL);
+}
+
+static clave_err begin_delete(struct call *c, void *args)
+{
+    const struct guarded *g = args;
+    return clave_mutex_delete(g->lock->mutex, g->owner, g->path, g->version, clave__call_on_result,
+                              c);
+}
+
+clave_err clave_lock_delete(clave_lock *l, const char *path, int32_t version, int64_t timeout_ms)
+{
+    struct guarded g = {.lock = l, .owner = clave_lock_owner_self(), .path = path};
+    struct call_spec spec = {.begin = begin_delete, .args = &g};
+    g.version = version;
+    return clave__call(l->session, &spec, timeout_ms, NULL);
+}
+
+static clave_err begin_multi(struct call *c, void *args)
+{
+    const struct guarded *g = args;
+    return clave_mutex_multi(g->lock->mutex, g->owner, g->ops, g->nops, clave__call_on_result, c);
+}
+
+clave_err clave_lock_multi(clave_lock *l, const clave_op *ops, size_t nops, int64_t timeout_ms,
+                           clave_reply **out)
+{
+    struct guarded g = {.lock = l, .owner = clave_lock_owner_self(), .ops = ops, .nops = nops};
+    struct call_spec spec = {.begin = begin_multi, .args = &g, .nops = nops};
+    return clave__call(l->session, &spec, timeout_ms, out);
+}

@@ -1,0 +1,86 @@
+/* participants.c - who stands in a queue, for threads: a copy in one block. */
+#include "clave/roll.h"
+
+#include <stdlib.h>
+
+#include "runtime/blocking/arena.h"
+#include "runtime/blocking/call.h"
+
+static void put(struct arena *p, const clave_participant *from, clave_participant *to)
+{
+    *to = *from;
+    to->node = clave__arena_text(p, from->node);
+    clave__arena_identity(p, &to->identity);
+}
+
+static clave_roll *copy(const clave_participant *list, size_t n)
+{
+    struct arena p = {0};
+    clave_participant scratch;
+    for (size_t i = 0; i < n; i++)
+        put(&p, &list[i], &scratch);
+    clave_roll *r = malloc(sizeof *r + n * sizeof *list + p.n);
+    if (!r)
+        return NULL;
+    clave_participant *at = (clave_participant *)(r + 1);
+    r->list = at;
+    r->n = n;
+    p = (struct arena){.at = (char *)(at + n)};
+    for (size_t i = 0; i < n; i++)
+        put(&p, &list[i], &at[i]);
+    return r;
+}
+
+void clave_roll_free(clave_roll *r)
+{
+    free(r);
+}
+
+struct request {
+    clave_roll_call *call;
+    const char *path;
+};
+
+/* Into the reply, which is there as long as the call is, whoever has given up waiting. */
+static void on_participants(clave_client *client, clave_err err, const clave_participant *list,
+                            size_t n, void *arg)
+{
+    struct call *c = arg;
+    (void)client;
+    if (err == CLAVE_OK) {
+        c->reply->data = copy(list, n);
+        err = c->reply->data ? CLAVE_OK : CLAVE_ENOMEM;
+    }
+    c->reply->err = err;
+    clave__call_finish(c, err);
+}
+
+static clave_err begin(struct call *c, void *args)
+{
+    const struct request *r = args;
+    return r->call(c->session->client, r->path, on_participants, c);
+}
+
+clave_err clave_session_roll(clave_session *s, clave_roll_call *call, const char *path,
+                             int64_t timeout_ms, clave_roll **out)
+{
+    struct request r = {.call = call, .path = path};
+    struct call_spec spec = {.begin = begin, .args = &r};
+    clave_reply *reply = NULL;
+    int64_t deadline = clave__deadline_after(timeout_ms);
+    *out = NULL;
+    clave_err err = clave_session_sync(s, path, timeout_ms);
+    if (err != CLAVE_OK)
+        return err;
+    if (timeout_ms >= 0) {
+        int64_t left = deadline - clave_now();
+        timeout_ms = left > 0 ? left : 0;
+    }
+    err = clave__call(s, &spec, timeout_ms, &reply);
+    if (err != CLAVE_OK)
+        return err;
+    *out = reply->data;
+    reply->data = NULL;
+    clave_reply_free(reply);
+    return CLAVE_OK;
+}

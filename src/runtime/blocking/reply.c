@@ -1,0 +1,77 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/blocking/call.h"
+
+void clave_reply_free(clave_reply *r)
+{
+    if (!r)
+        return;
+    free(r->path);
+    free(r->data);
+    free(r->names);
+    free(r->op_errs);
+    free(r);
+}
+
+clave_reply *clave__reply_new(size_t path_cap, size_t nops)
+{
+    clave_reply *r = calloc(1, sizeof *r);
+    if (!r)
+        return NULL;
+    r->path = path_cap > 0 ? calloc(1, path_cap) : NULL;
+    r->op_errs = nops > 0 ? calloc(nops, sizeof *r->op_errs) : NULL;
+    r->nops = nops;
+    if ((path_cap > 0 && !r->path) || (nops > 0 && !r->op_errs)) {
+        clave_reply_free(r);
+        return NULL;
+    }
+    return r;
+}
+
+/* One block: the pointers, then the texts. */
+static char **copy_names(const char *const *names, size_t n)
+{
+    size_t bytes = n * sizeof *names;
+    for (size_t i = 0; i < n; i++)
+        bytes += strlen(names[i]) + 1;
+    char **copy = malloc(bytes > 0 ? bytes : 1);
+    if (!copy)
+        return NULL;
+    char *at = (char *)(copy + n);
+    for (size_t i = 0; i < n; i++) {
+        size_t len = strlen(names[i]) + 1;
+        copy[i] = memcpy(at, names[i], len);
+        at += len;
+    }
+    return copy;
+}
+
+clave_err clave__reply_fill(clave_reply *r, size_t path_cap, const clave_result *res)
+{
+    r->err = res->err;
+    if (res->path && strlen(res->path) < path_cap)
+        strcpy(r->path, res->path);
+    if (res->stat) {
+        r->has_stat = true;
+        r->stat = *res->stat;
+    }
+    r->nops = res->nops < r->nops ? res->nops : r->nops;
+    for (size_t i = 0; i < r->nops; i++)
+        r->op_errs[i] = res->ops[i].err;
+    if (res->data) {
+        r->data = malloc(res->len > 0 ? res->len : 1);
+        if (!r->data)
+            return r->err = CLAVE_ENOMEM;
+        memcpy(r->data, res->data, res->len);
+        r->len = res->len;
+    }
+    if (res->names) {
+        r->names = copy_names(res->names, res->nnames);
+        if (r->names)
+            r->nnames = res->nnames;
+        else if (path_cap == 0) /* a create's listing may be missing, a read's not */
+            return r->err = CLAVE_ENOMEM;
+    }
+    return res->err;
+}

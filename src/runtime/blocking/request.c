@@ -1,0 +1,164 @@
+/* request.c - the blocking requests of a session: the calls of client_internal.h, one each. */
+#include "runtime/blocking/call.h"
+
+struct args {
+    const char *path;
+    const void *data;
+    size_t len;
+    int32_t version;
+    const clave_create_options *create;
+    const clave_op *ops;
+    size_t nops;
+    const char *scheme;
+};
+
+static clave_err begin_create(struct call *c, void *args)
+{
+    const struct args *a = args;
+    return clave_create(c->session->client, a->path, a->data, a->len, a->create,
+                        clave__call_on_result, c);
+}
+
+clave_err clave_session_create(clave_session *s, const char *path, const void *data, size_t len,
+                               const clave_create_options *o, int64_t timeout_ms, clave_reply **out)
+{
+    clave_create_options own;
+    clave_err err = clave__session_take_options(s, &own, sizeof own, o, "clave_create_options");
+    if (out)
+        *out = NULL;
+    if (err != CLAVE_OK)
+        return err;
+    struct args a = {.path = path, .data = data, .len = len, .create = &own};
+    struct call_spec spec = {.begin = begin_create, .args = &a, .path = path};
+    return clave__call(s, &spec, timeout_ms, out);
+}
+
+static clave_err begin_delete(struct call *c, void *args)
+{
+    const struct args *a = args;
+    return clave_delete(c->session->client, a->path, a->version, clave__call_on_result, c);
+}
+
+clave_err clave_session_delete(clave_session *s, const char *path, int32_t version,
+                               int64_t timeout_ms)
+{
+    struct args a = {.path = path, .version = version};
+    struct call_spec spec = {.begin = begin_delete, .args = &a};
+    return clave__call(s, &spec, timeout_ms, NULL);
+}
+
+static clave_err begin_exists(struct call *c, void *args)
+{
+    const struct args *a = args;
+    return clave_exists(c->session->client, a->path, NULL, clave__call_on_result, c);
+}
+
+clave_err clave_session_exists(clave_session *s, const char *path, int64_t timeout_ms,
+                               clave_reply **out)
+{
+    struct args a = {.path = path};
+    struct call_spec spec = {.begin = begin_exists, .args = &a};
+    return clave__call(s, &spec, timeout_ms, out);
+}
+
+static clave_err begin_get(struct call *c, void *args)
+{
+    const struct args *a = args;
+    return clave_get(c->session->client, a->path, NULL, clave__call_on_result, c);
+}
+
+clave_err clave_session_get(clave_session *s, const char *path, int64_t timeout_ms,
+                            clave_reply **out)
+{
+    struct args a = {.path = path};
+    struct call_spec spec = {.begin = begin_get, .args = &a};
+    return clave__call(s, &spec, timeout_ms, out);
+}
+
+static clave_err begin_set(struct call *c, void *args)
+{
+    const struct args *a = args;
+    return clave_set(c->session->client, a->path, a->data, a->len, a->version,
+                     clave__call_on_result, c);
+}
+
+clave_err clave_session_set(clave_session *s, const char *path, const void *data, size_t len,
+                            int32_t version, int64_t timeout_ms, clave_reply **out)
+{
+    struct args a = {.path = path, .data = data, .len = len, .version = version};
+    struct call_spec spec = {.begin = begin_set, .args = &a};
+    return clave__call(s, &spec, timeout_ms, out);
+}
+
+static clave_err begin_children(struct call *c, void *args)
+{
+    const struct args *a = args;
+    return clave_children(c->session->client, a->path, NULL, clave__call_on_result, c);
+}
+
+clave_err clave_session_children(clave_session *s, const char *path, int64_t timeout_ms,
+                                 clave_reply **out)
+{
+    struct args a = {.path = path};
+    struct call_spec spec = {.begin = begin_children, .args = &a};
+    return clave__call(s, &spec, timeout_ms, out);
+}
+
+static clave_err begin_multi(struct call *c, void *args)
+{
+    const struct args *a = args;
+    return clave_multi(c->session->client, a->ops, a->nops, clave__call_on_result, c);
+}
+
+clave_err clave_session_multi(clave_session *s, const clave_op *ops, size_t nops,
+                              int64_t timeout_ms, clave_reply **out)
+{
+    struct args a = {.ops = ops, .nops = nops};
+    struct call_spec spec = {.begin = begin_multi, .args = &a, .nops = nops};
+    return clave__call(s, &spec, timeout_ms, out);
+}
+
+static clave_err begin_sync(struct call *c, void *args)
+{
+    const struct args *a = args;
+    return clave_sync(c->session->client, a->path, clave__call_on_result, c);
+}
+
+clave_err clave_session_sync(clave_session *s, const char *path, int64_t timeout_ms)
+{
+    struct args a = {.path = path};
+    struct call_spec spec = {.begin = begin_sync, .args = &a};
+    return clave__call(s, &spec, timeout_ms, NULL);
+}
+
+struct move {
+    const char *connect;
+    clave_err err;
+};
+
+static void move(clave_client *c, void *arg)
+{
+    struct move *m = arg;
+    m->err = clave_client_set_hosts(c, m->connect, clave_now());
+}
+
+clave_err clave_session_set_hosts(clave_session *s, const char *connect)
+{
+    struct move m = {.connect = connect, .err = CLAVE_ECLOSED};
+    clave__blocking_do(s, move, &m);
+    return m.err;
+}
+
+static clave_err begin_add_auth(struct call *c, void *args)
+{
+    const struct args *a = args;
+    return clave_add_auth(c->session->client, a->scheme, a->data, a->len, clave__call_on_result, c);
+}
+
+clave_err clave_session_add_auth(clave_session *s, const char *scheme, const void *auth, size_t len,
+                                 int64_t timeout_ms)
+{
+    struct args a = {.scheme = scheme, .data = auth, .len = len};
+    struct call_spec spec = {.begin = begin_add_auth, .args = &a};
+    return clave__call(s, &spec, timeout_ms, NULL);
+}

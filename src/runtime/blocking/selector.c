@@ -1,0 +1,453 @@
+/* selector.c - a task that acquires the lock, calls the user's function and releases; and who
+ * has it run: a thread of its own, or the user's executor. By which rules:
+ * recipe/election/selector_state.h. */
+#include "clave/selector.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/client_internal.h"
+#include "recipe/election/selector_state.h"
+#include "runtime/blocking/thread_hold.h"
+
+/* Before a task that failed is tried again; and between two looks at one that should end. */
+enum { AGAIN_MS = 1000, LOOK_AGAIN_MS = 50 };
+
+struct clave_selector {
+    clave_session *session;
+    clave_lock *lock;
+    char *id;
+    clave_take_leadership *take;
+    void *take_arg;
+    clave_execute *execute;
+    void *execute_arg;
+    struct listener listener; /* the loop's thread only, as the observer */
+    struct observer observer;
+    bool adopted;
+    pthread_t thread;
+    /* Under the loop's mutex: */
+    struct selector_state is;
+    bool runs;         /* a task is with the executor, or our thread is there */
+    bool threaded;     /* `thread` is to be joined */
+    uint64_t owner;    /* of the task's thread; 0: not known yet */
+    struct cell work;  /* QUEUED, or closed */
+    struct cell doubt; /* interrupted */
+    struct cell ended; /* nothing runs any more */
+};
+
+static bool is_here(const clave_selector *s)
+{
+    return clave__loop_is_here(s->session->loop);
+}
+
+static void enter(clave_selector *s)
+{
+    clave__loop_lock(s->session->loop);
+}
+
+static void leave(clave_selector *s)
+{
+    clave__loop_unlock(s->session->loop);
+}
+
+/* With the mutex: who waits in _pause may have to hear of it. */
+static void wake_if_interrupted(clave_selector *s)
+{
+    if (s->is.interrupted)
+        pthread_cond_broadcast(&s->doubt.cond);
+}
+
+/* ---- doubt, on the loop's thread ------------------------------------------------------------ */
+
+static void on_state(struct listener *l, clave_state state, clave_err why)
+{
+    clave_selector *s = LIST_ENTRY(l, clave_selector, listener);
+    (void)why;
+    enter(s);
+    clave__selector_state_connection(&s->is, state);
+    wake_if_interrupted(s);
+    leave(s);
+}
+
+static void on_event(clave_mutex *m, const clave_mutex_event *ev, void *arg)
+{
+    clave_selector *s = arg;
+    enter(s);
+    bool cancels = clave__selector_state_event(&s->is, ev->kind);
+    wake_if_interrupted(s);
+    leave(s);
+    if (cancels)
+        (void)clave_mutex_cancel(m, ev->owner);
+}
+
+/* ---- the task -------------------------------------------------------------------------------- */
+
+static clave_err begin_task(clave_selector *s)
+{
+    enter(s);
+    s->owner = clave_lock_owner_self();
+    clave_err err = clave__selector_state_begin(&s->is);
+    leave(s);
+    return err;
+}
+
+static bool begin_leading(clave_selector *s)
+{
+    bool valid = clave_lock_valid_for(s->lock, 0);
+    enter(s);
+    bool leads = clave__selector_state_elect(&s->is, valid);
+    leave(s);
+    return leads;
+}
+
+static void end_task(clave_selector *s, clave_err err)
+{
+    enter(s);
+    clave__selector_state_end(&s->is, err);
+    leave(s);
+}
+
+static void run_task(clave_selector *s)
+{
+    if (begin_task(s) != CLAVE_OK)
+        return;
+    clave_err err = clave_lock_acquire(s->lock, -1);
+    if (err != CLAVE_OK) {
+        end_task(s, err);
+        return;
+    }
+    if (begin_leading(s))
+        s->take(s, s->take_arg);
+    end_task(s, CLAVE_OK);
+    (void)clave_lock_release(s->lock);
+}
+
+/* ---- who runs it ------------------------------------------------------------------------------
+ */
+
+static void *thread_main(void *arg)
+{
+    clave_selector *s = arg;
+    clave_loop *loop = s->session->loop;
+    enter(s);
+    while (!s->is.closed) {
+        if (s->is.phase != SELECTOR_STATE_QUEUED) {
+            clave__cell_wait(&s->work, loop, CLAVE_NEVER);
+            continue;
+        }
+        leave(s);
+        run_task(s);
+        enter(s);
+        int64_t until = clave_now() + AGAIN_MS;
+        while (s->is.err != CLAVE_OK && !s->is.closed && clave__cell_wait(&s->work, loop, until))
+            continue;
+    }
+    s->runs = false;
+    clave__cell_wake(&s->ended);
+    leave(s);
+    return NULL;
+}
+
+static bool submit(clave_selector *s);
+
+/* With the mutex. */
+static void rest(clave_selector *s)
+{
+    s->is.phase = SELECTOR_STATE_IDLE;
+    s->runs = false;
+    clave__cell_wake(&s->ended);
+}
+
+static void run_once(void *arg)
+{
+    clave_selector *s = arg;
+    run_task(s);
+    enter(s);
+    bool again = clave__selector_state_goes_on(&s->is);
+    if (!again) /* under the same lock: a requeue that finds a task there relies on this look */
+        rest(s);
+    leave(s);
+    if (!again || submit(s))
+        return;
+    enter(s);
+    s->is.err = CLAVE_EIO;
+    rest(s);
+    leave(s);
+}
+
+static bool submit(clave_selector *s)
+{
+    return s->execute(run_once, s, s->execute_arg);
+}
+
+/* It is QUEUED already. */
+static clave_err set_off(clave_selector *s)
+{
+    enter(s);
+    bool runs = s->runs;
+    s->runs = true;
+    clave__cell_wake(&s->work);
+    leave(s);
+    if (runs)
+        return CLAVE_OK;
+    bool fine = s->execute ? submit(s) : pthread_create(&s->thread, NULL, thread_main, s) == 0;
+    enter(s);
+    s->threaded = fine && !s->execute;
+    if (fine) {
+        leave(s);
+        return CLAVE_OK;
+    }
+    s->runs = false;
+    s->is.phase = SELECTOR_STATE_IDLE;
+    leave(s);
+    return CLAVE_EIO;
+}
+
+clave_err clave_selector_start(clave_selector *s)
+{
+    if (!is_here(s))
+        return CLAVE_ECLOSED;
+    enter(s);
+    clave_err err = s->session->ended ? CLAVE_ECLOSED : clave__selector_state_start(&s->is);
+    leave(s);
+    return err == CLAVE_OK ? set_off(s) : err;
+}
+
+clave_err clave_selector_requeue(clave_selector *s)
+{
+    if (!is_here(s))
+        return CLAVE_ECLOSED;
+    enter(s);
+    clave_err err = s->session->ended ? CLAVE_ECLOSED : clave__selector_state_requeue(&s->is);
+    leave(s);
+    return err == CLAVE_OK ? set_off(s) : err;
+}
+
+clave_err clave_selector_interrupt(clave_selector *s)
+{
+    if (!is_here(s))
+        return CLAVE_ECLOSED;
+    enter(s);
+    clave_err err = s->session->ended ? CLAVE_ECLOSED : clave__selector_state_interrupt(&s->is);
+    wake_if_interrupted(s);
+    leave(s);
+    return err;
+}
+
+void clave_selector_close(clave_selector *s)
+{
+    if (!is_here(s))
+        return;
+    enter(s);
+    uint64_t owner = s->owner;
+    bool cancels = clave__selector_state_close(&s->is) && owner != 0;
+    wake_if_interrupted(s);
+    clave__cell_wake(&s->work);
+    leave(s);
+    if (cancels)
+        (void)clave_lock_cancel_as(s->lock, owner);
+}
+
+/* ---- life -------------------------------------------------------------------------------------
+ */
+
+static void begin_listening(clave_client *c, void *arg)
+{
+    clave_selector *s = arg;
+    s->is.suspended = !clave_client_is_connected(c);
+    clave__client_listen(c, &s->listener);
+    clave__session_adopt(s->session, &s->observer);
+    s->adopted = true;
+}
+
+/* Its function is interrupted, what it waits for returns, and nothing can be started any more. */
+static void selector_on_session_ended(struct observer *o)
+{
+    clave_selector *s = LIST_ENTRY(o, clave_selector, observer);
+    clave__client_unlisten(&s->listener);
+    enter(s);
+    (void)clave__selector_state_close(&s->is);
+    wake_if_interrupted(s);
+    clave__cell_wake(&s->work);
+    leave(s);
+}
+
+static void end_listening(clave_client *c, void *arg)
+{
+    clave_selector *s = arg;
+    (void)c;
+    list_remove(&s->observer.link);
+    clave__client_unlisten(&s->listener);
+}
+
+static void free_selector(clave_selector *s)
+{
+    clave__cell_fini(&s->work);
+    clave__cell_fini(&s->doubt);
+    clave__cell_fini(&s->ended);
+    free(s->id);
+    free(s);
+}
+
+static clave_err open_lock(clave_selector *s, const char *path, const clave_selector_options *o)
+{
+    clave_mutex_options m = {.size = sizeof m, .event_cb = on_event, .event_arg = s};
+    m.data = o->id;
+    m.len = o->id ? strlen(o->id) : 0;
+    m.acls = o->acls;
+    m.nacls = o->nacls;
+    m.revocable = o->revocable;
+    return clave_lock_new(&s->lock, s->session, path, &m);
+}
+
+clave_err clave_selector_new(clave_selector **out, clave_session *session, const char *path,
+                             const clave_selector_options *given)
+{
+    clave_selector_options o;
+    *out = NULL;
+    clave_err err =
+        clave__session_take_options(session, &o, sizeof o, given, "clave_selector_options");
+    if (err == CLAVE_OK && !o.take)
+        err = CLAVE_EINVAL;
+    if (err != CLAVE_OK)
+        return err;
+    clave_selector *s = calloc(1, sizeof *s);
+    if (!s)
+        return CLAVE_ENOMEM;
+    s->session = session;
+    s->is.policy = o.policy;
+    s->is.auto_requeue = o.auto_requeue;
+    s->take = o.take;
+    s->take_arg = o.take_arg;
+    s->execute = o.execute;
+    s->execute_arg = o.execute_arg;
+    s->listener.on_state = on_state;
+    s->observer.ended = selector_on_session_ended;
+    list_init(&s->listener.link);
+    clave__cell_init(&s->work);
+    clave__cell_init(&s->doubt);
+    clave__cell_init(&s->ended);
+    s->id = o.id ? strdup(o.id) : NULL;
+    err = s->id || !o.id ? open_lock(s, path, &o) : CLAVE_ENOMEM;
+    if (err != CLAVE_OK) {
+        free_selector(s);
+        return err;
+    }
+    clave__blocking_do(session, begin_listening, s);
+    if (!s->adopted) { /* closed meanwhile */
+        clave_lock_free(s->lock);
+        free_selector(s);
+        return CLAVE_ECLOSED;
+    }
+    *out = s;
+    return CLAVE_OK;
+}
+
+void clave_selector_free(clave_selector *s)
+{
+    if (!s || !is_here(s))
+        return;
+    clave_loop *loop = s->session->loop;
+    clave__loop_must_not_be_current(loop, "clave_selector_free");
+    clave_selector_close(s);
+    enter(s);
+    bool threaded = s->threaded;
+    /* An acquire that began behind the close hears of it with its place, if it gets one. */
+    while (s->runs) {
+        clave__cell_wait(&s->ended, loop, clave_now() + LOOK_AGAIN_MS);
+        uint64_t owner = s->owner;
+        leave(s);
+        (void)clave_lock_cancel_as(s->lock, owner);
+        enter(s);
+    }
+    leave(s);
+    if (threaded)
+        pthread_join(s->thread, NULL);
+    clave__blocking_do(s->session, end_listening, s);
+    clave_lock_free(s->lock);
+    clave__session_unref(s->session);
+    free_selector(s);
+}
+
+/* ---- what is known ------------------------------------------------------------------------------
+ */
+
+bool clave_selector_is_interrupted(clave_selector *s)
+{
+    if (!is_here(s))
+        return true;
+    enter(s);
+    bool interrupted = s->is.interrupted;
+    leave(s);
+    return interrupted;
+}
+
+bool clave_selector_pause(clave_selector *s, int64_t ms)
+{
+    int64_t until = clave__deadline_after(ms);
+    if (!is_here(s))
+        return false;
+    enter(s);
+    while (!s->is.interrupted && clave__cell_wait(&s->doubt, s->session->loop, until))
+        continue;
+    bool interrupted = s->is.interrupted;
+    leave(s);
+    return !interrupted;
+}
+
+/* The grant while it leads. */
+static bool look(clave_selector *s, struct thread_hold *out)
+{
+    if (!is_here(s))
+        return false;
+    enter(s);
+    bool leads = clave__selector_state_leads(&s->is);
+    uint64_t owner = s->owner;
+    leave(s);
+    return leads && clave__thread_hold_look(s->lock, owner, out);
+}
+
+int64_t clave_selector_deadline(clave_selector *s)
+{
+    struct thread_hold t;
+    return look(s, &t) ? t.deadline : INT64_MIN;
+}
+
+int64_t clave_selector_token(clave_selector *s)
+{
+    struct thread_hold t;
+    return look(s, &t) ? t.token : 0;
+}
+
+bool clave_selector_valid_for(clave_selector *s, int64_t ms)
+{
+    int64_t deadline = clave_selector_deadline(s);
+    int64_t now = clave_now(); /* behind the look: a pause in between counts */
+    return deadline >= now && deadline - now >= ms;
+}
+
+bool clave_selector_has_leadership(clave_selector *s)
+{
+    return clave_selector_valid_for(s, 0);
+}
+
+const char *clave_selector_id(const clave_selector *s)
+{
+    return s->id;
+}
+
+clave_err clave_selector_error(clave_selector *s)
+{
+    if (!is_here(s))
+        return CLAVE_ECLOSED;
+    enter(s);
+    clave_err err = s->is.phase == SELECTOR_STATE_IDLE ? s->is.err : CLAVE_OK;
+    leave(s);
+    return err;
+}
+
+clave_err clave_selector_multi(clave_selector *s, const clave_op *ops, size_t nops,
+                               int64_t timeout_ms, clave_reply **out)
+{
+    return clave_lock_multi(s->lock, ops, nops, timeout_ms, out);
+}

@@ -1,0 +1,375 @@
+/* semaphore.c - clave_semaphore for threads. What a thread asks about its permit is answered from a
+ * copy of the grant that the loop's thread keeps up to date after every pass, as for a lock. */
+#include "clave/permit.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "clave/lock.h"
+#include "recipe/semaphore/semaphore_internal.h"
+#include "runtime/blocking/call.h"
+
+struct clave_permit {
+    struct list link;   /* in the semaphore's; the loop's thread only */
+    clave_permits *all; /* whose it is */
+    clave_lease *lease; /* the loop's thread only */
+    int64_t token;      /* under the mutex, as the deadline */
+    int64_t deadline;
+    struct call *call; /* waits for the server; may be NULL. The loop's thread only */
+};
+
+struct clave_permits {
+    clave_session *session;
+    clave_semaphore *semaphore; /* the loop's thread only, as all that follows */
+    struct observer observer;
+    struct list permits;
+    struct list waiting; /* acquires */
+    uint64_t requests;
+    clave_lease_event_cb *event_cb; /* the user's */
+    void *event_arg;
+};
+
+/* ---- what the loop's thread makes known ---------------------------------------------------- */
+
+static void publish(clave_permit *q, int64_t token, int64_t deadline)
+{
+    clave_loop *loop = q->all->session->loop;
+    if (q->token == token && q->deadline == deadline)
+        return;
+    clave__loop_lock(loop);
+    q->token = token;
+    q->deadline = deadline;
+    clave__loop_unlock(loop);
+}
+
+static void refresh(clave_permit *q)
+{
+    clave_grant g;
+    if (clave_lease_grant(q->lease, &g))
+        publish(q, g.token, g.deadline);
+    else
+        publish(q, 0, INT64_MIN);
+}
+
+static void on_settled(struct observer *o)
+{
+    clave_permits *p = LIST_ENTRY(o, clave_permits, observer);
+    for (struct list *e = p->permits.next; e != &p->permits; e = e->next)
+        refresh(LIST_ENTRY(e, clave_permit, link));
+}
+
+static void on_event(clave_semaphore *s, const clave_lease_event *ev, void *arg)
+{
+    clave_permits *p = arg;
+    if (ev->kind == CLAVE_LEASE_LOST)
+        on_settled(&p->observer); /* before anybody acts on the news */
+    if (p->event_cb)
+        p->event_cb(s, ev, p->event_arg);
+}
+
+/* ---- life ---------------------------------------------------------------------------------- */
+
+struct birth {
+    clave_permits *p;
+    const char *path;
+    const clave_semaphore_options *o;
+    clave_err err;
+};
+
+static void create(clave_client *c, void *arg)
+{
+    struct birth *b = arg;
+    b->err = clave_semaphore_new(&b->p->semaphore, c, b->path, b->o);
+    if (b->err == CLAVE_OK)
+        clave__session_adopt(b->p->session, &b->p->observer);
+}
+
+/* The handles stay the threads' own until they give them back, or _free. */
+static void permits_on_session_ended(struct observer *o)
+{
+    clave_permits *p = LIST_ENTRY(o, clave_permits, observer);
+    clave_semaphore_free(p->semaphore);
+    p->semaphore = NULL;
+    for (struct list *e = p->permits.next; e != &p->permits; e = e->next) {
+        clave_permit *q = LIST_ENTRY(e, clave_permit, link);
+        q->lease = NULL;
+        publish(q, 0, INT64_MIN);
+    }
+}
+
+clave_err clave_permits_new(clave_permits **out, clave_session *s, const char *path,
+                            const clave_semaphore_options *o)
+{
+    clave_semaphore_options own;
+    *out = NULL;
+    clave_err err = clave__session_take_options(s, &own, sizeof own, o, "clave_semaphore_options");
+    if (err != CLAVE_OK)
+        return err;
+    clave_permits *p = calloc(1, sizeof *p);
+    if (!p)
+        return CLAVE_ENOMEM;
+    p->session = s;
+    p->event_cb = own.event_cb;
+    p->event_arg = own.event_arg;
+    own.event_cb = on_event;
+    own.event_arg = p;
+    p->observer.settled = on_settled;
+    p->observer.ended = permits_on_session_ended;
+    list_init(&p->permits);
+    list_init(&p->waiting);
+    struct birth b = {.p = p, .path = path, .o = &own, .err = CLAVE_ECLOSED};
+    clave__blocking_do(s, create, &b);
+    if (b.err != CLAVE_OK) {
+        free(p);
+        return b.err;
+    }
+    *out = p;
+    return CLAVE_OK;
+}
+
+static void destroy(clave_client *c, void *arg)
+{
+    clave_permits *p = arg;
+    (void)c;
+    list_remove(&p->observer.link);
+    clave_semaphore_free(p->semaphore);
+}
+
+void clave_permits_free(clave_permits *p)
+{
+    if (!p || !clave__loop_is_here(p->session->loop))
+        return;
+    struct list *e;
+    clave__blocking_do(p->session, destroy, p);
+    while ((e = list_pop_front(&p->permits)))
+        free(LIST_ENTRY(e, clave_permit, link));
+    clave__session_unref(p->session);
+    free(p);
+}
+
+/* ---- acquire ------------------------------------------------------------------------------- */
+
+/* On the stack of the thread that waits. */
+struct acquire {
+    struct list link;
+    clave_permits *p;
+    struct call *call;
+    uint64_t request;
+    uint64_t task; /* the thread */
+    size_t n;
+    int64_t deadline;
+    clave_permit **fresh; /* n of them, made before: a grant cannot fail */
+};
+
+static void on_leases(clave_semaphore *s, clave_err err, clave_lease *const *leases, size_t n,
+                      void *arg)
+{
+    struct acquire *a = arg;
+    (void)s;
+    list_remove(&a->link);
+    for (size_t i = 0; i < n; i++) {
+        a->fresh[i]->lease = leases[i];
+        list_push_back(&a->p->permits, &a->fresh[i]->link);
+        refresh(a->fresh[i]);
+    }
+    clave__call_finish(a->call, err);
+}
+
+static clave_err begin_acquire(struct call *c, void *args)
+{
+    struct acquire *a = args;
+    clave_permits *p = a->p;
+    a->call = c;
+    a->request = p->requests++;
+    clave__semaphore_set_task(p->semaphore, a->task);
+    clave_err err =
+        clave_semaphore_acquire(p->semaphore, a->request, a->n, a->deadline, on_leases, a);
+    if (err == CLAVE_OK)
+        list_push_back(&p->waiting, &a->link);
+    return err;
+}
+
+static clave_err make_permits(clave_permits *p, size_t n, clave_permit **out)
+{
+    for (size_t i = 0; i < n; i++) {
+        out[i] = calloc(1, sizeof **out);
+        if (!out[i]) {
+            while (i > 0)
+                free(out[--i]);
+            return CLAVE_ENOMEM;
+        }
+        list_init(&out[i]->link);
+        out[i]->all = p;
+    }
+    return CLAVE_OK;
+}
+
+clave_err clave_permits_acquire(clave_permits *p, size_t n, int64_t timeout_ms, clave_permit **out)
+{
+    struct acquire a = {.p = p, .task = clave_lock_owner_self(), .n = n, .fresh = out};
+    struct call_spec spec = {.begin = begin_acquire, .args = &a};
+    clave_err err = make_permits(p, n, out);
+    if (err != CLAVE_OK)
+        return err;
+    a.deadline = timeout_ms == 0 ? CLAVE_TRY : clave__deadline_after(timeout_ms);
+    list_init(&a.link);
+    /* The one clock is the engine's timer: the call itself waits for ever, and so `a` is there
+     * for the callback. */
+    err = clave__call(p->session, &spec, -1, NULL);
+    for (size_t i = 0; err != CLAVE_OK && i < n; i++) {
+        free(out[i]);
+        out[i] = NULL;
+    }
+    bool never = err == CLAVE_EBUSY && clave__blocking_never_connected(p->session);
+    return never ? CLAVE_EUNREACHABLE : err;
+}
+
+struct question {
+    const clave_semaphore *semaphore;
+    char *buf;
+    size_t cap;
+};
+
+static void answer(clave_client *c, void *arg)
+{
+    const struct question *q = arg;
+    const char *text = clave_semaphore_deadlock(q->semaphore);
+    (void)c;
+    snprintf(q->buf, q->cap, "%s", text ? text : "");
+}
+
+const char *clave_permits_deadlock(clave_permits *p, char *buf, size_t cap)
+{
+    struct question q = {.semaphore = p->semaphore, .buf = buf, .cap = cap};
+    snprintf(buf, cap, "%s", "");
+    clave__blocking_do(p->session, answer, &q);
+    return buf;
+}
+
+static void cancel_all(clave_client *c, void *arg)
+{
+    clave_permits *p = arg;
+    (void)c;
+    for (struct list *e = p->waiting.next; e != &p->waiting; e = e->next)
+        (void)clave_semaphore_cancel(p->semaphore, LIST_ENTRY(e, struct acquire, link)->request);
+}
+
+void clave_permits_cancel(clave_permits *p)
+{
+    clave__blocking_do(p->session, cancel_all, p);
+}
+
+/* ---- release ------------------------------------------------------------------------------- */
+
+struct release {
+    clave_permit *permit;
+    bool confirmed;
+    bool begun;
+};
+
+static void on_left(clave_semaphore *s, clave_err err, void *arg)
+{
+    clave_permit *q = arg;
+    (void)s;
+    if (q->call)
+        clave__call_finish(q->call, err);
+    free(q);
+}
+
+static clave_err begin_release(struct call *c, void *args)
+{
+    struct release *r = args;
+    clave_permit *q = r->permit;
+    r->begun = true;
+    list_remove(&q->link);
+    q->call = r->confirmed ? c : NULL;
+    c->answered = !r->confirmed;
+    clave_err err = clave_lease_release(q->lease, r->confirmed ? on_left : NULL, q);
+    if (!r->confirmed || err != CLAVE_OK)
+        free(q);
+    return err;
+}
+
+/* Its session has ended, and the lease with it: only the handle is left. */
+static void discard(clave_permit *q)
+{
+    clave_session *s = q->all->session;
+    if (!clave__loop_is_here(s->loop))
+        return;
+    clave__loop_lock(s->loop);
+    while (!s->stopped)
+        clave__blocking_await_locked(s, CLAVE_NEVER);
+    list_remove(&q->link);
+    clave__loop_unlock(s->loop);
+    free(q);
+}
+
+static clave_err release(clave_permit *q, bool confirmed, int64_t timeout_ms)
+{
+    struct release r = {.permit = q, .confirmed = confirmed};
+    struct call_spec spec = {.begin = begin_release, .args = &r};
+    clave_session *s = q->all->session;
+    clave_err err = clave__call(s, &spec, timeout_ms, NULL);
+    /* Time was up before the loop's thread came to it. */
+    if (err == CLAVE_ETIMEDOUT && !r.begun)
+        (void)release(q, false, -1);
+    if (err == CLAVE_ECLOSED && !r.begun)
+        discard(q);
+    return err;
+}
+
+clave_err clave_permit_release(clave_permit *q)
+{
+    return release(q, false, -1);
+}
+
+clave_err clave_permit_release_confirmed(clave_permit *q, int64_t timeout_ms)
+{
+    return release(q, true, timeout_ms);
+}
+
+/* ---- what is known, and guarded writes ----------------------------------------------------- */
+
+bool clave_permit_valid_for(clave_permit *q, int64_t ms)
+{
+    clave_loop *loop = q->all->session->loop;
+    if (!clave__loop_is_here(loop))
+        return false;
+    clave__loop_lock(loop);
+    int64_t deadline = q->deadline;
+    clave__loop_unlock(loop);
+    int64_t now = clave_now(); /* behind the copy: a pause in between counts */
+    return deadline >= now && deadline - now >= ms;
+}
+
+int64_t clave_permit_token(clave_permit *q)
+{
+    clave_loop *loop = q->all->session->loop;
+    if (!clave__loop_is_here(loop))
+        return 0;
+    clave__loop_lock(loop);
+    int64_t token = q->token;
+    clave__loop_unlock(loop);
+    return token;
+}
+
+struct guarded {
+    clave_permit *permit;
+    const clave_op *ops;
+    size_t nops;
+};
+
+static clave_err begin_multi(struct call *c, void *args)
+{
+    const struct guarded *g = args;
+    return clave_lease_multi(g->permit->lease, g->ops, g->nops, clave__call_on_result, c);
+}
+
+clave_err clave_permit_multi(clave_permit *q, const clave_op *ops, size_t nops, int64_t timeout_ms,
+                             clave_reply **out)
+{
+    struct guarded g = {.permit = q, .ops = ops, .nops = nops};
+    struct call_spec spec = {.begin = begin_multi, .args = &g, .nops = nops};
+    return clave__call(q->all->session, &spec, timeout_ms, out);
+}

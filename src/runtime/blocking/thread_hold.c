@@ -1,0 +1,282 @@
+#include "runtime/blocking/thread_hold.h"
+
+#include <stdlib.h>
+
+/* ---- finding ------------------------------------------------------------------------------- */
+
+static struct thread_hold *find(const clave_lock *l, uint64_t owner)
+{
+    for (struct list *e = l->thread_holds.next; e != &l->thread_holds; e = e->next) {
+        struct thread_hold *t = LIST_ENTRY(e, struct thread_hold, link);
+        if (t->owner == owner)
+            return t;
+    }
+    return NULL;
+}
+
+/* With the mutex. */
+static struct thread_hold *find_held(const clave_lock *l, uint64_t owner)
+{
+    struct thread_hold *t = find(l, owner);
+    return t && t->count > 0 ? t : NULL;
+}
+
+bool clave__thread_hold_look(clave_lock *l, uint64_t owner, struct thread_hold *out)
+{
+    if (!clave__loop_is_here(l->session->loop))
+        return false;
+    clave__loop_lock(l->session->loop);
+    const struct thread_hold *t = find_held(l, owner);
+    if (t)
+        *out = *t;
+    clave__loop_unlock(l->session->loop);
+    return t != NULL;
+}
+
+/* ---- what the loop's thread makes known ---------------------------------------------------- */
+
+static void publish(struct thread_hold *t, int64_t token, int64_t deadline)
+{
+    clave_loop *loop = t->lock->session->loop;
+    if (t->token == token && t->deadline == deadline)
+        return;
+    clave__loop_lock(loop);
+    t->token = token;
+    t->deadline = deadline;
+    clave__loop_unlock(loop);
+}
+
+static void refresh(struct thread_hold *t)
+{
+    clave_grant g;
+    if (clave_mutex_grant(t->lock->mutex, t->owner, &g))
+        publish(t, g.token, g.deadline);
+    else
+        publish(t, 0, INT64_MIN);
+}
+
+void clave__thread_holds_refresh(clave_lock *l)
+{
+    for (struct list *e = l->thread_holds.next; e != &l->thread_holds; e = e->next)
+        refresh(LIST_ENTRY(e, struct thread_hold, link));
+}
+
+void clave__thread_hold_lose(clave_lock *l, uint64_t owner)
+{
+    struct thread_hold *t = find(l, owner);
+    if (t)
+        publish(t, 0, INT64_MIN);
+}
+
+/* ---- giving back, on the loop's thread ------------------------------------------------------- */
+
+static void on_left(clave_mutex *m, uint64_t owner, clave_err err, void *arg)
+{
+    struct thread_hold *t = arg;
+    clave_lock *l = t->lock;
+    (void)m;
+    (void)owner;
+    if (l) {
+        clave__loop_lock(l->session->loop);
+        list_remove(&t->link);
+        if (list_empty(&l->leaving))
+            clave__cell_wake(&l->emptied);
+        clave__loop_unlock(l->session->loop);
+    }
+    if (t->call)
+        clave__call_finish(t->call, err);
+    free(t);
+}
+
+/* Takes one off `from`, the tenure's `count` or `given`, with the mutex; true: it was the last
+ * hold. */
+static bool take_off(struct thread_hold *t, unsigned *from)
+{
+    --*from;
+    return t->count + t->given == 0;
+}
+
+/* One hold, taken off already. With the last one the tenure goes: at once when it had been
+ * lost, else (*leaves) when the server knows. */
+static clave_err give_back(struct thread_hold *t, bool last, bool *leaves)
+{
+    clave_lock *l = t->lock;
+    /* Neither without a callback nor for the last hold does it need memory. */
+    clave_err err = clave_mutex_release(l->mutex, t->owner, last ? on_left : NULL, t);
+    *leaves = last && err == CLAVE_OK;
+    if (!last)
+        return err;
+    clave__loop_lock(l->session->loop);
+    clave__loop_unpost_locked(&t->task);
+    list_remove(&t->link);
+    if (*leaves)
+        list_push_back(&l->leaving, &t->link);
+    clave__loop_unlock(l->session->loop);
+    if (!*leaves)
+        free(t);
+    return err;
+}
+
+static void take_given(struct task *task)
+{
+    struct thread_hold *t = LIST_ENTRY(task, struct thread_hold, task);
+    clave_session *s = t->lock->session;
+    bool any = true, last = false, leaves;
+    clave_client_tick(s->client, clave_now());
+    while (any && !last) {
+        clave__loop_lock(s->loop);
+        any = t->given > 0;
+        last = any && take_off(t, &t->given);
+        clave__loop_unlock(s->loop);
+        if (any)
+            give_back(t, last, &leaves);
+    }
+    clave__blocking_flush_later(s);
+}
+
+void clave__thread_holds_give_back(clave_lock *l)
+{
+    while (!list_empty(&l->thread_holds)) {
+        struct thread_hold *t = LIST_ENTRY(l->thread_holds.next, struct thread_hold, link);
+        bool leaves;
+        clave__loop_lock(l->session->loop);
+        bool last = take_off(t, t->count > 0 ? &t->count : &t->given);
+        clave__loop_unlock(l->session->loop);
+        give_back(t, last, &leaves);
+    }
+}
+
+void clave__thread_holds_orphan(clave_lock *l)
+{
+    struct list *e;
+    clave__loop_lock(l->session->loop);
+    while ((e = list_pop_front(&l->leaving)))
+        LIST_ENTRY(e, struct thread_hold, link)->lock = NULL;
+    clave__cell_wake(&l->emptied);
+    clave__loop_unlock(l->session->loop);
+}
+
+void clave__thread_holds_await_left(clave_lock *l, int64_t deadline)
+{
+    clave_loop *loop = l->session->loop;
+    if (clave__loop_is_current(loop))
+        return;
+    clave__loop_lock(loop);
+    while (!list_empty(&l->leaving) && clave__cell_wait(&l->emptied, loop, deadline))
+        continue;
+    clave__loop_unlock(loop);
+}
+
+/* ---- holds ------------------------------------------------------------------------------------
+ */
+
+struct thread_hold *clave__thread_hold_new(clave_lock *l, uint64_t owner)
+{
+    struct thread_hold *t = calloc(1, sizeof *t);
+    if (!t)
+        return NULL;
+    list_init(&t->link);
+    list_init(&t->task.link);
+    t->task.run = take_given;
+    t->lock = l;
+    t->owner = owner;
+    return t;
+}
+
+void clave__thread_hold_add_hold(clave_lock *l, struct thread_hold **fresh)
+{
+    struct thread_hold *t = find(l, (*fresh)->owner);
+    clave__loop_lock(l->session->loop);
+    if (!t) {
+        t = *fresh;
+        *fresh = NULL;
+        list_push_back(&l->thread_holds, &t->link);
+    }
+    t->count++;
+    clave__loop_unlock(l->session->loop);
+    refresh(t);
+}
+
+/* ---- release ------------------------------------------------------------------------------------
+ */
+
+struct release {
+    clave_lock *lock;
+    uint64_t owner;
+    bool confirmed;
+    bool begun;
+};
+
+static clave_err begin_release(struct call *c, void *args)
+{
+    struct release *r = args;
+    clave_loop *loop = r->lock->session->loop;
+    bool leaves;
+    r->begun = true;
+    clave__loop_lock(loop);
+    struct thread_hold *t = find_held(r->lock, r->owner);
+    bool last = t && take_off(t, &t->count);
+    clave__loop_unlock(loop);
+    if (!t)
+        return CLAVE_ENOTHELD;
+    clave_err err = give_back(t, last, &leaves);
+    if (leaves && r->confirmed)
+        t->call = c;
+    else
+        c->answered = true;
+    return err;
+}
+
+static clave_err release_on_loop(clave_lock *l, uint64_t owner, bool confirmed, int64_t timeout_ms)
+{
+    struct release r = {.lock = l, .owner = owner, .confirmed = confirmed};
+    struct call_spec spec = {.begin = begin_release, .args = &r};
+    clave_err err = clave__call(l->session, &spec, timeout_ms, NULL);
+    /* Time was up before the loop's thread came to it: it is given back all the same. */
+    if (err == CLAVE_ETIMEDOUT && !r.begun)
+        (void)release_on_loop(l, owner, false, -1);
+    return err;
+}
+
+/* A hold that is good by what is known is given back by a note to the loop's thread. That it
+ * is not good, or why, the engine has to say. */
+clave_err clave_lock_release_as(clave_lock *l, uint64_t owner)
+{
+    clave_loop *loop = l->session->loop;
+    if (!clave__loop_is_here(loop))
+        return CLAVE_ECLOSED;
+    if (clave__loop_is_current(loop))
+        return CLAVE_EDEADLK;
+    clave__loop_lock(loop);
+    bool ended = l->session->ended;
+    struct thread_hold *t = find_held(l, owner);
+    bool held = t != NULL;
+    bool good = held && !ended && t->deadline >= clave_now();
+    if (good) {
+        t->count--;
+        t->given++;
+        if (list_empty(&t->task.link))
+            clave__loop_post_locked(loop, &t->task);
+    }
+    clave__loop_unlock(loop);
+    if (good)
+        return CLAVE_OK;
+    if (ended)
+        return CLAVE_ECLOSED;
+    return held ? release_on_loop(l, owner, false, -1) : CLAVE_ENOTHELD;
+}
+
+clave_err clave_lock_release(clave_lock *l)
+{
+    return clave_lock_release_as(l, clave_lock_owner_self());
+}
+
+clave_err clave_lock_release_confirmed_as(clave_lock *l, uint64_t owner, int64_t timeout_ms)
+{
+    return release_on_loop(l, owner, true, timeout_ms);
+}
+
+clave_err clave_lock_release_confirmed(clave_lock *l, int64_t timeout_ms)
+{
+    return clave_lock_release_confirmed_as(l, clave_lock_owner_self(), timeout_ms);
+}

@@ -1,0 +1,398 @@
+/* local_dial.c - the way to the server of this user, which is started when it is not there. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "clave/uv.h"
+#include "runtime/client/local.h"
+
+enum {
+    DIAL_MS = 10000, /* until a server that keeps us waiting is given up */
+    BACKOFF_MIN_MS = 2,
+    BACKOFF_MAX_MS = 100,
+    LOG_MAX = 1 << 20, /* serve.log begins anew when it is larger */
+    MUTE_STARTS = 3,   /* one may have been killed; so many in a row were not */
+    MAX_CLOSED = 1 << 16,
+};
+
+static const char *program; /* NULL: $CLAVE_BIN, or "clave" */
+
+void clave__local_set_program(const char *name)
+{
+    program = name;
+}
+
+/* ---- starting --------------------------------------------------------------------------- */
+
+/* Of what this process, or the machine, has too little at the moment. */
+static bool is_short_of(int number)
+{
+    return number == EMFILE || number == ENFILE || number == ENOMEM || number == ENOBUFS;
+}
+
+/* What passes without anybody's doing is told from what does not. */
+static enum local_word when_again(clave_err err)
+{
+    return err == CLAVE_ENOMEM ? LOCAL_SAYS_LATER : LOCAL_SAYS_NEVER;
+}
+
+/* Everything the children need, made before the fork: between fork and exec of a program with
+ * threads only what is async-signal-safe may be called. */
+struct launch {
+    const char *program;
+    char *argv[5];
+    int null, log, says[2];
+    int held[3], nheld; /* see open_null */
+    int nfiles;         /* a descriptor is below */
+    off_t log_from;     /* what was there is not this server's */
+    char excuse[400];
+};
+
+static void launch_close(struct launch *l)
+{
+    const int fds[] = {l->null, l->log, l->says[0], l->says[1]};
+    for (size_t i = 0; i < sizeof fds / sizeof *fds; i++)
+        if (fds[i] >= 0)
+            close(fds[i]);
+    while (l->nheld > 0)
+        close(l->held[--l->nheld]);
+}
+
+/* Where the program has closed its standard files, what is opened would take their numbers: in the
+ * way of the server's own, and libuv, which opens a pipe in every fork, ends the next one when that
+ * is among them. So they are kept until the server has been started. */
+static void open_null(struct launch *l)
+{
+    while ((l->null = open("/dev/null", O_RDWR | O_CLOEXEC)) >= 0 && l->null <= 2)
+        l->held[l->nheld++] = l->null;
+}
+
+static void log_path(const struct local_paths *p, char out[PATH_MAX + 16])
+{
+    snprintf(out, PATH_MAX + 16, "%s/serve.log", p->dir);
+}
+
+/* ENOMEM: also of descriptors. */
+static clave_err launch_open(struct launch *l, const struct local_paths *p, const struct fault *f)
+{
+    char log[PATH_MAX + 16];
+    struct stat st;
+    const char *env = getenv("CLAVE_BIN");
+    static char verb[] = "serve", flag[] = "--local", name[] = "clave";
+    struct rlimit files;
+    *l = (struct launch){.null = -1, .log = -1, .says = {-1, -1}, .nfiles = MAX_CLOSED};
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < MAX_CLOSED)
+        l->nfiles = (int)files.rlim_cur;
+    l->program = program ? program : env && *env ? env : "clave";
+    char *const argv[] = {name, verb, flag, (char *)(uintptr_t)p->dir, NULL};
+    memcpy(l->argv, argv, sizeof argv);
+    snprintf(l->excuse, sizeof l->excuse,
+             "cannot run '%.300s': is it installed? (CLAVE_BIN names another)", l->program);
+    log_path(p, log);
+    int truncate = stat(log, &st) == 0 && st.st_size > LOG_MAX ? O_TRUNC : 0;
+    open_null(l);
+    if (l->null >= 0)
+        l->log = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | truncate, 0600);
+    if (l->log < 0 || pipe2(l->says, O_CLOEXEC) != 0) {
+        bool passes = is_short_of(errno);
+        clave_err err = clave__start_error_errno(f, errno, "cannot open", log);
+        launch_close(l);
+        return passes ? CLAVE_ENOMEM : err;
+    }
+    l->log_from = lseek(l->log, 0, SEEK_END);
+    return CLAVE_OK;
+}
+
+/* The program was not run: a server's word in its place. */
+static _Noreturn void excuse(const struct launch *l, int error)
+{
+    bool passes = error == ENOMEM || error == EAGAIN || error == ETXTBSY;
+    char word = passes ? LOCAL_SAYS_LATER : LOCAL_SAYS_NEVER;
+    ssize_t ignored = write(1, &word, 1);
+    ignored = write(1, l->excuse, strlen(l->excuse));
+    (void)ignored;
+    _exit(127);
+}
+
+/* Files of the host program: not the server's to hold. */
+static void close_others(const struct launch *l)
+{
+    if (syscall(SYS_close_range, 3u, ~0u, 0u) == 0)
+        return;
+    for (int fd = 3; fd < l->nfiles; fd++) /* Linux before 5.9 */
+        close(fd);
+}
+
+/* None is ignored, and none blocked any more, for the host program's sake. */
+static void reset_signals(void)
+{
+    const struct sigaction fresh = {.sa_handler = SIG_DFL};
+    sigset_t none;
+    for (int sig = 1; sig <= SIGRTMAX; sig++)
+        sigaction(sig, &fresh, NULL); /* not those that nobody may set */
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+/* In the grandchild, which is nobody's child and in no terminal's session. */
+static _Noreturn void run_server(const struct launch *l)
+{
+    reset_signals();
+    if (dup2(l->null, 0) == 0 && dup2(l->says[1], 1) == 1 && dup2(l->log, 2) == 2 &&
+        chdir("/") == 0) {
+        close_others(l);
+        execvp(l->program, l->argv);
+        excuse(l, errno);
+    }
+    _exit(127);
+}
+
+/* fork() waits for locks that other threads of the host program hold, and runs what its libraries
+ * want done around its forks; in a child it may stop for ever at either. So this copies the
+ * process and does no more. posix_spawn, which is as good, makes children of the host's own, that
+ * it would have to wait for. */
+static pid_t bare_fork(void)
+{
+#if defined CLAVE_HAS__FORK
+    return _Fork();
+#elif defined SYS_fork
+    return (pid_t)syscall(SYS_fork);
+#else
+    return (pid_t)syscall(SYS_clone, (long)SIGCHLD, 0L, 0L, 0L, 0L);
+#endif
+}
+
+/* No handler of the host program runs in the children: signals wait until they are reset. */
+static pid_t start_detached(const struct launch *l)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    pid_t child = bare_fork();
+    if (child == 0) {
+        setsid();
+        if (bare_fork() == 0)
+            run_server(l);
+        _exit(0);
+    }
+    int error = errno;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    errno = error;
+    return child;
+}
+
+static clave_err spawn(const struct launch *l, const struct fault *f)
+{
+    pid_t child = start_detached(l);
+    if (child < 0)
+        return clave__start_error(
+            f, CLAVE_ENOMEM, "cannot start a process for the local server: %s", strerror(errno));
+    /* The host may reap all children by itself: ECHILD is as good. */
+    while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
+        continue;
+    return CLAVE_OK;
+}
+
+/* What has come by then, to the end or until the buffer is full; false: it may go on. */
+static bool read_word(int fd, int64_t until, char *buf, size_t cap)
+{
+    size_t n = 0;
+    for (;;) {
+        struct pollfd p = {.fd = fd, .events = POLLIN};
+        int64_t left = until - clave_now();
+        int ready = poll(&p, 1, left > 0 ? (int)left : 0);
+        ssize_t got = ready > 0 ? read(fd, buf + n, cap - 1 - n) : -1;
+        if (got > 0)
+            n += (size_t)got;
+        buf[n] = '\0';
+        if (got == 0 || n == cap - 1)
+            return true;
+        if (ready == 0 || (got < 0 && errno != EINTR))
+            return n > 0;
+    }
+}
+
+/* Why it has ended without a word: the last line that it wrote. */
+static void last_line(const struct local_paths *p, off_t from, const struct fault *f)
+{
+    char path[PATH_MAX + 16], buf[1025] = "";
+    log_path(p, path);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    off_t size = fd >= 0 ? lseek(fd, 0, SEEK_END) : 0;
+    if (size - from > (off_t)sizeof buf - 1)
+        from = size - (off_t)sizeof buf + 1;
+    ssize_t n = fd >= 0 ? pread(fd, buf, sizeof buf - 1, from) : 0;
+    if (fd >= 0)
+        close(fd);
+    while (n > 0 && buf[n - 1] == '\n')
+        n--;
+    buf[n > 0 ? n : 0] = '\0';
+    const char *line = strrchr(buf, '\n');
+    line = line ? line + 1 : buf;
+    clave__start_error(f, CLAVE_ELOCAL, "the local server in %s has ended at once: %s", p->dir,
+                       *line ? line : "it said nothing");
+}
+
+/* With the fault, unless READY or BUSY. */
+static enum local_word start(const struct local_paths *p, int64_t until, const struct fault *f)
+{
+    struct launch l;
+    char said[LOCAL_WORD_CAP];
+    clave_err err = clave__local_make_dirs(p, f);
+    if (err == CLAVE_OK)
+        err = launch_open(&l, p, f);
+    if (err != CLAVE_OK)
+        return when_again(err);
+    err = spawn(&l, f);
+    close(l.says[1]);
+    l.says[1] = -1;
+    bool heard = err == CLAVE_OK && read_word(l.says[0], until, said, sizeof said);
+    launch_close(&l);
+    if (err != CLAVE_OK)
+        return when_again(err);
+    if (!heard)
+        return LOCAL_SAYS_BUSY; /* it still recovers: others find out how that ends */
+    switch (said[0]) {
+    case LOCAL_SAYS_READY:
+    case LOCAL_SAYS_BUSY:
+        break;
+    case LOCAL_SAYS_LATER:
+    case LOCAL_SAYS_NEVER:
+        clave__start_error(f, CLAVE_ELOCAL, "the local server cannot start: %s", said + 1);
+        break;
+    default: /* what was run is no server of ours */
+        said[0] = LOCAL_SAYS_NOTHING;
+        last_line(p, l.log_from, f);
+    }
+    return (enum local_word)said[0];
+}
+
+/* ---- dialling --------------------------------------------------------------------------- */
+
+/* A descriptor, or a negated errno. */
+static int connect_to(const struct local_paths *p)
+{
+    struct sockaddr_un addr = {.sun_family = AF_UNIX};
+    strcpy(addr.sun_path, p->socket);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return -errno;
+    if (connect(fd, (const struct sockaddr *)&addr, sizeof addr) == 0)
+        return fd;
+    int err = errno;
+    close(fd);
+    return -err;
+}
+
+/* A socket in a place where others may write, as /tmp is, or in a directory that is another
+ * user's, is not taken for ours: what is said on it would be. */
+static bool is_ours(int fd, const struct local_paths *p, const struct fault *f)
+{
+    struct ucred peer;
+    socklen_t n = sizeof peer;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &n) != 0) {
+        clave__start_error_errno(f, errno, "cannot tell whose server it is at", p->socket);
+        return false;
+    }
+    if (peer.uid == geteuid())
+        return true;
+    clave__start_error(
+        f, CLAVE_ELOCAL,
+        "the server at %s is user %u's, and this process is user %u's (CLAVE_LOCAL_DIR "
+        "names another directory; unix:%s means this one)",
+        p->socket, (unsigned)peer.uid, (unsigned)geteuid(), p->socket);
+    return false;
+}
+
+/* What stands in the way of the socket: its directory explains it better, if that is it. */
+static void tell_no_way(const struct local_paths *p, int err, const struct fault *f)
+{
+    if (clave__local_make_dirs(p, f) == CLAVE_OK)
+        clave__start_error_errno(f, err, "cannot connect to the local server at", p->socket);
+}
+
+/* Nobody listens: never started, ended when idle, killed, or about to begin. */
+static bool nobody_there(int err)
+{
+    return err == ENOENT || err == ECONNREFUSED;
+}
+
+static void pause_ms(int ms)
+{
+    poll(NULL, 0, ms);
+}
+
+/* What came of starting one: whether to go on looking. */
+static bool goes_on(enum local_word word, unsigned *mute, bool *for_good)
+{
+    *mute = word == LOCAL_SAYS_NOTHING ? *mute + 1 : 0;
+    *for_good = word == LOCAL_SAYS_NEVER || *mute == MUTE_STARTS;
+    return !*for_good && word != LOCAL_SAYS_LATER;
+}
+
+/* Whose environment says so must not find out later that others did not see its locks. */
+static bool is_ruled_out(const struct fault *f)
+{
+    const char *use = getenv("CLAVE_LOCAL");
+    if (!use || strcmp(use, "never") != 0)
+        return false;
+    clave__start_error(f, CLAVE_ELOCAL,
+                       "CLAVE_LOCAL=never, and no other server is named (CLAVE_CONNECT names one)");
+    return true;
+}
+
+int clave__local_dial(bool *for_good, char *fault, size_t cap)
+{
+    const struct fault f = {fault, cap};
+    struct local_paths p;
+    int64_t until = clave_now() + DIAL_MS, start_at = 0;
+    unsigned mute = 0;
+    fault[0] = '\0';
+    *for_good = is_ruled_out(&f) || clave__local_paths(&p, NULL, fault, cap) != CLAVE_OK;
+    if (*for_good)
+        return -1;
+    for (int wait = BACKOFF_MIN_MS; clave_now() < until;) {
+        int fd = connect_to(&p);
+        if (fd >= 0 && is_ours(fd, &p, &f)) {
+            fault[0] = '\0'; /* of a start before */
+            return fd;
+        }
+        if (fd >= 0) {
+            close(fd);
+            *for_good = true;
+            return -1;
+        }
+        if (!nobody_there(-fd) && fd != -EAGAIN) {
+            tell_no_way(&p, -fd, &f);
+            *for_good = !is_short_of(-fd);
+            return -1;
+        }
+        if (nobody_there(-fd) && clave_now() >= start_at) {
+            enum local_word word = start(&p, until, &f);
+            if (!goes_on(word, &mute, for_good))
+                return -1;
+            if (word == LOCAL_SAYS_READY)
+                continue;
+            /* Somebody holds the directory and does not listen yet, or no more: it is looked
+             * for often, and replaced when it is gone. */
+            start_at = clave_now() + BACKOFF_MAX_MS;
+        }
+        pause_ms(wait);
+        wait = wait * 2 < BACKOFF_MAX_MS ? wait * 2 : BACKOFF_MAX_MS;
+    }
+    clave__start_error(&f, CLAVE_EUNREACHABLE, "the local server at %s did not answer within %d s",
+                       p.socket, DIAL_MS / 1000);
+    return -1;
+}

@@ -1,0 +1,36 @@
+/* resolve.h - from a target to an address, off the loop's thread.
+ *
+ * A lookup cannot be interrupted (getaddrinfo may take as long as the resolver's own
+ * timeouts), so it lives on its own memory: who gives up abandons it, and it frees itself
+ * when it ends. */
+#ifndef CLAVE_RUNTIME_CLIENT_RESOLVE_H
+#define CLAVE_RUNTIME_CLIENT_RESOLVE_H
+
+#include <uv.h>
+
+#include "clave/client.h"
+
+struct resolve; /* opaque */
+
+/* One of: a fault (text not empty), a connected descriptor (fd >= 0, now the callee's), or
+ * an address. */
+struct resolve_result {
+    const char *fault;
+    bool for_good; /* a fault that another try will meet again */
+    int fd;
+    const struct sockaddr *addr; /* valid for the callback */
+    unsigned addresses;          /* how many the name has */
+};
+typedef void resolve_cb(void *arg, const struct resolve_result *res);
+
+/* true when the host is an address already: no lookup is needed. */
+bool clave__resolve_literal(const char *host, uint16_t port, struct sockaddr_storage *out);
+
+/* cb runs later on the loop's thread, once, unless abandoned. NULL: out of memory. */
+struct resolve *clave__resolve_name(uv_loop_t *loop, const clave_target *t, resolve_cb *cb,
+                                    void *arg);
+/* Connects to the local server, starting it if need be. */
+struct resolve *clave__resolve_local(uv_loop_t *loop, resolve_cb *cb, void *arg);
+void clave__resolve_abandon(struct resolve *l);
+
+#endif

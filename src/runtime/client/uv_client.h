@@ -1,0 +1,20 @@
+/* uv_client.h - what of a clave_uv the layers of src/runtime use beyond clave/uv.h. */
+#ifndef CLAVE_RUNTIME_CLIENT_UV_CLIENT_H
+#define CLAVE_RUNTIME_CLIENT_UV_CLIENT_H
+
+#include "clave/uv.h"
+#include "runtime/wakeup.h"
+
+/* As clave_uv_start, on a loop that has a wakeup for all its clients. */
+clave_err clave__uv_start(clave_uv **out, uv_loop_t *loop, struct wakeup *wakeup, clave_client *c);
+
+/* Runs at the end of every pass over the client, when all callbacks have returned and the
+ * engine is consistent: the place to publish what other threads read. Not after _stop. */
+void clave__uv_on_settled(clave_uv *u, void (*settled)(void *arg), void *arg);
+
+/* When every host refuses for good: because of certificates (ETLS), or since the local server
+ * cannot start (ELOCAL); *text says why, until the next pass. The client goes on trying all the
+ * same: somebody may mend it. CLAVE_OK: not, or not all of them. */
+clave_err clave__uv_refusal(const clave_uv *u, const char **text);
+
+#endif

@@ -1,0 +1,32 @@
+#include "runtime/load_library.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+/* The first object is the program itself. */
+static int program_has_loader(struct dl_phdr_info *program, size_t size, void *has)
+{
+    (void)size;
+    for (size_t i = 0; i < program->dlpi_phnum; i++)
+        if (program->dlpi_phdr[i].p_type == PT_INTERP)
+            *(bool *)has = true;
+    return 1;
+}
+
+void *clave__load(const char *name, const char **why)
+{
+    /* dlopen may work in a program linked with -static, but what it loads brings a libc of its
+     * own: OpenSSL and this library would have two errno, and connections that end unnoticed. */
+    bool has_loader = false;
+    dl_iterate_phdr(program_has_loader, &has_loader);
+    if (!has_loader) {
+        *why = "this program was linked with -static, and cannot load a shared library";
+        return NULL;
+    }
+    void *lib = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    if (!lib)
+        *why = dlerror();
+    return lib;
+}

@@ -1,0 +1,168 @@
+#include "runtime/server/admin.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "runtime/server/http.h"
+#include "server/figures/admin.h"
+
+/* ---- the process --------------------------------------------------------------------------- */
+
+static int64_t count_files(void)
+{
+    DIR *dir = opendir("/proc/self/fd");
+    int64_t n = 0;
+    if (!dir)
+        return -1;
+    for (const struct dirent *e; (e = readdir(dir));)
+        n += e->d_name[0] != '.';
+    closedir(dir);
+    return n - 1; /* not the one that looks */
+}
+
+static int64_t resident_bytes(void)
+{
+    FILE *f = fopen("/proc/self/statm", "re");
+    long long pages = -1;
+    if (!f)
+        return -1;
+    if (fscanf(f, "%*d %lld", &pages) != 1)
+        pages = -1;
+    fclose(f);
+    return pages >= 0 ? pages * sysconf(_SC_PAGESIZE) : -1;
+}
+
+static int64_t ms_of(const struct timeval *t)
+{
+    return (int64_t)t->tv_sec * 1000 + t->tv_usec / 1000;
+}
+
+static struct server_vitals vitals_of_process(void)
+{
+    struct server_vitals v = {count_files(), -1, resident_bytes(), -1};
+    struct rlimit limit;
+    struct rusage usage;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+        v.max_files = (int64_t)limit.rlim_cur;
+    if (getrusage(RUSAGE_SELF, &usage) == 0)
+        v.cpu_ms = ms_of(&usage.ru_utime) + ms_of(&usage.ru_stime);
+    return v;
+}
+
+/* ---- pages --------------------------------------------------------------------------------- */
+
+static void put(struct http_page *page, const char *text)
+{
+    if (page->err == CLAVE_OK)
+        page->err = clave__buf_append(&page->body, text, strlen(text));
+}
+
+static void list_commands(const struct server_run *r, struct http_page *page)
+{
+    char line[300];
+    const char *name;
+    page->type = "text/html; charset=utf-8";
+    for (size_t i = 0; (name = clave__admin_name(i)); i++) {
+        snprintf(line, sizeof line, "<a href=\"%s/%s\">%s</a>\n<br/>\n", r->admin_url, name, name);
+        put(page, line);
+    }
+}
+
+static void answer_command(struct server_run *r, const char *name, struct http_page *page)
+{
+    const struct server_vitals v = vitals_of_process();
+    page->type = "application/json";
+    page->err = clave__admin_command(r->server, name, &v, &page->body);
+    if (page->err != CLAVE_EINVAL)
+        return;
+    page->status = 404;
+    page->err = CLAVE_OK;
+}
+
+static void answer_metrics(struct server_run *r, struct http_page *page)
+{
+    const struct server_vitals v = vitals_of_process();
+    page->type = "text/plain; version=0.0.4; charset=utf-8";
+    page->err = clave__admin_metrics(r->server, &v, &page->body);
+}
+
+/* NULL: the path does not lead there; else what stands behind the command URL and its '/'. */
+static const char *command_of(const struct server_run *r, const char *path)
+{
+    size_t n = strlen(r->admin_url);
+    if (strncmp(path, r->admin_url, n) != 0)
+        return NULL;
+    return path[n] == '/' ? path + n + 1 : path[n] == '\0' ? path + n : NULL;
+}
+
+static bool is_metrics(const char *path)
+{
+    return strcmp(path, "/metrics") == 0;
+}
+
+/* The figures are of now, and what time brings on is carried out, as before the input of a
+ * client. */
+static void begin_answer(struct server_run *r)
+{
+    clave__run_tick(r);
+    clave__run_pump(r);
+}
+
+static void on_admin(void *arg, const char *path, struct http_page *page)
+{
+    struct server_run *r = arg;
+    const char *name = command_of(r, path);
+    begin_answer(r);
+    if (name && *name)
+        answer_command(r, name, page);
+    else if (name)
+        list_commands(r, page);
+    else if (is_metrics(path))
+        answer_metrics(r, page);
+    else {
+        page->status = 404;
+        put(page, "there are /metrics and ");
+        put(page, r->admin_url);
+        put(page, "\n");
+    }
+}
+
+static void on_metrics(void *arg, const char *path, struct http_page *page)
+{
+    struct server_run *r = arg;
+    begin_answer(r);
+    if (is_metrics(path)) {
+        answer_metrics(r, page);
+    } else {
+        page->status = 404;
+        put(page, "there is /metrics\n");
+    }
+}
+
+/* ---- life ---------------------------------------------------------------------------------- */
+
+clave_err clave__admin_start(struct server_run *r, const struct server_run_options *o,
+                             const struct fault *f)
+{
+    struct http_options http = {.loop = &r->loop, .mem = &r->mem, .log = r->log, .arg = r};
+    clave_err err = CLAVE_OK;
+    snprintf(r->admin_url, sizeof r->admin_url, "%s", o->admin_url ? o->admin_url : "/commands");
+    http.answer = on_admin;
+    if (o->admin)
+        err = clave__http_start(&r->admin, o->admin, &http, f);
+    http.answer = on_metrics;
+    if (o->metrics && err == CLAVE_OK)
+        err = clave__http_start(&r->metrics, o->metrics, &http, f);
+    return err;
+}
+
+void clave__admin_stop(struct server_run *r)
+{
+    clave__http_stop(r->admin);
+    clave__http_stop(r->metrics);
+    r->admin = r->metrics = NULL;
+}

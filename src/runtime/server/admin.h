@@ -1,0 +1,14 @@
+/* admin.h - a running server over HTTP: which page is at which path. */
+#ifndef CLAVE_RUNTIME_SERVER_ADMIN_H
+#define CLAVE_RUNTIME_SERVER_ADMIN_H
+
+#include "runtime/server/server_run.h"
+
+/* On the addresses of the options, if any. EINUSE, EINVAL, EIO, ENOMEM; what was started before is
+ * for _stop. */
+clave_err clave__admin_start(struct server_run *r, const struct server_run_options *o,
+                             const struct fault *f);
+/* At once, whatever is being answered. */
+void clave__admin_stop(struct server_run *r);
+
+#endif

@@ -1,0 +1,203 @@
+#include "runtime/server/datadir.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runtime/server/data_files.h"
+
+/* ---- open ---------------------------------------------------------------------------- */
+
+/* Creates the directory and those above it. */
+static int make_path(const char *path)
+{
+    char part[PATH_MAX];
+    size_t n = strlen(path);
+    if (n >= sizeof part)
+        return ENAMETOOLONG;
+    for (size_t i = 1; i <= n; i++) {
+        if (path[i] != '/' && path[i] != '\0')
+            continue;
+        memcpy(part, path, i);
+        part[i] = '\0';
+        if (mkdir(part, 0700) != 0 && errno != EEXIST)
+            return errno;
+    }
+    return 0;
+}
+
+/* What may stand beside version-2 before there is one. */
+static bool may_stand_there(const char *name)
+{
+    static const char *const names[] = {".",          "..",         "clave.lock",
+                                        "clave.sock", "serve.log",  "myid",
+                                        "initialize", "lost+found", "version-2"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    return false;
+}
+
+/* A mistyped --data must not scatter files over somebody's directory. */
+static clave_err refuse_foreign(const struct datadir *d, const struct fault *f)
+{
+    struct stat st;
+    char sub[PATH_MAX + 16];
+    clave_err err = CLAVE_OK;
+    snprintf(sub, sizeof sub, "%s/version-2", d->path);
+    if (stat(sub, &st) == 0 && S_ISDIR(st.st_mode))
+        return CLAVE_OK;
+    DIR *dir = opendir(d->path);
+    if (!dir)
+        return clave__start_error_errno(f, errno, "cannot open the data directory", d->path);
+    const struct dirent *e;
+    while (err == CLAVE_OK && (e = readdir(dir)))
+        if (!may_stand_there(e->d_name))
+            err = clave__start_error(
+                f, CLAVE_ECORRUPT,
+                "%s is not a data directory: it has no version-2, but '%s' (name an "
+                "empty or a new directory)",
+                d->path, e->d_name);
+    closedir(dir);
+    return err;
+}
+
+static clave_err lock(struct datadir *d, const struct fault *f)
+{
+    char name[PATH_MAX + 16], pid[32] = "";
+    snprintf(name, sizeof name, "%s/clave.lock", d->path);
+    d->lock = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (d->lock < 0)
+        return clave__start_error_errno(f, errno, "cannot open", name);
+    if (flock(d->lock, LOCK_EX | LOCK_NB) == 0) {
+        int n = snprintf(pid, sizeof pid, "%ld\n", (long)getpid());
+        /* Only for the message below: a full disk is found out about soon enough. */
+        if (ftruncate(d->lock, 0) != 0 || pwrite(d->lock, pid, (size_t)n, 0) != n)
+            clave__log(&d->log, CLAVE_LOG_WARN, "cannot write %s: %s", name, strerror(errno));
+        return CLAVE_OK;
+    }
+    if (errno != EWOULDBLOCK)
+        return clave__start_error_errno(f, errno, "cannot lock", name);
+    ssize_t n = pread(d->lock, pid, sizeof pid - 1, 0);
+    pid[n > 0 ? strcspn(pid, "\n") : 0] = '\0';
+    return clave__start_error(f, CLAVE_EINUSE, "the data directory %s is in use by process %s",
+                              d->path, pid[0] ? pid : "(unknown)");
+}
+
+static clave_err open_version_2(struct datadir *d, const struct fault *f)
+{
+    char name[PATH_MAX + 16];
+    snprintf(name, sizeof name, "%s/version-2", d->path);
+    bool made = mkdir(name, 0700) == 0;
+    if (!made && errno != EEXIST)
+        return clave__start_error_errno(f, errno, "cannot create", name);
+    d->dir = open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (d->dir < 0)
+        return clave__start_error_errno(f, errno, "cannot open", name);
+    if (faccessat(d->dir, ".", W_OK | X_OK, AT_EACCESS) != 0)
+        return clave__start_error_errno(f, errno, "cannot write to", name);
+    int above = made ? open(d->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    bool synced = !made || (above >= 0 && fsync(above) == 0);
+    int fault = errno;
+    if (above >= 0)
+        close(above);
+    return synced ? CLAVE_OK : clave__start_error_errno(f, fault, "cannot write", d->path);
+}
+
+clave_err clave__datadir_open(struct datadir *d, const char *path, const struct log *log,
+                              const struct fault *f)
+{
+    d->lock = d->dir = -1;
+    d->read_only = false;
+    d->log = *log;
+    if (strlen(path) == 0 || strlen(path) >= sizeof d->path)
+        return clave__start_error(f, CLAVE_EINVAL, "'%.40s...' cannot be a data directory", path);
+    strcpy(d->path, path);
+    int fault = make_path(path);
+    clave_err err =
+        fault == 0
+            ? CLAVE_OK
+            : clave__start_error_errno(f, fault, "cannot create the data directory", d->path);
+    if (err == CLAVE_OK)
+        err = refuse_foreign(d, f);
+    if (err == CLAVE_OK)
+        err = lock(d, f);
+    if (err == CLAVE_OK)
+        err = open_version_2(d, f);
+    if (err != CLAVE_OK)
+        clave__datadir_close(d);
+    return err;
+}
+
+void clave__datadir_sizes(const struct datadir *d, uint64_t *snapshots, uint64_t *logs)
+{
+    int fd = openat(d->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    const struct dirent *e;
+    struct stat st;
+    int64_t zxid;
+    *snapshots = *logs = 0;
+    if (!dir && fd >= 0)
+        close(fd);
+    while (dir && (e = readdir(dir))) {
+        enum file_kind kind = clave__file_kind(e->d_name, &zxid);
+        if (fstatat(d->dir, e->d_name, &st, 0) != 0)
+            continue;
+        if (kind == FILE_SNAPSHOT || kind == FILE_COMPRESSED)
+            *snapshots += (uint64_t)st.st_size;
+        if (kind == FILE_LOG)
+            *logs += (uint64_t)st.st_size;
+    }
+    if (dir)
+        closedir(dir);
+}
+
+void clave__datadir_last_snapshot(const struct datadir *d, int64_t *zxid, int64_t *seconds)
+{
+    char name[FILE_NAME_SIZE];
+    struct file_list l;
+    struct stat st;
+    *zxid = *seconds = -1;
+    if (clave__files_list(d->dir, FILE_SNAPSHOT, &l) != 0)
+        return;
+    if (l.n > 0) {
+        clave__file_name(name, FILE_SNAPSHOT, l.zxid[l.n - 1]);
+        if (fstatat(d->dir, name, &st, 0) == 0) {
+            *zxid = l.zxid[l.n - 1];
+            *seconds = (int64_t)st.st_mtime;
+        }
+    }
+    clave__files_free(&l);
+}
+
+clave_err clave__datadir_look(struct datadir *d, const char *path, const struct log *log,
+                              const struct fault *f)
+{
+    char name[PATH_MAX + 16];
+    d->lock = d->dir = -1;
+    d->read_only = true;
+    d->log = *log;
+    if (strlen(path) == 0 || strlen(path) >= sizeof d->path)
+        return clave__start_error(f, CLAVE_EINVAL, "'%.40s...' cannot be a data directory", path);
+    strcpy(d->path, path);
+    snprintf(name, sizeof name, "%s/version-2", path);
+    d->dir = open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (d->dir < 0 && errno == ENOENT)
+        d->dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return d->dir >= 0 ? CLAVE_OK : clave__start_error_errno(f, errno, "cannot open", path);
+}
+
+void clave__datadir_close(struct datadir *d)
+{
+    if (d->dir >= 0)
+        close(d->dir);
+    if (d->lock >= 0)
+        close(d->lock);
+    d->dir = d->lock = -1;
+}

@@ -1,0 +1,366 @@
+/* http.c - libmicrohttpd on a libuv loop.
+ *
+ * The listening sockets are libuv's, so that addresses mean what they mean for clients, and so that
+ * more than HTTP_MAX_GUESTS wait where they cost nothing. What is accepted is handed over; the
+ * library has all of its sockets in one epoll descriptor, which the loop watches. */
+#include "runtime/server/http.h"
+
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "runtime/server/listen.h"
+#include "runtime/server/microhttpd.h"
+
+/* Who says nothing for so long is cut off, and everybody after so long altogether: a drop now and
+ * then must not hold a place. */
+enum { IDLE_S = 5, WHOLE_MS = 20000, RETRY_MS = 1000 };
+/* Memory of answers that clients have not taken. */
+enum { MAX_HELD = 128 * 1024 * 1024, MAX_PAGE = 64 * 1024 * 1024 };
+
+struct guest {
+    struct list link;
+    int fd;         /* the library's */
+    uint64_t until; /* by the loop's clock; UINT64_MAX: cut off */
+};
+
+struct body {
+    struct http *h;
+    struct buf bytes;
+};
+
+struct http {
+    const struct microhttpd *lib;
+    struct http_options o;
+    struct MHD_Daemon *daemon; /* NULL: none (any more) */
+    uv_poll_t poll;
+    uv_timer_t timer;
+    int handles; /* that are open: the last one frees it */
+    struct list listeners;
+    struct list guests; /* the first to be cut off is the first */
+    size_t nguests;
+    struct guest *arriving; /* being handed over */
+    bool knocking;          /* somebody may wait to be accepted */
+    bool pressed;           /* and there was no memory for him */
+    size_t held;
+};
+
+/* ---- an answer ----------------------------------------------------------------------------- */
+
+static void free_body(void *arg)
+{
+    struct body *b = arg;
+    b->h->held -= b->bytes.cap;
+    clave__buf_fini(&b->bytes);
+    free(b);
+}
+
+static void say_only(struct http_page *page, unsigned status, const char *text)
+{
+    clave__buf_clear(&page->body);
+    page->status = status;
+    page->type = "text/plain; charset=utf-8";
+    clave__buf_append(&page->body, text, strlen(text));
+}
+
+static void make_page(struct http *h, const char *method, const char *path, struct http_page *page)
+{
+    if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0) {
+        say_only(page, MHD_HTTP_METHOD_NOT_ALLOWED, "GET or HEAD only\n");
+        return;
+    }
+    page->status = MHD_HTTP_OK;
+    h->o.answer(h->o.arg, path, page);
+    if (page->err == CLAVE_OK && h->held + page->body.cap > MAX_HELD)
+        page->err = CLAVE_ENOMEM;
+    if (page->err != CLAVE_OK) {
+        clave__log(&h->o.log, CLAVE_LOG_WARN, "cannot answer an HTTP request: %s",
+                   clave_strerror(page->err));
+        clave__buf_fini(&page->body);
+        say_only(page, MHD_HTTP_SERVICE_UNAVAILABLE, "out of memory\n");
+    }
+}
+
+static enum MHD_Result send_page(struct http *h, struct MHD_Connection *c,
+                                 const struct http_page *page, struct body *b)
+{
+    const struct microhttpd *lib = h->lib;
+    b->h = h;
+    b->bytes = page->body;
+    h->held += b->bytes.cap;
+    struct MHD_Response *r = lib->MHD_create_response_from_buffer_with_free_callback_cls(
+        clave__buf_len(&b->bytes), clave__buf_bytes(&b->bytes), free_body, b);
+    if (!r) {
+        free_body(b);
+        return MHD_NO;
+    }
+    lib->MHD_add_response_header(r, MHD_HTTP_HEADER_CONTENT_TYPE, page->type);
+    lib->MHD_add_response_header(r, MHD_HTTP_HEADER_CONNECTION, "close");
+    lib->MHD_add_response_header(r, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+    if (page->status == MHD_HTTP_METHOD_NOT_ALLOWED)
+        lib->MHD_add_response_header(r, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
+    enum MHD_Result queued = lib->MHD_queue_response(c, page->status, r);
+    lib->MHD_destroy_response(r);
+    return queued;
+}
+
+/* Called when the headers are there: a body is not waited for. MHD_NO: closes it. */
+static enum MHD_Result on_http_request(void *arg, struct MHD_Connection *c, const char *path,
+                                       const char *method, const char *version, const char *upload,
+                                       size_t *upload_size, void **unused)
+{
+    struct http *h = arg;
+    struct http_page page = {.type = "text/plain"};
+    struct body *b = malloc(sizeof *b);
+    (void)version;
+    (void)upload;
+    (void)upload_size;
+    (void)unused;
+    if (!b)
+        return MHD_NO;
+    clave__buf_init(&page.body, h->o.mem, MAX_PAGE);
+    make_page(h, method, path, &page);
+    return send_page(h, c, &page, b);
+}
+
+/* ---- who comes and goes -------------------------------------------------------------------- */
+
+static void on_guest(void *arg, struct MHD_Connection *c, void **socket_arg,
+                     enum MHD_ConnectionNotificationCode code)
+{
+    struct http *h = arg;
+    struct guest *g = *socket_arg;
+    (void)c;
+    if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+        *socket_arg = h->arriving;
+        h->arriving = NULL;
+    } else if (g) {
+        list_remove(&g->link);
+        h->nguests--;
+        free(g);
+    }
+}
+
+static void on_socket_closed(uv_handle_t *s)
+{
+    free(s);
+}
+
+/* A descriptor of its own for the library, which closes what it is given; libuv's goes with its
+ * handle. -1: nobody waits, or *pressed: no memory. */
+static int accept_fd(struct http *h, struct listener *l)
+{
+    union {
+        uv_handle_t handle;
+        uv_stream_t stream;
+        uv_tcp_t tcp;
+        uv_pipe_t pipe;
+    } *s = malloc(sizeof *s);
+    uv_os_fd_t theirs;
+    int fd = -1;
+    h->pressed = !s;
+    if (!s)
+        return -1;
+    if (l->is_unix)
+        uv_pipe_init(h->o.loop, &s->pipe, 0);
+    else
+        uv_tcp_init(h->o.loop, &s->tcp);
+    if (uv_accept(&l->socket.stream, &s->stream) == 0 && uv_fileno(&s->handle, &theirs) == 0)
+        fd = fcntl(theirs, F_DUPFD_CLOEXEC, 3);
+    uv_close(&s->handle, on_socket_closed);
+    return fd;
+}
+
+static void hand_over(struct http *h, int fd)
+{
+    struct sockaddr_storage peer = {0};
+    socklen_t n = sizeof peer;
+    struct guest *g = malloc(sizeof *g);
+    if (!g || getpeername(fd, (struct sockaddr *)&peer, &n) != 0) { /* it has gone already */
+        free(g);
+        close(fd);
+        return;
+    }
+    *g = (struct guest){.fd = fd, .until = uv_now(h->o.loop) + WHOLE_MS};
+    list_push_back(&h->guests, &g->link);
+    h->nguests++;
+    h->arriving = g;
+    h->lib->MHD_add_connection(h->daemon, fd, (struct sockaddr *)&peer, n); /* or closes it */
+    if (h->arriving == g) {
+        h->arriving = NULL;
+        list_remove(&g->link);
+        h->nguests--;
+        free(g);
+    }
+}
+
+static void take_guests(struct http *h)
+{
+    if (!h->knocking)
+        return;
+    for (struct list *e = h->listeners.next; e != &h->listeners; e = e->next) {
+        int fd;
+        while (h->nguests < HTTP_MAX_GUESTS &&
+               (fd = accept_fd(h, LIST_ENTRY(e, struct listener, link))) >= 0)
+            hand_over(h, fd);
+    }
+    h->knocking = h->pressed || h->nguests == HTTP_MAX_GUESTS;
+}
+
+static void cut_off_late(struct http *h)
+{
+    uint64_t now = uv_now(h->o.loop);
+    while (!list_empty(&h->guests)) {
+        struct guest *g = LIST_ENTRY(h->guests.next, struct guest, link);
+        if (g->until > now)
+            return;
+        shutdown(g->fd, SHUT_RDWR); /* the library sees the end, and closes it */
+        g->until = UINT64_MAX;
+        list_remove(&g->link);
+        list_push_back(&h->guests, &g->link);
+    }
+}
+
+/* ---- the loop ------------------------------------------------------------------------------ */
+
+static void turn(struct http *h);
+
+static void on_timer(uv_timer_t *t)
+{
+    turn(t->data);
+}
+
+static void arm(struct http *h)
+{
+    uint64_t now = uv_now(h->o.loop), wait = UINT64_MAX;
+    MHD_UNSIGNED_LONG_LONG ms;
+    if (h->lib->MHD_get_timeout(h->daemon, &ms) == MHD_YES)
+        wait = ms;
+    if (!list_empty(&h->guests)) {
+        uint64_t until = LIST_ENTRY(h->guests.next, struct guest, link)->until;
+        uint64_t left = until == UINT64_MAX ? until : until > now ? until - now : 0;
+        wait = left < wait ? left : wait;
+    }
+    if (h->pressed && wait > RETRY_MS)
+        wait = RETRY_MS;
+    if (wait == UINT64_MAX)
+        uv_timer_stop(&h->timer);
+    else
+        uv_timer_start(&h->timer, on_timer, wait, 0);
+}
+
+static void turn(struct http *h)
+{
+    cut_off_late(h);
+    h->lib->MHD_run(h->daemon);
+    take_guests(h);
+    arm(h);
+}
+
+static void on_readable(uv_poll_t *p, int status, int events)
+{
+    (void)status;
+    (void)events;
+    turn(p->data);
+}
+
+static void on_connection(uv_stream_t *listener, int status)
+{
+    struct http *h = listener->data;
+    if (status != 0) {
+        clave__log(&h->o.log, CLAVE_LOG_WARN, "cannot accept an HTTP connection: %s",
+                   uv_strerror(status));
+        return;
+    }
+    h->knocking = true;
+    turn(h);
+}
+
+/* ---- life ---------------------------------------------------------------------------------- */
+
+__attribute__((format(printf, 2, 0))) static void on_log(void *arg, const char *fmt, va_list ap)
+{
+    const struct http *h = arg;
+    char text[256];
+    vsnprintf(text, sizeof text, fmt, ap);
+    text[strcspn(text, "\n")] = '\0';
+    clave__log(&h->o.log, CLAVE_LOG_DEBUG, "http: %s", text);
+}
+
+static clave_err start_daemon(struct http *h, const struct fault *f)
+{
+    static const unsigned flags = MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ERROR_LOG;
+    h->daemon = h->lib->MHD_start_daemon(
+        flags, 0, NULL, NULL, on_http_request, h, MHD_OPTION_EXTERNAL_LOGGER, on_log, h,
+        MHD_OPTION_CONNECTION_LIMIT, (unsigned)HTTP_MAX_GUESTS, MHD_OPTION_CONNECTION_TIMEOUT,
+        (unsigned)IDLE_S, MHD_OPTION_NOTIFY_CONNECTION, on_guest, h, MHD_OPTION_END);
+    const union MHD_DaemonInfo *info =
+        h->daemon ? h->lib->MHD_get_daemon_info(h->daemon, MHD_DAEMON_INFO_EPOLL_FD) : NULL;
+    if (!info || uv_poll_init(h->o.loop, &h->poll, info->epoll_fd) != 0)
+        return clave__start_error(f, CLAVE_EIO,
+                                  "libmicrohttpd does not start: no epoll, or no memory");
+    uv_timer_init(h->o.loop, &h->timer);
+    h->poll.data = h->timer.data = h;
+    h->handles = 2;
+    return uv_poll_start(&h->poll, UV_READABLE, on_readable) == 0 ? CLAVE_OK : CLAVE_EIO;
+}
+
+clave_err clave__http_start(struct http **out, const char *spec, const struct http_options *o,
+                            const struct fault *f)
+{
+    const char *why;
+    const struct microhttpd *lib = clave__microhttpd(&why);
+    *out = NULL;
+    if (!lib)
+        return clave__start_error(f, CLAVE_EIO, "%s", why);
+    struct http *h = calloc(1, sizeof *h);
+    if (!h)
+        return CLAVE_ENOMEM;
+    h->lib = lib;
+    h->o = *o;
+    list_init(&h->listeners);
+    list_init(&h->guests);
+    clave_err err = start_daemon(h, f);
+    if (err == CLAVE_OK)
+        err = clave__listen(o->loop, spec, on_connection, h, &h->listeners, f);
+    if (err == CLAVE_OK)
+        *out = h;
+    else
+        clave__http_stop(h);
+    return err;
+}
+
+static void on_handle_closed(uv_handle_t *handle)
+{
+    struct http *h = handle->data;
+    if (--h->handles == 0)
+        free(h);
+}
+
+void clave__http_stop(struct http *h)
+{
+    if (!h)
+        return;
+    bool opened = h->handles > 0;
+    while (!list_empty(&h->listeners))
+        clave__listener_close(LIST_ENTRY(h->listeners.next, struct listener, link));
+    if (opened)
+        uv_poll_stop(&h->poll); /* before the library closes what it watches */
+    if (h->daemon)
+        h->lib->MHD_stop_daemon(h->daemon);
+    if (!opened) {
+        free(h);
+        return;
+    }
+    uv_close((uv_handle_t *)&h->poll, on_handle_closed);
+    uv_close((uv_handle_t *)&h->timer, on_handle_closed);
+}
+
+const char *clave__http_address(const struct http *h)
+{
+    return LIST_ENTRY(h->listeners.next, struct listener, link)->text;
+}

@@ -1,0 +1,42 @@
+/* http.h - pages over HTTP/1.1 on a loop: libmicrohttpd without a thread of its own. GET and HEAD,
+ * one request a connection. */
+#ifndef CLAVE_RUNTIME_SERVER_HTTP_H
+#define CLAVE_RUNTIME_SERVER_HTTP_H
+
+#include <uv.h>
+
+#include "base/buf.h"
+#include "base/log.h"
+#include "runtime/start_error.h"
+
+/* Connections at a time; those that come then wait in the kernel's queue. An open file each. */
+enum { HTTP_MAX_GUESTS = 16 };
+
+struct http; /* opaque */
+
+struct http_page {
+    unsigned status;
+    const char *type;
+    struct buf body;
+    clave_err err; /* it could not be made: 503 instead */
+};
+
+struct http_options {
+    uv_loop_t *loop;
+    const struct clave_mem *mem; /* outlives it */
+    struct log log;
+    /* What is to be found at a path, on the loop's thread. The page is 200, and empty. */
+    void (*answer)(void *arg, const char *path, struct http_page *page);
+    void *arg;
+};
+
+/* Serves on the address `spec`, as clave__listen takes it. EINUSE, EINVAL, ENOMEM, EIO: also
+ * without libmicrohttpd on the machine. */
+clave_err clave__http_start(struct http **out, const char *spec, const struct http_options *o,
+                            const struct fault *f);
+/* Closes everything at once; frees it when the loop has turned. NULL is ignored. */
+void clave__http_stop(struct http *h);
+/* The first address, as bound. */
+const char *clave__http_address(const struct http *h);
+
+#endif

@@ -1,0 +1,253 @@
+#include "runtime/server/listen.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "wire/proto.h"
+
+enum { BACKLOG = 1024, MAX_HOST = 256 };
+
+struct request {
+    uv_loop_t *loop;
+    const char *spec;
+    bool tls;
+    uv_connection_cb cb;
+    void *data;
+    struct list *out;
+    const struct fault *f;
+};
+
+static void on_closed(uv_handle_t *h)
+{
+    free(h->data);
+}
+
+void clave__listener_close(struct listener *l)
+{
+    list_remove(&l->link);
+    if (l->path[0])
+        unlink(l->path);
+    l->socket.handle.data = l;
+    uv_close(&l->socket.handle, on_closed);
+}
+
+static clave_err refused(const struct request *r, const char *text, int uv_error)
+{
+    if (uv_error == UV_EADDRINUSE)
+        return clave__start_error(r->f, CLAVE_EINUSE,
+                                  "the address %s is in use by another process, or named twice",
+                                  text);
+    return clave__start_error(
+        r->f, CLAVE_EIO, "cannot listen on %s: %s%s", text, uv_strerror(uv_error),
+        uv_error == UV_EACCES ? " (a port below 1024 needs the right to it)" : "");
+}
+
+/* The handle is open: it begins to listen, or goes again. */
+static clave_err begin(const struct request *r, struct listener *l)
+{
+    l->socket.handle.data = r->data;
+    list_push_back(r->out, &l->link);
+    int err = uv_listen(&l->socket.stream, BACKLOG, r->cb);
+    if (err == 0)
+        return CLAVE_OK;
+    clave_err fault = refused(r, l->text, err);
+    clave__listener_close(l);
+    return fault;
+}
+
+/* ---- TCP ------------------------------------------------------------------------------- */
+
+static void describe(struct listener *l, const struct sockaddr *wanted)
+{
+    struct sockaddr_storage bound;
+    int n = sizeof bound;
+    char host[INET6_ADDRSTRLEN] = "?", port[NI_MAXSERV] = "0";
+    const struct sockaddr *a = wanted;
+    /* libuv keeps the fault of a bind for listen(): then there is no address yet. */
+    if (uv_tcp_getsockname(&l->socket.tcp, (struct sockaddr *)&bound, &n) == 0 &&
+        ((const struct sockaddr_in *)&bound)->sin_port != 0) /* sin6_port stands there too */
+        a = (const struct sockaddr *)&bound;
+    socklen_t len =
+        a->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+    getnameinfo(a, len, host, sizeof host, port, sizeof port, NI_NUMERICHOST | NI_NUMERICSERV);
+    snprintf(l->text, sizeof l->text, a->sa_family == AF_INET6 ? "%s[%s]:%s" : "%s%s:%s",
+             l->tls ? "tls:" : "", host, port);
+}
+
+static clave_err listen_address(const struct request *r, const struct sockaddr *addr)
+{
+    struct listener *l = calloc(1, sizeof *l);
+    if (!l)
+        return CLAVE_ENOMEM;
+    l->tls = r->tls;
+    int err = uv_tcp_init(r->loop, &l->socket.tcp);
+    if (err != 0) {
+        free(l);
+        return refused(r, r->spec, err);
+    }
+    err = uv_tcp_bind(&l->socket.tcp, addr, 0); /* with SO_REUSEADDR */
+    describe(l, addr);
+    if (err == 0)
+        return begin(r, l);
+    clave_err fault = refused(r, l->text, err);
+    list_init(&l->link);
+    clave__listener_close(l);
+    return fault;
+}
+
+/* "host:port", "[v6]:port", "host" (the standard port), "*:port" or ":port"; false: it is none of
+ * these. */
+static bool split(const char *spec, int standard, char host[MAX_HOST], char port[8])
+{
+    const char *end = spec + strlen(spec), *colon;
+    bool bracket = *spec == '[';
+    const char *close_bracket = bracket ? strchr(spec, ']') : NULL;
+    if (bracket && !close_bracket)
+        return false;
+    colon = bracket ? close_bracket + 1 : strchr(spec, ':');
+    if (bracket && *colon != ':' && *colon != '\0')
+        return false;
+    const char *from = bracket ? spec + 1 : spec;
+    const char *to = bracket ? close_bracket : colon ? colon : end;
+    if (to - from >= MAX_HOST)
+        return false;
+    memcpy(host, from, (size_t)(to - from));
+    host[to - from] = '\0';
+    if (!colon || *colon == '\0') {
+        snprintf(port, 8, "%d", standard);
+        return host[0] != '\0';
+    }
+    size_t digits = strspn(colon + 1, "0123456789");
+    if (digits == 0 || digits > 5 || colon[1 + digits] != '\0' || atoi(colon + 1) > 65535)
+        return false;
+    memcpy(port, colon + 1, digits + 1);
+    return true;
+}
+
+static bool has_ipv6(void)
+{
+    int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0;
+}
+
+static clave_err listen_tcp(const struct request *r)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE}, *list;
+    char host[MAX_HOST], port[8];
+    clave_err err = CLAVE_OK;
+    if (!split(r->spec, r->tls ? WIRE_SECURE_PORT : WIRE_DEFAULT_PORT, host, port))
+        return clave__start_error(
+            r->f, CLAVE_EINVAL,
+            "cannot understand the address '%s': host[:port], [v6][:port], *:port or "
+            "unix:/path",
+            r->spec);
+    bool any = host[0] == '\0' || strcmp(host, "*") == 0;
+    int fault = getaddrinfo(any ? NULL : host, port, &hints, &list);
+    if (fault != 0)
+        return clave__start_error(r->f, CLAVE_EINVAL, "cannot resolve the address %s: %s", r->spec,
+                                  gai_strerror(fault));
+    if (any) { /* one socket for both families */
+        int family = has_ipv6() ? AF_INET6 : AF_INET;
+        const struct addrinfo *a = list;
+        while (a->ai_family != family && a->ai_next)
+            a = a->ai_next;
+        err = listen_address(r, a->ai_addr);
+    }
+    for (const struct addrinfo *a = list; a && !any && err == CLAVE_OK; a = a->ai_next)
+        err = listen_address(r, a->ai_addr);
+    freeaddrinfo(list);
+    return err;
+}
+
+/* ---- Unix ---------------------------------------------------------------------------------- */
+
+/* A file left by a server that was killed: nobody answers on it. */
+static bool is_stale(const struct sockaddr_un *addr)
+{
+    struct stat st;
+    if (lstat(addr->sun_path, &st) != 0 || !S_ISSOCK(st.st_mode))
+        return false;
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    bool stale = fd >= 0 && connect(fd, (const struct sockaddr *)addr, sizeof *addr) != 0 &&
+                 errno == ECONNREFUSED;
+    if (fd >= 0)
+        close(fd);
+    return stale;
+}
+
+static bool is_no_socket(const struct sockaddr_un *addr)
+{
+    struct stat st;
+    return lstat(addr->sun_path, &st) == 0 && !S_ISSOCK(st.st_mode);
+}
+
+/* The file is born with mode 0600: bind() takes it from the socket's inode. */
+static int bind_private(const struct sockaddr_un *addr)
+{
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return -errno;
+    if (is_stale(addr))
+        unlink(addr->sun_path);
+    if (fchmod(fd, 0600) == 0 && bind(fd, (const struct sockaddr *)addr, sizeof *addr) == 0)
+        return fd;
+    int err = errno;
+    close(fd);
+    return -err;
+}
+
+static clave_err listen_unix(const struct request *r, const char *path)
+{
+    struct sockaddr_un addr = {.sun_family = AF_UNIX};
+    char dir[sizeof addr.sun_path];
+    if (path[0] != '/' || strlen(path) >= sizeof addr.sun_path)
+        return clave__start_error(r->f, CLAVE_EINVAL,
+                                  "unix:%s: an absolute path of at most %zu bytes", path,
+                                  sizeof addr.sun_path - 1);
+    strcpy(addr.sun_path, path);
+    memcpy(dir, path, strlen(path) + 1);
+    *strrchr(dir, '/') = '\0';
+    if (dir[0] && mkdir(dir, 0700) != 0 && errno != EEXIST)
+        return clave__start_error_errno(r->f, errno, "cannot create", dir);
+    struct listener *l = calloc(1, sizeof *l);
+    if (!l)
+        return CLAVE_ENOMEM;
+    snprintf(l->text, sizeof l->text, "unix:%s", path);
+    int fd = bind_private(&addr);
+    if (fd < 0) {
+        clave_err err =
+            is_no_socket(&addr)
+                ? clave__start_error(r->f, CLAVE_EIO, "%s exists, and is no socket", path)
+                : refused(r, l->text, fd); /* libuv's codes are negated errnos */
+        free(l);
+        return err;
+    }
+    strcpy(l->path, path);
+    l->is_unix = true;
+    uv_pipe_init(r->loop, &l->socket.pipe, 0);
+    int err = uv_pipe_open(&l->socket.pipe, fd);
+    if (err == 0)
+        return begin(r, l);
+    close(fd);
+    list_init(&l->link);
+    clave__listener_close(l);
+    return refused(r, r->spec, err);
+}
+
+clave_err clave__listen(uv_loop_t *loop, const char *spec, uv_connection_cb cb, void *data,
+                        struct list *out, const struct fault *f)
+{
+    bool tls = strncmp(spec, "tls:", 4) == 0;
+    struct request r = {loop, tls ? spec + 4 : spec, tls, cb, data, out, f};
+    if (tls)
+        return listen_tcp(&r);
+    return strncmp(spec, "unix:", 5) == 0 ? listen_unix(&r, spec + 5) : listen_tcp(&r);
+}

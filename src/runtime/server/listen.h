@@ -1,0 +1,34 @@
+/* listen.h - the addresses a server listens on. */
+#ifndef CLAVE_RUNTIME_SERVER_LISTEN_H
+#define CLAVE_RUNTIME_SERVER_LISTEN_H
+
+#include <stdbool.h>
+#include <sys/un.h>
+#include <uv.h>
+
+#include "base/list.h"
+#include "runtime/start_error.h"
+
+struct listener {
+    struct list link;
+    union {
+        uv_handle_t handle;
+        uv_stream_t stream;
+        uv_tcp_t tcp;
+        uv_pipe_t pipe;
+    } socket;
+    bool is_unix;
+    bool tls;
+    char path[sizeof((struct sockaddr_un *)0)->sun_path]; /* Unix: to be removed at the end */
+    char text[160];                                       /* as bound */
+};
+
+/* "tls:" before a TCP address makes listeners for TLS. Binds and listens on every address that
+ * `spec` stands for, and appends a listener for each to `out`; on an error those bound before it
+ * are there too. EINUSE: the fault names the address. */
+clave_err clave__listen(uv_loop_t *loop, const char *spec, uv_connection_cb cb, void *data,
+                        struct list *out, const struct fault *f);
+/* Accepts nothing from now on, removes the socket's file, and frees the listener, later. */
+void clave__listener_close(struct listener *l);
+
+#endif

@@ -1,0 +1,50 @@
+#include "runtime/server/microhttpd.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/load_library.h"
+
+#define LIBRARY "libmicrohttpd.so.12"
+
+/* Written once, under `once`. */
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static struct microhttpd functions;
+static char fault[256];
+
+static void load(void)
+{
+    static const struct {
+        const char *name;
+        size_t at;
+    } wanted[] = {
+#define MICROHTTPD_ROW(name) {#name, offsetof(struct microhttpd, name)},
+        MICROHTTPD_FUNCTIONS(MICROHTTPD_ROW)
+#undef MICROHTTPD_ROW
+    };
+    const char *why;
+    void *lib = clave__load(LIBRARY, &why);
+    if (!lib) {
+        snprintf(fault, sizeof fault, "cannot load libmicrohttpd, which HTTP needs: %s", why);
+        return;
+    }
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+        void *function = dlsym(lib, wanted[i].name);
+        if (!function) {
+            snprintf(fault, sizeof fault, "%s has no function %s: 0.9.75 or newer is needed",
+                     LIBRARY, wanted[i].name);
+            return;
+        }
+        memcpy((char *)&functions + wanted[i].at, &function, sizeof function);
+    }
+}
+
+const struct microhttpd *clave__microhttpd(const char **why)
+{
+    pthread_once(&once, load);
+    *why = fault;
+    return fault[0] ? NULL : &functions;
+}

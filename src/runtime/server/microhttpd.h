@@ -1,0 +1,29 @@
+/* microhttpd.h - the functions of libmicrohttpd that are used, loaded when HTTP is asked for, so
+ * that who does not serve it needs neither the library nor its memory. */
+#ifndef CLAVE_RUNTIME_SERVER_MICROHTTPD_H
+#define CLAVE_RUNTIME_SERVER_MICROHTTPD_H
+
+#include <microhttpd.h>
+
+#define MICROHTTPD_FUNCTIONS(X)                                                                    \
+    X(MHD_start_daemon)                                                                            \
+    X(MHD_stop_daemon)                                                                             \
+    X(MHD_get_daemon_info)                                                                         \
+    X(MHD_get_timeout)                                                                             \
+    X(MHD_run)                                                                                     \
+    X(MHD_add_connection)                                                                          \
+    X(MHD_create_response_from_buffer_with_free_callback_cls)                                      \
+    X(MHD_add_response_header)                                                                     \
+    X(MHD_queue_response)                                                                          \
+    X(MHD_destroy_response)
+
+struct microhttpd {
+#define MICROHTTPD_MEMBER(name) __typeof__(name) *name;
+    MICROHTTPD_FUNCTIONS(MICROHTTPD_MEMBER)
+#undef MICROHTTPD_MEMBER
+};
+
+/* Any thread. NULL: it is not on this machine, and *why says what is missing. */
+const struct microhttpd *clave__microhttpd(const char **why);
+
+#endif

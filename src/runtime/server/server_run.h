@@ -1,0 +1,90 @@
+/* server_run.h - one running server, as uv_server.c (its life, the disk) and uv_conn.c (its
+ * connections) share it. Everything belongs to the loop's thread. */
+#ifndef CLAVE_RUNTIME_SERVER_SERVER_RUN_H
+#define CLAVE_RUNTIME_SERVER_SERVER_RUN_H
+
+#include <uv.h>
+
+#include "base/list.h"
+#include "base/map.h"
+#include "base/memory.h"
+#include "runtime/server/datadir.h"
+#include "runtime/server/disk.h"
+#include "runtime/server/uv_server.h"
+
+enum { RUN_INPUT_SIZE = 64 * 1024 };
+
+/*   READY ──▶ SERVING ──▶ STOPPING ──▶ STOPPED
+ *                │           (accepts nothing; what was read is still made durable and answered)
+ *                └───────────────────────▲  (the disk failed: not another byte) */
+enum run_phase { RUN_READY, RUN_SERVING, RUN_STOPPING, RUN_STOPPED };
+
+struct server_run {
+    uv_loop_t loop;
+    struct clave_mem mem;
+    struct log log;
+    struct server *server;
+    struct datadir dir;
+    char version_2[PATH_MAX + 16];
+    struct disk disk;
+    bool disk_started;
+    bool new_log; /* the next record begins a file */
+    struct list listeners;
+    clave_tls *tls;     /* NULL: none of them is for it */
+    struct http *admin; /* NULL: none; likewise */
+    struct http *metrics;
+    char admin_url[ADMIN_URL_CAP]; /* before the names of commands */
+    struct list conns;
+    size_t nconns;
+    size_t max_conns;         /* as many as there are files, with some left over for the disk */
+    struct map addresses;     /* connections counted by address */
+    unsigned max_per_address; /* 0: no limit */
+    size_t turned_away;       /* connections, since that was told */
+    uint64_t may_tell_at;     /* again, by the loop's clock */
+    uint64_t idle_exit_ms;
+    struct fault_injectors *fault_injectors; /* of a test server (fault_injector.h); NULL: none */
+    int64_t ahead_ms;                        /* and how much time it has skipped */
+    uv_async_t disk_done;
+    uv_async_t stop;
+    uv_timer_t timer;
+    int64_t armed_at;
+    uv_timer_t idle;  /* nobody is connected */
+    uv_timer_t grace; /* how long the last replies may take */
+    uv_timer_t pulse;
+    void (*on_pulse)(void *arg, bool stopping); /* may be NULL */
+    void *pulse_arg;
+    void (*on_hangup)(void *arg); /* may be NULL */
+    void *hangup_arg;
+    uv_check_t check;
+    uv_signal_t signals[2];
+    uv_signal_t hangup; /* files are read again */
+    enum run_phase phase;
+    bool ticked; /* the engine knows the time of this pass */
+    clave_err result;
+    char fault[512];
+    char input[RUN_INPUT_SIZE]; /* of whichever connection is being read */
+};
+
+/* Tells the engine the time, once a pass. */
+void clave__run_tick(struct server_run *r);
+/* After anything that may have given the engine's connections something to say. */
+void clave__run_pump(struct server_run *r);
+/* Stops at once; the first fault wins. */
+__attribute__((format(printf, 3, 4))) void clave__run_fail(struct server_run *r, clave_err err,
+                                                           const char *fmt, ...);
+/* Ends the loop at once, as a process that is killed ends. */
+void clave__run_halt(struct server_run *r);
+/* The number of connections has changed, or what was read has become durable. */
+void clave__run_count(struct server_run *r);
+
+/* ---- connections (uv_conn.c) ---------------------------------------------------------- */
+
+void clave__conn_on_connection(uv_stream_t *listener, int status);
+/* Writes, reads and closes as the engine wants it. */
+void clave__conn_serve(struct server_conn *c);
+/* Closes one; the session lives on. */
+void clave__conn_drop(struct server_conn *c);
+/* Closes those that have nothing left to send, or (`all`) every one. */
+void clave__conn_close_quiet(struct server_run *r, bool all);
+
+#endif

@@ -1,0 +1,559 @@
+/* uv_server.c - the life of a server: recovery, the loop, the disk, the end. */
+#include "runtime/server/uv_server.h"
+
+#include <assert.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "clave/uv.h"
+#include "runtime/blocking/loop.h"
+#include "runtime/clock.h"
+#include "runtime/server/admin.h"
+#include "runtime/server/http.h"
+#include "runtime/server/listen.h"
+#include "runtime/server/server_run.h"
+
+enum { DEFAULT_PER_ADDRESS = 60, GRACE_MS = 1000, RESERVED_FILES = 32 };
+
+/* ---- time ------------------------------------------------------------------------------ */
+
+static int64_t now_of(const struct server_run *r)
+{
+    return clave_now() + r->ahead_ms;
+}
+
+static int64_t wall_of(const struct server_run *r)
+{
+    return clave__clock_wall() + r->ahead_ms;
+}
+
+void clave__run_tick(struct server_run *r)
+{
+    if (r->ticked)
+        return;
+    r->ticked = true;
+    int64_t now = now_of(r);
+    if (r->armed_at < now) {
+        clave__server_woke_late(r->server, r->armed_at, now);
+        r->armed_at = INT64_MAX; /* told once; the timer is set anew */
+    }
+    clave__server_tick(r->server, now, wall_of(r));
+}
+
+static void on_timer(uv_timer_t *t)
+{
+    struct server_run *r = t->data;
+    clave__run_tick(r);
+    r->armed_at = INT64_MAX;
+    clave__run_pump(r); /* timers come before the loop waits, on_check after */
+}
+
+/* A deadline that moves back leaves the timer as it is: it fires early, and is set anew. One that
+ * is over already is due now: nobody was late for it. */
+static void arm(struct server_run *r)
+{
+    int64_t at = clave__server_deadline(r->server), now = now_of(r);
+    if (at >= r->armed_at)
+        return;
+    r->armed_at = at > now ? at : now;
+    uv_timer_start(&r->timer, on_timer, (uint64_t)(r->armed_at - now), 0);
+}
+
+/* ---- the disk ----------------------------------------------------------------------------- */
+
+/* The records since the last batch. */
+static void post_records(struct server_run *r)
+{
+    struct disk_slot *s = &r->disk.append;
+    struct log_batch pending = clave__server_log_pending(r->server);
+    if (pending.n == 0 || clave__slot_state(s) != SLOT_FREE)
+        return;
+    s->first_zxid = pending.first_zxid;
+    s->zxid = pending.last_zxid;
+    s->new_file = r->new_log;
+    r->new_log = false;
+    clave__server_log_swap(r->server, &s->bytes);
+    clave__slot_post(&r->disk, s);
+}
+
+/* The tree of this moment: all its records are in the batch that was just posted, or on the
+ * disk already, and the disk's thread takes them first. */
+static void post_snapshot(struct server_run *r)
+{
+    struct disk_slot *s = &r->disk.snapshot;
+    if (!clave__server_wants_snapshot(r->server) || clave__slot_state(s) != SLOT_FREE ||
+        clave__server_log_pending(r->server).n > 0)
+        return;
+    clave_err err = clave__server_save_snapshot(r->server, &s->bytes, &s->zxid);
+    if (err != CLAVE_OK) {
+        clave__log(&r->log, CLAVE_LOG_ERROR, "cannot make a snapshot: %s", clave_strerror(err));
+        clave__slot_take(s);
+        return;
+    }
+    r->new_log = true;
+    clave__slot_post(&r->disk, s);
+}
+
+/* After a fault nothing more is acknowledged: what an fsync reported once it may not report
+ * again, so that "it worked the second time" would be a lie. */
+static bool collect(struct server_run *r, struct disk_slot *s, const char *what)
+{
+    if (clave__slot_state(s) != SLOT_DONE)
+        return false;
+    clave__slot_take(s);
+    if (s->fault == 0)
+        return true;
+    struct fault f = {r->fault, sizeof r->fault};
+    if (r->result == CLAVE_OK)
+        r->result = clave__start_error_errno(&f, s->fault, what, r->dir.path);
+    clave__run_fail(r, r->result, "%s", r->fault);
+    return false;
+}
+
+static void on_disk_done(uv_async_t *a)
+{
+    struct server_run *r = a->data;
+    clave__run_tick(r);
+    if (collect(r, &r->disk.append, "cannot write the log in"))
+        clave__server_durable(r->server, r->disk.append.zxid);
+    if (!collect(r, &r->disk.snapshot, "cannot write a snapshot in"))
+        return;
+    clave__log(&r->log, CLAVE_LOG_INFO, "snapshot.%llx is written",
+               (unsigned long long)r->disk.snapshot.zxid);
+    if (r->disk.snapshot.purge_fault != 0)
+        clave__log(&r->log, CLAVE_LOG_WARN, "cannot remove old snapshots and logs from %s: %s",
+                   r->dir.path, strerror(r->disk.snapshot.purge_fault));
+}
+
+/* ---- passes -----------------------------------------------------------------------------------
+ */
+
+static bool all_durable(struct server_run *r)
+{
+    return clave__server_log_pending(r->server).n == 0 &&
+           clave__slot_state(&r->disk.append) == SLOT_FREE;
+}
+
+static void enter(struct server_run *r, enum run_phase phase)
+{
+    r->phase = phase;
+    if (phase == RUN_STOPPED)
+        uv_stop(&r->loop);
+}
+
+void clave__run_pump(struct server_run *r)
+{
+    struct server_conn *c;
+    if (r->phase == RUN_STOPPED)
+        return;
+    while ((c = clave__server_next_ready(r->server)))
+        clave__conn_serve(c);
+    post_records(r);
+    post_snapshot(r);
+    if (r->phase == RUN_STOPPING && all_durable(r)) {
+        clave__conn_close_quiet(r, false);
+        clave__run_count(r);
+    }
+    arm(r);
+    r->ticked = false;
+}
+
+/* Behind the reads, completions and wake-ups of one pass of the loop: one batch, one write a
+ * connection. */
+static void on_check(uv_check_t *check)
+{
+    clave__run_pump(check->data);
+}
+
+/* ---- the end
+ * ------------------------------------------------------------------------------------- */
+
+static void close_listeners(struct server_run *r)
+{
+    while (!list_empty(&r->listeners))
+        clave__listener_close(LIST_ENTRY(r->listeners.next, struct listener, link));
+}
+
+void clave__run_fail(struct server_run *r, clave_err err, const char *fmt, ...)
+{
+    if (r->result == CLAVE_OK) {
+        va_list ap;
+        va_start(ap, fmt);
+        vsnprintf(r->fault, sizeof r->fault, fmt, ap);
+        va_end(ap);
+        r->result = err;
+    }
+    enter(r, RUN_STOPPED); /* who runs the loop is told why */
+}
+
+void clave__run_halt(struct server_run *r)
+{
+    enter(r, RUN_STOPPED);
+}
+
+static void on_grace(uv_timer_t *t)
+{
+    struct server_run *r = t->data;
+    clave__conn_close_quiet(r, true);
+}
+
+static void on_pulse(uv_timer_t *t)
+{
+    struct server_run *r = t->data;
+    r->on_pulse(r->pulse_arg, false);
+}
+
+static void begin_stop(struct server_run *r, const char *why)
+{
+    if (r->phase != RUN_SERVING)
+        return;
+    if (r->on_pulse)
+        r->on_pulse(r->pulse_arg, true);
+    clave__log(&r->log, CLAVE_LOG_INFO, "stopping: %s", why);
+    close_listeners(r);
+    clave__admin_stop(r);
+    uv_timer_start(&r->grace, on_grace, GRACE_MS, 0);
+    enter(r, RUN_STOPPING);
+    clave__run_pump(r);
+}
+
+static void on_stop(uv_async_t *a)
+{
+    begin_stop(a->data, "told to");
+}
+
+static void on_signal(uv_signal_t *s, int number)
+{
+    struct server_run *r = s->data;
+    if (r->phase == RUN_STOPPING) /* once more: no one waits for replies that are not read */
+        clave__conn_close_quiet(r, true);
+    else
+        begin_stop(r, number == SIGTERM ? "SIGTERM" : "SIGINT");
+}
+
+/* It is served all the same: who holds locks over open connections is not to lose them. */
+static void tell_out_of_date(const struct server_run *r)
+{
+    if (r->tls && !clave__tls_context_in_date(r->tls))
+        clave__log(&r->log, CLAVE_LOG_WARN,
+                   "the server's certificate is not in date: no client will take it");
+}
+
+/* The certificate has been renewed, they say. */
+static void reload_tls(struct server_run *r)
+{
+    char text[400] = "";
+    const struct fault f = {text, sizeof text};
+    if (clave__tls_context_reload(r->tls, &f) == CLAVE_OK)
+        clave__log(&r->log, CLAVE_LOG_INFO, "the files of TLS have been read again");
+    else
+        clave__log(&r->log, CLAVE_LOG_ERROR, "%s (what was read before stays in use)",
+                   text[0] ? text : "out of memory");
+    tell_out_of_date(r);
+}
+
+static void on_hangup(uv_signal_t *s, int number)
+{
+    struct server_run *r = s->data;
+    (void)number;
+    if (r->on_hangup)
+        r->on_hangup(r->hangup_arg);
+    if (r->tls)
+        reload_tls(r);
+    if (!r->on_hangup && !r->tls)
+        clave__log(&r->log, CLAVE_LOG_WARN,
+                   "SIGHUP: there is no configuration file and no TLS, so nothing to read again");
+}
+
+static void on_idle(uv_timer_t *t)
+{
+    begin_stop(t->data, "nobody is connected");
+}
+
+void clave__run_count(struct server_run *r)
+{
+    bool none = list_empty(&r->conns);
+    if (r->phase == RUN_STOPPING && none && all_durable(r))
+        enter(r, RUN_STOPPED);
+    if (r->idle_exit_ms == 0 || r->phase != RUN_SERVING)
+        return;
+    if (none)
+        uv_timer_start(&r->idle, on_idle, r->idle_exit_ms, 0);
+    else
+        uv_timer_stop(&r->idle);
+}
+
+/* ---- what conf and dirs tell ----------------------------------------------------------- */
+
+static void sizes(void *arg, uint64_t *snapshots, uint64_t *logs)
+{
+    const struct server_run *r = arg;
+    clave__datadir_sizes(&r->dir, snapshots, logs);
+}
+
+static void last_snapshot(void *arg, int64_t *zxid, int64_t *seconds)
+{
+    const struct server_run *r = arg;
+    clave__datadir_last_snapshot(&r->dir, zxid, seconds);
+}
+
+/* Of the first address that has one. */
+static int32_t client_port(const struct server_run *r, bool tls, int32_t none)
+{
+    for (struct list *e = r->listeners.next; e != &r->listeners; e = e->next) {
+        const struct listener *l = LIST_ENTRY(e, struct listener, link);
+        const char *colon = l->is_unix || l->tls != tls ? NULL : strrchr(l->text, ':');
+        if (colon)
+            return (int32_t)strtol(colon + 1, NULL, 10);
+    }
+    return none;
+}
+
+static void tell_place(struct server_run *r)
+{
+    snprintf(r->version_2, sizeof r->version_2, "%s/version-2", r->dir.path);
+    struct server_place place = {
+        .client_port = client_port(r, false, -1),
+        .secure_client_port = client_port(r, true, 0),
+        .max_per_address = (int32_t)r->max_per_address,
+        .data_dir = r->version_2,
+        .sizes = sizes,
+        .last_snapshot = last_snapshot,
+        .arg = r,
+    };
+    clave__server_set_place(r->server, &place);
+}
+
+/* ---- life
+ * ------------------------------------------------------------------------------------------ */
+
+static clave_err init_handles(struct server_run *r, bool signals, const struct fault *f)
+{
+    static const int numbers[] = {SIGTERM, SIGINT};
+    int fault = clave__loop_init(&r->loop);
+    if (fault != 0)
+        return clave__start_error(f, CLAVE_EIO, "cannot begin to serve: %s", uv_strerror(fault));
+    uv_async_init(&r->loop, &r->disk_done, on_disk_done);
+    uv_async_init(&r->loop, &r->stop, on_stop);
+    uv_timer_init(&r->loop, &r->timer);
+    uv_timer_init(&r->loop, &r->idle);
+    uv_timer_init(&r->loop, &r->grace);
+    uv_timer_init(&r->loop, &r->pulse);
+    uv_check_init(&r->loop, &r->check);
+    uv_check_start(&r->check, on_check);
+    r->disk_done.data = r->stop.data = r->timer.data = r->idle.data = r->grace.data = r;
+    r->check.data = r->pulse.data = r;
+    for (size_t i = 0; i < 2; i++) {
+        uv_signal_init(&r->loop, &r->signals[i]);
+        r->signals[i].data = r;
+        if (signals)
+            uv_signal_start(&r->signals[i], on_signal, numbers[i]);
+    }
+    uv_signal_init(&r->loop, &r->hangup);
+    r->hangup.data = r;
+    if (signals) /* also with nothing to read again: by default it would kill */
+        uv_signal_start(&r->hangup, on_hangup, SIGHUP);
+    if (signals) { /* a process of its own: a write tells by its errno */
+        signal(SIGPIPE, SIG_IGN);
+        signal(SIGXFSZ, SIG_IGN);
+    }
+    return CLAVE_OK;
+}
+
+static clave_err recover(struct server_run *r, const struct server_run_options *o,
+                         const struct fault *f)
+{
+    struct server_options engine = o->engine;
+    engine.mem = &r->mem;
+    engine.x509 = r->tls != NULL;
+    if (engine.seed == 0)
+        engine.seed = clave_random_seed();
+    clave_err err = clave__datadir_open(&r->dir, o->data_dir, &r->log, f);
+    if (err == CLAVE_OK)
+        err = clave__server_new(&r->server, &engine);
+    if (err == CLAVE_OK)
+        err = clave__datadir_recover(&r->dir, r->server, f);
+    if (err == CLAVE_OK)
+        err = clave__disk_start(&r->disk, r->dir.dir, &r->mem, &r->disk_done);
+    r->disk_started = err == CLAVE_OK;
+    return err;
+}
+
+static clave_err begin_tls(struct server_run *r, const struct server_run_options *o,
+                           const struct fault *f)
+{
+    for (size_t i = 0; i < o->nlisten && !o->tls; i++)
+        if (strncmp(o->listen[i], "tls:", 4) == 0)
+            return clave__start_error(f, CLAVE_EINVAL, "%s needs a certificate", o->listen[i]);
+    return o->tls ? clave__tls_context_serve(&r->tls, o->tls, f) : CLAVE_OK;
+}
+
+static clave_err listen_all(struct server_run *r, const struct server_run_options *o,
+                            const struct fault *f)
+{
+    clave_err err = CLAVE_OK;
+    for (size_t i = 0; i < o->nlisten && err == CLAVE_OK; i++)
+        err = clave__listen(&r->loop, o->listen[i], clave__conn_on_connection, r, &r->listeners, f);
+    return err;
+}
+
+static void begin_pulse(struct server_run *r, const struct server_run_options *o)
+{
+    r->on_pulse = o->pulse;
+    r->pulse_arg = o->pulse_arg;
+    if (o->pulse && o->pulse_ms > 0)
+        uv_timer_start(&r->pulse, on_pulse, (uint64_t)o->pulse_ms, (uint64_t)o->pulse_ms);
+}
+
+/* A log that cannot be opened for want of descriptors would be the end. */
+static size_t connections_for_files(const struct server_run_options *o)
+{
+    struct rlimit limit;
+    size_t reserved = RESERVED_FILES;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+        return SIZE_MAX;
+    reserved += o->admin ? HTTP_MAX_GUESTS : 0;
+    reserved += o->metrics ? HTTP_MAX_GUESTS : 0;
+    return limit.rlim_cur > 2 * reserved ? limit.rlim_cur - reserved : reserved;
+}
+
+static void take_limits(struct server_run *r, const struct server_run_options *o)
+{
+    r->idle_exit_ms = o->idle_exit_ms > 0 ? (uint64_t)o->idle_exit_ms : 0;
+    r->max_per_address = DEFAULT_PER_ADDRESS;
+    if (o->max_per_address != 0)
+        r->max_per_address = o->max_per_address > 0 ? (unsigned)o->max_per_address : 0;
+}
+
+clave_err clave__server_run_change(struct server_run *r, const struct server_run_options *o)
+{
+    clave_err err = clave__server_change(r->server, &o->engine);
+    if (err != CLAVE_OK)
+        return err;
+    take_limits(r, o);
+    tell_place(r);
+    uv_timer_stop(&r->idle);
+    clave__run_count(r);
+    return CLAVE_OK;
+}
+
+clave_err clave__server_run_new(struct server_run **out, const struct server_run_options *o,
+                                char *fault, size_t cap)
+{
+    const struct fault f = {fault, cap};
+    struct server_run *r = calloc(1, sizeof *r);
+    *out = NULL;
+    fault[0] = '\0';
+    if (!r)
+        return CLAVE_ENOMEM;
+    r->mem = clave__mem_or_default(o->engine.mem);
+    r->log = (struct log){o->engine.log, o->engine.log_arg};
+    r->dir.lock = r->dir.dir = -1;
+    r->new_log = true;
+    r->armed_at = INT64_MAX;
+    r->on_hangup = o->hangup;
+    r->hangup_arg = o->hangup_arg;
+    take_limits(r, o);
+    list_init(&r->listeners);
+    list_init(&r->conns);
+    r->max_conns = connections_for_files(o);
+    clave_err err = clave__map_init(&r->addresses, &r->mem);
+    if (err == CLAVE_OK)
+        err = begin_tls(r, o, &f);
+    if (err == CLAVE_OK)
+        err = init_handles(r, o->signals, &f);
+    if (err != CLAVE_OK) {
+        clave_tls_free(r->tls);
+        clave__map_fini(&r->addresses);
+        free(r);
+        return err;
+    }
+    err = recover(r, o, &f);
+    if (err == CLAVE_OK)
+        err = listen_all(r, o, &f);
+    if (err == CLAVE_OK)
+        err = clave__admin_start(r, o, &f);
+    if (err == CLAVE_OK) {
+        begin_pulse(r, o);
+        tell_place(r);
+        tell_out_of_date(r);
+        *out = r;
+    } else {
+        clave__server_run_free(r);
+    }
+    return err;
+}
+
+clave_err clave__server_run_loop(struct server_run *r, char *fault, size_t cap)
+{
+    assert(r->phase == RUN_READY);
+    clave__server_start(r->server, now_of(r), wall_of(r));
+    r->phase = RUN_SERVING;
+    clave__run_count(r);
+    arm(r);
+    uv_run(&r->loop, UV_RUN_DEFAULT);
+    snprintf(fault, cap, "%s", r->fault);
+    return r->result;
+}
+
+void clave__server_run_stop(struct server_run *r)
+{
+    uv_async_send(&r->stop);
+}
+
+static void close_handle(uv_handle_t *h, void *arg)
+{
+    (void)arg;
+    if (!uv_is_closing(h))
+        uv_close(h, NULL);
+}
+
+void clave__server_run_free(struct server_run *r)
+{
+    if (!r)
+        return;
+    r->phase = RUN_STOPPED;
+    close_listeners(r);
+    clave__admin_stop(r);
+    clave__conn_close_quiet(r, true);
+    if (r->disk_started)
+        clave__disk_stop(&r->disk); /* before the handle that it wakes is closed */
+    uv_walk(&r->loop, close_handle, NULL);
+    uv_run(&r->loop, UV_RUN_DEFAULT);
+    uv_loop_close(&r->loop);
+    clave__server_free(r->server);
+    clave__map_fini(&r->addresses);
+    clave_tls_free(r->tls);
+    clave__datadir_close(&r->dir);
+    free(r);
+}
+
+/* ---- what is known
+ * ------------------------------------------------------------------------------------ */
+
+const char *clave__server_run_address(const struct server_run *r, size_t i)
+{
+    struct list *e = r->listeners.next;
+    while (i-- > 0 && e != &r->listeners)
+        e = e->next;
+    return e != &r->listeners ? LIST_ENTRY(e, struct listener, link)->text : NULL;
+}
+
+const char *clave__server_run_admin(const struct server_run *r)
+{
+    return r->admin ? clave__http_address(r->admin) : NULL;
+}
+
+const char *clave__server_run_metrics(const struct server_run *r)
+{
+    return r->metrics ? clave__http_address(r->metrics) : NULL;
+}
+
+void clave__server_run_stats(const struct server_run *r, struct server_stats *out)
+{
+    clave__server_stats(r->server, out);
+}

@@ -1,0 +1,52 @@
+#include "runtime/start_error.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+clave_err clave__start_error(const struct fault *f, clave_err err, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(f->text, f->cap, fmt, ap);
+    va_end(ap);
+    return err;
+}
+
+clave_err clave__err_of_errno(int number)
+{
+    switch (number) {
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG:
+        return CLAVE_EFULL;
+    case ENOMEM:
+        return CLAVE_ENOMEM;
+    default:
+        return CLAVE_EIO;
+    }
+}
+
+static const char *advice(int number)
+{
+    switch (number) {
+    case EACCES:
+    case EPERM:
+        return " (the user of this process needs to read and write it)";
+    case ENOSPC:
+    case EDQUOT:
+        return " (free some space, then start the server again; nothing acknowledged is lost)";
+    case EROFS:
+        return " (the data directory must be on a file system that can be written to)";
+    default:
+        return "";
+    }
+}
+
+clave_err clave__start_error_errno(const struct fault *f, int number, const char *what,
+                                   const char *name)
+{
+    return clave__start_error(f, clave__err_of_errno(number), "%s %s: %s%s", what, name,
+                              strerror(number), advice(number));
+}

@@ -1,0 +1,63 @@
+/* fault_injector.h - what a test server has between its engine and a socket: it knows every message
+ * by its kind, counts it, and does to it what the faults say. Belongs to the server's thread. */
+#ifndef CLAVE_RUNTIME_TESTING_FAULT_INJECTOR_H
+#define CLAVE_RUNTIME_TESTING_FAULT_INJECTOR_H
+
+#include "base/buf.h"
+#include "base/list.h"
+#include "clave/testserver.h"
+#include "server/server.h"
+
+/* Of one test server; outlives the server's restarts. */
+struct fault_injectors {
+    struct clave_mem mem;
+    struct list fault_injectors;
+    struct list faults; /* in the order of their injection */
+    uint64_t seen[CLAVE_TEST_KINDS];
+    uint64_t strikes;
+    void (*on_strike)(struct fault_injectors *gs);
+};
+
+/* Of one connection. */
+struct fault_injector {
+    struct fault_injectors *of;
+    struct list link;
+    struct server_conn *engine;
+    int64_t session;        /* 0: not known yet */
+    struct buf asked;       /* kinds of the requests without a reply, one byte each */
+    struct list held;       /* messages that have not left */
+    size_t left;            /* bytes of the first that have */
+    bool offered;           /* the first waits for the socket, not for its time */
+    unsigned char head[12]; /* of the request that is coming in */
+    size_t nhead;
+    size_t body;  /* bytes of it still to come */
+    bool greeted; /* the first request has come: it has another head */
+    bool opaque;  /* no frames but a word: everything passes */
+    bool ending;  /* closed behind what is held */
+};
+
+void clave__start_error_injectors_init(struct fault_injectors *gs);
+void clave__start_error_injectors_fini(struct fault_injectors *gs);
+/* ENOMEM. */
+clave_err clave__start_error_injectors_inject(struct fault_injectors *gs,
+                                              const clave_test_fault *f);
+/* What is held may leave now; the caller has the connections served. */
+void clave__start_error_injectors_heal(struct fault_injectors *gs);
+/* When the next message whose time has not come may leave; INT64_MAX: none. */
+int64_t clave__start_error_injectors_deadline(const struct fault_injectors *gs);
+
+/* NULL: no memory. */
+struct fault_injector *clave__start_error_injector_new(struct fault_injectors *gs,
+                                                       struct server_conn *engine);
+void clave__start_error_injector_free(struct fault_injector *g); /* NULL is ignored */
+
+/* Looks at what came from the client; how much of it the engine may have. Less than n: the
+ * connection is to be closed then. */
+size_t clave__start_error_injector_input(struct fault_injector *g, const void *p, size_t n);
+/* As _output and _sent of the engine. */
+size_t clave__start_error_injector_output(struct fault_injector *g, int64_t now, const void **p);
+void clave__start_error_injector_sent(struct fault_injector *g, size_t n);
+/* Close the connection: a fault says so, or the engine, and nothing is held. */
+bool clave__start_error_injector_wants_close(const struct fault_injector *g);
+
+#endif

@@ -1,0 +1,597 @@
+/* testserver.c - a server for tests: its thread, its port and directory, and how other threads
+ * have things done to it. */
+#include "clave/testserver.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <ftw.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/options.h"
+#include "clave/session.h"
+#include "clave/uv.h"
+#include "runtime/clock.h"
+#include "runtime/server/server_run.h"
+#include "runtime/testing/fault_injector.h"
+#include "server/request/conn.h"
+#include "server/request/write.h"
+
+enum { DEFAULT_TICK_MS = 100, DEFAULT_MAX_SESSION_MS = 60000 };
+
+/* What a caller wants done on the server's thread. */
+struct order {
+    clave_err (*fn)(clave_test_server *t, void *arg);
+    void *arg;
+    clave_err err;
+};
+
+struct clave_test_server {
+    clave_log_cb *log;
+    void *log_arg;
+    struct server_options engine;
+    char dir[PATH_MAX];
+    bool owns_dir;
+    int reserve; /* bound to the port, never listening: so that it stays ours */
+    uint16_t port;
+    char connect[32];
+
+    pthread_mutex_t calls;  /* one call at a time; below it */
+    struct server_run *run; /* NULL: stopped */
+    int64_t ahead_ms;       /* while it is stopped; else the run has it */
+
+    pthread_mutex_t mutex; /* what follows */
+    pthread_cond_t turned;
+    bool serving;
+    pthread_t thread; /* the server's, while there is a run */
+    struct order *order;
+    clave_err end; /* of the loop */
+    uint64_t strikes;
+    char fault[512];
+
+    /* Of the server's thread while it serves, else of who is in a call. */
+    struct fault_injectors fault_injectors;
+    uv_async_t wake;
+    uv_timer_t release; /* of messages that are held up */
+    uv_prepare_t prepare;
+};
+
+/* ---- text ----------------------------------------------------------------------------- */
+
+__attribute__((format(printf, 3, 4))) static clave_err fault(clave_test_server *t, clave_err err,
+                                                             const char *fmt, ...)
+{
+    char text[sizeof t->fault];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    pthread_mutex_lock(&t->mutex);
+    memcpy(t->fault, text, sizeof text);
+    pthread_mutex_unlock(&t->mutex);
+    if (t->log)
+        t->log(t->log_arg, CLAVE_LOG_ERROR, text);
+    return err;
+}
+
+const char *clave_test_server_errmsg(clave_test_server *t, char *buf, size_t cap)
+{
+    pthread_mutex_lock(&t->mutex);
+    snprintf(buf, cap, "%s", t->fault);
+    pthread_mutex_unlock(&t->mutex);
+    return buf;
+}
+
+/* ---- calls ------------------------------------------------------------------------------- */
+
+static clave_err enter(clave_test_server *t)
+{
+    pthread_mutex_lock(&t->mutex);
+    bool own = t->serving && pthread_equal(t->thread, pthread_self());
+    pthread_mutex_unlock(&t->mutex);
+    return own || pthread_mutex_lock(&t->calls) != 0 ? CLAVE_EDEADLK : CLAVE_OK;
+}
+
+static clave_err leave(clave_test_server *t, clave_err err)
+{
+    pthread_mutex_unlock(&t->calls);
+    return err;
+}
+
+/* On the server's thread; the caller waits. ECLOSED: it does not run. */
+static clave_err order(clave_test_server *t, clave_err (*fn)(clave_test_server *, void *),
+                       void *arg)
+{
+    struct order o = {.fn = fn, .arg = arg, .err = CLAVE_ECLOSED};
+    pthread_mutex_lock(&t->mutex);
+    if (t->serving) {
+        t->order = &o;
+        uv_async_send(&t->wake);
+        while (t->order)
+            pthread_cond_wait(&t->turned, &t->mutex);
+    }
+    pthread_mutex_unlock(&t->mutex);
+    return o.err;
+}
+
+/* There, or here when it does not run. */
+static clave_err order_anyhow(clave_test_server *t, clave_err (*fn)(clave_test_server *, void *),
+                              void *arg)
+{
+    clave_err err = order(t, fn, arg);
+    return err == CLAVE_ECLOSED ? fn(t, arg) : err;
+}
+
+/* ---- the server's thread ---------------------------------------------------------------- */
+
+static void on_wake(uv_async_t *a)
+{
+    clave_test_server *t = a->data;
+    pthread_mutex_lock(&t->mutex);
+    struct order *o = t->order;
+    pthread_mutex_unlock(&t->mutex);
+    if (!o)
+        return;
+    clave__run_tick(t->run);
+    o->err = o->fn(t, o->arg);
+    clave__run_pump(t->run);
+    pthread_mutex_lock(&t->mutex);
+    t->order = NULL;
+    pthread_cond_broadcast(&t->turned);
+    pthread_mutex_unlock(&t->mutex);
+}
+
+static void serve_fault_injectors(clave_test_server *t)
+{
+    struct list *e = t->fault_injectors.fault_injectors.next;
+    clave__run_tick(t->run);
+    while (e != &t->fault_injectors.fault_injectors) {
+        const struct fault_injector *g = LIST_ENTRY(e, struct fault_injector, link);
+        e = e->next; /* the connection may close */
+        clave__conn_serve(g->engine);
+    }
+    clave__run_pump(t->run);
+}
+
+static void on_release(uv_timer_t *timer)
+{
+    serve_fault_injectors(timer->data);
+}
+
+/* Before the loop waits. */
+static void on_prepare(uv_prepare_t *p)
+{
+    clave_test_server *t = p->data;
+    int64_t at = clave__start_error_injectors_deadline(&t->fault_injectors),
+            left = at - clave_now();
+    if (at == INT64_MAX)
+        uv_timer_stop(&t->release);
+    else
+        uv_timer_start(&t->release, on_release, left > 0 ? (uint64_t)left : 0, 0);
+}
+
+static void on_strike(struct fault_injectors *gs)
+{
+    clave_test_server *t = LIST_ENTRY(gs, clave_test_server, fault_injectors);
+    pthread_mutex_lock(&t->mutex);
+    t->strikes = gs->strikes;
+    pthread_cond_broadcast(&t->turned);
+    pthread_mutex_unlock(&t->mutex);
+}
+
+static void *serve(void *arg)
+{
+    clave_test_server *t = arg;
+    char text[sizeof t->fault] = "";
+    clave_err err = clave__server_run_loop(t->run, text, sizeof text);
+    if (err != CLAVE_OK)
+        fault(t, err, "%s", text);
+    pthread_mutex_lock(&t->mutex);
+    t->serving = false;
+    t->end = err;
+    t->order = NULL; /* with ECLOSED */
+    pthread_cond_broadcast(&t->turned);
+    pthread_mutex_unlock(&t->mutex);
+    return NULL;
+}
+
+/* ---- the port and the directory --------------------------------------------------------- */
+
+/* The kernel gives it to nobody while this socket is bound to it, and lets the server listen. */
+static clave_err reserve_port(clave_test_server *t, uint16_t port)
+{
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(port)};
+    socklen_t len = sizeof a;
+    int on = 1;
+    a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    t->reserve = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (t->reserve < 0 || setsockopt(t->reserve, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
+        bind(t->reserve, (struct sockaddr *)&a, sizeof a) != 0 ||
+        getsockname(t->reserve, (struct sockaddr *)&a, &len) != 0)
+        return fault(t, errno == EADDRINUSE ? CLAVE_EINUSE : CLAVE_EIO, "127.0.0.1:%u: %s",
+                     (unsigned)port, strerror(errno));
+    t->port = ntohs(a.sin_port);
+    snprintf(t->connect, sizeof t->connect, "127.0.0.1:%u", (unsigned)t->port);
+    return CLAVE_OK;
+}
+
+static clave_err choose_dir(clave_test_server *t, const char *given)
+{
+    const char *tmp = getenv("TMPDIR");
+    int n =
+        given ? snprintf(t->dir, sizeof t->dir, "%s", given)
+              : snprintf(t->dir, sizeof t->dir, "%s/clave-test-XXXXXX", tmp && *tmp ? tmp : "/tmp");
+    if (n <= 0 || (size_t)n >= sizeof t->dir)
+        return fault(t, CLAVE_EINVAL, "no path for a data directory");
+    if (given)
+        return CLAVE_OK;
+    if (!mkdtemp(t->dir))
+        return fault(t, clave__err_of_errno(errno), "cannot create %s: %s", t->dir,
+                     strerror(errno));
+    t->owns_dir = true;
+    return CLAVE_OK;
+}
+
+static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+    (void)st;
+    (void)type;
+    (void)at;
+    return remove(path);
+}
+
+/* ---- starting and stopping ------------------------------------------------------------- */
+
+static void install(clave_test_server *t)
+{
+    struct server_run *r = t->run;
+    r->fault_injectors = &t->fault_injectors;
+    r->ahead_ms = t->ahead_ms;
+    /* They are closed with the loop. */
+    uv_async_init(&r->loop, &t->wake, on_wake);
+    uv_timer_init(&r->loop, &t->release);
+    uv_prepare_init(&r->loop, &t->prepare);
+    uv_prepare_start(&t->prepare, on_prepare);
+    t->wake.data = t->release.data = t->prepare.data = t;
+}
+
+/* Its thread takes no signals: they are the program's. */
+static bool start_thread(clave_test_server *t)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    pthread_mutex_lock(&t->mutex);
+    t->serving = pthread_create(&t->thread, NULL, serve, t) == 0;
+    bool started = t->serving;
+    pthread_mutex_unlock(&t->mutex);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return started;
+}
+
+static clave_err start(clave_test_server *t)
+{
+    const char *listen = t->connect;
+    char text[sizeof t->fault] = "";
+    struct server_run_options o = {
+        .data_dir = t->dir,
+        .listen = &listen,
+        .nlisten = 1,
+        .engine = t->engine,
+        .max_per_address = -1,
+    };
+    clave_err err = clave__server_run_new(&t->run, &o, text, sizeof text);
+    if (err != CLAVE_OK)
+        return fault(t, err, "%s", text);
+    install(t);
+    if (start_thread(t))
+        return CLAVE_OK;
+    clave__server_run_free(t->run);
+    t->run = NULL;
+    return fault(t, CLAVE_EIO, "cannot start a thread");
+}
+
+/* Its thread has ended, or is about to. */
+static clave_err join(clave_test_server *t)
+{
+    if (!t->run)
+        return CLAVE_ECLOSED;
+    pthread_join(t->thread, NULL);
+    t->ahead_ms = t->run->ahead_ms;
+    clave__server_run_free(t->run);
+    t->run = NULL;
+    return t->end;
+}
+
+static clave_err halt(clave_test_server *t, void *arg)
+{
+    (void)arg;
+    clave__run_halt(t->run);
+    return CLAVE_OK;
+}
+
+static clave_err stop(clave_test_server *t)
+{
+    if (t->run)
+        clave__server_run_stop(t->run);
+    return join(t);
+}
+
+clave_err clave_test_server_stop(clave_test_server *t)
+{
+    clave_err err = enter(t);
+    return err == CLAVE_OK ? leave(t, stop(t)) : err;
+}
+
+clave_err clave_test_server_kill(clave_test_server *t)
+{
+    clave_err err = enter(t);
+    if (err != CLAVE_OK)
+        return err;
+    order(t, halt, NULL);
+    return leave(t, join(t));
+}
+
+clave_err clave_test_server_start(clave_test_server *t)
+{
+    clave_err err = enter(t);
+    if (err != CLAVE_OK)
+        return err;
+    return leave(t, t->run ? fault(t, CLAVE_EINVAL, "it runs already") : start(t));
+}
+
+clave_err clave_test_server_restart(clave_test_server *t)
+{
+    clave_err err = enter(t);
+    if (err != CLAVE_OK)
+        return err;
+    stop(t);
+    return leave(t, start(t));
+}
+
+/* ---- life ---------------------------------------------------------------------------------- */
+
+static void init_locks(clave_test_server *t)
+{
+    pthread_mutexattr_t checked;
+    pthread_condattr_t clock;
+    pthread_mutexattr_init(&checked);
+    pthread_mutexattr_settype(&checked, PTHREAD_MUTEX_ERRORCHECK);
+    pthread_mutex_init(&t->calls, &checked);
+    pthread_mutexattr_destroy(&checked);
+    pthread_mutex_init(&t->mutex, NULL);
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    pthread_cond_init(&t->turned, &clock);
+    pthread_condattr_destroy(&clock);
+}
+
+static clave_err begin(clave_test_server *t, const clave_test_server_options *o)
+{
+    if (o->tick_ms < 0 || o->min_session_ms < 0 || o->max_session_ms < 0)
+        return fault(t, CLAVE_EINVAL, "a time of the options is negative");
+    t->engine = (struct server_options){
+        .log = o->log,
+        .log_arg = o->log_arg,
+        .tick_ms = o->tick_ms ? o->tick_ms : DEFAULT_TICK_MS,
+        .min_session_ms = o->min_session_ms,
+        .max_session_ms = o->max_session_ms ? o->max_session_ms : DEFAULT_MAX_SESSION_MS,
+        .extended_types = o->extended_types,
+    };
+    clave_err err = reserve_port(t, o->port);
+    if (err == CLAVE_OK)
+        err = choose_dir(t, o->data_dir);
+    return err == CLAVE_OK ? start(t) : err;
+}
+
+clave_err clave_test_server_new(clave_test_server **out, const clave_test_server_options *given)
+{
+    clave_test_server_options o;
+    *out = NULL;
+    clave_err err = clave__options_take(&o, sizeof o, given);
+    if (err != CLAVE_OK)
+        return err;
+    clave_test_server *t = calloc(1, sizeof *t);
+    if (!t)
+        return CLAVE_ENOMEM;
+    t->log = o.log;
+    t->log_arg = o.log_arg;
+    t->reserve = -1;
+    init_locks(t);
+    clave__start_error_injectors_init(&t->fault_injectors);
+    t->fault_injectors.on_strike = on_strike;
+    err = begin(t, &o);
+    if (err == CLAVE_OK)
+        *out = t;
+    else
+        clave_test_server_free(t);
+    return err;
+}
+
+void clave_test_server_free(clave_test_server *t)
+{
+    if (!t)
+        return;
+    order(t, halt, NULL);
+    join(t);
+    if (t->owns_dir)
+        nftw(t->dir, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+    if (t->reserve >= 0)
+        close(t->reserve);
+    clave__start_error_injectors_fini(&t->fault_injectors);
+    pthread_cond_destroy(&t->turned);
+    pthread_mutex_destroy(&t->mutex);
+    pthread_mutex_destroy(&t->calls);
+    free(t);
+}
+
+const char *clave_test_server_connect_string(const clave_test_server *t)
+{
+    return t->connect;
+}
+
+uint16_t clave_test_server_port(const clave_test_server *t)
+{
+    return t->port;
+}
+
+const char *clave_test_server_data_dir(const clave_test_server *t)
+{
+    return t->dir;
+}
+
+/* ---- sessions and time -------------------------------------------------------------------- */
+
+static clave_err call(clave_test_server *t, clave_err (*fn)(clave_test_server *, void *), void *arg)
+{
+    clave_err err = enter(t);
+    if (err != CLAVE_OK)
+        return err;
+    err = order(t, fn, arg);
+    return leave(t, err == CLAVE_ECLOSED ? fault(t, err, "the server does not run") : err);
+}
+
+static clave_err unknown(clave_test_server *t, int64_t id)
+{
+    return fault(t, CLAVE_EUNKNOWNSESSION, "there is no session 0x%llx", (unsigned long long)id);
+}
+
+static clave_err expire(clave_test_server *t, void *arg)
+{
+    const int64_t *id = arg;
+    struct server *s = t->run->server;
+    return clave__sessions_find(&s->sessions, *id) ? clave__session_expire(s, *id)
+                                                   : unknown(t, *id);
+}
+
+clave_err clave_test_server_expire(clave_test_server *t, int64_t session_id)
+{
+    return call(t, expire, &session_id);
+}
+
+static clave_err drop(clave_test_server *t, void *arg)
+{
+    const int64_t *id = arg;
+    if (*id == 0) {
+        clave__conn_close_quiet(t->run, true);
+        return CLAVE_OK;
+    }
+    const struct session *s = clave__sessions_find(&t->run->server->sessions, *id);
+    if (!s)
+        return unknown(t, *id);
+    if (!s->conn)
+        return fault(t, CLAVE_ECONNLOSS, "session 0x%llx has no connection",
+                     (unsigned long long)*id);
+    clave__conn_drop(s->conn);
+    return CLAVE_OK;
+}
+
+clave_err clave_test_server_drop(clave_test_server *t, int64_t session_id)
+{
+    return call(t, drop, &session_id);
+}
+
+static clave_err skip_time(clave_test_server *t, void *arg)
+{
+    const int64_t *ms = arg;
+    t->run->ahead_ms += *ms;
+    t->run->armed_at = INT64_MAX; /* it was not late */
+    t->run->ticked = false;
+    clave__run_tick(t->run);
+    return CLAVE_OK;
+}
+
+clave_err clave_test_server_skip_time(clave_test_server *t, int64_t ms)
+{
+    enum { YEAR_S = 366 * 24 * 3600 };
+    if (ms < 0 || ms / 1000 > (int64_t)100 * YEAR_S)
+        return CLAVE_EINVAL;
+    return call(t, skip_time, &ms);
+}
+
+/* ---- faults and figures --------------------------------------------------------------------- */
+
+static clave_err call_anyhow(clave_test_server *t, clave_err (*fn)(clave_test_server *, void *),
+                             void *arg)
+{
+    clave_err err = enter(t);
+    return err == CLAVE_OK ? leave(t, order_anyhow(t, fn, arg)) : err;
+}
+
+static clave_err inject(clave_test_server *t, void *arg)
+{
+    return clave__start_error_injectors_inject(&t->fault_injectors, arg);
+}
+
+clave_err clave_test_server_inject(clave_test_server *t, const clave_test_fault *given)
+{
+    clave_test_fault f;
+    if (!given || clave__options_take(&f, sizeof f, given) != CLAVE_OK)
+        return CLAVE_EINVAL;
+    if ((unsigned)f.action > CLAVE_TEST_SILENCE || (unsigned)f.kind >= CLAVE_TEST_KINDS ||
+        f.delay_ms < 0 || (f.action == CLAVE_TEST_LOSE_REQUEST && f.kind == CLAVE_TEST_EVENT))
+        return CLAVE_EINVAL;
+    return call_anyhow(t, inject, &f);
+}
+
+static clave_err heal(clave_test_server *t, void *arg)
+{
+    (void)arg;
+    clave__start_error_injectors_heal(&t->fault_injectors);
+    if (t->run && t->serving)
+        serve_fault_injectors(t);
+    return CLAVE_OK;
+}
+
+clave_err clave_test_server_heal(clave_test_server *t)
+{
+    return call_anyhow(t, heal, NULL);
+}
+
+clave_err clave_test_server_await_strikes(clave_test_server *t, uint64_t strikes,
+                                          int64_t timeout_ms)
+{
+    clave_err err = CLAVE_OK;
+    struct timespec until = clave__clock_after(timeout_ms);
+    pthread_mutex_lock(&t->mutex);
+    if (t->serving && pthread_equal(t->thread, pthread_self()))
+        err = CLAVE_EDEADLK;
+    while (err == CLAVE_OK && t->strikes < strikes) {
+        int rc = timeout_ms < 0 ? pthread_cond_wait(&t->turned, &t->mutex)
+                                : pthread_cond_timedwait(&t->turned, &t->mutex, &until);
+        if (rc == ETIMEDOUT && t->strikes < strikes)
+            err = CLAVE_ETIMEDOUT;
+    }
+    pthread_mutex_unlock(&t->mutex);
+    return err;
+}
+
+static clave_err stats(clave_test_server *t, void *arg)
+{
+    clave_test_stats *out = arg;
+    struct server_stats st = {0};
+    if (t->run)
+        clave__server_run_stats(t->run, &st);
+    memcpy(out->requests, t->fault_injectors.seen, sizeof out->requests);
+    out->strikes = t->fault_injectors.strikes;
+    out->connections = st.connections;
+    out->sessions = st.sessions;
+    out->watches = st.watches;
+    out->ephemerals = st.ephemerals;
+    out->nodes = st.nodes;
+    out->zxid = st.last_zxid;
+    return CLAVE_OK;
+}
+
+clave_err clave_test_server_stats(clave_test_server *t, clave_test_stats *out)
+{
+    clave_test_stats now = CLAVE_TEST_STATS_INIT;
+    clave_err err = call_anyhow(t, stats, &now);
+    return err == CLAVE_OK ? clave__options_give(out, &now, sizeof now) : err;
+}

@@ -1,0 +1,52 @@
+#include "runtime/tls/openssl.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/load_library.h"
+
+#define TEXT_OF(x) #x
+#define TEXT(x) TEXT_OF(x)
+#define LIBSSL "libssl.so." TEXT(OPENSSL_SHLIB_VERSION)
+
+/* Written once, under `once`. */
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static struct openssl functions;
+static char fault[256];
+
+static void load(void)
+{
+    static const struct {
+        const char *name;
+        size_t at;
+    } wanted[] = {
+#define OPENSSL_ROW(name) {#name, offsetof(struct openssl, name)},
+        OPENSSL_FUNCTIONS(OPENSSL_ROW)
+#undef OPENSSL_ROW
+    };
+    const char *why;
+    void *lib = clave__load(LIBSSL, &why); /* for good: it has threads' own data */
+    if (!lib) {
+        snprintf(fault, sizeof fault, "cannot load OpenSSL: %s", why);
+        return;
+    }
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+        void *function = dlsym(lib, wanted[i].name); /* in libcrypto too: libssl needs it */
+        if (!function) {
+            snprintf(fault, sizeof fault, "%s has no function %s", LIBSSL, wanted[i].name);
+            return;
+        }
+        memcpy((char *)&functions + wanted[i].at, &function, sizeof function);
+    }
+    /* A program may end while a loop's thread is in the middle of something. */
+    functions.OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, NULL);
+}
+
+const struct openssl *clave__openssl(const char **why)
+{
+    pthread_once(&once, load);
+    *why = fault;
+    return fault[0] ? NULL : &functions;
+}

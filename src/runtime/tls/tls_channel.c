@@ -1,0 +1,405 @@
+#include "runtime/tls/tls_channel.h"
+
+#include <arpa/inet.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+/* A pass of writes; and what may wait for the socket, which has to have room for the answers to
+ * everything one read may bring. */
+enum { MAX_WRITE = 64 * 1024, MAX_OUTPUT = 1024 * 1024, KEEP_OUTPUT = 0 };
+/* The first byte of a record that a handshake may begin with, and of the refusal of one. */
+enum { RECORD_ALERT = 21, RECORD_HANDSHAKE = 22 };
+/* Alerts that are received are reasons with this added (OpenSSL's SSL_AD_REASON_OFFSET). */
+enum { ALERT_REASONS = 1000 };
+
+/* The place of a channel among what belongs to its SSL (OpenSSL's SSL_get_app_data). */
+enum { CHANNEL_DATA = 0 };
+
+/* A certificate that was refused. */
+struct shown {
+    char subject[160];
+    char names[200];
+};
+
+struct tls {
+    clave_tls *side;
+    const struct openssl *lib;
+    const struct clave_mem *mem;
+    SSL *ssl;
+    enum tls_state state;
+    bool heard;          /* something of the other side */
+    bool is_other;       /* what was heard is not TLS */
+    unsigned long why;   /* OpenSSL's fault; 0: none that it knows */
+    struct shown *shown; /* NULL: none, or no memory to tell of it */
+    const uint8_t *in;
+    size_t in_len;
+    struct buf out;
+};
+
+/* ---- OpenSSL's view of the socket --------------------------------------------------------- */
+
+/* There is one: it calls us. */
+static const struct openssl *library(void)
+{
+    const char *why;
+    return clave__openssl(&why);
+}
+
+static int take_bytes(BIO *bio, char *to, int cap)
+{
+    const struct openssl *lib = library();
+    struct tls *t = lib->BIO_get_data(bio);
+    size_t n = t->in_len < (size_t)cap ? t->in_len : (size_t)cap;
+    lib->BIO_clear_flags(bio, BIO_FLAGS_RWS | BIO_FLAGS_SHOULD_RETRY);
+    if (n == 0) {
+        lib->BIO_set_flags(bio, BIO_FLAGS_READ | BIO_FLAGS_SHOULD_RETRY);
+        return -1;
+    }
+    memcpy(to, t->in, n);
+    t->in += n;
+    t->in_len -= n;
+    return (int)n;
+}
+
+/* An error is for good: out of memory, or the other side asks and asks, and never reads. */
+static int give_bytes(BIO *bio, const char *p, int n)
+{
+    const struct openssl *lib = library();
+    struct tls *t = lib->BIO_get_data(bio);
+    lib->BIO_clear_flags(bio, BIO_FLAGS_RWS | BIO_FLAGS_SHOULD_RETRY);
+    return clave__buf_append(&t->out, p, (size_t)n) == CLAVE_OK ? n : -1;
+}
+
+static long control_bytes(BIO *bio, int what, long number, void *arg)
+{
+    (void)bio;
+    (void)number;
+    (void)arg;
+    return what == BIO_CTRL_FLUSH ? 1 : 0;
+}
+
+BIO_METHOD *clave__tls_method(const struct openssl *lib)
+{
+    BIO_METHOD *m = lib->BIO_meth_new(BIO_TYPE_SOURCE_SINK, "clave");
+    if (!m)
+        return NULL;
+    lib->BIO_meth_set_read(m, take_bytes);
+    lib->BIO_meth_set_write(m, give_bytes);
+    lib->BIO_meth_set_ctrl(m, control_bytes);
+    return m;
+}
+
+/* ---- life --------------------------------------------------------------------------------- */
+
+static bool expect(struct tls *t, const char *host)
+{
+    const struct openssl *lib = t->lib;
+    const char *name = t->side->server_name ? t->side->server_name : host;
+    X509_VERIFY_PARAM *param = lib->SSL_get0_param(t->ssl);
+    lib->SSL_set_connect_state(t->ssl);
+    char literal[16];
+    bool is_address =
+        inet_pton(AF_INET, name, literal) == 1 || inet_pton(AF_INET6, name, literal) == 1;
+    if (!is_address && lib->SSL_ctrl(t->ssl, SSL_CTRL_SET_TLSEXT_HOSTNAME,
+                                     TLSEXT_NAMETYPE_host_name, (char *)(uintptr_t)name) != 1)
+        return false;
+    if (t->side->any_name)
+        return true;
+    if (is_address)
+        return lib->X509_VERIFY_PARAM_set1_ip_asc(param, name) == 1;
+    lib->SSL_set_hostflags(t->ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+    return lib->SSL_set1_host(t->ssl, name) == 1;
+}
+
+static bool begin(struct tls *t, const char *host)
+{
+    BIO *bio = t->lib->BIO_new(t->side->bytes);
+    if (!bio)
+        return false;
+    t->lib->BIO_set_data(bio, t);
+    t->lib->BIO_set_init(bio, 1);
+    t->ssl = clave__tls_context_begin(t->side);
+    if (!t->ssl) {
+        t->lib->BIO_free(bio);
+        return false;
+    }
+    t->lib->SSL_set_bio(t->ssl, bio, bio); /* one reference serves for both */
+    t->lib->SSL_set_ex_data(t->ssl, CHANNEL_DATA, t);
+    if (host)
+        return expect(t, host);
+    t->lib->SSL_set_accept_state(t->ssl);
+    return true;
+}
+
+struct tls *clave__tls_new(clave_tls *side, const struct clave_mem *mem, const char *host)
+{
+    struct tls *t = clave__mem_zalloc(mem, sizeof *t);
+    if (!t)
+        return NULL;
+    t->side = clave__tls_context_ref(side);
+    t->lib = side->lib;
+    t->mem = mem;
+    clave__buf_init(&t->out, mem, MAX_OUTPUT);
+    if (!begin(t, host)) {
+        clave__tls_free(t);
+        return NULL;
+    }
+    if (host)
+        clave__tls_shake(t);
+    return t;
+}
+
+void clave__tls_free(struct tls *t)
+{
+    if (!t)
+        return;
+    t->lib->SSL_free(t->ssl);
+    clave__buf_fini(&t->out);
+    clave__mem_free(t->mem, t->shown);
+    clave_tls_free(t->side);
+    clave__mem_free(t->mem, t);
+}
+
+enum tls_state clave__tls_state(const struct tls *t)
+{
+    return t->state;
+}
+
+/* ---- in ----------------------------------------------------------------------------------- */
+
+/* What a call of OpenSSL that did not do its work means. */
+static void judge(struct tls *t, int rc)
+{
+    switch (t->lib->SSL_get_error(t->ssl, rc)) {
+    case SSL_ERROR_WANT_READ:
+    case SSL_ERROR_WANT_WRITE:
+        break;
+    case SSL_ERROR_ZERO_RETURN:
+        t->state = TLS_ENDED;
+        break;
+    default:
+        t->state = TLS_FAILED;
+        t->why = t->lib->ERR_get_error();
+        t->lib->ERR_clear_error();
+    }
+}
+
+/* OpenSSL would wait for five bytes before it says no, and four letters are all that some send.
+ * The answer is the one that every client of TLS knows, and that is no length of a frame to those
+ * of ZooKeeper. */
+static void refuse_foreign(struct tls *t)
+{
+    static const uint8_t protocol_version[] = {RECORD_ALERT,           3, 3, 0, 2, 2,
+                                               SSL_AD_PROTOCOL_VERSION};
+    t->state = TLS_FAILED;
+    if (t->side->serves)
+        clave__buf_append(&t->out, protocol_version, sizeof protocol_version);
+}
+
+bool clave__tls_is_foreign(const struct tls *t)
+{
+    return t->is_other;
+}
+
+void clave__tls_feed(struct tls *t, const void *p, size_t n)
+{
+    t->in = p;
+    t->in_len = n;
+    if (t->heard || n == 0)
+        return;
+    t->heard = true;
+    t->is_other = t->in[0] != RECORD_HANDSHAKE && t->in[0] != RECORD_ALERT;
+    if (t->is_other)
+        refuse_foreign(t);
+}
+
+bool clave__tls_shake(struct tls *t)
+{
+    if (t->state != TLS_SHAKING)
+        return false;
+    t->lib->ERR_clear_error();
+    int rc = t->lib->SSL_do_handshake(t->ssl);
+    if (rc == 1)
+        t->state = TLS_OPEN;
+    else
+        judge(t, rc);
+    return rc == 1;
+}
+
+size_t clave__tls_read(struct tls *t, void *buf, size_t cap)
+{
+    if (t->state != TLS_OPEN)
+        return 0;
+    t->lib->ERR_clear_error();
+    int rc = t->lib->SSL_read(t->ssl, buf, cap < INT_MAX ? (int)cap : INT_MAX);
+    if (rc > 0)
+        return (size_t)rc;
+    judge(t, rc);
+    return 0;
+}
+
+/* ---- out ---------------------------------------------------------------------------------- */
+
+size_t clave__tls_write(struct tls *t, const void *p, size_t n)
+{
+    if (t->state != TLS_OPEN || n == 0 || clave__buf_len(&t->out) > 0)
+        return 0;
+    t->lib->ERR_clear_error();
+    int rc = t->lib->SSL_write(t->ssl, p, n < MAX_WRITE ? (int)n : MAX_WRITE);
+    if (rc > 0)
+        return (size_t)rc;
+    judge(t, rc);
+    return 0;
+}
+
+void clave__tls_end(struct tls *t)
+{
+    if (t->state != TLS_OPEN)
+        return;
+    t->lib->ERR_clear_error();
+    t->lib->SSL_shutdown(t->ssl);
+    t->lib->ERR_clear_error();
+    t->state = TLS_ENDED;
+}
+
+size_t clave__tls_output(const struct tls *t, const void **p)
+{
+    *p = clave__buf_bytes(&t->out);
+    return clave__buf_len(&t->out);
+}
+
+void clave__tls_sent(struct tls *t, size_t n)
+{
+    clave__buf_consume(&t->out, n);
+    clave__buf_trim(&t->out, KEEP_OUTPUT);
+}
+
+/* ---- the other side ----------------------------------------------------------------------- */
+
+size_t clave__tls_subject(const struct tls *t, const void **der)
+{
+    const unsigned char *p = NULL;
+    size_t n = 0;
+    X509 *cert = t->lib->SSL_get0_peer_certificate(t->ssl);
+    if (cert && t->lib->SSL_get_verify_result(t->ssl) == X509_V_OK)
+        t->lib->X509_NAME_get0_der(t->lib->X509_get_subject_name(cert), &p, &n);
+    *der = p;
+    return n;
+}
+
+/* "DNS:zk1, IP Address:10.0.0.1"; what is no text in it would go into a log. */
+static void put_names(const struct openssl *lib, X509 *cert, char *out, size_t cap)
+{
+    int at = lib->X509_get_ext_by_NID(cert, NID_subject_alt_name, -1), n = 0;
+    BIO *bio = at >= 0 ? lib->BIO_new(lib->BIO_s_mem()) : NULL;
+    if (bio && lib->X509V3_EXT_print(bio, lib->X509_get_ext(cert, at), 0, 0) == 1)
+        n = lib->BIO_read(bio, out, (int)cap - 1);
+    lib->BIO_free(bio);
+    out[n > 0 ? n : 0] = '\0';
+    for (; *out; out++)
+        if (*out < ' ' || *out > '~')
+            *out = '?';
+}
+
+/* The certificate is gone when the handshake has failed, so what is to be said of it is kept. */
+int clave__tls_on_verified(int fine, X509_STORE_CTX *found)
+{
+    const struct openssl *lib = library();
+    SSL *ssl = lib->X509_STORE_CTX_get_ex_data(found, lib->SSL_get_ex_data_X509_STORE_CTX_idx());
+    struct tls *t = lib->SSL_get_ex_data(ssl, CHANNEL_DATA);
+    X509 *cert = lib->X509_STORE_CTX_get0_cert(found);
+    if (fine || t->shown || !cert)
+        return fine;
+    t->shown = clave__mem_zalloc(t->mem, sizeof *t->shown);
+    if (t->shown) {
+        lib->X509_NAME_oneline(lib->X509_get_subject_name(cert), t->shown->subject,
+                               sizeof t->shown->subject);
+        put_names(lib, cert, t->shown->names, sizeof t->shown->names);
+    }
+    return fine;
+}
+
+/* What we found wrong with its certificate. */
+static void bad_certificate(const struct tls *t, char *text, size_t cap)
+{
+    static const struct shown nothing;
+    const struct shown *shown = t->shown ? t->shown : &nothing;
+    long verdict = t->lib->SSL_get_verify_result(t->ssl);
+    const char *why = t->lib->X509_verify_cert_error_string(verdict);
+    const char *ca = t->side->files[TLS_CA];
+    switch (verdict) {
+    case X509_V_ERR_HOSTNAME_MISMATCH:
+    case X509_V_ERR_IP_ADDRESS_MISMATCH:
+        snprintf(text, cap, "its certificate (%s) is for another server: %s", shown->subject,
+                 shown->names[0] ? shown->names : "it names none");
+        break;
+    case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
+    case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
+    case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:
+    case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
+    case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
+        snprintf(text, cap, "its certificate (%s) comes from no authority in %s: %s",
+                 shown->subject, ca ? ca : "the system's list", why);
+        break;
+    default:
+        snprintf(text, cap, "its certificate (%s) is not good: %s", shown->subject, why);
+    }
+}
+
+/* What it found wrong with ours: the alerts of RFC 8446 that users can do something about. Java
+ * calls one bad that was not shown. */
+static const char *complaint(const struct tls *t, int alert)
+{
+    if (alert == SSL_AD_BAD_CERTIFICATE && !t->side->files[TLS_CERT])
+        alert = SSL_AD_CERTIFICATE_REQUIRED;
+    switch (alert) {
+    case SSL_AD_HANDSHAKE_FAILURE:
+        return "it refused the connection: it may want a certificate, or other ciphers";
+    case SSL_AD_CERTIFICATE_REQUIRED:
+    case SSL_AD_NO_CERTIFICATE:
+        return "it wants a certificate, and was shown none";
+    case SSL_AD_UNKNOWN_CA:
+        return "it does not know the authority that our certificate comes from";
+    case SSL_AD_CERTIFICATE_EXPIRED:
+        return "it says that our certificate is not in date";
+    case SSL_AD_BAD_CERTIFICATE:
+    case SSL_AD_UNSUPPORTED_CERTIFICATE:
+    case SSL_AD_CERTIFICATE_REVOKED:
+    case SSL_AD_CERTIFICATE_UNKNOWN:
+        return "it refuses our certificate";
+    case SSL_AD_PROTOCOL_VERSION:
+        return "it speaks no version of TLS that is spoken here (1.2 and 1.3)";
+    default:
+        return NULL;
+    }
+}
+
+bool clave__tls_is_final(const struct tls *t)
+{
+    int reason = ERR_GET_REASON(t->why);
+    if (t->state != TLS_FAILED || t->is_other)
+        return false;
+    if (reason == SSL_R_CERTIFICATE_VERIFY_FAILED) {
+        long verdict = t->lib->SSL_get_verify_result(t->ssl);
+        return verdict != X509_V_ERR_CERT_NOT_YET_VALID && verdict != X509_V_ERR_OUT_OF_MEM;
+    }
+    return reason > ALERT_REASONS && complaint(t, reason - ALERT_REASONS) != NULL;
+}
+
+void clave__tls_fault(const struct tls *t, char *text, size_t cap)
+{
+    int reason = ERR_GET_REASON(t->why);
+    const char *why = t->lib->ERR_reason_error_string(t->why);
+    const char *alert = reason > ALERT_REASONS ? complaint(t, reason - ALERT_REASONS) : NULL;
+    if (t->is_other || reason == SSL_R_WRONG_VERSION_NUMBER || reason == SSL_R_HTTP_REQUEST)
+        snprintf(text, cap, "it does not speak TLS");
+    else if (reason == SSL_R_CERTIFICATE_VERIFY_FAILED)
+        bad_certificate(t, text, cap);
+    else if (reason == SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE)
+        snprintf(text, cap, "it shows no certificate");
+    else
+        snprintf(text, cap, "%s", alert ? alert : why ? why : "TLS has failed");
+}

@@ -1,0 +1,16 @@
+/* admin_lists.h - the admin commands that list sessions, their nodes and their watches. Each writes
+ * members of an object that is open. */
+#ifndef CLAVE_SERVER_FIGURES_ADMIN_LISTS_H
+#define CLAVE_SERVER_FIGURES_ADMIN_LISTS_H
+
+#include "base/json.h"
+#include "server/figures/four_letter.h"
+
+struct server_vitals;
+
+void clave__list_connections(struct server *s, struct json *j, bool full);
+void clave__list_sessions(struct server *s, struct json *j, const struct server_vitals *v);
+void clave__list_watches(struct server *s, struct json *j, const struct server_vitals *v);
+void clave__list_watches_by_path(struct server *s, struct json *j, const struct server_vitals *v);
+
+#endif

@@ -1,0 +1,41 @@
+/* four_letter.h - what the four-letter words share. */
+#ifndef CLAVE_SERVER_FIGURES_FOUR_LETTER_H
+#define CLAVE_SERVER_FIGURES_FOUR_LETTER_H
+
+#include "server/request/conn.h"
+
+/* version.c: "3.9.2-clave-0.1.0, built on 11/22/2026 21:30 UTC". The date has the form of Apache up
+ * to 3.4: go-zookeeper reads no other. */
+extern const char clave__server_version[];
+
+/* As Java shows a double with up to four decimals: "0.0", "4.25". */
+const char *clave__latency_average(const struct latency *l, char out[32]);
+/* "GETD"; "NA" for those without a name. */
+const char *clave__op_word(int32_t op);
+/* Apache counts its root twice, as "" and as "/". */
+size_t clave__count_nodes(const struct server *s);
+/* What figures are counted from anew: those of the server, those of its connections. */
+void clave__stats_reset(struct server *s);
+void clave__conn_stats_reset(struct server *s);
+
+/* Apache lists one of its two tables of watches: all but those on children. */
+enum { WORDS_WATCHES = WATCH_DATA | WATCH_PERSISTENT | WATCH_RECURSIVE };
+struct watch_figures {
+    size_t conns; /* that watch something */
+    size_t paths;
+    size_t watches;
+};
+struct watch_figures clave__watch_figures(struct server *s);
+
+/* The text grows in the server's scratch buffer; what does not fit is left out. */
+__attribute__((format(printf, 2, 3))) void clave__say(struct server *s, const char *fmt, ...);
+/* Of any length. */
+void clave__say_path(struct server *s, struct jbytes path);
+
+/* four_letter_lists.c: sessions and watches, which may be many. */
+void clave__say_dump(struct server *s);
+void clave__say_wchc(struct server *s);
+void clave__say_wchp(struct server *s);
+void clave__say_wchs(struct server *s);
+
+#endif

@@ -1,0 +1,277 @@
+#include "server/request/auth.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/base64.h"
+#include "base/sha1.h"
+#include "server/request/x509_name.h"
+
+/* Users of one connection: more would only make each check slow. */
+enum { MAX_DIGESTS = 64, MAX_DIGESTS_BYTES = 1 << 20, MAX_SUBJECT = 64 * 1024 };
+
+void clave__identities_init(struct identities *who, const struct clave_mem *mem,
+                            const struct peer_addr *peer)
+{
+    *who = (struct identities){.family = peer->family};
+    memcpy(who->ip, peer->ip, sizeof who->ip);
+    clave__buf_init(&who->digests, mem, MAX_DIGESTS_BYTES);
+    clave__buf_init(&who->subject, mem, MAX_SUBJECT);
+}
+
+void clave__identities_fini(struct identities *who)
+{
+    clave__buf_fini(&who->digests);
+    clave__buf_fini(&who->subject);
+}
+
+struct jvec clave__identities_digests(const struct identities *who)
+{
+    return (struct jvec){who->count, clave__buf_bytes(&who->digests),
+                         clave__buf_len(&who->digests)};
+}
+
+bool clave__identities_has_digest(const struct identities *who, struct jbytes id)
+{
+    struct jreader r = clave__jvec_reader(clave__identities_digests(who));
+    for (int32_t i = 0; i < who->count; i++)
+        if (clave__jbytes_eq(clave__jget_bytes(&r), id))
+            return true;
+    return false;
+}
+
+static bool is(struct jbytes s, const char *text)
+{
+    return clave__jbytes_eq(s, clave__jbytes(text));
+}
+
+/* The user of "user:rest". */
+static struct jbytes user_of(struct jbytes id)
+{
+    const char *colon = id.n > 0 ? memchr(id.p, ':', (size_t)id.n) : NULL;
+    return colon ? clave__jbytes_n(id.p, (size_t)(colon - id.p)) : id;
+}
+
+static clave_err add_digest(struct identities *who, struct jbytes auth)
+{
+    uint8_t sha[SHA1_LEN];
+    char secret[BASE64_LEN(SHA1_LEN) + 1];
+    struct jbytes user = user_of(auth);
+    struct jwriter w = clave__jwriter(&who->digests);
+    size_t begin = clave__buf_len(&who->digests);
+    int32_t len = user.n + 1 + (int32_t)sizeof secret - 1;
+    clave__sha1(auth.p, (size_t)auth.n, sha);
+    clave__base64(sha, sizeof sha, secret);
+    clave_err err = clave__buf_reserve(&who->digests, 4 + (size_t)len);
+    if (err == CLAVE_ETOOBIG)
+        return CLAVE_EAUTHFAILED;
+    if (err != CLAVE_OK)
+        return err;
+    clave__jput_int(&w, len);
+    clave__buf_append(&who->digests, user.p, (size_t)user.n);
+    clave__buf_append(&who->digests, ":", 1);
+    clave__buf_append(&who->digests, secret, sizeof secret - 1);
+    struct jbytes id = clave__jbytes_n(clave__buf_bytes(&who->digests) + begin + 4, (size_t)len);
+    bool known = clave__identities_has_digest(who, id);
+    if (known || who->count == MAX_DIGESTS) {
+        who->digests.tail -= 4 + (size_t)len;
+        return known ? CLAVE_OK : CLAVE_EAUTHFAILED;
+    }
+    who->count++;
+    return CLAVE_OK;
+}
+
+clave_err clave__identities_add(struct identities *who, struct jbytes scheme, struct jbytes auth)
+{
+    if (is(scheme, "ip"))
+        return CLAVE_OK; /* every connection has it already */
+    if (is(scheme, "digest") && auth.n >= 0)
+        return add_digest(who, auth);
+    if (is(scheme, "x509") && who->has_subject)
+        return CLAVE_OK; /* likewise */
+    return CLAVE_EAUTHFAILED;
+}
+
+void clave__identities_note_super(struct identities *who, struct jbytes digest)
+{
+    if (digest.n > 0 && clave__identities_has_digest(who, digest))
+        who->is_super = true;
+}
+
+/* ---- certificates ----------------------------------------------------------------------- */
+
+clave_err clave__identities_certify(struct identities *who, const void *der, size_t n)
+{
+    clave_err err = clave__x509_name_put(&who->subject, der, n);
+    who->has_subject = err == CLAVE_OK;
+    return err == CLAVE_ETOOBIG ? CLAVE_EINVAL : err;
+}
+
+struct jbytes clave__identities_subject(const struct identities *who)
+{
+    return clave__jbytes_n(clave__buf_bytes(&who->subject), clave__buf_len(&who->subject));
+}
+
+bool clave__identities_has_subject(const struct identities *who, struct jbytes id)
+{
+    return who->has_subject && clave__jbytes_eq(clave__identities_subject(who), id);
+}
+
+void clave__identities_note_x509_super(struct identities *who, struct jbytes subject)
+{
+    if (subject.n > 0 && clave__identities_has_subject(who, subject))
+        who->is_super = true;
+}
+
+/* ---- addresses ------------------------------------------------------------------------ */
+
+/* Addresses that are alike in their first bits. */
+struct range {
+    uint8_t family;
+    uint8_t ip[16];
+    unsigned bits;
+};
+
+/* A decimal number up to `max` at *p, before `end`. */
+static bool read_number(const char **p, const char *end, unsigned max, unsigned *out)
+{
+    const char *from = *p;
+    unsigned v = 0;
+    while (*p < end && **p >= '0' && **p <= '9' && *p - from < 4)
+        v = v * 10 + (unsigned)(*(*p)++ - '0');
+    *out = v;
+    return *p > from && v <= max;
+}
+
+static bool read_v4(const char **p, const char *end, uint8_t ip[16])
+{
+    unsigned v;
+    for (int i = 0; i < 4; i++) {
+        if (i > 0 && (*p == end || *(*p)++ != '.'))
+            return false;
+        if (!read_number(p, end, 255, &v))
+            return false;
+        ip[i] = (uint8_t)v;
+    }
+    return true;
+}
+
+/* Up to four hexadecimal digits. */
+static bool read_group(const char **p, const char *end, uint8_t out[2])
+{
+    static const char digits[] = "0123456789abcdef";
+    const char *from = *p;
+    unsigned v = 0;
+    for (; *p < end && *p - from < 4; ++*p) {
+        char lower = **p >= 'A' && **p <= 'F' ? (char)(**p + 'a' - 'A') : **p;
+        const char *at = lower ? strchr(digits, lower) : NULL;
+        if (!at)
+            break;
+        v = v << 4 | (unsigned)(at - digits);
+    }
+    out[0] = (uint8_t)(v >> 8);
+    out[1] = (uint8_t)v;
+    return *p > from;
+}
+
+static bool skip(const char **p, const char *end, const char *text)
+{
+    size_t n = strlen(text);
+    if ((size_t)(end - *p) < n || memcmp(*p, text, n) != 0)
+        return false;
+    *p += n;
+    return true;
+}
+
+/* Eight groups, or fewer around one "::". */
+static bool read_v6(const char **p, const char *end, uint8_t ip[16])
+{
+    enum { GROUPS = 8, NO_GAP = -1 };
+    uint8_t groups[2 * GROUPS];
+    int n = 0, gap = skip(p, end, "::") ? 0 : NO_GAP;
+    bool more = gap == NO_GAP || (*p < end && **p != '/');
+    while (more) {
+        if (n == GROUPS || !read_group(p, end, groups + 2 * n++))
+            return false;
+        bool again = skip(p, end, "::");
+        if (again && gap != NO_GAP)
+            return false;
+        gap = again ? n : gap;
+        more = again ? *p < end && **p != '/' : skip(p, end, ":");
+    }
+    if (gap == NO_GAP ? n != GROUPS : n == GROUPS)
+        return false;
+    gap = gap == NO_GAP ? n : gap;
+    memcpy(ip, groups, (size_t)gap * 2);
+    memcpy(ip + 2 * (GROUPS - n + gap), groups + 2 * gap, (size_t)(n - gap) * 2);
+    return true;
+}
+
+static bool parse_range(struct jbytes id, struct range *r)
+{
+    if (id.n <= 0)
+        return false;
+    const char *p = id.p, *end = id.p + id.n;
+    bool is_v6 = memchr(id.p, ':', (size_t)id.n) != NULL;
+    unsigned most = is_v6 ? 128 : 32;
+    *r = (struct range){.family = is_v6 ? 6 : 4, .bits = most};
+    if (is_v6 ? !read_v6(&p, end, r->ip) : !read_v4(&p, end, r->ip))
+        return false;
+    return p == end || (*p++ == '/' && read_number(&p, end, most, &r->bits) && p == end);
+}
+
+bool clave__ip_valid(struct jbytes id)
+{
+    struct range r;
+    return parse_range(id, &r);
+}
+
+bool clave__ip_matches(struct jbytes id, const struct identities *who)
+{
+    struct range r;
+    if (!parse_range(id, &r) || who->family != r.family)
+        return false;
+    unsigned whole = r.bits / 8, rest = r.bits % 8;
+    if (memcmp(r.ip, who->ip, whole) != 0)
+        return false;
+    return rest == 0 || (r.ip[whole] ^ who->ip[whole]) >> (8 - rest) == 0;
+}
+
+static void ip_text(const struct identities *who, char out[AUTH_IP_TEXT])
+{
+    const uint8_t *b = who->ip;
+    size_t at = 0;
+    if (who->family == 4) {
+        snprintf(out, AUTH_IP_TEXT, "%u.%u.%u.%u", b[0], b[1], b[2], b[3]);
+        return;
+    }
+    for (size_t i = 0; i < 16; i += 2)
+        at += (size_t)snprintf(out + at, AUTH_IP_TEXT - at, i ? ":%x" : "%x",
+                               (unsigned)(b[i] << 8 | b[i + 1]));
+}
+
+void clave__identities_put(struct jwriter *w, const struct identities *who)
+{
+    char text[AUTH_IP_TEXT];
+    struct jreader r = clave__jvec_reader(clave__identities_digests(who));
+    bool has_ip = who->family != 0;
+    clave__jput_int(w, who->count + (has_ip ? 1 : 0) + (who->is_super ? 1 : 0) +
+                           (who->has_subject ? 1 : 0));
+    if (has_ip) {
+        ip_text(who, text);
+        clave__jput_str(w, "ip");
+        clave__jput_str(w, text);
+    }
+    if (who->is_super) {
+        clave__jput_str(w, "super");
+        clave__jput_str(w, "");
+    }
+    for (int32_t i = 0; i < who->count; i++) {
+        clave__jput_str(w, "digest");
+        clave__jput_bytes(w, user_of(clave__jget_bytes(&r)));
+    }
+    if (who->has_subject) {
+        clave__jput_str(w, "x509");
+        clave__jput_bytes(w, clave__identities_subject(who));
+    }
+}

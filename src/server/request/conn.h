@@ -1,0 +1,117 @@
+/* conn.h - one connection: frames in, messages out, and which of them may leave.
+ *
+ *   NEW ──▶ SERVING ──▶ CLOSING     (a word is answered and closed from NEW)
+ *
+ * A message depends on a zxid; what stands behind one that is not durable waits with it. */
+#ifndef CLAVE_SERVER_REQUEST_CONN_H
+#define CLAVE_SERVER_REQUEST_CONN_H
+
+#include "server/request/auth.h"
+#include "server/server_internal.h"
+#include "wire/frame.h"
+#include "wire/record.h"
+
+enum conn_state { CONN_NEW, CONN_SERVING, CONN_CLOSING };
+
+/* Output up to `end` depends on `zxid`. */
+struct mark {
+    uint64_t end; /* bytes since the connection began */
+    int64_t zxid;
+    int64_t since;    /* when its requests were read */
+    uint32_t replies; /* in it */
+};
+
+struct server_conn {
+    struct server *s;
+    void *user;
+    struct peer_addr peer;
+    enum conn_state state;
+    struct list in_conns;
+    struct list in_strangers;
+    struct list in_ready;
+    struct list in_waiting;
+    struct list in_owed;
+    struct list in_choked;
+
+    struct frame_reader frames;
+    struct buf backlog; /* what came while nothing could be taken */
+    struct buf out;
+    size_t owed;         /* memory of `out`, as counted in the server's; 0: it is empty */
+    int64_t owed_since;  /* when it had nothing, or took some */
+    uint64_t written;    /* bytes since it began: the end of `out` */
+    uint64_t releasable; /* bytes since it began that may leave */
+    struct mark *marks;  /* a ring of mark_cap, a power of two */
+    size_t mark_cap;
+    size_t mark_head;
+    size_t mark_count;
+    size_t undurable; /* replies behind marks */
+    bool wanted_read; /* as last told */
+
+    int64_t accepted_at;
+    struct session *session; /* NULL: none (any more) */
+    struct identities who;
+    struct watcher watcher;
+
+    struct latency latency;
+    uint64_t received;
+    uint64_t sent;
+    int32_t last_op;
+    int32_t last_xid;
+    int64_t last_zxid;
+    int64_t last_reply_at;
+    int64_t last_latency;
+};
+
+/* ---- messages out (conn.c) ------------------------------------------------------------------ */
+
+/* A frame being written at the end of the output. */
+struct message {
+    struct server_conn *c;
+    struct jwriter w;
+    size_t begin;
+};
+
+struct message clave__message_begin(struct server_conn *c);
+/* Ends it: it shows what is applied at present. `reply`: to a request, which counts.
+ * Without memory for it the connection is cut: a message is never left out. */
+void clave__message_end(struct message *m, bool reply);
+/* The header of a reply. */
+void clave__message_header(struct message *m, int32_t xid, int64_t zxid, clave_err err);
+/* A reply that is a header only. */
+void clave__conn_reply(struct server_conn *c, int32_t xid, int64_t zxid, clave_err err);
+void clave__conn_send_event(struct server_conn *c, int64_t zxid, const struct watch_event *ev);
+/* Bytes that are no frame: the answer to a word. It waits for nothing, so that a server whose
+ * disk stands can still be asked. */
+void clave__conn_send_text(struct server_conn *c, const char *text, size_t n);
+
+/* Says no more: closes when what was said has left. */
+void clave__conn_close(struct server_conn *c);
+/* Closes at once. */
+void clave__conn_cut(struct server_conn *c);
+
+static inline bool clave__conn_is_open(const struct server_conn *c)
+{
+    return c->state != CONN_CLOSING;
+}
+
+/* The output of all together is at twice its bound: none is read, until clients have taken some or
+ * those that take nothing are cut off. */
+bool clave__conns_are_choked(const struct server *s);
+/* Cuts off whose time is over, the longest first; when the next one's is, INT64_MAX: none's. */
+void clave__conns_relieve(struct server *s);
+int64_t clave__conns_deadline(const struct server *s);
+
+/* Takes bytes that waited, if any may be taken now. */
+void clave__conn_resume(struct server_conn *c);
+/* Releases what has become durable. */
+void clave__conn_release(struct server_conn *c);
+
+/* ---- messages in ----------------------------------------------------------------------------- */
+
+/* The first frame: connect.c. */
+void clave__conn_connect(struct server_conn *c, const uint8_t *p, size_t n);
+/* Four letters in place of a length: four_letter.c. */
+void clave__conn_word(struct server_conn *c, uint32_t word);
+/* A request: request.c. */
+void clave__conn_request(struct server_conn *c, const uint8_t *p, size_t n);
+#endif

@@ -1,0 +1,129 @@
+/* connect.c - the handshake: a new session, one that goes on, or a refusal. And how sessions
+ * begin and end, in the log and in the tree. */
+#include <string.h>
+
+#include "server/request/conn.h"
+#include "server/request/write.h"
+
+/* ---- the response ------------------------------------------------------------------------- */
+
+static void respond(struct server_conn *c, const struct wire_connect_request *q)
+{
+    uint8_t passwd[WIRE_PASSWORD_LEN] = {0};
+    struct wire_connect_response r = {.has_read_only = q->has_read_only};
+    if (c->session) {
+        r.timeout_ms = c->session->timeout_ms;
+        r.session_id = c->session->id;
+        clave__session_password(r.session_id, passwd);
+    }
+    r.passwd = clave__jbytes_n(passwd, sizeof passwd);
+    struct message m = clave__message_begin(c);
+    clave__wire_put_connect_response(&m.w, &r);
+    clave__message_end(&m, false);
+}
+
+static void attach(struct server_conn *c, struct session *session)
+{
+    c->session = session;
+    session->conn = c;
+    c->state = CONN_SERVING;
+    c->frames.max_frame = c->s->max_frame; /* it has shown that it is a client */
+    list_remove(&c->in_strangers);
+    clave__session_touch(&c->s->sessions, session);
+}
+
+/* ---- a new session ------------------------------------------------------------------------- */
+
+static clave_err create_session(struct server *s, int32_t timeout_ms, struct session **out)
+{
+    int64_t id = clave__sessions_new_id(&s->sessions);
+    clave_err err = clave__sessions_add(&s->sessions, id, timeout_ms, out);
+    if (err != CLAVE_OK)
+        return err;
+    clave__write_begin(s, id, 0, OP_CREATE_SESSION);
+    s->txn.timeout_ms = timeout_ms;
+    err = clave__log_append(s);
+    clave__txn_end(&s->txn);
+    if (err != CLAVE_OK)
+        clave__sessions_remove(&s->sessions, *out);
+    return err;
+}
+
+static void open_session(struct server_conn *c, const struct wire_connect_request *q,
+                         int32_t timeout_ms)
+{
+    struct session *session;
+    if (create_session(c->s, timeout_ms, &session) != CLAVE_OK) {
+        clave__conn_cut(c);
+        return;
+    }
+    attach(c, session);
+    clave__log(&c->s->log, CLAVE_LOG_DEBUG, "session 0x%llx of %s, %d ms",
+               (unsigned long long)session->id, c->peer.text, (int)timeout_ms);
+    respond(c, q);
+}
+
+/* ---- a session that goes on ------------------------------------------------------------------ */
+
+static bool is_password_of(int64_t id, struct jbytes passwd)
+{
+    uint8_t right[WIRE_PASSWORD_LEN];
+    clave__session_password(id, right);
+    return clave__jbytes_eq(passwd, clave__jbytes_n(right, sizeof right));
+}
+
+/* Nothing is logged: the disk keeps the timeout of the beginning. So it gets no longer one, unlike
+ * Apache's: the client would rely on it, and a server that is started again count by the other. */
+static void resume_session(struct server_conn *c, const struct wire_connect_request *q,
+                           int32_t timeout_ms)
+{
+    struct session *session = clave__sessions_find(&c->s->sessions, q->session_id);
+    /* Apache closes the older connection before it looks at the password. */
+    if (session && session->conn)
+        clave__conn_cut(session->conn);
+    if (session && is_password_of(session->id, q->passwd)) {
+        int32_t most = session->logged_timeout_ms;
+        session->timeout_ms = timeout_ms < most ? timeout_ms : most;
+        attach(c, session);
+        respond(c, q);
+        return;
+    }
+    clave__log(&c->s->log, CLAVE_LOG_INFO, "refused %s: session 0x%llx %s", c->peer.text,
+               (unsigned long long)q->session_id, session ? "has another password" : "has expired");
+    respond(c, q);
+    clave__conn_close(c);
+}
+
+static int32_t negotiate(const struct server *s, int32_t asked_ms)
+{
+    if (asked_ms < s->min_session_ms)
+        return s->min_session_ms;
+    return asked_ms > s->max_session_ms ? s->max_session_ms : asked_ms;
+}
+
+void clave__conn_connect(struct server_conn *c, const uint8_t *p, size_t n)
+{
+    struct server *s = c->s;
+    struct jreader r = clave__jreader(p, n);
+    struct wire_connect_request q = clave__wire_get_connect_request(&r);
+    s->packets_received++;
+    c->received++;
+    if (r.bad) {
+        clave__log(&s->log, CLAVE_LOG_WARN, "%s is closed: its first frame is no ConnectRequest",
+                   c->peer.text);
+        clave__conn_close(c);
+        return;
+    }
+    if (q.last_zxid_seen > s->last_zxid) {
+        clave__log(&s->log, CLAVE_LOG_WARN,
+                   "refused %s: it has seen zxid 0x%llx, the newest here is 0x%llx", c->peer.text,
+                   (unsigned long long)q.last_zxid_seen, (unsigned long long)s->last_zxid);
+        clave__conn_close(c);
+        return;
+    }
+    int32_t timeout_ms = negotiate(s, q.timeout_ms);
+    if (q.session_id == 0)
+        open_session(c, &q, timeout_ms);
+    else
+        resume_session(c, &q, timeout_ms);
+}

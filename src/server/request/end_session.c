@@ -1,0 +1,64 @@
+/* end_session.c - closing and expiry: one transaction that removes what the session owns. */
+#include "server/request/write.h"
+
+/* A session's node has no children, but in data of others, with a TTL of before 3.5.4 say: they
+ * go with it. */
+static struct node *lowest_of(struct node *n)
+{
+    while (!list_empty(&n->children))
+        n = LIST_ENTRY(n->children.next, struct node, sibling);
+    return n;
+}
+
+static clave_err delete_owned(struct server *s, int64_t id)
+{
+    const struct owner *o = clave__tree_find_owner(&s->tree, id);
+    while (o && !list_empty(&o->nodes)) {
+        struct node *n = lowest_of(&LIST_ENTRY(o->nodes.next, struct owned_node, link)->node);
+        struct change *c = clave__txn_add(&s->txn, OP_DELETE, clave__node_path_bytes(n));
+        if (!c)
+            return CLAVE_ENOMEM;
+        c->node = n;
+        clave__txn_make(&s->txn);
+    }
+    return CLAVE_OK;
+}
+
+static clave_err end_session(struct server *s, int64_t id, int32_t cxid)
+{
+    clave__write_begin(s, id, cxid, OP_CLOSE_SESSION);
+    clave_err err = delete_owned(s, id);
+    err = err == CLAVE_OK ? clave__write_commit(s) : clave__write_fail(s, err);
+    if (err != CLAVE_OK)
+        return err;
+    clave__txn_end(&s->txn);
+    struct session *session = clave__sessions_find(&s->sessions, id);
+    if (session && session->conn)
+        session->conn->session = NULL;
+    if (session)
+        clave__sessions_remove(&s->sessions, session);
+    return CLAVE_OK;
+}
+
+void clave__conn_close_session(struct server_conn *c, int32_t xid)
+{
+    if (end_session(c->s, c->session->id, xid) != CLAVE_OK) {
+        clave__conn_cut(c);
+        return;
+    }
+    clave__conn_reply(c, xid, c->s->last_zxid, CLAVE_OK);
+    clave__conn_close(c);
+}
+
+clave_err clave__session_expire(struct server *s, int64_t id)
+{
+    const struct session *session = clave__sessions_find(&s->sessions, id);
+    struct server_conn *c = session ? session->conn : NULL;
+    clave_err err = end_session(s, id, 0);
+    if (err != CLAVE_OK)
+        return err;
+    clave__log(&s->log, CLAVE_LOG_INFO, "session 0x%llx has expired", (unsigned long long)id);
+    if (c)
+        clave__conn_cut(c);
+    return CLAVE_OK;
+}

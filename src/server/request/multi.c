@@ -1,0 +1,126 @@
+/* multi.c - several ops as one: all or nothing for writes, each by itself for reads. */
+#include "server/request/read.h"
+#include "server/request/write.h"
+
+/* ---- writes -------------------------------------------------------------------------------- */
+
+static bool may_be_in_multi(int32_t op)
+{
+    switch (op) {
+    case OP_CREATE:
+    case OP_CREATE2:
+    case OP_CREATE_CONTAINER:
+    case OP_CREATE_TTL:
+    case OP_DELETE:
+    case OP_SET_DATA:
+    case OP_CHECK:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static bool all_may_be_in_multi(const struct wire_ops *ops)
+{
+    struct jreader r = clave__wire_ops_reader(ops);
+    struct wire_op op;
+    while (clave__wire_get_op(&r, &op))
+        if (!may_be_in_multi(op.op))
+            return false;
+    return true;
+}
+
+/* What the newest change answers with: its Stat is the one of this moment. */
+static void put_made(struct jwriter *w, const struct change *c)
+{
+    struct wire_result res = {.op = c->type, .path = c->path};
+    if (c->type == OP_CREATE_CONTAINER || c->type == OP_CREATE_TTL)
+        res.op = OP_CREATE2; /* Apache answers all that have a Stat alike */
+    if (c->node)
+        res.stat = clave__node_wire_stat(c->node);
+    clave__wire_put_result(w, &res);
+}
+
+static void put_error(struct jwriter *w, clave_err err)
+{
+    struct wire_result res = {.op = OP_ERROR, .err = err};
+    clave__wire_put_result(w, &res);
+}
+
+/* Makes one op after the other, with their results in s->results; *done is how many. */
+static clave_err make_all(struct server_conn *c, const struct wire_ops *ops, int32_t *done)
+{
+    struct server *s = c->s;
+    struct jreader r = clave__wire_ops_reader(ops);
+    struct jwriter w = clave__jwriter(&s->results);
+    struct wire_op op;
+    clave__buf_clear(&s->results);
+    for (*done = 0; clave__wire_get_op(&r, &op); ++*done) {
+        clave_err err = clave__write_op(s, c, op.op, &op.body);
+        if (err != CLAVE_OK)
+            return err;
+        put_made(&w, &s->txn.changes[s->txn.count - 1]);
+    }
+    clave__wire_put_ops_end(&w);
+    return w.err == CLAVE_OK ? CLAVE_OK : CLAVE_ENOMEM;
+}
+
+/* Takes all back and records it so: the ops before the culprit as they were, the culprit with
+ * its code, those behind it with -2. */
+static clave_err record_failure(struct server_conn *c, int32_t count, int32_t done, clave_err why)
+{
+    struct server *s = c->s;
+    struct jwriter w = clave__jwriter(&s->results);
+    clave__txn_undo(&s->txn);
+    clave__buf_clear(&s->results);
+    for (int32_t i = 0; i < count; i++) {
+        clave_err err = i < done ? CLAVE_OK : i == done ? why : CLAVE_ERUNTIME;
+        put_error(&w, err);
+        if (i < done)
+            continue;
+        struct change *change = clave__txn_add(&s->txn, OP_ERROR, JBYTES_NULL);
+        if (!change)
+            return CLAVE_ENOMEM;
+        change->err = err;
+    }
+    clave__wire_put_ops_end(&w);
+    return w.err == CLAVE_OK ? CLAVE_OK : CLAVE_ENOMEM;
+}
+
+static void reply_with_results(struct server_conn *c, int32_t xid)
+{
+    struct buf *results = &c->s->results;
+    struct message m = clave__message_begin(c);
+    clave__message_header(&m, xid, c->s->last_zxid, CLAVE_OK);
+    if (m.w.err == CLAVE_OK)
+        m.w.err = clave__buf_append(m.w.b, clave__buf_bytes(results), clave__buf_len(results));
+    clave__message_end(&m, true);
+}
+
+void clave__conn_multi(struct server_conn *c, const struct wire_request *q, bool malformed)
+{
+    struct server *s = c->s;
+    const struct wire_ops *ops = &q->body.multi;
+    int32_t done = 0;
+    if (malformed || !all_may_be_in_multi(ops)) {
+        clave__conn_write(c, q, true);
+        return;
+    }
+    clave__write_begin(s, c->session->id, q->xid, OP_MULTI);
+    clave_err err = make_all(c, ops, &done);
+    if (err == CLAVE_EMARSHALLING) { /* a path that is null: the whole is no request */
+        clave__txn_undo(&s->txn);
+        clave__txn_end(&s->txn);
+        clave__conn_write(c, q, true);
+        return;
+    }
+    if (err != CLAVE_OK && err != CLAVE_ENOMEM)
+        err = record_failure(c, ops->count, done, err);
+    err = err == CLAVE_OK ? clave__write_commit(s) : clave__write_fail(s, CLAVE_ENOMEM);
+    if (err == CLAVE_OK)
+        reply_with_results(c, q->xid);
+    else
+        clave__conn_cut(c);
+    clave__txn_end(&s->txn);
+    clave__buf_trim(&s->results, 0);
+}

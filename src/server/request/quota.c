@@ -1,0 +1,221 @@
+#include "server/request/quota.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/path.h"
+
+static const char quota_root[] = "/zookeeper/quota";
+static const char limits_name[] = "/zookeeper_limits";
+static const char stats_name[] = "/zookeeper_stats";
+
+struct figures {
+    int64_t nodes;
+    int64_t bytes;
+};
+
+/* ---- finding ------------------------------------------------------------------------------- */
+
+static bool has_any(const struct server *s)
+{
+    const struct node *root = clave__tree_find(&s->tree, clave__jbytes(quota_root));
+    return root && root->stat.num_children > 0;
+}
+
+/* The node of this name that a quota on `path` has. NULL: none, or no memory to look for it. */
+static struct node *find_part(struct server *s, struct jbytes path, const char *name)
+{
+    struct buf *b = &s->quota_path;
+    clave__buf_clear(b);
+    if (clave__buf_append(b, quota_root, sizeof quota_root - 1) != CLAVE_OK ||
+        clave__buf_append(b, path.p, (size_t)path.n) != CLAVE_OK ||
+        clave__buf_append(b, name, strlen(name)) != CLAVE_OK)
+        return NULL;
+    struct jbytes part = clave__jbytes_n(clave__buf_bytes(b), clave__buf_len(b));
+    struct node *n = clave__tree_find(&s->tree, part);
+    return n == s->tree.root ? NULL : n;
+}
+
+/* The nearest path at or above this one that has limits; *limits is their node. n = 0: none. */
+static struct jbytes nearest(struct server *s, struct jbytes path, struct node **limits)
+{
+    for (; path.n > 1; path.n = (int32_t)clave__path_parent_len(path.p, (size_t)path.n)) {
+        *limits = find_part(s, path, limits_name);
+        if (*limits)
+            return path;
+    }
+    return (struct jbytes){path.p, 0};
+}
+
+static bool ends_with(struct jbytes path, const char *name)
+{
+    size_t n = strlen(name);
+    return (size_t)path.n > n && memcmp(path.p + path.n - n, name, n) == 0;
+}
+
+/* The path whose quota this node is a part of. n = 0: it is none. */
+static struct jbytes quota_of(struct jbytes part, const char *name)
+{
+    const size_t root = sizeof quota_root - 1;
+    if ((size_t)part.n <= root || memcmp(part.p, quota_root, root) != 0 || !ends_with(part, name))
+        return (struct jbytes){part.p, 0};
+    return clave__jbytes_n(part.p + root, (size_t)part.n - root - strlen(name));
+}
+
+/* ---- figures -------------------------------------------------------------------------------- */
+
+/* The number behind `key` in "count=2,bytes=8" or "...=;byteHardLimit=9"; false: there is none. */
+static bool get_figure(const struct node *n, const char *key, int64_t *out)
+{
+    const size_t len = strlen(key);
+    const char *p = (const char *)n->data;
+    const char *end = p ? p + n->data_len : NULL;
+    for (; p && (size_t)(end - p) > len; p++) {
+        if (memcmp(p, key, len) != 0)
+            continue;
+        char digits[24] = "";
+        size_t k = 0;
+        for (p += len; p < end && k + 1 < sizeof digits && strchr("-0123456789", *p); p++)
+            digits[k++] = *p;
+        *out = 0;
+        bool negative = digits[0] == '-';
+        for (size_t i = negative; i < k && i < 18; i++)
+            *out = *out * 10 + (digits[i] - '0');
+        *out = negative ? -*out : *out;
+        return k > 0;
+    }
+    return false;
+}
+
+static bool get_stats(const struct node *n, struct figures *out)
+{
+    return get_figure(n, "count=", &out->nodes) && get_figure(n, "bytes=", &out->bytes);
+}
+
+/* Only the data change. Without memory for it the figures are behind until the next start. */
+static void put_stats(struct server *s, struct node *n, const struct figures *f)
+{
+    char text[64];
+    int len = snprintf(text, sizeof text, "count=%" PRId64 ",bytes=%" PRId64, f->nodes, f->bytes);
+    uint8_t *data;
+    if (clave__tree_copy_data(&s->tree, clave__jbytes_n(text, (size_t)len), &data) != CLAVE_OK)
+        return;
+    clave__tree_swap_data(&s->tree, n, &data, &len);
+    clave__tree_free_data(&s->tree, n, data);
+    clave__tree_changed(&s->tree, n);
+}
+
+static int64_t size_of(int32_t len)
+{
+    return len > 0 ? len : 0;
+}
+
+static void count(struct server *s, struct jbytes path)
+{
+    struct figures f = {0, 0};
+    const struct node *top = clave__tree_find(&s->tree, path);
+    struct node *stats = find_part(s, path, stats_name);
+    for (const struct node *n = top; n; n = clave__tree_next(n, top)) {
+        f.nodes++;
+        f.bytes += size_of(n->data_len);
+    }
+    if (stats)
+        put_stats(s, stats, &f);
+}
+
+static void add(struct server *s, struct jbytes path, int64_t nodes, int64_t bytes)
+{
+    struct figures f;
+    struct node *limits;
+    struct jbytes at = nearest(s, path, &limits);
+    struct node *stats = at.n > 0 ? find_part(s, at, stats_name) : NULL;
+    if (!stats)
+        return;
+    if (!get_stats(stats, &f)) {
+        count(s, at);
+        return;
+    }
+    f.nodes += nodes;
+    f.bytes += bytes;
+    put_stats(s, stats, &f);
+}
+
+/* ---- changes -----------------------------------------------------------------------------------
+ */
+
+static void note(struct server *s, const struct change *c)
+{
+    struct jbytes path = c->path;
+    switch (c->type) {
+    case OP_CREATE:
+    case OP_CREATE2:
+    case OP_CREATE_CONTAINER:
+    case OP_CREATE_TTL:
+        add(s, path, 1, size_of(c->data.n));
+        break;
+    case OP_DELETE:
+    case OP_DELETE_CONTAINER:
+        add(s, path, -1, -size_of(c->node->data_len));
+        break;
+    case OP_SET_DATA:
+        add(s, path, 0, size_of(c->data.n) - size_of(c->other_len));
+        break;
+    default:
+        break;
+    }
+}
+
+/* New figures are right from the beginning; they count what is there now. */
+static void begin(struct server *s, const struct change *c)
+{
+    bool is_new = c->type == OP_CREATE || c->type == OP_CREATE2;
+    struct jbytes path = quota_of(c->path, stats_name);
+    if (is_new && path.n > 0)
+        count(s, path);
+}
+
+void clave__quota_note(struct server *s)
+{
+    if (!has_any(s))
+        return;
+    for (size_t i = 0; i < s->txn.count; i++)
+        if (s->txn.changes[i].state == CHANGE_DONE)
+            note(s, &s->txn.changes[i]);
+    for (size_t i = 0; i < s->txn.count; i++)
+        if (s->txn.changes[i].state == CHANGE_DONE)
+            begin(s, &s->txn.changes[i]);
+}
+
+void clave__quota_recount(struct server *s)
+{
+    const struct node *top = clave__tree_find(&s->tree, clave__jbytes(quota_root));
+    if (!top || top == s->tree.root)
+        return;
+    for (const struct node *n = top; (n = clave__tree_next(n, top));) {
+        struct jbytes path = quota_of(clave__node_path_bytes(n), limits_name);
+        if (path.n > 0)
+            count(s, path);
+    }
+}
+
+/* ---- limits
+ * -------------------------------------------------------------------------------------- */
+
+clave_err clave__quota_check(struct server *s, struct jbytes path, int64_t nodes, int64_t bytes)
+{
+    struct figures f;
+    struct node *limits;
+    int64_t most;
+    struct jbytes at = has_any(s) ? nearest(s, path, &limits) : (struct jbytes){path.p, 0};
+    const struct node *stats = at.n > 0 ? find_part(s, at, stats_name) : NULL;
+    if (!stats || !get_stats(stats, &f))
+        return CLAVE_OK;
+    if (nodes > 0 && get_figure(limits, "countHardLimit=", &most) && most >= 0 &&
+        f.nodes + nodes > most)
+        return CLAVE_EQUOTA;
+    if (bytes > 0 && get_figure(limits, "byteHardLimit=", &most) && most >= 0 &&
+        f.bytes + bytes > most)
+        return CLAVE_EQUOTA;
+    return CLAVE_OK;
+}

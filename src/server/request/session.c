@@ -1,0 +1,185 @@
+#include "server/request/session.h"
+
+#include "base/memory.h"
+
+/* Apache marks ids with the server's number in the top byte; a standalone server is 1. */
+enum { SERVER_ID = 1, ID_SHIFT = 56 };
+
+/* ---- ids and passwords -------------------------------------------------------------------- */
+
+/* java.util.Random, seeded with the id and Apache's constant. */
+void clave__session_password(int64_t id, uint8_t out[WIRE_PASSWORD_LEN])
+{
+    const uint64_t multiplier = 0x5DEECE66Du, mask = ((uint64_t)1 << 48) - 1;
+    uint64_t state = ((uint64_t)id ^ 0xB3415C00u ^ multiplier) & mask;
+    for (int i = 0; i < WIRE_PASSWORD_LEN; i += 4) {
+        state = (state * multiplier + 0xB) & mask;
+        uint32_t word = (uint32_t)(state >> 16);
+        for (int b = 0; b < 4; b++)
+            out[i + b] = (uint8_t)(word >> (8 * b));
+    }
+}
+
+int64_t clave__sessions_new_id(struct sessions *t)
+{
+    while (clave__sessions_find(t, t->next_id))
+        t->next_id++;
+    return t->next_id++;
+}
+
+/* A clock that was set back must not give an id out again. */
+static void note_id(struct sessions *t, int64_t id)
+{
+    if (id >> ID_SHIFT == SERVER_ID && id >= t->next_id)
+        t->next_id = id + 1;
+}
+
+/* ---- the ring ----------------------------------------------------------------------------- */
+
+static int64_t end_of_tick(const struct sessions *t, int64_t at)
+{
+    return (at / t->tick_ms + 1) * t->tick_ms;
+}
+
+static void put_in_ring(struct sessions *t, struct session *s)
+{
+    int64_t tick = s->expires / t->tick_ms;
+    if (tick <= t->done)
+        tick = t->done + 1;
+    if (tick >= t->done + SESSION_RING)
+        tick = t->done + SESSION_RING - 1;
+    list_push_back(&t->ring[tick % SESSION_RING], &s->in_ring);
+}
+
+/* Only the time is noted: the session moves when its place in the ring comes up. */
+void clave__session_touch(struct sessions *t, struct session *s)
+{
+    s->expires = end_of_tick(t, t->now + s->timeout_ms);
+}
+
+void clave__session_spare(struct sessions *t, struct session *s)
+{
+    s->expires = end_of_tick(t, t->now);
+    list_remove(&s->in_ring);
+    put_in_ring(t, s);
+}
+
+void clave__sessions_spare_all(struct sessions *t, int64_t now)
+{
+    int64_t least = end_of_tick(t, now + t->tick_ms);
+    for (struct map_node *n = NULL; (n = clave__map_next(&t->table, n));) {
+        struct session *s = MAP_ENTRY(n, struct session, in_table);
+        if (s->expires < least)
+            s->expires = least; /* it moves when its place in the ring comes up */
+    }
+}
+
+void clave__sessions_advance(struct sessions *t, int64_t now)
+{
+    int64_t target = now / t->tick_ms;
+    int64_t first = t->done + 1;
+    t->now = now;
+    if (target < first)
+        return;
+    int64_t steps = target - first < SESSION_RING ? target - first + 1 : SESSION_RING;
+    for (int64_t i = 0; i < steps; i++)
+        list_splice(&t->due, &t->ring[(first + i) % SESSION_RING]);
+    t->done = target;
+}
+
+struct session *clave__sessions_next_due(struct sessions *t)
+{
+    struct list *e;
+    while ((e = list_pop_front(&t->due))) {
+        struct session *s = LIST_ENTRY(e, struct session, in_ring);
+        put_in_ring(t, s);
+        if (s->expires <= t->now)
+            return s;
+    }
+    return NULL;
+}
+
+int64_t clave__sessions_deadline(const struct sessions *t)
+{
+    for (int64_t i = 1; i <= SESSION_RING; i++)
+        if (!list_empty(&t->ring[(t->done + i) % SESSION_RING]))
+            return (t->done + i) * t->tick_ms;
+    return INT64_MAX;
+}
+
+/* ---- the table ------------------------------------------------------------------------------ */
+
+static bool has_id(const struct map_node *node, const void *key)
+{
+    const struct session *s = (const void *)node; /* its first member */
+    return s->id == *(const int64_t *)key;
+}
+
+struct session *clave__sessions_find(const struct sessions *t, int64_t id)
+{
+    struct map_node *n = clave__map_find(&t->table, clave__map_hash_u64((uint64_t)id), has_id, &id);
+    return n ? MAP_ENTRY(n, struct session, in_table) : NULL;
+}
+
+clave_err clave__sessions_add(struct sessions *t, int64_t id, int32_t timeout_ms,
+                              struct session **out)
+{
+    struct session *s = clave__sessions_find(t, id);
+    if (!s) {
+        s = clave__mem_zalloc(t->mem, sizeof *s);
+        if (!s)
+            return CLAVE_ENOMEM;
+        s->id = id;
+        list_init(&s->in_ring);
+        clave__map_insert(&t->table, &s->in_table, clave__map_hash_u64((uint64_t)id));
+        note_id(t, id);
+    }
+    s->timeout_ms = s->logged_timeout_ms = timeout_ms;
+    clave__session_touch(t, s);
+    list_remove(&s->in_ring);
+    put_in_ring(t, s);
+    *out = s;
+    return CLAVE_OK;
+}
+
+void clave__sessions_remove(struct sessions *t, struct session *s)
+{
+    list_remove(&s->in_ring);
+    clave__map_remove(&t->table, &s->in_table);
+    clave__mem_free(t->mem, s);
+}
+
+void clave__sessions_start(struct sessions *t, int64_t now, int64_t wall)
+{
+    int64_t by_clock = (int64_t)((uint64_t)wall << 24 >> 8) | (int64_t)SERVER_ID << ID_SHIFT;
+    if (by_clock > t->next_id)
+        t->next_id = by_clock;
+    t->now = now;
+    t->done = now / t->tick_ms;
+    for (struct map_node *n = NULL; (n = clave__map_next(&t->table, n));) {
+        struct session *s = MAP_ENTRY(n, struct session, in_table);
+        clave__session_touch(t, s);
+        list_remove(&s->in_ring);
+        put_in_ring(t, s);
+    }
+}
+
+clave_err clave__sessions_init(struct sessions *t, const struct clave_mem *mem, int32_t tick_ms)
+{
+    *t = (struct sessions){.mem = mem, .tick_ms = tick_ms, .next_id = (int64_t)SERVER_ID << 56};
+    list_init(&t->due);
+    for (size_t i = 0; i < SESSION_RING; i++)
+        list_init(&t->ring[i]);
+    return clave__map_init(&t->table, mem);
+}
+
+void clave__sessions_fini(struct sessions *t)
+{
+    struct map_node *at = clave__map_next(&t->table, NULL);
+    while (at) {
+        struct map_node *next = clave__map_next(&t->table, at);
+        clave__mem_free(t->mem, MAP_ENTRY(at, struct session, in_table));
+        at = next;
+    }
+    clave__map_fini(&t->table);
+}

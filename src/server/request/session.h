@@ -1,0 +1,67 @@
+/* session.h - the sessions: ids and passwords, and when each expires. */
+#ifndef CLAVE_SERVER_REQUEST_SESSION_H
+#define CLAVE_SERVER_REQUEST_SESSION_H
+
+#include "base/list.h"
+#include "base/map.h"
+#include "clave/err.h"
+#include "server/server.h"
+#include "wire/proto.h"
+
+/* Expiry looks at a ring of ticks: a session further ahead waits in the last one and is
+ * looked at again. */
+enum { SESSION_RING = 64 };
+
+struct session {
+    struct map_node in_table;
+    struct list in_ring;
+    int64_t id;
+    int64_t expires;           /* the end of a tick */
+    int32_t timeout_ms;        /* as the last connect negotiated it */
+    int32_t logged_timeout_ms; /* as createSession did: what the disk knows */
+    struct server_conn *conn;  /* NULL: nobody is connected */
+};
+
+struct sessions {
+    const struct clave_mem *mem;
+    struct map table;
+    struct list ring[SESSION_RING];
+    struct list due;
+    int64_t tick_ms;
+    int64_t done; /* ticks up to this one have been looked at */
+    int64_t now;
+    int64_t next_id;
+};
+
+clave_err clave__sessions_init(struct sessions *t, const struct clave_mem *mem, int32_t tick_ms);
+void clave__sessions_fini(struct sessions *t);
+
+/* An id that no session has. */
+int64_t clave__sessions_new_id(struct sessions *t);
+/* Adds a session with its full timeout. ENOMEM. An id that is known is given back as it
+ * is, with this timeout. */
+clave_err clave__sessions_add(struct sessions *t, int64_t id, int32_t timeout_ms,
+                              struct session **out);
+struct session *clave__sessions_find(const struct sessions *t, int64_t id);
+/* The connection, if any, is the caller's to see to. */
+void clave__sessions_remove(struct sessions *t, struct session *s);
+
+/* Clients may come: every session has its full timeout from now on. */
+void clave__sessions_start(struct sessions *t, int64_t now, int64_t wall);
+/* The session has its timeout anew. */
+void clave__session_touch(struct sessions *t, struct session *s);
+/* Puts the end off by a tick. */
+void clave__session_spare(struct sessions *t, struct session *s);
+/* No session ends within a tick from now. */
+void clave__sessions_spare_all(struct sessions *t, int64_t now);
+void clave__sessions_advance(struct sessions *t, int64_t now);
+/* The next session whose time is over, each once after an _advance; the caller removes or
+ * spares it. NULL: none. */
+struct session *clave__sessions_next_due(struct sessions *t);
+/* When to call _advance; INT64_MAX: never. */
+int64_t clave__sessions_deadline(const struct sessions *t);
+
+/* The password every ZooKeeper server derives from an id. */
+void clave__session_password(int64_t id, uint8_t out[WIRE_PASSWORD_LEN]);
+
+#endif

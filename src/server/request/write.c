@@ -1,0 +1,448 @@
+/* write.c - requests that change something: the checks of each op in ZooKeeper's order, then
+ * one transaction. Also one that fails takes a zxid and is logged. */
+#include "server/request/write.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/path.h"
+#include "server/request/quota.h"
+
+/* ---- transactions -------------------------------------------------------------------------- */
+
+void clave__write_begin(struct server *s, int64_t client, int32_t cxid, int32_t type)
+{
+    struct txn_head head = {client, cxid, s->last_zxid + 1, s->wall, type};
+    clave__txn_begin(&s->txn, &head);
+}
+
+struct telling {
+    int64_t zxid;
+    const struct acl *acl;
+};
+
+/* An event tells that a node is there: only those who may read it are told. */
+static void tell(void *arg, struct watcher *w, const struct watch_event *ev)
+{
+    const struct telling *t = arg;
+    struct server_conn *c = LIST_ENTRY(w, struct server_conn, watcher);
+    if (clave__acl_allows(t->acl, &c->who, PERM_READ))
+        clave__conn_send_event(c, t->zxid, ev);
+}
+
+static void fire(struct server *s, int32_t type, const struct node *n)
+{
+    struct telling t = {s->txn.head.zxid, n->acl};
+    struct watch_event ev = {type, clave__node_path_bytes(n), ++s->event_number};
+    if (ev.path.n == 0)
+        ev.path = clave__jbytes("/");
+    clave__watch_fire(&s->watches, &ev, tell, &t);
+}
+
+static void tell_change(struct server *s, const struct change *c)
+{
+    switch (c->type) {
+    case OP_CREATE:
+    case OP_CREATE2:
+    case OP_CREATE_CONTAINER:
+    case OP_CREATE_TTL:
+        fire(s, EVENT_CREATED, c->node);
+        fire(s, EVENT_CHILDREN_CHANGED, c->parent);
+        break;
+    case OP_DELETE:
+    case OP_DELETE_CONTAINER:
+        fire(s, EVENT_DELETED, c->node);
+        fire(s, EVENT_CHILDREN_CHANGED, c->parent);
+        break;
+    case OP_SET_DATA:
+        fire(s, EVENT_DATA_CHANGED, c->node);
+        break;
+    default: /* setACL and check tell nobody */
+        break;
+    }
+}
+
+clave_err clave__write_commit(struct server *s)
+{
+    clave_err err = clave__log_append(s);
+    if (err != CLAVE_OK) {
+        clave__txn_undo(&s->txn);
+        clave__txn_end(&s->txn);
+        return err;
+    }
+    clave__quota_note(s);
+    for (size_t i = 0; i < s->txn.count && s->watches.count > 0; i++)
+        if (s->txn.changes[i].state == CHANGE_DONE)
+            tell_change(s, &s->txn.changes[i]);
+    return CLAVE_OK;
+}
+
+clave_err clave__write_fail(struct server *s, clave_err why)
+{
+    clave__txn_undo(&s->txn);
+    clave__txn_end(&s->txn);
+    if (why == CLAVE_ENOMEM)
+        return why;
+    s->txn.head.type = OP_ERROR;
+    s->txn.err = why;
+    return clave__log_append(s);
+}
+
+/* ---- what the ops check -----------------------------------------------------------------------
+ */
+
+static clave_err check_shape(struct jbytes path)
+{
+    if (path.n < 0)
+        return CLAVE_EMARSHALLING;
+    size_t n = (size_t)path.n;
+    if (n == 0 || memchr(path.p, '\0', n) || !memchr(path.p, '/', n))
+        return CLAVE_EBADARGS;
+    return CLAVE_OK;
+}
+
+/* Null is no path here, and no request in check_shape: Apache looks at it in another order. */
+static clave_err check_path(struct jbytes path)
+{
+    if (path.n < 0)
+        return CLAVE_EBADARGS;
+    return clave__path_fault(path.p, (size_t)path.n, false) ? CLAVE_EBADARGS : CLAVE_OK;
+}
+
+static bool is_special(struct jbytes path)
+{
+    static const char *const special[] = {"/", "/zookeeper", "/zookeeper/quota",
+                                          "/zookeeper/config"};
+    for (size_t i = 0; i < sizeof special / sizeof *special; i++)
+        if (clave__jbytes_eq(path, clave__jbytes(special[i])))
+            return true;
+    return false;
+}
+
+static clave_err check_access(const struct node *n, const struct server_conn *c, int32_t perm)
+{
+    return clave__acl_allows(n->acl, &c->who, perm) ? CLAVE_OK : CLAVE_ENOAUTH;
+}
+
+/* -1 is any; every other one has to be the node's. */
+static clave_err check_version(int32_t expected, int32_t version)
+{
+    return expected == -1 || expected == version ? CLAVE_OK : CLAVE_EBADVERSION;
+}
+
+static int32_t next_version(int32_t version)
+{
+    return (int32_t)((uint32_t)version + 1);
+}
+
+static clave_err add_change(struct server *s, int32_t type, struct jbytes path, struct node *n,
+                            struct change **out)
+{
+    struct change *c = clave__txn_add(&s->txn, type, path);
+    if (!c)
+        return CLAVE_ENOMEM;
+    c->node = n;
+    *out = c;
+    return CLAVE_OK;
+}
+
+/* ---- create -------------------------------------------------------------------------------------
+ */
+
+static bool is_sequential(int32_t mode)
+{
+    return mode == MODE_PERSISTENT_SEQUENTIAL || mode == MODE_EPHEMERAL_SEQUENTIAL ||
+           mode == MODE_PERSISTENT_SEQUENTIAL_TTL;
+}
+
+static bool has_ttl(int32_t mode)
+{
+    return mode == MODE_PERSISTENT_TTL || mode == MODE_PERSISTENT_SEQUENTIAL_TTL;
+}
+
+/* The op says whether there is a TTL, and so must the mode. */
+static clave_err check_mode(const struct server *s, int32_t op, const struct wire_create *m)
+{
+    if (m->flags < MODE_PERSISTENT || m->flags > MODE_PERSISTENT_SEQUENTIAL_TTL)
+        return CLAVE_EBADARGS;
+    if (has_ttl(m->flags) && !s->extended_types)
+        return CLAVE_EUNIMPLEMENTED;
+    if (has_ttl(m->flags) != (op == OP_CREATE_TTL))
+        return CLAVE_EBADARGS;
+    bool in_range = m->ttl_ms > 0 && m->ttl_ms <= OWNER_MOST_TTL_MS;
+    return op == OP_CREATE_TTL && !in_range ? CLAVE_EBADARGS : CLAVE_OK;
+}
+
+/* The op alone makes a container; the mode CONTAINER in another makes a plain node. */
+static int64_t owner_of(const struct server_conn *c, int32_t op, const struct wire_create *m)
+{
+    int32_t mode = m->flags;
+    if (op == OP_CREATE_CONTAINER)
+        return OWNER_CONTAINER;
+    if (op == OP_CREATE_TTL)
+        return clave__owner_of_ttl(m->ttl_ms);
+    return mode == MODE_EPHEMERAL || mode == MODE_EPHEMERAL_SEQUENTIAL ? c->session->id : 0;
+}
+
+/* The number is the parent's stored cversion: how many children it ever had. */
+static clave_err append_sequence(struct server *s, const struct node *parent, struct jbytes *path)
+{
+    char digits[16];
+    int n = snprintf(digits, sizeof digits, "%010d", (int)parent->stat.cversion);
+    clave__buf_clear(&s->name);
+    clave_err err = clave__buf_append(&s->name, path->p, (size_t)path->n);
+    if (err == CLAVE_OK)
+        err = clave__buf_append(&s->name, digits, (size_t)n);
+    if (err != CLAVE_OK)
+        return CLAVE_ENOMEM;
+    *path = clave__jbytes_n(clave__buf_bytes(&s->name), clave__buf_len(&s->name));
+    return CLAVE_OK;
+}
+
+/* Whether a node of this path may stand there. */
+static clave_err check_place(const struct server *s, const struct node *parent, struct jbytes path)
+{
+    clave_err err = check_path(path);
+    if (err != CLAVE_OK)
+        return err;
+    if (clave__tree_find(&s->tree, path))
+        return CLAVE_ENODEEXISTS;
+    if (clave__owner_kind(parent->stat.owner) == NODE_EPHEMERAL)
+        return CLAVE_ENOCHILDREN;
+    return CLAVE_OK;
+}
+
+static clave_err make_node(struct server *s, struct change *c, const struct wire_create *m,
+                           struct jvec acl)
+{
+    int32_t cversion = c->parent->stat.cversion;
+    c->data = m->data;
+    /* It stays at its maximum, as in Apache. */
+    c->version = cversion < INT32_MAX ? cversion + 1 : cversion;
+    c->acl = clave__acls_take(&s->tree.acls, acl, ACL_NEW_KEY);
+    clave_err err = c->acl ? clave__txn_make(&s->txn) : CLAVE_ENOMEM;
+    if (err == CLAVE_OK)
+        c->path = clave__node_path_bytes(c->node); /* outlives the request */
+    return err;
+}
+
+static clave_err create(struct server *s, const struct server_conn *c, int32_t op,
+                        const struct wire_create *m)
+{
+    struct jbytes path = m->path;
+    struct jvec acl;
+    struct change *change;
+    clave_err err = check_mode(s, op, m);
+    if (err == CLAVE_OK)
+        err = check_shape(path);
+    if (err == CLAVE_OK)
+        err = clave__acl_fix_up(m->acl, &c->who, &s->scratch, &acl);
+    if (err != CLAVE_OK)
+        return err;
+    struct node *parent = clave__tree_find_parent(&s->tree, path);
+    if (!parent)
+        return CLAVE_ENONODE;
+    err = check_access(parent, c, PERM_CREATE);
+    if (err == CLAVE_OK && is_sequential(m->flags))
+        err = append_sequence(s, parent, &path);
+    if (err == CLAVE_OK)
+        err = check_place(s, parent, path);
+    if (err == CLAVE_OK && s->enforce_quota)
+        err = clave__quota_check(s, path, 1, m->data.n);
+    if (err == CLAVE_OK)
+        err = add_change(s, op, path, NULL, &change);
+    if (err != CLAVE_OK)
+        return err;
+    change->parent = parent;
+    change->owner = owner_of(c, op, m);
+    return make_node(s, change, m, acl);
+}
+
+/* ---- the other ops
+ * -------------------------------------------------------------------------------- */
+
+static clave_err find_child(const struct server *s, const struct server_conn *c, struct jbytes path,
+                            struct node **out)
+{
+    clave_err err = check_shape(path);
+    if (err != CLAVE_OK)
+        return err;
+    if (is_special(path))
+        return CLAVE_EBADARGS;
+    const struct node *parent = clave__tree_find_parent(&s->tree, path);
+    if (!parent)
+        return CLAVE_ENONODE;
+    err = check_access(parent, c, PERM_DELETE);
+    if (err != CLAVE_OK)
+        return err;
+    *out = clave__tree_find(&s->tree, path);
+    return *out ? CLAVE_OK : CLAVE_ENONODE;
+}
+
+static clave_err delete_node(struct server *s, const struct server_conn *c,
+                             const struct wire_path_version *m)
+{
+    struct node *n;
+    struct change *change;
+    clave_err err = find_child(s, c, m->path, &n);
+    if (err == CLAVE_OK)
+        err = check_version(m->version, n->stat.version);
+    if (err == CLAVE_OK && n->stat.num_children > 0)
+        err = CLAVE_ENOTEMPTY;
+    if (err == CLAVE_OK)
+        err = add_change(s, OP_DELETE, m->path, n, &change);
+    return err == CLAVE_OK ? clave__txn_make(&s->txn) : err;
+}
+
+/* Meant for the server itself. A client that sends it may do no more than delete; what a session
+ * owns it may not. */
+static clave_err delete_container(struct server *s, const struct server_conn *c, struct jbytes path)
+{
+    struct node *n;
+    struct change *change;
+    clave_err err = find_child(s, c, path, &n);
+    if (err == CLAVE_OK && n->stat.num_children > 0)
+        err = CLAVE_ENOTEMPTY;
+    if (err == CLAVE_OK && clave__owner_kind(n->stat.owner) == NODE_EPHEMERAL)
+        err = CLAVE_EBADVERSION;
+    if (err == CLAVE_OK)
+        err = add_change(s, OP_DELETE_CONTAINER, path, n, &change);
+    return err == CLAVE_OK ? clave__txn_make(&s->txn) : err;
+}
+
+/* The node, if there is one and the connection may do this with it. */
+static clave_err find_node(const struct server *s, const struct server_conn *c, struct jbytes path,
+                           int32_t perm, struct node **out)
+{
+    *out = clave__tree_find(&s->tree, path);
+    return *out ? check_access(*out, c, perm) : CLAVE_ENONODE;
+}
+
+static clave_err set_data(struct server *s, const struct server_conn *c,
+                          const struct wire_set_data *m)
+{
+    struct node *n;
+    struct change *change;
+    clave_err err = check_path(m->path);
+    if (err == CLAVE_OK)
+        err = find_node(s, c, m->path, PERM_WRITE, &n);
+    if (err == CLAVE_OK && s->enforce_quota)
+        err = clave__quota_check(s, m->path, 0, (int64_t)m->data.n - n->data_len);
+    if (err == CLAVE_OK)
+        err = check_version(m->version, n->stat.version);
+    if (err == CLAVE_OK)
+        err = add_change(s, OP_SET_DATA, m->path, n, &change);
+    if (err != CLAVE_OK)
+        return err;
+    change->data = m->data;
+    change->version = next_version(n->stat.version);
+    return clave__txn_make(&s->txn);
+}
+
+static clave_err set_acl(struct server *s, const struct server_conn *c,
+                         const struct wire_set_acl *m)
+{
+    struct node *n;
+    struct jvec acl;
+    struct change *change;
+    clave_err err = check_path(m->path);
+    if (err == CLAVE_OK)
+        err = clave__acl_fix_up(m->acl, &c->who, &s->scratch, &acl);
+    if (err == CLAVE_OK)
+        err = find_node(s, c, m->path, PERM_ADMIN, &n);
+    if (err == CLAVE_OK)
+        err = check_version(m->version, n->stat.aversion);
+    if (err == CLAVE_OK)
+        err = add_change(s, OP_SET_ACL, m->path, n, &change);
+    if (err != CLAVE_OK)
+        return err;
+    change->version = next_version(n->stat.aversion);
+    change->acl = clave__acls_take(&s->tree.acls, acl, ACL_NEW_KEY);
+    return change->acl ? clave__txn_make(&s->txn) : CLAVE_ENOMEM;
+}
+
+static clave_err check(struct server *s, const struct server_conn *c,
+                       const struct wire_path_version *m)
+{
+    struct node *n;
+    struct change *change;
+    clave_err err = check_path(m->path);
+    if (err == CLAVE_OK)
+        err = find_node(s, c, m->path, PERM_READ, &n);
+    if (err == CLAVE_OK)
+        err = check_version(m->version, n->stat.version);
+    if (err == CLAVE_OK)
+        err = add_change(s, OP_CHECK, m->path, n, &change);
+    if (err == CLAVE_OK)
+        change->version = next_version(n->stat.version); /* Apache's log has it so */
+    return err;
+}
+
+clave_err clave__write_op(struct server *s, const struct server_conn *c, int32_t op,
+                          const union wire_body *body)
+{
+    switch (op) {
+    case OP_CREATE:
+    case OP_CREATE2:
+    case OP_CREATE_CONTAINER:
+    case OP_CREATE_TTL:
+        return create(s, c, op, &body->create);
+    case OP_DELETE:
+        return delete_node(s, c, &body->check);
+    case OP_DELETE_CONTAINER:
+        return delete_container(s, c, body->path);
+    case OP_SET_DATA:
+        return set_data(s, c, &body->set);
+    case OP_SET_ACL:
+        return set_acl(s, c, &body->set_acl);
+    case OP_CHECK:
+        return check(s, c, &body->check);
+    case OP_RECONFIG:
+        return CLAVE_ERECONFIGDISABLED;
+    default:
+        return CLAVE_EMARSHALLING;
+    }
+}
+
+/* ---- a request
+ * -------------------------------------------------------------------------------------- */
+
+static void put_result(struct jwriter *w, const struct change *c)
+{
+    switch (c->type) {
+    case OP_CREATE:
+        clave__jput_bytes(w, c->path);
+        break;
+    case OP_CREATE2:
+    case OP_CREATE_CONTAINER:
+    case OP_CREATE_TTL:
+        clave__jput_bytes(w, c->path);
+        clave__node_put_stat(w, c->node);
+        break;
+    case OP_SET_DATA:
+    case OP_SET_ACL:
+        clave__node_put_stat(w, c->node);
+        break;
+    default: /* the header is all */
+        break;
+    }
+}
+
+void clave__conn_write(struct server_conn *c, const struct wire_request *q, bool malformed)
+{
+    struct server *s = c->s;
+    struct txn *t = &s->txn;
+    clave__write_begin(s, c->session->id, q->xid, q->op);
+    clave_err err = malformed ? CLAVE_EMARSHALLING : clave__write_op(s, c, q->op, &q->body);
+    clave_err logged = err == CLAVE_OK ? clave__write_commit(s) : clave__write_fail(s, err);
+    if (logged != CLAVE_OK) {
+        clave__conn_cut(c);
+        return;
+    }
+    struct message m = clave__message_begin(c);
+    clave__message_header(&m, q->xid, s->last_zxid, err);
+    if (err == CLAVE_OK)
+        put_result(&m.w, &t->changes[0]);
+    clave__message_end(&m, true);
+    clave__txn_end(t);
+}

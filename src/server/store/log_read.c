@@ -1,0 +1,189 @@
+#include "server/store/log_read.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "server/server.h"
+#include "server/store/checksum.h"
+#include "wire/jute.h"
+#include "wire/proto.h"
+
+enum { LEAST_PAYLOAD = 32, TYPE_AT = 28, DIGEST = 12, DIGEST_VERSION = 2 };
+/* What a disk writes whole. */
+enum { BLOCK = 512 };
+
+static int64_t long_at(const uint8_t *p)
+{
+    struct jreader r = clave__jreader(p, 8);
+    return clave__jget_long(&r);
+}
+
+enum found clave__log_look_at(const uint8_t *p, size_t n, struct record *out)
+{
+    if (n == 0)
+        return FOUND_END;
+    if (n < LOG_RECORD_HEAD)
+        return FOUND_TORN;
+    struct jreader r = clave__jreader(p, n);
+    int64_t sum = clave__jget_long(&r);
+    int32_t len = clave__jget_int(&r);
+    if (len <= 0 || (size_t)len >= r.n)
+        return FOUND_TORN;
+    if (r.p[len] != LOG_END_MARK)
+        return FOUND_TORN;
+    *out = (struct record){.payload = r.p, .n = (size_t)len};
+    if (len < LEAST_PAYLOAD || sum != (int64_t)clave__checksum(CHECKSUM_START, r.p, out->n))
+        return FOUND_DAMAGED;
+    out->zxid = long_at(r.p + 12);
+    return FOUND_RECORD;
+}
+
+size_t clave__log_skip_zeros(const uint8_t *p, size_t from, size_t n)
+{
+    static const uint8_t zeros[4096];
+    while (n - from >= sizeof zeros && memcmp(p + from, zeros, sizeof zeros) == 0)
+        from += sizeof zeros;
+    while (from < n && p[from] == 0)
+        from++;
+    return from;
+}
+
+/* ---- tails --------------------------------------------------------------------------- */
+
+/* The offset of a whole record that would have followed, at or behind `from`; n: there is none. */
+static size_t find_record(const uint8_t *p, size_t from, size_t n, int64_t last_zxid)
+{
+    struct record rec;
+    for (size_t at = from; at < n; at++) {
+        /* Padding may be long: no record begins more than eight bytes, its checksum, before
+         * the first byte that is not zero. */
+        if (p[at] == 0) {
+            size_t other = clave__log_skip_zeros(p, at, n);
+            if (other == n)
+                return n;
+            if (other - at > LOG_RECORD_HEAD)
+                at = other - LOG_RECORD_HEAD;
+        }
+        if (clave__log_look_at(p + at, n - at, &rec) == FOUND_RECORD && rec.zxid > last_zxid)
+            return at;
+    }
+    return n;
+}
+
+/* Behind the digest, or behind the body of a failed request, which has none. */
+static bool begins_batch(const struct record *rec)
+{
+    struct jreader r = clave__jreader(rec->payload + TYPE_AT, rec->n - TYPE_AT);
+    if (rec->payload[rec->n - 1] != LOG_BATCH_MARK)
+        return false;
+    if (clave__jget_int(&r) == OP_ERROR)
+        return rec->n == LEAST_PAYLOAD + 4 + 1;
+    if (rec->n < LEAST_PAYLOAD + DIGEST + 1)
+        return false;
+    r = clave__jreader(rec->payload + rec->n - 1 - DIGEST, DIGEST);
+    return clave__jget_int(&r) == DIGEST_VERSION;
+}
+
+/* As find_record, the first of a batch. */
+static size_t find_batch(const uint8_t *p, size_t from, size_t n, int64_t last_zxid)
+{
+    struct record rec;
+    while ((from = find_record(p, from, n, last_zxid)) < n) {
+        clave__log_look_at(p + from, n - from, &rec);
+        if (begins_batch(&rec))
+            break;
+        from += LOG_RECORD_HEAD + rec.n + 1;
+    }
+    return from;
+}
+
+/* Whether a block between `at` and `end` never reached the disk, which then has zeros there: the
+ * one in which `at` is, as it was before the batch, or another. A record begins with four zeros
+ * by itself. */
+static bool lacks_block(const uint8_t *p, size_t at, size_t end, size_t n)
+{
+    size_t edge = (at / BLOCK + 1) * BLOCK;
+    if (edge - at > 4 && clave__log_skip_zeros(p, at, edge < n ? edge : n) >= (edge < n ? edge : n))
+        return true;
+    for (; edge < end; edge += BLOCK) {
+        size_t to = n - edge < BLOCK ? n : edge + BLOCK;
+        if (clave__log_skip_zeros(p, edge, to) == to)
+            return true;
+    }
+    return false;
+}
+
+/* Whether what is no record, and has none behind it, can not be what a power cut has left of one:
+ * its head was never written so, missing blocks being zeros; or something stands where it should
+ * have ended, or behind that, and no block of it is missing; or its checksum is that of what is
+ * there, whatever the length says. */
+static bool cannot_be_torn(const uint8_t *p, size_t at, size_t n)
+{
+    size_t end = n;
+    while (end > at && p[end - 1] == 0)
+        end--;
+    if (end - at <= LOG_RECORD_HEAD)
+        return false;
+    struct jreader r = clave__jreader(p + at, n - at);
+    int64_t sum = clave__jget_long(&r);
+    int32_t len = clave__jget_int(&r);
+    size_t there = end - at - LOG_RECORD_HEAD;
+    if (sum < 0 || sum > UINT32_MAX || len < 0)
+        return true;
+    if (len > 0 && (size_t)len < there)
+        return !lacks_block(p, at, at + LOG_RECORD_HEAD + (size_t)len + 1, n);
+    return r.p[there - 1] == LOG_END_MARK &&
+           sum == (int64_t)clave__checksum(CHECKSUM_START, r.p, there - 1);
+}
+
+__attribute__((format(printf, 1, 2))) static struct log_tail damaged(const char *fmt, ...)
+{
+    struct log_tail t = {.kind = TAIL_DAMAGED};
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(t.fault, sizeof t.fault, fmt, ap);
+    va_end(ap);
+    return t;
+}
+
+struct log_tail clave__log_tail(const uint8_t *p, size_t at, size_t n, int64_t last_zxid)
+{
+    struct record rec;
+    if (clave__log_skip_zeros(p, at, n) == n)
+        return (struct log_tail){.kind = TAIL_PADDING};
+    bool finished = clave__log_look_at(p + at, n - at, &rec) == FOUND_DAMAGED;
+    bool marked = n >= SERVER_LOG_HEADER && memcmp(p + 8, LOG_DBID, 8) == 0;
+    size_t whole = find_record(p, at + 1, n, last_zxid);
+    size_t shows = marked ? find_batch(p, whole, n, last_zxid) : whole;
+    size_t end = finished ? at + LOG_RECORD_HEAD + rec.n + 1 : whole;
+    if (!finished && whole == n && cannot_be_torn(p, at, n))
+        return damaged("the record at offset %zu, behind zxid 0x%llx, has a wrong head or end", at,
+                       (unsigned long long)last_zxid);
+    if (shows == n && marked && lacks_block(p, at, end, n))
+        return (struct log_tail){.kind = TAIL_TORN};
+    if (finished)
+        return damaged("the record at offset %zu, behind zxid 0x%llx, has a wrong checksum", at,
+                       (unsigned long long)last_zxid);
+    if (whole < n)
+        return damaged("a hole at offset %zu, and a whole record behind it at offset %zu", at,
+                       shows < n ? shows : whole);
+    return (struct log_tail){.kind = TAIL_TORN};
+}
+
+bool clave__log_follows(int64_t last, int64_t zxid)
+{
+    return (last < INT64_MAX && zxid == last + 1) ||
+           (zxid >> 32 > last >> 32 && (uint32_t)zxid == 1);
+}
+
+bool clave__log_has_torn_header(const uint8_t *p, size_t n)
+{
+    uint8_t header[SERVER_LOG_HEADER];
+    const size_t read = 8; /* what stands in the other half is nobody's business */
+    size_t same = 0;
+    clave__server_log_header(header);
+    while (same < n && same < read && p[same] == header[same])
+        same++;
+    return same < read && clave__log_skip_zeros(p, same, n) == n;
+}

@@ -1,0 +1,236 @@
+#include "server/store/txn.h"
+
+#include <string.h>
+
+#include "base/memory.h"
+
+/* Room kept between transactions. */
+enum { KEEP_CHANGES = 64 };
+
+void clave__txn_init(struct txn *t, struct tree *tree)
+{
+    *t = (struct txn){.tree = tree};
+    t->changes = &t->one;
+    t->cap = 1;
+}
+
+void clave__txn_fini(struct txn *t)
+{
+    clave__txn_end(t);
+    if (t->changes != &t->one)
+        clave__mem_free(t->tree->mem, t->changes);
+    t->changes = &t->one;
+    t->cap = 1;
+}
+
+void clave__txn_begin(struct txn *t, const struct txn_head *head)
+{
+    t->head = *head;
+    t->timeout_ms = 0;
+    t->err = 0;
+}
+
+static bool grow(struct txn *t)
+{
+    size_t cap = t->cap < 8 ? 8 : t->cap * 2;
+    struct change *grown = clave__mem_alloc(t->tree->mem, cap * sizeof *grown);
+    if (!grown)
+        return false;
+    memcpy(grown, t->changes, t->count * sizeof *grown);
+    if (t->changes != &t->one)
+        clave__mem_free(t->tree->mem, t->changes);
+    t->changes = grown;
+    t->cap = cap;
+    return true;
+}
+
+struct change *clave__txn_add(struct txn *t, int32_t type, struct jbytes path)
+{
+    if (t->count == t->cap && !grow(t))
+        return NULL;
+    struct change *c = &t->changes[t->count++];
+    *c = (struct change){.type = type, .path = path};
+    return c;
+}
+
+/* ---- making ------------------------------------------------------------------------------- */
+
+/* Neither goes down: a snapshot may show more than the transaction being replayed. */
+static void raise_parent(struct txn *t, struct node *parent, int32_t cversion)
+{
+    if (cversion > parent->stat.cversion)
+        parent->stat.cversion = cversion;
+    if (t->head.zxid > parent->stat.pzxid)
+        parent->stat.pzxid = t->head.zxid;
+    clave__tree_changed(t->tree, parent);
+}
+
+static clave_err make_create(struct txn *t, struct change *c)
+{
+    struct node *parent = c->parent;
+    struct node_spec spec = {
+        .path = c->path,
+        .data = c->data,
+        .acl = c->acl ? c->acl : t->tree->acls.open,
+        .stat = {.czxid = t->head.zxid,
+                 .mzxid = t->head.zxid,
+                 .pzxid = t->head.zxid,
+                 .ctime = t->head.time,
+                 .mtime = t->head.time,
+                 .owner = c->owner},
+    };
+    struct node *n = clave__tree_new_node(t->tree, &spec);
+    if (!n)
+        return CLAVE_ENOMEM;
+    c->before = parent->stat;
+    c->node = n;
+    clave__tree_link(t->tree, parent, n);
+    raise_parent(t, parent, c->version);
+    return CLAVE_OK;
+}
+
+static void make_delete(struct txn *t, struct change *c)
+{
+    struct node *parent = c->parent = c->node->parent;
+    c->before = parent->stat;
+    clave__tree_unlink(t->tree, c->node);
+    raise_parent(t, parent, parent->stat.cversion);
+}
+
+static clave_err make_set_data(struct txn *t, struct change *c)
+{
+    struct node *n = c->node;
+    clave_err err = clave__tree_copy_data(t->tree, c->data, &c->other_data);
+    if (err != CLAVE_OK)
+        return err;
+    c->before = n->stat;
+    c->other_len = c->data.n;
+    clave__tree_swap_data(t->tree, n, &c->other_data, &c->other_len);
+    n->stat.version = c->version;
+    n->stat.mzxid = t->head.zxid;
+    n->stat.mtime = t->head.time;
+    clave__tree_changed(t->tree, n);
+    return CLAVE_OK;
+}
+
+static void make_set_acl(struct txn *t, struct change *c)
+{
+    struct node *n = c->node;
+    c->before = n->stat;
+    c->other_acl = n->acl;
+    n->acl = clave__acl_ref(c->acl);
+    n->stat.aversion = c->version;
+    clave__tree_changed(t->tree, n);
+}
+
+clave_err clave__txn_make(struct txn *t)
+{
+    struct change *c = &t->changes[t->count - 1];
+    clave_err err = CLAVE_OK;
+    switch (c->type) {
+    case OP_CREATE:
+    case OP_CREATE2:
+    case OP_CREATE_CONTAINER:
+    case OP_CREATE_TTL:
+        err = make_create(t, c);
+        break;
+    case OP_DELETE:
+    case OP_DELETE_CONTAINER:
+        make_delete(t, c);
+        break;
+    case OP_SET_DATA:
+        err = make_set_data(t, c);
+        break;
+    case OP_SET_ACL:
+        make_set_acl(t, c);
+        break;
+    default: /* check, error: nothing changes */
+        return CLAVE_OK;
+    }
+    if (err == CLAVE_OK)
+        c->state = CHANGE_DONE;
+    return err;
+}
+
+/* ---- taking back --------------------------------------------------------------------------- */
+
+/* All but the number of children, which linking counts. */
+static void restore_stat(struct txn *t, struct node *n, const struct node_stat *before)
+{
+    int32_t num_children = n->stat.num_children;
+    n->stat = *before;
+    n->stat.num_children = num_children;
+    clave__tree_changed(t->tree, n);
+}
+
+static void undo(struct txn *t, struct change *c)
+{
+    switch (c->type) {
+    case OP_CREATE:
+    case OP_CREATE2:
+    case OP_CREATE_CONTAINER:
+    case OP_CREATE_TTL:
+        clave__tree_unlink(t->tree, c->node);
+        restore_stat(t, c->parent, &c->before);
+        break;
+    case OP_DELETE:
+    case OP_DELETE_CONTAINER:
+        clave__tree_link(t->tree, c->parent, c->node);
+        restore_stat(t, c->parent, &c->before);
+        break;
+    case OP_SET_DATA:
+        clave__tree_swap_data(t->tree, c->node, &c->other_data, &c->other_len);
+        restore_stat(t, c->node, &c->before);
+        break;
+    default: { /* setACL */
+        struct acl *own = c->node->acl;
+        c->node->acl = c->other_acl;
+        c->other_acl = own;
+        restore_stat(t, c->node, &c->before);
+    }
+    }
+    c->state = CHANGE_UNDONE;
+}
+
+void clave__txn_undo(struct txn *t)
+{
+    for (size_t i = t->count; i-- > 0;)
+        if (t->changes[i].state == CHANGE_DONE)
+            undo(t, &t->changes[i]);
+}
+
+static bool is_create(int32_t type)
+{
+    return type == OP_CREATE || type == OP_CREATE2 || type == OP_CREATE_CONTAINER ||
+           type == OP_CREATE_TTL;
+}
+
+/* A node that is in the tree no more is freed by the newest change that has it. */
+static void end_change(struct txn *t, struct change *c)
+{
+    bool is_delete = c->type == OP_DELETE || c->type == OP_DELETE_CONTAINER;
+    if (c->other_data)
+        clave__tree_free_data(t->tree, c->node, c->other_data);
+    clave__acls_drop(&t->tree->acls, c->other_acl);
+    clave__acls_drop(&t->tree->acls, c->acl);
+    if ((is_delete && c->state == CHANGE_DONE) || (is_create(c->type) && c->state == CHANGE_UNDONE))
+        clave__tree_free_node(t->tree, c->node);
+}
+
+void clave__txn_end(struct txn *t)
+{
+    /* Data first given back by a setData may be those inside a node that a later change
+     * deletes: in the order they were made, each node is freed last. */
+    for (size_t i = 0; i < t->count; i++)
+        if (t->changes[i].state != CHANGE_UNDONE)
+            end_change(t, &t->changes[i]);
+    for (size_t i = t->count; i-- > 0;)
+        if (t->changes[i].state == CHANGE_UNDONE)
+            end_change(t, &t->changes[i]);
+    t->count = 0;
+    if (t->cap > KEEP_CHANGES) {
+        clave__mem_free(t->tree->mem, t->changes);
+        t->changes = &t->one;
+        t->cap = 1;
+    }
+}

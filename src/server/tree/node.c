@@ -1,0 +1,110 @@
+#include "server/tree/node.h"
+
+#include <string.h>
+#include <zlib.h>
+
+/* ---- owners -------------------------------------------------------------------------- */
+
+enum { TTL_BITS = 40 };
+
+enum node_kind clave__owner_kind(int64_t owner)
+{
+    if (owner == 0)
+        return NODE_PLAIN;
+    if (owner == OWNER_CONTAINER)
+        return NODE_CONTAINER;
+    return (uint64_t)owner >> 56 == 0xff ? NODE_TTL : NODE_EPHEMERAL;
+}
+
+int64_t clave__owner_ttl_ms(int64_t owner)
+{
+    return owner & (((int64_t)1 << TTL_BITS) - 1);
+}
+
+int64_t clave__owner_of_ttl(int64_t ttl_ms)
+{
+    return (int64_t)((uint64_t)0xff << 56 | (uint64_t)ttl_ms);
+}
+
+/* ---- what is seen --------------------------------------------------------------------- */
+
+struct jbytes clave__node_name(const struct node *n)
+{
+    const char *path = clave__node_path(n);
+    size_t at = n->path_len;
+    while (at > 0 && path[at - 1] != '/')
+        at--;
+    return clave__jbytes_n(path + at, n->path_len - at);
+}
+
+struct wire_stat clave__node_wire_stat(const struct node *n)
+{
+    const struct node_stat *s = &n->stat;
+    bool ephemeral = clave__owner_kind(s->owner) == NODE_EPHEMERAL;
+    /* Clients see a cversion that counts deletions too: what was created, and again what
+     * of it is gone. */
+    uint32_t cversion = (uint32_t)s->cversion * 2u - (uint32_t)s->num_children;
+    return (struct wire_stat){
+        .czxid = s->czxid,
+        .mzxid = s->mzxid,
+        .ctime = s->ctime,
+        .mtime = s->mtime,
+        .version = s->version,
+        .cversion = (int32_t)cversion,
+        .aversion = s->aversion,
+        .ephemeral_owner = ephemeral ? s->owner : 0,
+        .data_length = n->data_len > 0 ? n->data_len : 0,
+        .num_children = s->num_children,
+        .pzxid = s->pzxid,
+    };
+}
+
+void clave__node_put_stat(struct jwriter *w, const struct node *n)
+{
+    struct wire_stat s = clave__node_wire_stat(n);
+    clave__wire_put_stat(w, &s);
+}
+
+/* ---- the digest ----------------------------------------------------------------------- */
+
+static uint8_t *put_long(uint8_t *p, int64_t v)
+{
+    for (int i = 0; i < 8; i++)
+        p[i] = (uint8_t)((uint64_t)v >> (56 - 8 * i));
+    return p + 8;
+}
+
+static uint8_t *put_int(uint8_t *p, int32_t v)
+{
+    for (int i = 0; i < 4; i++)
+        p[i] = (uint8_t)((uint32_t)v >> (24 - 8 * i));
+    return p + 4;
+}
+
+void clave__node_update_head(struct node *n)
+{
+    uLong crc = crc32(0, (const Bytef *)clave__node_path(n), n->path_len);
+    if (n->data_len > 0)
+        crc = crc32(crc, n->data, (uInt)n->data_len);
+    n->head_crc = (uint32_t)crc;
+}
+
+uint32_t clave__node_digest(const struct node *n)
+{
+    static const char system[] = "/zookeeper/";
+    enum { SYSTEM = sizeof system - 1, STAT = 60 };
+    const struct node_stat *s = &n->stat;
+    uint8_t stat[STAT], *p = stat;
+    if (n->path_len >= SYSTEM && memcmp(clave__node_path(n), system, SYSTEM) == 0)
+        return 0;
+    p = put_long(p, s->czxid);
+    p = put_long(p, s->mzxid);
+    p = put_long(p, s->pzxid);
+    p = put_long(p, s->ctime);
+    p = put_long(p, s->mtime);
+    p = put_int(p, s->version);
+    p = put_int(p, s->cversion);
+    p = put_int(p, s->aversion);
+    put_long(p, s->owner);
+    return (uint32_t)crc32(n->head_crc, stat, STAT);
+}

@@ -1,0 +1,89 @@
+/* node.h - one znode: its Stat as it is stored, its data, its place in the tree. */
+#ifndef CLAVE_SERVER_TREE_NODE_H
+#define CLAVE_SERVER_TREE_NODE_H
+
+#include "base/list.h"
+#include "base/map.h"
+#include "wire/record.h"
+
+struct acl;
+
+/* What the ephemeralOwner on the disk says about a node. */
+#define OWNER_CONTAINER INT64_MIN
+
+enum node_kind { NODE_PLAIN, NODE_EPHEMERAL, NODE_CONTAINER, NODE_TTL };
+
+enum node_kind clave__owner_kind(int64_t owner);
+/* Of a NODE_TTL. */
+int64_t clave__owner_ttl_ms(int64_t owner);
+/* 1 ms to OWNER_MOST_TTL_MS. */
+#define OWNER_MOST_TTL_MS 0xffffffffff
+int64_t clave__owner_of_ttl(int64_t ttl_ms);
+
+/* The Stat as it is stored: cversion counts creations only. */
+struct node_stat {
+    int64_t czxid;
+    int64_t mzxid;
+    int64_t pzxid;
+    int64_t ctime;
+    int64_t mtime;
+    int64_t owner;
+    int32_t version;
+    int32_t cversion;
+    int32_t aversion;
+    int32_t num_children;
+};
+
+/* The path's bytes stand right behind the struct, and short data behind them: one
+ * allocation for the common node. The root's path is empty. */
+struct node {
+    struct map_node in_tree;
+    struct node *parent; /* NULL: the root, or not in the tree */
+    struct list sibling;
+    struct list children;
+    struct node_stat stat;
+    struct acl *acl;
+    uint8_t *data;    /* NULL when there are no bytes */
+    int32_t data_len; /* -1: null, which is not the same as empty */
+    uint32_t path_len;
+    uint32_t head_crc; /* over path and data, which seldom change */
+    uint32_t digest;   /* what it adds to the digest of the tree */
+};
+
+/* A node with an owner stands in that owner's list; the others do without the link. */
+struct owned_node {
+    struct list link;
+    struct node node;
+};
+
+static inline const char *clave__node_path(const struct node *n)
+{
+    return (const char *)(n + 1);
+}
+
+static inline struct jbytes clave__node_path_bytes(const struct node *n)
+{
+    return (struct jbytes){clave__node_path(n), (int32_t)n->path_len};
+}
+
+static inline struct jbytes clave__node_data(const struct node *n)
+{
+    return (struct jbytes){(const char *)n->data, n->data_len};
+}
+
+static inline struct owned_node *clave__node_owned(struct node *n)
+{
+    return LIST_ENTRY(n, struct owned_node, node);
+}
+
+/* The part of the path behind the last '/'. */
+struct jbytes clave__node_name(const struct node *n);
+/* The Stat as clients see it. */
+struct wire_stat clave__node_wire_stat(const struct node *n);
+void clave__node_put_stat(struct jwriter *w, const struct node *n);
+/* Sets head_crc; needed whenever the data have changed. */
+void clave__node_update_head(struct node *n);
+/* Apache's digest of a node, from head_crc and the Stat; 0 below /zookeeper. */
+uint32_t clave__node_digest(const struct node *n);
+
+#endif

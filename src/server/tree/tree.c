@@ -1,0 +1,339 @@
+#include "server/tree/tree.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/path.h"
+
+/* Data up to this many bytes stand in the node's own allocation. */
+enum { INLINE_DATA = 256 };
+
+/* ---- finding --------------------------------------------------------------------------- */
+
+static bool has_path(const struct map_node *node, const void *key)
+{
+    const struct node *n = (const void *)node; /* its first member */
+    const struct jbytes *path = key;
+    return n->path_len == (uint32_t)path->n &&
+           memcmp(clave__node_path(n), path->p, n->path_len) == 0;
+}
+
+struct node *clave__tree_find(const struct tree *t, struct jbytes path)
+{
+    if (path.n <= 0 || (path.n == 1 && path.p[0] == '/'))
+        return t->root;
+    struct map_node *n =
+        clave__map_find(&t->nodes, clave__map_hash_bytes(path.p, (size_t)path.n), has_path, &path);
+    return n ? MAP_ENTRY(n, struct node, in_tree) : NULL;
+}
+
+struct node *clave__tree_find_parent(const struct tree *t, struct jbytes path)
+{
+    int32_t n = path.n;
+    while (n > 0 && path.p[n - 1] != '/')
+        n--;
+    return n > 0 ? clave__tree_find(t, (struct jbytes){path.p, n - 1}) : NULL;
+}
+
+struct node *clave__tree_next(const struct node *n, const struct node *top)
+{
+    if (!list_empty(&n->children))
+        return LIST_ENTRY(n->children.next, struct node, sibling);
+    while (n != top) {
+        const struct node *parent = n->parent;
+        if (n->sibling.next != &parent->children)
+            return LIST_ENTRY(n->sibling.next, struct node, sibling);
+        n = parent;
+    }
+    return NULL;
+}
+
+/* ---- owners ------------------------------------------------------------------------------ */
+
+static bool has_id(const struct map_node *node, const void *key)
+{
+    const struct owner *o = (const void *)node; /* its first member */
+    return o->id == *(const int64_t *)key;
+}
+
+struct owner *clave__tree_find_owner(const struct tree *t, int64_t id)
+{
+    struct map_node *n =
+        clave__map_find(&t->owners, clave__map_hash_u64((uint64_t)id), has_id, &id);
+    return n ? MAP_ENTRY(n, struct owner, in_tree) : NULL;
+}
+
+static struct owner *take_owner(struct tree *t, int64_t id)
+{
+    struct owner *o = clave__tree_find_owner(t, id);
+    if (!o) {
+        o = clave__mem_alloc(t->mem, sizeof *o);
+        if (!o)
+            return NULL;
+        *o = (struct owner){.id = id};
+        list_init(&o->nodes);
+        clave__map_insert(&t->owners, &o->in_tree, clave__map_hash_u64((uint64_t)id));
+    }
+    o->refs++;
+    return o;
+}
+
+static void drop_owner(struct tree *t, int64_t id)
+{
+    struct owner *o = clave__tree_find_owner(t, id);
+    if (--o->refs > 0)
+        return;
+    clave__map_remove(&t->owners, &o->in_tree);
+    clave__mem_free(t->mem, o);
+}
+
+/* ---- nodes ------------------------------------------------------------------------------- */
+
+/* Always inside the node's memory (see _new_node): data of another block are never taken for it. */
+static uint8_t *inline_data(struct node *n)
+{
+    return (uint8_t *)(n + 1) + n->path_len;
+}
+
+/* Where the memory of a node begins. */
+static void *block_of(struct node *n)
+{
+    return n->stat.owner ? (void *)clave__node_owned(n) : (void *)n;
+}
+
+static struct node *new_block(struct tree *t, int64_t owner, size_t extra)
+{
+    if (owner == 0)
+        return clave__mem_alloc(t->mem, sizeof(struct node) + extra);
+    struct owned_node *o = clave__mem_alloc(t->mem, sizeof *o + extra);
+    if (!o)
+        return NULL;
+    list_init(&o->link);
+    return &o->node;
+}
+
+struct node *clave__tree_new_node(struct tree *t, const struct node_spec *spec)
+{
+    size_t path_len = (size_t)spec->path.n;
+    size_t data_len = spec->data.n > 0 ? (size_t)spec->data.n : 0;
+    size_t inside = data_len <= INLINE_DATA ? data_len : 0;
+    bool ephemeral = clave__owner_kind(spec->stat.owner) == NODE_EPHEMERAL;
+    struct node *n = new_block(t, spec->stat.owner, path_len + (inside ? inside : 1));
+    if (!n)
+        return NULL;
+    *n = (struct node){.stat = spec->stat, .data_len = spec->data.n};
+    n->path_len = (uint32_t)path_len;
+    n->stat.num_children = 0;
+    list_init(&n->sibling);
+    list_init(&n->children);
+    if (path_len > 0)
+        memcpy(n + 1, spec->path.p, path_len);
+    if (data_len > 0)
+        n->data = inside ? inline_data(n) : clave__mem_alloc(t->mem, data_len);
+    if ((data_len > 0 && !n->data) || (ephemeral && !take_owner(t, spec->stat.owner))) {
+        clave__tree_free_data(t, n, n->data);
+        clave__mem_free(t->mem, block_of(n));
+        return NULL;
+    }
+    if (data_len > 0)
+        memcpy(n->data, spec->data.p, data_len);
+    n->acl = clave__acl_ref(spec->acl);
+    clave__node_update_head(n);
+    return n;
+}
+
+void clave__tree_free_node(struct tree *t, struct node *n)
+{
+    if (clave__owner_kind(n->stat.owner) == NODE_EPHEMERAL)
+        drop_owner(t, n->stat.owner);
+    clave__acls_drop(&t->acls, n->acl);
+    clave__tree_free_data(t, n, n->data);
+    clave__mem_free(t->mem, block_of(n));
+}
+
+static size_t size_of(const struct node *n)
+{
+    return n->path_len + (n->data_len > 0 ? (size_t)n->data_len : 0);
+}
+
+static void link_owned(struct tree *t, struct node *n)
+{
+    struct list *link = &clave__node_owned(n)->link;
+    if (clave__owner_kind(n->stat.owner) != NODE_EPHEMERAL) {
+        list_push_back(&t->swept, link);
+        return;
+    }
+    list_push_back(&clave__tree_find_owner(t, n->stat.owner)->nodes, link);
+    t->ephemerals++;
+}
+
+static void unlink_owned(struct tree *t, struct node *n)
+{
+    list_remove(&clave__node_owned(n)->link);
+    if (clave__owner_kind(n->stat.owner) == NODE_EPHEMERAL)
+        t->ephemerals--;
+}
+
+void clave__tree_link(struct tree *t, struct node *parent, struct node *n)
+{
+    clave__map_insert(&t->nodes, &n->in_tree,
+                      clave__map_hash_bytes(clave__node_path(n), n->path_len));
+    n->parent = parent;
+    list_push_back(&parent->children, &n->sibling);
+    parent->stat.num_children++;
+    if (n->stat.owner)
+        link_owned(t, n);
+    t->data_bytes += size_of(n);
+    clave__tree_changed(t, n);
+}
+
+void clave__tree_unlink(struct tree *t, struct node *n)
+{
+    assert(list_empty(&n->children));
+    clave__map_remove(&t->nodes, &n->in_tree);
+    list_remove(&n->sibling);
+    n->parent->stat.num_children--;
+    n->parent = NULL;
+    if (n->stat.owner)
+        unlink_owned(t, n);
+    t->data_bytes -= size_of(n);
+    t->digest -= n->digest;
+    n->digest = 0;
+}
+
+/* ---- changes ------------------------------------------------------------------------------ */
+
+clave_err clave__tree_copy_data(struct tree *t, struct jbytes data, uint8_t **out)
+{
+    *out = NULL;
+    if (data.n <= 0)
+        return CLAVE_OK;
+    *out = clave__mem_alloc(t->mem, (size_t)data.n);
+    if (!*out)
+        return CLAVE_ENOMEM;
+    memcpy(*out, data.p, (size_t)data.n);
+    return CLAVE_OK;
+}
+
+void clave__tree_swap_data(struct tree *t, struct node *n, uint8_t **data, int32_t *len)
+{
+    uint8_t *old = n->data;
+    int32_t old_len = n->data_len;
+    t->data_bytes -= size_of(n);
+    n->data = *data;
+    n->data_len = *len;
+    *data = old;
+    *len = old_len;
+    t->data_bytes += size_of(n);
+    clave__node_update_head(n);
+}
+
+void clave__tree_free_data(struct tree *t, struct node *n, uint8_t *data)
+{
+    if (data != inline_data(n))
+        clave__mem_free(t->mem, data);
+}
+
+void clave__tree_changed(struct tree *t, struct node *n)
+{
+    t->digest -= n->digest;
+    n->digest = clave__node_digest(n);
+    t->digest += n->digest;
+}
+
+/* ---- life ----------------------------------------------------------------------------------- */
+
+static clave_err add_built_in(struct tree *t, const char *path, struct jvec acl, int32_t aversion)
+{
+    struct node_spec spec = {
+        .path = clave__jbytes(path),
+        .data = clave__jbytes(""),
+        .stat = {.aversion = aversion},
+        .acl = t->acls.open,
+    };
+    struct acl *own = NULL;
+    if (acl.count > 0) {
+        own = clave__acls_take(&t->acls, acl, ACL_NEW_KEY);
+        if (!own)
+            return CLAVE_ENOMEM;
+        spec.acl = own;
+    }
+    struct node *n = clave__tree_new_node(t, &spec);
+    clave__acls_drop(&t->acls, own);
+    if (!n)
+        return CLAVE_ENOMEM;
+    clave__tree_link(t, clave__tree_find_parent(t, spec.path), n);
+    return CLAVE_OK;
+}
+
+static clave_err add_root(struct tree *t)
+{
+    struct node_spec spec = {
+        .path = clave__jbytes(""),
+        .data = clave__jbytes(""),
+        .acl = t->acls.open,
+    };
+    t->root = clave__tree_new_node(t, &spec);
+    if (!t->root)
+        return CLAVE_ENOMEM;
+    clave__tree_changed(t, t->root);
+    return CLAVE_OK;
+}
+
+clave_err clave__tree_init_bare(struct tree *t, const struct clave_mem *mem)
+{
+    *t = (struct tree){.mem = mem};
+    list_init(&t->swept);
+    clave_err err = clave__acls_init(&t->acls, mem);
+    if (err != CLAVE_OK)
+        return err;
+    err = clave__map_init(&t->nodes, mem);
+    if (err == CLAVE_OK)
+        err = clave__map_init(&t->owners, mem);
+    if (err == CLAVE_OK)
+        err = add_root(t);
+    if (err != CLAVE_OK)
+        clave__tree_fini(t);
+    return err;
+}
+
+clave_err clave__tree_init(struct tree *t, const struct clave_mem *mem)
+{
+    static const uint8_t readers[] = {0,   0, 0, PERM_READ, 0, 0,   0,   5,   'w', 'o', 'r', 'l',
+                                      'd', 0, 0, 0,         6, 'a', 'n', 'y', 'o', 'n', 'e'};
+    const struct jvec everyone_reads = {1, readers, sizeof readers};
+    const struct jvec none = {0, NULL, 0};
+    clave_err err = clave__tree_init_bare(t, mem);
+    if (err != CLAVE_OK)
+        return err;
+    err = add_built_in(t, "/zookeeper", none, 0);
+    if (err == CLAVE_OK)
+        err = add_built_in(t, "/zookeeper/config", everyone_reads, -1);
+    if (err == CLAVE_OK)
+        err = add_built_in(t, "/zookeeper/quota", none, 0);
+    if (err != CLAVE_OK)
+        clave__tree_fini(t);
+    return err;
+}
+
+static void free_all_nodes(struct tree *t)
+{
+    struct map_node *at = clave__map_next(&t->nodes, NULL);
+    while (at) {
+        struct map_node *next = clave__map_next(&t->nodes, at);
+        clave__tree_free_node(t, MAP_ENTRY(at, struct node, in_tree));
+        at = next;
+    }
+    if (t->root)
+        clave__tree_free_node(t, t->root);
+    t->root = NULL;
+}
+
+void clave__tree_fini(struct tree *t)
+{
+    free_all_nodes(t);
+    clave__map_fini(&t->nodes);
+    clave__map_fini(&t->owners);
+    clave__acls_fini(&t->acls);
+}

@@ -1,0 +1,278 @@
+#include "server/tree/watch.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/path.h"
+#include "wire/proto.h"
+
+enum { ONE_SHOT = WATCH_DATA | WATCH_CHILD };
+
+/* All entries of one path. The path's bytes follow. */
+struct watched {
+    struct map_node in_paths;
+    struct list entries;
+    uint32_t len;
+};
+
+struct watch {
+    struct map_node in_entries;
+    struct list of_path;
+    struct list of_watcher;
+    struct watched *on;
+    struct watcher *by;
+    unsigned marks;
+};
+
+struct pair_key {
+    const struct watched *on;
+    const struct watcher *by;
+};
+
+/* ---- finding ------------------------------------------------------------------------------ */
+
+static bool has_path(const struct map_node *node, const void *key)
+{
+    const struct watched *p = (const void *)node; /* its first member */
+    const struct jbytes *path = key;
+    return p->len == (uint32_t)path->n && memcmp(p + 1, path->p, p->len) == 0;
+}
+
+static struct watched *find_path(const struct watches *t, struct jbytes path)
+{
+    struct map_node *n =
+        clave__map_find(&t->paths, clave__map_hash_bytes(path.p, (size_t)path.n), has_path, &path);
+    return n ? MAP_ENTRY(n, struct watched, in_paths) : NULL;
+}
+
+static bool is_pair(const struct map_node *node, const void *key)
+{
+    const struct watch *e = (const void *)node; /* its first member */
+    const struct pair_key *pair = key;
+    return e->on == pair->on && e->by == pair->by;
+}
+
+static uint32_t pair_hash(const struct pair_key *pair)
+{
+    return clave__map_hash_u64((uint64_t)(uintptr_t)pair->on ^
+                               (uint64_t)(uintptr_t)pair->by * 0x9e3779b97f4a7c15u);
+}
+
+static struct watch *find_entry(const struct watches *t, const struct watched *on,
+                                const struct watcher *by)
+{
+    struct pair_key pair = {on, by};
+    struct map_node *n = clave__map_find(&t->entries, pair_hash(&pair), is_pair, &pair);
+    return n ? MAP_ENTRY(n, struct watch, in_entries) : NULL;
+}
+
+/* "/" and "" are one node, and one path here. */
+static struct jbytes canonical(struct jbytes path)
+{
+    return path.n <= 0 ? clave__jbytes("/") : path;
+}
+
+/* ---- marks ---------------------------------------------------------------------------------- */
+
+static size_t count_marks(unsigned marks)
+{
+    return (marks & 1) + (marks >> 1 & 1) + (marks >> 2 & 1) + (marks >> 3 & 1);
+}
+
+static void forget_path_if_unused(struct watches *t, struct watched *p)
+{
+    if (!list_empty(&p->entries))
+        return;
+    clave__map_remove(&t->paths, &p->in_paths);
+    clave__mem_free(t->mem, p);
+}
+
+/* Takes marks away; the entry goes with the last one, its path stays. */
+static void clear_marks(struct watches *t, struct watch *e, unsigned marks)
+{
+    marks &= e->marks;
+    e->marks &= ~marks;
+    t->count -= count_marks(marks);
+    t->recursive -= (marks & WATCH_RECURSIVE) ? 1 : 0;
+    if (e->marks)
+        return;
+    clave__map_remove(&t->entries, &e->in_entries);
+    list_remove(&e->of_path);
+    list_remove(&e->of_watcher);
+    clave__mem_free(t->mem, e);
+}
+
+static struct watched *take_path(struct watches *t, struct jbytes path)
+{
+    struct watched *p = find_path(t, path);
+    if (p)
+        return p;
+    p = clave__mem_alloc(t->mem, sizeof *p + (size_t)path.n);
+    if (!p)
+        return NULL;
+    p->len = (uint32_t)path.n;
+    list_init(&p->entries);
+    memcpy(p + 1, path.p, p->len);
+    clave__map_insert(&t->paths, &p->in_paths, clave__map_hash_bytes(path.p, p->len));
+    return p;
+}
+
+clave_err clave__watch_add(struct watches *t, struct watcher *w, struct jbytes path, unsigned marks)
+{
+    struct watched *on = take_path(t, canonical(path));
+    if (!on)
+        return CLAVE_ENOMEM;
+    struct watch *e = find_entry(t, on, w);
+    if (!e) {
+        e = clave__mem_zalloc(t->mem, sizeof *e);
+        if (!e) {
+            forget_path_if_unused(t, on);
+            return CLAVE_ENOMEM;
+        }
+        e->on = on;
+        e->by = w;
+        list_push_back(&on->entries, &e->of_path);
+        list_push_back(&w->entries, &e->of_watcher);
+        clave__map_insert(&t->entries, &e->in_entries, pair_hash(&(struct pair_key){on, w}));
+    }
+    unsigned fresh = marks & ~e->marks;
+    e->marks |= fresh;
+    t->count += count_marks(fresh);
+    t->recursive += (fresh & WATCH_RECURSIVE) ? 1 : 0;
+    return CLAVE_OK;
+}
+
+unsigned clave__watch_marks(const struct watches *t, const struct watcher *w, struct jbytes path,
+                            unsigned marks)
+{
+    struct watched *on = find_path(t, canonical(path));
+    struct watch *e = on ? find_entry(t, on, w) : NULL;
+    return e ? e->marks & marks : 0;
+}
+
+void clave__watch_remove(struct watches *t, struct watcher *w, struct jbytes path, unsigned marks)
+{
+    struct watched *on = find_path(t, canonical(path));
+    struct watch *e = on ? find_entry(t, on, w) : NULL;
+    if (!e)
+        return;
+    clear_marks(t, e, marks);
+    forget_path_if_unused(t, on);
+}
+
+/* ---- looking at them ------------------------------------------------------------------------ */
+
+static struct jbytes path_of(const struct watched *p)
+{
+    return clave__jbytes_n(p + 1, p->len);
+}
+
+void clave__watches_each(const struct watches *t, unsigned marks, watch_visit *visit, void *arg)
+{
+    for (struct map_node *at = NULL; (at = clave__map_next(&t->paths, at));) {
+        const struct watched *p = MAP_ENTRY(at, struct watched, in_paths);
+        for (struct list *e = p->entries.next; e != &p->entries; e = e->next) {
+            const struct watch *w = LIST_ENTRY(e, struct watch, of_path);
+            if (w->marks & marks)
+                visit(arg, path_of(p), w->by);
+        }
+    }
+}
+
+void clave__watcher_each(const struct watcher *w, unsigned marks, watch_visit *visit, void *arg)
+{
+    for (struct list *e = w->entries.next; e != &w->entries; e = e->next) {
+        const struct watch *entry = LIST_ENTRY(e, struct watch, of_watcher);
+        if (entry->marks & marks)
+            visit(arg, path_of(entry->on), entry->by);
+    }
+}
+
+/* ---- events --------------------------------------------------------------------------------- */
+
+/* Which marks an event on a path is for. */
+static unsigned marks_for(int32_t type)
+{
+    switch (type) {
+    case EVENT_DELETED:
+        return WATCH_ALL;
+    case EVENT_CHILDREN_CHANGED:
+        return WATCH_CHILD | WATCH_PERSISTENT;
+    default:
+        return WATCH_DATA | WATCH_PERSISTENT | WATCH_RECURSIVE;
+    }
+}
+
+static void tell_entries(struct watches *t, struct watched *on, unsigned marks,
+                         const struct watch_event *ev, watch_tell *tell, void *arg)
+{
+    for (struct list *at = on->entries.next, *next; at != &on->entries; at = next) {
+        struct watch *e = LIST_ENTRY(at, struct watch, of_path);
+        struct watcher *w = e->by;
+        unsigned hit = e->marks & marks;
+        next = at->next;
+        if (!hit)
+            continue;
+        clear_marks(t, e, hit & ONE_SHOT);
+        if (w->told == ev->number)
+            continue;
+        w->told = ev->number;
+        tell(arg, w, ev);
+    }
+}
+
+void clave__watch_fire(struct watches *t, const struct watch_event *ev, watch_tell *tell, void *arg)
+{
+    struct jbytes path = canonical(ev->path);
+    struct watched *on = t->count ? find_path(t, path) : NULL;
+    if (on) {
+        tell_entries(t, on, marks_for(ev->type), ev, tell, arg);
+        forget_path_if_unused(t, on);
+    }
+    if (t->recursive == 0 || ev->type == EVENT_CHILDREN_CHANGED)
+        return;
+    while (path.n > 1) {
+        path.n = (int32_t)clave__path_parent_len(path.p, (size_t)path.n);
+        on = find_path(t, path);
+        if (on)
+            tell_entries(t, on, WATCH_RECURSIVE, ev, tell, arg);
+    }
+}
+
+/* ---- life -------------------------------------------------------------------------------------
+ */
+
+void clave__watcher_init(struct watcher *w)
+{
+    list_init(&w->entries);
+    w->told = 0;
+}
+
+void clave__watcher_fini(struct watches *t, struct watcher *w)
+{
+    while (!list_empty(&w->entries)) {
+        struct watch *e = LIST_ENTRY(w->entries.next, struct watch, of_watcher);
+        struct watched *on = e->on;
+        clear_marks(t, e, WATCH_ALL);
+        forget_path_if_unused(t, on);
+    }
+}
+
+clave_err clave__watches_init(struct watches *t, const struct clave_mem *mem)
+{
+    *t = (struct watches){.mem = mem};
+    clave_err err = clave__map_init(&t->paths, mem);
+    if (err == CLAVE_OK)
+        err = clave__map_init(&t->entries, mem);
+    if (err != CLAVE_OK)
+        clave__map_fini(&t->paths);
+    return err;
+}
+
+void clave__watches_fini(struct watches *t)
+{
+    assert(t->count == 0);
+    clave__map_fini(&t->paths);
+    clave__map_fini(&t->entries);
+}

@@ -1,0 +1,72 @@
+#include "supervise/hold_policy.h"
+
+#include "clave/client.h"
+
+static int64_t earlier(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+void clave__hold_policy_begin(struct hold_policy *s, const struct kill_policy_terms *terms)
+{
+    *s = (struct hold_policy){.terms = *terms, .deadline = CLAVE_NEVER, .gone_by = CLAVE_NEVER};
+}
+
+int64_t clave__hold_policy_extend(struct hold_policy *s, int64_t deadline)
+{
+    s->deadline = deadline;
+    return earlier(deadline, s->terms.until);
+}
+
+/* What is lost by its deadline had to be over by then; what is lost before has a grace from now
+ * on. */
+void clave__hold_policy_lose(struct hold_policy *s, int64_t now)
+{
+    s->lost = true;
+    s->gone_by = now + s->terms.grace_ms + s->terms.lead_ms;
+}
+
+/* A moment before the end, which is one behind the guardian's own. */
+static int64_t limit_before(const struct hold_policy *s, int64_t end)
+{
+    return end == CLAVE_NEVER ? end : end - s->terms.lead_ms / 2;
+}
+
+/* By then the command has had its grace behind the maximum hold. */
+static int64_t end_of_max_hold(const struct hold_policy *s)
+{
+    int64_t until = s->terms.until;
+    return until == CLAVE_NEVER ? until : until + s->terms.grace_ms + s->terms.lead_ms;
+}
+
+static int64_t limit_of_hold(const struct hold_policy *s)
+{
+    bool never = s->terms.on_lost == ON_LOST_IGNORE;
+    return limit_before(s, never ? CLAVE_NEVER : earlier(s->deadline, s->gone_by));
+}
+
+int64_t clave__hold_policy_limit(const struct hold_policy *s)
+{
+    return earlier(limit_of_hold(s), limit_before(s, end_of_max_hold(s)));
+}
+
+bool clave__hold_policy_is_overdue(struct hold_policy *s, int64_t now)
+{
+    if (s->phase != HOLD_POLICY_WATCHING || now < clave__hold_policy_limit(s))
+        return false;
+    s->lost |= now >= limit_of_hold(s);
+    s->overdue = true;
+    s->phase = HOLD_POLICY_SWEEPING;
+    return true;
+}
+
+void clave__hold_policy_bereave(struct hold_policy *s)
+{
+    s->phase = HOLD_POLICY_SWEEPING;
+}
+
+bool clave__hold_policy_was_cut_short(const struct hold_policy *s, enum kill_policy_cause cause)
+{
+    return s->lost || s->overdue || cause == CAUSE_DEADLINE || cause == CAUSE_LOST ||
+           cause == CAUSE_MAX_HOLD;
+}

@@ -1,0 +1,207 @@
+/* Errors in answer to what the client asks by itself: none may pass for success. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "client/client_internal.h"
+#include "lib/script.h"
+
+enum { T = SCRIPT_TIMEOUT, MARGIN = T / 8 };
+
+static void ignore(struct hold *h)
+{
+    (void)h;
+}
+
+static void hold(struct script *s, struct hold *h)
+{
+    *h = (struct hold){.path = "/l/n", .on_missing = ignore, .on_settled = ignore};
+    list_init(&h->link);
+    clave__client_hold(s->c, h);
+}
+
+static void open_with_hold(struct script *s, struct hold *h, bool standalone)
+{
+    script_open(s, NULL);
+    script_connect(s, standalone);
+    hold(s, h);
+    s->told = s->nstates;
+}
+
+static void close_with_hold(struct script *s, struct hold *h)
+{
+    clave__client_unhold(s->c, h);
+    script_close(s);
+}
+
+/* The connection was given up as a failure of the only host: there is a pause. */
+static void is_left(struct script *s, clave_err why, const char *what)
+{
+    assert_int_equal(clave_client_wants(s->c), CLAVE_WANT_HANGUP);
+    script_state(s, CLAVE_STATE_SUSPENDED, why);
+    assert_non_null(strstr(clave_client_errmsg(s->c), "script:1"));
+    assert_non_null(strstr(clave_client_errmsg(s->c), what));
+    assert_non_null(strstr(clave_client_errmsg(s->c), clave_strerror(why)));
+    script_hang_up(s);
+    assert_int_equal(clave_client_wants(s->c), 0);
+    assert_in_range(clave_client_deadline(s->c), s->now + 1, s->now + T / 4);
+}
+
+/* ---- pings ----------------------------------------------------------------------------- */
+
+static void expect_ping(struct script *s)
+{
+    script_at(s, clave_client_deadline(s->c));
+    script_expect(s, OP_PING);
+    s->now += 20;
+}
+
+/* A server refuses the ping of a session that it has ended, or is about to. */
+static void a_ping_of_an_expired_session_loses_it(void **state)
+{
+    (void)state;
+    struct script s;
+    struct hold h;
+    open_with_hold(&s, &h, true);
+    expect_ping(&s);
+    script_answer_to(&s, XID_PING, OP_PING, CLAVE_EEXPIRED, NULL);
+    script_state(&s, CLAVE_STATE_SUSPENDED, CLAVE_EEXPIRED);
+    script_state(&s, CLAVE_STATE_LOST, CLAVE_EEXPIRED);
+    assert_true(clave_client_hold_deadline(s.c) < s.now);
+    close_with_hold(&s, &h);
+}
+
+static void a_ping_refused_is_no_sign_of_life(void **state)
+{
+    (void)state;
+    static const clave_err errs[] = {CLAVE_ESESSIONMOVED, CLAVE_ESYSTEM, CLAVE_EUNIMPLEMENTED};
+    for (size_t i = 0; i < sizeof errs / sizeof *errs; i++) {
+        struct script s;
+        struct hold h;
+        open_with_hold(&s, &h, true);
+        int64_t before = clave_client_hold_deadline(s.c);
+        expect_ping(&s);
+        script_answer_to(&s, XID_PING, OP_PING, errs[i], NULL);
+        assert_int_equal(clave_client_hold_deadline(s.c), before);
+        is_left(&s, errs[i], "ping");
+        close_with_hold(&s, &h);
+    }
+}
+
+/* An overloaded server is not dialled again for it; the next ping may do. */
+static void a_ping_throttled_is_sent_again(void **state)
+{
+    (void)state;
+    struct script s;
+    struct hold h;
+    open_with_hold(&s, &h, true);
+    int64_t before = clave_client_hold_deadline(s.c);
+    expect_ping(&s);
+    script_answer_to(&s, XID_PING, OP_PING, CLAVE_ETHROTTLED, NULL);
+    assert_true(clave_client_is_connected(s.c));
+    assert_int_equal(clave_client_hold_deadline(s.c), before);
+    expect_ping(&s);
+    script_pong(&s);
+    assert_int_equal(clave_client_hold_deadline(s.c), s.now - 20 + T - MARGIN);
+    close_with_hold(&s, &h);
+}
+
+/* ---- confirmed heartbeats -------------------------------------------------------------- */
+
+/* A member that does not pass it on is of no use to who holds: another may. */
+static void a_member_that_refuses_heartbeats_is_left(void **state)
+{
+    (void)state;
+    static const clave_err errs[] = {CLAVE_ENOTREADONLY, CLAVE_ESYSTEM, CLAVE_EUNIMPLEMENTED,
+                                     CLAVE_ESESSIONMOVED};
+    for (size_t i = 0; i < sizeof errs / sizeof *errs; i++) {
+        struct script s;
+        struct hold h;
+        open_with_hold(&s, &h, false);
+        int64_t before = clave_client_hold_deadline(s.c);
+        script_at(&s, clave_client_deadline(s.c));
+        script_expect(&s, OP_MULTI);
+        script_answer(&s, errs[i], NULL);
+        assert_int_equal(clave_client_hold_deadline(s.c), before);
+        is_left(&s, errs[i], "heartbeat");
+        close_with_hold(&s, &h);
+    }
+}
+
+/* Another member would say no other, or not sooner. */
+static void a_heartbeat_that_another_would_refuse_too_is_sent_again(void **state)
+{
+    (void)state;
+    static const clave_err errs[] = {CLAVE_ETHROTTLED, CLAVE_ENOAUTH};
+    for (size_t i = 0; i < sizeof errs / sizeof *errs; i++) {
+        struct script s;
+        struct hold h;
+        open_with_hold(&s, &h, false);
+        int64_t before = clave_client_hold_deadline(s.c);
+        script_at(&s, clave_client_deadline(s.c));
+        script_expect(&s, OP_MULTI);
+        script_answer(&s, errs[i], NULL);
+        assert_true(clave_client_is_connected(s.c));
+        assert_int_equal(clave_client_hold_deadline(s.c), before);
+        script_at(&s, clave_client_deadline(s.c));
+        script_expect(&s, OP_MULTI);
+        close_with_hold(&s, &h);
+    }
+}
+
+/* ---- the end of a session -------------------------------------------------------------- */
+
+/* A read-only server ends no session: what it holds would stay for a timeout, and the caller was
+ * told that it is closed. */
+static void a_server_that_refuses_to_close_is_left(void **state)
+{
+    (void)state;
+    struct script s;
+    script_open(&s, NULL);
+    script_connect(&s, true);
+    s.told = s.nstates;
+    clave_client_close(s.c, s.now);
+    script_expect(&s, OP_CLOSE_SESSION);
+    script_answer(&s, CLAVE_ENOTREADONLY, NULL);
+    is_left(&s, CLAVE_ENOTREADONLY, "close");
+    script_at(&s, clave_client_deadline(s.c));
+    assert_int_equal(script_dial(&s).session_id, SCRIPT_SESSION);
+    script_shake(&s, SCRIPT_SESSION, T, false);
+    script_expect(&s, OP_CLOSE_SESSION);
+    script_answer(&s, CLAVE_OK, NULL);
+    script_state(&s, CLAVE_STATE_RECONNECTED, CLAVE_OK);
+    script_state(&s, CLAVE_STATE_CLOSED, CLAVE_OK);
+    script_close(&s);
+}
+
+static void one_that_has_ended_by_itself_is_closed(void **state)
+{
+    (void)state;
+    struct script s;
+    script_open(&s, NULL);
+    script_connect(&s, true);
+    s.told = s.nstates;
+    clave_client_close(s.c, s.now);
+    script_expect(&s, OP_CLOSE_SESSION);
+    script_answer(&s, CLAVE_EEXPIRED, NULL);
+    script_state(&s, CLAVE_STATE_CLOSED, CLAVE_OK);
+    script_close(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_ping_of_an_expired_session_loses_it),
+        cmocka_unit_test(a_ping_refused_is_no_sign_of_life),
+        cmocka_unit_test(a_ping_throttled_is_sent_again),
+        cmocka_unit_test(a_member_that_refuses_heartbeats_is_left),
+        cmocka_unit_test(a_heartbeat_that_another_would_refuse_too_is_sent_again),
+        cmocka_unit_test(a_server_that_refuses_to_close_is_left),
+        cmocka_unit_test(one_that_has_ended_by_itself_is_closed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

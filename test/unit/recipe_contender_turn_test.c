@@ -1,0 +1,394 @@
+/* P3: when the end of the last predecessor may be taken for our turn without a listing,
+ * and each condition that forbids it. Whose turn it is with foreign names about. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "lib/seat.h"
+#include "server/server_internal.h"
+
+/* A holds, B waits behind it. */
+struct queue_of_two {
+    struct pair *p;
+    struct seat a, b;
+    char node_a[160], node_b[160];
+};
+
+static void name_of_last(struct queue_of_two *q, char *out, size_t cap)
+{
+    char names[8][96];
+    size_t n = seat_list(q->p, 2, "/l", names, 8);
+    size_t best = 0;
+    for (size_t i = 1; i < n; i++)
+        if (strcmp(names[i] + strlen(names[i]) - 10, names[best] + strlen(names[best]) - 10) > 0)
+            best = i;
+    snprintf(out, cap, "/l/%s", names[best]);
+}
+
+static void two(struct queue_of_two *q, const clave_mutex_options *o)
+{
+    q->p = pair_new(&(struct pair_options){.clients = 3});
+    seat_open(&q->a, q->p, 0, "/l", NULL);
+    seat_open(&q->b, q->p, 1, "/l", o);
+    seat_acquire(&q->a, SEAT_EVER);
+    seat_acquire(&q->b, SEAT_EVER);
+    snprintf(q->node_a, sizeof q->node_a, "%s", seat_grant(&q->a).node);
+    name_of_last(q, q->node_b, sizeof q->node_b);
+    pair_reset_counts(q->p);
+}
+
+static void end_two(struct queue_of_two *q)
+{
+    seat_close(&q->a);
+    seat_close(&q->b);
+    assert_int_equal(pair_stats(q->p).watches, 0);
+    assert_int_equal(pair_stats(q->p).ephemerals, 0);
+    pair_free(q->p);
+}
+
+static uint64_t listings_of_b(const struct queue_of_two *q)
+{
+    return q->p->end[1].requests[OP_GET_CHILDREN2];
+}
+
+static void none_is_needed_when_all_conditions_hold(void **state)
+{
+    (void)state;
+    struct queue_of_two q;
+    two(&q, NULL);
+    seat_release(&q.a);
+    assert_true(seat_holds(&q.b));
+    assert_int_equal(listings_of_b(&q), 0);
+    end_two(&q);
+}
+
+static void strict_lists_always(void **state)
+{
+    (void)state;
+    struct queue_of_two q;
+    two(&q, &(clave_mutex_options){.size = sizeof(clave_mutex_options), .strict = true});
+    seat_release(&q.a);
+    assert_true(seat_holds(&q.b));
+    assert_int_equal(listings_of_b(&q), 1);
+    end_two(&q);
+}
+
+/* The order of two watches is not kept over a reconnect: the event that setWatches brings
+ * decides nothing. */
+static void an_event_over_a_reconnect_needs_a_listing(void **state)
+{
+    (void)state;
+    struct queue_of_two q;
+    two(&q, NULL);
+    pair_refuse(q.p, 1, true);
+    seat_release(&q.a);
+    pair_refuse(q.p, 1, false);
+    pair_advance(q.p, 3000);
+    assert_true(seat_holds(&q.b));
+    assert_int_equal(listings_of_b(&q), 1);
+    assert_true(pair_saw(q.p, 1, CLAVE_STATE_SUSPENDED));
+    assert_false(pair_saw(q.p, 1, CLAVE_STATE_LOST));
+    end_two(&q);
+}
+
+/* Once both were seen again on the new connection, it is as good as the first. */
+static void a_verified_reconnect_needs_none(void **state)
+{
+    (void)state;
+    struct queue_of_two q;
+    two(&q, NULL);
+    pair_cut(q.p, 1);
+    pair_advance(q.p, 3000);
+    assert_int_equal(listings_of_b(&q), 1);
+    assert_true(q.p->end[1].requests[OP_GET_DATA] >= 1);
+    pair_reset_counts(q.p);
+    seat_release(&q.a);
+    assert_true(seat_holds(&q.b));
+    assert_int_equal(listings_of_b(&q), 0);
+    end_two(&q);
+}
+
+/* Somebody writes to our node: until the new watch is answered for, its end could be
+ * missed. */
+static void an_own_watch_in_the_air_needs_a_listing(void **state)
+{
+    (void)state;
+    struct queue_of_two q;
+    two(&q, NULL);
+    pair_rule(q.p, (struct pair_rule){1, PAIR_REQUEST, OP_GET_DATA, PAIR_HOLD, 0});
+    assert_int_equal(seat_scribble(q.p, 2, q.node_b, "__REVOKE__"), CLAVE_OK);
+    seat_release(&q.a);
+    assert_false(seat_holds(&q.b));
+    pair_clear(q.p);
+    pair_settle(q.p);
+    assert_true(seat_holds(&q.b));
+    assert_int_equal(listings_of_b(&q), 1);
+    end_two(&q);
+}
+
+static void a_renewed_own_watch_needs_none(void **state)
+{
+    (void)state;
+    struct queue_of_two q;
+    two(&q, NULL);
+    assert_int_equal(seat_scribble(q.p, 2, q.node_b, "__REVOKE__"), CLAVE_OK);
+    assert_int_equal(seat_scribble(q.p, 2, q.node_a, "__REVOKE__"), CLAVE_OK);
+    assert_false(seat_holds(&q.b));
+    assert_true(seat_holds(&q.a));
+    pair_reset_counts(q.p);
+    seat_release(&q.a);
+    assert_true(seat_holds(&q.b));
+    assert_int_equal(listings_of_b(&q), 0);
+    end_two(&q);
+}
+
+/* Our node and then our predecessor's are deleted: our end is told first (F2), and what
+ * follows is no grant but a new attempt. */
+static void an_own_node_that_is_gone_starts_over(void **state)
+{
+    (void)state;
+    struct queue_of_two q;
+    two(&q, NULL);
+    pair_rule(q.p, (struct pair_rule){1, PAIR_REPLY, OP_NOTIFICATION, PAIR_HOLD, 0});
+    assert_int_equal(seat_remove(q.p, 2, q.node_b), CLAVE_OK);
+    seat_release(&q.a);
+    /* The place is free, and others may take it before B knows. */
+    seat_acquire(&q.a, SEAT_EVER);
+    assert_true(seat_holds(&q.a));
+    pair_clear(q.p);
+    pair_settle(q.p);
+    assert_false(seat_holds(&q.b));
+    assert_int_equal(q.b.answers, 0);
+    assert_int_equal(q.p->end[1].requests[OP_CREATE2], 1);
+    seat_release(&q.a);
+    assert_true(seat_holds(&q.b));
+    assert_int_equal(q.b.answers, 1);
+    end_two(&q);
+}
+
+/* What takes no part in the queue is not waited for, and costs no listing. */
+static void other_children_cost_nothing(void **state)
+{
+    (void)state;
+    struct pair *p = pair_new(&(struct pair_options){.clients = 3});
+    struct seat a, b;
+    seat_open(&a, p, 0, "/l", NULL);
+    seat_open(&b, p, 1, "/l", NULL);
+    seat_acquire(&a, SEAT_EVER);
+    assert_int_equal(seat_make(p, 2, "/l/readme"), CLAVE_OK);
+    seat_acquire(&b, SEAT_EVER);
+    pair_reset_counts(p);
+    seat_release(&a);
+    assert_true(seat_holds(&b));
+    assert_int_equal(p->end[1].requests[OP_GET_CHILDREN2], 0);
+    seat_close(&a);
+    seat_close(&b);
+    pair_free(p);
+}
+
+/* CURATOR-43: "0abc" sorts first there, and blocks everybody. Names that begin as a number that
+ * ran over does gave everybody ESEQUENCE. */
+static void children_that_are_no_contenders_stop_nobody(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"/l/0000000000abc", "/l/_c_0-lock--3", "/l/deadlock--3",
+                                        "/l/lock-", "/l/lock--2147483649"};
+    struct pair *p = pair_new(&(struct pair_options){.clients = 3});
+    struct seat a, b;
+    seat_open(&a, p, 0, "/l", NULL);
+    seat_open(&b, p, 1, "/l", NULL);
+    assert_int_equal(seat_make(p, 2, "/l"), CLAVE_OK);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        assert_int_equal(seat_make(p, 2, names[i]), CLAVE_OK);
+    seat_acquire(&a, SEAT_EVER);
+    assert_true(seat_holds(&a));
+    seat_acquire(&b, SEAT_EVER);
+    assert_int_equal(b.ahead, 1);
+    seat_release(&a);
+    assert_true(seat_holds(&b));
+    seat_close(&a);
+    seat_close(&b);
+    pair_free(p);
+}
+
+/* Kazoo's names are sequential, and count by their digits. */
+static void kazoo_names_stand_in_the_same_queue(void **state)
+{
+    (void)state;
+    static const char *const names[] = {
+        "/l/6f1e__lock__0000000000", /* stock kazoo */
+        "/l/6f1e-lock-0000000000",   /* a kazoo lock named as docs/recipes.md advises */
+    };
+    for (size_t i = 0; i < 2; i++) {
+        struct pair *p = pair_new(&(struct pair_options){.clients = 2});
+        struct seat b;
+        seat_open(&b, p, 1, "/l", NULL);
+        assert_int_equal(seat_make(p, 0, "/l"), CLAVE_OK);
+        assert_int_equal(seat_make(p, 0, names[i]), CLAVE_OK);
+        seat_acquire(&b, SEAT_EVER);
+        assert_false(seat_holds(&b));
+        assert_string_equal(b.predecessor, names[i]);
+        pair_reset_counts(p);
+        assert_int_equal(seat_remove(p, 0, names[i]), CLAVE_OK);
+        assert_true(seat_holds(&b));
+        assert_int_equal(p->end[1].requests[OP_GET_CHILDREN2], 0);
+        seat_close(&b);
+        pair_free(p);
+    }
+}
+
+#define KAZOO "/l/0f3c5d7e9a1b4c2d8e6f0a1b2c3d4e5f__lock__0000000000"
+
+struct warnings {
+    size_t n;
+    char text[512];
+};
+
+static void on_log(void *arg, int level, const char *msg)
+{
+    struct warnings *w = arg;
+    if (level != CLAVE_LOG_WARN)
+        return;
+    w->n++;
+    snprintf(w->text, sizeof w->text, "%s", msg);
+}
+
+/* Who holds beside one does not know; who lists the queue is told, once, at no cost. */
+static void stock_kazoo_in_the_queue_is_warned_of(void **state)
+{
+    (void)state;
+    struct warnings w = {0};
+    struct pair *p =
+        pair_new(&(struct pair_options){.clients = 2, .client_log = on_log, .client_log_arg = &w});
+    struct seat b;
+    seat_open(&b, p, 1, "/l", NULL);
+    seat_acquire(&b, SEAT_EVER);
+    seat_release(&b);
+    assert_int_equal(w.n, 0);
+    assert_int_equal(seat_make(p, 0, "/l/6f1e-lock-0000000007"), CLAVE_OK); /* as is advised */
+    seat_acquire(&b, SEAT_EVER);
+    seat_release(&b);
+    assert_int_equal(w.n, 0);
+    assert_int_equal(seat_remove(p, 0, "/l/6f1e-lock-0000000007"), CLAVE_OK);
+    assert_int_equal(seat_make(p, 0, KAZOO), CLAVE_OK);
+    pair_reset_counts(p);
+    seat_acquire(&b, SEAT_EVER);
+    assert_int_equal(p->end[1].requests[OP_GET_CHILDREN2], 1);
+    assert_int_equal(w.n, 1);
+    assert_non_null(strstr(w.text, KAZOO " has the default name of a kazoo lock, which takes no "
+                                         "part in this queue"));
+    assert_int_equal(seat_remove(p, 0, KAZOO), CLAVE_OK);
+    assert_true(seat_holds(&b));
+    seat_release(&b);
+    assert_int_equal(seat_make(p, 0, KAZOO), CLAVE_OK);
+    seat_acquire(&b, SEAT_EVER);
+    assert_int_equal(w.n, 1);
+    seat_close(&b);
+    pair_free(p);
+}
+
+/* Of three, the middle one's node goes while the last waits on it: the last lists. */
+static void a_set_of_two_needs_a_listing(void **state)
+{
+    (void)state;
+    struct queue_of_two q;
+    two(&q, NULL);
+    struct seat c;
+    seat_open(&c, q.p, 2, "/l", NULL);
+    seat_acquire(&c, SEAT_EVER);
+    assert_int_equal(c.ahead, 2);
+    pair_reset_counts(q.p);
+    clave_mutex_cancel(q.b.m, 0);
+    pair_settle(q.p);
+    assert_int_equal(q.p->end[2].requests[OP_GET_CHILDREN2], 1);
+    assert_false(seat_holds(&c));
+    assert_int_equal(c.next, 1);
+    seat_release(&q.a);
+    assert_true(seat_holds(&c));
+    seat_close(&c);
+    end_two(&q);
+}
+
+/* Both before us vanish between the listing and our reads of them. */
+static void predecessors_that_vanish_under_the_reads_are_listed_again(void **state)
+{
+    (void)state;
+    struct queue_of_two q;
+    two(&q, NULL);
+    struct seat c;
+    seat_open(&c, q.p, 2, "/l", NULL);
+    pair_rule(q.p, (struct pair_rule){2, PAIR_REQUEST, OP_GET_DATA, PAIR_HOLD, 0});
+    seat_acquire(&c, SEAT_EVER);
+    seat_close(&q.b);
+    seat_release(&q.a);
+    pair_clear(q.p);
+    pair_settle(q.p);
+    assert_true(seat_holds(&c));
+    assert_int_equal(c.answers, 1);
+    seat_close(&c);
+    seat_open(&q.b, q.p, 1, "/l", NULL);
+    end_two(&q);
+}
+
+/* After -2147483648 every newcomer sorts first (ZOOKEEPER-2944): no lock any more. */
+static void a_counter_that_is_used_up_refuses(void **state)
+{
+    (void)state;
+    struct pair *p = pair_new(&(struct pair_options){.clients = 2});
+    struct seat a;
+    seat_open(&a, p, 0, "/l", NULL);
+    assert_int_equal(seat_make(p, 1, "/l"), CLAVE_OK);
+    clave__tree_find(&p->server->tree, clave__jbytes("/l"))->stat.cversion = INT32_MAX - 1000;
+    seat_acquire(&a, SEAT_EVER);
+    assert_int_equal(a.answers, 1);
+    assert_int_equal(a.err, CLAVE_ESEQUENCE);
+    assert_int_equal(pair_stats(p).ephemerals, 0);
+    assert_non_null(strstr(clave_client_errmsg(p->end[0].c), "/l"));
+    seat_close(&a);
+    pair_free(p);
+}
+
+/* It stands first, as the node of any other client that got there before: no more than that. */
+static void a_number_that_ran_over_is_waited_for(void **state)
+{
+    (void)state;
+    struct pair *p = pair_new(&(struct pair_options){.clients = 2});
+    struct seat a;
+    seat_open(&a, p, 0, "/l", NULL);
+    assert_int_equal(seat_make(p, 1, "/l"), CLAVE_OK);
+    assert_int_equal(seat_make(p, 1, "/l/6f1e-lock--2147483648"), CLAVE_OK);
+    seat_acquire(&a, SEAT_EVER);
+    assert_int_equal(a.answers, 0);
+    assert_int_equal(a.ahead, 1);
+    assert_int_equal(seat_remove(p, 1, "/l/6f1e-lock--2147483648"), CLAVE_OK);
+    assert_true(seat_holds(&a));
+    seat_close(&a);
+    pair_free(p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(none_is_needed_when_all_conditions_hold),
+        cmocka_unit_test(strict_lists_always),
+        cmocka_unit_test(an_event_over_a_reconnect_needs_a_listing),
+        cmocka_unit_test(a_verified_reconnect_needs_none),
+        cmocka_unit_test(an_own_watch_in_the_air_needs_a_listing),
+        cmocka_unit_test(a_renewed_own_watch_needs_none),
+        cmocka_unit_test(an_own_node_that_is_gone_starts_over),
+        cmocka_unit_test(other_children_cost_nothing),
+        cmocka_unit_test(children_that_are_no_contenders_stop_nobody),
+        cmocka_unit_test(kazoo_names_stand_in_the_same_queue),
+        cmocka_unit_test(stock_kazoo_in_the_queue_is_warned_of),
+        cmocka_unit_test(a_set_of_two_needs_a_listing),
+        cmocka_unit_test(predecessors_that_vanish_under_the_reads_are_listed_again),
+        cmocka_unit_test(a_counter_that_is_used_up_refuses),
+        cmocka_unit_test(a_number_that_ran_over_is_waited_for),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

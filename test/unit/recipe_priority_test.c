@@ -1,0 +1,416 @@
+/* Candidates with priorities: who leads next, who hands on, who is asked to. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/path.h"
+#include "clave/leader.h"
+#include "lib/failmem.h"
+#include "lib/seat.h"
+#include "lib/stand.h"
+#include "recipe/election/latch_internal.h"
+#include "recipe/election/priority.h"
+
+enum { TIMEOUT = 6000 };
+
+static struct pair *world(size_t clients)
+{
+    return pair_new(&(struct pair_options){.clients = clients, .timeout_ms = TIMEOUT});
+}
+
+static void stand_with(struct stand *s, struct pair *p, size_t client, int32_t priority)
+{
+    clave_latch_options o = {.size = sizeof o, .priority = priority, .revocable = true};
+    stand_up(s, p, client, "/e", &o);
+}
+
+static void end(struct stand *s, size_t n)
+{
+    struct pair *p = s->p;
+    for (size_t i = 0; i < n; i++)
+        stand_close(&s[i]);
+    assert_int_equal(pair_stats(p).ephemerals, 0);
+    assert_int_equal(pair_stats(p).watches, 0);
+    pair_free(p);
+}
+
+/* ---- names ----------------------------------------------------------------------------- */
+
+static void a_name_tells_the_priority(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        int32_t priority;
+    } rows[] = {
+        {"_c_6b-priority-10-latch-0000000007", 10},
+        {"_c_6b-priority-2147483647-latch-0000000007", INT32_MAX},
+        {"priority-1-latch-0000000007", 1},
+        {"_c_6b-latch-0000000007", 0},
+        {"_c_6b-10-latch-0000000007", 0},
+        {"_c_6b-priority--latch-0000000007", 0},
+        {"_c_6b-priority-x1-latch-0000000007", 0},
+        {"_c_6b-priority-2147483648-latch-0000000007", 0},
+        {"_c_6b-priority-99999999999-latch-0000000007", 0},
+        {"_c_6b-priority-5-lock-0000000007", 0},
+        {"a-priority-3-latch-b-priority-4-latch-0000000007", 4},
+        {"10-latch-0000000007", 0},
+        {"-latch-", 0},
+        {"", 0},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        assert_int_equal(clave__priority_of(rows[i].name), rows[i].priority);
+    char tag[CLAVE_PRIORITY_TAG], name[64];
+    clave__priority_tag(INT32_MAX, tag);
+    snprintf(name, sizeof name, "_c_6b-%slatch-0000000007", tag);
+    assert_int_equal(clave__priority_of(name), INT32_MAX);
+    clave__priority_tag(0, tag);
+    assert_string_equal(tag, "");
+}
+
+/* Of 1000 elections with five candidates each leads between 160 and 240, and when one goes only
+ * its own change hands. */
+static void spread_elections_are_shared_evenly(void **state)
+{
+    (void)state;
+    enum { N = 1000, IDS = 5 };
+    static const char *const ids[IDS] = {"a:1", "a:2", "host-3", "host-4", "e"};
+    unsigned led[IDS] = {0};
+    for (unsigned e = 0; e < N; e++) {
+        char path[32];
+        size_t best = 0;
+        snprintf(path, sizeof path, "/shards/%u", e);
+        for (size_t i = 1; i < IDS; i++)
+            if (clave__priority_spread(path, ids[i]) > clave__priority_spread(path, ids[best]))
+                best = i;
+        assert_true(clave__priority_spread(path, ids[best]) > 0);
+        led[best]++;
+    }
+    for (size_t i = 0; i < IDS; i++)
+        assert_in_range(led[i], 160, 240);
+}
+
+/* ---- who leads next -------------------------------------------------------------------- */
+
+static void the_highest_leads_next(void **state)
+{
+    (void)state;
+    static const int32_t priorities[] = {4, 1, 9, 2, 9};
+    enum { N = sizeof priorities / sizeof *priorities };
+    struct pair *p = world(N);
+    struct stand s[N];
+    for (size_t i = 0; i < N; i++)
+        stand_with(&s[i], p, i, priorities[i]);
+    assert_true(stand_leads(&s[0])); /* it was the first, and nobody asked it to go */
+    stand_close(&s[0]);
+    pair_advance(p, 100);
+    assert_true(stand_leads(&s[2])); /* of two equals the first */
+    assert_int_equal(s[1].leader + s[3].leader + s[4].leader, 0);
+    stand_close(&s[2]);
+    pair_advance(p, 100);
+    assert_true(stand_leads(&s[4]));
+    stand_close(&s[4]);
+    pair_advance(p, 100);
+    assert_true(stand_leads(&s[3]));
+    assert_int_equal(s[1].leader, 0);
+    stand_close(&s[1]);
+    stand_close(&s[3]);
+    assert_int_equal(pair_stats(p).ephemerals, 0);
+    pair_free(p);
+}
+
+/* A listing, and one transaction that hands on; the higher one then a listing. */
+static void what_a_priority_costs(void **state)
+{
+    (void)state;
+    struct pair *p = world(3);
+    struct stand s[3];
+    for (size_t i = 0; i < 3; i++)
+        stand_with(&s[i], p, i, (int32_t)i + 1);
+    pair_reset_counts(p);
+    stand_close(&s[0]);
+    assert_true(stand_leads(&s[2]));
+    assert_int_equal(p->end[1].requests[OP_MULTI], 1);
+    assert_int_equal(p->end[2].requests[OP_MULTI], 0);
+    end(&s[1], 2);
+}
+
+/* A candidate without one is not asked, and does not ask. */
+static void without_a_priority_the_order_is_that_of_the_queue(void **state)
+{
+    (void)state;
+    struct pair *p = world(3);
+    struct stand s[3];
+    stand_with(&s[0], p, 0, 2);
+    stand_with(&s[1], p, 1, 0);
+    stand_with(&s[2], p, 2, 7);
+    stand_close(&s[0]);
+    assert_true(stand_leads(&s[1]));
+    end(&s[1], 2);
+}
+
+static void a_single_candidate_leads(void **state)
+{
+    (void)state;
+    struct pair *p = world(1);
+    struct stand s[1];
+    stand_with(&s[0], p, 0, 3);
+    assert_true(stand_leads(&s[0]));
+    stand_resign(&s[0]);
+    assert_true(stand_leads(&s[0]));
+    pair_advance(p, 3 * TIMEOUT);
+    assert_int_equal(s[0].leader, 2);
+    end(s, 1);
+}
+
+static void on_transferred(clave_client *c, clave_err err, void *arg)
+{
+    (void)c;
+    *(clave_err *)arg = err;
+}
+
+static const char *name_of(const struct stand *s)
+{
+    return clave__path_name(clave_latch_own_path(s->l));
+}
+
+/* Who resigns, or hands over to a lower one, does not get the leadership back at once. */
+static void a_resignation_counts_for_a_session_timeout(void **state)
+{
+    (void)state;
+    struct pair *p = world(3);
+    struct stand s[3];
+    clave_err err = CLAVE_ETIMEDOUT;
+    stand_with(&s[0], p, 0, 9);
+    stand_with(&s[1], p, 1, 1);
+    stand_with(&s[2], p, 2, 2);
+    assert_true(stand_leads(&s[0]));
+    stand_resign(&s[0]);
+    pair_advance(p, TIMEOUT / 2);
+    assert_true(stand_leads(&s[2]));
+    assert_int_equal(clave__priority_of(name_of(&s[0])), 0);
+    pair_advance(p, TIMEOUT);
+    assert_int_equal(clave__priority_of(name_of(&s[0])), 9);
+    assert_true(stand_leads(&s[2])); /* it does not preempt */
+    stand_resign(&s[2]);
+    pair_advance(p, 1000);
+    assert_true(stand_leads(&s[0]));
+    clave_latch_transfer(s[0].l, name_of(&s[1]), on_transferred, &err);
+    pair_advance(p, 1000);
+    assert_int_equal(err, CLAVE_OK);
+    assert_true(stand_leads(&s[1]));
+    end(s, 3);
+}
+
+/* ---- preemption ------------------------------------------------------------------------ */
+
+static void resign_when_asked(clave_latch *l, const clave_latch_event *ev, void *arg)
+{
+    unsigned *asked = arg;
+    if (ev->kind == CLAVE_LATCH_ASKED) {
+        ++*asked;
+        assert_int_equal(clave_latch_resign(l), CLAVE_OK);
+    }
+}
+
+static void a_higher_one_asks_the_leader_to_go(void **state)
+{
+    (void)state;
+    struct pair *p = world(4);
+    struct stand s[3];
+    clave_latch *leader;
+    unsigned asked = 0;
+    clave_latch_options o = {.size = sizeof o, .priority = 2, .revocable = true};
+    o.event_cb = resign_when_asked;
+    o.event_arg = &asked;
+    assert_int_equal(clave_latch_new(&leader, p->end[3].c, "/e", &o), CLAVE_OK);
+    clave_latch_start(leader);
+    pair_settle(p);
+    o.preempt = true;
+    o.priority = 2;
+    stand_up(&s[0], p, 0, "/e", &o); /* not higher */
+    assert_int_equal(asked, 0);
+    o.priority = 3;
+    pair_reset_counts(p);
+    stand_up(&s[1], p, 1, "/e", &o);
+    assert_int_equal(asked, 1);
+    assert_true(stand_leads(&s[1]));
+    assert_int_equal(s[0].leader, 0);
+    /* Its place was made, its claim, its turn: each once. */
+    assert_int_equal(p->end[1].requests[OP_CREATE2] + p->end[1].requests[OP_CREATE_CONTAINER], 1);
+    assert_int_equal(p->end[1].requests[OP_MULTI], 1);
+    o.priority = 1;
+    stand_up(&s[2], p, 2, "/e", &o);
+    pair_advance(p, 3 * TIMEOUT);
+    assert_true(stand_leads(&s[1]));
+    clave_latch_free(leader);
+    end(s, 3);
+}
+
+static void options_that_contradict_each_other(void **state)
+{
+    (void)state;
+    struct pair *p = world(1);
+    clave_latch *l;
+    const clave_latch_options wrong[] = {
+        {.size = sizeof *wrong, .priority = -1},
+        {.size = sizeof *wrong, .preempt = true},
+        {.size = sizeof *wrong, .spread = true},
+        {.size = sizeof *wrong, .spread = true, .id = ""},
+        {.size = sizeof *wrong, .spread = true, .id = "a", .priority = 1},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_int_equal(clave_latch_new(&l, p->end[0].c, "/e", &wrong[i]), CLAVE_EINVAL);
+    pair_free(p);
+}
+
+/* ---- faults ---------------------------------------------------------------------------- */
+
+/* Any message lost once, applied or not, while four hand on: one leads, in the end the highest
+ * that stands, and nothing is left. */
+static void any_message_may_be_lost(void **state)
+{
+    (void)state;
+    static const int ops[] = {OP_GET_CHILDREN2, OP_MULTI, OP_DELETE, OP_CREATE2, OP_NOTIFICATION};
+    for (unsigned i = 0; i < sizeof ops / sizeof *ops * 4 * 3 * 2; i++) {
+        struct pair *p = world(4);
+        struct stand s[4];
+        for (size_t k = 0; k < 4; k++)
+            stand_with(&s[k], p, k, (int32_t)k + 1);
+        pair_rule(p, (struct pair_rule){.client = 1 + i % 3,
+                                        .way = i / 3 % 2 ? PAIR_REQUEST : PAIR_REPLY,
+                                        .op = ops[i / 24],
+                                        .fate = i / 6 % 2 ? PAIR_LOSE : PAIR_PASS_CUT,
+                                        .skip = i / 12 % 2});
+        stand_close(&s[0]);
+        pair_advance(p, 2 * TIMEOUT);
+        assert_int_equal(stand_leaders(&s[1], 3), 1);
+        assert_true(stand_leads(&s[3]));
+        pair_clear(p);
+        end(&s[1], 3);
+    }
+}
+
+/* The first, looking whether a higher one stands: the listing waits in the wire. */
+static struct pair *looking(struct stand *s)
+{
+    const clave_latch_options o = {.size = sizeof o, .priority = 5};
+    struct pair *p = world(2);
+    pair_rule(p, (struct pair_rule){0, PAIR_REQUEST, OP_GET_CHILDREN2, PAIR_HOLD, 2});
+    stand_up(s, p, 0, "/e", &o);
+    assert_true(clave__latch_is_first(s->l));
+    assert_int_equal(s->leader, 0);
+    return p;
+}
+
+static void who_closes_its_client_while_it_looks_never_leads(void **state)
+{
+    (void)state;
+    struct stand s;
+    struct pair *p = looking(&s);
+    clave_client_abandon(p->end[0].c, p->now);
+    pair_clear(p);
+    pair_settle(p);
+    assert_int_equal(s.leader, 0);
+    stand_close(&s);
+    pair_free(p);
+}
+
+static void ignore_result(clave_client *c, const clave_result *res, void *arg)
+{
+    (void)c;
+    (void)arg;
+    assert_int_equal(res->err, CLAVE_OK);
+}
+
+/* A listing without its node is no leave to lead. */
+static void who_is_removed_while_it_looks_stands_again(void **state)
+{
+    (void)state;
+    struct stand s;
+    struct pair *p = looking(&s);
+    assert_int_equal(clave_delete(p->end[1].c, s.l->place->own.path, -1, ignore_result, NULL),
+                     CLAVE_OK);
+    pair_settle(p);
+    assert_int_equal(s.leader, 0);
+    pair_clear(p);
+    pair_settle(p);
+    pair_advance(p, 2000);
+    assert_string_equal(s.news, "L");
+    stand_close(&s);
+    pair_free(p);
+}
+
+static void story(struct failmem *mem, size_t first, size_t fails)
+{
+    struct pair_options o = {.clients = 3, .timeout_ms = TIMEOUT, .mem = &mem->mem};
+    failmem_init(mem);
+    struct pair *p = pair_new(&o);
+    struct stand s[3];
+    clave_latch_options of[3] = {{.priority = 1, .revocable = true},
+                                 {.spread = true, .id = "b"},
+                                 {.priority = INT32_MAX, .preempt = true}};
+    size_t n = 0;
+    failmem_arm(mem, first, fails);
+    for (size_t i = 0; i < 3; i++) {
+        of[i].size = sizeof *of;
+        if (stand_open(&s[n], p, i, "/e", &of[i]) != CLAVE_OK)
+            continue;
+        stand_start(&s[n]);
+        if (s[n].err == CLAVE_OK)
+            n++;
+        else
+            stand_close(&s[n]);
+    }
+    pair_advance(p, 2000);
+    mem->first = 0;
+    for (size_t i = 0; i < n; i++)
+        if (stand_leads(&s[i])) {
+            stand_resign(&s[i]);
+            break;
+        }
+    pair_advance(p, 3 * TIMEOUT);
+    assert_int_equal(stand_leaders(s, n), n > 0);
+    for (size_t i = 0; i < n; i++)
+        stand_close(&s[i]);
+    pair_free(p);
+    assert_int_equal(mem->live, 0);
+}
+
+static void any_allocation_may_fail(void **state)
+{
+    (void)state;
+    struct failmem mem;
+    for (size_t fails = 1; fails <= 3; fails += 2) {
+        size_t first = 1;
+        do
+            story(&mem, first++, fails);
+        while (mem.failed);
+        assert_true(first > 40);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_name_tells_the_priority),
+        cmocka_unit_test(spread_elections_are_shared_evenly),
+        cmocka_unit_test(the_highest_leads_next),
+        cmocka_unit_test(what_a_priority_costs),
+        cmocka_unit_test(without_a_priority_the_order_is_that_of_the_queue),
+        cmocka_unit_test(a_single_candidate_leads),
+        cmocka_unit_test(a_resignation_counts_for_a_session_timeout),
+        cmocka_unit_test(a_higher_one_asks_the_leader_to_go),
+        cmocka_unit_test(options_that_contradict_each_other),
+        cmocka_unit_test(who_closes_its_client_while_it_looks_never_leads),
+        cmocka_unit_test(who_is_removed_while_it_looks_stands_again),
+        cmocka_unit_test(any_message_may_be_lost),
+        cmocka_unit_test(any_allocation_may_fail),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
