@@ -7,7 +7,7 @@ struct entry {
 };
 
 /* A switch, not a search: a number given twice does not compile. */
-static struct entry find(clave_err err)
+static struct entry err_find(clave_err err)
 {
     switch (err) {
 #define ENTRY(name, number, class_, text)                                                          \
@@ -21,17 +21,17 @@ static struct entry find(clave_err err)
 
 const char *clave_err_name(clave_err err)
 {
-    return find(err).name;
+    return err_find(err).name;
 }
 
 const char *clave_strerror(clave_err err)
 {
-    return find(err).text;
+    return err_find(err).text;
 }
 
 clave_err_class clave_err_classify(clave_err err)
 {
-    return find(err).class_;
+    return err_find(err).class_;
 }
 
 const char *clave_version(void)

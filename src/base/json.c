@@ -53,81 +53,81 @@ size_t clave__json_escape(const void *bytes, size_t n, char out[JSON_ESCAPE_CAP]
 
 /* ---- values -------------------------------------------------------------------------------- */
 
-static clave_err append(void *to, const void *p, size_t n)
+static clave_err json_append(void *to, const void *p, size_t n)
 {
     return clave__buf_append(to, p, n);
 }
 
 struct json clave__json_to(struct buf *out)
 {
-    return (struct json){.put = append, .to = out};
+    return (struct json){.put = json_append, .to = out};
 }
 
-static void put(struct json *j, const void *p, size_t n)
+static void json_put(struct json *j, const void *p, size_t n)
 {
     if (j->err == CLAVE_OK)
         j->err = j->put(j->to, p, n);
 }
 
-static void put_text(struct json *j, const char *text)
+static void json_put_text(struct json *j, const char *text)
 {
-    put(j, text, strlen(text));
+    json_put(j, text, strlen(text));
 }
 
-static void put_string(struct json *j, const void *bytes, size_t n)
+static void json_put_string(struct json *j, const void *bytes, size_t n)
 {
     const unsigned char *p = bytes;
     char piece[JSON_ESCAPE_CAP];
     size_t taken;
-    put_text(j, "\"");
+    json_put_text(j, "\"");
     for (size_t i = 0; i < n && j->err == CLAVE_OK; i += taken) {
         size_t len = clave__json_escape(p + i, n - i, piece, &taken);
-        put(j, piece, len);
+        json_put(j, piece, len);
     }
-    put_text(j, "\"");
+    json_put_text(j, "\"");
 }
 
-static void begin(struct json *j, const char *key)
+static void json_begin(struct json *j, const char *key)
 {
     if (key)
         clave__json_key(j, key, strlen(key));
     else if (j->comma)
-        put_text(j, ", ");
+        json_put_text(j, ", ");
     j->comma = true;
 }
 
 void clave__json_key(struct json *j, const void *p, size_t n)
 {
     if (j->comma)
-        put_text(j, ", ");
-    put_string(j, p, n);
-    put_text(j, ": ");
+        json_put_text(j, ", ");
+    json_put_string(j, p, n);
+    json_put_text(j, ": ");
     j->comma = false; /* its value follows */
 }
 
 void clave__json_open(struct json *j, const char *key, char bracket)
 {
-    begin(j, key);
-    put(j, &bracket, 1);
+    json_begin(j, key);
+    json_put(j, &bracket, 1);
     j->comma = false;
 }
 
 void clave__json_close(struct json *j, char bracket)
 {
-    put(j, &bracket, 1);
+    json_put(j, &bracket, 1);
     j->comma = true;
 }
 
 void clave__json_bytes(struct json *j, const char *key, const void *p, size_t n)
 {
-    begin(j, key);
-    put_string(j, p, n);
+    json_begin(j, key);
+    json_put_string(j, p, n);
 }
 
 void clave__json_number(struct json *j, const char *key, const char *digits)
 {
-    begin(j, key);
-    put_text(j, digits);
+    json_begin(j, key);
+    json_put_text(j, digits);
 }
 
 void clave__json_string(struct json *j, const char *key, const char *text)

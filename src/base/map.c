@@ -52,7 +52,7 @@ struct map_node *clave__map_find(const struct map *m, uint32_t hash, map_eq *eq,
     return n;
 }
 
-static void grow(struct map *m)
+static void map_grow(struct map *m)
 {
     size_t nbuckets = m->nbuckets * 2;
     struct map_node **buckets = clave__mem_zalloc(m->mem, nbuckets * sizeof(struct map_node *));
@@ -77,7 +77,7 @@ void clave__map_insert(struct map *m, struct map_node *node, uint32_t hash)
 {
     assert(m->nbuckets);
     if (m->count >= m->nbuckets)
-        grow(m);
+        map_grow(m);
     struct map_node **slot = &m->buckets[hash & (m->nbuckets - 1)];
     node->hash = hash;
     node->next = *slot;

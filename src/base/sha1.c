@@ -9,18 +9,18 @@ static uint32_t rotate(uint32_t v, unsigned bits)
     return v << bits | v >> (32 - bits);
 }
 
-static uint32_t load(const uint8_t *p)
+static uint32_t sha1_load(const uint8_t *p)
 {
     return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
 }
 
 /* FIPS 180-4, 6.1.2. */
-static void mix(uint32_t h[5], const uint8_t *block)
+static void sha1_mix(uint32_t h[5], const uint8_t *block)
 {
     uint32_t w[80];
     uint32_t a = h[0], b = h[1], c = h[2], d = h[3], e = h[4];
     for (size_t i = 0; i < 16; i++)
-        w[i] = load(block + 4 * i);
+        w[i] = sha1_load(block + 4 * i);
     for (size_t i = 16; i < 80; i++)
         w[i] = rotate(w[i - 3] ^ w[i - 8] ^ w[i - 14] ^ w[i - 16], 1);
     for (size_t i = 0; i < 80; i++) {
@@ -49,7 +49,7 @@ void clave__sha1(const void *p, size_t n, uint8_t out[SHA1_LEN])
     const uint8_t *bytes = p;
     size_t rest = n % BLOCK;
     for (size_t i = 0; i < n / BLOCK; i++)
-        mix(h, bytes + i * BLOCK);
+        sha1_mix(h, bytes + i * BLOCK);
     if (rest > 0)
         memcpy(last, bytes + (n - rest), rest);
     last[rest] = 0x80;
@@ -57,7 +57,7 @@ void clave__sha1(const void *p, size_t n, uint8_t out[SHA1_LEN])
     for (size_t i = 0; i < LENGTH; i++)
         last[end - 1 - i] = (uint8_t)((uint64_t)n * 8 >> (8 * i));
     for (size_t at = 0; at < end; at += BLOCK)
-        mix(h, last + at);
+        sha1_mix(h, last + at);
     for (size_t i = 0; i < SHA1_LEN; i++)
         out[i] = (uint8_t)(h[i / 4] >> (24 - 8 * (i % 4)));
 }

@@ -40,7 +40,7 @@ static void free_auth(clave_client *c, struct auth *a)
     clave__mem_free(&c->mem, a);
 }
 
-static void tell(clave_client *c, struct auth *a, clave_err err)
+static void client_auth_tell(clave_client *c, struct auth *a, clave_err err)
 {
     clave_result_cb *cb = a->cb;
     clave_result res = {.err = err, .path = "/"};
@@ -93,14 +93,14 @@ void clave__auth_reply(clave_client *c, clave_err err)
     }
     if (err == CLAVE_OK) {
         a->phase = AUTH_ACCEPTED;
-        tell(c, a, CLAVE_OK);
+        client_auth_tell(c, a, CLAVE_OK);
         return;
     }
     /* The server hangs up now. The session goes on without this identity. */
     clave__client_fault(c, "the server refused the identity of scheme %s", a->scheme);
     clave__link_drop(c, CLAVE_EAUTHFAILED);
     list_remove(&a->link);
-    tell(c, a, CLAVE_EAUTHFAILED);
+    client_auth_tell(c, a, CLAVE_EAUTHFAILED);
     free_auth(c, a);
 }
 
@@ -108,7 +108,7 @@ void clave__auth_end(clave_client *c)
 {
     for (struct list *l = c->auths.list.next, *next; l != &c->auths.list; l = next) {
         next = l->next; /* a callback cannot add one any more */
-        tell(c, LIST_ENTRY(l, struct auth, link), CLAVE_ECLOSED);
+        client_auth_tell(c, LIST_ENTRY(l, struct auth, link), CLAVE_ECLOSED);
     }
 }
 

@@ -23,7 +23,7 @@ struct cleanup {
     char path[]; /* NUL-terminated */
 };
 
-static void finish(struct cleanup *k, const clave_result *res)
+static void cleanup_finish(struct cleanup *k, const clave_result *res)
 {
     clave__timers_clear(&k->client->timers, &k->pause);
     list_remove(&k->link);
@@ -35,14 +35,14 @@ static void finish(struct cleanup *k, const clave_result *res)
 static void finish_with(struct cleanup *k, clave_err err)
 {
     clave_result res = {.err = err, .path = k->path};
-    finish(k, &res);
+    cleanup_finish(k, &res);
 }
 
-static void submit(struct cleanup *k);
+static void cleanup_submit(struct cleanup *k);
 
 /* When the client is closed, no time passes for it any more: a failure that is told after
  * _cleanups_end would wait for ever. */
-static void pause(struct cleanup *k)
+static void cleanup_pause(struct cleanup *k)
 {
     if (k->client->session.state == CLAVE_STATE_CLOSED) {
         finish_with(k, CLAVE_ECLOSED);
@@ -51,7 +51,7 @@ static void pause(struct cleanup *k)
     clave__timers_set(&k->client->timers, &k->pause, k->client->now + PAUSE_MS);
 }
 
-static void on_deleted(clave_client *c, const clave_result *res, void *arg)
+static void cleanup_on_deleted(clave_client *c, const clave_result *res, void *arg)
 {
     struct cleanup *k = arg;
     clave_err_class class_ = clave_err_classify(res->err);
@@ -59,30 +59,30 @@ static void on_deleted(clave_client *c, const clave_result *res, void *arg)
     if (res->err == CLAVE_ENONODE)
         finish_with(k, CLAVE_OK);
     else if (res->err == CLAVE_OK || class_ == CLAVE_CLASS_FINAL || class_ == CLAVE_CLASS_FATAL)
-        finish(k, res);
+        cleanup_finish(k, res);
     else if (c->session.id != k->session_id)
         finish_with(k, CLAVE_EEXPIRED); /* and the node with it */
     else if (res->err == CLAVE_ECONNLOSS)
-        submit(k);
+        cleanup_submit(k);
     else
-        pause(k);
+        cleanup_pause(k);
 }
 
-static void submitted(struct cleanup *k, clave_err err)
+static void cleanup_submitted(struct cleanup *k, clave_err err)
 {
     k->busy = err == CLAVE_OK;
     if (err == CLAVE_ENOMEM)
-        pause(k);
+        cleanup_pause(k);
     else if (err)
         finish_with(k, err);
 }
 
 static void delete (struct cleanup *k)
 {
-    submitted(k, clave__submit_delete(k->client, k->path, -1, on_deleted, k));
+    cleanup_submitted(k, clave__submit_delete(k->client, k->path, -1, cleanup_on_deleted, k));
 }
 
-static void on_looked(clave_client *c, const clave_result *res, void *arg)
+static void cleanup_on_looked(clave_client *c, const clave_result *res, void *arg)
 {
     struct cleanup *k = arg;
     k->busy = false;
@@ -95,47 +95,47 @@ static void on_looked(clave_client *c, const clave_result *res, void *arg)
     else if (res->err == CLAVE_ECLOSED)
         finish_with(k, CLAVE_ECLOSED);
     else
-        pause(k);
+        cleanup_pause(k);
 }
 
-static void on_synced(clave_client *c, const clave_result *res, void *arg)
+static void cleanup_on_synced(clave_client *c, const clave_result *res, void *arg)
 {
     struct cleanup *k = arg;
     if (res->err != CLAVE_OK) {
-        on_looked(c, res, arg);
+        cleanup_on_looked(c, res, arg);
         return;
     }
     struct request_spec spec = {
-        .kind = REQUEST_SEARCH, .path = k->path, .cb = on_looked, .arg = k, .quiet = true};
-    submitted(k, clave__submit_read(c, OP_EXISTS, &spec));
+        .kind = REQUEST_SEARCH, .path = k->path, .cb = cleanup_on_looked, .arg = k, .quiet = true};
+    cleanup_submitted(k, clave__submit_read(c, OP_EXISTS, &spec));
 }
 
 /* Behind a sync, or a server that lags would show a node that is gone. */
-static void look(struct cleanup *k)
+static void cleanup_look(struct cleanup *k)
 {
     struct request_spec spec = {.kind = REQUEST_SEARCH,
                                 .op = OP_SYNC,
                                 .path = k->path,
-                                .cb = on_synced,
+                                .cb = cleanup_on_synced,
                                 .arg = k,
                                 .quiet = true};
-    submitted(k, clave__submit_path(k->client, &spec));
+    cleanup_submitted(k, clave__submit_path(k->client, &spec));
 }
 
-static void submit(struct cleanup *k)
+static void cleanup_submit(struct cleanup *k)
 {
     if (k->czxid)
-        look(k);
+        cleanup_look(k);
     else
         delete (k);
 }
 
-static void on_pause(struct timer *t, int64_t now)
+static void cleanup_on_pause(struct timer *t, int64_t now)
 {
     (void)now;
     struct cleanup *k = LIST_ENTRY(t, struct cleanup, pause);
     if (k->client->session.id == k->session_id)
-        submit(k);
+        cleanup_submit(k);
     else
         finish_with(k, CLAVE_EEXPIRED);
 }
@@ -165,9 +165,9 @@ clave_err clave__client_delete_node(clave_client *c, const char *path, int64_t c
     k->czxid = czxid;
     k->cb = cb;
     k->arg = arg;
-    clave__timer_init(&k->pause, on_pause);
+    clave__timer_init(&k->pause, cleanup_on_pause);
     memcpy(k->path, path, n);
-    err = clave__submit_delete(c, path, -1, on_deleted, k);
+    err = clave__submit_delete(c, path, -1, cleanup_on_deleted, k);
     if (err) {
         clave__mem_free(&c->mem, k);
         return err;

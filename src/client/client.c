@@ -69,7 +69,7 @@ static void init_lists(clave_client *c)
     clave__lease_init(&c->lease);
 }
 
-static void init_buffers(clave_client *c)
+static void client_init_buffers(clave_client *c)
 {
     const struct clave_mem *mem = &c->mem;
     size_t frame = c->max_frame + 4;
@@ -141,7 +141,7 @@ clave_err clave_client_new(clave_client **out, const clave_client_options *given
     c->refs = 1;
     init_options(c, &o);
     init_lists(c);
-    init_buffers(c);
+    client_init_buffers(c);
     err = clave__client_watches_init(&c->watches, &c->mem);
     if (err == CLAVE_OK)
         err = clave__hosts_init(&c->hosts, &c->mem, o.hosts);

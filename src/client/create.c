@@ -21,7 +21,7 @@
 
 enum { MAX_PARENT_ATTEMPTS = 5, PAUSE_MS = 100 };
 
-static void search(struct creation *k);
+static void client_create_search(struct creation *k);
 
 void clave__creation_enter(struct creation *k, enum creation_state to)
 {
@@ -69,10 +69,10 @@ static void search_again(struct creation *k)
     if (k->flags & CLAVE_CREATE_CERTAIN)
         clave__creation_identify(k);
     else
-        search(k);
+        client_create_search(k);
 }
 
-static void on_pause(struct timer *t, int64_t now)
+static void client_create_on_pause(struct timer *t, int64_t now)
 {
     (void)now;
     search_again(LIST_ENTRY(t, struct creation, pause));
@@ -80,9 +80,9 @@ static void on_pause(struct timer *t, int64_t now)
 
 /* ---- CREATING ------------------------------------------------------------------------ */
 
-static void conclude(struct creation *k, const clave_result *listing);
+static void client_create_conclude(struct creation *k, const clave_result *listing);
 
-static void on_parent(clave_client *c, const clave_result *res, void *arg)
+static void client_create_on_parent(clave_client *c, const clave_result *res, void *arg)
 {
     struct creation *k = arg;
     if (res->err == CLAVE_EUNIMPLEMENTED)
@@ -90,10 +90,10 @@ static void on_parent(clave_client *c, const clave_result *res, void *arg)
     else if (res->err != CLAVE_OK && res->err != CLAVE_ENODEEXISTS && k->parent_err == CLAVE_OK)
         k->parent_err = res->err; /* the first is the cause of the others */
     if (--k->busy == 0)
-        conclude(k, NULL);
+        client_create_conclude(k, NULL);
 }
 
-static void on_created(clave_client *c, const clave_result *res, void *arg)
+static void client_create_on_created(clave_client *c, const clave_result *res, void *arg)
 {
     struct creation *k = arg;
     (void)c;
@@ -105,15 +105,15 @@ static void on_created(clave_client *c, const clave_result *res, void *arg)
         memcpy(k->found, res->path, strlen(res->path) + 1);
     }
     if (--k->busy == 0)
-        conclude(k, NULL);
+        client_create_conclude(k, NULL);
 }
 
-static void on_listed(clave_client *c, const clave_result *res, void *arg)
+static void client_create_on_listed(clave_client *c, const clave_result *res, void *arg)
 {
     struct creation *k = arg;
     (void)c;
     if (--k->busy == 0)
-        conclude(k, res->err == CLAVE_OK ? res : NULL);
+        client_create_conclude(k, res->err == CLAVE_OK ? res : NULL);
 }
 
 const char *clave__creation_parent(struct creation *k)
@@ -127,12 +127,12 @@ const char *clave__creation_parent(struct creation *k)
 
 /* The create, and the listing right behind it. Without memory for the listing, the result
  * has no names. */
-static clave_err submit(struct creation *k)
+static clave_err client_create_submit(struct creation *k)
 {
     clave_client *c = k->client;
     clave_err err = clave__submit_check(c, "/", false);
     if (err == CLAVE_OK)
-        err = clave__submit_create(c, &k->what, on_created, k);
+        err = clave__submit_create(c, &k->what, client_create_on_created, k);
     if (err)
         return err;
     k->busy++;
@@ -144,7 +144,7 @@ static clave_err submit(struct creation *k)
     /* Of this flight or not at all. */
     struct request_spec spec = {.kind = REQUEST_WRITE,
                                 .path = clave__creation_parent(k),
-                                .cb = on_listed,
+                                .cb = client_create_on_listed,
                                 .arg = k,
                                 .quiet = true};
     if (clave__submit_read(c, OP_GET_CHILDREN2, &spec) == CLAVE_OK)
@@ -155,7 +155,7 @@ static clave_err submit(struct creation *k)
 void clave__creation_create(struct creation *k)
 {
     clave__creation_enter(k, CREATION_CREATING);
-    k->err = submit(k);
+    k->err = client_create_submit(k);
     if (k->err && k->busy == 0)
         clave__creation_finish(k, k->err, NULL);
 }
@@ -181,7 +181,7 @@ static void make_parents(struct creation *k)
         if (k->found[i] != '/')
             continue;
         k->found[i] = '\0';
-        if (clave__submit_create(c, &parent, on_parent, k) == CLAVE_OK)
+        if (clave__submit_create(c, &parent, client_create_on_parent, k) == CLAVE_OK)
             k->busy++;
         else
             k->parent_err = CLAVE_ENOMEM;
@@ -200,7 +200,7 @@ static bool parents_may_come(const struct creation *k)
 }
 
 /* All answers of the flight are there. */
-static void conclude(struct creation *k, const clave_result *listing)
+static void client_create_conclude(struct creation *k, const clave_result *listing)
 {
     bool lost = clave_err_classify(k->err) == CLAVE_CLASS_UNKNOWN;
     if (k->err == CLAVE_ENONODE && parents_may_come(k))
@@ -208,7 +208,7 @@ static void conclude(struct creation *k, const clave_result *listing)
     else if (k->err == CLAVE_ENONODE && k->parent_err != CLAVE_OK)
         clave__creation_finish(k, k->parent_err, NULL);
     else if (lost && (k->flags & CLAVE_CREATE_PROTECTED))
-        search(k);
+        client_create_search(k);
     else if (lost && (k->flags & CLAVE_CREATE_CERTAIN))
         clave__creation_identify(k);
     else
@@ -361,7 +361,7 @@ static void on_searched(clave_client *c, const clave_result *res, void *arg)
 }
 
 /* The listing right behind it judges. */
-static void on_proven(clave_client *c, const clave_result *res, void *arg)
+static void client_create_on_proven(clave_client *c, const clave_result *res, void *arg)
 {
     struct creation *k = arg;
     (void)c;
@@ -384,8 +384,10 @@ bool clave__creation_proves(clave_err err)
 
 clave_err clave__creation_prove(struct creation *k, clave_result_cb *cb)
 {
-    clave_op check = {.kind = CLAVE_OP_CHECK, .path = clave__creation_parent(k), .version = -1};
-    struct request_spec spec = {.ops = &check, .nops = 1, .cb = cb, .arg = k, .quiet = true};
+    clave_op client_create_check = {
+        .kind = CLAVE_OP_CHECK, .path = clave__creation_parent(k), .version = -1};
+    struct request_spec spec = {
+        .ops = &client_create_check, .nops = 1, .cb = cb, .arg = k, .quiet = true};
     k->proven = false;
     k->parent_err = CLAVE_OK;
     clave__creation_enter(k, CREATION_SEARCHING);
@@ -394,9 +396,9 @@ clave_err clave__creation_prove(struct creation *k, clave_result_cb *cb)
     return err;
 }
 
-static void search(struct creation *k)
+static void client_create_search(struct creation *k)
 {
-    clave_err err = clave__creation_prove(k, on_proven);
+    clave_err err = clave__creation_prove(k, client_create_on_proven);
     if (err) {
         clave__creation_step_failed(k, err);
         return;
@@ -430,7 +432,7 @@ static size_t acls_size(const clave_create_options *o)
     return n;
 }
 
-static char *put_text(char *at, const char *s, const char **where)
+static char *client_create_put_text(char *at, const char *s, const char **where)
 {
     size_t n = strlen(s) + 1;
     memcpy(at, s, n);
@@ -444,8 +446,8 @@ static char *put_acls(char *at, const clave_create_options *o, struct submit_cre
     at += o->nacls * sizeof *acls;
     for (size_t i = 0; i < o->nacls; i++) {
         acls[i].perms = o->acls[i].perms;
-        at = put_text(at, o->acls[i].scheme, &acls[i].scheme);
-        at = put_text(at, o->acls[i].id, &acls[i].id);
+        at = client_create_put_text(at, o->acls[i].scheme, &acls[i].scheme);
+        at = client_create_put_text(at, o->acls[i].id, &acls[i].id);
     }
     what->acls = o->acls ? acls : NULL;
     what->nacls = o->nacls;
@@ -453,7 +455,7 @@ static char *put_acls(char *at, const clave_create_options *o, struct submit_cre
 }
 
 /* The path asked for, with Curator's prefix in front of the name when it is protected. */
-static char *put_path(struct creation *k, char *at, const char *path)
+static char *client_create_put_path(struct creation *k, char *at, const char *path)
 {
     size_t dir = (size_t)(clave__path_name(path) - path);
     k->what.path = at;
@@ -465,7 +467,7 @@ static char *put_path(struct creation *k, char *at, const char *path)
         at += CLAVE_PROTECTED_PREFIX;
     }
     const char *name;
-    return put_text(at, path + dir, &name);
+    return client_create_put_text(at, path + dir, &name);
 }
 
 /* One block: the creation, ACLs, path, the room for the path found, data. */
@@ -484,9 +486,9 @@ static struct creation *creation_new(clave_client *c, const char *path, const st
     k->with_names = o->with_names;
     k->what.mode = o->mode;
     k->what.ttl_ms = o->ttl_ms;
-    clave__timer_init(&k->pause, on_pause);
+    clave__timer_init(&k->pause, client_create_on_pause);
     char *at = put_acls((char *)(k + 1), o, &k->what);
-    at = put_path(k, at, path);
+    at = client_create_put_path(k, at, path);
     k->found = at;
     k->found_cap = nfound;
     if (data->n >= 0) {
@@ -497,7 +499,8 @@ static struct creation *creation_new(clave_client *c, const char *path, const st
     return k;
 }
 
-static clave_err check(clave_client *c, const char *path, const clave_create_options *o)
+static clave_err client_create_check(clave_client *c, const char *path,
+                                     const clave_create_options *o)
 {
     bool sequential = o->mode == CLAVE_PERSISTENT_SEQUENTIAL ||
                       o->mode == CLAVE_EPHEMERAL_SEQUENTIAL ||
@@ -521,7 +524,7 @@ clave_err clave_create(clave_client *c, const char *path, const void *data, size
         o.nacls = 0;
     struct jbytes bytes;
     if (err == CLAVE_OK)
-        err = check(c, path, &o);
+        err = client_create_check(c, path, &o);
     if (err == CLAVE_OK)
         err = clave__submit_data(c, path, data, len, &bytes);
     if (err)
@@ -541,7 +544,7 @@ clave_err clave_create(clave_client *c, const char *path, const void *data, size
         return CLAVE_ENOMEM;
     k->cb = cb;
     k->arg = arg;
-    err = submit(k);
+    err = client_create_submit(k);
     if (err) {
         list_remove(&k->link);
         clave__mem_free(&c->mem, k);

@@ -75,7 +75,7 @@ static void on_confirmed(clave_client *c, const clave_result *res, void *arg)
 }
 
 /* Those that were checked go to the end of the list, so that all have their turn. */
-static size_t choose(clave_client *c, clave_op *ops)
+static size_t heartbeat_choose(clave_client *c, clave_op *ops)
 {
     struct heartbeat *b = &c->heartbeat;
     size_t n = 0;
@@ -97,7 +97,7 @@ static void confirm(clave_client *c)
 {
     struct heartbeat *b = &c->heartbeat;
     clave_op ops[HEARTBEAT_HOLDS] = {{.kind = CLAVE_OP_CHECK, .path = "/", .version = -1}};
-    size_t n = choose(c, ops);
+    size_t n = heartbeat_choose(c, ops);
     if (n == 0)
         b->checked[n++] = NULL; /* the root is always there */
     struct request_spec spec = {.ops = ops, .nops = n, .cb = on_confirmed, .quiet = true};

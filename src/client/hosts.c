@@ -45,7 +45,7 @@ static const char *parse_tail(const char *s, size_t n, uint16_t *port)
                        : "behind the closing bracket of an IPv6 address comes a port or nothing";
 }
 
-static const char *parse_entry(const char *s, size_t n, struct entry *e)
+static const char *hosts_parse_entry(const char *s, size_t n, struct entry *e)
 {
     const char *end = s + n;
     if (n > 0 && s[0] == '[') {
@@ -102,7 +102,7 @@ static const char *servers_fault(const char *s, const char *end)
     size_t count = 0;
     for (;; s++) {
         size_t n = entry_len(s, end);
-        const char *fault = parse_entry(s, n, &e);
+        const char *fault = hosts_parse_entry(s, n, &e);
         if (fault)
             return fault;
         if (++count > MAX_HOSTS)
@@ -140,7 +140,7 @@ static void set_chroot(struct hosts *h, char *to, const char *chroot)
 }
 
 /* Copies the names one behind the other into h->text, then the chroot. */
-static void fill(struct hosts *h, const char *text)
+static void hosts_fill(struct hosts *h, const char *text)
 {
     const char *hosts = behind_tls(text), *end = servers_end(hosts);
     char *to = h->text;
@@ -149,7 +149,7 @@ static void fill(struct hosts *h, const char *text)
     for (const char *s = hosts;; s++) {
         struct entry e;
         size_t n = entry_len(s, end);
-        (void)parse_entry(s, n, &e);
+        (void)hosts_parse_entry(s, n, &e);
         memcpy(to, e.name, e.name_len);
         to[e.name_len] = '\0';
         h->list[h->count++] = (struct host){.name = to, .port = e.port ? e.port : standard};
@@ -189,7 +189,7 @@ clave_err clave__hosts_init(struct hosts *h, const struct clave_mem *mem, const 
     if (starts_with(text, "unix:") || starts_with(text, "local:"))
         fill_socket(h, text);
     else
-        fill(h, text);
+        hosts_fill(h, text);
     return CLAVE_OK;
 }
 

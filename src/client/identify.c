@@ -24,7 +24,7 @@ static bool is_certain(const struct creation *k)
     return k->flags & CLAVE_CREATE_CERTAIN;
 }
 
-static bool is_sequential(const struct creation *k)
+static bool identify_is_sequential(const struct creation *k)
 {
     return k->what.mode == CLAVE_EPHEMERAL_SEQUENTIAL;
 }
@@ -74,13 +74,16 @@ static void decide(struct creation *k)
 
 /* ---- one node after another ------------------------------------------------------------ */
 
-static void on_looked(clave_client *c, const clave_result *res, void *arg);
+static void identify_on_looked(clave_client *c, const clave_result *res, void *arg);
 
 static void look_at(struct creation *k)
 {
     clave__creation_enter(k, CREATION_CHECKING);
-    struct request_spec spec = {
-        .kind = REQUEST_SEARCH, .path = k->found, .cb = on_looked, .arg = k, .quiet = true};
+    struct request_spec spec = {.kind = REQUEST_SEARCH,
+                                .path = k->found,
+                                .cb = identify_on_looked,
+                                .arg = k,
+                                .quiet = true};
     clave_err err = clave__submit_read(k->client, OP_EXISTS, &spec);
     k->busy += err == CLAVE_OK;
     if (err)
@@ -125,7 +128,7 @@ static void looked_at_one_of_many(struct creation *k, const clave_result *res, b
         look_at_next(k);
 }
 
-static void on_looked(clave_client *c, const clave_result *res, void *arg)
+static void identify_on_looked(clave_client *c, const clave_result *res, void *arg)
 {
     struct creation *k = arg;
     k->busy--;
@@ -135,7 +138,7 @@ static void on_looked(clave_client *c, const clave_result *res, void *arg)
     }
     bool ours = res->err == CLAVE_OK && res->stat->ephemeral_owner == c->session.id &&
                 res->stat->czxid > k->after && res->stat->czxid < k->before;
-    if (is_sequential(k)) {
+    if (identify_is_sequential(k)) {
         looked_at_one_of_many(k, res, ours);
     } else if (ours) {
         k->stat = *res->stat;
@@ -150,7 +153,7 @@ static void on_looked(clave_client *c, const clave_result *res, void *arg)
 
 /* ---- who is there ---------------------------------------------------------------------- */
 
-static bool number_behind(const char *name, const char *prefix, int32_t *out)
+static bool identify_number_behind(const char *name, const char *prefix, int32_t *out)
 {
     size_t n = strlen(prefix);
     if (strncmp(name, prefix, n) != 0)
@@ -177,12 +180,12 @@ static clave_err take_numbers(struct creation *k, const clave_result *res)
     if (!k->numbers)
         return CLAVE_ENOMEM;
     for (size_t i = 0; i < res->nnames; i++)
-        if (number_behind(res->names[i], prefix, &k->numbers[k->nnumbers]))
+        if (identify_number_behind(res->names[i], prefix, &k->numbers[k->nnumbers]))
             k->nnumbers++;
     return CLAVE_OK;
 }
 
-static void on_listed(clave_client *c, const clave_result *res, void *arg)
+static void identify_on_listed(clave_client *c, const clave_result *res, void *arg)
 {
     struct creation *k = arg;
     (void)c;
@@ -198,7 +201,7 @@ static void on_listed(clave_client *c, const clave_result *res, void *arg)
         clave__creation_step_failed(k, err);
 }
 
-static void on_proven(clave_client *c, const clave_result *res, void *arg)
+static void identify_on_proven(clave_client *c, const clave_result *res, void *arg)
 {
     struct creation *k = arg;
     (void)c;
@@ -208,14 +211,14 @@ static void on_proven(clave_client *c, const clave_result *res, void *arg)
         clave__creation_step_failed(k, res->err);
         return;
     }
-    if (!is_sequential(k)) {
+    if (!identify_is_sequential(k)) {
         memcpy(k->found, k->what.path, strlen(k->what.path) + 1);
         look_at(k);
         return;
     }
     struct request_spec spec = {.kind = REQUEST_SEARCH,
                                 .path = clave__creation_parent(k),
-                                .cb = on_listed,
+                                .cb = identify_on_listed,
                                 .arg = k,
                                 .quiet = true};
     clave_err err = clave__submit_read(k->client, OP_GET_CHILDREN2, &spec);
@@ -230,7 +233,7 @@ void clave__creation_identify(struct creation *k)
         clave__creation_pause(k);
         return;
     }
-    clave_err err = clave__creation_prove(k, on_proven);
+    clave_err err = clave__creation_prove(k, identify_on_proven);
     if (err)
         clave__creation_step_failed(k, err);
 }

@@ -7,7 +7,7 @@
 
 enum { LEAST_PATIENCE_MS = 250 };
 
-static void enter(clave_client *c, enum link_phase to, int64_t until)
+static void link_enter(clave_client *c, enum link_phase to, int64_t until)
 {
     c->link.phase = to;
     c->link.until = until;
@@ -33,7 +33,7 @@ static int64_t session_timeout(const clave_client *c)
 }
 
 /* How long one attempt may take, so that several fit into a session. */
-static int64_t patience(const clave_client *c)
+static int64_t link_patience(const clave_client *c)
 {
     int64_t hosts = (int64_t)c->hosts.count;
     int64_t ms = session_timeout(c) / (hosts > 3 ? hosts : 3);
@@ -42,10 +42,10 @@ static int64_t patience(const clave_client *c)
 
 /* ---- dialling ------------------------------------------------------------------------ */
 
-static void dial(clave_client *c)
+static void link_dial(clave_client *c)
 {
     c->fault_is_news = false;
-    enter(c, LINK_DIALLING, c->now + patience(c));
+    link_enter(c, LINK_DIALLING, c->now + link_patience(c));
 }
 
 /* By the policy. By the usual one no more than a quarter of what the session has left, so that a
@@ -69,26 +69,26 @@ static int64_t next_pause(clave_client *c)
  * them failed in a row, after a pause. */
 static void go_on(clave_client *c, bool failed)
 {
-    enter(c, LINK_IDLE, CLAVE_NEVER);
+    link_enter(c, LINK_IDLE, CLAVE_NEVER);
     /* Closed before it had a session: what a handshake may have made nobody can name. */
     if (c->session.closing && c->session.id == 0)
         clave__session_end(c, CLAVE_OK);
     if (c->session.state == CLAVE_STATE_CLOSED)
         return;
     if (!clave__hosts_next(&c->hosts, failed)) {
-        dial(c);
+        link_dial(c);
         return;
     }
     int64_t pause = next_pause(c);
     if (pause < 0)
         clave__session_end(c, CLAVE_EUNREACHABLE);
     else
-        enter(c, LINK_IDLE, c->now + pause);
+        link_enter(c, LINK_IDLE, c->now + pause);
 }
 
 void clave__link_start(clave_client *c)
 {
-    dial(c);
+    link_dial(c);
 }
 
 void clave__link_drop(clave_client *c, clave_err why)
@@ -100,13 +100,13 @@ void clave__link_drop(clave_client *c, clave_err why)
         c->link.answered = false; /* what it said was of no use */
     if (phase == LINK_OPEN)
         clave__session_detached(c, why);
-    enter(c, LINK_HANGUP, CLAVE_NEVER);
+    link_enter(c, LINK_HANGUP, CLAVE_NEVER);
 }
 
 void clave__link_shut(clave_client *c)
 {
     bool idle = c->link.phase == LINK_IDLE;
-    enter(c, idle ? LINK_IDLE : LINK_HANGUP, CLAVE_NEVER);
+    link_enter(c, idle ? LINK_IDLE : LINK_HANGUP, CLAVE_NEVER);
 }
 
 /* The server in use, or dialled, is none of the client's any more. */
@@ -116,7 +116,7 @@ static void leave_host(clave_client *c)
     bool waits = l->phase == LINK_IDLE && l->until != CLAVE_NEVER;
     clave__client_fault(c, "the server is not in the new list of hosts");
     if (waits)
-        enter(c, LINK_IDLE, c->now);
+        link_enter(c, LINK_IDLE, c->now);
     else
         clave__link_drop(c, CLAVE_ECONNLOSS);
 }
@@ -159,7 +159,7 @@ void clave__link_tick(clave_client *c)
     if (c->now < clave__link_deadline(c))
         return;
     if (c->link.phase == LINK_IDLE) {
-        dial(c);
+        link_dial(c);
         return;
     }
     clave__client_fault(
@@ -223,7 +223,7 @@ static void of_use(clave_client *c)
 }
 
 /* A session that the server does not know, or will not give back. */
-static void refused(clave_client *c)
+static void link_refused(clave_client *c)
 {
     bool had = c->session.id != 0;
     if (had)
@@ -239,7 +239,7 @@ void clave__link_refused(clave_client *c, clave_err err, const char *what)
 {
     char host[300];
     if (err == CLAVE_EEXPIRED) {
-        refused(c);
+        link_refused(c);
         return;
     }
     clave__client_fault(c, "%s refuses %s: %s", host_text(c, host, sizeof host), what,
@@ -258,7 +258,7 @@ static void shaken(clave_client *c, struct jreader *r)
         return;
     }
     if (!given) {
-        refused(c);
+        link_refused(c);
         return;
     }
     int64_t asked = c->session.id;
@@ -270,7 +270,7 @@ static void shaken(clave_client *c, struct jreader *r)
         clave__session_lose(c, CLAVE_EREPLACED);
         return;
     }
-    enter(c, LINK_OPEN, CLAVE_NEVER);
+    link_enter(c, LINK_OPEN, CLAVE_NEVER);
     clave__session_attached(c, &m, c->link.shaken_at);
 }
 
@@ -338,7 +338,7 @@ static void frame(clave_client *c, const uint8_t *p, size_t n)
     reply(c, &r);
 }
 
-static bool is_up(const struct link *l)
+static bool link_is_up(const struct link *l)
 {
     return l->phase == LINK_SHAKING || l->phase == LINK_OPEN;
 }
@@ -369,17 +369,17 @@ void clave_client_input(clave_client *c, int64_t now, const void *p, size_t n)
     assert(c->deliveries.depth == 0); /* never from a callback */
     clave__engine_enter(c, now);
     clave__engine_deliver(c);
-    if (is_up(l)) {
+    if (link_is_up(l)) {
         const uint8_t *payload = NULL;
         size_t len = 0;
         int more = 1;
         l->heard = c->now;
         clave__frame_feed(&l->in, p, n);
-        while (is_up(l) && (more = clave__frame_next(&l->in, &payload, &len)) > 0) {
+        while (link_is_up(l) && (more = clave__frame_next(&l->in, &payload, &len)) > 0) {
             frame(c, payload, len);
             clave__engine_deliver(c);
         }
-        if (is_up(l) && more < 0)
+        if (link_is_up(l) && more < 0)
             bad_frame(c, (clave_err)more, len);
     }
     clave__engine_leave(c);
@@ -395,7 +395,7 @@ void clave_client_connected(clave_client *c, int64_t now)
         l->answered = false;
         l->out_begin = 0;
         l->heard = c->now;
-        enter(c, LINK_SHAKING, c->now + patience(c));
+        link_enter(c, LINK_SHAKING, c->now + link_patience(c));
         shake_hands(c);
     }
     clave__engine_leave(c);

@@ -26,7 +26,7 @@ static int32_t next_xid(struct pipeline *p)
     return p->xid;
 }
 
-static void put_int(uint8_t *at, int32_t v)
+static void pipeline_put_int(uint8_t *at, int32_t v)
 {
     uint32_t u = (uint32_t)v;
     for (int i = 3; i >= 0; i--, u >>= 8)
@@ -58,7 +58,7 @@ static clave_err send_request(clave_client *c, struct request *r)
     if (err)
         return err;
     r->xid = next_xid(p);
-    put_int(r->frame + XID_AT, r->xid);
+    pipeline_put_int(r->frame + XID_AT, r->xid);
     (void)clave__buf_append(&l->out, r->frame, r->frame_len);
     r->sent_at = l->wrote = c->now;
     r->sent_end = l->out_begin + clave__buf_len(&l->out);
@@ -95,7 +95,7 @@ static clave_err send_close(clave_client *c)
 }
 
 /* Identities and watches come first on a connection: what is asked for relies on them. */
-static clave_err fill(clave_client *c)
+static clave_err pipeline_fill(clave_client *c)
 {
     struct pipeline *p = &c->pipeline;
     clave_err err = clave__auth_fill(c);
@@ -117,7 +117,7 @@ void clave__pipeline_fill(clave_client *c)
 {
     if (!clave__link_is_open(&c->link) || c->pipeline.close_sent)
         return;
-    if (fill(c) == CLAVE_OK)
+    if (pipeline_fill(c) == CLAVE_OK)
         return;
     /* No memory for the output: what is in it has to go first. When it is empty, the
      * connection cannot do its duty. */
@@ -212,7 +212,7 @@ static bool never_left(const clave_client *c, const struct request *r)
 }
 
 /* How long a read waits before it is sent again; negative: it fails. */
-static int64_t patience(clave_client *c, struct request *r)
+static int64_t pipeline_patience(clave_client *c, struct request *r)
 {
     if (r->kind == REQUEST_WRITE)
         return -1;
@@ -232,7 +232,7 @@ void clave__pipeline_detached(clave_client *c)
     p->close_sent = false;
     while ((l = list_pop_front(&p->sent))) {
         struct request *r = LIST_ENTRY(l, struct request, link);
-        int64_t delay = never_left(c, r) ? 0 : patience(c, r);
+        int64_t delay = never_left(c, r) ? 0 : pipeline_patience(c, r);
         r->vouched = LEASE_NONE;
         if (delay < 0)
             clave__deliver_failure(c, r, CLAVE_ECONNLOSS);

@@ -69,7 +69,7 @@ static clave_err decode_multi(struct request *r, const struct wire_ops *results,
     return n == r->nops ? CLAVE_OK : CLAVE_EPROTO;
 }
 
-static char *put_text(char *at, struct jbytes s)
+static char *client_reply_put_text(char *at, struct jbytes s)
 {
     size_t n = s.n > 0 ? (size_t)s.n : 0;
     if (n)
@@ -97,7 +97,7 @@ static clave_err decode_names(clave_client *c, struct jvec names, clave_result *
     struct jreader r = clave__jvec_reader(names);
     for (size_t i = 0; i < count; i++) {
         list[i] = text;
-        text = put_text(text, clave__jget_bytes(&r));
+        text = client_reply_put_text(text, clave__jget_bytes(&r));
     }
     out->names = list;
     out->nnames = count;
@@ -115,9 +115,9 @@ static clave_err decode_acls(clave_client *c, struct jvec acls, clave_result *ou
     for (size_t i = 0; i < count; i++) {
         struct wire_acl a = clave__wire_get_acl(&r);
         list[i] = (clave_acl){.perms = a.perms, .scheme = text};
-        text = put_text(text, a.scheme);
+        text = client_reply_put_text(text, a.scheme);
         list[i].id = text;
-        text = put_text(text, a.id);
+        text = client_reply_put_text(text, a.id);
     }
     out->acls = list;
     out->nacls = count;

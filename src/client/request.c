@@ -13,8 +13,8 @@ static void resume(struct timer *t, int64_t now)
 }
 
 /* A frame of the body in c->encode; its xid comes when it is sent. */
-static clave_err encode(clave_client *c, const struct request_spec *spec,
-                        const union wire_body *body)
+static clave_err client_request_encode(clave_client *c, const struct request_spec *spec,
+                                       const union wire_body *body)
 {
     struct wire_request q = {.xid = 0, .op = spec->op};
     if (body)
@@ -69,7 +69,7 @@ static struct request *allocate(clave_client *c, const struct request_spec *spec
 clave_err clave__request_new(clave_client *c, const struct request_spec *spec,
                              const union wire_body *body, struct request **out)
 {
-    clave_err err = encode(c, spec, body);
+    clave_err err = client_request_encode(c, spec, body);
     if (err)
         return err;
     struct request *r = allocate(c, spec, clave__buf_len(&c->encode));
@@ -127,7 +127,7 @@ static const char *verb_of(int32_t op)
     }
 }
 
-static void answer(struct request *r, const clave_result *res)
+static void client_request_answer(struct request *r, const clave_result *res)
 {
     /* Without an answer, the link's own fault says more. */
     if (res->err != CLAVE_OK && r->err == CLAVE_OK && !r->quiet)
@@ -141,7 +141,7 @@ static void answer(struct request *r, const clave_result *res)
 void clave__request_answer(struct request *r, clave_err server_err, const clave_result *res)
 {
     clave__client_watch_answered(r, server_err);
-    answer(r, res);
+    client_request_answer(r, res);
 }
 
 void clave__request_fail(struct request *r)

@@ -4,14 +4,14 @@
 
 #include "client/engine.h"
 
-static bool is_up(const struct session *s)
+static bool client_session_is_up(const struct session *s)
 {
     return s->state == CLAVE_STATE_CONNECTED || s->state == CLAVE_STATE_RECONNECTED ||
            s->state == CLAVE_STATE_READ_ONLY;
 }
 
 /* The only door between states. */
-static void enter(clave_client *c, clave_state to, clave_err why)
+static void client_session_enter(clave_client *c, clave_state to, clave_err why)
 {
     clave__log(&c->log, CLAVE_LOG_INFO, "session 0x%llx %s -> %s%s%s",
                (unsigned long long)c->session.id, clave_state_name(c->session.state),
@@ -80,7 +80,7 @@ void clave__session_attached(clave_client *c, const struct wire_connect_response
         clave__creations_session_made(c);
     clave__client_watches_attached(c);
     clave__heartbeat_attached(c);
-    enter(c, r->read_only ? CLAVE_STATE_READ_ONLY : up, CLAVE_OK);
+    client_session_enter(c, r->read_only ? CLAVE_STATE_READ_ONLY : up, CLAVE_OK);
     clave__session_hold_moved(c);
     if (!made && !alone && !r->read_only)
         clave__heartbeat_catch_up(c);
@@ -93,8 +93,8 @@ void clave__session_attached(clave_client *c, const struct wire_connect_response
 
 void clave__session_detached(clave_client *c, clave_err why)
 {
-    if (is_up(&c->session))
-        enter(c, CLAVE_STATE_SUSPENDED, why);
+    if (client_session_is_up(&c->session))
+        client_session_enter(c, CLAVE_STATE_SUSPENDED, why);
     clave__heartbeat_detached(c);
     clave__auth_detached(c);
     clave__pipeline_detached(c);
@@ -119,7 +119,7 @@ void clave__session_lose(clave_client *c, clave_err why)
         return;
     clave__link_drop(c, why);
     forget(c, CLAVE_ENOTSENT, CLAVE_ECONNLOSS);
-    enter(c, CLAVE_STATE_LOST, why);
+    client_session_enter(c, CLAVE_STATE_LOST, why);
     if (c->session.closing)
         clave__session_end(c, CLAVE_OK);
 }
@@ -130,7 +130,7 @@ void clave__session_end(clave_client *c, clave_err why)
         return;
     clave__link_shut(c);
     forget(c, CLAVE_ECLOSED, CLAVE_ECLOSED);
-    enter(c, CLAVE_STATE_CLOSED, why);
+    client_session_enter(c, CLAVE_STATE_CLOSED, why);
 }
 
 /* ---- time ---------------------------------------------------------------------------- */

@@ -21,7 +21,7 @@ clave_err clave__full_path(clave_client *c, const char *path, struct jbytes *out
     return err;
 }
 
-static bool is_sequential(clave_create_mode mode)
+static bool submit_is_sequential(clave_create_mode mode)
 {
     return mode == CLAVE_PERSISTENT_SEQUENTIAL || mode == CLAVE_EPHEMERAL_SEQUENTIAL ||
            mode == CLAVE_PERSISTENT_SEQUENTIAL_TTL;
@@ -31,7 +31,7 @@ clave_err clave__path_to_create(clave_client *c, const char *path, clave_create_
                                 struct jbytes *out)
 {
     clave_err err = clave__full_path(c, path, out);
-    if (err == CLAVE_OK && path[1] == '\0' && c->hosts.chroot_len && is_sequential(mode))
+    if (err == CLAVE_OK && path[1] == '\0' && c->hosts.chroot_len && submit_is_sequential(mode))
         err = clave__buf_append(&c->path, "/", 1);
     *out = clave__jbytes_n(clave__buf_bytes(&c->path), clave__buf_len(&c->path));
     return err;
@@ -111,7 +111,7 @@ clave_err clave__submit(clave_client *c, const struct request_spec *spec,
 }
 
 /* The checks, and the full path. */
-static clave_err begin(clave_client *c, const char *path, struct jbytes *full)
+static clave_err submit_begin(clave_client *c, const char *path, struct jbytes *full)
 {
     clave_err err = clave__submit_check(c, path, false);
     return err ? err : clave__full_path(c, path, full);
@@ -150,7 +150,7 @@ clave_err clave__submit_delete(clave_client *c, const char *path, int32_t versio
                                clave_result_cb *cb, void *arg)
 {
     union wire_body body = {.check = {.version = version}};
-    clave_err err = begin(c, path, &body.check.path);
+    clave_err err = submit_begin(c, path, &body.check.path);
     struct request_spec spec = {
         .kind = REQUEST_WRITE, .op = OP_DELETE, .path = path, .cb = cb, .arg = arg};
     return err ? err : clave__submit(c, &spec, &body);
@@ -165,7 +165,7 @@ clave_err clave_delete(clave_client *c, const char *path, int32_t version, clave
 clave_err clave__submit_read(clave_client *c, int32_t op, struct request_spec *spec)
 {
     union wire_body body = {.read = {.watch = spec->watch != NULL}};
-    clave_err err = begin(c, spec->path, &body.read.path);
+    clave_err err = submit_begin(c, spec->path, &body.read.path);
     if (err == CLAVE_OK && spec->watch)
         err = clave__client_watch_prepare(spec->watch, spec->path);
     spec->op = op;
@@ -200,7 +200,7 @@ clave_err clave_set(clave_client *c, const char *path, const void *data, size_t 
                     int32_t version, clave_result_cb *cb, void *arg)
 {
     union wire_body body = {.set = {.version = version}};
-    clave_err err = begin(c, path, &body.set.path);
+    clave_err err = submit_begin(c, path, &body.set.path);
     if (err == CLAVE_OK)
         err = clave__submit_data(c, path, data, len, &body.set.data);
     struct request_spec spec = {
@@ -211,7 +211,7 @@ clave_err clave_set(clave_client *c, const char *path, const void *data, size_t 
 clave_err clave__submit_path(clave_client *c, const struct request_spec *spec)
 {
     union wire_body body;
-    clave_err err = begin(c, spec->path, &body.path);
+    clave_err err = submit_begin(c, spec->path, &body.path);
     return err ? err : clave__submit(c, spec, &body);
 }
 
@@ -226,7 +226,7 @@ clave_err clave_set_acl(clave_client *c, const char *path, const clave_acl *acls
                         int32_t version, clave_result_cb *cb, void *arg)
 {
     union wire_body body = {.set_acl = {.version = version}};
-    clave_err err = begin(c, path, &body.set_acl.path);
+    clave_err err = submit_begin(c, path, &body.set_acl.path);
     if (err == CLAVE_OK)
         err = clave__submit_acls(c, acls, nacls, &body.set_acl.acl);
     struct request_spec spec = {
@@ -277,12 +277,13 @@ static clave_err put_op(clave_client *c, struct jwriter *w, const clave_op *op)
 }
 
 /* The ops, encoded in c->multi. */
-static clave_err put_ops(clave_client *c, const clave_op *ops, size_t nops, struct wire_ops *out)
+static clave_err submit_put_ops(clave_client *c, const clave_op *ops, size_t nops,
+                                struct wire_ops *out)
 {
     clave__buf_clear(&c->multi);
     struct jwriter w = clave__jwriter(&c->multi);
     for (size_t i = 0; i < nops; i++) {
-        bool sequential = ops[i].kind == CLAVE_OP_CREATE && is_sequential(ops[i].mode);
+        bool sequential = ops[i].kind == CLAVE_OP_CREATE && submit_is_sequential(ops[i].mode);
         clave_err err = ops[i].kind == CLAVE_OP_CREATE && ops[i].mode > CLAVE_EPHEMERAL_SEQUENTIAL
                             ? CLAVE_EINVAL
                             : clave__submit_check(c, ops[i].path, sequential);
@@ -301,7 +302,7 @@ clave_err clave__submit_multi(clave_client *c, struct request_spec *spec)
     union wire_body body;
     clave_err err = clave__submit_check(c, "/", false);
     if (err == CLAVE_OK)
-        err = put_ops(c, spec->ops, spec->nops, &body.multi);
+        err = submit_put_ops(c, spec->ops, spec->nops, &body.multi);
     spec->op = OP_MULTI;
     spec->kind = REQUEST_WRITE;
     spec->path = spec->nops ? spec->ops[0].path : "/";

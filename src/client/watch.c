@@ -56,7 +56,7 @@ static bool is_shared(const clave_watch *w)
 
 /* ---- phases -------------------------------------------------------------------------- */
 
-static void enter(clave_watch *w, enum watch_phase phase)
+static void client_watch_enter(clave_watch *w, enum watch_phase phase)
 {
     struct watches *ws = &w->client->watches;
     if (w->phase == WATCH_ARMED)
@@ -94,7 +94,7 @@ clave_err clave__client_watch_prepare(clave_watch *w, const char *path)
 void clave__client_watch_asked(clave_watch *w, struct request *r, enum watch_kind kind)
 {
     w->kind = kind;
-    enter(w, WATCH_ASKED);
+    client_watch_enter(w, WATCH_ASKED);
     w->request = r;
     r->watch = w;
 }
@@ -127,11 +127,11 @@ void clave_watch_disarm(clave_watch *w)
     if (w->phase == WATCH_ASKED) {
         w->request->watch = NULL;
         w->request->watch_freed = true;
-        enter(w, WATCH_IDLE);
+        client_watch_enter(w, WATCH_IDLE);
         return;
     }
     bool tell = !is_shared(w);
-    enter(w, WATCH_IDLE);
+    client_watch_enter(w, WATCH_IDLE);
     if (tell)
         tell_server(w->client, w->path, w->kind == WATCH_CHILD);
 }
@@ -150,7 +150,7 @@ void clave__client_watch_answered(struct request *r, clave_err err)
     if (w) {
         if (exist)
             w->kind = WATCH_EXIST;
-        enter(w, armed ? WATCH_ARMED : WATCH_IDLE);
+        client_watch_enter(w, armed ? WATCH_ARMED : WATCH_IDLE);
         return;
     }
     if (!r->watch_freed || !armed)
@@ -179,14 +179,15 @@ static bool concerns(int32_t type, enum watch_kind kind)
 }
 
 /* Every armed watch the event is for becomes idle and goes to `fired`. */
-static void collect(clave_client *c, int32_t type, struct jbytes path, struct list *fired)
+static void client_watch_collect(clave_client *c, int32_t type, struct jbytes path,
+                                 struct list *fired)
 {
     uint32_t hash = clave__map_hash_bytes(path.p, (size_t)path.n);
     clave_watch *w = first_match(&c->watches, hash, path);
     while (w) {
         clave_watch *next = next_match(w->node.next, hash, path);
         if (w->phase == WATCH_ARMED && concerns(type, w->kind)) {
-            enter(w, WATCH_IDLE);
+            client_watch_enter(w, WATCH_IDLE);
             list_push_back(fired, &w->link);
         }
         w = next;
@@ -194,7 +195,7 @@ static void collect(clave_client *c, int32_t type, struct jbytes path, struct li
 }
 
 /* The path goes with the event: its callback may use the watch for another, or free it. */
-static void fire(clave_watch *w, clave_event_type type)
+static void client_watch_fire(clave_watch *w, clave_event_type type)
 {
     clave_client *c = w->client;
     char *path = w->path;
@@ -212,9 +213,9 @@ void clave__client_watch_event(clave_client *c, const struct wire_event *ev)
     list_init(&fired);
     c->watches.events++;
     if (path.n >= 0)
-        collect(c, ev->type, path, &fired);
+        client_watch_collect(c, ev->type, path, &fired);
     for (struct list *l; (l = list_pop_front(&fired));)
-        fire(LIST_ENTRY(l, clave_watch, link), (clave_event_type)ev->type);
+        client_watch_fire(LIST_ENTRY(l, clave_watch, link), (clave_event_type)ev->type);
 }
 
 /* ---- connections and sessions -------------------------------------------------------- */
@@ -317,7 +318,7 @@ void clave__client_watches_lose(clave_client *c)
     list_splice(&ws->armed, &ws->owed);
     while (!list_empty(&ws->armed)) {
         clave_watch *w = LIST_ENTRY(ws->armed.next, clave_watch, link);
-        enter(w, WATCH_IDLE);
+        client_watch_enter(w, WATCH_IDLE);
         list_push_back(&c->deliveries.lost, &w->link);
     }
 }
@@ -327,7 +328,7 @@ bool clave__client_watches_deliver_lost(clave_client *c)
     struct list *l = list_pop_front(&c->deliveries.lost);
     if (!l)
         return false;
-    fire(LIST_ENTRY(l, clave_watch, link), CLAVE_EVENT_LOST);
+    client_watch_fire(LIST_ENTRY(l, clave_watch, link), CLAVE_EVENT_LOST);
     return true;
 }
 

@@ -28,7 +28,7 @@ clave_err clave__err_of_errno(int number)
     }
 }
 
-static const char *advice(int number)
+static const char *start_error_advice(int number)
 {
     switch (number) {
     case EACCES:
@@ -48,5 +48,5 @@ clave_err clave__start_error_errno(const struct fault *f, int number, const char
                                    const char *name)
 {
     return clave__start_error(f, clave__err_of_errno(number), "%s %s: %s%s", what, name,
-                              strerror(number), advice(number));
+                              strerror(number), start_error_advice(number));
 }

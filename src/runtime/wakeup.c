@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 /* So far off that only a jump of the clock ends it. */
-static bool arm(int fd)
+static bool wakeup_arm(int fd)
 {
     const struct itimerspec never = {.it_value.tv_sec = INT32_MAX * (int64_t)64};
     return timerfd_settime(fd, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &never, NULL) == 0;
@@ -35,7 +35,7 @@ void clave__wakeup_open(struct wakeup *w, uv_loop_t *loop)
     w->fd = timerfd_create(CLOCK_REALTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     if (w->fd < 0)
         return;
-    if (!arm(w->fd) || uv_poll_init(loop, &w->poll, w->fd) != 0) {
+    if (!wakeup_arm(w->fd) || uv_poll_init(loop, &w->poll, w->fd) != 0) {
         close(w->fd);
         w->fd = -1;
         return;
@@ -44,7 +44,7 @@ void clave__wakeup_open(struct wakeup *w, uv_loop_t *loop)
     uv_unref((uv_handle_t *)&w->poll);
 }
 
-static void on_closed(uv_handle_t *h)
+static void wakeup_on_closed(uv_handle_t *h)
 {
     struct wakeup *w = h->data;
     close(w->fd);
@@ -57,7 +57,7 @@ void clave__wakeup_close(struct wakeup *w, void (*closed)(void *arg), void *arg)
     w->closed = closed;
     w->arg = arg;
     if (w->fd >= 0)
-        uv_close((uv_handle_t *)&w->poll, on_closed);
+        uv_close((uv_handle_t *)&w->poll, wakeup_on_closed);
     else if (closed)
         closed(arg);
 }

@@ -22,7 +22,7 @@ static int32_t or_default(int32_t v, int32_t fallback)
 }
 
 /* What may change while it serves. */
-static void take_limits(struct server *s, const struct server_options *o)
+static void server_take_limits(struct server *s, const struct server_options *o)
 {
     s->min_session_ms = or_default(o->min_session_ms, 2 * s->tick_ms);
     s->max_session_ms = or_default(o->max_session_ms, 20 * s->tick_ms);
@@ -40,7 +40,7 @@ static void take_options(struct server *s, const struct server_options *o)
 {
     s->log = (struct log){o->log, o->log_arg};
     s->tick_ms = or_default(o->tick_ms, DEFAULT_TICK_MS);
-    take_limits(s, o);
+    server_take_limits(s, o);
     s->container_check_ms = or_default(o->container_check_ms, DEFAULT_SWEEP_MS);
     s->max_frame = o->max_frame ? o->max_frame : WIRE_MAX_FRAME;
     if (s->max_frame > MOST_FRAME)
@@ -55,7 +55,7 @@ static void take_options(struct server *s, const struct server_options *o)
     clave__rand_seed(&s->rand, o->seed);
 }
 
-static clave_err copy_text(const struct server *s, const char *text, char **out)
+static clave_err server_copy_text(const struct server *s, const char *text, char **out)
 {
     size_t n = strlen(text) + 1;
     *out = clave__mem_alloc(&s->mem, n);
@@ -80,11 +80,11 @@ static void free_texts(const struct server *s, const struct texts *t)
 static clave_err take_texts(struct server *s, const struct server_options *o)
 {
     struct texts before = {s->super_digest, s->x509_super, s->words}, t = {NULL, NULL, NULL};
-    clave_err err = copy_text(s, o->super_digest ? o->super_digest : "", &t.super_digest);
+    clave_err err = server_copy_text(s, o->super_digest ? o->super_digest : "", &t.super_digest);
     if (err == CLAVE_OK)
-        err = copy_text(s, o->x509_super ? o->x509_super : "", &t.x509_super);
+        err = server_copy_text(s, o->x509_super ? o->x509_super : "", &t.x509_super);
     if (err == CLAVE_OK)
-        err = copy_text(s, o->words ? o->words : SERVER_WORDS, &t.words);
+        err = server_copy_text(s, o->words ? o->words : SERVER_WORDS, &t.words);
     if (err != CLAVE_OK) {
         free_texts(s, &t);
         return err;
@@ -100,11 +100,11 @@ clave_err clave__server_change(struct server *s, const struct server_options *o)
 {
     clave_err err = take_texts(s, o);
     if (err == CLAVE_OK)
-        take_limits(s, o);
+        server_take_limits(s, o);
     return err;
 }
 
-static void init_buffers(struct server *s)
+static void server_init_buffers(struct server *s)
 {
     clave__buf_init(&s->pending, &s->mem, SIZE_MAX / 2);
     clave__buf_init(&s->results, &s->mem, SIZE_MAX / 2);
@@ -122,7 +122,7 @@ clave_err clave__server_new(struct server **out, const struct server_options *o)
         return CLAVE_ENOMEM;
     s->mem = mem;
     take_options(s, o);
-    init_buffers(s);
+    server_init_buffers(s);
     list_init(&s->conns);
     list_init(&s->strangers);
     list_init(&s->ready);

@@ -11,7 +11,7 @@ static int64_t clamp(int64_t n, int64_t min, int64_t max)
     return n < min ? min : n > max ? max : n;
 }
 
-static int64_t earlier(int64_t a, int64_t b)
+static int64_t kill_policy_earlier(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
@@ -53,12 +53,12 @@ static int64_t term_at_deadline(const struct kill_policy *l)
  * hold by then: it goes on when nothing of the command is left. */
 static int64_t warn_at(const struct kill_policy *l)
 {
-    return earlier(term_at_deadline(l), l->terms.until);
+    return kill_policy_earlier(term_at_deadline(l), l->terms.until);
 }
 
 static int64_t kill_at(const struct kill_policy *l)
 {
-    return earlier(l->kill_at, limit_of_deadline(l));
+    return kill_policy_earlier(l->kill_at, limit_of_deadline(l));
 }
 
 int64_t clave__kill_policy_wake_at(struct kill_policy *l, int64_t deadline, int64_t now)

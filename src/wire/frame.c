@@ -34,7 +34,7 @@ void clave__frame_feed(struct frame_reader *f, const void *p, size_t n)
 }
 
 /* Moves bytes of the feed into `held` until it has `want` bytes or the feed ends. */
-static clave_err hold(struct frame_reader *f, size_t want)
+static clave_err frame_hold(struct frame_reader *f, size_t want)
 {
     size_t have = clave__buf_len(&f->held);
     size_t n = want > have ? want - have : 0;
@@ -61,7 +61,7 @@ static int length_at(const struct frame_reader *f, const uint8_t *p, size_t *n)
 
 static int next_held(struct frame_reader *f, const uint8_t **payload, size_t *n)
 {
-    clave_err err = hold(f, LENGTH);
+    clave_err err = frame_hold(f, LENGTH);
     if (err)
         return err;
     if (clave__buf_len(&f->held) < LENGTH)
@@ -69,7 +69,7 @@ static int next_held(struct frame_reader *f, const uint8_t **payload, size_t *n)
     int rc = length_at(f, clave__buf_bytes(&f->held), n);
     if (rc < 0)
         return rc;
-    err = hold(f, LENGTH + *n);
+    err = frame_hold(f, LENGTH + *n);
     if (err)
         return err;
     if (clave__buf_len(&f->held) < LENGTH + *n)

@@ -19,7 +19,7 @@ bool clave__jbytes_eq(struct jbytes a, struct jbytes b)
     return a.n == b.n && (a.n <= 0 || memcmp(a.p, b.p, (size_t)a.n) == 0);
 }
 
-static const uint8_t *take(struct jreader *r, size_t n)
+static const uint8_t *jute_take(struct jreader *r, size_t n)
 {
     if (r->bad || r->n < n) {
         r->bad = true;
@@ -33,7 +33,7 @@ static const uint8_t *take(struct jreader *r, size_t n)
 
 uint8_t clave__jget_byte(struct jreader *r)
 {
-    const uint8_t *p = take(r, 1);
+    const uint8_t *p = jute_take(r, 1);
     return p ? *p : 0;
 }
 
@@ -44,7 +44,7 @@ bool clave__jget_bool(struct jreader *r)
 
 int32_t clave__jget_int(struct jreader *r)
 {
-    const uint8_t *p = take(r, 4);
+    const uint8_t *p = jute_take(r, 4);
     if (!p)
         return 0;
     return (int32_t)((uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3]);
@@ -52,7 +52,7 @@ int32_t clave__jget_int(struct jreader *r)
 
 int64_t clave__jget_long(struct jreader *r)
 {
-    const uint8_t *p = take(r, 8);
+    const uint8_t *p = jute_take(r, 8);
     uint64_t v = 0;
     if (!p)
         return 0;
@@ -70,7 +70,7 @@ struct jbytes clave__jget_bytes(struct jreader *r)
         r->bad = true;
         return JBYTES_NULL;
     }
-    const uint8_t *p = take(r, (size_t)n);
+    const uint8_t *p = jute_take(r, (size_t)n);
     return p ? (struct jbytes){(const char *)p, n} : JBYTES_NULL;
 }
 

@@ -10,7 +10,7 @@ struct multi_header {
     int32_t err;
 };
 
-static struct multi_header get_header(struct jreader *r)
+static struct multi_header record_multi_get_header(struct jreader *r)
 {
     struct multi_header h;
     h.type = clave__jget_int(r);
@@ -54,7 +54,7 @@ static bool op_allowed(int32_t op)
 
 bool clave__wire_get_op(struct jreader *r, struct wire_op *op)
 {
-    struct multi_header h = get_header(r);
+    struct multi_header h = record_multi_get_header(r);
     if (r->bad || h.done)
         return false;
     if (!op_allowed(h.type)) {
@@ -74,7 +74,7 @@ void clave__wire_put_op(struct jwriter *w, const struct wire_op *op)
 
 bool clave__wire_get_result(struct jreader *r, struct wire_result *res)
 {
-    struct multi_header h = get_header(r);
+    struct multi_header h = record_multi_get_header(r);
     if (r->bad || h.done)
         return false;
     memset(res, 0, sizeof *res);

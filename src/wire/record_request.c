@@ -115,7 +115,7 @@ static struct wire_ops get_ops(struct jreader *r)
     return ops;
 }
 
-static void put_ops(struct jwriter *w, const struct wire_ops *ops)
+static void record_request_put_ops(struct jwriter *w, const struct wire_ops *ops)
 {
     struct jreader r = clave__wire_ops_reader(ops);
     struct wire_op op;
@@ -274,7 +274,7 @@ void clave__wire_put_body(struct jwriter *w, int32_t op, const union wire_body *
         break;
     case OP_MULTI:
     case OP_MULTI_READ:
-        put_ops(w, &b->multi);
+        record_request_put_ops(w, &b->multi);
         break;
     default:
         put_simple(w, op, b);

@@ -21,7 +21,7 @@ static bool parse_perms(const char *p, int32_t *perms)
 }
 
 /* The scheme ends at the first colon, the permissions begin at the last: ids have colons. */
-static bool parse_entry(char *entry, clave_acl *out, const char **fault)
+static bool cmd_acl_parse_entry(char *entry, clave_acl *out, const char **fault)
 {
     char *id = strchr(entry, ':'), *perms = strrchr(entry, ':');
     *fault = "an entry is SCHEME:ID:PERMS, such as world:anyone:r";
@@ -74,7 +74,7 @@ bool acl_parse(const char *text, struct acl_list *out, const char **fault)
             *fault = "too many entries";
             return false;
         }
-        if (!parse_entry(entry, &out->list[out->n++], fault))
+        if (!cmd_acl_parse_entry(entry, &out->list[out->n++], fault))
             return false;
         entry = comma ? comma + 1 : NULL;
     }

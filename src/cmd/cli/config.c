@@ -78,7 +78,8 @@ static struct open still_open(const struct options *o)
 }
 
 /* false: it is no key of these. */
-static bool set_tls(struct options *o, const struct open *open, const char *key, const char *value)
+static bool config_set_tls(struct options *o, const struct open *open, const char *key,
+                           const char *value)
 {
     static const char *const keys[OPTIONS_TLS_TEXTS] = {"tls-ca", "tls-cert", "tls-key",
                                                         "tls-name"};
@@ -115,8 +116,8 @@ static bool set_local(struct options *o, const struct open *open, const struct o
     return true;
 }
 
-static bool set(struct options *o, const struct open *open, const struct origin *at,
-                const char *key, const char *value)
+static bool config_set(struct options *o, const struct open *open, const struct origin *at,
+                       const char *key, const char *value)
 {
     const char *fault;
     int64_t ms;
@@ -144,7 +145,7 @@ static bool set(struct options *o, const struct open *open, const struct origin 
             o->auth[o->nauth++] = value;
     } else if (strcmp(key, "local") == 0) {
         return set_local(o, open, at, value);
-    } else if (!set_tls(o, open, key, value)) {
+    } else if (!config_set_tls(o, open, key, value)) {
         return bad(at,
                    "unknown key '%s' (there are connect, session-timeout, timeout, auth, local, "
                    "tls-ca, tls-cert, tls-key and tls-name)",
@@ -168,7 +169,7 @@ static bool apply_environment(struct options *o)
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const char *value = getenv(names[i].name);
         struct origin at = {.key = names[i].name};
-        if (value && *value && !set(o, &open, &at, names[i].key, value))
+        if (value && *value && !config_set(o, &open, &at, names[i].key, value))
             return false;
     }
     return true;
@@ -181,13 +182,13 @@ struct filling {
     struct open open;
 };
 
-static bool set_line(void *arg, const struct origin *at, const char *key, const char *value)
+static bool config_set_line(void *arg, const struct origin *at, const char *key, const char *value)
 {
     const struct filling *f = arg;
-    return set(f->o, &f->open, at, key, value);
+    return config_set(f->o, &f->open, at, key, value);
 }
 
-static bool bad_line(void *arg, const struct origin *at, const char *what)
+static bool config_bad_line(void *arg, const struct origin *at, const char *what)
 {
     (void)arg;
     return bad(at, "%s", what);
@@ -196,7 +197,7 @@ static bool bad_line(void *arg, const struct origin *at, const char *what)
 bool config_read(struct options *o, char *text, const char *path)
 {
     struct filling f = {o, still_open(o)};
-    const struct keyfile_visitor v = {set_line, bad_line, &f};
+    const struct keyfile_visitor v = {config_set_line, config_bad_line, &f};
     return keyfile_each(text, path, &v);
 }
 
@@ -275,7 +276,7 @@ static bool take_local(void *arg, const struct origin *at, const char *key, cons
     return true;
 }
 
-static bool pass_over(void *arg, const struct origin *at, const char *what)
+static bool config_pass_over(void *arg, const struct origin *at, const char *what)
 {
     (void)arg;
     (void)at;
@@ -285,7 +286,7 @@ static bool pass_over(void *arg, const struct origin *at, const char *what)
 
 static void look_for_never(struct options *o, const char *path)
 {
-    const struct keyfile_visitor v = {take_local, pass_over, o};
+    const struct keyfile_visitor v = {take_local, config_pass_over, o};
     char *text = *path ? keyfile_read(path) : NULL;
     if (text)
         (void)keyfile_each(text, path, &v);

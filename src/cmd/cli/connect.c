@@ -30,7 +30,7 @@ void connect_client_options(struct options *o, clave_client_options *co)
                                  .log_arg = o};
 }
 
-static int add_identities(struct options *o, clave_session *s)
+static int cmd_connect_add_identities(struct options *o, clave_session *s)
 {
     for (size_t i = 0; i < o->nauth; i++) {
         const char *id = strchr(o->auth[i], ':'); /* there is one: config_auth_ok */
@@ -139,7 +139,7 @@ int connect_open(struct options *o, const clave_client_options *co, clave_sessio
     else if (err != CLAVE_OK)
         code = diag_err(o, connect, err, s);
     if (code == EXIT_OK)
-        code = add_identities(o, s);
+        code = cmd_connect_add_identities(o, s);
     if (code != EXIT_OK) {
         clave_session_close(s, 0);
         return code;

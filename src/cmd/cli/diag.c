@@ -78,7 +78,7 @@ const char *diag_text(const struct options *o, clave_err err)
 }
 
 /* What the user can do about it; "" where the text says it all. */
-static const char *advice(clave_err err)
+static const char *diag_advice(clave_err err)
 {
     static const struct {
         clave_err err;
@@ -151,7 +151,7 @@ void diag_note(const struct options *o, const char *fmt, ...)
     end_line();
 }
 
-static bool is_connected(clave_session *s)
+static bool diag_is_connected(clave_session *s)
 {
     clave_state state = clave_session_state(s);
     return state == CLAVE_STATE_CONNECTED || state == CLAVE_STATE_RECONNECTED ||
@@ -164,7 +164,7 @@ static bool is_connected(clave_session *s)
 static bool is_about_the_way(clave_err err, clave_session *s)
 {
     int code = exit_code_of(err);
-    if (err == CLAVE_ETIMEDOUT && is_connected(s))
+    if (err == CLAVE_ETIMEDOUT && diag_is_connected(s))
         return false;
     return code == EXIT_UNREACHABLE || code == EXIT_TIMEOUT || err == CLAVE_EAUTHFAILED ||
            err == CLAVE_EPATH;
@@ -184,7 +184,7 @@ static const char *advice_missing(const struct options *o, const char *path)
 /* Why the server of "local:" has gone is not known to its clients. */
 static void put_hint(const struct options *o, const char *path, clave_err err)
 {
-    const char *hint = err == CLAVE_ENONODE ? advice_missing(o, path) : advice(err);
+    const char *hint = err == CLAVE_ENONODE ? advice_missing(o, path) : diag_advice(err);
     char fault[512];
     struct local_paths p;
     bool local = o && (!o->connect || strncmp(o->connect, "local:", 6) == 0);

@@ -25,7 +25,7 @@ char *keyfile_read(const char *path)
     return text;
 }
 
-static char *trim(char *s)
+static char *keyfile_trim(char *s)
 {
     s += strspn(s, " \t");
     size_t n = strlen(s);
@@ -35,16 +35,16 @@ static char *trim(char *s)
     return s;
 }
 
-static bool visit(char *line, const struct origin *at, const struct keyfile_visitor *v)
+static bool keyfile_visit(char *line, const struct origin *at, const struct keyfile_visitor *v)
 {
-    line = trim(line);
+    line = keyfile_trim(line);
     if (*line == '\0' || *line == '#')
         return true;
     char *eq = strchr(line, '=');
     if (!eq)
         return v->bad(v->arg, at, "a line is 'key = value', or a comment behind a '#'");
     *eq = '\0';
-    char *key = trim(line), *value = trim(eq + 1);
+    char *key = keyfile_trim(line), *value = keyfile_trim(eq + 1);
     if (*value == '\0') {
         char what[128];
         snprintf(what, sizeof what, "'%.80s' has no value", key);
@@ -61,7 +61,7 @@ bool keyfile_each(char *text, const char *path, const struct keyfile_visitor *v)
         if (end)
             *end = '\0';
         at.line++;
-        if (!visit(line, &at, v))
+        if (!keyfile_visit(line, &at, v))
             return false;
         line = end ? end + 1 : NULL;
     }

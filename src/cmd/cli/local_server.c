@@ -34,7 +34,7 @@ static const char *user_name(char out[USER_CAP])
     return out;
 }
 
-static bool find(struct local_paths *out)
+static bool local_server_find(struct local_paths *out)
 {
     char fault[512];
     return clave__local_paths(out, NULL, fault, sizeof fault) == CLAVE_OK;
@@ -49,7 +49,7 @@ void local_note(const struct options *o)
 {
     struct local_paths p;
     char user[USER_CAP];
-    if (o->verbose == 0 || !is_used(o) || !find(&p))
+    if (o->verbose == 0 || !is_used(o) || !local_server_find(&p))
         return;
     if (p.passed_over)
         diag_note(o, "%s names a directory of another user's, in which root leaves nothing",
@@ -63,7 +63,8 @@ void local_tell_acquired(const struct lock_plan *plan, int64_t session_id)
     struct local_paths p;
     char user[USER_CAP];
     bool unseen = !isatty(STDERR_FILENO) && o->local != OPTIONS_LOCAL_YES;
-    if (!is_used(o) || o->json || o->told_local || (!unseen && o->verbose == 0) || !find(&p))
+    if (!is_used(o) || o->json || o->told_local || (!unseen && o->verbose == 0) ||
+        !local_server_find(&p))
         return;
     o->told_local = true;
     diag(o,
@@ -78,7 +79,7 @@ void local_put(const struct lock_plan *plan, struct json *j)
 {
     struct local_paths p;
     char user[USER_CAP];
-    if (!is_used(plan->o) || !find(&p))
+    if (!is_used(plan->o) || !local_server_find(&p))
         return;
     clave__json_open(j, "local", '{');
     clave__json_string(j, "user", user_name(user));

@@ -39,7 +39,7 @@ static const struct verb program = {
     .offline = true,
 };
 
-static int run(struct options *o, int argc, char **argv)
+static int main_run(struct options *o, int argc, char **argv)
 {
     o->verb = &program;
     int id = options_next(o, argc, argv);
@@ -70,7 +70,7 @@ int main(int argc, char **argv)
     options_init(&o);
     clave__local_set_program("/proc/self/exe"); /* "local:" needs a server that is this one */
     o.sigpipe_ignored = ignore_sigpipe();
-    int code = run(&o, argc, argv);
+    int code = main_run(&o, argc, argv);
     int flushed = finish_stdout(&o);
     options_fini(&o);
     return code != EXIT_OK ? code : flushed;

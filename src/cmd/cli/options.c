@@ -62,7 +62,7 @@ static void scan_init(struct scan *s, const struct verb *v)
 }
 
 /* What the user wrote of the flag getopt has just stumbled over. */
-static const char *culprit(char **argv)
+static const char *cmd_options_culprit(char **argv)
 {
     static char letter[3] = "-?";
     const char *word = argv[optind - 1];
@@ -82,9 +82,9 @@ static bool is_beginning(const struct scan *s, const char *flag)
     return false;
 }
 
-static int refuse(struct options *o, const struct scan *s, int id, char **argv)
+static int cmd_options_refuse(struct options *o, const struct scan *s, int id, char **argv)
 {
-    const char *flag = culprit(argv);
+    const char *flag = cmd_options_culprit(argv);
     if (id == ':')
         diag_usage(o, "%s needs a value", flag);
     else if (optopt != 0 && strncmp(flag, "--", 2) == 0)
@@ -166,7 +166,7 @@ static int set_global(struct options *o, int id)
     }
 }
 
-static bool is_own(const struct verb *v, int id)
+static bool cmd_options_is_own(const struct verb *v, int id)
 {
     for (const struct flag *f = v->flags; f && f->id != 0; f++)
         if (f->id == id)
@@ -187,7 +187,7 @@ static void scan_begin(struct options *o, char **argv)
 
 /* The arguments gather at the front of argv, behind its first word; getopt is always
  * further on, so nothing is overwritten that is still to be read. */
-static void keep(struct options *o, char *word)
+static void cmd_options_keep(struct options *o, char *word)
 {
     o->argv[o->argc++] = word;
 }
@@ -195,7 +195,7 @@ static void keep(struct options *o, char *word)
 static int scan_end(struct options *o, int argc, char **argv)
 {
     while (optind < argc)
-        keep(o, argv[optind++]);
+        cmd_options_keep(o, argv[optind++]);
     o->argv[o->argc] = NULL;
     o->scanning = false;
     if (!o->verb->offline && !config_apply(o)) {
@@ -217,17 +217,17 @@ int options_next(struct options *o, int argc, char **argv)
         o->value = optarg;
         if (id == '?' || id == ':') {
             o->scanning = false;
-            return refuse(o, &s, id, argv);
+            return cmd_options_refuse(o, &s, id, argv);
         }
         if (id == -1) {
             bool dashes = optind > before && optind > 1 && strcmp(argv[optind - 1], "--") == 0;
             bool more = o->verb->max_args < 0 || o->argc < o->verb->max_args;
             if (dashes || optind >= argc || !more)
                 return scan_end(o, argc, argv);
-            keep(o, argv[optind++]);
+            cmd_options_keep(o, argv[optind++]);
             continue;
         }
-        if (is_own(o->verb, id))
+        if (cmd_options_is_own(o->verb, id))
             return id;
         if (set_global(o, id) == OPTIONS_STOP) {
             o->scanning = false;

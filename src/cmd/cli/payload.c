@@ -57,7 +57,7 @@ const char *guard_node(struct options *o)
 }
 
 /* A failed multi names its culprit: what stands before it is OK. */
-static clave_err culprit(const clave_reply *r, clave_err err)
+static clave_err payload_culprit(const clave_reply *r, clave_err err)
 {
     if (!r || r->nops == 0)
         return err;
@@ -80,7 +80,7 @@ clave_err guard_multi(clave_session *s, const char *node, const clave_op *ops, s
     memcpy(all + 1, ops, nops * sizeof *ops);
     clave_err err = clave_session_multi(s, all, nops + 1, timeout_ms, &r);
     if (err != CLAVE_OK)
-        err = culprit(r, err);
+        err = payload_culprit(r, err);
     clave_reply_free(r);
     return err;
 }

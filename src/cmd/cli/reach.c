@@ -26,7 +26,7 @@ int64_t reach_due_ms(const struct reach *r)
     return first > 0 ? first : REACH_AGAIN_MS;
 }
 
-static uint64_t hash(const char *s) /* FNV-1a */
+static uint64_t reach_hash(const char *s) /* FNV-1a */
 {
     uint64_t h = 0xcbf29ce484222325u;
     for (; *s; s++)
@@ -36,7 +36,7 @@ static uint64_t hash(const char *s) /* FNV-1a */
 
 bool reach_is_news(struct reach *r, const char *fault)
 {
-    uint64_t h = hash(fault);
+    uint64_t h = reach_hash(fault);
     for (size_t i = 0; i < r->ntold; i++)
         if (r->told[i] == h)
             return false;
@@ -53,7 +53,7 @@ static const char *left(const struct reach *r, char out[AGE_CAP])
     return age_format((ms > 0 ? ms + 999 : 1000) / 1000 * 1000, out);
 }
 
-static void draw(struct reach *r)
+static void reach_draw(struct reach *r)
 {
     char text[AGE_CAP];
     fprintf(stderr, "\rclave: %s: connecting, %s left\033[K", r->o->verb->name, left(r, text));
@@ -72,7 +72,7 @@ void reach_tell(struct reach *r, const char *fault)
              tell_colon(r->connect), fault, left(r, text));
     }
     if (r->live)
-        draw(r);
+        reach_draw(r);
 }
 
 void reach_clear(struct reach *r)

@@ -56,7 +56,7 @@ static void say_json(struct json *j, const struct verdict *v, bool is_log)
     clave__json_close(j, '}');
 }
 
-static void say(struct checking *c, const struct verdict *v, bool is_log)
+static void data_check_say(struct checking *c, const struct verdict *v, bool is_log)
 {
     if (v->fault[0])
         c->faults++;
@@ -82,7 +82,8 @@ static void say(struct checking *c, const struct verdict *v, bool is_log)
 
 /* ---- one file -------------------------------------------------------------------------------- */
 
-static bool load(struct files *f, struct server *s, int64_t zxid, char *fault, size_t cap)
+static bool data_check_load(struct files *f, struct server *s, int64_t zxid, char *fault,
+                            size_t cap)
 {
     char name[FILE_NAME_SIZE];
     struct file_content bytes;
@@ -119,7 +120,7 @@ static bool check_snapshot(struct checking *c, int64_t zxid)
     v.bytes = bytes.n;
     bool unfinished = is_unfinished(&bytes);
     clave__file_unmap(&bytes);
-    v.whole = load(c->f, s, zxid, v.fault, sizeof v.fault);
+    v.whole = data_check_load(c->f, s, zxid, v.fault, sizeof v.fault);
     if (!v.whole && unfinished) {
         snprintf(v.diag_note, sizeof v.diag_note, "never finished, and passed over: %.200s",
                  v.fault);
@@ -131,14 +132,14 @@ static bool check_snapshot(struct checking *c, int64_t zxid)
     if (v.whole && st.digest_mismatches > 0)
         snprintf(v.fault, sizeof v.fault, "%s", c->f->noted);
     clave__server_free(s);
-    say(c, &v, false);
+    data_check_say(c, &v, false);
     bool reached = c->f->logs.n == 0 || c->f->logs.zxid[0] - 1 <= zxid;
     if (v.whole && reached && c->oldest < 0)
         c->oldest = zxid;
     return true;
 }
 
-static bool goes_on(int64_t last, int64_t first)
+static bool data_check_goes_on(int64_t last, int64_t first)
 {
     return last == 0 || first == last + 1 || (first >> 32 > last >> 32 && (uint32_t)first == 1);
 }
@@ -183,14 +184,14 @@ static bool check_log(struct checking *c, size_t i)
     else
         snprintf(v.fault, sizeof v.fault, "%s", w.fault);
     clave__file_unmap(&bytes);
-    if (v.records > 0 && v.fault[0] == '\0' && !goes_on(c->last_zxid, v.first_zxid))
+    if (v.records > 0 && v.fault[0] == '\0' && !data_check_goes_on(c->last_zxid, v.first_zxid))
         snprintf(v.fault, sizeof v.fault,
                  "it begins with zxid 0x%" PRIx64 ", but the log before it ends with 0x%" PRIx64,
                  (uint64_t)v.first_zxid, (uint64_t)c->last_zxid);
     if (v.records > 0)
         c->last_zxid = v.last_zxid;
     c->records += v.records;
-    say(c, &v, true);
+    data_check_say(c, &v, true);
     return true;
 }
 
@@ -202,7 +203,7 @@ static bool replay_all(struct files *f, struct server *s, int64_t from, char *fa
     struct log_replay out;
     struct server_stats st;
     char name[FILE_NAME_SIZE];
-    if (!load(f, s, from, fault, cap))
+    if (!data_check_load(f, s, from, fault, cap))
         return false;
     for (size_t i = 0; i < f->logs.n; i++) {
         struct file_content bytes;

@@ -92,7 +92,7 @@ static bool has_data(int32_t type)
            type == OP_CREATE_CONTAINER || type == OP_CREATE_TTL;
 }
 
-static bool is_create(int32_t type)
+static bool data_dump_is_create(int32_t type)
 {
     return has_data(type) && type != OP_SET_DATA && type != OP_RECONFIG;
 }
@@ -111,11 +111,11 @@ static void show_change(const struct log_change *c)
         fputs(", ephemeral", stdout);
     if (c->type == OP_CREATE_TTL)
         printf(", ttl %" PRId64 " ms", c->ttl_ms);
-    if (is_create(c->type))
+    if (data_dump_is_create(c->type))
         printf(", parent cversion %d", (int)c->version);
     else if (c->type != OP_DELETE && c->type != OP_DELETE_CONTAINER)
         printf(", version %d", (int)c->version);
-    if (is_create(c->type) || c->type == OP_SET_ACL)
+    if (data_dump_is_create(c->type) || c->type == OP_SET_ACL)
         show_acl(c->acl);
     putchar('\n');
 }
@@ -132,13 +132,14 @@ static void json_change(struct json *j, const struct log_change *c)
     json_jbytes(j, "path", c->path);
     if (has_data(c->type))
         json_jbytes(j, "data", c->data);
-    if (is_create(c->type))
+    if (data_dump_is_create(c->type))
         clave__json_bool(j, "ephemeral", c->ephemeral);
     if (c->type == OP_CREATE_TTL)
         clave__json_int(j, "ttl_ms", c->ttl_ms);
     if (c->type != OP_DELETE && c->type != OP_DELETE_CONTAINER)
-        clave__json_int(j, is_create(c->type) ? "parent_cversion" : "version", c->version);
-    if (is_create(c->type) || c->type == OP_SET_ACL)
+        clave__json_int(j, data_dump_is_create(c->type) ? "parent_cversion" : "version",
+                        c->version);
+    if (data_dump_is_create(c->type) || c->type == OP_SET_ACL)
         json_acl(j, c->acl);
     clave__json_close(j, '}');
 }
@@ -227,7 +228,7 @@ static void dump_session(void *arg, int64_t id, int32_t timeout_ms)
     json_end(&j);
 }
 
-static const char *kind_of(const struct node_view *n)
+static const char *data_dump_kind_of(const struct node_view *n)
 {
     static const char *const kinds[] = {
         [NODE_PLAIN] = "persistent",
@@ -238,13 +239,13 @@ static const char *kind_of(const struct node_view *n)
     return kinds[clave__owner_kind(n->stored_owner)];
 }
 
-static void show_node(const struct dumping *d, const struct node_view *n)
+static void data_dump_show_node(const struct dumping *d, const struct node_view *n)
 {
     const struct wire_stat *st = &n->stat;
     printf("%s node ", d->file);
     show_jbytes(n->path.n == 0 ? clave__jbytes("/") : n->path);
     printf(n->data.n < 0 ? ", no data" : ", %d bytes", (int)n->data.n);
-    printf(", %s", kind_of(n));
+    printf(", %s", data_dump_kind_of(n));
     if (n->stored_owner != 0)
         printf(" 0x%" PRIx64, (uint64_t)n->stored_owner);
     printf(", czxid 0x%" PRIx64 ", mzxid 0x%" PRIx64 ", pzxid 0x%" PRIx64, (uint64_t)st->czxid,
@@ -262,7 +263,7 @@ static void json_node(const struct dumping *d, const struct node_view *n)
     clave__json_string(&j, "file", d->file);
     json_jbytes(&j, "path", n->path.n == 0 ? clave__jbytes("/") : n->path);
     json_jbytes(&j, "data", n->data);
-    clave__json_string(&j, "kind", kind_of(n));
+    clave__json_string(&j, "kind", data_dump_kind_of(n));
     json_hex(&j, "owner", n->stored_owner);
     json_hex(&j, "czxid", n->stat.czxid);
     json_hex(&j, "mzxid", n->stat.mzxid);
@@ -282,7 +283,7 @@ static void dump_node(void *arg, const struct node_view *n)
     if (d->f->o->json)
         json_node(d, n);
     else
-        show_node(d, n);
+        data_dump_show_node(d, n);
 }
 
 static int dump_snapshot(struct dumping *d, const void *p, size_t n)

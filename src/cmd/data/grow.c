@@ -164,7 +164,7 @@ static int look_at_data(struct growing *g)
 
 /* ---- the files ------------------------------------------------------------------------------ */
 
-static bool make_dir(const struct growing *g, const char *path)
+static bool grow_make_dir(const struct growing *g, const char *path)
 {
     if (mkdir(path, 0755) == 0 || errno == EEXIST)
         return true;
@@ -182,7 +182,7 @@ static FILE *create(const struct growing *g, size_t server, const char *name)
     return f;
 }
 
-static bool finish(const struct growing *g, FILE *f)
+static bool grow_finish(const struct growing *g, FILE *f)
 {
     bool fine = !ferror(f);
     int number = errno;
@@ -216,24 +216,24 @@ static bool write_server(const struct growing *g, size_t i)
 {
     char path[4096];
     snprintf(path, sizeof path, "%s/%zu", g->out, i + 1);
-    if (!make_dir(g, path))
+    if (!grow_make_dir(g, path))
         return false;
     FILE *f = create(g, i + 1, "zoo.cfg");
     if (!f)
         return false;
     write_config(g, &g->members[i], f);
-    if (!finish(g, f))
+    if (!grow_finish(g, f))
         return false;
     f = create(g, i + 1, "myid");
     if (!f)
         return false;
     fprintf(f, "%zu\n", i + 1);
-    return finish(g, f);
+    return grow_finish(g, f);
 }
 
 static int write_all(const struct growing *g)
 {
-    if (!make_dir(g, g->out))
+    if (!grow_make_dir(g, g->out))
         return EXIT_IO;
     for (size_t i = 0; i < g->n; i++)
         if (!write_server(g, i))
@@ -291,7 +291,7 @@ static void put_connect(const struct growing *g, struct json *j)
     clave__json_bytes(j, "connect", text, n);
 }
 
-static void show_json(const struct growing *g)
+static void grow_show_json(const struct growing *g)
 {
     struct json j;
     json_begin(&j, stdout);
@@ -337,7 +337,7 @@ static int run_grow(struct options *o, int argc, char **argv)
     if (code != EXIT_OK)
         return code;
     if (o->json) {
-        show_json(&g);
+        grow_show_json(&g);
     } else {
         say_data(&g);
         say_steps(&g);

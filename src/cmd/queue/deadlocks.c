@@ -29,7 +29,7 @@ static const char *member_format(const clave_deadlock_member *m, char out[WHO_CA
     return out;
 }
 
-static void show_text(const clave_deadlock *d)
+static void deadlocks_show_text(const clave_deadlock *d)
 {
     char who[WHO_CAP], next[WHO_CAP], path[PATH_CAP];
     printf("deadlock of %zu\n", d->n);
@@ -65,7 +65,7 @@ static void show_member(struct json *j, const clave_deadlock_member *m)
     clave__json_close(j, '}');
 }
 
-static void show_json(const clave_deadlock *d)
+static void deadlocks_show_json(const clave_deadlock *d)
 {
     struct json j;
     json_begin(&j, stdout);
@@ -79,7 +79,8 @@ static void show_json(const clave_deadlock *d)
 }
 
 /* A path that is mistyped would have no deadlock. EXIT_OK, or told. */
-static int look_for(struct options *o, clave_session *s, const char *const *paths, size_t n)
+static int deadlocks_look_for(struct options *o, clave_session *s, const char *const *paths,
+                              size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         clave_err err = clave_session_exists(s, paths[i], options_left_ms(o), NULL);
@@ -89,14 +90,14 @@ static int look_for(struct options *o, clave_session *s, const char *const *path
     return EXIT_OK;
 }
 
-static int search(struct options *o, clave_session *s, const char *const *paths, size_t n)
+static int deadlocks_search(struct options *o, clave_session *s, const char *const *paths, size_t n)
 {
     clave_deadlocks *found;
     clave_err err = clave_session_deadlocks(s, paths, n, o->timeout_ms, &found);
     if (err != CLAVE_OK)
         return diag_err(o, paths[0], err, s);
     for (size_t i = 0; i < found->n; i++)
-        (o->json ? show_json : show_text)(&found->list[i]);
+        (o->json ? deadlocks_show_json : deadlocks_show_text)(&found->list[i]);
     if (found->n == 0)
         diag_note(o, "no deadlock");
     int code = found->n > 0 ? EXIT_DEADLOCK : EXIT_OK;
@@ -111,9 +112,9 @@ int deadlocks_show(struct options *o, const char *const *paths, size_t n)
     int code = connect_open(o, NULL, &s);
     if (code != EXIT_OK)
         return code;
-    code = look_for(o, s, paths, n);
+    code = deadlocks_look_for(o, s, paths, n);
     if (code == EXIT_OK)
-        code = search(o, s, n > 0 ? paths : &everywhere, n > 0 ? n : 1);
+        code = deadlocks_search(o, s, n > 0 ? paths : &everywhere, n > 0 ? n : 1);
     connect_close(s);
     return code;
 }

@@ -24,7 +24,7 @@ void leader_follow_free(struct sighting *it)
 
 /* ---- on the loop's thread ------------------------------------------------------------------ */
 
-static bool copy_text(char **out, const char *text, size_t n)
+static bool leader_follow_copy_text(char **out, const char *text, size_t n)
 {
     *out = text ? strndup(text, n) : NULL;
     return *out || !text;
@@ -51,10 +51,10 @@ static struct sighting *sighting_new(const clave_leader_news *news)
     it->vacant = !p;
     if (p)
         it->stat = p->stat;
-    if (p &&
-        (!copy_text(&it->node, p->node, strlen(p->node)) ||
-         !copy_text(&it->id, p->identity.text, p->identity.text ? strlen(p->identity.text) : 0) ||
-         !copy_value(it, news))) {
+    if (p && (!leader_follow_copy_text(&it->node, p->node, strlen(p->node)) ||
+              !leader_follow_copy_text(&it->id, p->identity.text,
+                                       p->identity.text ? strlen(p->identity.text) : 0) ||
+              !copy_value(it, news))) {
         leader_follow_free(it);
         return NULL;
     }
@@ -77,7 +77,7 @@ static void on_news(clave_leader_watch *w, const clave_leader_news *news, void *
     eventfd_write(s->wakeup, 1);
 }
 
-static void on_transferred(clave_client *c, clave_err err, void *arg)
+static void leader_follow_on_transferred(clave_client *c, clave_err err, void *arg)
 {
     struct leader_follow *s = arg;
     (void)c;
@@ -88,7 +88,7 @@ static void on_transferred(clave_client *c, clave_err err, void *arg)
     eventfd_write(s->wakeup, 1);
 }
 
-static void begin(clave_client *c, void *arg)
+static void leader_follow_begin(clave_client *c, void *arg)
 {
     struct leader_follow *s = arg;
     s->answer = clave_leader_watch_new(&s->watch, c, s->path, on_news, s);
@@ -97,12 +97,12 @@ static void begin(clave_client *c, void *arg)
 static void transfer(clave_client *c, void *arg)
 {
     struct leader_follow *s = arg;
-    clave_err err = clave_leader_transfer(c, s->path, s->target, on_transferred, s);
+    clave_err err = clave_leader_transfer(c, s->path, s->target, leader_follow_on_transferred, s);
     if (err != CLAVE_OK)
-        on_transferred(c, err, s);
+        leader_follow_on_transferred(c, err, s);
 }
 
-static void end(clave_client *c, void *arg)
+static void leader_follow_end(clave_client *c, void *arg)
 {
     struct leader_follow *s = arg;
     (void)c;
@@ -123,11 +123,11 @@ int leader_follow_open(struct leader_follow *s, clave_session *session, const ch
         diag(o, "%s", strerror(errno));
         return EXIT_INTERNAL;
     }
-    clave_session_run(session, begin, s);
+    clave_session_run(session, leader_follow_begin, s);
     return s->answer == CLAVE_OK ? EXIT_OK : diag_err(o, path, s->answer, session);
 }
 
-static struct sighting *take(struct leader_follow *s, clave_err *why)
+static struct sighting *leader_follow_take(struct leader_follow *s, clave_err *why)
 {
     eventfd_t count;
     pthread_mutex_lock(&s->mutex);
@@ -144,7 +144,7 @@ static struct sighting *take(struct leader_follow *s, clave_err *why)
 }
 
 /* Waits for at most a day at a time. */
-static int patience(int64_t until)
+static int leader_follow_patience(int64_t until)
 {
     int64_t left = until - clave_now();
     return left < 0 ? 0 : left > 86400000 ? 86400000 : (int)left;
@@ -156,12 +156,12 @@ struct sighting *leader_follow_next(struct leader_follow *s, int signals, int64_
     struct signalfd_siginfo info;
     *sig = 0;
     for (;;) {
-        struct sighting *it = take(s, why);
+        struct sighting *it = leader_follow_take(s, why);
         if (it || *why != CLAVE_OK)
             return it;
         struct pollfd fds[] = {{.fd = signals, .events = POLLIN},
                                {.fd = s->wakeup, .events = POLLIN}};
-        int n = poll(fds, 2, patience(until));
+        int n = poll(fds, 2, leader_follow_patience(until));
         if (n > 0 && fds[0].revents && read(signals, &info, sizeof info) == (ssize_t)sizeof info) {
             *sig = (int)info.ssi_signo;
             return NULL;
@@ -180,7 +180,7 @@ void leader_follow_transfer(struct leader_follow *s, const char *node)
 void leader_follow_close(struct leader_follow *s)
 {
     if (s->watch)
-        clave_session_run(s->session, end, s);
+        clave_session_run(s->session, leader_follow_end, s);
     connect_close(s->session); /* what was under way for us has ended with it */
     for (struct sighting *it = s->first, *next; it; it = next) {
         next = it->next;

@@ -17,7 +17,7 @@ static bool is_named(const char *name, const struct order_rule *rule)
 }
 
 /* By the names of what stands there. Nobody: a queue. */
-static enum kind kind_of(const clave_reply *names)
+static enum kind queue_view_kind_of(const clave_reply *names)
 {
     for (size_t i = 0; i < names->nnames; i++) {
         const char *name = names->names[i];
@@ -37,7 +37,7 @@ static clave_err find_kind(clave_session *s, const char *path, int64_t timeout_m
     clave_err err = clave_session_sync(s, path, timeout_ms);
     if (err == CLAVE_OK)
         err = clave_session_children(s, path, timeout_ms, &r);
-    *out = err == CLAVE_OK ? kind_of(r) : KIND_QUEUE;
+    *out = err == CLAVE_OK ? queue_view_kind_of(r) : KIND_QUEUE;
     clave_reply_free(r);
     return err == CLAVE_ENONODE ? CLAVE_OK : err;
 }

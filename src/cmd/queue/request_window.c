@@ -48,7 +48,7 @@ static struct request_window *request_window_new(const struct request_window_pla
 }
 
 /* Gives up one hold, with the mutex, which it unlocks. */
-static void release(struct request_window *f)
+static void request_window_release(struct request_window *f)
 {
     bool last = --f->holders == 0;
     pthread_mutex_unlock(&f->mutex);
@@ -62,7 +62,7 @@ static void release(struct request_window *f)
 static void on_result(clave_client *c, const clave_result *res, void *arg);
 
 /* Submits what the window allows; with the mutex. */
-static void fill(struct request_window *f)
+static void request_window_fill(struct request_window *f)
 {
     while (!f->abandoned && f->free && f->next < f->plan.n) {
         struct slot *slot = f->free;
@@ -89,19 +89,19 @@ static void on_result(clave_client *c, const clave_result *res, void *arg)
     f->done++;
     slot->next_free = f->free;
     f->free = slot;
-    fill(f);
+    request_window_fill(f);
     pthread_cond_signal(&f->cond);
-    release(f);
+    request_window_release(f);
 }
 
-static void begin(clave_client *c, void *arg)
+static void request_window_begin(clave_client *c, void *arg)
 {
     struct request_window *f = arg;
     pthread_mutex_lock(&f->mutex);
     f->client = c;
-    fill(f);
+    request_window_fill(f);
     pthread_cond_signal(&f->cond);
-    release(f);
+    request_window_release(f);
 }
 
 static struct timespec after_ms(int64_t ms)
@@ -123,10 +123,10 @@ clave_err request_window_run(clave_session *s, const struct request_window_plan 
     struct request_window *f = request_window_new(plan);
     if (!f)
         return CLAVE_ENOMEM;
-    clave_err err = clave_session_post(s, begin, f);
+    clave_err err = clave_session_post(s, request_window_begin, f);
     pthread_mutex_lock(&f->mutex);
     if (err != CLAVE_OK)
-        f->holders--; /* begin() will not come */
+        f->holders--; /* request_window_begin() will not come */
     while (err == CLAVE_OK && f->done < plan->n) {
         size_t before = f->done;
         struct timespec until = after_ms(timeout_ms);
@@ -135,6 +135,6 @@ clave_err request_window_run(clave_session *s, const struct request_window_plan 
             err = CLAVE_ETIMEDOUT;
     }
     f->abandoned = true;
-    release(f);
+    request_window_release(f);
     return err;
 }

@@ -19,27 +19,28 @@ enum { AGAIN_MS = 100 };
 /* ---- which one ----------------------------------------------------------------------------- */
 
 /* To be freed; NULL: no memory. */
-static char *path_of(const struct revoke_wish *w, const struct queue_view_place *at)
+static char *revoke_path_of(const struct revoke_wish *w, const struct queue_view_place *at)
 {
     const char *dir = strcmp(w->path, "/") == 0 ? "" : w->path;
     char *path;
     return asprintf(&path, "%s%s/%s", dir, at->below, at->p->node) < 0 ? NULL : path;
 }
 
-static bool is_meant(const struct revoke_wish *w, const struct queue_view_place *at)
+static bool revoke_is_meant(const struct revoke_wish *w, const struct queue_view_place *at)
 {
     char token[TOKEN_CAP];
-    char *path = path_of(w, at);
+    char *path = revoke_path_of(w, at);
     bool meant = strcmp(w->node, at->p->node) == 0 || (path && strcmp(w->node, path) == 0) ||
                  strcmp(w->node, who_token(&at->p->stat, token)) == 0;
     free(path);
     return meant;
 }
 
-static const struct queue_view_place *find(const struct revoke_wish *w, const struct queue_view *l)
+static const struct queue_view_place *revoke_find(const struct revoke_wish *w,
+                                                  const struct queue_view *l)
 {
     for (size_t i = 0; i < l->n; i++)
-        if (is_meant(w, &l->list[i]))
+        if (revoke_is_meant(w, &l->list[i]))
             return &l->list[i];
     return NULL;
 }
@@ -140,8 +141,8 @@ int revoke_node(struct options *o, const struct revoke_wish *w)
     if (code != EXIT_OK)
         return code;
     clave_err err = queue_view_read(s, w->path, o->timeout_ms, &l);
-    const struct queue_view_place *at = err == CLAVE_OK ? find(w, &l) : NULL;
-    char *path = at ? path_of(w, at) : NULL;
+    const struct queue_view_place *at = err == CLAVE_OK ? revoke_find(w, &l) : NULL;
+    char *path = at ? revoke_path_of(w, at) : NULL;
     if (at && !path)
         err = CLAVE_ENOMEM;
     if (err != CLAVE_OK) {

@@ -39,7 +39,7 @@ static void drop_names(struct tree_walk_node *node)
     node->nchildren = 0;
 }
 
-static bool copy_names(struct tree_walk_node *node, const clave_result *res)
+static bool tree_walk_copy_names(struct tree_walk_node *node, const clave_result *res)
 {
     node->names = calloc(res->nnames + 1, sizeof *node->names);
     if (!node->names)
@@ -76,7 +76,7 @@ static void got_children(size_t i, const clave_result *res, void *arg)
 {
     struct tree_walk_node *node = level_node(arg, i);
     node->err = res->err;
-    if (res->err == CLAVE_OK && !copy_names(node, res))
+    if (res->err == CLAVE_OK && !tree_walk_copy_names(node, res))
         node->err = CLAVE_ENOMEM;
 }
 
@@ -130,7 +130,7 @@ static clave_err read_level(clave_session *s, struct level *l, size_t n, bool da
 /* ---- the tree -----------------------------------------------------------------------------------
  */
 
-static struct tree_walk_node *add_node(struct walk *w)
+static struct tree_walk_node *tree_walk_add_node(struct walk *w)
 {
     if (w->n == w->cap) {
         size_t cap = w->cap ? 2 * w->cap : 64;
@@ -158,7 +158,7 @@ static clave_err add_children(struct walk *w, size_t parent)
 {
     size_t first = w->n;
     for (size_t i = 0; i < w->nodes[parent].nchildren; i++) {
-        struct tree_walk_node *node = add_node(w), *up = &w->nodes[parent];
+        struct tree_walk_node *node = tree_walk_add_node(w), *up = &w->nodes[parent];
         if (!node || !(node->path = tree_walk_child_path(up->path, up->names[i])))
             return CLAVE_ENOMEM;
         node->parent = parent;
@@ -174,7 +174,7 @@ clave_err tree_walk_read(clave_session *s, const char *path, const struct tree_w
                          struct walk *out)
 {
     *out = (struct walk){0};
-    struct tree_walk_node *root = add_node(out);
+    struct tree_walk_node *root = tree_walk_add_node(out);
     if (!root || !(root->path = strdup(path)))
         return CLAVE_ENOMEM;
     out->n = 1;

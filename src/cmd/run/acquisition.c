@@ -9,7 +9,7 @@ enum { OWNER = 0, IDENTITY_CAP = 4096, DETECT_MS = 1000 };
 
 /* ---- a lock -------------------------------------------------------------------------------- */
 
-static void on_acquired(clave_mutex *m, uint64_t owner, clave_err err, void *arg)
+static void acquisition_on_acquired(clave_mutex *m, uint64_t owner, clave_err err, void *arg)
 {
     struct acquisition *c = arg;
     (void)m;
@@ -60,7 +60,7 @@ static clave_err begin_lock(struct acquisition *c, clave_client *client,
         return err;
     if (c->rw)
         c->mutex = plan->kind == KIND_READ ? clave_rwlock_read(c->rw) : clave_rwlock_write(c->rw);
-    return clave_mutex_acquire(c->mutex, OWNER, terms->deadline, on_acquired, c);
+    return clave_mutex_acquire(c->mutex, OWNER, terms->deadline, acquisition_on_acquired, c);
 }
 
 /* ---- a lease ------------------------------------------------------------------------------- */
@@ -115,7 +115,7 @@ static clave_err begin_lease(struct acquisition *c, clave_client *client,
 
 /* ---- a leadership -------------------------------------------------------------------------- */
 
-static void on_verdict(clave_latch *l, clave_err err, void *arg)
+static void acquisition_on_verdict(clave_latch *l, clave_err err, void *arg)
 {
     struct acquisition *c = arg;
     if (err != CLAVE_OK)
@@ -164,7 +164,7 @@ static clave_err begin_election(struct acquisition *c, clave_client *client,
     o.preempt = plan->preempt;
     clave_err err = clave_latch_new(&c->latch, client, plan->path, &o);
     if (err == CLAVE_OK)
-        err = clave_latch_await(c->latch, terms->deadline, on_verdict, c);
+        err = clave_latch_await(c->latch, terms->deadline, acquisition_on_verdict, c);
     return err == CLAVE_OK ? clave_latch_start(c->latch) : err;
 }
 

@@ -37,7 +37,7 @@ static bool find_mount(char root[CGROUP_CAP], char point[CGROUP_CAP])
 }
 
 /* "0::/PATH" */
-static bool find_path(char path[CGROUP_CAP])
+static bool cgroup_find_path(char path[CGROUP_CAP])
 {
     char line[LINE_CAP];
     FILE *f = fopen("/proc/self/cgroup", "re");
@@ -53,7 +53,7 @@ static bool find_path(char path[CGROUP_CAP])
 static bool find_own(char own[CGROUP_CAP])
 {
     char root[CGROUP_CAP], point[CGROUP_CAP], path[CGROUP_CAP];
-    if (!find_mount(root, point) || !find_path(path))
+    if (!find_mount(root, point) || !cgroup_find_path(path))
         return false;
     size_t n = strcmp(root, "/") == 0 ? 0 : strlen(root);
     if (strncmp(path, root, n) != 0 || (path[n] != '/' && path[n] != '\0'))
@@ -86,7 +86,7 @@ void cgroup_plan(struct cgroup *c)
         snprintf(c->path, sizeof c->path, "%s/clave-%016" PRIx64, c->own, clave_random_seed());
 }
 
-static bool put(const char *dir, const char *file, const char *text)
+static bool cgroup_put(const char *dir, const char *file, const char *text)
 {
     char path[CGROUP_CAP + 128];
     size_t n = strlen(dir), m = strlen(file) + 1;
@@ -126,23 +126,23 @@ pid_t cgroup_fork(const struct cgroup *c)
     return pid >= 0 ? pid : fork();
 }
 
-static void release(const void *arg, pid_t server)
+static void cgroup_release(const void *arg, pid_t server)
 {
     const struct cgroup *c = arg;
     char text[24];
     snprintf(text, sizeof text, "%d", (int)server);
-    put(c->own, "cgroup.procs", text);
+    cgroup_put(c->own, "cgroup.procs", text);
 }
 
 void cgroup_kill(const struct cgroup *c)
 {
     if (access(c->path, F_OK) != 0)
         return;
-    proctree_each_server(release, c);
-    put(c->path, "cgroup.kill", "1");
+    proctree_each_server(cgroup_release, c);
+    cgroup_put(c->path, "cgroup.kill", "1");
 }
 
-static void remove_tree(const char *path, int depth)
+static void cgroup_remove_tree(const char *path, int depth)
 {
     char below[CGROUP_CAP + 512];
     DIR *dir = depth < DEPTH_MAX ? opendir(path) : NULL;
@@ -150,7 +150,7 @@ static void remove_tree(const char *path, int depth)
     while (dir && (entry = readdir(dir))) {
         int n = snprintf(below, sizeof below, "%s/%s", path, entry->d_name);
         if (entry->d_type == DT_DIR && entry->d_name[0] != '.' && n < (int)sizeof below)
-            remove_tree(below, depth + 1);
+            cgroup_remove_tree(below, depth + 1);
     }
     if (dir)
         closedir(dir);
@@ -161,6 +161,6 @@ void cgroup_remove(const struct cgroup *c)
 {
     if (access(c->path, F_OK) != 0 || rmdir(c->path) == 0)
         return;
-    proctree_each_server(release, c);
-    remove_tree(c->path, 0);
+    proctree_each_server(cgroup_release, c);
+    cgroup_remove_tree(c->path, 0);
 }

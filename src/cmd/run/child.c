@@ -100,7 +100,7 @@ static int code_of_status(int status)
 }
 
 /* Nothing of the command is alive. */
-static void conclude(struct wrapper *w, enum kill_policy_cause cause, int status)
+static void child_conclude(struct wrapper *w, enum kill_policy_cause cause, int status)
 {
     bool cut_short = clave__hold_policy_was_cut_short(&w->hold_policy, cause);
     int code = cut_short ? EXIT_LOST : code_of_status(status);
@@ -135,7 +135,7 @@ void holder_asked(struct wrapper *w)
 
 /* ---- without the guardian ----------------------------------------------------------------- */
 
-static void reap(struct wrapper *w)
+static void child_reap(struct wrapper *w)
 {
     int status;
     pid_t pid;
@@ -152,14 +152,14 @@ static void reap(struct wrapper *w)
 static void sweep(uv_timer_t *timer)
 {
     struct wrapper *w = timer->data;
-    reap(w);
+    child_reap(w);
     cgroup_kill(&w->guardian.cgroup);
     if (proctree_kill(w->reaped ? 0 : w->command) > 0 || !proctree_is_gone())
         return;
-    reap(w);
+    child_reap(w);
     uv_timer_stop(timer);
     cgroup_remove(&w->guardian.cgroup);
-    conclude(w, CAUSE_NONE, w->reaped ? w->status : SIGKILL);
+    child_conclude(w, CAUSE_NONE, w->reaped ? w->status : SIGKILL);
 }
 
 static void begin_sweep(struct wrapper *w)
@@ -214,7 +214,7 @@ static void on_report(struct wrapper *w, const struct guardian_report *r)
         sd_status_ending(w);
         break;
     case GUARDIAN_ENDED:
-        conclude(w, r->cause, r->value);
+        child_conclude(w, r->cause, r->value);
         break;
     }
 }

@@ -80,7 +80,7 @@ struct guard {
 };
 
 /* Of CLOCK_BOOTTIME, unlike poll's own time: a machine that was suspended wakes us at once. */
-static void arm(struct guard *g)
+static void guardian_arm(struct guard *g)
 {
     int64_t at =
         clave__kill_policy_wake_at(&g->kill_policy, deadline_page_limit(g->page), clave_now());
@@ -95,7 +95,7 @@ static void arm(struct guard *g)
 
 /* ---- the command -------------------------------------------------------------------------- */
 
-static void report(struct guard *g, enum guardian_word word, int value)
+static void guardian_report(struct guard *g, enum guardian_word word, int value)
 {
     struct guardian_report r = {.word = word, .cause = g->kill_policy.cause, .value = value};
     /* The last word has to arrive, also at a wrapper that is stopped and reads later. */
@@ -145,12 +145,12 @@ static bool set_environment(const struct guard *g)
     return fine;
 }
 
-static void run(struct guard *g, const struct guardian_task *task)
+static void guardian_start_command(struct guard *g, const struct guardian_task *task)
 {
     g->task = *task;
     if (!clave__kill_policy_run(&g->kill_policy, &task->terms, deadline_page_limit(g->page),
                                 clave_now())) {
-        report(g, GUARDIAN_ENDED, 0);
+        guardian_report(g, GUARDIAN_ENDED, 0);
         return;
     }
     cgroup_make(&g->cgroup);
@@ -158,12 +158,12 @@ static void run(struct guard *g, const struct guardian_task *task)
     if (pid < 0) {
         int error = errno;
         cgroup_remove(&g->cgroup);
-        report(g, GUARDIAN_REFUSED, error);
+        guardian_report(g, GUARDIAN_REFUSED, error);
         clave__kill_policy_refused(&g->kill_policy);
         return;
     }
     g->command = pid;
-    report(g, GUARDIAN_STARTED, pid);
+    guardian_report(g, GUARDIAN_STARTED, pid);
 }
 
 /* The group may be signalled only while its first process is there to keep the number. */
@@ -174,7 +174,7 @@ static pid_t group(const struct guard *g)
 
 /* ---- events ------------------------------------------------------------------------------- */
 
-static void reap(struct guard *g)
+static void guardian_reap(struct guard *g)
 {
     int status;
     pid_t pid;
@@ -182,7 +182,7 @@ static void reap(struct guard *g)
         if (pid != g->command)
             continue;
         if (WIFSTOPPED(status)) {
-            report(g, GUARDIAN_STOPPED, WSTOPSIG(status));
+            guardian_report(g, GUARDIAN_STOPPED, WSTOPSIG(status));
             continue;
         }
         g->reaped = true;
@@ -200,7 +200,7 @@ static bool nothing_left(const struct guard *g)
 static void carry_out(struct guard *g, unsigned todo)
 {
     if (todo & KILL_POLICY_TELL) {
-        report(g, GUARDIAN_ENDING, 0);
+        guardian_report(g, GUARDIAN_ENDING, 0);
         if (g->alone)
             diag(g->plan->o, "%s: the wrapper is dead: ending the command", g->plan->path);
     }
@@ -214,13 +214,13 @@ static void carry_out(struct guard *g, unsigned todo)
     }
     if (todo & KILL_POLICY_TELL_END) {
         cgroup_remove(&g->cgroup);
-        report(g, GUARDIAN_ENDED, g->status);
+        guardian_report(g, GUARDIAN_ENDED, g->status);
     }
 }
 
-static void step(struct guard *g)
+static void guardian_step(struct guard *g)
 {
-    reap(g);
+    guardian_reap(g);
     const struct kill_policy_sight leader_follow = {.deadline = deadline_page_limit(g->page),
                                                     .told_to_stop = g->told_to_stop,
                                                     .alone = g->alone,
@@ -237,7 +237,7 @@ static void forward(struct guard *g, int sig)
         kill(-group(g), sig);
 }
 
-static void obey(struct guard *g, const struct order *order)
+static void guardian_obey(struct guard *g, const struct order *order)
 {
     switch (order->kind) {
     case ORDER_SESSION:
@@ -245,7 +245,7 @@ static void obey(struct guard *g, const struct order *order)
         break;
     case ORDER_RUN:
         if (g->kill_policy.phase == KILL_POLICY_IDLE)
-            run(g, &order->task);
+            guardian_start_command(g, &order->task);
         break;
     case ORDER_FORWARD:
         forward(g, order->sig);
@@ -261,7 +261,7 @@ static void take_orders(struct guard *g)
     struct order order;
     ssize_t n;
     while ((n = recv(g->socket, &order, sizeof order, MSG_DONTWAIT)) == (ssize_t)sizeof order)
-        obey(g, &order);
+        guardian_obey(g, &order);
     if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
         g->alone = true;
 }
@@ -301,7 +301,7 @@ static void close_session(struct guard *g)
     clave_session_close(s, err == CLAVE_OK ? CLOSE_MS : 0);
 }
 
-static bool prepare(struct guard *g)
+static bool guardian_prepare(struct guard *g)
 {
     struct sigaction fresh = {.sa_handler = SIG_DFL};
     sigset_t all, child;
@@ -320,7 +320,7 @@ static bool prepare(struct guard *g)
 
 static _Noreturn void guard(struct guard *g)
 {
-    if (!prepare(g)) {
+    if (!guardian_prepare(g)) {
         diag(g->plan->o, "the guardian cannot start: %s", strerror(errno));
         _exit(EXIT_INTERNAL);
     }
@@ -329,13 +329,13 @@ static _Noreturn void guard(struct guard *g)
         struct pollfd fds[] = {{.fd = g->alone ? -1 : g->socket, .events = POLLIN},
                                {.fd = g->signals, .events = POLLIN},
                                {.fd = g->timer, .events = POLLIN}};
-        arm(g);
+        guardian_arm(g);
         poll(fds, 3, -1);
         drain(g->signals);
         drain(g->timer);
         if (!g->alone)
             take_orders(g);
-        step(g);
+        guardian_step(g);
     }
     if (g->session.id != 0)
         close_session(g);

@@ -25,7 +25,7 @@ size_t held_promise(const struct lock_plan *plan, char *data, size_t n, size_t c
     return n + len;
 }
 
-static void *find(const void *data, size_t n, const char *what, size_t len)
+static void *held_find(const void *data, size_t n, const char *what, size_t len)
 {
     const char *p = data;
     for (size_t i = 0; i + len <= n; i++)
@@ -35,14 +35,14 @@ static void *find(const void *data, size_t n, const char *what, size_t len)
 }
 
 /* Only what stands there now is written over: not a "__REVOKE__" that comes in between. */
-static void on_read(clave_client *c, const clave_result *res, void *arg)
+static void held_on_read(clave_client *c, const clave_result *res, void *arg)
 {
     char *node = arg;
     size_t n = res->err == CLAVE_OK ? res->len : 0;
     char *data = n > 0 ? malloc(n) : NULL;
     if (data) {
         memcpy(data, res->data, n);
-        char *at = find(data, n, waited, sizeof waited - 1);
+        char *at = held_find(data, n, waited, sizeof waited - 1);
         if (at) {
             memcpy(at, granted, sizeof granted - 1);
             (void)clave_set(c, node, data, n, res->stat->version, NULL, NULL);
@@ -55,7 +55,7 @@ static void on_read(clave_client *c, const clave_result *res, void *arg)
 void held_since_now(clave_client *c, const struct lock_plan *plan, const char *node)
 {
     char *copy = can_tell(plan) ? strdup(node) : NULL;
-    if (copy && clave_get(c, copy, NULL, on_read, copy) != CLAVE_OK)
+    if (copy && clave_get(c, copy, NULL, held_on_read, copy) != CLAVE_OK)
         free(copy);
 }
 
@@ -63,7 +63,7 @@ int64_t held_since(const void *data, size_t n, const clave_stat *stat)
 {
     if (!clave__identity_is_form(data, n))
         return -1;
-    if (find(data, n, granted, sizeof granted - 1))
+    if (held_find(data, n, granted, sizeof granted - 1))
         return stat->mtime;
-    return find(data, n, waited, sizeof waited - 1) ? stat->ctime : -1;
+    return held_find(data, n, waited, sizeof waited - 1) ? stat->ctime : -1;
 }

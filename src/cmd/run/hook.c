@@ -43,7 +43,7 @@ static char *variable(const char *name, const char *value)
 }
 
 /* As a command started by a shell: a group of its own, nothing blocked or ignored. */
-static int start(const char *command, char **env)
+static int hook_start(const char *command, char **env)
 {
     posix_spawn_file_actions_t files;
     posix_spawnattr_t attr;
@@ -80,7 +80,7 @@ void hook_run(const struct lock_plan *p, const char *command, const char *event,
                           variable("CLAVE_CONNECT", p->connect),
                           token != 0 ? variable("CLAVE_TOKEN", number) : NULL};
     char **env = added[0] && added[1] && added[2] ? make_environment(added) : NULL;
-    if (!env || start(command, env) != 0)
+    if (!env || hook_start(command, env) != 0)
         diag(p->o, "%s: the hook cannot be run: %s", p->path, command);
     free(env);
     for (size_t i = 0; i < ADDED; i++)

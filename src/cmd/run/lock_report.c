@@ -40,7 +40,7 @@ static const struct words *words(const struct lock_plan *p)
 }
 
 /* Standard output is the command's. */
-static void begin(const struct lock_plan *p, struct json *j, const char *event)
+static void lock_report_begin(const struct lock_plan *p, struct json *j, const char *event)
 {
     flockfile(stderr);
     json_begin(j, stderr);
@@ -48,13 +48,13 @@ static void begin(const struct lock_plan *p, struct json *j, const char *event)
     clave__json_string(j, "path", p->path);
 }
 
-static void end(struct json *j)
+static void lock_report_end(struct json *j)
 {
     json_end(j);
     funlockfile(stderr);
 }
 
-static void put_fields(struct json *j, const clave_identity *id)
+static void lock_report_put_fields(struct json *j, const clave_identity *id)
 {
     clave__json_string(j, "host", id->host);
     clave__json_int(j, "pid", id->pid);
@@ -67,14 +67,14 @@ static void put_holder(const struct lock_plan *p, struct json *j, const clave_pa
 {
     clave__json_open(j, p->elects ? "leader" : "holder", '{');
     clave__json_int(j, "token", holder->stat.czxid);
-    put_fields(j, &holder->identity);
+    lock_report_put_fields(j, &holder->identity);
     clave__json_close(j, '}');
 }
 
 static void put_identity(struct json *j, const char *key, const clave_identity *id)
 {
     clave__json_open(j, key, '{');
-    put_fields(j, id);
+    lock_report_put_fields(j, id);
     clave__json_close(j, '}');
 }
 
@@ -83,11 +83,11 @@ void lock_report_waiting(const struct lock_plan *p, size_t ahead, const clave_pa
     struct json j;
     char who[WHO_CAP];
     if (p->o->json) {
-        begin(p, &j, "waiting");
+        lock_report_begin(p, &j, "waiting");
         clave__json_int(&j, "ahead", (int64_t)ahead);
         if (holder)
             put_holder(p, &j, holder);
-        end(&j);
+        lock_report_end(&j);
     } else if (holder) {
         diag(p->o, "%s: waiting, %zu ahead; %s %s", p->path, ahead, words(p)->held_by,
              who_format(&holder->identity, who, sizeof who));
@@ -112,10 +112,10 @@ void lock_report_lack(const struct lock_plan *p, size_t ahead)
     struct json j;
     char why[LACK_CAP];
     if (p->o->json) {
-        begin(p, &j, "waiting");
+        lock_report_begin(p, &j, "waiting");
         clave__json_int(&j, "ahead", (int64_t)ahead);
         clave__json_string(&j, "why", lack(p, why));
-        end(&j);
+        lock_report_end(&j);
     } else {
         diag(p->o, "%s: waiting: %s", p->path, lack(p, why));
     }
@@ -124,18 +124,18 @@ void lock_report_lack(const struct lock_plan *p, size_t ahead)
 void lock_report_connecting(const struct lock_plan *p, const char *fault)
 {
     struct json j;
-    begin(p, &j, "connecting");
+    lock_report_begin(p, &j, "connecting");
     clave__json_string(&j, "why", fault);
-    end(&j);
+    lock_report_end(&j);
 }
 
 void lock_report_away(const struct lock_plan *p, const char *fault)
 {
     struct json j;
     if (p->o->json) {
-        begin(p, &j, "suspended");
+        lock_report_begin(p, &j, "suspended");
         clave__json_string(&j, "why", fault);
-        end(&j);
+        lock_report_end(&j);
     } else {
         diag(p->o, "%s: waiting, but no server answers: %s", p->path, fault);
     }
@@ -147,11 +147,11 @@ void lock_report_not_acquired(const struct lock_plan *p, int64_t waited_ms, cons
     struct json j;
     char age[AGE_CAP], why[LACK_CAP];
     if (p->o->json) {
-        begin(p, &j, words(p)->not_acquired);
+        lock_report_begin(p, &j, words(p)->not_acquired);
         clave__json_int(&j, "waited_ms", waited_ms);
         if (fault || lacks_limit)
             clave__json_string(&j, "why", fault ? fault : lack(p, why));
-        end(&j);
+        lock_report_end(&j);
     } else if (fault && !p->quiet) {
         diag(p->o, "%s: not %s within %s, no server answers: %s", p->path, words(p)->acquired,
              age_format(waited_ms, age), fault);
@@ -173,9 +173,9 @@ void lock_report_warning(const struct lock_plan *p, const char *msg)
         diag(p->o, "%s", msg);
         return;
     }
-    begin(p, &j, "warning");
+    lock_report_begin(p, &j, "warning");
     clave__json_string(&j, "text", msg);
-    end(&j);
+    lock_report_end(&j);
 }
 
 void lock_report_deadlock(const struct lock_plan *p, const char *text)
@@ -183,9 +183,9 @@ void lock_report_deadlock(const struct lock_plan *p, const char *text)
     struct json j;
     char safe[4096];
     if (p->o->json) {
-        begin(p, &j, "deadlock");
+        lock_report_begin(p, &j, "deadlock");
         clave__json_string(&j, "text", text);
-        end(&j);
+        lock_report_end(&j);
     } else {
         diag(p->o, "%s: given up to end a deadlock: %s", p->path,
              text ? who_text(text, safe, sizeof safe) : "no memory to say which");
@@ -209,9 +209,9 @@ void lock_report_nested(const struct lock_plan *p, const clave_participant *oute
              "held by the 'clave %s' that this one runs under, %s: it would wait for ever",
              p->o->verb->name, who_format(&outer->identity, who, sizeof who));
     if (p->o->json) {
-        begin(p, &j, "deadlock");
+        lock_report_begin(p, &j, "deadlock");
         clave__json_string(&j, "text", text);
-        end(&j);
+        lock_report_end(&j);
     } else {
         diag(p->o, "%s: %s", p->path, text);
     }
@@ -228,13 +228,13 @@ void lock_report_acquired(const struct lock_plan *p, const clave_grant *g, int64
         local_tell_acquired(p, g->session_id);
         return;
     }
-    begin(p, &j, words(p)->acquired);
+    lock_report_begin(p, &j, words(p)->acquired);
     clave__json_int(&j, "token", g->token);
     clave__json_string(&j, "node", g->node);
     json_hex(&j, "session", g->session_id);
     clave__json_int(&j, "waited_ms", waited_ms);
     local_put(p, &j);
-    end(&j);
+    lock_report_end(&j);
 }
 
 void lock_report_connection(const struct lock_plan *p, bool up, int64_t left_ms)
@@ -242,10 +242,10 @@ void lock_report_connection(const struct lock_plan *p, bool up, int64_t left_ms)
     struct json j;
     char left[AGE_CAP];
     if (p->o->json) {
-        begin(p, &j, up ? "reconnected" : "suspended");
+        lock_report_begin(p, &j, up ? "reconnected" : "suspended");
         if (!up)
             clave__json_int(&j, "left_ms", left_ms);
-        end(&j);
+        lock_report_end(&j);
     } else if (up) {
         diag_note(p->o, "%s: connected again, %s", p->path, words(p)->still);
     } else {
@@ -271,9 +271,9 @@ void lock_report_lost(const struct lock_plan *p, clave_err why)
         diag(p->o, "%s: %s is lost: %s", p->path, words(p)->it, reason(p, why));
         return;
     }
-    begin(p, &j, "lost");
+    lock_report_begin(p, &j, "lost");
     clave__json_string(&j, "why", reason(p, why));
-    end(&j);
+    lock_report_end(&j);
 }
 
 void lock_report_asked(const struct lock_plan *p)
@@ -283,8 +283,8 @@ void lock_report_asked(const struct lock_plan *p)
         diag(p->o, "%s: %s", p->path, words(p)->asked);
         return;
     }
-    begin(p, &j, "asked");
-    end(&j);
+    lock_report_begin(p, &j, "asked");
+    lock_report_end(&j);
 }
 
 static const char *ending_text(const struct lock_plan *p, enum kill_policy_cause cause, char *out,
@@ -319,9 +319,9 @@ void lock_report_ending(const struct lock_plan *p, enum kill_policy_cause cause)
     struct json j;
     char text[128];
     if (p->o->json) {
-        begin(p, &j, "ending");
+        lock_report_begin(p, &j, "ending");
         clave__json_string(&j, "cause", names[cause]);
-        end(&j);
+        lock_report_end(&j);
         return;
     }
     const char *what = ending_text(p, cause, text, sizeof text);
@@ -336,10 +336,10 @@ void lock_report_delay(const struct lock_plan *p, const clave_identity *who, int
     struct json j;
     char age[AGE_CAP], text[WHO_CAP];
     if (p->o->json) {
-        begin(p, &j, "delayed");
+        lock_report_begin(p, &j, "delayed");
         clave__json_int(&j, "delay_ms", delay_ms);
         put_identity(&j, "lost", who);
-        end(&j);
+        lock_report_end(&j);
     } else if (!p->quiet) {
         diag(p->o, "%s: %s, %s, was lost: beginning in %s", p->path, words(p)->before,
              who_format(who, text, sizeof text), age_format(delay_ms, age));
@@ -352,14 +352,14 @@ void lock_report_done(const struct lock_plan *p, const clave_once_record *former
     char age[AGE_CAP], who[WHO_CAP];
     bool aged = former->age_ms >= 0, done = former->state == CLAVE_ONCE_DONE;
     if (p->o->json) {
-        begin(p, &j, "done");
+        lock_report_begin(p, &j, "done");
         clave__json_string(&j, "key", p->run_policy.once);
         clave__json_bool(&j, "succeeded", done);
         clave__json_int(&j, "began_ms", former->began);
         if (aged)
             clave__json_int(&j, "age_ms", former->age_ms);
         put_identity(&j, "by", &former->identity);
-        end(&j);
+        lock_report_end(&j);
     } else if (!p->quiet) {
         diag(p->o, "%s: '%s' is %s already, begun%s%s%s by %s", p->path, p->run_policy.once,
              done ? "done" : "tried", aged ? " " : "", aged ? age_format(former->age_ms, age) : "",
@@ -376,9 +376,9 @@ void lock_report_resting(const struct lock_plan *p, int64_t left_ms)
                   age_format(left_ms, left));
         return;
     }
-    begin(p, &j, "resting");
+    lock_report_begin(p, &j, "resting");
     clave__json_int(&j, "left_ms", left_ms);
-    end(&j);
+    lock_report_end(&j);
 }
 
 void lock_report_ended(const struct lock_plan *p, int code, int64_t held_ms)
@@ -390,8 +390,8 @@ void lock_report_ended(const struct lock_plan *p, int code, int64_t held_ms)
                   age_format(held_ms, age), code);
         return;
     }
-    begin(p, &j, "ended");
+    lock_report_begin(p, &j, "ended");
     clave__json_int(&j, "code", code);
     clave__json_int(&j, "held_ms", held_ms);
-    end(&j);
+    lock_report_end(&j);
 }

@@ -12,16 +12,16 @@ static bool is_outer(const struct nested *n, const clave_participant *p)
     return len > 0 && strncmp(own, theirs, len) == 0 && own[len] == '/';
 }
 
-static bool is_own(const struct nested *n, const clave_participant *p)
+static bool nested_is_own(const struct nested *n, const clave_participant *p)
 {
     return p->identity.owner && strcmp(p->identity.owner, n->plan->owner) == 0;
 }
 
 /* Before us in the queue, and in the way: a reader stands in no reader's way. */
-static const clave_participant *find_before(const struct nested *n, const clave_participant *list,
-                                            size_t count)
+static const clave_participant *nested_find_before(const struct nested *n,
+                                                   const clave_participant *list, size_t count)
 {
-    for (size_t i = 0; i < count && !is_own(n, &list[i]); i++) {
+    for (size_t i = 0; i < count && !nested_is_own(n, &list[i]); i++) {
         bool shares =
             n->plan->kind == KIND_READ && clave__order_is_kind(&clave__order_read, list[i].node);
         if (is_outer(n, &list[i]) && !shares)
@@ -45,8 +45,8 @@ static const clave_participant *find_leases(const struct nested *n, const clave_
     return limit > 0 && held >= limit ? outer : NULL;
 }
 
-static void on_participants(clave_client *c, clave_err err, const clave_participant *list, size_t n,
-                            void *arg)
+static void nested_on_participants(clave_client *c, clave_err err, const clave_participant *list,
+                                   size_t n, void *arg)
 {
     struct nested *nested = arg;
     (void)c;
@@ -55,7 +55,7 @@ static void on_participants(clave_client *c, clave_err err, const clave_particip
     if (err != CLAVE_OK)
         return;
     bool leases = nested->plan->kind == KIND_LEASE;
-    const clave_participant *outer = (leases ? find_leases : find_before)(nested, list, n);
+    const clave_participant *outer = (leases ? find_leases : nested_find_before)(nested, list, n);
     if (outer)
         nested->found(nested->arg, outer);
 }
@@ -67,10 +67,10 @@ void nested_look(struct nested *n, clave_client *c)
         return;
     clave_err err;
     if (n->plan->kind == KIND_LEASE)
-        err = clave_semaphore_participants(c, path, on_participants, n);
+        err = clave_semaphore_participants(c, path, nested_on_participants, n);
     else if (n->plan->kind == KIND_MUTEX)
-        err = clave_participants(c, path, on_participants, n);
+        err = clave_participants(c, path, nested_on_participants, n);
     else
-        err = clave_rwlock_participants(c, path, CLAVE_RWLOCK_BOTH, on_participants, n);
+        err = clave_rwlock_participants(c, path, CLAVE_RWLOCK_BOTH, nested_on_participants, n);
     n->asking = err == CLAVE_OK;
 }

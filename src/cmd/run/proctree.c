@@ -54,7 +54,7 @@ static bool read_process(pid_t pid, struct process *p)
     return true;
 }
 
-static bool add(struct census *c, const struct process *p)
+static bool proctree_add(struct census *c, const struct process *p)
 {
     if (c->n == c->cap) {
         size_t cap = c->cap ? 2 * c->cap : 256;
@@ -74,7 +74,7 @@ static int by_pid(const void *a, const void *b)
     return (p->pid > q->pid) - (p->pid < q->pid);
 }
 
-static struct process *find(const struct census *c, pid_t pid)
+static struct process *proctree_find(const struct census *c, pid_t pid)
 {
     const struct process key = {.pid = pid};
     return c->n > 0 ? bsearch(&key, c->list, c->n, sizeof key, by_pid) : NULL;
@@ -111,7 +111,7 @@ static bool has_words_of_server(pid_t pid)
  * prove nothing, since everybody can choose his own. */
 static bool is_local_server(const struct census *c, const struct process *p)
 {
-    const struct process *leader = find(c, p->session);
+    const struct process *leader = proctree_find(c, p->session);
     bool detached = p->session != getsid(0) && (!leader || leader->dead);
     return detached && runs_our_program(p->parent) && runs_our_program(p->pid) &&
            has_words_of_server(p->pid);
@@ -130,7 +130,7 @@ static bool list_processes(struct census *c)
         if (!isdigit((unsigned char)entry->d_name[0]) ||
             !read_process((pid_t)atoi(entry->d_name), &p))
             continue;
-        fine = add(c, &p);
+        fine = proctree_add(c, &p);
     }
     if (dir)
         closedir(dir);
@@ -140,19 +140,19 @@ static bool list_processes(struct census *c)
 }
 
 /* What a server that is left alone has below it is ours all the same: it starts nothing. */
-static bool is_ours(const struct census *c, const struct process *p)
+static bool proctree_is_ours(const struct census *c, const struct process *p)
 {
-    const struct process *parent = find(c, p->parent);
+    const struct process *parent = proctree_find(c, p->parent);
     return p->parent == getpid() || (parent && (parent->ours || parent->server));
 }
 
-static void mark(struct census *c)
+static void proctree_mark(struct census *c)
 {
     for (bool again = true; again;) {
         again = false;
         for (size_t i = 0; i < c->n; i++) {
             struct process *p = &c->list[i];
-            if (p->ours || p->server || !is_ours(c, p))
+            if (p->ours || p->server || !proctree_is_ours(c, p))
                 continue;
             p->server = is_local_server(c, p);
             p->ours = !p->server;
@@ -165,7 +165,7 @@ static bool take_census(struct census *c)
 {
     bool known = list_processes(c);
     if (known)
-        mark(c);
+        proctree_mark(c);
     return known;
 }
 
@@ -196,7 +196,7 @@ static int strike_all(const struct census *c, const struct census *but, int sig,
     int alive = 0;
     for (size_t i = 0; i < c->n; i++) {
         const struct process *p = &c->list[i];
-        const struct process *before = but ? find(but, p->pid) : NULL;
+        const struct process *before = but ? proctree_find(but, p->pid) : NULL;
         if (!p->ours || p->dead || (before && before->ours && before->start == p->start))
             continue;
         alive++;
@@ -298,7 +298,7 @@ bool proctree_is_gone(void)
         read_children(&now);
         gone = gone && same_children(&before, &now);
     } else if (known) {
-        mark(&c);
+        proctree_mark(&c);
         gone = strike_all(&c, NULL, 0, 0) == 0;
     }
     free(c.list);

@@ -35,7 +35,7 @@ static size_t columns(void)
     return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20 ? size.ws_col : 80;
 }
 
-static void draw(struct progress *p, const char *what, const char *detail)
+static void progress_draw(struct progress *p, const char *what, const char *detail)
 {
     char line[1024], waited[AGE_CAP];
     snprintf(line, sizeof line, "%s: waiting %s, %zu ahead%s%s", p->plan->path,
@@ -45,7 +45,7 @@ static void draw(struct progress *p, const char *what, const char *detail)
     p->drawn = true;
 }
 
-static void show(struct progress *p, const clave_participant *holder)
+static void progress_show(struct progress *p, const clave_participant *holder)
 {
     int64_t token = holder ? holder->stat.czxid : 0;
     char who[WHO_CAP];
@@ -54,10 +54,10 @@ static void show(struct progress *p, const clave_participant *holder)
     p->told_away = false;
     p->told_lack = false;
     if (p->live && holder) {
-        draw(p, p->plan->elects ? "; led by " : "; held by ",
-             who_format(&holder->identity, who, sizeof who));
+        progress_draw(p, p->plan->elects ? "; led by " : "; held by ",
+                      who_format(&holder->identity, who, sizeof who));
     } else if (p->live) {
-        draw(p, "", "");
+        progress_draw(p, "", "");
     } else if (token != p->told_holder || p->ahead != p->told_ahead) {
         lock_report_waiting(p->plan, p->ahead, holder);
         p->told_holder = token;
@@ -74,14 +74,14 @@ static void on_holder(clave_client *c, const clave_result *res, void *arg)
     p->asking = false;
     char *data = res->err == CLAVE_OK ? calloc(1, res->len + 1) : NULL;
     if (!data) {
-        show(p, NULL);
+        progress_show(p, NULL);
         return;
     }
     clave_participant holder = {.stat = *res->stat};
     if (res->len > 0)
         memcpy(data, res->data, res->len);
     clave__identity_parse(data, res->len, &holder.identity);
-    show(p, &holder);
+    progress_show(p, &holder);
     free(data);
 }
 
@@ -123,7 +123,7 @@ static clave_err ask_holder(struct progress *p, const clave_result *names)
     return path ? err : CLAVE_ENOMEM;
 }
 
-static void on_names(clave_client *c, const clave_result *res, void *arg)
+static void progress_on_names(clave_client *c, const clave_result *res, void *arg)
 {
     struct progress *p = arg;
     (void)c;
@@ -133,7 +133,7 @@ static void on_names(clave_client *c, const clave_result *res, void *arg)
             return;
     }
     p->asking = false;
-    show(p, NULL);
+    progress_show(p, NULL);
 }
 
 /* Nobody can say who holds it now. Once for each time that the connection is lost for long. */
@@ -141,7 +141,7 @@ static void show_away(struct progress *p)
 {
     const char *fault = clave_client_errmsg(p->client);
     if (p->live)
-        draw(p, "; no server answers: ", fault);
+        progress_draw(p, "; no server answers: ", fault);
     else if (!p->told_away)
         lock_report_away(p->plan, fault);
     p->told_away = true;
@@ -152,14 +152,14 @@ static void show_away(struct progress *p)
 static void show_lack(struct progress *p)
 {
     if (p->live)
-        draw(p, "; there is no number of leases in ", p->plan->limit_path);
+        progress_draw(p, "; there is no number of leases in ", p->plan->limit_path);
     else if (!p->told_lack)
         lock_report_lack(p->plan, p->ahead);
     p->told_lack = true;
     p->told_holder = -1; /* to be told again */
 }
 
-static void on_timer(uv_timer_t *t)
+static void progress_on_timer(uv_timer_t *t)
 {
     struct progress *p = t->data;
     if (!clave_client_is_connected(p->client)) {
@@ -168,14 +168,14 @@ static void on_timer(uv_timer_t *t)
     }
     if (p->asking) {
         if (p->live)
-            draw(p, "", "");
+            progress_draw(p, "", "");
         return;
     }
     if (acquisition_lacks_limit(p->acquisition)) {
         show_lack(p);
         return;
     }
-    p->asking = clave_children(p->client, p->plan->holders, NULL, on_names, p) == CLAVE_OK;
+    p->asking = clave_children(p->client, p->plan->holders, NULL, progress_on_names, p) == CLAVE_OK;
     clave_uv_flush(p->uv);
 }
 
@@ -214,7 +214,7 @@ void progress_begin(struct progress *p, const struct acquisition *acquisition, c
     progress_clear(p);
     uv_timer_stop(&p->timer);
     if (!p->plan->quiet)
-        uv_timer_start(&p->timer, on_timer, p->live ? LIVE_FIRST_MS : LINES_FIRST_MS,
+        uv_timer_start(&p->timer, progress_on_timer, p->live ? LIVE_FIRST_MS : LINES_FIRST_MS,
                        p->live ? LIVE_AGAIN_MS : LINES_AGAIN_MS);
 }
 

@@ -85,7 +85,7 @@ static void on_rested(uv_timer_t *timer)
     wrapper_leave(w, w->run_policy.code);
 }
 
-static void rest(struct wrapper *w)
+static void run_policy_rest(struct wrapper *w)
 {
     struct run_policy *c = &w->run_policy;
     int64_t left = w->acquired_at + w->plan->run_policy.min_hold_ms - clave_now();
@@ -121,7 +121,7 @@ static void on_recorded(clave_once *once, clave_err err, const clave_once_record
         bool removed = err == CLAVE_ENONODE; /* an operator wants it to be run again */
         c->code = c->code == 0 && !removed ? exit_code_of(err) : c->code;
     }
-    rest(w);
+    run_policy_rest(w);
 }
 
 void run_policy_end(struct wrapper *w, int code)
@@ -139,7 +139,7 @@ void run_policy_end(struct wrapper *w, int code)
         return;
     }
     if (!c->once) {
-        rest(w);
+        run_policy_rest(w);
         return;
     }
     c->phase = RECORDING;
@@ -178,7 +178,7 @@ static char *beside(const struct lock_plan *p, const char *added, const char *ke
     return asprintf(&out, "%s%s%s", p->path, added, key) < 0 ? NULL : out;
 }
 
-static void give_up(struct wrapper *w, clave_err err)
+static void run_policy_give_up(struct wrapper *w, clave_err err)
 {
     if (err == CLAVE_ELOST) {
         run_policy_lost(w, err);
@@ -187,7 +187,8 @@ static void give_up(struct wrapper *w, clave_err err)
     wrapper_leave(w, diag_err(w->o, w->plan->path, err, NULL));
 }
 
-static void on_asked(clave_once *once, clave_err err, const clave_once_record *former, void *arg)
+static void run_policy_on_asked(clave_once *once, clave_err err, const clave_once_record *former,
+                                void *arg)
 {
     struct wrapper *w = arg;
     (void)once;
@@ -197,14 +198,14 @@ static void on_asked(clave_once *once, clave_err err, const clave_once_record *f
         lock_report_done(w->plan, former);
         wrapper_leave(w, w->plan->run_policy.done_code);
     } else if (err != CLAVE_OK) {
-        give_up(w, err);
+        run_policy_give_up(w, err);
     } else {
         w->run_policy.phase = BEGUN;
         holder_begin(w);
     }
 }
 
-static void ask(struct wrapper *w, const clave_grant *g)
+static void run_policy_ask(struct wrapper *w, const clave_grant *g)
 {
     const struct lock_plan *plan = w->plan;
     struct self self;
@@ -220,20 +221,20 @@ static void ask(struct wrapper *w, const clave_grant *g)
                                   .identity = &self.identity};
     w->run_policy.phase = ASKING;
     if (path)
-        err = clave_once_begin(&w->run_policy.once, w->client, g, &o, on_asked, w);
+        err = clave_once_begin(&w->run_policy.once, w->client, g, &o, run_policy_on_asked, w);
     free(path);
     if (err != CLAVE_OK)
-        give_up(w, err);
+        run_policy_give_up(w, err);
 }
 
 /* The lock delay is over, if there was one. */
-static void proceed(struct wrapper *w)
+static void run_policy_proceed(struct wrapper *w)
 {
     clave_grant g;
     if (!acquisition_grant(&w->acquisition, &g)) {
         run_policy_lost(w, CLAVE_ELOST);
     } else if (w->plan->run_policy.once) {
-        ask(w, &g);
+        run_policy_ask(w, &g);
     } else {
         w->run_policy.phase = BEGUN;
         holder_begin(w);
@@ -247,9 +248,9 @@ static void on_delayed(clave_delay *d, clave_err err, void *arg)
     if (w->phase != WAITING)
         return;
     if (err == CLAVE_OK)
-        proceed(w);
+        run_policy_proceed(w);
     else
-        give_up(w, err);
+        run_policy_give_up(w, err);
 }
 
 static void on_delay(clave_delay *d, const clave_identity *who, int64_t delay_ms, void *arg)
@@ -281,7 +282,7 @@ static void delay(struct wrapper *w, const clave_grant *g)
         err = clave_delay_begin(&w->run_policy.delay, w->client, g, &o, on_delayed, w);
     free(path);
     if (err != CLAVE_OK)
-        give_up(w, err);
+        run_policy_give_up(w, err);
 }
 
 void run_policy_begin(struct wrapper *w)
@@ -289,7 +290,7 @@ void run_policy_begin(struct wrapper *w)
     clave_grant g;
     w->run_policy.phase = DELAYING;
     if (!w->plan->run_policy.marks)
-        proceed(w);
+        run_policy_proceed(w);
     else if (acquisition_grant(&w->acquisition, &g))
         delay(w, &g);
     else

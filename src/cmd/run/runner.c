@@ -30,7 +30,7 @@ static void on_link_closed(void *arg)
     uv_stop(&w->loop);
 }
 
-static void stop(struct wrapper *w)
+static void runner_stop(struct wrapper *w)
 {
     if (w->stopped)
         return;
@@ -49,7 +49,7 @@ static void stop(struct wrapper *w)
 static void on_patience_ends(uv_timer_t *timer)
 {
     struct wrapper *w = timer->data;
-    stop(w);
+    runner_stop(w);
 }
 
 void wrapper_leave(struct wrapper *w, int code)
@@ -72,21 +72,21 @@ void wrapper_leave(struct wrapper *w, int code)
 
 /* ---- the queue ---------------------------------------------------------------------------- */
 
-static void tell_held(const struct wrapper *w)
+static void runner_tell_held(const struct wrapper *w)
 {
     clave_grant g;
     if (w->waited && acquisition_grant(&w->acquisition, &g))
         held_since_now(w->client, w->plan, g.node);
 }
 
-static void on_verdict(void *arg, clave_err err)
+static void runner_on_verdict(void *arg, clave_err err)
 {
     struct wrapper *w = arg;
     if (w->phase != WAITING)
         return;
     progress_end(&w->progress);
     if (err == CLAVE_OK) {
-        tell_held(w);
+        runner_tell_held(w);
         run_policy_begin(w);
     } else if (err == CLAVE_EBUSY) {
         bool away = !clave_client_is_connected(w->client);
@@ -105,7 +105,7 @@ static void on_verdict(void *arg, clave_err err)
     }
 }
 
-static void on_moved(void *arg, size_t ahead, const char *predecessor)
+static void runner_on_moved(void *arg, size_t ahead, const char *predecessor)
 {
     struct wrapper *w = arg;
     w->waited = true;
@@ -132,7 +132,7 @@ static void on_next(void *arg)
         hook_run(w->plan, w->plan->standby, "standby", 0);
 }
 
-static void on_lost(void *arg, clave_err why)
+static void runner_on_lost(void *arg, clave_err why)
 {
     struct wrapper *w = arg;
     if (w->phase == HOLDING)
@@ -141,7 +141,7 @@ static void on_lost(void *arg, clave_err why)
         run_policy_lost(w, why);
 }
 
-static void on_asked(void *arg)
+static void runner_on_asked(void *arg)
 {
     struct wrapper *w = arg;
     if (w->phase == HOLDING) {
@@ -154,11 +154,11 @@ static void on_asked(void *arg)
 }
 
 static const struct acquisition_events acquisition_events = {
-    .moved = on_moved,
+    .moved = runner_on_moved,
     .next = on_next,
-    .verdict = on_verdict,
-    .lost = on_lost,
-    .asked = on_asked,
+    .verdict = runner_on_verdict,
+    .lost = runner_on_lost,
+    .asked = runner_on_asked,
 };
 
 static int64_t wait_until(const struct wrapper *w)
@@ -216,7 +216,7 @@ static void on_identity(clave_client *c, const clave_result *res, void *arg)
         begin_waiting(w);
 }
 
-static void add_identities(struct wrapper *w)
+static void runner_add_identities(struct wrapper *w)
 {
     const struct options *o = w->o;
     for (size_t i = 0; i < o->nauth; i++) {
@@ -234,7 +234,7 @@ static void add_identities(struct wrapper *w)
         begin_waiting(w);
 }
 
-static void on_closed(struct wrapper *w, clave_err why)
+static void runner_on_closed(struct wrapper *w, clave_err why)
 {
     if (w->phase == LEAVING) {
         if (w->stopped)
@@ -250,7 +250,7 @@ static void on_closed(struct wrapper *w, clave_err why)
     wrapper_leave(w, exit_code_of(why));
 }
 
-static void on_state(clave_client *c, clave_state state, clave_err why, void *arg)
+static void runner_on_state(clave_client *c, clave_state state, clave_err why, void *arg)
 {
     struct wrapper *w = arg;
     (void)c;
@@ -258,11 +258,11 @@ static void on_state(clave_client *c, clave_state state, clave_err why, void *ar
     case CLAVE_STATE_CONNECTED:
         if (w->phase == CONNECTING) {
             progress_clear(&w->progress);
-            add_identities(w);
+            runner_add_identities(w);
         }
         break;
     case CLAVE_STATE_CLOSED:
-        on_closed(w, why);
+        runner_on_closed(w, why);
         break;
     case CLAVE_STATE_SUSPENDED:
     case CLAVE_STATE_RECONNECTED:
@@ -299,7 +299,7 @@ static void on_connecting_ends(uv_timer_t *timer)
                                             clave_client_errmsg(w->client)));
 }
 
-static void on_settled(void *arg)
+static void runner_on_settled(void *arg)
 {
     struct wrapper *w = arg;
     const char *why;
@@ -317,7 +317,7 @@ static void on_settled(void *arg)
 
 /* ---- signals ------------------------------------------------------------------------------ */
 
-static void on_signal(uv_signal_t *handle, int sig)
+static void runner_on_signal(uv_signal_t *handle, int sig)
 {
     struct wrapper *w = handle->data;
     bool ends = sig == SIGTERM || sig == SIGINT || sig == SIGHUP || sig == SIGQUIT;
@@ -338,7 +338,7 @@ static void on_signal(uv_signal_t *handle, int sig)
         break;
     case LEAVING:
         if (ends)
-            stop(w);
+            runner_stop(w);
         break;
     case KEEPING:
         if (ends)
@@ -365,7 +365,7 @@ static int catch_signals(struct wrapper *w)
             break;
         handle->data = w;
         w->nsignals++;
-        err = uv_signal_start(handle, on_signal, caught[i]);
+        err = uv_signal_start(handle, runner_on_signal, caught[i]);
     }
     return err;
 }
@@ -425,17 +425,17 @@ static clave_err open_client(struct wrapper *w)
     }
     co.hosts = w->plan->connect;
     co.seed = clave_random_seed();
-    co.state_cb = on_state;
+    co.state_cb = runner_on_state;
     co.state_arg = w;
     clave_err err = clave_client_new(&w->client, &co);
     if (err == CLAVE_OK)
         err = clave_uv_start(&w->uv, &w->loop, w->client);
     if (err == CLAVE_OK)
-        clave__uv_on_settled(w->uv, on_settled, w);
+        clave__uv_on_settled(w->uv, runner_on_settled, w);
     return err;
 }
 
-static void run(struct wrapper *w)
+static void runner_run(struct wrapper *w)
 {
     w->began = clave_now();
     uv_timer_start(&w->patience, on_connecting_ends, (uint64_t)connect_within(w), 0);
@@ -494,7 +494,7 @@ int wrapper_run(const struct lock_plan *plan, bool *told_to_end)
         diag(plan->o, "cannot begin: %s", uv_strerror(fault));
         return EXIT_INTERNAL;
     }
-    run(w);
+    runner_run(w);
     if (w->released || w->told_session == 0)
         guardian_dismiss(&w->guardian);
     code = w->code;

@@ -13,7 +13,7 @@ static const char *const variables[] = {"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCH
 enum { VARIABLES = sizeof variables / sizeof *variables, LINES_CAP = 1024 };
 
 /* A path, or with an '@' in front a name in the abstract namespace. -1: there is no such socket. */
-static int dial(const char *name)
+static int sd_notify_dial(const char *name)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     size_t n = strlen(name);
@@ -44,7 +44,7 @@ static int64_t watchdog_ms(void)
 void notify_open(struct notify *n)
 {
     const char *name = getenv("NOTIFY_SOCKET");
-    *n = (struct notify){.fd = name ? dial(name) : -1};
+    *n = (struct notify){.fd = name ? sd_notify_dial(name) : -1};
     if (n->fd >= 0)
         n->watchdog_ms = watchdog_ms();
 }

@@ -7,7 +7,7 @@
 enum { FEEDS = 4 };
 
 /* true: these are ours to tell. */
-static bool is_own(const struct wrapper *w)
+static bool sd_status_is_own(const struct wrapper *w)
 {
     return w->plan->notify == NOTIFY_HELD || w->plan->notify == NOTIFY_WAITING;
 }
@@ -35,7 +35,7 @@ void sd_status_open(struct wrapper *w)
     if (w->plan->notify == NOTIFY_OFF)
         return;
     notify_open(&s->notify);
-    if (s->notify.watchdog_ms > 0 && is_own(w)) {
+    if (s->notify.watchdog_ms > 0 && sd_status_is_own(w)) {
         uint64_t ms = (uint64_t)(s->notify.watchdog_ms / FEEDS);
         uv_timer_start(&s->watchdog, on_watchdog, ms, ms > 0 ? ms : 1);
     }
@@ -53,43 +53,43 @@ void sd_status_waiting(struct wrapper *w, size_t ahead, bool known)
         notify_ready(n);
 }
 
-static void tell_held(const struct wrapper *w, const char *detail)
+static void sd_status_tell_held(const struct wrapper *w, const char *detail)
 {
     clave_grant g;
-    if (is_own(w) && acquisition_grant(&w->acquisition, &g))
+    if (sd_status_is_own(w) && acquisition_grant(&w->acquisition, &g))
         notify_tell(&w->service.notify, "STATUS=%s: %s, token %lld%s", w->plan->path,
                     w->plan->elects ? "leading" : "held", (long long)g.token, detail);
 }
 
 void sd_status_delayed(struct wrapper *w)
 {
-    tell_held(w, "; the holder before was lost: waiting for the lock delay");
+    sd_status_tell_held(w, "; the holder before was lost: waiting for the lock delay");
     if (w->plan->notify == NOTIFY_WAITING)
         notify_ready(&w->service.notify);
 }
 
 void sd_status_started(struct wrapper *w)
 {
-    tell_held(w, "");
-    if (is_own(w))
+    sd_status_tell_held(w, "");
+    if (sd_status_is_own(w))
         notify_ready(&w->service.notify);
 }
 
 void sd_status_connection(struct wrapper *w, bool up)
 {
-    tell_held(w, up ? "" : "; the connection is lost");
+    sd_status_tell_held(w, up ? "" : "; the connection is lost");
 }
 
 /* A candidate that stands again goes on. */
 static void tell_stopping(struct wrapper *w)
 {
-    if (is_own(w) && (w->told_to_end || !w->plan->again))
+    if (sd_status_is_own(w) && (w->told_to_end || !w->plan->again))
         notify_stopping(&w->service.notify);
 }
 
 static void tell_lost(const struct wrapper *w, const char *detail)
 {
-    if (is_own(w))
+    if (sd_status_is_own(w))
         notify_tell(&w->service.notify, "STATUS=%s: lost%s", w->plan->path, detail);
 }
 
@@ -99,13 +99,13 @@ void sd_status_ending(struct wrapper *w)
     if (w->hold_policy.lost)
         tell_lost(w, detail);
     else
-        tell_held(w, detail);
+        sd_status_tell_held(w, detail);
     tell_stopping(w);
 }
 
 void sd_status_resting(struct wrapper *w)
 {
-    tell_held(w, "; the command has ended, the minimum hold has not");
+    sd_status_tell_held(w, "; the command has ended, the minimum hold has not");
 }
 
 void sd_status_leaving(struct wrapper *w)

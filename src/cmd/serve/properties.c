@@ -4,12 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_blank(char c)
+static bool properties_is_blank(char c)
 {
     return c == ' ' || c == '\t' || c == '\f';
 }
 
-static bool is_end(char c)
+static bool properties_is_end(char c)
 {
     return c == '\n' || c == '\r' || c == '\0';
 }
@@ -21,7 +21,7 @@ struct reader {
 
 static void skip_blanks(struct reader *r)
 {
-    while (is_blank(*r->at))
+    while (properties_is_blank(*r->at))
         r->at++;
 }
 
@@ -51,14 +51,14 @@ static char *put_unit(char *out, unsigned unit)
 }
 
 /* What stands behind a backslash. NULL: a malformed \uXXXX. */
-static char *unescape(struct reader *r, char *out)
+static char *properties_unescape(struct reader *r, char *out)
 {
     static const char from[] = "tnrf", to[] = "\t\n\r\f";
     char digits[5] = "";
     char c = *r->at;
     if (c == '\0')
         return out;
-    if (is_end(c)) { /* the line goes on in the next one */
+    if (properties_is_end(c)) { /* the line goes on in the next one */
         skip_end(r);
         skip_blanks(r);
         return out;
@@ -80,20 +80,20 @@ static char *unescape(struct reader *r, char *out)
  * read, which is not terminated yet; NULL: a malformed \uXXXX. */
 static char *read_part(struct reader *r, char *out, bool key)
 {
-    while (out && !is_end(*r->at)) {
+    while (out && !properties_is_end(*r->at)) {
         char c = *r->at;
-        if (key && (is_blank(c) || c == '=' || c == ':'))
+        if (key && (properties_is_blank(c) || c == '=' || c == ':'))
             break;
         r->at++;
         if (c == '\\')
-            out = unescape(r, out);
+            out = properties_unescape(r, out);
         else
             *out++ = c;
     }
     return out;
 }
 
-static char *trim(char *from, char *to)
+static char *properties_trim(char *from, char *to)
 {
     while (from < to && (unsigned char)*from <= ' ')
         from++;
@@ -114,7 +114,7 @@ bool properties_each(char *text,
         unsigned line = r.line;
         if (*r.at == '#' || *r.at == '!')
             r.at += strcspn(r.at, "\r\n");
-        if (is_end(*r.at)) {
+        if (properties_is_end(*r.at)) {
             skip_end(&r);
             continue;
         }
@@ -131,7 +131,7 @@ bool properties_each(char *text,
         if (*r.at != '\0')
             skip_end(&r); /* before the text's own end is put over it */
         *key_end = '\0';
-        value = trim(value, value_end);
+        value = properties_trim(value, value_end);
         if (!take(arg, line, key, value))
             return false;
     }

@@ -102,7 +102,8 @@ static const char *name_of(int id)
 }
 
 /* false: told. */
-static bool take_flag(struct options *o, struct serve *v, struct serve_settings *scratch, int id)
+static bool serve_take_flag(struct options *o, struct serve *v, struct serve_settings *scratch,
+                            int id)
 {
     char why[400] = "";
     const struct fault f = {why, sizeof why};
@@ -151,7 +152,7 @@ static void set_log(struct serve *v, const struct serve_settings *settings)
 }
 
 /* SIGHUP: all or nothing of the file. */
-static void on_hangup(void *arg)
+static void serve_on_hangup(void *arg)
 {
     struct serve *v = arg;
     const struct log log = {serve_log_line, &v->log};
@@ -213,7 +214,7 @@ static void show_ready(const struct serve *v)
 }
 
 /* The watchdog is fed by the loop as it turns. */
-static void on_pulse(void *arg, bool stopping)
+static void serve_on_pulse(void *arg, bool stopping)
 {
     struct serve *v = arg;
     if (stopping)
@@ -229,7 +230,7 @@ static void tell_ready(struct serve *v)
                 v->settings.run.data_dir);
 }
 
-static int fail(const struct serve *v, clave_err err, const char *fault)
+static int serve_fail(const struct serve *v, clave_err err, const char *fault)
 {
     const struct log log = {serve_log_line, (void *)(uintptr_t)&v->log};
     clave__log(&log, CLAVE_LOG_ERROR, "%s", *fault ? fault : clave_strerror(err));
@@ -251,26 +252,26 @@ static int serve(struct serve *v)
     struct server_run_options *run = &v->settings.run;
     char fault[1024] = "";
     notify_open(&v->manager);
-    run->pulse = on_pulse;
+    run->pulse = serve_on_pulse;
     run->pulse_arg = v;
     run->pulse_ms = v->manager.watchdog_ms / 4;
     if (v->config)
-        run->hangup = on_hangup;
+        run->hangup = serve_on_hangup;
     run->hangup_arg = v;
     clave_err err = clave__server_run_new(&v->run, run, fault, sizeof fault);
     if (err != CLAVE_OK)
-        return fail(v, err, fault);
+        return serve_fail(v, err, fault);
     show_ready(v);
     tell_ready(v);
     err = clave__server_run_loop(v->run, fault, sizeof fault);
     clave__server_run_free(v->run);
     notify_close(&v->manager);
-    return err == CLAVE_OK ? EXIT_OK : fail(v, err, fault);
+    return err == CLAVE_OK ? EXIT_OK : serve_fail(v, err, fault);
 }
 
 /* Programs that use the library read no configuration: what it rules out is not started for them
  * either. */
-static bool is_ruled_out(const struct serve *v, char *fault, size_t cap)
+static bool serve_is_ruled_out(const struct serve *v, char *fault, size_t cap)
 {
     config_find_never(v->o);
     if (v->o->local != OPTIONS_LOCAL_NEVER)
@@ -284,14 +285,14 @@ static bool is_ruled_out(const struct serve *v, char *fault, size_t cap)
 static int serve_local(const struct serve *v)
 {
     char fault[1024] = "";
-    if (is_ruled_out(v, fault, sizeof fault))
-        return fail(v, CLAVE_EINVAL, fault);
+    if (serve_is_ruled_out(v, fault, sizeof fault))
+        return serve_fail(v, CLAVE_EINVAL, fault);
     clave_err err = clave__local_serve(v->settings.local, &v->settings.run, fault, sizeof fault);
-    return err == CLAVE_OK ? EXIT_OK : fail(v, err, fault);
+    return err == CLAVE_OK ? EXIT_OK : serve_fail(v, err, fault);
 }
 
 /* EXIT_OK, or the exit code. */
-static int prepare(struct serve *v)
+static int serve_prepare(struct serve *v)
 {
     char why[400] = "";
     const struct fault f = {why, sizeof why};
@@ -313,7 +314,7 @@ static int take_flags(struct serve *v, int argc, char **argv)
     int id;
     settings_init(&scratch);
     while ((id = options_next(v->o, argc, argv)) > 0)
-        if (!take_flag(v->o, v, &scratch, id)) {
+        if (!serve_take_flag(v->o, v, &scratch, id)) {
             v->o->status = EXIT_USAGE;
             id = OPTIONS_STOP;
             break;
@@ -332,7 +333,7 @@ static int run_serve(struct options *o, int argc, char **argv)
     struct serve v = {.o = o};
     if (take_flags(&v, argc, argv) == OPTIONS_STOP)
         return o->status;
-    int code = prepare(&v);
+    int code = serve_prepare(&v);
     raise_file_limit();
     if (code == EXIT_OK)
         code = v.settings.local ? serve_local(&v) : serve(&v);

@@ -31,16 +31,16 @@ static bool is_not_data_dir(void *arg, unsigned line, const char *key, const cha
 /* 1: so it is, 0: it is not, -1: no memory. */
 static int is_zoocfg(const char *text)
 {
-    unsigned bad_line;
+    unsigned serve_config_bad_line;
     char *copy = strdup(text);
     if (!copy)
         return -1;
-    bool all = properties_each(copy, is_not_data_dir, NULL, &bad_line);
+    bool all = properties_each(copy, is_not_data_dir, NULL, &serve_config_bad_line);
     free(copy);
-    return !all && bad_line == 0;
+    return !all && serve_config_bad_line == 0;
 }
 
-static bool bad_line(void *arg, const struct origin *at, const char *what)
+static bool serve_config_bad_line(void *arg, const struct origin *at, const char *what)
 {
     struct loading *l = arg;
     clave__log(l->log, CLAVE_LOG_ERROR, "%s:%u: %s", at->file, at->line, what);
@@ -63,7 +63,8 @@ static clave_err only_once(struct loading *l, const char *key, unsigned line, co
     return CLAVE_OK;
 }
 
-static bool set_line(void *arg, const struct origin *at, const char *key, const char *value)
+static bool serve_config_set_line(void *arg, const struct origin *at, const char *key,
+                                  const char *value)
 {
     struct loading *l = arg;
     char why[400] = "";
@@ -82,7 +83,7 @@ clave_err serve_config_read(struct serve_settings *v, char *text, const char *pa
                             const struct log *log)
 {
     struct loading l = {.v = v, .log = log};
-    const struct keyfile_visitor visitor = {set_line, bad_line, &l};
+    const struct keyfile_visitor visitor = {serve_config_set_line, serve_config_bad_line, &l};
     int apache = is_zoocfg(text);
     if (apache < 0)
         return CLAVE_ENOMEM;

@@ -14,7 +14,7 @@ enum { VALUE_CAP = 256 };
 /* ---- what a line is about ------------------------------------------------------------------
  * The engine's lines have stable words: "session 0x..", an address with its port, a path. */
 
-static void copy(const char *from, size_t n, char out[VALUE_CAP])
+static void serve_log_copy(const char *from, size_t n, char out[VALUE_CAP])
 {
     n = n < VALUE_CAP ? n : VALUE_CAP - 1;
     memcpy(out, from, n);
@@ -27,7 +27,7 @@ static bool find_session(const char *msg, char out[VALUE_CAP])
     if (!at)
         return false;
     at += strlen("session ");
-    copy(at, 2 + strspn(at + 2, "0123456789abcdef"), out);
+    serve_log_copy(at, 2 + strspn(at + 2, "0123456789abcdef"), out);
     return true;
 }
 
@@ -41,7 +41,8 @@ static bool is_address(const char *word, size_t n)
     return strspn(word + host + 1, "0123456789") == n - host - 1;
 }
 
-static bool find_word(const char *msg, bool (*is)(const char *word, size_t n), char out[VALUE_CAP])
+static bool serve_log_find_word(const char *msg, bool (*is)(const char *word, size_t n),
+                                char out[VALUE_CAP])
 {
     for (const char *at = msg; *at;) {
         at += strspn(at, " (");
@@ -49,7 +50,7 @@ static bool find_word(const char *msg, bool (*is)(const char *word, size_t n), c
         while (end > 0 && strchr(",:;)", at[end - 1]))
             end--;
         if (end > 0 && is(at, end)) {
-            copy(at, end, out);
+            serve_log_copy(at, end, out);
             return true;
         }
         at += n;
@@ -80,11 +81,11 @@ static void put_json(int level, const char *msg)
     clave__json_string(&j, "time", when);
     clave__json_string(&j, "level", names[level > 0 && level <= CLAVE_LOG_DEBUG ? level : 0]);
     clave__json_string(&j, "message", msg);
-    if (find_word(msg, is_address, value))
+    if (serve_log_find_word(msg, is_address, value))
         clave__json_string(&j, "connection", value);
     if (find_session(msg, value))
         clave__json_string(&j, "session", value);
-    if (find_word(msg, is_path, value))
+    if (serve_log_find_word(msg, is_path, value))
         clave__json_string(&j, "path", value);
     json_end(&j);
 }

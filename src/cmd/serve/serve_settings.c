@@ -165,7 +165,7 @@ static const struct setting settings[] = {
 };
 enum { NSETTINGS = sizeof settings / sizeof *settings };
 
-static const struct setting *find(const char *name)
+static const struct setting *serve_settings_find(const char *name)
 {
     for (size_t i = 0; i < NSETTINGS; i++)
         if (strcmp(name, settings[i].name) == 0)
@@ -175,7 +175,7 @@ static const struct setting *find(const char *name)
 
 bool settings_exist(const char *name)
 {
-    return find(name) != NULL;
+    return serve_settings_find(name) != NULL;
 }
 
 /* ---- taking a value ---------------------------------------------------------------------- */
@@ -193,8 +193,8 @@ static clave_err parse_duration(const struct setting *s, const char *value, int6
     return CLAVE_OK;
 }
 
-static clave_err parse_number(const struct setting *s, const char *value, int64_t *out,
-                              const struct fault *f)
+static clave_err serve_settings_parse_number(const struct setting *s, const char *value,
+                                             int64_t *out, const struct fault *f)
 {
     char *end;
     errno = 0;
@@ -274,7 +274,7 @@ _Static_assert(sizeof(enum log_format) == sizeof(int32_t), "likewise");
 clave_err settings_set(struct serve_settings *v, const char *name, const char *value,
                        const struct fault *f)
 {
-    const struct setting *s = find(name);
+    const struct setting *s = serve_settings_find(name);
     clave_err err;
     int64_t n = 0;
     if (!s)
@@ -296,7 +296,7 @@ clave_err settings_set(struct serve_settings *v, const char *name, const char *v
     case KIND_INT32:
     case KIND_SIZE:
     default:
-        err = parse_number(s, value, &n, f);
+        err = serve_settings_parse_number(s, value, &n, f);
         break;
     }
     if (err == CLAVE_OK)
@@ -361,7 +361,7 @@ clave_err settings_check(struct serve_settings *v, const struct fault *f)
 
 /* ---- what cannot change -------------------------------------------------------------------- */
 
-static bool same_text(const char *a, const char *b)
+static bool serve_settings_same_text(const char *a, const char *b)
 {
     return a == b || (a && b && strcmp(a, b) == 0);
 }
@@ -384,7 +384,7 @@ static bool same(const struct setting *s, const struct serve_settings *a,
     if (s->kind == KIND_TEXT) {
         memcpy(&text_a, at_a, sizeof text_a);
         memcpy(&text_b, at_b, sizeof text_b);
-        return same_text(text_a, text_b);
+        return serve_settings_same_text(text_a, text_b);
     }
     if (s->kind == KIND_SIZE)
         return memcmp(at_a, at_b, sizeof(size_t)) == 0;

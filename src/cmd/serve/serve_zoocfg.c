@@ -235,13 +235,14 @@ __attribute__((format(printf, 3, 4))) static bool refuse(struct zoocfg *z, unsig
     return false;
 }
 
-static void pass_over(const struct zoocfg *z, unsigned line, const char *key, const char *why)
+static void serve_zoocfg_pass_over(const struct zoocfg *z, unsigned line, const char *key,
+                                   const char *why)
 {
     clave__log(z->log, CLAVE_LOG_WARN, "%s:%u: %s: %s", z->path, line, key, why);
 }
 
-static bool set(struct zoocfg *z, unsigned line, const char *name, const char *key,
-                const char *value)
+static bool serve_zoocfg_set(struct zoocfg *z, unsigned line, const char *name, const char *key,
+                             const char *value)
 {
     char why[400] = "";
     const struct fault f = {why, sizeof why};
@@ -270,7 +271,7 @@ static bool set_number(struct zoocfg *z, unsigned line, const struct key *k, con
     if (k->meaning == AS_MS && n == -1) /* Apache's way to say that it is not given */
         return true;
     snprintf(text, sizeof text, k->meaning == AS_MS ? "%lldms" : "%lld", n);
-    return set(z, line, k->text, k->name, text);
+    return serve_zoocfg_set(z, line, k->text, k->name, text);
 }
 
 static bool is_known_word(const char *word, size_t n)
@@ -290,7 +291,7 @@ static bool set_words(struct zoocfg *z, unsigned line, const struct key *k, cons
         at += strspn(at, ", \t");
         size_t n = strcspn(at, ", \t");
         if (n == 1 && *at == '*')
-            return set(z, line, "words", k->name, "*");
+            return serve_zoocfg_set(z, line, "words", k->name, "*");
         if (is_known_word(at, n) && strlen(list) + n + 2 < sizeof list) {
             strcat(list, ",");
             strncat(list, at, n);
@@ -300,10 +301,11 @@ static bool set_words(struct zoocfg *z, unsigned line, const struct key *k, cons
         }
         at += n;
     }
-    return set(z, line, "words", k->name, list);
+    return serve_zoocfg_set(z, line, "words", k->name, list);
 }
 
-static bool keep(struct zoocfg *z, unsigned line, const struct key *k, const char *value)
+static bool serve_zoocfg_keep(struct zoocfg *z, unsigned line, const struct key *k,
+                              const char *value)
 {
     z->slots[k->slot] = settings_keep(z->v, value);
     z->lines[k->slot] = line;
@@ -325,7 +327,7 @@ static bool take_only(struct zoocfg *z, unsigned line, const char *name, const c
 /* ---- keys -------------------------------------------------------------------------------------
  */
 
-static const struct key *find(const char *name)
+static const struct key *serve_zoocfg_find(const char *name)
 {
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         size_t n = strlen(keys[i].name);
@@ -343,35 +345,35 @@ static bool is_other(const char *name)
     return n < (int)sizeof word && strstr(others, word);
 }
 
-static bool take(void *arg, unsigned line, const char *name, const char *value)
+static bool serve_zoocfg_take(void *arg, unsigned line, const char *name, const char *value)
 {
     struct zoocfg *z = arg;
-    const struct key *k = find(name);
+    const struct key *k = serve_zoocfg_find(name);
     if (take_only(z, line, name, value))
         return z->err == CLAVE_OK;
     if (!k) {
-        pass_over(z, line, name, is_other(name) ? no_meaning : "unknown key, ignored");
+        serve_zoocfg_pass_over(z, line, name, is_other(name) ? no_meaning : "unknown key, ignored");
         return true;
     }
     switch (k->meaning) {
     case IGNORED:
-        pass_over(z, line, name, k->text);
+        serve_zoocfg_pass_over(z, line, name, k->text);
         return true;
     case REFUSED:
         if (strcasecmp(value, "false") != 0 && strcasecmp(value, "no") != 0)
             return refuse(z, line, "%s: %s", name, k->text);
         return true;
     case AS_IS:
-        return set(z, line, k->text, name, value);
+        return serve_zoocfg_set(z, line, k->text, name, value);
     case AS_SWITCH:
-        return set(z, line, k->text, name, is_true(value) ? "true" : "false");
+        return serve_zoocfg_set(z, line, k->text, name, is_true(value) ? "true" : "false");
     case AS_MS:
     case AS_NUMBER:
         return set_number(z, line, k, value);
     case WORDS:
         return set_words(z, line, k, value);
     case KEPT:
-        return keep(z, line, k, value);
+        return serve_zoocfg_keep(z, line, k, value);
     case SERVER:
         z->servers++;
         z->server_line = line;
@@ -384,7 +386,7 @@ static bool take(void *arg, unsigned line, const char *name, const char *value)
 
 static bool set_slot(struct zoocfg *z, enum slot slot, const char *name, const char *key)
 {
-    return !z->slots[slot] || set(z, z->lines[slot], name, key, z->slots[slot]);
+    return !z->slots[slot] || serve_zoocfg_set(z, z->lines[slot], name, key, z->slots[slot]);
 }
 
 /* The setting `name` is the address of the kept host, all when there is none, and this port. */
@@ -397,7 +399,7 @@ static bool set_address(struct zoocfg *z, unsigned line, const char *name, const
     bool bare_v6 = host && strchr(host, ':') && *host != '[';
     snprintf(text, sizeof text, "%s%s%s%s:%s", prefix, bare_v6 ? "[" : "", host ? host : "*",
              bare_v6 ? "]" : "", port);
-    return set(z, line, name, key, text);
+    return serve_zoocfg_set(z, line, name, key, text);
 }
 
 /* -1: it is none, which is told. */
@@ -438,8 +440,8 @@ static bool set_admin(struct zoocfg *z)
 {
     bool asked = z->slots[ADMIN_ADDRESS] || z->slots[ADMIN_PORT] || z->slots[ADMIN_ENABLED];
     if (!asked && z->slots[ADMIN_URL])
-        pass_over(z, z->lines[ADMIN_URL], "admin.commandURL",
-                  "no meaning without admin.serverPort, ignored");
+        serve_zoocfg_pass_over(z, z->lines[ADMIN_URL], "admin.commandURL",
+                               "no meaning without admin.serverPort, ignored");
     if (!asked || (z->slots[ADMIN_ENABLED] && !is_true(z->slots[ADMIN_ENABLED])))
         return true;
     return http_on(z, "admin", ADMIN_PORT, ADMIN_ADDRESS, "admin.serverPort", "8080") &&
@@ -454,13 +456,14 @@ static bool set_metrics(struct zoocfg *z)
                        "7000");
     for (enum slot i = METRICS_CLASS; i <= METRICS_PORT; i++)
         if (z->slots[i])
-            pass_over(z, z->lines[i], "metricsProvider",
-                      "no meaning without className=PrometheusMetricsProvider of Apache, ignored");
+            serve_zoocfg_pass_over(
+                z, z->lines[i], "metricsProvider",
+                "no meaning without className=PrometheusMetricsProvider of Apache, ignored");
     return true;
 }
 
 /* Apache looks at these only when there is a secure port. */
-static bool set_tls(struct zoocfg *z)
+static bool serve_zoocfg_set_tls(struct zoocfg *z)
 {
     if (!z->slots[SECURE_PORT])
         return true;
@@ -477,7 +480,7 @@ static bool set_tls(struct zoocfg *z)
 static bool check_servers(struct zoocfg *z)
 {
     if (z->servers == 1)
-        pass_over(z, z->server_line, "server", alone);
+        serve_zoocfg_pass_over(z, z->server_line, "server", alone);
     if (z->servers <= 1)
         return true;
     return refuse(z, z->server_line,
@@ -499,11 +502,11 @@ static bool check_dirs(struct zoocfg *z)
     return true;
 }
 
-static void finish(struct zoocfg *z)
+static void serve_zoocfg_finish(struct zoocfg *z)
 {
     bool fine = check_servers(z) && check_dirs(z) && set_slot(z, DATA_DIR, "data", "dataDir") &&
                 listen_on(z, PORT, ADDRESS) && listen_on(z, SECURE_PORT, SECURE_ADDRESS) &&
-                set_tls(z) && set_admin(z) && set_metrics(z);
+                serve_zoocfg_set_tls(z) && set_admin(z) && set_metrics(z);
     if (fine && !z->slots[PORT] && !z->slots[SECURE_PORT])
         refuse(z, z->lines[DATA_DIR], "there is no clientPort beside the dataDir");
 }
@@ -513,8 +516,8 @@ clave_err serve_zoocfg_load(struct serve_settings *v, char *text, const char *pa
 {
     struct zoocfg z = {.v = v, .path = path, .log = log};
     unsigned bad_line;
-    if (properties_each(text, take, &z, &bad_line))
-        finish(&z);
+    if (properties_each(text, serve_zoocfg_take, &z, &bad_line))
+        serve_zoocfg_finish(&z);
     else if (bad_line > 0)
         refuse(&z, bad_line, "a malformed \\uXXXX");
     return z.err;

@@ -84,14 +84,14 @@ void clave__contender_begin(struct contender *c)
 
 /* ---- joining --------------------------------------------------------------------------- */
 
-static void on_deleted(clave_client *client, const clave_result *res, void *arg);
+static void contender_on_deleted(clave_client *client, const clave_result *res, void *arg);
 
 /* The own-node watch stays armed: its event comes before the answer and costs the server
  * less than being told to forget it. */
-static void remove_node(struct contender *c, const char *path)
+static void contender_remove_node(struct contender *c, const char *path)
 {
     clave_err err =
-        clave__client_delete_node(c->client, path, c->race ? c->token : 0, on_deleted, c);
+        clave__client_delete_node(c->client, path, c->race ? c->token : 0, contender_on_deleted, c);
     c->owes_delete = err == CLAVE_ENOMEM;
     if (err == CLAVE_OK)
         c->busy++;
@@ -103,7 +103,7 @@ static void remove_node(struct contender *c, const char *path)
 
 void clave__contender_remove_own(struct contender *c)
 {
-    remove_node(c, c->own.path);
+    contender_remove_node(c, c->own.path);
 }
 
 void clave__contender_join_failed(struct contender *c, clave_err err)
@@ -144,14 +144,14 @@ void clave__contender_joined(struct contender *c, const clave_stat *stat, const 
         clave__contender_turn_find_out(c);
 }
 
-static void on_created(clave_client *client, const clave_result *res, void *arg)
+static void contender_on_created(clave_client *client, const clave_result *res, void *arg)
 {
     (void)client;
     struct contender *c = arg;
     bool created = res->err == CLAVE_OK;
     if (created && clave__node_watch_set(&c->own, res->path, NULL) != CLAVE_OK) {
         /* A name longer than ZooKeeper makes them, and no memory for it. */
-        remove_node(c, res->path);
+        contender_remove_node(c, res->path);
         c->owes_delete = false;
         created = false;
         if (c->state == CONTENDER_JOINING)
@@ -163,7 +163,7 @@ static void on_created(clave_client *client, const clave_result *res, void *arg)
             clave__contender_join_failed(c, res->err);
     } else if (created) {
         c->token = res->stat->czxid;
-        remove_node(c, c->own.path); /* given up meanwhile */
+        contender_remove_node(c, c->own.path); /* given up meanwhile */
     }
     clave__contender_end(c);
 }
@@ -188,7 +188,7 @@ static clave_err submit_create(struct contender *c)
     };
     size_t len;
     const void *data = clave__contender_data(c, &len);
-    return clave_create(c->client, spec->stem, data, len, &o, on_created, c);
+    return clave_create(c->client, spec->stem, data, len, &o, contender_on_created, c);
 }
 
 static clave_err submit_join(struct contender *c)
@@ -208,7 +208,7 @@ void clave__contender_join_again(struct contender *c)
         clave__contender_fail(c, err);
 }
 
-static int64_t pause_ms(const struct contender *c)
+static int64_t contender_pause_ms(const struct contender *c)
 {
     if (c->failures == 0)
         return 0;
@@ -219,7 +219,8 @@ static int64_t pause_ms(const struct contender *c)
 
 static void try_later(struct contender *c)
 {
-    clave__client_timer_set(c->client, &c->pause, clave__client_now(c->client) + pause_ms(c));
+    clave__client_timer_set(c->client, &c->pause,
+                            clave__client_now(c->client) + contender_pause_ms(c));
 }
 
 /* ---- leaving --------------------------------------------------------------------------- */
@@ -245,11 +246,11 @@ static bool under_way(const struct contender *c)
 }
 
 /* LEAVING ends when nothing is under way; what follows depends on the owner. */
-static void settle(struct contender *c)
+static void contender_settle(struct contender *c)
 {
     if (c->state == CONTENDER_LEAVING && !under_way(c)) {
         clave__contender_enter(c, CONTENDER_IDLE);
-        if (c->again && pause_ms(c) > 0)
+        if (c->again && contender_pause_ms(c) > 0)
             try_later(c);
         else if (c->again)
             clave__contender_join_again(c);
@@ -269,7 +270,7 @@ void clave__contender_end(struct contender *c)
 {
     assert(c->busy > 0);
     c->busy--;
-    settle(c);
+    contender_settle(c);
 }
 
 static void depart(struct contender *c, bool remove)
@@ -277,7 +278,7 @@ static void depart(struct contender *c, bool remove)
     bool has_node = c->state >= CONTENDER_WAITING;
     clave__contender_enter(c, CONTENDER_LEAVING);
     if (remove && has_node)
-        remove_node(c, c->own.path);
+        contender_remove_node(c, c->own.path);
 }
 
 /* From here on nobody wants the lock; the owner is told by the caller. */
@@ -337,7 +338,7 @@ void clave__contender_look_later(struct contender *c)
     clave__client_timer_set(c->client, &c->pause, clave__client_now(c->client) + PAUSE_MAX_MS);
 }
 
-static void on_deleted(clave_client *client, const clave_result *res, void *arg)
+static void contender_on_deleted(clave_client *client, const clave_result *res, void *arg)
 {
     (void)client;
     struct contender *c = arg;
@@ -384,7 +385,7 @@ static void on_session_lost(struct contender *c, clave_err why)
         clave__contender_join_again(c); /* the watch went with the session */
 }
 
-static void on_closed(struct contender *c)
+static void contender_on_closed(struct contender *c)
 {
     c->owes_delete = false;
     if (!c->owner)
@@ -399,7 +400,7 @@ static void on_closed(struct contender *c)
     c->events->ended(owner, CLAVE_ECLOSED);
 }
 
-static void on_state(struct listener *l, clave_state state, clave_err why)
+static void contender_on_state(struct listener *l, clave_state state, clave_err why)
 {
     struct contender *c = LIST_ENTRY(l, struct contender, listener);
     clave__contender_begin(c);
@@ -418,7 +419,7 @@ static void on_state(struct listener *l, clave_state state, clave_err why)
         on_session_lost(c, why);
         break;
     case CLAVE_STATE_CLOSED:
-        on_closed(c);
+        contender_on_closed(c);
         break;
     case CLAVE_STATE_LATENT:
         break;
@@ -426,7 +427,7 @@ static void on_state(struct listener *l, clave_state state, clave_err why)
     clave__contender_end(c);
 }
 
-static void on_limit(struct timer *t, int64_t now)
+static void contender_on_limit(struct timer *t, int64_t now)
 {
     (void)now;
     struct contender *c = LIST_ENTRY(t, struct contender, limit);
@@ -438,13 +439,13 @@ static void on_limit(struct timer *t, int64_t now)
     clave__contender_end(c);
 }
 
-static void on_pause(struct timer *t, int64_t now)
+static void contender_on_pause(struct timer *t, int64_t now)
 {
     (void)now;
     struct contender *c = LIST_ENTRY(t, struct contender, pause);
     clave__contender_begin(c);
     if (c->state == CONTENDER_LEAVING && c->owes_delete)
-        remove_node(c, c->own.path);
+        contender_remove_node(c, c->own.path);
     else if (c->state == CONTENDER_WAITING)
         clave__contender_turn_find_out(c);
     else if (c->state == CONTENDER_HELD)
@@ -509,12 +510,12 @@ clave_err clave__contender_new(struct contender **out, clave_client *client,
     list_init(&c->listener.link);
     list_init(&c->hold.link);
     list_init(&c->confirm.link);
-    c->listener.on_state = on_state;
+    c->listener.on_state = contender_on_state;
     c->hold.on_missing = clave__contender_turn_node_missing;
     c->hold.on_settled = clave__contender_turn_hold_settled;
     c->confirm.on_confirmed = clave__contender_turn_confirmed;
-    clave__timer_init(&c->limit, on_limit);
-    clave__timer_init(&c->pause, on_pause);
+    clave__timer_init(&c->limit, contender_on_limit);
+    clave__timer_init(&c->pause, contender_on_pause);
     clave__detector_init(&c->detector, client, on_deadlock);
     clave_err err = init_watches(c);
     if (err != CLAVE_OK) {

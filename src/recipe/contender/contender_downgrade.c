@@ -48,7 +48,7 @@ static void created(struct contender *c, int64_t zxid)
 }
 
 /* It may stand. Whose it is, and whether, a look tells. */
-static void unknown(struct contender *c, clave_err err)
+static void contender_downgrade_unknown(struct contender *c, clave_err err)
 {
     c->session_id = clave_client_session_id(c->client);
     clave__contender_enter(c, CONTENDER_WAITING);
@@ -58,7 +58,7 @@ static void unknown(struct contender *c, clave_err err)
         clave__contender_put_off(c, err);
 }
 
-static void on_created(clave_client *client, const clave_result *res, void *arg)
+static void contender_downgrade_on_created(clave_client *client, const clave_result *res, void *arg)
 {
     (void)client;
     struct contender *c = arg;
@@ -70,7 +70,7 @@ static void on_created(clave_client *client, const clave_result *res, void *arg)
     } else if (res->err == CLAVE_OK) {
         created(c, res->zxid);
     } else if (may_stand) {
-        unknown(c, res->err);
+        contender_downgrade_unknown(c, res->err);
     } else {
         /* The node beside us is gone: a place of our own, at the end of the queue. */
         if (res->err == CLAVE_ENONODE)
@@ -97,5 +97,6 @@ clave_err clave__contender_downgrade_submit(struct contender *c)
         {.kind = CLAVE_OP_CHECK, .path = c->downgrade, .version = -1},
     };
     clave_err err = clave__node_watch_set(&c->own, c->downgrade_own, NULL);
-    return err == CLAVE_OK ? clave_multi(c->client, ops, 2, on_created, c) : err;
+    return err == CLAVE_OK ? clave_multi(c->client, ops, 2, contender_downgrade_on_created, c)
+                           : err;
 }

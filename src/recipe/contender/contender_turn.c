@@ -103,7 +103,7 @@ void clave__contender_turn_confirmed(struct confirm_waiter *w)
 
 /* ---- listings -------------------------------------------------------------------------- */
 
-static void on_listed(clave_client *client, const clave_result *res, void *arg)
+static void contender_turn_on_listed(clave_client *client, const clave_result *res, void *arg)
 {
     struct contender *c = arg;
     c->listing = false;
@@ -126,13 +126,14 @@ static clave_watch *crowd_watch(const struct contender *c)
     return waits ? c->crowd : NULL;
 }
 
-static clave_err list(struct contender *c)
+static clave_err contender_turn_list(struct contender *c)
 {
     /* An event comes before every reply that shows a later state, so a listing that is
      * under way when we learn something will show it. */
     if (c->listing)
         return CLAVE_OK;
-    clave_err err = clave_children(c->client, c->spec->path, crowd_watch(c), on_listed, c);
+    clave_err err =
+        clave_children(c->client, c->spec->path, crowd_watch(c), contender_turn_on_listed, c);
     if (err != CLAVE_OK)
         return err;
     c->listing = true;
@@ -142,7 +143,7 @@ static clave_err list(struct contender *c)
 
 static void list_again(struct contender *c)
 {
-    clave_err err = list(c);
+    clave_err err = contender_turn_list(c);
     if (err != CLAVE_OK)
         clave__contender_fail(c, err);
 }
@@ -151,7 +152,7 @@ void clave__contender_turn_find_out(struct contender *c)
 {
     clave_err err = c->own_seen ? CLAVE_OK : clave__node_watch_ask(&c->own);
     if (err == CLAVE_OK && !c->race)
-        err = list(c);
+        err = contender_turn_list(c);
     if (err != CLAVE_OK)
         clave__contender_fail(c, err);
 }
@@ -177,7 +178,7 @@ static clave_err keep_watch(struct contender *c, const struct order_place *at)
 static clave_err keep_count(struct contender *c)
 {
     clave_err err = clave__node_watch_aim(&c->own, c->spec->path, clave__path_name(c->own.path));
-    return err == CLAVE_OK && crowd_watch(c) ? list(c) : err;
+    return err == CLAVE_OK && crowd_watch(c) ? contender_turn_list(c) : err;
 }
 
 static struct order_place find_place(const struct contender *c, const char *const *names, size_t n)

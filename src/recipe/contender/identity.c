@@ -17,17 +17,17 @@ struct sink {
     size_t len;
 };
 
-static void put(struct sink *s, char ch)
+static void identity_put(struct sink *s, char ch)
 {
     if (s->len + 1 < s->cap)
         s->out[s->len] = ch;
     s->len++;
 }
 
-static void put_text(struct sink *s, const char *text)
+static void identity_put_text(struct sink *s, const char *text)
 {
     for (; *text; text++)
-        put(s, *text);
+        identity_put(s, *text);
 }
 
 static void put_escaped(struct sink *s, const char *text)
@@ -35,12 +35,12 @@ static void put_escaped(struct sink *s, const char *text)
     for (; *text; text++) {
         unsigned char ch = (unsigned char)*text;
         if (ch >= 0x20 && ch != 0x7f && ch != '%') {
-            put(s, *text);
+            identity_put(s, *text);
             continue;
         }
-        put(s, '%');
-        put(s, hex[ch >> 4]);
-        put(s, hex[ch & 15]);
+        identity_put(s, '%');
+        identity_put(s, hex[ch >> 4]);
+        identity_put(s, hex[ch & 15]);
     }
 }
 
@@ -48,13 +48,13 @@ static void put_field(struct sink *s, const char *key, const char *value)
 {
     if (!value)
         return;
-    put_text(s, key);
-    put(s, '=');
+    identity_put_text(s, key);
+    identity_put(s, '=');
     put_escaped(s, value);
-    put(s, '\n');
+    identity_put(s, '\n');
 }
 
-static void put_fields(struct sink *s, const clave_identity *id)
+static void identity_put_fields(struct sink *s, const clave_identity *id)
 {
     char pid[24], limit[24];
     snprintf(pid, sizeof pid, "%lld", (long long)id->pid);
@@ -69,7 +69,7 @@ static void put_fields(struct sink *s, const clave_identity *id)
     put_field(s, "yields", id->yields ? "1" : NULL);
 }
 
-static void finish(struct sink *s)
+static void identity_finish(struct sink *s)
 {
     if (s->cap)
         s->out[s->len < s->cap ? s->len : s->cap - 1] = '\0';
@@ -78,9 +78,9 @@ static void finish(struct sink *s)
 size_t clave_identity_format(const clave_identity *id, char *out, size_t cap)
 {
     struct sink s = {out, cap, 0};
-    put_text(&s, form);
-    put_fields(&s, id);
-    finish(&s);
+    identity_put_text(&s, form);
+    identity_put_fields(&s, id);
+    identity_finish(&s);
     return s.len;
 }
 
@@ -93,20 +93,20 @@ char *clave__identity_extend(const struct clave_mem *mem, const void *data, size
                              const clave_identity *more, size_t *out)
 {
     struct sink s = {NULL, 0, 0};
-    put_fields(&s, more);
+    identity_put_fields(&s, more);
     s.cap = (n > 0 ? n : sizeof form) + 1 + s.len + 1;
     s.out = clave__mem_alloc(mem, s.cap);
     s.len = n;
     if (!s.out)
         return NULL;
     if (n == 0)
-        put_text(&s, form);
+        identity_put_text(&s, form);
     else
         memcpy(s.out, data, n);
     if (s.out[s.len - 1] != '\n')
-        put(&s, '\n');
-    put_fields(&s, more);
-    finish(&s);
+        identity_put(&s, '\n');
+    identity_put_fields(&s, more);
+    identity_finish(&s);
     *out = s.len;
     return s.out;
 }
@@ -120,7 +120,7 @@ static int hex_value(char ch)
 }
 
 /* In place; a % that begins no escape stands for itself. */
-static void unescape(char *text)
+static void identity_unescape(char *text)
 {
     char *to = text;
     for (const char *from = text; *from; from++) {
@@ -151,7 +151,7 @@ static int64_t number(const char *text)
 /* Unknown keys are a later version's. */
 static void take_field(clave_identity *out, const char *key, char *value)
 {
-    unescape(value);
+    identity_unescape(value);
     if (strcmp(key, "host") == 0)
         out->host = value;
     else if (strcmp(key, "pid") == 0)

@@ -58,7 +58,7 @@ clave_err clave__node_watch_set(struct node_watch *l, const char *dir, const cha
     return CLAVE_OK;
 }
 
-static void on_reply(clave_client *c, const clave_result *res, void *arg)
+static void node_watch_on_reply(clave_client *c, const clave_result *res, void *arg)
 {
     struct node_watch *l = arg;
     bool again = l->again && res->err == CLAVE_OK;
@@ -84,7 +84,7 @@ clave_err clave__node_watch_ask(struct node_watch *l)
         return CLAVE_OK;
     }
     clave_watch *watch = clave_watch_is_armed(l->watch) ? NULL : l->watch;
-    clave_err err = clave_get(l->client, l->path, watch, on_reply, l);
+    clave_err err = clave_get(l->client, l->path, watch, node_watch_on_reply, l);
     l->asking = err == CLAVE_OK;
     return err;
 }

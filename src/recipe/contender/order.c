@@ -50,7 +50,7 @@ static bool is_wrapped(const char *s)
 }
 
 /* The number that ends the name, right behind `base`; NULL when there is none. */
-static const char *number_behind(const char *name, size_t len, const char *base)
+static const char *order_number_behind(const char *name, size_t len, const char *base)
 {
     size_t nbase = strlen(base);
     for (size_t n = DIGITS; n <= DIGITS + 1; n++) {
@@ -65,8 +65,8 @@ static const char *number_behind(const char *name, size_t len, const char *base)
 
 static const char *number_of_kind(const struct order_rule *rule, const char *name, size_t len)
 {
-    const char *number = number_behind(name, len, rule->base);
-    return !number && rule->kin ? number_behind(name, len, rule->kin) : number;
+    const char *number = order_number_behind(name, len, rule->base);
+    return !number && rule->kin ? order_number_behind(name, len, rule->kin) : number;
 }
 
 bool clave__order_is_kind(const struct order_rule *rule, const char *name)

@@ -43,7 +43,7 @@ static void free_roll(struct roll *r)
     clave__mem_free(r->mem, r);
 }
 
-static void report(struct roll *r)
+static void recipe_participants_report(struct roll *r)
 {
     clave_participant *list = NULL;
     size_t n = 0;
@@ -68,13 +68,13 @@ static void report(struct roll *r)
     free_roll(r);
 }
 
-static void fault(struct roll *r, clave_err err)
+static void recipe_participants_fault(struct roll *r, clave_err err)
 {
     if (r->err == CLAVE_OK)
         r->err = err;
 }
 
-static void on_data(clave_client *c, const clave_result *res, void *arg)
+static void recipe_participants_on_data(clave_client *c, const clave_result *res, void *arg)
 {
     (void)c;
     struct member *m = arg;
@@ -86,12 +86,12 @@ static void on_data(clave_client *c, const clave_result *res, void *arg)
         m->stat = *res->stat;
         m->data = clave__mem_strndup(r->mem, res->len ? res->data : "", res->len);
         if (!m->data)
-            fault(r, CLAVE_ENOMEM);
+            recipe_participants_fault(r, CLAVE_ENOMEM);
     } else if (!m->listed && res->err != CLAVE_ENONODE) {
-        fault(r, res->err);
+        recipe_participants_fault(r, res->err);
     }
     if (--r->pending == 0)
-        report(r);
+        recipe_participants_report(r);
 }
 
 /* Other children take no part. Where nobody queues in our way, they are all there is: the nodes of
@@ -103,7 +103,7 @@ static bool stands(const struct roll *r, const char *name, const char *first)
     return clave__order_key(r->rule, name).contender || !clave__order_key(r->rule, first).contender;
 }
 
-static clave_err copy_names(struct roll *r, const clave_result *res)
+static clave_err recipe_participants_copy_names(struct roll *r, const clave_result *res)
 {
     size_t n = res->nnames;
     size_t *order = clave__mem_alloc(r->mem, n * sizeof *order);
@@ -125,7 +125,7 @@ static clave_err copy_names(struct roll *r, const clave_result *res)
     return err;
 }
 
-static clave_err ask(struct roll *r, struct member *m)
+static clave_err recipe_participants_ask(struct roll *r, struct member *m)
 {
     size_t ndir = strlen(r->path) == 1 ? 0 : strlen(r->path);
     size_t nname = strlen(m->node) + 1;
@@ -135,26 +135,26 @@ static clave_err ask(struct roll *r, struct member *m)
     memcpy(path, r->path, ndir);
     path[ndir] = '/';
     memcpy(path + ndir + 1, m->node, nname);
-    clave_err err = clave_get(r->client, path, NULL, on_data, m);
+    clave_err err = clave_get(r->client, path, NULL, recipe_participants_on_data, m);
     clave__mem_free(r->mem, path);
     return err;
 }
 
-static void on_names(clave_client *c, const clave_result *res, void *arg)
+static void recipe_participants_on_names(clave_client *c, const clave_result *res, void *arg)
 {
     (void)c;
     struct roll *r = arg;
     if (res->err != CLAVE_OK && res->err != CLAVE_ENONODE)
-        fault(r, res->err);
+        recipe_participants_fault(r, res->err);
     else if (res->err == CLAVE_OK && res->nnames > 0)
-        r->err = copy_names(r, res);
+        r->err = recipe_participants_copy_names(r, res);
     for (size_t i = 0; r->err == CLAVE_OK && i < r->n; i++) {
-        r->err = ask(r, &r->members[i]);
+        r->err = recipe_participants_ask(r, &r->members[i]);
         if (r->err == CLAVE_OK)
             r->pending++;
     }
     if (r->pending == 0)
-        report(r);
+        recipe_participants_report(r);
 }
 
 clave_err clave__roll_call(clave_client *c, const char *path, const struct order_rule *rule,
@@ -168,7 +168,8 @@ clave_err clave__roll_call(clave_client *c, const char *path, const struct order
     r->rule = rule;
     r->own_kind = own_kind;
     r->path = clave__mem_strdup(mem, path);
-    clave_err err = r->path ? clave_children(c, path, NULL, on_names, r) : CLAVE_ENOMEM;
+    clave_err err =
+        r->path ? clave_children(c, path, NULL, recipe_participants_on_names, r) : CLAVE_ENOMEM;
     if (err != CLAVE_OK)
         free_roll(r);
     return err;

@@ -9,7 +9,8 @@ enum { MOST_DOUBLINGS = 6, LONGEST_MS = 60000, MAX_NODES = 10000 };
 
 /* ---- terms ----------------------------------------------------------------------------- */
 
-static clave_err add_root(struct detector_terms *t, clave_client *c, const char *root, size_t len)
+static clave_err detector_add_root(struct detector_terms *t, clave_client *c, const char *root,
+                                   size_t len)
 {
     const char *fault = clave__path_fault(root, len, false);
     if (fault) {
@@ -44,9 +45,9 @@ clave_err clave__detector_terms_init(struct detector_terms *t, clave_client *c, 
         return CLAVE_ENOMEM;
     t->delay_ms = wish->delay_ms;
     if (wish->nroots == 0)
-        return add_root(t, c, path, strcmp(path, "/") == 0 ? 1 : parent);
+        return detector_add_root(t, c, path, strcmp(path, "/") == 0 ? 1 : parent);
     for (size_t i = 0; err == CLAVE_OK && i < n; i++)
-        err = add_root(t, c, wish->roots[i], strlen(wish->roots[i]));
+        err = detector_add_root(t, c, wish->roots[i], strlen(wish->roots[i]));
     return err;
 }
 
@@ -66,7 +67,7 @@ void clave__detector_keep_text(const struct clave_mem *mem, char **kept, const c
 
 /* ---- looking --------------------------------------------------------------------------- */
 
-static void look_later(struct detector *s)
+static void detector_look_later(struct detector *s)
 {
     int64_t now = clave__client_now(s->client), delay = s->terms->delay_ms;
     for (unsigned i = 0; i < s->looks && i < MOST_DOUBLINGS && delay < LONGEST_MS; i++)
@@ -86,8 +87,8 @@ static const char *text_for(const struct detector *s, const clave_deadlock *list
 }
 
 /* What keeps us from seeing may pass; an acquire is not given up for it. */
-static void on_found(clave_client *c, clave_err err, const clave_deadlock *list, size_t n,
-                     void *arg)
+static void detector_on_found(clave_client *c, clave_err err, const clave_deadlock *list, size_t n,
+                              void *arg)
 {
     struct detector *s = arg;
     s->deadlock_search = NULL;
@@ -95,12 +96,12 @@ static void on_found(clave_client *c, clave_err err, const clave_deadlock *list,
     if (err != CLAVE_OK)
         clave__log(clave__client_log(c), CLAVE_LOG_WARN, "looking for deadlocks of %s: %s", s->node,
                    err == CLAVE_ETOOBIG ? clave_client_errmsg(c) : clave_strerror(err));
-    look_later(s);
+    detector_look_later(s);
     if (text)
         s->on_deadlock(s, text);
 }
 
-static void on_timer(struct timer *timer, int64_t now)
+static void detector_on_timer(struct timer *timer, int64_t now)
 {
     struct detector *s = LIST_ENTRY(timer, struct detector, timer);
     (void)now;
@@ -108,16 +109,16 @@ static void on_timer(struct timer *timer, int64_t now)
                                         .nroots = s->terms->nroots,
                                         .max_nodes = MAX_NODES};
     clave_err err =
-        clave__deadlock_search_start(&s->deadlock_search, s->client, &wish, on_found, s);
+        clave__deadlock_search_start(&s->deadlock_search, s->client, &wish, detector_on_found, s);
     if (err != CLAVE_OK)
-        look_later(s);
+        detector_look_later(s);
 }
 
 void clave__detector_init(struct detector *s, clave_client *c,
                           void (*on_deadlock)(struct detector *s, const char *text))
 {
     *s = (struct detector){.client = c, .on_deadlock = on_deadlock};
-    clave__timer_init(&s->timer, on_timer);
+    clave__timer_init(&s->timer, detector_on_timer);
 }
 
 void clave__detector_begin(struct detector *s, const struct detector_terms *terms, const char *node)
@@ -127,7 +128,7 @@ void clave__detector_begin(struct detector *s, const struct detector_terms *term
     s->terms = terms;
     s->node = node;
     s->looks = 0;
-    look_later(s);
+    detector_look_later(s);
 }
 
 void clave__detector_end(struct detector *s)

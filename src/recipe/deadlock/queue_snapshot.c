@@ -73,8 +73,8 @@ static void set_place(struct wait_claim *claim, const struct wait_queue *q,
         claim->rank = q->claims[q->n - 1].rank;
 }
 
-static clave_err add_queue(struct queue_snapshot *p, const struct scan_queue *now,
-                           const struct scan_queue *before, bool all)
+static clave_err queue_snapshot_add_queue(struct queue_snapshot *p, const struct scan_queue *now,
+                                          const struct scan_queue *before, bool all)
 {
     size_t at = 0, first = p->nclaims;
     struct wait_queue *q = &p->queues[p->n++];
@@ -183,14 +183,15 @@ static size_t count_nodes(const struct scan *s)
     return n;
 }
 
-static clave_err fill(struct queue_snapshot *p, const struct scan *before, const struct scan *now)
+static clave_err queue_snapshot_fill(struct queue_snapshot *p, const struct scan *before,
+                                     const struct scan *now)
 {
     clave_err err = CLAVE_OK;
     for (size_t i = 0; err == CLAVE_OK && i < now->nqueues; i++) {
         const struct scan_queue *q = &now->queues[i];
         const struct scan_queue *old =
             before ? clave__scan_find(before, q->path, strlen(q->path)) : NULL;
-        err = add_queue(p, q, old, !before);
+        err = queue_snapshot_add_queue(p, q, old, !before);
         if (err == CLAVE_OK && q->rule == &clave__order_lease)
             join_gate(p, i, now, old, !before);
     }
@@ -206,7 +207,8 @@ clave_err clave__queue_snapshot_init(struct queue_snapshot *p, const struct scan
     p->queues = clave__mem_zalloc(mem, (now->nqueues + 1) * sizeof *p->queues);
     p->claims = clave__mem_zalloc(mem, n * sizeof *p->claims);
     p->nodes = clave__mem_zalloc(mem, n * sizeof *p->nodes);
-    clave_err err = p->queues && p->claims && p->nodes ? fill(p, before, now) : CLAVE_ENOMEM;
+    clave_err err =
+        p->queues && p->claims && p->nodes ? queue_snapshot_fill(p, before, now) : CLAVE_ENOMEM;
     if (err != CLAVE_OK)
         clave__queue_snapshot_fini(p);
     return err;

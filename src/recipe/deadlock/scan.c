@@ -10,7 +10,7 @@
 /* Requests under way at once: heartbeats and other people's requests go between them. */
 enum { WINDOW = 64, FIRST_ROOM = 16 };
 
-static void proceed(struct scan *s);
+static void scan_proceed(struct scan *s);
 
 /* ---- life ------------------------------------------------------------------------------ */
 
@@ -24,7 +24,7 @@ static void free_queue(struct scan *s, struct scan_queue *q)
     clave__mem_free(s->mem, q->path);
 }
 
-static void destroy(struct scan *s)
+static void scan_destroy(struct scan *s)
 {
     for (size_t i = 0; i < s->nqueues; i++)
         free_queue(s, &s->queues[i]);
@@ -41,11 +41,11 @@ void clave__scan_free(struct scan *s)
         s->done = NULL;
         s->err = CLAVE_ECANCELED;
     } else if (s) {
-        destroy(s);
+        scan_destroy(s);
     }
 }
 
-static void fault(struct scan *s, clave_err err)
+static void scan_fault(struct scan *s, clave_err err)
 {
     if (s->err == CLAVE_OK)
         s->err = err;
@@ -54,7 +54,7 @@ static void fault(struct scan *s, clave_err err)
 /* ---- what there is to read ------------------------------------------------------------- */
 
 /* Room for one more of `size` bytes; NULL: it is where it was. */
-static void *grow(struct scan *s, void *list, size_t n, size_t *room, size_t size)
+static void *scan_grow(struct scan *s, void *list, size_t n, size_t *room, size_t size)
 {
     if (n < *room)
         return list;
@@ -65,7 +65,7 @@ static void *grow(struct scan *s, void *list, size_t n, size_t *room, size_t siz
     return larger;
 }
 
-static char *join(struct scan *s, const char *dir, const char *name)
+static char *scan_join(struct scan *s, const char *dir, const char *name)
 {
     size_t ndir = strcmp(dir, "/") == 0 ? 0 : strlen(dir);
     size_t nname = strlen(name) + 1;
@@ -79,9 +79,9 @@ static char *join(struct scan *s, const char *dir, const char *name)
 }
 
 /* Takes the path over; NULL: there was no memory for it. */
-static clave_err add_path(struct scan *s, char *path)
+static clave_err scan_add_path(struct scan *s, char *path)
 {
-    char **paths = grow(s, s->paths, s->npaths, &s->path_room, sizeof *paths);
+    char **paths = scan_grow(s, s->paths, s->npaths, &s->path_room, sizeof *paths);
     if (paths)
         s->paths = paths;
     if (!paths || !path) {
@@ -139,7 +139,7 @@ static clave_err add_nodes(struct scan *s, struct scan_queue *q, const clave_res
             break; /* as all behind it */
         struct scan_node *node = &q->nodes[q->n++];
         node->scan = s;
-        node->path = join(s, res->path, res->names[order[i]]);
+        node->path = scan_join(s, res->path, res->names[order[i]]);
         node->name = node->path ? clave__path_name(node->path) : NULL;
         err = node->path ? CLAVE_OK : CLAVE_ENOMEM;
     }
@@ -154,12 +154,12 @@ static bool matters(const struct order_rule *rule, const clave_result *res)
                     strcmp(clave__path_name(res->path), "locks") == 0);
 }
 
-static clave_err add_queue(struct scan *s, const clave_result *res)
+static clave_err scan_add_queue(struct scan *s, const clave_result *res)
 {
     const struct order_rule *rule = rule_of_all(res);
     if (!matters(rule, res))
         return CLAVE_OK;
-    struct scan_queue *queues = grow(s, s->queues, s->nqueues, &s->room, sizeof *queues);
+    struct scan_queue *queues = scan_grow(s, s->queues, s->nqueues, &s->room, sizeof *queues);
     if (!queues)
         return CLAVE_ENOMEM;
     s->queues = queues;
@@ -176,10 +176,10 @@ static clave_err take_names(struct scan *s, const clave_result *res)
                             s->max, s->paths[0]);
         return CLAVE_ETOOBIG;
     }
-    clave_err err = add_queue(s, res);
+    clave_err err = scan_add_queue(s, res);
     for (size_t i = 0; s->descends && err == CLAVE_OK && i < res->nnames; i++)
         if (!rule_of(res->names[i]))
-            err = add_path(s, join(s, res->path, res->names[i]));
+            err = scan_add_path(s, scan_join(s, res->path, res->names[i]));
     return err;
 }
 
@@ -188,17 +188,17 @@ static clave_err take_names(struct scan *s, const clave_result *res)
 static void answered(struct scan *s)
 {
     s->pending--;
-    proceed(s);
+    scan_proceed(s);
 }
 
-static void on_names(clave_client *c, const clave_result *res, void *arg)
+static void scan_on_names(clave_client *c, const clave_result *res, void *arg)
 {
     struct scan *s = arg;
     (void)c;
     if (res->err == CLAVE_OK && s->err == CLAVE_OK)
-        fault(s, take_names(s, res));
+        scan_fault(s, take_names(s, res));
     else if (res->err != CLAVE_ENONODE && res->err != CLAVE_ENOAUTH)
-        fault(s, res->err);
+        scan_fault(s, res->err);
     answered(s);
 }
 
@@ -216,22 +216,22 @@ static clave_err take_data(struct scan_node *node, const clave_result *res)
     return CLAVE_OK;
 }
 
-static void on_data(clave_client *c, const clave_result *res, void *arg)
+static void scan_on_data(clave_client *c, const clave_result *res, void *arg)
 {
     struct scan_node *node = arg;
     struct scan *s = node->scan;
     (void)c;
     if (res->err == CLAVE_OK && s->err == CLAVE_OK)
-        fault(s, take_data(node, res));
+        scan_fault(s, take_data(node, res));
     else if (res->err != CLAVE_ENONODE && res->err != CLAVE_ENOAUTH)
-        fault(s, res->err);
+        scan_fault(s, res->err);
     answered(s);
 }
 
-static void on_synced(clave_client *c, const clave_result *res, void *arg)
+static void scan_on_synced(clave_client *c, const clave_result *res, void *arg)
 {
     (void)c;
-    fault(arg, res->err);
+    scan_fault(arg, res->err);
     answered(arg);
 }
 
@@ -249,21 +249,21 @@ static bool ask_next(struct scan *s)
 {
     clave_err err = CLAVE_OK;
     if (s->listed < s->npaths) {
-        err = clave_children(s->client, s->paths[s->listed++], NULL, on_names, s);
+        err = clave_children(s->client, s->paths[s->listed++], NULL, scan_on_names, s);
     } else {
         s->reading = s->reading || s->pending == 0;
         struct scan_node *node = s->reading ? next_node(s) : NULL;
         if (!node)
             return false;
-        err = clave_get(s->client, node->path, NULL, on_data, node);
+        err = clave_get(s->client, node->path, NULL, scan_on_data, node);
     }
     if (err == CLAVE_OK)
         s->pending++;
-    fault(s, err);
+    scan_fault(s, err);
     return true;
 }
 
-static void proceed(struct scan *s)
+static void scan_proceed(struct scan *s)
 {
     while (s->err == CLAVE_OK && s->pending < WINDOW && ask_next(s))
         continue;
@@ -272,7 +272,7 @@ static void proceed(struct scan *s)
     if (s->done)
         s->done(s, s->arg);
     else
-        destroy(s);
+        scan_destroy(s);
 }
 
 /* Is it read with another one already? */
@@ -303,12 +303,12 @@ clave_err clave__scan_new(struct scan **out, clave_client *c, const struct scan_
     clave_err err = wish->n > 0 ? CLAVE_OK : CLAVE_EINVAL;
     for (size_t i = 0; err == CLAVE_OK && i < wish->n; i++)
         if (!is_covered(wish, i))
-            err = add_path(s, clave__mem_strdup(mem, wish->paths[i]));
+            err = scan_add_path(s, clave__mem_strdup(mem, wish->paths[i]));
     /* A follower may be behind; what is committed by now is to be seen. */
     if (err == CLAVE_OK)
-        err = clave_sync(c, s->paths[0], on_synced, s);
+        err = clave_sync(c, s->paths[0], scan_on_synced, s);
     if (err != CLAVE_OK) {
-        destroy(s);
+        scan_destroy(s);
         return err;
     }
     s->pending = 1;

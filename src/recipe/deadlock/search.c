@@ -33,7 +33,7 @@ static void free_deadlock_search(struct deadlock_search *h)
 
 /* ---- the report ------------------------------------------------------------------------ */
 
-static const char *path_of(const struct deadlock_search *h, const struct wait_step *step)
+static const char *search_path_of(const struct deadlock_search *h, const struct wait_step *step)
 {
     return step->blocker == WAIT_NONE ? NULL : h->now->queues[step->queue].path;
 }
@@ -43,7 +43,7 @@ static void set_member(const struct deadlock_search *h, const struct queue_snaps
 {
     const struct scan_node *node = clave__queue_snapshot_node(p, step->queue, step->claim);
     *out = (clave_deadlock_member){
-        .path = path_of(h, step),
+        .path = search_path_of(h, step),
         .node = node->path,
         .stat = node->stat,
         .identity = node->identity,
@@ -61,7 +61,7 @@ static void free_report(const struct deadlock_search *h, struct report *r)
 }
 
 /* Who gives up, or completed the cycle. */
-static size_t first_of(const struct queue_snapshot *p, const struct wait_cycle *c)
+static size_t search_first_of(const struct queue_snapshot *p, const struct wait_cycle *c)
 {
     size_t first = 0;
     int64_t newest = 0;
@@ -82,7 +82,7 @@ static clave_err fill_report(const struct deadlock_search *h, const struct queue
     clave_deadlock_member *at = r->members;
     for (size_t i = 0; i < v->n; i++) {
         const struct wait_cycle *c = &v->cycles[i];
-        size_t first = first_of(p, c);
+        size_t first = search_first_of(p, c);
         clave_deadlock *d = &r->list[r->n++];
         *d = (clave_deadlock){.members = at, .n = c->n};
         d->victim = c->victim != WAIT_NONE ? 0 : c->n;
@@ -111,7 +111,7 @@ static clave_err make_report(const struct deadlock_search *h, const struct queue
     return err;
 }
 
-static void tell(struct deadlock_search *h, clave_err err, const struct report *r)
+static void search_tell(struct deadlock_search *h, clave_err err, const struct report *r)
 {
     h->cb(h->client, err, r ? r->list : NULL, r ? r->n : 0, h->arg);
 }
@@ -119,7 +119,7 @@ static void tell(struct deadlock_search *h, clave_err err, const struct report *
 /* ---- the surveys ----------------------------------------------------------------------- */
 
 /* The callback may free what started the hunt, and never abandons it: it has ended. */
-static void conclude(struct deadlock_search *h)
+static void search_conclude(struct deadlock_search *h)
 {
     struct queue_snapshot p;
     struct wait_verdict v = {0};
@@ -135,7 +135,7 @@ static void conclude(struct deadlock_search *h)
         }
     }
     clave__waitgraph_fini(h->mem, &v);
-    tell(h, err, &r);
+    search_tell(h, err, &r);
     free_report(h, &r);
     free_deadlock_search(h);
 }
@@ -143,7 +143,7 @@ static void conclude(struct deadlock_search *h)
 static void on_second(struct scan *s, void *arg)
 {
     (void)s;
-    conclude(arg);
+    search_conclude(arg);
 }
 
 static clave_err is_anybody_stuck(const struct deadlock_search *h, bool *out)
@@ -161,7 +161,7 @@ static clave_err is_anybody_stuck(const struct deadlock_search *h, bool *out)
     return err;
 }
 
-static clave_err look_again(struct deadlock_search *h)
+static clave_err search_look_again(struct deadlock_search *h)
 {
     size_t n = h->before->nqueues;
     const char **paths = clave__mem_alloc(h->mem, n * sizeof *paths);
@@ -183,10 +183,10 @@ static void on_first(struct scan *s, void *arg)
     if (err == CLAVE_OK)
         err = is_anybody_stuck(h, &stuck);
     if (stuck)
-        err = look_again(h);
+        err = search_look_again(h);
     if (stuck && err == CLAVE_OK)
         return;
-    tell(h, err, NULL);
+    search_tell(h, err, NULL);
     free_deadlock_search(h);
 }
 

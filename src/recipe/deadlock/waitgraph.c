@@ -55,7 +55,7 @@ static bool text_eq(const struct map_node *node, const void *key)
     return o->len == t->len && memcmp(o->text, t->p, t->len) == 0;
 }
 
-static struct owner *find_owner(const struct solver *s, const char *p, size_t len)
+static struct owner *waitgraph_find_owner(const struct solver *s, const char *p, size_t len)
 {
     struct text t = {p, len};
     uint32_t hash = clave__map_hash_bytes(p, len);
@@ -66,7 +66,7 @@ static struct owner *find_owner(const struct solver *s, const char *p, size_t le
 static struct owner *meet(struct solver *s, const struct wait_claim *claim)
 {
     size_t len = strlen(claim->owner);
-    struct owner *o = find_owner(s, claim->owner, len);
+    struct owner *o = waitgraph_find_owner(s, claim->owner, len);
     if (!o) {
         o = &s->owners[s->nowners++];
         *o = (struct owner){.text = claim->owner, .len = len, .known = claim->known};
@@ -87,7 +87,7 @@ static size_t index_of(const struct solver *s, const struct owner *o)
 static void find_whole(struct solver *s, struct owner *o)
 {
     for (size_t len = o->len; o->known && len-- > 0;) {
-        struct owner *whole = o->text[len] == '/' ? find_owner(s, o->text, len) : NULL;
+        struct owner *whole = o->text[len] == '/' ? waitgraph_find_owner(s, o->text, len) : NULL;
         if (!whole || !whole->known)
             continue;
         o->part_of = index_of(s, whole);
@@ -123,7 +123,7 @@ static bool is_in_way(const struct solver *s, size_t waiter, size_t other)
     return s->owners[other].stuck && (waiter != other || s->owners[waiter].known);
 }
 
-static size_t find_before(const struct solver *s, size_t q, size_t i)
+static size_t waitgraph_find_before(const struct solver *s, size_t q, size_t i)
 {
     const struct wait_claim *claims = s->queues[q].claims;
     size_t own = owner_at(s, q, i);
@@ -165,12 +165,12 @@ static size_t find_taken(const struct solver *s, size_t q, size_t i)
 static size_t find_blocker(const struct solver *s, const struct link *l)
 {
     bool lease = s->queues[l->queue].claims[l->claim].kind == WAIT_LEASE;
-    return (lease ? find_taken : find_before)(s, l->queue, l->claim);
+    return (lease ? find_taken : waitgraph_find_before)(s, l->queue, l->claim);
 }
 
 /* ---- reduction ------------------------------------------------------------------------- */
 
-static bool goes_on(const struct solver *s, const struct owner *o)
+static bool waitgraph_goes_on(const struct solver *s, const struct owner *o)
 {
     size_t waits = 0, stuck = 0;
     for (size_t at = o->claims; at != WAIT_NONE; at = s->links[at].next) {
@@ -188,7 +188,7 @@ static bool reduce_once(struct solver *s)
     bool progress = false;
     for (size_t i = 0; i < s->nowners; i++) {
         struct owner *o = &s->owners[i];
-        if (!o->stuck || !goes_on(s, o))
+        if (!o->stuck || !waitgraph_goes_on(s, o))
             continue;
         o->stuck = false;
         progress = true;
@@ -256,7 +256,7 @@ static size_t find_victim(const struct solver *s, const struct wait_cycle *c)
 }
 
 /* Everybody who is stuck waits for somebody who is: whoever follows comes to a cycle. */
-static void collect(struct solver *s, struct wait_verdict *v)
+static void waitgraph_collect(struct solver *s, struct wait_verdict *v)
 {
     size_t nsteps = 0;
     for (size_t i = 0; i < s->nowners; i++) {
@@ -296,7 +296,7 @@ static clave_err name_cycles(struct solver *s, struct wait_verdict *v)
         if (o->stuck && o->next == WAIT_NONE)
             choose_part(s, o);
     }
-    collect(s, v);
+    waitgraph_collect(s, v);
     return CLAVE_OK;
 }
 

@@ -43,7 +43,7 @@ void clave__latch_tell_owed_loss(clave_latch *l)
     emit(l, &(clave_latch_event){.kind = CLAVE_LATCH_NOT_LEADER, .why = l->owed_why});
 }
 
-static void tell(clave_latch *l, clave_latch_event ev)
+static void recipe_latch_tell(clave_latch *l, clave_latch_event ev)
 {
     clave__latch_tell_owed_loss(l);
     emit(l, &ev);
@@ -68,7 +68,7 @@ void clave__latch_gain(clave_latch *l)
         return;
     l->leads = true;
     l->asked = false;
-    tell(l, (clave_latch_event){.kind = CLAVE_LATCH_LEADER});
+    recipe_latch_tell(l, (clave_latch_event){.kind = CLAVE_LATCH_LEADER});
     if (l->leads)
         clave__note_post_awaits(l, CLAVE_OK);
     clave__note_deliver_due(l);
@@ -79,11 +79,11 @@ static void lose(clave_latch *l, clave_err why)
     if (!l->leads)
         return;
     l->leads = false;
-    tell(l, (clave_latch_event){.kind = CLAVE_LATCH_NOT_LEADER, .why = why});
+    recipe_latch_tell(l, (clave_latch_event){.kind = CLAVE_LATCH_NOT_LEADER, .why = why});
 }
 
 /* By our own call: to be told later. */
-static void give_up(clave_latch *l)
+static void recipe_latch_give_up(clave_latch *l)
 {
     if (!l->leads)
         return;
@@ -155,13 +155,13 @@ static void prove(clave_latch *l)
 
 static const struct contender_events events;
 
-static void fail(clave_latch *l, clave_err err)
+static void recipe_latch_fail(clave_latch *l, clave_err err)
 {
     if (err == CLAVE_ECLOSED) {
         l->state = CLAVE_LATCH_CLOSED;
     } else {
         l->rests = true;
-        tell(l, (clave_latch_event){.kind = CLAVE_LATCH_FAILED, .why = err});
+        recipe_latch_tell(l, (clave_latch_event){.kind = CLAVE_LATCH_FAILED, .why = err});
     }
     /* The callback may have had it stand again. */
     if (!l->place)
@@ -174,7 +174,7 @@ static clave_err new_place(clave_latch *l, bool meek, struct contender **out)
     return clave__contender_new(out, l->client, spec, &events, l);
 }
 
-static clave_err join(clave_latch *l, struct contender *place, bool meek)
+static clave_err recipe_latch_join(clave_latch *l, struct contender *place, bool meek)
 {
     l->place = place;
     l->meek = meek;
@@ -187,30 +187,30 @@ static clave_err join(clave_latch *l, struct contender *place, bool meek)
     return err;
 }
 
-static clave_err stand(clave_latch *l, bool meek)
+static clave_err recipe_latch_stand(clave_latch *l, bool meek)
 {
     struct contender *place;
     clave_err err = new_place(l, meek, &place);
-    return err == CLAVE_OK ? join(l, place, meek) : err;
+    return err == CLAVE_OK ? recipe_latch_join(l, place, meek) : err;
 }
 
-static void stand_again(clave_latch *l, bool meek)
+static void recipe_latch_stand_again(clave_latch *l, bool meek)
 {
     if (l->state != CLAVE_LATCH_STARTED || l->place || l->rests)
         return;
-    clave_err err = stand(l, meek);
+    clave_err err = recipe_latch_stand(l, meek);
     if (err == CLAVE_ENOMEM)
         clave__latch_try_later(l);
     else if (err != CLAVE_OK)
-        fail(l, err);
+        recipe_latch_fail(l, err);
 }
 
-static void on_retry(struct timer *t, int64_t now)
+static void recipe_latch_on_retry(struct timer *t, int64_t now)
 {
     (void)now;
     clave_latch *l = LIST_ENTRY(t, struct clave_latch, retry);
     clave__latch_hold(l);
-    stand_again(l, false);
+    recipe_latch_stand_again(l, false);
     if (clave_client_is_connected(l->client)) {
         prove(l);
         clave__latch_claim(l);
@@ -219,24 +219,24 @@ static void on_retry(struct timer *t, int64_t now)
     clave__latch_drop(l);
 }
 
-static void on_moved(void *owner)
+static void recipe_latch_on_moved(void *owner)
 {
     clave_latch *l = owner;
     const struct contender *place = l->place;
     clave_latch_event ev = {
         .kind = CLAVE_LATCH_QUEUED, .ahead = place->ahead, .predecessor = place->last.path};
     clave__latch_hold(l);
-    tell(l, ev);
+    recipe_latch_tell(l, ev);
     /* The callback may have given the place up. */
     if (l->place == place && place->ahead == 1) {
         ev.kind = CLAVE_LATCH_NEXT;
-        tell(l, ev);
+        recipe_latch_tell(l, ev);
     }
     clave__latch_claim(l);
     clave__latch_drop(l);
 }
 
-static void on_held(void *owner)
+static void recipe_latch_on_held(void *owner)
 {
     clave_latch *l = owner;
     clave__latch_hold(l);
@@ -244,7 +244,7 @@ static void on_held(void *owner)
     clave__latch_drop(l);
 }
 
-static void on_ended(void *owner, clave_err err)
+static void recipe_latch_on_ended(void *owner, clave_err err)
 {
     clave_latch *l = owner;
     l->place = NULL;
@@ -252,12 +252,12 @@ static void on_ended(void *owner, clave_err err)
     if (err == CLAVE_ENOMEM)
         clave__latch_try_later(l);
     else
-        fail(l, err);
+        recipe_latch_fail(l, err);
     clave__note_deliver_due(l);
     clave__latch_drop(l);
 }
 
-static void on_lost(void *owner, clave_err why)
+static void recipe_latch_on_lost(void *owner, clave_err why)
 {
     clave_latch *l = owner;
     l->place = NULL;
@@ -268,31 +268,31 @@ static void on_lost(void *owner, clave_err why)
     if (why == CLAVE_ECLOSED)
         clave__note_post_awaits(l, CLAVE_ECLOSED);
     /* Where nobody queues, who has had its term would have the next one too. */
-    stand_again(l, why == CLAVE_EMAXHOLD && l->config.spec.rule->race);
+    recipe_latch_stand_again(l, why == CLAVE_EMAXHOLD && l->config.spec.rule->race);
     clave__note_deliver_due(l);
     clave__latch_drop(l);
 }
 
-static void on_asked(void *owner)
+static void recipe_latch_on_asked(void *owner)
 {
     clave_latch *l = owner;
     if (!l->leads || l->asked)
         return;
     l->asked = true;
     clave__latch_hold(l);
-    tell(l, (clave_latch_event){.kind = CLAVE_LATCH_ASKED});
+    recipe_latch_tell(l, (clave_latch_event){.kind = CLAVE_LATCH_ASKED});
     clave__latch_drop(l);
 }
 
 static const struct contender_events events = {
-    .moved = on_moved,
-    .held = on_held,
-    .ended = on_ended,
-    .lost = on_lost,
-    .asked = on_asked,
+    .moved = recipe_latch_on_moved,
+    .held = recipe_latch_on_held,
+    .ended = recipe_latch_on_ended,
+    .lost = recipe_latch_on_lost,
+    .asked = recipe_latch_on_asked,
 };
 
-static void on_left(void *arg, clave_err err)
+static void recipe_latch_on_left(void *arg, clave_err err)
 {
     struct note *n = arg;
     if (n->l->calling)
@@ -301,7 +301,7 @@ static void on_left(void *arg, clave_err err)
         clave__note_deliver(n, err);
 }
 
-static void on_state(struct listener *listener, clave_state state, clave_err why)
+static void recipe_latch_on_state(struct listener *listener, clave_state state, clave_err why)
 {
     clave_latch *l = LIST_ENTRY(listener, struct clave_latch, listener);
     clave__latch_hold(l);
@@ -332,7 +332,7 @@ static void on_state(struct listener *listener, clave_state state, clave_err why
 
 /* ---- life ------------------------------------------------------------------------------ */
 
-static clave_err check_options(const clave_latch_options *o)
+static clave_err recipe_latch_check_options(const clave_latch_options *o)
 {
     bool policy = o->policy == CLAVE_POLICY_STANDARD || o->policy == CLAVE_POLICY_SESSION;
     bool fine = policy && o->max_term_ms >= 0 && o->min_valid_ms >= 0 && (!o->acls || o->nacls > 0);
@@ -343,7 +343,7 @@ static clave_err check_options(const clave_latch_options *o)
     return fine ? CLAVE_OK : CLAVE_EINVAL;
 }
 
-static clave_err copy_options(clave_latch *l, const clave_latch_options *o)
+static clave_err recipe_latch_copy_options(clave_latch *l, const clave_latch_options *o)
 {
     const char *id = o->id ? o->id : "";
     l->policy = o->policy;
@@ -369,7 +369,7 @@ clave_err clave__latch_new(clave_latch **out, clave_client *c, const char *path,
     *out = NULL;
     clave_err err = clave__client_take_options(c, &o, sizeof o, given, "clave_latch_options");
     if (err == CLAVE_OK)
-        err = check_options(&o);
+        err = recipe_latch_check_options(&o);
     if (err != CLAVE_OK)
         return err;
     bool ranks = o.priority > 0 || o.spread; /* which has to stand in the name */
@@ -385,13 +385,13 @@ clave_err clave__latch_new(clave_latch **out, clave_client *c, const char *path,
     list_init(&l->awaits);
     list_init(&l->due);
     list_init(&l->listener.link);
-    l->listener.on_state = on_state;
+    l->listener.on_state = recipe_latch_on_state;
     clave__timer_init(&l->soon, on_soon);
-    clave__timer_init(&l->retry, on_retry);
+    clave__timer_init(&l->retry, recipe_latch_on_retry);
     clave__latch_priority_init(l);
     err = clave__contender_config_init(&l->config, c, path, rule, "the election's path");
     if (err == CLAVE_OK)
-        err = copy_options(l, &o);
+        err = recipe_latch_copy_options(l, &o);
     if (err != CLAVE_OK) {
         clave__latch_drop(l);
         return err;
@@ -414,21 +414,21 @@ clave_err clave_latch_start(clave_latch *l)
         return CLAVE_EINVAL;
     if (clave_client_state(l->client) == CLAVE_STATE_CLOSED)
         return CLAVE_ECLOSED;
-    clave_err err = stand(l, false);
+    clave_err err = recipe_latch_stand(l, false);
     if (err == CLAVE_OK)
         l->state = CLAVE_LATCH_STARTED;
     return err;
 }
 
 /* From here on nobody hears of the place; `left` (may be NULL) when its node is gone. */
-static void leave(clave_latch *l, struct contender *place, struct note *left)
+static void recipe_latch_leave(clave_latch *l, struct contender *place, struct note *left)
 {
     if (place && place->state == CONTENDER_HELD && place->token == l->published_token)
         clave__value_withdraw(
             &(struct latch_lead){l->client, l->config.path, place->own.path, place->token});
     l->calling = true;
     if (place)
-        clave__contender_leave(place, left ? on_left : NULL, left);
+        clave__contender_leave(place, left ? recipe_latch_on_left : NULL, left);
     else if (left)
         clave__note_post(left, CLAVE_OK);
     l->calling = false;
@@ -440,9 +440,9 @@ static void close_latch(clave_latch *l, struct note *left)
     l->state = CLAVE_LATCH_CLOSED;
     l->place = NULL;
     clave__client_timer_clear(l->client, &l->retry);
-    give_up(l);
+    recipe_latch_give_up(l);
     clave__note_post_awaits(l, CLAVE_ECLOSED);
-    leave(l, place, left);
+    recipe_latch_leave(l, place, left);
 }
 
 clave_err clave_latch_close(clave_latch *l, clave_latch_close_mode mode, clave_latch_cb *cb,
@@ -481,9 +481,9 @@ clave_err clave__latch_stand_behind(clave_latch *l, bool meek)
     if (err != CLAVE_OK)
         return err;
     l->rests = false;
-    give_up(l);
-    leave(l, old, NULL);
-    if (join(l, next, meek) != CLAVE_OK)
+    recipe_latch_give_up(l);
+    recipe_latch_leave(l, old, NULL);
+    if (recipe_latch_join(l, next, meek) != CLAVE_OK)
         clave__latch_try_later(l);
     return CLAVE_OK;
 }

@@ -14,7 +14,7 @@ void clave__note_deliver(struct note *n, clave_err verdict)
     clave__latch_drop(l);
 }
 
-static void on_limit(struct timer *t, int64_t now)
+static void latch_callbacks_on_limit(struct timer *t, int64_t now)
 {
     (void)now;
     clave__note_deliver(LIST_ENTRY(t, struct note, limit), CLAVE_EBUSY);
@@ -27,7 +27,7 @@ clave_err clave__note_new(struct note **out, clave_latch *l, clave_latch_cb *cb,
     if (!n)
         return CLAVE_ENOMEM;
     list_init(&n->link);
-    clave__timer_init(&n->limit, on_limit);
+    clave__timer_init(&n->limit, latch_callbacks_on_limit);
     n->l = l;
     n->cb = cb;
     n->arg = arg;
@@ -107,7 +107,7 @@ clave_err clave_latch_await(clave_latch *l, int64_t deadline, clave_latch_cb *cb
     return CLAVE_OK;
 }
 
-static bool is_of(const struct note *n, clave_latch_cb *cb, const void *arg)
+static bool latch_callbacks_is_of(const struct note *n, clave_latch_cb *cb, const void *arg)
 {
     return n->cb == cb && n->arg == arg;
 }
@@ -117,7 +117,7 @@ clave_err clave_latch_cancel(clave_latch *l, clave_latch_cb *cb, void *arg)
     clave_err err = CLAVE_ENOTHELD;
     for (struct list *e = l->due.next; e != &l->due; e = e->next) {
         struct note *n = LIST_ENTRY(e, struct note, link);
-        if (!brings_luck(n) || !is_of(n, cb, arg))
+        if (!brings_luck(n) || !latch_callbacks_is_of(n, cb, arg))
             continue;
         n->verdict = CLAVE_ECANCELED;
         err = CLAVE_OK;
@@ -125,7 +125,7 @@ clave_err clave_latch_cancel(clave_latch *l, clave_latch_cb *cb, void *arg)
     for (struct list *e = l->awaits.next, *next; e != &l->awaits; e = next) {
         struct note *n = LIST_ENTRY(e, struct note, link);
         next = e->next;
-        if (!is_of(n, cb, arg))
+        if (!latch_callbacks_is_of(n, cb, arg))
             continue;
         clave__note_post(n, CLAVE_ECANCELED);
         err = CLAVE_OK;

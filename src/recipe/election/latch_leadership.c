@@ -50,7 +50,8 @@ bool clave__latch_lead(const clave_latch *l, struct latch_lead *out)
 
 /* ---- guarded writes -------------------------------------------------------------------- */
 
-static clave_err guard_one(clave_latch *l, const clave_op *op, clave_result_cb *cb, void *arg)
+static clave_err latch_leadership_guard_one(clave_latch *l, const clave_op *op, clave_result_cb *cb,
+                                            void *arg)
 {
     if (!l->leads || !clave__latch_is_first(l))
         return CLAVE_ENOTHELD;
@@ -61,7 +62,7 @@ clave_err clave_latch_create(clave_latch *l, const char *path, const void *data,
                              clave_create_mode mode, clave_result_cb *cb, void *arg)
 {
     clave_op op = {.kind = CLAVE_OP_CREATE, .path = path, .data = data, .len = len, .mode = mode};
-    return guard_one(l, &op, cb, arg);
+    return latch_leadership_guard_one(l, &op, cb, arg);
 }
 
 clave_err clave_latch_set(clave_latch *l, const char *path, const void *data, size_t len,
@@ -69,14 +70,14 @@ clave_err clave_latch_set(clave_latch *l, const char *path, const void *data, si
 {
     clave_op op = {
         .kind = CLAVE_OP_SET, .path = path, .data = data, .len = len, .version = version};
-    return guard_one(l, &op, cb, arg);
+    return latch_leadership_guard_one(l, &op, cb, arg);
 }
 
 clave_err clave_latch_delete(clave_latch *l, const char *path, int32_t version, clave_result_cb *cb,
                              void *arg)
 {
     clave_op op = {.kind = CLAVE_OP_DELETE, .path = path, .version = version};
-    return guard_one(l, &op, cb, arg);
+    return latch_leadership_guard_one(l, &op, cb, arg);
 }
 
 clave_err clave_latch_multi(clave_latch *l, const clave_op *ops, size_t nops, clave_result_cb *cb,

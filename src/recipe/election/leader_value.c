@@ -46,7 +46,7 @@ static void free_publication(struct publication *p)
     clave__mem_free(p->mem, p);
 }
 
-static void finish(clave_client *c, struct publication *p, clave_err err)
+static void leader_value_finish(clave_client *c, struct publication *p, clave_err err)
 {
     clave_latch *l = p->l;
     /* When nobody knows it may be there, and is to be taken back. */
@@ -58,9 +58,9 @@ static void finish(clave_client *c, struct publication *p, clave_err err)
     clave__latch_drop(l);
 }
 
-static void on_done(clave_client *c, const clave_result *res, void *arg);
+static void leader_value_on_done(clave_client *c, const clave_result *res, void *arg);
 
-static clave_err submit(clave_client *c, struct publication *p)
+static clave_err leader_value_submit(clave_client *c, struct publication *p)
 {
     clave_op remove = {.kind = CLAVE_OP_DELETE, .path = p->path, .version = -1};
     clave_op create = {.kind = CLAVE_OP_CREATE,
@@ -75,10 +75,11 @@ static clave_err submit(clave_client *c, struct publication *p)
                                                 : remove,
                        create};
     p->tries++;
-    return clave__fenced_write_multi(c, p->node, ops, p->step == STEP_REPLACE ? 2 : 1, on_done, p);
+    return clave__fenced_write_multi(c, p->node, ops, p->step == STEP_REPLACE ? 2 : 1,
+                                     leader_value_on_done, p);
 }
 
-static void on_done(clave_client *c, const clave_result *res, void *arg)
+static void leader_value_on_done(clave_client *c, const clave_result *res, void *arg)
 {
     struct publication *p = arg;
     clave_err err = res->err;
@@ -86,15 +87,15 @@ static void on_done(clave_client *c, const clave_result *res, void *arg)
     bool missing = p->step != STEP_CREATE && err == CLAVE_ENONODE;
     if ((there || missing) && p->tries < TRIES) {
         p->step = there ? STEP_REPLACE : STEP_CREATE;
-        err = submit(c, p);
+        err = leader_value_submit(c, p);
         if (err == CLAVE_OK)
             return;
     }
-    finish(c, p, err);
+    leader_value_finish(c, p, err);
 }
 
-static clave_err fill(struct publication *p, const struct latch_lead *lead, const void *data,
-                      size_t len)
+static clave_err leader_value_fill(struct publication *p, const struct latch_lead *lead,
+                                   const void *data, size_t len)
 {
     const char *name = clave__path_name(lead->node);
     size_t nname = strlen(name);
@@ -126,9 +127,9 @@ clave_err clave_latch_publish(clave_latch *l, const void *data, size_t len, clav
         return CLAVE_ENOMEM;
     *p = (struct publication){.l = l, .mem = mem, .cb = cb, .arg = arg, .token = lead.token};
     p->step = l->published_token == lead.token ? STEP_SET : STEP_CREATE;
-    clave_err err = fill(p, &lead, data, len);
+    clave_err err = leader_value_fill(p, &lead, data, len);
     if (err == CLAVE_OK)
-        err = submit(lead.client, p);
+        err = leader_value_submit(lead.client, p);
     if (err != CLAVE_OK)
         free_publication(p);
     else

@@ -60,7 +60,7 @@ static void view_fini(clave_leader_watch *w, struct view *v)
     *v = (struct view){0};
 }
 
-static void drop(clave_leader_watch *w)
+static void leader_watch_drop(clave_leader_watch *w)
 {
     if (--w->refs > 0)
         return;
@@ -83,7 +83,7 @@ void clave_leader_watch_free(clave_leader_watch *w)
     clave_watch_free(w->node_watch);
     clave_watch_free(w->value_watch);
     clave_client *c = w->client;
-    drop(w);
+    leader_watch_drop(w);
     clave__client_unref(c);
 }
 
@@ -94,7 +94,7 @@ static bool is_freed(const clave_leader_watch *w)
 
 /* ---- telling --------------------------------------------------------------------------- */
 
-static bool same_text(const char *a, size_t na, const char *b, size_t nb)
+static bool leader_watch_same_text(const char *a, size_t na, const char *b, size_t nb)
 {
     return a && b ? na == nb && memcmp(a, b, na) == 0 : a == b;
 }
@@ -105,12 +105,12 @@ static bool is_news(const clave_leader_watch *w)
     if (!w->told || a->err != b->err || !a->node != !b->node)
         return true;
     return b->node && (a->stat.czxid != b->stat.czxid || strcmp(a->node, b->node) != 0 ||
-                       !same_text(a->data, a->len, b->data, b->len) ||
-                       !same_text(a->value, a->nvalue, b->value, b->nvalue));
+                       !leader_watch_same_text(a->data, a->len, b->data, b->len) ||
+                       !leader_watch_same_text(a->value, a->nvalue, b->value, b->nvalue));
 }
 
 /* The parse writes into the text, and what was shown is compared with: a copy. */
-static clave_err describe(clave_leader_watch *w, clave_participant *p, char **text)
+static clave_err leader_watch_describe(clave_leader_watch *w, clave_participant *p, char **text)
 {
     const struct view *v = &w->now;
     *p = (clave_participant){.node = v->node, .stat = v->stat};
@@ -127,13 +127,13 @@ static void retry_later(clave_leader_watch *w)
     clave__client_timer_set(w->client, &w->retry, clave__client_now(w->client) + RETRY_MS);
 }
 
-static void tell(clave_leader_watch *w)
+static void leader_watch_tell(clave_leader_watch *w)
 {
     char *text = NULL;
     clave_participant leader;
     clave_leader_news news = {.err = w->now.err, .value = w->now.value, .len = w->now.nvalue};
     if (news.err == CLAVE_OK && w->now.node) {
-        news.err = describe(w, &leader, &text);
+        news.err = leader_watch_describe(w, &leader, &text);
         news.leader = news.err == CLAVE_OK ? &leader : NULL;
     }
     if (news.err == CLAVE_ENOMEM && w->now.err == CLAVE_OK) {
@@ -148,7 +148,7 @@ static void tell(clave_leader_watch *w)
         clave_leader_watch_free(w);
         first(c, news.err, news.leader, news.leader != NULL, arg);
         clave__mem_free(w->mem, text);
-        drop(w);
+        leader_watch_drop(w);
         return;
     }
     struct view old = w->shown;
@@ -159,12 +159,12 @@ static void tell(clave_leader_watch *w)
     w->cb(w, &news, w->arg);
     view_fini(w, &old);
     clave__mem_free(w->mem, text);
-    drop(w);
+    leader_watch_drop(w);
 }
 
 /* ---- reading --------------------------------------------------------------------------- */
 
-static void on_retry(struct timer *t, int64_t now)
+static void leader_watch_on_retry(struct timer *t, int64_t now)
 {
     (void)now;
     read_from(LIST_ENTRY(t, struct clave_leader_watch, retry), STAGE_LIST);
@@ -179,7 +179,7 @@ static bool passes(clave_err err)
 /* The reading is complete, or impossible. What it has found may be news though it has to begin
  * again: were only an undisturbed one told, a leader who is written to all the time would stay
  * unknown. But for who leads, which is read again because of somebody's end. */
-static void conclude(clave_leader_watch *w, clave_err err)
+static void leader_watch_conclude(clave_leader_watch *w, clave_err err)
 {
     enum stage again = err == CLAVE_OK ? w->again : STAGE_NONE;
     w->reading = false;
@@ -194,19 +194,19 @@ static void conclude(clave_leader_watch *w, clave_err err)
     bool quiet = err != CLAVE_OK && passes(err) && w->cb;
     w->refs++;
     if (!quiet && again != STAGE_LIST && is_news(w))
-        tell(w);
+        leader_watch_tell(w);
     if (again != STAGE_NONE && !is_freed(w))
         read_from(w, again);
-    drop(w);
+    leader_watch_drop(w);
 }
 
 /* Every request of a reading is one of these; its reply goes on with the reading. */
-static void submitted(clave_leader_watch *w, clave_err err)
+static void leader_watch_submitted(clave_leader_watch *w, clave_err err)
 {
     if (err == CLAVE_OK)
         w->refs++;
     else
-        conclude(w, err);
+        leader_watch_conclude(w, err);
 }
 
 /* One that is armed must not be given again. */
@@ -235,7 +235,7 @@ static void on_vacant(clave_leader_watch *w)
     view_fini(w, &w->now);
     clave_watch_disarm(w->node_watch);
     clave_watch_disarm(w->value_watch);
-    conclude(w, CLAVE_OK);
+    leader_watch_conclude(w, CLAVE_OK);
 }
 
 /* The queue's path itself is missing: it was watched for. */
@@ -251,12 +251,12 @@ static void on_path(clave_client *c, const clave_result *res, void *arg)
         else if (res->err == CLAVE_ENONODE)
             on_vacant(w);
         else
-            conclude(w, res->err);
+            leader_watch_conclude(w, res->err);
     }
-    drop(w);
+    leader_watch_drop(w);
 }
 
-static const char *first_of(const clave_result *res)
+static const char *leader_watch_first_of(const clave_result *res)
 {
     const char *first = NULL;
     for (size_t i = 0; i < res->nnames; i++) {
@@ -279,32 +279,32 @@ static clave_err set_node(clave_leader_watch *w, const char *name)
     return w->now.node ? CLAVE_OK : CLAVE_ENOMEM;
 }
 
-static void on_names(clave_client *c, const clave_result *res, void *arg);
+static void leader_watch_on_names(clave_client *c, const clave_result *res, void *arg);
 
-static void list(clave_leader_watch *w, clave_watch *watch)
+static void leader_watch_list(clave_leader_watch *w, clave_watch *watch)
 {
-    submitted(w, clave_children(w->client, w->path, watch, on_names, w));
+    leader_watch_submitted(w, clave_children(w->client, w->path, watch, leader_watch_on_names, w));
 }
 
-static void on_names(clave_client *c, const clave_result *res, void *arg)
+static void leader_watch_on_names(clave_client *c, const clave_result *res, void *arg)
 {
     clave_leader_watch *w = arg;
     if (replied(w)) {
-        const char *first = res->err == CLAVE_OK ? first_of(res) : NULL;
+        const char *first = res->err == CLAVE_OK ? leader_watch_first_of(res) : NULL;
         if (res->err == CLAVE_ENONODE && !clave_watch_is_armed(w->path_watch))
-            submitted(w, clave_exists(c, w->path, w->path_watch, on_path, w));
+            leader_watch_submitted(w, clave_exists(c, w->path, w->path_watch, on_path, w));
         else if (res->err != CLAVE_OK && res->err != CLAVE_ENONODE)
-            conclude(w, res->err);
+            leader_watch_conclude(w, res->err);
         else if (!first && !clave_watch_is_armed(w->path_watch))
-            list(w, w->path_watch); /* seldom: only a vacancy is watched for */
+            leader_watch_list(w, w->path_watch); /* seldom: only a vacancy is watched for */
         else if (!first)
             on_vacant(w);
         else if (set_node(w, first) != CLAVE_OK)
-            conclude(w, CLAVE_ENOMEM);
+            leader_watch_conclude(w, CLAVE_ENOMEM);
         else
             next_stage(w, STAGE_NODE);
     }
-    drop(w);
+    leader_watch_drop(w);
 }
 
 static clave_err take_node(clave_leader_watch *w, const clave_result *res)
@@ -328,13 +328,13 @@ static void on_node(clave_client *c, const clave_result *res, void *arg)
         if (res->err == CLAVE_ENONODE)
             next_stage(w, STAGE_LIST);
         else if (res->err != CLAVE_OK && res->err != CLAVE_ENOAUTH)
-            conclude(w, res->err);
+            leader_watch_conclude(w, res->err);
         else if (take_node(w, res) != CLAVE_OK)
-            conclude(w, CLAVE_ENOMEM);
+            leader_watch_conclude(w, CLAVE_ENOMEM);
         else
             next_stage(w, w->first ? STAGE_NONE : STAGE_VALUE);
     }
-    drop(w);
+    leader_watch_drop(w);
 }
 
 static void get_node(clave_leader_watch *w)
@@ -350,13 +350,13 @@ static void get_node(clave_leader_watch *w)
         err = clave_get(w->client, path, if_idle(w->node_watch), on_node, w);
     }
     clave__mem_free(w->mem, path);
-    submitted(w, err);
+    leader_watch_submitted(w, err);
 }
 
 /* ---- the value ------------------------------------------------------------------------- */
 
 /* Behind the name of this leader's node. A former one's is none. */
-static clave_err take_value(clave_leader_watch *w, const clave_result *res)
+static clave_err leader_watch_take_value(clave_leader_watch *w, const clave_result *res)
 {
     size_t nname = strlen(w->now.node);
     const char *data = res->data;
@@ -379,13 +379,13 @@ static void on_no_value(clave_client *c, const clave_result *res, void *arg)
     clave_leader_watch *w = arg;
     if (replied(w)) {
         if (res->err == CLAVE_OK)
-            submitted(w, clave_get(c, w->value_path, NULL, on_value, w));
+            leader_watch_submitted(w, clave_get(c, w->value_path, NULL, on_value, w));
         else if (res->err == CLAVE_ENONODE)
-            conclude(w, take_value(w, res));
+            leader_watch_conclude(w, leader_watch_take_value(w, res));
         else
-            conclude(w, res->err);
+            leader_watch_conclude(w, res->err);
     }
-    drop(w);
+    leader_watch_drop(w);
 }
 
 static void on_value(clave_client *c, const clave_result *res, void *arg)
@@ -393,13 +393,14 @@ static void on_value(clave_client *c, const clave_result *res, void *arg)
     clave_leader_watch *w = arg;
     if (replied(w)) {
         if (res->err == CLAVE_ENONODE && !clave_watch_is_armed(w->value_watch))
-            submitted(w, clave_exists(c, w->value_path, w->value_watch, on_no_value, w));
+            leader_watch_submitted(w,
+                                   clave_exists(c, w->value_path, w->value_watch, on_no_value, w));
         else if (res->err == CLAVE_OK || res->err == CLAVE_ENOAUTH || res->err == CLAVE_ENONODE)
-            conclude(w, take_value(w, res));
+            leader_watch_conclude(w, leader_watch_take_value(w, res));
         else
-            conclude(w, res->err);
+            leader_watch_conclude(w, res->err);
     }
-    drop(w);
+    leader_watch_drop(w);
 }
 
 /* ---- stages and events ----------------------------------------------------------------- */
@@ -409,17 +410,18 @@ static void next_stage(clave_leader_watch *w, enum stage stage)
     w->stage = stage;
     switch (stage) {
     case STAGE_LIST:
-        list(w, NULL);
+        leader_watch_list(w, NULL);
         break;
     case STAGE_NODE:
         clave_watch_disarm(w->path_watch);
         get_node(w);
         break;
     case STAGE_VALUE:
-        submitted(w, clave_get(w->client, w->value_path, if_idle(w->value_watch), on_value, w));
+        leader_watch_submitted(
+            w, clave_get(w->client, w->value_path, if_idle(w->value_watch), on_value, w));
         break;
     case STAGE_NONE:
-        conclude(w, CLAVE_OK);
+        leader_watch_conclude(w, CLAVE_OK);
         break;
     }
 }
@@ -476,7 +478,7 @@ static void on_value_event(clave_client *c, clave_watch *watch, const clave_even
         read_from(arg, STAGE_VALUE);
 }
 
-static void on_state(struct listener *listener, clave_state state, clave_err why)
+static void leader_watch_on_state(struct listener *listener, clave_state state, clave_err why)
 {
     clave_leader_watch *w = LIST_ENTRY(listener, struct clave_leader_watch, listener);
     (void)why;
@@ -486,7 +488,7 @@ static void on_state(struct listener *listener, clave_state state, clave_err why
         read_from(w, STAGE_LIST);
     else if (state == CLAVE_STATE_CLOSED && !w->reading) {
         w->reading = true;
-        conclude(w, CLAVE_ECLOSED);
+        leader_watch_conclude(w, CLAVE_ECLOSED);
     }
 }
 
@@ -502,8 +504,8 @@ static clave_err open_watches(clave_leader_watch *w)
     return err;
 }
 
-static clave_err begin(clave_leader_watch **out, clave_client *c, const char *path,
-                       const clave_leader_watch *model)
+static clave_err leader_watch_begin(clave_leader_watch **out, clave_client *c, const char *path,
+                                    const clave_leader_watch *model)
 {
     const struct clave_mem *mem = clave__client_mem(c);
     const char *fault = clave__path_fault(path, strlen(path), false);
@@ -524,13 +526,13 @@ static clave_err begin(clave_leader_watch **out, clave_client *c, const char *pa
     w->again = STAGE_NONE;
     clave__client_ref(c);
     list_init(&w->listener.link);
-    w->listener.on_state = on_state;
-    clave__timer_init(&w->retry, on_retry);
+    w->listener.on_state = leader_watch_on_state;
+    clave__timer_init(&w->retry, leader_watch_on_retry);
     w->path = clave__mem_strdup(mem, path);
     w->value_path = clave__value_path(mem, path);
     clave_err err = w->path && w->value_path ? open_watches(w) : CLAVE_ENOMEM;
     if (err == CLAVE_OK)
-        err = clave_children(c, path, NULL, on_names, w);
+        err = clave_children(c, path, NULL, leader_watch_on_names, w);
     if (err != CLAVE_OK) {
         clave_leader_watch_free(w);
         return err;
@@ -549,14 +551,14 @@ clave_err clave_leader_watch_new(clave_leader_watch **out, clave_client *c, cons
     *out = NULL;
     if (!cb)
         return CLAVE_EINVAL;
-    return begin(out, c, path, &(clave_leader_watch){.cb = cb, .arg = arg});
+    return leader_watch_begin(out, c, path, &(clave_leader_watch){.cb = cb, .arg = arg});
 }
 
 clave_err clave_latch_leader(clave_client *c, const char *path, clave_participants_cb *cb,
                              void *arg)
 {
     clave_leader_watch *w;
-    return begin(&w, c, path, &(clave_leader_watch){.first = cb, .arg = arg});
+    return leader_watch_begin(&w, c, path, &(clave_leader_watch){.first = cb, .arg = arg});
 }
 
 clave_err clave_latch_participants(clave_client *c, const char *path, clave_participants_cb *cb,

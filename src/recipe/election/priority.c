@@ -32,7 +32,7 @@ int32_t clave__priority_of(const char *name)
 }
 
 /* FNV-1a. */
-static uint64_t mix(uint64_t hash, const char *text)
+static uint64_t priority_mix(uint64_t hash, const char *text)
 {
     size_t n = strlen(text) + 1; /* with the NUL: "a" "bc" is not "ab" "c" */
     for (size_t i = 0; i < n; i++)
@@ -42,7 +42,7 @@ static uint64_t mix(uint64_t hash, const char *text)
 
 int32_t clave__priority_spread(const char *path, const char *id)
 {
-    uint64_t h = mix(mix(UINT64_C(0xcbf29ce484222325), path), id);
+    uint64_t h = priority_mix(priority_mix(UINT64_C(0xcbf29ce484222325), path), id);
     /* FNV's high bits hardly see the last bytes: MurmurHash3's finalizer. */
     h = (h ^ (h >> 33)) * UINT64_C(0xff51afd7ed558ccd);
     h = (h ^ (h >> 33)) * UINT64_C(0xc4ceb9fe1a85ec53);

@@ -52,7 +52,7 @@ static void free_transfer(struct transfer *t)
     clave__mem_free(t->mem, t);
 }
 
-static void finish(clave_client *c, struct transfer *t, clave_err err)
+static void transfer_finish(clave_client *c, struct transfer *t, clave_err err)
 {
     clave_latch *keep = t->keep;
     if (t->cb)
@@ -78,18 +78,18 @@ static clave_err step_down(struct transfer *t)
     return err == CLAVE_OK ? CLAVE_ELOST : err;
 }
 
-static void on_names(clave_client *c, const clave_result *res, void *arg);
+static void transfer_on_names(clave_client *c, const clave_result *res, void *arg);
 
-static clave_err list(clave_client *c, struct transfer *t)
+static clave_err transfer_list(clave_client *c, struct transfer *t)
 {
     forget_ops(t);
     t->tries++;
-    return clave_children(c, t->path, NULL, on_names, t);
+    return clave_children(c, t->path, NULL, transfer_on_names, t);
 }
 
 /* ---- the last step --------------------------------------------------------------------- */
 
-static void on_done(clave_client *c, const clave_result *res, void *arg)
+static void transfer_on_done(clave_client *c, const clave_result *res, void *arg)
 {
     struct transfer *t = arg;
     clave_err err = res->err;
@@ -97,13 +97,13 @@ static void on_done(clave_client *c, const clave_result *res, void *arg)
     if (err == CLAVE_EBADVERSION && !t->l && !t->target)
         err = CLAVE_OK;
     if ((err == CLAVE_ENONODE || err == CLAVE_EBADVERSION) && t->tries < TRIES) {
-        err = list(c, t);
+        err = transfer_list(c, t);
         if (err == CLAVE_OK)
             return;
     }
     if (err == CLAVE_OK && t->l)
         err = step_down(t);
-    finish(c, t, err);
+    transfer_finish(c, t, err);
 }
 
 /* Asked by writing what is there: its id stays what others see. */
@@ -116,12 +116,12 @@ static void on_leader_data(clave_client *c, const clave_result *res, void *arg)
         *ask = (clave_op){.kind = CLAVE_OP_SET, .path = t->leader, .data = res->data};
         ask->len = res->len;
         ask->version = res->stat->version;
-        err = clave_multi(c, t->ops, t->nops, on_done, t);
+        err = clave_multi(c, t->ops, t->nops, transfer_on_done, t);
     } else if (err == CLAVE_ENONODE && t->tries < TRIES) {
-        err = list(c, t);
+        err = transfer_list(c, t);
     }
     if (err != CLAVE_OK)
-        finish(c, t, err);
+        transfer_finish(c, t, err);
 }
 
 /* ---- the listing ----------------------------------------------------------------------- */
@@ -136,7 +136,7 @@ static size_t drop_foreign(const clave_result *res, size_t *order)
     return n;
 }
 
-static const char *add_path(struct transfer *t, char **at, const char *name)
+static const char *transfer_add_path(struct transfer *t, char **at, const char *name)
 {
     size_t ndir = strcmp(t->path, "/") == 0 ? 0 : strlen(t->path);
     char *path = *at;
@@ -163,7 +163,7 @@ static clave_err make_ops(struct transfer *t, const char *const *names, const si
     for (size_t i = 0; i <= target; i++)
         t->ops[t->nops++] = (clave_op){
             .kind = i == 0 || i == target ? CLAVE_OP_CHECK : CLAVE_OP_DELETE,
-            .path = add_path(t, &at, names[order[i]]),
+            .path = transfer_add_path(t, &at, names[order[i]]),
             .version = -1,
         };
     return CLAVE_OK;
@@ -177,8 +177,8 @@ static clave_err set_leader(struct transfer *t)
 }
 
 /* The index in `order` of who leads next; n: he does not stand. *done: nothing is to do. */
-static size_t choose(const struct transfer *t, const char *const *names, const size_t *order,
-                     size_t n, bool *done)
+static size_t transfer_choose(const struct transfer *t, const char *const *names,
+                              const size_t *order, size_t n, bool *done)
 {
     size_t target = 0;
     if (n == 0 || (t->aim == AIM_TARGET && !t->target))
@@ -202,7 +202,7 @@ static clave_err plan(struct transfer *t, const clave_result *res, bool *done)
         return CLAVE_ENOMEM;
     clave_err err = clave__order_sort(&clave__order_latch, t->mem, res->names, res->nnames, order);
     size_t n = err == CLAVE_OK ? drop_foreign(res, order) : 0;
-    size_t target = choose(t, res->names, order, n, done);
+    size_t target = transfer_choose(t, res->names, order, n, done);
     if (err == CLAVE_OK && target == n)
         err = CLAVE_ENONODE;
     if (err == CLAVE_OK)
@@ -215,7 +215,7 @@ static clave_err plan(struct transfer *t, const clave_result *res, bool *done)
     return err;
 }
 
-static void on_names(clave_client *c, const clave_result *res, void *arg)
+static void transfer_on_names(clave_client *c, const clave_result *res, void *arg)
 {
     struct transfer *t = arg;
     bool done = false;
@@ -223,17 +223,17 @@ static void on_names(clave_client *c, const clave_result *res, void *arg)
     if (err == CLAVE_OK)
         err = res->nnames > 0 ? plan(t, res, &done) : CLAVE_ENONODE;
     if (err == CLAVE_OK && !done && t->l)
-        err = clave_multi(c, t->ops, t->nops, on_done, t);
+        err = clave_multi(c, t->ops, t->nops, transfer_on_done, t);
     else if (err == CLAVE_OK && !done)
         err = clave_get(c, t->leader, NULL, on_leader_data, t);
     if (err != CLAVE_OK || done)
-        finish(c, t, err);
+        transfer_finish(c, t, err);
 }
 
 /* ---- the calls ------------------------------------------------------------------------- */
 
-static clave_err begin(clave_client *c, const struct transfer *model, const char *path,
-                       const char *target, const char *leader)
+static clave_err transfer_begin(clave_client *c, const struct transfer *model, const char *path,
+                                const char *target, const char *leader)
 {
     const struct clave_mem *mem = clave__client_mem(c);
     struct transfer *t = clave__mem_alloc(mem, sizeof *t);
@@ -246,7 +246,7 @@ static clave_err begin(clave_client *c, const struct transfer *model, const char
     t->leader = leader ? clave__mem_strdup(mem, leader) : NULL;
     clave_err err = CLAVE_ENOMEM;
     if (t->path && (t->target || !target) && (t->leader || !leader))
-        err = list(c, t);
+        err = transfer_list(c, t);
     if (err != CLAVE_OK)
         free_transfer(t);
     else if (t->keep)
@@ -262,24 +262,25 @@ clave_err clave_latch_transfer(clave_latch *l, const char *node, clave_transfer_
     if (!clave__latch_lead(l, &lead))
         return CLAVE_ENOTHELD;
     struct transfer model = {.l = l, .keep = l, .cb = cb, .arg = arg};
-    return begin(lead.client, &model, lead.path, node, lead.node);
+    return transfer_begin(lead.client, &model, lead.path, node, lead.node);
 }
 
 clave_err clave_leader_transfer(clave_client *c, const char *path, const char *node,
                                 clave_transfer_cb *cb, void *arg)
 {
     struct transfer model = {.cb = cb, .arg = arg};
-    return begin(c, &model, path, node, NULL);
+    return transfer_begin(c, &model, path, node, NULL);
 }
 
 clave_err clave__transfer_yield(clave_latch *l, clave_transfer_cb *cb)
 {
     struct transfer model = {.l = l, .keep = l, .aim = AIM_YIELD, .cb = cb, .arg = l};
-    return begin(l->client, &model, l->config.path, NULL, l->place->own.path);
+    return transfer_begin(l->client, &model, l->config.path, NULL, l->place->own.path);
 }
 
 clave_err clave__transfer_claim(clave_latch *l, clave_transfer_cb *cb)
 {
     struct transfer model = {.keep = l, .aim = AIM_CLAIM, .cb = cb, .arg = l};
-    return begin(l->client, &model, l->config.path, clave__path_name(l->place->own.path), NULL);
+    return transfer_begin(l->client, &model, l->config.path, clave__path_name(l->place->own.path),
+                          NULL);
 }

@@ -25,7 +25,7 @@ struct clave_delay {
     struct timer timer;
 };
 
-static void tell(clave_delay *d, clave_err err)
+static void lock_delay_tell(clave_delay *d, clave_err err)
 {
     clave_delay_cb *cb = d->cb;
     d->cb = NULL;
@@ -33,19 +33,19 @@ static void tell(clave_delay *d, clave_err err)
         cb(d, err, d->arg);
 }
 
-static clave_err enter(clave_delay *d, enum phase phase, enum lock_record_act act)
+static clave_err lock_delay_enter(clave_delay *d, enum phase phase, enum lock_record_act act)
 {
     d->phase = phase;
     return clave__lock_record_do(d->lock_record, act);
 }
 
-static clave_err mark(clave_delay *d, enum lock_record_act act)
+static clave_err lock_delay_mark(clave_delay *d, enum lock_record_act act)
 {
     clave__lock_record_compose(d->lock_record, "held", 0);
-    return enter(d, MARKING, act);
+    return lock_delay_enter(d, MARKING, act);
 }
 
-static clave_err pause(clave_delay *d)
+static clave_err lock_delay_pause(clave_delay *d)
 {
     int64_t now = clave__client_now(d->client);
     d->phase = PAUSING;
@@ -55,14 +55,15 @@ static clave_err pause(clave_delay *d)
     return CLAVE_OK;
 }
 
-static clave_err looked(clave_delay *d, clave_err err)
+static clave_err lock_delay_looked(clave_delay *d, clave_err err)
 {
     if (err == CLAVE_ENONODE)
-        return mark(d, LOCK_RECORD_CREATE);
+        return lock_delay_mark(d, LOCK_RECORD_CREATE);
     if (err != CLAVE_OK)
         return err;
     bool lost = !clave__lock_record_is_own(d->lock_record);
-    return lost && !d->paused && d->delay_ms > 0 ? pause(d) : mark(d, LOCK_RECORD_REPLACE);
+    return lost && !d->paused && d->delay_ms > 0 ? lock_delay_pause(d)
+                                                 : lock_delay_mark(d, LOCK_RECORD_REPLACE);
 }
 
 static clave_err marked(clave_delay *d, clave_err err)
@@ -70,45 +71,46 @@ static clave_err marked(clave_delay *d, clave_err err)
     if (err == CLAVE_OK)
         d->phase = HELD;
     if (clave__lock_record_in_doubt(err) && ++d->rounds < ROUNDS)
-        return enter(d, LOOKING, LOCK_RECORD_READ);
+        return lock_delay_enter(d, LOOKING, LOCK_RECORD_READ);
     return err;
 }
 
 /* After every step: what there is to tell. Who is told may free it. */
-static void conclude(clave_delay *d, clave_err err)
+static void lock_delay_conclude(clave_delay *d, clave_err err)
 {
     if (err != CLAVE_OK)
         d->phase = OVER;
     if (d->phase == HELD || d->phase == OVER)
-        tell(d, err);
+        lock_delay_tell(d, err);
     else if (d->phase == PAUSING && d->event_cb)
         d->event_cb(d, &d->lock_record->entry.identity, d->delay_ms, d->event_arg);
 }
 
-static void on_done(void *owner, enum lock_record_act act, clave_err err, const clave_stat *stat)
+static void lock_delay_on_done(void *owner, enum lock_record_act act, clave_err err,
+                               const clave_stat *stat)
 {
     (void)act;
     (void)stat;
     clave_delay *d = owner;
     if (d->phase == LOOKING)
-        err = looked(d, err);
+        err = lock_delay_looked(d, err);
     else if (d->phase == MARKING)
         err = marked(d, err);
     else
         d->phase = OVER; /* the end was told */
-    conclude(d, err);
+    lock_delay_conclude(d, err);
 }
 
-static void on_timer(struct timer *t, int64_t now)
+static void lock_delay_on_timer(struct timer *t, int64_t now)
 {
     (void)now;
     clave_delay *d = LIST_ENTRY(t, clave_delay, timer);
-    conclude(d, mark(d, LOCK_RECORD_REPLACE));
+    lock_delay_conclude(d, lock_delay_mark(d, LOCK_RECORD_REPLACE));
 }
 
 /* ---- the calls ------------------------------------------------------------------------------- */
 
-static bool options_ok(const clave_delay_options *o)
+static bool lock_delay_options_ok(const clave_delay_options *o)
 {
     return o->path && o->delay_ms >= 0 && (!o->acls || o->nacls > 0);
 }
@@ -120,7 +122,7 @@ clave_err clave_delay_begin(clave_delay **out, clave_client *c, const clave_gran
     clave_delay_options o;
     *out = NULL;
     clave_err err = clave__client_take_options(c, &o, sizeof o, given, "clave_delay_options");
-    if (err == CLAVE_OK && (!options_ok(&o) || !cb))
+    if (err == CLAVE_OK && (!lock_delay_options_ok(&o) || !cb))
         err = CLAVE_EINVAL;
     if (err != CLAVE_OK)
         return err;
@@ -132,8 +134,8 @@ clave_err clave_delay_begin(clave_delay **out, clave_client *c, const clave_gran
     d->delay_ms = o.delay_ms;
     d->event_cb = o.event_cb;
     d->event_arg = o.event_arg;
-    clave__timer_init(&d->timer, on_timer);
-    const struct lock_record_spec spec = {.done = on_done,
+    clave__timer_init(&d->timer, lock_delay_on_timer);
+    const struct lock_record_spec spec = {.done = lock_delay_on_done,
                                           .owner = d,
                                           .node = grant->node,
                                           .token = grant->token,
@@ -143,7 +145,7 @@ clave_err clave_delay_begin(clave_delay **out, clave_client *c, const clave_gran
                                           .identity = o.identity};
     err = clave__lock_record_new(&d->lock_record, c, &spec, "the mark's path");
     if (err == CLAVE_OK)
-        err = enter(d, LOOKING, LOCK_RECORD_READ);
+        err = lock_delay_enter(d, LOOKING, LOCK_RECORD_READ);
     if (err != CLAVE_OK) {
         clave_delay_free(d);
         return err;
@@ -156,7 +158,7 @@ clave_err clave_delay_end(clave_delay *d, clave_delay_cb *cb, void *arg)
 {
     if (d->phase != HELD)
         return CLAVE_EINVAL;
-    clave_err err = enter(d, ENDING, LOCK_RECORD_REMOVE);
+    clave_err err = lock_delay_enter(d, ENDING, LOCK_RECORD_REMOVE);
     if (err != CLAVE_OK) {
         d->phase = HELD;
         return err;

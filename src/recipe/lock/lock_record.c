@@ -24,7 +24,7 @@ void clave__lock_record_compose(struct lock_record *l, const char *state, int64_
 }
 
 /* The value of a line "key=value", "" when there is none; cut to what fits. */
-static void take_value(const char *text, const char *key, char *out, size_t cap)
+static void lock_record_take_value(const char *text, const char *key, char *out, size_t cap)
 {
     size_t nkey = strlen(key);
     const char *line = text;
@@ -45,12 +45,12 @@ static void take_value(const char *text, const char *key, char *out, size_t cap)
 static int64_t take_number(const char *text, const char *key)
 {
     char digits[24];
-    take_value(text, key, digits, sizeof digits);
+    lock_record_take_value(text, key, digits, sizeof digits);
     return strtoll(digits, NULL, 10);
 }
 
 /* What is ours takes the place of nothing: the one before it may still be looked at. */
-static clave_err keep(struct lock_record *l, const clave_result *res)
+static clave_err lock_record_keep(struct lock_record *l, const clave_result *res)
 {
     struct lock_record_entry *e = &l->entry;
     size_t n = res->len;
@@ -63,8 +63,8 @@ static clave_err keep(struct lock_record *l, const clave_result *res)
         memcpy(copy, res->data, n);
     }
     *e = (struct lock_record_entry){.stat = *res->stat};
-    take_value(copy, "state", e->state, sizeof e->state);
-    take_value(copy, "id", e->id, sizeof e->id);
+    lock_record_take_value(copy, "state", e->state, sizeof e->state);
+    lock_record_take_value(copy, "id", e->id, sizeof e->id);
     e->token = take_number(copy, "token");
     e->took_ms = take_number(copy, "took");
     if (clave__lock_record_is_own(l)) {
@@ -109,7 +109,7 @@ static void free_lock_record(struct lock_record *l)
     clave__mem_free(mem, l);
 }
 
-static void finish(struct lock_record *l, clave_err err, const clave_stat *stat)
+static void lock_record_finish(struct lock_record *l, clave_err err, const clave_stat *stat)
 {
     l->busy = false;
     if (l->owner)
@@ -118,7 +118,7 @@ static void finish(struct lock_record *l, clave_err err, const clave_stat *stat)
         free_lock_record(l);
 }
 
-static clave_err submit(struct lock_record *l);
+static clave_err lock_record_submit(struct lock_record *l);
 
 static bool may_repeat(const struct lock_record *l, clave_err err)
 {
@@ -128,12 +128,12 @@ static bool may_repeat(const struct lock_record *l, clave_err err)
 
 /* Repeats it, or tells the owner. What one attempt may have done, a later one that finds the lock
  * gone has not left undone. */
-static void settle(struct lock_record *l, clave_err err, const clave_stat *stat)
+static void lock_record_settle(struct lock_record *l, clave_err err, const clave_stat *stat)
 {
     if (may_repeat(l, err)) {
         if (clave_err_classify(err) == CLAVE_CLASS_UNKNOWN)
             l->doubt = err;
-        err = submit(l);
+        err = lock_record_submit(l);
         if (err == CLAVE_OK)
             return;
     }
@@ -141,10 +141,10 @@ static void settle(struct lock_record *l, clave_err err, const clave_stat *stat)
         err = l->doubt;
     if (l->act == LOCK_RECORD_REMOVE && err == CLAVE_ENONODE)
         err = CLAVE_OK;
-    finish(l, err, stat);
+    lock_record_finish(l, err, stat);
 }
 
-static void on_read(clave_client *c, const clave_result *res, void *arg)
+static void lock_record_on_read(clave_client *c, const clave_result *res, void *arg)
 {
     (void)c;
     struct lock_record *l = arg;
@@ -153,22 +153,22 @@ static void on_read(clave_client *c, const clave_result *res, void *arg)
     if (err == CLAVE_EEXPIRED)
         err = CLAVE_ENOTSENT;
     if (err == CLAVE_OK && l->owner)
-        err = keep(l, res);
-    settle(l, err, NULL);
+        err = lock_record_keep(l, res);
+    lock_record_settle(l, err, NULL);
 }
 
-static void on_parent(clave_client *c, const clave_result *res, void *arg)
+static void lock_record_on_parent(clave_client *c, const clave_result *res, void *arg)
 {
     (void)c;
     struct lock_record *l = arg;
     clave_err err = res->err;
     bool there = err == CLAVE_OK || err == CLAVE_ENODEEXISTS;
     if (there && l->owner) {
-        err = submit(l);
+        err = lock_record_submit(l);
         if (err == CLAVE_OK)
             return;
     }
-    finish(l, err, NULL);
+    lock_record_finish(l, err, NULL);
 }
 
 static clave_err make_parent(struct lock_record *l)
@@ -178,12 +178,12 @@ static clave_err make_parent(struct lock_record *l)
     char *parent = clave__mem_strndup(l->config.mem, l->path, n > 1 ? n - 1 : 1);
     if (!parent)
         return CLAVE_ENOMEM;
-    clave_err err = clave_create(l->client, parent, "", 0, &o, on_parent, l);
+    clave_err err = clave_create(l->client, parent, "", 0, &o, lock_record_on_parent, l);
     clave__mem_free(l->config.mem, parent);
     return err;
 }
 
-static void on_written(clave_client *c, const clave_result *res, void *arg)
+static void lock_record_on_written(clave_client *c, const clave_result *res, void *arg)
 {
     (void)c;
     struct lock_record *l = arg;
@@ -197,10 +197,10 @@ static void on_written(clave_client *c, const clave_result *res, void *arg)
     const clave_stat *stat = l->act == LOCK_RECORD_TOUCH && res->nops > 0 ? res->ops[0].stat : NULL;
     if (stat)
         l->entry.stat = *stat; /* its version is another one now */
-    settle(l, err, stat);
+    lock_record_settle(l, err, stat);
 }
 
-static clave_err submit(struct lock_record *l)
+static clave_err lock_record_submit(struct lock_record *l)
 {
     const struct contender_spec *spec = &l->config.spec;
     clave_op create = {.kind = CLAVE_OP_CREATE, .path = l->path, .data = l->text, .len = l->len};
@@ -220,9 +220,9 @@ static clave_err submit(struct lock_record *l)
                              create};
     l->tries++;
     if (l->act == LOCK_RECORD_READ)
-        return clave_get(l->client, l->path, NULL, on_read, l);
+        return clave_get(l->client, l->path, NULL, lock_record_on_read, l);
     return clave__fenced_write_multi(l->client, l->node, ops, l->act == LOCK_RECORD_REPLACE ? 2 : 1,
-                                     on_written, l);
+                                     lock_record_on_written, l);
 }
 
 clave_err clave__lock_record_do(struct lock_record *l, enum lock_record_act act)
@@ -230,14 +230,14 @@ clave_err clave__lock_record_do(struct lock_record *l, enum lock_record_act act)
     l->act = act;
     l->tries = 0;
     l->doubt = CLAVE_OK;
-    clave_err err = submit(l);
+    clave_err err = lock_record_submit(l);
     l->busy = err == CLAVE_OK;
     return err;
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-static clave_err fill(struct lock_record *l, const struct lock_record_spec *spec)
+static clave_err lock_record_fill(struct lock_record *l, const struct lock_record_spec *spec)
 {
     const clave_identity nobody = {0};
     const clave_identity *who = spec->identity ? spec->identity : &nobody;
@@ -278,7 +278,7 @@ clave_err clave__lock_record_new(struct lock_record **out, clave_client *c,
     l->owner = spec->owner;
     l->token = spec->token;
     l->config.mem = mem;
-    clave_err err = fill(l, spec);
+    clave_err err = lock_record_fill(l, spec);
     if (err != CLAVE_OK) {
         free_lock_record(l);
         return err;

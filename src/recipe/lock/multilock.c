@@ -44,7 +44,7 @@ struct clave_multilock {
 
 /* ---- life ------------------------------------------------------------------------------ */
 
-static void drop(clave_multilock *ml)
+static void recipe_multilock_drop(clave_multilock *ml)
 {
     if (--ml->refs > 0)
         return;
@@ -53,17 +53,17 @@ static void drop(clave_multilock *ml)
     clave__mem_free(ml->mem, ml);
 }
 
-static void hold_board(struct deferred_list *b)
+static void recipe_multilock_hold_board(struct deferred_list *b)
 {
     LIST_ENTRY(b, clave_multilock, deferred_list)->refs++;
 }
 
-static void drop_board(struct deferred_list *b)
+static void recipe_multilock_drop_board(struct deferred_list *b)
 {
-    drop(LIST_ENTRY(b, clave_multilock, deferred_list));
+    recipe_multilock_drop(LIST_ENTRY(b, clave_multilock, deferred_list));
 }
 
-static struct bundle *find(const clave_multilock *ml, uint64_t owner)
+static struct bundle *recipe_multilock_find(const clave_multilock *ml, uint64_t owner)
 {
     for (struct list *e = ml->bundles.next; e != &ml->bundles; e = e->next) {
         struct bundle *b = LIST_ENTRY(e, struct bundle, link);
@@ -79,11 +79,11 @@ static void free_bundle(struct bundle *b)
     clave__mem_free(b->ml->mem, b);
 }
 
-static void on_event(clave_mutex *m, const clave_mutex_event *ev, void *arg)
+static void recipe_multilock_on_event(clave_mutex *m, const clave_mutex_event *ev, void *arg)
 {
     struct part *part = arg;
     clave_multilock *ml = part->ml;
-    struct bundle *b = find(ml, ev->owner);
+    struct bundle *b = recipe_multilock_find(ml, ev->owner);
     (void)m;
     if (ev->kind != CLAVE_MUTEX_LOST || !b)
         return;
@@ -133,7 +133,7 @@ static clave_err put_parts(clave_multilock *ml, const clave_multilock_part *part
     }
     /* They stay where they are from now on. */
     for (size_t i = 0; i < n; i++)
-        clave__mutex_listen(ml->parts[i].mutex, on_event, &ml->parts[i]);
+        clave__mutex_listen(ml->parts[i].mutex, recipe_multilock_on_event, &ml->parts[i]);
     return CLAVE_OK;
 }
 
@@ -161,7 +161,8 @@ clave_err clave_multilock_new(clave_multilock **out, clave_client *c,
     ml->event_cb = o.event_cb;
     ml->event_arg = o.event_arg;
     list_init(&ml->bundles);
-    clave__deferred_list_init(&ml->deferred_list, c, hold_board, drop_board);
+    clave__deferred_list_init(&ml->deferred_list, c, recipe_multilock_hold_board,
+                              recipe_multilock_drop_board);
     err = put_parts(ml, parts, n, o.each);
     if (err != CLAVE_OK) {
         clave_multilock_free(ml);
@@ -190,7 +191,7 @@ void clave_multilock_free(clave_multilock *ml)
     for (size_t i = ml->n; i-- > 0;)
         clave_mutex_free(ml->parts[i].mutex);
     clave_client *c = ml->client;
-    drop(ml);
+    recipe_multilock_drop(ml);
     clave__client_unref(c);
 }
 
@@ -198,13 +199,13 @@ void clave_multilock_free(clave_multilock *ml)
 
 static void on_step(clave_mutex *m, uint64_t owner, clave_err err, void *arg);
 
-static clave_err step(struct bundle *b)
+static clave_err recipe_multilock_step(struct bundle *b)
 {
     return clave_mutex_acquire(b->ml->parts[b->at].mutex, b->owner, b->deadline, on_step, b);
 }
 
 /* What this acquire has got so far. */
-static void give_back(struct bundle *b)
+static void recipe_multilock_give_back(struct bundle *b)
 {
     while (b->at > 0) {
         b->at--;
@@ -213,7 +214,7 @@ static void give_back(struct bundle *b)
     }
 }
 
-static void answer(struct bundle *b, clave_err err)
+static void recipe_multilock_answer(struct bundle *b, clave_err err)
 {
     clave_multilock *ml = b->ml;
     uint64_t owner = b->owner;
@@ -224,24 +225,24 @@ static void answer(struct bundle *b, clave_err err)
     if (err == CLAVE_OK)
         b->held++;
     else
-        give_back(b);
+        recipe_multilock_give_back(b);
     b->pending = false;
     if (b->held == 0 || ml->freed)
         free_bundle(b);
     cb(ml, owner, err, failed, arg);
-    drop(ml);
+    recipe_multilock_drop(ml);
 }
 
-static void begin_anew(struct bundle *b)
+static void recipe_multilock_begin_anew(struct bundle *b)
 {
     clave_multilock *ml = b->ml;
     bool late = b->deadline <= clave__client_now(ml->client);
     bool closed = clave_client_state(ml->client) == CLAVE_STATE_CLOSED;
-    give_back(b);
+    recipe_multilock_give_back(b);
     b->broken = false;
-    clave_err err = closed ? CLAVE_ECLOSED : late ? CLAVE_EBUSY : step(b);
+    clave_err err = closed ? CLAVE_ECLOSED : late ? CLAVE_EBUSY : recipe_multilock_step(b);
     if (err != CLAVE_OK)
-        answer(b, err);
+        recipe_multilock_answer(b, err);
 }
 
 static void on_step(clave_mutex *m, uint64_t owner, clave_err err, void *arg)
@@ -253,24 +254,24 @@ static void on_step(clave_mutex *m, uint64_t owner, clave_err err, void *arg)
     if (err == CLAVE_OK)
         b->at++;
     if (b->cancelled) {
-        answer(b, CLAVE_ECANCELED);
+        recipe_multilock_answer(b, CLAVE_ECANCELED);
     } else if (b->broken) {
-        begin_anew(b);
+        recipe_multilock_begin_anew(b);
     } else if (err == CLAVE_OK && b->at < ml->n) {
         /* It may have passed unnoticed, in a process that was stopped: the next would be a try. */
         bool late = !b->trying && b->deadline <= clave__client_now(ml->client);
-        err = late ? CLAVE_EBUSY : step(b);
+        err = late ? CLAVE_EBUSY : recipe_multilock_step(b);
         if (err != CLAVE_OK)
-            answer(b, err);
+            recipe_multilock_answer(b, err);
     } else {
-        answer(b, err);
+        recipe_multilock_answer(b, err);
     }
 }
 
 clave_err clave_multilock_acquire(clave_multilock *ml, uint64_t owner, int64_t deadline,
                                   clave_multilock_cb *cb, void *arg)
 {
-    struct bundle *b = find(ml, owner);
+    struct bundle *b = recipe_multilock_find(ml, owner);
     if (!cb || (b && b->pending))
         return CLAVE_EINVAL;
     bool fresh = !b;
@@ -288,7 +289,7 @@ clave_err clave_multilock_acquire(clave_multilock *ml, uint64_t owner, int64_t d
     b->trying = deadline <= clave__client_now(ml->client);
     b->cb = cb;
     b->arg = arg;
-    clave_err err = step(b);
+    clave_err err = recipe_multilock_step(b);
     if (err == CLAVE_OK) {
         b->pending = true;
         ml->refs++;
@@ -300,7 +301,7 @@ clave_err clave_multilock_acquire(clave_multilock *ml, uint64_t owner, int64_t d
 
 clave_err clave_multilock_cancel(clave_multilock *ml, uint64_t owner)
 {
-    struct bundle *b = find(ml, owner);
+    struct bundle *b = recipe_multilock_find(ml, owner);
     if (!b || !b->pending)
         return CLAVE_ENOTHELD;
     b->cancelled = true;
@@ -322,7 +323,7 @@ struct parting {
     void *arg;
 };
 
-static void note(struct parting *d, clave_err err, const char *path)
+static void recipe_multilock_note(struct parting *d, clave_err err, const char *path)
 {
     if (d->err == CLAVE_OK && err != CLAVE_OK) {
         d->err = err;
@@ -337,15 +338,15 @@ static void end_share(struct parting *d)
     struct parting out = *d;
     clave__mem_free(out.ml->mem, d);
     out.cb(out.ml, out.owner, out.err, out.failed, out.arg);
-    drop(out.ml);
+    recipe_multilock_drop(out.ml);
 }
 
-static void on_deferred(struct deferred *n)
+static void recipe_multilock_on_deferred(struct deferred *n)
 {
     end_share(LIST_ENTRY(n, struct parting, deferred));
 }
 
-static void on_left(clave_mutex *m, uint64_t owner, clave_err err, void *arg)
+static void recipe_multilock_on_left(clave_mutex *m, uint64_t owner, clave_err err, void *arg)
 {
     (void)owner;
     struct parting *d = arg;
@@ -353,7 +354,7 @@ static void on_left(clave_mutex *m, uint64_t owner, clave_err err, void *arg)
     size_t i = 0;
     while (ml->parts[i].mutex != m)
         i++;
-    note(d, err, ml->parts[i].path);
+    recipe_multilock_note(d, err, ml->parts[i].path);
     end_share(d);
 }
 
@@ -362,16 +363,17 @@ static void release_all(clave_multilock *ml, uint64_t owner, bool last, struct p
 {
     bool awaited = last && d->cb;
     for (size_t i = ml->n; i-- > 0;) {
-        clave_err err = clave_mutex_release(ml->parts[i].mutex, owner, awaited ? on_left : NULL, d);
+        clave_err err = clave_mutex_release(ml->parts[i].mutex, owner,
+                                            awaited ? recipe_multilock_on_left : NULL, d);
         d->left += awaited && err == CLAVE_OK;
-        note(d, err, ml->parts[i].path);
+        recipe_multilock_note(d, err, ml->parts[i].path);
     }
 }
 
 clave_err clave_multilock_release(clave_multilock *ml, uint64_t owner, clave_multilock_cb *cb,
                                   void *arg)
 {
-    struct bundle *b = find(ml, owner);
+    struct bundle *b = recipe_multilock_find(ml, owner);
     struct parting unawaited = {.ml = ml};
     struct parting *d = &unawaited;
     if (!b || b->held == 0)
@@ -381,7 +383,7 @@ clave_err clave_multilock_release(clave_multilock *ml, uint64_t owner, clave_mul
         if (!d)
             return CLAVE_ENOMEM;
         *d = (struct parting){.ml = ml, .owner = owner, .left = 1, .cb = cb, .arg = arg};
-        clave__deferred_init(&d->deferred, &ml->deferred_list, on_deferred);
+        clave__deferred_init(&d->deferred, &ml->deferred_list, recipe_multilock_on_deferred);
         clave__deferred_post(&d->deferred);
         ml->refs++;
     }
@@ -396,7 +398,7 @@ clave_err clave_multilock_release(clave_multilock *ml, uint64_t owner, clave_mul
 
 bool clave_multilock_valid_for(const clave_multilock *ml, uint64_t owner, int64_t now, int64_t ms)
 {
-    const struct bundle *b = find(ml, owner);
+    const struct bundle *b = recipe_multilock_find(ml, owner);
     bool valid = b && b->held > 0;
     for (size_t i = 0; valid && i < ml->n; i++)
         valid = clave_mutex_valid_for(ml->parts[i].mutex, owner, now, ms);

@@ -24,12 +24,12 @@ static void drop_mutex(clave_mutex *m)
     clave__mem_free(m->mem, m);
 }
 
-static void hold_board(struct deferred_list *b)
+static void recipe_mutex_hold_board(struct deferred_list *b)
 {
     hold_mutex(LIST_ENTRY(b, clave_mutex, deferred_list));
 }
 
-static void drop_board(struct deferred_list *b)
+static void recipe_mutex_drop_board(struct deferred_list *b)
 {
     drop_mutex(LIST_ENTRY(b, clave_mutex, deferred_list));
 }
@@ -48,7 +48,7 @@ static void deliver(struct answer *a, clave_err verdict)
     drop_mutex(m);
 }
 
-static void on_deferred(struct deferred *n)
+static void recipe_mutex_on_deferred(struct deferred *n)
 {
     struct answer *a = LIST_ENTRY(n, struct answer, deferred);
     deliver(a, a->verdict);
@@ -57,7 +57,7 @@ static void on_deferred(struct deferred *n)
 static void init_answer(struct answer *a, clave_mutex *m, uint64_t owner, clave_mutex_cb *cb,
                         void *arg)
 {
-    clave__deferred_init(&a->deferred, &m->deferred_list, on_deferred);
+    clave__deferred_init(&a->deferred, &m->deferred_list, recipe_mutex_on_deferred);
     a->m = m;
     a->owner = owner;
     a->cb = cb;
@@ -69,7 +69,8 @@ static void post(struct answer *a, clave_err verdict)
 {
     a->verdict = verdict;
     clave__deferred_withdraw(&a->deferred);
-    a->deferred.run = on_deferred; /* a grant may have been due instead (mutex_handoff.c) */
+    a->deferred.run =
+        recipe_mutex_on_deferred; /* a grant may have been due instead (mutex_handoff.c) */
     clave__deferred_post(&a->deferred);
 }
 
@@ -102,7 +103,7 @@ static bool owner_eq(const struct map_node *node, const void *key)
            *(const uint64_t *)key;
 }
 
-static struct owner_entry *find(const clave_mutex *m, uint64_t owner)
+static struct owner_entry *recipe_mutex_find(const clave_mutex *m, uint64_t owner)
 {
     struct map_node *node =
         clave__map_find(&m->owner_entries, clave__map_hash_u64(owner), owner_eq, &owner);
@@ -111,11 +112,11 @@ static struct owner_entry *find(const clave_mutex *m, uint64_t owner)
 
 static struct owner_entry *find_holder(const clave_mutex *m, uint64_t owner)
 {
-    struct owner_entry *t = find(m, owner);
+    struct owner_entry *t = recipe_mutex_find(m, owner);
     return t && t->count > 0 && t->place ? t : NULL;
 }
 
-static void tell(struct owner_entry *t, clave_mutex_event_kind kind, clave_err why)
+static void recipe_mutex_tell(struct owner_entry *t, clave_mutex_event_kind kind, clave_err why)
 {
     clave_mutex *m = t->answer.m;
     if (!m->event_cb)
@@ -128,14 +129,14 @@ static void tell(struct owner_entry *t, clave_mutex_event_kind kind, clave_err w
     m->event_cb(m, &ev, m->event_arg);
 }
 
-static void on_moved(void *owner)
+static void recipe_mutex_on_moved(void *owner)
 {
     struct owner_entry *t = owner;
     const struct contender *place = t->place;
-    tell(t, CLAVE_MUTEX_QUEUED, CLAVE_OK);
+    recipe_mutex_tell(t, CLAVE_MUTEX_QUEUED, CLAVE_OK);
     /* The callback may have cancelled: then the place has no owner any more. */
     if (place->owner == t && place->ahead == 1)
-        tell(t, CLAVE_MUTEX_NEXT, CLAVE_OK);
+        recipe_mutex_tell(t, CLAVE_MUTEX_NEXT, CLAVE_OK);
 }
 
 void clave__owner_entry_tell_held(struct owner_entry *t)
@@ -145,13 +146,13 @@ void clave__owner_entry_tell_held(struct owner_entry *t)
     a.cb(a.m, a.owner, CLAVE_OK, a.arg);
     /* The callback may have released, or freed m. */
     if (place->owner == t)
-        tell(t, CLAVE_MUTEX_HELD, CLAVE_OK);
+        recipe_mutex_tell(t, CLAVE_MUTEX_HELD, CLAVE_OK);
     if (place->owner == t && t->asked)
-        tell(t, CLAVE_MUTEX_ASKED, CLAVE_OK);
+        recipe_mutex_tell(t, CLAVE_MUTEX_ASKED, CLAVE_OK);
     drop_mutex(a.m);
 }
 
-static void on_held(void *owner)
+static void recipe_mutex_on_held(void *owner)
 {
     struct owner_entry *t = owner;
     t->count = 1;
@@ -165,7 +166,7 @@ const char *clave_mutex_deadlock(const clave_mutex *m)
     return m->deadlock;
 }
 
-static void on_ended(void *owner, clave_err err)
+static void recipe_mutex_on_ended(void *owner, clave_err err)
 {
     struct owner_entry *t = owner;
     clave_mutex *m = t->answer.m;
@@ -186,7 +187,7 @@ void clave__owner_entry_dismiss(struct owner_entry *t, clave_err verdict)
     post(&t->answer, verdict);
 }
 
-static void on_lost(void *owner, clave_err why)
+static void recipe_mutex_on_lost(void *owner, clave_err why)
 {
     struct owner_entry *t = owner;
     clave_mutex *m = t->answer.m;
@@ -195,37 +196,37 @@ static void on_lost(void *owner, clave_err why)
     bool told = clave__handoff_lose(t);
     if (told) {
         t->lost = why;
-        tell(t, CLAVE_MUTEX_LOST, why);
+        recipe_mutex_tell(t, CLAVE_MUTEX_LOST, why);
     }
     drop_mutex(m);
 }
 
-static void on_asked(void *owner)
+static void recipe_mutex_on_asked(void *owner)
 {
     struct owner_entry *t = owner;
     if (t->untold)
         t->asked = true;
     else
-        tell(t, CLAVE_MUTEX_ASKED, CLAVE_OK);
+        recipe_mutex_tell(t, CLAVE_MUTEX_ASKED, CLAVE_OK);
 }
 
-static void on_left(void *arg, clave_err err)
+static void recipe_mutex_on_left(void *arg, clave_err err)
 {
     struct owner_entry *t = arg;
     post(&t->answer, err); /* it may be inside the release */
 }
 
 static const struct contender_events events = {
-    .moved = on_moved,
-    .held = on_held,
-    .ended = on_ended,
-    .lost = on_lost,
-    .asked = on_asked,
+    .moved = recipe_mutex_on_moved,
+    .held = recipe_mutex_on_held,
+    .ended = recipe_mutex_on_ended,
+    .lost = recipe_mutex_on_lost,
+    .asked = recipe_mutex_on_asked,
 };
 
 /* ---- life ------------------------------------------------------------------------------ */
 
-static clave_err copy_options(clave_mutex *m, const clave_mutex_options *o)
+static clave_err recipe_mutex_copy_options(clave_mutex *m, const clave_mutex_options *o)
 {
     m->event_cb = o->event_cb;
     m->event_arg = o->event_arg;
@@ -246,7 +247,7 @@ static clave_err copy_options(clave_mutex *m, const clave_mutex_options *o)
     return err == CLAVE_OK ? clave__contender_config_set_acls(&m->config, o->acls, o->nacls) : err;
 }
 
-static clave_err check_options(const clave_mutex_options *o)
+static clave_err recipe_mutex_check_options(const clave_mutex_options *o)
 {
     bool fine = o->max_hold_ms >= 0 && o->min_valid_ms >= 0 && (o->data || o->len == 0) &&
                 (!o->acls || o->nacls > 0) && (o->share_turns == 0 || o->detect_deadlocks_ms == 0);
@@ -260,7 +261,7 @@ clave_err clave__mutex_new(clave_mutex **out, clave_client *c, const char *path,
     *out = NULL;
     clave_err err = clave__client_take_options(c, &o, sizeof o, given, "clave_mutex_options");
     if (err == CLAVE_OK)
-        err = check_options(&o);
+        err = recipe_mutex_check_options(&o);
     if (err != CLAVE_OK)
         return err;
     const struct clave_mem *mem = clave__client_mem(c);
@@ -271,12 +272,13 @@ clave_err clave__mutex_new(clave_mutex **out, clave_client *c, const char *path,
     m->mem = mem;
     m->refs = 1;
     list_init(&m->line);
-    clave__deferred_list_init(&m->deferred_list, c, hold_board, drop_board);
+    clave__deferred_list_init(&m->deferred_list, c, recipe_mutex_hold_board,
+                              recipe_mutex_drop_board);
     err = clave__map_init(&m->owner_entries, mem);
     if (err == CLAVE_OK)
         err = clave__contender_config_init(&m->config, c, path, rule, "the lock's path");
     if (err == CLAVE_OK)
-        err = copy_options(m, &o);
+        err = recipe_mutex_copy_options(m, &o);
     if (err != CLAVE_OK) {
         drop_mutex(m);
         return err;
@@ -356,7 +358,7 @@ static clave_err acquire_again(struct owner_entry *t, clave_mutex_cb *cb, void *
 static clave_err look_across(const clave_mutex *m, uint64_t owner,
                              const struct contender **downgrade)
 {
-    const struct owner_entry *t = m->other ? find(m->other, owner) : NULL;
+    const struct owner_entry *t = m->other ? recipe_mutex_find(m->other, owner) : NULL;
     *downgrade = NULL;
     if (!t)
         return CLAVE_OK;
@@ -371,7 +373,7 @@ static clave_err look_across(const clave_mutex *m, uint64_t owner,
 }
 
 /* Whose it is. A place that is shared is now one owner's, now another's. */
-static clave_err sign(const struct owner_entry *t)
+static clave_err recipe_mutex_sign(const struct owner_entry *t)
 {
     const clave_mutex *m = t->answer.m;
     char task[24] = "*";
@@ -388,7 +390,7 @@ clave_err clave__owner_entry_take_place(struct owner_entry *t, int64_t deadline,
     clave_mutex *m = t->answer.m;
     clave_err err = clave__contender_new(&t->place, m->client, &m->config.spec, &events, t);
     if (err == CLAVE_OK)
-        err = sign(t);
+        err = recipe_mutex_sign(t);
     if (err == CLAVE_OK && downgrade)
         err = clave__contender_downgrade(t->place, downgrade);
     if (err == CLAVE_OK)
@@ -403,7 +405,7 @@ clave_err clave_mutex_acquire(clave_mutex *m, uint64_t owner, int64_t deadline, 
 {
     if (!cb)
         return CLAVE_EINVAL;
-    struct owner_entry *t = find(m, owner);
+    struct owner_entry *t = recipe_mutex_find(m, owner);
     if (t)
         return acquire_again(t, cb, arg);
     if (clave_client_state(m->client) == CLAVE_STATE_CLOSED)
@@ -438,7 +440,7 @@ clave_err clave_mutex_acquire(clave_mutex *m, uint64_t owner, int64_t deadline, 
 
 clave_err clave_mutex_cancel(clave_mutex *m, uint64_t owner)
 {
-    struct owner_entry *t = find(m, owner);
+    struct owner_entry *t = recipe_mutex_find(m, owner);
     if (t && t->untold)
         return CLAVE_OK; /* granted: its callback is about to say so */
     if (!t || t->count > 0)
@@ -456,7 +458,7 @@ static void release_place(struct owner_entry *t, clave_mutex_cb *cb, void *arg)
     bool shared = m->host == t;
     /* A read that has taken the write's place stands beside its node, not behind it: the next
      * writer has to queue behind that read. */
-    bool downgraded = m->other && find(m->other, t->answer.owner);
+    bool downgraded = m->other && recipe_mutex_find(m->other, t->answer.owner);
     clave__map_remove(&m->owner_entries, &t->node);
     if (shared && !downgraded && clave__handoff_hand_over(t)) {
         /* The node stays, and is another's. */
@@ -470,7 +472,7 @@ static void release_place(struct owner_entry *t, clave_mutex_cb *cb, void *arg)
     }
     if (cb) {
         init_answer(&t->answer, m, t->answer.owner, cb, arg);
-        clave__contender_leave(place, on_left, t);
+        clave__contender_leave(place, recipe_mutex_on_left, t);
     } else {
         clave__mem_free(m->mem, t);
         clave__contender_leave(place, NULL, NULL);
@@ -492,7 +494,7 @@ static clave_err release_lost(struct owner_entry *t)
 
 clave_err clave_mutex_release(clave_mutex *m, uint64_t owner, clave_mutex_cb *cb, void *arg)
 {
-    struct owner_entry *t = find(m, owner);
+    struct owner_entry *t = recipe_mutex_find(m, owner);
     if (!t || t->count == 0 || t->untold)
         return CLAVE_ENOTHELD;
     if (!t->place)
@@ -501,7 +503,7 @@ clave_err clave_mutex_release(clave_mutex *m, uint64_t owner, clave_mutex_cb *cb
         release_place(t, cb, arg);
         return CLAVE_OK;
     }
-    clave_err err = cb ? post_new(m, owner, on_deferred, cb, arg) : CLAVE_OK;
+    clave_err err = cb ? post_new(m, owner, recipe_mutex_on_deferred, cb, arg) : CLAVE_OK;
     if (err == CLAVE_OK)
         t->count--;
     return err;
@@ -529,9 +531,9 @@ bool clave_mutex_valid_for(const clave_mutex *m, uint64_t owner, int64_t now, in
 
 /* ---- guarded writes -------------------------------------------------------------------- */
 
-static clave_err find_node(const clave_mutex *m, uint64_t owner, const char **node)
+static clave_err recipe_mutex_find_node(const clave_mutex *m, uint64_t owner, const char **node)
 {
-    const struct owner_entry *t = find(m, owner);
+    const struct owner_entry *t = recipe_mutex_find(m, owner);
     if (!t || t->count == 0)
         return CLAVE_ENOTHELD;
     if (!t->place)
@@ -540,11 +542,11 @@ static clave_err find_node(const clave_mutex *m, uint64_t owner, const char **no
     return CLAVE_OK;
 }
 
-static clave_err guard_one(clave_mutex *m, uint64_t owner, const clave_op *op, clave_result_cb *cb,
-                           void *arg)
+static clave_err recipe_mutex_guard_one(clave_mutex *m, uint64_t owner, const clave_op *op,
+                                        clave_result_cb *cb, void *arg)
 {
     const char *node;
-    clave_err err = find_node(m, owner, &node);
+    clave_err err = recipe_mutex_find_node(m, owner, &node);
     return err == CLAVE_OK ? clave__fenced_write_one(m->client, node, op, cb, arg) : err;
 }
 
@@ -552,7 +554,7 @@ clave_err clave_mutex_create(clave_mutex *m, uint64_t owner, const char *path, c
                              size_t len, clave_create_mode mode, clave_result_cb *cb, void *arg)
 {
     clave_op op = {.kind = CLAVE_OP_CREATE, .path = path, .data = data, .len = len, .mode = mode};
-    return guard_one(m, owner, &op, cb, arg);
+    return recipe_mutex_guard_one(m, owner, &op, cb, arg);
 }
 
 clave_err clave_mutex_set(clave_mutex *m, uint64_t owner, const char *path, const void *data,
@@ -560,21 +562,21 @@ clave_err clave_mutex_set(clave_mutex *m, uint64_t owner, const char *path, cons
 {
     clave_op op = {
         .kind = CLAVE_OP_SET, .path = path, .data = data, .len = len, .version = version};
-    return guard_one(m, owner, &op, cb, arg);
+    return recipe_mutex_guard_one(m, owner, &op, cb, arg);
 }
 
 clave_err clave_mutex_delete(clave_mutex *m, uint64_t owner, const char *path, int32_t version,
                              clave_result_cb *cb, void *arg)
 {
     clave_op op = {.kind = CLAVE_OP_DELETE, .path = path, .version = version};
-    return guard_one(m, owner, &op, cb, arg);
+    return recipe_mutex_guard_one(m, owner, &op, cb, arg);
 }
 
 clave_err clave_mutex_multi(clave_mutex *m, uint64_t owner, const clave_op *ops, size_t nops,
                             clave_result_cb *cb, void *arg)
 {
     const char *node;
-    clave_err err = find_node(m, owner, &node);
+    clave_err err = recipe_mutex_find_node(m, owner, &node);
     return err == CLAVE_OK ? clave__fenced_write_multi(m->client, node, ops, nops, cb, arg) : err;
 }
 

@@ -4,7 +4,7 @@
  * end of the queue: so other processes are not kept out. */
 #include "recipe/lock/mutex_internal.h"
 
-static void on_limit(struct timer *timer, int64_t now)
+static void mutex_handoff_on_limit(struct timer *timer, int64_t now)
 {
     (void)now;
     struct owner_entry *t = LIST_ENTRY(timer, struct owner_entry, limit);
@@ -19,7 +19,7 @@ static void on_limit(struct timer *timer, int64_t now)
 void clave__handoff_init(struct owner_entry *t)
 {
     list_init(&t->link);
-    clave__timer_init(&t->limit, on_limit);
+    clave__timer_init(&t->limit, mutex_handoff_on_limit);
 }
 
 void clave__handoff_settle(struct owner_entry *t)

@@ -32,7 +32,7 @@ struct clave_once {
     clave_once_record former;
 };
 
-static void tell(clave_once *o, clave_err err)
+static void recipe_once_tell(clave_once *o, clave_err err)
 {
     clave_once_cb *cb = o->cb;
     o->cb = NULL;
@@ -40,7 +40,7 @@ static void tell(clave_once *o, clave_err err)
         cb(o, err, &o->former, o->arg);
 }
 
-static clave_err enter(clave_once *o, enum phase phase, enum lock_record_act act)
+static clave_err recipe_once_enter(clave_once *o, enum phase phase, enum lock_record_act act)
 {
     o->phase = phase;
     return clave__lock_record_do(o->lock_record, act);
@@ -66,69 +66,71 @@ static void note_former(clave_once *o)
                                     .identity = e->identity};
 }
 
-static clave_err look(clave_once *o)
+static clave_err recipe_once_look(clave_once *o)
 {
-    return enter(o, LOOKING, LOCK_RECORD_READ);
+    return recipe_once_enter(o, LOOKING, LOCK_RECORD_READ);
 }
 
 /* After an answer that leaves in doubt what the record is. */
-static clave_err look_again(clave_once *o, clave_err err)
+static clave_err recipe_once_look_again(clave_once *o, clave_err err)
 {
-    return ++o->rounds < ROUNDS ? look(o) : err;
+    return ++o->rounds < ROUNDS ? recipe_once_look(o) : err;
 }
 
-static clave_err start(clave_once *o, enum lock_record_act act)
+static clave_err recipe_once_start(clave_once *o, enum lock_record_act act)
 {
     o->began = clave__client_now(o->client);
     clave__lock_record_compose(o->lock_record, "started", 0);
-    return enter(o, STARTING, act);
+    return recipe_once_enter(o, STARTING, act);
 }
 
 /* ---- what is known leads to ------------------------------------------------------------------ */
 
 /* The record was read, or there is none. */
-static clave_err looked(clave_once *o, clave_err err)
+static clave_err recipe_once_looked(clave_once *o, clave_err err)
 {
     if (err == CLAVE_ENONODE) {
         o->former = (clave_once_record){.age_ms = -1};
-        return start(o, LOCK_RECORD_CREATE);
+        return recipe_once_start(o, LOCK_RECORD_CREATE);
     }
     if (err != CLAVE_OK)
         return err;
     /* The answer to our start was lost. A second one proves that the lock stands. */
     if (clave__lock_record_is_own(o->lock_record))
-        return start(o, LOCK_RECORD_REPLACE);
+        return recipe_once_start(o, LOCK_RECORD_REPLACE);
     note_former(o);
     if (o->former.state != CLAVE_ONCE_DONE && !o->at_most_once)
-        return start(o, LOCK_RECORD_REPLACE);
-    return o->period_ms == 0 ? CLAVE_EDONE : enter(o, TOUCHING, LOCK_RECORD_TOUCH);
+        return recipe_once_start(o, LOCK_RECORD_REPLACE);
+    return o->period_ms == 0 ? CLAVE_EDONE : recipe_once_enter(o, TOUCHING, LOCK_RECORD_TOUCH);
 }
 
 static clave_err touched(clave_once *o, clave_err err, const clave_stat *stat)
 {
     if (err == CLAVE_EBADVERSION || err == CLAVE_ENONODE)
-        return look_again(o, err); /* our own touch, its answer lost; or an operator's doing */
+        return recipe_once_look_again(
+            o, err); /* our own touch, its answer lost; or an operator's doing */
     if (err != CLAVE_OK || !stat)
         return err != CLAVE_OK ? err : CLAVE_EPROTO;
     int64_t age = stat->mtime - o->former.began;
     o->former.age_ms = age;
     bool counts = age < o->period_ms && age > -o->period_ms;
-    return counts ? CLAVE_EDONE : start(o, LOCK_RECORD_REPLACE);
+    return counts ? CLAVE_EDONE : recipe_once_start(o, LOCK_RECORD_REPLACE);
 }
 
 static clave_err started(clave_once *o, clave_err err)
 {
     if (err == CLAVE_OK)
         o->phase = RUNNING;
-    return clave__lock_record_in_doubt(err) ? look_again(o, err) : err;
+    return clave__lock_record_in_doubt(err) ? recipe_once_look_again(o, err) : err;
 }
 
-static void on_done(void *owner, enum lock_record_act act, clave_err err, const clave_stat *stat)
+static void recipe_once_on_done(void *owner, enum lock_record_act act, clave_err err,
+                                const clave_stat *stat)
 {
     (void)act;
     clave_once *o = owner;
     if (o->phase == LOOKING)
-        err = looked(o, err);
+        err = recipe_once_looked(o, err);
     else if (o->phase == TOUCHING)
         err = touched(o, err, stat);
     else if (o->phase == STARTING)
@@ -138,12 +140,12 @@ static void on_done(void *owner, enum lock_record_act act, clave_err err, const 
     if (err != CLAVE_OK)
         o->phase = OVER;
     if (o->phase == RUNNING || o->phase == OVER)
-        tell(o, err);
+        recipe_once_tell(o, err);
 }
 
 /* ---- the calls ------------------------------------------------------------------------------- */
 
-static bool options_ok(const clave_once_options *o)
+static bool recipe_once_options_ok(const clave_once_options *o)
 {
     return o->path && o->period_ms >= 0 && (!o->acls || o->nacls > 0);
 }
@@ -155,7 +157,7 @@ clave_err clave_once_begin(clave_once **out, clave_client *c, const clave_grant 
     clave_once_options o;
     *out = NULL;
     clave_err err = clave__client_take_options(c, &o, sizeof o, given, "clave_once_options");
-    if (err == CLAVE_OK && (!options_ok(&o) || !cb))
+    if (err == CLAVE_OK && (!recipe_once_options_ok(&o) || !cb))
         err = CLAVE_EINVAL;
     if (err != CLAVE_OK)
         return err;
@@ -166,7 +168,7 @@ clave_err clave_once_begin(clave_once **out, clave_client *c, const clave_grant 
     clave__client_ref(c);
     once->period_ms = o.period_ms;
     once->at_most_once = o.at_most_once;
-    const struct lock_record_spec spec = {.done = on_done,
+    const struct lock_record_spec spec = {.done = recipe_once_on_done,
                                           .owner = once,
                                           .node = grant->node,
                                           .token = grant->token,
@@ -176,7 +178,7 @@ clave_err clave_once_begin(clave_once **out, clave_client *c, const clave_grant 
                                           .identity = o.identity};
     err = clave__lock_record_new(&once->lock_record, c, &spec, "the record's path");
     if (err == CLAVE_OK)
-        err = look(once);
+        err = recipe_once_look(once);
     if (err != CLAVE_OK) {
         clave_once_free(once);
         return err;
@@ -191,7 +193,7 @@ clave_err clave_once_end(clave_once *o, bool succeeded, clave_once_cb *cb, void 
         return CLAVE_EINVAL;
     clave__lock_record_compose(o->lock_record, succeeded ? "done" : "failed",
                                clave__client_now(o->client) - o->began);
-    clave_err err = enter(o, ENDING, LOCK_RECORD_UPDATE);
+    clave_err err = recipe_once_enter(o, ENDING, LOCK_RECORD_UPDATE);
     if (err != CLAVE_OK) {
         o->phase = RUNNING;
         return err;

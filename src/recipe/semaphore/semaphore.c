@@ -76,12 +76,12 @@ void clave__semaphore_drop(clave_semaphore *s)
     clave__mem_free(s->mem, s);
 }
 
-static void hold_board(struct deferred_list *b)
+static void recipe_semaphore_hold_board(struct deferred_list *b)
 {
     clave__semaphore_hold(LIST_ENTRY(b, clave_semaphore, deferred_list));
 }
 
-static void drop_board(struct deferred_list *b)
+static void recipe_semaphore_drop_board(struct deferred_list *b)
 {
     clave__semaphore_drop(LIST_ENTRY(b, clave_semaphore, deferred_list));
 }
@@ -159,7 +159,8 @@ clave_err clave_semaphore_new(clave_semaphore **out, clave_client *c, const char
     s->gate.mem = s->floor.mem = mem;
     list_init(&s->acquires);
     list_init(&s->leases);
-    clave__deferred_list_init(&s->deferred_list, c, hold_board, drop_board);
+    clave__deferred_list_init(&s->deferred_list, c, recipe_semaphore_hold_board,
+                              recipe_semaphore_drop_board);
     err = set_up(s, path, &o);
     if (err != CLAVE_OK) {
         clave__semaphore_drop(s);
@@ -214,7 +215,7 @@ void clave__semaphore_tell(clave_semaphore *s, const clave_lease_event *ev)
 
 /* ---- acquire --------------------------------------------------------------------------- */
 
-static struct semaphore_acquire *find(const clave_semaphore *s, uint64_t request)
+static struct semaphore_acquire *recipe_semaphore_find(const clave_semaphore *s, uint64_t request)
 {
     for (struct list *e = s->acquires.next; e != &s->acquires; e = e->next) {
         struct semaphore_acquire *k = LIST_ENTRY(e, struct semaphore_acquire, link);
@@ -238,7 +239,7 @@ clave_err clave_semaphore_acquire(clave_semaphore *s, uint64_t request, size_t n
                                   clave_lease_cb *cb, void *arg)
 {
     bool too_many = !s->shared_count && n > s->floor.spec.limit;
-    if (!cb || n == 0 || too_many || find(s, request))
+    if (!cb || n == 0 || too_many || recipe_semaphore_find(s, request))
         return CLAVE_EINVAL;
     if (clave_client_state(s->client) == CLAVE_STATE_CLOSED)
         return CLAVE_ECLOSED;
@@ -257,7 +258,7 @@ clave_err clave_semaphore_acquire(clave_semaphore *s, uint64_t request, size_t n
 
 clave_err clave_semaphore_cancel(clave_semaphore *s, uint64_t request)
 {
-    struct semaphore_acquire *k = find(s, request);
+    struct semaphore_acquire *k = recipe_semaphore_find(s, request);
     if (!k)
         return CLAVE_ENOTHELD;
     clave__semaphore_acquire_cancel(k, CLAVE_ECANCELED);

@@ -32,7 +32,7 @@ static void free_claim(struct semaphore_acquire *k)
 }
 
 /* Nothing leads to the claim any more when its callback runs. */
-static void answer(struct semaphore_acquire *k, clave_err err)
+static void semaphore_acquire_answer(struct semaphore_acquire *k, clave_err err)
 {
     clave_semaphore *s = k->s;
     list_remove(&k->link);
@@ -47,16 +47,16 @@ static void answer(struct semaphore_acquire *k, clave_err err)
     clave__semaphore_drop(s);
 }
 
-static void on_deferred(struct deferred *n)
+static void semaphore_acquire_on_deferred(struct deferred *n)
 {
     struct semaphore_acquire *k = LIST_ENTRY(n, struct semaphore_acquire, deferred);
-    answer(k, k->verdict);
+    semaphore_acquire_answer(k, k->verdict);
 }
 
 void clave__semaphore_acquire_fail(struct semaphore_acquire *k, clave_err err)
 {
     leave_all(k);
-    answer(k, err);
+    semaphore_acquire_answer(k, err);
 }
 
 void clave__semaphore_acquire_cancel(struct semaphore_acquire *k, clave_err err)
@@ -70,7 +70,7 @@ void clave__semaphore_acquire_cancel(struct semaphore_acquire *k, clave_err err)
 /* ---- taking ---------------------------------------------------------------------------- */
 
 /* Whose it is, and what whoever looks for deadlocks has to know of the semaphore. */
-static clave_err sign(struct contender *place, const struct semaphore_acquire *k)
+static clave_err semaphore_acquire_sign(struct contender *place, const struct semaphore_acquire *k)
 {
     const clave_semaphore *s = k->s;
     char task[24];
@@ -81,13 +81,13 @@ static clave_err sign(struct contender *place, const struct semaphore_acquire *k
     return clave__contender_sign(place, &more);
 }
 
-static clave_err take(struct contender **place, struct semaphore_acquire *k,
-                      const struct config *config, const struct contender_events *events,
-                      void *owner)
+static clave_err semaphore_acquire_take(struct contender **place, struct semaphore_acquire *k,
+                                        const struct config *config,
+                                        const struct contender_events *events, void *owner)
 {
     clave_err err = clave__contender_new(place, k->s->client, &config->spec, events, owner);
     if (err == CLAVE_OK)
-        err = sign(*place, k);
+        err = semaphore_acquire_sign(*place, k);
     if (err == CLAVE_OK)
         err = clave__contender_join(*place, k->deadline);
     if (err != CLAVE_OK)
@@ -101,8 +101,9 @@ static void take_next(struct semaphore_acquire *k)
 {
     clave_lease *l = k->leases[k->got];
     bool late = !k->trying && k->deadline <= clave__client_now(k->s->client);
-    clave_err err =
-        late ? CLAVE_EBUSY : take(&l->place, k, &k->s->floor, &clave__semaphore_lease_events, l);
+    clave_err err = late ? CLAVE_EBUSY
+                         : semaphore_acquire_take(&l->place, k, &k->s->floor,
+                                                  &clave__semaphore_lease_events, l);
     if (err != CLAVE_OK)
         clave__semaphore_acquire_fail(k, err);
 }
@@ -118,7 +119,7 @@ static void grant(struct semaphore_acquire *k)
         clave__contender_limit(k->leases[i]->place, k->s->max_hold_ms);
         list_push_back(&k->s->leases, &k->leases[i]->link);
     }
-    answer(k, CLAVE_OK);
+    semaphore_acquire_answer(k, CLAVE_OK);
 }
 
 void clave__semaphore_acquire_lease_held(struct semaphore_acquire *k)
@@ -131,18 +132,18 @@ void clave__semaphore_acquire_lease_held(struct semaphore_acquire *k)
 
 static clave_err take_gate(struct semaphore_acquire *k);
 
-static void begin_anew(struct semaphore_acquire *k, clave_err why)
+static void semaphore_acquire_begin_anew(struct semaphore_acquire *k, clave_err why)
 {
     leave_all(k);
     bool late = k->trying || k->deadline <= clave__client_now(k->s->client);
     clave_err err = why == CLAVE_ECLOSED ? why : late ? CLAVE_EBUSY : take_gate(k);
     if (err != CLAVE_OK)
-        answer(k, err);
+        semaphore_acquire_answer(k, err);
 }
 
 void clave__semaphore_acquire_lease_lost(struct semaphore_acquire *k, clave_err why)
 {
-    begin_anew(k, why);
+    semaphore_acquire_begin_anew(k, why);
 }
 
 /* ---- the gate -------------------------------------------------------------------------- */
@@ -181,7 +182,7 @@ static void on_gate_lost(void *owner, clave_err why)
 {
     struct semaphore_acquire *k = owner;
     k->gate = NULL;
-    begin_anew(k, why);
+    semaphore_acquire_begin_anew(k, why);
 }
 
 static const struct contender_events gate_events = {
@@ -193,7 +194,7 @@ static const struct contender_events gate_events = {
 
 static clave_err take_gate(struct semaphore_acquire *k)
 {
-    return take(&k->gate, k, &k->s->gate, &gate_events, k);
+    return semaphore_acquire_take(&k->gate, k, &k->s->gate, &gate_events, k);
 }
 
 bool clave__semaphore_acquire_recount(struct semaphore_acquire *k)
@@ -218,7 +219,7 @@ clave_err clave__semaphore_acquire_new(struct semaphore_acquire **out, clave_sem
     k->n = n;
     k->task = s->task;
     list_init(&k->link);
-    clave__deferred_init(&k->deferred, &s->deferred_list, on_deferred);
+    clave__deferred_init(&k->deferred, &s->deferred_list, semaphore_acquire_on_deferred);
     for (size_t i = 0; i < n; i++) {
         k->leases[i] = clave__mem_zalloc(s->mem, sizeof **k->leases);
         if (!k->leases[i]) {

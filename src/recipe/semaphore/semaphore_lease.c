@@ -4,19 +4,19 @@
 
 /* ---- what happens to its node ---------------------------------------------------------- */
 
-static void on_moved(void *owner)
+static void semaphore_lease_on_moved(void *owner)
 {
     clave_lease *l = owner;
     clave__semaphore_acquire_lease_waits(l->semaphore_acquire);
 }
 
-static void on_held(void *owner)
+static void semaphore_lease_on_held(void *owner)
 {
     clave_lease *l = owner;
     clave__semaphore_acquire_lease_held(l->semaphore_acquire);
 }
 
-static void on_ended(void *owner, clave_err err)
+static void semaphore_lease_on_ended(void *owner, clave_err err)
 {
     clave_lease *l = owner;
     clave__semaphore_keep_text(l->s, err, l->place);
@@ -24,13 +24,13 @@ static void on_ended(void *owner, clave_err err)
     clave__semaphore_acquire_fail(l->semaphore_acquire, err);
 }
 
-static void tell(clave_lease *l, clave_lease_event_kind kind, clave_err why)
+static void semaphore_lease_tell(clave_lease *l, clave_lease_event_kind kind, clave_err why)
 {
     clave_lease_event ev = {.kind = kind, .lease = l, .why = why};
     clave__semaphore_tell(l->s, &ev);
 }
 
-static void on_lost(void *owner, clave_err why)
+static void semaphore_lease_on_lost(void *owner, clave_err why)
 {
     clave_lease *l = owner;
     l->place = NULL;
@@ -39,23 +39,23 @@ static void on_lost(void *owner, clave_err why)
         return;
     }
     l->lost = why;
-    tell(l, CLAVE_LEASE_LOST, why);
+    semaphore_lease_tell(l, CLAVE_LEASE_LOST, why);
 }
 
 /* One that is taken while others are waited for is not anybody's to give back yet. */
-static void on_asked(void *owner)
+static void semaphore_lease_on_asked(void *owner)
 {
     clave_lease *l = owner;
     if (!l->semaphore_acquire)
-        tell(l, CLAVE_LEASE_ASKED, CLAVE_OK);
+        semaphore_lease_tell(l, CLAVE_LEASE_ASKED, CLAVE_OK);
 }
 
 const struct contender_events clave__semaphore_lease_events = {
-    .moved = on_moved,
-    .held = on_held,
-    .ended = on_ended,
-    .lost = on_lost,
-    .asked = on_asked,
+    .moved = semaphore_lease_on_moved,
+    .held = semaphore_lease_on_held,
+    .ended = semaphore_lease_on_ended,
+    .lost = semaphore_lease_on_lost,
+    .asked = semaphore_lease_on_asked,
 };
 
 /* ---- giving back ----------------------------------------------------------------------- */
@@ -65,7 +65,7 @@ static void free_lease(clave_lease *l)
     clave__mem_free(l->s->mem, l);
 }
 
-static void on_deferred(struct deferred *n)
+static void semaphore_lease_on_deferred(struct deferred *n)
 {
     clave_lease *l = LIST_ENTRY(n, clave_lease, left);
     clave_semaphore *s = l->s;
@@ -77,7 +77,7 @@ static void on_deferred(struct deferred *n)
     clave__semaphore_drop(s);
 }
 
-static void on_left(void *arg, clave_err err)
+static void semaphore_lease_on_left(void *arg, clave_err err)
 {
     clave_lease *l = arg;
     l->left_err = err;
@@ -89,7 +89,7 @@ void clave__semaphore_lease_init(clave_lease *l, clave_semaphore *s, struct sema
     l->s = s;
     l->semaphore_acquire = k;
     list_init(&l->link);
-    clave__deferred_init(&l->left, &s->deferred_list, on_deferred);
+    clave__deferred_init(&l->left, &s->deferred_list, semaphore_lease_on_deferred);
 }
 
 clave_err clave_lease_release(clave_lease *l, clave_lease_left_cb *cb, void *arg)
@@ -105,7 +105,7 @@ clave_err clave_lease_release(clave_lease *l, clave_lease_left_cb *cb, void *arg
     l->arg = arg;
     if (cb) {
         clave__semaphore_hold(l->s);
-        clave__contender_leave(place, on_left, l);
+        clave__contender_leave(place, semaphore_lease_on_left, l);
     } else {
         free_lease(l);
         clave__contender_leave(place, NULL, NULL);

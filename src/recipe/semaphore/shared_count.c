@@ -6,7 +6,7 @@
 
 enum { SIZE = 4, LATER_MS = 1000 };
 
-static void encode(uint32_t value, uint8_t out[SIZE])
+static void shared_count_encode(uint32_t value, uint8_t out[SIZE])
 {
     for (int i = 0; i < SIZE; i++)
         out[i] = (uint8_t)(value >> (8 * (SIZE - 1 - i)));
@@ -21,12 +21,12 @@ static uint32_t decode(const void *data, size_t len)
     return (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3];
 }
 
-static void begin(struct shared_count *q)
+static void shared_count_begin(struct shared_count *q)
 {
     q->busy++;
 }
 
-static void end(struct shared_count *q)
+static void shared_count_end(struct shared_count *q)
 {
     if (--q->busy > 0 || q->owner || q->node.asking)
         return;
@@ -36,34 +36,34 @@ static void end(struct shared_count *q)
 }
 
 /* Nothing else than the watch would tell of another value, and it may be gone. */
-static void look_later(struct shared_count *q)
+static void shared_count_look_later(struct shared_count *q)
 {
     if (q->owner)
         clave__client_timer_set(q->client, &q->later, clave__client_now(q->client) + LATER_MS);
 }
 
-static void fail(struct shared_count *q, clave_err err)
+static void shared_count_fail(struct shared_count *q, clave_err err)
 {
     if (err == CLAVE_ENOMEM)
-        look_later(q);
+        shared_count_look_later(q);
     if (q->owner)
         q->events->failed(q->owner, err);
 }
 
-static void look(struct shared_count *q)
+static void shared_count_look(struct shared_count *q)
 {
     clave_err err = q->owner ? clave__node_watch_ask(&q->node) : CLAVE_OK;
     if (err != CLAVE_OK)
-        fail(q, err);
+        shared_count_fail(q, err);
 }
 
 static void on_later(struct timer *t, int64_t now)
 {
     (void)now;
     struct shared_count *q = LIST_ENTRY(t, struct shared_count, later);
-    begin(q);
-    look(q);
-    end(q);
+    shared_count_begin(q);
+    shared_count_look(q);
+    shared_count_end(q);
 }
 
 static void on_made(clave_client *c, const clave_result *res, void *arg)
@@ -73,12 +73,12 @@ static void on_made(clave_client *c, const clave_result *res, void *arg)
     clave_err_class class_ = clave_err_classify(res->err);
     /* Whoever made it: it is there, or that will be known when it is read. */
     if (res->err == CLAVE_OK || res->err == CLAVE_ENODEEXISTS || class_ == CLAVE_CLASS_UNKNOWN)
-        look(q);
+        shared_count_look(q);
     else if (res->err == CLAVE_ENOMEM)
-        look_later(q);
+        shared_count_look_later(q);
     else if (class_ == CLAVE_CLASS_FINAL && res->err != CLAVE_EEXPIRED)
-        fail(q, res->err);
-    end(q);
+        shared_count_fail(q, res->err);
+    shared_count_end(q);
 }
 
 static void on_awaited(clave_client *c, const clave_result *res, void *arg)
@@ -86,10 +86,10 @@ static void on_awaited(clave_client *c, const clave_result *res, void *arg)
     (void)c;
     struct shared_count *q = arg;
     if (res->err == CLAVE_OK)
-        look(q); /* made meanwhile; else its watch will tell */
+        shared_count_look(q); /* made meanwhile; else its watch will tell */
     else if (res->err == CLAVE_ENOMEM)
-        look_later(q);
-    end(q);
+        shared_count_look_later(q);
+    shared_count_end(q);
 }
 
 /* A node that is missing is made, or its creation waited for. */
@@ -99,15 +99,15 @@ static void make(struct shared_count *q)
     clave_create_options o = {.size = sizeof o, .flags = CLAVE_CREATE_PARENTS};
     clave_err err;
     if (q->seed > 0) {
-        encode(q->seed, data);
+        shared_count_encode(q->seed, data);
         err = clave_create(q->client, q->node.path, data, SIZE, &o, on_made, q);
     } else {
         err = clave_exists(q->client, q->node.path, q->node.watch, on_awaited, q);
     }
     if (err == CLAVE_OK)
-        begin(q);
+        shared_count_begin(q);
     else
-        fail(q, err);
+        shared_count_fail(q, err);
 }
 
 static void found(struct shared_count *q, const clave_result *res)
@@ -118,39 +118,39 @@ static void found(struct shared_count *q, const clave_result *res)
     q->events->changed(q->owner, decode(res->data, res->len));
 }
 
-static void on_reply(struct node_watch *l, const clave_result *res)
+static void shared_count_on_reply(struct node_watch *l, const clave_result *res)
 {
     struct shared_count *q = LIST_ENTRY(l, struct shared_count, node);
-    begin(q);
+    shared_count_begin(q);
     if (q->owner && res->err == CLAVE_ENONODE)
         make(q);
     else if (q->owner && res->err == CLAVE_OK)
         found(q, res);
     else if (res->err == CLAVE_ENOMEM)
-        look_later(q);
+        shared_count_look_later(q);
     else if (clave_err_classify(res->err) == CLAVE_CLASS_FINAL && res->err != CLAVE_EEXPIRED)
-        fail(q, res->err);
+        shared_count_fail(q, res->err);
     /* Otherwise the reconnect reads again. */
-    end(q);
+    shared_count_end(q);
 }
 
-static void on_event(struct node_watch *l, const clave_event *ev)
+static void shared_count_on_event(struct node_watch *l, const clave_event *ev)
 {
     (void)ev;
     struct shared_count *q = LIST_ENTRY(l, struct shared_count, node);
-    begin(q);
-    look(q);
-    end(q);
+    shared_count_begin(q);
+    shared_count_look(q);
+    shared_count_end(q);
 }
 
-static void on_state(struct listener *l, clave_state state, clave_err why)
+static void shared_count_on_state(struct listener *l, clave_state state, clave_err why)
 {
     (void)why;
     struct shared_count *q = LIST_ENTRY(l, struct shared_count, listener);
-    begin(q);
+    shared_count_begin(q);
     if (state == CLAVE_STATE_RECONNECTED || state == CLAVE_STATE_CONNECTED)
-        look(q);
-    end(q);
+        shared_count_look(q);
+    shared_count_end(q);
 }
 
 clave_err clave__shared_count_new(struct shared_count **out, clave_client *c, const char *path,
@@ -169,12 +169,12 @@ clave_err clave__shared_count_new(struct shared_count **out, clave_client *c, co
         return CLAVE_ENOMEM;
     *q = (struct shared_count){.client = c, .mem = mem, .events = events, .seed = seed};
     list_init(&q->listener.link);
-    q->listener.on_state = on_state;
+    q->listener.on_state = shared_count_on_state;
     clave__timer_init(&q->later, on_later);
-    begin(q);
+    shared_count_begin(q);
     clave_err err = clave__node_watch_init(&q->node, c, mem, strlen(path) + 2);
-    q->node.on_reply = on_reply;
-    q->node.on_event = on_event;
+    q->node.on_reply = shared_count_on_reply;
+    q->node.on_event = shared_count_on_event;
     if (err == CLAVE_OK)
         err = clave__node_watch_set(&q->node, path, NULL);
     if (err == CLAVE_OK)
@@ -184,7 +184,7 @@ clave_err clave__shared_count_new(struct shared_count **out, clave_client *c, co
         q->owner = owner;
         *out = q;
     }
-    end(q);
+    shared_count_end(q);
     return err;
 }
 
@@ -192,11 +192,11 @@ void clave__shared_count_free(struct shared_count *q)
 {
     if (!q)
         return;
-    begin(q);
+    shared_count_begin(q);
     q->owner = NULL;
     clave__client_timer_clear(q->client, &q->later);
     clave_watch_disarm(q->node.watch);
-    end(q);
+    shared_count_end(q);
 }
 
 clave_err clave__shared_count_refresh(struct shared_count *q)
@@ -209,6 +209,6 @@ clave_err clave__shared_count_set(struct shared_count *q, uint32_t value, clave_
                                   void *arg)
 {
     uint8_t data[SIZE];
-    encode(value, data);
+    shared_count_encode(value, data);
     return clave_set(q->client, q->node.path, data, SIZE, -1, cb, arg);
 }

@@ -34,7 +34,7 @@ void clave__call_on_result(clave_client *client, const clave_result *res, void *
     clave__call_finish(c, c->reply ? clave__reply_fill(c->reply, c->path_cap, res) : res->err);
 }
 
-static void begin(struct task *t)
+static void call_begin(struct task *t)
 {
     struct call *c = LIST_ENTRY(t, struct call, task);
     clave_session *s = c->session;
@@ -71,7 +71,8 @@ static struct call *call_new(clave_session *s, const struct call_spec *spec, boo
     struct call *c = calloc(1, sizeof *c);
     if (!c)
         return NULL;
-    *c = (struct call){.task.run = begin, .session = s, .begin = spec->begin, .args = spec->args};
+    *c = (struct call){
+        .task.run = call_begin, .session = s, .begin = spec->begin, .args = spec->args};
     clave__cell_init(&c->cell);
     if (!wants_reply)
         return c;

@@ -10,7 +10,7 @@
 
 /* ---- state --------------------------------------------------------------------------- */
 
-static bool is_connected(clave_state state)
+static bool blocking_client_is_connected(clave_state state)
 {
     return state == CLAVE_STATE_CONNECTED || state == CLAVE_STATE_RECONNECTED ||
            state == CLAVE_STATE_READ_ONLY;
@@ -23,7 +23,7 @@ static void wake_waiters(clave_session *s)
         clave__cell_wake(&LIST_ENTRY(e, struct waiter, link)->cell);
 }
 
-static void on_state(clave_client *c, clave_state state, clave_err why, void *arg)
+static void blocking_client_on_state(clave_client *c, clave_state state, clave_err why, void *arg)
 {
     clave_session *s = arg;
     if (!s->uv) /* it was not opened after all: the caller hears of that by the error */
@@ -32,7 +32,7 @@ static void on_state(clave_client *c, clave_state state, clave_err why, void *ar
     s->state = state;
     s->why = why;
     s->id = clave_client_session_id(c);
-    s->was_connected = s->was_connected || is_connected(state);
+    s->was_connected = s->was_connected || blocking_client_is_connected(state);
     wake_waiters(s);
     clave__loop_unlock(s->loop);
     if (s->state_cb)
@@ -52,7 +52,7 @@ static void look_at_refusal(clave_session *s)
     clave__loop_unlock(s->loop);
 }
 
-static void on_settled(void *arg)
+static void blocking_client_on_settled(void *arg)
 {
     clave_session *s = arg;
     look_at_refusal(s);
@@ -63,7 +63,7 @@ static void on_settled(void *arg)
     }
 }
 
-static void flush(struct task *t)
+static void blocking_client_flush(struct task *t)
 {
     clave_session *s = LIST_ENTRY(t, struct clave_session, flush);
     if (!s->ended)
@@ -115,25 +115,25 @@ bool clave__session_has_ended(clave_session *s)
     return ended;
 }
 
-struct start {
+struct blocking_client_start {
     clave_session *s;
     clave_err err;
 };
 
-static void start(void *arg)
+static void blocking_client_start(void *arg)
 {
-    struct start *a = arg;
+    struct blocking_client_start *a = arg;
     clave_session *s = a->s;
     a->err = clave__uv_start(&s->uv, &s->loop->uv, &s->loop->wakeup, s->client);
     if (a->err == CLAVE_OK)
-        clave__uv_on_settled(s->uv, on_settled, s);
+        clave__uv_on_settled(s->uv, blocking_client_on_settled, s);
 }
 
 static clave_err start_client(clave_session *s)
 {
-    struct start a = {.s = s, .err = CLAVE_ECLOSED};
-    if (clave__loop_run(s->loop, start, &a) == CLAVE_EDEADLK)
-        start(&a);
+    struct blocking_client_start a = {.s = s, .err = CLAVE_ECLOSED};
+    if (clave__loop_run(s->loop, blocking_client_start, &a) == CLAVE_EDEADLK)
+        blocking_client_start(&a);
     return a.err;
 }
 
@@ -148,7 +148,7 @@ static clave_err new_client(clave_session *s, const char *connect, const clave_c
         own.seed = clave_random_seed();
     s->state_cb = own.state_cb;
     s->state_arg = own.state_arg;
-    own.state_cb = on_state;
+    own.state_cb = blocking_client_on_state;
     own.state_arg = s;
     return clave_client_new(&s->client, &own);
 }
@@ -174,7 +174,7 @@ clave_err clave_session_open(clave_session **out, clave_loop *loop, const char *
     list_init(&s->waiters);
     list_init(&s->children);
     list_init(&s->flush.link);
-    s->flush.run = flush;
+    s->flush.run = blocking_client_flush;
     err = new_client(s, connect_or_default(connect), o);
     if (err != CLAVE_OK)
         goto fail;
@@ -221,7 +221,7 @@ clave_err clave_session_wait(clave_session *s, int64_t timeout_ms)
     clave_loop *l = s->loop;
     clave__loop_lock(l);
     clave__blocking_enter_locked(s);
-    while (!is_connected(s->state) && err == CLAVE_OK) {
+    while (!blocking_client_is_connected(s->state) && err == CLAVE_OK) {
         if (s->state == CLAVE_STATE_CLOSED)
             err = s->why != CLAVE_OK ? s->why : CLAVE_ECLOSED;
         else if (s->refusal != CLAVE_OK)
@@ -351,7 +351,7 @@ const char *clave_session_errmsg(clave_session *s, char *buf, size_t cap)
 
 /* ---- functions on the loop ------------------------------------------------------------------ */
 
-struct visit {
+struct blocking_client_visit {
     struct task task; /* _post only */
     clave_session *s;
     clave_loop_fn *fn;
@@ -359,9 +359,9 @@ struct visit {
     bool too_late;
 };
 
-static void visit(void *arg)
+static void blocking_client_visit(void *arg)
 {
-    struct visit *v = arg;
+    struct blocking_client_visit *v = arg;
     v->too_late = v->s->ended;
     if (v->too_late)
         return;
@@ -372,8 +372,8 @@ static void visit(void *arg)
 
 static void visit_and_free(struct task *t)
 {
-    struct visit *v = LIST_ENTRY(t, struct visit, task);
-    visit(v);
+    struct blocking_client_visit *v = LIST_ENTRY(t, struct blocking_client_visit, task);
+    blocking_client_visit(v);
     clave__session_unref(v->s);
     free(v);
 }
@@ -393,7 +393,7 @@ static bool enter_unless_ended(clave_session *s)
     return !ended;
 }
 
-static void leave(clave_session *s)
+static void blocking_client_leave(clave_session *s)
 {
     clave__loop_lock(s->loop);
     clave__blocking_leave_locked(s);
@@ -402,11 +402,11 @@ static void leave(clave_session *s)
 
 clave_err clave_session_run(clave_session *s, clave_loop_fn *fn, void *arg)
 {
-    struct visit v = {.s = s, .fn = fn, .arg = arg};
+    struct blocking_client_visit v = {.s = s, .fn = fn, .arg = arg};
     if (!clave__loop_is_here(s->loop) || !enter_unless_ended(s))
         return CLAVE_ECLOSED;
-    clave_err err = clave__loop_run(s->loop, visit, &v);
-    leave(s);
+    clave_err err = clave__loop_run(s->loop, blocking_client_visit, &v);
+    blocking_client_leave(s);
     return v.too_late ? CLAVE_ECLOSED : err;
 }
 
@@ -440,10 +440,10 @@ clave_err clave_session_post(clave_session *s, clave_loop_fn *fn, void *arg)
 {
     if (!clave__loop_is_here(s->loop))
         return CLAVE_ECLOSED;
-    struct visit *v = malloc(sizeof *v);
+    struct blocking_client_visit *v = malloc(sizeof *v);
     if (!v)
         return CLAVE_ENOMEM;
-    *v = (struct visit){.task.run = visit_and_free, .s = s, .fn = fn, .arg = arg};
+    *v = (struct blocking_client_visit){.task.run = visit_and_free, .s = s, .fn = fn, .arg = arg};
     clave__session_ref(s);
     clave__loop_post(s->loop, &v->task);
     return CLAVE_OK;

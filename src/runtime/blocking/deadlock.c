@@ -26,7 +26,7 @@ static size_t count_members(const clave_deadlock *list, size_t n)
     return members;
 }
 
-static size_t measure(const clave_deadlock *list, size_t n)
+static size_t deadlock_measure(const clave_deadlock *list, size_t n)
 {
     struct arena p = {0};
     clave_deadlock_member scratch;
@@ -38,11 +38,11 @@ static size_t measure(const clave_deadlock *list, size_t n)
     return p.n;
 }
 
-static clave_deadlocks *copy(const clave_deadlock *list, size_t n)
+static clave_deadlocks *deadlock_copy(const clave_deadlock *list, size_t n)
 {
     size_t nmembers = count_members(list, n);
     size_t size = sizeof(clave_deadlocks) + n * sizeof *list +
-                  nmembers * sizeof(clave_deadlock_member) + measure(list, n);
+                  nmembers * sizeof(clave_deadlock_member) + deadlock_measure(list, n);
     clave_deadlocks *d = malloc(size);
     if (!d)
         return NULL;
@@ -73,30 +73,30 @@ struct roots {
 };
 
 /* Into the reply, which is there as long as the call is, whoever has given up waiting. */
-static void on_found(clave_client *client, clave_err err, const clave_deadlock *list, size_t n,
-                     void *arg)
+static void deadlock_on_found(clave_client *client, clave_err err, const clave_deadlock *list,
+                              size_t n, void *arg)
 {
     struct call *c = arg;
     (void)client;
     if (err == CLAVE_OK) {
-        c->reply->data = copy(list, n);
+        c->reply->data = deadlock_copy(list, n);
         err = c->reply->data ? CLAVE_OK : CLAVE_ENOMEM;
     }
     c->reply->err = err;
     clave__call_finish(c, err);
 }
 
-static clave_err begin(struct call *c, void *args)
+static clave_err deadlock_begin(struct call *c, void *args)
 {
     const struct roots *r = args;
-    return clave_deadlocks_find(c->session->client, r->list, r->n, on_found, c);
+    return clave_deadlocks_find(c->session->client, r->list, r->n, deadlock_on_found, c);
 }
 
 clave_err clave_session_deadlocks(clave_session *s, const char *const *roots, size_t nroots,
                                   int64_t timeout_ms, clave_deadlocks **out)
 {
     struct roots r = {.list = roots, .n = nroots};
-    struct call_spec spec = {.begin = begin, .args = &r};
+    struct call_spec spec = {.begin = deadlock_begin, .args = &r};
     clave_reply *reply = NULL;
     *out = NULL;
     clave_err err = clave__call(s, &spec, timeout_ms, &reply);
@@ -116,7 +116,7 @@ struct question {
     size_t cap;
 };
 
-static void answer(clave_client *c, void *arg)
+static void deadlock_answer(clave_client *c, void *arg)
 {
     const struct question *q = arg;
     (void)c;
@@ -128,6 +128,6 @@ const char *clave_lock_deadlock(clave_lock *l, char *buf, size_t cap)
 {
     struct question q = {.mutex = l->mutex, .buf = buf, .cap = cap};
     snprintf(buf, cap, "%s", "");
-    clave__blocking_do(l->session, answer, &q);
+    clave__blocking_do(l->session, deadlock_answer, &q);
     return buf;
 }

@@ -23,7 +23,7 @@ struct clave_candidate {
 
 /* ---- what the loop's thread makes known ---------------------------------------------------- */
 
-static void publish(clave_candidate *c, const clave_grant *g)
+static void blocking_latch_publish(clave_candidate *c, const clave_grant *g)
 {
     if (c->token == g->token && c->deadline == g->deadline)
         return;
@@ -35,23 +35,23 @@ static void publish(clave_candidate *c, const clave_grant *g)
     clave__loop_unlock(c->session->loop);
 }
 
-static void refresh(clave_candidate *c)
+static void blocking_latch_refresh(clave_candidate *c)
 {
     clave_grant g = {.deadline = INT64_MIN};
     (void)clave_latch_grant(c->latch, &g);
-    publish(c, &g);
+    blocking_latch_publish(c, &g);
 }
 
-static void on_settled(struct observer *o)
+static void blocking_latch_on_settled(struct observer *o)
 {
-    refresh(LIST_ENTRY(o, clave_candidate, observer));
+    blocking_latch_refresh(LIST_ENTRY(o, clave_candidate, observer));
 }
 
-static void on_event(clave_latch *l, const clave_latch_event *ev, void *arg)
+static void blocking_latch_on_event(clave_latch *l, const clave_latch_event *ev, void *arg)
 {
     clave_candidate *c = arg;
     if (c->latch)
-        refresh(c); /* before anybody acts on the news */
+        blocking_latch_refresh(c); /* before anybody acts on the news */
     if (c->event_cb)
         c->event_cb(l, ev, c->event_arg);
 }
@@ -69,7 +69,7 @@ struct birth {
     clave_err err;
 };
 
-static void create(clave_client *client, void *arg)
+static void blocking_latch_create(clave_client *client, void *arg)
 {
     struct birth *b = arg;
     clave_latch **out = &b->c->latch;
@@ -85,7 +85,7 @@ static void candidate_on_session_ended(struct observer *o)
     clave_candidate *c = LIST_ENTRY(o, clave_candidate, observer);
     clave_latch_free(c->latch);
     c->latch = NULL;
-    publish(c, &(clave_grant){.deadline = INT64_MIN});
+    blocking_latch_publish(c, &(clave_grant){.deadline = INT64_MIN});
 }
 
 /* `b`: layout, path, prefix. */
@@ -104,15 +104,15 @@ static clave_err new_candidate(clave_candidate **out, clave_session *s, struct b
     c->event_cb = own.event_cb;
     c->event_arg = own.event_arg;
     c->deadline = INT64_MIN;
-    c->observer.settled = on_settled;
+    c->observer.settled = blocking_latch_on_settled;
     c->observer.ended = candidate_on_session_ended;
     clave__cell_init(&c->lost);
-    own.event_cb = on_event;
+    own.event_cb = blocking_latch_on_event;
     own.event_arg = c;
     b.err = CLAVE_ECLOSED;
     b.c = c;
     b.o = &own;
-    clave__blocking_do(s, create, &b);
+    clave__blocking_do(s, blocking_latch_create, &b);
     if (b.err != CLAVE_OK) {
         clave__cell_fini(&c->lost);
         free(c);
@@ -141,7 +141,7 @@ clave_err clave_candidate_new_unfair(clave_candidate **out, clave_session *s, co
     return new_candidate(out, s, (struct birth){.layout = LAYOUT_UNFAIR, .path = node}, o);
 }
 
-static void destroy(clave_client *client, void *arg)
+static void blocking_latch_destroy(clave_client *client, void *arg)
 {
     clave_candidate *c = arg;
     (void)client;
@@ -154,7 +154,7 @@ void clave_candidate_free(clave_candidate *c)
     if (!c || !clave__loop_is_here(c->session->loop))
         return;
     (void)clave_candidate_close(c, CLAVE_CLOSE_SILENT, FREE_WAIT_MS);
-    clave__blocking_do(c->session, destroy, c);
+    clave__blocking_do(c->session, blocking_latch_destroy, c);
     clave__cell_fini(&c->lost);
     clave__session_unref(c->session);
     free(c);
@@ -186,7 +186,7 @@ static void take_step(clave_client *client, void *arg)
     struct step *s = arg;
     (void)client;
     s->err = s->take(s->c->latch);
-    refresh(s->c);
+    blocking_latch_refresh(s->c);
 }
 
 clave_err clave_candidate_start(clave_candidate *c)
@@ -203,7 +203,7 @@ clave_err clave_candidate_resign(clave_candidate *c)
     return s.err;
 }
 
-static void on_verdict(clave_latch *l, clave_err err, void *arg)
+static void blocking_latch_on_verdict(clave_latch *l, clave_err err, void *arg)
 {
     (void)l;
     clave__call_finish(arg, err);
@@ -212,8 +212,8 @@ static void on_verdict(clave_latch *l, clave_err err, void *arg)
 static clave_err begin_close(struct call *call, void *args)
 {
     const struct request *r = args;
-    clave_err err = clave_latch_close(r->c->latch, r->mode, on_verdict, call);
-    refresh(r->c);
+    clave_err err = clave_latch_close(r->c->latch, r->mode, blocking_latch_on_verdict, call);
+    blocking_latch_refresh(r->c);
     return err;
 }
 
@@ -231,7 +231,7 @@ static clave_err begin_await(struct call *call, void *args)
     /* Who never started never leads; Curator's await throws then. */
     if (clave_latch_state_of(r->c->latch) == CLAVE_LATCH_LATENT)
         return CLAVE_EINVAL;
-    return clave_latch_await(r->c->latch, r->deadline, on_verdict, call);
+    return clave_latch_await(r->c->latch, r->deadline, blocking_latch_on_verdict, call);
 }
 
 clave_err clave_candidate_await(clave_candidate *c, int64_t timeout_ms)
@@ -310,7 +310,7 @@ clave_err clave_candidate_publish(clave_candidate *c, const void *data, size_t l
     return clave__call(c->session, &spec, timeout_ms, NULL);
 }
 
-static void on_transferred(clave_client *client, clave_err err, void *arg)
+static void blocking_latch_on_transferred(clave_client *client, clave_err err, void *arg)
 {
     (void)client;
     clave__call_finish(arg, err);
@@ -319,7 +319,7 @@ static void on_transferred(clave_client *client, clave_err err, void *arg)
 static clave_err begin_transfer(struct call *call, void *args)
 {
     const struct request *r = args;
-    return clave_latch_transfer(r->c->latch, r->node, on_transferred, call);
+    return clave_latch_transfer(r->c->latch, r->node, blocking_latch_on_transferred, call);
 }
 
 clave_err clave_candidate_transfer(clave_candidate *c, const char *node, int64_t timeout_ms)
@@ -329,7 +329,7 @@ clave_err clave_candidate_transfer(clave_candidate *c, const char *node, int64_t
     return clave__call(c->session, &spec, timeout_ms, NULL);
 }
 
-static clave_err begin_multi(struct call *call, void *args)
+static clave_err blocking_latch_begin_multi(struct call *call, void *args)
 {
     const struct request *r = args;
     return clave_latch_multi(r->c->latch, r->ops, r->nops, clave__call_on_result, call);
@@ -339,6 +339,6 @@ clave_err clave_candidate_multi(clave_candidate *c, const clave_op *ops, size_t 
                                 int64_t timeout_ms, clave_reply **out)
 {
     struct request r = {.c = c, .ops = ops, .nops = nops};
-    struct call_spec spec = {.begin = begin_multi, .args = &r, .nops = nops};
+    struct call_spec spec = {.begin = blocking_latch_begin_multi, .args = &r, .nops = nops};
     return clave__call(c->session, &spec, timeout_ms, out);
 }

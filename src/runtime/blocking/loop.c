@@ -126,7 +126,7 @@ static void run_finals(clave_loop *l)
     }
 }
 
-static void on_wake(uv_async_t *wake)
+static void loop_on_wake(uv_async_t *wake)
 {
     clave_loop *l = wake->data;
     struct list now, *e;
@@ -202,7 +202,7 @@ void clave__loop_unref(clave_loop *l)
     free(l);
 }
 
-static void enter(clave_loop *l, enum loop_phase phase)
+static void loop_enter(clave_loop *l, enum loop_phase phase)
 {
     l->phase = phase;
     clave__cell_wake(&l->turned);
@@ -222,7 +222,7 @@ static void *loop_main(void *arg)
     close_handles(l);
     bool orphaned = uv_loop_close(&l->uv) != 0;
     clave__loop_lock(l);
-    enter(l, orphaned ? LOOP_ORPHANED : LOOP_ENDED);
+    loop_enter(l, orphaned ? LOOP_ORPHANED : LOOP_ENDED);
     while (orphaned && l->phase != LOOP_LEFT)
         clave__cell_wait(&l->turned, l, CLAVE_NEVER);
     clave__loop_unlock(l);
@@ -235,7 +235,7 @@ static void *loop_main(void *arg)
 }
 
 /* Signals of the process are for the program's own threads. */
-static int start_thread(clave_loop *l)
+static int loop_start_thread(clave_loop *l)
 {
     sigset_t all, before;
     sigfillset(&all);
@@ -269,7 +269,7 @@ clave_err clave_loop_new(clave_loop **out)
         return CLAVE_ENOMEM;
     if (clave__loop_init(&l->uv) != 0)
         goto fail_loop;
-    if (uv_async_init(&l->uv, &l->wake, on_wake) != 0)
+    if (uv_async_init(&l->uv, &l->wake, loop_on_wake) != 0)
         goto fail_async;
     l->wake.data = l;
     l->refs = 1;
@@ -279,7 +279,7 @@ clave_err clave_loop_new(clave_loop **out)
     list_init(&l->finals);
     pthread_mutex_init(&l->mutex, NULL);
     clave__cell_init(&l->turned);
-    if (start_thread(l) == 0) {
+    if (loop_start_thread(l) == 0) {
         *out = l;
         return CLAVE_OK;
     }
@@ -307,7 +307,7 @@ void clave_loop_free(clave_loop *l)
     bool orphaned = l->phase == LOOP_ORPHANED;
     if (orphaned) {
         pthread_detach(thread);
-        enter(l, LOOP_LEFT);
+        loop_enter(l, LOOP_LEFT);
     }
     clave__loop_unlock(l);
     if (!orphaned) {

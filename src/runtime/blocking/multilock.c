@@ -39,7 +39,7 @@ static clave_err copy_paths(clave_lockset *l, const clave_multilock_part *parts,
 }
 
 /* Its index; n: there is none. */
-static size_t find(const clave_lockset *l, const char *path)
+static size_t blocking_multilock_find(const clave_lockset *l, const char *path)
 {
     size_t i = 0;
     while (i < l->n && strcmp(l->members[i].path, path) != 0)
@@ -57,7 +57,7 @@ static clave_err open_locks(clave_lockset *l, clave_session *s, const clave_mult
     };
     clave_err err = CLAVE_OK;
     for (size_t i = 0; err == CLAVE_OK && i < l->n; i++) {
-        struct member *m = &l->members[find(l, parts[i].path)];
+        struct member *m = &l->members[blocking_multilock_find(l, parts[i].path)];
         err = clave__lock_new(&m->lock, s, m->path, each, rules[parts[i].kind]);
     }
     return err;
@@ -98,7 +98,7 @@ void clave_lockset_free(clave_lockset *l)
 
 /* ---- acquire, release ---------------------------------------------------------------------- */
 
-static void report(const char **failed, const char *path)
+static void blocking_multilock_report(const char **failed, const char *path)
 {
     if (failed)
         *failed = path;
@@ -112,7 +112,7 @@ static clave_err release_first(clave_lockset *l, size_t n, const char **failed)
         clave_err err = clave_lock_release(l->members[i].lock);
         if (err != CLAVE_OK && first == CLAVE_OK) {
             first = err;
-            report(failed, l->members[i].path);
+            blocking_multilock_report(failed, l->members[i].path);
         }
     }
     return first;
@@ -145,7 +145,7 @@ static clave_err acquire_all(clave_lockset *l, int64_t timeout_ms, int64_t deadl
     if (err == CLAVE_OK && lost == n)
         return CLAVE_OK;
     *again = err == CLAVE_OK && fresh;
-    report(failed, l->members[err == CLAVE_OK ? lost : n].path);
+    blocking_multilock_report(failed, l->members[err == CLAVE_OK ? lost : n].path);
     (void)release_first(l, n, NULL);
     return err == CLAVE_OK ? CLAVE_ELOST : err;
 }
@@ -155,20 +155,20 @@ clave_err clave_lockset_acquire(clave_lockset *l, int64_t timeout_ms, const char
     int64_t deadline = clave__deadline_after(timeout_ms);
     bool again = true;
     clave_err err = CLAVE_OK;
-    report(failed, NULL);
+    blocking_multilock_report(failed, NULL);
     while (again) {
         again = false;
         err = acquire_all(l, timeout_ms, deadline, &again, failed);
         again = again && timeout_ms != 0;
     }
     if (err == CLAVE_OK)
-        report(failed, NULL);
+        blocking_multilock_report(failed, NULL);
     return err;
 }
 
 clave_err clave_lockset_release(clave_lockset *l, const char **failed)
 {
-    report(failed, NULL);
+    blocking_multilock_report(failed, NULL);
     return release_first(l, l->n, failed);
 }
 
@@ -184,6 +184,6 @@ bool clave_lockset_valid_for(clave_lockset *l, int64_t ms)
 
 clave_lock *clave_lockset_at(const clave_lockset *l, const char *path)
 {
-    size_t i = find(l, path);
+    size_t i = blocking_multilock_find(l, path);
     return i < l->n ? l->members[i].lock : NULL;
 }

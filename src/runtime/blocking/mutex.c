@@ -20,12 +20,12 @@ uint64_t clave_lock_owner_self(void)
     return self;
 }
 
-static void on_settled(struct observer *o)
+static void blocking_mutex_on_settled(struct observer *o)
 {
     clave__thread_holds_refresh(LIST_ENTRY(o, clave_lock, observer));
 }
 
-static void on_event(clave_mutex *m, const clave_mutex_event *ev, void *arg)
+static void blocking_mutex_on_event(clave_mutex *m, const clave_mutex_event *ev, void *arg)
 {
     clave_lock *l = arg;
     if (ev->kind == CLAVE_MUTEX_LOST)
@@ -117,12 +117,12 @@ clave_err clave__lock_new(clave_lock **out, clave_session *s, const char *path,
     l->session = s;
     l->event_cb = own.event_cb;
     l->event_arg = own.event_arg;
-    l->observer.settled = on_settled;
+    l->observer.settled = blocking_mutex_on_settled;
     l->observer.ended = lock_on_session_ended;
     list_init(&l->thread_holds);
     list_init(&l->leaving);
     clave__cell_init(&l->emptied);
-    own.event_cb = on_event;
+    own.event_cb = blocking_mutex_on_event;
     own.event_arg = l;
     if (!own.data) {
         own.data = data;
@@ -220,7 +220,7 @@ struct acquire {
     int64_t deadline;
 };
 
-static void on_acquired(clave_mutex *m, uint64_t owner, clave_err err, void *arg)
+static void blocking_mutex_on_acquired(clave_mutex *m, uint64_t owner, clave_err err, void *arg)
 {
     struct acquire *a = arg;
     (void)m;
@@ -230,17 +230,18 @@ static void on_acquired(clave_mutex *m, uint64_t owner, clave_err err, void *arg
     clave__call_finish(a->call, err);
 }
 
-static clave_err begin_acquire(struct call *c, void *args)
+static clave_err blocking_mutex_begin_acquire(struct call *c, void *args)
 {
     struct acquire *a = args;
     a->call = c;
-    return clave_mutex_acquire(a->lock->mutex, a->owner, a->deadline, on_acquired, a);
+    return clave_mutex_acquire(a->lock->mutex, a->owner, a->deadline, blocking_mutex_on_acquired,
+                               a);
 }
 
 clave_err clave_lock_acquire_as(clave_lock *l, uint64_t owner, int64_t timeout_ms)
 {
     struct acquire a = {.lock = l, .owner = owner, .fresh = clave__thread_hold_new(l, owner)};
-    struct call_spec spec = {.begin = begin_acquire, .args = &a};
+    struct call_spec spec = {.begin = blocking_mutex_begin_acquire, .args = &a};
     if (!a.fresh)
         return CLAVE_ENOMEM;
     a.deadline = timeout_ms == 0 ? CLAVE_TRY : clave__deadline_after(timeout_ms);
@@ -310,7 +311,7 @@ struct guarded {
     size_t nops;
 };
 
-static clave_err begin_create(struct call *c, void *args)
+static clave_err blocking_mutex_begin_create(struct call *c, void *args)
 {
     const struct guarded *g = args;
     return clave_mutex_create(g->lock->mutex, g->owner, g->path, g->data, g->len, g->mode,
@@ -321,14 +322,14 @@ clave_err clave_lock_create(clave_lock *l, const char *path, const void *data, s
                             clave_create_mode mode, int64_t timeout_ms, clave_reply **out)
 {
     struct guarded g = {.lock = l, .owner = clave_lock_owner_self(), .path = path};
-    struct call_spec spec = {.begin = begin_create, .args = &g, .path = path};
+    struct call_spec spec = {.begin = blocking_mutex_begin_create, .args = &g, .path = path};
     g.data = data;
     g.len = len;
     g.mode = mode;
     return clave__call(l->session, &spec, timeout_ms, out);
 }
 
-static clave_err begin_set(struct call *c, void *args)
+static clave_err blocking_mutex_begin_set(struct call *c, void *args)
 {
     const struct guarded *g = args;
     return clave_mutex_set(g->lock->mutex, g->owner, g->path, g->data, g->len, g->version,
@@ -339,14 +340,14 @@ clave_err clave_lock_set(clave_lock *l, const char *path, const void *data, size
                          int32_t version, int64_t timeout_ms)
 {
     struct guarded g = {.lock = l, .owner = clave_lock_owner_self(), .path = path};
-    struct call_spec spec = {.begin = begin_set, .args = &g};
+    struct call_spec spec = {.begin = blocking_mutex_begin_set, .args = &g};
     g.data = data;
     g.len = len;
     g.version = version;
     return clave__call(l->session, &spec, timeout_ms, NULL);
 }
 
-static clave_err begin_delete(struct call *c, void *args)
+static clave_err blocking_mutex_begin_delete(struct call *c, void *args)
 {
     const struct guarded *g = args;
     return clave_mutex_delete(g->lock->mutex, g->owner, g->path, g->version, clave__call_on_result,
@@ -356,12 +357,12 @@ static clave_err begin_delete(struct call *c, void *args)
 clave_err clave_lock_delete(clave_lock *l, const char *path, int32_t version, int64_t timeout_ms)
 {
     struct guarded g = {.lock = l, .owner = clave_lock_owner_self(), .path = path};
-    struct call_spec spec = {.begin = begin_delete, .args = &g};
+    struct call_spec spec = {.begin = blocking_mutex_begin_delete, .args = &g};
     g.version = version;
     return clave__call(l->session, &spec, timeout_ms, NULL);
 }
 
-static clave_err begin_multi(struct call *c, void *args)
+static clave_err blocking_mutex_begin_multi(struct call *c, void *args)
 {
     const struct guarded *g = args;
     return clave_mutex_multi(g->lock->mutex, g->owner, g->ops, g->nops, clave__call_on_result, c);
@@ -371,6 +372,6 @@ clave_err clave_lock_multi(clave_lock *l, const clave_op *ops, size_t nops, int6
                            clave_reply **out)
 {
     struct guarded g = {.lock = l, .owner = clave_lock_owner_self(), .ops = ops, .nops = nops};
-    struct call_spec spec = {.begin = begin_multi, .args = &g, .nops = nops};
+    struct call_spec spec = {.begin = blocking_mutex_begin_multi, .args = &g, .nops = nops};
     return clave__call(l->session, &spec, timeout_ms, out);
 }

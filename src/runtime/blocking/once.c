@@ -13,7 +13,7 @@ struct clave_job {
     clave_once_record former;
 };
 
-static void answer(clave_job *j, clave_err err)
+static void blocking_once_answer(clave_job *j, clave_err err)
 {
     struct call *call = j->call;
     j->call = NULL;
@@ -25,7 +25,7 @@ static void drop_once(clave_job *j, clave_err err)
 {
     clave_once_free(j->once);
     j->once = NULL;
-    answer(j, err); /* one that was given up: it frees itself */
+    blocking_once_answer(j, err); /* one that was given up: it frees itself */
 }
 
 static void job_on_session_ended(struct observer *o)
@@ -33,7 +33,7 @@ static void job_on_session_ended(struct observer *o)
     drop_once(LIST_ENTRY(o, clave_job, observer), CLAVE_ECLOSED);
 }
 
-static void destroy(clave_client *c, void *arg)
+static void blocking_once_destroy(clave_client *c, void *arg)
 {
     clave_job *j = arg;
     (void)c;
@@ -45,7 +45,7 @@ void clave_job_free(clave_job *j)
 {
     if (!j || !clave__loop_is_here(j->session->loop))
         return;
-    clave__blocking_do(j->session, destroy, j);
+    clave__blocking_do(j->session, blocking_once_destroy, j);
     clave__session_unref(j->session);
     free(j);
 }
@@ -58,7 +58,7 @@ static void on_begun(clave_once *once, clave_err err, const clave_once_record *f
     (void)once;
     j->former = *former;
     j->former.identity = (clave_identity){0}; /* its texts are the once's */
-    answer(j, err);
+    blocking_once_answer(j, err);
 }
 
 struct beginning {
@@ -115,11 +115,12 @@ clave_err clave_job_begin(clave_job **out, clave_lock *l, const clave_once_optio
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-static void on_ended(clave_once *once, clave_err err, const clave_once_record *former, void *arg)
+static void blocking_once_on_ended(clave_once *once, clave_err err, const clave_once_record *former,
+                                   void *arg)
 {
     (void)once;
     (void)former;
-    answer(arg, err);
+    blocking_once_answer(arg, err);
 }
 
 struct ending {
@@ -131,7 +132,7 @@ static clave_err end_once(struct call *c, void *args)
 {
     const struct ending *e = args;
     clave_job *j = e->job;
-    clave_err err = clave_once_end(j->once, e->succeeded, on_ended, j);
+    clave_err err = clave_once_end(j->once, e->succeeded, blocking_once_on_ended, j);
     j->call = err == CLAVE_OK ? c : NULL;
     return err;
 }

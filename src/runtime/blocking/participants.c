@@ -6,19 +6,20 @@
 #include "runtime/blocking/arena.h"
 #include "runtime/blocking/call.h"
 
-static void put(struct arena *p, const clave_participant *from, clave_participant *to)
+static void blocking_participants_put(struct arena *p, const clave_participant *from,
+                                      clave_participant *to)
 {
     *to = *from;
     to->node = clave__arena_text(p, from->node);
     clave__arena_identity(p, &to->identity);
 }
 
-static clave_roll *copy(const clave_participant *list, size_t n)
+static clave_roll *blocking_participants_copy(const clave_participant *list, size_t n)
 {
     struct arena p = {0};
     clave_participant scratch;
     for (size_t i = 0; i < n; i++)
-        put(&p, &list[i], &scratch);
+        blocking_participants_put(&p, &list[i], &scratch);
     clave_roll *r = malloc(sizeof *r + n * sizeof *list + p.n);
     if (!r)
         return NULL;
@@ -27,7 +28,7 @@ static clave_roll *copy(const clave_participant *list, size_t n)
     r->n = n;
     p = (struct arena){.at = (char *)(at + n)};
     for (size_t i = 0; i < n; i++)
-        put(&p, &list[i], &at[i]);
+        blocking_participants_put(&p, &list[i], &at[i]);
     return r;
 }
 
@@ -42,30 +43,31 @@ struct request {
 };
 
 /* Into the reply, which is there as long as the call is, whoever has given up waiting. */
-static void on_participants(clave_client *client, clave_err err, const clave_participant *list,
-                            size_t n, void *arg)
+static void blocking_participants_on_participants(clave_client *client, clave_err err,
+                                                  const clave_participant *list, size_t n,
+                                                  void *arg)
 {
     struct call *c = arg;
     (void)client;
     if (err == CLAVE_OK) {
-        c->reply->data = copy(list, n);
+        c->reply->data = blocking_participants_copy(list, n);
         err = c->reply->data ? CLAVE_OK : CLAVE_ENOMEM;
     }
     c->reply->err = err;
     clave__call_finish(c, err);
 }
 
-static clave_err begin(struct call *c, void *args)
+static clave_err blocking_participants_begin(struct call *c, void *args)
 {
     const struct request *r = args;
-    return r->call(c->session->client, r->path, on_participants, c);
+    return r->call(c->session->client, r->path, blocking_participants_on_participants, c);
 }
 
 clave_err clave_session_roll(clave_session *s, clave_roll_call *call, const char *path,
                              int64_t timeout_ms, clave_roll **out)
 {
     struct request r = {.call = call, .path = path};
-    struct call_spec spec = {.begin = begin, .args = &r};
+    struct call_spec spec = {.begin = blocking_participants_begin, .args = &r};
     clave_reply *reply = NULL;
     int64_t deadline = clave__deadline_after(timeout_ms);
     *out = NULL;

@@ -30,7 +30,7 @@ clave_reply *clave__reply_new(size_t path_cap, size_t nops)
 }
 
 /* One block: the pointers, then the texts. */
-static char **copy_names(const char *const *names, size_t n)
+static char **blocking_reply_copy_names(const char *const *names, size_t n)
 {
     size_t bytes = n * sizeof *names;
     for (size_t i = 0; i < n; i++)
@@ -67,7 +67,7 @@ clave_err clave__reply_fill(clave_reply *r, size_t path_cap, const clave_result 
         r->len = res->len;
     }
     if (res->names) {
-        r->names = copy_names(res->names, res->nnames);
+        r->names = blocking_reply_copy_names(res->names, res->nnames);
         if (r->names)
             r->nnames = res->nnames;
         else if (path_cap == 0) /* a create's listing may be missing, a read's not */

@@ -12,7 +12,7 @@ struct args {
     const char *scheme;
 };
 
-static clave_err begin_create(struct call *c, void *args)
+static clave_err blocking_request_begin_create(struct call *c, void *args)
 {
     const struct args *a = args;
     return clave_create(c->session->client, a->path, a->data, a->len, a->create,
@@ -29,11 +29,11 @@ clave_err clave_session_create(clave_session *s, const char *path, const void *d
     if (err != CLAVE_OK)
         return err;
     struct args a = {.path = path, .data = data, .len = len, .create = &own};
-    struct call_spec spec = {.begin = begin_create, .args = &a, .path = path};
+    struct call_spec spec = {.begin = blocking_request_begin_create, .args = &a, .path = path};
     return clave__call(s, &spec, timeout_ms, out);
 }
 
-static clave_err begin_delete(struct call *c, void *args)
+static clave_err blocking_request_begin_delete(struct call *c, void *args)
 {
     const struct args *a = args;
     return clave_delete(c->session->client, a->path, a->version, clave__call_on_result, c);
@@ -43,7 +43,7 @@ clave_err clave_session_delete(clave_session *s, const char *path, int32_t versi
                                int64_t timeout_ms)
 {
     struct args a = {.path = path, .version = version};
-    struct call_spec spec = {.begin = begin_delete, .args = &a};
+    struct call_spec spec = {.begin = blocking_request_begin_delete, .args = &a};
     return clave__call(s, &spec, timeout_ms, NULL);
 }
 
@@ -75,7 +75,7 @@ clave_err clave_session_get(clave_session *s, const char *path, int64_t timeout_
     return clave__call(s, &spec, timeout_ms, out);
 }
 
-static clave_err begin_set(struct call *c, void *args)
+static clave_err blocking_request_begin_set(struct call *c, void *args)
 {
     const struct args *a = args;
     return clave_set(c->session->client, a->path, a->data, a->len, a->version,
@@ -86,7 +86,7 @@ clave_err clave_session_set(clave_session *s, const char *path, const void *data
                             int32_t version, int64_t timeout_ms, clave_reply **out)
 {
     struct args a = {.path = path, .data = data, .len = len, .version = version};
-    struct call_spec spec = {.begin = begin_set, .args = &a};
+    struct call_spec spec = {.begin = blocking_request_begin_set, .args = &a};
     return clave__call(s, &spec, timeout_ms, out);
 }
 
@@ -104,7 +104,7 @@ clave_err clave_session_children(clave_session *s, const char *path, int64_t tim
     return clave__call(s, &spec, timeout_ms, out);
 }
 
-static clave_err begin_multi(struct call *c, void *args)
+static clave_err blocking_request_begin_multi(struct call *c, void *args)
 {
     const struct args *a = args;
     return clave_multi(c->session->client, a->ops, a->nops, clave__call_on_result, c);
@@ -114,7 +114,7 @@ clave_err clave_session_multi(clave_session *s, const clave_op *ops, size_t nops
                               int64_t timeout_ms, clave_reply **out)
 {
     struct args a = {.ops = ops, .nops = nops};
-    struct call_spec spec = {.begin = begin_multi, .args = &a, .nops = nops};
+    struct call_spec spec = {.begin = blocking_request_begin_multi, .args = &a, .nops = nops};
     return clave__call(s, &spec, timeout_ms, out);
 }
 

@@ -40,12 +40,12 @@ static bool is_here(const clave_selector *s)
     return clave__loop_is_here(s->session->loop);
 }
 
-static void enter(clave_selector *s)
+static void selector_enter(clave_selector *s)
 {
     clave__loop_lock(s->session->loop);
 }
 
-static void leave(clave_selector *s)
+static void selector_leave(clave_selector *s)
 {
     clave__loop_unlock(s->session->loop);
 }
@@ -59,23 +59,23 @@ static void wake_if_interrupted(clave_selector *s)
 
 /* ---- doubt, on the loop's thread ------------------------------------------------------------ */
 
-static void on_state(struct listener *l, clave_state state, clave_err why)
+static void selector_on_state(struct listener *l, clave_state state, clave_err why)
 {
     clave_selector *s = LIST_ENTRY(l, clave_selector, listener);
     (void)why;
-    enter(s);
+    selector_enter(s);
     clave__selector_state_connection(&s->is, state);
     wake_if_interrupted(s);
-    leave(s);
+    selector_leave(s);
 }
 
-static void on_event(clave_mutex *m, const clave_mutex_event *ev, void *arg)
+static void selector_on_event(clave_mutex *m, const clave_mutex_event *ev, void *arg)
 {
     clave_selector *s = arg;
-    enter(s);
+    selector_enter(s);
     bool cancels = clave__selector_state_event(&s->is, ev->kind);
     wake_if_interrupted(s);
-    leave(s);
+    selector_leave(s);
     if (cancels)
         (void)clave_mutex_cancel(m, ev->owner);
 }
@@ -84,27 +84,27 @@ static void on_event(clave_mutex *m, const clave_mutex_event *ev, void *arg)
 
 static clave_err begin_task(clave_selector *s)
 {
-    enter(s);
+    selector_enter(s);
     s->owner = clave_lock_owner_self();
     clave_err err = clave__selector_state_begin(&s->is);
-    leave(s);
+    selector_leave(s);
     return err;
 }
 
 static bool begin_leading(clave_selector *s)
 {
     bool valid = clave_lock_valid_for(s->lock, 0);
-    enter(s);
+    selector_enter(s);
     bool leads = clave__selector_state_elect(&s->is, valid);
-    leave(s);
+    selector_leave(s);
     return leads;
 }
 
 static void end_task(clave_selector *s, clave_err err)
 {
-    enter(s);
+    selector_enter(s);
     clave__selector_state_end(&s->is, err);
-    leave(s);
+    selector_leave(s);
 }
 
 static void run_task(clave_selector *s)
@@ -129,29 +129,29 @@ static void *thread_main(void *arg)
 {
     clave_selector *s = arg;
     clave_loop *loop = s->session->loop;
-    enter(s);
+    selector_enter(s);
     while (!s->is.closed) {
         if (s->is.phase != SELECTOR_STATE_QUEUED) {
             clave__cell_wait(&s->work, loop, CLAVE_NEVER);
             continue;
         }
-        leave(s);
+        selector_leave(s);
         run_task(s);
-        enter(s);
+        selector_enter(s);
         int64_t until = clave_now() + AGAIN_MS;
         while (s->is.err != CLAVE_OK && !s->is.closed && clave__cell_wait(&s->work, loop, until))
             continue;
     }
     s->runs = false;
     clave__cell_wake(&s->ended);
-    leave(s);
+    selector_leave(s);
     return NULL;
 }
 
-static bool submit(clave_selector *s);
+static bool selector_submit(clave_selector *s);
 
 /* With the mutex. */
-static void rest(clave_selector *s)
+static void selector_rest(clave_selector *s)
 {
     s->is.phase = SELECTOR_STATE_IDLE;
     s->runs = false;
@@ -162,20 +162,20 @@ static void run_once(void *arg)
 {
     clave_selector *s = arg;
     run_task(s);
-    enter(s);
+    selector_enter(s);
     bool again = clave__selector_state_goes_on(&s->is);
     if (!again) /* under the same lock: a requeue that finds a task there relies on this look */
-        rest(s);
-    leave(s);
-    if (!again || submit(s))
+        selector_rest(s);
+    selector_leave(s);
+    if (!again || selector_submit(s))
         return;
-    enter(s);
+    selector_enter(s);
     s->is.err = CLAVE_EIO;
-    rest(s);
-    leave(s);
+    selector_rest(s);
+    selector_leave(s);
 }
 
-static bool submit(clave_selector *s)
+static bool selector_submit(clave_selector *s)
 {
     return s->execute(run_once, s, s->execute_arg);
 }
@@ -183,23 +183,24 @@ static bool submit(clave_selector *s)
 /* It is QUEUED already. */
 static clave_err set_off(clave_selector *s)
 {
-    enter(s);
+    selector_enter(s);
     bool runs = s->runs;
     s->runs = true;
     clave__cell_wake(&s->work);
-    leave(s);
+    selector_leave(s);
     if (runs)
         return CLAVE_OK;
-    bool fine = s->execute ? submit(s) : pthread_create(&s->thread, NULL, thread_main, s) == 0;
-    enter(s);
+    bool fine =
+        s->execute ? selector_submit(s) : pthread_create(&s->thread, NULL, thread_main, s) == 0;
+    selector_enter(s);
     s->threaded = fine && !s->execute;
     if (fine) {
-        leave(s);
+        selector_leave(s);
         return CLAVE_OK;
     }
     s->runs = false;
     s->is.phase = SELECTOR_STATE_IDLE;
-    leave(s);
+    selector_leave(s);
     return CLAVE_EIO;
 }
 
@@ -207,9 +208,9 @@ clave_err clave_selector_start(clave_selector *s)
 {
     if (!is_here(s))
         return CLAVE_ECLOSED;
-    enter(s);
+    selector_enter(s);
     clave_err err = s->session->ended ? CLAVE_ECLOSED : clave__selector_state_start(&s->is);
-    leave(s);
+    selector_leave(s);
     return err == CLAVE_OK ? set_off(s) : err;
 }
 
@@ -217,9 +218,9 @@ clave_err clave_selector_requeue(clave_selector *s)
 {
     if (!is_here(s))
         return CLAVE_ECLOSED;
-    enter(s);
+    selector_enter(s);
     clave_err err = s->session->ended ? CLAVE_ECLOSED : clave__selector_state_requeue(&s->is);
-    leave(s);
+    selector_leave(s);
     return err == CLAVE_OK ? set_off(s) : err;
 }
 
@@ -227,10 +228,10 @@ clave_err clave_selector_interrupt(clave_selector *s)
 {
     if (!is_here(s))
         return CLAVE_ECLOSED;
-    enter(s);
+    selector_enter(s);
     clave_err err = s->session->ended ? CLAVE_ECLOSED : clave__selector_state_interrupt(&s->is);
     wake_if_interrupted(s);
-    leave(s);
+    selector_leave(s);
     return err;
 }
 
@@ -238,12 +239,12 @@ void clave_selector_close(clave_selector *s)
 {
     if (!is_here(s))
         return;
-    enter(s);
+    selector_enter(s);
     uint64_t owner = s->owner;
     bool cancels = clave__selector_state_close(&s->is) && owner != 0;
     wake_if_interrupted(s);
     clave__cell_wake(&s->work);
-    leave(s);
+    selector_leave(s);
     if (cancels)
         (void)clave_lock_cancel_as(s->lock, owner);
 }
@@ -265,11 +266,11 @@ static void selector_on_session_ended(struct observer *o)
 {
     clave_selector *s = LIST_ENTRY(o, clave_selector, observer);
     clave__client_unlisten(&s->listener);
-    enter(s);
+    selector_enter(s);
     (void)clave__selector_state_close(&s->is);
     wake_if_interrupted(s);
     clave__cell_wake(&s->work);
-    leave(s);
+    selector_leave(s);
 }
 
 static void end_listening(clave_client *c, void *arg)
@@ -291,7 +292,7 @@ static void free_selector(clave_selector *s)
 
 static clave_err open_lock(clave_selector *s, const char *path, const clave_selector_options *o)
 {
-    clave_mutex_options m = {.size = sizeof m, .event_cb = on_event, .event_arg = s};
+    clave_mutex_options m = {.size = sizeof m, .event_cb = selector_on_event, .event_arg = s};
     m.data = o->id;
     m.len = o->id ? strlen(o->id) : 0;
     m.acls = o->acls;
@@ -321,7 +322,7 @@ clave_err clave_selector_new(clave_selector **out, clave_session *session, const
     s->take_arg = o.take_arg;
     s->execute = o.execute;
     s->execute_arg = o.execute_arg;
-    s->listener.on_state = on_state;
+    s->listener.on_state = selector_on_state;
     s->observer.ended = selector_on_session_ended;
     list_init(&s->listener.link);
     clave__cell_init(&s->work);
@@ -350,17 +351,17 @@ void clave_selector_free(clave_selector *s)
     clave_loop *loop = s->session->loop;
     clave__loop_must_not_be_current(loop, "clave_selector_free");
     clave_selector_close(s);
-    enter(s);
+    selector_enter(s);
     bool threaded = s->threaded;
     /* An acquire that began behind the close hears of it with its place, if it gets one. */
     while (s->runs) {
         clave__cell_wait(&s->ended, loop, clave_now() + LOOK_AGAIN_MS);
         uint64_t owner = s->owner;
-        leave(s);
+        selector_leave(s);
         (void)clave_lock_cancel_as(s->lock, owner);
-        enter(s);
+        selector_enter(s);
     }
-    leave(s);
+    selector_leave(s);
     if (threaded)
         pthread_join(s->thread, NULL);
     clave__blocking_do(s->session, end_listening, s);
@@ -376,9 +377,9 @@ bool clave_selector_is_interrupted(clave_selector *s)
 {
     if (!is_here(s))
         return true;
-    enter(s);
+    selector_enter(s);
     bool interrupted = s->is.interrupted;
-    leave(s);
+    selector_leave(s);
     return interrupted;
 }
 
@@ -387,36 +388,36 @@ bool clave_selector_pause(clave_selector *s, int64_t ms)
     int64_t until = clave__deadline_after(ms);
     if (!is_here(s))
         return false;
-    enter(s);
+    selector_enter(s);
     while (!s->is.interrupted && clave__cell_wait(&s->doubt, s->session->loop, until))
         continue;
     bool interrupted = s->is.interrupted;
-    leave(s);
+    selector_leave(s);
     return !interrupted;
 }
 
 /* The grant while it leads. */
-static bool look(clave_selector *s, struct thread_hold *out)
+static bool selector_look(clave_selector *s, struct thread_hold *out)
 {
     if (!is_here(s))
         return false;
-    enter(s);
+    selector_enter(s);
     bool leads = clave__selector_state_leads(&s->is);
     uint64_t owner = s->owner;
-    leave(s);
+    selector_leave(s);
     return leads && clave__thread_hold_look(s->lock, owner, out);
 }
 
 int64_t clave_selector_deadline(clave_selector *s)
 {
     struct thread_hold t;
-    return look(s, &t) ? t.deadline : INT64_MIN;
+    return selector_look(s, &t) ? t.deadline : INT64_MIN;
 }
 
 int64_t clave_selector_token(clave_selector *s)
 {
     struct thread_hold t;
-    return look(s, &t) ? t.token : 0;
+    return selector_look(s, &t) ? t.token : 0;
 }
 
 bool clave_selector_valid_for(clave_selector *s, int64_t ms)
@@ -440,9 +441,9 @@ clave_err clave_selector_error(clave_selector *s)
 {
     if (!is_here(s))
         return CLAVE_ECLOSED;
-    enter(s);
+    selector_enter(s);
     clave_err err = s->is.phase == SELECTOR_STATE_IDLE ? s->is.err : CLAVE_OK;
-    leave(s);
+    selector_leave(s);
     return err;
 }
 

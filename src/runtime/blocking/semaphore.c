@@ -32,7 +32,7 @@ struct clave_permits {
 
 /* ---- what the loop's thread makes known ---------------------------------------------------- */
 
-static void publish(clave_permit *q, int64_t token, int64_t deadline)
+static void blocking_semaphore_publish(clave_permit *q, int64_t token, int64_t deadline)
 {
     clave_loop *loop = q->all->session->loop;
     if (q->token == token && q->deadline == deadline)
@@ -43,27 +43,27 @@ static void publish(clave_permit *q, int64_t token, int64_t deadline)
     clave__loop_unlock(loop);
 }
 
-static void refresh(clave_permit *q)
+static void blocking_semaphore_refresh(clave_permit *q)
 {
     clave_grant g;
     if (clave_lease_grant(q->lease, &g))
-        publish(q, g.token, g.deadline);
+        blocking_semaphore_publish(q, g.token, g.deadline);
     else
-        publish(q, 0, INT64_MIN);
+        blocking_semaphore_publish(q, 0, INT64_MIN);
 }
 
-static void on_settled(struct observer *o)
+static void blocking_semaphore_on_settled(struct observer *o)
 {
     clave_permits *p = LIST_ENTRY(o, clave_permits, observer);
     for (struct list *e = p->permits.next; e != &p->permits; e = e->next)
-        refresh(LIST_ENTRY(e, clave_permit, link));
+        blocking_semaphore_refresh(LIST_ENTRY(e, clave_permit, link));
 }
 
-static void on_event(clave_semaphore *s, const clave_lease_event *ev, void *arg)
+static void blocking_semaphore_on_event(clave_semaphore *s, const clave_lease_event *ev, void *arg)
 {
     clave_permits *p = arg;
     if (ev->kind == CLAVE_LEASE_LOST)
-        on_settled(&p->observer); /* before anybody acts on the news */
+        blocking_semaphore_on_settled(&p->observer); /* before anybody acts on the news */
     if (p->event_cb)
         p->event_cb(s, ev, p->event_arg);
 }
@@ -77,7 +77,7 @@ struct birth {
     clave_err err;
 };
 
-static void create(clave_client *c, void *arg)
+static void blocking_semaphore_create(clave_client *c, void *arg)
 {
     struct birth *b = arg;
     b->err = clave_semaphore_new(&b->p->semaphore, c, b->path, b->o);
@@ -94,7 +94,7 @@ static void permits_on_session_ended(struct observer *o)
     for (struct list *e = p->permits.next; e != &p->permits; e = e->next) {
         clave_permit *q = LIST_ENTRY(e, clave_permit, link);
         q->lease = NULL;
-        publish(q, 0, INT64_MIN);
+        blocking_semaphore_publish(q, 0, INT64_MIN);
     }
 }
 
@@ -112,14 +112,14 @@ clave_err clave_permits_new(clave_permits **out, clave_session *s, const char *p
     p->session = s;
     p->event_cb = own.event_cb;
     p->event_arg = own.event_arg;
-    own.event_cb = on_event;
+    own.event_cb = blocking_semaphore_on_event;
     own.event_arg = p;
-    p->observer.settled = on_settled;
+    p->observer.settled = blocking_semaphore_on_settled;
     p->observer.ended = permits_on_session_ended;
     list_init(&p->permits);
     list_init(&p->waiting);
     struct birth b = {.p = p, .path = path, .o = &own, .err = CLAVE_ECLOSED};
-    clave__blocking_do(s, create, &b);
+    clave__blocking_do(s, blocking_semaphore_create, &b);
     if (b.err != CLAVE_OK) {
         free(p);
         return b.err;
@@ -128,7 +128,7 @@ clave_err clave_permits_new(clave_permits **out, clave_session *s, const char *p
     return CLAVE_OK;
 }
 
-static void destroy(clave_client *c, void *arg)
+static void blocking_semaphore_destroy(clave_client *c, void *arg)
 {
     clave_permits *p = arg;
     (void)c;
@@ -141,7 +141,7 @@ void clave_permits_free(clave_permits *p)
     if (!p || !clave__loop_is_here(p->session->loop))
         return;
     struct list *e;
-    clave__blocking_do(p->session, destroy, p);
+    clave__blocking_do(p->session, blocking_semaphore_destroy, p);
     while ((e = list_pop_front(&p->permits)))
         free(LIST_ENTRY(e, clave_permit, link));
     clave__session_unref(p->session);
@@ -171,12 +171,12 @@ static void on_leases(clave_semaphore *s, clave_err err, clave_lease *const *lea
     for (size_t i = 0; i < n; i++) {
         a->fresh[i]->lease = leases[i];
         list_push_back(&a->p->permits, &a->fresh[i]->link);
-        refresh(a->fresh[i]);
+        blocking_semaphore_refresh(a->fresh[i]);
     }
     clave__call_finish(a->call, err);
 }
 
-static clave_err begin_acquire(struct call *c, void *args)
+static clave_err blocking_semaphore_begin_acquire(struct call *c, void *args)
 {
     struct acquire *a = args;
     clave_permits *p = a->p;
@@ -208,7 +208,7 @@ static clave_err make_permits(clave_permits *p, size_t n, clave_permit **out)
 clave_err clave_permits_acquire(clave_permits *p, size_t n, int64_t timeout_ms, clave_permit **out)
 {
     struct acquire a = {.p = p, .task = clave_lock_owner_self(), .n = n, .fresh = out};
-    struct call_spec spec = {.begin = begin_acquire, .args = &a};
+    struct call_spec spec = {.begin = blocking_semaphore_begin_acquire, .args = &a};
     clave_err err = make_permits(p, n, out);
     if (err != CLAVE_OK)
         return err;
@@ -231,7 +231,7 @@ struct question {
     size_t cap;
 };
 
-static void answer(clave_client *c, void *arg)
+static void blocking_semaphore_answer(clave_client *c, void *arg)
 {
     const struct question *q = arg;
     const char *text = clave_semaphore_deadlock(q->semaphore);
@@ -243,7 +243,7 @@ const char *clave_permits_deadlock(clave_permits *p, char *buf, size_t cap)
 {
     struct question q = {.semaphore = p->semaphore, .buf = buf, .cap = cap};
     snprintf(buf, cap, "%s", "");
-    clave__blocking_do(p->session, answer, &q);
+    clave__blocking_do(p->session, blocking_semaphore_answer, &q);
     return buf;
 }
 
@@ -262,13 +262,13 @@ void clave_permits_cancel(clave_permits *p)
 
 /* ---- release ------------------------------------------------------------------------------- */
 
-struct release {
+struct blocking_semaphore_release {
     clave_permit *permit;
     bool confirmed;
     bool begun;
 };
 
-static void on_left(clave_semaphore *s, clave_err err, void *arg)
+static void blocking_semaphore_on_left(clave_semaphore *s, clave_err err, void *arg)
 {
     clave_permit *q = arg;
     (void)s;
@@ -277,15 +277,16 @@ static void on_left(clave_semaphore *s, clave_err err, void *arg)
     free(q);
 }
 
-static clave_err begin_release(struct call *c, void *args)
+static clave_err blocking_semaphore_begin_release(struct call *c, void *args)
 {
-    struct release *r = args;
+    struct blocking_semaphore_release *r = args;
     clave_permit *q = r->permit;
     r->begun = true;
     list_remove(&q->link);
     q->call = r->confirmed ? c : NULL;
     c->answered = !r->confirmed;
-    clave_err err = clave_lease_release(q->lease, r->confirmed ? on_left : NULL, q);
+    clave_err err =
+        clave_lease_release(q->lease, r->confirmed ? blocking_semaphore_on_left : NULL, q);
     if (!r->confirmed || err != CLAVE_OK)
         free(q);
     return err;
@@ -305,15 +306,15 @@ static void discard(clave_permit *q)
     free(q);
 }
 
-static clave_err release(clave_permit *q, bool confirmed, int64_t timeout_ms)
+static clave_err blocking_semaphore_release(clave_permit *q, bool confirmed, int64_t timeout_ms)
 {
-    struct release r = {.permit = q, .confirmed = confirmed};
-    struct call_spec spec = {.begin = begin_release, .args = &r};
+    struct blocking_semaphore_release r = {.permit = q, .confirmed = confirmed};
+    struct call_spec spec = {.begin = blocking_semaphore_begin_release, .args = &r};
     clave_session *s = q->all->session;
     clave_err err = clave__call(s, &spec, timeout_ms, NULL);
     /* Time was up before the loop's thread came to it. */
     if (err == CLAVE_ETIMEDOUT && !r.begun)
-        (void)release(q, false, -1);
+        (void)blocking_semaphore_release(q, false, -1);
     if (err == CLAVE_ECLOSED && !r.begun)
         discard(q);
     return err;
@@ -321,12 +322,12 @@ static clave_err release(clave_permit *q, bool confirmed, int64_t timeout_ms)
 
 clave_err clave_permit_release(clave_permit *q)
 {
-    return release(q, false, -1);
+    return blocking_semaphore_release(q, false, -1);
 }
 
 clave_err clave_permit_release_confirmed(clave_permit *q, int64_t timeout_ms)
 {
-    return release(q, true, timeout_ms);
+    return blocking_semaphore_release(q, true, timeout_ms);
 }
 
 /* ---- what is known, and guarded writes ----------------------------------------------------- */
@@ -360,7 +361,7 @@ struct guarded {
     size_t nops;
 };
 
-static clave_err begin_multi(struct call *c, void *args)
+static clave_err blocking_semaphore_begin_multi(struct call *c, void *args)
 {
     const struct guarded *g = args;
     return clave_lease_multi(g->permit->lease, g->ops, g->nops, clave__call_on_result, c);
@@ -370,6 +371,6 @@ clave_err clave_permit_multi(clave_permit *q, const clave_op *ops, size_t nops, 
                              clave_reply **out)
 {
     struct guarded g = {.permit = q, .ops = ops, .nops = nops};
-    struct call_spec spec = {.begin = begin_multi, .args = &g, .nops = nops};
+    struct call_spec spec = {.begin = blocking_semaphore_begin_multi, .args = &g, .nops = nops};
     return clave__call(q->all->session, &spec, timeout_ms, out);
 }

@@ -4,7 +4,7 @@
 
 /* ---- finding ------------------------------------------------------------------------------- */
 
-static struct thread_hold *find(const clave_lock *l, uint64_t owner)
+static struct thread_hold *thread_hold_find(const clave_lock *l, uint64_t owner)
 {
     for (struct list *e = l->thread_holds.next; e != &l->thread_holds; e = e->next) {
         struct thread_hold *t = LIST_ENTRY(e, struct thread_hold, link);
@@ -17,7 +17,7 @@ static struct thread_hold *find(const clave_lock *l, uint64_t owner)
 /* With the mutex. */
 static struct thread_hold *find_held(const clave_lock *l, uint64_t owner)
 {
-    struct thread_hold *t = find(l, owner);
+    struct thread_hold *t = thread_hold_find(l, owner);
     return t && t->count > 0 ? t : NULL;
 }
 
@@ -35,7 +35,7 @@ bool clave__thread_hold_look(clave_lock *l, uint64_t owner, struct thread_hold *
 
 /* ---- what the loop's thread makes known ---------------------------------------------------- */
 
-static void publish(struct thread_hold *t, int64_t token, int64_t deadline)
+static void thread_hold_publish(struct thread_hold *t, int64_t token, int64_t deadline)
 {
     clave_loop *loop = t->lock->session->loop;
     if (t->token == token && t->deadline == deadline)
@@ -46,31 +46,31 @@ static void publish(struct thread_hold *t, int64_t token, int64_t deadline)
     clave__loop_unlock(loop);
 }
 
-static void refresh(struct thread_hold *t)
+static void thread_hold_refresh(struct thread_hold *t)
 {
     clave_grant g;
     if (clave_mutex_grant(t->lock->mutex, t->owner, &g))
-        publish(t, g.token, g.deadline);
+        thread_hold_publish(t, g.token, g.deadline);
     else
-        publish(t, 0, INT64_MIN);
+        thread_hold_publish(t, 0, INT64_MIN);
 }
 
 void clave__thread_holds_refresh(clave_lock *l)
 {
     for (struct list *e = l->thread_holds.next; e != &l->thread_holds; e = e->next)
-        refresh(LIST_ENTRY(e, struct thread_hold, link));
+        thread_hold_refresh(LIST_ENTRY(e, struct thread_hold, link));
 }
 
 void clave__thread_hold_lose(clave_lock *l, uint64_t owner)
 {
-    struct thread_hold *t = find(l, owner);
+    struct thread_hold *t = thread_hold_find(l, owner);
     if (t)
-        publish(t, 0, INT64_MIN);
+        thread_hold_publish(t, 0, INT64_MIN);
 }
 
 /* ---- giving back, on the loop's thread ------------------------------------------------------- */
 
-static void on_left(clave_mutex *m, uint64_t owner, clave_err err, void *arg)
+static void thread_hold_on_left(clave_mutex *m, uint64_t owner, clave_err err, void *arg)
 {
     struct thread_hold *t = arg;
     clave_lock *l = t->lock;
@@ -98,11 +98,11 @@ static bool take_off(struct thread_hold *t, unsigned *from)
 
 /* One hold, taken off already. With the last one the tenure goes: at once when it had been
  * lost, else (*leaves) when the server knows. */
-static clave_err give_back(struct thread_hold *t, bool last, bool *leaves)
+static clave_err thread_hold_give_back(struct thread_hold *t, bool last, bool *leaves)
 {
     clave_lock *l = t->lock;
     /* Neither without a callback nor for the last hold does it need memory. */
-    clave_err err = clave_mutex_release(l->mutex, t->owner, last ? on_left : NULL, t);
+    clave_err err = clave_mutex_release(l->mutex, t->owner, last ? thread_hold_on_left : NULL, t);
     *leaves = last && err == CLAVE_OK;
     if (!last)
         return err;
@@ -129,7 +129,7 @@ static void take_given(struct task *task)
         last = any && take_off(t, &t->given);
         clave__loop_unlock(s->loop);
         if (any)
-            give_back(t, last, &leaves);
+            thread_hold_give_back(t, last, &leaves);
     }
     clave__blocking_flush_later(s);
 }
@@ -142,7 +142,7 @@ void clave__thread_holds_give_back(clave_lock *l)
         clave__loop_lock(l->session->loop);
         bool last = take_off(t, t->count > 0 ? &t->count : &t->given);
         clave__loop_unlock(l->session->loop);
-        give_back(t, last, &leaves);
+        thread_hold_give_back(t, last, &leaves);
     }
 }
 
@@ -185,7 +185,7 @@ struct thread_hold *clave__thread_hold_new(clave_lock *l, uint64_t owner)
 
 void clave__thread_hold_add_hold(clave_lock *l, struct thread_hold **fresh)
 {
-    struct thread_hold *t = find(l, (*fresh)->owner);
+    struct thread_hold *t = thread_hold_find(l, (*fresh)->owner);
     clave__loop_lock(l->session->loop);
     if (!t) {
         t = *fresh;
@@ -194,7 +194,7 @@ void clave__thread_hold_add_hold(clave_lock *l, struct thread_hold **fresh)
     }
     t->count++;
     clave__loop_unlock(l->session->loop);
-    refresh(t);
+    thread_hold_refresh(t);
 }
 
 /* ---- release ------------------------------------------------------------------------------------
@@ -207,7 +207,7 @@ struct release {
     bool begun;
 };
 
-static clave_err begin_release(struct call *c, void *args)
+static clave_err thread_hold_begin_release(struct call *c, void *args)
 {
     struct release *r = args;
     clave_loop *loop = r->lock->session->loop;
@@ -219,7 +219,7 @@ static clave_err begin_release(struct call *c, void *args)
     clave__loop_unlock(loop);
     if (!t)
         return CLAVE_ENOTHELD;
-    clave_err err = give_back(t, last, &leaves);
+    clave_err err = thread_hold_give_back(t, last, &leaves);
     if (leaves && r->confirmed)
         t->call = c;
     else
@@ -230,7 +230,7 @@ static clave_err begin_release(struct call *c, void *args)
 static clave_err release_on_loop(clave_lock *l, uint64_t owner, bool confirmed, int64_t timeout_ms)
 {
     struct release r = {.lock = l, .owner = owner, .confirmed = confirmed};
-    struct call_spec spec = {.begin = begin_release, .args = &r};
+    struct call_spec spec = {.begin = thread_hold_begin_release, .args = &r};
     clave_err err = clave__call(l->session, &spec, timeout_ms, NULL);
     /* Time was up before the loop's thread came to it: it is given back all the same. */
     if (err == CLAVE_ETIMEDOUT && !r.begun)

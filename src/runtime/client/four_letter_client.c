@@ -25,7 +25,8 @@ static int wait_for(int fd, short events, int64_t until)
 }
 
 /* A connected descriptor, or -1. */
-static int dial(const struct sockaddr *addr, socklen_t len, int family, int64_t until)
+static int four_letter_client_dial(const struct sockaddr *addr, socklen_t len, int family,
+                                   int64_t until)
 {
     int fault = 0;
     socklen_t n = sizeof fault;
@@ -47,7 +48,7 @@ static int dial_unix(const char *path, int64_t until)
     if (strlen(path) >= sizeof addr.sun_path)
         return -1;
     strcpy(addr.sun_path, path);
-    return dial((const struct sockaddr *)&addr, sizeof addr, AF_UNIX, until);
+    return four_letter_client_dial((const struct sockaddr *)&addr, sizeof addr, AF_UNIX, until);
 }
 
 static int dial_host(const char *host, uint16_t port, int64_t until)
@@ -59,7 +60,7 @@ static int dial_host(const char *host, uint16_t port, int64_t until)
     if (getaddrinfo(host, service, &hints, &list) != 0)
         return -1;
     for (a = list; a && fd < 0; a = a->ai_next)
-        fd = dial(a->ai_addr, a->ai_addrlen, a->ai_family, until);
+        fd = four_letter_client_dial(a->ai_addr, a->ai_addrlen, a->ai_family, until);
     freeaddrinfo(list);
     return fd;
 }
@@ -71,7 +72,7 @@ struct answer {
     size_t cap, n;
 };
 
-static void take(struct answer *a, const char *p, size_t n)
+static void four_letter_client_take(struct answer *a, const char *p, size_t n)
 {
     size_t room = a->cap - 1 - a->n;
     n = n < room ? n : room;
@@ -115,13 +116,13 @@ static clave_err talk(int fd, const char *word, struct answer *a, int64_t until)
     if (err != CLAVE_OK)
         return err;
     while ((got = receive(fd, bytes, sizeof bytes, until)) > 0)
-        take(a, bytes, (size_t)got);
+        four_letter_client_take(a, bytes, (size_t)got);
     return (clave_err)got;
 }
 
 /* ---- and through TLS ------------------------------------------------------------------- */
 
-static clave_err flush(int fd, struct tls *t, int64_t until)
+static clave_err four_letter_client_flush(int fd, struct tls *t, int64_t until)
 {
     const void *p;
     size_t n = clave__tls_output(t, &p);
@@ -133,7 +134,7 @@ static clave_err flush(int fd, struct tls *t, int64_t until)
 static clave_err talk_tls(int fd, struct tls *t, const char *word, struct answer *a, int64_t until)
 {
     char sealed[4096], bytes[2048];
-    clave_err err = flush(fd, t, until);
+    clave_err err = four_letter_client_flush(fd, t, until);
     while (err == CLAVE_OK && clave__tls_state(t) <= TLS_OPEN) {
         size_t n;
         ssize_t got = receive(fd, sealed, sizeof sealed, until);
@@ -141,13 +142,14 @@ static clave_err talk_tls(int fd, struct tls *t, const char *word, struct answer
             return (clave_err)got;
         clave__tls_feed(t, sealed, (size_t)got);
         if (clave__tls_shake(t)) {
-            err = flush(fd, t, until); /* our part of the handshake: before it nothing is taken */
+            err = four_letter_client_flush(
+                fd, t, until); /* our part of the handshake: before it nothing is taken */
             clave__tls_write(t, word, strlen(word));
         }
         while ((n = clave__tls_read(t, bytes, sizeof bytes)) > 0)
-            take(a, bytes, n);
+            four_letter_client_take(a, bytes, n);
         if (err == CLAVE_OK)
-            err = flush(fd, t, until);
+            err = four_letter_client_flush(fd, t, until);
     }
     return err == CLAVE_OK && clave__tls_state(t) == TLS_FAILED ? CLAVE_ETLS : err;
 }

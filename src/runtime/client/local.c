@@ -27,17 +27,17 @@ enum {
 
 /* ---- paths ----------------------------------------------------------------------------- */
 
-static bool fits(int n, size_t cap)
+static bool local_fits(int n, size_t cap)
 {
     return n > 0 && (size_t)n < cap;
 }
 
 /* Of what is there of the path. */
-static bool find_owner(const char *path, uid_t *owner)
+static bool local_find_owner(const char *path, uid_t *owner)
 {
     char part[PATH_MAX];
     struct stat st;
-    if (!fits(snprintf(part, sizeof part, "%s", path), sizeof part) || part[0] != '/')
+    if (!local_fits(snprintf(part, sizeof part, "%s", path), sizeof part) || part[0] != '/')
         return false;
     while (stat(part, &st) != 0) {
         char *slash = strrchr(part, '/');
@@ -53,7 +53,7 @@ static bool find_owner(const char *path, uid_t *owner)
 static bool is_anothers(const char *path)
 {
     uid_t owner;
-    return geteuid() == 0 && find_owner(path, &owner) && owner != 0;
+    return geteuid() == 0 && local_find_owner(path, &owner) && owner != 0;
 }
 
 static bool default_dir(char *out, size_t cap, const char **passed_over)
@@ -63,10 +63,10 @@ static bool default_dir(char *out, size_t cap, const char **passed_over)
     struct passwd entry, *found = NULL;
     char buf[1024];
     if (own && *own)
-        return fits(snprintf(out, cap, "%s", own), cap);
+        return local_fits(snprintf(out, cap, "%s", own), cap);
     /* The XDG specification: relative paths are to be ignored. */
     if (xdg && *xdg == '/' && !is_anothers(xdg))
-        return fits(snprintf(out, cap, "%s/clave", xdg), cap);
+        return local_fits(snprintf(out, cap, "%s/clave", xdg), cap);
     if (xdg && *xdg == '/')
         *passed_over = "XDG_STATE_HOME";
     if (home && *home == '/' && is_anothers(home)) {
@@ -78,11 +78,11 @@ static bool default_dir(char *out, size_t cap, const char **passed_over)
             return false;
         home = found->pw_dir;
     }
-    return fits(snprintf(out, cap, "%s/.local/state/clave", home), cap);
+    return local_fits(snprintf(out, cap, "%s/.local/state/clave", home), cap);
 }
 
 /* FNV-1a: directories with sockets in one place must not meet. */
-static uint64_t hash(const char *s)
+static uint64_t local_hash(const char *s)
 {
     uint64_t h = 0xcbf29ce484222325u;
     for (; *s; s++)
@@ -95,17 +95,17 @@ static bool socket_path(struct local_paths *p)
 {
     const char *runtime = getenv("XDG_RUNTIME_DIR");
     int n = snprintf(p->socket, sizeof p->socket, "%s/clave.sock", p->dir);
-    if (fits(n, SOCKET_MAX + 1))
+    if (local_fits(n, SOCKET_MAX + 1))
         return true;
     if (runtime && *runtime == '/' && !is_anothers(runtime)) {
         n = snprintf(p->socket, sizeof p->socket, "%s/clave/%016" PRIx64 ".sock", runtime,
-                     hash(p->dir));
-        if (fits(n, SOCKET_MAX + 1))
+                     local_hash(p->dir));
+        if (local_fits(n, SOCKET_MAX + 1))
             return true;
     }
     n = snprintf(p->socket, sizeof p->socket, "/tmp/clave-%u/%016" PRIx64 ".sock",
-                 (unsigned)getuid(), hash(p->dir));
-    return fits(n, SOCKET_MAX + 1);
+                 (unsigned)getuid(), local_hash(p->dir));
+    return local_fits(n, SOCKET_MAX + 1);
 }
 
 clave_err clave__local_paths(struct local_paths *out, const char *dir, char *fault, size_t cap)
@@ -113,7 +113,7 @@ clave_err clave__local_paths(struct local_paths *out, const char *dir, char *fau
     const struct fault f = {fault, cap};
     char given[PATH_MAX];
     out->passed_over = NULL;
-    bool known = dir ? fits(snprintf(given, sizeof given, "%s", dir), sizeof given)
+    bool known = dir ? local_fits(snprintf(given, sizeof given, "%s", dir), sizeof given)
                      : default_dir(given, sizeof given, &out->passed_over);
     if (!known)
         return clave__start_error(
@@ -123,7 +123,7 @@ clave_err clave__local_paths(struct local_paths *out, const char *dir, char *fau
     int n = snprintf(out->dir, sizeof out->dir, "%s", given);
     if (given[0] != '/')
         n = getcwd(cwd, sizeof cwd) ? snprintf(out->dir, sizeof out->dir, "%s/%s", cwd, given) : -1;
-    if (!fits(n, sizeof out->dir - 16) || !socket_path(out))
+    if (!local_fits(n, sizeof out->dir - 16) || !socket_path(out))
         return clave__start_error(&f, CLAVE_EINVAL,
                                   "the path of the local server is too long: %.80s...", given);
     return CLAVE_OK;
@@ -137,11 +137,11 @@ static clave_err refuse_dir(const struct fault *f, const char *dir, const char *
                               dir, why);
 }
 
-static clave_err make_dir(const char *dir, const struct fault *f)
+static clave_err local_make_dir(const char *dir, const struct fault *f)
 {
     struct stat st;
     uid_t owner;
-    if (geteuid() == 0 && stat(dir, &st) != 0 && find_owner(dir, &owner) && owner != 0)
+    if (geteuid() == 0 && stat(dir, &st) != 0 && local_find_owner(dir, &owner) && owner != 0)
         return clave__start_error(
             f, CLAVE_EIO,
             "%s would be root's in a directory of user %u (CLAVE_LOCAL_DIR names "
@@ -157,7 +157,7 @@ static clave_err claim_dir(const char *dir, const struct fault *f)
 {
     struct stat st;
     char why[80];
-    clave_err err = make_dir(dir, f);
+    clave_err err = local_make_dir(dir, f);
     if (err != CLAVE_OK)
         return err;
     if (lstat(dir, &st) != 0)
@@ -189,7 +189,7 @@ clave_err clave__local_make_dirs(const struct local_paths *p, const struct fault
             continue;
         memcpy(part, p->dir, i);
         part[i] = '\0';
-        err = make_dir(part, f);
+        err = local_make_dir(part, f);
     }
     if (err == CLAVE_OK)
         err = claim_dir(p->dir, f);
@@ -202,7 +202,7 @@ clave_err clave__local_make_dirs(const struct local_paths *p, const struct fault
 /* ---- serving ---------------------------------------------------------------------------- */
 
 /* To the client that waits at the other end of a pipe; then descriptor 1 is nobody's. */
-static void say(char word, const char *fault)
+static void local_say(char word, const char *fault)
 {
     struct stat st;
     struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
@@ -224,14 +224,14 @@ static void say(char word, const char *fault)
 /* Memory comes back by itself. The rest of what can be wrong somebody has to mend. */
 static clave_err say_fault(clave_err err, const char *fault)
 {
-    say(err == CLAVE_ENOMEM ? LOCAL_SAYS_LATER : LOCAL_SAYS_NEVER,
-        *fault ? fault : clave_strerror(err));
+    local_say(err == CLAVE_ENOMEM ? LOCAL_SAYS_LATER : LOCAL_SAYS_NEVER,
+              *fault ? fault : clave_strerror(err));
     return err;
 }
 
 void clave__local_refuse(const char *fault)
 {
-    say(LOCAL_SAYS_NEVER, fault);
+    local_say(LOCAL_SAYS_NEVER, fault);
 }
 
 clave_err clave__local_serve(const char *dir, const struct server_run_options *o, char *fault,
@@ -257,12 +257,12 @@ clave_err clave__local_serve(const char *dir, const struct server_run_options *o
         own.idle_exit_ms = IDLE_EXIT_MS;
     err = clave__server_run_new(&r, &own, fault, cap);
     if (err == CLAVE_EINUSE) { /* the other one of two that were started at once is first */
-        say(LOCAL_SAYS_BUSY, "");
+        local_say(LOCAL_SAYS_BUSY, "");
         return CLAVE_OK;
     }
     if (err != CLAVE_OK)
         return say_fault(err, fault);
-    say(LOCAL_SAYS_READY, "");
+    local_say(LOCAL_SAYS_READY, "");
     err = clave__server_run_loop(r, fault, cap);
     clave__server_run_free(r);
     return err;

@@ -246,7 +246,8 @@ static void last_line(const struct local_paths *p, off_t from, const struct faul
 }
 
 /* With the fault, unless READY or BUSY. */
-static enum local_word start(const struct local_paths *p, int64_t until, const struct fault *f)
+static enum local_word local_dial_start(const struct local_paths *p, int64_t until,
+                                        const struct fault *f)
 {
     struct launch l;
     char said[LOCAL_WORD_CAP];
@@ -298,7 +299,7 @@ static int connect_to(const struct local_paths *p)
 
 /* A socket in a place where others may write, as /tmp is, or in a directory that is another
  * user's, is not taken for ours: what is said on it would be. */
-static bool is_ours(int fd, const struct local_paths *p, const struct fault *f)
+static bool local_dial_is_ours(int fd, const struct local_paths *p, const struct fault *f)
 {
     struct ucred peer;
     socklen_t n = sizeof peer;
@@ -329,13 +330,13 @@ static bool nobody_there(int err)
     return err == ENOENT || err == ECONNREFUSED;
 }
 
-static void pause_ms(int ms)
+static void local_dial_pause_ms(int ms)
 {
     poll(NULL, 0, ms);
 }
 
 /* What came of starting one: whether to go on looking. */
-static bool goes_on(enum local_word word, unsigned *mute, bool *for_good)
+static bool local_dial_goes_on(enum local_word word, unsigned *mute, bool *for_good)
 {
     *mute = word == LOCAL_SAYS_NOTHING ? *mute + 1 : 0;
     *for_good = word == LOCAL_SAYS_NEVER || *mute == MUTE_STARTS;
@@ -343,7 +344,7 @@ static bool goes_on(enum local_word word, unsigned *mute, bool *for_good)
 }
 
 /* Whose environment says so must not find out later that others did not see its locks. */
-static bool is_ruled_out(const struct fault *f)
+static bool local_dial_is_ruled_out(const struct fault *f)
 {
     const char *use = getenv("CLAVE_LOCAL");
     if (!use || strcmp(use, "never") != 0)
@@ -360,12 +361,12 @@ int clave__local_dial(bool *for_good, char *fault, size_t cap)
     int64_t until = clave_now() + DIAL_MS, start_at = 0;
     unsigned mute = 0;
     fault[0] = '\0';
-    *for_good = is_ruled_out(&f) || clave__local_paths(&p, NULL, fault, cap) != CLAVE_OK;
+    *for_good = local_dial_is_ruled_out(&f) || clave__local_paths(&p, NULL, fault, cap) != CLAVE_OK;
     if (*for_good)
         return -1;
     for (int wait = BACKOFF_MIN_MS; clave_now() < until;) {
         int fd = connect_to(&p);
-        if (fd >= 0 && is_ours(fd, &p, &f)) {
+        if (fd >= 0 && local_dial_is_ours(fd, &p, &f)) {
             fault[0] = '\0'; /* of a start before */
             return fd;
         }
@@ -380,8 +381,8 @@ int clave__local_dial(bool *for_good, char *fault, size_t cap)
             return -1;
         }
         if (nobody_there(-fd) && clave_now() >= start_at) {
-            enum local_word word = start(&p, until, &f);
-            if (!goes_on(word, &mute, for_good))
+            enum local_word word = local_dial_start(&p, until, &f);
+            if (!local_dial_goes_on(word, &mute, for_good))
                 return -1;
             if (word == LOCAL_SAYS_READY)
                 continue;
@@ -389,7 +390,7 @@ int clave__local_dial(bool *for_good, char *fault, size_t cap)
              * for often, and replaced when it is gone. */
             start_at = clave_now() + BACKOFF_MAX_MS;
         }
-        pause_ms(wait);
+        local_dial_pause_ms(wait);
         wait = wait * 2 < BACKOFF_MAX_MS ? wait * 2 : BACKOFF_MAX_MS;
     }
     clave__start_error(&f, CLAVE_EUNREACHABLE, "the local server at %s did not answer within %d s",

@@ -42,7 +42,7 @@ static struct resolve *resolve_new(const char *host, resolve_cb *cb, void *arg)
     return l;
 }
 
-static void finish(struct resolve *l, const struct sockaddr *addr)
+static void resolve_finish(struct resolve *l, const struct sockaddr *addr)
 {
     struct resolve_result res = {.fault = l->fault,
                                  .for_good = l->for_good,
@@ -58,7 +58,7 @@ static void finish(struct resolve *l, const struct sockaddr *addr)
 
 /* ---- names ---------------------------------------------------------------------------- */
 
-static void on_names(uv_getaddrinfo_t *req, int status, struct addrinfo *list)
+static void resolve_on_names(uv_getaddrinfo_t *req, int status, struct addrinfo *list)
 {
     struct resolve *l = req->data;
     const struct addrinfo *a = list;
@@ -66,7 +66,7 @@ static void on_names(uv_getaddrinfo_t *req, int status, struct addrinfo *list)
     if (status < 0) {
         snprintf(l->fault, sizeof l->fault, "cannot resolve the host name '%.255s': %s", l->host,
                  uv_strerror(status));
-        finish(l, NULL);
+        resolve_finish(l, NULL);
         return;
     }
     for (; a; a = a->ai_next)
@@ -75,7 +75,7 @@ static void on_names(uv_getaddrinfo_t *req, int status, struct addrinfo *list)
     a = list;
     for (unsigned skip = l->attempt % n; skip > 0; skip--)
         a = a->ai_next;
-    finish(l, a->ai_addr);
+    resolve_finish(l, a->ai_addr);
     uv_freeaddrinfo(list);
 }
 
@@ -92,7 +92,7 @@ struct resolve *clave__resolve_name(uv_loop_t *loop, const clave_target *t, reso
     l->attempt = t->attempt;
     l->req.names.data = l;
     snprintf(service, sizeof service, "%u", (unsigned)t->port);
-    if (uv_getaddrinfo(loop, &l->req.names, on_names, t->host, service, &hints) == 0)
+    if (uv_getaddrinfo(loop, &l->req.names, resolve_on_names, t->host, service, &hints) == 0)
         return l;
     free(l);
     return NULL;
@@ -109,8 +109,8 @@ static void dial_local(uv_work_t *w)
 static void on_local(uv_work_t *w, int status)
 {
     struct resolve *l = w->data;
-    (void)status; /* cancelled: abandoned before it began, finish() sees to that */
-    finish(l, NULL);
+    (void)status; /* cancelled: abandoned before it began, resolve_finish() sees to that */
+    resolve_finish(l, NULL);
 }
 
 struct resolve *clave__resolve_local(uv_loop_t *loop, resolve_cb *cb, void *arg)

@@ -6,9 +6,9 @@
  *    ├─────────────────┘                    ▼            ▼         ▼
  *    └──────────────────────────────────── CLOSING ◀────┴─────────┘
  *
- * After every call into the engine, obey() does what the engine wants until it wants nothing
- * that can be done now. Callbacks of the engine may come back here (_flush, _stop): those
- * calls only leave a note, since the obey() of the outer call follows. */
+ * After every call into the engine, uv_client_obey() does what the engine wants until it wants
+ * nothing that can be done now. Callbacks of the engine may come back here (_flush, _stop): those
+ * calls only leave a note, since the uv_client_obey() of the outer call follows. */
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
@@ -58,7 +58,7 @@ struct clave_uv {
     uv_connect_t connect;
     bool reading;
     bool writing;
-    bool busy; /* inside the engine, or in obey() */
+    bool busy; /* inside the engine, or in uv_client_obey() */
     bool stopping;
     unsigned handles; /* open or closing, the timer and the own wakeup among them */
     void (*closed)(void *arg);
@@ -75,7 +75,7 @@ struct rest {
     char bytes[];
 };
 
-static void obey(clave_uv *u);
+static void uv_client_obey(clave_uv *u);
 
 static clave_uv *of_handle(const uv_handle_t *h)
 {
@@ -107,7 +107,7 @@ static void on_timer_closed(uv_handle_t *h)
     one_closed(of_handle(h));
 }
 
-static void on_socket_closed(uv_handle_t *h)
+static void uv_client_on_socket_closed(uv_handle_t *h)
 {
     clave_uv *u = of_handle(h);
     u->state = LINK_IDLE;
@@ -119,7 +119,7 @@ static void on_socket_closed(uv_handle_t *h)
     u->busy = true;
     clave_client_disconnected(u->client, clave_now());
     u->busy = false;
-    obey(u);
+    uv_client_obey(u);
 }
 
 static bool has_socket(const clave_uv *u)
@@ -128,7 +128,7 @@ static bool has_socket(const clave_uv *u)
 }
 
 /* That this is the end, or what is wrong with the other side: if it can be said at once. */
-static void say_farewell(clave_uv *u)
+static void uv_client_say_farewell(clave_uv *u)
 {
     const void *p;
     clave__tls_end(u->tls);
@@ -142,12 +142,12 @@ static void close_socket(clave_uv *u)
 {
     assert(has_socket(u));
     if (u->tls)
-        say_farewell(u);
+        uv_client_say_farewell(u);
     clave__tls_free(u->tls);
     u->tls = NULL;
     u->state = LINK_CLOSING;
     u->reading = u->writing = false;
-    uv_close(&u->socket.handle, on_socket_closed);
+    uv_close(&u->socket.handle, uv_client_on_socket_closed);
 }
 
 /* ---- faults -------------------------------------------------------------------------------- */
@@ -183,7 +183,7 @@ static void tell_tls_fault(clave_uv *u)
 
 /* ---- bytes --------------------------------------------------------------------------------- */
 
-static void on_alloc(uv_handle_t *h, size_t suggested, uv_buf_t *buf)
+static void uv_client_on_alloc(uv_handle_t *h, size_t suggested, uv_buf_t *buf)
 {
     clave_uv *u = of_handle(h);
     (void)suggested;
@@ -191,7 +191,7 @@ static void on_alloc(uv_handle_t *h, size_t suggested, uv_buf_t *buf)
     *buf = p ? uv_buf_init(p, INPUT_SIZE) : uv_buf_init(u->scanty, sizeof u->scanty);
 }
 
-static void take_input(clave_uv *u, const void *p, size_t n)
+static void uv_client_take_input(clave_uv *u, const void *p, size_t n)
 {
     u->busy = true;
     clave_client_input(u->client, clave_now(), p, n);
@@ -215,20 +215,20 @@ static bool take_sealed(clave_uv *u, const void *p, size_t n)
     if (clave__tls_shake(u->tls))
         secured(u);
     while (!u->stopping && (got = clave__tls_read(u->tls, plain, sizeof plain)) > 0)
-        take_input(u, plain, got);
+        uv_client_take_input(u, plain, got);
     if (clave__tls_state(u->tls) == TLS_FAILED)
         tell_tls_fault(u);
     return clave__tls_state(u->tls) <= TLS_OPEN;
 }
 
-static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
+static void uv_client_on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 {
     clave_uv *u = of_handle((uv_handle_t *)stream);
     bool open = u->state == LINK_OPEN || u->state == LINK_SECURING, ended = n < 0;
     if (open && n > 0 && u->tls)
         ended = !take_sealed(u, buf->base, (size_t)n);
     else if (open && n > 0)
-        take_input(u, buf->base, (size_t)n);
+        uv_client_take_input(u, buf->base, (size_t)n);
     if (buf->base != u->scanty)
         clave__mem_free(u->mem, buf->base); /* NULL when the end was found without a read */
     if (open && n < 0 && u->state == LINK_SECURING)
@@ -236,10 +236,10 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
     if (open && ended)
         close_socket(u);
     else if (open && n > 0)
-        obey(u);
+        uv_client_obey(u);
 }
 
-static void on_written(uv_write_t *w, int status)
+static void uv_client_on_written(uv_write_t *w, int status)
 {
     struct rest *rest = w->data;
     clave_uv *u = rest->link;
@@ -250,11 +250,11 @@ static void on_written(uv_write_t *w, int status)
     if (status < 0)
         close_socket(u);
     else
-        obey(u);
+        uv_client_obey(u);
 }
 
 /* Bytes taken, or an error. */
-static int write_later(clave_uv *u, const void *p, size_t n)
+static int uv_client_write_later(clave_uv *u, const void *p, size_t n)
 {
     n = n < OUTPUT_SIZE ? n : OUTPUT_SIZE;
     struct rest *rest = clave__mem_alloc(u->mem, sizeof *rest + n);
@@ -264,7 +264,7 @@ static int write_later(clave_uv *u, const void *p, size_t n)
     rest->link = u;
     memcpy(rest->bytes, p, n);
     uv_buf_t buf = uv_buf_init(rest->bytes, (unsigned)n);
-    int err = uv_write(&rest->req, &u->socket.stream, &buf, 1, on_written);
+    int err = uv_write(&rest->req, &u->socket.stream, &buf, 1, uv_client_on_written);
     if (err != 0) {
         clave__mem_free(u->mem, rest);
         return err;
@@ -301,7 +301,7 @@ static bool write_some(clave_uv *u)
     uv_buf_t buf = uv_buf_init((char *)(uintptr_t)p, (unsigned)(n < (1u << 30) ? n : 1u << 30));
     int done = uv_try_write(&u->socket.stream, &buf, 1);
     if (done == UV_EAGAIN)
-        done = write_later(u, p, n);
+        done = uv_client_write_later(u, p, n);
     if (done < 0) {
         close_socket(u);
         return false;
@@ -313,13 +313,13 @@ static bool write_some(clave_uv *u)
     return !u->writing;
 }
 
-static void set_reading(clave_uv *u, bool wanted)
+static void uv_client_set_reading(clave_uv *u, bool wanted)
 {
     if (wanted == u->reading)
         return;
     u->reading = wanted;
     if (wanted)
-        uv_read_start(&u->socket.stream, on_alloc, on_read);
+        uv_read_start(&u->socket.stream, uv_client_on_alloc, uv_client_on_read);
     else
         uv_read_stop(&u->socket.stream);
 }
@@ -327,7 +327,7 @@ static void set_reading(clave_uv *u, bool wanted)
 /* ---- dialling -------------------------------------------------------------------------------- */
 
 /* Renewed files are taken up; with ones that cannot be used, the old ones go on. */
-static void begin_tls(clave_uv *u)
+static void uv_client_begin_tls(clave_uv *u)
 {
     char text[400] = "";
     const struct fault f = {text, sizeof text};
@@ -345,10 +345,10 @@ static void begin_tls(clave_uv *u)
 static void opened(clave_uv *u)
 {
     if (u->side)
-        begin_tls(u);
+        uv_client_begin_tls(u);
     else
         secured(u);
-    obey(u);
+    uv_client_obey(u);
 }
 
 /* The dial came to nothing before there was a socket. */
@@ -443,10 +443,10 @@ static void on_resolve(void *arg, const struct resolve_result *res)
     if (u->state == LINK_DIALLING && res->fd >= 0)
         opened(u);
     else
-        obey(u);
+        uv_client_obey(u);
 }
 
-static void dial(clave_uv *u)
+static void uv_client_dial(clave_uv *u)
 {
     clave_target t = clave_client_target(u->client);
     struct sockaddr_storage addr;
@@ -485,28 +485,28 @@ static void hang_up(clave_uv *u)
 /* ---- obeying ------------------------------------------------------------------------------- */
 
 /* What the timer was set for does not count any more. */
-static void look(clave_uv *u)
+static void uv_client_look(clave_uv *u)
 {
     u->armed_at = CLAVE_NEVER;
     u->busy = true;
     clave_client_tick(u->client, clave_now());
     u->busy = false;
-    obey(u);
+    uv_client_obey(u);
 }
 
-static void on_timer(uv_timer_t *t)
+static void uv_client_on_timer(uv_timer_t *t)
 {
-    look(of_handle((uv_handle_t *)t));
+    uv_client_look(of_handle((uv_handle_t *)t));
 }
 
 static void on_woke(struct sleeper *s)
 {
-    look(LIST_ENTRY(s, clave_uv, sleeper));
+    uv_client_look(LIST_ENTRY(s, clave_uv, sleeper));
 }
 
 /* A deadline that moves back (every heartbeat does that) leaves the timer as it is: it
  * fires early once, for nothing, and is set anew. */
-static void arm(clave_uv *u)
+static void uv_client_arm(clave_uv *u)
 {
     int64_t at = clave_client_deadline(u->client);
     if (at >= u->armed_at)
@@ -514,11 +514,11 @@ static void arm(clave_uv *u)
     int64_t left = at - clave_now();
     u->armed_at = at;
     uv_update_time(u->loop);
-    uv_timer_start(&u->timer, on_timer, left > 0 ? (uint64_t)left : 0, 0);
+    uv_timer_start(&u->timer, uv_client_on_timer, left > 0 ? (uint64_t)left : 0, 0);
 }
 
 /* One step; false: nothing is wanted that can be done now. */
-static bool step(clave_uv *u)
+static bool uv_client_step(clave_uv *u)
 {
     unsigned wants = clave_client_wants(u->client);
     if (u->stopping || u->state == LINK_CLOSING)
@@ -528,17 +528,17 @@ static bool step(clave_uv *u)
         return true;
     }
     if (u->state == LINK_IDLE && (wants & CLAVE_WANT_DIAL)) {
-        dial(u);
+        uv_client_dial(u);
         return true;
     }
     bool open = u->state == LINK_OPEN, securing = u->state == LINK_SECURING;
     if (!open && !securing)
         return false;
-    set_reading(u, securing || (wants & CLAVE_WANT_READ));
+    uv_client_set_reading(u, securing || (wants & CLAVE_WANT_READ));
     return (u->tls || (wants & CLAVE_WANT_WRITE)) && !u->writing && write_some(u);
 }
 
-static void close_all(clave_uv *u)
+static void uv_client_close_all(clave_uv *u)
 {
     if (u->resolve)
         clave__resolve_abandon(u->resolve);
@@ -551,19 +551,19 @@ static void close_all(clave_uv *u)
         close_socket(u);
 }
 
-static void obey(clave_uv *u)
+static void uv_client_obey(clave_uv *u)
 {
     if (u->busy)
         return;
     u->busy = true;
-    while (step(u))
+    while (uv_client_step(u))
         continue;
     if (u->stopping) {
         if (!uv_is_closing((const uv_handle_t *)&u->timer))
-            close_all(u);
+            uv_client_close_all(u);
         return; /* and busy for good: the engine is not called again */
     }
-    arm(u);
+    uv_client_arm(u);
     if (u->settled)
         u->settled(u->settled_arg);
     u->busy = false;
@@ -626,7 +626,7 @@ clave_err clave__uv_start(clave_uv **out, uv_loop_t *loop, struct wakeup *wakeup
     u->busy = true;
     clave_client_start(c, clave_now());
     u->busy = false;
-    obey(u);
+    uv_client_obey(u);
     return CLAVE_OK;
 }
 
@@ -637,7 +637,7 @@ clave_err clave_uv_start(clave_uv **out, uv_loop_t *loop, clave_client *c)
 
 void clave_uv_flush(clave_uv *u)
 {
-    obey(u);
+    uv_client_obey(u);
 }
 
 void clave_uv_stop(clave_uv *u, void (*closed)(void *arg), void *arg)
@@ -646,7 +646,7 @@ void clave_uv_stop(clave_uv *u, void (*closed)(void *arg), void *arg)
     u->stopping = true;
     u->closed = closed;
     u->closed_arg = arg;
-    obey(u);
+    uv_client_obey(u);
 }
 
 void clave__uv_on_settled(clave_uv *u, void (*settled)(void *arg), void *arg)

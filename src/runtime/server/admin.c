@@ -55,7 +55,7 @@ static struct server_vitals vitals_of_process(void)
 
 /* ---- pages --------------------------------------------------------------------------------- */
 
-static void put(struct http_page *page, const char *text)
+static void run_admin_put(struct http_page *page, const char *text)
 {
     if (page->err == CLAVE_OK)
         page->err = clave__buf_append(&page->body, text, strlen(text));
@@ -68,7 +68,7 @@ static void list_commands(const struct server_run *r, struct http_page *page)
     page->type = "text/html; charset=utf-8";
     for (size_t i = 0; (name = clave__admin_name(i)); i++) {
         snprintf(line, sizeof line, "<a href=\"%s/%s\">%s</a>\n<br/>\n", r->admin_url, name, name);
-        put(page, line);
+        run_admin_put(page, line);
     }
 }
 
@@ -125,9 +125,9 @@ static void on_admin(void *arg, const char *path, struct http_page *page)
         answer_metrics(r, page);
     else {
         page->status = 404;
-        put(page, "there are /metrics and ");
-        put(page, r->admin_url);
-        put(page, "\n");
+        run_admin_put(page, "there are /metrics and ");
+        run_admin_put(page, r->admin_url);
+        run_admin_put(page, "\n");
     }
 }
 
@@ -139,7 +139,7 @@ static void on_metrics(void *arg, const char *path, struct http_page *page)
         answer_metrics(r, page);
     } else {
         page->status = 404;
-        put(page, "there is /metrics\n");
+        run_admin_put(page, "there is /metrics\n");
     }
 }
 

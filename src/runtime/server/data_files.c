@@ -242,7 +242,7 @@ int clave__snapshot_begin(struct snapshot_writer *w, int dir, int64_t zxid, cons
     return 0;
 }
 
-static int finish(struct snapshot_writer *w)
+static int data_files_finish(struct snapshot_writer *w)
 {
     char name[FILE_NAME_SIZE];
     clave__file_name(name, FILE_SNAPSHOT, w->zxid);
@@ -266,7 +266,7 @@ int clave__snapshot_step(struct snapshot_writer *w, bool *finished)
     w->done += piece;
     if (w->done < w->n)
         return 0;
-    err = finish(w);
+    err = data_files_finish(w);
     *finished = err == 0;
     return err;
 }

@@ -45,7 +45,7 @@ static bool may_stand_there(const char *name)
 }
 
 /* A mistyped --data must not scatter files over somebody's directory. */
-static clave_err refuse_foreign(const struct datadir *d, const struct fault *f)
+static clave_err datadir_refuse_foreign(const struct datadir *d, const struct fault *f)
 {
     struct stat st;
     char sub[PATH_MAX + 16];
@@ -125,7 +125,7 @@ clave_err clave__datadir_open(struct datadir *d, const char *path, const struct 
             ? CLAVE_OK
             : clave__start_error_errno(f, fault, "cannot create the data directory", d->path);
     if (err == CLAVE_OK)
-        err = refuse_foreign(d, f);
+        err = datadir_refuse_foreign(d, f);
     if (err == CLAVE_OK)
         err = lock(d, f);
     if (err == CLAVE_OK)

@@ -6,14 +6,14 @@ enum { KEEP_BYTES = 1 << 20 };
 
 /* ---- the disk's thread ------------------------------------------------------------------ */
 
-static void finish(struct disk *d, struct disk_slot *s, int fault)
+static void disk_finish(struct disk *d, struct disk_slot *s, int fault)
 {
     s->fault = fault;
     atomic_store_explicit(&s->state, SLOT_DONE, memory_order_release);
     uv_async_send(d->done);
 }
 
-static void append(struct disk *d)
+static void disk_append(struct disk *d)
 {
     struct disk_slot *s = &d->append;
     int fault = 0;
@@ -27,7 +27,7 @@ static void append(struct disk *d)
     d->failed = fault != 0;
     if (d->failed)
         clave__snapshot_abort(&d->writer);
-    finish(d, s, fault);
+    disk_finish(d, s, fault);
 }
 
 static void begin_snapshot(struct disk *d)
@@ -36,7 +36,7 @@ static void begin_snapshot(struct disk *d)
     int fault = clave__snapshot_begin(&d->writer, d->dir, s->zxid, clave__buf_bytes(&s->bytes),
                                       clave__buf_len(&s->bytes));
     if (fault != 0)
-        finish(d, s, fault);
+        disk_finish(d, s, fault);
 }
 
 static void continue_snapshot(struct disk *d)
@@ -48,7 +48,7 @@ static void continue_snapshot(struct disk *d)
     if (fault != 0)
         clave__snapshot_abort(&d->writer);
     if (finished || fault != 0)
-        finish(d, &d->snapshot, fault);
+        disk_finish(d, &d->snapshot, fault);
 }
 
 /* The log first: replies wait for it, nothing waits for a snapshot. */
@@ -64,7 +64,7 @@ static void *disk_main(void *arg)
         if (!snapping)
             uv_sem_wait(&d->work);
         if (clave__slot_state(&d->append) == SLOT_POSTED)
-            append(d);
+            disk_append(d);
         if (!snapping && !d->failed && clave__slot_state(&d->snapshot) == SLOT_POSTED)
             begin_snapshot(d);
         if (atomic_load(&d->ending))
@@ -91,7 +91,7 @@ void clave__slot_take(struct disk_slot *s)
     atomic_store_explicit(&s->state, SLOT_FREE, memory_order_relaxed);
 }
 
-static int start_thread(struct disk *d)
+static int disk_start_thread(struct disk *d)
 {
     sigset_t all, before;
     sigfillset(&all);
@@ -116,7 +116,7 @@ clave_err clave__disk_start(struct disk *d, int dir, const struct clave_mem *mem
     clave__buf_init(&d->snapshot.bytes, mem, SIZE_MAX / 2);
     if (uv_sem_init(&d->work, 0) != 0)
         return CLAVE_EIO;
-    if (start_thread(d) == 0)
+    if (disk_start_thread(d) == 0)
         return CLAVE_OK;
     uv_sem_destroy(&d->work);
     return CLAVE_EIO;

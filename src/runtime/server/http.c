@@ -145,7 +145,7 @@ static void on_guest(void *arg, struct MHD_Connection *c, void **socket_arg,
     }
 }
 
-static void on_socket_closed(uv_handle_t *s)
+static void http_on_socket_closed(uv_handle_t *s)
 {
     free(s);
 }
@@ -171,11 +171,11 @@ static int accept_fd(struct http *h, struct listener *l)
         uv_tcp_init(h->o.loop, &s->tcp);
     if (uv_accept(&l->socket.stream, &s->stream) == 0 && uv_fileno(&s->handle, &theirs) == 0)
         fd = fcntl(theirs, F_DUPFD_CLOEXEC, 3);
-    uv_close(&s->handle, on_socket_closed);
+    uv_close(&s->handle, http_on_socket_closed);
     return fd;
 }
 
-static void hand_over(struct http *h, int fd)
+static void http_hand_over(struct http *h, int fd)
 {
     struct sockaddr_storage peer = {0};
     socklen_t n = sizeof peer;
@@ -206,7 +206,7 @@ static void take_guests(struct http *h)
         int fd;
         while (h->nguests < HTTP_MAX_GUESTS &&
                (fd = accept_fd(h, LIST_ENTRY(e, struct listener, link))) >= 0)
-            hand_over(h, fd);
+            http_hand_over(h, fd);
     }
     h->knocking = h->pressed || h->nguests == HTTP_MAX_GUESTS;
 }
@@ -229,12 +229,12 @@ static void cut_off_late(struct http *h)
 
 static void turn(struct http *h);
 
-static void on_timer(uv_timer_t *t)
+static void http_on_timer(uv_timer_t *t)
 {
     turn(t->data);
 }
 
-static void arm(struct http *h)
+static void http_arm(struct http *h)
 {
     uint64_t now = uv_now(h->o.loop), wait = UINT64_MAX;
     MHD_UNSIGNED_LONG_LONG ms;
@@ -250,7 +250,7 @@ static void arm(struct http *h)
     if (wait == UINT64_MAX)
         uv_timer_stop(&h->timer);
     else
-        uv_timer_start(&h->timer, on_timer, wait, 0);
+        uv_timer_start(&h->timer, http_on_timer, wait, 0);
 }
 
 static void turn(struct http *h)
@@ -258,7 +258,7 @@ static void turn(struct http *h)
     cut_off_late(h);
     h->lib->MHD_run(h->daemon);
     take_guests(h);
-    arm(h);
+    http_arm(h);
 }
 
 static void on_readable(uv_poll_t *p, int status, int events)

@@ -23,7 +23,7 @@ struct request {
     const struct fault *f;
 };
 
-static void on_closed(uv_handle_t *h)
+static void listen_on_closed(uv_handle_t *h)
 {
     free(h->data);
 }
@@ -34,10 +34,10 @@ void clave__listener_close(struct listener *l)
     if (l->path[0])
         unlink(l->path);
     l->socket.handle.data = l;
-    uv_close(&l->socket.handle, on_closed);
+    uv_close(&l->socket.handle, listen_on_closed);
 }
 
-static clave_err refused(const struct request *r, const char *text, int uv_error)
+static clave_err listen_refused(const struct request *r, const char *text, int uv_error)
 {
     if (uv_error == UV_EADDRINUSE)
         return clave__start_error(r->f, CLAVE_EINUSE,
@@ -49,21 +49,21 @@ static clave_err refused(const struct request *r, const char *text, int uv_error
 }
 
 /* The handle is open: it begins to listen, or goes again. */
-static clave_err begin(const struct request *r, struct listener *l)
+static clave_err listen_begin(const struct request *r, struct listener *l)
 {
     l->socket.handle.data = r->data;
     list_push_back(r->out, &l->link);
     int err = uv_listen(&l->socket.stream, BACKLOG, r->cb);
     if (err == 0)
         return CLAVE_OK;
-    clave_err fault = refused(r, l->text, err);
+    clave_err fault = listen_refused(r, l->text, err);
     clave__listener_close(l);
     return fault;
 }
 
 /* ---- TCP ------------------------------------------------------------------------------- */
 
-static void describe(struct listener *l, const struct sockaddr *wanted)
+static void listen_describe(struct listener *l, const struct sockaddr *wanted)
 {
     struct sockaddr_storage bound;
     int n = sizeof bound;
@@ -89,13 +89,13 @@ static clave_err listen_address(const struct request *r, const struct sockaddr *
     int err = uv_tcp_init(r->loop, &l->socket.tcp);
     if (err != 0) {
         free(l);
-        return refused(r, r->spec, err);
+        return listen_refused(r, r->spec, err);
     }
     err = uv_tcp_bind(&l->socket.tcp, addr, 0); /* with SO_REUSEADDR */
-    describe(l, addr);
+    listen_describe(l, addr);
     if (err == 0)
-        return begin(r, l);
-    clave_err fault = refused(r, l->text, err);
+        return listen_begin(r, l);
+    clave_err fault = listen_refused(r, l->text, err);
     list_init(&l->link);
     clave__listener_close(l);
     return fault;
@@ -226,7 +226,7 @@ static clave_err listen_unix(const struct request *r, const char *path)
         clave_err err =
             is_no_socket(&addr)
                 ? clave__start_error(r->f, CLAVE_EIO, "%s exists, and is no socket", path)
-                : refused(r, l->text, fd); /* libuv's codes are negated errnos */
+                : listen_refused(r, l->text, fd); /* libuv's codes are negated errnos */
         free(l);
         return err;
     }
@@ -235,11 +235,11 @@ static clave_err listen_unix(const struct request *r, const char *path)
     uv_pipe_init(r->loop, &l->socket.pipe, 0);
     int err = uv_pipe_open(&l->socket.pipe, fd);
     if (err == 0)
-        return begin(r, l);
+        return listen_begin(r, l);
     close(fd);
     list_init(&l->link);
     clave__listener_close(l);
-    return refused(r, r->spec, err);
+    return listen_refused(r, r->spec, err);
 }
 
 clave_err clave__listen(uv_loop_t *loop, const char *spec, uv_connection_cb cb, void *data,

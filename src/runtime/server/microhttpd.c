@@ -15,7 +15,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static struct microhttpd functions;
 static char fault[256];
 
-static void load(void)
+static void microhttpd_load(void)
 {
     static const struct {
         const char *name;
@@ -44,7 +44,7 @@ static void load(void)
 
 const struct microhttpd *clave__microhttpd(const char **why)
 {
-    pthread_once(&once, load);
+    pthread_once(&once, microhttpd_load);
     *why = fault;
     return fault[0] ? NULL : &functions;
 }

@@ -91,7 +91,7 @@ static void count_out(struct server_run *r, struct address *a)
 
 /* ---- closing --------------------------------------------------------------------------------- */
 
-static void on_closed(uv_handle_t *h)
+static void uv_conn_on_closed(uv_handle_t *h)
 {
     struct conn *c = h->data;
     struct server_run *r = c->run;
@@ -102,7 +102,7 @@ static void on_closed(uv_handle_t *h)
 }
 
 /* That this is the end, if it can be said at once. */
-static void say_farewell(struct conn *c)
+static void uv_conn_say_farewell(struct conn *c)
 {
     const void *p;
     clave__tls_end(c->tls);
@@ -115,7 +115,7 @@ static void say_farewell(struct conn *c)
 static void close_conn(struct conn *c)
 {
     if (c->tls)
-        say_farewell(c);
+        uv_conn_say_farewell(c);
     clave__tls_free(c->tls);
     c->tls = NULL;
     clave__start_error_injector_free(c->fault_injector);
@@ -126,7 +126,7 @@ static void close_conn(struct conn *c)
     count_out(c->run, c->address);
     c->address = NULL;
     if (!uv_is_closing(&c->socket.handle))
-        uv_close(&c->socket.handle, on_closed);
+        uv_close(&c->socket.handle, uv_conn_on_closed);
 }
 
 void clave__conn_drop(struct server_conn *engine)
@@ -148,7 +148,7 @@ void clave__conn_close_quiet(struct server_run *r, bool all)
 /* ---- bytes ------------------------------------------------------------------------------------
  */
 
-static void on_written(uv_write_t *req, int status)
+static void uv_conn_on_written(uv_write_t *req, int status)
 {
     struct rest *rest = req->data;
     struct conn *c = rest->conn;
@@ -164,7 +164,7 @@ static void on_written(uv_write_t *req, int status)
 }
 
 /* The engine's bytes move with the next call into it, so what has to wait is copied. */
-static int write_later(struct conn *c, const void *p, size_t n)
+static int uv_conn_write_later(struct conn *c, const void *p, size_t n)
 {
     n = n < RUN_INPUT_SIZE ? n : RUN_INPUT_SIZE;
     struct rest *rest = malloc(sizeof *rest + n);
@@ -174,7 +174,7 @@ static int write_later(struct conn *c, const void *p, size_t n)
     rest->req.data = rest;
     memcpy(rest->bytes, p, n);
     uv_buf_t buf = uv_buf_init(rest->bytes, (unsigned)n);
-    int err = uv_write(&rest->req, &c->socket.stream, &buf, 1, on_written);
+    int err = uv_write(&rest->req, &c->socket.stream, &buf, 1, uv_conn_on_written);
     if (err != 0) {
         free(rest);
         return err;
@@ -217,7 +217,7 @@ static size_t next_output(struct conn *c, const void **p)
 }
 
 /* false: the connection is gone. */
-static bool flush(struct conn *c)
+static bool uv_conn_flush(struct conn *c)
 {
     const void *p;
     size_t n;
@@ -225,7 +225,7 @@ static bool flush(struct conn *c)
         uv_buf_t buf = uv_buf_init((char *)(uintptr_t)p, (unsigned)(n < 1 << 30 ? n : 1 << 30));
         int done = uv_try_write(&c->socket.stream, &buf, 1);
         if (done == UV_EAGAIN)
-            done = write_later(c, p, n);
+            done = uv_conn_write_later(c, p, n);
         if (done < 0) {
             close_conn(c);
             return false;
@@ -238,17 +238,17 @@ static bool flush(struct conn *c)
     return true;
 }
 
-static void on_alloc(uv_handle_t *h, size_t suggested, uv_buf_t *buf)
+static void uv_conn_on_alloc(uv_handle_t *h, size_t suggested, uv_buf_t *buf)
 {
     struct conn *c = h->data;
     (void)suggested;
     *buf = uv_buf_init(c->run->input, sizeof c->run->input);
 }
 
-static void set_reading(struct conn *c);
+static void uv_conn_set_reading(struct conn *c);
 
 /* false: it is to be closed. */
-static bool take_input(struct conn *c, const void *p, size_t n)
+static bool uv_conn_take_input(struct conn *c, const void *p, size_t n)
 {
     size_t taken =
         c->fault_injector ? clave__start_error_injector_input(c->fault_injector, p, n) : n;
@@ -287,7 +287,7 @@ static void name_peer(struct conn *c, bool is_unix, struct peer_addr *out)
 /* One whose handshake has failed may take long to read why, and would not find it any more if
  * the socket was closed with bytes of its own unread. It is waited for as long as for all that
  * have no session. */
-static bool refuse(struct conn *c, bool shaking)
+static bool uv_conn_refuse(struct conn *c, bool shaking)
 {
     struct peer_addr peer;
     char why[600];
@@ -312,13 +312,13 @@ static bool unseal(struct conn *c, const void *p, size_t n)
     if (clave__tls_shake(c->tls) && (got = clave__tls_subject(c->tls, &der)) > 0)
         fine = clave__server_conn_certify(c->engine, der, got) == CLAVE_OK;
     while (fine && (got = clave__tls_read(c->tls, plain, sizeof plain)) > 0)
-        fine = take_input(c, plain, got);
+        fine = uv_conn_take_input(c, plain, got);
     if (clave__tls_state(c->tls) == TLS_FAILED)
-        return refuse(c, shaking);
+        return uv_conn_refuse(c, shaking);
     return fine && clave__tls_state(c->tls) != TLS_ENDED;
 }
 
-static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
+static void uv_conn_on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 {
     struct conn *c = stream->data;
     if (!c->engine || n == 0)
@@ -328,23 +328,24 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
         close_conn(c);
         return;
     }
-    bool goes_on = c->tls ? unseal(c, buf->base, (size_t)n) : take_input(c, buf->base, (size_t)n);
+    bool goes_on =
+        c->tls ? unseal(c, buf->base, (size_t)n) : uv_conn_take_input(c, buf->base, (size_t)n);
     if (!goes_on)
         close_conn(c);
     else if (c->tls)
         clave__conn_serve(c->engine); /* the channel's own messages are not the engine's */
     else
-        set_reading(c); /* now, or libuv goes on reading */
+        uv_conn_set_reading(c); /* now, or libuv goes on reading */
 }
 
-static void set_reading(struct conn *c)
+static void uv_conn_set_reading(struct conn *c)
 {
     bool wanted = c->run->phase != RUN_STOPPING && clave__server_conn_wants_read(c->engine);
     if (wanted == c->reading)
         return;
     c->reading = wanted;
     if (wanted)
-        uv_read_start(&c->socket.stream, on_alloc, on_read);
+        uv_read_start(&c->socket.stream, uv_conn_on_alloc, uv_conn_on_read);
     else
         uv_read_stop(&c->socket.stream);
 }
@@ -352,12 +353,12 @@ static void set_reading(struct conn *c)
 void clave__conn_serve(struct server_conn *engine)
 {
     struct conn *c = clave__server_conn_user(engine);
-    if (!flush(c))
+    if (!uv_conn_flush(c))
         return;
     if (!c->writing && wants_close(c))
         close_conn(c);
     else
-        set_reading(c);
+        uv_conn_set_reading(c);
 }
 
 /* ---- accepting

@@ -44,7 +44,7 @@ void clave__run_tick(struct server_run *r)
     clave__server_tick(r->server, now, wall_of(r));
 }
 
-static void on_timer(uv_timer_t *t)
+static void uv_server_on_timer(uv_timer_t *t)
 {
     struct server_run *r = t->data;
     clave__run_tick(r);
@@ -54,13 +54,13 @@ static void on_timer(uv_timer_t *t)
 
 /* A deadline that moves back leaves the timer as it is: it fires early, and is set anew. One that
  * is over already is due now: nobody was late for it. */
-static void arm(struct server_run *r)
+static void uv_server_arm(struct server_run *r)
 {
     int64_t at = clave__server_deadline(r->server), now = now_of(r);
     if (at >= r->armed_at)
         return;
     r->armed_at = at > now ? at : now;
-    uv_timer_start(&r->timer, on_timer, (uint64_t)(r->armed_at - now), 0);
+    uv_timer_start(&r->timer, uv_server_on_timer, (uint64_t)(r->armed_at - now), 0);
 }
 
 /* ---- the disk ----------------------------------------------------------------------------- */
@@ -100,7 +100,7 @@ static void post_snapshot(struct server_run *r)
 
 /* After a fault nothing more is acknowledged: what an fsync reported once it may not report
  * again, so that "it worked the second time" would be a lie. */
-static bool collect(struct server_run *r, struct disk_slot *s, const char *what)
+static bool uv_server_collect(struct server_run *r, struct disk_slot *s, const char *what)
 {
     if (clave__slot_state(s) != SLOT_DONE)
         return false;
@@ -118,9 +118,9 @@ static void on_disk_done(uv_async_t *a)
 {
     struct server_run *r = a->data;
     clave__run_tick(r);
-    if (collect(r, &r->disk.append, "cannot write the log in"))
+    if (uv_server_collect(r, &r->disk.append, "cannot write the log in"))
         clave__server_durable(r->server, r->disk.append.zxid);
-    if (!collect(r, &r->disk.snapshot, "cannot write a snapshot in"))
+    if (!uv_server_collect(r, &r->disk.snapshot, "cannot write a snapshot in"))
         return;
     clave__log(&r->log, CLAVE_LOG_INFO, "snapshot.%llx is written",
                (unsigned long long)r->disk.snapshot.zxid);
@@ -138,7 +138,7 @@ static bool all_durable(struct server_run *r)
            clave__slot_state(&r->disk.append) == SLOT_FREE;
 }
 
-static void enter(struct server_run *r, enum run_phase phase)
+static void uv_server_enter(struct server_run *r, enum run_phase phase)
 {
     r->phase = phase;
     if (phase == RUN_STOPPED)
@@ -158,7 +158,7 @@ void clave__run_pump(struct server_run *r)
         clave__conn_close_quiet(r, false);
         clave__run_count(r);
     }
-    arm(r);
+    uv_server_arm(r);
     r->ticked = false;
 }
 
@@ -187,12 +187,12 @@ void clave__run_fail(struct server_run *r, clave_err err, const char *fmt, ...)
         va_end(ap);
         r->result = err;
     }
-    enter(r, RUN_STOPPED); /* who runs the loop is told why */
+    uv_server_enter(r, RUN_STOPPED); /* who runs the loop is told why */
 }
 
 void clave__run_halt(struct server_run *r)
 {
-    enter(r, RUN_STOPPED);
+    uv_server_enter(r, RUN_STOPPED);
 }
 
 static void on_grace(uv_timer_t *t)
@@ -201,7 +201,7 @@ static void on_grace(uv_timer_t *t)
     clave__conn_close_quiet(r, true);
 }
 
-static void on_pulse(uv_timer_t *t)
+static void uv_server_on_pulse(uv_timer_t *t)
 {
     struct server_run *r = t->data;
     r->on_pulse(r->pulse_arg, false);
@@ -217,7 +217,7 @@ static void begin_stop(struct server_run *r, const char *why)
     close_listeners(r);
     clave__admin_stop(r);
     uv_timer_start(&r->grace, on_grace, GRACE_MS, 0);
-    enter(r, RUN_STOPPING);
+    uv_server_enter(r, RUN_STOPPING);
     clave__run_pump(r);
 }
 
@@ -226,7 +226,7 @@ static void on_stop(uv_async_t *a)
     begin_stop(a->data, "told to");
 }
 
-static void on_signal(uv_signal_t *s, int number)
+static void uv_server_on_signal(uv_signal_t *s, int number)
 {
     struct server_run *r = s->data;
     if (r->phase == RUN_STOPPING) /* once more: no one waits for replies that are not read */
@@ -256,7 +256,7 @@ static void reload_tls(struct server_run *r)
     tell_out_of_date(r);
 }
 
-static void on_hangup(uv_signal_t *s, int number)
+static void uv_server_on_hangup(uv_signal_t *s, int number)
 {
     struct server_run *r = s->data;
     (void)number;
@@ -278,7 +278,7 @@ void clave__run_count(struct server_run *r)
 {
     bool none = list_empty(&r->conns);
     if (r->phase == RUN_STOPPING && none && all_durable(r))
-        enter(r, RUN_STOPPED);
+        uv_server_enter(r, RUN_STOPPED);
     if (r->idle_exit_ms == 0 || r->phase != RUN_SERVING)
         return;
     if (none)
@@ -351,12 +351,12 @@ static clave_err init_handles(struct server_run *r, bool signals, const struct f
         uv_signal_init(&r->loop, &r->signals[i]);
         r->signals[i].data = r;
         if (signals)
-            uv_signal_start(&r->signals[i], on_signal, numbers[i]);
+            uv_signal_start(&r->signals[i], uv_server_on_signal, numbers[i]);
     }
     uv_signal_init(&r->loop, &r->hangup);
     r->hangup.data = r;
     if (signals) /* also with nothing to read again: by default it would kill */
-        uv_signal_start(&r->hangup, on_hangup, SIGHUP);
+        uv_signal_start(&r->hangup, uv_server_on_hangup, SIGHUP);
     if (signals) { /* a process of its own: a write tells by its errno */
         signal(SIGPIPE, SIG_IGN);
         signal(SIGXFSZ, SIG_IGN);
@@ -383,8 +383,8 @@ static clave_err recover(struct server_run *r, const struct server_run_options *
     return err;
 }
 
-static clave_err begin_tls(struct server_run *r, const struct server_run_options *o,
-                           const struct fault *f)
+static clave_err uv_server_begin_tls(struct server_run *r, const struct server_run_options *o,
+                                     const struct fault *f)
 {
     for (size_t i = 0; i < o->nlisten && !o->tls; i++)
         if (strncmp(o->listen[i], "tls:", 4) == 0)
@@ -406,7 +406,7 @@ static void begin_pulse(struct server_run *r, const struct server_run_options *o
     r->on_pulse = o->pulse;
     r->pulse_arg = o->pulse_arg;
     if (o->pulse && o->pulse_ms > 0)
-        uv_timer_start(&r->pulse, on_pulse, (uint64_t)o->pulse_ms, (uint64_t)o->pulse_ms);
+        uv_timer_start(&r->pulse, uv_server_on_pulse, (uint64_t)o->pulse_ms, (uint64_t)o->pulse_ms);
 }
 
 /* A log that cannot be opened for want of descriptors would be the end. */
@@ -421,7 +421,7 @@ static size_t connections_for_files(const struct server_run_options *o)
     return limit.rlim_cur > 2 * reserved ? limit.rlim_cur - reserved : reserved;
 }
 
-static void take_limits(struct server_run *r, const struct server_run_options *o)
+static void uv_server_take_limits(struct server_run *r, const struct server_run_options *o)
 {
     r->idle_exit_ms = o->idle_exit_ms > 0 ? (uint64_t)o->idle_exit_ms : 0;
     r->max_per_address = DEFAULT_PER_ADDRESS;
@@ -434,7 +434,7 @@ clave_err clave__server_run_change(struct server_run *r, const struct server_run
     clave_err err = clave__server_change(r->server, &o->engine);
     if (err != CLAVE_OK)
         return err;
-    take_limits(r, o);
+    uv_server_take_limits(r, o);
     tell_place(r);
     uv_timer_stop(&r->idle);
     clave__run_count(r);
@@ -457,13 +457,13 @@ clave_err clave__server_run_new(struct server_run **out, const struct server_run
     r->armed_at = INT64_MAX;
     r->on_hangup = o->hangup;
     r->hangup_arg = o->hangup_arg;
-    take_limits(r, o);
+    uv_server_take_limits(r, o);
     list_init(&r->listeners);
     list_init(&r->conns);
     r->max_conns = connections_for_files(o);
     clave_err err = clave__map_init(&r->addresses, &r->mem);
     if (err == CLAVE_OK)
-        err = begin_tls(r, o, &f);
+        err = uv_server_begin_tls(r, o, &f);
     if (err == CLAVE_OK)
         err = init_handles(r, o->signals, &f);
     if (err != CLAVE_OK) {
@@ -494,7 +494,7 @@ clave_err clave__server_run_loop(struct server_run *r, char *fault, size_t cap)
     clave__server_start(r->server, now_of(r), wall_of(r));
     r->phase = RUN_SERVING;
     clave__run_count(r);
-    arm(r);
+    uv_server_arm(r);
     uv_run(&r->loop, UV_RUN_DEFAULT);
     snprintf(fault, cap, "%s", r->fault);
     return r->result;

@@ -66,7 +66,8 @@ void clave__start_error_injectors_heal(struct fault_injectors *gs)
     }
 }
 
-static bool fits(const struct fault_entry *e, const struct fault_injector *g, clave_test_kind kind)
+static bool fault_injector_fits(const struct fault_entry *e, const struct fault_injector *g,
+                                clave_test_kind kind)
 {
     return (e->f.kind == CLAVE_TEST_ANY || e->f.kind == kind) &&
            (e->f.session == 0 || e->f.session == g->session);
@@ -79,8 +80,8 @@ static bool strikes(struct fault_injector *g, clave_test_kind kind, bool is_requ
     struct fault_injectors *gs = g->of;
     for (struct list *l = gs->faults.next; l != &gs->faults; l = l->next) {
         struct fault_entry *e = LIST_ENTRY(l, struct fault_entry, link);
-        if ((e->f.action == CLAVE_TEST_LOSE_REQUEST) != is_request || !fits(e, g, kind) ||
-            e->passed++ < e->f.after)
+        if ((e->f.action == CLAVE_TEST_LOSE_REQUEST) != is_request ||
+            !fault_injector_fits(e, g, kind) || e->passed++ < e->f.after)
             continue;
         *out = e->f;
         if (++e->struck == e->f.times) {
@@ -102,7 +103,7 @@ static uint32_t int_at(const uint8_t *p)
     return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
 }
 
-static clave_test_kind kind_of(int32_t op)
+static clave_test_kind fault_injector_kind_of(int32_t op)
 {
     switch (op) {
     case OP_CREATE:
@@ -152,7 +153,7 @@ static bool take_head(struct fault_injector *g)
         return true;
     }
     if (g->greeted)
-        kind = (uint8_t)kind_of((int32_t)int_at(g->head + 8));
+        kind = (uint8_t)fault_injector_kind_of((int32_t)int_at(g->head + 8));
     g->greeted = true;
     g->body = len - seen;
     g->of->seen[CLAVE_TEST_ANY]++;
@@ -196,7 +197,7 @@ static clave_test_kind kind_of_reply(struct fault_injector *g, const uint8_t *fr
 }
 
 /* Puts one message behind those that are held. */
-static void hold(struct fault_injector *g, int64_t now, const uint8_t *p, size_t n)
+static void fault_injector_hold(struct fault_injector *g, int64_t now, const uint8_t *p, size_t n)
 {
     clave_test_fault f;
     int64_t at = now;
@@ -238,7 +239,7 @@ static void pull(struct fault_injector *g, int64_t now)
         for (size_t at = 0; at < n && !g->ending;) {
             const uint8_t *frame = (const uint8_t *)p + at;
             size_t len = g->opaque ? n : LENGTH + int_at(frame);
-            hold(g, now, frame, len);
+            fault_injector_hold(g, now, frame, len);
             at += len;
         }
         clave__server_conn_sent(g->engine, n);

@@ -90,7 +90,7 @@ const char *clave_test_server_errmsg(clave_test_server *t, char *buf, size_t cap
 
 /* ---- calls ------------------------------------------------------------------------------- */
 
-static clave_err enter(clave_test_server *t)
+static clave_err testserver_enter(clave_test_server *t)
 {
     pthread_mutex_lock(&t->mutex);
     bool own = t->serving && pthread_equal(t->thread, pthread_self());
@@ -98,7 +98,7 @@ static clave_err enter(clave_test_server *t)
     return own || pthread_mutex_lock(&t->calls) != 0 ? CLAVE_EDEADLK : CLAVE_OK;
 }
 
-static clave_err leave(clave_test_server *t, clave_err err)
+static clave_err testserver_leave(clave_test_server *t, clave_err err)
 {
     pthread_mutex_unlock(&t->calls);
     return err;
@@ -130,7 +130,7 @@ static clave_err order_anyhow(clave_test_server *t, clave_err (*fn)(clave_test_s
 
 /* ---- the server's thread ---------------------------------------------------------------- */
 
-static void on_wake(uv_async_t *a)
+static void testserver_on_wake(uv_async_t *a)
 {
     clave_test_server *t = a->data;
     pthread_mutex_lock(&t->mutex);
@@ -185,7 +185,7 @@ static void on_strike(struct fault_injectors *gs)
     pthread_mutex_unlock(&t->mutex);
 }
 
-static void *serve(void *arg)
+static void *testserver_serve(void *arg)
 {
     clave_test_server *t = arg;
     char text[sizeof t->fault] = "";
@@ -254,7 +254,7 @@ static void install(clave_test_server *t)
     r->fault_injectors = &t->fault_injectors;
     r->ahead_ms = t->ahead_ms;
     /* They are closed with the loop. */
-    uv_async_init(&r->loop, &t->wake, on_wake);
+    uv_async_init(&r->loop, &t->wake, testserver_on_wake);
     uv_timer_init(&r->loop, &t->release);
     uv_prepare_init(&r->loop, &t->prepare);
     uv_prepare_start(&t->prepare, on_prepare);
@@ -262,20 +262,20 @@ static void install(clave_test_server *t)
 }
 
 /* Its thread takes no signals: they are the program's. */
-static bool start_thread(clave_test_server *t)
+static bool testserver_start_thread(clave_test_server *t)
 {
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     pthread_mutex_lock(&t->mutex);
-    t->serving = pthread_create(&t->thread, NULL, serve, t) == 0;
+    t->serving = pthread_create(&t->thread, NULL, testserver_serve, t) == 0;
     bool started = t->serving;
     pthread_mutex_unlock(&t->mutex);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return started;
 }
 
-static clave_err start(clave_test_server *t)
+static clave_err testserver_start(clave_test_server *t)
 {
     const char *listen = t->connect;
     char text[sizeof t->fault] = "";
@@ -290,7 +290,7 @@ static clave_err start(clave_test_server *t)
     if (err != CLAVE_OK)
         return fault(t, err, "%s", text);
     install(t);
-    if (start_thread(t))
+    if (testserver_start_thread(t))
         return CLAVE_OK;
     clave__server_run_free(t->run);
     t->run = NULL;
@@ -298,7 +298,7 @@ static clave_err start(clave_test_server *t)
 }
 
 /* Its thread has ended, or is about to. */
-static clave_err join(clave_test_server *t)
+static clave_err testserver_join(clave_test_server *t)
 {
     if (!t->run)
         return CLAVE_ECLOSED;
@@ -316,43 +316,44 @@ static clave_err halt(clave_test_server *t, void *arg)
     return CLAVE_OK;
 }
 
-static clave_err stop(clave_test_server *t)
+static clave_err testserver_stop(clave_test_server *t)
 {
     if (t->run)
         clave__server_run_stop(t->run);
-    return join(t);
+    return testserver_join(t);
 }
 
 clave_err clave_test_server_stop(clave_test_server *t)
 {
-    clave_err err = enter(t);
-    return err == CLAVE_OK ? leave(t, stop(t)) : err;
+    clave_err err = testserver_enter(t);
+    return err == CLAVE_OK ? testserver_leave(t, testserver_stop(t)) : err;
 }
 
 clave_err clave_test_server_kill(clave_test_server *t)
 {
-    clave_err err = enter(t);
+    clave_err err = testserver_enter(t);
     if (err != CLAVE_OK)
         return err;
     order(t, halt, NULL);
-    return leave(t, join(t));
+    return testserver_leave(t, testserver_join(t));
 }
 
 clave_err clave_test_server_start(clave_test_server *t)
 {
-    clave_err err = enter(t);
+    clave_err err = testserver_enter(t);
     if (err != CLAVE_OK)
         return err;
-    return leave(t, t->run ? fault(t, CLAVE_EINVAL, "it runs already") : start(t));
+    return testserver_leave(t, t->run ? fault(t, CLAVE_EINVAL, "it runs already")
+                                      : testserver_start(t));
 }
 
 clave_err clave_test_server_restart(clave_test_server *t)
 {
-    clave_err err = enter(t);
+    clave_err err = testserver_enter(t);
     if (err != CLAVE_OK)
         return err;
-    stop(t);
-    return leave(t, start(t));
+    testserver_stop(t);
+    return testserver_leave(t, testserver_start(t));
 }
 
 /* ---- life ---------------------------------------------------------------------------------- */
@@ -372,7 +373,7 @@ static void init_locks(clave_test_server *t)
     pthread_condattr_destroy(&clock);
 }
 
-static clave_err begin(clave_test_server *t, const clave_test_server_options *o)
+static clave_err testserver_begin(clave_test_server *t, const clave_test_server_options *o)
 {
     if (o->tick_ms < 0 || o->min_session_ms < 0 || o->max_session_ms < 0)
         return fault(t, CLAVE_EINVAL, "a time of the options is negative");
@@ -387,7 +388,7 @@ static clave_err begin(clave_test_server *t, const clave_test_server_options *o)
     clave_err err = reserve_port(t, o->port);
     if (err == CLAVE_OK)
         err = choose_dir(t, o->data_dir);
-    return err == CLAVE_OK ? start(t) : err;
+    return err == CLAVE_OK ? testserver_start(t) : err;
 }
 
 clave_err clave_test_server_new(clave_test_server **out, const clave_test_server_options *given)
@@ -406,7 +407,7 @@ clave_err clave_test_server_new(clave_test_server **out, const clave_test_server
     init_locks(t);
     clave__start_error_injectors_init(&t->fault_injectors);
     t->fault_injectors.on_strike = on_strike;
-    err = begin(t, &o);
+    err = testserver_begin(t, &o);
     if (err == CLAVE_OK)
         *out = t;
     else
@@ -419,7 +420,7 @@ void clave_test_server_free(clave_test_server *t)
     if (!t)
         return;
     order(t, halt, NULL);
-    join(t);
+    testserver_join(t);
     if (t->owns_dir)
         nftw(t->dir, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
     if (t->reserve >= 0)
@@ -450,14 +451,15 @@ const char *clave_test_server_data_dir(const clave_test_server *t)
 
 static clave_err call(clave_test_server *t, clave_err (*fn)(clave_test_server *, void *), void *arg)
 {
-    clave_err err = enter(t);
+    clave_err err = testserver_enter(t);
     if (err != CLAVE_OK)
         return err;
     err = order(t, fn, arg);
-    return leave(t, err == CLAVE_ECLOSED ? fault(t, err, "the server does not run") : err);
+    return testserver_leave(t,
+                            err == CLAVE_ECLOSED ? fault(t, err, "the server does not run") : err);
 }
 
-static clave_err unknown(clave_test_server *t, int64_t id)
+static clave_err testserver_unknown(clave_test_server *t, int64_t id)
 {
     return fault(t, CLAVE_EUNKNOWNSESSION, "there is no session 0x%llx", (unsigned long long)id);
 }
@@ -467,7 +469,7 @@ static clave_err expire(clave_test_server *t, void *arg)
     const int64_t *id = arg;
     struct server *s = t->run->server;
     return clave__sessions_find(&s->sessions, *id) ? clave__session_expire(s, *id)
-                                                   : unknown(t, *id);
+                                                   : testserver_unknown(t, *id);
 }
 
 clave_err clave_test_server_expire(clave_test_server *t, int64_t session_id)
@@ -475,7 +477,7 @@ clave_err clave_test_server_expire(clave_test_server *t, int64_t session_id)
     return call(t, expire, &session_id);
 }
 
-static clave_err drop(clave_test_server *t, void *arg)
+static clave_err testserver_drop(clave_test_server *t, void *arg)
 {
     const int64_t *id = arg;
     if (*id == 0) {
@@ -484,7 +486,7 @@ static clave_err drop(clave_test_server *t, void *arg)
     }
     const struct session *s = clave__sessions_find(&t->run->server->sessions, *id);
     if (!s)
-        return unknown(t, *id);
+        return testserver_unknown(t, *id);
     if (!s->conn)
         return fault(t, CLAVE_ECONNLOSS, "session 0x%llx has no connection",
                      (unsigned long long)*id);
@@ -494,7 +496,7 @@ static clave_err drop(clave_test_server *t, void *arg)
 
 clave_err clave_test_server_drop(clave_test_server *t, int64_t session_id)
 {
-    return call(t, drop, &session_id);
+    return call(t, testserver_drop, &session_id);
 }
 
 static clave_err skip_time(clave_test_server *t, void *arg)
@@ -520,8 +522,8 @@ clave_err clave_test_server_skip_time(clave_test_server *t, int64_t ms)
 static clave_err call_anyhow(clave_test_server *t, clave_err (*fn)(clave_test_server *, void *),
                              void *arg)
 {
-    clave_err err = enter(t);
-    return err == CLAVE_OK ? leave(t, order_anyhow(t, fn, arg)) : err;
+    clave_err err = testserver_enter(t);
+    return err == CLAVE_OK ? testserver_leave(t, order_anyhow(t, fn, arg)) : err;
 }
 
 static clave_err inject(clave_test_server *t, void *arg)

@@ -16,7 +16,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static struct openssl functions;
 static char fault[256];
 
-static void load(void)
+static void openssl_load(void)
 {
     static const struct {
         const char *name;
@@ -46,7 +46,7 @@ static void load(void)
 
 const struct openssl *clave__openssl(const char **why)
 {
-    pthread_once(&once, load);
+    pthread_once(&once, openssl_load);
     *why = fault;
     return fault[0] ? NULL : &functions;
 }

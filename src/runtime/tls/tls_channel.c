@@ -114,7 +114,7 @@ static bool expect(struct tls *t, const char *host)
     return lib->SSL_set1_host(t->ssl, name) == 1;
 }
 
-static bool begin(struct tls *t, const char *host)
+static bool tls_channel_begin(struct tls *t, const char *host)
 {
     BIO *bio = t->lib->BIO_new(t->side->bytes);
     if (!bio)
@@ -143,7 +143,7 @@ struct tls *clave__tls_new(clave_tls *side, const struct clave_mem *mem, const c
     t->lib = side->lib;
     t->mem = mem;
     clave__buf_init(&t->out, mem, MAX_OUTPUT);
-    if (!begin(t, host)) {
+    if (!tls_channel_begin(t, host)) {
         clave__tls_free(t);
         return NULL;
     }
@@ -171,7 +171,7 @@ enum tls_state clave__tls_state(const struct tls *t)
 /* ---- in ----------------------------------------------------------------------------------- */
 
 /* What a call of OpenSSL that did not do its work means. */
-static void judge(struct tls *t, int rc)
+static void tls_channel_judge(struct tls *t, int rc)
 {
     switch (t->lib->SSL_get_error(t->ssl, rc)) {
     case SSL_ERROR_WANT_READ:
@@ -190,7 +190,7 @@ static void judge(struct tls *t, int rc)
 /* OpenSSL would wait for five bytes before it says no, and four letters are all that some send.
  * The answer is the one that every client of TLS knows, and that is no length of a frame to those
  * of ZooKeeper. */
-static void refuse_foreign(struct tls *t)
+static void tls_channel_refuse_foreign(struct tls *t)
 {
     static const uint8_t protocol_version[] = {RECORD_ALERT,           3, 3, 0, 2, 2,
                                                SSL_AD_PROTOCOL_VERSION};
@@ -213,7 +213,7 @@ void clave__tls_feed(struct tls *t, const void *p, size_t n)
     t->heard = true;
     t->is_other = t->in[0] != RECORD_HANDSHAKE && t->in[0] != RECORD_ALERT;
     if (t->is_other)
-        refuse_foreign(t);
+        tls_channel_refuse_foreign(t);
 }
 
 bool clave__tls_shake(struct tls *t)
@@ -225,7 +225,7 @@ bool clave__tls_shake(struct tls *t)
     if (rc == 1)
         t->state = TLS_OPEN;
     else
-        judge(t, rc);
+        tls_channel_judge(t, rc);
     return rc == 1;
 }
 
@@ -237,7 +237,7 @@ size_t clave__tls_read(struct tls *t, void *buf, size_t cap)
     int rc = t->lib->SSL_read(t->ssl, buf, cap < INT_MAX ? (int)cap : INT_MAX);
     if (rc > 0)
         return (size_t)rc;
-    judge(t, rc);
+    tls_channel_judge(t, rc);
     return 0;
 }
 
@@ -251,7 +251,7 @@ size_t clave__tls_write(struct tls *t, const void *p, size_t n)
     int rc = t->lib->SSL_write(t->ssl, p, n < MAX_WRITE ? (int)n : MAX_WRITE);
     if (rc > 0)
         return (size_t)rc;
-    judge(t, rc);
+    tls_channel_judge(t, rc);
     return 0;
 }
 
@@ -291,7 +291,7 @@ size_t clave__tls_subject(const struct tls *t, const void **der)
 }
 
 /* "DNS:zk1, IP Address:10.0.0.1"; what is no text in it would go into a log. */
-static void put_names(const struct openssl *lib, X509 *cert, char *out, size_t cap)
+static void tls_channel_put_names(const struct openssl *lib, X509 *cert, char *out, size_t cap)
 {
     int at = lib->X509_get_ext_by_NID(cert, NID_subject_alt_name, -1), n = 0;
     BIO *bio = at >= 0 ? lib->BIO_new(lib->BIO_s_mem()) : NULL;
@@ -317,7 +317,7 @@ int clave__tls_on_verified(int fine, X509_STORE_CTX *found)
     if (t->shown) {
         lib->X509_NAME_oneline(lib->X509_get_subject_name(cert), t->shown->subject,
                                sizeof t->shown->subject);
-        put_names(lib, cert, t->shown->names, sizeof t->shown->names);
+        tls_channel_put_names(lib, cert, t->shown->names, sizeof t->shown->names);
     }
     return fine;
 }

@@ -17,8 +17,8 @@ static const char *key_file(const clave_tls *t)
 }
 
 /* What OpenSSL says of the last call; its list of faults is empty afterwards. */
-static clave_err refused(const clave_tls *t, const struct fault *f, const char *what,
-                         const char *file)
+static clave_err tls_context_refused(const clave_tls *t, const struct fault *f, const char *what,
+                                     const char *file)
 {
     const char *why = t->lib->ERR_reason_error_string(t->lib->ERR_get_error());
     t->lib->ERR_clear_error();
@@ -88,18 +88,19 @@ static clave_err load_own(const clave_tls *t, SSL_CTX *context, const struct fau
     if (!cert)
         return CLAVE_OK;
     if (t->lib->SSL_CTX_use_certificate_chain_file(context, cert) != 1)
-        return refused(t, f, "no certificate can be had from", cert);
+        return tls_context_refused(t, f, "no certificate can be had from", cert);
     t->lib->SSL_CTX_set_default_passwd_cb_userdata(context, &locked);
     bool loaded = t->lib->SSL_CTX_use_PrivateKey_file(context, key, SSL_FILETYPE_PEM) == 1;
     t->lib->SSL_CTX_set_default_passwd_cb_userdata(context, NULL);
     if (loaded)
         return CLAVE_OK;
     if (!locked)
-        return refused(t, f,
-                       key == cert ? "--tls-key names no file, and no key for the certificate can "
-                                     "be had from"
-                                   : "no key for the certificate can be had from",
-                       key);
+        return tls_context_refused(
+            t, f,
+            key == cert ? "--tls-key names no file, and no key for the certificate can "
+                          "be had from"
+                        : "no key for the certificate can be had from",
+            key);
     t->lib->ERR_clear_error();
     return clave__start_error(
         f, CLAVE_ETLS,
@@ -116,7 +117,7 @@ static clave_err load_trusted(const clave_tls *t, SSL_CTX *context, const struct
         return CLAVE_OK;
     }
     if (t->lib->SSL_CTX_load_verify_file(context, ca) != 1)
-        return refused(t, f, "no authority's certificate can be had from", ca);
+        return tls_context_refused(t, f, "no authority's certificate can be had from", ca);
     if (t->serves) /* clients choose the certificate they show by these names */
         t->lib->SSL_CTX_set_client_CA_list(context, t->lib->SSL_load_client_CA_file(ca));
     return CLAVE_OK;
@@ -158,7 +159,7 @@ static clave_err new_context(const clave_tls *t, SSL_CTX **out, const struct fau
     return err;
 }
 
-static clave_err load(clave_tls *t, bool always, const struct fault *f)
+static clave_err tls_context_load(clave_tls *t, bool always, const struct fault *f)
 {
     struct stat seen[TLS_FILES];
     SSL_CTX *context = NULL;
@@ -177,12 +178,12 @@ static clave_err load(clave_tls *t, bool always, const struct fault *f)
 
 clave_err clave__tls_context_reload(clave_tls *t, const struct fault *f)
 {
-    return load(t, true, f);
+    return tls_context_load(t, true, f);
 }
 
 clave_err clave__tls_context_refresh(clave_tls *t, const struct fault *f)
 {
-    return load(t, false, f);
+    return tls_context_load(t, false, f);
 }
 
 bool clave__tls_context_in_date(clave_tls *t)
@@ -205,7 +206,7 @@ SSL *clave__tls_context_begin(clave_tls *t)
 
 /* ---- life --------------------------------------------------------------------------------- */
 
-static bool copy(char **to, const char *text)
+static bool tls_context_copy(char **to, const char *text)
 {
     if (text && *text)
         *to = strdup(text);
@@ -231,7 +232,8 @@ static clave_err new_side(clave_tls **out, const struct fault *f)
 }
 
 /* Takes the side as it was made so far, and gives it back when it is whole. */
-static clave_err finish(clave_tls **out, clave_tls *t, clave_err err, const struct fault *f)
+static clave_err tls_context_finish(clave_tls **out, clave_tls *t, clave_err err,
+                                    const struct fault *f)
 {
     if (err == CLAVE_OK)
         err = clave__tls_context_reload(t, f);
@@ -251,11 +253,13 @@ clave_err clave__tls_context_serve(clave_tls **out, const struct tls_server_opti
     if (err == CLAVE_OK) {
         t->serves = true;
         t->clients = o->clients;
-        if (!copy(&t->files[TLS_CA], o->clients == TLS_CLIENTS_NONE ? NULL : o->ca_file) ||
-            !copy(&t->files[TLS_CERT], o->cert_file) || !copy(&t->files[TLS_KEY], o->key_file))
+        if (!tls_context_copy(&t->files[TLS_CA],
+                              o->clients == TLS_CLIENTS_NONE ? NULL : o->ca_file) ||
+            !tls_context_copy(&t->files[TLS_CERT], o->cert_file) ||
+            !tls_context_copy(&t->files[TLS_KEY], o->key_file))
             err = CLAVE_ENOMEM;
     }
-    return finish(out, t, err, f);
+    return tls_context_finish(out, t, err, f);
 }
 
 static clave_tls_options of_environment(void)
@@ -283,8 +287,10 @@ clave_err clave_tls_new(clave_tls **out, const clave_tls_options *given, char *f
     clave_err err = new_side(&t, &f);
     if (err == CLAVE_OK) {
         t->any_name = o.any_name;
-        if (!copy(&t->files[TLS_CA], o.ca_file) || !copy(&t->files[TLS_CERT], o.cert_file) ||
-            !copy(&t->files[TLS_KEY], o.key_file) || !copy(&t->server_name, o.server_name))
+        if (!tls_context_copy(&t->files[TLS_CA], o.ca_file) ||
+            !tls_context_copy(&t->files[TLS_CERT], o.cert_file) ||
+            !tls_context_copy(&t->files[TLS_KEY], o.key_file) ||
+            !tls_context_copy(&t->server_name, o.server_name))
             err = CLAVE_ENOMEM;
         else if (t->files[TLS_KEY] && !t->files[TLS_CERT])
             err = clave__start_error(
@@ -293,18 +299,20 @@ clave_err clave_tls_new(clave_tls **out, const clave_tls_options *given, char *f
                 "CLAVE_TLS_CERT)",
                 t->files[TLS_KEY]);
     }
-    return finish(out, t, err, &f);
+    return tls_context_finish(out, t, err, &f);
 }
 
-static bool same_text(const char *a, const char *b)
+static bool tls_context_same_text(const char *a, const char *b)
 {
     return strcmp(a ? a : "", b ? b : "") == 0;
 }
 
-static bool is_of(const clave_tls *t, const clave_tls_options *o)
+static bool tls_context_is_of(const clave_tls *t, const clave_tls_options *o)
 {
-    return same_text(t->files[TLS_CA], o->ca_file) && same_text(t->files[TLS_CERT], o->cert_file) &&
-           same_text(t->files[TLS_KEY], o->key_file) && same_text(t->server_name, o->server_name);
+    return tls_context_same_text(t->files[TLS_CA], o->ca_file) &&
+           tls_context_same_text(t->files[TLS_CERT], o->cert_file) &&
+           tls_context_same_text(t->files[TLS_KEY], o->key_file) &&
+           tls_context_same_text(t->server_name, o->server_name);
 }
 
 clave_err clave__tls_context_of_environment(clave_tls **out, const struct fault *f)
@@ -314,7 +322,7 @@ clave_err clave__tls_context_of_environment(clave_tls **out, const struct fault 
     const clave_tls_options o = of_environment();
     clave_err err = CLAVE_OK;
     pthread_mutex_lock(&mutex);
-    if (!shared || !is_of(shared, &o)) {
+    if (!shared || !tls_context_is_of(shared, &o)) {
         clave_tls_free(shared);
         err = clave_tls_new(&shared, &o, f->text, f->cap);
     }

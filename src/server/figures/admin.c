@@ -101,7 +101,7 @@ static void put_sizes(const struct server *s, struct json *j, const char *snapsh
     clave__json_int(j, logs_key, (int64_t)logs);
 }
 
-static void say_dirs(struct server *s, struct json *j, const struct server_vitals *v)
+static void server_admin_say_dirs(struct server *s, struct json *j, const struct server_vitals *v)
 {
     (void)v;
     put_sizes(s, j, "datadir_size", "logdir_size");
@@ -182,7 +182,8 @@ static void say_stats(struct server *s, struct json *j, const struct server_vita
     clave__list_connections(s, j, false);
 }
 
-static void say_connections(struct server *s, struct json *j, const struct server_vitals *v)
+static void server_admin_say_connections(struct server *s, struct json *j,
+                                         const struct server_vitals *v)
 {
     (void)v;
     clave__list_connections(s, j, true);
@@ -199,8 +200,8 @@ static const struct command {
 } commands[] = {
     {{"configuration", "conf", "config"}, say_configuration, NULL},
     {{"connection_stat_reset", "crst"}, reset_connections, NULL},
-    {{"connections", "cons"}, say_connections, NULL},
-    {{"dirs"}, say_dirs, NULL},
+    {{"connections", "cons"}, server_admin_say_connections, NULL},
+    {{"dirs"}, server_admin_say_dirs, NULL},
     {{"dump"}, clave__list_sessions, NULL},
     {{"environment", "env", "envi"}, say_environment, NULL},
     {{"is_read_only", "isro"}, say_read_only, NULL},
@@ -219,7 +220,7 @@ static const struct command {
 };
 enum { NCOMMANDS = sizeof commands / sizeof *commands };
 
-static const struct command *find(const char *name)
+static const struct command *server_admin_find(const char *name)
 {
     for (size_t i = 0; i < NCOMMANDS; i++)
         for (size_t k = 0; k < 3 && commands[i].names[k]; k++)
@@ -236,7 +237,7 @@ const char *clave__admin_name(size_t i)
 clave_err clave__admin_command(struct server *s, const char *name, const struct server_vitals *v,
                                struct buf *out)
 {
-    const struct command *c = find(name);
+    const struct command *c = server_admin_find(name);
     struct json j = clave__json_to(out);
     clave__json_open(&j, NULL, '{');
     if (c)

@@ -166,7 +166,7 @@ static void say_conf(struct server *s)
     clave__say(s, "clientPortListenBacklog=-1\nserverId=0\n");
 }
 
-static void say_dirs(struct server *s)
+static void four_letter_say_dirs(struct server *s)
 {
     uint64_t snapshots = 0, logs = 0;
     if (s->place.sizes)
@@ -236,7 +236,7 @@ static const struct word {
     {"conf", say_conf},
     {"cons", say_cons},
     {"crst", say_crst},
-    {"dirs", say_dirs},
+    {"dirs", four_letter_say_dirs},
     {"dump", clave__say_dump},
     {"envi", say_envi},
     {"gtmk", NULL},
@@ -253,7 +253,7 @@ static const struct word {
     {"wchs", clave__say_wchs},
 };
 
-static const struct word *find_word(uint32_t word)
+static const struct word *four_letter_find_word(uint32_t word)
 {
     const char name[] = {(char)(word >> 24), (char)(word >> 16), (char)(word >> 8), (char)word};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
@@ -291,7 +291,7 @@ static bool is_tls_hello(uint32_t word)
 void clave__conn_word(struct server_conn *c, uint32_t word)
 {
     struct server *s = c->s;
-    const struct word *w = find_word(word);
+    const struct word *w = four_letter_find_word(word);
     clave__buf_clear(&s->scratch);
     if (w && w->say && is_listed(s, w->name))
         w->say(s);

@@ -79,7 +79,7 @@ static void latency(struct page *p, const struct server *s)
         l->count);
 }
 
-static void load(struct page *p, const struct server *s)
+static void metrics_load(struct page *p, const struct server *s)
 {
     gauge(p, "packets_received", (int64_t)s->packets_received, "Since the start, or stat_reset.");
     gauge(p, "packets_sent", (int64_t)s->packets_sent, "Since the start, or stat_reset.");
@@ -167,7 +167,7 @@ clave_err clave__admin_metrics(const struct server *s, const struct server_vital
     struct page p = {.out = out};
     info(&p);
     latency(&p, s);
-    load(&p, s);
+    metrics_load(&p, s);
     tree(&p, s);
     directory(&p, s);
     requests(&p, s);

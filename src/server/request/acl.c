@@ -9,7 +9,7 @@
 /* Longer lists are refused: duplicates are found by comparing each with each. */
 enum { MAX_ENTRIES = 1024 };
 
-static bool is(struct jbytes s, const char *text)
+static bool server_acl_is(struct jbytes s, const char *text)
 {
     return clave__jbytes_eq(s, clave__jbytes(text));
 }
@@ -35,7 +35,7 @@ static int32_t permissions_of_everyone(struct jvec entries)
     int32_t perms = 0;
     for (int32_t i = 0; i < entries.count; i++) {
         struct wire_acl a = clave__wire_get_acl(&r);
-        if (is(a.scheme, "world"))
+        if (server_acl_is(a.scheme, "world"))
             perms |= a.perms;
     }
     return entries.count > 0 ? perms : -1;
@@ -115,13 +115,13 @@ void clave__acls_drop(struct acls *a, struct acl *list)
 
 /* ---- checks ----------------------------------------------------------------------------- */
 
-static bool is_meant(const struct wire_acl *entry, const struct identities *who)
+static bool server_acl_is_meant(const struct wire_acl *entry, const struct identities *who)
 {
-    if (is(entry->scheme, "digest"))
+    if (server_acl_is(entry->scheme, "digest"))
         return clave__identities_has_digest(who, entry->id);
-    if (is(entry->scheme, "x509"))
+    if (server_acl_is(entry->scheme, "x509"))
         return clave__identities_has_subject(who, entry->id);
-    return is(entry->scheme, "ip") && clave__ip_matches(entry->id, who);
+    return server_acl_is(entry->scheme, "ip") && clave__ip_matches(entry->id, who);
 }
 
 bool clave__acl_allows(const struct acl *list, const struct identities *who, int32_t perms)
@@ -131,7 +131,7 @@ bool clave__acl_allows(const struct acl *list, const struct identities *who, int
     struct jreader r = clave__jvec_reader(clave__acl_entries(list));
     for (int32_t i = 0; i < list->count; i++) {
         struct wire_acl entry = clave__wire_get_acl(&r);
-        if ((entry.perms & perms) && is_meant(&entry, who))
+        if ((entry.perms & perms) && server_acl_is_meant(&entry, who))
             return true;
     }
     return false;
@@ -144,7 +144,7 @@ void clave__acl_put_masked(struct jwriter *w, const struct acl *list)
     for (int32_t i = 0; i < list->count; i++) {
         struct wire_acl entry = clave__wire_get_acl(&r);
         const char *colon = entry.id.n > 0 ? memchr(entry.id.p, ':', (size_t)entry.id.n) : NULL;
-        if (!colon || !is(entry.scheme, "digest")) {
+        if (!colon || !server_acl_is(entry.scheme, "digest")) {
             clave__wire_put_acl(w, &entry);
             continue;
         }
@@ -174,13 +174,13 @@ static bool digest_valid(struct jbytes id)
 
 static bool entry_valid(const struct wire_acl *a, const struct identities *who)
 {
-    if (is(a->scheme, "world"))
-        return is(a->id, "anyone");
-    if (is(a->scheme, "digest"))
+    if (server_acl_is(a->scheme, "world"))
+        return server_acl_is(a->id, "anyone");
+    if (server_acl_is(a->scheme, "digest"))
         return digest_valid(a->id);
-    if (is(a->scheme, "x509"))
+    if (server_acl_is(a->scheme, "x509"))
         return who->knows_x509 && clave__x509_name_valid(a->id);
-    return is(a->scheme, "ip") && clave__ip_valid(a->id);
+    return server_acl_is(a->scheme, "ip") && clave__ip_valid(a->id);
 }
 
 static bool same_entry(const struct wire_acl *a, const struct wire_acl *b)
@@ -232,7 +232,7 @@ clave_err clave__acl_fix_up(struct jvec asked, const struct identities *who, str
     clave__buf_clear(room);
     for (int32_t i = 0; i < asked.count && err == CLAVE_OK; i++) {
         struct wire_acl a = clave__wire_get_acl(&r);
-        if (is(a.scheme, "auth"))
+        if (server_acl_is(a.scheme, "auth"))
             err = append_users(room, &count, who, a.perms);
         else if (!entry_valid(&a, who))
             err = CLAVE_EINVALIDACL;

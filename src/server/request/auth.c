@@ -40,7 +40,7 @@ bool clave__identities_has_digest(const struct identities *who, struct jbytes id
     return false;
 }
 
-static bool is(struct jbytes s, const char *text)
+static bool server_auth_is(struct jbytes s, const char *text)
 {
     return clave__jbytes_eq(s, clave__jbytes(text));
 }
@@ -83,11 +83,11 @@ static clave_err add_digest(struct identities *who, struct jbytes auth)
 
 clave_err clave__identities_add(struct identities *who, struct jbytes scheme, struct jbytes auth)
 {
-    if (is(scheme, "ip"))
+    if (server_auth_is(scheme, "ip"))
         return CLAVE_OK; /* every connection has it already */
-    if (is(scheme, "digest") && auth.n >= 0)
+    if (server_auth_is(scheme, "digest") && auth.n >= 0)
         return add_digest(who, auth);
-    if (is(scheme, "x509") && who->has_subject)
+    if (server_auth_is(scheme, "x509") && who->has_subject)
         return CLAVE_OK; /* likewise */
     return CLAVE_EAUTHFAILED;
 }

@@ -196,7 +196,7 @@ static void note_replies(struct server_conn *c, int64_t since, uint32_t replies)
 }
 
 /* The newest message depends on what is applied now. */
-static void settle(struct server_conn *c, bool reply)
+static void conn_settle(struct server_conn *c, bool reply)
 {
     struct server *s = c->s;
     s->packets_sent++;
@@ -259,7 +259,7 @@ void clave__message_end(struct message *m, bool reply)
     }
     c->written += clave__buf_len(&c->out) - m->begin;
     count_output(c, false);
-    settle(c, reply);
+    conn_settle(c, reply);
 }
 
 void clave__message_header(struct message *m, int32_t xid, int64_t zxid, clave_err err)
@@ -353,7 +353,7 @@ static void refuse_frame(struct server_conn *c, int why, size_t n)
 }
 
 /* Takes frames while there is room for what they bring; returns how many bytes were used. */
-static size_t take(struct server_conn *c, const void *p, size_t n)
+static size_t conn_take(struct server_conn *c, const void *p, size_t n)
 {
     const uint8_t *frame;
     size_t len;
@@ -374,7 +374,7 @@ static size_t take(struct server_conn *c, const void *p, size_t n)
     return n - left;
 }
 
-static void keep(struct server_conn *c, const void *p, size_t n)
+static void conn_keep(struct server_conn *c, const void *p, size_t n)
 {
     if (n > 0 && clave__conn_is_open(c) && clave__buf_append(&c->backlog, p, n) != CLAVE_OK)
         clave__conn_cut(c);
@@ -385,12 +385,12 @@ void clave__server_conn_input(struct server_conn *c, const void *p, size_t n)
     if (!clave__conn_is_open(c))
         return;
     if (clave__buf_len(&c->backlog) > 0) {
-        keep(c, p, n);
+        conn_keep(c, p, n);
         clave__conn_resume(c);
         return;
     }
-    size_t used = take(c, p, n);
-    keep(c, (const uint8_t *)p + used, n - used);
+    size_t used = conn_take(c, p, n);
+    conn_keep(c, (const uint8_t *)p + used, n - used);
     tell_wish(c);
 }
 
@@ -398,7 +398,7 @@ void clave__conn_resume(struct server_conn *c)
 {
     size_t n = clave__buf_len(&c->backlog);
     if (n > 0 && clave__server_conn_wants_read(c)) {
-        size_t used = take(c, clave__buf_bytes(&c->backlog), n);
+        size_t used = conn_take(c, clave__buf_bytes(&c->backlog), n);
         clave__buf_consume(&c->backlog, used);
         clave__buf_trim(&c->backlog, 0);
     }

@@ -106,25 +106,25 @@ static void put_stats(struct server *s, struct node *n, const struct figures *f)
     clave__tree_changed(&s->tree, n);
 }
 
-static int64_t size_of(int32_t len)
+static int64_t quota_size_of(int32_t len)
 {
     return len > 0 ? len : 0;
 }
 
-static void count(struct server *s, struct jbytes path)
+static void quota_count(struct server *s, struct jbytes path)
 {
     struct figures f = {0, 0};
     const struct node *top = clave__tree_find(&s->tree, path);
     struct node *stats = find_part(s, path, stats_name);
     for (const struct node *n = top; n; n = clave__tree_next(n, top)) {
         f.nodes++;
-        f.bytes += size_of(n->data_len);
+        f.bytes += quota_size_of(n->data_len);
     }
     if (stats)
         put_stats(s, stats, &f);
 }
 
-static void add(struct server *s, struct jbytes path, int64_t nodes, int64_t bytes)
+static void quota_add(struct server *s, struct jbytes path, int64_t nodes, int64_t bytes)
 {
     struct figures f;
     struct node *limits;
@@ -133,7 +133,7 @@ static void add(struct server *s, struct jbytes path, int64_t nodes, int64_t byt
     if (!stats)
         return;
     if (!get_stats(stats, &f)) {
-        count(s, at);
+        quota_count(s, at);
         return;
     }
     f.nodes += nodes;
@@ -144,7 +144,7 @@ static void add(struct server *s, struct jbytes path, int64_t nodes, int64_t byt
 /* ---- changes -----------------------------------------------------------------------------------
  */
 
-static void note(struct server *s, const struct change *c)
+static void quota_note(struct server *s, const struct change *c)
 {
     struct jbytes path = c->path;
     switch (c->type) {
@@ -152,14 +152,14 @@ static void note(struct server *s, const struct change *c)
     case OP_CREATE2:
     case OP_CREATE_CONTAINER:
     case OP_CREATE_TTL:
-        add(s, path, 1, size_of(c->data.n));
+        quota_add(s, path, 1, quota_size_of(c->data.n));
         break;
     case OP_DELETE:
     case OP_DELETE_CONTAINER:
-        add(s, path, -1, -size_of(c->node->data_len));
+        quota_add(s, path, -1, -quota_size_of(c->node->data_len));
         break;
     case OP_SET_DATA:
-        add(s, path, 0, size_of(c->data.n) - size_of(c->other_len));
+        quota_add(s, path, 0, quota_size_of(c->data.n) - quota_size_of(c->other_len));
         break;
     default:
         break;
@@ -167,12 +167,12 @@ static void note(struct server *s, const struct change *c)
 }
 
 /* New figures are right from the beginning; they count what is there now. */
-static void begin(struct server *s, const struct change *c)
+static void quota_begin(struct server *s, const struct change *c)
 {
     bool is_new = c->type == OP_CREATE || c->type == OP_CREATE2;
     struct jbytes path = quota_of(c->path, stats_name);
     if (is_new && path.n > 0)
-        count(s, path);
+        quota_count(s, path);
 }
 
 void clave__quota_note(struct server *s)
@@ -181,10 +181,10 @@ void clave__quota_note(struct server *s)
         return;
     for (size_t i = 0; i < s->txn.count; i++)
         if (s->txn.changes[i].state == CHANGE_DONE)
-            note(s, &s->txn.changes[i]);
+            quota_note(s, &s->txn.changes[i]);
     for (size_t i = 0; i < s->txn.count; i++)
         if (s->txn.changes[i].state == CHANGE_DONE)
-            begin(s, &s->txn.changes[i]);
+            quota_begin(s, &s->txn.changes[i]);
 }
 
 void clave__quota_recount(struct server *s)
@@ -195,7 +195,7 @@ void clave__quota_recount(struct server *s)
     for (const struct node *n = top; (n = clave__tree_next(n, top));) {
         struct jbytes path = quota_of(clave__node_path_bytes(n), limits_name);
         if (path.n > 0)
-            count(s, path);
+            quota_count(s, path);
     }
 }
 

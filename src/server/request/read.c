@@ -10,7 +10,7 @@ static int32_t perms_for(int32_t op)
     return op == OP_GET_ACL ? PERM_READ | PERM_ADMIN : PERM_READ;
 }
 
-static clave_err find(struct server_conn *c, int32_t op, struct jbytes path, struct node **out)
+static clave_err read_find(struct server_conn *c, int32_t op, struct jbytes path, struct node **out)
 {
     *out = NULL;
     if (path.n < 0)
@@ -45,7 +45,7 @@ static clave_err watch(struct server_conn *c, const struct wire_request *q, clav
 
 /* ---- answers -------------------------------------------------------------------------------- */
 
-static void put_names(struct jwriter *w, const struct node *n)
+static void read_put_names(struct jwriter *w, const struct node *n)
 {
     clave__jput_int(w, n->stat.num_children);
     for (struct list *e = n->children.next; e != &n->children; e = e->next)
@@ -71,8 +71,8 @@ static int32_t count_below(const struct tree *t, const struct node *top)
     return count;
 }
 
-static void put_node(struct jwriter *w, const struct server_conn *c, int32_t op,
-                     const struct node *n)
+static void read_put_node(struct jwriter *w, const struct server_conn *c, int32_t op,
+                          const struct node *n)
 {
     switch (op) {
     case OP_EXISTS:
@@ -83,10 +83,10 @@ static void put_node(struct jwriter *w, const struct server_conn *c, int32_t op,
         clave__node_put_stat(w, n);
         break;
     case OP_GET_CHILDREN:
-        put_names(w, n);
+        read_put_names(w, n);
         break;
     case OP_GET_CHILDREN2:
-        put_names(w, n);
+        read_put_names(w, n);
         clave__node_put_stat(w, n);
         break;
     case OP_GET_ACL:
@@ -98,7 +98,7 @@ static void put_node(struct jwriter *w, const struct server_conn *c, int32_t op,
     }
 }
 
-static bool is_blank(struct jbytes s)
+static bool read_is_blank(struct jbytes s)
 {
     for (int32_t i = 0; i < s.n; i++)
         if (s.p[i] != ' ')
@@ -107,11 +107,12 @@ static bool is_blank(struct jbytes s)
 }
 
 /* A prefix of the text, not of the path; nothing and "/" are everything. */
-static void put_ephemerals(struct jwriter *w, const struct server_conn *c, struct jbytes prefix)
+static void read_put_ephemerals(struct jwriter *w, const struct server_conn *c,
+                                struct jbytes prefix)
 {
     const struct owner *o = clave__tree_find_owner(&c->s->tree, c->session->id);
     size_t at = clave__buf_len(w->b);
-    size_t len = is_blank(prefix) ? 0 : (size_t)prefix.n;
+    size_t len = read_is_blank(prefix) ? 0 : (size_t)prefix.n;
     int32_t count = 0;
     clave__jput_int(w, 0);
     for (struct list *e = o ? o->nodes.next : NULL; e && e != &o->nodes; e = e->next) {
@@ -137,7 +138,7 @@ void clave__conn_read(struct server_conn *c, const struct wire_request *q, bool 
     struct jbytes path = takes_watch(q->op) ? q->body.read.path : q->body.path;
     clave_err err = malformed ? CLAVE_EMARSHALLING : CLAVE_OK;
     if (err == CLAVE_OK && names_node(q->op))
-        err = find(c, q->op, path, &n);
+        err = read_find(c, q->op, path, &n);
     if (!malformed && watch(c, q, err) != CLAVE_OK) {
         clave__conn_cut(c);
         return;
@@ -145,11 +146,11 @@ void clave__conn_read(struct server_conn *c, const struct wire_request *q, bool 
     struct message m = clave__message_begin(c);
     clave__message_header(&m, q->xid, c->s->last_zxid, err);
     if (err == CLAVE_OK && n)
-        put_node(&m.w, c, q->op, n);
+        read_put_node(&m.w, c, q->op, n);
     else if (err == CLAVE_OK && q->op == OP_SYNC)
         clave__jput_bytes(&m.w, path); /* everything before it is durable when it leaves */
     else if (err == CLAVE_OK)
-        put_ephemerals(&m.w, c, path);
+        read_put_ephemerals(&m.w, c, path);
     clave__message_end(&m, true);
 }
 
@@ -157,7 +158,7 @@ static void put_read_result(struct jwriter *w, struct server_conn *c, const stru
 {
     struct node *n;
     struct wire_result res = {.op = op->op};
-    res.err = find(c, op->op, op->body.read.path, &n);
+    res.err = read_find(c, op->op, op->body.read.path, &n);
     if (res.err != CLAVE_OK)
         res.op = OP_ERROR;
     if (res.err != CLAVE_OK || op->op == OP_GET_DATA) {
@@ -171,15 +172,15 @@ static void put_read_result(struct jwriter *w, struct server_conn *c, const stru
     clave__jput_int(w, op->op);
     clave__jput_bool(w, false);
     clave__jput_int(w, CLAVE_OK);
-    put_names(w, n);
+    read_put_names(w, n);
 }
 
 /* Reads with an error of their own each. Their watch flag means nothing. */
 void clave__conn_multi_read(struct server_conn *c, const struct wire_request *q, bool malformed)
 {
-    struct jreader r = clave__wire_ops_reader(&q->body.multi);
+    struct jreader read_r = clave__wire_ops_reader(&q->body.multi);
     struct wire_op op;
-    while (!malformed && clave__wire_get_op(&r, &op))
+    while (!malformed && clave__wire_get_op(&read_r, &op))
         malformed = op.op != OP_GET_DATA && op.op != OP_GET_CHILDREN;
     if (malformed) {
         clave__conn_reply(c, q->xid, c->s->last_zxid, CLAVE_EMARSHALLING);
@@ -187,8 +188,8 @@ void clave__conn_multi_read(struct server_conn *c, const struct wire_request *q,
     }
     struct message m = clave__message_begin(c);
     clave__message_header(&m, q->xid, c->s->last_zxid, CLAVE_OK);
-    r = clave__wire_ops_reader(&q->body.multi);
-    while (clave__wire_get_op(&r, &op))
+    read_r = clave__wire_ops_reader(&q->body.multi);
+    while (clave__wire_get_op(&read_r, &op))
         put_read_result(&m.w, c, &op);
     clave__wire_put_ops_end(&m.w);
     clave__message_end(&m, true);

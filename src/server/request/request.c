@@ -40,7 +40,7 @@ static void who_am_i(struct server_conn *c, int32_t xid)
 }
 
 /* As Apache: its answer, then the end. */
-static void refuse(struct server_conn *c, int32_t xid, int32_t op)
+static void server_request_refuse(struct server_conn *c, int32_t xid, int32_t op)
 {
     clave__log(&c->s->log, CLAVE_LOG_WARN, "%s is closed: request of type %d", c->peer.text,
                (int)op);
@@ -104,7 +104,7 @@ static void dispatch(struct server_conn *c, const struct wire_request *q, bool m
         clave__conn_close_session(c, q->xid);
         break;
     default: /* also check outside a multi, and createSession */
-        refuse(c, q->xid, q->op);
+        server_request_refuse(c, q->xid, q->op);
         break;
     }
 }

@@ -109,7 +109,7 @@ int64_t clave__sessions_deadline(const struct sessions *t)
 
 /* ---- the table ------------------------------------------------------------------------------ */
 
-static bool has_id(const struct map_node *node, const void *key)
+static bool server_session_has_id(const struct map_node *node, const void *key)
 {
     const struct session *s = (const void *)node; /* its first member */
     return s->id == *(const int64_t *)key;
@@ -117,7 +117,8 @@ static bool has_id(const struct map_node *node, const void *key)
 
 struct session *clave__sessions_find(const struct sessions *t, int64_t id)
 {
-    struct map_node *n = clave__map_find(&t->table, clave__map_hash_u64((uint64_t)id), has_id, &id);
+    struct map_node *n =
+        clave__map_find(&t->table, clave__map_hash_u64((uint64_t)id), server_session_has_id, &id);
     return n ? MAP_ENTRY(n, struct session, in_table) : NULL;
 }
 

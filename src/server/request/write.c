@@ -22,7 +22,7 @@ struct telling {
 };
 
 /* An event tells that a node is there: only those who may read it are told. */
-static void tell(void *arg, struct watcher *w, const struct watch_event *ev)
+static void write_tell(void *arg, struct watcher *w, const struct watch_event *ev)
 {
     const struct telling *t = arg;
     struct server_conn *c = LIST_ENTRY(w, struct server_conn, watcher);
@@ -30,13 +30,13 @@ static void tell(void *arg, struct watcher *w, const struct watch_event *ev)
         clave__conn_send_event(c, t->zxid, ev);
 }
 
-static void fire(struct server *s, int32_t type, const struct node *n)
+static void write_fire(struct server *s, int32_t type, const struct node *n)
 {
     struct telling t = {s->txn.head.zxid, n->acl};
     struct watch_event ev = {type, clave__node_path_bytes(n), ++s->event_number};
     if (ev.path.n == 0)
         ev.path = clave__jbytes("/");
-    clave__watch_fire(&s->watches, &ev, tell, &t);
+    clave__watch_fire(&s->watches, &ev, write_tell, &t);
 }
 
 static void tell_change(struct server *s, const struct change *c)
@@ -46,16 +46,16 @@ static void tell_change(struct server *s, const struct change *c)
     case OP_CREATE2:
     case OP_CREATE_CONTAINER:
     case OP_CREATE_TTL:
-        fire(s, EVENT_CREATED, c->node);
-        fire(s, EVENT_CHILDREN_CHANGED, c->parent);
+        write_fire(s, EVENT_CREATED, c->node);
+        write_fire(s, EVENT_CHILDREN_CHANGED, c->parent);
         break;
     case OP_DELETE:
     case OP_DELETE_CONTAINER:
-        fire(s, EVENT_DELETED, c->node);
-        fire(s, EVENT_CHILDREN_CHANGED, c->parent);
+        write_fire(s, EVENT_DELETED, c->node);
+        write_fire(s, EVENT_CHILDREN_CHANGED, c->parent);
         break;
     case OP_SET_DATA:
-        fire(s, EVENT_DATA_CHANGED, c->node);
+        write_fire(s, EVENT_DATA_CHANGED, c->node);
         break;
     default: /* setACL and check tell nobody */
         break;
@@ -149,7 +149,7 @@ static clave_err add_change(struct server *s, int32_t type, struct jbytes path, 
 /* ---- create -------------------------------------------------------------------------------------
  */
 
-static bool is_sequential(int32_t mode)
+static bool write_is_sequential(int32_t mode)
 {
     return mode == MODE_PERSISTENT_SEQUENTIAL || mode == MODE_EPHEMERAL_SEQUENTIAL ||
            mode == MODE_PERSISTENT_SEQUENTIAL_TTL;
@@ -226,8 +226,8 @@ static clave_err make_node(struct server *s, struct change *c, const struct wire
     return err;
 }
 
-static clave_err create(struct server *s, const struct server_conn *c, int32_t op,
-                        const struct wire_create *m)
+static clave_err write_create(struct server *s, const struct server_conn *c, int32_t op,
+                              const struct wire_create *m)
 {
     struct jbytes path = m->path;
     struct jvec acl;
@@ -243,7 +243,7 @@ static clave_err create(struct server *s, const struct server_conn *c, int32_t o
     if (!parent)
         return CLAVE_ENONODE;
     err = check_access(parent, c, PERM_CREATE);
-    if (err == CLAVE_OK && is_sequential(m->flags))
+    if (err == CLAVE_OK && write_is_sequential(m->flags))
         err = append_sequence(s, parent, &path);
     if (err == CLAVE_OK)
         err = check_place(s, parent, path);
@@ -311,8 +311,8 @@ static clave_err delete_container(struct server *s, const struct server_conn *c,
 }
 
 /* The node, if there is one and the connection may do this with it. */
-static clave_err find_node(const struct server *s, const struct server_conn *c, struct jbytes path,
-                           int32_t perm, struct node **out)
+static clave_err write_find_node(const struct server *s, const struct server_conn *c,
+                                 struct jbytes path, int32_t perm, struct node **out)
 {
     *out = clave__tree_find(&s->tree, path);
     return *out ? check_access(*out, c, perm) : CLAVE_ENONODE;
@@ -325,7 +325,7 @@ static clave_err set_data(struct server *s, const struct server_conn *c,
     struct change *change;
     clave_err err = check_path(m->path);
     if (err == CLAVE_OK)
-        err = find_node(s, c, m->path, PERM_WRITE, &n);
+        err = write_find_node(s, c, m->path, PERM_WRITE, &n);
     if (err == CLAVE_OK && s->enforce_quota)
         err = clave__quota_check(s, m->path, 0, (int64_t)m->data.n - n->data_len);
     if (err == CLAVE_OK)
@@ -339,8 +339,8 @@ static clave_err set_data(struct server *s, const struct server_conn *c,
     return clave__txn_make(&s->txn);
 }
 
-static clave_err set_acl(struct server *s, const struct server_conn *c,
-                         const struct wire_set_acl *m)
+static clave_err write_set_acl(struct server *s, const struct server_conn *c,
+                               const struct wire_set_acl *m)
 {
     struct node *n;
     struct jvec acl;
@@ -349,7 +349,7 @@ static clave_err set_acl(struct server *s, const struct server_conn *c,
     if (err == CLAVE_OK)
         err = clave__acl_fix_up(m->acl, &c->who, &s->scratch, &acl);
     if (err == CLAVE_OK)
-        err = find_node(s, c, m->path, PERM_ADMIN, &n);
+        err = write_find_node(s, c, m->path, PERM_ADMIN, &n);
     if (err == CLAVE_OK)
         err = check_version(m->version, n->stat.aversion);
     if (err == CLAVE_OK)
@@ -361,14 +361,14 @@ static clave_err set_acl(struct server *s, const struct server_conn *c,
     return change->acl ? clave__txn_make(&s->txn) : CLAVE_ENOMEM;
 }
 
-static clave_err check(struct server *s, const struct server_conn *c,
-                       const struct wire_path_version *m)
+static clave_err write_check(struct server *s, const struct server_conn *c,
+                             const struct wire_path_version *m)
 {
     struct node *n;
     struct change *change;
     clave_err err = check_path(m->path);
     if (err == CLAVE_OK)
-        err = find_node(s, c, m->path, PERM_READ, &n);
+        err = write_find_node(s, c, m->path, PERM_READ, &n);
     if (err == CLAVE_OK)
         err = check_version(m->version, n->stat.version);
     if (err == CLAVE_OK)
@@ -386,7 +386,7 @@ clave_err clave__write_op(struct server *s, const struct server_conn *c, int32_t
     case OP_CREATE2:
     case OP_CREATE_CONTAINER:
     case OP_CREATE_TTL:
-        return create(s, c, op, &body->create);
+        return write_create(s, c, op, &body->create);
     case OP_DELETE:
         return delete_node(s, c, &body->check);
     case OP_DELETE_CONTAINER:
@@ -394,9 +394,9 @@ clave_err clave__write_op(struct server *s, const struct server_conn *c, int32_t
     case OP_SET_DATA:
         return set_data(s, c, &body->set);
     case OP_SET_ACL:
-        return set_acl(s, c, &body->set_acl);
+        return write_set_acl(s, c, &body->set_acl);
     case OP_CHECK:
-        return check(s, c, &body->check);
+        return write_check(s, c, &body->check);
     case OP_RECONFIG:
         return CLAVE_ERECONFIGDISABLED;
     default:

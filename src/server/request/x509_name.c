@@ -62,7 +62,7 @@ static bool take_element(struct der *d, struct element *e)
     return true;
 }
 
-static bool take(struct der *d, uint8_t tag, struct element *e)
+static bool x509_name_take(struct der *d, uint8_t tag, struct element *e)
 {
     return take_element(d, e) && e->tag == tag;
 }
@@ -94,7 +94,7 @@ static const char *keyword_of(struct der oid)
     return NULL;
 }
 
-static clave_err put_text(struct buf *out, const char *text)
+static clave_err x509_name_put_text(struct buf *out, const char *text)
 {
     return clave__buf_append(out, text, strlen(text));
 }
@@ -117,7 +117,7 @@ static clave_err put_oid(struct buf *out, struct der oid)
             snprintf(text, sizeof text, "%u.%llu", top, (unsigned long long)(v - top * 40));
         else
             snprintf(text, sizeof text, ".%llu", (unsigned long long)v);
-        err = put_text(out, text);
+        err = x509_name_put_text(out, text);
         first = false;
         v = 0;
     }
@@ -130,7 +130,7 @@ static clave_err put_oid(struct buf *out, struct der oid)
 static clave_err put_hex(struct buf *out, struct der d)
 {
     static const char digits[] = "0123456789abcdef";
-    clave_err err = put_text(out, "#");
+    clave_err err = x509_name_put_text(out, "#");
     for (size_t i = 0; i < d.n && err == CLAVE_OK; i++) {
         const char pair[2] = {digits[d.p[i] >> 4], digits[d.p[i] & 15]};
         err = clave__buf_append(out, pair, sizeof pair);
@@ -174,7 +174,7 @@ static bool is_space(uint8_t c)
 }
 
 /* Spaces are escaped at both ends only. */
-static clave_err put_string(struct buf *out, struct der d)
+static clave_err x509_name_put_string(struct buf *out, struct der d)
 {
     clave_err err = CLAVE_OK;
     size_t lead = 0, trail = d.n;
@@ -186,11 +186,11 @@ static clave_err put_string(struct buf *out, struct der d)
         bool sound;
         n = character((struct der){d.p + at, d.n - at}, &sound);
         if (!sound || d.p[at] == '\0') {
-            err = put_text(out, sound ? "\\00" : "\xef\xbf\xbd");
+            err = x509_name_put_text(out, sound ? "\\00" : "\xef\xbf\xbd");
             continue;
         }
         if (at < lead || at >= trail || strchr(",=+<>#;\"\\", d.p[at]))
-            err = put_text(out, "\\");
+            err = x509_name_put_text(out, "\\");
         if (err == CLAVE_OK)
             err = clave__buf_append(out, d.p + at, n);
     }
@@ -201,16 +201,17 @@ static clave_err put_string(struct buf *out, struct der d)
 static clave_err put_attribute(struct buf *out, struct der *set)
 {
     struct element pair, type, value;
-    if (!take(set, DER_SEQUENCE, &pair) || !take(&pair.content, DER_OID, &type) ||
-        !take_element(&pair.content, &value) || pair.content.n > 0)
+    if (!x509_name_take(set, DER_SEQUENCE, &pair) ||
+        !x509_name_take(&pair.content, DER_OID, &type) || !take_element(&pair.content, &value) ||
+        pair.content.n > 0)
         return CLAVE_EINVAL;
     const char *word = keyword_of(type.content);
-    clave_err err = word ? put_text(out, word) : put_oid(out, type.content);
+    clave_err err = word ? x509_name_put_text(out, word) : put_oid(out, type.content);
     if (err == CLAVE_OK)
-        err = put_text(out, "=");
+        err = x509_name_put_text(out, "=");
     if (err != CLAVE_OK)
         return err;
-    return word && is_string(value.tag) ? put_string(out, value.content)
+    return word && is_string(value.tag) ? x509_name_put_string(out, value.content)
                                         : put_hex(out, value.whole);
 }
 
@@ -220,7 +221,7 @@ static clave_err put_step(struct buf *out, struct der set)
     clave_err err = set.n > 0 ? CLAVE_OK : CLAVE_EINVAL;
     for (bool more = false; set.n > 0 && err == CLAVE_OK; more = true) {
         if (more)
-            err = put_text(out, "+");
+            err = x509_name_put_text(out, "+");
         if (err == CLAVE_OK)
             err = put_attribute(out, &set);
     }
@@ -234,16 +235,16 @@ clave_err clave__x509_name_put(struct buf *out, const void *der, size_t n)
     struct element name, set;
     size_t count = 0;
     clave_err err = CLAVE_OK;
-    if (!take(&d, DER_SEQUENCE, &name) || d.n > 0)
+    if (!x509_name_take(&d, DER_SEQUENCE, &name) || d.n > 0)
         return CLAVE_EINVAL;
     while (name.content.n > 0) {
-        if (count == MAX_STEPS || !take(&name.content, DER_SET, &set))
+        if (count == MAX_STEPS || !x509_name_take(&name.content, DER_SET, &set))
             return CLAVE_EINVAL;
         steps[count++] = set.content;
     }
     for (size_t i = count; i > 0 && err == CLAVE_OK; i--) { /* RFC 2253: the last comes first */
         if (i < count)
-            err = put_text(out, ",");
+            err = x509_name_put_text(out, ",");
         if (err == CLAVE_OK)
             err = put_step(out, steps[i - 1]);
     }
@@ -393,7 +394,7 @@ static bool take_hex(struct text *t)
     return whole && (t->p == t->end || is_separator(*t->p));
 }
 
-static bool take_value(struct text *t)
+static bool x509_name_take_value(struct text *t)
 {
     skip_spaces(t);
     if (t->p < t->end && *t->p == '"')
@@ -413,7 +414,7 @@ bool clave__x509_name_valid(struct jbytes id)
     if (id.n <= 0)
         return id.n == 0;
     struct text t = {id.p, id.p + id.n};
-    while (take_type(&t) && take_value(&t)) {
+    while (take_type(&t) && x509_name_take_value(&t)) {
         if (t.p == t.end)
             return true;
         t.p++; /* a separator */

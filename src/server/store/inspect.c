@@ -179,7 +179,7 @@ bool clave__log_walk(struct log_walk *w, const void *p, size_t n)
     return false;
 }
 
-static enum log_step end_torn(struct log_walk *w)
+static enum log_step inspect_end_torn(struct log_walk *w)
 {
     struct log_tail tail = clave__log_tail(w->p, w->at, w->n, w->last_zxid);
     switch (tail.kind) {
@@ -202,7 +202,7 @@ enum log_step clave__log_walk_next(struct log_walk *w, struct log_entry *out)
         return LOG_STEP_END;
     case FOUND_TORN:
     case FOUND_DAMAGED:
-        return end_torn(w);
+        return inspect_end_torn(w);
     case FOUND_RECORD:
         break;
     }

@@ -213,7 +213,8 @@ static clave_err end_whole(struct log_replay *out)
     return out->gap_from != 0 ? gap_damage(out) : CLAVE_OK;
 }
 
-static clave_err end_torn(struct server *s, const uint8_t *p, size_t n, struct log_replay *out)
+static clave_err server_log_end_torn(struct server *s, const uint8_t *p, size_t n,
+                                     struct log_replay *out)
 {
     int64_t last = out->last_zxid > s->last_zxid ? out->last_zxid : s->last_zxid;
     struct log_tail tail = clave__log_tail(p, out->valid_len, n, last);
@@ -255,7 +256,7 @@ clave_err clave__server_replay_log(struct server *s, const void *p, size_t n,
             return end_whole(out);
         case FOUND_TORN:
         case FOUND_DAMAGED:
-            return end_torn(s, bytes, n, out);
+            return server_log_end_torn(s, bytes, n, out);
         }
     }
 }

@@ -20,7 +20,7 @@ static const char magic[4] = {'Z', 'K', 'S', 'N'};
 /* ---- saving ------------------------------------------------------------------------------ */
 
 /* All of it at once, so that the buffer never has to grow. */
-static size_t size_of(const struct server *s)
+static size_t snapshot_size_of(const struct server *s)
 {
     enum { SEAL = 8 + 5, FIXED = HEADER + 4 + 4 + 5 + 3 * SEAL + 8 + 4 + 8 + 8 };
     const struct acls *acls = &s->tree.acls;
@@ -50,7 +50,7 @@ static void put_lists(struct jwriter *w, const struct acls *acls)
     }
 }
 
-static void put_node(struct jwriter *w, const struct node *n)
+static void snapshot_put_node(struct jwriter *w, const struct node *n)
 {
     const struct node_stat *s = &n->stat;
     clave__jput_bytes(w, clave__node_path_bytes(n));
@@ -101,7 +101,7 @@ clave_err clave__server_save_snapshot(struct server *s, struct buf *out, int64_t
     size_t begin = clave__buf_len(out), done = 0;
     uint32_t sum = CHECKSUM_START;
     struct jwriter w = clave__jwriter(out);
-    w.err = clave__buf_reserve(out, size_of(s));
+    w.err = clave__buf_reserve(out, snapshot_size_of(s));
     for (size_t i = 0; i < sizeof magic; i++)
         clave__jput_byte(&w, (uint8_t)magic[i]);
     clave__jput_int(&w, VERSION);
@@ -110,7 +110,7 @@ clave_err clave__server_save_snapshot(struct server *s, struct buf *out, int64_t
     put_lists(&w, &s->tree.acls);
     for (const struct node *n = s->tree.root; n && w.err == CLAVE_OK;
          n = clave__tree_next(n, s->tree.root))
-        put_node(&w, n);
+        snapshot_put_node(&w, n);
     clave__jput_str(&w, "/");
     put_seal(&w, begin, &done, &sum);
     clave__jput_long(&w, s->last_zxid);
@@ -167,7 +167,7 @@ __attribute__((format(printf, 2, 3))) static clave_err damaged(struct loading *l
     return CLAVE_ECORRUPT;
 }
 
-static clave_err get_header(struct loading *l)
+static clave_err snapshot_get_header(struct loading *l)
 {
     if (l->r.n < HEADER || memcmp(l->r.p, magic, sizeof magic) != 0)
         return damaged(l, "it does not begin as a snapshot, with ZKSN");
@@ -284,7 +284,7 @@ static clave_err set_root(struct loading *l, const struct node_spec *spec)
     return CLAVE_OK;
 }
 
-static clave_err add_node(struct loading *l, const struct node_spec *spec)
+static clave_err snapshot_add_node(struct loading *l, const struct node_spec *spec)
 {
     struct tree *t = &l->s->tree;
     if (spec->path.n == 0)
@@ -299,7 +299,7 @@ static clave_err add_node(struct loading *l, const struct node_spec *spec)
     return CLAVE_OK;
 }
 
-static bool is_end(struct jbytes path)
+static bool snapshot_is_end(struct jbytes path)
 {
     return path.n == 1 && path.p[0] == '/';
 }
@@ -308,7 +308,7 @@ static clave_err get_nodes(struct loading *l)
 {
     for (;;) {
         struct node_spec spec = {.path = clave__jget_bytes(&l->r)};
-        if (!l->r.bad && is_end(spec.path))
+        if (!l->r.bad && snapshot_is_end(spec.path))
             return CLAVE_OK;
         spec.data = clave__jget_bytes(&l->r);
         spec.acl = list_of(l, clave__jget_long(&l->r));
@@ -319,7 +319,7 @@ static clave_err get_nodes(struct loading *l)
             return CLAVE_ENOMEM;
         note_zxid(l, spec.stat.mzxid);
         note_zxid(l, spec.stat.pzxid);
-        clave_err err = add_node(l, &spec);
+        clave_err err = snapshot_add_node(l, &spec);
         if (err != CLAVE_OK)
             return err;
     }
@@ -332,7 +332,7 @@ static clave_err get_seal(struct loading *l, const uint8_t **from, uint32_t *sum
     *from = l->r.p;
     int64_t seal = clave__jget_long(&l->r);
     struct jbytes end = clave__jget_bytes(&l->r);
-    if (l->r.bad || !is_end(end))
+    if (l->r.bad || !snapshot_is_end(end))
         return damaged(l, "a seal is cut short");
     return seal == (int64_t)*sum ? CLAVE_OK : damaged(l, "a seal is not the checksum of the file");
 }
@@ -376,9 +376,9 @@ static clave_err settle_zxid(struct loading *l)
     return CLAVE_OK;
 }
 
-static clave_err load(struct loading *l)
+static clave_err snapshot_load(struct loading *l)
 {
-    clave_err err = get_header(l);
+    clave_err err = snapshot_get_header(l);
     if (err == CLAVE_OK)
         err = get_sessions(l);
     if (err == CLAVE_OK)
@@ -408,7 +408,7 @@ clave_err clave__server_load_snapshot(struct server *s, const void *p, size_t n,
     clave_err err = clave__server_reset(s, true);
     if (err != CLAVE_OK)
         return err;
-    err = load(&l);
+    err = snapshot_load(&l);
     s->named_zxid = -1;
     if (err == CLAVE_OK) {
         clave__snapshot_schedule(s);

@@ -30,7 +30,7 @@ void clave__txn_begin(struct txn *t, const struct txn_head *head)
     t->err = 0;
 }
 
-static bool grow(struct txn *t)
+static bool txn_grow(struct txn *t)
 {
     size_t cap = t->cap < 8 ? 8 : t->cap * 2;
     struct change *grown = clave__mem_alloc(t->tree->mem, cap * sizeof *grown);
@@ -46,7 +46,7 @@ static bool grow(struct txn *t)
 
 struct change *clave__txn_add(struct txn *t, int32_t type, struct jbytes path)
 {
-    if (t->count == t->cap && !grow(t))
+    if (t->count == t->cap && !txn_grow(t))
         return NULL;
     struct change *c = &t->changes[t->count++];
     *c = (struct change){.type = type, .path = path};
@@ -199,7 +199,7 @@ void clave__txn_undo(struct txn *t)
             undo(t, &t->changes[i]);
 }
 
-static bool is_create(int32_t type)
+static bool txn_is_create(int32_t type)
 {
     return type == OP_CREATE || type == OP_CREATE2 || type == OP_CREATE_CONTAINER ||
            type == OP_CREATE_TTL;
@@ -213,7 +213,8 @@ static void end_change(struct txn *t, struct change *c)
         clave__tree_free_data(t->tree, c->node, c->other_data);
     clave__acls_drop(&t->tree->acls, c->other_acl);
     clave__acls_drop(&t->tree->acls, c->acl);
-    if ((is_delete && c->state == CHANGE_DONE) || (is_create(c->type) && c->state == CHANGE_UNDONE))
+    if ((is_delete && c->state == CHANGE_DONE) ||
+        (txn_is_create(c->type) && c->state == CHANGE_UNDONE))
         clave__tree_free_node(t->tree, c->node);
 }
 

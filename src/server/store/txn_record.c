@@ -138,7 +138,7 @@ static clave_err replay_delete(struct txn *t, int32_t type, struct jbytes path)
     return make_for_good(t);
 }
 
-static void set_acl(struct txn *t, struct node *n, struct acl *acl)
+static void txn_record_set_acl(struct txn *t, struct node *n, struct acl *acl)
 {
     struct acl *old = n->acl;
     n->acl = clave__acl_ref(acl);
@@ -150,7 +150,7 @@ static void set_acl(struct txn *t, struct node *n, struct acl *acl)
 static void create_again(struct txn *t, struct node *n, const struct change *c)
 {
     struct node *parent = n->parent;
-    set_acl(t, n, c->acl);
+    txn_record_set_acl(t, n, c->acl);
     if (c->version > parent->stat.cversion)
         parent->stat.cversion = c->version;
     if (t->head.zxid > parent->stat.pzxid)

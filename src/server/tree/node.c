@@ -74,7 +74,7 @@ static uint8_t *put_long(uint8_t *p, int64_t v)
     return p + 8;
 }
 
-static uint8_t *put_int(uint8_t *p, int32_t v)
+static uint8_t *node_put_int(uint8_t *p, int32_t v)
 {
     for (int i = 0; i < 4; i++)
         p[i] = (uint8_t)((uint32_t)v >> (24 - 8 * i));
@@ -102,9 +102,9 @@ uint32_t clave__node_digest(const struct node *n)
     p = put_long(p, s->pzxid);
     p = put_long(p, s->ctime);
     p = put_long(p, s->mtime);
-    p = put_int(p, s->version);
-    p = put_int(p, s->cversion);
-    p = put_int(p, s->aversion);
+    p = node_put_int(p, s->version);
+    p = node_put_int(p, s->cversion);
+    p = node_put_int(p, s->aversion);
     put_long(p, s->owner);
     return (uint32_t)crc32(n->head_crc, stat, STAT);
 }

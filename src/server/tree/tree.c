@@ -11,7 +11,7 @@ enum { INLINE_DATA = 256 };
 
 /* ---- finding --------------------------------------------------------------------------- */
 
-static bool has_path(const struct map_node *node, const void *key)
+static bool server_tree_has_path(const struct map_node *node, const void *key)
 {
     const struct node *n = (const void *)node; /* its first member */
     const struct jbytes *path = key;
@@ -23,8 +23,8 @@ struct node *clave__tree_find(const struct tree *t, struct jbytes path)
 {
     if (path.n <= 0 || (path.n == 1 && path.p[0] == '/'))
         return t->root;
-    struct map_node *n =
-        clave__map_find(&t->nodes, clave__map_hash_bytes(path.p, (size_t)path.n), has_path, &path);
+    struct map_node *n = clave__map_find(&t->nodes, clave__map_hash_bytes(path.p, (size_t)path.n),
+                                         server_tree_has_path, &path);
     return n ? MAP_ENTRY(n, struct node, in_tree) : NULL;
 }
 
@@ -51,7 +51,7 @@ struct node *clave__tree_next(const struct node *n, const struct node *top)
 
 /* ---- owners ------------------------------------------------------------------------------ */
 
-static bool has_id(const struct map_node *node, const void *key)
+static bool server_tree_has_id(const struct map_node *node, const void *key)
 {
     const struct owner *o = (const void *)node; /* its first member */
     return o->id == *(const int64_t *)key;
@@ -60,7 +60,7 @@ static bool has_id(const struct map_node *node, const void *key)
 struct owner *clave__tree_find_owner(const struct tree *t, int64_t id)
 {
     struct map_node *n =
-        clave__map_find(&t->owners, clave__map_hash_u64((uint64_t)id), has_id, &id);
+        clave__map_find(&t->owners, clave__map_hash_u64((uint64_t)id), server_tree_has_id, &id);
     return n ? MAP_ENTRY(n, struct owner, in_tree) : NULL;
 }
 
@@ -152,7 +152,7 @@ void clave__tree_free_node(struct tree *t, struct node *n)
     clave__mem_free(t->mem, block_of(n));
 }
 
-static size_t size_of(const struct node *n)
+static size_t server_tree_size_of(const struct node *n)
 {
     return n->path_len + (n->data_len > 0 ? (size_t)n->data_len : 0);
 }
@@ -184,7 +184,7 @@ void clave__tree_link(struct tree *t, struct node *parent, struct node *n)
     parent->stat.num_children++;
     if (n->stat.owner)
         link_owned(t, n);
-    t->data_bytes += size_of(n);
+    t->data_bytes += server_tree_size_of(n);
     clave__tree_changed(t, n);
 }
 
@@ -197,7 +197,7 @@ void clave__tree_unlink(struct tree *t, struct node *n)
     n->parent = NULL;
     if (n->stat.owner)
         unlink_owned(t, n);
-    t->data_bytes -= size_of(n);
+    t->data_bytes -= server_tree_size_of(n);
     t->digest -= n->digest;
     n->digest = 0;
 }
@@ -220,12 +220,12 @@ void clave__tree_swap_data(struct tree *t, struct node *n, uint8_t **data, int32
 {
     uint8_t *old = n->data;
     int32_t old_len = n->data_len;
-    t->data_bytes -= size_of(n);
+    t->data_bytes -= server_tree_size_of(n);
     n->data = *data;
     n->data_len = *len;
     *data = old;
     *len = old_len;
-    t->data_bytes += size_of(n);
+    t->data_bytes += server_tree_size_of(n);
     clave__node_update_head(n);
 }
 
@@ -267,7 +267,7 @@ static clave_err add_built_in(struct tree *t, const char *path, struct jvec acl,
     return CLAVE_OK;
 }
 
-static clave_err add_root(struct tree *t)
+static clave_err server_tree_add_root(struct tree *t)
 {
     struct node_spec spec = {
         .path = clave__jbytes(""),
@@ -292,7 +292,7 @@ clave_err clave__tree_init_bare(struct tree *t, const struct clave_mem *mem)
     if (err == CLAVE_OK)
         err = clave__map_init(&t->owners, mem);
     if (err == CLAVE_OK)
-        err = add_root(t);
+        err = server_tree_add_root(t);
     if (err != CLAVE_OK)
         clave__tree_fini(t);
     return err;

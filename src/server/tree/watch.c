@@ -32,17 +32,17 @@ struct pair_key {
 
 /* ---- finding ------------------------------------------------------------------------------ */
 
-static bool has_path(const struct map_node *node, const void *key)
+static bool server_watch_has_path(const struct map_node *node, const void *key)
 {
     const struct watched *p = (const void *)node; /* its first member */
     const struct jbytes *path = key;
     return p->len == (uint32_t)path->n && memcmp(p + 1, path->p, p->len) == 0;
 }
 
-static struct watched *find_path(const struct watches *t, struct jbytes path)
+static struct watched *server_watch_find_path(const struct watches *t, struct jbytes path)
 {
-    struct map_node *n =
-        clave__map_find(&t->paths, clave__map_hash_bytes(path.p, (size_t)path.n), has_path, &path);
+    struct map_node *n = clave__map_find(&t->paths, clave__map_hash_bytes(path.p, (size_t)path.n),
+                                         server_watch_has_path, &path);
     return n ? MAP_ENTRY(n, struct watched, in_paths) : NULL;
 }
 
@@ -105,7 +105,7 @@ static void clear_marks(struct watches *t, struct watch *e, unsigned marks)
 
 static struct watched *take_path(struct watches *t, struct jbytes path)
 {
-    struct watched *p = find_path(t, path);
+    struct watched *p = server_watch_find_path(t, path);
     if (p)
         return p;
     p = clave__mem_alloc(t->mem, sizeof *p + (size_t)path.n);
@@ -146,14 +146,14 @@ clave_err clave__watch_add(struct watches *t, struct watcher *w, struct jbytes p
 unsigned clave__watch_marks(const struct watches *t, const struct watcher *w, struct jbytes path,
                             unsigned marks)
 {
-    struct watched *on = find_path(t, canonical(path));
+    struct watched *on = server_watch_find_path(t, canonical(path));
     struct watch *e = on ? find_entry(t, on, w) : NULL;
     return e ? e->marks & marks : 0;
 }
 
 void clave__watch_remove(struct watches *t, struct watcher *w, struct jbytes path, unsigned marks)
 {
-    struct watched *on = find_path(t, canonical(path));
+    struct watched *on = server_watch_find_path(t, canonical(path));
     struct watch *e = on ? find_entry(t, on, w) : NULL;
     if (!e)
         return;
@@ -163,7 +163,7 @@ void clave__watch_remove(struct watches *t, struct watcher *w, struct jbytes pat
 
 /* ---- looking at them ------------------------------------------------------------------------ */
 
-static struct jbytes path_of(const struct watched *p)
+static struct jbytes server_watch_path_of(const struct watched *p)
 {
     return clave__jbytes_n(p + 1, p->len);
 }
@@ -175,7 +175,7 @@ void clave__watches_each(const struct watches *t, unsigned marks, watch_visit *v
         for (struct list *e = p->entries.next; e != &p->entries; e = e->next) {
             const struct watch *w = LIST_ENTRY(e, struct watch, of_path);
             if (w->marks & marks)
-                visit(arg, path_of(p), w->by);
+                visit(arg, server_watch_path_of(p), w->by);
         }
     }
 }
@@ -185,7 +185,7 @@ void clave__watcher_each(const struct watcher *w, unsigned marks, watch_visit *v
     for (struct list *e = w->entries.next; e != &w->entries; e = e->next) {
         const struct watch *entry = LIST_ENTRY(e, struct watch, of_watcher);
         if (entry->marks & marks)
-            visit(arg, path_of(entry->on), entry->by);
+            visit(arg, server_watch_path_of(entry->on), entry->by);
     }
 }
 
@@ -225,7 +225,7 @@ static void tell_entries(struct watches *t, struct watched *on, unsigned marks,
 void clave__watch_fire(struct watches *t, const struct watch_event *ev, watch_tell *tell, void *arg)
 {
     struct jbytes path = canonical(ev->path);
-    struct watched *on = t->count ? find_path(t, path) : NULL;
+    struct watched *on = t->count ? server_watch_find_path(t, path) : NULL;
     if (on) {
         tell_entries(t, on, marks_for(ev->type), ev, tell, arg);
         forget_path_if_unused(t, on);
@@ -234,7 +234,7 @@ void clave__watch_fire(struct watches *t, const struct watch_event *ev, watch_te
         return;
     while (path.n > 1) {
         path.n = (int32_t)clave__path_parent_len(path.p, (size_t)path.n);
-        on = find_path(t, path);
+        on = server_watch_find_path(t, path);
         if (on)
             tell_entries(t, on, WATCH_RECURSIVE, ev, tell, arg);
     }

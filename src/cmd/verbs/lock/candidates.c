@@ -9,7 +9,7 @@
 #include "cmd/cli/options.h"
 #include "cmd/queue/participant_text.h"
 
-static void show_json(size_t position, const clave_participant *p)
+static void candidates_show_json(size_t position, const clave_participant *p)
 {
     struct json j;
     json_begin(&j, stdout);
@@ -24,7 +24,7 @@ static void show_json(size_t position, const clave_participant *p)
     json_end(&j);
 }
 
-static void show_line(size_t position, const clave_participant *p)
+static void candidates_show_line(size_t position, const clave_participant *p)
 {
     char id[WHO_CAP], token[TOKEN_CAP], age[AGE_CAP], diag_note[WHO_CAP];
     printf("%zu %-7s %s %6s %s%s\n", position, position == 0 ? "leader" : "waiting",
@@ -45,7 +45,7 @@ static int show_candidates(struct options *o, const char *path)
     else if (roll->n == 0)
         diag_note(o, "%s: nobody stands", path);
     for (size_t i = 0; roll && i < roll->n; i++)
-        (o->json ? show_json : show_line)(i, &roll->list[i]);
+        (o->json ? candidates_show_json : candidates_show_line)(i, &roll->list[i]);
     clave_roll_free(roll);
     connect_close(s);
     return code;

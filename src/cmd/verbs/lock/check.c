@@ -25,7 +25,7 @@ struct acquisition {
     int64_t for_ms;
 };
 
-static bool parse_number(const char *text, int base, int64_t *out)
+static bool check_parse_number(const char *text, int base, int64_t *out)
 {
     char *end;
     if (!text || !*text)
@@ -36,7 +36,8 @@ static bool parse_number(const char *text, int base, int64_t *out)
 }
 
 /* left_ms < 0: not known. */
-static int answer(const struct options *o, const struct acquisition *c, bool held, int64_t left_ms)
+static int check_answer(const struct options *o, const struct acquisition *c, bool held,
+                        int64_t left_ms)
 {
     struct json j;
     if (o->json) {
@@ -60,7 +61,7 @@ static int answer(const struct options *o, const struct acquisition *c, bool hel
 }
 
 /* ENOAUTH: somebody holds it whose node may not be read, so its token is not known. */
-static clave_err look_for(const struct queue_view *l, int64_t token, bool *held)
+static clave_err check_look_for(const struct queue_view *l, int64_t token, bool *held)
 {
     bool hidden = false;
     *held = false;
@@ -83,8 +84,8 @@ static int ask_server(struct options *o, const struct acquisition *c)
     bool held = false;
     clave_err err = queue_view_read(s, c->path, o->timeout_ms, &l);
     if (err == CLAVE_OK)
-        err = look_for(&l, c->token, &held);
-    code = err == CLAVE_OK ? answer(o, c, held, -1) : diag_err(o, c->path, err, s);
+        err = check_look_for(&l, c->token, &held);
+    code = err == CLAVE_OK ? check_answer(o, c, held, -1) : diag_err(o, c->path, err, s);
     queue_view_fini(&l);
     connect_close(s);
     return code;
@@ -95,14 +96,14 @@ static int ask_page(struct options *o, struct acquisition *c)
     const char *file = getenv("CLAVE_DEADLINE");
     int64_t session_id, deadline;
     c->path = getenv("CLAVE_PATH");
-    if (!c->path || !parse_number(getenv("CLAVE_TOKEN"), 10, &c->token) ||
-        !parse_number(getenv("CLAVE_SESSION"), 16, &session_id))
+    if (!c->path || !check_parse_number(getenv("CLAVE_TOKEN"), 10, &c->token) ||
+        !check_parse_number(getenv("CLAVE_SESSION"), 16, &session_id))
         return diag_usage(o, "name PATH and TOKEN, or ask from a command under 'clave lock', which "
                              "sets CLAVE_PATH, CLAVE_TOKEN and CLAVE_SESSION");
     if (file && deadline_page_look(file, c->token, session_id, &deadline)) {
         int64_t left = deadline - clave_now();
         bool held = deadline != PAGE_LOST && left > 0 && left >= c->for_ms;
-        return answer(o, c, held, held ? left : 0);
+        return check_answer(o, c, held, held ? left : 0);
     }
     /* Another user's command, or another container's: it cannot see the guardian. */
     if (c->for_ms > 0) {
@@ -125,7 +126,7 @@ static int run_check(struct options *o, int argc, char **argv)
         return EXIT_USAGE;
     if (o->argc == 0)
         return ask_page(o, &c);
-    if (o->argc == 1 || !parse_number(o->argv[1], 10, &c.token))
+    if (o->argc == 1 || !check_parse_number(o->argv[1], 10, &c.token))
         return diag_usage(o, "PATH goes with a TOKEN, a decimal number");
     if (c.for_ms > 0)
         return diag_usage(o,

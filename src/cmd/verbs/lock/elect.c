@@ -40,7 +40,7 @@ static bool take_priority(struct lock_plan *p)
     return true;
 }
 
-static bool take_flag(struct lock_plan *p, int id, bool *forever)
+static bool elect_take_flag(struct lock_plan *p, int id, bool *forever)
 {
     const char *value = p->o->value;
     switch (id) {
@@ -92,7 +92,7 @@ static char **original_words(void)
 
 /* The guardian is forked by a process without threads, which this is no more: it begins anew,
  * not before then. */
-static int stand_again(const struct options *o, int64_t then)
+static int elect_stand_again(const struct options *o, int64_t then)
 {
     int64_t left = then - clave_now();
     struct timespec pause = {.tv_sec = 0, .tv_nsec = (long)(left > 0 ? left : 0) * 1000000};
@@ -151,7 +151,7 @@ static int run_elect(struct options *o, int argc, char **argv)
     int id, code = EXIT_USAGE;
     int64_t began = clave_now();
     while ((id = options_next(o, argc, argv)) > 0)
-        if (!take_flag(&p, id, &forever))
+        if (!elect_take_flag(&p, id, &forever))
             goto end;
     if (id == OPTIONS_STOP) {
         code = o->status;
@@ -166,7 +166,7 @@ static int run_elect(struct options *o, int argc, char **argv)
     else
         forever = false;
     if (forever && !told_to_end && worth_another(code))
-        code = stand_again(o, again_at(&p, began, code));
+        code = elect_stand_again(o, again_at(&p, began, code));
 end:
     acl_fini(&p.acl);
     return code;

@@ -16,7 +16,7 @@
 
 enum { LEADER_WATCH = FLAG_LONG };
 
-static void show_json(const char *path, const struct sighting *it)
+static void leader_show_json(const char *path, const struct sighting *it)
 {
     struct json j;
     json_begin(&j, stdout);
@@ -31,7 +31,7 @@ static void show_json(const char *path, const struct sighting *it)
 }
 
 /* Whole, however long: scripts read it. */
-static void show_line(const struct sighting *it)
+static void leader_show_line(const struct sighting *it)
 {
     char id[WHO_CAP], token[TOKEN_CAP];
     size_t cap = it->len + WHO_CAP;
@@ -42,29 +42,29 @@ static void show_line(const struct sighting *it)
     free(value);
 }
 
-static void show(const struct options *o, const char *path, const struct sighting *it)
+static void leader_show(const struct options *o, const char *path, const struct sighting *it)
 {
     if (o->json)
-        show_json(path, it);
+        leader_show_json(path, it);
     else if (it->vacant)
         puts("vacant");
     else
-        show_line(it);
+        leader_show_line(it);
     fflush(stdout);
 }
 
 /* One sighting: the exit code when it was the last one, else -1. */
-static int take(struct options *o, const char *path, const struct sighting *it, bool watch)
+static int leader_take(struct options *o, const char *path, const struct sighting *it, bool watch)
 {
     if (it->err != CLAVE_OK)
         return diag_err(o, path, it->err, NULL);
-    show(o, path, it);
+    leader_show(o, path, it);
     if (ferror(stdout))
         return EXIT_IO;
     return watch ? -1 : it->vacant ? EXIT_PATH : EXIT_OK;
 }
 
-static int follow(struct options *o, struct leader_follow *s, int signals, bool watch)
+static int leader_follow(struct options *o, struct leader_follow *s, int signals, bool watch)
 {
     int64_t until = watch ? CLAVE_NEVER : clave_now() + o->timeout_ms;
     int code = -1, sig;
@@ -72,7 +72,7 @@ static int follow(struct options *o, struct leader_follow *s, int signals, bool 
     while (code < 0) {
         struct sighting *it = leader_follow_next(s, signals, until, &sig, &why);
         if (it)
-            code = take(o, s->path, it, watch);
+            code = leader_take(o, s->path, it, watch);
         else if (sig != 0)
             code = 128 + sig;
         else
@@ -98,7 +98,7 @@ static int show_leader(struct options *o, const char *path, bool watch)
     int signals = signalfd(-1, &set, SFD_CLOEXEC);
     code = leader_follow_open(&s, session, path, o);
     if (code == EXIT_OK)
-        code = follow(o, &s, signals, watch);
+        code = leader_follow(o, &s, signals, watch);
     leader_follow_close(&s);
     close(signals);
     return code;

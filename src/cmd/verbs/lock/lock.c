@@ -10,7 +10,7 @@
 enum { LIMIT_NODE = PLAN_OWN };
 
 /* A flag of one kind only. False: told. */
-static bool take_flag(struct lock_plan *p, int id)
+static bool lock_take_flag(struct lock_plan *p, int id)
 {
     int64_t n;
     switch (id) {
@@ -65,7 +65,7 @@ static int run_lease(struct lock_plan *p)
     return code;
 }
 
-static int run(struct options *o, int argc, char **argv, enum lock_kind kind)
+static int lock_run(struct options *o, int argc, char **argv, enum lock_kind kind)
 {
     struct lock_plan p = {.o = o,
                           .kind = kind,
@@ -75,7 +75,7 @@ static int run(struct options *o, int argc, char **argv, enum lock_kind kind)
     int id, code = EXIT_USAGE;
     bool taken = true, tries = false, waits = false;
     while (taken && (id = options_next(o, argc, argv)) > 0) {
-        taken = take_flag(&p, id);
+        taken = lock_take_flag(&p, id);
         tries |= id == (kind == KIND_LEASE ? 't' : 'n');
         waits |= id == 'w';
     }
@@ -89,17 +89,17 @@ static int run(struct options *o, int argc, char **argv, enum lock_kind kind)
 
 static int run_lock(struct options *o, int argc, char **argv)
 {
-    return run(o, argc, argv, KIND_MUTEX);
+    return lock_run(o, argc, argv, KIND_MUTEX);
 }
 
 static int run_rwlock(struct options *o, int argc, char **argv)
 {
-    return run(o, argc, argv, KIND_WRITE);
+    return lock_run(o, argc, argv, KIND_WRITE);
 }
 
 static int run_semaphore(struct options *o, int argc, char **argv)
 {
-    return run(o, argc, argv, KIND_LEASE);
+    return lock_run(o, argc, argv, KIND_LEASE);
 }
 
 #define FLAGS_OF_ALL                                                                               \

@@ -58,7 +58,7 @@ static const char *locks_format_time(const struct queue_view_place *at, int64_t 
     return out;
 }
 
-static void show_json(size_t position, const struct queue_view_place *at, int64_t held_ms)
+static void locks_show_json(size_t position, const struct queue_view_place *at, int64_t held_ms)
 {
     const clave_participant *p = at->p;
     const clave_identity *id = &p->identity;
@@ -79,7 +79,7 @@ static void show_json(size_t position, const struct queue_view_place *at, int64_
     json_end(&j);
 }
 
-static void show_line(size_t position, const struct queue_view_place *at, int64_t held_ms)
+static void locks_show_line(size_t position, const struct queue_view_place *at, int64_t held_ms)
 {
     const clave_participant *p = at->p;
     const clave_identity *id = &p->identity;
@@ -107,7 +107,8 @@ static int show_queue(struct options *o, const char *path)
     else if (l.n == 0)
         diag_note(o, "%s: nobody holds it, nobody waits", path);
     for (size_t i = 0; i < l.n; i++)
-        (o->json ? show_json : show_line)(i, &l.list[i], read_held(o, s, path, &l.list[i]));
+        (o->json ? locks_show_json : locks_show_line)(i, &l.list[i],
+                                                      read_held(o, s, path, &l.list[i]));
     queue_view_fini(&l);
     connect_close(s);
     return code;

@@ -24,7 +24,7 @@ struct handover {
 };
 
 /* -1: not yet; else the exit code. */
-static int judge(struct handover *h, struct leader_follow *s, const struct sighting *it)
+static int resign_judge(struct handover *h, struct leader_follow *s, const struct sighting *it)
 {
     bool asks = h->former == 0;
     if (it->err != CLAVE_OK)
@@ -65,7 +65,7 @@ static bool is_answered(struct leader_follow *s)
     return answered;
 }
 
-static int hand_over(struct handover *h, struct leader_follow *s)
+static int resign_hand_over(struct handover *h, struct leader_follow *s)
 {
     int code = -1, sig;
     clave_err why;
@@ -73,7 +73,7 @@ static int hand_over(struct handover *h, struct leader_follow *s)
         struct sighting *it = leader_follow_next(s, -1, h->until, &sig, &why);
         bool asked = is_answered(s);
         if (it)
-            code = judge(h, s, it);
+            code = resign_judge(h, s, it);
         else if (why != CLAVE_OK)
             code = diag_err(h->o, h->path, why, s->session);
         else
@@ -119,7 +119,7 @@ static int find_target(struct handover *h, clave_session *s, const char *id)
     return EXIT_PATH;
 }
 
-static int run(struct options *o, int argc, char **argv, int nargs)
+static int resign_run(struct options *o, int argc, char **argv, int nargs)
 {
     struct handover h = {.o = o};
     clave_session *session;
@@ -149,19 +149,19 @@ static int run(struct options *o, int argc, char **argv, int nargs)
     h.until = clave_now() + o->timeout_ms;
     code = leader_follow_open(&s, session, h.path, o);
     if (code == EXIT_OK)
-        code = hand_over(&h, &s);
+        code = resign_hand_over(&h, &s);
     leader_follow_close(&s);
     return code;
 }
 
 static int run_resign(struct options *o, int argc, char **argv)
 {
-    return run(o, argc, argv, 1);
+    return resign_run(o, argc, argv, 1);
 }
 
 static int run_transfer(struct options *o, int argc, char **argv)
 {
-    return run(o, argc, argv, 2);
+    return resign_run(o, argc, argv, 2);
 }
 
 static const struct flag flags[] = {

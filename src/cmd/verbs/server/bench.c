@@ -36,7 +36,7 @@ static void sort_figures(struct herd_figures *f, size_t n)
     qsort(f->leader_us, n, sizeof *f->leader_us, compare_i64);
 }
 
-static void show_json(const struct herd_plan *plan, const struct kind *kinds, size_t nkinds)
+static void bench_show_json(const struct herd_plan *plan, const struct kind *kinds, size_t nkinds)
 {
     struct json j;
     size_t mid = plan->rounds / 2, last = plan->rounds - 1;
@@ -57,7 +57,7 @@ static void show_json(const struct herd_plan *plan, const struct kind *kinds, si
     json_end(&j);
 }
 
-static void show_text(const struct herd_plan *plan, const struct kind *kinds, size_t nkinds)
+static void bench_show_text(const struct herd_plan *plan, const struct kind *kinds, size_t nkinds)
 {
     size_t mid = plan->rounds / 2, last = plan->rounds - 1;
     printf("%zu candidates, each with a session; what a change of leaders costs,\n"
@@ -92,7 +92,7 @@ static void give_room(struct herd_figures *f)
     free(f->leader_us);
 }
 
-static int measure(struct options *o, const struct herd_plan *plan)
+static int bench_measure(struct options *o, const struct herd_plan *plan)
 {
     struct kind kinds[] = {{.name = "unfair"}, {.name = "fair", .fair = true}};
     size_t nkinds = sizeof kinds / sizeof *kinds;
@@ -106,9 +106,9 @@ static int measure(struct options *o, const struct herd_plan *plan)
             sort_figures(&kinds[i].figures, plan->rounds);
     }
     if (code == EXIT_OK && o->json)
-        show_json(plan, kinds, nkinds);
+        bench_show_json(plan, kinds, nkinds);
     else if (code == EXIT_OK)
-        show_text(plan, kinds, nkinds);
+        bench_show_text(plan, kinds, nkinds);
     for (size_t i = 0; i < nkinds; i++)
         give_room(&kinds[i].figures);
     return code;
@@ -135,7 +135,7 @@ static int run_bench(struct options *o, int argc, char **argv)
     snprintf(path, sizeof path, "/clave-bench-%016llx", (unsigned long long)clave_random_seed());
     const struct herd_plan plan = {
         .candidates = (size_t)candidates, .rounds = (size_t)rounds, .path = path};
-    return measure(o, &plan);
+    return bench_measure(o, &plan);
 }
 
 static const struct flag flags[] = {

@@ -39,7 +39,7 @@ struct herd {
     atomic_uint leaderships;
 };
 
-static int64_t now_us(void)
+static int64_t herd_now_us(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -48,7 +48,7 @@ static int64_t now_us(void)
 
 /* ---- on the loop's thread ----------------------------------------------------------------- */
 
-static void on_event(clave_latch *l, const clave_latch_event *ev, void *arg)
+static void herd_on_event(clave_latch *l, const clave_latch_event *ev, void *arg)
 {
     struct candidate *c = arg;
     struct herd *h = c->herd;
@@ -56,15 +56,15 @@ static void on_event(clave_latch *l, const clave_latch_event *ev, void *arg)
     if (ev->kind != CLAVE_LATCH_LEADER)
         return;
     h->leader = c;
-    h->led_at = now_us();
+    h->led_at = herd_now_us();
     atomic_fetch_add(&h->leaderships, 1);
 }
 
-static void stand(clave_client *client, void *arg)
+static void herd_stand(clave_client *client, void *arg)
 {
     struct candidate *c = arg;
     const struct herd *h = c->herd;
-    clave_latch_options o = {.size = sizeof o, .event_cb = on_event, .event_arg = c};
+    clave_latch_options o = {.size = sizeof o, .event_cb = herd_on_event, .event_arg = c};
     c->client = client;
     c->err = h->fair ? clave_latch_new_fair(&c->latch, client, h->path, "c_", &o)
                      : clave_latch_new_unfair(&c->latch, client, h->path, &o);
@@ -83,12 +83,12 @@ static void withdraw(clave_client *client, void *arg)
 static void depose(clave_client *client, void *arg)
 {
     struct herd *h = arg;
-    h->left_at = now_us();
+    h->left_at = herd_now_us();
     withdraw(client, h->leader);
 }
 
 /* Of all candidates, without what keeps sessions alive and what we look with. */
-static void count(clave_client *client, void *arg)
+static void herd_count(clave_client *client, void *arg)
 {
     struct herd *h = arg;
     (void)client;
@@ -104,23 +104,23 @@ static void count(clave_client *client, void *arg)
 
 /* ---- rounds ---------------------------------------------------------------------------------- */
 
-static clave_err look(struct herd *h)
+static clave_err herd_look(struct herd *h)
 {
-    return clave_session_run(h->all[0].session, count, h);
+    return clave_session_run(h->all[0].session, herd_count, h);
 }
 
 /* Behind the answer to a sync all that a session was to hear has come. Quiet is when such a
  * round trip of each has not made anybody ask for anything. */
-static clave_err settle(struct herd *h)
+static clave_err herd_settle(struct herd *h)
 {
     uint64_t before;
-    clave_err err = look(h);
+    clave_err err = herd_look(h);
     do {
         before = h->requests + h->events;
         for (size_t i = 0; i < h->n && err == CLAVE_OK; i++)
             err = clave_session_sync(h->all[i].session, "/", h->o->timeout_ms);
         if (err == CLAVE_OK)
-            err = look(h);
+            err = herd_look(h);
     } while (err == CLAVE_OK && h->requests + h->events != before);
     return err;
 }
@@ -129,17 +129,17 @@ static clave_err settle(struct herd *h)
  * those who are measured. */
 static clave_err await_leader(struct herd *h, unsigned known)
 {
-    int64_t deadline = now_us() + h->o->timeout_ms * 1000;
-    while (atomic_load(&h->leaderships) == known && now_us() < deadline)
+    int64_t deadline = herd_now_us() + h->o->timeout_ms * 1000;
+    while (atomic_load(&h->leaderships) == known && herd_now_us() < deadline)
         nanosleep(&(struct timespec){.tv_nsec = POLL_NS}, NULL);
-    return atomic_load(&h->leaderships) == known ? CLAVE_ETIMEDOUT : settle(h);
+    return atomic_load(&h->leaderships) == known ? CLAVE_ETIMEDOUT : herd_settle(h);
 }
 
 static clave_err stand_all(struct herd *h)
 {
     clave_err err = CLAVE_OK;
     for (size_t i = 0; i < h->n && err == CLAVE_OK; i++) {
-        err = clave_session_run(h->all[i].session, stand, &h->all[i]);
+        err = clave_session_run(h->all[i].session, herd_stand, &h->all[i]);
         err = err == CLAVE_OK ? h->all[i].err : err;
     }
     return err == CLAVE_OK ? await_leader(h, 0) : err;
@@ -158,9 +158,9 @@ static clave_err change_leaders(struct herd *h, const struct herd_figures *out, 
     out->requests[round] = h->requests - requests;
     out->events[round] = h->events - events;
     out->leader_us[round] = h->led_at - h->left_at;
-    err = clave_session_run(old->session, stand, old);
+    err = clave_session_run(old->session, herd_stand, old);
     err = err == CLAVE_OK ? old->err : err;
-    return err == CLAVE_OK ? settle(h) : err;
+    return err == CLAVE_OK ? herd_settle(h) : err;
 }
 
 /* ---- sessions ------------------------------------------------------------------------------- */
@@ -194,7 +194,7 @@ static int open_all(struct herd *h)
     return EXIT_OK;
 }
 
-static void close_all(struct herd *h)
+static void herd_close_all(struct herd *h)
 {
     for (size_t i = 0; i < h->n; i++) {
         clave_session_run(h->all[i].session, withdraw, &h->all[i]);
@@ -217,7 +217,7 @@ static void withdraw_all(struct herd *h)
 {
     for (size_t i = 0; i < h->n; i++)
         clave_session_run(h->all[i].session, withdraw, &h->all[i]);
-    (void)settle(h);
+    (void)herd_settle(h);
 }
 
 int herd_run(struct options *o, const struct herd_plan *plan, bool fair,
@@ -238,6 +238,6 @@ int herd_run(struct options *o, const struct herd_plan *plan, bool fair,
         withdraw_all(&h);
         tidy(&h);
     }
-    close_all(&h);
+    herd_close_all(&h);
     return code;
 }

@@ -72,7 +72,7 @@ static void show_server(const struct options *o, const struct ping *p)
 /* ---- round trips -------------------------------------------------------------------------------
  */
 
-static int64_t now_us(void)
+static int64_t ping_now_us(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -94,9 +94,9 @@ static void show_round(const struct options *o, int64_t us)
 
 static int ping_once(const struct options *o, clave_session *s)
 {
-    int64_t start = now_us();
+    int64_t start = ping_now_us();
     clave_err err = clave_session_exists(s, "/", o->timeout_ms, NULL);
-    int64_t us = now_us() - start;
+    int64_t us = ping_now_us() - start;
     /* Any answer will do: a chroot need not exist, or may be closed to us. */
     if (err != CLAVE_OK && err != CLAVE_ENONODE && err != CLAVE_ENOAUTH)
         return diag_err(o, "/", err, s);

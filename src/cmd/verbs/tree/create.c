@@ -35,7 +35,7 @@ static clave_create_mode mode_of(const struct create *w)
     return w->sequential ? CLAVE_PERSISTENT_SEQUENTIAL : CLAVE_PERSISTENT;
 }
 
-static void show(const struct options *o, const char *path)
+static void verb_create_show(const struct options *o, const char *path)
 {
     struct json j;
     if (!o->json) {
@@ -59,7 +59,7 @@ static clave_err create_guarded(struct options *o, clave_session *s, const struc
     clave_err err = w->parents ? guard_create_deep(s, w->node, &op, o->timeout_ms)
                                : guard_multi(s, w->node, &op, 1, o->timeout_ms);
     if (err == CLAVE_OK)
-        show(o, w->path);
+        verb_create_show(o, w->path);
     return err;
 }
 
@@ -74,7 +74,7 @@ static clave_err create_plain(struct options *o, clave_session *s, const struct 
     clave_reply *r = NULL;
     clave_err err = clave_session_create(s, w->path, w->data.p, w->data.n, &co, o->timeout_ms, &r);
     if (err == CLAVE_OK)
-        show(o, r->path);
+        verb_create_show(o, r->path);
     clave_reply_free(r);
     return err;
 }
@@ -112,7 +112,7 @@ static int parse_flags(struct options *o, int argc, char **argv, struct create *
     return EXIT_OK;
 }
 
-static int parse(struct options *o, int argc, char **argv, struct create *w)
+static int verb_create_parse(struct options *o, int argc, char **argv, struct create *w)
 {
     int code = parse_flags(o, argc, argv, w);
     if (code != EXIT_OK)
@@ -133,7 +133,7 @@ static int run_create(struct options *o, int argc, char **argv)
 {
     struct create w = {0};
     clave_session *s = NULL;
-    int code = parse(o, argc, argv, &w);
+    int code = verb_create_parse(o, argc, argv, &w);
     if (code == EXIT_OK && w.path)
         code = connect_open(o, NULL, &s);
     if (s) {

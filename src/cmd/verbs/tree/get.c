@@ -8,7 +8,7 @@
 
 enum { GET_STAT = FLAG_LONG };
 
-static void show(const struct options *o, const char *path, const clave_reply *r, bool stat)
+static void get_show(const struct options *o, const char *path, const clave_reply *r, bool stat)
 {
     struct json j;
     if (!o->json) {
@@ -46,7 +46,7 @@ static int run_get(struct options *o, int argc, char **argv)
         return code;
     clave_err err = clave_session_get(s, path, o->timeout_ms, &r);
     if (err == CLAVE_OK)
-        show(o, path, r, stat);
+        get_show(o, path, r, stat);
     else
         code = diag_err(o, path, err, s);
     clave_reply_free(r);

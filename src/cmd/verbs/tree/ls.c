@@ -34,7 +34,7 @@ static clave_err submit_exists(clave_client *c, size_t i, clave_result_cb *cb, v
     return err;
 }
 
-static void got_stat(size_t i, const clave_result *res, void *arg)
+static void ls_got_stat(size_t i, const clave_result *res, void *arg)
 {
     const struct listing *l = arg;
     l->children[i].err = res->err;
@@ -45,7 +45,7 @@ static void got_stat(size_t i, const clave_result *res, void *arg)
 static clave_err read_stats(const struct options *o, clave_session *s, struct listing *l)
 {
     struct request_window_plan plan = {
-        .n = l->n, .submit = submit_exists, .done = got_stat, .arg = l};
+        .n = l->n, .submit = submit_exists, .done = ls_got_stat, .arg = l};
     l->children = calloc(l->n + 1, sizeof *l->children);
     if (!l->children)
         return CLAVE_ENOMEM;
@@ -54,7 +54,7 @@ static clave_err read_stats(const struct options *o, clave_session *s, struct li
 
 /* ---- output --------------------------------------------------------------------------------- */
 
-static void show_child(const struct options *o, const char *name, const clave_stat *st)
+static void ls_show_child(const struct options *o, const char *name, const clave_stat *st)
 {
     char modified[SHOW_TIME];
     struct json j;
@@ -75,7 +75,7 @@ static void show_child(const struct options *o, const char *name, const clave_st
 }
 
 /* EXIT_OK, or the exit code of the first child that could not be asked about. */
-static int show(const struct options *o, const struct listing *l)
+static int ls_show(const struct options *o, const struct listing *l)
 {
     int code = EXIT_OK;
     for (size_t i = 0; i < l->n; i++) {
@@ -83,14 +83,14 @@ static int show(const struct options *o, const struct listing *l)
         if (child && child->err == CLAVE_ENONODE) /* gone since it was listed */
             continue;
         if (!child || child->err == CLAVE_OK)
-            show_child(o, l->names[i], child ? &child->stat : NULL);
+            ls_show_child(o, l->names[i], child ? &child->stat : NULL);
         else if (code == EXIT_OK)
             code = diag_err(o, l->names[i], child->err, NULL);
     }
     return code;
 }
 
-static int list(struct options *o, clave_session *s, const char *path, bool details)
+static int ls_list(struct options *o, clave_session *s, const char *path, bool details)
 {
     clave_reply *r = NULL;
     clave_err err = clave_session_children(s, path, o->timeout_ms, &r);
@@ -100,7 +100,7 @@ static int list(struct options *o, clave_session *s, const char *path, bool deta
     struct listing l = {.path = path, .names = r->names, .n = r->nnames};
     if (details)
         err = read_stats(o, s, &l);
-    int code = err == CLAVE_OK ? show(o, &l) : diag_err(o, path, err, s);
+    int code = err == CLAVE_OK ? ls_show(o, &l) : diag_err(o, path, err, s);
     free(l.children);
     clave_reply_free(r);
     return code;
@@ -123,7 +123,7 @@ static int run_ls(struct options *o, int argc, char **argv)
     int code = connect_open(o, NULL, &s);
     if (code != EXIT_OK)
         return code;
-    code = list(o, s, path, details);
+    code = ls_list(o, s, path, details);
     connect_close(s);
     return code;
 }

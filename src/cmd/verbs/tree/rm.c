@@ -40,7 +40,7 @@ static void deleted(size_t i, const clave_result *res, void *arg)
     f->where = victim(f, i);
 }
 
-static int remove_tree(struct options *o, clave_session *s, const char *path, bool force)
+static int rm_remove_tree(struct options *o, clave_session *s, const char *path, bool force)
 {
     enum { TRIES = 5 }; /* others may go on creating children */
     struct tree_walk_wish wish = {.max_depth = UINT_MAX, .timeout_ms = o->timeout_ms};
@@ -71,8 +71,8 @@ static int remove_tree(struct options *o, clave_session *s, const char *path, bo
 /* ---- the verb ---------------------------------------------------------------------------------
  */
 
-static int remove_node(struct options *o, clave_session *s, const char *path, int32_t version,
-                       bool force)
+static int rm_remove_node(struct options *o, clave_session *s, const char *path, int32_t version,
+                          bool force)
 {
     clave_err err = clave_session_delete(s, path, version, o->timeout_ms);
     if (err == CLAVE_OK || (force && err == CLAVE_ENONODE))
@@ -110,8 +110,8 @@ static int run_rm(struct options *o, int argc, char **argv)
     int code = connect_open(o, NULL, &s);
     if (code != EXIT_OK)
         return code;
-    code = recursive ? remove_tree(o, s, path, force)
-                     : remove_node(o, s, path, (int32_t)version, force);
+    code = recursive ? rm_remove_tree(o, s, path, force)
+                     : rm_remove_node(o, s, path, (int32_t)version, force);
     connect_close(s);
     return code;
 }

@@ -58,7 +58,7 @@ static clave_err write_node(struct options *o, clave_session *s, const struct se
     return err;
 }
 
-static int parse(struct options *o, int argc, char **argv, struct set *w)
+static int set_parse(struct options *o, int argc, char **argv, struct set *w)
 {
     int id;
     while ((id = options_next(o, argc, argv)) > 0) {
@@ -87,7 +87,7 @@ static int run_set(struct options *o, int argc, char **argv)
 {
     struct set w = {.version = -1};
     clave_session *s = NULL;
-    int code = parse(o, argc, argv, &w);
+    int code = set_parse(o, argc, argv, &w);
     if (code == EXIT_OK && w.path)
         code = connect_open(o, NULL, &s);
     if (s) {

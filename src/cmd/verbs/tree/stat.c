@@ -6,7 +6,7 @@
 #include "cmd/cli/json.h"
 #include "cmd/cli/options.h"
 
-static void show(const struct options *o, const char *path, const clave_stat *st)
+static void stat_show(const struct options *o, const char *path, const clave_stat *st)
 {
     struct json j;
     if (!o->json) {
@@ -37,7 +37,7 @@ static int run_stat(struct options *o, int argc, char **argv)
         return code;
     clave_err err = clave_session_exists(s, path, o->timeout_ms, &r);
     if (err == CLAVE_OK)
-        show(o, path, &r->stat);
+        stat_show(o, path, &r->stat);
     else
         code = diag_err(o, path, err, s);
     clave_reply_free(r);

@@ -10,7 +10,8 @@
 
 enum { TREE_DEPTH = FLAG_LONG, TREE_DATA };
 
-static void show_node(const struct options *o, const struct tree_walk_node *node, bool data)
+static void verb_tree_show_node(const struct options *o, const struct tree_walk_node *node,
+                                bool data)
 {
     struct json j;
     if (o->json) {
@@ -32,14 +33,14 @@ static void show_node(const struct options *o, const struct tree_walk_node *node
     putchar('\n');
 }
 
-static int show(const struct options *o, const struct walk *w, bool data)
+static int verb_tree_show(const struct options *o, const struct walk *w, bool data)
 {
     int code = EXIT_OK;
     for (size_t i = 0; i < w->n; i = tree_walk_next(w, i)) {
         const struct tree_walk_node *node = &w->nodes[i];
         if (node->err == CLAVE_ENONODE) /* gone since it was listed */
             continue;
-        show_node(o, node, data && node->err == CLAVE_OK);
+        verb_tree_show_node(o, node, data && node->err == CLAVE_OK);
         if (node->err != CLAVE_OK)
             code = diag_err(o, node->path, node->err, NULL);
     }
@@ -73,7 +74,7 @@ static int run_tree(struct options *o, int argc, char **argv)
         return code;
     wish.timeout_ms = o->timeout_ms;
     clave_err err = tree_walk_read(s, path, &wish, &w);
-    code = err == CLAVE_OK ? show(o, &w, wish.data) : diag_err(o, path, err, s);
+    code = err == CLAVE_OK ? verb_tree_show(o, &w, wish.data) : diag_err(o, path, err, s);
     connect_close(s);
     tree_walk_fini(&w);
     return code;

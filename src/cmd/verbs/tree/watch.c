@@ -64,7 +64,7 @@ static void view_free(struct view *v)
     free(v);
 }
 
-static void hand_over(struct watching *w)
+static void verb_watch_hand_over(struct watching *w)
 {
     pthread_mutex_lock(&w->mutex);
     view_free(w->latest);
@@ -93,25 +93,25 @@ static void reading_done(clave_client *c, struct watching *w)
         w->next = NULL;
         w->again = true;
     } else {
-        hand_over(w);
+        verb_watch_hand_over(w);
     }
     if (w->again && !w->ended)
         read_node(c, w);
 }
 
-static void fail(struct view *v, clave_err err)
+static void verb_watch_fail(struct view *v, clave_err err)
 {
     if (v->err == CLAVE_OK || v->err == CLAVE_ENONODE)
         v->err = err;
 }
 
-static void got_stat(clave_client *c, const clave_result *res, void *arg)
+static void verb_watch_got_stat(clave_client *c, const clave_result *res, void *arg)
 {
     struct watching *w = arg;
     if (res->err == CLAVE_OK)
         w->next->stat = *res->stat;
     else
-        fail(w->next, res->err);
+        verb_watch_fail(w->next, res->err);
     reading_done(c, w);
 }
 
@@ -125,10 +125,10 @@ static void got_names(clave_client *c, const clave_result *res, void *arg)
             if ((v->names[v->nnames] = strdup(res->names[i])))
                 v->nnames++;
         if (!v->names || v->nnames < res->nnames)
-            fail(v, CLAVE_ENOMEM);
+            verb_watch_fail(v, CLAVE_ENOMEM);
         tree_walk_sort_names(v->names, v->nnames);
     } else if (res->err != CLAVE_ENONODE) { /* exists says that, and watches for it */
-        fail(v, res->err);
+        verb_watch_fail(v, res->err);
     }
     reading_done(c, w);
 }
@@ -153,26 +153,27 @@ static void read_node(clave_client *c, struct watching *w)
     w->again = false;
     w->next = calloc(1, sizeof *w->next);
     if (!w->next) {
-        hand_over(w); /* no view: no memory */
+        verb_watch_hand_over(w); /* no view: no memory */
         return;
     }
     w->pending = 1; /* so that the reading ends below at the earliest */
-    clave_err err = read_with(clave_exists, c, w, w->node_watch, got_stat);
+    clave_err err = read_with(clave_exists, c, w, w->node_watch, verb_watch_got_stat);
     if (err == CLAVE_OK)
         w->pending++;
     else
-        fail(w->next, err);
+        verb_watch_fail(w->next, err);
     if (w->children && err == CLAVE_OK) {
         err = read_with(clave_children, c, w, w->child_watch, got_names);
         if (err == CLAVE_OK)
             w->pending++;
         else
-            fail(w->next, err);
+            verb_watch_fail(w->next, err);
     }
     reading_done(c, w);
 }
 
-static void on_event(clave_client *c, clave_watch *watch, const clave_event *ev, void *arg)
+static void verb_watch_on_event(clave_client *c, clave_watch *watch, const clave_event *ev,
+                                void *arg)
 {
     struct watching *w = arg;
     (void)watch, (void)ev;
@@ -182,17 +183,17 @@ static void on_event(clave_client *c, clave_watch *watch, const clave_event *ev,
         read_node(c, w);
 }
 
-static void begin(clave_client *c, void *arg)
+static void verb_watch_begin(clave_client *c, void *arg)
 {
     struct watching *w = arg;
-    if (clave_watch_new(&w->node_watch, c, on_event, w) != CLAVE_OK ||
-        clave_watch_new(&w->child_watch, c, on_event, w) != CLAVE_OK)
-        hand_over(w);
+    if (clave_watch_new(&w->node_watch, c, verb_watch_on_event, w) != CLAVE_OK ||
+        clave_watch_new(&w->child_watch, c, verb_watch_on_event, w) != CLAVE_OK)
+        verb_watch_hand_over(w);
     else
         read_node(c, w);
 }
 
-static void end(clave_client *c, void *arg)
+static void verb_watch_end(clave_client *c, void *arg)
 {
     struct watching *w = arg;
     (void)c;
@@ -223,7 +224,7 @@ static void show_event(const struct watching *w, const char *event, const char *
     fflush(stdout);
 }
 
-static void show_child(const struct watching *w, const char *event, const char *name)
+static void verb_watch_show_child(const struct watching *w, const char *event, const char *name)
 {
     char *path = tree_walk_child_path(w->path, name);
     if (path)
@@ -242,9 +243,9 @@ static unsigned compare_children(const struct watching *w, const struct view *ol
                   : j == new->nnames ? -1
                                      : strcmp(old->names[i], new->names[j]);
         if (cmp < 0)
-            show_child(w, "child-deleted", old->names[i]);
+            verb_watch_show_child(w, "child-deleted", old->names[i]);
         else if (cmp > 0)
-            show_child(w, "child-created", new->names[j]);
+            verb_watch_show_child(w, "child-created", new->names[j]);
         told += cmp != 0;
         i += cmp <= 0;
         j += cmp >= 0;
@@ -277,7 +278,7 @@ static void show_first(const struct watching *w, const struct view *v)
     show_event(w, v->err == CLAVE_OK ? "watching" : "watching-missing", w->path,
                v->err == CLAVE_OK ? &v->stat : NULL);
     for (size_t i = 0; i < v->nnames; i++)
-        show_child(w, "child", v->names[i]);
+        verb_watch_show_child(w, "child", v->names[i]);
 }
 
 /* ---- the verb ---------------------------------------------------------------------------------
@@ -312,7 +313,7 @@ static struct view *wait_for_view(struct watching *w, int signals, int *code)
     return v;
 }
 
-static int follow(struct watching *w, clave_session *s, int signals)
+static int verb_watch_follow(struct watching *w, clave_session *s, int signals)
 {
     struct view *old = NULL, *new;
     int code = EXIT_OK;
@@ -352,9 +353,9 @@ static int watch_path(struct watching *w)
         diag(w->o, "%s", strerror(errno));
         code = EXIT_INTERNAL;
     } else {
-        clave_session_run(s, begin, w);
-        code = follow(w, s, signals);
-        clave_session_run(s, end, w);
+        clave_session_run(s, verb_watch_begin, w);
+        code = verb_watch_follow(w, s, signals);
+        clave_session_run(s, verb_watch_end, w);
     }
     connect_close(s); /* whatever was pending has ended with it */
     view_free(w->latest);
