@@ -1,9 +1,9 @@
-/* clave_latch.c - how long after a leader has closed the next one leads, and what 10 000
+/* clave_async_latch.c - how long after a leader has closed the next one leads, and what 10 000
  * candidates of one process take.
  *
- *   clave_latch failover CONNECT CYCLES      microseconds, one a line
- *   clave_latch floor CONNECT CYCLES         the same of a bare delete and its watch event
- *   clave_latch crowd CONNECT N              memory a candidate, and a whole rotation
+ *   clave_async_latch failover CONNECT CYCLES      microseconds, one a line
+ *   clave_async_latch floor CONNECT CYCLES         the same of a bare delete and its watch event
+ *   clave_async_latch crowd CONNECT N              memory a candidate, and a whole rotation
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -15,8 +15,8 @@
 #include "clave/clave.h"
 
 struct candidate {
-    clave_session *session;
-    clave_latch *latch;
+    clave_client *session;
+    clave_async_latch *latch;
     size_t terms;
 };
 
@@ -31,7 +31,7 @@ static void check(clave_err err, const char *what)
 {
     if (err == CLAVE_OK)
         return;
-    fprintf(stderr, "clave_latch: %s: %s\n", what, clave_strerror(err));
+    fprintf(stderr, "clave_async_latch: %s: %s\n", what, clave_strerror(err));
     exit(1);
 }
 
@@ -42,7 +42,7 @@ static int64_t now_us(void)
     return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
 }
 
-static void on_event(clave_latch *l, const clave_latch_event *ev, void *arg)
+static void on_event(clave_async_latch *l, const clave_latch_event *ev, void *arg)
 {
     struct candidate *c = arg;
     (void)l;
@@ -57,26 +57,26 @@ static void on_event(clave_latch *l, const clave_latch_event *ev, void *arg)
     pthread_mutex_unlock(&mutex);
 }
 
-static void stand(clave_client *client, void *arg)
+static void stand(clave_async_client *client, void *arg)
 {
     struct candidate *c = arg;
     clave_latch_options o = {.size = sizeof o, .event_cb = on_event, .event_arg = c};
-    check(clave_latch_new(&c->latch, client, "/bench/latch", &o), "new");
-    check(clave_latch_start(c->latch), "start");
+    check(clave_async_latch_new(&c->latch, client, "/bench/latch", &o), "new");
+    check(clave_async_latch_start(c->latch), "start");
 }
 
-static void quit(clave_client *client, void *arg)
+static void quit(clave_async_client *client, void *arg)
 {
     struct candidate *c = arg;
     (void)client;
-    clave_latch_free(c->latch);
+    clave_async_latch_free(c->latch);
 }
 
-static clave_session *open_session(const char *connect)
+static clave_client *open_session(const char *connect)
 {
-    clave_session *s;
-    check(clave_session_open(&s, NULL, connect, NULL), "open");
-    check(clave_session_wait(s, 30000), "connect");
+    clave_client *s;
+    check(clave_client_open(&s, NULL, connect, NULL), "open");
+    check(clave_client_wait(s, 30000), "connect");
     return s;
 }
 
@@ -96,23 +96,24 @@ static void failover(const char *connect, int cycles)
     struct candidate c[2] = {{.session = open_session(connect)},
                              {.session = open_session(connect)}};
     const struct timespec rest = {.tv_nsec = 20000000}; /* as long as CuratorLatch */
-    clave_session_run(c[0].session, stand, &c[0]);
+    clave_client_run(c[0].session, stand, &c[0]);
     (void)await_other(NULL);
     for (int i = 0; i < cycles; i++) {
         struct candidate *old = &c[i % 2], *next = &c[(i + 1) % 2];
-        clave_session_run(next->session, stand, next);
+        clave_client_run(next->session, stand, next);
         nanosleep(&rest, NULL); /* its watches stand */
         int64_t begin = now_us();
-        clave_session_run(old->session, quit, old);
+        clave_client_run(old->session, quit, old);
         printf("%lld\n", (long long)(await_other(old) - begin));
     }
     for (int i = 0; i < 2; i++)
-        clave_session_close(c[i].session, 1000);
+        clave_client_close(c[i].session, 1000);
 }
 
 /* ---- what no election can be faster than ------------------------------------------------- */
 
-static void on_gone(clave_client *client, clave_watch *w, const clave_event *ev, void *arg)
+static void on_gone(clave_async_client *client, clave_async_watch *w, const clave_event *ev,
+                    void *arg)
 {
     (void)client, (void)w, (void)ev, (void)arg;
     pthread_mutex_lock(&mutex);
@@ -122,41 +123,41 @@ static void on_gone(clave_client *client, clave_watch *w, const clave_event *ev,
     pthread_mutex_unlock(&mutex);
 }
 
-static void look(clave_client *client, void *arg)
+static void look(clave_async_client *client, void *arg)
 {
-    clave_watch **w = arg;
+    clave_async_watch **w = arg;
     if (*w)
-        clave_watch_free(*w);
-    check(clave_watch_new(w, client, on_gone, NULL), "watch");
-    check(clave_exists(client, "/bench-floor", *w, NULL, NULL), "exists");
+        clave_async_watch_free(*w);
+    check(clave_async_watch_new(w, client, on_gone, NULL), "watch");
+    check(clave_async_exists(client, "/bench-floor", *w, NULL, NULL), "exists");
 }
 
-static void delete_it(clave_client *client, void *arg)
+static void delete_it(clave_async_client *client, void *arg)
 {
     (void)arg;
-    check(clave_delete(client, "/bench-floor", -1, NULL, NULL), "delete");
+    check(clave_async_delete(client, "/bench-floor", -1, NULL, NULL), "delete");
 }
 
 static void floor_of(const char *connect, int cycles)
 {
-    clave_session *a = open_session(connect), *b = open_session(connect);
+    clave_client *a = open_session(connect), *b = open_session(connect);
     const struct timespec rest = {.tv_nsec = 20000000};
     const clave_create_options ephemeral = {.size = sizeof ephemeral, .mode = CLAVE_EPHEMERAL};
-    clave_watch *w = NULL;
+    clave_async_watch *w = NULL;
     for (int i = 0; i < cycles; i++) {
-        check(clave_session_create(a, "/bench-floor", "", 0, &ephemeral, 5000, NULL), "create");
-        clave_session_run(b, look, &w);
+        check(clave_create(a, "/bench-floor", "", 0, &ephemeral, 5000, NULL), "create");
+        clave_client_run(b, look, &w);
         nanosleep(&rest, NULL);
         int64_t begin = now_us();
-        clave_session_run(a, delete_it, NULL);
+        clave_client_run(a, delete_it, NULL);
         pthread_mutex_lock(&mutex);
         while (led <= (size_t)i)
             pthread_cond_wait(&cond, &mutex);
         printf("%lld\n", (long long)(leads_since - begin));
         pthread_mutex_unlock(&mutex);
     }
-    clave_session_close(a, 1000);
-    clave_session_close(b, 1000);
+    clave_client_close(a, 1000);
+    clave_client_close(b, 1000);
 }
 
 /* ---- many candidates ---------------------------------------------------------------------- */
@@ -173,12 +174,12 @@ static long resident_kb(void)
 
 static void crowd(const char *connect, size_t n)
 {
-    clave_session *s = open_session(connect);
+    clave_client *s = open_session(connect);
     struct candidate *c = calloc(n, sizeof *c);
     long before = resident_kb();
     int64_t begin = now_us();
     for (size_t i = 0; c && i < n; i++)
-        clave_session_post(s, stand, &c[i]);
+        clave_client_post(s, stand, &c[i]);
     pthread_mutex_lock(&mutex);
     while (standing < n)
         pthread_cond_wait(&cond, &mutex);
@@ -193,10 +194,10 @@ static void crowd(const char *connect, size_t n)
         struct candidate *old = leader;
         leader = NULL;
         pthread_mutex_unlock(&mutex);
-        clave_session_run(s, quit, old);
+        clave_client_run(s, quit, old);
     }
     printf("a rotation took %lld ms; %zu led\n", (long long)(now_us() - begin) / 1000, led);
-    clave_session_close(s, 5000);
+    clave_client_close(s, 5000);
     free(c);
 }
 

@@ -1,8 +1,8 @@
-/* clave_lock.c - clave's mutex on the public API.
+/* clave_mutex.c - clave's mutex on the public API.
  *
- *   clave_lock cycle CONNECT CYCLES PAUSE_US       acquire + release, one owner
- *   clave_lock confirmed CONNECT CYCLES PAUSE_US   the same, each release confirmed
- *   clave_lock handoff CONNECT N CYCLES            N sessions of one process in one queue
+ *   clave_mutex cycle CONNECT CYCLES PAUSE_US       acquire + release, one owner
+ *   clave_mutex confirmed CONNECT CYCLES PAUSE_US   the same, each release confirmed
+ *   clave_mutex handoff CONNECT N CYCLES            N sessions of one process in one queue
  *
  * A hand-off is the time from the call of release to the grant of the next one. Prints
  * {"p50_us": ..., "p99_us": ...}. */
@@ -33,7 +33,7 @@ static void check(clave_err err, const char *what)
 {
     if (err == CLAVE_OK)
         return;
-    fprintf(stderr, "clave_lock: %s: %s\n", what, clave_strerror(err));
+    fprintf(stderr, "clave_mutex: %s: %s\n", what, clave_strerror(err));
     exit(1);
 }
 
@@ -46,25 +46,25 @@ static void report(double *us, int n)
 static void run_cycles(const char *connect, int cycles, int pause_us, bool confirmed)
 {
     double *us = malloc((size_t)cycles * sizeof *us);
-    clave_session *s = NULL;
-    clave_lock *l = NULL;
+    clave_client *s = NULL;
+    clave_mutex *l = NULL;
     if (!us)
         exit(1);
-    check(clave_session_open(&s, NULL, connect, NULL), "open");
-    check(clave_session_wait(s, 10000), "connect");
-    check(clave_lock_new(&l, s, "/bench/clave", NULL), "lock");
+    check(clave_client_open(&s, NULL, connect, NULL), "open");
+    check(clave_client_wait(s, 10000), "connect");
+    check(clave_mutex_new(&l, s, "/bench/clave", NULL), "lock");
     for (int i = -cycles / 10; i < cycles; i++) {
         double start = now_us();
-        check(clave_lock_acquire(l, -1), "acquire");
-        check(confirmed ? clave_lock_release_confirmed(l, -1) : clave_lock_release(l), "release");
+        check(clave_mutex_acquire(l, -1), "acquire");
+        check(confirmed ? clave_mutex_release_confirmed(l, -1) : clave_mutex_release(l), "release");
         if (i >= 0)
             us[i] = now_us() - start;
         if (pause_us > 0)
             usleep((useconds_t)pause_us);
     }
     report(us, cycles);
-    clave_lock_free(l);
-    clave_session_close(s, 1000);
+    clave_mutex_free(l);
+    clave_client_close(s, 1000);
     free(us);
 }
 
@@ -80,9 +80,9 @@ struct race {
 
 struct runner {
     struct race *race;
-    clave_client *client;
+    clave_async_client *client;
     clave_uv *uv;
-    clave_mutex *mutex;
+    clave_async_mutex *mutex;
 };
 
 static void stop_all(struct race *r)
@@ -90,7 +90,7 @@ static void stop_all(struct race *r)
     uv_stop(&r->loop);
 }
 
-static void acquired(clave_mutex *m, uint64_t owner, clave_err err, void *arg)
+static void acquired(clave_async_mutex *m, uint64_t owner, clave_err err, void *arg)
 {
     struct runner *me = arg;
     struct race *r = me->race;
@@ -106,8 +106,8 @@ static void acquired(clave_mutex *m, uint64_t owner, clave_err err, void *arg)
         return;
     }
     r->released_at = now_us();
-    check(clave_mutex_release(m, owner, NULL, NULL), "release");
-    check(clave_mutex_acquire(m, owner, CLAVE_NEVER, acquired, me), "acquire");
+    check(clave_async_mutex_release(m, owner, NULL, NULL), "release");
+    check(clave_async_mutex_acquire(m, owner, CLAVE_NEVER, acquired, me), "acquire");
 }
 
 static void run_handoff(const char *connect, int n, int cycles)
@@ -121,11 +121,11 @@ static void run_handoff(const char *connect, int n, int cycles)
     for (int i = 0; i < n; i++) {
         clave_client_options o = {.size = sizeof o, .hosts = connect, .seed = clave_random_seed()};
         runners[i].race = &r;
-        check(clave_client_new(&runners[i].client, &o), "client");
-        check(clave_mutex_new(&runners[i].mutex, runners[i].client, "/bench/handoff", NULL),
+        check(clave_async_client_new(&runners[i].client, &o), "client");
+        check(clave_async_mutex_new(&runners[i].mutex, runners[i].client, "/bench/handoff", NULL),
               "mutex");
         check(clave_uv_start(&runners[i].uv, &r.loop, runners[i].client), "start");
-        check(clave_mutex_acquire(runners[i].mutex, 0, CLAVE_NEVER, acquired, &runners[i]),
+        check(clave_async_mutex_acquire(runners[i].mutex, 0, CLAVE_NEVER, acquired, &runners[i]),
               "acquire");
         clave_uv_flush(runners[i].uv);
     }
@@ -133,11 +133,11 @@ static void run_handoff(const char *connect, int n, int cycles)
     report(r.us, cycles);
     fflush(stdout);
     for (int i = 0; i < n; i++)
-        clave_client_close(runners[i].client, clave_now());
+        clave_async_client_close(runners[i].client, clave_now());
     for (int i = 0; i < n; i++)
         clave_uv_flush(runners[i].uv);
     for (int i = 0; i < n; i++)
-        while (clave_client_state(runners[i].client) != CLAVE_STATE_CLOSED)
+        while (clave_async_client_state(runners[i].client) != CLAVE_STATE_CLOSED)
             uv_run(&r.loop, UV_RUN_ONCE);
     _Exit(0); /* the sessions are closed: nothing else to tidy up in a benchmark */
 }
@@ -153,7 +153,8 @@ int main(int argc, char **argv)
         run_handoff(argv[2], atoi(argv[3]), atoi(argv[4]));
         return 0;
     }
-    fprintf(stderr, "usage: clave_lock cycle|confirmed CONNECT CYCLES PAUSE_US | handoff CONNECT N "
-                    "CYCLES\n");
+    fprintf(stderr,
+            "usage: clave_mutex cycle|confirmed CONNECT CYCLES PAUSE_US | handoff CONNECT N "
+            "CYCLES\n");
     return 64;
 }

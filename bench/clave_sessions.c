@@ -32,17 +32,17 @@ static long status(const char *field)
 }
 
 struct user {
-    clave_session *session;
-    clave_lock *lock;
+    clave_client *session;
+    clave_mutex *lock;
 };
 
 static void begin(struct user *u, clave_loop *loop, const char *connect, int number)
 {
     char path[64];
     snprintf(path, sizeof path, "/bench/sessions/%d", number);
-    check(clave_session_open(&u->session, loop, connect, NULL), "open");
-    check(clave_lock_new(&u->lock, u->session, path, NULL), "lock");
-    check(clave_lock_acquire(u->lock, 10000), "acquire");
+    check(clave_client_open(&u->session, loop, connect, NULL), "open");
+    check(clave_mutex_new(&u->lock, u->session, path, NULL), "lock");
+    check(clave_mutex_acquire(u->lock, 10000), "acquire");
 }
 
 int main(int argc, char **argv)
@@ -62,8 +62,8 @@ int main(int argc, char **argv)
     printf("{\"one_kb\": %ld, \"each_kb\": %.1f, \"threads\": %ld}\n", one,
            (double)(status("VmRSS:") - one) / (n - 1), status("Threads:") - 1);
     for (int i = 0; i < n; i++) {
-        clave_lock_free(users[i].lock);
-        clave_session_close(users[i].session, 1000);
+        clave_mutex_free(users[i].lock);
+        clave_client_close(users[i].session, 1000);
     }
     clave_loop_free(loop);
     free(users);

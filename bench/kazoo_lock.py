@@ -1,4 +1,4 @@
-"""kazoo's Lock: the same two measurements as clave_lock.c."""
+"""kazoo's Lock: the same two measurements as clave_mutex.c."""
 import json
 import sys
 import threading

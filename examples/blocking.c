@@ -7,49 +7,49 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static int fail(const char *what, clave_err err, clave_session *s)
+static int fail(const char *what, clave_err err, clave_client *s)
 {
     char text[512] = "";
     if (s)
-        clave_session_errmsg(s, text, sizeof text);
+        clave_client_errmsg(s, text, sizeof text);
     fprintf(stderr, "%s: %s%s%s\n", what, clave_strerror(err), *text ? ": " : "", text);
     return EXIT_FAILURE;
 }
 
 /* What the lock protects. The write is one transaction with a check that the lock still
  * stands: however long this thread was paused, it cannot overwrite a later holder's work. */
-static clave_err work(clave_session *s, clave_lock *lock)
+static clave_err work(clave_client *s, clave_mutex *lock)
 {
-    clave_err err = clave_session_create(s, "/report", "", 0, NULL, 5000, NULL);
+    clave_err err = clave_create(s, "/report", "", 0, NULL, 5000, NULL);
     if (err != CLAVE_OK && err != CLAVE_ENODEEXISTS)
         return err;
-    if (!clave_lock_valid_for(lock, 1000))
+    if (!clave_mutex_valid_for(lock, 1000))
         return CLAVE_ELOST; /* less than a second left: no new work is begun */
-    return clave_lock_set(lock, "/report", "done", 4, -1, 5000);
+    return clave_mutex_set(lock, "/report", "done", 4, -1, 5000);
 }
 
 int main(void)
 {
-    clave_session *s;
-    clave_lock *lock = NULL;
+    clave_client *s;
+    clave_mutex *lock = NULL;
     int code = EXIT_SUCCESS;
 
-    clave_err err = clave_session_open(&s, NULL, NULL, NULL);
+    clave_err err = clave_client_open(&s, NULL, NULL, NULL);
     if (err != CLAVE_OK)
         return fail("open", err, NULL);
-    err = clave_lock_new(&lock, s, "/jobs/report", NULL);
+    err = clave_mutex_new(&lock, s, "/jobs/report", NULL);
     if (err == CLAVE_OK)
-        err = clave_lock_acquire(lock, 10000);
+        err = clave_mutex_acquire(lock, 10000);
     if (err != CLAVE_OK) {
         code = fail("acquire", err, s);
     } else {
-        printf("held, token %lld\n", (long long)clave_lock_token(lock));
+        printf("held, token %lld\n", (long long)clave_mutex_token(lock));
         err = work(s, lock);
         if (err != CLAVE_OK)
             code = fail("work", err, s);
-        clave_lock_release(lock);
+        clave_mutex_release(lock);
     }
-    clave_lock_free(lock);
-    clave_session_close(s, 1000);
+    clave_mutex_free(lock);
+    clave_client_close(s, 1000);
     return code;
 }

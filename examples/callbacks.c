@@ -4,7 +4,7 @@
  *
  * A request is sent when the callback it was made in returns; outside of callbacks,
  * clave_uv_flush() sends. */
-#include <clave/mutex.h>
+#include <clave/async/mutex.h>
 #include <clave/uv.h>
 #include <signal.h>
 #include <stdio.h>
@@ -12,9 +12,9 @@
 
 struct app {
     uv_loop_t loop;
-    clave_client *client;
+    clave_async_client *client;
     clave_uv *uv;
-    clave_mutex *mutex;
+    clave_async_mutex *mutex;
     uv_timer_t limit;
     int code;
 };
@@ -22,7 +22,7 @@ struct app {
 static void on_stopped(void *arg)
 {
     struct app *app = arg;
-    clave_client_free(app->client);
+    clave_async_client_free(app->client);
 }
 
 static void finish(struct app *app, int code)
@@ -30,14 +30,14 @@ static void finish(struct app *app, int code)
     if (!app->mutex)
         return; /* finished already */
     app->code = code;
-    clave_mutex_free(app->mutex);
+    clave_async_mutex_free(app->mutex);
     app->mutex = NULL;
     uv_close((uv_handle_t *)&app->limit, NULL);
-    clave_client_close(app->client, clave_now());
+    clave_async_client_close(app->client, clave_now());
     clave_uv_flush(app->uv);
 }
 
-static void on_released(clave_mutex *m, uint64_t owner, clave_err err, void *arg)
+static void on_released(clave_async_mutex *m, uint64_t owner, clave_err err, void *arg)
 {
     (void)m;
     (void)owner;
@@ -45,17 +45,17 @@ static void on_released(clave_mutex *m, uint64_t owner, clave_err err, void *arg
     finish(arg, err == CLAVE_OK ? EXIT_SUCCESS : EXIT_FAILURE);
 }
 
-static void on_written(clave_client *c, const clave_result *res, void *arg)
+static void on_written(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct app *app = arg;
     (void)c;
     printf("guarded write: %s\n", clave_strerror(res->err));
-    clave_err err = clave_mutex_release(app->mutex, 0, on_released, app);
+    clave_err err = clave_async_mutex_release(app->mutex, 0, on_released, app);
     if (err != CLAVE_OK)
         finish(app, EXIT_FAILURE);
 }
 
-static void on_acquired(clave_mutex *m, uint64_t owner, clave_err err, void *arg)
+static void on_acquired(clave_async_mutex *m, uint64_t owner, clave_err err, void *arg)
 {
     struct app *app = arg;
     clave_grant grant;
@@ -64,15 +64,15 @@ static void on_acquired(clave_mutex *m, uint64_t owner, clave_err err, void *arg
         finish(app, EXIT_FAILURE);
         return;
     }
-    clave_mutex_grant(m, owner, &grant);
+    clave_async_mutex_grant(m, owner, &grant);
     printf("held, token %lld, node %s\n", (long long)grant.token, grant.node);
-    err =
-        clave_mutex_create(m, owner, "/note-", "x", 1, CLAVE_EPHEMERAL_SEQUENTIAL, on_written, app);
+    err = clave_async_mutex_create(m, owner, "/note-", "x", 1, CLAVE_EPHEMERAL_SEQUENTIAL,
+                                   on_written, app);
     if (err != CLAVE_OK)
         finish(app, EXIT_FAILURE);
 }
 
-static void on_event(clave_mutex *m, const clave_mutex_event *ev, void *arg)
+static void on_event(clave_async_mutex *m, const clave_mutex_event *ev, void *arg)
 {
     (void)m;
     (void)arg;
@@ -82,7 +82,7 @@ static void on_event(clave_mutex *m, const clave_mutex_event *ev, void *arg)
         printf("lost: %s\n", clave_strerror(ev->why));
 }
 
-static void on_state(clave_client *c, clave_state state, clave_err why, void *arg)
+static void on_state(clave_async_client *c, clave_state state, clave_err why, void *arg)
 {
     struct app *app = arg;
     (void)c;
@@ -94,7 +94,7 @@ static void on_state(clave_client *c, clave_state state, clave_err why, void *ar
 static void on_limit(uv_timer_t *t)
 {
     struct app *app = t->data;
-    fprintf(stderr, "not done in time: %s\n", clave_client_errmsg(app->client));
+    fprintf(stderr, "not done in time: %s\n", clave_async_client_errmsg(app->client));
     finish(app, EXIT_FAILURE);
 }
 
@@ -114,11 +114,11 @@ int main(void)
     uv_loop_init(&app.loop);
     uv_timer_init(&app.loop, &app.limit);
     app.limit.data = &app;
-    if (clave_client_new(&app.client, &o) != CLAVE_OK ||
-        clave_mutex_new(&app.mutex, app.client, "/jobs/callbacks", &mo) != CLAVE_OK ||
+    if (clave_async_client_new(&app.client, &o) != CLAVE_OK ||
+        clave_async_mutex_new(&app.mutex, app.client, "/jobs/callbacks", &mo) != CLAVE_OK ||
         clave_uv_start(&app.uv, &app.loop, app.client) != CLAVE_OK)
         return EXIT_FAILURE;
-    clave_mutex_acquire(app.mutex, 0, clave_now() + 5000, on_acquired, &app);
+    clave_async_mutex_acquire(app.mutex, 0, clave_now() + 5000, on_acquired, &app);
     clave_uv_flush(app.uv);
     uv_timer_start(&app.limit, on_limit, 10000, 0);
     uv_run(&app.loop, UV_RUN_DEFAULT);

@@ -37,13 +37,13 @@ static void lead(clave_selector *s, void *arg)
     }
 }
 
-static int run(clave_session *session)
+static int run(clave_client *session)
 {
     clave_selector *s;
     clave_selector_options o = CLAVE_SELECTOR_OPTIONS_INIT;
     o.id = "example";
     o.take = lead;
-    clave_err err = clave_session_create(session, "/progress", "", 0, NULL, 10000, NULL);
+    clave_err err = clave_create(session, "/progress", "", 0, NULL, 10000, NULL);
     if (err != CLAVE_OK && err != CLAVE_ENODEEXISTS)
         return EXIT_FAILURE;
     if (clave_selector_new(&s, session, "/scheduler", &o) != CLAVE_OK)
@@ -52,17 +52,17 @@ static int run(clave_session *session)
     /* What else a process does; here it waits for its turn to be over. EBUSY: it stands, or
      * leads. From the moment it does neither, it may stand again. */
     while (err == CLAVE_OK && atomic_load(&steps) < STEPS)
-        err = clave_session_sync(session, "/", 10000);
+        err = clave_sync(session, "/", 10000);
     clave_selector_free(s);
     return err == CLAVE_OK ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 int main(void)
 {
-    clave_session *session;
-    if (clave_session_open(&session, NULL, NULL, NULL) != CLAVE_OK)
+    clave_client *session;
+    if (clave_client_open(&session, NULL, NULL, NULL) != CLAVE_OK)
         return EXIT_FAILURE;
     int code = run(session);
-    clave_session_close(session, 1000);
+    clave_client_close(session, 1000);
     return code;
 }

@@ -17,30 +17,30 @@ static int check(const char *what, clave_err err)
 
 /* ---- the simple lock: /exercise/lock/lock_0000000000 ... ------------------------------------ */
 
-static int take_turns(clave_session *a, clave_session *b)
+static int take_turns(clave_client *a, clave_client *b)
 {
-    clave_lock *mine, *yours = NULL;
+    clave_mutex *mine, *yours = NULL;
     /* Whoever holds it for longer than a minute loses it. */
     clave_mutex_options o = CLAVE_MUTEX_OPTIONS_INIT;
     o.max_hold_ms = 60000;
     int code = EXIT_FAILURE;
-    if (clave_lock_new_simple(&mine, a, "/exercise/lock", "lock_", &o) == CLAVE_OK &&
-        clave_lock_new_simple(&yours, b, "/exercise/lock", "lock_", &o) == CLAVE_OK &&
-        clave_lock_acquire(mine, 10000) == CLAVE_OK) {
-        printf("the first has the lock, token %lld\n", (long long)clave_lock_token(mine));
-        printf("the second tries: %s\n", clave_strerror(clave_lock_acquire(yours, 0)));
-        clave_lock_release(mine); /* EMAXHOLD, had it taken too long */
-        code = check("the second acquires", clave_lock_acquire(yours, 10000));
-        clave_lock_release(yours);
+    if (clave_mutex_new_simple(&mine, a, "/exercise/lock", "lock_", &o) == CLAVE_OK &&
+        clave_mutex_new_simple(&yours, b, "/exercise/lock", "lock_", &o) == CLAVE_OK &&
+        clave_mutex_acquire(mine, 10000) == CLAVE_OK) {
+        printf("the first has the lock, token %lld\n", (long long)clave_mutex_token(mine));
+        printf("the second tries: %s\n", clave_strerror(clave_mutex_acquire(yours, 0)));
+        clave_mutex_release(mine); /* EMAXHOLD, had it taken too long */
+        code = check("the second acquires", clave_mutex_acquire(yours, 10000));
+        clave_mutex_release(yours);
     }
-    clave_lock_free(yours);
-    clave_lock_free(mine);
+    clave_mutex_free(yours);
+    clave_mutex_free(mine);
     return code;
 }
 
 /* ---- the elections ------------------------------------------------------------------------ */
 
-static void on_event(clave_latch *l, const clave_latch_event *ev, void *arg)
+static void on_event(clave_async_latch *l, const clave_latch_event *ev, void *arg)
 {
     const char *name = arg;
     (void)l;
@@ -51,53 +51,53 @@ static void on_event(clave_latch *l, const clave_latch_event *ev, void *arg)
 }
 
 /* Fair: each watches the one before it. Unfair: all watch the one node there is. */
-static clave_candidate *stand(clave_session *s, bool fair, char *name)
+static clave_latch *stand(clave_client *s, bool fair, char *name)
 {
-    clave_candidate *c;
+    clave_latch *c;
     clave_latch_options o = CLAVE_LATCH_OPTIONS_INIT;
     o.id = name;
     o.event_cb = on_event;
     o.event_arg = name;
-    clave_err err = fair ? clave_candidate_new_fair(&c, s, "/exercise/election", "c_", &o)
-                         : clave_candidate_new_unfair(&c, s, "/exercise/leader", &o);
+    clave_err err = fair ? clave_latch_new_fair(&c, s, "/exercise/election", "c_", &o)
+                         : clave_latch_new_unfair(&c, s, "/exercise/leader", &o);
     if (err == CLAVE_OK)
-        err = clave_candidate_start(c);
+        err = clave_latch_start(c);
     if (err == CLAVE_OK)
         return c;
-    clave_candidate_free(c);
+    clave_latch_free(c);
     return NULL;
 }
 
-static int elect(clave_session *a, clave_session *b, bool fair)
+static int elect(clave_client *a, clave_client *b, bool fair)
 {
     char first_name[] = "the first", second_name[] = "the second";
-    clave_candidate *first = stand(a, fair, first_name), *second = NULL;
-    clave_err err = first ? clave_candidate_await(first, 10000) : CLAVE_ENOMEM;
+    clave_latch *first = stand(a, fair, first_name), *second = NULL;
+    clave_err err = first ? clave_latch_await(first, 10000) : CLAVE_ENOMEM;
     if (err == CLAVE_OK) {
         second = stand(b, fair, second_name);
-        err = second ? clave_candidate_await(second, 100) : CLAVE_ENOMEM;
+        err = second ? clave_latch_await(second, 100) : CLAVE_ENOMEM;
         printf("the second, while the first leads: %s\n", clave_strerror(err));
     }
-    clave_candidate_free(first);
-    err = second ? clave_candidate_await(second, 10000) : err;
-    clave_candidate_free(second);
+    clave_latch_free(first);
+    err = second ? clave_latch_await(second, 10000) : err;
+    clave_latch_free(second);
     return check(fair ? "fair election" : "unfair election", err);
 }
 
 int main(void)
 {
-    clave_session *a, *b;
-    if (clave_session_open(&a, NULL, NULL, NULL) != CLAVE_OK)
+    clave_client *a, *b;
+    if (clave_client_open(&a, NULL, NULL, NULL) != CLAVE_OK)
         return EXIT_FAILURE;
     int code = EXIT_FAILURE;
-    if (clave_session_open(&b, NULL, NULL, NULL) == CLAVE_OK) {
+    if (clave_client_open(&b, NULL, NULL, NULL) == CLAVE_OK) {
         code = take_turns(a, b);
         if (code == EXIT_SUCCESS)
             code = elect(a, b, true);
         if (code == EXIT_SUCCESS)
             code = elect(a, b, false);
-        clave_session_close(b, 1000);
+        clave_client_close(b, 1000);
     }
-    clave_session_close(a, 1000);
+    clave_client_close(a, 1000);
     return code;
 }

@@ -7,41 +7,41 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static clave_err open_session(clave_session **s)
+static clave_err open_session(clave_client **s)
 {
     clave_client_options o = CLAVE_CLIENT_OPTIONS_INIT;
     o.session_timeout_ms = 10000;
-    clave_err err = clave_session_open(s, NULL, NULL, &o); /* CLAVE_CONNECT, else a local server */
-    return err == CLAVE_OK ? clave_session_wait(*s, 15000) : err;
+    clave_err err = clave_client_open(s, NULL, NULL, &o); /* CLAVE_CONNECT, else a local server */
+    return err == CLAVE_OK ? clave_client_wait(*s, 15000) : err;
 }
 
-static clave_err mutex(clave_session *s)
+static clave_err mutex(clave_client *s)
 {
-    clave_lock *lock;
-    clave_err err = clave_lock_new(&lock, s, "/guide/mutex", NULL);
+    clave_mutex *lock;
+    clave_err err = clave_mutex_new(&lock, s, "/guide/mutex", NULL);
     if (err != CLAVE_OK)
         return err;
-    err = clave_lock_acquire(lock, 10000); /* 0: only if it is free; negative: for ever */
+    err = clave_mutex_acquire(lock, 10000); /* 0: only if it is free; negative: for ever */
     if (err == CLAVE_OK) {
-        printf("mutex: held, token %lld\n", (long long)clave_lock_token(lock));
-        err = clave_lock_release(lock);
+        printf("mutex: held, token %lld\n", (long long)clave_mutex_token(lock));
+        err = clave_mutex_release(lock);
     }
-    clave_lock_free(lock);
+    clave_mutex_free(lock);
     return err;
 }
 
-static clave_err guarded(clave_session *s, clave_lock *lock)
+static clave_err guarded(clave_client *s, clave_mutex *lock)
 {
-    clave_err err = clave_session_create(s, "/guide/report", "", 0, NULL, 5000, NULL);
+    clave_err err = clave_create(s, "/guide/report", "", 0, NULL, 5000, NULL);
     if (err != CLAVE_OK && err != CLAVE_ENODEEXISTS)
         return err;
-    if (!clave_lock_valid_for(lock, 1000)) /* from memory */
+    if (!clave_mutex_valid_for(lock, 1000)) /* from memory */
         return CLAVE_ELOST;
     /* In one transaction with a check of the lock node. */
-    return clave_lock_set(lock, "/guide/report", "done", 4, -1, 5000);
+    return clave_mutex_set(lock, "/guide/report", "done", 4, -1, 5000);
 }
 
-static void on_lock_event(clave_mutex *m, const clave_mutex_event *ev, void *arg)
+static void on_lock_event(clave_async_mutex *m, const clave_mutex_event *ev, void *arg)
 {
     (void)m;
     (void)arg;
@@ -51,99 +51,99 @@ static void on_lock_event(clave_mutex *m, const clave_mutex_event *ev, void *arg
         puts("listener: somebody would like to have it");
 }
 
-static clave_err listener(clave_session *s)
+static clave_err listener(clave_client *s)
 {
     clave_mutex_options o = CLAVE_MUTEX_OPTIONS_INIT;
     o.event_cb = on_lock_event;
     o.revocable = true;
-    clave_lock *lock;
-    clave_roll *roll = NULL;
-    clave_err err = clave_lock_new(&lock, s, "/guide/listener", &o);
+    clave_mutex *lock;
+    clave_participant_list *roll = NULL;
+    clave_err err = clave_mutex_new(&lock, s, "/guide/listener", &o);
     if (err != CLAVE_OK)
         return err;
-    err = clave_lock_acquire(lock, 10000);
+    err = clave_mutex_acquire(lock, 10000);
     if (err == CLAVE_OK)
         err = guarded(s, lock);
     if (err == CLAVE_OK)
-        err = clave_session_roll(s, clave_participants, "/guide/listener", 5000, &roll);
+        err = clave_participants(s, clave_async_participants, "/guide/listener", 5000, &roll);
     for (size_t i = 0; roll && i < roll->n; i++)
         printf("listener: %s by process %lld\n", i == 0 ? "held" : "awaited",
                (long long)roll->list[i].identity.pid);
-    clave_roll_free(roll);
-    clave_lock_free(lock); /* releases */
+    clave_participant_list_free(roll);
+    clave_mutex_free(lock); /* releases */
     return err;
 }
 
-static clave_err read_write(clave_session *s)
+static clave_err read_write(clave_client *s)
 {
-    clave_lock *read, *write;
-    clave_err err = clave_lock_new_pair(&read, &write, s, "/guide/rw", NULL, NULL);
+    clave_mutex *read, *write;
+    clave_err err = clave_rwlock_new(&read, &write, s, "/guide/rw", NULL, NULL);
     if (err != CLAVE_OK)
         return err;
-    err = clave_lock_acquire(write, 10000);
+    err = clave_mutex_acquire(write, 10000);
     if (err == CLAVE_OK)
-        err = clave_lock_acquire(read, 10000); /* the downgrade: no writer comes between */
+        err = clave_mutex_acquire(read, 10000); /* the downgrade: no writer comes between */
     if (err == CLAVE_OK)
-        err = clave_lock_release(write);
-    if (err == CLAVE_OK && clave_lock_acquire(write, 0) == CLAVE_EUPGRADE)
+        err = clave_mutex_release(write);
+    if (err == CLAVE_OK && clave_mutex_acquire(write, 0) == CLAVE_EUPGRADE)
         puts("read_write: a reader does not become a writer");
-    clave_lock_free(read);
-    clave_lock_free(write);
+    clave_mutex_free(read);
+    clave_mutex_free(write);
     return err;
 }
 
-static clave_err semaphore(clave_session *s)
+static clave_err semaphore(clave_client *s)
 {
     clave_semaphore_options o = CLAVE_SEMAPHORE_OPTIONS_INIT;
     o.limit = 3;
-    clave_permits *permits;
-    clave_permit *mine[2];
-    clave_err err = clave_permits_new(&permits, s, "/guide/semaphore", &o);
+    clave_semaphore *permits;
+    clave_lease *mine[2];
+    clave_err err = clave_semaphore_new(&permits, s, "/guide/semaphore", &o);
     if (err != CLAVE_OK)
         return err;
-    err = clave_permits_acquire(permits, 2, 10000, mine); /* both, or none */
+    err = clave_semaphore_acquire(permits, 2, 10000, mine); /* both, or none */
     if (err == CLAVE_OK) {
-        printf("semaphore: two of three, valid: %d\n", clave_permit_valid_for(mine[0], 1000));
-        clave_permit_release(mine[0]);
-        clave_permit_release(mine[1]);
+        printf("semaphore: two of three, valid: %d\n", clave_lease_valid_for(mine[0], 1000));
+        clave_lease_release(mine[0]);
+        clave_lease_release(mine[1]);
     }
-    clave_permits_free(permits);
+    clave_semaphore_free(permits);
     return err;
 }
 
-static clave_err several(clave_session *s)
+static clave_err several(clave_client *s)
 {
     const clave_multilock_part parts[] = {{.path = "/guide/from"}, {.path = "/guide/to"}};
-    clave_lockset *both;
+    clave_multilock *both;
     const char *failed = NULL;
-    clave_err err = clave_lockset_new(&both, s, parts, 2, NULL);
+    clave_err err = clave_multilock_new(&both, s, parts, 2, NULL);
     if (err != CLAVE_OK)
         return err;
-    err = clave_lockset_acquire(both, 10000, &failed);
+    err = clave_multilock_acquire(both, 10000, &failed);
     if (err == CLAVE_OK)
-        err = clave_lockset_release(both, &failed);
+        err = clave_multilock_release(both, &failed);
     else
         fprintf(stderr, "several: %s: %s\n", failed, clave_strerror(err));
-    clave_lockset_free(both);
+    clave_multilock_free(both);
     return err;
 }
 
-static clave_err candidate(clave_session *s)
+static clave_err candidate(clave_client *s)
 {
     clave_latch_options o = CLAVE_LATCH_OPTIONS_INIT;
     o.id = "guide";
     o.policy = CLAVE_POLICY_SESSION;
-    clave_candidate *c;
-    clave_err err = clave_candidate_new(&c, s, "/guide/leader", &o);
+    clave_latch *c;
+    clave_err err = clave_latch_new(&c, s, "/guide/leader", &o);
     if (err == CLAVE_OK)
-        err = clave_candidate_start(c);
+        err = clave_latch_start(c);
     if (err == CLAVE_OK)
-        err = clave_candidate_await(c, 10000);
+        err = clave_latch_await(c, 10000);
     if (err == CLAVE_OK)
-        err = clave_candidate_publish(c, "10.0.0.7:8080", 13, 5000);
-    if (err == CLAVE_OK && clave_candidate_has_leadership(c)) /* from memory */
-        printf("candidate: leads, term %lld\n", (long long)clave_candidate_token(c));
-    clave_candidate_free(c);
+        err = clave_latch_publish(c, "10.0.0.7:8080", 13, 5000);
+    if (err == CLAVE_OK && clave_latch_has_leadership(c)) /* from memory */
+        printf("candidate: leads, term %lld\n", (long long)clave_latch_token(c));
+    clave_latch_free(c);
     return err;
 }
 
@@ -154,7 +154,7 @@ static void lead(clave_selector *e, void *arg)
         ++*steps;
 }
 
-static clave_err selector(clave_session *s)
+static clave_err selector(clave_client *s)
 {
     int steps = 0;
     clave_selector_options o = CLAVE_SELECTOR_OPTIONS_INIT;
@@ -167,40 +167,40 @@ static clave_err selector(clave_session *s)
     err = clave_selector_start(e);
     /* From the moment its function has returned it may stand again. */
     while (err == CLAVE_OK && clave_selector_requeue(e) == CLAVE_EBUSY)
-        err = clave_session_sync(s, "/", 5000);
+        err = clave_sync(s, "/", 5000);
     clave_selector_free(e); /* waits for the function */
     printf("selector: led for %d steps\n", steps);
     return err;
 }
 
-static clave_err once(clave_session *s)
+static clave_err once(clave_client *s)
 {
     const clave_once_options o = {
         .size = sizeof o, .path = "/guide/nightly-once", .period_ms = 3600 * 1000};
-    clave_lock *lock;
-    clave_job *job;
-    clave_err err = clave_lock_new(&lock, s, "/guide/nightly", NULL);
+    clave_mutex *lock;
+    clave_once *job;
+    clave_err err = clave_mutex_new(&lock, s, "/guide/nightly", NULL);
     if (err != CLAVE_OK)
         return err;
-    err = clave_lock_acquire(lock, 10000);
+    err = clave_mutex_acquire(lock, 10000);
     if (err == CLAVE_OK)
-        err = clave_job_begin(&job, lock, &o, 5000, NULL);
+        err = clave_once_begin(&job, lock, &o, 5000, NULL);
     if (err == CLAVE_OK) {
         puts("once: this process runs it");
-        err = clave_job_end(job, true, 5000);
+        err = clave_once_end(job, true, 5000);
     } else if (err == CLAVE_EDONE) {
         puts("once: done within the hour");
         err = CLAVE_OK;
     }
-    clave_lock_free(lock);
+    clave_mutex_free(lock);
     return err;
 }
 
-static clave_err deadlocks(clave_session *s)
+static clave_err deadlocks(clave_client *s)
 {
     const char *roots[] = {"/guide"};
     clave_deadlocks *found = NULL;
-    clave_err err = clave_session_deadlocks(s, roots, 1, 5000, &found);
+    clave_err err = clave_deadlocks_find(s, roots, 1, 5000, &found);
     for (size_t i = 0; found && i < found->n; i++)
         puts(found->list[i].text);
     clave_deadlocks_free(found);
@@ -209,20 +209,20 @@ static clave_err deadlocks(clave_session *s)
 
 int main(void)
 {
-    static clave_err (*const examples[])(clave_session *) = {
+    static clave_err (*const examples[])(clave_client *) = {
         mutex, listener, read_write, semaphore, several, candidate, selector, once, once, deadlocks,
     };
-    clave_session *s;
+    clave_client *s;
     clave_err err = open_session(&s);
     if (err != CLAVE_OK)
         return EXIT_FAILURE;
-    err = clave_session_create(s, "/guide", "", 0, NULL, 5000, NULL);
+    err = clave_create(s, "/guide", "", 0, NULL, 5000, NULL);
     if (err == CLAVE_ENODEEXISTS)
         err = CLAVE_OK;
     for (size_t i = 0; err == CLAVE_OK && i < sizeof examples / sizeof *examples; i++)
         err = examples[i](s);
     if (err != CLAVE_OK)
         fprintf(stderr, "%s\n", clave_strerror(err));
-    clave_session_close(s, 1000);
+    clave_client_close(s, 1000);
     return err == CLAVE_OK ? EXIT_SUCCESS : EXIT_FAILURE;
 }

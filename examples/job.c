@@ -19,15 +19,15 @@ static bool make_report(void)
 
 /* Holding the lock, so nobody else does. Somewhat less than a day: no two starts are one day apart
  * exactly. It counts from the begin of a run, by the servers' clock. */
-static clave_err run_once(clave_lock *lock)
+static clave_err run_once(clave_mutex *lock)
 {
     const clave_once_options daily = {
         .size = sizeof daily, .path = "/jobs/report-once/daily", .period_ms = 20 * HOUR};
-    clave_job *job;
+    clave_once *job;
     clave_once_record former;
-    clave_err err = clave_job_begin(&job, lock, &daily, 5 * SECOND, &former);
+    clave_err err = clave_once_begin(&job, lock, &daily, 5 * SECOND, &former);
     if (err == CLAVE_OK)
-        return clave_job_end(job, make_report(), 5 * SECOND);
+        return clave_once_end(job, make_report(), 5 * SECOND);
     if (err != CLAVE_EDONE)
         return err;
     printf("done already, %" PRId64 " ms ago\n", former.age_ms);
@@ -36,17 +36,17 @@ static clave_err run_once(clave_lock *lock)
 
 int main(void)
 {
-    clave_session *s;
-    clave_lock *lock = NULL;
-    clave_err err = clave_session_open(&s, NULL, NULL, NULL);
+    clave_client *s;
+    clave_mutex *lock = NULL;
+    clave_err err = clave_client_open(&s, NULL, NULL, NULL);
     if (err == CLAVE_OK) {
-        err = clave_lock_new(&lock, s, "/jobs/report", NULL);
+        err = clave_mutex_new(&lock, s, "/jobs/report", NULL);
         if (err == CLAVE_OK)
-            err = clave_lock_acquire(lock, -1); /* for as long as another one runs it */
+            err = clave_mutex_acquire(lock, -1); /* for as long as another one runs it */
         if (err == CLAVE_OK)
             err = run_once(lock);
-        clave_lock_free(lock);
-        clave_session_close(s, SECOND);
+        clave_mutex_free(lock);
+        clave_client_close(s, SECOND);
     }
     if (err != CLAVE_OK)
         fprintf(stderr, "the report: %s\n", clave_strerror(err));

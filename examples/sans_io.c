@@ -4,7 +4,7 @@
  *   cc sans_io.c $(pkg-config --cflags --libs clave) && CLAVE_CONNECT=host:port ./a.out
  *
  * The engine does no I/O: it says what it wants, and obey() does that. */
-#include <clave/client.h>
+#include <clave/async/client.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 struct driver {
-    clave_client *client;
+    clave_async_client *client;
     int fd; /* -1: none */
     int dialling;
 };
@@ -78,7 +78,7 @@ static void hang_up(struct driver *d)
         close(d->fd);
     d->fd = -1;
     d->dialling = 0;
-    clave_client_disconnected(d->client, now_ms());
+    clave_async_client_disconnected(d->client, now_ms());
 }
 
 /* ---- obeying ------------------------------------------------------------------------------ */
@@ -87,10 +87,10 @@ static void hang_up(struct driver *d)
 static int write_some(struct driver *d)
 {
     const void *p;
-    size_t n = clave_client_output(d->client, &p);
+    size_t n = clave_async_client_output(d->client, &p);
     ssize_t sent = send(d->fd, p, n, MSG_NOSIGNAL);
     if (sent >= 0)
-        clave_client_sent(d->client, now_ms(), (size_t)sent);
+        clave_async_client_sent(d->client, now_ms(), (size_t)sent);
     else if (errno == EAGAIN)
         return 0;
     else
@@ -102,15 +102,15 @@ static int write_some(struct driver *d)
 static short obey(struct driver *d)
 {
     for (;;) {
-        unsigned wants = clave_client_wants(d->client);
+        unsigned wants = clave_async_client_wants(d->client);
         if (wants & CLAVE_WANT_HANGUP) {
             hang_up(d);
         } else if (d->fd < 0 && (wants & CLAVE_WANT_DIAL)) {
-            clave_target t = clave_client_target(d->client);
+            clave_target t = clave_async_client_target(d->client);
             d->fd = dial(&t);
             d->dialling = d->fd >= 0;
             if (d->fd < 0)
-                clave_client_disconnected(d->client, now_ms());
+                clave_async_client_disconnected(d->client, now_ms());
         } else if (d->fd < 0) {
             return 0;
         } else if (d->dialling) {
@@ -133,11 +133,11 @@ static void on_ready(struct driver *d, short events)
         if (getsockopt(d->fd, SOL_SOCKET, SO_ERROR, &fault, &len) != 0 || fault != 0)
             hang_up(d);
         else
-            clave_client_connected(d->client, now_ms());
+            clave_async_client_connected(d->client, now_ms());
     } else if (events & (POLLIN | POLLHUP | POLLERR)) {
         ssize_t n = recv(d->fd, buf, sizeof buf, 0);
         if (n > 0)
-            clave_client_input(d->client, now_ms(), buf, (size_t)n);
+            clave_async_client_input(d->client, now_ms(), buf, (size_t)n);
         else if (n == 0 || errno != EAGAIN)
             hang_up(d);
     }
@@ -145,15 +145,15 @@ static void on_ready(struct driver *d, short events)
 
 static void run(struct driver *d)
 {
-    clave_client_start(d->client, now_ms());
-    while (clave_client_state(d->client) != CLAVE_STATE_CLOSED) {
+    clave_async_client_start(d->client, now_ms());
+    while (clave_async_client_state(d->client) != CLAVE_STATE_CLOSED) {
         struct pollfd p = {.events = obey(d)};
-        int64_t at = clave_client_deadline(d->client), left = at - now_ms();
+        int64_t at = clave_async_client_deadline(d->client), left = at - now_ms();
         int timeout = at == CLAVE_NEVER ? -1 : left < 0 ? 0 : left < 60000 ? (int)left : 60000;
         p.fd = d->fd;
         if (poll(&p, 1, timeout) > 0)
             on_ready(d, p.revents);
-        clave_client_tick(d->client, now_ms());
+        clave_async_client_tick(d->client, now_ms());
     }
     if (d->fd >= 0)
         close(d->fd);
@@ -161,13 +161,13 @@ static void run(struct driver *d)
 
 /* ---- the program ----------------------------------------------------------------------------- */
 
-static void on_names(clave_client *c, const clave_result *res, void *arg)
+static void on_names(clave_async_client *c, const clave_result *res, void *arg)
 {
     printf("/: %s\n", clave_strerror(res->err));
     for (size_t i = 0; i < res->nnames; i++)
         printf("  %s\n", res->names[i]);
     *(clave_err *)arg = res->err;
-    clave_client_close(c, now_ms());
+    clave_async_client_close(c, now_ms());
 }
 
 int main(void)
@@ -180,10 +180,10 @@ int main(void)
         fputs("CLAVE_CONNECT names the servers, such as 127.0.0.1:2181\n", stderr);
         return EXIT_FAILURE;
     }
-    if (clave_client_new(&d.client, &o) != CLAVE_OK)
+    if (clave_async_client_new(&d.client, &o) != CLAVE_OK)
         return EXIT_FAILURE;
-    if (clave_children(d.client, "/", NULL, on_names, &err) == CLAVE_OK)
+    if (clave_async_children(d.client, "/", NULL, on_names, &err) == CLAVE_OK)
         run(&d);
-    clave_client_free(d.client);
+    clave_async_client_free(d.client);
     return err == CLAVE_OK ? EXIT_SUCCESS : EXIT_FAILURE;
 }

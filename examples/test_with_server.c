@@ -23,16 +23,16 @@ static void check(bool fine, const char *what)
 
 struct worker {
     const char *connect;
-    clave_session *session;
+    clave_client *session;
     atomic_int steps;
     clave_err ended; /* CLAVE_ELOST: it saw that the lock was gone */
 };
 
-static clave_err work(struct worker *w, clave_lock *lock)
+static clave_err work(struct worker *w, clave_mutex *lock)
 {
     clave_err err = CLAVE_OK;
-    while (err == CLAVE_OK && clave_lock_valid_for(lock, 100)) {
-        err = clave_lock_set(lock, "/progress", "x", 1, -1, 5000);
+    while (err == CLAVE_OK && clave_mutex_valid_for(lock, 100)) {
+        err = clave_mutex_set(lock, "/progress", "x", 1, -1, 5000);
         /* Lost on the way: done or not, it may be done again. */
         if (clave_err_classify(err) == CLAVE_CLASS_UNKNOWN)
             err = CLAVE_OK;
@@ -45,14 +45,14 @@ static clave_err work(struct worker *w, clave_lock *lock)
 static void *run(void *arg)
 {
     struct worker *w = arg;
-    clave_lock *lock;
-    w->ended = clave_lock_new(&lock, w->session, "/jobs/worker", NULL);
+    clave_mutex *lock;
+    w->ended = clave_mutex_new(&lock, w->session, "/jobs/worker", NULL);
     if (w->ended != CLAVE_OK)
         return NULL;
-    w->ended = clave_lock_acquire(lock, 10000);
+    w->ended = clave_mutex_acquire(lock, 10000);
     if (w->ended == CLAVE_OK)
         w->ended = work(w, lock);
-    clave_lock_free(lock);
+    clave_mutex_free(lock);
     return NULL;
 }
 
@@ -62,7 +62,7 @@ static void wait_for_steps(struct worker *w, int more)
 {
     int until = atomic_load(&w->steps) + more;
     while (atomic_load(&w->steps) < until)
-        clave_session_sync(w->session, "/", 10000);
+        clave_sync(w->session, "/", 10000);
     check(true, "it works");
 }
 
@@ -74,8 +74,8 @@ int main(void)
 
     check(clave_test_server_new(&server, NULL) == CLAVE_OK, "a server, empty, on a free port");
     w.connect = clave_test_server_connect_string(server);
-    check(clave_session_open(&w.session, NULL, w.connect, NULL) == CLAVE_OK, "a session");
-    check(clave_session_create(w.session, "/progress", "", 0, NULL, 10000, NULL) == CLAVE_OK,
+    check(clave_client_open(&w.session, NULL, w.connect, NULL) == CLAVE_OK, "a session");
+    check(clave_create(w.session, "/progress", "", 0, NULL, 10000, NULL) == CLAVE_OK,
           "something to work on");
     check(pthread_create(&thread, NULL, run, &w) == 0, "the worker runs");
     wait_for_steps(&w, 10);
@@ -93,12 +93,12 @@ int main(void)
     wait_for_steps(&w, 10);
 
     /* The session is over, as after a pause that was too long: now it must stop. */
-    check(clave_test_server_expire(server, clave_session_id(w.session)) == CLAVE_OK,
+    check(clave_test_server_expire(server, clave_client_id(w.session)) == CLAVE_OK,
           "the session expires");
     pthread_join(thread, NULL);
     check(w.ended == CLAVE_ELOST, "the worker has seen that its lock is lost, and stopped");
 
-    clave_session_close(w.session, 10000);
+    clave_client_close(w.session, 10000);
     clave_test_server_free(server); /* with its data */
     return EXIT_SUCCESS;
 }

@@ -10,7 +10,7 @@ import org.apache.curator.framework.CuratorFrameworkFactory;
 import org.apache.curator.framework.recipes.locks.InterProcessMutex;
 import org.apache.curator.retry.ExponentialBackoffRetry;
 
-/** Curator's InterProcessMutex: the measurements of clave_lock.c and clave_sessions.c. */
+/** Curator's InterProcessMutex: the measurements of clave_mutex.c and clave_sessions.c. */
 public final class CuratorLock {
     static CuratorFramework client(String connect) throws Exception {
         CuratorFramework c = CuratorFrameworkFactory.newClient(connect, 10000, 10000,

@@ -56,7 +56,7 @@
     X(ETIMEDOUT, -1006, UNKNOWN, "no answer in time")                                              \
     X(EBUSY, -1007, FINAL, "not acquired in time: another holds it")                               \
     X(ECANCELED, -1008, FINAL, "cancelled")                                                        \
-    X(EDEADLK, -1009, FINAL, "a blocking call was made on the loop's own thread")                  \
+    X(ELOOPTHREAD, -1009, FINAL, "a blocking call was made on the loop's own thread")              \
     X(ELOST, -1010, FINAL, "the lock was lost")                                                    \
     X(ENOTHELD, -1011, FINAL, "the lock is not held by this owner")                                \
     X(ETOOBIG, -1012, FINAL, "too big for one frame")                                              \

@@ -1,13 +1,12 @@
-/* multilock.h - several locks as one: Curator's InterProcessMultiLock, with an order of its
- * own, so that two of them over the same paths never wait for each other, one deadline for all,
- * and all or nothing.
+/* multilock.h - several locks as one, blocking, for threads. The asynchronous form, where order,
+ * parts and errors are described, is clave/async/multilock.h; both keep the same order.
  *
- * Asynchronous, on a clave_client and under its thread and callback rules; owners as in
- * clave/mutex.h, reentrant for each. */
+ * The owner is the calling thread, as in clave/mutex.h. */
 #ifndef CLAVE_MULTILOCK_H
 #define CLAVE_MULTILOCK_H
 
-#include "clave/rwlock.h"
+#include "clave/async/multilock.h"
+#include "clave/mutex.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -15,66 +14,28 @@ extern "C" {
 
 typedef struct clave_multilock clave_multilock; /* opaque */
 
-typedef enum clave_multilock_kind {
-    CLAVE_MULTILOCK_MUTEX,
-    CLAVE_MULTILOCK_READ, /* a side of a clave_rwlock on that path */
-    CLAVE_MULTILOCK_WRITE,
-} clave_multilock_kind;
-
-typedef struct clave_multilock_part {
-    const char *path;
-    clave_multilock_kind kind;
-} clave_multilock_part;
-
-/* One of the locks of a hold was lost; the others are still held. `path` and `why` as of
- * CLAVE_MUTEX_LOST. */
-typedef struct clave_multilock_event {
-    uint64_t owner;
-    const char *path;
-    clave_err why;
-} clave_multilock_event;
-typedef void clave_multilock_event_cb(clave_multilock *ml, const clave_multilock_event *ev,
-                                      void *arg);
-
-typedef struct clave_multilock_options {
-    size_t size;                        /* CLAVE_MULTILOCK_OPTIONS_INIT sets it: clave/options.h */
-    const clave_mutex_options *each;    /* of every lock, its event callback aside; may be NULL */
-    clave_multilock_event_cb *event_cb; /* may be NULL */
-    void *event_arg;
-} clave_multilock_options;
-#define CLAVE_MULTILOCK_OPTIONS_INIT CLAVE_OPTIONS_INIT(clave_multilock_options)
-
-/* EINVAL: no parts, or a path twice. EPATH, ENOMEM. `o` may be NULL. */
-CLAVE_EXPORT clave_err clave_multilock_new(clave_multilock **out, clave_client *c,
+/* `each` is for every lock (may be NULL), as for clave_mutex_new. EINVAL: no parts, or a path
+ * twice. EPATH, ENOMEM. It may outlive the session: see clave_client_close. */
+CLAVE_EXPORT clave_err clave_multilock_new(clave_multilock **out, clave_client *s,
                                            const clave_multilock_part *parts, size_t n,
-                                           const clave_multilock_options *o);
+                                           const clave_mutex_options *each);
 /* As clave_mutex_free, for all of them. NULL is ignored. */
-CLAVE_EXPORT void clave_multilock_free(clave_multilock *ml);
+CLAVE_EXPORT void clave_multilock_free(clave_multilock *l);
 
-/* `failed`: the path of the lock that was not acquired, or not given back; NULL with CLAVE_OK
- * and ECANCELED. Valid as long as ml. */
-typedef void clave_multilock_cb(clave_multilock *ml, uint64_t owner, clave_err err,
-                                const char *failed, void *arg);
+/* All of them within one time, or none. `failed` (may be NULL): the path of the one that was not
+ * acquired; NULL with CLAVE_OK; valid as long as the set. One that is lost while others are
+ * waited for sends it back to the beginning. Errors as of clave_mutex_acquire. */
+CLAVE_EXPORT clave_err clave_multilock_acquire(clave_multilock *l, int64_t timeout_ms,
+                                               const char **failed);
+/* One hold of each, in the reverse order, whatever becomes of any. The first error, and its
+ * path. */
+CLAVE_EXPORT clave_err clave_multilock_release(clave_multilock *l, const char **failed);
 
-/* Acquires them all, in the order of their paths, as clave_mutex_acquire. With any error none
- * is held by this call. One that is lost while others are waited for sends it back to the
- * beginning, within the deadline. */
-CLAVE_EXPORT clave_err clave_multilock_acquire(clave_multilock *ml, uint64_t owner,
-                                               int64_t deadline, clave_multilock_cb *cb, void *arg);
-CLAVE_EXPORT clave_err clave_multilock_cancel(clave_multilock *ml, uint64_t owner);
-/* Gives one hold of each back, in the reverse order, whatever becomes of any. cb (may be NULL)
- * runs when the nodes of the last hold are all gone, with the first error met, ELOST and EMAXHOLD
- * included, and its path; without it that error is the return value. ENOTHELD. ENOMEM, with cb:
- * not given back. */
-CLAVE_EXPORT clave_err clave_multilock_release(clave_multilock *ml, uint64_t owner,
-                                               clave_multilock_cb *cb, void *arg);
-
-/* true when the owner holds all of them, and will for `ms` more after `now`. From memory. */
-CLAVE_EXPORT bool clave_multilock_valid_for(const clave_multilock *ml, uint64_t owner, int64_t now,
-                                            int64_t ms);
-/* The lock of that path, for its grant, its guarded writes and what it says of a deadlock; not to
- * be freed, acquired or released. NULL: none has this path. */
-CLAVE_EXPORT clave_mutex *clave_multilock_at(const clave_multilock *ml, const char *path);
+/* true while the calling thread holds all of them and will for `ms` more. From memory. */
+CLAVE_EXPORT bool clave_multilock_valid_for(clave_multilock *l, int64_t ms);
+/* The lock of that path, for its token and guarded writes; not to be freed, acquired or released.
+ * NULL: none has this path. */
+CLAVE_EXPORT clave_mutex *clave_multilock_at(const clave_multilock *l, const char *path);
 
 #ifdef __cplusplus
 }

@@ -19,9 +19,9 @@
  *                         one does not know is 0. Else EINVAL, since what was asked for cannot be
  *                         done; and EINVAL for more than 4096
  *
- * Where the object has an error text (clave_client_errmsg, clave_session_errmsg, the `fault` of
- * clave_tls_new) it says which of these it was. A call copies what it needs of the struct and does
- * not keep it. */
+ * Where the object has an error text (clave_async_client_errmsg, clave_client_errmsg, the `fault`
+ * of clave_tls_new) it says which of these it was. A call copies what it needs of the struct and
+ * does not keep it. */
 #ifndef CLAVE_OPTIONS_H
 #define CLAVE_OPTIONS_H
 

@@ -23,7 +23,7 @@ typedef enum clave_retry_kind {
 /* No field may be negative. A field that the kind does not use is ignored, except with
  * CLAVE_RETRY_DEFAULT, where every other field has to be 0: a policy without a kind is a mistake.
  * Options with a policy outside these ranges are refused with EINVAL when the client is created;
- * clave_client_options_fault says why. */
+ * clave_async_client_options_fault says why. */
 typedef struct clave_retry {
     clave_retry_kind kind; /* one of those above */
     int32_t base_ms;    /* N_TIMES: 0 (at once) or more; FOREVER, EXPONENTIAL, UNTIL: 1 or more */

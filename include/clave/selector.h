@@ -1,13 +1,13 @@
 /* selector.h - leadership as a function call, for threads: as Curator's LeaderSelector, and in
- * one queue with it (its nodes are those of clave/lock.h). Whoever is elected has its function
+ * one queue with it (its nodes are those of clave/mutex.h). Whoever is elected has its function
  * called, and leads until it returns.
  *
  * Any thread may call anything here, but _free from the function itself. */
 #ifndef CLAVE_SELECTOR_H
 #define CLAVE_SELECTOR_H
 
-#include "clave/latch.h"
-#include "clave/lock.h"
+#include "clave/async/latch.h"
+#include "clave/mutex.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -17,31 +17,31 @@ typedef struct clave_selector clave_selector; /* opaque */
 
 /* Leads until it returns; never runs twice at a time for one selector. It should ask often
  * whether it is interrupted, or wait in clave_selector_pause: nothing else ends it. */
-typedef void clave_take_leadership(clave_selector *s, void *arg);
+typedef void clave_take_leadership_fn(clave_selector *s, void *arg);
 /* An executor of the caller's: has run(run_arg) called once, soon, by a thread that may block for
  * as long as the queue and the leadership last. false: it will not. */
-typedef bool clave_execute(void (*run)(void *run_arg), void *run_arg, void *arg);
+typedef bool clave_execute_fn(void (*run)(void *run_arg), void *run_arg, void *arg);
 
 typedef struct clave_selector_options {
     size_t size;    /* CLAVE_SELECTOR_OPTIONS_INIT sets it: clave/options.h */
-    const char *id; /* what participants see; NULL: host and process, as of clave_lock; copied */
+    const char *id; /* what participants see; NULL: host and process, as of clave_mutex; copied */
     const clave_acl *acls; /* of the nodes; NULL: open; copied */
     size_t nacls;
     clave_latch_policy policy; /* what interrupts a leader: SUSPENDED too, or only LOST */
     bool auto_requeue;         /* stand again whenever the function has returned */
     bool revocable;            /* one that is asked to release is interrupted */
-    clave_take_leadership *take;
+    clave_take_leadership_fn *take;
     void *take_arg;
-    clave_execute *execute; /* NULL: a thread of its own */
+    clave_execute_fn *execute; /* NULL: a thread of its own */
     void *execute_arg;
 } clave_selector_options;
 #define CLAVE_SELECTOR_OPTIONS_INIT CLAVE_OPTIONS_INIT(clave_selector_options)
 
 /* EINVAL (no `take`), EPATH, ENOMEM. */
-CLAVE_EXPORT clave_err clave_selector_new(clave_selector **out, clave_session *s, const char *path,
+CLAVE_EXPORT clave_err clave_selector_new(clave_selector **out, clave_client *s, const char *path,
                                           const clave_selector_options *o);
 /* Closes it, and waits until the function has returned. It may outlive the session (see
- * clave_session_close), whose end interrupts the function and closes it. Not from the function.
+ * clave_client_close), whose end interrupts the function and closes it. Not from the function.
  * NULL is ignored. */
 CLAVE_EXPORT void clave_selector_free(clave_selector *s);
 
@@ -72,7 +72,7 @@ CLAVE_EXPORT const char *clave_selector_id(const clave_selector *s); /* NULL: no
 /* Why it stands no more, when it is neither queued nor closed: ENOAUTH, ESEQUENCE ...; EIO: the
  * executor has refused. */
 CLAVE_EXPORT clave_err clave_selector_error(clave_selector *s);
-/* A guarded write of the leader, from the function, as clave_lock_multi. */
+/* A guarded write of the leader, from the function, as clave_mutex_multi. */
 CLAVE_EXPORT clave_err clave_selector_multi(clave_selector *s, const clave_op *ops, size_t nops,
                                             int64_t timeout_ms, clave_reply **out);
 

@@ -7,10 +7,10 @@
  * as it is.
  *
  * Threads  any thread may call anything here but _free, one call of a server after the other; each
- *          returns when it has happened. In the log callback nothing may be called: EDEADLK.
+ *          returns when it has happened. In the log callback nothing may be called: ELOOPTHREAD.
  *          SIGPIPE is blocked in the server's thread; the rest of the process is yours.
  * Errors   beside those that are named: ECLOSED, the server does not run (it was stopped, or its
- *          disk failed); EDEADLK, as above. clave_test_server_errmsg has the text. */
+ *          disk failed); ELOOPTHREAD, as above. clave_test_server_errmsg has the text. */
 #ifndef CLAVE_TESTSERVER_H
 #define CLAVE_TESTSERVER_H
 
@@ -54,7 +54,7 @@ CLAVE_EXPORT clave_err clave_test_server_new(clave_test_server **out,
  * a call. NULL is ignored. */
 CLAVE_EXPORT void clave_test_server_free(clave_test_server *t);
 
-/* "127.0.0.1:41233", for clave_session_open and every other client. The same for its whole life:
+/* "127.0.0.1:41233", for clave_client_open and every other client. The same for its whole life:
  * the port stays its own while it is stopped. Valid until _free. Any thread. */
 CLAVE_EXPORT const char *clave_test_server_connect_string(const clave_test_server *t);
 CLAVE_EXPORT uint16_t clave_test_server_port(const clave_test_server *t);
@@ -79,7 +79,7 @@ CLAVE_EXPORT clave_err clave_test_server_restart(clave_test_server *t);
 
 /* Ends a session as if its time were over: its ephemeral nodes go, watches on them fire, and its
  * connection is closed without a word. Its client hears of it when it comes back. For a session of
- * this library: clave_session_id(session). EUNKNOWNSESSION. */
+ * this library: clave_client_id(session). EUNKNOWNSESSION. */
 CLAVE_EXPORT clave_err clave_test_server_expire(clave_test_server *t, int64_t session_id);
 /* Closes the connection of a session, or, with 0, every connection; the sessions live on, and
  * their clients may come back at once. EUNKNOWNSESSION; ECONNLOSS: it has no connection. */

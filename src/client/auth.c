@@ -20,7 +20,7 @@ void clave__auth_init(struct auths *a)
     list_init(&a->list);
 }
 
-static struct auth *first_in(clave_client *c, enum auth_phase phase)
+static struct auth *first_in(clave_async_client *c, enum auth_phase phase)
 {
     for (struct list *l = c->auths.list.next; l != &c->auths.list; l = l->next) {
         struct auth *a = LIST_ENTRY(l, struct auth, link);
@@ -31,7 +31,7 @@ static struct auth *first_in(clave_client *c, enum auth_phase phase)
 }
 
 /* Secrets do not stay in freed memory. */
-static void free_auth(clave_client *c, struct auth *a)
+static void free_auth(clave_async_client *c, struct auth *a)
 {
     volatile char *p = a->bytes;
     for (size_t i = 0; i < a->len; i++)
@@ -40,7 +40,7 @@ static void free_auth(clave_client *c, struct auth *a)
     clave__mem_free(&c->mem, a);
 }
 
-static void client_auth_tell(clave_client *c, struct auth *a, clave_err err)
+static void client_auth_tell(clave_async_client *c, struct auth *a, clave_err err)
 {
     clave_result_cb *cb = a->cb;
     clave_result res = {.err = err, .path = "/"};
@@ -49,19 +49,19 @@ static void client_auth_tell(clave_client *c, struct auth *a, clave_err err)
         cb(c, &res, a->arg);
 }
 
-void clave__auth_fini(clave_client *c)
+void clave__auth_fini(clave_async_client *c)
 {
     while (!list_empty(&c->auths.list))
         free_auth(c, LIST_ENTRY(c->auths.list.next, struct auth, link));
 }
 
-void clave__auth_detached(clave_client *c)
+void clave__auth_detached(clave_async_client *c)
 {
     for (struct list *l = c->auths.list.next; l != &c->auths.list; l = l->next)
         LIST_ENTRY(l, struct auth, link)->phase = AUTH_UNSENT;
 }
 
-static clave_err send_auth(clave_client *c, struct auth *a)
+static clave_err send_auth(clave_async_client *c, struct auth *a)
 {
     struct wire_request q = {
         .xid = XID_AUTH,
@@ -75,7 +75,7 @@ static clave_err send_auth(clave_client *c, struct auth *a)
     return err;
 }
 
-clave_err clave__auth_fill(clave_client *c)
+clave_err clave__auth_fill(clave_async_client *c)
 {
     struct auth *a;
     clave_err err = CLAVE_OK;
@@ -84,7 +84,7 @@ clave_err clave__auth_fill(clave_client *c)
     return err;
 }
 
-void clave__auth_reply(clave_client *c, clave_err err)
+void clave__auth_reply(clave_async_client *c, clave_err err)
 {
     struct auth *a = first_in(c, AUTH_SENT);
     if (!a) {
@@ -104,7 +104,7 @@ void clave__auth_reply(clave_client *c, clave_err err)
     free_auth(c, a);
 }
 
-void clave__auth_end(clave_client *c)
+void clave__auth_end(clave_async_client *c)
 {
     for (struct list *l = c->auths.list.next, *next; l != &c->auths.list; l = next) {
         next = l->next; /* a callback cannot add one any more */
@@ -112,8 +112,8 @@ void clave__auth_end(clave_client *c)
     }
 }
 
-clave_err clave_add_auth(clave_client *c, const char *scheme, const void *auth, size_t len,
-                         clave_result_cb *cb, void *arg)
+clave_err clave_async_add_auth(clave_async_client *c, const char *scheme, const void *auth,
+                               size_t len, clave_result_cb *cb, void *arg)
 {
     if (c->session.closing || c->session.state == CLAVE_STATE_CLOSED)
         return CLAVE_ECLOSED;

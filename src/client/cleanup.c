@@ -13,7 +13,7 @@ enum { PAUSE_MS = 100 };
 
 struct cleanup {
     struct list link; /* in the client's */
-    clave_client *client;
+    clave_async_client *client;
     int64_t session_id; /* 0: there was none yet; nothing can be its node */
     int64_t czxid;      /* of the node; 0: nobody else takes its name */
     bool busy;
@@ -51,7 +51,7 @@ static void cleanup_pause(struct cleanup *k)
     clave__timers_set(&k->client->timers, &k->pause, k->client->now + PAUSE_MS);
 }
 
-static void cleanup_on_deleted(clave_client *c, const clave_result *res, void *arg)
+static void cleanup_on_deleted(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct cleanup *k = arg;
     clave_err_class class_ = clave_err_classify(res->err);
@@ -82,7 +82,7 @@ static void delete (struct cleanup *k)
     cleanup_submitted(k, clave__submit_delete(k->client, k->path, -1, cleanup_on_deleted, k));
 }
 
-static void cleanup_on_looked(clave_client *c, const clave_result *res, void *arg)
+static void cleanup_on_looked(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct cleanup *k = arg;
     k->busy = false;
@@ -98,7 +98,7 @@ static void cleanup_on_looked(clave_client *c, const clave_result *res, void *ar
         cleanup_pause(k);
 }
 
-static void cleanup_on_synced(clave_client *c, const clave_result *res, void *arg)
+static void cleanup_on_synced(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct cleanup *k = arg;
     if (res->err != CLAVE_OK) {
@@ -140,7 +140,7 @@ static void cleanup_on_pause(struct timer *t, int64_t now)
         finish_with(k, CLAVE_EEXPIRED);
 }
 
-void clave__cleanups_end(clave_client *c)
+void clave__cleanups_end(clave_async_client *c)
 {
     for (struct list *l = c->cleanups.next, *next; l != &c->cleanups; l = next) {
         struct cleanup *k = LIST_ENTRY(l, struct cleanup, link);
@@ -150,7 +150,7 @@ void clave__cleanups_end(clave_client *c)
     }
 }
 
-clave_err clave__client_delete_node(clave_client *c, const char *path, int64_t czxid,
+clave_err clave__client_delete_node(clave_async_client *c, const char *path, int64_t czxid,
                                     clave_result_cb *cb, void *arg)
 {
     clave_err err = clave__submit_check(c, path, false);
@@ -177,7 +177,8 @@ clave_err clave__client_delete_node(clave_client *c, const char *path, int64_t c
     return CLAVE_OK;
 }
 
-clave_err clave_delete_guaranteed(clave_client *c, const char *path, clave_result_cb *cb, void *arg)
+clave_err clave_async_delete_guaranteed(clave_async_client *c, const char *path,
+                                        clave_result_cb *cb, void *arg)
 {
     return clave__client_delete_node(c, path, 0, cb, arg);
 }

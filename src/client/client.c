@@ -46,7 +46,7 @@ static const char *options_fault(const clave_client_options *o)
     return retry_text(&o->reconnect, &o->reads);
 }
 
-const char *clave_client_options_fault(const clave_client_options *given)
+const char *clave_async_client_options_fault(const clave_client_options *given)
 {
     clave_client_options o;
     const char *fault = clave__options_fault(sizeof o, given);
@@ -56,7 +56,7 @@ const char *clave_client_options_fault(const clave_client_options *given)
     return options_fault(&o);
 }
 
-static void init_lists(clave_client *c)
+static void init_lists(clave_async_client *c)
 {
     list_init(&c->listeners);
     list_init(&c->holds);
@@ -69,7 +69,7 @@ static void init_lists(clave_client *c)
     clave__lease_init(&c->lease);
 }
 
-static void client_init_buffers(clave_client *c)
+static void client_init_buffers(clave_async_client *c)
 {
     const struct clave_mem *mem = &c->mem;
     size_t frame = c->max_frame + 4;
@@ -83,7 +83,7 @@ static void client_init_buffers(clave_client *c)
     clave__buf_init(&c->decoded, mem, frame * REPLY_FRAMES * 4);
 }
 
-void clave__client_trim(clave_client *c)
+void clave__client_trim(clave_async_client *c)
 {
     struct buf *scratch[] = {&c->encode, &c->multi, &c->path, &c->acls, &c->decoded};
     for (size_t i = 0; i < sizeof scratch / sizeof *scratch; i++) {
@@ -94,7 +94,7 @@ void clave__client_trim(clave_client *c)
     clave__buf_trim(&c->link.in.held, KEEP_ROOM);
 }
 
-static void init_options(clave_client *c, const clave_client_options *o)
+static void init_options(clave_async_client *c, const clave_client_options *o)
 {
     static const clave_retry reconnect = {
         .kind = CLAVE_RETRY_EXPONENTIAL, .base_ms = 50, .max_ms = 2000};
@@ -120,7 +120,7 @@ static void init_options(clave_client *c, const clave_client_options *o)
     clave__rand_seed(&c->rand, o->seed);
 }
 
-clave_err clave_client_new(clave_client **out, const clave_client_options *given)
+clave_err clave_async_client_new(clave_async_client **out, const clave_client_options *given)
 {
     clave_client_options o;
     *out = NULL;
@@ -134,7 +134,7 @@ clave_err clave_client_new(clave_client **out, const clave_client_options *given
     if (err)
         return err;
     struct clave_mem mem = clave__mem_or_default(o.mem);
-    clave_client *c = clave__mem_zalloc(&mem, sizeof *c);
+    clave_async_client *c = clave__mem_zalloc(&mem, sizeof *c);
     if (!c)
         return CLAVE_ENOMEM;
     c->mem = mem;
@@ -147,7 +147,7 @@ clave_err clave_client_new(clave_client **out, const clave_client_options *given
         err = clave__hosts_init(&c->hosts, &c->mem, o.hosts);
     if (err) {
         c->session.state = CLAVE_STATE_CLOSED;
-        clave_client_free(c);
+        clave_async_client_free(c);
         return err;
     }
     if (!c->keep_order)
@@ -156,7 +156,7 @@ clave_err clave_client_new(clave_client **out, const clave_client_options *given
     return CLAVE_OK;
 }
 
-static void client_destroy(clave_client *c)
+static void client_destroy(clave_async_client *c)
 {
     clave__auth_fini(c);
     clave__client_watches_fini(&c->watches);
@@ -172,18 +172,18 @@ static void client_destroy(clave_client *c)
     clave__mem_free(&mem, c);
 }
 
-void clave__client_ref(clave_client *c)
+void clave__client_ref(clave_async_client *c)
 {
     c->refs++;
 }
 
-void clave__client_drop(clave_client *c)
+void clave__client_drop(clave_async_client *c)
 {
     if (--c->refs == 0)
         client_destroy(c);
 }
 
-void clave__client_unref(clave_client *c)
+void clave__client_unref(clave_async_client *c)
 {
     if (c->freed && c->deliveries.depth == 0) {
         clave__engine_enter(c, c->now);
@@ -192,7 +192,7 @@ void clave__client_unref(clave_client *c)
     clave__client_drop(c);
 }
 
-void clave_client_free(clave_client *c)
+void clave_async_client_free(clave_async_client *c)
 {
     if (!c)
         return;
@@ -207,7 +207,7 @@ void clave_client_free(clave_client *c)
     clave__client_drop(c);
 }
 
-void clave_client_start(clave_client *c, int64_t now)
+void clave_async_client_start(clave_async_client *c, int64_t now)
 {
     clave__engine_enter(c, now);
     if (c->session.state == CLAVE_STATE_LATENT && c->link.phase == LINK_IDLE)
@@ -216,14 +216,14 @@ void clave_client_start(clave_client *c, int64_t now)
 }
 
 /* When the server has ended the session by itself, whatever becomes of our closeSession. */
-static int64_t surely_over(const clave_client *c)
+static int64_t surely_over(const clave_async_client *c)
 {
     int64_t by = clave__lease_contact_deadline(&c->lease);
     int64_t from_now = c->now + c->asked_timeout_ms;
     return by > c->now ? by : from_now;
 }
 
-void clave_client_close(clave_client *c, int64_t now)
+void clave_async_client_close(clave_async_client *c, int64_t now)
 {
     clave__engine_enter(c, now);
     struct session *s = &c->session;
@@ -239,14 +239,14 @@ void clave_client_close(clave_client *c, int64_t now)
     clave__engine_leave(c);
 }
 
-void clave_client_abandon(clave_client *c, int64_t now)
+void clave_async_client_abandon(clave_async_client *c, int64_t now)
 {
     clave__engine_enter(c, now);
     clave__session_end(c, CLAVE_OK);
     clave__engine_leave(c);
 }
 
-static void run_timers(clave_client *c)
+static void run_timers(clave_async_client *c)
 {
     struct timer *t;
     clave__engine_deliver(c);
@@ -259,7 +259,7 @@ static void run_timers(clave_client *c)
     }
 }
 
-void clave_client_tick(clave_client *c, int64_t now)
+void clave_async_client_tick(clave_async_client *c, int64_t now)
 {
     clave__engine_enter(c, now);
     if (c->deliveries.depth == 1) /* callbacks run one at a time */
@@ -269,7 +269,7 @@ void clave_client_tick(clave_client *c, int64_t now)
 
 /* ---- what is known ------------------------------------------------------------------- */
 
-int64_t clave_client_deadline(const clave_client *c)
+int64_t clave_async_client_deadline(const clave_async_client *c)
 {
     if (clave__deliveries_wait(&c->deliveries))
         return c->now;
@@ -288,42 +288,42 @@ const char *clave_state_name(clave_state state)
     return state <= CLAVE_STATE_CLOSED ? names[state] : "UNKNOWN";
 }
 
-const char *clave_client_host_fault(const char *hosts)
+const char *clave_async_client_host_fault(const char *hosts)
 {
     return clave__hosts_fault(hosts);
 }
 
-clave_state clave_client_state(const clave_client *c)
+clave_state clave_async_client_state(const clave_async_client *c)
 {
     return c->session.state;
 }
 
-bool clave_client_is_connected(const clave_client *c)
+bool clave_async_client_is_connected(const clave_async_client *c)
 {
     return clave__link_is_open(&c->link);
 }
 
-int64_t clave_client_session_id(const clave_client *c)
+int64_t clave_async_client_session_id(const clave_async_client *c)
 {
     return c->session.id;
 }
 
-const uint8_t *clave_client_session_passwd(const clave_client *c)
+const uint8_t *clave_async_client_session_passwd(const clave_async_client *c)
 {
     return c->session.passwd;
 }
 
-int32_t clave_client_session_timeout(const clave_client *c)
+int32_t clave_async_client_session_timeout(const clave_async_client *c)
 {
     return c->session.timeout_ms;
 }
 
-int64_t clave_client_hold_deadline(const clave_client *c)
+int64_t clave_async_client_hold_deadline(const clave_async_client *c)
 {
     return c->session.may_be_over ? INT64_MIN : clave__lease_hold_deadline(&c->lease);
 }
 
-const char *clave_client_errmsg(const clave_client *c)
+const char *clave_async_client_errmsg(const clave_async_client *c)
 {
     if (c->fault[0])
         return c->fault;
@@ -340,36 +340,36 @@ const char *clave_client_errmsg(const clave_client *c)
     return "no fault so far";
 }
 
-uint64_t clave_client_requests_sent(const clave_client *c, int op)
+uint64_t clave_async_client_requests_sent(const clave_async_client *c, int op)
 {
     int n = (int)(sizeof c->pipeline.counts / sizeof *c->pipeline.counts);
     return op >= 0 && op < n ? c->pipeline.counts[op] : 0;
 }
 
-uint64_t clave_client_events_received(const clave_client *c)
+uint64_t clave_async_client_events_received(const clave_async_client *c)
 {
     return c->watches.events;
 }
 
-uint64_t clave_client_connection(const clave_client *c)
+uint64_t clave_async_client_connection(const clave_async_client *c)
 {
     return c->link.connections;
 }
 
 /* ---- for recipes --------------------------------------------------------------------- */
 
-int64_t clave__client_now(const clave_client *c)
+int64_t clave__client_now(const clave_async_client *c)
 {
     return c->now;
 }
 
-int64_t clave__client_best_hold(const clave_client *c)
+int64_t clave__client_best_hold(const clave_async_client *c)
 {
     return clave__lease_best(&c->lease);
 }
 
-clave_err clave__client_take_options(clave_client *c, void *dst, size_t dst_size, const void *src,
-                                     const char *name)
+clave_err clave__client_take_options(clave_async_client *c, void *dst, size_t dst_size,
+                                     const void *src, const char *name)
 {
     const char *fault = clave__options_fault(dst_size, src);
     if (fault)
@@ -377,22 +377,22 @@ clave_err clave__client_take_options(clave_client *c, void *dst, size_t dst_size
     return clave__options_take(dst, dst_size, src);
 }
 
-const struct clave_mem *clave__client_mem(const clave_client *c)
+const struct clave_mem *clave__client_mem(const clave_async_client *c)
 {
     return &c->mem;
 }
 
-struct clave_tls *clave__client_tls(const clave_client *c)
+struct clave_tls *clave__client_tls(const clave_async_client *c)
 {
     return c->tls;
 }
 
-const struct log *clave__client_log(const clave_client *c)
+const struct log *clave__client_log(const clave_async_client *c)
 {
     return &c->log;
 }
 
-void clave__client_listen(clave_client *c, struct listener *l)
+void clave__client_listen(clave_async_client *c, struct listener *l)
 {
     list_push_back(&c->listeners, &l->link);
 }
@@ -402,27 +402,27 @@ void clave__client_unlisten(struct listener *l)
     list_remove(&l->link);
 }
 
-void clave__client_timer_set(clave_client *c, struct timer *t, int64_t at)
+void clave__client_timer_set(clave_async_client *c, struct timer *t, int64_t at)
 {
     clave__timers_set(&c->timers, t, at);
 }
 
-void clave__client_timer_clear(clave_client *c, struct timer *t)
+void clave__client_timer_clear(clave_async_client *c, struct timer *t)
 {
     clave__timers_clear(&c->timers, t);
 }
 
-void clave__client_refused(clave_client *c, unsigned addresses)
+void clave__client_refused(clave_async_client *c, unsigned addresses)
 {
     clave__hosts_refused(&c->hosts, addresses);
 }
 
-bool clave__client_all_refuse(const clave_client *c)
+bool clave__client_all_refuse(const clave_async_client *c)
 {
     return clave__hosts_all_refuse(&c->hosts);
 }
 
-void clave__client_fault(clave_client *c, const char *fmt, ...)
+void clave__client_fault(clave_async_client *c, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);

@@ -1,4 +1,4 @@
-/* client_internal.h - what recipes may use of a clave_client beyond the public calls. */
+/* client_internal.h - what recipes may use of a clave_async_client beyond the public calls. */
 #ifndef CLAVE_CLIENT_CLIENT_INTERNAL_H
 #define CLAVE_CLIENT_CLIENT_INTERNAL_H
 
@@ -6,33 +6,33 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/rand.h"
-#include "clave/client.h"
+#include "clave/async/client.h"
 #include "client/timer.h"
 
 /* An object of the API that is made on a client, from the end of its _new to the end of its _free:
  * it may be freed behind its client, which is CLOSED then and keeps only its memory. On a client
  * that is gone for its user, _unref delivers first what the _free has left to be told. */
-void clave__client_ref(clave_client *c);
-void clave__client_unref(clave_client *c);
+void clave__client_ref(clave_async_client *c);
+void clave__client_unref(clave_async_client *c);
 
 /* The time of the newest call into the client. */
-int64_t clave__client_now(const clave_client *c);
-const struct clave_mem *clave__client_mem(const clave_client *c);
-/* clave__options_take of the struct of that name, and clave_client_errmsg tells why they are
+int64_t clave__client_now(const clave_async_client *c);
+const struct clave_mem *clave__client_mem(const clave_async_client *c);
+/* clave__options_take of the struct of that name, and clave_async_client_errmsg tells why they are
  * refused. */
-clave_err clave__client_take_options(clave_client *c, void *dst, size_t dst_size, const void *src,
-                                     const char *name);
+clave_err clave__client_take_options(clave_async_client *c, void *dst, size_t dst_size,
+                                     const void *src, const char *name);
 /* As given in the options. */
-struct clave_tls *clave__client_tls(const clave_client *c);
-const struct log *clave__client_log(const clave_client *c);
+struct clave_tls *clave__client_tls(const clave_async_client *c);
+const struct log *clave__client_log(const clave_async_client *c);
 /* The prefix of protected names, "_c_<uuid>-": another one each time, and another than any that a
  * client with the same seed makes in a session of its own. */
 enum { CLAVE_PROTECTED_PREFIX = 3 + CLAVE_UUID_TEXT + 1 };
-void clave__client_protect(clave_client *c, char out[CLAVE_PROTECTED_PREFIX + 1]);
+void clave__client_protect(clave_async_client *c, char out[CLAVE_PROTECTED_PREFIX + 1]);
 
-/* As clave_delete_guaranteed; with a czxid, of no other node: not of one that somebody else made
- * under that name while the answer to the delete was lost. */
-clave_err clave__client_delete_node(clave_client *c, const char *path, int64_t czxid,
+/* As clave_async_delete_guaranteed; with a czxid, of no other node: not of one that somebody else
+ * made under that name while the answer to the delete was lost. */
+clave_err clave__client_delete_node(clave_async_client *c, const char *path, int64_t czxid,
                                     clave_result_cb *cb, void *arg);
 
 /* State changes, in order, before the user's own callback. A listener may unlisten
@@ -41,15 +41,15 @@ struct listener {
     struct list link;
     void (*on_state)(struct listener *l, clave_state state, clave_err why);
 };
-void clave__client_listen(clave_client *c, struct listener *l);
+void clave__client_listen(clave_async_client *c, struct listener *l);
 void clave__client_unlisten(struct listener *l);
 
 /* Timers fire inside _tick; see client/timer.h. */
-void clave__client_timer_set(clave_client *c, struct timer *t, int64_t at);
-void clave__client_timer_clear(clave_client *c, struct timer *t);
+void clave__client_timer_set(clave_async_client *c, struct timer *t, int64_t at);
+void clave__client_timer_clear(clave_async_client *c, struct timer *t);
 
 /* How far ahead the hold deadline is at best, ms: by a proof that has just come. */
-int64_t clave__client_best_hold(const clave_client *c);
+int64_t clave__client_best_hold(const clave_async_client *c);
 
 /* A call that is due, but not inside the one that causes it: it is made when the entry into
  * the client that is under way ends, or with the next; a closed client's at last in _free. */
@@ -57,7 +57,7 @@ struct client_task {
     struct list link; /* list_remove: it is due no more */
     void (*run)(struct client_task *e);
 };
-void clave__client_later(clave_client *c, struct client_task *e);
+void clave__client_later(clave_async_client *c, struct client_task *e);
 
 /* A grant that depends on the session. While there is one, heartbeats are confirmed ones
  * (they pass the leader: a multi with a check of a held `path`; a plain ping on a
@@ -73,25 +73,25 @@ struct hold {
     bool settled;
     int64_t since; /* set by _hold */
 };
-void clave__client_hold(clave_client *c, struct hold *h);
-void clave__client_unhold(clave_client *c, struct hold *h);
+void clave__client_hold(clave_async_client *c, struct hold *h);
+void clave__client_unhold(clave_async_client *c, struct hold *h);
 
 /* Asks for one confirmed heartbeat now, or behind the one that is under way. */
-void clave__client_confirm(clave_client *c);
-/* Called whenever clave_client_hold_deadline has moved on; it leaves the list by itself. */
+void clave__client_confirm(clave_async_client *c);
+/* Called whenever clave_async_client_hold_deadline has moved on; it leaves the list by itself. */
 struct confirm_waiter {
     struct list link;
     void (*on_confirmed)(struct confirm_waiter *w);
 };
-void clave__client_await_confirm(clave_client *c, struct confirm_waiter *w);
+void clave__client_await_confirm(clave_async_client *c, struct confirm_waiter *w);
 
-/* Sets the text of clave_client_errmsg. */
-__attribute__((format(printf, 2, 3))) void clave__client_fault(clave_client *c, const char *fmt,
-                                                               ...);
+/* Sets the text of clave_async_client_errmsg. */
+__attribute__((format(printf, 2, 3))) void clave__client_fault(clave_async_client *c,
+                                                               const char *fmt, ...);
 /* The dial that is about to end with _disconnected was refused, and would be again, by one of so
  * many addresses of the host. */
-void clave__client_refused(clave_client *c, unsigned addresses);
+void clave__client_refused(clave_async_client *c, unsigned addresses);
 /* Nothing can be reached until somebody mends it: see clave__hosts_all_refuse. */
-bool clave__client_all_refuse(const clave_client *c);
+bool clave__client_all_refuse(const clave_async_client *c);
 
 #endif

@@ -82,7 +82,7 @@ static void client_create_on_pause(struct timer *t, int64_t now)
 
 static void client_create_conclude(struct creation *k, const clave_result *listing);
 
-static void client_create_on_parent(clave_client *c, const clave_result *res, void *arg)
+static void client_create_on_parent(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct creation *k = arg;
     if (res->err == CLAVE_EUNIMPLEMENTED)
@@ -93,7 +93,7 @@ static void client_create_on_parent(clave_client *c, const clave_result *res, vo
         client_create_conclude(k, NULL);
 }
 
-static void client_create_on_created(clave_client *c, const clave_result *res, void *arg)
+static void client_create_on_created(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct creation *k = arg;
     (void)c;
@@ -108,7 +108,7 @@ static void client_create_on_created(clave_client *c, const clave_result *res, v
         client_create_conclude(k, NULL);
 }
 
-static void client_create_on_listed(clave_client *c, const clave_result *res, void *arg)
+static void client_create_on_listed(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct creation *k = arg;
     (void)c;
@@ -129,7 +129,7 @@ const char *clave__creation_parent(struct creation *k)
  * has no names. */
 static clave_err client_create_submit(struct creation *k)
 {
-    clave_client *c = k->client;
+    clave_async_client *c = k->client;
     clave_err err = clave__submit_check(c, "/", false);
     if (err == CLAVE_OK)
         err = clave__submit_create(c, &k->what, client_create_on_created, k);
@@ -164,7 +164,7 @@ void clave__creation_create(struct creation *k)
  * there already answer so. */
 static void make_parents(struct creation *k)
 {
-    clave_client *c = k->client;
+    clave_async_client *c = k->client;
     struct jbytes full;
     k->parent_attempts++;
     k->parent_err = CLAVE_OK;
@@ -230,7 +230,7 @@ void clave__creation_step_failed(struct creation *k, clave_err err)
         clave__creation_pause(k);
 }
 
-static void on_removed(clave_client *c, const clave_result *res, void *arg)
+static void on_removed(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct creation *k = arg;
     (void)c;
@@ -263,7 +263,7 @@ static void remove_found(struct creation *k)
 
 static void check_next(struct creation *k);
 
-static void on_checked(clave_client *c, const clave_result *res, void *arg)
+static void on_checked(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct creation *k = arg;
     (void)c;
@@ -345,7 +345,7 @@ static clave_err take_matches(struct creation *k, const clave_result *res)
     return CLAVE_OK;
 }
 
-static void on_searched(clave_client *c, const clave_result *res, void *arg)
+static void on_searched(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct creation *k = arg;
     static const clave_result nobody = {0};
@@ -361,7 +361,7 @@ static void on_searched(clave_client *c, const clave_result *res, void *arg)
 }
 
 /* The listing right behind it judges. */
-static void client_create_on_proven(clave_client *c, const clave_result *res, void *arg)
+static void client_create_on_proven(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct creation *k = arg;
     (void)c;
@@ -414,7 +414,7 @@ static void client_create_search(struct creation *k)
 
 /* ---- life ---------------------------------------------------------------------------- */
 
-void clave__creations_end(clave_client *c)
+void clave__creations_end(clave_async_client *c)
 {
     for (struct list *l = c->creations.next, *next; l != &c->creations; l = next) {
         struct creation *k = LIST_ENTRY(l, struct creation, link);
@@ -471,8 +471,8 @@ static char *client_create_put_path(struct creation *k, char *at, const char *pa
 }
 
 /* One block: the creation, ACLs, path, the room for the path found, data. */
-static struct creation *creation_new(clave_client *c, const char *path, const struct jbytes *data,
-                                     const clave_create_options *o)
+static struct creation *creation_new(clave_async_client *c, const char *path,
+                                     const struct jbytes *data, const clave_create_options *o)
 {
     size_t npath = strlen(path) + CLAVE_PROTECTED_PREFIX + 1;
     size_t nfound = npath + c->hosts.chroot_len + SEQUENCE_ROOM;
@@ -499,7 +499,7 @@ static struct creation *creation_new(clave_client *c, const char *path, const st
     return k;
 }
 
-static clave_err client_create_check(clave_client *c, const char *path,
+static clave_err client_create_check(clave_async_client *c, const char *path,
                                      const clave_create_options *o)
 {
     bool sequential = o->mode == CLAVE_PERSISTENT_SEQUENTIAL ||
@@ -515,8 +515,8 @@ static clave_err client_create_check(clave_client *c, const char *path,
     return clave__submit_check(c, path, sequential);
 }
 
-clave_err clave_create(clave_client *c, const char *path, const void *data, size_t len,
-                       const clave_create_options *given, clave_result_cb *cb, void *arg)
+clave_err clave_async_create(clave_async_client *c, const char *path, const void *data, size_t len,
+                             const clave_create_options *given, clave_result_cb *cb, void *arg)
 {
     clave_create_options o;
     clave_err err = clave__client_take_options(c, &o, sizeof o, given, "clave_create_options");

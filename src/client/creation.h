@@ -15,7 +15,7 @@ enum creation_state {
 struct creation {
     struct list link; /* in the client's; of those whose outcome is to be certain, in the order
                          in which they were sent */
-    clave_client *client;
+    clave_async_client *client;
     enum creation_state state;
     unsigned busy; /* requests under way */
     unsigned parent_attempts;

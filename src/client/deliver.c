@@ -18,13 +18,13 @@ bool clave__deliveries_wait(const struct deliveries *d)
            !list_empty(&d->client_tasks);
 }
 
-void clave__engine_note(clave_client *c, int64_t now)
+void clave__engine_note(clave_async_client *c, int64_t now)
 {
     if (now > c->now)
         c->now = now;
 }
 
-void clave__engine_enter(clave_client *c, int64_t now)
+void clave__engine_enter(clave_async_client *c, int64_t now)
 {
     c->deliveries.depth++;
     clave__engine_note(c, now);
@@ -32,7 +32,7 @@ void clave__engine_enter(clave_client *c, int64_t now)
     clave__session_tick(c);
 }
 
-void clave__client_later(clave_client *c, struct client_task *e)
+void clave__client_later(clave_async_client *c, struct client_task *e)
 {
     list_push_back(&c->deliveries.client_tasks, &e->link);
 }
@@ -40,7 +40,7 @@ void clave__client_later(clave_client *c, struct client_task *e)
 /* One round: what comes meanwhile waits for the next entry, so that a caller who tries again
  * at once does not stay in here for ever. A closed client takes nothing new, and there may be
  * no next entry. */
-static void run_client_tasks(clave_client *c)
+static void run_client_tasks(clave_async_client *c)
 {
     struct list round;
     struct list *l;
@@ -55,7 +55,7 @@ static void run_client_tasks(clave_client *c)
     } while (c->session.state == CLAVE_STATE_CLOSED && !list_empty(&c->deliveries.client_tasks));
 }
 
-void clave__engine_leave(clave_client *c)
+void clave__engine_leave(clave_async_client *c)
 {
     clave__engine_deliver(c);
     if (c->deliveries.depth == 1) {
@@ -65,7 +65,7 @@ void clave__engine_leave(clave_client *c)
     c->deliveries.depth--;
 }
 
-void clave__deliver_state(clave_client *c, clave_state state, clave_err why)
+void clave__deliver_state(clave_async_client *c, clave_state state, clave_err why)
 {
     struct deliveries *d = &c->deliveries;
     assert(d->nstates < DELIVERY_STATES); /* one entry makes a few at most */
@@ -74,7 +74,7 @@ void clave__deliver_state(clave_client *c, clave_state state, clave_err why)
     d->states[at].why = why;
 }
 
-void clave__deliver_failure(clave_client *c, struct request *r, clave_err err)
+void clave__deliver_failure(clave_async_client *c, struct request *r, clave_err err)
 {
     clave__timers_clear(&c->timers, &r->pause);
     r->err = err;
@@ -82,7 +82,7 @@ void clave__deliver_failure(clave_client *c, struct request *r, clave_err err)
 }
 
 /* Each listener there is now once, even if some go or come meanwhile. */
-static void tell_listeners(clave_client *c, clave_state state, clave_err why)
+static void tell_listeners(clave_async_client *c, clave_state state, clave_err why)
 {
     struct list round;
     struct list *l;
@@ -95,7 +95,7 @@ static void tell_listeners(clave_client *c, clave_state state, clave_err why)
     }
 }
 
-static bool deliver_state(clave_client *c)
+static bool deliver_state(clave_async_client *c)
 {
     struct deliveries *d = &c->deliveries;
     if (d->nstates == 0)
@@ -115,7 +115,7 @@ static bool deliver_state(clave_client *c)
     return true;
 }
 
-static bool deliver_failure(clave_client *c)
+static bool deliver_failure(clave_async_client *c)
 {
     struct list *l = list_pop_front(&c->deliveries.failed);
     if (l)
@@ -124,7 +124,7 @@ static bool deliver_failure(clave_client *c)
 }
 
 /* A waiter leaves the list by itself; one that comes meanwhile waits for the next move. */
-static bool deliver_lease(clave_client *c)
+static bool deliver_lease(clave_async_client *c)
 {
     struct list round;
     struct list *l;
@@ -141,7 +141,7 @@ static bool deliver_lease(clave_client *c)
     return true;
 }
 
-void clave__engine_deliver(clave_client *c)
+void clave__engine_deliver(clave_async_client *c)
 {
     if (c->deliveries.depth > 1)
         return;

@@ -1,4 +1,4 @@
-/* engine.h - the inside of a clave_client, as the files of this folder share it.
+/* engine.h - the inside of a clave_async_client, as the files of this folder share it.
  *
  *   client.c     life, options, what is known        link.c       dial, handshake, hang-up
  *   session.c    the states users see; LOST          pipeline.c   requests to and from the wire
@@ -44,16 +44,16 @@ struct link {
     int64_t wrote;      /* when something was last put into `out` */
 };
 
-void clave__link_start(clave_client *c);
+void clave__link_start(clave_async_client *c);
 /* Gives the connection up. */
-void clave__link_drop(clave_client *c, clave_err why);
+void clave__link_drop(clave_async_client *c, clave_err why);
 /* The server has answered with an error to what the client asks by itself on every connection
  * ("a ping"): that host counts as one that failed. EEXPIRED: the session is lost. */
-void clave__link_refused(clave_client *c, clave_err err, const char *what);
+void clave__link_refused(clave_async_client *c, clave_err err, const char *what);
 /* No connection any more, for good. */
-void clave__link_shut(clave_client *c);
-void clave__link_tick(clave_client *c);
-int64_t clave__link_deadline(const clave_client *c);
+void clave__link_shut(clave_async_client *c);
+void clave__link_tick(clave_async_client *c);
+int64_t clave__link_deadline(const clave_async_client *c);
 
 static inline bool clave__link_is_open(const struct link *l)
 {
@@ -77,18 +77,19 @@ struct session {
 };
 
 /* A session was made (`id` other than before) or re-attached; by a handshake sent then. */
-void clave__session_attached(clave_client *c, const struct wire_connect_response *r, int64_t sent);
+void clave__session_attached(clave_async_client *c, const struct wire_connect_response *r,
+                             int64_t sent);
 /* The connection is gone. */
-void clave__session_detached(clave_client *c, clave_err why);
+void clave__session_detached(clave_async_client *c, clave_err why);
 /* The session has ended or must be taken for ended; another one follows. */
-void clave__session_lose(clave_client *c, clave_err why);
+void clave__session_lose(clave_async_client *c, clave_err why);
 /* Nothing follows. */
-void clave__session_end(clave_client *c, clave_err why);
+void clave__session_end(clave_async_client *c, clave_err why);
 /* LOST, when its time has come. */
-void clave__session_tick(clave_client *c);
-int64_t clave__session_deadline(const clave_client *c);
+void clave__session_tick(clave_async_client *c);
+int64_t clave__session_deadline(const clave_async_client *c);
 /* The lease has moved on, or a hold has come or gone. */
-void clave__session_hold_moved(clave_client *c);
+void clave__session_hold_moved(clave_async_client *c);
 
 /* ---- pipeline: requests between submission and answer -------------------------------- */
 
@@ -103,24 +104,24 @@ struct pipeline {
 
 void clave__pipeline_init(struct pipeline *p);
 /* Takes the request over; it will be answered once. */
-void clave__pipeline_submit(clave_client *c, struct request *r);
+void clave__pipeline_submit(clave_async_client *c, struct request *r);
 /* Writes a request that nobody waits for in the pipeline: its answer is known by its xid. ENOMEM:
  * nothing is written. */
-clave_err clave__pipeline_put(clave_client *c, const struct wire_request *q);
+clave_err clave__pipeline_put(clave_async_client *c, const struct wire_request *q);
 /* As much as fits into the link's output. */
-void clave__pipeline_fill(clave_client *c);
+void clave__pipeline_fill(clave_async_client *c);
 /* What the error in a reply's header says of the write: it passed the leader all the same. */
 bool clave__pipeline_was_committed(clave_err err);
 /* A reply with an xid of its own. false: not the next one expected. */
-bool clave__pipeline_reply(clave_client *c, const struct wire_reply_header *h,
+bool clave__pipeline_reply(clave_async_client *c, const struct wire_reply_header *h,
                            struct jreader *body);
 /* The next reply is longer than what we take: the read that asked for it is not sent again,
  * since it would end every connection to come. */
-void clave__pipeline_reply_too_big(clave_client *c);
+void clave__pipeline_reply_too_big(clave_async_client *c);
 /* The connection is gone: what may be sent again waits, the rest fails. */
-void clave__pipeline_detached(clave_client *c);
+void clave__pipeline_detached(clave_async_client *c);
 /* Everything fails. */
-void clave__pipeline_fail(clave_client *c, clave_err unsent, clave_err sent);
+void clave__pipeline_fail(clave_async_client *c, clave_err unsent, clave_err sent);
 
 /* ---- deliveries: callbacks wait here until the engine is consistent ------------------ */
 
@@ -141,15 +142,16 @@ struct deliveries {
 void clave__deliver_init(struct deliveries *d);
 bool clave__deliveries_wait(const struct deliveries *d);
 /* For a call that runs no callbacks: the time, which never goes back, and nothing else. What the
- * call brings about is delivered by the next entry: clave_client_deadline is due at once. */
-void clave__engine_note(clave_client *c, int64_t now);
-/* Around every entry that may run callbacks (clave/client.h and docs/drivers.md list them). */
-void clave__engine_enter(clave_client *c, int64_t now);
-void clave__engine_leave(clave_client *c);
+ * call brings about is delivered by the next entry: clave_async_client_deadline is due at once. */
+void clave__engine_note(clave_async_client *c, int64_t now);
+/* Around every entry that may run callbacks (clave/async/client.h and docs/drivers.md list them).
+ */
+void clave__engine_enter(clave_async_client *c, int64_t now);
+void clave__engine_leave(clave_async_client *c);
 /* Runs what waits; the outermost entry only. */
-void clave__engine_deliver(clave_client *c);
-void clave__deliver_state(clave_client *c, clave_state state, clave_err why);
-void clave__deliver_failure(clave_client *c, struct request *r, clave_err err);
+void clave__engine_deliver(clave_async_client *c);
+void clave__deliver_state(clave_async_client *c, clave_state state, clave_err why);
+void clave__deliver_failure(clave_async_client *c, struct request *r, clave_err err);
 
 /* ---- heartbeat ----------------------------------------------------------------------- */
 
@@ -165,14 +167,14 @@ struct heartbeat {
     struct hold *checked[HEARTBEAT_HOLDS]; /* by the one under way; NULL: gone since */
 };
 
-void clave__heartbeat_attached(clave_client *c);
+void clave__heartbeat_attached(clave_async_client *c);
 /* The session has come back with holds, to a member that may be behind the one before and whose
  * leader may be none any more: something is committed before anything else is asked. */
-void clave__heartbeat_catch_up(clave_client *c);
-void clave__heartbeat_detached(clave_client *c);
-void clave__heartbeat_tick(clave_client *c);
-int64_t clave__heartbeat_deadline(const clave_client *c);
-void clave__heartbeat_ping_answered(clave_client *c, clave_err err);
+void clave__heartbeat_catch_up(clave_async_client *c);
+void clave__heartbeat_detached(clave_async_client *c);
+void clave__heartbeat_tick(clave_async_client *c);
+int64_t clave__heartbeat_deadline(const clave_async_client *c);
+void clave__heartbeat_ping_answered(clave_async_client *c, clave_err err);
 
 /* ---- auth ---------------------------------------------------------------------------- */
 
@@ -181,25 +183,25 @@ struct auths {
 };
 
 void clave__auth_init(struct auths *a);
-void clave__auth_fini(clave_client *c);
-void clave__auth_detached(clave_client *c);
+void clave__auth_fini(clave_async_client *c);
+void clave__auth_detached(clave_async_client *c);
 /* Appends the identities not yet sent on this connection. */
-clave_err clave__auth_fill(clave_client *c);
-void clave__auth_reply(clave_client *c, clave_err err);
+clave_err clave__auth_fill(clave_async_client *c);
+void clave__auth_reply(clave_async_client *c, clave_err err);
 /* No session follows. */
-void clave__auth_end(clave_client *c);
+void clave__auth_end(clave_async_client *c);
 
 /* ---- composed requests --------------------------------------------------------------- */
 
 /* Another session than before: what was asked for without one will be sent in it. */
-void clave__creations_session_made(clave_client *c);
+void clave__creations_session_made(clave_async_client *c);
 /* No session follows: those that wait for nothing but time end with ECLOSED. */
-void clave__creations_end(clave_client *c);
-void clave__cleanups_end(clave_client *c);
+void clave__creations_end(clave_async_client *c);
+void clave__cleanups_end(clave_async_client *c);
 
 /* ---- the client ---------------------------------------------------------------------- */
 
-struct clave_client {
+struct clave_async_client {
     struct clave_mem mem;
     unsigned refs; /* the user, and the objects of the API that were made on it */
     bool freed;    /* by the user: only such objects need it */
@@ -253,7 +255,7 @@ static inline int64_t earlier(int64_t a, int64_t b)
 }
 
 /* clave__client_unref without the delivery. */
-void clave__client_drop(clave_client *c);
+void clave__client_drop(clave_async_client *c);
 
 /* What is wrong with a retry policy in the options. */
 enum retry_fault {
@@ -268,11 +270,11 @@ enum retry_fault {
 enum retry_fault clave__retry_fault(const clave_retry *r);
 
 /* Between entries: gives back what a huge message took. */
-void clave__client_trim(clave_client *c);
+void clave__client_trim(clave_async_client *c);
 
 /* The server's paths: with the chroot. The slice is valid until the next call. */
-clave_err clave__full_path(clave_client *c, const char *path, struct jbytes *out);
+clave_err clave__full_path(clave_async_client *c, const char *path, struct jbytes *out);
 /* Below the chroot; the root of an empty path. n = -1: outside. */
-struct jbytes clave__strip_chroot(const clave_client *c, struct jbytes full);
+struct jbytes clave__strip_chroot(const clave_async_client *c, struct jbytes full);
 
 #endif

@@ -6,17 +6,17 @@
 #include "client/engine.h"
 #include "client/submit.h"
 
-static bool has_holds(const clave_client *c)
+static bool has_holds(const clave_async_client *c)
 {
     return !list_empty(&c->holds);
 }
 
-static bool is_standalone(const clave_client *c)
+static bool is_standalone(const clave_async_client *c)
 {
     return c->lease.relay_ms == 0;
 }
 
-static int64_t interval(const clave_client *c)
+static int64_t interval(const clave_async_client *c)
 {
     int64_t quarter = c->session.timeout_ms / 4;
     /* What is sent sooner than a relay interval behind the last one proves nothing new. */
@@ -24,14 +24,14 @@ static int64_t interval(const clave_client *c)
 }
 
 /* A member that has lost its leader is left for another while there is time. */
-static int64_t impatience(const clave_client *c)
+static int64_t impatience(const clave_async_client *c)
 {
     return c->session.timeout_ms / 6;
 }
 
 /* ---- pings --------------------------------------------------------------------------- */
 
-static void ping(clave_client *c)
+static void ping(clave_async_client *c)
 {
     struct wire_request q = {.xid = XID_PING, .op = OP_PING};
     if (clave__pipeline_put(c, &q) != CLAVE_OK) {
@@ -44,7 +44,7 @@ static void ping(clave_client *c)
 
 /* ---- confirmed heartbeats ------------------------------------------------------------ */
 
-static void confirm(clave_client *c);
+static void confirm(clave_async_client *c);
 
 /* An error that confirms nothing, where another member may confirm. Not one of the client's own;
  * nor one that every member has for these nodes, or has for want of time: behind a new connection
@@ -56,7 +56,7 @@ static bool is_this_members(const clave_result *res)
            res->err != CLAVE_ETHROTTLED && res->err != CLAVE_EEXPIRED;
 }
 
-static void on_confirmed(clave_client *c, const clave_result *res, void *arg)
+static void on_confirmed(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct heartbeat *b = &c->heartbeat;
     struct hold *missing = NULL;
@@ -75,7 +75,7 @@ static void on_confirmed(clave_client *c, const clave_result *res, void *arg)
 }
 
 /* Those that were checked go to the end of the list, so that all have their turn. */
-static size_t heartbeat_choose(clave_client *c, clave_op *ops)
+static size_t heartbeat_choose(clave_async_client *c, clave_op *ops)
 {
     struct heartbeat *b = &c->heartbeat;
     size_t n = 0;
@@ -93,7 +93,7 @@ static size_t heartbeat_choose(clave_client *c, clave_op *ops)
     return n;
 }
 
-static void confirm(clave_client *c)
+static void confirm(clave_async_client *c)
 {
     struct heartbeat *b = &c->heartbeat;
     clave_op ops[HEARTBEAT_HOLDS] = {{.kind = CLAVE_OP_CHECK, .path = "/", .version = -1}};
@@ -106,7 +106,7 @@ static void confirm(clave_client *c)
     b->confirming = clave__submit_multi(c, &spec) == CLAVE_OK;
 }
 
-static void beat(clave_client *c)
+static void beat(clave_async_client *c)
 {
     struct heartbeat *b = &c->heartbeat;
     bool out = is_standalone(c) ? b->ping_out : b->confirming;
@@ -121,7 +121,7 @@ static void beat(clave_client *c)
 
 /* ---- when ---------------------------------------------------------------------------- */
 
-static void settle_holds(clave_client *c)
+static void settle_holds(clave_async_client *c)
 {
     struct list round;
     struct list *l;
@@ -139,7 +139,7 @@ static void settle_holds(clave_client *c)
 
 /* The next heartbeat of a session with holds: every interval, and sooner when the deadline
  * comes close; but never in a hurry, since what is not ripe cannot be proven. */
-static int64_t next_beat(const clave_client *c)
+static int64_t next_beat(const clave_async_client *c)
 {
     const struct heartbeat *b = &c->heartbeat;
     int64_t timeout = c->session.timeout_ms;
@@ -150,7 +150,7 @@ static int64_t next_beat(const clave_client *c)
     return at > least ? at : least;
 }
 
-int64_t clave__heartbeat_deadline(const clave_client *c)
+int64_t clave__heartbeat_deadline(const clave_async_client *c)
 {
     const struct heartbeat *b = &c->heartbeat;
     if (!clave__link_is_open(&c->link) || c->pipeline.close_sent)
@@ -162,7 +162,7 @@ int64_t clave__heartbeat_deadline(const clave_client *c)
     return has_holds(c) ? next_beat(c) : c->link.wrote + c->session.timeout_ms / 3;
 }
 
-void clave__heartbeat_tick(clave_client *c)
+void clave__heartbeat_tick(clave_async_client *c)
 {
     if (c->now < clave__heartbeat_deadline(c))
         return;
@@ -180,7 +180,7 @@ void clave__heartbeat_tick(clave_client *c)
 
 /* An error is no sign of life: of a session that has ended, or has moved, or from a server that did
  * not look at it. One that has too much to do is not dialled anew for that. */
-void clave__heartbeat_ping_answered(clave_client *c, clave_err err)
+void clave__heartbeat_ping_answered(clave_async_client *c, clave_err err)
 {
     struct heartbeat *b = &c->heartbeat;
     if (!b->ping_out)
@@ -198,7 +198,7 @@ void clave__heartbeat_ping_answered(clave_client *c, clave_err err)
         beat(c);
 }
 
-void clave__heartbeat_attached(clave_client *c)
+void clave__heartbeat_attached(clave_async_client *c)
 {
     /* One that never left is sent now, and has its time from now on. */
     c->heartbeat.answered = c->heartbeat.asked = c->now;
@@ -207,7 +207,7 @@ void clave__heartbeat_attached(clave_client *c)
 /* Behind it the member has caught up with all that the session has ever heard of: an event that
  * granted a lock carries no zxid, before ZooKeeper 3.9, that would keep the session from a member
  * that does not know of it; and a write whose answer was lost may have been done. */
-void clave__heartbeat_catch_up(clave_client *c)
+void clave__heartbeat_catch_up(clave_async_client *c)
 {
     struct list others;
     if (!has_holds(c) || c->heartbeat.confirming || c->session.closing)
@@ -218,7 +218,7 @@ void clave__heartbeat_catch_up(clave_client *c)
     list_splice(&c->pipeline.unsent, &others);
 }
 
-void clave__heartbeat_detached(clave_client *c)
+void clave__heartbeat_detached(clave_async_client *c)
 {
     c->heartbeat.ping_out = false;
     c->heartbeat.wanted = false;
@@ -227,18 +227,18 @@ void clave__heartbeat_detached(clave_client *c)
 
 /* ---- for recipes --------------------------------------------------------------------- */
 
-void clave__client_confirm(clave_client *c)
+void clave__client_confirm(clave_async_client *c)
 {
     if (clave__link_is_open(&c->link) && !c->pipeline.close_sent)
         beat(c);
 }
 
-void clave__client_await_confirm(clave_client *c, struct confirm_waiter *w)
+void clave__client_await_confirm(clave_async_client *c, struct confirm_waiter *w)
 {
     list_push_back(&c->confirms, &w->link);
 }
 
-void clave__client_hold(clave_client *c, struct hold *h)
+void clave__client_hold(clave_async_client *c, struct hold *h)
 {
     if (!has_holds(c))
         c->heartbeat.answered = c->now; /* the count begins */
@@ -247,7 +247,7 @@ void clave__client_hold(clave_client *c, struct hold *h)
     clave__session_hold_moved(c);
 }
 
-void clave__client_unhold(clave_client *c, struct hold *h)
+void clave__client_unhold(clave_async_client *c, struct hold *h)
 {
     list_remove(&h->link);
     for (size_t i = 0; i < HEARTBEAT_HOLDS; i++)

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "base/rand.h"
-#include "clave/client.h"
+#include "clave/async/client.h"
 
 struct host {
     const char *name;

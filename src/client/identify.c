@@ -31,7 +31,7 @@ static bool identify_is_sequential(const struct creation *k)
 
 void clave__creation_sent(struct creation *k)
 {
-    clave_client *c = k->client;
+    clave_async_client *c = k->client;
     list_remove(&k->link);
     list_push_back(&c->creations, &k->link);
     k->after = c->session.last_zxid;
@@ -74,7 +74,7 @@ static void decide(struct creation *k)
 
 /* ---- one node after another ------------------------------------------------------------ */
 
-static void identify_on_looked(clave_client *c, const clave_result *res, void *arg);
+static void identify_on_looked(clave_async_client *c, const clave_result *res, void *arg);
 
 static void look_at(struct creation *k)
 {
@@ -128,7 +128,7 @@ static void looked_at_one_of_many(struct creation *k, const clave_result *res, b
         look_at_next(k);
 }
 
-static void identify_on_looked(clave_client *c, const clave_result *res, void *arg)
+static void identify_on_looked(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct creation *k = arg;
     k->busy--;
@@ -185,7 +185,7 @@ static clave_err take_numbers(struct creation *k, const clave_result *res)
     return CLAVE_OK;
 }
 
-static void identify_on_listed(clave_client *c, const clave_result *res, void *arg)
+static void identify_on_listed(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct creation *k = arg;
     (void)c;
@@ -201,7 +201,7 @@ static void identify_on_listed(clave_client *c, const clave_result *res, void *a
         clave__creation_step_failed(k, err);
 }
 
-static void identify_on_proven(clave_client *c, const clave_result *res, void *arg)
+static void identify_on_proven(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct creation *k = arg;
     (void)c;

@@ -7,7 +7,7 @@
 
 enum { LEAST_PATIENCE_MS = 250 };
 
-static void link_enter(clave_client *c, enum link_phase to, int64_t until)
+static void link_enter(clave_async_client *c, enum link_phase to, int64_t until)
 {
     c->link.phase = to;
     c->link.until = until;
@@ -17,7 +17,7 @@ static void link_enter(clave_client *c, enum link_phase to, int64_t until)
     }
 }
 
-static const char *host_text(const clave_client *c, char *out, size_t cap)
+static const char *host_text(const clave_async_client *c, char *out, size_t cap)
 {
     const struct host *h = clave__hosts_current(&c->hosts);
     if (h->port)
@@ -27,13 +27,13 @@ static const char *host_text(const clave_client *c, char *out, size_t cap)
     return out;
 }
 
-static int64_t session_timeout(const clave_client *c)
+static int64_t session_timeout(const clave_async_client *c)
 {
     return c->session.timeout_ms ? c->session.timeout_ms : c->asked_timeout_ms;
 }
 
 /* How long one attempt may take, so that several fit into a session. */
-static int64_t link_patience(const clave_client *c)
+static int64_t link_patience(const clave_async_client *c)
 {
     int64_t hosts = (int64_t)c->hosts.count;
     int64_t ms = session_timeout(c) / (hosts > 3 ? hosts : 3);
@@ -42,7 +42,7 @@ static int64_t link_patience(const clave_client *c)
 
 /* ---- dialling ------------------------------------------------------------------------ */
 
-static void link_dial(clave_client *c)
+static void link_dial(clave_async_client *c)
 {
     c->fault_is_news = false;
     link_enter(c, LINK_DIALLING, c->now + link_patience(c));
@@ -50,7 +50,7 @@ static void link_dial(clave_client *c)
 
 /* By the policy. By the usual one no more than a quarter of what the session has left, so that a
  * server that is back before its end is found. */
-static int64_t next_pause(clave_client *c)
+static int64_t next_pause(clave_async_client *c)
 {
     struct link *l = &c->link;
     if (l->rounds == 0)
@@ -67,7 +67,7 @@ static int64_t next_pause(clave_client *c)
 
 /* Behind a connection or an attempt that is over: the next host, at once; but when all of
  * them failed in a row, after a pause. */
-static void go_on(clave_client *c, bool failed)
+static void go_on(clave_async_client *c, bool failed)
 {
     link_enter(c, LINK_IDLE, CLAVE_NEVER);
     /* Closed before it had a session: what a handshake may have made nobody can name. */
@@ -86,12 +86,12 @@ static void go_on(clave_client *c, bool failed)
         link_enter(c, LINK_IDLE, c->now + pause);
 }
 
-void clave__link_start(clave_client *c)
+void clave__link_start(clave_async_client *c)
 {
     link_dial(c);
 }
 
-void clave__link_drop(clave_client *c, clave_err why)
+void clave__link_drop(clave_async_client *c, clave_err why)
 {
     enum link_phase phase = c->link.phase;
     if (phase == LINK_IDLE || phase == LINK_HANGUP)
@@ -103,14 +103,14 @@ void clave__link_drop(clave_client *c, clave_err why)
     link_enter(c, LINK_HANGUP, CLAVE_NEVER);
 }
 
-void clave__link_shut(clave_client *c)
+void clave__link_shut(clave_async_client *c)
 {
     bool idle = c->link.phase == LINK_IDLE;
     link_enter(c, idle ? LINK_IDLE : LINK_HANGUP, CLAVE_NEVER);
 }
 
 /* The server in use, or dialled, is none of the client's any more. */
-static void leave_host(clave_client *c)
+static void leave_host(clave_async_client *c)
 {
     struct link *l = &c->link;
     bool waits = l->phase == LINK_IDLE && l->until != CLAVE_NEVER;
@@ -121,7 +121,7 @@ static void leave_host(clave_client *c)
         clave__link_drop(c, CLAVE_ECONNLOSS);
 }
 
-clave_err clave_client_set_hosts(clave_client *c, const char *hosts, int64_t now)
+clave_err clave_async_client_set_hosts(clave_async_client *c, const char *hosts, int64_t now)
 {
     struct hosts fresh;
     clave_err err = clave__hosts_init(&fresh, &c->mem, hosts);
@@ -145,7 +145,7 @@ clave_err clave_client_set_hosts(clave_client *c, const char *hosts, int64_t now
 
 /* ---- time ---------------------------------------------------------------------------- */
 
-int64_t clave__link_deadline(const clave_client *c)
+int64_t clave__link_deadline(const clave_async_client *c)
 {
     const struct link *l = &c->link;
     if (l->phase == LINK_OPEN)
@@ -153,7 +153,7 @@ int64_t clave__link_deadline(const clave_client *c)
     return l->phase == LINK_HANGUP ? CLAVE_NEVER : l->until;
 }
 
-void clave__link_tick(clave_client *c)
+void clave__link_tick(clave_async_client *c)
 {
     char host[300];
     if (c->now < clave__link_deadline(c))
@@ -170,7 +170,7 @@ void clave__link_tick(clave_client *c)
 
 /* ---- handshake ----------------------------------------------------------------------- */
 
-static void shake_hands(clave_client *c)
+static void shake_hands(clave_async_client *c)
 {
     struct link *l = &c->link;
     const struct session *s = &c->session;
@@ -192,7 +192,7 @@ static void shake_hands(clave_client *c)
     l->shaken_at = l->wrote = c->now;
 }
 
-static void not_zookeeper(clave_client *c)
+static void not_zookeeper(clave_async_client *c)
 {
     char host[300];
     clave__client_fault(c, "%s does not speak ZooKeeper's protocol: is it the right port?",
@@ -206,7 +206,7 @@ static bool is_tls_alert(size_t len)
     return len >> 16 == 0x1503;
 }
 
-static void wants_tls(clave_client *c)
+static void wants_tls(clave_async_client *c)
 {
     char host[300];
     host_text(c, host, sizeof host);
@@ -215,7 +215,7 @@ static void wants_tls(clave_client *c)
 }
 
 /* This host is of use: the next attempt need not wait. */
-static void of_use(clave_client *c)
+static void of_use(clave_async_client *c)
 {
     c->link.answered = true;
     c->link.rounds = 0;
@@ -223,7 +223,7 @@ static void of_use(clave_client *c)
 }
 
 /* A session that the server does not know, or will not give back. */
-static void link_refused(clave_client *c)
+static void link_refused(clave_async_client *c)
 {
     bool had = c->session.id != 0;
     if (had)
@@ -235,7 +235,7 @@ static void link_refused(clave_client *c)
     clave__session_lose(c, CLAVE_EEXPIRED);
 }
 
-void clave__link_refused(clave_client *c, clave_err err, const char *what)
+void clave__link_refused(clave_async_client *c, clave_err err, const char *what)
 {
     char host[300];
     if (err == CLAVE_EEXPIRED) {
@@ -248,7 +248,7 @@ void clave__link_refused(clave_client *c, clave_err err, const char *what)
     clave__link_drop(c, err);
 }
 
-static void shaken(clave_client *c, struct jreader *r)
+static void shaken(clave_async_client *c, struct jreader *r)
 {
     struct wire_connect_response m = clave__wire_get_connect_response(r);
     bool given = m.timeout_ms > 0;
@@ -279,7 +279,7 @@ static void shaken(clave_client *c, struct jreader *r)
 /* A server that does not take the watches would leave those who wait without their events, and
  * they would sleep until their deadlines: another connection may do better. The host counts as
  * one that failed. false: it was not asked. */
-static bool watches_answered(clave_client *c, clave_err err)
+static bool watches_answered(clave_async_client *c, clave_err err)
 {
     if (!clave__client_watches_answered(c))
         return false;
@@ -292,7 +292,7 @@ static bool watches_answered(clave_client *c, clave_err err)
     return true;
 }
 
-static void reply(clave_client *c, struct jreader *r)
+static void reply(clave_async_client *c, struct jreader *r)
 {
     struct wire_reply_header h = clave__wire_get_reply_header(r);
     struct wire_event ev = {0};
@@ -324,7 +324,7 @@ static void reply(clave_client *c, struct jreader *r)
     }
 }
 
-static void frame(clave_client *c, const uint8_t *p, size_t n)
+static void frame(clave_async_client *c, const uint8_t *p, size_t n)
 {
     struct jreader r = clave__jreader(p, n);
     if (c->link.phase == LINK_SHAKING) {
@@ -343,7 +343,7 @@ static bool link_is_up(const struct link *l)
     return l->phase == LINK_SHAKING || l->phase == LINK_OPEN;
 }
 
-static void bad_frame(clave_client *c, clave_err err, size_t n)
+static void bad_frame(clave_async_client *c, clave_err err, size_t n)
 {
     char host[300];
     if (c->link.phase == LINK_SHAKING && err != CLAVE_ENOMEM) {
@@ -363,7 +363,7 @@ static void bad_frame(clave_client *c, clave_err err, size_t n)
 
 /* ---- transport ----------------------------------------------------------------------- */
 
-void clave_client_input(clave_client *c, int64_t now, const void *p, size_t n)
+void clave_async_client_input(clave_async_client *c, int64_t now, const void *p, size_t n)
 {
     struct link *l = &c->link;
     assert(c->deliveries.depth == 0); /* never from a callback */
@@ -385,7 +385,7 @@ void clave_client_input(clave_client *c, int64_t now, const void *p, size_t n)
     clave__engine_leave(c);
 }
 
-void clave_client_connected(clave_client *c, int64_t now)
+void clave_async_client_connected(clave_async_client *c, int64_t now)
 {
     struct link *l = &c->link;
     assert(c->deliveries.depth == 0); /* never from a callback */
@@ -401,7 +401,7 @@ void clave_client_connected(clave_client *c, int64_t now)
     clave__engine_leave(c);
 }
 
-static void tell_of_end(clave_client *c)
+static void tell_of_end(clave_async_client *c)
 {
     char host[300];
     host_text(c, host, sizeof host);
@@ -425,7 +425,7 @@ static void tell_of_end(clave_client *c)
     }
 }
 
-void clave_client_disconnected(clave_client *c, int64_t now)
+void clave_async_client_disconnected(clave_async_client *c, int64_t now)
 {
     struct link *l = &c->link;
     assert(c->deliveries.depth == 0); /* never from a callback */
@@ -442,7 +442,7 @@ void clave_client_disconnected(clave_client *c, int64_t now)
     clave__engine_leave(c);
 }
 
-unsigned clave_client_wants(const clave_client *c)
+unsigned clave_async_client_wants(const clave_async_client *c)
 {
     bool output = clave__buf_len(&c->link.out) > 0;
     switch (c->link.phase) {
@@ -459,20 +459,20 @@ unsigned clave_client_wants(const clave_client *c)
     return 0;
 }
 
-clave_target clave_client_target(const clave_client *c)
+clave_target clave_async_client_target(const clave_async_client *c)
 {
     const struct host *h = clave__hosts_current(&c->hosts);
     return (clave_target){
         .host = h->name, .port = h->port, .attempt = h->tried, .tls = c->hosts.tls};
 }
 
-size_t clave_client_output(clave_client *c, const void **p)
+size_t clave_async_client_output(clave_async_client *c, const void **p)
 {
     *p = clave__buf_bytes(&c->link.out);
     return clave__buf_len(&c->link.out);
 }
 
-void clave_client_sent(clave_client *c, int64_t now, size_t n)
+void clave_async_client_sent(clave_async_client *c, int64_t now, size_t n)
 {
     struct link *l = &c->link;
     if (now > c->now)

@@ -12,7 +12,7 @@ void clave__pipeline_init(struct pipeline *p)
     list_init(&p->paused);
 }
 
-void clave__pipeline_submit(clave_client *c, struct request *r)
+void clave__pipeline_submit(clave_async_client *c, struct request *r)
 {
     list_push_back(&c->pipeline.unsent, &r->link);
     clave__pipeline_fill(c);
@@ -50,7 +50,7 @@ static bool passes_leader(int32_t op)
     }
 }
 
-static clave_err send_request(clave_client *c, struct request *r)
+static clave_err send_request(clave_async_client *c, struct request *r)
 {
     struct pipeline *p = &c->pipeline;
     struct link *l = &c->link;
@@ -70,7 +70,7 @@ static clave_err send_request(clave_client *c, struct request *r)
     return CLAVE_OK;
 }
 
-clave_err clave__pipeline_put(clave_client *c, const struct wire_request *q)
+clave_err clave__pipeline_put(clave_async_client *c, const struct wire_request *q)
 {
     struct jwriter w = clave__jwriter(&c->link.out);
     size_t begin = clave__frame_begin(&w);
@@ -85,7 +85,7 @@ clave_err clave__pipeline_put(clave_client *c, const struct wire_request *q)
 }
 
 /* Behind everything else that was asked for. */
-static clave_err send_close(clave_client *c)
+static clave_err send_close(clave_async_client *c)
 {
     struct wire_request q = {.xid = next_xid(&c->pipeline), .op = OP_CLOSE_SESSION};
     clave_err err = clave__pipeline_put(c, &q);
@@ -95,7 +95,7 @@ static clave_err send_close(clave_client *c)
 }
 
 /* Identities and watches come first on a connection: what is asked for relies on them. */
-static clave_err pipeline_fill(clave_client *c)
+static clave_err pipeline_fill(clave_async_client *c)
 {
     struct pipeline *p = &c->pipeline;
     clave_err err = clave__auth_fill(c);
@@ -113,7 +113,7 @@ static clave_err pipeline_fill(clave_client *c)
     return err;
 }
 
-void clave__pipeline_fill(clave_client *c)
+void clave__pipeline_fill(clave_async_client *c)
 {
     if (!clave__link_is_open(&c->link) || c->pipeline.close_sent)
         return;
@@ -136,7 +136,7 @@ bool clave__pipeline_was_committed(clave_err err)
            (err <= CLAVE_ENONODE && err > CLAVE_EEXPIRED && err != CLAVE_ENOAUTH);
 }
 
-static void take_proof(clave_client *c, const struct request *r, clave_err err)
+static void take_proof(clave_async_client *c, const struct request *r, clave_err err)
 {
     clave__lease_answered(&c->lease, r->sent_at, c->now);
     if (r->vouched != LEASE_NONE && clave__pipeline_was_committed(err))
@@ -145,7 +145,7 @@ static void take_proof(clave_client *c, const struct request *r, clave_err err)
 }
 
 /* A server that ends no session (read-only, overloaded) leaves all that it holds. */
-static void close_answered(clave_client *c, clave_err err)
+static void close_answered(clave_async_client *c, clave_err err)
 {
     if (err == CLAVE_OK || err == CLAVE_EEXPIRED || err == CLAVE_EUNKNOWNSESSION)
         clave__session_end(c, CLAVE_OK);
@@ -153,7 +153,8 @@ static void close_answered(clave_client *c, clave_err err)
         clave__link_refused(c, err, "to close the session");
 }
 
-bool clave__pipeline_reply(clave_client *c, const struct wire_reply_header *h, struct jreader *body)
+bool clave__pipeline_reply(clave_async_client *c, const struct wire_reply_header *h,
+                           struct jreader *body)
 {
     struct pipeline *p = &c->pipeline;
     if (list_empty(&p->sent)) {
@@ -175,7 +176,7 @@ bool clave__pipeline_reply(clave_client *c, const struct wire_reply_header *h, s
     if (fault != CLAVE_OK) {
         res.err = fault;
         if (r->watch)
-            clave_watch_disarm(r->watch); /* as that of any request that fails */
+            clave_async_watch_disarm(r->watch); /* as that of any request that fails */
     }
     list_remove(&r->link);
     if (h->err == CLAVE_EEXPIRED) {
@@ -192,7 +193,7 @@ bool clave__pipeline_reply(clave_client *c, const struct wire_reply_header *h, s
     return true;
 }
 
-void clave__pipeline_reply_too_big(clave_client *c)
+void clave__pipeline_reply_too_big(clave_async_client *c)
 {
     if (list_empty(&c->pipeline.sent))
         return;
@@ -206,13 +207,13 @@ void clave__pipeline_reply_too_big(clave_client *c)
 /* ---- the connection goes ------------------------------------------------------------- */
 
 /* Its last byte never left: the server cannot have done it. */
-static bool never_left(const clave_client *c, const struct request *r)
+static bool never_left(const clave_async_client *c, const struct request *r)
 {
     return r->sent_end > c->link.out_begin;
 }
 
 /* How long a read waits before it is sent again; negative: it fails. */
-static int64_t pipeline_patience(clave_client *c, struct request *r)
+static int64_t pipeline_patience(clave_async_client *c, struct request *r)
 {
     if (r->kind == REQUEST_WRITE)
         return -1;
@@ -224,7 +225,7 @@ static int64_t pipeline_patience(clave_client *c, struct request *r)
                              clave__rand_u64(&c->rand));
 }
 
-void clave__pipeline_detached(clave_client *c)
+void clave__pipeline_detached(clave_async_client *c)
 {
     struct pipeline *p = &c->pipeline;
     struct list again, *l;
@@ -247,14 +248,14 @@ void clave__pipeline_detached(clave_client *c)
     list_splice(&p->unsent, &again);
 }
 
-static void fail_all(clave_client *c, struct list *requests, clave_err err)
+static void fail_all(clave_async_client *c, struct list *requests, clave_err err)
 {
     struct list *l;
     while ((l = list_pop_front(requests)))
         clave__deliver_failure(c, LIST_ENTRY(l, struct request, link), err);
 }
 
-void clave__pipeline_fail(clave_client *c, clave_err unsent, clave_err sent)
+void clave__pipeline_fail(clave_async_client *c, clave_err unsent, clave_err sent)
 {
     fail_all(c, &c->pipeline.sent, sent);
     fail_all(c, &c->pipeline.paused, unsent);

@@ -18,7 +18,7 @@
  * xid, the opcode. */
 enum { PATH_AT = 16, UUID_AT = 3 };
 
-void clave__client_protect(clave_client *c, char out[CLAVE_PROTECTED_PREFIX + 1])
+void clave__client_protect(clave_async_client *c, char out[CLAVE_PROTECTED_PREFIX + 1])
 {
     memcpy(out, "_c_", UUID_AT);
     clave__rand_uuid(&c->rand, out + UUID_AT);
@@ -40,7 +40,7 @@ static struct request *waiting_request(const struct creation *k)
 
 static void complete_name(struct creation *k)
 {
-    const clave_client *c = k->client;
+    const clave_async_client *c = k->client;
     struct request *r = waiting_request(k);
     size_t dir = (size_t)(clave__path_name(k->what.path) - k->what.path);
     size_t in_frame = PATH_AT + c->hosts.chroot_len + dir;
@@ -53,7 +53,7 @@ static void complete_name(struct creation *k)
     memcpy(r->path + dir, name, CLAVE_PROTECTED_PREFIX);
 }
 
-void clave__creations_session_made(clave_client *c)
+void clave__creations_session_made(clave_async_client *c)
 {
     for (struct list *l = c->creations.next; l != &c->creations; l = l->next) {
         struct creation *k = LIST_ENTRY(l, struct creation, link);

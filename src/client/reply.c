@@ -80,14 +80,14 @@ static char *client_reply_put_text(char *at, struct jbytes s)
 
 /* Room for what is decoded, from its beginning; some also when there is nothing to decode, so
  * that there is a place to point to. */
-static void *decoding_room(clave_client *c, size_t n)
+static void *decoding_room(clave_async_client *c, size_t n)
 {
     clave__buf_clear(&c->decoded);
     return clave__buf_reserve(&c->decoded, n + 1) ? NULL : clave__buf_bytes(&c->decoded);
 }
 
 /* An array of pointers, then the texts they point to. */
-static clave_err decode_names(clave_client *c, struct jvec names, clave_result *out)
+static clave_err decode_names(clave_async_client *c, struct jvec names, clave_result *out)
 {
     size_t count = names.count > 0 ? (size_t)names.count : 0;
     const char **list = decoding_room(c, count * sizeof(char *) + names.n + count);
@@ -104,7 +104,7 @@ static clave_err decode_names(clave_client *c, struct jvec names, clave_result *
     return CLAVE_OK;
 }
 
-static clave_err decode_acls(clave_client *c, struct jvec acls, clave_result *out)
+static clave_err decode_acls(clave_async_client *c, struct jvec acls, clave_result *out)
 {
     size_t count = acls.count > 0 ? (size_t)acls.count : 0;
     clave_acl *list = decoding_room(c, count * (sizeof(clave_acl) + 2) + acls.n);

@@ -13,7 +13,7 @@ static void resume(struct timer *t, int64_t now)
 }
 
 /* A frame of the body in c->encode; its xid comes when it is sent. */
-static clave_err client_request_encode(clave_client *c, const struct request_spec *spec,
+static clave_err client_request_encode(clave_async_client *c, const struct request_spec *spec,
                                        const union wire_body *body)
 {
     struct wire_request q = {.xid = 0, .op = spec->op};
@@ -31,13 +31,14 @@ static size_t align(size_t n)
     return (n + 7) & ~(size_t)7;
 }
 
-static size_t created_room(const clave_client *c, const char *path)
+static size_t created_room(const clave_async_client *c, const char *path)
 {
     return strlen(path) + c->hosts.chroot_len + SEQUENCE_ROOM + 1;
 }
 
 /* One block: the request, ops, Stats, then the names the ops create, texts, the frame. */
-static struct request *allocate(clave_client *c, const struct request_spec *spec, size_t frame)
+static struct request *allocate(clave_async_client *c, const struct request_spec *spec,
+                                size_t frame)
 {
     size_t npath = strlen(spec->path) + 1;
     size_t created = spec->creates ? created_room(c, spec->path) : 0;
@@ -66,7 +67,7 @@ static struct request *allocate(clave_client *c, const struct request_spec *spec
     return r;
 }
 
-clave_err clave__request_new(clave_client *c, const struct request_spec *spec,
+clave_err clave__request_new(clave_async_client *c, const struct request_spec *spec,
                              const union wire_body *body, struct request **out)
 {
     clave_err err = client_request_encode(c, spec, body);

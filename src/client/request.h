@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "base/list.h"
-#include "clave/client.h"
+#include "clave/async/client.h"
 #include "client/timer.h"
 #include "wire/record.h"
 
@@ -23,7 +23,7 @@ enum request_kind {
 
 struct request {
     struct list link;
-    clave_client *client;
+    clave_async_client *client;
     int32_t op;
     int32_t xid;
     enum request_kind kind;
@@ -35,8 +35,8 @@ struct request {
 
     clave_result_cb *cb; /* may be NULL */
     void *arg;
-    clave_watch *watch; /* armed by the answer, or NULL */
-    bool watch_freed;   /* the server will be told to forget the watch */
+    clave_async_watch *watch; /* armed by the answer, or NULL */
+    bool watch_freed;         /* the server will be told to forget the watch */
 
     int32_t losses; /* how often the connection went */
     int64_t first_loss;
@@ -59,7 +59,7 @@ struct request_spec {
     const char *path; /* as asked; copied */
     clave_result_cb *cb;
     void *arg;
-    clave_watch *watch;
+    clave_async_watch *watch;
     const clave_op *ops; /* multi */
     size_t nops;
     bool creates; /* the answer has a final path */
@@ -68,7 +68,7 @@ struct request_spec {
 };
 
 /* ETOOBIG, ENOMEM. When it fails, a watch of the spec is idle. */
-clave_err clave__request_new(clave_client *c, const struct request_spec *spec,
+clave_err clave__request_new(clave_async_client *c, const struct request_spec *spec,
                              const union wire_body *body, struct request **out);
 void clave__request_free(struct request *r);
 /* Each frees the request, after its callback has run: with an answer; with r->err. */

@@ -11,7 +11,7 @@ static bool client_session_is_up(const struct session *s)
 }
 
 /* The only door between states. */
-static void client_session_enter(clave_client *c, clave_state to, clave_err why)
+static void client_session_enter(clave_async_client *c, clave_state to, clave_err why)
 {
     clave__log(&c->log, CLAVE_LOG_INFO, "session 0x%llx %s -> %s%s%s",
                (unsigned long long)c->session.id, clave_state_name(c->session.state),
@@ -25,7 +25,7 @@ static void client_session_enter(clave_client *c, clave_state to, clave_err why)
 /* /zookeeper/config is empty on a standalone server, and full of members in an ensemble. There
  * a session that comes back with holds has its deadline of before, until something is
  * committed. */
-static void on_config(clave_client *c, const clave_result *res, void *arg)
+static void on_config(clave_async_client *c, const clave_result *res, void *arg)
 {
     (void)arg;
     if (res->err == CLAVE_OK && res->len == 0)
@@ -36,7 +36,7 @@ static void on_config(clave_client *c, const clave_result *res, void *arg)
 }
 
 /* Without memory for it the server is taken for a member of an ensemble, which is safe. */
-static void ask_for_config(clave_client *c)
+static void ask_for_config(clave_async_client *c)
 {
     struct request *r;
     struct request_spec spec = {.kind = REQUEST_WRITE,
@@ -50,7 +50,7 @@ static void ask_for_config(clave_client *c)
         clave__pipeline_submit(c, r);
 }
 
-static void take_lease(clave_client *c, bool read_only, bool made, int64_t sent)
+static void take_lease(clave_async_client *c, bool read_only, bool made, int64_t sent)
 {
     struct lease *l = &c->lease;
     int64_t timeout = c->session.timeout_ms;
@@ -66,7 +66,8 @@ static void take_lease(clave_client *c, bool read_only, bool made, int64_t sent)
         clave__lease_attached(l, sent);
 }
 
-void clave__session_attached(clave_client *c, const struct wire_connect_response *r, int64_t sent)
+void clave__session_attached(clave_async_client *c, const struct wire_connect_response *r,
+                             int64_t sent)
 {
     struct session *s = &c->session;
     clave_state up = s->was_connected ? CLAVE_STATE_RECONNECTED : CLAVE_STATE_CONNECTED;
@@ -91,7 +92,7 @@ void clave__session_attached(clave_client *c, const struct wire_connect_response
 
 /* ---- detached, lost, ended ----------------------------------------------------------- */
 
-void clave__session_detached(clave_client *c, clave_err why)
+void clave__session_detached(clave_async_client *c, clave_err why)
 {
     if (client_session_is_up(&c->session))
         client_session_enter(c, CLAVE_STATE_SUSPENDED, why);
@@ -101,7 +102,7 @@ void clave__session_detached(clave_client *c, clave_err why)
 }
 
 /* Nothing of the session is left. */
-static void forget(clave_client *c, clave_err unsent, clave_err sent)
+static void forget(clave_async_client *c, clave_err unsent, clave_err sent)
 {
     struct session *s = &c->session;
     clave__pipeline_fail(c, unsent, sent);
@@ -113,7 +114,7 @@ static void forget(clave_client *c, clave_err unsent, clave_err sent)
     s->binding = false;
 }
 
-void clave__session_lose(clave_client *c, clave_err why)
+void clave__session_lose(clave_async_client *c, clave_err why)
 {
     if (c->session.id == 0)
         return;
@@ -124,7 +125,7 @@ void clave__session_lose(clave_client *c, clave_err why)
         clave__session_end(c, CLAVE_OK);
 }
 
-void clave__session_end(clave_client *c, clave_err why)
+void clave__session_end(clave_async_client *c, clave_err why)
 {
     if (c->session.state == CLAVE_STATE_CLOSED)
         return;
@@ -135,7 +136,7 @@ void clave__session_end(clave_client *c, clave_err why)
 
 /* ---- time ---------------------------------------------------------------------------- */
 
-void clave__session_hold_moved(clave_client *c)
+void clave__session_hold_moved(clave_async_client *c)
 {
     struct session *s = &c->session;
     int64_t deadline = clave__lease_hold_deadline(&c->lease);
@@ -148,7 +149,7 @@ void clave__session_hold_moved(clave_client *c)
     s->told_deadline = deadline;
 }
 
-int64_t clave__session_deadline(const clave_client *c)
+int64_t clave__session_deadline(const clave_async_client *c)
 {
     const struct session *s = &c->session;
     int64_t at = s->closing ? s->close_by : CLAVE_NEVER;
@@ -162,7 +163,7 @@ int64_t clave__session_deadline(const clave_client *c)
     return lost < at ? lost : at;
 }
 
-void clave__session_tick(clave_client *c)
+void clave__session_tick(clave_async_client *c)
 {
     struct session *s = &c->session;
     if (c->now < clave__session_deadline(c))

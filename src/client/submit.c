@@ -9,7 +9,7 @@
 
 /* ---- paths and ACLs ------------------------------------------------------------------ */
 
-clave_err clave__full_path(clave_client *c, const char *path, struct jbytes *out)
+clave_err clave__full_path(clave_async_client *c, const char *path, struct jbytes *out)
 {
     const struct hosts *h = &c->hosts;
     bool root = strcmp(path, "/") == 0;
@@ -27,7 +27,7 @@ static bool submit_is_sequential(clave_create_mode mode)
            mode == CLAVE_PERSISTENT_SEQUENTIAL_TTL;
 }
 
-clave_err clave__path_to_create(clave_client *c, const char *path, clave_create_mode mode,
+clave_err clave__path_to_create(clave_async_client *c, const char *path, clave_create_mode mode,
                                 struct jbytes *out)
 {
     clave_err err = clave__full_path(c, path, out);
@@ -37,7 +37,7 @@ clave_err clave__path_to_create(clave_client *c, const char *path, clave_create_
     return err;
 }
 
-struct jbytes clave__strip_chroot(const clave_client *c, struct jbytes full)
+struct jbytes clave__strip_chroot(const clave_async_client *c, struct jbytes full)
 {
     const struct hosts *h = &c->hosts;
     size_t n = h->chroot_len;
@@ -50,7 +50,7 @@ struct jbytes clave__strip_chroot(const clave_client *c, struct jbytes full)
     return full.p[n] == '/' ? clave__jbytes_n(full.p + n, (size_t)full.n - n) : JBYTES_NULL;
 }
 
-clave_err clave__submit_check(clave_client *c, const char *path, bool sequential)
+clave_err clave__submit_check(clave_async_client *c, const char *path, bool sequential)
 {
     if (c->session.closing || c->session.state == CLAVE_STATE_CLOSED)
         return CLAVE_ECLOSED;
@@ -62,7 +62,8 @@ clave_err clave__submit_check(clave_client *c, const char *path, bool sequential
 }
 
 /* NULL: the open one. The vector lies in c->acls. */
-clave_err clave__submit_acls(clave_client *c, const clave_acl *acls, size_t n, struct jvec *out)
+clave_err clave__submit_acls(clave_async_client *c, const clave_acl *acls, size_t n,
+                             struct jvec *out)
 {
     static const clave_acl open_acl = {CLAVE_PERM_ALL, "world", "anyone"};
     if (!acls) {
@@ -80,14 +81,14 @@ clave_err clave__submit_acls(clave_client *c, const clave_acl *acls, size_t n, s
     return w.err;
 }
 
-static clave_err too_big(clave_client *c, const char *path)
+static clave_err too_big(clave_async_client *c, const char *path)
 {
     clave__client_fault(c, "the request for %s is larger than the %zu bytes of one frame", path,
                         c->max_frame);
     return CLAVE_ETOOBIG;
 }
 
-clave_err clave__submit_data(clave_client *c, const char *path, const void *data, size_t len,
+clave_err clave__submit_data(clave_async_client *c, const char *path, const void *data, size_t len,
                              struct jbytes *out)
 {
     if (len > c->max_frame)
@@ -98,7 +99,7 @@ clave_err clave__submit_data(clave_client *c, const char *path, const void *data
 
 /* ---- plain requests ------------------------------------------------------------------ */
 
-clave_err clave__submit(clave_client *c, const struct request_spec *spec,
+clave_err clave__submit(clave_async_client *c, const struct request_spec *spec,
                         const union wire_body *body)
 {
     struct request *r;
@@ -111,14 +112,14 @@ clave_err clave__submit(clave_client *c, const struct request_spec *spec,
 }
 
 /* The checks, and the full path. */
-static clave_err submit_begin(clave_client *c, const char *path, struct jbytes *full)
+static clave_err submit_begin(clave_async_client *c, const char *path, struct jbytes *full)
 {
     clave_err err = clave__submit_check(c, path, false);
     return err ? err : clave__full_path(c, path, full);
 }
 
-clave_err clave__submit_create(clave_client *c, const struct submit_create *s, clave_result_cb *cb,
-                               void *arg)
+clave_err clave__submit_create(clave_async_client *c, const struct submit_create *s,
+                               clave_result_cb *cb, void *arg)
 {
     struct wire_create q = {.flags = (int32_t)s->mode, .ttl_ms = s->ttl_ms};
     clave_err err = clave__submit_data(c, s->path, s->data, s->len, &q.data);
@@ -146,7 +147,7 @@ clave_err clave__submit_create(clave_client *c, const struct submit_create *s, c
     return clave__submit(c, &spec, &body);
 }
 
-clave_err clave__submit_delete(clave_client *c, const char *path, int32_t version,
+clave_err clave__submit_delete(clave_async_client *c, const char *path, int32_t version,
                                clave_result_cb *cb, void *arg)
 {
     union wire_body body = {.check = {.version = version}};
@@ -156,13 +157,13 @@ clave_err clave__submit_delete(clave_client *c, const char *path, int32_t versio
     return err ? err : clave__submit(c, &spec, &body);
 }
 
-clave_err clave_delete(clave_client *c, const char *path, int32_t version, clave_result_cb *cb,
-                       void *arg)
+clave_err clave_async_delete(clave_async_client *c, const char *path, int32_t version,
+                             clave_result_cb *cb, void *arg)
 {
     return clave__submit_delete(c, path, version, cb, arg);
 }
 
-clave_err clave__submit_read(clave_client *c, int32_t op, struct request_spec *spec)
+clave_err clave__submit_read(clave_async_client *c, int32_t op, struct request_spec *spec)
 {
     union wire_body body = {.read = {.watch = spec->watch != NULL}};
     clave_err err = submit_begin(c, spec->path, &body.read.path);
@@ -172,32 +173,32 @@ clave_err clave__submit_read(clave_client *c, int32_t op, struct request_spec *s
     return err ? err : clave__submit(c, spec, &body);
 }
 
-clave_err clave_exists(clave_client *c, const char *path, clave_watch *watch, clave_result_cb *cb,
-                       void *arg)
+clave_err clave_async_exists(clave_async_client *c, const char *path, clave_async_watch *watch,
+                             clave_result_cb *cb, void *arg)
 {
     struct request_spec spec = {
         .kind = REQUEST_READ, .path = path, .cb = cb, .arg = arg, .watch = watch};
     return clave__submit_read(c, OP_EXISTS, &spec);
 }
 
-clave_err clave_get(clave_client *c, const char *path, clave_watch *watch, clave_result_cb *cb,
-                    void *arg)
+clave_err clave_async_get(clave_async_client *c, const char *path, clave_async_watch *watch,
+                          clave_result_cb *cb, void *arg)
 {
     struct request_spec spec = {
         .kind = REQUEST_READ, .path = path, .cb = cb, .arg = arg, .watch = watch};
     return clave__submit_read(c, OP_GET_DATA, &spec);
 }
 
-clave_err clave_children(clave_client *c, const char *path, clave_watch *watch, clave_result_cb *cb,
-                         void *arg)
+clave_err clave_async_children(clave_async_client *c, const char *path, clave_async_watch *watch,
+                               clave_result_cb *cb, void *arg)
 {
     struct request_spec spec = {
         .kind = REQUEST_READ, .path = path, .cb = cb, .arg = arg, .watch = watch};
     return clave__submit_read(c, OP_GET_CHILDREN2, &spec);
 }
 
-clave_err clave_set(clave_client *c, const char *path, const void *data, size_t len,
-                    int32_t version, clave_result_cb *cb, void *arg)
+clave_err clave_async_set(clave_async_client *c, const char *path, const void *data, size_t len,
+                          int32_t version, clave_result_cb *cb, void *arg)
 {
     union wire_body body = {.set = {.version = version}};
     clave_err err = submit_begin(c, path, &body.set.path);
@@ -208,22 +209,23 @@ clave_err clave_set(clave_client *c, const char *path, const void *data, size_t 
     return err ? err : clave__submit(c, &spec, &body);
 }
 
-clave_err clave__submit_path(clave_client *c, const struct request_spec *spec)
+clave_err clave__submit_path(clave_async_client *c, const struct request_spec *spec)
 {
     union wire_body body;
     clave_err err = submit_begin(c, spec->path, &body.path);
     return err ? err : clave__submit(c, spec, &body);
 }
 
-clave_err clave_get_acl(clave_client *c, const char *path, clave_result_cb *cb, void *arg)
+clave_err clave_async_get_acl(clave_async_client *c, const char *path, clave_result_cb *cb,
+                              void *arg)
 {
     struct request_spec spec = {
         .kind = REQUEST_READ, .op = OP_GET_ACL, .path = path, .cb = cb, .arg = arg};
     return clave__submit_path(c, &spec);
 }
 
-clave_err clave_set_acl(clave_client *c, const char *path, const clave_acl *acls, size_t nacls,
-                        int32_t version, clave_result_cb *cb, void *arg)
+clave_err clave_async_set_acl(clave_async_client *c, const char *path, const clave_acl *acls,
+                              size_t nacls, int32_t version, clave_result_cb *cb, void *arg)
 {
     union wire_body body = {.set_acl = {.version = version}};
     clave_err err = submit_begin(c, path, &body.set_acl.path);
@@ -234,7 +236,7 @@ clave_err clave_set_acl(clave_client *c, const char *path, const clave_acl *acls
     return err ? err : clave__submit(c, &spec, &body);
 }
 
-clave_err clave_sync(clave_client *c, const char *path, clave_result_cb *cb, void *arg)
+clave_err clave_async_sync(clave_async_client *c, const char *path, clave_result_cb *cb, void *arg)
 {
     struct request_spec spec = {
         .kind = REQUEST_READ, .op = OP_SYNC, .path = path, .cb = cb, .arg = arg};
@@ -243,7 +245,7 @@ clave_err clave_sync(clave_client *c, const char *path, clave_result_cb *cb, voi
 
 /* ---- multi --------------------------------------------------------------------------- */
 
-static clave_err put_op(clave_client *c, struct jwriter *w, const clave_op *op)
+static clave_err put_op(clave_async_client *c, struct jwriter *w, const clave_op *op)
 {
     struct jbytes path, data = JBYTES_NULL;
     struct wire_op out = {0};
@@ -277,7 +279,7 @@ static clave_err put_op(clave_client *c, struct jwriter *w, const clave_op *op)
 }
 
 /* The ops, encoded in c->multi. */
-static clave_err submit_put_ops(clave_client *c, const clave_op *ops, size_t nops,
+static clave_err submit_put_ops(clave_async_client *c, const clave_op *ops, size_t nops,
                                 struct wire_ops *out)
 {
     clave__buf_clear(&c->multi);
@@ -297,7 +299,7 @@ static clave_err submit_put_ops(clave_client *c, const clave_op *ops, size_t nop
     return w.err;
 }
 
-clave_err clave__submit_multi(clave_client *c, struct request_spec *spec)
+clave_err clave__submit_multi(clave_async_client *c, struct request_spec *spec)
 {
     union wire_body body;
     clave_err err = clave__submit_check(c, "/", false);
@@ -311,8 +313,8 @@ clave_err clave__submit_multi(clave_client *c, struct request_spec *spec)
     return clave__submit(c, spec, &body);
 }
 
-clave_err clave_multi(clave_client *c, const clave_op *ops, size_t nops, clave_result_cb *cb,
-                      void *arg)
+clave_err clave_async_multi(clave_async_client *c, const clave_op *ops, size_t nops,
+                            clave_result_cb *cb, void *arg)
 {
     struct request_spec spec = {.ops = ops, .nops = nops, .cb = cb, .arg = arg};
     return clave__submit_multi(c, &spec);

@@ -23,32 +23,33 @@ void clave__client_watches_fini(struct watches *w)
 
 static bool path_eq(const struct map_node *node, const void *key)
 {
-    const struct clave_watch *w =
-        (const void *)((const char *)node - offsetof(struct clave_watch, node));
+    const struct clave_async_watch *w =
+        (const void *)((const char *)node - offsetof(struct clave_async_watch, node));
     struct jbytes path = *(const struct jbytes *)key;
     return strlen(w->path) == (size_t)path.n && memcmp(w->path, path.p, (size_t)path.n) == 0;
 }
 
-static clave_watch *next_match(struct map_node *n, uint32_t hash, struct jbytes path)
+static clave_async_watch *next_match(struct map_node *n, uint32_t hash, struct jbytes path)
 {
     while (n && !(n->hash == hash && path_eq(n, &path)))
         n = n->next;
-    return n ? MAP_ENTRY(n, clave_watch, node) : NULL;
+    return n ? MAP_ENTRY(n, clave_async_watch, node) : NULL;
 }
 
-static clave_watch *first_match(struct watches *ws, uint32_t hash, struct jbytes path)
+static clave_async_watch *first_match(struct watches *ws, uint32_t hash, struct jbytes path)
 {
     struct map_node *n = clave__map_find(&ws->by_path, hash, path_eq, &path);
-    return n ? MAP_ENTRY(n, clave_watch, node) : NULL;
+    return n ? MAP_ENTRY(n, clave_async_watch, node) : NULL;
 }
 
 /* Does another watch rely on the server's entry that serves this one? */
-static bool is_shared(const clave_watch *w)
+static bool is_shared(const clave_async_watch *w)
 {
     struct watches *ws = &w->client->watches;
     struct jbytes path = clave__jbytes(w->path);
     uint32_t hash = w->node.hash;
-    for (clave_watch *o = first_match(ws, hash, path); o; o = next_match(o->node.next, hash, path))
+    for (clave_async_watch *o = first_match(ws, hash, path); o;
+         o = next_match(o->node.next, hash, path))
         if (o != w && (o->kind == WATCH_CHILD) == (w->kind == WATCH_CHILD))
             return true;
     return false;
@@ -56,7 +57,7 @@ static bool is_shared(const clave_watch *w)
 
 /* ---- phases -------------------------------------------------------------------------- */
 
-static void client_watch_enter(clave_watch *w, enum watch_phase phase)
+static void client_watch_enter(clave_async_watch *w, enum watch_phase phase)
 {
     struct watches *ws = &w->client->watches;
     if (w->phase == WATCH_ARMED)
@@ -74,7 +75,7 @@ static void client_watch_enter(clave_watch *w, enum watch_phase phase)
     w->phase = phase;
 }
 
-clave_err clave__client_watch_prepare(clave_watch *w, const char *path)
+clave_err clave__client_watch_prepare(clave_async_watch *w, const char *path)
 {
     size_t need = strlen(path) + 1;
     bool event_waits = !list_empty(&w->link);
@@ -91,7 +92,7 @@ clave_err clave__client_watch_prepare(clave_watch *w, const char *path)
     return CLAVE_OK;
 }
 
-void clave__client_watch_asked(clave_watch *w, struct request *r, enum watch_kind kind)
+void clave__client_watch_asked(clave_async_watch *w, struct request *r, enum watch_kind kind)
 {
     w->kind = kind;
     client_watch_enter(w, WATCH_ASKED);
@@ -103,7 +104,7 @@ void clave__client_watch_asked(clave_watch *w, struct request *r, enum watch_kin
 
 /* Best effort: without memory, or not connected, the entry stays at the server until its
  * event, and the event is nobody's. */
-static void tell_server(clave_client *c, const char *path, bool child)
+static void tell_server(clave_async_client *c, const char *path, bool child)
 {
     struct request *r;
     struct jbytes full;
@@ -118,7 +119,7 @@ static void tell_server(clave_client *c, const char *path, bool child)
     clave__pipeline_submit(c, r);
 }
 
-void clave_watch_disarm(clave_watch *w)
+void clave_async_watch_disarm(clave_async_watch *w)
 {
     if (w->phase == WATCH_IDLE) {
         list_remove(&w->link); /* an event that waits */
@@ -145,7 +146,7 @@ void clave__client_watch_answered(struct request *r, clave_err err)
 {
     bool exist = err == CLAVE_ENONODE && r->op == OP_EXISTS;
     bool armed = err == CLAVE_OK || exist;
-    clave_watch *w = r->watch;
+    clave_async_watch *w = r->watch;
     r->watch = NULL;
     if (w) {
         if (exist)
@@ -155,7 +156,7 @@ void clave__client_watch_answered(struct request *r, clave_err err)
     }
     if (!r->watch_freed || !armed)
         return;
-    clave_watch gone = {.client = r->client, .path = r->path, .kind = kind_of_op(r->op)};
+    clave_async_watch gone = {.client = r->client, .path = r->path, .kind = kind_of_op(r->op)};
     gone.node.hash = clave__map_hash_bytes(r->path, strlen(r->path));
     if (!is_shared(&gone))
         tell_server(r->client, r->path, gone.kind == WATCH_CHILD);
@@ -179,13 +180,13 @@ static bool concerns(int32_t type, enum watch_kind kind)
 }
 
 /* Every armed watch the event is for becomes idle and goes to `fired`. */
-static void client_watch_collect(clave_client *c, int32_t type, struct jbytes path,
+static void client_watch_collect(clave_async_client *c, int32_t type, struct jbytes path,
                                  struct list *fired)
 {
     uint32_t hash = clave__map_hash_bytes(path.p, (size_t)path.n);
-    clave_watch *w = first_match(&c->watches, hash, path);
+    clave_async_watch *w = first_match(&c->watches, hash, path);
     while (w) {
-        clave_watch *next = next_match(w->node.next, hash, path);
+        clave_async_watch *next = next_match(w->node.next, hash, path);
         if (w->phase == WATCH_ARMED && concerns(type, w->kind)) {
             client_watch_enter(w, WATCH_IDLE);
             list_push_back(fired, &w->link);
@@ -195,9 +196,9 @@ static void client_watch_collect(clave_client *c, int32_t type, struct jbytes pa
 }
 
 /* The path goes with the event: its callback may use the watch for another, or free it. */
-static void client_watch_fire(clave_watch *w, clave_event_type type)
+static void client_watch_fire(clave_async_watch *w, clave_event_type type)
 {
-    clave_client *c = w->client;
+    clave_async_client *c = w->client;
     char *path = w->path;
     clave_event ev = {.type = type, .path = path, .connection = c->link.connections};
     w->path = NULL;
@@ -206,7 +207,7 @@ static void client_watch_fire(clave_watch *w, clave_event_type type)
     clave__mem_free(&c->mem, path);
 }
 
-void clave__client_watch_event(clave_client *c, const struct wire_event *ev)
+void clave__client_watch_event(clave_async_client *c, const struct wire_event *ev)
 {
     struct list fired;
     struct jbytes path = clave__strip_chroot(c, ev->path);
@@ -215,12 +216,12 @@ void clave__client_watch_event(clave_client *c, const struct wire_event *ev)
     if (path.n >= 0)
         client_watch_collect(c, ev->type, path, &fired);
     for (struct list *l; (l = list_pop_front(&fired));)
-        client_watch_fire(LIST_ENTRY(l, clave_watch, link), (clave_event_type)ev->type);
+        client_watch_fire(LIST_ENTRY(l, clave_async_watch, link), (clave_event_type)ev->type);
 }
 
 /* ---- connections and sessions -------------------------------------------------------- */
 
-void clave__client_watches_attached(clave_client *c)
+void clave__client_watches_attached(clave_async_client *c)
 {
     struct watches *ws = &c->watches;
     list_splice(&ws->owed, &ws->armed);
@@ -228,12 +229,12 @@ void clave__client_watches_attached(clave_client *c)
     ws->unanswered = 0;
 }
 
-bool clave__client_watches_settled(const clave_client *c)
+bool clave__client_watches_settled(const clave_async_client *c)
 {
     return list_empty(&c->watches.owed) && c->watches.unanswered == 0;
 }
 
-bool clave__client_watches_answered(clave_client *c)
+bool clave__client_watches_answered(clave_async_client *c)
 {
     bool asked = c->watches.unanswered > 0;
     c->watches.unanswered -= asked;
@@ -241,14 +242,14 @@ bool clave__client_watches_answered(clave_client *c)
 }
 
 /* The paths of one kind, from the head of `owed`, as one vector behind what is encoded. */
-static struct jvec paths_of_kind(clave_client *c, enum watch_kind kind, const struct list *end,
-                                 size_t *at)
+static struct jvec paths_of_kind(clave_async_client *c, enum watch_kind kind,
+                                 const struct list *end, size_t *at)
 {
     struct jwriter w = clave__jwriter(&c->encode);
     struct jvec v = {0};
     *at = clave__buf_len(&c->encode);
     for (struct list *l = c->watches.owed.next; l != end; l = l->next) {
-        const clave_watch *watch = LIST_ENTRY(l, clave_watch, link);
+        const clave_async_watch *watch = LIST_ENTRY(l, clave_async_watch, link);
         struct jbytes full;
         if (watch->kind != kind)
             continue;
@@ -264,19 +265,19 @@ static struct jvec paths_of_kind(clave_client *c, enum watch_kind kind, const st
 }
 
 /* How far one setWatches reaches: bounded in bytes, never empty. */
-static struct list *reach(clave_client *c)
+static struct list *reach(clave_async_client *c)
 {
     struct watches *ws = &c->watches;
     size_t bytes = 0;
     struct list *l = ws->owed.next;
     do {
-        bytes += strlen(LIST_ENTRY(l, clave_watch, link)->path) + c->hosts.chroot_len + 4;
+        bytes += strlen(LIST_ENTRY(l, clave_async_watch, link)->path) + c->hosts.chroot_len + 4;
         l = l->next;
     } while (l != &ws->owed && bytes < SET_WATCHES_BYTES);
     return l;
 }
 
-clave_err clave__client_watches_fill(clave_client *c)
+clave_err clave__client_watches_fill(clave_async_client *c)
 {
     struct watches *ws = &c->watches;
     struct jvec v[3];
@@ -312,31 +313,32 @@ clave_err clave__client_watches_fill(clave_client *c)
     return CLAVE_OK;
 }
 
-void clave__client_watches_lose(clave_client *c)
+void clave__client_watches_lose(clave_async_client *c)
 {
     struct watches *ws = &c->watches;
     list_splice(&ws->armed, &ws->owed);
     while (!list_empty(&ws->armed)) {
-        clave_watch *w = LIST_ENTRY(ws->armed.next, clave_watch, link);
+        clave_async_watch *w = LIST_ENTRY(ws->armed.next, clave_async_watch, link);
         client_watch_enter(w, WATCH_IDLE);
         list_push_back(&c->deliveries.lost, &w->link);
     }
 }
 
-bool clave__client_watches_deliver_lost(clave_client *c)
+bool clave__client_watches_deliver_lost(clave_async_client *c)
 {
     struct list *l = list_pop_front(&c->deliveries.lost);
     if (!l)
         return false;
-    client_watch_fire(LIST_ENTRY(l, clave_watch, link), CLAVE_EVENT_LOST);
+    client_watch_fire(LIST_ENTRY(l, clave_async_watch, link), CLAVE_EVENT_LOST);
     return true;
 }
 
 /* ---- public -------------------------------------------------------------------------- */
 
-clave_err clave_watch_new(clave_watch **out, clave_client *c, clave_watch_cb *cb, void *arg)
+clave_err clave_async_watch_new(clave_async_watch **out, clave_async_client *c, clave_watch_cb *cb,
+                                void *arg)
 {
-    clave_watch *w = clave__mem_zalloc(&c->mem, sizeof *w);
+    clave_async_watch *w = clave__mem_zalloc(&c->mem, sizeof *w);
     *out = w;
     if (!w)
         return CLAVE_ENOMEM;
@@ -348,18 +350,18 @@ clave_err clave_watch_new(clave_watch **out, clave_client *c, clave_watch_cb *cb
     return CLAVE_OK;
 }
 
-void clave_watch_free(clave_watch *w)
+void clave_async_watch_free(clave_async_watch *w)
 {
     if (!w)
         return;
-    clave_client *c = w->client;
-    clave_watch_disarm(w);
+    clave_async_client *c = w->client;
+    clave_async_watch_disarm(w);
     clave__mem_free(&c->mem, w->path);
     clave__mem_free(&c->mem, w);
     clave__client_drop(c); /* it may be a recipe's, in the middle of something */
 }
 
-bool clave_watch_is_armed(const clave_watch *w)
+bool clave_async_watch_is_armed(const clave_async_watch *w)
 {
     return w->phase != WATCH_IDLE;
 }

@@ -11,7 +11,7 @@
 
 #include "base/list.h"
 #include "base/map.h"
-#include "clave/client.h"
+#include "clave/async/client.h"
 #include "wire/record.h"
 
 struct request;
@@ -20,10 +20,10 @@ enum watch_phase { WATCH_IDLE, WATCH_ASKED, WATCH_ARMED };
 /* The server has one table for the first two; setWatches tells them apart. */
 enum watch_kind { WATCH_DATA, WATCH_EXIST, WATCH_CHILD };
 
-struct clave_watch {
+struct clave_async_watch {
     struct map_node node; /* by path: ASKED and ARMED */
     struct list link;     /* ARMED: in armed or owed; its event waits: in a list of those */
-    clave_client *client;
+    clave_async_client *client;
     clave_watch_cb *cb;
     void *arg;
     enum watch_phase phase;
@@ -47,24 +47,24 @@ void clave__client_watches_fini(struct watches *w);
 
 /* Before a request that asks for it; takes room for the path. EINVAL: not idle,
  * or its event waits. ENOMEM. */
-clave_err clave__client_watch_prepare(clave_watch *w, const char *path);
-void clave__client_watch_asked(clave_watch *w, struct request *r, enum watch_kind kind);
+clave_err clave__client_watch_prepare(clave_async_watch *w, const char *path);
+void clave__client_watch_asked(clave_async_watch *w, struct request *r, enum watch_kind kind);
 /* The request has an answer: armed, or idle again. */
 void clave__client_watch_answered(struct request *r, clave_err err);
 /* An event of the server. */
-void clave__client_watch_event(clave_client *c, const struct wire_event *ev);
+void clave__client_watch_event(clave_async_client *c, const struct wire_event *ev);
 
 /* A new connection: everything armed is owed again. */
-void clave__client_watches_attached(clave_client *c);
+void clave__client_watches_attached(clave_async_client *c);
 /* Appends one setWatches to the link's output. CLAVE_OK also when nothing is owed. */
-clave_err clave__client_watches_fill(clave_client *c);
+clave_err clave__client_watches_fill(clave_async_client *c);
 /* One of them has an answer; false: none was sent. */
-bool clave__client_watches_answered(clave_client *c);
+bool clave__client_watches_answered(clave_async_client *c);
 /* The server of this connection has taken all that were armed before it. */
-bool clave__client_watches_settled(const clave_client *c);
+bool clave__client_watches_settled(const clave_async_client *c);
 /* The session has ended: each is idle, and waits for its CLAVE_EVENT_LOST. */
-void clave__client_watches_lose(clave_client *c);
+void clave__client_watches_lose(clave_async_client *c);
 /* Runs one callback of those that wait; false: none does. */
-bool clave__client_watches_deliver_lost(clave_client *c);
+bool clave__client_watches_deliver_lost(clave_async_client *c);
 
 #endif

@@ -1,6 +1,6 @@
 #include "supervise/hold_policy.h"
 
-#include "clave/client.h"
+#include "clave/async/client.h"
 
 static int64_t hold_policy_earlier(int64_t a, int64_t b)
 {

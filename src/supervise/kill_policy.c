@@ -1,6 +1,6 @@
 #include "supervise/kill_policy.h"
 
-#include "clave/client.h"
+#include "clave/async/client.h"
 
 enum { GRACE_MAX_MS = 5000, LEAD_MIN_MS = 20, LEAD_MAX_MS = 100, KILL_AGAIN_MS = 10 };
 /* timeout(1) sends its signal to the process and to its group: so close together they are one. */

@@ -1,4 +1,5 @@
 """docs/guide.md: its C code is that of examples/guide.c, which is compiled and run; its shell lines run."""
+import glob
 import os
 import re
 import subprocess
@@ -38,8 +39,8 @@ class Guide(unittest.TestCase):
 
     def test_functions_and_headers_exist(self):
         text = read("docs/guide.md")
-        headers = "".join(read("include/clave/" + h)
-                          for h in os.listdir(os.path.join(SOURCE, "include/clave")))
+        headers = "".join(read(os.path.relpath(h, SOURCE))
+                          for h in glob.glob(f"{SOURCE}/include/clave/**/*.h", recursive=True))
         for name in set(re.findall(r"\b(clave_[a-z_]+[a-z])\b", text)):
             self.assertIn(name, headers)
         for target in re.findall(r"\]\(([^)#]+)\)", text):

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "clave/client.h"
+#include "clave/async/client.h"
 #include "fuzz/line.h"
 
 enum { WATCHES = 4, REQUESTS = 14 };
@@ -12,15 +12,15 @@ enum { WATCHES = 4, REQUESTS = 14 };
 struct play {
     struct desk d;
     struct line line;
-    clave_client *c;
-    clave_watch *watches[WATCHES];
+    clave_async_client *c;
+    clave_async_watch *watches[WATCHES];
     bool starting;
     size_t submitted, completed;
 };
 
 /* ---- the client ------------------------------------------------------------------------------ */
 
-static void on_result(clave_client *c, const clave_result *res, void *arg)
+static void on_result(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct play *p = arg;
     (void)c;
@@ -30,7 +30,7 @@ static void on_result(clave_client *c, const clave_result *res, void *arg)
     must(res->err != CLAVE_OK || res->nnames == 0 || res->names[res->nnames - 1] != NULL);
 }
 
-static void on_event(clave_client *c, clave_watch *w, const clave_event *ev, void *arg)
+static void on_event(clave_async_client *c, clave_async_watch *w, const clave_event *ev, void *arg)
 {
     const struct play *p = arg;
     (void)c;
@@ -38,7 +38,7 @@ static void on_event(clave_client *c, clave_watch *w, const clave_event *ev, voi
     must(!p->starting && ev->path != NULL);
 }
 
-static clave_err submit(struct play *p, uint8_t kind, clave_watch *w)
+static clave_err submit(struct play *p, uint8_t kind, clave_async_watch *w)
 {
     static const clave_op ops[] = {{.kind = CLAVE_OP_CREATE, .path = "/m", .data = "x", .len = 1},
                                    {.kind = CLAVE_OP_SET, .path = "/m", .version = -1},
@@ -52,41 +52,41 @@ static clave_err submit(struct play *p, uint8_t kind, clave_watch *w)
                                           .flags = CLAVE_CREATE_CERTAIN | CLAVE_CREATE_PARENTS};
     switch (kind % REQUESTS) {
     case 0:
-        return clave_create(p->c, "/a", "data", 4, NULL, on_result, p);
+        return clave_async_create(p->c, "/a", "data", 4, NULL, on_result, p);
     case 1:
-        return clave_create(p->c, "/l/lock-", NULL, 0, &protected, on_result, p);
+        return clave_async_create(p->c, "/l/lock-", NULL, 0, &protected, on_result, p);
     case 2:
-        return clave_create(p->c, "/l/n_", NULL, 0, &certain, on_result, p);
+        return clave_async_create(p->c, "/l/n_", NULL, 0, &certain, on_result, p);
     case 3:
-        return clave_delete(p->c, "/a", -1, on_result, p);
+        return clave_async_delete(p->c, "/a", -1, on_result, p);
     case 4:
-        return clave_delete_guaranteed(p->c, "/l", on_result, p);
+        return clave_async_delete_guaranteed(p->c, "/l", on_result, p);
     case 5:
-        return clave_exists(p->c, "/a", w, on_result, p);
+        return clave_async_exists(p->c, "/a", w, on_result, p);
     case 6:
-        return clave_get(p->c, "/a", w, on_result, p);
+        return clave_async_get(p->c, "/a", w, on_result, p);
     case 7:
-        return clave_children(p->c, "/", w, on_result, p);
+        return clave_async_children(p->c, "/", w, on_result, p);
     case 8:
-        return clave_set(p->c, "/a", "new", 3, -1, on_result, p);
+        return clave_async_set(p->c, "/a", "new", 3, -1, on_result, p);
     case 9:
-        return clave_get_acl(p->c, "/a", on_result, p);
+        return clave_async_get_acl(p->c, "/a", on_result, p);
     case 10:
-        return clave_sync(p->c, "/", on_result, p);
+        return clave_async_sync(p->c, "/", on_result, p);
     case 11:
-        return clave_add_auth(p->c, "digest", "u:p", 3, on_result, p);
+        return clave_async_add_auth(p->c, "digest", "u:p", 3, on_result, p);
     case 12:
-        return clave_children(p->c, "/l", NULL, on_result, p);
+        return clave_async_children(p->c, "/l", NULL, on_result, p);
     default:
-        return clave_multi(p->c, ops, 3, on_result, p);
+        return clave_async_multi(p->c, ops, 3, on_result, p);
     }
 }
 
 static void request(struct play *p, uint8_t kind)
 {
-    clave_watch *w = p->watches[kind / REQUESTS % WATCHES];
-    if (clave_watch_is_armed(w))
-        clave_watch_disarm(w);
+    clave_async_watch *w = p->watches[kind / REQUESTS % WATCHES];
+    if (clave_async_watch_is_armed(w))
+        clave_async_watch_disarm(w);
     p->starting = true;
     p->submitted++;
     if (submit(p, kind, w) != CLAVE_OK)
@@ -126,7 +126,7 @@ static void step(struct play *p, struct input *in)
         line_obey(&p->line);
         break;
     case CLIENT_CLOSE:
-        clave_client_close(p->c, p->d.now);
+        clave_async_client_close(p->c, p->d.now);
         line_obey(&p->line);
         break;
     case CLIENT_STEPS:
@@ -142,17 +142,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memset(&p, 0, sizeof p);
     desk_open(&p.d, NULL);
     o.seed = 1 + (uint64_t)input_byte(&in);
-    must(clave_client_new(&p.c, &o) == CLAVE_OK);
+    must(clave_async_client_new(&p.c, &o) == CLAVE_OK);
     for (size_t i = 0; i < WATCHES; i++)
-        must(clave_watch_new(&p.watches[i], p.c, on_event, &p) == CLAVE_OK);
+        must(clave_async_watch_new(&p.watches[i], p.c, on_event, &p) == CLAVE_OK);
     p.line = (struct line){.d = &p.d, .c = p.c};
-    clave_client_start(p.c, p.d.now);
+    clave_async_client_start(p.c, p.d.now);
     line_obey(&p.line);
     while (in.n > 0)
         step(&p, &in);
     for (size_t i = 0; i < WATCHES; i++)
-        clave_watch_free(p.watches[i]);
-    clave_client_free(p.c);
+        clave_async_watch_free(p.watches[i]);
+    clave_async_client_free(p.c);
     must(p.completed == p.submitted);
     if (p.line.linked)
         desk_hang_up(&p.line.conn);

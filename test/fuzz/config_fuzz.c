@@ -59,7 +59,7 @@ static void fuzz_client(char *text)
     must(config_read(&o, text, "file") == (told == 0));
     must(o.nauth <= OPTIONS_MAX_AUTH && o.timeout_ms > 0 && o.session_timeout_ms >= 0);
     if (o.connect)
-        (void)clave_client_host_fault(o.connect);
+        (void)clave_async_client_host_fault(o.connect);
 }
 
 static void fuzz_acl(const char *text)

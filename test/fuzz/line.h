@@ -3,13 +3,13 @@
 #ifndef CLAVE_TEST_FUZZ_LINE_H
 #define CLAVE_TEST_FUZZ_LINE_H
 
-#include "clave/client.h"
+#include "clave/async/client.h"
 #include "fuzz/fuzz.h"
 #include "lib/desk.h"
 
 struct line {
     struct desk *d;
-    clave_client *c;
+    clave_async_client *c;
     struct desk_conn conn; /* the server's side */
     bool linked;           /* the client has a transport */
 };

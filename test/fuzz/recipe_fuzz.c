@@ -4,14 +4,14 @@
  * server a lock that is valid excludes. */
 #include <string.h>
 
-#include "clave/deadlock_search.h"
-#include "clave/delay.h"
-#include "clave/latch.h"
-#include "clave/leader.h"
-#include "clave/multilock.h"
-#include "clave/once.h"
-#include "clave/rwlock.h"
-#include "clave/semaphore.h"
+#include "clave/async/deadlock.h"
+#include "clave/async/latch.h"
+#include "clave/async/leader.h"
+#include "clave/async/lock_delay.h"
+#include "clave/async/multilock.h"
+#include "clave/async/once.h"
+#include "clave/async/rwlock.h"
+#include "clave/async/semaphore.h"
 #include "fuzz/line.h"
 #include "fuzz/stranger.h"
 
@@ -20,16 +20,16 @@ enum { MUTEXES = 4, OWNERS = 3, LEASES = 4 };
 struct play {
     struct desk d;
     struct line line;
-    clave_client *c;
-    clave_mutex *mutex[MUTEXES]; /* two on one path, a read and a write side */
-    clave_rwlock *rw;
-    clave_semaphore *s;
-    clave_lease *leases[LEASES];
-    clave_multilock *ml;
-    clave_latch *latch;
-    clave_leader_watch *watch;
-    clave_once *once;
-    clave_delay *delay;
+    clave_async_client *c;
+    clave_async_mutex *mutex[MUTEXES]; /* two on one path, a read and a write side */
+    clave_async_rwlock *rw;
+    clave_async_semaphore *s;
+    clave_async_lease *leases[LEASES];
+    clave_async_multilock *ml;
+    clave_async_latch *latch;
+    clave_async_leader_watch *watch;
+    clave_async_once *once;
+    clave_async_delay *delay;
     struct desk_conn stranger;
     bool honest; /* nothing of the server's was changed, and no node removed by the stranger */
     bool starting, closing;
@@ -45,7 +45,7 @@ static void answer(struct play *p)
     must(p->answered <= p->asked);
 }
 
-static void on_acquired(clave_mutex *m, uint64_t owner, clave_err err, void *arg)
+static void on_acquired(clave_async_mutex *m, uint64_t owner, clave_err err, void *arg)
 {
     const struct play *p = arg;
     (void)m;
@@ -54,7 +54,7 @@ static void on_acquired(clave_mutex *m, uint64_t owner, clave_err err, void *arg
     must(err != CLAVE_OK || !p->closing);
 }
 
-static void on_departed(clave_mutex *m, uint64_t owner, clave_err err, void *arg)
+static void on_departed(clave_async_mutex *m, uint64_t owner, clave_err err, void *arg)
 {
     (void)m;
     (void)owner;
@@ -62,17 +62,17 @@ static void on_departed(clave_mutex *m, uint64_t owner, clave_err err, void *arg
     answer(arg);
 }
 
-static void on_mutex(clave_mutex *m, const clave_mutex_event *ev, void *arg)
+static void on_mutex(clave_async_mutex *m, const clave_mutex_event *ev, void *arg)
 {
     const struct play *p = arg;
     clave_grant g;
     must(!p->starting);
-    must(ev->kind != CLAVE_MUTEX_HELD || clave_mutex_grant(m, ev->owner, &g));
-    must(ev->kind != CLAVE_MUTEX_LOST || !clave_mutex_grant(m, ev->owner, &g));
+    must(ev->kind != CLAVE_MUTEX_HELD || clave_async_mutex_grant(m, ev->owner, &g));
+    must(ev->kind != CLAVE_MUTEX_LOST || !clave_async_mutex_grant(m, ev->owner, &g));
 }
 
-static void on_leases(clave_semaphore *s, clave_err err, clave_lease *const *leases, size_t n,
-                      void *arg)
+static void on_leases(clave_async_semaphore *s, clave_err err, clave_async_lease *const *leases,
+                      size_t n, void *arg)
 {
     struct play *p = arg;
     (void)s;
@@ -84,11 +84,11 @@ static void on_leases(clave_semaphore *s, clave_err err, clave_lease *const *lea
         if (at < LEASES)
             p->leases[at] = leases[i];
         else
-            clave_lease_release(leases[i], NULL, NULL);
+            clave_async_lease_release(leases[i], NULL, NULL);
     }
 }
 
-static void on_locks(clave_multilock *ml, uint64_t owner, clave_err err, const char *failed,
+static void on_locks(clave_async_multilock *ml, uint64_t owner, clave_err err, const char *failed,
                      void *arg)
 {
     (void)ml;
@@ -97,14 +97,14 @@ static void on_locks(clave_multilock *ml, uint64_t owner, clave_err err, const c
     must(err == CLAVE_OK || failed == NULL || *failed == '/');
 }
 
-static void on_latch(clave_latch *l, clave_err err, void *arg)
+static void on_latch(clave_async_latch *l, clave_err err, void *arg)
 {
     (void)l;
     (void)err;
     answer(arg);
 }
 
-static void on_candidate(clave_latch *l, const clave_latch_event *ev, void *arg)
+static void on_candidate(clave_async_latch *l, const clave_latch_event *ev, void *arg)
 {
     const struct play *p = arg;
     (void)l;
@@ -112,7 +112,7 @@ static void on_candidate(clave_latch *l, const clave_latch_event *ev, void *arg)
     must(!p->starting);
 }
 
-static void on_news(clave_leader_watch *w, const clave_leader_news *news, void *arg)
+static void on_news(clave_async_leader_watch *w, const clave_leader_news *news, void *arg)
 {
     const struct play *p = arg;
     (void)w;
@@ -120,8 +120,8 @@ static void on_news(clave_leader_watch *w, const clave_leader_news *news, void *
     must(!news->leader || *news->leader->node);
 }
 
-static void on_participants(clave_client *c, clave_err err, const clave_participant *list, size_t n,
-                            void *arg)
+static void on_participants(clave_async_client *c, clave_err err, const clave_participant *list,
+                            size_t n, void *arg)
 {
     (void)c;
     answer(arg);
@@ -130,7 +130,7 @@ static void on_participants(clave_client *c, clave_err err, const clave_particip
         must(*list[i].node && list[i].priority >= 0);
 }
 
-static void on_deadlocks(clave_client *c, clave_err err, const clave_deadlock *list, size_t n,
+static void on_deadlocks(clave_async_client *c, clave_err err, const clave_deadlock *list, size_t n,
                          void *arg)
 {
     (void)c;
@@ -140,28 +140,28 @@ static void on_deadlocks(clave_client *c, clave_err err, const clave_deadlock *l
         must(list[i].n > 0 && list[i].victim <= list[i].n && *list[i].text);
 }
 
-static void on_transfer(clave_client *c, clave_err err, void *arg)
+static void on_transfer(clave_async_client *c, clave_err err, void *arg)
 {
     (void)c;
     (void)err;
     answer(arg);
 }
 
-static void on_result(clave_client *c, const clave_result *res, void *arg)
+static void on_result(clave_async_client *c, const clave_result *res, void *arg)
 {
     (void)c;
     (void)res;
     answer(arg);
 }
 
-static void on_once(clave_once *o, clave_err err, const clave_once_record *former, void *arg)
+static void on_once(clave_async_once *o, clave_err err, const clave_once_record *former, void *arg)
 {
     const struct play *p = arg;
     (void)o;
     must(!p->starting && (err != CLAVE_EDONE || former->state != CLAVE_ONCE_NONE));
 }
 
-static void on_delay(clave_delay *d, clave_err err, void *arg)
+static void on_delay(clave_async_delay *d, clave_err err, void *arg)
 {
     const struct play *p = arg;
     (void)d;
@@ -178,36 +178,36 @@ static int64_t deadline_of(const struct play *p, uint8_t how)
 
 static clave_err use_mutex(struct play *p, uint8_t how)
 {
-    clave_mutex *m = p->mutex[how % MUTEXES];
+    clave_async_mutex *m = p->mutex[how % MUTEXES];
     uint64_t owner = how / MUTEXES % OWNERS + 1;
     switch (how / (MUTEXES * OWNERS) % 4) {
     case 0:
-        (void)clave_mutex_cancel(m, owner);
+        (void)clave_async_mutex_cancel(m, owner);
         return CLAVE_EINVAL;
     case 1:
-        return clave_mutex_release(m, owner, on_departed, p);
+        return clave_async_mutex_release(m, owner, on_departed, p);
     default:
-        return clave_mutex_acquire(m, owner, deadline_of(p, how), on_acquired, p);
+        return clave_async_mutex_acquire(m, owner, deadline_of(p, how), on_acquired, p);
     }
 }
 
 static clave_err use_semaphore(struct play *p, uint8_t how)
 {
-    clave_lease **l = &p->leases[how % LEASES];
+    clave_async_lease **l = &p->leases[how % LEASES];
     switch (how / LEASES % 5) {
     case 0:
-        return clave_semaphore_set_limit(p->s, how / 16 + 1, on_result, p);
+        return clave_async_semaphore_set_limit(p->s, how / 16 + 1, on_result, p);
     case 1:
-        clave_semaphore_cancel(p->s, how % 2 + 1);
+        clave_async_semaphore_cancel(p->s, how % 2 + 1);
         return CLAVE_EINVAL;
     case 2:
         if (*l)
-            clave_lease_release(*l, NULL, NULL);
+            clave_async_lease_release(*l, NULL, NULL);
         *l = NULL;
         return CLAVE_EINVAL;
     default:
-        return clave_semaphore_acquire(p->s, how % 2 + 1, how / 64 + 1, deadline_of(p, how),
-                                       on_leases, p);
+        return clave_async_semaphore_acquire(p->s, how % 2 + 1, how / 64 + 1, deadline_of(p, how),
+                                             on_leases, p);
     }
 }
 
@@ -215,23 +215,23 @@ static clave_err use_latch(struct play *p, uint8_t how)
 {
     switch (how % 8) {
     case 0:
-        clave_latch_start(p->latch);
+        clave_async_latch_start(p->latch);
         return CLAVE_EINVAL;
     case 1:
-        clave_latch_resign(p->latch);
+        clave_async_latch_resign(p->latch);
         return CLAVE_EINVAL;
     case 2:
-        return clave_latch_await(p->latch, deadline_of(p, how), on_latch, p);
+        return clave_async_latch_await(p->latch, deadline_of(p, how), on_latch, p);
     case 3:
-        return clave_latch_publish(p->latch, "here", 4, on_result, p);
+        return clave_async_latch_publish(p->latch, "here", 4, on_result, p);
     case 4:
-        return clave_leader_transfer(p->c, "/e", NULL, on_transfer, p);
+        return clave_async_leader_transfer(p->c, "/e", NULL, on_transfer, p);
     case 5:
-        return clave_latch_participants(p->c, "/e", on_participants, p);
+        return clave_async_latch_participants(p->c, "/e", on_participants, p);
     case 6:
-        return clave_latch_leader(p->c, "/e", on_participants, p);
+        return clave_async_latch_leader(p->c, "/e", on_participants, p);
     default:
-        return how < 64 ? clave_latch_close(p->latch, how < 32, on_latch, p) : CLAVE_EINVAL;
+        return how < 64 ? clave_async_latch_close(p->latch, how < 32, on_latch, p) : CLAVE_EINVAL;
     }
 }
 
@@ -240,13 +240,13 @@ static clave_err use_several(struct play *p, uint8_t how)
     uint64_t owner = how / 4 % OWNERS + 1;
     switch (how % 4) {
     case 0:
-        (void)clave_multilock_release(p->ml, owner, NULL, NULL);
+        (void)clave_async_multilock_release(p->ml, owner, NULL, NULL);
         return CLAVE_EINVAL;
     case 1:
-        clave_multilock_cancel(p->ml, owner);
+        clave_async_multilock_cancel(p->ml, owner);
         return CLAVE_EINVAL;
     default:
-        return clave_multilock_acquire(p->ml, owner, deadline_of(p, how), on_locks, p);
+        return clave_async_multilock_acquire(p->ml, owner, deadline_of(p, how), on_locks, p);
     }
 }
 
@@ -255,15 +255,15 @@ static clave_err look(struct play *p, uint8_t how)
     static const char *const roots[] = {"/l", "/rw", "/s"};
     switch (how % 5) {
     case 0:
-        return clave_participants(p->c, "/l", on_participants, p);
+        return clave_async_participants(p->c, "/l", on_participants, p);
     case 1:
-        return clave_rwlock_participants(p->c, "/rw", CLAVE_RWLOCK_BOTH, on_participants, p);
+        return clave_async_rwlock_participants(p->c, "/rw", CLAVE_RWLOCK_BOTH, on_participants, p);
     case 2:
-        return clave_semaphore_participants(p->c, "/s", on_participants, p);
+        return clave_async_semaphore_participants(p->c, "/s", on_participants, p);
     case 3:
-        return clave_revoke(p->c, "/l/lock-0000000000", on_result, p);
+        return clave_async_revoke(p->c, "/l/lock-0000000000", on_result, p);
     default:
-        return clave_deadlocks_find(p->c, roots, 3, on_deadlocks, p);
+        return clave_async_deadlocks_find(p->c, roots, 3, on_deadlocks, p);
     }
 }
 
@@ -275,22 +275,22 @@ static clave_err use_job(struct play *p, uint8_t how)
     clave_grant g;
     switch (how % 4) {
     case 0:
-        if (!p->once && clave_mutex_grant(p->mutex[0], 1, &g))
-            (void)clave_once_begin(&p->once, p->c, &g, &once, on_once, p);
+        if (!p->once && clave_async_mutex_grant(p->mutex[0], 1, &g))
+            (void)clave_async_once_begin(&p->once, p->c, &g, &once, on_once, p);
         break;
     case 1:
-        if (!p->delay && clave_mutex_grant(p->mutex[0], 1, &g))
-            (void)clave_delay_begin(&p->delay, p->c, &g, &delay, on_delay, p);
+        if (!p->delay && clave_async_mutex_grant(p->mutex[0], 1, &g))
+            (void)clave_async_delay_begin(&p->delay, p->c, &g, &delay, on_delay, p);
         break;
     case 2:
-        if (p->once && clave_once_end(p->once, how & 4, on_once, p) != CLAVE_OK) {
-            clave_once_free(p->once);
+        if (p->once && clave_async_once_end(p->once, how & 4, on_once, p) != CLAVE_OK) {
+            clave_async_once_free(p->once);
             p->once = NULL;
         }
         break;
     default:
-        if (p->delay && clave_delay_end(p->delay, on_delay, p) != CLAVE_OK) {
-            clave_delay_free(p->delay);
+        if (p->delay && clave_async_delay_end(p->delay, on_delay, p) != CLAVE_OK) {
+            clave_async_delay_free(p->delay);
             p->delay = NULL;
         }
     }
@@ -338,31 +338,31 @@ static void open_all(struct play *p, uint8_t how)
                                        .event_arg = p};
     const clave_multilock_part parts[] = {{"/l", CLAVE_MULTILOCK_MUTEX},
                                           {"/rw", CLAVE_MULTILOCK_READ}};
-    must(clave_mutex_new(&p->mutex[0], p->c, "/l", &each) == CLAVE_OK);
-    must(clave_mutex_new(&p->mutex[1], p->c, "/l", NULL) == CLAVE_OK);
-    must(clave_rwlock_new(&p->rw, p->c, "/rw", &side) == CLAVE_OK);
-    p->mutex[2] = clave_rwlock_read(p->rw);
-    p->mutex[3] = clave_rwlock_write(p->rw);
-    must(clave_semaphore_new(&p->s, p->c, "/s", &lease) == CLAVE_OK);
-    must(clave_latch_new(&p->latch, p->c, "/e", &latch) == CLAVE_OK);
-    must(clave_multilock_new(&p->ml, p->c, parts, 2, NULL) == CLAVE_OK);
-    must(clave_leader_watch_new(&p->watch, p->c, "/e", on_news, p) == CLAVE_OK);
+    must(clave_async_mutex_new(&p->mutex[0], p->c, "/l", &each) == CLAVE_OK);
+    must(clave_async_mutex_new(&p->mutex[1], p->c, "/l", NULL) == CLAVE_OK);
+    must(clave_async_rwlock_new(&p->rw, p->c, "/rw", &side) == CLAVE_OK);
+    p->mutex[2] = clave_async_rwlock_read(p->rw);
+    p->mutex[3] = clave_async_rwlock_write(p->rw);
+    must(clave_async_semaphore_new(&p->s, p->c, "/s", &lease) == CLAVE_OK);
+    must(clave_async_latch_new(&p->latch, p->c, "/e", &latch) == CLAVE_OK);
+    must(clave_async_multilock_new(&p->ml, p->c, parts, 2, NULL) == CLAVE_OK);
+    must(clave_async_leader_watch_new(&p->watch, p->c, "/e", on_news, p) == CLAVE_OK);
 }
 
 /* The client goes last, and with it what has not been answered. */
 static void close_all(struct play *p)
 {
     p->closing = true;
-    clave_once_free(p->once);
-    clave_delay_free(p->delay);
-    clave_leader_watch_free(p->watch);
-    clave_multilock_free(p->ml);
-    clave_latch_free(p->latch);
-    clave_semaphore_free(p->s);
-    clave_rwlock_free(p->rw);
-    clave_mutex_free(p->mutex[1]);
-    clave_mutex_free(p->mutex[0]);
-    clave_client_free(p->c);
+    clave_async_once_free(p->once);
+    clave_async_delay_free(p->delay);
+    clave_async_leader_watch_free(p->watch);
+    clave_async_multilock_free(p->ml);
+    clave_async_latch_free(p->latch);
+    clave_async_semaphore_free(p->s);
+    clave_async_rwlock_free(p->rw);
+    clave_async_mutex_free(p->mutex[1]);
+    clave_async_mutex_free(p->mutex[0]);
+    clave_async_client_free(p->c);
 }
 
 /* Of the two on one path only one holds, as long as both are valid. */
@@ -372,7 +372,7 @@ static void check_exclusion(const struct play *p)
     for (size_t m = 0; m < 2; m++) {
         bool held = false;
         for (uint64_t owner = 1; owner <= OWNERS; owner++)
-            held = held || clave_mutex_valid_for(p->mutex[m], owner, p->d.now, 0);
+            held = held || clave_async_mutex_valid_for(p->mutex[m], owner, p->d.now, 0);
         holders += held;
     }
     must(!p->honest || holders <= 1);
@@ -411,7 +411,7 @@ static void step(struct play *p, struct input *in)
         break;
     case RECIPE_CLOSE:
         if (input_byte(in) == 0)
-            clave_client_close(p->c, p->d.now);
+            clave_async_client_close(p->c, p->d.now);
         line_obey(&p->line);
         break;
     case RECIPE_STEPS:
@@ -429,10 +429,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     p.honest = true;
     desk_open(&p.d, NULL);
     desk_connect(&p.stranger, &p.d, 40000);
-    must(clave_client_new(&p.c, &o) == CLAVE_OK);
+    must(clave_async_client_new(&p.c, &o) == CLAVE_OK);
     p.line = (struct line){.d = &p.d, .c = p.c};
     open_all(&p, input_byte(&in));
-    clave_client_start(p.c, p.d.now);
+    clave_async_client_start(p.c, p.d.now);
     line_obey(&p.line);
     while (in.n > 0 && p.stranger.c)
         step(&p, &in);

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "clave/mutex.h"
+#include "clave/async/mutex.h"
 #include "fuzz/seeds.h"
 #include "wire/record.h"
 

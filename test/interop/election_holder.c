@@ -19,7 +19,7 @@ struct holder {
     const char *what;
     const char *path, *name, *stop;
     int log;
-    clave_latch *latch; /* the loop's thread only */
+    clave_async_latch *latch; /* the loop's thread only */
     pthread_mutex_t mutex;
     pthread_cond_t cond;
     int64_t token; /* of the leadership; 0: none */
@@ -57,43 +57,43 @@ static bool is_over(const struct holder *h)
 
 /* ---- the latch -------------------------------------------------------------------------- */
 
-static void on_event(clave_latch *l, const clave_latch_event *ev, void *arg)
+static void on_event(clave_async_latch *l, const clave_latch_event *ev, void *arg)
 {
     struct holder *h = arg;
     clave_grant g = {0};
     if (ev->kind == CLAVE_LATCH_FAILED)
         check(ev->why, "latch");
     pthread_mutex_lock(&h->mutex);
-    h->token = ev->kind == CLAVE_LATCH_LEADER && clave_latch_grant(l, &g) ? g.token : 0;
+    h->token = ev->kind == CLAVE_LATCH_LEADER && clave_async_latch_grant(l, &g) ? g.token : 0;
     pthread_cond_signal(&h->cond);
     pthread_mutex_unlock(&h->mutex);
 }
 
-static void start_latch(clave_client *c, void *arg)
+static void start_latch(clave_async_client *c, void *arg)
 {
     struct holder *h = arg;
     clave_latch_options o = {.size = sizeof o, .id = h->name, .event_cb = on_event, .event_arg = h};
     if (strcmp(h->what, "fair") == 0)
-        check(clave_latch_new_fair(&h->latch, c, h->path, "c_", &o), "latch");
+        check(clave_async_latch_new_fair(&h->latch, c, h->path, "c_", &o), "latch");
     else if (strcmp(h->what, "unfair") == 0)
-        check(clave_latch_new_unfair(&h->latch, c, h->path, &o), "latch");
+        check(clave_async_latch_new_unfair(&h->latch, c, h->path, &o), "latch");
     else
-        check(clave_latch_new(&h->latch, c, h->path, &o), "latch");
-    check(clave_latch_start(h->latch), "start");
+        check(clave_async_latch_new(&h->latch, c, h->path, &o), "latch");
+    check(clave_async_latch_start(h->latch), "start");
 }
 
-static void resign(clave_client *c, void *arg)
+static void resign(clave_async_client *c, void *arg)
 {
     struct holder *h = arg;
     (void)c;
-    check(clave_latch_resign(h->latch), "resign");
+    check(clave_async_latch_resign(h->latch), "resign");
 }
 
-static void free_latch(clave_client *c, void *arg)
+static void free_latch(clave_async_client *c, void *arg)
 {
     struct holder *h = arg;
     (void)c;
-    clave_latch_free(h->latch);
+    clave_async_latch_free(h->latch);
 }
 
 static int64_t await_leadership(struct holder *h)
@@ -107,14 +107,14 @@ static int64_t await_leadership(struct holder *h)
     return token;
 }
 
-static void run_latch(struct holder *h, clave_session *s)
+static void run_latch(struct holder *h, clave_client *s)
 {
-    check(clave_session_run(s, start_latch, h), "run");
+    check(clave_client_run(s, start_latch, h), "run");
     while (!is_over(h)) {
         lead(h, await_leadership(h));
-        check(clave_session_run(s, resign, h), "run");
+        check(clave_client_run(s, resign, h), "run");
     }
-    check(clave_session_run(s, free_latch, h), "run");
+    check(clave_client_run(s, free_latch, h), "run");
 }
 
 /* ---- the selector ----------------------------------------------------------------------- */
@@ -129,7 +129,7 @@ static void take(clave_selector *s, void *arg)
     pthread_mutex_unlock(&h->mutex);
 }
 
-static void run_selector(struct holder *h, clave_session *s)
+static void run_selector(struct holder *h, clave_client *s)
 {
     clave_selector *selector;
     clave_selector_options o = {
@@ -145,21 +145,21 @@ static void run_selector(struct holder *h, clave_session *s)
 
 /* ---- the simple lock -------------------------------------------------------------------- */
 
-static void run_simple(struct holder *h, clave_session *s)
+static void run_simple(struct holder *h, clave_client *s)
 {
-    clave_lock *l;
-    check(clave_lock_new_simple(&l, s, h->path, "lock_", NULL), "lock");
+    clave_mutex *l;
+    check(clave_mutex_new_simple(&l, s, h->path, "lock_", NULL), "lock");
     while (!is_over(h)) {
-        check(clave_lock_acquire(l, -1), "acquire");
-        lead(h, clave_lock_token(l));
-        check(clave_lock_release(l), "release");
+        check(clave_mutex_acquire(l, -1), "acquire");
+        lead(h, clave_mutex_token(l));
+        check(clave_mutex_release(l), "release");
     }
-    clave_lock_free(l);
+    clave_mutex_free(l);
 }
 
 int main(int argc, char **argv)
 {
-    clave_session *s = NULL;
+    clave_client *s = NULL;
     clave_client_options o = {.size = sizeof o};
     if (argc != 8)
         return 64;
@@ -174,14 +174,14 @@ int main(int argc, char **argv)
     h.log = open(argv[4], O_WRONLY | O_APPEND | O_CREAT, 0644);
     if (h.log < 0)
         return 74;
-    check(clave_session_open(&s, NULL, argv[2], &o), "open");
-    check(clave_session_wait(s, 30000), "connect");
+    check(clave_client_open(&s, NULL, argv[2], &o), "open");
+    check(clave_client_wait(s, 30000), "connect");
     if (strcmp(h.what, "selector") == 0)
         run_selector(&h, s);
     else if (strcmp(h.what, "simple") == 0)
         run_simple(&h, s);
     else
         run_latch(&h, s);
-    clave_session_close(s, 1000);
+    clave_client_close(s, 1000);
     return 0;
 }

@@ -42,44 +42,44 @@ static void rest(void)
 }
 
 /* Half of the writes end as reads: the line says R from when the write is given back. */
-static void read_or_write(clave_lock *read, clave_lock *write)
+static void read_or_write(clave_mutex *read, clave_mutex *write)
 {
     bool writes = rand() % 3 == 0, downgrades = writes && rand() % 2 == 0;
-    check(clave_lock_acquire(writes ? write : read, -1), "acquire");
-    int64_t token = clave_lock_token(writes ? write : read);
+    check(clave_mutex_acquire(writes ? write : read, -1), "acquire");
+    int64_t token = clave_mutex_token(writes ? write : read);
     append('+', writes ? 'W' : 'R', token);
     rest();
     if (downgrades) {
-        check(clave_lock_acquire(read, -1), "downgrade");
+        check(clave_mutex_acquire(read, -1), "downgrade");
         append('-', 'W', token);
         token = 0;
         append('+', 'R', token);
-        check(clave_lock_release(write), "release");
+        check(clave_mutex_release(write), "release");
         rest();
     }
     append('-', writes && !downgrades ? 'W' : 'R', token);
-    check(clave_lock_release(writes && !downgrades ? write : read), "release");
+    check(clave_mutex_release(writes && !downgrades ? write : read), "release");
 }
 
-static void take_permits(clave_permits *p, size_t n)
+static void take_permits(clave_semaphore *p, size_t n)
 {
-    clave_permit *q[LIMIT];
+    clave_lease *q[LIMIT];
     int64_t tokens[LIMIT];
-    check(clave_permits_acquire(p, n, -1, q), "acquire");
+    check(clave_semaphore_acquire(p, n, -1, q), "acquire");
     for (size_t i = 0; i < n; i++)
-        append('+', 'S', tokens[i] = clave_permit_token(q[i]));
+        append('+', 'S', tokens[i] = clave_lease_token(q[i]));
     rest();
     for (size_t i = 0; i < n; i++)
         append('-', 'S', tokens[i]);
     for (size_t i = 0; i < n; i++)
-        check(clave_permit_release(q[i]), "release");
+        check(clave_lease_release(q[i]), "release");
 }
 
 int main(int argc, char **argv)
 {
-    clave_session *s = NULL;
-    clave_lock *read = NULL, *write = NULL;
-    clave_permits *p = NULL;
+    clave_client *s = NULL;
+    clave_mutex *read = NULL, *write = NULL;
+    clave_semaphore *p = NULL;
     clave_client_options o = {.size = sizeof o};
     if (argc != 8)
         return 64;
@@ -92,18 +92,18 @@ int main(int argc, char **argv)
     fd = open(argv[3], O_WRONLY | O_APPEND | O_CREAT, 0644);
     if (fd < 0)
         return 74;
-    check(clave_session_open(&s, NULL, argv[1], &o), "open");
-    check(clave_session_wait(s, 30000), "connect");
-    check(clave_lock_new_pair(&read, &write, s, argv[2], NULL, NULL), "lock");
-    check(clave_permits_new(&p, s, argv[2], &so), "semaphore");
+    check(clave_client_open(&s, NULL, argv[1], &o), "open");
+    check(clave_client_wait(s, 30000), "connect");
+    check(clave_rwlock_new(&read, &write, s, argv[2], NULL, NULL), "lock");
+    check(clave_semaphore_new(&p, s, argv[2], &so), "semaphore");
     while (access(stop, F_OK) != 0)
         if (rw)
             read_or_write(read, write);
         else
             take_permits(p, one ? 1 : 1 + (size_t)rand() % LIMIT);
-    clave_lock_free(read);
-    clave_lock_free(write);
-    clave_permits_free(p);
-    clave_session_close(s, 1000);
+    clave_mutex_free(read);
+    clave_mutex_free(write);
+    clave_semaphore_free(p);
+    clave_client_close(s, 1000);
     return 0;
 }

@@ -29,21 +29,21 @@ static void append(int fd, char sign, const char *name, int64_t token)
         exit(1);
 }
 
-static void hold_once(clave_lock *l, int fd, const char *name)
+static void hold_once(clave_mutex *l, int fd, const char *name)
 {
     struct timespec moment = {.tv_nsec = rand() % 3 * 1000000L};
-    check(clave_lock_acquire(l, -1), "acquire");
-    int64_t token = clave_lock_token(l);
+    check(clave_mutex_acquire(l, -1), "acquire");
+    int64_t token = clave_mutex_token(l);
     append(fd, '+', name, token);
     nanosleep(&moment, NULL);
     append(fd, '-', name, token);
-    check(clave_lock_release(l), "release");
+    check(clave_mutex_release(l), "release");
 }
 
 int main(int argc, char **argv)
 {
-    clave_session *s = NULL;
-    clave_lock *l = NULL;
+    clave_client *s = NULL;
+    clave_mutex *l = NULL;
     clave_client_options o = {.size = sizeof o};
     if (argc != 7)
         return 64;
@@ -53,12 +53,12 @@ int main(int argc, char **argv)
     int fd = open(argv[3], O_WRONLY | O_APPEND | O_CREAT, 0644);
     if (fd < 0)
         return 74;
-    check(clave_session_open(&s, NULL, argv[1], &o), "open");
-    check(clave_session_wait(s, 30000), "connect");
-    check(clave_lock_new(&l, s, argv[2], NULL), "lock");
+    check(clave_client_open(&s, NULL, argv[1], &o), "open");
+    check(clave_client_wait(s, 30000), "connect");
+    check(clave_mutex_new(&l, s, argv[2], NULL), "lock");
     while (access(stop, F_OK) != 0)
         hold_once(l, fd, name);
-    clave_lock_free(l);
-    clave_session_close(s, 1000);
+    clave_mutex_free(l);
+    clave_client_close(s, 1000);
     return 0;
 }

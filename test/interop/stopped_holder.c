@@ -31,16 +31,16 @@ struct kind {
 
 struct holder {
     const struct kind *kind;
-    clave_session *session;
+    clave_client *session;
     const char *path;
     char data[256];
     atomic_uint lost; /* how often it was told */
     atomic_bool led;
-    clave_lock *lock, *other_side;
-    clave_permits *permits;
-    clave_permit *permit;
-    clave_lockset *set;
-    clave_latch *latch; /* the loop's thread only */
+    clave_mutex *lock, *other_side;
+    clave_semaphore *permits;
+    clave_lease *permit;
+    clave_multilock *set;
+    clave_async_latch *latch; /* the loop's thread only */
     clave_selector *selector;
     /* Of what is done on the loop's thread. */
     clave_grant grant;
@@ -62,7 +62,7 @@ static void rest(void)
     nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
 }
 
-static void on_lost(clave_mutex *m, const clave_mutex_event *ev, void *arg)
+static void on_lost(clave_async_mutex *m, const clave_mutex_event *ev, void *arg)
 {
     struct holder *h = arg;
     (void)m;
@@ -75,57 +75,57 @@ static void on_lost(clave_mutex *m, const clave_mutex_event *ev, void *arg)
 static clave_err acquire_mutex(struct holder *h)
 {
     clave_mutex_options o = {.size = sizeof o, .event_cb = on_lost, .event_arg = h};
-    check(clave_lock_new(&h->lock, h->session, h->path, &o), "lock");
-    return clave_lock_acquire(h->lock, -1);
+    check(clave_mutex_new(&h->lock, h->session, h->path, &o), "lock");
+    return clave_mutex_acquire(h->lock, -1);
 }
 
 static clave_err acquire_simple(struct holder *h)
 {
     clave_mutex_options o = {.size = sizeof o, .event_cb = on_lost, .event_arg = h};
-    check(clave_lock_new_simple(&h->lock, h->session, h->path, "lock_", &o), "lock");
-    return clave_lock_acquire(h->lock, -1);
+    check(clave_mutex_new_simple(&h->lock, h->session, h->path, "lock_", &o), "lock");
+    return clave_mutex_acquire(h->lock, -1);
 }
 
 static clave_err acquire_read(struct holder *h)
 {
     clave_mutex_options o = {.size = sizeof o, .event_cb = on_lost, .event_arg = h};
-    check(clave_lock_new_pair(&h->lock, &h->other_side, h->session, h->path, &o, NULL), "lock");
-    return clave_lock_acquire(h->lock, -1);
+    check(clave_rwlock_new(&h->lock, &h->other_side, h->session, h->path, &o, NULL), "lock");
+    return clave_mutex_acquire(h->lock, -1);
 }
 
 static clave_err acquire_write(struct holder *h)
 {
     clave_mutex_options o = {.size = sizeof o, .event_cb = on_lost, .event_arg = h};
-    check(clave_lock_new_pair(&h->other_side, &h->lock, h->session, h->path, NULL, &o), "lock");
-    return clave_lock_acquire(h->lock, -1);
+    check(clave_rwlock_new(&h->other_side, &h->lock, h->session, h->path, NULL, &o), "lock");
+    return clave_mutex_acquire(h->lock, -1);
 }
 
 static int64_t token_of_lock(struct holder *h)
 {
-    return clave_lock_token(h->lock);
+    return clave_mutex_token(h->lock);
 }
 
 static bool lock_is_valid(struct holder *h)
 {
-    return clave_lock_valid_for(h->lock, 0);
+    return clave_mutex_valid_for(h->lock, 0);
 }
 
 static clave_err write_with_lock(struct holder *h, const clave_op *op)
 {
-    return clave_lock_multi(h->lock, op, 1, 10000, NULL);
+    return clave_mutex_multi(h->lock, op, 1, 10000, NULL);
 }
 
 static clave_err release_lock(struct holder *h)
 {
-    clave_err err = clave_lock_release(h->lock);
-    clave_lock_free(h->lock);
-    clave_lock_free(h->other_side);
+    clave_err err = clave_mutex_release(h->lock);
+    clave_mutex_free(h->lock);
+    clave_mutex_free(h->other_side);
     return err;
 }
 
 /* ---- a semaphore of one --------------------------------------------------------------------- */
 
-static void on_lease(clave_semaphore *s, const clave_lease_event *ev, void *arg)
+static void on_lease(clave_async_semaphore *s, const clave_lease_event *ev, void *arg)
 {
     struct holder *h = arg;
     (void)s;
@@ -137,29 +137,29 @@ static clave_err acquire_permit(struct holder *h)
 {
     clave_semaphore_options o = {
         .size = sizeof o, .limit = 1, .event_cb = on_lease, .event_arg = h};
-    check(clave_permits_new(&h->permits, h->session, h->path, &o), "semaphore");
-    return clave_permits_acquire(h->permits, 1, -1, &h->permit);
+    check(clave_semaphore_new(&h->permits, h->session, h->path, &o), "semaphore");
+    return clave_semaphore_acquire(h->permits, 1, -1, &h->permit);
 }
 
 static int64_t token_of_permit(struct holder *h)
 {
-    return clave_permit_token(h->permit);
+    return clave_lease_token(h->permit);
 }
 
 static bool permit_is_valid(struct holder *h)
 {
-    return clave_permit_valid_for(h->permit, 0);
+    return clave_lease_valid_for(h->permit, 0);
 }
 
 static clave_err write_with_permit(struct holder *h, const clave_op *op)
 {
-    return clave_permit_multi(h->permit, op, 1, 10000, NULL);
+    return clave_lease_multi(h->permit, op, 1, 10000, NULL);
 }
 
 static clave_err release_permit(struct holder *h)
 {
-    clave_err err = clave_permit_release(h->permit);
-    clave_permits_free(h->permits);
+    clave_err err = clave_lease_release(h->permit);
+    clave_semaphore_free(h->permits);
     return err;
 }
 
@@ -172,36 +172,36 @@ static clave_err acquire_set(struct holder *h)
     const clave_multilock_part parts[] = {{h->path, CLAVE_MULTILOCK_MUTEX},
                                           {second, CLAVE_MULTILOCK_MUTEX}};
     clave_mutex_options o = {.size = sizeof o, .event_cb = on_lost, .event_arg = h};
-    check(clave_lockset_new(&h->set, h->session, parts, 2, &o), "set");
-    return clave_lockset_acquire(h->set, -1, NULL);
+    check(clave_multilock_new(&h->set, h->session, parts, 2, &o), "set");
+    return clave_multilock_acquire(h->set, -1, NULL);
 }
 
 static int64_t token_of_set(struct holder *h)
 {
-    return clave_lock_token(clave_lockset_at(h->set, h->path));
+    return clave_mutex_token(clave_multilock_at(h->set, h->path));
 }
 
 static bool set_is_valid(struct holder *h)
 {
-    return clave_lockset_valid_for(h->set, 0);
+    return clave_multilock_valid_for(h->set, 0);
 }
 
 static clave_err write_with_set(struct holder *h, const clave_op *op)
 {
-    return clave_lock_multi(clave_lockset_at(h->set, h->path), op, 1, 10000, NULL);
+    return clave_mutex_multi(clave_multilock_at(h->set, h->path), op, 1, 10000, NULL);
 }
 
 static clave_err release_set(struct holder *h)
 {
-    clave_err err = clave_lockset_release(h->set, NULL);
-    clave_lockset_free(h->set);
+    clave_err err = clave_multilock_release(h->set, NULL);
+    clave_multilock_free(h->set);
     return err;
 }
 
 /* ---- candidates: fair as Curator's, and the unfair one ----------------------------------------
  */
 
-static void on_latch(clave_latch *l, const clave_latch_event *ev, void *arg)
+static void on_latch(clave_async_latch *l, const clave_latch_event *ev, void *arg)
 {
     struct holder *h = arg;
     (void)l;
@@ -212,61 +212,61 @@ static void on_latch(clave_latch *l, const clave_latch_event *ev, void *arg)
 }
 
 /* By the session policy: SUSPENDED is no loss, so there is one that can be counted. */
-static void stand(clave_client *c, void *arg)
+static void stand(clave_async_client *c, void *arg)
 {
     struct holder *h = arg;
     clave_latch_options o = {
         .size = sizeof o, .policy = CLAVE_POLICY_SESSION, .event_cb = on_latch, .event_arg = h};
     bool unfair = strcmp(h->kind->name, "unfair") == 0;
-    check(unfair ? clave_latch_new_unfair(&h->latch, c, h->path, &o)
-                 : clave_latch_new(&h->latch, c, h->path, &o),
+    check(unfair ? clave_async_latch_new_unfair(&h->latch, c, h->path, &o)
+                 : clave_async_latch_new(&h->latch, c, h->path, &o),
           "latch");
-    check(clave_latch_start(h->latch), "start");
+    check(clave_async_latch_start(h->latch), "start");
 }
 
 static clave_err acquire_latch(struct holder *h)
 {
-    check(clave_session_run(h->session, stand, h), "run");
+    check(clave_client_run(h->session, stand, h), "run");
     while (!atomic_load(&h->led))
         rest();
     return CLAVE_OK;
 }
 
-static void look_at_latch(clave_client *c, void *arg)
+static void look_at_latch(clave_async_client *c, void *arg)
 {
     struct holder *h = arg;
     (void)c;
-    h->holds = clave_latch_valid_for(h->latch, clave_now(), 0);
-    (void)clave_latch_grant(h->latch, &h->grant);
+    h->holds = clave_async_latch_valid_for(h->latch, clave_now(), 0);
+    (void)clave_async_latch_grant(h->latch, &h->grant);
 }
 
 static int64_t token_of_latch(struct holder *h)
 {
-    check(clave_session_run(h->session, look_at_latch, h), "run");
+    check(clave_client_run(h->session, look_at_latch, h), "run");
     return h->grant.token;
 }
 
 static bool latch_is_valid(struct holder *h)
 {
-    check(clave_session_run(h->session, look_at_latch, h), "run");
+    check(clave_client_run(h->session, look_at_latch, h), "run");
     return h->holds;
 }
 
 enum { UNDECIDED = 1 };
 
-static void on_written(clave_client *c, const clave_result *res, void *arg)
+static void on_written(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct holder *h = arg;
     (void)c;
     atomic_store(&h->outcome, res->err);
 }
 
-static void begin_write(clave_client *c, void *arg)
+static void begin_write(clave_async_client *c, void *arg)
 {
     struct holder *h = arg;
     (void)c;
     atomic_store(&h->outcome, UNDECIDED);
-    clave_err err = clave_latch_multi(h->latch, h->op, 1, on_written, h);
+    clave_err err = clave_async_latch_multi(h->latch, h->op, 1, on_written, h);
     if (err != CLAVE_OK)
         atomic_store(&h->outcome, err);
 }
@@ -274,24 +274,24 @@ static void begin_write(clave_client *c, void *arg)
 static clave_err write_with_latch(struct holder *h, const clave_op *op)
 {
     h->op = op;
-    check(clave_session_run(h->session, begin_write, h), "run");
+    check(clave_client_run(h->session, begin_write, h), "run");
     while (atomic_load(&h->outcome) == UNDECIDED)
         rest();
     return (clave_err)atomic_load(&h->outcome);
 }
 
-static void withdraw(clave_client *c, void *arg)
+static void withdraw(clave_async_client *c, void *arg)
 {
     struct holder *h = arg;
     (void)c;
-    h->holds = clave_latch_grant(h->latch, &h->grant);
-    clave_latch_free(h->latch);
+    h->holds = clave_async_latch_grant(h->latch, &h->grant);
+    clave_async_latch_free(h->latch);
 }
 
 /* There is nothing to give back of a term that is over. */
 static clave_err release_latch(struct holder *h)
 {
-    check(clave_session_run(h->session, withdraw, h), "run");
+    check(clave_client_run(h->session, withdraw, h), "run");
     return h->holds ? CLAVE_OK : CLAVE_ELOST;
 }
 
@@ -346,8 +346,8 @@ static void tell_of_waking(struct holder *h, bool believed)
     printf("woke %d\n", believed);
     printf("write %s\n", clave_err_name(h->kind->write(h, &op)));
     /* In the session that follows: all that was to be told has been. */
-    check(clave_session_wait(h->session, 30000), "wait");
-    check(clave_session_sync(h->session, "/", 30000), "sync");
+    check(clave_client_wait(h->session, 30000), "wait");
+    check(clave_sync(h->session, "/", 30000), "sync");
     printf("lost %u\n", atomic_load(&h->lost));
 }
 
@@ -442,12 +442,12 @@ int main(int argc, char **argv)
     o.session_timeout_ms = atoi(argv[4]);
     signal(SIGUSR1, note_sleep);
     mask_notice(SIG_BLOCK); /* for the threads of the session, too */
-    check(clave_session_open(&h.session, NULL, argv[2], &o), "open");
-    check(clave_session_wait(h.session, 30000), "connect");
+    check(clave_client_open(&h.session, NULL, argv[2], &o), "open");
+    check(clave_client_wait(h.session, 30000), "connect");
     check(h.kind->acquire(&h), "acquire");
     if (!h.selector)
         (void)run(&h); /* a selector has done it */
     printf("release %s\n", clave_err_name(h.kind->release(&h)));
-    clave_session_close(h.session, 1000);
+    clave_client_close(h.session, 1000);
     return 0;
 }

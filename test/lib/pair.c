@@ -66,14 +66,14 @@ static void tick(struct pair *p)
         clave__server_tick(p->server, p->now, wall(p));
     for (size_t i = 0; i < p->o.clients; i++)
         if (!p->end[i].frozen)
-            clave_client_tick(p->end[i].c, p->now);
+            clave_async_client_tick(p->end[i].c, p->now);
 }
 
 static int64_t next_deadline(const struct pair *p)
 {
     int64_t next = p->server ? clave__server_deadline(p->server) : INT64_MAX;
     for (size_t i = 0; i < p->o.clients; i++) {
-        int64_t at = p->end[i].frozen ? INT64_MAX : clave_client_deadline(p->end[i].c);
+        int64_t at = p->end[i].frozen ? INT64_MAX : clave_async_client_deadline(p->end[i].c);
         next = at < next ? at : next;
     }
     return next;
@@ -134,32 +134,32 @@ void pair_freeze(struct pair *p, size_t client, bool freeze)
     if (freeze)
         return;
     /* It wakes: the time is another, and then the socket's news. */
-    clave_client_tick(e->c, p->now);
+    clave_async_client_tick(e->c, p->now);
     if (was_cut)
-        clave_client_disconnected(e->c, p->now);
+        clave_async_client_disconnected(e->c, p->now);
 }
 
 void pair_kill_session(struct pair *p, size_t client)
 {
-    const clave_client *victim = p->end[client].c;
+    const clave_async_client *victim = p->end[client].c;
     clave_client_options o = {
         .size = sizeof o,
         .hosts = "pair:1",
         .session_timeout_ms = p->o.timeout_ms,
         .seed = 99,
-        .resume_session_id = clave_client_session_id(victim),
+        .resume_session_id = clave_async_client_session_id(victim),
     };
-    memcpy(o.resume_passwd, clave_client_session_passwd(victim), sizeof o.resume_passwd);
+    memcpy(o.resume_passwd, clave_async_client_session_passwd(victim), sizeof o.resume_passwd);
     struct pair_end *killer = &p->end[p->o.clients];
     must(p->o.clients < PAIR_CLIENTS);
-    must(clave_client_new(&killer->c, &o) == CLAVE_OK);
+    must(clave_async_client_new(&killer->c, &o) == CLAVE_OK);
     p->o.clients++;
-    clave_client_start(killer->c, p->now);
-    clave_client_close(killer->c, p->now);
+    clave_async_client_start(killer->c, p->now);
+    clave_async_client_close(killer->c, p->now);
     pair_settle(p);
-    must(clave_client_state(killer->c) == CLAVE_STATE_CLOSED);
+    must(clave_async_client_state(killer->c) == CLAVE_STATE_CLOSED);
     pair__cut(p, killer);
-    clave_client_free(killer->c);
+    clave_async_client_free(killer->c);
     p->o.clients--;
 }
 
@@ -213,7 +213,7 @@ struct server_stats pair_stats(const struct pair *p)
 
 /* ---- life ----------------------------------------------------------------------------------- */
 
-static void on_state(clave_client *c, clave_state state, clave_err why, void *arg)
+static void on_state(clave_async_client *c, clave_state state, clave_err why, void *arg)
 {
     (void)c;
     (void)why;
@@ -246,8 +246,8 @@ static void add_client(struct pair *p, size_t i)
         .log = getenv("PAIR_LOG") ? log_line : p->o.client_log,
         .log_arg = getenv("PAIR_LOG") ? (void *)(uintptr_t)&numbers[i % 8] : p->o.client_log_arg,
     };
-    must(clave_client_new(&e->c, &o) == CLAVE_OK);
-    clave_client_start(e->c, p->now);
+    must(clave_async_client_new(&e->c, &o) == CLAVE_OK);
+    clave_async_client_start(e->c, p->now);
 }
 
 struct pair *pair_new(const struct pair_options *o)
@@ -272,7 +272,7 @@ struct pair *pair_new(const struct pair_options *o)
 void pair_free(struct pair *p)
 {
     for (size_t i = 0; i < p->o.clients; i++)
-        clave_client_free(p->end[i].c);
+        clave_async_client_free(p->end[i].c);
     for (size_t i = 0; i < PAIR_CLIENTS; i++) {
         if (p->end[i].conn)
             clave__server_conn_closed(p->end[i].conn);

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "clave/client.h"
+#include "clave/async/client.h"
 #include "server/server.h"
 #include "wire/proto.h"
 
@@ -54,7 +54,7 @@ struct pair_options {
 };
 
 struct pair_end {
-    clave_client *c;
+    clave_async_client *c;
     struct server_conn *conn; /* NULL: not connected */
     bool closing;             /* the server hung up; what it sent is still to come */
     bool refused;             /* dialling fails */

@@ -68,7 +68,7 @@ void pair__cut(struct pair *p, struct pair_end *e)
         clave__server_conn_closed(e->conn);
     pair__forget_connection(e);
     if (!e->frozen)
-        clave_client_disconnected(e->c, p->now);
+        clave_async_client_disconnected(e->c, p->now);
     pair__collect(p);
 }
 
@@ -79,9 +79,9 @@ static void dial(struct pair *p, struct pair_end *e)
     if (p->server && !e->refused)
         e->conn = clave__server_accept(p->server, &addr, e);
     if (e->conn)
-        clave_client_connected(e->c, p->now);
+        clave_async_client_connected(e->c, p->now);
     else
-        clave_client_disconnected(e->c, p->now);
+        clave_async_client_disconnected(e->c, p->now);
 }
 
 /* ---- messages ------------------------------------------------------------------------------- */
@@ -184,7 +184,7 @@ static void deliver(struct pair *p, struct pair_end *e, enum pair_way way, int o
         pair__collect(p);
     } else {
         note_reply(e, op, pair__frame_int(frame + 4));
-        clave_client_input(e->c, p->now, frame, n);
+        clave_async_client_input(e->c, p->now, frame, n);
     }
 }
 
@@ -219,11 +219,11 @@ bool pair__carry(struct pair *p, struct pair_end *e, enum pair_way way)
 bool pair__send_up(struct pair *p, struct pair_end *e)
 {
     const void *out;
-    size_t n = clave_client_output(e->c, &out);
+    size_t n = clave_async_client_output(e->c, &out);
     if (n == 0 || !e->conn)
         return false;
     must(clave__buf_append(&e->up, out, n) == CLAVE_OK);
-    clave_client_sent(e->c, p->now, n);
+    clave_async_client_sent(e->c, p->now, n);
     return true;
 }
 
@@ -231,12 +231,12 @@ bool pair__step(struct pair *p, struct pair_end *e)
 {
     if (e->frozen)
         return false;
-    unsigned wants = clave_client_wants(e->c);
+    unsigned wants = clave_async_client_wants(e->c);
     if (wants & CLAVE_WANT_HANGUP) {
         bool open = e->conn || e->closing;
         pair__cut(p, e);
         if (!open)
-            clave_client_disconnected(e->c, p->now);
+            clave_async_client_disconnected(e->c, p->now);
         return true;
     }
     if (wants & CLAVE_WANT_DIAL) {

@@ -6,7 +6,7 @@ int pair_next(struct pair *p, size_t client, enum pair_way way)
 {
     struct pair_end *e = &p->end[client];
     struct buf *b = way == PAIR_REQUEST ? &e->up : &e->down;
-    if (way == PAIR_REQUEST && !e->severed && clave_client_wants(e->c) & CLAVE_WANT_WRITE)
+    if (way == PAIR_REQUEST && !e->severed && clave_async_client_wants(e->c) & CLAVE_WANT_WRITE)
         pair__send_up(p, e);
     size_t n = pair__whole_frame(b);
     if (n == 0 || (way == PAIR_REQUEST && !e->conn))
@@ -44,19 +44,19 @@ void pair_sever(struct pair *p, size_t client)
     e->severed = true;
     e->closing = false;
     clave__buf_clear(&e->down);
-    clave_client_disconnected(e->c, p->now);
+    clave_async_client_disconnected(e->c, p->now);
 }
 
 void pair_connect(struct pair *p, size_t client)
 {
     struct pair_end *e = &p->end[client];
     if (e->closing)
-        clave_client_disconnected(e->c, p->now);
+        clave_async_client_disconnected(e->c, p->now);
     if (e->conn)
         clave__server_conn_closed(e->conn);
     pair__forget_connection(e);
-    for (unsigned spin = 0; !clave_client_is_connected(e->c); spin++) {
-        bool any = clave_client_wants(e->c) & (CLAVE_WANT_DIAL | CLAVE_WANT_HANGUP);
+    for (unsigned spin = 0; !clave_async_client_is_connected(e->c); spin++) {
+        bool any = clave_async_client_wants(e->c) & (CLAVE_WANT_DIAL | CLAVE_WANT_HANGUP);
         must(spin < PAIR_SPINS);
         if (any)
             pair__step(p, e);
@@ -74,13 +74,14 @@ void pair_connect(struct pair *p, size_t client)
 
 void pair_tick(struct pair *p, size_t client)
 {
-    int64_t at = clave_client_deadline(p->end[client].c);
+    int64_t at = clave_async_client_deadline(p->end[client].c);
     p->now = at > p->now ? at : p->now;
-    clave_client_tick(p->end[client].c, p->now);
+    clave_async_client_tick(p->end[client].c, p->now);
 }
 
 void pair_expire(struct pair *p, size_t client)
 {
-    must(clave__session_expire(p->server, clave_client_session_id(p->end[client].c)) == CLAVE_OK);
+    must(clave__session_expire(p->server, clave_async_client_session_id(p->end[client].c)) ==
+         CLAVE_OK);
     pair__collect(p);
 }

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-static void on_event(clave_semaphore *s, const clave_lease_event *ev, void *arg)
+static void on_event(clave_async_semaphore *s, const clave_lease_event *ev, void *arg)
 {
     struct party *a = arg;
     clave_grant g;
@@ -17,7 +17,7 @@ static void on_event(clave_semaphore *s, const clave_lease_event *ev, void *arg)
         return;
     }
     bool lost = ev->kind == CLAVE_LEASE_LOST;
-    assert_int_equal(clave_lease_grant(ev->lease, &g), !lost);
+    assert_int_equal(clave_async_lease_grant(ev->lease, &g), !lost);
     a->lost += lost;
     a->asked += !lost;
     a->why = ev->why;
@@ -29,7 +29,7 @@ clave_err party_open_with(struct party *a, struct pair *p, size_t client, clave_
     o.size = sizeof o;
     o.event_cb = on_event;
     o.event_arg = a;
-    return clave_semaphore_new(&a->s, p->end[client].c, "/s", &o);
+    return clave_async_semaphore_new(&a->s, p->end[client].c, "/s", &o);
 }
 
 void party_open(struct party *a, struct pair *p, size_t client, uint32_t limit)
@@ -40,14 +40,14 @@ void party_open(struct party *a, struct pair *p, size_t client, uint32_t limit)
 
 void party_close(struct party *a)
 {
-    clave_semaphore_free(a->s);
+    clave_async_semaphore_free(a->s);
     a->s = NULL;
     a->n = 0;
     pair_settle(a->p);
 }
 
-static void on_leases(clave_semaphore *s, clave_err err, clave_lease *const *leases, size_t n,
-                      void *arg)
+static void on_leases(clave_async_semaphore *s, clave_err err, clave_async_lease *const *leases,
+                      size_t n, void *arg)
 {
     struct party *a = arg;
     (void)s;
@@ -63,7 +63,7 @@ clave_err party_ask(struct party *a, uint64_t request, size_t n, int64_t within_
     int64_t deadline = within_ms == SEAT_TRY    ? CLAVE_TRY
                        : within_ms == SEAT_EVER ? CLAVE_NEVER
                                                 : a->p->now + within_ms;
-    return clave_semaphore_acquire(a->s, request, n, deadline, on_leases, a);
+    return clave_async_semaphore_acquire(a->s, request, n, deadline, on_leases, a);
 }
 
 clave_err party_acquire(struct party *a, size_t n, int64_t within_ms)
@@ -73,7 +73,7 @@ clave_err party_acquire(struct party *a, size_t n, int64_t within_ms)
     return err;
 }
 
-static void on_left(clave_semaphore *s, clave_err err, void *arg)
+static void on_left(clave_async_semaphore *s, clave_err err, void *arg)
 {
     (void)s;
     struct party *a = arg;
@@ -81,9 +81,9 @@ static void on_left(clave_semaphore *s, clave_err err, void *arg)
     a->left = err;
 }
 
-static clave_err release(struct party *a, clave_lease_left_cb *cb)
+static clave_err release(struct party *a, clave_async_lease_left_cb *cb)
 {
-    clave_err err = clave_lease_release(a->held[0], cb, a);
+    clave_err err = clave_async_lease_release(a->held[0], cb, a);
     memmove(a->held, a->held + 1, --a->n * sizeof a->held[0]);
     pair_settle(a->p);
     return err;

@@ -2,7 +2,7 @@
 #ifndef CLAVE_TEST_PARTY_H
 #define CLAVE_TEST_PARTY_H
 
-#include "clave/semaphore.h"
+#include "clave/async/semaphore.h"
 #include "lib/seat.h"
 
 enum { PARTY_LEASES = 40 };
@@ -10,8 +10,8 @@ enum { PARTY_LEASES = 40 };
 struct party {
     struct pair *p;
     size_t client;
-    clave_semaphore *s;
-    clave_lease *held[PARTY_LEASES]; /* in the order given */
+    clave_async_semaphore *s;
+    clave_async_lease *held[PARTY_LEASES]; /* in the order given */
     size_t n;
     /* Callbacks: how often, and the last. */
     unsigned answers, queued, lost, asked, departures;

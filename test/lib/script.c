@@ -11,7 +11,7 @@
 #include "base/memory.h"
 #include "wire/frame.h"
 
-static void on_state(clave_client *c, clave_state state, clave_err why, void *arg)
+static void on_state(clave_async_client *c, clave_state state, clave_err why, void *arg)
 {
     struct script *s = arg;
     (void)c;
@@ -20,7 +20,7 @@ static void on_state(clave_client *c, clave_state state, clave_err why, void *ar
     s->whys[s->nstates++] = why;
 }
 
-void script_outcome(clave_client *c, const clave_result *res, void *arg)
+void script_outcome(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct outcome *o = arg;
     (void)c;
@@ -54,13 +54,13 @@ void script_open(struct script *s, const clave_client_options *given)
     clave__buf_init(&s->up, &s->mem, SIZE_MAX / 4);
     clave__buf_init(&s->down, &s->mem, SIZE_MAX / 4);
     clave__buf_init(&s->seen, &s->mem, SIZE_MAX / 4);
-    assert_int_equal(clave_client_new(&s->c, &o), CLAVE_OK);
-    clave_client_start(s->c, s->now);
+    assert_int_equal(clave_async_client_new(&s->c, &o), CLAVE_OK);
+    clave_async_client_start(s->c, s->now);
 }
 
 void script_close(struct script *s)
 {
-    clave_client_free(s->c);
+    clave_async_client_free(s->c);
     clave__buf_fini(&s->up);
     clave__buf_fini(&s->down);
     clave__buf_fini(&s->seen);
@@ -69,7 +69,7 @@ void script_close(struct script *s)
 void script_at(struct script *s, int64_t now)
 {
     s->now = now;
-    clave_client_tick(s->c, now);
+    clave_async_client_tick(s->c, now);
 }
 
 /* ---- from the client ----------------------------------------------------------------- */
@@ -77,10 +77,10 @@ void script_at(struct script *s, int64_t now)
 void script_take(struct script *s)
 {
     const void *p;
-    for (size_t n; (n = clave_client_output(s->c, &p)) > 0;) {
-        assert_true(clave_client_wants(s->c) & CLAVE_WANT_WRITE);
+    for (size_t n; (n = clave_async_client_output(s->c, &p)) > 0;) {
+        assert_true(clave_async_client_wants(s->c) & CLAVE_WANT_WRITE);
         assert_int_equal(clave__buf_append(&s->up, p, n), CLAVE_OK);
-        clave_client_sent(s->c, s->now, n);
+        clave_async_client_sent(s->c, s->now, n);
     }
 }
 
@@ -117,7 +117,7 @@ bool script_is_quiet(struct script *s)
 
 void script_feed(struct script *s, const void *p, size_t n)
 {
-    clave_client_input(s->c, s->now, p, n);
+    clave_async_client_input(s->c, s->now, p, n);
 }
 
 static struct jwriter begin(struct script *s)
@@ -177,9 +177,9 @@ void script_pong(struct script *s)
 
 struct wire_connect_request script_dial(struct script *s)
 {
-    assert_int_equal(clave_client_wants(s->c), CLAVE_WANT_DIAL);
+    assert_int_equal(clave_async_client_wants(s->c), CLAVE_WANT_DIAL);
     clave__buf_clear(&s->up);
-    clave_client_connected(s->c, s->now);
+    clave_async_client_connected(s->c, s->now);
     struct jreader r = next_frame(s);
     struct wire_connect_request q = clave__wire_get_connect_request(&r);
     assert_false(r.bad);
@@ -218,7 +218,7 @@ void script_connect(struct script *s, bool standalone)
 void script_hang_up(struct script *s)
 {
     clave__buf_clear(&s->up);
-    clave_client_disconnected(s->c, s->now);
+    clave_async_client_disconnected(s->c, s->now);
 }
 
 /* ---- what was told ------------------------------------------------------------------- */

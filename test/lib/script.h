@@ -8,13 +8,13 @@
 #include <stdint.h>
 
 #include "base/buf.h"
-#include "clave/client.h"
+#include "clave/async/client.h"
 #include "wire/record.h"
 
 enum { SCRIPT_STATES = 64, SCRIPT_SESSION = 0x77, SCRIPT_TIMEOUT = 10000 };
 
 struct script {
-    clave_client *c;
+    clave_async_client *c;
     int64_t now;
     int64_t zxid;
     struct clave_mem mem;  /* of the script itself */
@@ -39,7 +39,7 @@ struct outcome {
     char first_name[128];
     size_t len, nops, nacls;
 };
-void script_outcome(clave_client *c, const clave_result *res, void *arg);
+void script_outcome(clave_async_client *c, const clave_result *res, void *arg);
 
 /* `o` may be NULL; hosts, callbacks and the session timeout (10 s) are the script's unless
  * given. The client is started, and wants to dial. */

@@ -2,16 +2,16 @@
 #ifndef CLAVE_TEST_SEAT_H
 #define CLAVE_TEST_SEAT_H
 
-#include "clave/elementary.h"
-#include "clave/mutex.h"
-#include "clave/rwlock.h"
+#include "clave/async/mutex.h"
+#include "clave/async/plain_layouts.h"
+#include "clave/async/rwlock.h"
 #include "lib/pair.h"
 
 struct seat {
     struct pair *p;
     size_t client;
     uint64_t owner;
-    clave_mutex *m;
+    clave_async_mutex *m;
     /* The acquire's callback: how often, and the last. */
     unsigned answers;
     clave_err err;
@@ -31,7 +31,7 @@ struct seat {
 /* A mutex of its own. Options may be NULL; the event callback is the seat's. */
 clave_err seat_open(struct seat *s, struct pair *p, size_t client, const char *path,
                     const clave_mutex_options *o);
-/* The same of clave/elementary.h. */
+/* The same of clave/async/plain_layouts.h. */
 clave_err seat_open_simple(struct seat *s, struct pair *p, size_t client, const char *path,
                            const char *prefix, const clave_mutex_options *o);
 /* Another owner of the same mutex. No events. */
@@ -40,7 +40,7 @@ void seat_close(struct seat *s);
 
 /* One owner at both sides of a read-write lock of its own. */
 struct seats {
-    clave_rwlock *rw;
+    clave_async_rwlock *rw;
     struct seat read, write;
 };
 clave_err seats_open(struct seats *s, struct pair *p, size_t client, const char *path,
@@ -57,7 +57,7 @@ clave_err seat_ask(struct seat *s, int64_t within_ms);
 clave_err seat_release(struct seat *s);
 /* With a callback: this one, of a seat. */
 clave_err seat_release_sure(struct seat *s);
-void seat_departed(clave_mutex *m, uint64_t owner, clave_err err, void *arg);
+void seat_departed(clave_async_mutex *m, uint64_t owner, clave_err err, void *arg);
 clave_err seat_write(struct seat *s, const char *path, const char *text);
 
 bool seat_holds(const struct seat *s);

@@ -10,7 +10,7 @@ static void note(struct stand *s, char letter)
         s->news[n] = letter;
 }
 
-static void on_event(clave_latch *l, const clave_latch_event *ev, void *arg)
+static void on_event(clave_async_latch *l, const clave_latch_event *ev, void *arg)
 {
     struct stand *s = arg;
     (void)l;
@@ -59,7 +59,7 @@ clave_err stand_open(struct stand *s, struct pair *p, size_t client, const char 
 {
     clave_latch_options mine = stand_options(s, o);
     *s = (struct stand){.p = p, .client = client};
-    return clave_latch_new(&s->l, p->end[client].c, path, &mine);
+    return clave_async_latch_new(&s->l, p->end[client].c, path, &mine);
 }
 
 clave_err stand_open_elementary(struct stand *s, struct pair *p, size_t client, const char *path,
@@ -67,14 +67,14 @@ clave_err stand_open_elementary(struct stand *s, struct pair *p, size_t client, 
 {
     clave_latch_options mine = stand_options(s, o);
     *s = (struct stand){.p = p, .client = client};
-    clave_client *c = p->end[client].c;
-    return prefix ? clave_latch_new_fair(&s->l, c, path, prefix, &mine)
-                  : clave_latch_new_unfair(&s->l, c, path, &mine);
+    clave_async_client *c = p->end[client].c;
+    return prefix ? clave_async_latch_new_fair(&s->l, c, path, prefix, &mine)
+                  : clave_async_latch_new_unfair(&s->l, c, path, &mine);
 }
 
 void stand_start(struct stand *s)
 {
-    s->err = clave_latch_start(s->l);
+    s->err = clave_async_latch_start(s->l);
     pair_settle(s->p);
 }
 
@@ -87,18 +87,18 @@ void stand_up(struct stand *s, struct pair *p, size_t client, const char *path,
 
 void stand_close(struct stand *s)
 {
-    clave_latch_free(s->l);
+    clave_async_latch_free(s->l);
     s->l = NULL;
     pair_settle(s->p);
 }
 
 void stand_resign(struct stand *s)
 {
-    s->err = clave_latch_resign(s->l);
+    s->err = clave_async_latch_resign(s->l);
     pair_settle(s->p);
 }
 
-static void on_answer(clave_latch *l, clave_err err, void *arg)
+static void on_answer(clave_async_latch *l, clave_err err, void *arg)
 {
     struct stand *s = arg;
     (void)l;
@@ -109,13 +109,13 @@ static void on_answer(clave_latch *l, clave_err err, void *arg)
 void stand_await(struct stand *s, int64_t within_ms)
 {
     int64_t deadline = within_ms < 0 ? CLAVE_NEVER : s->p->now + within_ms;
-    clave_err err = clave_latch_await(s->l, deadline, on_answer, s);
+    clave_err err = clave_async_latch_await(s->l, deadline, on_answer, s);
     if (err != CLAVE_OK)
         s->err = err;
     pair_settle(s->p);
 }
 
-static void on_left(clave_latch *l, clave_err err, void *arg)
+static void on_left(clave_async_latch *l, clave_err err, void *arg)
 {
     struct stand *s = arg;
     (void)l;
@@ -125,11 +125,11 @@ static void on_left(clave_latch *l, clave_err err, void *arg)
 
 void stand_quit(struct stand *s, clave_latch_close_mode mode)
 {
-    s->err = clave_latch_close(s->l, mode, on_left, s);
+    s->err = clave_async_latch_close(s->l, mode, on_left, s);
     pair_settle(s->p);
 }
 
-static void on_written(clave_client *c, const clave_result *res, void *arg)
+static void on_written(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct stand *s = arg;
     (void)c;
@@ -139,20 +139,20 @@ static void on_written(clave_client *c, const clave_result *res, void *arg)
 
 clave_err stand_write(struct stand *s, const char *path, const char *text)
 {
-    clave_err err = clave_latch_set(s->l, path, text, strlen(text), -1, on_written, s);
+    clave_err err = clave_async_latch_set(s->l, path, text, strlen(text), -1, on_written, s);
     pair_settle(s->p);
     return err;
 }
 
 bool stand_leads(const struct stand *s)
 {
-    return clave_latch_has_leadership(s->l, s->p->now);
+    return clave_async_latch_has_leadership(s->l, s->p->now);
 }
 
 clave_grant stand_grant(const struct stand *s)
 {
     clave_grant g = {0};
-    (void)clave_latch_grant(s->l, &g);
+    (void)clave_async_latch_grant(s->l, &g);
     return g;
 }
 

@@ -2,7 +2,7 @@
 #ifndef CLAVE_TEST_STAND_H
 #define CLAVE_TEST_STAND_H
 
-#include "clave/elementary.h"
+#include "clave/async/plain_layouts.h"
 #include "lib/pair.h"
 
 enum { STAND_NEWS = 64 };
@@ -10,7 +10,7 @@ enum { STAND_NEWS = 64 };
 struct stand {
     struct pair *p;
     size_t client;
-    clave_latch *l;
+    clave_async_latch *l;
     /* Events, by kind, and in order: "L" leader, "n" not, "q" queued, "x" next, "a" asked, "f"
      * failed. */
     unsigned queued, next, leader, not_leader, asked, failed;
@@ -34,7 +34,7 @@ clave_err stand_open(struct stand *s, struct pair *p, size_t client, const char 
 /* The same, started and settled. */
 void stand_up(struct stand *s, struct pair *p, size_t client, const char *path,
               const clave_latch_options *o);
-/* Of clave/elementary.h: a fair one; with no prefix an unfair one, of the node `path`. */
+/* Of clave/async/plain_layouts.h: a fair one; with no prefix an unfair one, of the node `path`. */
 clave_err stand_open_elementary(struct stand *s, struct pair *p, size_t client, const char *path,
                                 const char *prefix, const clave_latch_options *o);
 /* Frees it, and settles. */

@@ -133,7 +133,7 @@ static void hear_event(struct play *p, bool minded)
 
 /* ---- the operator ---------------------------------------------------------------------------- */
 
-static void on_names(clave_client *c, const clave_result *res, void *arg)
+static void on_names(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct play *p = arg;
     (void)c;
@@ -142,7 +142,7 @@ static void on_names(clave_client *c, const clave_result *res, void *arg)
         snprintf(p->names[i], NAME_CAP, "%s/%s", path, res->names[i]);
 }
 
-static void on_deleted(clave_client *c, const clave_result *res, void *arg)
+static void on_deleted(clave_async_client *c, const clave_result *res, void *arg)
 {
     (void)c;
     *(clave_err *)arg = res->err;
@@ -159,7 +159,7 @@ static void operate(struct play *p)
 /* Those that stand; the number of the i-th. */
 static long list(struct play *p, size_t i)
 {
-    clave_children(p->p->end[OPERATOR].c, path, NULL, on_names, p);
+    clave_async_children(p->p->end[OPERATOR].c, path, NULL, on_names, p);
     operate(p);
     return i < p->n ? strtol(strrchr(p->names[i], '-') + 1, NULL, 10) : -1;
 }
@@ -171,7 +171,7 @@ static void delete_node(struct play *p, unsigned node)
     while (list(p, i) >= 0 && list(p, i) != (long)node)
         i++;
     if (i < p->n)
-        clave_delete(p->p->end[OPERATOR].c, p->names[i], -1, on_deleted, &err);
+        clave_async_delete(p->p->end[OPERATOR].c, p->names[i], -1, on_deleted, &err);
     operate(p);
     expect(p, "deleted by the operator", OPERATOR, err, CLAVE_OK);
 }
@@ -297,7 +297,7 @@ static void act(struct play *p, const char *text)
     if (strcmp(what, "join") == 0)
         seat_ask(&p->seat[who], SEAT_EVER);
     else if (strcmp(what, "release") == 0)
-        clave_mutex_release(p->seat[who].m, p->seat[who].owner, NULL, NULL);
+        clave_async_mutex_release(p->seat[who].m, p->seat[who].owner, NULL, NULL);
     else if (strcmp(what, "cut") == 0)
         pair_sever(p->p, who);
     else if (strcmp(what, "connect") == 0)

@@ -67,7 +67,7 @@ static void turn(struct play *p, const char *what, unsigned who)
         seat_ask(&p->seat[who], SEAT_EVER);
     } else if (strcmp(what, "release") == 0) {
         p->holds[who] = false;
-        clave_mutex_release(p->seat[who].m, p->seat[who].owner, NULL, NULL);
+        clave_async_mutex_release(p->seat[who].m, p->seat[who].owner, NULL, NULL);
     } else if (strcmp(what, "cut") == 0) {
         pair_cut(p->p, who);
         p->asked[who][LOOKS]++; /* each connection asks for the server's configuration */

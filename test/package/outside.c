@@ -14,14 +14,14 @@ static void check(int fine, const char *what)
     exit(EXIT_FAILURE);
 }
 
-static void hold(clave_session *s)
+static void hold(clave_client *s)
 {
-    clave_lock *lock;
-    check(clave_lock_new(&lock, s, "/outside", NULL) == CLAVE_OK, "clave_lock_new");
-    check(clave_lock_acquire(lock, 30000) == CLAVE_OK, "clave_lock_acquire");
-    check(clave_lock_valid_for(lock, 1), "clave_lock_valid_for");
+    clave_mutex *lock;
+    check(clave_mutex_new(&lock, s, "/outside", NULL) == CLAVE_OK, "clave_mutex_new");
+    check(clave_mutex_acquire(lock, 30000) == CLAVE_OK, "clave_mutex_acquire");
+    check(clave_mutex_valid_for(lock, 1), "clave_mutex_valid_for");
     puts("held");
-    clave_lock_free(lock);
+    clave_mutex_free(lock);
 }
 
 int main(void)
@@ -32,12 +32,12 @@ int main(void)
     printf("clave %s\n", clave_version());
 
     clave_test_server *server;
-    clave_session *s;
+    clave_client *s;
     check(clave_test_server_new(&server, NULL) == CLAVE_OK, "clave_test_server_new");
-    check(clave_session_open(&s, NULL, clave_test_server_connect_string(server), NULL) == CLAVE_OK,
-          "clave_session_open");
+    check(clave_client_open(&s, NULL, clave_test_server_connect_string(server), NULL) == CLAVE_OK,
+          "clave_client_open");
     hold(s);
-    clave_session_close(s, 30000);
+    clave_client_close(s, 30000);
     clave_test_server_free(server);
 
     clave_tls *tls;

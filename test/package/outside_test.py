@@ -76,9 +76,10 @@ class Outside:
 
     def write_header_users(self):
         """One C++ file for each header, and one for all of them, there and back."""
-        headers = sorted(os.path.basename(h) for h in glob.glob(f"{self.prefix}/include/clave/*.h"))
+        headers = sorted(os.path.relpath(h, f"{self.prefix}/include/clave")
+                         for h in glob.glob(f"{self.prefix}/include/clave/**/*.h", recursive=True))
         expect(len(headers) > 20 and "uv.h" in headers, f"the public headers: {headers}")
-        users = {h: [h] for h in headers}
+        users = {h.replace("/", "_"): [h] for h in headers}
         users["main"] = headers + headers[::-1]
         os.makedirs(f"{self.folder}/find_package/headers")
         for name, included in users.items():

@@ -13,7 +13,7 @@
 enum { CLIENTS = 2, WINDOW = 12, BIGGEST = 3000, SNAP_COUNT = 60 };
 
 struct client {
-    clave_session *session;
+    clave_client *session;
     struct rand_state rand;
     unsigned number;
     unsigned made;
@@ -24,9 +24,9 @@ struct client {
 
 static struct client clients[CLIENTS];
 
-static void make(clave_client *c, struct client *w);
+static void make(clave_async_client *c, struct client *w);
 
-static void on_done(clave_client *c, const clave_result *res, void *arg)
+static void on_done(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct client *w = arg;
     if (res->err == CLAVE_OK || clave_err_classify(res->err) == CLAVE_CLASS_FINAL)
@@ -36,17 +36,17 @@ static void on_done(clave_client *c, const clave_result *res, void *arg)
     atomic_fetch_add(&w->answered, 1);
 }
 
-static void create(clave_client *c, struct client *w, const char *path)
+static void create(clave_async_client *c, struct client *w, const char *path)
 {
     size_t len = (size_t)clave__rand_below(&w->rand, BIGGEST);
     clave_create_options o = {.size = sizeof o};
     if (clave__rand_below(&w->rand, 4) == 0)
         o.mode = CLAVE_EPHEMERAL;
-    assert_int_equal(clave_create(c, path, w->data, len, &o, on_done, w), CLAVE_OK);
+    assert_int_equal(clave_async_create(c, path, w->data, len, &o, on_done, w), CLAVE_OK);
 }
 
 /* All or nothing: two nodes, and the one that counts them. */
-static void create_two(clave_client *c, struct client *w, const char *path)
+static void create_two(clave_async_client *c, struct client *w, const char *path)
 {
     char first[80], second[80];
     clave_op ops[] = {
@@ -56,27 +56,28 @@ static void create_two(clave_client *c, struct client *w, const char *path)
     };
     snprintf(first, sizeof first, "%s-a", path);
     snprintf(second, sizeof second, "%s-b", path);
-    assert_int_equal(clave_multi(c, ops, 3, on_done, w), CLAVE_OK);
+    assert_int_equal(clave_async_multi(c, ops, 3, on_done, w), CLAVE_OK);
 }
 
-static void make(clave_client *c, struct client *w)
+static void make(clave_async_client *c, struct client *w)
 {
     char path[64];
     unsigned i = w->made++;
     unsigned back = i > 0 ? (unsigned)clave__rand_below(&w->rand, i) : 0;
     snprintf(path, sizeof path, "/%u-%llx-%u", w->number,
-             (unsigned long long)clave_client_session_id(c), i);
+             (unsigned long long)clave_async_client_session_id(c), i);
     switch (clave__rand_below(&w->rand, 8)) {
     case 0:
         create_two(c, w, path);
         break;
     case 1:
-        assert_int_equal(clave_set(c, "/count", path, strlen(path), -1, on_done, w), CLAVE_OK);
+        assert_int_equal(clave_async_set(c, "/count", path, strlen(path), -1, on_done, w),
+                         CLAVE_OK);
         break;
     case 2: /* many are not there: a failed request is logged too */
         snprintf(path, sizeof path, "/%u-%llx-%u", w->number,
-                 (unsigned long long)clave_client_session_id(c), back);
-        assert_int_equal(clave_delete(c, path, -1, on_done, w), CLAVE_OK);
+                 (unsigned long long)clave_async_client_session_id(c), back);
+        assert_int_equal(clave_async_delete(c, path, -1, on_done, w), CLAVE_OK);
         break;
     default:
         create(c, w, path);
@@ -84,7 +85,7 @@ static void make(clave_client *c, struct client *w)
     }
 }
 
-static void begin(clave_client *c, void *arg)
+static void begin(clave_async_client *c, void *arg)
 {
     struct client *w = arg;
     for (int i = 0; i < WINDOW && w->made < w->writes; i++)
@@ -98,7 +99,7 @@ static void wait_for(unsigned part)
             sched_yield();
 }
 
-static void on_nothing(clave_client *c, const clave_result *res, void *arg)
+static void on_nothing(clave_async_client *c, const clave_result *res, void *arg)
 {
     (void)c;
     (void)res;
@@ -106,19 +107,19 @@ static void on_nothing(clave_client *c, const clave_result *res, void *arg)
 }
 
 /* When it is connected: the clients may have written all that they had to. */
-static void write_once(clave_client *c, void *arg)
+static void write_once(clave_async_client *c, void *arg)
 {
     (void)arg;
-    assert_int_equal(clave_set(c, "/count", "", 0, -1, on_nothing, NULL), CLAVE_OK);
+    assert_int_equal(clave_async_set(c, "/count", "", 0, -1, on_nothing, NULL), CLAVE_OK);
 }
 
 /* The server ends with a batch that was written and not synced, and is started again: what it finds
  * there it will show, so that it has to be on the disk first. */
-static struct rig *end_unsynced(struct rig *r, const struct server_run_options *o, clave_session *s,
+static struct rig *end_unsynced(struct rig *r, const struct server_run_options *o, clave_client *s,
                                 enum syncs how)
 {
     recorder_set_syncs(how);
-    assert_int_equal(clave_session_run(s, write_once, NULL), CLAVE_OK);
+    assert_int_equal(clave_client_run(s, write_once, NULL), CLAVE_OK);
     assert_int_equal(rig_join(r, NULL, 0), CLAVE_EIO);
     recorder_set_syncs(SYNCS_WORK);
     return rig_start_with(o);
@@ -139,13 +140,13 @@ void workload_run(const char *data, unsigned writes, uint64_t seed)
     struct server_run_options o = rig_options(data, &address);
     o.engine.snap_count = SNAP_COUNT;
     struct rig *r = rig_start_with(&o);
-    clave_session *first = rig_session(r->connect);
-    clave_session_create(first, "/count", "", 0, NULL, RIG_PATIENCE_MS, NULL);
+    clave_client *first = rig_session(r->connect);
+    clave_create(first, "/count", "", 0, NULL, RIG_PATIENCE_MS, NULL);
     for (unsigned i = 0; i < CLIENTS; i++) {
         struct client *w = &clients[i];
         open_client(w, i, writes / CLIENTS, seed);
         w->session = rig_session(r->connect);
-        assert_int_equal(clave_session_run(w->session, begin, w), CLAVE_OK);
+        assert_int_equal(clave_client_run(w->session, begin, w), CLAVE_OK);
     }
     wait_for(1);
     r = end_unsynced(r, &o, first, SYNCS_FAIL);
@@ -153,7 +154,7 @@ void workload_run(const char *data, unsigned writes, uint64_t seed)
     r = end_unsynced(r, &o, first, SYNCS_NEVER_COME);
     wait_for(3);
     for (unsigned i = 0; i < CLIENTS; i++)
-        clave_session_close(clients[i].session, RIG_PATIENCE_MS);
-    clave_session_close(first, RIG_PATIENCE_MS);
+        clave_client_close(clients[i].session, RIG_PATIENCE_MS);
+    clave_client_close(first, RIG_PATIENCE_MS);
     assert_int_equal(rig_stop(r), CLAVE_OK);
 }

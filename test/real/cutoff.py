@@ -36,8 +36,8 @@ from worker import HOLDER, send  # noqa: E402
 SESSION_MS, TICK_MS = 4000, 2000
 CURATOR = ("curator-recipes", "curator-framework", "curator-client", "zookeeper")
 # name in the log: what to call it; whether it is ours
-FORMS = {"clave-lock": ("libclave, clave_lock", True),
-         "clave-latch": ("libclave, clave_latch", True),
+FORMS = {"clave-lock": ("libclave, clave_mutex", True),
+         "clave-latch": ("libclave, clave_async_latch", True),
          "command-lock": ("clave lock", True),
          "command-elect": ("clave elect", True),
          "kazoo-lock": ("kazoo Lock", False),

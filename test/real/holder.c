@@ -41,10 +41,10 @@ struct holder {
     int log;
     unsigned writes;       /* begun so far */
     _Atomic int64_t token; /* what the lines name: of the newest grant */
-    clave_session *session;
+    clave_client *session;
 
     clave_latch_policy policy;
-    clave_latch *latch; /* this and what follows: the loop's thread only, but for `terms` */
+    clave_async_latch *latch; /* this and what follows: the loop's thread only, but for `terms` */
     bool leads, valid;
     int64_t since; /* of the term, and so is: */
     char node[PATH_CAP];
@@ -135,7 +135,7 @@ static void end_write(const struct note_of_write *w, clave_err err)
          w->token, w->number);
 }
 
-static void on_written(clave_client *c, const clave_result *res, void *arg)
+static void on_written(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct note_of_write *w = arg;
     (void)c;
@@ -145,7 +145,7 @@ static void on_written(clave_client *c, const clave_result *res, void *arg)
 
 /* ---- a lock ----------------------------------------------------------------------------- */
 
-static void on_lock_event(clave_mutex *m, const clave_mutex_event *ev, void *arg)
+static void on_lock_event(clave_async_mutex *m, const clave_mutex_event *ev, void *arg)
 {
     struct holder *h = arg;
     (void)m;
@@ -153,23 +153,23 @@ static void on_lock_event(clave_mutex *m, const clave_mutex_event *ev, void *arg
         note(h, now_ns(), "lost", h->token, clave_err_name(ev->why));
 }
 
-static void write_locked(struct holder *h, clave_lock *l)
+static void write_locked(struct holder *h, clave_mutex *l)
 {
     struct note_of_write w;
     begin_write(&w, h);
     end_write(&w,
-              clave_lock_create(l, w.path, NULL, 0, CLAVE_PERSISTENT_SEQUENTIAL, WRITE_MS, NULL));
+              clave_mutex_create(l, w.path, NULL, 0, CLAVE_PERSISTENT_SEQUENTIAL, WRITE_MS, NULL));
 }
 
 /* One hold, from its grant to its end. */
-static void hold_lock(struct holder *h, clave_lock *l)
+static void hold_lock(struct holder *h, clave_mutex *l)
 {
-    h->token = clave_lock_token(l);
+    h->token = clave_mutex_token(l);
     int64_t start = now_ns(), ns = start;
     if (h->token == 0)
         return; /* lost by now */
     note(h, start, "grant", h->token, "lock");
-    for (unsigned i = 0; clave_lock_valid_for(l, 0); i++) {
+    for (unsigned i = 0; clave_mutex_valid_for(l, 0); i++) {
         bool over = is_over(h) || (h->hold_ns != 0 && ns - start >= h->hold_ns);
         note(h, ns, over ? "release" : "held", h->token, "-");
         if (over)
@@ -185,15 +185,15 @@ static void hold_lock(struct holder *h, clave_lock *l)
 
 static void run_lock(struct holder *h)
 {
-    clave_lock *l;
+    clave_mutex *l;
     clave_mutex_options o = {.size = sizeof o, .event_cb = on_lock_event, .event_arg = h};
-    check(clave_lock_new(&l, h->session, h->path, &o), "lock");
+    check(clave_mutex_new(&l, h->session, h->path, &o), "lock");
     do {
-        check(clave_lock_acquire(l, -1), "acquire");
+        check(clave_mutex_acquire(l, -1), "acquire");
         hold_lock(h, l);
-        (void)clave_lock_release(l); /* whatever became of it */
+        (void)clave_mutex_release(l); /* whatever became of it */
     } while (h->hold_ns != 0 && !is_over(h));
-    clave_lock_free(l);
+    clave_mutex_free(l);
 }
 
 /* ---- a candidate ------------------------------------------------------------------------ */
@@ -204,8 +204,8 @@ static void write_as_leader(struct holder *h)
     if (!w)
         exit(71);
     begin_write(w, h);
-    clave_err err =
-        clave_latch_create(h->latch, w->path, NULL, 0, CLAVE_PERSISTENT_SEQUENTIAL, on_written, w);
+    clave_err err = clave_async_latch_create(h->latch, w->path, NULL, 0,
+                                             CLAVE_PERSISTENT_SEQUENTIAL, on_written, w);
     if (err == CLAVE_OK)
         return;
     end_write(w, err);
@@ -213,7 +213,7 @@ static void write_as_leader(struct holder *h)
 }
 
 /* With the node of the former term in its hand, past the latch. */
-static void write_as_former_leader(struct holder *h, clave_client *c)
+static void write_as_former_leader(struct holder *h, clave_async_client *c)
 {
     struct note_of_write *w = calloc(1, sizeof *w);
     if (!w)
@@ -222,16 +222,16 @@ static void write_as_former_leader(struct holder *h, clave_client *c)
     clave_op ops[] = {
         {.kind = CLAVE_OP_CHECK, .path = h->node, .version = -1},
         {.kind = CLAVE_OP_CREATE, .path = w->path, .mode = CLAVE_PERSISTENT_SEQUENTIAL}};
-    check(clave_multi(c, ops, 2, on_written, w), "multi");
+    check(clave_async_multi(c, ops, 2, on_written, w), "multi");
 }
 
-static void on_latch_event(clave_latch *l, const clave_latch_event *ev, void *arg)
+static void on_latch_event(clave_async_latch *l, const clave_latch_event *ev, void *arg)
 {
     struct holder *h = arg;
     clave_grant g;
     if (ev->kind == CLAVE_LATCH_FAILED)
         check(ev->why, "latch");
-    if (ev->kind == CLAVE_LATCH_LEADER && clave_latch_grant(l, &g)) {
+    if (ev->kind == CLAVE_LATCH_LEADER && clave_async_latch_grant(l, &g)) {
         h->since = now_ns();
         h->token = g.token;
         snprintf(h->node, sizeof h->node, "%s", g.node);
@@ -247,11 +247,11 @@ static void on_latch_event(clave_latch *l, const clave_latch_event *ev, void *ar
 }
 
 /* What a leader does every few milliseconds; `ns` is older than the question whether it leads. */
-static void lead(clave_client *c, void *arg)
+static void lead(clave_async_client *c, void *arg)
 {
     struct holder *h = arg;
     int64_t ns = now_ns();
-    bool valid = clave_latch_valid_for(h->latch, clave_now(), 0);
+    bool valid = clave_async_latch_valid_for(h->latch, clave_now(), 0);
     if (h->valid && !valid) {
         h->valid = false;
         note(h, now_ns(), "gone", h->token, "-");
@@ -263,13 +263,13 @@ static void lead(clave_client *c, void *arg)
     note(h, ns, over ? "release" : "held", h->token, "-");
     if (over) {
         h->valid = false;
-        check(clave_latch_resign(h->latch), "resign");
+        check(clave_async_latch_resign(h->latch), "resign");
     } else if (h->hold_ns != 0 && h->steps++ % STEPS_A_WRITE == 0) {
         write_as_leader(h);
     }
 }
 
-static void start_latch(clave_client *c, void *arg)
+static void start_latch(clave_async_client *c, void *arg)
 {
     struct holder *h = arg;
     clave_latch_options o = {.size = sizeof o,
@@ -277,25 +277,25 @@ static void start_latch(clave_client *c, void *arg)
                              .policy = h->policy,
                              .event_cb = on_latch_event,
                              .event_arg = h};
-    check(clave_latch_new(&h->latch, c, h->path, &o), "latch");
-    check(clave_latch_start(h->latch), "start");
+    check(clave_async_latch_new(&h->latch, c, h->path, &o), "latch");
+    check(clave_async_latch_start(h->latch), "start");
 }
 
-static void free_latch(clave_client *c, void *arg)
+static void free_latch(clave_async_client *c, void *arg)
 {
     struct holder *h = arg;
     lead(c, h); /* one that has been elected meanwhile resigns */
-    clave_latch_free(h->latch);
+    clave_async_latch_free(h->latch);
 }
 
 static void run_latch(struct holder *h)
 {
-    check(clave_session_run(h->session, start_latch, h), "run");
+    check(clave_client_run(h->session, start_latch, h), "run");
     while (!is_over(h) && (h->hold_ns != 0 || h->terms == 0)) {
-        check(clave_session_run(h->session, lead, h), "run");
+        check(clave_client_run(h->session, lead, h), "run");
         nap(STEP_MS);
     }
-    check(clave_session_run(h->session, free_latch, h), "run");
+    check(clave_client_run(h->session, free_latch, h), "run");
 }
 
 /* ---- a command, which is ended from outside --------------------------------------------- */
@@ -337,12 +337,12 @@ int main(int argc, char **argv)
     if (pthread_create(&watch, NULL, watch_the_clock, &h) != 0)
         return 71;
     pthread_detach(watch);
-    check(clave_session_open(&h.session, NULL, argv[2], &o), "open");
+    check(clave_client_open(&h.session, NULL, argv[2], &o), "open");
     h.policy = strcmp(argv[1], "latch") == 0 ? CLAVE_POLICY_STANDARD : CLAVE_POLICY_SESSION;
     if (strcmp(argv[1], "lock") == 0)
         run_lock(&h);
     else
         run_latch(&h);
-    clave_session_close(h.session, 1000);
+    clave_client_close(h.session, 1000);
     return 0;
 }

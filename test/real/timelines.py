@@ -51,7 +51,7 @@ class Curator:
 
 
 class Clave:
-    """clave_latch and clave_lock, a process each."""
+    """clave_async_latch and clave_mutex, a process each."""
 
     def __init__(self, proxies, policy):
         latch = "session-latch" if policy == "session" else "latch"

@@ -24,7 +24,7 @@ class Field:
 
 
 class Worker:
-    """The library's clave_lock or clave_latch."""
+    """The library's clave_mutex or clave_async_latch."""
     faults, stderr = ("kill -9", "stop"), None
 
     def __init__(self, field, kind, place, number, hold_ms):

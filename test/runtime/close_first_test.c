@@ -30,22 +30,22 @@ enum way { OWN_LOOP, LOOP_STAYS, LOOP_GOES, WAYS };
 struct end {
     enum way way;
     clave_loop *loop;
-    clave_session *session;
+    clave_client *session;
 };
 
-static clave_session *open_session(struct end *e, enum way way)
+static clave_client *open_session(struct end *e, enum way way)
 {
     *e = (struct end){.way = way};
     if (way != OWN_LOOP)
         assert_int_equal(clave_loop_new(&e->loop), CLAVE_OK);
-    assert_int_equal(clave_session_open(&e->session, e->loop, rig->connect, NULL), CLAVE_OK);
-    assert_int_equal(clave_session_wait(e->session, PATIENCE), CLAVE_OK);
+    assert_int_equal(clave_client_open(&e->session, e->loop, rig->connect, NULL), CLAVE_OK);
+    assert_int_equal(clave_client_wait(e->session, PATIENCE), CLAVE_OK);
     return e->session;
 }
 
 static void close_session(struct end *e)
 {
-    clave_session_close(e->session, PATIENCE);
+    clave_client_close(e->session, PATIENCE);
     if (e->way == LOOP_GOES)
         clave_loop_free(e->loop);
 }
@@ -59,23 +59,23 @@ static void free_loop(struct end *e)
 
 /* ---- each kind of child -------------------------------------------------------------------- */
 
-static void expect_closed_lock(clave_lock *l)
+static void expect_closed_lock(clave_mutex *l)
 {
     const clave_op op = {.kind = CLAVE_OP_CHECK, .path = "/", .version = -1};
     char text[64];
-    assert_false(clave_lock_valid_for(l, 0));
-    assert_int_equal(clave_lock_token(l), 0);
-    assert_int_equal(clave_lock_acquire(l, PATIENCE), CLAVE_ECLOSED);
-    assert_int_equal(clave_lock_acquire(l, 0), CLAVE_ECLOSED);
-    assert_int_equal(clave_lock_release(l), CLAVE_ECLOSED);
-    assert_int_equal(clave_lock_release_confirmed(l, PATIENCE), CLAVE_ECLOSED);
-    assert_int_equal(clave_lock_cancel_as(l, 1), CLAVE_ECLOSED);
-    assert_int_equal(clave_lock_create(l, "/x", NULL, 0, CLAVE_PERSISTENT, PATIENCE, NULL),
+    assert_false(clave_mutex_valid_for(l, 0));
+    assert_int_equal(clave_mutex_token(l), 0);
+    assert_int_equal(clave_mutex_acquire(l, PATIENCE), CLAVE_ECLOSED);
+    assert_int_equal(clave_mutex_acquire(l, 0), CLAVE_ECLOSED);
+    assert_int_equal(clave_mutex_release(l), CLAVE_ECLOSED);
+    assert_int_equal(clave_mutex_release_confirmed(l, PATIENCE), CLAVE_ECLOSED);
+    assert_int_equal(clave_mutex_cancel_as(l, 1), CLAVE_ECLOSED);
+    assert_int_equal(clave_mutex_create(l, "/x", NULL, 0, CLAVE_PERSISTENT, PATIENCE, NULL),
                      CLAVE_ECLOSED);
-    assert_int_equal(clave_lock_set(l, "/x", NULL, 0, -1, PATIENCE), CLAVE_ECLOSED);
-    assert_int_equal(clave_lock_delete(l, "/x", -1, PATIENCE), CLAVE_ECLOSED);
-    assert_int_equal(clave_lock_multi(l, &op, 1, PATIENCE, NULL), CLAVE_ECLOSED);
-    assert_string_equal(clave_lock_deadlock(l, text, sizeof text), "");
+    assert_int_equal(clave_mutex_set(l, "/x", NULL, 0, -1, PATIENCE), CLAVE_ECLOSED);
+    assert_int_equal(clave_mutex_delete(l, "/x", -1, PATIENCE), CLAVE_ECLOSED);
+    assert_int_equal(clave_mutex_multi(l, &op, 1, PATIENCE, NULL), CLAVE_ECLOSED);
+    assert_string_equal(clave_mutex_deadlock(l, text, sizeof text), "");
 }
 
 static void a_lock_may_be_freed_behind_its_session(void **state)
@@ -83,22 +83,22 @@ static void a_lock_may_be_freed_behind_its_session(void **state)
     (void)state;
     for (enum way way = OWN_LOOP; way < WAYS; way++) {
         struct end e;
-        clave_lock *held, *idle, *read, *write;
-        clave_session *s = open_session(&e, way);
-        assert_int_equal(clave_lock_new(&held, s, "/close/l", NULL), CLAVE_OK);
-        assert_int_equal(clave_lock_new(&idle, s, "/close/m", NULL), CLAVE_OK);
-        assert_int_equal(clave_lock_new_pair(&read, &write, s, "/close/rw", NULL, NULL), CLAVE_OK);
-        assert_int_equal(clave_lock_acquire(held, PATIENCE), CLAVE_OK);
-        assert_int_equal(clave_lock_acquire(held, PATIENCE), CLAVE_OK); /* twice */
-        assert_int_equal(clave_lock_acquire(write, PATIENCE), CLAVE_OK);
-        assert_int_equal(clave_lock_acquire(read, PATIENCE), CLAVE_OK);
-        assert_int_equal(clave_lock_acquire(idle, PATIENCE), CLAVE_OK);
-        assert_int_equal(clave_lock_release(idle), CLAVE_OK);
+        clave_mutex *held, *idle, *read, *write;
+        clave_client *s = open_session(&e, way);
+        assert_int_equal(clave_mutex_new(&held, s, "/close/l", NULL), CLAVE_OK);
+        assert_int_equal(clave_mutex_new(&idle, s, "/close/m", NULL), CLAVE_OK);
+        assert_int_equal(clave_rwlock_new(&read, &write, s, "/close/rw", NULL, NULL), CLAVE_OK);
+        assert_int_equal(clave_mutex_acquire(held, PATIENCE), CLAVE_OK);
+        assert_int_equal(clave_mutex_acquire(held, PATIENCE), CLAVE_OK); /* twice */
+        assert_int_equal(clave_mutex_acquire(write, PATIENCE), CLAVE_OK);
+        assert_int_equal(clave_mutex_acquire(read, PATIENCE), CLAVE_OK);
+        assert_int_equal(clave_mutex_acquire(idle, PATIENCE), CLAVE_OK);
+        assert_int_equal(clave_mutex_release(idle), CLAVE_OK);
         close_session(&e);
-        clave_lock *all[] = {held, idle, read, write};
+        clave_mutex *all[] = {held, idle, read, write};
         for (size_t i = 0; i < 4; i++) {
             expect_closed_lock(all[i]);
-            clave_lock_free(all[i]);
+            clave_mutex_free(all[i]);
         }
         free_loop(&e);
     }
@@ -111,15 +111,15 @@ static void a_lockset_may_be_freed_behind_its_session(void **state)
                                                  {"/close/b", CLAVE_MULTILOCK_WRITE}};
     for (enum way way = OWN_LOOP; way < WAYS; way++) {
         struct end e;
-        clave_lockset *l;
-        clave_session *s = open_session(&e, way);
-        assert_int_equal(clave_lockset_new(&l, s, parts, 2, NULL), CLAVE_OK);
-        assert_int_equal(clave_lockset_acquire(l, PATIENCE, NULL), CLAVE_OK);
+        clave_multilock *l;
+        clave_client *s = open_session(&e, way);
+        assert_int_equal(clave_multilock_new(&l, s, parts, 2, NULL), CLAVE_OK);
+        assert_int_equal(clave_multilock_acquire(l, PATIENCE, NULL), CLAVE_OK);
         close_session(&e);
-        assert_false(clave_lockset_valid_for(l, 0));
-        assert_int_equal(clave_lockset_acquire(l, PATIENCE, NULL), CLAVE_ECLOSED);
-        assert_int_equal(clave_lockset_release(l, NULL), CLAVE_ECLOSED);
-        clave_lockset_free(l);
+        assert_false(clave_multilock_valid_for(l, 0));
+        assert_int_equal(clave_multilock_acquire(l, PATIENCE, NULL), CLAVE_ECLOSED);
+        assert_int_equal(clave_multilock_release(l, NULL), CLAVE_ECLOSED);
+        clave_multilock_free(l);
         free_loop(&e);
     }
 }
@@ -130,23 +130,23 @@ static void permits_may_be_freed_behind_their_session(void **state)
     const clave_semaphore_options o = {.size = sizeof o, .limit = 3};
     for (enum way way = OWN_LOOP; way < WAYS; way++) {
         struct end e;
-        clave_permits *p;
-        clave_permit *q[3], *none;
+        clave_semaphore *p;
+        clave_lease *q[3], *none;
         char text[64];
-        clave_session *s = open_session(&e, way);
-        assert_int_equal(clave_permits_new(&p, s, "/close/s", &o), CLAVE_OK);
-        assert_int_equal(clave_permits_acquire(p, 3, PATIENCE, q), CLAVE_OK);
+        clave_client *s = open_session(&e, way);
+        assert_int_equal(clave_semaphore_new(&p, s, "/close/s", &o), CLAVE_OK);
+        assert_int_equal(clave_semaphore_acquire(p, 3, PATIENCE, q), CLAVE_OK);
         close_session(&e);
-        assert_false(clave_permit_valid_for(q[0], 0));
-        assert_int_equal(clave_permit_token(q[0]), 0);
-        assert_int_equal(clave_permit_multi(q[0], NULL, 0, PATIENCE, NULL), CLAVE_ECLOSED);
-        assert_int_equal(clave_permit_release(q[0]), CLAVE_ECLOSED); /* the handle is gone */
-        assert_int_equal(clave_permit_release_confirmed(q[1], PATIENCE), CLAVE_ECLOSED);
-        assert_int_equal(clave_permits_acquire(p, 1, PATIENCE, &none), CLAVE_ECLOSED);
+        assert_false(clave_lease_valid_for(q[0], 0));
+        assert_int_equal(clave_lease_token(q[0]), 0);
+        assert_int_equal(clave_lease_multi(q[0], NULL, 0, PATIENCE, NULL), CLAVE_ECLOSED);
+        assert_int_equal(clave_lease_release(q[0]), CLAVE_ECLOSED); /* the handle is gone */
+        assert_int_equal(clave_lease_release_confirmed(q[1], PATIENCE), CLAVE_ECLOSED);
+        assert_int_equal(clave_semaphore_acquire(p, 1, PATIENCE, &none), CLAVE_ECLOSED);
         assert_null(none);
-        clave_permits_cancel(p);
-        assert_string_equal(clave_permits_deadlock(p, text, sizeof text), "");
-        clave_permits_free(p); /* and q[2] with it */
+        clave_semaphore_cancel(p);
+        assert_string_equal(clave_semaphore_deadlock(p, text, sizeof text), "");
+        clave_semaphore_free(p); /* and q[2] with it */
         free_loop(&e);
     }
 }
@@ -156,27 +156,26 @@ static void a_candidate_may_be_freed_behind_its_session(void **state)
     (void)state;
     for (enum way way = OWN_LOOP; way < WAYS; way++) {
         struct end e;
-        clave_candidate *c[3];
-        clave_session *s = open_session(&e, way);
+        clave_latch *c[3];
+        clave_client *s = open_session(&e, way);
         for (size_t i = 0; i < 3; i++)
-            assert_int_equal(clave_candidate_new(&c[i], s, "/close/e", NULL), CLAVE_OK);
-        assert_int_equal(clave_candidate_start(c[0]), CLAVE_OK);
-        assert_int_equal(clave_candidate_await(c[0], PATIENCE), CLAVE_OK);
-        assert_int_equal(clave_candidate_start(c[1]), CLAVE_OK);
+            assert_int_equal(clave_latch_new(&c[i], s, "/close/e", NULL), CLAVE_OK);
+        assert_int_equal(clave_latch_start(c[0]), CLAVE_OK);
+        assert_int_equal(clave_latch_await(c[0], PATIENCE), CLAVE_OK);
+        assert_int_equal(clave_latch_start(c[1]), CLAVE_OK);
         close_session(&e);
         for (size_t i = 0; i < 3; i++) {
-            assert_false(clave_candidate_has_leadership(c[i]));
-            assert_int_equal(clave_candidate_token(c[i]), 0);
-            assert_int_equal(clave_candidate_start(c[i]), CLAVE_ECLOSED);
-            assert_int_equal(clave_candidate_resign(c[i]), CLAVE_ECLOSED);
-            assert_int_equal(clave_candidate_await(c[i], PATIENCE), CLAVE_ECLOSED);
-            assert_int_equal(clave_candidate_await_loss(c[i], PATIENCE), CLAVE_ECLOSED);
-            assert_int_equal(clave_candidate_publish(c[i], "v", 1, PATIENCE), CLAVE_ECLOSED);
-            assert_int_equal(clave_candidate_transfer(c[i], "x", PATIENCE), CLAVE_ECLOSED);
-            assert_int_equal(clave_candidate_multi(c[i], NULL, 0, PATIENCE, NULL), CLAVE_ECLOSED);
-            assert_int_equal(clave_candidate_close(c[i], CLAVE_CLOSE_SILENT, PATIENCE),
-                             CLAVE_ECLOSED);
-            clave_candidate_free(c[i]);
+            assert_false(clave_latch_has_leadership(c[i]));
+            assert_int_equal(clave_latch_token(c[i]), 0);
+            assert_int_equal(clave_latch_start(c[i]), CLAVE_ECLOSED);
+            assert_int_equal(clave_latch_resign(c[i]), CLAVE_ECLOSED);
+            assert_int_equal(clave_latch_await(c[i], PATIENCE), CLAVE_ECLOSED);
+            assert_int_equal(clave_latch_await_loss(c[i], PATIENCE), CLAVE_ECLOSED);
+            assert_int_equal(clave_latch_publish(c[i], "v", 1, PATIENCE), CLAVE_ECLOSED);
+            assert_int_equal(clave_latch_transfer(c[i], "x", PATIENCE), CLAVE_ECLOSED);
+            assert_int_equal(clave_latch_multi(c[i], NULL, 0, PATIENCE, NULL), CLAVE_ECLOSED);
+            assert_int_equal(clave_latch_close(c[i], CLAVE_CLOSE_SILENT, PATIENCE), CLAVE_ECLOSED);
+            clave_latch_free(c[i]);
         }
         free_loop(&e);
     }
@@ -202,13 +201,13 @@ static void a_selector_may_be_freed_behind_its_session(void **state)
                                           .take_arg = &led,
                                           .auto_requeue = true};
         clave_selector *leads, *waits, *idle;
-        clave_session *s = open_session(&e, way);
+        clave_client *s = open_session(&e, way);
         assert_int_equal(clave_selector_new(&leads, s, "/close/x", &o), CLAVE_OK);
         assert_int_equal(clave_selector_new(&waits, s, "/close/x", &o), CLAVE_OK);
         assert_int_equal(clave_selector_new(&idle, s, "/close/x", &o), CLAVE_OK);
         assert_int_equal(clave_selector_start(leads), CLAVE_OK);
         while (!clave_selector_has_leadership(leads))
-            assert_int_equal(clave_session_sync(s, "/", PATIENCE), CLAVE_OK);
+            assert_int_equal(clave_sync(s, "/", PATIENCE), CLAVE_OK);
         assert_int_equal(clave_selector_start(waits), CLAVE_OK);
         close_session(&e);
         clave_selector *all[] = {leads, waits, idle};
@@ -234,28 +233,28 @@ static void a_job_may_be_freed_behind_its_session(void **state)
     static const char *const paths[WAYS] = {"/close-once-0", "/close-once-1", "/close-once-2"};
     for (enum way way = OWN_LOOP; way < WAYS; way++) {
         struct end e;
-        clave_lock *l;
-        clave_job *ended, *freed, *none;
-        clave_session *s = open_session(&e, way);
+        clave_mutex *l;
+        clave_once *ended, *freed, *none;
+        clave_client *s = open_session(&e, way);
         clave_once_options o = {.size = sizeof o, .path = paths[way], .period_ms = 3600000};
-        assert_int_equal(clave_lock_new(&l, s, "/close/j", NULL), CLAVE_OK);
-        assert_int_equal(clave_lock_acquire(l, PATIENCE), CLAVE_OK);
-        assert_int_equal(clave_job_begin(&ended, l, &o, PATIENCE, NULL), CLAVE_OK);
-        assert_int_equal(clave_job_begin(&freed, l, &o, PATIENCE, NULL), CLAVE_OK);
+        assert_int_equal(clave_mutex_new(&l, s, "/close/j", NULL), CLAVE_OK);
+        assert_int_equal(clave_mutex_acquire(l, PATIENCE), CLAVE_OK);
+        assert_int_equal(clave_once_begin(&ended, l, &o, PATIENCE, NULL), CLAVE_OK);
+        assert_int_equal(clave_once_begin(&freed, l, &o, PATIENCE, NULL), CLAVE_OK);
         close_session(&e);
-        assert_int_equal(clave_job_begin(&none, l, &o, PATIENCE, NULL), CLAVE_ECLOSED);
+        assert_int_equal(clave_once_begin(&none, l, &o, PATIENCE, NULL), CLAVE_ECLOSED);
         assert_null(none);
-        clave_lock_free(l); /* before the jobs */
-        assert_int_equal(clave_job_end(ended, true, PATIENCE), CLAVE_ECLOSED);
-        clave_job_free(freed);
+        clave_mutex_free(l); /* before the jobs */
+        assert_int_equal(clave_once_end(ended, true, PATIENCE), CLAVE_ECLOSED);
+        clave_once_free(freed);
         free_loop(&e);
     }
 }
 
 /* What is made for callbacks, on the client of a session. */
-static void make_mutex(clave_client *c, void *arg)
+static void make_mutex(clave_async_client *c, void *arg)
 {
-    assert_int_equal(clave_mutex_new(arg, c, "/close/async", NULL), CLAVE_OK);
+    assert_int_equal(clave_async_mutex_new(arg, c, "/close/async", NULL), CLAVE_OK);
 }
 
 static void a_mutex_of_its_client_may_be_freed_behind_a_session(void **state)
@@ -263,11 +262,11 @@ static void a_mutex_of_its_client_may_be_freed_behind_a_session(void **state)
     (void)state;
     for (enum way way = OWN_LOOP; way < WAYS; way++) {
         struct end e;
-        clave_mutex *m;
-        clave_session *s = open_session(&e, way);
-        assert_int_equal(clave_session_run(s, make_mutex, &m), CLAVE_OK);
+        clave_async_mutex *m;
+        clave_client *s = open_session(&e, way);
+        assert_int_equal(clave_client_run(s, make_mutex, &m), CLAVE_OK);
         close_session(&e);
-        clave_mutex_free(m);
+        clave_async_mutex_free(m);
         free_loop(&e);
     }
 }
@@ -276,19 +275,19 @@ static void a_mutex_of_its_client_may_be_freed_behind_a_session(void **state)
 
 struct waiter_thread {
     pthread_t thread;
-    clave_lock *lock;
-    clave_permits *permits;
-    clave_candidate *candidate;
+    clave_mutex *lock;
+    clave_semaphore *permits;
+    clave_latch *candidate;
     clave_err err;
 };
 
 static void *wait_for_ever(void *arg)
 {
     struct waiter_thread *w = arg;
-    clave_permit *q;
-    w->err = w->lock      ? clave_lock_acquire(w->lock, -1)
-             : w->permits ? clave_permits_acquire(w->permits, 1, -1, &q)
-                          : clave_candidate_await(w->candidate, -1);
+    clave_lease *q;
+    w->err = w->lock      ? clave_mutex_acquire(w->lock, -1)
+             : w->permits ? clave_semaphore_acquire(w->permits, 1, -1, &q)
+                          : clave_latch_await(w->candidate, -1);
     return NULL;
 }
 
@@ -300,24 +299,24 @@ static void a_wait_ends_with_its_session(void **state)
     for (enum way way = OWN_LOOP; way < WAYS; way++) {
         struct end e, other;
         struct waiter_thread w[3] = {0};
-        clave_lock *held;
-        clave_permits *taken;
-        clave_permit *permit;
-        clave_candidate *leader;
-        clave_session *holder = open_session(&other, OWN_LOOP);
-        assert_int_equal(clave_lock_new(&held, holder, "/wait/l", NULL), CLAVE_OK);
-        assert_int_equal(clave_permits_new(&taken, holder, "/wait/s", &o), CLAVE_OK);
-        assert_int_equal(clave_candidate_new(&leader, holder, "/wait/e", NULL), CLAVE_OK);
-        assert_int_equal(clave_lock_acquire(held, PATIENCE), CLAVE_OK);
-        assert_int_equal(clave_permits_acquire(taken, 1, PATIENCE, &permit), CLAVE_OK);
-        assert_int_equal(clave_candidate_start(leader), CLAVE_OK);
-        assert_int_equal(clave_candidate_await(leader, PATIENCE), CLAVE_OK);
+        clave_mutex *held;
+        clave_semaphore *taken;
+        clave_lease *permit;
+        clave_latch *leader;
+        clave_client *holder = open_session(&other, OWN_LOOP);
+        assert_int_equal(clave_mutex_new(&held, holder, "/wait/l", NULL), CLAVE_OK);
+        assert_int_equal(clave_semaphore_new(&taken, holder, "/wait/s", &o), CLAVE_OK);
+        assert_int_equal(clave_latch_new(&leader, holder, "/wait/e", NULL), CLAVE_OK);
+        assert_int_equal(clave_mutex_acquire(held, PATIENCE), CLAVE_OK);
+        assert_int_equal(clave_semaphore_acquire(taken, 1, PATIENCE, &permit), CLAVE_OK);
+        assert_int_equal(clave_latch_start(leader), CLAVE_OK);
+        assert_int_equal(clave_latch_await(leader, PATIENCE), CLAVE_OK);
 
-        clave_session *s = open_session(&e, way);
-        assert_int_equal(clave_lock_new(&w[0].lock, s, "/wait/l", NULL), CLAVE_OK);
-        assert_int_equal(clave_permits_new(&w[1].permits, s, "/wait/s", &o), CLAVE_OK);
-        assert_int_equal(clave_candidate_new(&w[2].candidate, s, "/wait/e", NULL), CLAVE_OK);
-        assert_int_equal(clave_candidate_start(w[2].candidate), CLAVE_OK);
+        clave_client *s = open_session(&e, way);
+        assert_int_equal(clave_mutex_new(&w[0].lock, s, "/wait/l", NULL), CLAVE_OK);
+        assert_int_equal(clave_semaphore_new(&w[1].permits, s, "/wait/s", &o), CLAVE_OK);
+        assert_int_equal(clave_latch_new(&w[2].candidate, s, "/wait/e", NULL), CLAVE_OK);
+        assert_int_equal(clave_latch_start(w[2].candidate), CLAVE_OK);
         for (size_t i = 0; i < 3; i++)
             assert_int_equal(pthread_create(&w[i].thread, NULL, wait_for_ever, &w[i]), 0);
         close_session(&e); /* at whatever point they are */
@@ -325,20 +324,20 @@ static void a_wait_ends_with_its_session(void **state)
             pthread_join(w[i].thread, NULL);
             assert_int_equal(w[i].err, CLAVE_ECLOSED);
         }
-        clave_lock_free(w[0].lock);
-        clave_permits_free(w[1].permits);
-        clave_candidate_free(w[2].candidate);
+        clave_mutex_free(w[0].lock);
+        clave_semaphore_free(w[1].permits);
+        clave_latch_free(w[2].candidate);
         free_loop(&e);
         close_session(&other);
-        clave_candidate_free(leader);
-        clave_permits_free(taken);
-        clave_lock_free(held);
+        clave_latch_free(leader);
+        clave_semaphore_free(taken);
+        clave_mutex_free(held);
     }
 }
 
 struct user_thread {
     pthread_t thread;
-    clave_lock *lock;
+    clave_mutex *lock;
     atomic_uint *rounds;
     unsigned odd; /* answers that are none of those expected */
 };
@@ -348,19 +347,19 @@ static void *use_until_closed(void *arg)
     struct user_thread *u = arg;
     clave_err err = CLAVE_OK;
     while (err != CLAVE_ECLOSED) {
-        err = clave_lock_acquire(u->lock, PATIENCE);
-        (void)clave_lock_valid_for(u->lock, 0);
+        err = clave_mutex_acquire(u->lock, PATIENCE);
+        (void)clave_mutex_valid_for(u->lock, 0);
         if (err == CLAVE_OK) {
-            (void)clave_lock_token(u->lock);
-            err = clave_lock_set(u->lock, "/use", "x", 1, -1, PATIENCE);
-            clave_err released = clave_lock_release(u->lock);
+            (void)clave_mutex_token(u->lock);
+            err = clave_mutex_set(u->lock, "/use", "x", 1, -1, PATIENCE);
+            clave_err released = clave_mutex_release(u->lock);
             u->odd += released != CLAVE_OK && released != CLAVE_ELOST && released != CLAVE_ECLOSED;
         }
         u->odd += err != CLAVE_OK && err != CLAVE_ECLOSED && err != CLAVE_ELOST &&
                   err != CLAVE_ENONODE && err != CLAVE_ENOTHELD && err != CLAVE_ECONNLOSS;
         atomic_fetch_add(u->rounds, 1);
     }
-    clave_lock_free(u->lock); /* perhaps while the session is still closing */
+    clave_mutex_free(u->lock); /* perhaps while the session is still closing */
     return NULL;
 }
 
@@ -371,15 +370,15 @@ static void a_session_may_close_under_threads_that_use_and_free(void **state)
         struct end e;
         struct user_thread u[THREADS];
         atomic_uint rounds = 0;
-        clave_session *s = open_session(&e, (enum way)(round % WAYS));
+        clave_client *s = open_session(&e, (enum way)(round % WAYS));
         for (size_t i = 0; i < THREADS; i++) {
             u[i] = (struct user_thread){.rounds = &rounds};
-            assert_int_equal(clave_lock_new(&u[i].lock, s, i % 2 ? "/use/a" : "/use/b", NULL),
+            assert_int_equal(clave_mutex_new(&u[i].lock, s, i % 2 ? "/use/a" : "/use/b", NULL),
                              CLAVE_OK);
             assert_int_equal(pthread_create(&u[i].thread, NULL, use_until_closed, &u[i]), 0);
         }
         while (atomic_load(&rounds) < 4 * round)
-            assert_int_equal(clave_session_sync(s, "/", PATIENCE), CLAVE_OK);
+            assert_int_equal(clave_sync(s, "/", PATIENCE), CLAVE_OK);
         close_session(&e);
         for (size_t i = 0; i < THREADS; i++) {
             pthread_join(u[i].thread, NULL);
@@ -393,26 +392,26 @@ static void a_session_may_close_under_threads_that_use_and_free(void **state)
  */
 
 struct in_callback {
-    clave_lock *lock;
+    clave_mutex *lock;
     clave_err acquire, cancel;
     unsigned calls;
 };
 
 /* A request that the end of the session answers: by then the locks are out of the engine. */
-static void free_lock_inside(clave_client *c, const clave_result *res, void *arg)
+static void free_lock_inside(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct in_callback *x = arg;
     (void)c;
     assert_int_equal(res->err, CLAVE_ECLOSED);
-    x->acquire = clave_lock_acquire(x->lock, 1000);
-    x->cancel = clave_lock_cancel_as(x->lock, 1);
-    clave_lock_free(x->lock);
+    x->acquire = clave_mutex_acquire(x->lock, 1000);
+    x->cancel = clave_mutex_cancel_as(x->lock, 1);
+    clave_mutex_free(x->lock);
     x->calls++;
 }
 
-static void ask_for_ever(clave_client *c, void *arg)
+static void ask_for_ever(clave_async_client *c, void *arg)
 {
-    assert_int_equal(clave_get(c, "/", NULL, free_lock_inside, arg), CLAVE_OK);
+    assert_int_equal(clave_async_get(c, "/", NULL, free_lock_inside, arg), CLAVE_OK);
 }
 
 static void a_callback_may_free_while_the_session_closes(void **state)
@@ -424,12 +423,12 @@ static void a_callback_may_free_while_the_session_closes(void **state)
         if (way != OWN_LOOP)
             assert_int_equal(clave_loop_new(&e.loop), CLAVE_OK);
         /* Nobody listens there: the request waits for its connection until the end. */
-        assert_int_equal(clave_session_open(&e.session, e.loop, "127.0.0.1:1", NULL), CLAVE_OK);
-        assert_int_equal(clave_lock_new(&x.lock, e.session, "/close/l", NULL), CLAVE_OK);
-        assert_int_equal(clave_session_run(e.session, ask_for_ever, &x), CLAVE_OK);
+        assert_int_equal(clave_client_open(&e.session, e.loop, "127.0.0.1:1", NULL), CLAVE_OK);
+        assert_int_equal(clave_mutex_new(&x.lock, e.session, "/close/l", NULL), CLAVE_OK);
+        assert_int_equal(clave_client_run(e.session, ask_for_ever, &x), CLAVE_OK);
         close_session(&e);
         assert_int_equal(x.calls, 1);
-        assert_true(x.acquire == CLAVE_EDEADLK || x.acquire == CLAVE_ECLOSED);
+        assert_true(x.acquire == CLAVE_ELOOPTHREAD || x.acquire == CLAVE_ECLOSED);
         assert_true(x.cancel == CLAVE_ENOTHELD || x.cancel == CLAVE_ECLOSED);
         free_loop(&e);
     }

@@ -18,23 +18,23 @@ enum { RUNS = 3, EACH = 5 };
 static void create_nodes(const char *connect, unsigned from, unsigned n)
 {
     char path[32];
-    clave_session *s = rig_session(connect);
+    clave_client *s = rig_session(connect);
     for (unsigned i = from; i < from + n; i++) {
         snprintf(path, sizeof path, "/n%u", i);
-        assert_int_equal(clave_session_create(s, path, "data", 4, NULL, 5000, NULL), CLAVE_OK);
+        assert_int_equal(clave_create(s, path, "data", 4, NULL, 5000, NULL), CLAVE_OK);
     }
-    clave_session_close(s, 5000);
+    clave_client_close(s, 5000);
 }
 
 static void assert_nodes(const char *connect, unsigned n)
 {
     char path[32];
-    clave_session *s = rig_session(connect);
+    clave_client *s = rig_session(connect);
     for (unsigned i = 0; i < n; i++) {
         snprintf(path, sizeof path, "/n%u", i);
-        assert_int_equal(clave_session_exists(s, path, 5000, NULL), CLAVE_OK);
+        assert_int_equal(clave_exists(s, path, 5000, NULL), CLAVE_OK);
     }
-    clave_session_close(s, 5000);
+    clave_client_close(s, 5000);
 }
 
 /* Three runs, so three logs; in each a session is created, five nodes, and it is closed. */

@@ -30,7 +30,7 @@ static clave_mutex_options options(void)
 
 /* Takes two locks, in its own order; both have the first before either asks for the second. */
 struct worker {
-    clave_lock *first, *second;
+    clave_mutex *first, *second;
     pthread_barrier_t *both;
     clave_err err;
     char text[512];
@@ -39,16 +39,16 @@ struct worker {
 static void *take_both(void *arg)
 {
     struct worker *w = arg;
-    w->err = clave_lock_acquire(w->first, -1);
+    w->err = clave_mutex_acquire(w->first, -1);
     pthread_barrier_wait(w->both);
     if (w->err != CLAVE_OK)
         return NULL;
-    w->err = clave_lock_acquire(w->second, RIG_PATIENCE_MS);
+    w->err = clave_mutex_acquire(w->second, RIG_PATIENCE_MS);
     if (w->err == CLAVE_EDEADLOCK)
-        clave_lock_deadlock(w->second, w->text, sizeof w->text);
+        clave_mutex_deadlock(w->second, w->text, sizeof w->text);
     if (w->err == CLAVE_OK)
-        clave_lock_release(w->second);
-    clave_lock_release(w->first);
+        clave_mutex_release(w->second);
+    clave_mutex_release(w->first);
     return NULL;
 }
 
@@ -75,73 +75,73 @@ static void run_both(struct worker *w)
 static void threads_of_one_session_deadlock(void **state)
 {
     (void)state;
-    clave_session *s = rig_session(rig->connect);
-    clave_lock *a, *b;
+    clave_client *s = rig_session(rig->connect);
+    clave_mutex *a, *b;
     clave_mutex_options o = options();
     char text[8];
-    assert_int_equal(clave_lock_new(&a, s, "/deadlock/a", &o), CLAVE_OK);
-    assert_int_equal(clave_lock_new(&b, s, "/deadlock/b", &o), CLAVE_OK);
-    assert_string_equal(clave_lock_deadlock(a, text, sizeof text), "");
+    assert_int_equal(clave_mutex_new(&a, s, "/deadlock/a", &o), CLAVE_OK);
+    assert_int_equal(clave_mutex_new(&b, s, "/deadlock/b", &o), CLAVE_OK);
+    assert_string_equal(clave_mutex_deadlock(a, text, sizeof text), "");
     struct worker w[2] = {{.first = a, .second = b}, {.first = b, .second = a}};
     run_both(w);
-    clave_lock_free(a);
-    clave_lock_free(b);
-    clave_session_close(s, 1000);
+    clave_mutex_free(a);
+    clave_mutex_free(b);
+    clave_client_close(s, 1000);
 }
 
 static void sessions_deadlock(void **state)
 {
     (void)state;
-    clave_session *s[2];
-    clave_lock *locks[2][2];
+    clave_client *s[2];
+    clave_mutex *locks[2][2];
     clave_mutex_options o = options();
     for (size_t i = 0; i < 2; i++) {
         s[i] = rig_session(rig->connect);
-        assert_int_equal(clave_lock_new(&locks[i][0], s[i], "/deadlock/a", &o), CLAVE_OK);
-        assert_int_equal(clave_lock_new(&locks[i][1], s[i], "/deadlock/b", &o), CLAVE_OK);
+        assert_int_equal(clave_mutex_new(&locks[i][0], s[i], "/deadlock/a", &o), CLAVE_OK);
+        assert_int_equal(clave_mutex_new(&locks[i][1], s[i], "/deadlock/b", &o), CLAVE_OK);
     }
     struct worker w[2] = {{.first = locks[0][0], .second = locks[0][1]},
                           {.first = locks[1][1], .second = locks[1][0]}};
     run_both(w);
     for (size_t i = 0; i < 2; i++) {
-        clave_lock_free(locks[i][0]);
-        clave_lock_free(locks[i][1]);
-        clave_session_close(s[i], 1000);
+        clave_mutex_free(locks[i][0]);
+        clave_mutex_free(locks[i][1]);
+        clave_client_close(s[i], 1000);
     }
 }
 
 /* One of a mutex and a permit. */
 struct taker {
-    clave_session *session;
-    clave_lock *lock;
-    clave_permits *permits;
+    clave_client *session;
+    clave_mutex *lock;
+    clave_semaphore *permits;
     clave_err err;
 };
 
 static void *take_permit(void *arg)
 {
     struct taker *t = arg;
-    clave_permit *p;
-    t->err = clave_permits_acquire(t->permits, 1, RIG_PATIENCE_MS, &p);
+    clave_lease *p;
+    t->err = clave_semaphore_acquire(t->permits, 1, RIG_PATIENCE_MS, &p);
     if (t->err == CLAVE_OK)
-        clave_permit_release(p);
+        clave_lease_release(p);
     return NULL;
 }
 
 static void *take_lock_and_permit(void *arg)
 {
     struct taker *t = arg;
-    if (clave_lock_acquire(t->lock, -1) == CLAVE_OK) {
+    if (clave_mutex_acquire(t->lock, -1) == CLAVE_OK) {
         take_permit(t);
-        clave_lock_release(t->lock);
+        clave_mutex_release(t->lock);
     }
     return NULL;
 }
 
-static size_t count_cycles(clave_session *s, clave_deadlocks **out)
+static size_t count_cycles(clave_client *s, clave_deadlocks **out)
 {
     static const char *const roots[] = {"/permits"};
-    clave_err err = clave_session_deadlocks(s, roots, 1, 5000, out);
+    clave_err err = clave_deadlocks_find(s, roots, 1, 5000, out);
     assert_int_equal(err, CLAVE_OK);
     return (*out)->n;
 }
@@ -153,46 +153,46 @@ static void a_permit_and_a_lock(void **state)
     static const char *const root = "/permits";
     static const char form[] = "clave/1\nhost=h\n";
     struct taker t = {.session = rig_session(rig->connect)};
-    clave_session *other = rig_session(rig->connect);
+    clave_client *other = rig_session(rig->connect);
     clave_mutex_options o = {.size = sizeof o};
     clave_semaphore_options so = {.size = sizeof so, .limit = 1, .data = form, .lock_roots = &root};
     so.len = sizeof form - 1;
     so.nlock_roots = 1;
     so.detect_deadlocks_ms = DELAY;
     clave_deadlocks *found;
-    clave_permit *p;
+    clave_lease *p;
     pthread_t thread;
     char text[512];
-    assert_int_equal(clave_permits_new(&t.permits, t.session, "/permits/s", &so), CLAVE_OK);
-    assert_int_equal(clave_lock_new(&t.lock, t.session, "/permits/m", &o), CLAVE_OK);
-    assert_int_equal(clave_permits_acquire(t.permits, 1, -1, &p), CLAVE_OK);
+    assert_int_equal(clave_semaphore_new(&t.permits, t.session, "/permits/s", &so), CLAVE_OK);
+    assert_int_equal(clave_mutex_new(&t.lock, t.session, "/permits/m", &o), CLAVE_OK);
+    assert_int_equal(clave_semaphore_acquire(t.permits, 1, -1, &p), CLAVE_OK);
     assert_int_equal(count_cycles(other, &found), 0);
     clave_deadlocks_free(found);
     assert_int_equal(pthread_create(&thread, NULL, take_lock_and_permit, &t), 0);
     /* It has the lock, or is about to; whoever comes last, this thread does not look. */
-    while (clave_lock_acquire(t.lock, 0) == CLAVE_OK)
-        clave_lock_release(t.lock);
-    assert_int_equal(clave_lock_acquire(t.lock, RIG_PATIENCE_MS), CLAVE_OK);
+    while (clave_mutex_acquire(t.lock, 0) == CLAVE_OK)
+        clave_mutex_release(t.lock);
+    assert_int_equal(clave_mutex_acquire(t.lock, RIG_PATIENCE_MS), CLAVE_OK);
     pthread_join(thread, NULL);
     assert_int_equal(t.err, CLAVE_EDEADLOCK);
-    clave_permits_deadlock(t.permits, text, sizeof text);
+    clave_semaphore_deadlock(t.permits, text, sizeof text);
     assert_non_null(strstr(text, " waits for /permits/s/leases behind "));
-    clave_lock_release(t.lock);
-    assert_int_equal(clave_permit_release(p), CLAVE_OK);
-    clave_lock_free(t.lock);
-    clave_permits_free(t.permits);
-    clave_session_close(t.session, 1000);
-    clave_session_close(other, 1000);
+    clave_mutex_release(t.lock);
+    assert_int_equal(clave_lease_release(p), CLAVE_OK);
+    clave_mutex_free(t.lock);
+    clave_semaphore_free(t.permits);
+    clave_client_close(t.session, 1000);
+    clave_client_close(other, 1000);
 }
 
 static void *take_two_permits(void *arg)
 {
     struct taker *t = arg;
-    clave_permit *p;
-    t->err = clave_permits_acquire(t->permits, 1, -1, &p);
+    clave_lease *p;
+    t->err = clave_semaphore_acquire(t->permits, 1, -1, &p);
     if (t->err == CLAVE_OK) {
         take_permit(t);
-        clave_permit_release(p);
+        clave_lease_release(p);
     }
     return NULL;
 }
@@ -203,11 +203,11 @@ static void a_deadlock_is_seen_from_outside(void **state)
     (void)state;
     static const char *const nowhere[] = {"nowhere"};
     struct taker t = {.session = rig_session(rig->connect)};
-    clave_session *other = rig_session(rig->connect);
+    clave_client *other = rig_session(rig->connect);
     clave_semaphore_options so = {.size = sizeof so, .limit = 1, .data = "clave/1\n", .len = 8};
     clave_deadlocks *found;
     pthread_t thread;
-    assert_int_equal(clave_permits_new(&t.permits, t.session, "/permits/s", &so), CLAVE_OK);
+    assert_int_equal(clave_semaphore_new(&t.permits, t.session, "/permits/s", &so), CLAVE_OK);
     assert_int_equal(pthread_create(&thread, NULL, take_two_permits, &t), 0);
     while (count_cycles(other, &found) == 0)
         clave_deadlocks_free(found);
@@ -220,43 +220,43 @@ static void a_deadlock_is_seen_from_outside(void **state)
     assert_non_null(strstr(m->blocker, "-lease-"));
     assert_non_null(m->identity.task);
     assert_int_equal(m->identity.limit, 1);
-    assert_int_equal(m->stat.ephemeral_owner, clave_session_id(t.session));
+    assert_int_equal(m->stat.ephemeral_owner, clave_client_id(t.session));
     assert_non_null(strstr(found->list[0].text, "waits for /permits/s/leases behind session 0x"));
     clave_deadlocks_free(found);
-    clave_permits_cancel(t.permits);
+    clave_semaphore_cancel(t.permits);
     pthread_join(thread, NULL);
     assert_int_equal(t.err, CLAVE_ECANCELED);
-    assert_int_equal(clave_session_deadlocks(other, nowhere, 1, 5000, &found), CLAVE_EPATH);
+    assert_int_equal(clave_deadlocks_find(other, nowhere, 1, 5000, &found), CLAVE_EPATH);
     assert_null(found);
-    assert_int_equal(clave_session_deadlocks(other, nowhere, 0, 5000, &found), CLAVE_EINVAL);
-    clave_permits_free(t.permits);
-    clave_session_close(t.session, 1000);
-    clave_session_close(other, 1000);
+    assert_int_equal(clave_deadlocks_find(other, nowhere, 0, 5000, &found), CLAVE_EINVAL);
+    clave_semaphore_free(t.permits);
+    clave_client_close(t.session, 1000);
+    clave_client_close(other, 1000);
 }
 
 /* A program under a `clave lock` is a part of that one's owner. */
 static void locks_say_what_they_are_a_part_of(void **state)
 {
     (void)state;
-    clave_session *s = rig_session(rig->connect);
+    clave_client *s = rig_session(rig->connect);
     clave_reply *names, *node;
-    clave_lock *l;
+    clave_mutex *l;
     char path[256], data[4096], owner[64];
     assert_int_equal(setenv("CLAVE_OWNER", "outer", 1), 0);
-    assert_int_equal(clave_lock_new(&l, s, "/parts", NULL), CLAVE_OK);
+    assert_int_equal(clave_mutex_new(&l, s, "/parts", NULL), CLAVE_OK);
     assert_int_equal(unsetenv("CLAVE_OWNER"), 0);
-    assert_int_equal(clave_lock_acquire(l, -1), CLAVE_OK);
-    assert_int_equal(clave_session_children(s, "/parts", 5000, &names), CLAVE_OK);
+    assert_int_equal(clave_mutex_acquire(l, -1), CLAVE_OK);
+    assert_int_equal(clave_children(s, "/parts", 5000, &names), CLAVE_OK);
     snprintf(path, sizeof path, "/parts/%s", names->names[0]);
-    assert_int_equal(clave_session_get(s, path, 5000, &node), CLAVE_OK);
+    assert_int_equal(clave_get(s, path, 5000, &node), CLAVE_OK);
     snprintf(data, sizeof data, "%.*s", (int)node->len, (const char *)node->data);
     snprintf(owner, sizeof owner, "\nowner=outer/%lld\n", (long long)getpid());
     assert_non_null(strstr(data, owner));
     assert_non_null(strstr(data, "\ntask="));
     clave_reply_free(names);
     clave_reply_free(node);
-    clave_lock_free(l);
-    clave_session_close(s, 1000);
+    clave_mutex_free(l);
+    clave_client_close(s, 1000);
 }
 
 int main(void)

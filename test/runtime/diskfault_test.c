@@ -127,29 +127,29 @@ static unsigned write_until_it_fails(const char *connect, struct fault_at *f)
 {
     char path[16];
     unsigned n = 0;
-    clave_session *s;
-    assert_int_equal(clave_session_open(&s, NULL, connect, NULL), CLAVE_OK);
+    clave_client *s;
+    assert_int_equal(clave_client_open(&s, NULL, connect, NULL), CLAVE_OK);
     for (;;) {
         snprintf(path, sizeof path, "/%u", n);
-        clave_err err = clave_session_create(s, path, path, strlen(path), NULL, 300, NULL);
+        clave_err err = clave_create(s, path, path, strlen(path), NULL, 300, NULL);
         if (err == CLAVE_OK || err == CLAVE_ENODEEXISTS)
             n++;
         else if (atomic_load(&f->in) <= 0)
             break;
     }
-    clave_session_close(s, 0);
+    clave_client_close(s, 0);
     return n;
 }
 
 static void assert_written(const char *connect, unsigned n)
 {
     char path[16];
-    clave_session *s = rig_session(connect);
+    clave_client *s = rig_session(connect);
     for (unsigned i = 0; i < n; i++) {
         snprintf(path, sizeof path, "/%u", i);
-        assert_int_equal(clave_session_exists(s, path, 5000, NULL), CLAVE_OK);
+        assert_int_equal(clave_exists(s, path, 5000, NULL), CLAVE_OK);
     }
-    clave_session_close(s, 5000);
+    clave_client_close(s, 5000);
 }
 
 /* The server stops, says why, has not tried again, and everything it acknowledged is there. */
@@ -206,12 +206,12 @@ static void a_disk_without_room_ahead(void **state)
         struct stat st;
         struct rig *r = rig_start(data, NULL);
         plan(&room_fault, 1, numbers[i]);
-        clave_session *s = rig_session(r->connect);
-        assert_int_equal(clave_session_create(s, "/0", "", 0, NULL, 5000, NULL), CLAVE_OK);
+        clave_client *s = rig_session(r->connect);
+        assert_int_equal(clave_create(s, "/0", "", 0, NULL, 5000, NULL), CLAVE_OK);
         assert_int_equal(stat(rig_path(data, "version-2/log.1"), &st), 0);
         assert_in_range(st.st_size, 100, 1000);
         assert_int_equal(atomic_load(&room_fault.calls), 0); /* nor is it asked for again */
-        clave_session_close(s, 5000);
+        clave_client_close(s, 5000);
         assert_int_equal(rig_stop(r), CLAVE_OK);
         r = rig_start(data, NULL);
         assert_written(r->connect, 1);
@@ -226,10 +226,10 @@ static void a_log_is_longer_than_its_records_while_it_is_written(void **state)
     const char *data = rig_dir(), *log = rig_path(data, "version-2/log.1");
     struct stat st;
     struct rig *r = rig_start(data, NULL);
-    clave_session *s = rig_session(r->connect);
+    clave_client *s = rig_session(r->connect);
     assert_int_equal(stat(log, &st), 0);
     assert_in_range(st.st_size, 64 * 1024, 80 * 1024);
-    clave_session_close(s, 5000);
+    clave_client_close(s, 5000);
     assert_int_equal(rig_stop(r), CLAVE_OK);
     assert_int_equal(stat(log, &st), 0);
     assert_in_range(st.st_size, 50, 300);
@@ -240,12 +240,12 @@ static void a_log_is_longer_than_its_records_while_it_is_written(void **state)
 
 enum { SHORT_MS = 400 };
 
-static clave_session *short_session(const char *connect)
+static clave_client *short_session(const char *connect)
 {
     clave_client_options o = {.size = sizeof o, .session_timeout_ms = SHORT_MS};
-    clave_session *s;
-    assert_int_equal(clave_session_open(&s, NULL, connect, &o), CLAVE_OK);
-    assert_int_equal(clave_session_wait(s, RIG_PATIENCE_MS), CLAVE_OK);
+    clave_client *s;
+    assert_int_equal(clave_client_open(&s, NULL, connect, &o), CLAVE_OK);
+    assert_int_equal(clave_client_wait(s, RIG_PATIENCE_MS), CLAVE_OK);
     return s;
 }
 
@@ -311,7 +311,7 @@ static void a_disk_that_stands_for_a_while(void **state)
     struct server_run_options o = rig_options(rig_dir(), &address);
     o.engine.tick_ms = 50;
     struct rig *r = rig_start_with(&o);
-    clave_session *s = rig_session(address), *impatient = short_session(address);
+    clave_client *s = rig_session(address), *impatient = short_session(address);
     struct raw w;
     bool heard = false, fair = false;
     for (int i = 0; i < 10 && !fair; i++) {
@@ -323,18 +323,18 @@ static void a_disk_that_stands_for_a_while(void **state)
         bool open = raw_hears(&w, 1);
         atomic_store(&stands, true);
         while (atomic_load(&waiting) == 0) /* until its thread has come to it */
-            assert_int_equal(clave_session_create(s, path, "", 0, NULL, 30, NULL), CLAVE_ETIMEDOUT);
+            assert_int_equal(clave_create(s, path, "", 0, NULL, 30, NULL), CLAVE_ETIMEDOUT);
         unsigned pings = keep_pinging(&w, spoke, &silence);
         atomic_store(&stands, false);
         heard = open && raw_hears(&w, pings);
         close(w.fd);
-        assert_int_equal(clave_session_exists(s, path, RIG_PATIENCE_MS, NULL), CLAVE_OK);
+        assert_int_equal(clave_exists(s, path, RIG_PATIENCE_MS, NULL), CLAVE_OK);
         /* Where this thread had to wait for the processor, the session may rightly have ended. */
         fair = heard || silence < SHORT_MS / 2;
     }
     assert_true(heard);
-    clave_session_close(impatient, 5000);
-    clave_session_close(s, 5000);
+    clave_client_close(impatient, 5000);
+    clave_client_close(s, 5000);
     assert_int_equal(rig_stop(r), CLAVE_OK);
 }
 
@@ -382,10 +382,10 @@ static void the_wall_clock_steps(void **state)
     const char *data = rig_dir(), *address = rig_unix();
     struct server_run_options o = rig_options(data, &address);
     struct rig *r = rig_start_with(&o);
-    clave_session *first = rig_session(address);
+    clave_client *first = rig_session(address);
     clave_create_options e = {.size = sizeof e, .mode = CLAVE_EPHEMERAL};
-    int64_t ids[4] = {clave_session_id(first)};
-    assert_int_equal(clave_session_create(first, "/e", "", 0, &e, 5000, NULL), CLAVE_OK);
+    int64_t ids[4] = {clave_client_id(first)};
+    assert_int_equal(clave_create(first, "/e", "", 0, &e, 5000, NULL), CLAVE_OK);
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
         clave_reply *reply = NULL;
         char path[16];
@@ -394,24 +394,24 @@ static void the_wall_clock_steps(void **state)
             assert_int_equal(rig_stop(r), CLAVE_OK);
             r = rig_start_with(&o);
         }
-        clave_session *s = rig_session(address);
+        clave_client *s = rig_session(address);
         for (size_t k = 0; k < i; k++)
-            assert_true(clave_session_id(s) != ids[k]);
+            assert_true(clave_client_id(s) != ids[k]);
         if (i > 0)
-            ids[i] = clave_session_id(s);
-        assert_true(clave_session_id(s) != ids[0]);
+            ids[i] = clave_client_id(s);
+        assert_true(clave_client_id(s) != ids[0]);
         snprintf(path, sizeof path, "/%zu", i);
-        assert_int_equal(clave_session_create(s, path, "", 0, NULL, 5000, NULL), CLAVE_OK);
-        assert_int_equal(clave_session_exists(s, path, 5000, &reply), CLAVE_OK);
+        assert_int_equal(clave_create(s, path, "", 0, NULL, 5000, NULL), CLAVE_OK);
+        assert_int_equal(clave_exists(s, path, 5000, &reply), CLAVE_OK);
         int64_t expected = (int64_t)time(NULL) * 1000 + steps[i];
         assert_in_range(reply->stat.ctime, (uint64_t)(expected - 20000),
                         (uint64_t)(expected + 20000));
         clave_reply_free(reply);
-        assert_int_equal(clave_session_exists(s, "/e", 5000, NULL), CLAVE_OK);
-        clave_session_close(s, 5000);
+        assert_int_equal(clave_exists(s, "/e", 5000, NULL), CLAVE_OK);
+        clave_client_close(s, 5000);
     }
-    assert_true(clave_session_id(first) == ids[0]);
-    clave_session_close(first, 5000);
+    assert_true(clave_client_id(first) == ids[0]);
+    clave_client_close(first, 5000);
     assert_int_equal(rig_stop(r), CLAVE_OK);
 }
 

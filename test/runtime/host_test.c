@@ -69,7 +69,7 @@ static void leave_descriptors(rlim_t n, struct rlimit *before)
     CHECK(setrlimit(RLIMIT_NOFILE, &now) == 0);
 }
 
-static void count_call(clave_client *c, clave_state state, clave_err why, void *arg)
+static void count_call(clave_async_client *c, clave_state state, clave_err why, void *arg)
 {
     unsigned *calls = arg;
     (void)c;
@@ -84,15 +84,15 @@ static void open_with_few_descriptors(void)
     int open = open_descriptors();
     for (rlim_t n = 0; err != CLAVE_OK; n++) {
         struct rlimit before;
-        clave_session *s;
+        clave_client *s;
         unsigned calls = 0;
         clave_client_options o = {.size = sizeof o, .state_cb = count_call, .state_arg = &calls};
         CHECK(n < MOST_DESCRIPTORS);
         leave_descriptors(n, &before);
-        err = clave_session_open(&s, NULL, "127.0.0.1:1", &o);
+        err = clave_client_open(&s, NULL, "127.0.0.1:1", &o);
         setrlimit(RLIMIT_NOFILE, &before);
         CHECK(err == CLAVE_OK || (err == CLAVE_EIO && !s && calls == 0));
-        clave_session_close(s, 0);
+        clave_client_close(s, 0);
         CHECK(open_descriptors() <= open + OF_LIBUV);
     }
 }
@@ -145,16 +145,16 @@ enum waiter { CLOSES_THE_SESSION, FREES_THE_LOOP, FREES_THE_SELECTOR, WAITERS };
 static struct misuse {
     enum waiter what;
     clave_loop *loop;
-    clave_session *session;
+    clave_client *session;
     clave_selector *selector;
 } misuse;
 
-static void wait_for_myself(clave_client *c, void *arg)
+static void wait_for_myself(clave_async_client *c, void *arg)
 {
     (void)c;
     (void)arg;
     if (misuse.what == CLOSES_THE_SESSION)
-        clave_session_close(misuse.session, 1000);
+        clave_client_close(misuse.session, 1000);
     else if (misuse.what == FREES_THE_LOOP)
         clave_loop_free(misuse.loop);
     else
@@ -172,10 +172,10 @@ static void misuse_a_callback(void)
 {
     clave_selector_options o = {.size = sizeof o, .take = lead};
     CHECK(clave_loop_new(&misuse.loop) == CLAVE_OK);
-    CHECK(clave_session_open(&misuse.session, misuse.loop, "127.0.0.1:1", NULL) == CLAVE_OK);
+    CHECK(clave_client_open(&misuse.session, misuse.loop, "127.0.0.1:1", NULL) == CLAVE_OK);
     CHECK(clave_selector_new(&misuse.selector, misuse.session, "/e", &o) == CLAVE_OK);
     CHECK(clave_selector_start(misuse.selector) == CLAVE_OK);
-    clave_session_run(misuse.session, wait_for_myself, NULL);
+    clave_client_run(misuse.session, wait_for_myself, NULL);
 }
 
 /* The program ends and says why, in every build: it would hang. */
@@ -194,32 +194,32 @@ static void a_callback_that_waits_for_itself(void **state)
 
 static struct inherited {
     clave_test_server *server;
-    clave_session *session;
-    clave_lock *lock;
-    clave_permits *permits;
-    clave_permit *permit;
-    clave_candidate *candidate;
+    clave_client *session;
+    clave_mutex *lock;
+    clave_semaphore *permits;
+    clave_lease *permit;
+    clave_latch *candidate;
     clave_selector *selector;
 } had;
 
 static void ask(void)
 {
     char text[200];
-    CHECK(clave_session_state(had.session) == CLAVE_STATE_CLOSED);
-    CHECK(clave_session_id(had.session) == 0);
-    clave_session_errmsg(had.session, text, sizeof text);
+    CHECK(clave_client_state(had.session) == CLAVE_STATE_CLOSED);
+    CHECK(clave_client_id(had.session) == 0);
+    clave_client_errmsg(had.session, text, sizeof text);
     CHECK(strstr(text, "fork"));
-    CHECK(!clave_lock_valid_for(had.lock, 0) && clave_lock_token(had.lock) == 0);
-    CHECK(!clave_permit_valid_for(had.permit, 0) && clave_permit_token(had.permit) == 0);
-    CHECK(!clave_candidate_has_leadership(had.candidate));
-    CHECK(clave_candidate_token(had.candidate) == 0);
+    CHECK(!clave_mutex_valid_for(had.lock, 0) && clave_mutex_token(had.lock) == 0);
+    CHECK(!clave_lease_valid_for(had.permit, 0) && clave_lease_token(had.permit) == 0);
+    CHECK(!clave_latch_has_leadership(had.candidate));
+    CHECK(clave_latch_token(had.candidate) == 0);
     CHECK(!clave_selector_has_leadership(had.selector));
     CHECK(clave_selector_is_interrupted(had.selector));
     CHECK(!clave_selector_pause(had.selector, 1000));
-    CHECK(!*clave_lock_deadlock(had.lock, text, sizeof text));
+    CHECK(!*clave_mutex_deadlock(had.lock, text, sizeof text));
 }
 
-static void wait_for_nobody(clave_client *c, void *arg)
+static void wait_for_nobody(clave_async_client *c, void *arg)
 {
     (void)c;
     (void)arg;
@@ -227,41 +227,41 @@ static void wait_for_nobody(clave_client *c, void *arg)
 
 static void call(void)
 {
-    clave_permit *more;
-    clave_lock *lock;
-    CHECK(clave_session_wait(had.session, -1) == CLAVE_ECLOSED);
-    CHECK(clave_session_exists(had.session, "/", -1, NULL) == CLAVE_ECLOSED);
-    CHECK(clave_session_run(had.session, wait_for_nobody, NULL) == CLAVE_ECLOSED);
-    CHECK(clave_session_post(had.session, wait_for_nobody, NULL) == CLAVE_ECLOSED);
-    CHECK(clave_lock_new(&lock, had.session, "/m", NULL) == CLAVE_ECLOSED && !lock);
-    CHECK(clave_lock_acquire(had.lock, -1) == CLAVE_ECLOSED);
-    CHECK(clave_lock_release(had.lock) == CLAVE_ECLOSED);
-    CHECK(clave_lock_release_confirmed(had.lock, -1) == CLAVE_ECLOSED);
-    CHECK(clave_lock_cancel_as(had.lock, 1) == CLAVE_ECLOSED);
-    CHECK(clave_permits_acquire(had.permits, 1, -1, &more) == CLAVE_ECLOSED && !more);
-    CHECK(clave_candidate_await(had.candidate, -1) == CLAVE_ECLOSED);
-    CHECK(clave_candidate_await_loss(had.candidate, -1) == CLAVE_ECLOSED);
+    clave_lease *more;
+    clave_mutex *lock;
+    CHECK(clave_client_wait(had.session, -1) == CLAVE_ECLOSED);
+    CHECK(clave_exists(had.session, "/", -1, NULL) == CLAVE_ECLOSED);
+    CHECK(clave_client_run(had.session, wait_for_nobody, NULL) == CLAVE_ECLOSED);
+    CHECK(clave_client_post(had.session, wait_for_nobody, NULL) == CLAVE_ECLOSED);
+    CHECK(clave_mutex_new(&lock, had.session, "/m", NULL) == CLAVE_ECLOSED && !lock);
+    CHECK(clave_mutex_acquire(had.lock, -1) == CLAVE_ECLOSED);
+    CHECK(clave_mutex_release(had.lock) == CLAVE_ECLOSED);
+    CHECK(clave_mutex_release_confirmed(had.lock, -1) == CLAVE_ECLOSED);
+    CHECK(clave_mutex_cancel_as(had.lock, 1) == CLAVE_ECLOSED);
+    CHECK(clave_semaphore_acquire(had.permits, 1, -1, &more) == CLAVE_ECLOSED && !more);
+    CHECK(clave_latch_await(had.candidate, -1) == CLAVE_ECLOSED);
+    CHECK(clave_latch_await_loss(had.candidate, -1) == CLAVE_ECLOSED);
     CHECK(clave_selector_requeue(had.selector) == CLAVE_ECLOSED);
 }
 
 static void give_all_back(void)
 {
     clave_selector_free(had.selector);
-    clave_candidate_free(had.candidate);
-    clave_permits_free(had.permits);
-    clave_lock_free(had.lock);
-    clave_session_close(had.session, -1);
+    clave_latch_free(had.candidate);
+    clave_semaphore_free(had.permits);
+    clave_mutex_free(had.lock);
+    clave_client_close(had.session, -1);
 }
 
 static void open_its_own(void)
 {
-    clave_lock *lock;
-    CHECK(clave_session_open(&had.session, NULL, clave_test_server_connect_string(had.server),
-                             NULL) == CLAVE_OK);
-    CHECK(clave_lock_new(&lock, had.session, "/l", NULL) == CLAVE_OK);
-    CHECK(clave_lock_acquire(lock, 100) == CLAVE_EBUSY);
-    clave_lock_free(lock);
-    clave_session_close(had.session, 1000);
+    clave_mutex *lock;
+    CHECK(clave_client_open(&had.session, NULL, clave_test_server_connect_string(had.server),
+                            NULL) == CLAVE_OK);
+    CHECK(clave_mutex_new(&lock, had.session, "/l", NULL) == CLAVE_OK);
+    CHECK(clave_mutex_acquire(lock, 100) == CLAVE_EBUSY);
+    clave_mutex_free(lock);
+    clave_client_close(had.session, 1000);
 }
 
 static void use_what_was_inherited(void)
@@ -287,20 +287,21 @@ static void a_fork_has_nothing(void **state)
     clave_selector_options o = {.size = sizeof o, .take = lead};
     assert_int_equal(clave_test_server_new(&had.server, NULL), CLAVE_OK);
     had.session = rig_session(clave_test_server_connect_string(had.server));
-    assert_int_equal(clave_lock_new(&had.lock, had.session, "/l", NULL), CLAVE_OK);
-    assert_int_equal(clave_lock_acquire(had.lock, RIG_PATIENCE_MS), CLAVE_OK);
-    assert_int_equal(clave_permits_new(&had.permits, had.session, "/p", &one), CLAVE_OK);
-    assert_int_equal(clave_permits_acquire(had.permits, 1, RIG_PATIENCE_MS, &had.permit), CLAVE_OK);
-    assert_int_equal(clave_candidate_new(&had.candidate, had.session, "/c", NULL), CLAVE_OK);
-    assert_int_equal(clave_candidate_start(had.candidate), CLAVE_OK);
-    assert_int_equal(clave_candidate_await(had.candidate, RIG_PATIENCE_MS), CLAVE_OK);
+    assert_int_equal(clave_mutex_new(&had.lock, had.session, "/l", NULL), CLAVE_OK);
+    assert_int_equal(clave_mutex_acquire(had.lock, RIG_PATIENCE_MS), CLAVE_OK);
+    assert_int_equal(clave_semaphore_new(&had.permits, had.session, "/p", &one), CLAVE_OK);
+    assert_int_equal(clave_semaphore_acquire(had.permits, 1, RIG_PATIENCE_MS, &had.permit),
+                     CLAVE_OK);
+    assert_int_equal(clave_latch_new(&had.candidate, had.session, "/c", NULL), CLAVE_OK);
+    assert_int_equal(clave_latch_start(had.candidate), CLAVE_OK);
+    assert_int_equal(clave_latch_await(had.candidate, RIG_PATIENCE_MS), CLAVE_OK);
     assert_int_equal(clave_selector_new(&had.selector, had.session, "/s", &o), CLAVE_OK);
     assert_int_equal(clave_selector_start(had.selector), CLAVE_OK);
     struct inherited before = had;
     assert_int_equal(in_child(use_what_was_inherited), 0);
-    assert_true(clave_lock_valid_for(before.lock, 0));
-    assert_true(clave_permit_valid_for(before.permit, 0));
-    assert_int_equal(clave_lock_release_confirmed(before.lock, RIG_PATIENCE_MS), CLAVE_OK);
+    assert_true(clave_mutex_valid_for(before.lock, 0));
+    assert_true(clave_lease_valid_for(before.permit, 0));
+    assert_int_equal(clave_mutex_release_confirmed(before.lock, RIG_PATIENCE_MS), CLAVE_OK);
     give_all_back();
     clave_test_server_free(had.server);
 }

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "clave/candidate.h"
+#include "clave/latch.h"
 #include "runtime/blocking/call.h"
 
 static struct rig *rig;
@@ -25,15 +25,15 @@ static int stop_server(void **state)
     return rig_stop(rig) == CLAVE_OK ? 0 : -1;
 }
 
-static clave_candidate *stand(clave_session *s, const char *path, const clave_latch_options *o)
+static clave_latch *stand(clave_client *s, const char *path, const clave_latch_options *o)
 {
-    clave_candidate *c;
-    assert_int_equal(clave_candidate_new(&c, s, path, o), CLAVE_OK);
-    assert_int_equal(clave_candidate_start(c), CLAVE_OK);
+    clave_latch *c;
+    assert_int_equal(clave_latch_new(&c, s, path, o), CLAVE_OK);
+    assert_int_equal(clave_latch_start(c), CLAVE_OK);
     return c;
 }
 
-static void note_next(clave_latch *l, const clave_latch_event *ev, void *arg)
+static void note_next(clave_async_latch *l, const clave_latch_event *ev, void *arg)
 {
     (void)l;
     if (ev->kind == CLAVE_LATCH_NEXT)
@@ -41,12 +41,12 @@ static void note_next(clave_latch *l, const clave_latch_event *ev, void *arg)
 }
 
 /* Behind the leader, and there: who leads now and resigns is behind this one. */
-static clave_candidate *stand_next(clave_session *s, const char *path)
+static clave_latch *stand_next(clave_client *s, const char *path)
 {
     static sem_t next;
     const clave_latch_options o = {.size = sizeof o, .event_cb = note_next, .event_arg = &next};
     sem_init(&next, 0, 0);
-    clave_candidate *c = stand(s, path, &o);
+    clave_latch *c = stand(s, path, &o);
     sem_wait(&next);
     return c;
 }
@@ -54,50 +54,50 @@ static clave_candidate *stand_next(clave_session *s, const char *path)
 static void who_never_stands_never_leads(void **state)
 {
     (void)state;
-    clave_session *s = rig_session(rig->connect);
-    clave_candidate *c;
-    assert_int_equal(clave_candidate_new(&c, s, "/latent", NULL), CLAVE_OK);
-    assert_int_equal(clave_candidate_await(c, -1), CLAVE_EINVAL); /* it would be for ever */
-    assert_int_equal(clave_candidate_start(c), CLAVE_OK);
-    assert_int_equal(clave_candidate_await(c, -1), CLAVE_OK);
-    clave_candidate_free(c);
-    clave_session_close(s, 5000);
+    clave_client *s = rig_session(rig->connect);
+    clave_latch *c;
+    assert_int_equal(clave_latch_new(&c, s, "/latent", NULL), CLAVE_OK);
+    assert_int_equal(clave_latch_await(c, -1), CLAVE_EINVAL); /* it would be for ever */
+    assert_int_equal(clave_latch_start(c), CLAVE_OK);
+    assert_int_equal(clave_latch_await(c, -1), CLAVE_OK);
+    clave_latch_free(c);
+    clave_client_close(s, 5000);
 }
 
 static void leads_follows_and_leads_again(void **state)
 {
     (void)state;
-    clave_session *s = rig_session(rig->connect), *t = rig_session(rig->connect);
-    clave_candidate *a = stand(s, "/turns", NULL);
-    assert_int_equal(clave_candidate_start(a), CLAVE_EINVAL);
-    assert_int_equal(clave_candidate_await(a, -1), CLAVE_OK);
-    assert_true(clave_candidate_valid_for(a, 1));
-    int64_t term = clave_candidate_token(a);
+    clave_client *s = rig_session(rig->connect), *t = rig_session(rig->connect);
+    clave_latch *a = stand(s, "/turns", NULL);
+    assert_int_equal(clave_latch_start(a), CLAVE_EINVAL);
+    assert_int_equal(clave_latch_await(a, -1), CLAVE_OK);
+    assert_true(clave_latch_valid_for(a, 1));
+    int64_t term = clave_latch_token(a);
     assert_true(term > 0);
-    clave_candidate *b = stand_next(t, "/turns");
-    assert_int_equal(clave_candidate_await(b, 50), CLAVE_EBUSY);
-    assert_false(clave_candidate_has_leadership(b));
-    assert_int_equal(clave_candidate_token(b), 0);
-    assert_int_equal(clave_candidate_await_loss(b, -1), CLAVE_OK);
-    assert_int_equal(clave_candidate_await_loss(a, 20), CLAVE_EBUSY);
-    assert_int_equal(clave_candidate_resign(a), CLAVE_OK);
-    assert_false(clave_candidate_has_leadership(a)); /* at once */
-    assert_int_equal(clave_candidate_await(b, RIG_PATIENCE_MS), CLAVE_OK);
-    assert_true(clave_candidate_token(b) > term);
-    assert_int_equal(clave_candidate_close(b, CLAVE_CLOSE_SILENT, RIG_PATIENCE_MS), CLAVE_OK);
-    assert_int_equal(clave_candidate_await(b, -1), CLAVE_ECLOSED);
-    assert_int_equal(clave_candidate_await(a, RIG_PATIENCE_MS), CLAVE_OK);
-    clave_candidate_free(b);
-    clave_candidate_free(a);
-    clave_session_close(s, 5000);
-    clave_session_close(t, 5000);
+    clave_latch *b = stand_next(t, "/turns");
+    assert_int_equal(clave_latch_await(b, 50), CLAVE_EBUSY);
+    assert_false(clave_latch_has_leadership(b));
+    assert_int_equal(clave_latch_token(b), 0);
+    assert_int_equal(clave_latch_await_loss(b, -1), CLAVE_OK);
+    assert_int_equal(clave_latch_await_loss(a, 20), CLAVE_EBUSY);
+    assert_int_equal(clave_latch_resign(a), CLAVE_OK);
+    assert_false(clave_latch_has_leadership(a)); /* at once */
+    assert_int_equal(clave_latch_await(b, RIG_PATIENCE_MS), CLAVE_OK);
+    assert_true(clave_latch_token(b) > term);
+    assert_int_equal(clave_latch_close(b, CLAVE_CLOSE_SILENT, RIG_PATIENCE_MS), CLAVE_OK);
+    assert_int_equal(clave_latch_await(b, -1), CLAVE_ECLOSED);
+    assert_int_equal(clave_latch_await(a, RIG_PATIENCE_MS), CLAVE_OK);
+    clave_latch_free(b);
+    clave_latch_free(a);
+    clave_client_close(s, 5000);
+    clave_client_close(t, 5000);
 }
 
 /* ---- threads that wait ------------------------------------------------------------------ */
 
 struct waiting {
-    clave_candidate *c;
-    clave_err (*wait)(clave_candidate *c, int64_t timeout_ms);
+    clave_latch *c;
+    clave_err (*wait)(clave_latch *c, int64_t timeout_ms);
     clave_err err;
 };
 
@@ -108,75 +108,75 @@ static void *wait_on(void *arg)
     return NULL;
 }
 
-/* The elections of clave/elementary.h, with the same calls. */
+/* The elections of clave/async/plain_layouts.h, with the same calls. */
 static void elementary_candidates_lead_in_turn(void **state)
 {
     (void)state;
-    clave_session *s = rig_session(rig->connect), *t = rig_session(rig->connect);
-    clave_candidate *none;
-    assert_int_equal(clave_candidate_new_fair(&none, s, "/fair", "1", NULL), CLAVE_EINVAL);
-    assert_int_equal(clave_candidate_new_unfair(&none, s, "/", NULL), CLAVE_EPATH);
+    clave_client *s = rig_session(rig->connect), *t = rig_session(rig->connect);
+    clave_latch *none;
+    assert_int_equal(clave_latch_new_fair(&none, s, "/fair", "1", NULL), CLAVE_EINVAL);
+    assert_int_equal(clave_latch_new_unfair(&none, s, "/", NULL), CLAVE_EPATH);
     for (int fair = 0; fair < 2; fair++) {
-        clave_candidate *c[2];
+        clave_latch *c[2];
         for (int i = 0; i < 2; i++) {
-            clave_session *mine = i ? t : s;
-            assert_int_equal(fair ? clave_candidate_new_fair(&c[i], mine, "/fair", "c_", NULL)
-                                  : clave_candidate_new_unfair(&c[i], mine, "/unfair", NULL),
+            clave_client *mine = i ? t : s;
+            assert_int_equal(fair ? clave_latch_new_fair(&c[i], mine, "/fair", "c_", NULL)
+                                  : clave_latch_new_unfair(&c[i], mine, "/unfair", NULL),
                              CLAVE_OK);
-            assert_int_equal(clave_candidate_start(c[i]), CLAVE_OK);
-            assert_int_equal(clave_candidate_await(c[i], i ? 20 : RIG_PATIENCE_MS),
+            assert_int_equal(clave_latch_start(c[i]), CLAVE_OK);
+            assert_int_equal(clave_latch_await(c[i], i ? 20 : RIG_PATIENCE_MS),
                              i ? CLAVE_EBUSY : CLAVE_OK);
         }
-        int64_t term = clave_candidate_token(c[0]);
+        int64_t term = clave_latch_token(c[0]);
         /* Who resigns stands again; before the other where that one was not there yet, or did not
          * use the moment that it is left. */
         int64_t until = clave_now() + RIG_PATIENCE_MS;
         do
-            assert_int_equal(clave_candidate_resign(c[0]), CLAVE_OK);
-        while (clave_candidate_await(c[1], 1000) == CLAVE_EBUSY && clave_now() < until);
-        assert_int_equal(clave_candidate_await(c[1], 0), CLAVE_OK);
-        assert_true(clave_candidate_token(c[1]) > term);
-        clave_candidate_free(c[0]);
-        clave_candidate_free(c[1]);
+            assert_int_equal(clave_latch_resign(c[0]), CLAVE_OK);
+        while (clave_latch_await(c[1], 1000) == CLAVE_EBUSY && clave_now() < until);
+        assert_int_equal(clave_latch_await(c[1], 0), CLAVE_OK);
+        assert_true(clave_latch_token(c[1]) > term);
+        clave_latch_free(c[0]);
+        clave_latch_free(c[1]);
     }
-    clave_session_close(s, 5000);
-    clave_session_close(t, 5000);
+    clave_client_close(s, 5000);
+    clave_client_close(t, 5000);
 }
 
 static void a_close_wakes_who_waits(void **state)
 {
     (void)state;
-    clave_session *s = rig_session(rig->connect);
-    clave_candidate *a = stand(s, "/wakes", NULL), *b = stand(s, "/wakes", NULL);
-    struct waiting turn = {.c = b, .wait = clave_candidate_await};
-    struct waiting loss = {.c = a, .wait = clave_candidate_await_loss};
+    clave_client *s = rig_session(rig->connect);
+    clave_latch *a = stand(s, "/wakes", NULL), *b = stand(s, "/wakes", NULL);
+    struct waiting turn = {.c = b, .wait = clave_latch_await};
+    struct waiting loss = {.c = a, .wait = clave_latch_await_loss};
     pthread_t threads[2];
-    assert_int_equal(clave_candidate_await(a, -1), CLAVE_OK);
+    assert_int_equal(clave_latch_await(a, -1), CLAVE_OK);
     pthread_create(&threads[0], NULL, wait_on, &turn);
     pthread_create(&threads[1], NULL, wait_on, &loss);
-    assert_int_equal(clave_candidate_close(b, CLAVE_CLOSE_SILENT, -1), CLAVE_OK);
+    assert_int_equal(clave_latch_close(b, CLAVE_CLOSE_SILENT, -1), CLAVE_OK);
     pthread_join(threads[0], NULL);
     assert_int_equal(turn.err, CLAVE_ECLOSED);
-    assert_int_equal(clave_candidate_close(a, CLAVE_CLOSE_NOTIFY_LEADER, -1), CLAVE_OK);
+    assert_int_equal(clave_latch_close(a, CLAVE_CLOSE_NOTIFY_LEADER, -1), CLAVE_OK);
     pthread_join(threads[1], NULL);
     assert_int_equal(loss.err, CLAVE_OK);
-    clave_candidate_free(a);
-    clave_candidate_free(b);
-    clave_session_close(s, 5000);
+    clave_latch_free(a);
+    clave_latch_free(b);
+    clave_client_close(s, 5000);
 }
 
 /* Its hold deadline is far off: who looks at that alone does not hear of a loss in time. */
-static clave_session *long_session(void)
+static clave_client *long_session(void)
 {
     clave_client_options o = {.size = sizeof o, .session_timeout_ms = 60000};
-    clave_session *s;
-    assert_int_equal(clave_session_open(&s, NULL, rig->connect, &o), CLAVE_OK);
-    assert_int_equal(clave_session_wait(s, RIG_PATIENCE_MS), CLAVE_OK);
+    clave_client *s;
+    assert_int_equal(clave_client_open(&s, NULL, rig->connect, &o), CLAVE_OK);
+    assert_int_equal(clave_client_wait(s, RIG_PATIENCE_MS), CLAVE_OK);
     return s;
 }
 
 /* Until so many threads are in calls that wait. */
-static void await_inside(clave_session *s, unsigned threads)
+static void await_inside(clave_client *s, unsigned threads)
 {
     for (unsigned inside = 0; inside < threads;) {
         clave__loop_lock(s->loop);
@@ -190,25 +190,25 @@ static void everybody_who_waits_hears_of_a_loss(void **state)
 {
     (void)state;
     enum { N = 3 };
-    clave_session *s = long_session();
-    clave_candidate *a = stand(s, "/all", NULL);
+    clave_client *s = long_session();
+    clave_latch *a = stand(s, "/all", NULL);
     struct waiting loss[N];
     pthread_t threads[N];
-    assert_int_equal(clave_candidate_await(a, -1), CLAVE_OK);
+    assert_int_equal(clave_latch_await(a, -1), CLAVE_OK);
     for (int i = 0; i < N; i++) {
-        loss[i] = (struct waiting){.c = a, .wait = clave_candidate_await_loss};
+        loss[i] = (struct waiting){.c = a, .wait = clave_latch_await_loss};
         pthread_create(&threads[i], NULL, wait_on, &loss[i]);
     }
     await_inside(s, N);
     int64_t began = clave_now();
-    assert_int_equal(clave_candidate_close(a, CLAVE_CLOSE_NOTIFY_LEADER, -1), CLAVE_OK);
+    assert_int_equal(clave_latch_close(a, CLAVE_CLOSE_NOTIFY_LEADER, -1), CLAVE_OK);
     for (int i = 0; i < N; i++) {
         pthread_join(threads[i], NULL);
         assert_int_equal(loss[i].err, CLAVE_OK);
     }
     assert_true(clave_now() - began < RIG_PATIENCE_MS / 2);
-    clave_candidate_free(a);
-    clave_session_close(s, 5000);
+    clave_latch_free(a);
+    clave_client_close(s, 5000);
 }
 
 static int standstill[2], caught[2];
@@ -227,25 +227,25 @@ static void the_next_term_is_not_taken_for_this_one(void **state)
     (void)state;
     char seen;
     const struct sigaction still = {.sa_handler = stand_still};
-    clave_session *s = long_session();
-    clave_candidate *a = stand(s, "/terms", NULL);
-    struct waiting loss = {.c = a, .wait = clave_candidate_await_loss};
+    clave_client *s = long_session();
+    clave_latch *a = stand(s, "/terms", NULL);
+    struct waiting loss = {.c = a, .wait = clave_latch_await_loss};
     pthread_t thread;
     assert_int_equal(pipe(standstill) + pipe(caught) + sigaction(SIGUSR1, &still, NULL), 0);
-    assert_int_equal(clave_candidate_await(a, -1), CLAVE_OK);
+    assert_int_equal(clave_latch_await(a, -1), CLAVE_OK);
     pthread_create(&thread, NULL, wait_on, &loss);
     await_inside(s, 1);
     pthread_kill(thread, SIGUSR1);
     assert_int_equal(read(caught[0], &seen, 1), 1);
-    assert_int_equal(clave_candidate_resign(a), CLAVE_OK);
-    assert_int_equal(clave_candidate_await(a, RIG_PATIENCE_MS), CLAVE_OK);
+    assert_int_equal(clave_latch_resign(a), CLAVE_OK);
+    assert_int_equal(clave_latch_await(a, RIG_PATIENCE_MS), CLAVE_OK);
     int64_t began = clave_now();
     assert_int_equal(write(standstill[1], "", 1), 1);
     pthread_join(thread, NULL);
     assert_int_equal(loss.err, CLAVE_OK);
     assert_true(clave_now() - began < RIG_PATIENCE_MS / 2);
-    clave_candidate_free(a);
-    clave_session_close(s, 5000);
+    clave_latch_free(a);
+    clave_client_close(s, 5000);
     for (int i = 0; i < 2; i++) {
         close(standstill[i]);
         close(caught[i]);
@@ -260,18 +260,18 @@ static void a_loss_is_heard_without_a_server(void **state)
     clave_client_options o = {.size = sizeof o, .session_timeout_ms = 1000};
     clave_latch_options session_policy = {.size = sizeof session_policy,
                                           .policy = CLAVE_POLICY_SESSION};
-    clave_session *s;
-    assert_int_equal(clave_session_open(&s, NULL, own->connect, &o), CLAVE_OK);
-    clave_candidate *c = stand(s, "/lost", &session_policy);
-    assert_int_equal(clave_candidate_await(c, RIG_PATIENCE_MS), CLAVE_OK);
-    assert_false(clave_candidate_valid_for(c, o.session_timeout_ms));
+    clave_client *s;
+    assert_int_equal(clave_client_open(&s, NULL, own->connect, &o), CLAVE_OK);
+    clave_latch *c = stand(s, "/lost", &session_policy);
+    assert_int_equal(clave_latch_await(c, RIG_PATIENCE_MS), CLAVE_OK);
+    assert_false(clave_latch_valid_for(c, o.session_timeout_ms));
     assert_int_equal(rig_stop(own), CLAVE_OK);
     int64_t began = clave_now();
-    assert_int_equal(clave_candidate_await_loss(c, RIG_PATIENCE_MS), CLAVE_OK);
+    assert_int_equal(clave_latch_await_loss(c, RIG_PATIENCE_MS), CLAVE_OK);
     assert_true(clave_now() - began < RIG_PATIENCE_MS / 2);
-    assert_false(clave_candidate_valid_for(c, 0));
-    clave_candidate_free(c);
-    clave_session_close(s, 0);
+    assert_false(clave_latch_valid_for(c, 0));
+    clave_latch_free(c);
+    clave_client_close(s, 0);
 }
 
 /* ---- what only the leader may do --------------------------------------------------------- */
@@ -279,48 +279,48 @@ static void a_loss_is_heard_without_a_server(void **state)
 static void a_leader_publishes_writes_and_hands_over(void **state)
 {
     (void)state;
-    clave_session *s = rig_session(rig->connect), *t = rig_session(rig->connect);
-    clave_candidate *a = stand(s, "/work", NULL);
+    clave_client *s = rig_session(rig->connect), *t = rig_session(rig->connect);
+    clave_latch *a = stand(s, "/work", NULL);
     clave_op make = {.kind = CLAVE_OP_CREATE, .path = "/done", .data = "", .len = 0};
-    assert_int_equal(clave_candidate_await(a, -1), CLAVE_OK);
-    clave_candidate *b = stand_next(t, "/work");
-    assert_int_equal(clave_candidate_await(b, 20), CLAVE_EBUSY);
-    assert_int_equal(clave_candidate_publish(b, "b", 1, 5000), CLAVE_ENOTHELD);
-    assert_int_equal(clave_candidate_multi(b, &make, 1, 5000, NULL), CLAVE_ENOTHELD);
-    assert_int_equal(clave_candidate_publish(a, "a", 1, 5000), CLAVE_OK);
-    assert_int_equal(clave_candidate_multi(a, &make, 1, 5000, NULL), CLAVE_OK);
+    assert_int_equal(clave_latch_await(a, -1), CLAVE_OK);
+    clave_latch *b = stand_next(t, "/work");
+    assert_int_equal(clave_latch_await(b, 20), CLAVE_EBUSY);
+    assert_int_equal(clave_latch_publish(b, "b", 1, 5000), CLAVE_ENOTHELD);
+    assert_int_equal(clave_latch_multi(b, &make, 1, 5000, NULL), CLAVE_ENOTHELD);
+    assert_int_equal(clave_latch_publish(a, "a", 1, 5000), CLAVE_OK);
+    assert_int_equal(clave_latch_multi(a, &make, 1, 5000, NULL), CLAVE_OK);
     clave_reply *names;
-    assert_int_equal(clave_session_children(s, "/work", 5000, &names), CLAVE_OK);
+    assert_int_equal(clave_children(s, "/work", 5000, &names), CLAVE_OK);
     assert_int_equal(names->nnames, 2);
     const char *first = names->names[0], *second = names->names[1];
     bool in_order = strcmp(strrchr(first, '-'), strrchr(second, '-')) < 0;
-    assert_int_equal(clave_candidate_transfer(a, in_order ? second : first, 5000), CLAVE_OK);
+    assert_int_equal(clave_latch_transfer(a, in_order ? second : first, 5000), CLAVE_OK);
     clave_reply_free(names);
-    assert_int_equal(clave_candidate_await(b, RIG_PATIENCE_MS), CLAVE_OK);
-    assert_int_equal(clave_candidate_transfer(b, "nobody", 5000), CLAVE_ENONODE);
-    clave_candidate_free(a);
-    clave_candidate_free(b);
-    clave_session_close(s, 5000);
-    clave_session_close(t, 5000);
+    assert_int_equal(clave_latch_await(b, RIG_PATIENCE_MS), CLAVE_OK);
+    assert_int_equal(clave_latch_transfer(b, "nobody", 5000), CLAVE_ENONODE);
+    clave_latch_free(a);
+    clave_latch_free(b);
+    clave_client_close(s, 5000);
+    clave_client_close(t, 5000);
 }
 
 /* ---- misuse ------------------------------------------------------------------------------ */
 
 struct listening {
-    clave_candidate *c;
+    clave_latch *c;
     atomic_int refused;
     atomic_int heard;
 };
 
-static void wait_inside(clave_latch *l, const clave_latch_event *ev, void *arg)
+static void wait_inside(clave_async_latch *l, const clave_latch_event *ev, void *arg)
 {
     struct listening *x = arg;
     (void)l;
     if (ev->kind != CLAVE_LATCH_LEADER)
         return;
-    atomic_store(&x->refused, clave_candidate_await(x->c, -1) == CLAVE_EDEADLK &&
-                                  clave_candidate_await_loss(x->c, -1) == CLAVE_EDEADLK &&
-                                  clave_candidate_has_leadership(x->c));
+    atomic_store(&x->refused, clave_latch_await(x->c, -1) == CLAVE_ELOOPTHREAD &&
+                                  clave_latch_await_loss(x->c, -1) == CLAVE_ELOOPTHREAD &&
+                                  clave_latch_has_leadership(x->c));
     atomic_store(&x->heard, 1);
 }
 
@@ -328,67 +328,67 @@ static void a_callback_may_not_wait(void **state)
 {
     (void)state;
     struct listening x = {0};
-    clave_session *s = rig_session(rig->connect);
+    clave_client *s = rig_session(rig->connect);
     clave_latch_options o = {.size = sizeof o, .event_cb = wait_inside, .event_arg = &x};
-    assert_int_equal(clave_candidate_new(&x.c, s, "/inside", &o), CLAVE_OK);
-    assert_int_equal(clave_candidate_start(x.c), CLAVE_OK);
-    assert_int_equal(clave_candidate_await(x.c, -1), CLAVE_OK);
+    assert_int_equal(clave_latch_new(&x.c, s, "/inside", &o), CLAVE_OK);
+    assert_int_equal(clave_latch_start(x.c), CLAVE_OK);
+    assert_int_equal(clave_latch_await(x.c, -1), CLAVE_OK);
     assert_int_equal(atomic_load(&x.heard), 1);
     assert_true(atomic_load(&x.refused));
-    clave_candidate_free(x.c);
-    clave_session_close(s, 5000);
+    clave_latch_free(x.c);
+    clave_client_close(s, 5000);
 }
 
 struct modest {
-    clave_candidate *c;
+    clave_latch *c;
     clave_err started, resigned;
     atomic_int terms;
 };
 
-static void resign_inside(clave_latch *l, const clave_latch_event *ev, void *arg)
+static void resign_inside(clave_async_latch *l, const clave_latch_event *ev, void *arg)
 {
     struct modest *x = arg;
     (void)l;
     if (ev->kind == CLAVE_LATCH_LEADER && atomic_fetch_add(&x->terms, 1) == 0)
-        x->resigned = clave_candidate_resign(x->c);
+        x->resigned = clave_latch_resign(x->c);
 }
 
-static void start_inside(clave_client *c, void *arg)
+static void start_inside(clave_async_client *c, void *arg)
 {
     struct modest *x = arg;
     (void)c;
-    x->started = clave_candidate_start(x->c);
+    x->started = clave_latch_start(x->c);
 }
 
 /* What does not wait is for callbacks too: a leader that is asked to go says so there. */
 static void a_callback_may_start_and_resign(void **state)
 {
     (void)state;
-    clave_session *s = rig_session(rig->connect);
+    clave_client *s = rig_session(rig->connect);
     struct modest x = {.resigned = CLAVE_EIO};
     clave_latch_options o = {.size = sizeof o, .event_cb = resign_inside, .event_arg = &x};
-    assert_int_equal(clave_candidate_new(&x.c, s, "/modest", &o), CLAVE_OK);
-    assert_int_equal(clave_session_run(s, start_inside, &x), CLAVE_OK);
+    assert_int_equal(clave_latch_new(&x.c, s, "/modest", &o), CLAVE_OK);
+    assert_int_equal(clave_client_run(s, start_inside, &x), CLAVE_OK);
     assert_int_equal(x.started, CLAVE_OK);
     for (int i = 0; i < RIG_PATIENCE_MS && atomic_load(&x.terms) < 2; i++)
         usleep(1000);
     assert_int_equal(atomic_load(&x.terms), 2);
     assert_int_equal(x.resigned, CLAVE_OK);
-    clave_candidate_free(x.c);
-    clave_session_close(s, 5000);
+    clave_latch_free(x.c);
+    clave_client_close(s, 5000);
 }
 
 static void what_cannot_be_is_refused(void **state)
 {
     (void)state;
-    clave_candidate *c;
-    clave_session *s = rig_session(rig->connect);
+    clave_latch *c;
+    clave_client *s = rig_session(rig->connect);
     clave_latch_options old = {.max_term_ms = 1000}; /* without a size */
-    assert_int_equal(clave_candidate_new(&c, s, "relative", NULL), CLAVE_EPATH);
-    assert_int_equal(clave_candidate_new(&c, s, "/x", &old), CLAVE_EINVAL);
+    assert_int_equal(clave_latch_new(&c, s, "relative", NULL), CLAVE_EPATH);
+    assert_int_equal(clave_latch_new(&c, s, "/x", &old), CLAVE_EINVAL);
     assert_null(c);
-    clave_candidate_free(NULL);
-    clave_session_close(s, 5000);
+    clave_latch_free(NULL);
+    clave_client_close(s, 5000);
 }
 
 int main(void)

@@ -115,17 +115,17 @@ static pid_t start_client(const char *part, int fd)
 static int come_first(int go)
 {
     char byte;
-    clave_session *s;
+    clave_client *s;
     if (read(go, &byte, 1) < 0)
         return 1;
     clave_create_options seq = {.size = sizeof seq, .mode = CLAVE_PERSISTENT_SEQUENTIAL};
-    if (clave_session_open(&s, NULL, "local:", NULL) != CLAVE_OK)
+    if (clave_client_open(&s, NULL, "local:", NULL) != CLAVE_OK)
         return 2;
-    if (clave_session_wait(s, RIG_PATIENCE_MS) != CLAVE_OK)
+    if (clave_client_wait(s, RIG_PATIENCE_MS) != CLAVE_OK)
         return 3;
-    if (clave_session_create(s, "/c-", "", 0, &seq, 10000, NULL) != CLAVE_OK)
+    if (clave_create(s, "/c-", "", 0, &seq, 10000, NULL) != CLAVE_OK)
         return 4;
-    clave_session_close(s, 1000);
+    clave_client_close(s, 1000);
     return 0;
 }
 
@@ -146,11 +146,11 @@ static void eight_first_clients_find_one_server(void **state)
         assert_int_equal(waitpid(pids[i], &status, 0), pids[i]);
         assert_int_equal(status, 0);
     }
-    clave_session *s = rig_session("local:");
-    assert_int_equal(clave_session_children(s, "/", 5000, &r), CLAVE_OK);
+    clave_client *s = rig_session("local:");
+    assert_int_equal(clave_children(s, "/", 5000, &r), CLAVE_OK);
     assert_safe(r->nnames == PROCESSES + 1, "a lost write, or two servers for one directory");
     clave_reply_free(r);
-    clave_session_close(s, 5000);
+    clave_client_close(s, 5000);
     end_server(dir);
 }
 
@@ -159,11 +159,11 @@ static int leave_a_session(int tell)
 {
     clave_client_options o = {.size = sizeof o, .session_timeout_ms = 30000};
     clave_create_options eph = {.size = sizeof eph, .mode = CLAVE_EPHEMERAL};
-    clave_session *s;
-    if (clave_session_open(&s, NULL, NULL, &o) != CLAVE_OK ||
-        clave_session_create(s, "/e", "", 0, &eph, 15000, NULL) != CLAVE_OK)
+    clave_client *s;
+    if (clave_client_open(&s, NULL, NULL, &o) != CLAVE_OK ||
+        clave_create(s, "/e", "", 0, &eph, 15000, NULL) != CLAVE_OK)
         return 1;
-    int64_t id = clave_session_id(s);
+    int64_t id = clave_client_id(s);
     _exit(write(tell, &id, sizeof id) == (ssize_t)sizeof id ? 0 : 1);
 }
 
@@ -181,11 +181,11 @@ static void it_ends_when_idle_and_comes_back_with_the_session(void **state)
     assert_int_equal(read(tell[0], &id, sizeof id), (ssize_t)sizeof id);
     waitpid(child, NULL, 0);
     await_end(dir);
-    clave_session *s = rig_session("local:");
-    assert_int_equal(clave_session_exists(s, "/e", 5000, &r), CLAVE_OK);
+    clave_client *s = rig_session("local:");
+    assert_int_equal(clave_exists(s, "/e", 5000, &r), CLAVE_OK);
     assert_true(r->stat.ephemeral_owner == id);
     clave_reply_free(r);
-    clave_session_close(s, 5000);
+    clave_client_close(s, 5000);
     await_end(dir);
 }
 
@@ -194,8 +194,8 @@ static void a_killed_server_is_replaced(void **state)
 {
     (void)state;
     const char *dir = fresh();
-    clave_session *s = rig_session("local:");
-    int64_t id = clave_session_id(s);
+    clave_client *s = rig_session("local:");
+    int64_t id = clave_client_id(s);
     for (unsigned i = 0; i < 3; i++) {
         pid_t pid = server_pid(dir);
         int64_t until = clave_now() + RIG_PATIENCE_MS;
@@ -204,12 +204,12 @@ static void a_killed_server_is_replaced(void **state)
          * answered by the one that is about to die. When the lock is free nobody here can see: the
          * next one has it at once. */
         do
-            assert_int_equal(clave_session_exists(s, "/", RIG_PATIENCE_MS, NULL), CLAVE_OK);
+            assert_int_equal(clave_exists(s, "/", RIG_PATIENCE_MS, NULL), CLAVE_OK);
         while (server_pid(dir) == pid && clave_now() < until);
         assert_int_not_equal(server_pid(dir), pid);
-        assert_true(clave_session_id(s) == id);
+        assert_true(clave_client_id(s) == id);
     }
-    clave_session_close(s, 5000);
+    clave_client_close(s, 5000);
     end_server(dir);
 }
 
@@ -227,17 +227,17 @@ static int lose_the_standard_files(int unused)
 {
     const char *dir = getenv("CLAVE_LOCAL_DIR");
     (void)unused;
-    clave_session *s;
-    if (clave_session_open(&s, NULL, "local:", NULL) != CLAVE_OK ||
-        clave_session_wait(s, RIG_PATIENCE_MS) != CLAVE_OK)
+    clave_client *s;
+    if (clave_client_open(&s, NULL, "local:", NULL) != CLAVE_OK ||
+        clave_client_wait(s, RIG_PATIENCE_MS) != CLAVE_OK)
         return 1;
     for (int fd = 0; fd <= 2; fd++)
         close(fd);
     if (kill(server_pid(dir), SIGKILL) != 0)
         return 2;
-    if (clave_session_exists(s, "/", RIG_PATIENCE_MS, NULL) != CLAVE_OK)
+    if (clave_exists(s, "/", RIG_PATIENCE_MS, NULL) != CLAVE_OK)
         return 3;
-    clave_session_close(s, 1000);
+    clave_client_close(s, 1000);
     return 0;
 }
 
@@ -272,8 +272,8 @@ static void a_start_is_no_fork_of_the_program(void **state)
     (void)state;
     const char *dir = fresh();
     assert_int_equal(pthread_atfork(on_fork, on_fork, NULL), 0);
-    clave_session *s = rig_session("local:");
-    clave_session_close(s, 5000);
+    clave_client *s = rig_session("local:");
+    clave_client_close(s, 5000);
     assert_int_equal(forks, 0);
     end_server(dir);
 }
@@ -281,14 +281,14 @@ static void a_start_is_no_fork_of_the_program(void **state)
 /* At once: it would wait for ever. */
 static void assert_cannot(const char *why)
 {
-    clave_session *s;
+    clave_client *s;
     char text[1024];
-    assert_int_equal(clave_session_open(&s, NULL, "local:", NULL), CLAVE_OK);
-    assert_int_equal(clave_session_wait(s, -1), CLAVE_ELOCAL);
-    clave_session_errmsg(s, text, sizeof text);
+    assert_int_equal(clave_client_open(&s, NULL, "local:", NULL), CLAVE_OK);
+    assert_int_equal(clave_client_wait(s, -1), CLAVE_ELOCAL);
+    clave_client_errmsg(s, text, sizeof text);
     if (!strstr(text, why))
         fail_msg("'%s' does not say '%s'", text, why);
-    clave_session_close(s, 100);
+    clave_client_close(s, 100);
 }
 
 static void why_it_cannot_start_is_said(void **state)
@@ -314,15 +314,15 @@ static void a_fault_that_is_mended(void **state)
 {
     (void)state;
     const char *dir = fresh();
-    clave_session *s;
+    clave_client *s;
     mkdir(dir, 0700);
     rig_write(rig_path(dir, "photo.jpg"), "x", 1);
-    assert_int_equal(clave_session_open(&s, NULL, "local:", NULL), CLAVE_OK);
-    assert_int_equal(clave_session_wait(s, -1), CLAVE_ELOCAL);
+    assert_int_equal(clave_client_open(&s, NULL, "local:", NULL), CLAVE_OK);
+    assert_int_equal(clave_client_wait(s, -1), CLAVE_ELOCAL);
     assert_int_equal(unlink(rig_path(dir, "photo.jpg")), 0);
-    assert_int_equal(clave_session_exists(s, "/", RIG_PATIENCE_MS, NULL), CLAVE_OK);
-    assert_int_equal(clave_session_wait(s, 0), CLAVE_OK);
-    clave_session_close(s, 5000);
+    assert_int_equal(clave_exists(s, "/", RIG_PATIENCE_MS, NULL), CLAVE_OK);
+    assert_int_equal(clave_client_wait(s, 0), CLAVE_OK);
+    clave_client_close(s, 5000);
     end_server(dir);
 }
 
@@ -338,7 +338,7 @@ static void a_long_path_has_its_socket_elsewhere(void **state)
     assert_memory_equal(p.socket, getenv("XDG_RUNTIME_DIR"), strlen(getenv("XDG_RUNTIME_DIR")));
     fresh();
     setenv("CLAVE_LOCAL_DIR", dir, 1);
-    clave_session_close(rig_session("local:"), 5000);
+    clave_client_close(rig_session("local:"), 5000);
     end_server(dir);
     unsetenv("XDG_RUNTIME_DIR");
     assert_int_equal(clave__local_paths(&p, dir, fault, sizeof fault), CLAVE_OK);
@@ -369,7 +369,7 @@ static void never_is_never(void **state)
     (void)state;
     const char *dir = fresh();
     struct stat st;
-    clave_session_close(rig_session("local:"), 5000); /* not even one that is there */
+    clave_client_close(rig_session("local:"), 5000); /* not even one that is there */
     setenv("CLAVE_LOCAL", "never", 1);
     assert_cannot("CLAVE_LOCAL=never");
     end_server(dir);
@@ -377,7 +377,7 @@ static void never_is_never(void **state)
     assert_cannot("CLAVE_LOCAL=never");
     assert_int_not_equal(stat(dir, &st), 0);
     setenv("CLAVE_LOCAL", "yes", 1);
-    clave_session_close(rig_session("local:"), 5000);
+    clave_client_close(rig_session("local:"), 5000);
     end_server(dir);
     unsetenv("CLAVE_LOCAL");
 }

@@ -25,10 +25,10 @@ static int stop_server(void **state)
     return rig_stop(rig) == CLAVE_OK ? 0 : -1;
 }
 
-static clave_lock *new_lock(clave_session *s, const char *path)
+static clave_mutex *new_lock(clave_client *s, const char *path)
 {
-    clave_lock *l;
-    assert_int_equal(clave_lock_new(&l, s, path, NULL), CLAVE_OK);
+    clave_mutex *l;
+    assert_int_equal(clave_mutex_new(&l, s, path, NULL), CLAVE_OK);
     return l;
 }
 
@@ -44,7 +44,7 @@ struct lock_record {
 };
 
 struct worker {
-    clave_lock *lock;
+    clave_mutex *lock;
     struct lock_record *lock_record;
 };
 
@@ -53,21 +53,21 @@ static void *take_turns(void *arg)
     struct worker *w = arg;
     struct lock_record *g = w->lock_record;
     for (unsigned i = 0; i < TURNS; i++) {
-        if (clave_lock_acquire(w->lock, 30000) != CLAVE_OK) {
+        if (clave_mutex_acquire(w->lock, 30000) != CLAVE_OK) {
             atomic_fetch_add(&g->faults, 1);
             return NULL;
         }
         if (atomic_fetch_add(&g->inside, 1) != 0)
             atomic_fetch_add(&g->faults, rig_unsafe("two holders"));
-        int64_t token = clave_lock_token(w->lock);
+        int64_t token = clave_mutex_token(w->lock);
         if (token <= g->newest_token)
             atomic_fetch_add(&g->faults, rig_unsafe("a token that is not above the one before"));
-        if (!clave_lock_valid_for(w->lock, 0))
+        if (!clave_mutex_valid_for(w->lock, 0))
             atomic_fetch_add(&g->faults, 1);
         g->newest_token = token;
         g->count++;
         atomic_fetch_sub(&g->inside, 1);
-        if (clave_lock_release(w->lock) != CLAVE_OK)
+        if (clave_mutex_release(w->lock) != CLAVE_OK)
             atomic_fetch_add(&g->faults, 1);
     }
     return NULL;
@@ -78,7 +78,7 @@ static void all_take_turns(const char *path, bool apart)
 {
     struct lock_record lock_record = {.count = 0};
     struct worker workers[THREADS];
-    clave_session *sessions[THREADS] = {0};
+    clave_client *sessions[THREADS] = {0};
     pthread_t threads[THREADS];
     unsigned n = apart ? THREADS : 1;
     for (unsigned i = 0; i < THREADS; i++) {
@@ -94,8 +94,8 @@ static void all_take_turns(const char *path, bool apart)
     assert_int_equal(lock_record.faults, 0);
     assert_int_equal(lock_record.count, THREADS * TURNS);
     for (unsigned i = 0; i < n; i++) {
-        clave_lock_free(workers[i].lock);
-        clave_session_close(sessions[i], 5000);
+        clave_mutex_free(workers[i].lock);
+        clave_client_close(sessions[i], 5000);
     }
 }
 
@@ -114,40 +114,40 @@ static void threads_take_turns_on_locks_of_their_own(void **state)
 static void the_owner_enters_again(void **state)
 {
     (void)state;
-    clave_session *s = rig_session(rig->connect);
-    clave_lock *l = new_lock(s, "/locks/again");
-    assert_int_equal(clave_lock_acquire(l, 5000), CLAVE_OK);
-    int64_t token = clave_lock_token(l);
-    assert_int_equal(clave_lock_acquire(l, 0), CLAVE_OK);
-    assert_int_equal(clave_lock_acquire_as(l, 7, 0), CLAVE_EBUSY);
-    assert_int_equal(clave_lock_release(l), CLAVE_OK);
-    assert_true(clave_lock_token(l) == token);
-    assert_true(clave_lock_valid_for(l, 1));
-    assert_int_equal(clave_lock_release(l), CLAVE_OK);
-    assert_int_equal(clave_lock_token(l), 0);
-    assert_false(clave_lock_valid_for(l, 0));
-    assert_int_equal(clave_lock_release(l), CLAVE_ENOTHELD);
-    assert_int_equal(clave_lock_acquire_as(l, 7, 5000), CLAVE_OK);
-    assert_int_equal(clave_lock_token(l), 0); /* that is owner 7's */
-    assert_int_equal(clave_lock_release_as(l, 7), CLAVE_OK);
-    clave_lock_free(l);
-    clave_session_close(s, 5000);
+    clave_client *s = rig_session(rig->connect);
+    clave_mutex *l = new_lock(s, "/locks/again");
+    assert_int_equal(clave_mutex_acquire(l, 5000), CLAVE_OK);
+    int64_t token = clave_mutex_token(l);
+    assert_int_equal(clave_mutex_acquire(l, 0), CLAVE_OK);
+    assert_int_equal(clave_mutex_acquire_as(l, 7, 0), CLAVE_EBUSY);
+    assert_int_equal(clave_mutex_release(l), CLAVE_OK);
+    assert_true(clave_mutex_token(l) == token);
+    assert_true(clave_mutex_valid_for(l, 1));
+    assert_int_equal(clave_mutex_release(l), CLAVE_OK);
+    assert_int_equal(clave_mutex_token(l), 0);
+    assert_false(clave_mutex_valid_for(l, 0));
+    assert_int_equal(clave_mutex_release(l), CLAVE_ENOTHELD);
+    assert_int_equal(clave_mutex_acquire_as(l, 7, 5000), CLAVE_OK);
+    assert_int_equal(clave_mutex_token(l), 0); /* that is owner 7's */
+    assert_int_equal(clave_mutex_release_as(l, 7), CLAVE_OK);
+    clave_mutex_free(l);
+    clave_client_close(s, 5000);
 }
 
 static void *own_number(void *arg)
 {
-    *(uint64_t *)arg = clave_lock_owner_self();
+    *(uint64_t *)arg = clave_mutex_owner_self();
     return NULL;
 }
 
 static void threads_have_numbers_of_their_own(void **state)
 {
     (void)state;
-    uint64_t other = 0, self = clave_lock_owner_self();
+    uint64_t other = 0, self = clave_mutex_owner_self();
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, own_number, &other), 0);
     pthread_join(thread, NULL);
-    assert_true(self == clave_lock_owner_self());
+    assert_true(self == clave_mutex_owner_self());
     assert_true(other != self && other != 0);
 }
 
@@ -158,44 +158,44 @@ enum { SOON_MS = 8000 }; /* for a busy machine; a session lasts longer, and pati
 static void acquire_ends_in_time(void **state)
 {
     (void)state;
-    clave_session *a = rig_session(rig->connect), *b = rig_session(rig->connect);
-    clave_lock *holder = new_lock(a, "/locks/time"), *other = new_lock(b, "/locks/time");
-    assert_int_equal(clave_lock_acquire(holder, 5000), CLAVE_OK);
+    clave_client *a = rig_session(rig->connect), *b = rig_session(rig->connect);
+    clave_mutex *holder = new_lock(a, "/locks/time"), *other = new_lock(b, "/locks/time");
+    assert_int_equal(clave_mutex_acquire(holder, 5000), CLAVE_OK);
     int64_t before = clave_now();
-    assert_int_equal(clave_lock_acquire(other, 0), CLAVE_EBUSY);
+    assert_int_equal(clave_mutex_acquire(other, 0), CLAVE_EBUSY);
     assert_in_range(clave_now() - before, 0, SOON_MS);
     before = clave_now();
-    assert_int_equal(clave_lock_acquire(other, 150), CLAVE_EBUSY);
+    assert_int_equal(clave_mutex_acquire(other, 150), CLAVE_EBUSY);
     assert_in_range(clave_now() - before, 150, SOON_MS);
-    clave_lock_free(holder); /* releases */
-    assert_int_equal(clave_lock_acquire(other, 5000), CLAVE_OK);
-    clave_lock_free(other);
-    clave_session_close(a, 5000);
-    clave_session_close(b, 5000);
+    clave_mutex_free(holder); /* releases */
+    assert_int_equal(clave_mutex_acquire(other, 5000), CLAVE_OK);
+    clave_mutex_free(other);
+    clave_client_close(a, 5000);
+    clave_client_close(b, 5000);
 }
 
 static void acquire_without_a_server_ends_in_time(void **state)
 {
     (void)state;
-    clave_session *s;
-    assert_int_equal(clave_session_open(&s, NULL, "unix:/nowhere/at/all", NULL), CLAVE_OK);
-    clave_lock *l = new_lock(s, "/locks/unreachable");
+    clave_client *s;
+    assert_int_equal(clave_client_open(&s, NULL, "unix:/nowhere/at/all", NULL), CLAVE_OK);
+    clave_mutex *l = new_lock(s, "/locks/unreachable");
     int64_t before = clave_now();
-    assert_int_equal(clave_lock_acquire(l, 0), CLAVE_EUNREACHABLE);
+    assert_int_equal(clave_mutex_acquire(l, 0), CLAVE_EUNREACHABLE);
     assert_in_range(clave_now() - before, 0, SOON_MS);
-    assert_int_equal(clave_lock_acquire(l, 150), CLAVE_EUNREACHABLE);
+    assert_int_equal(clave_mutex_acquire(l, 150), CLAVE_EUNREACHABLE);
     assert_in_range(clave_now() - before, 150, SOON_MS);
-    clave_lock_free(l);
-    clave_session_close(s, 100);
+    clave_mutex_free(l);
+    clave_client_close(s, 100);
 }
 
 struct waiting {
-    clave_lock *lock;
+    clave_mutex *lock;
     clave_err err;
     sem_t queued;
 };
 
-static void note_queued(clave_mutex *m, const clave_mutex_event *ev, void *arg)
+static void note_queued(clave_async_mutex *m, const clave_mutex_event *ev, void *arg)
 {
     struct waiting *w = arg;
     (void)m;
@@ -206,7 +206,7 @@ static void note_queued(clave_mutex *m, const clave_mutex_event *ev, void *arg)
 static void *wait_for_ever(void *arg)
 {
     struct waiting *w = arg;
-    w->err = clave_lock_acquire_as(w->lock, 42, -1);
+    w->err = clave_mutex_acquire_as(w->lock, 42, -1);
     return NULL;
 }
 
@@ -215,21 +215,21 @@ static void cancel_ends_a_wait(void **state)
     (void)state;
     struct waiting w = {0};
     pthread_t thread;
-    clave_session *s = rig_session(rig->connect);
+    clave_client *s = rig_session(rig->connect);
     clave_mutex_options o = {.size = sizeof o, .event_cb = note_queued, .event_arg = &w};
     sem_init(&w.queued, 0, 0);
-    clave_lock *holder = new_lock(s, "/locks/cancel");
-    assert_int_equal(clave_lock_new(&w.lock, s, "/locks/cancel", &o), CLAVE_OK);
-    assert_int_equal(clave_lock_acquire(holder, 5000), CLAVE_OK);
-    assert_int_equal(clave_lock_cancel_as(w.lock, 42), CLAVE_ENOTHELD);
+    clave_mutex *holder = new_lock(s, "/locks/cancel");
+    assert_int_equal(clave_mutex_new(&w.lock, s, "/locks/cancel", &o), CLAVE_OK);
+    assert_int_equal(clave_mutex_acquire(holder, 5000), CLAVE_OK);
+    assert_int_equal(clave_mutex_cancel_as(w.lock, 42), CLAVE_ENOTHELD);
     assert_int_equal(pthread_create(&thread, NULL, wait_for_ever, &w), 0);
     sem_wait(&w.queued);
-    assert_int_equal(clave_lock_cancel_as(w.lock, 42), CLAVE_OK);
+    assert_int_equal(clave_mutex_cancel_as(w.lock, 42), CLAVE_OK);
     pthread_join(thread, NULL);
     assert_int_equal(w.err, CLAVE_ECANCELED);
-    clave_lock_free(w.lock);
-    clave_lock_free(holder);
-    clave_session_close(s, 5000);
+    clave_mutex_free(w.lock);
+    clave_mutex_free(holder);
+    clave_client_close(s, 5000);
     sem_destroy(&w.queued);
 }
 
@@ -243,8 +243,8 @@ struct queue {
     int64_t pid, token;
 };
 
-static void on_participants(clave_client *c, clave_err err, const clave_participant *list, size_t n,
-                            void *arg)
+static void on_participants(clave_async_client *c, clave_err err, const clave_participant *list,
+                            size_t n, void *arg)
 {
     struct queue *q = arg;
     (void)c;
@@ -259,10 +259,10 @@ static void on_participants(clave_client *c, clave_err err, const clave_particip
     sem_post(&q->done);
 }
 
-static void ask_participants(clave_client *c, void *arg)
+static void ask_participants(clave_async_client *c, void *arg)
 {
     struct queue *q = arg;
-    if (clave_participants(c, "/locks/who", on_participants, q) != CLAVE_OK)
+    if (clave_async_participants(c, "/locks/who", on_participants, q) != CLAVE_OK)
         sem_post(&q->done);
 }
 
@@ -271,21 +271,21 @@ static void the_node_says_who_holds_it(void **state)
     (void)state;
     struct queue q = {.err = CLAVE_EINVAL};
     char host[256] = "";
-    clave_session *s = rig_session(rig->connect);
-    clave_lock *l = new_lock(s, "/locks/who");
+    clave_client *s = rig_session(rig->connect);
+    clave_mutex *l = new_lock(s, "/locks/who");
     sem_init(&q.done, 0, 0);
     gethostname(host, sizeof host - 1);
-    assert_int_equal(clave_lock_acquire(l, 5000), CLAVE_OK);
-    assert_int_equal(clave_session_run(s, ask_participants, &q), CLAVE_OK);
+    assert_int_equal(clave_mutex_acquire(l, 5000), CLAVE_OK);
+    assert_int_equal(clave_client_run(s, ask_participants, &q), CLAVE_OK);
     sem_wait(&q.done);
     assert_int_equal(q.err, CLAVE_OK);
     assert_int_equal(q.n, 1);
     assert_string_equal(q.host, host);
     assert_int_equal(q.pid, getpid());
     assert_non_null(strstr(q.command, "lock_test"));
-    assert_true(q.token == clave_lock_token(l));
-    clave_lock_free(l);
-    clave_session_close(s, 5000);
+    assert_true(q.token == clave_mutex_token(l));
+    clave_mutex_free(l);
+    clave_client_close(s, 5000);
     sem_destroy(&q.done);
 }
 
@@ -296,7 +296,7 @@ struct losses {
     clave_err why;
 };
 
-static void note_loss(clave_mutex *m, const clave_mutex_event *ev, void *arg)
+static void note_loss(clave_async_mutex *m, const clave_mutex_event *ev, void *arg)
 {
     struct losses *x = arg;
     (void)m;
@@ -309,28 +309,28 @@ static void note_loss(clave_mutex *m, const clave_mutex_event *ev, void *arg)
 static void guarded_writes(void **state)
 {
     (void)state;
-    clave_session *s = rig_session(rig->connect);
-    clave_lock *l = new_lock(s, "/locks/guard");
+    clave_client *s = rig_session(rig->connect);
+    clave_mutex *l = new_lock(s, "/locks/guard");
     clave_reply *r;
     clave_op ops[] = {{.kind = CLAVE_OP_SET, .path = "/g", .data = "c", .len = 1, .version = -1},
                       {.kind = CLAVE_OP_CHECK, .path = "/nowhere", .version = -1}};
-    assert_int_equal(clave_lock_set(l, "/g", "a", 1, -1, 5000), CLAVE_ENOTHELD);
-    assert_int_equal(clave_lock_acquire(l, 5000), CLAVE_OK);
-    assert_int_equal(clave_lock_create(l, "/g", "a", 1, CLAVE_PERSISTENT, 5000, &r), CLAVE_OK);
+    assert_int_equal(clave_mutex_set(l, "/g", "a", 1, -1, 5000), CLAVE_ENOTHELD);
+    assert_int_equal(clave_mutex_acquire(l, 5000), CLAVE_OK);
+    assert_int_equal(clave_mutex_create(l, "/g", "a", 1, CLAVE_PERSISTENT, 5000, &r), CLAVE_OK);
     assert_string_equal(r->path, "/g");
     clave_reply_free(r);
-    assert_int_equal(clave_lock_set(l, "/g", "b", 1, 0, 5000), CLAVE_OK);
-    assert_int_equal(clave_lock_multi(l, ops, 2, 5000, &r), CLAVE_ENONODE);
+    assert_int_equal(clave_mutex_set(l, "/g", "b", 1, 0, 5000), CLAVE_OK);
+    assert_int_equal(clave_mutex_multi(l, ops, 2, 5000, &r), CLAVE_ENONODE);
     assert_int_equal(r->nops, 2);
     assert_int_equal(r->op_errs[1], CLAVE_ENONODE);
     clave_reply_free(r);
-    assert_int_equal(clave_session_get(s, "/g", 5000, &r), CLAVE_OK);
+    assert_int_equal(clave_get(s, "/g", 5000, &r), CLAVE_OK);
     assert_memory_equal(r->data, "b", 1);
     clave_reply_free(r);
-    assert_int_equal(clave_lock_delete(l, "/g", -1, 5000), CLAVE_OK);
-    assert_int_equal(clave_lock_release(l), CLAVE_OK);
-    clave_lock_free(l);
-    clave_session_close(s, 5000);
+    assert_int_equal(clave_mutex_delete(l, "/g", -1, 5000), CLAVE_OK);
+    assert_int_equal(clave_mutex_release(l), CLAVE_OK);
+    clave_mutex_free(l);
+    clave_client_close(s, 5000);
 }
 
 /* Somebody deletes the lock's node under the holder: its next guarded write says so and does
@@ -340,31 +340,31 @@ static void a_deleted_node_stops_writes(void **state)
     (void)state;
     struct losses x = {.why = CLAVE_OK};
     char path[512];
-    clave_session *s = rig_session(rig->connect);
+    clave_client *s = rig_session(rig->connect);
     clave_mutex_options o = {.size = sizeof o, .event_cb = note_loss, .event_arg = &x};
-    clave_lock *l;
+    clave_mutex *l;
     clave_reply *r;
     sem_init(&x.lost, 0, 0);
-    assert_int_equal(clave_lock_new(&l, s, "/locks/deleted", &o), CLAVE_OK);
-    assert_int_equal(clave_lock_acquire(l, 5000), CLAVE_OK);
-    assert_int_equal(clave_session_children(s, "/locks/deleted", 5000, &r), CLAVE_OK);
+    assert_int_equal(clave_mutex_new(&l, s, "/locks/deleted", &o), CLAVE_OK);
+    assert_int_equal(clave_mutex_acquire(l, 5000), CLAVE_OK);
+    assert_int_equal(clave_children(s, "/locks/deleted", 5000, &r), CLAVE_OK);
     assert_int_equal(r->nnames, 1);
     snprintf(path, sizeof path, "/locks/deleted/%s", r->names[0]);
     clave_reply_free(r);
-    assert_int_equal(clave_session_delete(s, path, -1, 5000), CLAVE_OK);
-    clave_err err = clave_lock_create(l, "/never", "", 0, CLAVE_PERSISTENT, 5000, NULL);
+    assert_int_equal(clave_delete(s, path, -1, 5000), CLAVE_OK);
+    clave_err err = clave_mutex_create(l, "/never", "", 0, CLAVE_PERSISTENT, 5000, NULL);
     assert_safe(err != CLAVE_OK, "a write of one that held no more");
     assert_int_equal(err, CLAVE_ELOST);
-    assert_int_equal(clave_session_exists(s, "/never", 5000, NULL), CLAVE_ENONODE);
+    assert_int_equal(clave_exists(s, "/never", 5000, NULL), CLAVE_ENONODE);
     sem_wait(&x.lost);
     assert_int_equal(x.why, CLAVE_ENONODE);
-    assert_false(clave_lock_valid_for(l, 0));
-    assert_int_equal(clave_lock_token(l), 0);
-    assert_int_equal(clave_lock_release(l), CLAVE_ELOST);
-    assert_int_equal(clave_lock_acquire(l, 5000), CLAVE_OK); /* and all is well again */
-    assert_int_equal(clave_lock_release(l), CLAVE_OK);
-    clave_lock_free(l);
-    clave_session_close(s, 5000);
+    assert_false(clave_mutex_valid_for(l, 0));
+    assert_int_equal(clave_mutex_token(l), 0);
+    assert_int_equal(clave_mutex_release(l), CLAVE_ELOST);
+    assert_int_equal(clave_mutex_acquire(l, 5000), CLAVE_OK); /* and all is well again */
+    assert_int_equal(clave_mutex_release(l), CLAVE_OK);
+    clave_mutex_free(l);
+    clave_client_close(s, 5000);
     sem_destroy(&x.lost);
 }
 
@@ -377,18 +377,18 @@ enum { SHORT_SESSION_MS = 600 };
 static _Noreturn void hold_and_stop(const char *connect, int tell)
 {
     clave_client_options o = {.size = sizeof o, .session_timeout_ms = SHORT_SESSION_MS};
-    clave_session *s;
-    clave_lock *l;
-    if (clave_session_open(&s, NULL, connect, &o) != CLAVE_OK ||
-        clave_lock_new(&l, s, "/locks/stopped", NULL) != CLAVE_OK)
+    clave_client *s;
+    clave_mutex *l;
+    if (clave_client_open(&s, NULL, connect, &o) != CLAVE_OK ||
+        clave_mutex_new(&l, s, "/locks/stopped", NULL) != CLAVE_OK)
         _exit(1);
-    while (!clave_lock_valid_for(l, 0)) {
-        (void)clave_lock_release(l);
-        if (clave_lock_acquire(l, RIG_PATIENCE_MS) != CLAVE_OK)
+    while (!clave_mutex_valid_for(l, 0)) {
+        (void)clave_mutex_release(l);
+        if (clave_mutex_acquire(l, RIG_PATIENCE_MS) != CLAVE_OK)
             _exit(1);
     }
     raise(SIGSTOP);
-    char belief = clave_lock_valid_for(l, 0) ? 'y' : 'n';
+    char belief = clave_mutex_valid_for(l, 0) ? 'y' : 'n';
     _exit(write(tell, &belief, 1) == 1 ? 0 : 1);
 }
 
@@ -406,17 +406,17 @@ static void a_stopped_holder_knows_at_once(void **state)
     close(tell[1]);
     assert_int_equal(waitpid(holder, &status, WUNTRACED), holder);
     assert_true(WIFSTOPPED(status));
-    clave_session *s = rig_session(server.connect);
-    clave_lock *l = new_lock(s, "/locks/stopped");
-    assert_int_equal(clave_lock_acquire(l, RIG_PATIENCE_MS), CLAVE_OK);
+    clave_client *s = rig_session(server.connect);
+    clave_mutex *l = new_lock(s, "/locks/stopped");
+    assert_int_equal(clave_mutex_acquire(l, RIG_PATIENCE_MS), CLAVE_OK);
     kill(holder, SIGCONT);
     assert_int_equal(read(tell[0], &belief, 1), 1);
     assert_safe(belief == 'n', "two holders: one was stopped for longer than its session");
     assert_int_equal(waitpid(holder, &status, 0), holder);
     assert_int_equal(status, 0);
     close(tell[0]);
-    clave_lock_free(l);
-    clave_session_close(s, 5000);
+    clave_mutex_free(l);
+    clave_client_close(s, 5000);
     rig_kill(&server, SIGTERM);
 }
 

@@ -37,25 +37,25 @@ struct starter {
 static void *start(void *arg)
 {
     struct starter *me = arg;
-    clave_session *s = rig_session(rig->connect);
-    clave_lock *l;
-    clave_job *job;
+    clave_client *s = rig_session(rig->connect);
+    clave_mutex *l;
+    clave_once *job;
     clave_once_record former;
-    clave_err err = clave_lock_new(&l, s, "/jobs/report", NULL);
+    clave_err err = clave_mutex_new(&l, s, "/jobs/report", NULL);
     if (err == CLAVE_OK)
-        err = clave_lock_acquire(l, PATIENCE);
+        err = clave_mutex_acquire(l, PATIENCE);
     if (err == CLAVE_OK)
-        err = clave_job_begin(&job, l, &hourly, PATIENCE, &former);
+        err = clave_once_begin(&job, l, &hourly, PATIENCE, &former);
     if (err == CLAVE_OK) {
         atomic_fetch_add(me->runs, 1);
-        err = clave_job_end(job, !me->fails, PATIENCE);
+        err = clave_once_end(job, !me->fails, PATIENCE);
         me->fails |= err != CLAVE_OK;
     } else if (err == CLAVE_EDONE && former.state == CLAVE_ONCE_DONE && former.age_ms >= 0) {
         atomic_fetch_add(me->refusals, 1);
     }
-    clave_lock_release(l);
-    clave_lock_free(l);
-    clave_session_close(s, PATIENCE);
+    clave_mutex_release(l);
+    clave_mutex_free(l);
+    clave_client_close(s, PATIENCE);
     return NULL;
 }
 
@@ -79,49 +79,49 @@ static void one_of_many_runs_it(void **state)
 static void what_fails(void **state)
 {
     (void)state;
-    clave_session *s = rig_session(rig->connect);
-    clave_lock *l;
-    clave_job *job;
+    clave_client *s = rig_session(rig->connect);
+    clave_mutex *l;
+    clave_once *job;
     clave_once_options o = {.size = sizeof o, .path = "/errors-once"};
-    assert_int_equal(clave_lock_new(&l, s, "/errors", NULL), CLAVE_OK);
-    assert_int_equal(clave_job_begin(&job, l, &o, PATIENCE, NULL), CLAVE_ENOTHELD);
+    assert_int_equal(clave_mutex_new(&l, s, "/errors", NULL), CLAVE_OK);
+    assert_int_equal(clave_once_begin(&job, l, &o, PATIENCE, NULL), CLAVE_ENOTHELD);
     assert_null(job);
-    assert_int_equal(clave_lock_acquire(l, PATIENCE), CLAVE_OK);
-    assert_int_equal(clave_job_begin(&job, l, &(clave_once_options){0}, PATIENCE, NULL),
+    assert_int_equal(clave_mutex_acquire(l, PATIENCE), CLAVE_OK);
+    assert_int_equal(clave_once_begin(&job, l, &(clave_once_options){0}, PATIENCE, NULL),
                      CLAVE_EINVAL);
     /* Nothing is said of how it went; so it may be begun again. */
-    assert_int_equal(clave_job_begin(&job, l, &o, PATIENCE, NULL), CLAVE_OK);
-    clave_job_free(job);
-    clave_job_free(NULL);
+    assert_int_equal(clave_once_begin(&job, l, &o, PATIENCE, NULL), CLAVE_OK);
+    clave_once_free(job);
+    clave_once_free(NULL);
     clave_once_record former;
-    assert_int_equal(clave_job_begin(&job, l, &o, PATIENCE, &former), CLAVE_OK);
+    assert_int_equal(clave_once_begin(&job, l, &o, PATIENCE, &former), CLAVE_OK);
     assert_int_equal(former.state, CLAVE_ONCE_STARTED);
-    assert_int_equal(former.token, clave_lock_token(l));
-    assert_int_equal(clave_job_end(job, true, PATIENCE), CLAVE_OK);
-    assert_int_equal(clave_job_begin(&job, l, &o, PATIENCE, &former), CLAVE_EDONE);
+    assert_int_equal(former.token, clave_mutex_token(l));
+    assert_int_equal(clave_once_end(job, true, PATIENCE), CLAVE_OK);
+    assert_int_equal(clave_once_begin(&job, l, &o, PATIENCE, &former), CLAVE_EDONE);
     assert_int_equal(former.state, CLAVE_ONCE_DONE);
-    clave_lock_free(l);
-    clave_session_close(s, PATIENCE);
+    clave_mutex_free(l);
+    clave_client_close(s, PATIENCE);
 }
 
 static void time_is_up(void **state)
 {
     (void)state;
     struct rig *own = rig_start(rig_dir(), NULL);
-    clave_session *s = rig_session(own->connect);
-    clave_lock *l;
-    clave_job *job, *other;
+    clave_client *s = rig_session(own->connect);
+    clave_mutex *l;
+    clave_once *job, *other;
     clave_once_options o = {.size = sizeof o, .path = "/x"};
-    assert_int_equal(clave_lock_new(&l, s, "/late", NULL), CLAVE_OK);
-    assert_int_equal(clave_lock_acquire(l, PATIENCE), CLAVE_OK);
-    assert_int_equal(clave_job_begin(&job, l, &o, PATIENCE, NULL), CLAVE_OK);
+    assert_int_equal(clave_mutex_new(&l, s, "/late", NULL), CLAVE_OK);
+    assert_int_equal(clave_mutex_acquire(l, PATIENCE), CLAVE_OK);
+    assert_int_equal(clave_once_begin(&job, l, &o, PATIENCE, NULL), CLAVE_OK);
     assert_int_equal(rig_stop(own), CLAVE_OK);
     o.path = "/y";
-    assert_int_equal(clave_job_begin(&other, l, &o, 50, NULL), CLAVE_ETIMEDOUT);
+    assert_int_equal(clave_once_begin(&other, l, &o, 50, NULL), CLAVE_ETIMEDOUT);
     assert_null(other);
-    assert_int_equal(clave_job_end(job, true, 50), CLAVE_ETIMEDOUT);
-    clave_lock_free(l);
-    clave_session_close(s, 0);
+    assert_int_equal(clave_once_end(job, true, 50), CLAVE_ETIMEDOUT);
+    clave_mutex_free(l);
+    clave_client_close(s, 0);
 }
 
 int main(void)

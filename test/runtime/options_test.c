@@ -10,24 +10,24 @@
 
 enum { ROOM = OPTIONS_SIZE_MAX + 64 };
 
-static clave_client *client;   /* never started */
-static clave_session *session; /* connected: no fault of its own takes the place of a text */
-static clave_lock *lock;       /* of that session */
+static clave_async_client *client; /* never started */
+static clave_client *session;      /* connected: no fault of its own takes the place of a text */
+static clave_mutex *lock;          /* of that session */
 static clave_test_server *test_server;
 
 /* ---- valid options -------------------------------------------------------------------------- */
 
-static void no_result(clave_client *c, const clave_result *res, void *arg)
+static void no_result(clave_async_client *c, const clave_result *res, void *arg)
 {
     (void)c, (void)res, (void)arg;
 }
 
-static void no_once(clave_once *o, clave_err err, const clave_once_record *former, void *arg)
+static void no_once(clave_async_once *o, clave_err err, const clave_once_record *former, void *arg)
 {
     (void)o, (void)err, (void)former, (void)arg;
 }
 
-static void no_delay(clave_delay *d, clave_err err, void *arg)
+static void no_delay(clave_async_delay *d, clave_err err, void *arg)
 {
     (void)d, (void)err, (void)arg;
 }
@@ -57,57 +57,57 @@ static const clave_selector_options of_selector = {.size = sizeof of_selector,
 
 static clave_err try_client(const void *o)
 {
-    clave_client *c;
-    clave_err err = clave_client_new(&c, o);
-    clave_client_free(c);
+    clave_async_client *c;
+    clave_err err = clave_async_client_new(&c, o);
+    clave_async_client_free(c);
     return err;
 }
 
 /* The rule and the text, without a client: both have to say the same of the same options. */
 static clave_err try_client_fault(const void *o)
 {
-    return clave_client_options_fault(o) ? CLAVE_EINVAL : CLAVE_OK;
+    return clave_async_client_options_fault(o) ? CLAVE_EINVAL : CLAVE_OK;
 }
 
 static clave_err try_session(const void *o)
 {
-    clave_session *s;
-    clave_err err = clave_session_open(&s, NULL, "127.0.0.1:1", o);
-    clave_session_close(s, 0);
+    clave_client *s;
+    clave_err err = clave_client_open(&s, NULL, "127.0.0.1:1", o);
+    clave_client_close(s, 0);
     return err;
 }
 
 static clave_err try_create(const void *o)
 {
-    return clave_create(client, "/a", NULL, 0, o, no_result, NULL);
+    return clave_async_create(client, "/a", NULL, 0, o, no_result, NULL);
 }
 
 static clave_err try_session_create(const void *o)
 {
-    return clave_session_create(session, "/a", NULL, 0, o, 0, NULL);
+    return clave_create(session, "/a", NULL, 0, o, 0, NULL);
 }
 
 static clave_err try_mutex(const void *o)
 {
-    clave_mutex *m;
-    clave_err err = clave_mutex_new(&m, client, "/m", o);
-    clave_mutex_free(m);
+    clave_async_mutex *m;
+    clave_err err = clave_async_mutex_new(&m, client, "/m", o);
+    clave_async_mutex_free(m);
     return err;
 }
 
 static clave_err try_mutex_simple(const void *o)
 {
-    clave_mutex *m;
-    clave_err err = clave_mutex_new_simple(&m, client, "/m", "l-", o);
-    clave_mutex_free(m);
+    clave_async_mutex *m;
+    clave_err err = clave_async_mutex_new_simple(&m, client, "/m", "l-", o);
+    clave_async_mutex_free(m);
     return err;
 }
 
 static clave_err try_rwlock(const void *o)
 {
-    clave_rwlock *rw;
-    clave_err err = clave_rwlock_new(&rw, client, "/m", o);
-    clave_rwlock_free(rw);
+    clave_async_rwlock *rw;
+    clave_err err = clave_async_rwlock_new(&rw, client, "/m", o);
+    clave_async_rwlock_free(rw);
     return err;
 }
 
@@ -116,9 +116,9 @@ static const clave_multilock_part parts[] = {{"/a", CLAVE_MULTILOCK_MUTEX},
 
 static clave_err try_multilock(const void *o)
 {
-    clave_multilock *ml;
-    clave_err err = clave_multilock_new(&ml, client, parts, 2, o);
-    clave_multilock_free(ml);
+    clave_async_multilock *ml;
+    clave_err err = clave_async_multilock_new(&ml, client, parts, 2, o);
+    clave_async_multilock_free(ml);
     return err;
 }
 
@@ -130,91 +130,91 @@ static clave_err try_multilock_each(const void *o)
 
 static clave_err try_lock(const void *o)
 {
-    clave_lock *l;
-    clave_err err = clave_lock_new(&l, session, "/m", o);
-    clave_lock_free(l);
+    clave_mutex *l;
+    clave_err err = clave_mutex_new(&l, session, "/m", o);
+    clave_mutex_free(l);
     return err;
 }
 
 static clave_err try_lock_simple(const void *o)
 {
-    clave_lock *l;
-    clave_err err = clave_lock_new_simple(&l, session, "/m", "l-", o);
-    clave_lock_free(l);
+    clave_mutex *l;
+    clave_err err = clave_mutex_new_simple(&l, session, "/m", "l-", o);
+    clave_mutex_free(l);
     return err;
 }
 
 static clave_err try_lock_pair_reads(const void *o)
 {
-    clave_lock *r, *w;
-    clave_err err = clave_lock_new_pair(&r, &w, session, "/m", o, NULL);
-    clave_lock_free(r);
-    clave_lock_free(w);
+    clave_mutex *r, *w;
+    clave_err err = clave_rwlock_new(&r, &w, session, "/m", o, NULL);
+    clave_mutex_free(r);
+    clave_mutex_free(w);
     return err;
 }
 
 static clave_err try_lock_pair_writes(const void *o)
 {
-    clave_lock *r, *w;
-    clave_err err = clave_lock_new_pair(&r, &w, session, "/m", NULL, o);
-    clave_lock_free(r);
-    clave_lock_free(w);
+    clave_mutex *r, *w;
+    clave_err err = clave_rwlock_new(&r, &w, session, "/m", NULL, o);
+    clave_mutex_free(r);
+    clave_mutex_free(w);
     return err;
 }
 
 static clave_err try_lockset(const void *o)
 {
-    clave_lockset *l;
-    clave_err err = clave_lockset_new(&l, session, parts, 2, o);
-    clave_lockset_free(l);
+    clave_multilock *l;
+    clave_err err = clave_multilock_new(&l, session, parts, 2, o);
+    clave_multilock_free(l);
     return err;
 }
 
 static clave_err try_latch(const void *o)
 {
-    clave_latch *l;
-    clave_err err = clave_latch_new(&l, client, "/e", o);
-    clave_latch_free(l);
+    clave_async_latch *l;
+    clave_err err = clave_async_latch_new(&l, client, "/e", o);
+    clave_async_latch_free(l);
     return err;
 }
 
 static clave_err try_latch_fair(const void *o)
 {
-    clave_latch *l;
-    clave_err err = clave_latch_new_fair(&l, client, "/e", "n-", o);
-    clave_latch_free(l);
+    clave_async_latch *l;
+    clave_err err = clave_async_latch_new_fair(&l, client, "/e", "n-", o);
+    clave_async_latch_free(l);
     return err;
 }
 
 static clave_err try_latch_unfair(const void *o)
 {
-    clave_latch *l;
-    clave_err err = clave_latch_new_unfair(&l, client, "/e", o);
-    clave_latch_free(l);
+    clave_async_latch *l;
+    clave_err err = clave_async_latch_new_unfair(&l, client, "/e", o);
+    clave_async_latch_free(l);
     return err;
 }
 
 static clave_err try_candidate(const void *o)
 {
-    clave_candidate *c;
-    clave_err err = clave_candidate_new(&c, session, "/e", o);
-    clave_candidate_free(c);
+    clave_latch *c;
+    clave_err err = clave_latch_new(&c, session, "/e", o);
+    clave_latch_free(c);
     return err;
 }
 
 static clave_err try_candidate_fair(const void *o)
 {
-    clave_candidate *c;
-    clave_err err = clave_candidate_new_fair(&c, session, "/e", "n-", o);
-    clave_candidate_free(c);
+    clave_latch *c;
+    clave_err err = clave_latch_new_fair(&c, session, "/e", "n-", o);
+    clave_latch_free(c);
     return err;
 }
 
 static clave_err try_candidate_unfair(const void *o)
 {
-    clave_candidate *c;
-    clave_err err = clave_candidate_new_unfair(&c, session, "/e", o);
-    clave_candidate_free(c);
+    clave_latch *c;
+    clave_err err = clave_latch_new_unfair(&c, session, "/e", o);
+    clave_latch_free(c);
     return err;
 }
 
@@ -228,41 +228,41 @@ static clave_err try_selector(const void *o)
 
 static clave_err try_semaphore(const void *o)
 {
-    clave_semaphore *s;
-    clave_err err = clave_semaphore_new(&s, client, "/s", o);
-    clave_semaphore_free(s);
+    clave_async_semaphore *s;
+    clave_err err = clave_async_semaphore_new(&s, client, "/s", o);
+    clave_async_semaphore_free(s);
     return err;
 }
 
 static clave_err try_permits(const void *o)
 {
-    clave_permits *p;
-    clave_err err = clave_permits_new(&p, session, "/s", o);
-    clave_permits_free(p);
+    clave_semaphore *p;
+    clave_err err = clave_semaphore_new(&p, session, "/s", o);
+    clave_semaphore_free(p);
     return err;
 }
 
 static clave_err try_once(const void *o)
 {
     const clave_grant g = {.token = 1, .node = "/m/x"};
-    clave_once *once;
-    clave_err err = clave_once_begin(&once, client, &g, o, no_once, NULL);
-    clave_once_free(once);
+    clave_async_once *once;
+    clave_err err = clave_async_once_begin(&once, client, &g, o, no_once, NULL);
+    clave_async_once_free(once);
     return err;
 }
 
 static clave_err try_job(const void *o)
 {
-    clave_job *j;
-    return clave_job_begin(&j, lock, o, 1000, NULL);
+    clave_once *j;
+    return clave_once_begin(&j, lock, o, 1000, NULL);
 }
 
 static clave_err try_delay(const void *o)
 {
     const clave_grant g = {.token = 1, .node = "/m/x"};
-    clave_delay *d;
-    clave_err err = clave_delay_begin(&d, client, &g, o, no_delay, NULL);
-    clave_delay_free(d);
+    clave_async_delay *d;
+    clave_err err = clave_async_delay_begin(&d, client, &g, o, no_delay, NULL);
+    clave_async_delay_free(d);
     return err;
 }
 
@@ -377,8 +377,8 @@ static void expect(const struct taker *t, const char *how, clave_err want, clave
 static void expect_text(const struct taker *t, const char *how, const char *says)
 {
     char buf[512];
-    const char *text = t->text == CLIENT_TEXT    ? clave_client_errmsg(client)
-                       : t->text == SESSION_TEXT ? clave_session_errmsg(session, buf, sizeof buf)
+    const char *text = t->text == CLIENT_TEXT    ? clave_async_client_errmsg(client)
+                       : t->text == SESSION_TEXT ? clave_client_errmsg(session, buf, sizeof buf)
                        : t->text == TLS_TEXT     ? tls_fault
                                                  : NULL;
     if (text && (!strstr(text, t->name) || !strstr(text, says)))
@@ -445,16 +445,16 @@ static void a_struct_of_results_is_filled_by_its_size(void **state)
 static void options_without_a_size_make_nothing(void **state)
 {
     (void)state;
-    clave_session *s = rig_session(clave_test_server_connect_string(test_server));
+    clave_client *s = rig_session(clave_test_server_connect_string(test_server));
     const clave_create_options ephemeral = {.mode = CLAVE_EPHEMERAL};
     char text[512];
-    assert_int_equal(clave_session_create(s, "/e", NULL, 0, &ephemeral, RIG_PATIENCE_MS, NULL),
+    assert_int_equal(clave_create(s, "/e", NULL, 0, &ephemeral, RIG_PATIENCE_MS, NULL),
                      CLAVE_EINVAL);
-    assert_string_equal(clave_session_errmsg(s, text, sizeof text),
+    assert_string_equal(clave_client_errmsg(s, text, sizeof text),
                         "clave_create_options has size 0: begin with its _INIT macro, or set .size "
                         "to its sizeof");
-    assert_int_equal(clave_session_exists(s, "/e", RIG_PATIENCE_MS, NULL), CLAVE_ENONODE);
-    clave_session_close(s, RIG_PATIENCE_MS);
+    assert_int_equal(clave_exists(s, "/e", RIG_PATIENCE_MS, NULL), CLAVE_ENONODE);
+    clave_client_close(s, RIG_PATIENCE_MS);
 }
 
 static int open_all(void **state)
@@ -464,17 +464,17 @@ static int open_all(void **state)
     if (clave_test_server_new(&test_server, NULL) != CLAVE_OK)
         return -1;
     session = rig_session(clave_test_server_connect_string(test_server));
-    bool fine = clave_client_new(&client, &o) == CLAVE_OK &&
-                clave_lock_new(&lock, session, "/l", NULL) == CLAVE_OK;
+    bool fine = clave_async_client_new(&client, &o) == CLAVE_OK &&
+                clave_mutex_new(&lock, session, "/l", NULL) == CLAVE_OK;
     return fine ? 0 : -1;
 }
 
 static int close_all(void **state)
 {
     (void)state;
-    clave_lock_free(lock);
-    clave_session_close(session, RIG_PATIENCE_MS);
-    clave_client_free(client);
+    clave_mutex_free(lock);
+    clave_client_close(session, RIG_PATIENCE_MS);
+    clave_async_client_free(client);
     clave_test_server_free(test_server);
     return 0;
 }

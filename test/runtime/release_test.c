@@ -21,51 +21,51 @@ static int stop_server(void **state)
     return rig_stop(rig) == CLAVE_OK ? 0 : -1;
 }
 
-static clave_lock *new_lock(clave_session *s, const char *path)
+static clave_mutex *new_lock(clave_client *s, const char *path)
 {
-    clave_lock *l;
-    assert_int_equal(clave_lock_new(&l, s, path, NULL), CLAVE_OK);
+    clave_mutex *l;
+    assert_int_equal(clave_mutex_new(&l, s, path, NULL), CLAVE_OK);
     return l;
 }
 
 /* Somebody else gets the lock at the first look. */
-static void assert_free(clave_session *other, const char *path)
+static void assert_free(clave_client *other, const char *path)
 {
-    clave_lock *l = new_lock(other, path);
-    assert_int_equal(clave_lock_acquire(l, 0), CLAVE_OK);
-    clave_lock_free(l);
+    clave_mutex *l = new_lock(other, path);
+    assert_int_equal(clave_mutex_acquire(l, 0), CLAVE_OK);
+    clave_mutex_free(l);
 }
 
 static void a_confirmed_release_is_seen_by_all(void **state)
 {
     (void)state;
-    clave_session *s = rig_session(rig->connect), *other = rig_session(rig->connect);
-    clave_lock *l = new_lock(s, "/locks/confirmed");
-    assert_int_equal(clave_lock_release_confirmed(l, -1), CLAVE_ENOTHELD);
+    clave_client *s = rig_session(rig->connect), *other = rig_session(rig->connect);
+    clave_mutex *l = new_lock(s, "/locks/confirmed");
+    assert_int_equal(clave_mutex_release_confirmed(l, -1), CLAVE_ENOTHELD);
     for (int i = 0; i < 20; i++) {
-        assert_int_equal(clave_lock_acquire(l, -1), CLAVE_OK);
-        assert_int_equal(clave_lock_release_confirmed(l, -1), CLAVE_OK);
+        assert_int_equal(clave_mutex_acquire(l, -1), CLAVE_OK);
+        assert_int_equal(clave_mutex_release_confirmed(l, -1), CLAVE_OK);
         assert_free(other, "/locks/confirmed");
     }
-    clave_lock_free(l);
-    clave_session_close(s, 5000);
-    clave_session_close(other, 5000);
+    clave_mutex_free(l);
+    clave_client_close(s, 5000);
+    clave_client_close(other, 5000);
 }
 
 static void free_waits_for_releases(void **state)
 {
     (void)state;
-    clave_session *s = rig_session(rig->connect), *other = rig_session(rig->connect);
+    clave_client *s = rig_session(rig->connect), *other = rig_session(rig->connect);
     for (int i = 0; i < 20; i++) {
-        clave_lock *l = new_lock(s, "/locks/freed");
-        assert_int_equal(clave_lock_acquire(l, -1), CLAVE_OK);
-        assert_int_equal(clave_lock_release(l), CLAVE_OK);
-        assert_int_equal(clave_lock_token(l), 0);
-        clave_lock_free(l);
+        clave_mutex *l = new_lock(s, "/locks/freed");
+        assert_int_equal(clave_mutex_acquire(l, -1), CLAVE_OK);
+        assert_int_equal(clave_mutex_release(l), CLAVE_OK);
+        assert_int_equal(clave_mutex_token(l), 0);
+        clave_mutex_free(l);
         assert_free(other, "/locks/freed");
     }
-    clave_session_close(s, 5000);
-    clave_session_close(other, 5000);
+    clave_client_close(s, 5000);
+    clave_client_close(other, 5000);
 }
 
 /* By the order of a session's requests the delete is done before the create. */
@@ -73,35 +73,35 @@ static void release_and_acquire_follow_each_other(void **state)
 {
     (void)state;
     int64_t newest = 0;
-    clave_session *s = rig_session(rig->connect);
-    clave_lock *l = new_lock(s, "/locks/follow");
+    clave_client *s = rig_session(rig->connect);
+    clave_mutex *l = new_lock(s, "/locks/follow");
     for (int i = 0; i < 100; i++) {
-        assert_int_equal(clave_lock_acquire(l, 0), CLAVE_OK);
-        assert_true(clave_lock_token(l) > newest);
-        newest = clave_lock_token(l);
-        assert_int_equal(clave_lock_release(l), CLAVE_OK);
+        assert_int_equal(clave_mutex_acquire(l, 0), CLAVE_OK);
+        assert_true(clave_mutex_token(l) > newest);
+        newest = clave_mutex_token(l);
+        assert_int_equal(clave_mutex_release(l), CLAVE_OK);
     }
-    clave_lock_free(l);
-    clave_session_close(s, 5000);
+    clave_mutex_free(l);
+    clave_client_close(s, 5000);
 }
 
 static void only_the_last_hold_is_confirmed(void **state)
 {
     (void)state;
-    clave_session *s = rig_session(rig->connect), *other = rig_session(rig->connect);
-    clave_lock *l = new_lock(s, "/locks/inner"), *theirs = new_lock(other, "/locks/inner");
+    clave_client *s = rig_session(rig->connect), *other = rig_session(rig->connect);
+    clave_mutex *l = new_lock(s, "/locks/inner"), *theirs = new_lock(other, "/locks/inner");
     for (int i = 0; i < 3; i++)
-        assert_int_equal(clave_lock_acquire(l, -1), CLAVE_OK);
-    assert_int_equal(clave_lock_release_confirmed(l, -1), CLAVE_OK);
-    assert_int_equal(clave_lock_release(l), CLAVE_OK);
-    assert_true(clave_lock_valid_for(l, 1));
-    assert_int_equal(clave_lock_acquire(theirs, 0), CLAVE_EBUSY);
-    assert_int_equal(clave_lock_release_confirmed(l, -1), CLAVE_OK);
-    assert_int_equal(clave_lock_acquire(theirs, 0), CLAVE_OK);
-    clave_lock_free(l);
-    clave_lock_free(theirs);
-    clave_session_close(s, 5000);
-    clave_session_close(other, 5000);
+        assert_int_equal(clave_mutex_acquire(l, -1), CLAVE_OK);
+    assert_int_equal(clave_mutex_release_confirmed(l, -1), CLAVE_OK);
+    assert_int_equal(clave_mutex_release(l), CLAVE_OK);
+    assert_true(clave_mutex_valid_for(l, 1));
+    assert_int_equal(clave_mutex_acquire(theirs, 0), CLAVE_EBUSY);
+    assert_int_equal(clave_mutex_release_confirmed(l, -1), CLAVE_OK);
+    assert_int_equal(clave_mutex_acquire(theirs, 0), CLAVE_OK);
+    clave_mutex_free(l);
+    clave_mutex_free(theirs);
+    clave_client_close(s, 5000);
+    clave_client_close(other, 5000);
 }
 
 /* ---- one owner, many threads ------------------------------------------------------------- */
@@ -109,7 +109,7 @@ static void only_the_last_hold_is_confirmed(void **state)
 enum { THREADS = 4, TURNS = 50, OWNER = 7 };
 
 struct crew {
-    clave_lock *lock;
+    clave_mutex *lock;
     atomic_int faults;
 };
 
@@ -117,9 +117,9 @@ static void *enter_and_leave(void *arg)
 {
     struct crew *x = arg;
     for (int i = 0; i < TURNS; i++) {
-        clave_err entered = clave_lock_acquire_as(x->lock, OWNER, -1);
-        clave_err left = i % 3 == 0 ? clave_lock_release_confirmed_as(x->lock, OWNER, -1)
-                                    : clave_lock_release_as(x->lock, OWNER);
+        clave_err entered = clave_mutex_acquire_as(x->lock, OWNER, -1);
+        clave_err left = i % 3 == 0 ? clave_mutex_release_confirmed_as(x->lock, OWNER, -1)
+                                    : clave_mutex_release_as(x->lock, OWNER);
         if (entered != CLAVE_OK || left != CLAVE_OK)
             atomic_fetch_add(&x->faults, 1);
     }
@@ -130,48 +130,48 @@ static void threads_share_an_owner(void **state)
 {
     (void)state;
     pthread_t threads[THREADS];
-    clave_session *s = rig_session(rig->connect);
+    clave_client *s = rig_session(rig->connect);
     struct crew x = {.lock = new_lock(s, "/locks/shared")};
-    assert_int_equal(clave_lock_acquire_as(x.lock, OWNER, -1), CLAVE_OK);
+    assert_int_equal(clave_mutex_acquire_as(x.lock, OWNER, -1), CLAVE_OK);
     for (unsigned i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, enter_and_leave, &x), 0);
     for (unsigned i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
     assert_int_equal(x.faults, 0);
-    assert_int_equal(clave_lock_release_confirmed_as(x.lock, OWNER, -1), CLAVE_OK);
-    assert_int_equal(clave_lock_release_as(x.lock, OWNER), CLAVE_ENOTHELD);
-    clave_lock_free(x.lock);
-    clave_session_close(s, 5000);
+    assert_int_equal(clave_mutex_release_confirmed_as(x.lock, OWNER, -1), CLAVE_OK);
+    assert_int_equal(clave_mutex_release_as(x.lock, OWNER), CLAVE_ENOTHELD);
+    clave_mutex_free(x.lock);
+    clave_client_close(s, 5000);
 }
 
 /* ---- a callback, a silent server ------------------------------------------------------------ */
 
 struct attempt {
-    clave_lock *lock;
+    clave_mutex *lock;
     clave_err release, confirmed;
 };
 
-static void release_here(clave_client *c, void *arg)
+static void release_here(clave_async_client *c, void *arg)
 {
     struct attempt *a = arg;
     (void)c;
-    a->release = clave_lock_release_as(a->lock, OWNER);
-    a->confirmed = clave_lock_release_confirmed_as(a->lock, OWNER, -1);
+    a->release = clave_mutex_release_as(a->lock, OWNER);
+    a->confirmed = clave_mutex_release_confirmed_as(a->lock, OWNER, -1);
 }
 
 static void no_release_in_a_callback(void **state)
 {
     (void)state;
-    clave_session *s = rig_session(rig->connect);
-    clave_lock *l = new_lock(s, "/locks/callback");
+    clave_client *s = rig_session(rig->connect);
+    clave_mutex *l = new_lock(s, "/locks/callback");
     struct attempt a = {.lock = l};
-    assert_int_equal(clave_lock_acquire_as(l, OWNER, -1), CLAVE_OK);
-    assert_int_equal(clave_session_run(s, release_here, &a), CLAVE_OK);
-    assert_int_equal(a.release, CLAVE_EDEADLK);
-    assert_int_equal(a.confirmed, CLAVE_EDEADLK);
-    assert_int_equal(clave_lock_release_as(l, OWNER), CLAVE_OK);
-    clave_lock_free(l);
-    clave_session_close(s, 5000);
+    assert_int_equal(clave_mutex_acquire_as(l, OWNER, -1), CLAVE_OK);
+    assert_int_equal(clave_client_run(s, release_here, &a), CLAVE_OK);
+    assert_int_equal(a.release, CLAVE_ELOOPTHREAD);
+    assert_int_equal(a.confirmed, CLAVE_ELOOPTHREAD);
+    assert_int_equal(clave_mutex_release_as(l, OWNER), CLAVE_OK);
+    clave_mutex_free(l);
+    clave_client_close(s, 5000);
 }
 
 static void a_silent_server_holds_up_only_the_confirmed(void **state)
@@ -181,25 +181,25 @@ static void a_silent_server_holds_up_only_the_confirmed(void **state)
     clave_test_server *server;
     assert_int_equal(clave_test_server_new(&server, NULL), CLAVE_OK);
     const char *connect = clave_test_server_connect_string(server);
-    clave_session *s = rig_session(connect), *other = rig_session(connect);
-    clave_lock *a = new_lock(s, "/locks/a"), *b = new_lock(s, "/locks/b");
-    assert_int_equal(clave_lock_acquire(a, -1), CLAVE_OK);
-    assert_int_equal(clave_lock_acquire(b, -1), CLAVE_OK);
+    clave_client *s = rig_session(connect), *other = rig_session(connect);
+    clave_mutex *a = new_lock(s, "/locks/a"), *b = new_lock(s, "/locks/b");
+    assert_int_equal(clave_mutex_acquire(a, -1), CLAVE_OK);
+    assert_int_equal(clave_mutex_acquire(b, -1), CLAVE_OK);
     assert_int_equal(clave_test_server_inject(server, &silence), CLAVE_OK);
-    assert_int_equal(clave_lock_release(a), CLAVE_OK);
-    assert_int_equal(clave_lock_release(a), CLAVE_ENOTHELD);
-    assert_int_equal(clave_lock_release_confirmed(b, 20), CLAVE_ETIMEDOUT);
-    assert_int_equal(clave_lock_release_confirmed(b, RIG_PATIENCE_MS), CLAVE_ENOTHELD);
+    assert_int_equal(clave_mutex_release(a), CLAVE_OK);
+    assert_int_equal(clave_mutex_release(a), CLAVE_ENOTHELD);
+    assert_int_equal(clave_mutex_release_confirmed(b, 20), CLAVE_ETIMEDOUT);
+    assert_int_equal(clave_mutex_release_confirmed(b, RIG_PATIENCE_MS), CLAVE_ENOTHELD);
     assert_int_equal(clave_test_server_heal(server), CLAVE_OK);
-    clave_lock_free(a);
-    clave_lock_free(b);
-    clave_lock *their_a = new_lock(other, "/locks/a"), *their_b = new_lock(other, "/locks/b");
-    assert_int_equal(clave_lock_acquire(their_a, RIG_PATIENCE_MS), CLAVE_OK);
-    assert_int_equal(clave_lock_acquire(their_b, RIG_PATIENCE_MS), CLAVE_OK);
-    clave_lock_free(their_a);
-    clave_lock_free(their_b);
-    clave_session_close(s, 5000);
-    clave_session_close(other, 5000);
+    clave_mutex_free(a);
+    clave_mutex_free(b);
+    clave_mutex *their_a = new_lock(other, "/locks/a"), *their_b = new_lock(other, "/locks/b");
+    assert_int_equal(clave_mutex_acquire(their_a, RIG_PATIENCE_MS), CLAVE_OK);
+    assert_int_equal(clave_mutex_acquire(their_b, RIG_PATIENCE_MS), CLAVE_OK);
+    clave_mutex_free(their_a);
+    clave_mutex_free(their_b);
+    clave_client_close(s, 5000);
+    clave_client_close(other, 5000);
     clave_test_server_free(server);
 }
 
@@ -210,16 +210,16 @@ static void freed_before_the_answer(void **state)
     const clave_test_fault silence = {.size = sizeof silence, .action = CLAVE_TEST_SILENCE};
     clave_test_server *server;
     assert_int_equal(clave_test_server_new(&server, NULL), CLAVE_OK);
-    clave_session *s = rig_session(clave_test_server_connect_string(server));
-    clave_lock *a = new_lock(s, "/locks/a"), *b = new_lock(s, "/locks/b");
-    assert_int_equal(clave_lock_acquire(a, -1), CLAVE_OK);
-    assert_int_equal(clave_lock_acquire(b, -1), CLAVE_OK);
+    clave_client *s = rig_session(clave_test_server_connect_string(server));
+    clave_mutex *a = new_lock(s, "/locks/a"), *b = new_lock(s, "/locks/b");
+    assert_int_equal(clave_mutex_acquire(a, -1), CLAVE_OK);
+    assert_int_equal(clave_mutex_acquire(b, -1), CLAVE_OK);
     assert_int_equal(clave_test_server_inject(server, &silence), CLAVE_OK);
-    assert_int_equal(clave_lock_release(a), CLAVE_OK);
-    assert_int_equal(clave_lock_release_confirmed(b, 1), CLAVE_ETIMEDOUT);
-    clave_lock_free(a);
-    clave_lock_free(b);
-    clave_session_close(s, 1); /* nobody answers this either */
+    assert_int_equal(clave_mutex_release(a), CLAVE_OK);
+    assert_int_equal(clave_mutex_release_confirmed(b, 1), CLAVE_ETIMEDOUT);
+    clave_mutex_free(a);
+    clave_mutex_free(b);
+    clave_client_close(s, 1); /* nobody answers this either */
     clave_test_server_free(server);
 }
 

@@ -231,15 +231,15 @@ int rig_kill(struct rig_process *p, int signal)
 /* ---- clients ----------------------------------------------------------------------------------
  */
 
-clave_session *rig_session(const char *connect)
+clave_client *rig_session(const char *connect)
 {
     clave_client_options o = {.size = sizeof o, .session_timeout_ms = 10000};
-    clave_session *s;
+    clave_client *s;
     char text[512];
-    assert_int_equal(clave_session_open(&s, NULL, connect, &o), CLAVE_OK);
-    clave_err err = clave_session_wait(s, RIG_PATIENCE_MS);
+    assert_int_equal(clave_client_open(&s, NULL, connect, &o), CLAVE_OK);
+    clave_err err = clave_client_wait(s, RIG_PATIENCE_MS);
     if (err != CLAVE_OK)
         fail_msg("%s: %s: %s", connect, clave_err_name(err),
-                 clave_session_errmsg(s, text, sizeof text));
+                 clave_client_errmsg(s, text, sizeof text));
     return s;
 }

@@ -66,7 +66,7 @@ void rig_fork(struct rig_process *p, const char *data, const char *address);
 int rig_kill(struct rig_process *p, int signal);
 
 /* An open session that is connected, or the test fails. */
-clave_session *rig_session(const char *connect);
+clave_client *rig_session(const char *connect);
 
 /* The whole file, in a buffer that the caller frees; NULL when there is none. */
 void *rig_read(const char *path, size_t *n);

@@ -14,7 +14,7 @@
 struct candidate {
     bool brief; /* its session is so short that it may be over when it looks */
     clave_selector *s;
-    clave_session *session;
+    clave_client *session;
     atomic_int *leading; /* of all; NULL: not counted */
     atomic_int faults;
     atomic_int terms;    /* begun */
@@ -44,7 +44,7 @@ static void take(clave_selector *s, void *arg)
     atomic_fetch_add(&c->returned, 1);
 }
 
-static void stand_with(struct candidate *c, clave_session *session, clave_selector_options o)
+static void stand_with(struct candidate *c, clave_client *session, clave_selector_options o)
 {
     c->session = session;
     o.size = sizeof o;
@@ -61,16 +61,16 @@ static bool within(atomic_int *what, int least)
     return atomic_load(what) >= least;
 }
 
-static size_t children(clave_session *s, const char *path)
+static size_t children(clave_client *s, const char *path)
 {
     clave_reply *r = NULL;
-    clave_err err = clave_session_children(s, path, 5000, &r);
+    clave_err err = clave_children(s, path, 5000, &r);
     size_t n = err == CLAVE_OK ? r->nnames : 0;
     clave_reply_free(r);
     return n;
 }
 
-static bool stand_there(clave_session *s, size_t n)
+static bool stand_there(clave_client *s, size_t n)
 {
     for (int i = 0; i < RIG_PATIENCE_MS && children(s, "/e") != n; i++)
         usleep(1000);
@@ -101,7 +101,7 @@ static void testRotatingLeadership(void **state)
     enum { N = 4, ROUNDS = 5 };
     struct candidate c[N] = {0};
     atomic_int leading = 0;
-    clave_session *session = rig_session(rig->connect);
+    clave_client *session = rig_session(rig->connect);
     for (size_t i = 0; i < N; i++) {
         c[i].leading = &leading;
         c[i].lasts_ms = 1;
@@ -119,20 +119,20 @@ static void testRotatingLeadership(void **state)
         clave_selector_free(c[i].s);
     }
     assert_true(stand_there(session, 0));
-    clave_session_close(session, 5000);
+    clave_client_close(session, 5000);
 }
 
 static void testAutoRequeue(void **state)
 {
     (void)state;
     struct candidate c = {.lasts_ms = 0};
-    clave_session *session = rig_session(rig->connect);
+    clave_client *session = rig_session(rig->connect);
     stand_with(&c, session, (clave_selector_options){.auto_requeue = true});
     assert_true(within(&c.returned, 5));
     clave_selector_free(c.s);
     assert_int_equal(atomic_load(&c.faults), 0);
     assert_true(stand_there(session, 0));
-    clave_session_close(session, 5000);
+    clave_client_close(session, 5000);
 }
 
 /* testInterruption (CURATOR-468), testInterruptLeadership: released cleanly, the other leads. */
@@ -140,7 +140,7 @@ static void testInterruptLeadership(void **state)
 {
     (void)state;
     struct candidate a = {.lasts_ms = -1}, b = {.lasts_ms = -1};
-    clave_session *session = rig_session(rig->connect);
+    clave_client *session = rig_session(rig->connect);
     stand_with(&a, session, (clave_selector_options){.id = "a"});
     assert_true(within(&a.terms, 1));
     assert_int_equal(clave_selector_start(a.s), CLAVE_EINVAL);
@@ -158,7 +158,7 @@ static void testInterruptLeadership(void **state)
     clave_selector_free(a.s);
     clave_selector_free(b.s);
     assert_true(stand_there(session, 0));
-    clave_session_close(session, 5000);
+    clave_client_close(session, 5000);
 }
 
 /* CURATOR-518: two interrupts in quick succession, and it goes on requeueing. */
@@ -166,7 +166,7 @@ static void testInterruptLeadershipWithRequeue(void **state)
 {
     (void)state;
     struct candidate c = {.lasts_ms = -1};
-    clave_session *session = rig_session(rig->connect);
+    clave_client *session = rig_session(rig->connect);
     stand_with(&c, session, (clave_selector_options){.auto_requeue = true});
     for (int i = 1; i <= 5; i++) {
         assert_true(within(&c.terms, i));
@@ -176,7 +176,7 @@ static void testInterruptLeadershipWithRequeue(void **state)
     assert_true(within(&c.terms, 6));
     assert_int_equal(atomic_load(&c.faults), 0);
     clave_selector_free(c.s);
-    clave_session_close(session, 5000);
+    clave_client_close(session, 5000);
 }
 
 /* testClosing: a leader that closes is interrupted, one that waits leaves the queue. */
@@ -184,7 +184,7 @@ static void testClosing(void **state)
 {
     (void)state;
     struct candidate a = {.lasts_ms = -1}, b = {.lasts_ms = -1};
-    clave_session *session = rig_session(rig->connect);
+    clave_client *session = rig_session(rig->connect);
     stand_with(&a, session, (clave_selector_options){0});
     assert_true(within(&a.terms, 1));
     stand_with(&b, session, (clave_selector_options){0});
@@ -212,17 +212,17 @@ static void testClosing(void **state)
     o.take = NULL;
     assert_int_equal(clave_selector_new(&a.s, session, "/e", &o), CLAVE_EINVAL);
     assert_true(stand_there(session, 0)); /* what was cancelled goes in the background */
-    clave_session_close(session, 5000);
+    clave_client_close(session, 5000);
 }
 
 /* ---- connections and sessions ------------------------------------------------------------ */
 
-static clave_session *session_of(const char *connect, int32_t timeout_ms)
+static clave_client *session_of(const char *connect, int32_t timeout_ms)
 {
-    clave_session *s;
+    clave_client *s;
     clave_client_options o = {.size = sizeof o, .session_timeout_ms = timeout_ms};
-    assert_int_equal(clave_session_open(&s, NULL, connect, &o), CLAVE_OK);
-    assert_int_equal(clave_session_wait(s, RIG_PATIENCE_MS), CLAVE_OK);
+    assert_int_equal(clave_client_open(&s, NULL, connect, &o), CLAVE_OK);
+    assert_int_equal(clave_client_wait(s, RIG_PATIENCE_MS), CLAVE_OK);
     return s;
 }
 
@@ -236,7 +236,7 @@ static void testErrorPolicies(void **state)
     for (size_t i = 0; i < 2; i++) {
         struct candidate c = {.lasts_ms = -1, .brief = i == 1};
         struct rig *server = rig_start(rig_dir(), NULL);
-        clave_session *session = session_of(server->connect, timeouts_ms[i]);
+        clave_client *session = session_of(server->connect, timeouts_ms[i]);
         stand_with(&c, session, (clave_selector_options){.policy = policies[i]});
         assert_true(within(&c.terms, 1));
         int64_t until = clave_selector_deadline(c.s);
@@ -246,7 +246,7 @@ static void testErrorPolicies(void **state)
             assert_true(clave_now() <= until);
         assert_false(clave_selector_has_leadership(c.s));
         clave_selector_free(c.s);
-        clave_session_close(session, 0);
+        clave_client_close(session, 0);
     }
 }
 
@@ -259,7 +259,7 @@ static void testLostRestart(void **state)
     const char *address = rig_unix();
     struct candidate c = {.lasts_ms = -1, .brief = true};
     struct rig *server = rig_start(data, address);
-    clave_session *session = session_of(server->connect, 1000);
+    clave_client *session = session_of(server->connect, 1000);
     stand_with(&c, session, (clave_selector_options){.policy = CLAVE_POLICY_SESSION});
     assert_true(within(&c.terms, 1));
     rig_stop(server);
@@ -270,12 +270,12 @@ static void testLostRestart(void **state)
     assert_true(within(&c.terms, 2));
     assert_int_equal(atomic_load(&c.faults), 0);
     clave_selector_free(c.s);
-    clave_session_close(session, 5000);
+    clave_client_close(session, 5000);
     rig_stop(server);
 }
 
 /* A leader that is asked to release hears it as an interruption. */
-static void revoke_first(clave_client *client, clave_err err, const clave_participant *list,
+static void revoke_first(clave_async_client *client, clave_err err, const clave_participant *list,
                          size_t n, void *arg)
 {
     char path[256];
@@ -283,25 +283,25 @@ static void revoke_first(clave_client *client, clave_err err, const clave_partic
     if (err != CLAVE_OK || n == 0)
         return;
     snprintf(path, sizeof path, "/e/%s", list[0].node);
-    (void)clave_revoke(client, path, NULL, NULL);
+    (void)clave_async_revoke(client, path, NULL, NULL);
 }
 
-static void ask_for_it(clave_client *client, void *arg)
+static void ask_for_it(clave_async_client *client, void *arg)
 {
-    (void)clave_participants(client, "/e", revoke_first, arg);
+    (void)clave_async_participants(client, "/e", revoke_first, arg);
 }
 
 static void a_revocable_leader_is_interrupted_when_asked(void **state)
 {
     (void)state;
     struct candidate c = {.lasts_ms = -1};
-    clave_session *session = rig_session(rig->connect);
+    clave_client *session = rig_session(rig->connect);
     stand_with(&c, session, (clave_selector_options){.revocable = true});
     assert_true(within(&c.terms, 1));
-    clave_session_run(session, ask_for_it, NULL);
+    clave_client_run(session, ask_for_it, NULL);
     assert_true(within(&c.returned, 1));
     clave_selector_free(c.s);
-    clave_session_close(session, 5000);
+    clave_client_close(session, 5000);
 }
 
 /* ---- an executor of the caller's --------------------------------------------------------- */
@@ -340,7 +340,7 @@ static void testWithExecutor(void **state)
     enum { N = 3 };
     struct candidate c[N] = {0};
     atomic_int leading = 0, left = INT_MAX; /* the first may lead often before the last stands */
-    clave_session *session = rig_session(rig->connect);
+    clave_client *session = rig_session(rig->connect);
     for (size_t i = 0; i < N; i++) {
         c[i].leading = &leading;
         c[i].lasts_ms = 1;
@@ -374,7 +374,7 @@ static void testWithExecutor(void **state)
         usleep(1000);
     assert_int_equal(clave_selector_error(once.s), CLAVE_EIO);
     clave_selector_free(once.s);
-    clave_session_close(session, 5000);
+    clave_client_close(session, 5000);
 }
 
 struct onlooker {
@@ -399,7 +399,7 @@ static void a_requeue_at_the_end_of_a_task(void **state)
     pthread_t lookers[LOOKERS];
     struct candidate c = {0};
     atomic_int left = 2 * TERMS;
-    clave_session *session = rig_session(rig->connect);
+    clave_client *session = rig_session(rig->connect);
     stand_with(&c, session, (clave_selector_options){.execute = execute, .execute_arg = &left});
     o.s = c.s;
     for (size_t i = 0; i < LOOKERS; i++)
@@ -420,7 +420,7 @@ static void a_requeue_at_the_end_of_a_task(void **state)
     for (size_t i = 0; i < LOOKERS; i++)
         pthread_join(lookers[i], NULL);
     clave_selector_free(c.s);
-    clave_session_close(session, 5000);
+    clave_client_close(session, 5000);
 }
 
 int main(void)

@@ -35,15 +35,15 @@ static void *write_on(void *arg)
 {
     struct writer *w = arg;
     char path[32];
-    clave_session *s;
-    if (clave_session_open(&s, NULL, w->connect, NULL) != CLAVE_OK) {
+    clave_client *s;
+    if (clave_client_open(&s, NULL, w->connect, NULL) != CLAVE_OK) {
         atomic_store(&w->ended, true);
         return NULL;
     }
     int64_t until = clave_now() + RIG_PATIENCE_MS;
     for (unsigned i = w->from; !atomic_load(&w->stop) && clave_now() < until;) {
         snprintf(path, sizeof path, "/k%u", i);
-        clave_err err = clave_session_create(s, path, path, strlen(path), NULL, 2000, NULL);
+        clave_err err = clave_create(s, path, path, strlen(path), NULL, 2000, NULL);
         if (err == CLAVE_ETIMEDOUT || (err == CLAVE_ECONNLOSS && !w->mortal))
             continue;
         if (err != CLAVE_OK && err != CLAVE_ENODEEXISTS)
@@ -51,7 +51,7 @@ static void *write_on(void *arg)
         atomic_store(&w->acknowledged, ++i);
         until = clave_now() + RIG_PATIENCE_MS;
     }
-    clave_session_close(s, 0);
+    clave_client_close(s, 0);
     atomic_store(&w->ended, true);
     return NULL;
 }
@@ -67,17 +67,17 @@ static void await_written(struct writer *w, unsigned n)
 static unsigned assert_written(const char *connect, unsigned n)
 {
     char path[32];
-    clave_session *s = rig_session(connect);
+    clave_client *s = rig_session(connect);
     for (unsigned i = 0; i < n; i++) {
         snprintf(path, sizeof path, "/k%u", i);
-        clave_err err = clave_session_exists(s, path, 5000, NULL);
+        clave_err err = clave_exists(s, path, 5000, NULL);
         assert_safe(err != CLAVE_ENONODE, "a lost write: it was acknowledged and is not there");
         assert_int_equal(err, CLAVE_OK);
     }
     snprintf(path, sizeof path, "/k%u", n);
-    while (clave_session_exists(s, path, 5000, NULL) == CLAVE_OK)
+    while (clave_exists(s, path, 5000, NULL) == CLAVE_OK)
         snprintf(path, sizeof path, "/k%u", ++n);
-    clave_session_close(s, 5000);
+    clave_client_close(s, 5000);
     return n;
 }
 
@@ -245,19 +245,19 @@ static void several_addresses(void **state)
     struct server_run_options o = rig_options(rig_dir(), listen);
     o.nlisten = 3;
     struct rig *r = rig_start_with(&o);
-    clave_session *a = rig_session(clave__server_run_address(r->run, 0));
-    clave_session *b = rig_session(clave__server_run_address(r->run, 1));
+    clave_client *a = rig_session(clave__server_run_address(r->run, 0));
+    clave_client *b = rig_session(clave__server_run_address(r->run, 1));
     const char *any = clave__server_run_address(r->run, 2);
     char connect[64];
     snprintf(connect, sizeof connect, "127.0.0.1%s", strrchr(any, ':'));
-    clave_session *c = rig_session(connect);
+    clave_client *c = rig_session(connect);
     assert_null(clave__server_run_address(r->run, 3));
-    assert_int_equal(clave_session_create(a, "/x", "", 0, NULL, 5000, NULL), CLAVE_OK);
-    assert_int_equal(clave_session_exists(b, "/x", 5000, NULL), CLAVE_OK);
-    assert_int_equal(clave_session_exists(c, "/x", 5000, NULL), CLAVE_OK);
-    clave_session_close(a, 5000);
-    clave_session_close(b, 5000);
-    clave_session_close(c, 5000);
+    assert_int_equal(clave_create(a, "/x", "", 0, NULL, 5000, NULL), CLAVE_OK);
+    assert_int_equal(clave_exists(b, "/x", 5000, NULL), CLAVE_OK);
+    assert_int_equal(clave_exists(c, "/x", 5000, NULL), CLAVE_OK);
+    clave_client_close(a, 5000);
+    clave_client_close(b, 5000);
+    clave_client_close(c, 5000);
     rig_stop(r);
 }
 
@@ -285,16 +285,16 @@ static void one_address_has_so_many_connections(void **state)
     (void)state;
     const char *listen = "127.0.0.1:0";
     struct server_run_options o = rig_options(rig_dir(), &listen);
-    clave_session *s;
+    clave_client *s;
     o.max_per_address = 2;
     struct rig *r = rig_start_with(&o);
-    clave_session *a = rig_session(r->connect), *b = rig_session(r->connect);
-    assert_int_equal(clave_session_open(&s, NULL, r->connect, NULL), CLAVE_OK);
-    assert_int_equal(clave_session_wait(s, 200), CLAVE_EUNREACHABLE);
-    clave_session_close(a, 5000);
-    assert_int_equal(clave_session_wait(s, RIG_PATIENCE_MS), CLAVE_OK);
-    clave_session_close(b, 5000);
-    clave_session_close(s, 5000);
+    clave_client *a = rig_session(r->connect), *b = rig_session(r->connect);
+    assert_int_equal(clave_client_open(&s, NULL, r->connect, NULL), CLAVE_OK);
+    assert_int_equal(clave_client_wait(s, 200), CLAVE_EUNREACHABLE);
+    clave_client_close(a, 5000);
+    assert_int_equal(clave_client_wait(s, RIG_PATIENCE_MS), CLAVE_OK);
+    clave_client_close(b, 5000);
+    clave_client_close(s, 5000);
     rig_stop(r);
 }
 
@@ -314,8 +314,8 @@ static void a_client_that_never_reads(void **state)
     static char value[100000];
     o.engine.max_output = 256 * 1024;
     struct rig *r = rig_start_with(&o);
-    clave_session *s = rig_session(address);
-    assert_int_equal(clave_session_create(s, "/long", value, sizeof value, NULL, 5000, NULL), 0);
+    clave_client *s = rig_session(address);
+    assert_int_equal(clave_create(s, "/long", value, sizeof value, NULL, 5000, NULL), 0);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
     strcpy(addr.sun_path, address + strlen("unix:"));
     assert_int_equal(connect(fd, (struct sockaddr *)&addr, sizeof addr), 0);
@@ -323,10 +323,10 @@ static void a_client_that_never_reads(void **state)
     while (write(fd, get, sizeof get) == (ssize_t)sizeof get)
         continue; /* until the server reads no more */
     assert_int_equal(errno, EAGAIN);
-    assert_int_equal(clave_session_exists(s, "/long", 5000, NULL), CLAVE_OK);
+    assert_int_equal(clave_exists(s, "/long", 5000, NULL), CLAVE_OK);
     close(fd);
-    assert_int_equal(clave_session_exists(s, "/long", 5000, NULL), CLAVE_OK);
-    clave_session_close(s, 5000);
+    assert_int_equal(clave_exists(s, "/long", 5000, NULL), CLAVE_OK);
+    clave_client_close(s, 5000);
     rig_stop(r);
 }
 
@@ -340,9 +340,9 @@ static void signals_end_it_well(void **state)
     for (size_t i = 0; i < 2; i++) {
         struct rig_process p;
         rig_fork(&p, rig_dir(), rig_unix());
-        clave_session *s = rig_session(p.connect);
+        clave_client *s = rig_session(p.connect);
         assert_int_equal(rig_kill(&p, signals[i]), 0);
-        clave_session_close(s, 0);
+        clave_client_close(s, 0);
     }
 }
 
@@ -355,10 +355,10 @@ static void nobody_connected_ends_it(void **state)
     bool came = false;
     for (int i = 0; i < 10 && !came; i++) { /* who comes too late finds that it has ended */
         struct rig *r = rig_start_with(&o);
-        clave_session *s;
-        assert_int_equal(clave_session_open(&s, NULL, address, NULL), CLAVE_OK);
-        came = clave_session_wait(s, 2000) == CLAVE_OK;
-        clave_session_close(s, came ? 5000 : 0);
+        clave_client *s;
+        assert_int_equal(clave_client_open(&s, NULL, address, NULL), CLAVE_OK);
+        came = clave_client_wait(s, 2000) == CLAVE_OK;
+        clave_client_close(s, came ? 5000 : 0);
         assert_int_equal(rig_join(r, NULL, 0), CLAVE_OK);
     }
     assert_true(came);

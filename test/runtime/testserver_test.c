@@ -21,24 +21,24 @@ static clave_test_server *start(void)
     return t;
 }
 
-static clave_session *session_of(const clave_test_server *t)
+static clave_client *session_of(const clave_test_server *t)
 {
     clave_client_options o = {.size = sizeof o, .session_timeout_ms = SESSION_MS};
-    clave_session *s;
-    assert_int_equal(clave_session_open(&s, NULL, clave_test_server_connect_string(t), &o), 0);
-    assert_int_equal(clave_session_wait(s, RIG_PATIENCE_MS), CLAVE_OK);
+    clave_client *s;
+    assert_int_equal(clave_client_open(&s, NULL, clave_test_server_connect_string(t), &o), 0);
+    assert_int_equal(clave_client_wait(s, RIG_PATIENCE_MS), CLAVE_OK);
     return s;
 }
 
-static clave_err create(clave_session *s, const char *path, clave_create_mode mode)
+static clave_err create(clave_client *s, const char *path, clave_create_mode mode)
 {
     clave_create_options o = {.size = sizeof o, .mode = mode};
-    return clave_session_create(s, path, "x", 1, &o, RIG_PATIENCE_MS, NULL);
+    return clave_create(s, path, "x", 1, &o, RIG_PATIENCE_MS, NULL);
 }
 
-static clave_err exists(clave_session *s, const char *path)
+static clave_err exists(clave_client *s, const char *path)
 {
-    return clave_session_exists(s, path, RIG_PATIENCE_MS, NULL);
+    return clave_exists(s, path, RIG_PATIENCE_MS, NULL);
 }
 
 static clave_test_stats stats_of(clave_test_server *t)
@@ -50,10 +50,10 @@ static clave_test_stats stats_of(clave_test_server *t)
 
 /* The connection was cut. It may not have heard of that yet, and what it asks for then is lost; but
  * a read, which is asked for again, is answered on the next one. */
-static void await_return(clave_session *s)
+static void await_return(clave_client *s)
 {
     assert_int_equal(exists(s, "/"), CLAVE_OK);
-    assert_int_equal(clave_session_wait(s, RIG_PATIENCE_MS), CLAVE_OK);
+    assert_int_equal(clave_client_wait(s, RIG_PATIENCE_MS), CLAVE_OK);
 }
 
 /* ---- life ----------------------------------------------------------------------------- */
@@ -62,8 +62,8 @@ static void it_comes_back_with_everything(void **state)
 {
     (void)state;
     clave_test_server *t = start();
-    clave_session *s = session_of(t);
-    int64_t id = clave_session_id(s);
+    clave_client *s = session_of(t);
+    int64_t id = clave_client_id(s);
     char before[32];
     strcpy(before, clave_test_server_connect_string(t));
     for (int i = 0; i < 6; i++) {
@@ -82,9 +82,9 @@ static void it_comes_back_with_everything(void **state)
         await_return(s);
         assert_int_equal(exists(s, path), CLAVE_OK);
     }
-    assert_true(clave_session_id(s) == id);
+    assert_true(clave_client_id(s) == id);
     assert_int_equal(stats_of(t).ephemerals, 6);
-    clave_session_close(s, RIG_PATIENCE_MS);
+    clave_client_close(s, RIG_PATIENCE_MS);
     clave_test_server_free(t);
 }
 
@@ -160,14 +160,14 @@ static void only_its_own_directory_goes(void **state)
     clave_test_server_free(t);
     assert_int_not_equal(stat(own, &st), 0);
     assert_int_equal(clave_test_server_new(&t, &o), CLAVE_OK);
-    clave_session *s = session_of(t);
+    clave_client *s = session_of(t);
     assert_int_equal(create(s, "/kept", CLAVE_PERSISTENT), CLAVE_OK);
-    clave_session_close(s, RIG_PATIENCE_MS);
+    clave_client_close(s, RIG_PATIENCE_MS);
     clave_test_server_free(t);
     assert_int_equal(clave_test_server_new(&t, &o), CLAVE_OK);
     s = session_of(t);
     assert_int_equal(exists(s, "/kept"), CLAVE_OK);
-    clave_session_close(s, RIG_PATIENCE_MS);
+    clave_client_close(s, RIG_PATIENCE_MS);
     clave_test_server_free(t);
     assert_int_equal(stat(o.data_dir, &st), 0);
 }
@@ -200,14 +200,14 @@ static void a_call_from_its_own_thread(void **state)
     clave_test_server *t;
     clave_test_server_options o = {.size = sizeof o, .log = call_from_log, .log_arg = &c};
     assert_int_equal(clave_test_server_new(&t, &o), CLAVE_OK);
-    clave_session *s = session_of(t);
+    clave_client *s = session_of(t);
     atomic_store(&c.t, t);
-    assert_int_equal(clave_test_server_expire(t, clave_session_id(s)), CLAVE_OK);
+    assert_int_equal(clave_test_server_expire(t, clave_client_id(s)), CLAVE_OK);
     assert_true(atomic_load(&c.called));
     for (size_t i = 0; i < 3; i++)
-        assert_int_equal(atomic_load(&c.answers[i]), CLAVE_EDEADLK);
+        assert_int_equal(atomic_load(&c.answers[i]), CLAVE_ELOOPTHREAD);
     atomic_store(&c.t, NULL);
-    clave_session_close(s, RIG_PATIENCE_MS);
+    clave_client_close(s, RIG_PATIENCE_MS);
     clave_test_server_free(t);
 }
 
@@ -217,17 +217,17 @@ static void an_expired_session_loses_its_nodes(void **state)
 {
     (void)state;
     clave_test_server *t = start();
-    clave_session *s = session_of(t), *other = session_of(t);
-    int64_t id = clave_session_id(s);
+    clave_client *s = session_of(t), *other = session_of(t);
+    int64_t id = clave_client_id(s);
     assert_int_equal(create(s, "/e", CLAVE_EPHEMERAL), CLAVE_OK);
     assert_int_equal(clave_test_server_expire(t, id), CLAVE_OK);
     assert_int_equal(exists(other, "/e"), CLAVE_ENONODE);
     assert_int_equal(clave_test_server_expire(t, id), CLAVE_EUNKNOWNSESSION);
-    while (clave_session_id(s) == id || exists(s, "/") != CLAVE_OK)
+    while (clave_client_id(s) == id || exists(s, "/") != CLAVE_OK)
         sched_yield();
     assert_int_equal(exists(s, "/e"), CLAVE_ENONODE);
-    clave_session_close(s, RIG_PATIENCE_MS);
-    clave_session_close(other, RIG_PATIENCE_MS);
+    clave_client_close(s, RIG_PATIENCE_MS);
+    clave_client_close(other, RIG_PATIENCE_MS);
     clave_test_server_free(t);
 }
 
@@ -235,8 +235,8 @@ static void a_dropped_connection_comes_back(void **state)
 {
     (void)state;
     clave_test_server *t = start();
-    clave_session *s = session_of(t);
-    int64_t id = clave_session_id(s);
+    clave_client *s = session_of(t);
+    int64_t id = clave_client_id(s);
     assert_int_equal(create(s, "/e", CLAVE_EPHEMERAL), CLAVE_OK);
     for (int i = 0; i < 2; i++) {
         uint64_t before = stats_of(t).requests[CLAVE_TEST_CONNECT];
@@ -245,10 +245,10 @@ static void a_dropped_connection_comes_back(void **state)
             sched_yield();
         while (exists(s, "/e") != CLAVE_OK)
             sched_yield();
-        assert_true(clave_session_id(s) == id);
+        assert_true(clave_client_id(s) == id);
     }
     assert_int_equal(clave_test_server_drop(t, 4711), CLAVE_EUNKNOWNSESSION);
-    clave_session_close(s, RIG_PATIENCE_MS);
+    clave_client_close(s, RIG_PATIENCE_MS);
     clave_test_server_free(t);
 }
 
@@ -256,25 +256,25 @@ static void time_that_is_skipped_has_passed(void **state)
 {
     (void)state;
     clave_test_server *t = start();
-    clave_session *s = session_of(t);
-    int64_t id = clave_session_id(s);
+    clave_client *s = session_of(t);
+    int64_t id = clave_client_id(s);
     assert_int_equal(create(s, "/e", CLAVE_EPHEMERAL), CLAVE_OK);
     assert_int_equal(clave_test_server_skip_time(t, -1), CLAVE_EINVAL);
     assert_int_equal(clave_test_server_skip_time(t, 0), CLAVE_OK);
     assert_int_equal(stats_of(t).ephemerals, 1);
     assert_int_equal(clave_test_server_skip_time(t, SESSION_MS + 200), CLAVE_OK);
     assert_int_equal(stats_of(t).ephemerals, 0);
-    while (clave_session_id(s) == id || exists(s, "/") != CLAVE_OK)
+    while (clave_client_id(s) == id || exists(s, "/") != CLAVE_OK)
         sched_yield();
     /* It goes on from there, also over a restart. */
     assert_int_equal(clave_test_server_restart(t), CLAVE_OK);
     await_return(s);
     clave_reply *r = NULL;
     assert_int_equal(create(s, "/late", CLAVE_PERSISTENT), CLAVE_OK);
-    assert_int_equal(clave_session_exists(s, "/late", RIG_PATIENCE_MS, &r), CLAVE_OK);
+    assert_int_equal(clave_exists(s, "/late", RIG_PATIENCE_MS, &r), CLAVE_OK);
     assert_true(r->stat.ctime > (int64_t)time(NULL) * 1000 + SESSION_MS / 2);
     clave_reply_free(r);
-    clave_session_close(s, RIG_PATIENCE_MS);
+    clave_client_close(s, RIG_PATIENCE_MS);
     clave_test_server_free(t);
 }
 
@@ -300,13 +300,13 @@ static void the_fates_of_a_request(void **state)
 {
     (void)state;
     clave_test_server *t = start();
-    clave_session *s = session_of(t), *other = session_of(t);
+    clave_client *s = session_of(t), *other = session_of(t);
     for (size_t i = 0; i < sizeof fates / sizeof *fates; i++) {
         char path[16];
         clave_test_fault f = {.size = sizeof f, .times = 1, .after = 1, .bytes = fates[i].bytes};
         f.action = fates[i].action;
         f.kind = CLAVE_TEST_CREATE;
-        f.session = clave_session_id(s);
+        f.session = clave_client_id(s);
         f.delay_ms = 50;
         uint64_t before = stats_of(t).strikes;
         snprintf(path, sizeof path, "/f%zu", i);
@@ -325,13 +325,13 @@ static void the_fates_of_a_request(void **state)
         assert_int_equal(exists(other, path), fates[i].node);
         if (f.action == CLAVE_TEST_DELAY_REPLY)
             assert_true(clave_now() - begin >= f.delay_ms - 2);
-        assert_int_equal(clave_session_wait(s, RIG_PATIENCE_MS), CLAVE_OK);
+        assert_int_equal(clave_client_wait(s, RIG_PATIENCE_MS), CLAVE_OK);
         snprintf(path, sizeof path, "/c%zu", i);
         assert_int_equal(create(s, path, CLAVE_PERSISTENT), CLAVE_OK); /* it struck once */
-        assert_true(clave_session_id(s) == f.session);
+        assert_true(clave_client_id(s) == f.session);
     }
-    clave_session_close(s, RIG_PATIENCE_MS);
-    clave_session_close(other, RIG_PATIENCE_MS);
+    clave_client_close(s, RIG_PATIENCE_MS);
+    clave_client_close(other, RIG_PATIENCE_MS);
     clave_test_server_free(t);
 }
 
@@ -339,19 +339,19 @@ static void a_silent_server_is_heard_again(void **state)
 {
     (void)state;
     clave_test_server *t = start();
-    clave_session *s = session_of(t), *other = session_of(t);
+    clave_client *s = session_of(t), *other = session_of(t);
     clave_test_fault f = {.size = sizeof f, .action = CLAVE_TEST_SILENCE};
-    f.session = clave_session_id(s);
+    f.session = clave_client_id(s);
     assert_int_equal(clave_test_server_inject(t, &f), CLAVE_OK);
     do /* what its thread did not come to in that time was never asked for */
-        assert_int_equal(clave_session_create(s, "/x", "", 0, NULL, 20, NULL), CLAVE_ETIMEDOUT);
+        assert_int_equal(clave_create(s, "/x", "", 0, NULL, 20, NULL), CLAVE_ETIMEDOUT);
     while (stats_of(t).requests[CLAVE_TEST_CREATE] == 0);
     assert_int_equal(exists(other, "/x"), CLAVE_OK);
     assert_int_equal(clave_test_server_heal(t), CLAVE_OK);
     assert_int_equal(create(s, "/x", CLAVE_PERSISTENT), CLAVE_ENODEEXISTS);
     assert_int_equal(stats_of(t).requests[CLAVE_TEST_CONNECT], 2); /* the same connection */
-    clave_session_close(s, RIG_PATIENCE_MS);
-    clave_session_close(other, RIG_PATIENCE_MS);
+    clave_client_close(s, RIG_PATIENCE_MS);
+    clave_client_close(other, RIG_PATIENCE_MS);
     clave_test_server_free(t);
 }
 
@@ -362,30 +362,29 @@ static void a_server_that_does_not_greet(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof actions / sizeof *actions; i++) {
         clave_test_server *t = start();
-        clave_session *s;
+        clave_client *s;
         clave_test_fault f = {.size = sizeof f, .action = actions[i], .kind = CLAVE_TEST_CONNECT};
         assert_int_equal(clave_test_server_inject(t, &f), CLAVE_OK);
-        assert_int_equal(clave_session_open(&s, NULL, clave_test_server_connect_string(t), NULL),
-                         0);
+        assert_int_equal(clave_client_open(&s, NULL, clave_test_server_connect_string(t), NULL), 0);
         assert_int_equal(clave_test_server_await_strikes(t, 1, RIG_PATIENCE_MS), CLAVE_OK);
-        assert_int_equal(clave_session_wait(s, 20), CLAVE_EUNREACHABLE);
+        assert_int_equal(clave_client_wait(s, 20), CLAVE_EUNREACHABLE);
         clave_test_stats st = stats_of(t);
         assert_true(st.requests[CLAVE_TEST_CONNECT] >= 1);
         assert_int_equal(st.sessions > 0, actions[i] != CLAVE_TEST_LOSE_REQUEST);
         assert_int_equal(clave_test_server_heal(t), CLAVE_OK);
-        assert_int_equal(clave_session_wait(s, RIG_PATIENCE_MS), CLAVE_OK);
-        clave_session_close(s, RIG_PATIENCE_MS);
+        assert_int_equal(clave_client_wait(s, RIG_PATIENCE_MS), CLAVE_OK);
+        clave_client_close(s, RIG_PATIENCE_MS);
         clave_test_server_free(t);
     }
 }
 
 /* A watch on /w, and whether its event has come. */
 struct sentry {
-    clave_watch *watch;
+    clave_async_watch *watch;
     atomic_bool told;
 };
 
-static void on_event(clave_client *c, clave_watch *w, const clave_event *ev, void *arg)
+static void on_event(clave_async_client *c, clave_async_watch *w, const clave_event *ev, void *arg)
 {
     struct sentry *y = arg;
     (void)c;
@@ -394,24 +393,24 @@ static void on_event(clave_client *c, clave_watch *w, const clave_event *ev, voi
         atomic_store(&y->told, true);
 }
 
-static void on_result(clave_client *c, const clave_result *res, void *arg)
+static void on_result(clave_async_client *c, const clave_result *res, void *arg)
 {
     (void)c;
     (void)res;
     (void)arg;
 }
 
-static void set_watch(clave_client *c, void *arg)
+static void set_watch(clave_async_client *c, void *arg)
 {
     struct sentry *y = arg;
-    assert_int_equal(clave_watch_new(&y->watch, c, on_event, y), CLAVE_OK);
-    assert_int_equal(clave_exists(c, "/w", y->watch, on_result, NULL), CLAVE_OK);
+    assert_int_equal(clave_async_watch_new(&y->watch, c, on_event, y), CLAVE_OK);
+    assert_int_equal(clave_async_exists(c, "/w", y->watch, on_result, NULL), CLAVE_OK);
 }
 
-static void free_watch(clave_client *c, void *arg)
+static void free_watch(clave_async_client *c, void *arg)
 {
     (void)c;
-    clave_watch_free(((struct sentry *)arg)->watch);
+    clave_async_watch_free(((struct sentry *)arg)->watch);
 }
 
 /* The event is lost with its connection, and told when the watch is set again. */
@@ -419,11 +418,11 @@ static void a_lost_event_is_told_again(void **state)
 {
     (void)state;
     clave_test_server *t = start();
-    clave_session *s = session_of(t), *other = session_of(t);
+    clave_client *s = session_of(t), *other = session_of(t);
     clave_test_fault f = {.size = sizeof f, .action = CLAVE_TEST_LOSE_REPLY, .times = 1};
     struct sentry y = {.told = false};
     f.kind = CLAVE_TEST_EVENT;
-    assert_int_equal(clave_session_run(s, set_watch, &y), CLAVE_OK);
+    assert_int_equal(clave_client_run(s, set_watch, &y), CLAVE_OK);
     while (stats_of(t).watches == 0)
         sched_yield();
     assert_int_equal(clave_test_server_inject(t, &f), CLAVE_OK);
@@ -431,9 +430,9 @@ static void a_lost_event_is_told_again(void **state)
     assert_int_equal(clave_test_server_await_strikes(t, 1, RIG_PATIENCE_MS), CLAVE_OK);
     while (!atomic_load(&y.told))
         sched_yield();
-    assert_int_equal(clave_session_run(s, free_watch, &y), CLAVE_OK);
-    clave_session_close(s, RIG_PATIENCE_MS);
-    clave_session_close(other, RIG_PATIENCE_MS);
+    assert_int_equal(clave_client_run(s, free_watch, &y), CLAVE_OK);
+    clave_client_close(s, RIG_PATIENCE_MS);
+    clave_client_close(other, RIG_PATIENCE_MS);
     clave_test_server_free(t);
 }
 
@@ -464,18 +463,18 @@ static void what_was_asked_is_counted(void **state)
                                            CLAVE_TEST_EXISTS,   CLAVE_TEST_CLOSE};
     (void)state;
     clave_test_server *t = start();
-    clave_session *s = session_of(t);
-    assert_int_equal(clave_session_sync(s, "/", RIG_PATIENCE_MS), CLAVE_OK);
+    clave_client *s = session_of(t);
+    assert_int_equal(clave_sync(s, "/", RIG_PATIENCE_MS), CLAVE_OK);
     clave_test_stats before = stats_of(t), after; /* a client asks a thing or two by itself */
     assert_int_equal(before.requests[CLAVE_TEST_CONNECT], 1);
     assert_int_equal(create(s, "/a", CLAVE_PERSISTENT), CLAVE_OK);
-    assert_int_equal(clave_session_set(s, "/a", "y", 1, -1, RIG_PATIENCE_MS, NULL), CLAVE_OK);
-    assert_int_equal(clave_session_get(s, "/a", RIG_PATIENCE_MS, NULL), CLAVE_OK);
-    assert_int_equal(clave_session_children(s, "/", RIG_PATIENCE_MS, NULL), CLAVE_OK);
-    assert_int_equal(clave_session_sync(s, "/", RIG_PATIENCE_MS), CLAVE_OK);
-    assert_int_equal(clave_session_delete(s, "/a", -1, RIG_PATIENCE_MS), CLAVE_OK);
+    assert_int_equal(clave_set(s, "/a", "y", 1, -1, RIG_PATIENCE_MS, NULL), CLAVE_OK);
+    assert_int_equal(clave_get(s, "/a", RIG_PATIENCE_MS, NULL), CLAVE_OK);
+    assert_int_equal(clave_children(s, "/", RIG_PATIENCE_MS, NULL), CLAVE_OK);
+    assert_int_equal(clave_sync(s, "/", RIG_PATIENCE_MS), CLAVE_OK);
+    assert_int_equal(clave_delete(s, "/a", -1, RIG_PATIENCE_MS), CLAVE_OK);
     assert_int_equal(exists(s, "/a"), CLAVE_ENONODE);
-    clave_session_close(s, RIG_PATIENCE_MS);
+    clave_client_close(s, RIG_PATIENCE_MS);
     after = stats_of(t);
     for (size_t i = 0; i < sizeof once / sizeof *once; i++)
         assert_int_equal(after.requests[once[i]], before.requests[once[i]] + 1);
@@ -511,7 +510,7 @@ static void many_threads(void **state)
 {
     (void)state;
     clave_test_server *t = start();
-    clave_session *s = session_of(t);
+    clave_client *s = session_of(t);
     pthread_t threads[3];
     for (size_t i = 0; i < 3; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, tease, t), 0);
@@ -519,8 +518,8 @@ static void many_threads(void **state)
         create(s, "/x", CLAVE_PERSISTENT);
     for (size_t i = 0; i < 3; i++)
         pthread_join(threads[i], NULL);
-    assert_int_equal(clave_session_wait(s, RIG_PATIENCE_MS), CLAVE_OK);
-    clave_session_close(s, RIG_PATIENCE_MS);
+    assert_int_equal(clave_client_wait(s, RIG_PATIENCE_MS), CLAVE_OK);
+    clave_client_close(s, RIG_PATIENCE_MS);
     clave_test_server_free(t);
 }
 

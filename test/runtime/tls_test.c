@@ -323,15 +323,15 @@ static struct rig *start_server(void)
     return rig_start_with(&o);
 }
 
-static clave_session *open_session(const char *connect, clave_tls *tls, clave_loop *loop)
+static clave_client *open_session(const char *connect, clave_tls *tls, clave_loop *loop)
 {
     clave_client_options o = {.size = sizeof o, .session_timeout_ms = 10000, .tls = tls};
-    clave_session *s;
+    clave_client *s;
     char text[512];
-    assert_int_equal(clave_session_open(&s, loop, connect, &o), CLAVE_OK);
-    clave_err err = clave_session_wait(s, RIG_PATIENCE_MS);
+    assert_int_equal(clave_client_open(&s, loop, connect, &o), CLAVE_OK);
+    clave_err err = clave_client_wait(s, RIG_PATIENCE_MS);
     if (err != CLAVE_OK)
-        fail_msg("%s: %s", clave_err_name(err), clave_session_errmsg(s, text, sizeof text));
+        fail_msg("%s: %s", clave_err_name(err), clave_client_errmsg(s, text, sizeof text));
     return s;
 }
 
@@ -341,19 +341,19 @@ static void a_session_keeps_its_side(void **state)
     enum { BIG = 1000 * 1000 };
     struct rig *r = start_server();
     clave_tls *tls = client_side();
-    clave_session *s = open_session(r->connect, tls, NULL);
+    clave_client *s = open_session(r->connect, tls, NULL);
     clave_tls_free(tls); /* which the session still has */
     char *big = malloc(BIG);
     clave_reply *got;
     for (size_t i = 0; i < BIG; i++)
         big[i] = (char)(i * 31);
-    assert_int_equal(clave_session_create(s, "/big", big, BIG, NULL, 20000, NULL), CLAVE_OK);
-    assert_int_equal(clave_session_get(s, "/big", 20000, &got), CLAVE_OK);
+    assert_int_equal(clave_create(s, "/big", big, BIG, NULL, 20000, NULL), CLAVE_OK);
+    assert_int_equal(clave_get(s, "/big", 20000, &got), CLAVE_OK);
     assert_int_equal(got->len, BIG);
     assert_memory_equal(got->data, big, BIG);
     clave_reply_free(got);
     free(big);
-    clave_session_close(s, 5000);
+    clave_client_close(s, 5000);
     rig_stop(r);
 }
 
@@ -361,21 +361,21 @@ static void the_environment_is_shared(void **state)
 {
     (void)state;
     struct rig *r = start_server();
-    clave_session *s;
+    clave_client *s;
     char text[512];
     setenv("CLAVE_TLS_CA", "/nowhere", 1);
-    assert_int_equal(clave_session_open(&s, NULL, r->connect, NULL), CLAVE_EIO);
+    assert_int_equal(clave_client_open(&s, NULL, r->connect, NULL), CLAVE_EIO);
     setenv("CLAVE_TLS_CA", ca, 1);
     setenv("CLAVE_TLS_CERT", client, 1);
     for (int i = 0; i < 2; i++)
-        clave_session_close(open_session(r->connect, NULL, NULL), 5000);
+        clave_client_close(open_session(r->connect, NULL, NULL), 5000);
     unsetenv("CLAVE_TLS_CA");
     unsetenv("CLAVE_TLS_CERT");
-    assert_int_equal(clave_session_open(&s, NULL, r->connect, NULL), CLAVE_OK);
-    assert_int_equal(clave_session_wait(s, -1), CLAVE_ETLS);
+    assert_int_equal(clave_client_open(&s, NULL, r->connect, NULL), CLAVE_OK);
+    assert_int_equal(clave_client_wait(s, -1), CLAVE_ETLS);
     assert_non_null(
-        strstr(clave_session_errmsg(s, text, sizeof text), "no authority in the system"));
-    clave_session_close(s, 0);
+        strstr(clave_client_errmsg(s, text, sizeof text), "no authority in the system"));
+    clave_client_close(s, 0);
     rig_stop(r);
 }
 
@@ -393,14 +393,14 @@ static void a_silent_server_is_given_up(void **state)
     snprintf(connect, sizeof connect, "tls:127.0.0.1:%u", (unsigned)ntohs(at.sin_port));
     clave_tls *tls = client_side();
     clave_client_options o = {.size = sizeof o, .session_timeout_ms = 900, .tls = tls};
-    clave_session *s;
-    assert_int_equal(clave_session_open(&s, NULL, connect, &o), CLAVE_OK);
+    clave_client *s;
+    assert_int_equal(clave_client_open(&s, NULL, connect, &o), CLAVE_OK);
     int64_t until = clave_now() + RIG_PATIENCE_MS;
     do
-        assert_int_equal(clave_session_wait(s, 1000), CLAVE_EUNREACHABLE);
-    while (!strstr(clave_session_errmsg(s, text, sizeof text), "in time") && clave_now() < until);
+        assert_int_equal(clave_client_wait(s, 1000), CLAVE_EUNREACHABLE);
+    while (!strstr(clave_client_errmsg(s, text, sizeof text), "in time") && clave_now() < until);
     assert_non_null(strstr(text, "in time"));
-    clave_session_close(s, 0);
+    clave_client_close(s, 0);
     clave_tls_free(tls);
     close(fd);
 }
@@ -421,13 +421,13 @@ static void *visit(void *arg)
         return NULL;
     for (int i = 0; i < 10; i++) {
         clave_client_options o = {.size = sizeof o, .session_timeout_ms = 10000, .tls = v->tls};
-        clave_session *s;
-        if (clave_session_open(&s, loop, v->connect, &o) != CLAVE_OK)
+        clave_client *s;
+        if (clave_client_open(&s, loop, v->connect, &o) != CLAVE_OK)
             break;
-        if (clave_session_wait(s, RIG_PATIENCE_MS) == CLAVE_OK &&
-            clave_session_exists(s, "/", RIG_PATIENCE_MS, NULL) == CLAVE_OK)
+        if (clave_client_wait(s, RIG_PATIENCE_MS) == CLAVE_OK &&
+            clave_exists(s, "/", RIG_PATIENCE_MS, NULL) == CLAVE_OK)
             atomic_fetch_add(v->visits, 1);
-        clave_session_close(s, 5000);
+        clave_client_close(s, 5000);
     }
     clave_loop_free(loop);
     return NULL;

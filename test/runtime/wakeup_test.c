@@ -72,7 +72,7 @@ static int stop_server(void **state)
 
 /* ---- on a loop of the library ---------------------------------------------------------- */
 
-static void on_event(clave_mutex *m, const clave_mutex_event *e, void *arg)
+static void on_event(clave_async_mutex *m, const clave_mutex_event *e, void *arg)
 {
     (void)m;
     if (e->kind == CLAVE_MUTEX_LOST)
@@ -84,25 +84,25 @@ static void a_holder_hears_of_its_loss(void **state)
     (void)state;
     clave_client_options o = {.size = sizeof o, .session_timeout_ms = SESSION_MS};
     clave_mutex_options mo = {.size = sizeof mo, .event_cb = on_event};
-    clave_session *s;
-    clave_lock *l;
+    clave_client *s;
+    clave_mutex *l;
     sem_t lost;
     struct timespec patience;
     mo.event_arg = &lost;
     sem_init(&lost, 0, 0);
-    assert_int_equal(clave_session_open(&s, NULL, server.connect, &o), CLAVE_OK);
-    assert_int_equal(clave_lock_new(&l, s, "/held", &mo), CLAVE_OK);
-    assert_int_equal(clave_lock_acquire(l, RIG_PATIENCE_MS), CLAVE_OK);
-    assert_true(clave_lock_valid_for(l, SESSION_MS / 2));
+    assert_int_equal(clave_client_open(&s, NULL, server.connect, &o), CLAVE_OK);
+    assert_int_equal(clave_mutex_new(&l, s, "/held", &mo), CLAVE_OK);
+    assert_int_equal(clave_mutex_acquire(l, RIG_PATIENCE_MS), CLAVE_OK);
+    assert_true(clave_mutex_valid_for(l, SESSION_MS / 2));
     suspend_the_machine();
     clock_gettime(CLOCK_REALTIME, &patience);
     patience.tv_sec += RIG_PATIENCE_MS / 1000;
     assert_int_equal(sem_timedwait(&lost, &patience), 0);
-    assert_false(clave_lock_valid_for(l, 0));
+    assert_false(clave_mutex_valid_for(l, 0));
     kill(server.pid, SIGCONT);
-    assert_int_equal(clave_lock_release(l), CLAVE_ELOST);
-    clave_lock_free(l);
-    clave_session_close(s, RIG_PATIENCE_MS);
+    assert_int_equal(clave_mutex_release(l), CLAVE_ELOST);
+    clave_mutex_free(l);
+    clave_client_close(s, RIG_PATIENCE_MS);
     sem_destroy(&lost);
 }
 
@@ -111,7 +111,7 @@ static void a_holder_hears_of_its_loss(void **state)
 struct program {
     uv_loop_t loop;
     uv_timer_t limit;
-    clave_client *client;
+    clave_async_client *client;
     clave_uv *uv;
     bool lost, late;
 };
@@ -119,7 +119,7 @@ struct program {
 static void on_stopped(void *arg)
 {
     struct program *p = arg;
-    clave_client_free(p->client);
+    clave_async_client_free(p->client);
     uv_close((uv_handle_t *)&p->limit, NULL);
 }
 
@@ -130,7 +130,7 @@ static void on_limit(uv_timer_t *t)
     clave_uv_stop(p->uv, on_stopped, p);
 }
 
-static void on_state(clave_client *c, clave_state state, clave_err why, void *arg)
+static void on_state(clave_async_client *c, clave_state state, clave_err why, void *arg)
 {
     struct program *p = arg;
     (void)c;
@@ -154,7 +154,7 @@ static void a_client_hears_of_its_loss(void **state)
                               .state_cb = on_state,
                               .state_arg = &p};
     assert_int_equal(uv_loop_init(&p.loop), 0);
-    assert_int_equal(clave_client_new(&p.client, &o), CLAVE_OK);
+    assert_int_equal(clave_async_client_new(&p.client, &o), CLAVE_OK);
     assert_int_equal(clave_uv_start(&p.uv, &p.loop, p.client), CLAVE_OK);
     uv_timer_init(&p.loop, &p.limit);
     p.limit.data = &p;

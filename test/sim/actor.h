@@ -56,8 +56,8 @@ struct actor {
     int64_t read_token;  /* of the hold that the value was asked for under */
     int64_t write_token; /* of the hold that the write under way is guarded by */
     bool seen;           /* and in this hold already */
-    clave_lease *leases[HOLDS];
-    clave_latch *latch;
+    clave_async_lease *leases[HOLDS];
+    clave_async_latch *latch;
     struct selector *selector;
     struct wrapper *wrapper; /* SUPERVISING */
     bool leads;              /* LEADER was heard, and no NOT_LEADER since */

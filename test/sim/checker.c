@@ -172,7 +172,7 @@ void checker_asked(struct checker *c, struct actor *a)
 /* It stands in the queue from now on at the latest. */
 void checker_queued(struct checker *c, struct actor *a)
 {
-    int64_t session = clave_client_session_id(a->host->client);
+    int64_t session = clave_async_client_session_id(a->host->client);
     if (a->queued_at >= 0 && a->queued_session == session)
         return;
     a->queued_at = c->w->now;

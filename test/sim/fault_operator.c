@@ -17,7 +17,7 @@ static void take_turns(struct nemesis *n, const struct site *s, const char *queu
 bool fault_end_session(struct nemesis *n)
 {
     struct host *h = nemesis_any_victim(n);
-    int64_t session = h->client ? clave_client_session_id(h->client) : 0;
+    int64_t session = h->client ? clave_async_client_session_id(h->client) : 0;
     if (!n->server->server || n->server->paused || session == 0 ||
         !inspector_has_session(n->server, session))
         return false;
@@ -42,7 +42,7 @@ static void cut_owner(struct nemesis *n, int64_t session)
 {
     for (size_t i = 0; i < n->nhosts && world_chance(n->w, 500); i++) {
         const struct host *h = &n->hosts[i];
-        if (h->client && h->socket && clave_client_session_id(h->client) == session)
+        if (h->client && h->socket && clave_async_client_session_id(h->client) == session)
             net_break(h->socket);
     }
 }

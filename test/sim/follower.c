@@ -5,7 +5,7 @@
 
 struct follower {
     struct workload *load;
-    clave_leader_watch *watch;
+    clave_async_leader_watch *watch;
     int64_t term; /* the newest */
     bool vacant;
 };
@@ -20,7 +20,7 @@ static void check_value(const struct follower *f, const clave_leader_news *news)
                     f->load->host->name, text, (long long)news->leader->stat.czxid);
 }
 
-static void on_news(clave_leader_watch *w, const clave_leader_news *news, void *arg)
+static void on_news(clave_async_leader_watch *w, const clave_leader_news *news, void *arg)
 {
     struct follower *f = arg;
     struct host *h = f->load->host;
@@ -49,8 +49,8 @@ void follower_begin(struct workload *l, unsigned site)
         return;
     struct follower *f = world_alloc(sizeof *f);
     f->load = l;
-    if (clave_leader_watch_new(&f->watch, l->host->client, workload_site(l, site)->path, on_news,
-                               f) == CLAVE_OK)
+    if (clave_async_leader_watch_new(&f->watch, l->host->client, workload_site(l, site)->path,
+                                     on_news, f) == CLAVE_OK)
         l->followers[site] = f;
     else
         free(f);
@@ -61,7 +61,7 @@ void follower_end(struct workload *l, unsigned site)
     struct follower *f = l->followers[site];
     if (!f)
         return;
-    clave_leader_watch_free(f->watch);
+    clave_async_leader_watch_free(f->watch);
     l->followers[site] = NULL;
     free(f);
 }

@@ -2,7 +2,7 @@
 #ifndef CLAVE_SIM_HOLD_H
 #define CLAVE_SIM_HOLD_H
 
-#include "clave/mutex.h"
+#include "clave/async/mutex.h"
 #include "site.h"
 
 enum { WRITER = 64 }; /* what a write weighs, beside a read */

@@ -64,7 +64,7 @@ static bool stops_here(struct host *h)
 
 /* ---- reads of no consequence --------------------------------------------------------- */
 
-static void on_looked(clave_client *c, const clave_result *res, void *arg)
+static void on_looked(clave_async_client *c, const clave_result *res, void *arg)
 {
     (void)c;
     (void)res;
@@ -83,7 +83,7 @@ static void look(struct host *h)
 {
     if (!h->look_due || h->closing)
         return;
-    (void)clave_exists(h->client, "/", NULL, on_looked, NULL);
+    (void)clave_async_exists(h->client, "/", NULL, on_looked, NULL);
     look_again(h);
 }
 
@@ -100,15 +100,15 @@ static void feed(struct host *h)
 {
     const void *p;
     size_t n = net_peek(h->socket, &p);
-    if (n > 0 && (clave_client_wants(h->client) & CLAVE_WANT_READ)) {
+    if (n > 0 && (clave_async_client_wants(h->client) & CLAVE_WANT_READ)) {
         size_t piece = world_chance(h->w, 200) ? (size_t)world_between(h->w, 1, (int64_t)n) : n;
-        clave_client_input(h->client, h->now, p, piece);
+        clave_async_client_input(h->client, h->now, p, piece);
         net_read(h->socket, piece);
         h->restless = true;
     } else if (net_is_over(h->socket)) {
         net_close(h->socket);
         h->socket = NULL;
-        clave_client_disconnected(h->client, h->now);
+        clave_async_client_disconnected(h->client, h->now);
         h->restless = true;
     }
 }
@@ -119,7 +119,7 @@ static void look_at_socket(struct host *h)
         return;
     if (h->socket->state == NET_OPEN && !h->told_open) {
         h->told_open = true;
-        clave_client_connected(h->client, h->now);
+        clave_async_client_connected(h->client, h->now);
         h->restless = true;
         return;
     }
@@ -128,7 +128,7 @@ static void look_at_socket(struct host *h)
 
 static void dial(struct host *h)
 {
-    clave_target t = clave_client_target(h->client);
+    clave_target t = clave_async_client_target(h->client);
     h->server = (unsigned)(t.port - 1) % h->options.servers;
     tap_reset(&h->tap);
     h->told_open = false;
@@ -139,12 +139,12 @@ static void dial(struct host *h)
 
 static void obey(struct host *h)
 {
-    unsigned wants = clave_client_wants(h->client);
+    unsigned wants = clave_async_client_wants(h->client);
     if (wants & CLAVE_WANT_HANGUP) {
         if (h->socket)
             net_close(h->socket);
         h->socket = NULL;
-        clave_client_disconnected(h->client, h->now);
+        clave_async_client_disconnected(h->client, h->now);
         h->restless = true;
     } else if ((wants & CLAVE_WANT_DIAL) && !h->socket) {
         dial(h);
@@ -220,7 +220,7 @@ static bool write_unreadable(struct host *h, const uint8_t *p, size_t n)
 static void write_some(struct host *h)
 {
     const void *p;
-    size_t n = clave_client_output(h->client, &p);
+    size_t n = clave_async_client_output(h->client, &p);
     h->wrote = 0;
     if (n == 0 || !h->socket || h->socket->state != NET_OPEN)
         return;
@@ -240,7 +240,7 @@ static void write_some(struct host *h)
 
 static void fall_asleep(struct host *h)
 {
-    int64_t at = clock_when(&h->clock, clave_client_deadline(h->client));
+    int64_t at = clock_when(&h->clock, clave_async_client_deadline(h->client));
     h->step = STEP_CLOCK;
     if (at == INT64_MAX)
         world_clear(h->w, &h->timer);
@@ -257,8 +257,8 @@ static void take_step(struct host *h)
         h->step = STEP_TICK;
         break;
     case STEP_TICK:
-        if (clave_client_deadline(h->client) <= h->now)
-            clave_client_tick(h->client, h->now);
+        if (clave_async_client_deadline(h->client) <= h->now)
+            clave_async_client_tick(h->client, h->now);
         h->step = STEP_LOOK;
         break;
     case STEP_LOOK:
@@ -279,12 +279,12 @@ static void take_step(struct host *h)
         break;
     case STEP_SENT:
         if (h->socket)
-            clave_client_sent(h->client, h->now, h->wrote);
+            clave_async_client_sent(h->client, h->now, h->wrote);
         h->step = STEP_OBEY;
         break;
     case STEP_ACT:
         h->now = host_clock(h);
-        clave_client_tick(h->client, h->now);
+        clave_async_client_tick(h->client, h->now);
         h->on_act(h);
         look(h);
         h->step = STEP_CLOCK;
@@ -304,7 +304,7 @@ static void end_process(struct host *h)
     world_clear(h->w, &h->resume);
     world_clear(h->w, &h->look);
     h->on_end(h);
-    clave_client_free(h->client);
+    clave_async_client_free(h->client);
     h->client = NULL;
     h->paused = h->closing = false;
     h->stop_in = 0;
@@ -318,13 +318,13 @@ static void end_process(struct host *h)
 static bool wants_more(const struct host *h)
 {
     const void *p;
-    unsigned wants = clave_client_wants(h->client);
+    unsigned wants = clave_async_client_wants(h->client);
     bool readable = h->socket && ((wants & CLAVE_WANT_READ) || h->socket->state == NET_ENDED) &&
                     (net_peek(h->socket, &p) > 0 || net_is_over(h->socket));
     bool writable = h->socket && h->socket->state == NET_OPEN && (wants & CLAVE_WANT_WRITE);
     return h->restless || readable || writable || (wants & CLAVE_WANT_HANGUP) ||
            ((wants & CLAVE_WANT_DIAL) && !h->socket) ||
-           clave_client_deadline(h->client) <= host_clock(h);
+           clave_async_client_deadline(h->client) <= host_clock(h);
 }
 
 static void pass(struct host *h)
@@ -336,7 +336,7 @@ static void pass(struct host *h)
             return;
         take_step(h);
     } while (h->step != STEP_CLOCK);
-    if (h->closing && clave_client_state(h->client) == CLAVE_STATE_CLOSED) {
+    if (h->closing && clave_async_client_state(h->client) == CLAVE_STATE_CLOSED) {
         end_process(h);
         return;
     }
@@ -383,7 +383,7 @@ static void on_resume(struct alarm *a)
     h->on_killed(h->killed_arg, h);
 }
 
-static void on_state(clave_client *c, clave_state state, clave_err why, void *arg)
+static void on_state(clave_async_client *c, clave_state state, clave_err why, void *arg)
 {
     struct host *h = arg;
     (void)c;
@@ -430,8 +430,8 @@ void host_start(struct host *h)
     h->purse.refused = 0;
     h->state = CLAVE_STATE_LATENT;
     world_tell(h->w, h->name, "starts, life %u", h->life);
-    world_must(clave_client_new(&h->client, &o) == CLAVE_OK);
-    clave_client_start(h->client, host_clock(h));
+    world_must(clave_async_client_new(&h->client, &o) == CLAVE_OK);
+    clave_async_client_start(h->client, host_clock(h));
     h->on_start(h);
     look_again(h);
     wake(h);
@@ -443,7 +443,7 @@ void host_close(struct host *h)
         return;
     world_tell(h->w, h->name, "closes its session");
     h->closing = true;
-    clave_client_close(h->client, host_clock(h));
+    clave_async_client_close(h->client, host_clock(h));
     wake(h);
 }
 

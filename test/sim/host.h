@@ -1,10 +1,10 @@
-/* host.h - a client's process: one clave_client, driven as a loop on sockets drives it, with
+/* host.h - a client's process: one clave_async_client, driven as a loop on sockets drives it, with
  * a clock that is a little off. It can be stopped between any two steps of its loop (also
  * between reading the clock and using what it said), killed, and started again. */
 #ifndef CLAVE_SIM_HOST_H
 #define CLAVE_SIM_HOST_H
 
-#include "clave/client.h"
+#include "clave/async/client.h"
 #include "net.h"
 #include "purse.h"
 #include "tap.h"
@@ -48,10 +48,10 @@ struct host {
     int64_t reach_to;
     struct net_road nowhere;
 
-    clave_client *client; /* NULL: the process does not run */
-    unsigned life;        /* counts the processes */
-    bool closing;         /* it was asked to end its session, and then ends itself */
-    clave_state state;    /* the last it was told */
+    clave_async_client *client; /* NULL: the process does not run */
+    unsigned life;              /* counts the processes */
+    bool closing;               /* it was asked to end its session, and then ends itself */
+    clave_state state;          /* the last it was told */
 
     struct net_socket *socket;
     unsigned server; /* which it dialled */

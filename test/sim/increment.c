@@ -22,7 +22,7 @@ static const char *counter_of(const struct actor *a)
     return a->unguarded ? s->unguarded : s->counter;
 }
 
-static void on_written(clave_client *c, const clave_result *res, void *arg)
+static void on_written(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct actor *a = arg;
     struct workload_stats *st = &a->load->stats;
@@ -48,7 +48,7 @@ static void on_written(clave_client *c, const clave_result *res, void *arg)
 }
 
 /* One that must fail as a whole: behind the write, a check of what is not there. */
-static void on_futile(clave_client *c, const clave_result *res, void *arg)
+static void on_futile(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct actor *a = arg;
     clave_err_class class_ = clave_err_classify(res->err);
@@ -62,7 +62,7 @@ static void on_futile(clave_client *c, const clave_result *res, void *arg)
 
 /* ---- without a guard ------------------------------------------------------------------- */
 
-static void on_written_unguarded(clave_client *c, const clave_result *res, void *arg)
+static void on_written_unguarded(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct actor *a = arg;
     struct checker *checker = a->load->checker;
@@ -100,8 +100,8 @@ static void write_unguarded(struct actor *a)
     a->write = announce_write(a);
     int n = snprintf(text, sizeof text, "%lld %zu", (long long)a->value + 1, a->write);
     actor_call(a);
-    clave_err err =
-        clave_set(a->host->client, counter_of(a), text, (size_t)n, -1, on_written_unguarded, a);
+    clave_err err = clave_async_set(a->host->client, counter_of(a), text, (size_t)n, -1,
+                                    on_written_unguarded, a);
     if (actor_started(a, err, "unguarded write"))
         a->state = ACTOR_WRITING;
     else
@@ -161,7 +161,7 @@ void increment_write(struct actor *a)
     tenure_go_on(a);
 }
 
-static void on_founded(clave_client *c, const clave_result *res, void *arg)
+static void on_founded(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct actor *a = arg;
     (void)c;
@@ -184,7 +184,7 @@ static void take_value(struct actor *a, int64_t value)
         a->writes_left--;
 }
 
-static void on_read(clave_client *c, const clave_result *res, void *arg)
+static void on_read(clave_async_client *c, const clave_result *res, void *arg)
 {
     static const clave_create_options o = {.size = sizeof o, .flags = CLAVE_CREATE_PARENTS};
     struct actor *a = arg;
@@ -193,7 +193,7 @@ static void on_read(clave_client *c, const clave_result *res, void *arg)
         tenure_go_on(a);
     } else if (res->err == CLAVE_ENONODE) {
         actor_call(a);
-        clave_err err = clave_create(c, counter_of(a), "0", 1, &o, on_founded, a);
+        clave_err err = clave_async_create(c, counter_of(a), "0", 1, &o, on_founded, a);
         if (!actor_started(a, err, "create"))
             tenure_go_on(a);
     } else if (res->err == CLAVE_OK) {
@@ -212,10 +212,11 @@ static bool submit_read(struct actor *a)
 {
     a->read_token = token_of(a);
     actor_call(a);
-    return actor_started(a, clave_get(a->host->client, counter_of(a), NULL, on_read, a), "read");
+    return actor_started(a, clave_async_get(a->host->client, counter_of(a), NULL, on_read, a),
+                         "read");
 }
 
-static void on_synced(clave_client *c, const clave_result *res, void *arg)
+static void on_synced(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct actor *a = arg;
     (void)c;
@@ -229,7 +230,7 @@ static void on_synced(clave_client *c, const clave_result *res, void *arg)
 static bool submit_sync(struct actor *a)
 {
     actor_call(a);
-    return actor_started(a, clave_sync(a->host->client, counter_of(a), on_synced, a), "sync");
+    return actor_started(a, clave_async_sync(a->host->client, counter_of(a), on_synced, a), "sync");
 }
 
 void increment_read(struct actor *a)

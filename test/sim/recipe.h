@@ -2,10 +2,10 @@
 #ifndef CLAVE_SIM_RECIPE_H
 #define CLAVE_SIM_RECIPE_H
 
-#include "clave/leader.h"
-#include "clave/multilock.h"
-#include "clave/rwlock.h"
-#include "clave/semaphore.h"
+#include "clave/async/leader.h"
+#include "clave/async/multilock.h"
+#include "clave/async/rwlock.h"
+#include "clave/async/semaphore.h"
 #include "site.h"
 
 struct actor;
@@ -35,7 +35,7 @@ struct recipe {
     bool (*dally)(struct actor *a);
     /* What the actor asked is freed, with whatever others of the process have of it. */
     void (*discard)(struct actor *a);
-    clave_err (*list)(struct actor *a, clave_participants_cb *cb, void *arg);
+    clave_err (*list)(struct actor *a, clave_async_participants_cb *cb, void *arg);
 };
 
 extern const struct recipe recipe_mutex, recipe_rwlock, recipe_semaphore, recipe_multilock,
@@ -43,9 +43,9 @@ extern const struct recipe recipe_mutex, recipe_rwlock, recipe_semaphore, recipe
 
 /* The objects of one process at one site, made when they are first needed. */
 struct kit {
-    clave_mutex *mutex;
-    clave_rwlock *rwlock;
-    clave_semaphore *semaphore;
+    clave_async_mutex *mutex;
+    clave_async_rwlock *rwlock;
+    clave_async_semaphore *semaphore;
 };
 
 #endif

@@ -36,7 +36,7 @@ static void on_not_leader(struct actor *a, clave_err why)
         world_tell(world_of(a), a->name, "leads no more");
 }
 
-static void on_event(clave_latch *l, const clave_latch_event *ev, void *arg)
+static void on_event(clave_async_latch *l, const clave_latch_event *ev, void *arg)
 {
     struct actor *a = arg;
     (void)l;
@@ -79,20 +79,20 @@ static clave_err stand(struct actor *a)
     };
     a->leads = false;
     a->holds[0] = (struct hold){.site = a->site};
-    clave_err err =
-        clave_latch_new(&a->latch, a->host->client, workload_site(a->load, a->site)->path, &lo);
+    clave_err err = clave_async_latch_new(&a->latch, a->host->client,
+                                          workload_site(a->load, a->site)->path, &lo);
     if (err != CLAVE_OK)
         return err;
-    err = clave_latch_start(a->latch);
+    err = clave_async_latch_start(a->latch);
     if (err != CLAVE_OK) {
-        clave_latch_free(a->latch);
+        clave_async_latch_free(a->latch);
         a->latch = NULL;
     }
     a->object = a->latch;
     return err;
 }
 
-static void on_awaited(clave_latch *l, clave_err err, void *arg)
+static void on_awaited(clave_async_latch *l, clave_err err, void *arg)
 {
     struct actor *a = arg;
     (void)l;
@@ -108,28 +108,28 @@ static clave_err acquire(struct actor *a)
         err = stand(a);
     /* One that rests since its counter was used up stands anew. */
     if (err == CLAVE_OK && a->load->checker->used_up && !a->leads)
-        err = clave_latch_resign(a->latch);
+        err = clave_async_latch_resign(a->latch);
     int64_t deadline = a->deadline == CLAVE_TRY ? host_clock(a->host) + 1 : a->deadline;
-    return err == CLAVE_OK ? clave_latch_await(a->latch, deadline, on_awaited, a) : err;
+    return err == CLAVE_OK ? clave_async_latch_await(a->latch, deadline, on_awaited, a) : err;
 }
 
 static clave_err cancel(struct actor *a)
 {
-    return clave_latch_cancel(a->latch, on_awaited, a);
+    return clave_async_latch_cancel(a->latch, on_awaited, a);
 }
 
 /* ---- leaving ------------------------------------------------------------------------- */
 
 static void free_latch(struct actor *a)
 {
-    clave_latch *l = a->latch;
+    clave_async_latch *l = a->latch;
     a->latch = NULL;
     a->object = NULL;
     a->leads = false;
-    clave_latch_free(l);
+    clave_async_latch_free(l);
 }
 
-static void on_closed(clave_latch *l, clave_err err, void *arg)
+static void on_closed(clave_async_latch *l, clave_err err, void *arg)
 {
     struct actor *a = arg;
     (void)l;
@@ -142,11 +142,11 @@ static clave_err close_latch(struct actor *a, bool sure)
 {
     clave_latch_close_mode mode =
         world_chance(world_of(a), 500) ? CLAVE_CLOSE_SILENT : CLAVE_CLOSE_NOTIFY_LEADER;
-    if (clave_latch_state_of(a->latch) != CLAVE_LATCH_STARTED) {
+    if (clave_async_latch_state_of(a->latch) != CLAVE_LATCH_STARTED) {
         free_latch(a);
         return CLAVE_OK;
     }
-    clave_err err = clave_latch_close(a->latch, mode, sure ? on_closed : NULL, a);
+    clave_err err = clave_async_latch_close(a->latch, mode, sure ? on_closed : NULL, a);
     if (sure && err == CLAVE_OK)
         actor_owe(a);
     else if (err != CLAVE_ENOMEM) /* then nothing was done */
@@ -162,7 +162,7 @@ static clave_err release(struct actor *a, bool sure)
     if (world_chance(world_of(a), 400))
         return close_latch(a, sure);
     world_tell(world_of(a), a->name, "resigns");
-    clave_err err = clave_latch_resign(a->latch);
+    clave_err err = clave_async_latch_resign(a->latch);
     return err == CLAVE_EINVAL ? close_latch(a, sure) : err; /* closed with its client */
 }
 
@@ -177,15 +177,15 @@ static void discard(struct actor *a)
 static bool grant(const struct actor *a, unsigned nth, clave_grant *out)
 {
     (void)nth;
-    return a->latch && clave_latch_grant(a->latch, out);
+    return a->latch && clave_async_latch_grant(a->latch, out);
 }
 
 /* By the standard policy nobody leads who is cut off. */
 static bool is_valid(const struct actor *a, unsigned nth, int64_t now)
 {
     (void)nth;
-    bool valid = a->latch && clave_latch_valid_for(a->latch, now, 1);
-    clave_state state = clave_client_state(a->host->client);
+    bool valid = a->latch && clave_async_latch_valid_for(a->latch, now, 1);
+    clave_state state = clave_async_client_state(a->host->client);
     bool cut_off = state == CLAVE_STATE_SUSPENDED || state == CLAVE_STATE_LOST;
     if (valid && cut_off && !a->load->o->session_policy)
         world_break(world_of(a), "nobody leads who is cut off", "%s does", a->name);
@@ -196,11 +196,11 @@ static clave_err write_guarded(struct actor *a, const clave_op *ops, size_t nops
                                clave_result_cb *cb)
 {
     if (nops > 1)
-        return clave_latch_multi(a->latch, ops, nops, cb, a);
-    return clave_latch_set(a->latch, ops->path, ops->data, ops->len, ops->version, cb, a);
+        return clave_async_latch_multi(a->latch, ops, nops, cb, a);
+    return clave_async_latch_set(a->latch, ops->path, ops->data, ops->len, ops->version, cb, a);
 }
 
-static void on_published(clave_client *c, const clave_result *res, void *arg)
+static void on_published(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct actor *a = arg;
     clave_err_class class_ = clave_err_classify(res->err);
@@ -217,7 +217,7 @@ static bool publish(struct actor *a)
     char text[32];
     int n = snprintf(text, sizeof text, "%lld", (long long)a->holds[0].token);
     actor_call(a);
-    clave_err err = clave_latch_publish(a->latch, text, (size_t)n, on_published, a);
+    clave_err err = clave_async_latch_publish(a->latch, text, (size_t)n, on_published, a);
     if (!actor_started(a, err, "publish"))
         return false;
     world_tell(world_of(a), a->name, "publishes %s", text);
@@ -227,7 +227,7 @@ static bool publish(struct actor *a)
 
 /* ---- handing over -------------------------------------------------------------------- */
 
-static void on_transferred(clave_client *c, clave_err err, void *arg)
+static void on_transferred(clave_async_client *c, clave_err err, void *arg)
 {
     struct actor *a = arg;
     clave_err_class class_ = clave_err_classify(err);
@@ -246,15 +246,16 @@ static void on_transferred(clave_client *c, clave_err err, void *arg)
     tenure_go_on(a);
 }
 
-static void on_candidates(clave_client *c, clave_err err, const clave_participant *list, size_t n,
-                          void *arg)
+static void on_candidates(clave_async_client *c, clave_err err, const clave_participant *list,
+                          size_t n, void *arg)
 {
     struct actor *a = arg;
     (void)c;
     actor_answered(a, "candidates");
     bool may = err == CLAVE_OK && n > 1 && a->state == ACTOR_READING && a->leads;
     size_t next = may ? (size_t)world_between(world_of(a), 1, (int64_t)n - 1) : 0;
-    if (may && clave_latch_transfer(a->latch, list[next].node, on_transferred, a) == CLAVE_OK) {
+    if (may &&
+        clave_async_latch_transfer(a->latch, list[next].node, on_transferred, a) == CLAVE_OK) {
         actor_owe(a);
         world_tell(world_of(a), a->name, "hands over to %s", list[next].node);
         return;
@@ -265,8 +266,8 @@ static void on_candidates(clave_client *c, clave_err err, const clave_participan
 static bool hand_over(struct actor *a)
 {
     actor_call(a);
-    clave_err err = clave_latch_participants(a->host->client, workload_site(a->load, a->site)->path,
-                                             on_candidates, a);
+    clave_err err = clave_async_latch_participants(
+        a->host->client, workload_site(a->load, a->site)->path, on_candidates, a);
     if (!actor_started(a, err, "candidates"))
         return false;
     a->state = ACTOR_READING;
@@ -280,11 +281,12 @@ static bool publish_or_hand_over(struct actor *a)
     return world_chance(world_of(a), a->load->o->transfers) ? hand_over(a) : publish(a);
 }
 
-static clave_err list(struct actor *a, clave_participants_cb *cb, void *arg)
+static clave_err list(struct actor *a, clave_async_participants_cb *cb, void *arg)
 {
     const char *path = workload_site(a->load, a->site)->path;
-    return world_chance(world_of(a), 500) ? clave_latch_participants(a->host->client, path, cb, arg)
-                                          : clave_latch_leader(a->host->client, path, cb, arg);
+    return world_chance(world_of(a), 500)
+               ? clave_async_latch_participants(a->host->client, path, cb, arg)
+               : clave_async_latch_leader(a->host->client, path, cb, arg);
 }
 
 const struct recipe recipe_latch = {

@@ -4,7 +4,7 @@
 
 #include "checker.h"
 
-static void on_event(clave_multilock *ml, const clave_multilock_event *ev, void *arg)
+static void on_event(clave_async_multilock *ml, const clave_multilock_event *ev, void *arg)
 {
     struct workload *l = arg;
     (void)ml;
@@ -20,10 +20,10 @@ static clave_multilock_kind kind_of(const struct site *s, bool reads)
                                  : CLAVE_MULTILOCK_WRITE;
 }
 
-static clave_multilock *find(struct actor *a)
+static clave_async_multilock *find(struct actor *a)
 {
     struct workload *l = a->load;
-    clave_multilock **ml = &l->bundles[a->shared];
+    clave_async_multilock **ml = &l->bundles[a->shared];
     clave_multilock_part parts[LOCKS];
     clave_mutex_options each = {
         .size = sizeof each,
@@ -41,12 +41,12 @@ static clave_multilock *find(struct actor *a)
         parts[i] = (clave_multilock_part){s->path, kind_of(s, a->shared)};
     }
     if (!*ml)
-        (void)clave_multilock_new(ml, l->host->client, parts, l->o->locks, &o);
+        (void)clave_async_multilock_new(ml, l->host->client, parts, l->o->locks, &o);
     return *ml;
 }
 
-static void on_acquired(clave_multilock *ml, uint64_t owner, clave_err err, const char *failed,
-                        void *arg)
+static void on_acquired(clave_async_multilock *ml, uint64_t owner, clave_err err,
+                        const char *failed, void *arg)
 {
     struct actor *a = arg;
     bool says_which = err != CLAVE_OK && err != CLAVE_ECANCELED;
@@ -58,7 +58,7 @@ static void on_acquired(clave_multilock *ml, uint64_t owner, clave_err err, cons
 
 static clave_err acquire(struct actor *a)
 {
-    clave_multilock *ml = find(a);
+    clave_async_multilock *ml = find(a);
     a->object = ml;
     a->nholds = a->load->o->locks;
     for (unsigned i = 0; i < a->nholds; i++)
@@ -68,16 +68,16 @@ static clave_err acquire(struct actor *a)
         };
     if (!ml)
         return CLAVE_ENOMEM;
-    return clave_multilock_acquire(ml, a->owner, a->deadline, on_acquired, a);
+    return clave_async_multilock_acquire(ml, a->owner, a->deadline, on_acquired, a);
 }
 
 static clave_err cancel(struct actor *a)
 {
-    return clave_multilock_cancel(a->object, a->owner);
+    return clave_async_multilock_cancel(a->object, a->owner);
 }
 
-static void on_released(clave_multilock *ml, uint64_t owner, clave_err err, const char *failed,
-                        void *arg)
+static void on_released(clave_async_multilock *ml, uint64_t owner, clave_err err,
+                        const char *failed, void *arg)
 {
     (void)ml, (void)owner, (void)failed;
     actor_left(arg, err);
@@ -85,26 +85,27 @@ static void on_released(clave_multilock *ml, uint64_t owner, clave_err err, cons
 
 static clave_err release(struct actor *a, bool sure)
 {
-    clave_err err = clave_multilock_release(a->object, a->owner, sure ? on_released : NULL, a);
+    clave_err err =
+        clave_async_multilock_release(a->object, a->owner, sure ? on_released : NULL, a);
     if (sure && err == CLAVE_OK)
         actor_owe(a);
     return err;
 }
 
-static clave_mutex *part_of(const struct actor *a, unsigned nth)
+static clave_async_mutex *part_of(const struct actor *a, unsigned nth)
 {
-    return clave_multilock_at(a->object, workload_site(a->load, nth)->path);
+    return clave_async_multilock_at(a->object, workload_site(a->load, nth)->path);
 }
 
 static bool grant(const struct actor *a, unsigned nth, clave_grant *out)
 {
-    return clave_mutex_grant(part_of(a, nth), a->owner, out);
+    return clave_async_mutex_grant(part_of(a, nth), a->owner, out);
 }
 
 static bool is_valid(const struct actor *a, unsigned nth, int64_t now)
 {
-    bool valid = clave_mutex_valid_for(part_of(a, nth), a->owner, now, 1);
-    if (!valid && clave_multilock_valid_for(a->object, a->owner, now, 1))
+    bool valid = clave_async_mutex_valid_for(part_of(a, nth), a->owner, now, 1);
+    if (!valid && clave_async_multilock_valid_for(a->object, a->owner, now, 1))
         world_break(a->host->w, "all are valid when the whole is", "%s: part %u is not", a->name,
                     nth);
     return valid;
@@ -113,23 +114,24 @@ static bool is_valid(const struct actor *a, unsigned nth, int64_t now)
 static clave_err write_guarded(struct actor *a, const clave_op *ops, size_t nops,
                                clave_result_cb *cb)
 {
-    return clave_mutex_multi(part_of(a, a->site), a->owner, ops, nops, cb, a);
+    return clave_async_mutex_multi(part_of(a, a->site), a->owner, ops, nops, cb, a);
 }
 
 static void discard(struct actor *a)
 {
-    clave_multilock *ml = a->object;
+    clave_async_multilock *ml = a->object;
     struct workload *l = a->load;
     l->bundles[ml == l->bundles[1]] = NULL;
-    clave_multilock_free(ml);
+    clave_async_multilock_free(ml);
 }
 
-static clave_err list(struct actor *a, clave_participants_cb *cb, void *arg)
+static clave_err list(struct actor *a, clave_async_participants_cb *cb, void *arg)
 {
     const struct site *s = workload_site(a->load, a->site);
     if (s->kind == SITE_RWLOCK)
-        return clave_rwlock_participants(a->host->client, s->queue, CLAVE_RWLOCK_BOTH, cb, arg);
-    return clave_participants(a->host->client, s->queue, cb, arg);
+        return clave_async_rwlock_participants(a->host->client, s->queue, CLAVE_RWLOCK_BOTH, cb,
+                                               arg);
+    return clave_async_participants(a->host->client, s->queue, cb, arg);
 }
 
 const struct recipe recipe_multilock = {

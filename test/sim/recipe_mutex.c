@@ -3,7 +3,7 @@
 
 #include "checker.h"
 
-static void on_event(clave_mutex *m, const clave_mutex_event *ev, void *arg)
+static void on_event(clave_async_mutex *m, const clave_mutex_event *ev, void *arg)
 {
     struct actor *a = &((struct workload *)arg)->actors[ev->owner];
     (void)m;
@@ -23,10 +23,10 @@ static void on_event(clave_mutex *m, const clave_mutex_event *ev, void *arg)
     }
 }
 
-static clave_mutex *find(struct actor *a)
+static clave_async_mutex *find(struct actor *a)
 {
     struct workload *l = a->load;
-    clave_mutex **m = &l->kits[a->site].mutex;
+    clave_async_mutex **m = &l->kits[a->site].mutex;
     clave_mutex_options o = {
         .size = sizeof o,
         .data = l->host->name,
@@ -39,11 +39,11 @@ static clave_mutex *find(struct actor *a)
         .event_arg = l,
     };
     if (!*m)
-        (void)clave_mutex_new(m, l->host->client, workload_site(l, a->site)->path, &o);
+        (void)clave_async_mutex_new(m, l->host->client, workload_site(l, a->site)->path, &o);
     return *m;
 }
 
-static void on_acquired(clave_mutex *m, uint64_t owner, clave_err err, void *arg)
+static void on_acquired(clave_async_mutex *m, uint64_t owner, clave_err err, void *arg)
 {
     (void)m, (void)owner;
     actor_acquired(arg, err);
@@ -51,19 +51,19 @@ static void on_acquired(clave_mutex *m, uint64_t owner, clave_err err, void *arg
 
 static clave_err acquire(struct actor *a)
 {
-    clave_mutex *m = find(a);
+    clave_async_mutex *m = find(a);
     a->object = m;
     a->nholds = 1;
     a->holds[0] = (struct hold){.site = a->site};
-    return m ? clave_mutex_acquire(m, a->owner, a->deadline, on_acquired, a) : CLAVE_ENOMEM;
+    return m ? clave_async_mutex_acquire(m, a->owner, a->deadline, on_acquired, a) : CLAVE_ENOMEM;
 }
 
 static clave_err cancel(struct actor *a)
 {
-    return clave_mutex_cancel(a->object, a->owner);
+    return clave_async_mutex_cancel(a->object, a->owner);
 }
 
-static void on_released(clave_mutex *m, uint64_t owner, clave_err err, void *arg)
+static void on_released(clave_async_mutex *m, uint64_t owner, clave_err err, void *arg)
 {
     (void)m, (void)owner;
     actor_left(arg, err);
@@ -72,7 +72,7 @@ static void on_released(clave_mutex *m, uint64_t owner, clave_err err, void *arg
 static clave_err release(struct actor *a, bool sure)
 {
     clave_err err =
-        clave_mutex_release(a->object, a->owner, sure ? on_released : NULL, sure ? a : NULL);
+        clave_async_mutex_release(a->object, a->owner, sure ? on_released : NULL, sure ? a : NULL);
     if (sure && err == CLAVE_OK)
         actor_owe(a);
     return err;
@@ -81,40 +81,40 @@ static clave_err release(struct actor *a, bool sure)
 static bool grant(const struct actor *a, unsigned nth, clave_grant *out)
 {
     (void)nth;
-    return clave_mutex_grant(a->object, a->owner, out);
+    return clave_async_mutex_grant(a->object, a->owner, out);
 }
 
 static bool is_valid(const struct actor *a, unsigned nth, int64_t now)
 {
     (void)nth;
-    return clave_mutex_valid_for(a->object, a->owner, now, 1);
+    return clave_async_mutex_valid_for(a->object, a->owner, now, 1);
 }
 
 static clave_err write_guarded(struct actor *a, const clave_op *ops, size_t nops,
                                clave_result_cb *cb)
 {
     if (nops > 1)
-        return clave_mutex_multi(a->object, a->owner, ops, nops, cb, a);
-    return clave_mutex_set(a->object, a->owner, ops->path, ops->data, ops->len, ops->version, cb,
-                           a);
+        return clave_async_mutex_multi(a->object, a->owner, ops, nops, cb, a);
+    return clave_async_mutex_set(a->object, a->owner, ops->path, ops->data, ops->len, ops->version,
+                                 cb, a);
 }
 
 /* Reentrant: once more, and that one given back at once. */
-static void on_nested(clave_mutex *m, uint64_t owner, clave_err err, void *arg)
+static void on_nested(clave_async_mutex *m, uint64_t owner, clave_err err, void *arg)
 {
     struct actor *a = arg;
     actor_answered(a, "nested acquire");
     if (err != CLAVE_OK && err != CLAVE_ECLOSED && err != CLAVE_ECANCELED)
         actor_unexpected(a, "nested acquire", err);
     if (a->state != ACTOR_LEAVING && !a->load->ending)
-        (void)clave_mutex_release(m, owner, NULL, NULL);
+        (void)clave_async_mutex_release(m, owner, NULL, NULL);
     tenure_go_on(a);
 }
 
 static bool nest(struct actor *a)
 {
     actor_call(a);
-    clave_err err = clave_mutex_acquire(a->object, a->owner, CLAVE_TRY, on_nested, a);
+    clave_err err = clave_async_mutex_acquire(a->object, a->owner, CLAVE_TRY, on_nested, a);
     if (!actor_started(a, err, "nested acquire"))
         return false;
     a->state = ACTOR_READING;
@@ -123,14 +123,15 @@ static bool nest(struct actor *a)
 
 static void discard(struct actor *a)
 {
-    clave_mutex *m = a->load->kits[a->site].mutex;
+    clave_async_mutex *m = a->load->kits[a->site].mutex;
     a->load->kits[a->site].mutex = NULL;
-    clave_mutex_free(m);
+    clave_async_mutex_free(m);
 }
 
-static clave_err list(struct actor *a, clave_participants_cb *cb, void *arg)
+static clave_err list(struct actor *a, clave_async_participants_cb *cb, void *arg)
 {
-    return clave_participants(a->host->client, workload_site(a->load, a->site)->queue, cb, arg);
+    return clave_async_participants(a->host->client, workload_site(a->load, a->site)->queue, cb,
+                                    arg);
 }
 
 const struct recipe recipe_mutex = {

@@ -5,13 +5,13 @@
 #include "checker.h"
 
 /* The side the nth hold is of: the second is the read behind a write that is given up. */
-static clave_mutex *side_of(const struct actor *a, unsigned nth)
+static clave_async_mutex *side_of(const struct actor *a, unsigned nth)
 {
     bool reads = a->shared || nth > 0;
-    return reads ? clave_rwlock_read(a->object) : clave_rwlock_write(a->object);
+    return reads ? clave_async_rwlock_read(a->object) : clave_async_rwlock_write(a->object);
 }
 
-static void on_event(clave_mutex *m, const clave_mutex_event *ev, void *arg)
+static void on_event(clave_async_mutex *m, const clave_mutex_event *ev, void *arg)
 {
     struct actor *a = &((struct workload *)arg)->actors[ev->owner];
     switch (ev->kind) {
@@ -31,10 +31,10 @@ static void on_event(clave_mutex *m, const clave_mutex_event *ev, void *arg)
     }
 }
 
-static clave_rwlock *find(struct actor *a)
+static clave_async_rwlock *find(struct actor *a)
 {
     struct workload *l = a->load;
-    clave_rwlock **rw = &l->kits[a->site].rwlock;
+    clave_async_rwlock **rw = &l->kits[a->site].rwlock;
     clave_mutex_options o = {
         .size = sizeof o,
         .data = l->host->name,
@@ -46,11 +46,11 @@ static clave_rwlock *find(struct actor *a)
         .event_arg = l,
     };
     if (!*rw)
-        (void)clave_rwlock_new(rw, l->host->client, workload_site(l, a->site)->path, &o);
+        (void)clave_async_rwlock_new(rw, l->host->client, workload_site(l, a->site)->path, &o);
     return *rw;
 }
 
-static void on_acquired(clave_mutex *m, uint64_t owner, clave_err err, void *arg)
+static void on_acquired(clave_async_mutex *m, uint64_t owner, clave_err err, void *arg)
 {
     (void)m, (void)owner;
     actor_acquired(arg, err);
@@ -58,21 +58,21 @@ static void on_acquired(clave_mutex *m, uint64_t owner, clave_err err, void *arg
 
 static clave_err acquire(struct actor *a)
 {
-    clave_rwlock *rw = find(a);
+    clave_async_rwlock *rw = find(a);
     a->object = rw;
     a->nholds = 1;
     a->holds[0] = (struct hold){.site = a->site, .shared = a->shared};
     if (!rw)
         return CLAVE_ENOMEM;
-    return clave_mutex_acquire(side_of(a, 0), a->owner, a->deadline, on_acquired, a);
+    return clave_async_mutex_acquire(side_of(a, 0), a->owner, a->deadline, on_acquired, a);
 }
 
 static clave_err cancel(struct actor *a)
 {
-    return clave_mutex_cancel(side_of(a, 0), a->owner);
+    return clave_async_mutex_cancel(side_of(a, 0), a->owner);
 }
 
-static void on_released(clave_mutex *m, uint64_t owner, clave_err err, void *arg)
+static void on_released(clave_async_mutex *m, uint64_t owner, clave_err err, void *arg)
 {
     (void)m, (void)owner;
     actor_left(arg, err);
@@ -82,8 +82,8 @@ static clave_err release(struct actor *a, bool sure)
 {
     clave_err first = CLAVE_OK;
     for (unsigned i = 0; i < a->nholds; i++) {
-        clave_err err = clave_mutex_release(side_of(a, i), a->owner, sure ? on_released : NULL,
-                                            sure ? a : NULL);
+        clave_err err = clave_async_mutex_release(side_of(a, i), a->owner,
+                                                  sure ? on_released : NULL, sure ? a : NULL);
         if (sure && err == CLAVE_OK)
             actor_owe(a);
         first = first == CLAVE_OK ? err : first;
@@ -93,18 +93,18 @@ static clave_err release(struct actor *a, bool sure)
 
 static bool grant(const struct actor *a, unsigned nth, clave_grant *out)
 {
-    return clave_mutex_grant(side_of(a, nth), a->owner, out);
+    return clave_async_mutex_grant(side_of(a, nth), a->owner, out);
 }
 
 static bool is_valid(const struct actor *a, unsigned nth, int64_t now)
 {
-    return clave_mutex_valid_for(side_of(a, nth), a->owner, now, 1);
+    return clave_async_mutex_valid_for(side_of(a, nth), a->owner, now, 1);
 }
 
 static clave_err write_guarded(struct actor *a, const clave_op *ops, size_t nops,
                                clave_result_cb *cb)
 {
-    return clave_mutex_multi(side_of(a, 0), a->owner, ops, nops, cb, a);
+    return clave_async_mutex_multi(side_of(a, 0), a->owner, ops, nops, cb, a);
 }
 
 /* ---- from side to side --------------------------------------------------------------- */
@@ -112,7 +112,7 @@ static clave_err write_guarded(struct actor *a, const clave_op *ops, size_t nops
 /* The read has the write's place: the write is given back, and the hold is a read's. */
 static void give_write_back(struct actor *a)
 {
-    clave_err err = clave_mutex_release(side_of(a, 0), a->owner, NULL, NULL);
+    clave_err err = clave_async_mutex_release(side_of(a, 0), a->owner, NULL, NULL);
     bool had_lost = a->lost && (err == CLAVE_ELOST || err == CLAVE_EMAXHOLD);
     if (err != CLAVE_OK && !had_lost)
         actor_unexpected(a, "release of the write", err);
@@ -126,7 +126,7 @@ static void give_write_back(struct actor *a)
     world_tell(a->host->w, a->name, "reads on");
 }
 
-static void on_downgraded(clave_mutex *m, uint64_t owner, clave_err err, void *arg)
+static void on_downgraded(clave_async_mutex *m, uint64_t owner, clave_err err, void *arg)
 {
     struct actor *a = arg;
     (void)m, (void)owner;
@@ -153,8 +153,8 @@ static bool downgrade(struct actor *a)
     a->deadline = forever ? CLAVE_NEVER : host_clock(a->host) + a->load->o->patience_ms;
     actor_call(a);
     world_tell(a->host->w, a->name, "wants to read on");
-    clave_err err =
-        clave_mutex_acquire(clave_rwlock_read(a->object), a->owner, a->deadline, on_downgraded, a);
+    clave_err err = clave_async_mutex_acquire(clave_async_rwlock_read(a->object), a->owner,
+                                              a->deadline, on_downgraded, a);
     if (!actor_started(a, err, "downgrade"))
         return false;
     a->state = ACTOR_READING;
@@ -168,8 +168,8 @@ static bool change_sides(struct actor *a)
     if (!a->shared)
         return downgrade(a);
     actor_call(a);
-    clave_err err =
-        clave_mutex_acquire(clave_rwlock_write(a->object), a->owner, CLAVE_NEVER, on_downgraded, a);
+    clave_err err = clave_async_mutex_acquire(clave_async_rwlock_write(a->object), a->owner,
+                                              CLAVE_NEVER, on_downgraded, a);
     a->calling = false;
     if (err != CLAVE_EUPGRADE)
         actor_unexpected(a, "upgrade", err);
@@ -180,15 +180,15 @@ static bool change_sides(struct actor *a)
 
 static void discard(struct actor *a)
 {
-    clave_rwlock *rw = a->load->kits[a->site].rwlock;
+    clave_async_rwlock *rw = a->load->kits[a->site].rwlock;
     a->load->kits[a->site].rwlock = NULL;
-    clave_rwlock_free(rw);
+    clave_async_rwlock_free(rw);
 }
 
-static clave_err list(struct actor *a, clave_participants_cb *cb, void *arg)
+static clave_err list(struct actor *a, clave_async_participants_cb *cb, void *arg)
 {
-    return clave_rwlock_participants(a->host->client, workload_site(a->load, a->site)->queue,
-                                     CLAVE_RWLOCK_BOTH, cb, arg);
+    return clave_async_rwlock_participants(a->host->client, workload_site(a->load, a->site)->queue,
+                                           CLAVE_RWLOCK_BOTH, cb, arg);
 }
 
 const struct recipe recipe_rwlock = {

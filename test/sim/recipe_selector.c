@@ -9,7 +9,7 @@
 struct selector {
     struct selector_state is;
     struct actor *actor;
-    clave_mutex *mutex;
+    clave_async_mutex *mutex;
     bool answered; /* the acquire, and the thread has not gone on */
     clave_err err;
 };
@@ -59,14 +59,14 @@ void selector_hears(struct actor *a, clave_state state)
     wake_if_interrupted(s);
 }
 
-static void on_event(clave_mutex *m, const clave_mutex_event *ev, void *arg)
+static void on_event(clave_async_mutex *m, const clave_mutex_event *ev, void *arg)
 {
     struct selector *s = arg;
     struct actor *a = s->actor;
     bool cancels = clave__selector_state_event(&s->is, ev->kind);
     bool leads = s->is.phase == SELECTOR_STATE_LEADING && actor_believes(a);
     if (cancels)
-        (void)clave_mutex_cancel(m, ev->owner);
+        (void)clave_async_mutex_cancel(m, ev->owner);
     if (ev->kind == CLAVE_MUTEX_QUEUED)
         actor_queued(a, ev->ahead);
     if (ev->kind != CLAVE_MUTEX_LOST && ev->kind != CLAVE_MUTEX_ASKED)
@@ -88,7 +88,7 @@ static void free_selector(struct actor *a)
     a->selector = NULL;
     a->object = NULL;
     (void)clave__selector_state_close(&s->is);
-    clave_mutex_free(s->mutex);
+    clave_async_mutex_free(s->mutex);
     free(s);
     if (answered)
         actor_acquired(a, CLAVE_ECLOSED);
@@ -102,7 +102,7 @@ static clave_err make(struct actor *a)
         .actor = a,
         .is = {.policy = o->session_policy ? CLAVE_POLICY_SESSION : CLAVE_POLICY_STANDARD,
                .auto_requeue = a->owner % 2 == 0,
-               .suspended = !clave_client_is_connected(a->host->client)},
+               .suspended = !clave_async_client_is_connected(a->host->client)},
     };
     clave_mutex_options mo = {
         .size = sizeof mo,
@@ -113,7 +113,7 @@ static clave_err make(struct actor *a)
         .event_arg = s,
     };
     const char *path = workload_site(a->load, a->site)->path;
-    clave_err err = clave_mutex_new(&s->mutex, a->host->client, path, &mo);
+    clave_err err = clave_async_mutex_new(&s->mutex, a->host->client, path, &mo);
     if (err != CLAVE_OK) {
         free(s);
         return err;
@@ -131,7 +131,7 @@ static void end_without_leading(struct actor *a)
     struct selector *s = a->selector;
     world_tell(world_of(a), a->name, "has the lock, and does not lead");
     clave__selector_state_end(&s->is, CLAVE_OK);
-    (void)clave_mutex_release(s->mutex, a->owner, NULL, NULL);
+    (void)clave_async_mutex_release(s->mutex, a->owner, NULL, NULL);
     actor_answered(a, "acquire");
     actor_rest(a);
 }
@@ -142,9 +142,9 @@ static void must_be_beyond_doubt(const struct actor *a)
     const struct selector *s = a->selector;
     if (a->canceled)
         world_break(world_of(a), "who has closed leads no more", "%s does", a->name);
-    if (s->is.policy == CLAVE_POLICY_STANDARD && !clave_client_is_connected(a->host->client))
+    if (s->is.policy == CLAVE_POLICY_STANDARD && !clave_async_client_is_connected(a->host->client))
         world_break(world_of(a), "nobody leads who is cut off", "%s begins to", a->name);
-    if (!clave_mutex_valid_for(s->mutex, a->owner, host_clock(a->host), 0))
+    if (!clave_async_mutex_valid_for(s->mutex, a->owner, host_clock(a->host), 0))
         world_break(world_of(a), "who has lost the lock does not begin to lead", "%s does",
                     a->name);
 }
@@ -161,7 +161,7 @@ static bool go_on(struct actor *a)
         actor_acquired(a, s->err);
         return true;
     }
-    bool valid = clave_mutex_valid_for(s->mutex, a->owner, host_clock(a->host), 0);
+    bool valid = clave_async_mutex_valid_for(s->mutex, a->owner, host_clock(a->host), 0);
     if (clave__selector_state_elect(&s->is, valid)) {
         must_be_beyond_doubt(a);
         actor_acquired(a, CLAVE_OK);
@@ -171,7 +171,7 @@ static bool go_on(struct actor *a)
     return true;
 }
 
-static void on_acquired(clave_mutex *m, uint64_t owner, clave_err err, void *arg)
+static void on_acquired(clave_async_mutex *m, uint64_t owner, clave_err err, void *arg)
 {
     struct actor *a = arg;
     (void)m, (void)owner;
@@ -207,7 +207,7 @@ static clave_err acquire(struct actor *a)
     a->object = s;
     expect(a, "requeue of one that stands", clave__selector_state_requeue(&s->is), CLAVE_EBUSY);
     expect(a, "a task", clave__selector_state_begin(&s->is), CLAVE_OK);
-    err = clave_mutex_acquire(s->mutex, a->owner, CLAVE_NEVER, on_acquired, a);
+    err = clave_async_mutex_acquire(s->mutex, a->owner, CLAVE_NEVER, on_acquired, a);
     if (err != CLAVE_OK)
         clave__selector_state_end(&s->is, err);
     return err;
@@ -219,11 +219,11 @@ static clave_err cancel(struct actor *a)
     struct selector *s = a->selector;
     if (!clave__selector_state_close(&s->is))
         world_break(world_of(a), "each call ends as its header says", "%s does not stand", a->name);
-    clave_err err = clave_mutex_cancel(s->mutex, a->owner);
+    clave_err err = clave_async_mutex_cancel(s->mutex, a->owner);
     return s->answered ? CLAVE_OK : err; /* its thread will see that it is closed */
 }
 
-static void on_released(clave_mutex *m, uint64_t owner, clave_err err, void *arg)
+static void on_released(clave_async_mutex *m, uint64_t owner, clave_err err, void *arg)
 {
     (void)m, (void)owner;
     actor_left(arg, err);
@@ -236,7 +236,7 @@ static clave_err release(struct actor *a, bool sure)
     if (s->is.phase == SELECTOR_STATE_LEADING)
         clave__selector_state_end(&s->is, CLAVE_OK);
     clave_err err =
-        clave_mutex_release(s->mutex, a->owner, sure ? on_released : NULL, sure ? a : NULL);
+        clave_async_mutex_release(s->mutex, a->owner, sure ? on_released : NULL, sure ? a : NULL);
     if (sure && err == CLAVE_OK)
         actor_owe(a);
     return err;
@@ -247,7 +247,7 @@ static clave_err release(struct actor *a, bool sure)
 static bool grant(const struct actor *a, unsigned nth, clave_grant *out)
 {
     (void)nth;
-    return a->selector && clave_mutex_grant(a->selector->mutex, a->owner, out);
+    return a->selector && clave_async_mutex_grant(a->selector->mutex, a->owner, out);
 }
 
 static bool is_valid(const struct actor *a, unsigned nth, int64_t now)
@@ -255,8 +255,8 @@ static bool is_valid(const struct actor *a, unsigned nth, int64_t now)
     const struct selector *s = a->selector;
     (void)nth;
     bool valid = s && clave__selector_state_leads(&s->is) &&
-                 clave_mutex_valid_for(s->mutex, a->owner, now, 1);
-    clave_state state = clave_client_state(a->host->client);
+                 clave_async_mutex_valid_for(s->mutex, a->owner, now, 1);
+    clave_state state = clave_async_client_state(a->host->client);
     bool cut_off = state == CLAVE_STATE_SUSPENDED || state == CLAVE_STATE_LOST;
     if (valid && cut_off && s->is.policy == CLAVE_POLICY_STANDARD)
         world_break(world_of(a), "nobody leads who is cut off", "%s does", a->name);
@@ -266,7 +266,7 @@ static bool is_valid(const struct actor *a, unsigned nth, int64_t now)
 static clave_err write_guarded(struct actor *a, const clave_op *ops, size_t nops,
                                clave_result_cb *cb)
 {
-    return clave_mutex_multi(a->selector->mutex, a->owner, ops, nops, cb, a);
+    return clave_async_mutex_multi(a->selector->mutex, a->owner, ops, nops, cb, a);
 }
 
 /* Another thread calls something. */
@@ -288,9 +288,10 @@ static void discard(struct actor *a)
         free_selector(a);
 }
 
-static clave_err list(struct actor *a, clave_participants_cb *cb, void *arg)
+static clave_err list(struct actor *a, clave_async_participants_cb *cb, void *arg)
 {
-    return clave_participants(a->host->client, workload_site(a->load, a->site)->queue, cb, arg);
+    return clave_async_participants(a->host->client, workload_site(a->load, a->site)->queue, cb,
+                                    arg);
 }
 
 const struct recipe recipe_selector = {

@@ -3,7 +3,7 @@
 
 #include "checker.h"
 
-static unsigned hold_of(const struct actor *a, const clave_lease *lease)
+static unsigned hold_of(const struct actor *a, const clave_async_lease *lease)
 {
     unsigned i = 0;
     while (i < a->nholds && a->leases[i] != lease)
@@ -11,7 +11,7 @@ static unsigned hold_of(const struct actor *a, const clave_lease *lease)
     return i;
 }
 
-static void on_event(clave_semaphore *s, const clave_lease_event *ev, void *arg)
+static void on_event(clave_async_semaphore *s, const clave_lease_event *ev, void *arg)
 {
     struct workload *l = arg;
     (void)s;
@@ -33,11 +33,11 @@ static void on_event(clave_semaphore *s, const clave_lease_event *ev, void *arg)
     world_break(l->host->w, "LOST comes once for a hold", "nobody has this lease");
 }
 
-static clave_semaphore *find(struct actor *a)
+static clave_async_semaphore *find(struct actor *a)
 {
     struct workload *l = a->load;
     const struct site *at = workload_site(l, a->site);
-    clave_semaphore **s = &l->kits[a->site].semaphore;
+    clave_async_semaphore **s = &l->kits[a->site].semaphore;
     clave_semaphore_options o = {
         .size = sizeof o,
         .limit = at->limit,
@@ -50,12 +50,12 @@ static clave_semaphore *find(struct actor *a)
         .event_arg = l,
     };
     if (!*s)
-        (void)clave_semaphore_new(s, l->host->client, at->path, &o);
+        (void)clave_async_semaphore_new(s, l->host->client, at->path, &o);
     return *s;
 }
 
-static void on_acquired(clave_semaphore *s, clave_err err, clave_lease *const *leases, size_t n,
-                        void *arg)
+static void on_acquired(clave_async_semaphore *s, clave_err err, clave_async_lease *const *leases,
+                        size_t n, void *arg)
 {
     struct actor *a = arg;
     (void)s;
@@ -67,7 +67,7 @@ static void on_acquired(clave_semaphore *s, clave_err err, clave_lease *const *l
     actor_acquired(a, err);
 }
 
-static void on_limit(clave_client *c, const clave_result *res, void *arg)
+static void on_limit(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct workload *l = arg;
     (void)c;
@@ -76,11 +76,11 @@ static void on_limit(clave_client *c, const clave_result *res, void *arg)
 }
 
 /* An operator of the limit. */
-static void change_limit(struct actor *a, clave_semaphore *s)
+static void change_limit(struct actor *a, clave_async_semaphore *s)
 {
     const struct site *at = workload_site(a->load, a->site);
     uint32_t limit = (uint32_t)world_between(a->host->w, 1, (int64_t)at->limit);
-    if (clave_semaphore_set_limit(s, limit, on_limit, a->load) == CLAVE_OK) {
+    if (clave_async_semaphore_set_limit(s, limit, on_limit, a->load) == CLAVE_OK) {
         a->load->listings_out++;
         world_tell(a->host->w, a->name, "changes the limit to %u", (unsigned)limit);
     }
@@ -88,7 +88,7 @@ static void change_limit(struct actor *a, clave_semaphore *s)
 
 static clave_err acquire(struct actor *a)
 {
-    clave_semaphore *s = find(a);
+    clave_async_semaphore *s = find(a);
     a->object = s;
     a->nholds = 0;
     if (!s)
@@ -96,15 +96,15 @@ static clave_err acquire(struct actor *a)
     bool may_change = workload_site(a->load, a->site)->limit_path && !a->load->day_is_over;
     if (may_change && world_chance(a->host->w, 50))
         change_limit(a, s);
-    return clave_semaphore_acquire(s, a->owner, a->wants, a->deadline, on_acquired, a);
+    return clave_async_semaphore_acquire(s, a->owner, a->wants, a->deadline, on_acquired, a);
 }
 
 static clave_err cancel(struct actor *a)
 {
-    return clave_semaphore_cancel(a->object, a->owner);
+    return clave_async_semaphore_cancel(a->object, a->owner);
 }
 
-static void on_released(clave_semaphore *s, clave_err err, void *arg)
+static void on_released(clave_async_semaphore *s, clave_err err, void *arg)
 {
     (void)s;
     actor_left(arg, err);
@@ -114,7 +114,7 @@ static clave_err release(struct actor *a, bool sure)
 {
     clave_err first = CLAVE_OK;
     for (unsigned i = 0; i < a->nholds; i++) {
-        clave_err err = clave_lease_release(a->leases[i], sure ? on_released : NULL, a);
+        clave_err err = clave_async_lease_release(a->leases[i], sure ? on_released : NULL, a);
         a->leases[i] = NULL;
         if (sure && err == CLAVE_OK)
             actor_owe(a);
@@ -125,31 +125,31 @@ static clave_err release(struct actor *a, bool sure)
 
 static bool grant(const struct actor *a, unsigned nth, clave_grant *out)
 {
-    return clave_lease_grant(a->leases[nth], out);
+    return clave_async_lease_grant(a->leases[nth], out);
 }
 
 static bool is_valid(const struct actor *a, unsigned nth, int64_t now)
 {
-    return clave_lease_valid_for(a->leases[nth], now, 1);
+    return clave_async_lease_valid_for(a->leases[nth], now, 1);
 }
 
 static clave_err write_guarded(struct actor *a, const clave_op *ops, size_t nops,
                                clave_result_cb *cb)
 {
-    return clave_lease_multi(a->leases[0], ops, nops, cb, a);
+    return clave_async_lease_multi(a->leases[0], ops, nops, cb, a);
 }
 
 static void discard(struct actor *a)
 {
-    clave_semaphore *s = a->load->kits[a->site].semaphore;
+    clave_async_semaphore *s = a->load->kits[a->site].semaphore;
     a->load->kits[a->site].semaphore = NULL;
-    clave_semaphore_free(s);
+    clave_async_semaphore_free(s);
 }
 
-static clave_err list(struct actor *a, clave_participants_cb *cb, void *arg)
+static clave_err list(struct actor *a, clave_async_participants_cb *cb, void *arg)
 {
-    return clave_semaphore_participants(a->host->client, workload_site(a->load, a->site)->path, cb,
-                                        arg);
+    return clave_async_semaphore_participants(a->host->client,
+                                              workload_site(a->load, a->site)->path, cb, arg);
 }
 
 const struct recipe recipe_semaphore = {

@@ -135,9 +135,9 @@ void tenure_go_on(struct actor *a)
 static void check_absence(struct actor *a)
 {
     const struct server_host *server = checker_of(a)->server;
-    bool sure = server->server && clave_client_is_connected(a->host->client);
+    bool sure = server->server && clave_async_client_is_connected(a->host->client);
     for (unsigned i = 0; sure && i < a->nholds; i++)
-        if (a->holds[i].session == clave_client_session_id(a->host->client) &&
+        if (a->holds[i].session == clave_async_client_session_id(a->host->client) &&
             inspector_has_node(server, a->holds[i].node, a->holds[i].session))
             world_break(world_of(a), "a confirmed release has removed the node", "%s: %s stands",
                         a->name, a->holds[i].node);

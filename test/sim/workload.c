@@ -24,8 +24,8 @@ void workload_discard(struct workload *l, struct actor *a)
 
 /* ---- others look on ------------------------------------------------------------------ */
 
-static void on_participants(clave_client *c, clave_err err, const clave_participant *list, size_t n,
-                            void *arg)
+static void on_participants(clave_async_client *c, clave_err err, const clave_participant *list,
+                            size_t n, void *arg)
 {
     struct workload *l = arg;
     (void)c;
@@ -47,14 +47,14 @@ void workload_list(struct workload *l, struct actor *a)
 
 /* ---- asking holders to let go -------------------------------------------------------- */
 
-static void on_asked(clave_client *c, const clave_result *res, void *arg)
+static void on_asked(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct workload *l = arg;
     (void)c, (void)res;
     l->listings_out--;
 }
 
-static void on_asked_leader(clave_client *c, clave_err err, void *arg)
+static void on_asked_leader(clave_async_client *c, clave_err err, void *arg)
 {
     struct workload *l = arg;
     (void)c, (void)err;
@@ -68,13 +68,13 @@ static void revoke_all(struct workload *l, const char *queue, const clave_partic
     for (size_t i = 0; i < n; i++) {
         char node[PATH_SIZE + 64];
         snprintf(node, sizeof node, "%s/%s", queue, list[i].node);
-        if (clave_revoke(l->host->client, node, on_asked, l) == CLAVE_OK)
+        if (clave_async_revoke(l->host->client, node, on_asked, l) == CLAVE_OK)
             l->listings_out++;
     }
 }
 
-static void on_holders(clave_client *c, clave_err err, const clave_participant *list, size_t n,
-                       void *arg)
+static void on_holders(clave_async_client *c, clave_err err, const clave_participant *list,
+                       size_t n, void *arg)
 {
     struct actor *a = arg;
     (void)c;
@@ -86,9 +86,9 @@ static void on_holders(clave_client *c, clave_err err, const clave_participant *
 void workload_revoke(struct workload *l, struct actor *a)
 {
     const struct site *s = workload_site(l, a->site);
-    clave_err err = s->kind == SITE_LATCH
-                        ? clave_leader_transfer(l->host->client, s->path, NULL, on_asked_leader, l)
-                        : a->recipe->list(a, on_holders, a);
+    clave_err err = s->kind == SITE_LATCH ? clave_async_leader_transfer(l->host->client, s->path,
+                                                                        NULL, on_asked_leader, l)
+                                          : a->recipe->list(a, on_holders, a);
     if (err == CLAVE_OK) {
         l->listings_out++;
         world_tell(l->host->w, a->name, "asks who holds it to let go");
@@ -158,13 +158,13 @@ void workload_put_away(struct workload *l)
             workload_discard(l, &l->actors[i]);
     for (unsigned i = 0; i < LOCKS; i++) {
         follower_end(l, i);
-        clave_mutex_free(l->kits[i].mutex);
-        clave_rwlock_free(l->kits[i].rwlock);
-        clave_semaphore_free(l->kits[i].semaphore);
+        clave_async_mutex_free(l->kits[i].mutex);
+        clave_async_rwlock_free(l->kits[i].rwlock);
+        clave_async_semaphore_free(l->kits[i].semaphore);
         l->kits[i] = (struct kit){NULL, NULL, NULL};
     }
     for (unsigned i = 0; i < 2; i++) {
-        clave_multilock_free(l->bundles[i]);
+        clave_async_multilock_free(l->bundles[i]);
         l->bundles[i] = NULL;
     }
 }

@@ -68,7 +68,8 @@ struct workload {
     const struct workload_options *o;
     struct actor actors[ACTORS];
     struct kit kits[LOCKS];
-    clave_multilock *bundles[2]; /* of all sites: with the reads of those that have reads; not */
+    clave_async_multilock
+        *bundles[2]; /* of all sites: with the reads of those that have reads; not */
     struct follower *followers[LOCKS];
     struct wrapper *wrappers; /* those of processes before this one too */
     bool day_is_over;         /* what waits is served, and then no more */

@@ -268,7 +268,7 @@ void wrapper_orphan(struct actor *a)
 
 static struct kill_policy_terms draw_terms(const struct actor *a)
 {
-    int64_t timeout = clave_client_session_timeout(a->host->client);
+    int64_t timeout = clave_async_client_session_timeout(a->host->client);
     int64_t longest = a->load->o->max_hold_ms;
     return (struct kill_policy_terms){
         .on_lost = world_chance(a->host->w, 800) ? ON_LOST_TERM : ON_LOST_KILL,

@@ -8,17 +8,17 @@
 
 #include <cmocka.h>
 
-#include "clave/client.h"
+#include "clave/async/client.h"
+#include "clave/async/latch.h"
+#include "clave/async/leader.h"
+#include "clave/async/lock_delay.h"
+#include "clave/async/multilock.h"
+#include "clave/async/mutex.h"
+#include "clave/async/once.h"
+#include "clave/async/plain_layouts.h"
+#include "clave/async/rwlock.h"
+#include "clave/async/semaphore.h"
 #include "clave/deadlock.h"
-#include "clave/delay.h"
-#include "clave/elementary.h"
-#include "clave/latch.h"
-#include "clave/leader.h"
-#include "clave/multilock.h"
-#include "clave/mutex.h"
-#include "clave/once.h"
-#include "clave/rwlock.h"
-#include "clave/semaphore.h"
 #include "lib/pair.h"
 
 static bool inside;       /* a call of the API is under way */
@@ -61,116 +61,118 @@ static void on_news(void)
 
 /* ---- callbacks ------------------------------------------------------------------------- */
 
-static void on_result(clave_client *c, const clave_result *res, void *arg)
+static void on_result(clave_async_client *c, const clave_result *res, void *arg)
 {
     (void)c, (void)res, (void)arg;
     on_answer();
 }
 
-static void on_watch(clave_client *c, clave_watch *w, const clave_event *ev, void *arg)
+static void on_watch(clave_async_client *c, clave_async_watch *w, const clave_event *ev, void *arg)
 {
     (void)c, (void)w, (void)ev, (void)arg;
     on_news();
 }
 
-static void on_mutex(clave_mutex *m, uint64_t owner, clave_err err, void *arg)
+static void on_mutex(clave_async_mutex *m, uint64_t owner, clave_err err, void *arg)
 {
     (void)m, (void)owner, (void)err, (void)arg;
     on_answer();
 }
 
-static void on_mutex_event(clave_mutex *m, const clave_mutex_event *ev, void *arg)
+static void on_mutex_event(clave_async_mutex *m, const clave_mutex_event *ev, void *arg)
 {
     (void)m, (void)ev, (void)arg;
     on_news();
 }
 
-static void on_multilock(clave_multilock *ml, uint64_t owner, clave_err err, const char *failed,
-                         void *arg)
+static void on_multilock(clave_async_multilock *ml, uint64_t owner, clave_err err,
+                         const char *failed, void *arg)
 {
     (void)ml, (void)owner, (void)err, (void)failed, (void)arg;
     on_answer();
 }
 
-static void on_multilock_event(clave_multilock *ml, const clave_multilock_event *ev, void *arg)
+static void on_multilock_event(clave_async_multilock *ml, const clave_multilock_event *ev,
+                               void *arg)
 {
     (void)ml, (void)ev, (void)arg;
     on_news();
 }
 
-static clave_lease *lease; /* of the newest acquire of one */
+static clave_async_lease *lease; /* of the newest acquire of one */
 
-static void on_leases(clave_semaphore *s, clave_err err, clave_lease *const *leases, size_t n,
-                      void *arg)
+static void on_leases(clave_async_semaphore *s, clave_err err, clave_async_lease *const *leases,
+                      size_t n, void *arg)
 {
     (void)s, (void)arg;
     on_answer();
     lease = err == CLAVE_OK && n > 0 ? leases[0] : NULL;
 }
 
-static void on_lease_left(clave_semaphore *s, clave_err err, void *arg)
+static void on_lease_left(clave_async_semaphore *s, clave_err err, void *arg)
 {
     (void)s, (void)err, (void)arg;
     on_answer();
 }
 
-static void on_lease_event(clave_semaphore *s, const clave_lease_event *ev, void *arg)
+static void on_lease_event(clave_async_semaphore *s, const clave_lease_event *ev, void *arg)
 {
     (void)s, (void)ev, (void)arg;
     on_news();
 }
 
-static void on_latch(clave_latch *l, clave_err err, void *arg)
+static void on_latch(clave_async_latch *l, clave_err err, void *arg)
 {
     (void)l, (void)err, (void)arg;
     on_answer();
 }
 
-static void on_latch_event(clave_latch *l, const clave_latch_event *ev, void *arg)
+static void on_latch_event(clave_async_latch *l, const clave_latch_event *ev, void *arg)
 {
     (void)l, (void)ev, (void)arg;
     on_news();
 }
 
-static void on_leader(clave_leader_watch *w, const clave_leader_news *news, void *arg)
+static void on_leader(clave_async_leader_watch *w, const clave_leader_news *news, void *arg)
 {
     (void)w, (void)news, (void)arg;
     on_news();
 }
 
-static void on_transfer(clave_client *c, clave_err err, void *arg)
+static void on_transfer(clave_async_client *c, clave_err err, void *arg)
 {
     (void)c, (void)err, (void)arg;
     on_answer();
 }
 
-static void on_participants(clave_client *c, clave_err err, const clave_participant *list, size_t n,
-                            void *arg)
+static void on_participants(clave_async_client *c, clave_err err, const clave_participant *list,
+                            size_t n, void *arg)
 {
     (void)c, (void)err, (void)list, (void)n, (void)arg;
     on_answer();
 }
 
-static void on_deadlocks(clave_client *c, clave_err err, const clave_deadlock *list, size_t n,
+static void on_deadlocks(clave_async_client *c, clave_err err, const clave_deadlock *list, size_t n,
                          void *arg)
 {
     (void)c, (void)err, (void)list, (void)n, (void)arg;
     on_answer();
 }
 
-static void on_once(clave_once *o, clave_err err, const clave_once_record *former, void *arg)
+static void on_once(clave_async_once *o, clave_err err, const clave_once_record *former, void *arg)
 {
     (void)o, (void)err, (void)former, (void)arg;
     on_answer();
 }
 
-static void on_delay(clave_delay *d, clave_err err, void *arg)
+static void on_delay(clave_async_delay *d, clave_err err, void *arg)
 {
     (void)d, (void)err, (void)arg;
     on_answer();
 }
 
-static void on_delay_event(clave_delay *d, const clave_identity *who, int64_t delay_ms, void *arg)
+static void on_delay_event(clave_async_delay *d, const clave_identity *who, int64_t delay_ms,
+                           void *arg)
 {
     (void)d, (void)who, (void)delay_ms, (void)arg;
     on_news();
@@ -216,13 +218,13 @@ static void lose(struct pair *p)
 
 static void close_client(struct pair *p)
 {
-    clave_client_close(p->end[0].c, p->now);
+    clave_async_client_close(p->end[0].c, p->now);
     pair_settle(p);
 }
 
 static void abandon(struct pair *p)
 {
-    clave_client_abandon(p->end[0].c, p->now);
+    clave_async_client_abandon(p->end[0].c, p->now);
 }
 
 static const struct stage stages[] = {
@@ -232,7 +234,7 @@ static const struct stage stages[] = {
 };
 
 /* Runs the play once for each stage: set up, come to the stage, play, let time pass, clean up. */
-static void at_every_stage(void (*play)(struct pair *p, clave_client *c,
+static void at_every_stage(void (*play)(struct pair *p, clave_async_client *c,
                                         void (*set)(struct pair *)))
 {
     unsigned all = 0;
@@ -256,7 +258,7 @@ static void at_every_stage(void (*play)(struct pair *p, clave_client *c,
 
 /* ---- requests --------------------------------------------------------------------------- */
 
-static void ask_everything(clave_client *c, clave_watch *const w[3])
+static void ask_everything(clave_async_client *c, clave_async_watch *const w[3])
 {
     static const clave_create_options protected_ = {
         .size = sizeof protected_,
@@ -271,48 +273,48 @@ static void ask_everything(clave_client *c, clave_watch *const w[3])
     };
     static const clave_acl open = {CLAVE_PERM_ALL, "world", "anyone"};
     const clave_op check = {.kind = CLAVE_OP_CHECK, .path = "/", .version = -1};
-    ASK(clave_create(c, "/a", "x", 1, NULL, on_result, NULL));
-    ASK(clave_create(c, "/p/a", "x", 1, &protected_, on_result, NULL));
-    ASK(clave_create(c, "/e", "x", 1, &certain, on_result, NULL));
-    ASK(clave_exists(c, "/a", w[0], on_result, NULL));
-    ASK(clave_get(c, "/a", w[1], on_result, NULL));
-    ASK(clave_children(c, "/", w[2], on_result, NULL));
-    ASK(clave_set(c, "/a", "y", 1, -1, on_result, NULL));
-    ASK(clave_get_acl(c, "/a", on_result, NULL));
-    ASK(clave_set_acl(c, "/a", &open, 1, -1, on_result, NULL));
-    ASK(clave_sync(c, "/", on_result, NULL));
-    ASK(clave_add_auth(c, "digest", "u:p", 3, on_result, NULL));
-    ASK(clave_multi(c, &check, 1, on_result, NULL));
-    ASK(clave_multi(c, NULL, 0, on_result, NULL));
-    ASK(clave_delete_guaranteed(c, "/e", on_result, NULL));
-    ASK(clave_delete(c, "/a", -1, on_result, NULL));
-    ASK(clave_revoke(c, "/none", on_result, NULL));
-    ASK(clave_participants(c, "/q", on_participants, NULL));
-    ASK(clave_rwlock_participants(c, "/q", CLAVE_RWLOCK_BOTH, on_participants, NULL));
-    ASK(clave_semaphore_participants(c, "/q", on_participants, NULL));
-    ASK(clave_latch_participants(c, "/q", on_participants, NULL));
-    ASK(clave_latch_leader(c, "/q", on_participants, NULL));
-    ASK(clave_leader_transfer(c, "/q", NULL, on_transfer, NULL));
-    ASK(clave_deadlocks_find(c, (const char *const[]){"/"}, 1, on_deadlocks, NULL));
+    ASK(clave_async_create(c, "/a", "x", 1, NULL, on_result, NULL));
+    ASK(clave_async_create(c, "/p/a", "x", 1, &protected_, on_result, NULL));
+    ASK(clave_async_create(c, "/e", "x", 1, &certain, on_result, NULL));
+    ASK(clave_async_exists(c, "/a", w[0], on_result, NULL));
+    ASK(clave_async_get(c, "/a", w[1], on_result, NULL));
+    ASK(clave_async_children(c, "/", w[2], on_result, NULL));
+    ASK(clave_async_set(c, "/a", "y", 1, -1, on_result, NULL));
+    ASK(clave_async_get_acl(c, "/a", on_result, NULL));
+    ASK(clave_async_set_acl(c, "/a", &open, 1, -1, on_result, NULL));
+    ASK(clave_async_sync(c, "/", on_result, NULL));
+    ASK(clave_async_add_auth(c, "digest", "u:p", 3, on_result, NULL));
+    ASK(clave_async_multi(c, &check, 1, on_result, NULL));
+    ASK(clave_async_multi(c, NULL, 0, on_result, NULL));
+    ASK(clave_async_delete_guaranteed(c, "/e", on_result, NULL));
+    ASK(clave_async_delete(c, "/a", -1, on_result, NULL));
+    ASK(clave_async_revoke(c, "/none", on_result, NULL));
+    ASK(clave_async_participants(c, "/q", on_participants, NULL));
+    ASK(clave_async_rwlock_participants(c, "/q", CLAVE_RWLOCK_BOTH, on_participants, NULL));
+    ASK(clave_async_semaphore_participants(c, "/q", on_participants, NULL));
+    ASK(clave_async_latch_participants(c, "/q", on_participants, NULL));
+    ASK(clave_async_latch_leader(c, "/q", on_participants, NULL));
+    ASK(clave_async_leader_transfer(c, "/q", NULL, on_transfer, NULL));
+    ASK(clave_async_deadlocks_find(c, (const char *const[]){"/"}, 1, on_deadlocks, NULL));
 }
 
-static void play_requests(struct pair *p, clave_client *c, void (*set)(struct pair *))
+static void play_requests(struct pair *p, clave_async_client *c, void (*set)(struct pair *))
 {
-    clave_watch *w[3];
-    clave_leader_watch *lw;
+    clave_async_watch *w[3];
+    clave_async_leader_watch *lw;
     for (size_t i = 0; i < 3; i++)
-        assert_int_equal(clave_watch_new(&w[i], c, on_watch, NULL), CLAVE_OK);
+        assert_int_equal(clave_async_watch_new(&w[i], c, on_watch, NULL), CLAVE_OK);
     ask_everything(c, w);
     pair_settle(p);
     set(p);
     for (size_t i = 0; i < 3; i++)
-        DO_VOID(clave_watch_disarm(w[i]));
+        DO_VOID(clave_async_watch_disarm(w[i]));
     ask_everything(c, w);
-    DO(clave_leader_watch_new(&lw, c, "/q", on_leader, NULL));
+    DO(clave_async_leader_watch_new(&lw, c, "/q", on_leader, NULL));
     pair_settle(p);
     for (size_t i = 0; i < 3; i++)
-        DO_VOID(clave_watch_free(w[i]));
-    DO_VOID(clave_leader_watch_free(lw));
+        DO_VOID(clave_async_watch_free(w[i]));
+    DO_VOID(clave_async_leader_watch_free(lw));
 }
 
 static void no_request_is_answered_inside_its_call(void **state)
@@ -323,22 +325,22 @@ static void no_request_is_answered_inside_its_call(void **state)
 
 /* ---- other hosts -------------------------------------------------------------------------- */
 
-static void play_hosts(struct pair *p, clave_client *c, void (*set)(struct pair *))
+static void play_hosts(struct pair *p, clave_async_client *c, void (*set)(struct pair *))
 {
-    clave_latch *l;
+    clave_async_latch *l;
     const clave_latch_options o = {.size = sizeof o, .event_cb = on_latch_event};
-    assert_int_equal(clave_latch_new(&l, c, "/q", &o), CLAVE_OK);
-    DO(clave_latch_start(l));
+    assert_int_equal(clave_async_latch_new(&l, c, "/q", &o), CLAVE_OK);
+    DO(clave_async_latch_start(l));
     pair_settle(p);
     unsigned leader = told;
     set(p);
-    ASK(clave_get(c, "/", NULL, on_result, NULL));
+    ASK(clave_async_get(c, "/", NULL, on_result, NULL));
     /* The one it is connected to is in none of these. */
-    DO(clave_client_set_hosts(c, "elsewhere:1", p->now));
-    DO(clave_client_set_hosts(c, "anywhere:1", p->now + 30000));
+    DO(clave_async_client_set_hosts(c, "elsewhere:1", p->now));
+    DO(clave_async_client_set_hosts(c, "anywhere:1", p->now + 30000));
     assert_true(leader > 0);
     pair_settle(p);
-    clave_latch_free(l);
+    clave_async_latch_free(l);
 }
 
 static void other_hosts_are_not_told_of_inside_the_call(void **state)
@@ -352,14 +354,14 @@ static void the_loss_of_the_host_is_told_by_the_next_tick(void **state)
 {
     (void)state;
     struct pair *p = pair_new(&(struct pair_options){.clients = 1});
-    clave_client *c = p->end[0].c;
+    clave_async_client *c = p->end[0].c;
     pair_settle(p);
-    assert_int_equal(clave_client_set_hosts(c, "elsewhere:1", p->now), CLAVE_OK);
+    assert_int_equal(clave_async_client_set_hosts(c, "elsewhere:1", p->now), CLAVE_OK);
     assert_false(pair_saw(p, 0, CLAVE_STATE_SUSPENDED));
-    assert_int_equal(clave_client_state(c), CLAVE_STATE_SUSPENDED);
-    assert_int_equal(clave_client_wants(c), CLAVE_WANT_HANGUP);
-    assert_int_equal(clave_client_deadline(c), p->now);
-    clave_client_tick(c, p->now);
+    assert_int_equal(clave_async_client_state(c), CLAVE_STATE_SUSPENDED);
+    assert_int_equal(clave_async_client_wants(c), CLAVE_WANT_HANGUP);
+    assert_int_equal(clave_async_client_deadline(c), p->now);
+    clave_async_client_tick(c, p->now);
     assert_true(pair_saw(p, 0, CLAVE_STATE_SUSPENDED));
     pair_free(p);
 }
@@ -374,95 +376,96 @@ static clave_mutex_options mutex_options(unsigned turns)
                                  .revocable = true};
 }
 
-static void use_mutex(struct pair *p, clave_mutex *m)
+static void use_mutex(struct pair *p, clave_async_mutex *m)
 {
-    ASK(clave_mutex_acquire(m, 1, CLAVE_NEVER, on_mutex, NULL));
-    ASK(clave_mutex_acquire(m, 2, CLAVE_TRY, on_mutex, NULL));
-    ASK(clave_mutex_acquire(m, 3, p->now, on_mutex, NULL));
-    ASK(clave_mutex_acquire(m, 4, p->now + 1000, on_mutex, NULL));
-    DO(clave_mutex_cancel(m, 4));
+    ASK(clave_async_mutex_acquire(m, 1, CLAVE_NEVER, on_mutex, NULL));
+    ASK(clave_async_mutex_acquire(m, 2, CLAVE_TRY, on_mutex, NULL));
+    ASK(clave_async_mutex_acquire(m, 3, p->now, on_mutex, NULL));
+    ASK(clave_async_mutex_acquire(m, 4, p->now + 1000, on_mutex, NULL));
+    DO(clave_async_mutex_cancel(m, 4));
     pair_settle(p);
-    ASK(clave_mutex_acquire(m, 1, CLAVE_TRY, on_mutex, NULL)); /* again */
-    ASK(clave_mutex_acquire(m, 5, CLAVE_NEVER, on_mutex, NULL));
-    ASK(clave_mutex_create(m, 1, "/g", "x", 1, CLAVE_PERSISTENT, on_result, NULL));
-    ASK(clave_mutex_set(m, 1, "/g", "x", 1, -1, on_result, NULL));
-    ASK(clave_mutex_delete(m, 1, "/g", -1, on_result, NULL));
-    ASK(clave_mutex_multi(m, 1, NULL, 0, on_result, NULL));
+    ASK(clave_async_mutex_acquire(m, 1, CLAVE_TRY, on_mutex, NULL)); /* again */
+    ASK(clave_async_mutex_acquire(m, 5, CLAVE_NEVER, on_mutex, NULL));
+    ASK(clave_async_mutex_create(m, 1, "/g", "x", 1, CLAVE_PERSISTENT, on_result, NULL));
+    ASK(clave_async_mutex_set(m, 1, "/g", "x", 1, -1, on_result, NULL));
+    ASK(clave_async_mutex_delete(m, 1, "/g", -1, on_result, NULL));
+    ASK(clave_async_mutex_multi(m, 1, NULL, 0, on_result, NULL));
     pair_settle(p);
-    ASK(clave_mutex_release(m, 1, on_mutex, NULL));
-    ASK(clave_mutex_release(m, 1, on_mutex, NULL));
-    DO(clave_mutex_cancel(m, 5));
+    ASK(clave_async_mutex_release(m, 1, on_mutex, NULL));
+    ASK(clave_async_mutex_release(m, 1, on_mutex, NULL));
+    DO(clave_async_mutex_cancel(m, 5));
 }
 
-static void play_mutex_of(struct pair *p, clave_client *c, void (*set)(struct pair *),
+static void play_mutex_of(struct pair *p, clave_async_client *c, void (*set)(struct pair *),
                           unsigned turns)
 {
-    clave_mutex *m;
+    clave_async_mutex *m;
     const clave_mutex_options o = mutex_options(turns);
-    assert_int_equal(clave_mutex_new(&m, c, "/m", &o), CLAVE_OK);
+    assert_int_equal(clave_async_mutex_new(&m, c, "/m", &o), CLAVE_OK);
     use_mutex(p, m);
-    ASK(clave_mutex_acquire(m, 1, CLAVE_NEVER, on_mutex, NULL));
-    ASK(clave_mutex_acquire(m, 6, CLAVE_NEVER, on_mutex, NULL));
+    ASK(clave_async_mutex_acquire(m, 1, CLAVE_NEVER, on_mutex, NULL));
+    ASK(clave_async_mutex_acquire(m, 6, CLAVE_NEVER, on_mutex, NULL));
     pair_settle(p);
     set(p);
     use_mutex(p, m);
-    ASK(clave_mutex_acquire(m, 1, CLAVE_NEVER, on_mutex, NULL));
-    ASK(clave_mutex_acquire(m, 7, CLAVE_NEVER, on_mutex, NULL));
-    DO_VOID(clave_mutex_free(m));
+    ASK(clave_async_mutex_acquire(m, 1, CLAVE_NEVER, on_mutex, NULL));
+    ASK(clave_async_mutex_acquire(m, 7, CLAVE_NEVER, on_mutex, NULL));
+    DO_VOID(clave_async_mutex_free(m));
 }
 
-static void play_mutex(struct pair *p, clave_client *c, void (*set)(struct pair *))
+static void play_mutex(struct pair *p, clave_async_client *c, void (*set)(struct pair *))
 {
     play_mutex_of(p, c, set, 0);
 }
 
-static void play_shared_place(struct pair *p, clave_client *c, void (*set)(struct pair *))
+static void play_shared_place(struct pair *p, clave_async_client *c, void (*set)(struct pair *))
 {
     play_mutex_of(p, c, set, 2);
 }
 
-static void play_rwlock(struct pair *p, clave_client *c, void (*set)(struct pair *))
+static void play_rwlock(struct pair *p, clave_async_client *c, void (*set)(struct pair *))
 {
-    clave_rwlock *rw;
+    clave_async_rwlock *rw;
     const clave_mutex_options o = mutex_options(0);
-    assert_int_equal(clave_rwlock_new(&rw, c, "/rw", &o), CLAVE_OK);
+    assert_int_equal(clave_async_rwlock_new(&rw, c, "/rw", &o), CLAVE_OK);
     for (int round = 0; round < 2; round++) {
-        ASK(clave_mutex_acquire(clave_rwlock_write(rw), 1, CLAVE_NEVER, on_mutex, NULL));
+        ASK(clave_async_mutex_acquire(clave_async_rwlock_write(rw), 1, CLAVE_NEVER, on_mutex,
+                                      NULL));
         pair_settle(p);
-        ASK(clave_mutex_acquire(clave_rwlock_read(rw), 1, CLAVE_NEVER, on_mutex, NULL));
-        ASK(clave_mutex_acquire(clave_rwlock_read(rw), 2, CLAVE_NEVER, on_mutex, NULL));
-        ASK(clave_mutex_release(clave_rwlock_write(rw), 1, on_mutex, NULL));
+        ASK(clave_async_mutex_acquire(clave_async_rwlock_read(rw), 1, CLAVE_NEVER, on_mutex, NULL));
+        ASK(clave_async_mutex_acquire(clave_async_rwlock_read(rw), 2, CLAVE_NEVER, on_mutex, NULL));
+        ASK(clave_async_mutex_release(clave_async_rwlock_write(rw), 1, on_mutex, NULL));
         if (round == 0)
             set(p);
         pair_settle(p);
-        ASK(clave_mutex_release(clave_rwlock_read(rw), 1, on_mutex, NULL));
-        ASK(clave_mutex_release(clave_rwlock_read(rw), 2, on_mutex, NULL));
+        ASK(clave_async_mutex_release(clave_async_rwlock_read(rw), 1, on_mutex, NULL));
+        ASK(clave_async_mutex_release(clave_async_rwlock_read(rw), 2, on_mutex, NULL));
     }
-    DO_VOID(clave_rwlock_free(rw));
+    DO_VOID(clave_async_rwlock_free(rw));
 }
 
-static void play_multilock(struct pair *p, clave_client *c, void (*set)(struct pair *))
+static void play_multilock(struct pair *p, clave_async_client *c, void (*set)(struct pair *))
 {
     static const clave_multilock_part parts[] = {{"/m1", CLAVE_MULTILOCK_MUTEX},
                                                  {"/m2", CLAVE_MULTILOCK_WRITE}};
     const clave_multilock_options o = {.size = sizeof o, .event_cb = on_multilock_event};
-    clave_multilock *ml;
-    assert_int_equal(clave_multilock_new(&ml, c, parts, 2, &o), CLAVE_OK);
+    clave_async_multilock *ml;
+    assert_int_equal(clave_async_multilock_new(&ml, c, parts, 2, &o), CLAVE_OK);
     for (int round = 0; round < 2; round++) {
-        ASK(clave_multilock_acquire(ml, 1, CLAVE_NEVER, on_multilock, NULL));
-        ASK(clave_multilock_acquire(ml, 2, CLAVE_TRY, on_multilock, NULL));
-        ASK(clave_multilock_acquire(ml, 3, CLAVE_NEVER, on_multilock, NULL));
-        DO(clave_multilock_cancel(ml, 3));
+        ASK(clave_async_multilock_acquire(ml, 1, CLAVE_NEVER, on_multilock, NULL));
+        ASK(clave_async_multilock_acquire(ml, 2, CLAVE_TRY, on_multilock, NULL));
+        ASK(clave_async_multilock_acquire(ml, 3, CLAVE_NEVER, on_multilock, NULL));
+        DO(clave_async_multilock_cancel(ml, 3));
         pair_settle(p);
         if (round == 0)
             set(p);
-        ASK(clave_multilock_acquire(ml, 1, CLAVE_NEVER, on_multilock, NULL));
+        ASK(clave_async_multilock_acquire(ml, 1, CLAVE_NEVER, on_multilock, NULL));
         pair_settle(p);
-        ASK(clave_multilock_release(ml, 1, on_multilock, NULL));
-        ASK(clave_multilock_release(ml, 1, on_multilock, NULL));
+        ASK(clave_async_multilock_release(ml, 1, on_multilock, NULL));
+        ASK(clave_async_multilock_release(ml, 1, on_multilock, NULL));
     }
-    ASK(clave_multilock_acquire(ml, 4, CLAVE_NEVER, on_multilock, NULL));
-    DO_VOID(clave_multilock_free(ml));
+    ASK(clave_async_multilock_acquire(ml, 4, CLAVE_NEVER, on_multilock, NULL));
+    DO_VOID(clave_async_multilock_free(ml));
 }
 
 static void no_lock_answers_inside_a_call(void **state)
@@ -476,40 +479,40 @@ static void no_lock_answers_inside_a_call(void **state)
 
 /* ---- semaphores ---------------------------------------------------------------------------- */
 
-static void play_semaphore_of(struct pair *p, clave_client *c, void (*set)(struct pair *),
+static void play_semaphore_of(struct pair *p, clave_async_client *c, void (*set)(struct pair *),
                               const char *limit_path)
 {
     const clave_semaphore_options o = {
         .size = sizeof o, .limit = 1, .limit_path = limit_path, .event_cb = on_lease_event};
-    clave_semaphore *s;
-    assert_int_equal(clave_semaphore_new(&s, c, "/s", &o), CLAVE_OK);
+    clave_async_semaphore *s;
+    assert_int_equal(clave_async_semaphore_new(&s, c, "/s", &o), CLAVE_OK);
     for (int round = 0; round < 2; round++) {
-        ASK(clave_semaphore_acquire(s, 1, 1, CLAVE_NEVER, on_leases, NULL));
+        ASK(clave_async_semaphore_acquire(s, 1, 1, CLAVE_NEVER, on_leases, NULL));
         pair_settle(p);
-        ASK(clave_semaphore_acquire(s, 2, 1, CLAVE_TRY, on_leases, NULL));
-        ASK(clave_semaphore_acquire(s, 3, 1, CLAVE_NEVER, on_leases, NULL));
-        DO(clave_semaphore_cancel(s, 3));
-        clave_lease *mine = lease;
+        ASK(clave_async_semaphore_acquire(s, 2, 1, CLAVE_TRY, on_leases, NULL));
+        ASK(clave_async_semaphore_acquire(s, 3, 1, CLAVE_NEVER, on_leases, NULL));
+        DO(clave_async_semaphore_cancel(s, 3));
+        clave_async_lease *mine = lease;
         if (round == 0)
             set(p);
         if (limit_path)
-            ASK(clave_semaphore_set_limit(s, 2, on_result, NULL));
+            ASK(clave_async_semaphore_set_limit(s, 2, on_result, NULL));
         if (mine) {
-            ASK(clave_lease_multi(mine, NULL, 0, on_result, NULL));
-            ASK(clave_lease_release(mine, on_lease_left, NULL));
+            ASK(clave_async_lease_multi(mine, NULL, 0, on_result, NULL));
+            ASK(clave_async_lease_release(mine, on_lease_left, NULL));
         }
         pair_settle(p);
     }
-    ASK(clave_semaphore_acquire(s, 4, 1, CLAVE_NEVER, on_leases, NULL));
-    DO_VOID(clave_semaphore_free(s));
+    ASK(clave_async_semaphore_acquire(s, 4, 1, CLAVE_NEVER, on_leases, NULL));
+    DO_VOID(clave_async_semaphore_free(s));
 }
 
-static void play_semaphore(struct pair *p, clave_client *c, void (*set)(struct pair *))
+static void play_semaphore(struct pair *p, clave_async_client *c, void (*set)(struct pair *))
 {
     play_semaphore_of(p, c, set, NULL);
 }
 
-static void play_shared_limit(struct pair *p, clave_client *c, void (*set)(struct pair *))
+static void play_shared_limit(struct pair *p, clave_async_client *c, void (*set)(struct pair *))
 {
     play_semaphore_of(p, c, set, "/limit");
 }
@@ -523,58 +526,62 @@ static void no_semaphore_answers_inside_a_call(void **state)
 
 /* ---- elections ------------------------------------------------------------------------------ */
 
-static clave_err (*latch_layout)(clave_latch **out, clave_client *c, const clave_latch_options *o);
+static clave_err (*latch_layout)(clave_async_latch **out, clave_async_client *c,
+                                 const clave_latch_options *o);
 
-static clave_err new_curators(clave_latch **out, clave_client *c, const clave_latch_options *o)
+static clave_err new_curators(clave_async_latch **out, clave_async_client *c,
+                              const clave_latch_options *o)
 {
-    return clave_latch_new(out, c, "/e", o);
+    return clave_async_latch_new(out, c, "/e", o);
 }
 
-static clave_err new_fair(clave_latch **out, clave_client *c, const clave_latch_options *o)
+static clave_err new_fair(clave_async_latch **out, clave_async_client *c,
+                          const clave_latch_options *o)
 {
-    return clave_latch_new_fair(out, c, "/e", "n_", o);
+    return clave_async_latch_new_fair(out, c, "/e", "n_", o);
 }
 
-static clave_err new_unfair(clave_latch **out, clave_client *c, const clave_latch_options *o)
+static clave_err new_unfair(clave_async_latch **out, clave_async_client *c,
+                            const clave_latch_options *o)
 {
-    return clave_latch_new_unfair(out, c, "/e", o);
+    return clave_async_latch_new_unfair(out, c, "/e", o);
 }
 
-static void use_latch(struct pair *p, clave_latch *l)
+static void use_latch(struct pair *p, clave_async_latch *l)
 {
-    ASK(clave_latch_await(l, CLAVE_NEVER, on_latch, NULL));
-    ASK(clave_latch_await(l, p->now, on_latch, NULL));
-    ASK(clave_latch_await(l, CLAVE_NEVER, on_latch, l));
-    DO(clave_latch_cancel(l, on_latch, l));
+    ASK(clave_async_latch_await(l, CLAVE_NEVER, on_latch, NULL));
+    ASK(clave_async_latch_await(l, p->now, on_latch, NULL));
+    ASK(clave_async_latch_await(l, CLAVE_NEVER, on_latch, l));
+    DO(clave_async_latch_cancel(l, on_latch, l));
     pair_settle(p);
-    ASK(clave_latch_await(l, CLAVE_NEVER, on_latch, NULL)); /* leads already, perhaps */
-    ASK(clave_latch_create(l, "/g", "x", 1, CLAVE_PERSISTENT, on_result, NULL));
-    ASK(clave_latch_set(l, "/g", "x", 1, -1, on_result, NULL));
-    ASK(clave_latch_delete(l, "/g", -1, on_result, NULL));
-    ASK(clave_latch_multi(l, NULL, 0, on_result, NULL));
-    ASK(clave_latch_publish(l, "v", 1, on_result, NULL));
-    ASK(clave_latch_transfer(l, "nobody", on_transfer, NULL));
-    DO(clave_latch_resign(l));
+    ASK(clave_async_latch_await(l, CLAVE_NEVER, on_latch, NULL)); /* leads already, perhaps */
+    ASK(clave_async_latch_create(l, "/g", "x", 1, CLAVE_PERSISTENT, on_result, NULL));
+    ASK(clave_async_latch_set(l, "/g", "x", 1, -1, on_result, NULL));
+    ASK(clave_async_latch_delete(l, "/g", -1, on_result, NULL));
+    ASK(clave_async_latch_multi(l, NULL, 0, on_result, NULL));
+    ASK(clave_async_latch_publish(l, "v", 1, on_result, NULL));
+    ASK(clave_async_latch_transfer(l, "nobody", on_transfer, NULL));
+    DO(clave_async_latch_resign(l));
 }
 
-static void play_latch(struct pair *p, clave_client *c, void (*set)(struct pair *))
+static void play_latch(struct pair *p, clave_async_client *c, void (*set)(struct pair *))
 {
     const clave_latch_options o = {
         .size = sizeof o, .id = "a", .revocable = true, .event_cb = on_latch_event};
-    clave_latch *l, *second;
+    clave_async_latch *l, *second;
     assert_int_equal(latch_layout(&l, c, &o), CLAVE_OK);
     assert_int_equal(latch_layout(&second, c, &o), CLAVE_OK);
-    DO(clave_latch_start(l));
+    DO(clave_async_latch_start(l));
     use_latch(p, l);
     pair_settle(p);
     set(p);
-    DO(clave_latch_start(second));
-    ASK(clave_latch_await(second, CLAVE_NEVER, on_latch, NULL));
+    DO(clave_async_latch_start(second));
+    ASK(clave_async_latch_await(second, CLAVE_NEVER, on_latch, NULL));
     use_latch(p, l);
-    ASK(clave_latch_close(l, CLAVE_CLOSE_NOTIFY_LEADER, on_latch, NULL));
+    ASK(clave_async_latch_close(l, CLAVE_CLOSE_NOTIFY_LEADER, on_latch, NULL));
     pair_settle(p);
-    DO_VOID(clave_latch_free(l));
-    DO_VOID(clave_latch_free(second));
+    DO_VOID(clave_async_latch_free(l));
+    DO_VOID(clave_async_latch_free(second));
 }
 
 static void no_latch_answers_inside_a_call(void **state)
@@ -591,44 +598,44 @@ static void no_latch_answers_inside_a_call(void **state)
 /* ---- jobs and pauses --------------------------------------------------------------------------
  */
 
-static void play_once(struct pair *p, clave_client *c, void (*set)(struct pair *))
+static void play_once(struct pair *p, clave_async_client *c, void (*set)(struct pair *))
 {
     const clave_once_options oo = {.size = sizeof oo, .path = "/o"};
     const clave_delay_options d = {.size = sizeof d, .path = "/d", .event_cb = on_delay_event};
     const clave_mutex_options mo = mutex_options(0);
-    clave_mutex *m;
-    clave_once *once = NULL;
-    clave_delay *delay = NULL;
+    clave_async_mutex *m;
+    clave_async_once *once = NULL;
+    clave_async_delay *delay = NULL;
     clave_grant g;
-    assert_int_equal(clave_mutex_new(&m, c, "/m", &mo), CLAVE_OK);
-    ASK(clave_mutex_acquire(m, 1, CLAVE_NEVER, on_mutex, NULL));
+    assert_int_equal(clave_async_mutex_new(&m, c, "/m", &mo), CLAVE_OK);
+    ASK(clave_async_mutex_acquire(m, 1, CLAVE_NEVER, on_mutex, NULL));
     pair_settle(p);
-    assert_true(clave_mutex_grant(m, 1, &g));
-    ASK(clave_once_begin(&once, c, &g, &oo, on_once, NULL));
-    ASK(clave_delay_begin(&delay, c, &g, &d, on_delay, NULL));
+    assert_true(clave_async_mutex_grant(m, 1, &g));
+    ASK(clave_async_once_begin(&once, c, &g, &oo, on_once, NULL));
+    ASK(clave_async_delay_begin(&delay, c, &g, &d, on_delay, NULL));
     pair_settle(p);
     set(p);
-    if (clave_mutex_grant(m, 1, &g)) {
-        clave_once *late_once = NULL;
-        clave_delay *late = NULL;
-        ASK(clave_once_begin(&late_once, c, &g, &oo, on_once, NULL));
-        ASK(clave_delay_begin(&late, c, &g, &d, on_delay, NULL));
+    if (clave_async_mutex_grant(m, 1, &g)) {
+        clave_async_once *late_once = NULL;
+        clave_async_delay *late = NULL;
+        ASK(clave_async_once_begin(&late_once, c, &g, &oo, on_once, NULL));
+        ASK(clave_async_delay_begin(&late, c, &g, &d, on_delay, NULL));
         pair_clear(p);
         pair_refuse(p, 0, false);
         pair_settle(p);
         pair_advance(p, 60000);
-        DO_VOID(clave_once_free(late_once));
-        DO_VOID(clave_delay_free(late));
+        DO_VOID(clave_async_once_free(late_once));
+        DO_VOID(clave_async_delay_free(late));
     }
-    ASK(clave_once_end(once, true, on_once, NULL));
-    ASK(clave_delay_end(delay, on_delay, NULL));
+    ASK(clave_async_once_end(once, true, on_once, NULL));
+    ASK(clave_async_delay_end(delay, on_delay, NULL));
     pair_clear(p);
     pair_refuse(p, 0, false);
     pair_settle(p);
     pair_advance(p, 60000);
-    DO_VOID(clave_once_free(once));
-    DO_VOID(clave_delay_free(delay));
-    DO_VOID(clave_mutex_free(m));
+    DO_VOID(clave_async_once_free(once));
+    DO_VOID(clave_async_delay_free(delay));
+    DO_VOID(clave_async_mutex_free(m));
 }
 
 static void no_job_answers_inside_a_call(void **state)

@@ -7,16 +7,16 @@
 
 #include <cmocka.h>
 
-#include "clave/client.h"
-#include "clave/delay.h"
-#include "clave/elementary.h"
-#include "clave/latch.h"
-#include "clave/leader.h"
-#include "clave/multilock.h"
-#include "clave/mutex.h"
-#include "clave/once.h"
-#include "clave/rwlock.h"
-#include "clave/semaphore.h"
+#include "clave/async/client.h"
+#include "clave/async/latch.h"
+#include "clave/async/leader.h"
+#include "clave/async/lock_delay.h"
+#include "clave/async/multilock.h"
+#include "clave/async/mutex.h"
+#include "clave/async/once.h"
+#include "clave/async/plain_layouts.h"
+#include "clave/async/rwlock.h"
+#include "clave/async/semaphore.h"
 #include "lib/failmem.h"
 #include "lib/pair.h"
 
@@ -33,43 +33,43 @@ static void note(clave_err err)
     verdict = err;
 }
 
-static void on_result(clave_client *c, const clave_result *res, void *arg)
+static void on_result(clave_async_client *c, const clave_result *res, void *arg)
 {
     (void)c, (void)arg;
     note(res->err);
 }
 
-static void on_watch(clave_client *c, clave_watch *w, const clave_event *ev, void *arg)
+static void on_watch(clave_async_client *c, clave_async_watch *w, const clave_event *ev, void *arg)
 {
     (void)c, (void)w, (void)ev, (void)arg;
     assert_false(client_is_gone);
     events++;
 }
 
-static void on_mutex(clave_mutex *m, uint64_t owner, clave_err err, void *arg)
+static void on_mutex(clave_async_mutex *m, uint64_t owner, clave_err err, void *arg)
 {
     (void)m, (void)owner, (void)arg;
     note(err);
 }
 
-static void on_mutex_event(clave_mutex *m, const clave_mutex_event *ev, void *arg)
+static void on_mutex_event(clave_async_mutex *m, const clave_mutex_event *ev, void *arg)
 {
     (void)m, (void)ev, (void)arg;
     assert_false(client_is_gone);
     events++;
 }
 
-static void on_multilock(clave_multilock *ml, uint64_t owner, clave_err err, const char *failed,
-                         void *arg)
+static void on_multilock(clave_async_multilock *ml, uint64_t owner, clave_err err,
+                         const char *failed, void *arg)
 {
     (void)ml, (void)owner, (void)failed, (void)arg;
     note(err);
 }
 
-static clave_lease *lease;
+static clave_async_lease *lease;
 
-static void on_leases(clave_semaphore *s, clave_err err, clave_lease *const *leases, size_t n,
-                      void *arg)
+static void on_leases(clave_async_semaphore *s, clave_err err, clave_async_lease *const *leases,
+                      size_t n, void *arg)
 {
     (void)s, (void)arg;
     note(err);
@@ -77,33 +77,33 @@ static void on_leases(clave_semaphore *s, clave_err err, clave_lease *const *lea
         lease = leases[0];
 }
 
-static void on_latch(clave_latch *l, clave_err err, void *arg)
+static void on_latch(clave_async_latch *l, clave_err err, void *arg)
 {
     (void)l, (void)arg;
     note(err);
 }
 
-static void on_latch_event(clave_latch *l, const clave_latch_event *ev, void *arg)
+static void on_latch_event(clave_async_latch *l, const clave_latch_event *ev, void *arg)
 {
     (void)l, (void)ev, (void)arg;
     assert_false(client_is_gone);
     events++;
 }
 
-static void on_leader(clave_leader_watch *w, const clave_leader_news *news, void *arg)
+static void on_leader(clave_async_leader_watch *w, const clave_leader_news *news, void *arg)
 {
     (void)w, (void)news, (void)arg;
     assert_false(client_is_gone);
     events++;
 }
 
-static void on_once(clave_once *o, clave_err err, const clave_once_record *former, void *arg)
+static void on_once(clave_async_once *o, clave_err err, const clave_once_record *former, void *arg)
 {
     (void)o, (void)former, (void)arg;
     note(err);
 }
 
-static void on_delay(clave_delay *d, clave_err err, void *arg)
+static void on_delay(clave_async_delay *d, clave_err err, void *arg)
 {
     (void)d, (void)arg;
     note(err);
@@ -111,7 +111,7 @@ static void on_delay(clave_delay *d, clave_err err, void *arg)
 
 /* ---- the end of a client --------------------------------------------------------------------- */
 
-static void on_state(clave_client *c, clave_state state, clave_err why, void *arg)
+static void on_state(clave_async_client *c, clave_state state, clave_err why, void *arg)
 {
     (void)c, (void)state, (void)why;
     ++*(unsigned *)arg;
@@ -138,14 +138,14 @@ enum way { FREED, CLOSED_FIRST, CUT_FIRST, WAYS };
 
 static void end_client(struct pair *p, enum way way)
 {
-    clave_client *c = p->end[0].c;
+    clave_async_client *c = p->end[0].c;
     if (way == CLOSED_FIRST) {
-        clave_client_close(c, p->now);
+        clave_async_client_close(c, p->now);
         pair_settle(p);
     }
     if (way == CUT_FIRST)
         pair_cut(p, 0);
-    clave_client_free(c);
+    clave_async_client_free(c);
     p->end[0].c = NULL;
     client_is_gone = true;
 }
@@ -158,34 +158,35 @@ static void a_watch_may_be_freed_behind_its_client(void **state)
     (void)state;
     for (enum way way = FREED; way < WAYS; way++) {
         struct pair *p = open_world();
-        clave_client *c = p->end[0].c;
-        clave_watch *armed, *idle;
-        assert_int_equal(clave_watch_new(&armed, c, on_watch, NULL), CLAVE_OK);
-        assert_int_equal(clave_watch_new(&idle, c, on_watch, NULL), CLAVE_OK);
-        assert_int_equal(clave_exists(c, "/a", armed, on_result, NULL), CLAVE_OK);
+        clave_async_client *c = p->end[0].c;
+        clave_async_watch *armed, *idle;
+        assert_int_equal(clave_async_watch_new(&armed, c, on_watch, NULL), CLAVE_OK);
+        assert_int_equal(clave_async_watch_new(&idle, c, on_watch, NULL), CLAVE_OK);
+        assert_int_equal(clave_async_exists(c, "/a", armed, on_result, NULL), CLAVE_OK);
         pair_settle(p);
         end_client(p, way);
-        assert_false(clave_watch_is_armed(armed));
-        clave_watch_disarm(armed);
-        clave_watch_free(armed);
-        clave_watch_free(idle);
+        assert_false(clave_async_watch_is_armed(armed));
+        clave_async_watch_disarm(armed);
+        clave_async_watch_free(armed);
+        clave_async_watch_free(idle);
         pair_free(p);
     }
 }
 
-static void expect_no_hold(clave_mutex *m)
+static void expect_no_hold(clave_async_mutex *m)
 {
     const clave_op op = {.kind = CLAVE_OP_CHECK, .path = "/", .version = -1};
     clave_grant g;
-    assert_int_equal(clave_mutex_acquire(m, 5, CLAVE_NEVER, on_mutex, NULL), CLAVE_ECLOSED);
-    assert_int_equal(clave_mutex_acquire(m, 5, CLAVE_TRY, on_mutex, NULL), CLAVE_ECLOSED);
-    assert_int_equal(clave_mutex_cancel(m, 2), CLAVE_ENOTHELD);
-    assert_false(clave_mutex_grant(m, 1, &g));
-    assert_false(clave_mutex_valid_for(m, 1, 0, 0));
-    assert_null(clave_mutex_deadlock(m));
-    assert_int_equal(clave_mutex_multi(m, 1, &op, 1, on_result, NULL), CLAVE_ELOST);
-    assert_int_equal(clave_mutex_release(m, 1, on_mutex, NULL), CLAVE_ELOST); /* with the client */
-    assert_int_equal(clave_mutex_release(m, 1, on_mutex, NULL), CLAVE_ENOTHELD);
+    assert_int_equal(clave_async_mutex_acquire(m, 5, CLAVE_NEVER, on_mutex, NULL), CLAVE_ECLOSED);
+    assert_int_equal(clave_async_mutex_acquire(m, 5, CLAVE_TRY, on_mutex, NULL), CLAVE_ECLOSED);
+    assert_int_equal(clave_async_mutex_cancel(m, 2), CLAVE_ENOTHELD);
+    assert_false(clave_async_mutex_grant(m, 1, &g));
+    assert_false(clave_async_mutex_valid_for(m, 1, 0, 0));
+    assert_null(clave_async_mutex_deadlock(m));
+    assert_int_equal(clave_async_mutex_multi(m, 1, &op, 1, on_result, NULL), CLAVE_ELOST);
+    assert_int_equal(clave_async_mutex_release(m, 1, on_mutex, NULL),
+                     CLAVE_ELOST); /* with the client */
+    assert_int_equal(clave_async_mutex_release(m, 1, on_mutex, NULL), CLAVE_ENOTHELD);
 }
 
 static void a_mutex_may_be_freed_behind_its_client(void **state)
@@ -197,21 +198,22 @@ static void a_mutex_may_be_freed_behind_its_client(void **state)
                                        .event_cb = on_mutex_event,
                                        .share_turns = i < WAYS ? 0 : 3,
                                        .revocable = true};
-        clave_mutex *m, *other;
-        assert_int_equal(clave_mutex_new(&m, p->end[0].c, "/m", &o), CLAVE_OK);
-        assert_int_equal(clave_mutex_new(&other, p->end[0].c, "/m", NULL), CLAVE_OK);
-        assert_int_equal(clave_mutex_acquire(m, 1, CLAVE_NEVER, on_mutex, NULL), CLAVE_OK);
+        clave_async_mutex *m, *other;
+        assert_int_equal(clave_async_mutex_new(&m, p->end[0].c, "/m", &o), CLAVE_OK);
+        assert_int_equal(clave_async_mutex_new(&other, p->end[0].c, "/m", NULL), CLAVE_OK);
+        assert_int_equal(clave_async_mutex_acquire(m, 1, CLAVE_NEVER, on_mutex, NULL), CLAVE_OK);
         pair_settle(p);
-        assert_int_equal(clave_mutex_acquire(m, 2, CLAVE_NEVER, on_mutex, NULL), CLAVE_OK);
-        assert_int_equal(clave_mutex_acquire(other, 3, CLAVE_NEVER, on_mutex, NULL), CLAVE_OK);
+        assert_int_equal(clave_async_mutex_acquire(m, 2, CLAVE_NEVER, on_mutex, NULL), CLAVE_OK);
+        assert_int_equal(clave_async_mutex_acquire(other, 3, CLAVE_NEVER, on_mutex, NULL),
+                         CLAVE_OK);
         pair_settle(p);
         assert_int_equal(answers, 1);
         end_client(p, (enum way)(i % WAYS));
         assert_int_equal(answers, 3);
         assert_int_equal(verdict, CLAVE_ECLOSED);
         expect_no_hold(m);
-        clave_mutex_free(m);
-        clave_mutex_free(other);
+        clave_async_mutex_free(m);
+        clave_async_mutex_free(other);
         pair_free(p);
     }
 }
@@ -222,16 +224,18 @@ static void a_mutex_on_its_way_may_be_freed_behind_its_client(void **state)
     (void)state;
     for (unsigned step = 0; step < 3; step++) {
         struct pair *p = open_world();
-        clave_mutex *m;
-        assert_int_equal(clave_mutex_new(&m, p->end[0].c, "/m", NULL), CLAVE_OK);
+        clave_async_mutex *m;
+        assert_int_equal(clave_async_mutex_new(&m, p->end[0].c, "/m", NULL), CLAVE_OK);
         if (step > 0) {
-            assert_int_equal(clave_mutex_acquire(m, 1, CLAVE_NEVER, on_mutex, NULL), CLAVE_OK);
+            assert_int_equal(clave_async_mutex_acquire(m, 1, CLAVE_NEVER, on_mutex, NULL),
+                             CLAVE_OK);
             pair_settle(p);
-            assert_int_equal(clave_mutex_release(m, 1, step > 1 ? on_mutex : NULL, NULL), CLAVE_OK);
+            assert_int_equal(clave_async_mutex_release(m, 1, step > 1 ? on_mutex : NULL, NULL),
+                             CLAVE_OK);
         }
-        assert_int_equal(clave_mutex_acquire(m, 2, CLAVE_NEVER, on_mutex, NULL), CLAVE_OK);
+        assert_int_equal(clave_async_mutex_acquire(m, 2, CLAVE_NEVER, on_mutex, NULL), CLAVE_OK);
         end_client(p, FREED);
-        clave_mutex_free(m);
+        clave_async_mutex_free(m);
         pair_free(p);
     }
 }
@@ -241,16 +245,16 @@ static void a_rwlock_may_be_freed_behind_its_client(void **state)
     (void)state;
     for (enum way way = FREED; way < WAYS; way++) {
         struct pair *p = open_world();
-        clave_rwlock *rw;
-        assert_int_equal(clave_rwlock_new(&rw, p->end[0].c, "/rw", NULL), CLAVE_OK);
-        clave_mutex *w = clave_rwlock_write(rw), *r = clave_rwlock_read(rw);
-        assert_int_equal(clave_mutex_acquire(w, 1, CLAVE_NEVER, on_mutex, NULL), CLAVE_OK);
+        clave_async_rwlock *rw;
+        assert_int_equal(clave_async_rwlock_new(&rw, p->end[0].c, "/rw", NULL), CLAVE_OK);
+        clave_async_mutex *w = clave_async_rwlock_write(rw), *r = clave_async_rwlock_read(rw);
+        assert_int_equal(clave_async_mutex_acquire(w, 1, CLAVE_NEVER, on_mutex, NULL), CLAVE_OK);
         pair_settle(p);
-        assert_int_equal(clave_mutex_acquire(r, 1, CLAVE_NEVER, on_mutex, NULL), CLAVE_OK);
-        assert_int_equal(clave_mutex_acquire(r, 2, CLAVE_NEVER, on_mutex, NULL), CLAVE_OK);
+        assert_int_equal(clave_async_mutex_acquire(r, 1, CLAVE_NEVER, on_mutex, NULL), CLAVE_OK);
+        assert_int_equal(clave_async_mutex_acquire(r, 2, CLAVE_NEVER, on_mutex, NULL), CLAVE_OK);
         end_client(p, way);
         expect_no_hold(w);
-        clave_rwlock_free(rw);
+        clave_async_rwlock_free(rw);
         pair_free(p);
     }
 }
@@ -262,19 +266,21 @@ static void a_multilock_may_be_freed_behind_its_client(void **state)
                                                  {"/b", CLAVE_MULTILOCK_WRITE}};
     for (enum way way = FREED; way < WAYS; way++) {
         struct pair *p = open_world();
-        clave_multilock *ml;
-        assert_int_equal(clave_multilock_new(&ml, p->end[0].c, parts, 2, NULL), CLAVE_OK);
-        assert_int_equal(clave_multilock_acquire(ml, 1, CLAVE_NEVER, on_multilock, NULL), CLAVE_OK);
+        clave_async_multilock *ml;
+        assert_int_equal(clave_async_multilock_new(&ml, p->end[0].c, parts, 2, NULL), CLAVE_OK);
+        assert_int_equal(clave_async_multilock_acquire(ml, 1, CLAVE_NEVER, on_multilock, NULL),
+                         CLAVE_OK);
         pair_settle(p);
-        assert_int_equal(clave_multilock_acquire(ml, 2, CLAVE_NEVER, on_multilock, NULL), CLAVE_OK);
+        assert_int_equal(clave_async_multilock_acquire(ml, 2, CLAVE_NEVER, on_multilock, NULL),
+                         CLAVE_OK);
         pair_settle(p);
         end_client(p, way);
         assert_int_equal(verdict, CLAVE_ECLOSED);
-        assert_false(clave_multilock_valid_for(ml, 1, 0, 0));
-        assert_int_equal(clave_multilock_acquire(ml, 3, CLAVE_NEVER, on_multilock, NULL),
+        assert_false(clave_async_multilock_valid_for(ml, 1, 0, 0));
+        assert_int_equal(clave_async_multilock_acquire(ml, 3, CLAVE_NEVER, on_multilock, NULL),
                          CLAVE_ECLOSED);
-        assert_int_equal(clave_multilock_release(ml, 1, NULL, NULL), CLAVE_ELOST);
-        clave_multilock_free(ml);
+        assert_int_equal(clave_async_multilock_release(ml, 1, NULL, NULL), CLAVE_ELOST);
+        clave_async_multilock_free(ml);
         pair_free(p);
     }
 }
@@ -286,24 +292,27 @@ static void a_semaphore_may_be_freed_behind_its_client(void **state)
         struct pair *p = open_world();
         const clave_semaphore_options o = {
             .size = sizeof o, .limit = 1, .limit_path = i < WAYS ? NULL : "/limit"};
-        clave_semaphore *s;
+        clave_async_semaphore *s;
         clave_grant g;
-        assert_int_equal(clave_semaphore_new(&s, p->end[0].c, "/s", &o), CLAVE_OK);
-        assert_int_equal(clave_semaphore_acquire(s, 1, 1, CLAVE_NEVER, on_leases, NULL), CLAVE_OK);
+        assert_int_equal(clave_async_semaphore_new(&s, p->end[0].c, "/s", &o), CLAVE_OK);
+        assert_int_equal(clave_async_semaphore_acquire(s, 1, 1, CLAVE_NEVER, on_leases, NULL),
+                         CLAVE_OK);
         pair_settle(p);
         assert_non_null(lease);
-        assert_int_equal(clave_semaphore_acquire(s, 2, 1, CLAVE_NEVER, on_leases, NULL), CLAVE_OK);
-        assert_int_equal(clave_semaphore_acquire(s, 3, 1, CLAVE_NEVER, on_leases, NULL), CLAVE_OK);
+        assert_int_equal(clave_async_semaphore_acquire(s, 2, 1, CLAVE_NEVER, on_leases, NULL),
+                         CLAVE_OK);
+        assert_int_equal(clave_async_semaphore_acquire(s, 3, 1, CLAVE_NEVER, on_leases, NULL),
+                         CLAVE_OK);
         pair_settle(p);
         end_client(p, (enum way)(i % WAYS));
         assert_int_equal(answers, 3);
         assert_int_equal(verdict, CLAVE_ECLOSED);
-        assert_false(clave_lease_grant(lease, &g));
-        assert_int_equal(clave_semaphore_acquire(s, 4, 1, CLAVE_NEVER, on_leases, NULL),
+        assert_false(clave_async_lease_grant(lease, &g));
+        assert_int_equal(clave_async_semaphore_acquire(s, 4, 1, CLAVE_NEVER, on_leases, NULL),
                          CLAVE_ECLOSED);
         if (i % 2)
-            assert_int_equal(clave_lease_release(lease, NULL, NULL), CLAVE_ELOST);
-        clave_semaphore_free(s);
+            assert_int_equal(clave_async_lease_release(lease, NULL, NULL), CLAVE_ELOST);
+        clave_async_semaphore_free(s);
         pair_free(p);
     }
 }
@@ -313,35 +322,38 @@ static void a_latch_may_be_freed_behind_its_client(void **state)
     (void)state;
     for (unsigned i = 0; i < 3 * WAYS; i++) {
         struct pair *p = open_world();
-        clave_client *c = p->end[0].c;
+        clave_async_client *c = p->end[0].c;
         const clave_latch_options o = {.size = sizeof o, .event_cb = on_latch_event};
-        clave_latch *l[3];
-        clave_leader_watch *w;
+        clave_async_latch *l[3];
+        clave_async_leader_watch *w;
         for (size_t k = 0; k < 3; k++) {
-            clave_err err = i < WAYS       ? clave_latch_new(&l[k], c, "/e", &o)
-                            : i < 2 * WAYS ? clave_latch_new_fair(&l[k], c, "/e", "n_", &o)
-                                           : clave_latch_new_unfair(&l[k], c, "/e", &o);
+            clave_err err = i < WAYS       ? clave_async_latch_new(&l[k], c, "/e", &o)
+                            : i < 2 * WAYS ? clave_async_latch_new_fair(&l[k], c, "/e", "n_", &o)
+                                           : clave_async_latch_new_unfair(&l[k], c, "/e", &o);
             assert_int_equal(err, CLAVE_OK);
             if (k < 2) { /* one leads, one waits, one never started */
-                assert_int_equal(clave_latch_start(l[k]), CLAVE_OK);
-                assert_int_equal(clave_latch_await(l[k], CLAVE_NEVER, on_latch, NULL), CLAVE_OK);
+                assert_int_equal(clave_async_latch_start(l[k]), CLAVE_OK);
+                assert_int_equal(clave_async_latch_await(l[k], CLAVE_NEVER, on_latch, NULL),
+                                 CLAVE_OK);
             }
             pair_settle(p);
         }
-        assert_int_equal(clave_leader_watch_new(&w, c, "/e", on_leader, NULL), CLAVE_OK);
+        assert_int_equal(clave_async_leader_watch_new(&w, c, "/e", on_leader, NULL), CLAVE_OK);
         pair_settle(p);
         end_client(p, (enum way)(i % WAYS));
         assert_int_equal(answers, 2);
         assert_int_equal(verdict, CLAVE_ECLOSED);
         for (size_t k = 0; k < 3; k++) {
-            assert_false(clave_latch_has_leadership(l[k], 0));
-            assert_int_equal(clave_latch_await(l[k], CLAVE_NEVER, on_latch, NULL), CLAVE_ECLOSED);
-            assert_int_equal(clave_latch_resign(l[k]), CLAVE_EINVAL);
-            assert_int_equal(clave_latch_close(l[k], CLAVE_CLOSE_NOTIFY_LEADER, on_latch, NULL),
-                             CLAVE_EINVAL);
-            clave_latch_free(l[k]);
+            assert_false(clave_async_latch_has_leadership(l[k], 0));
+            assert_int_equal(clave_async_latch_await(l[k], CLAVE_NEVER, on_latch, NULL),
+                             CLAVE_ECLOSED);
+            assert_int_equal(clave_async_latch_resign(l[k]), CLAVE_EINVAL);
+            assert_int_equal(
+                clave_async_latch_close(l[k], CLAVE_CLOSE_NOTIFY_LEADER, on_latch, NULL),
+                CLAVE_EINVAL);
+            clave_async_latch_free(l[k]);
         }
-        clave_leader_watch_free(w);
+        clave_async_leader_watch_free(w);
         pair_free(p);
     }
 }
@@ -351,19 +363,19 @@ static void a_job_may_be_freed_behind_its_client(void **state)
     (void)state;
     for (unsigned i = 0; i < 2 * WAYS; i++) {
         struct pair *p = open_world();
-        clave_client *c = p->end[0].c;
+        clave_async_client *c = p->end[0].c;
         const clave_once_options oo = {.size = sizeof oo, .path = "/o"};
         const clave_delay_options od = {.size = sizeof od, .path = "/d"};
-        clave_mutex *m;
-        clave_once *once;
-        clave_delay *delay;
+        clave_async_mutex *m;
+        clave_async_once *once;
+        clave_async_delay *delay;
         clave_grant g;
-        assert_int_equal(clave_mutex_new(&m, c, "/m", NULL), CLAVE_OK);
-        assert_int_equal(clave_mutex_acquire(m, 1, CLAVE_NEVER, on_mutex, NULL), CLAVE_OK);
+        assert_int_equal(clave_async_mutex_new(&m, c, "/m", NULL), CLAVE_OK);
+        assert_int_equal(clave_async_mutex_acquire(m, 1, CLAVE_NEVER, on_mutex, NULL), CLAVE_OK);
         pair_settle(p);
-        assert_true(clave_mutex_grant(m, 1, &g));
-        assert_int_equal(clave_once_begin(&once, c, &g, &oo, on_once, NULL), CLAVE_OK);
-        assert_int_equal(clave_delay_begin(&delay, c, &g, &od, on_delay, NULL), CLAVE_OK);
+        assert_true(clave_async_mutex_grant(m, 1, &g));
+        assert_int_equal(clave_async_once_begin(&once, c, &g, &oo, on_once, NULL), CLAVE_OK);
+        assert_int_equal(clave_async_delay_begin(&delay, c, &g, &od, on_delay, NULL), CLAVE_OK);
         bool begun = i < WAYS;
         if (begun)
             pair_settle(p);
@@ -371,12 +383,12 @@ static void a_job_may_be_freed_behind_its_client(void **state)
         assert_int_equal(answers, 3);
         clave_err late = begun ? CLAVE_ECLOSED : CLAVE_EINVAL;
         if (i != CLOSED_FIRST + WAYS) { /* it has begun before the client was closed */
-            assert_int_equal(clave_once_end(once, true, on_once, NULL), late);
-            assert_int_equal(clave_delay_end(delay, on_delay, NULL), late);
+            assert_int_equal(clave_async_once_end(once, true, on_once, NULL), late);
+            assert_int_equal(clave_async_delay_end(delay, on_delay, NULL), late);
         }
-        clave_mutex_free(m);
-        clave_once_free(once);
-        clave_delay_free(delay);
+        clave_async_mutex_free(m);
+        clave_async_once_free(once);
+        clave_async_delay_free(delay);
         pair_free(p);
     }
 }
@@ -387,8 +399,8 @@ static void a_client_that_is_gone_calls_nobody(void **state)
     (void)state;
     struct failmem mem;
     unsigned states = 0;
-    clave_client *c;
-    clave_mutex *m;
+    clave_async_client *c;
+    clave_async_mutex *m;
     failmem_init(&mem);
     const clave_client_options o = {.size = sizeof o,
                                     .hosts = "h",
@@ -398,16 +410,16 @@ static void a_client_that_is_gone_calls_nobody(void **state)
                                     .state_arg = &states,
                                     .log = on_log};
     client_is_gone = false;
-    assert_int_equal(clave_client_new(&c, &o), CLAVE_OK);
-    clave_client_start(c, 1);
-    assert_int_equal(clave_mutex_new(&m, c, "/m", NULL), CLAVE_OK);
-    assert_int_equal(clave_mutex_acquire(m, 1, CLAVE_NEVER, on_mutex, NULL), CLAVE_OK);
-    clave_client_free(c);
+    assert_int_equal(clave_async_client_new(&c, &o), CLAVE_OK);
+    clave_async_client_start(c, 1);
+    assert_int_equal(clave_async_mutex_new(&m, c, "/m", NULL), CLAVE_OK);
+    assert_int_equal(clave_async_mutex_acquire(m, 1, CLAVE_NEVER, on_mutex, NULL), CLAVE_OK);
+    clave_async_client_free(c);
     client_is_gone = true;
     unsigned told = states;
     assert_true(told > 0);
     assert_true(mem.live > 0);
-    clave_mutex_free(m);
+    clave_async_mutex_free(m);
     assert_int_equal(states, told);
     assert_int_equal(mem.live, 0);
 }

@@ -21,7 +21,7 @@ struct made {
     clave_stat stat;
 };
 
-static void on_made(clave_client *c, const clave_result *res, void *arg)
+static void on_made(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct made *m = arg;
     (void)c;
@@ -32,7 +32,7 @@ static void on_made(clave_client *c, const clave_result *res, void *arg)
         m->stat = *res->stat;
 }
 
-static void on_made_by_multi(clave_client *c, const clave_result *res, void *arg)
+static void on_made_by_multi(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct made *m = arg;
     (void)c;
@@ -45,7 +45,7 @@ static clave_err ask(struct pair *p, size_t client, const char *path, clave_crea
 {
     clave_create_options o = {
         .size = sizeof o, .mode = mode, .flags = CLAVE_CREATE_PARENTS | CLAVE_CREATE_CERTAIN};
-    return clave_create(p->end[client].c, path, "x", 1, &o, on_made, m);
+    return clave_async_create(p->end[client].c, path, "x", 1, &o, on_made, m);
 }
 
 static struct pair *world(void)
@@ -59,7 +59,7 @@ static void assert_one_each(struct pair *p, const struct made *m, size_t n)
     for (size_t i = 0; i < n; i++) {
         assert_int_equal(m[i].answers, 1);
         assert_int_equal(m[i].err, CLAVE_OK);
-        assert_int_equal(m[i].stat.ephemeral_owner, clave_client_session_id(p->end[0].c));
+        assert_int_equal(m[i].stat.ephemeral_owner, clave_async_client_session_id(p->end[0].c));
         for (size_t j = 0; j < i; j++)
             assert_string_not_equal(m[i].path, m[j].path);
     }
@@ -115,7 +115,7 @@ static void a_node_of_another_is_never_taken(void **state)
     assert_int_equal(ours.answers, 1);
     assert_int_equal(ours.err, CLAVE_OK);
     assert_string_not_equal(ours.path, own.path);
-    assert_int_equal(ours.stat.ephemeral_owner, clave_client_session_id(p->end[0].c));
+    assert_int_equal(ours.stat.ephemeral_owner, clave_async_client_session_id(p->end[0].c));
     assert_int_equal(seat_list(p, 1, "/q", NULL, 0), 5);
     pair_free(p);
 }
@@ -131,7 +131,7 @@ static void a_node_of_an_older_session_is_never_taken(void **state)
     p->end[0].refused = true; /* it cannot come back before its session is over */
     ask(p, 0, "/q/n_", CLAVE_EPHEMERAL_SEQUENTIAL, &m);
     pair_settle(p);
-    int64_t old = clave_client_session_id(p->end[0].c);
+    int64_t old = clave_async_client_session_id(p->end[0].c);
     pair_advance(p, 3 * TIMEOUT);
     p->end[0].refused = false;
     pair_advance(p, 3000);
@@ -179,7 +179,7 @@ static void a_name_of_digits_alone_lies_below_the_chroot(void **state)
         struct made m = {0};
         clave_create_options o = {
             .size = sizeof o, .mode = CLAVE_EPHEMERAL_SEQUENTIAL, .flags = flags[i]};
-        assert_int_equal(clave_create(p->end[0].c, "/", "x", 1, &o, on_made, &m), CLAVE_OK);
+        assert_int_equal(clave_async_create(p->end[0].c, "/", "x", 1, &o, on_made, &m), CLAVE_OK);
         pair_settle(p);
         assert_int_equal(m.answers, 1);
         assert_int_equal(m.err, CLAVE_OK);
@@ -187,7 +187,7 @@ static void a_name_of_digits_alone_lies_below_the_chroot(void **state)
     }
     clave_op op = {.kind = CLAVE_OP_CREATE, .path = "/", .mode = CLAVE_EPHEMERAL_SEQUENTIAL};
     struct made multi = {.err = CLAVE_EINVAL};
-    assert_int_equal(clave_multi(p->end[0].c, &op, 1, on_made_by_multi, &multi), CLAVE_OK);
+    assert_int_equal(clave_async_multi(p->end[0].c, &op, 1, on_made_by_multi, &multi), CLAVE_OK);
     pair_settle(p);
     assert_int_equal(multi.err, CLAVE_OK);
     assert_int_equal(strlen(multi.path), strlen("/0000000001"));
@@ -200,10 +200,10 @@ static void what_it_cannot_tell_is_refused(void **state)
     (void)state;
     struct pair *p = world();
     clave_create_options o = {.size = sizeof o, .flags = CLAVE_CREATE_CERTAIN};
-    assert_int_equal(clave_create(p->end[0].c, "/q", NULL, 0, &o, NULL, NULL), CLAVE_EINVAL);
+    assert_int_equal(clave_async_create(p->end[0].c, "/q", NULL, 0, &o, NULL, NULL), CLAVE_EINVAL);
     o.mode = CLAVE_EPHEMERAL;
     o.flags |= CLAVE_CREATE_PROTECTED;
-    assert_int_equal(clave_create(p->end[0].c, "/q", NULL, 0, &o, NULL, NULL), CLAVE_EINVAL);
+    assert_int_equal(clave_async_create(p->end[0].c, "/q", NULL, 0, &o, NULL, NULL), CLAVE_EINVAL);
     pair_free(p);
 }
 

@@ -79,7 +79,7 @@ static void election_story(struct failmem *mem, size_t first, size_t fails)
         assert_true(stand_leaders(s, 2) <= 1);
         mem->first = 0; /* there is enough from now on */
         for (size_t i = 0; i < 2; i++)
-            if (clave_latch_state_of(s[i].l) == CLAVE_LATCH_LATENT)
+            if (clave_async_latch_state_of(s[i].l) == CLAVE_LATCH_LATENT)
                 stand_start(&s[i]);
         pair_advance(p, 20000);
         assert_int_equal(stand_leaders(s, 2), 1);
@@ -126,18 +126,18 @@ static void a_client_without_memory_is_none(void **state)
 {
     (void)state;
     struct failmem mem;
-    clave_client *c = NULL;
+    clave_async_client *c = NULL;
     clave_client_options o = {.size = sizeof o, .hosts = "a,b/c", .seed = 7, .mem = &mem.mem};
     for (size_t n = 1; !c; n++) {
         failmem_init(&mem);
         failmem_arm(&mem, n, 1);
-        clave_err err = clave_client_new(&c, &o);
+        clave_err err = clave_async_client_new(&c, &o);
         assert_true(err == CLAVE_OK || err == CLAVE_ENOMEM);
         assert_int_equal(err == CLAVE_OK, c != NULL);
         if (!c)
             assert_int_equal(mem.live, 0);
     }
-    clave_client_free(c);
+    clave_async_client_free(c);
     assert_int_equal(mem.live, 0);
 }
 

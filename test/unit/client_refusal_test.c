@@ -41,21 +41,21 @@ static void close_with_hold(struct script *s, struct hold *h)
 /* The connection was given up as a failure of the only host: there is a pause. */
 static void is_left(struct script *s, clave_err why, const char *what)
 {
-    assert_int_equal(clave_client_wants(s->c), CLAVE_WANT_HANGUP);
+    assert_int_equal(clave_async_client_wants(s->c), CLAVE_WANT_HANGUP);
     script_state(s, CLAVE_STATE_SUSPENDED, why);
-    assert_non_null(strstr(clave_client_errmsg(s->c), "script:1"));
-    assert_non_null(strstr(clave_client_errmsg(s->c), what));
-    assert_non_null(strstr(clave_client_errmsg(s->c), clave_strerror(why)));
+    assert_non_null(strstr(clave_async_client_errmsg(s->c), "script:1"));
+    assert_non_null(strstr(clave_async_client_errmsg(s->c), what));
+    assert_non_null(strstr(clave_async_client_errmsg(s->c), clave_strerror(why)));
     script_hang_up(s);
-    assert_int_equal(clave_client_wants(s->c), 0);
-    assert_in_range(clave_client_deadline(s->c), s->now + 1, s->now + T / 4);
+    assert_int_equal(clave_async_client_wants(s->c), 0);
+    assert_in_range(clave_async_client_deadline(s->c), s->now + 1, s->now + T / 4);
 }
 
 /* ---- pings ----------------------------------------------------------------------------- */
 
 static void expect_ping(struct script *s)
 {
-    script_at(s, clave_client_deadline(s->c));
+    script_at(s, clave_async_client_deadline(s->c));
     script_expect(s, OP_PING);
     s->now += 20;
 }
@@ -71,7 +71,7 @@ static void a_ping_of_an_expired_session_loses_it(void **state)
     script_answer_to(&s, XID_PING, OP_PING, CLAVE_EEXPIRED, NULL);
     script_state(&s, CLAVE_STATE_SUSPENDED, CLAVE_EEXPIRED);
     script_state(&s, CLAVE_STATE_LOST, CLAVE_EEXPIRED);
-    assert_true(clave_client_hold_deadline(s.c) < s.now);
+    assert_true(clave_async_client_hold_deadline(s.c) < s.now);
     close_with_hold(&s, &h);
 }
 
@@ -83,10 +83,10 @@ static void a_ping_refused_is_no_sign_of_life(void **state)
         struct script s;
         struct hold h;
         open_with_hold(&s, &h, true);
-        int64_t before = clave_client_hold_deadline(s.c);
+        int64_t before = clave_async_client_hold_deadline(s.c);
         expect_ping(&s);
         script_answer_to(&s, XID_PING, OP_PING, errs[i], NULL);
-        assert_int_equal(clave_client_hold_deadline(s.c), before);
+        assert_int_equal(clave_async_client_hold_deadline(s.c), before);
         is_left(&s, errs[i], "ping");
         close_with_hold(&s, &h);
     }
@@ -99,14 +99,14 @@ static void a_ping_throttled_is_sent_again(void **state)
     struct script s;
     struct hold h;
     open_with_hold(&s, &h, true);
-    int64_t before = clave_client_hold_deadline(s.c);
+    int64_t before = clave_async_client_hold_deadline(s.c);
     expect_ping(&s);
     script_answer_to(&s, XID_PING, OP_PING, CLAVE_ETHROTTLED, NULL);
-    assert_true(clave_client_is_connected(s.c));
-    assert_int_equal(clave_client_hold_deadline(s.c), before);
+    assert_true(clave_async_client_is_connected(s.c));
+    assert_int_equal(clave_async_client_hold_deadline(s.c), before);
     expect_ping(&s);
     script_pong(&s);
-    assert_int_equal(clave_client_hold_deadline(s.c), s.now - 20 + T - MARGIN);
+    assert_int_equal(clave_async_client_hold_deadline(s.c), s.now - 20 + T - MARGIN);
     close_with_hold(&s, &h);
 }
 
@@ -122,11 +122,11 @@ static void a_member_that_refuses_heartbeats_is_left(void **state)
         struct script s;
         struct hold h;
         open_with_hold(&s, &h, false);
-        int64_t before = clave_client_hold_deadline(s.c);
-        script_at(&s, clave_client_deadline(s.c));
+        int64_t before = clave_async_client_hold_deadline(s.c);
+        script_at(&s, clave_async_client_deadline(s.c));
         script_expect(&s, OP_MULTI);
         script_answer(&s, errs[i], NULL);
-        assert_int_equal(clave_client_hold_deadline(s.c), before);
+        assert_int_equal(clave_async_client_hold_deadline(s.c), before);
         is_left(&s, errs[i], "heartbeat");
         close_with_hold(&s, &h);
     }
@@ -141,13 +141,13 @@ static void a_heartbeat_that_another_would_refuse_too_is_sent_again(void **state
         struct script s;
         struct hold h;
         open_with_hold(&s, &h, false);
-        int64_t before = clave_client_hold_deadline(s.c);
-        script_at(&s, clave_client_deadline(s.c));
+        int64_t before = clave_async_client_hold_deadline(s.c);
+        script_at(&s, clave_async_client_deadline(s.c));
         script_expect(&s, OP_MULTI);
         script_answer(&s, errs[i], NULL);
-        assert_true(clave_client_is_connected(s.c));
-        assert_int_equal(clave_client_hold_deadline(s.c), before);
-        script_at(&s, clave_client_deadline(s.c));
+        assert_true(clave_async_client_is_connected(s.c));
+        assert_int_equal(clave_async_client_hold_deadline(s.c), before);
+        script_at(&s, clave_async_client_deadline(s.c));
         script_expect(&s, OP_MULTI);
         close_with_hold(&s, &h);
     }
@@ -164,11 +164,11 @@ static void a_server_that_refuses_to_close_is_left(void **state)
     script_open(&s, NULL);
     script_connect(&s, true);
     s.told = s.nstates;
-    clave_client_close(s.c, s.now);
+    clave_async_client_close(s.c, s.now);
     script_expect(&s, OP_CLOSE_SESSION);
     script_answer(&s, CLAVE_ENOTREADONLY, NULL);
     is_left(&s, CLAVE_ENOTREADONLY, "close");
-    script_at(&s, clave_client_deadline(s.c));
+    script_at(&s, clave_async_client_deadline(s.c));
     assert_int_equal(script_dial(&s).session_id, SCRIPT_SESSION);
     script_shake(&s, SCRIPT_SESSION, T, false);
     script_expect(&s, OP_CLOSE_SESSION);
@@ -185,7 +185,7 @@ static void one_that_has_ended_by_itself_is_closed(void **state)
     script_open(&s, NULL);
     script_connect(&s, true);
     s.told = s.nstates;
-    clave_client_close(s.c, s.now);
+    clave_async_client_close(s.c, s.now);
     script_expect(&s, OP_CLOSE_SESSION);
     script_answer(&s, CLAVE_EEXPIRED, NULL);
     script_state(&s, CLAVE_STATE_CLOSED, CLAVE_OK);

@@ -46,8 +46,8 @@ static void requests_wait_for_the_connection_and_go_in_order(void **state)
     struct script s;
     struct outcome a = {0}, b = {0};
     script_open(&s, NULL);
-    assert_int_equal(clave_exists(s.c, "/a", NULL, script_outcome, &a), CLAVE_OK);
-    assert_int_equal(clave_delete(s.c, "/b", 3, script_outcome, &b), CLAVE_OK);
+    assert_int_equal(clave_async_exists(s.c, "/a", NULL, script_outcome, &a), CLAVE_OK);
+    assert_int_equal(clave_async_delete(s.c, "/b", 3, script_outcome, &b), CLAVE_OK);
     script_dial(&s);
     script_shake(&s, SCRIPT_SESSION, T, false);
     script_expect(&s, OP_EXISTS);
@@ -60,7 +60,8 @@ static void requests_wait_for_the_connection_and_go_in_order(void **state)
     assert_int_equal(a.err, CLAVE_ENONODE);
     assert_string_equal(a.path, "/a");
     assert_int_equal(b.err, CLAVE_EBADVERSION);
-    assert_string_equal(clave_client_errmsg(s.c), "cannot delete /b: the node has another version");
+    assert_string_equal(clave_async_client_errmsg(s.c),
+                        "cannot delete /b: the node has another version");
     script_close(&s);
 }
 
@@ -70,13 +71,13 @@ static void a_reply_out_of_order_ends_the_connection(void **state)
     struct script s;
     struct outcome a = {0};
     connected(&s);
-    assert_int_equal(clave_set(s.c, "/a", "x", 1, -1, script_outcome, &a), CLAVE_OK);
+    assert_int_equal(clave_async_set(s.c, "/a", "x", 1, -1, script_outcome, &a), CLAVE_OK);
     script_expect(&s, OP_SET_DATA);
     struct wire_reply m = {0};
     script_answer_to(&s, s.q.xid + 1, OP_SET_DATA, CLAVE_OK, &m);
     assert_int_equal(a.times, 1);
     assert_int_equal(a.err, CLAVE_ECONNLOSS);
-    assert_int_equal(clave_client_wants(s.c), CLAVE_WANT_HANGUP);
+    assert_int_equal(clave_async_client_wants(s.c), CLAVE_WANT_HANGUP);
     script_close(&s);
 }
 
@@ -88,12 +89,12 @@ static void a_reply_that_is_cut_short_ends_the_connection(void **state)
     struct script s;
     struct outcome a = {0};
     connected(&s);
-    assert_int_equal(clave_set(s.c, "/a", "x", 1, -1, script_outcome, &a), CLAVE_OK);
+    assert_int_equal(clave_async_set(s.c, "/a", "x", 1, -1, script_outcome, &a), CLAVE_OK);
     script_expect(&s, OP_SET_DATA);
     assert_int_equal(s.q.xid, 2);
     script_feed(&s, short_stat, sizeof short_stat);
     assert_int_equal(a.err, CLAVE_ECONNLOSS);
-    assert_int_equal(clave_client_wants(s.c), CLAVE_WANT_HANGUP);
+    assert_int_equal(clave_async_client_wants(s.c), CLAVE_WANT_HANGUP);
     script_close(&s);
 }
 
@@ -103,9 +104,9 @@ static void a_lost_write_is_unknown_and_never_sent_twice(void **state)
     struct script s;
     struct outcome sent = {0}, unsent = {0};
     connected(&s);
-    assert_int_equal(clave_set(s.c, "/a", "x", 1, -1, script_outcome, &sent), CLAVE_OK);
+    assert_int_equal(clave_async_set(s.c, "/a", "x", 1, -1, script_outcome, &sent), CLAVE_OK);
     script_expect(&s, OP_SET_DATA);
-    assert_int_equal(clave_set(s.c, "/b", "x", 1, -1, script_outcome, &unsent), CLAVE_OK);
+    assert_int_equal(clave_async_set(s.c, "/b", "x", 1, -1, script_outcome, &unsent), CLAVE_OK);
     script_hang_up(&s); /* of the second not a byte had left */
     assert_int_equal(sent.err, CLAVE_ECONNLOSS);
     assert_int_equal(unsent.times, 0);
@@ -127,9 +128,9 @@ static void a_write_that_left_in_part_was_not_sent(void **state)
     struct outcome a = {0};
     const void *p;
     connected(&s);
-    assert_int_equal(clave_set(s.c, "/a", "x", 1, -1, script_outcome, &a), CLAVE_OK);
-    size_t n = clave_client_output(s.c, &p);
-    clave_client_sent(s.c, s.now, n - 1);
+    assert_int_equal(clave_async_set(s.c, "/a", "x", 1, -1, script_outcome, &a), CLAVE_OK);
+    size_t n = clave_async_client_output(s.c, &p);
+    clave_async_client_sent(s.c, s.now, n - 1);
     script_hang_up(&s);
     assert_int_equal(a.times, 0);
     script_dial(&s);
@@ -144,13 +145,13 @@ static void a_lost_read_is_sent_again_three_times(void **state)
     struct script s;
     struct outcome a = {0};
     connected(&s);
-    assert_int_equal(clave_get(s.c, "/a", NULL, script_outcome, &a), CLAVE_OK);
+    assert_int_equal(clave_async_get(s.c, "/a", NULL, script_outcome, &a), CLAVE_OK);
     for (int i = 0; i < 3; i++) {
         script_expect(&s, OP_GET_DATA);
         script_hang_up(&s);
         assert_int_equal(a.times, 0);
-        if (clave_client_wants(s.c) == 0)
-            script_at(&s, clave_client_deadline(s.c));
+        if (clave_async_client_wants(s.c) == 0)
+            script_at(&s, clave_async_client_deadline(s.c));
         script_dial(&s);
         script_shake(&s, SCRIPT_SESSION, T, false);
     }
@@ -169,7 +170,7 @@ static void a_read_may_wait_before_it_is_sent_again(void **state)
     clave_client_options o = {.reads = {.kind = CLAVE_RETRY_N_TIMES, .base_ms = 70, .times = 1}};
     script_open(&s, &o);
     script_connect(&s, true);
-    assert_int_equal(clave_get(s.c, "/a", NULL, script_outcome, &a), CLAVE_OK);
+    assert_int_equal(clave_async_get(s.c, "/a", NULL, script_outcome, &a), CLAVE_OK);
     script_expect(&s, OP_GET_DATA);
     reconnect(&s);
     assert_true(script_is_quiet(&s));
@@ -184,16 +185,16 @@ static void the_end_of_the_session_ends_what_waits(void **state)
     struct script s;
     struct outcome read = {0}, unsent = {0}, later = {0};
     connected(&s);
-    assert_int_equal(clave_get(s.c, "/a", NULL, script_outcome, &read), CLAVE_OK);
+    assert_int_equal(clave_async_get(s.c, "/a", NULL, script_outcome, &read), CLAVE_OK);
     script_expect(&s, OP_GET_DATA);
     script_hang_up(&s);
-    assert_int_equal(clave_delete(s.c, "/b", -1, script_outcome, &unsent), CLAVE_OK);
+    assert_int_equal(clave_async_delete(s.c, "/b", -1, script_outcome, &unsent), CLAVE_OK);
     script_at(&s, s.now + 2 * T);
     assert_int_equal(s.states[s.nstates - 1], CLAVE_STATE_LOST);
     assert_int_equal(read.err, CLAVE_ENOTSENT);
     assert_int_equal(unsent.err, CLAVE_ENOTSENT);
     /* The next session is at work again. */
-    assert_int_equal(clave_delete(s.c, "/c", -1, script_outcome, &later), CLAVE_OK);
+    assert_int_equal(clave_async_delete(s.c, "/c", -1, script_outcome, &later), CLAVE_OK);
     script_hang_up(&s); /* the dial that had been going on */
     script_at(&s, s.now + 2000);
     script_dial(&s);
@@ -210,7 +211,7 @@ static void an_expired_session_is_believed_at_once(void **state)
     struct script s;
     struct outcome a = {0};
     connected(&s);
-    assert_int_equal(clave_set(s.c, "/a", "x", 1, -1, script_outcome, &a), CLAVE_OK);
+    assert_int_equal(clave_async_set(s.c, "/a", "x", 1, -1, script_outcome, &a), CLAVE_OK);
     script_expect(&s, OP_SET_DATA);
     script_answer(&s, CLAVE_EEXPIRED, NULL);
     assert_int_equal(a.err, CLAVE_EEXPIRED);
@@ -226,14 +227,15 @@ static void what_cannot_be_sent_is_refused_at_once(void **state)
     struct script s;
     static char big[2 << 20];
     connected(&s);
-    assert_int_equal(clave_set(s.c, "a", "x", 1, -1, NULL, NULL), CLAVE_EPATH);
-    assert_non_null(strstr(clave_client_errmsg(s.c), "\"a\""));
-    assert_int_equal(clave_get(s.c, "/a/", NULL, NULL, NULL), CLAVE_EPATH);
-    assert_int_equal(clave_set(s.c, "/a", big, sizeof big, -1, NULL, NULL), CLAVE_ETOOBIG);
-    assert_int_equal(clave_create(s.c, "/a", big, sizeof big, NULL, NULL, NULL), CLAVE_ETOOBIG);
-    assert_non_null(strstr(clave_client_errmsg(s.c), "1048575"));
+    assert_int_equal(clave_async_set(s.c, "a", "x", 1, -1, NULL, NULL), CLAVE_EPATH);
+    assert_non_null(strstr(clave_async_client_errmsg(s.c), "\"a\""));
+    assert_int_equal(clave_async_get(s.c, "/a/", NULL, NULL, NULL), CLAVE_EPATH);
+    assert_int_equal(clave_async_set(s.c, "/a", big, sizeof big, -1, NULL, NULL), CLAVE_ETOOBIG);
+    assert_int_equal(clave_async_create(s.c, "/a", big, sizeof big, NULL, NULL, NULL),
+                     CLAVE_ETOOBIG);
+    assert_non_null(strstr(clave_async_client_errmsg(s.c), "1048575"));
     clave_create_options o = {.size = sizeof o, .mode = CLAVE_PERSISTENT_TTL};
-    assert_int_equal(clave_create(s.c, "/a", NULL, 0, &o, NULL, NULL), CLAVE_EINVAL);
+    assert_int_equal(clave_async_create(s.c, "/a", NULL, 0, &o, NULL, NULL), CLAVE_EINVAL);
     assert_true(script_is_quiet(&s));
     script_close(&s);
 }
@@ -246,12 +248,12 @@ static void a_chroot_is_put_in_front_and_taken_off(void **state)
     clave_client_options o = {.hosts = "h/app"};
     script_open(&s, &o);
     script_connect(&s, true);
-    assert_int_equal(clave_create(s.c, "/a", NULL, 0, NULL, script_outcome, &a), CLAVE_OK);
+    assert_int_equal(clave_async_create(s.c, "/a", NULL, 0, NULL, script_outcome, &a), CLAVE_OK);
     assert_true(path_is(script_expect(&s, OP_CREATE2), "/app/a"));
     struct wire_reply m = created("/app/a", 0);
     script_answer(&s, CLAVE_OK, &m);
     assert_string_equal(a.path, "/a");
-    assert_int_equal(clave_children(s.c, "/", NULL, script_outcome, &a), CLAVE_OK);
+    assert_int_equal(clave_async_children(s.c, "/", NULL, script_outcome, &a), CLAVE_OK);
     assert_true(path_is(script_expect(&s, OP_GET_CHILDREN2), "/app"));
     script_close(&s);
 }
@@ -265,7 +267,7 @@ static void a_multi_tells_each_of_its_ops(void **state)
     clave_op ops[] = {{.kind = CLAVE_OP_CHECK, .path = "/l", .version = -1},
                       {.kind = CLAVE_OP_CREATE, .path = "/n-", .mode = CLAVE_EPHEMERAL_SEQUENTIAL},
                       {.kind = CLAVE_OP_SET, .path = "/d", .data = "x", .len = 1, .version = 2}};
-    assert_int_equal(clave_multi(s.c, ops, 3, script_outcome, &a), CLAVE_OK);
+    assert_int_equal(clave_async_multi(s.c, ops, 3, script_outcome, &a), CLAVE_OK);
     script_expect(&s, OP_MULTI);
     assert_int_equal(s.q.body.multi.count, 3);
     struct buf b;
@@ -296,7 +298,8 @@ static const clave_create_options protected_options = {
 static void create_protected(struct script *s, struct outcome *out, char path[128])
 {
     assert_int_equal(
-        clave_create(s->c, "/a/b/x-", NULL, 0, &protected_options, script_outcome, out), CLAVE_OK);
+        clave_async_create(s->c, "/a/b/x-", NULL, 0, &protected_options, script_outcome, out),
+        CLAVE_OK);
     script_expect(s, OP_CREATE2);
     struct jbytes p = s->q.body.create.path;
     snprintf(path, 128, "%.*s", (int)p.n, p.p);
@@ -466,7 +469,7 @@ static void a_guaranteed_delete_is_asked_for_until_it_is_done(void **state)
     struct script s;
     struct outcome a = {0};
     connected(&s);
-    assert_int_equal(clave_delete_guaranteed(s.c, "/n", script_outcome, &a), CLAVE_OK);
+    assert_int_equal(clave_async_delete_guaranteed(s.c, "/n", script_outcome, &a), CLAVE_OK);
     script_expect(&s, OP_DELETE);
     script_hang_up(&s);
     script_dial(&s);
@@ -490,7 +493,7 @@ static void a_guaranteed_delete_ends_with_its_session(void **state)
     struct script s;
     struct outcome a = {0};
     connected(&s);
-    assert_int_equal(clave_delete_guaranteed(s.c, "/n", script_outcome, &a), CLAVE_OK);
+    assert_int_equal(clave_async_delete_guaranteed(s.c, "/n", script_outcome, &a), CLAVE_OK);
     script_expect(&s, OP_DELETE);
     script_hang_up(&s);
     script_dial(&s);
@@ -513,8 +516,8 @@ static void identities_go_first_on_every_connection(void **state)
     struct script s;
     struct outcome a = {0};
     script_open(&s, NULL);
-    assert_int_equal(clave_exists(s.c, "/a", NULL, NULL, NULL), CLAVE_OK);
-    assert_int_equal(clave_add_auth(s.c, "digest", "u:p", 3, script_outcome, &a), CLAVE_OK);
+    assert_int_equal(clave_async_exists(s.c, "/a", NULL, NULL, NULL), CLAVE_OK);
+    assert_int_equal(clave_async_add_auth(s.c, "digest", "u:p", 3, script_outcome, &a), CLAVE_OK);
     for (int i = 0; i < 2; i++) {
         script_dial(&s);
         script_shake(&s, SCRIPT_SESSION, T, false);
@@ -528,8 +531,8 @@ static void identities_go_first_on_every_connection(void **state)
         script_expect(&s, OP_EXISTS);
         script_config(&s, true);
         script_hang_up(&s);
-        if (clave_client_wants(s.c) == 0)
-            script_at(&s, clave_client_deadline(s.c));
+        if (clave_async_client_wants(s.c) == 0)
+            script_at(&s, clave_async_client_deadline(s.c));
     }
     script_close(&s);
 }
@@ -540,11 +543,11 @@ static void a_refused_identity_is_told_and_not_tried_again(void **state)
     struct script s;
     struct outcome a = {0};
     connected(&s);
-    assert_int_equal(clave_add_auth(s.c, "digest", "u", 1, script_outcome, &a), CLAVE_OK);
+    assert_int_equal(clave_async_add_auth(s.c, "digest", "u", 1, script_outcome, &a), CLAVE_OK);
     script_expect(&s, OP_AUTH);
     script_answer_to(&s, XID_AUTH, OP_AUTH, CLAVE_EAUTHFAILED, NULL);
     assert_int_equal(a.err, CLAVE_EAUTHFAILED);
-    assert_non_null(strstr(clave_client_errmsg(s.c), "digest"));
+    assert_non_null(strstr(clave_async_client_errmsg(s.c), "digest"));
     reconnect(&s);
     assert_true(script_is_quiet(&s));
     script_close(&s);

@@ -23,15 +23,15 @@ static const clave_create_options protected_options = {
 static void a_seed_of_zero_is_refused(void **state)
 {
     (void)state;
-    clave_client *c;
+    clave_async_client *c;
     clave_client_options o = {.size = sizeof o, .hosts = "a"};
-    assert_int_equal(clave_client_new(&c, &o), CLAVE_EINVAL);
+    assert_int_equal(clave_async_client_new(&c, &o), CLAVE_EINVAL);
     assert_null(c);
-    assert_non_null(strstr(clave_client_options_fault(&o), "seed"));
+    assert_non_null(strstr(clave_async_client_options_fault(&o), "seed"));
     o.seed = 1;
-    assert_null(clave_client_options_fault(&o));
-    assert_int_equal(clave_client_new(&c, &o), CLAVE_OK);
-    clave_client_free(c);
+    assert_null(clave_async_client_options_fault(&o));
+    assert_int_equal(clave_async_client_new(&c, &o), CLAVE_OK);
+    clave_async_client_free(c);
 }
 
 static void take_line(void *arg, int level, const char *msg)
@@ -43,10 +43,10 @@ static void take_line(void *arg, int level, const char *msg)
 static void the_log_names_the_option_that_is_refused(void **state)
 {
     (void)state;
-    clave_client *c;
+    clave_async_client *c;
     char line[160] = "";
     clave_client_options o = {.size = sizeof o, .hosts = "a", .log = take_line, .log_arg = line};
-    assert_int_equal(clave_client_new(&c, &o), CLAVE_EINVAL);
+    assert_int_equal(clave_async_client_new(&c, &o), CLAVE_EINVAL);
     assert_non_null(strstr(line, "seed"));
 }
 
@@ -55,8 +55,8 @@ static void the_log_names_the_option_that_is_refused(void **state)
 static void ask(struct script *s, const char *path, struct outcome *out)
 {
     *out = (struct outcome){0};
-    assert_int_equal(clave_create(s->c, path, NULL, 0, &protected_options, script_outcome, out),
-                     CLAVE_OK);
+    assert_int_equal(
+        clave_async_create(s->c, path, NULL, 0, &protected_options, script_outcome, out), CLAVE_OK);
 }
 
 static void take_name(struct script *s, char out[128])

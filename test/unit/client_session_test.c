@@ -19,7 +19,7 @@ static void the_order_of_states_is_curators(void **state)
     (void)state;
     struct script s;
     script_open(&s, NULL);
-    assert_int_equal(clave_client_state(s.c), CLAVE_STATE_LATENT);
+    assert_int_equal(clave_async_client_state(s.c), CLAVE_STATE_LATENT);
     struct wire_connect_request q = script_dial(&s);
     assert_int_equal(q.session_id, 0);
     assert_int_equal(q.timeout_ms, T);
@@ -42,8 +42,8 @@ static void the_order_of_states_is_curators(void **state)
     script_dial(&s);
     script_shake(&s, 0, 0, false); /* the server knows it no more */
     script_state(&s, CLAVE_STATE_LOST, CLAVE_EEXPIRED);
-    assert_int_equal(clave_client_session_id(s.c), 0);
-    assert_int_equal(clave_client_wants(s.c), CLAVE_WANT_HANGUP);
+    assert_int_equal(clave_async_client_session_id(s.c), 0);
+    assert_int_equal(clave_async_client_wants(s.c), CLAVE_WANT_HANGUP);
     script_hang_up(&s);
     q = script_dial(&s);
     assert_int_equal(q.session_id, 0); /* a new one by itself */
@@ -66,7 +66,7 @@ static void another_session_than_asked_for_is_a_loss(void **state)
     script_state(&s, CLAVE_STATE_CONNECTED, CLAVE_OK);
     script_state(&s, CLAVE_STATE_SUSPENDED, CLAVE_ECONNLOSS);
     script_state(&s, CLAVE_STATE_LOST, CLAVE_EREPLACED);
-    assert_int_equal(clave_client_wants(s.c), CLAVE_WANT_HANGUP);
+    assert_int_equal(clave_async_client_wants(s.c), CLAVE_WANT_HANGUP);
     script_hang_up(&s);
     assert_int_equal(script_dial(&s).session_id, 0);
     script_close(&s);
@@ -82,7 +82,7 @@ static void a_read_only_server_is_told_of(void **state)
     script_shake(&s, SCRIPT_SESSION, T, true);
     script_state(&s, CLAVE_STATE_READ_ONLY, CLAVE_OK);
     /* It has no leader behind it: no promise. */
-    assert_int_equal(clave_client_hold_deadline(s.c), INT64_MIN);
+    assert_int_equal(clave_async_client_hold_deadline(s.c), INT64_MIN);
     script_close(&s);
 }
 
@@ -100,10 +100,10 @@ static void lost_comes_a_timeout_after_the_last_sign_of_life(void **state)
     script_state(&s, CLAVE_STATE_CONNECTED, CLAVE_OK);
     script_state(&s, CLAVE_STATE_SUSPENDED, CLAVE_ECONNLOSS);
     assert_true(script_no_state(&s));
-    assert_int_equal(clave_client_session_id(s.c), SCRIPT_SESSION);
+    assert_int_equal(clave_async_client_session_id(s.c), SCRIPT_SESSION);
     script_at(&s, sent + T);
     script_state(&s, CLAVE_STATE_LOST, CLAVE_ETIMEDOUT);
-    assert_int_equal(clave_client_session_id(s.c), 0);
+    assert_int_equal(clave_async_client_session_id(s.c), 0);
     script_close(&s);
 }
 
@@ -114,15 +114,15 @@ static void silence_ends_a_connection(void **state)
     script_open(&s, NULL);
     script_connect(&s, true);
     int64_t quiet = s.now;
-    assert_int_equal(clave_client_deadline(s.c), quiet + T / 3);
+    assert_int_equal(clave_async_client_deadline(s.c), quiet + T / 3);
     script_at(&s, quiet + T / 3);
     script_expect(&s, OP_PING);
     assert_int_equal(s.q.xid, XID_PING);
     script_at(&s, quiet + T * 2 / 3 - 1);
     assert_true(script_is_quiet(&s)); /* one at a time */
-    assert_true(clave_client_is_connected(s.c));
+    assert_true(clave_async_client_is_connected(s.c));
     script_at(&s, quiet + T * 2 / 3);
-    assert_int_equal(clave_client_wants(s.c), CLAVE_WANT_HANGUP);
+    assert_int_equal(clave_async_client_wants(s.c), CLAVE_WANT_HANGUP);
     script_state(&s, CLAVE_STATE_CONNECTED, CLAVE_OK);
     script_state(&s, CLAVE_STATE_SUSPENDED, CLAVE_ETIMEDOUT);
     script_close(&s);
@@ -135,14 +135,14 @@ static void pings_keep_a_connection(void **state)
     script_open(&s, NULL);
     script_connect(&s, true);
     for (int i = 0; i < 100; i++) {
-        script_at(&s, clave_client_deadline(s.c));
+        script_at(&s, clave_async_client_deadline(s.c));
         script_expect(&s, OP_PING);
         s.now += 20;
         script_pong(&s);
-        assert_int_equal(clave_client_hold_deadline(s.c), s.now - 20 + T - MARGIN);
+        assert_int_equal(clave_async_client_hold_deadline(s.c), s.now - 20 + T - MARGIN);
     }
-    assert_int_equal(clave_client_requests_sent(s.c, OP_PING), 100);
-    assert_true(clave_client_is_connected(s.c));
+    assert_int_equal(clave_async_client_requests_sent(s.c, OP_PING), 100);
+    assert_true(clave_async_client_is_connected(s.c));
     script_close(&s);
 }
 
@@ -181,26 +181,26 @@ static void a_holder_in_an_ensemble_sends_confirmed_heartbeats(void **state)
     script_open(&s, NULL);
     int64_t start = s.now;
     script_connect(&s, false);
-    assert_int_equal(clave_client_hold_deadline(s.c), start + T - MARGIN);
+    assert_int_equal(clave_async_client_hold_deadline(s.c), start + T - MARGIN);
     hold(&s, &h, "/l/n");
     int64_t last_answer = start;
     for (int i = 0; i < 20; i++) {
-        int64_t due = clave_client_deadline(s.c);
+        int64_t due = clave_async_client_deadline(s.c);
         assert_in_range(due, s.now + 1, s.now + RELAY);
         script_at(&s, due);
         const struct wire_request *q = script_expect(&s, OP_MULTI);
         assert_int_equal(q->body.multi.count, 1);
-        int64_t before = clave_client_hold_deadline(s.c);
+        int64_t before = clave_async_client_hold_deadline(s.c);
         s.now += 10;
         script_answer_checks(&s, CLAVE_OK);
         if (i > 0 && s.now - 10 >= last_answer + RELAY)
-            assert_true(clave_client_hold_deadline(s.c) > before);
+            assert_true(clave_async_client_hold_deadline(s.c) > before);
         /* It never promises more than the rule. */
-        assert_true(clave_client_hold_deadline(s.c) <= s.now - RELAY + T - MARGIN);
+        assert_true(clave_async_client_hold_deadline(s.c) <= s.now - RELAY + T - MARGIN);
         last_answer = s.now;
     }
-    assert_true(clave_client_hold_deadline(s.c) > s.now + T / 4);
-    assert_int_equal(clave_client_requests_sent(s.c, OP_PING), 0);
+    assert_true(clave_async_client_hold_deadline(s.c) > s.now + T / 4);
+    assert_int_equal(clave_async_client_requests_sent(s.c, OP_PING), 0);
     assert_int_equal(h.settled, 1);
     assert_int_equal(h.missing, 0);
     clave__client_unhold(s.c, &h.hold);
@@ -222,18 +222,19 @@ static void a_write_confirms_what_was_answered_before(void **state)
         script_open(&s, NULL);
         script_connect(&s, false);
         for (int beats = 0; beats < 15; beats++) {
-            script_at(&s, clave_client_deadline(s.c));
+            script_at(&s, clave_async_client_deadline(s.c));
             script_expect(&s, OP_PING);
             script_pong(&s);
         }
         s.now += 100;
-        clave_client_tick(s.c, s.now);
-        assert_true(clave_client_hold_deadline(s.c) < s.now);
-        assert_int_equal(clave_create(s.c, "/x", NULL, 0, NULL, script_outcome, &got), CLAVE_OK);
+        clave_async_client_tick(s.c, s.now);
+        assert_true(clave_async_client_hold_deadline(s.c) < s.now);
+        assert_int_equal(clave_async_create(s.c, "/x", NULL, 0, NULL, script_outcome, &got),
+                         CLAVE_OK);
         script_expect(&s, OP_CREATE2);
         script_answer(&s, err, &m);
         assert_int_equal(got.err, err);
-        assert_int_equal(clave_client_hold_deadline(s.c) >= s.now + T / 8, i < 3);
+        assert_int_equal(clave_async_client_hold_deadline(s.c) >= s.now + T / 8, i < 3);
         script_close(&s);
     }
 }
@@ -249,27 +250,27 @@ static void a_member_without_a_leader_is_left_and_the_deadline_stands(void **sta
     int64_t start = s.now;
     script_connect(&s, false);
     hold(&s, &h, "/l/n");
-    script_at(&s, clave_client_deadline(s.c));
+    script_at(&s, clave_async_client_deadline(s.c));
     script_expect(&s, OP_MULTI);
     int64_t asked = s.now;
     /* Reads are answered all the time: no promise grows from them. */
     struct outcome got = {0};
     for (int i = 0; i < 5; i++) {
         script_at(&s, s.now + 100);
-        assert_int_equal(clave_exists(s.c, "/x", NULL, script_outcome, &got), CLAVE_OK);
+        assert_int_equal(clave_async_exists(s.c, "/x", NULL, script_outcome, &got), CLAVE_OK);
         script_expect(&s, OP_EXISTS);
-        assert_int_equal(clave_client_hold_deadline(s.c), start + T - MARGIN);
+        assert_int_equal(clave_async_client_hold_deadline(s.c), start + T - MARGIN);
     }
     script_at(&s, asked + T / 6);
-    assert_int_equal(clave_client_wants(s.c), CLAVE_WANT_HANGUP);
-    assert_non_null(strstr(clave_client_errmsg(s.c), "leader"));
+    assert_int_equal(clave_async_client_wants(s.c), CLAVE_WANT_HANGUP);
+    assert_non_null(strstr(clave_async_client_errmsg(s.c), "leader"));
     script_hang_up(&s);
-    assert_string_equal(clave_client_target(s.c).host, "b");
+    assert_string_equal(clave_async_client_target(s.c).host, "b");
     assert_true(s.now < start + T - MARGIN);
     script_at(&s, start + T - MARGIN - 1);
-    assert_int_equal(clave_client_session_id(s.c), SCRIPT_SESSION);
+    assert_int_equal(clave_async_client_session_id(s.c), SCRIPT_SESSION);
     script_at(&s, start + T - MARGIN);
-    assert_int_equal(clave_client_session_id(s.c), 0);
+    assert_int_equal(clave_async_client_session_id(s.c), 0);
     assert_int_equal(s.states[s.nstates - 1], CLAVE_STATE_LOST);
     clave__client_unhold(s.c, &h.hold);
     script_close(&s);
@@ -291,10 +292,10 @@ static void a_new_connection_counts_when_it_has_committed_something(void **state
     int64_t sent = s.now;
     s.now += 30;
     script_shake(&s, SCRIPT_SESSION, T, false);
-    assert_int_equal(clave_client_hold_deadline(s.c), start + T - MARGIN);
+    assert_int_equal(clave_async_client_hold_deadline(s.c), start + T - MARGIN);
     script_expect(&s, OP_MULTI);
     script_answer_checks(&s, CLAVE_OK);
-    assert_int_equal(clave_client_hold_deadline(s.c), sent + T - MARGIN);
+    assert_int_equal(clave_async_client_hold_deadline(s.c), sent + T - MARGIN);
     clave__client_unhold(s.c, &h.hold);
     script_close(&s);
 }
@@ -313,7 +314,7 @@ static void a_new_connection_to_a_standalone_server_counts_at_once(void **state)
     s.now += 30;
     script_shake(&s, SCRIPT_SESSION, T, false);
     script_config(&s, true);
-    assert_int_equal(clave_client_hold_deadline(s.c), s.now + T - MARGIN);
+    assert_int_equal(clave_async_client_hold_deadline(s.c), s.now + T - MARGIN);
     assert_true(script_is_quiet(&s));
     clave__client_unhold(s.c, &h.hold);
     script_close(&s);
@@ -329,7 +330,7 @@ static void what_comes_in_late_is_no_sign_of_life(void **state)
     script_open(&s, NULL);
     script_connect(&s, true);
     hold(&s, &h, "/l/n");
-    assert_int_equal(clave_exists(s.c, "/x", NULL, script_outcome, &got), CLAVE_OK);
+    assert_int_equal(clave_async_exists(s.c, "/x", NULL, script_outcome, &got), CLAVE_OK);
     script_expect(&s, OP_EXISTS);
     s.now += T - MARGIN;
     script_answer(&s, CLAVE_ENONODE, NULL);
@@ -351,7 +352,7 @@ static void a_heartbeat_finds_a_node_that_has_gone(void **state)
     script_connect(&s, false);
     hold(&s, &a, "/l/a");
     hold(&s, &b, "/l/b");
-    script_at(&s, clave_client_deadline(s.c));
+    script_at(&s, clave_async_client_deadline(s.c));
     script_expect(&s, OP_MULTI);
     assert_int_equal(s.q.body.multi.count, 2);
     script_answer_checks(&s, CLAVE_ENONODE); /* of the last */
@@ -370,7 +371,7 @@ static void a_hold_that_ends_during_a_heartbeat_is_told_nothing(void **state)
     script_open(&s, NULL);
     script_connect(&s, false);
     hold(&s, &h, "/l/a");
-    script_at(&s, clave_client_deadline(s.c));
+    script_at(&s, clave_async_client_deadline(s.c));
     script_expect(&s, OP_MULTI);
     clave__client_unhold(s.c, &h.hold);
     script_answer_checks(&s, CLAVE_ENONODE);
@@ -387,9 +388,9 @@ static void close_lets_requests_go_first(void **state)
     struct outcome got = {0};
     script_open(&s, NULL);
     script_connect(&s, true);
-    assert_int_equal(clave_set(s.c, "/x", "1", 1, -1, script_outcome, &got), CLAVE_OK);
-    clave_client_close(s.c, s.now);
-    assert_int_equal(clave_set(s.c, "/x", "1", 1, -1, NULL, NULL), CLAVE_ECLOSED);
+    assert_int_equal(clave_async_set(s.c, "/x", "1", 1, -1, script_outcome, &got), CLAVE_OK);
+    clave_async_client_close(s.c, s.now);
+    assert_int_equal(clave_async_set(s.c, "/x", "1", 1, -1, NULL, NULL), CLAVE_ECLOSED);
     script_expect(&s, OP_SET_DATA);
     int32_t xid = s.q.xid;
     script_expect(&s, OP_CLOSE_SESSION);
@@ -398,14 +399,14 @@ static void close_lets_requests_go_first(void **state)
     script_answer_to(&s, xid, OP_SET_DATA, CLAVE_OK, &m);
     assert_int_equal(got.times, 1);
     assert_int_equal(got.err, CLAVE_OK);
-    assert_int_not_equal(clave_client_state(s.c), CLAVE_STATE_CLOSED);
+    assert_int_not_equal(clave_async_client_state(s.c), CLAVE_STATE_CLOSED);
     script_answer_to(&s, close_xid, OP_CLOSE_SESSION, CLAVE_OK, NULL);
     script_state(&s, CLAVE_STATE_CONNECTED, CLAVE_OK);
     script_state(&s, CLAVE_STATE_CLOSED, CLAVE_OK);
-    assert_int_equal(clave_client_wants(s.c), CLAVE_WANT_HANGUP);
+    assert_int_equal(clave_async_client_wants(s.c), CLAVE_WANT_HANGUP);
     script_hang_up(&s);
-    assert_int_equal(clave_client_wants(s.c), 0);
-    assert_true(clave_client_deadline(s.c) == CLAVE_NEVER);
+    assert_int_equal(clave_async_client_wants(s.c), 0);
+    assert_true(clave_async_client_deadline(s.c) == CLAVE_NEVER);
     script_close(&s);
 }
 
@@ -417,25 +418,25 @@ static void close_tries_until_the_session_must_be_over(void **state)
     script_connect(&s, true);
     int64_t sent = s.now;
     script_hang_up(&s);
-    clave_client_close(s.c, s.now);
-    assert_int_equal(clave_client_wants(s.c), CLAVE_WANT_DIAL);
+    clave_async_client_close(s.c, s.now);
+    assert_int_equal(clave_async_client_wants(s.c), CLAVE_WANT_DIAL);
     /* Once it comes through, but the connection goes before the answer. */
     assert_int_equal(script_dial(&s).session_id, SCRIPT_SESSION);
     script_shake(&s, SCRIPT_SESSION, T, false);
     script_expect(&s, OP_CLOSE_SESSION);
     script_hang_up(&s);
-    assert_int_not_equal(clave_client_state(s.c), CLAVE_STATE_CLOSED);
+    assert_int_not_equal(clave_async_client_state(s.c), CLAVE_STATE_CLOSED);
     script_at(&s, sent + T);
-    assert_int_equal(clave_client_state(s.c), CLAVE_STATE_CLOSED);
+    assert_int_equal(clave_async_client_state(s.c), CLAVE_STATE_CLOSED);
     script_close(&s);
 
     script_open(&s, NULL); /* and one that finds its session gone has what it wanted */
     script_connect(&s, true);
     script_hang_up(&s);
-    clave_client_close(s.c, s.now);
+    clave_async_client_close(s.c, s.now);
     script_dial(&s);
     script_shake(&s, 0, 0, false);
-    assert_int_equal(clave_client_state(s.c), CLAVE_STATE_CLOSED);
+    assert_int_equal(clave_async_client_state(s.c), CLAVE_STATE_CLOSED);
     script_close(&s);
 }
 
@@ -444,18 +445,18 @@ static void close_before_there_was_a_session(void **state)
     (void)state;
     struct script s;
     script_open(&s, NULL);
-    clave_client_close(s.c, s.now);
+    clave_async_client_close(s.c, s.now);
     script_state(&s, CLAVE_STATE_CLOSED, CLAVE_OK);
     script_close(&s);
 
     script_open(&s, NULL); /* the handshake is out: there may be one already */
     script_dial(&s);
-    clave_client_close(s.c, s.now);
+    clave_async_client_close(s.c, s.now);
     assert_true(script_no_state(&s));
     script_shake(&s, SCRIPT_SESSION, T, false);
     script_expect(&s, OP_CLOSE_SESSION);
     script_answer(&s, CLAVE_OK, NULL);
-    assert_int_equal(clave_client_state(s.c), CLAVE_STATE_CLOSED);
+    assert_int_equal(clave_async_client_state(s.c), CLAVE_STATE_CLOSED);
     script_close(&s);
 }
 
@@ -467,14 +468,14 @@ static void a_session_of_another_client_can_be_closed(void **state)
     clave_client_options o = {.resume_session_id = 0x99};
     memcpy(o.resume_passwd, "0123456789abcdef", 16);
     script_open(&s, &o);
-    clave_client_close(s.c, s.now);
+    clave_async_client_close(s.c, s.now);
     struct wire_connect_request q = script_dial(&s);
     assert_int_equal(q.session_id, 0x99);
     assert_memory_equal(q.passwd.p, "0123456789abcdef", 16);
     script_shake(&s, 0x99, T, false);
     script_expect(&s, OP_CLOSE_SESSION);
     script_answer(&s, CLAVE_OK, NULL);
-    assert_int_equal(clave_client_state(s.c), CLAVE_STATE_CLOSED);
+    assert_int_equal(clave_async_client_state(s.c), CLAVE_STATE_CLOSED);
     script_close(&s);
 }
 
@@ -485,12 +486,12 @@ static void abandon_leaves_the_session_to_the_server(void **state)
     struct outcome got = {0};
     script_open(&s, NULL);
     script_connect(&s, true);
-    assert_int_equal(clave_get(s.c, "/x", NULL, script_outcome, &got), CLAVE_OK);
-    clave_client_abandon(s.c, s.now);
+    assert_int_equal(clave_async_get(s.c, "/x", NULL, script_outcome, &got), CLAVE_OK);
+    clave_async_client_abandon(s.c, s.now);
     assert_int_equal(got.times, 1);
     assert_int_equal(got.err, CLAVE_ECLOSED);
-    assert_int_equal(clave_client_state(s.c), CLAVE_STATE_CLOSED);
-    assert_int_equal(clave_client_wants(s.c), CLAVE_WANT_HANGUP);
+    assert_int_equal(clave_async_client_state(s.c), CLAVE_STATE_CLOSED);
+    assert_int_equal(clave_async_client_wants(s.c), CLAVE_WANT_HANGUP);
     assert_true(script_is_quiet(&s));
     script_close(&s);
 }
@@ -503,18 +504,18 @@ static void a_policy_that_has_had_enough_closes_the_client(void **state)
     clave_client_options o = {
         .hosts = "a:1,b:2", .reconnect = {.kind = CLAVE_RETRY_N_TIMES, .base_ms = 40, .times = 1}};
     script_open(&s, &o);
-    assert_int_equal(clave_get(s.c, "/x", NULL, script_outcome, &got), CLAVE_OK);
+    assert_int_equal(clave_async_get(s.c, "/x", NULL, script_outcome, &got), CLAVE_OK);
     script_hang_up(&s);
-    assert_int_equal(clave_client_wants(s.c), CLAVE_WANT_DIAL); /* b, at once */
+    assert_int_equal(clave_async_client_wants(s.c), CLAVE_WANT_DIAL); /* b, at once */
     script_hang_up(&s);
-    assert_int_equal(clave_client_wants(s.c), 0);
-    assert_int_equal(clave_client_deadline(s.c), s.now + 40);
+    assert_int_equal(clave_async_client_wants(s.c), 0);
+    assert_int_equal(clave_async_client_deadline(s.c), s.now + 40);
     script_at(&s, s.now + 40);
     script_hang_up(&s);
     script_hang_up(&s);
     script_state(&s, CLAVE_STATE_CLOSED, CLAVE_EUNREACHABLE);
     assert_int_equal(got.err, CLAVE_ECLOSED);
-    assert_non_null(strstr(clave_client_errmsg(s.c), "b:2"));
+    assert_non_null(strstr(clave_async_client_errmsg(s.c), "b:2"));
     script_close(&s);
 }
 
@@ -531,11 +532,12 @@ static struct pauses until_lost(struct script *s, int32_t timeout_ms)
     script_dial(s);
     script_shake(s, SCRIPT_SESSION, timeout_ms, false);
     script_config(s, true);
-    while (clave_client_state(s->c) != CLAVE_STATE_LOST) {
+    while (clave_async_client_state(s->c) != CLAVE_STATE_LOST) {
         int64_t from = s->now, left = lost - from;
-        while (clave_client_is_connected(s->c) || clave_client_wants(s->c) == CLAVE_WANT_DIAL)
+        while (clave_async_client_is_connected(s->c) ||
+               clave_async_client_wants(s->c) == CLAVE_WANT_DIAL)
             script_hang_up(s);
-        script_at(s, clave_client_deadline(s->c));
+        script_at(s, clave_async_client_deadline(s->c));
         int64_t pause = s->now - from;
         p.longest = pause > p.longest ? pause : p.longest;
         if (pause > 50 && pause < left && 4 * pause > left * p.quarters)
@@ -575,9 +577,9 @@ static void what_is_no_zookeeper_is_named_so(void **state)
         script_open(&s, NULL);
         script_dial(&s);
         script_feed(&s, greetings[i], lengths[i]);
-        assert_int_equal(clave_client_wants(s.c), CLAVE_WANT_HANGUP);
-        assert_non_null(strstr(clave_client_errmsg(s.c), "script:1"));
-        assert_non_null(strstr(clave_client_errmsg(s.c), "ZooKeeper"));
+        assert_int_equal(clave_async_client_wants(s.c), CLAVE_WANT_HANGUP);
+        assert_non_null(strstr(clave_async_client_errmsg(s.c), "script:1"));
+        assert_non_null(strstr(clave_async_client_errmsg(s.c), "ZooKeeper"));
         assert_true(script_no_state(&s));
         script_close(&s);
     }
@@ -590,35 +592,35 @@ static void a_server_that_does_not_answer_is_left(void **state)
     script_open(&s, NULL);
     script_dial(&s);
     script_at(&s, s.now + T);
-    assert_int_equal(clave_client_wants(s.c), CLAVE_WANT_HANGUP);
-    assert_non_null(strstr(clave_client_errmsg(s.c), "does not answer"));
+    assert_int_equal(clave_async_client_wants(s.c), CLAVE_WANT_HANGUP);
+    assert_non_null(strstr(clave_async_client_errmsg(s.c), "does not answer"));
     script_close(&s);
 }
 
 static void options_are_checked(void **state)
 {
     (void)state;
-    clave_client *c;
+    clave_async_client *c;
     clave_client_options o = {.size = sizeof o, .hosts = "h", .seed = 7};
     o.session_timeout_ms = -1;
-    assert_int_equal(clave_client_new(&c, &o), CLAVE_EINVAL);
+    assert_int_equal(clave_async_client_new(&c, &o), CLAVE_EINVAL);
     assert_null(c);
     o.session_timeout_ms = 1000;
     o.margin_ms = 1000;
-    assert_int_equal(clave_client_new(&c, &o), CLAVE_EINVAL);
+    assert_int_equal(clave_async_client_new(&c, &o), CLAVE_EINVAL);
     o.margin_ms = 0;
     o.hosts = "h:";
-    assert_int_equal(clave_client_new(&c, &o), CLAVE_EHOST);
-    assert_non_null(clave_client_host_fault("h:"));
-    assert_null(clave_client_host_fault("h"));
+    assert_int_equal(clave_async_client_new(&c, &o), CLAVE_EHOST);
+    assert_non_null(clave_async_client_host_fault("h:"));
+    assert_null(clave_async_client_host_fault("h"));
 }
 
 /* ---- other hosts ----------------------------------------------------------------------- */
 
 static bool dials(struct script *s, const char *host)
 {
-    bool wants = clave_client_wants(s->c) == CLAVE_WANT_DIAL;
-    return wants && strcmp(clave_client_target(s->c).host, host) == 0;
+    bool wants = clave_async_client_wants(s->c) == CLAVE_WANT_DIAL;
+    return wants && strcmp(clave_async_client_target(s->c).host, host) == 0;
 }
 
 static void another_list_of_hosts_moves_the_session(void **state)
@@ -630,11 +632,11 @@ static void another_list_of_hosts_moves_the_session(void **state)
     script_connect(&s, true);
     script_state(&s, CLAVE_STATE_CONNECTED, CLAVE_OK);
     /* Its server is still there: nothing happens. */
-    assert_int_equal(clave_client_set_hosts(s.c, "c,a:2181/x", s.now), CLAVE_OK);
-    assert_true(clave_client_is_connected(s.c));
+    assert_int_equal(clave_async_client_set_hosts(s.c, "c,a:2181/x", s.now), CLAVE_OK);
+    assert_true(clave_async_client_is_connected(s.c));
     /* It is not: on to the others, with the session. */
-    assert_int_equal(clave_client_set_hosts(s.c, "d,e/x", s.now), CLAVE_OK);
-    assert_int_equal(clave_client_wants(s.c), CLAVE_WANT_HANGUP);
+    assert_int_equal(clave_async_client_set_hosts(s.c, "d,e/x", s.now), CLAVE_OK);
+    assert_int_equal(clave_async_client_wants(s.c), CLAVE_WANT_HANGUP);
     assert_true(script_no_state(&s)); /* never inside the call */
     script_at(&s, s.now);
     script_state(&s, CLAVE_STATE_SUSPENDED, CLAVE_ECONNLOSS);
@@ -646,10 +648,10 @@ static void another_list_of_hosts_moves_the_session(void **state)
     script_config(&s, true);
     script_state(&s, CLAVE_STATE_RECONNECTED, CLAVE_OK);
     /* What cannot be changed. */
-    assert_int_equal(clave_client_set_hosts(s.c, "d,e", s.now), CLAVE_EINVAL);
-    assert_int_equal(clave_client_set_hosts(s.c, "tls:d/x", s.now), CLAVE_EINVAL);
-    assert_int_equal(clave_client_set_hosts(s.c, "d,,e/x", s.now), CLAVE_EHOST);
-    assert_true(clave_client_is_connected(s.c));
+    assert_int_equal(clave_async_client_set_hosts(s.c, "d,e", s.now), CLAVE_EINVAL);
+    assert_int_equal(clave_async_client_set_hosts(s.c, "tls:d/x", s.now), CLAVE_EINVAL);
+    assert_int_equal(clave_async_client_set_hosts(s.c, "d,,e/x", s.now), CLAVE_EHOST);
+    assert_true(clave_async_client_is_connected(s.c));
     script_close(&s);
 }
 
@@ -659,15 +661,16 @@ static void another_list_of_hosts_is_tried_at_once(void **state)
     (void)state;
     struct script s;
     script_open(&s, &(clave_client_options){.hosts = "a"});
-    clave_client_disconnected(s.c, s.now);
-    assert_int_equal(clave_client_wants(s.c), 0);
-    assert_int_equal(clave_client_set_hosts(s.c, "b", s.now), CLAVE_OK);
+    clave_async_client_disconnected(s.c, s.now);
+    assert_int_equal(clave_async_client_wants(s.c), 0);
+    assert_int_equal(clave_async_client_set_hosts(s.c, "b", s.now), CLAVE_OK);
     script_at(&s, s.now);
     assert_true(dials(&s, "b"));
-    assert_int_equal(clave_client_set_hosts(s.c, "c", s.now), CLAVE_OK);
-    assert_int_equal(clave_client_wants(s.c), CLAVE_WANT_HANGUP);
-    clave_client_disconnected(s.c, s.now);
-    script_at(&s, clave_client_deadline(s.c) < CLAVE_NEVER ? clave_client_deadline(s.c) : s.now);
+    assert_int_equal(clave_async_client_set_hosts(s.c, "c", s.now), CLAVE_OK);
+    assert_int_equal(clave_async_client_wants(s.c), CLAVE_WANT_HANGUP);
+    clave_async_client_disconnected(s.c, s.now);
+    script_at(&s, clave_async_client_deadline(s.c) < CLAVE_NEVER ? clave_async_client_deadline(s.c)
+                                                                 : s.now);
     assert_true(dials(&s, "c"));
     script_close(&s);
 }

@@ -39,13 +39,13 @@ struct promise {
 
 struct watched {
     struct story *story;
-    clave_watch *w;
+    clave_async_watch *w;
     bool may_fire;
 };
 
 struct locker {
     struct story *story;
-    clave_mutex *m;
+    clave_async_mutex *m;
     bool holds[OWNERS]; /* told OK, not lost, not given back */
 };
 
@@ -53,7 +53,7 @@ struct story {
     struct rand_state rand;
     struct failmem mem;
     struct pair *p;
-    clave_client *c; /* the one it is about */
+    clave_async_client *c; /* the one it is about */
     struct seat stranger;
     struct promise promises[PROMISES];
     size_t npromises;
@@ -120,7 +120,7 @@ static void answered(struct promise *p)
     p->answers++;
 }
 
-static void on_result(clave_client *c, const clave_result *res, void *arg)
+static void on_result(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct promise *p = arg;
     struct story *t = p->story;
@@ -132,20 +132,20 @@ static void on_result(clave_client *c, const clave_result *res, void *arg)
         assert_true(strlen(res->names[i]) > 0);
     bool armed = res->err == CLAVE_OK || res->err == CLAVE_ENONODE;
     if (p->watch && !armed && p->watch->w)
-        p->watch->may_fire = clave_watch_is_armed(p->watch->w); /* by a later request */
+        p->watch->may_fire = clave_async_watch_is_armed(p->watch->w); /* by a later request */
     leave_callback(t);
 }
 
 /* ---- watches ------------------------------------------------------------------------- */
 
-static void on_event(clave_client *c, clave_watch *w, const clave_event *ev, void *arg)
+static void on_event(clave_async_client *c, clave_async_watch *w, const clave_event *ev, void *arg)
 {
     struct watched *seen = arg;
     (void)c;
     enter_callback(seen->story);
     assert_ptr_equal(w, seen->w);
     assert_true(seen->may_fire);
-    assert_false(clave_watch_is_armed(w));
+    assert_false(clave_async_watch_is_armed(w));
     seen->may_fire = false;
     size_t length = strlen(ev->path);
     leave_callback(seen->story);
@@ -156,7 +156,7 @@ static void on_event(clave_client *c, clave_watch *w, const clave_event *ev, voi
 static struct watched *some_watch(struct story *t)
 {
     struct watched *seen = &t->watches[pick(t, WATCHES)];
-    if (!seen->w && clave_watch_new(&seen->w, t->c, on_event, seen) != CLAVE_OK)
+    if (!seen->w && clave_async_watch_new(&seen->w, t->c, on_event, seen) != CLAVE_OK)
         return NULL;
     seen->story = t;
     return seen;
@@ -169,9 +169,9 @@ static void drop_watch(struct story *t)
         return;
     seen->may_fire = false;
     if (chance(t, 50)) {
-        clave_watch_disarm(seen->w);
+        clave_async_watch_disarm(seen->w);
     } else {
-        clave_watch_free(seen->w);
+        clave_async_watch_free(seen->w);
         seen->w = NULL;
     }
 }
@@ -189,27 +189,27 @@ static void read_something(struct story *t)
 {
     const char *path = some_path(t);
     struct watched *seen = chance(t, 60) ? some_watch(t) : NULL;
-    clave_watch *w = seen ? seen->w : NULL;
+    clave_async_watch *w = seen ? seen->w : NULL;
     struct promise *p = promise(t);
     clave_err err;
     p->watch = seen;
     switch (pick(t, 5)) {
     case 0:
-        err = clave_exists(t->c, path, w, on_result, p);
+        err = clave_async_exists(t->c, path, w, on_result, p);
         break;
     case 1:
-        err = clave_get(t->c, path, w, on_result, p);
+        err = clave_async_get(t->c, path, w, on_result, p);
         break;
     case 2:
-        err = clave_children(t->c, path, w, on_result, p);
+        err = clave_async_children(t->c, path, w, on_result, p);
         break;
     case 3:
         seen = NULL;
-        err = clave_sync(t->c, path, on_result, p);
+        err = clave_async_sync(t->c, path, on_result, p);
         break;
     default:
         seen = NULL;
-        err = clave_get_acl(t->c, path, on_result, p);
+        err = clave_async_get_acl(t->c, path, on_result, p);
     }
     p->watch = seen;
     if (accepted(t, err) && seen)
@@ -228,7 +228,7 @@ static void create_something(struct story *t)
     if (ephemeral && chance(t, 50))
         o.flags = (o.flags & CLAVE_CREATE_PARENTS) | CLAVE_CREATE_CERTAIN;
     struct promise *p = promise(t);
-    accepted(t, clave_create(t->c, some_path(t), "data", 4, &o, on_result, p));
+    accepted(t, clave_async_create(t->c, some_path(t), "data", 4, &o, on_result, p));
 }
 
 static void write_something(struct story *t)
@@ -240,26 +240,26 @@ static void write_something(struct story *t)
     clave_err err;
     switch (pick(t, 5)) {
     case 0:
-        err = clave_set(t->c, path, "more", 4, -1, on_result, p);
+        err = clave_async_set(t->c, path, "more", 4, -1, on_result, p);
         break;
     case 1:
-        err = clave_delete(t->c, path, -1, on_result, p);
+        err = clave_async_delete(t->c, path, -1, on_result, p);
         break;
     case 2:
-        err = clave_delete_guaranteed(t->c, path, on_result, p);
+        err = clave_async_delete_guaranteed(t->c, path, on_result, p);
         break;
     case 3:
-        err = clave_multi(t->c, ops, pick(t, 3), on_result, p);
+        err = clave_async_multi(t->c, ops, pick(t, 3), on_result, p);
         break;
     default:
-        err = clave_add_auth(t->c, chance(t, 80) ? "digest" : "none", "a:b", 3, on_result, p);
+        err = clave_async_add_auth(t->c, chance(t, 80) ? "digest" : "none", "a:b", 3, on_result, p);
     }
     accepted(t, err);
 }
 
 /* ---- the lock ------------------------------------------------------------------------ */
 
-static void on_acquired(clave_mutex *m, uint64_t owner, clave_err err, void *arg)
+static void on_acquired(clave_async_mutex *m, uint64_t owner, clave_err err, void *arg)
 {
     struct promise *p = arg;
     struct story *t = p->story;
@@ -271,7 +271,7 @@ static void on_acquired(clave_mutex *m, uint64_t owner, clave_err err, void *arg
     leave_callback(t);
 }
 
-static void on_released(clave_mutex *m, uint64_t owner, clave_err err, void *arg)
+static void on_released(clave_async_mutex *m, uint64_t owner, clave_err err, void *arg)
 {
     struct promise *p = arg;
     (void)m;
@@ -282,7 +282,7 @@ static void on_released(clave_mutex *m, uint64_t owner, clave_err err, void *arg
     leave_callback(p->story);
 }
 
-static void on_lock_event(clave_mutex *m, const clave_mutex_event *ev, void *arg)
+static void on_lock_event(clave_async_mutex *m, const clave_mutex_event *ev, void *arg)
 {
     struct locker *k = arg;
     enter_callback(k->story);
@@ -303,7 +303,7 @@ static struct locker *some_locker(struct story *t)
     *k = (struct locker){.story = t};
     o.max_hold_ms = chance(t, 20) ? 500 : 0;
     o.strict = chance(t, 20);
-    return clave_mutex_new(&k->m, t->c, "/l", &o) == CLAVE_OK ? k : NULL;
+    return clave_async_mutex_new(&k->m, t->c, "/l", &o) == CLAVE_OK ? k : NULL;
 }
 
 static void use_lock(struct story *t)
@@ -316,22 +316,22 @@ static void use_lock(struct story *t)
     clave_err err;
     switch (pick(t, 8)) {
     case 0:
-        err = clave_mutex_acquire(k->m, owner, CLAVE_TRY, on_acquired, p);
+        err = clave_async_mutex_acquire(k->m, owner, CLAVE_TRY, on_acquired, p);
         break;
     case 1:
-        err = clave_mutex_acquire(k->m, owner, t->p->now + 700, on_acquired, p);
+        err = clave_async_mutex_acquire(k->m, owner, t->p->now + 700, on_acquired, p);
         break;
     case 2:
     case 3:
         p->patient = true;
-        err = clave_mutex_acquire(k->m, owner, CLAVE_NEVER, on_acquired, p);
+        err = clave_async_mutex_acquire(k->m, owner, CLAVE_NEVER, on_acquired, p);
         break;
     case 4:
-        err = clave_mutex_set(k->m, owner, "/a", "x", 1, -1, on_result, p);
+        err = clave_async_mutex_set(k->m, owner, "/a", "x", 1, -1, on_result, p);
         break;
     default:
-        err = clave_mutex_release(k->m, owner, on_released, p);
-        k->holds[owner] = clave_mutex_grant(k->m, owner, &(clave_grant){0});
+        err = clave_async_mutex_release(k->m, owner, on_released, p);
+        k->holds[owner] = clave_async_mutex_grant(k->m, owner, &(clave_grant){0});
     }
     accepted(t, err);
 }
@@ -341,11 +341,11 @@ static void leave_lock(struct story *t)
     struct locker *k = &t->lockers[pick(t, MUTEXES)];
     t->calling++;
     if (k->m && chance(t, 70)) {
-        clave_mutex_cancel(k->m, pick(t, OWNERS));
+        clave_async_mutex_cancel(k->m, pick(t, OWNERS));
     } else {
-        clave_mutex *m = k->m;
+        clave_async_mutex *m = k->m;
         k->m = NULL;
-        clave_mutex_free(m);
+        clave_async_mutex_free(m);
     }
     t->calling--;
 }
@@ -356,7 +356,7 @@ static void leave_lock(struct story *t)
 static void take_time(struct story *t)
 {
     t->p->now += (int64_t)pick(t, 300);
-    clave_client_tick(t->c, t->p->now);
+    clave_async_client_tick(t->c, t->p->now);
 }
 
 /* What may be done inside a callback too. */
@@ -378,9 +378,9 @@ static void act(struct story *t)
     else if (t->inside > 0)
         take_time(t);
     else if (chance(t, 20))
-        clave_client_close(t->c, t->p->now);
+        clave_async_client_close(t->c, t->p->now);
     else if (chance(t, 10))
-        clave_client_abandon(t->c, t->p->now);
+        clave_async_client_abandon(t->c, t->p->now);
 }
 
 static void harm_connection(struct story *t)
@@ -411,8 +411,8 @@ static void harm(struct story *t)
     case 3:
         pair_clear(p);
         pair_settle(p);
-        if (p->end[0].conn && clave_client_is_connected(t->c)) {
-            t->killed = clave_client_session_id(t->c);
+        if (p->end[0].conn && clave_async_client_is_connected(t->c)) {
+            t->killed = clave_async_client_session_id(t->c);
             pair_kill_session(p, 0);
         }
         break;
@@ -469,20 +469,20 @@ static void deadlines_are_served(struct story *t)
 {
     if (t->p->end[0].frozen)
         return;
-    for (unsigned ticks = 0; clave_client_deadline(t->c) <= t->p->now; ticks++) {
+    for (unsigned ticks = 0; clave_async_client_deadline(t->c) <= t->p->now; ticks++) {
         assert_true(ticks < 20);
-        clave_client_tick(t->c, t->p->now);
+        clave_async_client_tick(t->c, t->p->now);
     }
 }
 
 static void at_most_one_is_sure(const struct story *t)
 {
-    unsigned sure = clave_mutex_valid_for(t->stranger.m, 0, t->p->now, 0);
-    if (t->killed && t->killed == clave_client_session_id(t->c))
+    unsigned sure = clave_async_mutex_valid_for(t->stranger.m, 0, t->p->now, 0);
+    if (t->killed && t->killed == clave_async_client_session_id(t->c))
         return; /* no promise holds against that */
     for (size_t i = 0; i < MUTEXES; i++)
         for (uint64_t owner = 0; owner < OWNERS && t->lockers[i].m; owner++)
-            sure += clave_mutex_valid_for(t->lockers[i].m, owner, t->p->now, 0);
+            sure += clave_async_mutex_valid_for(t->lockers[i].m, owner, t->p->now, 0);
     assert_true(sure <= 1);
 }
 
@@ -526,7 +526,7 @@ static void give_back(struct story *t)
     seat_release(&t->stranger);
     for (size_t i = 0; i < MUTEXES; i++)
         for (uint64_t owner = 0; owner < OWNERS && t->lockers[i].m; owner++)
-            while (clave_mutex_release(t->lockers[i].m, owner, NULL, NULL) != CLAVE_ENOTHELD)
+            while (clave_async_mutex_release(t->lockers[i].m, owner, NULL, NULL) != CLAVE_ENOTHELD)
                 continue;
 }
 
@@ -549,21 +549,21 @@ static void end(struct story *t)
 {
     if (chance(t, 50)) {
         all_are_answered_in_time(t);
-        clave_client_close(t->c, t->p->now);
+        clave_async_client_close(t->c, t->p->now);
         pair_advance(t->p, 2 * TIMEOUT_MS);
-        assert_int_equal(clave_client_state(t->c), CLAVE_STATE_CLOSED);
+        assert_int_equal(clave_async_client_state(t->c), CLAVE_STATE_CLOSED);
     }
     t->silent = true;
     for (size_t i = 0; i < WATCHES; i++) {
-        clave_watch_free(t->watches[i].w);
+        clave_async_watch_free(t->watches[i].w);
         t->watches[i] = (struct watched){0};
     }
     for (size_t i = 0; i < MUTEXES; i++) {
-        clave_mutex *m = t->lockers[i].m;
+        clave_async_mutex *m = t->lockers[i].m;
         t->lockers[i].m = NULL;
-        clave_mutex_free(m);
+        clave_async_mutex_free(m);
     }
-    clave_mutex_free(t->stranger.m);
+    clave_async_mutex_free(t->stranger.m);
     pair_free(t->p);
     for (size_t i = 0; i < t->npromises; i++)
         assert_int_equal(t->promises[i].answers, 1);

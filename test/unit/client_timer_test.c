@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/rand.h"
-#include "clave/client.h"
+#include "clave/async/client.h"
 #include "client/timer.h"
 
 enum { N = 300 };
@@ -159,16 +159,17 @@ static void policies_out_of_range_are_refused(void **state)
     };
     for (size_t i = 0; i < 2 * sizeof cases / sizeof *cases; i++) {
         clave_client_options o = {.size = sizeof o, .hosts = "h", .seed = 7};
-        clave_client *c;
+        clave_async_client *c;
         *(i % 2 ? &o.reads : &o.reconnect) = cases[i / 2].r;
-        assert_int_equal(clave_client_new(&c, &o), cases[i / 2].good ? CLAVE_OK : CLAVE_EINVAL);
-        const char *fault = clave_client_options_fault(&o);
+        assert_int_equal(clave_async_client_new(&c, &o),
+                         cases[i / 2].good ? CLAVE_OK : CLAVE_EINVAL);
+        const char *fault = clave_async_client_options_fault(&o);
         assert_int_equal(cases[i / 2].good, fault == NULL);
         if (fault) {
             assert_non_null(strstr(fault, cases[i / 2].fault));
             assert_ptr_equal(strstr(fault, i % 2 ? "reads" : "reconnect"), fault);
         }
-        clave_client_free(c);
+        clave_async_client_free(c);
     }
 }
 

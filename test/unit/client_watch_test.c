@@ -14,18 +14,18 @@
 enum { T = SCRIPT_TIMEOUT };
 
 struct seen {
-    clave_watch *w;
+    clave_async_watch *w;
     unsigned events;
     clave_event_type type;
     char path[64];
 };
 
-static void on_event(clave_client *c, clave_watch *w, const clave_event *ev, void *arg)
+static void on_event(clave_async_client *c, clave_async_watch *w, const clave_event *ev, void *arg)
 {
     struct seen *seen = arg;
     (void)c;
     assert_ptr_equal(w, seen->w);
-    assert_false(clave_watch_is_armed(w));
+    assert_false(clave_async_watch_is_armed(w));
     seen->events++;
     seen->type = ev->type;
     snprintf(seen->path, sizeof seen->path, "%s", ev->path);
@@ -34,7 +34,7 @@ static void on_event(clave_client *c, clave_watch *w, const clave_event *ev, voi
 static void watch(struct script *s, struct seen *seen)
 {
     *seen = (struct seen){0};
-    assert_int_equal(clave_watch_new(&seen->w, s->c, on_event, seen), CLAVE_OK);
+    assert_int_equal(clave_async_watch_new(&seen->w, s->c, on_event, seen), CLAVE_OK);
 }
 
 static void start(struct script *s, struct seen *seen, size_t n)
@@ -48,7 +48,7 @@ static void start(struct script *s, struct seen *seen, size_t n)
 static void finish(struct script *s, struct seen *seen, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        clave_watch_free(seen[i].w);
+        clave_async_watch_free(seen[i].w);
     script_close(s);
 }
 
@@ -61,13 +61,13 @@ static void arm(struct script *s, struct seen *seen, enum ask ask, const char *p
     struct wire_reply m = {.data = JBYTES_NULL};
     clave_err submitted;
     if (ask == ASK_GET)
-        submitted = clave_get(s->c, path, seen->w, NULL, NULL);
+        submitted = clave_async_get(s->c, path, seen->w, NULL, NULL);
     else if (ask == ASK_EXISTS)
-        submitted = clave_exists(s->c, path, seen->w, NULL, NULL);
+        submitted = clave_async_exists(s->c, path, seen->w, NULL, NULL);
     else
-        submitted = clave_children(s->c, path, seen->w, NULL, NULL);
+        submitted = clave_async_children(s->c, path, seen->w, NULL, NULL);
     assert_int_equal(submitted, CLAVE_OK);
-    assert_true(clave_watch_is_armed(seen->w));
+    assert_true(clave_async_watch_is_armed(seen->w));
     assert_true(script_expect(s, ops[ask])->body.read.watch);
     script_answer(s, err, &m);
 }
@@ -94,7 +94,7 @@ static void events_go_to_those_they_concern(void **state)
         script_event(&s, cases[i].type, "/a");
         for (size_t k = 0; k < 4; k++) {
             assert_int_equal(seen[k].events, cases[i].fires[k]);
-            assert_int_equal(clave_watch_is_armed(seen[k].w), !cases[i].fires[k]);
+            assert_int_equal(clave_async_watch_is_armed(seen[k].w), !cases[i].fires[k]);
             if (seen[k].events) {
                 assert_int_equal(seen[k].type, cases[i].type);
                 assert_string_equal(seen[k].path, "/a");
@@ -116,10 +116,10 @@ static void a_request_that_fails_leaves_its_watch_idle(void **state)
     start(&s, seen, 2);
     arm(&s, &seen[0], ASK_GET, "/a", CLAVE_ENONODE);
     arm(&s, &seen[1], ASK_EXISTS, "/a", CLAVE_ENOAUTH);
-    assert_false(clave_watch_is_armed(seen[0].w));
-    assert_false(clave_watch_is_armed(seen[1].w));
+    assert_false(clave_async_watch_is_armed(seen[0].w));
+    assert_false(clave_async_watch_is_armed(seen[1].w));
     arm(&s, &seen[0], ASK_GET, "/b", CLAVE_OK);
-    assert_int_equal(clave_get(s.c, "/c", seen[0].w, NULL, NULL), CLAVE_EINVAL);
+    assert_int_equal(clave_async_get(s.c, "/c", seen[0].w, NULL, NULL), CLAVE_EINVAL);
     finish(&s, seen, 2);
 }
 
@@ -145,7 +145,7 @@ static void every_new_connection_hears_of_them_first(void **state)
     arm(&s, &seen[3], ASK_EXISTS, "/d", CLAVE_OK);
     int64_t zxid = s.zxid;
     script_hang_up(&s);
-    assert_int_equal(clave_exists(s.c, "/x", NULL, NULL, NULL), CLAVE_OK);
+    assert_int_equal(clave_async_exists(s.c, "/x", NULL, NULL, NULL), CLAVE_OK);
     script_dial(&s);
     script_shake(&s, SCRIPT_SESSION, T, false);
     const struct wire_set_watches *w = &script_expect(&s, OP_SET_WATCHES)->body.watches;
@@ -198,7 +198,8 @@ static void the_end_of_the_session_is_an_event(void **state)
     struct seen seen[2];
     start(&s, seen, 2);
     arm(&s, &seen[0], ASK_GET, "/a", CLAVE_OK);
-    assert_int_equal(clave_get(s.c, "/b", seen[1].w, NULL, NULL), CLAVE_OK); /* not answered */
+    assert_int_equal(clave_async_get(s.c, "/b", seen[1].w, NULL, NULL),
+                     CLAVE_OK); /* not answered */
     script_hang_up(&s);
     script_dial(&s);
     script_shake(&s, 0, 0, false);
@@ -206,7 +207,7 @@ static void the_end_of_the_session_is_an_event(void **state)
     assert_int_equal(seen[0].type, CLAVE_EVENT_LOST);
     assert_string_equal(seen[0].path, "/a");
     assert_int_equal(seen[1].events, 0);
-    assert_false(clave_watch_is_armed(seen[1].w));
+    assert_false(clave_async_watch_is_armed(seen[1].w));
     finish(&s, seen, 2);
 }
 
@@ -219,12 +220,12 @@ static void the_server_is_told_when_nobody_watches_any_more(void **state)
     arm(&s, &seen[0], ASK_GET, "/a", CLAVE_OK);
     arm(&s, &seen[1], ASK_EXISTS, "/a", CLAVE_OK);
     arm(&s, &seen[2], ASK_CHILDREN, "/a", CLAVE_OK);
-    clave_watch_disarm(seen[0].w); /* another one still watches its data */
+    clave_async_watch_disarm(seen[0].w); /* another one still watches its data */
     assert_true(script_is_quiet(&s));
-    clave_watch_disarm(seen[1].w);
+    clave_async_watch_disarm(seen[1].w);
     assert_int_equal(script_expect(&s, OP_REMOVE_WATCHES)->body.typed.type, WATCHER_DATA);
     script_answer(&s, CLAVE_OK, NULL);
-    clave_watch_disarm(seen[2].w);
+    clave_async_watch_disarm(seen[2].w);
     assert_int_equal(script_expect(&s, OP_REMOVE_WATCHES)->body.typed.type, WATCHER_CHILDREN);
     script_answer(&s, CLAVE_ENOWATCHER, NULL);
     finish(&s, seen, 3);
@@ -238,8 +239,8 @@ static void a_watch_freed_too_early_is_taken_back(void **state)
     struct seen seen[1];
     struct wire_reply m = {.data = JBYTES_NULL};
     start(&s, seen, 1);
-    assert_int_equal(clave_get(s.c, "/a", seen[0].w, NULL, NULL), CLAVE_OK);
-    clave_watch_free(seen[0].w);
+    assert_int_equal(clave_async_get(s.c, "/a", seen[0].w, NULL, NULL), CLAVE_OK);
+    clave_async_watch_free(seen[0].w);
     script_expect(&s, OP_GET_DATA);
     assert_true(script_is_quiet(&s));
     script_answer(&s, CLAVE_OK, &m);
@@ -277,12 +278,12 @@ static void a_server_that_refuses_them_is_left(void **state)
         come_back(&s, false);
         s.told = s.nstates;
         script_answer(&s, errs[i], NULL);
-        assert_int_equal(clave_client_wants(s.c), CLAVE_WANT_HANGUP);
+        assert_int_equal(clave_async_client_wants(s.c), CLAVE_WANT_HANGUP);
         script_state(&s, CLAVE_STATE_SUSPENDED, errs[i]);
-        assert_non_null(strstr(clave_client_errmsg(s.c), "script:1"));
-        assert_non_null(strstr(clave_client_errmsg(s.c), "watches"));
+        assert_non_null(strstr(clave_async_client_errmsg(s.c), "script:1"));
+        assert_non_null(strstr(clave_async_client_errmsg(s.c), "watches"));
         script_hang_up(&s);
-        script_at(&s, clave_client_deadline(s.c));
+        script_at(&s, clave_async_client_deadline(s.c));
         come_back(&s, false); /* it is owed still */
         script_answer(&s, CLAVE_OK, NULL);
         script_config(&s, true);
@@ -318,7 +319,7 @@ static unsigned dials_when_refused(bool with_identity)
     unsigned dials = 0;
     script_open(&s, &(clave_client_options){.hosts = "a:1,b:2,c:3"});
     if (with_identity)
-        assert_int_equal(clave_add_auth(s.c, "digest", "u:p", 3, NULL, NULL), CLAVE_OK);
+        assert_int_equal(clave_async_add_auth(s.c, "digest", "u:p", 3, NULL, NULL), CLAVE_OK);
     script_dial(&s);
     script_shake(&s, SCRIPT_SESSION, T, false);
     if (with_identity) {
@@ -331,8 +332,8 @@ static unsigned dials_when_refused(bool with_identity)
     script_hang_up(&s);
     for (int64_t end = s.now + 2000; s.now < end && dials < 1000;) {
         s.told = s.nstates = 0;
-        if (clave_client_wants(s.c) != CLAVE_WANT_DIAL) {
-            script_at(&s, clave_client_deadline(s.c));
+        if (clave_async_client_wants(s.c) != CLAVE_WANT_DIAL) {
+            script_at(&s, clave_async_client_deadline(s.c));
             continue;
         }
         dials++;
@@ -373,10 +374,10 @@ static void of_a_batch_refused_in_part_all_are_owed_again(void **state)
     script_answer(&s, CLAVE_OK, NULL);
     script_expect(&s, OP_SET_WATCHES);
     script_answer(&s, CLAVE_EUNIMPLEMENTED, NULL);
-    assert_int_equal(clave_client_wants(s.c), CLAVE_WANT_HANGUP);
+    assert_int_equal(clave_async_client_wants(s.c), CLAVE_WANT_HANGUP);
     script_hang_up(&s);
-    assert_int_equal(clave_client_wants(s.c), 0); /* a pause: it counts as a failure */
-    script_at(&s, clave_client_deadline(s.c));
+    assert_int_equal(clave_async_client_wants(s.c), 0); /* a pause: it counts as a failure */
+    script_at(&s, clave_async_client_deadline(s.c));
     script_dial(&s);
     script_shake(&s, SCRIPT_SESSION, T, false);
     while (told < MANY) {
@@ -395,7 +396,7 @@ static void an_answer_to_no_set_watches_is_none_of_ours(void **state)
     struct script s;
     start(&s, NULL, 0);
     script_answer_to(&s, XID_SET_WATCHES, OP_SET_WATCHES, CLAVE_OK, NULL);
-    assert_int_equal(clave_client_wants(s.c), CLAVE_WANT_HANGUP);
+    assert_int_equal(clave_async_client_wants(s.c), CLAVE_WANT_HANGUP);
     script_close(&s);
 }
 

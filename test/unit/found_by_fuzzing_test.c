@@ -20,7 +20,7 @@ static void an_empty_list_is_a_list(void **state)
     struct wire_reply none = {.names = {0, NULL, 0}};
     script_open(&s, NULL);
     script_connect(&s, true);
-    assert_int_equal(clave_children(s.c, "/a", NULL, script_outcome, &out), CLAVE_OK);
+    assert_int_equal(clave_async_children(s.c, "/a", NULL, script_outcome, &out), CLAVE_OK);
     script_expect(&s, OP_GET_CHILDREN2);
     script_answer(&s, CLAVE_OK, &none);
     assert_int_equal(out.times, 1);
@@ -38,15 +38,15 @@ static void a_guaranteed_delete_is_told_when_the_client_closes(void **state)
     struct script s;
     struct outcome out = {0};
     script_open(&s, NULL);
-    assert_int_equal(clave_delete_guaranteed(s.c, "/l", script_outcome, &out), CLAVE_OK);
+    assert_int_equal(clave_async_delete_guaranteed(s.c, "/l", script_outcome, &out), CLAVE_OK);
     script_dial(&s);
     script_shake(&s, SCRIPT_SESSION, SCRIPT_TIMEOUT, false);
-    clave_client_close(s.c, s.now);
+    clave_async_client_close(s.c, s.now);
     script_hang_up(&s); /* the request has not left: it will be sent again */
     script_at(&s, s.now + 1000);
     script_dial(&s);
     script_shake(&s, 0, 0, false);
-    assert_int_equal(clave_client_state(s.c), CLAVE_STATE_CLOSED);
+    assert_int_equal(clave_async_client_state(s.c), CLAVE_STATE_CLOSED);
     assert_int_equal(out.times, 1);
     assert_int_equal(out.err, CLAVE_ECLOSED);
     script_close(&s);

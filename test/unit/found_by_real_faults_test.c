@@ -53,7 +53,7 @@ static void a_holder_that_comes_back_holds_on(void **state)
     for (int i = 0; i < 10; i++) {
         pair_cut(p, 0);
         pair_advance(p, TIMEOUT / 4);
-        assert_int_equal(clave_client_state(p->end[0].c), CLAVE_STATE_RECONNECTED);
+        assert_int_equal(clave_async_client_state(p->end[0].c), CLAVE_STATE_RECONNECTED);
         assert_true(seat_grant(&a).deadline > p->now + TIMEOUT / 2);
     }
     assert_int_equal(a.lost, 0);

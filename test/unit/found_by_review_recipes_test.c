@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "clave/latch.h"
+#include "clave/async/latch.h"
 #include "lib/failmem.h"
 #include "lib/script.h"
 #include "lib/seat.h"
@@ -25,8 +25,8 @@ static void a_release_while_the_client_closes_is_answered_later(void **state)
     assert_true(seat_holds(&a));
     pair_advance(p, 5000); /* whatever the hold began has ended */
     pair_rule(p, (struct pair_rule){0, PAIR_REQUEST, OP_CLOSE_SESSION, PAIR_HOLD, 0});
-    clave_client_close(p->end[0].c, p->now);
-    assert_int_equal(clave_mutex_release(a.m, 0, seat_departed, &a), CLAVE_OK);
+    clave_async_client_close(p->end[0].c, p->now);
+    assert_int_equal(clave_async_mutex_release(a.m, 0, seat_departed, &a), CLAVE_OK);
     assert_int_equal(a.departures, 0);
     pair_settle(p);
     assert_int_equal(a.departures, 1);
@@ -36,12 +36,12 @@ static void a_release_while_the_client_closes_is_answered_later(void **state)
 }
 
 struct pair_of_owners {
-    clave_mutex *m;
+    clave_async_mutex *m;
     unsigned lost, answers;
     clave_err err;
 };
 
-static void on_answer(clave_mutex *m, uint64_t owner, clave_err err, void *arg)
+static void on_answer(clave_async_mutex *m, uint64_t owner, clave_err err, void *arg)
 {
     struct pair_of_owners *both = arg;
     (void)m;
@@ -49,13 +49,13 @@ static void on_answer(clave_mutex *m, uint64_t owner, clave_err err, void *arg)
     both->err = err;
 }
 
-static void on_lost(clave_mutex *m, const clave_mutex_event *ev, void *arg)
+static void on_lost(clave_async_mutex *m, const clave_mutex_event *ev, void *arg)
 {
     struct pair_of_owners *both = arg;
     if (ev->kind != CLAVE_MUTEX_LOST)
         return;
     both->lost++;
-    assert_int_equal(clave_mutex_cancel(m, 2), CLAVE_OK);
+    assert_int_equal(clave_async_mutex_cancel(m, 2), CLAVE_OK);
 }
 
 /* The client closes: the holder is told, and cancels another owner's acquire there. Its
@@ -66,18 +66,18 @@ static void what_is_cancelled_by_the_last_events_is_answered(void **state)
     struct pair_of_owners both = {0};
     clave_mutex_options o = {.size = sizeof o, .event_cb = on_lost, .event_arg = &both};
     struct pair *p = pair_new(&(struct pair_options){.clients = 1});
-    clave_client *c = p->end[0].c;
-    assert_int_equal(clave_mutex_new(&both.m, c, "/l", &o), CLAVE_OK);
+    clave_async_client *c = p->end[0].c;
+    assert_int_equal(clave_async_mutex_new(&both.m, c, "/l", &o), CLAVE_OK);
     for (uint64_t owner = 1; owner <= 2; owner++)
-        assert_int_equal(clave_mutex_acquire(both.m, owner, CLAVE_NEVER, on_answer, &both),
+        assert_int_equal(clave_async_mutex_acquire(both.m, owner, CLAVE_NEVER, on_answer, &both),
                          CLAVE_OK);
     pair_settle(p);
     assert_int_equal(both.err, CLAVE_OK);
-    clave_client_abandon(c, p->now);
+    clave_async_client_abandon(c, p->now);
     assert_int_equal(both.lost, 1);
     assert_int_equal(both.answers, 1);
     assert_int_equal(both.err, CLAVE_ECANCELED);
-    clave_mutex_free(both.m);
+    clave_async_mutex_free(both.m);
     pair_free(p);
 }
 
@@ -89,7 +89,7 @@ static void a_margin_that_leaves_nothing_is_cut(void **state)
     struct pair *p =
         pair_new(&(struct pair_options){.clients = 1, .timeout_ms = 100000, .margin_ms = 50000});
     struct seat a;
-    int32_t timeout = clave_client_session_timeout(p->end[0].c);
+    int32_t timeout = clave_async_client_session_timeout(p->end[0].c);
     assert_true(timeout < 50000);
     for (int64_t least = 0; least <= 100000; least += 50000) {
         clave_mutex_options o = {.size = sizeof o, .min_valid_ms = least};
@@ -134,12 +134,12 @@ static void a_holder_looks_again_when_it_could_not(void **state)
 /* The same of a latch: of two candidates of one client the leader hears of the end first, and
  * withdraws the other, or what waits for it. */
 struct candidates {
-    clave_latch *leader, *other;
+    clave_async_latch *leader, *other;
     unsigned answers, losses;
     clave_err err;
 };
 
-static void on_leadership(clave_latch *l, clave_err err, void *arg)
+static void on_leadership(clave_async_latch *l, clave_err err, void *arg)
 {
     struct candidates *both = arg;
     (void)l;
@@ -147,13 +147,13 @@ static void on_leadership(clave_latch *l, clave_err err, void *arg)
     both->err = err;
 }
 
-static void on_latch_event(clave_latch *l, const clave_latch_event *ev, void *arg)
+static void on_latch_event(clave_async_latch *l, const clave_latch_event *ev, void *arg)
 {
     struct candidates *both = arg;
     if (l != both->leader || ev->kind != CLAVE_LATCH_NOT_LEADER)
         return;
     both->losses++;
-    assert_int_equal(clave_latch_cancel(both->other, on_leadership, both), CLAVE_OK);
+    assert_int_equal(clave_async_latch_cancel(both->other, on_leadership, both), CLAVE_OK);
 }
 
 static void what_a_latch_is_asked_by_the_last_events_is_answered(void **state)
@@ -164,26 +164,27 @@ static void what_a_latch_is_asked_by_the_last_events_is_answered(void **state)
     failmem_init(&mem);
     clave_latch_options o = {.size = sizeof o, .event_cb = on_latch_event, .event_arg = &both};
     struct pair *p = pair_new(&(struct pair_options){.clients = 1, .mem = &mem.mem});
-    clave_client *c = p->end[0].c;
-    assert_int_equal(clave_latch_new(&both.other, c, "/l", &o), CLAVE_OK);
-    assert_int_equal(clave_latch_new(&both.leader, c, "/l", &o), CLAVE_OK);
-    assert_int_equal(clave_latch_start(both.leader), CLAVE_OK);
+    clave_async_client *c = p->end[0].c;
+    assert_int_equal(clave_async_latch_new(&both.other, c, "/l", &o), CLAVE_OK);
+    assert_int_equal(clave_async_latch_new(&both.leader, c, "/l", &o), CLAVE_OK);
+    assert_int_equal(clave_async_latch_start(both.leader), CLAVE_OK);
     pair_settle(p);
-    assert_true(clave_latch_has_leadership(both.leader, p->now));
-    assert_int_equal(clave_latch_start(both.other), CLAVE_OK);
-    assert_int_equal(clave_latch_await(both.other, CLAVE_NEVER, on_leadership, &both), CLAVE_OK);
+    assert_true(clave_async_latch_has_leadership(both.leader, p->now));
+    assert_int_equal(clave_async_latch_start(both.other), CLAVE_OK);
+    assert_int_equal(clave_async_latch_await(both.other, CLAVE_NEVER, on_leadership, &both),
+                     CLAVE_OK);
     pair_settle(p);
-    clave_client_abandon(c, p->now);
+    clave_async_client_abandon(c, p->now);
     assert_int_equal(both.losses, 1);
     assert_int_equal(both.answers, 1);
     assert_int_equal(both.err, CLAVE_ECANCELED);
-    clave_latch_free(both.leader);
-    clave_latch_free(both.other);
+    clave_async_latch_free(both.leader);
+    clave_async_latch_free(both.other);
     pair_free(p);
     assert_int_equal(mem.live, 0);
 }
 
-static void on_guarded(clave_client *c, const clave_result *res, void *arg)
+static void on_guarded(clave_async_client *c, const clave_result *res, void *arg)
 {
     (void)c;
     *(clave_err *)arg = res->err;

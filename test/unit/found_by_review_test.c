@@ -37,15 +37,15 @@ static void a_heartbeat_that_never_left_has_its_time_on_the_next_connection(void
     script_open(&s, NULL);
     script_connect(&s, false);
     hold(&s, &h, "/l/a");
-    script_at(&s, clave_client_deadline(s.c));
-    assert_true(clave_client_wants(s.c) & CLAVE_WANT_WRITE);
+    script_at(&s, clave_async_client_deadline(s.c));
+    assert_true(clave_async_client_wants(s.c) & CLAVE_WANT_WRITE);
     script_hang_up(&s); /* and it is not taken */
     s.now += T / 6;
     script_dial(&s);
     script_shake(&s, SCRIPT_SESSION, T, false);
     script_at(&s, s.now);
-    assert_true(clave_client_is_connected(s.c));
-    assert_true(clave_client_deadline(s.c) > s.now);
+    assert_true(clave_async_client_is_connected(s.c));
+    assert_true(clave_async_client_deadline(s.c) > s.now);
     script_expect(&s, OP_MULTI);
     clave__client_unhold(s.c, &h);
     script_close(&s);
@@ -59,17 +59,17 @@ static void a_read_only_server_cannot_prolong_a_hold(void **state)
     clave_client_options o = {.read_only = true, .margin_ms = 1000};
     script_open(&s, &o);
     script_connect(&s, false);
-    int64_t deadline = clave_client_hold_deadline(s.c);
+    int64_t deadline = clave_async_client_hold_deadline(s.c);
     script_hang_up(&s);
     script_dial(&s);
     script_shake(&s, SCRIPT_SESSION, 2 * T, true);
     script_config(&s, false);
-    assert_int_equal(clave_client_hold_deadline(s.c), deadline);
+    assert_int_equal(clave_async_client_hold_deadline(s.c), deadline);
     script_hang_up(&s);
     script_dial(&s);
     script_shake(&s, SCRIPT_SESSION, T / 2, true);
     script_config(&s, false);
-    assert_true(clave_client_hold_deadline(s.c) <= deadline);
+    assert_true(clave_async_client_hold_deadline(s.c) <= deadline);
     script_close(&s);
 }
 
@@ -85,16 +85,16 @@ static void a_longer_timeout_counts_when_something_is_committed(void **state)
     script_open(&s, &o);
     script_connect(&s, false);
     hold(&s, &h, "/l/a");
-    int64_t deadline = clave_client_hold_deadline(s.c);
+    int64_t deadline = clave_async_client_hold_deadline(s.c);
     script_hang_up(&s);
     script_at(&s, s.now + 10);
     int64_t sent = s.now;
     script_dial(&s);
     script_shake(&s, SCRIPT_SESSION, 2 * T, false);
-    assert_int_equal(clave_client_hold_deadline(s.c), deadline);
+    assert_int_equal(clave_async_client_hold_deadline(s.c), deadline);
     script_expect(&s, OP_MULTI);
     script_answer(&s, CLAVE_ENONODE, NULL);
-    assert_int_equal(clave_client_hold_deadline(s.c), sent + 2 * T - 1000);
+    assert_int_equal(clave_async_client_hold_deadline(s.c), sent + 2 * T - 1000);
     clave__client_unhold(s.c, &h);
     script_close(&s);
 }
@@ -113,13 +113,13 @@ static void a_holder_does_not_stay_with_a_read_only_server(void **state)
     script_dial(&s);
     script_shake(&s, SCRIPT_SESSION, T, true);
     script_config(&s, false);
-    script_at(&s, clave_client_deadline(s.c));
+    script_at(&s, clave_async_client_deadline(s.c));
     script_expect(&s, OP_MULTI);
     script_answer(&s, CLAVE_ENOTREADONLY, NULL);
-    assert_int_equal(clave_client_wants(s.c), CLAVE_WANT_HANGUP);
+    assert_int_equal(clave_async_client_wants(s.c), CLAVE_WANT_HANGUP);
     script_hang_up(&s);
-    assert_int_equal(clave_client_wants(s.c), CLAVE_WANT_DIAL);
-    assert_string_equal(clave_client_target(s.c).host, "a");
+    assert_int_equal(clave_async_client_wants(s.c), CLAVE_WANT_DIAL);
+    assert_string_equal(clave_async_client_target(s.c).host, "a");
     clave__client_unhold(s.c, &h);
     script_close(&s);
 }
@@ -132,13 +132,13 @@ struct glance {
     int64_t deadline;
 };
 
-static void look(clave_client *c, const clave_result *res, void *arg)
+static void look(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct glance *g = arg;
     g->times++;
     g->err = res->err;
-    g->state = clave_client_state(c);
-    g->deadline = clave_client_hold_deadline(c);
+    g->state = clave_async_client_state(c);
+    g->deadline = clave_async_client_hold_deadline(c);
 }
 
 /* An answer that says "expired" is none of those that keep a session. */
@@ -149,8 +149,8 @@ static void an_expired_session_promises_nothing_to_its_last_callback(void **stat
     struct glance g = {0}, next = {0};
     script_open(&s, NULL);
     script_connect(&s, true);
-    assert_int_equal(clave_delete(s.c, "/a", -1, look, &g), CLAVE_OK);
-    assert_int_equal(clave_delete(s.c, "/b", -1, look, &next), CLAVE_OK);
+    assert_int_equal(clave_async_delete(s.c, "/a", -1, look, &g), CLAVE_OK);
+    assert_int_equal(clave_async_delete(s.c, "/b", -1, look, &next), CLAVE_OK);
     script_expect(&s, OP_DELETE);
     script_answer(&s, CLAVE_EEXPIRED, NULL);
     assert_int_equal(g.times, 1);
@@ -170,15 +170,15 @@ static void nothing_is_promised_behind_close(void **state)
     struct script s;
     script_open(&s, NULL);
     script_connect(&s, true);
-    assert_int_equal(clave_delete(s.c, "/a", -1, NULL, NULL), CLAVE_OK);
-    assert_true(clave_client_hold_deadline(s.c) > s.now);
-    clave_client_close(s.c, s.now);
-    assert_true(clave_client_hold_deadline(s.c) == INT64_MIN);
+    assert_int_equal(clave_async_delete(s.c, "/a", -1, NULL, NULL), CLAVE_OK);
+    assert_true(clave_async_client_hold_deadline(s.c) > s.now);
+    clave_async_client_close(s.c, s.now);
+    assert_true(clave_async_client_hold_deadline(s.c) == INT64_MIN);
     script_expect(&s, OP_DELETE);
     script_expect(&s, OP_CLOSE_SESSION);
     script_hang_up(&s);
     script_dial(&s);
-    assert_true(clave_client_hold_deadline(s.c) == INT64_MIN);
+    assert_true(clave_async_client_hold_deadline(s.c) == INT64_MIN);
     script_close(&s);
 }
 
@@ -186,19 +186,19 @@ static void nothing_is_promised_behind_close(void **state)
 static void options_that_leave_nothing_are_refused(void **state)
 {
     (void)state;
-    clave_client *c;
+    clave_async_client *c;
     clave_client_options o = {.size = sizeof o, .hosts = "h", .seed = 7, .margin_ms = 6000};
     o.relay_interval_ms = 4000;
-    assert_int_equal(clave_client_new(&c, &o), CLAVE_EINVAL);
+    assert_int_equal(clave_async_client_new(&c, &o), CLAVE_EINVAL);
     o.relay_interval_ms = 3000;
-    assert_int_equal(clave_client_new(&c, &o), CLAVE_OK);
-    clave_client_free(c);
+    assert_int_equal(clave_async_client_new(&c, &o), CLAVE_OK);
+    clave_async_client_free(c);
 }
 
 /* ---- watches ------------------------------------------------------------------------- */
 
 struct seen {
-    clave_watch *w;
+    clave_async_watch *w;
     unsigned events;
     clave_event_type type;
     char path[64];
@@ -207,28 +207,28 @@ struct seen {
     unsigned refused;
 };
 
-static void arm(clave_client *c, struct seen *seen, const char *path)
+static void arm(clave_async_client *c, struct seen *seen, const char *path)
 {
-    assert_int_equal(clave_get(c, path, seen->w, NULL, NULL), CLAVE_OK);
+    assert_int_equal(clave_async_get(c, path, seen->w, NULL, NULL), CLAVE_OK);
 }
 
-static void on_event(clave_client *c, clave_watch *w, const clave_event *ev, void *arg)
+static void on_event(clave_async_client *c, clave_async_watch *w, const clave_event *ev, void *arg)
 {
     struct seen *seen = arg;
-    assert_false(clave_watch_is_armed(w));
+    assert_false(clave_async_watch_is_armed(w));
     seen->events++;
     seen->type = ev->type;
     if (seen->next)
         arm(c, seen, seen->next);
     if (seen->other)
-        seen->refused += clave_get(c, "/other", seen->other->w, NULL, NULL) == CLAVE_EINVAL;
+        seen->refused += clave_async_get(c, "/other", seen->other->w, NULL, NULL) == CLAVE_EINVAL;
     snprintf(seen->path, sizeof seen->path, "%s", ev->path);
 }
 
 static void watch(struct script *s, struct seen *seen)
 {
     *seen = (struct seen){0};
-    assert_int_equal(clave_watch_new(&seen->w, s->c, on_event, seen), CLAVE_OK);
+    assert_int_equal(clave_async_watch_new(&seen->w, s->c, on_event, seen), CLAVE_OK);
 }
 
 static void answer_get(struct script *s)
@@ -259,7 +259,7 @@ static void the_path_of_an_event_outlives_what_its_callback_asks_for(void **stat
     answer_get(&s);
     script_event(&s, EVENT_DATA_CHANGED, longer);
     assert_int_equal(seen.events, 2);
-    clave_watch_free(seen.w);
+    clave_async_watch_free(seen.w);
     script_close(&s);
 }
 
@@ -285,8 +285,8 @@ static void a_watch_is_in_use_until_its_event_was_told(void **state)
     assert_int_equal(a.refused + b.refused, 1);
     assert_string_equal(a.path, "/a");
     assert_string_equal(b.path, "/a");
-    clave_watch_free(a.w);
-    clave_watch_free(b.w);
+    clave_async_watch_free(a.w);
+    clave_async_watch_free(b.w);
     script_close(&s);
 }
 
@@ -305,15 +305,15 @@ static void a_listing_without_memory_leaves_its_watch_idle(void **state)
     script_open(&s, &o);
     script_connect(&s, true);
     watch(&s, &seen);
-    assert_int_equal(clave_children(s.c, "/a", seen.w, script_outcome, &got), CLAVE_OK);
+    assert_int_equal(clave_async_children(s.c, "/a", seen.w, script_outcome, &got), CLAVE_OK);
     script_expect(&s, OP_GET_CHILDREN2);
     failmem_arm(&mem, 1, 1);
     script_answer(&s, CLAVE_OK, &m);
     assert_int_equal(got.times, 1);
     assert_int_equal(got.err, CLAVE_ENOMEM);
-    assert_false(clave_watch_is_armed(seen.w));
+    assert_false(clave_async_watch_is_armed(seen.w));
     assert_int_equal(script_expect(&s, OP_REMOVE_WATCHES)->body.typed.type, WATCHER_CHILDREN);
-    clave_watch_free(seen.w);
+    clave_async_watch_free(seen.w);
     script_close(&s);
     assert_int_equal(mem.live, 0);
 }
@@ -334,12 +334,12 @@ static void on_timer(struct timer *t, int64_t now)
     n->times++;
 }
 
-static void tick_inside(clave_client *c, const clave_result *res, void *arg)
+static void tick_inside(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct nest *n = arg;
     (void)res;
     n->inside++;
-    clave_client_tick(c, n->s->now);
+    clave_async_client_tick(c, n->s->now);
     assert_int_equal(n->times, 0);
     n->inside--;
 }
@@ -355,11 +355,11 @@ static void a_tick_inside_a_callback_runs_no_other(void **state)
     script_connect(&s, true);
     clave__timer_init(&n.timer, on_timer);
     clave__client_timer_set(s.c, &n.timer, s.now + 10);
-    assert_int_equal(clave_delete(s.c, "/a", -1, tick_inside, &n), CLAVE_OK);
+    assert_int_equal(clave_async_delete(s.c, "/a", -1, tick_inside, &n), CLAVE_OK);
     script_expect(&s, OP_DELETE);
     s.now += 10;
     script_answer(&s, CLAVE_OK, NULL);
-    assert_true(clave_client_deadline(s.c) <= s.now);
+    assert_true(clave_async_client_deadline(s.c) <= s.now);
     script_at(&s, s.now);
     assert_int_equal(n.times, 1);
     script_close(&s);
@@ -377,7 +377,7 @@ static void no_acls_are_none_whatever_their_count(void **state)
     script_connect(&s, true);
     for (unsigned flags = 0; flags <= CLAVE_CREATE_PROTECTED; flags += CLAVE_CREATE_PROTECTED) {
         o.flags = flags;
-        assert_int_equal(clave_create(s.c, "/a", NULL, 0, &o, NULL, NULL), CLAVE_OK);
+        assert_int_equal(clave_async_create(s.c, "/a", NULL, 0, &o, NULL, NULL), CLAVE_OK);
         assert_int_equal(script_expect(&s, OP_CREATE2)->body.create.acl.count, 1);
     }
     script_close(&s);
@@ -392,11 +392,11 @@ static void more_than_a_frame_is_too_big(void **state)
     clave_op op = {.kind = CLAVE_OP_SET, .path = "/a", .data = "x", .len = len, .version = -1};
     script_open(&s, NULL);
     script_connect(&s, true);
-    assert_int_equal(clave_create(s.c, "/a", "x", len, NULL, NULL, NULL), CLAVE_ETOOBIG);
-    assert_int_equal(clave_set(s.c, "/a", "x", len, -1, NULL, NULL), CLAVE_ETOOBIG);
-    assert_int_equal(clave_multi(s.c, &op, 1, NULL, NULL), CLAVE_ETOOBIG);
+    assert_int_equal(clave_async_create(s.c, "/a", "x", len, NULL, NULL, NULL), CLAVE_ETOOBIG);
+    assert_int_equal(clave_async_set(s.c, "/a", "x", len, -1, NULL, NULL), CLAVE_ETOOBIG);
+    assert_int_equal(clave_async_multi(s.c, &op, 1, NULL, NULL), CLAVE_ETOOBIG);
     op.kind = CLAVE_OP_CREATE;
-    assert_int_equal(clave_multi(s.c, &op, 1, NULL, NULL), CLAVE_ETOOBIG);
+    assert_int_equal(clave_async_multi(s.c, &op, 1, NULL, NULL), CLAVE_ETOOBIG);
     assert_true(script_is_quiet(&s));
     script_close(&s);
 }
@@ -410,8 +410,8 @@ static void a_create_of_the_root_is_answered_by_the_server(void **state)
     clave_create_options o = {.size = sizeof o, .with_names = true};
     script_open(&s, NULL);
     script_connect(&s, true);
-    assert_int_equal(clave_create(s.c, "/", NULL, 0, &o, script_outcome, &got), CLAVE_OK);
-    assert_null(strstr(clave_client_errmsg(s.c), "not valid"));
+    assert_int_equal(clave_async_create(s.c, "/", NULL, 0, &o, script_outcome, &got), CLAVE_OK);
+    assert_null(strstr(clave_async_client_errmsg(s.c), "not valid"));
     int32_t xid = script_expect(&s, OP_CREATE2)->xid;
     script_answer_to(&s, xid, OP_CREATE2, CLAVE_ENODEEXISTS, NULL);
     script_expect(&s, OP_GET_CHILDREN2);
@@ -430,11 +430,11 @@ static void a_read_whose_reply_is_too_big_fails_at_once(void **state)
     clave_client_options o = {.max_frame = 1000};
     script_open(&s, &o);
     script_connect(&s, true);
-    assert_int_equal(clave_children(s.c, "/huge", NULL, script_outcome, &got), CLAVE_OK);
-    assert_int_equal(clave_exists(s.c, "/x", NULL, script_outcome, &next), CLAVE_OK);
+    assert_int_equal(clave_async_children(s.c, "/huge", NULL, script_outcome, &got), CLAVE_OK);
+    assert_int_equal(clave_async_exists(s.c, "/x", NULL, script_outcome, &next), CLAVE_OK);
     script_expect(&s, OP_GET_CHILDREN2);
     script_feed(&s, "\0\0\x10\0", 4);
-    assert_int_equal(clave_client_wants(s.c), CLAVE_WANT_HANGUP);
+    assert_int_equal(clave_async_client_wants(s.c), CLAVE_WANT_HANGUP);
     assert_int_equal(got.times, 1);
     assert_int_equal(got.err, CLAVE_ETOOBIG);
     script_hang_up(&s);
@@ -455,7 +455,8 @@ static void a_search_that_cannot_be_answered_ends(void **state)
     clave_client_options o = {.max_frame = 1000};
     script_open(&s, &o);
     script_connect(&s, true);
-    assert_int_equal(clave_create(s.c, "/a", NULL, 0, &create, script_outcome, &got), CLAVE_OK);
+    assert_int_equal(clave_async_create(s.c, "/a", NULL, 0, &create, script_outcome, &got),
+                     CLAVE_OK);
     script_expect(&s, OP_CREATE2);
     script_hang_up(&s);
     script_dial(&s);
@@ -480,10 +481,10 @@ static void one_huge_message_does_not_stay(void **state)
     struct wire_reply m = {.data = clave__jbytes_n(huge, HUGE)};
     script_open(&s, NULL);
     script_connect(&s, true);
-    assert_int_equal(clave_set(s.c, "/a", huge, HUGE, -1, script_outcome, &got), CLAVE_OK);
+    assert_int_equal(clave_async_set(s.c, "/a", huge, HUGE, -1, script_outcome, &got), CLAVE_OK);
     script_expect(&s, OP_SET_DATA);
     script_answer(&s, CLAVE_OK, &m);
-    assert_int_equal(clave_get(s.c, "/a", NULL, script_outcome, &got), CLAVE_OK);
+    assert_int_equal(clave_async_get(s.c, "/a", NULL, script_outcome, &got), CLAVE_OK);
     script_expect(&s, OP_GET_DATA);
     s.piece = PIECE;
     script_answer(&s, CLAVE_OK, &m);
@@ -506,7 +507,7 @@ static void a_session_without_a_number_is_none(void **state)
     script_dial(&s);
     script_shake(&s, 0, T, false);
     assert_true(script_no_state(&s));
-    assert_int_equal(clave_client_wants(s.c), CLAVE_WANT_HANGUP);
+    assert_int_equal(clave_async_client_wants(s.c), CLAVE_WANT_HANGUP);
     script_close(&s);
 }
 
@@ -517,13 +518,13 @@ static void a_server_that_answers_nonsense_is_not_of_use(void **state)
     struct script s;
     script_open(&s, NULL);
     script_connect(&s, true);
-    assert_int_equal(clave_get(s.c, "/x", NULL, NULL, NULL), CLAVE_OK);
+    assert_int_equal(clave_async_get(s.c, "/x", NULL, NULL, NULL), CLAVE_OK);
     script_expect(&s, OP_GET_DATA);
     script_answer(&s, CLAVE_OK, NULL); /* without a body */
-    assert_int_equal(clave_client_wants(s.c), CLAVE_WANT_HANGUP);
+    assert_int_equal(clave_async_client_wants(s.c), CLAVE_WANT_HANGUP);
     script_hang_up(&s);
-    assert_int_equal(clave_client_wants(s.c), 0);
-    assert_true(clave_client_deadline(s.c) > s.now);
+    assert_int_equal(clave_async_client_wants(s.c), 0);
+    assert_true(clave_async_client_deadline(s.c) > s.now);
     script_close(&s);
 }
 
@@ -535,14 +536,14 @@ static void a_server_that_refuses_an_identity_is_of_use(void **state)
     struct script s;
     struct outcome got = {0};
     script_open(&s, NULL);
-    assert_int_equal(clave_add_auth(s.c, "none", "a:b", 3, script_outcome, &got), CLAVE_OK);
+    assert_int_equal(clave_async_add_auth(s.c, "none", "a:b", 3, script_outcome, &got), CLAVE_OK);
     script_dial(&s);
     script_shake(&s, SCRIPT_SESSION, T, false);
     script_expect(&s, OP_AUTH);
     script_answer_to(&s, XID_AUTH, OP_AUTH, CLAVE_EAUTHFAILED, NULL);
     assert_int_equal(got.err, CLAVE_EAUTHFAILED);
     script_hang_up(&s);
-    assert_int_equal(clave_client_wants(s.c), CLAVE_WANT_DIAL);
+    assert_int_equal(clave_async_client_wants(s.c), CLAVE_WANT_DIAL);
     script_close(&s);
 }
 
@@ -561,7 +562,8 @@ static void a_search_that_breaks_off_while_the_client_closes_is_told(void **stat
     clave_client_options o = {.mem = &mem.mem};
     script_open(&s, &o);
     script_connect(&s, true);
-    assert_int_equal(clave_create(s.c, "/a", NULL, 0, &create, script_outcome, &got), CLAVE_OK);
+    assert_int_equal(clave_async_create(s.c, "/a", NULL, 0, &create, script_outcome, &got),
+                     CLAVE_OK);
     script_expect(&s, OP_CREATE2);
     failmem_arm(&mem, 3, 1);
     script_hang_up(&s);
@@ -569,12 +571,12 @@ static void a_search_that_breaks_off_while_the_client_closes_is_told(void **stat
     script_dial(&s);
     script_shake(&s, SCRIPT_SESSION, T, false);
     script_expect(&s, OP_MULTI);
-    clave_client_close(s.c, s.now);
+    clave_async_client_close(s.c, s.now);
     script_hang_up(&s);
-    script_at(&s, clave_client_deadline(s.c));
+    script_at(&s, clave_async_client_deadline(s.c));
     script_dial(&s);
     script_shake(&s, 0, 0, false);
-    assert_int_equal(clave_client_state(s.c), CLAVE_STATE_CLOSED);
+    assert_int_equal(clave_async_client_state(s.c), CLAVE_STATE_CLOSED);
     assert_int_equal(got.times, 1);
     script_close(&s);
     assert_int_equal(mem.live, 0);
@@ -588,26 +590,26 @@ static void a_client_closed_before_it_had_a_session_asks_for_none(void **state)
     struct script s;
     script_open(&s, NULL);
     script_dial(&s);
-    clave_client_close(s.c, s.now);
+    clave_async_client_close(s.c, s.now);
     script_hang_up(&s);
-    assert_int_equal(clave_client_state(s.c), CLAVE_STATE_CLOSED);
-    assert_int_equal(clave_client_wants(s.c), 0);
+    assert_int_equal(clave_async_client_state(s.c), CLAVE_STATE_CLOSED);
+    assert_int_equal(clave_async_client_wants(s.c), 0);
     script_close(&s);
 
     script_open(&s, NULL); /* or it does not answer */
     script_dial(&s);
-    clave_client_close(s.c, s.now);
-    script_at(&s, clave_client_deadline(s.c));
+    clave_async_client_close(s.c, s.now);
+    script_at(&s, clave_async_client_deadline(s.c));
     script_hang_up(&s);
-    assert_int_equal(clave_client_state(s.c), CLAVE_STATE_CLOSED);
+    assert_int_equal(clave_async_client_state(s.c), CLAVE_STATE_CLOSED);
     script_close(&s);
 
     script_open(&s, NULL); /* or says no */
     script_dial(&s);
-    clave_client_close(s.c, s.now);
+    clave_async_client_close(s.c, s.now);
     script_shake(&s, 0, 0, false);
     script_hang_up(&s);
-    assert_int_equal(clave_client_state(s.c), CLAVE_STATE_CLOSED);
+    assert_int_equal(clave_async_client_state(s.c), CLAVE_STATE_CLOSED);
     script_close(&s);
 }
 
@@ -621,13 +623,13 @@ static void close_waits_for_a_read_that_is_sent_again(void **state)
     clave_client_options o = {.reads = {.kind = CLAVE_RETRY_N_TIMES, .base_ms = 500, .times = 3}};
     script_open(&s, &o);
     script_connect(&s, true);
-    assert_int_equal(clave_exists(s.c, "/x", NULL, script_outcome, &got), CLAVE_OK);
+    assert_int_equal(clave_async_exists(s.c, "/x", NULL, script_outcome, &got), CLAVE_OK);
     script_expect(&s, OP_EXISTS);
     script_hang_up(&s);
     script_dial(&s);
     script_shake(&s, SCRIPT_SESSION, T, false);
     script_config(&s, true);
-    clave_client_close(s.c, s.now);
+    clave_async_client_close(s.c, s.now);
     assert_true(script_is_quiet(&s));
     script_at(&s, s.now + 500);
     script_expect(&s, OP_EXISTS);
@@ -635,7 +637,7 @@ static void close_waits_for_a_read_that_is_sent_again(void **state)
     assert_int_equal(got.err, CLAVE_ENONODE);
     script_expect(&s, OP_CLOSE_SESSION);
     script_answer(&s, CLAVE_OK, NULL);
-    assert_int_equal(clave_client_state(s.c), CLAVE_STATE_CLOSED);
+    assert_int_equal(clave_async_client_state(s.c), CLAVE_STATE_CLOSED);
     script_close(&s);
 }
 

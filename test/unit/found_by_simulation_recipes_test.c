@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "clave/leader.h"
+#include "clave/async/leader.h"
 #include "lib/failmem.h"
 #include "lib/party.h"
 #include "lib/seat.h"
@@ -25,7 +25,8 @@ static struct pair *world(size_t clients)
 static void feed_at_once(struct pair *p, size_t client)
 {
     struct buf *down = &p->end[client].down;
-    clave_client_input(p->end[client].c, p->now, clave__buf_bytes(down), clave__buf_len(down));
+    clave_async_client_input(p->end[client].c, p->now, clave__buf_bytes(down),
+                             clave__buf_len(down));
     clave__buf_clear(down);
 }
 
@@ -95,7 +96,7 @@ static void who_takes_over_from_a_try_waits_on(void **state)
     pair_rule(p, (struct pair_rule){0, PAIR_REPLY, OP_CREATE2, PAIR_HOLD, 0});
     seat_acquire(&tries, SEAT_TRY);
     seat_acquire(&waits, SEAT_EVER);
-    assert_int_equal(clave_mutex_cancel(tries.m, 0), CLAVE_OK);
+    assert_int_equal(clave_async_mutex_cancel(tries.m, 0), CLAVE_OK);
     pair_clear(p);
     pair_settle(p);
     assert_int_equal(tries.err, CLAVE_ECANCELED);
@@ -110,7 +111,7 @@ static void who_takes_over_from_a_try_waits_on(void **state)
 /* ---- seed 1913: asked for a lock it does not know to have ---------------------------------- */
 
 struct diary {
-    clave_mutex *m;
+    clave_async_mutex *m;
     char lines[16]; /* of owner 1: 'g' its acquire is granted, 'a' it is asked for */
 };
 
@@ -121,14 +122,14 @@ static void write_down(struct diary *d, char c)
     d->lines[n] = c;
 }
 
-static void on_event(clave_mutex *m, const clave_mutex_event *ev, void *arg)
+static void on_event(clave_async_mutex *m, const clave_mutex_event *ev, void *arg)
 {
     (void)m;
     if (ev->owner == 1 && ev->kind == CLAVE_MUTEX_ASKED)
         write_down(arg, 'a');
 }
 
-static void on_granted(clave_mutex *m, uint64_t owner, clave_err err, void *arg)
+static void on_granted(clave_async_mutex *m, uint64_t owner, clave_err err, void *arg)
 {
     (void)m;
     assert_int_equal(err, CLAVE_OK);
@@ -136,12 +137,12 @@ static void on_granted(clave_mutex *m, uint64_t owner, clave_err err, void *arg)
         write_down(arg, 'g');
 }
 
-static void release_then(clave_client *c, const clave_result *res, void *arg)
+static void release_then(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct diary *d = arg;
     (void)c;
     assert_int_equal(res->err, CLAVE_OK);
-    assert_int_equal(clave_mutex_release(d->m, 0, NULL, NULL), CLAVE_OK);
+    assert_int_equal(clave_async_mutex_release(d->m, 0, NULL, NULL), CLAVE_OK);
 }
 
 /* The place is handed over in a reply's callback, and the next bytes say that somebody has asked.
@@ -157,14 +158,16 @@ static void an_owner_is_asked_behind_being_told_that_it_holds(void **state)
                              .event_cb = on_event,
                              .event_arg = &d};
     clave_grant g;
-    assert_int_equal(clave_mutex_new(&d.m, p->end[0].c, "/l", &o), CLAVE_OK);
+    assert_int_equal(clave_async_mutex_new(&d.m, p->end[0].c, "/l", &o), CLAVE_OK);
     for (uint64_t owner = 0; owner < 2; owner++)
-        assert_int_equal(clave_mutex_acquire(d.m, owner, CLAVE_NEVER, on_granted, &d), CLAVE_OK);
+        assert_int_equal(clave_async_mutex_acquire(d.m, owner, CLAVE_NEVER, on_granted, &d),
+                         CLAVE_OK);
     pair_settle(p);
-    assert_true(clave_mutex_grant(d.m, 0, &g));
+    assert_true(clave_async_mutex_grant(d.m, 0, &g));
     seat_make(p, 1, "/data");
     pair_rule(p, (struct pair_rule){0, PAIR_REQUEST, OP_MULTI, PAIR_HOLD, 0});
-    assert_int_equal(clave_mutex_set(d.m, 0, "/data", "x", 1, -1, release_then, &d), CLAVE_OK);
+    assert_int_equal(clave_async_mutex_set(d.m, 0, "/data", "x", 1, -1, release_then, &d),
+                     CLAVE_OK);
     pair_settle(p);
     seat_scribble(p, 1, g.node, "__REVOKE__"); /* looked at behind the write */
     pair_clear(p);
@@ -174,7 +177,7 @@ static void an_owner_is_asked_behind_being_told_that_it_holds(void **state)
     pair_clear(p);
     pair_advance(p, 1);
     assert_string_equal(d.lines, "ga");
-    clave_mutex_free(d.m);
+    clave_async_mutex_free(d.m);
     pair_free(p);
 }
 
@@ -185,7 +188,7 @@ struct follower {
     char value[16];
 };
 
-static void on_news(clave_leader_watch *w, const clave_leader_news *news, void *arg)
+static void on_news(clave_async_leader_watch *w, const clave_leader_news *news, void *arg)
 {
     struct follower *f = arg;
     (void)w;
@@ -212,11 +215,11 @@ static void follow_with_a_failure(size_t first)
         pair_new(&(struct pair_options){.clients = 3, .timeout_ms = TIMEOUT, .mem = &mem.mem});
     struct stand a, b;
     struct follower f;
-    clave_leader_watch *w;
+    clave_async_leader_watch *w;
     pair_settle(p);
     stand_as(&a, p, 0, "a");
     stand_as(&b, p, 1, "b");
-    assert_int_equal(clave_leader_watch_new(&w, p->end[2].c, "/e", on_news, &f), CLAVE_OK);
+    assert_int_equal(clave_async_leader_watch_new(&w, p->end[2].c, "/e", on_news, &f), CLAVE_OK);
     pair_settle(p);
     assert_string_equal(f.id, "a");
     pair_rule(p, (struct pair_rule){2, PAIR_REPLY, OP_GET_CHILDREN2, PAIR_HOLD, 0});
@@ -226,17 +229,17 @@ static void follow_with_a_failure(size_t first)
     pair_clear(p);
     pair_settle(p);
     failmem_arm(&mem, 0, 0);
-    assert_int_equal(clave_latch_publish(b.l, "v", 1, NULL, NULL), CLAVE_OK);
+    assert_int_equal(clave_async_latch_publish(b.l, "v", 1, NULL, NULL), CLAVE_OK);
     pair_advance(p, 3000);
     assert_string_equal(f.id, "b");
     assert_string_equal(f.value, "v");
-    clave_leader_watch_free(w);
+    clave_async_leader_watch_free(w);
     stand_close(&b);
     pair_free(p);
     assert_int_equal(mem.live, 0);
 }
 
-static void on_written(clave_client *c, const clave_result *res, void *arg)
+static void on_written(clave_async_client *c, const clave_result *res, void *arg)
 {
     (void)c;
     *(clave_err *)arg = res->err;
@@ -255,20 +258,20 @@ static bool raise_a_limit(size_t first, bool while_cut)
     const clave_semaphore_options o = {.limit = 1, .limit_path = "/n"};
     assert_int_equal(party_open_with(&a, p, 0, o), CLAVE_OK);
     pair_settle(p);
-    clave_set(p->end[1].c, "/n", "\0\0\0\0", 4, -1, on_written, &written);
+    clave_async_set(p->end[1].c, "/n", "\0\0\0\0", 4, -1, on_written, &written);
     pair_settle(p);
     assert_int_equal(party_acquire(&a, 1, SEAT_EVER), CLAVE_OK);
     assert_int_equal(a.answers, 0);
     if (while_cut)
         pair_cut(p, 0);
-    clave_set(p->end[1].c, "/n", "\0\0\0\3", 4, -1, on_written, &written);
+    clave_async_set(p->end[1].c, "/n", "\0\0\0\3", 4, -1, on_written, &written);
     failmem_arm(&mem, first, 1);
     pair_settle(p);
     pair_advance(p, 3000);
     bool failed = mem.failed;
     failmem_arm(&mem, 0, 0);
     assert_int_equal(written, CLAVE_OK);
-    assert_int_equal(clave_semaphore_limit(a.s), 3);
+    assert_int_equal(clave_async_semaphore_limit(a.s), 3);
     assert_int_equal(a.answers, 1);
     assert_true(a.err == CLAVE_OK || a.err == CLAVE_ENOMEM);
     party_close(&a);
@@ -306,17 +309,17 @@ static void a_path_that_is_made_meanwhile_is_watched(void **state)
     struct pair *p = world(2);
     struct stand a;
     struct follower f;
-    clave_leader_watch *w;
+    clave_async_leader_watch *w;
     pair_settle(p);
     pair_rule(p, (struct pair_rule){1, PAIR_REQUEST, OP_EXISTS, PAIR_HOLD, 0});
-    assert_int_equal(clave_leader_watch_new(&w, p->end[1].c, "/e", on_news, &f), CLAVE_OK);
+    assert_int_equal(clave_async_leader_watch_new(&w, p->end[1].c, "/e", on_news, &f), CLAVE_OK);
     pair_settle(p);
     assert_int_equal(seat_make(p, 0, "/e"), CLAVE_OK);
     pair_clear(p);
     pair_settle(p);
     stand_as(&a, p, 0, "a");
     assert_string_equal(f.id, "a");
-    clave_leader_watch_free(w);
+    clave_async_leader_watch_free(w);
     stand_close(&a);
     assert_int_equal(pair_stats(p).watches, 0);
     pair_free(p);
@@ -330,7 +333,7 @@ static void a_value_that_may_be_there_is_taken_back(void **state)
     struct stand a;
     stand_as(&a, p, 0, "a");
     pair_rule(p, (struct pair_rule){0, PAIR_REPLY, OP_MULTI, PAIR_LOSE, 0});
-    assert_int_equal(clave_latch_publish(a.l, "v", 1, NULL, NULL), CLAVE_OK);
+    assert_int_equal(clave_async_latch_publish(a.l, "v", 1, NULL, NULL), CLAVE_OK);
     pair_settle(p);
     pair_advance(p, 1000);
     assert_true(stand_leads(&a));

@@ -51,8 +51,8 @@ static void free_while_listing_is_out(bool path_exists)
     unsigned before = a.answers;
     pair_rule(p, (struct pair_rule){0, PAIR_REPLY, OP_GET_CHILDREN2, PAIR_HOLD, 0});
     seat_acquire(&a, SEAT_EVER);
-    clave_mutex_free(a.m);
-    clave_client_free(p->end[0].c);
+    clave_async_mutex_free(a.m);
+    clave_async_client_free(p->end[0].c);
     p->o.clients = 0;
     assert_int_equal(a.answers, before + 1);
     assert_int_equal(a.err, CLAVE_ECANCELED);
@@ -123,13 +123,13 @@ static void a_deposed_leader_that_re_attaches_prolongs_no_hold(void **state)
     script_open(&s, NULL);
     script_connect(&s, false);
     clave__client_hold(s.c, &hold);
-    int64_t deadline = clave_client_hold_deadline(s.c);
+    int64_t deadline = clave_async_client_hold_deadline(s.c);
     script_hang_up(&s);
     s.now += SCRIPT_TIMEOUT / 2;
     script_dial(&s);
     script_shake(&s, SCRIPT_SESSION, SCRIPT_TIMEOUT, false);
     script_expect(&s, OP_MULTI); /* and no answer to it */
-    assert_int_equal(clave_client_hold_deadline(s.c), deadline);
+    assert_int_equal(clave_async_client_hold_deadline(s.c), deadline);
     script_at(&s, deadline);
     assert_int_equal(s.states[s.nstates - 1], CLAVE_STATE_LOST);
     clave__client_unhold(s.c, &hold);
@@ -150,7 +150,7 @@ static void a_holder_reads_nothing_at_another_member_before_a_write(void **state
     script_connect(&s, false);
     clave__client_hold(s.c, &hold);
     script_hang_up(&s);
-    assert_int_equal(clave_exists(s.c, "/data", NULL, script_outcome, &got), CLAVE_OK);
+    assert_int_equal(clave_async_exists(s.c, "/data", NULL, script_outcome, &got), CLAVE_OK);
     script_dial(&s);
     script_shake(&s, SCRIPT_SESSION, SCRIPT_TIMEOUT, false);
     script_expect(&s, OP_MULTI);
@@ -174,7 +174,7 @@ static void a_deposed_leader_does_not_tell_that_a_create_was_not_done(void **sta
         .size = sizeof o, .mode = CLAVE_EPHEMERAL_SEQUENTIAL, .flags = CLAVE_CREATE_PROTECTED};
     script_open(&s, NULL);
     script_connect(&s, false);
-    assert_int_equal(clave_create(s.c, "/q/n-", "", 0, &o, script_outcome, &got), CLAVE_OK);
+    assert_int_equal(clave_async_create(s.c, "/q/n-", "", 0, &o, script_outcome, &got), CLAVE_OK);
     const struct wire_request *q = script_expect(&s, OP_CREATE2);
     snprintf(path, sizeof path, "%.*s0000000005", (int)q->body.create.path.n,
              (const char *)q->body.create.path.p);
@@ -218,12 +218,12 @@ static void an_ancestor_whose_answer_was_lost_is_made_again(void **state)
     const void *p;
     script_open(&s, NULL);
     script_connect(&s, true);
-    assert_int_equal(clave_create(s.c, "/a/b", NULL, 0, &o, script_outcome, &got), CLAVE_OK);
+    assert_int_equal(clave_async_create(s.c, "/a/b", NULL, 0, &o, script_outcome, &got), CLAVE_OK);
     script_expect(&s, OP_CREATE2);
     script_answer(&s, CLAVE_ENONODE, NULL);
-    assert_true(clave_client_output(s.c, &p) > 4);
+    assert_true(clave_async_client_output(s.c, &p) > 4);
     const uint8_t *frame = p;
-    clave_client_sent(s.c, s.now, 4 + (size_t)(frame[2] << 8 | frame[3]));
+    clave_async_client_sent(s.c, s.now, 4 + (size_t)(frame[2] << 8 | frame[3]));
     script_hang_up(&s);
     script_dial(&s);
     script_shake(&s, SCRIPT_SESSION, SCRIPT_TIMEOUT, false);

@@ -1,5 +1,6 @@
-/* The unfair election (clave/elementary.h): one node with a fixed name. Never two leaders, whose
- * node it is is never mistaken, and a former leader deletes and writes nothing of the next. */
+/* The unfair election (clave/async/plain_layouts.h): one node with a fixed name. Never two leaders,
+ * whose node it is is never mistaken, and a former leader deletes and writes nothing of the next.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,7 +11,7 @@
 #include <cmocka.h>
 
 #include "base/rand.h"
-#include "clave/leader.h"
+#include "clave/async/leader.h"
 #include "lib/failmem.h"
 #include "lib/seat.h"
 #include "lib/stand.h"
@@ -299,14 +300,14 @@ static void guarded_writes_are_done_only_while_it_leads(void **state)
     pair_freeze(p, 0, true);
     pair_advance(p, 3 * TIMEOUT);
     assert_true(stand_leads(&s[1]));
-    assert_false(clave_latch_valid_for(s[0].l, p->now, 0));
+    assert_false(clave_async_latch_valid_for(s[0].l, p->now, 0));
     assert_int_equal(stand_write(&s[0], "/data", "z"), CLAVE_OK);
     pair_freeze(p, 0, false);
     pair_advance(p, 5000);
     assert_int_equal(s[0].written, CLAVE_ELOST);
     assert_int_equal(s[0].not_leader, 1);
     assert_true(stand_leads(&s[1]));
-    assert_int_equal(clave_latch_publish(s[1].l, "v", 1, NULL, NULL), CLAVE_EINVAL);
+    assert_int_equal(clave_async_latch_publish(s[1].l, "v", 1, NULL, NULL), CLAVE_EINVAL);
     close_all(s, 2);
     assert_no_leftovers(p);
     pair_free(p);
@@ -336,11 +337,11 @@ static void nodes_are_checked(void **state)
 {
     (void)state;
     struct pair *p = world(1);
-    clave_latch *l;
-    clave_client *c = p->end[0].c;
-    assert_int_equal(clave_latch_new_unfair(&l, c, "/", NULL), CLAVE_EPATH);
-    assert_int_equal(clave_latch_new_unfair(&l, c, "leader", NULL), CLAVE_EPATH);
-    assert_int_equal(clave_latch_new_unfair(&l, c, "/leader/", NULL), CLAVE_EPATH);
+    clave_async_latch *l;
+    clave_async_client *c = p->end[0].c;
+    assert_int_equal(clave_async_latch_new_unfair(&l, c, "/", NULL), CLAVE_EPATH);
+    assert_int_equal(clave_async_latch_new_unfair(&l, c, "leader", NULL), CLAVE_EPATH);
+    assert_int_equal(clave_async_latch_new_unfair(&l, c, "/leader/", NULL), CLAVE_EPATH);
     assert_null(l);
     /* One below the root is fine. */
     struct stand s;
@@ -446,7 +447,7 @@ static bool one_allocation_fails(size_t which)
         stand_start(&s[n++]);
     pair_advance(p, 3000);
     for (size_t i = 0; i < n; i++)
-        if (clave_latch_state_of(s[i].l) == CLAVE_LATCH_STARTED)
+        if (clave_async_latch_state_of(s[i].l) == CLAVE_LATCH_STARTED)
             stand_resign(&s[i]);
     pair_advance(p, 3000);
     bool failed = mem.failed;
@@ -454,7 +455,7 @@ static bool one_allocation_fails(size_t which)
     pair_advance(p, 3000);
     assert_true(stand_leaders(s, n) <= 1);
     for (size_t i = 0; i < n; i++) {
-        if (clave_latch_state_of(s[i].l) == CLAVE_LATCH_LATENT)
+        if (clave_async_latch_state_of(s[i].l) == CLAVE_LATCH_LATENT)
             stand_start(&s[i]);
         if (s[i].failed)
             stand_resign(&s[i]);

@@ -303,7 +303,7 @@ static void a_set_of_two_needs_a_listing(void **state)
     seat_acquire(&c, SEAT_EVER);
     assert_int_equal(c.ahead, 2);
     pair_reset_counts(q.p);
-    clave_mutex_cancel(q.b.m, 0);
+    clave_async_mutex_cancel(q.b.m, 0);
     pair_settle(q.p);
     assert_int_equal(q.p->end[2].requests[OP_GET_CHILDREN2], 1);
     assert_false(seat_holds(&c));
@@ -348,7 +348,7 @@ static void a_counter_that_is_used_up_refuses(void **state)
     assert_int_equal(a.answers, 1);
     assert_int_equal(a.err, CLAVE_ESEQUENCE);
     assert_int_equal(pair_stats(p).ephemerals, 0);
-    assert_non_null(strstr(clave_client_errmsg(p->end[0].c), "/l"));
+    assert_non_null(strstr(clave_async_client_errmsg(p->end[0].c), "/l"));
     seat_close(&a);
     pair_free(p);
 }

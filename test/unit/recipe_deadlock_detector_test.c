@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "clave/multilock.h"
+#include "clave/async/multilock.h"
 #include "lib/failmem.h"
 #include "lib/party.h"
 #include "lib/ring.h"
@@ -43,7 +43,7 @@ static void exactly_one_gives_up(void **state)
             assert_int_equal(count_of(&r, CLAVE_EDEADLOCK), 1);
             assert_int_equal(victim->err, CLAVE_EDEADLOCK);
             assert_int_equal(victim->answers, 1);
-            assert_non_null(strstr(clave_mutex_deadlock(victim->m), " waits for /locks/"));
+            assert_non_null(strstr(clave_async_mutex_deadlock(victim->m), " waits for /locks/"));
             assert_int_equal(pair_stats(p).ephemerals, 2 * n - 1);
             /* It lets go of what it holds, and comes again. */
             for (size_t k = 1; k <= n; k++) {
@@ -188,7 +188,7 @@ static void leases_are_given_up(void **state)
     pair_advance(p, 4 * DELAY);
     assert_int_equal(s[2].answers, 1);
     assert_int_equal(s[2].err, CLAVE_EDEADLOCK);
-    assert_non_null(strstr(clave_semaphore_deadlock(s[2].s), " waits for /s/leases behind "));
+    assert_non_null(strstr(clave_async_semaphore_deadlock(s[2].s), " waits for /s/leases behind "));
     assert_int_equal(wants.answers + also.answers, 0);
     seat_close(&also);
     seat_close(&has);
@@ -200,7 +200,7 @@ static void leases_are_given_up(void **state)
     pair_free(p);
 }
 
-static void on_all(clave_multilock *ml, uint64_t owner, clave_err err, const char *failed,
+static void on_all(clave_async_multilock *ml, uint64_t owner, clave_err err, const char *failed,
                    void *arg)
 {
     (void)ml;
@@ -215,24 +215,24 @@ static void a_multilock_gives_up_all(void **state)
     static const clave_multilock_part parts[] = {{.path = "/locks/a"}, {.path = "/locks/b"}};
     struct pair *p = ring_world(2);
     struct seat has, wants;
-    clave_multilock *all;
+    clave_async_multilock *all;
     clave_mutex_options each = {.size = sizeof each, .detect_deadlocks_ms = DELAY};
     clave_multilock_options o = {.size = sizeof o, .each = &each};
     char answer[64] = "";
     assert_int_equal(seat_open(&has, p, 1, "/locks/b", NULL), CLAVE_OK);
     assert_int_equal(seat_open(&wants, p, 1, "/locks/a", NULL), CLAVE_OK);
     assert_int_equal(seat_acquire(&has, SEAT_EVER), CLAVE_OK);
-    assert_int_equal(clave_multilock_new(&all, p->end[0].c, parts, 2, &o), CLAVE_OK);
-    assert_int_equal(clave_multilock_acquire(all, 3, CLAVE_NEVER, on_all, answer), CLAVE_OK);
+    assert_int_equal(clave_async_multilock_new(&all, p->end[0].c, parts, 2, &o), CLAVE_OK);
+    assert_int_equal(clave_async_multilock_acquire(all, 3, CLAVE_NEVER, on_all, answer), CLAVE_OK);
     pair_settle(p);
     assert_int_equal(seat_acquire(&wants, SEAT_EVER), CLAVE_OK);
     pair_advance(p, 2 * DELAY);
     assert_string_equal(answer, "EDEADLOCK /locks/b");
-    assert_non_null(clave_mutex_deadlock(clave_multilock_at(all, "/locks/b")));
+    assert_non_null(clave_async_mutex_deadlock(clave_async_multilock_at(all, "/locks/b")));
     assert_true(seat_holds(&wants));
     seat_close(&wants);
     seat_close(&has);
-    clave_multilock_free(all);
+    clave_async_multilock_free(all);
     pair_settle(p);
     assert_int_equal(pair_stats(p).ephemerals, 0);
     pair_free(p);
@@ -296,7 +296,7 @@ static void who_leaves_while_it_looks_hears_no_more(void **state)
         ring_want(&r, 1);
         pair_rule(p, (struct pair_rule){1, PAIR_REPLY, OP_SYNC, PAIR_HOLD, skip});
         pair_advance(p, DELAY + 100);
-        assert_int_equal(clave_mutex_cancel(r.wants[1].m, 0), CLAVE_OK);
+        assert_int_equal(clave_async_mutex_cancel(r.wants[1].m, 0), CLAVE_OK);
         pair_clear(p);
         pair_advance(p, DELAY);
         assert_int_equal(r.wants[1].err, CLAVE_ECANCELED);
@@ -366,7 +366,7 @@ static void give_back(struct walker *w)
 {
     while (w->got > 0) {
         struct seat *s = &w->seats[w->order[--w->got]];
-        clave_err err = clave_mutex_release(s->m, 0, NULL, NULL);
+        clave_err err = clave_async_mutex_release(s->m, 0, NULL, NULL);
         assert_true(err == CLAVE_OK || err == CLAVE_ELOST);
     }
     for (size_t i = CROWD_LOCKS - 1; i > 0; i--) {
@@ -395,7 +395,7 @@ static bool is_in_cycle(const struct walker *w)
     return at == w;
 }
 
-static void on_walked(clave_mutex *m, uint64_t owner, clave_err err, void *arg)
+static void on_walked(clave_async_mutex *m, uint64_t owner, clave_err err, void *arg)
 {
     struct walker *w = arg;
     (void)m;
@@ -408,8 +408,8 @@ static void on_walked(clave_mutex *m, uint64_t owner, clave_err err, void *arg)
 static void walk(struct walker *w)
 {
     w->answered = false;
-    clave_mutex *m = w->seats[w->order[w->got]].m;
-    assert_int_equal(clave_mutex_acquire(m, 0, CLAVE_NEVER, on_walked, w), CLAVE_OK);
+    clave_async_mutex *m = w->seats[w->order[w->got]].m;
+    assert_int_equal(clave_async_mutex_acquire(m, 0, CLAVE_NEVER, on_walked, w), CLAVE_OK);
 }
 
 /* One step, outside of callbacks. */
@@ -481,7 +481,7 @@ static void a_crowd_goes_on(void **state)
             deadlocks += w[i].deadlocks;
             needless += w[i].needless;
             for (size_t k = 0; k < CROWD_LOCKS; k++)
-                clave_mutex_free(w[i].seats[k].m);
+                clave_async_mutex_free(w[i].seats[k].m);
         }
         if (!disturbed)
             assert_int_equal(needless, 0);
@@ -515,7 +515,7 @@ static void options_are_checked(void **state)
     o.nlock_roots = 1;
     assert_int_equal(seat_open_simple(&s, p, 0, "/locks/a", "n-", &o), CLAVE_EINVAL);
     assert_int_equal(seat_open(&s, p, 0, "/locks/a", &o), CLAVE_OK);
-    assert_null(clave_mutex_deadlock(s.m));
+    assert_null(clave_async_mutex_deadlock(s.m));
     seat_close(&s);
     o.detect_deadlocks_ms = 0;
     assert_int_equal(seat_open(&s, p, 0, "/locks/a", &o), CLAVE_EINVAL);

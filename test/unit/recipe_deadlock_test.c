@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "clave/deadlock_search.h"
+#include "clave/async/deadlock.h"
 #include "lib/ring.h"
 
 /* ---- looking from outside ---------------------------------------------------------------- */
@@ -22,7 +22,7 @@ struct finding {
     char node[128];
 };
 
-static void on_found(clave_client *c, clave_err err, const clave_deadlock *list, size_t n,
+static void on_found(clave_async_client *c, clave_err err, const clave_deadlock *list, size_t n,
                      void *arg)
 {
     struct finding *f = arg;
@@ -39,7 +39,7 @@ static void on_found(clave_client *c, clave_err err, const clave_deadlock *list,
 static void ask(struct finding *f, struct pair *p, size_t client, const char *root)
 {
     *f = (struct finding){0};
-    assert_int_equal(clave_deadlocks_find(p->end[client].c, &root, 1, on_found, f), CLAVE_OK);
+    assert_int_equal(clave_async_deadlocks_find(p->end[client].c, &root, 1, on_found, f), CLAVE_OK);
 }
 
 static struct finding look(struct pair *p, size_t client, const char *root)
@@ -82,9 +82,9 @@ static void nothing_is_found_where_nothing_is(void **state)
     assert_int_equal(f.err, CLAVE_OK);
     assert_int_equal(f.n, 0);
     const char *bad = "locks";
-    assert_int_equal(clave_deadlocks_find(p->end[0].c, &bad, 1, on_found, &f), CLAVE_EPATH);
-    assert_int_equal(clave_deadlocks_find(p->end[0].c, &bad, 0, on_found, &f), CLAVE_EINVAL);
-    assert_int_equal(clave_deadlocks_find(p->end[0].c, &bad, 1, NULL, &f), CLAVE_EINVAL);
+    assert_int_equal(clave_async_deadlocks_find(p->end[0].c, &bad, 1, on_found, &f), CLAVE_EPATH);
+    assert_int_equal(clave_async_deadlocks_find(p->end[0].c, &bad, 0, on_found, &f), CLAVE_EINVAL);
+    assert_int_equal(clave_async_deadlocks_find(p->end[0].c, &bad, 1, NULL, &f), CLAVE_EINVAL);
     pair_free(p);
 }
 
@@ -115,7 +115,7 @@ static void a_cycle_that_dissolves_between_two_looks_is_none(void **state)
     ring_close(&r);
 }
 
-static void on_known(clave_client *c, const clave_result *res, void *arg)
+static void on_known(clave_async_client *c, const clave_result *res, void *arg)
 {
     (void)c;
     (void)arg;
@@ -131,7 +131,8 @@ static void nodes_that_are_not_readable_are_left_out(void **state)
     struct ring r;
     clave_mutex_options o = {.size = sizeof o, .acls = &own, .nacls = 1};
     for (size_t i = 0; i < 2; i++)
-        assert_int_equal(clave_add_auth(p->end[i].c, "digest", "a:b", 3, on_known, NULL), CLAVE_OK);
+        assert_int_equal(clave_async_add_auth(p->end[i].c, "digest", "a:b", 3, on_known, NULL),
+                         CLAVE_OK);
     ring_open(&r, p, 2, &o);
     ring_want(&r, 0);
     ring_want(&r, 1);
@@ -173,7 +174,7 @@ static void a_look_ends_with_its_client(void **state)
     struct finding f;
     assert_int_equal(seat_make(p, 0, "/locks"), CLAVE_OK);
     ask(&f, p, 1, "/locks");
-    clave_client_free(p->end[1].c);
+    clave_async_client_free(p->end[1].c);
     p->end[1].c = NULL;
     assert_int_equal(f.times, 1);
     assert_int_equal(f.err, CLAVE_ECLOSED);
@@ -218,7 +219,7 @@ static void owners_of_one_session_are_told_apart(void **state)
     close_all(s, 5);
 }
 
-static void on_roll(clave_client *c, clave_err err, const clave_participant *list, size_t n,
+static void on_roll(clave_async_client *c, clave_err err, const clave_participant *list, size_t n,
                     void *arg)
 {
     (void)c;
@@ -230,7 +231,7 @@ static void on_roll(clave_client *c, clave_err err, const clave_participant *lis
 static void task_of(struct pair *p, char out[32])
 {
     strcpy(out, "?");
-    assert_int_equal(clave_participants(p->end[0].c, "/locks/a", on_roll, out), CLAVE_OK);
+    assert_int_equal(clave_async_participants(p->end[0].c, "/locks/a", on_roll, out), CLAVE_OK);
     pair_settle(p);
 }
 
@@ -359,7 +360,8 @@ static void too_many_nodes_are_too_many(void **state)
     }
     struct finding f = look(p, 0, "/");
     assert_int_equal(f.err, CLAVE_ETOOBIG);
-    assert_non_null(strstr(clave_client_errmsg(p->end[0].c), "more than 50000 nodes below /"));
+    assert_non_null(
+        strstr(clave_async_client_errmsg(p->end[0].c), "more than 50000 nodes below /"));
     pair_free(p);
 }
 

@@ -169,17 +169,17 @@ static void a_node_of_the_old_session_is_never_adopted(void **state)
     p->end[0].refused = true; /* it cannot come back before its session is over */
     seat_ask(&a, SEAT_EVER);
     pair_settle(p);
-    int64_t old = clave_client_session_id(p->end[0].c);
+    int64_t old = clave_async_client_session_id(p->end[0].c);
     while (!pair_saw(p, 0, CLAVE_STATE_LOST))
         pair_advance(p, 10);
     /* The client swaps its session while the old one's node stands. */
     assert_int_equal(seat_list(p, 1, "/l", names, 4), 1);
     p->end[0].refused = false;
     pair_advance(p, 3000);
-    assert_true(clave_client_session_id(p->end[0].c) != old);
+    assert_true(clave_async_client_session_id(p->end[0].c) != old);
     assert_true(seat_holds(&a));
     assert_int_equal(a.answers, 1);
-    assert_int_equal(seat_grant(&a).session_id, clave_client_session_id(p->end[0].c));
+    assert_int_equal(seat_grant(&a).session_id, clave_async_client_session_id(p->end[0].c));
     assert_int_equal(seat_list(p, 1, "/l", names, 4), 1);
     assert_non_null(strstr(seat_grant(&a).node, names[0]));
     seat_close(&a);
@@ -236,7 +236,7 @@ static void a_holder_that_was_stopped_does_no_harm(void **state)
     pair_freeze(p, 0, true);
     pair_advance(p, 3 * TIMEOUT);
     assert_true(seat_holds(&b));
-    assert_false(clave_mutex_valid_for(a.m, 0, p->now, 0));
+    assert_false(clave_async_mutex_valid_for(a.m, 0, p->now, 0));
     /* It wakes up in the middle of its work: the write is asked for before any tick. */
     assert_int_equal(seat_write(&a, "/data", "x"), CLAVE_OK);
     pair_freeze(p, 0, false);
@@ -322,7 +322,7 @@ static void closing_the_client_ends_all(void **state)
     seat_acquire(&a, SEAT_EVER);
     seat_acquire(&b, SEAT_EVER);
     seat_acquire(&c, SEAT_EVER);
-    clave_client_close(p->end[1].c, p->now);
+    clave_async_client_close(p->end[1].c, p->now);
     pair_settle(p);
     assert_int_equal(b.answers, 1);
     assert_int_equal(b.err, CLAVE_ECLOSED);
@@ -350,8 +350,8 @@ static void freeing_the_client_right_behind_the_mutex_answers_all(void **state)
     seat_acquire(&b, SEAT_EVER);
     seat_ask(&c, 50);
     seat_ask(&a, SEAT_EVER);
-    clave_mutex_free(a.m);
-    clave_client_free(p->end[0].c);
+    clave_async_mutex_free(a.m);
+    clave_async_client_free(p->end[0].c);
     p->o.clients = 0;
     assert_int_equal(a.answers, 2);
     assert_int_equal(b.answers, 1);
@@ -499,7 +499,7 @@ static void a_grant_has_time_left(void **state)
     assert_true(seat_holds(&a));
     seat_release(&a);
     assert_true(seat_holds(&b));
-    assert_true(clave_mutex_valid_for(b.m, 0, p->now, TIMEOUT / 3));
+    assert_true(clave_async_mutex_valid_for(b.m, 0, p->now, TIMEOUT / 3));
     seat_close(&a);
     seat_close(&b);
     pair_free(p);

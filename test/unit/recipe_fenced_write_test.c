@@ -19,7 +19,7 @@ struct outcome {
     int32_t version;
 };
 
-static void on_result(clave_client *c, const clave_result *res, void *arg)
+static void on_result(clave_async_client *c, const clave_result *res, void *arg)
 {
     (void)c;
     struct outcome *o = arg;
@@ -39,36 +39,38 @@ static void writes_are_done_while_the_lock_is_held(void **state)
     struct seat a;
     struct outcome o = {0};
     seat_open(&a, p, 0, "/l", NULL);
-    assert_int_equal(clave_mutex_create(a.m, 0, "/x", "1", 1, CLAVE_PERSISTENT, on_result, &o),
-                     CLAVE_ENOTHELD);
+    assert_int_equal(
+        clave_async_mutex_create(a.m, 0, "/x", "1", 1, CLAVE_PERSISTENT, on_result, &o),
+        CLAVE_ENOTHELD);
     seat_acquire(&a, SEAT_EVER);
 
-    assert_int_equal(clave_mutex_create(a.m, 0, "/x", "1", 1, CLAVE_PERSISTENT, on_result, &o),
-                     CLAVE_OK);
+    assert_int_equal(
+        clave_async_mutex_create(a.m, 0, "/x", "1", 1, CLAVE_PERSISTENT, on_result, &o), CLAVE_OK);
     pair_settle(p);
     assert_int_equal(o.err, CLAVE_OK);
     assert_string_equal(o.path, "/x");
     assert_int_equal(o.nops, 0);
 
-    assert_int_equal(
-        clave_mutex_create(a.m, 0, "/x/s-", "", 0, CLAVE_PERSISTENT_SEQUENTIAL, on_result, &o),
-        CLAVE_OK);
+    assert_int_equal(clave_async_mutex_create(a.m, 0, "/x/s-", "", 0, CLAVE_PERSISTENT_SEQUENTIAL,
+                                              on_result, &o),
+                     CLAVE_OK);
     pair_settle(p);
     assert_string_equal(o.path, "/x/s-0000000000");
 
-    assert_int_equal(clave_mutex_set(a.m, 0, "/x", "2", 1, 0, on_result, &o), CLAVE_OK);
+    assert_int_equal(clave_async_mutex_set(a.m, 0, "/x", "2", 1, 0, on_result, &o), CLAVE_OK);
     pair_settle(p);
     assert_int_equal(o.err, CLAVE_OK);
     assert_int_equal(o.version, 1);
     assert_string_equal(o.path, "/x");
-    assert_int_equal(clave_mutex_set(a.m, 0, "/x", "3", 1, 0, on_result, &o), CLAVE_OK);
+    assert_int_equal(clave_async_mutex_set(a.m, 0, "/x", "3", 1, 0, on_result, &o), CLAVE_OK);
     pair_settle(p);
     assert_int_equal(o.err, CLAVE_EBADVERSION);
-    assert_int_equal(clave_mutex_set(a.m, 0, "/none", "3", 1, 0, on_result, &o), CLAVE_OK);
+    assert_int_equal(clave_async_mutex_set(a.m, 0, "/none", "3", 1, 0, on_result, &o), CLAVE_OK);
     pair_settle(p);
     assert_int_equal(o.err, CLAVE_ENONODE); /* the write's, not the check's */
 
-    assert_int_equal(clave_mutex_delete(a.m, 0, "/x/s-0000000000", -1, on_result, &o), CLAVE_OK);
+    assert_int_equal(clave_async_mutex_delete(a.m, 0, "/x/s-0000000000", -1, on_result, &o),
+                     CLAVE_OK);
     pair_settle(p);
     assert_int_equal(o.err, CLAVE_OK);
     assert_int_equal(o.calls, 6);
@@ -90,19 +92,19 @@ static void a_multi_has_the_callers_operations_only(void **state)
         {.kind = CLAVE_OP_SET, .path = "/x", .data = "1", .len = 1, .version = 0},
         {.kind = CLAVE_OP_DELETE, .path = "/none", .version = -1},
     };
-    assert_int_equal(clave_mutex_multi(a.m, 0, ops, 2, on_result, &o), CLAVE_OK);
+    assert_int_equal(clave_async_mutex_multi(a.m, 0, ops, 2, on_result, &o), CLAVE_OK);
     pair_settle(p);
     assert_int_equal(o.err, CLAVE_OK);
     assert_int_equal(o.nops, 2);
     assert_int_equal(o.op_errs[0], CLAVE_OK);
     assert_int_equal(o.op_errs[1], CLAVE_OK);
-    assert_int_equal(clave_mutex_multi(a.m, 0, ops + 1, 2, on_result, &o), CLAVE_OK);
+    assert_int_equal(clave_async_mutex_multi(a.m, 0, ops + 1, 2, on_result, &o), CLAVE_OK);
     pair_settle(p);
     assert_int_equal(o.err, CLAVE_EBADVERSION);
     assert_int_equal(o.nops, 2);
     assert_int_equal(o.op_errs[0], CLAVE_EBADVERSION);
     /* None at all: just the proof that the lock is held. */
-    assert_int_equal(clave_mutex_multi(a.m, 0, NULL, 0, on_result, &o), CLAVE_OK);
+    assert_int_equal(clave_async_mutex_multi(a.m, 0, NULL, 0, on_result, &o), CLAVE_OK);
     pair_settle(p);
     assert_int_equal(o.err, CLAVE_OK);
     assert_int_equal(o.nops, 0);
@@ -124,12 +126,12 @@ static void a_write_after_the_loss_is_refused_by_the_server(void **state)
     snprintf(node, sizeof node, "%s", seat_grant(&a).node);
     assert_int_equal(seat_remove(p, 1, node), CLAVE_OK);
     assert_true(seat_holds(&a));
-    assert_int_equal(clave_mutex_set(a.m, 0, "/x", "1", 1, -1, on_result, &o), CLAVE_OK);
+    assert_int_equal(clave_async_mutex_set(a.m, 0, "/x", "1", 1, -1, on_result, &o), CLAVE_OK);
     pair_settle(p);
     assert_int_equal(o.err, CLAVE_ELOST);
     assert_string_equal(o.path, "/x");
     clave_op op = {.kind = CLAVE_OP_DELETE, .path = "/x", .version = -1};
-    assert_int_equal(clave_mutex_multi(a.m, 0, &op, 1, on_result, &o), CLAVE_OK);
+    assert_int_equal(clave_async_mutex_multi(a.m, 0, &op, 1, on_result, &o), CLAVE_OK);
     pair_settle(p);
     assert_int_equal(o.err, CLAVE_ELOST);
     assert_int_equal(o.nops, 1);
@@ -148,7 +150,7 @@ struct people {
     int64_t pids[8], tokens[8];
 };
 
-static void on_people(clave_client *c, clave_err err, const clave_participant *list, size_t n,
+static void on_people(clave_async_client *c, clave_err err, const clave_participant *list, size_t n,
                       void *arg)
 {
     (void)c;
@@ -169,7 +171,7 @@ static void on_people(clave_client *c, clave_err err, const clave_participant *l
 static struct people ask(struct pair *p, size_t client)
 {
     struct people o = {0};
-    assert_int_equal(clave_participants(p->end[client].c, "/l", on_people, &o), CLAVE_OK);
+    assert_int_equal(clave_async_participants(p->end[client].c, "/l", on_people, &o), CLAVE_OK);
     pair_settle(p);
     assert_int_equal(o.calls, 1);
     return o;
@@ -243,7 +245,7 @@ static void participants_that_vanish_meanwhile_are_left_out(void **state)
     seat_acquire(&a, SEAT_EVER);
     seat_acquire(&b, SEAT_EVER);
     pair_rule(p, (struct pair_rule){2, PAIR_REQUEST, OP_GET_DATA, PAIR_HOLD, 0});
-    assert_int_equal(clave_participants(p->end[2].c, "/l", on_people, &o), CLAVE_OK);
+    assert_int_equal(clave_async_participants(p->end[2].c, "/l", on_people, &o), CLAVE_OK);
     pair_settle(p);
     seat_release(&a);
     pair_clear(p);
@@ -253,7 +255,7 @@ static void participants_that_vanish_meanwhile_are_left_out(void **state)
     assert_int_equal(o.tokens[0], seat_grant(&b).token);
     /* The client goes in the middle of it. */
     pair_rule(p, (struct pair_rule){2, PAIR_REQUEST, OP_GET_DATA, PAIR_HOLD, 0});
-    assert_int_equal(clave_participants(p->end[2].c, "/l", on_people, &o), CLAVE_OK);
+    assert_int_equal(clave_async_participants(p->end[2].c, "/l", on_people, &o), CLAVE_OK);
     pair_settle(p);
     assert_int_equal(o.calls, 1);
     seat_close(&a);

@@ -34,7 +34,7 @@ static clave_latch_options by(clave_latch_policy policy)
 
 /* ---- costs and layout ------------------------------------------------------------------ */
 
-static void on_data(clave_client *c, const clave_result *res, void *arg)
+static void on_data(clave_async_client *c, const clave_result *res, void *arg)
 {
     (void)c;
     assert_int_equal(res->err, CLAVE_OK);
@@ -50,18 +50,18 @@ static void the_node_is_curators(void **state)
     char data[64] = "";
     o.id = "n\xc3\xbc";
     stand_open(&a, p, 0, "/e", &o);
-    assert_null(clave_latch_own_path(a.l));
-    assert_int_equal(clave_latch_state_of(a.l), CLAVE_LATCH_LATENT);
+    assert_null(clave_async_latch_own_path(a.l));
+    assert_int_equal(clave_async_latch_state_of(a.l), CLAVE_LATCH_LATENT);
     stand_start(&a);
-    assert_int_equal(clave_latch_state_of(a.l), CLAVE_LATCH_STARTED);
-    const char *node = clave_latch_own_path(a.l);
+    assert_int_equal(clave_async_latch_state_of(a.l), CLAVE_LATCH_STARTED);
+    const char *node = clave_async_latch_own_path(a.l);
     assert_memory_equal(node, "/e/_c_", 6);
     assert_int_equal(strlen(node), strlen("/e/") + 40 + strlen("latch-") + 10);
     assert_memory_equal(node + 43, "latch-", 6);
-    clave_get(p->end[0].c, node, NULL, on_data, data);
+    clave_async_get(p->end[0].c, node, NULL, on_data, data);
     pair_settle(p);
     assert_string_equal(data, "n\xc3\xbc");
-    assert_string_equal(clave_latch_id(a.l), data);
+    assert_string_equal(clave_async_latch_id(a.l), data);
     stand_close(&a);
     assert_no_leftovers(p);
     pair_free(p);
@@ -172,7 +172,7 @@ static void testWaiting(void **state)
     pair_free(p);
 }
 
-static void on_ignored(clave_latch *l, clave_err err, void *arg)
+static void on_ignored(clave_async_latch *l, clave_err err, void *arg)
 {
     (void)l;
     *(clave_err *)arg = err;
@@ -186,17 +186,17 @@ static void a_cancelled_await_answers_once(void **state)
     clave_err one = CLAVE_ETIMEDOUT, other = CLAVE_ETIMEDOUT;
     stand_up(&a, p, 0, "/e", NULL);
     stand_up(&b, p, 1, "/e", NULL);
-    clave_latch_await(b.l, CLAVE_NEVER, on_ignored, &one);
-    clave_latch_await(b.l, CLAVE_NEVER, on_ignored, &other);
-    assert_int_equal(clave_latch_cancel(b.l, on_ignored, &one), CLAVE_OK);
+    clave_async_latch_await(b.l, CLAVE_NEVER, on_ignored, &one);
+    clave_async_latch_await(b.l, CLAVE_NEVER, on_ignored, &other);
+    assert_int_equal(clave_async_latch_cancel(b.l, on_ignored, &one), CLAVE_OK);
     assert_int_equal(one, CLAVE_ETIMEDOUT); /* never inside the call */
     pair_settle(p);
     assert_int_equal(one, CLAVE_ECANCELED);
     assert_int_equal(other, CLAVE_ETIMEDOUT);
-    assert_int_equal(clave_latch_cancel(b.l, on_ignored, &one), CLAVE_ENOTHELD);
+    assert_int_equal(clave_async_latch_cancel(b.l, on_ignored, &one), CLAVE_ENOTHELD);
     /* A leader's, too, which is not yet told that it leads. */
-    clave_latch_await(a.l, CLAVE_NEVER, on_ignored, &one);
-    assert_int_equal(clave_latch_cancel(a.l, on_ignored, &one), CLAVE_OK);
+    clave_async_latch_await(a.l, CLAVE_NEVER, on_ignored, &one);
+    assert_int_equal(clave_async_latch_cancel(a.l, on_ignored, &one), CLAVE_OK);
     one = CLAVE_ETIMEDOUT;
     pair_settle(p);
     assert_int_equal(one, CLAVE_ECANCELED);
@@ -242,9 +242,10 @@ static void testCallbackSanity(void **state)
     for (size_t i = 0; i < 3; i++) {
         assert_int_equal(s[i].departures, 1);
         assert_int_equal(s[i].left, CLAVE_OK);
-        assert_int_equal(clave_latch_state_of(s[i].l), CLAVE_LATCH_CLOSED);
-        assert_int_equal(clave_latch_start(s[i].l), CLAVE_EINVAL);
-        assert_int_equal(clave_latch_close(s[i].l, CLAVE_CLOSE_SILENT, NULL, NULL), CLAVE_EINVAL);
+        assert_int_equal(clave_async_latch_state_of(s[i].l), CLAVE_LATCH_CLOSED);
+        assert_int_equal(clave_async_latch_start(s[i].l), CLAVE_EINVAL);
+        assert_int_equal(clave_async_latch_close(s[i].l, CLAVE_CLOSE_SILENT, NULL, NULL),
+                         CLAVE_EINVAL);
     }
     assert_no_leftovers(p);
     for (size_t i = 0; i < 3; i++)
@@ -298,8 +299,8 @@ static void testResetRace(void **state)
     struct pair *p = world(1);
     struct stand a;
     stand_up(&a, p, 0, "/e", NULL);
-    assert_int_equal(clave_latch_resign(a.l), CLAVE_OK);
-    assert_int_equal(clave_latch_resign(a.l), CLAVE_OK);
+    assert_int_equal(clave_async_latch_resign(a.l), CLAVE_OK);
+    assert_int_equal(clave_async_latch_resign(a.l), CLAVE_OK);
     pair_settle(p);
     assert_int_equal(seat_list(p, 0, "/e", NULL, 0), 1);
     assert_true(stand_leads(&a));
@@ -365,17 +366,17 @@ static void testErrorPolicies(void **state)
     struct stand a;
     char node[128];
     stand_up(&a, p, 0, "/e", &o);
-    snprintf(node, sizeof node, "%s", clave_latch_own_path(a.l));
+    snprintf(node, sizeof node, "%s", clave_async_latch_own_path(a.l));
     int64_t token = stand_grant(&a).token;
     for (int i = 0; i < 3; i++) {
         pair_refuse(p, 0, true);
         pair_advance(p, 1000);
         assert_false(stand_leads(&a));
-        assert_int_equal(clave_latch_set(a.l, "/x", "", 0, -1, NULL, NULL), CLAVE_ENOTHELD);
+        assert_int_equal(clave_async_latch_set(a.l, "/x", "", 0, -1, NULL, NULL), CLAVE_ENOTHELD);
         pair_refuse(p, 0, false);
         pair_advance(p, 3000);
         assert_true(stand_leads(&a));
-        assert_string_equal(clave_latch_own_path(a.l), node);
+        assert_string_equal(clave_async_latch_own_path(a.l), node);
         assert_int_equal(stand_grant(&a).token, token);
     }
     assert_true(stand_heard(&a, "LnLnLnL"));
@@ -446,16 +447,16 @@ static void testRelativePath(void **state)
 {
     (void)state;
     struct pair *p = world(1);
-    clave_latch *l;
-    assert_int_equal(clave_latch_new(&l, p->end[0].c, "e", NULL), CLAVE_EPATH);
+    clave_async_latch *l;
+    assert_int_equal(clave_async_latch_new(&l, p->end[0].c, "e", NULL), CLAVE_EPATH);
     assert_null(l);
-    assert_int_equal(clave_latch_new(&l, p->end[0].c, "/e/", NULL), CLAVE_EPATH);
+    assert_int_equal(clave_async_latch_new(&l, p->end[0].c, "/e/", NULL), CLAVE_EPATH);
     clave_latch_options bad = by(CLAVE_POLICY_STANDARD);
     bad.max_term_ms = -1;
-    assert_int_equal(clave_latch_new(&l, p->end[0].c, "/e", &bad), CLAVE_EINVAL);
+    assert_int_equal(clave_async_latch_new(&l, p->end[0].c, "/e", &bad), CLAVE_EINVAL);
     bad = by((clave_latch_policy)7);
-    assert_int_equal(clave_latch_new(&l, p->end[0].c, "/e", &bad), CLAVE_EINVAL);
-    clave_latch_free(NULL);
+    assert_int_equal(clave_async_latch_new(&l, p->end[0].c, "/e", &bad), CLAVE_EINVAL);
+    clave_async_latch_free(NULL);
     pair_free(p);
 }
 
@@ -520,7 +521,7 @@ static void a_resignation_is_told_in_order(void **state)
     struct stand a;
     stand_up(&a, p, 0, "/e", NULL);
     int64_t token = stand_grant(&a).token;
-    assert_int_equal(clave_latch_resign(a.l), CLAVE_OK);
+    assert_int_equal(clave_async_latch_resign(a.l), CLAVE_OK);
     assert_true(stand_heard(&a, "L"));
     assert_false(stand_leads(&a));
     pair_settle(p);
@@ -540,8 +541,8 @@ static void a_term_ends(void **state)
     stand_up(&a, p, 0, "/e", &o);
     stand_up(&b, p, 1, "/e", NULL);
     assert_int_equal(stand_grant(&a).deadline, p->now + 2000);
-    assert_true(clave_latch_valid_for(a.l, p->now, 2000));
-    assert_false(clave_latch_valid_for(a.l, p->now, 2001));
+    assert_true(clave_async_latch_valid_for(a.l, p->now, 2000));
+    assert_false(clave_async_latch_valid_for(a.l, p->now, 2001));
     pair_advance(p, 2000);
     assert_true(stand_leads(&b));
     assert_true(stand_heard(&a, "Lnqx"));
@@ -563,7 +564,7 @@ static void guarded_writes_are_done_only_while_it_leads(void **state)
     assert_int_equal(stand_write(&a, "/x", "a"), CLAVE_OK);
     assert_int_equal(a.written, CLAVE_OK);
     char node[128];
-    snprintf(node, sizeof node, "%s", clave_latch_own_path(a.l));
+    snprintf(node, sizeof node, "%s", clave_async_latch_own_path(a.l));
     /* It does not know yet that somebody has deleted its node. */
     pair_rule(p, (struct pair_rule){0, PAIR_REPLY, OP_NOTIFICATION, PAIR_HOLD, 0});
     assert_int_equal(seat_remove(p, 1, node), CLAVE_OK);
@@ -596,22 +597,22 @@ static void other_children_stop_no_election(void **state)
 }
 
 /* The callbacks may do what they like with their latch. */
-static void resign_at_once(clave_latch *l, const clave_latch_event *ev, void *arg)
+static void resign_at_once(clave_async_latch *l, const clave_latch_event *ev, void *arg)
 {
     unsigned *left = arg;
     if (ev->kind == CLAVE_LATCH_LEADER && *left > 0) {
         --*left;
-        assert_int_equal(clave_latch_resign(l), CLAVE_OK);
-        assert_false(clave_latch_grant(l, &(clave_grant){0}));
+        assert_int_equal(clave_async_latch_resign(l), CLAVE_OK);
+        assert_false(clave_async_latch_grant(l, &(clave_grant){0}));
     }
 }
 
-static void free_at_once(clave_latch *l, const clave_latch_event *ev, void *arg)
+static void free_at_once(clave_async_latch *l, const clave_latch_event *ev, void *arg)
 {
     unsigned *times = arg;
     if (ev->kind == CLAVE_LATCH_LEADER) {
         ++*times;
-        clave_latch_free(l);
+        clave_async_latch_free(l);
     }
 }
 
@@ -620,21 +621,21 @@ static void a_callback_may_resign_or_free(void **state)
     (void)state;
     struct pair *p = world(1);
     clave_latch_options o = by(CLAVE_POLICY_STANDARD);
-    clave_latch *l;
+    clave_async_latch *l;
     unsigned n = 3;
     o.event_cb = resign_at_once;
     o.event_arg = &n;
-    assert_int_equal(clave_latch_new(&l, p->end[0].c, "/e", &o), CLAVE_OK);
-    clave_latch_start(l);
+    assert_int_equal(clave_async_latch_new(&l, p->end[0].c, "/e", &o), CLAVE_OK);
+    clave_async_latch_start(l);
     pair_settle(p);
     assert_int_equal(n, 0);
-    assert_true(clave_latch_has_leadership(l, p->now));
+    assert_true(clave_async_latch_has_leadership(l, p->now));
     assert_int_equal(seat_list(p, 0, "/e", NULL, 0), 1);
-    clave_latch_free(l);
+    clave_async_latch_free(l);
     pair_settle(p);
     o.event_cb = free_at_once;
-    assert_int_equal(clave_latch_new(&l, p->end[0].c, "/e", &o), CLAVE_OK);
-    clave_latch_start(l);
+    assert_int_equal(clave_async_latch_new(&l, p->end[0].c, "/e", &o), CLAVE_OK);
+    clave_async_latch_start(l);
     pair_settle(p);
     assert_int_equal(n, 1);
     assert_no_leftovers(p);
@@ -649,16 +650,16 @@ static void the_clients_end_is_told(void **state)
     stand_up(&a, p, 0, "/e", NULL);
     stand_up(&b, p, 1, "/e", NULL);
     stand_await(&b, -1);
-    clave_client_abandon(p->end[0].c, p->now);
-    clave_client_abandon(p->end[1].c, p->now);
+    clave_async_client_abandon(p->end[0].c, p->now);
+    clave_async_client_abandon(p->end[1].c, p->now);
     assert_true(stand_heard(&a, "Ln"));
     assert_int_equal(a.why, CLAVE_ECLOSED);
     assert_int_equal(b.answers, 1);
     assert_int_equal(b.err, CLAVE_ECLOSED);
-    assert_int_equal(clave_latch_state_of(a.l), CLAVE_LATCH_CLOSED);
-    assert_int_equal(clave_latch_state_of(b.l), CLAVE_LATCH_CLOSED);
-    clave_latch_free(a.l);
-    clave_latch_free(b.l);
+    assert_int_equal(clave_async_latch_state_of(a.l), CLAVE_LATCH_CLOSED);
+    assert_int_equal(clave_async_latch_state_of(b.l), CLAVE_LATCH_CLOSED);
+    clave_async_latch_free(a.l);
+    clave_async_latch_free(b.l);
     pair_free(p);
 }
 

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/path.h"
-#include "clave/leader.h"
+#include "clave/async/leader.h"
 #include "lib/failmem.h"
 #include "lib/seat.h"
 #include "lib/stand.h"
@@ -29,12 +29,12 @@ static void stand_as(struct stand *s, struct pair *p, size_t client, const char 
 
 /* Everything a follower was told, as "id=value ", "-" for a vacancy, "!" for an error. */
 struct follower {
-    clave_leader_watch *w;
+    clave_async_leader_watch *w;
     char story[256];
     clave_err err;
 };
 
-static void on_news(clave_leader_watch *w, const clave_leader_news *news, void *arg)
+static void on_news(clave_async_leader_watch *w, const clave_leader_news *news, void *arg)
 {
     struct follower *f = arg;
     size_t n = strlen(f->story);
@@ -62,11 +62,12 @@ static bool told(struct follower *f, const char *story)
 static void follow(struct follower *f, struct pair *p, size_t client)
 {
     *f = (struct follower){0};
-    assert_int_equal(clave_leader_watch_new(&f->w, p->end[client].c, "/e", on_news, f), CLAVE_OK);
+    assert_int_equal(clave_async_leader_watch_new(&f->w, p->end[client].c, "/e", on_news, f),
+                     CLAVE_OK);
     pair_settle(p);
 }
 
-static void on_transferred(clave_client *c, clave_err err, void *arg)
+static void on_transferred(clave_async_client *c, clave_err err, void *arg)
 {
     (void)c;
     *(clave_err *)arg = err;
@@ -74,7 +75,7 @@ static void on_transferred(clave_client *c, clave_err err, void *arg)
 
 static void publish(struct stand *s, const char *text)
 {
-    clave_err err = clave_latch_publish(s->l, text, strlen(text), NULL, NULL);
+    clave_err err = clave_async_latch_publish(s->l, text, strlen(text), NULL, NULL);
     assert_int_equal(err, CLAVE_OK);
     pair_settle(s->p);
 }
@@ -98,8 +99,8 @@ struct roll {
     char ids[64];
 };
 
-static void on_participants(clave_client *c, clave_err err, const clave_participant *list, size_t n,
-                            void *arg)
+static void on_participants(clave_async_client *c, clave_err err, const clave_participant *list,
+                            size_t n, void *arg)
 {
     struct roll *r = arg;
     (void)c;
@@ -124,10 +125,10 @@ static void participants_stand_in_order(void **state)
     stand_as(&s[2], p, 2, "c");
     stand_resign(&s[0]);
     assert_int_equal(seat_make(p, 3, "/e/foreign"), CLAVE_OK);
-    clave_latch_participants(p->end[3].c, "/e", on_participants, &r);
+    clave_async_latch_participants(p->end[3].c, "/e", on_participants, &r);
     pair_settle(p);
     assert_string_equal(r.ids, "b c a ");
-    clave_latch_leader(p->end[3].c, "/e", on_participants, &r);
+    clave_async_latch_leader(p->end[3].c, "/e", on_participants, &r);
     pair_settle(p);
     assert_string_equal(r.ids, "b ");
     assert_int_equal(r.times, 2);
@@ -140,15 +141,15 @@ static void testUncreatedPathGetLeader(void **state)
     (void)state;
     struct pair *p = world(1);
     struct roll r = {.err = CLAVE_ETIMEDOUT};
-    clave_latch_leader(p->end[0].c, "/e", on_participants, &r);
+    clave_async_latch_leader(p->end[0].c, "/e", on_participants, &r);
     pair_settle(p);
     assert_int_equal(r.times, 1);
     assert_int_equal(r.err, CLAVE_OK);
     assert_int_equal(r.n, 0);
-    clave_latch_participants(p->end[0].c, "/e", on_participants, &r);
+    clave_async_latch_participants(p->end[0].c, "/e", on_participants, &r);
     pair_settle(p);
     assert_int_equal(r.n, 0);
-    assert_int_equal(clave_latch_leader(p->end[0].c, "e", on_participants, &r), CLAVE_EPATH);
+    assert_int_equal(clave_async_latch_leader(p->end[0].c, "e", on_participants, &r), CLAVE_EPATH);
     assert_int_equal(pair_stats(p).watches, 0);
     pair_free(p);
 }
@@ -163,7 +164,7 @@ static void a_leader_that_goes_meanwhile_is_asked_for_again(void **state)
     stand_as(&s[0], p, 0, "a");
     stand_as(&s[1], p, 1, "b");
     pair_rule(p, (struct pair_rule){2, PAIR_REQUEST, OP_GET_DATA, PAIR_HOLD, 0});
-    clave_latch_leader(p->end[2].c, "/e", on_participants, &r);
+    clave_async_latch_leader(p->end[2].c, "/e", on_participants, &r);
     pair_settle(p);
     stand_close(&s[0]);
     pair_clear(p);
@@ -200,7 +201,7 @@ static void a_follower_sees_leaders_values_and_vacancies(void **state)
     assert_true(told(&f, "- "));
     stand_as(&s[0], p, 0, "c");
     assert_true(told(&f, "c "));
-    clave_leader_watch_free(f.w);
+    clave_async_leader_watch_free(f.w);
     pair_settle(p);
     end(&s[0], 1);
 }
@@ -218,7 +219,7 @@ static void a_former_leaders_value_is_not_shown(void **state)
     publish(&s[0], "old");
     follow(&f, p, 2);
     assert_true(told(&f, "a=old "));
-    snprintf(node, sizeof node, "%s", clave_latch_own_path(s[0].l));
+    snprintf(node, sizeof node, "%s", clave_async_latch_own_path(s[0].l));
     assert_int_equal(seat_remove(p, 2, node), CLAVE_OK);
     assert_true(told(&f, "b "));
     assert_int_equal(seat_list(p, 2, "/", NULL, 0), 3); /* /e, /e-value, /zookeeper */
@@ -226,10 +227,10 @@ static void a_former_leaders_value_is_not_shown(void **state)
     assert_true(told(&f, "b=new "));
     /* And it does not go with the session that made the first. */
     stand_close(&s[0]);
-    clave_client_abandon(p->end[0].c, p->now);
+    clave_async_client_abandon(p->end[0].c, p->now);
     pair_advance(p, 3 * TIMEOUT);
     assert_true(told(&f, ""));
-    clave_leader_watch_free(f.w);
+    clave_async_leader_watch_free(f.w);
     pair_settle(p);
     end(&s[1], 1);
 }
@@ -256,10 +257,10 @@ static void a_follower_goes_on_over_lost_connections_and_sessions(void **state)
     assert_true(told(&f, "a=y "));
     stand_close(&s[0]);
     assert_true(told(&f, "- "));
-    clave_client_abandon(p->end[1].c, p->now);
+    clave_async_client_abandon(p->end[1].c, p->now);
     assert_true(told(&f, "! "));
     assert_int_equal(f.err, CLAVE_ECLOSED);
-    clave_leader_watch_free(f.w);
+    clave_async_leader_watch_free(f.w);
     pair_free(p);
 }
 
@@ -280,7 +281,7 @@ static void a_leader_that_dies_with_its_value_leaves_a_vacancy(void **state)
     pair_refuse(p, 0, false);
     pair_advance(p, 5000);
     assert_true(told(&f, "a "));
-    clave_leader_watch_free(f.w);
+    clave_async_leader_watch_free(f.w);
     pair_settle(p);
     end(s, 1);
 }
@@ -296,7 +297,7 @@ static void a_follower_is_told_while_the_leader_is_asked(void **state)
     stand_as(&s[0], p, 0, "a");
     pair_rule(p, (struct pair_rule){1, PAIR_REQUEST, OP_GET_DATA, PAIR_HOLD, 1}); /* the value */
     follow(&f, p, 1);
-    clave_leader_transfer(p->end[2].c, "/e", NULL, on_transferred, &err);
+    clave_async_leader_transfer(p->end[2].c, "/e", NULL, on_transferred, &err);
     pair_settle(p);
     assert_int_equal(err, CLAVE_OK);
     assert_true(told(&f, ""));
@@ -308,7 +309,7 @@ static void a_follower_is_told_while_the_leader_is_asked(void **state)
     pair_settle(p);
     publish(&s[0], "1");
     assert_true(told(&f, "a=1 "));
-    clave_leader_watch_free(f.w);
+    clave_async_leader_watch_free(f.w);
     end(s, 1);
 }
 
@@ -323,7 +324,7 @@ static void a_follower_may_be_freed_at_any_time(void **state)
         struct follower f = {0};
         pair_rule(p, (struct pair_rule){1, PAIR_REPLY, ops[i], PAIR_HOLD, 0});
         follow(&f, p, 1);
-        clave_leader_watch_free(f.w);
+        clave_async_leader_watch_free(f.w);
         pair_clear(p);
         pair_settle(p);
         assert_true(told(&f, ""));
@@ -338,7 +339,7 @@ static void only_a_leader_publishes(void **state)
     struct stand s[2];
     stand_as(&s[0], p, 0, "a");
     stand_as(&s[1], p, 1, "b");
-    assert_int_equal(clave_latch_publish(s[1].l, "x", 1, NULL, NULL), CLAVE_ENOTHELD);
+    assert_int_equal(clave_async_latch_publish(s[1].l, "x", 1, NULL, NULL), CLAVE_ENOTHELD);
     publish(&s[0], "x");
     /* Somebody deletes it: it is made anew. */
     assert_int_equal(seat_remove(p, 1, "/e-value"), CLAVE_OK);
@@ -351,7 +352,7 @@ static void only_a_leader_publishes(void **state)
 
 static const char *name_of(const struct stand *s)
 {
-    return clave__path_name(clave_latch_own_path(s->l));
+    return clave__path_name(clave_async_latch_own_path(s->l));
 }
 
 static void a_leader_hands_over_past_those_between(void **state)
@@ -364,8 +365,10 @@ static void a_leader_hands_over_past_those_between(void **state)
     for (size_t i = 0; i < N; i++)
         stand_as(&s[i], p, i, "x");
     int64_t token = stand_grant(&s[0]).token;
-    assert_int_equal(clave_latch_transfer(s[1].l, name_of(&s[3]), NULL, NULL), CLAVE_ENOTHELD);
-    assert_int_equal(clave_latch_transfer(s[0].l, name_of(&s[3]), on_transferred, &err), CLAVE_OK);
+    assert_int_equal(clave_async_latch_transfer(s[1].l, name_of(&s[3]), NULL, NULL),
+                     CLAVE_ENOTHELD);
+    assert_int_equal(clave_async_latch_transfer(s[0].l, name_of(&s[3]), on_transferred, &err),
+                     CLAVE_OK);
     pair_settle(p);
     assert_int_equal(err, CLAVE_OK);
     assert_true(stand_leads(&s[3]));
@@ -379,11 +382,11 @@ static void a_leader_hands_over_past_those_between(void **state)
     stand_resign(&s[3]);
     assert_true(stand_leads(&s[4]));
     /* To itself; to nobody. */
-    clave_latch_transfer(s[4].l, name_of(&s[4]), on_transferred, &err);
+    clave_async_latch_transfer(s[4].l, name_of(&s[4]), on_transferred, &err);
     pair_settle(p);
     assert_int_equal(err, CLAVE_OK);
     assert_true(stand_leads(&s[4]));
-    clave_latch_transfer(s[4].l, "nobody", on_transferred, &err);
+    clave_async_latch_transfer(s[4].l, "nobody", on_transferred, &err);
     pair_settle(p);
     assert_int_equal(err, CLAVE_ENONODE);
     assert_true(stand_leads(&s[4]));
@@ -400,7 +403,7 @@ static void a_transfer_to_one_that_goes_changes_nothing(void **state)
     for (size_t i = 0; i < 3; i++)
         stand_as(&s[i], p, i, "x");
     pair_rule(p, (struct pair_rule){0, PAIR_REQUEST, OP_MULTI, PAIR_HOLD, 0});
-    clave_latch_transfer(s[0].l, name_of(&s[2]), on_transferred, &err);
+    clave_async_latch_transfer(s[0].l, name_of(&s[2]), on_transferred, &err);
     pair_settle(p);
     stand_close(&s[2]);
     pair_clear(p);
@@ -421,19 +424,19 @@ static void a_leader_is_asked_and_decides_itself(void **state)
     stand_as(&s[0], p, 0, "a");
     stand_as(&s[1], p, 1, "b");
     stand_as(&s[2], p, 2, "c");
-    clave_client *c = p->end[3].c;
-    clave_leader_transfer(c, "/e", name_of(&s[2]), on_transferred, &err);
+    clave_async_client *c = p->end[3].c;
+    clave_async_leader_transfer(c, "/e", name_of(&s[2]), on_transferred, &err);
     pair_settle(p);
     assert_int_equal(err, CLAVE_OK);
     assert_true(stand_leads(&s[0]));
     assert_int_equal(s[0].asked, 1);
     assert_int_equal(s[1].asked + s[2].asked, 0);
     pair_advance(p, 1000);
-    clave_latch_participants(c, "/e", on_participants, &r);
+    clave_async_latch_participants(c, "/e", on_participants, &r);
     pair_settle(p);
     assert_string_equal(r.ids, "a c b ");
     /* Asked again it hears nothing new; a leader of its own choice resigns. */
-    clave_leader_transfer(c, "/e", NULL, on_transferred, &err);
+    clave_async_leader_transfer(c, "/e", NULL, on_transferred, &err);
     pair_settle(p);
     assert_int_equal(s[0].asked, 1);
     stand_resign(&s[0]);
@@ -451,9 +454,9 @@ static void a_leader_that_was_asked_meanwhile_is_asked(void **state)
     clave_err first = CLAVE_ETIMEDOUT, second = CLAVE_ETIMEDOUT;
     stand_as(&s[0], p, 0, "a");
     pair_rule(p, (struct pair_rule){1, PAIR_REQUEST, OP_MULTI, PAIR_HOLD, 0});
-    clave_leader_transfer(p->end[1].c, "/e", NULL, on_transferred, &first);
+    clave_async_leader_transfer(p->end[1].c, "/e", NULL, on_transferred, &first);
     pair_settle(p);
-    clave_leader_transfer(p->end[2].c, "/e", NULL, on_transferred, &second);
+    clave_async_leader_transfer(p->end[2].c, "/e", NULL, on_transferred, &second);
     pair_settle(p);
     pair_clear(p);
     pair_settle(p);
@@ -469,11 +472,11 @@ static void asking_where_nobody_leads_says_so(void **state)
     (void)state;
     struct pair *p = world(1);
     clave_err err = CLAVE_OK;
-    clave_leader_transfer(p->end[0].c, "/e", NULL, on_transferred, &err);
+    clave_async_leader_transfer(p->end[0].c, "/e", NULL, on_transferred, &err);
     pair_settle(p);
     assert_int_equal(err, CLAVE_ENONODE);
     assert_int_equal(seat_make(p, 0, "/e"), CLAVE_OK);
-    clave_leader_transfer(p->end[0].c, "/e", "x", on_transferred, &err);
+    clave_async_leader_transfer(p->end[0].c, "/e", "x", on_transferred, &err);
     pair_settle(p);
     assert_int_equal(err, CLAVE_ENONODE);
     pair_free(p);
@@ -491,14 +494,14 @@ static void story(struct failmem *mem, size_t first, size_t fails)
     stand_as(&s[0], p, 0, "a");
     stand_as(&s[1], p, 0, "b");
     failmem_arm(mem, first, fails);
-    clave_err followed = clave_leader_watch_new(&f.w, p->end[1].c, "/e", on_news, &f);
+    clave_err followed = clave_async_leader_watch_new(&f.w, p->end[1].c, "/e", on_news, &f);
     pair_settle(p);
-    (void)clave_latch_publish(s[0].l, "x", 1, NULL, NULL);
+    (void)clave_async_latch_publish(s[0].l, "x", 1, NULL, NULL);
     pair_settle(p);
-    if (clave_latch_own_path(s[1].l))
-        (void)clave_latch_transfer(s[0].l, name_of(&s[1]), NULL, NULL);
+    if (clave_async_latch_own_path(s[1].l))
+        (void)clave_async_latch_transfer(s[0].l, name_of(&s[1]), NULL, NULL);
     pair_settle(p);
-    (void)clave_leader_transfer(p->end[1].c, "/e", NULL, NULL, NULL);
+    (void)clave_async_leader_transfer(p->end[1].c, "/e", NULL, NULL, NULL);
     pair_advance(p, 3000);
     mem->first = 0;
     pair_advance(p, 3000);
@@ -507,7 +510,7 @@ static void story(struct failmem *mem, size_t first, size_t fails)
         f.story[0] = '\0';
         publish(stand_leads(&s[0]) ? &s[0] : &s[1], "z");
         assert_true(told(&f, stand_leads(&s[0]) ? "a=z " : "b=z "));
-        clave_leader_watch_free(f.w);
+        clave_async_leader_watch_free(f.w);
     }
     stand_close(&s[0]);
     stand_close(&s[1]);

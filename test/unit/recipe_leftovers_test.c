@@ -8,16 +8,16 @@
 
 #include <cmocka.h>
 
-#include "clave/elementary.h"
-#include "clave/multilock.h"
-#include "clave/semaphore.h"
+#include "clave/async/multilock.h"
+#include "clave/async/plain_layouts.h"
+#include "clave/async/semaphore.h"
 #include "lib/seat.h"
 
 enum { TIMEOUT = 6000, ACQUIRES = 10000, HOLDER = 0, LOSER = 1 };
 
 /* One who wants it, at `path` of the recipe. */
 struct want {
-    clave_client *c;
+    clave_async_client *c;
     const char *path;
     bool holds;   /* is to have it, not to wait */
     void *recipe; /* of the kind */
@@ -42,7 +42,7 @@ static void answered(struct want *w, clave_err err)
 
 /* ---- the mutex, and what is one ---------------------------------------------------------- */
 
-static void on_mutex(clave_mutex *m, uint64_t owner, clave_err err, void *arg)
+static void on_mutex(clave_async_mutex *m, uint64_t owner, clave_err err, void *arg)
 {
     (void)m;
     (void)owner;
@@ -51,70 +51,70 @@ static void on_mutex(clave_mutex *m, uint64_t owner, clave_err err, void *arg)
 
 static clave_err open_mutex(struct want *w)
 {
-    clave_mutex *made;
-    clave_err err = clave_mutex_new(&made, w->c, w->path, NULL);
+    clave_async_mutex *made;
+    clave_err err = clave_async_mutex_new(&made, w->c, w->path, NULL);
     w->recipe = made;
     return err;
 }
 
 static clave_err open_simple(struct want *w)
 {
-    clave_mutex *made;
-    clave_err err = clave_mutex_new_simple(&made, w->c, w->path, "lock_", NULL);
+    clave_async_mutex *made;
+    clave_err err = clave_async_mutex_new_simple(&made, w->c, w->path, "lock_", NULL);
     w->recipe = made;
     return err;
 }
 
 static clave_err ask_mutex(struct want *w, int64_t deadline)
 {
-    return clave_mutex_acquire(w->recipe, 0, deadline, on_mutex, w);
+    return clave_async_mutex_acquire(w->recipe, 0, deadline, on_mutex, w);
 }
 
 static void cancel_mutex(struct want *w)
 {
-    (void)clave_mutex_cancel(w->recipe, 0);
+    (void)clave_async_mutex_cancel(w->recipe, 0);
 }
 
 static void close_mutex(struct want *w)
 {
-    clave_mutex_free(w->recipe);
+    clave_async_mutex_free(w->recipe);
 }
 
 /* ---- the sides of a read-write lock ------------------------------------------------------- */
 
 static clave_err open_rwlock(struct want *w)
 {
-    clave_rwlock *made;
-    clave_err err = clave_rwlock_new(&made, w->c, w->path, NULL);
+    clave_async_rwlock *made;
+    clave_err err = clave_async_rwlock_new(&made, w->c, w->path, NULL);
     w->recipe = made;
     return err;
 }
 
 static clave_err ask_read(struct want *w, int64_t deadline)
 {
-    return clave_mutex_acquire(clave_rwlock_read(w->recipe), 0, deadline, on_mutex, w);
+    return clave_async_mutex_acquire(clave_async_rwlock_read(w->recipe), 0, deadline, on_mutex, w);
 }
 
 static clave_err ask_write(struct want *w, int64_t deadline)
 {
-    return clave_mutex_acquire(clave_rwlock_write(w->recipe), 0, deadline, on_mutex, w);
+    return clave_async_mutex_acquire(clave_async_rwlock_write(w->recipe), 0, deadline, on_mutex, w);
 }
 
 static void cancel_sides(struct want *w)
 {
-    (void)clave_mutex_cancel(clave_rwlock_read(w->recipe), 0);
-    (void)clave_mutex_cancel(clave_rwlock_write(w->recipe), 0);
+    (void)clave_async_mutex_cancel(clave_async_rwlock_read(w->recipe), 0);
+    (void)clave_async_mutex_cancel(clave_async_rwlock_write(w->recipe), 0);
 }
 
 static void close_rwlock(struct want *w)
 {
-    clave_rwlock_free(w->recipe);
+    clave_async_rwlock_free(w->recipe);
 }
 
 /* ---- the semaphore: two of three leases are out of reach, so one is had and given back ------ */
 
-static void on_leases(clave_semaphore *s, clave_err err, clave_lease *const *leases, size_t n,
-                      void *arg)
+static void on_leases(clave_async_semaphore *s, clave_err err, clave_async_lease *const *leases,
+                      size_t n, void *arg)
 {
     (void)s;
     (void)leases;
@@ -125,31 +125,31 @@ static void on_leases(clave_semaphore *s, clave_err err, clave_lease *const *lea
 static clave_err open_semaphore(struct want *w)
 {
     clave_semaphore_options o = {.size = sizeof o, .limit = 3};
-    clave_semaphore *made;
-    clave_err err = clave_semaphore_new(&made, w->c, w->path, &o);
+    clave_async_semaphore *made;
+    clave_err err = clave_async_semaphore_new(&made, w->c, w->path, &o);
     w->recipe = made;
     return err;
 }
 
 static clave_err ask_leases(struct want *w, int64_t deadline)
 {
-    return clave_semaphore_acquire(w->recipe, 0, 2, deadline, on_leases, w);
+    return clave_async_semaphore_acquire(w->recipe, 0, 2, deadline, on_leases, w);
 }
 
 static void cancel_leases(struct want *w)
 {
-    (void)clave_semaphore_cancel(w->recipe, 0);
+    (void)clave_async_semaphore_cancel(w->recipe, 0);
 }
 
 static void close_semaphore(struct want *w)
 {
-    clave_semaphore_free(w->recipe);
+    clave_async_semaphore_free(w->recipe);
 }
 
 /* ---- several locks: the first is free ------------------------------------------------------ */
 
-static void on_multilock(clave_multilock *ml, uint64_t owner, clave_err err, const char *failed,
-                         void *arg)
+static void on_multilock(clave_async_multilock *ml, uint64_t owner, clave_err err,
+                         const char *failed, void *arg)
 {
     (void)ml;
     (void)owner;
@@ -162,30 +162,30 @@ static clave_err open_multilock(struct want *w)
     const clave_multilock_part parts[] = {{"/before", CLAVE_MULTILOCK_MUTEX},
                                           {w->path, CLAVE_MULTILOCK_MUTEX}};
     size_t first = w->holds; /* the holder has but the second */
-    clave_multilock *made;
-    clave_err err = clave_multilock_new(&made, w->c, parts + first, 2 - first, NULL);
+    clave_async_multilock *made;
+    clave_err err = clave_async_multilock_new(&made, w->c, parts + first, 2 - first, NULL);
     w->recipe = made;
     return err;
 }
 
 static clave_err ask_multilock(struct want *w, int64_t deadline)
 {
-    return clave_multilock_acquire(w->recipe, 0, deadline, on_multilock, w);
+    return clave_async_multilock_acquire(w->recipe, 0, deadline, on_multilock, w);
 }
 
 static void cancel_multilock(struct want *w)
 {
-    (void)clave_multilock_cancel(w->recipe, 0);
+    (void)clave_async_multilock_cancel(w->recipe, 0);
 }
 
 static void close_multilock(struct want *w)
 {
-    clave_multilock_free(w->recipe);
+    clave_async_multilock_free(w->recipe);
 }
 
 /* ---- candidates, who stand for one acquire -------------------------------------------------- */
 
-static void on_latch(clave_latch *l, clave_err err, void *arg)
+static void on_latch(clave_async_latch *l, clave_err err, void *arg)
 {
     (void)l;
     answered(arg, err);
@@ -193,34 +193,34 @@ static void on_latch(clave_latch *l, clave_err err, void *arg)
 
 static clave_err open_latch(struct want *w)
 {
-    clave_latch *made;
-    clave_err err = clave_latch_new(&made, w->c, w->path, NULL);
+    clave_async_latch *made;
+    clave_err err = clave_async_latch_new(&made, w->c, w->path, NULL);
     w->recipe = made;
     return err;
 }
 
 static clave_err open_unfair(struct want *w)
 {
-    clave_latch *made;
-    clave_err err = clave_latch_new_unfair(&made, w->c, w->path, NULL);
+    clave_async_latch *made;
+    clave_err err = clave_async_latch_new_unfair(&made, w->c, w->path, NULL);
     w->recipe = made;
     return err;
 }
 
 static clave_err ask_latch(struct want *w, int64_t deadline)
 {
-    clave_err err = clave_latch_await(w->recipe, deadline, on_latch, w);
-    return err == CLAVE_OK ? clave_latch_start(w->recipe) : err;
+    clave_err err = clave_async_latch_await(w->recipe, deadline, on_latch, w);
+    return err == CLAVE_OK ? clave_async_latch_start(w->recipe) : err;
 }
 
 static void cancel_latch(struct want *w)
 {
-    (void)clave_latch_cancel(w->recipe, on_latch, w);
+    (void)clave_async_latch_cancel(w->recipe, on_latch, w);
 }
 
 static void close_latch(struct want *w)
 {
-    clave_latch_free(w->recipe);
+    clave_async_latch_free(w->recipe);
 }
 
 /* ---- how an acquire ends -------------------------------------------------------------------- */
@@ -333,7 +333,8 @@ static void close_ground(struct pair *p)
 {
     static const clave_acl acl = {CLAVE_PERM_READ, "world", "anyone"};
     clave_create_options o = {.size = sizeof o, .acls = &acl, .nacls = 1};
-    assert_int_equal(clave_create(p->end[HOLDER].c, "/closed", NULL, 0, &o, NULL, NULL), CLAVE_OK);
+    assert_int_equal(clave_async_create(p->end[HOLDER].c, "/closed", NULL, 0, &o, NULL, NULL),
+                     CLAVE_OK);
     pair_settle(p);
 }
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "clave/delay.h"
+#include "clave/async/lock_delay.h"
 #include "lib/failmem.h"
 #include "lib/seat.h"
 
@@ -16,14 +16,14 @@ enum { DELAY = 15000 };
 
 struct holder {
     struct seat seat;
-    clave_delay *delay;
+    clave_async_delay *delay;
     unsigned answers, pauses, ends;
     clave_err err, ended;
     char lost[32];
     int64_t wish, delay_ms; /* asked for (0: DELAY), told of */
 };
 
-static void on_begun(clave_delay *d, clave_err err, void *arg)
+static void on_begun(clave_async_delay *d, clave_err err, void *arg)
 {
     (void)d;
     struct holder *h = arg;
@@ -31,7 +31,7 @@ static void on_begun(clave_delay *d, clave_err err, void *arg)
     h->err = err;
 }
 
-static void on_pause(clave_delay *d, const clave_identity *who, int64_t delay_ms, void *arg)
+static void on_pause(clave_async_delay *d, const clave_identity *who, int64_t delay_ms, void *arg)
 {
     (void)d;
     struct holder *h = arg;
@@ -40,7 +40,7 @@ static void on_pause(clave_delay *d, const clave_identity *who, int64_t delay_ms
     snprintf(h->lost, sizeof h->lost, "%s", who->host ? who->host : "");
 }
 
-static void on_ended(clave_delay *d, clave_err err, void *arg)
+static void on_ended(clave_async_delay *d, clave_err err, void *arg)
 {
     (void)d;
     struct holder *h = arg;
@@ -65,9 +65,10 @@ static clave_err ask_telling(struct holder *h, clave_delay_event_cb *event_cb)
                                    .event_cb = event_cb,
                                    .event_arg = h};
     clave_grant g = seat_grant(&h->seat);
-    clave_delay_free(h->delay);
+    clave_async_delay_free(h->delay);
     h->answers = h->pauses = h->ends = 0;
-    return clave_delay_begin(&h->delay, h->seat.p->end[h->seat.client].c, &g, &o, on_begun, h);
+    return clave_async_delay_begin(&h->delay, h->seat.p->end[h->seat.client].c, &g, &o, on_begun,
+                                   h);
 }
 
 static clave_err ask(struct holder *h)
@@ -91,7 +92,7 @@ static bool begins(const struct holder *h)
 /* As a program does at its end: the mark, then the lock, in one flight. */
 static void release(struct holder *h)
 {
-    assert_int_equal(clave_delay_end(h->delay, on_ended, h), CLAVE_OK);
+    assert_int_equal(clave_async_delay_end(h->delay, on_ended, h), CLAVE_OK);
     assert_int_equal(seat_release(&h->seat), CLAVE_OK);
     assert_int_equal(h->ends, 1);
     assert_int_equal(h->ended, CLAVE_OK);
@@ -99,7 +100,7 @@ static void release(struct holder *h)
 
 static void leave(struct holder *h)
 {
-    clave_delay_free(h->delay);
+    clave_async_delay_free(h->delay);
     seat_close(&h->seat);
 }
 
@@ -205,11 +206,12 @@ static void the_longest_delay_does_not_end(void **state)
     pair_free(p);
 }
 
-static void free_at_pause(clave_delay *d, const clave_identity *who, int64_t delay_ms, void *arg)
+static void free_at_pause(clave_async_delay *d, const clave_identity *who, int64_t delay_ms,
+                          void *arg)
 {
     struct holder *h = arg;
     on_pause(d, who, delay_ms, arg);
-    clave_delay_free(d);
+    clave_async_delay_free(d);
     h->delay = NULL;
 }
 
@@ -277,7 +279,7 @@ static void lost_answers_are_made_up_for(void **state)
         assert_int_equal(a.pauses, after_loss);
         /* The end: the removal, or the answer to it. */
         pair_rule(p, (struct pair_rule){0, way, OP_MULTI, PAIR_LOSE, 0});
-        assert_int_equal(clave_delay_end(a.delay, on_ended, &a), CLAVE_OK);
+        assert_int_equal(clave_async_delay_end(a.delay, on_ended, &a), CLAVE_OK);
         pair_advance(p, 3000);
         assert_int_equal(a.ends, 1);
         assert_int_equal(a.ended, CLAVE_OK);
@@ -296,26 +298,26 @@ static void misuse(void **state)
     (void)state;
     struct pair *p = pair_new(&(struct pair_options){.clients = 1});
     struct holder a;
-    clave_delay *d;
+    clave_async_delay *d;
     clave_delay_options o = {.size = sizeof o, .path = "/x", .delay_ms = -1};
     enter(&a, p, 0);
     assert_int_equal(seat_acquire(&a.seat, SEAT_EVER), CLAVE_OK);
     clave_grant g = seat_grant(&a.seat);
-    clave_client *c = p->end[0].c;
-    assert_int_equal(clave_delay_begin(&d, c, &g, &o, on_begun, &a), CLAVE_EINVAL);
+    clave_async_client *c = p->end[0].c;
+    assert_int_equal(clave_async_delay_begin(&d, c, &g, &o, on_begun, &a), CLAVE_EINVAL);
     o.delay_ms = 0;
-    assert_int_equal(clave_delay_begin(&d, c, &g, &o, NULL, &a), CLAVE_EINVAL);
-    assert_int_equal(clave_delay_begin(&d, c, &g, NULL, on_begun, &a), CLAVE_EINVAL);
+    assert_int_equal(clave_async_delay_begin(&d, c, &g, &o, NULL, &a), CLAVE_EINVAL);
+    assert_int_equal(clave_async_delay_begin(&d, c, &g, NULL, on_begun, &a), CLAVE_EINVAL);
     o.path = "/x/";
-    assert_int_equal(clave_delay_begin(&d, c, &g, &o, on_begun, &a), CLAVE_EPATH);
+    assert_int_equal(clave_async_delay_begin(&d, c, &g, &o, on_begun, &a), CLAVE_EPATH);
     o.path = NULL;
-    assert_int_equal(clave_delay_begin(&d, c, &g, &o, on_begun, &a), CLAVE_EINVAL);
+    assert_int_equal(clave_async_delay_begin(&d, c, &g, &o, on_begun, &a), CLAVE_EINVAL);
     assert_null(d);
     assert_int_equal(ask(&a), CLAVE_OK);
-    assert_int_equal(clave_delay_end(a.delay, NULL, NULL), CLAVE_EINVAL);
+    assert_int_equal(clave_async_delay_end(a.delay, NULL, NULL), CLAVE_EINVAL);
     pair_settle(p);
     release(&a);
-    assert_int_equal(clave_delay_end(a.delay, NULL, NULL), CLAVE_EINVAL);
+    assert_int_equal(clave_async_delay_end(a.delay, NULL, NULL), CLAVE_EINVAL);
     leave(&a);
     pair_free(p);
 }
@@ -333,7 +335,7 @@ static bool one_allocation_fails(size_t which)
     clave_err err = ask(&a);
     pair_settle(p);
     if (err == CLAVE_OK && begins(&a))
-        (void)clave_delay_end(a.delay, on_ended, &a);
+        (void)clave_async_delay_end(a.delay, on_ended, &a);
     pair_settle(p);
     bool failed = mem.failed;
     failmem_arm(&mem, 0, 0);

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "clave/multilock.h"
+#include "clave/async/multilock.h"
 #include "lib/failmem.h"
 #include "lib/seat.h"
 
@@ -18,7 +18,7 @@ enum { TIMEOUT = 6000 };
 /* One owner at a multi-lock of its own. */
 struct ring {
     struct pair *p;
-    clave_multilock *ml;
+    clave_async_multilock *ml;
     unsigned answers, departures, lost;
     clave_err err, left, why;
     char failed[64], lost_path[64];
@@ -36,7 +36,7 @@ static void assert_no_leftovers(struct pair *p)
     assert_int_equal(stats.ephemerals, 0);
 }
 
-static void on_event(clave_multilock *ml, const clave_multilock_event *ev, void *arg)
+static void on_event(clave_async_multilock *ml, const clave_multilock_event *ev, void *arg)
 {
     struct ring *r = arg;
     assert_ptr_equal(ml, r->ml);
@@ -50,7 +50,7 @@ static clave_err ring_new(struct ring *r, struct pair *p, size_t client,
 {
     clave_multilock_options o = {.size = sizeof o, .event_cb = on_event, .event_arg = r};
     *r = (struct ring){.p = p};
-    return clave_multilock_new(&r->ml, p->end[client].c, parts, n, &o);
+    return clave_async_multilock_new(&r->ml, p->end[client].c, parts, n, &o);
 }
 
 static void ring_open(struct ring *r, struct pair *p, size_t client, const char *a, const char *b,
@@ -62,12 +62,12 @@ static void ring_open(struct ring *r, struct pair *p, size_t client, const char 
 
 static void ring_close(struct ring *r)
 {
-    clave_multilock_free(r->ml);
+    clave_async_multilock_free(r->ml);
     r->ml = NULL;
     pair_settle(r->p);
 }
 
-static void on_answer(clave_multilock *ml, uint64_t owner, clave_err err, const char *failed,
+static void on_answer(clave_async_multilock *ml, uint64_t owner, clave_err err, const char *failed,
                       void *arg)
 {
     (void)ml;
@@ -78,8 +78,8 @@ static void on_answer(clave_multilock *ml, uint64_t owner, clave_err err, const 
     snprintf(r->failed, sizeof r->failed, "%s", failed ? failed : "");
 }
 
-static void on_departure(clave_multilock *ml, uint64_t owner, clave_err err, const char *failed,
-                         void *arg)
+static void on_departure(clave_async_multilock *ml, uint64_t owner, clave_err err,
+                         const char *failed, void *arg)
 {
     (void)ml;
     (void)owner;
@@ -94,7 +94,7 @@ static clave_err ring_acquire_as(struct ring *r, uint64_t owner, int64_t within_
     int64_t deadline = within_ms == SEAT_TRY    ? CLAVE_TRY
                        : within_ms == SEAT_EVER ? CLAVE_NEVER
                                                 : r->p->now + within_ms;
-    clave_err err = clave_multilock_acquire(r->ml, owner, deadline, on_answer, r);
+    clave_err err = clave_async_multilock_acquire(r->ml, owner, deadline, on_answer, r);
     pair_settle(r->p);
     return err;
 }
@@ -106,14 +106,14 @@ static clave_err ring_acquire(struct ring *r, int64_t within_ms)
 
 static clave_err ring_release(struct ring *r)
 {
-    clave_err err = clave_multilock_release(r->ml, 0, NULL, NULL);
+    clave_err err = clave_async_multilock_release(r->ml, 0, NULL, NULL);
     pair_settle(r->p);
     return err;
 }
 
 static bool ring_holds(const struct ring *r)
 {
-    return clave_multilock_valid_for(r->ml, 0, r->p->now, 0);
+    return clave_async_multilock_valid_for(r->ml, 0, r->p->now, 0);
 }
 
 /* ---- order ----------------------------------------------------------------------------- */
@@ -128,8 +128,8 @@ static void two_named_in_opposite_orders_do_not_deadlock(void **state)
     ring_open(&b, p, 1, "/b", "/a", NULL);
     for (int i = 0; i < 20; i++) {
         unsigned before = b.answers;
-        clave_multilock_acquire(a.ml, 0, CLAVE_NEVER, on_answer, &a);
-        clave_multilock_acquire(b.ml, 0, CLAVE_NEVER, on_answer, &b);
+        clave_async_multilock_acquire(a.ml, 0, CLAVE_NEVER, on_answer, &a);
+        clave_async_multilock_acquire(b.ml, 0, CLAVE_NEVER, on_answer, &b);
         pair_settle(p);
         assert_true(ring_holds(&a) != ring_holds(&b));
         struct ring *first = ring_holds(&a) ? &a : &b, *second = first == &a ? &b : &a;
@@ -213,13 +213,14 @@ static void cancel_gives_back_what_it_has(void **state)
     seat_open(&other, p, 1, "/b", NULL);
     seat_acquire(&other, SEAT_EVER);
     ring_acquire(&a, SEAT_EVER);
-    assert_int_equal(clave_multilock_acquire(a.ml, 0, CLAVE_NEVER, on_answer, &a), CLAVE_EINVAL);
-    assert_int_equal(clave_multilock_cancel(a.ml, 0), CLAVE_OK);
+    assert_int_equal(clave_async_multilock_acquire(a.ml, 0, CLAVE_NEVER, on_answer, &a),
+                     CLAVE_EINVAL);
+    assert_int_equal(clave_async_multilock_cancel(a.ml, 0), CLAVE_OK);
     assert_int_equal(a.answers, 0);
     pair_settle(p);
     assert_int_equal(a.answers, 1);
     assert_int_equal(a.err, CLAVE_ECANCELED);
-    assert_int_equal(clave_multilock_cancel(a.ml, 0), CLAVE_ENOTHELD);
+    assert_int_equal(clave_async_multilock_cancel(a.ml, 0), CLAVE_ENOTHELD);
     assert_int_equal(seat_list(p, 1, "/a", NULL, 0), 0);
     ring_close(&a);
     seat_close(&other);
@@ -254,7 +255,7 @@ static void remove_node_of(struct ring *r, size_t by, const char *path)
 {
     clave_grant g;
     char node[160];
-    assert_true(clave_mutex_grant(clave_multilock_at(r->ml, path), 0, &g));
+    assert_true(clave_async_mutex_grant(clave_async_multilock_at(r->ml, path), 0, &g));
     snprintf(node, sizeof node, "%s", g.node);
     assert_int_equal(seat_remove(r->p, by, node), CLAVE_OK);
 }
@@ -273,12 +274,12 @@ static void testSomeReleasesFail(void **state)
     assert_string_equal(a.lost_path, "/b");
     assert_int_equal(a.why, CLAVE_ENONODE);
     assert_false(ring_holds(&a));
-    assert_null(clave_multilock_at(a.ml, "/x"));
-    assert_int_equal(clave_multilock_acquire(a.ml, 0, CLAVE_NEVER, on_answer, &a), CLAVE_OK);
+    assert_null(clave_async_multilock_at(a.ml, "/x"));
+    assert_int_equal(clave_async_multilock_acquire(a.ml, 0, CLAVE_NEVER, on_answer, &a), CLAVE_OK);
     pair_settle(p);
     assert_int_equal(a.err, CLAVE_ELOST);
     assert_string_equal(a.failed, "/b");
-    assert_int_equal(clave_multilock_release(a.ml, 0, on_departure, &a), CLAVE_OK);
+    assert_int_equal(clave_async_multilock_release(a.ml, 0, on_departure, &a), CLAVE_OK);
     assert_int_equal(a.departures, 0);
     pair_settle(p);
     assert_int_equal(a.departures, 1);
@@ -299,12 +300,12 @@ static void a_release_is_confirmed_when_all_nodes_are_gone(void **state)
     ring_open(&a, p, 0, "/a", "/b", NULL);
     ring_acquire(&a, SEAT_EVER);
     ring_acquire(&a, SEAT_EVER);
-    assert_int_equal(clave_multilock_release(a.ml, 0, on_departure, &a), CLAVE_OK);
+    assert_int_equal(clave_async_multilock_release(a.ml, 0, on_departure, &a), CLAVE_OK);
     pair_settle(p);
     assert_int_equal(a.departures, 1); /* an inner one */
     assert_int_equal(pair_stats(p).ephemerals, 2);
     pair_rule(p, (struct pair_rule){0, PAIR_REPLY, OP_DELETE, PAIR_HOLD, 1});
-    assert_int_equal(clave_multilock_release(a.ml, 0, on_departure, &a), CLAVE_OK);
+    assert_int_equal(clave_async_multilock_release(a.ml, 0, on_departure, &a), CLAVE_OK);
     pair_settle(p);
     assert_int_equal(a.departures, 1);
     pair_clear(p);
@@ -379,11 +380,12 @@ static void closing_the_client_ends_all(void **state)
     seat_open(&other, p, 1, "/b", NULL);
     seat_acquire(&other, SEAT_EVER);
     ring_acquire(&a, SEAT_EVER);
-    clave_client_close(p->end[0].c, p->now);
+    clave_async_client_close(p->end[0].c, p->now);
     pair_settle(p);
     assert_int_equal(a.answers, 1);
     assert_int_equal(a.err, CLAVE_ECLOSED);
-    assert_int_equal(clave_multilock_acquire(a.ml, 0, CLAVE_NEVER, on_answer, &a), CLAVE_ECLOSED);
+    assert_int_equal(clave_async_multilock_acquire(a.ml, 0, CLAVE_NEVER, on_answer, &a),
+                     CLAVE_ECLOSED);
     ring_close(&a);
     seat_close(&other);
     assert_no_leftovers(p);
@@ -420,19 +422,19 @@ static void arguments_are_checked(void **state)
 {
     (void)state;
     struct pair *p = world(1);
-    clave_client *c = p->end[0].c;
-    clave_multilock *ml;
+    clave_async_client *c = p->end[0].c;
+    clave_async_multilock *ml;
     const clave_multilock_part twice[] = {{.path = "/a"}, {.path = "/b"}, {.path = "/a"}};
     const clave_multilock_part odd[] = {{"/a", (clave_multilock_kind)9}};
     const clave_multilock_part bad[] = {{.path = "/a"}, {.path = "b"}};
-    assert_int_equal(clave_multilock_new(&ml, c, twice, 0, NULL), CLAVE_EINVAL);
-    assert_int_equal(clave_multilock_new(&ml, c, twice, 3, NULL), CLAVE_EINVAL);
-    assert_int_equal(clave_multilock_new(&ml, c, odd, 1, NULL), CLAVE_EINVAL);
-    assert_int_equal(clave_multilock_new(&ml, c, bad, 2, NULL), CLAVE_EPATH);
+    assert_int_equal(clave_async_multilock_new(&ml, c, twice, 0, NULL), CLAVE_EINVAL);
+    assert_int_equal(clave_async_multilock_new(&ml, c, twice, 3, NULL), CLAVE_EINVAL);
+    assert_int_equal(clave_async_multilock_new(&ml, c, odd, 1, NULL), CLAVE_EINVAL);
+    assert_int_equal(clave_async_multilock_new(&ml, c, bad, 2, NULL), CLAVE_EPATH);
     clave_multilock_options o = {.size = 1};
-    assert_int_equal(clave_multilock_new(&ml, c, twice, 2, &o), CLAVE_EINVAL);
+    assert_int_equal(clave_async_multilock_new(&ml, c, twice, 2, &o), CLAVE_EINVAL);
     assert_null(ml);
-    clave_multilock_free(NULL);
+    clave_async_multilock_free(NULL);
     pair_free(p);
 }
 
@@ -496,7 +498,7 @@ static bool one_allocation_fails(size_t which)
         assert_int_equal(a.answers, err == CLAVE_OK);
         assert_int_equal(ring_holds(&a), a.answers && a.err == CLAVE_OK);
         if (ring_holds(&a)) {
-            err = clave_multilock_release(a.ml, 0, on_departure, &a);
+            err = clave_async_multilock_release(a.ml, 0, on_departure, &a);
             pair_advance(p, 3000);
             assert_int_equal(a.departures, err == CLAVE_OK);
         }

@@ -61,7 +61,7 @@ static void a_hand_over_costs_nothing(void **state)
     pair_reset_counts(p);
     for (int i = 0; i < 3; i++) {
         assert_int_equal(holder(s), i);
-        assert_int_equal(clave_mutex_release(s[i].m, s[i].owner, NULL, NULL), CLAVE_OK);
+        assert_int_equal(clave_async_mutex_release(s[i].m, s[i].owner, NULL, NULL), CLAVE_OK);
         assert_int_equal(s[i + 1].answers, 0); /* never inside the call */
         pair_settle(p);
         assert_int_equal(s[i + 1].answers, 1);
@@ -119,10 +119,10 @@ static void it_is_reentrant_for_each_owner(void **state)
     seat_release(&s[0]);
     assert_int_equal(holder(s), 0);
     /* With a callback: the hold is over, though the node stands. */
-    assert_int_equal(clave_mutex_release(s[0].m, 0, NULL, NULL), CLAVE_OK);
+    assert_int_equal(clave_async_mutex_release(s[0].m, 0, NULL, NULL), CLAVE_OK);
     /* It holds, but is not told yet: nothing to give back, and too late to cancel. */
-    assert_int_equal(clave_mutex_release(s[1].m, 1, NULL, NULL), CLAVE_ENOTHELD);
-    assert_int_equal(clave_mutex_cancel(s[1].m, 1), CLAVE_OK);
+    assert_int_equal(clave_async_mutex_release(s[1].m, 1, NULL, NULL), CLAVE_ENOTHELD);
+    assert_int_equal(clave_async_mutex_cancel(s[1].m, 1), CLAVE_OK);
     assert_int_equal(seat_ask(&s[1], SEAT_EVER), CLAVE_EINVAL);
     pair_settle(p);
     assert_int_equal(seat_acquire(&s[1], SEAT_EVER), CLAVE_OK);
@@ -188,8 +188,8 @@ static void cancel_passes_the_place_on(void **state)
     seat_acquire(&other, SEAT_EVER);
     for (int i = 0; i < 3; i++)
         seat_acquire(&s[i], SEAT_EVER);
-    assert_int_equal(clave_mutex_cancel(s[1].m, 1), CLAVE_OK); /* in line */
-    assert_int_equal(clave_mutex_cancel(s[0].m, 0), CLAVE_OK); /* the host */
+    assert_int_equal(clave_async_mutex_cancel(s[1].m, 1), CLAVE_OK); /* in line */
+    assert_int_equal(clave_async_mutex_cancel(s[0].m, 0), CLAVE_OK); /* the host */
     pair_settle(p);
     assert_int_equal(s[0].err, CLAVE_ECANCELED);
     assert_int_equal(s[1].err, CLAVE_ECANCELED);
@@ -211,8 +211,8 @@ static void freeing_it_ends_all(void **state)
     for (int i = 0; i < 4; i++)
         seat_acquire(&s[i], SEAT_EVER);
     /* One that was handed the lock and not told of it, two in line. */
-    assert_int_equal(clave_mutex_release(s[0].m, 0, NULL, NULL), CLAVE_OK);
-    clave_mutex_free(s[0].m);
+    assert_int_equal(clave_async_mutex_release(s[0].m, 0, NULL, NULL), CLAVE_OK);
+    clave_async_mutex_free(s[0].m);
     pair_settle(p);
     for (int i = 1; i < 4; i++) {
         assert_int_equal(s[i].answers, 1);
@@ -237,7 +237,7 @@ static void the_next_takes_a_place_when_the_place_is_lost(void **state)
     assert_int_equal(s[0].lost, 1); /* told to the holder only */
     assert_int_equal(holder(s), 1);
     assert_int_equal(seat_release(&s[0]), CLAVE_ELOST);
-    assert_int_equal(seat_grant(&s[1]).session_id, clave_client_session_id(p->end[0].c));
+    assert_int_equal(seat_grant(&s[1]).session_id, clave_async_client_session_id(p->end[0].c));
     /* So it is when a stranger deletes the node. */
     char node[160];
     snprintf(node, sizeof node, "%s", seat_grant(&s[1]).node);
@@ -258,7 +258,7 @@ static void closing_the_client_ends_all(void **state)
     open_all(s, p, &shared);
     for (int i = 0; i < 3; i++)
         seat_acquire(&s[i], SEAT_EVER);
-    clave_client_close(p->end[0].c, p->now);
+    clave_async_client_close(p->end[0].c, p->now);
     pair_settle(p);
     assert_int_equal(s[0].lost, 1);
     for (int i = 1; i < 3; i++) {
@@ -279,15 +279,15 @@ static void a_grant_not_told_of_is_not_lost_but_not_had(void **state)
     open_all(s, p, &shared);
     for (int i = 0; i < 3; i++)
         seat_acquire(&s[i], SEAT_EVER);
-    assert_int_equal(clave_mutex_release(s[0].m, 0, NULL, NULL), CLAVE_OK);
-    clave_client_abandon(p->end[0].c, p->now);
+    assert_int_equal(clave_async_mutex_release(s[0].m, 0, NULL, NULL), CLAVE_OK);
+    clave_async_client_abandon(p->end[0].c, p->now);
     pair_settle(p);
     for (int i = 1; i < 3; i++) {
         assert_int_equal(s[i].answers, 1);
         assert_int_equal(s[i].err, CLAVE_ECLOSED);
     }
     assert_int_equal(s[0].lost, 0);
-    clave_mutex_free(s[0].m);
+    clave_async_mutex_free(s[0].m);
     pair_free(p);
 }
 

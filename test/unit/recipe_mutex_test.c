@@ -339,7 +339,7 @@ static void test2Clients(void **state)
     pair_free(p);
 }
 
-static void on_acl(clave_client *c, const clave_result *res, void *arg)
+static void on_acl(clave_async_client *c, const clave_result *res, void *arg)
 {
     (void)c;
     assert_int_equal(res->err, CLAVE_OK);
@@ -359,7 +359,7 @@ static void testLockACLs(void **state)
     seat_acquire(&a, SEAT_EVER);
     int32_t perms = 0;
     const char *node = seat_grant(&a).node;
-    assert_int_equal(clave_get_acl(p->end[0].c, node, on_acl, &perms), CLAVE_OK);
+    assert_int_equal(clave_async_get_acl(p->end[0].c, node, on_acl, &perms), CLAVE_OK);
     pair_settle(p);
     assert_int_equal(perms, CLAVE_PERM_READ | CLAVE_PERM_DELETE);
     assert_string_equal(node + strlen(node) - 10, "0000000000");
@@ -381,12 +381,12 @@ static void cancel_answers_once_and_leaves_nothing(void **state)
     seat_acquire(&a, SEAT_EVER);
     seat_acquire(&b, SEAT_EVER);
     assert_int_equal(seat_ask(&b, SEAT_EVER), CLAVE_EINVAL);
-    assert_int_equal(clave_mutex_cancel(b.m, 0), CLAVE_OK);
+    assert_int_equal(clave_async_mutex_cancel(b.m, 0), CLAVE_OK);
     assert_int_equal(b.answers, 0); /* never inside the call */
     pair_settle(p);
     assert_int_equal(b.answers, 1);
     assert_int_equal(b.err, CLAVE_ECANCELED);
-    assert_int_equal(clave_mutex_cancel(b.m, 0), CLAVE_ENOTHELD);
+    assert_int_equal(clave_async_mutex_cancel(b.m, 0), CLAVE_ENOTHELD);
     assert_int_equal(seat_list(p, 0, "/l", NULL, 0), 1);
     assert_int_equal(pair_stats(p).watches, 0);
     seat_close(&a);
@@ -405,7 +405,7 @@ static void free_cancels_what_waits_and_releases_what_is_held(void **state)
     seat_acquire(&a, SEAT_EVER);
     seat_acquire(&b, SEAT_EVER);
     seat_ask(&c, SEAT_EVER); /* its create is under way */
-    clave_mutex_free(a.m);
+    clave_async_mutex_free(a.m);
     assert_int_equal(b.answers + c.answers, 0);
     pair_settle(p);
     assert_int_equal(b.answers, 1);
@@ -448,7 +448,7 @@ static void a_grant_that_races_a_cancel_answers_once(void **state)
     seat_acquire(&b, SEAT_EVER);
     pair_rule(p, (struct pair_rule){1, PAIR_REPLY, OP_NOTIFICATION, PAIR_HOLD, 0});
     seat_release(&a);
-    assert_int_equal(clave_mutex_cancel(b.m, 0), CLAVE_OK);
+    assert_int_equal(clave_async_mutex_cancel(b.m, 0), CLAVE_OK);
     pair_clear(p);
     pair_settle(p);
     assert_int_equal(b.answers, 1);
@@ -457,7 +457,7 @@ static void a_grant_that_races_a_cancel_answers_once(void **state)
     assert_no_leftovers(p);
     /* Granted first: the cancel comes too late. */
     seat_acquire(&b, SEAT_EVER);
-    assert_int_equal(clave_mutex_cancel(b.m, 0), CLAVE_ENOTHELD);
+    assert_int_equal(clave_async_mutex_cancel(b.m, 0), CLAVE_ENOTHELD);
     assert_true(seat_holds(&b));
     seat_close(&a);
     seat_close(&b);
@@ -475,7 +475,7 @@ static void a_waiter_that_gives_up_does_not_let_its_follower_in(void **state)
     }
     assert_int_equal(s[2].ahead, 2);
     assert_int_equal(s[2].next, 0);
-    clave_mutex_cancel(s[1].m, 0);
+    clave_async_mutex_cancel(s[1].m, 0);
     pair_settle(p);
     assert_false(seat_holds(&s[2]));
     assert_int_equal(s[2].ahead, 1);
@@ -571,8 +571,8 @@ static void max_hold_ends_the_hold_at_the_server_too(void **state)
     seat_open(&b, p, 1, "/l", NULL);
     seat_acquire(&a, SEAT_EVER);
     assert_int_equal(seat_grant(&a).deadline, p->now + 3000);
-    assert_true(clave_mutex_valid_for(a.m, 0, p->now, 3000));
-    assert_false(clave_mutex_valid_for(a.m, 0, p->now, 3001));
+    assert_true(clave_async_mutex_valid_for(a.m, 0, p->now, 3000));
+    assert_false(clave_async_mutex_valid_for(a.m, 0, p->now, 3001));
     seat_acquire(&b, SEAT_EVER);
     seat_acquire(&a, SEAT_EVER);
     pair_advance(p, 2999);
@@ -597,18 +597,18 @@ static void a_grant_is_valid_up_to_the_hold_deadline(void **state)
     struct pair *p = world(1);
     struct seat a;
     seat_open(&a, p, 0, "/l", NULL);
-    assert_false(clave_mutex_valid_for(a.m, 0, p->now, 0));
+    assert_false(clave_async_mutex_valid_for(a.m, 0, p->now, 0));
     seat_acquire(&a, SEAT_EVER);
     clave_grant g = seat_grant(&a);
-    assert_int_equal(g.deadline, clave_client_hold_deadline(p->end[0].c));
-    assert_int_equal(g.session_id, clave_client_session_id(p->end[0].c));
-    assert_true(clave_mutex_valid_for(a.m, 0, g.deadline - 10, 10));
-    assert_false(clave_mutex_valid_for(a.m, 0, g.deadline - 10, 11));
-    assert_false(clave_mutex_valid_for(a.m, 0, g.deadline + 1, INT64_MIN));
+    assert_int_equal(g.deadline, clave_async_client_hold_deadline(p->end[0].c));
+    assert_int_equal(g.session_id, clave_async_client_session_id(p->end[0].c));
+    assert_true(clave_async_mutex_valid_for(a.m, 0, g.deadline - 10, 10));
+    assert_false(clave_async_mutex_valid_for(a.m, 0, g.deadline - 10, 11));
+    assert_false(clave_async_mutex_valid_for(a.m, 0, g.deadline + 1, INT64_MIN));
     /* It is kept fresh while it is held, for as long as one likes. */
     pair_advance(p, 120000);
     assert_true(seat_holds(&a));
-    assert_true(clave_mutex_valid_for(a.m, 0, p->now, 3000));
+    assert_true(clave_async_mutex_valid_for(a.m, 0, p->now, 3000));
     seat_close(&a);
     pair_free(p);
 }
@@ -617,8 +617,8 @@ static void options_are_checked(void **state)
 {
     (void)state;
     struct pair *p = world(1);
-    clave_client *c = p->end[0].c;
-    clave_mutex *m;
+    clave_async_client *c = p->end[0].c;
+    clave_async_mutex *m;
     static const clave_mutex_options bad[] = {
         {.size = 1},
         {.size = sizeof(clave_mutex_options), .max_hold_ms = -1},
@@ -626,15 +626,15 @@ static void options_are_checked(void **state)
         {.size = sizeof(clave_mutex_options), .len = 1},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        assert_int_equal(clave_mutex_new(&m, c, "/l", &bad[i]), CLAVE_EINVAL);
+        assert_int_equal(clave_async_mutex_new(&m, c, "/l", &bad[i]), CLAVE_EINVAL);
         assert_null(m);
     }
-    assert_int_equal(clave_mutex_new(&m, c, "l", NULL), CLAVE_EPATH);
-    assert_int_equal(clave_mutex_new(&m, c, "/a//b", NULL), CLAVE_EPATH);
-    assert_int_equal(clave_mutex_new(&m, c, "/l", NULL), CLAVE_OK);
-    assert_int_equal(clave_mutex_acquire(m, 0, CLAVE_TRY, NULL, NULL), CLAVE_EINVAL);
-    clave_mutex_free(m);
-    clave_mutex_free(NULL);
+    assert_int_equal(clave_async_mutex_new(&m, c, "l", NULL), CLAVE_EPATH);
+    assert_int_equal(clave_async_mutex_new(&m, c, "/a//b", NULL), CLAVE_EPATH);
+    assert_int_equal(clave_async_mutex_new(&m, c, "/l", NULL), CLAVE_OK);
+    assert_int_equal(clave_async_mutex_acquire(m, 0, CLAVE_TRY, NULL, NULL), CLAVE_EINVAL);
+    clave_async_mutex_free(m);
+    clave_async_mutex_free(NULL);
     pair_free(p);
 }
 

@@ -9,8 +9,8 @@
 #include <cmocka.h>
 
 #include "base/rand.h"
-#include "clave/delay.h"
-#include "clave/once.h"
+#include "clave/async/lock_delay.h"
+#include "clave/async/once.h"
 #include "lib/seat.h"
 
 enum { CLIENTS = 4, SEEDS = 150, STEPS = 500, TIMEOUT = 6000, PERIOD = 8000, DELAY = 3000 };
@@ -22,8 +22,8 @@ struct runner {
     struct soak *soak;
     struct seat seat;
     enum task task;
-    clave_delay *delay;
-    clave_once *once;
+    clave_async_delay *delay;
+    clave_async_once *once;
     int64_t asked_at; /* the once */
     int64_t until;    /* RUNNING */
     bool succeeds;
@@ -65,13 +65,13 @@ static void answer(struct runner *r, clave_err err)
     r->err = err;
 }
 
-static void on_delay(clave_delay *d, clave_err err, void *arg)
+static void on_delay(clave_async_delay *d, clave_err err, void *arg)
 {
     (void)d;
     answer(arg, err);
 }
 
-static void on_once(clave_once *o, clave_err err, const clave_once_record *former, void *arg)
+static void on_once(clave_async_once *o, clave_err err, const clave_once_record *former, void *arg)
 {
     (void)o;
     (void)former;
@@ -81,13 +81,13 @@ static void on_once(clave_once *o, clave_err err, const clave_once_record *forme
 /* Out of it: the lock goes, orderly or because it is gone. */
 static void leave(struct runner *r)
 {
-    clave_once_free(r->once);
-    clave_delay_free(r->delay);
+    clave_async_once_free(r->once);
+    clave_async_delay_free(r->delay);
     r->once = NULL;
     r->delay = NULL;
     r->task = OUTSIDE;
-    (void)clave_mutex_cancel(r->seat.m, 0);
-    (void)clave_mutex_release(r->seat.m, 0, NULL, NULL);
+    (void)clave_async_mutex_cancel(r->seat.m, 0);
+    (void)clave_async_mutex_release(r->seat.m, 0, NULL, NULL);
 }
 
 static bool enter(struct runner *r, enum task task, clave_err err)
@@ -98,7 +98,7 @@ static bool enter(struct runner *r, enum task task, clave_err err)
     return true;
 }
 
-static clave_client *client(const struct runner *r)
+static clave_async_client *client(const struct runner *r)
 {
     return r->soak->p->end[r->seat.client].c;
 }
@@ -107,7 +107,7 @@ static void begin_delay(struct runner *r)
 {
     const clave_delay_options o = {.size = sizeof o, .path = "/job-held", .delay_ms = DELAY};
     clave_grant g = seat_grant(&r->seat);
-    enter(r, DELAYED, clave_delay_begin(&r->delay, client(r), &g, &o, on_delay, r));
+    enter(r, DELAYED, clave_async_delay_begin(&r->delay, client(r), &g, &o, on_delay, r));
 }
 
 static void begin_once(struct runner *r)
@@ -118,7 +118,7 @@ static void begin_once(struct runner *r)
                                   .at_most_once = r->soak->at_most_once};
     clave_grant g = seat_grant(&r->seat);
     r->asked_at = r->soak->p->now;
-    enter(r, ASKING, clave_once_begin(&r->once, client(r), &g, &o, on_once, r));
+    enter(r, ASKING, clave_async_once_begin(&r->once, client(r), &g, &o, on_once, r));
 }
 
 /* The mark stands from here on. */
@@ -141,7 +141,7 @@ static void asked(struct runner *r)
     struct soak *k = r->soak;
     if (r->err == CLAVE_EDONE) {
         k->refusals++;
-        (void)clave_delay_end(r->delay, NULL, NULL);
+        (void)clave_async_delay_end(r->delay, NULL, NULL);
         k->marked = -1;
         leave(r);
         return;
@@ -160,7 +160,7 @@ static void reported(struct runner *r)
     struct soak *k = r->soak;
     if (r->err == CLAVE_OK && r->succeeds)
         k->counted_at = r->asked_at;
-    (void)clave_delay_end(r->delay, NULL, NULL);
+    (void)clave_async_delay_end(r->delay, NULL, NULL);
     k->marked = -1;
     leave(r);
 }
@@ -168,7 +168,7 @@ static void reported(struct runner *r)
 static void report(struct runner *r)
 {
     if (r->soak->p->now >= r->until)
-        enter(r, REPORTING, clave_once_end(r->once, r->succeeds, on_once, r));
+        enter(r, REPORTING, clave_async_once_end(r->once, r->succeeds, on_once, r));
 }
 
 /* An error: of these only what faults lead to. */
@@ -205,7 +205,7 @@ static void look_around(struct soak *k)
     for (int i = 0; i < CLIENTS; i++) {
         step(&k->all[i]);
         if (k->marked == i && !k->killed &&
-            clave_mutex_valid_for(k->all[i].seat.m, 0, k->p->now, 0))
+            clave_async_mutex_valid_for(k->all[i].seat.m, 0, k->p->now, 0))
             k->valid_at = k->p->now;
     }
 }

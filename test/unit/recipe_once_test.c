@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "clave/once.h"
+#include "clave/async/once.h"
 #include "lib/failmem.h"
 #include "lib/seat.h"
 
@@ -18,7 +18,7 @@ static const int64_t HOUR = 3600 * 1000, MINUTE = 60 * 1000;
 /* One process: a seat at the lock, and its attempts at the job. */
 struct runner {
     struct seat seat;
-    clave_once *once;
+    clave_async_once *once;
     clave_once_options o;
     unsigned answers, ends;
     clave_err err, ended;
@@ -26,7 +26,7 @@ struct runner {
     char host[32];
 };
 
-static void on_begun(clave_once *o, clave_err err, const clave_once_record *former, void *arg)
+static void on_begun(clave_async_once *o, clave_err err, const clave_once_record *former, void *arg)
 {
     (void)o;
     struct runner *r = arg;
@@ -36,7 +36,7 @@ static void on_begun(clave_once *o, clave_err err, const clave_once_record *form
     snprintf(r->host, sizeof r->host, "%s", former->identity.host ? former->identity.host : "");
 }
 
-static void on_ended(clave_once *o, clave_err err, const clave_once_record *former, void *arg)
+static void on_ended(clave_async_once *o, clave_err err, const clave_once_record *former, void *arg)
 {
     (void)o;
     (void)former;
@@ -57,10 +57,11 @@ static clave_err ask(struct runner *r)
 {
     static const clave_identity ids[] = {{.host = "a", .pid = 1}, {.host = "b", .pid = 2}};
     clave_grant g = seat_grant(&r->seat);
-    clave_once_free(r->once);
+    clave_async_once_free(r->once);
     r->o.identity = &ids[r->seat.client % 2];
     r->answers = r->ends = 0;
-    return clave_once_begin(&r->once, r->seat.p->end[r->seat.client].c, &g, &r->o, on_begun, r);
+    return clave_async_once_begin(&r->once, r->seat.p->end[r->seat.client].c, &g, &r->o, on_begun,
+                                  r);
 }
 
 static clave_err begin(struct runner *r)
@@ -75,7 +76,7 @@ static clave_err begin(struct runner *r)
 
 static clave_err end(struct runner *r, bool succeeded)
 {
-    assert_int_equal(clave_once_end(r->once, succeeded, on_ended, r), CLAVE_OK);
+    assert_int_equal(clave_async_once_end(r->once, succeeded, on_ended, r), CLAVE_OK);
     pair_settle(r->seat.p);
     assert_int_equal(r->ends, 1);
     return r->ended;
@@ -88,7 +89,7 @@ static void release(struct runner *r)
 
 static void leave(struct runner *r)
 {
-    clave_once_free(r->once);
+    clave_async_once_free(r->once);
     seat_close(&r->seat);
 }
 
@@ -237,7 +238,7 @@ static void a_start_whose_runner_died_is_repeated(void **state)
     assert_string_equal(b.host, "a");
     /* The sleeper wakes up and thinks that it has done it: it is not believed. */
     pair_freeze(p, 0, false);
-    assert_int_equal(clave_once_end(a.once, true, on_ended, &a), CLAVE_OK);
+    assert_int_equal(clave_async_once_end(a.once, true, on_ended, &a), CLAVE_OK);
     pair_advance(p, 1000);
     assert_int_equal(a.ends, 1);
     assert_int_equal(a.ended, CLAVE_ELOST);
@@ -308,7 +309,7 @@ static void no_lost_answer_makes_it_twice_or_never(void **state)
         assert_int_equal(a.err, CLAVE_OK);
         if (i % 4 >= 2)
             assert_string_equal(a.host, "b");
-        assert_int_equal(clave_once_end(a.once, true, on_ended, &a), CLAVE_OK);
+        assert_int_equal(clave_async_once_end(a.once, true, on_ended, &a), CLAVE_OK);
         pair_advance(p, 3000);
         assert_int_equal(a.ends, 1);
         assert_int_equal(a.ended, CLAVE_OK);
@@ -331,7 +332,7 @@ static void a_lost_answer_to_the_end_is_made_up_for(void **state)
         enter(&b, p, 1, HOUR);
         assert_int_equal(begin(&a), CLAVE_OK);
         lose(p, (enum pair_way)way, OP_MULTI, 0);
-        assert_int_equal(clave_once_end(a.once, true, on_ended, &a), CLAVE_OK);
+        assert_int_equal(clave_async_once_end(a.once, true, on_ended, &a), CLAVE_OK);
         pair_advance(p, 3000);
         assert_int_equal(a.ends, 1);
         assert_int_equal(a.ended, CLAVE_OK);
@@ -353,7 +354,7 @@ static void a_lock_lost_behind_a_lost_answer_leaves_it_open(void **state)
     enter(&b, p, 1, HOUR);
     assert_int_equal(begin(&a), CLAVE_OK);
     pair_rule(p, (struct pair_rule){0, PAIR_REPLY, OP_MULTI, PAIR_HOLD, 0});
-    assert_int_equal(clave_once_end(a.once, true, on_ended, &a), CLAVE_OK);
+    assert_int_equal(clave_async_once_end(a.once, true, on_ended, &a), CLAVE_OK);
     pair_settle(p);
     pair_refuse(p, 0, true);
     pair_clear(p);
@@ -445,34 +446,34 @@ static void misuse(void **state)
     (void)state;
     struct pair *p = pair_new(&(struct pair_options){.clients = 1});
     struct runner a;
-    clave_once *o;
+    clave_async_once *o;
     enter(&a, p, 0, HOUR);
     assert_int_equal(seat_acquire(&a.seat, SEAT_EVER), CLAVE_OK);
     clave_grant g = seat_grant(&a.seat);
-    clave_client *c = p->end[0].c;
+    clave_async_client *c = p->end[0].c;
     clave_once_options bad = {.size = 1};
-    assert_int_equal(clave_once_begin(&o, c, &g, &bad, on_begun, &a), CLAVE_EINVAL);
+    assert_int_equal(clave_async_once_begin(&o, c, &g, &bad, on_begun, &a), CLAVE_EINVAL);
     bad = (clave_once_options){.size = sizeof bad, .path = "/x", .period_ms = -1};
-    assert_int_equal(clave_once_begin(&o, c, &g, &bad, on_begun, &a), CLAVE_EINVAL);
+    assert_int_equal(clave_async_once_begin(&o, c, &g, &bad, on_begun, &a), CLAVE_EINVAL);
     bad = (clave_once_options){.size = sizeof bad};
-    assert_int_equal(clave_once_begin(&o, c, &g, &bad, on_begun, &a), CLAVE_EINVAL);
-    assert_int_equal(clave_once_begin(&o, c, &g, NULL, on_begun, &a), CLAVE_EINVAL);
-    assert_int_equal(clave_once_begin(&o, c, &g, &a.o, NULL, NULL), CLAVE_EINVAL);
+    assert_int_equal(clave_async_once_begin(&o, c, &g, &bad, on_begun, &a), CLAVE_EINVAL);
+    assert_int_equal(clave_async_once_begin(&o, c, &g, NULL, on_begun, &a), CLAVE_EINVAL);
+    assert_int_equal(clave_async_once_begin(&o, c, &g, &a.o, NULL, NULL), CLAVE_EINVAL);
     bad.path = "x";
-    assert_int_equal(clave_once_begin(&o, c, &g, &bad, on_begun, &a), CLAVE_EPATH);
+    assert_int_equal(clave_async_once_begin(&o, c, &g, &bad, on_begun, &a), CLAVE_EPATH);
     assert_null(o);
-    assert_non_null(strstr(clave_client_errmsg(c), "the record's path"));
+    assert_non_null(strstr(clave_async_client_errmsg(c), "the record's path"));
     assert_int_equal(ask(&a), CLAVE_OK);
-    assert_int_equal(clave_once_end(a.once, true, NULL, NULL), CLAVE_EINVAL);
+    assert_int_equal(clave_async_once_end(a.once, true, NULL, NULL), CLAVE_EINVAL);
     pair_settle(p);
-    assert_int_equal(clave_once_end(a.once, true, NULL, NULL), CLAVE_OK);
-    assert_int_equal(clave_once_end(a.once, true, NULL, NULL), CLAVE_EINVAL);
+    assert_int_equal(clave_async_once_end(a.once, true, NULL, NULL), CLAVE_OK);
+    assert_int_equal(clave_async_once_end(a.once, true, NULL, NULL), CLAVE_EINVAL);
     pair_settle(p);
     assert_int_equal(ask(&a), CLAVE_OK); /* the one before is freed in it */
     pair_settle(p);
     assert_int_equal(a.err, CLAVE_EDONE);
     assert_int_equal(ask(&a), CLAVE_OK);
-    clave_once_free(a.once); /* no answer comes */
+    clave_async_once_free(a.once); /* no answer comes */
     a.once = NULL;
     pair_settle(p);
     assert_int_equal(a.answers, 0);
@@ -485,8 +486,8 @@ static void misuse(void **state)
     assert_int_equal(end(&a, true), CLAVE_ENONODE);
     /* The client goes first in the middle of it. */
     assert_int_equal(ask(&a), CLAVE_OK);
-    clave_mutex_free(a.seat.m);
-    clave_once_free(a.once);
+    clave_async_mutex_free(a.seat.m);
+    clave_async_once_free(a.once);
     pair_free(p);
 }
 
@@ -509,9 +510,10 @@ static bool one_allocation_fails(size_t which)
     failmem_arm(&mem, which, 1);
     clave_err err = ask(&a);
     pair_settle(p);
-    assert_true(err == CLAVE_ENOMEM || a.answers == 1 || !clave_client_is_connected(p->end[0].c));
+    assert_true(err == CLAVE_ENOMEM || a.answers == 1 ||
+                !clave_async_client_is_connected(p->end[0].c));
     bool runs = err == CLAVE_OK && a.answers == 1 && a.err == CLAVE_OK;
-    if (runs && clave_once_end(a.once, true, on_ended, &a) == CLAVE_OK)
+    if (runs && clave_async_once_end(a.once, true, on_ended, &a) == CLAVE_OK)
         pair_advance(p, 1000);
     bool failed = mem.failed;
     failmem_arm(&mem, 0, 0);

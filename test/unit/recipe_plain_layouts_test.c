@@ -1,5 +1,6 @@
-/* The simple lock and the fair election (clave/elementary.h): in one queue with a program written
- * by hand, and with the promises of the mutex and the latch although the names say nothing. */
+/* The simple lock and the fair election (clave/async/plain_layouts.h): in one queue with a program
+ * written by hand, and with the promises of the mutex and the latch although the names say nothing.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -39,7 +40,7 @@ static void open_candidate(struct stand *s, struct pair *p, size_t client)
 }
 
 /* What the hand-written program does: a plain create, and a delete. */
-static void on_made(clave_client *c, const clave_result *res, void *arg)
+static void on_made(clave_async_client *c, const clave_result *res, void *arg)
 {
     (void)c;
     snprintf(arg, 64, "%s", res->err == CLAVE_OK ? res->path : "");
@@ -49,7 +50,7 @@ static void make_by_hand(struct pair *p, size_t client, const char *path, char m
 {
     clave_create_options o = {.size = sizeof o, .mode = CLAVE_EPHEMERAL_SEQUENTIAL};
     made[0] = '\0';
-    clave_create(p->end[client].c, path, NULL, 0, &o, on_made, made);
+    clave_async_create(p->end[client].c, path, NULL, 0, &o, on_made, made);
     pair_settle(p);
 }
 
@@ -133,7 +134,7 @@ static void a_node_of_the_old_session_is_never_adopted(void **state)
     p->end[0].refused = true; /* it cannot come back before its session is over */
     seat_ask(&a, SEAT_EVER);
     pair_settle(p);
-    int64_t old = clave_client_session_id(p->end[0].c);
+    int64_t old = clave_async_client_session_id(p->end[0].c);
     while (!pair_saw(p, 0, CLAVE_STATE_LOST))
         pair_advance(p, 10);
     assert_int_equal(seat_list(p, 1, "/l", names, 4), 1); /* the old one's stands still */
@@ -215,7 +216,7 @@ static void a_holder_that_was_stopped_does_no_harm(void **state)
     pair_freeze(p, 0, true);
     pair_advance(p, 3 * TIMEOUT);
     assert_true(seat_holds(&b));
-    assert_false(clave_mutex_valid_for(a.m, 0, p->now, 0));
+    assert_false(clave_async_mutex_valid_for(a.m, 0, p->now, 0));
     assert_int_equal(seat_write(&a, "/data", "x"), CLAVE_OK);
     pair_freeze(p, 0, false);
     pair_advance(p, 5000);
@@ -244,7 +245,7 @@ static void acquires_that_are_given_up_leave_nothing(void **state)
             pair_settle(p);
         if (i % 10 == 0)
             pair_cut(p, 1);
-        assert_int_equal(clave_mutex_cancel(b.m, 0), CLAVE_OK);
+        assert_int_equal(clave_async_mutex_cancel(b.m, 0), CLAVE_OK);
         pair_advance(p, i % 10 == 0 ? 1000 : 0);
     }
     assert_int_equal(b.answers, 3000);
@@ -261,20 +262,20 @@ static void prefixes_are_checked(void **state)
     (void)state;
     static const char *const wrong[] = {"", "0", "12", "-1", "a/b", NULL};
     struct pair *p = world(1);
-    clave_client *c = p->end[0].c;
+    clave_async_client *c = p->end[0].c;
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        clave_mutex *m;
-        clave_latch *l;
-        assert_int_equal(clave_mutex_new_simple(&m, c, "/l", wrong[i], NULL), CLAVE_EINVAL);
+        clave_async_mutex *m;
+        clave_async_latch *l;
+        assert_int_equal(clave_async_mutex_new_simple(&m, c, "/l", wrong[i], NULL), CLAVE_EINVAL);
         assert_null(m);
-        assert_int_equal(clave_latch_new_fair(&l, c, "/l", wrong[i], NULL), CLAVE_EINVAL);
+        assert_int_equal(clave_async_latch_new_fair(&l, c, "/l", wrong[i], NULL), CLAVE_EINVAL);
         assert_null(l);
     }
-    clave_mutex *m;
-    assert_int_equal(clave_mutex_new_simple(&m, c, "l", "n", NULL), CLAVE_EPATH);
-    clave_latch *l;
+    clave_async_mutex *m;
+    assert_int_equal(clave_async_mutex_new_simple(&m, c, "l", "n", NULL), CLAVE_EPATH);
+    clave_async_latch *l;
     clave_latch_options o = {.size = sizeof o, .id = "a", .priority = 1};
-    assert_int_equal(clave_latch_new_fair(&l, c, "/l", "n", &o), CLAVE_EINVAL);
+    assert_int_equal(clave_async_latch_new_fair(&l, c, "/l", "n", &o), CLAVE_EINVAL);
     pair_free(p);
 }
 

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/path.h"
-#include "clave/leader.h"
+#include "clave/async/leader.h"
 #include "lib/failmem.h"
 #include "lib/seat.h"
 #include "lib/stand.h"
@@ -168,7 +168,7 @@ static void a_single_candidate_leads(void **state)
     end(s, 1);
 }
 
-static void on_transferred(clave_client *c, clave_err err, void *arg)
+static void on_transferred(clave_async_client *c, clave_err err, void *arg)
 {
     (void)c;
     *(clave_err *)arg = err;
@@ -176,7 +176,7 @@ static void on_transferred(clave_client *c, clave_err err, void *arg)
 
 static const char *name_of(const struct stand *s)
 {
-    return clave__path_name(clave_latch_own_path(s->l));
+    return clave__path_name(clave_async_latch_own_path(s->l));
 }
 
 /* Who resigns, or hands over to a lower one, does not get the leadership back at once. */
@@ -200,7 +200,7 @@ static void a_resignation_counts_for_a_session_timeout(void **state)
     stand_resign(&s[2]);
     pair_advance(p, 1000);
     assert_true(stand_leads(&s[0]));
-    clave_latch_transfer(s[0].l, name_of(&s[1]), on_transferred, &err);
+    clave_async_latch_transfer(s[0].l, name_of(&s[1]), on_transferred, &err);
     pair_advance(p, 1000);
     assert_int_equal(err, CLAVE_OK);
     assert_true(stand_leads(&s[1]));
@@ -209,12 +209,12 @@ static void a_resignation_counts_for_a_session_timeout(void **state)
 
 /* ---- preemption ------------------------------------------------------------------------ */
 
-static void resign_when_asked(clave_latch *l, const clave_latch_event *ev, void *arg)
+static void resign_when_asked(clave_async_latch *l, const clave_latch_event *ev, void *arg)
 {
     unsigned *asked = arg;
     if (ev->kind == CLAVE_LATCH_ASKED) {
         ++*asked;
-        assert_int_equal(clave_latch_resign(l), CLAVE_OK);
+        assert_int_equal(clave_async_latch_resign(l), CLAVE_OK);
     }
 }
 
@@ -223,13 +223,13 @@ static void a_higher_one_asks_the_leader_to_go(void **state)
     (void)state;
     struct pair *p = world(4);
     struct stand s[3];
-    clave_latch *leader;
+    clave_async_latch *leader;
     unsigned asked = 0;
     clave_latch_options o = {.size = sizeof o, .priority = 2, .revocable = true};
     o.event_cb = resign_when_asked;
     o.event_arg = &asked;
-    assert_int_equal(clave_latch_new(&leader, p->end[3].c, "/e", &o), CLAVE_OK);
-    clave_latch_start(leader);
+    assert_int_equal(clave_async_latch_new(&leader, p->end[3].c, "/e", &o), CLAVE_OK);
+    clave_async_latch_start(leader);
     pair_settle(p);
     o.preempt = true;
     o.priority = 2;
@@ -248,7 +248,7 @@ static void a_higher_one_asks_the_leader_to_go(void **state)
     stand_up(&s[2], p, 2, "/e", &o);
     pair_advance(p, 3 * TIMEOUT);
     assert_true(stand_leads(&s[1]));
-    clave_latch_free(leader);
+    clave_async_latch_free(leader);
     end(s, 3);
 }
 
@@ -256,7 +256,7 @@ static void options_that_contradict_each_other(void **state)
 {
     (void)state;
     struct pair *p = world(1);
-    clave_latch *l;
+    clave_async_latch *l;
     const clave_latch_options wrong[] = {
         {.size = sizeof *wrong, .priority = -1},
         {.size = sizeof *wrong, .preempt = true},
@@ -265,7 +265,7 @@ static void options_that_contradict_each_other(void **state)
         {.size = sizeof *wrong, .spread = true, .id = "a", .priority = 1},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        assert_int_equal(clave_latch_new(&l, p->end[0].c, "/e", &wrong[i]), CLAVE_EINVAL);
+        assert_int_equal(clave_async_latch_new(&l, p->end[0].c, "/e", &wrong[i]), CLAVE_EINVAL);
     pair_free(p);
 }
 
@@ -313,7 +313,7 @@ static void who_closes_its_client_while_it_looks_never_leads(void **state)
     (void)state;
     struct stand s;
     struct pair *p = looking(&s);
-    clave_client_abandon(p->end[0].c, p->now);
+    clave_async_client_abandon(p->end[0].c, p->now);
     pair_clear(p);
     pair_settle(p);
     assert_int_equal(s.leader, 0);
@@ -321,7 +321,7 @@ static void who_closes_its_client_while_it_looks_never_leads(void **state)
     pair_free(p);
 }
 
-static void ignore_result(clave_client *c, const clave_result *res, void *arg)
+static void ignore_result(clave_async_client *c, const clave_result *res, void *arg)
 {
     (void)c;
     (void)arg;
@@ -334,7 +334,7 @@ static void who_is_removed_while_it_looks_stands_again(void **state)
     (void)state;
     struct stand s;
     struct pair *p = looking(&s);
-    assert_int_equal(clave_delete(p->end[1].c, s.l->place->own.path, -1, ignore_result, NULL),
+    assert_int_equal(clave_async_delete(p->end[1].c, s.l->place->own.path, -1, ignore_result, NULL),
                      CLAVE_OK);
     pair_settle(p);
     assert_int_equal(s.leader, 0);

@@ -17,7 +17,7 @@ static struct pair *world(size_t clients)
     return pair_new(&(struct pair_options){.clients = clients});
 }
 
-static void on_asked_for(clave_client *c, const clave_result *res, void *arg)
+static void on_asked_for(clave_async_client *c, const clave_result *res, void *arg)
 {
     (void)c;
     *(clave_err *)arg = res->err;
@@ -26,7 +26,7 @@ static void on_asked_for(clave_client *c, const clave_result *res, void *arg)
 static clave_err revoke(struct pair *p, size_t by, const char *node)
 {
     clave_err done = CLAVE_ETIMEDOUT;
-    clave_err err = clave_revoke(p->end[by].c, node, on_asked_for, &done);
+    clave_err err = clave_async_revoke(p->end[by].c, node, on_asked_for, &done);
     pair_settle(p);
     return err == CLAVE_OK ? done : err;
 }
@@ -130,7 +130,7 @@ static void a_lease_can_be_asked_for(void **state)
     party_open(&b, p, 1, 2);
     party_acquire(&a, 2, SEAT_EVER);
     party_acquire(&b, 1, SEAT_EVER);
-    assert_true(clave_lease_grant(a.held[0], &g));
+    assert_true(clave_async_lease_grant(a.held[0], &g));
     assert_int_equal(revoke(p, 1, g.node), CLAVE_OK);
     assert_int_equal(a.asked, 1);
     assert_int_equal(party_release(&a), CLAVE_OK);

@@ -123,7 +123,7 @@ static void a_write_that_gives_up_does_not_let_readers_in(void **state)
     seat_acquire(&s[1].write, SEAT_EVER);
     seat_acquire(&s[2].read, SEAT_EVER);
     assert_int_equal(s[2].read.ahead, 2);
-    clave_mutex_cancel(s[1].write.m, 0);
+    clave_async_mutex_cancel(s[1].write.m, 0);
     pair_settle(p);
     assert_false(seat_holds(&s[2].read));
     assert_int_equal(s[2].read.ahead, 1);
@@ -404,7 +404,7 @@ static void a_downgrade_given_up_leaves_nothing(void **state)
                   (struct pair_rule){0, PAIR_REPLY, OP_MULTI, way % 2 ? PAIR_LOSE : PAIR_HOLD, 0});
         seat_ask(&a.read, SEAT_EVER);
         if (way < 2)
-            assert_int_equal(clave_mutex_cancel(a.read.m, 0), CLAVE_OK);
+            assert_int_equal(clave_async_mutex_cancel(a.read.m, 0), CLAVE_OK);
         pair_settle(p);
         if (way >= 2)
             pair_kill_session(p, 0);
@@ -485,8 +485,8 @@ struct count {
     size_t n;
 };
 
-static void on_participants(clave_client *c, clave_err err, const clave_participant *list, size_t n,
-                            void *arg)
+static void on_participants(clave_async_client *c, clave_err err, const clave_participant *list,
+                            size_t n, void *arg)
 {
     (void)c;
     struct count *count = arg;
@@ -500,8 +500,9 @@ static void on_participants(clave_client *c, clave_err err, const clave_particip
 static size_t participants(struct pair *p, clave_rwlock_kind kind)
 {
     struct count count = {0};
-    assert_int_equal(clave_rwlock_participants(p->end[0].c, "/rw", kind, on_participants, &count),
-                     CLAVE_OK);
+    assert_int_equal(
+        clave_async_rwlock_participants(p->end[0].c, "/rw", kind, on_participants, &count),
+        CLAVE_OK);
     pair_settle(p);
     assert_int_equal(count.answers, 1);
     return count.n;
@@ -527,7 +528,7 @@ static void testGetParticipantNodes(void **state)
     pair_free(p);
 }
 
-static void on_data(clave_client *c, const clave_result *res, void *arg)
+static void on_data(clave_async_client *c, const clave_result *res, void *arg)
 {
     (void)c;
     assert_int_equal(res->err, CLAVE_OK);
@@ -549,7 +550,7 @@ static void testSetNodeData(void **state)
     for (int i = 0; i < 2; i++) {
         char found[16] = "";
         const char *node = seat_grant(i ? &a.read : &a.write).node;
-        clave_get(p->end[0].c, node, NULL, on_data, found);
+        clave_async_get(p->end[0].c, node, NULL, on_data, found);
         pair_settle(p);
         assert_string_equal(found, "here");
     }

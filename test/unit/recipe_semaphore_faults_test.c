@@ -54,13 +54,13 @@ static void testInterruptAcquire(void **state)
     party_acquire(&b, 1, SEAT_EVER); /* at the gate */
     party_acquire(&c, 1, SEAT_EVER); /* before it */
     assert_int_equal(party_ask(&c, 0, 1, SEAT_EVER), CLAVE_EINVAL);
-    assert_int_equal(clave_semaphore_cancel(c.s, 5), CLAVE_ENOTHELD);
-    assert_int_equal(clave_semaphore_cancel(c.s, 0), CLAVE_OK);
+    assert_int_equal(clave_async_semaphore_cancel(c.s, 5), CLAVE_ENOTHELD);
+    assert_int_equal(clave_async_semaphore_cancel(c.s, 0), CLAVE_OK);
     assert_int_equal(c.answers, 0); /* never inside the call */
     pair_settle(p);
     assert_int_equal(c.err, CLAVE_ECANCELED);
     party_acquire(&c, 1, SEAT_EVER);
-    assert_int_equal(clave_semaphore_cancel(b.s, 0), CLAVE_OK);
+    assert_int_equal(clave_async_semaphore_cancel(b.s, 0), CLAVE_OK);
     pair_settle(p);
     assert_int_equal(b.err, CLAVE_ECANCELED);
     assert_int_equal(party_leases_at_server(p), 2); /* a's, and c's that waits for room */
@@ -110,7 +110,7 @@ static void testNoOrphanedNodes(void **state)
     party_acquire(&a, 1, SEAT_EVER);
     party_acquire(&b, 1, SEAT_EVER);
     clave_grant g;
-    assert_true(clave_lease_grant(a.held[0], &g));
+    assert_true(clave_async_lease_grant(a.held[0], &g));
     assert_int_equal(seat_list(p, 0, "/s/leases", names, 4), 2);
     snprintf(path, sizeof path, "/s/leases/%s", strstr(g.node, names[0]) ? names[1] : names[0]);
     assert_int_equal(seat_remove(p, 0, path), CLAVE_OK);
@@ -167,7 +167,7 @@ static void testClientClose(void **state)
     party_acquire(&a, 2, SEAT_EVER);
     party_acquire(&b, 1, SEAT_EVER);
     party_ask(&a, 9, 1, SEAT_EVER);
-    clave_client_close(p->end[0].c, p->now);
+    clave_async_client_close(p->end[0].c, p->now);
     pair_settle(p);
     assert_int_equal(b.n, 1);
     assert_int_equal(a.lost, 2);
@@ -234,15 +234,15 @@ static void a_session_that_ends_takes_its_leases(void **state)
     assert_int_equal(party_release(&a), CLAVE_ELOST);
     assert_int_equal(party_release(&a), CLAVE_ELOST);
     clave_grant g;
-    assert_true(clave_lease_grant(a.held[0], &g));
-    assert_int_equal(g.session_id, clave_client_session_id(p->end[0].c));
+    assert_true(clave_async_lease_grant(a.held[0], &g));
+    assert_int_equal(g.session_id, clave_async_client_session_id(p->end[0].c));
     party_close(&a);
     party_close(&b);
     party_assert_no_leftovers(p);
     pair_free(p);
 }
 
-static void on_written(clave_client *c, const clave_result *res, void *arg)
+static void on_written(clave_async_client *c, const clave_result *res, void *arg)
 {
     (void)c;
     *(clave_err *)arg = res->err;
@@ -261,19 +261,19 @@ static void a_holder_that_was_stopped_does_no_harm(void **state)
     party_acquire(&b, 1, SEAT_EVER);
     clave_op op = {.kind = CLAVE_OP_SET, .path = "/data", .data = "x", .len = 1, .version = -1};
     clave_err written = CLAVE_ETIMEDOUT;
-    assert_int_equal(clave_lease_multi(a.held[0], &op, 1, on_written, &written), CLAVE_OK);
+    assert_int_equal(clave_async_lease_multi(a.held[0], &op, 1, on_written, &written), CLAVE_OK);
     pair_settle(p);
     assert_int_equal(written, CLAVE_OK);
     pair_freeze(p, 0, true);
     pair_advance(p, 3 * TIMEOUT);
     assert_int_equal(b.n, 1);
-    assert_false(clave_lease_valid_for(a.held[0], p->now, 0));
-    assert_int_equal(clave_lease_multi(a.held[0], &op, 1, on_written, &written), CLAVE_OK);
+    assert_false(clave_async_lease_valid_for(a.held[0], p->now, 0));
+    assert_int_equal(clave_async_lease_multi(a.held[0], &op, 1, on_written, &written), CLAVE_OK);
     pair_freeze(p, 0, false);
     pair_advance(p, 5000);
     assert_int_equal(written, CLAVE_ELOST);
     assert_int_equal(a.lost, 1);
-    assert_int_equal(clave_lease_multi(a.held[0], &op, 1, on_written, &written), CLAVE_ELOST);
+    assert_int_equal(clave_async_lease_multi(a.held[0], &op, 1, on_written, &written), CLAVE_ELOST);
     party_close(&a);
     party_close(&b);
     party_assert_no_leftovers(p);
@@ -334,7 +334,7 @@ static void free_cancels_what_waits_and_releases_what_is_held(void **state)
     party_ask(&a, 1, 1, SEAT_EVER);
     pair_settle(p);
     party_ask(&a, 2, 1, SEAT_EVER); /* its create is under way */
-    clave_semaphore_free(a.s);
+    clave_async_semaphore_free(a.s);
     assert_int_equal(a.answers, 1);
     pair_settle(p);
     assert_int_equal(a.answers, 3);

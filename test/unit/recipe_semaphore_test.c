@@ -215,19 +215,19 @@ static void a_semaphore_of_one_is_a_mutex_that_is_not_reentrant(void **state)
     party_acquire(&b, 1, SEAT_EVER);
     assert_int_equal(b.n, 0);
     clave_grant first, second;
-    assert_true(clave_lease_grant(a.held[0], &first));
+    assert_true(clave_async_lease_grant(a.held[0], &first));
     party_release(&a);
     assert_int_equal(b.n, 1);
-    assert_true(clave_lease_grant(b.held[0], &second));
+    assert_true(clave_async_lease_grant(b.held[0], &second));
     assert_true(second.token > first.token);
-    assert_true(clave_lease_valid_for(b.held[0], p->now, 1000));
-    assert_false(clave_lease_valid_for(b.held[0], second.deadline, 1));
+    assert_true(clave_async_lease_valid_for(b.held[0], p->now, 1000));
+    assert_false(clave_async_lease_valid_for(b.held[0], second.deadline, 1));
     party_close(&a);
     party_close(&b);
     pair_free(p);
 }
 
-static void on_count(clave_client *c, clave_err err, const clave_participant *list, size_t n,
+static void on_count(clave_async_client *c, clave_err err, const clave_participant *list, size_t n,
                      void *arg)
 {
     (void)c;
@@ -245,7 +245,8 @@ static void testGetParticipantNodes(void **state)
     size_t n = 99;
     party_open(&a, p, 0, 10);
     for (size_t held = 0; held <= 4; held += 4) {
-        assert_int_equal(clave_semaphore_participants(p->end[0].c, "/s", on_count, &n), CLAVE_OK);
+        assert_int_equal(clave_async_semaphore_participants(p->end[0].c, "/s", on_count, &n),
+                         CLAVE_OK);
         pair_settle(p);
         assert_int_equal(n, held);
         party_acquire(&a, 4, SEAT_EVER);
@@ -256,7 +257,7 @@ static void testGetParticipantNodes(void **state)
 
 /* ---- the limit changes ------------------------------------------------------------------ */
 
-static void on_set(clave_client *c, const clave_result *res, void *arg)
+static void on_set(clave_async_client *c, const clave_result *res, void *arg)
 {
     (void)c;
     *(clave_err *)arg = res->err;
@@ -274,19 +275,19 @@ static void testThreadedLeaseIncrease(void **state)
     o.limit = 7; /* it exists already: what it holds counts */
     assert_int_equal(party_open_with(&b, p, 1, o), CLAVE_OK);
     pair_settle(p);
-    assert_int_equal(clave_semaphore_limit(a.s), 1);
-    assert_int_equal(clave_semaphore_limit(b.s), 1);
+    assert_int_equal(clave_async_semaphore_limit(a.s), 1);
+    assert_int_equal(clave_async_semaphore_limit(b.s), 1);
     party_acquire(&a, 1, SEAT_EVER);
     party_acquire(&b, 2, SEAT_EVER);
     assert_int_equal(b.n, 0);
     clave_err err = CLAVE_ETIMEDOUT;
-    assert_int_equal(clave_semaphore_set_limit(a.s, 3, on_set, &err), CLAVE_OK);
+    assert_int_equal(clave_async_semaphore_set_limit(a.s, 3, on_set, &err), CLAVE_OK);
     pair_settle(p);
     assert_int_equal(err, CLAVE_OK);
-    assert_int_equal(clave_semaphore_limit(b.s), 3);
+    assert_int_equal(clave_async_semaphore_limit(b.s), 3);
     assert_int_equal(b.n, 2);
     /* Lowered, it takes nothing away. */
-    clave_semaphore_set_limit(b.s, 1, NULL, NULL);
+    clave_async_semaphore_set_limit(b.s, 1, NULL, NULL);
     pair_settle(p);
     assert_int_equal(a.n + b.n, 3);
     assert_int_equal(a.lost + b.lost, 0);
@@ -308,26 +309,26 @@ static void a_shared_limit_is_waited_for_and_followed(void **state)
     assert_int_equal(party_open_with(&a, p, 0, o), CLAVE_OK);
     party_acquire(&a, 1, SEAT_EVER);
     assert_int_equal(a.answers, 0);
-    assert_int_equal(clave_semaphore_limit(a.s), 0);
+    assert_int_equal(clave_async_semaphore_limit(a.s), 0);
     assert_int_equal(seat_make(p, 1, "/count"), CLAVE_OK); /* empty: lets nobody in */
     assert_int_equal(a.answers, 0);
     clave_err err;
-    clave_set(p->end[1].c, "/count", "\0\0\1\2", 4, -1, on_set, &err);
+    clave_async_set(p->end[1].c, "/count", "\0\0\1\2", 4, -1, on_set, &err);
     pair_settle(p);
-    assert_int_equal(clave_semaphore_limit(a.s), 258);
+    assert_int_equal(clave_async_semaphore_limit(a.s), 258);
     assert_int_equal(a.n, 1);
     /* Over a lost connection and a lost session. */
     pair_cut(p, 0);
-    clave_set(p->end[1].c, "/count", "\0\0\0\3", 4, -1, on_set, &err);
+    clave_async_set(p->end[1].c, "/count", "\0\0\0\3", 4, -1, on_set, &err);
     pair_advance(p, 2000);
-    assert_int_equal(clave_semaphore_limit(a.s), 3);
+    assert_int_equal(clave_async_semaphore_limit(a.s), 3);
     pair_kill_session(p, 0);
-    clave_set(p->end[1].c, "/count", "\0\0\0\4", 4, -1, on_set, &err);
+    clave_async_set(p->end[1].c, "/count", "\0\0\0\4", 4, -1, on_set, &err);
     pair_advance(p, 5000);
-    assert_int_equal(clave_semaphore_limit(a.s), 4);
-    clave_set(p->end[1].c, "/count", "\0\0\0\5", 4, -1, on_set, &err);
+    assert_int_equal(clave_async_semaphore_limit(a.s), 4);
+    clave_async_set(p->end[1].c, "/count", "\0\0\0\5", 4, -1, on_set, &err);
     pair_settle(p);
-    assert_int_equal(clave_semaphore_limit(a.s), 5);
+    assert_int_equal(clave_async_semaphore_limit(a.s), 5);
     party_close(&a);
     party_assert_no_leftovers(p);
     pair_free(p);
@@ -344,12 +345,12 @@ static void a_limit_of_its_own_can_be_raised_too(void **state)
     party_ask(&a, 2, 1, SEAT_EVER);
     pair_settle(p);
     assert_int_equal(a.n, 1);
-    assert_int_equal(clave_semaphore_set_limit(a.s, 0, NULL, NULL), CLAVE_EINVAL);
-    assert_int_equal(clave_semaphore_set_limit(a.s, 2, on_set, NULL), CLAVE_EINVAL);
-    assert_int_equal(clave_semaphore_set_limit(a.s, 2, NULL, NULL), CLAVE_OK);
+    assert_int_equal(clave_async_semaphore_set_limit(a.s, 0, NULL, NULL), CLAVE_EINVAL);
+    assert_int_equal(clave_async_semaphore_set_limit(a.s, 2, on_set, NULL), CLAVE_EINVAL);
+    assert_int_equal(clave_async_semaphore_set_limit(a.s, 2, NULL, NULL), CLAVE_OK);
     pair_settle(p);
     assert_int_equal(a.n, 2);
-    clave_semaphore_set_limit(a.s, 3, NULL, NULL);
+    clave_async_semaphore_set_limit(a.s, 3, NULL, NULL);
     pair_settle(p);
     assert_int_equal(a.n, 3);
     party_close(&a);
@@ -361,8 +362,8 @@ static void options_are_checked(void **state)
 {
     (void)state;
     struct pair *p = world(1);
-    clave_client *c = p->end[0].c;
-    clave_semaphore *s;
+    clave_async_client *c = p->end[0].c;
+    clave_async_semaphore *s;
     enum { SIZE = sizeof(clave_semaphore_options) };
     static const clave_semaphore_options bad[] = {
         {.size = 1, .limit = 1},
@@ -372,15 +373,15 @@ static void options_are_checked(void **state)
         {.size = SIZE, .limit = 1, .len = 1},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        assert_int_equal(clave_semaphore_new(&s, c, "/s", &bad[i]), CLAVE_EINVAL);
+        assert_int_equal(clave_async_semaphore_new(&s, c, "/s", &bad[i]), CLAVE_EINVAL);
         assert_null(s);
     }
-    assert_int_equal(clave_semaphore_new(&s, c, "/s", NULL), CLAVE_EINVAL);
+    assert_int_equal(clave_async_semaphore_new(&s, c, "/s", NULL), CLAVE_EINVAL);
     clave_semaphore_options o = {.size = SIZE, .limit = 1};
-    assert_int_equal(clave_semaphore_new(&s, c, "s", &o), CLAVE_EPATH);
+    assert_int_equal(clave_async_semaphore_new(&s, c, "s", &o), CLAVE_EPATH);
     o.limit_path = "x";
-    assert_int_equal(clave_semaphore_new(&s, c, "/s", &o), CLAVE_EPATH);
-    clave_semaphore_free(NULL);
+    assert_int_equal(clave_async_semaphore_new(&s, c, "/s", &o), CLAVE_EPATH);
+    clave_async_semaphore_free(NULL);
     pair_free(p);
 }
 

@@ -39,7 +39,7 @@ static void check(const struct soak *k, bool fine, const char *what)
 
 static bool is_valid(const struct seat *s)
 {
-    return clave_mutex_valid_for(s->m, s->owner, s->p->now, 0);
+    return clave_async_mutex_valid_for(s->m, s->owner, s->p->now, 0);
 }
 
 static void look_around(struct soak *k)
@@ -60,7 +60,7 @@ static void look_around(struct soak *k)
     }
     for (int i = 0; i < CLIENTS; i++)
         for (size_t n = 0; n < k->sem[i].n; n++)
-            leases += clave_lease_valid_for(k->sem[i].held[n], k->p->now, 0);
+            leases += clave_async_lease_valid_for(k->sem[i].held[n], k->p->now, 0);
     check(k, leases <= LIMIT, "more leases than the limit");
     k->grants += readers + leases + (writer >= 0);
 }
@@ -73,11 +73,11 @@ static void use_sides(struct soak *k)
     struct seat *at = side ? &s->write : &s->read;
     int64_t within = roll(k, 4) == 0 ? SEAT_TRY : (int64_t)roll(k, 20000);
     if (roll(k, 8) == 0)
-        (void)clave_mutex_cancel(at->m, at->owner);
+        (void)clave_async_mutex_cancel(at->m, at->owner);
     else if (roll(k, 2) == 0)
         k->asked_side[c][o][side] += seat_ask(at, within) == CLAVE_OK;
     else
-        (void)clave_mutex_release(at->m, at->owner, NULL, NULL);
+        (void)clave_async_mutex_release(at->m, at->owner, NULL, NULL);
 }
 
 static void use_semaphore(struct soak *k)
@@ -85,7 +85,7 @@ static void use_semaphore(struct soak *k)
     size_t c = roll(k, CLIENTS);
     struct party *a = &k->sem[c];
     if (roll(k, 8) == 0)
-        (void)clave_semaphore_cancel(a->s, 0);
+        (void)clave_async_semaphore_cancel(a->s, 0);
     else if (a->n > 0)
         (void)party_release(a);
     else

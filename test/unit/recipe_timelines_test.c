@@ -119,7 +119,7 @@ static void CURATOR_504_644(void **state)
     struct pair *p = world(N);
     for (size_t i = 0; i < N; i++) {
         stand_up(&s[i], p, i, "/e", NULL);
-        snprintf(node[i], sizeof node[i], "%s", clave_latch_own_path(s[i].l));
+        snprintf(node[i], sizeof node[i], "%s", clave_async_latch_own_path(s[i].l));
     }
     for (int round = 0; round < 6; round++) {
         for (size_t i = 0; i < N; i++)
@@ -128,7 +128,7 @@ static void CURATOR_504_644(void **state)
         advance_with_one_leader(s, N, 2500);
         assert_true(stand_leads(&s[0]));
         for (size_t i = 0; i < N; i++)
-            assert_string_equal(clave_latch_own_path(s[i].l), node[i]);
+            assert_string_equal(clave_async_latch_own_path(s[i].l), node[i]);
     }
     assert_int_equal(s[1].leader + s[2].leader, 0);
     assert_int_equal(seat_list(p, 0, "/e", NULL, 0), N);
@@ -146,13 +146,13 @@ static void CURATOR_645(void **state)
     pair_rule(p, (struct pair_rule){1, PAIR_REQUEST, OP_GET_DATA, PAIR_HOLD, 0});
     stand_up(&s[1], p, 1, "/e", NULL);
     char node[128];
-    snprintf(node, sizeof node, "%s", clave_latch_own_path(s[1].l));
+    snprintf(node, sizeof node, "%s", clave_async_latch_own_path(s[1].l));
     pair_reset_counts(p);
     stand_close(&s[0]);
     pair_clear(p);
     pair_settle(p);
     assert_true(stand_leads(&s[1]));
-    assert_string_equal(clave_latch_own_path(s[1].l), node);
+    assert_string_equal(clave_async_latch_own_path(s[1].l), node);
     assert_int_equal(p->end[1].requests[OP_CREATE2], 0);
     assert_int_equal(seat_list(p, 0, "/e", NULL, 0), 1);
     end(&s[1], 1);
@@ -170,7 +170,7 @@ static void testResettingOfLeadershipAfterConcurrentLeadershipChange(void **stat
     for (int round = 0; round < 3; round++) {
         char node[2][128];
         for (size_t i = 0; i < 2; i++)
-            snprintf(node[i], sizeof node[i], "%s", clave_latch_own_path(s[i].l));
+            snprintf(node[i], sizeof node[i], "%s", clave_async_latch_own_path(s[i].l));
         for (size_t i = 0; i < 2; i++)
             assert_int_equal(seat_remove(p, 2, node[i]), CLAVE_OK);
         pair_advance(p, TIMEOUT); /* a young leader learns of it from its heartbeat */
@@ -207,7 +207,7 @@ static void CURATOR_604(void **state)
     pair_advance(p, 200);
     /* The search for the node found the old session's, and deleted it. */
     assert_true(!stand_leads(&s[0]) ||
-                stand_grant(&s[0]).session_id == clave_client_session_id(p->end[0].c));
+                stand_grant(&s[0]).session_id == clave_async_client_session_id(p->end[0].c));
     stand_up(&s[1], p, 1, "/e", NULL);
     advance_with_one_leader(s, 2, TIMEOUT);
     assert_int_equal(stand_leaders(s, 2), 1);
@@ -313,7 +313,7 @@ static void CURATOR_696(void **state)
         stand_up(&s[1], p, 1, "/e", &o);
         advance_with_one_leader(s, 2, 2 * TIMEOUT);
         assert_int_equal(stand_leaders(s, 2), 1);
-        assert_true(clave_client_session_id(p->end[0].c) != session);
+        assert_true(clave_async_client_session_id(p->end[0].c) != session);
         assert_int_equal(seat_list(p, 1, "/e", NULL, 0), 2);
         end(s, 2);
     }
@@ -357,9 +357,9 @@ static void a_leader_that_was_stopped_wakes_as_none(void **state)
     pair_advance(p, 2 * TIMEOUT);
     assert_true(stand_leads(&s[1]));
     /* Before it has read a byte or ticked. */
-    assert_false(clave_latch_valid_for(s[0].l, p->now, 0));
+    assert_false(clave_async_latch_valid_for(s[0].l, p->now, 0));
     assert_int_equal(s[0].not_leader, 0);
-    assert_int_equal(clave_latch_set(s[0].l, "/x", "late", 4, -1, NULL, NULL), CLAVE_OK);
+    assert_int_equal(clave_async_latch_set(s[0].l, "/x", "late", 4, -1, NULL, NULL), CLAVE_OK);
     pair_freeze(p, 0, false);
     advance_with_one_leader(s, 2, 5000);
     assert_true(stand_heard(&s[0], "Lnqx"));

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "clave/client.h"
+#include "clave/async/client.h"
 #include "supervise/hold_policy.h"
 
 enum { NOW = 1000, GRACE = 200, LEAD = 20, DEADLINE = 3000 };

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "clave/client.h"
+#include "clave/async/client.h"
 #include "cmd/cli/options.h"
 
 enum { ACL_MAX = 16 };

@@ -30,23 +30,22 @@ void connect_client_options(struct options *o, clave_client_options *co)
                                  .log_arg = o};
 }
 
-static int cmd_connect_add_identities(struct options *o, clave_session *s)
+static int cmd_connect_add_identities(struct options *o, clave_client *s)
 {
     for (size_t i = 0; i < o->nauth; i++) {
         const char *id = strchr(o->auth[i], ':'); /* there is one: config_auth_ok */
         char scheme[CONFIG_SCHEME_CAP];
         snprintf(scheme, sizeof scheme, "%.*s", (int)(id - o->auth[i]), o->auth[i]);
-        clave_err err =
-            clave_session_add_auth(s, scheme, id + 1, strlen(id + 1), options_left_ms(o));
+        clave_err err = clave_add_auth(s, scheme, id + 1, strlen(id + 1), options_left_ms(o));
         if (err != CLAVE_OK)
             return diag_auth(o, scheme, err);
     }
     return EXIT_OK;
 }
 
-static void get_timeout(clave_client *c, void *arg)
+static void get_timeout(clave_async_client *c, void *arg)
 {
-    *(int32_t *)arg = clave_client_session_timeout(c);
+    *(int32_t *)arg = clave_async_client_session_timeout(c);
 }
 
 void connect_note_session(const struct options *o, int64_t id, int32_t got_ms)
@@ -59,11 +58,11 @@ void connect_note_session(const struct options *o, int64_t id, int32_t got_ms)
                   (int)got_ms, (int)asked_ms);
 }
 
-static void note_session(const struct options *o, clave_session *s)
+static void note_session(const struct options *o, clave_client *s)
 {
     int32_t got_ms = 0;
-    if (o->verbose > 0 && clave_session_run(s, get_timeout, &got_ms) == CLAVE_OK)
-        connect_note_session(o, clave_session_id(s), got_ms);
+    if (o->verbose > 0 && clave_client_run(s, get_timeout, &got_ms) == CLAVE_OK)
+        connect_note_session(o, clave_client_id(s), got_ms);
 }
 
 /* false: it cannot be had, told. */
@@ -87,14 +86,14 @@ static bool make_tls(struct options *o, const char *connect)
 const char *connect_dial(struct options *o)
 {
     const char *connect = o->connect ? o->connect : "local:";
-    const char *fault = clave_client_host_fault(connect);
+    const char *fault = clave_async_client_host_fault(connect);
     if (fault)
         diag(o, "cannot understand the servers '%s': %s", connect, fault);
     return fault || !local_may_be_used(o, connect) || !make_tls(o, connect) ? NULL : connect;
 }
 
-/* As clave_session_wait, for as long as is left. */
-static clave_err await_server(struct options *o, clave_session *s, const char *connect)
+/* As clave_client_wait, for as long as is left. */
+static clave_err await_server(struct options *o, clave_client *s, const char *connect)
 {
     struct reach r;
     char fault[512];
@@ -103,20 +102,20 @@ static clave_err await_server(struct options *o, clave_session *s, const char *c
     clave_err err;
     for (;;) {
         int64_t due = reach_due_ms(&r);
-        err = clave_session_wait(s, due < left ? due : left);
+        err = clave_client_wait(s, due < left ? due : left);
         left = options_left_ms(o);
-        if (err != CLAVE_EUNREACHABLE || left == 0 || clave_session_state(s) == CLAVE_STATE_CLOSED)
+        if (err != CLAVE_EUNREACHABLE || left == 0 || clave_client_state(s) == CLAVE_STATE_CLOSED)
             break;
-        reach_tell(&r, clave_session_errmsg(s, fault, sizeof fault));
+        reach_tell(&r, clave_client_errmsg(s, fault, sizeof fault));
     }
     reach_clear(&r);
     return err;
 }
 
-int connect_open(struct options *o, const clave_client_options *co, clave_session **out)
+int connect_open(struct options *o, const clave_client_options *co, clave_client **out)
 {
     clave_client_options own;
-    clave_session *s;
+    clave_client *s;
     char fault[512];
     const char *connect = connect_dial(o);
     *out = NULL;
@@ -126,22 +125,22 @@ int connect_open(struct options *o, const clave_client_options *co, clave_sessio
         connect_client_options(o, &own);
         co = &own;
     }
-    clave_err err = clave_session_open(&s, NULL, connect, co);
+    clave_err err = clave_client_open(&s, NULL, connect, co);
     if (err != CLAVE_OK)
         return diag_err(o, connect, err, NULL);
     err = await_server(o, s, connect);
     int code = EXIT_OK;
     if (err == CLAVE_EUNREACHABLE)
         code = diag_unreachable(o, connect, o->timeout_ms,
-                                clave_session_errmsg(s, fault, sizeof fault));
+                                clave_client_errmsg(s, fault, sizeof fault));
     else if (err == CLAVE_ETLS || err == CLAVE_ELOCAL)
-        code = diag_refused(o, connect, clave_session_errmsg(s, fault, sizeof fault));
+        code = diag_refused(o, connect, clave_client_errmsg(s, fault, sizeof fault));
     else if (err != CLAVE_OK)
         code = diag_err(o, connect, err, s);
     if (code == EXIT_OK)
         code = cmd_connect_add_identities(o, s);
     if (code != EXIT_OK) {
-        clave_session_close(s, 0);
+        clave_client_close(s, 0);
         return code;
     }
     note_session(o, s);
@@ -149,10 +148,10 @@ int connect_open(struct options *o, const clave_client_options *co, clave_sessio
     return EXIT_OK;
 }
 
-void connect_close(clave_session *s)
+void connect_close(clave_client *s)
 {
     if (s)
-        clave_session_close(s, CLOSE_MS);
+        clave_client_close(s, CLOSE_MS);
 }
 
 bool connect_path_ok(struct options *o, const char *path)

@@ -151,9 +151,9 @@ void diag_note(const struct options *o, const char *fmt, ...)
     end_line();
 }
 
-static bool diag_is_connected(clave_session *s)
+static bool diag_is_connected(clave_client *s)
 {
-    clave_state state = clave_session_state(s);
+    clave_state state = clave_client_state(s);
     return state == CLAVE_STATE_CONNECTED || state == CLAVE_STATE_RECONNECTED ||
            state == CLAVE_STATE_READ_ONLY;
 }
@@ -161,7 +161,7 @@ static bool diag_is_connected(clave_session *s)
 /* The newest fault of the session is worth more than the general text where the trouble is
  * on the way to the server; while it is connected, silence has no fault, and that is of something
  * else. */
-static bool is_about_the_way(clave_err err, clave_session *s)
+static bool is_about_the_way(clave_err err, clave_client *s)
 {
     int code = exit_code_of(err);
     if (err == CLAVE_ETIMEDOUT && diag_is_connected(s))
@@ -195,11 +195,11 @@ static void put_hint(const struct options *o, const char *path, clave_err err)
         fprintf(stderr, " (%s)", hint);
 }
 
-int diag_err(const struct options *o, const char *path, clave_err err, clave_session *s)
+int diag_err(const struct options *o, const char *path, clave_err err, clave_client *s)
 {
     char detail[512] = "";
     if (s && is_about_the_way(err, s))
-        clave_session_errmsg(s, detail, sizeof detail);
+        clave_client_errmsg(s, detail, sizeof detail);
     if (strcmp(detail, diag_text(o, err)) == 0)
         detail[0] = '\0';
     begin_line(o);

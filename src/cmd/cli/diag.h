@@ -3,7 +3,7 @@
 #ifndef CLAVE_CMD_CLI_DIAG_H
 #define CLAVE_CMD_CLI_DIAG_H
 
-#include "clave/session.h"
+#include "clave/client.h"
 #include "cmd/cli/options.h"
 
 enum exit_code {
@@ -34,7 +34,7 @@ void diag(const struct options *o, const char *fmt, ...) __attribute__((format(p
 int diag_usage(struct options *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* "clave: VERB PATH: no such node (create it with ...)"; `s` (may be NULL) gives the details
  * of the newest fault. Returns exit_code_of(err). */
-int diag_err(const struct options *o, const char *path, clave_err err, clave_session *s);
+int diag_err(const struct options *o, const char *path, clave_err err, clave_client *s);
 /* The path is not valid: `fault` says why. Returns EXIT_PATH. */
 int diag_path(const struct options *o, const char *path, const char *fault);
 /* What stands behind the servers at the beginning of a line: nothing behind "local:". */

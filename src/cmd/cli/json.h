@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #include "base/json.h"
-#include "clave/client.h"
+#include "clave/async/client.h"
 
 void json_begin(struct json *j, FILE *out); /* opens an object */
 void json_end(struct json *j);              /* closes it, ends the line and flushes */

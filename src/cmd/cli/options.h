@@ -19,7 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "clave/client.h"
+#include "clave/async/client.h"
 #include "cmd/cli/verb.h"
 
 enum { OPTIONS_END = 0, OPTIONS_STOP = -1, OPTIONS_MAX_AUTH = 16, OPTIONS_ORIGIN_CAP = 300 };

@@ -69,7 +69,7 @@ static clave_err payload_culprit(const clave_reply *r, clave_err err)
     return err;
 }
 
-clave_err guard_multi(clave_session *s, const char *node, const clave_op *ops, size_t nops,
+clave_err guard_multi(clave_client *s, const char *node, const clave_op *ops, size_t nops,
                       int64_t timeout_ms)
 {
     clave_op all[FENCED_WRITE_MAX_OPS + 1] = {
@@ -78,7 +78,7 @@ clave_err guard_multi(clave_session *s, const char *node, const clave_op *ops, s
     if (nops > FENCED_WRITE_MAX_OPS)
         return CLAVE_EINVAL;
     memcpy(all + 1, ops, nops * sizeof *ops);
-    clave_err err = clave_session_multi(s, all, nops + 1, timeout_ms, &r);
+    clave_err err = clave_multi(s, all, nops + 1, timeout_ms, &r);
     if (err != CLAVE_OK)
         err = payload_culprit(r, err);
     clave_reply_free(r);
@@ -87,14 +87,14 @@ clave_err guard_multi(clave_session *s, const char *node, const clave_op *ops, s
 
 /* Ends of the ancestors of path that are missing, the topmost first; SIZE_MAX when there are
  * more than `max`. */
-static clave_err missing_ancestors(clave_session *s, char *path, int64_t timeout_ms, size_t *ends,
+static clave_err missing_ancestors(clave_client *s, char *path, int64_t timeout_ms, size_t *ends,
                                    size_t max, size_t *count)
 {
     size_t n = clave__path_parent_len(path, strlen(path));
     *count = 0;
     for (; n > 1; n = clave__path_parent_len(path, n)) {
         path[n] = '\0';
-        clave_err err = clave_session_exists(s, path, timeout_ms, NULL);
+        clave_err err = clave_exists(s, path, timeout_ms, NULL);
         path[n] = '/';
         if (err == CLAVE_OK)
             return CLAVE_OK;
@@ -110,7 +110,7 @@ static clave_err missing_ancestors(clave_session *s, char *path, int64_t timeout
 }
 
 /* One try of guard_create_deep; ENODEEXISTS may be an ancestor somebody made meanwhile. */
-static clave_err create_deep(clave_session *s, const char *node, const clave_op *op, char *path,
+static clave_err create_deep(clave_client *s, const char *node, const clave_op *op, char *path,
                              int64_t timeout_ms, bool *is_alone)
 {
     size_t ends[FENCED_WRITE_MAX_OPS - 1], n;
@@ -134,7 +134,7 @@ static clave_err create_deep(clave_session *s, const char *node, const clave_op 
     return err;
 }
 
-clave_err guard_create_deep(clave_session *s, const char *node, const clave_op *op,
+clave_err guard_create_deep(clave_client *s, const char *node, const clave_op *op,
                             int64_t timeout_ms)
 {
     enum { TRIES = 8 };
@@ -153,7 +153,7 @@ clave_err guard_create_deep(clave_session *s, const char *node, const clave_op *
     return err;
 }
 
-int guard_tell(struct options *o, const char *path, clave_err err, clave_session *s)
+int guard_tell(struct options *o, const char *path, clave_err err, clave_client *s)
 {
     if (err != CLAVE_ELOST)
         return diag_err(o, path, err, s);

@@ -2,7 +2,7 @@
 #ifndef CLAVE_CMD_CLI_PAYLOAD_H
 #define CLAVE_CMD_CLI_PAYLOAD_H
 
-#include "clave/session.h"
+#include "clave/client.h"
 #include "cmd/cli/options.h"
 
 struct data {
@@ -22,12 +22,12 @@ const char *guard_node(struct options *o);
  * CLAVE_ELOST: it is gone, nothing was done. Any other error: that of the first of `ops`
  * that failed. At most GUARD_MAX_OPS; `out` may be NULL, its op_errs are those of `ops`. */
 enum { FENCED_WRITE_MAX_OPS = 64 };
-clave_err guard_multi(clave_session *s, const char *node, const clave_op *ops, size_t nops,
+clave_err guard_multi(clave_client *s, const char *node, const clave_op *ops, size_t nops,
                       int64_t timeout_ms);
 /* Creates the node that op describes, its missing parents with it, under the guard. */
-clave_err guard_create_deep(clave_session *s, const char *node, const clave_op *op,
+clave_err guard_create_deep(clave_client *s, const char *node, const clave_op *op,
                             int64_t timeout_ms);
 /* tell_err, and for CLAVE_ELOST what it means here. */
-int guard_tell(struct options *o, const char *path, clave_err err, clave_session *s);
+int guard_tell(struct options *o, const char *path, clave_err err, clave_client *s);
 
 #endif

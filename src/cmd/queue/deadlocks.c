@@ -79,21 +79,21 @@ static void deadlocks_show_json(const clave_deadlock *d)
 }
 
 /* A path that is mistyped would have no deadlock. EXIT_OK, or told. */
-static int deadlocks_look_for(struct options *o, clave_session *s, const char *const *paths,
+static int deadlocks_look_for(struct options *o, clave_client *s, const char *const *paths,
                               size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        clave_err err = clave_session_exists(s, paths[i], options_left_ms(o), NULL);
+        clave_err err = clave_exists(s, paths[i], options_left_ms(o), NULL);
         if (err != CLAVE_OK)
             return diag_err(o, paths[i], err, s);
     }
     return EXIT_OK;
 }
 
-static int deadlocks_search(struct options *o, clave_session *s, const char *const *paths, size_t n)
+static int deadlocks_search(struct options *o, clave_client *s, const char *const *paths, size_t n)
 {
     clave_deadlocks *found;
-    clave_err err = clave_session_deadlocks(s, paths, n, o->timeout_ms, &found);
+    clave_err err = clave_deadlocks_find(s, paths, n, o->timeout_ms, &found);
     if (err != CLAVE_OK)
         return diag_err(o, paths[0], err, s);
     for (size_t i = 0; i < found->n; i++)
@@ -108,7 +108,7 @@ static int deadlocks_search(struct options *o, clave_session *s, const char *con
 int deadlocks_show(struct options *o, const char *const *paths, size_t n)
 {
     static const char *const everywhere = "/";
-    clave_session *s;
+    clave_client *s;
     int code = connect_open(o, NULL, &s);
     if (code != EXIT_OK)
         return code;

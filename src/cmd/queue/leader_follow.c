@@ -61,7 +61,7 @@ static struct sighting *sighting_new(const clave_leader_news *news)
     return it;
 }
 
-static void on_news(clave_leader_watch *w, const clave_leader_news *news, void *arg)
+static void on_news(clave_async_leader_watch *w, const clave_leader_news *news, void *arg)
 {
     struct leader_follow *s = arg;
     struct sighting *it = sighting_new(news);
@@ -77,7 +77,7 @@ static void on_news(clave_leader_watch *w, const clave_leader_news *news, void *
     eventfd_write(s->wakeup, 1);
 }
 
-static void leader_follow_on_transferred(clave_client *c, clave_err err, void *arg)
+static void leader_follow_on_transferred(clave_async_client *c, clave_err err, void *arg)
 {
     struct leader_follow *s = arg;
     (void)c;
@@ -88,31 +88,32 @@ static void leader_follow_on_transferred(clave_client *c, clave_err err, void *a
     eventfd_write(s->wakeup, 1);
 }
 
-static void leader_follow_begin(clave_client *c, void *arg)
+static void leader_follow_begin(clave_async_client *c, void *arg)
 {
     struct leader_follow *s = arg;
-    s->answer = clave_leader_watch_new(&s->watch, c, s->path, on_news, s);
+    s->answer = clave_async_leader_watch_new(&s->watch, c, s->path, on_news, s);
 }
 
-static void transfer(clave_client *c, void *arg)
+static void transfer(clave_async_client *c, void *arg)
 {
     struct leader_follow *s = arg;
-    clave_err err = clave_leader_transfer(c, s->path, s->target, leader_follow_on_transferred, s);
+    clave_err err =
+        clave_async_leader_transfer(c, s->path, s->target, leader_follow_on_transferred, s);
     if (err != CLAVE_OK)
         leader_follow_on_transferred(c, err, s);
 }
 
-static void leader_follow_end(clave_client *c, void *arg)
+static void leader_follow_end(clave_async_client *c, void *arg)
 {
     struct leader_follow *s = arg;
     (void)c;
-    clave_leader_watch_free(s->watch);
+    clave_async_leader_watch_free(s->watch);
     s->watch = NULL;
 }
 
 /* ---- on the verb's ------------------------------------------------------------------------- */
 
-int leader_follow_open(struct leader_follow *s, clave_session *session, const char *path,
+int leader_follow_open(struct leader_follow *s, clave_client *session, const char *path,
                        const struct options *o)
 {
     *s = (struct leader_follow){.session = session, .path = path};
@@ -123,7 +124,7 @@ int leader_follow_open(struct leader_follow *s, clave_session *session, const ch
         diag(o, "%s", strerror(errno));
         return EXIT_INTERNAL;
     }
-    clave_session_run(session, leader_follow_begin, s);
+    clave_client_run(session, leader_follow_begin, s);
     return s->answer == CLAVE_OK ? EXIT_OK : diag_err(o, path, s->answer, session);
 }
 
@@ -174,13 +175,13 @@ struct sighting *leader_follow_next(struct leader_follow *s, int signals, int64_
 void leader_follow_transfer(struct leader_follow *s, const char *node)
 {
     s->target = node;
-    clave_session_run(s->session, transfer, s);
+    clave_client_run(s->session, transfer, s);
 }
 
 void leader_follow_close(struct leader_follow *s)
 {
     if (s->watch)
-        clave_session_run(s->session, leader_follow_end, s);
+        clave_client_run(s->session, leader_follow_end, s);
     connect_close(s->session); /* what was under way for us has ended with it */
     for (struct sighting *it = s->first, *next; it; it = next) {
         next = it->next;

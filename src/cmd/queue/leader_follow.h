@@ -5,8 +5,8 @@
 
 #include <pthread.h>
 
-#include "clave/leader.h"
-#include "clave/session.h"
+#include "clave/async/leader.h"
+#include "clave/client.h"
 #include "cmd/cli/options.h"
 
 struct sighting {
@@ -21,11 +21,11 @@ struct sighting {
 };
 
 struct leader_follow {
-    clave_session *session;
+    clave_client *session;
     const char *path;
     int wakeup;
-    clave_leader_watch *watch; /* the loop's thread only */
-    const char *target;        /* likewise, of the transfer */
+    clave_async_leader_watch *watch; /* the loop's thread only */
+    const char *target;              /* likewise, of the transfer */
     pthread_mutex_t mutex;
     struct sighting *first, **last; /* under the mutex, as all that follows */
     bool lacks_memory;
@@ -34,7 +34,7 @@ struct leader_follow {
 };
 
 /* EXIT_OK, or the exit code, having told why. Not to be moved afterwards. */
-int leader_follow_open(struct leader_follow *s, clave_session *session, const char *path,
+int leader_follow_open(struct leader_follow *s, clave_client *session, const char *path,
                        const struct options *o);
 /* The next sighting, to be freed. NULL: `until` (clave_now()) has come, CLAVE_OK in *why; a signal
  * has come on `signals` (-1: none), its number in *sig; the transfer was answered or memory is

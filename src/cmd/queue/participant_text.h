@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "clave/mutex.h"
+#include "clave/async/mutex.h"
 
 enum { WHO_CAP = 512 };
 

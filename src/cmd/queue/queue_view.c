@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "clave/leader.h"
-#include "clave/rwlock.h"
-#include "clave/semaphore.h"
+#include "clave/async/leader.h"
+#include "clave/async/rwlock.h"
+#include "clave/async/semaphore.h"
 #include "recipe/contender/kazoo.h"
 #include "recipe/contender/order.h"
 
@@ -31,21 +31,21 @@ static enum kind queue_view_kind_of(const clave_reply *names)
     return KIND_QUEUE;
 }
 
-static clave_err find_kind(clave_session *s, const char *path, int64_t timeout_ms, enum kind *out)
+static clave_err find_kind(clave_client *s, const char *path, int64_t timeout_ms, enum kind *out)
 {
     clave_reply *r = NULL;
-    clave_err err = clave_session_sync(s, path, timeout_ms);
+    clave_err err = clave_sync(s, path, timeout_ms);
     if (err == CLAVE_OK)
-        err = clave_session_children(s, path, timeout_ms, &r);
+        err = clave_children(s, path, timeout_ms, &r);
     *out = err == CLAVE_OK ? queue_view_kind_of(r) : KIND_QUEUE;
     clave_reply_free(r);
     return err == CLAVE_ENONODE ? CLAVE_OK : err;
 }
 
-static clave_err call_both_sides(clave_client *c, const char *path, clave_participants_cb *cb,
-                                 void *arg)
+static clave_err call_both_sides(clave_async_client *c, const char *path,
+                                 clave_async_participants_cb *cb, void *arg)
 {
-    return clave_rwlock_participants(c, path, CLAVE_RWLOCK_BOTH, cb, arg);
+    return clave_async_rwlock_participants(c, path, CLAVE_RWLOCK_BOTH, cb, arg);
 }
 
 /* Readers hold until the first writer, a writer when nobody is before it. */
@@ -111,8 +111,8 @@ static clave_err make_list(struct queue_view *l)
     return CLAVE_OK;
 }
 
-static clave_err read_queue_of_semaphore(clave_session *s, const char *path, int64_t timeout_ms,
-                                         clave_roll **out)
+static clave_err read_queue_of_semaphore(clave_client *s, const char *path, int64_t timeout_ms,
+                                         clave_participant_list **out)
 {
     size_t n = strcmp(path, "/") == 0 ? 0 : strlen(path);
     char *below = malloc(n + sizeof "/locks");
@@ -120,19 +120,19 @@ static clave_err read_queue_of_semaphore(clave_session *s, const char *path, int
         return CLAVE_ENOMEM;
     memcpy(below, path, n);
     memcpy(below + n, "/locks", sizeof "/locks");
-    clave_err err = clave_session_roll(s, clave_participants, below, timeout_ms, out);
+    clave_err err = clave_participants(s, clave_async_participants, below, timeout_ms, out);
     free(below);
     return err;
 }
 
-clave_err queue_view_read(clave_session *s, const char *path, int64_t timeout_ms,
+clave_err queue_view_read(clave_client *s, const char *path, int64_t timeout_ms,
                           struct queue_view *out)
 {
-    static clave_roll_call *const calls[] = {
-        [KIND_QUEUE] = clave_participants,
+    static clave_participants_fn *const calls[] = {
+        [KIND_QUEUE] = clave_async_participants,
         [KIND_SHARED] = call_both_sides,
-        [KIND_COUNTED] = clave_semaphore_participants,
-        [KIND_ELECTION] = clave_latch_participants,
+        [KIND_COUNTED] = clave_async_semaphore_participants,
+        [KIND_ELECTION] = clave_async_latch_participants,
     };
     static void (*const place[])(struct queue_view *) = {
         [KIND_QUEUE] = place_queue,
@@ -144,7 +144,7 @@ clave_err queue_view_read(clave_session *s, const char *path, int64_t timeout_ms
     *out = (struct queue_view){0};
     clave_err err = find_kind(s, path, timeout_ms, &kind);
     if (err == CLAVE_OK)
-        err = clave_session_roll(s, calls[kind], path, timeout_ms, &out->rolls[0]);
+        err = clave_participants(s, calls[kind], path, timeout_ms, &out->rolls[0]);
     if (err == CLAVE_OK && kind == KIND_COUNTED)
         err = read_queue_of_semaphore(s, path, timeout_ms, &out->rolls[1]);
     if (err == CLAVE_OK)
@@ -160,8 +160,8 @@ clave_err queue_view_read(clave_session *s, const char *path, int64_t timeout_ms
 
 void queue_view_fini(struct queue_view *l)
 {
-    clave_roll_free(l->rolls[0]);
-    clave_roll_free(l->rolls[1]);
+    clave_participant_list_free(l->rolls[0]);
+    clave_participant_list_free(l->rolls[1]);
     free(l->list);
     *l = (struct queue_view){0};
 }

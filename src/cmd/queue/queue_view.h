@@ -3,7 +3,7 @@
 #ifndef CLAVE_CMD_QUEUE_QUEUE_VIEW_H
 #define CLAVE_CMD_QUEUE_QUEUE_VIEW_H
 
-#include "clave/roll.h"
+#include "clave/participants.h"
 
 struct queue_view_place {
     const clave_participant *p;
@@ -18,11 +18,11 @@ struct queue_view_place {
 struct queue_view {
     struct queue_view_place *list; /* those who hold first, then in the order of the queue */
     size_t n;
-    clave_roll *rolls[2]; /* what the list points into */
+    clave_participant_list *rolls[2]; /* what the list points into */
 };
 
-/* As clave_session_roll. */
-clave_err queue_view_read(clave_session *s, const char *path, int64_t timeout_ms,
+/* As clave_participants. */
+clave_err queue_view_read(clave_client *s, const char *path, int64_t timeout_ms,
                           struct queue_view *out);
 void queue_view_fini(struct queue_view *l);
 

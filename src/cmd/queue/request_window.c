@@ -18,7 +18,7 @@ struct request_window {
     struct request_window_plan plan;
     pthread_mutex_t mutex;
     pthread_cond_t cond;
-    clave_client *client;
+    clave_async_client *client;
     struct slot *free;
     size_t next;      /* number of the next request to submit */
     size_t done;      /* how many have their result */
@@ -59,7 +59,7 @@ static void request_window_release(struct request_window *f)
     free(f);
 }
 
-static void on_result(clave_client *c, const clave_result *res, void *arg);
+static void on_result(clave_async_client *c, const clave_result *res, void *arg);
 
 /* Submits what the window allows; with the mutex. */
 static void request_window_fill(struct request_window *f)
@@ -78,7 +78,7 @@ static void request_window_fill(struct request_window *f)
     }
 }
 
-static void on_result(clave_client *c, const clave_result *res, void *arg)
+static void on_result(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct slot *slot = arg;
     struct request_window *f = slot->request_window;
@@ -94,7 +94,7 @@ static void on_result(clave_client *c, const clave_result *res, void *arg)
     request_window_release(f);
 }
 
-static void request_window_begin(clave_client *c, void *arg)
+static void request_window_begin(clave_async_client *c, void *arg)
 {
     struct request_window *f = arg;
     pthread_mutex_lock(&f->mutex);
@@ -117,13 +117,13 @@ static struct timespec after_ms(int64_t ms)
     return t;
 }
 
-clave_err request_window_run(clave_session *s, const struct request_window_plan *plan,
+clave_err request_window_run(clave_client *s, const struct request_window_plan *plan,
                              int64_t timeout_ms)
 {
     struct request_window *f = request_window_new(plan);
     if (!f)
         return CLAVE_ENOMEM;
-    clave_err err = clave_session_post(s, request_window_begin, f);
+    clave_err err = clave_client_post(s, request_window_begin, f);
     pthread_mutex_lock(&f->mutex);
     if (err != CLAVE_OK)
         f->holders--; /* request_window_begin() will not come */

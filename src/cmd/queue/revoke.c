@@ -75,7 +75,7 @@ static bool confirmed(const struct revoke_wish *w, const struct queue_view_place
     return said && (answer[0] == 'y' || answer[0] == 'Y');
 }
 
-static int break_it(struct options *o, const struct revoke_wish *w, clave_session *s,
+static int break_it(struct options *o, const struct revoke_wish *w, clave_client *s,
                     const struct queue_view_place *at, const char *path)
 {
     char who[WHO_CAP];
@@ -93,7 +93,7 @@ static int break_it(struct options *o, const struct revoke_wish *w, clave_sessio
         diag(o, "%s: left as it is", w->path);
         return EXIT_REFUSED;
     }
-    clave_err err = clave_session_delete(s, path, -1, o->timeout_ms);
+    clave_err err = clave_delete(s, path, -1, o->timeout_ms);
     if (err != CLAVE_OK && err != CLAVE_ENONODE)
         return diag_err(o, path, err, s);
     diag_note(o, "%s: deleted", path);
@@ -102,13 +102,13 @@ static int break_it(struct options *o, const struct revoke_wish *w, clave_sessio
 
 /* ---- asking -------------------------------------------------------------------------------- */
 
-static int await_end(struct options *o, const struct revoke_wish *w, clave_session *s,
+static int await_end(struct options *o, const struct revoke_wish *w, clave_client *s,
                      const char *path)
 {
     int64_t until = clave_now() + w->wait_ms;
     struct timespec pause = {.tv_nsec = AGAIN_MS * 1000000L};
     clave_err err;
-    while ((err = clave_session_exists(s, path, o->timeout_ms, NULL)) == CLAVE_OK) {
+    while ((err = clave_exists(s, path, o->timeout_ms, NULL)) == CLAVE_OK) {
         if (clave_now() >= until) {
             diag(o, "%s: asked, but it has not let go in time (only who said so hears it)",
                  w->path);
@@ -119,11 +119,11 @@ static int await_end(struct options *o, const struct revoke_wish *w, clave_sessi
     return err == CLAVE_ENONODE ? EXIT_OK : diag_err(o, path, err, s);
 }
 
-static int ask_for_it(struct options *o, const struct revoke_wish *w, clave_session *s,
+static int ask_for_it(struct options *o, const struct revoke_wish *w, clave_client *s,
                       const char *path)
 {
-    clave_err err = clave_session_set(s, path, CLAVE_REVOKE_WORD, strlen(CLAVE_REVOKE_WORD), -1,
-                                      o->timeout_ms, NULL);
+    clave_err err =
+        clave_set(s, path, CLAVE_REVOKE_WORD, strlen(CLAVE_REVOKE_WORD), -1, o->timeout_ms, NULL);
     if (err == CLAVE_ENONODE)
         return EXIT_OK; /* it has just let go */
     if (err != CLAVE_OK)
@@ -135,7 +135,7 @@ static int ask_for_it(struct options *o, const struct revoke_wish *w, clave_sess
 
 int revoke_node(struct options *o, const struct revoke_wish *w)
 {
-    clave_session *s;
+    clave_client *s;
     struct queue_view l;
     int code = connect_open(o, NULL, &s);
     if (code != EXIT_OK)

@@ -66,10 +66,10 @@ static struct tree_walk_node *level_node(const struct level *l, size_t i)
     return &l->walk->nodes[l->first + i];
 }
 
-static clave_err submit_children(clave_client *c, size_t i, clave_result_cb *cb, void *cb_arg,
+static clave_err submit_children(clave_async_client *c, size_t i, clave_result_cb *cb, void *cb_arg,
                                  void *arg)
 {
-    return clave_children(c, level_node(arg, i)->path, NULL, cb, cb_arg);
+    return clave_async_children(c, level_node(arg, i)->path, NULL, cb, cb_arg);
 }
 
 static void got_children(size_t i, const clave_result *res, void *arg)
@@ -80,9 +80,10 @@ static void got_children(size_t i, const clave_result *res, void *arg)
         node->err = CLAVE_ENOMEM;
 }
 
-static clave_err submit_get(clave_client *c, size_t i, clave_result_cb *cb, void *cb_arg, void *arg)
+static clave_err submit_get(clave_async_client *c, size_t i, clave_result_cb *cb, void *cb_arg,
+                            void *arg)
 {
-    return clave_get(c, level_node(arg, i)->path, NULL, cb, cb_arg);
+    return clave_async_get(c, level_node(arg, i)->path, NULL, cb, cb_arg);
 }
 
 static void got_data(size_t i, const clave_result *res, void *arg)
@@ -111,7 +112,7 @@ static clave_err worst(const struct level *l, size_t n)
     return CLAVE_OK;
 }
 
-static clave_err read_level(clave_session *s, struct level *l, size_t n, bool data, bool children,
+static clave_err read_level(clave_client *s, struct level *l, size_t n, bool data, bool children,
                             int64_t timeout_ms)
 {
     struct request_window_plan get = {.n = n, .submit = submit_get, .done = got_data, .arg = l};
@@ -170,7 +171,7 @@ static clave_err add_children(struct walk *w, size_t parent)
     return CLAVE_OK;
 }
 
-clave_err tree_walk_read(clave_session *s, const char *path, const struct tree_walk_wish *wish,
+clave_err tree_walk_read(clave_client *s, const char *path, const struct tree_walk_wish *wish,
                          struct walk *out)
 {
     *out = (struct walk){0};

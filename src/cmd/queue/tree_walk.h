@@ -2,7 +2,7 @@
 #ifndef CLAVE_CMD_QUEUE_TREE_WALK_H
 #define CLAVE_CMD_QUEUE_TREE_WALK_H
 
-#include "clave/session.h"
+#include "clave/client.h"
 
 struct tree_walk_node {
     char *path;
@@ -29,7 +29,7 @@ struct tree_walk_wish {
 
 /* Reads the tree below path. An error of a single node stands in it; that of the root, and
  * what ends the walk, is returned. walk_fini() is for either case. */
-clave_err tree_walk_read(clave_session *s, const char *path, const struct tree_walk_wish *wish,
+clave_err tree_walk_read(clave_client *s, const char *path, const struct tree_walk_wish *wish,
                          struct walk *out);
 void tree_walk_fini(struct walk *w);
 

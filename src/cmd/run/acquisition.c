@@ -9,7 +9,7 @@ enum { OWNER = 0, IDENTITY_CAP = 4096, DETECT_MS = 1000 };
 
 /* ---- a lock -------------------------------------------------------------------------------- */
 
-static void acquisition_on_acquired(clave_mutex *m, uint64_t owner, clave_err err, void *arg)
+static void acquisition_on_acquired(clave_async_mutex *m, uint64_t owner, clave_err err, void *arg)
 {
     struct acquisition *c = arg;
     (void)m;
@@ -17,7 +17,7 @@ static void acquisition_on_acquired(clave_mutex *m, uint64_t owner, clave_err er
     c->events->verdict(c->arg, err);
 }
 
-static void on_mutex_event(clave_mutex *m, const clave_mutex_event *ev, void *arg)
+static void on_mutex_event(clave_async_mutex *m, const clave_mutex_event *ev, void *arg)
 {
     struct acquisition *c = arg;
     (void)m;
@@ -40,7 +40,7 @@ static size_t format_identity(const struct lock_plan *plan, char *out, size_t ca
     return n < cap ? held_promise(plan, out, n, cap) : cap - 1;
 }
 
-static clave_err begin_lock(struct acquisition *c, clave_client *client,
+static clave_err begin_lock(struct acquisition *c, clave_async_client *client,
                             const struct lock_plan *plan, const struct acquisition_terms *terms)
 {
     char identity[IDENTITY_CAP];
@@ -54,19 +54,21 @@ static clave_err begin_lock(struct acquisition *c, clave_client *client,
     o.detect_deadlocks_ms = plan->detects ? DETECT_MS : 0;
     o.lock_roots = &plan->root;
     o.nlock_roots = plan->root ? 1 : 0;
-    clave_err err = plan->kind == KIND_MUTEX ? clave_mutex_new(&c->mutex, client, plan->path, &o)
-                                             : clave_rwlock_new(&c->rw, client, plan->path, &o);
+    clave_err err = plan->kind == KIND_MUTEX
+                        ? clave_async_mutex_new(&c->mutex, client, plan->path, &o)
+                        : clave_async_rwlock_new(&c->rw, client, plan->path, &o);
     if (err != CLAVE_OK)
         return err;
     if (c->rw)
-        c->mutex = plan->kind == KIND_READ ? clave_rwlock_read(c->rw) : clave_rwlock_write(c->rw);
-    return clave_mutex_acquire(c->mutex, OWNER, terms->deadline, acquisition_on_acquired, c);
+        c->mutex = plan->kind == KIND_READ ? clave_async_rwlock_read(c->rw)
+                                           : clave_async_rwlock_write(c->rw);
+    return clave_async_mutex_acquire(c->mutex, OWNER, terms->deadline, acquisition_on_acquired, c);
 }
 
 /* ---- a lease ------------------------------------------------------------------------------- */
 
-static void on_lease(clave_semaphore *s, clave_err err, clave_lease *const *leases, size_t n,
-                     void *arg)
+static void on_lease(clave_async_semaphore *s, clave_err err, clave_async_lease *const *leases,
+                     size_t n, void *arg)
 {
     struct acquisition *c = arg;
     (void)s;
@@ -74,7 +76,7 @@ static void on_lease(clave_semaphore *s, clave_err err, clave_lease *const *leas
     c->events->verdict(c->arg, err);
 }
 
-static void on_lease_event(clave_semaphore *s, const clave_lease_event *ev, void *arg)
+static void on_lease_event(clave_async_semaphore *s, const clave_lease_event *ev, void *arg)
 {
     struct acquisition *c = arg;
     (void)s;
@@ -91,7 +93,7 @@ static void on_lease_event(clave_semaphore *s, const clave_lease_event *ev, void
     }
 }
 
-static clave_err begin_lease(struct acquisition *c, clave_client *client,
+static clave_err begin_lease(struct acquisition *c, clave_async_client *client,
                              const struct lock_plan *plan, const struct acquisition_terms *terms)
 {
     char identity[IDENTITY_CAP];
@@ -107,23 +109,23 @@ static clave_err begin_lease(struct acquisition *c, clave_client *client,
     o.detect_deadlocks_ms = plan->detects ? DETECT_MS : 0;
     o.lock_roots = &plan->root;
     o.nlock_roots = plan->root ? 1 : 0;
-    clave_err err = clave_semaphore_new(&c->semaphore, client, plan->path, &o);
+    clave_err err = clave_async_semaphore_new(&c->semaphore, client, plan->path, &o);
     if (err == CLAVE_OK)
-        err = clave_semaphore_acquire(c->semaphore, 0, 1, terms->deadline, on_lease, c);
+        err = clave_async_semaphore_acquire(c->semaphore, 0, 1, terms->deadline, on_lease, c);
     return err;
 }
 
 /* ---- a leadership -------------------------------------------------------------------------- */
 
-static void acquisition_on_verdict(clave_latch *l, clave_err err, void *arg)
+static void acquisition_on_verdict(clave_async_latch *l, clave_err err, void *arg)
 {
     struct acquisition *c = arg;
     if (err != CLAVE_OK)
-        (void)clave_latch_close(l, CLAVE_CLOSE_SILENT, NULL, NULL);
+        (void)clave_async_latch_close(l, CLAVE_CLOSE_SILENT, NULL, NULL);
     c->events->verdict(c->arg, err);
 }
 
-static void on_latch_event(clave_latch *l, const clave_latch_event *ev, void *arg)
+static void on_latch_event(clave_async_latch *l, const clave_latch_event *ev, void *arg)
 {
     struct acquisition *c = arg;
     switch (ev->kind) {
@@ -135,7 +137,7 @@ static void on_latch_event(clave_latch *l, const clave_latch_event *ev, void *ar
         break;
     case CLAVE_LATCH_NOT_LEADER:
         /* One command, one leadership: it does not stand again. */
-        (void)clave_latch_close(l, CLAVE_CLOSE_SILENT, NULL, NULL);
+        (void)clave_async_latch_close(l, CLAVE_CLOSE_SILENT, NULL, NULL);
         c->events->lost(c->arg, ev->why);
         break;
     case CLAVE_LATCH_ASKED:
@@ -149,7 +151,7 @@ static void on_latch_event(clave_latch *l, const clave_latch_event *ev, void *ar
 
 /* The session policy: the guardian ends the command by the hold deadline, so a connection that
  * is away for a moment is no reason to. */
-static clave_err begin_election(struct acquisition *c, clave_client *client,
+static clave_err begin_election(struct acquisition *c, clave_async_client *client,
                                 const struct lock_plan *plan, const struct acquisition_terms *terms)
 {
     clave_latch_options o = {.size = sizeof o, .event_cb = on_latch_event, .event_arg = c};
@@ -162,16 +164,16 @@ static clave_err begin_election(struct acquisition *c, clave_client *client,
     o.priority = plan->priority;
     o.spread = plan->spread;
     o.preempt = plan->preempt;
-    clave_err err = clave_latch_new(&c->latch, client, plan->path, &o);
+    clave_err err = clave_async_latch_new(&c->latch, client, plan->path, &o);
     if (err == CLAVE_OK)
-        err = clave_latch_await(c->latch, terms->deadline, acquisition_on_verdict, c);
-    return err == CLAVE_OK ? clave_latch_start(c->latch) : err;
+        err = clave_async_latch_await(c->latch, terms->deadline, acquisition_on_verdict, c);
+    return err == CLAVE_OK ? clave_async_latch_start(c->latch) : err;
 }
 
 /* ---- any of them --------------------------------------------------------------------------------
  */
 
-clave_err acquisition_begin(struct acquisition *c, clave_client *client,
+clave_err acquisition_begin(struct acquisition *c, clave_async_client *client,
                             const struct lock_plan *plan, const struct acquisition_terms *terms)
 {
     return (plan->elects               ? begin_election
@@ -182,36 +184,36 @@ clave_err acquisition_begin(struct acquisition *c, clave_client *client,
 bool acquisition_grant(const struct acquisition *c, clave_grant *out)
 {
     if (c->latch)
-        return clave_latch_grant(c->latch, out);
+        return clave_async_latch_grant(c->latch, out);
     if (c->semaphore)
-        return c->lease && clave_lease_grant(c->lease, out);
-    return c->mutex && clave_mutex_grant(c->mutex, OWNER, out);
+        return c->lease && clave_async_lease_grant(c->lease, out);
+    return c->mutex && clave_async_mutex_grant(c->mutex, OWNER, out);
 }
 
 bool acquisition_lacks_limit(const struct acquisition *c)
 {
-    return c->semaphore && clave_semaphore_limit(c->semaphore) == 0;
+    return c->semaphore && clave_async_semaphore_limit(c->semaphore) == 0;
 }
 
 const char *acquisition_deadlock(const struct acquisition *c)
 {
     if (c->semaphore)
-        return clave_semaphore_deadlock(c->semaphore);
-    return c->mutex ? clave_mutex_deadlock(c->mutex) : NULL;
+        return clave_async_semaphore_deadlock(c->semaphore);
+    return c->mutex ? clave_async_mutex_deadlock(c->mutex) : NULL;
 }
 
 clave_err acquisition_publish(struct acquisition *c, const char *value)
 {
-    return clave_latch_publish(c->latch, value, strlen(value), NULL, NULL);
+    return clave_async_latch_publish(c->latch, value, strlen(value), NULL, NULL);
 }
 
 void acquisition_free(struct acquisition *c)
 {
     if (c->rw)
-        clave_rwlock_free(c->rw);
+        clave_async_rwlock_free(c->rw);
     else
-        clave_mutex_free(c->mutex);
-    clave_semaphore_free(c->semaphore);
-    clave_latch_free(c->latch);
+        clave_async_mutex_free(c->mutex);
+    clave_async_semaphore_free(c->semaphore);
+    clave_async_latch_free(c->latch);
     *c = (struct acquisition){.events = c->events, .arg = c->arg};
 }

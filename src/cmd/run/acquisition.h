@@ -3,9 +3,9 @@
 #ifndef CLAVE_CMD_RUN_ACQUISITION_H
 #define CLAVE_CMD_RUN_ACQUISITION_H
 
-#include "clave/leader.h"
-#include "clave/rwlock.h"
-#include "clave/semaphore.h"
+#include "clave/async/leader.h"
+#include "clave/async/rwlock.h"
+#include "clave/async/semaphore.h"
 #include "cmd/run/lock_flags.h"
 
 /* All on the loop's thread, from the client's callbacks. */
@@ -22,11 +22,11 @@ struct acquisition_events {
 struct acquisition {
     const struct acquisition_events *events;
     void *arg;
-    clave_mutex *mutex; /* one of these three; perhaps a side of `rw` */
-    clave_semaphore *semaphore;
-    clave_latch *latch;
-    clave_rwlock *rw;
-    clave_lease *lease; /* once it is held */
+    clave_async_mutex *mutex; /* one of these three; perhaps a side of `rw` */
+    clave_async_semaphore *semaphore;
+    clave_async_latch *latch;
+    clave_async_rwlock *rw;
+    clave_async_lease *lease; /* once it is held */
 };
 
 struct acquisition_terms {
@@ -35,7 +35,7 @@ struct acquisition_terms {
 };
 
 /* As the plan says. What fails is to be freed all the same. */
-clave_err acquisition_begin(struct acquisition *c, clave_client *client,
+clave_err acquisition_begin(struct acquisition *c, clave_async_client *client,
                             const struct lock_plan *plan, const struct acquisition_terms *terms);
 /* false: not held (any more). From memory. */
 bool acquisition_grant(const struct acquisition *c, clave_grant *out);

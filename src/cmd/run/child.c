@@ -18,12 +18,13 @@ enum { SWEEP_MS = 5 };
 
 int64_t holder_grace(const struct wrapper *w)
 {
-    return clave__kill_policy_grace(clave_client_session_timeout(w->client), w->plan->grace_ms);
+    return clave__kill_policy_grace(clave_async_client_session_timeout(w->client),
+                                    w->plan->grace_ms);
 }
 
 int64_t holder_lead(const struct wrapper *w)
 {
-    return clave__kill_policy_lead(clave_client_session_timeout(w->client));
+    return clave__kill_policy_lead(clave_async_client_session_timeout(w->client));
 }
 
 /* One that is armed for earlier stays: it fires once for nothing. */

@@ -289,16 +289,16 @@ static void let_go_of_streams(void)
 static void close_session(struct guard *g)
 {
     clave_client_options co;
-    clave_session *s;
+    clave_client *s;
     let_go_of_streams();
     connect_client_options(g->plan->o, &co);
     co.session_timeout_ms = g->session.timeout_ms;
     co.resume_session_id = g->session.id;
     memcpy(co.resume_passwd, g->session.passwd, sizeof co.resume_passwd);
-    if (clave_session_open(&s, NULL, g->plan->connect, &co) != CLAVE_OK)
+    if (clave_client_open(&s, NULL, g->plan->connect, &co) != CLAVE_OK)
         return;
-    clave_err err = clave_session_wait(s, g->session.timeout_ms);
-    clave_session_close(s, err == CLAVE_OK ? CLOSE_MS : 0);
+    clave_err err = clave_client_wait(s, g->session.timeout_ms);
+    clave_client_close(s, err == CLAVE_OK ? CLOSE_MS : 0);
 }
 
 static bool guardian_prepare(struct guard *g)

@@ -35,7 +35,7 @@ static void *held_find(const void *data, size_t n, const char *what, size_t len)
 }
 
 /* Only what stands there now is written over: not a "__REVOKE__" that comes in between. */
-static void held_on_read(clave_client *c, const clave_result *res, void *arg)
+static void held_on_read(clave_async_client *c, const clave_result *res, void *arg)
 {
     char *node = arg;
     size_t n = res->err == CLAVE_OK ? res->len : 0;
@@ -45,17 +45,17 @@ static void held_on_read(clave_client *c, const clave_result *res, void *arg)
         char *at = held_find(data, n, waited, sizeof waited - 1);
         if (at) {
             memcpy(at, granted, sizeof granted - 1);
-            (void)clave_set(c, node, data, n, res->stat->version, NULL, NULL);
+            (void)clave_async_set(c, node, data, n, res->stat->version, NULL, NULL);
         }
     }
     free(data);
     free(node);
 }
 
-void held_since_now(clave_client *c, const struct lock_plan *plan, const char *node)
+void held_since_now(clave_async_client *c, const struct lock_plan *plan, const char *node)
 {
     char *copy = can_tell(plan) ? strdup(node) : NULL;
-    if (copy && clave_get(c, copy, NULL, held_on_read, copy) != CLAVE_OK)
+    if (copy && clave_async_get(c, copy, NULL, held_on_read, copy) != CLAVE_OK)
         free(copy);
 }
 

@@ -12,7 +12,7 @@
 size_t held_promise(const struct lock_plan *plan, char *data, size_t n, size_t cap);
 /* Granted, after it was waited for: says so in the node (its path). What the node says of others'
  * wishes meanwhile is left as it is. Nobody waits for this, nor hears that it failed. */
-void held_since_now(clave_client *c, const struct lock_plan *plan, const char *node);
+void held_since_now(clave_async_client *c, const struct lock_plan *plan, const char *node);
 /* By the server's clock, in milliseconds since the epoch; of who holds it, by what stands in its
  * node. -1: it does not say. */
 int64_t held_since(const void *data, size_t n, const clave_stat *stat);

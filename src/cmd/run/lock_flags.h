@@ -3,7 +3,7 @@
 #ifndef CLAVE_CMD_RUN_LOCK_FLAGS_H
 #define CLAVE_CMD_RUN_LOCK_FLAGS_H
 
-#include "clave/mutex.h"
+#include "clave/async/mutex.h"
 #include "cmd/cli/acl.h"
 #include "cmd/cli/options.h"
 #include "cmd/run/guardian.h"

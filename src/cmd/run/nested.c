@@ -35,7 +35,7 @@ static const clave_participant *find_leases(const struct nested *n, const clave_
                                             size_t count)
 {
     const clave_participant *outer = NULL;
-    uint32_t limit = clave_semaphore_limit(n->acquisition->semaphore), held = 0;
+    uint32_t limit = clave_async_semaphore_limit(n->acquisition->semaphore), held = 0;
     for (size_t i = 0; i < count; i++) {
         if (!is_outer(n, &list[i]))
             continue;
@@ -45,8 +45,8 @@ static const clave_participant *find_leases(const struct nested *n, const clave_
     return limit > 0 && held >= limit ? outer : NULL;
 }
 
-static void nested_on_participants(clave_client *c, clave_err err, const clave_participant *list,
-                                   size_t n, void *arg)
+static void nested_on_participants(clave_async_client *c, clave_err err,
+                                   const clave_participant *list, size_t n, void *arg)
 {
     struct nested *nested = arg;
     (void)c;
@@ -60,17 +60,18 @@ static void nested_on_participants(clave_client *c, clave_err err, const clave_p
         nested->found(nested->arg, outer);
 }
 
-void nested_look(struct nested *n, clave_client *c)
+void nested_look(struct nested *n, clave_async_client *c)
 {
     const char *path = n->plan->path;
     if (n->asking || n->answered || !strchr(n->plan->owner, '/'))
         return;
     clave_err err;
     if (n->plan->kind == KIND_LEASE)
-        err = clave_semaphore_participants(c, path, nested_on_participants, n);
+        err = clave_async_semaphore_participants(c, path, nested_on_participants, n);
     else if (n->plan->kind == KIND_MUTEX)
-        err = clave_participants(c, path, nested_on_participants, n);
+        err = clave_async_participants(c, path, nested_on_participants, n);
     else
-        err = clave_rwlock_participants(c, path, CLAVE_RWLOCK_BOTH, nested_on_participants, n);
+        err =
+            clave_async_rwlock_participants(c, path, CLAVE_RWLOCK_BOTH, nested_on_participants, n);
     n->asking = err == CLAVE_OK;
 }

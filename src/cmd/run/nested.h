@@ -21,6 +21,6 @@ struct nested {
 
 /* It is being waited: looks, once, if this one runs under another at all. `found` is called when it
  * waits for that. Nothing is answered when the connection fails: it is to be called again. */
-void nested_look(struct nested *n, clave_client *c);
+void nested_look(struct nested *n, clave_async_client *c);
 
 #endif

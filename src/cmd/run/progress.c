@@ -67,7 +67,7 @@ static void progress_show(struct progress *p, const clave_participant *holder)
 
 /* ---- asking: the children, then the first of them ----------------------------------------- */
 
-static void on_holder(clave_client *c, const clave_result *res, void *arg)
+static void on_holder(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct progress *p = arg;
     (void)c;
@@ -117,13 +117,13 @@ static clave_err ask_holder(struct progress *p, const clave_result *names)
     if (err == CLAVE_OK)
         path = tree_walk_child_path(p->plan->holders, names->names[order[0]]);
     if (path)
-        err = clave_get(p->client, path, NULL, on_holder, p);
+        err = clave_async_get(p->client, path, NULL, on_holder, p);
     free(path);
     free(order);
     return path ? err : CLAVE_ENOMEM;
 }
 
-static void progress_on_names(clave_client *c, const clave_result *res, void *arg)
+static void progress_on_names(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct progress *p = arg;
     (void)c;
@@ -139,7 +139,7 @@ static void progress_on_names(clave_client *c, const clave_result *res, void *ar
 /* Nobody can say who holds it now. Once for each time that the connection is lost for long. */
 static void show_away(struct progress *p)
 {
-    const char *fault = clave_client_errmsg(p->client);
+    const char *fault = clave_async_client_errmsg(p->client);
     if (p->live)
         progress_draw(p, "; no server answers: ", fault);
     else if (!p->told_away)
@@ -162,7 +162,7 @@ static void show_lack(struct progress *p)
 static void progress_on_timer(uv_timer_t *t)
 {
     struct progress *p = t->data;
-    if (!clave_client_is_connected(p->client)) {
+    if (!clave_async_client_is_connected(p->client)) {
         show_away(p);
         return;
     }
@@ -175,7 +175,8 @@ static void progress_on_timer(uv_timer_t *t)
         show_lack(p);
         return;
     }
-    p->asking = clave_children(p->client, p->plan->holders, NULL, progress_on_names, p) == CLAVE_OK;
+    p->asking =
+        clave_async_children(p->client, p->plan->holders, NULL, progress_on_names, p) == CLAVE_OK;
     clave_uv_flush(p->uv);
 }
 
@@ -184,8 +185,8 @@ static void progress_on_timer(uv_timer_t *t)
 static void on_connecting(uv_timer_t *t)
 {
     struct progress *p = t->data;
-    const char *fault = clave_client_errmsg(p->client);
-    if (clave_client_is_connected(p->client))
+    const char *fault = clave_async_client_errmsg(p->client);
+    if (clave_async_client_is_connected(p->client))
         uv_timer_stop(t);
     else if (!p->plan->o->json)
         reach_tell(&p->reach, fault);
@@ -193,7 +194,7 @@ static void on_connecting(uv_timer_t *t)
         lock_report_connecting(p->plan, fault);
 }
 
-void progress_connect(struct progress *p, clave_client *c, int64_t until)
+void progress_connect(struct progress *p, clave_async_client *c, int64_t until)
 {
     p->client = c;
     reach_begin(&p->reach, p->plan->o, p->plan->connect, until);
@@ -203,8 +204,8 @@ void progress_connect(struct progress *p, clave_client *c, int64_t until)
 
 /* ---- life --------------------------------------------------------------------------------- */
 
-void progress_begin(struct progress *p, const struct acquisition *acquisition, clave_client *c,
-                    clave_uv *uv)
+void progress_begin(struct progress *p, const struct acquisition *acquisition,
+                    clave_async_client *c, clave_uv *uv)
 {
     p->acquisition = acquisition;
     p->client = c;

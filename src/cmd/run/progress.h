@@ -13,7 +13,7 @@
 struct progress {
     const struct lock_plan *plan;
     const struct acquisition *acquisition;
-    clave_client *client;
+    clave_async_client *client;
     clave_uv *uv;
     uv_timer_t timer;
     bool live;    /* a terminal: the line is rewritten */
@@ -33,9 +33,9 @@ struct progress {
 
 void progress_init(struct progress *p, const struct lock_plan *plan, uv_loop_t *loop);
 /* No server is connected yet; it is tried until then. */
-void progress_connect(struct progress *p, clave_client *c, int64_t until);
-void progress_begin(struct progress *p, const struct acquisition *acquisition, clave_client *c,
-                    clave_uv *uv);
+void progress_connect(struct progress *p, clave_async_client *c, int64_t until);
+void progress_begin(struct progress *p, const struct acquisition *acquisition,
+                    clave_async_client *c, clave_uv *uv);
 /* So many stand before us, the last of them (its path) right before. */
 void progress_moved(struct progress *p, size_t ahead, const char *predecessor);
 /* Wipes the line until it is drawn again: another is about to be told. */

@@ -76,7 +76,7 @@ int run_policy_check(const struct lock_plan *p)
 void run_policy_release(struct wrapper *w)
 {
     if (w->run_policy.delay)
-        (void)clave_delay_end(w->run_policy.delay, NULL, NULL);
+        (void)clave_async_delay_end(w->run_policy.delay, NULL, NULL);
 }
 
 static void on_rested(uv_timer_t *timer)
@@ -108,7 +108,8 @@ static void tell_not_on_record(struct wrapper *w, bool certain, clave_err err)
          w->plan->run_policy.once, certain ? "is not" : "may not be", clave_strerror(err));
 }
 
-static void on_recorded(clave_once *once, clave_err err, const clave_once_record *former, void *arg)
+static void on_recorded(clave_async_once *once, clave_err err, const clave_once_record *former,
+                        void *arg)
 {
     struct wrapper *w = arg;
     struct run_policy *c = &w->run_policy;
@@ -143,7 +144,7 @@ void run_policy_end(struct wrapper *w, int code)
         return;
     }
     c->phase = RECORDING;
-    err = clave_once_end(c->once, code == 0, on_recorded, w);
+    err = clave_async_once_end(c->once, code == 0, on_recorded, w);
     if (err != CLAVE_OK)
         on_recorded(c->once, err, NULL, w);
     clave_uv_flush(w->uv);
@@ -187,8 +188,8 @@ static void run_policy_give_up(struct wrapper *w, clave_err err)
     wrapper_leave(w, diag_err(w->o, w->plan->path, err, NULL));
 }
 
-static void run_policy_on_asked(clave_once *once, clave_err err, const clave_once_record *former,
-                                void *arg)
+static void run_policy_on_asked(clave_async_once *once, clave_err err,
+                                const clave_once_record *former, void *arg)
 {
     struct wrapper *w = arg;
     (void)once;
@@ -221,7 +222,7 @@ static void run_policy_ask(struct wrapper *w, const clave_grant *g)
                                   .identity = &self.identity};
     w->run_policy.phase = ASKING;
     if (path)
-        err = clave_once_begin(&w->run_policy.once, w->client, g, &o, run_policy_on_asked, w);
+        err = clave_async_once_begin(&w->run_policy.once, w->client, g, &o, run_policy_on_asked, w);
     free(path);
     if (err != CLAVE_OK)
         run_policy_give_up(w, err);
@@ -241,7 +242,7 @@ static void run_policy_proceed(struct wrapper *w)
     }
 }
 
-static void on_delayed(clave_delay *d, clave_err err, void *arg)
+static void on_delayed(clave_async_delay *d, clave_err err, void *arg)
 {
     struct wrapper *w = arg;
     (void)d;
@@ -253,7 +254,7 @@ static void on_delayed(clave_delay *d, clave_err err, void *arg)
         run_policy_give_up(w, err);
 }
 
-static void on_delay(clave_delay *d, const clave_identity *who, int64_t delay_ms, void *arg)
+static void on_delay(clave_async_delay *d, const clave_identity *who, int64_t delay_ms, void *arg)
 {
     struct wrapper *w = arg;
     (void)d;
@@ -279,7 +280,7 @@ static void delay(struct wrapper *w, const clave_grant *g)
                                    .event_cb = on_delay,
                                    .event_arg = w};
     if (path)
-        err = clave_delay_begin(&w->run_policy.delay, w->client, g, &o, on_delayed, w);
+        err = clave_async_delay_begin(&w->run_policy.delay, w->client, g, &o, on_delayed, w);
     free(path);
     if (err != CLAVE_OK)
         run_policy_give_up(w, err);
@@ -312,8 +313,8 @@ void run_policy_close(struct wrapper *w)
 
 void run_policy_free(struct wrapper *w)
 {
-    clave_once_free(w->run_policy.once);
-    clave_delay_free(w->run_policy.delay);
+    clave_async_once_free(w->run_policy.once);
+    clave_async_delay_free(w->run_policy.delay);
     w->run_policy.once = NULL;
     w->run_policy.delay = NULL;
 }

@@ -13,8 +13,8 @@
 #include <stdint.h>
 #include <uv.h>
 
-#include "clave/delay.h"
-#include "clave/once.h"
+#include "clave/async/lock_delay.h"
+#include "clave/async/once.h"
 
 struct lock_plan;
 struct wrapper;
@@ -31,8 +31,8 @@ struct run_policy_plan {
 
 struct run_policy {
     enum { NOT_GRANTED, DELAYING, ASKING, BEGUN, RECORDING, RESTING } phase;
-    clave_delay *delay;
-    clave_once *once;
+    clave_async_delay *delay;
+    clave_async_once *once;
     uv_timer_t rest;
     int code; /* to leave with */
 };

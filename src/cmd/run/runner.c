@@ -58,7 +58,7 @@ void wrapper_leave(struct wrapper *w, int code)
         return;
     w->phase = LEAVING;
     w->code = code;
-    uint64_t patience = clave_client_is_connected(w->client) ? LEAVE_MS : 0;
+    uint64_t patience = clave_async_client_is_connected(w->client) ? LEAVE_MS : 0;
     progress_end(&w->progress);
     uv_poll_stop(&w->reports);
     uv_timer_stop(&w->watchdog);
@@ -66,7 +66,7 @@ void wrapper_leave(struct wrapper *w, int code)
     sd_status_leaving(w);
     run_policy_release(w);
     /* The end of the session is the end of its nodes: one transaction. */
-    clave_client_close(w->client, clave_now());
+    clave_async_client_close(w->client, clave_now());
     clave_uv_flush(w->uv);
 }
 
@@ -89,9 +89,9 @@ static void runner_on_verdict(void *arg, clave_err err)
         runner_tell_held(w);
         run_policy_begin(w);
     } else if (err == CLAVE_EBUSY) {
-        bool away = !clave_client_is_connected(w->client);
+        bool away = !clave_async_client_is_connected(w->client);
         lock_report_not_acquired(w->plan, clave_now() - w->began,
-                                 away ? clave_client_errmsg(w->client) : NULL,
+                                 away ? clave_async_client_errmsg(w->client) : NULL,
                                  acquisition_lacks_limit(&w->acquisition));
         wrapper_leave(w, w->plan->conflict_code);
     } else if (err == CLAVE_EDEADLOCK) {
@@ -174,9 +174,9 @@ static void begin_waiting(struct wrapper *w)
     const struct acquisition_terms terms = {.deadline = wait_until(w),
                                             .min_valid_ms =
                                                 holder_grace(w) + holder_lead(w) +
-                                                clave_client_session_timeout(w->client) / 8};
-    connect_note_session(w->o, clave_client_session_id(w->client),
-                         clave_client_session_timeout(w->client));
+                                                clave_async_client_session_timeout(w->client) / 8};
+    connect_note_session(w->o, clave_async_client_session_id(w->client),
+                         clave_async_client_session_timeout(w->client));
     uv_timer_stop(&w->patience);
     w->phase = WAITING;
     w->acquisition = (struct acquisition){.events = &acquisition_events, .arg = w};
@@ -201,7 +201,7 @@ static const char *scheme_of(const char *auth, char out[CONFIG_SCHEME_CAP])
 }
 
 /* The answers come in the order of the flags. */
-static void on_identity(clave_client *c, const clave_result *res, void *arg)
+static void on_identity(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct wrapper *w = arg;
     const char *auth = w->o->auth[w->o->nauth - w->identities];
@@ -222,8 +222,8 @@ static void runner_add_identities(struct wrapper *w)
     for (size_t i = 0; i < o->nauth; i++) {
         const char *id = strchr(o->auth[i], ':') + 1;
         char scheme[CONFIG_SCHEME_CAP];
-        clave_err err = clave_add_auth(w->client, scheme_of(o->auth[i], scheme), id, strlen(id),
-                                       on_identity, w);
+        clave_err err = clave_async_add_auth(w->client, scheme_of(o->auth[i], scheme), id,
+                                             strlen(id), on_identity, w);
         if (err != CLAVE_OK) {
             wrapper_leave(w, diag_auth(o, scheme, err));
             return;
@@ -246,11 +246,11 @@ static void runner_on_closed(struct wrapper *w, clave_err why)
     if (w->phase == HOLDING || w->phase == SWEEPING || w->phase == KEEPING)
         return; /* the claim tells of the loss */
     progress_end(&w->progress);
-    diag(w->o, "%s: %s", w->plan->connect, clave_client_errmsg(w->client));
+    diag(w->o, "%s: %s", w->plan->connect, clave_async_client_errmsg(w->client));
     wrapper_leave(w, exit_code_of(why));
 }
 
-static void runner_on_state(clave_client *c, clave_state state, clave_err why, void *arg)
+static void runner_on_state(clave_async_client *c, clave_state state, clave_err why, void *arg)
 {
     struct wrapper *w = arg;
     (void)c;
@@ -296,7 +296,7 @@ static void on_connecting_ends(uv_timer_t *timer)
     wrapper_leave(w, clave__uv_refusal(w->uv, &why) != CLAVE_OK
                          ? diag_refused(w->o, connect, why)
                          : diag_unreachable(w->o, connect, connect_within(w),
-                                            clave_client_errmsg(w->client)));
+                                            clave_async_client_errmsg(w->client)));
 }
 
 static void runner_on_settled(void *arg)
@@ -305,10 +305,11 @@ static void runner_on_settled(void *arg)
     const char *why;
     if (w->phase == CONNECTING && clave__uv_refusal(w->uv, &why) != CLAVE_OK)
         uv_timer_start(&w->patience, on_connecting_ends, 0, 0); /* not inside the client's call */
-    int64_t id = clave_client_session_id(w->client);
+    int64_t id = clave_async_client_session_id(w->client);
     if (id != w->told_session) {
-        struct session_key key = {.id = id, .timeout_ms = clave_client_session_timeout(w->client)};
-        memcpy(key.passwd, clave_client_session_passwd(w->client), sizeof key.passwd);
+        struct session_key key = {.id = id,
+                                  .timeout_ms = clave_async_client_session_timeout(w->client)};
+        memcpy(key.passwd, clave_async_client_session_passwd(w->client), sizeof key.passwd);
         guardian_set_session(&w->guardian, &key);
         w->told_session = id;
     }
@@ -427,7 +428,7 @@ static clave_err open_client(struct wrapper *w)
     co.seed = clave_random_seed();
     co.state_cb = runner_on_state;
     co.state_arg = w;
-    clave_err err = clave_client_new(&w->client, &co);
+    clave_err err = clave_async_client_new(&w->client, &co);
     if (err == CLAVE_OK)
         err = clave_uv_start(&w->uv, &w->loop, w->client);
     if (err == CLAVE_OK)
@@ -443,7 +444,7 @@ static void runner_run(struct wrapper *w)
     uv_run(&w->loop, UV_RUN_DEFAULT);
     run_policy_free(w);
     acquisition_free(&w->acquisition);
-    clave_client_free(w->client);
+    clave_async_client_free(w->client);
     release_signals(w); /* and what is still closing */
 }
 

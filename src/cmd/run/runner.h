@@ -34,7 +34,7 @@ struct wrapper {
     struct options *o;
     enum wrapper_phase phase;
     uv_loop_t loop;
-    clave_client *client;
+    clave_async_client *client;
     clave_uv *uv;
     struct acquisition acquisition;
     struct nested nested;

@@ -15,8 +15,8 @@ static bool sd_status_is_own(const struct wrapper *w)
 static bool is_confirmed(const struct wrapper *w)
 {
     bool holds = w->phase == HOLDING || w->phase == KEEPING;
-    return holds ? clave_client_hold_deadline(w->client) > clave_now()
-                 : w->phase == LEAVING || clave_client_is_connected(w->client);
+    return holds ? clave_async_client_hold_deadline(w->client) > clave_now()
+                 : w->phase == LEAVING || clave_async_client_is_connected(w->client);
 }
 
 static void on_watchdog(uv_timer_t *timer)

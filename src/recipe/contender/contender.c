@@ -31,7 +31,7 @@ static void stop_waiting(struct contender *c)
     clave__node_watch_rest(&c->last);
     clave__node_watch_rest(&c->last_but);
     if (c->crowd)
-        clave_watch_disarm(c->crowd);
+        clave_async_watch_disarm(c->crowd);
     clave__client_timer_clear(c->client, &c->pause);
     list_remove(&c->confirm.link);
     clave__detector_end(&c->detector);
@@ -84,7 +84,7 @@ void clave__contender_begin(struct contender *c)
 
 /* ---- joining --------------------------------------------------------------------------- */
 
-static void contender_on_deleted(clave_client *client, const clave_result *res, void *arg);
+static void contender_on_deleted(clave_async_client *client, const clave_result *res, void *arg);
 
 /* The own-node watch stays armed: its event comes before the answer and costs the server
  * less than being told to forget it. */
@@ -128,7 +128,7 @@ void clave__contender_join_failed(struct contender *c, clave_err err)
 void clave__contender_joined(struct contender *c, const clave_stat *stat, const char *const *names,
                              size_t n)
 {
-    c->session_id = clave_client_session_id(c->client);
+    c->session_id = clave_async_client_session_id(c->client);
     c->own_seen = stat && stat->ephemeral_owner == c->session_id;
     c->token = stat ? stat->czxid : 0;
     clave__contender_enter(c, CONTENDER_WAITING);
@@ -138,13 +138,13 @@ void clave__contender_joined(struct contender *c, const clave_stat *stat, const 
     else if (c->race)
         clave__contender_turn_has_come(c);
     else if (c->own_seen && names) {
-        c->listed_on = clave_client_connection(c->client);
+        c->listed_on = clave_async_client_connection(c->client);
         clave__contender_turn_by_listing(c, names, n);
     } else
         clave__contender_turn_find_out(c);
 }
 
-static void contender_on_created(clave_client *client, const clave_result *res, void *arg)
+static void contender_on_created(clave_async_client *client, const clave_result *res, void *arg)
 {
     (void)client;
     struct contender *c = arg;
@@ -188,7 +188,7 @@ static clave_err submit_create(struct contender *c)
     };
     size_t len;
     const void *data = clave__contender_data(c, &len);
-    return clave_create(c->client, spec->stem, data, len, &o, contender_on_created, c);
+    return clave_async_create(c->client, spec->stem, data, len, &o, contender_on_created, c);
 }
 
 static clave_err submit_join(struct contender *c)
@@ -234,7 +234,7 @@ static void free_contender(struct contender *c)
     clave__node_watch_fini(&c->last);
     clave__node_watch_fini(&c->last_but);
     if (c->crowd)
-        clave_watch_free(c->crowd);
+        clave_async_watch_free(c->crowd);
     clave__mem_free(c->mem, c->downgrade);
     clave__mem_free(c->mem, c->data);
     clave__mem_free(c->mem, c);
@@ -338,7 +338,7 @@ void clave__contender_look_later(struct contender *c)
     clave__client_timer_set(c->client, &c->pause, clave__client_now(c->client) + PAUSE_MAX_MS);
 }
 
-static void contender_on_deleted(clave_client *client, const clave_result *res, void *arg)
+static void contender_on_deleted(clave_async_client *client, const clave_result *res, void *arg)
 {
     (void)client;
     struct contender *c = arg;
@@ -480,7 +480,7 @@ static clave_err init_watches(struct contender *c)
     if (err == CLAVE_OK)
         err = clave__node_watch_init(&c->last_but, c->client, c->mem, other);
     if (err == CLAVE_OK && c->spec->counted)
-        err = clave_watch_new(&c->crowd, c->client, clave__contender_turn_crowd_event, c);
+        err = clave_async_watch_new(&c->crowd, c->client, clave__contender_turn_crowd_event, c);
     c->own.on_reply = clave__contender_turn_own_reply;
     c->own.on_event = clave__contender_turn_own_event;
     c->last.on_reply =
@@ -492,7 +492,7 @@ static clave_err init_watches(struct contender *c)
     return err;
 }
 
-clave_err clave__contender_new(struct contender **out, clave_client *client,
+clave_err clave__contender_new(struct contender **out, clave_async_client *client,
                                const struct contender_spec *spec,
                                const struct contender_events *events, void *owner)
 {
@@ -571,7 +571,7 @@ void clave__contender_recount(struct contender *c)
 
 int64_t clave__contender_deadline(const struct contender *c)
 {
-    int64_t session = clave_client_hold_deadline(c->client);
+    int64_t session = clave_async_client_hold_deadline(c->client);
     return session < c->hold_end ? session : c->hold_end;
 }
 

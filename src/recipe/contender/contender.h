@@ -26,7 +26,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "clave/mutex.h"
+#include "clave/async/mutex.h"
 #include "client/client_internal.h"
 #include "recipe/contender/node_watch.h"
 #include "recipe/contender/order.h"
@@ -77,7 +77,7 @@ struct contender {
     const struct contender_spec *spec; /* NULL when the owner is */
     const struct contender_events *events;
     void *owner; /* NULL: given up */
-    clave_client *client;
+    clave_async_client *client;
     const struct clave_mem *mem;
     enum contender_state state;
     unsigned busy;            /* requests under way (not the lookouts'), and calls that run */
@@ -99,7 +99,7 @@ struct contender {
     struct node_watch own;      /* our node */
     struct node_watch last;     /* the one just before us */
     struct node_watch last_but; /* the one before that: when it goes, `last` is the holder */
-    clave_watch *crowd;         /* counted: on the children of the path; else NULL */
+    clave_async_watch *crowd;   /* counted: on the children of the path; else NULL */
     int64_t session_id;
     int64_t token;      /* czxid of our node; 0: not known yet */
     bool own_seen;      /* our node was seen, of this session, on this connection */
@@ -129,12 +129,12 @@ struct contender {
 };
 
 /* ENOMEM. Takes all the memory that waiting and holding need. */
-clave_err clave__contender_new(struct contender **out, clave_client *c,
+clave_err clave__contender_new(struct contender **out, clave_async_client *c,
                                const struct contender_spec *spec,
                                const struct contender_events *events, void *owner);
 
 /* Begins. `deadline` of the client's clock; one that has passed means: only if it is free
- * now. When it fails, as clave_create does, the contender is freed. */
+ * now. When it fails, as clave_async_create does, the contender is freed. */
 clave_err clave__contender_join(struct contender *c, int64_t deadline);
 
 /* Before _join: the place is to be that of `node`, which our owner holds already (Curator's
@@ -219,8 +219,8 @@ void clave__contender_turn_last_reply(struct node_watch *l, const clave_result *
 void clave__contender_turn_last_event(struct node_watch *l, const clave_event *ev);
 void clave__contender_turn_last_but_reply(struct node_watch *l, const clave_result *res);
 void clave__contender_turn_last_but_event(struct node_watch *l, const clave_event *ev);
-void clave__contender_turn_crowd_event(clave_client *client, clave_watch *w, const clave_event *ev,
-                                       void *arg);
+void clave__contender_turn_crowd_event(clave_async_client *client, clave_async_watch *w,
+                                       const clave_event *ev, void *arg);
 void clave__contender_turn_confirmed(struct confirm_waiter *w);
 void clave__contender_turn_node_missing(struct hold *h);
 void clave__contender_turn_hold_settled(struct hold *h);

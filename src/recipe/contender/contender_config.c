@@ -34,7 +34,7 @@ static clave_err take_rule(struct config *s, const struct order_rule *rule)
     return s->base ? CLAVE_OK : CLAVE_ENOMEM;
 }
 
-clave_err clave__contender_config_init(struct config *s, clave_client *c, const char *path,
+clave_err clave__contender_config_init(struct config *s, clave_async_client *c, const char *path,
                                        const struct order_rule *rule, const char *what)
 {
     *s = (struct config){.mem = clave__client_mem(c)};

@@ -40,7 +40,7 @@ static void forget_downgrade(struct contender *c)
 
 static void created(struct contender *c, int64_t zxid)
 {
-    c->session_id = clave_client_session_id(c->client);
+    c->session_id = clave_async_client_session_id(c->client);
     c->own_seen = true;
     c->token = zxid;
     clave__contender_enter(c, CONTENDER_WAITING);
@@ -50,7 +50,7 @@ static void created(struct contender *c, int64_t zxid)
 /* It may stand. Whose it is, and whether, a look tells. */
 static void contender_downgrade_unknown(struct contender *c, clave_err err)
 {
-    c->session_id = clave_client_session_id(c->client);
+    c->session_id = clave_async_client_session_id(c->client);
     clave__contender_enter(c, CONTENDER_WAITING);
     if (err == CLAVE_ENODEEXISTS)
         clave__contender_turn_find_out(c);
@@ -58,7 +58,8 @@ static void contender_downgrade_unknown(struct contender *c, clave_err err)
         clave__contender_put_off(c, err);
 }
 
-static void contender_downgrade_on_created(clave_client *client, const clave_result *res, void *arg)
+static void contender_downgrade_on_created(clave_async_client *client, const clave_result *res,
+                                           void *arg)
 {
     (void)client;
     struct contender *c = arg;
@@ -97,6 +98,6 @@ clave_err clave__contender_downgrade_submit(struct contender *c)
         {.kind = CLAVE_OP_CHECK, .path = c->downgrade, .version = -1},
     };
     clave_err err = clave__node_watch_set(&c->own, c->downgrade_own, NULL);
-    return err == CLAVE_OK ? clave_multi(c->client, ops, 2, contender_downgrade_on_created, c)
+    return err == CLAVE_OK ? clave_async_multi(c->client, ops, 2, contender_downgrade_on_created, c)
                            : err;
 }

@@ -9,7 +9,7 @@
 
 static int64_t min_valid_ms(const struct contender *c)
 {
-    int64_t timeout = clave_client_session_timeout(c->client);
+    int64_t timeout = clave_async_client_session_timeout(c->client);
     int64_t ms = c->spec->min_valid_ms ? c->spec->min_valid_ms : timeout / 8;
     /* More than half of what a fresh proof gives can never be promised for long. */
     int64_t most = clave__client_best_hold(c->client) / 2;
@@ -73,13 +73,13 @@ static void granted(struct contender *c)
 /* The queue says that it is our turn; the session must say so too. */
 void clave__contender_turn_has_come(struct contender *c)
 {
-    if (clave_client_session_id(c->client) != c->session_id) {
+    if (clave_async_client_session_id(c->client) != c->session_id) {
         clave__contender_start_over(c, false);
         return;
     }
     start_hold(c);
     int64_t enough = clave__client_now(c->client) + min_valid_ms(c);
-    if (clave_client_hold_deadline(c->client) >= enough) {
+    if (clave_async_client_hold_deadline(c->client) >= enough) {
         granted(c);
         return;
     }
@@ -103,12 +103,12 @@ void clave__contender_turn_confirmed(struct confirm_waiter *w)
 
 /* ---- listings -------------------------------------------------------------------------- */
 
-static void contender_turn_on_listed(clave_client *client, const clave_result *res, void *arg)
+static void contender_turn_on_listed(clave_async_client *client, const clave_result *res, void *arg)
 {
     struct contender *c = arg;
     c->listing = false;
     if (c->state == CONTENDER_WAITING) {
-        c->listed_on = clave_client_connection(client);
+        c->listed_on = clave_async_client_connection(client);
         if (res->err == CLAVE_ENONODE)
             clave__contender_start_over(c, false); /* the container was reaped */
         else if (res->err != CLAVE_OK)
@@ -120,9 +120,9 @@ static void contender_turn_on_listed(clave_client *client, const clave_result *r
 }
 
 /* Only one who has to wait for others to go needs to hear of it. */
-static clave_watch *crowd_watch(const struct contender *c)
+static clave_async_watch *crowd_watch(const struct contender *c)
 {
-    bool waits = c->crowd && !c->trying && !clave_watch_is_armed(c->crowd);
+    bool waits = c->crowd && !c->trying && !clave_async_watch_is_armed(c->crowd);
     return waits ? c->crowd : NULL;
 }
 
@@ -133,7 +133,7 @@ static clave_err contender_turn_list(struct contender *c)
     if (c->listing)
         return CLAVE_OK;
     clave_err err =
-        clave_children(c->client, c->spec->path, crowd_watch(c), contender_turn_on_listed, c);
+        clave_async_children(c->client, c->spec->path, crowd_watch(c), contender_turn_on_listed, c);
     if (err != CLAVE_OK)
         return err;
     c->listing = true;
@@ -331,11 +331,12 @@ void clave__contender_turn_hold_settled(struct hold *h)
  * of our own node would have been told before. All of that only on one connection. */
 static bool may_take_over(const struct contender *c, const clave_event *ev)
 {
-    uint64_t connection = clave_client_connection(c->client);
+    uint64_t connection = clave_async_client_connection(c->client);
     return c->ahead == 1 && c->plain && !c->spec->strict && !c->spec->rule->overtaken &&
            c->own_seen && clave__node_watch_is_armed(&c->own) && ev->connection == connection &&
            c->listed_on == connection && c->own.connection == connection &&
-           c->last.connection == connection && clave_client_session_id(c->client) == c->session_id;
+           c->last.connection == connection &&
+           clave_async_client_session_id(c->client) == c->session_id;
 }
 
 void clave__contender_turn_last_event(struct node_watch *l, const clave_event *ev)
@@ -388,8 +389,8 @@ void clave__contender_turn_last_but_event(struct node_watch *l, const clave_even
     clave__contender_end(c);
 }
 
-void clave__contender_turn_crowd_event(clave_client *client, clave_watch *w, const clave_event *ev,
-                                       void *arg)
+void clave__contender_turn_crowd_event(clave_async_client *client, clave_async_watch *w,
+                                       const clave_event *ev, void *arg)
 {
     (void)client;
     (void)w;

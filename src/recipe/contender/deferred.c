@@ -9,7 +9,7 @@ static void on_client_task(struct client_task *e)
     b->drop(b);
 }
 
-void clave__deferred_list_init(struct deferred_list *b, clave_client *c,
+void clave__deferred_list_init(struct deferred_list *b, clave_async_client *c,
                                void (*hold)(struct deferred_list *b),
                                void (*drop)(struct deferred_list *b))
 {

@@ -14,13 +14,13 @@ struct deferred {
 
 /* Those of one recipe object; the struct must stay where it is. */
 struct deferred_list {
-    clave_client *client;
+    clave_async_client *client;
     /* Around each of them: the object must outlive it. */
     void (*hold)(struct deferred_list *b);
     void (*drop)(struct deferred_list *b);
 };
 
-void clave__deferred_list_init(struct deferred_list *b, clave_client *c,
+void clave__deferred_list_init(struct deferred_list *b, clave_async_client *c,
                                void (*hold)(struct deferred_list *b),
                                void (*drop)(struct deferred_list *b));
 

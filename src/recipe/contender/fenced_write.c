@@ -13,7 +13,7 @@ struct fenced_write {
     char *path;  /* behind the struct */
 };
 
-static void fenced_write_on_done(clave_client *c, const clave_result *res, void *arg)
+static void fenced_write_on_done(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct fenced_write *g = arg;
     clave_result out = *res;
@@ -36,8 +36,8 @@ static void fenced_write_on_done(clave_client *c, const clave_result *res, void 
     clave__mem_free(g->mem, g);
 }
 
-static clave_err guarded_multi(clave_client *c, const char *node, const clave_op *ops, size_t nops,
-                               struct fenced_write *g)
+static clave_err guarded_multi(clave_async_client *c, const char *node, const clave_op *ops,
+                               size_t nops, struct fenced_write *g)
 {
     if (nops >= SIZE_MAX / sizeof *ops)
         return CLAVE_ETOOBIG;
@@ -47,12 +47,12 @@ static clave_err guarded_multi(clave_client *c, const char *node, const clave_op
     all[0] = (clave_op){.kind = CLAVE_OP_CHECK, .path = node, .version = -1};
     if (nops)
         memcpy(all + 1, ops, nops * sizeof *ops);
-    clave_err err = clave_multi(c, all, nops + 1, fenced_write_on_done, g);
+    clave_err err = clave_async_multi(c, all, nops + 1, fenced_write_on_done, g);
     clave__mem_free(g->mem, all);
     return err;
 }
 
-static clave_err fenced_write_submit(clave_client *c, const char *node, const clave_op *ops,
+static clave_err fenced_write_submit(clave_async_client *c, const char *node, const clave_op *ops,
                                      size_t nops, struct fenced_write model)
 {
     const struct clave_mem *mem = clave__client_mem(c);
@@ -71,14 +71,14 @@ static clave_err fenced_write_submit(clave_client *c, const char *node, const cl
     return err;
 }
 
-clave_err clave__fenced_write_one(clave_client *c, const char *node, const clave_op *op,
+clave_err clave__fenced_write_one(clave_async_client *c, const char *node, const clave_op *op,
                                   clave_result_cb *cb, void *arg)
 {
     return fenced_write_submit(c, node, op, 1,
                                (struct fenced_write){.cb = cb, .arg = arg, .single = true});
 }
 
-clave_err clave__fenced_write_multi(clave_client *c, const char *node, const clave_op *ops,
+clave_err clave__fenced_write_multi(clave_async_client *c, const char *node, const clave_op *ops,
                                     size_t nops, clave_result_cb *cb, void *arg)
 {
     return fenced_write_submit(c, node, ops, nops, (struct fenced_write){.cb = cb, .arg = arg});

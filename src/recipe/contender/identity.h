@@ -3,7 +3,7 @@
 #define CLAVE_RECIPE_CONTENDER_IDENTITY_H
 
 #include "base/memory.h"
-#include "clave/mutex.h"
+#include "clave/async/mutex.h"
 
 /* Reads what a node holds: clave's form, or printable text. `data` has n bytes and a NUL
  * behind them; it is changed in place, and `out` points into it. */

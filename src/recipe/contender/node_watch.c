@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-static void on_watch(clave_client *c, clave_watch *w, const clave_event *ev, void *arg)
+static void on_watch(clave_async_client *c, clave_async_watch *w, const clave_event *ev, void *arg)
 {
     (void)c;
     (void)w;
@@ -12,8 +12,8 @@ static void on_watch(clave_client *c, clave_watch *w, const clave_event *ev, voi
         l->on_event(l, ev);
 }
 
-clave_err clave__node_watch_init(struct node_watch *l, clave_client *c, const struct clave_mem *mem,
-                                 size_t cap)
+clave_err clave__node_watch_init(struct node_watch *l, clave_async_client *c,
+                                 const struct clave_mem *mem, size_t cap)
 {
     l->client = c;
     l->mem = mem;
@@ -21,7 +21,7 @@ clave_err clave__node_watch_init(struct node_watch *l, clave_client *c, const st
     l->path = clave__mem_zalloc(mem, cap);
     if (!l->path)
         return CLAVE_ENOMEM;
-    clave_err err = clave_watch_new(&l->watch, c, on_watch, l);
+    clave_err err = clave_async_watch_new(&l->watch, c, on_watch, l);
     if (err != CLAVE_OK)
         clave__node_watch_fini(l);
     return err;
@@ -30,7 +30,7 @@ clave_err clave__node_watch_init(struct node_watch *l, clave_client *c, const st
 void clave__node_watch_fini(struct node_watch *l)
 {
     if (l->watch)
-        clave_watch_free(l->watch);
+        clave_async_watch_free(l->watch);
     clave__mem_free(l->mem, l->path);
     l->watch = NULL;
     l->path = NULL;
@@ -58,21 +58,21 @@ clave_err clave__node_watch_set(struct node_watch *l, const char *dir, const cha
     return CLAVE_OK;
 }
 
-static void node_watch_on_reply(clave_client *c, const clave_result *res, void *arg)
+static void node_watch_on_reply(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct node_watch *l = arg;
     bool again = l->again && res->err == CLAVE_OK;
     l->asking = l->again = false;
     if (l->moved || again) {
         if (l->moved)
-            clave_watch_disarm(l->watch);
+            clave_async_watch_disarm(l->watch);
         l->moved = false;
         clave_err err = clave__node_watch_ask(l);
         if (err != CLAVE_OK)
             l->on_reply(l, &(clave_result){.err = err, .path = l->path});
         return;
     }
-    l->connection = clave_client_connection(c);
+    l->connection = clave_async_client_connection(c);
     l->on_reply(l, res);
 }
 
@@ -80,11 +80,11 @@ clave_err clave__node_watch_ask(struct node_watch *l)
 {
     if (l->asking) {
         /* It went without a watch when there was one, which has had its event since. */
-        l->again = l->again || !clave_watch_is_armed(l->watch);
+        l->again = l->again || !clave_async_watch_is_armed(l->watch);
         return CLAVE_OK;
     }
-    clave_watch *watch = clave_watch_is_armed(l->watch) ? NULL : l->watch;
-    clave_err err = clave_get(l->client, l->path, watch, node_watch_on_reply, l);
+    clave_async_watch *watch = clave_async_watch_is_armed(l->watch) ? NULL : l->watch;
+    clave_err err = clave_async_get(l->client, l->path, watch, node_watch_on_reply, l);
     l->asking = err == CLAVE_OK;
     return err;
 }
@@ -100,11 +100,11 @@ static bool looks_at(const struct node_watch *l, const char *dir, const char *na
 clave_err clave__node_watch_aim(struct node_watch *l, const char *dir, const char *name)
 {
     bool same = looks_at(l, dir, name);
-    if (same && (l->asking || clave_watch_is_armed(l->watch))) {
+    if (same && (l->asking || clave_async_watch_is_armed(l->watch))) {
         /* After a reconnect the client re-registers its watches before anything else, so
          * the reply at hand is behind that: the watch is armed on this connection. */
         if (!l->asking)
-            l->connection = clave_client_connection(l->client);
+            l->connection = clave_async_client_connection(l->client);
         return CLAVE_OK;
     }
     clave_err err = same ? CLAVE_OK : clave__node_watch_set(l, dir, name);
@@ -114,18 +114,18 @@ clave_err clave__node_watch_aim(struct node_watch *l, const char *dir, const cha
         l->moved = true;
         return CLAVE_OK;
     }
-    clave_watch_disarm(l->watch);
+    clave_async_watch_disarm(l->watch);
     return clave__node_watch_ask(l);
 }
 
 void clave__node_watch_rest(struct node_watch *l)
 {
-    clave_watch_disarm(l->watch);
+    clave_async_watch_disarm(l->watch);
     l->moved = l->again = false;
     l->path[0] = '\0';
 }
 
 bool clave__node_watch_is_armed(const struct node_watch *l)
 {
-    return !l->asking && clave_watch_is_armed(l->watch);
+    return !l->asking && clave_async_watch_is_armed(l->watch);
 }

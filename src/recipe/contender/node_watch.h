@@ -9,12 +9,12 @@
 #include <stdint.h>
 
 #include "base/memory.h"
-#include "clave/client.h"
+#include "clave/async/client.h"
 
 struct node_watch {
-    clave_client *client;
+    clave_async_client *client;
     const struct clave_mem *mem;
-    clave_watch *watch;
+    clave_async_watch *watch;
     char *path; /* "" when it looks at nothing */
     size_t cap;
     bool asking; /* a getData is under way */
@@ -27,13 +27,13 @@ struct node_watch {
 };
 
 /* `cap`: bytes foreseen for a path. ENOMEM. */
-clave_err clave__node_watch_init(struct node_watch *l, clave_client *c, const struct clave_mem *mem,
-                                 size_t cap);
+clave_err clave__node_watch_init(struct node_watch *l, clave_async_client *c,
+                                 const struct clave_mem *mem, size_t cap);
 void clave__node_watch_fini(struct node_watch *l);
 
 /* The path alone, dir/name or, with `name` NULL, dir. ENOMEM: it is what it was. */
 clave_err clave__node_watch_set(struct node_watch *l, const char *dir, const char *name);
-/* getData of the path, with the watch unless it is armed. As clave_get. */
+/* getData of the path, with the watch unless it is armed. As clave_async_get. */
 clave_err clave__node_watch_ask(struct node_watch *l);
 /* Looks at dir/name from now on; asks only when it does not already. Call it with a reply
  * at hand that was asked for on the present connection. */

@@ -19,12 +19,12 @@ struct member {
 };
 
 struct roll {
-    clave_client *client;
+    clave_async_client *client;
     const struct clave_mem *mem;
     char *path;
     const struct order_rule *rule;
     bool own_kind;
-    clave_participants_cb *cb;
+    clave_async_participants_cb *cb;
     void *arg;
     struct member *members; /* in queue order */
     size_t n;
@@ -74,7 +74,7 @@ static void recipe_participants_fault(struct roll *r, clave_err err)
         r->err = err;
 }
 
-static void recipe_participants_on_data(clave_client *c, const clave_result *res, void *arg)
+static void recipe_participants_on_data(clave_async_client *c, const clave_result *res, void *arg)
 {
     (void)c;
     struct member *m = arg;
@@ -135,12 +135,12 @@ static clave_err recipe_participants_ask(struct roll *r, struct member *m)
     memcpy(path, r->path, ndir);
     path[ndir] = '/';
     memcpy(path + ndir + 1, m->node, nname);
-    clave_err err = clave_get(r->client, path, NULL, recipe_participants_on_data, m);
+    clave_err err = clave_async_get(r->client, path, NULL, recipe_participants_on_data, m);
     clave__mem_free(r->mem, path);
     return err;
 }
 
-static void recipe_participants_on_names(clave_client *c, const clave_result *res, void *arg)
+static void recipe_participants_on_names(clave_async_client *c, const clave_result *res, void *arg)
 {
     (void)c;
     struct roll *r = arg;
@@ -157,8 +157,8 @@ static void recipe_participants_on_names(clave_client *c, const clave_result *re
         recipe_participants_report(r);
 }
 
-clave_err clave__roll_call(clave_client *c, const char *path, const struct order_rule *rule,
-                           bool own_kind, clave_participants_cb *cb, void *arg)
+clave_err clave__roll_call(clave_async_client *c, const char *path, const struct order_rule *rule,
+                           bool own_kind, clave_async_participants_cb *cb, void *arg)
 {
     const struct clave_mem *mem = clave__client_mem(c);
     struct roll *r = clave__mem_zalloc(mem, sizeof *r);
@@ -168,15 +168,15 @@ clave_err clave__roll_call(clave_client *c, const char *path, const struct order
     r->rule = rule;
     r->own_kind = own_kind;
     r->path = clave__mem_strdup(mem, path);
-    clave_err err =
-        r->path ? clave_children(c, path, NULL, recipe_participants_on_names, r) : CLAVE_ENOMEM;
+    clave_err err = r->path ? clave_async_children(c, path, NULL, recipe_participants_on_names, r)
+                            : CLAVE_ENOMEM;
     if (err != CLAVE_OK)
         free_roll(r);
     return err;
 }
 
-clave_err clave_participants(clave_client *c, const char *path, clave_participants_cb *cb,
-                             void *arg)
+clave_err clave_async_participants(clave_async_client *c, const char *path,
+                                   clave_async_participants_cb *cb, void *arg)
 {
     return clave__roll_call(c, path, &clave__order_mutex, false, cb, arg);
 }

@@ -2,12 +2,12 @@
 #ifndef CLAVE_RECIPE_CONTENDER_PARTICIPANTS_H
 #define CLAVE_RECIPE_CONTENDER_PARTICIPANTS_H
 
-#include "clave/mutex.h"
+#include "clave/async/mutex.h"
 #include "recipe/contender/order.h"
 
-/* clave_participants, in the rule's order; `own_kind`: only nodes of the rule's own kind, as
+/* clave_async_participants, in the rule's order; `own_kind`: only nodes of the rule's own kind, as
  * Curator's getParticipantNodes. */
-clave_err clave__roll_call(clave_client *c, const char *path, const struct order_rule *rule,
-                           bool own_kind, clave_participants_cb *cb, void *arg);
+clave_err clave__roll_call(clave_async_client *c, const char *path, const struct order_rule *rule,
+                           bool own_kind, clave_async_participants_cb *cb, void *arg);
 
 #endif

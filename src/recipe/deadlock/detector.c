@@ -9,8 +9,8 @@ enum { MOST_DOUBLINGS = 6, LONGEST_MS = 60000, MAX_NODES = 10000 };
 
 /* ---- terms ----------------------------------------------------------------------------- */
 
-static clave_err detector_add_root(struct detector_terms *t, clave_client *c, const char *root,
-                                   size_t len)
+static clave_err detector_add_root(struct detector_terms *t, clave_async_client *c,
+                                   const char *root, size_t len)
 {
     const char *fault = clave__path_fault(root, len, false);
     if (fault) {
@@ -29,8 +29,8 @@ static clave_err check_wish(const struct detector_wish *wish)
     return fine ? CLAVE_OK : CLAVE_EINVAL;
 }
 
-clave_err clave__detector_terms_init(struct detector_terms *t, clave_client *c, const char *path,
-                                     const struct detector_wish *wish)
+clave_err clave__detector_terms_init(struct detector_terms *t, clave_async_client *c,
+                                     const char *path, const struct detector_wish *wish)
 {
     *t = (struct detector_terms){.mem = clave__client_mem(c)};
     if (wish->delay_ms == 0)
@@ -87,15 +87,15 @@ static const char *text_for(const struct detector *s, const clave_deadlock *list
 }
 
 /* What keeps us from seeing may pass; an acquire is not given up for it. */
-static void detector_on_found(clave_client *c, clave_err err, const clave_deadlock *list, size_t n,
-                              void *arg)
+static void detector_on_found(clave_async_client *c, clave_err err, const clave_deadlock *list,
+                              size_t n, void *arg)
 {
     struct detector *s = arg;
     s->deadlock_search = NULL;
     const char *text = err == CLAVE_OK ? text_for(s, list, n) : NULL;
     if (err != CLAVE_OK)
         clave__log(clave__client_log(c), CLAVE_LOG_WARN, "looking for deadlocks of %s: %s", s->node,
-                   err == CLAVE_ETOOBIG ? clave_client_errmsg(c) : clave_strerror(err));
+                   err == CLAVE_ETOOBIG ? clave_async_client_errmsg(c) : clave_strerror(err));
     detector_look_later(s);
     if (text)
         s->on_deadlock(s, text);
@@ -114,7 +114,7 @@ static void detector_on_timer(struct timer *timer, int64_t now)
         detector_look_later(s);
 }
 
-void clave__detector_init(struct detector *s, clave_client *c,
+void clave__detector_init(struct detector *s, clave_async_client *c,
                           void (*on_deadlock)(struct detector *s, const char *text))
 {
     *s = (struct detector){.client = c, .on_deadlock = on_deadlock};

@@ -1,6 +1,6 @@
 /* detector.h - one who waits looks for a deadlock that it is in: after so long, and again and
  * again, after longer and longer, since whoever closes a cycle finds it at the first look. It gives
- * up when the rule of clave/deadlock_search.h says that it is the one. */
+ * up when the rule of clave/async/deadlock.h says that it is the one. */
 #ifndef CLAVE_RECIPE_DEADLOCK_DETECTOR_H
 #define CLAVE_RECIPE_DEADLOCK_DETECTOR_H
 
@@ -24,8 +24,8 @@ struct detector_wish {
 };
 
 /* For locks at `path`. EINVAL; EPATH, told; ENOMEM. With any, fini is harmless. */
-clave_err clave__detector_terms_init(struct detector_terms *t, clave_client *c, const char *path,
-                                     const struct detector_wish *wish);
+clave_err clave__detector_terms_init(struct detector_terms *t, clave_async_client *c,
+                                     const char *path, const struct detector_wish *wish);
 void clave__detector_terms_fini(struct detector_terms *t);
 
 /* For whoever asks: a copy of `text` in place of *kept; NULL where there is no memory. */
@@ -33,7 +33,7 @@ void clave__detector_keep_text(const struct clave_mem *mem, char **kept, const c
 
 /* Part of a contender. */
 struct detector {
-    clave_client *client;
+    clave_async_client *client;
     const struct detector_terms *terms; /* NULL: it does not look */
     struct timer timer;
     unsigned looks;                          /* so far */
@@ -43,7 +43,7 @@ struct detector {
     const char *node;
 };
 
-void clave__detector_init(struct detector *s, clave_client *c,
+void clave__detector_init(struct detector *s, clave_async_client *c,
                           void (*on_deadlock)(struct detector *s, const char *text));
 /* It waits, with this node, which has to stay where it is. Nothing if it looks already. */
 void clave__detector_begin(struct detector *s, const struct detector_terms *terms,

@@ -191,7 +191,7 @@ static void answered(struct scan *s)
     scan_proceed(s);
 }
 
-static void scan_on_names(clave_client *c, const clave_result *res, void *arg)
+static void scan_on_names(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct scan *s = arg;
     (void)c;
@@ -216,7 +216,7 @@ static clave_err take_data(struct scan_node *node, const clave_result *res)
     return CLAVE_OK;
 }
 
-static void scan_on_data(clave_client *c, const clave_result *res, void *arg)
+static void scan_on_data(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct scan_node *node = arg;
     struct scan *s = node->scan;
@@ -228,7 +228,7 @@ static void scan_on_data(clave_client *c, const clave_result *res, void *arg)
     answered(s);
 }
 
-static void scan_on_synced(clave_client *c, const clave_result *res, void *arg)
+static void scan_on_synced(clave_async_client *c, const clave_result *res, void *arg)
 {
     (void)c;
     scan_fault(arg, res->err);
@@ -249,13 +249,13 @@ static bool ask_next(struct scan *s)
 {
     clave_err err = CLAVE_OK;
     if (s->listed < s->npaths) {
-        err = clave_children(s->client, s->paths[s->listed++], NULL, scan_on_names, s);
+        err = clave_async_children(s->client, s->paths[s->listed++], NULL, scan_on_names, s);
     } else {
         s->reading = s->reading || s->pending == 0;
         struct scan_node *node = s->reading ? next_node(s) : NULL;
         if (!node)
             return false;
-        err = clave_get(s->client, node->path, NULL, scan_on_data, node);
+        err = clave_async_get(s->client, node->path, NULL, scan_on_data, node);
     }
     if (err == CLAVE_OK)
         s->pending++;
@@ -290,7 +290,7 @@ static bool is_covered(const struct scan_wish *wish, size_t at)
     return false;
 }
 
-clave_err clave__scan_new(struct scan **out, clave_client *c, const struct scan_wish *wish)
+clave_err clave__scan_new(struct scan **out, clave_async_client *c, const struct scan_wish *wish)
 {
     const struct clave_mem *mem = clave__client_mem(c);
     struct scan *s = clave__mem_zalloc(mem, sizeof *s);
@@ -306,7 +306,7 @@ clave_err clave__scan_new(struct scan **out, clave_client *c, const struct scan_
             err = scan_add_path(s, clave__mem_strdup(mem, wish->paths[i]));
     /* A follower may be behind; what is committed by now is to be seen. */
     if (err == CLAVE_OK)
-        err = clave_sync(c, s->paths[0], scan_on_synced, s);
+        err = clave_async_sync(c, s->paths[0], scan_on_synced, s);
     if (err != CLAVE_OK) {
         scan_destroy(s);
         return err;

@@ -4,7 +4,7 @@
 #ifndef CLAVE_RECIPE_DEADLOCK_SCAN_H
 #define CLAVE_RECIPE_DEADLOCK_SCAN_H
 
-#include "clave/mutex.h"
+#include "clave/async/mutex.h"
 #include "recipe/contender/order.h"
 
 struct scan_node {
@@ -25,7 +25,7 @@ struct scan_queue {
 };
 
 struct scan {
-    clave_client *client;
+    clave_async_client *client;
     const struct clave_mem *mem;
     clave_err err; /* the first that counts */
     /* Only those that somebody may wait in, and those of leases and of who acquires them. */
@@ -55,7 +55,7 @@ struct scan_wish {
 /* Its err, then: ETOOBIG when there are too many nodes, and what else keeps it from seeing. Nodes
  * that are not readable or vanish meanwhile are left out. ENOMEM; EINVAL no path; EPATH,
  * ECLOSED. */
-clave_err clave__scan_new(struct scan **out, clave_client *c, const struct scan_wish *wish);
+clave_err clave__scan_new(struct scan **out, clave_async_client *c, const struct scan_wish *wish);
 /* NULL is ignored. One that is under way frees itself when it has its answers. */
 void clave__scan_free(struct scan *s);
 

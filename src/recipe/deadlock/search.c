@@ -9,9 +9,9 @@
 enum { MAX_NODES = 50000 };
 
 struct deadlock_search {
-    clave_client *client;
+    clave_async_client *client;
     const struct clave_mem *mem;
-    clave_deadlocks_cb *cb;
+    clave_async_deadlocks_cb *cb;
     void *arg;
     struct scan *before;
     struct scan *now; /* may be under way, as `before` while there is no `now` */
@@ -192,9 +192,9 @@ static void on_first(struct scan *s, void *arg)
 
 /* ---- life ------------------------------------------------------------------------------ */
 
-clave_err clave__deadlock_search_start(struct deadlock_search **out, clave_client *c,
+clave_err clave__deadlock_search_start(struct deadlock_search **out, clave_async_client *c,
                                        const struct deadlock_search_wish *wish,
-                                       clave_deadlocks_cb *cb, void *arg)
+                                       clave_async_deadlocks_cb *cb, void *arg)
 {
     const struct clave_mem *mem = clave__client_mem(c);
     if (!cb)
@@ -222,8 +222,8 @@ void clave__deadlock_search_abandon(struct deadlock_search *h)
     free_deadlock_search(h);
 }
 
-clave_err clave_deadlocks_find(clave_client *c, const char *const *roots, size_t nroots,
-                               clave_deadlocks_cb *cb, void *arg)
+clave_err clave_async_deadlocks_find(clave_async_client *c, const char *const *roots, size_t nroots,
+                                     clave_async_deadlocks_cb *cb, void *arg)
 {
     struct deadlock_search_wish wish = {.roots = roots, .nroots = nroots, .max_nodes = MAX_NODES};
     return clave__deadlock_search_start(NULL, c, &wish, cb, arg);

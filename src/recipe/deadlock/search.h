@@ -2,7 +2,7 @@
 #ifndef CLAVE_RECIPE_DEADLOCK_SEARCH_H
 #define CLAVE_RECIPE_DEADLOCK_SEARCH_H
 
-#include "clave/deadlock_search.h"
+#include "clave/async/deadlock.h"
 
 struct deadlock_search;
 
@@ -11,10 +11,10 @@ struct deadlock_search_wish {
     size_t nroots;
     size_t max_nodes;
 };
-/* clave_deadlocks_find. It frees itself behind its callback; `out` (may be NULL) is for: */
-clave_err clave__deadlock_search_start(struct deadlock_search **out, clave_client *c,
+/* clave_async_deadlocks_find. It frees itself behind its callback; `out` (may be NULL) is for: */
+clave_err clave__deadlock_search_start(struct deadlock_search **out, clave_async_client *c,
                                        const struct deadlock_search_wish *wish,
-                                       clave_deadlocks_cb *cb, void *arg);
+                                       clave_async_deadlocks_cb *cb, void *arg);
 /* The callback will not run. */
 void clave__deadlock_search_abandon(struct deadlock_search *h);
 

@@ -8,12 +8,12 @@
 
 enum { RETRY_MS = 1000 };
 
-void clave__latch_hold(clave_latch *l)
+void clave__latch_hold(clave_async_latch *l)
 {
     l->refs++;
 }
 
-void clave__latch_drop(clave_latch *l)
+void clave__latch_drop(clave_async_latch *l)
 {
     if (--l->refs > 0)
         return;
@@ -29,13 +29,13 @@ void clave__latch_drop(clave_latch *l)
 
 /* ---- telling --------------------------------------------------------------------------- */
 
-static void emit(clave_latch *l, const clave_latch_event *ev)
+static void emit(clave_async_latch *l, const clave_latch_event *ev)
 {
     if (l->event_cb)
         l->event_cb(l, ev, l->event_arg);
 }
 
-void clave__latch_tell_owed_loss(clave_latch *l)
+void clave__latch_tell_owed_loss(clave_async_latch *l)
 {
     if (!l->owes_loss)
         return;
@@ -43,7 +43,7 @@ void clave__latch_tell_owed_loss(clave_latch *l)
     emit(l, &(clave_latch_event){.kind = CLAVE_LATCH_NOT_LEADER, .why = l->owed_why});
 }
 
-static void recipe_latch_tell(clave_latch *l, clave_latch_event ev)
+static void recipe_latch_tell(clave_async_latch *l, clave_latch_event ev)
 {
     clave__latch_tell_owed_loss(l);
     emit(l, &ev);
@@ -52,17 +52,17 @@ static void recipe_latch_tell(clave_latch *l, clave_latch_event ev)
 static void on_soon(struct timer *t, int64_t now)
 {
     (void)now;
-    clave__note_deliver_due(LIST_ENTRY(t, struct clave_latch, soon));
+    clave__note_deliver_due(LIST_ENTRY(t, struct clave_async_latch, soon));
 }
 
-void clave__latch_try_later(clave_latch *l)
+void clave__latch_try_later(clave_async_latch *l)
 {
     clave__client_timer_set(l->client, &l->retry, clave__client_now(l->client) + RETRY_MS);
 }
 
 /* ---- leadership ------------------------------------------------------------------------ */
 
-void clave__latch_gain(clave_latch *l)
+void clave__latch_gain(clave_async_latch *l)
 {
     if (l->leads || l->state != CLAVE_LATCH_STARTED)
         return;
@@ -74,7 +74,7 @@ void clave__latch_gain(clave_latch *l)
     clave__note_deliver_due(l);
 }
 
-static void lose(clave_latch *l, clave_err why)
+static void lose(clave_async_latch *l, clave_err why)
 {
     if (!l->leads)
         return;
@@ -83,7 +83,7 @@ static void lose(clave_latch *l, clave_err why)
 }
 
 /* By our own call: to be told later. */
-static void recipe_latch_give_up(clave_latch *l)
+static void recipe_latch_give_up(clave_async_latch *l)
 {
     if (!l->leads)
         return;
@@ -93,18 +93,18 @@ static void recipe_latch_give_up(clave_latch *l)
     clave__client_timer_set(l->client, &l->soon, clave__client_now(l->client));
 }
 
-bool clave__latch_is_first(const clave_latch *l)
+bool clave__latch_is_first(const clave_async_latch *l)
 {
     return l->place && l->place->state == CONTENDER_HELD;
 }
 
-void clave__latch_begin_proof(clave_latch *l)
+void clave__latch_begin_proof(clave_async_latch *l)
 {
     l->proving = true;
     l->proved_token = l->place->token;
 }
 
-bool clave__latch_end_proof(clave_latch *l)
+bool clave__latch_end_proof(clave_async_latch *l)
 {
     l->proving = false;
     return clave__latch_is_first(l) && l->place->token == l->proved_token;
@@ -112,16 +112,16 @@ bool clave__latch_end_proof(clave_latch *l)
 
 /* A check of a name that others take as soon as it is free proves that somebody's node stands.
  * Ours it is when the watch on it was silent until then: its end would have been told before. */
-static bool is_surely_ours(const clave_latch *l)
+static bool is_surely_ours(const clave_async_latch *l)
 {
     return !l->config.spec.rule->race || clave__node_watch_is_armed(&l->place->own);
 }
 
 /* The standard policy ended leadership with the connection, and the place is still ours by all
  * we know: a check of the node that passes the leader says so, and moves the hold deadline. */
-static void on_proved(clave_client *c, const clave_result *res, void *arg)
+static void on_proved(clave_async_client *c, const clave_result *res, void *arg)
 {
-    clave_latch *l = arg;
+    clave_async_latch *l = arg;
     (void)c;
     if (clave__latch_end_proof(l)) {
         if (res->err == CLAVE_OK && !is_surely_ours(l))
@@ -137,12 +137,12 @@ static void on_proved(clave_client *c, const clave_result *res, void *arg)
     clave__latch_drop(l);
 }
 
-static void prove(clave_latch *l)
+static void prove(clave_async_latch *l)
 {
     if (!clave__latch_is_first(l) || l->leads || l->proving)
         return;
     clave_op check = {.kind = CLAVE_OP_CHECK, .path = l->place->own.path, .version = -1};
-    clave_err err = clave_multi(l->client, &check, 1, on_proved, l);
+    clave_err err = clave_async_multi(l->client, &check, 1, on_proved, l);
     if (err == CLAVE_OK) {
         clave__latch_begin_proof(l);
         clave__latch_hold(l);
@@ -155,7 +155,7 @@ static void prove(clave_latch *l)
 
 static const struct contender_events events;
 
-static void recipe_latch_fail(clave_latch *l, clave_err err)
+static void recipe_latch_fail(clave_async_latch *l, clave_err err)
 {
     if (err == CLAVE_ECLOSED) {
         l->state = CLAVE_LATCH_CLOSED;
@@ -168,13 +168,13 @@ static void recipe_latch_fail(clave_latch *l, clave_err err)
         clave__note_post_awaits(l, err);
 }
 
-static clave_err new_place(clave_latch *l, bool meek, struct contender **out)
+static clave_err new_place(clave_async_latch *l, bool meek, struct contender **out)
 {
     const struct contender_spec *spec = l->priority > 0 && !meek ? &l->ranked : &l->config.spec;
     return clave__contender_new(out, l->client, spec, &events, l);
 }
 
-static clave_err recipe_latch_join(clave_latch *l, struct contender *place, bool meek)
+static clave_err recipe_latch_join(clave_async_latch *l, struct contender *place, bool meek)
 {
     l->place = place;
     l->meek = meek;
@@ -187,14 +187,14 @@ static clave_err recipe_latch_join(clave_latch *l, struct contender *place, bool
     return err;
 }
 
-static clave_err recipe_latch_stand(clave_latch *l, bool meek)
+static clave_err recipe_latch_stand(clave_async_latch *l, bool meek)
 {
     struct contender *place;
     clave_err err = new_place(l, meek, &place);
     return err == CLAVE_OK ? recipe_latch_join(l, place, meek) : err;
 }
 
-static void recipe_latch_stand_again(clave_latch *l, bool meek)
+static void recipe_latch_stand_again(clave_async_latch *l, bool meek)
 {
     if (l->state != CLAVE_LATCH_STARTED || l->place || l->rests)
         return;
@@ -208,10 +208,10 @@ static void recipe_latch_stand_again(clave_latch *l, bool meek)
 static void recipe_latch_on_retry(struct timer *t, int64_t now)
 {
     (void)now;
-    clave_latch *l = LIST_ENTRY(t, struct clave_latch, retry);
+    clave_async_latch *l = LIST_ENTRY(t, struct clave_async_latch, retry);
     clave__latch_hold(l);
     recipe_latch_stand_again(l, false);
-    if (clave_client_is_connected(l->client)) {
+    if (clave_async_client_is_connected(l->client)) {
         prove(l);
         clave__latch_claim(l);
     }
@@ -221,7 +221,7 @@ static void recipe_latch_on_retry(struct timer *t, int64_t now)
 
 static void recipe_latch_on_moved(void *owner)
 {
-    clave_latch *l = owner;
+    clave_async_latch *l = owner;
     const struct contender *place = l->place;
     clave_latch_event ev = {
         .kind = CLAVE_LATCH_QUEUED, .ahead = place->ahead, .predecessor = place->last.path};
@@ -238,7 +238,7 @@ static void recipe_latch_on_moved(void *owner)
 
 static void recipe_latch_on_held(void *owner)
 {
-    clave_latch *l = owner;
+    clave_async_latch *l = owner;
     clave__latch_hold(l);
     clave__latch_rise(l);
     clave__latch_drop(l);
@@ -246,7 +246,7 @@ static void recipe_latch_on_held(void *owner)
 
 static void recipe_latch_on_ended(void *owner, clave_err err)
 {
-    clave_latch *l = owner;
+    clave_async_latch *l = owner;
     l->place = NULL;
     clave__latch_hold(l);
     if (err == CLAVE_ENOMEM)
@@ -259,7 +259,7 @@ static void recipe_latch_on_ended(void *owner, clave_err err)
 
 static void recipe_latch_on_lost(void *owner, clave_err why)
 {
-    clave_latch *l = owner;
+    clave_async_latch *l = owner;
     l->place = NULL;
     clave__latch_hold(l);
     if (why == CLAVE_ECLOSED)
@@ -275,7 +275,7 @@ static void recipe_latch_on_lost(void *owner, clave_err why)
 
 static void recipe_latch_on_asked(void *owner)
 {
-    clave_latch *l = owner;
+    clave_async_latch *l = owner;
     if (!l->leads || l->asked)
         return;
     l->asked = true;
@@ -303,7 +303,7 @@ static void recipe_latch_on_left(void *arg, clave_err err)
 
 static void recipe_latch_on_state(struct listener *listener, clave_state state, clave_err why)
 {
-    clave_latch *l = LIST_ENTRY(listener, struct clave_latch, listener);
+    clave_async_latch *l = LIST_ENTRY(listener, struct clave_async_latch, listener);
     clave__latch_hold(l);
     switch (state) {
     case CLAVE_STATE_SUSPENDED:
@@ -343,7 +343,7 @@ static clave_err recipe_latch_check_options(const clave_latch_options *o)
     return fine ? CLAVE_OK : CLAVE_EINVAL;
 }
 
-static clave_err recipe_latch_copy_options(clave_latch *l, const clave_latch_options *o)
+static clave_err recipe_latch_copy_options(clave_async_latch *l, const clave_latch_options *o)
 {
     const char *id = o->id ? o->id : "";
     l->policy = o->policy;
@@ -362,7 +362,7 @@ static clave_err recipe_latch_copy_options(clave_latch *l, const clave_latch_opt
     return err == CLAVE_OK ? clave__latch_set_priority(l, o) : err;
 }
 
-clave_err clave__latch_new(clave_latch **out, clave_client *c, const char *path,
+clave_err clave__latch_new(clave_async_latch **out, clave_async_client *c, const char *path,
                            const clave_latch_options *given, const struct order_rule *rule)
 {
     clave_latch_options o;
@@ -376,7 +376,7 @@ clave_err clave__latch_new(clave_latch **out, clave_client *c, const char *path,
     if (ranks && rule->bare)
         return CLAVE_EINVAL;
     const struct clave_mem *mem = clave__client_mem(c);
-    clave_latch *l = clave__mem_zalloc(mem, sizeof *l);
+    clave_async_latch *l = clave__mem_zalloc(mem, sizeof *l);
     if (!l)
         return CLAVE_ENOMEM;
     l->client = c;
@@ -402,17 +402,17 @@ clave_err clave__latch_new(clave_latch **out, clave_client *c, const char *path,
     return CLAVE_OK;
 }
 
-clave_err clave_latch_new(clave_latch **out, clave_client *c, const char *path,
-                          const clave_latch_options *o)
+clave_err clave_async_latch_new(clave_async_latch **out, clave_async_client *c, const char *path,
+                                const clave_latch_options *o)
 {
     return clave__latch_new(out, c, path, o, &clave__order_latch);
 }
 
-clave_err clave_latch_start(clave_latch *l)
+clave_err clave_async_latch_start(clave_async_latch *l)
 {
     if (l->state != CLAVE_LATCH_LATENT)
         return CLAVE_EINVAL;
-    if (clave_client_state(l->client) == CLAVE_STATE_CLOSED)
+    if (clave_async_client_state(l->client) == CLAVE_STATE_CLOSED)
         return CLAVE_ECLOSED;
     clave_err err = recipe_latch_stand(l, false);
     if (err == CLAVE_OK)
@@ -421,7 +421,7 @@ clave_err clave_latch_start(clave_latch *l)
 }
 
 /* From here on nobody hears of the place; `left` (may be NULL) when its node is gone. */
-static void recipe_latch_leave(clave_latch *l, struct contender *place, struct note *left)
+static void recipe_latch_leave(clave_async_latch *l, struct contender *place, struct note *left)
 {
     if (place && place->state == CONTENDER_HELD && place->token == l->published_token)
         clave__value_withdraw(
@@ -434,7 +434,7 @@ static void recipe_latch_leave(clave_latch *l, struct contender *place, struct n
     l->calling = false;
 }
 
-static void close_latch(clave_latch *l, struct note *left)
+static void close_latch(clave_async_latch *l, struct note *left)
 {
     struct contender *place = l->place;
     l->state = CLAVE_LATCH_CLOSED;
@@ -445,8 +445,8 @@ static void close_latch(clave_latch *l, struct note *left)
     recipe_latch_leave(l, place, left);
 }
 
-clave_err clave_latch_close(clave_latch *l, clave_latch_close_mode mode, clave_latch_cb *cb,
-                            void *arg)
+clave_err clave_async_latch_close(clave_async_latch *l, clave_latch_close_mode mode,
+                                  clave_async_latch_cb *cb, void *arg)
 {
     struct note *left = NULL;
     if (l->state != CLAVE_LATCH_STARTED)
@@ -459,7 +459,7 @@ clave_err clave_latch_close(clave_latch *l, clave_latch_close_mode mode, clave_l
     return CLAVE_OK;
 }
 
-void clave_latch_free(clave_latch *l)
+void clave_async_latch_free(clave_async_latch *l)
 {
     if (!l)
         return;
@@ -468,13 +468,13 @@ void clave_latch_free(clave_latch *l)
         close_latch(l, NULL);
     l->state = CLAVE_LATCH_CLOSED;
     clave__note_post_awaits(l, CLAVE_ECLOSED);
-    clave_client *c = l->client;
+    clave_async_client *c = l->client;
     clave__latch_drop(l);
     clave__client_unref(c);
 }
 
 /* First the delete, then the create: behind everybody else. */
-clave_err clave__latch_stand_behind(clave_latch *l, bool meek)
+clave_err clave__latch_stand_behind(clave_async_latch *l, bool meek)
 {
     struct contender *old = l->place, *next;
     clave_err err = new_place(l, meek, &next);
@@ -488,7 +488,7 @@ clave_err clave__latch_stand_behind(clave_latch *l, bool meek)
     return CLAVE_OK;
 }
 
-clave_err clave_latch_resign(clave_latch *l)
+clave_err clave_async_latch_resign(clave_async_latch *l)
 {
     if (l->state != CLAVE_LATCH_STARTED)
         return CLAVE_EINVAL;

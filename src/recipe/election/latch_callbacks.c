@@ -4,8 +4,8 @@
 
 void clave__note_deliver(struct note *n, clave_err verdict)
 {
-    clave_latch *l = n->l;
-    clave_latch_cb *cb = n->cb;
+    clave_async_latch *l = n->l;
+    clave_async_latch_cb *cb = n->cb;
     void *arg = n->arg;
     clave__client_timer_clear(l->client, &n->limit);
     list_remove(&n->link);
@@ -20,7 +20,8 @@ static void latch_callbacks_on_limit(struct timer *t, int64_t now)
     clave__note_deliver(LIST_ENTRY(t, struct note, limit), CLAVE_EBUSY);
 }
 
-clave_err clave__note_new(struct note **out, clave_latch *l, clave_latch_cb *cb, void *arg)
+clave_err clave__note_new(struct note **out, clave_async_latch *l, clave_async_latch_cb *cb,
+                          void *arg)
 {
     struct note *n = clave__mem_zalloc(l->mem, sizeof *n);
     *out = n;
@@ -51,7 +52,7 @@ static bool brings_luck(const struct note *n)
     return n->waits && n->verdict == CLAVE_OK;
 }
 
-void clave__note_post_awaits(clave_latch *l, clave_err verdict)
+void clave__note_post_awaits(clave_async_latch *l, clave_err verdict)
 {
     for (struct list *e = l->due.next; e != &l->due; e = e->next) {
         struct note *n = LIST_ENTRY(e, struct note, link);
@@ -70,7 +71,7 @@ static void wait_on(struct note *n)
         clave__client_timer_set(n->l->client, &n->limit, n->deadline);
 }
 
-void clave__note_deliver_due(clave_latch *l)
+void clave__note_deliver_due(clave_async_latch *l)
 {
     uint64_t last = l->posts; /* what their callbacks add is for the next time */
     clave__latch_hold(l);
@@ -89,12 +90,13 @@ void clave__note_deliver_due(clave_latch *l)
 
 /* ---- waiting --------------------------------------------------------------------------- */
 
-clave_err clave_latch_await(clave_latch *l, int64_t deadline, clave_latch_cb *cb, void *arg)
+clave_err clave_async_latch_await(clave_async_latch *l, int64_t deadline, clave_async_latch_cb *cb,
+                                  void *arg)
 {
     struct note *n;
     if (!cb)
         return CLAVE_EINVAL;
-    if (l->state == CLAVE_LATCH_CLOSED || clave_client_state(l->client) == CLAVE_STATE_CLOSED)
+    if (l->state == CLAVE_LATCH_CLOSED || clave_async_client_state(l->client) == CLAVE_STATE_CLOSED)
         return CLAVE_ECLOSED;
     if (clave__note_new(&n, l, cb, arg) != CLAVE_OK)
         return CLAVE_ENOMEM;
@@ -107,12 +109,12 @@ clave_err clave_latch_await(clave_latch *l, int64_t deadline, clave_latch_cb *cb
     return CLAVE_OK;
 }
 
-static bool latch_callbacks_is_of(const struct note *n, clave_latch_cb *cb, const void *arg)
+static bool latch_callbacks_is_of(const struct note *n, clave_async_latch_cb *cb, const void *arg)
 {
     return n->cb == cb && n->arg == arg;
 }
 
-clave_err clave_latch_cancel(clave_latch *l, clave_latch_cb *cb, void *arg)
+clave_err clave_async_latch_cancel(clave_async_latch *l, clave_async_latch_cb *cb, void *arg)
 {
     clave_err err = CLAVE_ENOTHELD;
     for (struct list *e = l->due.next; e != &l->due; e = e->next) {

@@ -1,4 +1,4 @@
-/* latch_internal.h - the inside of a clave_latch, as the files of an election share it.
+/* latch_internal.h - the inside of a clave_async_latch, as the files of an election share it.
  *
  *   latch.c       its places, one after another, and its leadership
  *   latch_callbacks.c  callbacks that are due once: of awaits and closes
@@ -8,12 +8,12 @@
 #ifndef CLAVE_RECIPE_ELECTION_LATCH_INTERNAL_H
 #define CLAVE_RECIPE_ELECTION_LATCH_INTERNAL_H
 
-#include "clave/leader.h"
+#include "clave/async/leader.h"
 #include "recipe/contender/contender_config.h"
 #include "recipe/election/priority.h"
 
-struct clave_latch {
-    clave_client *client;
+struct clave_async_latch {
+    clave_async_client *client;
     const struct clave_mem *mem;
     struct config config;
     char *id;
@@ -47,37 +47,37 @@ struct clave_latch {
     unsigned refs; /* the user, notes, the proof, calls that run */
 };
 
-/* clave_latch_new with the names of another rule. */
-clave_err clave__latch_new(clave_latch **out, clave_client *c, const char *path,
+/* clave_async_latch_new with the names of another rule. */
+clave_err clave__latch_new(clave_async_latch **out, clave_async_client *c, const char *path,
                            const clave_latch_options *o, const struct order_rule *rule);
 /* It outlives what is under way for it. */
-void clave__latch_hold(clave_latch *l);
-void clave__latch_drop(clave_latch *l);
+void clave__latch_hold(clave_async_latch *l);
+void clave__latch_drop(clave_async_latch *l);
 /* Its node is the first, whether it leads already or not. */
-bool clave__latch_is_first(const clave_latch *l);
+bool clave__latch_is_first(const clave_async_latch *l);
 /* NOT_LEADER, if one is owed from a call of the user's. */
-void clave__latch_tell_owed_loss(clave_latch *l);
+void clave__latch_tell_owed_loss(clave_async_latch *l);
 
-void clave__latch_gain(clave_latch *l);
+void clave__latch_gain(clave_async_latch *l);
 /* What could not be done for want of memory, or for a reason that may pass. */
-void clave__latch_try_later(clave_latch *l);
+void clave__latch_try_later(clave_async_latch *l);
 /* Gives leadership or the place up and stands at the end of the queue. */
-clave_err clave__latch_stand_behind(clave_latch *l, bool meek);
+clave_err clave__latch_stand_behind(clave_async_latch *l, bool meek);
 /* A question whose answer decides whether the first in the queue leads. */
-void clave__latch_begin_proof(clave_latch *l);
+void clave__latch_begin_proof(clave_async_latch *l);
 /* false: the place that was asked for is no more. */
-bool clave__latch_end_proof(clave_latch *l);
+bool clave__latch_end_proof(clave_async_latch *l);
 
 /* ---- latch_priority.c ----------------------------------------------------------------------- */
 
-void clave__latch_priority_init(clave_latch *l);
-clave_err clave__latch_set_priority(clave_latch *l, const clave_latch_options *o);
+void clave__latch_priority_init(clave_async_latch *l);
+clave_err clave__latch_set_priority(clave_async_latch *l, const clave_latch_options *o);
 /* The first in the queue leads, unless a higher one stands. */
-void clave__latch_rise(clave_latch *l);
+void clave__latch_rise(clave_async_latch *l);
 /* Asks a lower leader to go, once for each place. */
-void clave__latch_claim(clave_latch *l);
+void clave__latch_claim(clave_async_latch *l);
 /* Who has resigned stands with its priority again after a session timeout. */
-void clave__latch_regain_later(clave_latch *l);
+void clave__latch_regain_later(clave_async_latch *l);
 
 /* ---- latch_callbacks.c: callbacks that are due once --------------------------------------------
  */
@@ -85,8 +85,8 @@ void clave__latch_regain_later(clave_latch *l);
 struct note {
     struct list link; /* in awaits, then in due */
     struct timer limit;
-    clave_latch *l;
-    clave_latch_cb *cb;
+    clave_async_latch *l;
+    clave_async_latch_cb *cb;
     void *arg;
     clave_err verdict;
     bool waits;       /* an await's, not the close's */
@@ -95,27 +95,28 @@ struct note {
 };
 
 /* ENOMEM. It keeps the latch. */
-clave_err clave__note_new(struct note **out, clave_latch *l, clave_latch_cb *cb, void *arg);
+clave_err clave__note_new(struct note **out, clave_async_latch *l, clave_async_latch_cb *cb,
+                          void *arg);
 /* Frees the note, then runs its callback: whatever that does finds us consistent. */
 void clave__note_deliver(struct note *n, clave_err verdict);
 /* The same, later: `soon` tells it. */
 void clave__note_post(struct note *n, clave_err verdict);
 /* All awaits; with an error those, too, that were to be told that it leads. */
-void clave__note_post_awaits(clave_latch *l, clave_err verdict);
+void clave__note_post_awaits(clave_async_latch *l, clave_err verdict);
 /* Those that are posted. */
-void clave__note_deliver_due(clave_latch *l);
+void clave__note_deliver_due(clave_async_latch *l);
 
 /* ---- latch_leadership.c -----------------------------------------------------------------------
  */
 
 struct latch_lead {
-    clave_client *client;
+    clave_async_client *client;
     const char *path;
     const char *node; /* full path; both valid until the next call on the latch */
     int64_t token;
 };
 /* false: it does not lead. */
-bool clave__latch_lead(const clave_latch *l, struct latch_lead *out);
+bool clave__latch_lead(const clave_async_latch *l, struct latch_lead *out);
 
 /* ---- leader_value.c ------------------------------------------------------------------------- */
 
@@ -129,8 +130,8 @@ void clave__value_withdraw(const struct latch_lead *lead);
 
 /* The first hands its place on when somebody with a higher priority stands. cb: CLAVE_OK: nobody
  * does; ELOST: handed on, and it stands again at the end. */
-clave_err clave__transfer_yield(clave_latch *l, clave_transfer_cb *cb);
+clave_err clave__transfer_yield(clave_async_latch *l, clave_async_transfer_cb *cb);
 /* Who waits asks a leader of a lower priority to go, if no other's is higher still. */
-clave_err clave__transfer_claim(clave_latch *l, clave_transfer_cb *cb);
+clave_err clave__transfer_claim(clave_async_latch *l, clave_async_transfer_cb *cb);
 
 #endif

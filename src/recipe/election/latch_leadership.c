@@ -4,7 +4,7 @@
 
 /* ---- what is known --------------------------------------------------------------------- */
 
-bool clave_latch_grant(const clave_latch *l, clave_grant *out)
+bool clave_async_latch_grant(const clave_async_latch *l, clave_grant *out)
 {
     if (!l->leads || !clave__latch_is_first(l))
         return false;
@@ -12,35 +12,35 @@ bool clave_latch_grant(const clave_latch *l, clave_grant *out)
     return true;
 }
 
-bool clave_latch_valid_for(const clave_latch *l, int64_t now, int64_t ms)
+bool clave_async_latch_valid_for(const clave_async_latch *l, int64_t now, int64_t ms)
 {
     clave_grant g;
-    return clave_latch_grant(l, &g) && clave__grant_lasts(&g, now, ms);
+    return clave_async_latch_grant(l, &g) && clave__grant_lasts(&g, now, ms);
 }
 
-bool clave_latch_has_leadership(const clave_latch *l, int64_t now)
+bool clave_async_latch_has_leadership(const clave_async_latch *l, int64_t now)
 {
-    return clave_latch_valid_for(l, now, 0);
+    return clave_async_latch_valid_for(l, now, 0);
 }
 
-clave_latch_state clave_latch_state_of(const clave_latch *l)
+clave_latch_state clave_async_latch_state_of(const clave_async_latch *l)
 {
     return l->state;
 }
 
-const char *clave_latch_id(const clave_latch *l)
+const char *clave_async_latch_id(const clave_async_latch *l)
 {
     return l->id;
 }
 
-const char *clave_latch_own_path(const clave_latch *l)
+const char *clave_async_latch_own_path(const clave_async_latch *l)
 {
     const struct contender *p = l->place;
     bool stands = p && p->state >= CONTENDER_WAITING && p->state <= CONTENDER_HELD;
     return stands ? p->own.path : NULL;
 }
 
-bool clave__latch_lead(const clave_latch *l, struct latch_lead *out)
+bool clave__latch_lead(const clave_async_latch *l, struct latch_lead *out)
 {
     if (!l->leads || !clave__latch_is_first(l))
         return false;
@@ -50,38 +50,39 @@ bool clave__latch_lead(const clave_latch *l, struct latch_lead *out)
 
 /* ---- guarded writes -------------------------------------------------------------------- */
 
-static clave_err latch_leadership_guard_one(clave_latch *l, const clave_op *op, clave_result_cb *cb,
-                                            void *arg)
+static clave_err latch_leadership_guard_one(clave_async_latch *l, const clave_op *op,
+                                            clave_result_cb *cb, void *arg)
 {
     if (!l->leads || !clave__latch_is_first(l))
         return CLAVE_ENOTHELD;
     return clave__fenced_write_one(l->client, l->place->own.path, op, cb, arg);
 }
 
-clave_err clave_latch_create(clave_latch *l, const char *path, const void *data, size_t len,
-                             clave_create_mode mode, clave_result_cb *cb, void *arg)
+clave_err clave_async_latch_create(clave_async_latch *l, const char *path, const void *data,
+                                   size_t len, clave_create_mode mode, clave_result_cb *cb,
+                                   void *arg)
 {
     clave_op op = {.kind = CLAVE_OP_CREATE, .path = path, .data = data, .len = len, .mode = mode};
     return latch_leadership_guard_one(l, &op, cb, arg);
 }
 
-clave_err clave_latch_set(clave_latch *l, const char *path, const void *data, size_t len,
-                          int32_t version, clave_result_cb *cb, void *arg)
+clave_err clave_async_latch_set(clave_async_latch *l, const char *path, const void *data,
+                                size_t len, int32_t version, clave_result_cb *cb, void *arg)
 {
     clave_op op = {
         .kind = CLAVE_OP_SET, .path = path, .data = data, .len = len, .version = version};
     return latch_leadership_guard_one(l, &op, cb, arg);
 }
 
-clave_err clave_latch_delete(clave_latch *l, const char *path, int32_t version, clave_result_cb *cb,
-                             void *arg)
+clave_err clave_async_latch_delete(clave_async_latch *l, const char *path, int32_t version,
+                                   clave_result_cb *cb, void *arg)
 {
     clave_op op = {.kind = CLAVE_OP_DELETE, .path = path, .version = version};
     return latch_leadership_guard_one(l, &op, cb, arg);
 }
 
-clave_err clave_latch_multi(clave_latch *l, const clave_op *ops, size_t nops, clave_result_cb *cb,
-                            void *arg)
+clave_err clave_async_latch_multi(clave_async_latch *l, const clave_op *ops, size_t nops,
+                                  clave_result_cb *cb, void *arg)
 {
     if (!l->leads || !clave__latch_is_first(l))
         return CLAVE_ENOTHELD;

@@ -3,9 +3,9 @@
  */
 #include "recipe/election/latch_internal.h"
 
-static void on_yielded(clave_client *c, clave_err err, void *arg)
+static void on_yielded(clave_async_client *c, clave_err err, void *arg)
 {
-    clave_latch *l = arg;
+    clave_async_latch *l = arg;
     (void)c;
     if (!clave__latch_end_proof(l))
         return;
@@ -19,7 +19,7 @@ static void on_yielded(clave_client *c, clave_err err, void *arg)
 }
 
 /* The first leads; with a priority, unless a higher one stands. */
-void clave__latch_rise(clave_latch *l)
+void clave__latch_rise(clave_async_latch *l)
 {
     if (l->priority == 0) {
         clave__latch_gain(l);
@@ -33,9 +33,9 @@ void clave__latch_rise(clave_latch *l)
         clave__latch_try_later(l);
 }
 
-static void on_claimed(clave_client *c, clave_err err, void *arg)
+static void on_claimed(clave_async_client *c, clave_err err, void *arg)
 {
-    clave_latch *l = arg;
+    clave_async_latch *l = arg;
     (void)c;
     clave_err_class class = clave_err_classify(err);
     l->claimed = class != CLAVE_CLASS_RETRY && class != CLAVE_CLASS_UNKNOWN;
@@ -44,7 +44,7 @@ static void on_claimed(clave_client *c, clave_err err, void *arg)
 }
 
 /* Once for each place: who comes later with a higher priority claims by itself. */
-void clave__latch_claim(clave_latch *l)
+void clave__latch_claim(clave_async_latch *l)
 {
     if (!l->preempt || l->claimed || !l->place || l->place->state != CONTENDER_WAITING)
         return;
@@ -59,14 +59,14 @@ void clave__latch_claim(clave_latch *l)
 static void on_regain(struct timer *t, int64_t now)
 {
     (void)now;
-    clave_latch *l = LIST_ENTRY(t, struct clave_latch, regain);
+    clave_async_latch *l = LIST_ENTRY(t, struct clave_async_latch, regain);
     bool waits =
         l->state == CLAVE_LATCH_STARTED && l->place && l->meek && l->place->state < CONTENDER_HELD;
     if (waits && clave__latch_stand_behind(l, false) != CLAVE_OK)
         clave__latch_regain_later(l);
 }
 
-clave_err clave__latch_set_priority(clave_latch *l, const clave_latch_options *o)
+clave_err clave__latch_set_priority(clave_async_latch *l, const clave_latch_options *o)
 {
     char tag[CLAVE_PRIORITY_TAG];
     l->priority = o->spread ? clave__priority_spread(l->config.path, l->id) : o->priority;
@@ -80,13 +80,13 @@ clave_err clave__latch_set_priority(clave_latch *l, const clave_latch_options *o
     return l->ranked_stem ? CLAVE_OK : CLAVE_ENOMEM;
 }
 
-void clave__latch_regain_later(clave_latch *l)
+void clave__latch_regain_later(clave_async_latch *l)
 {
-    int64_t pause = clave_client_session_timeout(l->client);
+    int64_t pause = clave_async_client_session_timeout(l->client);
     clave__client_timer_set(l->client, &l->regain, clave__client_now(l->client) + pause);
 }
 
-void clave__latch_priority_init(clave_latch *l)
+void clave__latch_priority_init(clave_async_latch *l)
 {
     clave__timer_init(&l->regain, on_regain);
 }

@@ -13,7 +13,7 @@ enum { TRIES = 8 };
 enum step { STEP_CREATE, STEP_REPLACE, STEP_SET };
 
 struct publication {
-    clave_latch *l;
+    clave_async_latch *l;
     const struct clave_mem *mem;
     clave_result_cb *cb;
     void *arg;
@@ -46,9 +46,9 @@ static void free_publication(struct publication *p)
     clave__mem_free(p->mem, p);
 }
 
-static void leader_value_finish(clave_client *c, struct publication *p, clave_err err)
+static void leader_value_finish(clave_async_client *c, struct publication *p, clave_err err)
 {
-    clave_latch *l = p->l;
+    clave_async_latch *l = p->l;
     /* When nobody knows it may be there, and is to be taken back. */
     if (err == CLAVE_OK || clave_err_classify(err) == CLAVE_CLASS_UNKNOWN)
         l->published_token = p->token;
@@ -58,9 +58,9 @@ static void leader_value_finish(clave_client *c, struct publication *p, clave_er
     clave__latch_drop(l);
 }
 
-static void leader_value_on_done(clave_client *c, const clave_result *res, void *arg);
+static void leader_value_on_done(clave_async_client *c, const clave_result *res, void *arg);
 
-static clave_err leader_value_submit(clave_client *c, struct publication *p)
+static clave_err leader_value_submit(clave_async_client *c, struct publication *p)
 {
     clave_op remove = {.kind = CLAVE_OP_DELETE, .path = p->path, .version = -1};
     clave_op create = {.kind = CLAVE_OP_CREATE,
@@ -79,7 +79,7 @@ static clave_err leader_value_submit(clave_client *c, struct publication *p)
                                      leader_value_on_done, p);
 }
 
-static void leader_value_on_done(clave_client *c, const clave_result *res, void *arg)
+static void leader_value_on_done(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct publication *p = arg;
     clave_err err = res->err;
@@ -112,8 +112,8 @@ static clave_err leader_value_fill(struct publication *p, const struct latch_lea
     return CLAVE_OK;
 }
 
-clave_err clave_latch_publish(clave_latch *l, const void *data, size_t len, clave_result_cb *cb,
-                              void *arg)
+clave_err clave_async_latch_publish(clave_async_latch *l, const void *data, size_t len,
+                                    clave_result_cb *cb, void *arg)
 {
     struct latch_lead lead;
     if (!clave__latch_lead(l, &lead))

@@ -3,7 +3,7 @@
  *
  *     LIST ──> NODE ──> VALUE ──> told
  *       └── vacant ────────────────^                                                     */
-#include "clave/leader.h"
+#include "clave/async/leader.h"
 
 #include <string.h>
 
@@ -27,17 +27,17 @@ struct view {
     clave_stat stat;
 };
 
-struct clave_leader_watch {
-    clave_client *client;
+struct clave_async_leader_watch {
+    clave_async_client *client;
     const struct clave_mem *mem;
     char *path;
     char *value_path;
-    clave_leader_watch_cb *cb;    /* NULL: freed */
-    clave_participants_cb *first; /* asked for once: in the place of cb */
+    clave_async_leader_watch_cb *cb;    /* NULL: freed */
+    clave_async_participants_cb *first; /* asked for once: in the place of cb */
     void *arg;
-    clave_watch *path_watch; /* in a vacancy */
-    clave_watch *node_watch;
-    clave_watch *value_watch;
+    clave_async_watch *path_watch; /* in a vacancy */
+    clave_async_watch *node_watch;
+    clave_async_watch *value_watch;
     struct listener listener;
     struct timer retry;
     bool reading;
@@ -48,11 +48,11 @@ struct clave_leader_watch {
     unsigned refs; /* the user, a request under way, calls that run */
 };
 
-static void read_from(clave_leader_watch *w, enum stage stage);
+static void read_from(clave_async_leader_watch *w, enum stage stage);
 
 /* ---- life ------------------------------------------------------------------------------ */
 
-static void view_fini(clave_leader_watch *w, struct view *v)
+static void view_fini(clave_async_leader_watch *w, struct view *v)
 {
     clave__mem_free(w->mem, v->node);
     clave__mem_free(w->mem, v->data);
@@ -60,7 +60,7 @@ static void view_fini(clave_leader_watch *w, struct view *v)
     *v = (struct view){0};
 }
 
-static void leader_watch_drop(clave_leader_watch *w)
+static void leader_watch_drop(clave_async_leader_watch *w)
 {
     if (--w->refs > 0)
         return;
@@ -71,7 +71,7 @@ static void leader_watch_drop(clave_leader_watch *w)
     clave__mem_free(w->mem, w);
 }
 
-void clave_leader_watch_free(clave_leader_watch *w)
+void clave_async_leader_watch_free(clave_async_leader_watch *w)
 {
     if (!w)
         return;
@@ -79,15 +79,15 @@ void clave_leader_watch_free(clave_leader_watch *w)
     w->first = NULL;
     clave__client_unlisten(&w->listener);
     clave__client_timer_clear(w->client, &w->retry);
-    clave_watch_free(w->path_watch);
-    clave_watch_free(w->node_watch);
-    clave_watch_free(w->value_watch);
-    clave_client *c = w->client;
+    clave_async_watch_free(w->path_watch);
+    clave_async_watch_free(w->node_watch);
+    clave_async_watch_free(w->value_watch);
+    clave_async_client *c = w->client;
     leader_watch_drop(w);
     clave__client_unref(c);
 }
 
-static bool is_freed(const clave_leader_watch *w)
+static bool is_freed(const clave_async_leader_watch *w)
 {
     return !w->cb && !w->first;
 }
@@ -99,7 +99,7 @@ static bool leader_watch_same_text(const char *a, size_t na, const char *b, size
     return a && b ? na == nb && memcmp(a, b, na) == 0 : a == b;
 }
 
-static bool is_news(const clave_leader_watch *w)
+static bool is_news(const clave_async_leader_watch *w)
 {
     const struct view *a = &w->shown, *b = &w->now;
     if (!w->told || a->err != b->err || !a->node != !b->node)
@@ -110,7 +110,8 @@ static bool is_news(const clave_leader_watch *w)
 }
 
 /* The parse writes into the text, and what was shown is compared with: a copy. */
-static clave_err leader_watch_describe(clave_leader_watch *w, clave_participant *p, char **text)
+static clave_err leader_watch_describe(clave_async_leader_watch *w, clave_participant *p,
+                                       char **text)
 {
     const struct view *v = &w->now;
     *p = (clave_participant){.node = v->node, .stat = v->stat};
@@ -122,12 +123,12 @@ static clave_err leader_watch_describe(clave_leader_watch *w, clave_participant 
     return CLAVE_OK;
 }
 
-static void retry_later(clave_leader_watch *w)
+static void retry_later(clave_async_leader_watch *w)
 {
     clave__client_timer_set(w->client, &w->retry, clave__client_now(w->client) + RETRY_MS);
 }
 
-static void leader_watch_tell(clave_leader_watch *w)
+static void leader_watch_tell(clave_async_leader_watch *w)
 {
     char *text = NULL;
     clave_participant leader;
@@ -141,11 +142,11 @@ static void leader_watch_tell(clave_leader_watch *w)
         retry_later(w);
     }
     if (w->first) {
-        clave_participants_cb *first = w->first;
-        clave_client *c = w->client;
+        clave_async_participants_cb *first = w->first;
+        clave_async_client *c = w->client;
         void *arg = w->arg;
         w->refs++;
-        clave_leader_watch_free(w);
+        clave_async_leader_watch_free(w);
         first(c, news.err, news.leader, news.leader != NULL, arg);
         clave__mem_free(w->mem, text);
         leader_watch_drop(w);
@@ -167,7 +168,7 @@ static void leader_watch_tell(clave_leader_watch *w)
 static void leader_watch_on_retry(struct timer *t, int64_t now)
 {
     (void)now;
-    read_from(LIST_ENTRY(t, struct clave_leader_watch, retry), STAGE_LIST);
+    read_from(LIST_ENTRY(t, struct clave_async_leader_watch, retry), STAGE_LIST);
 }
 
 static bool passes(clave_err err)
@@ -179,7 +180,7 @@ static bool passes(clave_err err)
 /* The reading is complete, or impossible. What it has found may be news though it has to begin
  * again: were only an undisturbed one told, a leader who is written to all the time would stay
  * unknown. But for who leads, which is read again because of somebody's end. */
-static void leader_watch_conclude(clave_leader_watch *w, clave_err err)
+static void leader_watch_conclude(clave_async_leader_watch *w, clave_err err)
 {
     enum stage again = err == CLAVE_OK ? w->again : STAGE_NONE;
     w->reading = false;
@@ -201,7 +202,7 @@ static void leader_watch_conclude(clave_leader_watch *w, clave_err err)
 }
 
 /* Every request of a reading is one of these; its reply goes on with the reading. */
-static void leader_watch_submitted(clave_leader_watch *w, clave_err err)
+static void leader_watch_submitted(clave_async_leader_watch *w, clave_err err)
 {
     if (err == CLAVE_OK)
         w->refs++;
@@ -210,15 +211,15 @@ static void leader_watch_submitted(clave_leader_watch *w, clave_err err)
 }
 
 /* One that is armed must not be given again. */
-static clave_watch *if_idle(clave_watch *watch)
+static clave_async_watch *if_idle(clave_async_watch *watch)
 {
-    return clave_watch_is_armed(watch) ? NULL : watch;
+    return clave_async_watch_is_armed(watch) ? NULL : watch;
 }
 
-static void next_stage(clave_leader_watch *w, enum stage stage);
+static void next_stage(clave_async_leader_watch *w, enum stage stage);
 
 /* The start of every reply; false: there is nothing to go on with. */
-static bool replied(clave_leader_watch *w)
+static bool replied(clave_async_leader_watch *w)
 {
     if (is_freed(w))
         return false;
@@ -230,21 +231,21 @@ static bool replied(clave_leader_watch *w)
     return true;
 }
 
-static void on_vacant(clave_leader_watch *w)
+static void on_vacant(clave_async_leader_watch *w)
 {
     view_fini(w, &w->now);
-    clave_watch_disarm(w->node_watch);
-    clave_watch_disarm(w->value_watch);
+    clave_async_watch_disarm(w->node_watch);
+    clave_async_watch_disarm(w->value_watch);
     leader_watch_conclude(w, CLAVE_OK);
 }
 
 /* The queue's path itself is missing: it was watched for. */
-static void on_path(clave_client *c, const clave_result *res, void *arg)
+static void on_path(clave_async_client *c, const clave_result *res, void *arg)
 {
-    clave_leader_watch *w = arg;
+    clave_async_leader_watch *w = arg;
     (void)c;
     if (res->err == CLAVE_OK && !is_freed(w))
-        clave_watch_disarm(w->path_watch); /* of the path itself, not of its children */
+        clave_async_watch_disarm(w->path_watch); /* of the path itself, not of its children */
     if (replied(w)) {
         if (res->err == CLAVE_OK)
             next_stage(w, STAGE_LIST);
@@ -269,33 +270,34 @@ static const char *leader_watch_first_of(const clave_result *res)
     return first;
 }
 
-static clave_err set_node(clave_leader_watch *w, const char *name)
+static clave_err set_node(clave_async_leader_watch *w, const char *name)
 {
     if (w->now.node && strcmp(w->now.node, name) == 0)
         return CLAVE_OK;
     view_fini(w, &w->now);
-    clave_watch_disarm(w->node_watch);
+    clave_async_watch_disarm(w->node_watch);
     w->now.node = clave__mem_strdup(w->mem, name);
     return w->now.node ? CLAVE_OK : CLAVE_ENOMEM;
 }
 
-static void leader_watch_on_names(clave_client *c, const clave_result *res, void *arg);
+static void leader_watch_on_names(clave_async_client *c, const clave_result *res, void *arg);
 
-static void leader_watch_list(clave_leader_watch *w, clave_watch *watch)
+static void leader_watch_list(clave_async_leader_watch *w, clave_async_watch *watch)
 {
-    leader_watch_submitted(w, clave_children(w->client, w->path, watch, leader_watch_on_names, w));
+    leader_watch_submitted(
+        w, clave_async_children(w->client, w->path, watch, leader_watch_on_names, w));
 }
 
-static void leader_watch_on_names(clave_client *c, const clave_result *res, void *arg)
+static void leader_watch_on_names(clave_async_client *c, const clave_result *res, void *arg)
 {
-    clave_leader_watch *w = arg;
+    clave_async_leader_watch *w = arg;
     if (replied(w)) {
         const char *first = res->err == CLAVE_OK ? leader_watch_first_of(res) : NULL;
-        if (res->err == CLAVE_ENONODE && !clave_watch_is_armed(w->path_watch))
-            leader_watch_submitted(w, clave_exists(c, w->path, w->path_watch, on_path, w));
+        if (res->err == CLAVE_ENONODE && !clave_async_watch_is_armed(w->path_watch))
+            leader_watch_submitted(w, clave_async_exists(c, w->path, w->path_watch, on_path, w));
         else if (res->err != CLAVE_OK && res->err != CLAVE_ENONODE)
             leader_watch_conclude(w, res->err);
-        else if (!first && !clave_watch_is_armed(w->path_watch))
+        else if (!first && !clave_async_watch_is_armed(w->path_watch))
             leader_watch_list(w, w->path_watch); /* seldom: only a vacancy is watched for */
         else if (!first)
             on_vacant(w);
@@ -307,7 +309,7 @@ static void leader_watch_on_names(clave_client *c, const clave_result *res, void
     leader_watch_drop(w);
 }
 
-static clave_err take_node(clave_leader_watch *w, const clave_result *res)
+static clave_err take_node(clave_async_leader_watch *w, const clave_result *res)
 {
     clave__mem_free(w->mem, w->now.data);
     w->now.data = NULL;
@@ -320,9 +322,9 @@ static clave_err take_node(clave_leader_watch *w, const clave_result *res)
     return w->now.data ? CLAVE_OK : CLAVE_ENOMEM;
 }
 
-static void on_node(clave_client *c, const clave_result *res, void *arg)
+static void on_node(clave_async_client *c, const clave_result *res, void *arg)
 {
-    clave_leader_watch *w = arg;
+    clave_async_leader_watch *w = arg;
     (void)c;
     if (replied(w)) {
         if (res->err == CLAVE_ENONODE)
@@ -337,7 +339,7 @@ static void on_node(clave_client *c, const clave_result *res, void *arg)
     leader_watch_drop(w);
 }
 
-static void get_node(clave_leader_watch *w)
+static void get_node(clave_async_leader_watch *w)
 {
     size_t ndir = strcmp(w->path, "/") == 0 ? 0 : strlen(w->path);
     size_t nname = strlen(w->now.node) + 1;
@@ -347,7 +349,7 @@ static void get_node(clave_leader_watch *w)
         memcpy(path, w->path, ndir);
         path[ndir] = '/';
         memcpy(path + ndir + 1, w->now.node, nname);
-        err = clave_get(w->client, path, if_idle(w->node_watch), on_node, w);
+        err = clave_async_get(w->client, path, if_idle(w->node_watch), on_node, w);
     }
     clave__mem_free(w->mem, path);
     leader_watch_submitted(w, err);
@@ -356,7 +358,7 @@ static void get_node(clave_leader_watch *w)
 /* ---- the value ------------------------------------------------------------------------- */
 
 /* Behind the name of this leader's node. A former one's is none. */
-static clave_err leader_watch_take_value(clave_leader_watch *w, const clave_result *res)
+static clave_err leader_watch_take_value(clave_async_leader_watch *w, const clave_result *res)
 {
     size_t nname = strlen(w->now.node);
     const char *data = res->data;
@@ -371,15 +373,15 @@ static clave_err leader_watch_take_value(clave_leader_watch *w, const clave_resu
     return w->now.value ? CLAVE_OK : CLAVE_ENOMEM;
 }
 
-static void on_value(clave_client *c, const clave_result *res, void *arg);
+static void on_value(clave_async_client *c, const clave_result *res, void *arg);
 
 /* It is missing, and that was watched for; unless it has come meanwhile. */
-static void on_no_value(clave_client *c, const clave_result *res, void *arg)
+static void on_no_value(clave_async_client *c, const clave_result *res, void *arg)
 {
-    clave_leader_watch *w = arg;
+    clave_async_leader_watch *w = arg;
     if (replied(w)) {
         if (res->err == CLAVE_OK)
-            leader_watch_submitted(w, clave_get(c, w->value_path, NULL, on_value, w));
+            leader_watch_submitted(w, clave_async_get(c, w->value_path, NULL, on_value, w));
         else if (res->err == CLAVE_ENONODE)
             leader_watch_conclude(w, leader_watch_take_value(w, res));
         else
@@ -388,13 +390,13 @@ static void on_no_value(clave_client *c, const clave_result *res, void *arg)
     leader_watch_drop(w);
 }
 
-static void on_value(clave_client *c, const clave_result *res, void *arg)
+static void on_value(clave_async_client *c, const clave_result *res, void *arg)
 {
-    clave_leader_watch *w = arg;
+    clave_async_leader_watch *w = arg;
     if (replied(w)) {
-        if (res->err == CLAVE_ENONODE && !clave_watch_is_armed(w->value_watch))
-            leader_watch_submitted(w,
-                                   clave_exists(c, w->value_path, w->value_watch, on_no_value, w));
+        if (res->err == CLAVE_ENONODE && !clave_async_watch_is_armed(w->value_watch))
+            leader_watch_submitted(
+                w, clave_async_exists(c, w->value_path, w->value_watch, on_no_value, w));
         else if (res->err == CLAVE_OK || res->err == CLAVE_ENOAUTH || res->err == CLAVE_ENONODE)
             leader_watch_conclude(w, leader_watch_take_value(w, res));
         else
@@ -405,7 +407,7 @@ static void on_value(clave_client *c, const clave_result *res, void *arg)
 
 /* ---- stages and events ----------------------------------------------------------------- */
 
-static void next_stage(clave_leader_watch *w, enum stage stage)
+static void next_stage(clave_async_leader_watch *w, enum stage stage)
 {
     w->stage = stage;
     switch (stage) {
@@ -413,12 +415,12 @@ static void next_stage(clave_leader_watch *w, enum stage stage)
         leader_watch_list(w, NULL);
         break;
     case STAGE_NODE:
-        clave_watch_disarm(w->path_watch);
+        clave_async_watch_disarm(w->path_watch);
         get_node(w);
         break;
     case STAGE_VALUE:
         leader_watch_submitted(
-            w, clave_get(w->client, w->value_path, if_idle(w->value_watch), on_value, w));
+            w, clave_async_get(w->client, w->value_path, if_idle(w->value_watch), on_value, w));
         break;
     case STAGE_NONE:
         leader_watch_conclude(w, CLAVE_OK);
@@ -427,7 +429,7 @@ static void next_stage(clave_leader_watch *w, enum stage stage)
 }
 
 /* The stages before are as they were shown. */
-static clave_err begin_with_shown(clave_leader_watch *w)
+static clave_err begin_with_shown(clave_async_leader_watch *w)
 {
     const struct view *old = &w->shown;
     view_fini(w, &w->now);
@@ -438,7 +440,7 @@ static clave_err begin_with_shown(clave_leader_watch *w)
     return w->now.node && (w->now.data || !old->data) ? CLAVE_OK : CLAVE_ENOMEM;
 }
 
-static void read_from(clave_leader_watch *w, enum stage stage)
+static void read_from(clave_async_leader_watch *w, enum stage stage)
 {
     /* A reading has failed and is to be tried again: who leads may have changed since. */
     if (w->retry.armed)
@@ -457,21 +459,24 @@ static void read_from(clave_leader_watch *w, enum stage stage)
     next_stage(w, w->now.node ? stage : STAGE_LIST);
 }
 
-static void on_path_event(clave_client *c, clave_watch *watch, const clave_event *ev, void *arg)
+static void on_path_event(clave_async_client *c, clave_async_watch *watch, const clave_event *ev,
+                          void *arg)
 {
     (void)c, (void)watch;
     if (ev->type != CLAVE_EVENT_LOST)
         read_from(arg, STAGE_LIST);
 }
 
-static void on_node_event(clave_client *c, clave_watch *watch, const clave_event *ev, void *arg)
+static void on_node_event(clave_async_client *c, clave_async_watch *watch, const clave_event *ev,
+                          void *arg)
 {
     (void)c, (void)watch;
     if (ev->type != CLAVE_EVENT_LOST)
         read_from(arg, ev->type == CLAVE_EVENT_DELETED ? STAGE_LIST : STAGE_NODE);
 }
 
-static void on_value_event(clave_client *c, clave_watch *watch, const clave_event *ev, void *arg)
+static void on_value_event(clave_async_client *c, clave_async_watch *watch, const clave_event *ev,
+                           void *arg)
 {
     (void)c, (void)watch;
     if (ev->type != CLAVE_EVENT_LOST)
@@ -480,10 +485,11 @@ static void on_value_event(clave_client *c, clave_watch *watch, const clave_even
 
 static void leader_watch_on_state(struct listener *listener, clave_state state, clave_err why)
 {
-    clave_leader_watch *w = LIST_ENTRY(listener, struct clave_leader_watch, listener);
+    clave_async_leader_watch *w = LIST_ENTRY(listener, struct clave_async_leader_watch, listener);
     (void)why;
     /* A new session has no watches; over a mere reconnect they stay. */
-    bool watched = clave_watch_is_armed(w->path_watch) || clave_watch_is_armed(w->node_watch);
+    bool watched =
+        clave_async_watch_is_armed(w->path_watch) || clave_async_watch_is_armed(w->node_watch);
     if ((state == CLAVE_STATE_CONNECTED || state == CLAVE_STATE_RECONNECTED) && !watched)
         read_from(w, STAGE_LIST);
     else if (state == CLAVE_STATE_CLOSED && !w->reading) {
@@ -494,18 +500,18 @@ static void leader_watch_on_state(struct listener *listener, clave_state state, 
 
 /* ---- the calls ------------------------------------------------------------------------- */
 
-static clave_err open_watches(clave_leader_watch *w)
+static clave_err open_watches(clave_async_leader_watch *w)
 {
-    clave_err err = clave_watch_new(&w->path_watch, w->client, on_path_event, w);
+    clave_err err = clave_async_watch_new(&w->path_watch, w->client, on_path_event, w);
     if (err == CLAVE_OK)
-        err = clave_watch_new(&w->node_watch, w->client, on_node_event, w);
+        err = clave_async_watch_new(&w->node_watch, w->client, on_node_event, w);
     if (err == CLAVE_OK)
-        err = clave_watch_new(&w->value_watch, w->client, on_value_event, w);
+        err = clave_async_watch_new(&w->value_watch, w->client, on_value_event, w);
     return err;
 }
 
-static clave_err leader_watch_begin(clave_leader_watch **out, clave_client *c, const char *path,
-                                    const clave_leader_watch *model)
+static clave_err leader_watch_begin(clave_async_leader_watch **out, clave_async_client *c,
+                                    const char *path, const clave_async_leader_watch *model)
 {
     const struct clave_mem *mem = clave__client_mem(c);
     const char *fault = clave__path_fault(path, strlen(path), false);
@@ -514,9 +520,9 @@ static clave_err leader_watch_begin(clave_leader_watch **out, clave_client *c, c
         clave__client_fault(c, "the election's path \"%s\" %s", path, fault);
         return CLAVE_EPATH;
     }
-    if (clave_client_state(c) == CLAVE_STATE_CLOSED)
+    if (clave_async_client_state(c) == CLAVE_STATE_CLOSED)
         return CLAVE_ECLOSED;
-    clave_leader_watch *w = clave__mem_alloc(mem, sizeof *w);
+    clave_async_leader_watch *w = clave__mem_alloc(mem, sizeof *w);
     if (!w)
         return CLAVE_ENOMEM;
     *w = *model;
@@ -532,9 +538,9 @@ static clave_err leader_watch_begin(clave_leader_watch **out, clave_client *c, c
     w->value_path = clave__value_path(mem, path);
     clave_err err = w->path && w->value_path ? open_watches(w) : CLAVE_ENOMEM;
     if (err == CLAVE_OK)
-        err = clave_children(c, path, NULL, leader_watch_on_names, w);
+        err = clave_async_children(c, path, NULL, leader_watch_on_names, w);
     if (err != CLAVE_OK) {
-        clave_leader_watch_free(w);
+        clave_async_leader_watch_free(w);
         return err;
     }
     w->refs++;
@@ -545,24 +551,24 @@ static clave_err leader_watch_begin(clave_leader_watch **out, clave_client *c, c
     return CLAVE_OK;
 }
 
-clave_err clave_leader_watch_new(clave_leader_watch **out, clave_client *c, const char *path,
-                                 clave_leader_watch_cb *cb, void *arg)
+clave_err clave_async_leader_watch_new(clave_async_leader_watch **out, clave_async_client *c,
+                                       const char *path, clave_async_leader_watch_cb *cb, void *arg)
 {
     *out = NULL;
     if (!cb)
         return CLAVE_EINVAL;
-    return leader_watch_begin(out, c, path, &(clave_leader_watch){.cb = cb, .arg = arg});
+    return leader_watch_begin(out, c, path, &(clave_async_leader_watch){.cb = cb, .arg = arg});
 }
 
-clave_err clave_latch_leader(clave_client *c, const char *path, clave_participants_cb *cb,
-                             void *arg)
+clave_err clave_async_latch_leader(clave_async_client *c, const char *path,
+                                   clave_async_participants_cb *cb, void *arg)
 {
-    clave_leader_watch *w;
-    return leader_watch_begin(&w, c, path, &(clave_leader_watch){.first = cb, .arg = arg});
+    clave_async_leader_watch *w;
+    return leader_watch_begin(&w, c, path, &(clave_async_leader_watch){.first = cb, .arg = arg});
 }
 
-clave_err clave_latch_participants(clave_client *c, const char *path, clave_participants_cb *cb,
-                                   void *arg)
+clave_err clave_async_latch_participants(clave_async_client *c, const char *path,
+                                         clave_async_participants_cb *cb, void *arg)
 {
     return clave__roll_call(c, path, &clave__order_latch, true, cb, arg);
 }

@@ -9,8 +9,8 @@
 #ifndef CLAVE_RECIPE_ELECTION_SELECTOR_STATE_H
 #define CLAVE_RECIPE_ELECTION_SELECTOR_STATE_H
 
-#include "clave/latch.h"
-#include "clave/mutex.h"
+#include "clave/async/latch.h"
+#include "clave/async/mutex.h"
 
 enum selector_state_phase { SELECTOR_STATE_IDLE, SELECTOR_STATE_QUEUED, SELECTOR_STATE_LEADING };
 

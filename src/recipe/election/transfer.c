@@ -18,14 +18,14 @@ enum aim {
 };
 
 struct transfer {
-    clave_latch *l;    /* whose node is the first; NULL: the leader is somebody else's */
-    clave_latch *keep; /* the latch it is done for; NULL: none */
+    clave_async_latch *l;    /* whose node is the first; NULL: the leader is somebody else's */
+    clave_async_latch *keep; /* the latch it is done for; NULL: none */
     const struct clave_mem *mem;
     enum aim aim;
     char *path;
     char *target; /* name */
     char *leader; /* full path; from outside, of the listing */
-    clave_transfer_cb *cb;
+    clave_async_transfer_cb *cb;
     void *arg;
     int tries;
     /* The transaction. */
@@ -52,9 +52,9 @@ static void free_transfer(struct transfer *t)
     clave__mem_free(t->mem, t);
 }
 
-static void transfer_finish(clave_client *c, struct transfer *t, clave_err err)
+static void transfer_finish(clave_async_client *c, struct transfer *t, clave_err err)
 {
-    clave_latch *keep = t->keep;
+    clave_async_latch *keep = t->keep;
     if (t->cb)
         t->cb(c, err, t->arg);
     free_transfer(t);
@@ -73,23 +73,23 @@ static clave_err step_down(struct transfer *t)
     if (!is_still_first(t))
         return CLAVE_ELOST;
     if (t->aim != AIM_YIELD)
-        return clave_latch_resign(t->l);
+        return clave_async_latch_resign(t->l);
     clave_err err = clave__latch_stand_behind(t->l, false);
     return err == CLAVE_OK ? CLAVE_ELOST : err;
 }
 
-static void transfer_on_names(clave_client *c, const clave_result *res, void *arg);
+static void transfer_on_names(clave_async_client *c, const clave_result *res, void *arg);
 
-static clave_err transfer_list(clave_client *c, struct transfer *t)
+static clave_err transfer_list(clave_async_client *c, struct transfer *t)
 {
     forget_ops(t);
     t->tries++;
-    return clave_children(c, t->path, NULL, transfer_on_names, t);
+    return clave_async_children(c, t->path, NULL, transfer_on_names, t);
 }
 
 /* ---- the last step --------------------------------------------------------------------- */
 
-static void transfer_on_done(clave_client *c, const clave_result *res, void *arg)
+static void transfer_on_done(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct transfer *t = arg;
     clave_err err = res->err;
@@ -107,7 +107,7 @@ static void transfer_on_done(clave_client *c, const clave_result *res, void *arg
 }
 
 /* Asked by writing what is there: its id stays what others see. */
-static void on_leader_data(clave_client *c, const clave_result *res, void *arg)
+static void on_leader_data(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct transfer *t = arg;
     clave_err err = res->err;
@@ -116,7 +116,7 @@ static void on_leader_data(clave_client *c, const clave_result *res, void *arg)
         *ask = (clave_op){.kind = CLAVE_OP_SET, .path = t->leader, .data = res->data};
         ask->len = res->len;
         ask->version = res->stat->version;
-        err = clave_multi(c, t->ops, t->nops, transfer_on_done, t);
+        err = clave_async_multi(c, t->ops, t->nops, transfer_on_done, t);
     } else if (err == CLAVE_ENONODE && t->tries < TRIES) {
         err = transfer_list(c, t);
     }
@@ -215,7 +215,7 @@ static clave_err plan(struct transfer *t, const clave_result *res, bool *done)
     return err;
 }
 
-static void transfer_on_names(clave_client *c, const clave_result *res, void *arg)
+static void transfer_on_names(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct transfer *t = arg;
     bool done = false;
@@ -223,17 +223,17 @@ static void transfer_on_names(clave_client *c, const clave_result *res, void *ar
     if (err == CLAVE_OK)
         err = res->nnames > 0 ? plan(t, res, &done) : CLAVE_ENONODE;
     if (err == CLAVE_OK && !done && t->l)
-        err = clave_multi(c, t->ops, t->nops, transfer_on_done, t);
+        err = clave_async_multi(c, t->ops, t->nops, transfer_on_done, t);
     else if (err == CLAVE_OK && !done)
-        err = clave_get(c, t->leader, NULL, on_leader_data, t);
+        err = clave_async_get(c, t->leader, NULL, on_leader_data, t);
     if (err != CLAVE_OK || done)
         transfer_finish(c, t, err);
 }
 
 /* ---- the calls ------------------------------------------------------------------------- */
 
-static clave_err transfer_begin(clave_client *c, const struct transfer *model, const char *path,
-                                const char *target, const char *leader)
+static clave_err transfer_begin(clave_async_client *c, const struct transfer *model,
+                                const char *path, const char *target, const char *leader)
 {
     const struct clave_mem *mem = clave__client_mem(c);
     struct transfer *t = clave__mem_alloc(mem, sizeof *t);
@@ -254,7 +254,8 @@ static clave_err transfer_begin(clave_client *c, const struct transfer *model, c
     return err;
 }
 
-clave_err clave_latch_transfer(clave_latch *l, const char *node, clave_transfer_cb *cb, void *arg)
+clave_err clave_async_latch_transfer(clave_async_latch *l, const char *node,
+                                     clave_async_transfer_cb *cb, void *arg)
 {
     struct latch_lead lead;
     if (!node)
@@ -265,20 +266,20 @@ clave_err clave_latch_transfer(clave_latch *l, const char *node, clave_transfer_
     return transfer_begin(lead.client, &model, lead.path, node, lead.node);
 }
 
-clave_err clave_leader_transfer(clave_client *c, const char *path, const char *node,
-                                clave_transfer_cb *cb, void *arg)
+clave_err clave_async_leader_transfer(clave_async_client *c, const char *path, const char *node,
+                                      clave_async_transfer_cb *cb, void *arg)
 {
     struct transfer model = {.cb = cb, .arg = arg};
     return transfer_begin(c, &model, path, node, NULL);
 }
 
-clave_err clave__transfer_yield(clave_latch *l, clave_transfer_cb *cb)
+clave_err clave__transfer_yield(clave_async_latch *l, clave_async_transfer_cb *cb)
 {
     struct transfer model = {.l = l, .keep = l, .aim = AIM_YIELD, .cb = cb, .arg = l};
     return transfer_begin(l->client, &model, l->config.path, NULL, l->place->own.path);
 }
 
-clave_err clave__transfer_claim(clave_latch *l, clave_transfer_cb *cb)
+clave_err clave__transfer_claim(clave_async_latch *l, clave_async_transfer_cb *cb)
 {
     struct transfer model = {.keep = l, .aim = AIM_CLAIM, .cb = cb, .arg = l};
     return transfer_begin(l->client, &model, l->config.path, clave__path_name(l->place->own.path),

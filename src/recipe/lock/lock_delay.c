@@ -3,18 +3,18 @@
  *   LOOKING ──▶ (no mark) ─────────▶ MARKING ──▶ HELD ──▶ ENDING ──▶ OVER
  *    ▲   └────▶ PAUSING ── delay ──────▲  │
  *    └──────── answer lost ───────────────┘ */
-#include "clave/delay.h"
+#include "clave/async/lock_delay.h"
 
 #include "recipe/lock/lock_record.h"
 
 enum { ROUNDS = 16 };
 enum phase { LOOKING, PAUSING, MARKING, HELD, ENDING, OVER };
 
-struct clave_delay {
-    clave_client *client;
+struct clave_async_delay {
+    clave_async_client *client;
     const struct clave_mem *mem;
     struct lock_record *lock_record;
-    clave_delay_cb *cb;
+    clave_async_delay_cb *cb;
     void *arg;
     clave_delay_event_cb *event_cb;
     void *event_arg;
@@ -25,27 +25,27 @@ struct clave_delay {
     struct timer timer;
 };
 
-static void lock_delay_tell(clave_delay *d, clave_err err)
+static void lock_delay_tell(clave_async_delay *d, clave_err err)
 {
-    clave_delay_cb *cb = d->cb;
+    clave_async_delay_cb *cb = d->cb;
     d->cb = NULL;
     if (cb)
         cb(d, err, d->arg);
 }
 
-static clave_err lock_delay_enter(clave_delay *d, enum phase phase, enum lock_record_act act)
+static clave_err lock_delay_enter(clave_async_delay *d, enum phase phase, enum lock_record_act act)
 {
     d->phase = phase;
     return clave__lock_record_do(d->lock_record, act);
 }
 
-static clave_err lock_delay_mark(clave_delay *d, enum lock_record_act act)
+static clave_err lock_delay_mark(clave_async_delay *d, enum lock_record_act act)
 {
     clave__lock_record_compose(d->lock_record, "held", 0);
     return lock_delay_enter(d, MARKING, act);
 }
 
-static clave_err lock_delay_pause(clave_delay *d)
+static clave_err lock_delay_pause(clave_async_delay *d)
 {
     int64_t now = clave__client_now(d->client);
     d->phase = PAUSING;
@@ -55,7 +55,7 @@ static clave_err lock_delay_pause(clave_delay *d)
     return CLAVE_OK;
 }
 
-static clave_err lock_delay_looked(clave_delay *d, clave_err err)
+static clave_err lock_delay_looked(clave_async_delay *d, clave_err err)
 {
     if (err == CLAVE_ENONODE)
         return lock_delay_mark(d, LOCK_RECORD_CREATE);
@@ -66,7 +66,7 @@ static clave_err lock_delay_looked(clave_delay *d, clave_err err)
                                                  : lock_delay_mark(d, LOCK_RECORD_REPLACE);
 }
 
-static clave_err marked(clave_delay *d, clave_err err)
+static clave_err marked(clave_async_delay *d, clave_err err)
 {
     if (err == CLAVE_OK)
         d->phase = HELD;
@@ -76,7 +76,7 @@ static clave_err marked(clave_delay *d, clave_err err)
 }
 
 /* After every step: what there is to tell. Who is told may free it. */
-static void lock_delay_conclude(clave_delay *d, clave_err err)
+static void lock_delay_conclude(clave_async_delay *d, clave_err err)
 {
     if (err != CLAVE_OK)
         d->phase = OVER;
@@ -91,7 +91,7 @@ static void lock_delay_on_done(void *owner, enum lock_record_act act, clave_err 
 {
     (void)act;
     (void)stat;
-    clave_delay *d = owner;
+    clave_async_delay *d = owner;
     if (d->phase == LOOKING)
         err = lock_delay_looked(d, err);
     else if (d->phase == MARKING)
@@ -104,7 +104,7 @@ static void lock_delay_on_done(void *owner, enum lock_record_act act, clave_err 
 static void lock_delay_on_timer(struct timer *t, int64_t now)
 {
     (void)now;
-    clave_delay *d = LIST_ENTRY(t, clave_delay, timer);
+    clave_async_delay *d = LIST_ENTRY(t, clave_async_delay, timer);
     lock_delay_conclude(d, lock_delay_mark(d, LOCK_RECORD_REPLACE));
 }
 
@@ -115,8 +115,9 @@ static bool lock_delay_options_ok(const clave_delay_options *o)
     return o->path && o->delay_ms >= 0 && (!o->acls || o->nacls > 0);
 }
 
-clave_err clave_delay_begin(clave_delay **out, clave_client *c, const clave_grant *grant,
-                            const clave_delay_options *given, clave_delay_cb *cb, void *arg)
+clave_err clave_async_delay_begin(clave_async_delay **out, clave_async_client *c,
+                                  const clave_grant *grant, const clave_delay_options *given,
+                                  clave_async_delay_cb *cb, void *arg)
 {
     const struct clave_mem *mem = clave__client_mem(c);
     clave_delay_options o;
@@ -126,10 +127,10 @@ clave_err clave_delay_begin(clave_delay **out, clave_client *c, const clave_gran
         err = CLAVE_EINVAL;
     if (err != CLAVE_OK)
         return err;
-    clave_delay *d = clave__mem_zalloc(mem, sizeof *d);
+    clave_async_delay *d = clave__mem_zalloc(mem, sizeof *d);
     if (!d)
         return CLAVE_ENOMEM;
-    *d = (clave_delay){.client = c, .mem = mem, .cb = cb, .arg = arg};
+    *d = (clave_async_delay){.client = c, .mem = mem, .cb = cb, .arg = arg};
     clave__client_ref(c);
     d->delay_ms = o.delay_ms;
     d->event_cb = o.event_cb;
@@ -147,14 +148,14 @@ clave_err clave_delay_begin(clave_delay **out, clave_client *c, const clave_gran
     if (err == CLAVE_OK)
         err = lock_delay_enter(d, LOOKING, LOCK_RECORD_READ);
     if (err != CLAVE_OK) {
-        clave_delay_free(d);
+        clave_async_delay_free(d);
         return err;
     }
     *out = d;
     return CLAVE_OK;
 }
 
-clave_err clave_delay_end(clave_delay *d, clave_delay_cb *cb, void *arg)
+clave_err clave_async_delay_end(clave_async_delay *d, clave_async_delay_cb *cb, void *arg)
 {
     if (d->phase != HELD)
         return CLAVE_EINVAL;
@@ -168,11 +169,11 @@ clave_err clave_delay_end(clave_delay *d, clave_delay_cb *cb, void *arg)
     return CLAVE_OK;
 }
 
-void clave_delay_free(clave_delay *d)
+void clave_async_delay_free(clave_async_delay *d)
 {
     if (!d)
         return;
-    clave_client *c = d->client;
+    clave_async_client *c = d->client;
     clave__client_timer_clear(c, &d->timer);
     clave__lock_record_free(d->lock_record);
     clave__mem_free(d->mem, d);

@@ -144,7 +144,7 @@ static void lock_record_settle(struct lock_record *l, clave_err err, const clave
     lock_record_finish(l, err, stat);
 }
 
-static void lock_record_on_read(clave_client *c, const clave_result *res, void *arg)
+static void lock_record_on_read(clave_async_client *c, const clave_result *res, void *arg)
 {
     (void)c;
     struct lock_record *l = arg;
@@ -157,7 +157,7 @@ static void lock_record_on_read(clave_client *c, const clave_result *res, void *
     lock_record_settle(l, err, NULL);
 }
 
-static void lock_record_on_parent(clave_client *c, const clave_result *res, void *arg)
+static void lock_record_on_parent(clave_async_client *c, const clave_result *res, void *arg)
 {
     (void)c;
     struct lock_record *l = arg;
@@ -178,12 +178,12 @@ static clave_err make_parent(struct lock_record *l)
     char *parent = clave__mem_strndup(l->config.mem, l->path, n > 1 ? n - 1 : 1);
     if (!parent)
         return CLAVE_ENOMEM;
-    clave_err err = clave_create(l->client, parent, "", 0, &o, lock_record_on_parent, l);
+    clave_err err = clave_async_create(l->client, parent, "", 0, &o, lock_record_on_parent, l);
     clave__mem_free(l->config.mem, parent);
     return err;
 }
 
-static void lock_record_on_written(clave_client *c, const clave_result *res, void *arg)
+static void lock_record_on_written(clave_async_client *c, const clave_result *res, void *arg)
 {
     (void)c;
     struct lock_record *l = arg;
@@ -220,7 +220,7 @@ static clave_err lock_record_submit(struct lock_record *l)
                              create};
     l->tries++;
     if (l->act == LOCK_RECORD_READ)
-        return clave_get(l->client, l->path, NULL, lock_record_on_read, l);
+        return clave_async_get(l->client, l->path, NULL, lock_record_on_read, l);
     return clave__fenced_write_multi(l->client, l->node, ops, l->act == LOCK_RECORD_REPLACE ? 2 : 1,
                                      lock_record_on_written, l);
 }
@@ -260,7 +260,7 @@ static clave_err lock_record_fill(struct lock_record *l, const struct lock_recor
     return err;
 }
 
-clave_err clave__lock_record_new(struct lock_record **out, clave_client *c,
+clave_err clave__lock_record_new(struct lock_record **out, clave_async_client *c,
                                  const struct lock_record_spec *spec, const char *what)
 {
     const struct clave_mem *mem = clave__client_mem(c);

@@ -5,7 +5,7 @@
 #ifndef CLAVE_RECIPE_LOCK_LOCK_RECORD_H
 #define CLAVE_RECIPE_LOCK_LOCK_RECORD_H
 
-#include "clave/mutex.h"
+#include "clave/async/mutex.h"
 #include "recipe/contender/contender_config.h"
 
 enum lock_record_act {
@@ -45,7 +45,7 @@ struct lock_record_spec {
 };
 
 struct lock_record {
-    clave_client *client;
+    clave_async_client *client;
     struct config config; /* the ACLs; as data, what every entry of ours ends with */
     lock_record_done *done;
     void *owner; /* NULL: freed, and waits for the answer that is under way */
@@ -64,14 +64,14 @@ struct lock_record {
 };
 
 /* `what` is the recipe's word for the path in the client's fault. EPATH, ENOMEM. */
-clave_err clave__lock_record_new(struct lock_record **out, clave_client *c,
+clave_err clave__lock_record_new(struct lock_record **out, clave_async_client *c,
                                  const struct lock_record_spec *spec, const char *what);
 /* No answer after this. NULL is ignored. */
 void clave__lock_record_free(struct lock_record *l);
 
 /* What the next CREATE, REPLACE or UPDATE writes. */
 void clave__lock_record_compose(struct lock_record *l, const char *state, int64_t took_ms);
-/* None may be under way. As clave_multi. */
+/* None may be under way. As clave_async_multi. */
 clave_err clave__lock_record_do(struct lock_record *l, enum lock_record_act act);
 /* Behind a CREATE or REPLACE with this error a READ tells what is there. */
 bool clave__lock_record_in_doubt(clave_err err);

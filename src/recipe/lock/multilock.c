@@ -1,4 +1,4 @@
-#include "clave/multilock.h"
+#include "clave/async/multilock.h"
 
 #include <stdint.h>
 #include <string.h>
@@ -7,8 +7,8 @@
 #include "recipe/lock/mutex_parts.h"
 
 struct part {
-    clave_multilock *ml;
-    clave_mutex *mutex;
+    clave_async_multilock *ml;
+    clave_async_mutex *mutex;
     char *path;
 };
 
@@ -16,7 +16,7 @@ struct part {
  * again). */
 struct bundle {
     struct list link;
-    clave_multilock *ml;
+    clave_async_multilock *ml;
     uint64_t owner;
     unsigned held;
     bool pending;
@@ -25,12 +25,12 @@ struct bundle {
     bool broken; /* a part was lost: begin anew when the one waited for has answered */
     size_t at;
     int64_t deadline;
-    clave_multilock_cb *cb;
+    clave_async_multilock_cb *cb;
     void *arg;
 };
 
-struct clave_multilock {
-    clave_client *client;
+struct clave_async_multilock {
+    clave_async_client *client;
     const struct clave_mem *mem;
     clave_multilock_event_cb *event_cb;
     void *event_arg;
@@ -44,7 +44,7 @@ struct clave_multilock {
 
 /* ---- life ------------------------------------------------------------------------------ */
 
-static void recipe_multilock_drop(clave_multilock *ml)
+static void recipe_multilock_drop(clave_async_multilock *ml)
 {
     if (--ml->refs > 0)
         return;
@@ -55,15 +55,15 @@ static void recipe_multilock_drop(clave_multilock *ml)
 
 static void recipe_multilock_hold_board(struct deferred_list *b)
 {
-    LIST_ENTRY(b, clave_multilock, deferred_list)->refs++;
+    LIST_ENTRY(b, clave_async_multilock, deferred_list)->refs++;
 }
 
 static void recipe_multilock_drop_board(struct deferred_list *b)
 {
-    recipe_multilock_drop(LIST_ENTRY(b, clave_multilock, deferred_list));
+    recipe_multilock_drop(LIST_ENTRY(b, clave_async_multilock, deferred_list));
 }
 
-static struct bundle *recipe_multilock_find(const clave_multilock *ml, uint64_t owner)
+static struct bundle *recipe_multilock_find(const clave_async_multilock *ml, uint64_t owner)
 {
     for (struct list *e = ml->bundles.next; e != &ml->bundles; e = e->next) {
         struct bundle *b = LIST_ENTRY(e, struct bundle, link);
@@ -79,10 +79,10 @@ static void free_bundle(struct bundle *b)
     clave__mem_free(b->ml->mem, b);
 }
 
-static void recipe_multilock_on_event(clave_mutex *m, const clave_mutex_event *ev, void *arg)
+static void recipe_multilock_on_event(clave_async_mutex *m, const clave_mutex_event *ev, void *arg)
 {
     struct part *part = arg;
-    clave_multilock *ml = part->ml;
+    clave_async_multilock *ml = part->ml;
     struct bundle *b = recipe_multilock_find(ml, ev->owner);
     (void)m;
     if (ev->kind != CLAVE_MUTEX_LOST || !b)
@@ -94,12 +94,12 @@ static void recipe_multilock_on_event(clave_mutex *m, const clave_mutex_event *e
     } else if (!b->broken) {
         b->broken = true;
         /* Its callback comes in any case, and goes on from there. */
-        (void)clave_mutex_cancel(ml->parts[b->at].mutex, b->owner);
+        (void)clave_async_mutex_cancel(ml->parts[b->at].mutex, b->owner);
     }
 }
 
 /* By insertion: there are few. ENOMEM; EINVAL: it is there already. */
-static clave_err put_part(clave_multilock *ml, const clave_multilock_part *what,
+static clave_err put_part(clave_async_multilock *ml, const clave_multilock_part *what,
                           const clave_mutex_options *each)
 {
     static const struct order_rule *const rules[] = {
@@ -121,7 +121,7 @@ static clave_err put_part(clave_multilock *ml, const clave_multilock_part *what,
     return clave__mutex_new(&ml->parts[at].mutex, ml->client, what->path, each, rules[what->kind]);
 }
 
-static clave_err put_parts(clave_multilock *ml, const clave_multilock_part *parts, size_t n,
+static clave_err put_parts(clave_async_multilock *ml, const clave_multilock_part *parts, size_t n,
                            const clave_mutex_options *each)
 {
     for (size_t i = 0; i < n; i++) {
@@ -137,9 +137,9 @@ static clave_err put_parts(clave_multilock *ml, const clave_multilock_part *part
     return CLAVE_OK;
 }
 
-clave_err clave_multilock_new(clave_multilock **out, clave_client *c,
-                              const clave_multilock_part *parts, size_t n,
-                              const clave_multilock_options *given)
+clave_err clave_async_multilock_new(clave_async_multilock **out, clave_async_client *c,
+                                    const clave_multilock_part *parts, size_t n,
+                                    const clave_multilock_options *given)
 {
     clave_multilock_options o;
     *out = NULL;
@@ -151,7 +151,7 @@ clave_err clave_multilock_new(clave_multilock **out, clave_client *c,
     const struct clave_mem *mem = clave__client_mem(c);
     if (n > (SIZE_MAX - sizeof **out) / sizeof(struct part))
         return CLAVE_ENOMEM;
-    clave_multilock *ml = clave__mem_zalloc(mem, sizeof *ml + n * sizeof *ml->parts);
+    clave_async_multilock *ml = clave__mem_zalloc(mem, sizeof *ml + n * sizeof *ml->parts);
     if (!ml)
         return CLAVE_ENOMEM;
     ml->client = c;
@@ -165,14 +165,14 @@ clave_err clave_multilock_new(clave_multilock **out, clave_client *c,
                               recipe_multilock_drop_board);
     err = put_parts(ml, parts, n, o.each);
     if (err != CLAVE_OK) {
-        clave_multilock_free(ml);
+        clave_async_multilock_free(ml);
         return err;
     }
     *out = ml;
     return CLAVE_OK;
 }
 
-void clave_multilock_free(clave_multilock *ml)
+void clave_async_multilock_free(clave_async_multilock *ml)
 {
     if (!ml)
         return;
@@ -189,19 +189,19 @@ void clave_multilock_free(clave_multilock *ml)
     }
     /* In the reverse order, as they are released; what waits is told so, later. */
     for (size_t i = ml->n; i-- > 0;)
-        clave_mutex_free(ml->parts[i].mutex);
-    clave_client *c = ml->client;
+        clave_async_mutex_free(ml->parts[i].mutex);
+    clave_async_client *c = ml->client;
     recipe_multilock_drop(ml);
     clave__client_unref(c);
 }
 
 /* ---- acquire --------------------------------------------------------------------------- */
 
-static void on_step(clave_mutex *m, uint64_t owner, clave_err err, void *arg);
+static void on_step(clave_async_mutex *m, uint64_t owner, clave_err err, void *arg);
 
 static clave_err recipe_multilock_step(struct bundle *b)
 {
-    return clave_mutex_acquire(b->ml->parts[b->at].mutex, b->owner, b->deadline, on_step, b);
+    return clave_async_mutex_acquire(b->ml->parts[b->at].mutex, b->owner, b->deadline, on_step, b);
 }
 
 /* What this acquire has got so far. */
@@ -210,15 +210,15 @@ static void recipe_multilock_give_back(struct bundle *b)
     while (b->at > 0) {
         b->at--;
         if (!b->ml->freed)
-            (void)clave_mutex_release(b->ml->parts[b->at].mutex, b->owner, NULL, NULL);
+            (void)clave_async_mutex_release(b->ml->parts[b->at].mutex, b->owner, NULL, NULL);
     }
 }
 
 static void recipe_multilock_answer(struct bundle *b, clave_err err)
 {
-    clave_multilock *ml = b->ml;
+    clave_async_multilock *ml = b->ml;
     uint64_t owner = b->owner;
-    clave_multilock_cb *cb = b->cb;
+    clave_async_multilock_cb *cb = b->cb;
     void *arg = b->arg;
     bool says_which = err != CLAVE_OK && err != CLAVE_ECANCELED;
     const char *failed = says_which ? ml->parts[b->at].path : NULL;
@@ -235,9 +235,9 @@ static void recipe_multilock_answer(struct bundle *b, clave_err err)
 
 static void recipe_multilock_begin_anew(struct bundle *b)
 {
-    clave_multilock *ml = b->ml;
+    clave_async_multilock *ml = b->ml;
     bool late = b->deadline <= clave__client_now(ml->client);
-    bool closed = clave_client_state(ml->client) == CLAVE_STATE_CLOSED;
+    bool closed = clave_async_client_state(ml->client) == CLAVE_STATE_CLOSED;
     recipe_multilock_give_back(b);
     b->broken = false;
     clave_err err = closed ? CLAVE_ECLOSED : late ? CLAVE_EBUSY : recipe_multilock_step(b);
@@ -245,12 +245,12 @@ static void recipe_multilock_begin_anew(struct bundle *b)
         recipe_multilock_answer(b, err);
 }
 
-static void on_step(clave_mutex *m, uint64_t owner, clave_err err, void *arg)
+static void on_step(clave_async_mutex *m, uint64_t owner, clave_err err, void *arg)
 {
     (void)m;
     (void)owner;
     struct bundle *b = arg;
-    clave_multilock *ml = b->ml;
+    clave_async_multilock *ml = b->ml;
     if (err == CLAVE_OK)
         b->at++;
     if (b->cancelled) {
@@ -268,8 +268,8 @@ static void on_step(clave_mutex *m, uint64_t owner, clave_err err, void *arg)
     }
 }
 
-clave_err clave_multilock_acquire(clave_multilock *ml, uint64_t owner, int64_t deadline,
-                                  clave_multilock_cb *cb, void *arg)
+clave_err clave_async_multilock_acquire(clave_async_multilock *ml, uint64_t owner, int64_t deadline,
+                                        clave_async_multilock_cb *cb, void *arg)
 {
     struct bundle *b = recipe_multilock_find(ml, owner);
     if (!cb || (b && b->pending))
@@ -299,13 +299,13 @@ clave_err clave_multilock_acquire(clave_multilock *ml, uint64_t owner, int64_t d
     return err;
 }
 
-clave_err clave_multilock_cancel(clave_multilock *ml, uint64_t owner)
+clave_err clave_async_multilock_cancel(clave_async_multilock *ml, uint64_t owner)
 {
     struct bundle *b = recipe_multilock_find(ml, owner);
     if (!b || !b->pending)
         return CLAVE_ENOTHELD;
     b->cancelled = true;
-    (void)clave_mutex_cancel(ml->parts[b->at].mutex, owner);
+    (void)clave_async_mutex_cancel(ml->parts[b->at].mutex, owner);
     return CLAVE_OK;
 }
 
@@ -314,12 +314,12 @@ clave_err clave_multilock_cancel(clave_multilock *ml, uint64_t owner)
 /* A release whose end is awaited: one answer for all the parts. */
 struct parting {
     struct deferred deferred; /* the call's own share: so nothing is told inside it */
-    clave_multilock *ml;
+    clave_async_multilock *ml;
     uint64_t owner;
     size_t left; /* shares that have not ended */
     clave_err err;
     const char *failed;
-    clave_multilock_cb *cb;
+    clave_async_multilock_cb *cb;
     void *arg;
 };
 
@@ -346,11 +346,11 @@ static void recipe_multilock_on_deferred(struct deferred *n)
     end_share(LIST_ENTRY(n, struct parting, deferred));
 }
 
-static void recipe_multilock_on_left(clave_mutex *m, uint64_t owner, clave_err err, void *arg)
+static void recipe_multilock_on_left(clave_async_mutex *m, uint64_t owner, clave_err err, void *arg)
 {
     (void)owner;
     struct parting *d = arg;
-    const clave_multilock *ml = d->ml;
+    const clave_async_multilock *ml = d->ml;
     size_t i = 0;
     while (ml->parts[i].mutex != m)
         i++;
@@ -359,19 +359,19 @@ static void recipe_multilock_on_left(clave_mutex *m, uint64_t owner, clave_err e
 }
 
 /* A part's callback says when its node is gone, and needs no memory for the last hold. */
-static void release_all(clave_multilock *ml, uint64_t owner, bool last, struct parting *d)
+static void release_all(clave_async_multilock *ml, uint64_t owner, bool last, struct parting *d)
 {
     bool awaited = last && d->cb;
     for (size_t i = ml->n; i-- > 0;) {
-        clave_err err = clave_mutex_release(ml->parts[i].mutex, owner,
-                                            awaited ? recipe_multilock_on_left : NULL, d);
+        clave_err err = clave_async_mutex_release(ml->parts[i].mutex, owner,
+                                                  awaited ? recipe_multilock_on_left : NULL, d);
         d->left += awaited && err == CLAVE_OK;
         recipe_multilock_note(d, err, ml->parts[i].path);
     }
 }
 
-clave_err clave_multilock_release(clave_multilock *ml, uint64_t owner, clave_multilock_cb *cb,
-                                  void *arg)
+clave_err clave_async_multilock_release(clave_async_multilock *ml, uint64_t owner,
+                                        clave_async_multilock_cb *cb, void *arg)
 {
     struct bundle *b = recipe_multilock_find(ml, owner);
     struct parting unawaited = {.ml = ml};
@@ -396,16 +396,17 @@ clave_err clave_multilock_release(clave_multilock *ml, uint64_t owner, clave_mul
 
 /* ---- what is known --------------------------------------------------------------------- */
 
-bool clave_multilock_valid_for(const clave_multilock *ml, uint64_t owner, int64_t now, int64_t ms)
+bool clave_async_multilock_valid_for(const clave_async_multilock *ml, uint64_t owner, int64_t now,
+                                     int64_t ms)
 {
     const struct bundle *b = recipe_multilock_find(ml, owner);
     bool valid = b && b->held > 0;
     for (size_t i = 0; valid && i < ml->n; i++)
-        valid = clave_mutex_valid_for(ml->parts[i].mutex, owner, now, ms);
+        valid = clave_async_mutex_valid_for(ml->parts[i].mutex, owner, now, ms);
     return valid;
 }
 
-clave_mutex *clave_multilock_at(const clave_multilock *ml, const char *path)
+clave_async_mutex *clave_async_multilock_at(const clave_async_multilock *ml, const char *path)
 {
     for (size_t i = 0; i < ml->n; i++)
         if (strcmp(ml->parts[i].path, path) == 0)

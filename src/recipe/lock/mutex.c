@@ -8,12 +8,12 @@
 
 /* ---- answers --------------------------------------------------------------------------- */
 
-static void hold_mutex(clave_mutex *m)
+static void hold_mutex(clave_async_mutex *m)
 {
     m->refs++;
 }
 
-static void drop_mutex(clave_mutex *m)
+static void drop_mutex(clave_async_mutex *m)
 {
     if (--m->refs > 0)
         return;
@@ -26,20 +26,20 @@ static void drop_mutex(clave_mutex *m)
 
 static void recipe_mutex_hold_board(struct deferred_list *b)
 {
-    hold_mutex(LIST_ENTRY(b, clave_mutex, deferred_list));
+    hold_mutex(LIST_ENTRY(b, clave_async_mutex, deferred_list));
 }
 
 static void recipe_mutex_drop_board(struct deferred_list *b)
 {
-    drop_mutex(LIST_ENTRY(b, clave_mutex, deferred_list));
+    drop_mutex(LIST_ENTRY(b, clave_async_mutex, deferred_list));
 }
 
 /* Frees the answer, then runs its callback: whatever that does finds us consistent. */
 static void deliver(struct answer *a, clave_err verdict)
 {
-    clave_mutex *m = a->m;
+    clave_async_mutex *m = a->m;
     uint64_t owner = a->owner;
-    clave_mutex_cb *cb = a->cb;
+    clave_async_mutex_cb *cb = a->cb;
     void *arg = a->arg;
     clave__deferred_withdraw(&a->deferred);
     clave__mem_free(m->mem, a);
@@ -54,8 +54,8 @@ static void recipe_mutex_on_deferred(struct deferred *n)
     deliver(a, a->verdict);
 }
 
-static void init_answer(struct answer *a, clave_mutex *m, uint64_t owner, clave_mutex_cb *cb,
-                        void *arg)
+static void init_answer(struct answer *a, clave_async_mutex *m, uint64_t owner,
+                        clave_async_mutex_cb *cb, void *arg)
 {
     clave__deferred_init(&a->deferred, &m->deferred_list, recipe_mutex_on_deferred);
     a->m = m;
@@ -82,8 +82,8 @@ static void on_again(struct deferred *n)
 }
 
 /* The answer of a call that is done with. */
-static clave_err post_new(clave_mutex *m, uint64_t owner, void (*run)(struct deferred *n),
-                          clave_mutex_cb *cb, void *arg)
+static clave_err post_new(clave_async_mutex *m, uint64_t owner, void (*run)(struct deferred *n),
+                          clave_async_mutex_cb *cb, void *arg)
 {
     struct answer *a = clave__mem_zalloc(m->mem, sizeof *a);
     if (!a)
@@ -103,14 +103,14 @@ static bool owner_eq(const struct map_node *node, const void *key)
            *(const uint64_t *)key;
 }
 
-static struct owner_entry *recipe_mutex_find(const clave_mutex *m, uint64_t owner)
+static struct owner_entry *recipe_mutex_find(const clave_async_mutex *m, uint64_t owner)
 {
     struct map_node *node =
         clave__map_find(&m->owner_entries, clave__map_hash_u64(owner), owner_eq, &owner);
     return node ? MAP_ENTRY(node, struct owner_entry, node) : NULL;
 }
 
-static struct owner_entry *find_holder(const clave_mutex *m, uint64_t owner)
+static struct owner_entry *find_holder(const clave_async_mutex *m, uint64_t owner)
 {
     struct owner_entry *t = recipe_mutex_find(m, owner);
     return t && t->count > 0 && t->place ? t : NULL;
@@ -118,7 +118,7 @@ static struct owner_entry *find_holder(const clave_mutex *m, uint64_t owner)
 
 static void recipe_mutex_tell(struct owner_entry *t, clave_mutex_event_kind kind, clave_err why)
 {
-    clave_mutex *m = t->answer.m;
+    clave_async_mutex *m = t->answer.m;
     if (!m->event_cb)
         return;
     clave_mutex_event ev = {.kind = kind, .owner = t->answer.owner, .why = why};
@@ -161,7 +161,7 @@ static void recipe_mutex_on_held(void *owner)
     clave__owner_entry_tell_held(t);
 }
 
-const char *clave_mutex_deadlock(const clave_mutex *m)
+const char *clave_async_mutex_deadlock(const clave_async_mutex *m)
 {
     return m->deadlock;
 }
@@ -169,7 +169,7 @@ const char *clave_mutex_deadlock(const clave_mutex *m)
 static void recipe_mutex_on_ended(void *owner, clave_err err)
 {
     struct owner_entry *t = owner;
-    clave_mutex *m = t->answer.m;
+    clave_async_mutex *m = t->answer.m;
     if (err == CLAVE_EDEADLOCK)
         clave__detector_keep_text(m->mem, &m->deadlock, t->place->deadlock);
     t->place = NULL;
@@ -190,7 +190,7 @@ void clave__owner_entry_dismiss(struct owner_entry *t, clave_err verdict)
 static void recipe_mutex_on_lost(void *owner, clave_err why)
 {
     struct owner_entry *t = owner;
-    clave_mutex *m = t->answer.m;
+    clave_async_mutex *m = t->answer.m;
     t->place = NULL;
     hold_mutex(m);
     bool told = clave__handoff_lose(t);
@@ -226,7 +226,7 @@ static const struct contender_events events = {
 
 /* ---- life ------------------------------------------------------------------------------ */
 
-static clave_err recipe_mutex_copy_options(clave_mutex *m, const clave_mutex_options *o)
+static clave_err recipe_mutex_copy_options(clave_async_mutex *m, const clave_mutex_options *o)
 {
     m->event_cb = o->event_cb;
     m->event_arg = o->event_arg;
@@ -254,7 +254,7 @@ static clave_err recipe_mutex_check_options(const clave_mutex_options *o)
     return fine ? CLAVE_OK : CLAVE_EINVAL;
 }
 
-clave_err clave__mutex_new(clave_mutex **out, clave_client *c, const char *path,
+clave_err clave__mutex_new(clave_async_mutex **out, clave_async_client *c, const char *path,
                            const clave_mutex_options *given, const struct order_rule *rule)
 {
     clave_mutex_options o;
@@ -265,7 +265,7 @@ clave_err clave__mutex_new(clave_mutex **out, clave_client *c, const char *path,
     if (err != CLAVE_OK)
         return err;
     const struct clave_mem *mem = clave__client_mem(c);
-    clave_mutex *m = clave__mem_zalloc(mem, sizeof *m);
+    clave_async_mutex *m = clave__mem_zalloc(mem, sizeof *m);
     if (!m)
         return CLAVE_ENOMEM;
     m->client = c;
@@ -288,26 +288,26 @@ clave_err clave__mutex_new(clave_mutex **out, clave_client *c, const char *path,
     return CLAVE_OK;
 }
 
-clave_err clave_mutex_new(clave_mutex **out, clave_client *c, const char *path,
-                          const clave_mutex_options *o)
+clave_err clave_async_mutex_new(clave_async_mutex **out, clave_async_client *c, const char *path,
+                                const clave_mutex_options *o)
 {
     return clave__mutex_new(out, c, path, o, &clave__order_mutex);
 }
 
-void clave__mutex_listen(clave_mutex *m, clave_mutex_event_cb *cb, void *arg)
+void clave__mutex_listen(clave_async_mutex *m, clave_mutex_event_cb *cb, void *arg)
 {
     m->event_cb = cb;
     m->event_arg = arg;
 }
 
-void clave__mutex_pair(clave_mutex *read, clave_mutex *write)
+void clave__mutex_pair(clave_async_mutex *read, clave_async_mutex *write)
 {
     read->other = write;
     write->other = read;
 }
 
 /* Takes a tenant out of the map; what waits hears ECANCELED. */
-static void evict(clave_mutex *m, struct owner_entry *t)
+static void evict(clave_async_mutex *m, struct owner_entry *t)
 {
     if (!m->freed)
         clave__handoff_step_down(t);
@@ -323,7 +323,7 @@ static void evict(clave_mutex *m, struct owner_entry *t)
         clave__contender_leave(place, NULL, NULL);
 }
 
-void clave_mutex_free(clave_mutex *m)
+void clave_async_mutex_free(clave_async_mutex *m)
 {
     if (!m)
         return;
@@ -334,14 +334,14 @@ void clave_mutex_free(clave_mutex *m)
     struct map_node *node;
     while ((node = clave__map_next(&m->owner_entries, NULL)))
         evict(m, MAP_ENTRY(node, struct owner_entry, node));
-    clave_client *c = m->client;
+    clave_async_client *c = m->client;
     drop_mutex(m);
     clave__client_unref(c);
 }
 
 /* ---- acquire, release ------------------------------------------------------------------ */
 
-static clave_err acquire_again(struct owner_entry *t, clave_mutex_cb *cb, void *arg)
+static clave_err acquire_again(struct owner_entry *t, clave_async_mutex_cb *cb, void *arg)
 {
     if (t->count == 0 || t->untold)
         return CLAVE_EINVAL; /* one is pending */
@@ -355,7 +355,7 @@ static clave_err acquire_again(struct owner_entry *t, clave_mutex_cb *cb, void *
 
 /* What the owner has of the other side: the place that a read takes over, or why it may not
  * ask. */
-static clave_err look_across(const clave_mutex *m, uint64_t owner,
+static clave_err look_across(const clave_async_mutex *m, uint64_t owner,
                              const struct contender **downgrade)
 {
     const struct owner_entry *t = m->other ? recipe_mutex_find(m->other, owner) : NULL;
@@ -375,7 +375,7 @@ static clave_err look_across(const clave_mutex *m, uint64_t owner,
 /* Whose it is. A place that is shared is now one owner's, now another's. */
 static clave_err recipe_mutex_sign(const struct owner_entry *t)
 {
-    const clave_mutex *m = t->answer.m;
+    const clave_async_mutex *m = t->answer.m;
     char task[24] = "*";
     if (m->share_turns == 0)
         snprintf(task, sizeof task, "%llx", (unsigned long long)t->answer.owner);
@@ -387,7 +387,7 @@ static clave_err recipe_mutex_sign(const struct owner_entry *t)
 clave_err clave__owner_entry_take_place(struct owner_entry *t, int64_t deadline,
                                         const char *downgrade)
 {
-    clave_mutex *m = t->answer.m;
+    clave_async_mutex *m = t->answer.m;
     clave_err err = clave__contender_new(&t->place, m->client, &m->config.spec, &events, t);
     if (err == CLAVE_OK)
         err = recipe_mutex_sign(t);
@@ -400,15 +400,15 @@ clave_err clave__owner_entry_take_place(struct owner_entry *t, int64_t deadline,
     return err;
 }
 
-clave_err clave_mutex_acquire(clave_mutex *m, uint64_t owner, int64_t deadline, clave_mutex_cb *cb,
-                              void *arg)
+clave_err clave_async_mutex_acquire(clave_async_mutex *m, uint64_t owner, int64_t deadline,
+                                    clave_async_mutex_cb *cb, void *arg)
 {
     if (!cb)
         return CLAVE_EINVAL;
     struct owner_entry *t = recipe_mutex_find(m, owner);
     if (t)
         return acquire_again(t, cb, arg);
-    if (clave_client_state(m->client) == CLAVE_STATE_CLOSED)
+    if (clave_async_client_state(m->client) == CLAVE_STATE_CLOSED)
         return CLAVE_ECLOSED;
     const struct contender *downgrade;
     clave_err err = look_across(m, owner, &downgrade);
@@ -421,7 +421,7 @@ clave_err clave_mutex_acquire(clave_mutex *m, uint64_t owner, int64_t deadline, 
     clave__handoff_init(t);
     t->downgrade_token = downgrade ? downgrade->token : 0;
     bool trying = deadline <= clave__client_now(m->client);
-    if (trying && (m->host || !clave_client_is_connected(m->client))) {
+    if (trying && (m->host || !clave_async_client_is_connected(m->client))) {
         /* A try never waits, not for a connection either, nor for an owner here. */
         post(&t->answer, CLAVE_EBUSY);
         return CLAVE_OK;
@@ -438,7 +438,7 @@ clave_err clave_mutex_acquire(clave_mutex *m, uint64_t owner, int64_t deadline, 
     return CLAVE_OK;
 }
 
-clave_err clave_mutex_cancel(clave_mutex *m, uint64_t owner)
+clave_err clave_async_mutex_cancel(clave_async_mutex *m, uint64_t owner)
 {
     struct owner_entry *t = recipe_mutex_find(m, owner);
     if (t && t->untold)
@@ -451,9 +451,9 @@ clave_err clave_mutex_cancel(clave_mutex *m, uint64_t owner)
 
 /* The last hold goes: the node is deleted, and the tenant lives until that is certain
  * when somebody wants to know. */
-static void release_place(struct owner_entry *t, clave_mutex_cb *cb, void *arg)
+static void release_place(struct owner_entry *t, clave_async_mutex_cb *cb, void *arg)
 {
-    clave_mutex *m = t->answer.m;
+    clave_async_mutex *m = t->answer.m;
     struct contender *place = t->place;
     bool shared = m->host == t;
     /* A read that has taken the write's place stands beside its node, not behind it: the next
@@ -492,7 +492,8 @@ static clave_err release_lost(struct owner_entry *t)
     return verdict;
 }
 
-clave_err clave_mutex_release(clave_mutex *m, uint64_t owner, clave_mutex_cb *cb, void *arg)
+clave_err clave_async_mutex_release(clave_async_mutex *m, uint64_t owner, clave_async_mutex_cb *cb,
+                                    void *arg)
 {
     struct owner_entry *t = recipe_mutex_find(m, owner);
     if (!t || t->count == 0 || t->untold)
@@ -511,7 +512,7 @@ clave_err clave_mutex_release(clave_mutex *m, uint64_t owner, clave_mutex_cb *cb
 
 /* ---- what is known --------------------------------------------------------------------- */
 
-bool clave_mutex_grant(const clave_mutex *m, uint64_t owner, clave_grant *out)
+bool clave_async_mutex_grant(const clave_async_mutex *m, uint64_t owner, clave_grant *out)
 {
     const struct owner_entry *t = find_holder(m, owner);
     if (!t)
@@ -523,15 +524,17 @@ bool clave_mutex_grant(const clave_mutex *m, uint64_t owner, clave_grant *out)
     return true;
 }
 
-bool clave_mutex_valid_for(const clave_mutex *m, uint64_t owner, int64_t now, int64_t ms)
+bool clave_async_mutex_valid_for(const clave_async_mutex *m, uint64_t owner, int64_t now,
+                                 int64_t ms)
 {
     clave_grant g;
-    return clave_mutex_grant(m, owner, &g) && clave__grant_lasts(&g, now, ms);
+    return clave_async_mutex_grant(m, owner, &g) && clave__grant_lasts(&g, now, ms);
 }
 
 /* ---- guarded writes -------------------------------------------------------------------- */
 
-static clave_err recipe_mutex_find_node(const clave_mutex *m, uint64_t owner, const char **node)
+static clave_err recipe_mutex_find_node(const clave_async_mutex *m, uint64_t owner,
+                                        const char **node)
 {
     const struct owner_entry *t = recipe_mutex_find(m, owner);
     if (!t || t->count == 0)
@@ -542,7 +545,7 @@ static clave_err recipe_mutex_find_node(const clave_mutex *m, uint64_t owner, co
     return CLAVE_OK;
 }
 
-static clave_err recipe_mutex_guard_one(clave_mutex *m, uint64_t owner, const clave_op *op,
+static clave_err recipe_mutex_guard_one(clave_async_mutex *m, uint64_t owner, const clave_op *op,
                                         clave_result_cb *cb, void *arg)
 {
     const char *node;
@@ -550,30 +553,32 @@ static clave_err recipe_mutex_guard_one(clave_mutex *m, uint64_t owner, const cl
     return err == CLAVE_OK ? clave__fenced_write_one(m->client, node, op, cb, arg) : err;
 }
 
-clave_err clave_mutex_create(clave_mutex *m, uint64_t owner, const char *path, const void *data,
-                             size_t len, clave_create_mode mode, clave_result_cb *cb, void *arg)
+clave_err clave_async_mutex_create(clave_async_mutex *m, uint64_t owner, const char *path,
+                                   const void *data, size_t len, clave_create_mode mode,
+                                   clave_result_cb *cb, void *arg)
 {
     clave_op op = {.kind = CLAVE_OP_CREATE, .path = path, .data = data, .len = len, .mode = mode};
     return recipe_mutex_guard_one(m, owner, &op, cb, arg);
 }
 
-clave_err clave_mutex_set(clave_mutex *m, uint64_t owner, const char *path, const void *data,
-                          size_t len, int32_t version, clave_result_cb *cb, void *arg)
+clave_err clave_async_mutex_set(clave_async_mutex *m, uint64_t owner, const char *path,
+                                const void *data, size_t len, int32_t version, clave_result_cb *cb,
+                                void *arg)
 {
     clave_op op = {
         .kind = CLAVE_OP_SET, .path = path, .data = data, .len = len, .version = version};
     return recipe_mutex_guard_one(m, owner, &op, cb, arg);
 }
 
-clave_err clave_mutex_delete(clave_mutex *m, uint64_t owner, const char *path, int32_t version,
-                             clave_result_cb *cb, void *arg)
+clave_err clave_async_mutex_delete(clave_async_mutex *m, uint64_t owner, const char *path,
+                                   int32_t version, clave_result_cb *cb, void *arg)
 {
     clave_op op = {.kind = CLAVE_OP_DELETE, .path = path, .version = version};
     return recipe_mutex_guard_one(m, owner, &op, cb, arg);
 }
 
-clave_err clave_mutex_multi(clave_mutex *m, uint64_t owner, const clave_op *ops, size_t nops,
-                            clave_result_cb *cb, void *arg)
+clave_err clave_async_mutex_multi(clave_async_mutex *m, uint64_t owner, const clave_op *ops,
+                                  size_t nops, clave_result_cb *cb, void *arg)
 {
     const char *node;
     clave_err err = recipe_mutex_find_node(m, owner, &node);
@@ -582,7 +587,8 @@ clave_err clave_mutex_multi(clave_mutex *m, uint64_t owner, const clave_op *ops,
 
 /* ---- asking for a lock ----------------------------------------------------------------- */
 
-clave_err clave_revoke(clave_client *c, const char *node, clave_result_cb *cb, void *arg)
+clave_err clave_async_revoke(clave_async_client *c, const char *node, clave_result_cb *cb,
+                             void *arg)
 {
-    return clave_set(c, node, CLAVE_REVOKE_WORD, strlen(CLAVE_REVOKE_WORD), -1, cb, arg);
+    return clave_async_set(c, node, CLAVE_REVOKE_WORD, strlen(CLAVE_REVOKE_WORD), -1, cb, arg);
 }

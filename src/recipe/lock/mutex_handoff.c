@@ -36,7 +36,7 @@ static void set_limit(struct owner_entry *t)
 
 clave_err clave__handoff_acquire(struct owner_entry *t, int64_t deadline)
 {
-    clave_mutex *m = t->answer.m;
+    clave_async_mutex *m = t->answer.m;
     bool trying = deadline <= clave__client_now(m->client);
     t->deadline = deadline;
     if (m->host) {
@@ -53,7 +53,7 @@ clave_err clave__handoff_acquire(struct owner_entry *t, int64_t deadline)
     return CLAVE_OK;
 }
 
-static struct owner_entry *next_in_line(clave_mutex *m)
+static struct owner_entry *next_in_line(clave_async_mutex *m)
 {
     struct list *e = list_pop_front(&m->line);
     return e ? LIST_ENTRY(e, struct owner_entry, link) : NULL;
@@ -67,7 +67,7 @@ static void move_place(struct owner_entry *from, struct owner_entry *to)
     clave__contender_hand_over(to->place, to);
 }
 
-void clave__handoff_promote(clave_mutex *m)
+void clave__handoff_promote(clave_async_mutex *m)
 {
     struct owner_entry *next;
     m->host = NULL;
@@ -82,7 +82,7 @@ void clave__handoff_promote(clave_mutex *m)
 
 void clave__handoff_step_down(struct owner_entry *t)
 {
-    clave_mutex *m = t->answer.m;
+    clave_async_mutex *m = t->answer.m;
     struct owner_entry *next = m->host == t && t->count == 0 ? next_in_line(m) : NULL;
     if (next)
         move_place(t, next);
@@ -102,7 +102,7 @@ static void on_told(struct deferred *n)
 
 bool clave__handoff_hand_over(struct owner_entry *t)
 {
-    clave_mutex *m = t->answer.m;
+    clave_async_mutex *m = t->answer.m;
     bool good = clave__contender_deadline(t->place) > clave__client_now(m->client);
     struct owner_entry *next = good && m->turns < m->share_turns ? next_in_line(m) : NULL;
     if (!next)
@@ -119,7 +119,7 @@ bool clave__handoff_hand_over(struct owner_entry *t)
 
 bool clave__handoff_lose(struct owner_entry *t)
 {
-    clave_mutex *m = t->answer.m;
+    clave_async_mutex *m = t->answer.m;
     bool told = !t->untold;
     if (!told) {
         t->untold = t->asked = false;

@@ -6,16 +6,16 @@
 
 #include "base/list.h"
 #include "base/map.h"
-#include "clave/mutex.h"
+#include "clave/async/mutex.h"
 #include "recipe/contender/contender_config.h"
 #include "recipe/contender/deferred.h"
 
 /* What an acquire or a release will be told. */
 struct answer {
     struct deferred deferred;
-    clave_mutex *m;
+    clave_async_mutex *m;
     uint64_t owner;
-    clave_mutex_cb *cb;
+    clave_async_mutex_cb *cb;
     void *arg;
     clave_err verdict;
 };
@@ -38,13 +38,13 @@ struct owner_entry {
     bool asked;  /* and ASKED behind that */
 };
 
-struct clave_mutex {
-    clave_client *client;
+struct clave_async_mutex {
+    clave_async_client *client;
     const struct clave_mem *mem;
     struct config config;
     struct detector_terms detector;
-    char *deadlock;     /* of the newest acquire that it has ended; may be NULL */
-    clave_mutex *other; /* side of a read-write lock; may be NULL */
+    char *deadlock;           /* of the newest acquire that it has ended; may be NULL */
+    clave_async_mutex *other; /* side of a read-write lock; may be NULL */
     clave_mutex_event_cb *event_cb;
     void *event_arg;
     struct map owner_entries;
@@ -76,7 +76,7 @@ clave_err clave__handoff_acquire(struct owner_entry *t, int64_t deadline);
 /* The host gives its last hold back: true: another has the place now. */
 bool clave__handoff_hand_over(struct owner_entry *t);
 /* The host's place is gone: the next in line takes one. */
-void clave__handoff_promote(clave_mutex *m);
+void clave__handoff_promote(clave_async_mutex *m);
 /* Its acquire has ended, in whatever way. */
 void clave__handoff_settle(struct owner_entry *t);
 /* The host's grant is gone. false: its owner was not told of it yet, and waits again. */

@@ -3,16 +3,16 @@
 #ifndef CLAVE_RECIPE_LOCK_MUTEX_PARTS_H
 #define CLAVE_RECIPE_LOCK_MUTEX_PARTS_H
 
-#include "clave/mutex.h"
+#include "clave/async/mutex.h"
 #include "recipe/contender/order.h"
 
-/* clave_mutex_new with the names of another rule. */
-clave_err clave__mutex_new(clave_mutex **out, clave_client *c, const char *path,
+/* clave_async_mutex_new with the names of another rule. */
+clave_err clave__mutex_new(clave_async_mutex **out, clave_async_client *c, const char *path,
                            const clave_mutex_options *o, const struct order_rule *rule);
 /* In place of the callback of the options. */
-void clave__mutex_listen(clave_mutex *m, clave_mutex_event_cb *cb, void *arg);
+void clave__mutex_listen(clave_async_mutex *m, clave_mutex_event_cb *cb, void *arg);
 /* Until either is freed, an owner of `write` may take its place with it to `read`; an owner of
  * `read` gets no `write`. */
-void clave__mutex_pair(clave_mutex *read, clave_mutex *write);
+void clave__mutex_pair(clave_async_mutex *read, clave_async_mutex *write);
 
 #endif

@@ -9,7 +9,7 @@
  * The holder before us wrote the record before its node went, and that its node went is what made
  * us the holder: so the server we talk to has the record as it left it. A record is made anew by
  * each run, hence its ctime is the begin of the run. */
-#include "clave/once.h"
+#include "clave/async/once.h"
 
 #include <string.h>
 
@@ -18,11 +18,11 @@
 enum { ROUNDS = 16 };
 enum phase { LOOKING, TOUCHING, STARTING, RUNNING, ENDING, OVER };
 
-struct clave_once {
-    clave_client *client;
+struct clave_async_once {
+    clave_async_client *client;
     const struct clave_mem *mem;
     struct lock_record *lock_record;
-    clave_once_cb *cb;
+    clave_async_once_cb *cb;
     void *arg;
     enum phase phase;
     int rounds;
@@ -32,15 +32,15 @@ struct clave_once {
     clave_once_record former;
 };
 
-static void recipe_once_tell(clave_once *o, clave_err err)
+static void recipe_once_tell(clave_async_once *o, clave_err err)
 {
-    clave_once_cb *cb = o->cb;
+    clave_async_once_cb *cb = o->cb;
     o->cb = NULL;
     if (cb)
         cb(o, err, &o->former, o->arg);
 }
 
-static clave_err recipe_once_enter(clave_once *o, enum phase phase, enum lock_record_act act)
+static clave_err recipe_once_enter(clave_async_once *o, enum phase phase, enum lock_record_act act)
 {
     o->phase = phase;
     return clave__lock_record_do(o->lock_record, act);
@@ -55,7 +55,7 @@ static clave_once_state state_of(const struct lock_record_entry *e)
     return strcmp(e->state, "failed") == 0 ? CLAVE_ONCE_FAILED : CLAVE_ONCE_DONE;
 }
 
-static void note_former(clave_once *o)
+static void note_former(clave_async_once *o)
 {
     const struct lock_record_entry *e = &o->lock_record->entry;
     o->former = (clave_once_record){.state = state_of(e),
@@ -66,18 +66,18 @@ static void note_former(clave_once *o)
                                     .identity = e->identity};
 }
 
-static clave_err recipe_once_look(clave_once *o)
+static clave_err recipe_once_look(clave_async_once *o)
 {
     return recipe_once_enter(o, LOOKING, LOCK_RECORD_READ);
 }
 
 /* After an answer that leaves in doubt what the record is. */
-static clave_err recipe_once_look_again(clave_once *o, clave_err err)
+static clave_err recipe_once_look_again(clave_async_once *o, clave_err err)
 {
     return ++o->rounds < ROUNDS ? recipe_once_look(o) : err;
 }
 
-static clave_err recipe_once_start(clave_once *o, enum lock_record_act act)
+static clave_err recipe_once_start(clave_async_once *o, enum lock_record_act act)
 {
     o->began = clave__client_now(o->client);
     clave__lock_record_compose(o->lock_record, "started", 0);
@@ -87,7 +87,7 @@ static clave_err recipe_once_start(clave_once *o, enum lock_record_act act)
 /* ---- what is known leads to ------------------------------------------------------------------ */
 
 /* The record was read, or there is none. */
-static clave_err recipe_once_looked(clave_once *o, clave_err err)
+static clave_err recipe_once_looked(clave_async_once *o, clave_err err)
 {
     if (err == CLAVE_ENONODE) {
         o->former = (clave_once_record){.age_ms = -1};
@@ -104,7 +104,7 @@ static clave_err recipe_once_looked(clave_once *o, clave_err err)
     return o->period_ms == 0 ? CLAVE_EDONE : recipe_once_enter(o, TOUCHING, LOCK_RECORD_TOUCH);
 }
 
-static clave_err touched(clave_once *o, clave_err err, const clave_stat *stat)
+static clave_err touched(clave_async_once *o, clave_err err, const clave_stat *stat)
 {
     if (err == CLAVE_EBADVERSION || err == CLAVE_ENONODE)
         return recipe_once_look_again(
@@ -117,7 +117,7 @@ static clave_err touched(clave_once *o, clave_err err, const clave_stat *stat)
     return counts ? CLAVE_EDONE : recipe_once_start(o, LOCK_RECORD_REPLACE);
 }
 
-static clave_err started(clave_once *o, clave_err err)
+static clave_err started(clave_async_once *o, clave_err err)
 {
     if (err == CLAVE_OK)
         o->phase = RUNNING;
@@ -128,7 +128,7 @@ static void recipe_once_on_done(void *owner, enum lock_record_act act, clave_err
                                 const clave_stat *stat)
 {
     (void)act;
-    clave_once *o = owner;
+    clave_async_once *o = owner;
     if (o->phase == LOOKING)
         err = recipe_once_looked(o, err);
     else if (o->phase == TOUCHING)
@@ -150,8 +150,9 @@ static bool recipe_once_options_ok(const clave_once_options *o)
     return o->path && o->period_ms >= 0 && (!o->acls || o->nacls > 0);
 }
 
-clave_err clave_once_begin(clave_once **out, clave_client *c, const clave_grant *grant,
-                           const clave_once_options *given, clave_once_cb *cb, void *arg)
+clave_err clave_async_once_begin(clave_async_once **out, clave_async_client *c,
+                                 const clave_grant *grant, const clave_once_options *given,
+                                 clave_async_once_cb *cb, void *arg)
 {
     const struct clave_mem *mem = clave__client_mem(c);
     clave_once_options o;
@@ -161,10 +162,10 @@ clave_err clave_once_begin(clave_once **out, clave_client *c, const clave_grant 
         err = CLAVE_EINVAL;
     if (err != CLAVE_OK)
         return err;
-    clave_once *once = clave__mem_zalloc(mem, sizeof *once);
+    clave_async_once *once = clave__mem_zalloc(mem, sizeof *once);
     if (!once)
         return CLAVE_ENOMEM;
-    *once = (clave_once){.client = c, .mem = mem, .cb = cb, .arg = arg};
+    *once = (clave_async_once){.client = c, .mem = mem, .cb = cb, .arg = arg};
     clave__client_ref(c);
     once->period_ms = o.period_ms;
     once->at_most_once = o.at_most_once;
@@ -180,14 +181,15 @@ clave_err clave_once_begin(clave_once **out, clave_client *c, const clave_grant 
     if (err == CLAVE_OK)
         err = recipe_once_look(once);
     if (err != CLAVE_OK) {
-        clave_once_free(once);
+        clave_async_once_free(once);
         return err;
     }
     *out = once;
     return CLAVE_OK;
 }
 
-clave_err clave_once_end(clave_once *o, bool succeeded, clave_once_cb *cb, void *arg)
+clave_err clave_async_once_end(clave_async_once *o, bool succeeded, clave_async_once_cb *cb,
+                               void *arg)
 {
     if (o->phase != RUNNING)
         return CLAVE_EINVAL;
@@ -203,11 +205,11 @@ clave_err clave_once_end(clave_once *o, bool succeeded, clave_once_cb *cb, void 
     return CLAVE_OK;
 }
 
-void clave_once_free(clave_once *o)
+void clave_async_once_free(clave_async_once *o)
 {
     if (!o)
         return;
-    clave_client *c = o->client;
+    clave_async_client *c = o->client;
     clave__lock_record_free(o->lock_record);
     clave__mem_free(o->mem, o);
     clave__client_unref(c);

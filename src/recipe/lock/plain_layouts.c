@@ -1,7 +1,7 @@
 /* plain_layouts.c - mutexes and latches with the layouts of programs written by hand. What is
  * different is said by their rules: see order.h, and contender_race.c for the one without a queue.
  */
-#include "clave/elementary.h"
+#include "clave/async/plain_layouts.h"
 
 #include <string.h>
 
@@ -9,8 +9,9 @@
 #include "recipe/election/latch_internal.h"
 #include "recipe/lock/mutex_parts.h"
 
-clave_err clave_mutex_new_simple(clave_mutex **out, clave_client *c, const char *path,
-                                 const char *prefix, const clave_mutex_options *o)
+clave_err clave_async_mutex_new_simple(clave_async_mutex **out, clave_async_client *c,
+                                       const char *path, const char *prefix,
+                                       const clave_mutex_options *o)
 {
     struct order_rule rule;
     *out = NULL;
@@ -18,8 +19,9 @@ clave_err clave_mutex_new_simple(clave_mutex **out, clave_client *c, const char 
     return err == CLAVE_OK ? clave__mutex_new(out, c, path, o, &rule) : err;
 }
 
-clave_err clave_latch_new_fair(clave_latch **out, clave_client *c, const char *path,
-                               const char *prefix, const clave_latch_options *o)
+clave_err clave_async_latch_new_fair(clave_async_latch **out, clave_async_client *c,
+                                     const char *path, const char *prefix,
+                                     const clave_latch_options *o)
 {
     struct order_rule rule;
     *out = NULL;
@@ -27,8 +29,8 @@ clave_err clave_latch_new_fair(clave_latch **out, clave_client *c, const char *p
     return err == CLAVE_OK ? clave__latch_new(out, c, path, o, &rule) : err;
 }
 
-clave_err clave_latch_new_unfair(clave_latch **out, clave_client *c, const char *node,
-                                 const clave_latch_options *o)
+clave_err clave_async_latch_new_unfair(clave_async_latch **out, clave_async_client *c,
+                                       const char *node, const clave_latch_options *o)
 {
     struct order_rule rule = {.base = clave__path_name(node), .bare = true, .race = true};
     size_t len = strlen(node);

@@ -1,17 +1,17 @@
-#include "clave/rwlock.h"
+#include "clave/async/rwlock.h"
 
 #include "client/client_internal.h"
 #include "recipe/contender/participants.h"
 #include "recipe/lock/mutex_parts.h"
 
-struct clave_rwlock {
-    clave_client *client;
+struct clave_async_rwlock {
+    clave_async_client *client;
     const struct clave_mem *mem;
-    clave_mutex *read;
-    clave_mutex *write;
+    clave_async_mutex *read;
+    clave_async_mutex *write;
 };
 
-static clave_err create_sides(clave_rwlock *rw, clave_client *c, const char *path,
+static clave_err create_sides(clave_async_rwlock *rw, clave_async_client *c, const char *path,
                               const clave_mutex_options *o)
 {
     clave_err err = clave__mutex_new(&rw->read, c, path, o, &clave__order_read);
@@ -23,12 +23,12 @@ static clave_err create_sides(clave_rwlock *rw, clave_client *c, const char *pat
     return err;
 }
 
-clave_err clave_rwlock_new(clave_rwlock **out, clave_client *c, const char *path,
-                           const clave_mutex_options *o)
+clave_err clave_async_rwlock_new(clave_async_rwlock **out, clave_async_client *c, const char *path,
+                                 const clave_mutex_options *o)
 {
     const struct clave_mem *mem = clave__client_mem(c);
     *out = NULL;
-    clave_rwlock *rw = clave__mem_zalloc(mem, sizeof *rw);
+    clave_async_rwlock *rw = clave__mem_zalloc(mem, sizeof *rw);
     if (!rw)
         return CLAVE_ENOMEM;
     rw->client = c;
@@ -36,36 +36,37 @@ clave_err clave_rwlock_new(clave_rwlock **out, clave_client *c, const char *path
     clave__client_ref(c);
     clave_err err = create_sides(rw, c, path, o);
     if (err != CLAVE_OK) {
-        clave_rwlock_free(rw);
+        clave_async_rwlock_free(rw);
         return err;
     }
     *out = rw;
     return CLAVE_OK;
 }
 
-void clave_rwlock_free(clave_rwlock *rw)
+void clave_async_rwlock_free(clave_async_rwlock *rw)
 {
     if (!rw)
         return;
-    clave_mutex_free(rw->read);
-    clave_mutex_free(rw->write);
-    clave_client *c = rw->client;
+    clave_async_mutex_free(rw->read);
+    clave_async_mutex_free(rw->write);
+    clave_async_client *c = rw->client;
     clave__mem_free(rw->mem, rw);
     clave__client_unref(c);
 }
 
-clave_mutex *clave_rwlock_read(clave_rwlock *rw)
+clave_async_mutex *clave_async_rwlock_read(clave_async_rwlock *rw)
 {
     return rw->read;
 }
 
-clave_mutex *clave_rwlock_write(clave_rwlock *rw)
+clave_async_mutex *clave_async_rwlock_write(clave_async_rwlock *rw)
 {
     return rw->write;
 }
 
-clave_err clave_rwlock_participants(clave_client *c, const char *path, clave_rwlock_kind kind,
-                                    clave_participants_cb *cb, void *arg)
+clave_err clave_async_rwlock_participants(clave_async_client *c, const char *path,
+                                          clave_rwlock_kind kind, clave_async_participants_cb *cb,
+                                          void *arg)
 {
     if (kind == CLAVE_RWLOCK_READ)
         return clave__roll_call(c, path, &clave__order_read, true, cb, arg);

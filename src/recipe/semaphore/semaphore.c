@@ -9,7 +9,7 @@ enum { LIMIT_MAX = INT32_MAX };
 
 /* ---- the limit ------------------------------------------------------------------------- */
 
-static void change_limit(clave_semaphore *s, uint32_t limit)
+static void change_limit(clave_async_semaphore *s, uint32_t limit)
 {
     s->floor.spec.limit = limit;
     /* Of all claims only the one that is through the gate waits for room. */
@@ -20,14 +20,14 @@ static void change_limit(clave_semaphore *s, uint32_t limit)
 
 static void on_quota_changed(void *owner, uint32_t value)
 {
-    clave_semaphore *s = owner;
+    clave_async_semaphore *s = owner;
     s->quota_err = CLAVE_OK;
     change_limit(s, value);
 }
 
 static void on_quota_failed(void *owner, clave_err err)
 {
-    clave_semaphore *s = owner;
+    clave_async_semaphore *s = owner;
     s->quota_err = err;
     clave__semaphore_hold(s);
     while (!list_empty(&s->acquires) && s->floor.spec.limit == 0)
@@ -41,13 +41,13 @@ static const struct shared_count_events shared_count_events = {
     .failed = on_quota_failed,
 };
 
-uint32_t clave_semaphore_limit(const clave_semaphore *s)
+uint32_t clave_async_semaphore_limit(const clave_async_semaphore *s)
 {
     return (uint32_t)s->floor.spec.limit;
 }
 
-clave_err clave_semaphore_set_limit(clave_semaphore *s, uint32_t limit, clave_result_cb *cb,
-                                    void *arg)
+clave_err clave_async_semaphore_set_limit(clave_async_semaphore *s, uint32_t limit,
+                                          clave_result_cb *cb, void *arg)
 {
     if (limit == 0 || limit > LIMIT_MAX || (!s->shared_count && cb))
         return CLAVE_EINVAL;
@@ -59,12 +59,12 @@ clave_err clave_semaphore_set_limit(clave_semaphore *s, uint32_t limit, clave_re
 
 /* ---- life ------------------------------------------------------------------------------ */
 
-void clave__semaphore_hold(clave_semaphore *s)
+void clave__semaphore_hold(clave_async_semaphore *s)
 {
     s->refs++;
 }
 
-void clave__semaphore_drop(clave_semaphore *s)
+void clave__semaphore_drop(clave_async_semaphore *s)
 {
     if (--s->refs > 0)
         return;
@@ -78,15 +78,15 @@ void clave__semaphore_drop(clave_semaphore *s)
 
 static void recipe_semaphore_hold_board(struct deferred_list *b)
 {
-    clave__semaphore_hold(LIST_ENTRY(b, clave_semaphore, deferred_list));
+    clave__semaphore_hold(LIST_ENTRY(b, clave_async_semaphore, deferred_list));
 }
 
 static void recipe_semaphore_drop_board(struct deferred_list *b)
 {
-    clave__semaphore_drop(LIST_ENTRY(b, clave_semaphore, deferred_list));
+    clave__semaphore_drop(LIST_ENTRY(b, clave_async_semaphore, deferred_list));
 }
 
-static clave_err config_below(struct config *config, clave_client *c, const char *path,
+static clave_err config_below(struct config *config, clave_async_client *c, const char *path,
                               const char *name, const struct order_rule *rule)
 {
     const struct clave_mem *mem = clave__client_mem(c);
@@ -101,9 +101,10 @@ static clave_err config_below(struct config *config, clave_client *c, const char
     return err;
 }
 
-static clave_err set_up(clave_semaphore *s, const char *path, const clave_semaphore_options *o)
+static clave_err set_up(clave_async_semaphore *s, const char *path,
+                        const clave_semaphore_options *o)
 {
-    clave_client *c = s->client;
+    clave_async_client *c = s->client;
     clave_err err = config_below(&s->gate, c, path, "/locks", &clave__order_mutex);
     if (err == CLAVE_OK)
         err = config_below(&s->floor, c, path, "/leases", &clave__order_lease);
@@ -139,8 +140,8 @@ static bool options_are_fine(const clave_semaphore_options *o)
            o->min_valid_ms >= 0 && (o->data || o->len == 0) && (!o->acls || o->nacls > 0);
 }
 
-clave_err clave_semaphore_new(clave_semaphore **out, clave_client *c, const char *path,
-                              const clave_semaphore_options *given)
+clave_err clave_async_semaphore_new(clave_async_semaphore **out, clave_async_client *c,
+                                    const char *path, const clave_semaphore_options *given)
 {
     clave_semaphore_options o;
     *out = NULL;
@@ -150,7 +151,7 @@ clave_err clave_semaphore_new(clave_semaphore **out, clave_client *c, const char
     if (err != CLAVE_OK)
         return err;
     const struct clave_mem *mem = clave__client_mem(c);
-    clave_semaphore *s = clave__mem_zalloc(mem, sizeof *s);
+    clave_async_semaphore *s = clave__mem_zalloc(mem, sizeof *s);
     if (!s)
         return CLAVE_ENOMEM;
     s->client = c;
@@ -171,7 +172,7 @@ clave_err clave_semaphore_new(clave_semaphore **out, clave_client *c, const char
     return CLAVE_OK;
 }
 
-void clave_semaphore_free(clave_semaphore *s)
+void clave_async_semaphore_free(clave_async_semaphore *s)
 {
     if (!s)
         return;
@@ -181,31 +182,32 @@ void clave_semaphore_free(clave_semaphore *s)
         clave__semaphore_acquire_cancel(
             LIST_ENTRY(s->acquires.next, struct semaphore_acquire, link), CLAVE_ECANCELED);
     while ((e = list_pop_front(&s->leases)))
-        (void)clave_lease_release(LIST_ENTRY(e, clave_lease, link), NULL, NULL);
+        (void)clave_async_lease_release(LIST_ENTRY(e, clave_async_lease, link), NULL, NULL);
     clave__shared_count_free(s->shared_count);
     s->shared_count = NULL;
-    clave_client *c = s->client;
+    clave_async_client *c = s->client;
     clave__semaphore_drop(s);
     clave__client_unref(c);
 }
 
-void clave__semaphore_set_task(clave_semaphore *s, uint64_t task)
+void clave__semaphore_set_task(clave_async_semaphore *s, uint64_t task)
 {
     s->task = task;
 }
 
-void clave__semaphore_keep_text(clave_semaphore *s, clave_err err, const struct contender *place)
+void clave__semaphore_keep_text(clave_async_semaphore *s, clave_err err,
+                                const struct contender *place)
 {
     if (err == CLAVE_EDEADLOCK)
         clave__detector_keep_text(s->mem, &s->deadlock, place->deadlock);
 }
 
-const char *clave_semaphore_deadlock(const clave_semaphore *s)
+const char *clave_async_semaphore_deadlock(const clave_async_semaphore *s)
 {
     return s->deadlock;
 }
 
-void clave__semaphore_tell(clave_semaphore *s, const clave_lease_event *ev)
+void clave__semaphore_tell(clave_async_semaphore *s, const clave_lease_event *ev)
 {
     clave__semaphore_hold(s);
     if (s->event_cb)
@@ -215,7 +217,8 @@ void clave__semaphore_tell(clave_semaphore *s, const clave_lease_event *ev)
 
 /* ---- acquire --------------------------------------------------------------------------- */
 
-static struct semaphore_acquire *recipe_semaphore_find(const clave_semaphore *s, uint64_t request)
+static struct semaphore_acquire *recipe_semaphore_find(const clave_async_semaphore *s,
+                                                       uint64_t request)
 {
     for (struct list *e = s->acquires.next; e != &s->acquires; e = e->next) {
         struct semaphore_acquire *k = LIST_ENTRY(e, struct semaphore_acquire, link);
@@ -226,7 +229,7 @@ static struct semaphore_acquire *recipe_semaphore_find(const clave_semaphore *s,
 }
 
 /* Will the limit be known? After a failure it is asked for once more. */
-static clave_err check_limit(clave_semaphore *s)
+static clave_err check_limit(clave_async_semaphore *s)
 {
     if (!s->shared_count)
         return CLAVE_OK;
@@ -235,13 +238,13 @@ static clave_err check_limit(clave_semaphore *s)
     return err != CLAVE_OK ? err : asked;
 }
 
-clave_err clave_semaphore_acquire(clave_semaphore *s, uint64_t request, size_t n, int64_t deadline,
-                                  clave_lease_cb *cb, void *arg)
+clave_err clave_async_semaphore_acquire(clave_async_semaphore *s, uint64_t request, size_t n,
+                                        int64_t deadline, clave_async_lease_cb *cb, void *arg)
 {
     bool too_many = !s->shared_count && n > s->floor.spec.limit;
     if (!cb || n == 0 || too_many || recipe_semaphore_find(s, request))
         return CLAVE_EINVAL;
-    if (clave_client_state(s->client) == CLAVE_STATE_CLOSED)
+    if (clave_async_client_state(s->client) == CLAVE_STATE_CLOSED)
         return CLAVE_ECLOSED;
     clave_err err = check_limit(s);
     struct semaphore_acquire *k;
@@ -256,7 +259,7 @@ clave_err clave_semaphore_acquire(clave_semaphore *s, uint64_t request, size_t n
     return clave__semaphore_acquire_start(k);
 }
 
-clave_err clave_semaphore_cancel(clave_semaphore *s, uint64_t request)
+clave_err clave_async_semaphore_cancel(clave_async_semaphore *s, uint64_t request)
 {
     struct semaphore_acquire *k = recipe_semaphore_find(s, request);
     if (!k)
@@ -265,8 +268,8 @@ clave_err clave_semaphore_cancel(clave_semaphore *s, uint64_t request)
     return CLAVE_OK;
 }
 
-clave_err clave_semaphore_participants(clave_client *c, const char *path, clave_participants_cb *cb,
-                                       void *arg)
+clave_err clave_async_semaphore_participants(clave_async_client *c, const char *path,
+                                             clave_async_participants_cb *cb, void *arg)
 {
     struct config leases;
     clave_err err = config_below(&leases, c, path, "/leases", &clave__order_lease);

@@ -25,7 +25,7 @@ static void leave_all(struct semaphore_acquire *k)
 
 static void free_claim(struct semaphore_acquire *k)
 {
-    clave_semaphore *s = k->s;
+    clave_async_semaphore *s = k->s;
     for (size_t i = 0; i < k->n && k->leases[i]; i++)
         clave__mem_free(s->mem, k->leases[i]);
     clave__mem_free(s->mem, k);
@@ -34,7 +34,7 @@ static void free_claim(struct semaphore_acquire *k)
 /* Nothing leads to the claim any more when its callback runs. */
 static void semaphore_acquire_answer(struct semaphore_acquire *k, clave_err err)
 {
-    clave_semaphore *s = k->s;
+    clave_async_semaphore *s = k->s;
     list_remove(&k->link);
     clave__deferred_withdraw(&k->deferred);
     if (err == CLAVE_OK) {
@@ -72,11 +72,11 @@ void clave__semaphore_acquire_cancel(struct semaphore_acquire *k, clave_err err)
 /* Whose it is, and what whoever looks for deadlocks has to know of the semaphore. */
 static clave_err semaphore_acquire_sign(struct contender *place, const struct semaphore_acquire *k)
 {
-    const clave_semaphore *s = k->s;
+    const clave_async_semaphore *s = k->s;
     char task[24];
     snprintf(task, sizeof task, "%llx", (unsigned long long)k->task);
     clave_identity more = {.task = k->task ? task : NULL,
-                           .limit = s->shared_count ? 0 : clave_semaphore_limit(s),
+                           .limit = s->shared_count ? 0 : clave_async_semaphore_limit(s),
                            .yields = s->detector.delay_ms > 0};
     return clave__contender_sign(place, &more);
 }
@@ -99,7 +99,7 @@ static clave_err semaphore_acquire_take(struct contender **place, struct semapho
  * would be a try, and is not waited for. */
 static void take_next(struct semaphore_acquire *k)
 {
-    clave_lease *l = k->leases[k->got];
+    clave_async_lease *l = k->leases[k->got];
     bool late = !k->trying && k->deadline <= clave__client_now(k->s->client);
     clave_err err = late ? CLAVE_EBUSY
                          : semaphore_acquire_take(&l->place, k, &k->s->floor,
@@ -207,10 +207,11 @@ bool clave__semaphore_acquire_recount(struct semaphore_acquire *k)
 
 /* ---- life ------------------------------------------------------------------------------ */
 
-clave_err clave__semaphore_acquire_new(struct semaphore_acquire **out, clave_semaphore *s, size_t n)
+clave_err clave__semaphore_acquire_new(struct semaphore_acquire **out, clave_async_semaphore *s,
+                                       size_t n)
 {
     *out = NULL;
-    if (n > (SIZE_MAX - sizeof **out) / sizeof(clave_lease *))
+    if (n > (SIZE_MAX - sizeof **out) / sizeof(clave_async_lease *))
         return CLAVE_ENOMEM;
     struct semaphore_acquire *k = clave__mem_zalloc(s->mem, sizeof *k + n * sizeof *k->leases);
     if (!k)
@@ -234,10 +235,10 @@ clave_err clave__semaphore_acquire_new(struct semaphore_acquire **out, clave_sem
 
 clave_err clave__semaphore_acquire_start(struct semaphore_acquire *k)
 {
-    clave_semaphore *s = k->s;
+    clave_async_semaphore *s = k->s;
     k->trying = k->deadline <= clave__client_now(s->client);
     /* A try never waits, not for a connection either. */
-    bool in_vain = k->trying && !clave_client_is_connected(s->client);
+    bool in_vain = k->trying && !clave_async_client_is_connected(s->client);
     clave_err err = in_vain ? CLAVE_OK : take_gate(k);
     if (err != CLAVE_OK) {
         free_claim(k);

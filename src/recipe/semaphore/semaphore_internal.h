@@ -3,13 +3,13 @@
 #define CLAVE_RECIPE_SEMAPHORE_SEMAPHORE_INTERNAL_H
 
 #include "base/list.h"
-#include "clave/semaphore.h"
+#include "clave/async/semaphore.h"
 #include "recipe/contender/contender_config.h"
 #include "recipe/contender/deferred.h"
 #include "recipe/semaphore/shared_count.h"
 
-struct clave_semaphore {
-    clave_client *client;
+struct clave_async_semaphore {
+    clave_async_client *client;
     const struct clave_mem *mem;
     struct config gate;  /* <path>/locks */
     struct config floor; /* <path>/leases; its spec has the limit */
@@ -27,26 +27,27 @@ struct clave_semaphore {
     unsigned refs; /* the user, answers to come, calls that run */
 };
 
-void clave__semaphore_hold(clave_semaphore *s);
-void clave__semaphore_drop(clave_semaphore *s);
-/* The requests from now on are this owner's, a number as of clave_mutex_acquire. */
-void clave__semaphore_set_task(clave_semaphore *s, uint64_t task);
+void clave__semaphore_hold(clave_async_semaphore *s);
+void clave__semaphore_drop(clave_async_semaphore *s);
+/* The requests from now on are this owner's, a number as of clave_async_mutex_acquire. */
+void clave__semaphore_set_task(clave_async_semaphore *s, uint64_t task);
 /* One has ended, at this place of it. */
-void clave__semaphore_keep_text(clave_semaphore *s, clave_err err, const struct contender *place);
-void clave__semaphore_tell(clave_semaphore *s, const clave_lease_event *ev);
+void clave__semaphore_keep_text(clave_async_semaphore *s, clave_err err,
+                                const struct contender *place);
+void clave__semaphore_tell(clave_async_semaphore *s, const clave_lease_event *ev);
 
 /* One lease: being taken (a claim, and a place from when it is its turn), given out (a place),
  * lost (neither), or being given back (a callback at most). */
 struct semaphore_acquire;
-struct clave_lease {
+struct clave_async_lease {
     struct list link; /* in the semaphore's, once given out */
-    clave_semaphore *s;
+    clave_async_semaphore *s;
     struct semaphore_acquire *semaphore_acquire;
     struct contender *place;
     clave_err lost; /* why; OK while it is not */
     struct deferred left;
     clave_err left_err;
-    clave_lease_left_cb *cb;
+    clave_async_lease_left_cb *cb;
     void *arg;
 };
 
@@ -55,7 +56,7 @@ struct clave_lease {
 struct semaphore_acquire {
     struct deferred deferred;
     struct list link;
-    clave_semaphore *s;
+    clave_async_semaphore *s;
     uint64_t request;
     size_t n, got; /* leases[got] is being taken */
     int64_t deadline;
@@ -63,12 +64,12 @@ struct semaphore_acquire {
     uint64_t task;
     struct contender *gate;
     clave_err verdict;
-    clave_lease_cb *cb;
+    clave_async_lease_cb *cb;
     void *arg;
-    clave_lease *leases[];
+    clave_async_lease *leases[];
 };
 
-clave_err clave__semaphore_acquire_new(struct semaphore_acquire **out, clave_semaphore *s,
+clave_err clave__semaphore_acquire_new(struct semaphore_acquire **out, clave_async_semaphore *s,
                                        size_t n);
 /* Takes its place in the queue; when it fails the claim is freed. */
 clave_err clave__semaphore_acquire_start(struct semaphore_acquire *k);
@@ -79,7 +80,8 @@ void clave__semaphore_acquire_cancel(struct semaphore_acquire *k, clave_err err)
 /* There is another limit; false: it does not wait for one. */
 bool clave__semaphore_acquire_recount(struct semaphore_acquire *k);
 
-void clave__semaphore_lease_init(clave_lease *l, clave_semaphore *s, struct semaphore_acquire *k);
+void clave__semaphore_lease_init(clave_async_lease *l, clave_async_semaphore *s,
+                                 struct semaphore_acquire *k);
 /* Of the place of every lease. */
 extern const struct contender_events clave__semaphore_lease_events;
 /* Between the two: what happened to a lease that is being taken. */

@@ -6,25 +6,25 @@
 
 static void semaphore_lease_on_moved(void *owner)
 {
-    clave_lease *l = owner;
+    clave_async_lease *l = owner;
     clave__semaphore_acquire_lease_waits(l->semaphore_acquire);
 }
 
 static void semaphore_lease_on_held(void *owner)
 {
-    clave_lease *l = owner;
+    clave_async_lease *l = owner;
     clave__semaphore_acquire_lease_held(l->semaphore_acquire);
 }
 
 static void semaphore_lease_on_ended(void *owner, clave_err err)
 {
-    clave_lease *l = owner;
+    clave_async_lease *l = owner;
     clave__semaphore_keep_text(l->s, err, l->place);
     l->place = NULL;
     clave__semaphore_acquire_fail(l->semaphore_acquire, err);
 }
 
-static void semaphore_lease_tell(clave_lease *l, clave_lease_event_kind kind, clave_err why)
+static void semaphore_lease_tell(clave_async_lease *l, clave_lease_event_kind kind, clave_err why)
 {
     clave_lease_event ev = {.kind = kind, .lease = l, .why = why};
     clave__semaphore_tell(l->s, &ev);
@@ -32,7 +32,7 @@ static void semaphore_lease_tell(clave_lease *l, clave_lease_event_kind kind, cl
 
 static void semaphore_lease_on_lost(void *owner, clave_err why)
 {
-    clave_lease *l = owner;
+    clave_async_lease *l = owner;
     l->place = NULL;
     if (l->semaphore_acquire) {
         clave__semaphore_acquire_lease_lost(l->semaphore_acquire, why);
@@ -45,7 +45,7 @@ static void semaphore_lease_on_lost(void *owner, clave_err why)
 /* One that is taken while others are waited for is not anybody's to give back yet. */
 static void semaphore_lease_on_asked(void *owner)
 {
-    clave_lease *l = owner;
+    clave_async_lease *l = owner;
     if (!l->semaphore_acquire)
         semaphore_lease_tell(l, CLAVE_LEASE_ASKED, CLAVE_OK);
 }
@@ -60,16 +60,16 @@ const struct contender_events clave__semaphore_lease_events = {
 
 /* ---- giving back ----------------------------------------------------------------------- */
 
-static void free_lease(clave_lease *l)
+static void free_lease(clave_async_lease *l)
 {
     clave__mem_free(l->s->mem, l);
 }
 
 static void semaphore_lease_on_deferred(struct deferred *n)
 {
-    clave_lease *l = LIST_ENTRY(n, clave_lease, left);
-    clave_semaphore *s = l->s;
-    clave_lease_left_cb *cb = l->cb;
+    clave_async_lease *l = LIST_ENTRY(n, clave_async_lease, left);
+    clave_async_semaphore *s = l->s;
+    clave_async_lease_left_cb *cb = l->cb;
     void *arg = l->arg;
     clave_err err = l->left_err;
     free_lease(l);
@@ -79,12 +79,13 @@ static void semaphore_lease_on_deferred(struct deferred *n)
 
 static void semaphore_lease_on_left(void *arg, clave_err err)
 {
-    clave_lease *l = arg;
+    clave_async_lease *l = arg;
     l->left_err = err;
     clave__deferred_post(&l->left);
 }
 
-void clave__semaphore_lease_init(clave_lease *l, clave_semaphore *s, struct semaphore_acquire *k)
+void clave__semaphore_lease_init(clave_async_lease *l, clave_async_semaphore *s,
+                                 struct semaphore_acquire *k)
 {
     l->s = s;
     l->semaphore_acquire = k;
@@ -92,7 +93,7 @@ void clave__semaphore_lease_init(clave_lease *l, clave_semaphore *s, struct sema
     clave__deferred_init(&l->left, &s->deferred_list, semaphore_lease_on_deferred);
 }
 
-clave_err clave_lease_release(clave_lease *l, clave_lease_left_cb *cb, void *arg)
+clave_err clave_async_lease_release(clave_async_lease *l, clave_async_lease_left_cb *cb, void *arg)
 {
     struct contender *place = l->place;
     list_remove(&l->link);
@@ -115,7 +116,7 @@ clave_err clave_lease_release(clave_lease *l, clave_lease_left_cb *cb, void *arg
 
 /* ---- what is known --------------------------------------------------------------------- */
 
-bool clave_lease_grant(const clave_lease *l, clave_grant *out)
+bool clave_async_lease_grant(const clave_async_lease *l, clave_grant *out)
 {
     if (!l->place)
         return false;
@@ -123,14 +124,14 @@ bool clave_lease_grant(const clave_lease *l, clave_grant *out)
     return true;
 }
 
-bool clave_lease_valid_for(const clave_lease *l, int64_t now, int64_t ms)
+bool clave_async_lease_valid_for(const clave_async_lease *l, int64_t now, int64_t ms)
 {
     clave_grant g;
-    return clave_lease_grant(l, &g) && clave__grant_lasts(&g, now, ms);
+    return clave_async_lease_grant(l, &g) && clave__grant_lasts(&g, now, ms);
 }
 
-clave_err clave_lease_multi(clave_lease *l, const clave_op *ops, size_t nops, clave_result_cb *cb,
-                            void *arg)
+clave_err clave_async_lease_multi(clave_async_lease *l, const clave_op *ops, size_t nops,
+                                  clave_result_cb *cb, void *arg)
 {
     if (!l->place)
         return CLAVE_ELOST;

@@ -66,7 +66,7 @@ static void on_later(struct timer *t, int64_t now)
     shared_count_end(q);
 }
 
-static void on_made(clave_client *c, const clave_result *res, void *arg)
+static void on_made(clave_async_client *c, const clave_result *res, void *arg)
 {
     (void)c;
     struct shared_count *q = arg;
@@ -81,7 +81,7 @@ static void on_made(clave_client *c, const clave_result *res, void *arg)
     shared_count_end(q);
 }
 
-static void on_awaited(clave_client *c, const clave_result *res, void *arg)
+static void on_awaited(clave_async_client *c, const clave_result *res, void *arg)
 {
     (void)c;
     struct shared_count *q = arg;
@@ -100,9 +100,9 @@ static void make(struct shared_count *q)
     clave_err err;
     if (q->seed > 0) {
         shared_count_encode(q->seed, data);
-        err = clave_create(q->client, q->node.path, data, SIZE, &o, on_made, q);
+        err = clave_async_create(q->client, q->node.path, data, SIZE, &o, on_made, q);
     } else {
-        err = clave_exists(q->client, q->node.path, q->node.watch, on_awaited, q);
+        err = clave_async_exists(q->client, q->node.path, q->node.watch, on_awaited, q);
     }
     if (err == CLAVE_OK)
         shared_count_begin(q);
@@ -153,9 +153,9 @@ static void shared_count_on_state(struct listener *l, clave_state state, clave_e
     shared_count_end(q);
 }
 
-clave_err clave__shared_count_new(struct shared_count **out, clave_client *c, const char *path,
-                                  uint32_t seed, const struct shared_count_events *events,
-                                  void *owner)
+clave_err clave__shared_count_new(struct shared_count **out, clave_async_client *c,
+                                  const char *path, uint32_t seed,
+                                  const struct shared_count_events *events, void *owner)
 {
     const struct clave_mem *mem = clave__client_mem(c);
     *out = NULL;
@@ -195,13 +195,13 @@ void clave__shared_count_free(struct shared_count *q)
     shared_count_begin(q);
     q->owner = NULL;
     clave__client_timer_clear(q->client, &q->later);
-    clave_watch_disarm(q->node.watch);
+    clave_async_watch_disarm(q->node.watch);
     shared_count_end(q);
 }
 
 clave_err clave__shared_count_refresh(struct shared_count *q)
 {
-    bool follows = q->node.asking || clave_watch_is_armed(q->node.watch);
+    bool follows = q->node.asking || clave_async_watch_is_armed(q->node.watch);
     return follows ? CLAVE_OK : clave__node_watch_ask(&q->node);
 }
 
@@ -210,5 +210,5 @@ clave_err clave__shared_count_set(struct shared_count *q, uint32_t value, clave_
 {
     uint8_t data[SIZE];
     shared_count_encode(value, data);
-    return clave_set(q->client, q->node.path, data, SIZE, -1, cb, arg);
+    return clave_async_set(q->client, q->node.path, data, SIZE, -1, cb, arg);
 }

@@ -14,7 +14,7 @@ struct shared_count_events {
 };
 
 struct shared_count {
-    clave_client *client;
+    clave_async_client *client;
     const struct clave_mem *mem;
     const struct shared_count_events *events;
     void *owner; /* NULL: given up, waits only for what is under way */
@@ -27,14 +27,14 @@ struct shared_count {
 };
 
 /* Begins to read. ENOMEM, EPATH, ECLOSED. */
-clave_err clave__shared_count_new(struct shared_count **out, clave_client *c, const char *path,
-                                  uint32_t seed, const struct shared_count_events *events,
-                                  void *owner);
+clave_err clave__shared_count_new(struct shared_count **out, clave_async_client *c,
+                                  const char *path, uint32_t seed,
+                                  const struct shared_count_events *events, void *owner);
 /* No event after this. NULL is ignored. */
 void clave__shared_count_free(struct shared_count *q);
 /* Reads again unless it is being read or watched. */
 clave_err clave__shared_count_refresh(struct shared_count *q);
-/* As clave_set. */
+/* As clave_async_set. */
 clave_err clave__shared_count_set(struct shared_count *q, uint32_t value, clave_result_cb *cb,
                                   void *arg);
 

@@ -3,7 +3,7 @@
 #ifndef CLAVE_RUNTIME_BLOCKING_ARENA_H
 #define CLAVE_RUNTIME_BLOCKING_ARENA_H
 
-#include "clave/mutex.h"
+#include "clave/async/mutex.h"
 
 struct arena {
     char *at; /* NULL: they are only measured */

@@ -27,7 +27,7 @@ void clave__call_finish(struct call *c, clave_err err)
         call_free(c);
 }
 
-void clave__call_on_result(clave_client *client, const clave_result *res, void *arg)
+void clave__call_on_result(clave_async_client *client, const clave_result *res, void *arg)
 {
     struct call *c = arg;
     (void)client;
@@ -37,10 +37,10 @@ void clave__call_on_result(clave_client *client, const clave_result *res, void *
 static void call_begin(struct task *t)
 {
     struct call *c = LIST_ENTRY(t, struct call, task);
-    clave_session *s = c->session;
+    clave_client *s = c->session;
     clave_loop *l = s->loop;
     if (!s->ended)
-        clave_client_tick(s->client, clave_now());
+        clave_async_client_tick(s->client, clave_now());
     clave__loop_lock(l);
     bool abandoned = c->abandoned; /* since it was taken from the queue: args are gone */
     c->state = CALL_BEGINNING;
@@ -66,7 +66,7 @@ static void call_begin(struct task *t)
     clave__blocking_flush_later(s);
 }
 
-static struct call *call_new(clave_session *s, const struct call_spec *spec, bool wants_reply)
+static struct call *call_new(clave_client *s, const struct call_spec *spec, bool wants_reply)
 {
     struct call *c = calloc(1, sizeof *c);
     if (!c)
@@ -96,7 +96,7 @@ static bool await(struct call *c, int64_t deadline)
     return true;
 }
 
-clave_err clave__call(clave_session *s, const struct call_spec *spec, int64_t timeout_ms,
+clave_err clave__call(clave_client *s, const struct call_spec *spec, int64_t timeout_ms,
                       clave_reply **out)
 {
     clave_loop *l = s->loop;
@@ -106,7 +106,7 @@ clave_err clave__call(clave_session *s, const struct call_spec *spec, int64_t ti
     if (!clave__loop_is_here(l) || clave__session_has_ended(s))
         return CLAVE_ECLOSED;
     if (clave__loop_is_current(l))
-        return CLAVE_EDEADLK;
+        return CLAVE_ELOOPTHREAD;
     struct call *c = call_new(s, spec, out != NULL);
     if (!c)
         return CLAVE_ENOMEM;

@@ -17,21 +17,22 @@ static bool blocking_client_is_connected(clave_state state)
 }
 
 /* With the mutex. */
-static void wake_waiters(clave_session *s)
+static void wake_waiters(clave_client *s)
 {
     for (struct list *e = s->waiters.next; e != &s->waiters; e = e->next)
         clave__cell_wake(&LIST_ENTRY(e, struct waiter, link)->cell);
 }
 
-static void blocking_client_on_state(clave_client *c, clave_state state, clave_err why, void *arg)
+static void blocking_client_on_state(clave_async_client *c, clave_state state, clave_err why,
+                                     void *arg)
 {
-    clave_session *s = arg;
+    clave_client *s = arg;
     if (!s->uv) /* it was not opened after all: the caller hears of that by the error */
         return;
     clave__loop_lock(s->loop);
     s->state = state;
     s->why = why;
-    s->id = clave_client_session_id(c);
+    s->id = clave_async_client_session_id(c);
     s->was_connected = s->was_connected || blocking_client_is_connected(state);
     wake_waiters(s);
     clave__loop_unlock(s->loop);
@@ -40,7 +41,7 @@ static void blocking_client_on_state(clave_client *c, clave_state state, clave_e
 }
 
 /* Only this thread writes it, and so may read it without the mutex. */
-static void look_at_refusal(clave_session *s)
+static void look_at_refusal(clave_client *s)
 {
     const char *why;
     clave_err refusal = clave__uv_refusal(s->uv, &why);
@@ -54,7 +55,7 @@ static void look_at_refusal(clave_session *s)
 
 static void blocking_client_on_settled(void *arg)
 {
-    clave_session *s = arg;
+    clave_client *s = arg;
     look_at_refusal(s);
     for (struct list *e = s->children.next; e != &s->children; e = e->next) {
         struct observer *o = LIST_ENTRY(e, struct observer, link);
@@ -65,17 +66,17 @@ static void blocking_client_on_settled(void *arg)
 
 static void blocking_client_flush(struct task *t)
 {
-    clave_session *s = LIST_ENTRY(t, struct clave_session, flush);
+    clave_client *s = LIST_ENTRY(t, struct clave_client, flush);
     if (!s->ended)
         clave_uv_flush(s->uv);
 }
 
-void clave__blocking_flush_later(clave_session *s)
+void clave__blocking_flush_later(clave_client *s)
 {
     clave__loop_finally(s->loop, &s->flush);
 }
 
-bool clave__blocking_await_locked(clave_session *s, int64_t deadline)
+bool clave__blocking_await_locked(clave_client *s, int64_t deadline)
 {
     struct waiter w;
     clave__cell_init(&w.cell);
@@ -88,18 +89,18 @@ bool clave__blocking_await_locked(clave_session *s, int64_t deadline)
 
 /* ---- life ------------------------------------------------------------------------------ */
 
-void clave__session_ref(clave_session *s)
+void clave__session_ref(clave_client *s)
 {
     (void)__atomic_add_fetch(&s->refs, 1, __ATOMIC_RELAXED);
 }
 
-void clave__session_adopt(clave_session *s, struct observer *o)
+void clave__session_adopt(clave_client *s, struct observer *o)
 {
     list_push_back(&s->children, &o->link);
     clave__session_ref(s);
 }
 
-void clave__session_unref(clave_session *s)
+void clave__session_unref(clave_client *s)
 {
     if (__atomic_sub_fetch(&s->refs, 1, __ATOMIC_ACQ_REL) > 0)
         return;
@@ -107,7 +108,7 @@ void clave__session_unref(clave_session *s)
     free(s);
 }
 
-bool clave__session_has_ended(clave_session *s)
+bool clave__session_has_ended(clave_client *s)
 {
     clave__loop_lock(s->loop);
     bool ended = s->ended;
@@ -116,28 +117,28 @@ bool clave__session_has_ended(clave_session *s)
 }
 
 struct blocking_client_start {
-    clave_session *s;
+    clave_client *s;
     clave_err err;
 };
 
 static void blocking_client_start(void *arg)
 {
     struct blocking_client_start *a = arg;
-    clave_session *s = a->s;
+    clave_client *s = a->s;
     a->err = clave__uv_start(&s->uv, &s->loop->uv, &s->loop->wakeup, s->client);
     if (a->err == CLAVE_OK)
         clave__uv_on_settled(s->uv, blocking_client_on_settled, s);
 }
 
-static clave_err start_client(clave_session *s)
+static clave_err start_client(clave_client *s)
 {
     struct blocking_client_start a = {.s = s, .err = CLAVE_ECLOSED};
-    if (clave__loop_run(s->loop, blocking_client_start, &a) == CLAVE_EDEADLK)
+    if (clave__loop_run(s->loop, blocking_client_start, &a) == CLAVE_ELOOPTHREAD)
         blocking_client_start(&a);
     return a.err;
 }
 
-static clave_err new_client(clave_session *s, const char *connect, const clave_client_options *o)
+static clave_err new_client(clave_client *s, const char *connect, const clave_client_options *o)
 {
     clave_client_options own;
     clave_err err = clave__options_take(&own, sizeof own, o);
@@ -150,7 +151,7 @@ static clave_err new_client(clave_session *s, const char *connect, const clave_c
     s->state_arg = own.state_arg;
     own.state_cb = blocking_client_on_state;
     own.state_arg = s;
-    return clave_client_new(&s->client, &own);
+    return clave_async_client_new(&s->client, &own);
 }
 
 static const char *connect_or_default(const char *connect)
@@ -161,11 +162,11 @@ static const char *connect_or_default(const char *connect)
     return env && *env ? env : "local:";
 }
 
-clave_err clave_session_open(clave_session **out, clave_loop *loop, const char *connect,
-                             const clave_client_options *o)
+clave_err clave_client_open(clave_client **out, clave_loop *loop, const char *connect,
+                            const clave_client_options *o)
 {
     clave_err err = CLAVE_ENOMEM;
-    clave_session *s = calloc(1, sizeof *s);
+    clave_client *s = calloc(1, sizeof *s);
     *out = NULL;
     if (!s)
         return err;
@@ -192,32 +193,32 @@ clave_err clave_session_open(clave_session **out, clave_loop *loop, const char *
     *out = s;
     return CLAVE_OK;
 fail:
-    clave_client_free(s->client);
+    clave_async_client_free(s->client);
     if (s->own_loop)
         clave_loop_free(s->loop);
     free(s);
     return err;
 }
 
-void clave__blocking_enter_locked(clave_session *s)
+void clave__blocking_enter_locked(clave_client *s)
 {
     s->inside++;
 }
 
-void clave__blocking_leave_locked(clave_session *s)
+void clave__blocking_leave_locked(clave_client *s)
 {
     if (--s->inside == 0)
         wake_waiters(s);
 }
 
-clave_err clave_session_wait(clave_session *s, int64_t timeout_ms)
+clave_err clave_client_wait(clave_client *s, int64_t timeout_ms)
 {
     int64_t deadline = clave__deadline_after(timeout_ms);
     clave_err err = CLAVE_OK;
     if (!clave__loop_is_here(s->loop))
         return CLAVE_ECLOSED;
     if (clave__loop_is_current(s->loop))
-        return CLAVE_EDEADLK;
+        return CLAVE_ELOOPTHREAD;
     clave_loop *l = s->loop;
     clave__loop_lock(l);
     clave__blocking_enter_locked(s);
@@ -236,13 +237,13 @@ clave_err clave_session_wait(clave_session *s, int64_t timeout_ms)
 
 static void close_client(void *arg)
 {
-    clave_session *s = arg;
-    clave_client_close(s->client, clave_now());
+    clave_client *s = arg;
+    clave_async_client_close(s->client, clave_now());
     clave_uv_flush(s->uv);
 }
 
 /* The user's code runs only when no child relies on the client any more: it may free them. */
-static void end_children(clave_session *s)
+static void end_children(clave_client *s)
 {
     struct list *e;
     while ((e = list_pop_front(&s->children))) {
@@ -253,12 +254,12 @@ static void end_children(clave_session *s)
 
 static void on_stopped(void *arg)
 {
-    clave_session *s = arg;
+    clave_client *s = arg;
     clave__loop_lock(s->loop);
     s->ended = true;
     clave__loop_unlock(s->loop);
     end_children(s);
-    clave_client_free(s->client);
+    clave_async_client_free(s->client);
     s->client = NULL;
     s->uv = NULL;
     clave__loop_lock(s->loop);
@@ -269,19 +270,19 @@ static void on_stopped(void *arg)
 
 static void stop_client(void *arg)
 {
-    clave_session *s = arg;
-    clave_client_abandon(s->client, clave_now()); /* does nothing to one that is closed */
+    clave_client *s = arg;
+    clave_async_client_abandon(s->client, clave_now()); /* does nothing to one that is closed */
     clave_uv_flush(s->uv);
     clave_uv_stop(s->uv, on_stopped, s);
 }
 
-void clave_session_close(clave_session *s, int64_t timeout_ms)
+void clave_client_close(clave_client *s, int64_t timeout_ms)
 {
     if (!s || !clave__loop_is_here(s->loop))
         return;
     clave_loop *l = s->loop;
     int64_t deadline = clave__deadline_after(timeout_ms);
-    clave__loop_must_not_be_current(l, "clave_session_close");
+    clave__loop_must_not_be_current(l, "clave_client_close");
     (void)clave__loop_run(l, close_client, s);
     clave__loop_lock(l);
     while (s->state != CLAVE_STATE_CLOSED && clave__blocking_await_locked(s, deadline))
@@ -299,7 +300,7 @@ void clave_session_close(clave_session *s, int64_t timeout_ms)
 
 /* ---- what is known ------------------------------------------------------------------------ */
 
-clave_state clave_session_state(clave_session *s)
+clave_state clave_client_state(clave_client *s)
 {
     if (!clave__loop_is_here(s->loop))
         return CLAVE_STATE_CLOSED;
@@ -309,7 +310,7 @@ clave_state clave_session_state(clave_session *s)
     return state;
 }
 
-int64_t clave_session_id(clave_session *s)
+int64_t clave_client_id(clave_client *s)
 {
     if (!clave__loop_is_here(s->loop))
         return 0;
@@ -320,7 +321,7 @@ int64_t clave_session_id(clave_session *s)
 }
 
 struct errmsg {
-    clave_session *s;
+    clave_client *s;
     char *buf;
     size_t cap;
 };
@@ -330,21 +331,21 @@ static void copy_errmsg(void *arg)
     struct errmsg *e = arg;
     const char *text;
     if (clave__uv_refusal(e->s->uv, &text) == CLAVE_OK)
-        text = clave_client_errmsg(e->s->client);
+        text = clave_async_client_errmsg(e->s->client);
     size_t n = strlen(text);
     n = n < e->cap ? n : e->cap - 1;
     memcpy(e->buf, text, n);
     e->buf[n] = '\0';
 }
 
-const char *clave_session_errmsg(clave_session *s, char *buf, size_t cap)
+const char *clave_client_errmsg(clave_client *s, char *buf, size_t cap)
 {
     struct errmsg e = {.s = s, .buf = buf, .cap = cap};
     if (!clave__loop_is_here(s->loop))
         snprintf(
             buf, cap,
             "this process is a fork of the one that has the session, and needs one of its own");
-    else if (cap > 0 && clave__loop_run(s->loop, copy_errmsg, &e) == CLAVE_EDEADLK)
+    else if (cap > 0 && clave__loop_run(s->loop, copy_errmsg, &e) == CLAVE_ELOOPTHREAD)
         copy_errmsg(&e);
     return buf;
 }
@@ -353,7 +354,7 @@ const char *clave_session_errmsg(clave_session *s, char *buf, size_t cap)
 
 struct blocking_client_visit {
     struct task task; /* _post only */
-    clave_session *s;
+    clave_client *s;
     clave_loop_fn *fn;
     void *arg;
     bool too_late;
@@ -365,7 +366,7 @@ static void blocking_client_visit(void *arg)
     v->too_late = v->s->ended;
     if (v->too_late)
         return;
-    clave_client_tick(v->s->client, clave_now());
+    clave_async_client_tick(v->s->client, clave_now());
     v->fn(v->s->client, v->arg);
     clave__blocking_flush_later(v->s);
 }
@@ -380,7 +381,7 @@ static void visit_and_free(struct task *t)
 
 /* From here on the loop's thread stays until _leave. false: the session has ended, and its
  * children are nobody else's any more. */
-static bool enter_unless_ended(clave_session *s)
+static bool enter_unless_ended(clave_client *s)
 {
     bool current = clave__loop_is_current(s->loop);
     clave__loop_lock(s->loop);
@@ -393,14 +394,14 @@ static bool enter_unless_ended(clave_session *s)
     return !ended;
 }
 
-static void blocking_client_leave(clave_session *s)
+static void blocking_client_leave(clave_client *s)
 {
     clave__loop_lock(s->loop);
     clave__blocking_leave_locked(s);
     clave__loop_unlock(s->loop);
 }
 
-clave_err clave_session_run(clave_session *s, clave_loop_fn *fn, void *arg)
+clave_err clave_client_run(clave_client *s, clave_loop_fn *fn, void *arg)
 {
     struct blocking_client_visit v = {.s = s, .fn = fn, .arg = arg};
     if (!clave__loop_is_here(s->loop) || !enter_unless_ended(s))
@@ -410,10 +411,10 @@ clave_err clave_session_run(clave_session *s, clave_loop_fn *fn, void *arg)
     return v.too_late ? CLAVE_ECLOSED : err;
 }
 
-void clave__blocking_do(clave_session *s, clave_loop_fn *fn, void *arg)
+void clave__blocking_do(clave_client *s, clave_loop_fn *fn, void *arg)
 {
-    clave_err err = clave_session_run(s, fn, arg);
-    if (err == CLAVE_EDEADLK && !s->ended)
+    clave_err err = clave_client_run(s, fn, arg);
+    if (err == CLAVE_ELOOPTHREAD && !s->ended)
         fn(s->client, arg);
 }
 
@@ -421,13 +422,13 @@ struct refusal {
     const char *name, *fault;
 };
 
-static void tell_refusal(clave_client *c, void *arg)
+static void tell_refusal(clave_async_client *c, void *arg)
 {
     const struct refusal *r = arg;
     clave__client_fault(c, "%s %s", r->name, r->fault);
 }
 
-clave_err clave__session_take_options(clave_session *s, void *dst, size_t dst_size, const void *src,
+clave_err clave__session_take_options(clave_client *s, void *dst, size_t dst_size, const void *src,
                                       const char *name)
 {
     struct refusal r = {.name = name, .fault = clave__options_fault(dst_size, src)};
@@ -436,7 +437,7 @@ clave_err clave__session_take_options(clave_session *s, void *dst, size_t dst_si
     return clave__options_take(dst, dst_size, src);
 }
 
-clave_err clave_session_post(clave_session *s, clave_loop_fn *fn, void *arg)
+clave_err clave_client_post(clave_client *s, clave_loop_fn *fn, void *arg)
 {
     if (!clave__loop_is_here(s->loop))
         return CLAVE_ECLOSED;
@@ -449,7 +450,7 @@ clave_err clave_session_post(clave_session *s, clave_loop_fn *fn, void *arg)
     return CLAVE_OK;
 }
 
-bool clave__blocking_never_connected(clave_session *s)
+bool clave__blocking_never_connected(clave_client *s)
 {
     clave__loop_lock(s->loop);
     bool never = !s->was_connected;

@@ -73,7 +73,7 @@ struct roots {
 };
 
 /* Into the reply, which is there as long as the call is, whoever has given up waiting. */
-static void deadlock_on_found(clave_client *client, clave_err err, const clave_deadlock *list,
+static void deadlock_on_found(clave_async_client *client, clave_err err, const clave_deadlock *list,
                               size_t n, void *arg)
 {
     struct call *c = arg;
@@ -89,11 +89,11 @@ static void deadlock_on_found(clave_client *client, clave_err err, const clave_d
 static clave_err deadlock_begin(struct call *c, void *args)
 {
     const struct roots *r = args;
-    return clave_deadlocks_find(c->session->client, r->list, r->n, deadlock_on_found, c);
+    return clave_async_deadlocks_find(c->session->client, r->list, r->n, deadlock_on_found, c);
 }
 
-clave_err clave_session_deadlocks(clave_session *s, const char *const *roots, size_t nroots,
-                                  int64_t timeout_ms, clave_deadlocks **out)
+clave_err clave_deadlocks_find(clave_client *s, const char *const *roots, size_t nroots,
+                               int64_t timeout_ms, clave_deadlocks **out)
 {
     struct roots r = {.list = roots, .n = nroots};
     struct call_spec spec = {.begin = deadlock_begin, .args = &r};
@@ -111,20 +111,20 @@ clave_err clave_session_deadlocks(clave_session *s, const char *const *roots, si
 /* ---- what an acquire has ended with -------------------------------------------------------- */
 
 struct question {
-    const clave_mutex *mutex;
+    const clave_async_mutex *mutex;
     char *buf;
     size_t cap;
 };
 
-static void deadlock_answer(clave_client *c, void *arg)
+static void deadlock_answer(clave_async_client *c, void *arg)
 {
     const struct question *q = arg;
     (void)c;
-    const char *text = clave_mutex_deadlock(q->mutex);
+    const char *text = clave_async_mutex_deadlock(q->mutex);
     snprintf(q->buf, q->cap, "%s", text ? text : "");
 }
 
-const char *clave_lock_deadlock(clave_lock *l, char *buf, size_t cap)
+const char *clave_mutex_deadlock(clave_mutex *l, char *buf, size_t cap)
 {
     struct question q = {.mutex = l->mutex, .buf = buf, .cap = cap};
     snprintf(buf, cap, "%s", "");

@@ -1,18 +1,18 @@
-/* latch.c - clave_latch for threads. What a thread asks about the leadership is answered from a
- * copy of the grant that the loop's thread keeps up to date after every pass, as for a lock. */
-#include "clave/candidate.h"
+/* latch.c - clave_async_latch for threads. What a thread asks about the leadership is answered from
+ * a copy of the grant that the loop's thread keeps up to date after every pass, as for a lock. */
+#include "clave/latch.h"
 
 #include <stdlib.h>
 
-#include "clave/elementary.h"
-#include "clave/leader.h"
+#include "clave/async/leader.h"
+#include "clave/async/plain_layouts.h"
 #include "runtime/blocking/call.h"
 
 enum { FREE_WAIT_MS = 1000 };
 
-struct clave_candidate {
-    clave_session *session;
-    clave_latch *latch; /* the loop's thread only, as the observer */
+struct clave_latch {
+    clave_client *session;
+    clave_async_latch *latch; /* the loop's thread only, as the observer */
     struct observer observer;
     clave_latch_event_cb *event_cb; /* the user's */
     void *event_arg;
@@ -23,7 +23,7 @@ struct clave_candidate {
 
 /* ---- what the loop's thread makes known ---------------------------------------------------- */
 
-static void blocking_latch_publish(clave_candidate *c, const clave_grant *g)
+static void blocking_latch_publish(clave_latch *c, const clave_grant *g)
 {
     if (c->token == g->token && c->deadline == g->deadline)
         return;
@@ -35,21 +35,21 @@ static void blocking_latch_publish(clave_candidate *c, const clave_grant *g)
     clave__loop_unlock(c->session->loop);
 }
 
-static void blocking_latch_refresh(clave_candidate *c)
+static void blocking_latch_refresh(clave_latch *c)
 {
     clave_grant g = {.deadline = INT64_MIN};
-    (void)clave_latch_grant(c->latch, &g);
+    (void)clave_async_latch_grant(c->latch, &g);
     blocking_latch_publish(c, &g);
 }
 
 static void blocking_latch_on_settled(struct observer *o)
 {
-    blocking_latch_refresh(LIST_ENTRY(o, clave_candidate, observer));
+    blocking_latch_refresh(LIST_ENTRY(o, clave_latch, observer));
 }
 
-static void blocking_latch_on_event(clave_latch *l, const clave_latch_event *ev, void *arg)
+static void blocking_latch_on_event(clave_async_latch *l, const clave_latch_event *ev, void *arg)
 {
-    clave_candidate *c = arg;
+    clave_latch *c = arg;
     if (c->latch)
         blocking_latch_refresh(c); /* before anybody acts on the news */
     if (c->event_cb)
@@ -61,7 +61,7 @@ static void blocking_latch_on_event(clave_latch *l, const clave_latch_event *ev,
 enum layout { LAYOUT_CURATOR, LAYOUT_FAIR, LAYOUT_UNFAIR };
 
 struct birth {
-    clave_candidate *c;
+    clave_latch *c;
     enum layout layout;
     const char *path;
     const char *prefix; /* fair */
@@ -69,27 +69,28 @@ struct birth {
     clave_err err;
 };
 
-static void blocking_latch_create(clave_client *client, void *arg)
+static void blocking_latch_create(clave_async_client *client, void *arg)
 {
     struct birth *b = arg;
-    clave_latch **out = &b->c->latch;
-    b->err = b->layout == LAYOUT_FAIR ? clave_latch_new_fair(out, client, b->path, b->prefix, b->o)
-             : b->layout == LAYOUT_UNFAIR ? clave_latch_new_unfair(out, client, b->path, b->o)
-                                          : clave_latch_new(out, client, b->path, b->o);
+    clave_async_latch **out = &b->c->latch;
+    b->err = b->layout == LAYOUT_FAIR
+                 ? clave_async_latch_new_fair(out, client, b->path, b->prefix, b->o)
+             : b->layout == LAYOUT_UNFAIR ? clave_async_latch_new_unfair(out, client, b->path, b->o)
+                                          : clave_async_latch_new(out, client, b->path, b->o);
     if (b->err == CLAVE_OK)
         clave__session_adopt(b->c->session, &b->c->observer);
 }
 
 static void candidate_on_session_ended(struct observer *o)
 {
-    clave_candidate *c = LIST_ENTRY(o, clave_candidate, observer);
-    clave_latch_free(c->latch);
+    clave_latch *c = LIST_ENTRY(o, clave_latch, observer);
+    clave_async_latch_free(c->latch);
     c->latch = NULL;
     blocking_latch_publish(c, &(clave_grant){.deadline = INT64_MIN});
 }
 
 /* `b`: layout, path, prefix. */
-static clave_err new_candidate(clave_candidate **out, clave_session *s, struct birth b,
+static clave_err new_candidate(clave_latch **out, clave_client *s, struct birth b,
                                const clave_latch_options *o)
 {
     clave_latch_options own;
@@ -97,7 +98,7 @@ static clave_err new_candidate(clave_candidate **out, clave_session *s, struct b
     clave_err err = clave__session_take_options(s, &own, sizeof own, o, "clave_latch_options");
     if (err != CLAVE_OK)
         return err;
-    clave_candidate *c = calloc(1, sizeof *c);
+    clave_latch *c = calloc(1, sizeof *c);
     if (!c)
         return CLAVE_ENOMEM;
     c->session = s;
@@ -122,38 +123,38 @@ static clave_err new_candidate(clave_candidate **out, clave_session *s, struct b
     return CLAVE_OK;
 }
 
-clave_err clave_candidate_new(clave_candidate **out, clave_session *s, const char *path,
-                              const clave_latch_options *o)
+clave_err clave_latch_new(clave_latch **out, clave_client *s, const char *path,
+                          const clave_latch_options *o)
 {
     return new_candidate(out, s, (struct birth){.layout = LAYOUT_CURATOR, .path = path}, o);
 }
 
-clave_err clave_candidate_new_fair(clave_candidate **out, clave_session *s, const char *path,
-                                   const char *prefix, const clave_latch_options *o)
+clave_err clave_latch_new_fair(clave_latch **out, clave_client *s, const char *path,
+                               const char *prefix, const clave_latch_options *o)
 {
     struct birth b = {.layout = LAYOUT_FAIR, .path = path, .prefix = prefix};
     return new_candidate(out, s, b, o);
 }
 
-clave_err clave_candidate_new_unfair(clave_candidate **out, clave_session *s, const char *node,
-                                     const clave_latch_options *o)
+clave_err clave_latch_new_unfair(clave_latch **out, clave_client *s, const char *node,
+                                 const clave_latch_options *o)
 {
     return new_candidate(out, s, (struct birth){.layout = LAYOUT_UNFAIR, .path = node}, o);
 }
 
-static void blocking_latch_destroy(clave_client *client, void *arg)
+static void blocking_latch_destroy(clave_async_client *client, void *arg)
 {
-    clave_candidate *c = arg;
+    clave_latch *c = arg;
     (void)client;
     list_remove(&c->observer.link);
-    clave_latch_free(c->latch);
+    clave_async_latch_free(c->latch);
 }
 
-void clave_candidate_free(clave_candidate *c)
+void clave_latch_free(clave_latch *c)
 {
     if (!c || !clave__loop_is_here(c->session->loop))
         return;
-    (void)clave_candidate_close(c, CLAVE_CLOSE_SILENT, FREE_WAIT_MS);
+    (void)clave_latch_close(c, CLAVE_CLOSE_SILENT, FREE_WAIT_MS);
     clave__blocking_do(c->session, blocking_latch_destroy, c);
     clave__cell_fini(&c->lost);
     clave__session_unref(c->session);
@@ -164,7 +165,7 @@ void clave_candidate_free(clave_candidate *c)
 
 /* What one call asks of the latch. */
 struct request {
-    clave_candidate *c;
+    clave_latch *c;
     int64_t deadline;
     clave_latch_close_mode mode;
     const void *data;
@@ -176,12 +177,12 @@ struct request {
 
 /* What does not wait: in callbacks too. */
 struct step {
-    clave_candidate *c;
-    clave_err (*take)(clave_latch *l);
+    clave_latch *c;
+    clave_err (*take)(clave_async_latch *l);
     clave_err err;
 };
 
-static void take_step(clave_client *client, void *arg)
+static void take_step(clave_async_client *client, void *arg)
 {
     struct step *s = arg;
     (void)client;
@@ -189,21 +190,21 @@ static void take_step(clave_client *client, void *arg)
     blocking_latch_refresh(s->c);
 }
 
-clave_err clave_candidate_start(clave_candidate *c)
+clave_err clave_latch_start(clave_latch *c)
 {
-    struct step s = {.c = c, .take = clave_latch_start, .err = CLAVE_ECLOSED};
+    struct step s = {.c = c, .take = clave_async_latch_start, .err = CLAVE_ECLOSED};
     clave__blocking_do(c->session, take_step, &s);
     return s.err;
 }
 
-clave_err clave_candidate_resign(clave_candidate *c)
+clave_err clave_latch_resign(clave_latch *c)
 {
-    struct step s = {.c = c, .take = clave_latch_resign, .err = CLAVE_ECLOSED};
+    struct step s = {.c = c, .take = clave_async_latch_resign, .err = CLAVE_ECLOSED};
     clave__blocking_do(c->session, take_step, &s);
     return s.err;
 }
 
-static void blocking_latch_on_verdict(clave_latch *l, clave_err err, void *arg)
+static void blocking_latch_on_verdict(clave_async_latch *l, clave_err err, void *arg)
 {
     (void)l;
     clave__call_finish(arg, err);
@@ -212,12 +213,12 @@ static void blocking_latch_on_verdict(clave_latch *l, clave_err err, void *arg)
 static clave_err begin_close(struct call *call, void *args)
 {
     const struct request *r = args;
-    clave_err err = clave_latch_close(r->c->latch, r->mode, blocking_latch_on_verdict, call);
+    clave_err err = clave_async_latch_close(r->c->latch, r->mode, blocking_latch_on_verdict, call);
     blocking_latch_refresh(r->c);
     return err;
 }
 
-clave_err clave_candidate_close(clave_candidate *c, clave_latch_close_mode mode, int64_t timeout_ms)
+clave_err clave_latch_close(clave_latch *c, clave_latch_close_mode mode, int64_t timeout_ms)
 {
     struct request r = {.c = c, .mode = mode};
     struct call_spec spec = {.begin = begin_close, .args = &r};
@@ -229,12 +230,12 @@ static clave_err begin_await(struct call *call, void *args)
 {
     const struct request *r = args;
     /* Who never started never leads; Curator's await throws then. */
-    if (clave_latch_state_of(r->c->latch) == CLAVE_LATCH_LATENT)
+    if (clave_async_latch_state_of(r->c->latch) == CLAVE_LATCH_LATENT)
         return CLAVE_EINVAL;
-    return clave_latch_await(r->c->latch, r->deadline, blocking_latch_on_verdict, call);
+    return clave_async_latch_await(r->c->latch, r->deadline, blocking_latch_on_verdict, call);
 }
 
-clave_err clave_candidate_await(clave_candidate *c, int64_t timeout_ms)
+clave_err clave_latch_await(clave_latch *c, int64_t timeout_ms)
 {
     struct request r = {.c = c, .deadline = clave__deadline_after(timeout_ms)};
     struct call_spec spec = {.begin = begin_await, .args = &r};
@@ -243,14 +244,14 @@ clave_err clave_candidate_await(clave_candidate *c, int64_t timeout_ms)
     return never ? CLAVE_EUNREACHABLE : err;
 }
 
-clave_err clave_candidate_await_loss(clave_candidate *c, int64_t timeout_ms)
+clave_err clave_latch_await_loss(clave_latch *c, int64_t timeout_ms)
 {
     clave_loop *loop = c->session->loop;
     int64_t until = clave__deadline_after(timeout_ms);
     if (!clave__loop_is_here(loop) || clave__session_has_ended(c->session))
         return CLAVE_ECLOSED;
     if (clave__loop_is_current(loop))
-        return CLAVE_EDEADLK;
+        return CLAVE_ELOOPTHREAD;
     clave__loop_lock(loop);
     clave__blocking_enter_locked(c->session);
     int64_t now = clave_now(), term = c->token;
@@ -268,7 +269,7 @@ clave_err clave_candidate_await_loss(clave_candidate *c, int64_t timeout_ms)
 
 /* ---- what is known ------------------------------------------------------------------------- */
 
-bool clave_candidate_valid_for(clave_candidate *c, int64_t ms)
+bool clave_latch_valid_for(clave_latch *c, int64_t ms)
 {
     if (!clave__loop_is_here(c->session->loop))
         return false;
@@ -279,12 +280,12 @@ bool clave_candidate_valid_for(clave_candidate *c, int64_t ms)
     return deadline >= now && deadline - now >= ms;
 }
 
-bool clave_candidate_has_leadership(clave_candidate *c)
+bool clave_latch_has_leadership(clave_latch *c)
 {
-    return clave_candidate_valid_for(c, 0);
+    return clave_latch_valid_for(c, 0);
 }
 
-int64_t clave_candidate_token(clave_candidate *c)
+int64_t clave_latch_token(clave_latch *c)
 {
     if (!clave__loop_is_here(c->session->loop))
         return 0;
@@ -299,18 +300,17 @@ int64_t clave_candidate_token(clave_candidate *c)
 static clave_err begin_publish(struct call *call, void *args)
 {
     const struct request *r = args;
-    return clave_latch_publish(r->c->latch, r->data, r->len, clave__call_on_result, call);
+    return clave_async_latch_publish(r->c->latch, r->data, r->len, clave__call_on_result, call);
 }
 
-clave_err clave_candidate_publish(clave_candidate *c, const void *data, size_t len,
-                                  int64_t timeout_ms)
+clave_err clave_latch_publish(clave_latch *c, const void *data, size_t len, int64_t timeout_ms)
 {
     struct request r = {.c = c, .data = data, .len = len};
     struct call_spec spec = {.begin = begin_publish, .args = &r};
     return clave__call(c->session, &spec, timeout_ms, NULL);
 }
 
-static void blocking_latch_on_transferred(clave_client *client, clave_err err, void *arg)
+static void blocking_latch_on_transferred(clave_async_client *client, clave_err err, void *arg)
 {
     (void)client;
     clave__call_finish(arg, err);
@@ -319,10 +319,10 @@ static void blocking_latch_on_transferred(clave_client *client, clave_err err, v
 static clave_err begin_transfer(struct call *call, void *args)
 {
     const struct request *r = args;
-    return clave_latch_transfer(r->c->latch, r->node, blocking_latch_on_transferred, call);
+    return clave_async_latch_transfer(r->c->latch, r->node, blocking_latch_on_transferred, call);
 }
 
-clave_err clave_candidate_transfer(clave_candidate *c, const char *node, int64_t timeout_ms)
+clave_err clave_latch_transfer(clave_latch *c, const char *node, int64_t timeout_ms)
 {
     struct request r = {.c = c, .node = node};
     struct call_spec spec = {.begin = begin_transfer, .args = &r};
@@ -332,11 +332,11 @@ clave_err clave_candidate_transfer(clave_candidate *c, const char *node, int64_t
 static clave_err blocking_latch_begin_multi(struct call *call, void *args)
 {
     const struct request *r = args;
-    return clave_latch_multi(r->c->latch, r->ops, r->nops, clave__call_on_result, call);
+    return clave_async_latch_multi(r->c->latch, r->ops, r->nops, clave__call_on_result, call);
 }
 
-clave_err clave_candidate_multi(clave_candidate *c, const clave_op *ops, size_t nops,
-                                int64_t timeout_ms, clave_reply **out)
+clave_err clave_latch_multi(clave_latch *c, const clave_op *ops, size_t nops, int64_t timeout_ms,
+                            clave_reply **out)
 {
     struct request r = {.c = c, .ops = ops, .nops = nops};
     struct call_spec spec = {.begin = blocking_latch_begin_multi, .args = &r, .nops = nops};

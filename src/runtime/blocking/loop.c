@@ -175,7 +175,7 @@ clave_err clave__loop_run(clave_loop *l, void (*fn)(void *arg), void *arg)
     if (!clave__loop_is_here(l))
         return CLAVE_ECLOSED;
     if (clave__loop_is_current(l))
-        return CLAVE_EDEADLK;
+        return CLAVE_ELOOPTHREAD;
     clave__cell_init(&e.cell);
     clave__loop_lock(l);
     clave__loop_post_locked(l, &e.task);

@@ -11,7 +11,7 @@
 #include <uv.h>
 
 #include "base/list.h"
-#include "clave/session.h"
+#include "clave/client.h"
 #include "runtime/wakeup.h"
 
 /* Work for the loop's thread. Linked, so posting cannot fail. */
@@ -71,7 +71,7 @@ bool clave__loop_is_current(const clave_loop *l);
  * go of the mutex: nothing else may be called then. */
 bool clave__loop_is_here(const clave_loop *l);
 
-/* For calls that cannot say EDEADLK: on the loop's thread it ends the program. */
+/* For calls that cannot say ELOOPTHREAD: on the loop's thread it ends the program. */
 void clave__loop_must_not_be_current(const clave_loop *l, const char *call);
 
 /* In the order of the calls. Any thread; _locked: with the mutex. */
@@ -88,7 +88,8 @@ void clave__loop_finally(clave_loop *l, struct task *t);
  * its first loop) or keeps those that it has got. As that returns. */
 int clave__loop_init(uv_loop_t *loop);
 
-/* Posts and waits until it has run. EDEADLK on the loop's own thread; ECLOSED: it is not here. */
+/* Posts and waits until it has run. ELOOPTHREAD on the loop's own thread; ECLOSED: it is not here.
+ */
 clave_err clave__loop_run(clave_loop *l, void (*fn)(void *arg), void *arg);
 
 /* The deadline for a timeout: negative is CLAVE_NEVER. */

@@ -1,5 +1,5 @@
 /* multilock.c - locks of threads, taken in the order of their paths. */
-#include "clave/lockset.h"
+#include "clave/multilock.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,10 +9,10 @@
 
 struct member {
     char *path;
-    clave_lock *lock;
+    clave_mutex *lock;
 };
 
-struct clave_lockset {
+struct clave_multilock {
     size_t n;
     struct member members[]; /* by path */
 };
@@ -22,7 +22,7 @@ static int by_path(const void *a, const void *b)
     return strcmp(((const struct member *)a)->path, ((const struct member *)b)->path);
 }
 
-static clave_err copy_paths(clave_lockset *l, const clave_multilock_part *parts, size_t n)
+static clave_err copy_paths(clave_multilock *l, const clave_multilock_part *parts, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         if ((unsigned)parts[i].kind > CLAVE_MULTILOCK_WRITE)
@@ -39,7 +39,7 @@ static clave_err copy_paths(clave_lockset *l, const clave_multilock_part *parts,
 }
 
 /* Its index; n: there is none. */
-static size_t blocking_multilock_find(const clave_lockset *l, const char *path)
+static size_t blocking_multilock_find(const clave_multilock *l, const char *path)
 {
     size_t i = 0;
     while (i < l->n && strcmp(l->members[i].path, path) != 0)
@@ -47,7 +47,7 @@ static size_t blocking_multilock_find(const clave_lockset *l, const char *path)
     return i;
 }
 
-static clave_err open_locks(clave_lockset *l, clave_session *s, const clave_multilock_part *parts,
+static clave_err open_locks(clave_multilock *l, clave_client *s, const clave_multilock_part *parts,
                             const clave_mutex_options *each)
 {
     static const struct order_rule *const rules[] = {
@@ -63,14 +63,14 @@ static clave_err open_locks(clave_lockset *l, clave_session *s, const clave_mult
     return err;
 }
 
-clave_err clave_lockset_new(clave_lockset **out, clave_session *s,
-                            const clave_multilock_part *parts, size_t n,
-                            const clave_mutex_options *each)
+clave_err clave_multilock_new(clave_multilock **out, clave_client *s,
+                              const clave_multilock_part *parts, size_t n,
+                              const clave_mutex_options *each)
 {
     *out = NULL;
     if (n == 0 || n > (SIZE_MAX - sizeof **out) / sizeof(struct member))
         return CLAVE_EINVAL;
-    clave_lockset *l = calloc(1, sizeof *l + n * sizeof *l->members);
+    clave_multilock *l = calloc(1, sizeof *l + n * sizeof *l->members);
     if (!l)
         return CLAVE_ENOMEM;
     l->n = n;
@@ -78,19 +78,19 @@ clave_err clave_lockset_new(clave_lockset **out, clave_session *s,
     if (err == CLAVE_OK)
         err = open_locks(l, s, parts, each);
     if (err != CLAVE_OK) {
-        clave_lockset_free(l);
+        clave_multilock_free(l);
         return err;
     }
     *out = l;
     return CLAVE_OK;
 }
 
-void clave_lockset_free(clave_lockset *l)
+void clave_multilock_free(clave_multilock *l)
 {
     if (!l)
         return;
     for (size_t i = l->n; i-- > 0;) {
-        clave_lock_free(l->members[i].lock);
+        clave_mutex_free(l->members[i].lock);
         free(l->members[i].path);
     }
     free(l);
@@ -105,11 +105,11 @@ static void blocking_multilock_report(const char **failed, const char *path)
 }
 
 /* The last n of those acquired, in the reverse order. */
-static clave_err release_first(clave_lockset *l, size_t n, const char **failed)
+static clave_err release_first(clave_multilock *l, size_t n, const char **failed)
 {
     clave_err first = CLAVE_OK;
     for (size_t i = n; i-- > 0;) {
-        clave_err err = clave_lock_release(l->members[i].lock);
+        clave_err err = clave_mutex_release(l->members[i].lock);
         if (err != CLAVE_OK && first == CLAVE_OK) {
             first = err;
             blocking_multilock_report(failed, l->members[i].path);
@@ -129,18 +129,18 @@ static int64_t time_left(int64_t timeout_ms, int64_t deadline)
 
 /* One round over all. *again: one was lost while others were waited for, and it had not been held
  * before. */
-static clave_err acquire_all(clave_lockset *l, int64_t timeout_ms, int64_t deadline, bool *again,
+static clave_err acquire_all(clave_multilock *l, int64_t timeout_ms, int64_t deadline, bool *again,
                              const char **failed)
 {
-    bool fresh = clave_lock_token(l->members[0].lock) == 0;
+    bool fresh = clave_mutex_token(l->members[0].lock) == 0;
     clave_err err = CLAVE_OK;
     size_t n = 0;
     while (err == CLAVE_OK && n < l->n) {
-        err = clave_lock_acquire(l->members[n].lock, time_left(timeout_ms, deadline));
+        err = clave_mutex_acquire(l->members[n].lock, time_left(timeout_ms, deadline));
         n += err == CLAVE_OK;
     }
     size_t lost = 0;
-    while (err == CLAVE_OK && lost < n && clave_lock_token(l->members[lost].lock) != 0)
+    while (err == CLAVE_OK && lost < n && clave_mutex_token(l->members[lost].lock) != 0)
         lost++;
     if (err == CLAVE_OK && lost == n)
         return CLAVE_OK;
@@ -150,7 +150,7 @@ static clave_err acquire_all(clave_lockset *l, int64_t timeout_ms, int64_t deadl
     return err == CLAVE_OK ? CLAVE_ELOST : err;
 }
 
-clave_err clave_lockset_acquire(clave_lockset *l, int64_t timeout_ms, const char **failed)
+clave_err clave_multilock_acquire(clave_multilock *l, int64_t timeout_ms, const char **failed)
 {
     int64_t deadline = clave__deadline_after(timeout_ms);
     bool again = true;
@@ -166,7 +166,7 @@ clave_err clave_lockset_acquire(clave_lockset *l, int64_t timeout_ms, const char
     return err;
 }
 
-clave_err clave_lockset_release(clave_lockset *l, const char **failed)
+clave_err clave_multilock_release(clave_multilock *l, const char **failed)
 {
     blocking_multilock_report(failed, NULL);
     return release_first(l, l->n, failed);
@@ -174,15 +174,15 @@ clave_err clave_lockset_release(clave_lockset *l, const char **failed)
 
 /* ---- what is known ------------------------------------------------------------------------- */
 
-bool clave_lockset_valid_for(clave_lockset *l, int64_t ms)
+bool clave_multilock_valid_for(clave_multilock *l, int64_t ms)
 {
     bool valid = true;
     for (size_t i = 0; valid && i < l->n; i++)
-        valid = clave_lock_valid_for(l->members[i].lock, ms);
+        valid = clave_mutex_valid_for(l->members[i].lock, ms);
     return valid;
 }
 
-clave_lock *clave_lockset_at(const clave_lockset *l, const char *path)
+clave_mutex *clave_multilock_at(const clave_multilock *l, const char *path)
 {
     size_t i = blocking_multilock_find(l, path);
     return i < l->n ? l->members[i].lock : NULL;

@@ -1,4 +1,4 @@
-/* mutex.c - clave_mutex for threads: its life, acquire, guarded writes. */
+/* mutex.c - clave_async_mutex for threads: its life, acquire, guarded writes. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 
 enum { FREE_WAIT_MS = 1000, IDENTITY_SIZE = 4096 };
 
-uint64_t clave_lock_owner_self(void)
+uint64_t clave_mutex_owner_self(void)
 {
     /* Not the thread's id: the kernel gives that again to a later thread, which would then
      * hold what the dead one did. The high bit keeps clear of callers' own numbers. */
@@ -22,12 +22,12 @@ uint64_t clave_lock_owner_self(void)
 
 static void blocking_mutex_on_settled(struct observer *o)
 {
-    clave__thread_holds_refresh(LIST_ENTRY(o, clave_lock, observer));
+    clave__thread_holds_refresh(LIST_ENTRY(o, clave_mutex, observer));
 }
 
-static void blocking_mutex_on_event(clave_mutex *m, const clave_mutex_event *ev, void *arg)
+static void blocking_mutex_on_event(clave_async_mutex *m, const clave_mutex_event *ev, void *arg)
 {
-    clave_lock *l = arg;
+    clave_mutex *l = arg;
     if (ev->kind == CLAVE_MUTEX_LOST)
         clave__thread_hold_lose(l, ev->owner);
     if (l->event_cb)
@@ -73,14 +73,14 @@ static size_t default_data(char *out, size_t cap)
 }
 
 struct birth {
-    clave_lock *l;
+    clave_mutex *l;
     const char *path;
     const clave_mutex_options *o;
     const struct order_rule *rule;
     clave_err err;
 };
 
-static void create_mutex(clave_client *c, void *arg)
+static void create_mutex(clave_async_client *c, void *arg)
 {
     struct birth *b = arg;
     b->err = clave__mutex_new(&b->l->mutex, c, b->path, b->o, b->rule);
@@ -88,21 +88,21 @@ static void create_mutex(clave_client *c, void *arg)
         clave__session_adopt(b->l->session, &b->l->observer);
 }
 
-static void lock_drop_mutex(clave_lock *l)
+static void lock_drop_mutex(clave_mutex *l)
 {
     clave__thread_holds_orphan(l);
-    clave_mutex_free(l->mutex);
+    clave_async_mutex_free(l->mutex);
     l->mutex = NULL;
 }
 
 static void lock_on_session_ended(struct observer *o)
 {
-    clave_lock *l = LIST_ENTRY(o, clave_lock, observer);
+    clave_mutex *l = LIST_ENTRY(o, clave_mutex, observer);
     clave__thread_holds_give_back(l);
     lock_drop_mutex(l);
 }
 
-clave_err clave__lock_new(clave_lock **out, clave_session *s, const char *path,
+clave_err clave__lock_new(clave_mutex **out, clave_client *s, const char *path,
                           const clave_mutex_options *o, const struct order_rule *rule)
 {
     char data[IDENTITY_SIZE];
@@ -111,7 +111,7 @@ clave_err clave__lock_new(clave_lock **out, clave_session *s, const char *path,
     clave_err err = clave__session_take_options(s, &own, sizeof own, o, "clave_mutex_options");
     if (err != CLAVE_OK)
         return err;
-    clave_lock *l = calloc(1, sizeof *l);
+    clave_mutex *l = calloc(1, sizeof *l);
     if (!l)
         return CLAVE_ENOMEM;
     l->session = s;
@@ -139,14 +139,14 @@ clave_err clave__lock_new(clave_lock **out, clave_session *s, const char *path,
     return CLAVE_OK;
 }
 
-clave_err clave_lock_new(clave_lock **out, clave_session *s, const char *path,
-                         const clave_mutex_options *o)
+clave_err clave_mutex_new(clave_mutex **out, clave_client *s, const char *path,
+                          const clave_mutex_options *o)
 {
     return clave__lock_new(out, s, path, o, &clave__order_mutex);
 }
 
-clave_err clave_lock_new_simple(clave_lock **out, clave_session *s, const char *path,
-                                const char *prefix, const clave_mutex_options *o)
+clave_err clave_mutex_new_simple(clave_mutex **out, clave_client *s, const char *path,
+                                 const char *prefix, const clave_mutex_options *o)
 {
     struct order_rule rule;
     *out = NULL;
@@ -155,19 +155,19 @@ clave_err clave_lock_new_simple(clave_lock **out, clave_session *s, const char *
 }
 
 struct couple {
-    clave_lock *read, *write;
+    clave_mutex *read, *write;
 };
 
-static void pair(clave_client *c, void *arg)
+static void pair(clave_async_client *c, void *arg)
 {
     const struct couple *w = arg;
     (void)c;
     clave__mutex_pair(w->read->mutex, w->write->mutex);
 }
 
-clave_err clave_lock_new_pair(clave_lock **read, clave_lock **write, clave_session *s,
-                              const char *path, const clave_mutex_options *reads,
-                              const clave_mutex_options *writes)
+clave_err clave_rwlock_new(clave_mutex **read, clave_mutex **write, clave_client *s,
+                           const char *path, const clave_mutex_options *reads,
+                           const clave_mutex_options *writes)
 {
     *write = NULL;
     clave_err err = clave__lock_new(read, s, path, reads, &clave__order_read);
@@ -175,7 +175,7 @@ clave_err clave_lock_new_pair(clave_lock **read, clave_lock **write, clave_sessi
         return err;
     err = clave__lock_new(write, s, path, writes, &clave__order_write);
     if (err != CLAVE_OK) {
-        clave_lock_free(*read);
+        clave_mutex_free(*read);
         *read = NULL;
         return err;
     }
@@ -184,21 +184,21 @@ clave_err clave_lock_new_pair(clave_lock **read, clave_lock **write, clave_sessi
     return CLAVE_OK;
 }
 
-static void give_all_back(clave_client *c, void *arg)
+static void give_all_back(clave_async_client *c, void *arg)
 {
     (void)c;
     clave__thread_holds_give_back(arg);
 }
 
-static void free_mutex(clave_client *c, void *arg)
+static void free_mutex(clave_async_client *c, void *arg)
 {
-    clave_lock *l = arg;
+    clave_mutex *l = arg;
     (void)c;
     list_remove(&l->observer.link);
     lock_drop_mutex(l);
 }
 
-void clave_lock_free(clave_lock *l)
+void clave_mutex_free(clave_mutex *l)
 {
     if (!l || !clave__loop_is_here(l->session->loop))
         return;
@@ -214,13 +214,14 @@ void clave_lock_free(clave_lock *l)
 
 struct acquire {
     struct thread_hold *fresh;
-    clave_lock *lock;
+    clave_mutex *lock;
     struct call *call;
     uint64_t owner;
     int64_t deadline;
 };
 
-static void blocking_mutex_on_acquired(clave_mutex *m, uint64_t owner, clave_err err, void *arg)
+static void blocking_mutex_on_acquired(clave_async_mutex *m, uint64_t owner, clave_err err,
+                                       void *arg)
 {
     struct acquire *a = arg;
     (void)m;
@@ -234,11 +235,11 @@ static clave_err blocking_mutex_begin_acquire(struct call *c, void *args)
 {
     struct acquire *a = args;
     a->call = c;
-    return clave_mutex_acquire(a->lock->mutex, a->owner, a->deadline, blocking_mutex_on_acquired,
-                               a);
+    return clave_async_mutex_acquire(a->lock->mutex, a->owner, a->deadline,
+                                     blocking_mutex_on_acquired, a);
 }
 
-clave_err clave_lock_acquire_as(clave_lock *l, uint64_t owner, int64_t timeout_ms)
+clave_err clave_mutex_acquire_as(clave_mutex *l, uint64_t owner, int64_t timeout_ms)
 {
     struct acquire a = {.lock = l, .owner = owner, .fresh = clave__thread_hold_new(l, owner)};
     struct call_spec spec = {.begin = blocking_mutex_begin_acquire, .args = &a};
@@ -253,25 +254,25 @@ clave_err clave_lock_acquire_as(clave_lock *l, uint64_t owner, int64_t timeout_m
                                                                              : err;
 }
 
-clave_err clave_lock_acquire(clave_lock *l, int64_t timeout_ms)
+clave_err clave_mutex_acquire(clave_mutex *l, int64_t timeout_ms)
 {
-    return clave_lock_acquire_as(l, clave_lock_owner_self(), timeout_ms);
+    return clave_mutex_acquire_as(l, clave_mutex_owner_self(), timeout_ms);
 }
 
 struct cancel {
-    clave_lock *lock;
+    clave_mutex *lock;
     uint64_t owner;
     clave_err err;
 };
 
-static void cancel(clave_client *c, void *arg)
+static void cancel(clave_async_client *c, void *arg)
 {
     struct cancel *x = arg;
     (void)c;
-    x->err = clave_mutex_cancel(x->lock->mutex, x->owner);
+    x->err = clave_async_mutex_cancel(x->lock->mutex, x->owner);
 }
 
-clave_err clave_lock_cancel_as(clave_lock *l, uint64_t owner)
+clave_err clave_mutex_cancel_as(clave_mutex *l, uint64_t owner)
 {
     struct cancel x = {.lock = l, .owner = owner, .err = CLAVE_ECLOSED};
     clave__blocking_do(l->session, cancel, &x);
@@ -281,26 +282,26 @@ clave_err clave_lock_cancel_as(clave_lock *l, uint64_t owner)
 /* ---- what is known ------------------------------------------------------------------------------
  */
 
-bool clave_lock_valid_for(clave_lock *l, int64_t ms)
+bool clave_mutex_valid_for(clave_mutex *l, int64_t ms)
 {
     struct thread_hold t;
-    if (!clave__thread_hold_look(l, clave_lock_owner_self(), &t))
+    if (!clave__thread_hold_look(l, clave_mutex_owner_self(), &t))
         return false;
     int64_t now = clave_now(); /* behind the copy: a pause in between counts */
     return t.deadline >= now && t.deadline - now >= ms;
 }
 
-int64_t clave_lock_token(clave_lock *l)
+int64_t clave_mutex_token(clave_mutex *l)
 {
     struct thread_hold t;
-    return clave__thread_hold_look(l, clave_lock_owner_self(), &t) ? t.token : 0;
+    return clave__thread_hold_look(l, clave_mutex_owner_self(), &t) ? t.token : 0;
 }
 
 /* ---- guarded writes
  * --------------------------------------------------------------------------------- */
 
 struct guarded {
-    clave_lock *lock;
+    clave_mutex *lock;
     uint64_t owner;
     const char *path;
     const void *data;
@@ -314,14 +315,14 @@ struct guarded {
 static clave_err blocking_mutex_begin_create(struct call *c, void *args)
 {
     const struct guarded *g = args;
-    return clave_mutex_create(g->lock->mutex, g->owner, g->path, g->data, g->len, g->mode,
-                              clave__call_on_result, c);
+    return clave_async_mutex_create(g->lock->mutex, g->owner, g->path, g->data, g->len, g->mode,
+                                    clave__call_on_result, c);
 }
 
-clave_err clave_lock_create(clave_lock *l, const char *path, const void *data, size_t len,
-                            clave_create_mode mode, int64_t timeout_ms, clave_reply **out)
+clave_err clave_mutex_create(clave_mutex *l, const char *path, const void *data, size_t len,
+                             clave_create_mode mode, int64_t timeout_ms, clave_reply **out)
 {
-    struct guarded g = {.lock = l, .owner = clave_lock_owner_self(), .path = path};
+    struct guarded g = {.lock = l, .owner = clave_mutex_owner_self(), .path = path};
     struct call_spec spec = {.begin = blocking_mutex_begin_create, .args = &g, .path = path};
     g.data = data;
     g.len = len;
@@ -332,14 +333,14 @@ clave_err clave_lock_create(clave_lock *l, const char *path, const void *data, s
 static clave_err blocking_mutex_begin_set(struct call *c, void *args)
 {
     const struct guarded *g = args;
-    return clave_mutex_set(g->lock->mutex, g->owner, g->path, g->data, g->len, g->version,
-                           clave__call_on_result, c);
+    return clave_async_mutex_set(g->lock->mutex, g->owner, g->path, g->data, g->len, g->version,
+                                 clave__call_on_result, c);
 }
 
-clave_err clave_lock_set(clave_lock *l, const char *path, const void *data, size_t len,
-                         int32_t version, int64_t timeout_ms)
+clave_err clave_mutex_set(clave_mutex *l, const char *path, const void *data, size_t len,
+                          int32_t version, int64_t timeout_ms)
 {
-    struct guarded g = {.lock = l, .owner = clave_lock_owner_self(), .path = path};
+    struct guarded g = {.lock = l, .owner = clave_mutex_owner_self(), .path = path};
     struct call_spec spec = {.begin = blocking_mutex_begin_set, .args = &g};
     g.data = data;
     g.len = len;
@@ -350,13 +351,13 @@ clave_err clave_lock_set(clave_lock *l, const char *path, const void *data, size
 static clave_err blocking_mutex_begin_delete(struct call *c, void *args)
 {
     const struct guarded *g = args;
-    return clave_mutex_delete(g->lock->mutex, g->owner, g->path, g->version, clave__call_on_result,
-                              c);
+    return clave_async_mutex_delete(g->lock->mutex, g->owner, g->path, g->version,
+                                    clave__call_on_result, c);
 }
 
-clave_err clave_lock_delete(clave_lock *l, const char *path, int32_t version, int64_t timeout_ms)
+clave_err clave_mutex_delete(clave_mutex *l, const char *path, int32_t version, int64_t timeout_ms)
 {
-    struct guarded g = {.lock = l, .owner = clave_lock_owner_self(), .path = path};
+    struct guarded g = {.lock = l, .owner = clave_mutex_owner_self(), .path = path};
     struct call_spec spec = {.begin = blocking_mutex_begin_delete, .args = &g};
     g.version = version;
     return clave__call(l->session, &spec, timeout_ms, NULL);
@@ -365,13 +366,14 @@ clave_err clave_lock_delete(clave_lock *l, const char *path, int32_t version, in
 static clave_err blocking_mutex_begin_multi(struct call *c, void *args)
 {
     const struct guarded *g = args;
-    return clave_mutex_multi(g->lock->mutex, g->owner, g->ops, g->nops, clave__call_on_result, c);
+    return clave_async_mutex_multi(g->lock->mutex, g->owner, g->ops, g->nops, clave__call_on_result,
+                                   c);
 }
 
-clave_err clave_lock_multi(clave_lock *l, const clave_op *ops, size_t nops, int64_t timeout_ms,
-                           clave_reply **out)
+clave_err clave_mutex_multi(clave_mutex *l, const clave_op *ops, size_t nops, int64_t timeout_ms,
+                            clave_reply **out)
 {
-    struct guarded g = {.lock = l, .owner = clave_lock_owner_self(), .ops = ops, .nops = nops};
+    struct guarded g = {.lock = l, .owner = clave_mutex_owner_self(), .ops = ops, .nops = nops};
     struct call_spec spec = {.begin = blocking_mutex_begin_multi, .args = &g, .nops = nops};
     return clave__call(l->session, &spec, timeout_ms, out);
 }

@@ -1,19 +1,19 @@
-/* once.c - clave_once for threads. */
-#include "clave/job.h"
+/* once.c - clave_async_once for threads. */
+#include "clave/once.h"
 
 #include <stdlib.h>
 
 #include "runtime/blocking/thread_hold.h"
 
-struct clave_job {
-    clave_session *session;   /* with a reference, from the beginning */
+struct clave_once {
+    clave_client *session;    /* with a reference, from the beginning */
     struct observer observer; /* while there is a once */
-    clave_once *once;         /* the loop's thread only, as all that follows */
+    clave_async_once *once;   /* the loop's thread only, as all that follows */
     struct call *call;        /* of the thread that waits; NULL: none does */
     clave_once_record former;
 };
 
-static void blocking_once_answer(clave_job *j, clave_err err)
+static void blocking_once_answer(clave_once *j, clave_err err)
 {
     struct call *call = j->call;
     j->call = NULL;
@@ -21,27 +21,27 @@ static void blocking_once_answer(clave_job *j, clave_err err)
         clave__call_finish(call, err);
 }
 
-static void drop_once(clave_job *j, clave_err err)
+static void drop_once(clave_once *j, clave_err err)
 {
-    clave_once_free(j->once);
+    clave_async_once_free(j->once);
     j->once = NULL;
     blocking_once_answer(j, err); /* one that was given up: it frees itself */
 }
 
 static void job_on_session_ended(struct observer *o)
 {
-    drop_once(LIST_ENTRY(o, clave_job, observer), CLAVE_ECLOSED);
+    drop_once(LIST_ENTRY(o, clave_once, observer), CLAVE_ECLOSED);
 }
 
-static void blocking_once_destroy(clave_client *c, void *arg)
+static void blocking_once_destroy(clave_async_client *c, void *arg)
 {
-    clave_job *j = arg;
+    clave_once *j = arg;
     (void)c;
     list_remove(&j->observer.link);
     drop_once(j, CLAVE_ECANCELED);
 }
 
-void clave_job_free(clave_job *j)
+void clave_once_free(clave_once *j)
 {
     if (!j || !clave__loop_is_here(j->session->loop))
         return;
@@ -52,9 +52,10 @@ void clave_job_free(clave_job *j)
 
 /* ---- the begin ------------------------------------------------------------------------------- */
 
-static void on_begun(clave_once *once, clave_err err, const clave_once_record *former, void *arg)
+static void on_begun(clave_async_once *once, clave_err err, const clave_once_record *former,
+                     void *arg)
 {
-    clave_job *j = arg;
+    clave_once *j = arg;
     (void)once;
     j->former = *former;
     j->former.identity = (clave_identity){0}; /* its texts are the once's */
@@ -62,8 +63,8 @@ static void on_begun(clave_once *once, clave_err err, const clave_once_record *f
 }
 
 struct beginning {
-    clave_job *job;
-    clave_lock *lock;
+    clave_once *job;
+    clave_mutex *lock;
     uint64_t owner;
     const clave_once_options *o;
 };
@@ -71,20 +72,20 @@ struct beginning {
 static clave_err begin_once(struct call *c, void *args)
 {
     const struct beginning *b = args;
-    clave_job *j = b->job;
+    clave_once *j = b->job;
     struct thread_hold t;
     clave_grant g;
-    if (!clave_mutex_grant(b->lock->mutex, b->owner, &g))
+    if (!clave_async_mutex_grant(b->lock->mutex, b->owner, &g))
         return clave__thread_hold_look(b->lock, b->owner, &t) ? CLAVE_ELOST : CLAVE_ENOTHELD;
-    clave_err err = clave_once_begin(&j->once, j->session->client, &g, b->o, on_begun, j);
+    clave_err err = clave_async_once_begin(&j->once, j->session->client, &g, b->o, on_begun, j);
     j->call = err == CLAVE_OK ? c : NULL;
     if (err == CLAVE_OK)
         list_push_back(&j->session->children, &j->observer.link);
     return err;
 }
 
-clave_err clave_job_begin(clave_job **out, clave_lock *l, const clave_once_options *o,
-                          int64_t timeout_ms, clave_once_record *former)
+clave_err clave_once_begin(clave_once **out, clave_mutex *l, const clave_once_options *o,
+                           int64_t timeout_ms, clave_once_record *former)
 {
     clave_once_options own;
     *out = NULL;
@@ -94,14 +95,14 @@ clave_err clave_job_begin(clave_job **out, clave_lock *l, const clave_once_optio
         err = CLAVE_EINVAL;
     if (err != CLAVE_OK)
         return err;
-    clave_job *j = calloc(1, sizeof *j);
+    clave_once *j = calloc(1, sizeof *j);
     if (!j)
         return CLAVE_ENOMEM;
     j->session = l->session;
     clave__session_ref(j->session);
     list_init(&j->observer.link);
     j->observer.ended = job_on_session_ended;
-    struct beginning b = {.job = j, .lock = l, .owner = clave_lock_owner_self(), .o = &own};
+    struct beginning b = {.job = j, .lock = l, .owner = clave_mutex_owner_self(), .o = &own};
     struct call_spec spec = {.begin = begin_once, .args = &b};
     err = clave__call(j->session, &spec, timeout_ms, NULL);
     if (former && (err == CLAVE_OK || err == CLAVE_EDONE))
@@ -109,14 +110,14 @@ clave_err clave_job_begin(clave_job **out, clave_lock *l, const clave_once_optio
     if (err == CLAVE_OK)
         *out = j;
     else
-        clave_job_free(j);
+        clave_once_free(j);
     return err;
 }
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-static void blocking_once_on_ended(clave_once *once, clave_err err, const clave_once_record *former,
-                                   void *arg)
+static void blocking_once_on_ended(clave_async_once *once, clave_err err,
+                                   const clave_once_record *former, void *arg)
 {
     (void)once;
     (void)former;
@@ -124,24 +125,24 @@ static void blocking_once_on_ended(clave_once *once, clave_err err, const clave_
 }
 
 struct ending {
-    clave_job *job;
+    clave_once *job;
     bool succeeded;
 };
 
 static clave_err end_once(struct call *c, void *args)
 {
     const struct ending *e = args;
-    clave_job *j = e->job;
-    clave_err err = clave_once_end(j->once, e->succeeded, blocking_once_on_ended, j);
+    clave_once *j = e->job;
+    clave_err err = clave_async_once_end(j->once, e->succeeded, blocking_once_on_ended, j);
     j->call = err == CLAVE_OK ? c : NULL;
     return err;
 }
 
-clave_err clave_job_end(clave_job *j, bool succeeded, int64_t timeout_ms)
+clave_err clave_once_end(clave_once *j, bool succeeded, int64_t timeout_ms)
 {
     struct ending e = {.job = j, .succeeded = succeeded};
     struct call_spec spec = {.begin = end_once, .args = &e};
     clave_err err = clave__call(j->session, &spec, timeout_ms, NULL);
-    clave_job_free(j);
+    clave_once_free(j);
     return err;
 }

@@ -1,5 +1,5 @@
 /* participants.c - who stands in a queue, for threads: a copy in one block. */
-#include "clave/roll.h"
+#include "clave/participants.h"
 
 #include <stdlib.h>
 
@@ -14,13 +14,13 @@ static void blocking_participants_put(struct arena *p, const clave_participant *
     clave__arena_identity(p, &to->identity);
 }
 
-static clave_roll *blocking_participants_copy(const clave_participant *list, size_t n)
+static clave_participant_list *blocking_participants_copy(const clave_participant *list, size_t n)
 {
     struct arena p = {0};
     clave_participant scratch;
     for (size_t i = 0; i < n; i++)
         blocking_participants_put(&p, &list[i], &scratch);
-    clave_roll *r = malloc(sizeof *r + n * sizeof *list + p.n);
+    clave_participant_list *r = malloc(sizeof *r + n * sizeof *list + p.n);
     if (!r)
         return NULL;
     clave_participant *at = (clave_participant *)(r + 1);
@@ -32,18 +32,18 @@ static clave_roll *blocking_participants_copy(const clave_participant *list, siz
     return r;
 }
 
-void clave_roll_free(clave_roll *r)
+void clave_participant_list_free(clave_participant_list *r)
 {
     free(r);
 }
 
 struct request {
-    clave_roll_call *call;
+    clave_participants_fn *call;
     const char *path;
 };
 
 /* Into the reply, which is there as long as the call is, whoever has given up waiting. */
-static void blocking_participants_on_participants(clave_client *client, clave_err err,
+static void blocking_participants_on_participants(clave_async_client *client, clave_err err,
                                                   const clave_participant *list, size_t n,
                                                   void *arg)
 {
@@ -63,15 +63,15 @@ static clave_err blocking_participants_begin(struct call *c, void *args)
     return r->call(c->session->client, r->path, blocking_participants_on_participants, c);
 }
 
-clave_err clave_session_roll(clave_session *s, clave_roll_call *call, const char *path,
-                             int64_t timeout_ms, clave_roll **out)
+clave_err clave_participants(clave_client *s, clave_participants_fn *call, const char *path,
+                             int64_t timeout_ms, clave_participant_list **out)
 {
     struct request r = {.call = call, .path = path};
     struct call_spec spec = {.begin = blocking_participants_begin, .args = &r};
     clave_reply *reply = NULL;
     int64_t deadline = clave__deadline_after(timeout_ms);
     *out = NULL;
-    clave_err err = clave_session_sync(s, path, timeout_ms);
+    clave_err err = clave_sync(s, path, timeout_ms);
     if (err != CLAVE_OK)
         return err;
     if (timeout_ms >= 0) {

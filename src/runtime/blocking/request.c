@@ -15,12 +15,12 @@ struct args {
 static clave_err blocking_request_begin_create(struct call *c, void *args)
 {
     const struct args *a = args;
-    return clave_create(c->session->client, a->path, a->data, a->len, a->create,
-                        clave__call_on_result, c);
+    return clave_async_create(c->session->client, a->path, a->data, a->len, a->create,
+                              clave__call_on_result, c);
 }
 
-clave_err clave_session_create(clave_session *s, const char *path, const void *data, size_t len,
-                               const clave_create_options *o, int64_t timeout_ms, clave_reply **out)
+clave_err clave_create(clave_client *s, const char *path, const void *data, size_t len,
+                       const clave_create_options *o, int64_t timeout_ms, clave_reply **out)
 {
     clave_create_options own;
     clave_err err = clave__session_take_options(s, &own, sizeof own, o, "clave_create_options");
@@ -36,11 +36,10 @@ clave_err clave_session_create(clave_session *s, const char *path, const void *d
 static clave_err blocking_request_begin_delete(struct call *c, void *args)
 {
     const struct args *a = args;
-    return clave_delete(c->session->client, a->path, a->version, clave__call_on_result, c);
+    return clave_async_delete(c->session->client, a->path, a->version, clave__call_on_result, c);
 }
 
-clave_err clave_session_delete(clave_session *s, const char *path, int32_t version,
-                               int64_t timeout_ms)
+clave_err clave_delete(clave_client *s, const char *path, int32_t version, int64_t timeout_ms)
 {
     struct args a = {.path = path, .version = version};
     struct call_spec spec = {.begin = blocking_request_begin_delete, .args = &a};
@@ -50,11 +49,10 @@ clave_err clave_session_delete(clave_session *s, const char *path, int32_t versi
 static clave_err begin_exists(struct call *c, void *args)
 {
     const struct args *a = args;
-    return clave_exists(c->session->client, a->path, NULL, clave__call_on_result, c);
+    return clave_async_exists(c->session->client, a->path, NULL, clave__call_on_result, c);
 }
 
-clave_err clave_session_exists(clave_session *s, const char *path, int64_t timeout_ms,
-                               clave_reply **out)
+clave_err clave_exists(clave_client *s, const char *path, int64_t timeout_ms, clave_reply **out)
 {
     struct args a = {.path = path};
     struct call_spec spec = {.begin = begin_exists, .args = &a};
@@ -64,11 +62,10 @@ clave_err clave_session_exists(clave_session *s, const char *path, int64_t timeo
 static clave_err begin_get(struct call *c, void *args)
 {
     const struct args *a = args;
-    return clave_get(c->session->client, a->path, NULL, clave__call_on_result, c);
+    return clave_async_get(c->session->client, a->path, NULL, clave__call_on_result, c);
 }
 
-clave_err clave_session_get(clave_session *s, const char *path, int64_t timeout_ms,
-                            clave_reply **out)
+clave_err clave_get(clave_client *s, const char *path, int64_t timeout_ms, clave_reply **out)
 {
     struct args a = {.path = path};
     struct call_spec spec = {.begin = begin_get, .args = &a};
@@ -78,12 +75,12 @@ clave_err clave_session_get(clave_session *s, const char *path, int64_t timeout_
 static clave_err blocking_request_begin_set(struct call *c, void *args)
 {
     const struct args *a = args;
-    return clave_set(c->session->client, a->path, a->data, a->len, a->version,
-                     clave__call_on_result, c);
+    return clave_async_set(c->session->client, a->path, a->data, a->len, a->version,
+                           clave__call_on_result, c);
 }
 
-clave_err clave_session_set(clave_session *s, const char *path, const void *data, size_t len,
-                            int32_t version, int64_t timeout_ms, clave_reply **out)
+clave_err clave_set(clave_client *s, const char *path, const void *data, size_t len,
+                    int32_t version, int64_t timeout_ms, clave_reply **out)
 {
     struct args a = {.path = path, .data = data, .len = len, .version = version};
     struct call_spec spec = {.begin = blocking_request_begin_set, .args = &a};
@@ -93,11 +90,10 @@ clave_err clave_session_set(clave_session *s, const char *path, const void *data
 static clave_err begin_children(struct call *c, void *args)
 {
     const struct args *a = args;
-    return clave_children(c->session->client, a->path, NULL, clave__call_on_result, c);
+    return clave_async_children(c->session->client, a->path, NULL, clave__call_on_result, c);
 }
 
-clave_err clave_session_children(clave_session *s, const char *path, int64_t timeout_ms,
-                                 clave_reply **out)
+clave_err clave_children(clave_client *s, const char *path, int64_t timeout_ms, clave_reply **out)
 {
     struct args a = {.path = path};
     struct call_spec spec = {.begin = begin_children, .args = &a};
@@ -107,11 +103,11 @@ clave_err clave_session_children(clave_session *s, const char *path, int64_t tim
 static clave_err blocking_request_begin_multi(struct call *c, void *args)
 {
     const struct args *a = args;
-    return clave_multi(c->session->client, a->ops, a->nops, clave__call_on_result, c);
+    return clave_async_multi(c->session->client, a->ops, a->nops, clave__call_on_result, c);
 }
 
-clave_err clave_session_multi(clave_session *s, const clave_op *ops, size_t nops,
-                              int64_t timeout_ms, clave_reply **out)
+clave_err clave_multi(clave_client *s, const clave_op *ops, size_t nops, int64_t timeout_ms,
+                      clave_reply **out)
 {
     struct args a = {.ops = ops, .nops = nops};
     struct call_spec spec = {.begin = blocking_request_begin_multi, .args = &a, .nops = nops};
@@ -121,10 +117,10 @@ clave_err clave_session_multi(clave_session *s, const clave_op *ops, size_t nops
 static clave_err begin_sync(struct call *c, void *args)
 {
     const struct args *a = args;
-    return clave_sync(c->session->client, a->path, clave__call_on_result, c);
+    return clave_async_sync(c->session->client, a->path, clave__call_on_result, c);
 }
 
-clave_err clave_session_sync(clave_session *s, const char *path, int64_t timeout_ms)
+clave_err clave_sync(clave_client *s, const char *path, int64_t timeout_ms)
 {
     struct args a = {.path = path};
     struct call_spec spec = {.begin = begin_sync, .args = &a};
@@ -136,13 +132,13 @@ struct move {
     clave_err err;
 };
 
-static void move(clave_client *c, void *arg)
+static void move(clave_async_client *c, void *arg)
 {
     struct move *m = arg;
-    m->err = clave_client_set_hosts(c, m->connect, clave_now());
+    m->err = clave_async_client_set_hosts(c, m->connect, clave_now());
 }
 
-clave_err clave_session_set_hosts(clave_session *s, const char *connect)
+clave_err clave_client_set_hosts(clave_client *s, const char *connect)
 {
     struct move m = {.connect = connect, .err = CLAVE_ECLOSED};
     clave__blocking_do(s, move, &m);
@@ -152,11 +148,12 @@ clave_err clave_session_set_hosts(clave_session *s, const char *connect)
 static clave_err begin_add_auth(struct call *c, void *args)
 {
     const struct args *a = args;
-    return clave_add_auth(c->session->client, a->scheme, a->data, a->len, clave__call_on_result, c);
+    return clave_async_add_auth(c->session->client, a->scheme, a->data, a->len,
+                                clave__call_on_result, c);
 }
 
-clave_err clave_session_add_auth(clave_session *s, const char *scheme, const void *auth, size_t len,
-                                 int64_t timeout_ms)
+clave_err clave_add_auth(clave_client *s, const char *scheme, const void *auth, size_t len,
+                         int64_t timeout_ms)
 {
     struct args a = {.scheme = scheme, .data = auth, .len = len};
     struct call_spec spec = {.begin = begin_add_auth, .args = &a};

@@ -14,12 +14,12 @@
 enum { AGAIN_MS = 1000, LOOK_AGAIN_MS = 50 };
 
 struct clave_selector {
-    clave_session *session;
-    clave_lock *lock;
+    clave_client *session;
+    clave_mutex *lock;
     char *id;
-    clave_take_leadership *take;
+    clave_take_leadership_fn *take;
     void *take_arg;
-    clave_execute *execute;
+    clave_execute_fn *execute;
     void *execute_arg;
     struct listener listener; /* the loop's thread only, as the observer */
     struct observer observer;
@@ -69,7 +69,7 @@ static void selector_on_state(struct listener *l, clave_state state, clave_err w
     selector_leave(s);
 }
 
-static void selector_on_event(clave_mutex *m, const clave_mutex_event *ev, void *arg)
+static void selector_on_event(clave_async_mutex *m, const clave_mutex_event *ev, void *arg)
 {
     clave_selector *s = arg;
     selector_enter(s);
@@ -77,7 +77,7 @@ static void selector_on_event(clave_mutex *m, const clave_mutex_event *ev, void 
     wake_if_interrupted(s);
     selector_leave(s);
     if (cancels)
-        (void)clave_mutex_cancel(m, ev->owner);
+        (void)clave_async_mutex_cancel(m, ev->owner);
 }
 
 /* ---- the task -------------------------------------------------------------------------------- */
@@ -85,7 +85,7 @@ static void selector_on_event(clave_mutex *m, const clave_mutex_event *ev, void 
 static clave_err begin_task(clave_selector *s)
 {
     selector_enter(s);
-    s->owner = clave_lock_owner_self();
+    s->owner = clave_mutex_owner_self();
     clave_err err = clave__selector_state_begin(&s->is);
     selector_leave(s);
     return err;
@@ -93,7 +93,7 @@ static clave_err begin_task(clave_selector *s)
 
 static bool begin_leading(clave_selector *s)
 {
-    bool valid = clave_lock_valid_for(s->lock, 0);
+    bool valid = clave_mutex_valid_for(s->lock, 0);
     selector_enter(s);
     bool leads = clave__selector_state_elect(&s->is, valid);
     selector_leave(s);
@@ -111,7 +111,7 @@ static void run_task(clave_selector *s)
 {
     if (begin_task(s) != CLAVE_OK)
         return;
-    clave_err err = clave_lock_acquire(s->lock, -1);
+    clave_err err = clave_mutex_acquire(s->lock, -1);
     if (err != CLAVE_OK) {
         end_task(s, err);
         return;
@@ -119,7 +119,7 @@ static void run_task(clave_selector *s)
     if (begin_leading(s))
         s->take(s, s->take_arg);
     end_task(s, CLAVE_OK);
-    (void)clave_lock_release(s->lock);
+    (void)clave_mutex_release(s->lock);
 }
 
 /* ---- who runs it ------------------------------------------------------------------------------
@@ -246,16 +246,16 @@ void clave_selector_close(clave_selector *s)
     clave__cell_wake(&s->work);
     selector_leave(s);
     if (cancels)
-        (void)clave_lock_cancel_as(s->lock, owner);
+        (void)clave_mutex_cancel_as(s->lock, owner);
 }
 
 /* ---- life -------------------------------------------------------------------------------------
  */
 
-static void begin_listening(clave_client *c, void *arg)
+static void begin_listening(clave_async_client *c, void *arg)
 {
     clave_selector *s = arg;
-    s->is.suspended = !clave_client_is_connected(c);
+    s->is.suspended = !clave_async_client_is_connected(c);
     clave__client_listen(c, &s->listener);
     clave__session_adopt(s->session, &s->observer);
     s->adopted = true;
@@ -273,7 +273,7 @@ static void selector_on_session_ended(struct observer *o)
     selector_leave(s);
 }
 
-static void end_listening(clave_client *c, void *arg)
+static void end_listening(clave_async_client *c, void *arg)
 {
     clave_selector *s = arg;
     (void)c;
@@ -298,10 +298,10 @@ static clave_err open_lock(clave_selector *s, const char *path, const clave_sele
     m.acls = o->acls;
     m.nacls = o->nacls;
     m.revocable = o->revocable;
-    return clave_lock_new(&s->lock, s->session, path, &m);
+    return clave_mutex_new(&s->lock, s->session, path, &m);
 }
 
-clave_err clave_selector_new(clave_selector **out, clave_session *session, const char *path,
+clave_err clave_selector_new(clave_selector **out, clave_client *session, const char *path,
                              const clave_selector_options *given)
 {
     clave_selector_options o;
@@ -336,7 +336,7 @@ clave_err clave_selector_new(clave_selector **out, clave_session *session, const
     }
     clave__blocking_do(session, begin_listening, s);
     if (!s->adopted) { /* closed meanwhile */
-        clave_lock_free(s->lock);
+        clave_mutex_free(s->lock);
         free_selector(s);
         return CLAVE_ECLOSED;
     }
@@ -358,14 +358,14 @@ void clave_selector_free(clave_selector *s)
         clave__cell_wait(&s->ended, loop, clave_now() + LOOK_AGAIN_MS);
         uint64_t owner = s->owner;
         selector_leave(s);
-        (void)clave_lock_cancel_as(s->lock, owner);
+        (void)clave_mutex_cancel_as(s->lock, owner);
         selector_enter(s);
     }
     selector_leave(s);
     if (threaded)
         pthread_join(s->thread, NULL);
     clave__blocking_do(s->session, end_listening, s);
-    clave_lock_free(s->lock);
+    clave_mutex_free(s->lock);
     clave__session_unref(s->session);
     free_selector(s);
 }
@@ -450,5 +450,5 @@ clave_err clave_selector_error(clave_selector *s)
 clave_err clave_selector_multi(clave_selector *s, const clave_op *ops, size_t nops,
                                int64_t timeout_ms, clave_reply **out)
 {
-    return clave_lock_multi(s->lock, ops, nops, timeout_ms, out);
+    return clave_mutex_multi(s->lock, ops, nops, timeout_ms, out);
 }

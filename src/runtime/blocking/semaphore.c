@@ -1,27 +1,28 @@
-/* semaphore.c - clave_semaphore for threads. What a thread asks about its permit is answered from a
- * copy of the grant that the loop's thread keeps up to date after every pass, as for a lock. */
-#include "clave/permit.h"
+/* semaphore.c - clave_async_semaphore for threads. What a thread asks about its permit is answered
+ * from a copy of the grant that the loop's thread keeps up to date after every pass, as for a lock.
+ */
+#include "clave/semaphore.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "clave/lock.h"
+#include "clave/mutex.h"
 #include "recipe/semaphore/semaphore_internal.h"
 #include "runtime/blocking/call.h"
 
-struct clave_permit {
-    struct list link;   /* in the semaphore's; the loop's thread only */
-    clave_permits *all; /* whose it is */
-    clave_lease *lease; /* the loop's thread only */
-    int64_t token;      /* under the mutex, as the deadline */
+struct clave_lease {
+    struct list link;         /* in the semaphore's; the loop's thread only */
+    clave_semaphore *all;     /* whose it is */
+    clave_async_lease *lease; /* the loop's thread only */
+    int64_t token;            /* under the mutex, as the deadline */
     int64_t deadline;
     struct call *call; /* waits for the server; may be NULL. The loop's thread only */
 };
 
-struct clave_permits {
-    clave_session *session;
-    clave_semaphore *semaphore; /* the loop's thread only, as all that follows */
+struct clave_semaphore {
+    clave_client *session;
+    clave_async_semaphore *semaphore; /* the loop's thread only, as all that follows */
     struct observer observer;
     struct list permits;
     struct list waiting; /* acquires */
@@ -32,7 +33,7 @@ struct clave_permits {
 
 /* ---- what the loop's thread makes known ---------------------------------------------------- */
 
-static void blocking_semaphore_publish(clave_permit *q, int64_t token, int64_t deadline)
+static void blocking_semaphore_publish(clave_lease *q, int64_t token, int64_t deadline)
 {
     clave_loop *loop = q->all->session->loop;
     if (q->token == token && q->deadline == deadline)
@@ -43,10 +44,10 @@ static void blocking_semaphore_publish(clave_permit *q, int64_t token, int64_t d
     clave__loop_unlock(loop);
 }
 
-static void blocking_semaphore_refresh(clave_permit *q)
+static void blocking_semaphore_refresh(clave_lease *q)
 {
     clave_grant g;
-    if (clave_lease_grant(q->lease, &g))
+    if (clave_async_lease_grant(q->lease, &g))
         blocking_semaphore_publish(q, g.token, g.deadline);
     else
         blocking_semaphore_publish(q, 0, INT64_MIN);
@@ -54,14 +55,15 @@ static void blocking_semaphore_refresh(clave_permit *q)
 
 static void blocking_semaphore_on_settled(struct observer *o)
 {
-    clave_permits *p = LIST_ENTRY(o, clave_permits, observer);
+    clave_semaphore *p = LIST_ENTRY(o, clave_semaphore, observer);
     for (struct list *e = p->permits.next; e != &p->permits; e = e->next)
-        blocking_semaphore_refresh(LIST_ENTRY(e, clave_permit, link));
+        blocking_semaphore_refresh(LIST_ENTRY(e, clave_lease, link));
 }
 
-static void blocking_semaphore_on_event(clave_semaphore *s, const clave_lease_event *ev, void *arg)
+static void blocking_semaphore_on_event(clave_async_semaphore *s, const clave_lease_event *ev,
+                                        void *arg)
 {
-    clave_permits *p = arg;
+    clave_semaphore *p = arg;
     if (ev->kind == CLAVE_LEASE_LOST)
         blocking_semaphore_on_settled(&p->observer); /* before anybody acts on the news */
     if (p->event_cb)
@@ -71,16 +73,16 @@ static void blocking_semaphore_on_event(clave_semaphore *s, const clave_lease_ev
 /* ---- life ---------------------------------------------------------------------------------- */
 
 struct birth {
-    clave_permits *p;
+    clave_semaphore *p;
     const char *path;
     const clave_semaphore_options *o;
     clave_err err;
 };
 
-static void blocking_semaphore_create(clave_client *c, void *arg)
+static void blocking_semaphore_create(clave_async_client *c, void *arg)
 {
     struct birth *b = arg;
-    b->err = clave_semaphore_new(&b->p->semaphore, c, b->path, b->o);
+    b->err = clave_async_semaphore_new(&b->p->semaphore, c, b->path, b->o);
     if (b->err == CLAVE_OK)
         clave__session_adopt(b->p->session, &b->p->observer);
 }
@@ -88,25 +90,25 @@ static void blocking_semaphore_create(clave_client *c, void *arg)
 /* The handles stay the threads' own until they give them back, or _free. */
 static void permits_on_session_ended(struct observer *o)
 {
-    clave_permits *p = LIST_ENTRY(o, clave_permits, observer);
-    clave_semaphore_free(p->semaphore);
+    clave_semaphore *p = LIST_ENTRY(o, clave_semaphore, observer);
+    clave_async_semaphore_free(p->semaphore);
     p->semaphore = NULL;
     for (struct list *e = p->permits.next; e != &p->permits; e = e->next) {
-        clave_permit *q = LIST_ENTRY(e, clave_permit, link);
+        clave_lease *q = LIST_ENTRY(e, clave_lease, link);
         q->lease = NULL;
         blocking_semaphore_publish(q, 0, INT64_MIN);
     }
 }
 
-clave_err clave_permits_new(clave_permits **out, clave_session *s, const char *path,
-                            const clave_semaphore_options *o)
+clave_err clave_semaphore_new(clave_semaphore **out, clave_client *s, const char *path,
+                              const clave_semaphore_options *o)
 {
     clave_semaphore_options own;
     *out = NULL;
     clave_err err = clave__session_take_options(s, &own, sizeof own, o, "clave_semaphore_options");
     if (err != CLAVE_OK)
         return err;
-    clave_permits *p = calloc(1, sizeof *p);
+    clave_semaphore *p = calloc(1, sizeof *p);
     if (!p)
         return CLAVE_ENOMEM;
     p->session = s;
@@ -128,22 +130,22 @@ clave_err clave_permits_new(clave_permits **out, clave_session *s, const char *p
     return CLAVE_OK;
 }
 
-static void blocking_semaphore_destroy(clave_client *c, void *arg)
+static void blocking_semaphore_destroy(clave_async_client *c, void *arg)
 {
-    clave_permits *p = arg;
+    clave_semaphore *p = arg;
     (void)c;
     list_remove(&p->observer.link);
-    clave_semaphore_free(p->semaphore);
+    clave_async_semaphore_free(p->semaphore);
 }
 
-void clave_permits_free(clave_permits *p)
+void clave_semaphore_free(clave_semaphore *p)
 {
     if (!p || !clave__loop_is_here(p->session->loop))
         return;
     struct list *e;
     clave__blocking_do(p->session, blocking_semaphore_destroy, p);
     while ((e = list_pop_front(&p->permits)))
-        free(LIST_ENTRY(e, clave_permit, link));
+        free(LIST_ENTRY(e, clave_lease, link));
     clave__session_unref(p->session);
     free(p);
 }
@@ -153,17 +155,17 @@ void clave_permits_free(clave_permits *p)
 /* On the stack of the thread that waits. */
 struct acquire {
     struct list link;
-    clave_permits *p;
+    clave_semaphore *p;
     struct call *call;
     uint64_t request;
     uint64_t task; /* the thread */
     size_t n;
     int64_t deadline;
-    clave_permit **fresh; /* n of them, made before: a grant cannot fail */
+    clave_lease **fresh; /* n of them, made before: a grant cannot fail */
 };
 
-static void on_leases(clave_semaphore *s, clave_err err, clave_lease *const *leases, size_t n,
-                      void *arg)
+static void on_leases(clave_async_semaphore *s, clave_err err, clave_async_lease *const *leases,
+                      size_t n, void *arg)
 {
     struct acquire *a = arg;
     (void)s;
@@ -179,18 +181,18 @@ static void on_leases(clave_semaphore *s, clave_err err, clave_lease *const *lea
 static clave_err blocking_semaphore_begin_acquire(struct call *c, void *args)
 {
     struct acquire *a = args;
-    clave_permits *p = a->p;
+    clave_semaphore *p = a->p;
     a->call = c;
     a->request = p->requests++;
     clave__semaphore_set_task(p->semaphore, a->task);
     clave_err err =
-        clave_semaphore_acquire(p->semaphore, a->request, a->n, a->deadline, on_leases, a);
+        clave_async_semaphore_acquire(p->semaphore, a->request, a->n, a->deadline, on_leases, a);
     if (err == CLAVE_OK)
         list_push_back(&p->waiting, &a->link);
     return err;
 }
 
-static clave_err make_permits(clave_permits *p, size_t n, clave_permit **out)
+static clave_err make_permits(clave_semaphore *p, size_t n, clave_lease **out)
 {
     for (size_t i = 0; i < n; i++) {
         out[i] = calloc(1, sizeof **out);
@@ -205,9 +207,10 @@ static clave_err make_permits(clave_permits *p, size_t n, clave_permit **out)
     return CLAVE_OK;
 }
 
-clave_err clave_permits_acquire(clave_permits *p, size_t n, int64_t timeout_ms, clave_permit **out)
+clave_err clave_semaphore_acquire(clave_semaphore *p, size_t n, int64_t timeout_ms,
+                                  clave_lease **out)
 {
-    struct acquire a = {.p = p, .task = clave_lock_owner_self(), .n = n, .fresh = out};
+    struct acquire a = {.p = p, .task = clave_mutex_owner_self(), .n = n, .fresh = out};
     struct call_spec spec = {.begin = blocking_semaphore_begin_acquire, .args = &a};
     clave_err err = make_permits(p, n, out);
     if (err != CLAVE_OK)
@@ -226,20 +229,20 @@ clave_err clave_permits_acquire(clave_permits *p, size_t n, int64_t timeout_ms, 
 }
 
 struct question {
-    const clave_semaphore *semaphore;
+    const clave_async_semaphore *semaphore;
     char *buf;
     size_t cap;
 };
 
-static void blocking_semaphore_answer(clave_client *c, void *arg)
+static void blocking_semaphore_answer(clave_async_client *c, void *arg)
 {
     const struct question *q = arg;
-    const char *text = clave_semaphore_deadlock(q->semaphore);
+    const char *text = clave_async_semaphore_deadlock(q->semaphore);
     (void)c;
     snprintf(q->buf, q->cap, "%s", text ? text : "");
 }
 
-const char *clave_permits_deadlock(clave_permits *p, char *buf, size_t cap)
+const char *clave_semaphore_deadlock(clave_semaphore *p, char *buf, size_t cap)
 {
     struct question q = {.semaphore = p->semaphore, .buf = buf, .cap = cap};
     snprintf(buf, cap, "%s", "");
@@ -247,15 +250,16 @@ const char *clave_permits_deadlock(clave_permits *p, char *buf, size_t cap)
     return buf;
 }
 
-static void cancel_all(clave_client *c, void *arg)
+static void cancel_all(clave_async_client *c, void *arg)
 {
-    clave_permits *p = arg;
+    clave_semaphore *p = arg;
     (void)c;
     for (struct list *e = p->waiting.next; e != &p->waiting; e = e->next)
-        (void)clave_semaphore_cancel(p->semaphore, LIST_ENTRY(e, struct acquire, link)->request);
+        (void)clave_async_semaphore_cancel(p->semaphore,
+                                           LIST_ENTRY(e, struct acquire, link)->request);
 }
 
-void clave_permits_cancel(clave_permits *p)
+void clave_semaphore_cancel(clave_semaphore *p)
 {
     clave__blocking_do(p->session, cancel_all, p);
 }
@@ -263,14 +267,14 @@ void clave_permits_cancel(clave_permits *p)
 /* ---- release ------------------------------------------------------------------------------- */
 
 struct blocking_semaphore_release {
-    clave_permit *permit;
+    clave_lease *permit;
     bool confirmed;
     bool begun;
 };
 
-static void blocking_semaphore_on_left(clave_semaphore *s, clave_err err, void *arg)
+static void blocking_semaphore_on_left(clave_async_semaphore *s, clave_err err, void *arg)
 {
-    clave_permit *q = arg;
+    clave_lease *q = arg;
     (void)s;
     if (q->call)
         clave__call_finish(q->call, err);
@@ -280,22 +284,22 @@ static void blocking_semaphore_on_left(clave_semaphore *s, clave_err err, void *
 static clave_err blocking_semaphore_begin_release(struct call *c, void *args)
 {
     struct blocking_semaphore_release *r = args;
-    clave_permit *q = r->permit;
+    clave_lease *q = r->permit;
     r->begun = true;
     list_remove(&q->link);
     q->call = r->confirmed ? c : NULL;
     c->answered = !r->confirmed;
     clave_err err =
-        clave_lease_release(q->lease, r->confirmed ? blocking_semaphore_on_left : NULL, q);
+        clave_async_lease_release(q->lease, r->confirmed ? blocking_semaphore_on_left : NULL, q);
     if (!r->confirmed || err != CLAVE_OK)
         free(q);
     return err;
 }
 
 /* Its session has ended, and the lease with it: only the handle is left. */
-static void discard(clave_permit *q)
+static void discard(clave_lease *q)
 {
-    clave_session *s = q->all->session;
+    clave_client *s = q->all->session;
     if (!clave__loop_is_here(s->loop))
         return;
     clave__loop_lock(s->loop);
@@ -306,11 +310,11 @@ static void discard(clave_permit *q)
     free(q);
 }
 
-static clave_err blocking_semaphore_release(clave_permit *q, bool confirmed, int64_t timeout_ms)
+static clave_err blocking_semaphore_release(clave_lease *q, bool confirmed, int64_t timeout_ms)
 {
     struct blocking_semaphore_release r = {.permit = q, .confirmed = confirmed};
     struct call_spec spec = {.begin = blocking_semaphore_begin_release, .args = &r};
-    clave_session *s = q->all->session;
+    clave_client *s = q->all->session;
     clave_err err = clave__call(s, &spec, timeout_ms, NULL);
     /* Time was up before the loop's thread came to it. */
     if (err == CLAVE_ETIMEDOUT && !r.begun)
@@ -320,19 +324,19 @@ static clave_err blocking_semaphore_release(clave_permit *q, bool confirmed, int
     return err;
 }
 
-clave_err clave_permit_release(clave_permit *q)
+clave_err clave_lease_release(clave_lease *q)
 {
     return blocking_semaphore_release(q, false, -1);
 }
 
-clave_err clave_permit_release_confirmed(clave_permit *q, int64_t timeout_ms)
+clave_err clave_lease_release_confirmed(clave_lease *q, int64_t timeout_ms)
 {
     return blocking_semaphore_release(q, true, timeout_ms);
 }
 
 /* ---- what is known, and guarded writes ----------------------------------------------------- */
 
-bool clave_permit_valid_for(clave_permit *q, int64_t ms)
+bool clave_lease_valid_for(clave_lease *q, int64_t ms)
 {
     clave_loop *loop = q->all->session->loop;
     if (!clave__loop_is_here(loop))
@@ -344,7 +348,7 @@ bool clave_permit_valid_for(clave_permit *q, int64_t ms)
     return deadline >= now && deadline - now >= ms;
 }
 
-int64_t clave_permit_token(clave_permit *q)
+int64_t clave_lease_token(clave_lease *q)
 {
     clave_loop *loop = q->all->session->loop;
     if (!clave__loop_is_here(loop))
@@ -356,7 +360,7 @@ int64_t clave_permit_token(clave_permit *q)
 }
 
 struct guarded {
-    clave_permit *permit;
+    clave_lease *permit;
     const clave_op *ops;
     size_t nops;
 };
@@ -364,11 +368,11 @@ struct guarded {
 static clave_err blocking_semaphore_begin_multi(struct call *c, void *args)
 {
     const struct guarded *g = args;
-    return clave_lease_multi(g->permit->lease, g->ops, g->nops, clave__call_on_result, c);
+    return clave_async_lease_multi(g->permit->lease, g->ops, g->nops, clave__call_on_result, c);
 }
 
-clave_err clave_permit_multi(clave_permit *q, const clave_op *ops, size_t nops, int64_t timeout_ms,
-                             clave_reply **out)
+clave_err clave_lease_multi(clave_lease *q, const clave_op *ops, size_t nops, int64_t timeout_ms,
+                            clave_reply **out)
 {
     struct guarded g = {.permit = q, .ops = ops, .nops = nops};
     struct call_spec spec = {.begin = blocking_semaphore_begin_multi, .args = &g, .nops = nops};

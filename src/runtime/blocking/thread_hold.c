@@ -4,7 +4,7 @@
 
 /* ---- finding ------------------------------------------------------------------------------- */
 
-static struct thread_hold *thread_hold_find(const clave_lock *l, uint64_t owner)
+static struct thread_hold *thread_hold_find(const clave_mutex *l, uint64_t owner)
 {
     for (struct list *e = l->thread_holds.next; e != &l->thread_holds; e = e->next) {
         struct thread_hold *t = LIST_ENTRY(e, struct thread_hold, link);
@@ -15,13 +15,13 @@ static struct thread_hold *thread_hold_find(const clave_lock *l, uint64_t owner)
 }
 
 /* With the mutex. */
-static struct thread_hold *find_held(const clave_lock *l, uint64_t owner)
+static struct thread_hold *find_held(const clave_mutex *l, uint64_t owner)
 {
     struct thread_hold *t = thread_hold_find(l, owner);
     return t && t->count > 0 ? t : NULL;
 }
 
-bool clave__thread_hold_look(clave_lock *l, uint64_t owner, struct thread_hold *out)
+bool clave__thread_hold_look(clave_mutex *l, uint64_t owner, struct thread_hold *out)
 {
     if (!clave__loop_is_here(l->session->loop))
         return false;
@@ -49,19 +49,19 @@ static void thread_hold_publish(struct thread_hold *t, int64_t token, int64_t de
 static void thread_hold_refresh(struct thread_hold *t)
 {
     clave_grant g;
-    if (clave_mutex_grant(t->lock->mutex, t->owner, &g))
+    if (clave_async_mutex_grant(t->lock->mutex, t->owner, &g))
         thread_hold_publish(t, g.token, g.deadline);
     else
         thread_hold_publish(t, 0, INT64_MIN);
 }
 
-void clave__thread_holds_refresh(clave_lock *l)
+void clave__thread_holds_refresh(clave_mutex *l)
 {
     for (struct list *e = l->thread_holds.next; e != &l->thread_holds; e = e->next)
         thread_hold_refresh(LIST_ENTRY(e, struct thread_hold, link));
 }
 
-void clave__thread_hold_lose(clave_lock *l, uint64_t owner)
+void clave__thread_hold_lose(clave_mutex *l, uint64_t owner)
 {
     struct thread_hold *t = thread_hold_find(l, owner);
     if (t)
@@ -70,10 +70,10 @@ void clave__thread_hold_lose(clave_lock *l, uint64_t owner)
 
 /* ---- giving back, on the loop's thread ------------------------------------------------------- */
 
-static void thread_hold_on_left(clave_mutex *m, uint64_t owner, clave_err err, void *arg)
+static void thread_hold_on_left(clave_async_mutex *m, uint64_t owner, clave_err err, void *arg)
 {
     struct thread_hold *t = arg;
-    clave_lock *l = t->lock;
+    clave_mutex *l = t->lock;
     (void)m;
     (void)owner;
     if (l) {
@@ -100,9 +100,10 @@ static bool take_off(struct thread_hold *t, unsigned *from)
  * lost, else (*leaves) when the server knows. */
 static clave_err thread_hold_give_back(struct thread_hold *t, bool last, bool *leaves)
 {
-    clave_lock *l = t->lock;
+    clave_mutex *l = t->lock;
     /* Neither without a callback nor for the last hold does it need memory. */
-    clave_err err = clave_mutex_release(l->mutex, t->owner, last ? thread_hold_on_left : NULL, t);
+    clave_err err =
+        clave_async_mutex_release(l->mutex, t->owner, last ? thread_hold_on_left : NULL, t);
     *leaves = last && err == CLAVE_OK;
     if (!last)
         return err;
@@ -120,9 +121,9 @@ static clave_err thread_hold_give_back(struct thread_hold *t, bool last, bool *l
 static void take_given(struct task *task)
 {
     struct thread_hold *t = LIST_ENTRY(task, struct thread_hold, task);
-    clave_session *s = t->lock->session;
+    clave_client *s = t->lock->session;
     bool any = true, last = false, leaves;
-    clave_client_tick(s->client, clave_now());
+    clave_async_client_tick(s->client, clave_now());
     while (any && !last) {
         clave__loop_lock(s->loop);
         any = t->given > 0;
@@ -134,7 +135,7 @@ static void take_given(struct task *task)
     clave__blocking_flush_later(s);
 }
 
-void clave__thread_holds_give_back(clave_lock *l)
+void clave__thread_holds_give_back(clave_mutex *l)
 {
     while (!list_empty(&l->thread_holds)) {
         struct thread_hold *t = LIST_ENTRY(l->thread_holds.next, struct thread_hold, link);
@@ -146,7 +147,7 @@ void clave__thread_holds_give_back(clave_lock *l)
     }
 }
 
-void clave__thread_holds_orphan(clave_lock *l)
+void clave__thread_holds_orphan(clave_mutex *l)
 {
     struct list *e;
     clave__loop_lock(l->session->loop);
@@ -156,7 +157,7 @@ void clave__thread_holds_orphan(clave_lock *l)
     clave__loop_unlock(l->session->loop);
 }
 
-void clave__thread_holds_await_left(clave_lock *l, int64_t deadline)
+void clave__thread_holds_await_left(clave_mutex *l, int64_t deadline)
 {
     clave_loop *loop = l->session->loop;
     if (clave__loop_is_current(loop))
@@ -170,7 +171,7 @@ void clave__thread_holds_await_left(clave_lock *l, int64_t deadline)
 /* ---- holds ------------------------------------------------------------------------------------
  */
 
-struct thread_hold *clave__thread_hold_new(clave_lock *l, uint64_t owner)
+struct thread_hold *clave__thread_hold_new(clave_mutex *l, uint64_t owner)
 {
     struct thread_hold *t = calloc(1, sizeof *t);
     if (!t)
@@ -183,7 +184,7 @@ struct thread_hold *clave__thread_hold_new(clave_lock *l, uint64_t owner)
     return t;
 }
 
-void clave__thread_hold_add_hold(clave_lock *l, struct thread_hold **fresh)
+void clave__thread_hold_add_hold(clave_mutex *l, struct thread_hold **fresh)
 {
     struct thread_hold *t = thread_hold_find(l, (*fresh)->owner);
     clave__loop_lock(l->session->loop);
@@ -201,7 +202,7 @@ void clave__thread_hold_add_hold(clave_lock *l, struct thread_hold **fresh)
  */
 
 struct release {
-    clave_lock *lock;
+    clave_mutex *lock;
     uint64_t owner;
     bool confirmed;
     bool begun;
@@ -227,7 +228,7 @@ static clave_err thread_hold_begin_release(struct call *c, void *args)
     return err;
 }
 
-static clave_err release_on_loop(clave_lock *l, uint64_t owner, bool confirmed, int64_t timeout_ms)
+static clave_err release_on_loop(clave_mutex *l, uint64_t owner, bool confirmed, int64_t timeout_ms)
 {
     struct release r = {.lock = l, .owner = owner, .confirmed = confirmed};
     struct call_spec spec = {.begin = thread_hold_begin_release, .args = &r};
@@ -240,13 +241,13 @@ static clave_err release_on_loop(clave_lock *l, uint64_t owner, bool confirmed, 
 
 /* A hold that is good by what is known is given back by a note to the loop's thread. That it
  * is not good, or why, the engine has to say. */
-clave_err clave_lock_release_as(clave_lock *l, uint64_t owner)
+clave_err clave_mutex_release_as(clave_mutex *l, uint64_t owner)
 {
     clave_loop *loop = l->session->loop;
     if (!clave__loop_is_here(loop))
         return CLAVE_ECLOSED;
     if (clave__loop_is_current(loop))
-        return CLAVE_EDEADLK;
+        return CLAVE_ELOOPTHREAD;
     clave__loop_lock(loop);
     bool ended = l->session->ended;
     struct thread_hold *t = find_held(l, owner);
@@ -266,17 +267,17 @@ clave_err clave_lock_release_as(clave_lock *l, uint64_t owner)
     return held ? release_on_loop(l, owner, false, -1) : CLAVE_ENOTHELD;
 }
 
-clave_err clave_lock_release(clave_lock *l)
+clave_err clave_mutex_release(clave_mutex *l)
 {
-    return clave_lock_release_as(l, clave_lock_owner_self());
+    return clave_mutex_release_as(l, clave_mutex_owner_self());
 }
 
-clave_err clave_lock_release_confirmed_as(clave_lock *l, uint64_t owner, int64_t timeout_ms)
+clave_err clave_mutex_release_confirmed_as(clave_mutex *l, uint64_t owner, int64_t timeout_ms)
 {
     return release_on_loop(l, owner, true, timeout_ms);
 }
 
-clave_err clave_lock_release_confirmed(clave_lock *l, int64_t timeout_ms)
+clave_err clave_mutex_release_confirmed(clave_mutex *l, int64_t timeout_ms)
 {
-    return clave_lock_release_confirmed_as(l, clave_lock_owner_self(), timeout_ms);
+    return clave_mutex_release_confirmed_as(l, clave_mutex_owner_self(), timeout_ms);
 }

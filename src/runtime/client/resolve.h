@@ -8,7 +8,7 @@
 
 #include <uv.h>
 
-#include "clave/client.h"
+#include "clave/async/client.h"
 
 struct resolve; /* opaque */
 

@@ -1,4 +1,4 @@
-/* uv_client.c - a clave_client on a libuv loop.
+/* uv_client.c - a clave_async_client on a libuv loop.
  *
  *            dial             connect        (tls:)
  *   IDLE ──────────▶ LOOKUP ──────────▶ DIALLING ──▶ SECURING ──▶ OPEN
@@ -36,7 +36,7 @@ enum link_state {
 
 struct clave_uv {
     uv_loop_t *loop;
-    clave_client *client;
+    clave_async_client *client;
     const struct clave_mem *mem;
     enum link_state state;
     clave_tls *side; /* NULL: hosts without TLS */
@@ -117,7 +117,7 @@ static void uv_client_on_socket_closed(uv_handle_t *h)
     }
     u->handles--;
     u->busy = true;
-    clave_client_disconnected(u->client, clave_now());
+    clave_async_client_disconnected(u->client, clave_now());
     u->busy = false;
     uv_client_obey(u);
 }
@@ -155,9 +155,9 @@ static void close_socket(clave_uv *u)
 /* Told before _disconnected, which keeps a text that says more than it could. */
 static void tell_fault(clave_uv *u, const char *why)
 {
-    clave_target t = clave_client_target(u->client);
+    clave_target t = clave_async_client_target(u->client);
     const char *what =
-        clave_client_is_connected(u->client) ? "lost the connection to" : "cannot connect to";
+        clave_async_client_is_connected(u->client) ? "lost the connection to" : "cannot connect to";
     if (t.port == 0)
         clave__client_fault(u->client, "%s unix:%s: %s", what, t.host, why);
     else
@@ -168,7 +168,7 @@ static void tell_fault(clave_uv *u, const char *why)
 static void note_refusal(clave_uv *u, clave_err err)
 {
     u->refusal = err;
-    snprintf(u->refused, sizeof u->refused, "%s", clave_client_errmsg(u->client));
+    snprintf(u->refused, sizeof u->refused, "%s", clave_async_client_errmsg(u->client));
     clave__client_refused(u->client, u->addresses);
 }
 
@@ -194,7 +194,7 @@ static void uv_client_on_alloc(uv_handle_t *h, size_t suggested, uv_buf_t *buf)
 static void uv_client_take_input(clave_uv *u, const void *p, size_t n)
 {
     u->busy = true;
-    clave_client_input(u->client, clave_now(), p, n);
+    clave_async_client_input(u->client, clave_now(), p, n);
     u->busy = false;
 }
 
@@ -202,7 +202,7 @@ static void secured(clave_uv *u)
 {
     u->state = LINK_OPEN;
     u->busy = true;
-    clave_client_connected(u->client, clave_now());
+    clave_async_client_connected(u->client, clave_now());
     u->busy = false;
 }
 
@@ -280,10 +280,10 @@ static size_t sealed_output(clave_uv *u, const void **p)
     size_t n = clave__tls_output(u->tls, p);
     if (n > 0 || u->state != LINK_OPEN)
         return n;
-    n = clave_client_output(u->client, p);
+    n = clave_async_client_output(u->client, p);
     n = clave__tls_write(u->tls, *p, n);
     if (n > 0)
-        clave_client_sent(u->client, clave_now(), n);
+        clave_async_client_sent(u->client, clave_now(), n);
     return clave__tls_output(u->tls, p);
 }
 
@@ -292,7 +292,7 @@ static size_t sealed_output(clave_uv *u, const void **p)
 static bool write_some(clave_uv *u)
 {
     const void *p;
-    size_t n = u->tls ? sealed_output(u, &p) : clave_client_output(u->client, &p);
+    size_t n = u->tls ? sealed_output(u, &p) : clave_async_client_output(u->client, &p);
     if (n == 0) {
         if (u->tls && clave__tls_state(u->tls) == TLS_FAILED) /* no memory for it */
             close_socket(u);
@@ -309,7 +309,7 @@ static bool write_some(clave_uv *u)
     if (u->tls)
         clave__tls_sent(u->tls, (size_t)done);
     else
-        clave_client_sent(u->client, clave_now(), (size_t)done);
+        clave_async_client_sent(u->client, clave_now(), (size_t)done);
     return !u->writing;
 }
 
@@ -333,7 +333,7 @@ static void uv_client_begin_tls(clave_uv *u)
     const struct fault f = {text, sizeof text};
     if (clave__tls_context_refresh(u->side, &f) != CLAVE_OK)
         clave__log(clave__client_log(u->client), CLAVE_LOG_WARN, "%s", text);
-    u->tls = clave__tls_new(u->side, u->mem, clave_client_target(u->client).host);
+    u->tls = clave__tls_new(u->side, u->mem, clave_async_client_target(u->client).host);
     if (u->tls) {
         u->state = LINK_SECURING;
         return;
@@ -355,7 +355,7 @@ static void opened(clave_uv *u)
 static void dial_failed(clave_uv *u)
 {
     u->state = LINK_IDLE;
-    clave_client_disconnected(u->client, clave_now());
+    clave_async_client_disconnected(u->client, clave_now());
 }
 
 static void on_connect(uv_connect_t *req, int status)
@@ -448,7 +448,7 @@ static void on_resolve(void *arg, const struct resolve_result *res)
 
 static void uv_client_dial(clave_uv *u)
 {
-    clave_target t = clave_client_target(u->client);
+    clave_target t = clave_async_client_target(u->client);
     struct sockaddr_storage addr;
     bool dialling;
     u->connect.data = u;
@@ -489,7 +489,7 @@ static void uv_client_look(clave_uv *u)
 {
     u->armed_at = CLAVE_NEVER;
     u->busy = true;
-    clave_client_tick(u->client, clave_now());
+    clave_async_client_tick(u->client, clave_now());
     u->busy = false;
     uv_client_obey(u);
 }
@@ -508,7 +508,7 @@ static void on_woke(struct sleeper *s)
  * fires early once, for nothing, and is set anew. */
 static void uv_client_arm(clave_uv *u)
 {
-    int64_t at = clave_client_deadline(u->client);
+    int64_t at = clave_async_client_deadline(u->client);
     if (at >= u->armed_at)
         return;
     int64_t left = at - clave_now();
@@ -520,7 +520,7 @@ static void uv_client_arm(clave_uv *u)
 /* One step; false: nothing is wanted that can be done now. */
 static bool uv_client_step(clave_uv *u)
 {
-    unsigned wants = clave_client_wants(u->client);
+    unsigned wants = clave_async_client_wants(u->client);
     if (u->stopping || u->state == LINK_CLOSING)
         return false;
     if (wants & CLAVE_WANT_HANGUP) {
@@ -576,7 +576,7 @@ static clave_err take_side(clave_uv *u)
     char text[400] = "";
     const struct fault f = {text, sizeof text};
     clave_tls *given = clave__client_tls(u->client);
-    if (!clave_client_target(u->client).tls)
+    if (!clave_async_client_target(u->client).tls)
         return CLAVE_OK;
     if (given) {
         u->side = clave__tls_context_ref(given);
@@ -598,7 +598,8 @@ static clave_err own_wakeup(clave_uv *u, struct wakeup **out)
     return CLAVE_OK;
 }
 
-clave_err clave__uv_start(clave_uv **out, uv_loop_t *loop, struct wakeup *wakeup, clave_client *c)
+clave_err clave__uv_start(clave_uv **out, uv_loop_t *loop, struct wakeup *wakeup,
+                          clave_async_client *c)
 {
     const struct clave_mem *mem = clave__client_mem(c);
     clave_uv *u = clave__mem_zalloc(mem, sizeof *u);
@@ -624,13 +625,13 @@ clave_err clave__uv_start(clave_uv **out, uv_loop_t *loop, struct wakeup *wakeup
     u->handles++;
     *out = u;
     u->busy = true;
-    clave_client_start(c, clave_now());
+    clave_async_client_start(c, clave_now());
     u->busy = false;
     uv_client_obey(u);
     return CLAVE_OK;
 }
 
-clave_err clave_uv_start(clave_uv **out, uv_loop_t *loop, clave_client *c)
+clave_err clave_uv_start(clave_uv **out, uv_loop_t *loop, clave_async_client *c)
 {
     return clave__uv_start(out, loop, NULL, c);
 }

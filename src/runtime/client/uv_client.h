@@ -6,7 +6,8 @@
 #include "runtime/wakeup.h"
 
 /* As clave_uv_start, on a loop that has a wakeup for all its clients. */
-clave_err clave__uv_start(clave_uv **out, uv_loop_t *loop, struct wakeup *wakeup, clave_client *c);
+clave_err clave__uv_start(clave_uv **out, uv_loop_t *loop, struct wakeup *wakeup,
+                          clave_async_client *c);
 
 /* Runs at the end of every pass over the client, when all callbacks have returned and the
  * engine is consistent: the place to publish what other threads read. Not after _stop. */

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "base/options.h"
-#include "clave/session.h"
+#include "clave/client.h"
 #include "clave/uv.h"
 #include "runtime/clock.h"
 #include "runtime/server/server_run.h"
@@ -95,7 +95,7 @@ static clave_err testserver_enter(clave_test_server *t)
     pthread_mutex_lock(&t->mutex);
     bool own = t->serving && pthread_equal(t->thread, pthread_self());
     pthread_mutex_unlock(&t->mutex);
-    return own || pthread_mutex_lock(&t->calls) != 0 ? CLAVE_EDEADLK : CLAVE_OK;
+    return own || pthread_mutex_lock(&t->calls) != 0 ? CLAVE_ELOOPTHREAD : CLAVE_OK;
 }
 
 static clave_err testserver_leave(clave_test_server *t, clave_err err)
@@ -563,7 +563,7 @@ clave_err clave_test_server_await_strikes(clave_test_server *t, uint64_t strikes
     struct timespec until = clave__clock_after(timeout_ms);
     pthread_mutex_lock(&t->mutex);
     if (t->serving && pthread_equal(t->thread, pthread_self()))
-        err = CLAVE_EDEADLK;
+        err = CLAVE_ELOOPTHREAD;
     while (err == CLAVE_OK && t->strikes < strikes) {
         int rc = timeout_ms < 0 ? pthread_cond_wait(&t->turned, &t->mutex)
                                 : pthread_cond_timedwait(&t->turned, &t->mutex, &until);

@@ -1,7 +1,7 @@
 #include <stdio.h>
 
-#include "clave/leader.h"
-#include "clave/roll.h"
+#include "clave/async/leader.h"
+#include "clave/participants.h"
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
 #include "cmd/cli/format.h"
@@ -34,19 +34,20 @@ static void candidates_show_line(size_t position, const clave_participant *p)
 
 static int show_candidates(struct options *o, const char *path)
 {
-    clave_session *s;
-    clave_roll *roll;
+    clave_client *s;
+    clave_participant_list *roll;
     int code = connect_open(o, NULL, &s);
     if (code != EXIT_OK)
         return code;
-    clave_err err = clave_session_roll(s, clave_latch_participants, path, o->timeout_ms, &roll);
+    clave_err err =
+        clave_participants(s, clave_async_latch_participants, path, o->timeout_ms, &roll);
     if (err != CLAVE_OK)
         code = diag_err(o, path, err, s);
     else if (roll->n == 0)
         diag_note(o, "%s: nobody stands", path);
     for (size_t i = 0; roll && i < roll->n; i++)
         (o->json ? candidates_show_json : candidates_show_line)(i, &roll->list[i]);
-    clave_roll_free(roll);
+    clave_participant_list_free(roll);
     connect_close(s);
     return code;
 }

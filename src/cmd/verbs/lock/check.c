@@ -76,7 +76,7 @@ static clave_err check_look_for(const struct queue_view *l, int64_t token, bool 
 
 static int ask_server(struct options *o, const struct acquisition *c)
 {
-    clave_session *s;
+    clave_client *s;
     struct queue_view l;
     int code = connect_open(o, NULL, &s);
     if (code != EXIT_OK)

@@ -84,7 +84,7 @@ static int leader_follow(struct options *o, struct leader_follow *s, int signals
 
 static int show_leader(struct options *o, const char *path, bool watch)
 {
-    clave_session *session;
+    clave_client *session;
     struct leader_follow s;
     sigset_t set;
     sigemptyset(&set);

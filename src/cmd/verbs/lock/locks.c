@@ -20,7 +20,7 @@ enum { COLUMN_CAP = 128, COMMAND_CAP = 1024 };
 
 /* For how long it holds the lock; -1: it does not, or nobody knows. Its node is looked at again,
  * since what it says and its times have to be of one moment. */
-static int64_t read_held(struct options *o, clave_session *s, const char *path,
+static int64_t read_held(struct options *o, clave_client *s, const char *path,
                          const struct queue_view_place *at)
 {
     char *node = NULL;
@@ -29,8 +29,7 @@ static int64_t read_held(struct options *o, clave_session *s, const char *path,
     if (!at->holds || !who_is_known(&at->p->stat) ||
         asprintf(&node, "%s%s/%s", strcmp(path, "/") == 0 ? "" : path, at->below, at->p->node) < 0)
         return -1;
-    if (clave_session_get(s, node, o->timeout_ms, &r) == CLAVE_OK &&
-        r->stat.czxid == at->p->stat.czxid)
+    if (clave_get(s, node, o->timeout_ms, &r) == CLAVE_OK && r->stat.czxid == at->p->stat.czxid)
         since = held_since(r->data, r->len, &r->stat);
     clave_reply_free(r);
     free(node);
@@ -96,7 +95,7 @@ static void locks_show_line(size_t position, const struct queue_view_place *at, 
 
 static int show_queue(struct options *o, const char *path)
 {
-    clave_session *s;
+    clave_client *s;
     struct queue_view l;
     int code = connect_open(o, NULL, &s);
     if (code != EXIT_OK)

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "clave/roll.h"
+#include "clave/participants.h"
 #include "clave/uv.h"
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
@@ -84,13 +84,13 @@ static int resign_hand_over(struct handover *h, struct leader_follow *s)
 }
 
 /* The node of the candidate with this id, or of this name. EXIT_OK, or told. */
-static int find_target(struct handover *h, clave_session *s, const char *id)
+static int find_target(struct handover *h, clave_client *s, const char *id)
 {
-    clave_roll *roll;
+    clave_participant_list *roll;
     size_t found = 0;
     int32_t priority = 0, highest = 0; /* of the target; of those who wait besides */
     clave_err err =
-        clave_session_roll(s, clave_latch_participants, h->path, h->o->timeout_ms, &roll);
+        clave_participants(s, clave_async_latch_participants, h->path, h->o->timeout_ms, &roll);
     for (size_t i = 0; roll && i < roll->n; i++) {
         const clave_participant *p = &roll->list[i];
         bool same =
@@ -102,7 +102,7 @@ static int find_target(struct handover *h, clave_session *s, const char *id)
             highest = p->priority;
         }
     }
-    clave_roll_free(roll);
+    clave_participant_list_free(roll);
     if (err != CLAVE_OK)
         return diag_err(h->o, h->path, err, s);
     if (found == 1 && (priority == 0 || priority >= highest))
@@ -122,7 +122,7 @@ static int find_target(struct handover *h, clave_session *s, const char *id)
 static int resign_run(struct options *o, int argc, char **argv, int nargs)
 {
     struct handover h = {.o = o};
-    clave_session *session;
+    clave_client *session;
     struct leader_follow s;
     int id;
     while ((id = options_next(o, argc, argv)) > 0)

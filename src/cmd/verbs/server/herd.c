@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "clave/elementary.h"
+#include "clave/async/plain_layouts.h"
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
 #include "wire/proto.h"
@@ -17,9 +17,9 @@ enum { POLL_NS = 200000 };
 
 struct candidate {
     struct herd *herd;
-    clave_session *session;
-    clave_client *client; /* the loop's thread only, as the latch */
-    clave_latch *latch;
+    clave_client *session;
+    clave_async_client *client; /* the loop's thread only, as the latch */
+    clave_async_latch *latch;
     clave_err err;
 };
 
@@ -48,7 +48,7 @@ static int64_t herd_now_us(void)
 
 /* ---- on the loop's thread ----------------------------------------------------------------- */
 
-static void herd_on_event(clave_latch *l, const clave_latch_event *ev, void *arg)
+static void herd_on_event(clave_async_latch *l, const clave_latch_event *ev, void *arg)
 {
     struct candidate *c = arg;
     struct herd *h = c->herd;
@@ -60,27 +60,27 @@ static void herd_on_event(clave_latch *l, const clave_latch_event *ev, void *arg
     atomic_fetch_add(&h->leaderships, 1);
 }
 
-static void herd_stand(clave_client *client, void *arg)
+static void herd_stand(clave_async_client *client, void *arg)
 {
     struct candidate *c = arg;
     const struct herd *h = c->herd;
     clave_latch_options o = {.size = sizeof o, .event_cb = herd_on_event, .event_arg = c};
     c->client = client;
-    c->err = h->fair ? clave_latch_new_fair(&c->latch, client, h->path, "c_", &o)
-                     : clave_latch_new_unfair(&c->latch, client, h->path, &o);
+    c->err = h->fair ? clave_async_latch_new_fair(&c->latch, client, h->path, "c_", &o)
+                     : clave_async_latch_new_unfair(&c->latch, client, h->path, &o);
     if (c->err == CLAVE_OK)
-        c->err = clave_latch_start(c->latch);
+        c->err = clave_async_latch_start(c->latch);
 }
 
-static void withdraw(clave_client *client, void *arg)
+static void withdraw(clave_async_client *client, void *arg)
 {
     struct candidate *c = arg;
     (void)client;
-    clave_latch_free(c->latch);
+    clave_async_latch_free(c->latch);
     c->latch = NULL;
 }
 
-static void depose(clave_client *client, void *arg)
+static void depose(clave_async_client *client, void *arg)
 {
     struct herd *h = arg;
     h->left_at = herd_now_us();
@@ -88,17 +88,17 @@ static void depose(clave_client *client, void *arg)
 }
 
 /* Of all candidates, without what keeps sessions alive and what we look with. */
-static void herd_count(clave_client *client, void *arg)
+static void herd_count(clave_async_client *client, void *arg)
 {
     struct herd *h = arg;
     (void)client;
     h->requests = h->events = 0;
     for (size_t i = 0; i < h->n; i++) {
-        const clave_client *c = h->all[i].client;
+        const clave_async_client *c = h->all[i].client;
         for (int op = 1; c && op < 128; op++)
             if (op != OP_PING && op != OP_SYNC)
-                h->requests += clave_client_requests_sent(c, op);
-        h->events += c ? clave_client_events_received(c) : 0;
+                h->requests += clave_async_client_requests_sent(c, op);
+        h->events += c ? clave_async_client_events_received(c) : 0;
     }
 }
 
@@ -106,7 +106,7 @@ static void herd_count(clave_client *client, void *arg)
 
 static clave_err herd_look(struct herd *h)
 {
-    return clave_session_run(h->all[0].session, herd_count, h);
+    return clave_client_run(h->all[0].session, herd_count, h);
 }
 
 /* Behind the answer to a sync all that a session was to hear has come. Quiet is when such a
@@ -118,7 +118,7 @@ static clave_err herd_settle(struct herd *h)
     do {
         before = h->requests + h->events;
         for (size_t i = 0; i < h->n && err == CLAVE_OK; i++)
-            err = clave_session_sync(h->all[i].session, "/", h->o->timeout_ms);
+            err = clave_sync(h->all[i].session, "/", h->o->timeout_ms);
         if (err == CLAVE_OK)
             err = herd_look(h);
     } while (err == CLAVE_OK && h->requests + h->events != before);
@@ -139,7 +139,7 @@ static clave_err stand_all(struct herd *h)
 {
     clave_err err = CLAVE_OK;
     for (size_t i = 0; i < h->n && err == CLAVE_OK; i++) {
-        err = clave_session_run(h->all[i].session, herd_stand, &h->all[i]);
+        err = clave_client_run(h->all[i].session, herd_stand, &h->all[i]);
         err = err == CLAVE_OK ? h->all[i].err : err;
     }
     return err == CLAVE_OK ? await_leader(h, 0) : err;
@@ -150,7 +150,7 @@ static clave_err change_leaders(struct herd *h, const struct herd_figures *out, 
     uint64_t requests = h->requests, events = h->events;
     unsigned known = atomic_load(&h->leaderships);
     struct candidate *old = h->leader; /* all is quiet: nobody writes to it */
-    clave_err err = clave_session_run(old->session, depose, h);
+    clave_err err = clave_client_run(old->session, depose, h);
     if (err == CLAVE_OK)
         err = await_leader(h, known);
     if (err != CLAVE_OK)
@@ -158,7 +158,7 @@ static clave_err change_leaders(struct herd *h, const struct herd_figures *out, 
     out->requests[round] = h->requests - requests;
     out->events[round] = h->events - events;
     out->leader_us[round] = h->led_at - h->left_at;
-    err = clave_session_run(old->session, herd_stand, old);
+    err = clave_client_run(old->session, herd_stand, old);
     err = err == CLAVE_OK ? old->err : err;
     return err == CLAVE_OK ? herd_settle(h) : err;
 }
@@ -176,13 +176,13 @@ static int open_all(struct herd *h)
     while (err == CLAVE_OK && h->n < h->plan->candidates) {
         struct candidate *c = &h->all[h->n];
         c->herd = h;
-        err = clave_session_open(&c->session, h->loop, connect, &co);
+        err = clave_client_open(&c->session, h->loop, connect, &co);
         h->n += err == CLAVE_OK;
     }
     if (err != CLAVE_OK)
         return diag_err(h->o, connect, err, NULL);
     for (size_t i = 0; i < h->n && err == CLAVE_OK; i++) {
-        err = clave_session_wait(h->all[i].session, h->o->timeout_ms);
+        err = clave_client_wait(h->all[i].session, h->o->timeout_ms);
         if (err == CLAVE_EUNREACHABLE && i > 0)
             diag(h->o,
                  "%zu of %zu sessions were made: does the server limit the connections from one "
@@ -197,7 +197,7 @@ static int open_all(struct herd *h)
 static void herd_close_all(struct herd *h)
 {
     for (size_t i = 0; i < h->n; i++) {
-        clave_session_run(h->all[i].session, withdraw, &h->all[i]);
+        clave_client_run(h->all[i].session, withdraw, &h->all[i]);
         connect_close(h->all[i].session);
     }
     if (h->loop)
@@ -209,14 +209,14 @@ static void herd_close_all(struct herd *h)
 static void tidy(struct herd *h)
 {
     if (h->fair)
-        (void)clave_session_delete(h->all[0].session, h->path, -1, h->o->timeout_ms);
-    (void)clave_session_delete(h->all[0].session, h->plan->path, -1, h->o->timeout_ms);
+        (void)clave_delete(h->all[0].session, h->path, -1, h->o->timeout_ms);
+    (void)clave_delete(h->all[0].session, h->plan->path, -1, h->o->timeout_ms);
 }
 
 static void withdraw_all(struct herd *h)
 {
     for (size_t i = 0; i < h->n; i++)
-        clave_session_run(h->all[i].session, withdraw, &h->all[i]);
+        clave_client_run(h->all[i].session, withdraw, &h->all[i]);
     (void)herd_settle(h);
 }
 

@@ -23,10 +23,10 @@ struct ping {
 
 /* ---- the server --------------------------------------------------------------------------- */
 
-static void get_target(clave_client *c, void *arg)
+static void get_target(clave_async_client *c, void *arg)
 {
     struct ping *p = arg;
-    clave_target t = clave_client_target(c);
+    clave_target t = clave_async_client_target(c);
     snprintf(p->host, sizeof p->host, "%s", t.host ? t.host : "");
     p->port = t.port;
     p->tls = t.tls;
@@ -92,10 +92,10 @@ static void show_round(const struct options *o, int64_t us)
     fflush(stdout);
 }
 
-static int ping_once(const struct options *o, clave_session *s)
+static int ping_once(const struct options *o, clave_client *s)
 {
     int64_t start = ping_now_us();
-    clave_err err = clave_session_exists(s, "/", o->timeout_ms, NULL);
+    clave_err err = clave_exists(s, "/", o->timeout_ms, NULL);
     int64_t us = ping_now_us() - start;
     /* Any answer will do: a chroot need not exist, or may be closed to us. */
     if (err != CLAVE_OK && err != CLAVE_ENONODE && err != CLAVE_ENOAUTH)
@@ -104,10 +104,10 @@ static int ping_once(const struct options *o, clave_session *s)
     return EXIT_OK;
 }
 
-static int ping_server(const struct options *o, clave_session *s, struct ping *p)
+static int ping_server(const struct options *o, clave_client *s, struct ping *p)
 {
     int code = EXIT_OK;
-    if (clave_session_run(s, get_target, p) == CLAVE_OK)
+    if (clave_client_run(s, get_target, p) == CLAVE_OK)
         get_version(o, p);
     show_server(o, p);
     for (int64_t i = 0; i < p->count && code == EXIT_OK && !ferror(stdout); i++) {
@@ -121,7 +121,7 @@ static int ping_server(const struct options *o, clave_session *s, struct ping *p
 static int run_ping(struct options *o, int argc, char **argv)
 {
     struct ping p = {.count = 3, .interval_ms = 200};
-    clave_session *s;
+    clave_client *s;
     int id;
     while ((id = options_next(o, argc, argv)) > 0) {
         if (id == 'n' && !options_number(o, "count", 1, INT32_MAX, &p.count))

@@ -47,7 +47,7 @@ static void verb_create_show(const struct options *o, const char *path)
     json_end(&j);
 }
 
-static clave_err create_guarded(struct options *o, clave_session *s, const struct create *w)
+static clave_err create_guarded(struct options *o, clave_client *s, const struct create *w)
 {
     clave_op op = {.kind = CLAVE_OP_CREATE,
                    .path = w->path,
@@ -63,7 +63,7 @@ static clave_err create_guarded(struct options *o, clave_session *s, const struc
     return err;
 }
 
-static clave_err create_plain(struct options *o, clave_session *s, const struct create *w)
+static clave_err create_plain(struct options *o, clave_client *s, const struct create *w)
 {
     clave_create_options co = {.size = sizeof co,
                                .mode = mode_of(w),
@@ -72,7 +72,7 @@ static clave_err create_plain(struct options *o, clave_session *s, const struct 
                                .acls = w->acl.n ? w->acl.list : NULL,
                                .nacls = w->acl.n};
     clave_reply *r = NULL;
-    clave_err err = clave_session_create(s, w->path, w->data.p, w->data.n, &co, o->timeout_ms, &r);
+    clave_err err = clave_create(s, w->path, w->data.p, w->data.n, &co, o->timeout_ms, &r);
     if (err == CLAVE_OK)
         verb_create_show(o, r->path);
     clave_reply_free(r);
@@ -132,7 +132,7 @@ static int verb_create_parse(struct options *o, int argc, char **argv, struct cr
 static int run_create(struct options *o, int argc, char **argv)
 {
     struct create w = {0};
-    clave_session *s = NULL;
+    clave_client *s = NULL;
     int code = verb_create_parse(o, argc, argv, &w);
     if (code == EXIT_OK && w.path)
         code = connect_open(o, NULL, &s);

@@ -29,7 +29,7 @@ static void get_show(const struct options *o, const char *path, const clave_repl
 static int run_get(struct options *o, int argc, char **argv)
 {
     bool stat = false;
-    clave_session *s;
+    clave_client *s;
     clave_reply *r = NULL;
     int id;
     while ((id = options_next(o, argc, argv)) > 0)
@@ -44,7 +44,7 @@ static int run_get(struct options *o, int argc, char **argv)
     int code = connect_open(o, NULL, &s);
     if (code != EXIT_OK)
         return code;
-    clave_err err = clave_session_get(s, path, o->timeout_ms, &r);
+    clave_err err = clave_get(s, path, o->timeout_ms, &r);
     if (err == CLAVE_OK)
         get_show(o, path, r, stat);
     else

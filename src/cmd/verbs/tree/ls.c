@@ -24,12 +24,12 @@ struct listing {
 
 /* ---- -l ------------------------------------------------------------------------------------ */
 
-static clave_err submit_exists(clave_client *c, size_t i, clave_result_cb *cb, void *cb_arg,
+static clave_err submit_exists(clave_async_client *c, size_t i, clave_result_cb *cb, void *cb_arg,
                                void *arg)
 {
     const struct listing *l = arg;
     char *path = tree_walk_child_path(l->path, l->names[i]);
-    clave_err err = path ? clave_exists(c, path, NULL, cb, cb_arg) : CLAVE_ENOMEM;
+    clave_err err = path ? clave_async_exists(c, path, NULL, cb, cb_arg) : CLAVE_ENOMEM;
     free(path);
     return err;
 }
@@ -42,7 +42,7 @@ static void ls_got_stat(size_t i, const clave_result *res, void *arg)
         l->children[i].stat = *res->stat;
 }
 
-static clave_err read_stats(const struct options *o, clave_session *s, struct listing *l)
+static clave_err read_stats(const struct options *o, clave_client *s, struct listing *l)
 {
     struct request_window_plan plan = {
         .n = l->n, .submit = submit_exists, .done = ls_got_stat, .arg = l};
@@ -90,10 +90,10 @@ static int ls_show(const struct options *o, const struct listing *l)
     return code;
 }
 
-static int ls_list(struct options *o, clave_session *s, const char *path, bool details)
+static int ls_list(struct options *o, clave_client *s, const char *path, bool details)
 {
     clave_reply *r = NULL;
-    clave_err err = clave_session_children(s, path, o->timeout_ms, &r);
+    clave_err err = clave_children(s, path, o->timeout_ms, &r);
     if (err != CLAVE_OK)
         return diag_err(o, path, err, s);
     tree_walk_sort_names(r->names, r->nnames);
@@ -108,7 +108,7 @@ static int ls_list(struct options *o, clave_session *s, const char *path, bool d
 
 static int run_ls(struct options *o, int argc, char **argv)
 {
-    clave_session *s;
+    clave_client *s;
     bool details = false;
     int id;
     while ((id = options_next(o, argc, argv)) > 0)

@@ -24,11 +24,11 @@ static size_t victim(const struct felling *f, size_t i)
     return f->walk.n - 1 - i;
 }
 
-static clave_err submit_delete(clave_client *c, size_t i, clave_result_cb *cb, void *cb_arg,
+static clave_err submit_delete(clave_async_client *c, size_t i, clave_result_cb *cb, void *cb_arg,
                                void *arg)
 {
     const struct felling *f = arg;
-    return clave_delete(c, f->walk.nodes[victim(f, i)].path, -1, cb, cb_arg);
+    return clave_async_delete(c, f->walk.nodes[victim(f, i)].path, -1, cb, cb_arg);
 }
 
 static void deleted(size_t i, const clave_result *res, void *arg)
@@ -40,7 +40,7 @@ static void deleted(size_t i, const clave_result *res, void *arg)
     f->where = victim(f, i);
 }
 
-static int rm_remove_tree(struct options *o, clave_session *s, const char *path, bool force)
+static int rm_remove_tree(struct options *o, clave_client *s, const char *path, bool force)
 {
     enum { TRIES = 5 }; /* others may go on creating children */
     struct tree_walk_wish wish = {.max_depth = UINT_MAX, .timeout_ms = o->timeout_ms};
@@ -71,10 +71,10 @@ static int rm_remove_tree(struct options *o, clave_session *s, const char *path,
 /* ---- the verb ---------------------------------------------------------------------------------
  */
 
-static int rm_remove_node(struct options *o, clave_session *s, const char *path, int32_t version,
+static int rm_remove_node(struct options *o, clave_client *s, const char *path, int32_t version,
                           bool force)
 {
-    clave_err err = clave_session_delete(s, path, version, o->timeout_ms);
+    clave_err err = clave_delete(s, path, version, o->timeout_ms);
     if (err == CLAVE_OK || (force && err == CLAVE_ENONODE))
         return EXIT_OK;
     return diag_err(o, path, err, s);
@@ -84,7 +84,7 @@ static int run_rm(struct options *o, int argc, char **argv)
 {
     bool recursive = false, force = false;
     int64_t version = -1;
-    clave_session *s;
+    clave_client *s;
     int id;
     while ((id = options_next(o, argc, argv)) > 0) {
         if (id == 'r')

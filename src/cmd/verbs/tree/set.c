@@ -16,7 +16,7 @@ struct set {
     const char *node;
 };
 
-static clave_err write_once(struct options *o, clave_session *s, const struct set *w)
+static clave_err write_once(struct options *o, clave_client *s, const struct set *w)
 {
     clave_op op = {.kind = CLAVE_OP_SET,
                    .path = w->path,
@@ -25,11 +25,10 @@ static clave_err write_once(struct options *o, clave_session *s, const struct se
                    .version = (int32_t)w->version};
     if (w->node)
         return guard_multi(s, w->node, &op, 1, o->timeout_ms);
-    return clave_session_set(s, w->path, w->data.p, w->data.n, (int32_t)w->version, o->timeout_ms,
-                             NULL);
+    return clave_set(s, w->path, w->data.p, w->data.n, (int32_t)w->version, o->timeout_ms, NULL);
 }
 
-static clave_err create_once(struct options *o, clave_session *s, const struct set *w)
+static clave_err create_once(struct options *o, clave_client *s, const struct set *w)
 {
     clave_op op = {.kind = CLAVE_OP_CREATE,
                    .path = w->path,
@@ -39,11 +38,11 @@ static clave_err create_once(struct options *o, clave_session *s, const struct s
     clave_create_options co = {.size = sizeof co, .flags = CLAVE_CREATE_PARENTS};
     if (w->node)
         return guard_create_deep(s, w->node, &op, o->timeout_ms);
-    return clave_session_create(s, w->path, w->data.p, w->data.n, &co, o->timeout_ms, NULL);
+    return clave_create(s, w->path, w->data.p, w->data.n, &co, o->timeout_ms, NULL);
 }
 
 /* Others may create and delete the node between two tries. */
-static clave_err write_node(struct options *o, clave_session *s, const struct set *w)
+static clave_err write_node(struct options *o, clave_client *s, const struct set *w)
 {
     enum { TRIES = 8 };
     clave_err err = CLAVE_OK;
@@ -86,7 +85,7 @@ static int set_parse(struct options *o, int argc, char **argv, struct set *w)
 static int run_set(struct options *o, int argc, char **argv)
 {
     struct set w = {.version = -1};
-    clave_session *s = NULL;
+    clave_client *s = NULL;
     int code = set_parse(o, argc, argv, &w);
     if (code == EXIT_OK && w.path)
         code = connect_open(o, NULL, &s);

@@ -23,7 +23,7 @@ static void stat_show(const struct options *o, const char *path, const clave_sta
 
 static int run_stat(struct options *o, int argc, char **argv)
 {
-    clave_session *s;
+    clave_client *s;
     clave_reply *r = NULL;
     if (options_next(o, argc, argv) == OPTIONS_STOP)
         return o->status;
@@ -35,7 +35,7 @@ static int run_stat(struct options *o, int argc, char **argv)
     int code = connect_open(o, NULL, &s);
     if (code != EXIT_OK)
         return code;
-    clave_err err = clave_session_exists(s, path, o->timeout_ms, &r);
+    clave_err err = clave_exists(s, path, o->timeout_ms, &r);
     if (err == CLAVE_OK)
         stat_show(o, path, &r->stat);
     else

@@ -7,7 +7,7 @@
 
 static int run_sync(struct options *o, int argc, char **argv)
 {
-    clave_session *s;
+    clave_client *s;
     struct json j;
     if (options_next(o, argc, argv) == OPTIONS_STOP)
         return o->status;
@@ -19,7 +19,7 @@ static int run_sync(struct options *o, int argc, char **argv)
     int code = connect_open(o, NULL, &s);
     if (code != EXIT_OK)
         return code;
-    clave_err err = clave_session_sync(s, path, o->timeout_ms);
+    clave_err err = clave_sync(s, path, o->timeout_ms);
     if (err != CLAVE_OK) {
         code = diag_err(o, path, err, s);
     } else if (o->json) {

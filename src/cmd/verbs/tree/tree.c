@@ -51,7 +51,7 @@ static int run_tree(struct options *o, int argc, char **argv)
 {
     struct tree_walk_wish wish = {.max_depth = UINT_MAX};
     struct walk w;
-    clave_session *s;
+    clave_client *s;
     int64_t depth;
     int id;
     while ((id = options_next(o, argc, argv)) > 0) {

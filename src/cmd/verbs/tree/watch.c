@@ -39,8 +39,8 @@ struct watching {
     bool once;
 
     /* the loop's thread alone */
-    clave_watch *node_watch;
-    clave_watch *child_watch;
+    clave_async_watch *node_watch;
+    clave_async_watch *child_watch;
     struct view *next; /* the present reading */
     unsigned pending;  /* its requests */
     bool again;        /* a watch fired during it */
@@ -74,7 +74,7 @@ static void verb_watch_hand_over(struct watching *w)
     pthread_mutex_unlock(&w->mutex);
 }
 
-static void read_node(clave_client *c, struct watching *w);
+static void read_node(clave_async_client *c, struct watching *w);
 
 /* The answer was lost with the connection or the session: the next request waits for
  * another one. */
@@ -84,7 +84,7 @@ static bool is_passing(clave_err err)
     return err != CLAVE_ENOMEM && (class_ == CLAVE_CLASS_RETRY || class_ == CLAVE_CLASS_UNKNOWN);
 }
 
-static void reading_done(clave_client *c, struct watching *w)
+static void reading_done(clave_async_client *c, struct watching *w)
 {
     if (--w->pending > 0)
         return;
@@ -105,7 +105,7 @@ static void verb_watch_fail(struct view *v, clave_err err)
         v->err = err;
 }
 
-static void verb_watch_got_stat(clave_client *c, const clave_result *res, void *arg)
+static void verb_watch_got_stat(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct watching *w = arg;
     if (res->err == CLAVE_OK)
@@ -115,7 +115,7 @@ static void verb_watch_got_stat(clave_client *c, const clave_result *res, void *
     reading_done(c, w);
 }
 
-static void got_names(clave_client *c, const clave_result *res, void *arg)
+static void got_names(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct watching *w = arg;
     struct view *v = w->next;
@@ -133,22 +133,22 @@ static void got_names(clave_client *c, const clave_result *res, void *arg)
     reading_done(c, w);
 }
 
-typedef clave_err read_fn(clave_client *c, const char *path, clave_watch *watch,
+typedef clave_err read_fn(clave_async_client *c, const char *path, clave_async_watch *watch,
                           clave_result_cb *cb, void *arg);
 
 /* A watch that is in use would be refused: what is armed is left alone, and read without one.
  * The end of the node is an event for both watches, one behind the other: the second brings us
  * here again. */
-static clave_err read_with(read_fn *read, clave_client *c, struct watching *w, clave_watch *watch,
-                           clave_result_cb *cb)
+static clave_err read_with(read_fn *read, clave_async_client *c, struct watching *w,
+                           clave_async_watch *watch, clave_result_cb *cb)
 {
     clave_err err = CLAVE_EINVAL;
-    if (!clave_watch_is_armed(watch))
+    if (!clave_async_watch_is_armed(watch))
         err = read(c, w->path, watch, cb, w);
     return err == CLAVE_EINVAL ? read(c, w->path, NULL, cb, w) : err;
 }
 
-static void read_node(clave_client *c, struct watching *w)
+static void read_node(clave_async_client *c, struct watching *w)
 {
     w->again = false;
     w->next = calloc(1, sizeof *w->next);
@@ -157,13 +157,13 @@ static void read_node(clave_client *c, struct watching *w)
         return;
     }
     w->pending = 1; /* so that the reading ends below at the earliest */
-    clave_err err = read_with(clave_exists, c, w, w->node_watch, verb_watch_got_stat);
+    clave_err err = read_with(clave_async_exists, c, w, w->node_watch, verb_watch_got_stat);
     if (err == CLAVE_OK)
         w->pending++;
     else
         verb_watch_fail(w->next, err);
     if (w->children && err == CLAVE_OK) {
-        err = read_with(clave_children, c, w, w->child_watch, got_names);
+        err = read_with(clave_async_children, c, w, w->child_watch, got_names);
         if (err == CLAVE_OK)
             w->pending++;
         else
@@ -172,8 +172,8 @@ static void read_node(clave_client *c, struct watching *w)
     reading_done(c, w);
 }
 
-static void verb_watch_on_event(clave_client *c, clave_watch *watch, const clave_event *ev,
-                                void *arg)
+static void verb_watch_on_event(clave_async_client *c, clave_async_watch *watch,
+                                const clave_event *ev, void *arg)
 {
     struct watching *w = arg;
     (void)watch, (void)ev;
@@ -183,23 +183,23 @@ static void verb_watch_on_event(clave_client *c, clave_watch *watch, const clave
         read_node(c, w);
 }
 
-static void verb_watch_begin(clave_client *c, void *arg)
+static void verb_watch_begin(clave_async_client *c, void *arg)
 {
     struct watching *w = arg;
-    if (clave_watch_new(&w->node_watch, c, verb_watch_on_event, w) != CLAVE_OK ||
-        clave_watch_new(&w->child_watch, c, verb_watch_on_event, w) != CLAVE_OK)
+    if (clave_async_watch_new(&w->node_watch, c, verb_watch_on_event, w) != CLAVE_OK ||
+        clave_async_watch_new(&w->child_watch, c, verb_watch_on_event, w) != CLAVE_OK)
         verb_watch_hand_over(w);
     else
         read_node(c, w);
 }
 
-static void verb_watch_end(clave_client *c, void *arg)
+static void verb_watch_end(clave_async_client *c, void *arg)
 {
     struct watching *w = arg;
     (void)c;
     w->ended = true;
-    clave_watch_free(w->node_watch);
-    clave_watch_free(w->child_watch);
+    clave_async_watch_free(w->node_watch);
+    clave_async_watch_free(w->child_watch);
 }
 
 /* ---- what is told -------------------------------------------------------------------------- */
@@ -313,7 +313,7 @@ static struct view *wait_for_view(struct watching *w, int signals, int *code)
     return v;
 }
 
-static int verb_watch_follow(struct watching *w, clave_session *s, int signals)
+static int verb_watch_follow(struct watching *w, clave_client *s, int signals)
 {
     struct view *old = NULL, *new;
     int code = EXIT_OK;
@@ -336,7 +336,7 @@ static int verb_watch_follow(struct watching *w, clave_session *s, int signals)
 
 static int watch_path(struct watching *w)
 {
-    clave_session *s;
+    clave_client *s;
     sigset_t set;
     sigemptyset(&set);
     sigaddset(&set, SIGINT);
@@ -353,9 +353,9 @@ static int watch_path(struct watching *w)
         diag(w->o, "%s", strerror(errno));
         code = EXIT_INTERNAL;
     } else {
-        clave_session_run(s, verb_watch_begin, w);
+        clave_client_run(s, verb_watch_begin, w);
         code = verb_watch_follow(w, s, signals);
-        clave_session_run(s, verb_watch_end, w);
+        clave_client_run(s, verb_watch_end, w);
     }
     connect_close(s); /* whatever was pending has ended with it */
     view_free(w->latest);

@@ -1,4 +1,4 @@
-/* delay.h - a pause after a holder that was lost: Consul's and Chubby's lock-delay.
+/* async/lock_delay.h - a pause after a holder that was lost: Consul's and Chubby's lock-delay.
  *
  * Who loses a lock may not know it yet: a write of his may still be on its way to somewhere that
  * cannot check tokens. With a delay the next holder waits first, so that what is late arrives
@@ -15,20 +15,20 @@
  * and one at the end. Each write is one transaction with a check of the lock node.
  *
  * On the client's thread, under its callback rules. */
-#ifndef CLAVE_DELAY_H
-#define CLAVE_DELAY_H
+#ifndef CLAVE_ASYNC_LOCK_DELAY_H
+#define CLAVE_ASYNC_LOCK_DELAY_H
 
-#include "clave/mutex.h"
+#include "clave/async/mutex.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-typedef struct clave_delay clave_delay; /* opaque */
+typedef struct clave_async_delay clave_async_delay; /* opaque */
 
-typedef void clave_delay_cb(clave_delay *d, clave_err err, void *arg);
+typedef void clave_async_delay_cb(clave_async_delay *d, clave_err err, void *arg);
 /* The holder before was lost, and the delay begins. `who`: as it says of itself. */
-typedef void clave_delay_event_cb(clave_delay *d, const clave_identity *who, int64_t delay_ms,
+typedef void clave_delay_event_cb(clave_async_delay *d, const clave_identity *who, int64_t delay_ms,
                                   void *arg);
 
 typedef struct clave_delay_options {
@@ -49,18 +49,20 @@ typedef struct clave_delay_options {
  * cb runs once: CLAVE_OK: begin; ELOST: the lock is gone; ENOAUTH, EINVALIDACL, ETOOBIG, ENOMEM;
  * ECONNLOSS and others of its class: given up after 16 attempts; ECLOSED.
  * At once: EPATH, EINVAL, ENOMEM, ECLOSED. */
-CLAVE_EXPORT clave_err clave_delay_begin(clave_delay **out, clave_client *c,
-                                         const clave_grant *grant, const clave_delay_options *o,
-                                         clave_delay_cb *cb, void *arg);
+CLAVE_EXPORT clave_err clave_async_delay_begin(clave_async_delay **out, clave_async_client *c,
+                                               const clave_grant *grant,
+                                               const clave_delay_options *o,
+                                               clave_async_delay_cb *cb, void *arg);
 /* The work is over: takes the mark away; then release the lock, without waiting if you like (the
  * requests of a session are done in order). `cb` may be NULL; else it runs once: CLAVE_OK; ELOST:
  * the lock is gone, and the mark stands; ECONNLOSS and others of its class: an answer was lost, and
  * the mark may stand or not; others as above.
  * At once: EINVAL: nothing has begun, or its end was told; ENOMEM; ECLOSED. */
-CLAVE_EXPORT clave_err clave_delay_end(clave_delay *d, clave_delay_cb *cb, void *arg);
-/* No callback after this; a removal that is under way goes on. Without clave_delay_end the mark
- * stands. NULL is ignored. */
-CLAVE_EXPORT void clave_delay_free(clave_delay *d);
+CLAVE_EXPORT clave_err clave_async_delay_end(clave_async_delay *d, clave_async_delay_cb *cb,
+                                             void *arg);
+/* No callback after this; a removal that is under way goes on. Without clave_async_delay_end the
+ * mark stands. NULL is ignored. */
+CLAVE_EXPORT void clave_async_delay_free(clave_async_delay *d);
 
 #ifdef __cplusplus
 }

@@ -1,4 +1,4 @@
-/* deadlock_search.h - owners of locks that wait for each other, across processes: looking for them.
+/* async/deadlock.h - owners of locks that wait for each other, across processes: looking for them.
  * An acquire that looks for itself, and gives up, is an option of each lock (detect_deadlocks_ms).
  *
  * What counts as waiting: the queues of mutexes, read-write locks and semaphores, of clave, Curator
@@ -12,10 +12,10 @@
  * or kazoo may be none. An owner that waits with a deadline may still go on by itself.
  *
  * All of it is read twice, and what stood in both readings stood at one moment. */
-#ifndef CLAVE_DEADLOCK_SEARCH_H
-#define CLAVE_DEADLOCK_SEARCH_H
+#ifndef CLAVE_ASYNC_DEADLOCK_H
+#define CLAVE_ASYNC_DEADLOCK_H
 
-#include "clave/mutex.h"
+#include "clave/async/mutex.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -43,15 +43,16 @@ typedef struct clave_deadlock {
 
 /* No owner is in two of the list; of deadlocks that share one, the others come to light when the
  * first is over. The list is valid for the call. err: ETOOBIG more than 50000 nodes, and
- * clave_client_errmsg says where; ENOMEM; ECLOSED; what a read may meet. What is not readable is
- * left out. */
-typedef void clave_deadlocks_cb(clave_client *c, clave_err err, const clave_deadlock *list,
-                                size_t n, void *arg);
+ * clave_async_client_errmsg says where; ENOMEM; ECLOSED; what a read may meet. What is not readable
+ * is left out. */
+typedef void clave_async_deadlocks_cb(clave_async_client *c, clave_err err,
+                                      const clave_deadlock *list, size_t n, void *arg);
 /* Looks at these paths and all below them: one getChildren for each, one getData for each node of
  * a queue in which somebody waits, and both again for those queues if anybody is stuck.
  * EINVAL: no path; EPATH, ENOMEM, ECLOSED. */
-CLAVE_EXPORT clave_err clave_deadlocks_find(clave_client *c, const char *const *roots,
-                                            size_t nroots, clave_deadlocks_cb *cb, void *arg);
+CLAVE_EXPORT clave_err clave_async_deadlocks_find(clave_async_client *c, const char *const *roots,
+                                                  size_t nroots, clave_async_deadlocks_cb *cb,
+                                                  void *arg);
 
 #ifdef __cplusplus
 }

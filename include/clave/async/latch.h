@@ -1,0 +1,148 @@
+/* latch_internal.h - a candidate of a leader election, with the layout of Curator's LeaderLatch:
+ * <path>/_c_<uuid>-latch-<10 digits>, ephemeral sequential, in a container, data = the
+ * candidate's id. One queue with Curator (docs/elections.md has the differences).
+ *
+ * A latch is one candidate. It stands from _start to _close: whenever it loses its place or
+ * its leadership it stands again, at the end of the queue, by itself. The first in the queue
+ * leads, for as long as its session surely lives; each leadership has a token that grows.
+ *
+ * Asynchronous, on a clave_async_client and under its thread and callback rules. */
+#ifndef CLAVE_ASYNC_LATCH_H
+#define CLAVE_ASYNC_LATCH_H
+
+#include "clave/async/mutex.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct clave_async_latch clave_async_latch; /* opaque */
+
+typedef enum clave_latch_state {
+    CLAVE_LATCH_LATENT, /* not started */
+    CLAVE_LATCH_STARTED,
+    CLAVE_LATCH_CLOSED, /* by _close, or with its client */
+} clave_latch_state;
+
+typedef enum clave_latch_event_kind {
+    CLAVE_LATCH_QUEUED, /* waiting, or the position changed: `ahead` nodes stand before */
+    CLAVE_LATCH_NEXT,   /* only the leader stands before: a chance to warm up */
+    CLAVE_LATCH_LEADER,
+    CLAVE_LATCH_NOT_LEADER, /* behind LEADER, once for each; `why` below */
+    CLAVE_LATCH_ASKED,      /* a revocable leader is asked to resign (clave_async_leader_transfer);
+                               once for each leadership. Nothing happens by itself */
+    CLAVE_LATCH_FAILED,     /* it cannot stand: `why` is ENOAUTH, EINVALIDACL, ESEQUENCE, ...
+                               It rests until clave_async_latch_resign or _close */
+} clave_latch_event_kind;
+
+/* `why` of NOT_LEADER: CLAVE_OK: resigned, closed or handed over. ECONNLOSS or another cause of
+ * SUSPENDED: by the standard policy; the place is kept, and LEADER may follow with the same
+ * token. EEXPIRED or another cause of the session's loss. ENONODE: somebody deleted the node.
+ * EMAXHOLD: the term was over. ECLOSED: the client. */
+typedef struct clave_latch_event {
+    clave_latch_event_kind kind;
+    size_t ahead;
+    const char *predecessor; /* QUEUED, NEXT: full path of the node just before ours */
+    clave_err why;
+} clave_latch_event;
+typedef void clave_latch_event_cb(clave_async_latch *l, const clave_latch_event *ev, void *arg);
+
+/* Curator's error policies: what ends leadership. */
+typedef enum clave_latch_policy {
+    CLAVE_POLICY_STANDARD, /* SUSPENDED, and with it every loss of the connection */
+    CLAVE_POLICY_SESSION,  /* only LOST, which comes by the client's own clock before
+                              somebody else can lead */
+} clave_latch_policy;
+
+typedef struct clave_latch_options {
+    size_t size;           /* CLAVE_LATCH_OPTIONS_INIT sets it: clave/options.h */
+    const char *id;        /* what participants see; UTF-8; NULL: ""; copied */
+    const clave_acl *acls; /* of the candidate's node; NULL: open; copied */
+    size_t nacls;
+    clave_latch_policy policy;
+    int64_t max_term_ms;  /* 0: no limit. After it: NOT_LEADER(EMAXHOLD), end of the queue */
+    int64_t min_valid_ms; /* as in clave_mutex_options, and so is strict */
+    bool strict;
+    bool revocable; /* hears ASKED; costs a leader one request at the beginning */
+    /* Above 0: the candidate with the highest leads next, as far as the candidates of clave that
+     * have one decide it: whose turn it is looks who stands (one round trip) and hands on to a
+     * higher one before it has led. It stands in the name of its node. Who resigned stands
+     * without it for a session timeout. */
+    int32_t priority;
+    /* The priority is made of path and id, so that of many elections with the same candidates
+     * each leads about as many: give each candidate an id of its own, and no priority. */
+    bool spread;
+    /* Standing behind a leader with a lower priority it asks him to go, as
+     * clave_async_leader_transfer does: who is revocable hears ASKED. Needs a priority. */
+    bool preempt;
+    clave_latch_event_cb *event_cb; /* may be NULL */
+    void *event_arg;
+} clave_latch_options;
+#define CLAVE_LATCH_OPTIONS_INIT CLAVE_OPTIONS_INIT(clave_latch_options)
+
+/* EPATH, EINVAL (a negative number, spread without an id or with a priority, preempt without
+ * either), ENOMEM. `o` may be NULL. */
+CLAVE_EXPORT clave_err clave_async_latch_new(clave_async_latch **out, clave_async_client *c,
+                                             const char *path, const clave_latch_options *o);
+/* Closes it silently when it stands. No event after this; awaits that are pending hear ECLOSED,
+ * and a close its callback, later. NULL is ignored. */
+CLAVE_EXPORT void clave_async_latch_free(clave_async_latch *l);
+
+/* Stands as a candidate; before the first connection too. EINVAL: started before. ENOMEM,
+ * ECLOSED, ETOOBIG (the id). */
+CLAVE_EXPORT clave_err clave_async_latch_start(clave_async_latch *l);
+
+typedef void clave_async_latch_cb(clave_async_latch *l, clave_err err, void *arg);
+
+typedef enum clave_latch_close_mode {
+    CLAVE_CLOSE_SILENT,        /* no event any more */
+    CLAVE_CLOSE_NOTIFY_LEADER, /* a leader hears NOT_LEADER, later */
+} clave_latch_close_mode;
+/* Withdraws for good: leadership ends now, and the node is deleted. `cb` (may be NULL) runs
+ * when the node is certainly gone. EINVAL: not STARTED. ENOMEM, with cb: nothing was done. */
+CLAVE_EXPORT clave_err clave_async_latch_close(clave_async_latch *l, clave_latch_close_mode mode,
+                                               clave_async_latch_cb *cb, void *arg);
+/* Gives leadership or the place up and stands again at the end of the queue; the only candidate
+ * leads again, with a new token. EINVAL: not STARTED. ENOMEM: nothing was done. */
+CLAVE_EXPORT clave_err clave_async_latch_resign(clave_async_latch *l);
+
+/* cb runs once: CLAVE_OK when it leads (or does already); EBUSY not until `deadline` (the
+ * client's clock; CLAVE_NEVER); ECANCELED; ECLOSED; what FAILED says. Any number may wait.
+ * EINVAL no cb; ECLOSED; ENOMEM. */
+CLAVE_EXPORT clave_err clave_async_latch_await(clave_async_latch *l, int64_t deadline,
+                                               clave_async_latch_cb *cb, void *arg);
+/* Ends the awaits with this cb and arg: ECANCELED, later. ENOTHELD: there is none. */
+CLAVE_EXPORT clave_err clave_async_latch_cancel(clave_async_latch *l, clave_async_latch_cb *cb,
+                                                void *arg);
+
+/* ---- what is known, from memory --------------------------------------------------------- */
+
+/* Leads, and surely did at `now` (the client's clock). */
+CLAVE_EXPORT bool clave_async_latch_has_leadership(const clave_async_latch *l, int64_t now);
+/* Leads, and surely will for `ms` more after `now`. */
+CLAVE_EXPORT bool clave_async_latch_valid_for(const clave_async_latch *l, int64_t now, int64_t ms);
+/* false: does not lead. grant.token is the term: it grows with every leader, on any client. */
+CLAVE_EXPORT bool clave_async_latch_grant(const clave_async_latch *l, clave_grant *out);
+CLAVE_EXPORT clave_latch_state clave_async_latch_state_of(const clave_async_latch *l);
+CLAVE_EXPORT const char *clave_async_latch_id(const clave_async_latch *l);
+/* Full path of its node; NULL while none is known to stand. Valid until the next call on l. */
+CLAVE_EXPORT const char *clave_async_latch_own_path(const clave_async_latch *l);
+
+/* Guarded writes: done only while the leader's node stands, as those of clave_async_mutex.
+ * ENOTHELD: does not lead. res.err ELOST: led no more, nothing was done. */
+CLAVE_EXPORT clave_err clave_async_latch_create(clave_async_latch *l, const char *path,
+                                                const void *data, size_t len,
+                                                clave_create_mode mode, clave_result_cb *cb,
+                                                void *arg);
+CLAVE_EXPORT clave_err clave_async_latch_set(clave_async_latch *l, const char *path,
+                                             const void *data, size_t len, int32_t version,
+                                             clave_result_cb *cb, void *arg);
+CLAVE_EXPORT clave_err clave_async_latch_delete(clave_async_latch *l, const char *path,
+                                                int32_t version, clave_result_cb *cb, void *arg);
+CLAVE_EXPORT clave_err clave_async_latch_multi(clave_async_latch *l, const clave_op *ops,
+                                               size_t nops, clave_result_cb *cb, void *arg);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
