@@ -1,4 +1,4 @@
-/* load_library.c - a load generator for one connection with a window of requests in flight:
+/* load.c - a load generator for one connection with a window of requests in flight:
  *
  *   load zk HOST PORT create|get WINDOW COUNT BYTES [SECONDS]
  *   load redis HOST PORT set|get WINDOW COUNT BYTES [SECONDS]

@@ -1,4 +1,4 @@
-/* child.c - one holder, or one candidate, among the real faults. What it believes goes to a log
+/* holder.c - one holder, or one candidate, among the real faults. What it believes goes to a log
  * that all of them share, with the time of the machine:
  *
  *   holder lock|latch|session-latch CONNECT PATH LOG NAME STOP SESSION_MS HOLD_MS

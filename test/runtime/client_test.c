@@ -1,4 +1,4 @@
-/* session_test.c - the blocking client against our own server, and against what is none. */
+/* client_test.c - the blocking client against our own server, and against what is none. */
 #include "rig.h"
 
 #include <arpa/inet.h>

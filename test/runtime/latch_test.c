@@ -1,4 +1,4 @@
-/* candidate_test.c - a candidate for threads. */
+/* latch_test.c - a candidate for threads. */
 #include "rig.h"
 
 #include <semaphore.h>

@@ -1,4 +1,4 @@
-/* lock_test.c - the mutex for threads: exclusion, time, loss, and what a holder can know. */
+/* mutex_test.c - the mutex for threads: exclusion, time, loss, and what a holder can know. */
 #include "rig.h"
 
 #include <semaphore.h>
@@ -282,7 +282,7 @@ static void the_node_says_who_holds_it(void **state)
     assert_int_equal(q.n, 1);
     assert_string_equal(q.host, host);
     assert_int_equal(q.pid, getpid());
-    assert_non_null(strstr(q.command, "lock_test"));
+    assert_non_null(strstr(q.command, "mutex_test"));
     assert_true(q.token == clave_mutex_token(l));
     clave_mutex_free(l);
     clave_client_close(s, 5000);

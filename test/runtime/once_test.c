@@ -1,4 +1,4 @@
-/* job_test.c - a job that several start and one runs, for threads. */
+/* once_test.c - a job that several start and one runs, for threads. */
 #include "rig.h"
 
 #include <stdatomic.h>

@@ -1,4 +1,4 @@
-/* locks_test.c - read-write locks, permits and sets of locks, for threads. */
+/* rwlock_semaphore_test.c - read-write locks, permits and sets of locks, for threads. */
 #include "rig.h"
 
 #include <stdatomic.h>

@@ -1,4 +1,4 @@
-/* spawn.h - what a wrapper runs: a process, and those that it starts. Of what they do it only
+/* command.h - what a wrapper runs: a process, and those that it starts. Of what they do it only
  * matters that they could do it: whoever is alive writes. */
 #ifndef CLAVE_SIM_COMMAND_H
 #define CLAVE_SIM_COMMAND_H

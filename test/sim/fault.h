@@ -1,4 +1,4 @@
-/* start_error.h - the single faults, for the nemesis: each draws whom it strikes, and answers
+/* fault.h - the single faults, for the nemesis: each draws whom it strikes, and answers
  * whether it did. */
 #ifndef CLAVE_SIM_FAULT_H
 #define CLAVE_SIM_FAULT_H

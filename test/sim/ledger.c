@@ -1,4 +1,4 @@
-/* lock_record.c - what was done under the locks, counted: the counters, whose versions say how
+/* ledger.c - what was done under the locks, counted: the counters, whose versions say how
  * often they were written; and the grants, as a history. */
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* thread_hold.c - from the grant to the release or the loss. */
+/* tenure.c - from the grant to the release or the loss. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* runner.h - `clave lock` as an actor: while it holds, its process supervises a command that a
+/* wrapper.h - `clave lock` as an actor: while it holds, its process supervises a command that a
  * second process, the guardian, has started and ends in time. The decisions are the shipped ones
  * (recipe/leash, recipe/supervisor); the two processes, what they tell each other, and the command
  * are modelled here. Each may be stopped and killed by itself, the machine may sleep. */

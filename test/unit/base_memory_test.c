@@ -1,4 +1,4 @@
-/* base_mem_test.c - the allocator's door, the table of errors, and log lines. */
+/* base_memory_test.c - the allocator's door, the table of errors, and log lines. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

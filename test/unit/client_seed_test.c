@@ -1,4 +1,4 @@
-/* core_seed_test.c - clients whose seeds are equal: protected names differ all the same, and a
+/* client_seed_test.c - clients whose seeds are equal: protected names differ all the same, and a
  * search after a lost answer neither adopts nor deletes the node of another client. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* server_words_test.c - the four-letter words that are listed, and those that list. */
+/* server_four_letter_test.c - the four-letter words that are listed, and those that list. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
