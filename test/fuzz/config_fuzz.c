@@ -13,7 +13,7 @@
 static unsigned told;
 
 /* In the place of cmd/cli/diag.c: the text is made, and nobody reads it. */
-void tell(const struct options *o, const char *fmt, ...)
+void diag(const struct options *o, const char *fmt, ...)
 {
     char text[1024];
     va_list ap;

@@ -42,15 +42,23 @@ static void check_name(const struct order_rule *rule, const char *name)
     must(clave__priority_of(name) >= 0);
 }
 
-/* As many stand in front as the order says; of those who share, those of the other kind do. */
+/* As many are ahead as the order says; for a rule that shares, as many of the other kind. Only
+ * contenders count, and a name that is none owns nothing. A rule by which every child counts
+ * compares no places: it only counts. */
 static void check_place(const struct order_rule *rule, const char *const *names, size_t n,
                         const size_t *order, size_t at)
 {
     const char *own = names[order[at]], *before[2] = {NULL, NULL};
     struct order_place place = clave__order_locate(rule, names, n, own);
     struct order_key key = clave__order_key(rule, own);
-    size_t ahead = 0;
+    size_t ahead = 0, contenders = 0;
     must(place.found);
+    for (size_t i = 0; i < n; i++)
+        contenders += clave__order_key(rule, names[i]).contender;
+    must(place.contenders == contenders);
+    must(key.contender || place.exhausted);
+    if (!key.contender || rule->any_child)
+        return;
     for (size_t i = 0; i < at; i++) {
         const char *name = names[order[i]];
         bool level = rule->shares && strcmp(clave__order_key(rule, name).text, key.text) == 0;
