@@ -1,3 +1,4 @@
+/* base64.c - the encoder; see base64.h. There is no decoder: nothing needs one. */
 #include "base/base64.h"
 
 #include <stdint.h>

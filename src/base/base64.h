@@ -4,10 +4,10 @@
 
 #include <stddef.h>
 
-/* Characters for n bytes, without the NUL. */
+/* The number of characters n bytes encode to, without the NUL. */
 #define BASE64_LEN(n) (((n) + 2) / 3 * 4)
 
-/* BASE64_LEN(n) characters and a NUL into out. */
+/* Writes BASE64_LEN(n) characters and a NUL to out. */
 void clave__base64(const void *p, size_t n, char *out);
 
 #endif

@@ -1,3 +1,4 @@
+/* buf.c - the byte queue of buf.h. */
 #include "base/buf.h"
 
 #include <assert.h>
@@ -34,7 +35,7 @@ clave_err clave__buf_reserve(struct buf *b, size_t n)
         return CLAVE_ETOOBIG;
     if (n <= b->cap - b->tail)
         return CLAVE_OK;
-    /* Moving is worth it only while it copies no more than it frees. */
+    /* Moving pays only if it copies no more bytes than it frees. */
     if (n <= b->cap - len && b->head >= len) {
         close_gap(b);
         return CLAVE_OK;

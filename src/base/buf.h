@@ -1,4 +1,4 @@
-/* buf.h - a byte queue that grows up to a maximum given at birth.
+/* buf.h - a byte queue that grows up to a maximum given to _init.
  *
  * Invariant: head <= tail <= cap <= max. The bytes in [head, tail) are the content.
  * Pointers into it are valid until the next call that may grow or consume. */
@@ -23,13 +23,13 @@ struct buf {
 void clave__buf_init(struct buf *b, const struct clave_mem *mem, size_t max);
 void clave__buf_fini(struct buf *b);
 
-/* Room for n more bytes at data + tail. ETOOBIG over the maximum, ENOMEM. */
+/* Makes room for n more bytes at data + tail. ETOOBIG: over the maximum; ENOMEM. */
 clave_err clave__buf_reserve(struct buf *b, size_t n);
 clave_err clave__buf_append(struct buf *b, const void *p, size_t n);
-/* Drops n bytes from the front (n <= length); empties keep their capacity. */
+/* Drops n bytes from the front (n <= length). An empty buffer keeps its capacity. */
 void clave__buf_consume(struct buf *b, size_t n);
 void clave__buf_clear(struct buf *b);
-/* Gives capacity back when empty and larger than `keep`. */
+/* Frees the memory of an empty buffer whose capacity is larger than `keep`. */
 void clave__buf_trim(struct buf *b, size_t keep);
 
 static inline size_t clave__buf_len(const struct buf *b)

@@ -1,3 +1,4 @@
+/* err.c - name, text and class of an error, from the one table in clave/err.h. */
 #include "clave/err.h"
 
 struct entry {
@@ -6,7 +7,7 @@ struct entry {
     const char *text;
 };
 
-/* A switch, not a search: a number given twice does not compile. */
+/* A switch, not a search, so that a number used twice does not compile. */
 static struct entry err_find(clave_err err)
 {
     switch (err) {

@@ -1,10 +1,12 @@
+/* json.c - the JSON writer of json.h, for the program's --json output and the server's admin
+ * lists. The first error sticks: after it every call does nothing. */
 #include "base/json.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-/* ---- characters ---------------------------------------------------------------------------- */
+/* ---- characters ------------------------------------------------------------------------------ */
 
 size_t clave__utf8_len(const void *bytes, size_t n)
 {
@@ -51,7 +53,7 @@ size_t clave__json_escape(const void *bytes, size_t n, char out[JSON_ESCAPE_CAP]
     return len;
 }
 
-/* ---- values -------------------------------------------------------------------------------- */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 static clave_err json_append(void *to, const void *p, size_t n)
 {

@@ -1,4 +1,5 @@
-/* json.h - JSON, written piece by piece. Texts are UTF-8; a byte that is none becomes U+FFFD. */
+/* json.h - a JSON writer that emits one piece at a time. Texts are UTF-8; a byte that is not part
+ * of a valid sequence becomes U+FFFD. */
 #ifndef CLAVE_BASE_JSON_H
 #define CLAVE_BASE_JSON_H
 
@@ -10,19 +11,20 @@ struct json {
     clave_err (*put)(void *to, const void *p, size_t n);
     void *to;
     bool comma;    /* the next value needs one before it */
-    clave_err err; /* the first one; nothing is written behind it */
+    clave_err err; /* the first error; nothing is written after it */
 };
 
 struct json clave__json_to(struct buf *out);
 
-/* The length of the UTF-8 sequence at p (n >= 1), 0 when it is none: surrogates and overlong forms
- * are none, JSON readers refuse them. */
+/* The length of the UTF-8 sequence at p (n >= 1), or 0 when it is invalid. Surrogates and overlong
+ * forms count as invalid, because JSON readers refuse them. */
 size_t clave__utf8_len(const void *p, size_t n);
-/* The first character of p (n >= 1) as it stands in a JSON string; its length here in *taken. */
+/* The first character of p (n >= 1) as written in a JSON string; *taken is the number of bytes of
+ * p it used. Returns the length of out. */
 enum { JSON_ESCAPE_CAP = 8 };
 size_t clave__json_escape(const void *p, size_t n, char out[JSON_ESCAPE_CAP], size_t *taken);
 
-/* Keys are static names; NULL: an element of an array, or a value behind _key. */
+/* Keys are static names. NULL: an element of an array, or the value after _key. */
 void clave__json_open(struct json *j, const char *key, char bracket); /* '{' or '[' */
 void clave__json_close(struct json *j, char bracket);                 /* '}' or ']' */
 void clave__json_key(struct json *j, const void *p, size_t n);        /* of any bytes */
@@ -30,7 +32,7 @@ void clave__json_bytes(struct json *j, const char *key, const void *p, size_t n)
 void clave__json_string(struct json *j, const char *key, const char *text); /* NULL: null */
 void clave__json_int(struct json *j, const char *key, int64_t n);
 void clave__json_bool(struct json *j, const char *key, bool b);
-/* A number that is in digits already: "4.25". */
+/* A number already in digits: "4.25". */
 void clave__json_number(struct json *j, const char *key, const char *digits);
 
 #endif

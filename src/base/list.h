@@ -1,4 +1,4 @@
-/* list.h - intrusive doubly linked ring. Linking cannot fail, so a completion
+/* list.h - an intrusive doubly linked ring. Linking cannot fail, so a completion
  * that only moves entries between lists cannot fail either. */
 #ifndef CLAVE_BASE_LIST_H
 #define CLAVE_BASE_LIST_H
@@ -11,7 +11,7 @@ struct list {
     struct list *prev;
 };
 
-/* The struct of type `type` whose member `member` is `ptr`. */
+/* The struct of type `type` whose member `member` is at `ptr`. */
 #define LIST_ENTRY(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 
 static inline void list_init(struct list *l)
@@ -56,7 +56,7 @@ static inline struct list *list_pop_front(struct list *head)
     return e;
 }
 
-/* Moves every entry of `from` behind those of `to`; `from` becomes empty. */
+/* Appends every entry of `from` to `to`; `from` becomes empty. */
 static inline void list_splice(struct list *to, struct list *from)
 {
     if (list_empty(from))

@@ -1,3 +1,4 @@
+/* log.c - formats a log line and calls the hook; see log.h. */
 #include "base/log.h"
 
 #include <stdarg.h>

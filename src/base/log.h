@@ -1,4 +1,4 @@
-/* log.h - a log line from a pure layer: handed to the owner's hook as a text. */
+/* log.h - a log line from a pure layer, handed to the owner's hook as text. */
 #ifndef CLAVE_BASE_LOG_H
 #define CLAVE_BASE_LOG_H
 
@@ -9,8 +9,8 @@ struct log {
     void *arg;
 };
 
-/* Formats into a buffer of 512 bytes (longer lines are cut) only when there is a
- * hook. Lines are a contract: stable words, no pointers, no wall time. */
+/* Formats into a buffer of 512 bytes (longer lines are cut), and only when there is a
+ * hook. Lines are a contract: the wording is stable, with no pointers and no wall time. */
 __attribute__((format(printf, 3, 4))) void clave__log(const struct log *l, int level,
                                                       const char *fmt, ...);
 

@@ -1,3 +1,4 @@
+/* map.c - the hash map of map.h. nbuckets is always a power of two. */
 #include "base/map.h"
 
 #include <assert.h>
@@ -22,7 +23,7 @@ void clave__map_fini(struct map *m)
     *m = (struct map){.mem = m->mem};
 }
 
-/* FNV-1a, finished so that the low bits depend on every byte. */
+/* FNV-1a with a final mix, so that the low bits depend on every byte. */
 uint32_t clave__map_hash_bytes(const void *p, size_t n)
 {
     const uint8_t *b = p;

@@ -1,5 +1,5 @@
-/* map.h - intrusive hash map. The owner embeds a map_node, keeps the key in its
- * own struct and says how to compare. Growing may fail without harm: the chains
+/* map.h - an intrusive hash map. The owner embeds a map_node, keeps the key in its
+ * own struct and supplies the comparison. Growing may fail without harm: the chains
  * just get longer, so inserting never fails after _init. */
 #ifndef CLAVE_BASE_MAP_H
 #define CLAVE_BASE_MAP_H
@@ -37,8 +37,8 @@ struct map_node *clave__map_find(const struct map *m, uint32_t hash, map_eq *eq,
 void clave__map_insert(struct map *m, struct map_node *node, uint32_t hash);
 void clave__map_remove(struct map *m, struct map_node *node);
 
-/* Iteration in bucket order: next of NULL is the first; NULL at the end. The
- * node returned may be removed only after asking for the one behind it. */
+/* Iterates in bucket order: the next of NULL is the first node, the next of the last is NULL.
+ * Ask for a node's successor before removing the node. */
 struct map_node *clave__map_next(const struct map *m, const struct map_node *node);
 
 #endif

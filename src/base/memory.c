@@ -1,3 +1,5 @@
+/* memory.c - allocation through the owner's hooks; every layer allocates with these and nothing
+ * else. A size of 0 is passed on as 1, so that NULL always means out of memory. */
 #include "base/memory.h"
 
 #include <stdlib.h>

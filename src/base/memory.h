@@ -1,4 +1,13 @@
-/* memory.h - the only door to the allocator. NULL hooks mean libc. */
+/* memory.h - the only way to the allocator. NULL hooks mean libc.
+ *
+ * The layer src/base knows no protocol and nothing of clients or servers:
+ *   memory    allocation through the owner's hooks   err      the table of errors
+ *   buf       a byte queue with a maximum            list     an intrusive list
+ *   map       an intrusive hash map                  path     znode paths and the chroot
+ *   rand      seeded random numbers, UUIDs           log      a line for the owner's log hook
+ *   json      JSON output                            options  growing option structs
+ *   base64, sha1
+ * Every object here borrows the hooks it was given and keeps no state outside itself. */
 #ifndef CLAVE_BASE_MEMORY_H
 #define CLAVE_BASE_MEMORY_H
 
@@ -6,7 +15,7 @@
 
 #include "clave/mem.h"
 
-/* The hooks to keep: *m copied, or libc's when m is NULL. */
+/* The hooks an object should keep: a copy of *m, or libc's when m is NULL. */
 struct clave_mem clave__mem_or_default(const struct clave_mem *m);
 
 void *clave__mem_alloc(const struct clave_mem *m, size_t size);  /* not zeroed */
@@ -14,7 +23,7 @@ void *clave__mem_zalloc(const struct clave_mem *m, size_t size); /* zeroed */
 void *clave__mem_realloc(const struct clave_mem *m, void *p, size_t size);
 void clave__mem_free(const struct clave_mem *m, void *p); /* NULL is ignored */
 char *clave__mem_strdup(const struct clave_mem *m, const char *s);
-/* n bytes and a NUL behind them. */
+/* A copy of n bytes with a NUL after them. */
 char *clave__mem_strndup(const struct clave_mem *m, const char *s, size_t n);
 
 #endif

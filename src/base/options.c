@@ -1,9 +1,11 @@
+/* options.c - options structs of any version, as options.h describes. Every _new that takes options
+ * calls clave__options_take. A field this version does not know must be 0. */
 #include "base/options.h"
 
 #include <stdbool.h>
 #include <string.h>
 
-/* It need not be aligned as ours are. */
+/* The caller's struct need not be aligned as ours is. */
 static size_t options_size(const void *options)
 {
     size_t size;

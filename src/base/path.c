@@ -1,9 +1,11 @@
+/* path.c - znode paths; see path.h. The client checks paths before it sends them, the server when
+ * it receives them, by the same rules. */
 #include "base/path.h"
 
 #include <stdint.h>
 #include <string.h>
 
-/* One character of UTF-8 at p, at most n bytes; its length, or 0 when malformed. */
+/* Decodes one UTF-8 character at p, of at most n bytes; its length, or 0 when malformed. */
 static size_t decode_utf8(const uint8_t *p, size_t n, uint32_t *out)
 {
     static const uint32_t least[5] = {0, 0, 0x80, 0x800, 0x10000};
@@ -32,7 +34,7 @@ static const char *char_fault(uint32_t c)
         return "contains a NUL character";
     if (c <= 0x1f || (c >= 0x7f && c <= 0x9f))
         return "contains a control character";
-    /* Java sees a character above the BMP as two surrogates, which it refuses. */
+    /* Apache's Java server sees a character above the BMP as two surrogates and refuses both. */
     if ((c >= 0xd800 && c <= 0xf8ff) || c >= 0xfff0)
         return "contains a character ZooKeeper does not allow";
     return NULL;

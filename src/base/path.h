@@ -1,5 +1,5 @@
-/* path.h - znode paths: the rules of a ZooKeeper server for paths that are
- * written to, the parts of a path, and the chroot. */
+/* path.h - znode paths: the rules a ZooKeeper server applies to the path of a
+ * write, the parts of a path, and the chroot. */
 #ifndef CLAVE_BASE_PATH_H
 #define CLAVE_BASE_PATH_H
 
@@ -8,22 +8,22 @@
 
 #include "clave/err.h"
 
-/* NULL when the path of n bytes may be created on a server, else why not, as a
- * static text. The rules are those of ZooKeeper's PathUtils: starts with '/', no
- * '/' at the end, no empty, "." or ".." segment, valid UTF-8 without U+0000-001F,
- * U+007F-009F, U+D800-F8FF, U+FFF0-FFFF and nothing above the BMP. With
- * `sequential`, digits will be appended, so a '/' at the end is legal. */
+/* NULL when a node with this path of n bytes may be created on a server, else the
+ * reason why not, as static text. The rules are those of ZooKeeper's PathUtils: the path
+ * starts with '/', does not end with '/', has no empty, "." or ".." segment, and is
+ * valid UTF-8 without U+0000-001F, U+007F-009F, U+D800-F8FF, U+FFF0-FFFF or anything
+ * above the BMP. With `sequential`, digits will be appended, so a '/' at the end is legal. */
 const char *clave__path_fault(const char *path, size_t n, bool sequential);
 
-/* Length of the parent's path: "/a/b" 2, "/a" 1 (the root), "/" 0 (none). */
+/* The length of the parent's path: 2 for "/a/b", 1 (the root) for "/a", 0 (none) for "/". */
 size_t clave__path_parent_len(const char *path, size_t n);
-/* The part behind the last '/'. */
+/* The part after the last '/'. */
 const char *clave__path_name(const char *path);
 
-/* chroot + path into out (NUL-terminated); chroot "" or "/" is none; path "/"
- * under a chroot is the chroot itself. ETOOBIG when cap is too small. */
+/* Writes chroot + path to out, NUL-terminated. A chroot of "" or "/" means none; the path
+ * "/" under a chroot is the chroot itself. ETOOBIG when cap is too small. */
 clave_err clave__path_join(char *out, size_t cap, const char *chroot, const char *path);
-/* The part of `full` below chroot ("/" for the chroot itself); NULL when outside. */
+/* The part of `full` below chroot ("/" for the chroot itself); NULL when `full` is outside it. */
 const char *clave__path_strip(const char *full, const char *chroot);
 
 #endif

@@ -1,6 +1,8 @@
+/* rand.c - the generator behind every jitter, shuffle and UUID. Its state depends on the seed
+ * alone, so a run of the simulated world can be replayed. */
 #include "base/rand.h"
 
-/* splitmix64 fills the state of xoshiro256** (both public domain algorithms). */
+/* splitmix64 seeds the state of xoshiro256** (both are public domain algorithms). */
 static uint64_t splitmix(uint64_t *x)
 {
     uint64_t z = (*x += 0x9e3779b97f4a7c15u);
@@ -37,7 +39,7 @@ uint64_t clave__rand_below(struct rand_state *r, uint64_t n)
 {
     if (n == 0)
         return 0;
-    uint64_t floor = (0 - n) % n; /* below it the remainders would be uneven */
+    uint64_t floor = (0 - n) % n; /* keeping values below it would make the remainders uneven */
     uint64_t x = clave__rand_u64(r);
     while (x < floor)
         x = clave__rand_u64(r);
@@ -64,7 +66,7 @@ static unsigned digit_value(char digit)
     return (unsigned)(digit <= '9' ? digit - '0' : digit - 'a' + 10);
 }
 
-/* Digits 12 and 16 say the version and the variant. */
+/* Digits 12 and 16 hold the version and the variant and are left alone. */
 void clave__uuid_mix(char *uuid, uint64_t a, uint64_t b)
 {
     static const char hex[] = "0123456789abcdef";

@@ -16,8 +16,9 @@ uint64_t clave__rand_u64(struct rand_state *r);
 uint64_t clave__rand_below(struct rand_state *r, uint64_t n);
 /* A version-4 UUID in lower-case canonical text, NUL-terminated. */
 void clave__rand_uuid(struct rand_state *r, char out[CLAVE_UUID_TEXT + 1]);
-/* Makes another version-4 UUID of one in that form, by 120 bits: all of `a` and the low 56 of `b`.
- * Of equal UUIDs different bits make different ones; mixed with 0, 0 it stays what it is. */
+/* Turns the UUID at `uuid`, in that form, into another version-4 UUID by mixing in 120 bits: all of
+ * `a` and the low 56 of `b`. Equal UUIDs mixed with different bits become different; mixing in 0, 0
+ * changes nothing. */
 void clave__uuid_mix(char *uuid, uint64_t a, uint64_t b);
 
 #endif

@@ -1,3 +1,4 @@
+/* sha1.c - SHA-1 of a whole message in memory (FIPS 180-4); see sha1.h. */
 #include "base/sha1.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* sha1.h - SHA-1, for ZooKeeper's digest scheme only: it is no protection by itself. */
+/* sha1.h - SHA-1, for ZooKeeper's digest scheme only. It protects nothing by itself. */
 #ifndef CLAVE_BASE_SHA1_H
 #define CLAVE_BASE_SHA1_H
 
