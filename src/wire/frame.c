@@ -1,3 +1,6 @@
+/* frame.c - cuts a byte stream into frames and writes frame headers; see frame.h. At most one of
+ * `held` (an incomplete frame) and `in` (the current feed) supplies the next frame: `held` first.
+ */
 #include "wire/frame.h"
 
 #include <assert.h>
@@ -48,7 +51,8 @@ static clave_err frame_hold(struct frame_reader *f, size_t want)
     return CLAVE_OK;
 }
 
-/* The length announced by the first four bytes at p, judged. */
+/* Checks the length in the first four bytes at p and stores it in *n; 1 when a frame may have it.
+ */
 static int length_at(const struct frame_reader *f, const uint8_t *p, size_t *n)
 {
     struct jreader r = clave__jreader(p, LENGTH);

@@ -1,3 +1,5 @@
+/* jute.c - readers and writers of ZooKeeper's primitive encodings; see jute.h. jute_take is the
+ * only way to advance a reader, so no getter can read beyond the frame. */
 #include "wire/jute.h"
 
 #include <assert.h>
@@ -93,7 +95,7 @@ struct jvec clave__jget_strings(struct jreader *r)
     return v;
 }
 
-static uint8_t *room(struct jwriter *w, size_t n)
+static uint8_t *jute_reserve(struct jwriter *w, size_t n)
 {
     if (!w->err)
         w->err = clave__buf_reserve(w->b, n);
@@ -114,7 +116,7 @@ static void store_int(uint8_t *p, uint32_t v)
 
 void clave__jput_byte(struct jwriter *w, uint8_t v)
 {
-    uint8_t *p = room(w, 1);
+    uint8_t *p = jute_reserve(w, 1);
     if (p)
         *p = v;
 }
@@ -126,14 +128,14 @@ void clave__jput_bool(struct jwriter *w, bool v)
 
 void clave__jput_int(struct jwriter *w, int32_t v)
 {
-    uint8_t *p = room(w, 4);
+    uint8_t *p = jute_reserve(w, 4);
     if (p)
         store_int(p, (uint32_t)v);
 }
 
 void clave__jput_long(struct jwriter *w, int64_t v)
 {
-    uint8_t *p = room(w, 8);
+    uint8_t *p = jute_reserve(w, 8);
     if (!p)
         return;
     store_int(p, (uint32_t)((uint64_t)v >> 32));
@@ -145,7 +147,7 @@ void clave__jput_bytes(struct jwriter *w, struct jbytes v)
     clave__jput_int(w, v.n);
     if (v.n <= 0)
         return;
-    uint8_t *p = room(w, (size_t)v.n);
+    uint8_t *p = jute_reserve(w, (size_t)v.n);
     if (p)
         memcpy(p, v.p, (size_t)v.n);
 }
@@ -160,7 +162,7 @@ void clave__jput_vec(struct jwriter *w, struct jvec v)
     clave__jput_int(w, v.count);
     if (v.count <= 0 || !v.n)
         return;
-    uint8_t *p = room(w, v.n);
+    uint8_t *p = jute_reserve(w, v.n);
     if (p)
         memcpy(p, v.p, v.n);
 }

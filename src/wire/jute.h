@@ -1,6 +1,6 @@
 /* jute.h - ZooKeeper's primitive encodings (big-endian), read and written with a
- * sticky error: after the first fault every call is a no-op that yields zeros, and
- * one check at the end decides. Nothing is allocated by reading: strings, buffers
+ * sticky error: after the first fault every call is a no-op that yields zeros, so
+ * one check at the end is enough. Reading allocates nothing: strings, buffers
  * and vectors are slices of the frame. */
 #ifndef CLAVE_WIRE_JUTE_H
 #define CLAVE_WIRE_JUTE_H
@@ -23,7 +23,7 @@ struct jbytes clave__jbytes(const char *s);             /* NULL gives null */
 struct jbytes clave__jbytes_n(const void *p, size_t n); /* n <= INT32_MAX */
 bool clave__jbytes_eq(struct jbytes a, struct jbytes b);
 
-/* A vector that was walked once and found well-formed: `count` elements (-1 null)
+/* A vector that was walked once and found well-formed: `count` elements (-1: null)
  * in `n` bytes at p. Read it again with a jreader and the element's own reader. */
 struct jvec {
     int32_t count;
@@ -53,13 +53,13 @@ int32_t clave__jget_int(struct jreader *r);
 int64_t clave__jget_long(struct jreader *r);
 /* Length below -1 or beyond the frame: bad. */
 struct jbytes clave__jget_bytes(struct jreader *r);
-/* The count of a vector: below -1, or more elements of at least `min_each` bytes
- * than the rest of the frame can hold: bad, and 0. */
+/* The count of a vector. Sets bad and returns 0 when the count is below -1 or when the rest of
+ * the frame cannot hold that many elements of at least `min_each` bytes. */
 int32_t clave__jget_count(struct jreader *r, size_t min_each);
-/* A vector of strings, checked through. */
+/* A vector of strings, each of them checked. */
 struct jvec clave__jget_strings(struct jreader *r);
 
-/* Writes behind the content of a buf; the first error (ETOOBIG, ENOMEM) sticks. */
+/* Appends to the content of a buf; the first error (ETOOBIG, ENOMEM) sticks. */
 struct jwriter {
     struct buf *b;
     clave_err err;
@@ -77,7 +77,7 @@ void clave__jput_long(struct jwriter *w, int64_t v);
 void clave__jput_bytes(struct jwriter *w, struct jbytes v);
 void clave__jput_str(struct jwriter *w, const char *s); /* NULL gives null */
 void clave__jput_vec(struct jwriter *w, struct jvec v); /* as it was read */
-/* Overwrites an int at `offset` bytes behind the head of the buffer's content. */
+/* Overwrites an int `offset` bytes after the head of the buffer's content. */
 void clave__jput_int_at(struct jwriter *w, size_t offset, int32_t v);
 
 #endif

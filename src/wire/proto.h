@@ -1,4 +1,5 @@
-/* proto.h - the numbers of the ZooKeeper protocol. */
+/* proto.h - the numbers of the ZooKeeper protocol: opcodes, reserved xids, modes, permissions,
+ * event types, limits and ports. Names and values are those of ZooDefs and zookeeper.jute. */
 #ifndef CLAVE_WIRE_PROTO_H
 #define CLAVE_WIRE_PROTO_H
 
@@ -86,7 +87,7 @@ enum wire_add_watch_mode { ADD_WATCH_PERSISTENT = 0, ADD_WATCH_PERSISTENT_RECURS
 #define WIRE_PASSWORD_LEN 16
 #define WIRE_STAT_LEN 68
 #define WIRE_DEFAULT_PORT 2181
-/* What the Administrator's Guide has for secureClientPort. */
+/* The secureClientPort of the examples in ZooKeeper's Administrator's Guide. */
 #define WIRE_SECURE_PORT 2281
 
 #endif

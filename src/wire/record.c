@@ -1,4 +1,5 @@
-/* record.c - the elements (Stat, ACL), the handshake, the headers and the event. */
+/* record.c - readers and writers of Stat and ACL, the handshake, the headers and the watch event.
+ * Client and server both use them; the format is that of zookeeper.jute. */
 #include "wire/record.h"
 
 struct wire_stat clave__wire_get_stat(struct jreader *r)

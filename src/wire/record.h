@@ -1,6 +1,16 @@
 /* record.h - every message of the protocol as a struct, with a reader and a writer
  * each, used by client and server alike. Slices in a struct that was read point
- * into the frame. Sources: zookeeper.jute of Apache ZooKeeper 3.4 to 3.9. */
+ * into the frame. Sources: zookeeper.jute of Apache ZooKeeper 3.4 to 3.9.
+ *
+ * The layer src/wire turns bytes into structs and back; it keeps no state and judges
+ * only whether bytes are well-formed, never whether a request is allowed:
+ *   proto.h          opcodes, xids, modes: the protocol's numbers
+ *   frame            length-prefixed messages on a byte stream
+ *   jute             ints, strings and vectors, with a sticky error
+ *   record.c         handshake, headers, events, ACLs and stats
+ *   record_request.c bodies of requests, by opcode
+ *   record_reply.c   bodies of replies, by opcode
+ *   record_multi.c   the ops and results of multi and multiRead */
 #ifndef CLAVE_WIRE_RECORD_H
 #define CLAVE_WIRE_RECORD_H
 
@@ -55,7 +65,7 @@ struct wire_event {
     struct jbytes path;
 };
 
-/* Bodies of requests, shared by the ops named behind each. */
+/* Bodies of requests; the comment after each names the ops that share it. */
 struct wire_create { /* create, create2, createContainer, createTTL */
     struct jbytes path;
     struct jbytes data;
@@ -117,7 +127,7 @@ struct wire_reconfig {
 struct wire_ops {
     int32_t count;
     const uint8_t *p; /* begins at the first MultiHeader */
-    size_t n;         /* ends behind the last one (done) */
+    size_t n;         /* ends after the last one (done) */
 };
 
 union wire_body {
@@ -172,7 +182,7 @@ struct wire_reply {
 
 struct wire_result { /* one result of a multi */
     int32_t op;      /* OP_ERROR when err was given as an error result */
-    int32_t err;     /* 0; the code of the culprit; -2 for the ops behind it */
+    int32_t err;     /* 0; the code of the op that failed; -2 for the ops after it */
     struct jbytes path;
     struct jbytes data;
     struct wire_stat stat;
@@ -199,22 +209,22 @@ void clave__wire_put_reply_header(struct jwriter *w, const struct wire_reply_hea
 struct wire_event clave__wire_get_event(struct jreader *r);
 void clave__wire_put_event(struct jwriter *w, const struct wire_event *e);
 
-/* A whole request. Reading one with an op that does not exist gives its header, an
+/* A whole request. Reading one with an unknown op yields its header, an
  * empty body and no fault (the server answers -6). */
 struct wire_request clave__wire_get_request(struct jreader *r);
 void clave__wire_put_request(struct jwriter *w, const struct wire_request *q);
 /* A body alone. */
 void clave__wire_get_body(struct jreader *r, int32_t op, union wire_body *body);
 void clave__wire_put_body(struct jwriter *w, int32_t op, const union wire_body *body);
-/* true for the ops this file knows */
+/* true for the ops that this layer can read and write. */
 bool clave__wire_known_op(int32_t op);
 
 /* The body of a successful reply to `op`. */
 struct wire_reply clave__wire_get_reply(struct jreader *r, int32_t op);
 void clave__wire_put_reply(struct jwriter *w, int32_t op, const struct wire_reply *m);
 
-/* Multi. Writing: _put_op for each, then _put_ops_end. Reading: walk the wire_ops of
- * a request or reply with a reader from _ops_reader; _get_op / _get_result give false
+/* Multi. To write: _put_op for each op, then _put_ops_end. To read: walk the wire_ops of
+ * a request or reply with a reader from _ops_reader; _get_op / _get_result return false
  * at the end. */
 struct jreader clave__wire_ops_reader(const struct wire_ops *ops);
 bool clave__wire_get_op(struct jreader *r, struct wire_op *op);

@@ -1,5 +1,5 @@
-/* record_multi.c - the ops of a multi and their results. Each stands behind a
- * MultiHeader {type, done, err}; the one that says done ends the list. */
+/* record_multi.c - the ops of a multi and their results. Each follows a
+ * MultiHeader {type, done, err}; the header with done set ends the list. */
 #include <string.h>
 
 #include "wire/record.h"
@@ -31,8 +31,8 @@ struct jreader clave__wire_ops_reader(const struct wire_ops *ops)
     return clave__jreader(ops->p, ops->n);
 }
 
-/* Ops that may stand in a multi or a multiRead. Another one has a body whose end is
- * not known here: the whole list is bad. */
+/* The ops a multi or a multiRead may contain. The end of any other op's body is
+ * unknown here, so such an op makes the whole list bad. */
 static bool op_allowed(int32_t op)
 {
     switch (op) {
@@ -45,7 +45,7 @@ static bool op_allowed(int32_t op)
     case OP_CHECK:
     case OP_GET_DATA:
     case OP_GET_CHILDREN:
-    case OP_EXISTS: /* answered with an error of its own, not as a broken frame */
+    case OP_EXISTS: /* the server answers it with an error of its own, not as a broken frame */
         return true;
     default:
         return false;
@@ -139,7 +139,7 @@ void clave__wire_put_result(struct jwriter *w, const struct wire_result *res)
     case OP_ERROR:
         clave__jput_int(w, res->err);
         break;
-    default: /* delete, check: the header is all */
+    default: /* delete, check: only the header */
         break;
     }
 }

@@ -1,4 +1,5 @@
-/* record_reply.c - bodies of successful replies. */
+/* record_reply.c - bodies of successful replies: the server writes them, the client reads them. A
+ * new opcode whose reply has a body needs a case in both functions. */
 #include "wire/record.h"
 
 static struct jvec get_ids(struct jreader *r)
@@ -84,7 +85,7 @@ struct wire_reply clave__wire_get_reply(struct jreader *r, int32_t op)
     case OP_MULTI_READ:
         m.results = get_results(r);
         break;
-    default: /* the header is all */
+    default: /* only the header */
         break;
     }
     return m;

@@ -1,4 +1,5 @@
-/* record_request.c - bodies of requests, one reader and one writer each. */
+/* record_request.c - bodies of requests: the client writes them, the server reads them. A new
+ * opcode needs a case in clave__wire_known_op, in a get_ and in a put_ function. */
 #include <string.h>
 
 #include "wire/record.h"
@@ -89,7 +90,7 @@ static void put_set_watches(struct jwriter *w, const struct wire_set_watches *m,
     }
 }
 
-/* Up to 3.8 the path's bytes are the rest of the frame, from 3.9 a buffer. */
+/* Up to 3.8 the rest of the frame is the path's bytes; from 3.9 on the path is a buffer. */
 static struct jbytes get_delete_container(struct jreader *r)
 {
     struct jreader peek = *r;
@@ -104,7 +105,7 @@ static struct jbytes get_delete_container(struct jreader *r)
     return path;
 }
 
-/* The ops of a multi run up to the MultiHeader that says done. */
+/* The ops of a multi run up to the MultiHeader with done set. */
 static struct wire_ops get_ops(struct jreader *r)
 {
     struct wire_ops ops = {.count = 0, .p = r->p};
@@ -152,7 +153,7 @@ static void get_simple(struct jreader *r, int32_t op, union wire_body *b)
     case OP_GET_ALL_CHILDREN_NUMBER:
         b->path = clave__jget_bytes(r);
         break;
-    default: /* no body, or an op this file does not know */
+    default: /* no body, or an unknown op */
         break;
     }
 }
