@@ -1,4 +1,5 @@
-/* auth.c - identities: each is sent on every connection, before anything that may need it. */
+/* auth.c - identities (clave_async_add_auth): each is sent on every connection, before any request
+ * that may need it. pipeline.c sends them, link.c passes the answers. */
 #include <string.h>
 
 #include "client/engine.h"
@@ -8,9 +9,9 @@ enum auth_phase { AUTH_UNSENT, AUTH_SENT, AUTH_ACCEPTED };
 struct auth {
     struct list link;
     enum auth_phase phase;
-    clave_result_cb *cb; /* NULL once it was told */
+    clave_result_cb *cb; /* NULL once it was called */
     void *arg;
-    const char *scheme; /* NUL-terminated, behind the bytes */
+    const char *scheme; /* NUL-terminated, after the bytes */
     size_t len;
     char bytes[];
 };
@@ -30,7 +31,7 @@ static struct auth *first_in(clave_async_client *c, enum auth_phase phase)
     return NULL;
 }
 
-/* Secrets do not stay in freed memory. */
+/* Wipes the secret before its memory is freed. */
 static void free_auth(clave_async_client *c, struct auth *a)
 {
     volatile char *p = a->bytes;
@@ -40,7 +41,7 @@ static void free_auth(clave_async_client *c, struct auth *a)
     clave__mem_free(&c->mem, a);
 }
 
-static void client_auth_tell(clave_async_client *c, struct auth *a, clave_err err)
+static void client_auth_complete(clave_async_client *c, struct auth *a, clave_err err)
 {
     clave_result_cb *cb = a->cb;
     clave_result res = {.err = err, .path = "/"};
@@ -93,22 +94,22 @@ void clave__auth_reply(clave_async_client *c, clave_err err)
     }
     if (err == CLAVE_OK) {
         a->phase = AUTH_ACCEPTED;
-        client_auth_tell(c, a, CLAVE_OK);
+        client_auth_complete(c, a, CLAVE_OK);
         return;
     }
     /* The server hangs up now. The session goes on without this identity. */
     clave__client_fault(c, "the server refused the identity of scheme %s", a->scheme);
     clave__link_drop(c, CLAVE_EAUTHFAILED);
     list_remove(&a->link);
-    client_auth_tell(c, a, CLAVE_EAUTHFAILED);
+    client_auth_complete(c, a, CLAVE_EAUTHFAILED);
     free_auth(c, a);
 }
 
 void clave__auth_end(clave_async_client *c)
 {
     for (struct list *l = c->auths.list.next, *next; l != &c->auths.list; l = next) {
-        next = l->next; /* a callback cannot add one any more */
-        client_auth_tell(c, LIST_ENTRY(l, struct auth, link), CLAVE_ECLOSED);
+        next = l->next; /* a callback can no longer add one */
+        client_auth_complete(c, LIST_ENTRY(l, struct auth, link), CLAVE_ECLOSED);
     }
 }
 

@@ -1,9 +1,9 @@
-/* cleanup.c - guaranteed deletes of ephemeral nodes: asked for until the node is certainly
- * gone, by an answer or with its session (Curator: guaranteed deletes, bound to the session
- * that owns the node, so that no other one's is ever deleted).
+/* cleanup.c - guaranteed deletes of ephemeral nodes: repeated until the node is certainly gone, by
+ * an answer or with its session (as Curator's guaranteed deletes, but bound to the session that
+ * owns the node, so that another session's node is never deleted). Recipes use it to release.
  *
- * A node whose name others take as soon as it goes is told from theirs by its czxid: when an answer
- * was lost, a look precedes the next try. */
+ * If others may take the node's name as soon as it goes, the czxid tells it from theirs: after a
+ * lost answer, the node is looked up before the next attempt. */
 #include <string.h>
 
 #include "client/engine.h"
@@ -12,10 +12,10 @@
 enum { PAUSE_MS = 100 };
 
 struct cleanup {
-    struct list link; /* in the client's */
+    struct list link; /* in the client's list of cleanups */
     clave_async_client *client;
-    int64_t session_id; /* 0: there was none yet; nothing can be its node */
-    int64_t czxid;      /* of the node; 0: nobody else takes its name */
+    int64_t session_id; /* 0: there was none yet, so it cannot have a node */
+    int64_t czxid;      /* of the node; 0: nobody else uses its name */
     bool busy;
     struct timer pause;
     clave_result_cb *cb;
@@ -40,8 +40,8 @@ static void finish_with(struct cleanup *k, clave_err err)
 
 static void cleanup_submit(struct cleanup *k);
 
-/* When the client is closed, no time passes for it any more: a failure that is told after
- * _cleanups_end would wait for ever. */
+/* For a closed client no time passes, so a cleanup that failed after _cleanups_end would wait for
+ * ever. */
 static void cleanup_pause(struct cleanup *k)
 {
     if (k->client->session.state == CLAVE_STATE_CLOSED) {
@@ -110,7 +110,7 @@ static void cleanup_on_synced(clave_async_client *c, const clave_result *res, vo
     cleanup_submitted(k, clave__submit_read(c, OP_EXISTS, &spec));
 }
 
-/* Behind a sync, or a server that lags would show a node that is gone. */
+/* Looks after a sync, since a server that lags would show a node that is gone. */
 static void cleanup_look(struct cleanup *k)
 {
     struct request_spec spec = {.kind = REQUEST_SEARCH,

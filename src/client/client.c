@@ -1,4 +1,6 @@
-/* client.c - the life of a client, its options, and what is known of it. */
+/* client.c - creating, closing and freeing a client, its options, and the queries about it. Each
+ * public call that may run callbacks is surrounded by clave__engine_enter and _leave (deliver.c).
+ */
 #include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -8,20 +10,20 @@
 #include "client/engine.h"
 
 enum { DEFAULT_TIMEOUT_MS = 10000, OUT_ROOM = 256 * 1024, KEEP_ROOM = 64 * 1024 };
-/* What a server answers may be longer than what it takes: a listing has no limit of its own. */
+/* A server may send longer frames than it accepts: a listing has no limit of its own. */
 enum { REPLY_FRAMES = 4 };
 
-/* ---- life ---------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static const char *retry_text(const clave_retry *reconnect, const clave_retry *reads)
 {
 #define RETRY_TEXTS(name)                                                                          \
     {                                                                                              \
-        [RETRY_FAULT_KIND] = name ".kind is none of clave_retry_kind",                             \
-        [RETRY_FAULT_NO_KIND] = name ".kind is not set, but another field of it is",               \
+        [RETRY_FAULT_KIND] = name ".kind is not a clave_retry_kind",                               \
+        [RETRY_FAULT_NO_KIND] = name ".kind is not set, but another of its fields is",             \
         [RETRY_FAULT_NEGATIVE] = name " has a negative field",                                     \
-        [RETRY_FAULT_NO_PAUSE] = name ".base_ms is 0, so that it would try again without a pause", \
-        [RETRY_FAULT_NO_TIME] = name ".elapsed_ms is 0, so that it would never try again",         \
+        [RETRY_FAULT_NO_PAUSE] = name ".base_ms is 0, so it would retry without a pause",          \
+        [RETRY_FAULT_NO_TIME] = name ".elapsed_ms is 0, so it would never retry",                  \
     }
     static const char *const texts[][RETRY_FAULTS] = {RETRY_TEXTS("reconnect"),
                                                       RETRY_TEXTS("reads")};
@@ -115,7 +117,7 @@ static void init_options(clave_async_client *c, const clave_client_options *o)
     c->session.id = o->resume_session_id;
     if (o->resume_session_id)
         memcpy(c->session.passwd, o->resume_passwd, sizeof c->session.passwd);
-    c->session.told_deadline = INT64_MIN;
+    c->session.reported_deadline = INT64_MIN;
     c->link.until = CLAVE_NEVER;
     clave__rand_seed(&c->rand, o->seed);
 }
@@ -128,7 +130,7 @@ clave_err clave_async_client_new(clave_async_client **out, const clave_client_op
     const char *fault = err == CLAVE_OK ? options_fault(&o) : NULL;
     if (fault) {
         clave__log(&(struct log){o.log, o.log_arg}, CLAVE_LOG_ERROR,
-                   "these clave_client_options are refused: %s", fault);
+                   "invalid clave_client_options: %s", fault);
         err = CLAVE_EINVAL;
     }
     if (err)
@@ -200,7 +202,7 @@ void clave_async_client_free(clave_async_client *c)
     clave__engine_enter(c, c->now);
     clave__session_end(c, CLAVE_OK);
     clave__engine_leave(c);
-    /* What belongs to the user may go with the handle. */
+    /* The user may free what it passed in together with the handle. */
     c->freed = true;
     c->log = (struct log){0};
     c->state_cb = NULL;
@@ -215,8 +217,9 @@ void clave_async_client_start(clave_async_client *c, int64_t now)
     clave__engine_leave(c);
 }
 
-/* When the server has ended the session by itself, whatever becomes of our closeSession. */
-static int64_t surely_over(const clave_async_client *c)
+/* The time by which the server has ended the session by itself, whether or not our closeSession
+ * arrives. */
+static int64_t latest_session_end(const clave_async_client *c)
 {
     int64_t by = clave__lease_contact_deadline(&c->lease);
     int64_t from_now = c->now + c->asked_timeout_ms;
@@ -229,9 +232,9 @@ void clave_async_client_close(clave_async_client *c, int64_t now)
     struct session *s = &c->session;
     if (s->state != CLAVE_STATE_CLOSED && !s->closing) {
         s->closing = true;
-        s->close_by = surely_over(c);
-        /* A handshake under way may have made a session already. */
-        if (s->id == 0 && c->link.phase != LINK_SHAKING)
+        s->close_by = latest_session_end(c);
+        /* A handshake under way may already have made a session. */
+        if (s->id == 0 && c->link.phase != LINK_HANDSHAKE)
             clave__session_end(c, CLAVE_OK);
         else
             clave__pipeline_fill(c);
@@ -267,7 +270,7 @@ void clave_async_client_tick(clave_async_client *c, int64_t now)
     clave__engine_leave(c);
 }
 
-/* ---- what is known ------------------------------------------------------------------- */
+/* ---- queries --------------------------------------------------------------------------------- */
 
 int64_t clave_async_client_deadline(const clave_async_client *c)
 {
@@ -328,7 +331,7 @@ const char *clave_async_client_errmsg(const clave_async_client *c)
     if (c->fault[0])
         return c->fault;
     switch (c->link.phase) {
-    case LINK_SHAKING:
+    case LINK_HANDSHAKE:
         return "a server was connected to, but has not answered yet";
     case LINK_DIALLING:
         return "the attempt to connect has not been answered yet";
@@ -356,7 +359,7 @@ uint64_t clave_async_client_connection(const clave_async_client *c)
     return c->link.connections;
 }
 
-/* ---- for recipes --------------------------------------------------------------------- */
+/* ---- for recipes ----------------------------------------------------------------------------- */
 
 int64_t clave__client_now(const clave_async_client *c)
 {

@@ -1,17 +1,19 @@
-/* create.c - creates of more than one request: with the missing ancestors, with the listing
- * of the parent in the same flight, and protected ones, whose outcome becomes known although
- * the answer was lost. That of others is found out by identify.c, in the same states.
+/* create.c - creates of more than one request: with the missing ancestors, with a listing of the
+ * parent sent together with the create, and protected creates, whose outcome is found out even when
+ * the answer was lost. identify.c does that for creates with CLAVE_CREATE_CERTAIN, in the same
+ * states.
  *
  *   CREATING ──▶ SEARCHING ──▶ CHECKING ──▶ REMOVING
  *    ▲ │ ▲          │  ▲ │ found   │ of an older session │
  *    │ │ │          │  │ ▼         │           │         │
  *    │ │ └──────────┴──┴─PAUSED◀───┴───────────┘         │
- *    │ └─ no parent: again, behind its ancestors         │
+ *    │ └─ no parent: again, after its ancestors          │
  *    └───────────────────────────────────────────────────┘
  *
- * A node found is ours only if it belongs to the present session. One of the older session that
- * the create was sent in is about to vanish and is removed, never adopted (CURATOR-604). One of
- * any other session is another client's, whatever its name says, and the search goes on. */
+ * An ephemeral node found is ours only if it belongs to the present session. A node of the older
+ * session in which the create was sent is about to vanish and is removed, never adopted
+ * (CURATOR-604). A node of any other session is another client's, whatever its name says, and the
+ * search goes on. */
 #include <assert.h>
 #include <string.h>
 
@@ -52,8 +54,8 @@ void clave__creation_finish(struct creation *k, clave_err err, const clave_resul
     clave__mem_free(&k->client->mem, k);
 }
 
-/* Nothing but time helps: no memory, or a server that is busy with itself. For a closed client
- * no time passes: a failure that is told after _creations_end would wait for ever. */
+/* Only waiting helps: there is no memory, or the server cannot serve now. For a closed client no
+ * time passes, so a creation that failed after _creations_end would wait for ever. */
 void clave__creation_pause(struct creation *k)
 {
     if (k->client->session.state == CLAVE_STATE_CLOSED) {
@@ -78,7 +80,7 @@ static void client_create_on_pause(struct timer *t, int64_t now)
     search_again(LIST_ENTRY(t, struct creation, pause));
 }
 
-/* ---- CREATING ------------------------------------------------------------------------ */
+/* ---- CREATING -------------------------------------------------------------------------------- */
 
 static void client_create_conclude(struct creation *k, const clave_result *listing);
 
@@ -86,9 +88,9 @@ static void client_create_on_parent(clave_async_client *c, const clave_result *r
 {
     struct creation *k = arg;
     if (res->err == CLAVE_EUNIMPLEMENTED)
-        c->no_containers = true; /* before 3.5: persistent ones then */
+        c->no_containers = true; /* a server before 3.5: use persistent nodes */
     else if (res->err != CLAVE_OK && res->err != CLAVE_ENODEEXISTS && k->parent_err == CLAVE_OK)
-        k->parent_err = res->err; /* the first is the cause of the others */
+        k->parent_err = res->err; /* the first error causes the others */
     if (--k->busy == 0)
         client_create_conclude(k, NULL);
 }
@@ -101,7 +103,7 @@ static void client_create_on_created(clave_async_client *c, const clave_result *
     k->zxid = res->zxid;
     if (res->err == CLAVE_OK) {
         k->stat = *res->stat;
-        assert(strlen(res->path) < k->found_cap); /* both have the room of such a name */
+        assert(strlen(res->path) < k->found_cap); /* both have room for any name the server makes */
         memcpy(k->found, res->path, strlen(res->path) + 1);
     }
     if (--k->busy == 0)
@@ -119,13 +121,13 @@ static void client_create_on_listed(clave_async_client *c, const clave_result *r
 const char *clave__creation_parent(struct creation *k)
 {
     size_t n = clave__path_parent_len(k->what.path, strlen(k->what.path));
-    n = n > 0 ? n : 1; /* the root's own */
+    n = n > 0 ? n : 1; /* the root is its own parent */
     memcpy(k->found, k->what.path, n);
     k->found[n] = '\0';
     return k->found;
 }
 
-/* The create, and the listing right behind it. Without memory for the listing, the result
+/* Submits the create and the listing right after it. Without memory for the listing, the result
  * has no names. */
 static clave_err client_create_submit(struct creation *k)
 {
@@ -141,7 +143,7 @@ static clave_err client_create_submit(struct creation *k)
         clave__creation_sent(k);
     if (!k->with_names)
         return CLAVE_OK;
-    /* Of this flight or not at all. */
+    /* A REQUEST_WRITE is not sent again: a listing of a later connection would be of no use. */
     struct request_spec spec = {.kind = REQUEST_WRITE,
                                 .path = clave__creation_parent(k),
                                 .cb = client_create_on_listed,
@@ -160,8 +162,8 @@ void clave__creation_create(struct creation *k)
         clave__creation_finish(k, k->err, NULL);
 }
 
-/* Every ancestor, the chroot's own too, in front of the create in one flight: those that are
- * there already answer so. */
+/* Sends the creates of all ancestors, including those in the chroot, right before the create and
+ * without waiting for answers: for existing ones the server answers NODEEXISTS. */
 static void make_parents(struct creation *k)
 {
     clave_async_client *c = k->client;
@@ -174,7 +176,7 @@ static void make_parents(struct creation *k)
         return;
     }
     memcpy(k->found, full.p, (size_t)full.n);
-    /* Empty data, as Curator's and kazoo's have: kazoo stumbles over a null. */
+    /* Empty data, as Curator and kazoo write it: kazoo cannot read null data. */
     struct submit_create parent = {.path = k->found, .data = "", .raw = true, .quiet = true};
     parent.mode = c->no_containers ? CLAVE_PERSISTENT : CLAVE_CONTAINER;
     for (int32_t i = 1; i < full.n; i++) {
@@ -190,8 +192,9 @@ static void make_parents(struct creation *k)
     clave__creation_create(k);
 }
 
-/* Gone again, or with the connection that the create did not leave on. */
-static bool parents_may_come(const struct creation *k)
+/* Whether the ancestors are worth another attempt: they existed and are gone again, or their
+ * creates were lost with a connection while the create itself went out on the next. */
+static bool may_retry_parents(const struct creation *k)
 {
     clave_err_class class_ = clave_err_classify(k->parent_err);
     return (k->flags & CLAVE_CREATE_PARENTS) && k->parent_attempts < MAX_PARENT_ATTEMPTS &&
@@ -199,11 +202,11 @@ static bool parents_may_come(const struct creation *k)
             class_ == CLAVE_CLASS_RETRY);
 }
 
-/* All answers of the flight are there. */
+/* All answers have arrived: the create's, the ancestors' and the listing's. */
 static void client_create_conclude(struct creation *k, const clave_result *listing)
 {
     bool lost = clave_err_classify(k->err) == CLAVE_CLASS_UNKNOWN;
-    if (k->err == CLAVE_ENONODE && parents_may_come(k))
+    if (k->err == CLAVE_ENONODE && may_retry_parents(k))
         make_parents(k);
     else if (k->err == CLAVE_ENONODE && k->parent_err != CLAVE_OK)
         clave__creation_finish(k, k->parent_err, NULL);
@@ -215,7 +218,7 @@ static void client_create_conclude(struct creation *k, const clave_result *listi
         clave__creation_finish(k, k->err, listing);
 }
 
-/* ---- SEARCHING ----------------------------------------------------------------------- */
+/* ---- SEARCHING ------------------------------------------------------------------------------- */
 
 void clave__creation_step_failed(struct creation *k, clave_err err)
 {
@@ -224,7 +227,7 @@ void clave__creation_step_failed(struct creation *k, clave_err err)
     else if (err == CLAVE_ECONNLOSS || err == CLAVE_ENOTSENT)
         search_again(k);
     else if (clave_err_classify(err) == CLAVE_CLASS_FINAL && err != CLAVE_EEXPIRED)
-        /* It may be there, and we may not see it. */
+        /* The node may exist, but the server does not let us see it. */
         clave__creation_finish(k, CLAVE_ECONNLOSS, NULL);
     else
         clave__creation_pause(k);
@@ -241,7 +244,7 @@ static void on_removed(clave_async_client *c, const clave_result *res, void *arg
         clave__creation_step_failed(k, res->err);
 }
 
-/* Whose node is it? Of a node that is not ephemeral only its name can tell. */
+/* Whose node is it? For a node that is not ephemeral only the name can tell. */
 enum whose { WHOSE_OURS, WHOSE_OLDER, WHOSE_OTHERS };
 
 static enum whose whose_node(const struct creation *k, const clave_stat *stat)
@@ -291,8 +294,8 @@ static void on_checked(clave_async_client *c, const clave_result *res, void *arg
     }
 }
 
-/* The next name of the listing that begins as ours does; when there is none any more, our node
- * does not stand, if the listing proves that. */
+/* Checks the next name of the listing that begins as ours does. When none is left, our node does
+ * not exist, provided that the listing proves it. */
 static void check_next(struct creation *k)
 {
     size_t n = strlen(k->next_match);
@@ -321,8 +324,8 @@ static bool is_match(const struct creation *k, const char *name)
     return strncmp(name, k->name, CLAVE_PROTECTED_PREFIX) == 0 && dir + strlen(name) < k->found_cap;
 }
 
-/* Usually one or none: the others are of clients that drew the same name, or of somebody who
- * copied ours. */
+/* Usually there is one match or none. Others come from clients that drew the same name or copied
+ * ours. */
 static clave_err take_matches(struct creation *k, const clave_result *res)
 {
     const struct clave_mem *mem = &k->client->mem;
@@ -360,7 +363,7 @@ static void on_searched(clave_async_client *c, const clave_result *res, void *ar
         clave__creation_step_failed(k, err);
 }
 
-/* The listing right behind it judges. */
+/* The listing sent right after it decides. */
 static void client_create_on_proven(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct creation *k = arg;
@@ -374,8 +377,8 @@ static void client_create_on_proven(clave_async_client *c, const clave_result *r
         clave__creation_pause(k); /* there was no memory for the listing */
 }
 
-/* What a server refuses for good (no such parent, no permission to look at it, no transactions)
- * cannot be proven better. */
+/* When the server refuses the check for good (no such parent, no permission to read it, no
+ * transactions), there is no better proof to be had. */
 bool clave__creation_proves(clave_err err)
 {
     return err == CLAVE_OK ||
@@ -384,10 +387,8 @@ bool clave__creation_proves(clave_err err)
 
 clave_err clave__creation_prove(struct creation *k, clave_result_cb *cb)
 {
-    clave_op client_create_check = {
-        .kind = CLAVE_OP_CHECK, .path = clave__creation_parent(k), .version = -1};
-    struct request_spec spec = {
-        .ops = &client_create_check, .nops = 1, .cb = cb, .arg = k, .quiet = true};
+    clave_op check = {.kind = CLAVE_OP_CHECK, .path = clave__creation_parent(k), .version = -1};
+    struct request_spec spec = {.ops = &check, .nops = 1, .cb = cb, .arg = k, .quiet = true};
     k->proven = false;
     k->parent_err = CLAVE_OK;
     clave__creation_enter(k, CREATION_SEARCHING);
@@ -412,7 +413,7 @@ static void client_create_search(struct creation *k)
         k->busy++;
 }
 
-/* ---- life ---------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 void clave__creations_end(clave_async_client *c)
 {
@@ -454,7 +455,7 @@ static char *put_acls(char *at, const clave_create_options *o, struct submit_cre
     return at;
 }
 
-/* The path asked for, with Curator's prefix in front of the name when it is protected. */
+/* Writes the path the caller gave, with Curator's prefix before the name if it is protected. */
 static char *client_create_put_path(struct creation *k, char *at, const char *path)
 {
     size_t dir = (size_t)(clave__path_name(path) - path);
@@ -470,7 +471,7 @@ static char *client_create_put_path(struct creation *k, char *at, const char *pa
     return client_create_put_text(at, path + dir, &name);
 }
 
-/* One block: the creation, ACLs, path, the room for the path found, data. */
+/* Allocates one block: the creation, ACLs, path, room for the path found, data. */
 static struct creation *creation_new(clave_async_client *c, const char *path,
                                      const struct jbytes *data, const clave_create_options *o)
 {
@@ -506,7 +507,8 @@ static clave_err client_create_check(clave_async_client *c, const char *path,
                       o->mode == CLAVE_EPHEMERAL_SEQUENTIAL ||
                       o->mode == CLAVE_PERSISTENT_SEQUENTIAL_TTL;
     bool ttl = o->mode >= CLAVE_PERSISTENT_TTL;
-    /* It is told from other nodes by its session, and a name of its own says it better. */
+    /* CLAVE_CREATE_CERTAIN recognises its node by the session, so the node must be ephemeral; a
+     * protected name does the same better. */
     bool ephemeral = o->mode == CLAVE_EPHEMERAL || o->mode == CLAVE_EPHEMERAL_SEQUENTIAL;
     if ((o->flags & CLAVE_CREATE_CERTAIN) && (!ephemeral || (o->flags & CLAVE_CREATE_PROTECTED)))
         return CLAVE_EINVAL;

@@ -1,6 +1,7 @@
-/* deliver.c - callbacks run here: one at a time, when the engine is consistent, and in the
- * order in which a recipe can make sense of them: states, then the ends of watches, then
- * failed requests, then news of the hold deadline; and errands at the end of an entry. */
+/* deliver.c - where callbacks run: one at a time, only when the engine is consistent, and in the
+ * order that recipes rely on: state changes, then lost watches, then failed requests, then moves of
+ * the hold deadline; deferred tasks (clave__client_later) run last, at the end of an entry.
+ * Every public call enters and leaves through clave__engine_enter and clave__engine_leave. */
 #include <assert.h>
 
 #include "client/engine.h"
@@ -28,7 +29,7 @@ void clave__engine_enter(clave_async_client *c, int64_t now)
 {
     c->deliveries.depth++;
     clave__engine_note(c, now);
-    /* First of all: what comes in late must not be taken for a sign of life. */
+    /* First of all, so that input that arrives too late does not count as a sign of life. */
     clave__session_tick(c);
 }
 
@@ -37,9 +38,9 @@ void clave__client_later(clave_async_client *c, struct client_task *e)
     list_push_back(&c->deliveries.client_tasks, &e->link);
 }
 
-/* One round: what comes meanwhile waits for the next entry, so that a caller who tries again
- * at once does not stay in here for ever. A closed client takes nothing new, and there may be
- * no next entry. */
+/* Runs one round. Tasks added meanwhile wait for the next entry, so that a caller that retries at
+ * once does not keep the client in here for ever. For a closed client there may be no next entry,
+ * and it accepts nothing new: all tasks run. */
 static void run_client_tasks(clave_async_client *c)
 {
     struct list round;
@@ -81,8 +82,8 @@ void clave__deliver_failure(clave_async_client *c, struct request *r, clave_err 
     list_push_back(&c->deliveries.failed, &r->link);
 }
 
-/* Each listener there is now once, even if some go or come meanwhile. */
-static void tell_listeners(clave_async_client *c, clave_state state, clave_err why)
+/* Calls each present listener once, even if some are added or removed meanwhile. */
+static void call_listeners(clave_async_client *c, clave_state state, clave_err why)
 {
     struct list round;
     struct list *l;
@@ -104,7 +105,7 @@ static bool deliver_state(clave_async_client *c)
     clave_err why = d->states[d->first_state].why;
     d->first_state = (d->first_state + 1) % DELIVERY_STATES;
     d->nstates--;
-    tell_listeners(c, state, why);
+    call_listeners(c, state, why);
     if (c->state_cb)
         c->state_cb(c, state, why, c->state_arg);
     if (state == CLAVE_STATE_CLOSED) {
@@ -123,7 +124,7 @@ static bool deliver_failure(clave_async_client *c)
     return l != NULL;
 }
 
-/* A waiter leaves the list by itself; one that comes meanwhile waits for the next move. */
+/* A waiter removes itself from the list; one added meanwhile waits for the next move. */
 static bool deliver_lease(clave_async_client *c)
 {
     struct list round;

@@ -1,15 +1,17 @@
 /* engine.h - the inside of a clave_async_client, as the files of this folder share it.
  *
- *   client.c     life, options, what is known        link.c       dial, handshake, hang-up
+ *   client.c     new and free, options, queries      link.c       dial, handshake, hang-up
  *   session.c    the states users see; LOST          pipeline.c   requests to and from the wire
- *   request.c    one request, and its encoding       submit.c     the public requests
+ *   request.c    one request and its encoding        submit.c     the public requests
  *   reply.c      from a reply to a clave_result      deliver.c    callbacks, one at a time
- *   create.c     protected creates, parents          cleanup.c    guaranteed deletes
- *   identify.c   creates with names of the caller's own
+ *   create.c     creates of several requests         cleanup.c    guaranteed deletes
+ *   identify.c   the lost answer to a create under a name the caller chose
  *   protect.c    the names of protected creates
- *   watch.c      the registry of watches             heartbeat.c  pings, confirmed ones
+ *   watch.c      the registry of watches             heartbeat.c  pings and confirmed heartbeats
  *   auth.c       identities                          lease.c      the hold deadline
- *   hosts.c, retry.c, timer.c */
+ *   hosts.c      the servers, in order; the chroot   retry.c      retry policies
+ *   timer.c      deadlines in a heap
+ * Recipes include client_internal.h, not this file. */
 #ifndef CLAVE_CLIENT_ENGINE_H
 #define CLAVE_CLIENT_ENGINE_H
 
@@ -24,20 +26,20 @@
 
 /* ---- link: one transport connection after another ----------------------------------------
  *
- *   IDLE ──▶ DIALLING ──▶ SHAKING ──▶ OPEN
- *    ▲  ▲_______│____________│__________│   gone
- *    │_______ HANGUP ◀───────┴──────────┘   given up: waits for _disconnected        */
-enum link_phase { LINK_IDLE, LINK_DIALLING, LINK_SHAKING, LINK_OPEN, LINK_HANGUP };
+ *   IDLE ──▶ DIALLING ──▶ HANDSHAKE ──▶ OPEN
+ *    ▲  ▲_______│_____________│___________│   gone
+ *    │_______ HANGUP ◀────────┴───────────┘   given up; waiting for _disconnected     */
+enum link_phase { LINK_IDLE, LINK_DIALLING, LINK_HANDSHAKE, LINK_OPEN, LINK_HANGUP };
 
 struct link {
     enum link_phase phase;
-    int64_t until;         /* IDLE: dial then; DIALLING, SHAKING: give up then */
-    int64_t heard;         /* the newest bytes of this connection */
-    int64_t shaken_at;     /* when the handshake was sent */
-    uint64_t connections;  /* successful dials */
-    int32_t rounds;        /* through all hosts without an answer */
-    int64_t failing_since; /* the first of them */
-    bool answered;         /* this connection has given an answer */
+    int64_t until;          /* IDLE: dial then; DIALLING, HANDSHAKE: give up then */
+    int64_t heard;          /* when the newest bytes of this connection arrived */
+    int64_t handshake_sent; /* the time */
+    uint64_t connections;   /* successful dials */
+    int32_t rounds;         /* through all hosts without an answer */
+    int64_t failing_since;  /* when the first of these rounds began */
+    bool answered;          /* this connection has given an answer */
     struct frame_reader in;
     struct buf out;
     uint64_t out_begin; /* position in the connection's stream of the first byte in `out` */
@@ -45,12 +47,12 @@ struct link {
 };
 
 void clave__link_start(clave_async_client *c);
-/* Gives the connection up. */
+/* Gives up the connection. */
 void clave__link_drop(clave_async_client *c, clave_err why);
-/* The server has answered with an error to what the client asks by itself on every connection
- * ("a ping"): that host counts as one that failed. EEXPIRED: the session is lost. */
+/* The server answered with an error to something the client asks by itself on every connection
+ * (`what`, as in "a ping"): the host counts as failed. EEXPIRED: the session is lost. */
 void clave__link_refused(clave_async_client *c, clave_err err, const char *what);
-/* No connection any more, for good. */
+/* Ends the connection; there will be no other. */
 void clave__link_shut(clave_async_client *c);
 void clave__link_tick(clave_async_client *c);
 int64_t clave__link_deadline(const clave_async_client *c);
@@ -60,7 +62,7 @@ static inline bool clave__link_is_open(const struct link *l)
     return l->phase == LINK_OPEN;
 }
 
-/* ---- session: what users see --------------------------------------------------------- */
+/* ---- session: what users see ----------------------------------------------------------------- */
 
 struct session {
     clave_state state;
@@ -68,66 +70,66 @@ struct session {
     uint8_t passwd[16];
     int32_t timeout_ms; /* negotiated; 0: not yet */
     int64_t last_zxid;
-    bool was_connected; /* CONNECTED was said: from now on it is RECONNECTED */
+    bool was_connected; /* CONNECTED was reported: the next time it is RECONNECTED */
     bool binding;       /* a hold relies on the hold deadline */
     bool closing;
-    int64_t told_deadline; /* the hold deadline as recipes know it */
-    int64_t close_by;      /* closing: by then the server has ended it by itself */
-    bool may_be_over;      /* closing, and the server may know it already */
+    int64_t reported_deadline; /* the hold deadline last reported to recipes */
+    int64_t close_by;          /* closing: by then the server has ended the session by itself */
+    bool may_be_over;          /* closing, and the server may have closed it already */
 };
 
-/* A session was made (`id` other than before) or re-attached; by a handshake sent then. */
+/* A session was made (an `id` other than before) or re-attached, by a handshake sent at `sent`. */
 void clave__session_attached(clave_async_client *c, const struct wire_connect_response *r,
                              int64_t sent);
 /* The connection is gone. */
 void clave__session_detached(clave_async_client *c, clave_err why);
-/* The session has ended or must be taken for ended; another one follows. */
+/* The session has ended or must be considered ended; another one follows. */
 void clave__session_lose(clave_async_client *c, clave_err why);
-/* Nothing follows. */
+/* The session has ended and no other follows. */
 void clave__session_end(clave_async_client *c, clave_err why);
-/* LOST, when its time has come. */
+/* Reports LOST when the session's deadline has passed. */
 void clave__session_tick(clave_async_client *c);
 int64_t clave__session_deadline(const clave_async_client *c);
 /* The lease has moved on, or a hold has come or gone. */
 void clave__session_hold_moved(clave_async_client *c);
 
-/* ---- pipeline: requests between submission and answer -------------------------------- */
+/* ---- pipeline: requests between submission and answer ---------------------------------------- */
 
 struct pipeline {
     struct list unsent;
     struct list sent;   /* in the order of their xids */
-    struct list paused; /* reads that wait before they are sent again */
+    struct list paused; /* reads that wait to be sent again */
     int32_t xid;        /* of the newest request */
     bool close_sent;
     uint64_t counts[128];
 };
 
 void clave__pipeline_init(struct pipeline *p);
-/* Takes the request over; it will be answered once. */
+/* Takes ownership of the request, which will be answered exactly once. */
 void clave__pipeline_submit(clave_async_client *c, struct request *r);
-/* Writes a request that nobody waits for in the pipeline: its answer is known by its xid. ENOMEM:
- * nothing is written. */
+/* Writes a request that is not tracked in the pipeline: its answer is recognised by its xid.
+ * ENOMEM: nothing is written. */
 clave_err clave__pipeline_put(clave_async_client *c, const struct wire_request *q);
-/* As much as fits into the link's output. */
+/* Moves as many unsent requests as fit into the link's output. */
 void clave__pipeline_fill(clave_async_client *c);
-/* What the error in a reply's header says of the write: it passed the leader all the same. */
+/* Whether a write answered with this error in its reply header passed the leader all the same. */
 bool clave__pipeline_was_committed(clave_err err);
-/* A reply with an xid of its own. false: not the next one expected. */
+/* A reply whose xid is not one of the reserved ones. false: it is not the next one expected. */
 bool clave__pipeline_reply(clave_async_client *c, const struct wire_reply_header *h,
                            struct jreader *body);
-/* The next reply is longer than what we take: the read that asked for it is not sent again,
- * since it would end every connection to come. */
+/* The next reply is longer than the client accepts. The read that asked for it is not sent again,
+ * since it would end every later connection too. */
 void clave__pipeline_reply_too_big(clave_async_client *c);
-/* The connection is gone: what may be sent again waits, the rest fails. */
+/* The connection is gone: requests that may be sent again wait, the rest fail. */
 void clave__pipeline_detached(clave_async_client *c);
-/* Everything fails. */
+/* Fails every request: the unsent ones with one error, the sent ones with the other. */
 void clave__pipeline_fail(clave_async_client *c, clave_err unsent, clave_err sent);
 
-/* ---- deliveries: callbacks wait here until the engine is consistent ------------------ */
+/* ---- deliveries: callbacks wait here until the engine is consistent -------------------------- */
 
 enum { DELIVERY_STATES = 16 };
 struct deliveries {
-    unsigned depth; /* of entries into the engine: the outermost delivers */
+    unsigned depth; /* of nested entries into the engine: the outermost delivers */
     struct {
         clave_state state;
         clave_err why;
@@ -141,42 +143,43 @@ struct deliveries {
 
 void clave__deliver_init(struct deliveries *d);
 bool clave__deliveries_wait(const struct deliveries *d);
-/* For a call that runs no callbacks: the time, which never goes back, and nothing else. What the
- * call brings about is delivered by the next entry: clave_async_client_deadline is due at once. */
+/* For a call that runs no callbacks: notes the time, which never goes back, and nothing else. What
+ * the call brings about is delivered by the next entry; until then clave_async_client_deadline is
+ * due at once. */
 void clave__engine_note(clave_async_client *c, int64_t now);
-/* Around every entry that may run callbacks (clave/async/client.h and docs/drivers.md list them).
- */
+/* These two surround every entry that may run callbacks (clave/async/client.h and docs/drivers.md
+ * list them). */
 void clave__engine_enter(clave_async_client *c, int64_t now);
 void clave__engine_leave(clave_async_client *c);
-/* Runs what waits; the outermost entry only. */
+/* Runs the waiting callbacks; called by the outermost entry only. */
 void clave__engine_deliver(clave_async_client *c);
 void clave__deliver_state(clave_async_client *c, clave_state state, clave_err why);
 void clave__deliver_failure(clave_async_client *c, struct request *r, clave_err err);
 
-/* ---- heartbeat ----------------------------------------------------------------------- */
+/* ---- heartbeat ------------------------------------------------------------------------------- */
 
-enum { HEARTBEAT_HOLDS = 16 }; /* checked by one */
+enum { HEARTBEAT_HOLDS = 16 }; /* how many holds one heartbeat checks */
 
 struct heartbeat {
     bool ping_out;
     int64_t ping_sent;
-    bool confirming; /* a confirmed one is under way */
-    int64_t asked;   /* since then */
-    bool wanted;     /* another one is asked for */
+    bool confirming; /* a confirmed heartbeat is under way */
+    int64_t asked;   /* since when */
+    bool wanted;     /* another one was asked for */
     int64_t answered;
-    struct hold *checked[HEARTBEAT_HOLDS]; /* by the one under way; NULL: gone since */
+    struct hold *checked[HEARTBEAT_HOLDS]; /* by the one under way; NULL: removed since */
 };
 
 void clave__heartbeat_attached(clave_async_client *c);
-/* The session has come back with holds, to a member that may be behind the one before and whose
- * leader may be none any more: something is committed before anything else is asked. */
+/* The session was re-attached with holds, to a member that may lag behind the previous one and
+ * whose leader may be deposed: something is committed before anything else is asked. */
 void clave__heartbeat_catch_up(clave_async_client *c);
 void clave__heartbeat_detached(clave_async_client *c);
 void clave__heartbeat_tick(clave_async_client *c);
 int64_t clave__heartbeat_deadline(const clave_async_client *c);
 void clave__heartbeat_ping_answered(clave_async_client *c, clave_err err);
 
-/* ---- auth ---------------------------------------------------------------------------- */
+/* ---- auth ------------------------------------------------------------------------------------ */
 
 struct auths {
     struct list list;
@@ -185,26 +188,26 @@ struct auths {
 void clave__auth_init(struct auths *a);
 void clave__auth_fini(clave_async_client *c);
 void clave__auth_detached(clave_async_client *c);
-/* Appends the identities not yet sent on this connection. */
+/* Appends to the link's output the identities not yet sent on this connection. */
 clave_err clave__auth_fill(clave_async_client *c);
 void clave__auth_reply(clave_async_client *c, clave_err err);
 /* No session follows. */
 void clave__auth_end(clave_async_client *c);
 
-/* ---- composed requests --------------------------------------------------------------- */
+/* ---- composed requests ----------------------------------------------------------------------- */
 
-/* Another session than before: what was asked for without one will be sent in it. */
+/* There is a new session: creates that were waiting for one will be sent in it. */
 void clave__creations_session_made(clave_async_client *c);
-/* No session follows: those that wait for nothing but time end with ECLOSED. */
+/* No session follows: creates that only wait for time to pass end with ECLOSED. */
 void clave__creations_end(clave_async_client *c);
 void clave__cleanups_end(clave_async_client *c);
 
-/* ---- the client ---------------------------------------------------------------------- */
+/* ---- the client ------------------------------------------------------------------------------ */
 
 struct clave_async_client {
     struct clave_mem mem;
-    unsigned refs; /* the user, and the objects of the API that were made on it */
-    bool freed;    /* by the user: only such objects need it */
+    unsigned refs; /* one for the user, one for each object of the API made on it */
+    bool freed;    /* by the user: only such objects still need it */
     struct log log;
     struct rand_state rand;
     clave_state_cb *state_cb;
@@ -213,12 +216,12 @@ struct clave_async_client {
 
     int32_t asked_timeout_ms;
     int32_t margin_ms; /* 0: an eighth of the timeout */
-    int32_t relay_ms;  /* 0: a quarter of it */
+    int32_t relay_ms;  /* 0: a quarter of the timeout */
     bool read_only;
     bool keep_order;
     size_t max_frame;
     clave_retry reconnect;
-    bool reconnect_is_users; /* the usual one hurries when a session is about to end */
+    bool reconnect_is_users; /* the default policy hurries when a session is about to end */
     clave_retry reads;
 
     int64_t now;
@@ -241,12 +244,12 @@ struct clave_async_client {
 
     struct buf encode;  /* a request while it is made */
     struct buf path;    /* a full path while it is encoded */
-    struct buf acls;    /* as they are encoded */
-    struct buf multi;   /* its ops, likewise */
+    struct buf acls;    /* an ACL while it is encoded */
+    struct buf multi;   /* the ops of a multi while they are encoded */
     struct buf decoded; /* what a result points to that is not in its frame */
-    bool no_containers; /* the server has none */
-    char fault[512];
-    bool fault_is_news; /* told since the dial began */
+    bool no_containers; /* the server does not support them */
+    char fault[512];    /* the text of clave_async_client_errmsg */
+    bool fault_is_news; /* set since the dial began */
 };
 
 static inline int64_t earlier(int64_t a, int64_t b)
@@ -269,12 +272,12 @@ enum retry_fault {
 };
 enum retry_fault clave__retry_fault(const clave_retry *r);
 
-/* Between entries: gives back what a huge message took. */
+/* Between entries: frees the memory that a huge message needed. */
 void clave__client_trim(clave_async_client *c);
 
-/* The server's paths: with the chroot. The slice is valid until the next call. */
+/* The path as the server knows it, with the chroot. The slice is valid until the next call. */
 clave_err clave__full_path(clave_async_client *c, const char *path, struct jbytes *out);
-/* Below the chroot; the root of an empty path. n = -1: outside. */
+/* The path below the chroot; the chroot itself and an empty path give "/". n = -1: outside. */
 struct jbytes clave__strip_chroot(const clave_async_client *c, struct jbytes full);
 
 #endif

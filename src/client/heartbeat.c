@@ -1,8 +1,8 @@
-/* heartbeat.c - signs of life. A session that holds nothing pings when it has been silent for
- * a third of its timeout, as every client of ZooKeeper. One with holds sends a heartbeat every
- * quarter that keeps the hold deadline ahead: on a standalone server a ping will do; in an
- * ensemble it has to pass the leader, so it is a multi that checks held nodes, which proves as
- * well that they are there. */
+/* heartbeat.c - signs of life, driven by clave_async_client_tick. A session that holds nothing
+ * pings when it has been silent for a third of its timeout, as every ZooKeeper client does. One
+ * with holds sends a heartbeat every quarter of the timeout, which keeps the hold deadline ahead:
+ * on a standalone server a ping is enough; in an ensemble the heartbeat must pass the leader, so it
+ * is a multi that checks held nodes, which also proves that they still exist. */
 #include "client/engine.h"
 #include "client/submit.h"
 
@@ -19,17 +19,18 @@ static bool is_standalone(const clave_async_client *c)
 static int64_t interval(const clave_async_client *c)
 {
     int64_t quarter = c->session.timeout_ms / 4;
-    /* What is sent sooner than a relay interval behind the last one proves nothing new. */
+    /* A heartbeat sent sooner than a relay interval after the last one proves nothing new. */
     return c->lease.relay_ms > quarter ? c->lease.relay_ms : quarter;
 }
 
-/* A member that has lost its leader is left for another while there is time. */
-static int64_t impatience(const clave_async_client *c)
+/* How long a confirmed heartbeat may take. A member that has lost its leader is left for another
+ * while there is time. */
+static int64_t confirm_timeout(const clave_async_client *c)
 {
     return c->session.timeout_ms / 6;
 }
 
-/* ---- pings --------------------------------------------------------------------------- */
+/* ---- pings ----------------------------------------------------------------------------------- */
 
 static void ping(clave_async_client *c)
 {
@@ -42,13 +43,13 @@ static void ping(clave_async_client *c)
     c->heartbeat.ping_sent = c->now;
 }
 
-/* ---- confirmed heartbeats ------------------------------------------------------------ */
+/* ---- confirmed heartbeats -------------------------------------------------------------------- */
 
 static void confirm(clave_async_client *c);
 
-/* An error that confirms nothing, where another member may confirm. Not one of the client's own;
- * nor one that every member has for these nodes, or has for want of time: behind a new connection
- * it would be the same. */
+/* Whether the error confirms nothing but another member may confirm. That excludes the client's own
+ * errors, and errors every member would answer for these nodes or out of overload: a new connection
+ * would not change them. */
 static bool is_this_members(const clave_result *res)
 {
     return res->nops == 0 && res->err != CLAVE_ECONNLOSS && res->err > CLAVE_ENOMEM &&
@@ -69,12 +70,12 @@ static void on_confirmed(clave_async_client *c, const clave_result *res, void *a
     if (clave__link_is_open(&c->link) && is_this_members(res))
         clave__link_refused(c, res->err, "a heartbeat");
     else if (b->wanted)
-        confirm(c); /* one that is sent now proves more */
+        confirm(c); /* one sent now proves more */
     if (missing)
         missing->on_missing(missing);
 }
 
-/* Those that were checked go to the end of the list, so that all have their turn. */
+/* The chosen holds go to the end of the list, so that each gets its turn. */
 static size_t heartbeat_choose(clave_async_client *c, clave_op *ops)
 {
     struct heartbeat *b = &c->heartbeat;
@@ -99,7 +100,7 @@ static void confirm(clave_async_client *c)
     clave_op ops[HEARTBEAT_HOLDS] = {{.kind = CLAVE_OP_CHECK, .path = "/", .version = -1}};
     size_t n = heartbeat_choose(c, ops);
     if (n == 0)
-        b->checked[n++] = NULL; /* the root is always there */
+        b->checked[n++] = NULL; /* the root always exists */
     struct request_spec spec = {.ops = ops, .nops = n, .cb = on_confirmed, .quiet = true};
     b->asked = b->answered = c->now;
     b->wanted = false;
@@ -110,7 +111,7 @@ static void beat(clave_async_client *c)
 {
     struct heartbeat *b = &c->heartbeat;
     bool out = is_standalone(c) ? b->ping_out : b->confirming;
-    b->wanted = out; /* asked for behind the one under way */
+    b->wanted = out; /* another one after the one under way */
     if (out)
         return;
     if (is_standalone(c))
@@ -119,7 +120,7 @@ static void beat(clave_async_client *c)
         confirm(c);
 }
 
-/* ---- when ---------------------------------------------------------------------------- */
+/* ---- when ------------------------------------------------------------------------------------ */
 
 static void settle_holds(clave_async_client *c)
 {
@@ -137,8 +138,9 @@ static void settle_holds(clave_async_client *c)
     }
 }
 
-/* The next heartbeat of a session with holds: every interval, and sooner when the deadline
- * comes close; but never in a hurry, since what is not ripe cannot be proven. */
+/* When the next heartbeat of a session with holds is due: every interval, sooner when the deadline
+ * is close, but with a least distance, since an answer younger than a relay interval cannot be
+ * proven. */
 static int64_t next_beat(const clave_async_client *c)
 {
     const struct heartbeat *b = &c->heartbeat;
@@ -156,9 +158,9 @@ int64_t clave__heartbeat_deadline(const clave_async_client *c)
     if (!clave__link_is_open(&c->link) || c->pipeline.close_sent)
         return CLAVE_NEVER;
     if (b->confirming)
-        return b->asked + impatience(c);
+        return b->asked + confirm_timeout(c);
     if (b->ping_out)
-        return CLAVE_NEVER; /* the silence is the link's matter */
+        return CLAVE_NEVER; /* link.c handles the silence */
     return has_holds(c) ? next_beat(c) : c->link.wrote + c->session.timeout_ms / 3;
 }
 
@@ -178,8 +180,8 @@ void clave__heartbeat_tick(clave_async_client *c)
     }
 }
 
-/* An error is no sign of life: of a session that has ended, or has moved, or from a server that did
- * not look at it. One that has too much to do is not dialled anew for that. */
+/* An error is not a sign of life: the session has ended or moved, or the server did not look at it.
+ * A throttled server keeps its connection all the same. */
 void clave__heartbeat_ping_answered(clave_async_client *c, clave_err err)
 {
     struct heartbeat *b = &c->heartbeat;
@@ -200,13 +202,13 @@ void clave__heartbeat_ping_answered(clave_async_client *c, clave_err err)
 
 void clave__heartbeat_attached(clave_async_client *c)
 {
-    /* One that never left is sent now, and has its time from now on. */
+    /* A heartbeat that was never sent is sent now, and its time counts from now. */
     c->heartbeat.answered = c->heartbeat.asked = c->now;
 }
 
-/* Behind it the member has caught up with all that the session has ever heard of: an event that
- * granted a lock carries no zxid, before ZooKeeper 3.9, that would keep the session from a member
- * that does not know of it; and a write whose answer was lost may have been done. */
+/* After it the member has caught up with everything the session has seen. Without it the session
+ * could be on a member that lags behind: before ZooKeeper 3.9 the event that granted a lock carries
+ * no zxid that would prevent this, and a write whose answer was lost may have been done. */
 void clave__heartbeat_catch_up(clave_async_client *c)
 {
     struct list others;
@@ -222,10 +224,10 @@ void clave__heartbeat_detached(clave_async_client *c)
 {
     c->heartbeat.ping_out = false;
     c->heartbeat.wanted = false;
-    /* `confirming` ends with its request, which fails now. */
+    /* `confirming` is reset by its request, which fails now. */
 }
 
-/* ---- for recipes --------------------------------------------------------------------- */
+/* ---- for recipes ----------------------------------------------------------------------------- */
 
 void clave__client_confirm(clave_async_client *c)
 {
@@ -241,7 +243,7 @@ void clave__client_await_confirm(clave_async_client *c, struct confirm_waiter *w
 void clave__client_hold(clave_async_client *c, struct hold *h)
 {
     if (!has_holds(c))
-        c->heartbeat.answered = c->now; /* the count begins */
+        c->heartbeat.answered = c->now; /* the first interval begins */
     h->since = c->now;
     list_push_back(&c->holds, &h->link);
     clave__session_hold_moved(c);

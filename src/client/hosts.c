@@ -1,3 +1,6 @@
+/* hosts.c - parses a connection string ("a:2181,b/chroot", "tls:...", "unix:...", "local:...") and
+ * keeps the order of its hosts; see hosts.h. clave__hosts_init accepts exactly the texts for which
+ * clave__hosts_fault returns NULL. */
 #include "client/hosts.h"
 
 #include <string.h>
@@ -13,8 +16,7 @@ static bool starts_with(const char *s, const char *prefix)
     return strncmp(s, prefix, strlen(prefix)) == 0;
 }
 
-/* One "name", "name:port", "address:port" or "[v6]:port" of n bytes at s, taken apart; port 0:
- * none was given. */
+/* One "name", "name:port", "address:port" or "[v6]:port", taken apart; port 0: none was given. */
 struct entry {
     const char *name;
     size_t name_len;
@@ -26,23 +28,23 @@ static const char *parse_port(const char *s, size_t n, uint16_t *out)
     unsigned long port = 0;
     for (size_t i = 0; i < n; i++) {
         if (s[i] < '0' || s[i] > '9')
-            return "a port has to be a number";
+            return "a port must be a number";
         port = port * 10 + (unsigned long)(s[i] - '0');
     }
     if (n == 0 || n > MAX_PORT_DIGITS || port == 0 || port > UINT16_MAX)
-        return "a port has to be from 1 to 65535";
+        return "a port must be from 1 to 65535";
     *out = (uint16_t)port;
     return NULL;
 }
 
-/* The text behind a name: nothing, or a port. */
+/* The text after a name: nothing, or a port. */
 static const char *parse_tail(const char *s, size_t n, uint16_t *port)
 {
     *port = 0;
     if (n == 0)
         return NULL;
     return s[0] == ':' ? parse_port(s + 1, n - 1, port)
-                       : "behind the closing bracket of an IPv6 address comes a port or nothing";
+                       : "only a port may follow the closing bracket of an IPv6 address";
 }
 
 static const char *hosts_parse_entry(const char *s, size_t n, struct entry *e)
@@ -60,17 +62,17 @@ static const char *hosts_parse_entry(const char *s, size_t n, struct entry *e)
     e->name = s;
     e->name_len = colon ? (size_t)(colon - s) : n;
     if (colon && memchr(colon + 1, ':', (size_t)(end - colon - 1)))
-        return "an IPv6 address has to stand in brackets: [::1]:2181";
+        return "an IPv6 address must be in brackets: [::1]:2181";
     if (e->name_len == 0)
         return "a host has no name";
     for (size_t i = 0; i < e->name_len; i++)
         if ((unsigned char)s[i] <= ' ' || s[i] == ']')
-            return "a host's name has a character that no host's name has";
+            return "a host's name has a character that is not allowed in one";
     return parse_tail(s + e->name_len, n - e->name_len, &e->port);
 }
 
-/* The hosts of "tls:h1,h2", or the text as it is. */
-static const char *behind_tls(const char *text)
+/* Skips "tls:", if the text begins with it. */
+static const char *skip_tls(const char *text)
 {
     return starts_with(text, "tls:") ? text + strlen("tls:") : text;
 }
@@ -82,7 +84,7 @@ static const char *servers_end(const char *text)
     return slash ? slash : text + strlen(text);
 }
 
-/* Walks the entries of "a,b,c"; *s moves behind the comma. */
+/* The length of the first entry of "a,b,c". */
 static size_t entry_len(const char *s, const char *end)
 {
     const char *comma = memchr(s, ',', (size_t)(end - s));
@@ -93,7 +95,8 @@ static const char *chroot_fault(const char *chroot)
 {
     if (chroot[0] == '\0' || strcmp(chroot, "/") == 0)
         return NULL;
-    return clave__path_fault(chroot, strlen(chroot), false) ? "the chroot is no valid path" : NULL;
+    return clave__path_fault(chroot, strlen(chroot), false) ? "the chroot is not a valid path"
+                                                            : NULL;
 }
 
 static const char *servers_fault(const char *s, const char *end)
@@ -121,16 +124,15 @@ const char *clave__hosts_fault(const char *text)
         return text[5] == '\0' ? "unix: needs the path of a socket" : NULL;
     if (starts_with(text, "local:")) {
         const char *chroot = text + strlen("local:");
-        return *chroot && *chroot != '/' ? "behind local: comes a chroot or nothing"
-                                         : chroot_fault(chroot);
+        return *chroot && *chroot != '/' ? "only a chroot may follow local:" : chroot_fault(chroot);
     }
-    text = behind_tls(text);
+    text = skip_tls(text);
     const char *end = servers_end(text);
     const char *fault = servers_fault(text, end);
     return fault ? fault : chroot_fault(end);
 }
 
-/* "/" is no chroot. */
+/* A chroot of "/" counts as none. */
 static void set_chroot(struct hosts *h, char *to, const char *chroot)
 {
     h->chroot_len = strcmp(chroot, "/") == 0 ? 0 : strlen(chroot);
@@ -139,10 +141,10 @@ static void set_chroot(struct hosts *h, char *to, const char *chroot)
     h->chroot = to;
 }
 
-/* Copies the names one behind the other into h->text, then the chroot. */
+/* Copies the names one after another into h->text, then the chroot. */
 static void hosts_fill(struct hosts *h, const char *text)
 {
-    const char *hosts = behind_tls(text), *end = servers_end(hosts);
+    const char *hosts = skip_tls(text), *end = servers_end(hosts);
     char *to = h->text;
     h->tls = hosts > text;
     uint16_t standard = h->tls ? WIRE_SECURE_PORT : WIRE_DEFAULT_PORT;
@@ -161,7 +163,7 @@ static void hosts_fill(struct hosts *h, const char *text)
     set_chroot(h, to, end);
 }
 
-/* "unix:" and all behind it is the path; "local:" is a name by itself. */
+/* Everything after "unix:" is the path; "local:" is a name by itself. */
 static void fill_socket(struct hosts *h, const char *text)
 {
     bool local = starts_with(text, "local:");

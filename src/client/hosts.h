@@ -1,4 +1,5 @@
-/* hosts.h - the servers of one client, in the order they are tried, and the chroot. */
+/* hosts.h - the servers of one client, in the order in which they are tried, and the chroot: a
+ * parsed connection string. */
 #ifndef CLAVE_CLIENT_HOSTS_H
 #define CLAVE_CLIENT_HOSTS_H
 
@@ -12,9 +13,9 @@
 struct host {
     const char *name;
     uint16_t port;  /* 0: `name` is a Unix socket's path, or "local:" */
-    unsigned tried; /* how often */
-    /* The newest attempt that was refused for good, counted as `tried` is from 1 (0: none), and how
-     * many addresses the name had then. */
+    unsigned tried; /* number of attempts */
+    /* The number of the newest attempt that was refused for good, counted from 1 as `tried` is
+     * (0: none), and how many addresses the name had then. */
     unsigned refused, addresses;
 };
 
@@ -22,10 +23,10 @@ struct hosts {
     const struct clave_mem *mem; /* borrowed */
     struct host *list;
     size_t count;
-    size_t at;          /* the one to dial, or in use */
-    bool tls;           /* of all of them */
-    size_t fails;       /* attempts in a row that came to nothing */
-    char *text;         /* what the names point into */
+    size_t at;          /* index of the host to dial, or in use */
+    bool tls;           /* for all of them */
+    size_t fails;       /* attempts in a row that failed */
+    char *text;         /* the names point into it */
     const char *chroot; /* "" or "/x" */
     size_t chroot_len;
 };
@@ -36,22 +37,22 @@ const char *clave__hosts_fault(const char *text);
 /* EHOST, ENOMEM. */
 clave_err clave__hosts_init(struct hosts *h, const struct clave_mem *mem, const char *text);
 void clave__hosts_fini(struct hosts *h);
-/* Another list for the same servers' data: chroot and TLS are alike. */
+/* Whether `other` may replace this list: chroot and TLS are the same. */
 bool clave__hosts_fit(const struct hosts *h, const struct hosts *other);
-/* Goes on with this one, if it is in the list. */
+/* Makes `current` the current host, if it is in the list; false: it is not. */
 bool clave__hosts_resume(struct hosts *h, const struct host *current);
 void clave__hosts_shuffle(struct hosts *h, struct rand_state *rand);
 
 const struct host *clave__hosts_current(const struct hosts *h);
-/* The current one gave an answer. */
+/* The current host gave an answer. */
 void clave__hosts_answered(struct hosts *h);
-/* The attempt on the current one, that _next is to follow, was refused for good: what refused it
- * will do so again. */
+/* The attempt on the current host was refused for good: a retry will be refused too. Call it before
+ * _next. */
 void clave__hosts_refused(struct hosts *h, unsigned addresses);
-/* Every one of them has refused for good, and none of its other addresses did better since. */
+/* Every host has refused for good, and none of its other addresses did better since. */
 bool clave__hosts_all_refuse(const struct hosts *h);
-/* On to the next. true: the current one came to nothing, and so did all the others before:
- * time to wait. */
+/* Moves on to the next host. true: the current one failed, and all the others failed before it, so
+ * it is time to wait. */
 bool clave__hosts_next(struct hosts *h, bool failed);
 
 #endif

@@ -1,15 +1,14 @@
-/* identify.c - which node is that of a create whose answer was lost, when its name does not
- * say so (CLAVE_CREATE_CERTAIN).
+/* identify.c - finds the node of a create whose answer was lost, when its name does not identify
+ * it (CLAVE_CREATE_CERTAIN). create.c calls it; the states are those of create.c.
  *
- * The server does what one session asks in the order in which it was asked. So the node, if it
- * stands, belongs to the present session, and its czxid lies above all that was answered
- * before the create was sent and below the node of every create that was sent after it. What
- * lies between is ours or that of a create sent after it whose answer was lost as well; so of
- * several the one with the least czxid is ours, and who was sent before us has to have found
- * its own first.
+ * The server executes the requests of one session in the order in which they were sent. So the
+ * node, if it exists, belongs to the present session, and its czxid is above every zxid answered
+ * before the create was sent and below the czxid of every create sent after it. A node in between
+ * is ours, or that of a later create whose answer was lost as well. So of several the one with the
+ * least czxid is ours, and creates sent before ours must have found theirs first.
  *
- * A node of an older session is about to vanish: never adopted, as in create.c, and left to
- * the server. */
+ * A node of an older session is about to vanish: as in create.c it is never adopted; removing it is
+ * left to the server. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,7 +52,7 @@ void clave__creation_identified(struct creation *k)
     }
 }
 
-/* One that was sent before, of an outcome that is not known yet. */
+/* Whether a create that was sent earlier still has an unknown outcome. */
 static bool has_to_wait(const struct creation *k)
 {
     for (struct list *l = k->client->creations.next; l != &k->link; l = l->next)
@@ -72,7 +71,7 @@ static void decide(struct creation *k)
     clave__creation_finish(k, CLAVE_OK, NULL);
 }
 
-/* ---- one node after another ------------------------------------------------------------ */
+/* ---- one node after another ------------------------------------------------------------------ */
 
 static void identify_on_looked(clave_async_client *c, const clave_result *res, void *arg);
 
@@ -90,13 +89,13 @@ static void look_at(struct creation *k)
         clave__creation_step_failed(k, err);
 }
 
-/* The counter runs over from 2147483647 to -2147483648. */
+/* The counter wraps from 2147483647 to -2147483648. */
 static bool is_newer(int32_t a, int32_t b)
 {
     return (uint32_t)a > (uint32_t)b;
 }
 
-/* The newest first: behind it they only get older. */
+/* Looks at the newest number first, so that it can stop at the first node that is too old. */
 static void look_at_next(struct creation *k)
 {
     if (k->nnumbers == 0) {
@@ -151,9 +150,9 @@ static void identify_on_looked(clave_async_client *c, const clave_result *res, v
     }
 }
 
-/* ---- who is there ---------------------------------------------------------------------- */
+/* ---- the listing ----------------------------------------------------------------------------- */
 
-static bool identify_number_behind(const char *name, const char *prefix, int32_t *out)
+static bool identify_parse_number(const char *name, const char *prefix, int32_t *out)
 {
     size_t n = strlen(prefix);
     if (strncmp(name, prefix, n) != 0)
@@ -163,7 +162,7 @@ static bool identify_number_behind(const char *name, const char *prefix, int32_t
     if (*end != '\0' || number < INT32_MIN || number > INT32_MAX)
         return false;
     *out = (int32_t)number;
-    /* As the server writes it, and not otherwise. */
+    /* Only in the form in which the server writes it. */
     snprintf(made, sizeof made, "%010ld", number);
     return strcmp(made, name + n) == 0;
 }
@@ -175,12 +174,12 @@ static clave_err take_numbers(struct creation *k, const clave_result *res)
     clave__mem_free(mem, k->numbers);
     k->nnumbers = 0;
     k->matched = false;
-    /* One at least, so that NULL is want of memory. */
+    /* At least one element, so that NULL means out of memory. */
     k->numbers = clave__mem_alloc(mem, (res->nnames + 1) * sizeof *k->numbers);
     if (!k->numbers)
         return CLAVE_ENOMEM;
     for (size_t i = 0; i < res->nnames; i++)
-        if (identify_number_behind(res->names[i], prefix, &k->numbers[k->nnumbers]))
+        if (identify_parse_number(res->names[i], prefix, &k->numbers[k->nnumbers]))
             k->nnumbers++;
     return CLAVE_OK;
 }

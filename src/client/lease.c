@@ -1,3 +1,6 @@
+/* lease.c - the arithmetic of lease.h, used by session.c, pipeline.c and heartbeat.c. `proven`
+ * never exceeds the time from which the leader counts: a deadline computed here is never too late.
+ */
 #include "client/lease.h"
 
 void clave__lease_init(struct lease *l)
@@ -46,8 +49,8 @@ void clave__lease_set_relay(struct lease *l, int64_t relay_ms)
         move_on(&l->proven, l->contact);
 }
 
-/* Kept only when far enough from the newest: a busy session has thousands of answers in a
- * relay interval, and the oldest of a group is the one that ripens first. */
+/* Keeps an answer only when it is far enough from the newest sample: a busy session has thousands
+ * of answers in a relay interval, and the oldest of a group counts first. */
 static void keep_sample(struct lease *l, int64_t sent, int64_t now)
 {
     size_t newest = (l->first + l->count + LEASE_SAMPLES - 1) % LEASE_SAMPLES;

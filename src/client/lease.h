@@ -1,17 +1,17 @@
-/* lease.h - until when the session surely lives: the arithmetic of the hold deadline.
+/* lease.h - until when the session is certain to live: the arithmetic of the hold deadline.
  *
  * The server counts a session's time from the newest request it has seen, so it counts from
  * no earlier than the moment the client sent one that was answered. In an ensemble "it" is
  * the leader, which hears of a session only what the member in between relays, every relay
- * interval; a member cut off from its leader answers on. So a request counts there when
- * another one, sent at least one relay interval after its answer had come, passed the leader
- * and was answered (design: the hold deadline). On a standalone server every answer counts.
+ * interval; a member cut off from its leader keeps answering. So a request counts there only when
+ * another one, sent at least one relay interval after the first one's answer arrived, passed the
+ * leader and was answered (design: the hold deadline). On a standalone server every answer counts.
  *
- * A leader that was deposed may not know it for long: it commits nothing, but it answers all
- * else by itself, the handshake of a session included. So passing the leader is proven by what
- * had to be committed, on the same connection, and by nothing else.
+ * A deposed leader may not know for long that it is deposed: it commits nothing, but it answers
+ * everything else by itself, the handshake of a session included. So only something that had to be
+ * committed, on the same connection, proves that a request passed the leader.
  *
- * Times are milliseconds of the client's clock; all of one connection, in order. */
+ * Times are milliseconds of the client's clock; those of one connection come in order. */
 #ifndef CLAVE_CLIENT_LEASE_H
 #define CLAVE_CLIENT_LEASE_H
 
@@ -33,39 +33,39 @@ struct lease {
     int64_t relay_ms; /* 0: standalone, every answer counts */
     int64_t proven;   /* the leader counts from then or later; LEASE_NONE */
     int64_t contact;  /* when the newest answered request was sent; LEASE_NONE */
-    int64_t attached; /* when the connection's handshake was sent; LEASE_NONE: nothing by it */
-    /* Answers that may count one day, a fraction of the relay interval apart. */
+    int64_t attached; /* when the connection's handshake was sent; LEASE_NONE: it proves nothing */
+    /* Answers that may count later, a fraction of the relay interval apart. */
     struct lease_sample samples[LEASE_SAMPLES];
     size_t first, count;
 };
 
 /* No session. */
 void clave__lease_init(struct lease *l);
-/* As agreed with a server, perhaps anew: on what is proven already the leader counts by the timeout
- * of before, so a longer one moves nothing. */
+/* The timeout agreed with a server, perhaps anew. For what is already proven the leader counts by
+ * the previous timeout, so a longer one moves no deadline. */
 void clave__lease_agreed(struct lease *l, int64_t timeout_ms, int64_t margin_ms);
-/* The session was made by a handshake sent at `sent`: that is committed. */
+/* The session was made by a handshake sent at `sent`, which was committed. */
 void clave__lease_made(struct lease *l, int64_t sent);
-/* It was re-attached. The member's leader hears of that at once; it counts as soon as something
- * was committed. What was sampled on the connection before counts no more. */
+/* The session was re-attached. The member's leader hears of that at once; it counts as soon as
+ * something was committed. Samples of the previous connection no longer count. */
 void clave__lease_attached(struct lease *l, int64_t sent);
-/* The same by a read-only server, which has no leader: nothing is proven. */
+/* It was re-attached by a read-only server, which has no leader: nothing is proven. */
 void clave__lease_attached_read_only(struct lease *l, int64_t sent);
-/* What kind of server it is has become known. */
+/* The kind of server has become known: 0 for a standalone one. */
 void clave__lease_set_relay(struct lease *l, int64_t relay_ms);
 
-/* Any answer. */
+/* Any answer, to a request sent at `sent`. */
 void clave__lease_answered(struct lease *l, int64_t sent, int64_t now);
-/* For a request that passes the leader, when it is sent: what its answer will prove. */
+/* Called when a request that passes the leader is sent: returns what its answer will prove. */
 int64_t clave__lease_vouch(const struct lease *l, int64_t now);
-/* That answer has come. */
+/* That answer has arrived. */
 void clave__lease_confirmed(struct lease *l, int64_t vouched);
 
 /* Until then nobody else can own what the session holds; INT64_MIN: not known. */
 int64_t clave__lease_hold_deadline(const struct lease *l);
-/* How far ahead that is at best, by a proof that has just come. */
+/* How far ahead that deadline can be at best: right after a proof has arrived. */
 int64_t clave__lease_best(const struct lease *l);
-/* When the session must have ended, as far as one without holds cares. */
+/* When a session without holds must be considered ended. */
 int64_t clave__lease_contact_deadline(const struct lease *l);
 
 #endif

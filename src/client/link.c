@@ -1,17 +1,19 @@
-/* link.c - one transport connection after another: which host, when, the handshake, and when
- * to give one up. */
+/* link.c - the transport connection: which host to dial and when, the handshake, and when to give a
+ * connection up; and the calls of the driver (connected, input, sent, disconnected). The phases are
+ * drawn in engine.h; link_enter is the only function that changes them, and it drops all bytes of
+ * the old connection. */
 #include <assert.h>
 #include <stdio.h>
 
 #include "client/engine.h"
 
-enum { LEAST_PATIENCE_MS = 250 };
+enum { MIN_ATTEMPT_MS = 250 };
 
 static void link_enter(clave_async_client *c, enum link_phase to, int64_t until)
 {
     c->link.phase = to;
     c->link.until = until;
-    if (to != LINK_SHAKING && to != LINK_OPEN) { /* nothing of one connection enters the next */
+    if (to != LINK_HANDSHAKE && to != LINK_OPEN) { /* no bytes of one connection enter the next */
         clave__buf_clear(&c->link.out);
         clave__frame_reader_reset(&c->link.in);
     }
@@ -33,23 +35,23 @@ static int64_t session_timeout(const clave_async_client *c)
 }
 
 /* How long one attempt may take, so that several fit into a session. */
-static int64_t link_patience(const clave_async_client *c)
+static int64_t attempt_timeout(const clave_async_client *c)
 {
     int64_t hosts = (int64_t)c->hosts.count;
     int64_t ms = session_timeout(c) / (hosts > 3 ? hosts : 3);
-    return ms > LEAST_PATIENCE_MS ? ms : LEAST_PATIENCE_MS;
+    return ms > MIN_ATTEMPT_MS ? ms : MIN_ATTEMPT_MS;
 }
 
-/* ---- dialling ------------------------------------------------------------------------ */
+/* ---- dialling -------------------------------------------------------------------------------- */
 
 static void link_dial(clave_async_client *c)
 {
     c->fault_is_news = false;
-    link_enter(c, LINK_DIALLING, c->now + link_patience(c));
+    link_enter(c, LINK_DIALLING, c->now + attempt_timeout(c));
 }
 
-/* By the policy. By the usual one no more than a quarter of what the session has left, so that a
- * server that is back before its end is found. */
+/* The pause before the next round, by the retry policy. The default policy waits at most a quarter
+ * of the time that the session has left, so that a server that returns in time is found. */
 static int64_t next_pause(clave_async_client *c)
 {
     struct link *l = &c->link;
@@ -65,12 +67,12 @@ static int64_t next_pause(clave_async_client *c)
     return c->reconnect_is_users || pause < most ? pause : most;
 }
 
-/* Behind a connection or an attempt that is over: the next host, at once; but when all of
- * them failed in a row, after a pause. */
-static void go_on(clave_async_client *c, bool failed)
+/* After a connection or an attempt: dials the next host, at once, or after a pause when all of them
+ * failed in a row. */
+static void dial_next_host(clave_async_client *c, bool failed)
 {
     link_enter(c, LINK_IDLE, CLAVE_NEVER);
-    /* Closed before it had a session: what a handshake may have made nobody can name. */
+    /* Closed before it had a session. If the handshake made one, its id is not known. */
     if (c->session.closing && c->session.id == 0)
         clave__session_end(c, CLAVE_OK);
     if (c->session.state == CLAVE_STATE_CLOSED)
@@ -97,7 +99,7 @@ void clave__link_drop(clave_async_client *c, clave_err why)
     if (phase == LINK_IDLE || phase == LINK_HANGUP)
         return;
     if (why == CLAVE_EPROTO)
-        c->link.answered = false; /* what it said was of no use */
+        c->link.answered = false; /* the answer was of no use */
     if (phase == LINK_OPEN)
         clave__session_detached(c, why);
     link_enter(c, LINK_HANGUP, CLAVE_NEVER);
@@ -109,7 +111,7 @@ void clave__link_shut(clave_async_client *c)
     link_enter(c, idle ? LINK_IDLE : LINK_HANGUP, CLAVE_NEVER);
 }
 
-/* The server in use, or dialled, is none of the client's any more. */
+/* The server in use, or being dialled, is no longer in the list. */
 static void leave_host(clave_async_client *c)
 {
     struct link *l = &c->link;
@@ -139,11 +141,11 @@ clave_err clave_async_client_set_hosts(clave_async_client *c, const char *hosts,
     c->hosts = fresh;
     c->link.rounds = 0;
     if (!stays)
-        leave_host(c); /* what that brings is told with the next entry */
+        leave_host(c); /* its callbacks run with the next entry */
     return CLAVE_OK;
 }
 
-/* ---- time ---------------------------------------------------------------------------- */
+/* ---- time ------------------------------------------------------------------------------------ */
 
 int64_t clave__link_deadline(const clave_async_client *c)
 {
@@ -168,9 +170,9 @@ void clave__link_tick(clave_async_client *c)
     clave__link_drop(c, CLAVE_ETIMEDOUT);
 }
 
-/* ---- handshake ----------------------------------------------------------------------- */
+/* ---- handshake ------------------------------------------------------------------------------- */
 
-static void shake_hands(clave_async_client *c)
+static void send_connect_request(clave_async_client *c)
 {
     struct link *l = &c->link;
     const struct session *s = &c->session;
@@ -189,7 +191,7 @@ static void shake_hands(clave_async_client *c)
         clave__link_drop(c, CLAVE_ENOMEM);
         return;
     }
-    l->shaken_at = l->wrote = c->now;
+    l->handshake_sent = l->wrote = c->now;
 }
 
 static void not_zookeeper(clave_async_client *c)
@@ -200,7 +202,7 @@ static void not_zookeeper(clave_async_client *c)
     clave__link_drop(c, CLAVE_EPROTO);
 }
 
-/* An alert of TLS, read as the length of a frame: a server's answer to who speaks in the clear. */
+/* A TLS alert, read as the length of a frame: a TLS server's answer to a client without TLS. */
 static bool is_tls_alert(size_t len)
 {
     return len >> 16 == 0x1503;
@@ -214,20 +216,20 @@ static void wants_tls(clave_async_client *c)
     clave__link_drop(c, CLAVE_EPROTO);
 }
 
-/* This host is of use: the next attempt need not wait. */
-static void of_use(clave_async_client *c)
+/* This host is of use: the next attempt need not wait for a pause. */
+static void mark_host_useful(clave_async_client *c)
 {
     c->link.answered = true;
     c->link.rounds = 0;
     clave__hosts_answered(&c->hosts);
 }
 
-/* A session that the server does not know, or will not give back. */
+/* The server does not know the session, or refuses to re-attach or make one. */
 static void link_refused(clave_async_client *c)
 {
     bool had = c->session.id != 0;
     if (had)
-        of_use(c);
+        mark_host_useful(c);
     char host[300];
     clave__client_fault(c, had ? "%s says that the session has expired" : "%s refuses a session",
                         host_text(c, host, sizeof host));
@@ -244,11 +246,11 @@ void clave__link_refused(clave_async_client *c, clave_err err, const char *what)
     }
     clave__client_fault(c, "%s refuses %s: %s", host_text(c, host, sizeof host), what,
                         clave_strerror(err));
-    c->link.answered = false; /* of no use: behind it comes a pause */
+    c->link.answered = false; /* the host is of no use: a pause follows */
     clave__link_drop(c, err);
 }
 
-static void shaken(clave_async_client *c, struct jreader *r)
+static void take_connect_response(clave_async_client *c, struct jreader *r)
 {
     struct wire_connect_response m = clave__wire_get_connect_response(r);
     bool given = m.timeout_ms > 0;
@@ -263,36 +265,36 @@ static void shaken(clave_async_client *c, struct jreader *r)
     }
     int64_t asked = c->session.id;
     if (asked && m.session_id != asked) {
-        /* Some servers hand out another session: what ours held is not ours any more. The
+        /* Some servers hand out another session: what the old session held is no longer ours. The
          * next dial asks for a new one. */
         clave__client_fault(c, "the server answered with another session");
-        of_use(c);
+        mark_host_useful(c);
         clave__session_lose(c, CLAVE_EREPLACED);
         return;
     }
     link_enter(c, LINK_OPEN, CLAVE_NEVER);
-    clave__session_attached(c, &m, c->link.shaken_at);
+    clave__session_attached(c, &m, c->link.handshake_sent);
 }
 
-/* ---- frames -------------------------------------------------------------------------- */
+/* ---- frames ---------------------------------------------------------------------------------- */
 
-/* A server that does not take the watches would leave those who wait without their events, and
- * they would sleep until their deadlines: another connection may do better. The host counts as
- * one that failed. false: it was not asked. */
+/* On a server that refuses the watches, waiters would get no events and sleep until their
+ * deadlines; another connection may do better, so the host counts as failed. false: no setWatches
+ * was sent. */
 static bool watches_answered(clave_async_client *c, clave_err err)
 {
     if (!clave__client_watches_answered(c))
         return false;
     if (err == CLAVE_OK) {
         if (clave__client_watches_settled(c))
-            of_use(c);
+            mark_host_useful(c);
         return true;
     }
     clave__link_refused(c, err, "to set the session's watches again");
     return true;
 }
 
-static void reply(clave_async_client *c, struct jreader *r)
+static void link_take_reply(clave_async_client *c, struct jreader *r)
 {
     struct wire_reply_header h = clave__wire_get_reply_header(r);
     struct wire_event ev = {0};
@@ -318,35 +320,36 @@ static void reply(clave_async_client *c, struct jreader *r)
     }
     if (!ok) {
         char host[300];
-        clave__client_fault(c, "%s sent a reply that is none of ours",
+        clave__client_fault(c, "%s sent a reply to no request of ours",
                             host_text(c, host, sizeof host));
         clave__link_drop(c, CLAVE_EPROTO);
     }
 }
 
-static void frame(clave_async_client *c, const uint8_t *p, size_t n)
+static void link_take_frame(clave_async_client *c, const uint8_t *p, size_t n)
 {
     struct jreader r = clave__jreader(p, n);
-    if (c->link.phase == LINK_SHAKING) {
-        shaken(c, &r);
+    if (c->link.phase == LINK_HANDSHAKE) {
+        take_connect_response(c, &r);
         return;
     }
-    /* What it answers before it has taken the watches (identities, a part of them) is of no use
-     * yet: a server that refuses them each time would be dialled without a pause. */
+    /* Answers before the server has taken all watches (to identities, to some of the watches) do
+     * not count yet: a server that refuses the watches each time would be dialled without a pause.
+     */
     if (!c->link.answered && clave__client_watches_settled(c))
-        of_use(c);
-    reply(c, &r);
+        mark_host_useful(c);
+    link_take_reply(c, &r);
 }
 
 static bool link_is_up(const struct link *l)
 {
-    return l->phase == LINK_SHAKING || l->phase == LINK_OPEN;
+    return l->phase == LINK_HANDSHAKE || l->phase == LINK_OPEN;
 }
 
 static void bad_frame(clave_async_client *c, clave_err err, size_t n)
 {
     char host[300];
-    if (c->link.phase == LINK_SHAKING && err != CLAVE_ENOMEM) {
+    if (c->link.phase == LINK_HANDSHAKE && err != CLAVE_ENOMEM) {
         if (is_tls_alert(n))
             wants_tls(c);
         else
@@ -361,7 +364,7 @@ static void bad_frame(clave_async_client *c, clave_err err, size_t n)
     clave__link_drop(c, err);
 }
 
-/* ---- transport ----------------------------------------------------------------------- */
+/* ---- transport ------------------------------------------------------------------------------- */
 
 void clave_async_client_input(clave_async_client *c, int64_t now, const void *p, size_t n)
 {
@@ -376,7 +379,7 @@ void clave_async_client_input(clave_async_client *c, int64_t now, const void *p,
         l->heard = c->now;
         clave__frame_feed(&l->in, p, n);
         while (link_is_up(l) && (more = clave__frame_next(&l->in, &payload, &len)) > 0) {
-            frame(c, payload, len);
+            link_take_frame(c, payload, len);
             clave__engine_deliver(c);
         }
         if (link_is_up(l) && more < 0)
@@ -395,13 +398,13 @@ void clave_async_client_connected(clave_async_client *c, int64_t now)
         l->answered = false;
         l->out_begin = 0;
         l->heard = c->now;
-        link_enter(c, LINK_SHAKING, c->now + link_patience(c));
-        shake_hands(c);
+        link_enter(c, LINK_HANDSHAKE, c->now + attempt_timeout(c));
+        send_connect_request(c);
     }
     clave__engine_leave(c);
 }
 
-static void tell_of_end(clave_async_client *c)
+static void report_hangup(clave_async_client *c)
 {
     char host[300];
     host_text(c, host, sizeof host);
@@ -411,10 +414,10 @@ static void tell_of_end(clave_async_client *c)
     case LINK_DIALLING:
         clave__client_fault(c, "cannot connect to %s", host);
         break;
-    case LINK_SHAKING: /* how servers turn away, without a word, whom they have no room for */
+    case LINK_HANDSHAKE: /* this is how servers turn clients away when they have no room */
         clave__client_fault(c,
                             "%s closed the connection before it answered: its limit of connections "
-                            "may be reached, or it does not serve yet",
+                            "may be reached, or it is not serving yet",
                             host);
         break;
     case LINK_IDLE:
@@ -433,11 +436,11 @@ void clave_async_client_disconnected(clave_async_client *c, int64_t now)
     if (l->phase != LINK_IDLE) {
         bool was_of_use = l->answered && l->phase != LINK_DIALLING;
         if (l->phase != LINK_HANGUP)
-            tell_of_end(c);
+            report_hangup(c);
         if (l->phase == LINK_OPEN)
             clave__session_detached(c, CLAVE_ECONNLOSS);
         l->answered = false;
-        go_on(c, !was_of_use);
+        dial_next_host(c, !was_of_use);
     }
     clave__engine_leave(c);
 }
@@ -448,7 +451,7 @@ unsigned clave_async_client_wants(const clave_async_client *c)
     switch (c->link.phase) {
     case LINK_DIALLING:
         return CLAVE_WANT_DIAL;
-    case LINK_SHAKING:
+    case LINK_HANDSHAKE:
     case LINK_OPEN:
         return CLAVE_WANT_READ | (output ? CLAVE_WANT_WRITE : 0);
     case LINK_HANGUP:

@@ -1,8 +1,9 @@
-/* pipeline.c - requests between their submission and their answer. Replies come in the order
- * of the requests (ZooKeeper's FIFO), so the sent ones are a queue. */
+/* pipeline.c - requests between their submission and their answer. submit.c and the composed
+ * requests put them in, link.c passes the replies. Replies come in the order of the requests
+ * (ZooKeeper's FIFO), so `sent` is a queue whose head is the only request a reply can be for. */
 #include "client/engine.h"
 
-/* More than this is not encoded ahead of a slow connection. */
+/* No more than OUT_AHEAD bytes are encoded ahead of a slow connection. */
 enum { OUT_AHEAD = 64 * 1024, XID_AT = 4 };
 
 void clave__pipeline_init(struct pipeline *p)
@@ -18,11 +19,11 @@ void clave__pipeline_submit(clave_async_client *c, struct request *r)
     clave__pipeline_fill(c);
 }
 
-/* ---- sending ------------------------------------------------------------------------- */
+/* ---- sending --------------------------------------------------------------------------------- */
 
 static int32_t next_xid(struct pipeline *p)
 {
-    p->xid = p->xid == INT32_MAX ? 1 : p->xid + 1; /* those below 1 have meanings */
+    p->xid = p->xid == INT32_MAX ? 1 : p->xid + 1; /* xids below 1 are reserved */
     return p->xid;
 }
 
@@ -33,7 +34,7 @@ static void pipeline_put_int(uint8_t *at, int32_t v)
         at[i] = (uint8_t)u;
 }
 
-/* A write is answered when it is committed: its way is through the leader. */
+/* A write is answered when it is committed, so it has passed the leader. */
 static bool passes_leader(int32_t op)
 {
     switch (op) {
@@ -79,12 +80,12 @@ clave_err clave__pipeline_put(clave_async_client *c, const struct wire_request *
     if (err != CLAVE_OK)
         return err;
     c->link.wrote = c->now;
-    if (q->op >= 0) /* closeSession is not */
+    if (q->op >= 0) /* closeSession is negative */
         c->pipeline.counts[q->op]++;
     return CLAVE_OK;
 }
 
-/* Behind everything else that was asked for. */
+/* Sends closeSession, after every other request. */
 static clave_err send_close(clave_async_client *c)
 {
     struct wire_request q = {.xid = next_xid(&c->pipeline), .op = OP_CLOSE_SESSION};
@@ -94,7 +95,7 @@ static clave_err send_close(clave_async_client *c)
     return err;
 }
 
-/* Identities and watches come first on a connection: what is asked for relies on them. */
+/* Identities and watches come first on a connection: requests rely on them. */
 static clave_err pipeline_fill(clave_async_client *c)
 {
     struct pipeline *p = &c->pipeline;
@@ -119,17 +120,17 @@ void clave__pipeline_fill(clave_async_client *c)
         return;
     if (pipeline_fill(c) == CLAVE_OK)
         return;
-    /* No memory for the output: what is in it has to go first. When it is empty, the
-     * connection cannot do its duty. */
+    /* There is no memory for the output: its content has to be sent first. If it is empty, nothing
+     * can ever be sent on this connection. */
     if (clave__buf_len(&c->link.out) == 0)
         clave__link_drop(c, CLAVE_ENOMEM);
 }
 
-/* ---- answers ------------------------------------------------------------------------- */
+/* ---- answers --------------------------------------------------------------------------------- */
 
-/* A write that failed for what is in the tree was committed as a failure. Any other error may
- * be of the server's own making: read-only, overloaded, or a member that looks at ACLs before
- * it asks its leader (zookeeper.enableEagerACLCheck). */
+/* A write that failed because of the tree's content was committed as a failure. Any other error may
+ * come from the server alone: read-only, overloaded, or a member that checks ACLs before it asks
+ * its leader (zookeeper.enableEagerACLCheck). */
 bool clave__pipeline_was_committed(clave_err err)
 {
     return err == CLAVE_OK ||
@@ -144,7 +145,8 @@ static void take_proof(clave_async_client *c, const struct request *r, clave_err
     clave__session_hold_moved(c);
 }
 
-/* A server that ends no session (read-only, overloaded) leaves all that it holds. */
+/* A server that does not end the session (read-only, overloaded) leaves everything the session
+ * holds in place, so another server must be asked. */
 static void close_answered(clave_async_client *c, clave_err err)
 {
     if (err == CLAVE_OK || err == CLAVE_EEXPIRED || err == CLAVE_EUNKNOWNSESSION)
@@ -176,11 +178,11 @@ bool clave__pipeline_reply(clave_async_client *c, const struct wire_reply_header
     if (fault != CLAVE_OK) {
         res.err = fault;
         if (r->watch)
-            clave_async_watch_disarm(r->watch); /* as that of any request that fails */
+            clave_async_watch_disarm(r->watch); /* as for any request that fails */
     }
     list_remove(&r->link);
     if (h->err == CLAVE_EEXPIRED) {
-        /* Told behind LOST: no callback finds a grant of this session valid any more. */
+        /* Delivered after LOST, so that no callback finds a grant of this session still valid. */
         clave__deliver_failure(c, r, CLAVE_EEXPIRED);
         clave__client_fault(c, "the server says that the session has expired");
         clave__session_lose(c, CLAVE_EEXPIRED);
@@ -199,21 +201,21 @@ void clave__pipeline_reply_too_big(clave_async_client *c)
         return;
     struct request *r = LIST_ENTRY(c->pipeline.sent.next, struct request, link);
     if (r->kind == REQUEST_WRITE)
-        return; /* it may have been done */
+        return; /* the write may have been done */
     list_remove(&r->link);
     clave__deliver_failure(c, r, CLAVE_ETOOBIG);
 }
 
-/* ---- the connection goes ------------------------------------------------------------- */
+/* ---- the connection goes --------------------------------------------------------------------- */
 
-/* Its last byte never left: the server cannot have done it. */
+/* The request's last byte was never sent, so the server cannot have executed it. */
 static bool never_left(const clave_async_client *c, const struct request *r)
 {
     return r->sent_end > c->link.out_begin;
 }
 
 /* How long a read waits before it is sent again; negative: it fails. */
-static int64_t pipeline_patience(clave_async_client *c, struct request *r)
+static int64_t read_retry_delay(clave_async_client *c, struct request *r)
 {
     if (r->kind == REQUEST_WRITE)
         return -1;
@@ -233,7 +235,7 @@ void clave__pipeline_detached(clave_async_client *c)
     p->close_sent = false;
     while ((l = list_pop_front(&p->sent))) {
         struct request *r = LIST_ENTRY(l, struct request, link);
-        int64_t delay = never_left(c, r) ? 0 : pipeline_patience(c, r);
+        int64_t delay = never_left(c, r) ? 0 : read_retry_delay(c, r);
         r->vouched = LEASE_NONE;
         if (delay < 0)
             clave__deliver_failure(c, r, CLAVE_ECONNLOSS);
@@ -244,7 +246,7 @@ void clave__pipeline_detached(clave_async_client *c)
             clave__timers_set(&c->timers, &r->pause, c->now + delay);
         }
     }
-    list_splice(&again, &p->unsent); /* they were first */
+    list_splice(&again, &p->unsent); /* those to be sent again come first */
     list_splice(&p->unsent, &again);
 }
 

@@ -5,8 +5,8 @@
  * made once, for a create; it stays when the session changes, since the search for the node after
  * a lost answer looks for the name that was sent.
  *
- * What is asked for while there is no session is sent in the next one to be made. Its name is
- * completed when that has come, in the request that waits. */
+ * A create submitted while there is no session is sent in the next one. Its name is completed when
+ * that session has been made, inside the waiting request. */
 #include <assert.h>
 #include <string.h>
 
@@ -14,8 +14,8 @@
 #include "client/creation.h"
 #include "client/engine.h"
 
-/* In front of the path in the frame of a create: the lengths of the frame and of the path, the
- * xid, the opcode. */
+/* Before the path in the frame of a create come the lengths of the frame and of the path, the xid
+ * and the opcode. */
 enum { PATH_AT = 16, UUID_AT = 3 };
 
 void clave__client_protect(clave_async_client *c, char out[CLAVE_PROTECTED_PREFIX + 1])
@@ -26,7 +26,7 @@ void clave__client_protect(clave_async_client *c, char out[CLAVE_PROTECTED_PREFI
     memcpy(out + CLAVE_PROTECTED_PREFIX - 1, "-", 2);
 }
 
-/* The request of a create that was not sent yet; NULL: it has been. */
+/* The request of a create that has not been sent yet; NULL: it has been. */
 static struct request *waiting_request(const struct creation *k)
 {
     const struct list *unsent = &k->client->pipeline.unsent;

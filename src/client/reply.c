@@ -1,6 +1,6 @@
-/* reply.c - from the body of a successful reply to a clave_result. What has to end in a NUL
- * is copied: final paths into the room of their request, so that the answer to a write needs
- * no memory; names and ACLs of a reply to a read into c->decoded. */
+/* reply.c - turns the body of a successful reply into a clave_result. Texts that must end in a NUL
+ * are copied: final paths into room that their request reserved, so that the answer to a write
+ * needs no memory; names and ACLs of a reply to a read into c->decoded. */
 #include <string.h>
 
 #include "client/engine.h"
@@ -22,7 +22,8 @@ clave_stat clave__stat_of(const struct wire_stat *s)
     };
 }
 
-/* Copies a final path behind `*used` bytes of the request's room. NULL: it does not fit. */
+/* Copies a final path to the request's room, after the `*used` bytes already taken. NULL: it does
+ * not fit. */
 static const char *keep_path(struct request *r, struct jbytes full, size_t *used)
 {
     struct jbytes path = r->raw ? full : clave__strip_chroot(r->client, full);
@@ -48,7 +49,7 @@ static clave_op_result op_result(struct request *r, const struct wire_result *w,
     return res;
 }
 
-/* A multi that failed is answered with success, and its ops with the truth. */
+/* The reply header of a failed multi says success; the results of its ops have the error. */
 static clave_err decode_multi(struct request *r, const struct wire_ops *results, clave_result *out)
 {
     struct jreader reader = clave__wire_ops_reader(results);
@@ -78,8 +79,8 @@ static char *client_reply_put_text(char *at, struct jbytes s)
     return at + n + 1;
 }
 
-/* Room for what is decoded, from its beginning; some also when there is nothing to decode, so
- * that there is a place to point to. */
+/* Room for n decoded bytes, from the beginning of c->decoded. It is never empty, so that there is
+ * something to point to even when nothing is decoded. */
 static void *decoding_room(clave_async_client *c, size_t n)
 {
     clave__buf_clear(&c->decoded);

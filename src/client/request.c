@@ -1,10 +1,13 @@
+/* request.c - making, answering and failing one request; see request.h. The pipeline owns a request
+ * from clave__pipeline_submit to its callback. Everything is one block, so freeing cannot forget a
+ * part. */
 #include "client/request.h"
 
 #include <string.h>
 
 #include "client/engine.h"
 
-static void resume(struct timer *t, int64_t now)
+static void resume_request(struct timer *t, int64_t now)
 {
     (void)now;
     struct request *r = LIST_ENTRY(t, struct request, pause);
@@ -12,7 +15,7 @@ static void resume(struct timer *t, int64_t now)
     clave__pipeline_submit(r->client, r);
 }
 
-/* A frame of the body in c->encode; its xid comes when it is sent. */
+/* Encodes the body as a frame in c->encode; the xid is filled in when the request is sent. */
 static clave_err client_request_encode(clave_async_client *c, const struct request_spec *spec,
                                        const union wire_body *body)
 {
@@ -36,9 +39,10 @@ static size_t created_room(const clave_async_client *c, const char *path)
     return strlen(path) + c->hosts.chroot_len + SEQUENCE_ROOM + 1;
 }
 
-/* One block: the request, ops, Stats, then the names the ops create, texts, the frame. */
-static struct request *allocate(clave_async_client *c, const struct request_spec *spec,
-                                size_t frame)
+/* Allocates one block: the request, op results, Stats, the names that ops create, the path, the
+ * frame. */
+static struct request *request_alloc(clave_async_client *c, const struct request_spec *spec,
+                                     size_t frame)
 {
     size_t npath = strlen(spec->path) + 1;
     size_t created = spec->creates ? created_room(c, spec->path) : 0;
@@ -73,11 +77,11 @@ clave_err clave__request_new(clave_async_client *c, const struct request_spec *s
     clave_err err = client_request_encode(c, spec, body);
     if (err)
         return err;
-    struct request *r = allocate(c, spec, clave__buf_len(&c->encode));
+    struct request *r = request_alloc(c, spec, clave__buf_len(&c->encode));
     if (!r)
         return CLAVE_ENOMEM;
     list_init(&r->link);
-    clave__timer_init(&r->pause, resume);
+    clave__timer_init(&r->pause, resume_request);
     r->client = c;
     r->op = spec->op;
     r->kind = spec->kind;
@@ -130,7 +134,7 @@ static const char *verb_of(int32_t op)
 
 static void client_request_answer(struct request *r, const clave_result *res)
 {
-    /* Without an answer, the link's own fault says more. */
+    /* Without an answer, the fault that the link has set says more. */
     if (res->err != CLAVE_OK && r->err == CLAVE_OK && !r->quiet)
         clave__client_fault(r->client, "cannot %s %s: %s", verb_of(r->op), r->path,
                             clave_strerror(res->err));

@@ -1,4 +1,5 @@
-/* request.h - one request: its bytes, and all the room its answer will need. */
+/* request.h - one request: its bytes, and all the memory its answer will need. Nothing is allocated
+ * after it was submitted, so its completion cannot fail. */
 #ifndef CLAVE_CLIENT_REQUEST_H
 #define CLAVE_CLIENT_REQUEST_H
 
@@ -11,14 +12,14 @@
 #include "client/timer.h"
 #include "wire/record.h"
 
-/* What a server may put behind the name asked for: "2147483647", or "-2147483648". */
+/* What a server may append to the requested name: "2147483647", or "-2147483648". */
 enum { SEQUENCE_ROOM = 11 };
 
-/* What becomes of a request whose connection goes before its answer. */
+/* What happens to a request whose connection goes before its answer arrives. */
 enum request_kind {
-    REQUEST_WRITE,  /* fails: nobody knows whether it was done (or not worth a second time) */
-    REQUEST_READ,   /* sent again, by the policy for reads */
-    REQUEST_SEARCH, /* sent again, always: a read that an outcome hangs on */
+    REQUEST_WRITE,  /* fails: nobody knows whether it was done (or it is not worth repeating) */
+    REQUEST_READ,   /* sent again, by the retry policy for reads */
+    REQUEST_SEARCH, /* always sent again: a read that decides the outcome of a create */
 };
 
 struct request {
@@ -36,15 +37,15 @@ struct request {
     clave_result_cb *cb; /* may be NULL */
     void *arg;
     clave_async_watch *watch; /* armed by the answer, or NULL */
-    bool watch_freed;         /* the server will be told to forget the watch */
+    bool watch_freed;         /* the server will be asked to remove the watch */
 
-    int32_t losses; /* how often the connection went */
+    int32_t losses; /* how many times the connection went */
     int64_t first_loss;
     struct timer pause; /* before it is sent again */
 
-    clave_err err; /* without an answer */
-    char *path;    /* as asked */
-    char *created; /* room for a final path, as the server will name it */
+    clave_err err; /* why there was no answer */
+    char *path;    /* as the caller gave it */
+    char *created; /* room for the final path that the server will choose */
     size_t created_cap;
     clave_op_result *ops; /* multi */
     clave_stat *stats;    /* of the ops */
@@ -56,26 +57,27 @@ struct request {
 struct request_spec {
     enum request_kind kind;
     int32_t op;
-    const char *path; /* as asked; copied */
+    const char *path; /* as the caller gave it; copied */
     clave_result_cb *cb;
     void *arg;
     clave_async_watch *watch;
     const clave_op *ops; /* multi */
     size_t nops;
     bool creates; /* the answer has a final path */
-    bool quiet;   /* the client's own: an error of it is no fault to tell */
+    bool quiet;   /* the client's own: its error is not put into clave_async_client_errmsg */
     bool raw;     /* the path is the server's, not below the chroot */
 };
 
-/* ETOOBIG, ENOMEM. When it fails, a watch of the spec is idle. */
+/* ETOOBIG, ENOMEM. When it fails, the spec's watch is left idle. */
 clave_err clave__request_new(clave_async_client *c, const struct request_spec *spec,
                              const union wire_body *body, struct request **out);
 void clave__request_free(struct request *r);
-/* Each frees the request, after its callback has run: with an answer; with r->err. */
+/* Each of these runs the callback and then frees the request: _answer with the server's answer,
+ * _fail with r->err. */
 void clave__request_answer(struct request *r, clave_err server_err, const clave_result *res);
 void clave__request_fail(struct request *r);
 
-/* From the body of a successful reply. EPROTO; ENOMEM, never for a write. */
+/* Decodes the body of a successful reply. EPROTO; ENOMEM, never for a write. */
 clave_err clave__reply_decode(struct request *r, struct jreader *body, clave_result *out,
                               clave_stat *stat);
 clave_stat clave__stat_of(const struct wire_stat *s);

@@ -1,8 +1,10 @@
+/* retry.c - retry policies (clave/retry.h): how long to wait before attempt n, and what is wrong
+ * with a policy. Used by the client for reconnects and reads, and by drivers. */
 #include "clave/retry.h"
 
 #include "client/engine.h"
 
-/* Curator's ExponentialBackoffRetry bounds the doublings alike. */
+/* Curator's ExponentialBackoffRetry has the same bound. */
 enum { MAX_DOUBLINGS = 29 };
 
 static int64_t exponential(const clave_retry *r, int32_t n, uint64_t random)
@@ -19,7 +21,8 @@ static bool is_all_zero(const clave_retry *r)
     return r->base_ms == 0 && r->max_ms == 0 && r->times == 0 && r->elapsed_ms == 0;
 }
 
-/* Does it go on without an end of its own, or try for a while as fast as it can? */
+/* Whether the policy has no bound on its attempts, or only one in time: without a pause it would
+ * retry as fast as it can. */
 static bool needs_pause(const clave_retry *r)
 {
     return r->kind == CLAVE_RETRY_FOREVER || r->kind == CLAVE_RETRY_EXPONENTIAL ||

@@ -1,5 +1,6 @@
-/* session.c - what users see of the session: CONNECTED, SUSPENDED, RECONNECTED, LOST,
- * READ_ONLY, CLOSED, in Curator's order. */
+/* session.c - the session states users see: CONNECTED, SUSPENDED, RECONNECTED, LOST, READ_ONLY,
+ * CLOSED, in Curator's order. link.c calls it on attach, detach and expiry, deliver.c on every
+ * entry for the deadlines. client_session_enter is the only function that changes the state. */
 #include <string.h>
 
 #include "client/engine.h"
@@ -10,7 +11,6 @@ static bool client_session_is_up(const struct session *s)
            s->state == CLAVE_STATE_READ_ONLY;
 }
 
-/* The only door between states. */
 static void client_session_enter(clave_async_client *c, clave_state to, clave_err why)
 {
     clave__log(&c->log, CLAVE_LOG_INFO, "session 0x%llx %s -> %s%s%s",
@@ -20,11 +20,11 @@ static void client_session_enter(clave_async_client *c, clave_state to, clave_er
     clave__deliver_state(c, to, why);
 }
 
-/* ---- attached ------------------------------------------------------------------------ */
+/* ---- attached -------------------------------------------------------------------------------- */
 
-/* /zookeeper/config is empty on a standalone server, and full of members in an ensemble. There
- * a session that comes back with holds has its deadline of before, until something is
- * committed. */
+/* /zookeeper/config is empty on a standalone server and lists the members in an ensemble. In an
+ * ensemble, a session that is re-attached with holds keeps its previous deadline until something
+ * is committed. */
 static void on_config(clave_async_client *c, const clave_result *res, void *arg)
 {
     (void)arg;
@@ -35,7 +35,7 @@ static void on_config(clave_async_client *c, const clave_result *res, void *arg)
     clave__session_hold_moved(c);
 }
 
-/* Without memory for it the server is taken for a member of an ensemble, which is safe. */
+/* Without memory for the request the server counts as a member of an ensemble, which is safe. */
 static void ask_for_config(clave_async_client *c)
 {
     struct request *r;
@@ -90,7 +90,7 @@ void clave__session_attached(clave_async_client *c, const struct wire_connect_re
     clave__pipeline_fill(c);
 }
 
-/* ---- detached, lost, ended ----------------------------------------------------------- */
+/* ---- detached, lost, ended ------------------------------------------------------------------- */
 
 void clave__session_detached(clave_async_client *c, clave_err why)
 {
@@ -101,8 +101,8 @@ void clave__session_detached(clave_async_client *c, clave_err why)
     clave__pipeline_detached(c);
 }
 
-/* Nothing of the session is left. */
-static void forget(clave_async_client *c, clave_err unsent, clave_err sent)
+/* Drops everything that belongs to the session: its requests, watches, id and lease. */
+static void drop_session_state(clave_async_client *c, clave_err unsent, clave_err sent)
 {
     struct session *s = &c->session;
     clave__pipeline_fail(c, unsent, sent);
@@ -119,7 +119,7 @@ void clave__session_lose(clave_async_client *c, clave_err why)
     if (c->session.id == 0)
         return;
     clave__link_drop(c, why);
-    forget(c, CLAVE_ENOTSENT, CLAVE_ECONNLOSS);
+    drop_session_state(c, CLAVE_ENOTSENT, CLAVE_ECONNLOSS);
     client_session_enter(c, CLAVE_STATE_LOST, why);
     if (c->session.closing)
         clave__session_end(c, CLAVE_OK);
@@ -130,11 +130,11 @@ void clave__session_end(clave_async_client *c, clave_err why)
     if (c->session.state == CLAVE_STATE_CLOSED)
         return;
     clave__link_shut(c);
-    forget(c, CLAVE_ECLOSED, CLAVE_ECLOSED);
+    drop_session_state(c, CLAVE_ECLOSED, CLAVE_ECLOSED);
     client_session_enter(c, CLAVE_STATE_CLOSED, why);
 }
 
-/* ---- time ---------------------------------------------------------------------------- */
+/* ---- time ------------------------------------------------------------------------------------ */
 
 void clave__session_hold_moved(clave_async_client *c)
 {
@@ -143,10 +143,10 @@ void clave__session_hold_moved(clave_async_client *c)
     if (list_empty(&c->holds))
         s->binding = false;
     else if (deadline > c->now)
-        s->binding = true; /* from the first grant that could rely on it */
-    if (deadline > s->told_deadline)
+        s->binding = true; /* from the first grant on that could rely on the deadline */
+    if (deadline > s->reported_deadline)
         c->deliveries.lease_moved = true;
-    s->told_deadline = deadline;
+    s->reported_deadline = deadline;
 }
 
 int64_t clave__session_deadline(const clave_async_client *c)

@@ -1,5 +1,6 @@
-/* submit.c - the public requests: each checks, encodes and hands over to the pipeline. The
- * composed ones are in create.c and cleanup.c. */
+/* submit.c - the public requests: each checks its arguments, encodes itself and goes to the
+ * pipeline. The composed ones are in create.c, identify.c and cleanup.c. A request that cannot be
+ * submitted returns an error and never runs its callback. */
 #include "client/submit.h"
 
 #include <string.h>
@@ -7,7 +8,7 @@
 #include "base/path.h"
 #include "client/engine.h"
 
-/* ---- paths and ACLs ------------------------------------------------------------------ */
+/* ---- paths and ACLs -------------------------------------------------------------------------- */
 
 clave_err clave__full_path(clave_async_client *c, const char *path, struct jbytes *out)
 {
@@ -61,7 +62,6 @@ clave_err clave__submit_check(clave_async_client *c, const char *path, bool sequ
     return CLAVE_EPATH;
 }
 
-/* NULL: the open one. The vector lies in c->acls. */
 clave_err clave__submit_acls(clave_async_client *c, const clave_acl *acls, size_t n,
                              struct jvec *out)
 {
@@ -97,21 +97,21 @@ clave_err clave__submit_data(clave_async_client *c, const char *path, const void
     return CLAVE_OK;
 }
 
-/* ---- plain requests ------------------------------------------------------------------ */
+/* ---- plain requests -------------------------------------------------------------------------- */
 
 clave_err clave__submit(clave_async_client *c, const struct request_spec *spec,
                         const union wire_body *body)
 {
     struct request *r;
     if (c->session.state == CLAVE_STATE_CLOSED)
-        return CLAVE_ECLOSED; /* nobody would answer it */
+        return CLAVE_ECLOSED; /* nothing would answer it */
     clave_err err = clave__request_new(c, spec, body, &r);
     if (err == CLAVE_OK)
         clave__pipeline_submit(c, r);
     return err == CLAVE_ETOOBIG ? too_big(c, spec->path) : err;
 }
 
-/* The checks, and the full path. */
+/* Checks client and path, and makes the full path. */
 static clave_err submit_begin(clave_async_client *c, const char *path, struct jbytes *full)
 {
     clave_err err = clave__submit_check(c, path, false);
@@ -243,7 +243,7 @@ clave_err clave_async_sync(clave_async_client *c, const char *path, clave_result
     return clave__submit_path(c, &spec);
 }
 
-/* ---- multi --------------------------------------------------------------------------- */
+/* ---- multi ----------------------------------------------------------------------------------- */
 
 static clave_err put_op(clave_async_client *c, struct jwriter *w, const clave_op *op)
 {
@@ -255,7 +255,7 @@ static clave_err put_op(clave_async_client *c, struct jwriter *w, const clave_op
         err = clave__submit_data(c, op->path, op->data, op->len, &data);
     switch (op->kind) {
     case CLAVE_OP_CREATE:
-        out.op = OP_CREATE; /* what every server takes in a multi, as Curator sends it */
+        out.op = OP_CREATE; /* every server accepts it in a multi; Curator sends it too */
         out.body.create =
             (struct wire_create){.path = path, .data = data, .flags = (int32_t)op->mode};
         if (err == CLAVE_OK)
@@ -278,7 +278,7 @@ static clave_err put_op(clave_async_client *c, struct jwriter *w, const clave_op
     return err;
 }
 
-/* The ops, encoded in c->multi. */
+/* Encodes the ops in c->multi. */
 static clave_err submit_put_ops(clave_async_client *c, const clave_op *ops, size_t nops,
                                 struct wire_ops *out)
 {

@@ -1,23 +1,24 @@
-/* submit.h - what submit.c shares with the composed requests. */
+/* submit.h - what submit.c shares with the composed requests (create.c, identify.c, cleanup.c). On
+ * an error each sets clave_async_client_errmsg. */
 #ifndef CLAVE_CLIENT_SUBMIT_H
 #define CLAVE_CLIENT_SUBMIT_H
 
 #include "client/request.h"
 
-/* ECLOSED; EPATH, with its text told. */
+/* Whether the client takes a request on this path. ECLOSED; EPATH. */
 clave_err clave__submit_check(clave_async_client *c, const char *path, bool sequential);
-/* The vector lies in c->acls; NULL is the open ACL. */
+/* Encodes an ACL; the vector lies in c->acls. NULL is the open ACL. */
 clave_err clave__submit_acls(clave_async_client *c, const clave_acl *acls, size_t n,
                              struct jvec *out);
-/* NULL is null, not empty. ETOOBIG, told, when no frame has so much. */
+/* NULL is null, not empty. ETOOBIG when it does not fit in a frame. */
 clave_err clave__submit_data(clave_async_client *c, const char *path, const void *data, size_t len,
                              struct jbytes *out);
 /* Makes a request and hands it to the pipeline. */
 clave_err clave__submit(clave_async_client *c, const struct request_spec *spec,
                         const union wire_body *body);
 
-/* The server's path of a create. The number that will be appended to "/" is a name below the
- * chroot, not a part of the chroot's own. The slice is valid until the next call. */
+/* The path of a create as the server knows it. The number appended to "/" becomes a name below the
+ * chroot, not part of the chroot's own name. The slice is valid until the next call. */
 clave_err clave__path_to_create(clave_async_client *c, const char *path, clave_create_mode mode,
                                 struct jbytes *out);
 
@@ -32,16 +33,16 @@ struct submit_create {
     bool quiet;
     bool raw;
 };
-/* Each checks nothing of a create's path but that it fits. */
+/* Of the path these only check that it fits. */
 clave_err clave__submit_create(clave_async_client *c, const struct submit_create *s,
                                clave_result_cb *cb, void *arg);
 clave_err clave__submit_delete(clave_async_client *c, const char *path, int32_t version,
                                clave_result_cb *cb, void *arg);
-/* Of the spec's path and watch. */
+/* A read of the spec's path, with its watch. */
 clave_err clave__submit_read(clave_async_client *c, int32_t op, struct request_spec *spec);
-/* A request whose body is a path: of the spec's op and path. */
+/* A request whose body is just a path: the spec's op and path. */
 clave_err clave__submit_path(clave_async_client *c, const struct request_spec *spec);
-/* Of the spec's ops. */
+/* A multi of the spec's ops. */
 clave_err clave__submit_multi(clave_async_client *c, struct request_spec *spec);
 
 #endif

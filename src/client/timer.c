@@ -1,3 +1,5 @@
+/* timer.c - the pairing heap of timer.h. The heap is intrusive and allocates nothing; the root is
+ * the timer that is due first. */
 #include "client/timer.h"
 
 #include <stddef.h>
@@ -7,7 +9,7 @@ static bool before(const struct timer *a, const struct timer *b)
     return a->at != b->at ? a->at < b->at : a->seq < b->seq;
 }
 
-/* One heap of two; either may be NULL. */
+/* Makes one heap of two; either may be NULL. */
 static struct timer *meld(struct timer *a, struct timer *b)
 {
     if (!a || !b)

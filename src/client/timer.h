@@ -1,4 +1,4 @@
-/* timer.h - deadlines in an intrusive pairing heap: setting one cannot fail. */
+/* timer.h - deadlines in an intrusive pairing heap, so setting one cannot fail. */
 #ifndef CLAVE_CLIENT_TIMER_H
 #define CLAVE_CLIENT_TIMER_H
 

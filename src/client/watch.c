@@ -1,10 +1,14 @@
+/* watch.c - the client's watches: the registry of watch.h and the public clave_async_watch calls.
+ * request.c reports when a watch is asked for and answered, link.c passes events, session.c says
+ * when all are owed again or lost. client_watch_enter is the only function that changes a watch's
+ * phase: a watch is in the map exactly while it is not IDLE. */
 #include "client/watch.h"
 
 #include <string.h>
 
 #include "client/engine.h"
 
-/* As Apache's client: no setWatches is longer than this, however many watches there are. */
+/* As in Apache's client, no setWatches is longer than this, however many watches there are. */
 enum { SET_WATCHES_BYTES = 128 * 1024 };
 
 clave_err clave__client_watches_init(struct watches *w, const struct clave_mem *mem)
@@ -19,7 +23,7 @@ void clave__client_watches_fini(struct watches *w)
     clave__map_fini(&w->by_path);
 }
 
-/* ---- the map: several watches may have one path -------------------------------------- */
+/* ---- the map: several watches may have one path ---------------------------------------------- */
 
 static bool path_eq(const struct map_node *node, const void *key)
 {
@@ -55,7 +59,7 @@ static bool is_shared(const clave_async_watch *w)
     return false;
 }
 
-/* ---- phases -------------------------------------------------------------------------- */
+/* ---- phases ---------------------------------------------------------------------------------- */
 
 static void client_watch_enter(clave_async_watch *w, enum watch_phase phase)
 {
@@ -100,11 +104,11 @@ void clave__client_watch_asked(clave_async_watch *w, struct request *r, enum wat
     r->watch = w;
 }
 
-/* ---- forgetting ---------------------------------------------------------------------- */
+/* ---- disarming ------------------------------------------------------------------------------- */
 
-/* Best effort: without memory, or not connected, the entry stays at the server until its
- * event, and the event is nobody's. */
-static void tell_server(clave_async_client *c, const char *path, bool child)
+/* Best effort: without memory or a connection the entry stays at the server until its event, which
+ * the client then ignores. */
+static void send_remove_watches(clave_async_client *c, const char *path, bool child)
 {
     struct request *r;
     struct jbytes full;
@@ -122,7 +126,7 @@ static void tell_server(clave_async_client *c, const char *path, bool child)
 void clave_async_watch_disarm(clave_async_watch *w)
 {
     if (w->phase == WATCH_IDLE) {
-        list_remove(&w->link); /* an event that waits */
+        list_remove(&w->link); /* its event may be pending */
         return;
     }
     if (w->phase == WATCH_ASKED) {
@@ -134,7 +138,7 @@ void clave_async_watch_disarm(clave_async_watch *w)
     bool tell = !is_shared(w);
     client_watch_enter(w, WATCH_IDLE);
     if (tell)
-        tell_server(w->client, w->path, w->kind == WATCH_CHILD);
+        send_remove_watches(w->client, w->path, w->kind == WATCH_CHILD);
 }
 
 static enum watch_kind kind_of_op(int32_t op)
@@ -159,10 +163,10 @@ void clave__client_watch_answered(struct request *r, clave_err err)
     clave_async_watch gone = {.client = r->client, .path = r->path, .kind = kind_of_op(r->op)};
     gone.node.hash = clave__map_hash_bytes(r->path, strlen(r->path));
     if (!is_shared(&gone))
-        tell_server(r->client, r->path, gone.kind == WATCH_CHILD);
+        send_remove_watches(r->client, r->path, gone.kind == WATCH_CHILD);
 }
 
-/* ---- events -------------------------------------------------------------------------- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 static bool concerns(int32_t type, enum watch_kind kind)
 {
@@ -179,7 +183,7 @@ static bool concerns(int32_t type, enum watch_kind kind)
     }
 }
 
-/* Every armed watch the event is for becomes idle and goes to `fired`. */
+/* Makes every armed watch that the event is for idle and moves it to `fired`. */
 static void client_watch_collect(clave_async_client *c, int32_t type, struct jbytes path,
                                  struct list *fired)
 {
@@ -195,7 +199,7 @@ static void client_watch_collect(clave_async_client *c, int32_t type, struct jby
     }
 }
 
-/* The path goes with the event: its callback may use the watch for another, or free it. */
+/* The event takes the path along: its callback may use the watch for another path, or free it. */
 static void client_watch_fire(clave_async_watch *w, clave_event_type type)
 {
     clave_async_client *c = w->client;
@@ -219,7 +223,7 @@ void clave__client_watch_event(clave_async_client *c, const struct wire_event *e
         client_watch_fire(LIST_ENTRY(l, clave_async_watch, link), (clave_event_type)ev->type);
 }
 
-/* ---- connections and sessions -------------------------------------------------------- */
+/* ---- connections and sessions ---------------------------------------------------------------- */
 
 void clave__client_watches_attached(clave_async_client *c)
 {
@@ -241,7 +245,8 @@ bool clave__client_watches_answered(clave_async_client *c)
     return asked;
 }
 
-/* The paths of one kind, from the head of `owed`, as one vector behind what is encoded. */
+/* Appends the paths of one kind, from the head of `owed` up to `end`, to c->encode as one vector.
+ */
 static struct jvec paths_of_kind(clave_async_client *c, enum watch_kind kind,
                                  const struct list *end, size_t *at)
 {
@@ -264,8 +269,8 @@ static struct jvec paths_of_kind(clave_async_client *c, enum watch_kind kind,
     return v;
 }
 
-/* How far one setWatches reaches: bounded in bytes, never empty. */
-static struct list *reach(clave_async_client *c)
+/* Where the part of `owed` that fits in one setWatches ends: bounded in bytes, never empty. */
+static struct list *set_watches_end(clave_async_client *c)
 {
     struct watches *ws = &c->watches;
     size_t bytes = 0;
@@ -284,14 +289,14 @@ clave_err clave__client_watches_fill(clave_async_client *c)
     size_t at[3];
     if (list_empty(&ws->owed))
         return CLAVE_OK;
-    struct list *end = reach(c);
+    struct list *end = set_watches_end(c);
     clave__buf_clear(&c->encode);
     for (int kind = WATCH_DATA; kind <= WATCH_CHILD; kind++) {
         v[kind] = paths_of_kind(c, (enum watch_kind)kind, end, &at[kind]);
         if (v[kind].count < 0)
             return CLAVE_ENOMEM;
     }
-    for (int kind = WATCH_DATA; kind <= WATCH_CHILD; kind++) /* it moves no more */
+    for (int kind = WATCH_DATA; kind <= WATCH_CHILD; kind++) /* the buffer no longer moves */
         v[kind].p = clave__buf_bytes(&c->encode) + at[kind];
     struct wire_request q = {
         .xid = XID_SET_WATCHES,
@@ -333,7 +338,7 @@ bool clave__client_watches_deliver_lost(clave_async_client *c)
     return true;
 }
 
-/* ---- public -------------------------------------------------------------------------- */
+/* ---- public ---------------------------------------------------------------------------------- */
 
 clave_err clave_async_watch_new(clave_async_watch **out, clave_async_client *c, clave_watch_cb *cb,
                                 void *arg)
@@ -358,7 +363,7 @@ void clave_async_watch_free(clave_async_watch *w)
     clave_async_watch_disarm(w);
     clave__mem_free(&c->mem, w->path);
     clave__mem_free(&c->mem, w);
-    clave__client_drop(c); /* it may be a recipe's, in the middle of something */
+    clave__client_drop(c); /* not _unref: the watch may be a recipe's, in mid-operation */
 }
 
 bool clave_async_watch_is_armed(const clave_async_watch *w)

@@ -1,4 +1,4 @@
-/* watch.h - the registry of watches: who waits for what on which path.
+/* watch.h - the client's registry of watches, by path.
  *
  *   IDLE ──▶ ASKED (a request carries it) ──▶ ARMED ──▶ IDLE (its event, or the end of
  *     ▲_________│ (the request failed)                       the session)
@@ -22,49 +22,49 @@ enum watch_kind { WATCH_DATA, WATCH_EXIST, WATCH_CHILD };
 
 struct clave_async_watch {
     struct map_node node; /* by path: ASKED and ARMED */
-    struct list link;     /* ARMED: in armed or owed; its event waits: in a list of those */
+    struct list link;     /* ARMED: in armed or owed; event pending: in a list of pending ones */
     clave_async_client *client;
     clave_watch_cb *cb;
     void *arg;
     enum watch_phase phase;
     enum watch_kind kind;
     struct request *request; /* ASKED */
-    char *path;              /* as asked */
+    char *path;              /* as the caller gave it */
     size_t path_cap;
 };
 
 struct watches {
     struct map by_path;
     struct list armed;   /* known to the server of this connection */
-    struct list owed;    /* to be told to it by setWatches */
-    int64_t owed_since;  /* zxid: what happened behind it is told by the server */
-    unsigned unanswered; /* setWatches of this connection */
+    struct list owed;    /* to be sent to it with setWatches */
+    int64_t owed_since;  /* zxid: the server reports what happened after it */
+    unsigned unanswered; /* setWatches of this connection without an answer */
     uint64_t events;     /* received */
 };
 
 clave_err clave__client_watches_init(struct watches *w, const struct clave_mem *mem);
 void clave__client_watches_fini(struct watches *w);
 
-/* Before a request that asks for it; takes room for the path. EINVAL: not idle,
- * or its event waits. ENOMEM. */
+/* Called before a request that sets the watch; makes room for the path. EINVAL: not idle,
+ * or its event is pending. ENOMEM. */
 clave_err clave__client_watch_prepare(clave_async_watch *w, const char *path);
 void clave__client_watch_asked(clave_async_watch *w, struct request *r, enum watch_kind kind);
-/* The request has an answer: armed, or idle again. */
+/* The request was answered: the watch is armed, or idle again. */
 void clave__client_watch_answered(struct request *r, clave_err err);
-/* An event of the server. */
+/* The server sent an event. */
 void clave__client_watch_event(clave_async_client *c, const struct wire_event *ev);
 
-/* A new connection: everything armed is owed again. */
+/* There is a new connection: every armed watch is owed again. */
 void clave__client_watches_attached(clave_async_client *c);
-/* Appends one setWatches to the link's output. CLAVE_OK also when nothing is owed. */
+/* Appends one setWatches to the link's output. Also returns CLAVE_OK when nothing is owed. */
 clave_err clave__client_watches_fill(clave_async_client *c);
-/* One of them has an answer; false: none was sent. */
+/* A setWatches was answered; false: none was sent. */
 bool clave__client_watches_answered(clave_async_client *c);
-/* The server of this connection has taken all that were armed before it. */
+/* Whether the server of this connection has taken all watches armed before the connection. */
 bool clave__client_watches_settled(const clave_async_client *c);
-/* The session has ended: each is idle, and waits for its CLAVE_EVENT_LOST. */
+/* The session has ended: every watch is idle and waits for its CLAVE_EVENT_LOST. */
 void clave__client_watches_lose(clave_async_client *c);
-/* Runs one callback of those that wait; false: none does. */
+/* Runs the callback of one watch that waits for CLAVE_EVENT_LOST; false: there is none. */
 bool clave__client_watches_deliver_lost(clave_async_client *c);
 
 #endif

@@ -418,7 +418,7 @@ class Lock(unittest.TestCase):
         peer = Nonsense()
         r = clave("lock", "-w", "4s", "/a", "--", "true", connect=peer.connect)
         self.assertEqual((r.code, r.out), (75, ""), r)
-        self.assertIn(f"no server answers: {peer.connect} sent a reply that is none of ours", r.err)
+        self.assertIn(f"no server answers: {peer.connect} sent a reply to no request of ours", r.err)
         peer.close()
 
     def test_control_characters_of_others_are_not_shown(self):

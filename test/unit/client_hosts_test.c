@@ -79,7 +79,7 @@ static void nonsense_is_refused_with_a_reason(void **state)
     struct hosts h;
     assert_non_null(clave__hosts_fault(NULL));
     assert_string_equal(clave__hosts_fault("::1"),
-                        "an IPv6 address has to stand in brackets: [::1]:2181");
+                        "an IPv6 address must be in brackets: [::1]:2181");
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         if (!clave__hosts_fault(bad[i]))
             fail_msg("accepted: %s", bad[i]);
