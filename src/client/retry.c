@@ -1,5 +1,6 @@
 /* retry.c - retry policies (clave/retry.h): how long to wait before attempt n, and what is wrong
- * with a policy. Used by the client for reconnects and reads, and by drivers. */
+ * with a policy. The client uses it for reconnects and reads; the delay is public, for retries of
+ * the caller's own. */
 #include "clave/retry.h"
 
 #include "client/engine.h"

@@ -1,4 +1,6 @@
-/* server.c - the life of a server, its time, and what is known about it. */
+/* server.c - creating and freeing a server, its options, its clock and its statistics: the calls of
+ * server.h that concern no single connection (those are in request/conn.c, store/log.c and
+ * store/snapshot.c). The driver sets the time with clave__server_tick before anything else. */
 #include <string.h>
 
 #include "base/memory.h"
@@ -9,19 +11,19 @@
 enum { DEFAULT_TICK_MS = 2000, DEFAULT_SWEEP_MS = 60000 };
 enum { DEFAULT_OUTSTANDING = 100000, DEFAULT_UNDELIVERED = 256 * 1024 * 1024 };
 enum { DEFAULT_OUTPUT = 4 * 1024 * 1024, LEAST_OUTPUT = 1024, MOST_OUTPUT = 1 << 30 };
-/* How long a connection may do without a session. */
-enum { STRANGER_MS = 10000 };
-/* Lengths from here on are four-letter words. */
+/* How long a connection may stay without a session. */
+enum { SESSIONLESS_MS = 10000 };
+/* Frame lengths above this are four-letter words. */
 enum { MOST_FRAME = 0x20000000 };
 
-/* ---- life --------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static int32_t or_default(int32_t v, int32_t fallback)
 {
     return v > 0 ? v : fallback;
 }
 
-/* What may change while it serves. */
+/* The options that may change while it serves. */
 static void server_take_limits(struct server *s, const struct server_options *o)
 {
     s->min_session_ms = or_default(o->min_session_ms, 2 * s->tick_ms);
@@ -76,7 +78,7 @@ static void free_texts(const struct server *s, const struct texts *t)
     clave__mem_free(&s->mem, t->words);
 }
 
-/* All, in place of those there are, or none. */
+/* Replaces all the texts, or none. */
 static clave_err take_texts(struct server *s, const struct server_options *o)
 {
     struct texts before = {s->super_digest, s->x509_super, s->words}, t = {NULL, NULL, NULL};
@@ -124,10 +126,10 @@ clave_err clave__server_new(struct server **out, const struct server_options *o)
     take_options(s, o);
     server_init_buffers(s);
     list_init(&s->conns);
-    list_init(&s->strangers);
+    list_init(&s->sessionless);
     list_init(&s->ready);
     list_init(&s->waiting);
-    list_init(&s->owed);
+    list_init(&s->with_output);
     list_init(&s->choked);
     s->named_zxid = -1;
     s->next_sweep = INT64_MAX;
@@ -186,8 +188,8 @@ static struct owner *next_owner(const struct tree *t, const struct owner *o)
     return at ? MAP_ENTRY(at, struct owner, in_tree) : NULL;
 }
 
-/* Nodes of sessions that are in no log and no snapshot: Apache removes them too. With a node,
- * others' may go that stood below it: then the next owner may be gone, and it begins anew. */
+/* Removes nodes of sessions that are in no log and no snapshot, as Apache does. Removing a node may
+ * remove other owners' nodes below it; if the next owner is gone then, the walk starts anew. */
 static void expire_orphans(struct server *s)
 {
     struct owner *o = next_owner(&s->tree, NULL);
@@ -215,10 +217,10 @@ void clave__server_start(struct server *s, int64_t now, int64_t wall)
     expire_orphans(s);
 }
 
-/* ---- time ----------------------------------------------------------------------------------- */
+/* ---- time ------------------------------------------------------------------------------------ */
 
-/* What a client has sent while the disk, or others, held us up has not been read: it is not silent.
- */
+/* What a client sent while the disk or other clients held us up has not been read, so the client
+ * does not count as silent. */
 static bool is_held_up(const struct server *s, const struct session *session)
 {
     const struct server_conn *c = session->conn;
@@ -232,21 +234,21 @@ static void expire_sessions(struct server *s)
     clave__sessions_advance(&s->sessions, s->now);
     while ((session = clave__sessions_next_due(&s->sessions)))
         if (is_held_up(s, session) || clave__session_expire(s, session->id) != CLAVE_OK)
-            clave__session_spare(&s->sessions, session);
+            clave__session_postpone(&s->sessions, session);
 }
 
-static const struct server_conn *oldest_stranger(const struct server *s)
+static const struct server_conn *oldest_sessionless(const struct server *s)
 {
-    return list_empty(&s->strangers)
+    return list_empty(&s->sessionless)
                ? NULL
-               : LIST_ENTRY(s->strangers.next, struct server_conn, in_strangers);
+               : LIST_ENTRY(s->sessionless.next, struct server_conn, in_sessionless);
 }
 
-static void turn_strangers_away(struct server *s)
+static void close_sessionless(struct server *s)
 {
-    while (!list_empty(&s->strangers)) {
-        struct server_conn *c = LIST_ENTRY(s->strangers.next, struct server_conn, in_strangers);
-        if (s->now - c->accepted_at < STRANGER_MS)
+    while (!list_empty(&s->sessionless)) {
+        struct server_conn *c = LIST_ENTRY(s->sessionless.next, struct server_conn, in_sessionless);
+        if (s->now - c->accepted_at < SESSIONLESS_MS)
             return;
         clave__conn_cut(c);
     }
@@ -261,8 +263,8 @@ void clave__server_tick(struct server *s, int64_t now, int64_t wall)
     if (s->orphans)
         expire_orphans(s);
     expire_sessions(s);
-    turn_strangers_away(s);
-    clave__conns_relieve(s);
+    close_sessionless(s);
+    clave__conns_drop_stalled(s);
     if (s->now >= s->next_sweep) {
         clave__sweep(s);
         s->next_sweep = s->now + s->container_check_ms;
@@ -275,7 +277,7 @@ void clave__server_woke_late(struct server *s, int64_t since, int64_t now)
         return;
     clave__log(&s->log, CLAVE_LOG_WARN, "stood still for %lld ms: no session expires for a tick",
                (long long)(now - since));
-    clave__sessions_spare_all(&s->sessions, now);
+    clave__sessions_postpone_all(&s->sessions, now);
 }
 
 int64_t clave__server_deadline(const struct server *s)
@@ -283,9 +285,9 @@ int64_t clave__server_deadline(const struct server *s)
     if (!s->serving)
         return INT64_MAX;
     int64_t at = clave__sessions_deadline(&s->sessions);
-    const struct server_conn *stranger = oldest_stranger(s);
-    if (stranger && stranger->accepted_at + STRANGER_MS < at)
-        at = stranger->accepted_at + STRANGER_MS;
+    const struct server_conn *oldest = oldest_sessionless(s);
+    if (oldest && oldest->accepted_at + SESSIONLESS_MS < at)
+        at = oldest->accepted_at + SESSIONLESS_MS;
     if (clave__conns_deadline(s) < at)
         at = clave__conns_deadline(s);
     if (!list_empty(&s->tree.swept) && s->next_sweep < at)
@@ -317,16 +319,14 @@ void clave__server_durable(struct server *s, int64_t zxid)
     }
 }
 
-/* ---- what is told -----------------------------------------------------------------------------
- */
+/* ---- the driver's part ----------------------------------------------------------------------- */
 
 void clave__server_set_place(struct server *s, const struct server_place *place)
 {
     s->place = *place;
 }
 
-/* ---- state ------------------------------------------------------------------------------------
- */
+/* ---- state ----------------------------------------------------------------------------------- */
 
 void clave__server_stats(const struct server *s, struct server_stats *out)
 {

@@ -1,4 +1,15 @@
-/* server_internal.h - the whole server, as its parts share it. */
+/* server_internal.h - the state of a server, as the files of this folder share it.
+ *
+ *   server.c       new and free, time, durability, the figures of clave__server_stats
+ *   version.c      the version text
+ *   request/       a client's bytes in, replies and events out: conn (one connection), connect,
+ *                  request (dispatch), read, write, multi, watch_ops, session and end_session,
+ *                  auth, acl, x509_name, quota
+ *   tree/          node, tree (znodes by path), watch (the watches), sweep (containers, TTLs)
+ *   store/         txn (one transaction), txn_record (its bytes), log, log_read, snapshot,
+ *                  checksum, inspect: Apache's file formats, in memory only
+ *   figures/       what monitoring reads: four_letter, admin (JSON) and metrics (Prometheus)
+ * Embedders include server.h, not this file. */
 #ifndef CLAVE_SERVER_SERVER_INTERNAL_H
 #define CLAVE_SERVER_SERVER_INTERNAL_H
 
@@ -10,7 +21,7 @@
 #include "server/store/txn.h"
 #include "server/tree/watch.h"
 
-/* Requests from being read to their reply being sendable, in ms. */
+/* The time from reading a request until its reply may be sent, in ms. */
 struct latency {
     int64_t min;
     int64_t max;
@@ -45,7 +56,7 @@ struct server {
     char *super_digest; /* "": nobody */
     bool x509;
     char *x509_super; /* likewise */
-    char *words;      /* "*", or names with commas between */
+    char *words;      /* the four-letter words allowed: "*", or names separated by commas */
 
     bool serving;
     int64_t now;
@@ -63,26 +74,27 @@ struct server {
     struct buf pending;   /* records the driver has not taken */
     int64_t pending_first;
 
-    int64_t named_zxid; /* of the snapshot to be loaded; -1: not told */
-    int64_t fuzzy_zxid; /* up to it the tree is not what the digests in the log are over */
+    int64_t named_zxid; /* of the snapshot to be loaded; -1: not given */
+    int64_t fuzzy_zxid; /* up to it the digests in the log need not match the tree */
     uint64_t fuzzy_digest;
     bool has_fuzzy_digest;
     uint64_t digest_mismatches;
 
     int64_t txns_since_snapshot;
-    int64_t snapshot_after; /* as many */
+    int64_t snapshot_after; /* that many transactions */
     struct rand_state rand;
 
     int64_t next_sweep; /* INT64_MAX: there is nothing to sweep */
     bool orphans;       /* nodes of sessions that no longer exist */
 
     struct list conns;
-    struct list strangers; /* connections without a session, oldest first */
+    struct list sessionless; /* connections without a session, oldest first */
     struct list ready;
     struct list waiting; /* connections with messages that are not durable */
-    struct list owed;    /* connections with output; who has taken some last is the last */
-    struct list choked;  /* connections that are not read for what all have undelivered */
-    size_t undelivered;  /* memory of all output */
+    struct list
+        with_output;    /* connections with output; the one that took some last is at the end */
+    struct list choked; /* connections not read because all together have too much output */
+    size_t undelivered; /* memory of all output */
     size_t nconns;
 
     struct buf scratch; /* of one request */
@@ -91,33 +103,34 @@ struct server {
     struct buf quota_path;
 
     struct latency latency;
-    uint64_t outstanding; /* replies that wait for the disk */
+    uint64_t outstanding; /* replies waiting for the disk */
     uint64_t packets_received;
     uint64_t packets_sent;
     uint64_t requests[128];
 };
 
-/* ---- log.c ----------------------------------------------------------------------------- */
+/* ---- log.c ----------------------------------------------------------------------------------- */
 
-/* The record of s->txn at the end of the pending ones; its zxid is the next one. A failed
- * request has no digest. */
+/* Appends the record of s->txn to the pending ones; its zxid is the next one. The record of a
+ * failed request has no digest. */
 clave_err clave__log_append(struct server *s);
-/* Compares the tree with the digest a snapshot ends with, once it has been replayed so far. */
+/* Compares the tree with the digest at the end of the snapshot, once the log has been replayed up
+ * to its zxid. */
 void clave__log_check_fuzzy_digest(struct server *s);
 
-/* ---- snapshot.c ------------------------------------------------------------------------ */
+/* ---- snapshot.c ------------------------------------------------------------------------------ */
 
-/* Counts transactions towards the next one from here on. */
+/* Starts counting transactions towards the next snapshot. */
 void clave__snapshot_schedule(struct server *s);
 
-/* ---- sweep.c --------------------------------------------------------------------------- */
+/* ---- sweep.c --------------------------------------------------------------------------------- */
 
-/* Removes containers that have become empty, and nodes whose time to live is over. */
+/* Removes containers that have become empty and nodes whose time to live has passed. */
 void clave__sweep(struct server *s);
 
-/* ---- server.c -------------------------------------------------------------------------- */
+/* ---- server.c -------------------------------------------------------------------------------- */
 
-/* The state of a fresh server, or of one that is to be loaded (`bare`). */
+/* Resets to a fresh server, or to one without any nodes, for loading a snapshot (`bare`). */
 clave_err clave__server_reset(struct server *s, bool bare);
 
 #endif

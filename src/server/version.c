@@ -1,6 +1,6 @@
-/* version.c - what the server says that it is, where monitoring programs ask: the release whose
- * protocol it speaks, clave's own, and a date. The date comes from the build (cmake/built.cmake)
- * and not from the compiler, so that a build can be repeated. */
+/* version.c - the version that monitoring programs are given: the ZooKeeper release whose protocol
+ * the server speaks, clave's own version, and a date. The date comes from the build
+ * (cmake/built.cmake) and not from the compiler, so that builds are reproducible. */
 #include "server/figures/four_letter.h"
 
 #ifndef CLAVE_BUILT

@@ -201,7 +201,7 @@ class Data(unittest.TestCase):
         _, second, third = records(raw)[:3]
         raw[second.at:second.end] = bytes(second.end - second.at)
         self.write(name, raw)
-        self.check(f"{name}: ", f"a hole at offset {second.at}, and a whole record behind it at "
+        self.check(f"{name}: ", f"a hole at offset {second.at}, and a whole record after it at "
                                 f"offset {third.at}")
 
     def test_a_hole_that_was_passed_over(self):
@@ -238,7 +238,7 @@ class Data(unittest.TestCase):
         name, (first, second, third) = next(changes_in_between(self.dir))
         raw = self.read(name)
         self.write(name, raw[:second.at] + raw[third.at:])
-        self.check(f"the record at offset {second.at} has zxid {hex(third.zxid)}, behind "
+        self.check(f"the record at offset {second.at} has zxid {hex(third.zxid)}, after "
                    + hex(first.zxid), f"{name}: ")
 
     def test_a_record_that_is_no_transaction(self):
@@ -250,7 +250,7 @@ class Data(unittest.TestCase):
         raw[record.at:record.at + 12] = struct.pack(">qi", zlib.adler32(payload), record.len)
         raw[record.at + 12:record.at + 12 + record.len] = payload
         self.write(name, raw)
-        self.check(f"the record at offset {record.at}, zxid {hex(record.zxid)}, is no transaction")
+        self.check(f"the record at offset {record.at}, zxid {hex(record.zxid)}, is not a transaction")
 
     def test_a_digest_of_another_tree(self):
         name = self.files("log")[-1]
@@ -267,7 +267,7 @@ class Data(unittest.TestCase):
     def test_no_log_at_all(self):
         name = self.files("log")[-1]
         self.write(name, b"ZKLX" + self.read(name)[4:])
-        self.check(f"{name}: ", "it does not begin as a transaction log")
+        self.check(f"{name}: ", "it does not begin with ZKLG")
 
     def test_logs_that_end_too_early(self):
         name = self.files("log")[-1]
@@ -289,7 +289,7 @@ class Data(unittest.TestCase):
         name = self.files("snapshot")[0]
         raw = self.read(name)
         self.write(name, b"ZKSX" + raw[4:])
-        self.check(f"{name}: ", "it does not begin as a snapshot")
+        self.check(f"{name}: ", "it does not begin with ZKSN")
         bad = bytearray(raw)
         bad[raw.index(b"anyone")] ^= 1
         self.write(name, bad)
@@ -300,7 +300,7 @@ class Data(unittest.TestCase):
         name = self.files("snapshot")[-1]
         raw = self.read(name)
         for bad, text in ((raw[:100], ", at offset "), (raw[:-3], "a seal is cut short"),
-                          (b"", "it does not begin as a snapshot")):
+                          (b"", "it does not begin with ZKSN")):
             self.write(name, bad)
             note = next(f["note"] for f in self.fine()["files"] if f["name"] == name)
             self.assertIn("never finished, and passed over: ", note)

@@ -265,7 +265,7 @@ class Certificates(Case):
     def test_tls_to_in_the_clear(self):
         self.refused(f"tls:localhost:{self.s.port}", "it closed the connection in the TLS "
                      "handshake: is it the port for TLS?", *flags())
-        self.s.await_log("it speaks TLS, and came to an address without")
+        self.s.await_log("it speaks TLS, but this address does not")
 
     def test_old_versions(self):
         old = context()

@@ -245,10 +245,10 @@ static void zxids_have_to_follow(void **state)
         size_t from[3], to[3];
         const char *says;
     } orders[] = {
-        {{a, create}, {c, end}, "zxid 0x4, behind 0x2"},
+        {{a, create}, {c, end}, "zxid 0x4, after 0x2"},
         {{b}, {end}, "zxid 0x2, but the newest known is 0x0"},
-        {{a, a}, {b, end}, "zxid 0x1, behind 0x1"},
-        {{a, b, b}, {b, c, end}, "zxid 0x2, behind 0x2"},
+        {{a, a}, {b, end}, "zxid 0x1, after 0x1"},
+        {{a, b, b}, {b, c, end}, "zxid 0x2, after 0x2"},
     };
     for (size_t i = 0; i < sizeof orders / sizeof *orders; i++) {
         struct desk e;
@@ -534,7 +534,7 @@ static void impossible_records(void **state)
         clave__buf_append(&l.b, bad[i].body, bad[i].n);
         end_record(&l);
         assert_int_equal(replay(&e, l.b.data, l.b.tail, &r), CLAVE_ECORRUPT);
-        assert_non_null(strstr(r.fault, "at offset 16, zxid 0x1, is no transaction"));
+        assert_non_null(strstr(r.fault, "at offset 16, zxid 0x1, is not a transaction"));
         clave__buf_fini(&l.b);
         desk_close(&e);
     }

@@ -38,7 +38,7 @@ static void expire(struct sessions *t, struct model *m, struct rand_state *rand)
         size_t i = (size_t)s->id;
         assert_true(m->ends[i] != 0 && m->ends[i] <= m->now);
         if (clave__rand_below(rand, 4) == 0) {
-            clave__session_spare(t, s);
+            clave__session_postpone(t, s);
             m->ends[i] = (m->now / TICK + 1) * TICK;
             continue;
         }

@@ -178,7 +178,7 @@ static void nodes_that_cannot_be(void **state)
          "a node without a parent"},
         {{{"", "", -1, 0, 0}, {"a", "", 1, 0, 1}}, "a node without a parent"},
         {{{"", "", -1, 77, 0}, {"/a", "", 1, 0, 1}}, "the root has an owner"},
-        {{{"", "", -1, 0, 0}, {"/a", "", 1, 0, INT64_MAX}}, "the last zxid there is"},
+        {{{"", "", -1, 0, 0}, {"/a", "", 1, 0, INT64_MAX}}, "the largest possible zxid"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

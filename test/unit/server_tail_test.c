@@ -326,11 +326,11 @@ static void the_last_zxid_there_is(void **state)
     for (size_t i = 0; i < 4; i++)
         p[at + 4 + i] = (uint8_t)(sum >> (24 - 8 * i));
     assert_int_equal(replay(p, s.d.log.tail, &r, &st), CLAVE_ECORRUPT);
-    assert_non_null(strstr(r.fault, "the last zxid there is"));
+    assert_non_null(strstr(r.fault, "the largest possible zxid"));
     assert_true(clave__log_walk(&w, p, s.d.log.tail));
     while (clave__log_walk_next(&w, &e) == LOG_STEP_ENTRY)
         assert_true(e.zxid != INT64_MAX);
-    assert_non_null(strstr(w.fault, "the last zxid there is"));
+    assert_non_null(strstr(w.fault, "the largest possible zxid"));
     story_close(&s);
 }
 

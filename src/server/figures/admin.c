@@ -1,3 +1,5 @@
+/* admin.c - the commands of Apache's AdminServer, as JSON; see admin.h. One table of commands: a
+ * new one is a say_ function and a line in `commands`. Names of fields are Apache's. */
 #include "server/figures/admin.h"
 
 #include <inttypes.h>
@@ -8,7 +10,7 @@
 
 typedef void say(struct server *s, struct json *j, const struct server_vitals *v);
 
-/* ---- what one line says ---------------------------------------------------------------------- */
+/* ---- commands of one line -------------------------------------------------------------------- */
 
 static void nothing(struct server *s, struct json *j, const struct server_vitals *v)
 {
@@ -45,7 +47,7 @@ static void say_read_only(struct server *s, struct json *j, const struct server_
     clave__json_bool(j, "read_only", false);
 }
 
-/* One server has no quorum: what Apache says standing alone. */
+/* One server has no quorum: what a standalone Apache server answers. */
 static void say_votes(struct server *s, struct json *j, const struct server_vitals *v)
 {
     (void)s;
@@ -71,7 +73,7 @@ static void say_watch_summary(struct server *s, struct json *j, const struct ser
     clave__json_int(j, "num_total_watches", (int64_t)f.watches);
 }
 
-/* ---- the place ------------------------------------------------------------------------------- */
+/* ---- the driver's part ----------------------------------------------------------------------- */
 
 static void say_configuration(struct server *s, struct json *j, const struct server_vitals *v)
 {
@@ -119,7 +121,7 @@ static void say_last_snapshot(struct server *s, struct json *j, const struct ser
     clave__json_int(j, "timestamp", seconds);
 }
 
-/* ---- figures ------------------------------------------------------------------------------- */
+/* ---- figures --------------------------------------------------------------------------------- */
 
 static void put_latency(const struct server *s, struct json *j)
 {
@@ -189,12 +191,12 @@ static void server_admin_say_connections(struct server *s, struct json *j,
     clave__list_connections(s, j, true);
 }
 
-/* ---- the commands -------------------------------------------------------------------------- */
+/* ---- the commands ---------------------------------------------------------------------------- */
 
-/* Not here: hash (there is no log of digests), the trace mask, observers, Java's system properties,
- * and the configuration as it was read, which may have secrets in it. */
+/* Missing on purpose: hash (there is no log of digests), the trace mask, observers, Java's system
+ * properties, and the configuration as it was read, which may contain secrets. */
 static const struct command {
-    const char *names[3]; /* the first is the one that is told */
+    const char *names[3]; /* the first is the one in the answer */
     say *say;
     const char *error;
 } commands[] = {
@@ -206,7 +208,7 @@ static const struct command {
     {{"environment", "env", "envi"}, say_environment, NULL},
     {{"is_read_only", "isro"}, say_read_only, NULL},
     {{"last_snapshot", "lsnp"}, say_last_snapshot, NULL},
-    {{"leader", "lead"}, nothing, "server is not initialized"}, /* as Apache alone says it */
+    {{"leader", "lead"}, nothing, "server is not initialized"}, /* as a standalone Apache server */
     {{"monitor", "mntr"}, say_monitor, NULL},
     {{"ruok"}, nothing, NULL},
     {{"server_stats", "srvr"}, say_server_stats, NULL},

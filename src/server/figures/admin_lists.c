@@ -1,3 +1,5 @@
+/* admin_lists.c - the admin commands that list connections, sessions and watches; see
+ * admin_lists.h. The same lists as text are in four_letter_lists.c. */
 #include "server/figures/admin_lists.h"
 
 #include <inttypes.h>
@@ -18,7 +20,7 @@ static void admin_lists_put_path(struct json *j, const char *key, struct jbytes 
     clave__json_bytes(j, key, path.p, path.n > 0 ? (size_t)path.n : 0);
 }
 
-/* ---- connections --------------------------------------------------------------------------- */
+/* ---- connections ----------------------------------------------------------------------------- */
 
 static void put_session(struct json *j, const struct server *s, const struct server_conn *c)
 {
@@ -73,7 +75,7 @@ static int by_expiry(const void *a, const void *b)
     return x->id < y->id ? -1 : x->id > y->id;
 }
 
-/* A key of its own for every moment at which some end. */
+/* One key for each time at which sessions expire. */
 static void put_expiries(struct json *j, struct server *s)
 {
     const struct map *table = &s->sessions.table;
@@ -126,7 +128,7 @@ void clave__list_sessions(struct server *s, struct json *j, const struct server_
     clave__json_close(j, '}');
 }
 
-/* ---- watches ------------------------------------------------------------------------------- */
+/* ---- watches --------------------------------------------------------------------------------- */
 
 struct listing {
     struct json *j;
@@ -158,7 +160,7 @@ void clave__list_watches(struct server *s, struct json *j, const struct server_v
     for (struct list *e = s->conns.next; e != &s->conns; e = e->next) {
         const struct server_conn *c = LIST_ENTRY(e, struct server_conn, in_conns);
         struct listing l = {.j = j};
-        if (c->session && c->session->conn == c) /* one that has moved on is not named twice */
+        if (c->session && c->session->conn == c) /* a session that moved is listed once */
             clave__watcher_each(&c->watcher, WORDS_WATCHES, under_session, &l);
         if (l.open)
             clave__json_close(j, ']');

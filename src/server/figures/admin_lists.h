@@ -1,5 +1,5 @@
-/* admin_lists.h - the admin commands that list sessions, their nodes and their watches. Each writes
- * members of an object that is open. */
+/* admin_lists.h - the admin commands that list connections, sessions, their nodes and their
+ * watches. Each writes members of the JSON object that admin.c has opened. */
 #ifndef CLAVE_SERVER_FIGURES_ADMIN_LISTS_H
 #define CLAVE_SERVER_FIGURES_ADMIN_LISTS_H
 

@@ -1,4 +1,6 @@
-/* four_letter.c - the four-letter words: a text, then the end. */
+/* four_letter.c - the four-letter words (ruok, mntr, ...): each is answered with a text, then the
+ * connection closes. conn.c calls clave__conn_word for a first frame whose length is a word. A new
+ * one is a say_ function and a line in `words`. Answers never wait for the disk. */
 #include "server/figures/four_letter.h"
 
 #include <inttypes.h>
@@ -23,7 +25,7 @@ void clave__say_path(struct server *s, struct jbytes path)
         clave__buf_append(&s->scratch, path.p, (size_t)path.n);
 }
 
-/* ---- figures ------------------------------------------------------------------------------- */
+/* ---- figures --------------------------------------------------------------------------------- */
 
 static size_t count_outstanding(const struct server *s)
 {
@@ -62,8 +64,7 @@ static void say_server(struct server *s)
                (uint64_t)s->durable_zxid, clave__count_nodes(s));
 }
 
-/* ---- connections ------------------------------------------------------------------------------
- */
+/* ---- connections ----------------------------------------------------------------------------- */
 
 const char *clave__op_word(int32_t op)
 {
@@ -115,8 +116,7 @@ static void say_conns(struct server *s, bool full)
     clave__say(s, "\n");
 }
 
-/* ---- the words ---------------------------------------------------------------------------------
- */
+/* ---- the words ------------------------------------------------------------------------------- */
 
 static void say_ruok(struct server *s)
 {
@@ -227,7 +227,7 @@ static void say_crst(struct server *s)
     clave__say(s, "Connection stats reset.\n");
 }
 
-/* NULL: known to Apache, and never in the whitelist here: there is no trace mask, and no log of
+/* NULL: a word of Apache that is never in the whitelist here: there is no trace mask, and no log of
  * digests. */
 static const struct word {
     const char *name;
@@ -262,7 +262,7 @@ static const struct word *four_letter_find_word(uint32_t word)
     return NULL;
 }
 
-/* In the list, or all are. */
+/* Whether the word is in the whitelist, or the whitelist is "*". */
 static bool is_listed(const struct server *s, const char *name)
 {
     const char *at = s->words;
@@ -282,7 +282,7 @@ static bool is_listed(const struct server *s, const char *name)
     return false;
 }
 
-/* The beginning of a record with the first message of a handshake. */
+/* The beginning of a TLS record with the first message of a handshake. */
 static bool is_tls_hello(uint32_t word)
 {
     return word >> 16 == 0x1603;
@@ -299,8 +299,8 @@ void clave__conn_word(struct server_conn *c, uint32_t word)
         clave__say(s, "%s is not executed because it is not in the whitelist.\n", w->name);
     else
         clave__log(&s->log, CLAVE_LOG_WARN, "%s is closed: %s", c->peer.text,
-                   is_tls_hello(word) ? "it speaks TLS, and came to an address without"
-                                      : "its first four bytes are no length");
+                   is_tls_hello(word) ? "it speaks TLS, but this address does not"
+                                      : "its first four bytes are not a length");
     if (clave__buf_len(&s->scratch) > 0)
         clave__conn_send_text(c, (const char *)clave__buf_bytes(&s->scratch),
                               clave__buf_len(&s->scratch));

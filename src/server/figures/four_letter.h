@@ -1,20 +1,22 @@
-/* four_letter.h - what the four-letter words share. */
+/* four_letter.h - the parts of the four-letter words that the admin commands use too. The folder
+ * renders the same figures three ways: four_letter.c and four_letter_lists.c as text, admin.c and
+ * admin_lists.c as JSON, metrics.c for Prometheus. */
 #ifndef CLAVE_SERVER_FIGURES_FOUR_LETTER_H
 #define CLAVE_SERVER_FIGURES_FOUR_LETTER_H
 
 #include "server/request/conn.h"
 
-/* version.c: "3.9.2-clave-0.1.0, built on 11/22/2026 21:30 UTC". The date has the form of Apache up
- * to 3.4: go-zookeeper reads no other. */
+/* version.c: "3.9.2-clave-0.1.0, built on 11/22/2026 21:30 UTC". The date has Apache's format up
+ * to 3.4, the only one that go-zookeeper reads. */
 extern const char clave__server_version[];
 
-/* As Java shows a double with up to four decimals: "0.0", "4.25". */
+/* As Java prints a double with up to four decimals: "0.0", "4.25". */
 const char *clave__latency_average(const struct latency *l, char out[32]);
 /* "GETD"; "NA" for those without a name. */
 const char *clave__op_word(int32_t op);
 /* Apache counts its root twice, as "" and as "/". */
 size_t clave__count_nodes(const struct server *s);
-/* What figures are counted from anew: those of the server, those of its connections. */
+/* Reset the counters of the server, and those of its connections. */
 void clave__stats_reset(struct server *s);
 void clave__conn_stats_reset(struct server *s);
 
@@ -27,9 +29,9 @@ struct watch_figures {
 };
 struct watch_figures clave__watch_figures(struct server *s);
 
-/* The text grows in the server's scratch buffer; what does not fit is left out. */
+/* Appends to the answer in the server's scratch buffer; what does not fit is dropped. */
 __attribute__((format(printf, 2, 3))) void clave__say(struct server *s, const char *fmt, ...);
-/* Of any length. */
+/* Appends a path of any length. */
 void clave__say_path(struct server *s, struct jbytes path);
 
 /* four_letter_lists.c: sessions and watches, which may be many. */

@@ -1,9 +1,10 @@
-/* four_letter_lists.c - the words that list sessions, their nodes and their watches. */
+/* four_letter_lists.c - the four-letter words that list sessions, their nodes and their watches:
+ * dump, wchs, wchc, wchp. four_letter.c has the table of words. */
 #include "server/figures/four_letter.h"
 
 #include <inttypes.h>
 
-/* ---- watches ------------------------------------------------------------------------------- */
+/* ---- watches --------------------------------------------------------------------------------- */
 
 struct listing {
     struct server *s;
@@ -97,7 +98,7 @@ void clave__say_wchp(struct server *s)
     clave__say(s, "\n");
 }
 
-/* ---- sessions ------------------------------------------------------------------------------ */
+/* ---- sessions -------------------------------------------------------------------------------- */
 
 static void say_sessions(struct server *s)
 {

@@ -1,4 +1,5 @@
-/* metrics.c - the figures for Prometheus, by the names that Apache's provider gives them. */
+/* metrics.c - the figures for Prometheus, under the names that Apache's provider gives them. The
+ * driver's HTTP server calls clave__admin_metrics. docs/operation.md lists the names. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -17,7 +18,7 @@ __attribute__((format(printf, 2, 3))) static void say(struct page *p, const char
     char line[256];
     va_list ap;
     va_start(ap, fmt);
-    int n = vsnprintf(line, sizeof line, fmt, ap); /* names and numbers: no line is as long */
+    int n = vsnprintf(line, sizeof line, fmt, ap); /* names and numbers always fit */
     va_end(ap);
     if (p->err == CLAVE_OK)
         p->err = clave__buf_append(p->out, line, (size_t)n);
@@ -34,7 +35,7 @@ static void gauge(struct page *p, const char *name, int64_t value, const char *h
     say(p, "%s %" PRId64 "\n", name, value);
 }
 
-/* Of this process, as client libraries of Prometheus name it. */
+/* A figure of this process, named as Prometheus' client libraries name it. */
 static void if_known(struct page *p, const char *name, int64_t value, const char *help)
 {
     if (value >= 0)
@@ -47,7 +48,7 @@ static void counter(struct page *p, const char *name, uint64_t value, const char
     say(p, "%s %" PRIu64 "\n", name, value);
 }
 
-/* A label's value is quoted: here \, " and the end of a line have another form. */
+/* A label's value is quoted: \, " and newlines are escaped. */
 static void put_label(struct page *p, const char *text)
 {
     for (; *text; text++) {
@@ -60,7 +61,7 @@ static void put_label(struct page *p, const char *text)
 
 static void info(struct page *p)
 {
-    head(p, "zookeeper_info", "gauge", "What serves.");
+    head(p, "zookeeper_info", "gauge", "Version and state of the server.");
     say(p, "zookeeper_info{version=\"");
     put_label(p, clave__server_version);
     say(p, "\",server_state=\"standalone\"} 1\n");
@@ -72,8 +73,8 @@ static void latency(struct page *p, const struct server *s)
     const struct latency *l = &s->latency;
     head(p, "avg_latency", "gauge", "Milliseconds from a request to its answer, on average.");
     say(p, "avg_latency %s\n", clave__latency_average(l, avg));
-    gauge(p, "max_latency", l->max, "The longest one, in milliseconds.");
-    gauge(p, "min_latency", l->min, "The shortest one, in milliseconds.");
+    gauge(p, "max_latency", l->max, "The longest latency, in milliseconds.");
+    gauge(p, "min_latency", l->min, "The shortest latency, in milliseconds.");
     head(p, "request_latency_ms", "summary", "Milliseconds from a request to its answer.");
     say(p, "request_latency_ms_sum %" PRId64 "\nrequest_latency_ms_count %" PRIu64 "\n", l->sum,
         l->count);
@@ -84,12 +85,12 @@ static void metrics_load(struct page *p, const struct server *s)
     gauge(p, "packets_received", (int64_t)s->packets_received, "Since the start, or stat_reset.");
     gauge(p, "packets_sent", (int64_t)s->packets_sent, "Since the start, or stat_reset.");
     gauge(p, "num_alive_connections", (int64_t)s->nconns, "Connections of clients.");
-    gauge(p, "outstanding_requests", (int64_t)s->outstanding, "Answers that wait for the disk.");
+    gauge(p, "outstanding_requests", (int64_t)s->outstanding, "Answers waiting for the disk.");
     gauge(p, "undelivered_bytes", (int64_t)s->undelivered, "Answers that clients have not read.");
     gauge(p, "global_sessions", (int64_t)s->sessions.table.count, "Sessions.");
     gauge(p, "local_sessions", 0, "None: all are on the disk.");
     counter(p, "digest_mismatches_count", s->digest_mismatches,
-            "Transactions after which the log's digest was another.");
+            "Transactions after which the digest in the log differed.");
 }
 
 static void tree(struct page *p, const struct server *s)
@@ -144,7 +145,7 @@ static void requests(struct page *p, const struct server *s)
         {OP_ADD_WATCH, "addWatch"},
         {OP_WHO_AM_I, "whoAmI"},
     };
-    head(p, "requests_total", "counter", "Requests of clients, by what they ask for.");
+    head(p, "requests_total", "counter", "Requests of clients, by operation.");
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
         say(p, "requests_total{op=\"%s\"} %" PRIu64 "\n", ops[i].name, s->requests[ops[i].op]);
 }
@@ -152,11 +153,11 @@ static void requests(struct page *p, const struct server *s)
 static void process(struct page *p, const struct server_vitals *v)
 {
     if_known(p, "open_file_descriptor_count", v->open_files, "Open files.");
-    if_known(p, "max_file_descriptor_count", v->max_files, "As many may be open.");
+    if_known(p, "max_file_descriptor_count", v->max_files, "Most files that may be open.");
     if_known(p, "process_resident_memory_bytes", v->resident_bytes, "Memory in use.");
     if (v->cpu_ms < 0)
         return;
-    head(p, "process_cpu_seconds_total", "counter", "Time of the processor, user and system.");
+    head(p, "process_cpu_seconds_total", "counter", "CPU time, user and system.");
     say(p, "process_cpu_seconds_total %" PRId64 ".%03d\n", v->cpu_ms / 1000,
         (int)(v->cpu_ms % 1000));
 }

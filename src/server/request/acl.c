@@ -1,3 +1,5 @@
+/* acl.c - access lists: sharing them between nodes, checking permissions, and validating the list
+ * of a request; see acl.h. Lists are compared as bytes: equal lists have equal encodings. */
 #include "server/request/acl.h"
 
 #include <assert.h>
@@ -6,7 +8,7 @@
 #include "base/memory.h"
 #include "server/request/x509_name.h"
 
-/* Longer lists are refused: duplicates are found by comparing each with each. */
+/* Longer lists are refused: finding duplicates compares every entry with every other. */
 enum { MAX_ENTRIES = 1024 };
 
 static bool server_acl_is(struct jbytes s, const char *text)
@@ -14,7 +16,7 @@ static bool server_acl_is(struct jbytes s, const char *text)
     return clave__jbytes_eq(s, clave__jbytes(text));
 }
 
-/* ---- the shared lists ------------------------------------------------------------------ */
+/* ---- the shared lists ------------------------------------------------------------------------ */
 
 struct jvec clave__acl_entries(const struct acl *list)
 {
@@ -113,7 +115,7 @@ void clave__acls_drop(struct acls *a, struct acl *list)
     clave__mem_free(a->mem, list);
 }
 
-/* ---- checks ----------------------------------------------------------------------------- */
+/* ---- checks ---------------------------------------------------------------------------------- */
 
 static bool server_acl_is_meant(const struct wire_acl *entry, const struct identities *who)
 {
@@ -159,7 +161,7 @@ void clave__acl_put_masked(struct jwriter *w, const struct acl *list)
     }
 }
 
-/* ---- a request's list ---------------------------------------------------------------------- */
+/* ---- a request's list ------------------------------------------------------------------------ */
 
 /* As Java's split(":"), which drops empty parts at the end: exactly two parts. */
 static bool digest_valid(struct jbytes id)
@@ -189,7 +191,7 @@ static bool same_entry(const struct wire_acl *a, const struct wire_acl *b)
            clave__jbytes_eq(a->id, b->id);
 }
 
-/* Unless it is there already. */
+/* Appends the entry unless the list already has it. */
 static clave_err append_entry(struct buf *room, int32_t *count, const struct wire_acl *a)
 {
     struct jreader r = clave__jreader(clave__buf_bytes(room), clave__buf_len(room));
@@ -237,7 +239,7 @@ clave_err clave__acl_fix_up(struct jvec asked, const struct identities *who, str
         else if (!entry_valid(&a, who))
             err = CLAVE_EINVALIDACL;
         else if (asked.count == 1)
-            break; /* the common list of one entry is as it was asked for */
+            break; /* the common case: a list of one valid entry is used as it is */
         else
             err = append_entry(room, &count, &a);
     }

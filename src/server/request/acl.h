@@ -1,5 +1,5 @@
-/* acl.h - access lists. Nodes with the same list share one, under the key it has in the
- * snapshot's map. */
+/* acl.h - access lists. Nodes with equal lists share one, under the key it has in the
+ * snapshot's map. It lives as long as a node or a change refers to it. */
 #ifndef CLAVE_SERVER_REQUEST_ACL_H
 #define CLAVE_SERVER_REQUEST_ACL_H
 
@@ -7,16 +7,16 @@
 #include "server/request/auth.h"
 #include "wire/record.h"
 
-/* The key of world:anyone:31 for nodes that were made without a list: the built-in ones.
- * It is never written into the map. */
+/* The key of world:anyone:31 for nodes created without a list: the built-in ones.
+ * It is never written to the map. */
 enum { ACL_OPEN_KEY = -1, ACL_NEW_KEY = 0 };
 
-/* The entries stand behind the struct as they are on the wire. */
+/* The entries follow the struct, encoded as on the wire. */
 struct acl {
     struct map_node in_cache;
     int64_t key;
     uint32_t refs;
-    int32_t everyone; /* permissions of world:anyone: most checks end here */
+    int32_t everyone; /* permissions of world:anyone, which decide most checks */
     int32_t count;
     uint32_t len;
 };
@@ -29,21 +29,21 @@ struct acls {
 };
 
 clave_err clave__acls_init(struct acls *a, const struct clave_mem *mem);
-void clave__acls_fini(struct acls *a); /* nobody has a reference any more */
+void clave__acls_fini(struct acls *a); /* there are no references left */
 
-/* A reference to the list with these entries. `key`: what it gets when it is not known yet;
- * ACL_NEW_KEY: the next one. NULL: no memory. */
+/* A reference to the list with these entries. `key`: the key of a new list; ACL_NEW_KEY: the next
+ * free one. NULL: no memory. */
 struct acl *clave__acls_take(struct acls *a, struct jvec entries, int64_t key);
 struct acl *clave__acl_ref(struct acl *list);
 void clave__acls_drop(struct acls *a, struct acl *list); /* NULL is ignored */
 
 struct jvec clave__acl_entries(const struct acl *list);
 bool clave__acl_allows(const struct acl *list, const struct identities *who, int32_t perms);
-/* The entries for one who may not administer the node: secrets are masked. */
+/* The entries for a client without ADMIN on the node: secrets are masked. */
 void clave__acl_put_masked(struct jwriter *w, const struct acl *list);
 
-/* What a request's list means for this connection: "auth" is replaced, duplicates are
- * dropped. The result is in `asked` or in `room`. EINVALIDACL, ENOMEM. */
+/* Resolves a request's list for this connection: "auth" is replaced, duplicates are
+ * dropped. The result lies in `asked` or in `room`. EINVALIDACL, ENOMEM. */
 clave_err clave__acl_fix_up(struct jvec asked, const struct identities *who, struct buf *room,
                             struct jvec *fixed);
 

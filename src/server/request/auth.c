@@ -1,3 +1,6 @@
+/* auth.c - the identities of a connection: digest users, certificate subject and address, and
+ * whether they match an ACL's id. request.c adds digests, conn.c the certificate; acl.c asks. An
+ * identity is never removed while the connection lives. */
 #include "server/request/auth.h"
 
 #include <stdio.h>
@@ -7,7 +10,7 @@
 #include "base/sha1.h"
 #include "server/request/x509_name.h"
 
-/* Users of one connection: more would only make each check slow. */
+/* The digest users of one connection are bounded, since each makes every check slower. */
 enum { MAX_DIGESTS = 64, MAX_DIGESTS_BYTES = 1 << 20, MAX_SUBJECT = 64 * 1024 };
 
 void clave__identities_init(struct identities *who, const struct clave_mem *mem,
@@ -84,7 +87,7 @@ static clave_err add_digest(struct identities *who, struct jbytes auth)
 clave_err clave__identities_add(struct identities *who, struct jbytes scheme, struct jbytes auth)
 {
     if (server_auth_is(scheme, "ip"))
-        return CLAVE_OK; /* every connection has it already */
+        return CLAVE_OK; /* every connection already has its address */
     if (server_auth_is(scheme, "digest") && auth.n >= 0)
         return add_digest(who, auth);
     if (server_auth_is(scheme, "x509") && who->has_subject)
@@ -98,7 +101,7 @@ void clave__identities_note_super(struct identities *who, struct jbytes digest)
         who->is_super = true;
 }
 
-/* ---- certificates ----------------------------------------------------------------------- */
+/* ---- certificates ---------------------------------------------------------------------------- */
 
 clave_err clave__identities_certify(struct identities *who, const void *der, size_t n)
 {
@@ -123,16 +126,16 @@ void clave__identities_note_x509_super(struct identities *who, struct jbytes sub
         who->is_super = true;
 }
 
-/* ---- addresses ------------------------------------------------------------------------ */
+/* ---- addresses ------------------------------------------------------------------------------- */
 
-/* Addresses that are alike in their first bits. */
+/* Addresses with equal first bits. */
 struct range {
     uint8_t family;
     uint8_t ip[16];
     unsigned bits;
 };
 
-/* A decimal number up to `max` at *p, before `end`. */
+/* Reads a decimal number up to `max` at *p, before `end`. */
 static bool read_number(const char **p, const char *end, unsigned max, unsigned *out)
 {
     const char *from = *p;

@@ -1,5 +1,5 @@
-/* auth.h - who a connection is: its address, the digest users it has named, and the subject of
- * its certificate. */
+/* auth.h - the identities of a connection: its address, the digest users it has presented, and the
+ * subject of its certificate. */
 #ifndef CLAVE_SERVER_REQUEST_AUTH_H
 #define CLAVE_SERVER_REQUEST_AUTH_H
 
@@ -24,22 +24,22 @@ void clave__identities_init(struct identities *who, const struct clave_mem *mem,
                             const struct peer_addr *peer);
 void clave__identities_fini(struct identities *who);
 
-/* An auth packet. EAUTHFAILED: no such scheme, or too many users; ENOMEM. */
+/* Takes an auth packet. EAUTHFAILED: no such scheme, or too many users; ENOMEM. */
 clave_err clave__identities_add(struct identities *who, struct jbytes scheme, struct jbytes auth);
-/* The subject of the certificate it has shown, a Name in DER. EINVAL, ENOMEM. */
+/* Takes the subject of the client's certificate, a Name in DER. EINVAL: not a Name; ENOMEM. */
 clave_err clave__identities_certify(struct identities *who, const void *der, size_t n);
 struct jbytes clave__identities_subject(const struct identities *who);
-/* Whoever has this subject is the super user; "": nobody is. */
+/* Makes a connection with this subject the super user; "": none is. */
 void clave__identities_note_x509_super(struct identities *who, struct jbytes subject);
 bool clave__identities_has_subject(const struct identities *who, struct jbytes id);
-/* Whoever has named this digest user has named the super user; "": there is none. */
+/* Makes a connection that has presented this digest user the super user; "": there is none. */
 void clave__identities_note_super(struct identities *who, struct jbytes digest);
 bool clave__identities_has_digest(const struct identities *who, struct jbytes id);
 struct jvec clave__identities_digests(const struct identities *who);
 /* The answer to whoAmI: a vector of {scheme, user}, digest users without their secret. */
 void clave__identities_put(struct jwriter *w, const struct identities *who);
 
-/* An id of the scheme ip: an address of IPv4 or IPv6 with optional "/bits". */
+/* An id of the ip scheme: an IPv4 or IPv6 address with optional "/bits". */
 bool clave__ip_valid(struct jbytes id);
 bool clave__ip_matches(struct jbytes id, const struct identities *who);
 

@@ -1,3 +1,6 @@
+/* conn.c - one connection: its buffers, which of its output may leave, and flow control over all
+ * connections together; see conn.h. The driver calls the clave__server_conn_ functions, the other
+ * files of this folder write messages. No byte leaves before the zxid it depends on is durable. */
 #include "server/request/conn.h"
 
 #include <assert.h>
@@ -5,20 +8,21 @@
 
 #include "base/memory.h"
 
-/* Replies of one connection that wait for the disk, and records not yet handed to it. */
+/* Replies of one connection that wait for the disk, and bytes of records not yet given to the disk.
+ */
 enum { MAX_UNDURABLE = 4096, MAX_PENDING = 64 * 1024 * 1024 };
-/* A client that does not read is cut off at so many times max_output. */
-enum { CUT_OFF = 64 };
+/* A client that does not read is disconnected at this many times max_output. */
+enum { DISCONNECT_FACTOR = 64 };
 /* Bytes an idle connection keeps of each of its buffers. */
 enum { KEEP_BUFFER = 1024, FIRST_MARKS = 16 };
-/* How long everybody waits for one who takes nothing. */
-enum { PATIENCE_MS = 1000 };
-/* The longest frame of who has no session: a ConnectRequest has 49 bytes. */
-enum { MAX_GREETING = 1024 };
-/* One chunk of the driver's beside a frame. */
+/* How long all clients wait for one that takes no output. */
+enum { NO_PROGRESS_MS = 1000 };
+/* The longest frame of a client without a session: a ConnectRequest has 49 bytes. */
+enum { MAX_FIRST_FRAME = 1024 };
+/* The longest chunk of input from the driver, in addition to a frame. */
 enum { MAX_CHUNK = 1024 * 1024 };
 
-/* ---- what the driver has to know ------------------------------------------------------------ */
+/* ---- what the driver has to know ------------------------------------------------------------- */
 
 static void make_ready(struct server_conn *c)
 {
@@ -26,14 +30,15 @@ static void make_ready(struct server_conn *c)
         list_push_back(&c->s->ready, &c->in_ready);
 }
 
-/* What all connections may have together is used up. Up to twice the bound who has none of it may
- * still have a little, so that those that behave do not wait for the others. */
+/* Whether the bound on the output of all connections holds this one up. Up to twice the bound, a
+ * connection without output may still get a little, so that clients that read do not wait for the
+ * others. */
 static bool is_throttled(const struct server_conn *c)
 {
     const struct server *s = c->s;
     return clave__conns_are_choked(s) ||
            (c->undurable > 0 && s->outstanding >= s->max_outstanding) ||
-           (c->owed > 0 && s->undelivered >= s->max_undelivered);
+           (c->undelivered > 0 && s->undelivered >= s->max_undelivered);
 }
 
 static bool is_full(const struct server_conn *c)
@@ -53,7 +58,7 @@ bool clave__server_conn_wants_close(const struct server_conn *c)
     return !clave__conn_is_open(c) && c->mark_count == 0;
 }
 
-static void tell_wish(struct server_conn *c)
+static void update_wants_read(struct server_conn *c)
 {
     bool wants = clave__server_conn_wants_read(c);
     if (!wants && clave__conn_is_open(c) && list_empty(&c->in_choked) &&
@@ -64,32 +69,32 @@ static void tell_wish(struct server_conn *c)
     c->wanted_read = wants;
 }
 
-/* ---- closing ------------------------------------------------------------------------------- */
+/* ---- closing --------------------------------------------------------------------------------- */
 
-/* After every change to its output. What counts is the memory that it takes. */
+/* Updates the totals; called after every change to the output. What counts is its memory. */
 static void count_output(struct server_conn *c, bool some_taken)
 {
     struct server *s = c->s;
     size_t now = clave__buf_len(&c->out) > 0 ? c->out.cap : 0;
-    if (c->owed == 0 || now == 0 || some_taken) {
-        list_remove(&c->in_owed);
-        c->owed_since = s->now;
+    if (c->undelivered == 0 || now == 0 || some_taken) {
+        list_remove(&c->in_with_output);
+        c->undelivered_since = s->now;
         if (now > 0)
-            list_push_back(&s->owed, &c->in_owed);
+            list_push_back(&s->with_output, &c->in_with_output);
     }
-    s->undelivered = s->undelivered - c->owed + now;
-    c->owed = now;
+    s->undelivered = s->undelivered - c->undelivered + now;
+    c->undelivered = now;
 }
 
-/* In the order in which they were stopped, until it is too much again. Not while a request is
- * being dealt with: theirs are next. */
+/* Resumes connections in the order in which they were stopped, until there is too much output
+ * again. Not called while a request is being processed, since resuming processes theirs. */
 static void resume_choked(struct server *s)
 {
     while (!list_empty(&s->choked) && !clave__conns_are_choked(s))
         clave__conn_resume(LIST_ENTRY(list_pop_front(&s->choked), struct server_conn, in_choked));
 }
 
-static void forget_output(struct server_conn *c)
+static void drop_output(struct server_conn *c)
 {
     c->s->outstanding -= c->undurable;
     c->undurable = 0;
@@ -108,7 +113,7 @@ void clave__conn_close(struct server_conn *c)
     if (c->session)
         c->session->conn = NULL;
     c->session = NULL;
-    list_remove(&c->in_strangers);
+    list_remove(&c->in_sessionless);
     list_remove(&c->in_choked);
     make_ready(c);
 }
@@ -116,7 +121,7 @@ void clave__conn_close(struct server_conn *c)
 void clave__conn_cut(struct server_conn *c)
 {
     clave__conn_close(c);
-    forget_output(c);
+    drop_output(c);
 }
 
 bool clave__conns_are_choked(const struct server *s)
@@ -126,16 +131,17 @@ bool clave__conns_are_choked(const struct server *s)
 
 int64_t clave__conns_deadline(const struct server *s)
 {
-    if (list_empty(&s->owed) || !clave__conns_are_choked(s))
+    if (list_empty(&s->with_output) || !clave__conns_are_choked(s))
         return INT64_MAX;
-    return LIST_ENTRY(s->owed.next, struct server_conn, in_owed)->owed_since + PATIENCE_MS;
+    return LIST_ENTRY(s->with_output.next, struct server_conn, in_with_output)->undelivered_since +
+           NO_PROGRESS_MS;
 }
 
-void clave__conns_relieve(struct server *s)
+void clave__conns_drop_stalled(struct server *s)
 {
     while (clave__conns_deadline(s) <= s->now) {
-        struct server_conn *c = LIST_ENTRY(s->owed.next, struct server_conn, in_owed);
-        if (c->mark_count > 0) { /* it waits for the disk, as we do */
+        struct server_conn *c = LIST_ENTRY(s->with_output.next, struct server_conn, in_with_output);
+        if (c->mark_count > 0) { /* its output waits for our disk */
             count_output(c, true);
             continue;
         }
@@ -146,7 +152,7 @@ void clave__conns_relieve(struct server *s)
     resume_choked(s);
 }
 
-/* ---- which output may leave ---------------------------------------------------------------- */
+/* ---- which output may leave ------------------------------------------------------------------ */
 
 static struct mark *mark_at(const struct server_conn *c, size_t i)
 {
@@ -168,7 +174,7 @@ static bool grow_marks(struct server_conn *c)
     return true;
 }
 
-/* Puts the output up to its present end behind a mark. */
+/* Ties the output up to its present end to the newest zxid. */
 static bool put_mark(struct server_conn *c, bool reply)
 {
     const struct server *s = c->s;
@@ -195,7 +201,7 @@ static void note_replies(struct server_conn *c, int64_t since, uint32_t replies)
     c->last_latency = ms;
 }
 
-/* The newest message depends on what is applied now. */
+/* A message was written, and depends on everything applied so far. */
 static void conn_settle(struct server_conn *c, bool reply)
 {
     struct server *s = c->s;
@@ -253,7 +259,7 @@ void clave__message_end(struct message *m, bool reply)
     }
     if (err != CLAVE_OK) {
         clave__log(&c->s->log, CLAVE_LOG_WARN, "%s is cut off: %s", c->peer.text,
-                   err == CLAVE_ENOMEM ? "out of memory" : "it does not read what is sent to it");
+                   err == CLAVE_ENOMEM ? "out of memory" : "it does not read its output");
         clave__conn_cut(c);
         return;
     }
@@ -303,8 +309,7 @@ void clave__conn_send_text(struct server_conn *c, const char *text, size_t n)
     make_ready(c);
 }
 
-/* ---- output ------------------------------------------------------------------------------------
- */
+/* ---- output ---------------------------------------------------------------------------------- */
 
 size_t clave__server_conn_output(struct server_conn *c, const void **p)
 {
@@ -324,8 +329,7 @@ void clave__server_conn_sent(struct server_conn *c, size_t n)
     resume_choked(c->s);
 }
 
-/* ---- input
- * --------------------------------------------------------------------------------------- */
+/* ---- input ----------------------------------------------------------------------------------- */
 
 static void take_frame(struct server_conn *c, const uint8_t *p, size_t n)
 {
@@ -335,7 +339,7 @@ static void take_frame(struct server_conn *c, const uint8_t *p, size_t n)
         clave__conn_request(c, p, n);
 }
 
-/* Neither a frame nor an end: a word, or not our protocol. */
+/* The input is not a frame: a four-letter word, or not our protocol. */
 static void refuse_frame(struct server_conn *c, int why, size_t n)
 {
     if (c->state == CONN_NEW && why == CLAVE_ETOOBIG) {
@@ -352,7 +356,7 @@ static void refuse_frame(struct server_conn *c, int why, size_t n)
     clave__conn_close(c);
 }
 
-/* Takes frames while there is room for what they bring; returns how many bytes were used. */
+/* Processes frames while there is room for their output; returns how many bytes were used. */
 static size_t conn_take(struct server_conn *c, const void *p, size_t n)
 {
     const uint8_t *frame;
@@ -391,7 +395,7 @@ void clave__server_conn_input(struct server_conn *c, const void *p, size_t n)
     }
     size_t used = conn_take(c, p, n);
     conn_keep(c, (const uint8_t *)p + used, n - used);
-    tell_wish(c);
+    update_wants_read(c);
 }
 
 void clave__conn_resume(struct server_conn *c)
@@ -402,11 +406,10 @@ void clave__conn_resume(struct server_conn *c)
         clave__buf_consume(&c->backlog, used);
         clave__buf_trim(&c->backlog, 0);
     }
-    tell_wish(c);
+    update_wants_read(c);
 }
 
-/* ---- life
- * ------------------------------------------------------------------------------------------ */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 struct server_conn *clave__server_accept(struct server *s, const struct peer_addr *peer, void *user)
 {
@@ -420,18 +423,18 @@ struct server_conn *clave__server_accept(struct server *s, const struct peer_add
     c->wanted_read = true;
     c->accepted_at = c->last_reply_at = s->now;
     clave__frame_reader_init(&c->frames, &s->mem, s->max_frame);
-    if (c->frames.max_frame > MAX_GREETING)
-        c->frames.max_frame = MAX_GREETING;
+    if (c->frames.max_frame > MAX_FIRST_FRAME)
+        c->frames.max_frame = MAX_FIRST_FRAME;
     clave__buf_init(&c->backlog, &s->mem, s->max_frame + MAX_CHUNK);
-    clave__buf_init(&c->out, &s->mem, s->max_output * CUT_OFF);
+    clave__buf_init(&c->out, &s->mem, s->max_output * DISCONNECT_FACTOR);
     clave__identities_init(&c->who, &s->mem, peer);
     c->who.knows_x509 = s->x509;
     clave__watcher_init(&c->watcher);
     list_push_back(&s->conns, &c->in_conns);
-    list_push_back(&s->strangers, &c->in_strangers);
+    list_push_back(&s->sessionless, &c->in_sessionless);
     list_init(&c->in_ready);
     list_init(&c->in_waiting);
-    list_init(&c->in_owed);
+    list_init(&c->in_with_output);
     list_init(&c->in_choked);
     s->nconns++;
     return c;

@@ -1,8 +1,8 @@
 /* conn.h - one connection: frames in, messages out, and which of them may leave.
  *
- *   NEW ──▶ SERVING ──▶ CLOSING     (a word is answered and closed from NEW)
+ *   NEW ──▶ SERVING ──▶ CLOSING     (a four-letter word is answered in NEW, then it closes)
  *
- * A message depends on a zxid; what stands behind one that is not durable waits with it. */
+ * A message depends on a zxid; whatever follows a message that is not durable waits with it. */
 #ifndef CLAVE_SERVER_REQUEST_CONN_H
 #define CLAVE_SERVER_REQUEST_CONN_H
 
@@ -18,7 +18,7 @@ struct mark {
     uint64_t end; /* bytes since the connection began */
     int64_t zxid;
     int64_t since;    /* when its requests were read */
-    uint32_t replies; /* in it */
+    uint32_t replies; /* in this part of the output */
 };
 
 struct server_conn {
@@ -27,28 +27,28 @@ struct server_conn {
     struct peer_addr peer;
     enum conn_state state;
     struct list in_conns;
-    struct list in_strangers;
+    struct list in_sessionless;
     struct list in_ready;
     struct list in_waiting;
-    struct list in_owed;
+    struct list in_with_output;
     struct list in_choked;
 
     struct frame_reader frames;
-    struct buf backlog; /* what came while nothing could be taken */
+    struct buf backlog; /* input that arrived while none could be processed */
     struct buf out;
-    size_t owed;         /* memory of `out`, as counted in the server's; 0: it is empty */
-    int64_t owed_since;  /* when it had nothing, or took some */
-    uint64_t written;    /* bytes since it began: the end of `out` */
-    uint64_t releasable; /* bytes since it began that may leave */
-    struct mark *marks;  /* a ring of mark_cap, a power of two */
+    size_t undelivered; /* memory of `out`, as counted in s->undelivered; 0: `out` is empty */
+    int64_t undelivered_since; /* when `out` was last empty, or the client last took some */
+    uint64_t written;          /* bytes since the connection began, up to the end of `out` */
+    uint64_t releasable;       /* of these, bytes that may leave */
+    struct mark *marks;        /* a ring of mark_cap, a power of two */
     size_t mark_cap;
     size_t mark_head;
     size_t mark_count;
-    size_t undurable; /* replies behind marks */
-    bool wanted_read; /* as last told */
+    size_t undurable; /* replies that wait for the disk */
+    bool wanted_read; /* as last reported to the driver */
 
     int64_t accepted_at;
-    struct session *session; /* NULL: none (any more) */
+    struct session *session; /* NULL: none yet, or it has ended */
     struct identities who;
     struct watcher watcher;
 
@@ -62,7 +62,7 @@ struct server_conn {
     int64_t last_latency;
 };
 
-/* ---- messages out (conn.c) ------------------------------------------------------------------ */
+/* ---- messages out (conn.c) ------------------------------------------------------------------- */
 
 /* A frame being written at the end of the output. */
 struct message {
@@ -72,21 +72,21 @@ struct message {
 };
 
 struct message clave__message_begin(struct server_conn *c);
-/* Ends it: it shows what is applied at present. `reply`: to a request, which counts.
- * Without memory for it the connection is cut: a message is never left out. */
+/* Ends the message, which depends on everything applied so far. `reply`: it answers a request, and
+ * counts as outstanding. Without memory the connection is cut: no message is ever skipped. */
 void clave__message_end(struct message *m, bool reply);
 /* The header of a reply. */
 void clave__message_header(struct message *m, int32_t xid, int64_t zxid, clave_err err);
 /* A reply that is a header only. */
 void clave__conn_reply(struct server_conn *c, int32_t xid, int64_t zxid, clave_err err);
 void clave__conn_send_event(struct server_conn *c, int64_t zxid, const struct watch_event *ev);
-/* Bytes that are no frame: the answer to a word. It waits for nothing, so that a server whose
- * disk stands can still be asked. */
+/* Sends bytes that are not a frame: the answer to a four-letter word. It waits for nothing, so that
+ * a server whose disk hangs can still be asked. */
 void clave__conn_send_text(struct server_conn *c, const char *text, size_t n);
 
-/* Says no more: closes when what was said has left. */
+/* Sends nothing more, and closes when the output has left. */
 void clave__conn_close(struct server_conn *c);
-/* Closes at once. */
+/* Closes at once and drops the output. */
 void clave__conn_cut(struct server_conn *c);
 
 static inline bool clave__conn_is_open(const struct server_conn *c)
@@ -94,23 +94,24 @@ static inline bool clave__conn_is_open(const struct server_conn *c)
     return c->state != CONN_CLOSING;
 }
 
-/* The output of all together is at twice its bound: none is read, until clients have taken some or
- * those that take nothing are cut off. */
+/* The output of all connections together is at twice its bound: none is read until clients have
+ * taken some, or those that take nothing have been disconnected. */
 bool clave__conns_are_choked(const struct server *s);
-/* Cuts off whose time is over, the longest first; when the next one's is, INT64_MAX: none's. */
-void clave__conns_relieve(struct server *s);
+/* _drop_stalled disconnects clients that have taken nothing for too long, the longest first;
+ * _deadline is when the next one is due, INT64_MAX: none. */
+void clave__conns_drop_stalled(struct server *s);
 int64_t clave__conns_deadline(const struct server *s);
 
-/* Takes bytes that waited, if any may be taken now. */
+/* Processes input from the backlog, if it may be processed now. */
 void clave__conn_resume(struct server_conn *c);
-/* Releases what has become durable. */
+/* Releases output that has become durable. */
 void clave__conn_release(struct server_conn *c);
 
 /* ---- messages in ----------------------------------------------------------------------------- */
 
 /* The first frame: connect.c. */
 void clave__conn_connect(struct server_conn *c, const uint8_t *p, size_t n);
-/* Four letters in place of a length: four_letter.c. */
+/* Four letters in place of a length: figures/four_letter.c. */
 void clave__conn_word(struct server_conn *c, uint32_t word);
 /* A request: request.c. */
 void clave__conn_request(struct server_conn *c, const uint8_t *p, size_t n);

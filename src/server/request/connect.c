@@ -1,11 +1,12 @@
-/* connect.c - the handshake: a new session, one that goes on, or a refusal. And how sessions
- * begin and end, in the log and in the tree. */
+/* connect.c - the handshake: a new session, a re-attached one, or a refusal. conn.c passes the
+ * first frame of a connection. A new session is logged before its id can leave; re-attaching logs
+ * nothing. end_session.c is the other end. */
 #include <string.h>
 
 #include "server/request/conn.h"
 #include "server/request/write.h"
 
-/* ---- the response ------------------------------------------------------------------------- */
+/* ---- the response ---------------------------------------------------------------------------- */
 
 static void respond(struct server_conn *c, const struct wire_connect_request *q)
 {
@@ -27,12 +28,12 @@ static void attach(struct server_conn *c, struct session *session)
     c->session = session;
     session->conn = c;
     c->state = CONN_SERVING;
-    c->frames.max_frame = c->s->max_frame; /* it has shown that it is a client */
-    list_remove(&c->in_strangers);
+    c->frames.max_frame = c->s->max_frame; /* with a session, longer frames are allowed */
+    list_remove(&c->in_sessionless);
     clave__session_touch(&c->s->sessions, session);
 }
 
-/* ---- a new session ------------------------------------------------------------------------- */
+/* ---- a new session --------------------------------------------------------------------------- */
 
 static clave_err create_session(struct server *s, int32_t timeout_ms, struct session **out)
 {
@@ -63,7 +64,7 @@ static void open_session(struct server_conn *c, const struct wire_connect_reques
     respond(c, q);
 }
 
-/* ---- a session that goes on ------------------------------------------------------------------ */
+/* ---- a re-attached session ------------------------------------------------------------------- */
 
 static bool is_password_of(int64_t id, struct jbytes passwd)
 {
@@ -72,8 +73,9 @@ static bool is_password_of(int64_t id, struct jbytes passwd)
     return clave__jbytes_eq(passwd, clave__jbytes_n(right, sizeof right));
 }
 
-/* Nothing is logged: the disk keeps the timeout of the beginning. So it gets no longer one, unlike
- * Apache's: the client would rely on it, and a server that is started again count by the other. */
+/* Nothing is logged: the disk keeps the first timeout. So, unlike in Apache, the session never gets
+ * a longer one: the client would rely on it, but a restarted server would count by the logged one.
+ */
 static void resume_session(struct server_conn *c, const struct wire_connect_request *q,
                            int32_t timeout_ms)
 {

@@ -1,8 +1,10 @@
-/* end_session.c - closing and expiry: one transaction that removes what the session owns. */
+/* end_session.c - closing and expiry of a session: one transaction that removes everything it owns.
+ * request.c calls it for closeSession, server.c when a session's time has passed. The session
+ * leaves the table only after the transaction has been logged. */
 #include "server/request/write.h"
 
-/* A session's node has no children, but in data of others, with a TTL of before 3.5.4 say: they
- * go with it. */
+/* An ephemeral node has no children, except in data written by others (TTL nodes from before 3.5.4,
+ * for instance): its children go with it. */
 static struct node *lowest_of(struct node *n)
 {
     while (!list_empty(&n->children))

@@ -1,8 +1,9 @@
-/* multi.c - several ops as one: all or nothing for writes, each by itself for reads. */
+/* multi.c - multi: several writes in one transaction, all or nothing. request.c dispatches to it;
+ * the ops themselves are in write.c, multiRead is in read.c. */
 #include "server/request/read.h"
 #include "server/request/write.h"
 
-/* ---- writes -------------------------------------------------------------------------------- */
+/* ---- writes ---------------------------------------------------------------------------------- */
 
 static bool may_be_in_multi(int32_t op)
 {
@@ -30,12 +31,12 @@ static bool all_may_be_in_multi(const struct wire_ops *ops)
     return true;
 }
 
-/* What the newest change answers with: its Stat is the one of this moment. */
+/* Writes the result of the newest change; its Stat is that of this moment, before later ops. */
 static void put_made(struct jwriter *w, const struct change *c)
 {
     struct wire_result res = {.op = c->type, .path = c->path};
     if (c->type == OP_CREATE_CONTAINER || c->type == OP_CREATE_TTL)
-        res.op = OP_CREATE2; /* Apache answers all that have a Stat alike */
+        res.op = OP_CREATE2; /* Apache answers every create with a Stat as a create2 */
     if (c->node)
         res.stat = clave__node_wire_stat(c->node);
     clave__wire_put_result(w, &res);
@@ -47,7 +48,7 @@ static void put_error(struct jwriter *w, clave_err err)
     clave__wire_put_result(w, &res);
 }
 
-/* Makes one op after the other, with their results in s->results; *done is how many. */
+/* Makes one op after another, with their results in s->results; *done counts those made. */
 static clave_err make_all(struct server_conn *c, const struct wire_ops *ops, int32_t *done)
 {
     struct server *s = c->s;
@@ -65,8 +66,8 @@ static clave_err make_all(struct server_conn *c, const struct wire_ops *ops, int
     return w.err == CLAVE_OK ? CLAVE_OK : CLAVE_ENOMEM;
 }
 
-/* Takes all back and records it so: the ops before the culprit as they were, the culprit with
- * its code, those behind it with -2. */
+/* Undoes everything and records the failure as Apache does: the ops before the one that failed with
+ * 0, that one with its code, those after it with -2. */
 static clave_err record_failure(struct server_conn *c, int32_t count, int32_t done, clave_err why)
 {
     struct server *s = c->s;
@@ -108,7 +109,7 @@ void clave__conn_multi(struct server_conn *c, const struct wire_request *q, bool
     }
     clave__write_begin(s, c->session->id, q->xid, OP_MULTI);
     clave_err err = make_all(c, ops, &done);
-    if (err == CLAVE_EMARSHALLING) { /* a path that is null: the whole is no request */
+    if (err == CLAVE_EMARSHALLING) { /* a null path makes the whole request malformed */
         clave__txn_undo(&s->txn);
         clave__txn_end(&s->txn);
         clave__conn_write(c, q, true);

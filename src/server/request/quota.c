@@ -1,3 +1,6 @@
+/* quota.c - counting and checking quotas; see quota.h. write.c checks before a change and notes
+ * after it; server.c recounts when it starts. With no quota set, every call returns after one
+ * lookup. */
 #include "server/request/quota.h"
 
 #include <inttypes.h>
@@ -15,7 +18,7 @@ struct figures {
     int64_t bytes;
 };
 
-/* ---- finding ------------------------------------------------------------------------------- */
+/* ---- finding --------------------------------------------------------------------------------- */
 
 static bool has_any(const struct server *s)
 {
@@ -54,7 +57,7 @@ static bool ends_with(struct jbytes path, const char *name)
     return (size_t)path.n > n && memcmp(path.p + path.n - n, name, n) == 0;
 }
 
-/* The path whose quota this node is a part of. n = 0: it is none. */
+/* The path whose quota this node belongs to. n = 0: it is not part of a quota. */
 static struct jbytes quota_of(struct jbytes part, const char *name)
 {
     const size_t root = sizeof quota_root - 1;
@@ -63,9 +66,9 @@ static struct jbytes quota_of(struct jbytes part, const char *name)
     return clave__jbytes_n(part.p + root, (size_t)part.n - root - strlen(name));
 }
 
-/* ---- figures -------------------------------------------------------------------------------- */
+/* ---- figures --------------------------------------------------------------------------------- */
 
-/* The number behind `key` in "count=2,bytes=8" or "...=;byteHardLimit=9"; false: there is none. */
+/* The number after `key` in "count=2,bytes=8" or "...=;byteHardLimit=9"; false: there is none. */
 static bool get_figure(const struct node *n, const char *key, int64_t *out)
 {
     const size_t len = strlen(key);
@@ -93,7 +96,7 @@ static bool get_stats(const struct node *n, struct figures *out)
     return get_figure(n, "count=", &out->nodes) && get_figure(n, "bytes=", &out->bytes);
 }
 
-/* Only the data change. Without memory for it the figures are behind until the next start. */
+/* Only the data change, no version. Without memory the figures are wrong until the next start. */
 static void put_stats(struct server *s, struct node *n, const struct figures *f)
 {
     char text[64];
@@ -141,8 +144,7 @@ static void quota_add(struct server *s, struct jbytes path, int64_t nodes, int64
     put_stats(s, stats, &f);
 }
 
-/* ---- changes -----------------------------------------------------------------------------------
- */
+/* ---- changes --------------------------------------------------------------------------------- */
 
 static void quota_note(struct server *s, const struct change *c)
 {
@@ -166,7 +168,7 @@ static void quota_note(struct server *s, const struct change *c)
     }
 }
 
-/* New figures are right from the beginning; they count what is there now. */
+/* A new stats node starts with what exists now. */
 static void quota_begin(struct server *s, const struct change *c)
 {
     bool is_new = c->type == OP_CREATE || c->type == OP_CREATE2;
@@ -199,8 +201,7 @@ void clave__quota_recount(struct server *s)
     }
 }
 
-/* ---- limits
- * -------------------------------------------------------------------------------------- */
+/* ---- limits ---------------------------------------------------------------------------------- */
 
 clave_err clave__quota_check(struct server *s, struct jbytes path, int64_t nodes, int64_t bytes)
 {

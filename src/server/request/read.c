@@ -1,10 +1,13 @@
+/* read.c - requests that change nothing: exists, getData, getChildren, getACL, sync and so on, and
+ * multiRead. request.c dispatches to it. The reply waits until everything it shows is durable,
+ * which is what makes sync work. */
 #include "server/request/read.h"
 
 #include <string.h>
 
-/* ---- finding ------------------------------------------------------------------------------- */
+/* ---- finding --------------------------------------------------------------------------------- */
 
-/* What one has to be allowed; any one of the bits will do. */
+/* The permissions of which the client needs at least one. */
 static int32_t perms_for(int32_t op)
 {
     return op == OP_GET_ACL ? PERM_READ | PERM_ADMIN : PERM_READ;
@@ -33,7 +36,7 @@ static bool takes_watch(int32_t op)
     return op == OP_EXISTS || op == OP_GET_DATA || op == OP_GET_CHILDREN || op == OP_GET_CHILDREN2;
 }
 
-/* A node that is not there can be watched by exists only. */
+/* Only exists can watch a node that does not exist. */
 static clave_err watch(struct server_conn *c, const struct wire_request *q, clave_err found)
 {
     bool wanted = takes_watch(q->op) && q->body.read.watch &&
@@ -43,7 +46,7 @@ static clave_err watch(struct server_conn *c, const struct wire_request *q, clav
     return clave__watch_add(&c->s->watches, &c->watcher, q->body.read.path, mark_for(q->op));
 }
 
-/* ---- answers -------------------------------------------------------------------------------- */
+/* ---- answers --------------------------------------------------------------------------------- */
 
 static void read_put_names(struct jwriter *w, const struct node *n)
 {
@@ -106,7 +109,7 @@ static bool read_is_blank(struct jbytes s)
     return true;
 }
 
-/* A prefix of the text, not of the path; nothing and "/" are everything. */
+/* The prefix is one of the text, not of the path; an empty prefix and "/" match everything. */
 static void read_put_ephemerals(struct jwriter *w, const struct server_conn *c,
                                 struct jbytes prefix)
 {
@@ -125,7 +128,7 @@ static void read_put_ephemerals(struct jwriter *w, const struct server_conn *c,
     clave__jput_int_at(w, at, count);
 }
 
-/* ---- requests ------------------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 static bool names_node(int32_t op)
 {
@@ -148,7 +151,7 @@ void clave__conn_read(struct server_conn *c, const struct wire_request *q, bool 
     if (err == CLAVE_OK && n)
         read_put_node(&m.w, c, q->op, n);
     else if (err == CLAVE_OK && q->op == OP_SYNC)
-        clave__jput_bytes(&m.w, path); /* everything before it is durable when it leaves */
+        clave__jput_bytes(&m.w, path); /* when it leaves, everything before it is durable */
     else if (err == CLAVE_OK)
         read_put_ephemerals(&m.w, c, path);
     clave__message_end(&m, true);
@@ -175,12 +178,12 @@ static void put_read_result(struct jwriter *w, struct server_conn *c, const stru
     read_put_names(w, n);
 }
 
-/* Reads with an error of their own each. Their watch flag means nothing. */
+/* Each read has an error of its own. Their watch flags are ignored. */
 void clave__conn_multi_read(struct server_conn *c, const struct wire_request *q, bool malformed)
 {
-    struct jreader read_r = clave__wire_ops_reader(&q->body.multi);
+    struct jreader r = clave__wire_ops_reader(&q->body.multi);
     struct wire_op op;
-    while (!malformed && clave__wire_get_op(&read_r, &op))
+    while (!malformed && clave__wire_get_op(&r, &op))
         malformed = op.op != OP_GET_DATA && op.op != OP_GET_CHILDREN;
     if (malformed) {
         clave__conn_reply(c, q->xid, c->s->last_zxid, CLAVE_EMARSHALLING);
@@ -188,8 +191,8 @@ void clave__conn_multi_read(struct server_conn *c, const struct wire_request *q,
     }
     struct message m = clave__message_begin(c);
     clave__message_header(&m, q->xid, c->s->last_zxid, CLAVE_OK);
-    read_r = clave__wire_ops_reader(&q->body.multi);
-    while (clave__wire_get_op(&read_r, &op))
+    r = clave__wire_ops_reader(&q->body.multi);
+    while (clave__wire_get_op(&r, &op))
         put_read_result(&m.w, c, &op);
     clave__wire_put_ops_end(&m.w);
     clave__message_end(&m, true);

@@ -1,4 +1,4 @@
-/* read.h - requests that change nothing, and watches. */
+/* read.h - requests that change nothing (read.c), and those about watches (watch_ops.c). */
 #ifndef CLAVE_SERVER_REQUEST_READ_H
 #define CLAVE_SERVER_REQUEST_READ_H
 

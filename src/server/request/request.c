@@ -1,5 +1,6 @@
-/* request.c - a frame of a connection with a session: to whom it goes. And the requests that
- * are about the connection itself. */
+/* request.c - decodes a frame of a connection with a session and dispatches it by opcode; also
+ * answers the requests that concern the connection itself (auth, sasl, whoAmI). conn.c calls it for
+ * every frame after the handshake. A new opcode needs a case in dispatch(). */
 #include "server/request/read.h"
 #include "server/request/write.h"
 
@@ -22,7 +23,7 @@ static void authenticate(struct server_conn *c, const struct wire_request *q, bo
     clave__conn_close(c);
 }
 
-/* Without SASL: nothing, and no error. */
+/* There is no SASL: answers with no token and no error. */
 static void answer_sasl(struct server_conn *c, int32_t xid)
 {
     struct message m = clave__message_begin(c);
@@ -39,7 +40,7 @@ static void who_am_i(struct server_conn *c, int32_t xid)
     clave__message_end(&m, true);
 }
 
-/* As Apache: its answer, then the end. */
+/* As Apache does: answers, then closes. */
 static void server_request_refuse(struct server_conn *c, int32_t xid, int32_t op)
 {
     clave__log(&c->s->log, CLAVE_LOG_WARN, "%s is closed: request of type %d", c->peer.text,
@@ -48,8 +49,7 @@ static void server_request_refuse(struct server_conn *c, int32_t xid, int32_t op
     clave__conn_close(c);
 }
 
-/* ---- to whom a request goes -------------------------------------------------------------------
- */
+/* ---- dispatch -------------------------------------------------------------------------------- */
 
 static void dispatch(struct server_conn *c, const struct wire_request *q, bool malformed)
 {
@@ -127,7 +127,7 @@ void clave__conn_request(struct server_conn *c, const uint8_t *p, size_t n)
     c->last_xid = q.xid;
     if (q.op >= 0 && (size_t)q.op < sizeof s->requests / sizeof *s->requests)
         s->requests[q.op]++;
-    /* An auth packet alone does not show that the client lives, as in Apache. */
+    /* As in Apache, an auth packet alone is not a sign of life. */
     if (q.op != OP_AUTH)
         clave__session_touch(&s->sessions, c->session);
     dispatch(c, &q, r.bad);

@@ -1,3 +1,6 @@
+/* session.c - the table of sessions and the ring that expires them; see session.h. Every session in
+ * the table is in the ring or in `due`, and expires at the end of a tick, never earlier than its
+ * timeout. */
 #include "server/request/session.h"
 
 #include "base/memory.h"
@@ -5,7 +8,7 @@
 /* Apache marks ids with the server's number in the top byte; a standalone server is 1. */
 enum { SERVER_ID = 1, ID_SHIFT = 56 };
 
-/* ---- ids and passwords -------------------------------------------------------------------- */
+/* ---- ids and passwords ----------------------------------------------------------------------- */
 
 /* java.util.Random, seeded with the id and Apache's constant. */
 void clave__session_password(int64_t id, uint8_t out[WIRE_PASSWORD_LEN])
@@ -27,14 +30,14 @@ int64_t clave__sessions_new_id(struct sessions *t)
     return t->next_id++;
 }
 
-/* A clock that was set back must not give an id out again. */
+/* A clock that was set back must not produce an id twice. */
 static void note_id(struct sessions *t, int64_t id)
 {
     if (id >> ID_SHIFT == SERVER_ID && id >= t->next_id)
         t->next_id = id + 1;
 }
 
-/* ---- the ring ----------------------------------------------------------------------------- */
+/* ---- the ring -------------------------------------------------------------------------------- */
 
 static int64_t end_of_tick(const struct sessions *t, int64_t at)
 {
@@ -51,20 +54,20 @@ static void put_in_ring(struct sessions *t, struct session *s)
     list_push_back(&t->ring[tick % SESSION_RING], &s->in_ring);
 }
 
-/* Only the time is noted: the session moves when its place in the ring comes up. */
+/* Only notes the time; the session moves when its place in the ring comes up. */
 void clave__session_touch(struct sessions *t, struct session *s)
 {
     s->expires = end_of_tick(t, t->now + s->timeout_ms);
 }
 
-void clave__session_spare(struct sessions *t, struct session *s)
+void clave__session_postpone(struct sessions *t, struct session *s)
 {
     s->expires = end_of_tick(t, t->now);
     list_remove(&s->in_ring);
     put_in_ring(t, s);
 }
 
-void clave__sessions_spare_all(struct sessions *t, int64_t now)
+void clave__sessions_postpone_all(struct sessions *t, int64_t now)
 {
     int64_t least = end_of_tick(t, now + t->tick_ms);
     for (struct map_node *n = NULL; (n = clave__map_next(&t->table, n));) {
@@ -107,7 +110,7 @@ int64_t clave__sessions_deadline(const struct sessions *t)
     return INT64_MAX;
 }
 
-/* ---- the table ------------------------------------------------------------------------------ */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 static bool server_session_has_id(const struct map_node *node, const void *key)
 {

@@ -1,4 +1,4 @@
-/* session.h - the sessions: ids and passwords, and when each expires. */
+/* session.h - the server's sessions: ids and passwords, and when each expires. */
 #ifndef CLAVE_SERVER_REQUEST_SESSION_H
 #define CLAVE_SERVER_REQUEST_SESSION_H
 
@@ -8,7 +8,7 @@
 #include "server/server.h"
 #include "wire/proto.h"
 
-/* Expiry looks at a ring of ticks: a session further ahead waits in the last one and is
+/* Expiry is a ring of ticks. A session that expires beyond the ring waits in the last tick and is
  * looked at again. */
 enum { SESSION_RING = 64 };
 
@@ -18,7 +18,7 @@ struct session {
     int64_t id;
     int64_t expires;           /* the end of a tick */
     int32_t timeout_ms;        /* as the last connect negotiated it */
-    int32_t logged_timeout_ms; /* as createSession did: what the disk knows */
+    int32_t logged_timeout_ms; /* as createSession logged it */
     struct server_conn *conn;  /* NULL: nobody is connected */
 };
 
@@ -38,25 +38,25 @@ void clave__sessions_fini(struct sessions *t);
 
 /* An id that no session has. */
 int64_t clave__sessions_new_id(struct sessions *t);
-/* Adds a session with its full timeout. ENOMEM. An id that is known is given back as it
- * is, with this timeout. */
+/* Adds a session with its full timeout. A session that exists already is returned, with this
+ * timeout. ENOMEM. */
 clave_err clave__sessions_add(struct sessions *t, int64_t id, int32_t timeout_ms,
                               struct session **out);
 struct session *clave__sessions_find(const struct sessions *t, int64_t id);
-/* The connection, if any, is the caller's to see to. */
+/* The caller takes care of the session's connection, if any. */
 void clave__sessions_remove(struct sessions *t, struct session *s);
 
-/* Clients may come: every session has its full timeout from now on. */
+/* Clients may connect: every session has its full timeout from now on. */
 void clave__sessions_start(struct sessions *t, int64_t now, int64_t wall);
-/* The session has its timeout anew. */
+/* The session gets its full timeout anew. */
 void clave__session_touch(struct sessions *t, struct session *s);
-/* Puts the end off by a tick. */
-void clave__session_spare(struct sessions *t, struct session *s);
-/* No session ends within a tick from now. */
-void clave__sessions_spare_all(struct sessions *t, int64_t now);
+/* Postpones the session's expiry by a tick. */
+void clave__session_postpone(struct sessions *t, struct session *s);
+/* Postpones every expiry to at least a tick from now. */
+void clave__sessions_postpone_all(struct sessions *t, int64_t now);
 void clave__sessions_advance(struct sessions *t, int64_t now);
-/* The next session whose time is over, each once after an _advance; the caller removes or
- * spares it. NULL: none. */
+/* The next session whose time has passed, each once after an _advance; the caller removes or
+ * postpones it. NULL: none. */
 struct session *clave__sessions_next_due(struct sessions *t);
 /* When to call _advance; INT64_MAX: never. */
 int64_t clave__sessions_deadline(const struct sessions *t);

@@ -1,9 +1,10 @@
-/* watch_ops.c - requests about watches alone. */
+/* watch_ops.c - requests that concern only watches: setWatches, addWatch, checkWatches,
+ * removeWatches. request.c dispatches to it; the table of watches is tree/watch.c. */
 #include "server/request/read.h"
 
 /* ---- setWatches ------------------------------------------------------------------------------ */
 
-/* What a client that was away has missed, or a watch that it has again. */
+/* For each path a re-attached client gets the event that it missed, or its watch again. */
 struct catch_up {
     struct server_conn *c;
     int64_t since; /* the newest zxid it has seen */
@@ -31,7 +32,7 @@ static int32_t missed_by_child(const struct node *n, int64_t since)
     return n->stat.pzxid > since ? EVENT_CHILDREN_CHANGED : 0;
 }
 
-/* A persistent watch is armed and tells nothing of the past. */
+/* A persistent watch is set again; it reports no past events. */
 static int32_t missed_by_persistent(const struct node *n, int64_t since)
 {
     (void)n;
@@ -81,8 +82,7 @@ static clave_err set_watches(struct server_conn *c, const struct wire_set_watche
     return err;
 }
 
-/* ---- the others -------------------------------------------------------------------------------
- */
+/* ---- the others ------------------------------------------------------------------------------ */
 
 static clave_err add_watch(struct server_conn *c, const struct wire_path_type *m)
 {
@@ -145,6 +145,6 @@ void clave__conn_watch(struct server_conn *c, const struct wire_request *q, bool
     struct message m = clave__message_begin(c);
     clave__message_header(&m, q->xid, c->s->last_zxid, err);
     if (err == CLAVE_OK && q->op == OP_ADD_WATCH)
-        clave__jput_int(&m.w, 0); /* an ErrorResponse that says ok */
+        clave__jput_int(&m.w, 0); /* an ErrorResponse with code OK */
     clave__message_end(&m, true);
 }

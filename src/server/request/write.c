@@ -1,5 +1,6 @@
-/* write.c - requests that change something: the checks of each op in ZooKeeper's order, then
- * one transaction. Also one that fails takes a zxid and is logged. */
+/* write.c - requests that change something: the checks of each op in ZooKeeper's order, then one
+ * transaction, its events and the reply. request.c and multi.c call it, sweep.c and end_session.c
+ * use its transactions. As in ZooKeeper, a request that fails takes a zxid and is logged too. */
 #include "server/request/write.h"
 
 #include <stdio.h>
@@ -8,7 +9,7 @@
 #include "base/path.h"
 #include "server/request/quota.h"
 
-/* ---- transactions -------------------------------------------------------------------------- */
+/* ---- transactions ---------------------------------------------------------------------------- */
 
 void clave__write_begin(struct server *s, int64_t client, int32_t cxid, int32_t type)
 {
@@ -16,15 +17,15 @@ void clave__write_begin(struct server *s, int64_t client, int32_t cxid, int32_t 
     clave__txn_begin(&s->txn, &head);
 }
 
-struct telling {
+struct event_delivery {
     int64_t zxid;
     const struct acl *acl;
 };
 
-/* An event tells that a node is there: only those who may read it are told. */
-static void write_tell(void *arg, struct watcher *w, const struct watch_event *ev)
+/* An event reveals that a node exists, so only clients that may read the node get it. */
+static void write_send_event(void *arg, struct watcher *w, const struct watch_event *ev)
 {
-    const struct telling *t = arg;
+    const struct event_delivery *t = arg;
     struct server_conn *c = LIST_ENTRY(w, struct server_conn, watcher);
     if (clave__acl_allows(t->acl, &c->who, PERM_READ))
         clave__conn_send_event(c, t->zxid, ev);
@@ -32,14 +33,14 @@ static void write_tell(void *arg, struct watcher *w, const struct watch_event *e
 
 static void write_fire(struct server *s, int32_t type, const struct node *n)
 {
-    struct telling t = {s->txn.head.zxid, n->acl};
+    struct event_delivery t = {s->txn.head.zxid, n->acl};
     struct watch_event ev = {type, clave__node_path_bytes(n), ++s->event_number};
     if (ev.path.n == 0)
         ev.path = clave__jbytes("/");
-    clave__watch_fire(&s->watches, &ev, write_tell, &t);
+    clave__watch_fire(&s->watches, &ev, write_send_event, &t);
 }
 
-static void tell_change(struct server *s, const struct change *c)
+static void fire_change(struct server *s, const struct change *c)
 {
     switch (c->type) {
     case OP_CREATE:
@@ -57,7 +58,7 @@ static void tell_change(struct server *s, const struct change *c)
     case OP_SET_DATA:
         write_fire(s, EVENT_DATA_CHANGED, c->node);
         break;
-    default: /* setACL and check tell nobody */
+    default: /* setACL and check fire no events */
         break;
     }
 }
@@ -73,7 +74,7 @@ clave_err clave__write_commit(struct server *s)
     clave__quota_note(s);
     for (size_t i = 0; i < s->txn.count && s->watches.count > 0; i++)
         if (s->txn.changes[i].state == CHANGE_DONE)
-            tell_change(s, &s->txn.changes[i]);
+            fire_change(s, &s->txn.changes[i]);
     return CLAVE_OK;
 }
 
@@ -88,8 +89,7 @@ clave_err clave__write_fail(struct server *s, clave_err why)
     return clave__log_append(s);
 }
 
-/* ---- what the ops check -----------------------------------------------------------------------
- */
+/* ---- checks ---------------------------------------------------------------------------------- */
 
 static clave_err check_shape(struct jbytes path)
 {
@@ -101,7 +101,8 @@ static clave_err check_shape(struct jbytes path)
     return CLAVE_OK;
 }
 
-/* Null is no path here, and no request in check_shape: Apache looks at it in another order. */
+/* A null path is a bad argument here, but a malformed request in check_shape: Apache checks the two
+ * in a different order. */
 static clave_err check_path(struct jbytes path)
 {
     if (path.n < 0)
@@ -124,7 +125,7 @@ static clave_err check_access(const struct node *n, const struct server_conn *c,
     return clave__acl_allows(n->acl, &c->who, perm) ? CLAVE_OK : CLAVE_ENOAUTH;
 }
 
-/* -1 is any; every other one has to be the node's. */
+/* -1 matches any version; any other must be the node's. */
 static clave_err check_version(int32_t expected, int32_t version)
 {
     return expected == -1 || expected == version ? CLAVE_OK : CLAVE_EBADVERSION;
@@ -146,8 +147,7 @@ static clave_err add_change(struct server *s, int32_t type, struct jbytes path, 
     return CLAVE_OK;
 }
 
-/* ---- create -------------------------------------------------------------------------------------
- */
+/* ---- create ---------------------------------------------------------------------------------- */
 
 static bool write_is_sequential(int32_t mode)
 {
@@ -160,7 +160,7 @@ static bool has_ttl(int32_t mode)
     return mode == MODE_PERSISTENT_TTL || mode == MODE_PERSISTENT_SEQUENTIAL_TTL;
 }
 
-/* The op says whether there is a TTL, and so must the mode. */
+/* Op and mode must agree on whether there is a TTL. */
 static clave_err check_mode(const struct server *s, int32_t op, const struct wire_create *m)
 {
     if (m->flags < MODE_PERSISTENT || m->flags > MODE_PERSISTENT_SEQUENTIAL_TTL)
@@ -173,7 +173,7 @@ static clave_err check_mode(const struct server *s, int32_t op, const struct wir
     return op == OP_CREATE_TTL && !in_range ? CLAVE_EBADARGS : CLAVE_OK;
 }
 
-/* The op alone makes a container; the mode CONTAINER in another makes a plain node. */
+/* Only the op makes a container; the mode CONTAINER in another op makes a plain node. */
 static int64_t owner_of(const struct server_conn *c, int32_t op, const struct wire_create *m)
 {
     int32_t mode = m->flags;
@@ -199,7 +199,7 @@ static clave_err append_sequence(struct server *s, const struct node *parent, st
     return CLAVE_OK;
 }
 
-/* Whether a node of this path may stand there. */
+/* Whether a node may be created at this path. */
 static clave_err check_place(const struct server *s, const struct node *parent, struct jbytes path)
 {
     clave_err err = check_path(path);
@@ -217,7 +217,7 @@ static clave_err make_node(struct server *s, struct change *c, const struct wire
 {
     int32_t cversion = c->parent->stat.cversion;
     c->data = m->data;
-    /* It stays at its maximum, as in Apache. */
+    /* cversion stays at its maximum, as in Apache. */
     c->version = cversion < INT32_MAX ? cversion + 1 : cversion;
     c->acl = clave__acls_take(&s->tree.acls, acl, ACL_NEW_KEY);
     clave_err err = c->acl ? clave__txn_make(&s->txn) : CLAVE_ENOMEM;
@@ -258,8 +258,7 @@ static clave_err write_create(struct server *s, const struct server_conn *c, int
     return make_node(s, change, m, acl);
 }
 
-/* ---- the other ops
- * -------------------------------------------------------------------------------- */
+/* ---- the other ops --------------------------------------------------------------------------- */
 
 static clave_err find_child(const struct server *s, const struct server_conn *c, struct jbytes path,
                             struct node **out)
@@ -294,8 +293,8 @@ static clave_err delete_node(struct server *s, const struct server_conn *c,
     return err == CLAVE_OK ? clave__txn_make(&s->txn) : err;
 }
 
-/* Meant for the server itself. A client that sends it may do no more than delete; what a session
- * owns it may not. */
+/* deleteContainer is meant for the server itself. A client that sends it may do no more than with
+ * delete, and may not delete ephemeral nodes. */
 static clave_err delete_container(struct server *s, const struct server_conn *c, struct jbytes path)
 {
     struct node *n;
@@ -310,7 +309,7 @@ static clave_err delete_container(struct server *s, const struct server_conn *c,
     return err == CLAVE_OK ? clave__txn_make(&s->txn) : err;
 }
 
-/* The node, if there is one and the connection may do this with it. */
+/* Finds the node, if it exists and the connection has this permission. */
 static clave_err write_find_node(const struct server *s, const struct server_conn *c,
                                  struct jbytes path, int32_t perm, struct node **out)
 {
@@ -374,7 +373,7 @@ static clave_err write_check(struct server *s, const struct server_conn *c,
     if (err == CLAVE_OK)
         err = add_change(s, OP_CHECK, m->path, n, &change);
     if (err == CLAVE_OK)
-        change->version = next_version(n->stat.version); /* Apache's log has it so */
+        change->version = next_version(n->stat.version); /* as in Apache's log */
     return err;
 }
 
@@ -404,8 +403,7 @@ clave_err clave__write_op(struct server *s, const struct server_conn *c, int32_t
     }
 }
 
-/* ---- a request
- * -------------------------------------------------------------------------------------- */
+/* ---- a request ------------------------------------------------------------------------------- */
 
 static void put_result(struct jwriter *w, const struct change *c)
 {
@@ -423,7 +421,7 @@ static void put_result(struct jwriter *w, const struct change *c)
     case OP_SET_ACL:
         clave__node_put_stat(w, c->node);
         break;
-    default: /* the header is all */
+    default: /* only the header */
         break;
     }
 }

@@ -1,9 +1,11 @@
+/* x509_name.c - the subject of a certificate as Java writes it, and which texts Java accepts as
+ * one; see x509_name.h. The bytes come from clients, so nothing here trusts a length. */
 #include "server/request/x509_name.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* ---- DER ---------------------------------------------------------------------------------- */
+/* ---- DER ------------------------------------------------------------------------------------- */
 
 enum der_tag {
     DER_OID = 0x06,
@@ -22,7 +24,7 @@ struct der {
     size_t n;
 };
 
-/* One element: its tag, its content, and all of it. */
+/* One element: its tag, its content, and the element as a whole. */
 struct element {
     uint8_t tag;
     struct der content;
@@ -67,9 +69,9 @@ static bool x509_name_take(struct der *d, uint8_t tag, struct element *e)
     return take_element(d, e) && e->tag == tag;
 }
 
-/* ---- types -------------------------------------------------------------------------------- */
+/* ---- types ----------------------------------------------------------------------------------- */
 
-/* What RFC 2253 has a word for; Java writes all others as numbers. */
+/* The types with a keyword in RFC 2253; Java writes all others as numbers. */
 static const struct keyword {
     const char *word;
     uint8_t len;
@@ -124,7 +126,7 @@ static clave_err put_oid(struct buf *out, struct der oid)
     return err;
 }
 
-/* ---- values ------------------------------------------------------------------------------- */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 /* "#0c0176": the whole element. */
 static clave_err put_hex(struct buf *out, struct der d)
@@ -150,8 +152,8 @@ static bool continues(struct der d, size_t at, uint8_t from, uint8_t to)
     return at < d.n && d.p[at] >= from && d.p[at] <= to;
 }
 
-/* How many bytes the character at d takes, or what Java puts one U+FFFD for. A surrogate is
- * one of these, all three bytes of it. */
+/* The number of bytes of the character at d, or (*sound is false) of the bytes that Java replaces
+ * by one U+FFFD. All three bytes of a surrogate are one such sequence. */
 static size_t character(struct der d, bool *sound)
 {
     uint8_t lead = d.p[0];
@@ -197,7 +199,7 @@ static clave_err x509_name_put_string(struct buf *out, struct der d)
     return err;
 }
 
-/* "CN=client", or "2.5.4.5=#130131" where there is no word for the type. */
+/* "CN=client", or "2.5.4.5=#130131" for a type without a keyword. */
 static clave_err put_attribute(struct buf *out, struct der *set)
 {
     struct element pair, type, value;
@@ -215,7 +217,7 @@ static clave_err put_attribute(struct buf *out, struct der *set)
                                         : put_hex(out, value.whole);
 }
 
-/* One step of the name: its attributes in their order, with '+' between. */
+/* One step of the name: its attributes in order, joined by '+'. */
 static clave_err put_step(struct buf *out, struct der set)
 {
     clave_err err = set.n > 0 ? CLAVE_OK : CLAVE_EINVAL;
@@ -251,7 +253,7 @@ clave_err clave__x509_name_put(struct buf *out, const void *der, size_t n)
     return err;
 }
 
-/* ---- what may stand in an access list ----------------------------------------------------- */
+/* ---- ids in access lists --------------------------------------------------------------------- */
 
 struct text {
     const char *p;
@@ -346,7 +348,7 @@ static bool take_type(struct text *t)
     return is_type(from, n);
 }
 
-/* Behind a backslash: a character that may need one, or two hexadecimal digits. */
+/* After a backslash: a character that may need one, or two hexadecimal digits. */
 static bool take_escape(struct text *t)
 {
     if (t->p == t->end)
@@ -381,7 +383,7 @@ static unsigned octet(const char *p)
     return v;
 }
 
-/* One element in DER; a long one's length is taken on trust. */
+/* One DER element; the length of a long one is not checked. */
 static bool take_hex(struct text *t)
 {
     const char *from = ++t->p;

@@ -1,4 +1,4 @@
-/* checksum.h - Adler-32 as Apache's files have it, over any number of bytes. */
+/* checksum.h - Adler-32 as in Apache's files, over any number of bytes. */
 #ifndef CLAVE_SERVER_STORE_CHECKSUM_H
 #define CLAVE_SERVER_STORE_CHECKSUM_H
 
@@ -8,7 +8,7 @@
 
 enum { CHECKSUM_START = 1 };
 
-/* Goes on from `sum`, which begins as CHECKSUM_START. */
+/* Continues from `sum`, which begins as CHECKSUM_START. */
 static inline uint32_t clave__checksum(uint32_t sum, const uint8_t *p, size_t n)
 {
     const size_t most = (size_t)1 << 30; /* zlib takes an unsigned int */

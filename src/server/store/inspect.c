@@ -1,3 +1,6 @@
+/* inspect.c - reads the records of a log without applying them, and walks a loaded server; see
+ * inspect.h. `clave data` and the tests call it. It shares log_read.c with recovery, so both agree
+ * on what is a record, a torn tail or damage. */
 #include "server/store/inspect.h"
 
 #include <stdarg.h>
@@ -9,7 +12,7 @@
 
 enum { DIGEST_VERSION = 2 };
 
-/* ---- one change ----------------------------------------------------------------------------- */
+/* ---- one change ------------------------------------------------------------------------------ */
 
 static void get_new_node(struct jreader *r, struct log_change *c)
 {
@@ -22,7 +25,7 @@ static void get_new_node(struct jreader *r, struct log_change *c)
         c->ttl_ms = clave__jget_long(r);
 }
 
-/* false: nothing of this type is ever recorded. */
+/* false: the bytes are cut short, or no such type is ever recorded. */
 static bool get_change(struct jreader *r, int32_t type, struct log_change *c)
 {
     *c = (struct log_change){.type = type};
@@ -59,8 +62,7 @@ static bool get_change(struct jreader *r, int32_t type, struct log_change *c)
     return !r->bad;
 }
 
-/* ---- an entry ---------------------------------------------------------------------------------
- */
+/* ---- an entry -------------------------------------------------------------------------------- */
 
 static bool get_multi(struct jreader *r, struct log_entry *e)
 {
@@ -109,7 +111,7 @@ static bool get_body(struct jreader *r, struct log_entry *e)
     }
 }
 
-/* false: it is no transaction. */
+/* false: the record is not a transaction. */
 static bool get_entry(const struct record *rec, struct log_entry *e)
 {
     struct jreader r = clave__jreader(rec->payload, rec->n);
@@ -152,8 +154,7 @@ bool clave__log_entry_change(const struct log_entry *e, int32_t i, struct log_ch
     }
 }
 
-/* ---- a file ------------------------------------------------------------------------------------
- */
+/* ---- a file ---------------------------------------------------------------------------------- */
 
 __attribute__((format(printf, 2, 3))) static enum log_step damaged(struct log_walk *w,
                                                                    const char *fmt, ...)
@@ -175,7 +176,7 @@ bool clave__log_walk(struct log_walk *w, const void *p, size_t n)
     if (memcmp(p, "ZKLG", 4) == 0 && n >= SERVER_LOG_HEADER)
         return true;
     w->at = 0;
-    damaged(w, "it does not begin as a transaction log, with ZKLG and a whole header");
+    damaged(w, "it does not begin with ZKLG and a whole header, as a transaction log does");
     return false;
 }
 
@@ -207,13 +208,13 @@ enum log_step clave__log_walk_next(struct log_walk *w, struct log_entry *out)
         break;
     }
     if (rec.zxid == INT64_MAX)
-        return damaged(w, "the record at offset %zu has the last zxid there is", w->at);
+        return damaged(w, "the record at offset %zu has the largest possible zxid", w->at);
     bool gap = w->last_zxid != 0 && !clave__log_follows(w->last_zxid, rec.zxid);
     if (gap && rec.zxid <= w->last_zxid)
-        return damaged(w, "the record at offset %zu has zxid 0x%llx, behind 0x%llx", w->at,
+        return damaged(w, "the record at offset %zu has zxid 0x%llx, after 0x%llx", w->at,
                        (unsigned long long)rec.zxid, (unsigned long long)w->last_zxid);
     if (!get_entry(&rec, out))
-        return damaged(w, "the record at offset %zu, zxid 0x%llx, is no transaction", w->at,
+        return damaged(w, "the record at offset %zu, zxid 0x%llx, is not a transaction", w->at,
                        (unsigned long long)rec.zxid);
     out->size = LOG_RECORD_HEAD + rec.n + 1;
     w->at += out->size;
@@ -223,8 +224,7 @@ enum log_step clave__log_walk_next(struct log_walk *w, struct log_entry *out)
     return LOG_STEP_ENTRY;
 }
 
-/* ---- what a server has loaded -----------------------------------------------------------------
- */
+/* ---- what a server has loaded ---------------------------------------------------------------- */
 
 void clave__server_each_node(const struct server *s,
                              void (*visit)(void *arg, const struct node_view *n), void *arg)

@@ -1,4 +1,6 @@
-/* log.c - the records of Apache's transaction log: checksum, length, payload, 'B'. */
+/* log.c - writes and replays the records of Apache's transaction log: checksum, length, payload,
+ * 'B'. write.c appends, recovery (the driver's) replays. s->last_zxid is always the zxid of the
+ * newest record appended or replayed, or that of the snapshot before the first. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +16,7 @@ void clave__server_log_header(uint8_t out[SERVER_LOG_HEADER])
     memcpy(out, "ZKLG\0\0\0\2" LOG_DBID, SERVER_LOG_HEADER);
 }
 
-/* ---- writing ---------------------------------------------------------------------------- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 clave_err clave__log_append(struct server *s)
 {
@@ -58,7 +60,7 @@ void clave__server_log_taken(struct server *s)
     clave__buf_clear(&s->pending);
 }
 
-/* The memory changes hands, not the limits. */
+/* Only the memory changes hands, not the limits. */
 void clave__server_log_swap(struct server *s, struct buf *empty)
 {
     struct buf full = s->pending;
@@ -71,7 +73,7 @@ void clave__server_log_swap(struct server *s, struct buf *empty)
     empty->tail = full.tail;
 }
 
-/* ---- reading ------------------------------------------------------------------------------ */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 static clave_err update_sessions(struct server *s)
 {
@@ -85,7 +87,7 @@ static clave_err update_sessions(struct server *s)
     return CLAVE_OK;
 }
 
-/* What the digest behind a record says about the tree. */
+/* What the digest after a record says about the tree. */
 enum proof { PROOF_NONE, PROOF_SAME, PROOF_OTHER };
 
 static enum proof check_digest(struct server *s, struct jreader *r)
@@ -147,13 +149,13 @@ __attribute__((format(printf, 2, 3))) static clave_err damaged(struct log_replay
 
 static clave_err gap_damage(struct log_replay *out)
 {
-    return damaged(out, "the record at offset %zu has zxid 0x%llx, behind 0x%llx", out->gap_at,
+    return damaged(out, "the record at offset %zu has zxid 0x%llx, after 0x%llx", out->gap_at,
                    (unsigned long long)out->gap_to, (unsigned long long)out->gap_from);
 }
 
 /* Apache takes a zxid for some requests that it then does not log. The records around such a gap
- * stand side by side, which no damage makes them do; and the next digest has to show that nothing
- * was done in it. */
+ * follow each other directly, which damage cannot cause; and the next digest must show that nothing
+ * was changed in the gap. */
 static clave_err cross_gap(struct server *s, enum proof proof, struct log_replay *out)
 {
     if (out->gap_from == 0 || proof == PROOF_NONE)
@@ -177,7 +179,7 @@ static clave_err replay_next(struct server *s, const struct record *rec, size_t 
                        at, (unsigned long long)rec->zxid, (unsigned long long)s->last_zxid);
     clave_err err = replay_record(s, rec, &proof);
     if (err == CLAVE_EPROTO)
-        return damaged(out, "the record at offset %zu, zxid 0x%llx, is no transaction", at,
+        return damaged(out, "the record at offset %zu, zxid 0x%llx, is not a transaction", at,
                        (unsigned long long)rec->zxid);
     return err == CLAVE_OK ? cross_gap(s, proof, out) : err;
 }
@@ -188,7 +190,7 @@ static clave_err take_record(struct server *s, const struct record *rec, size_t 
     int64_t before = out->last_zxid;
     clave_err err = CLAVE_OK;
     if (rec->zxid == INT64_MAX)
-        return damaged(out, "the record at offset %zu has the last zxid there is", at);
+        return damaged(out, "the record at offset %zu has the largest possible zxid", at);
     if (before != 0 && !clave__log_follows(before, rec->zxid)) {
         out->gap_from = before;
         out->gap_to = rec->zxid;
@@ -199,7 +201,7 @@ static clave_err take_record(struct server *s, const struct record *rec, size_t 
     if (rec->zxid > s->last_zxid)
         err = replay_next(s, rec, at, out);
     else
-        out->gap_from = 0; /* in front of the snapshot, which has it behind it */
+        out->gap_from = 0; /* the gap is older than the snapshot */
     if (err != CLAVE_OK)
         return err;
     if (before == 0)
@@ -237,7 +239,7 @@ clave_err clave__server_replay_log(struct server *s, const void *p, size_t n,
         return CLAVE_OK;
     }
     if (n >= 4 && memcmp(bytes, "ZKLG", 4) != 0)
-        return damaged(out, "it does not begin as a transaction log, with ZKLG");
+        return damaged(out, "it does not begin with ZKLG, as a transaction log does");
     if (n < SERVER_LOG_HEADER) {
         out->torn = n > 0;
         return CLAVE_OK;

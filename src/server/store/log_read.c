@@ -1,3 +1,6 @@
+/* log_read.c - recognises records in the bytes of a log, and decides what the first thing that is
+ * not a record means; see log_read.h. log.c (recovery) and inspect.c call it. What may have been
+ * durable is DAMAGED, never TORN: no acknowledged write is dropped silently. */
 #include "server/store/log_read.h"
 
 #include <stdarg.h>
@@ -10,7 +13,7 @@
 #include "wire/proto.h"
 
 enum { LEAST_PAYLOAD = 32, TYPE_AT = 28, DIGEST = 12, DIGEST_VERSION = 2 };
-/* What a disk writes whole. */
+/* The unit that a disk writes whole. */
 enum { BLOCK = 512 };
 
 static int64_t long_at(const uint8_t *p)
@@ -49,15 +52,15 @@ size_t clave__log_skip_zeros(const uint8_t *p, size_t from, size_t n)
     return from;
 }
 
-/* ---- tails --------------------------------------------------------------------------- */
+/* ---- tails ----------------------------------------------------------------------------------- */
 
-/* The offset of a whole record that would have followed, at or behind `from`; n: there is none. */
+/* The offset of a whole later record, at or after `from`; n: there is none. */
 static size_t find_record(const uint8_t *p, size_t from, size_t n, int64_t last_zxid)
 {
     struct record rec;
     for (size_t at = from; at < n; at++) {
-        /* Padding may be long: no record begins more than eight bytes, its checksum, before
-         * the first byte that is not zero. */
+        /* Padding may be long. No record begins further before the first byte that is not zero
+         * than the length of a record's head. */
         if (p[at] == 0) {
             size_t other = clave__log_skip_zeros(p, at, n);
             if (other == n)
@@ -71,7 +74,7 @@ static size_t find_record(const uint8_t *p, size_t from, size_t n, int64_t last_
     return n;
 }
 
-/* Behind the digest, or behind the body of a failed request, which has none. */
+/* The mark comes after the digest, or after the body of a failed request, which has no digest. */
 static bool begins_batch(const struct record *rec)
 {
     struct jreader r = clave__jreader(rec->payload + TYPE_AT, rec->n - TYPE_AT);
@@ -85,7 +88,7 @@ static bool begins_batch(const struct record *rec)
     return clave__jget_int(&r) == DIGEST_VERSION;
 }
 
-/* As find_record, the first of a batch. */
+/* As find_record, but only records that begin a batch. */
 static size_t find_batch(const uint8_t *p, size_t from, size_t n, int64_t last_zxid)
 {
     struct record rec;
@@ -99,8 +102,8 @@ static size_t find_batch(const uint8_t *p, size_t from, size_t n, int64_t last_z
 }
 
 /* Whether a block between `at` and `end` never reached the disk, which then has zeros there: the
- * one in which `at` is, as it was before the batch, or another. A record begins with four zeros
- * by itself. */
+ * block that contains `at`, as it was before the batch, or a later one. Any record begins with four
+ * zeros, so those do not count. */
 static bool lacks_block(const uint8_t *p, size_t at, size_t end, size_t n)
 {
     size_t edge = (at / BLOCK + 1) * BLOCK;
@@ -114,10 +117,10 @@ static bool lacks_block(const uint8_t *p, size_t at, size_t end, size_t n)
     return false;
 }
 
-/* Whether what is no record, and has none behind it, can not be what a power cut has left of one:
- * its head was never written so, missing blocks being zeros; or something stands where it should
- * have ended, or behind that, and no block of it is missing; or its checksum is that of what is
- * there, whatever the length says. */
+/* Given bytes that are not a record, with no record after them: whether they cannot be what a power
+ * cut left of one. They cannot if the head was never written like this (missing blocks are zeros);
+ * if there are bytes at or after the place where the record should have ended, and none of its
+ * blocks is missing; or if the checksum matches the bytes, whatever the length says. */
 static bool cannot_be_torn(const uint8_t *p, size_t at, size_t n)
 {
     size_t end = n;
@@ -158,15 +161,15 @@ struct log_tail clave__log_tail(const uint8_t *p, size_t at, size_t n, int64_t l
     size_t shows = marked ? find_batch(p, whole, n, last_zxid) : whole;
     size_t end = finished ? at + LOG_RECORD_HEAD + rec.n + 1 : whole;
     if (!finished && whole == n && cannot_be_torn(p, at, n))
-        return damaged("the record at offset %zu, behind zxid 0x%llx, has a wrong head or end", at,
+        return damaged("the record at offset %zu, after zxid 0x%llx, has a wrong head or end", at,
                        (unsigned long long)last_zxid);
     if (shows == n && marked && lacks_block(p, at, end, n))
         return (struct log_tail){.kind = TAIL_TORN};
     if (finished)
-        return damaged("the record at offset %zu, behind zxid 0x%llx, has a wrong checksum", at,
+        return damaged("the record at offset %zu, after zxid 0x%llx, has a wrong checksum", at,
                        (unsigned long long)last_zxid);
     if (whole < n)
-        return damaged("a hole at offset %zu, and a whole record behind it at offset %zu", at,
+        return damaged("a hole at offset %zu, and a whole record after it at offset %zu", at,
                        shows < n ? shows : whole);
     return (struct log_tail){.kind = TAIL_TORN};
 }
@@ -180,7 +183,7 @@ bool clave__log_follows(int64_t last, int64_t zxid)
 bool clave__log_has_torn_header(const uint8_t *p, size_t n)
 {
     uint8_t header[SERVER_LOG_HEADER];
-    const size_t read = 8; /* what stands in the other half is nobody's business */
+    const size_t read = 8; /* nobody reads the other half */
     size_t same = 0;
     clave__server_log_header(header);
     while (same < n && same < read && p[same] == header[same])

@@ -1,10 +1,11 @@
-/* log_read.h - what stands at an offset of a transaction log: checksum, length, payload, 'B'.
+/* log_read.h - what is at an offset of a transaction log. A record is checksum, length, payload,
+ * 'B'.
  *
- * And what the first thing in it that is no record means. Batches are written whole, and the next
- * one only when the one before is durable, so a power cut can have torn the newest batch and
- * nothing else: anywhere, because a disk writes the blocks of a batch in any order. The first
- * record of each batch of clave's says that it is one, by a byte behind all that Apache reads. So
- * where such a record stands behind the place, what is at the place was durable once. */
+ * Also decides what the first bytes that are not a record mean. A batch is written whole, and the
+ * next one only when it is durable. So a power cut can tear the newest batch and nothing else; but
+ * it can tear it anywhere, because a disk writes the blocks of a batch in any order. In clave's
+ * logs the first record of each batch is marked, by a byte after everything that Apache reads. So
+ * if a marked record follows the bad bytes, these were durable once, and are damaged, not torn. */
 #ifndef CLAVE_SERVER_STORE_LOG_READ_H
 #define CLAVE_SERVER_STORE_LOG_READ_H
 
@@ -26,24 +27,25 @@ struct record {
 
 /* DAMAGED: a record with its end mark, and a wrong checksum; payload and n are set. */
 enum found clave__log_look_at(const uint8_t *p, size_t n, struct record *out);
-/* The offset of the first byte at or behind `from` that is not zero; n: there is none. */
+/* The offset of the first byte at or after `from` that is not zero; n: there is none. */
 size_t clave__log_skip_zeros(const uint8_t *p, size_t from, size_t n);
 
 enum tail_kind {
-    TAIL_PADDING, /* zeros: there is nothing */
-    TAIL_TORN,    /* of the newest batch, which was not finished: none of it was acknowledged */
-    TAIL_DAMAGED, /* was durable once, or may have been */
+    TAIL_PADDING, /* zeros only */
+    TAIL_TORN,    /* part of an unfinished newest batch, none of which was acknowledged */
+    TAIL_DAMAGED, /* it was durable once, or may have been */
 };
 struct log_tail {
     enum tail_kind kind;
     char fault[160]; /* DAMAGED */
 };
-/* The bytes p[0..n) of a whole file from `at` on, where no record is, behind the zxid. */
+/* Judges the bytes p[0..n) of a whole file from `at` on, where there is no record; `last_zxid` is
+ * that of the record before. */
 struct log_tail clave__log_tail(const uint8_t *p, size_t at, size_t n, int64_t last_zxid);
-/* Consecutive, or the first of a later leader. */
+/* Whether `zxid` may follow `last`: it is the next one, or the first of a later leader. */
 bool clave__log_follows(int64_t last, int64_t zxid);
-/* The size of a file may reach the disk before its first bytes do: they are zeros then, from
- * somewhere in the header on, and no record of it was ever acknowledged. */
+/* The size of a file may reach the disk before its first bytes do. From somewhere in the header on
+ * the bytes are zeros then, and no record of the file was ever acknowledged. */
 bool clave__log_has_torn_header(const uint8_t *p, size_t n);
 
 #endif

@@ -1,5 +1,7 @@
-/* snapshot.c - the tree and the sessions as one file in Apache's format: header, sessions,
- * the map of access lists, nodes, and up to three parts with a seal each. */
+/* snapshot.c - saves and loads the tree and the sessions as one file in Apache's format: header,
+ * sessions, the map of access lists, nodes, and up to three parts that each end in a seal (a
+ * checksum of everything before). The driver calls it; loading leaves a whole tree or an empty one.
+ */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,14 +14,14 @@
 enum { HEADER = 16, VERSION = 2, DIGEST_VERSION = 2, STAT_PERSISTED = 60 };
 enum { DEFAULT_SNAP_COUNT = 100000 };
 
-/* Keys count up from 1; one near the end of the range is no key. */
+/* Keys count up from 1; one near the end of the range is not a valid key. */
 #define MAX_KEY (INT64_MAX / 2)
 
 static const char magic[4] = {'Z', 'K', 'S', 'N'};
 
-/* ---- saving ------------------------------------------------------------------------------ */
+/* ---- saving ---------------------------------------------------------------------------------- */
 
-/* All of it at once, so that the buffer never has to grow. */
+/* The size of the whole file, so that the buffer never has to grow. */
 static size_t snapshot_size_of(const struct server *s)
 {
     enum { SEAL = 8 + 5, FIXED = HEADER + 4 + 4 + 5 + 3 * SEAL + 8 + 4 + 8 + 8 };
@@ -67,7 +69,7 @@ static void snapshot_put_node(struct jwriter *w, const struct node *n)
     clave__jput_long(w, s->pzxid);
 }
 
-/* The checksum of the file so far, as a seal, goes on from the one at `done` bytes. */
+/* Appends the checksum of the file so far as a seal; it continues from *sum over `done` bytes. */
 static void put_seal(struct jwriter *w, size_t begin, size_t *done, uint32_t *sum)
 {
     size_t n = clave__buf_len(w->b) - begin;
@@ -79,8 +81,8 @@ static void put_seal(struct jwriter *w, size_t begin, size_t *done, uint32_t *su
     clave__jput_str(w, "/");
 }
 
-/* A large tree is not written more often than it could have changed altogether: then it costs
- * no more than the log does, and to replay that log no more than to load the snapshot. */
+/* A large tree is saved only after as many transactions as it has nodes. Then saving costs no more
+ * than logging does, and replaying the log no more than loading the snapshot. */
 static int64_t longest_log(const struct server *s)
 {
     int64_t nodes = (int64_t)s->tree.nodes.count;
@@ -133,7 +135,7 @@ bool clave__server_wants_snapshot(const struct server *s)
     return s->txns_since_snapshot > s->snapshot_after;
 }
 
-/* ---- loading ------------------------------------------------------------------------------- */
+/* ---- loading --------------------------------------------------------------------------------- */
 
 struct known_list {
     int64_t key;
@@ -146,8 +148,8 @@ struct loading {
     struct jreader r;
     struct known_list *lists; /* by key */
     size_t nlists;
-    struct acl *missing; /* stands for lists that are not in the map; NULL: not needed yet */
-    int64_t newest;      /* zxid anything in the file bears */
+    struct acl *missing; /* replaces lists that are not in the map; NULL: not needed yet */
+    int64_t newest;      /* the newest zxid of anything in the file */
     bool has_digest;
     int64_t digest_zxid;
     uint64_t digest;
@@ -170,7 +172,7 @@ __attribute__((format(printf, 2, 3))) static clave_err damaged(struct loading *l
 static clave_err snapshot_get_header(struct loading *l)
 {
     if (l->r.n < HEADER || memcmp(l->r.p, magic, sizeof magic) != 0)
-        return damaged(l, "it does not begin as a snapshot, with ZKSN");
+        return damaged(l, "it does not begin with ZKSN, as a snapshot does");
     clave__jget_int(&l->r);
     clave__jget_int(&l->r);
     clave__jget_long(&l->r);
@@ -220,8 +222,8 @@ static clave_err get_lists(struct loading *l)
     return CLAVE_OK;
 }
 
-/* Apache writes the lists first: a node made meanwhile has one that is not there. Until its
- * creation is replayed, nobody may do anything with it. NULL: no memory. */
+/* Apache writes the lists first, so the list of a node created meanwhile may be missing. Until the
+ * node's creation is replayed, nobody may do anything with it. NULL: no memory. */
 static struct acl *missing_list(struct loading *l)
 {
     static const uint8_t nobody[] = {0,   0, 0, 0, 0, 0,   0,   5,   'w', 'o', 'r', 'l',
@@ -263,7 +265,7 @@ static struct node_stat get_stat(struct jreader *r)
     return s;
 }
 
-/* The root is there already: it takes what the file says. */
+/* The root already exists: it takes the file's values. */
 static clave_err set_root(struct loading *l, const struct node_spec *spec)
 {
     struct tree *t = &l->s->tree;
@@ -337,7 +339,7 @@ static clave_err get_seal(struct loading *l, const uint8_t **from, uint32_t *sum
     return seal == (int64_t)*sum ? CLAVE_OK : damaged(l, "a seal is not the checksum of the file");
 }
 
-/* The parts that came with 3.6 and 3.9 may be missing. */
+/* The parts added in 3.6 and 3.9 may be missing. */
 static clave_err get_seals(struct loading *l)
 {
     const uint8_t *from = l->begin;
@@ -345,7 +347,7 @@ static clave_err get_seals(struct loading *l)
     clave_err err = get_seal(l, &from, &sum);
     if (err != CLAVE_OK || l->r.n == 0)
         return err;
-    /* Without digests Apache 3.9 writes its zxid and a seal alone: 21 bytes. */
+    /* Without digests Apache 3.9 writes only its zxid and a seal: 21 bytes. */
     if (l->r.n != 8 + 8 + 5) {
         l->digest_zxid = clave__jget_long(&l->r);
         l->has_digest = clave__jget_int(&l->r) == DIGEST_VERSION;
@@ -359,17 +361,17 @@ static clave_err get_seals(struct loading *l)
     return get_seal(l, &from, &sum);
 }
 
-/* What the log has to be replayed from, and where its digests begin to count. */
+/* Sets the zxid from which the log is replayed, and that from which its digests count. */
 static clave_err settle_zxid(struct loading *l)
 {
     struct server *s = l->s;
     if (l->newest == INT64_MAX)
-        return damaged(l, "it has the last zxid there is");
+        return damaged(l, "it has the largest possible zxid");
     s->last_zxid = s->named_zxid >= 0 ? s->named_zxid : l->newest;
     s->durable_zxid = s->last_zxid;
     s->fuzzy_zxid = l->newest;
     s->fuzzy_digest = l->digest;
-    /* Apache does not know the digest of a tree that no transaction has touched, and writes 0. */
+    /* Apache does not know the digest of a tree that no transaction has changed, and writes 0. */
     s->has_fuzzy_digest = l->has_digest && l->digest_zxid > 0 && l->digest_zxid >= s->last_zxid &&
                           l->digest_zxid == l->newest;
     clave__log_check_fuzzy_digest(s);

@@ -1,10 +1,12 @@
+/* txn.c - applies the changes of one transaction to the tree, and undoes them; see txn.h. Requests
+ * (write.c), multi.c, sweep.c and recovery (txn_record.c) all change the tree through here. */
 #include "server/store/txn.h"
 
 #include <string.h>
 
 #include "base/memory.h"
 
-/* Room kept between transactions. */
+/* Capacity kept between transactions. */
 enum { KEEP_CHANGES = 64 };
 
 void clave__txn_init(struct txn *t, struct tree *tree)
@@ -53,9 +55,9 @@ struct change *clave__txn_add(struct txn *t, int32_t type, struct jbytes path)
     return c;
 }
 
-/* ---- making ------------------------------------------------------------------------------- */
+/* ---- making ---------------------------------------------------------------------------------- */
 
-/* Neither goes down: a snapshot may show more than the transaction being replayed. */
+/* Neither value goes down: a snapshot may be ahead of the transaction being replayed. */
 static void raise_parent(struct txn *t, struct node *parent, int32_t cversion)
 {
     if (cversion > parent->stat.cversion)
@@ -152,9 +154,9 @@ clave_err clave__txn_make(struct txn *t)
     return err;
 }
 
-/* ---- taking back --------------------------------------------------------------------------- */
+/* ---- undoing --------------------------------------------------------------------------------- */
 
-/* All but the number of children, which linking counts. */
+/* Restores everything but the number of children, which linking maintains. */
 static void restore_stat(struct txn *t, struct node *n, const struct node_stat *before)
 {
     int32_t num_children = n->stat.num_children;
@@ -205,7 +207,7 @@ static bool txn_is_create(int32_t type)
            type == OP_CREATE_TTL;
 }
 
-/* A node that is in the tree no more is freed by the newest change that has it. */
+/* A node that is no longer in the tree is freed by the newest change that refers to it. */
 static void end_change(struct txn *t, struct change *c)
 {
     bool is_delete = c->type == OP_DELETE || c->type == OP_DELETE_CONTAINER;
@@ -220,8 +222,8 @@ static void end_change(struct txn *t, struct change *c)
 
 void clave__txn_end(struct txn *t)
 {
-    /* Data first given back by a setData may be those inside a node that a later change
-     * deletes: in the order they were made, each node is freed last. */
+    /* The old data of a setData may lie inside a node that a later change deletes. In the order in
+     * which the changes were made, each node is freed last. */
     for (size_t i = 0; i < t->count; i++)
         if (t->changes[i].state != CHANGE_UNDONE)
             end_change(t, &t->changes[i]);

@@ -1,7 +1,7 @@
-/* txn.h - one transaction: a line of the log, and the changes it makes to the tree.
+/* txn.h - one transaction: a record of the log, and the changes it makes to the tree.
  *
- * Changes are made at once, one after the other, each seeing those before it; until _end
- * they can all be taken back. Requests and recovery make them by the same function. */
+ * Changes are made at once, one after another, each seeing those before it; until _end
+ * they can all be undone. Requests and recovery make them with the same function. */
 #ifndef CLAVE_SERVER_STORE_TXN_H
 #define CLAVE_SERVER_STORE_TXN_H
 
@@ -21,7 +21,7 @@ enum change_state { CHANGE_NONE, CHANGE_DONE, CHANGE_UNDONE };
 struct change {
     int32_t type;       /* as on the disk: OP_CREATE, ... OP_ERROR */
     int32_t err;        /* OP_ERROR */
-    int32_t version;    /* create: the parent's stored cversion, -1: one more than it was;
+    int32_t version;    /* create: the parent's stored cversion; -1: one more than it was;
                            setData, setACL: the resulting one */
     int64_t owner;      /* create */
     struct jbytes path; /* as on the disk: with its sequence number */
@@ -30,10 +30,10 @@ struct change {
     struct node *parent; /* create */
     struct node *node;   /* the others; set by create */
 
-    /* What was there before. */
+    /* For undoing. */
     enum change_state state;
-    struct node_stat before; /* the parent's of create and delete, else the node's own */
-    uint8_t *other_data;     /* setData: what the node does not have at present */
+    struct node_stat before; /* create, delete: the parent's; else the node's own */
+    uint8_t *other_data;     /* setData: the old data; once undone, the new */
     int32_t other_len;
     struct acl *other_acl; /* setACL: likewise */
 };
@@ -46,30 +46,30 @@ struct txn {
     struct change *changes;
     size_t count;
     size_t cap;
-    struct change one; /* where the change of most transactions stands */
+    struct change one; /* room for the single change of most transactions */
 };
 
 void clave__txn_init(struct txn *t, struct tree *tree);
 void clave__txn_fini(struct txn *t);
 
 void clave__txn_begin(struct txn *t, const struct txn_head *head);
-/* A place for the next change, zeroed but for its type and path. Pointers to earlier ones
- * are not valid any more. NULL: no memory. */
+/* The next change, zeroed but for its type and path. Pointers to earlier changes are no longer
+ * valid. NULL: no memory. */
 struct change *clave__txn_add(struct txn *t, int32_t type, struct jbytes path);
 /* Makes the newest change. ENOMEM: it is not made. */
 clave_err clave__txn_make(struct txn *t);
-/* Takes back what was made. The changes stay, to be told of. */
+/* Undoes the changes that were made. The list of changes stays, for the results. */
 void clave__txn_undo(struct txn *t);
-/* Forgets the changes, and frees what they no longer need. */
+/* Ends the transaction and frees what is no longer needed. */
 void clave__txn_end(struct txn *t);
 
-/* ---- on the disk (txn_record.c) ----------------------------------------------------------- */
+/* ---- on the disk (txn_record.c) -------------------------------------------------------------- */
 
 /* Head and record; without the digest. */
 void clave__txn_write(struct jwriter *w, const struct txn *t);
-/* Reads and, on the way, makes the changes as recovery does: one that was made already, in
- * a snapshot that was taken while it came, is not made twice. EPROTO: not a transaction;
- * ENOMEM. */
+/* Reads a record and makes its changes, as recovery does: a change that the snapshot already
+ * contains, because it was taken while writes continued, is not made twice. EPROTO: not a
+ * transaction; ENOMEM. */
 clave_err clave__txn_replay(struct txn *t, struct jreader *r);
 
 #endif

@@ -1,7 +1,9 @@
-/* txn_record.c - transactions as Apache's log has them, both ways. */
+/* txn_record.c - transactions in the format of Apache's log, written (by log.c) and replayed.
+ * Replaying must accept a tree that is ahead of the log, because Apache's snapshots are fuzzy: a
+ * change may already be there. */
 #include "server/store/txn.h"
 
-/* ---- writing ------------------------------------------------------------------------------ */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 static void put_change(struct jwriter *w, const struct change *c)
 {
@@ -94,9 +96,9 @@ void clave__txn_write(struct jwriter *w, const struct txn *t)
     }
 }
 
-/* ---- replaying ----------------------------------------------------------------------------- */
+/* ---- replaying ------------------------------------------------------------------------------- */
 
-/* What is replayed is not taken back. */
+/* Makes a change that will not be undone. */
 static clave_err make_for_good(struct txn *t)
 {
     clave_err err = clave__txn_make(t);
@@ -104,8 +106,8 @@ static clave_err make_for_good(struct txn *t)
     return err;
 }
 
-/* A snapshot that was taken while writes came may show children of a node that the log has
- * yet to delete; the log makes them again later. */
+/* A snapshot taken while writes continued may contain children of a node that the log has
+ * yet to delete; the log creates them again later. */
 static void drop_children(struct txn *t, struct node *top)
 {
     while (!list_empty(&top->children)) {
@@ -145,8 +147,8 @@ static void txn_record_set_acl(struct txn *t, struct node *n, struct acl *acl)
     clave__acls_drop(&t->tree->acls, old);
 }
 
-/* The node stands in the snapshot already. Its list may not: Apache writes the lists first,
- * so a node made meanwhile refers to one that is missing. */
+/* The snapshot already has the node. It may lack its list: Apache writes the lists first,
+ * so a node created meanwhile may refer to a missing one. */
 static void create_again(struct txn *t, struct node *n, const struct change *c)
 {
     struct node *parent = n->parent;
@@ -250,7 +252,7 @@ static clave_err replay_change(struct txn *t, int32_t type, struct jreader *r)
     }
 }
 
-/* One that failed is on the disk too, with an error among its records: it changed nothing. */
+/* A failed multi is on the disk too, with an error among its records: it changed nothing. */
 static bool multi_failed(struct jreader r, int32_t count)
 {
     bool failed = false;
@@ -278,7 +280,7 @@ static clave_err replay_multi(struct txn *t, struct jreader *r)
     return r->bad ? CLAVE_EPROTO : err;
 }
 
-/* The list of paths came with 3.6; what else the session owns goes in any case. */
+/* The list of paths was added in 3.6; anything else the session owns goes in any case. */
 static clave_err replay_close(struct txn *t, struct jreader *r)
 {
     struct jreader ahead = *r;

@@ -1,9 +1,11 @@
+/* node.c - the Stat that clients see, the meaning of a stored owner, and Apache's digest of one
+ * node; see node.h. The digest must match Apache's bit by bit, since both check it in the log. */
 #include "server/tree/node.h"
 
 #include <string.h>
 #include <zlib.h>
 
-/* ---- owners -------------------------------------------------------------------------- */
+/* ---- owners ---------------------------------------------------------------------------------- */
 
 enum { TTL_BITS = 40 };
 
@@ -26,7 +28,7 @@ int64_t clave__owner_of_ttl(int64_t ttl_ms)
     return (int64_t)((uint64_t)0xff << 56 | (uint64_t)ttl_ms);
 }
 
-/* ---- what is seen --------------------------------------------------------------------- */
+/* ---- the Stat -------------------------------------------------------------------------------- */
 
 struct jbytes clave__node_name(const struct node *n)
 {
@@ -41,8 +43,8 @@ struct wire_stat clave__node_wire_stat(const struct node *n)
 {
     const struct node_stat *s = &n->stat;
     bool ephemeral = clave__owner_kind(s->owner) == NODE_EPHEMERAL;
-    /* Clients see a cversion that counts deletions too: what was created, and again what
-     * of it is gone. */
+    /* The cversion that clients see counts creations and deletions: the creations, plus those
+     * children that no longer exist. */
     uint32_t cversion = (uint32_t)s->cversion * 2u - (uint32_t)s->num_children;
     return (struct wire_stat){
         .czxid = s->czxid,
@@ -65,7 +67,7 @@ void clave__node_put_stat(struct jwriter *w, const struct node *n)
     clave__wire_put_stat(w, &s);
 }
 
-/* ---- the digest ----------------------------------------------------------------------- */
+/* ---- the digest ------------------------------------------------------------------------------ */
 
 static uint8_t *put_long(uint8_t *p, int64_t v)
 {

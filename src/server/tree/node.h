@@ -1,4 +1,4 @@
-/* node.h - one znode: its Stat as it is stored, its data, its place in the tree. */
+/* node.h - one znode: its stored Stat, its data, its place in the tree. */
 #ifndef CLAVE_SERVER_TREE_NODE_H
 #define CLAVE_SERVER_TREE_NODE_H
 
@@ -8,7 +8,7 @@
 
 struct acl;
 
-/* What the ephemeralOwner on the disk says about a node. */
+/* The stored ephemeralOwner tells the kind of a node. */
 #define OWNER_CONTAINER INT64_MIN
 
 enum node_kind { NODE_PLAIN, NODE_EPHEMERAL, NODE_CONTAINER, NODE_TTL };
@@ -34,7 +34,7 @@ struct node_stat {
     int32_t num_children;
 };
 
-/* The path's bytes stand right behind the struct, and short data behind them: one
+/* The path's bytes follow the struct directly, and short data follow the path: one
  * allocation for the common node. The root's path is empty. */
 struct node {
     struct map_node in_tree;
@@ -47,10 +47,11 @@ struct node {
     int32_t data_len; /* -1: null, which is not the same as empty */
     uint32_t path_len;
     uint32_t head_crc; /* over path and data, which seldom change */
-    uint32_t digest;   /* what it adds to the digest of the tree */
+    uint32_t digest;   /* its part of the digest of the tree */
 };
 
-/* A node with an owner stands in that owner's list; the others do without the link. */
+/* A node with a stored owner is in a list: that of its session, or tree.swept. Others have no link.
+ */
 struct owned_node {
     struct list link;
     struct node node;
@@ -76,12 +77,12 @@ static inline struct owned_node *clave__node_owned(struct node *n)
     return LIST_ENTRY(n, struct owned_node, node);
 }
 
-/* The part of the path behind the last '/'. */
+/* The part of the path after the last '/'. */
 struct jbytes clave__node_name(const struct node *n);
 /* The Stat as clients see it. */
 struct wire_stat clave__node_wire_stat(const struct node *n);
 void clave__node_put_stat(struct jwriter *w, const struct node *n);
-/* Sets head_crc; needed whenever the data have changed. */
+/* Sets head_crc; call it whenever the data have changed. */
 void clave__node_update_head(struct node *n);
 /* Apache's digest of a node, from head_crc and the Stat; 0 below /zookeeper. */
 uint32_t clave__node_digest(const struct node *n);

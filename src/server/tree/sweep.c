@@ -1,7 +1,9 @@
-/* sweep.c - containers that have become empty, and nodes whose time to live is over. */
+/* sweep.c - removes containers that have become empty and nodes whose time to live has passed.
+ * clave__server_tick calls it every container_check_ms. Each removal is a transaction of its own.
+ */
 #include "server/request/write.h"
 
-/* At most so many at once, as in Apache. */
+/* At most this many at once, as in Apache. */
 enum { MOST = 10000 };
 
 static bool is_over(const struct server *s, const struct node *n)
@@ -9,7 +11,7 @@ static bool is_over(const struct server *s, const struct node *n)
     if (n->stat.num_children > 0)
         return false;
     if (clave__owner_kind(n->stat.owner) == NODE_CONTAINER)
-        return n->stat.cversion > 0; /* one that never had children may be about to */
+        return n->stat.cversion > 0; /* one that never had children may be about to get some */
     return s->wall - n->stat.mtime > clave__owner_ttl_ms(n->stat.owner);
 }
 

@@ -1,3 +1,5 @@
+/* tree.c - the znodes by path, by owner, and as a tree; see tree.h. store/txn.c changes it,
+ * request/ reads it. The digest and the counts of struct tree always match its linked nodes. */
 #include "server/tree/tree.h"
 
 #include <assert.h>
@@ -6,10 +8,10 @@
 #include "base/memory.h"
 #include "base/path.h"
 
-/* Data up to this many bytes stand in the node's own allocation. */
+/* Data of up to this many bytes are part of the node's own allocation. */
 enum { INLINE_DATA = 256 };
 
-/* ---- finding --------------------------------------------------------------------------- */
+/* ---- finding --------------------------------------------------------------------------------- */
 
 static bool server_tree_has_path(const struct map_node *node, const void *key)
 {
@@ -49,7 +51,7 @@ struct node *clave__tree_next(const struct node *n, const struct node *top)
     return NULL;
 }
 
-/* ---- owners ------------------------------------------------------------------------------ */
+/* ---- owners ---------------------------------------------------------------------------------- */
 
 static bool server_tree_has_id(const struct map_node *node, const void *key)
 {
@@ -88,9 +90,10 @@ static void drop_owner(struct tree *t, int64_t id)
     clave__mem_free(t->mem, o);
 }
 
-/* ---- nodes ------------------------------------------------------------------------------- */
+/* ---- nodes ----------------------------------------------------------------------------------- */
 
-/* Always inside the node's memory (see _new_node): data of another block are never taken for it. */
+/* Always inside the node's memory (see _new_node), so it never equals the address of another block.
+ */
 static uint8_t *inline_data(struct node *n)
 {
     return (uint8_t *)(n + 1) + n->path_len;
@@ -202,7 +205,7 @@ void clave__tree_unlink(struct tree *t, struct node *n)
     n->digest = 0;
 }
 
-/* ---- changes ------------------------------------------------------------------------------ */
+/* ---- changes --------------------------------------------------------------------------------- */
 
 clave_err clave__tree_copy_data(struct tree *t, struct jbytes data, uint8_t **out)
 {
@@ -242,7 +245,7 @@ void clave__tree_changed(struct tree *t, struct node *n)
     t->digest += n->digest;
 }
 
-/* ---- life ----------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static clave_err add_built_in(struct tree *t, const char *path, struct jvec acl, int32_t aversion)
 {

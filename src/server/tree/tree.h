@@ -1,18 +1,18 @@
-/* tree.h - the znodes by path, who owns which, and the digest over all of them.
+/* tree.h - the znodes by path, the owners of ephemeral nodes, and the digest over all nodes.
  *
- * Whatever allocates is in _new_node; linking, unlinking and changing cannot fail, so a
- * transaction can be taken back. */
+ * Only _new_node and _copy_data allocate; linking, unlinking and swapping cannot fail, so a
+ * transaction can be undone. */
 #ifndef CLAVE_SERVER_TREE_TREE_H
 #define CLAVE_SERVER_TREE_TREE_H
 
 #include "server/request/acl.h"
 #include "server/tree/node.h"
 
-/* Whose nodes go when the session does; also for a session that is not known (yet). */
+/* A session with ephemeral nodes, which go with it. The session itself need not be known (yet). */
 struct owner {
     struct map_node in_tree;
     int64_t id;
-    size_t refs; /* nodes made for it, in the tree or not */
+    size_t refs; /* its nodes, linked in the tree or not */
     struct list nodes;
 };
 
@@ -28,9 +28,9 @@ struct tree {
     size_t data_bytes; /* of paths and data */
 };
 
-/* With /zookeeper, /zookeeper/config and /zookeeper/quota, as Apache makes it. */
+/* A tree with /zookeeper, /zookeeper/config and /zookeeper/quota, as in Apache. */
 clave_err clave__tree_init(struct tree *t, const struct clave_mem *mem);
-/* Without any node but a bare root: what a snapshot is loaded into. */
+/* A tree with nothing but a bare root, for loading a snapshot. */
 clave_err clave__tree_init_bare(struct tree *t, const struct clave_mem *mem);
 void clave__tree_fini(struct tree *t);
 
@@ -45,26 +45,26 @@ struct node_spec {
     struct node_stat stat; /* num_children is ignored */
     struct acl *acl;       /* the node takes its own reference */
 };
-/* A node that is not in the tree yet. NULL: no memory. */
+/* Makes a node that is not linked in the tree yet. NULL: no memory. */
 struct node *clave__tree_new_node(struct tree *t, const struct node_spec *spec);
-/* One that is not in the tree (any more). */
+/* Frees a node that is not linked in the tree. */
 void clave__tree_free_node(struct tree *t, struct node *n);
 void clave__tree_link(struct tree *t, struct node *parent, struct node *n);
-/* It has no children. */
+/* The node must have no children. */
 void clave__tree_unlink(struct tree *t, struct node *n);
 
-/* Data for _swap_data. *out NULL when there are no bytes. ENOMEM. */
+/* Copies data for _swap_data. *out is NULL when there are no bytes. ENOMEM. */
 clave_err clave__tree_copy_data(struct tree *t, struct jbytes data, uint8_t **out);
-/* Gives the node `*data` of *len bytes, and the caller what it had. */
+/* Swaps the node's data with `*data` of *len bytes. */
 void clave__tree_swap_data(struct tree *t, struct node *n, uint8_t **data, int32_t *len);
-/* Frees what _swap_data has given back. */
+/* Frees the data that _swap_data returned. */
 void clave__tree_free_data(struct tree *t, struct node *n, uint8_t *data);
-/* The digest follows a Stat that was changed. */
+/* Updates the digest after a Stat has changed. */
 void clave__tree_changed(struct tree *t, struct node *n);
 
-/* NULL: it owns nothing. */
+/* The owner record of a session; NULL: it owns nothing. */
 struct owner *clave__tree_find_owner(const struct tree *t, int64_t id);
-/* The next node in depth-first order, parents first, below `top`; NULL behind the last. */
+/* The next node in depth-first order, parents first, below `top`; NULL after the last. */
 struct node *clave__tree_next(const struct node *n, const struct node *top);
 
 #endif

@@ -1,3 +1,6 @@
+/* watch.c - the server's watches; see watch.h. An entry joins a path and a connection: it is in the
+ * list of its path, in the list of its watcher, and in a map by both. An entry without marks is
+ * freed at once, and so is a path without entries. */
 #include "server/tree/watch.h"
 
 #include <assert.h>
@@ -30,7 +33,7 @@ struct pair_key {
     const struct watcher *by;
 };
 
-/* ---- finding ------------------------------------------------------------------------------ */
+/* ---- finding --------------------------------------------------------------------------------- */
 
 static bool server_watch_has_path(const struct map_node *node, const void *key)
 {
@@ -67,13 +70,13 @@ static struct watch *find_entry(const struct watches *t, const struct watched *o
     return n ? MAP_ENTRY(n, struct watch, in_entries) : NULL;
 }
 
-/* "/" and "" are one node, and one path here. */
+/* "/" and "" are the same node, so they are one path here. */
 static struct jbytes canonical(struct jbytes path)
 {
     return path.n <= 0 ? clave__jbytes("/") : path;
 }
 
-/* ---- marks ---------------------------------------------------------------------------------- */
+/* ---- marks ----------------------------------------------------------------------------------- */
 
 static size_t count_marks(unsigned marks)
 {
@@ -88,7 +91,7 @@ static void forget_path_if_unused(struct watches *t, struct watched *p)
     clave__mem_free(t->mem, p);
 }
 
-/* Takes marks away; the entry goes with the last one, its path stays. */
+/* Removes marks; the entry goes with the last one, its path stays. */
 static void clear_marks(struct watches *t, struct watch *e, unsigned marks)
 {
     marks &= e->marks;
@@ -161,7 +164,7 @@ void clave__watch_remove(struct watches *t, struct watcher *w, struct jbytes pat
     forget_path_if_unused(t, on);
 }
 
-/* ---- looking at them ------------------------------------------------------------------------ */
+/* ---- listing --------------------------------------------------------------------------------- */
 
 static struct jbytes server_watch_path_of(const struct watched *p)
 {
@@ -189,9 +192,9 @@ void clave__watcher_each(const struct watcher *w, unsigned marks, watch_visit *v
     }
 }
 
-/* ---- events --------------------------------------------------------------------------------- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
-/* Which marks an event on a path is for. */
+/* The marks that an event on a path concerns. */
 static unsigned marks_for(int32_t type)
 {
     switch (type) {
@@ -204,8 +207,8 @@ static unsigned marks_for(int32_t type)
     }
 }
 
-static void tell_entries(struct watches *t, struct watched *on, unsigned marks,
-                         const struct watch_event *ev, watch_tell *tell, void *arg)
+static void send_to_entries(struct watches *t, struct watched *on, unsigned marks,
+                            const struct watch_event *ev, watch_send *send, void *arg)
 {
     for (struct list *at = on->entries.next, *next; at != &on->entries; at = next) {
         struct watch *e = LIST_ENTRY(at, struct watch, of_path);
@@ -215,19 +218,19 @@ static void tell_entries(struct watches *t, struct watched *on, unsigned marks,
         if (!hit)
             continue;
         clear_marks(t, e, hit & ONE_SHOT);
-        if (w->told == ev->number)
+        if (w->last_event == ev->number)
             continue;
-        w->told = ev->number;
-        tell(arg, w, ev);
+        w->last_event = ev->number;
+        send(arg, w, ev);
     }
 }
 
-void clave__watch_fire(struct watches *t, const struct watch_event *ev, watch_tell *tell, void *arg)
+void clave__watch_fire(struct watches *t, const struct watch_event *ev, watch_send *send, void *arg)
 {
     struct jbytes path = canonical(ev->path);
     struct watched *on = t->count ? server_watch_find_path(t, path) : NULL;
     if (on) {
-        tell_entries(t, on, marks_for(ev->type), ev, tell, arg);
+        send_to_entries(t, on, marks_for(ev->type), ev, send, arg);
         forget_path_if_unused(t, on);
     }
     if (t->recursive == 0 || ev->type == EVENT_CHILDREN_CHANGED)
@@ -236,17 +239,16 @@ void clave__watch_fire(struct watches *t, const struct watch_event *ev, watch_te
         path.n = (int32_t)clave__path_parent_len(path.p, (size_t)path.n);
         on = server_watch_find_path(t, path);
         if (on)
-            tell_entries(t, on, WATCH_RECURSIVE, ev, tell, arg);
+            send_to_entries(t, on, WATCH_RECURSIVE, ev, send, arg);
     }
 }
 
-/* ---- life -------------------------------------------------------------------------------------
- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 void clave__watcher_init(struct watcher *w)
 {
     list_init(&w->entries);
-    w->told = 0;
+    w->last_event = 0;
 }
 
 void clave__watcher_fini(struct watches *t, struct watcher *w)

@@ -1,7 +1,7 @@
-/* watch.h - who waits for what: by path, and by connection.
+/* watch.h - the server's watches, by path and by connection.
  *
- * A connection has at most one entry for a path; its marks say for which of the server's
- * tables it stands, and in which mode, so that one event is told once. */
+ * A connection has at most one entry for a path. The entry's marks say in which of Apache's
+ * tables it would be, and in which mode; so a connection gets each event once. */
 #ifndef CLAVE_SERVER_TREE_WATCH_H
 #define CLAVE_SERVER_TREE_WATCH_H
 
@@ -26,22 +26,22 @@ struct watches {
     size_t recursive;   /* WATCH_RECURSIVE marks */
 };
 
-/* One who watches: embedded in a connection. */
+/* A connection's part of the watches, embedded in it. */
 struct watcher {
     struct list entries;
-    uint64_t told; /* number of the newest event it was told of */
+    uint64_t last_event; /* number of the newest event it was sent */
 };
 
 struct watch_event {
     int32_t type; /* enum wire_event_type */
     struct jbytes path;
-    uint64_t number; /* of this event: a watcher is told of it once */
+    uint64_t number; /* of this event: each watcher gets it once */
 };
-/* Tells a watcher; must not touch the watches. */
-typedef void watch_tell(void *arg, struct watcher *w, const struct watch_event *ev);
+/* Sends an event to a watcher; must not touch the watches. */
+typedef void watch_send(void *arg, struct watcher *w, const struct watch_event *ev);
 
 clave_err clave__watches_init(struct watches *t, const struct clave_mem *mem);
-void clave__watches_fini(struct watches *t); /* no watcher has an entry any more */
+void clave__watches_fini(struct watches *t); /* no entries are left */
 
 void clave__watcher_init(struct watcher *w);
 /* Drops all its entries. */
@@ -49,18 +49,19 @@ void clave__watcher_fini(struct watches *t, struct watcher *w);
 
 clave_err clave__watch_add(struct watches *t, struct watcher *w, struct jbytes path,
                            unsigned marks);
-/* The marks among `marks` that it has on this path. */
+/* Those of `marks` that the watcher has on this path. */
 unsigned clave__watch_marks(const struct watches *t, const struct watcher *w, struct jbytes path,
                             unsigned marks);
 void clave__watch_remove(struct watches *t, struct watcher *w, struct jbytes path, unsigned marks);
 
 typedef void watch_visit(void *arg, struct jbytes path, struct watcher *w);
-/* Visits every entry with one of these marks, path by path; and those of one watcher. */
+/* Visits every entry with one of these marks, path by path; _watcher_each only those of one
+ * watcher. */
 void clave__watches_each(const struct watches *t, unsigned marks, watch_visit *visit, void *arg);
 void clave__watcher_each(const struct watcher *w, unsigned marks, watch_visit *visit, void *arg);
 
-/* Tells all who wait for this event; one-shot marks are used up. */
-void clave__watch_fire(struct watches *t, const struct watch_event *ev, watch_tell *tell,
+/* Sends the event to every watcher it concerns; one-shot marks are removed. */
+void clave__watch_fire(struct watches *t, const struct watch_event *ev, watch_send *send,
                        void *arg);
 
 #endif
