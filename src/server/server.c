@@ -275,7 +275,8 @@ void clave__server_woke_late(struct server *s, int64_t since, int64_t now)
 {
     if (!s->serving || now - since <= s->tick_ms)
         return;
-    clave__log(&s->log, CLAVE_LOG_WARN, "stood still for %lld ms: no session expires for a tick",
+    clave__log(&s->log, CLAVE_LOG_WARN,
+               "was not running for %lld ms: no session expires for a tick",
                (long long)(now - since));
     clave__sessions_postpone_all(&s->sessions, now);
 }

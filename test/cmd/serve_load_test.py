@@ -102,8 +102,8 @@ class Load(unittest.TestCase):
         self.served(f"127.0.0.1:{port}")
         p.send_signal(signal.SIGTERM)
         _, err = p.communicate(timeout=PATIENCE)
-        self.assertIn("does not read what is sent to it", err)
-        late = [int(ms) for ms in re.findall(r"stood still for (\d+) ms", err)]
+        self.assertIn("does not read its output", err)
+        late = [int(ms) for ms in re.findall(r"was not running for (\d+) ms", err)]
         self.assertFalse([ms for ms in late if ms >= (owes - 1) * 1000], err)
 
     def test_slow_readers_and_writers(self):

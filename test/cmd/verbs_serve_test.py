@@ -222,7 +222,7 @@ class Serving(unittest.TestCase):
             s.sendall(struct.pack(">i", 3000000) + b"x" * 1000)
             self.assertEqual(s.recv(4096), b"")
         self.assertRegex(p.stderr.readline(), r"^clave: serve: 127\.0\.0\.1:\d+ is closed: "
-                                              r"a request of 3000000 bytes, the limit is 1048575$")
+                                              r"it sent a request of 3000000 bytes, the limit is 1048575$")
 
     def test_full_disk_is_told_once(self):
         data = scratch("data")

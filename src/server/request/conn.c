@@ -145,7 +145,7 @@ void clave__conns_drop_stalled(struct server *s)
             count_output(c, true);
             continue;
         }
-        clave__log(&s->log, CLAVE_LOG_WARN, "%s is cut off: it does not read what is sent to it",
+        clave__log(&s->log, CLAVE_LOG_WARN, "%s is disconnected: it does not read its output",
                    c->peer.text);
         clave__conn_cut(c);
     }
@@ -258,7 +258,7 @@ void clave__message_end(struct message *m, bool reply)
         return;
     }
     if (err != CLAVE_OK) {
-        clave__log(&c->s->log, CLAVE_LOG_WARN, "%s is cut off: %s", c->peer.text,
+        clave__log(&c->s->log, CLAVE_LOG_WARN, "%s is disconnected: %s", c->peer.text,
                    err == CLAVE_ENOMEM ? "out of memory" : "it does not read its output");
         clave__conn_cut(c);
         return;
@@ -348,11 +348,11 @@ static void refuse_frame(struct server_conn *c, int why, size_t n)
     }
     if (why == CLAVE_ETOOBIG)
         clave__log(&c->s->log, CLAVE_LOG_WARN,
-                   "%s is closed: a request of %zu bytes, the limit is %zu", c->peer.text, n,
-                   c->frames.max_frame);
+                   "%s is closed: it sent a request of %zu bytes, the limit is %zu", c->peer.text,
+                   n, c->frames.max_frame);
     else
         clave__log(&c->s->log, CLAVE_LOG_WARN, "%s is closed: %s", c->peer.text,
-                   why == CLAVE_ENOMEM ? "out of memory" : "a frame of an impossible length");
+                   why == CLAVE_ENOMEM ? "out of memory" : "it sent a frame of impossible length");
     clave__conn_close(c);
 }
 

@@ -90,8 +90,8 @@ static void resume_session(struct server_conn *c, const struct wire_connect_requ
         respond(c, q);
         return;
     }
-    clave__log(&c->s->log, CLAVE_LOG_INFO, "refused %s: session 0x%llx %s", c->peer.text,
-               (unsigned long long)q->session_id, session ? "has another password" : "has expired");
+    clave__log(&c->s->log, CLAVE_LOG_INFO, "refused %s: %s session 0x%llx", c->peer.text,
+               session ? "wrong password for" : "there is no", (unsigned long long)q->session_id);
     respond(c, q);
     clave__conn_close(c);
 }
@@ -111,7 +111,7 @@ void clave__conn_connect(struct server_conn *c, const uint8_t *p, size_t n)
     s->packets_received++;
     c->received++;
     if (r.bad) {
-        clave__log(&s->log, CLAVE_LOG_WARN, "%s is closed: its first frame is no ConnectRequest",
+        clave__log(&s->log, CLAVE_LOG_WARN, "%s is closed: its first frame is not a ConnectRequest",
                    c->peer.text);
         clave__conn_close(c);
         return;

@@ -43,7 +43,7 @@ static void who_am_i(struct server_conn *c, int32_t xid)
 /* As Apache does: answers, then closes. */
 static void server_request_refuse(struct server_conn *c, int32_t xid, int32_t op)
 {
-    clave__log(&c->s->log, CLAVE_LOG_WARN, "%s is closed: request of type %d", c->peer.text,
+    clave__log(&c->s->log, CLAVE_LOG_WARN, "%s is closed: unknown request type %d", c->peer.text,
                (int)op);
     clave__conn_reply(c, xid, -1, CLAVE_EUNIMPLEMENTED);
     clave__conn_close(c);
@@ -115,7 +115,7 @@ void clave__conn_request(struct server_conn *c, const uint8_t *p, size_t n)
     struct server *s = c->s;
     struct jreader r = clave__jreader(p, n);
     if (n < HEADER) {
-        clave__log(&s->log, CLAVE_LOG_WARN, "%s is closed: a request without a header",
+        clave__log(&s->log, CLAVE_LOG_WARN, "%s is closed: it sent a request without a header",
                    c->peer.text);
         clave__conn_close(c);
         return;
