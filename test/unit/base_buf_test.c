@@ -102,7 +102,7 @@ static void the_maximum_is_kept(void **state)
     }
 }
 
-/* A queue that is read as fast as it is written stands in one place. */
+/* A queue that is read as fast as it is written stays in one place. */
 static void a_queue_that_is_read_does_not_grow(void **state)
 {
     (void)state;

@@ -67,7 +67,7 @@ static void assert_one_each(struct pair *p, const struct made *m, size_t n)
 }
 
 /* Several at once, and the connection goes at each message of theirs, both ways, once or twice;
- * another session has nodes of that name before, between and behind. */
+ * another session has nodes of that name before, between and after. */
 static void any_answer_may_be_lost(void **state)
 {
     (void)state;
@@ -104,7 +104,7 @@ static void a_node_of_another_is_never_taken(void **state)
     ask(p, 1, "/q/n_", CLAVE_EPHEMERAL_SEQUENTIAL, &other[0]);
     ask(p, 0, "/q/n_", CLAVE_EPHEMERAL_SEQUENTIAL, &own);
     pair_settle(p);
-    /* The request is lost: nothing of ours stands. */
+    /* The request is lost: no node of ours exists. */
     pair_rule(p, (struct pair_rule){0, PAIR_REQUEST, OP_CREATE2, PAIR_LOSE, 0});
     pair_refuse(p, 0, false);
     ask(p, 0, "/q/n_", CLAVE_EPHEMERAL_SEQUENTIAL, &ours);

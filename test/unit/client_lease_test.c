@@ -75,7 +75,7 @@ static void on_a_standalone_server_every_answer_counts(void **state)
     assert_int_equal(clave__lease_hold_deadline(&l), 300 + T - MARGIN); /* not 900 */
 }
 
-/* The rule of the design: another request, sent a relay interval behind the answer. */
+/* The rule of the design: another request, sent a relay interval after the answer. */
 static void an_answer_counts_when_a_later_one_passed_the_leader(void **state)
 {
     (void)state;

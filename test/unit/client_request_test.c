@@ -397,7 +397,7 @@ static void search_for_it(struct script *s, enum fate fate, char *path)
     struct wire_reply m =
         (struct wire_reply){.names = script_names(names, fate == FATE_MISSING ? 1 : 2)};
     script_answer(s, CLAVE_OK, &m);
-    script_config(s, true); /* it was sent behind what was waiting */
+    script_config(s, true); /* it was sent after what was waiting */
     if (fate == FATE_MISSING)
         return;
     script_expect(s, OP_EXISTS);

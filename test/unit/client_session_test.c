@@ -320,7 +320,7 @@ static void a_new_connection_to_a_standalone_server_counts_at_once(void **state)
     script_close(&s);
 }
 
-/* A machine that slept: the loss is told before the bytes that came meanwhile are read. */
+/* A machine that slept: the loss is reported before the bytes that came meanwhile are read. */
 static void what_comes_in_late_is_no_sign_of_life(void **state)
 {
     (void)state;
@@ -655,7 +655,7 @@ static void another_list_of_hosts_moves_the_session(void **state)
     script_close(&s);
 }
 
-/* In the pause behind a round of failures, and in the middle of a dial. */
+/* In the pause after a round of failures, and in the middle of a dial. */
 static void another_list_of_hosts_is_tried_at_once(void **state)
 {
     (void)state;

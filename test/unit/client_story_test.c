@@ -544,7 +544,7 @@ static void all_are_answered_in_time(struct story *t)
     assert_true(all_answered(t, true));
 }
 
-/* Freed at once, or behind a close that comes through. */
+/* Freed at once, or after a close that comes through. */
 static void end(struct story *t)
 {
     if (chance(t, 50)) {

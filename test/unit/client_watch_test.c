@@ -231,7 +231,7 @@ static void the_server_is_told_when_nobody_watches_any_more(void **state)
     finish(&s, seen, 3);
 }
 
-/* Given up while its request is under way: the server is told behind the answer. */
+/* Given up while its request is under way: the server is asked to remove it after the answer. */
 static void a_watch_freed_too_early_is_taken_back(void **state)
 {
     (void)state;

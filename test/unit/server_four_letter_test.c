@@ -167,7 +167,7 @@ static void so_many_connections(void **state)
     desk_close(&d);
 }
 
-/* Whose digest is given passes every check; and is told so. */
+/* A client with that digest passes every check, and whoAmI says so. */
 static void the_super_user(void **state)
 {
     (void)state;

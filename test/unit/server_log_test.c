@@ -13,7 +13,7 @@
 
 /* ---- the records ----------------------------------------------------------------------------- */
 
-/* The newest record's payload behind the TxnHeader's zxid and time, in hexadecimal. */
+/* The newest record's payload after the TxnHeader's zxid and time, in hexadecimal. */
 static const char *newest_hex(const struct desk *d)
 {
     static char hex[1024];

@@ -70,7 +70,7 @@ static size_t count_steps(const struct step *s)
     return n;
 }
 
-/* Sends what stands up to the first step without a path. */
+/* Sends the steps up to the first one without a path. */
 static clave_err send_steps(struct desk_conn *c, int32_t op, const struct step *s,
                             struct wire_reply *out)
 {
@@ -272,7 +272,7 @@ static uint64_t digest_of(struct desk *d)
     return digest;
 }
 
-/* Five that are done, the culprit, and two behind it that would have succeeded. */
+/* Five that are done, one that fails, and two after it that would have succeeded. */
 static void steps_around(struct step steps[MOST_OPS], const struct step *culprit, bool delete_e)
 {
     const struct step all[MOST_OPS] = {

@@ -140,7 +140,7 @@ static void a_log_cut_at_every_byte(void **state)
     desk_close(&d);
 }
 
-/* What a power cut may leave behind the last record: none of it was acknowledged. */
+/* What a power cut may leave after the last record: none of it was acknowledged. */
 static void torn_tails(void **state)
 {
     static const struct {

@@ -103,7 +103,7 @@ static void the_table_does_as_the_model(void **state)
     }
 }
 
-/* An id is given once, also when the clock was set back and when ids of before are there. */
+/* An id is given out once, even if the clock was set back or earlier ids exist. */
 static void ids_are_given_once(void **state)
 {
     (void)state;
@@ -185,7 +185,7 @@ static void taken_over_again_and_again(void **state)
     desk_close(&d);
 }
 
-/* What stands behind closeSession is not looked at any more. */
+/* Requests after closeSession are ignored. */
 static void nothing_is_done_behind_the_close(void **state)
 {
     static const uint8_t bytes[] = {
@@ -215,7 +215,7 @@ static void nothing_is_done_behind_the_close(void **state)
 static void standing_still_ends_no_session(void **state)
 {
     static const struct {
-        int64_t late;  /* behind its deadline */
+        int64_t late;  /* after its deadline */
         bool told;     /* of it */
         bool alive;    /* at once, and */
         bool survives; /* a tick later, having been heard of */

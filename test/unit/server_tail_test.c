@@ -100,8 +100,8 @@ static uint8_t *without(const struct story *s, size_t from, size_t to, size_t pa
     return p;
 }
 
-/* Of the newest batch any run of blocks may be missing, with or without padding behind it. What
- * stands in front of it is there, and nothing from the first missing byte on. */
+/* Of the newest batch any run of blocks may be missing, with or without padding after it. What
+ * comes before it is there, and nothing from the first missing byte on. */
 static void any_blocks_of_the_newest_batch(void **state)
 {
     (void)state;
@@ -129,7 +129,7 @@ static void any_blocks_of_the_newest_batch(void **state)
 }
 
 /* The same under a batch that was written later, which is only done when all before it is durable:
- * that is damage, and where it is is told. */
+ * that is damage, and its place is reported. */
 static void any_blocks_of_an_older_batch(void **state)
 {
     (void)state;
@@ -262,7 +262,7 @@ static void a_long_record_without_its_middle(void **state)
     story_close(&s);
 }
 
-/* Apache marks no batches: what is behind a hole may have been acknowledged. */
+/* Apache marks no batches: what follows a hole may have been acknowledged. */
 static void a_hole_in_an_unmarked_log(void **state)
 {
     (void)state;
@@ -283,7 +283,7 @@ static void a_hole_in_an_unmarked_log(void **state)
     story_close(&s);
 }
 
-/* A request that failed has no digest behind which its mark could stand. */
+/* The record of a failed request has no digest for its mark to follow. */
 static void a_failed_request_begins_a_batch(void **state)
 {
     (void)state;

@@ -37,7 +37,8 @@ static void add(struct desk_conn *c)
     desk_request(c, OP_CREATE, &body);
 }
 
-/* Beyond the bound who waits for the disk is not read, and others have one request each. */
+/* Beyond the bound a connection that waits for the disk is not read; others get one request each.
+ */
 static void writes_that_wait_for_the_disk(void **state)
 {
     (void)state;
@@ -69,8 +70,8 @@ static void writes_that_wait_for_the_disk(void **state)
     desk_close(&d);
 }
 
-/* Clients that do not read: beyond the bound each has one answer at most, and who reads is served;
- * at twice the bound the longest deaf lose their connection. */
+/* Clients that do not read: beyond the bound each has one answer at most, and clients that read are
+ * served; at twice the bound the longest deaf lose their connection. */
 static void answers_that_are_not_read(void **state)
 {
     (void)state;

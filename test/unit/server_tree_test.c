@@ -13,7 +13,7 @@
 #include "base/memory.h"
 #include "server/tree/tree.h"
 
-/* Blocks one behind the other, as size classes of an allocator without headers are. */
+/* Blocks one after another, as size classes of an allocator without headers are. */
 struct row {
     struct clave_mem mem;
     size_t used;
@@ -89,7 +89,7 @@ static void data_behind_a_node_are_not_its_own(void **state)
     }
 }
 
-/* Short data stand inside, long ones outside; whatever is set later stands outside. */
+/* Short data are inside the node, long data outside; data set later are always outside. */
 static void data_inside_and_outside(void **state)
 {
     static char bytes[600];

@@ -1,4 +1,4 @@
-/* server_watch_test.c - who is told what, when, and how often. */
+/* server_watch_test.c - which watcher gets which event, when, and how often. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -133,7 +133,7 @@ static void what_is_not_there_is_watched_by_exists_only(void **state)
 }
 
 /* Two requests on one path are one watch; data and exists share a table, the child's is another;
- * and one who has both is told once that the node is gone. */
+ * and a client with both is told once that the node is gone. */
 static void one_change_is_told_once(void **state)
 {
     (void)state;
@@ -184,7 +184,7 @@ static void an_event_comes_before_the_reply(void **state)
     close_pair(&p);
 }
 
-/* A read with a watch and the write behind it, in one piece: the watch is there in time. */
+/* A read with a watch and the write after it, in one piece: the watch is there in time. */
 static void a_watch_is_set_when_its_read_is_done(void **state)
 {
     static const uint8_t both[] = {
@@ -320,7 +320,7 @@ static const char *set_watches(struct desk_conn *c, int32_t op, int64_t since,
     return events;
 }
 
-/* What is missed is told at once, everything else is armed. */
+/* Missed events are sent at once, all other watches are set. */
 static void catching_up(void **state)
 {
     static const struct {
@@ -406,7 +406,7 @@ static void armed_again_they_work(void **state)
     close_pair(&p);
 }
 
-/* setWatches has three lists: behind them nothing is read. */
+/* setWatches has three lists: nothing after them is read. */
 static void the_older_request_has_three_lists(void **state)
 {
     static const char *const lists[LISTS] = {"/n", NULL, NULL, "/n", "/n"};
@@ -472,7 +472,7 @@ static void persistent_watches(void **state)
     }
 }
 
-/* As from 3.9 on: each mode has its own mark on a path, one event is told once all the same, and
+/* As from 3.9 on: each mode has its own mark on a path, but each event is still sent once, and
  * a one-shot watch does not take a persistent one away. */
 static void the_modes_stand_side_by_side(void **state)
 {
@@ -524,7 +524,7 @@ static void what_cannot_be_added(void **state)
 
 static void removing_and_checking(void **state)
 {
-    /* What stands on the path: d(ata) c(hildren) p(ersistent) r(ecursive). */
+    /* The marks on the path: d(ata) c(hildren) p(ersistent) r(ecursive). */
     static const struct {
         const char *there;
         int32_t type;
@@ -571,7 +571,7 @@ static void removing_and_checking(void **state)
         assert_int_equal(desk_call(&p.watcher, OP_REMOVE_WATCHES, &b, NULL), cases[i].err);
         if (desk_stats(&p.d).watches != cases[i].left)
             fail_msg("case %zu: %zu left", i, desk_stats(&p.d).watches);
-        assert_string_equal(desk_events(&p.watcher), ""); /* nobody is told of it */
+        assert_string_equal(desk_events(&p.watcher), ""); /* nobody gets the event */
         close_pair(&p);
     }
 }
@@ -610,7 +610,7 @@ static void nobody_is_told_of_what_they_may_not_read(void **state)
     }
 }
 
-/* Every one is told once, and nothing is left. */
+/* Every watcher is told once, and nothing is left. */
 static void many_watchers(void **state)
 {
     enum { PATHS = 1000, WATCHERS = 10 };

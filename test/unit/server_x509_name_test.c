@@ -1,5 +1,5 @@
 /* server_x509_name_test.c - certificates as identities: how a subject is written, what an access
- * list may say, and what the one who has shown it may do. The texts are Java's own answers
+ * list may say, and what a client that has shown it may do. The texts are Java's own answers
  * (X500Principal of JDK 17). */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -47,7 +47,7 @@ static size_t take_all(struct frame_reader *f, const int *lengths, size_t next)
 
 static const int mixed[] = {0, 1, 3, 100, 4, 0, 0, 99, 5, 100, 100, 2, -1};
 
-/* Feeds copies of their own size, so that a look behind the end is seen. */
+/* Feeds copies of their own size, so that a read beyond the end is caught. */
 static void feed_pieces(const struct buf *stream, const int *lengths, size_t piece)
 {
     struct failmem mem;

@@ -116,7 +116,7 @@ static void every_primitive_both_ways(void **state)
     assert_int_equal(mem.live, 0);
 }
 
-/* Cut anywhere, it is bad, yields nothing, and so does everything that is read behind it. */
+/* Cut anywhere, it is bad and yields nothing, and so does every read after it. */
 static void every_primitive_cut_at_every_byte(void **state)
 {
     (void)state;
@@ -240,7 +240,7 @@ static void null_is_not_empty(void **state)
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-/* Beyond the maximum nothing is written, and nothing behind it either. */
+/* Beyond the maximum nothing is written, and nothing after it either. */
 static void a_writer_stops_at_the_maximum(void **state)
 {
     (void)state;
@@ -304,7 +304,7 @@ static void a_vector_as_it_was_read(void **state)
     clave__buf_fini(&b);
 }
 
-/* Offsets count from the head of the content, wherever it stands in the buffer. */
+/* Offsets count from the head of the content, wherever it is in the buffer. */
 static void an_int_is_filled_in(void **state)
 {
     (void)state;

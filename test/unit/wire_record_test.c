@@ -430,7 +430,7 @@ static void connect_with_and_without_read_only(void **state)
 
 /* ---- cut and broken -------------------------------------------------------------------------- */
 
-/* A copy of its own size, so that a look behind the end is seen. */
+/* A copy of its own size, so that a read beyond the end is caught. */
 static void read_cut(const struct bytes *b, size_t n, int32_t op, bool reply, bool *bad)
 {
     uint8_t *copy = malloc(n ? n : 1);
