@@ -7,20 +7,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static int fail(const char *what, clave_err err, clave_client *s)
+static int fail(const char *what, clave_err err, clave_client *client)
 {
     char text[512] = "";
-    if (s)
-        clave_client_errmsg(s, text, sizeof text);
+    if (client)
+        clave_client_errmsg(client, text, sizeof text);
     fprintf(stderr, "%s: %s%s%s\n", what, clave_strerror(err), *text ? ": " : "", text);
     return EXIT_FAILURE;
 }
 
 /* What the lock protects. The write is one transaction with a check that the lock still
  * stands: however long this thread was paused, it cannot overwrite a later holder's work. */
-static clave_err work(clave_client *s, clave_mutex *lock)
+static clave_err work(clave_client *client, clave_mutex *lock)
 {
-    clave_err err = clave_create(s, "/report", "", 0, NULL, 5000, NULL);
+    clave_err err = clave_create(client, "/report", "", 0, NULL, 5000, NULL);
     if (err != CLAVE_OK && err != CLAVE_ENODEEXISTS)
         return err;
     if (!clave_mutex_valid_for(lock, 1000))
@@ -30,26 +30,26 @@ static clave_err work(clave_client *s, clave_mutex *lock)
 
 int main(void)
 {
-    clave_client *s;
+    clave_client *client;
     clave_mutex *lock = NULL;
     int code = EXIT_SUCCESS;
 
-    clave_err err = clave_client_open(&s, NULL, NULL, NULL);
+    clave_err err = clave_client_open(&client, NULL, NULL, NULL);
     if (err != CLAVE_OK)
         return fail("open", err, NULL);
-    err = clave_mutex_new(&lock, s, "/jobs/report", NULL);
+    err = clave_mutex_new(&lock, client, "/jobs/report", NULL);
     if (err == CLAVE_OK)
         err = clave_mutex_acquire(lock, 10000);
     if (err != CLAVE_OK) {
-        code = fail("acquire", err, s);
+        code = fail("acquire", err, client);
     } else {
         printf("held, token %lld\n", (long long)clave_mutex_token(lock));
-        err = work(s, lock);
+        err = work(client, lock);
         if (err != CLAVE_OK)
-            code = fail("work", err, s);
+            code = fail("work", err, client);
         clave_mutex_release(lock);
     }
     clave_mutex_free(lock);
-    clave_client_close(s, 1000);
+    clave_client_close(client, 1000);
     return code;
 }

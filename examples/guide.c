@@ -7,18 +7,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static clave_err open_session(clave_client **s)
+static clave_err open_session(clave_client **client)
 {
     clave_client_options o = CLAVE_CLIENT_OPTIONS_INIT;
     o.session_timeout_ms = 10000;
-    clave_err err = clave_client_open(s, NULL, NULL, &o); /* CLAVE_CONNECT, else a local server */
-    return err == CLAVE_OK ? clave_client_wait(*s, 15000) : err;
+    /* CLAVE_CONNECT, else a local server. */
+    clave_err err = clave_client_open(client, NULL, NULL, &o);
+    return err == CLAVE_OK ? clave_client_wait(*client, 15000) : err;
 }
 
-static clave_err mutex(clave_client *s)
+static clave_err mutex(clave_client *client)
 {
     clave_mutex *lock;
-    clave_err err = clave_mutex_new(&lock, s, "/guide/mutex", NULL);
+    clave_err err = clave_mutex_new(&lock, client, "/guide/mutex", NULL);
     if (err != CLAVE_OK)
         return err;
     err = clave_mutex_acquire(lock, 10000); /* 0: only if it is free; negative: for ever */
@@ -30,9 +31,9 @@ static clave_err mutex(clave_client *s)
     return err;
 }
 
-static clave_err guarded(clave_client *s, clave_mutex *lock)
+static clave_err guarded(clave_client *client, clave_mutex *lock)
 {
-    clave_err err = clave_create(s, "/guide/report", "", 0, NULL, 5000, NULL);
+    clave_err err = clave_create(client, "/guide/report", "", 0, NULL, 5000, NULL);
     if (err != CLAVE_OK && err != CLAVE_ENODEEXISTS)
         return err;
     if (!clave_mutex_valid_for(lock, 1000)) /* from memory */
@@ -51,21 +52,21 @@ static void on_lock_event(clave_async_mutex *m, const clave_mutex_event *ev, voi
         puts("listener: somebody would like to have it");
 }
 
-static clave_err listener(clave_client *s)
+static clave_err listener(clave_client *client)
 {
     clave_mutex_options o = CLAVE_MUTEX_OPTIONS_INIT;
     o.event_cb = on_lock_event;
     o.revocable = true;
     clave_mutex *lock;
     clave_participant_list *roll = NULL;
-    clave_err err = clave_mutex_new(&lock, s, "/guide/listener", &o);
+    clave_err err = clave_mutex_new(&lock, client, "/guide/listener", &o);
     if (err != CLAVE_OK)
         return err;
     err = clave_mutex_acquire(lock, 10000);
     if (err == CLAVE_OK)
-        err = guarded(s, lock);
+        err = guarded(client, lock);
     if (err == CLAVE_OK)
-        err = clave_participants(s, clave_async_participants, "/guide/listener", 5000, &roll);
+        err = clave_participants(client, clave_async_participants, "/guide/listener", 5000, &roll);
     for (size_t i = 0; roll && i < roll->n; i++)
         printf("listener: %s by process %lld\n", i == 0 ? "held" : "awaited",
                (long long)roll->list[i].identity.pid);
@@ -74,10 +75,10 @@ static clave_err listener(clave_client *s)
     return err;
 }
 
-static clave_err read_write(clave_client *s)
+static clave_err read_write(clave_client *client)
 {
     clave_mutex *read, *write;
-    clave_err err = clave_rwlock_new(&read, &write, s, "/guide/rw", NULL, NULL);
+    clave_err err = clave_rwlock_new(&read, &write, client, "/guide/rw", NULL, NULL);
     if (err != CLAVE_OK)
         return err;
     err = clave_mutex_acquire(write, 10000);
@@ -92,13 +93,13 @@ static clave_err read_write(clave_client *s)
     return err;
 }
 
-static clave_err semaphore(clave_client *s)
+static clave_err semaphore(clave_client *client)
 {
     clave_semaphore_options o = CLAVE_SEMAPHORE_OPTIONS_INIT;
     o.limit = 3;
     clave_semaphore *permits;
     clave_lease *mine[2];
-    clave_err err = clave_semaphore_new(&permits, s, "/guide/semaphore", &o);
+    clave_err err = clave_semaphore_new(&permits, client, "/guide/semaphore", &o);
     if (err != CLAVE_OK)
         return err;
     err = clave_semaphore_acquire(permits, 2, 10000, mine); /* both, or none */
@@ -111,12 +112,12 @@ static clave_err semaphore(clave_client *s)
     return err;
 }
 
-static clave_err several(clave_client *s)
+static clave_err several(clave_client *client)
 {
     const clave_multilock_part parts[] = {{.path = "/guide/from"}, {.path = "/guide/to"}};
     clave_multilock *both;
     const char *failed = NULL;
-    clave_err err = clave_multilock_new(&both, s, parts, 2, NULL);
+    clave_err err = clave_multilock_new(&both, client, parts, 2, NULL);
     if (err != CLAVE_OK)
         return err;
     err = clave_multilock_acquire(both, 10000, &failed);
@@ -128,13 +129,13 @@ static clave_err several(clave_client *s)
     return err;
 }
 
-static clave_err candidate(clave_client *s)
+static clave_err candidate(clave_client *client)
 {
     clave_latch_options o = CLAVE_LATCH_OPTIONS_INIT;
     o.id = "guide";
     o.policy = CLAVE_POLICY_SESSION;
     clave_latch *c;
-    clave_err err = clave_latch_new(&c, s, "/guide/leader", &o);
+    clave_err err = clave_latch_new(&c, client, "/guide/leader", &o);
     if (err == CLAVE_OK)
         err = clave_latch_start(c);
     if (err == CLAVE_OK)
@@ -154,32 +155,32 @@ static void lead(clave_selector *e, void *arg)
         ++*steps;
 }
 
-static clave_err selector(clave_client *s)
+static clave_err selector(clave_client *client)
 {
     int steps = 0;
     clave_selector_options o = CLAVE_SELECTOR_OPTIONS_INIT;
     o.take = lead;
     o.take_arg = &steps;
     clave_selector *e;
-    clave_err err = clave_selector_new(&e, s, "/guide/selector", &o);
+    clave_err err = clave_selector_new(&e, client, "/guide/selector", &o);
     if (err != CLAVE_OK)
         return err;
     err = clave_selector_start(e);
     /* From the moment its function has returned it may stand again. */
     while (err == CLAVE_OK && clave_selector_requeue(e) == CLAVE_EBUSY)
-        err = clave_sync(s, "/", 5000);
+        err = clave_sync(client, "/", 5000);
     clave_selector_free(e); /* waits for the function */
     printf("selector: led for %d steps\n", steps);
     return err;
 }
 
-static clave_err once(clave_client *s)
+static clave_err once(clave_client *client)
 {
     const clave_once_options o = {
         .size = sizeof o, .path = "/guide/nightly-once", .period_ms = 3600 * 1000};
     clave_mutex *lock;
     clave_once *job;
-    clave_err err = clave_mutex_new(&lock, s, "/guide/nightly", NULL);
+    clave_err err = clave_mutex_new(&lock, client, "/guide/nightly", NULL);
     if (err != CLAVE_OK)
         return err;
     err = clave_mutex_acquire(lock, 10000);
@@ -196,11 +197,11 @@ static clave_err once(clave_client *s)
     return err;
 }
 
-static clave_err deadlocks(clave_client *s)
+static clave_err deadlocks(clave_client *client)
 {
     const char *roots[] = {"/guide"};
     clave_deadlocks *found = NULL;
-    clave_err err = clave_deadlocks_find(s, roots, 1, 5000, &found);
+    clave_err err = clave_deadlocks_find(client, roots, 1, 5000, &found);
     for (size_t i = 0; found && i < found->n; i++)
         puts(found->list[i].text);
     clave_deadlocks_free(found);
@@ -212,17 +213,17 @@ int main(void)
     static clave_err (*const examples[])(clave_client *) = {
         mutex, listener, read_write, semaphore, several, candidate, selector, once, once, deadlocks,
     };
-    clave_client *s;
-    clave_err err = open_session(&s);
+    clave_client *client;
+    clave_err err = open_session(&client);
     if (err != CLAVE_OK)
         return EXIT_FAILURE;
-    err = clave_create(s, "/guide", "", 0, NULL, 5000, NULL);
+    err = clave_create(client, "/guide", "", 0, NULL, 5000, NULL);
     if (err == CLAVE_ENODEEXISTS)
         err = CLAVE_OK;
     for (size_t i = 0; err == CLAVE_OK && i < sizeof examples / sizeof *examples; i++)
-        err = examples[i](s);
+        err = examples[i](client);
     if (err != CLAVE_OK)
         fprintf(stderr, "%s\n", clave_strerror(err));
-    clave_client_close(s, 1000);
+    clave_client_close(client, 1000);
     return err == CLAVE_OK ? EXIT_SUCCESS : EXIT_FAILURE;
 }

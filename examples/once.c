@@ -36,17 +36,17 @@ static clave_err run_once(clave_mutex *lock)
 
 int main(void)
 {
-    clave_client *s;
+    clave_client *client;
     clave_mutex *lock = NULL;
-    clave_err err = clave_client_open(&s, NULL, NULL, NULL);
+    clave_err err = clave_client_open(&client, NULL, NULL, NULL);
     if (err == CLAVE_OK) {
-        err = clave_mutex_new(&lock, s, "/jobs/report", NULL);
+        err = clave_mutex_new(&lock, client, "/jobs/report", NULL);
         if (err == CLAVE_OK)
             err = clave_mutex_acquire(lock, -1); /* for as long as another one runs it */
         if (err == CLAVE_OK)
             err = run_once(lock);
         clave_mutex_free(lock);
-        clave_client_close(s, SECOND);
+        clave_client_close(client, SECOND);
     }
     if (err != CLAVE_OK)
         fprintf(stderr, "the report: %s\n", clave_strerror(err));

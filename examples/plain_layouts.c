@@ -51,15 +51,15 @@ static void on_event(clave_async_latch *l, const clave_latch_event *ev, void *ar
 }
 
 /* Fair: each watches the one before it. Unfair: all watch the one node there is. */
-static clave_latch *stand(clave_client *s, bool fair, char *name)
+static clave_latch *stand(clave_client *client, bool fair, char *name)
 {
     clave_latch *c;
     clave_latch_options o = CLAVE_LATCH_OPTIONS_INIT;
     o.id = name;
     o.event_cb = on_event;
     o.event_arg = name;
-    clave_err err = fair ? clave_latch_new_fair(&c, s, "/exercise/election", "c_", &o)
-                         : clave_latch_new_unfair(&c, s, "/exercise/leader", &o);
+    clave_err err = fair ? clave_latch_new_fair(&c, client, "/exercise/election", "c_", &o)
+                         : clave_latch_new_unfair(&c, client, "/exercise/leader", &o);
     if (err == CLAVE_OK)
         err = clave_latch_start(c);
     if (err == CLAVE_OK)

@@ -1,6 +1,64 @@
-/* clave.h - everything but uv.h (which needs libuv's header) and testserver.h.
+/* clave.h - the umbrella: everything but uv.h (which needs libuv's header) and testserver.h.
  *
- * Options structs begin with their size, and one rule is for all of them: clave/options.h. */
+ * One noun, one concept, in two forms with the same options, events and errors. The blocking form
+ * has the bare noun and is for any thread: clave_mutex_acquire in clave/mutex.h. The asynchronous
+ * form says async and runs on one loop: clave_async_mutex_acquire in clave/async/mutex.h.
+ *
+ *   noun         blocking          asynchronous             Curator
+ *   ------------ ----------------- ------------------------ ------------------------------
+ *   client       client.h          async/client.h           CuratorFramework
+ *   mutex        mutex.h           async/mutex.h            InterProcessMutex, Revoker
+ *   rwlock       rwlock.h          async/rwlock.h           InterProcessReadWriteLock
+ *   semaphore    semaphore.h       async/semaphore.h        InterProcessSemaphoreV2
+ *   multilock    multilock.h       async/multilock.h        InterProcessMultiLock
+ *   latch        latch.h           async/latch.h            LeaderLatch
+ *   selector     selector.h        -(a)                     LeaderSelector
+ *   leader       -(b)              async/leader.h           getLeader, getParticipants
+ *   participants participants.h    async/mutex.h            getParticipantNodes
+ *   deadlock     deadlock.h        async/deadlock.h         -
+ *   once         once.h            async/once.h             -
+ *   lock_delay   -(b)              async/lock_delay.h       -
+ *
+ *   (a) a function that may block needs a thread: on a loop use the latch
+ *   (b) on a session of clave/client.h: from clave_client_run
+ *
+ * What can be held has the same set of operations. A cell names the function after the noun;
+ * semaphore:x is the semaphore's x. Each side of a rwlock is a mutex.
+ *
+ *   blocking     mutex      lease              latch      selector    multilock
+ *   ------------ ---------- ------------------ ---------- ----------- -----------
+ *   acquire      acquire    semaphore:acquire  start      start       acquire
+ *   release      release    release            resign     interrupt   release
+ *   valid_for    valid_for  valid_for          valid_for  valid_for   valid_for
+ *   deadline     deadline   deadline           deadline   deadline    deadline
+ *   token        token      token              token      token       at(c)
+ *   create       create     create             create     create      at(c)
+ *   set          set        set                set        set         at(c)
+ *   delete       delete     delete             delete     delete      at(c)
+ *   multi        multi      multi              multi      multi       at(c)
+ *   cancel       cancel_as  semaphore:cancel   cancel     close       at(d)
+ *   events       event_cb   semaphore:event_cb event_cb   take(e)     mutex:event_cb
+ *
+ *   asynchronous mutex      lease              latch      selector    multilock
+ *   ------------ ---------- ------------------ ---------- ----------- -----------
+ *   acquire      acquire    semaphore:acquire  start      -(a)        acquire
+ *   release      release    release            resign     -(a)        release
+ *   valid_for    valid_for  valid_for          valid_for  -(a)        valid_for
+ *   deadline     grant      grant              grant      -(a)        deadline
+ *   token        grant      grant              grant      -(a)        at(c)
+ *   create       create     create             create     -(a)        at(c)
+ *   set          set        set                set        -(a)        at(c)
+ *   delete       delete     delete             delete     -(a)        at(c)
+ *   multi        multi      multi              multi      -(a)        at(c)
+ *   cancel       cancel     semaphore:cancel   cancel     -(a)        cancel
+ *   events       event_cb   semaphore:event_cb event_cb   -(a)        event_cb
+ *
+ *   (c) each lock of a multilock has a node, and so a token and a guard, of its own
+ *   (d) cancel the lock that it waits for, clave_mutex_cancel_as of _at: the acquire ends with it
+ *   (e) leadership is a call of `take`, and its loss is clave_selector_is_interrupted
+ *
+ * tools/check-api holds these tables against the headers. Options structs begin with their size,
+ * and one rule holds for all of them: clave/options.h. */
 #ifndef CLAVE_H
 #define CLAVE_H
 
@@ -26,6 +84,7 @@
 #include "clave/options.h"
 #include "clave/participants.h"
 #include "clave/retry.h"
+#include "clave/rwlock.h"
 #include "clave/selector.h"
 #include "clave/semaphore.h"
 #include "clave/tls.h"

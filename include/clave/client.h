@@ -1,15 +1,16 @@
-/* client.h - the blocking client: any thread may call anything here.
+/* client.h - the blocking client, a ZooKeeper session for threads: CuratorFramework. The
+ * asynchronous form is clave/async/client.h.
  *
- * One thread (the loop's) owns all sessions of a clave_loop; a call posts its work there
- * and waits. A blocking call made on that thread (from a callback) returns ELOOPTHREAD at
- * once; what has no error to return, clave_client_close, clave_loop_free and
- * clave_selector_free, ends the program there, with a line on stderr. Timeouts are
- * milliseconds from now; negative: for ever. ETIMEDOUT means what the class UNKNOWN says: the
- * operation may still be done.
- *
- * A process that was forked has no such thread: of what it has inherited nothing is held there
- * (_valid_for is false), every call returns ECLOSED at once, _close and _free do nothing, and all
- * of it stays the parent's. It may open sessions of its own. */
+ * Threads  any thread may call anything here. One thread, the loop's, owns all sessions of a
+ *          clave_loop; a call posts its work there and waits. A blocking call made on that thread
+ *          (from a callback) returns ELOOPTHREAD at once. The calls that have no error to return,
+ *          clave_client_close, clave_loop_free and clave_selector_free, end the program there, with
+ *          a line on stderr.
+ * Times    timeout_ms is in milliseconds from now; negative: no limit. ETIMEDOUT means what its
+ *          class UNKNOWN says: the operation may still be done.
+ * Fork     a forked process does not have the loop's thread. In it nothing that was inherited is
+ *          held (_valid_for is false), every call returns ECLOSED at once, and _close and _free do
+ *          nothing: everything remains the parent's. It may open sessions of its own. */
 #ifndef CLAVE_CLIENT_H
 #define CLAVE_CLIENT_H
 
@@ -20,44 +21,67 @@ extern "C" {
 #endif
 
 typedef struct clave_loop clave_loop;     /* opaque: one thread for any number of sessions */
-typedef struct clave_client clave_client; /* opaque */
+typedef struct clave_client clave_client; /* opaque: one session */
 
-/* Starts the thread. ENOMEM, EIO. */
+/* Starts a loop's thread. On CLAVE_OK *out belongs to the caller, who frees it with
+ * clave_loop_free; on an error it is NULL. ENOMEM. EIO: the system has no thread or file descriptor
+ * left. */
 CLAVE_EXPORT clave_err clave_loop_new(clave_loop **out);
-/* Every session on it must have been closed. Joins the thread. */
+/* Ends and joins the thread. Every session on it must have been closed; what was made on the
+ * sessions may be freed later. NULL is ignored. */
 CLAVE_EXPORT void clave_loop_free(clave_loop *l);
 
-/* `connect`: a host list with optional chroot ("tls:" before it: with TLS), "unix:/path", or
- * "local:" (the server of this user on this machine, started when it is not running, which excludes
- * no other user and no other machine; CLAVE_LOCAL=never in the environment: ELOCAL); NULL: the
- * environment's CLAVE_CONNECT, else "local:". `loop` NULL: a loop of its own. `o` may be NULL;
- * its hosts, seed and the two callbacks' threads are: ignored, drawn when 0, the loop's.
- * Returns at once; requests wait for the connection. EHOST, EINVAL, ENOMEM, EIO; ETLS:
- * clave_tls_new tells why. */
+/* Opens a session and returns at once: requests wait for the connection. On CLAVE_OK *out belongs
+ * to the caller, who frees it with clave_client_close; on an error it is NULL.
+ *
+ * `connect`  a host list with an optional chroot, with TLS when it begins with "tls:";
+ *            "unix:/path"; or "local:", the server of this user on this machine, which is started
+ *            when it is not running and excludes neither other users nor other machines
+ *            (CLAVE_LOCAL=never in the environment: ELOCAL). NULL: the environment's CLAVE_CONNECT,
+ *            else "local:".
+ * `loop`     NULL: the session starts a loop of its own.
+ * `o`        may be NULL. Its hosts are ignored, and a seed of 0 is replaced by a random one. Its
+ *            callbacks run on the loop's thread.
+ *
+ * EHOST: the host list is not valid. EINVAL: an option is out of range. ETLS: the TLS files cannot
+ * be used; clave_tls_new says why. ENOMEM. EIO: no thread or file descriptor. */
 CLAVE_EXPORT clave_err clave_client_open(clave_client **out, clave_loop *loop, const char *connect,
                                          const clave_client_options *o);
-/* Waits until connected. EUNREACHABLE: not within the timeout (clave_client_errmsg tells
- * of the last attempt). At once, when every host refuses for a reason that stays until somebody
- * mends it: ETLS, certificates that do not fit; ELOCAL, a directory or a disk that the local server
- * cannot use, or no program to start. The session goes on trying all the same. EAUTHFAILED,
- * EHOST. */
-CLAVE_EXPORT clave_err clave_client_wait(clave_client *s, int64_t timeout_ms);
-/* As clave_async_client_set_hosts; does not wait. */
-CLAVE_EXPORT clave_err clave_client_set_hosts(clave_client *s, const char *connect);
-/* Ends the session at the server (waits at most timeout_ms for it) and frees. Locks, locksets,
- * permits, candidates, selectors and jobs that were made on it may be freed before or after it, on
- * any thread: after it they hold nothing, each call on them says ECLOSED, each wait in them has
- * ended so, and their _free frees. What was made on its clave_async_client is used on the loop's
- * thread only while the session is there; see clave_async_client_free. A clave_loop of yours may be
- * freed before them, too. */
-CLAVE_EXPORT void clave_client_close(clave_client *s, int64_t timeout_ms);
+/* Waits until the session is connected.
+ * EUNREACHABLE: not connected in time; clave_client_errmsg describes the last attempt. EAUTHFAILED:
+ * the servers refused the authentication. ECLOSED: it was closed.
+ * At once, when every host fails for a reason that lasts until somebody corrects it: ETLS: the
+ * certificates do not match. ELOCAL: the local server's directory or disk cannot be used, or there
+ * is no program to start. Even then the session keeps trying. */
+CLAVE_EXPORT clave_err clave_client_wait(clave_client *client, int64_t timeout_ms);
+/* Replaces the host list, as clave_async_client_set_hosts; does not wait. EHOST: the list is not
+ * valid. EINVAL: another chroot, or TLS where there was none. ENOMEM. ECLOSED. */
+CLAVE_EXPORT clave_err clave_client_set_hosts(clave_client *client, const char *connect);
+/* Ends the session at the server, waiting at most timeout_ms for it, and frees it.
+ *
+ * Mutexes, multilocks, semaphores, latches, selectors and onces made on it may be freed before or
+ * after it, on any thread. After it they hold nothing, every call on them returns ECLOSED, every
+ * wait in them has ended with ECLOSED, and their _free frees them. Anything made on its
+ * clave_async_client may be used only on the loop's thread and only while the session exists: see
+ * clave_async_client_free. Your own clave_loop may be freed before them, too. NULL is ignored. */
+CLAVE_EXPORT void clave_client_close(clave_client *client, int64_t timeout_ms);
 
-CLAVE_EXPORT clave_state clave_client_state(clave_client *s);
-CLAVE_EXPORT int64_t clave_client_id(clave_client *s);
-/* Copies the newest fault's text into buf (cut to cap) and returns buf. */
-CLAVE_EXPORT const char *clave_client_errmsg(clave_client *s, char *buf, size_t cap);
+/* The state of the connection, from memory. */
+CLAVE_EXPORT clave_state clave_client_state(clave_client *client);
+/* The session's id, from memory; 0: there is none yet. */
+CLAVE_EXPORT int64_t clave_client_id(clave_client *client);
+/* Copies the text of the latest fault (what was tried, on which path or host, what to do) into buf,
+ * cut to cap bytes, and returns buf. */
+CLAVE_EXPORT const char *clave_client_errmsg(clave_client *client, char *buf, size_t cap);
 
-/* What a request brought, owned by the caller: clave_reply_free() it. */
+/* ---- requests --------------------------------------------------------------------------------
+ * Each returns the request's error. `out` may be NULL; else *out is set on CLAVE_OK and on a failed
+ * multi and belongs to the caller (clave_reply_free), and is NULL otherwise. Each can return EPATH
+ * (the path is not valid), ETOOBIG (more than a frame holds), ENOMEM, ECLOSED, ETIMEDOUT,
+ * ELOOPTHREAD; ECONNLOSS (the answer was lost: it may have been done) and ENOTSENT (the session
+ * ended before it was sent); and ENOAUTH. */
+
+/* The result of a request. */
 typedef struct clave_reply {
     clave_err err;
     char *path;
@@ -70,35 +94,53 @@ typedef struct clave_reply {
     clave_err *op_errs; /* multi: one for each op */
     size_t nops;
 } clave_reply;
-CLAVE_EXPORT void clave_reply_free(clave_reply *r); /* NULL is ignored */
+/* Frees a reply and everything in it. NULL is ignored. */
+CLAVE_EXPORT void clave_reply_free(clave_reply *r);
 
-/* Each: the request's error; `out` (may be NULL) is filled on CLAVE_OK and on a failed
- * multi. The parameters are those of the calls in client_internal.h. */
-CLAVE_EXPORT clave_err clave_create(clave_client *s, const char *path, const void *data, size_t len,
-                                    const clave_create_options *o, int64_t timeout_ms,
+/* Creates a node; the reply has its final path. `data` may be NULL, and so may `o`: persistent,
+ * open ACL. ENONODE: the parent is missing. ENODEEXISTS. EINVALIDACL. ENOCHILDREN: the parent is
+ * ephemeral. EINVAL: the options. */
+CLAVE_EXPORT clave_err clave_create(clave_client *client, const char *path, const void *data,
+                                    size_t len, const clave_create_options *o, int64_t timeout_ms,
                                     clave_reply **out);
-CLAVE_EXPORT clave_err clave_delete(clave_client *s, const char *path, int32_t version,
+/* Deletes a node; version -1: any. ENONODE. EBADVERSION. ENOTEMPTY: it has children. */
+CLAVE_EXPORT clave_err clave_delete(clave_client *client, const char *path, int32_t version,
                                     int64_t timeout_ms);
-CLAVE_EXPORT clave_err clave_exists(clave_client *s, const char *path, int64_t timeout_ms,
+/* Reads a node's stat. ENONODE: there is no such node. */
+CLAVE_EXPORT clave_err clave_exists(clave_client *client, const char *path, int64_t timeout_ms,
                                     clave_reply **out);
-CLAVE_EXPORT clave_err clave_get(clave_client *s, const char *path, int64_t timeout_ms,
+/* Reads a node's data and stat. ENONODE. */
+CLAVE_EXPORT clave_err clave_get(clave_client *client, const char *path, int64_t timeout_ms,
                                  clave_reply **out);
-CLAVE_EXPORT clave_err clave_set(clave_client *s, const char *path, const void *data, size_t len,
-                                 int32_t version, int64_t timeout_ms, clave_reply **out);
-CLAVE_EXPORT clave_err clave_children(clave_client *s, const char *path, int64_t timeout_ms,
+/* Writes a node's data; version -1: any. The reply has the new stat. ENONODE. EBADVERSION. */
+CLAVE_EXPORT clave_err clave_set(clave_client *client, const char *path, const void *data,
+                                 size_t len, int32_t version, int64_t timeout_ms,
+                                 clave_reply **out);
+/* Lists the names of a node's children, in no order, and reads its stat. ENONODE. */
+CLAVE_EXPORT clave_err clave_children(clave_client *client, const char *path, int64_t timeout_ms,
                                       clave_reply **out);
-CLAVE_EXPORT clave_err clave_multi(clave_client *s, const clave_op *ops, size_t nops,
+/* Does all operations in one transaction, or none. Returns the error of the first operation that
+ * failed; the reply's op_errs has each. */
+CLAVE_EXPORT clave_err clave_multi(clave_client *client, const clave_op *ops, size_t nops,
                                    int64_t timeout_ms, clave_reply **out);
-CLAVE_EXPORT clave_err clave_sync(clave_client *s, const char *path, int64_t timeout_ms);
-CLAVE_EXPORT clave_err clave_add_auth(clave_client *s, const char *scheme, const void *auth,
+/* Returns after the server has caught up with everything that the leader had committed before. */
+CLAVE_EXPORT clave_err clave_sync(clave_client *client, const char *path, int64_t timeout_ms);
+/* Adds credentials to this and every later connection: `scheme` "digest", `auth` "user:password".
+ * EAUTHFAILED: refused. */
+CLAVE_EXPORT clave_err clave_add_auth(clave_client *client, const char *scheme, const void *auth,
                                       size_t len, int64_t timeout_ms);
 
-/* Runs fn(client, arg) on the loop's thread, between callbacks, where every asynchronous
- * call is legal. _run waits until it has returned; _post does not wait, and fn is not called when
- * the session has been closed before its turn came. */
+/* ---- the asynchronous client underneath -------------------------------------------------------
+ */
+
+/* Runs on the loop's thread, between callbacks, where every asynchronous call on `c` is legal. */
 typedef void clave_loop_fn(clave_async_client *c, void *arg);
-CLAVE_EXPORT clave_err clave_client_run(clave_client *s, clave_loop_fn *fn, void *arg);
-CLAVE_EXPORT clave_err clave_client_post(clave_client *s, clave_loop_fn *fn, void *arg);
+/* Runs fn on the loop's thread and waits until it has returned. ECLOSED: the session has ended, and
+ * fn was not called. ELOOPTHREAD. */
+CLAVE_EXPORT clave_err clave_client_run(clave_client *client, clave_loop_fn *fn, void *arg);
+/* Has fn run on the loop's thread and does not wait; legal on any thread, the loop's too. fn is not
+ * called when the session is closed before its turn. ENOMEM. ECLOSED: a forked process. */
+CLAVE_EXPORT clave_err clave_client_post(clave_client *client, clave_loop_fn *fn, void *arg);
 
 #ifdef __cplusplus
 }

@@ -1,15 +1,14 @@
 /* err.h - every error clave can report.
  *
- * 0 is success. Codes from -1 to -999 are ZooKeeper's own and keep their number
- * on the wire; clave's begin at -1000. Each code has a class, and code should
- * branch on the class:
+ * 0 is success. Codes from -1 to -999 are ZooKeeper's own and keep their number on the wire;
+ * clave's begin at -1000. Each code has a class, and programs should branch on the class:
  *
  *   RETRY    the operation was certainly not done; the same call may succeed later
- *   UNKNOWN  the connection or the time ran out before the answer came: the
- *            operation may or may not have been done
- *   FINAL    the server or the library said no; the same call will fail again
- *   FATAL    the object is unusable: only its _free is legal now
- */
+ *   UNKNOWN  the connection was lost or the time ran out before the answer came: the operation may
+ * or may not have been done FINAL    the server or the library refused; the same call will fail
+ * again FATAL    the object is unusable: only its _free is legal now
+ *
+ * Any thread may call anything here. */
 #ifndef CLAVE_ERR_H
 #define CLAVE_ERR_H
 
@@ -94,13 +93,14 @@ typedef enum clave_err_class {
 extern "C" {
 #endif
 
-/* "ENONODE" for -101; "E?" for a number not in the table. Static, never NULL. */
+/* The name: "ENONODE" for -101; "E?" for a number that is not in the table. A static string, never
+ * NULL. */
 CLAVE_EXPORT const char *clave_err_name(clave_err err);
 
-/* "no such node" for -101. Static, never NULL. */
+/* The text: "no such node" for -101. A static string, never NULL. */
 CLAVE_EXPORT const char *clave_strerror(clave_err err);
 
-/* A number not in the table is UNKNOWN: nothing may be concluded from it. */
+/* The class. A number that is not in the table is UNKNOWN: nothing may be concluded from it. */
 CLAVE_EXPORT clave_err_class clave_err_classify(clave_err err);
 
 #ifdef __cplusplus

@@ -1,7 +1,8 @@
-/* multilock.h - several locks as one, blocking, for threads. The asynchronous form, where order,
- * parts and errors are described, is clave/async/multilock.h; both keep the same order.
+/* multilock.h - several locks as one, blocking, for threads: Curator's InterProcessMultiLock. The
+ * asynchronous form, which describes the order, the parts and the errors, is
+ * clave/async/multilock.h; both forms keep the same order.
  *
- * The owner is the calling thread, as in clave/mutex.h. */
+ * Owner, threads and times are as in clave/mutex.h: the owner is the calling thread. */
 #ifndef CLAVE_MULTILOCK_H
 #define CLAVE_MULTILOCK_H
 
@@ -14,27 +15,37 @@ extern "C" {
 
 typedef struct clave_multilock clave_multilock; /* opaque */
 
-/* `each` is for every lock (may be NULL), as for clave_mutex_new. EINVAL: no parts, or a path
- * twice. EPATH, ENOMEM. It may outlive the session: see clave_client_close. */
-CLAVE_EXPORT clave_err clave_multilock_new(clave_multilock **out, clave_client *s,
+/* Makes a multilock of `n` parts; does not contact the server. On CLAVE_OK *out belongs to the
+ * caller, who frees it with clave_multilock_free; on an error it is NULL. `parts` is copied. `each`
+ * (may be NULL) are the options of every lock, as for clave_mutex_new. The multilock may outlive
+ * the session: see clave_client_close. EINVAL: no parts, a path given twice, an unknown kind, or an
+ * option out of range. EPATH: a path is not valid. ENOMEM. ECLOSED: the session has ended. */
+CLAVE_EXPORT clave_err clave_multilock_new(clave_multilock **out, clave_client *client,
                                            const clave_multilock_part *parts, size_t n,
                                            const clave_mutex_options *each);
-/* As clave_mutex_free, for all of them. NULL is ignored. */
+/* clave_mutex_free for every lock. NULL is ignored. */
 CLAVE_EXPORT void clave_multilock_free(clave_multilock *l);
 
-/* All of them within one time, or none. `failed` (may be NULL): the path of the one that was not
- * acquired; NULL with CLAVE_OK; valid as long as the set. One that is lost while others are
- * waited for sends it back to the beginning. Errors as of clave_mutex_acquire. */
+/* Acquires all locks within one timeout, or none. `failed` (may be NULL) is set to the path of the
+ * lock that was not acquired, or to NULL with CLAVE_OK; it is valid until clave_multilock_free.
+ * When a lock is lost while others are waited for, the whole acquire starts again. Errors as
+ * clave_mutex_acquire. */
 CLAVE_EXPORT clave_err clave_multilock_acquire(clave_multilock *l, int64_t timeout_ms,
                                                const char **failed);
-/* One hold of each, in the reverse order, whatever becomes of any. The first error, and its
- * path. */
+/* Releases one hold of each lock, in reverse order, even after an error. Does not wait for the
+ * server. Returns the first error (those of clave_mutex_release) and its path in `failed` (may be
+ * NULL). */
 CLAVE_EXPORT clave_err clave_multilock_release(clave_multilock *l, const char **failed);
 
-/* true while the calling thread holds all of them and will for `ms` more. From memory. */
+/* True while the calling thread holds all of them and certainly will for `ms` more milliseconds.
+ * From memory. */
 CLAVE_EXPORT bool clave_multilock_valid_for(clave_multilock *l, int64_t ms);
-/* The lock of that path, for its token and guarded writes; not to be freed, acquired or released.
- * NULL: none has this path. */
+/* The earliest of the locks' hold deadlines (see clave_mutex_deadline). INT64_MIN: the calling
+ * thread does not hold all of them. From memory. */
+CLAVE_EXPORT int64_t clave_multilock_deadline(clave_multilock *l);
+/* The lock on `path`, for its token, its guarded writes, its deadlock text, and to cancel a wait in
+ * it; do not free, acquire or release it. NULL: no part has this path. Valid until
+ * clave_multilock_free. */
 CLAVE_EXPORT clave_mutex *clave_multilock_at(const clave_multilock *l, const char *path);
 
 #ifdef __cplusplus

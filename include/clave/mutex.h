@@ -1,8 +1,12 @@
-/* lock_flags.h - the mutex, blocking, for threads. The asynchronous form, with events of the
- * queue, is clave/async/mutex.h; both stand in the same queue.
+/* mutex.h - the mutex, blocking, for threads: Curator's InterProcessMutex. The asynchronous form,
+ * which describes the options and the events, is clave/async/mutex.h; both forms share one queue.
  *
- * The owner is the calling thread: reentrant for it, exclusive for all others. For another
- * notion of ownership use the _as forms with a number of your own. */
+ * Owners   the calling thread owns what it acquires: the mutex is reentrant for that thread and
+ *          exclusive for all others. The _as forms take an owner of your own choice, any 64-bit
+ *          number.
+ * Threads  any thread may call anything here. On the loop's thread (in a callback) the calls that
+ *          wait return ELOOPTHREAD.
+ * Times    timeout_ms is in milliseconds from now; negative: no limit. */
 #ifndef CLAVE_MUTEX_H
 #define CLAVE_MUTEX_H
 
@@ -15,65 +19,91 @@ extern "C" {
 
 typedef struct clave_mutex clave_mutex; /* opaque */
 
-/* `o` as for clave_async_mutex_new; its event callback runs on the loop's thread. When o or its
- * data is NULL, the node says this host and process, and what it is a part of when a `clave lock`
- * runs it (CLAVE_OWNER). It may outlive the session: see clave_client_close. */
-CLAVE_EXPORT clave_err clave_mutex_new(clave_mutex **out, clave_client *s, const char *path,
+/* Makes a mutex on `path`; does not contact the server. On CLAVE_OK *out belongs to the caller, who
+ * frees it with clave_mutex_free; on an error it is NULL. `o` is as for clave_async_mutex_new and
+ * may be NULL; its event callback runs on the loop's thread. When `o` or its data is NULL, the lock
+ * node names this host and process, and the `clave lock` that runs the process, if any
+ * (CLAVE_OWNER). The mutex may outlive the session: see clave_client_close.
+ * EPATH: the path is not valid. EINVAL: an option is out of range. ENOMEM. ECLOSED: the session has
+ * ended. */
+CLAVE_EXPORT clave_err clave_mutex_new(clave_mutex **out, clave_client *client, const char *path,
                                        const clave_mutex_options *o);
-/* The simple lock (clave/async/plain_layouts.h): nodes <path>/<prefix><10 digits>. */
-CLAVE_EXPORT clave_err clave_mutex_new_simple(clave_mutex **out, clave_client *s, const char *path,
-                                              const char *prefix, const clave_mutex_options *o);
-/* The two sides of a read-write lock (clave/async/rwlock.h), each a lock in every respect, and to
- * be freed by itself. A thread that holds the write may take the read as well and then give the
- * write back; one that holds or waits for the read alone is refused the write: EUPGRADE. */
-CLAVE_EXPORT clave_err clave_rwlock_new(clave_mutex **read, clave_mutex **write, clave_client *s,
-                                        const char *path, const clave_mutex_options *reads,
-                                        const clave_mutex_options *writes);
-/* Releases what is held, and waits at most a second for the server to know of every release. Nobody
- * may be waiting in it: clave_mutex_cancel_as ends a wait. NULL is ignored. */
+/* The same with the simple lock's layout (clave/async/plain_layouts.h): nodes
+ * <path>/<prefix><10 digits>. EINVAL also when the prefix is empty, contains a slash, or consists
+ * of digits only. */
+CLAVE_EXPORT clave_err clave_mutex_new_simple(clave_mutex **out, clave_client *client,
+                                              const char *path, const char *prefix,
+                                              const clave_mutex_options *o);
+/* Releases every hold, waits at most a second for the server to confirm, and frees. No thread may
+ * be waiting in the mutex: clave_mutex_cancel_as ends a wait. NULL is ignored. */
 CLAVE_EXPORT void clave_mutex_free(clave_mutex *l);
 
-/* timeout_ms: 0 only if it is free now, negative for ever. One deadline bounds it all,
- * waiting for a connection included. EBUSY, ECANCELED, EDEADLOCK, EUNREACHABLE (never connected
- * within the time), ENOAUTH ... */
+/* Acquires the mutex for the calling thread. timeout_ms 0: only if it is free now. One deadline
+ * covers the whole call, waiting for a connection included. On any error nothing was acquired.
+ * EBUSY: not acquired in time. EUNREACHABLE: the same, and the session was never connected.
+ * ECANCELED: clave_mutex_cancel_as. EDEADLOCK: see detect_deadlocks_ms in clave_mutex_options.
+ * EUPGRADE: see clave/rwlock.h. ELOST: this thread's earlier hold was lost and has not been
+ * released yet. ENOAUTH, EINVALIDACL, ESEQUENCE and other final errors: the server refused the lock
+ * node. ENOMEM. ECLOSED. */
 CLAVE_EXPORT clave_err clave_mutex_acquire(clave_mutex *l, int64_t timeout_ms);
-/* Gives one hold back and does not wait for the server: Curator's release is one round trip,
- * this one is none. The last hold's delete is sent in the background, ahead of whatever is
- * asked of the session from now on, and again until the node is certainly gone. Before the
- * process ends, clave_mutex_free or clave_client_close waits for it; a process that ends
- * without them leaves the node to the session's timeout.
- * ENOTHELD; ELOST when the hold had been lost, EMAXHOLD when its time had passed: the hold is
- * given back all the same. */
+/* Releases one hold and does not wait for the server: Curator's release costs one round trip, this
+ * one none. After the last hold the delete of the lock node is sent in the background, ahead of
+ * every later request of the session, and is repeated until the node is certainly gone.
+ * clave_mutex_free and clave_client_close wait for it; a process that ends without calling them
+ * leaves the node until the session times out.
+ * ENOTHELD: this thread holds nothing. ELOST: the hold had been lost; EMAXHOLD: its maximum time
+ * had passed; with both the hold is released all the same. ECLOSED. */
 CLAVE_EXPORT clave_err clave_mutex_release(clave_mutex *l);
-/* The same, and returns when the server has confirmed it: from then on everybody sees the
- * queue without us. ETIMEDOUT: given back all the same, the delete goes on. Other errors of
- * the delete (ENOAUTH ...): the node stands until the session ends. */
+/* The same, but returns when the server has confirmed the delete: from then on everybody sees the
+ * queue without this node. ETIMEDOUT: released, and the delete continues in the background. Other
+ * errors of the delete (ENOAUTH ...): the node remains until the session ends. */
 CLAVE_EXPORT clave_err clave_mutex_release_confirmed(clave_mutex *l, int64_t timeout_ms);
-/* Makes the acquire that waits in another thread for `owner` return ECANCELED. */
+
+/* Makes the acquire of `owner`, waiting in another thread, return ECANCELED. Does not wait; also
+ * legal in callbacks. ENOTHELD: this owner is not waiting. ECLOSED. */
 CLAVE_EXPORT clave_err clave_mutex_cancel_as(clave_mutex *l, uint64_t owner);
+/* clave_mutex_acquire for `owner` instead of the calling thread. EINVAL: this owner is already
+ * waiting. */
 CLAVE_EXPORT clave_err clave_mutex_acquire_as(clave_mutex *l, uint64_t owner, int64_t timeout_ms);
+/* clave_mutex_release for `owner` instead of the calling thread. */
 CLAVE_EXPORT clave_err clave_mutex_release_as(clave_mutex *l, uint64_t owner);
+/* clave_mutex_release_confirmed for `owner` instead of the calling thread. */
 CLAVE_EXPORT clave_err clave_mutex_release_confirmed_as(clave_mutex *l, uint64_t owner,
                                                         int64_t timeout_ms);
-/* As clave_async_mutex_deadlock, copied into buf (cut to cap); "" where that is NULL. Returns buf.
- */
-CLAVE_EXPORT const char *clave_mutex_deadlock(clave_mutex *l, char *buf, size_t cap);
-/* The number that stands for the calling thread, to hand to _cancel_as. */
+/* The owner number of the calling thread, for clave_mutex_cancel_as in another thread. Never used
+ * again in this process, not even after the thread has ended. */
 CLAVE_EXPORT uint64_t clave_mutex_owner_self(void);
 
-/* From memory, never waiting on the network: true while the calling thread holds the lock
- * and will for `ms` more. */
-CLAVE_EXPORT bool clave_mutex_valid_for(clave_mutex *l, int64_t ms);
-CLAVE_EXPORT int64_t clave_mutex_token(clave_mutex *l); /* 0: not held by this thread */
+/* Copies the text of the latest deadlock (clave_async_mutex_deadlock) into buf, cut to cap bytes,
+ * and returns buf; "" when there is none. */
+CLAVE_EXPORT const char *clave_mutex_deadlock(clave_mutex *l, char *buf, size_t cap);
 
-/* Guarded writes by the calling thread: ELOST when the grant is gone (nothing was done). */
+/* True while the calling thread holds the mutex and certainly will for `ms` more milliseconds. From
+ * memory: never waits for the network. */
+CLAVE_EXPORT bool clave_mutex_valid_for(clave_mutex *l, int64_t ms);
+/* The hold deadline: the time (clave_now(), in clave/uv.h) until which nobody else can own what the
+ * calling thread holds. INT64_MIN: this thread does not hold it, or has lost it. From memory. */
+CLAVE_EXPORT int64_t clave_mutex_deadline(clave_mutex *l);
+/* The fencing token of the calling thread's hold: the czxid of the lock node, which grows with
+ * every grant on any client. 0: this thread does not hold it, or has lost it. From memory. */
+CLAVE_EXPORT int64_t clave_mutex_token(clave_mutex *l);
+
+/* ---- guarded writes: done only while the calling thread's lock node exists ------------------ */
+
+/* Creates a node, as clave_create without options. `out` may be NULL; else *out is the caller's
+ * (clave_reply_free). ENOTHELD: this thread does not hold the mutex. ELOST: the hold is gone, and
+ * nothing was done. ETIMEDOUT: no answer in time; it may still be done. Others as clave_create. */
 CLAVE_EXPORT clave_err clave_mutex_create(clave_mutex *l, const char *path, const void *data,
                                           size_t len, clave_create_mode mode, int64_t timeout_ms,
                                           clave_reply **out);
+/* Writes a node's data, as clave_set. ENOTHELD, ELOST and ETIMEDOUT as above. */
 CLAVE_EXPORT clave_err clave_mutex_set(clave_mutex *l, const char *path, const void *data,
                                        size_t len, int32_t version, int64_t timeout_ms);
+/* Deletes a node, as clave_delete. ENOTHELD, ELOST and ETIMEDOUT as above. */
 CLAVE_EXPORT clave_err clave_mutex_delete(clave_mutex *l, const char *path, int32_t version,
                                           int64_t timeout_ms);
+/* Does several operations in one transaction, as clave_multi; out's op_errs are those of `ops`.
+ * ENOTHELD, ELOST and ETIMEDOUT as above. */
 CLAVE_EXPORT clave_err clave_mutex_multi(clave_mutex *l, const clave_op *ops, size_t nops,
                                          int64_t timeout_ms, clave_reply **out);
 

@@ -1,12 +1,14 @@
-/* once.h - a job that several processes start and one of them runs, for threads:
- * clave/async/once.h, which says what counts and by whose clock, under a lock (clave/mutex.h) that
- * the calling thread holds.
+/* once.h - a job that several processes start and one of them runs, blocking, for threads. The
+ * asynchronous form, which says what counts as done and by which clock, is clave/async/once.h. The
+ * job runs under a lock (clave/mutex.h) that the calling thread holds. Curator has no such recipe.
  *
  *     const clave_once_options o = {.size = sizeof o, .path = "/report-once", .period_ms = HOUR};
- *     if (clave_once_begin(&job, lock, &o, 5000, NULL) == CLAVE_OK)
- *         err = clave_once_end(job, make_report(), 5000);
- *     clave_mutex_release(lock);
- */
+ *     if (clave_once_begin(&once, mutex, &o, 5000, NULL) == CLAVE_OK)
+ *         err = clave_once_end(once, make_report(), 5000);
+ *     clave_mutex_release(mutex);
+ *
+ * Any thread may call anything here, one thread at a time for each once; on the loop's thread (in a
+ * callback) what waits returns ELOOPTHREAD. timeout_ms is in milliseconds; negative: no limit. */
 #ifndef CLAVE_ONCE_H
 #define CLAVE_ONCE_H
 
@@ -17,22 +19,26 @@
 extern "C" {
 #endif
 
-typedef struct clave_once clave_once; /* opaque */
+typedef struct clave_once clave_once; /* opaque: one run of a job */
 
-/* May it be run? On CLAVE_OK *out is the caller's, for clave_once_end or _free. EDONE: no. `former`
- * (may be NULL) is filled with both, but for the identity.
- * ENOTHELD: this thread does not hold the lock; ELOST: not any more; ETIMEDOUT: no answer in time,
- * and perhaps it is on record as started; and as clave_async_once_begin. It may outlive the lock
- * and the session: see clave_client_close. */
+/* Asks whether the job is to be run now, and if so records that it has started. On CLAVE_OK *out
+ * belongs to the caller, for clave_once_end or clave_once_free; on an error it is NULL. `former`
+ * (may be NULL) receives the previous run, except for its identity, with CLAVE_OK and EDONE. The
+ * once may outlive the mutex and the session: see clave_client_close. EDONE: no, another has run
+ * it. ENOTHELD: this thread does not hold the mutex. ELOST: it no longer does. ETIMEDOUT: no answer
+ * in time; the job may be recorded as started. EINVAL: the options. EPATH: the record's path is not
+ * valid. ENOAUTH, EINVALIDACL, ETOOBIG: the server refused the record. ECONNLOSS and others of its
+ * class: given up after 16 attempts. ENOMEM. ECLOSED. */
 CLAVE_EXPORT clave_err clave_once_begin(clave_once **out, clave_mutex *l,
                                         const clave_once_options *o, int64_t timeout_ms,
                                         clave_once_record *former);
-/* How it went, on record, while the lock is still held; frees the job whatever it returns. ELOST:
- * the lock is gone, and the job stays on record as started; ETIMEDOUT: no answer in time; and as
- * clave_async_once_end. Any thread. */
-CLAVE_EXPORT clave_err clave_once_end(clave_once *j, bool succeeded, int64_t timeout_ms);
-/* Says nothing of how it went. NULL is ignored. */
-CLAVE_EXPORT void clave_once_free(clave_once *j);
+/* Records how the run ended, while the mutex is still held, and frees the once whatever it returns.
+ * ELOST: the lock is gone, and the run stays recorded as started. ENONODE: somebody removed the
+ * record. ETIMEDOUT, ECONNLOSS and others of that class: the record may have been written. ENOAUTH,
+ * ENOMEM, ECLOSED. */
+CLAVE_EXPORT clave_err clave_once_end(clave_once *once, bool succeeded, int64_t timeout_ms);
+/* Frees the once without recording an end: the run stays recorded as started. NULL is ignored. */
+CLAVE_EXPORT void clave_once_free(clave_once *once);
 
 #ifdef __cplusplus
 }

@@ -1,4 +1,9 @@
-/* participants.h - who stands in a queue, for threads. */
+/* participants.h - lists who is in a queue, blocking, for threads: Curator's getParticipantNodes
+ * and getParticipants. The asynchronous calls are in clave/async/mutex.h, rwlock.h, semaphore.h and
+ * leader.h.
+ *
+ * Any thread may call anything here; on the loop's thread (in a callback) what waits returns
+ * ELOOPTHREAD. */
 #ifndef CLAVE_PARTICIPANTS_H
 #define CLAVE_PARTICIPANTS_H
 
@@ -10,22 +15,24 @@ extern "C" {
 #endif
 
 typedef struct clave_participant_list {
-    const clave_participant *list; /* in queue order, who holds or leads first */
+    const clave_participant *list; /* in queue order: the holder or leader comes first */
     size_t n;
 } clave_participant_list;
 
-/* Which queue: clave_async_participants, clave_async_latch_participants,
- * clave_async_semaphore_participants, or a function of your own that calls one of their kin. */
+/* Which queue to list: clave_async_participants, clave_async_latch_participants,
+ * clave_async_semaphore_participants, or a function of your own that calls one like them. */
 typedef clave_err clave_participants_fn(clave_async_client *c, const char *path,
                                         clave_async_participants_cb *cb, void *arg);
 
-/* Everything the ensemble's leader had committed before is in it (a sync goes first). A missing
- * path is an empty queue. *out is the caller's, to be given to clave_participant_list_free; NULL
- * with any error. As clave_children. */
-CLAVE_EXPORT clave_err clave_participants(clave_client *s, clave_participants_fn *call,
+/* Lists the queue at `path`, after a sync: everything is in it that the ensemble's leader had
+ * committed before the call. A missing path is an empty queue. On CLAVE_OK *out belongs to the
+ * caller (clave_participant_list_free); on an error it is NULL. Errors as clave_children: EPATH,
+ * ENOAUTH, ECONNLOSS, ETIMEDOUT (after timeout_ms milliseconds; negative: no limit), ELOOPTHREAD,
+ * ENOMEM, ECLOSED. */
+CLAVE_EXPORT clave_err clave_participants(clave_client *client, clave_participants_fn *call,
                                           const char *path, int64_t timeout_ms,
                                           clave_participant_list **out);
-/* NULL is ignored. */
+/* Frees a list and everything in it. NULL is ignored. */
 CLAVE_EXPORT void clave_participant_list_free(clave_participant_list *r);
 
 #ifdef __cplusplus

@@ -1,8 +1,13 @@
-/* selector.h - leadership as a function call, for threads: as Curator's LeaderSelector, and in
- * one queue with it (its nodes are those of clave/mutex.h). Whoever is elected has its function
- * called, and leads until it returns.
+/* selector.h - leadership as a function call, blocking, for threads: Curator's LeaderSelector, and
+ * in one queue with it (its nodes are those of clave/mutex.h). The function of the candidate that
+ * is elected is called, and that candidate leads until the function returns.
  *
- * Any thread may call anything here, but _free from the function itself. */
+ * There is no asynchronous form: a function that may block needs a thread. On a loop use
+ * clave/async/latch.h.
+ *
+ * Threads  any thread may call anything here; only the function itself may not call
+ *          clave_selector_free.
+ * Times    in milliseconds. */
 #ifndef CLAVE_SELECTOR_H
 #define CLAVE_SELECTOR_H
 
@@ -15,11 +20,11 @@ extern "C" {
 
 typedef struct clave_selector clave_selector; /* opaque */
 
-/* Leads until it returns; never runs twice at a time for one selector. It should ask often
+/* Leads until it returns; never runs twice at the same time for one selector. It should check often
  * whether it is interrupted, or wait in clave_selector_pause: nothing else ends it. */
 typedef void clave_take_leadership_fn(clave_selector *s, void *arg);
-/* An executor of the caller's: has run(run_arg) called once, soon, by a thread that may block for
- * as long as the queue and the leadership last. false: it will not. */
+/* An executor of the caller's: has run(run_arg) called once, soon, by a thread that may block as
+ * long as the wait in the queue and the leadership last. false: it will not. */
 typedef bool clave_execute_fn(void (*run)(void *run_arg), void *run_arg, void *arg);
 
 typedef struct clave_selector_options {
@@ -28,8 +33,9 @@ typedef struct clave_selector_options {
     const clave_acl *acls; /* of the nodes; NULL: open; copied */
     size_t nacls;
     clave_latch_policy policy; /* what interrupts a leader: SUSPENDED too, or only LOST */
-    bool auto_requeue;         /* stand again whenever the function has returned */
-    bool revocable;            /* one that is asked to release is interrupted */
+    bool auto_requeue;         /* enters the queue again whenever the function has returned */
+    bool revocable;            /* a leader that is asked to release (clave_async_revoke) is
+                                  interrupted */
     clave_take_leadership_fn *take;
     void *take_arg;
     clave_execute_fn *execute; /* NULL: a thread of its own */
@@ -37,42 +43,70 @@ typedef struct clave_selector_options {
 } clave_selector_options;
 #define CLAVE_SELECTOR_OPTIONS_INIT CLAVE_OPTIONS_INIT(clave_selector_options)
 
-/* EINVAL (no `take`), EPATH, ENOMEM. */
-CLAVE_EXPORT clave_err clave_selector_new(clave_selector **out, clave_client *s, const char *path,
-                                          const clave_selector_options *o);
-/* Closes it, and waits until the function has returned. It may outlive the session (see
- * clave_client_close), whose end interrupts the function and closes it. Not from the function.
- * NULL is ignored. */
+/* Makes a selector, which is not started yet; does not contact the server. On CLAVE_OK *out belongs
+ * to the caller, who frees it with clave_selector_free; on an error it is NULL. The selector may
+ * outlive the session (see clave_client_close), whose end interrupts the function and closes the
+ * selector. EINVAL: no `take`, or an option out of range. EPATH: the path is not valid. ENOMEM.
+ * ECLOSED: the session has ended. */
+CLAVE_EXPORT clave_err clave_selector_new(clave_selector **out, clave_client *client,
+                                          const char *path, const clave_selector_options *o);
+/* Closes it, waits until the function has returned, and frees it. Not from the function, nor on the
+ * loop's thread. NULL is ignored. */
 CLAVE_EXPORT void clave_selector_free(clave_selector *s);
 
-/* Stands for the first time. EINVAL: started before. EIO: no thread, or the executor refused. */
+/* Enters the election for the first time; does not wait. EINVAL: it was started before. EIO: there
+ * is no thread, or the executor refused. ECLOSED. */
 CLAVE_EXPORT clave_err clave_selector_start(clave_selector *s);
-/* Stands again. EBUSY: it does, or leads. It succeeds from the moment leadership was seen to be
- * over. ECLOSED; EINVAL not started; EIO. */
+/* Enters the election again; does not wait. It succeeds from the moment leadership was seen to be
+ * over, even before the function has returned. EBUSY: it is in the queue, or leads. EINVAL: it was
+ * never started. EIO: as above. ECLOSED. */
 CLAVE_EXPORT clave_err clave_selector_requeue(clave_selector *s);
-/* Asks the function to return. ENOTHELD: it does not lead. */
+/* Asks the function to return; does not wait. ENOTHELD: it does not lead. ECLOSED. */
 CLAVE_EXPORT clave_err clave_selector_interrupt(clave_selector *s);
-/* Leaves the queue, interrupts a leader, and does not wait for it. */
+/* Leaves the queue for good and interrupts a leader; does not wait for the function. */
 CLAVE_EXPORT void clave_selector_close(clave_selector *s);
 
-/* ---- for the function, and for who looks on ----------------------------------------------- */
+/* ---- for the function, and for observers ---------------------------------------------------- */
 
-/* _interrupt or _close was called, or leadership is in doubt by the policy. Stays true until the
- * next leadership. */
+/* True when _interrupt or _close was called, or leadership is in doubt by the policy. Stays true
+ * until the next leadership. From memory. */
 CLAVE_EXPORT bool clave_selector_is_interrupted(clave_selector *s);
-/* Waits for `ms`; false, at once, when it is interrupted. */
+/* Waits for `ms` milliseconds (negative: no limit). Returns false, at once, when it is
+ * interrupted. */
 CLAVE_EXPORT bool clave_selector_pause(clave_selector *s, int64_t ms);
-/* Leads, and surely will for `ms` more: from memory, by the hold deadline. */
+/* True while it leads and certainly will for `ms` more milliseconds, by the hold deadline. From
+ * memory. */
 CLAVE_EXPORT bool clave_selector_valid_for(clave_selector *s, int64_t ms);
+/* clave_selector_valid_for with 0 ms. */
 CLAVE_EXPORT bool clave_selector_has_leadership(clave_selector *s);
-/* Until when it surely leads (clave_now()); INT64_MIN: does not. */
+/* The hold deadline: the time (clave_now(), in clave/uv.h) until which nobody else can lead.
+ * INT64_MIN: it does not lead. From memory. */
 CLAVE_EXPORT int64_t clave_selector_deadline(clave_selector *s);
-CLAVE_EXPORT int64_t clave_selector_token(clave_selector *s);        /* 0: does not lead */
-CLAVE_EXPORT const char *clave_selector_id(const clave_selector *s); /* NULL: none was given */
-/* Why it stands no more, when it is neither queued nor closed: ENOAUTH, ESEQUENCE ...; EIO: the
- * executor has refused. */
+/* The fencing token of this leadership, which grows with every leader. 0: it does not lead. From
+ * memory. */
+CLAVE_EXPORT int64_t clave_selector_token(clave_selector *s);
+/* The id of its options; NULL: none was given. Valid until clave_selector_free. */
+CLAVE_EXPORT const char *clave_selector_id(const clave_selector *s);
+/* Why it left the election without being closed: ENOAUTH, ESEQUENCE and others that the server
+ * answered; EIO: the executor refused. CLAVE_OK: it did not. ECLOSED: a forked process. */
 CLAVE_EXPORT clave_err clave_selector_error(clave_selector *s);
-/* A guarded write of the leader, from the function, as clave_mutex_multi. */
+
+/* ---- guarded writes, called by the function: done only while the leader's node exists -------- */
+
+/* Creates a node, as clave_create without options. `out` may be NULL; else *out is the caller's
+ * (clave_reply_free). ENOTHELD: this thread does not lead. ELOST: it no longer leads, and nothing
+ * was done. ETIMEDOUT: no answer in time; it may still be done. Others as clave_create. */
+CLAVE_EXPORT clave_err clave_selector_create(clave_selector *s, const char *path, const void *data,
+                                             size_t len, clave_create_mode mode, int64_t timeout_ms,
+                                             clave_reply **out);
+/* Writes a node's data, as clave_set. ENOTHELD, ELOST and ETIMEDOUT as above. */
+CLAVE_EXPORT clave_err clave_selector_set(clave_selector *s, const char *path, const void *data,
+                                          size_t len, int32_t version, int64_t timeout_ms);
+/* Deletes a node, as clave_delete. ENOTHELD, ELOST and ETIMEDOUT as above. */
+CLAVE_EXPORT clave_err clave_selector_delete(clave_selector *s, const char *path, int32_t version,
+                                             int64_t timeout_ms);
+/* Does several operations in one transaction, as clave_multi; out's op_errs are those of `ops`.
+ * ENOTHELD, ELOST and ETIMEDOUT as above. */
 CLAVE_EXPORT clave_err clave_selector_multi(clave_selector *s, const clave_op *ops, size_t nops,
                                             int64_t timeout_ms, clave_reply **out);
 

@@ -1,9 +1,11 @@
-/* semaphore.h - the semaphore, blocking, for threads. The asynchronous form is
- * clave/async/semaphore.h, where the leases, limits and errors are described; both stand in the
- * same queue.
+/* semaphore.h - the semaphore, blocking, for threads: Curator's InterProcessSemaphoreV2. The
+ * asynchronous form, which describes the leases, the limits and the options, is
+ * clave/async/semaphore.h; both forms share one queue.
  *
- * A permit is a lease in the hands of a thread, any thread: whoever has the handle may give it
- * back. */
+ * Owners   a lease belongs to whoever has its handle: any thread may release it.
+ * Threads  any thread may call anything here. On the loop's thread (in a callback) the calls that
+ *          wait return ELOOPTHREAD.
+ * Times    timeout_ms is in milliseconds from now; negative: no limit. */
 #ifndef CLAVE_SEMAPHORE_H
 #define CLAVE_SEMAPHORE_H
 
@@ -17,35 +19,67 @@ extern "C" {
 typedef struct clave_semaphore clave_semaphore; /* opaque: the semaphore */
 typedef struct clave_lease clave_lease;         /* opaque: one lease of it */
 
-/* As clave_async_semaphore_new; the event callback runs on the loop's thread. It may outlive the
- * session: see clave_client_close. */
-CLAVE_EXPORT clave_err clave_semaphore_new(clave_semaphore **out, clave_client *s, const char *path,
-                                           const clave_semaphore_options *o);
-/* Gives all permits back, those that threads still have included: their handles are gone. Nobody
- * may be waiting. */
-CLAVE_EXPORT void clave_semaphore_free(clave_semaphore *p);
+/* Makes a semaphore on `path`. On CLAVE_OK *out belongs to the caller, who frees it with
+ * clave_semaphore_free; on an error it is NULL. `o` is as for clave_async_semaphore_new; its event
+ * callback runs on the loop's thread. The semaphore may outlive the session: see
+ * clave_client_close.
+ * EPATH: the path is not valid. EINVAL: a limit of 0 that is not shared, or an option out of range.
+ * ENOMEM. ECLOSED: the session has ended. */
+CLAVE_EXPORT clave_err clave_semaphore_new(clave_semaphore **out, clave_client *client,
+                                           const char *path, const clave_semaphore_options *o);
+/* Releases all leases, those that threads still have included, whose handles are then invalid, and
+ * frees. No thread may be waiting in it. NULL is ignored. */
+CLAVE_EXPORT void clave_semaphore_free(clave_semaphore *s);
 
-/* n permits, all or none, into out[0..n). timeout_ms: 0 only if they are free now, negative for
- * ever. EBUSY, ECANCELED, EDEADLOCK, EUNREACHABLE (never connected within the time), EINVAL,
- * ENOAUTH ... */
-CLAVE_EXPORT clave_err clave_semaphore_acquire(clave_semaphore *p, size_t n, int64_t timeout_ms,
+/* Acquires n leases, all or none, into out[0..n); each is the caller's to release. timeout_ms 0:
+ * only if they are free now. On any error out[0..n) is NULL.
+ * EBUSY: not acquired in time. EUNREACHABLE: the same, and the session was never connected.
+ * ECANCELED: clave_semaphore_cancel. EDEADLOCK: see detect_deadlocks_ms in clave_mutex_options.
+ * EINVAL: n is 0 or more than a limit that is not shared. ENOAUTH and other final errors: the
+ * server refused a node. ENOMEM. ECLOSED. */
+CLAVE_EXPORT clave_err clave_semaphore_acquire(clave_semaphore *s, size_t n, int64_t timeout_ms,
                                                clave_lease **out);
-/* As clave_mutex_deadlock. Until it is given back, a permit counts as the acquiring thread's. */
-CLAVE_EXPORT const char *clave_semaphore_deadlock(clave_semaphore *p, char *buf, size_t cap);
-/* Makes every acquire that waits in another thread return ECANCELED. */
-CLAVE_EXPORT void clave_semaphore_cancel(clave_semaphore *p);
+/* Copies the text of the latest deadlock into buf, as clave_mutex_deadlock. Until it is released, a
+ * lease counts as held by the thread that acquired it. */
+CLAVE_EXPORT const char *clave_semaphore_deadlock(clave_semaphore *s, char *buf, size_t cap);
+/* Makes every acquire that waits in another thread return ECANCELED. Does not wait; also legal in
+ * callbacks. */
+CLAVE_EXPORT void clave_semaphore_cancel(clave_semaphore *s);
 
-/* The handle is gone, also with ECLOSED. Does not wait for the server; as clave_mutex_release
- * otherwise. */
-CLAVE_EXPORT clave_err clave_lease_release(clave_lease *q);
-/* The same, and returns when the server has confirmed it. ETIMEDOUT: given back all the same. */
-CLAVE_EXPORT clave_err clave_lease_release_confirmed(clave_lease *q, int64_t timeout_ms);
+/* Releases a lease and does not wait for the server, as clave_mutex_release. The handle is invalid
+ * afterwards, whatever is returned. ELOST: the lease had been lost; EMAXHOLD: its maximum time had
+ * passed; with both it is released all the same. ECLOSED: the session has ended. */
+CLAVE_EXPORT clave_err clave_lease_release(clave_lease *l);
+/* The same, but returns when the server has confirmed it. ETIMEDOUT: released, and the delete
+ * continues in the background. */
+CLAVE_EXPORT clave_err clave_lease_release_confirmed(clave_lease *l, int64_t timeout_ms);
 
-/* From memory, never waiting on the network: true while it is held and will be for `ms` more. */
-CLAVE_EXPORT bool clave_lease_valid_for(clave_lease *q, int64_t ms);
-CLAVE_EXPORT int64_t clave_lease_token(clave_lease *q); /* 0: lost */
-/* A guarded write, as clave_mutex_multi. */
-CLAVE_EXPORT clave_err clave_lease_multi(clave_lease *q, const clave_op *ops, size_t nops,
+/* True while the lease is held and certainly will be for `ms` more milliseconds. From memory: never
+ * waits for the network. */
+CLAVE_EXPORT bool clave_lease_valid_for(clave_lease *l, int64_t ms);
+/* The hold deadline: the time (clave_now(), in clave/uv.h) until which nobody else can have this
+ * lease. INT64_MIN: it was lost. From memory. */
+CLAVE_EXPORT int64_t clave_lease_deadline(clave_lease *l);
+/* The fencing token: the czxid of the lease's node. 0: it was lost. From memory. */
+CLAVE_EXPORT int64_t clave_lease_token(clave_lease *l);
+
+/* ---- guarded writes: done only while the lease's node exists -------------------------------- */
+
+/* Creates a node, as clave_create without options. `out` may be NULL; else *out is the caller's
+ * (clave_reply_free). ELOST: the lease is gone, and nothing was done. ETIMEDOUT: no answer in time;
+ * it may still be done. Others as clave_create. */
+CLAVE_EXPORT clave_err clave_lease_create(clave_lease *l, const char *path, const void *data,
+                                          size_t len, clave_create_mode mode, int64_t timeout_ms,
+                                          clave_reply **out);
+/* Writes a node's data, as clave_set. ELOST and ETIMEDOUT as above. */
+CLAVE_EXPORT clave_err clave_lease_set(clave_lease *l, const char *path, const void *data,
+                                       size_t len, int32_t version, int64_t timeout_ms);
+/* Deletes a node, as clave_delete. ELOST and ETIMEDOUT as above. */
+CLAVE_EXPORT clave_err clave_lease_delete(clave_lease *l, const char *path, int32_t version,
+                                          int64_t timeout_ms);
+/* Does several operations in one transaction, as clave_multi; out's op_errs are those of `ops`.
+ * ELOST and ETIMEDOUT as above. */
+CLAVE_EXPORT clave_err clave_lease_multi(clave_lease *l, const clave_op *ops, size_t nops,
                                          int64_t timeout_ms, clave_reply **out);
 
 #ifdef __cplusplus

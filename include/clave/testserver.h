@@ -1,16 +1,16 @@
-/* testserver.h - a ZooKeeper server inside your test, and what a network, a machine and time can
- * do to your program, on command. What Curator's TestingServer and KillSession are for Java.
+/* testserver.h - a ZooKeeper server inside your test, with the faults of networks, machines and
+ * time on command: what Curator's TestingServer and KillSession are for Java.
  *
- * It is the server of `clave serve`, durable, on a thread of its own; its clients are whatever
- * speaks the protocol: sessions of this library, of others, other processes. Time and faults are
- * its own: neither the clients nor the machine's clock are touched, so that a program is tested
- * as it is.
+ * It is the server of `clave serve`, durable, on a thread of its own. Anything that speaks the
+ * protocol can be its client: sessions of this library or of others, other processes. Time and
+ * faults are the server's own: neither the clients nor the machine's clock are touched, so a
+ * program is tested as it is.
  *
- * Threads  any thread may call anything here but _free, one call of a server after the other; each
- *          returns when it has happened. In the log callback nothing may be called: ELOOPTHREAD.
- *          SIGPIPE is blocked in the server's thread; the rest of the process is yours.
- * Errors   beside those that are named: ECLOSED, the server does not run (it was stopped, or its
- *          disk failed); ELOOPTHREAD, as above. clave_test_server_errmsg has the text. */
+ * Threads  any thread may call anything here but _free, one call at a time for each server; a call
+ *          returns when its effect has happened. In the log callback nothing may be called:
+ *          ELOOPTHREAD. SIGPIPE is blocked in the server's thread; the rest of the process is
+ * yours. Errors   besides those named below: ECLOSED: the server does not run (it was stopped, or
+ * its disk failed). ELOOPTHREAD: see above. clave_test_server_errmsg has the text. */
 #ifndef CLAVE_TESTSERVER_H
 #define CLAVE_TESTSERVER_H
 
@@ -45,48 +45,55 @@ typedef struct clave_test_server_options {
 
 /* ---- life --------------------------------------------------------------------------- */
 
-/* Starts it; it serves when this returns. `o` may be NULL. EINUSE: the port or the data directory
- * is another's. ECORRUPT, EIO, EFULL: the data directory cannot be used. EINVAL: an option.
- * ENOMEM. On an error *out is NULL, and the log callback was told why. */
+/* Starts a server; it serves when this returns. On CLAVE_OK *out belongs to the caller, who frees
+ * it with clave_test_server_free; on an error it is NULL, and the log callback has received the
+ * reason. `o` may be NULL. EINUSE: another process uses the port or the data directory. ECORRUPT,
+ * EIO, EFULL: the data directory is damaged, cannot be used, or is full. EINVAL: an option is out
+ * of range. ENOMEM. */
 CLAVE_EXPORT clave_err clave_test_server_new(clave_test_server **out,
                                              const clave_test_server_options *o);
-/* Stops it as _kill does when it runs, and removes the directory if it made it. Nobody may be in
- * a call. NULL is ignored. */
+/* Stops the server as _kill does if it runs, and removes the directory if the server made it. No
+ * thread may be in a call. NULL is ignored. */
 CLAVE_EXPORT void clave_test_server_free(clave_test_server *t);
 
-/* "127.0.0.1:41233", for clave_client_open and every other client. The same for its whole life:
- * the port stays its own while it is stopped. Valid until _free. Any thread. */
+/* "127.0.0.1:41233", for clave_client_open and every other client. It never changes: the port stays
+ * reserved while the server is stopped. Valid until _free. */
 CLAVE_EXPORT const char *clave_test_server_connect_string(const clave_test_server *t);
+/* The TCP port of 127.0.0.1. It never changes. */
 CLAVE_EXPORT uint16_t clave_test_server_port(const clave_test_server *t);
-/* The data directory; `clave data` shows what is in it. Valid until _free. */
+/* The data directory; `clave data` shows its contents. Valid until _free. */
 CLAVE_EXPORT const char *clave_test_server_data_dir(const clave_test_server *t);
-/* Copies the newest fault's text into buf (cut to cap) and returns buf. */
+/* Copies the text of the latest fault into buf, cut to cap bytes, and returns buf. */
 CLAVE_EXPORT const char *clave_test_server_errmsg(clave_test_server *t, char *buf, size_t cap);
 
-/* Ends it well: what it has read is made durable and answered, for a second at most, then every
- * connection is closed. Sessions live on in the data, and go on with their full timeout when it
- * is started again. EIO, EFULL: the disk had failed; nothing acknowledged is lost. */
+/* Stops it cleanly: requests that were read are made durable and answered, for a second at most,
+ * then every connection is closed. Sessions stay in the data, and continue with their full timeout
+ * when the server is started again. EIO, EFULL: the disk had failed; nothing acknowledged is lost.
+ */
 CLAVE_EXPORT clave_err clave_test_server_stop(clave_test_server *t);
-/* Ends it as `kill -9` does: at once, in the middle of whatever it does. What was acknowledged is
- * in the data, and of the rest anything may be. */
+/* Stops it as `kill -9` does: at once, whatever it is doing. What was acknowledged is in the data;
+ * of the rest, any part may be. */
 CLAVE_EXPORT clave_err clave_test_server_kill(clave_test_server *t);
-/* Starts it again, with the same port, data, faults and time. EINVAL: it runs. Else as _new. */
+/* Starts it again, with the same port, data, faults and time. EINVAL: it is running. Otherwise as
+ * _new. */
 CLAVE_EXPORT clave_err clave_test_server_start(clave_test_server *t);
 /* _stop if it runs, then _start. */
 CLAVE_EXPORT clave_err clave_test_server_restart(clave_test_server *t);
 
 /* ---- sessions and time -------------------------------------------------------------- */
 
-/* Ends a session as if its time were over: its ephemeral nodes go, watches on them fire, and its
- * connection is closed without a word. Its client hears of it when it comes back. For a session of
- * this library: clave_client_id(session). EUNKNOWNSESSION. */
+/* Expires a session: its ephemeral nodes are deleted, watches on them fire, and its connection is
+ * closed without a message. Its client learns of it when it reconnects. For a session of this
+ * library: clave_client_id(client). EUNKNOWNSESSION: there is no such session. */
 CLAVE_EXPORT clave_err clave_test_server_expire(clave_test_server *t, int64_t session_id);
-/* Closes the connection of a session, or, with 0, every connection; the sessions live on, and
- * their clients may come back at once. EUNKNOWNSESSION; ECONNLOSS: it has no connection. */
+/* Closes the connection of a session, or, with 0, every connection. The sessions remain, and their
+ * clients may reconnect at once. EUNKNOWNSESSION: there is no such session. ECONNLOSS: it has no
+ * connection. */
 CLAVE_EXPORT clave_err clave_test_server_drop(clave_test_server *t, int64_t session_id);
-/* The server's clocks leap ahead: every session that asked for less expires without anybody having
- * waited, empty containers and nodes whose time to live is over go. Clients' clocks do not leap:
- * theirs is the part of a client that was paused for so long. EINVAL: ms is negative. */
+/* Moves the server's clocks forward by `ms` milliseconds: every session with a shorter timeout
+ * expires without anybody waiting, and empty containers and nodes past their time to live are
+ * deleted. Clients' clocks do not move: to the server a client looks as if it had been paused for
+ * that long. EINVAL: ms is negative. */
 CLAVE_EXPORT clave_err clave_test_server_skip_time(clave_test_server *t, int64_t ms);
 
 /* ---- faults ------------------------------------------------------------------------- */
@@ -114,47 +121,47 @@ typedef enum clave_test_kind {
 typedef enum clave_test_action {
     CLAVE_TEST_LOSE_REQUEST, /* not done; the connection is closed */
     CLAVE_TEST_LOSE_REPLY,   /* done, and durable; the connection is closed without its reply */
-    CLAVE_TEST_CUT_REPLY,    /* the same, behind the first `bytes` bytes of the reply */
-    CLAVE_TEST_DELAY_REPLY,  /* it leaves delay_ms later, and what follows not before it */
-    CLAVE_TEST_SILENCE,      /* from it on nothing leaves the server on this connection, which stays
-                                open and is read: a cut wire, a paused server. With CONNECT: accepts
-                                and does not answer */
+    CLAVE_TEST_CUT_REPLY,    /* the same, after the first `bytes` bytes of the reply */
+    CLAVE_TEST_DELAY_REPLY,  /* it is sent delay_ms later, and what follows not before it */
+    CLAVE_TEST_SILENCE, /* from then on nothing is sent on this connection, which stays open and
+                           is read: a cut wire, a paused server. With CONNECT: accepts and does
+                           not answer */
 } clave_test_action;
 
 typedef struct clave_test_fault {
     size_t size; /* CLAVE_TEST_FAULT_INIT sets it: clave/options.h */
     clave_test_action action;
     clave_test_kind kind;
-    int64_t session;  /* 0: of any session. A connection is a session's from the reply to its
-                         connect on */
-    unsigned after;   /* lets so many pass first */
-    unsigned times;   /* strikes so many; 0: until _heal */
+    int64_t session;  /* 0: of any session. A connection belongs to a session once its connect has
+                         been answered */
+    unsigned after;   /* lets this many messages pass first */
+    unsigned times;   /* strikes this many messages; 0: until _heal */
     int64_t delay_ms; /* DELAY_REPLY */
-    size_t bytes;     /* CUT_REPLY; a reply has 20 at least, its length (4) included */
+    size_t bytes;     /* CUT_REPLY; a reply has at least 20, including its length (4) */
 } clave_test_fault;
 #define CLAVE_TEST_FAULT_INIT CLAVE_OPTIONS_INIT(clave_test_fault)
 
-/* From now on; of several that fit a message the one that was injected first strikes. A connection
- * that is closed loses everything that was under way on it. EINVAL: an action or kind that there
- * is not, LOSE_REQUEST of an EVENT, a negative delay. ENOMEM. Also while the server does not run.
- */
+/* Injects a fault, from now on; *f is copied. When several match a message, the one injected first
+ * strikes. A connection that is closed loses everything in flight on it. Legal while the server
+ * does not run. EINVAL: an unknown action or kind, LOSE_REQUEST of an EVENT, a negative delay, or
+ * the size. ENOMEM. */
 CLAVE_EXPORT clave_err clave_test_server_inject(clave_test_server *t, const clave_test_fault *f);
-/* Takes all faults back; what they hold up leaves now. Also while the server does not run. */
+/* Removes all faults; what they delay is sent now. Legal while the server does not run. */
 CLAVE_EXPORT clave_err clave_test_server_heal(clave_test_server *t);
-/* Waits until faults have struck so many messages since _new. ETIMEDOUT: not within the time
- * (negative: for ever). */
+/* Waits until faults have struck this many messages since _new. ETIMEDOUT: not within timeout_ms
+ * (milliseconds; negative: no limit). */
 CLAVE_EXPORT clave_err clave_test_server_await_strikes(clave_test_server *t, uint64_t strikes,
                                                        int64_t timeout_ms);
 
 /* ---- what it has seen --------------------------------------------------------------- */
 
 typedef struct clave_test_stats {
-    size_t size; /* CLAVE_TEST_STATS_INIT sets it, and it stays: a shorter one is filled as far as
-                    it goes, what a longer one has more is 0 */
+    size_t size; /* CLAVE_TEST_STATS_INIT sets it, and the call keeps it: a shorter struct is filled
+                    as far as it goes, the unknown end of a longer one is set to 0 */
     /* Since _new, restarts included. [ANY]: all requests; [EVENT]: events that were to be sent. */
     uint64_t requests[CLAVE_TEST_KINDS];
     uint64_t strikes; /* messages that a fault has struck */
-    /* Of this moment; 0 while it does not run. */
+    /* At this moment; 0 while it does not run. */
     size_t connections;
     size_t sessions;
     size_t watches;
@@ -164,7 +171,7 @@ typedef struct clave_test_stats {
 } clave_test_stats;
 #define CLAVE_TEST_STATS_INIT CLAVE_OPTIONS_INIT(clave_test_stats)
 
-/* Also while the server does not run. EINVAL: the size (clave/options.h). */
+/* Fills *out. Legal while the server does not run. EINVAL: the size (clave/options.h). */
 CLAVE_EXPORT clave_err clave_test_server_stats(clave_test_server *t, clave_test_stats *out);
 
 #ifdef __cplusplus

@@ -1,12 +1,14 @@
-/* tls_channel.h - TLS: whom a client trusts, and what it shows of itself. It is used with every
- * host list that begins with "tls:" ("tls:zk1:2281,zk2:2281/chroot"), and with no other.
+/* tls.h - TLS: which servers a client trusts, and what certificate it presents. It is used with
+ * every host list that begins with "tls:" ("tls:zk1:2281,zk2:2281/chroot"), and with no other.
  *
- * A server's certificate has to come from a trusted authority, to be in date, and to have the
- * host's name (or address) as the list has it; that is checked before a byte is sent. TLS 1.2 is
- * the oldest that is spoken. The files are looked at again before every attempt to connect, so
- * that a renewed certificate is taken up; while the new ones cannot be used, the old ones are.
- * libssl is loaded with the first clave_tls: a program that makes none does without it. It takes
- * its memory from libc, whatever the hooks of a client are. */
+ * A server's certificate must be issued by a trusted authority, be within its dates, and have the
+ * host's name (or address) as the list has it; this is checked before any request is sent. TLS 1.2
+ * is the oldest version accepted. The files are checked again before every attempt to connect, so
+ * that a renewed certificate is used; while the new files cannot be used, the old ones are. libssl
+ * is loaded with the first clave_tls: a program that makes none does not need it. libssl takes its
+ * memory from libc, whatever the hooks of a client are.
+ *
+ * Any thread may call anything here. */
 #ifndef CLAVE_TLS_H
 #define CLAVE_TLS_H
 
@@ -25,24 +27,25 @@ typedef struct clave_tls clave_tls; /* opaque; any thread, any number of clients
 typedef struct clave_tls_options {
     size_t size;             /* CLAVE_TLS_OPTIONS_INIT sets it: clave/options.h */
     const char *ca_file;     /* PEM: the authorities that are trusted; NULL: the system's */
-    const char *cert_file;   /* PEM: what is shown to servers that ask for it: the certificate
-                                first, then those up to the authority; NULL: nothing */
+    const char *cert_file;   /* PEM: what is presented to servers that ask for it: the
+                                certificate first, then those up to the authority; NULL: nothing */
     const char *key_file;    /* PEM, without a password; NULL: it is in cert_file */
-    const char *server_name; /* the name that the servers' certificates have, and that is asked
-                                for; NULL: each its own in the host list */
-    bool any_name; /* every certificate that comes from a trusted authority will do: each of its
-                      other servers can then pass for one of these */
+    const char *server_name; /* the name that the servers' certificates have, and that is sent as
+                                SNI; NULL: each server's own in the host list */
+    bool any_name; /* accepts every certificate of a trusted authority: any other server with one
+                      can then impersonate these */
 } clave_tls_options;
 #define CLAVE_TLS_OPTIONS_INIT CLAVE_OPTIONS_INIT(clave_tls_options)
 
-/* Reads the files. `o` NULL: those that the environment names (CLAVE_TLS_CA, CLAVE_TLS_CERT,
- * CLAVE_TLS_KEY, CLAVE_TLS_NAME), which is also what a client has without a clave_tls of its own.
- * `fault` (cap bytes; may be NULL when cap is 0) tells which file, and what is wrong with it:
- * ETLS (no libssl, which a program linked with -static never has; or a file is not what it should
- * be), EIO (a file cannot be read), EINVAL (the options' size, see clave/options.h), ENOMEM. */
+/* Reads the files. On CLAVE_OK *out belongs to the caller, who frees it with clave_tls_free; on an
+ * error it is NULL. `o` NULL: the files that the environment names (CLAVE_TLS_CA, CLAVE_TLS_CERT,
+ * CLAVE_TLS_KEY, CLAVE_TLS_NAME), which a client without a clave_tls of its own uses, too. On an
+ * error `fault` (cap bytes; may be NULL when cap is 0) says which file is wrong, and how. ETLS:
+ * there is no libssl (a program linked with -static never has it), or a file's contents are wrong.
+ * EIO: a file cannot be read. EINVAL: the options' size, see clave/options.h. ENOMEM. */
 CLAVE_EXPORT clave_err clave_tls_new(clave_tls **out, const clave_tls_options *o, char *fault,
                                      size_t cap);
-/* Clients that have it go on with it. NULL is ignored. */
+/* Gives up the caller's reference; clients that use it keep it. NULL is ignored. */
 CLAVE_EXPORT void clave_tls_free(clave_tls *t);
 
 #ifdef __cplusplus

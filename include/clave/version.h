@@ -1,4 +1,5 @@
-/* version.h - the release number, and the mark of an exported function. */
+/* version.h - the release number, and the mark of an exported function. Any thread may call
+ * anything here. */
 #ifndef CLAVE_VERSION_H
 #define CLAVE_VERSION_H
 
@@ -13,7 +14,8 @@
 extern "C" {
 #endif
 
-/* The version of the library in use (not of the header): "0.1.0". Static. */
+/* The version of the library in use, which may differ from the header's: "0.1.0". A static string.
+ */
 CLAVE_EXPORT const char *clave_version(void);
 
 #ifdef __cplusplus

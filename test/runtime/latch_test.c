@@ -64,6 +64,45 @@ static void who_never_stands_never_leads(void **state)
     clave_client_close(s, 5000);
 }
 
+struct awaiting {
+    clave_latch *latch;
+    clave_err err;
+};
+
+static void *await_leadership(void *arg)
+{
+    struct awaiting *w = arg;
+    w->err = clave_latch_await(w->latch, -1);
+    return NULL;
+}
+
+/* A cancelled wait keeps the place: when the leader goes, the candidate leads. */
+static void a_cancelled_await_keeps_the_place(void **state)
+{
+    (void)state;
+    clave_client *s = rig_session(rig->connect), *t = rig_session(rig->connect);
+    clave_latch *a = stand(s, "/cancel", NULL);
+    assert_int_equal(clave_latch_await(a, -1), CLAVE_OK);
+    clave_latch *b = stand_next(t, "/cancel");
+    assert_true(clave_latch_deadline(b) == INT64_MIN);
+    struct awaiting w[2] = {{.latch = b, .err = CLAVE_EINVAL}, {.latch = b, .err = CLAVE_EINVAL}};
+    pthread_t thread[2];
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&thread[i], NULL, await_leadership, &w[i]), 0);
+    /* A cancel before the wait has begun ends nothing. */
+    for (int i = 0; i < 2; i++)
+        while (pthread_tryjoin_np(thread[i], NULL) != 0)
+            clave_latch_cancel(b);
+    assert_int_equal(w[0].err, CLAVE_ECANCELED);
+    assert_int_equal(w[1].err, CLAVE_ECANCELED);
+    assert_int_equal(clave_latch_close(a, CLAVE_CLOSE_SILENT, 5000), CLAVE_OK);
+    assert_int_equal(clave_latch_await(b, RIG_PATIENCE_MS), CLAVE_OK);
+    clave_latch_free(b);
+    clave_latch_free(a);
+    clave_client_close(t, 5000);
+    clave_client_close(s, 5000);
+}
+
 static void leads_follows_and_leads_again(void **state)
 {
     (void)state;
@@ -72,6 +111,7 @@ static void leads_follows_and_leads_again(void **state)
     assert_int_equal(clave_latch_start(a), CLAVE_EINVAL);
     assert_int_equal(clave_latch_await(a, -1), CLAVE_OK);
     assert_true(clave_latch_valid_for(a, 1));
+    assert_true(clave_latch_deadline(a) > clave_now());
     int64_t term = clave_latch_token(a);
     assert_true(term > 0);
     clave_latch *b = stand_next(t, "/turns");
@@ -289,6 +329,14 @@ static void a_leader_publishes_writes_and_hands_over(void **state)
     assert_int_equal(clave_latch_multi(b, &make, 1, 5000, NULL), CLAVE_ENOTHELD);
     assert_int_equal(clave_latch_publish(a, "a", 1, 5000), CLAVE_OK);
     assert_int_equal(clave_latch_multi(a, &make, 1, 5000, NULL), CLAVE_OK);
+    assert_int_equal(clave_latch_create(b, "/led", "", 0, CLAVE_PERSISTENT, 5000, NULL),
+                     CLAVE_ENOTHELD);
+    assert_int_equal(clave_latch_create(a, "/led", "", 0, CLAVE_PERSISTENT, 5000, NULL), CLAVE_OK);
+    assert_int_equal(clave_latch_set(b, "/led", "x", 1, -1, 5000), CLAVE_ENOTHELD);
+    assert_int_equal(clave_latch_set(a, "/led", "x", 1, 0, 5000), CLAVE_OK);
+    assert_int_equal(clave_latch_delete(b, "/led", -1, 5000), CLAVE_ENOTHELD);
+    assert_int_equal(clave_latch_delete(a, "/led", 1, 5000), CLAVE_OK);
+    assert_int_equal(clave_exists(s, "/led", 5000, NULL), CLAVE_ENONODE);
     clave_reply *names;
     assert_int_equal(clave_children(s, "/work", 5000, &names), CLAVE_OK);
     assert_int_equal(names->nnames, 2);
@@ -395,6 +443,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_never_stands_never_leads),
+        cmocka_unit_test(a_cancelled_await_keeps_the_place),
         cmocka_unit_test(leads_follows_and_leads_again),
         cmocka_unit_test(elementary_candidates_lead_in_turn),
         cmocka_unit_test(a_close_wakes_who_waits),

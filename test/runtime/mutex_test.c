@@ -123,8 +123,10 @@ static void the_owner_enters_again(void **state)
     assert_int_equal(clave_mutex_release(l), CLAVE_OK);
     assert_true(clave_mutex_token(l) == token);
     assert_true(clave_mutex_valid_for(l, 1));
+    assert_true(clave_mutex_deadline(l) > clave_now());
     assert_int_equal(clave_mutex_release(l), CLAVE_OK);
     assert_int_equal(clave_mutex_token(l), 0);
+    assert_true(clave_mutex_deadline(l) == INT64_MIN);
     assert_false(clave_mutex_valid_for(l, 0));
     assert_int_equal(clave_mutex_release(l), CLAVE_ENOTHELD);
     assert_int_equal(clave_mutex_acquire_as(l, 7, 5000), CLAVE_OK);

@@ -272,6 +272,23 @@ static void *wait_for_a_permit(void *arg)
     return NULL;
 }
 
+static void a_lease_guards_single_writes(clave_client *s, clave_lease *q)
+{
+    clave_reply *r;
+    assert_true(clave_lease_deadline(q) > clave_now());
+    assert_int_equal(clave_lease_create(q, "/single", "a", 1, CLAVE_PERSISTENT, 5000, &r),
+                     CLAVE_OK);
+    assert_string_equal(r->path, "/single");
+    clave_reply_free(r);
+    assert_int_equal(clave_lease_set(q, "/single", "b", 1, 7, 5000), CLAVE_EBADVERSION);
+    assert_int_equal(clave_lease_set(q, "/single", "b", 1, 0, 5000), CLAVE_OK);
+    assert_int_equal(clave_get(s, "/single", 5000, &r), CLAVE_OK);
+    assert_memory_equal(r->data, "b", 1);
+    clave_reply_free(r);
+    assert_int_equal(clave_lease_delete(q, "/single", 1, 5000), CLAVE_OK);
+    assert_int_equal(clave_exists(s, "/single", 5000, NULL), CLAVE_ENONODE);
+}
+
 static void permits_time_out_cancel_and_are_confirmed(void **state)
 {
     (void)state;
@@ -296,6 +313,7 @@ static void permits_time_out_cancel_and_are_confirmed(void **state)
 
     clave_op op = {.kind = CLAVE_OP_CREATE, .path = "/guarded"};
     assert_int_equal(clave_lease_multi(q, &op, 1, 5000, NULL), CLAVE_OK);
+    a_lease_guards_single_writes(s, q);
     assert_int_equal(clave_lease_release_confirmed(q, 5000), CLAVE_OK);
     assert_int_equal(children(s, "/one/leases"), 0);
     /* Given back even when there is no time to hear of it. */
@@ -392,8 +410,12 @@ static void a_set_is_all_or_nothing(void **state)
     assert_null(clave_multilock_at(set, "/set/x"));
     assert_int_equal(clave_multilock_release(set, NULL), CLAVE_OK);
     assert_true(clave_multilock_valid_for(set, 0));
+    int64_t deadline = clave_multilock_deadline(set);
+    assert_true(deadline > clave_now());
+    assert_true(deadline <= clave_mutex_deadline(clave_multilock_at(set, "/set/a")));
     assert_int_equal(clave_multilock_release(set, NULL), CLAVE_OK);
     assert_false(clave_multilock_valid_for(set, 0));
+    assert_true(clave_multilock_deadline(set) == INT64_MIN);
     assert_int_equal(clave_multilock_release(set, &failed), CLAVE_ENOTHELD);
     assert_string_equal(failed, "/set/c");
     clave_multilock_free(set);

@@ -498,6 +498,9 @@ static void play_semaphore_of(struct pair *p, clave_async_client *c, void (*set)
         if (limit_path)
             ASK(clave_async_semaphore_set_limit(s, 2, on_result, NULL));
         if (mine) {
+            ASK(clave_async_lease_create(mine, "/g", "x", 1, CLAVE_PERSISTENT, on_result, NULL));
+            ASK(clave_async_lease_set(mine, "/g", "x", 1, -1, on_result, NULL));
+            ASK(clave_async_lease_delete(mine, "/g", -1, on_result, NULL));
             ASK(clave_async_lease_multi(mine, NULL, 0, on_result, NULL));
             ASK(clave_async_lease_release(mine, on_lease_left, NULL));
         }

@@ -135,6 +135,10 @@ static void two_named_in_opposite_orders_do_not_deadlock(void **state)
         struct ring *first = ring_holds(&a) ? &a : &b, *second = first == &a ? &b : &a;
         assert_int_equal(ring_release(first), CLAVE_OK);
         assert_true(ring_holds(second));
+        assert_true(clave_async_multilock_deadline(first->ml, 0) == INT64_MIN);
+        int64_t deadline = clave_async_multilock_deadline(second->ml, 0);
+        assert_true(clave_async_multilock_valid_for(second->ml, 0, deadline, 0));
+        assert_false(clave_async_multilock_valid_for(second->ml, 0, deadline, 1));
         assert_int_equal(ring_release(second), CLAVE_OK);
         assert_int_equal(b.answers, before + 1);
     }

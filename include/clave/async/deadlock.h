@@ -1,17 +1,22 @@
-/* async/deadlock.h - owners of locks that wait for each other, across processes: looking for them.
- * An acquire that looks for itself, and gives up, is an option of each lock (detect_deadlocks_ms).
+/* async/deadlock.h - finds owners of locks that wait for each other, across processes. An acquire
+ * that looks for deadlocks of its own, and gives up, is an option of each lock
+ * (detect_deadlocks_ms).
  *
- * What counts as waiting: the queues of mutexes, read-write locks and semaphores, of clave, Curator
- * and kazoo; the leases of semaphores whose nodes say how many there are (clave's, when the limit
- * is not a shared one and their data is in clave's form). To stand for election is not to wait.
+ * Waiting    is to be in a queue of a mutex, read-write lock or semaphore, of clave, Curator or
+ * kazoo, or to wait for a lease of a semaphore whose nodes say how many there are (clave's, when
+ *            the limit is not shared and their data is in clave's form). A candidate of an election
+ *            does not wait.
+ * An owner   is what clave_identity.owner says; otherwise clave's own number for each owner of a
+ * mutex (data in clave's form, owner not 0); otherwise the session as a whole. Nobody can know how
+ *            many threads such a session serves. If it waits in one place and holds in another, the
+ *            waiter is assumed to be the holder: a deadlock reported among threads that share a
+ *            session of Curator or kazoo may not be one. An owner that waits with a deadline may
+ *            still continue by itself.
  *
- * Who is an owner: what clave_identity.owner says; else clave's own number for each owner of a
- * mutex (data in clave's form, owner not 0); else the session as a whole. Of the last nobody knows
- * how many threads it serves, so of a session that waits here and holds there it is taken for
- * granted that the one waits who holds: what is reported of threads that share a session of Curator
- * or kazoo may be none. An owner that waits with a deadline may still go on by itself.
+ * Everything is read twice: what is in both readings existed at one moment.
  *
- * All of it is read twice, and what stood in both readings stood at one moment. */
+ * Asynchronous, on a clave_async_client and under its thread and callback rules. The blocking form
+ * is clave/deadlock.h. */
 #ifndef CLAVE_ASYNC_DEADLOCK_H
 #define CLAVE_ASYNC_DEADLOCK_H
 
@@ -31,25 +36,27 @@ typedef struct clave_deadlock_member {
 } clave_deadlock_member;
 
 typedef struct clave_deadlock {
-    /* Each waits for the next, the last for the first. The first: see victim; or who came last. */
+    /* Each waits for the next, the last for the first. The first is the victim, or the member that
+     * arrived last. */
     const clave_deadlock_member *members;
     size_t n;
-    /* Who is to give up, by a rule that all members go by: of those that look for deadlocks
-     * (identity.yields) the one with the newest node in the cycle's waits. It stands first: 0; or
-     * n: none of them looks. */
+    /* Which member is to give up, by a rule that all members follow: of those that look for
+     * deadlocks (identity.yields), the one with the newest node in the cycle's waits. It is the
+     * first, so this is 0; or n: none of them looks. */
     size_t victim;
     const char *text; /* all of it, in words */
 } clave_deadlock;
 
-/* No owner is in two of the list; of deadlocks that share one, the others come to light when the
- * first is over. The list is valid for the call. err: ETOOBIG more than 50000 nodes, and
- * clave_async_client_errmsg says where; ENOMEM; ECLOSED; what a read may meet. What is not readable
- * is left out. */
+/* Receives the deadlocks; the list is valid during the call only. No owner is in two of them: of
+ * deadlocks that share an owner, the others are found when the first is over. Nodes without read
+ * permission are left out. err: ETOOBIG: more than 50000 nodes; clave_async_client_errmsg says
+ * where. ENOMEM. ECLOSED. Otherwise the error of a read. */
 typedef void clave_async_deadlocks_cb(clave_async_client *c, clave_err err,
                                       const clave_deadlock *list, size_t n, void *arg);
-/* Looks at these paths and all below them: one getChildren for each, one getData for each node of
- * a queue in which somebody waits, and both again for those queues if anybody is stuck.
- * EINVAL: no path; EPATH, ENOMEM, ECLOSED. */
+/* Looks at the paths in `roots` (copied) and everything below them: one getChildren for each node,
+ * one getData for each node of a queue in which somebody waits, and both again for those queues if
+ * there may be a deadlock. cb runs once, later. At once: EINVAL: no path. EPATH: a path is not
+ * valid. ENOMEM. ECLOSED. */
 CLAVE_EXPORT clave_err clave_async_deadlocks_find(clave_async_client *c, const char *const *roots,
                                                   size_t nroots, clave_async_deadlocks_cb *cb,
                                                   void *arg);

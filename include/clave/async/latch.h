@@ -1,12 +1,13 @@
-/* latch_internal.h - a candidate of a leader election, with the layout of Curator's LeaderLatch:
- * <path>/_c_<uuid>-latch-<10 digits>, ephemeral sequential, in a container, data = the
- * candidate's id. One queue with Curator (docs/elections.md has the differences).
+/* async/latch.h - a candidate of a leader election, with the layout of Curator's LeaderLatch:
+ * <path>/_c_<uuid>-latch-<10 digits>, ephemeral sequential, in a container, data = the candidate's
+ * id. It shares one queue with Curator (docs/elections.md has the differences).
  *
- * A latch is one candidate. It stands from _start to _close: whenever it loses its place or
- * its leadership it stands again, at the end of the queue, by itself. The first in the queue
- * leads, for as long as its session surely lives; each leadership has a token that grows.
+ * A latch is one candidate. It takes part from _start to _close: whenever it loses its place or its
+ * leadership, it enters again at the end of the queue by itself. The first in the queue leads for
+ * as long as its session is certainly alive; each leadership has a token that grows.
  *
- * Asynchronous, on a clave_async_client and under its thread and callback rules. */
+ * Asynchronous, on a clave_async_client and under its thread and callback rules. The blocking form
+ * is clave/latch.h. */
 #ifndef CLAVE_ASYNC_LATCH_H
 #define CLAVE_ASYNC_LATCH_H
 
@@ -25,20 +26,20 @@ typedef enum clave_latch_state {
 } clave_latch_state;
 
 typedef enum clave_latch_event_kind {
-    CLAVE_LATCH_QUEUED, /* waiting, or the position changed: `ahead` nodes stand before */
-    CLAVE_LATCH_NEXT,   /* only the leader stands before: a chance to warm up */
+    CLAVE_LATCH_QUEUED, /* waiting, or the position changed: `ahead` nodes are before it */
+    CLAVE_LATCH_NEXT,   /* only the leader is before it: a chance to warm up */
     CLAVE_LATCH_LEADER,
-    CLAVE_LATCH_NOT_LEADER, /* behind LEADER, once for each; `why` below */
+    CLAVE_LATCH_NOT_LEADER, /* after LEADER, once for each; `why` below */
     CLAVE_LATCH_ASKED,      /* a revocable leader is asked to resign (clave_async_leader_transfer);
                                once for each leadership. Nothing happens by itself */
-    CLAVE_LATCH_FAILED,     /* it cannot stand: `why` is ENOAUTH, EINVALIDACL, ESEQUENCE, ...
-                               It rests until clave_async_latch_resign or _close */
+    CLAVE_LATCH_FAILED,     /* it cannot enter: `why` is ENOAUTH, EINVALIDACL, ESEQUENCE, ...
+                               It stays out until clave_async_latch_resign or _close */
 } clave_latch_event_kind;
 
 /* `why` of NOT_LEADER: CLAVE_OK: resigned, closed or handed over. ECONNLOSS or another cause of
  * SUSPENDED: by the standard policy; the place is kept, and LEADER may follow with the same
  * token. EEXPIRED or another cause of the session's loss. ENONODE: somebody deleted the node.
- * EMAXHOLD: the term was over. ECLOSED: the client. */
+ * EMAXHOLD: max_term_ms was over. ECLOSED: the client was closed. */
 typedef struct clave_latch_event {
     clave_latch_event_kind kind;
     size_t ahead;
@@ -63,82 +64,93 @@ typedef struct clave_latch_options {
     int64_t max_term_ms;  /* 0: no limit. After it: NOT_LEADER(EMAXHOLD), end of the queue */
     int64_t min_valid_ms; /* as in clave_mutex_options, and so is strict */
     bool strict;
-    bool revocable; /* hears ASKED; costs a leader one request at the beginning */
-    /* Above 0: the candidate with the highest leads next, as far as the candidates of clave that
-     * have one decide it: whose turn it is looks who stands (one round trip) and hands on to a
-     * higher one before it has led. It stands in the name of its node. Who resigned stands
-     * without it for a session timeout. */
+    bool revocable; /* gets the event ASKED; costs a leader one request at the beginning */
+    /* Above 0: the candidate with the highest priority leads next, as far as clave's candidates
+     * that have one decide it: a candidate whose turn comes lists the others (one round trip) and
+     * hands over to a higher one before it has led. The priority is part of its node's name. A
+     * candidate that resigned has no priority for one session timeout. */
     int32_t priority;
-    /* The priority is made of path and id, so that of many elections with the same candidates
-     * each leads about as many: give each candidate an id of its own, and no priority. */
+    /* Derives the priority from path and id, so that of many elections with the same candidates
+     * each candidate leads about as many: give each candidate an id of its own, and no priority. */
     bool spread;
-    /* Standing behind a leader with a lower priority it asks him to go, as
-     * clave_async_leader_transfer does: who is revocable hears ASKED. Needs a priority. */
+    /* Waiting behind a leader with a lower priority, it asks that leader to resign, as
+     * clave_async_leader_transfer does: a revocable leader gets ASKED. Needs a priority. */
     bool preempt;
     clave_latch_event_cb *event_cb; /* may be NULL */
     void *event_arg;
 } clave_latch_options;
 #define CLAVE_LATCH_OPTIONS_INIT CLAVE_OPTIONS_INIT(clave_latch_options)
 
-/* EPATH, EINVAL (a negative number, spread without an id or with a priority, preempt without
- * either), ENOMEM. `o` may be NULL. */
+/* Makes a candidate, which is not started yet; does not contact the server. On CLAVE_OK *out
+ * belongs to the caller, who frees it with clave_async_latch_free; on an error it is NULL. `o` may
+ * be NULL. EPATH: the path is not valid. EINVAL: a negative number, spread without an id or with a
+ * priority, preempt without either. ENOMEM. ECLOSED. */
 CLAVE_EXPORT clave_err clave_async_latch_new(clave_async_latch **out, clave_async_client *c,
                                              const char *path, const clave_latch_options *o);
-/* Closes it silently when it stands. No event after this; awaits that are pending hear ECLOSED,
- * and a close its callback, later. NULL is ignored. */
+/* Closes it without an event if it takes part. Pending awaits end with ECLOSED, and a pending close
+ * runs its callback, both later. NULL is ignored. */
 CLAVE_EXPORT void clave_async_latch_free(clave_async_latch *l);
 
-/* Stands as a candidate; before the first connection too. EINVAL: started before. ENOMEM,
- * ECLOSED, ETOOBIG (the id). */
+/* Enters the election; legal before the first connection. EINVAL: it was started before. ETOOBIG:
+ * the id. ENOMEM. ECLOSED. */
 CLAVE_EXPORT clave_err clave_async_latch_start(clave_async_latch *l);
 
 typedef void clave_async_latch_cb(clave_async_latch *l, clave_err err, void *arg);
 
 typedef enum clave_latch_close_mode {
     CLAVE_CLOSE_SILENT,        /* no event any more */
-    CLAVE_CLOSE_NOTIFY_LEADER, /* a leader hears NOT_LEADER, later */
+    CLAVE_CLOSE_NOTIFY_LEADER, /* a leader gets NOT_LEADER, later */
 } clave_latch_close_mode;
-/* Withdraws for good: leadership ends now, and the node is deleted. `cb` (may be NULL) runs
- * when the node is certainly gone. EINVAL: not STARTED. ENOMEM, with cb: nothing was done. */
+/* Leaves the election for good: leadership ends now, and the node is deleted. cb (may be NULL) runs
+ * when the node is certainly gone. EINVAL: it is not STARTED. ENOMEM, with cb: nothing was done. */
 CLAVE_EXPORT clave_err clave_async_latch_close(clave_async_latch *l, clave_latch_close_mode mode,
                                                clave_async_latch_cb *cb, void *arg);
-/* Gives leadership or the place up and stands again at the end of the queue; the only candidate
- * leads again, with a new token. EINVAL: not STARTED. ENOMEM: nothing was done. */
+/* Gives up leadership or the place and enters again at the end of the queue; a candidate that is
+ * alone leads again, with a new token. EINVAL: it is not STARTED. ENOMEM: nothing was done. */
 CLAVE_EXPORT clave_err clave_async_latch_resign(clave_async_latch *l);
 
-/* cb runs once: CLAVE_OK when it leads (or does already); EBUSY not until `deadline` (the
- * client's clock; CLAVE_NEVER); ECANCELED; ECLOSED; what FAILED says. Any number may wait.
- * EINVAL no cb; ECLOSED; ENOMEM. */
+/* Waits for leadership until `deadline` (the client's clock, or CLAVE_NEVER). Any number may wait.
+ * cb runs once, later: CLAVE_OK: it leads (perhaps it did already). EBUSY: it did not lead in time.
+ * ECANCELED. ECLOSED. The `why` of FAILED. At once: EINVAL: no cb. ENOMEM. ECLOSED. */
 CLAVE_EXPORT clave_err clave_async_latch_await(clave_async_latch *l, int64_t deadline,
                                                clave_async_latch_cb *cb, void *arg);
-/* Ends the awaits with this cb and arg: ECANCELED, later. ENOTHELD: there is none. */
+/* Ends the awaits that have this cb and arg, with ECANCELED, later. ENOTHELD: there is none. */
 CLAVE_EXPORT clave_err clave_async_latch_cancel(clave_async_latch *l, clave_async_latch_cb *cb,
                                                 void *arg);
 
 /* ---- what is known, from memory --------------------------------------------------------- */
 
-/* Leads, and surely did at `now` (the client's clock). */
+/* True when it leads, and certainly did at `now` (the client's clock). */
 CLAVE_EXPORT bool clave_async_latch_has_leadership(const clave_async_latch *l, int64_t now);
-/* Leads, and surely will for `ms` more after `now`. */
+/* True when it leads and certainly will for `ms` milliseconds after `now`. */
 CLAVE_EXPORT bool clave_async_latch_valid_for(const clave_async_latch *l, int64_t now, int64_t ms);
-/* false: does not lead. grant.token is the term: it grows with every leader, on any client. */
+/* Fills *out with its token and its deadline. The token is the term: it grows with every leader, on
+ * any client. false: it does not lead. */
 CLAVE_EXPORT bool clave_async_latch_grant(const clave_async_latch *l, clave_grant *out);
+/* LATENT, STARTED or CLOSED. */
 CLAVE_EXPORT clave_latch_state clave_async_latch_state_of(const clave_async_latch *l);
+/* The id of its options, "" for none. Valid until clave_async_latch_free. */
 CLAVE_EXPORT const char *clave_async_latch_id(const clave_async_latch *l);
-/* Full path of its node; NULL while none is known to stand. Valid until the next call on l. */
+/* The full path of its node; NULL while none is known to exist. Valid until the next call on l. */
 CLAVE_EXPORT const char *clave_async_latch_own_path(const clave_async_latch *l);
 
-/* Guarded writes: done only while the leader's node stands, as those of clave_async_mutex.
- * ENOTHELD: does not lead. res.err ELOST: led no more, nothing was done. */
+/* ---- guarded writes: done only while the leader's node exists --------------------------- */
+
+/* Creates a node, as clave_async_mutex_create. res.err ELOST: it no longer led, and nothing was
+ * done. At once, without cb: ENOTHELD: it does not lead. */
 CLAVE_EXPORT clave_err clave_async_latch_create(clave_async_latch *l, const char *path,
                                                 const void *data, size_t len,
                                                 clave_create_mode mode, clave_result_cb *cb,
                                                 void *arg);
+/* Sets a node's data, as clave_async_mutex_set. ELOST and ENOTHELD as above. */
 CLAVE_EXPORT clave_err clave_async_latch_set(clave_async_latch *l, const char *path,
                                              const void *data, size_t len, int32_t version,
                                              clave_result_cb *cb, void *arg);
+/* Deletes a node, as clave_async_mutex_delete. ELOST and ENOTHELD as above. */
 CLAVE_EXPORT clave_err clave_async_latch_delete(clave_async_latch *l, const char *path,
                                                 int32_t version, clave_result_cb *cb, void *arg);
+/* Does several operations in one transaction, as clave_async_mutex_multi. ELOST and ENOTHELD as
+ * above. */
 CLAVE_EXPORT clave_err clave_async_latch_multi(clave_async_latch *l, const clave_op *ops,
                                                size_t nops, clave_result_cb *cb, void *arg);
 

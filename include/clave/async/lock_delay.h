@@ -1,20 +1,20 @@
 /* async/lock_delay.h - a pause after a holder that was lost: Consul's and Chubby's lock-delay.
  *
- * Who loses a lock may not know it yet: a write of his may still be on its way to somewhere that
- * cannot check tokens. With a delay the next holder waits first, so that what is late arrives
- * before and not during its work.
+ * A process that has lost a lock may not know it yet: one of its writes may still be on its way to
+ * a service that cannot check tokens. With a delay the next holder waits first, so that a late
+ * write arrives before its work and not during it.
  *
- * Who holds the lock leaves a mark, a node of its own, and takes it away before the release. A
- * mark that stands at the next grant is that of a holder that was lost, and the delay begins: it
- * is counted from this grant, which is behind the loss, by the new holder's own clock. The lock is
- * held meanwhile, so everybody waits, whatever client it is. A holder that is lost in the delay
- * leaves the mark, and the next begins anew.
+ * The holder creates a mark, a node of its own, and deletes it before the release. A mark that
+ * exists at the next grant was left by a holder that lost the lock, and the delay begins: it is
+ * measured from this grant, which is after the loss, by the new holder's own clock. The lock is
+ * held meanwhile, so every client waits, of whatever library. A holder that is lost during the
+ * delay leaves the mark, and the next one begins the delay again.
  *
- * Only those who take part leave marks and wait: a holder with Curator, kazoo, or without this
- * leaves nothing behind when it is lost, and begins at once. It costs two requests at the beginning
- * and one at the end. Each write is one transaction with a check of the lock node.
+ * Only holders that use this recipe leave marks and wait: a holder with Curator, kazoo, or clave
+ * without this leaves no mark when it is lost, and begins at once. It costs two requests at the
+ * beginning and one at the end. Each write is one transaction with a check of the lock node.
  *
- * On the client's thread, under its callback rules. */
+ * Asynchronous, on a clave_async_client and under its thread and callback rules. */
 #ifndef CLAVE_ASYNC_LOCK_DELAY_H
 #define CLAVE_ASYNC_LOCK_DELAY_H
 
@@ -27,14 +27,15 @@ extern "C" {
 typedef struct clave_async_delay clave_async_delay; /* opaque */
 
 typedef void clave_async_delay_cb(clave_async_delay *d, clave_err err, void *arg);
-/* The holder before was lost, and the delay begins. `who`: as it says of itself. */
+/* The previous holder lost the lock, and the delay begins. `who`: the identity in its mark; valid
+ * during the call only. */
 typedef void clave_delay_event_cb(clave_async_delay *d, const clave_identity *who, int64_t delay_ms,
                                   void *arg);
 
 typedef struct clave_delay_options {
     size_t size;           /* CLAVE_DELAY_OPTIONS_INIT sets it: clave/options.h */
-    const char *path;      /* the mark's node: the same for all who use this lock, not below its
-                              path; missing parents are made; copied */
+    const char *path;      /* the mark's node: the same for all users of this lock, not below
+                              its path; missing parents are created; copied */
     int64_t delay_ms;      /* 0: only the mark is left, for others */
     const clave_acl *acls; /* of the mark; NULL: open; copied */
     size_t nacls;
@@ -44,24 +45,25 @@ typedef struct clave_delay_options {
 } clave_delay_options;
 #define CLAVE_DELAY_OPTIONS_INIT CLAVE_OPTIONS_INIT(clave_delay_options)
 
-/* After the grant (copied; of a mutex, the write side of a read-write lock or a latch) and before
- * the work.
- * cb runs once: CLAVE_OK: begin; ELOST: the lock is gone; ENOAUTH, EINVALIDACL, ETOOBIG, ENOMEM;
- * ECONNLOSS and others of its class: given up after 16 attempts; ECLOSED.
- * At once: EPATH, EINVAL, ENOMEM, ECLOSED. */
+/* Call it after the grant (copied; of a mutex, the write side of a read-write lock or a latch) and
+ * before the work. On CLAVE_OK *out belongs to the caller, who frees it with
+ * clave_async_delay_free; on an error it is NULL. cb runs once, later: CLAVE_OK: begin the work.
+ * ELOST: the lock is gone. ENOAUTH, EINVALIDACL, ETOOBIG: the server refused the mark. ECONNLOSS
+ * and others of its class: given up after 16 attempts. ENOMEM. ECLOSED. At once: EPATH: the mark's
+ * path is not valid. EINVAL: the options. ENOMEM. ECLOSED. */
 CLAVE_EXPORT clave_err clave_async_delay_begin(clave_async_delay **out, clave_async_client *c,
                                                const clave_grant *grant,
                                                const clave_delay_options *o,
                                                clave_async_delay_cb *cb, void *arg);
-/* The work is over: takes the mark away; then release the lock, without waiting if you like (the
- * requests of a session are done in order). `cb` may be NULL; else it runs once: CLAVE_OK; ELOST:
- * the lock is gone, and the mark stands; ECONNLOSS and others of its class: an answer was lost, and
- * the mark may stand or not; others as above.
- * At once: EINVAL: nothing has begun, or its end was told; ENOMEM; ECLOSED. */
+/* The work is over: deletes the mark. Release the lock after it; you need not wait for cb (a
+ * session's requests are done in order). cb (may be NULL) runs once, later: CLAVE_OK. ELOST: the
+ * lock is gone, and the mark remains. ECONNLOSS and others of its class: an answer was lost, and
+ * the mark may remain. Others as above. At once: EINVAL: nothing has begun, or it has been ended.
+ * ENOMEM. ECLOSED. */
 CLAVE_EXPORT clave_err clave_async_delay_end(clave_async_delay *d, clave_async_delay_cb *cb,
                                              void *arg);
-/* No callback after this; a removal that is under way goes on. Without clave_async_delay_end the
- * mark stands. NULL is ignored. */
+/* Frees it; no callback follows, and a delete that was sent is not undone. Without
+ * clave_async_delay_end the mark remains. NULL is ignored. */
 CLAVE_EXPORT void clave_async_delay_free(clave_async_delay *d);
 
 #ifdef __cplusplus

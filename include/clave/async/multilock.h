@@ -1,9 +1,9 @@
-/* async/multilock.h - several locks as one: Curator's InterProcessMultiLock, with an order of its
- * own, so that two of them over the same paths never wait for each other, one deadline for all,
- * and all or nothing.
+/* async/multilock.h - several locks as one: Curator's InterProcessMultiLock. Beyond it, the locks
+ * are taken in the order of their paths, so that two multilocks over the same paths never wait for
+ * each other, one deadline covers all of them, and the result is all or nothing.
  *
  * Asynchronous, on a clave_async_client and under its thread and callback rules; owners as in
- * clave/async/mutex.h, reentrant for each. */
+ * clave/async/mutex.h, reentrant for each. The blocking form is clave/multilock.h. */
 #ifndef CLAVE_ASYNC_MULTILOCK_H
 #define CLAVE_ASYNC_MULTILOCK_H
 
@@ -44,37 +44,46 @@ typedef struct clave_multilock_options {
 } clave_multilock_options;
 #define CLAVE_MULTILOCK_OPTIONS_INIT CLAVE_OPTIONS_INIT(clave_multilock_options)
 
-/* EINVAL: no parts, or a path twice. EPATH, ENOMEM. `o` may be NULL. */
+/* Makes a multilock of `n` parts; does not contact the server. On CLAVE_OK *out belongs to the
+ * caller, who frees it with clave_async_multilock_free; on an error it is NULL. `parts` is copied;
+ * `o` may be NULL. EINVAL: no parts, a path given twice, an unknown kind, or an option out of
+ * range. EPATH: a path is not valid. ENOMEM. ECLOSED. */
 CLAVE_EXPORT clave_err clave_async_multilock_new(clave_async_multilock **out, clave_async_client *c,
                                                  const clave_multilock_part *parts, size_t n,
                                                  const clave_multilock_options *o);
-/* As clave_async_mutex_free, for all of them. NULL is ignored. */
+/* clave_async_mutex_free for every lock. NULL is ignored. */
 CLAVE_EXPORT void clave_async_multilock_free(clave_async_multilock *ml);
 
-/* `failed`: the path of the lock that was not acquired, or not given back; NULL with CLAVE_OK
- * and ECANCELED. Valid as long as ml. */
+/* `failed`: the path of the lock that was not acquired or not released; NULL with CLAVE_OK and
+ * ECANCELED. Valid until clave_async_multilock_free. */
 typedef void clave_async_multilock_cb(clave_async_multilock *ml, uint64_t owner, clave_err err,
                                       const char *failed, void *arg);
 
-/* Acquires them all, in the order of their paths, as clave_async_mutex_acquire. With any error none
- * is held by this call. One that is lost while others are waited for sends it back to the
- * beginning, within the deadline. */
+/* Acquires all of them, in the order of their paths; deadline, cb and errors as of
+ * clave_async_mutex_acquire. After an error this call holds none. When a lock is lost while others
+ * are waited for, the whole acquire starts again, within the deadline. */
 CLAVE_EXPORT clave_err clave_async_multilock_acquire(clave_async_multilock *ml, uint64_t owner,
                                                      int64_t deadline, clave_async_multilock_cb *cb,
                                                      void *arg);
+/* Ends a pending acquire: its callback runs with ECANCELED, later. ENOTHELD: none is pending. */
 CLAVE_EXPORT clave_err clave_async_multilock_cancel(clave_async_multilock *ml, uint64_t owner);
-/* Gives one hold of each back, in the reverse order, whatever becomes of any. cb (may be NULL)
- * runs when the nodes of the last hold are all gone, with the first error met, ELOST and EMAXHOLD
- * included, and its path; without it that error is the return value. ENOTHELD. ENOMEM, with cb:
- * not given back. */
+/* Releases one hold of each, in reverse order, even after an error. cb (may be NULL) runs when the
+ * nodes of the last hold are all gone, with the first error (ELOST and EMAXHOLD included) and its
+ * path; without cb that error is the return value. ENOTHELD: this owner holds nothing. ENOMEM, with
+ * cb: nothing was released. */
 CLAVE_EXPORT clave_err clave_async_multilock_release(clave_async_multilock *ml, uint64_t owner,
                                                      clave_async_multilock_cb *cb, void *arg);
 
-/* true when the owner holds all of them, and will for `ms` more after `now`. From memory. */
+/* True when the owner holds all of them and certainly will for `ms` milliseconds after `now` (the
+ * client's clock). From memory. */
 CLAVE_EXPORT bool clave_async_multilock_valid_for(const clave_async_multilock *ml, uint64_t owner,
                                                   int64_t now, int64_t ms);
-/* The lock of that path, for its grant, its guarded writes and what it says of a deadlock; not to
- * be freed, acquired or released. NULL: none has this path. */
+/* The earliest of the locks' hold deadlines, by the client's clock. INT64_MIN: the owner does not
+ * hold all of them. From memory. */
+CLAVE_EXPORT int64_t clave_async_multilock_deadline(const clave_async_multilock *ml,
+                                                    uint64_t owner);
+/* The lock on `path`, for its grant, its guarded writes and its deadlock text; do not free, acquire
+ * or release it. NULL: no part has this path. Valid until clave_async_multilock_free. */
 CLAVE_EXPORT clave_async_mutex *clave_async_multilock_at(const clave_async_multilock *ml,
                                                          const char *path);
 

@@ -1,6 +1,6 @@
 /* async/mutex.h - a fair lock across processes, with the layout of Curator's
  * InterProcessMutex: <path>/_c_<uuid>-lock-<10 digits>, ephemeral sequential, in a
- * container. One queue with Curator, and with kazoo (see docs/recipes.md for how).
+ * container. It shares one queue with Curator, and with kazoo (docs/recipes.md says how).
  *
  * Asynchronous, on a clave_async_client and under its thread and callback rules; the
  * blocking form is clave/mutex.h.
@@ -19,14 +19,14 @@ extern "C" {
 typedef struct clave_async_mutex clave_async_mutex; /* opaque */
 
 typedef enum clave_mutex_event_kind {
-    CLAVE_MUTEX_QUEUED, /* waiting, or the position changed: `ahead` nodes stand before */
-    CLAVE_MUTEX_NEXT,   /* only the holder stands before: a chance to warm up */
+    CLAVE_MUTEX_QUEUED, /* waiting, or the position changed: `ahead` nodes are before it */
+    CLAVE_MUTEX_NEXT,   /* only the holder is before it: a chance to warm up */
     CLAVE_MUTEX_HELD,   /* granted (the acquire's callback says so too) */
-    CLAVE_MUTEX_LOST,   /* a held lock was lost, exactly once per hold; `why` EEXPIRED or
-                           another cause of the session's loss, ENONODE (somebody deleted
-                           the node) or EMAXHOLD */
-    CLAVE_MUTEX_ASKED,  /* a revocable lock that is held is asked for by somebody
-                           (clave_async_revoke,  Curator's Revoker): release it, or do not */
+    CLAVE_MUTEX_LOST,   /* a held lock was lost, exactly once per hold; `why`: EEXPIRED or
+                           another cause of the session's loss, ENONODE (somebody deleted the
+                           node) or EMAXHOLD */
+    CLAVE_MUTEX_ASKED,  /* somebody asks for a revocable lock that is held
+                           (clave_async_revoke, Curator's Revoker): release it, or do not */
 } clave_mutex_event_kind;
 
 typedef struct clave_mutex_event {
@@ -44,27 +44,27 @@ typedef struct clave_mutex_options {
     size_t len;
     const clave_acl *acls; /* of the lock node; NULL: open; copied */
     size_t nacls;
-    int64_t max_hold_ms;  /* 0: no limit. After it the node is deleted and LOST(EMAXHOLD) */
-    int64_t min_valid_ms; /* a grant with less time left to the hold deadline is first
-                             confirmed by a request that passes the leader; 0: an eighth
-                             of the session timeout */
-    bool strict;          /* list once more at every hand-over instead of trusting the
-                             known predecessors (when writers of other names are about) */
-    bool revocable;       /* hears ASKED, whoever asked while it waited included; costs one
-                             request at the beginning of each hold */
-    /* Not 0: owners of this mutex share one place in the queue. Who lets go hands the lock to the
-     * next that waits here, without a word to the server, so many times in a row; then the place
-     * goes, and the next queues anew, so that other processes get their turn. Those of one place
-     * have one token, and who waits here hears only HELD. Not for the read side of a read-write
-     * lock, whose owners share the lock itself. */
+    int64_t max_hold_ms;  /* 0: no limit. After it the node is deleted: LOST(EMAXHOLD) */
+    int64_t min_valid_ms; /* a grant with less time left to the hold deadline is first confirmed
+                             by a request that passes the leader; 0: an eighth of the session
+                             timeout */
+    bool strict;          /* list again at every hand-over instead of trusting the known
+                             predecessors (when other clients write other names there) */
+    bool revocable;       /* gets the event ASKED, also when somebody asked while it waited; costs
+                             one request at the beginning of each hold */
+    /* Not 0: the owners of this mutex share one place in the queue. A release hands the lock to the
+     * next owner that waits here, without a request to the server, this many times in a row; then
+     * the node is deleted and the next owner queues again, so that other processes get their turn.
+     * Owners of one place have one token, and those that wait here get only the event HELD. Not for
+     * the read side of a read-write lock, whose owners share the lock itself. */
     unsigned share_turns;
-    /* Not 0: an acquire that has waited for so long looks for a deadlock that it is in
-     * (clave/async/deadlock.h), and again, twice as long after that, and so on. Of those in it
-     * that look, the one that came last ends with EDEADLOCK, and keeps what it holds elsewhere. Its
-     * data has to be in clave's form, or none; not with share_turns, nor in
-     * clave/async/plain_layouts.h. It looks at these paths and all below them, which have to be the
-     * same for everybody, and no more than 10000 nodes (else it finds nothing, and the log says
-     * so); none: the parent of the lock's path. Copied. */
+    /* Not 0: an acquire that has waited this long looks for a deadlock that it is part of
+     * (clave/async/deadlock.h), again after twice as long, and so on. Of the members that look, the
+     * one that arrived last ends with EDEADLOCK and keeps what it holds elsewhere. The data must be
+     * in clave's form, or none; not with share_turns, nor in clave/async/plain_layouts.h. It looks
+     * at the paths in lock_roots and everything below them, which must be the same for everybody
+     * and have at most 10000 nodes (otherwise it finds nothing, and the log says so); none: the
+     * parent of the lock's path. Copied. */
     int64_t detect_deadlocks_ms;
     const char *const *lock_roots;
     size_t nlock_roots;
@@ -73,85 +73,94 @@ typedef struct clave_mutex_options {
 } clave_mutex_options;
 #define CLAVE_MUTEX_OPTIONS_INIT CLAVE_OPTIONS_INIT(clave_mutex_options)
 
-/* EPATH, EINVAL, ENOMEM. `o` may be NULL. */
+/* Makes a mutex on `path`; does not contact the server. On CLAVE_OK *out belongs to the caller, who
+ * frees it with clave_async_mutex_free; on an error it is NULL. `o` may be NULL. EPATH: the path is
+ * not valid. EINVAL: an option is out of range. ENOMEM. ECLOSED. */
 CLAVE_EXPORT clave_err clave_async_mutex_new(clave_async_mutex **out, clave_async_client *c,
                                              const char *path, const clave_mutex_options *o);
-/* Cancels what waits (its callbacks run with ECANCELED, later) and releases what is held.
- * No event after this. NULL is ignored. */
+/* Cancels every pending acquire (its callback runs with ECANCELED, later) and releases what is
+ * held. No event follows. NULL is ignored. */
 CLAVE_EXPORT void clave_async_mutex_free(clave_async_mutex *m);
 
 typedef void clave_async_mutex_cb(clave_async_mutex *m, uint64_t owner, clave_err err, void *arg);
 
 #define CLAVE_TRY INT64_MIN /* as a deadline: acquire only if it is free now */
 
-/* Acquires for `owner`: CLAVE_TRY, until `deadline` (the client's clock), or CLAVE_NEVER
- * to wait for ever. A deadline that has passed already is a try, and a try waits for
- * nothing, a connection included. cb runs once: CLAVE_OK held (again); EBUSY not in time;
- * ECANCELED; EDEADLOCK; ENOAUTH, ESEQUENCE, EINVALIDACL ...; ECLOSED. A session that ends while
- * waiting sends the attempt back to the end of the queue by itself.
- * EINVAL: this owner has an acquire pending. ELOST: its hold was lost and is not yet given
- * back. ENOMEM; ECLOSED. */
+/* Acquires for `owner`: until `deadline` (the client's clock), CLAVE_TRY, or CLAVE_NEVER to wait
+ * for ever. A deadline in the past is a try, and a try waits for nothing, not even a connection.
+ * When the session ends while it waits, the attempt goes to the end of the queue by itself. cb runs
+ * once, later: CLAVE_OK: held (again). EBUSY: not acquired in time. ECANCELED. EDEADLOCK: see the
+ * options. ENOAUTH, ESEQUENCE, EINVALIDACL and other final errors: the server refused the node.
+ * ECLOSED.
+ * At once: EINVAL: this owner has an acquire pending. ELOST: its hold was lost and has not been
+ * released yet. EUPGRADE: see clave/async/rwlock.h. ENOMEM. ECLOSED. */
 CLAVE_EXPORT clave_err clave_async_mutex_acquire(clave_async_mutex *m, uint64_t owner,
                                                  int64_t deadline, clave_async_mutex_cb *cb,
                                                  void *arg);
-/* Ends a pending acquire: its callback runs with ECANCELED (later), or with CLAVE_OK when
- * it had been granted already. ENOTHELD: none pending. */
+/* Ends a pending acquire: its callback runs later, with ECANCELED, or with CLAVE_OK when it had
+ * been granted already. ENOTHELD: none is pending. */
 CLAVE_EXPORT clave_err clave_async_mutex_cancel(clave_async_mutex *m, uint64_t owner);
-/* Who waits for whom, of the newest acquire that has ended with EDEADLOCK, in words; valid until
- * the next that does. NULL: none has, or there was no memory for it. */
+/* Says in words who waits for whom in the deadlock that most recently ended an acquire with
+ * EDEADLOCK; valid until the next one. NULL: there was none, or no memory for the text. */
 CLAVE_EXPORT const char *clave_async_mutex_deadlock(const clave_async_mutex *m);
-/* Gives one hold back; the last one deletes the node. `cb` may be NULL: sent and not
- * awaited (an answer that is lost is made up for in the background). ENOTHELD;
- * ELOST when the hold had been lost, EMAXHOLD when its time had passed: the hold is given
- * back all the same, and cb does not run. ENOMEM, with cb and other holds left: not given
- * back. */
+/* Releases one hold; the last one deletes the node. cb may be NULL: sent and not awaited; after a
+ * lost answer the delete is repeated in the background. At once: ENOTHELD: this owner holds
+ * nothing. ELOST: the hold had been lost; EMAXHOLD: its maximum time had passed; with both it is
+ * released all the same, and cb does not run. ENOMEM, with cb and other holds left: not released.
+ */
 CLAVE_EXPORT clave_err clave_async_mutex_release(clave_async_mutex *m, uint64_t owner,
                                                  clave_async_mutex_cb *cb, void *arg);
 
 typedef struct clave_grant {
-    int64_t token; /* czxid of the lock node: grows with every grant, on any client. A read that
-                      took its write's place has the write's */
+    int64_t token; /* czxid of the lock node: grows with every grant, on any client. A downgraded
+                      read has its write's */
     int64_t session_id;
     int64_t deadline; /* until when nobody else can own it, by the client's clock */
     const char *node; /* full path of the lock node; valid until the next call on m */
-    unsigned count;   /* how often this owner holds it */
+    unsigned count;   /* how many holds this owner has */
 } clave_grant;
-/* false when the owner does not hold the lock (or lost it). From memory. */
+/* Fills *out with what the owner holds: its token and its deadline among it. false: the owner does
+ * not hold the lock, or has lost it. From memory. */
 CLAVE_EXPORT bool clave_async_mutex_grant(const clave_async_mutex *m, uint64_t owner,
                                           clave_grant *out);
-/* true when the owner holds it and will for `ms` more after `now`. From memory. */
+/* True when the owner holds it and certainly will for `ms` milliseconds after `now` (the client's
+ * clock). From memory. */
 CLAVE_EXPORT bool clave_async_mutex_valid_for(const clave_async_mutex *m, uint64_t owner,
                                               int64_t now, int64_t ms);
 
-/* Guarded writes: done only while the owner's lock node stands, in one multi with a
- * check of it. res.err ELOST: the grant is gone, nothing was done. For clave_async_mutex_multi,
- * res.ops are those of the caller. At once, without cb: ENOTHELD; ELOST when the loss is
- * known already; and as clave_async_multi. */
+/* A guarded write, done only while the owner's lock node exists, in one multi with a check of it:
+ * creates a node, as clave_async_create without options. res.err ELOST: the grant is gone, and
+ * nothing was done. At once, without cb: ENOTHELD: the owner holds nothing. ELOST: the loss is
+ * known already. Others as clave_async_multi. */
 CLAVE_EXPORT clave_err clave_async_mutex_create(clave_async_mutex *m, uint64_t owner,
                                                 const char *path, const void *data, size_t len,
                                                 clave_create_mode mode, clave_result_cb *cb,
                                                 void *arg);
+/* A guarded write: sets a node's data, as clave_async_set. ELOST and ENOTHELD as above. */
 CLAVE_EXPORT clave_err clave_async_mutex_set(clave_async_mutex *m, uint64_t owner, const char *path,
                                              const void *data, size_t len, int32_t version,
                                              clave_result_cb *cb, void *arg);
+/* A guarded write: deletes a node, as clave_async_delete. ELOST and ENOTHELD as above. */
 CLAVE_EXPORT clave_err clave_async_mutex_delete(clave_async_mutex *m, uint64_t owner,
                                                 const char *path, int32_t version,
                                                 clave_result_cb *cb, void *arg);
+/* A guarded write: several operations in one transaction, as clave_async_multi; res.ops are those
+ * of the caller. ELOST and ENOTHELD as above. */
 CLAVE_EXPORT clave_err clave_async_mutex_multi(clave_async_mutex *m, uint64_t owner,
                                                const clave_op *ops, size_t nops,
                                                clave_result_cb *cb, void *arg);
 
 /* ---- asking for a lock ------------------------------------------------------------------ */
 
-/* Asks whoever has this lock node (of a mutex, a side of a read-write lock, a lease; full path) to
- * let go, from any process: Curator's Revoker. Whether and when it does is up to the holder, which
- * hears of it only when it said that it is revocable. As clave_async_set; ENONODE: it has let go.
- */
-#define CLAVE_REVOKE_WORD "__REVOKE__" /* what it writes */
+#define CLAVE_REVOKE_WORD "__REVOKE__" /* what clave_async_revoke writes into the lock node */
+/* Asks the holder of a lock node (of a mutex, a side of a read-write lock, a lease; full path) to
+ * release it, from any process: Curator's Revoker. Whether and when it does is up to the holder,
+ * which is notified only if it is revocable. Errors as of clave_async_set; ENONODE: it has been
+ * released. */
 CLAVE_EXPORT clave_err clave_async_revoke(clave_async_client *c, const char *node,
                                           clave_result_cb *cb, void *arg);
 
-/* ---- who stands in a queue ------------------------------------------------------------ */
+/* ---- who is in a queue ---------------------------------------------------------------- */
 
 /* What clave writes into its lock nodes. Other clients' nodes have only `text`. */
 typedef struct clave_identity {
@@ -160,30 +169,33 @@ typedef struct clave_identity {
     const char *name;
     const char *command;
     const char *text; /* the raw data when it is printable and not in clave's form */
-    /* For who looks for deadlocks (clave/async/deadlock.h). The caller may say the first; the
-     * locks add the others to data of this form by themselves. */
+    /* For deadlock detection (clave/async/deadlock.h). The caller may set `owner`; the locks add
+     * the others to data of this form by themselves. */
     const char *owner; /* whose lock this is, across sessions and processes: equal texts, one
-                          owner; "a/b" is a part of "a", which ends when its parts have */
+                          owner; "a/b" is a part of "a", which ends when its parts have ended */
     const char *task;  /* which of the owners that share a session, or the owner's text */
     uint32_t limit;    /* of a semaphore's nodes: how many leases there are; 0: unknown */
-    bool yields;       /* gives up when it is to end a deadlock */
+    bool yields;       /* gives up when it is the one to end a deadlock */
 } clave_identity;
-/* Writes the form "clave/1\nhost=..\npid=..\n.." (control characters and % escaped as
- * %XX); returns the length as snprintf does. */
+/* Writes the form "clave/1\nhost=..\npid=..\n.." into `out`, cut to cap bytes, with control
+ * characters and % escaped as %XX; returns the full length, as snprintf does. Any thread. */
 CLAVE_EXPORT size_t clave_identity_format(const clave_identity *id, char *out, size_t cap);
 
 typedef struct clave_participant {
     const char *node; /* name below the lock's path */
     clave_stat stat;  /* czxid is the token; ctime says since when (server's clock); all zeros,
-                         and nothing in identity: the node may not be read */
+                         and nothing in identity: no permission to read the node */
     clave_identity identity;
     int32_t priority; /* of a candidate (clave/async/latch.h); 0: none */
 } clave_participant;
-/* In queue order, the holder first. err as clave_async_children; nodes that vanish meanwhile are
- * left out, and so are children that do not queue (docs/recipes.md says which do), unless no
- * child does: then all are listed, by their names. A missing path is an empty queue. */
+/* Receives the participants in queue order, the holder first; the list is valid during the call
+ * only. err as of clave_async_children. Nodes deleted meanwhile are left out, and so are children
+ * that do not queue (docs/recipes.md says which do), unless no child does: then all are listed, by
+ * their names. A missing path is an empty queue. */
 typedef void clave_async_participants_cb(clave_async_client *c, clave_err err,
                                          const clave_participant *list, size_t n, void *arg);
+/* Lists the queue of a mutex or another lock at `path`: Curator's getParticipantNodes. cb runs
+ * once, later. At once: EPATH: the path is not valid. ENOMEM. ECLOSED. */
 CLAVE_EXPORT clave_err clave_async_participants(clave_async_client *c, const char *path,
                                                 clave_async_participants_cb *cb, void *arg);
 

@@ -2,15 +2,17 @@
  * InterProcessReadWriteLock: <path>/_c_<uuid>-__READ__<10 digits> and ...-__WRIT__..., in one
  * queue. A write waits for everything before it, a read for the writes before it.
  *
- * Its two sides are mutexes: acquire, cancel, release, grant, valid_for, guarded writes and
- * events are those of clave/async/mutex.h, with the same owners on both sides. Between them:
+ * Its two sides are mutexes: acquire, cancel, release, grant, valid_for, guarded writes and events
+ * are those of clave/async/mutex.h, with the same owners on both sides. Between the sides:
  *
- *   downgrade  a read acquired by the owner of the write is granted at once and takes the
- *              write's place in the queue: release the write after it, and no writer comes
- *              between. If the write is lost before the read stands, the read queues as any
- *              other does.
- *   upgrade    a write asked for by an owner of a read, without the write, would wait for
- *              itself for ever (so it does in Curator): EUPGRADE, at once. */
+ *   downgrade  a read acquired by the owner of the write is granted at once and takes the write's
+ *              place in the queue: release the write after it, and no writer comes between. If the
+ *              write is lost before the read's node exists, the read queues like any other.
+ *   upgrade    a write requested by an owner of a read that does not hold the write would wait for
+ *              itself for ever (as it does in Curator): EUPGRADE, at once.
+ *
+ * Asynchronous, on a clave_async_client and under its thread and callback rules. The blocking form
+ * is clave/rwlock.h. */
 #ifndef CLAVE_ASYNC_RWLOCK_H
 #define CLAVE_ASYNC_RWLOCK_H
 
@@ -22,18 +24,23 @@ extern "C" {
 
 typedef struct clave_async_rwlock clave_async_rwlock; /* opaque */
 
-/* `o` (may be NULL) is for both sides; its event callback is told the side. `strict` matters
- * to reads: writes list at every hand-over anyway. EPATH, EINVAL, ENOMEM. */
+/* Makes both sides; does not contact the server. On CLAVE_OK *out belongs to the caller, who frees
+ * it with clave_async_rwlock_free; on an error it is NULL. `o` (may be NULL) applies to both sides;
+ * its event callback receives the side. `strict` matters to reads only: writes list at every
+ * hand-over anyway. EPATH: the path is not valid. EINVAL: an option is out of range. ENOMEM.
+ * ECLOSED. */
 CLAVE_EXPORT clave_err clave_async_rwlock_new(clave_async_rwlock **out, clave_async_client *c,
                                               const char *path, const clave_mutex_options *o);
-/* As clave_async_mutex_free, for both sides. NULL is ignored. */
+/* clave_async_mutex_free for both sides. NULL is ignored. */
 CLAVE_EXPORT void clave_async_rwlock_free(clave_async_rwlock *rw);
 
-/* The sides; they belong to `rw`. In their events `ahead` counts what they wait for: for a
- * read the writes before it. Beyond clave/async/mutex.h, at once: of a read, EINVAL while the owner
- * waits for the write, and ELOST when its write was lost and is not yet given back; of a
- * write, EUPGRADE while the owner holds or waits for a read without holding the write. */
+/* The read side; it belongs to `rw`. In its events `ahead` counts the writes before it. Its acquire
+ * can also fail at once with EINVAL: the owner waits for the write; and with ELOST: the owner's
+ * write was lost and has not been released yet. */
 CLAVE_EXPORT clave_async_mutex *clave_async_rwlock_read(clave_async_rwlock *rw);
+/* The write side; it belongs to `rw`. In its events `ahead` counts everything before it. Its
+ * acquire can also fail at once with EUPGRADE: the owner holds or waits for a read without holding
+ * the write. */
 CLAVE_EXPORT clave_async_mutex *clave_async_rwlock_write(clave_async_rwlock *rw);
 
 typedef enum clave_rwlock_kind {
@@ -41,7 +48,7 @@ typedef enum clave_rwlock_kind {
     CLAVE_RWLOCK_WRITE = 2,
     CLAVE_RWLOCK_BOTH = 3,
 } clave_rwlock_kind;
-/* Who stands in the queue, as clave_async_participants. */
+/* Lists the readers, the writers or both, in queue order, as clave_async_participants. */
 CLAVE_EXPORT clave_err clave_async_rwlock_participants(clave_async_client *c, const char *path,
                                                        clave_rwlock_kind kind,
                                                        clave_async_participants_cb *cb, void *arg);

@@ -406,6 +406,22 @@ bool clave_async_multilock_valid_for(const clave_async_multilock *ml, uint64_t o
     return valid;
 }
 
+int64_t clave_async_multilock_deadline(const clave_async_multilock *ml, uint64_t owner)
+{
+    const struct bundle *b = recipe_multilock_find(ml, owner);
+    if (!b || b->held == 0)
+        return INT64_MIN;
+    int64_t first = CLAVE_NEVER;
+    for (size_t i = 0; i < ml->n; i++) {
+        clave_grant g;
+        if (!clave_async_mutex_grant(ml->parts[i].mutex, owner, &g))
+            return INT64_MIN;
+        if (g.deadline < first)
+            first = g.deadline;
+    }
+    return first;
+}
+
 clave_async_mutex *clave_async_multilock_at(const clave_async_multilock *ml, const char *path)
 {
     for (size_t i = 0; i < ml->n; i++)

@@ -130,6 +130,37 @@ bool clave_async_lease_valid_for(const clave_async_lease *l, int64_t now, int64_
     return clave_async_lease_grant(l, &g) && clave__grant_lasts(&g, now, ms);
 }
 
+static clave_err semaphore_lease_write_one(clave_async_lease *l, const clave_op *op,
+                                           clave_result_cb *cb, void *arg)
+{
+    if (!l->place)
+        return CLAVE_ELOST;
+    return clave__fenced_write_one(l->s->client, l->place->own.path, op, cb, arg);
+}
+
+clave_err clave_async_lease_create(clave_async_lease *l, const char *path, const void *data,
+                                   size_t len, clave_create_mode mode, clave_result_cb *cb,
+                                   void *arg)
+{
+    clave_op op = {.kind = CLAVE_OP_CREATE, .path = path, .data = data, .len = len, .mode = mode};
+    return semaphore_lease_write_one(l, &op, cb, arg);
+}
+
+clave_err clave_async_lease_set(clave_async_lease *l, const char *path, const void *data,
+                                size_t len, int32_t version, clave_result_cb *cb, void *arg)
+{
+    clave_op op = {
+        .kind = CLAVE_OP_SET, .path = path, .data = data, .len = len, .version = version};
+    return semaphore_lease_write_one(l, &op, cb, arg);
+}
+
+clave_err clave_async_lease_delete(clave_async_lease *l, const char *path, int32_t version,
+                                   clave_result_cb *cb, void *arg)
+{
+    clave_op op = {.kind = CLAVE_OP_DELETE, .path = path, .version = version};
+    return semaphore_lease_write_one(l, &op, cb, arg);
+}
+
 clave_err clave_async_lease_multi(clave_async_lease *l, const clave_op *ops, size_t nops,
                                   clave_result_cb *cb, void *arg)
 {

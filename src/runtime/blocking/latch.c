@@ -14,6 +14,7 @@ struct clave_latch {
     clave_client *session;
     clave_async_latch *latch; /* the loop's thread only, as the observer */
     struct observer observer;
+    struct list awaiting;           /* requests of clave_latch_await; the loop's thread only */
     clave_latch_event_cb *event_cb; /* the user's */
     void *event_arg;
     int64_t token; /* 0: does not lead. Under the loop's mutex, as all that follows */
@@ -108,6 +109,7 @@ static clave_err new_candidate(clave_latch **out, clave_client *s, struct birth 
     c->observer.settled = blocking_latch_on_settled;
     c->observer.ended = candidate_on_session_ended;
     clave__cell_init(&c->lost);
+    list_init(&c->awaiting);
     own.event_cb = blocking_latch_on_event;
     own.event_arg = c;
     b.err = CLAVE_ECLOSED;
@@ -165,12 +167,16 @@ void clave_latch_free(clave_latch *c)
 
 /* What one call asks of the latch. */
 struct request {
+    struct list link; /* while it is in `awaiting` */
     clave_latch *c;
+    struct call *call; /* of an await */
     int64_t deadline;
     clave_latch_close_mode mode;
     const void *data;
     size_t len;
-    const char *node;
+    const char *node; /* path, for a guarded write */
+    int32_t version;
+    clave_create_mode create_mode;
     const clave_op *ops;
     size_t nops;
 };
@@ -225,23 +231,50 @@ clave_err clave_latch_close(clave_latch *c, clave_latch_close_mode mode, int64_t
     return clave__call(c->session, &spec, timeout_ms, NULL);
 }
 
-/* The one clock is the engine's timer: the call itself waits for ever. */
+static void blocking_latch_on_awaited(clave_async_latch *l, clave_err err, void *arg)
+{
+    struct request *r = arg;
+    (void)l;
+    list_remove(&r->link);
+    clave__call_finish(r->call, err);
+}
+
 static clave_err begin_await(struct call *call, void *args)
 {
-    const struct request *r = args;
-    /* Who never started never leads; Curator's await throws then. */
+    struct request *r = args;
+    /* One that was never started never leads; Curator's await throws then. */
     if (clave_async_latch_state_of(r->c->latch) == CLAVE_LATCH_LATENT)
         return CLAVE_EINVAL;
-    return clave_async_latch_await(r->c->latch, r->deadline, blocking_latch_on_verdict, call);
+    r->call = call;
+    clave_err err = clave_async_latch_await(r->c->latch, r->deadline, blocking_latch_on_awaited, r);
+    if (err == CLAVE_OK)
+        list_push_back(&r->c->awaiting, &r->link);
+    return err;
 }
 
 clave_err clave_latch_await(clave_latch *c, int64_t timeout_ms)
 {
     struct request r = {.c = c, .deadline = clave__deadline_after(timeout_ms)};
     struct call_spec spec = {.begin = begin_await, .args = &r};
+    /* The only clock is the engine's timer: the call itself waits for ever, and so `r` is there
+     * for the callback. */
     clave_err err = clave__call(c->session, &spec, -1, NULL);
     bool never = err == CLAVE_EBUSY && clave__blocking_never_connected(c->session);
     return never ? CLAVE_EUNREACHABLE : err;
+}
+
+static void blocking_latch_cancel_all(clave_async_client *client, void *arg)
+{
+    clave_latch *c = arg;
+    (void)client;
+    for (struct list *e = c->awaiting.next; e != &c->awaiting; e = e->next)
+        (void)clave_async_latch_cancel(c->latch, blocking_latch_on_awaited,
+                                       LIST_ENTRY(e, struct request, link));
+}
+
+void clave_latch_cancel(clave_latch *c)
+{
+    clave__blocking_do(c->session, blocking_latch_cancel_all, c);
 }
 
 clave_err clave_latch_await_loss(clave_latch *c, int64_t timeout_ms)
@@ -269,14 +302,20 @@ clave_err clave_latch_await_loss(clave_latch *c, int64_t timeout_ms)
 
 /* ---- what is known ------------------------------------------------------------------------- */
 
-bool clave_latch_valid_for(clave_latch *c, int64_t ms)
+int64_t clave_latch_deadline(clave_latch *c)
 {
     if (!clave__loop_is_here(c->session->loop))
-        return false;
+        return INT64_MIN;
     clave__loop_lock(c->session->loop);
     int64_t deadline = c->deadline;
     clave__loop_unlock(c->session->loop);
-    int64_t now = clave_now(); /* behind the copy: a pause in between counts */
+    return deadline;
+}
+
+bool clave_latch_valid_for(clave_latch *c, int64_t ms)
+{
+    int64_t deadline = clave_latch_deadline(c);
+    int64_t now = clave_now(); /* after the copy: a pause in between counts */
     return deadline >= now && deadline - now >= ms;
 }
 
@@ -326,6 +365,49 @@ clave_err clave_latch_transfer(clave_latch *c, const char *node, int64_t timeout
 {
     struct request r = {.c = c, .node = node};
     struct call_spec spec = {.begin = begin_transfer, .args = &r};
+    return clave__call(c->session, &spec, timeout_ms, NULL);
+}
+
+static clave_err blocking_latch_begin_create(struct call *call, void *args)
+{
+    const struct request *r = args;
+    return clave_async_latch_create(r->c->latch, r->node, r->data, r->len, r->create_mode,
+                                    clave__call_on_result, call);
+}
+
+clave_err clave_latch_create(clave_latch *c, const char *path, const void *data, size_t len,
+                             clave_create_mode mode, int64_t timeout_ms, clave_reply **out)
+{
+    struct request r = {.c = c, .node = path, .data = data, .len = len, .create_mode = mode};
+    struct call_spec spec = {.begin = blocking_latch_begin_create, .args = &r, .path = path};
+    return clave__call(c->session, &spec, timeout_ms, out);
+}
+
+static clave_err blocking_latch_begin_set(struct call *call, void *args)
+{
+    const struct request *r = args;
+    return clave_async_latch_set(r->c->latch, r->node, r->data, r->len, r->version,
+                                 clave__call_on_result, call);
+}
+
+clave_err clave_latch_set(clave_latch *c, const char *path, const void *data, size_t len,
+                          int32_t version, int64_t timeout_ms)
+{
+    struct request r = {.c = c, .node = path, .data = data, .len = len, .version = version};
+    struct call_spec spec = {.begin = blocking_latch_begin_set, .args = &r};
+    return clave__call(c->session, &spec, timeout_ms, NULL);
+}
+
+static clave_err blocking_latch_begin_delete(struct call *call, void *args)
+{
+    const struct request *r = args;
+    return clave_async_latch_delete(r->c->latch, r->node, r->version, clave__call_on_result, call);
+}
+
+clave_err clave_latch_delete(clave_latch *c, const char *path, int32_t version, int64_t timeout_ms)
+{
+    struct request r = {.c = c, .node = path, .version = version};
+    struct call_spec spec = {.begin = blocking_latch_begin_delete, .args = &r};
     return clave__call(c->session, &spec, timeout_ms, NULL);
 }
 

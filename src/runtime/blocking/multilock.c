@@ -182,6 +182,17 @@ bool clave_multilock_valid_for(clave_multilock *l, int64_t ms)
     return valid;
 }
 
+int64_t clave_multilock_deadline(clave_multilock *l)
+{
+    int64_t first = CLAVE_NEVER;
+    for (size_t i = 0; i < l->n; i++) {
+        int64_t deadline = clave_mutex_deadline(l->members[i].lock);
+        if (deadline < first)
+            first = deadline;
+    }
+    return first;
+}
+
 clave_mutex *clave_multilock_at(const clave_multilock *l, const char *path)
 {
     size_t i = blocking_multilock_find(l, path);

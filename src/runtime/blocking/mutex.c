@@ -154,36 +154,6 @@ clave_err clave_mutex_new_simple(clave_mutex **out, clave_client *s, const char 
     return err == CLAVE_OK ? clave__lock_new(out, s, path, o, &rule) : err;
 }
 
-struct couple {
-    clave_mutex *read, *write;
-};
-
-static void pair(clave_async_client *c, void *arg)
-{
-    const struct couple *w = arg;
-    (void)c;
-    clave__mutex_pair(w->read->mutex, w->write->mutex);
-}
-
-clave_err clave_rwlock_new(clave_mutex **read, clave_mutex **write, clave_client *s,
-                           const char *path, const clave_mutex_options *reads,
-                           const clave_mutex_options *writes)
-{
-    *write = NULL;
-    clave_err err = clave__lock_new(read, s, path, reads, &clave__order_read);
-    if (err != CLAVE_OK)
-        return err;
-    err = clave__lock_new(write, s, path, writes, &clave__order_write);
-    if (err != CLAVE_OK) {
-        clave_mutex_free(*read);
-        *read = NULL;
-        return err;
-    }
-    struct couple w = {.read = *read, .write = *write};
-    clave__blocking_do(s, pair, &w);
-    return CLAVE_OK;
-}
-
 static void give_all_back(clave_async_client *c, void *arg)
 {
     (void)c;
@@ -289,6 +259,12 @@ bool clave_mutex_valid_for(clave_mutex *l, int64_t ms)
         return false;
     int64_t now = clave_now(); /* behind the copy: a pause in between counts */
     return t.deadline >= now && t.deadline - now >= ms;
+}
+
+int64_t clave_mutex_deadline(clave_mutex *l)
+{
+    struct thread_hold t;
+    return clave__thread_hold_look(l, clave_mutex_owner_self(), &t) ? t.deadline : INT64_MIN;
 }
 
 int64_t clave_mutex_token(clave_mutex *l)

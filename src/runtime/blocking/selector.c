@@ -447,6 +447,24 @@ clave_err clave_selector_error(clave_selector *s)
     return err;
 }
 
+clave_err clave_selector_create(clave_selector *s, const char *path, const void *data, size_t len,
+                                clave_create_mode mode, int64_t timeout_ms, clave_reply **out)
+{
+    return clave_mutex_create(s->lock, path, data, len, mode, timeout_ms, out);
+}
+
+clave_err clave_selector_set(clave_selector *s, const char *path, const void *data, size_t len,
+                             int32_t version, int64_t timeout_ms)
+{
+    return clave_mutex_set(s->lock, path, data, len, version, timeout_ms);
+}
+
+clave_err clave_selector_delete(clave_selector *s, const char *path, int32_t version,
+                                int64_t timeout_ms)
+{
+    return clave_mutex_delete(s->lock, path, version, timeout_ms);
+}
+
 clave_err clave_selector_multi(clave_selector *s, const clave_op *ops, size_t nops,
                                int64_t timeout_ms, clave_reply **out)
 {

@@ -336,15 +336,21 @@ clave_err clave_lease_release_confirmed(clave_lease *q, int64_t timeout_ms)
 
 /* ---- what is known, and guarded writes ----------------------------------------------------- */
 
-bool clave_lease_valid_for(clave_lease *q, int64_t ms)
+int64_t clave_lease_deadline(clave_lease *q)
 {
     clave_loop *loop = q->all->session->loop;
     if (!clave__loop_is_here(loop))
-        return false;
+        return INT64_MIN;
     clave__loop_lock(loop);
     int64_t deadline = q->deadline;
     clave__loop_unlock(loop);
-    int64_t now = clave_now(); /* behind the copy: a pause in between counts */
+    return deadline;
+}
+
+bool clave_lease_valid_for(clave_lease *q, int64_t ms)
+{
+    int64_t deadline = clave_lease_deadline(q);
+    int64_t now = clave_now(); /* after the copy: a pause in between counts */
     return deadline >= now && deadline - now >= ms;
 }
 
@@ -361,9 +367,58 @@ int64_t clave_lease_token(clave_lease *q)
 
 struct guarded {
     clave_lease *permit;
+    const char *path;
+    const void *data;
+    size_t len;
+    int32_t version;
+    clave_create_mode mode;
     const clave_op *ops;
     size_t nops;
 };
+
+static clave_err blocking_semaphore_begin_create(struct call *c, void *args)
+{
+    const struct guarded *g = args;
+    return clave_async_lease_create(g->permit->lease, g->path, g->data, g->len, g->mode,
+                                    clave__call_on_result, c);
+}
+
+clave_err clave_lease_create(clave_lease *q, const char *path, const void *data, size_t len,
+                             clave_create_mode mode, int64_t timeout_ms, clave_reply **out)
+{
+    struct guarded g = {.permit = q, .path = path, .data = data, .len = len, .mode = mode};
+    struct call_spec spec = {.begin = blocking_semaphore_begin_create, .args = &g, .path = path};
+    return clave__call(q->all->session, &spec, timeout_ms, out);
+}
+
+static clave_err blocking_semaphore_begin_set(struct call *c, void *args)
+{
+    const struct guarded *g = args;
+    return clave_async_lease_set(g->permit->lease, g->path, g->data, g->len, g->version,
+                                 clave__call_on_result, c);
+}
+
+clave_err clave_lease_set(clave_lease *q, const char *path, const void *data, size_t len,
+                          int32_t version, int64_t timeout_ms)
+{
+    struct guarded g = {.permit = q, .path = path, .data = data, .len = len, .version = version};
+    struct call_spec spec = {.begin = blocking_semaphore_begin_set, .args = &g};
+    return clave__call(q->all->session, &spec, timeout_ms, NULL);
+}
+
+static clave_err blocking_semaphore_begin_delete(struct call *c, void *args)
+{
+    const struct guarded *g = args;
+    return clave_async_lease_delete(g->permit->lease, g->path, g->version, clave__call_on_result,
+                                    c);
+}
+
+clave_err clave_lease_delete(clave_lease *q, const char *path, int32_t version, int64_t timeout_ms)
+{
+    struct guarded g = {.permit = q, .path = path, .version = version};
+    struct call_spec spec = {.begin = blocking_semaphore_begin_delete, .args = &g};
+    return clave__call(q->all->session, &spec, timeout_ms, NULL);
+}
 
 static clave_err blocking_semaphore_begin_multi(struct call *c, void *args)
 {
