@@ -53,7 +53,7 @@
     X(EPROTO, -1004, UNKNOWN, "the peer sent bytes that are not ZooKeeper's protocol")             \
     X(ENOTSENT, -1005, RETRY, "the request was never sent")                                        \
     X(ETIMEDOUT, -1006, UNKNOWN, "no answer in time")                                              \
-    X(EBUSY, -1007, FINAL, "not acquired in time: another holds it")                               \
+    X(EBUSY, -1007, RETRY, "not acquired in time: another holds it")                               \
     X(ECANCELED, -1008, FINAL, "cancelled")                                                        \
     X(ELOOPTHREAD, -1009, FINAL, "a blocking call was made on the loop's own thread")              \
     X(ELOST, -1010, FINAL, "the lock was lost")                                                    \
@@ -63,7 +63,7 @@
     X(EUNREACHABLE, -1014, RETRY, "no server could be reached")                                    \
     X(EIO, -1015, FATAL, "input/output error")                                                     \
     X(ECORRUPT, -1016, FATAL, "the data directory is damaged")                                     \
-    X(EINUSE, -1017, FINAL, "in use by another process")                                           \
+    X(EINUSE, -1017, RETRY, "in use by another process")                                           \
     X(ESEQUENCE, -1018, FINAL, "the sequence counter of the lock's parent is used up")             \
     X(EREPLACED, -1019, FINAL, "the server answered with another session")                         \
     X(EMAXHOLD, -1020, FINAL, "the maximum hold time had passed")                                  \

@@ -14,7 +14,7 @@
 #include "lib/seat.h"
 #include "lib/stand.h"
 #include "recipe/election/latch_internal.h"
-#include "recipe/election/priority.h"
+#include "recipe/election/latch_priority.h"
 
 enum { TIMEOUT = 6000 };
 
@@ -64,12 +64,12 @@ static void a_name_tells_the_priority(void **state)
         {"", 0},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        assert_int_equal(clave__priority_of(rows[i].name), rows[i].priority);
+        assert_int_equal(clave__latch_priority_of(rows[i].name), rows[i].priority);
     char tag[CLAVE_PRIORITY_TAG], name[64];
-    clave__priority_tag(INT32_MAX, tag);
+    clave__latch_priority_tag(INT32_MAX, tag);
     snprintf(name, sizeof name, "_c_6b-%slatch-0000000007", tag);
-    assert_int_equal(clave__priority_of(name), INT32_MAX);
-    clave__priority_tag(0, tag);
+    assert_int_equal(clave__latch_priority_of(name), INT32_MAX);
+    clave__latch_priority_tag(0, tag);
     assert_string_equal(tag, "");
 }
 
@@ -86,9 +86,10 @@ static void spread_elections_are_shared_evenly(void **state)
         size_t best = 0;
         snprintf(path, sizeof path, "/shards/%u", e);
         for (size_t i = 1; i < IDS; i++)
-            if (clave__priority_spread(path, ids[i]) > clave__priority_spread(path, ids[best]))
+            if (clave__latch_priority_spread(path, ids[i]) >
+                clave__latch_priority_spread(path, ids[best]))
                 best = i;
-        assert_true(clave__priority_spread(path, ids[best]) > 0);
+        assert_true(clave__latch_priority_spread(path, ids[best]) > 0);
         led[best]++;
     }
     for (size_t i = 0; i < IDS; i++)
@@ -193,9 +194,9 @@ static void a_resignation_counts_for_a_session_timeout(void **state)
     stand_resign(&s[0]);
     pair_advance(p, TIMEOUT / 2);
     assert_true(stand_leads(&s[2]));
-    assert_int_equal(clave__priority_of(name_of(&s[0])), 0);
+    assert_int_equal(clave__latch_priority_of(name_of(&s[0])), 0);
     pair_advance(p, TIMEOUT);
-    assert_int_equal(clave__priority_of(name_of(&s[0])), 9);
+    assert_int_equal(clave__latch_priority_of(name_of(&s[0])), 9);
     assert_true(stand_leads(&s[2])); /* it does not preempt */
     stand_resign(&s[2]);
     pair_advance(p, 1000);

@@ -4,13 +4,13 @@
  *   latch_callbacks.c  callbacks that are due once: of awaits and closes
  *   latch_leadership.c  what is known of the leadership, and guarded writes
  *   leader_value.c     the leader's value                transfer.c   who leads next
- *   latch_priority.c  what a priority changes            priority.c       priorities in names */
+ *   latch_priority.c  what a priority changes, and priorities in names */
 #ifndef CLAVE_RECIPE_ELECTION_LATCH_INTERNAL_H
 #define CLAVE_RECIPE_ELECTION_LATCH_INTERNAL_H
 
 #include "clave/async/leader.h"
 #include "recipe/contender/contender_config.h"
-#include "recipe/election/priority.h"
+#include "recipe/election/latch_priority.h"
 
 struct clave_async_latch {
     clave_async_client *client;

@@ -1,7 +1,81 @@
-/* latch_priority.c - a candidate with a priority: when its turn has come it looks who else stands,
- * and hands on to a higher one; while it waits it may ask a lower leader to go. docs/elections.md.
- */
+/* latch_priority.c - a candidate with a priority. When its turn comes, it lists the other
+ * candidates and hands over to a higher one; while it waits, it may ask a leader with a lower
+ * priority to resign. Called by latch.c; names are also read by transfer.c and participants.c. The
+ * rules: docs/elections.md.
+ *
+ * Invariant: a candidate that has a priority never leads before a listing has shown nobody higher,
+ * or the server has refused the hand-over. */
+#include "recipe/election/latch_priority.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
 #include "recipe/election/latch_internal.h"
+
+/* ---- priorities in names --------------------------------------------------------------- */
+
+static const char word[] = "priority-";
+static const char base[] = "-latch-";
+
+void clave__latch_priority_tag(int32_t priority, char out[CLAVE_PRIORITY_TAG])
+{
+    out[0] = '\0';
+    if (priority > 0)
+        snprintf(out, CLAVE_PRIORITY_TAG, "%s%d-", word, (int)priority);
+}
+
+/* The digits just before the last "-latch-", with the word just before them. */
+int32_t clave__latch_priority_of(const char *name)
+{
+    const char *end = NULL;
+    for (const char *at = strstr(name, base); at; at = strstr(at + 1, base))
+        end = at;
+    if (!end)
+        return 0;
+    int64_t value = 0, unit = 1;
+    const char *at = end;
+    for (; at > name && at[-1] >= '0' && at[-1] <= '9' && end - at < 10; at--, unit *= 10)
+        value += (at[-1] - '0') * unit;
+    size_t nword = sizeof word - 1;
+    bool tagged = at < end && (size_t)(at - name) >= nword && memcmp(at - nword, word, nword) == 0;
+    return tagged && value <= INT32_MAX ? (int32_t)value : 0;
+}
+
+/* FNV-1a. */
+static uint64_t priority_mix(uint64_t hash, const char *text)
+{
+    size_t n = strlen(text) + 1; /* with the NUL: "a" "bc" is not "ab" "c" */
+    for (size_t i = 0; i < n; i++)
+        hash = (hash ^ (uint8_t)text[i]) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+int32_t clave__latch_priority_spread(const char *path, const char *id)
+{
+    uint64_t h = priority_mix(priority_mix(UINT64_C(0xcbf29ce484222325), path), id);
+    /* FNV's high bits hardly see the last bytes: MurmurHash3's finalizer. */
+    h = (h ^ (h >> 33)) * UINT64_C(0xff51afd7ed558ccd);
+    h = (h ^ (h >> 33)) * UINT64_C(0xc4ceb9fe1a85ec53);
+    h = (h ^ (h >> 33)) & INT32_MAX;
+    return h ? (int32_t)h : 1;
+}
+
+size_t clave__latch_priority_highest(const char *const *names, const size_t *order, size_t n)
+{
+    size_t best = 0;
+    int32_t highest = clave__latch_priority_of(names[order[0]]);
+    for (size_t i = 1; i < n; i++) {
+        int32_t rank = clave__latch_priority_of(names[order[i]]);
+        if (rank > highest) {
+            highest = rank;
+            best = i;
+        }
+    }
+    return best;
+}
+
+/* ---- hand-over and claim --------------------------------------------------------------- */
 
 static void on_yielded(clave_async_client *c, clave_err err, void *arg)
 {
@@ -10,15 +84,15 @@ static void on_yielded(clave_async_client *c, clave_err err, void *arg)
     if (!clave__latch_end_proof(l))
         return;
     clave_err_class class = clave_err_classify(err);
-    /* By the listing it is not the first, or nobody stands: a look at its node tells. */
+    /* By the listing it is not the first, or there is no candidate: its own node shows which. */
     bool unsure = err == CLAVE_ELOST || err == CLAVE_ENONODE;
     if (class == CLAVE_CLASS_RETRY || unsure)
         clave__latch_try_later(l);
     else if (class != CLAVE_CLASS_UNKNOWN) /* there will be a RECONNECTED, or LOST */
-        clave__latch_gain(l); /* nobody is higher; or the server does not let it hand on */
+        clave__latch_gain(l); /* nobody is higher, or the server refuses the hand-over */
 }
 
-/* The first leads; with a priority, unless a higher one stands. */
+/* The first leads; with a priority, only when there is no higher candidate. */
 void clave__latch_rise(clave_async_latch *l)
 {
     if (l->priority == 0) {
@@ -43,7 +117,7 @@ static void on_claimed(clave_async_client *c, clave_err err, void *arg)
         clave__latch_try_later(l);
 }
 
-/* Once for each place: who comes later with a higher priority claims by itself. */
+/* Once for each place: a candidate that arrives later with a higher priority claims by itself. */
 void clave__latch_claim(clave_async_latch *l)
 {
     if (!l->preempt || l->claimed || !l->place || l->place->state != CONTENDER_WAITING)
@@ -54,8 +128,8 @@ void clave__latch_claim(clave_async_latch *l)
         clave__latch_try_later(l);
 }
 
-/* Had it its priority at once, the next leader would hand over to it: so it lets a session
- * timeout pass. */
+/* With its priority back at once, the next leader would hand over to it: so it waits for one
+ * session timeout. */
 static void on_regain(struct timer *t, int64_t now)
 {
     (void)now;
@@ -69,11 +143,11 @@ static void on_regain(struct timer *t, int64_t now)
 clave_err clave__latch_set_priority(clave_async_latch *l, const clave_latch_options *o)
 {
     char tag[CLAVE_PRIORITY_TAG];
-    l->priority = o->spread ? clave__priority_spread(l->config.path, l->id) : o->priority;
+    l->priority = o->spread ? clave__latch_priority_spread(l->config.path, l->id) : o->priority;
     l->preempt = o->preempt;
     if (l->priority == 0)
         return CLAVE_OK;
-    clave__priority_tag(l->priority, tag);
+    clave__latch_priority_tag(l->priority, tag);
     l->ranked_stem = clave__contender_config_stem(&l->config, tag);
     l->ranked = l->config.spec;
     l->ranked.stem = l->ranked_stem;

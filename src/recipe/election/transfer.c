@@ -187,7 +187,7 @@ static size_t transfer_choose(const struct transfer *t, const char *const *names
         while (target < n && strcmp(names[order[target]], t->target) != 0)
             target++;
     else
-        target = clave__priority_highest(names, order, n);
+        target = clave__latch_priority_highest(names, order, n);
     *done = target == 0;
     if (t->aim == AIM_CLAIM)
         *done = *done || strcmp(names[order[target]], t->target) != 0;
