@@ -1,3 +1,6 @@
+/* hold_policy.c - when the holder's side ends a command (hold_policy.h). Called by src/cmd/run and
+ * the simulated world. Invariant: time and events come in as arguments, and actions go out as
+ * values. */
 #include "supervise/hold_policy.h"
 
 #include "clave/async/client.h"

@@ -1,5 +1,5 @@
-/* hold_policy.h - the holder's side of a command on a leash: until when the guardian may let it
- * run, and when the guardian is overdue and the holder ends the command itself. Pure, as
+/* hold_policy.h - the holder's side of a command under a hold: until when the guardian may let it
+ * run, and when the guardian is overdue, so that the holder ends the command itself. Pure, as
  * kill_policy.h; src/cmd/run/child.c is the process.
  *
  *               the guardian is dead, or overdue

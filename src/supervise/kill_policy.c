@@ -1,3 +1,6 @@
+/* kill_policy.c - when the guardian warns and kills a command (kill_policy.h). Called by
+ * src/cmd/run and the simulated world. Invariant: KILL is due before the hold may be another's,
+ * whatever else has happened. */
 #include "supervise/kill_policy.h"
 
 #include "clave/async/client.h"

@@ -1,7 +1,7 @@
-/* kill_policy.h - how long a command may run that runs under a hold: its guardian warns it
- * (SIGTERM) in time and ends it (SIGKILL) before the hold may be somebody else's, whatever has
- * become of the holder. What the guardian sees goes in, what it has to do comes out;
- * src/cmd/run/guardian.c is the process.
+/* kill_policy.h - how long a command under a hold may run: its guardian warns it (SIGTERM) in time
+ * and ends it (SIGKILL) before the hold may be another process's, whatever has happened to the
+ * holder. What the guardian sees goes in, what it is to do comes out; src/cmd/run/guardian.c is the
+ * process.
  *
  *          run          TERM            KILL
  *   IDLE ──────▶ RUNNING ────▶ ENDING ────────▶ KILLING
@@ -97,7 +97,7 @@ void clave__kill_policy_refused(struct kill_policy *l);
 /* Something has happened, or it is time to look. */
 unsigned clave__kill_policy_step(struct kill_policy *l, const struct kill_policy_sight *s,
                                  int64_t now);
-/* When it is time; CLAVE_NEVER. The deadline moves: whoever sleeps until then asks again. */
+/* When to act next; CLAVE_NEVER: not yet known. The deadline moves: ask again after every sleep. */
 int64_t clave__kill_policy_wake_at(struct kill_policy *l, int64_t deadline, int64_t now);
 
 #endif

@@ -1,3 +1,6 @@
+/* contender.c - the life of a contender: its states, the create of its node, its loss and its end.
+ * Called by every recipe that queues (contender.h). Invariant: only clave__contender_enter changes
+ * the state, and a reply of an earlier attempt never meets a later one. */
 #include "recipe/contender/contender.h"
 
 #include <assert.h>

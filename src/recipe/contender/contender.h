@@ -1,5 +1,12 @@
-/* contender.h - one place in a queue, from the create of its node to the node's end.
- * Mutexes stand on it, and whatever else queues with sequential nodes.
+/* contender.h - one place in a queue, from the create of its node to the node's end. Mutexes are
+ * built on it, and so is every other recipe that queues with sequential nodes. The folder:
+ *
+ *   contender.c            states, create, loss, end      contender_config.c  copies of the options
+ *   contender_turn.c       is it our turn?                order.c             who is before whom
+ *   contender_race.c       the recipe without a queue     node_watch.c        one watched node
+ *   contender_downgrade.c  a write's place for a read     kazoo.c             kazoo's names
+ *   fenced_write.c         guarded writes                 identity.c          what a node says
+ *   deferred.c             callbacks that are due later   participants.c      who is in a queue
  *
  *     IDLE ──> JOINING ──> WAITING ──> CONFIRMING ──> HELD
  *      ^        ^ │           │ ^───────── │            │
@@ -9,15 +16,15 @@
  *      └───────────────── LEAVING <─────────────────────┘
  *                             └──> ENDED
  *
- * STANDING_BY is of those who do not queue: see contender_race.c.
+ * STANDING_BY is for contenders that do not queue: see contender_race.c.
  *
  * Every attempt is bound to one session. A contender that loses its node while it waits
  * starts over by itself, through LEAVING, which waits until no request of the old attempt
  * is under way: so a reply never meets an attempt that did not ask for it.
  *
- * The owner hears of it through contender_events, never inside its own call, and is
+ * The owner is notified through contender_events, never inside its own call, and is
  * forgotten with the event that ends its interest (ended, lost) or with _leave; what is
- * then left to do at the server goes on in the background, and the contender frees
+ * then left to do at the server continues in the background, and the contender frees
  * itself. */
 #ifndef CLAVE_RECIPE_CONTENDER_CONTENDER_H
 #define CLAVE_RECIPE_CONTENDER_CONTENDER_H
@@ -44,12 +51,12 @@ struct contender_spec {
     int64_t max_hold_ms;  /* 0: no limit */
     int64_t min_valid_ms; /* 0: an eighth of the session timeout */
     bool strict;
-    bool revocable; /* a holder watches its node at once, and hears `asked` */
-    /* Not a queue: so many nodes may stand at once (Curator's semaphore). */
+    bool revocable; /* a holder watches its node at once, and gets `asked` */
+    /* Not a queue: this many nodes may exist at once (Curator's semaphore). */
     bool counted;
     size_t limit;
     bool *warned_of_kazoo;                 /* see kazoo.h; NULL: nobody is */
-    const struct detector_terms *detector; /* looking for deadlocks; NULL: nobody does */
+    const struct detector_terms *detector; /* looks for deadlocks; NULL: nothing does */
 };
 
 struct contender_events {

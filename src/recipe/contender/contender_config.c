@@ -1,3 +1,6 @@
+/* contender_config.c - the copies that a recipe keeps of its path, data, ACLs and names. Called by
+ * the _new and _free of mutex, semaphore and latch. Invariant: what spec points to belongs to the
+ * config, until _fini. */
 #include "recipe/contender/contender_config.h"
 
 #include <string.h>

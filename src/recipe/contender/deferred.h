@@ -1,5 +1,5 @@
-/* deferred.h - a callback that is due: it never runs inside the call that caused it, but as an
- * errand of the client, a closed one too. */
+/* deferred.h - a callback that is due: it never runs inside the call that caused it, but as a task
+ * of the client, also of a closed one. */
 #ifndef CLAVE_RECIPE_CONTENDER_DEFERRED_H
 #define CLAVE_RECIPE_CONTENDER_DEFERRED_H
 
@@ -8,7 +8,7 @@
 
 struct deferred {
     struct client_task client_task;
-    struct deferred_list *board;
+    struct deferred_list *list;
     void (*run)(struct deferred *n); /* may free it */
 };
 

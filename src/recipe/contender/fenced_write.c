@@ -1,3 +1,6 @@
+/* fenced_write.c - guarded writes. Called by mutex, semaphore, latch and lock_record. Invariant:
+ * the first operation of the multi is the check of the grant's node, and its result never reaches
+ * the caller. */
 #include "recipe/contender/fenced_write.h"
 
 #include <stdint.h>

@@ -1,3 +1,6 @@
+/* identity.c - writes and reads what lock nodes say about their owner. Called by the contender,
+ * participants, the deadlock folder and lock_record. Invariant: only data in clave's form is read
+ * as fields; anything else printable is text. */
 #include "recipe/contender/identity.h"
 
 #include <limits.h>

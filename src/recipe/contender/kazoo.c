@@ -1,3 +1,5 @@
+/* kazoo.c - recognises nodes of kazoo's default names and warns about them. Called by
+ * contender_turn.c. Invariant: one warning for each recipe object. */
 #include "recipe/contender/kazoo.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* node_watch.h - one znode that is kept in sight: a getData that leaves a watch, and what is
+/* node_watch.h - one watched znode: a getData that leaves a watch, and what is
  * known of both. All it needs is taken at _init; only a path longer than foreseen and the
  * requests themselves may fail later. */
 #ifndef CLAVE_RECIPE_CONTENDER_NODE_WATCH_H

@@ -1,5 +1,5 @@
-/* order.h - who stands where: the children of a lock's path, ordered as Curator orders
- * them. Knows names only: no client, no state. */
+/* order.h - the queue: the children of a lock's path, ordered as Curator orders them. Knows names
+ * only: no client, no state. */
 #ifndef CLAVE_RECIPE_CONTENDER_ORDER_H
 #define CLAVE_RECIPE_CONTENDER_ORDER_H
 

@@ -1,5 +1,5 @@
-/* participants.c - who stands in a queue: one listing, then every node's data in one
- * flight. */
+/* participants.c - lists who is in a queue: one listing, then every node's data in one flight.
+ * Called by rwlock, semaphore and leader_watch. Invariant: the callback runs once, later. */
 #include <stdint.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* participants.h - who stands in a queue of any rule. */
+/* participants.h - lists who is in a queue of any rule. */
 #ifndef CLAVE_RECIPE_CONTENDER_PARTICIPANTS_H
 #define CLAVE_RECIPE_CONTENDER_PARTICIPANTS_H
 

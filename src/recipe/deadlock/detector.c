@@ -1,3 +1,6 @@
+/* detector.c - when a waiting contender looks for deadlocks, and whether it gives up. Called by
+ * contender_turn.c. Invariant: it gives up only when both readings of the queues make it the
+ * victim. */
 #include "recipe/deadlock/detector.h"
 
 #include <string.h>

@@ -1,6 +1,11 @@
-/* detector.h - one who waits looks for a deadlock that it is in: after so long, and again and
- * again, after longer and longer, since whoever closes a cycle finds it at the first look. It gives
- * up when the rule of clave/async/deadlock.h says that it is the one. */
+/* detector.h - a waiting contender looks for a deadlock that it is part of: after a delay, and then
+ * again after longer and longer ones, since the member that closes a cycle finds it at its first
+ * look. It gives up when the rule of clave/async/deadlock.h makes it the victim. The folder:
+ *
+ *   detector.c        when to look, and whether to give up
+ *   search.c          two scans, and the cycles in what both have
+ *   scan.c            one reading of the queues          queue_snapshot.c  owners and waits of both
+ *   waitgraph.c       the graph and its cycles           report.c          a deadlock in words */
 #ifndef CLAVE_RECIPE_DEADLOCK_DETECTOR_H
 #define CLAVE_RECIPE_DEADLOCK_DETECTOR_H
 
@@ -10,7 +15,7 @@
 /* Of all attempts of one recipe. */
 struct detector_terms {
     const struct clave_mem *mem;
-    int64_t delay_ms; /* 0: it does not look */
+    int64_t delay_ms; /* 0: no detection */
     char **roots;
     size_t nroots;
 };
@@ -28,7 +33,7 @@ clave_err clave__detector_terms_init(struct detector_terms *t, clave_async_clien
                                      const char *path, const struct detector_wish *wish);
 void clave__detector_terms_fini(struct detector_terms *t);
 
-/* For whoever asks: a copy of `text` in place of *kept; NULL where there is no memory. */
+/* A copy of `text` in place of *kept; NULL where there is no memory. */
 void clave__detector_keep_text(const struct clave_mem *mem, char **kept, const char *text);
 
 /* Part of a contender. */

@@ -1,6 +1,6 @@
 /* queue_snapshot.h - what two surveys, one after the other, have in common, as queues of claims: a
  * node that both have seen stood all the time between, so all of them stood at one moment, and
- * waited for each other as the picture says. */
+ * waited for each other as the snapshot says. */
 #ifndef CLAVE_RECIPE_DEADLOCK_QUEUE_SNAPSHOT_H
 #define CLAVE_RECIPE_DEADLOCK_QUEUE_SNAPSHOT_H
 
@@ -12,7 +12,7 @@ struct queue_snapshot {
     struct wait_queue *queues; /* of claims */
     size_t n;
     struct wait_claim *claims;
-    const struct scan_node **nodes; /* of the claims; they belong to the survey */
+    const struct scan_node **nodes; /* of the claims; they belong to the scan */
     size_t nclaims;
 };
 

@@ -1,3 +1,5 @@
+/* scan.c - one reading of the lock queues below some paths. Called by search.c. Invariant: at most
+ * WINDOW requests are pending at once. */
 #include "recipe/deadlock/scan.h"
 
 #include <stdint.h>

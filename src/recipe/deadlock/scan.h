@@ -1,6 +1,6 @@
-/* scan.h - one reading of the lock queues at some paths, and below them: who stands where, and
- * what their nodes say. It reads one node after the other, so it shows no one moment; but all it
- * saw was so at some time between its beginning and its end. */
+/* scan.h - one reading of the lock queues at some paths and below them: which nodes are in which
+ * queue, and what they say. It reads one node after the other, so it does not show one moment; but
+ * all it saw was true at some time between its beginning and its end. */
 #ifndef CLAVE_RECIPE_DEADLOCK_SCAN_H
 #define CLAVE_RECIPE_DEADLOCK_SCAN_H
 

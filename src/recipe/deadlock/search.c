@@ -1,3 +1,6 @@
+/* search.c - two scans, the snapshot of both, and the cycles in it. Called by detector.c and by
+ * clave_async_deadlocks_find. Invariant: the callback runs once, unless the search was abandoned.
+ */
 #include "recipe/deadlock/search.h"
 
 #include <stdint.h>
@@ -17,7 +20,7 @@ struct deadlock_search {
     struct scan *now; /* may be under way, as `before` while there is no `now` */
 };
 
-/* The cycles of a picture, for the user. */
+/* The cycles of a snapshot, for the user. */
 struct report {
     clave_deadlock *list;
     clave_deadlock_member *members; /* of all */
@@ -118,7 +121,7 @@ static void search_tell(struct deadlock_search *h, clave_err err, const struct r
 
 /* ---- the surveys ----------------------------------------------------------------------- */
 
-/* The callback may free what started the hunt, and never abandons it: it has ended. */
+/* The callback may free what started the search, and never abandons it: it has ended. */
 static void search_conclude(struct deadlock_search *h)
 {
     struct queue_snapshot p;

@@ -1,3 +1,5 @@
+/* waitgraph.c - the graph of owners that wait for owners, and its cycles. Called by
+ * queue_snapshot.c and search.c. Invariant: no owner is in two of the cycles found. */
 #include "recipe/deadlock/waitgraph.h"
 
 #include <string.h>

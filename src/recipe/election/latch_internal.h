@@ -1,10 +1,12 @@
 /* latch_internal.h - the inside of a clave_async_latch, as the files of an election share it.
  *
- *   latch.c       its places, one after another, and its leadership
- *   latch_callbacks.c  callbacks that are due once: of awaits and closes
+ *   latch.c             its places, one after another, and its leadership
+ *   latch_callbacks.c   callbacks that are due once: of awaits and closes
  *   latch_leadership.c  what is known of the leadership, and guarded writes
- *   leader_value.c     the leader's value                transfer.c   who leads next
- *   latch_priority.c  what a priority changes, and priorities in names */
+ *   latch_priority.c    what a priority changes, and priorities in names
+ *   leader_value.c      the leader's value           transfer.c        who leads next
+ *   leader_watch.c      an election seen from outside
+ *   selector_state.c    a LeaderSelector's state, for runtime/blocking/selector.c */
 #ifndef CLAVE_RECIPE_ELECTION_LATCH_INTERNAL_H
 #define CLAVE_RECIPE_ELECTION_LATCH_INTERNAL_H
 
@@ -28,7 +30,7 @@ struct clave_async_latch {
     int64_t published_token; /* of the leadership that has a value out */
     int32_t priority;        /* 0: none */
     bool preempt;
-    struct contender_spec ranked; /* the stock's, with the priority in the nodes' names */
+    struct contender_spec ranked; /* the config's, with the priority in the nodes' names */
     char *ranked_stem;
     bool meek; /* it resigned: the place is one without the priority, until: */
     struct timer regain;
@@ -91,7 +93,7 @@ struct note {
     clave_err verdict;
     bool waits;       /* an await's, not the close's */
     int64_t deadline; /* of an await */
-    uint64_t posted;  /* the how manieth it was */
+    uint64_t posted;  /* its number among all posts */
 };
 
 /* ENOMEM. It keeps the latch. */

@@ -1,3 +1,5 @@
+/* selector_state.c - the state of a LeaderSelector. Called by runtime/blocking/selector.c and the
+ * simulated world, under the caller's lock. Invariant: it leads only between _elect and _end. */
 #include "recipe/election/selector_state.h"
 
 clave_err clave__selector_state_start(struct selector_state *c)

@@ -1,3 +1,5 @@
+/* lock_record.c - reads and writes the record node of once and lock_delay. Called by once.c and
+ * lock_delay.c. Invariant: every write is one transaction with a check of the lock's node. */
 #include "recipe/lock/lock_record.h"
 
 #include <stdio.h>

@@ -75,7 +75,7 @@ void clave__lock_record_compose(struct lock_record *l, const char *state, int64_
 clave_err clave__lock_record_do(struct lock_record *l, enum lock_record_act act);
 /* Behind a CREATE or REPLACE with this error a READ tells what is there. */
 bool clave__lock_record_in_doubt(clave_err err);
-/* The entry read is one that this ledger wrote. */
+/* The entry read is one that this lock_record wrote. */
 bool clave__lock_record_is_own(const struct lock_record *l);
 
 #endif

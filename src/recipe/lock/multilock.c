@@ -1,3 +1,5 @@
+/* multilock.c - several mutexes as one. The public API's file. Invariant: the locks are acquired in
+ * the order of their paths, and an acquire that failed holds none of them. */
 #include "clave/async/multilock.h"
 
 #include <stdint.h>

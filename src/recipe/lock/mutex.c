@@ -1,3 +1,5 @@
+/* mutex.c - owners, holds and answers of a mutex over its contenders. The public API's file.
+ * Invariant: an owner has at most one pending acquire, and each answer is given once. */
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
@@ -306,7 +308,7 @@ void clave__mutex_pair(clave_async_mutex *read, clave_async_mutex *write)
     write->other = read;
 }
 
-/* Takes a tenant out of the map; what waits hears ECANCELED. */
+/* Takes an owner out of the map; its pending acquire ends with ECANCELED. */
 static void evict(clave_async_mutex *m, struct owner_entry *t)
 {
     if (!m->freed)
@@ -449,7 +451,7 @@ clave_err clave_async_mutex_cancel(clave_async_mutex *m, uint64_t owner)
     return CLAVE_OK;
 }
 
-/* The last hold goes: the node is deleted, and the tenant lives until that is certain
+/* The last hold goes: the node is deleted, and the entry lives until that is certain
  * when somebody wants to know. */
 static void release_place(struct owner_entry *t, clave_async_mutex_cb *cb, void *arg)
 {

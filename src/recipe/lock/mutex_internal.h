@@ -1,6 +1,11 @@
-/* mutex_internal.h - a mutex and those who have something of it: what mutex.c and mutex_handoff.c
- * have in common.
- */
+/* mutex_internal.h - a mutex and its owners, as mutex.c and mutex_handoff.c share them. The folder:
+ *
+ *   mutex.c          owners, holds, answers        mutex_handoff.c  owners that share one place
+ *   mutex_parts.h    mutexes that other recipes are made of
+ *   rwlock.c         two mutexes in one queue      multilock.c      several locks as one
+ *   plain_layouts.c  layouts of programs written by hand
+ *   once.c           a job that runs once          lock_delay.c     a pause after a lost holder
+ *   lock_record.c    the record node of both */
 #ifndef CLAVE_RECIPE_LOCK_MUTEX_INTERNAL_H
 #define CLAVE_RECIPE_LOCK_MUTEX_INTERNAL_H
 
@@ -24,7 +29,7 @@ struct answer {
  * count to give back, no place). When the owner's interest ends it leaves the map, and
  * its answer may live on. */
 struct owner_entry {
-    struct answer answer; /* first: freeing the answer frees the tenant */
+    struct answer answer; /* first: freeing the answer frees the entry */
     struct map_node node;
     struct contender *place;
     unsigned count;
@@ -59,7 +64,7 @@ struct clave_async_mutex {
 
 /* ---- mutex.c ------------------------------------------------------------------------------- */
 
-/* Takes a place of its own in the queue; its tenant hears of it. `beside` may be NULL. */
+/* Takes a place of its own in the queue; its owner is notified. `beside` may be NULL. */
 clave_err clave__owner_entry_take_place(struct owner_entry *t, int64_t deadline,
                                         const char *downgrade);
 /* It holds: its acquire's callback, then the event. */

@@ -1,3 +1,5 @@
+/* rwlock.c - two mutexes in one queue. The public API's file. Invariant: each side knows the other,
+ * so a downgrade keeps its place and an upgrade is refused at once. */
 #include "clave/async/rwlock.h"
 
 #include "client/client_internal.h"

@@ -1,3 +1,5 @@
+/* semaphore.c - the semaphore, its limit and its acquires. The public API's file. Invariant: a
+ * lease is either in the list of leases, or in an acquire that may still fail. */
 #include "recipe/semaphore/semaphore_internal.h"
 
 #include <string.h>

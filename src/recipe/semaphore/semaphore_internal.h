@@ -1,4 +1,9 @@
-/* semaphore_internal.h - a semaphore, those who acquire of it, and what they got. */
+/* semaphore_internal.h - a semaphore, its acquires and its leases. The folder:
+ *
+ *   semaphore.c          its life, its limit, its acquires
+ *   semaphore_acquire.c  one acquire: first in <path>/locks, then one lease after the other
+ *   semaphore_lease.c    one lease: its node, its release, what is known of it, guarded writes
+ *   shared_count.c       the limit that processes share in a node */
 #ifndef CLAVE_RECIPE_SEMAPHORE_SEMAPHORE_INTERNAL_H
 #define CLAVE_RECIPE_SEMAPHORE_SEMAPHORE_INTERNAL_H
 
@@ -14,11 +19,11 @@ struct clave_async_semaphore {
     struct config gate;  /* <path>/locks */
     struct config floor; /* <path>/leases; its spec has the limit */
     struct detector_terms detector;
-    char *deadlock;      /* of the newest request that it has ended; may be NULL */
+    char *deadlock;      /* of the latest request that it ended; may be NULL */
     uint64_t task;       /* whose the requests to come are; 0: nobody's in particular */
     int64_t max_hold_ms; /* of a lease, from when it is given out */
     struct shared_count *shared_count;
-    clave_err quota_err; /* the newest; OK once a value was read */
+    clave_err quota_err; /* the latest; OK once a value was read */
     clave_lease_event_cb *event_cb;
     void *event_arg;
     struct list acquires; /* that wait */

@@ -1,3 +1,6 @@
+/* shared_count.c - follows Curator's SharedCount, the shared limit. Called by semaphore.c.
+ * Invariant: the value reported is one that the node had, and a failed read keeps the previous one.
+ */
 #include "recipe/semaphore/shared_count.h"
 
 #include <string.h>
