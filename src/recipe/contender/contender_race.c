@@ -1,9 +1,10 @@
-/* contender_race.c - no queue: one node with a fixed name, of whoever creates it first (the
- * election of ZooKeeper's book). All others watch it, and all of them try when it goes: the herd
- * that the queues are there to avoid.
+/* contender_race.c - no queue: one node with a fixed name, which belongs to the contender that
+ * creates it first (the election of the ZooKeeper book). All others watch it, and all of them try
+ * when it is deleted: the herd effect that the queues exist to avoid. Called by contender.c and
+ * contender_turn.c.
  *
- * Whose node it is tells its czxid, never its name or its session alone: a node made under that
- * name by another, or by another contender of the same session, is not ours. */
+ * Invariant: the czxid says whose node it is, never the name or the session alone: a node created
+ * under that name by another session, or by another contender of the same one, is not ours. */
 #include "recipe/contender/contender.h"
 
 enum { LET_OTHERS_MS = 100 };

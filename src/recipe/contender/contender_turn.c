@@ -1,6 +1,6 @@
-/* contender_turn.c - is it our turn? What a contender that waits concludes from listings, events
- * and confirmations. P1 to P6 are the rewrites of Curator's steps that docs/recipes.md
- * derives. */
+/* contender_turn.c - is it our turn? What a waiting contender concludes from listings, events and
+ * confirmations. P1 to P6 are the rewrites of Curator's steps that docs/recipes.md derives. Called
+ * by contender.c. Invariant: nothing is granted on an event or a listing of an earlier attempt. */
 #include <string.h>
 
 #include "base/path.h"
@@ -52,7 +52,7 @@ void clave__contender_limit(struct contender *c, int64_t max)
 void clave__contender_hand_over(struct contender *c, void *owner)
 {
     c->owner = owner;
-    c->trying = false; /* that was the owner's before, who waits for nobody */
+    c->trying = false; /* that was the previous owner's, which waits for nobody */
     if (c->state == CONTENDER_HELD)
         clave__contender_limit(c, c->spec->max_hold_ms);
 }
@@ -119,7 +119,7 @@ static void contender_turn_on_listed(clave_async_client *client, const clave_res
     clave__contender_end(c);
 }
 
-/* Only one who has to wait for others to go needs to hear of it. */
+/* Only a contender that has to wait for others needs to know. */
 static clave_async_watch *crowd_watch(const struct contender *c)
 {
     bool waits = c->crowd && !c->trying && !clave_async_watch_is_armed(c->crowd);

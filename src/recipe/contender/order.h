@@ -42,7 +42,7 @@ struct order_rule {
 
 /* The rules of mutex.h and rwlock.h. */
 extern const struct order_rule clave__order_mutex, clave__order_read, clave__order_write;
-/* That of semaphore_internal.h, for its leases; who acquires queues as for a mutex. */
+/* That of a semaphore's leases; its acquires queue as for a mutex. */
 extern const struct order_rule clave__order_lease;
 /* That of latch_internal.h. */
 extern const struct order_rule clave__order_latch;
@@ -61,7 +61,7 @@ struct order_key clave__order_key(const struct order_rule *rule, const char *nam
 /* Is it a node of this kind? */
 bool clave__order_is_kind(const struct order_rule *rule, const char *name);
 
-/* Where `own` stands among the names, found in one pass and without memory. */
+/* The position of `own` among the names, found in one pass and without memory. */
 struct order_place {
     bool found;
     bool plain;           /* every name that can stand in our way is */

@@ -1,4 +1,5 @@
-/* latch_callbacks.c - callbacks of a latch that are due once: of its awaits, and of its close. */
+/* latch_callbacks.c - callbacks of a latch that are due once: of its awaits, and of its close.
+ * Called by latch.c. Invariant: each runs once, never inside the call that caused it. */
 #include "base/list.h"
 #include "recipe/election/latch_internal.h"
 

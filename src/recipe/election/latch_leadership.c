@@ -1,4 +1,5 @@
-/* latch_leadership.c - what a latch knows of its leadership, and what only a leader may write. */
+/* latch_leadership.c - what a latch knows of its leadership, and what only a leader may write. The
+ * public API's file. Invariant: it leads only while its node is the first and its grant lasts. */
 #include "recipe/contender/fenced_write.h"
 #include "recipe/election/latch_internal.h"
 

@@ -1,6 +1,7 @@
-/* leader_value.c - the value of a leader. The node may be there already: our own from before, then
- * it is written to; or a former leader's, whose session would take it away: then it is replaced.
- * Which of these it is, the server's answer tells. */
+/* leader_value.c - publishes the value of a leader. The node may exist already: our own, which is
+ * then written to; or a former leader's, which would end with that leader's session: then it is
+ * replaced. The server's answer shows which it is. Called by the public API and latch.c. Invariant:
+ * every write is one transaction with a check of the leader's node. */
 #include <string.h>
 
 #include "base/path.h"
@@ -8,7 +9,7 @@
 #include "recipe/contender/fenced_write.h"
 #include "recipe/election/latch_internal.h"
 
-/* Only an operator can make it be there and not there by turns. */
+/* Only an operator can create and delete it by turns. */
 enum { TRIES = 8 };
 enum step { STEP_CREATE, STEP_REPLACE, STEP_SET };
 

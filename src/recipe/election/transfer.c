@@ -1,6 +1,7 @@
-/* transfer.c - who leads next. One listing; then one transaction that holds only while the
- * leader and the target stand, and takes the nodes of those between; then the leader goes, by
- * itself or asked. Nobody can come between leader and target: numbers only grow. */
+/* transfer.c - hands leadership over. One listing; then one transaction, which succeeds only while
+ * the nodes of the leader and the target exist, and deletes the nodes between them; then the leader
+ * resigns, by itself or because it is asked to. Called by the public API and latch_priority.c.
+ * Invariant: no candidate can come between leader and target, since numbers only grow. */
 #include <string.h>
 
 #include "base/path.h"
@@ -8,7 +9,7 @@
 #include "recipe/contender/order.h"
 #include "recipe/election/latch_internal.h"
 
-/* Each time somebody in between had gone by himself. */
+/* Each time a candidate in between had left by itself. */
 enum { TRIES = 16 };
 
 enum aim {
@@ -67,7 +68,7 @@ static bool is_still_first(const struct transfer *t)
     return clave__latch_is_first(t->l) && strcmp(t->l->place->own.path, t->leader) == 0;
 }
 
-/* It goes itself. Who yields stands again with its priority; who was told to, without. */
+/* It resigns. One that yields enters again with its priority; one that was told to, without. */
 static clave_err step_down(struct transfer *t)
 {
     if (!is_still_first(t))
@@ -176,7 +177,8 @@ static clave_err set_leader(struct transfer *t)
     return t->leader ? CLAVE_OK : CLAVE_ENOMEM;
 }
 
-/* The index in `order` of who leads next; n: he does not stand. *done: nothing is to do. */
+/* The index in `order` of the candidate that is to lead next; n: it is not in the queue. *done:
+ * there is nothing to do. */
 static size_t transfer_choose(const struct transfer *t, const char *const *names,
                               const size_t *order, size_t n, bool *done)
 {

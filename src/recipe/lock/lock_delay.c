@@ -1,4 +1,5 @@
-/* lock_delay.c - whether the holder before us was lost, and the pause if so.
+/* lock_delay.c - whether the previous holder lost the lock, and the delay if it did. The public
+ * API's file. Invariant: CLAVE_OK is reported only when our own mark exists and no delay is left.
  *
  *   LOOKING ──▶ (no mark) ─────────▶ MARKING ──▶ HELD ──▶ ENDING ──▶ OVER
  *    ▲   └────▶ PAUSING ── delay ──────▲  │

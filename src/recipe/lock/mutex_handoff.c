@@ -1,7 +1,8 @@
-/* mutex_handoff.c - owners of one mutex that share a place in the queue: who lets go hands it to
- * the next that waits here, without a word to the server. The first is the host, and has the place;
- * the others stand in line. After so many turns the place goes, and the next takes a new one at the
- * end of the queue: so other processes are not kept out. */
+/* mutex_handoff.c - owners of one mutex that share a place in the queue: a release hands it to the
+ * next owner that waits here, without a request to the server. The first is the host, and has the
+ * place; the others wait in line. After share_turns turns the node is deleted, and the next owner
+ * queues at the end: so other processes are not kept out. Called by mutex.c. Invariant: one owner
+ * at most has the place. */
 #include "recipe/lock/mutex_internal.h"
 
 static void mutex_handoff_on_limit(struct timer *timer, int64_t now)

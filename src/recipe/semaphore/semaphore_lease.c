@@ -1,4 +1,6 @@
-/* semaphore_lease.c - a lease, from being taken to being given back. */
+/* semaphore_lease.c - a lease, from its node's create to its release. Called by semaphore_acquire.c
+ * and the public API. Invariant: LOST is reported once, and only for a lease that was handed out.
+ */
 #include "recipe/contender/fenced_write.h"
 #include "recipe/semaphore/semaphore_internal.h"
 
