@@ -1,7 +1,7 @@
 /* leader_value.c - publishes the value of a leader. The node may exist already: our own, which is
  * then written to; or a former leader's, which would end with that leader's session: then it is
  * replaced. The server's answer shows which it is. Called by the public API and latch.c. Invariant:
- * every write is one transaction with a check of the leader's node. */
+ * a value is written only in a transaction with a check of the leader's node. */
 #include <string.h>
 
 #include "base/path.h"
