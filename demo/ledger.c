@@ -4,8 +4,8 @@
  *     ledger FILE LOG ENTRIES THINK_MS
  *
  * Each entry is a read of the whole ledger, a while of thinking, and a write of the whole
- * ledger: whoever else wrote meanwhile is overwritten. The only thing the "store" below does
- * for us is what a store should do for every holder of a lock: it remembers the highest token
+ * ledger: what another process wrote in the meantime is overwritten. The "store" below does only
+ * what a store should do for every holder of a lock: it remembers the highest token
  * it has seen, and refuses a write with a lower one. LOG gets a line for everything that
  * happens. Exit codes: 0; 1 trouble; 3 a write was refused. */
 #include <errno.h>

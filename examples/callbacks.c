@@ -1,4 +1,4 @@
-/* callbacks.c - a lock on a libuv loop of one's own: no thread, nothing waits.
+/* callbacks.c - a lock on your own libuv loop: no thread, no call that waits.
  *
  *   cc callbacks.c $(pkg-config --cflags --libs clave libuv) && CLAVE_CONNECT=... ./a.out
  *

@@ -3,7 +3,7 @@
  *
  *   cc election.c $(pkg-config --cflags --libs clave) && ./a.out
  *
- * Talks to the servers in CLAVE_CONNECT; without it, to one of its own that is started. Run it
+ * Uses the servers in CLAVE_CONNECT; without it, a local server that it starts. Run it
  * on several machines, and one of them works at a time. */
 #include <clave/clave.h>
 #include <stdatomic.h>
@@ -14,7 +14,7 @@ enum { STEPS = 3 };
 
 static atomic_int steps;
 
-/* One step of the work, done by the server only while this leader's node stands: however long
+/* One step of the work, done by the server only while this leader's node exists: however long
  * this thread was paused, it cannot write into a later leader's term. */
 static clave_err work(clave_selector *s)
 {
@@ -23,8 +23,8 @@ static clave_err work(clave_selector *s)
     return clave_selector_multi(s, &step, 1, 5000, NULL);
 }
 
-/* On a thread of its own. clave_selector_pause answers false at once when leadership is in
- * doubt, or when somebody wants us to end. */
+/* On a thread of its own. clave_selector_pause returns false at once when leadership is in
+ * doubt, or when somebody wants this one to end. */
 static void lead(clave_selector *s, void *arg)
 {
     (void)arg;

@@ -1,5 +1,5 @@
-/* sans_io.c - the client on a loop that clave knows nothing of: here poll(2). Any other loop
- * is served the same way; docs/drivers.md tells it in words.
+/* sans_io.c - the client on an event loop that clave does not know: here poll(2). Any other loop
+ * works the same way; docs/drivers.md describes it.
  *
  *   cc sans_io.c $(pkg-config --cflags --libs clave) && CLAVE_CONNECT=host:port ./a.out
  *
@@ -24,7 +24,7 @@ struct driver {
     int dialling;
 };
 
-/* Milliseconds that go on while the machine sleeps: no other clock will do. */
+/* Milliseconds of a clock that runs while the machine sleeps: no other will do. */
 static int64_t now_ms(void)
 {
     struct timespec t;
@@ -50,7 +50,7 @@ static int dial(const clave_target *t)
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *list;
     struct sockaddr_un un = {.sun_family = AF_UNIX};
     char service[8];
-    if (t->tls) /* which this example has not: better nothing than in the clear */
+    if (t->tls) /* this example has no TLS: refuse, rather than send in the clear */
         return -1;
     if (t->port == 0) {
         if (strlen(t->host) >= sizeof un.sun_path)
@@ -83,7 +83,7 @@ static void hang_up(struct driver *d)
 
 /* ---- obeying ------------------------------------------------------------------------------ */
 
-/* false: the socket takes no more for now. */
+/* Returns false if the socket takes no more for now. */
 static int write_some(struct driver *d)
 {
     const void *p;

@@ -1,5 +1,5 @@
-/* test_with_server.c - testing a program that uses a lock: with a server of the test's own, which
- * does what networks and pauses do, when the test says so.
+/* test_with_server.c - testing a program that uses a lock, with a server inside the test that
+ * does what networks and pauses do, on command.
  *
  *   cc test_with_server.c $(pkg-config --cflags --libs clave) -lpthread && ./a.out
  *
@@ -33,7 +33,7 @@ static clave_err work(struct worker *w, clave_mutex *lock)
     clave_err err = CLAVE_OK;
     while (err == CLAVE_OK && clave_mutex_valid_for(lock, 100)) {
         err = clave_mutex_set(lock, "/progress", "x", 1, -1, 5000);
-        /* Lost on the way: done or not, it may be done again. */
+        /* The answer was lost: done or not, it may be repeated. */
         if (clave_err_classify(err) == CLAVE_CLASS_UNKNOWN)
             err = CLAVE_OK;
         if (err == CLAVE_OK)
@@ -80,7 +80,7 @@ int main(void)
     check(pthread_create(&thread, NULL, run, &w) == 0, "the worker runs");
     wait_for_steps(&w, 10);
 
-    /* A reply is lost on the way, the write was done: the worker has to live with it. */
+    /* A write is done and its reply is lost: the worker has to cope with that. */
     clave_test_fault lost = {.size = sizeof lost, .action = CLAVE_TEST_LOSE_REPLY, .times = 1};
     lost.kind = CLAVE_TEST_MULTI; /* what a guarded write is */
     check(clave_test_server_inject(server, &lost) == CLAVE_OK, "the reply to its next write...");
@@ -92,7 +92,7 @@ int main(void)
     check(clave_test_server_start(server) == CLAVE_OK, "and again");
     wait_for_steps(&w, 10);
 
-    /* The session is over, as after a pause that was too long: now it must stop. */
+    /* The session expires, as after a pause that was too long: now the worker must stop. */
     check(clave_test_server_expire(server, clave_client_id(w.session)) == CLAVE_OK,
           "the session expires");
     pthread_join(thread, NULL);
