@@ -33,7 +33,7 @@ static void on_mutex_event(clave_async_mutex *m, const clave_mutex_event *ev, vo
 
 static size_t format_identity(const struct lock_plan *plan, char *out, size_t cap)
 {
-    struct self self;
+    struct process_identity self;
     process_identity_describe(&self, plan);
     self.identity.owner = *plan->owner ? plan->owner : NULL;
     size_t n = clave_identity_format(&self.identity, out, cap);

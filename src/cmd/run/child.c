@@ -8,6 +8,7 @@
 #include "base/path.h"
 #include "cmd/cli/diag.h"
 #include "cmd/run/hook.h"
+#include "cmd/run/lock_report.h"
 #include "cmd/run/proctree.h"
 #include "cmd/run/runner.h"
 #include "cmd/run/spawn.h"
@@ -16,83 +17,83 @@ enum { SWEEP_MS = 5 };
 
 /* ---- time --------------------------------------------------------------------------------- */
 
-int64_t holder_grace(const struct wrapper *w)
+int64_t child_grace(const struct runner *r)
 {
-    return clave__kill_policy_grace(clave_async_client_session_timeout(w->client),
-                                    w->plan->grace_ms);
+    return clave__kill_policy_grace(clave_async_client_session_timeout(r->client),
+                                    r->plan->grace_ms);
 }
 
-int64_t holder_lead(const struct wrapper *w)
+int64_t child_lead(const struct runner *r)
 {
-    return clave__kill_policy_lead(clave_async_client_session_timeout(w->client));
+    return clave__kill_policy_lead(clave_async_client_session_timeout(r->client));
 }
 
 /* One that is armed for earlier stays: it fires once for nothing. */
-static void arm_watchdog(struct wrapper *w)
+static void arm_watchdog(struct runner *r)
 {
-    int64_t at = clave__hold_policy_limit(&w->hold_policy);
-    if (at >= w->watchdog_at)
+    int64_t at = clave__hold_policy_limit(&r->hold_policy);
+    if (at >= r->watchdog_at)
         return;
     int64_t left = at - clave_now();
-    w->watchdog_at = at;
-    uv_update_time(&w->loop);
-    uv_timer_start(&w->watchdog, holder_on_watchdog, left > 0 ? (uint64_t)left : 0, 0);
+    r->watchdog_at = at;
+    uv_update_time(&r->loop);
+    uv_timer_start(&r->watchdog, child_on_watchdog, left > 0 ? (uint64_t)left : 0, 0);
 }
 
-void holder_publish(struct wrapper *w)
+void child_publish(struct runner *r)
 {
     clave_grant g;
-    if (w->phase != HOLDING || w->hold_policy.lost || !acquisition_grant(&w->acquisition, &g))
+    if (r->phase != HOLDING || r->hold_policy.lost || !acquisition_grant(&r->acquisition, &g))
         return;
-    deadline_page_set(w->guardian.page, clave__hold_policy_extend(&w->hold_policy, g.deadline),
+    deadline_page_set(r->guardian.page, clave__hold_policy_extend(&r->hold_policy, g.deadline),
                       g.deadline);
-    arm_watchdog(w);
+    arm_watchdog(r);
 }
 
 /* ---- beginning and end -------------------------------------------------------------------- */
 
-static void tell_not_started(const struct wrapper *w)
+static void child_report_not_started(const struct runner *r)
 {
-    diag(w->o, "%s: the command was not started: the time to %s was over too soon", w->plan->path,
-         w->plan->elects ? "lead" : "hold the lock");
+    diag(r->o, "%s: the command was not started: the time to %s was over too soon", r->plan->path,
+         r->plan->elects ? "lead" : "hold the lock");
 }
 
-void holder_begin(struct wrapper *w)
+void child_begin(struct runner *r)
 {
-    const struct lock_plan *plan = w->plan;
-    struct page *page = w->guardian.page;
-    struct guardian_task *t = &w->task;
+    const struct lock_plan *plan = r->plan;
+    struct deadline_page *page = r->guardian.page;
+    struct guardian_task *t = &r->task;
     clave_grant g;
-    if (!acquisition_grant(&w->acquisition, &g)) {
-        tell_not_started(w);
-        wrapper_leave(w, EXIT_LOST);
+    if (!acquisition_grant(&r->acquisition, &g)) {
+        child_report_not_started(r);
+        runner_leave(r, EXIT_LOST);
         return;
     }
     const char *name = clave__path_name(g.node);
     *t = (struct guardian_task){.token = g.token,
                                 .session_id = g.session_id,
                                 .terms = {.on_lost = plan->on_lost,
-                                          .grace_ms = holder_grace(w),
-                                          .lead_ms = holder_lead(w),
+                                          .grace_ms = child_grace(r),
+                                          .lead_ms = child_lead(r),
                                           .until = CLAVE_NEVER}};
-    w->acquired_at = clave_now();
-    w->watchdog_at = CLAVE_NEVER;
+    r->acquired_at = clave_now();
+    r->watchdog_at = CLAVE_NEVER;
     if (plan->max_hold_ms > 0)
-        t->terms.until = w->acquired_at + plan->max_hold_ms;
-    clave__hold_policy_begin(&w->hold_policy, &t->terms);
+        t->terms.until = r->acquired_at + plan->max_hold_ms;
+    clave__hold_policy_begin(&r->hold_policy, &t->terms);
     memcpy(t->node, name, strnlen(name, sizeof t->node - 1));
     atomic_store(&page->token, g.token);
     atomic_store(&page->session_id, g.session_id);
-    w->phase = HOLDING;
-    holder_publish(w);
-    lock_report_acquired(plan, &g, w->acquired_at - w->began);
+    r->phase = HOLDING;
+    child_publish(r);
+    lock_report_acquired(plan, &g, r->acquired_at - r->began);
     if (plan->grace_ms > t->terms.grace_ms)
-        diag(w->o, "%s: the grace is %lldms, a quarter of the session timeout (--session-timeout)",
+        diag(r->o, "%s: the grace is %lldms, a quarter of the session timeout (--session-timeout)",
              plan->path, (long long)t->terms.grace_ms);
     hook_run(plan, plan->on_elected, "elected", g.token);
-    if (plan->value && acquisition_publish(&w->acquisition, plan->value) != CLAVE_OK)
-        diag(w->o, "%s: the value cannot be published", plan->path);
-    guardian_run(&w->guardian, t);
+    if (plan->value && acquisition_publish(&r->acquisition, plan->value) != CLAVE_OK)
+        diag(r->o, "%s: the value cannot be published", plan->path);
+    guardian_run(&r->guardian, t);
 }
 
 static int code_of_status(int status)
@@ -101,50 +102,50 @@ static int code_of_status(int status)
 }
 
 /* Nothing of the command is alive. */
-static void child_conclude(struct wrapper *w, enum kill_policy_cause cause, int status)
+static void child_conclude(struct runner *r, enum kill_policy_cause cause, int status)
 {
-    bool cut_short = clave__hold_policy_was_cut_short(&w->hold_policy, cause);
+    bool cut_short = clave__hold_policy_was_cut_short(&r->hold_policy, cause);
     int code = cut_short ? EXIT_LOST : code_of_status(status);
-    if (w->command == 0)
-        tell_not_started(w);
-    terminal_take(&w->terminal);
-    lock_report_ended(w->plan, code, clave_now() - w->acquired_at);
-    hook_run(w->plan, w->plan->on_deposed, "deposed", w->task.token);
-    run_policy_end(w, code);
+    if (r->command == 0)
+        child_report_not_started(r);
+    terminal_take(&r->terminal);
+    lock_report_ended(r->plan, code, clave_now() - r->acquired_at);
+    hook_run(r->plan, r->plan->on_deposed, "deposed", r->task.token);
+    run_policy_end(r, code);
 }
 
 /* At once: others may hold it. */
-void holder_lost(struct wrapper *w, clave_err why)
+void child_lost(struct runner *r, clave_err why)
 {
-    if (w->phase != HOLDING)
+    if (r->phase != HOLDING)
         return;
-    clave__hold_policy_lose(&w->hold_policy, clave_now());
-    deadline_page_set(w->guardian.page, PAGE_LOST, PAGE_LOST);
-    lock_report_lost(w->plan, why);
-    guardian_stop(&w->guardian);
-    arm_watchdog(w);
+    clave__hold_policy_lose(&r->hold_policy, clave_now());
+    deadline_page_set(r->guardian.page, DEADLINE_PAGE_LOST, DEADLINE_PAGE_LOST);
+    lock_report_lost(r->plan, why);
+    guardian_stop(&r->guardian);
+    arm_watchdog(r);
 }
 
-void holder_asked(struct wrapper *w)
+void child_asked(struct runner *r)
 {
-    if (w->phase != HOLDING || w->hold_policy.lost || w->asked)
+    if (r->phase != HOLDING || r->hold_policy.lost || r->asked)
         return;
-    w->asked = true;
-    lock_report_asked(w->plan);
-    guardian_stop(&w->guardian);
+    r->asked = true;
+    lock_report_asked(r->plan);
+    guardian_stop(&r->guardian);
 }
 
 /* ---- without the guardian ----------------------------------------------------------------- */
 
-static void child_reap(struct wrapper *w)
+static void child_reap(struct runner *r)
 {
     int status;
     pid_t pid;
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0 || (pid < 0 && errno == EINTR)) {
-        if (pid != w->command)
+        if (pid != r->command)
             continue;
-        w->reaped = true;
-        w->status = status;
+        r->reaped = true;
+        r->status = status;
     }
 }
 
@@ -152,101 +153,102 @@ static void child_reap(struct wrapper *w)
  * was killed by then, whether it is us who saw that or not. */
 static void sweep(uv_timer_t *timer)
 {
-    struct wrapper *w = timer->data;
-    child_reap(w);
-    cgroup_kill(&w->guardian.cgroup);
-    if (proctree_kill(w->reaped ? 0 : w->command) > 0 || !proctree_is_gone())
+    struct runner *r = timer->data;
+    child_reap(r);
+    cgroup_kill(&r->guardian.cgroup);
+    if (proctree_kill(r->reaped ? 0 : r->command) > 0 || !proctree_is_gone())
         return;
-    child_reap(w);
+    child_reap(r);
     uv_timer_stop(timer);
-    cgroup_remove(&w->guardian.cgroup);
-    child_conclude(w, CAUSE_NONE, w->reaped ? w->status : SIGKILL);
+    cgroup_remove(&r->guardian.cgroup);
+    child_conclude(r, CAUSE_NONE, r->reaped ? r->status : SIGKILL);
 }
 
-static void begin_sweep(struct wrapper *w)
+static void begin_sweep(struct runner *r)
 {
-    w->phase = SWEEPING;
-    uv_poll_stop(&w->reports);
-    uv_timer_stop(&w->watchdog);
+    r->phase = SWEEPING;
+    uv_poll_stop(&r->reports);
+    uv_timer_stop(&r->watchdog);
     /* All of it now: the guardian is waited for, and may take its time to die. */
-    cgroup_kill(&w->guardian.cgroup);
+    cgroup_kill(&r->guardian.cgroup);
     proctree_kill(0);
-    guardian_dismiss(&w->guardian);
-    uv_timer_start(&w->patience, sweep, 0, SWEEP_MS);
+    guardian_dismiss(&r->guardian);
+    uv_timer_start(&r->patience, sweep, 0, SWEEP_MS);
 }
 
 /* ---- the guardian's reports --------------------------------------------------------------- */
 
 /* The command is stopped. By the terminal because it needs it: it gets it, or, when we do not
  * have it either, we stop as it would have. By the user: so are we, and all of our job. */
-static void on_command_stopped(struct wrapper *w, int sig)
+static void on_command_stopped(struct runner *r, int sig)
 {
     bool asks = sig == SIGTTIN || sig == SIGTTOU;
-    if (asks && terminal_lend(&w->terminal, w->command)) {
-        guardian_forward(&w->guardian, SIGCONT);
-    } else if ((asks && w->terminal.fd >= 0) || (sig == SIGTSTP && terminal_take(&w->terminal))) {
-        w->wants_terminal = true;
+    if (asks && terminal_lend(&r->terminal, r->command)) {
+        guardian_forward(&r->guardian, SIGCONT);
+    } else if ((asks && r->terminal.fd >= 0) || (sig == SIGTSTP && terminal_take(&r->terminal))) {
+        r->wants_terminal = true;
         kill(0, sig);
     }
 }
 
-static void on_refused(struct wrapper *w, int error)
+static void on_refused(struct runner *r, int error)
 {
-    diag(w->o, "cannot run '%s': %s", w->plan->argv[0], strerror(error));
-    hook_run(w->plan, w->plan->on_deposed, "deposed", w->task.token);
-    run_policy_end(w, spawn_exit_code(error));
+    diag(r->o, "cannot run '%s': %s", r->plan->argv[0], strerror(error));
+    hook_run(r->plan, r->plan->on_deposed, "deposed", r->task.token);
+    run_policy_end(r, spawn_exit_code(error));
 }
 
-static void on_report(struct wrapper *w, const struct guardian_report *r)
+static void on_report(struct runner *r, const struct guardian_report *report)
 {
-    switch (r->word) {
+    switch (report->event) {
     case GUARDIAN_STARTED:
-        w->command = r->value;
-        sd_status_started(w);
+        r->command = report->value;
+        sd_status_started(r);
         break;
     case GUARDIAN_REFUSED:
-        on_refused(w, r->value);
+        on_refused(r, report->value);
         break;
     case GUARDIAN_STOPPED:
-        on_command_stopped(w, r->value);
+        on_command_stopped(r, report->value);
         break;
     case GUARDIAN_ENDING:
-        lock_report_ending(w->plan, r->cause);
-        sd_status_ending(w);
+        lock_report_ending(r->plan, report->cause);
+        sd_status_ending(r);
         break;
     case GUARDIAN_ENDED:
-        child_conclude(w, r->cause, r->value);
+        child_conclude(r, report->cause, report->value);
         break;
     }
 }
 
-static void on_guardian_death(struct wrapper *w)
+static void on_guardian_death(struct runner *r)
 {
-    uv_poll_stop(&w->reports);
-    if (w->phase == LEAVING)
+    uv_poll_stop(&r->reports);
+    if (r->phase == LEAVING)
         return;
-    progress_end(&w->progress);
-    diag(w->o, "%s: the guardian was killed: %s", w->plan->path,
-         w->phase == HOLDING ? "ending the command" : "giving up");
-    if (w->phase == HOLDING) {
-        clave__hold_policy_bereave(&w->hold_policy);
-        begin_sweep(w);
+    progress_end(&r->progress);
+    diag(r->o, "%s: the guardian was killed: %s", r->plan->path,
+         r->phase == HOLDING ? "ending the command" : "giving up");
+    if (r->phase == HOLDING) {
+        clave__hold_policy_bereave(&r->hold_policy);
+        begin_sweep(r);
     } else {
-        wrapper_leave(w, EXIT_INTERNAL);
+        runner_leave(r, EXIT_INTERNAL);
     }
 }
 
-static void take_reports(struct wrapper *w)
+static void take_reports(struct runner *r)
 {
-    struct guardian_report r;
+    struct guardian_report report;
     int n = 0;
-    while (w->phase != LEAVING && w->phase != KEEPING && (n = guardian_read(&w->guardian, &r)) > 0)
-        on_report(w, &r);
+    while (r->phase != LEAVING && r->phase != KEEPING &&
+           (n = guardian_read(&r->guardian, &report)) > 0)
+        on_report(r, &report);
     if (n < 0)
-        on_guardian_death(w);
+        on_guardian_death(r);
 }
 
-void holder_on_reports(uv_poll_t *poll, int status, int events)
+void child_on_reports(uv_poll_t *poll, int status, int events)
 {
     (void)status;
     (void)events;
@@ -255,35 +257,35 @@ void holder_on_reports(uv_poll_t *poll, int status, int events)
 
 /* The guardian acts before this; so it is stopped, unless it is we who were: then its reports
  * are there already. */
-void holder_on_watchdog(uv_timer_t *timer)
+void child_on_watchdog(uv_timer_t *timer)
 {
-    struct wrapper *w = timer->data;
-    w->watchdog_at = CLAVE_NEVER;
-    take_reports(w);
-    if (w->phase != HOLDING)
+    struct runner *r = timer->data;
+    r->watchdog_at = CLAVE_NEVER;
+    take_reports(r);
+    if (r->phase != HOLDING)
         return;
-    if (!clave__hold_policy_is_overdue(&w->hold_policy, clave_now())) {
-        arm_watchdog(w);
+    if (!clave__hold_policy_is_overdue(&r->hold_policy, clave_now())) {
+        arm_watchdog(r);
         return;
     }
-    diag(w->o, "%s: the guardian does not answer: ending the command", w->plan->path);
-    begin_sweep(w);
+    diag(r->o, "%s: the guardian does not answer: ending the command", r->plan->path);
+    begin_sweep(r);
 }
 
 /* ---- signals ------------------------------------------------------------------------------ */
 
-void holder_on_signal(struct wrapper *w, int sig)
+void child_on_signal(struct runner *r, int sig)
 {
-    guardian_forward(&w->guardian, sig);
+    guardian_forward(&r->guardian, sig);
     if (sig == SIGTSTP)
         raise(SIGSTOP);
 }
 
-void holder_on_continued(struct wrapper *w)
+void child_on_continued(struct runner *r)
 {
-    if (deadline_page_get(w->guardian.page) <= clave_now() && w->plan->on_lost != ON_LOST_IGNORE)
+    if (deadline_page_get(r->guardian.page) <= clave_now() && r->plan->on_lost != ON_LOST_IGNORE)
         return; /* the guardian has seen to that, or is about to */
-    if (w->wants_terminal && terminal_lend(&w->terminal, w->command))
-        w->wants_terminal = false;
-    guardian_forward(&w->guardian, SIGCONT);
+    if (r->wants_terminal && terminal_lend(&r->terminal, r->command))
+        r->wants_terminal = false;
+    guardian_forward(&r->guardian, SIGCONT);
 }

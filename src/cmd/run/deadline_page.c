@@ -13,7 +13,7 @@ static void seal(int fd)
     fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE);
 }
 
-bool deadline_page_new(struct page **out, int *fd)
+bool deadline_page_new(struct deadline_page **out, int *fd)
 {
     void *p = MAP_FAILED;
     *fd = memfd_create("clave-deadline", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -31,19 +31,20 @@ bool deadline_page_new(struct page **out, int *fd)
     return true;
 }
 
-bool deadline_page_look(const char *file, int64_t token, int64_t session_id, int64_t *deadline)
+bool deadline_page_read(const char *file, int64_t token, int64_t session_id, int64_t *deadline)
 {
     int fd = open(file, O_RDONLY | O_CLOEXEC);
     struct stat st;
     void *map = MAP_FAILED;
     if (fd < 0)
         return false;
-    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == (off_t)sizeof(struct page))
-        map = mmap(NULL, sizeof(struct page), PROT_READ, MAP_SHARED, fd, 0);
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+        st.st_size == (off_t)sizeof(struct deadline_page))
+        map = mmap(NULL, sizeof(struct deadline_page), PROT_READ, MAP_SHARED, fd, 0);
     close(fd);
     if (map == MAP_FAILED)
         return false;
-    const struct page *p = map;
+    const struct deadline_page *p = map;
     /* The name says a process's number, which may be another's by now. */
     bool same = atomic_load(&p->token) == token && atomic_load(&p->session_id) == session_id;
     *deadline = deadline_page_get(p);

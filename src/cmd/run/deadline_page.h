@@ -11,36 +11,39 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct page {
+struct deadline_page {
     _Atomic int64_t deadline;
     _Atomic int64_t token;
     _Atomic int64_t session_id;
     _Atomic int64_t limit; /* the guardian's: as the deadline, but for the maximum hold */
 };
 
-enum { PAGE_LOST = 0, PAGE_FILE_CAP = 64 }; /* PAGE_LOST: not held, or not any more */
+enum {
+    DEADLINE_PAGE_LOST = 0,
+    DEADLINE_PAGE_FILE_CAP = 64
+}; /* DEADLINE_PAGE_LOST: not held, or not any more */
 
 /* Shared with processes forked from now on; no other mapping of it can be written to. *fd stays
  * open for those who look. false: errno. */
-bool deadline_page_new(struct page **out, int *fd);
+bool deadline_page_new(struct deadline_page **out, int *fd);
 
-static inline void deadline_page_set(struct page *p, int64_t deadline, int64_t limit)
+static inline void deadline_page_set(struct deadline_page *p, int64_t deadline, int64_t limit)
 {
     atomic_store_explicit(&p->limit, limit, memory_order_release);
     atomic_store_explicit(&p->deadline, deadline, memory_order_release);
 }
 
-static inline int64_t deadline_page_limit(const struct page *p)
+static inline int64_t deadline_page_limit(const struct deadline_page *p)
 {
     return atomic_load_explicit(&p->limit, memory_order_acquire);
 }
 
-static inline int64_t deadline_page_get(const struct page *p)
+static inline int64_t deadline_page_get(const struct deadline_page *p)
 {
     return atomic_load_explicit(&p->deadline, memory_order_acquire);
 }
 
 /* What stands in the page of that name, if it is of this token and session. */
-bool deadline_page_look(const char *file, int64_t token, int64_t session_id, int64_t *deadline);
+bool deadline_page_read(const char *file, int64_t token, int64_t session_id, int64_t *deadline);
 
 #endif

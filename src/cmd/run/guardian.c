@@ -51,7 +51,7 @@
 
 enum { CLOSE_MS = 5000 };
 
-_Static_assert((int)PAGE_LOST == (int)KILL_POLICY_NO_DEADLINE,
+_Static_assert((int)DEADLINE_PAGE_LOST == (int)KILL_POLICY_NO_DEADLINE,
                "the page is what the leash goes by");
 
 /* From the wrapper to the guardian. */
@@ -62,9 +62,9 @@ struct order {
     struct guardian_task task;
 };
 
-struct guard {
+struct guardian_process {
     const struct guardian_plan *plan;
-    struct page *page;
+    struct deadline_page *page;
     int deadline_page_fd, socket, signals, timer;
     struct inheritance inheritance;
     struct kill_policy kill_policy;
@@ -80,7 +80,7 @@ struct guard {
 };
 
 /* Of CLOCK_BOOTTIME, unlike poll's own time: a machine that was suspended wakes us at once. */
-static void guardian_arm(struct guard *g)
+static void guardian_arm(struct guardian_process *g)
 {
     int64_t at =
         clave__kill_policy_wake_at(&g->kill_policy, deadline_page_limit(g->page), clave_now());
@@ -95,11 +95,11 @@ static void guardian_arm(struct guard *g)
 
 /* ---- the command -------------------------------------------------------------------------- */
 
-static void guardian_report(struct guard *g, enum guardian_word word, int value)
+static void guardian_report(struct guardian_process *g, enum guardian_event event, int value)
 {
-    struct guardian_report r = {.word = word, .cause = g->kill_policy.cause, .value = value};
+    struct guardian_report r = {.event = event, .cause = g->kill_policy.cause, .value = value};
     /* The last word has to arrive, also at a wrapper that is stopped and reads later. */
-    int flags = MSG_NOSIGNAL | (word == GUARDIAN_ENDED ? 0 : MSG_DONTWAIT);
+    int flags = MSG_NOSIGNAL | (event == GUARDIAN_ENDED ? 0 : MSG_DONTWAIT);
     while (!g->alone && send(g->socket, &r, sizeof r, flags) < 0 && errno == EINTR)
         continue;
 }
@@ -125,10 +125,10 @@ static bool put_tls(const struct options *o)
 }
 
 /* In our own environment, which the command inherits. */
-static bool set_environment(const struct guard *g)
+static bool set_environment(const struct guardian_process *g)
 {
     const char *path = g->plan->path, *holders = g->plan->holders;
-    char page[PAGE_FILE_CAP];
+    char page[DEADLINE_PAGE_FILE_CAP];
     size_t cap = strlen(holders) + sizeof g->task.node + 2;
     char *node = malloc(cap);
     if (!node)
@@ -145,7 +145,7 @@ static bool set_environment(const struct guard *g)
     return fine;
 }
 
-static void guardian_start_command(struct guard *g, const struct guardian_task *task)
+static void guardian_start_command(struct guardian_process *g, const struct guardian_task *task)
 {
     g->task = *task;
     if (!clave__kill_policy_run(&g->kill_policy, &task->terms, deadline_page_limit(g->page),
@@ -167,14 +167,14 @@ static void guardian_start_command(struct guard *g, const struct guardian_task *
 }
 
 /* The group may be signalled only while its first process is there to keep the number. */
-static pid_t group(const struct guard *g)
+static pid_t group(const struct guardian_process *g)
 {
     return g->reaped ? 0 : g->command;
 }
 
 /* ---- events ------------------------------------------------------------------------------- */
 
-static void guardian_reap(struct guard *g)
+static void guardian_reap(struct guardian_process *g)
 {
     int status;
     pid_t pid;
@@ -192,12 +192,12 @@ static void guardian_reap(struct guard *g)
 }
 
 /* A child that is not counted is a local server that somebody among the command started. */
-static bool nothing_left(const struct guard *g)
+static bool nothing_left(const struct guardian_process *g)
 {
     return g->childless || (g->reaped && proctree_is_gone());
 }
 
-static void carry_out(struct guard *g, unsigned todo)
+static void carry_out(struct guardian_process *g, unsigned todo)
 {
     if (todo & KILL_POLICY_TELL) {
         guardian_report(g, GUARDIAN_ENDING, 0);
@@ -218,18 +218,18 @@ static void carry_out(struct guard *g, unsigned todo)
     }
 }
 
-static void guardian_step(struct guard *g)
+static void guardian_step(struct guardian_process *g)
 {
     guardian_reap(g);
-    const struct kill_policy_sight leader_follow = {.deadline = deadline_page_limit(g->page),
-                                                    .told_to_stop = g->told_to_stop,
-                                                    .alone = g->alone,
-                                                    .reaped = g->reaped,
-                                                    .nothing_left = nothing_left(g)};
-    carry_out(g, clave__kill_policy_step(&g->kill_policy, &leader_follow, clave_now()));
+    const struct kill_policy_sight sight = {.deadline = deadline_page_limit(g->page),
+                                            .told_to_stop = g->told_to_stop,
+                                            .alone = g->alone,
+                                            .reaped = g->reaped,
+                                            .nothing_left = nothing_left(g)};
+    carry_out(g, clave__kill_policy_step(&g->kill_policy, &sight, clave_now()));
 }
 
-static void forward(struct guard *g, int sig)
+static void forward(struct guardian_process *g, int sig)
 {
     if (sig == SIGTERM && clave__kill_policy_ask(&g->kill_policy, clave_now()))
         return; /* it gets that with all of its descendants */
@@ -237,7 +237,7 @@ static void forward(struct guard *g, int sig)
         kill(-group(g), sig);
 }
 
-static void guardian_obey(struct guard *g, const struct order *order)
+static void guardian_obey(struct guardian_process *g, const struct order *order)
 {
     switch (order->kind) {
     case ORDER_SESSION:
@@ -256,7 +256,7 @@ static void guardian_obey(struct guard *g, const struct order *order)
     }
 }
 
-static void take_orders(struct guard *g)
+static void take_orders(struct guardian_process *g)
 {
     struct order order;
     ssize_t n;
@@ -286,7 +286,7 @@ static void let_go_of_streams(void)
 
 /* The wrapper is dead, its session is not: the lock, or the place in the queue, goes on to the
  * next at once instead of with the session's end. */
-static void close_session(struct guard *g)
+static void close_session(struct guardian_process *g)
 {
     clave_client_options co;
     clave_client *s;
@@ -301,7 +301,7 @@ static void close_session(struct guard *g)
     clave_client_close(s, err == CLAVE_OK ? CLOSE_MS : 0);
 }
 
-static bool guardian_prepare(struct guard *g)
+static bool guardian_prepare(struct guardian_process *g)
 {
     struct sigaction fresh = {.sa_handler = SIG_DFL};
     sigset_t all, child;
@@ -318,13 +318,13 @@ static bool guardian_prepare(struct guard *g)
     return g->signals >= 0 && g->timer >= 0 && prctl(PR_SET_CHILD_SUBREAPER, 1) == 0;
 }
 
-static _Noreturn void guard(struct guard *g)
+static _Noreturn void guardian_main(struct guardian_process *g)
 {
     if (!guardian_prepare(g)) {
         diag(g->plan->o, "the guardian cannot start: %s", strerror(errno));
         _exit(EXIT_INTERNAL);
     }
-    notify_hand_on(g->plan->own_notify);
+    sd_notify_pass_on(g->plan->own_notify);
     while (g->kill_policy.phase != KILL_POLICY_ENDED || !g->alone) {
         struct pollfd fds[] = {{.fd = g->alone ? -1 : g->socket, .events = POLLIN},
                                {.fd = g->signals, .events = POLLIN},
@@ -364,13 +364,13 @@ int guardian_start(struct guardian *g, const struct guardian_plan *plan)
     cgroup_plan(&g->cgroup);
     pid_t pid = fork();
     if (pid == 0) {
-        struct guard child = {.plan = plan,
-                              .page = g->page,
-                              .deadline_page_fd = deadline_page_fd,
-                              .cgroup = g->cgroup};
+        struct guardian_process child = {.plan = plan,
+                                         .page = g->page,
+                                         .deadline_page_fd = deadline_page_fd,
+                                         .cgroup = g->cgroup};
         close(ends[0]);
         child.socket = ends[1];
-        guard(&child);
+        guardian_main(&child);
     }
     int code = pid < 0 ? cannot_start(plan->o) : EXIT_OK;
     close(ends[1]);

@@ -36,7 +36,7 @@ struct guardian_task {
     char node[128]; /* name of the lock node below the path */
 };
 
-enum guardian_word {
+enum guardian_event {
     GUARDIAN_STARTED, /* value: the command's process and group */
     GUARDIAN_REFUSED, /* value: errno */
     GUARDIAN_STOPPED, /* value: the signal that stopped the command */
@@ -44,7 +44,7 @@ enum guardian_word {
     GUARDIAN_ENDED,   /* nothing of it is alive; value: as waitpid has it; cause */
 };
 struct guardian_report {
-    enum guardian_word word;
+    enum guardian_event event;
     enum kill_policy_cause cause;
     int value;
 };
@@ -53,7 +53,7 @@ struct guardian {
     pid_t pid; /* 0: none */
     int socket;
     struct cgroup cgroup; /* the command's, while it runs */
-    struct page *page;
+    struct deadline_page *page;
 };
 
 /* Forks it: before this process has other threads. EXIT_OK, or the exit code, having told. */

@@ -9,7 +9,7 @@ static const char waited[] = "\ngranted=ctime\n", granted[] = "\ngranted=mtime\n
 _Static_assert(sizeof waited == sizeof granted, "one takes the place of the other");
 
 /* A revocable lock takes any write to its node for somebody's wish. */
-static bool can_tell(const struct lock_plan *plan)
+static bool held_can_record(const struct lock_plan *plan)
 {
     return !plan->elects && !plan->revocable && acl_lets_owner_write(&plan->acl);
 }
@@ -19,7 +19,7 @@ static bool can_tell(const struct lock_plan *plan)
 size_t held_promise(const struct lock_plan *plan, char *data, size_t n, size_t cap)
 {
     size_t len = sizeof waited - 2;
-    if (!can_tell(plan) || n + len >= cap)
+    if (!held_can_record(plan) || n + len >= cap)
         return n;
     memcpy(data + n, waited + 1, len + 1);
     return n + len;
@@ -54,7 +54,7 @@ static void held_on_read(clave_async_client *c, const clave_result *res, void *a
 
 void held_since_now(clave_async_client *c, const struct lock_plan *plan, const char *node)
 {
-    char *copy = can_tell(plan) ? strdup(node) : NULL;
+    char *copy = held_can_record(plan) ? strdup(node) : NULL;
     if (copy && clave_async_get(c, copy, NULL, held_on_read, copy) != CLAVE_OK)
         free(copy);
 }

@@ -27,7 +27,7 @@ static char **make_environment(char *const added[ADDED])
             env[at++] = added[i];
     for (size_t i = 0; env && i < n; i++) {
         size_t name = strcspn(environ[i], "=");
-        bool replaced = notify_is_variable(environ[i]); /* a hook is not the service */
+        bool replaced = sd_notify_is_variable(environ[i]); /* a hook is not the service */
         for (size_t k = 0; k < ADDED; k++)
             replaced |= added[k] && strncmp(added[k], environ[i], name + 1) == 0;
         if (!replaced)

@@ -1,9 +1,10 @@
+#include "cmd/run/lock_flags.h"
+
 #include <stdio.h>
 #include <string.h>
 
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
-#include "cmd/run/lock_flags.h"
 
 /* One of the words, by its number. */
 static bool take_word(struct options *o, const char *flag, const char *const *words, int *out)
@@ -33,17 +34,17 @@ static bool take_on_lost(struct options *o, enum on_lost *out)
     return true;
 }
 
-static bool take_notify(struct options *o, enum notify_when *out)
+static bool take_notify(struct options *o, enum sd_notify_when *out)
 {
-    static const char *const words[] = {[NOTIFY_HELD] = "held",
-                                        [NOTIFY_WAITING] = "waiting",
-                                        [NOTIFY_COMMAND] = "command",
-                                        [NOTIFY_OFF] = "off",
+    static const char *const words[] = {[SD_NOTIFY_HELD] = "held",
+                                        [SD_NOTIFY_WAITING] = "waiting",
+                                        [SD_NOTIFY_COMMAND] = "command",
+                                        [SD_NOTIFY_OFF] = "off",
                                         NULL};
     int n;
     if (!take_word(o, "notify", words, &n))
         return false;
-    *out = (enum notify_when)n;
+    *out = (enum sd_notify_when)n;
     return true;
 }
 
@@ -67,36 +68,36 @@ static bool take_acl(struct options *o, struct acl_list *out)
     return false;
 }
 
-bool plan_take_flag(struct lock_plan *p, int id, const char *max_hold)
+bool lock_flags_take(struct lock_plan *p, int id, const char *max_hold)
 {
     struct options *o = p->o;
     switch (id) {
     case 'w':
-        return options_duration(o, "wait", p->elects ? 1 : 0, PLAN_YEAR_MS, &p->wait_ms);
+        return options_duration(o, "wait", p->elects ? 1 : 0, LOCK_FLAG_YEAR_MS, &p->wait_ms);
     case 'E':
         return take_code(o, &p->conflict_code);
     case 'q':
         p->quiet = true;
         return true;
-    case PLAN_GRACE:
-        return options_duration(o, "grace", 0, PLAN_YEAR_MS, &p->grace_ms);
-    case PLAN_ON_LOST:
+    case LOCK_FLAG_GRACE:
+        return options_duration(o, "grace", 0, LOCK_FLAG_YEAR_MS, &p->grace_ms);
+    case LOCK_FLAG_ON_LOST:
         return take_on_lost(o, &p->on_lost);
-    case PLAN_MAX_HOLD:
-        return options_duration(o, max_hold, 1, PLAN_YEAR_MS, &p->max_hold_ms);
-    case PLAN_NAME:
+    case LOCK_FLAG_MAX_HOLD:
+        return options_duration(o, max_hold, 1, LOCK_FLAG_YEAR_MS, &p->max_hold_ms);
+    case LOCK_FLAG_NAME:
         p->name = o->value;
         return true;
-    case PLAN_ACL:
+    case LOCK_FLAG_ACL:
         return take_acl(o, &p->acl);
-    case PLAN_REVOCABLE:
+    case LOCK_FLAG_REVOCABLE:
         p->revocable = true;
         return true;
-    case PLAN_DETECT:
+    case LOCK_FLAG_DETECT:
         p->detects = true;
         p->root = o->value;
         return true;
-    case PLAN_NOTIFY:
+    case LOCK_FLAG_NOTIFY:
         return take_notify(o, &p->notify);
     default:
         return run_policy_take_flag(p, id);
@@ -113,7 +114,7 @@ static void warn_of_acl(const struct lock_plan *p)
              p->o->argv[0]);
 }
 
-int plan_take_args(struct lock_plan *p)
+int lock_flags_take_args(struct lock_plan *p)
 {
     struct options *o = p->o;
     if (!options_args(o, 1, -1))

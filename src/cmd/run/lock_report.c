@@ -1,3 +1,5 @@
+#include "cmd/run/lock_report.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -6,7 +8,6 @@
 #include "cmd/cli/json.h"
 #include "cmd/cli/local_server.h"
 #include "cmd/queue/participant_text.h"
-#include "cmd/run/lock_flags.h"
 
 enum { LACK_CAP = WHO_CAP + 128 };
 
@@ -107,7 +108,7 @@ static const char *lack(const struct lock_plan *p, char out[LACK_CAP])
     return out;
 }
 
-void lock_report_lack(const struct lock_plan *p, size_t ahead)
+void lock_report_no_limit(const struct lock_plan *p, size_t ahead)
 {
     struct json j;
     char why[LACK_CAP];

@@ -4,14 +4,14 @@
 
 #include "cmd/run/lock_flags.h"
 
-enum { SELF_COMMAND_CAP = 1024 };
+enum { PROCESS_IDENTITY_COMMAND_CAP = 1024 };
 
-struct self {
+struct process_identity {
     char host[256];
-    char command[SELF_COMMAND_CAP]; /* its words, as far as they fit */
-    clave_identity identity;        /* points into this struct and into the plan */
+    char command[PROCESS_IDENTITY_COMMAND_CAP]; /* its words, as far as they fit */
+    clave_identity identity;                    /* points into this struct and into the plan */
 };
 
-void process_identity_describe(struct self *s, const struct lock_plan *plan);
+void process_identity_describe(struct process_identity *s, const struct lock_plan *plan);
 
 #endif

@@ -10,6 +10,7 @@
 #include "client/client_internal.h"
 #include "cmd/queue/participant_text.h"
 #include "cmd/queue/tree_walk.h"
+#include "cmd/run/lock_report.h"
 #include "recipe/contender/identity.h"
 #include "recipe/contender/order.h"
 #include "runtime/clock.h"
@@ -51,17 +52,17 @@ static void progress_show(struct progress *p, const clave_participant *holder)
     char who[WHO_CAP];
     if (!p->waiting)
         return;
-    p->told_away = false;
-    p->told_lack = false;
+    p->reported_away = false;
+    p->reported_lack = false;
     if (p->live && holder) {
         progress_draw(p, p->plan->elects ? "; led by " : "; held by ",
                       who_format(&holder->identity, who, sizeof who));
     } else if (p->live) {
         progress_draw(p, "", "");
-    } else if (token != p->told_holder || p->ahead != p->told_ahead) {
+    } else if (token != p->reported_holder || p->ahead != p->reported_ahead) {
         lock_report_waiting(p->plan, p->ahead, holder);
-        p->told_holder = token;
-        p->told_ahead = p->ahead;
+        p->reported_holder = token;
+        p->reported_ahead = p->ahead;
     }
 }
 
@@ -142,10 +143,10 @@ static void show_away(struct progress *p)
     const char *fault = clave_async_client_errmsg(p->client);
     if (p->live)
         progress_draw(p, "; no server answers: ", fault);
-    else if (!p->told_away)
+    else if (!p->reported_away)
         lock_report_away(p->plan, fault);
-    p->told_away = true;
-    p->told_holder = -1; /* to be told again */
+    p->reported_away = true;
+    p->reported_holder = -1; /* to be told again */
 }
 
 /* Whoever holds is not what is waited for. */
@@ -153,10 +154,10 @@ static void show_lack(struct progress *p)
 {
     if (p->live)
         progress_draw(p, "; there is no number of leases in ", p->plan->limit_path);
-    else if (!p->told_lack)
-        lock_report_lack(p->plan, p->ahead);
-    p->told_lack = true;
-    p->told_holder = -1; /* to be told again */
+    else if (!p->reported_lack)
+        lock_report_no_limit(p->plan, p->ahead);
+    p->reported_lack = true;
+    p->reported_holder = -1; /* to be told again */
 }
 
 static void progress_on_timer(uv_timer_t *t)

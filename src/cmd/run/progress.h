@@ -20,15 +20,15 @@ struct progress {
     bool drawn;   /* it is there */
     bool waiting; /* between _begin and _end */
     bool asking;
-    bool told_away;     /* that no server answers */
-    bool told_lack;     /* that there is no limit */
+    bool reported_away; /* that no server answers */
+    bool reported_lack; /* that there is no limit */
     struct reach reach; /* before there is a session */
     int64_t began;
     size_t ahead;
     char predecessor[256]; /* name of the node just before ours */
     /* What was told last, so that only news is. */
-    size_t told_ahead;
-    int64_t told_holder; /* its token; 0: none */
+    size_t reported_ahead;
+    int64_t reported_holder; /* its token; 0: none */
 };
 
 void progress_init(struct progress *p, const struct lock_plan *plan, uv_loop_t *loop);

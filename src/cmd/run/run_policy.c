@@ -8,6 +8,7 @@
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
 #include "cmd/queue/participant_text.h"
+#include "cmd/run/lock_report.h"
 #include "cmd/run/process_identity.h"
 #include "cmd/run/runner.h"
 
@@ -33,23 +34,23 @@ bool run_policy_take_flag(struct lock_plan *p, int id)
     struct options *o = p->o;
     int64_t n;
     switch (id) {
-    case PLAN_ONCE:
+    case LOCK_FLAG_ONCE:
         return take_key(p);
-    case PLAN_FOR:
-        return options_duration(o, "for", 1, PLAN_YEAR_MS, &c->period_ms);
-    case PLAN_AT_MOST_ONCE:
+    case LOCK_FLAG_FOR:
+        return options_duration(o, "for", 1, LOCK_FLAG_YEAR_MS, &c->period_ms);
+    case LOCK_FLAG_AT_MOST_ONCE:
         c->at_most_once = true;
         return true;
-    case PLAN_DONE_CODE:
+    case LOCK_FLAG_DONE_CODE:
         if (!options_number(o, "done-code", 0, 255, &n))
             return false;
         c->done_code = (int)n;
         return true;
-    case PLAN_MIN_HOLD:
-        return options_duration(o, "min-hold", 1, PLAN_YEAR_MS, &c->min_hold_ms);
-    case PLAN_LOCK_DELAY:
+    case LOCK_FLAG_MIN_HOLD:
+        return options_duration(o, "min-hold", 1, LOCK_FLAG_YEAR_MS, &c->min_hold_ms);
+    case LOCK_FLAG_LOCK_DELAY:
         c->marks = true;
-        return options_duration(o, "lock-delay", 0, PLAN_YEAR_MS, &c->lock_delay_ms);
+        return options_duration(o, "lock-delay", 0, LOCK_FLAG_YEAR_MS, &c->lock_delay_ms);
     default:
         return false;
     }
@@ -73,101 +74,101 @@ int run_policy_check(const struct lock_plan *p)
 /* ---- on the way out -------------------------------------------------------------------------- */
 
 /* The mark says no more that the lock is held; the end of the session follows it. */
-void run_policy_release(struct wrapper *w)
+void run_policy_release(struct runner *r)
 {
-    if (w->run_policy.delay)
-        (void)clave_async_delay_end(w->run_policy.delay, NULL, NULL);
+    if (r->run_policy.delay)
+        (void)clave_async_delay_end(r->run_policy.delay, NULL, NULL);
 }
 
 static void on_rested(uv_timer_t *timer)
 {
-    struct wrapper *w = timer->data;
-    wrapper_leave(w, w->run_policy.code);
+    struct runner *r = timer->data;
+    runner_leave(r, r->run_policy.code);
 }
 
-static void run_policy_rest(struct wrapper *w)
+static void run_policy_rest(struct runner *r)
 {
-    struct run_policy *c = &w->run_policy;
-    int64_t left = w->acquired_at + w->plan->run_policy.min_hold_ms - clave_now();
-    bool rests = w->plan->run_policy.min_hold_ms > 0 && left > 0 && w->command != 0 &&
-                 !w->told_to_end && !w->asked;
+    struct run_policy *c = &r->run_policy;
+    int64_t left = r->acquired_at + r->plan->run_policy.min_hold_ms - clave_now();
+    bool rests = r->plan->run_policy.min_hold_ms > 0 && left > 0 && r->command != 0 &&
+                 !r->ended_by_signal && !r->asked;
     if (!rests) {
-        wrapper_leave(w, c->code);
+        runner_leave(r, c->code);
         return;
     }
     c->phase = RESTING;
-    lock_report_resting(w->plan, left);
-    sd_status_resting(w);
-    uv_update_time(&w->loop);
+    lock_report_resting(r->plan, left);
+    sd_status_resting(r);
+    uv_update_time(&r->loop);
     uv_timer_start(&c->rest, on_rested, (uint64_t)left, 0);
 }
 
-static void tell_not_on_record(struct wrapper *w, bool certain, clave_err err)
+static void run_policy_report_not_recorded(struct runner *r, bool certain, clave_err err)
 {
-    diag(w->o, "%s: how '%s' went %s on record, so it may be run again: %s", w->plan->path,
-         w->plan->run_policy.once, certain ? "is not" : "may not be", clave_strerror(err));
+    diag(r->o, "%s: how '%s' went %s on record, so it may be run again: %s", r->plan->path,
+         r->plan->run_policy.once, certain ? "is not" : "may not be", clave_strerror(err));
 }
 
 static void on_recorded(clave_async_once *once, clave_err err, const clave_once_record *former,
                         void *arg)
 {
-    struct wrapper *w = arg;
-    struct run_policy *c = &w->run_policy;
+    struct runner *r = arg;
+    struct run_policy *c = &r->run_policy;
     (void)once;
     (void)former;
-    if (w->phase != KEEPING)
+    if (r->phase != KEEPING)
         return;
     if (err != CLAVE_OK) {
-        tell_not_on_record(w, clave_err_classify(err) != CLAVE_CLASS_UNKNOWN, err);
+        run_policy_report_not_recorded(r, clave_err_classify(err) != CLAVE_CLASS_UNKNOWN, err);
         bool removed = err == CLAVE_ENONODE; /* an operator wants it to be run again */
         c->code = c->code == 0 && !removed ? exit_code_of(err) : c->code;
     }
-    run_policy_rest(w);
+    run_policy_rest(r);
 }
 
-void run_policy_end(struct wrapper *w, int code)
+void run_policy_end(struct runner *r, int code)
 {
-    struct run_policy *c = &w->run_policy;
-    w->phase = KEEPING;
+    struct run_policy *c = &r->run_policy;
+    r->phase = KEEPING;
     c->code = code;
-    uv_poll_stop(&w->reports);
-    uv_timer_stop(&w->watchdog);
+    uv_poll_stop(&r->reports);
+    uv_timer_stop(&r->watchdog);
     clave_err err = CLAVE_ELOST;
-    if (w->hold_policy.lost) {
+    if (r->hold_policy.lost) {
         if (c->once)
-            tell_not_on_record(w, true, err);
-        wrapper_leave(w, code);
+            run_policy_report_not_recorded(r, true, err);
+        runner_leave(r, code);
         return;
     }
     if (!c->once) {
-        run_policy_rest(w);
+        run_policy_rest(r);
         return;
     }
     c->phase = RECORDING;
-    err = clave_async_once_end(c->once, code == 0, on_recorded, w);
+    err = clave_async_once_end(c->once, code == 0, on_recorded, r);
     if (err != CLAVE_OK)
-        on_recorded(c->once, err, NULL, w);
-    clave_uv_flush(w->uv);
+        on_recorded(c->once, err, NULL, r);
+    clave_uv_flush(r->uv);
 }
 
-void run_policy_lost(struct wrapper *w, clave_err why)
+void run_policy_lost(struct runner *r, clave_err why)
 {
-    struct run_policy *c = &w->run_policy;
-    if (c->phase == NOT_GRANTED || (w->phase != WAITING && w->phase != KEEPING))
+    struct run_policy *c = &r->run_policy;
+    if (c->phase == NOT_GRANTED || (r->phase != WAITING && r->phase != KEEPING))
         return;
-    lock_report_lost(w->plan, why);
+    lock_report_lost(r->plan, why);
     if (c->phase == RECORDING) /* the answer will not come any more */
-        tell_not_on_record(w, false, CLAVE_ELOST);
+        run_policy_report_not_recorded(r, false, CLAVE_ELOST);
     bool ran = c->phase == RESTING || (c->phase == RECORDING && c->code != 0);
-    wrapper_leave(w, ran ? c->code : EXIT_LOST);
+    runner_leave(r, ran ? c->code : EXIT_LOST);
 }
 
-void run_policy_hurry(struct wrapper *w)
+void run_policy_hurry(struct runner *r)
 {
-    if (w->run_policy.phase == RESTING)
-        wrapper_leave(w, w->run_policy.code);
-    else if (w->run_policy.phase == DELAYING || w->run_policy.phase == ASKING)
-        wrapper_leave(w, EXIT_LOST);
+    if (r->run_policy.phase == RESTING)
+        runner_leave(r, r->run_policy.code);
+    else if (r->run_policy.phase == DELAYING || r->run_policy.phase == ASKING)
+        runner_leave(r, EXIT_LOST);
 }
 
 /* ---- on the way in --------------------------------------------------------------------------- */
@@ -179,37 +180,37 @@ static char *beside(const struct lock_plan *p, const char *added, const char *ke
     return asprintf(&out, "%s%s%s", p->path, added, key) < 0 ? NULL : out;
 }
 
-static void run_policy_give_up(struct wrapper *w, clave_err err)
+static void run_policy_give_up(struct runner *r, clave_err err)
 {
     if (err == CLAVE_ELOST) {
-        run_policy_lost(w, err);
+        run_policy_lost(r, err);
         return;
     }
-    wrapper_leave(w, diag_err(w->o, w->plan->path, err, NULL));
+    runner_leave(r, diag_err(r->o, r->plan->path, err, NULL));
 }
 
 static void run_policy_on_asked(clave_async_once *once, clave_err err,
                                 const clave_once_record *former, void *arg)
 {
-    struct wrapper *w = arg;
+    struct runner *r = arg;
     (void)once;
-    if (w->phase != WAITING)
+    if (r->phase != WAITING)
         return;
     if (err == CLAVE_EDONE) {
-        lock_report_done(w->plan, former);
-        wrapper_leave(w, w->plan->run_policy.done_code);
+        lock_report_done(r->plan, former);
+        runner_leave(r, r->plan->run_policy.done_code);
     } else if (err != CLAVE_OK) {
-        run_policy_give_up(w, err);
+        run_policy_give_up(r, err);
     } else {
-        w->run_policy.phase = BEGUN;
-        holder_begin(w);
+        r->run_policy.phase = BEGUN;
+        child_begin(r);
     }
 }
 
-static void run_policy_ask(struct wrapper *w, const clave_grant *g)
+static void run_policy_ask(struct runner *r, const clave_grant *g)
 {
-    const struct lock_plan *plan = w->plan;
-    struct self self;
+    const struct lock_plan *plan = r->plan;
+    struct process_identity self;
     clave_err err = CLAVE_ENOMEM;
     char *path = beside(plan, "-once/", plan->run_policy.once);
     process_identity_describe(&self, plan);
@@ -220,54 +221,54 @@ static void run_policy_ask(struct wrapper *w, const clave_grant *g)
                                   .acls = plan->acl.n > 0 ? plan->acl.list : NULL,
                                   .nacls = plan->acl.n,
                                   .identity = &self.identity};
-    w->run_policy.phase = ASKING;
+    r->run_policy.phase = ASKING;
     if (path)
-        err = clave_async_once_begin(&w->run_policy.once, w->client, g, &o, run_policy_on_asked, w);
+        err = clave_async_once_begin(&r->run_policy.once, r->client, g, &o, run_policy_on_asked, r);
     free(path);
     if (err != CLAVE_OK)
-        run_policy_give_up(w, err);
+        run_policy_give_up(r, err);
 }
 
 /* The lock delay is over, if there was one. */
-static void run_policy_proceed(struct wrapper *w)
+static void run_policy_proceed(struct runner *r)
 {
     clave_grant g;
-    if (!acquisition_grant(&w->acquisition, &g)) {
-        run_policy_lost(w, CLAVE_ELOST);
-    } else if (w->plan->run_policy.once) {
-        run_policy_ask(w, &g);
+    if (!acquisition_grant(&r->acquisition, &g)) {
+        run_policy_lost(r, CLAVE_ELOST);
+    } else if (r->plan->run_policy.once) {
+        run_policy_ask(r, &g);
     } else {
-        w->run_policy.phase = BEGUN;
-        holder_begin(w);
+        r->run_policy.phase = BEGUN;
+        child_begin(r);
     }
 }
 
 static void on_delayed(clave_async_delay *d, clave_err err, void *arg)
 {
-    struct wrapper *w = arg;
+    struct runner *r = arg;
     (void)d;
-    if (w->phase != WAITING)
+    if (r->phase != WAITING)
         return;
     if (err == CLAVE_OK)
-        run_policy_proceed(w);
+        run_policy_proceed(r);
     else
-        run_policy_give_up(w, err);
+        run_policy_give_up(r, err);
 }
 
 static void on_delay(clave_async_delay *d, const clave_identity *who, int64_t delay_ms, void *arg)
 {
-    struct wrapper *w = arg;
+    struct runner *r = arg;
     (void)d;
-    if (w->phase != WAITING)
+    if (r->phase != WAITING)
         return;
-    lock_report_delay(w->plan, who, delay_ms);
-    sd_status_delayed(w);
+    lock_report_delay(r->plan, who, delay_ms);
+    sd_status_delayed(r);
 }
 
-static void delay(struct wrapper *w, const clave_grant *g)
+static void delay(struct runner *r, const clave_grant *g)
 {
-    const struct lock_plan *plan = w->plan;
-    struct self self;
+    const struct lock_plan *plan = r->plan;
+    struct process_identity self;
     clave_err err = CLAVE_ENOMEM;
     char *path = beside(plan, "-held", "");
     process_identity_describe(&self, plan);
@@ -278,43 +279,43 @@ static void delay(struct wrapper *w, const clave_grant *g)
                                    .nacls = plan->acl.n,
                                    .identity = &self.identity,
                                    .event_cb = on_delay,
-                                   .event_arg = w};
+                                   .event_arg = r};
     if (path)
-        err = clave_async_delay_begin(&w->run_policy.delay, w->client, g, &o, on_delayed, w);
+        err = clave_async_delay_begin(&r->run_policy.delay, r->client, g, &o, on_delayed, r);
     free(path);
     if (err != CLAVE_OK)
-        run_policy_give_up(w, err);
+        run_policy_give_up(r, err);
 }
 
-void run_policy_begin(struct wrapper *w)
+void run_policy_begin(struct runner *r)
 {
     clave_grant g;
-    w->run_policy.phase = DELAYING;
-    if (!w->plan->run_policy.marks)
-        run_policy_proceed(w);
-    else if (acquisition_grant(&w->acquisition, &g))
-        delay(w, &g);
+    r->run_policy.phase = DELAYING;
+    if (!r->plan->run_policy.marks)
+        run_policy_proceed(r);
+    else if (acquisition_grant(&r->acquisition, &g))
+        delay(r, &g);
     else
-        run_policy_lost(w, CLAVE_ELOST);
+        run_policy_lost(r, CLAVE_ELOST);
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-void run_policy_open(struct wrapper *w)
+void run_policy_open(struct runner *r)
 {
-    uv_timer_init(&w->loop, &w->run_policy.rest);
-    w->run_policy.rest.data = w;
+    uv_timer_init(&r->loop, &r->run_policy.rest);
+    r->run_policy.rest.data = r;
 }
 
-void run_policy_close(struct wrapper *w)
+void run_policy_close(struct runner *r)
 {
-    uv_close((uv_handle_t *)&w->run_policy.rest, NULL);
+    uv_close((uv_handle_t *)&r->run_policy.rest, NULL);
 }
 
-void run_policy_free(struct wrapper *w)
+void run_policy_free(struct runner *r)
 {
-    clave_async_once_free(w->run_policy.once);
-    clave_async_delay_free(w->run_policy.delay);
-    w->run_policy.once = NULL;
-    w->run_policy.delay = NULL;
+    clave_async_once_free(r->run_policy.once);
+    clave_async_delay_free(r->run_policy.delay);
+    r->run_policy.once = NULL;
+    r->run_policy.delay = NULL;
 }

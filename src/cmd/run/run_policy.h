@@ -3,7 +3,7 @@
  * lock that is given back.
  *
  *   the lock is granted                                the command has ended
- *     └─▶ DELAYING ─▶ ASKING ─▶ (holder_begin) ─ ... ─▶ RECORDING ─▶ RESTING ─▶ (wrapper_leave)
+ *     └─▶ DELAYING ─▶ ASKING ─▶ (child_begin) ─ ... ─▶ RECORDING ─▶ RESTING ─▶ (runner_leave)
  *            each is passed over when it was not asked for
  */
 #ifndef CLAVE_CMD_RUN_RUN_POLICY_H
@@ -17,7 +17,7 @@
 #include "clave/async/once.h"
 
 struct lock_plan;
-struct wrapper;
+struct runner;
 
 struct run_policy_plan {
     const char *once;  /* the job's key; NULL: it is run whenever it is started */
@@ -42,18 +42,18 @@ bool run_policy_take_flag(struct lock_plan *p, int id);
 /* Do they make sense together? EXIT_OK, or the exit code, having told why. */
 int run_policy_check(const struct lock_plan *p);
 
-void run_policy_open(struct wrapper *w); /* its handle */
-/* The lock is granted: ends in holder_begin, or in wrapper_leave. */
-void run_policy_begin(struct wrapper *w);
-/* The command has ended, or was not started: ends in wrapper_leave. */
-void run_policy_end(struct wrapper *w, int code);
+void run_policy_open(struct runner *r); /* its handle */
+/* The lock is granted: ends in child_begin, or in runner_leave. */
+void run_policy_begin(struct runner *r);
+/* The command has ended, or was not started: ends in runner_leave. */
+void run_policy_end(struct runner *r, int code);
 /* The lock is lost before the command was started, or behind its end. */
-void run_policy_lost(struct wrapper *w, clave_err why);
+void run_policy_lost(struct runner *r, clave_err why);
 /* Somebody wants the lock, or a signal the end: there is no rest. */
-void run_policy_hurry(struct wrapper *w);
+void run_policy_hurry(struct runner *r);
 /* The lock is about to be given back. */
-void run_policy_release(struct wrapper *w);
-void run_policy_close(struct wrapper *w); /* its handle */
-void run_policy_free(struct wrapper *w);
+void run_policy_release(struct runner *r);
+void run_policy_close(struct runner *r); /* its handle */
+void run_policy_free(struct runner *r);
 
 #endif

@@ -25,14 +25,14 @@
 #include "cmd/run/sd_status.h"
 #include "supervise/hold_policy.h"
 
-enum wrapper_phase { CONNECTING, WAITING, HOLDING, SWEEPING, KEEPING, LEAVING };
+enum runner_phase { CONNECTING, WAITING, HOLDING, SWEEPING, KEEPING, LEAVING };
 
-enum { WRAPPER_SIGNALS = 9 };
+enum { RUNNER_SIGNALS = 9 };
 
-struct wrapper {
+struct runner {
     const struct lock_plan *plan;
     struct options *o;
-    enum wrapper_phase phase;
+    enum runner_phase phase;
     uv_loop_t loop;
     clave_async_client *client;
     clave_uv *uv;
@@ -42,19 +42,19 @@ struct wrapper {
     struct guardian guardian;
     struct terminal terminal;
     struct progress progress;
-    struct status service;
+    struct sd_status service;
     uv_poll_t reports;   /* of the guardian */
     uv_timer_t patience; /* until what may take only so long is given up */
     uv_timer_t watchdog; /* a moment behind the guardian's own */
-    uv_signal_t signals[WRAPPER_SIGNALS];
+    uv_signal_t signals[RUNNER_SIGNALS];
     size_t nsignals;
     size_t identities; /* --auth: not yet answered */
     int64_t began, acquired_at;
-    int64_t told_session; /* the id the guardian knows */
-    bool waited;          /* it was not free when we came */
-    bool asked;           /* to resign */
+    int64_t guardian_session_id; /* the id the guardian knows */
+    bool waited;                 /* it was not free when we came */
+    bool asked;                  /* to resign */
     bool released;        /* the server has ended the session: nothing is left for the guardian */
-    bool told_to_end;     /* by a signal */
+    bool ended_by_signal; /* by a signal */
     bool stopped;         /* the loop is about to end */
     int code;
 
@@ -68,26 +68,30 @@ struct wrapper {
     int status;
 };
 
-/* Leaves the queue or releases the lock, and then ends with this code. */
-void wrapper_leave(struct wrapper *w, int code);
+/* The verbs' entry: acquires the lock, runs the command, releases the lock. Returns the exit code.
+ * *ended_by_signal (may be NULL): a signal asked this process to end. */
+int runner_run(const struct lock_plan *plan, bool *ended_by_signal);
+
+/* Leaves the queue or releases the lock, then ends the loop with this exit code. */
+void runner_leave(struct runner *r, int code);
 
 /* ---- child.c ----------------------------------------------------------------------------- */
 
 /* Milliseconds, by the session timeout as the server granted it: from SIGTERM to SIGKILL, and
  * from SIGKILL to the hold deadline. */
-int64_t holder_grace(const struct wrapper *w);
-int64_t holder_lead(const struct wrapper *w);
+int64_t child_grace(const struct runner *r);
+int64_t child_lead(const struct runner *r);
 /* The lock is held: starts the command. */
-void holder_begin(struct wrapper *w);
+void child_begin(struct runner *r);
 /* At the end of every pass over the client: the deadline may have moved. */
-void holder_publish(struct wrapper *w);
-void holder_lost(struct wrapper *w, clave_err why);
+void child_publish(struct runner *r);
+void child_lost(struct runner *r, clave_err why);
 /* Somebody wants the leader to resign: the command is ended, in time. */
-void holder_asked(struct wrapper *w);
-void holder_on_signal(struct wrapper *w, int sig);
+void child_asked(struct runner *r);
+void child_on_signal(struct runner *r, int sig);
 /* SIGCONT: as far as the lock allows, the command goes on too. */
-void holder_on_continued(struct wrapper *w);
-void holder_on_reports(uv_poll_t *poll, int status, int events);
-void holder_on_watchdog(uv_timer_t *timer);
+void child_on_continued(struct runner *r);
+void child_on_reports(uv_poll_t *poll, int status, int events);
+void child_on_watchdog(uv_timer_t *timer);
 
 #endif

@@ -41,22 +41,22 @@ static int64_t watchdog_ms(void)
     return ms > 0 ? ms : 0;
 }
 
-void notify_open(struct notify *n)
+void sd_notify_open(struct sd_notify *n)
 {
     const char *name = getenv("NOTIFY_SOCKET");
-    *n = (struct notify){.fd = name ? sd_notify_dial(name) : -1};
+    *n = (struct sd_notify){.fd = name ? sd_notify_dial(name) : -1};
     if (n->fd >= 0)
         n->watchdog_ms = watchdog_ms();
 }
 
-void notify_close(struct notify *n)
+void sd_notify_close(struct sd_notify *n)
 {
     if (n->fd >= 0)
         close(n->fd);
     n->fd = -1;
 }
 
-void notify_tell(const struct notify *n, const char *fmt, ...)
+void sd_notify_send(const struct sd_notify *n, const char *fmt, ...)
 {
     char lines[LINES_CAP];
     va_list args;
@@ -70,26 +70,26 @@ void notify_tell(const struct notify *n, const char *fmt, ...)
     (void)ignored;
 }
 
-void notify_ready(struct notify *n)
+void sd_notify_ready(struct sd_notify *n)
 {
     if (!n->ready)
-        notify_tell(n, "READY=1");
+        sd_notify_send(n, "READY=1");
     n->ready = true;
 }
 
-void notify_stopping(struct notify *n)
+void sd_notify_stopping(struct sd_notify *n)
 {
     if (!n->stopping)
-        notify_tell(n, "STOPPING=1");
+        sd_notify_send(n, "STOPPING=1");
     n->stopping = true;
 }
 
-void notify_watchdog(const struct notify *n)
+void sd_notify_watchdog(const struct sd_notify *n)
 {
-    notify_tell(n, "WATCHDOG=1");
+    sd_notify_send(n, "WATCHDOG=1");
 }
 
-void notify_hand_on(bool own)
+void sd_notify_pass_on(bool own)
 {
     /* The command's number is another one than WATCHDOG_PID says; without it, it is anybody's. */
     unsetenv("WATCHDOG_PID");
@@ -97,7 +97,7 @@ void notify_hand_on(bool own)
         unsetenv(variables[i]);
 }
 
-bool notify_is_variable(const char *text)
+bool sd_notify_is_variable(const char *text)
 {
     size_t n = strcspn(text, "=");
     for (size_t i = 0; i < VARIABLES; i++)

@@ -7,116 +7,116 @@
 enum { FEEDS = 4 };
 
 /* true: these are ours to tell. */
-static bool sd_status_is_own(const struct wrapper *w)
+static bool sd_status_is_own(const struct runner *r)
 {
-    return w->plan->notify == NOTIFY_HELD || w->plan->notify == NOTIFY_WAITING;
+    return r->plan->notify == SD_NOTIFY_HELD || r->plan->notify == SD_NOTIFY_WAITING;
 }
 
-static bool is_confirmed(const struct wrapper *w)
+static bool is_confirmed(const struct runner *r)
 {
-    bool holds = w->phase == HOLDING || w->phase == KEEPING;
-    return holds ? clave_async_client_hold_deadline(w->client) > clave_now()
-                 : w->phase == LEAVING || clave_async_client_is_connected(w->client);
+    bool holds = r->phase == HOLDING || r->phase == KEEPING;
+    return holds ? clave_async_client_hold_deadline(r->client) > clave_now()
+                 : r->phase == LEAVING || clave_async_client_is_connected(r->client);
 }
 
 static void on_watchdog(uv_timer_t *timer)
 {
-    struct wrapper *w = timer->data;
-    if (is_confirmed(w))
-        notify_watchdog(&w->service.notify);
+    struct runner *r = timer->data;
+    if (is_confirmed(r))
+        sd_notify_watchdog(&r->service.notify);
 }
 
-void sd_status_open(struct wrapper *w)
+void sd_status_open(struct runner *r)
 {
-    struct status *s = &w->service;
-    uv_timer_init(&w->loop, &s->watchdog);
-    s->watchdog.data = w;
+    struct sd_status *s = &r->service;
+    uv_timer_init(&r->loop, &s->watchdog);
+    s->watchdog.data = r;
     s->notify.fd = -1;
-    if (w->plan->notify == NOTIFY_OFF)
+    if (r->plan->notify == SD_NOTIFY_OFF)
         return;
-    notify_open(&s->notify);
-    if (s->notify.watchdog_ms > 0 && sd_status_is_own(w)) {
+    sd_notify_open(&s->notify);
+    if (s->notify.watchdog_ms > 0 && sd_status_is_own(r)) {
         uint64_t ms = (uint64_t)(s->notify.watchdog_ms / FEEDS);
         uv_timer_start(&s->watchdog, on_watchdog, ms, ms > 0 ? ms : 1);
     }
 }
 
-void sd_status_waiting(struct wrapper *w, size_t ahead, bool known)
+void sd_status_waiting(struct runner *r, size_t ahead, bool known)
 {
-    struct notify *n = &w->service.notify;
+    struct sd_notify *n = &r->service.notify;
     if (!known) { /* nor is it, by now, whether it has a place */
-        notify_tell(n, "STATUS=%s: waiting", w->plan->path);
+        sd_notify_send(n, "STATUS=%s: waiting", r->plan->path);
         return;
     }
-    notify_tell(n, "STATUS=%s: waiting, %zu ahead", w->plan->path, ahead);
-    if (w->plan->notify == NOTIFY_WAITING)
-        notify_ready(n);
+    sd_notify_send(n, "STATUS=%s: waiting, %zu ahead", r->plan->path, ahead);
+    if (r->plan->notify == SD_NOTIFY_WAITING)
+        sd_notify_ready(n);
 }
 
-static void sd_status_tell_held(const struct wrapper *w, const char *detail)
+static void sd_status_send_held(const struct runner *r, const char *detail)
 {
     clave_grant g;
-    if (sd_status_is_own(w) && acquisition_grant(&w->acquisition, &g))
-        notify_tell(&w->service.notify, "STATUS=%s: %s, token %lld%s", w->plan->path,
-                    w->plan->elects ? "leading" : "held", (long long)g.token, detail);
+    if (sd_status_is_own(r) && acquisition_grant(&r->acquisition, &g))
+        sd_notify_send(&r->service.notify, "STATUS=%s: %s, token %lld%s", r->plan->path,
+                       r->plan->elects ? "leading" : "held", (long long)g.token, detail);
 }
 
-void sd_status_delayed(struct wrapper *w)
+void sd_status_delayed(struct runner *r)
 {
-    sd_status_tell_held(w, "; the holder before was lost: waiting for the lock delay");
-    if (w->plan->notify == NOTIFY_WAITING)
-        notify_ready(&w->service.notify);
+    sd_status_send_held(r, "; the holder before was lost: waiting for the lock delay");
+    if (r->plan->notify == SD_NOTIFY_WAITING)
+        sd_notify_ready(&r->service.notify);
 }
 
-void sd_status_started(struct wrapper *w)
+void sd_status_started(struct runner *r)
 {
-    sd_status_tell_held(w, "");
-    if (sd_status_is_own(w))
-        notify_ready(&w->service.notify);
+    sd_status_send_held(r, "");
+    if (sd_status_is_own(r))
+        sd_notify_ready(&r->service.notify);
 }
 
-void sd_status_connection(struct wrapper *w, bool up)
+void sd_status_connection(struct runner *r, bool up)
 {
-    sd_status_tell_held(w, up ? "" : "; the connection is lost");
+    sd_status_send_held(r, up ? "" : "; the connection is lost");
 }
 
 /* A candidate that stands again goes on. */
-static void tell_stopping(struct wrapper *w)
+static void sd_status_send_stopping(struct runner *r)
 {
-    if (sd_status_is_own(w) && (w->told_to_end || !w->plan->again))
-        notify_stopping(&w->service.notify);
+    if (sd_status_is_own(r) && (r->ended_by_signal || !r->plan->again))
+        sd_notify_stopping(&r->service.notify);
 }
 
-static void tell_lost(const struct wrapper *w, const char *detail)
+static void sd_status_send_lost(const struct runner *r, const char *detail)
 {
-    if (sd_status_is_own(w))
-        notify_tell(&w->service.notify, "STATUS=%s: lost%s", w->plan->path, detail);
+    if (sd_status_is_own(r))
+        sd_notify_send(&r->service.notify, "STATUS=%s: lost%s", r->plan->path, detail);
 }
 
-void sd_status_ending(struct wrapper *w)
+void sd_status_ending(struct runner *r)
 {
     static const char detail[] = "; the command is being ended";
-    if (w->hold_policy.lost)
-        tell_lost(w, detail);
+    if (r->hold_policy.lost)
+        sd_status_send_lost(r, detail);
     else
-        sd_status_tell_held(w, detail);
-    tell_stopping(w);
+        sd_status_send_held(r, detail);
+    sd_status_send_stopping(r);
 }
 
-void sd_status_resting(struct wrapper *w)
+void sd_status_resting(struct runner *r)
 {
-    sd_status_tell_held(w, "; the command has ended, the minimum hold has not");
+    sd_status_send_held(r, "; the command has ended, the minimum hold has not");
 }
 
-void sd_status_leaving(struct wrapper *w)
+void sd_status_leaving(struct runner *r)
 {
-    if (w->hold_policy.lost)
-        tell_lost(w, "");
-    tell_stopping(w);
+    if (r->hold_policy.lost)
+        sd_status_send_lost(r, "");
+    sd_status_send_stopping(r);
 }
 
-void sd_status_close(struct wrapper *w)
+void sd_status_close(struct runner *r)
 {
-    uv_close((uv_handle_t *)&w->service.watchdog, NULL);
-    notify_close(&w->service.notify);
+    uv_close((uv_handle_t *)&r->service.watchdog, NULL);
+    sd_notify_close(&r->service.notify);
 }

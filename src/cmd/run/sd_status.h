@@ -10,21 +10,21 @@
 
 #include "cmd/run/sd_notify.h"
 
-struct wrapper;
+struct runner;
 
-struct status {
-    struct notify notify;
+struct sd_status {
+    struct sd_notify notify;
     uv_timer_t watchdog;
 };
 
-void sd_status_open(struct wrapper *w);
-void sd_status_waiting(struct wrapper *w, size_t ahead, bool known);
-void sd_status_delayed(struct wrapper *w); /* held, and the holder before was lost */
-void sd_status_started(struct wrapper *w); /* the command runs */
-void sd_status_connection(struct wrapper *w, bool up);
-void sd_status_ending(struct wrapper *w);  /* the command is being ended */
-void sd_status_resting(struct wrapper *w); /* the command has ended, the minimum hold has not */
-void sd_status_leaving(struct wrapper *w);
-void sd_status_close(struct wrapper *w);
+void sd_status_open(struct runner *r);
+void sd_status_waiting(struct runner *r, size_t ahead, bool known);
+void sd_status_delayed(struct runner *r); /* held, and the holder before was lost */
+void sd_status_started(struct runner *r); /* the command runs */
+void sd_status_connection(struct runner *r, bool up);
+void sd_status_ending(struct runner *r);  /* the command is being ended */
+void sd_status_resting(struct runner *r); /* the command has ended, the minimum hold has not */
+void sd_status_leaving(struct runner *r);
+void sd_status_close(struct runner *r);
 
 #endif

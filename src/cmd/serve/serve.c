@@ -54,7 +54,7 @@ struct serve {
     const char *config; /* NULL: none */
     struct serve_log log;
     struct serve_settings settings; /* that it was started with */
-    struct notify manager;
+    struct sd_notify manager;
     struct server_run *run;
 };
 
@@ -218,16 +218,16 @@ static void serve_on_pulse(void *arg, bool stopping)
 {
     struct serve *v = arg;
     if (stopping)
-        notify_stopping(&v->manager);
+        sd_notify_stopping(&v->manager);
     else
-        notify_watchdog(&v->manager);
+        sd_notify_watchdog(&v->manager);
 }
 
 static void tell_ready(struct serve *v)
 {
-    notify_ready(&v->manager);
-    notify_tell(&v->manager, "STATUS=serving on %s, data %s", clave__server_run_address(v->run, 0),
-                v->settings.run.data_dir);
+    sd_notify_ready(&v->manager);
+    sd_notify_send(&v->manager, "STATUS=serving on %s, data %s",
+                   clave__server_run_address(v->run, 0), v->settings.run.data_dir);
 }
 
 static int serve_fail(const struct serve *v, clave_err err, const char *fault)
@@ -251,7 +251,7 @@ static int serve(struct serve *v)
 {
     struct server_run_options *run = &v->settings.run;
     char fault[1024] = "";
-    notify_open(&v->manager);
+    sd_notify_open(&v->manager);
     run->pulse = serve_on_pulse;
     run->pulse_arg = v;
     run->pulse_ms = v->manager.watchdog_ms / 4;
@@ -265,7 +265,7 @@ static int serve(struct serve *v)
     tell_ready(v);
     err = clave__server_run_loop(v->run, fault, sizeof fault);
     clave__server_run_free(v->run);
-    notify_close(&v->manager);
+    sd_notify_close(&v->manager);
     return err == CLAVE_OK ? EXIT_OK : serve_fail(v, err, fault);
 }
 

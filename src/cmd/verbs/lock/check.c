@@ -100,9 +100,9 @@ static int ask_page(struct options *o, struct acquisition *c)
         !check_parse_number(getenv("CLAVE_SESSION"), 16, &session_id))
         return diag_usage(o, "name PATH and TOKEN, or ask from a command under 'clave lock', which "
                              "sets CLAVE_PATH, CLAVE_TOKEN and CLAVE_SESSION");
-    if (file && deadline_page_look(file, c->token, session_id, &deadline)) {
+    if (file && deadline_page_read(file, c->token, session_id, &deadline)) {
         int64_t left = deadline - clave_now();
-        bool held = deadline != PAGE_LOST && left > 0 && left >= c->for_ms;
+        bool held = deadline != DEADLINE_PAGE_LOST && left > 0 && left >= c->for_ms;
         return check_answer(o, c, held, held ? left : 0);
     }
     /* Another user's command, or another container's: it cannot see the guardian. */

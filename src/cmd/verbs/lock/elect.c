@@ -9,9 +9,10 @@
 #include "clave/uv.h"
 #include "cmd/cli/diag.h"
 #include "cmd/run/lock_flags.h"
+#include "cmd/run/runner.h"
 
 enum {
-    ELECT_VALUE = PLAN_OWN,
+    ELECT_VALUE = LOCK_FLAG_OWN,
     ELECT_STANDBY,
     ELECT_ON_ELECTED,
     ELECT_ON_DEPOSED,
@@ -68,7 +69,7 @@ static bool elect_take_flag(struct lock_plan *p, int id, bool *forever)
         p->preempt = true;
         return true;
     default:
-        return plan_take_flag(p, id, "max-term");
+        return lock_flags_take(p, id, "max-term");
     }
 }
 
@@ -147,7 +148,7 @@ static int run_elect(struct options *o, int argc, char **argv)
                           .wait_ms = LOCK_FOR_EVER,
                           .grace_ms = LOCK_GRACE_DEFAULT,
                           .conflict_code = EXIT_TIMEOUT};
-    bool forever = false, told_to_end = false;
+    bool forever = false, ended_by_signal = false;
     int id, code = EXIT_USAGE;
     int64_t began = clave_now();
     while ((id = options_next(o, argc, argv)) > 0)
@@ -160,12 +161,12 @@ static int run_elect(struct options *o, int argc, char **argv)
     if (!check_flags(&p, forever))
         goto end;
     p.again = forever;
-    code = plan_take_args(&p);
+    code = lock_flags_take_args(&p);
     if (code == EXIT_OK)
-        code = wrapper_run(&p, &told_to_end);
+        code = runner_run(&p, &ended_by_signal);
     else
         forever = false;
-    if (forever && !told_to_end && worth_another(code))
+    if (forever && !ended_by_signal && worth_another(code))
         code = elect_stand_again(o, again_at(&p, began, code));
 end:
     acl_fini(&p.acl);
@@ -173,7 +174,7 @@ end:
 }
 
 static const struct flag flags[] = {
-    {PLAN_NAME, "id", "TEXT", "what others see of this candidate [host:pid]"},
+    {LOCK_FLAG_NAME, "id", "TEXT", "what others see of this candidate [host:pid]"},
     {ELECT_VALUE, "value", "TEXT", "publish this while leading: 'clave leader' shows it"},
     {ELECT_STANDBY, "standby", "SHELL-COMMAND", "run this when only the leader is ahead"},
     {ELECT_ON_ELECTED, "on-elected", "SHELL-COMMAND", "run this, not awaited, besides the command"},
@@ -184,13 +185,16 @@ static const struct flag flags[] = {
     {ELECT_PREEMPT, "preempt", NULL, "ask a leader of a lower priority to resign"},
     {'w', "wait", "DURATION", "give up after so long [wait for ever]"},
     {'E', "conflict-code", "N", "the exit code when it is not elected in time [75]"},
-    {PLAN_GRACE, "grace", "DURATION", "from SIGTERM to SIGKILL [an eighth of the session timeout]"},
-    {PLAN_ON_LOST, "on-lost", "WHAT", "to the command: term, kill or ignore [term]"},
-    {PLAN_MAX_HOLD, "max-term", "DURATION",
+    {LOCK_FLAG_GRACE, "grace", "DURATION",
+     "from SIGTERM to SIGKILL [an eighth of the session timeout]"},
+    {LOCK_FLAG_ON_LOST, "on-lost", "WHAT", "to the command: term, kill or ignore [term]"},
+    {LOCK_FLAG_MAX_HOLD, "max-term", "DURATION",
      "end the command after that: SIGTERM, a grace later SIGKILL"},
-    {PLAN_LOCK_DELAY, "lock-delay", "DURATION", "wait so long when the leader before was lost"},
-    {PLAN_ACL, "acl", "ACL", "of the candidate's node: see 'clave create' [open]"},
-    {PLAN_NOTIFY, "notify", "WHEN", "systemd: ready when held, waiting, command, or off [held]"},
+    {LOCK_FLAG_LOCK_DELAY, "lock-delay", "DURATION",
+     "wait so long when the leader before was lost"},
+    {LOCK_FLAG_ACL, "acl", "ACL", "of the candidate's node: see 'clave create' [open]"},
+    {LOCK_FLAG_NOTIFY, "notify", "WHEN",
+     "systemd: ready when held, waiting, command, or off [held]"},
     {'q', "quiet", NULL, "say nothing of waiting, and of not having been elected"},
     {0, NULL, NULL, NULL},
 };

@@ -6,8 +6,9 @@
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
 #include "cmd/run/lock_flags.h"
+#include "cmd/run/runner.h"
 
-enum { LIMIT_NODE = PLAN_OWN };
+enum { LIMIT_NODE = LOCK_FLAG_OWN };
 
 /* A flag of one kind only. False: told. */
 static bool lock_take_flag(struct lock_plan *p, int id)
@@ -34,7 +35,7 @@ static bool lock_take_flag(struct lock_plan *p, int id)
         p->limit_path = p->o->value;
         return true;
     default:
-        return plan_take_flag(p, id, "max-hold");
+        return lock_flags_take(p, id, "max-hold");
     }
 }
 
@@ -46,7 +47,7 @@ static int take_args(struct lock_plan *p, bool tries, bool waits)
         return diag_usage(p->o, "how many leases are there? Say -n N, the same number everywhere");
     if (p->limit_path && !connect_path_ok(p->o, p->limit_path))
         return EXIT_PATH;
-    return plan_take_args(p);
+    return lock_flags_take_args(p);
 }
 
 /* The leases stand below the path. */
@@ -60,7 +61,7 @@ static int run_lease(struct lock_plan *p)
     memcpy(holders, p->path, n);
     memcpy(holders + n, below, sizeof below);
     p->holders = holders;
-    int code = wrapper_run(p, NULL);
+    int code = runner_run(p, NULL);
     free(holders);
     return code;
 }
@@ -82,7 +83,7 @@ static int lock_run(struct options *o, int argc, char **argv, enum lock_kind kin
     if (taken)
         code = id == OPTIONS_STOP ? o->status : take_args(&p, tries, waits);
     if (taken && id != OPTIONS_STOP && code == EXIT_OK)
-        code = kind == KIND_LEASE ? run_lease(&p) : wrapper_run(&p, NULL);
+        code = kind == KIND_LEASE ? run_lease(&p) : runner_run(&p, NULL);
     acl_fini(&p.acl);
     return code;
 }
@@ -105,18 +106,19 @@ static int run_semaphore(struct options *o, int argc, char **argv)
 #define FLAGS_OF_ALL                                                                               \
     {'w', "wait", "DURATION", "give up after so long [wait for ever]"},                            \
         {'E', "conflict-code", "N", "the exit code when it is not acquired in time [75]"},         \
-        {PLAN_GRACE, "grace", "DURATION",                                                          \
+        {LOCK_FLAG_GRACE, "grace", "DURATION",                                                     \
          "from SIGTERM to SIGKILL [an eighth of the session timeout]"},                            \
-        {PLAN_ON_LOST, "on-lost", "WHAT", "to the command: term, kill or ignore [term]"},          \
-        {PLAN_MAX_HOLD, "max-hold", "DURATION",                                                    \
+        {LOCK_FLAG_ON_LOST, "on-lost", "WHAT", "to the command: term, kill or ignore [term]"},     \
+        {LOCK_FLAG_MAX_HOLD, "max-hold", "DURATION",                                               \
          "end the command after that: SIGTERM, a grace later SIGKILL"},                            \
-        {PLAN_REVOCABLE, "revocable", NULL, "end the command when somebody asks for the lock"},    \
-        {PLAN_MIN_HOLD, "min-hold", "DURATION", "keep the lock for so long at least"},             \
-        {PLAN_NAME, "name", "TEXT", "what 'clave locks' shows for this participant"},              \
-        {PLAN_ACL, "acl", "ACL", "of the lock's node: see 'clave create' [open]"},                 \
-        {PLAN_DETECT, "detect-deadlock", "[=ROOT]",                                                \
+        {LOCK_FLAG_REVOCABLE, "revocable", NULL,                                                   \
+         "end the command when somebody asks for the lock"},                                       \
+        {LOCK_FLAG_MIN_HOLD, "min-hold", "DURATION", "keep the lock for so long at least"},        \
+        {LOCK_FLAG_NAME, "name", "TEXT", "what 'clave locks' shows for this participant"},         \
+        {LOCK_FLAG_ACL, "acl", "ACL", "of the lock's node: see 'clave create' [open]"},            \
+        {LOCK_FLAG_DETECT, "detect-deadlock", "[=ROOT]",                                           \
          "give up to end a deadlock of locks below ROOT [PATH's parent]"},                         \
-        {PLAN_NOTIFY, "notify", "WHEN",                                                            \
+        {LOCK_FLAG_NOTIFY, "notify", "WHEN",                                                       \
          "systemd: ready when held, waiting, command, or off [held]"},                             \
         {'q', "quiet", NULL, "say nothing of waiting, and of not having acquired it"},             \
     {                                                                                              \
@@ -124,12 +126,16 @@ static int run_semaphore(struct options *o, int argc, char **argv)
     }
 
 #define FLAGS_OF_EXCLUSIVE                                                                         \
-    {PLAN_ONCE, "once", "KEY", "only if no run of this KEY has succeeded yet"},                    \
-        {PLAN_FOR, "for", "DURATION", "--once: how long it counts, from its begin [for ever]"},    \
-        {PLAN_AT_MOST_ONCE, "at-most-once", NULL, "--once: a run that failed or died counts too"}, \
-        {PLAN_DONE_CODE, "done-code", "N", "--once: the exit code when it is done already [0]"},   \
+    {LOCK_FLAG_ONCE, "once", "KEY", "only if no run of this KEY has succeeded yet"},               \
+        {LOCK_FLAG_FOR, "for", "DURATION",                                                         \
+         "--once: how long it counts, from its begin [for ever]"},                                 \
+        {LOCK_FLAG_AT_MOST_ONCE, "at-most-once", NULL,                                             \
+         "--once: a run that failed or died counts too"},                                          \
+        {LOCK_FLAG_DONE_CODE, "done-code", "N",                                                    \
+         "--once: the exit code when it is done already [0]"},                                     \
     {                                                                                              \
-        PLAN_LOCK_DELAY, "lock-delay", "DURATION", "wait so long when the holder before was lost"  \
+        LOCK_FLAG_LOCK_DELAY, "lock-delay", "DURATION",                                            \
+            "wait so long when the holder before was lost"                                         \
     }
 
 static const struct flag lock_flags[] = {
