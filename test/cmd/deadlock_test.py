@@ -161,7 +161,7 @@ class Inner(unittest.TestCase):
         r = self.nested(*levels)
         self.assertEqual((r.code, r.out), (79, ""), r)
         self.assertIn("that this one runs under", r.err)
-        self.assertIn("it would wait for ever", r.err)
+        self.assertIn("it would wait forever", r.err)
         return r
 
     def test_the_same_lock(self):

@@ -165,7 +165,7 @@ class Elect(unittest.TestCase):
         b.leads()
         r = a.end()
         self.assertEqual(r.code, 76, r)
-        self.assertIn("asks us to resign", r.err)
+        self.assertIn("asked to resign", r.err)
         b.end(signal.SIGTERM)
         self.assertEqual(self.clave("resign", self.path).code, 66)
 
@@ -200,7 +200,7 @@ class Elect(unittest.TestCase):
         a = Candidate(self, "a", "--on-lost", "ignore").leads()
         r = self.clave("resign", "--wait", "1s", self.path)
         self.assertEqual(r.code, 75, r)
-        self.assertIn("has not resigned in time", r.err)
+        self.assertIn("did not resign in time", r.err)
         self.assertTrue(alive(a.command))
         a.end(signal.SIGTERM)
 

@@ -126,7 +126,7 @@ class Kinds(unittest.TestCase):
         for words in ["-t"], ["-w", "3s"]:  # the second says so while it waits, too
             r = self.verb("semaphore", "--limit-node", "/no-number", *words, "/s", "--", "true")
             self.assertEqual(r.code, 75, r)
-            self.assertIn("/no-number has no number of leases", r.err)
+            self.assertIn("/no-number does not hold a number of leases", r.err)
             self.assertNotIn("held by", r.err)
         self.assertEqual(self.verb("semaphore", "-n", "2", "--limit-node", "n", "/s", "--",
                                    "true").code, 66)
@@ -166,7 +166,7 @@ class Kinds(unittest.TestCase):
             self.assertEqual((r.code, r.err), (0, ""), r)
             end = a.run.end()
             self.assertEqual(end.code, 76, end)
-            self.assertIn("somebody asks us to release it", end.err)
+            self.assertIn("another participant asks for it", end.err)
             self.assertEqual(queue(self.server, path), [])
 
     def test_a_path_of_any_length(self):
@@ -209,7 +209,7 @@ class Kinds(unittest.TestCase):
         b.started()
         end = a.run.end()
         self.assertEqual(end.code, 76, end)
-        self.assertIn("somebody deleted its node", end.err)
+        self.assertIn("its node was deleted by another client", end.err)
         b.stop()
 
     def test_break_takes_what_a_dead_process_left(self):

@@ -119,10 +119,10 @@ class Machine(unittest.TestCase):
     def test_what_else_it_might_be(self):
         r = self.run_with("local = no\n", "get", "/")
         self.assertEqual(r.code, 64, r)
-        self.assertIn("config:1: 'no': it is yes, warn or never", r.err)
+        self.assertIn("config:1: 'no': expected yes, warn or never", r.err)
         r = self.run_with("", "get", "/", CLAVE_LOCAL="no")
         self.assertEqual(r.code, 64, r)
-        self.assertIn("CLAVE_LOCAL: 'no': it is yes, warn or never", r.err)
+        self.assertIn("CLAVE_LOCAL: 'no': expected yes, warn or never", r.err)
 
     def test_programs_that_use_the_library_get_none_either(self):
         """They read no configuration; the server they start does."""
@@ -234,7 +234,7 @@ class Others(unittest.TestCase):
                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env)
             out, err = p.communicate(timeout=PATIENCE)
             self.assertEqual((p.returncode, out), (0, b"/x\n"), err)
-            self.assertIn(f"{name} names a directory of another user's".encode(), err)
+            self.assertIn(f"{name} names another user's directory".encode(), err)
             self.assertIn(f"{place}/.local/state/clave/clave.sock".encode(), err)
             self.assertEqual(self.left(), [], err)
 
@@ -267,7 +267,7 @@ class Others(unittest.TestCase):
         for words, env in ((["-c", with_own.connect], {}), ([], {"CLAVE_CONNECT": with_own.connect})):
             code, out, err = self.as_nobody(*words, "ls", "/", HOME=closed, **env)
             self.assertEqual((code, out), (0, "zookeeper\n"), err)
-            self.assertEqual(err, f"clave: configuration {path}: going on without it\n")
+            self.assertEqual(err, f"clave: configuration {path}: continuing without it\n")
         for words in ([], ["-c", "local:"]):  # it may say that there is none
             code, out, err = self.as_nobody(*words, "ls", "/", HOME=closed)
             self.assertEqual((code, out), (64, ""), err)

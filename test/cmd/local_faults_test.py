@@ -280,7 +280,7 @@ class FullDisk(Case):
             self.assertLess(n, 20)
         # Its outcome is not known, and where it is told why is.
         self.assertEqual(code, 69)
-        self.assertIn("it may have been done", err)
+        self.assertIn("it may have taken effect", err)
         self.assertIn(self.dir + "/serve.log", err)
         await_(lambda: "No space left on device (free some space" in self.log(), "the reason")
         os.unlink(self.ballast)

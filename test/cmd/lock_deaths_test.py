@@ -104,7 +104,7 @@ class Deaths(unittest.TestCase):
         os.kill(h.wrapper, signal.SIGCONT)
         r = h.run.end()
         self.assertEqual(r.code, 76, r)
-        self.assertIn("no server has confirmed the session in time", r.err)
+        self.assertIn("no server confirmed the session in time", r.err)
         w.run.end(signal.SIGTERM)
 
     def test_wrapper_stopped_then_killed(self):
@@ -273,7 +273,7 @@ class Deaths(unittest.TestCase):
                   connect=self.server.connect)
             r = h.run.end()
             self.assertEqual((r.code, r.out), (76, code), r)
-            self.assertIn("the lock is lost: somebody deleted its node", r.err)
+            self.assertIn("the lock is lost: its node was deleted by another client", r.err)
 
     def test_node_deleted_and_guardian_stopped(self):
         h = self.hold_brood("--grace", "100ms")
@@ -336,7 +336,7 @@ class Server(unittest.TestCase):
         token = nodes(server_, "/back")
         server_.stop(signal.SIGKILL)
         server_.start()
-        until(lambda: "connected again" in h.run.process.stderr.readline())
+        until(lambda: "reconnected" in h.run.process.stderr.readline())
         self.assertTrue(alive(h.command))
         self.assertEqual(nodes(server_, "/back"), token)
         self.assertEqual(h.run.end(signal.SIGTERM).code, 143)

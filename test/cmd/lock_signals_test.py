@@ -104,7 +104,7 @@ class Holding(unittest.TestCase):
         self.assertTrue(alive(h.command) and alive(apart))
         r = h.run.end(signal.SIGTERM)
         self.assertEqual(r.code, 137, r)
-        self.assertIn("told to end a second time", r.err)
+        self.assertIn("second signal: ending the command", r.err)
         self.assertFalse(alive(apart) or alive(h.command))
 
     def test_timeout_tells_once(self):

@@ -186,9 +186,9 @@ class Lock(unittest.TestCase):
         others = 'env -u CLAVE_OWNER "$0" lock -w 9s /own -- echo ran; echo $?'
         r = self.lock("--acl", "creator", *joe, "/own", "--", "sh", "-c", others, CLAVE)
         self.assertEqual(r.out, "77\n", r)
-        self.assertIn("/own: with this --acl only who may read the node can wait behind it", r.err)
+        self.assertIn("/own: with this --acl only a participant that may read the node can queue after it", r.err)
         self.assertIn("/own: not authorised", r.err)
-        self.assertIn("to read the node of who is before him", r.err)
+        self.assertIn("to read the node before its own", r.err)
         r = self.lock("-q", "--acl", "creator", *joe, "/own", "--", "true")
         self.assertEqual((r.code, r.err), (0, ""), r)
         r = self.lock("--acl", "world:anyone:r,auth::cdrwa", *joe, "/own", "--", "sh", "-c",
@@ -371,7 +371,7 @@ class Lock(unittest.TestCase):
     def test_session_timeout_outside_the_limits(self):
         r = self.lock("-v", "--session-timeout", "1h", "/limits", "--", "true")
         self.assertEqual(r.code, 0, r)
-        self.assertRegex(r.err, r"limits made the session timeout \d+ms \(asked for 3600000ms\)")
+        self.assertRegex(r.err, r"limited the session timeout to \d+ms \(requested 3600000ms\)")
 
     def test_json(self):
         r = self.lock("--json", "/json", "--", "sh", "-c", "echo out; exit 4")
@@ -408,8 +408,8 @@ class Lock(unittest.TestCase):
         line, event = (w.end() for w in waiters)
         self.assertEqual((line.code, event.code), (75, 75), line)
         # The newest fault: of an attempt to connect, or of the session that has run out.
-        why = f"cannot connect to {s.connect}|no server has confirmed"
-        self.assertRegex(line.err, rf"not acquired within \d+s, no server answers: ({why})")
+        why = f"cannot connect to {s.connect}|no server confirmed"
+        self.assertRegex(line.err, rf"not acquired within \d+s, no server is answering: ({why})")
         last = json.loads(event.err.splitlines()[-1])
         self.assertEqual(last["event"], "not-acquired")
         self.assertRegex(last["why"], why)
@@ -418,7 +418,7 @@ class Lock(unittest.TestCase):
         peer = Nonsense()
         r = clave("lock", "-w", "4s", "/a", "--", "true", connect=peer.connect)
         self.assertEqual((r.code, r.out), (75, ""), r)
-        self.assertIn(f"no server answers: {peer.connect} sent a reply to no request of ours", r.err)
+        self.assertIn(f"no server is answering: {peer.connect} sent a reply to no request of ours", r.err)
         peer.close()
 
     def test_control_characters_of_others_are_not_shown(self):
@@ -500,7 +500,7 @@ class Local(unittest.TestCase):
         env = {"CLAVE_LOCAL_DIR": scratch("local")}
         r = clave("lock", "/jobs/nightly", "--", "echo", "ran", env=env)
         self.assertEqual((r.code, r.out), (0, "ran\n"), r)
-        self.assertIn("other users and other machines are not kept out", r.err)
+        self.assertIn("other users and other machines are not excluded", r.err)
         r = clave("lock", "/jobs/nightly", "--", CLAVE, "check", env=env)
         self.assertEqual(r.code, 0, r)
 

@@ -159,7 +159,7 @@ class Notify(unittest.TestCase):
         fed = m.count("WATCHDOG=1")
         until(lambda: m.count("WATCHDOG=1") >= fed + 4)
         s.stop(signal.SIGKILL)
-        until(lambda: any(line.endswith("; the connection is lost") for line in m.listen()))
+        until(lambda: any(line.endswith("; connection lost") for line in m.listen()))
         self.assertEqual(run.end().code, 76)
 
     def test_no_server_no_food(self):
@@ -192,7 +192,7 @@ class Notify(unittest.TestCase):
         until(lambda: any("the minimum hold has not" in line for line in m.listen()))
         run.end(15)
         told = [line.partition("; ")[2] for line in m.listen() if "token" in line]
-        self.assertEqual(told, ["the holder before was lost: waiting for the lock delay", "",
+        self.assertEqual(told, ["the previous holder lost it: waiting for the lock delay", "",
                                 "the command has ended, the minimum hold has not"])
         self.assertEqual([line for line in m.said if "=1" in line], ["READY=1", "STOPPING=1"])
 
@@ -257,7 +257,7 @@ class Notify(unittest.TestCase):
     def test_usage(self):
         r = clave("lock", "--notify", "soon", "/x", "--", "true", connect=self.server.connect)
         self.assertEqual(r.code, 64)
-        self.assertIn("it is held, waiting, command or off", r.err)
+        self.assertIn("expected held, waiting, command or off", r.err)
 
 
 class Units(unittest.TestCase):

@@ -45,7 +45,7 @@ class Once(unittest.TestCase):
         told = [line for line in last if ": waiting, " not in line]
         self.assertEqual(len(told), 7)
         for text in told:
-            self.assertRegex(text, r"^clave: lock: /many: 'hourly' is done already, begun \d+m?s "
+            self.assertRegex(text, r"^clave: lock: /many: 'hourly' was done already, started \d+m?s "
                                    r"ago by \S+ pid \d+ \(sh -c ")
 
     def test_the_period(self):
@@ -58,7 +58,7 @@ class Once(unittest.TestCase):
         self.assertEqual(self.once("/all").out, "ran\n")
         r = self.once("/all")
         self.assertEqual((r.code, r.out), (0, ""))
-        self.assertRegex(r.err, r"'k' is done already, begun by \S+ pid \d+")
+        self.assertRegex(r.err, r"'k' was done already, started by \S+ pid \d+")
         self.assertEqual(self.once("/all", key="other").out, "ran\n")
         clave("rm", "/all-once/k", connect=self.server.connect)
         self.assertEqual(self.once("/all").out, "ran\n")
@@ -91,7 +91,7 @@ class Once(unittest.TestCase):
         self.assertEqual(self.once("/most", "--at-most-once", script="exit 3").code, 3)
         r = self.once("/most", "--at-most-once")
         self.assertEqual((r.code, r.out), (0, ""))
-        self.assertIn("'k' is tried already", r.err)
+        self.assertIn("'k' was tried already", r.err)
 
     def test_a_waiter_takes_over_from_a_runner_that_dies(self):
         """Killed with its guardian: nothing of it can say how it went."""
@@ -113,7 +113,7 @@ class Once(unittest.TestCase):
               connect=self.server.connect)
         r = run.run.end()
         self.assertEqual(r.code, 76)
-        self.assertIn("how 'k' went is not on record, so it may be run again", r.err)
+        self.assertIn("the result of 'k' was not recorded, so it may be run again", r.err)
         self.assertEqual(self.once("/lost").out, "ran\n")
 
     def test_a_record_removed_meanwhile(self):
@@ -305,8 +305,8 @@ class LockDelay(unittest.TestCase):
         r = self.lock("/lost")
         self.assertEqual(r.out, "ran\n", r)
         self.assertGreaterEqual(time.monotonic() - began, 0.5)
-        self.assertRegex(r.err, r"acquired; its holder before, \S+ pid \d+ \(late one\), was lost: "
-                                r"beginning in 500ms")
+        self.assertRegex(r.err, r"acquired; the previous holder, \S+ pid \d+ \(late one\), lost it: "
+                                r"starting the command in 500ms")
         self.assertNotIn("was lost", self.lock("/lost").err)
 
     def test_an_election_says_it_in_its_own_words(self):
@@ -318,10 +318,10 @@ class LockDelay(unittest.TestCase):
         r = clave("elect", "--lock-delay", "100ms", "/led", "--", "echo", "ran",
                   connect=self.server.connect)
         self.assertEqual(r.out, "ran\n", r)
-        self.assertRegex(r.err, "/led: elected; the leader before, .*, was lost: beginning in 100ms")
+        self.assertRegex(r.err, "/led: elected; the previous leader, .*, lost it: starting the command in 100ms")
         r = clave("elect", *MAX_TERM, "/term", "--", "sleep", "60", connect=self.server.connect)
         self.assertEqual(r.code, 76, r)
-        self.assertIn("/term: the maximum term is over: ending the command", r.err)
+        self.assertIn("/term: the maximum term has been reached: ending the command", r.err)
 
     def test_who_waits_behind_waits_too(self):
         self.lose("/behind")

@@ -60,7 +60,7 @@ class Reach(unittest.TestCase):
     def said_in_time(self, connect, reason, *flags, verbs=VERBS):
         for verb in verbs:
             t = Terminal(*flags, "--timeout", "20s", *verb, connect=connect)
-            took = t.expect(f"no server answers yet: {reason}")
+            took = t.expect(f"no server has answered yet: {reason}")
             t.expect("connecting, ")
             t.end(kill=True)
             # A process of a busy machine may not run for a while; ten seconds are not a while.
@@ -93,7 +93,7 @@ class Reach(unittest.TestCase):
 
     def test_no_such_name(self):
         t = Terminal("--timeout", "20s", "get", "/", connect="no-such-host.invalid:2181")
-        t.expect("no server answers yet: ")  # when the resolver says so; before, that it is tried
+        t.expect("no server has answered yet: ")  # when the resolver says so; before, that it is tried
         t.expect("cannot resolve the host name 'no-such-host.invalid'")
         t.end(kill=True)
 
@@ -110,7 +110,7 @@ class Reach(unittest.TestCase):
                 t = Terminal("--timeout", "3s", *verb, connect=f"{one},{other}", term=term)
                 lines, code = t.end()
                 self.assertEqual(code, 69, lines)
-                told = [line for line in lines if "no server answers yet" in line]
+                told = [line for line in lines if "no server has answered yet" in line]
                 self.assertIn(len(told), (1, 2), lines)  # of each server one, as far as seen
                 self.assertEqual(len(told), len(set(told)), lines)
                 self.assertEqual(len(lines), len(told) + 1, lines)
@@ -138,7 +138,7 @@ class Reach(unittest.TestCase):
             r = clave("--timeout", "1500ms", "-c", nobody, *verb)
             self.assertEqual((r.code, len(r.err.splitlines())), (69, 1), r)
             r = clave("-v", "--timeout", "1500ms", "-c", nobody, *verb)
-            self.assertEqual(r.err.count("no server answers yet: cannot connect"), 1, r)
+            self.assertEqual(r.err.count("no server has answered yet: cannot connect"), 1, r)
         r = clave("--json", "--timeout", "1500ms", "-c", nobody, *VERBS[1])
         event = json.loads(r.err.splitlines()[0])
         self.assertEqual(event["event"], "connecting", r)

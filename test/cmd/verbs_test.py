@@ -325,7 +325,7 @@ class Verbs(unittest.TestCase):
     def test_verbose_tells_of_the_session(self):
         r = self.run_ok("-v", "--session-timeout", "1h", "get", "/")
         self.assertRegex(r.err, r"session 0x[0-9a-f]+, timeout \d+ms")
-        self.assertRegex(r.err, r"limits made the session timeout \d+ms \(asked for 3600000ms\)")
+        self.assertRegex(r.err, r"limited the session timeout to \d+ms \(requested 3600000ms\)")
         r = self.run_ok("get", "-v", "--session-timeout=10ms", "/")
         self.assertRegex(r.err, r"asked for 10ms")
 

@@ -1,3 +1,5 @@
+/* acl.c - parses --acl (acl.h) for create and for the locks' flags. A list that parses is never
+ * empty except for "open". */
 #include "cmd/cli/acl.h"
 
 #include <stdlib.h>
@@ -20,7 +22,7 @@ static bool parse_perms(const char *p, int32_t *perms)
     return true;
 }
 
-/* The scheme ends at the first colon, the permissions begin at the last: ids have colons. */
+/* The scheme ends at the first colon, the permissions begin after the last: ids contain colons. */
 static bool cmd_acl_parse_entry(char *entry, clave_acl *out, const char **fault)
 {
     char *id = strchr(entry, ':'), *perms = strrchr(entry, ':');
@@ -35,8 +37,8 @@ static bool cmd_acl_parse_entry(char *entry, clave_acl *out, const char **fault)
     return parse_perms(perms, &out->perms);
 }
 
-/* The comma behind an entry; NULL: it is the last. A name in a certificate has commas of its own:
- * such an entry ends with its permissions. */
+/* The comma after an entry; NULL: it is the last one. A name in a certificate contains commas
+ * itself: such an entry ends after its permissions. */
 static char *entry_end(char *entry)
 {
     bool is_name = strncmp(entry, "x509:", 5) == 0;

@@ -1,3 +1,6 @@
+/* config.c - reads the environment and the configuration files (config.h); options.c calls it once,
+ * after the flags. A value that an earlier source has set is never overwritten, except that "local
+ * = never" wins wherever it is. */
 #include "cmd/cli/config.h"
 
 #include <errno.h>
@@ -31,7 +34,7 @@ bool config_auth_ok(const char *auth, const char **fault)
     if (!id || id == auth || id[1] == '\0')
         return false;
     if (id - auth >= CONFIG_SCHEME_CAP) {
-        *fault = "no scheme of an identity is that long";
+        *fault = "the scheme of this identity is too long";
         return false;
     }
     if (strncmp(auth, "digest:", 7) == 0 && !strchr(id + 1, ':')) {
@@ -41,7 +44,7 @@ bool config_auth_ok(const char *auth, const char **fault)
     return true;
 }
 
-#ifndef CLAVE_SYSTEM_CONFIG_FILE /* who packages it for another place says so */
+#ifndef CLAVE_SYSTEM_CONFIG_FILE /* packagers define it */
 #define CLAVE_SYSTEM_CONFIG_FILE "/etc/clave/config"
 #endif
 
@@ -59,7 +62,7 @@ static bool duration_in(const struct origin *at, const char *value, int64_t *ms)
     return true;
 }
 
-/* What each source has left open for the ones behind it. */
+/* What the earlier sources have left open for the later ones. */
 struct open {
     bool connect, session_timeout, timeout, auth, local;
     bool tls[OPTIONS_TLS_TEXTS];
@@ -77,7 +80,7 @@ static struct open still_open(const struct options *o)
     return open;
 }
 
-/* false: it is no key of these. */
+/* false: not one of these keys. */
 static bool config_set_tls(struct options *o, const struct open *open, const char *key,
                            const char *value)
 {
@@ -93,8 +96,8 @@ static bool config_set_tls(struct options *o, const struct open *open, const cha
     return false;
 }
 
-/* "never" counts wherever it is said: what somebody has left in a file or in the environment must
- * not bring back what another has ruled out. */
+/* "never" counts wherever it is set: a value left in a file or in the environment must not lift a
+ * ban set elsewhere. */
 static bool set_local(struct options *o, const struct open *open, const struct origin *at,
                       const char *value)
 {
@@ -105,7 +108,7 @@ static bool set_local(struct options *o, const struct open *open, const struct o
     while (wish <= OPTIONS_LOCAL_NEVER && strcmp(value, words[wish]) != 0)
         wish++;
     if (wish > OPTIONS_LOCAL_NEVER)
-        return bad(at, "'%s': it is yes, warn or never", value);
+        return bad(at, "'%s': expected yes, warn or never", value);
     if (o->local == OPTIONS_LOCAL_NEVER || (wish != OPTIONS_LOCAL_NEVER && !open->local))
         return true;
     o->local = wish;
@@ -147,7 +150,7 @@ static bool config_set(struct options *o, const struct open *open, const struct 
         return set_local(o, open, at, value);
     } else if (!config_set_tls(o, open, key, value)) {
         return bad(at,
-                   "unknown key '%s' (there are connect, session-timeout, timeout, auth, local, "
+                   "unknown key '%s' (known: connect, session-timeout, timeout, auth, local, "
                    "tls-ca, tls-cert, tls-key and tls-name)",
                    key);
     }
@@ -201,13 +204,13 @@ bool config_read(struct options *o, char *text, const char *path)
     return keyfile_each(text, path, &v);
 }
 
-/* That file might name one, or forbid it. */
+/* That file might name servers, or forbid "local:". */
 static bool names_servers(const struct options *o)
 {
     return o->connect && !local_is(o->connect);
 }
 
-/* `path` "": there is none. What `must` be there was named by the user. */
+/* `path` "": there is none. `must`: the user named the file, so it has to exist. */
 static bool apply_file(struct options *o, const char *path, bool must, char **text)
 {
     *text = *path ? keyfile_read(path) : NULL;
@@ -217,7 +220,7 @@ static bool apply_file(struct options *o, const char *path, bool must, char **te
         return true;
     bool not_ours = !must && (errno == EACCES || errno == EPERM); /* HOME is another user's */
     if (not_ours && names_servers(o)) {
-        diag(NULL, "configuration %s: %s: going on without it", path, strerror(errno));
+        diag(NULL, "configuration %s: %s: continuing without it", path, strerror(errno));
         return true;
     }
     diag(NULL, "configuration %s: %s%s", path, strerror(errno),
@@ -225,7 +228,7 @@ static bool apply_file(struct options *o, const char *path, bool must, char **te
     return false;
 }
 
-/* Where the user's file is, and the machine's; "": nowhere. true: it was named by a variable. */
+/* The paths of the user's file and of the machine's; "": none. true: a variable named it. */
 static bool user_path(char out[CONFIG_PATH_CAP])
 {
     const char *given = getenv("CLAVE_CONFIG"), *xdg = getenv("XDG_CONFIG_HOME"),
@@ -234,7 +237,7 @@ static bool user_path(char out[CONFIG_PATH_CAP])
     int n = 0;
     if (named)
         n = snprintf(out, CONFIG_PATH_CAP, "%s", given);
-    else if (xdg && *xdg == '/') /* the XDG specification: relative paths are to be ignored */
+    else if (xdg && *xdg == '/') /* the XDG specification: ignore relative paths */
         n = snprintf(out, CONFIG_PATH_CAP, "%s/clave/config", xdg);
     else if (home && *home)
         n = snprintf(out, CONFIG_PATH_CAP, "%s/.config/clave/config", home);
@@ -243,8 +246,8 @@ static bool user_path(char out[CONFIG_PATH_CAP])
     return named;
 }
 
-/* As GIT_CONFIG_SYSTEM: who sets the variable could as well name other servers. In a program that
- * runs with another user's rights than its caller's it is ignored. */
+/* Like GIT_CONFIG_SYSTEM: whoever sets the variable could name other servers just as well. It is
+ * ignored in a program that runs with another user's rights than its caller's. */
 static bool system_path(char out[CONFIG_PATH_CAP])
 {
     const char *given = secure_getenv("CLAVE_SYSTEM_CONFIG");

@@ -1,3 +1,5 @@
+/* connect.c - opens and closes the session of one verb (connect.h). Every wait ends with --timeout,
+ * and every failure has been reported when a call returns. */
 #include "cmd/cli/connect.h"
 
 #include <stdio.h>
@@ -33,7 +35,7 @@ void connect_client_options(struct options *o, clave_client_options *co)
 static int cmd_connect_add_identities(struct options *o, clave_client *s)
 {
     for (size_t i = 0; i < o->nauth; i++) {
-        const char *id = strchr(o->auth[i], ':'); /* there is one: config_auth_ok */
+        const char *id = strchr(o->auth[i], ':'); /* config_auth_ok made sure of the colon */
         char scheme[CONFIG_SCHEME_CAP];
         snprintf(scheme, sizeof scheme, "%.*s", (int)(id - o->auth[i]), o->auth[i]);
         clave_err err = clave_add_auth(s, scheme, id + 1, strlen(id + 1), options_left_ms(o));
@@ -54,8 +56,8 @@ void connect_note_session(const struct options *o, int64_t id, int32_t got_ms)
     local_note(o);
     diag_note(o, "session 0x%llx, timeout %dms", (unsigned long long)id, (int)got_ms);
     if (asked_ms != 0 && asked_ms != got_ms)
-        diag_note(o, "the server's limits made the session timeout %dms (asked for %dms)",
-                  (int)got_ms, (int)asked_ms);
+        diag_note(o, "the server limited the session timeout to %dms (requested %dms)", (int)got_ms,
+                  (int)asked_ms);
 }
 
 static void note_session(const struct options *o, clave_client *s)
@@ -65,7 +67,7 @@ static void note_session(const struct options *o, clave_client *s)
         connect_note_session(o, clave_client_id(s), got_ms);
 }
 
-/* false: it cannot be had, told. */
+/* false after a message: no TLS. */
 static bool make_tls(struct options *o, const char *connect)
 {
     char fault[512];
@@ -88,11 +90,11 @@ const char *connect_dial(struct options *o)
     const char *connect = o->connect ? o->connect : "local:";
     const char *fault = clave_async_client_host_fault(connect);
     if (fault)
-        diag(o, "cannot understand the servers '%s': %s", connect, fault);
+        diag(o, "invalid server list '%s': %s", connect, fault);
     return fault || !local_may_be_used(o, connect) || !make_tls(o, connect) ? NULL : connect;
 }
 
-/* As clave_client_wait, for as long as is left. */
+/* As clave_client_wait, for the time that is left. */
 static clave_err await_server(struct options *o, clave_client *s, const char *connect)
 {
     struct reach r;
@@ -106,7 +108,7 @@ static clave_err await_server(struct options *o, clave_client *s, const char *co
         left = options_left_ms(o);
         if (err != CLAVE_EUNREACHABLE || left == 0 || clave_client_state(s) == CLAVE_STATE_CLOSED)
             break;
-        reach_tell(&r, clave_client_errmsg(s, fault, sizeof fault));
+        reach_report(&r, clave_client_errmsg(s, fault, sizeof fault));
     }
     reach_clear(&r);
     return err;

@@ -1,3 +1,5 @@
+/* diag.c - maps errors to exit codes, texts and hints (diag.h); every verb reports through it. A
+ * message is one line, written as one piece. */
 #include "cmd/cli/diag.h"
 
 #include <errno.h>
@@ -66,9 +68,9 @@ const char *diag_text(const struct options *o, clave_err err)
         clave_err err;
         const char *text;
     } table[] = {
-        {CLAVE_EBUSY, "not elected in time: another leads"},
+        {CLAVE_EBUSY, "not elected in time: another candidate leads"},
         {CLAVE_ELOST, "the leadership was lost"},
-        {CLAVE_ENOTHELD, "this candidate does not lead"},
+        {CLAVE_ENOTHELD, "this candidate is not the leader"},
         {CLAVE_ESEQUENCE, "the sequence counter of the election's path is used up"},
     };
     for (size_t i = 0; o && o->verb && o->verb->elects && i < sizeof table / sizeof *table; i++)
@@ -77,21 +79,21 @@ const char *diag_text(const struct options *o, clave_err err)
     return clave_strerror(err);
 }
 
-/* What the user can do about it; "" where the text says it all. */
+/* What the user can do about it; "" where the text says everything. */
 static const char *diag_advice(clave_err err)
 {
     static const struct {
         clave_err err;
         const char *text;
     } table[] = {
-        {CLAVE_EBADVERSION, "somebody else has written it since: read it again"},
-        {CLAVE_ENOTEMPTY, "'clave rm -r' removes a whole tree"},
+        {CLAVE_EBADVERSION, "another client has written it since: read it again"},
+        {CLAVE_ENOTEMPTY, "'clave rm -r' removes the whole tree"},
         {CLAVE_ENODEEXISTS, "'clave set' changes its data"},
         {CLAVE_ENOAUTH, "name an identity with --auth digest:user:password"},
         {CLAVE_ENOCHILDREN, "choose another parent"},
-        {CLAVE_ECONNLOSS, "it may have been done: look before trying again"},
-        {CLAVE_ETIMEDOUT, "it may have been done; --timeout gives it longer"},
-        {CLAVE_ENOTSENT, "nothing was done: try again"},
+        {CLAVE_ECONNLOSS, "it may have taken effect: check before retrying"},
+        {CLAVE_ETIMEDOUT, "it may have taken effect; --timeout allows more time"},
+        {CLAVE_ENOTSENT, "nothing was changed: try again"},
         {CLAVE_ETOOBIG, "the limit is 1048575 bytes for a whole request"},
     };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
@@ -100,7 +102,7 @@ static const char *diag_advice(clave_err err)
     return "";
 }
 
-/* The client's log comes from another thread: a line is one piece. */
+/* The client's log comes from another thread: write each line as one piece. */
 static void begin_line(const struct options *o)
 {
     flockfile(stderr);
@@ -158,8 +160,8 @@ static bool diag_is_connected(clave_client *s)
            state == CLAVE_STATE_READ_ONLY;
 }
 
-/* The newest fault of the session is worth more than the general text where the trouble is
- * on the way to the server; while it is connected, silence has no fault, and that is of something
+/* The session's latest fault says more than the general text if the trouble is on the way to the
+ * server. While it is connected, a timeout has no such fault: the latest one is about something
  * else. */
 static bool is_about_the_way(clave_err err, clave_client *s)
 {
@@ -170,18 +172,19 @@ static bool is_about_the_way(clave_err err, clave_client *s)
            err == CLAVE_EPATH;
 }
 
-/* A node is missing: which flag makes it. The root is there always, but for a chroot's. */
+/* A node is missing: names the flag that creates it. The root always exists, except that of a
+ * chroot. */
 static const char *advice_missing(const struct options *o, const char *path)
 {
     const char *verb = o && o->verb ? o->verb->name : "";
     if (path && strcmp(path, "/") == 0)
-        return "the list of servers has a chroot that is not there";
+        return "the chroot in the server list does not exist";
     if (strcmp(verb, "create") == 0)
-        return "its parent is missing: --parents makes it";
-    return strcmp(verb, "set") == 0 ? "--create makes it" : "";
+        return "its parent does not exist: --parents creates it";
+    return strcmp(verb, "set") == 0 ? "--create creates it" : "";
 }
 
-/* Why the server of "local:" has gone is not known to its clients. */
+/* The clients of a "local:" server do not know why it is gone. */
 static void put_hint(const struct options *o, const char *path, clave_err err)
 {
     const char *hint = err == CLAVE_ENONODE ? advice_missing(o, path) : diag_advice(err);
@@ -215,8 +218,9 @@ int diag_err(const struct options *o, const char *path, clave_err err, clave_cli
 
 int diag_path(const struct options *o, const char *path, const char *fault)
 {
-    char shown[WHO_CAP];
-    diag(o, "%s: invalid path: %s", *path ? who_text(path, shown, sizeof shown) : "''", fault);
+    char shown[PARTICIPANT_TEXT_CAP];
+    diag(o, "%s: invalid path: %s",
+         *path ? participant_text_printable(path, shown, sizeof shown) : "''", fault);
     return EXIT_PATH;
 }
 
@@ -245,8 +249,8 @@ int diag_auth(const struct options *o, const char *scheme, clave_err err)
 {
     if (err == CLAVE_EAUTHFAILED)
         diag(o,
-             "the server does not take the identity of --auth %s: it does not know the scheme, "
-             "or refuses the identity",
+             "the server rejected the identity of --auth %s: it does not support the scheme, "
+             "or the credentials are wrong",
              scheme);
     else
         diag(o, "--auth %s: %s", scheme, clave_strerror(err));
@@ -262,7 +266,7 @@ int finish_stdout(const struct options *o)
         fault = errno;
     if (fault == 0)
         return EXIT_OK;
-    if (fault != EPIPE) /* who reads has seen enough: `clave ls / | head -1` */
+    if (fault != EPIPE) /* the reader has seen enough: `clave ls / | head -1` */
         diag(o, "standard output: %s", strerror(fault));
     return EXIT_IO;
 }

@@ -1,5 +1,5 @@
-/* diag.h - exit codes, and what is said on standard error. Every line begins with
- * "clave: " and names the verb, the path, what was wrong and what to do. */
+/* diag.h - exit codes, and messages on standard error. Every line begins with "clave: " and names
+ * the verb, the path, what was wrong and what to do. */
 #ifndef CLAVE_CMD_CLI_DIAG_H
 #define CLAVE_CMD_CLI_DIAG_H
 
@@ -9,49 +9,49 @@
 enum exit_code {
     EXIT_OK = 0,
     EXIT_USAGE = 64,       /* the command line or the configuration */
-    EXIT_PATH = 66,        /* no node, exists already, another version, not empty, bad path */
+    EXIT_PATH = 66,        /* no node, exists already, wrong version, not empty, invalid path */
     EXIT_UNREACHABLE = 69, /* no server answered */
     EXIT_INTERNAL = 70,
-    EXIT_REFUSED = 73, /* not done: somebody might be harmed, or said no */
+    EXIT_REFUSED = 73, /* not done: it might harm another client, or the user said no */
     EXIT_IO = 74,      /* standard input or output, the data directory */
     EXIT_TIMEOUT = 75, /* no answer in time; lock: not acquired in time */
     EXIT_LOST = 76,    /* the lock was lost */
     EXIT_NOAUTH = 77,
     EXIT_DEADLOCK = 79,  /* owners of locks wait for each other */
-    EXIT_NOEXEC = 126,   /* the command cannot be run */
-    EXIT_NOTFOUND = 127, /* there is no such command */
+    EXIT_NOEXEC = 126,   /* the command cannot be executed */
+    EXIT_NOTFOUND = 127, /* the command was not found */
 };
 
-/* The exit code that stands for an error. */
+/* The exit code for an error. */
 int exit_code_of(clave_err err);
 
-/* clave_strerror, in the words of elections where the verb is about them. */
+/* clave_strerror, in the terms of elections if the verb is about them. */
 const char *diag_text(const struct options *o, clave_err err);
 
 /* "clave: VERB: ..." ; `o` may be NULL: "clave: ...". */
 void diag(const struct options *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* The same with a hint how to get help; sets o->status and returns EXIT_USAGE. */
+/* The same with a hint at the help; sets o->status and returns EXIT_USAGE. */
 int diag_usage(struct options *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* "clave: VERB PATH: no such node (create it with ...)"; `s` (may be NULL) gives the details
- * of the newest fault. Returns exit_code_of(err). */
+/* "clave: VERB PATH: no such node (create it with ...)". `s` (may be NULL) supplies the details of
+ * the latest fault. Returns exit_code_of(err). */
 int diag_err(const struct options *o, const char *path, clave_err err, clave_client *s);
 /* The path is not valid: `fault` says why. Returns EXIT_PATH. */
 int diag_path(const struct options *o, const char *path, const char *fault);
-/* What stands behind the servers at the beginning of a line: nothing behind "local:". */
+/* What follows the servers at the beginning of a line: nothing after "local:". */
 const char *tell_colon(const char *connect);
-/* No server of `connect` was reached in this time; `fault` is the newest of the client's.
- * Returns EXIT_UNREACHABLE. */
+/* No server of `connect` was reached in this time; `fault` is the client's latest one. Returns
+ * EXIT_UNREACHABLE. */
 int diag_unreachable(const struct options *o, const char *connect, int64_t within_ms,
                      const char *fault);
-/* Every server of `connect` refuses, or cannot be started, and will until somebody mends what
- * `fault` says. Returns EXIT_UNREACHABLE. */
+/* Every server of `connect` refuses, or cannot be started, and will until what `fault` says is
+ * fixed. Returns EXIT_UNREACHABLE. */
 int diag_refused(const struct options *o, const char *connect, const char *fault);
-/* The identity of this scheme was not taken. Returns exit_code_of(err). */
+/* The server rejected the identity of this scheme. Returns exit_code_of(err). */
 int diag_auth(const struct options *o, const char *scheme, clave_err err);
 /* Only with -v. */
 void diag_note(const struct options *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* Flushes standard output. EXIT_OK, or EXIT_IO having told why (not for a closed pipe). */
+/* Flushes standard output. EXIT_OK, or EXIT_IO after a message (none for a closed pipe). */
 int finish_stdout(const struct options *o);
 
 #endif

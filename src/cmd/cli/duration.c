@@ -1,3 +1,4 @@
+/* duration.c - durations such as "4s", to and from milliseconds; declared in options.h. */
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -31,7 +32,7 @@ bool duration_parse(const char *text, int64_t *ms, const char **fault)
         }
         n = n * 10 + (*p - '0');
     }
-    int64_t unit = *p == '\0' && n == 0 ? 1 : unit_ms(p); /* "0" needs none */
+    int64_t unit = *p == '\0' && n == 0 ? 1 : unit_ms(p); /* "0" needs no unit */
     if (p == text || unit == 0) {
         *fault = "a duration is a whole number and a unit: 500ms, 4s, 3m, 1h, 2d";
         return false;

@@ -1,3 +1,4 @@
+/* format.c - see format.h. */
 #include "cmd/cli/format.h"
 
 #include <inttypes.h>
@@ -65,7 +66,7 @@ static void show_known(struct json *j, const char *key, bool known, int64_t n)
 
 void format_place(struct json *j, const char *node, const clave_stat *st)
 {
-    bool known = who_is_known(st);
+    bool known = participant_text_is_known(st);
     show_known(j, "token", known, st->czxid);
     clave__json_string(j, "node", node);
     if (known)
@@ -77,5 +78,5 @@ void format_place(struct json *j, const char *node, const clave_stat *st)
 
 void format_age(struct json *j, const clave_stat *st)
 {
-    show_known(j, "age_ms", who_is_known(st), clave__clock_wall() - st->ctime);
+    show_known(j, "age_ms", participant_text_is_known(st), clave__clock_wall() - st->ctime);
 }

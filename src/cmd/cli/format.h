@@ -1,4 +1,4 @@
-/* format.h - what verbs print in common. */
+/* format.h - output that several verbs share. */
 #ifndef CLAVE_CMD_CLI_FORMAT_H
 #define CLAVE_CMD_CLI_FORMAT_H
 
@@ -11,15 +11,16 @@ void format_stat(FILE *out, const clave_stat *st);
 /* Milliseconds since the epoch as "2024-05-01T12:00:00.123Z". */
 enum { SHOW_TIME = 40 };
 const char *format_time(int64_t ms, char buf[SHOW_TIME]);
-/* Bytes on one line: what is not printable ASCII becomes \n, \t, \\ or \xNN. */
+/* Bytes on one line: those that are not printable ASCII become
+ * , \t, \\ or \xNN. */
 void format_bytes(FILE *out, const void *p, size_t n);
-/* "persistent" or "ephemeral"; a Stat does not tell containers from persistent nodes. */
+/* "persistent" or "ephemeral"; a Stat does not distinguish containers from persistent nodes. */
 const char *format_kind(const clave_stat *st);
 
-/* Where somebody stands in a queue: token, node, session, since_ms; but for the node null when it
+/* A participant's place in a queue: token, node, session, since_ms; all but the node are null if it
  * may not be read. */
 void format_place(struct json *j, const char *node, const clave_stat *st);
-/* age_ms, by this machine's clock; likewise. */
+/* age_ms, by this machine's clock; null likewise. */
 void format_age(struct json *j, const clave_stat *st);
 
 #endif

@@ -1,4 +1,4 @@
-/* globals.h - the flags every verb takes. */
+/* globals.h - the flags that every verb takes. */
 #ifndef CLAVE_CMD_CLI_GLOBALS_H
 #define CLAVE_CMD_CLI_GLOBALS_H
 
@@ -18,7 +18,7 @@ enum {
 
 extern const struct flag global_flags[];
 
-/* true when the verb has a flag of its own of that name. */
+/* true: the verb has a flag of its own by that name, which replaces the global one. */
 bool global_is_replaced(const struct verb *v, const struct flag *global);
 
 #endif

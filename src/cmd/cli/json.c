@@ -1,3 +1,4 @@
+/* json.c - json.h over base's JSON writer. Write errors are found by finish_stdout, not here. */
 #include "cmd/cli/json.h"
 
 #include <inttypes.h>
@@ -18,7 +19,7 @@ static bool is_utf8(const unsigned char *p, size_t n)
 
 static clave_err write_out(void *to, const void *p, size_t n)
 {
-    fwrite(p, 1, n, to); /* whether it arrived is asked at the end (finish_stdout) */
+    fwrite(p, 1, n, to); /* finish_stdout checks for write errors at the end */
     return CLAVE_OK;
 }
 
@@ -42,7 +43,7 @@ void json_hex(struct json *j, const char *key, int64_t n)
     clave__json_string(j, key, text);
 }
 
-/* A value, behind its key. */
+/* A value, after its key. */
 static void put_base64(struct json *j, const unsigned char *p, size_t n)
 {
     char four[BASE64_LEN(3) + 1];

@@ -1,5 +1,5 @@
-/* json.h - JSON on a stream, one value a line; and what only the command line says: bytes that may
- * be no text go out as base64. */
+/* json.h - JSON on a stream, one value a line, and what only the program needs: bytes that may not
+ * be text are written as base64. */
 #ifndef CLAVE_CMD_CLI_JSON_H
 #define CLAVE_CMD_CLI_JSON_H
 
@@ -10,7 +10,7 @@
 #include "clave/async/client.h"
 
 void json_begin(struct json *j, FILE *out); /* opens an object */
-void json_end(struct json *j);              /* closes it, ends the line and flushes */
+void json_end(struct json *j);              /* closes it, ends the line, flushes */
 
 void json_hex(struct json *j, const char *key, int64_t n); /* "0x1f": zxids, session ids */
 /* `key`: text, or `key`_base64; null when p is NULL. */

@@ -1,3 +1,4 @@
+/* keyfile.c - reads and splits the file format that config.c and serve_config.c share. */
 #include "cmd/cli/keyfile.h"
 
 #include <errno.h>
@@ -42,7 +43,7 @@ static bool keyfile_visit(char *line, const struct origin *at, const struct keyf
         return true;
     char *eq = strchr(line, '=');
     if (!eq)
-        return v->bad(v->arg, at, "a line is 'key = value', or a comment behind a '#'");
+        return v->bad(v->arg, at, "expected 'key = value', or a comment after a '#'");
     *eq = '\0';
     char *key = keyfile_trim(line), *value = keyfile_trim(eq + 1);
     if (*value == '\0') {

@@ -1,3 +1,5 @@
+/* local_server.c - the warnings of local_server.h; connect.c and lock_report.c call it. Only
+ * "local:" is ever mentioned: other servers print nothing. */
 #include "cmd/cli/local_server.h"
 
 #include <inttypes.h>
@@ -19,8 +21,7 @@ bool local_may_be_used(const struct options *o, const char *connect)
          "%s, and %s (%s): name one with --connect HOSTS, CLAVE_CONNECT, or 'connect = HOSTS' in "
          "~/.config/clave/config or /etc/clave/config",
          o->connect ? "local: is this user's own server" : "no server is named",
-         o->connect ? "is not to be used here" : "a local one is not to be used here",
-         o->local_from);
+         o->connect ? "must not be used here" : "a local one must not be used here", o->local_from);
     return false;
 }
 
@@ -52,7 +53,7 @@ void local_note(const struct options *o)
     if (o->verbose == 0 || !is_used(o) || !local_server_find(&p))
         return;
     if (p.passed_over)
-        diag_note(o, "%s names a directory of another user's, in which root leaves nothing",
+        diag_note(o, "%s names another user's directory, in which root creates nothing",
                   p.passed_over);
     diag_note(o, "local: the server of user %s on this machine, %s", user_name(user), p.socket);
 }
@@ -69,7 +70,7 @@ void local_tell_acquired(const struct lock_plan *plan, int64_t session_id)
     o->told_local = true;
     diag(o,
          "%s: %s at local:, user %s's own server at %s, session 0x%" PRIx64 ": other users and "
-         "other machines are not kept out (name a shared server with --connect, or say 'local = "
+         "other machines are not excluded (name a shared server with --connect, or set 'local = "
          "yes' in the configuration)",
          plan->path, plan->elects ? "elected" : "acquired", user_name(user), p.socket,
          (uint64_t)session_id);

@@ -1,5 +1,5 @@
-/* local_server.h - "local:", as its users hear of it: a server of one user on one machine, which
- * keeps nobody else out. */
+/* local_server.h - what users are told about "local:", a server of one user on one machine, which
+ * excludes no other user. */
 #ifndef CLAVE_CMD_CLI_LOCAL_SERVER_H
 #define CLAVE_CMD_CLI_LOCAL_SERVER_H
 
@@ -7,22 +7,22 @@
 
 #include "cmd/run/lock_flags.h"
 
-/* "local:", or with a chroot behind it. */
+/* true: "local:", with or without a chroot. */
 static inline bool local_is(const char *connect)
 {
     return strncmp(connect, "local:", 6) == 0;
 }
-/* true: `connect` is not "local:", or nobody has ruled that out. Else told, with how to name
- * another. */
+/* true: `connect` is not "local:", or "local:" is allowed. Otherwise reports it, with how to name
+ * another server. */
 bool local_may_be_used(const struct options *o, const char *connect);
-/* With -v: whose server it is, and where; nothing when it is another. */
+/* With -v: whose server it is, and where; nothing for another server. */
 void local_note(const struct options *o);
 
-/* A lock or a leadership was taken there: said once, where nobody looks (standard error is no
- * terminal) unless "local = yes", and with -v. With --json, see local_put. */
+/* A lock or a leadership was acquired there: warns once when standard error is no terminal, unless
+ * "local = yes"; and with -v. With --json, see local_put. */
 void local_tell_acquired(const struct lock_plan *p, int64_t session_id);
 struct json;
-/* The same as an object "local" of the event; nothing when it is another server. */
+/* The same as an object "local" of the event; nothing for another server. */
 void local_put(const struct lock_plan *p, struct json *j);
 
 #endif

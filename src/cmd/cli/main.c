@@ -1,4 +1,4 @@
-/* main.c - finds the verb and runs it. */
+/* main.c - finds the verb and runs it. Descriptors 0 to 2 are open before anything else is. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -9,10 +9,10 @@
 #include "cmd/cli/options.h"
 #include "runtime/client/local.h"
 
-/* A descriptor 0 to 2 that is not open would go to the next socket, and output into it. Output
- * to a missing stdout has to fail, so it is opened for reading, and so has input from a missing
- * stdin (`clave set PATH -` would write nothing); children shall find the descriptor missing as
- * it was. */
+/* If one of the descriptors 0 to 2 were closed, the next socket would get its number, and output
+ * would go into it. Writing to a missing stdout has to fail, so it is opened for reading; reading
+ * from a missing stdin has to fail too (`clave set PATH -` would write nothing). Children are to
+ * find the descriptor closed, as it was. */
 static bool hold_standard_descriptors(void)
 {
     for (int fd = 0; fd <= 2; fd++) {
@@ -31,7 +31,7 @@ static bool ignore_sigpipe(void)
     return old.sa_handler == SIG_IGN;
 }
 
-/* What stands before the verb. */
+/* The words before the verb. */
 static const struct verb program = {
     .name = "",
     .flags = (const struct flag[]){{FLAG_LONG, "version", NULL, ""}, {0, NULL, NULL, NULL}},
@@ -50,12 +50,12 @@ static int main_run(struct options *o, int argc, char **argv)
         return EXIT_OK;
     }
     if (o->argc == 0) {
-        fputs("clave: no verb (see 'clave help')\n", stderr);
+        fputs("clave: no verb given (see 'clave help')\n", stderr);
         return EXIT_USAGE;
     }
     const struct verb *v = verb_find(o->argv[0]);
     if (!v) {
-        fprintf(stderr, "clave: no verb '%s' (see 'clave help')\n", o->argv[0]);
+        fprintf(stderr, "clave: unknown verb '%s' (see 'clave help')\n", o->argv[0]);
         return EXIT_USAGE;
     }
     o->verb = v;
@@ -68,7 +68,7 @@ int main(int argc, char **argv)
     if (!hold_standard_descriptors())
         return EXIT_IO;
     options_init(&o);
-    clave__local_set_program("/proc/self/exe"); /* "local:" needs a server that is this one */
+    clave__local_set_program("/proc/self/exe"); /* "local:" starts this very program */
     o.sigpipe_ignored = ignore_sigpipe();
     int code = main_run(&o, argc, argv);
     int flushed = finish_stdout(&o);

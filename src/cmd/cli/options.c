@@ -1,3 +1,5 @@
+/* options.c - parses the flags of every verb with getopt (options.h). Each verb calls options_next
+ * until it returns OPTIONS_END or OPTIONS_STOP; configuration is read before OPTIONS_END. */
 #include "cmd/cli/options.h"
 
 #include <errno.h>
@@ -52,8 +54,8 @@ static void scan_init(struct scan *s, const struct verb *v)
     size_t n = 0;
     char *p = s->shorts;
     memset(s, 0, sizeof *s);
-    *p++ = '+'; /* stop at the first argument: what follows may be somebody else's */
-    *p++ = ':'; /* a missing value is told from an unknown flag */
+    *p++ = '+'; /* stop at the first argument: the rest may be for another program */
+    *p++ = ':'; /* distinguish a missing value from an unknown flag */
     for (const struct flag *f = v->flags; f && f->id != 0 && n < MAX_FLAGS; f++)
         scan_add(s, &n, &p, f);
     for (const struct flag *f = global_flags; f->id != 0 && n < MAX_FLAGS; f++)
@@ -61,7 +63,7 @@ static void scan_init(struct scan *s, const struct verb *v)
             scan_add(s, &n, &p, f);
 }
 
-/* What the user wrote of the flag getopt has just stumbled over. */
+/* The flag as the user wrote it, at which getopt has just stopped. */
 static const char *cmd_options_culprit(char **argv)
 {
     static char letter[3] = "-?";
@@ -88,9 +90,9 @@ static int cmd_options_refuse(struct options *o, const struct scan *s, int id, c
     if (id == ':')
         diag_usage(o, "%s needs a value", flag);
     else if (optopt != 0 && strncmp(flag, "--", 2) == 0)
-        diag_usage(o, "%s: this flag takes no value", flag);
+        diag_usage(o, "%s takes no value", flag);
     else if (is_beginning(s, flag))
-        diag_usage(o, "%s is the beginning of several flags", flag);
+        diag_usage(o, "%s is ambiguous: several flags begin with it", flag);
     else
         diag_usage(o, "no such flag: %s", flag);
     return OPTIONS_STOP;
@@ -174,19 +176,19 @@ static bool cmd_options_is_own(const struct verb *v, int id)
     return false;
 }
 
-/* ---- the walk over the words --------------------------------------------------------- */
+/* ---- the walk over the arguments --------------------------------------------------------- */
 
 static void scan_begin(struct options *o, char **argv)
 {
     o->scanning = true;
     o->argc = 0;
     o->argv = argv + 1;
-    optind = 0; /* glibc: begin anew, for another argv */
+    optind = 0; /* glibc: start over, for another argv */
     opterr = 0;
 }
 
-/* The arguments gather at the front of argv, behind its first word; getopt is always
- * further on, so nothing is overwritten that is still to be read. */
+/* The arguments gather at the front of argv, after its first word; getopt is always further on, so
+ * nothing is overwritten that has not been read yet. */
 static void cmd_options_keep(struct options *o, char *word)
 {
     o->argv[o->argc++] = word;
@@ -245,7 +247,7 @@ bool options_args(struct options *o, int min, int max)
         return false;
     }
     if (max >= 0 && o->argc > max) {
-        diag_usage(o, "one argument too many: '%s'", o->argv[max]);
+        diag_usage(o, "unexpected argument '%s'", o->argv[max]);
         return false;
     }
     return true;

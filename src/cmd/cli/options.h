@@ -9,9 +9,8 @@
  *             if (id == GET_STAT)
  *                 stat = true;             // o->value is its argument
  *         if (id == OPTIONS_STOP)
- *             return o->status;            // --help was shown, or a fault was told
- *         ... o->argc, o->argv: the arguments
- */
+ *             return o->status;            // --help was printed, or an error was reported
+ *         ... o->argc, o->argv: the arguments */
 #ifndef CLAVE_CMD_CLI_OPTIONS_H
 #define CLAVE_CMD_CLI_OPTIONS_H
 
@@ -23,8 +22,8 @@
 #include "cmd/cli/verb.h"
 
 enum { OPTIONS_END = 0, OPTIONS_STOP = -1, OPTIONS_MAX_AUTH = 16, OPTIONS_ORIGIN_CAP = 300 };
-/* What a client of "tls:" hosts needs; each from the flag, else CLAVE_TLS_CA and so on, else the
- * configuration file. */
+/* What a client of "tls:" hosts needs; each from the flag, else from CLAVE_TLS_CA and so on, else
+ * from the configuration file. */
 enum options_tls {
     OPTIONS_TLS_CA,
     OPTIONS_TLS_CERT,
@@ -32,72 +31,73 @@ enum options_tls {
     OPTIONS_TLS_NAME,
     OPTIONS_TLS_TEXTS,
 };
-/* May "local:" be used? */
+/* Is "local:" allowed? */
 enum options_local {
     OPTIONS_LOCAL_UNSAID, /* as WARN */
-    OPTIONS_LOCAL_WARN,   /* yes, and a lock that is taken there is told of */
+    OPTIONS_LOCAL_WARN,   /* yes, with a warning when a lock is acquired there */
     OPTIONS_LOCAL_YES,
     OPTIONS_LOCAL_NEVER,
 };
-enum { OPTIONS_MAX_MS = 24 * 24 * 3600 * 1000 }; /* 24 days, which 32 bits can hold */
+enum { OPTIONS_MAX_MS = 24 * 24 * 3600 * 1000 }; /* 24 days, which fit into 32 bits */
 
 struct options {
     const struct verb *verb;
 
     const char *connect;                /* NULL: none given anywhere, so the library's "local:" */
     int32_t session_timeout_ms;         /* 0: the library's default */
-    int64_t timeout_ms;                 /* for a connection, and then for each answer */
+    int64_t timeout_ms;                 /* for connecting, and then for each answer */
     const char *auth[OPTIONS_MAX_AUTH]; /* "digest:user:password" */
     size_t nauth;
     const char *tls_texts[OPTIONS_TLS_TEXTS]; /* NULL: not given */
     bool tls_any_name;
-    struct clave_tls *tls; /* made of these by link_connect; NULL: not needed */
+    struct clave_tls *tls; /* made from these by connect_dial; NULL: not needed */
     enum options_local local;
-    char local_from[OPTIONS_ORIGIN_CAP]; /* who said NEVER: "/etc/clave/config:2" */
+    char local_from[OPTIONS_ORIGIN_CAP]; /* where NEVER was set: "/etc/clave/config:2" */
     bool json;
     int verbose;
-    bool sigpipe_ignored; /* how SIGPIPE was when we came; it is ignored in this process, so
-                             a child has to be given SIG_DFL back unless this is set */
+    /* SIGPIPE was ignored when we were started. This process always ignores it, so a child has to
+     * be given SIG_DFL back unless this is set. */
+    bool sigpipe_ignored;
 
     /* set by options_next */
-    const char *value; /* of the flag just returned */
+    const char *value; /* the value of the flag just returned */
     int status;        /* the exit code, when it returned OPTIONS_STOP */
     int argc;          /* when it returned OPTIONS_END: the arguments, NULL at the end, ready
                           for execvp(o->argv[n], o->argv + n) */
     char **argv;
 
-    /* its own */
+    /* the verb's own flags */
     int64_t deadline_ms;
     bool scanning;
     bool timeout_given;
     bool told_local;
-    char *config, *system_config; /* the files' texts, which values point into */
+    char *config, *system_config; /* the texts of the files, which values point into */
 };
 
 void options_init(struct options *o);
 void options_fini(struct options *o);
 
-/* The id of the verb's next flag; OPTIONS_END when there are no more; OPTIONS_STOP when the
- * verb should return o->status at once. Global flags are dealt with inside. */
+/* The id of the verb's next flag; OPTIONS_END when there are no more; OPTIONS_STOP when the verb
+ * should return o->status at once. Handles global flags itself. */
 int options_next(struct options *o, int argc, char **argv);
-/* true: between min and max (-1: no limit) arguments were given. Else tells the user. */
+/* true: between min and max (-1: no limit) arguments were given. Otherwise reports it. */
 bool options_args(struct options *o, int min, int max);
 
-/* "500ms", "4s", "3m", "1h", "2d" to milliseconds. Else false, and *fault says why. */
+/* "500ms", "4s", "3m", "1h", "2d" to milliseconds. Otherwise false, and *fault says why. */
 bool duration_parse(const char *text, int64_t *ms, const char **fault);
 /* And back, in the largest unit that needs no fraction. Returns out. */
 enum { DURATION_CAP = 32 };
 const char *duration_format(int64_t ms, char out[DURATION_CAP]);
-/* The same for the value of a flag (without dashes); tells the user and sets o->status. */
+/* The same for the value of a flag (named without dashes); reports an error and sets o->status. */
 bool options_duration(struct options *o, const char *flag, int64_t min_ms, int64_t max_ms,
                       int64_t *ms);
 /* A decimal number as the value of a flag. */
 bool options_number(struct options *o, const char *flag, int64_t min, int64_t max, int64_t *out);
 
-/* Milliseconds left of the time to connect in, counted from the first call; never below 0. */
+/* Milliseconds left for connecting, counted from the first call; never below 0. */
 int64_t options_left_ms(struct options *o);
 
-/* Usage of one verb, or of the program, on standard output. */
+/* Prints the usage of one verb, or of the program, on standard output. */
 void usage_verb(const struct verb *v);
 void usage_all(void);
 

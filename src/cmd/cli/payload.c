@@ -1,3 +1,5 @@
+/* payload.c - the bytes and the guarded writes of `clave create` and `clave set` (payload.h). A
+ * guarded write and the check of the lock are always one transaction. */
 #include "cmd/cli/payload.h"
 
 #include <errno.h>
@@ -8,7 +10,7 @@
 #include "base/path.h"
 #include "cmd/cli/diag.h"
 
-enum { MAX_DATA = 1048575 }; /* what a server takes, jute.maxbuffer */
+enum { MAX_DATA = 1048575 }; /* a server's default limit, jute.maxbuffer */
 
 /* ---- bytes --------------------------------------------------------------------------- */
 
@@ -28,7 +30,7 @@ int data_read(struct options *o, const char *arg, struct data *out)
         return EXIT_IO;
     }
     if (out->n > MAX_DATA) {
-        diag(o, "standard input: more than %d bytes do not fit into a node", MAX_DATA);
+        diag(o, "standard input: a node holds at most %d bytes", MAX_DATA);
         return EXIT_USAGE;
     }
     return EXIT_OK;
@@ -46,17 +48,17 @@ const char *guard_node(struct options *o)
 {
     const char *node = getenv("CLAVE_NODE");
     if (!node || !*node) {
-        diag_usage(o, "--guard works for a command under 'clave lock', which sets CLAVE_NODE");
+        diag_usage(o, "--guard works only in a command run by 'clave lock', which sets CLAVE_NODE");
         return NULL;
     }
     if (clave__path_fault(node, strlen(node), false)) {
-        diag_usage(o, "--guard: CLAVE_NODE '%s' is no path of a lock node", node);
+        diag_usage(o, "--guard: CLAVE_NODE '%s' is not the path of a lock node", node);
         return NULL;
     }
     return node;
 }
 
-/* A failed multi names its culprit: what stands before it is OK. */
+/* A failed multi names the operation that failed: those before it are OK. */
 static clave_err payload_culprit(const clave_reply *r, clave_err err)
 {
     if (!r || r->nops == 0)
@@ -85,8 +87,8 @@ clave_err guard_multi(clave_client *s, const char *node, const clave_op *ops, si
     return err;
 }
 
-/* Ends of the ancestors of path that are missing, the topmost first; SIZE_MAX when there are
- * more than `max`. */
+/* Where the missing ancestors of path end, the topmost first; SIZE_MAX when there are more than
+ * `max`. */
 static clave_err missing_ancestors(clave_client *s, char *path, int64_t timeout_ms, size_t *ends,
                                    size_t max, size_t *count)
 {
@@ -109,7 +111,8 @@ static clave_err missing_ancestors(clave_client *s, char *path, int64_t timeout_
     return CLAVE_OK;
 }
 
-/* One try of guard_create_deep; ENODEEXISTS may be an ancestor somebody made meanwhile. */
+/* One attempt of guard_create_deep; ENODEEXISTS may be an ancestor that another client created
+ * meanwhile. */
 static clave_err create_deep(clave_client *s, const char *node, const clave_op *op, char *path,
                              int64_t timeout_ms, bool *is_alone)
 {

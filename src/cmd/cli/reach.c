@@ -1,3 +1,5 @@
+/* reach.c - the messages of reach.h; connect.c and run/progress.c call it. Each reason is printed
+ * once. */
 #include "cmd/cli/reach.h"
 
 #include <stdio.h>
@@ -61,14 +63,14 @@ static void reach_draw(struct reach *r)
     r->drawn = true;
 }
 
-void reach_tell(struct reach *r, const char *fault)
+void reach_report(struct reach *r, const char *fault)
 {
     char text[AGE_CAP];
     if (!r->says)
         return;
     if (reach_is_news(r, fault)) {
         reach_clear(r);
-        diag(r->o, "%s%s no server answers yet: %s; trying for %s more", r->connect,
+        diag(r->o, "%s%s no server has answered yet: %s; trying for %s more", r->connect,
              tell_colon(r->connect), fault, left(r, text));
     }
     if (r->live)

@@ -1,3 +1,5 @@
+/* terminal.c - tcsetpgrp for terminal.h; child.c calls it. The foreground is only ever given or
+ * taken while this process or the command has it. */
 #include "cmd/cli/terminal.h"
 
 #include <fcntl.h>
@@ -9,7 +11,7 @@ void terminal_open(struct terminal *t)
     *t = (struct terminal){.fd = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY)};
 }
 
-/* Who is in the background would be stopped by this. */
+/* A background process would be stopped by this. */
 static bool set_foreground(const struct terminal *t, pid_t group)
 {
     sigset_t set, before;

@@ -1,4 +1,5 @@
-/* usage.c - the flags all verbs share, and the texts of help, version and --help. */
+/* usage.c - the flags that all verbs share, and the texts of help, version and --help. main.c and
+ * options.c call it; a verb's flags are listed from its struct verb alone. */
 #include <stdio.h>
 #include <string.h>
 
@@ -9,15 +10,17 @@
 const struct flag global_flags[] = {
     {'c', "connect", "HOSTS", "the servers: h1:2181,h2/app, tls:h1:2281, unix:/path or local:"},
     {GLOBAL_SESSION_TIMEOUT, "session-timeout", "DURATION", "the session timeout to ask for [10s]"},
-    {GLOBAL_TIMEOUT, "timeout", "DURATION", "how long to wait to connect, and for an answer [10s]"},
+    {GLOBAL_TIMEOUT, "timeout", "DURATION",
+     "how long to wait for a connection, and for an answer [10s]"},
     {GLOBAL_AUTH, "auth", "SCHEME:ID", "an identity: digest:user:password (repeatable)"},
-    {GLOBAL_TLS_CA, "tls-ca", "FILE", "tls: whose certificates are trusted [the system's list]"},
-    {GLOBAL_TLS_CERT, "tls-cert", "FILE", "tls: the certificate to show, and those above it"},
+    {GLOBAL_TLS_CA, "tls-ca", "FILE", "tls: the trusted authorities [the system's list]"},
+    {GLOBAL_TLS_CERT, "tls-cert", "FILE", "tls: the certificate to present, with its chain"},
     {GLOBAL_TLS_KEY, "tls-key", "FILE", "tls: its key [in the same file]"},
-    {GLOBAL_TLS_NAME, "tls-name", "NAME", "tls: the name in the servers' certificates [HOSTS]"},
-    {GLOBAL_TLS_ANY_NAME, "tls-any-name", NULL, "tls: whatever name is in them"},
+    {GLOBAL_TLS_NAME, "tls-name", "NAME",
+     "tls: the name expected in the servers' certificates [HOSTS]"},
+    {GLOBAL_TLS_ANY_NAME, "tls-any-name", NULL, "tls: accept any name in them"},
     {GLOBAL_JSON, "json", NULL, "print JSON, one value a line"},
-    {'v', "verbose", NULL, "tell on stderr what happens; twice: everything"},
+    {'v', "verbose", NULL, "log to stderr what happens; twice: everything"},
     {'h', "help", NULL, "print this help"},
     {0, NULL, NULL, NULL},
 };
@@ -30,7 +33,7 @@ bool global_is_replaced(const struct verb *v, const struct flag *global)
     return false;
 }
 
-/* What a verb that talks to no server has no use for. */
+/* The flags that a verb without a server does not have. */
 static bool is_about_servers(const struct flag *f)
 {
     return f->id == 'c' || f->id == GLOBAL_SESSION_TIMEOUT || f->id == GLOBAL_TIMEOUT ||
@@ -62,7 +65,7 @@ void usage_verb(const struct verb *v)
         for (const struct flag *f = v->flags; f->id != 0; f++)
             print_flag(f);
     }
-    puts("\nFlags of every verb:");
+    puts("\nFlags for every verb:");
     for (const struct flag *f = global_flags; f->id != 0; f++)
         if (!global_is_replaced(v, f) && !(v->offline && is_about_servers(f)))
             print_flag(f);
@@ -72,26 +75,26 @@ void usage_all(void)
 {
     const struct verb *v;
     puts("usage: clave [FLAG]... VERB [ARGUMENT]...\n\n"
-         "Distributed locks on any server that speaks the ZooKeeper protocol, the one that\n"
-         "comes with it included.\n\nVerbs:");
+         "Distributed locks and leader elections on any server that speaks the ZooKeeper\n"
+         "protocol, including its own ('clave serve').\n\nVerbs:");
     for (unsigned i = 0; (v = verb_at(i)); i++)
         printf("  %-10s  %s\n", v->name, v->summary);
-    puts("\nFlags of every verb:");
+    puts("\nFlags for every verb:");
     for (const struct flag *f = global_flags; f->id != 0; f++)
         print_flag(f);
     puts("      --version                   print the version (as does the verb)\n\n"
-         "Flags left out are taken from the environment (CLAVE_CONNECT, CLAVE_SESSION_TIMEOUT,\n"
+         "Flags not given are taken from the environment (CLAVE_CONNECT, CLAVE_SESSION_TIMEOUT,\n"
          "CLAVE_TIMEOUT, CLAVE_AUTH, CLAVE_TLS_CA, _CERT, _KEY, _NAME), then from\n"
          "$XDG_CONFIG_HOME/clave/config (or the file CLAVE_CONFIG names), then from\n"
          "/etc/clave/config, in lines such as 'connect = zk1,zk2'.\n\n"
-         "With no server named it is local:, one that this user has to himself on this machine:\n"
-         "it excludes no other user and no other machine. 'local = never' in a configuration, or\n"
-         "CLAVE_LOCAL=never, rules it out; 'local = yes' says that it is meant.\n\n"
-         "Exit codes: 0 done; 64 usage; 66 no such node, exists, another version, bad path;\n"
-         "69 no server answered; 70 internal; 73 refused, since somebody might be harmed;\n"
-         "74 input or output; 75 not in time; 76 lock lost; 77 not authorised; 79 a deadlock;\n"
-         "126, 127 the command cannot be run or found.\n\n"
-         "'clave help VERB' and clave(1) tell more.");
+         "Without a server, clave uses local:, this user's private server on this machine. It\n"
+         "excludes no other user and no other machine. 'local = never' in the configuration, or\n"
+         "CLAVE_LOCAL=never, forbids it; 'local = yes' silences the warning.\n\n"
+         "Exit codes: 0 done; 64 usage; 66 no such node, exists, wrong version, invalid path;\n"
+         "69 no server answered; 70 internal; 73 refused, as it might harm another client;\n"
+         "74 input or output; 75 not in time; 76 lock lost; 77 not authorised; 79 deadlock;\n"
+         "126 command not executable; 127 command not found.\n\n"
+         "See 'clave help VERB' and clave(1) for more.");
 }
 
 static int run_help(struct options *o, int argc, char **argv)
@@ -106,7 +109,7 @@ static int run_help(struct options *o, int argc, char **argv)
     }
     const struct verb *v = verb_find(o->argv[0]);
     if (!v) {
-        diag(o, "no verb '%s' (see 'clave help')", o->argv[0]);
+        diag(o, "unknown verb '%s' (see 'clave help')", o->argv[0]);
         return EXIT_USAGE;
     }
     usage_verb(v);
@@ -116,7 +119,7 @@ static int run_help(struct options *o, int argc, char **argv)
 const struct verb verb_help = {
     .name = "help",
     .args = "[VERB]",
-    .summary = "Print how to use clave, or a verb",
+    .summary = "Print the usage of clave, or of a verb",
     .max_args = -1,
     .offline = true,
     .run = run_help,

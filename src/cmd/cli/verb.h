@@ -1,5 +1,14 @@
-/* verb.h - a verb of the program: what it is called, which flags it takes, how it runs.
- * One file a verb; each defines its `struct verb`, and verbs.c lists them. */
+/* verb.h - a verb of the program: its name, its flags, and how it runs. One file per verb (lock.c
+ * has three of one implementation); each defines its `struct verb`, and verbs.c lists them.
+ *
+ * Map of src/cmd/cli, what every verb stands on:
+ *   main, verbs      find the verb and run it; usage: help and --help
+ *   options, globals   parse flags; duration: "4s"; config, keyfile: environment and files
+ *   connect          opens the session; reach: "no server has answered yet"; local_server: "local:"
+ *   diag             exit codes and messages
+ *   format, json     what several verbs print
+ *   payload          the bytes of create and set, and --guard; acl: --acl
+ *   terminal         the foreground, lent to the command of `clave lock` */
 #ifndef CLAVE_CMD_CLI_VERB_H
 #define CLAVE_CMD_CLI_VERB_H
 
@@ -7,36 +16,38 @@
 
 struct options;
 
-/* A flag: the only source of what is parsed and of what --help says. */
+/* A flag: the only source of what is parsed and of what --help prints. */
 struct flag {
-    int id;           /* the letter of the short form; FLAG_LONG + n: it has only a long one */
+    int id;           /* the letter of the short form; FLAG_LONG + n: long form only */
     const char *name; /* the long form, without dashes */
-    const char *arg;  /* what its value is called ("DURATION"); NULL: it takes none; in brackets
-                         ("[=PATH]"): it need not have one */
+    /* the name of its value ("DURATION"); NULL: it takes none; in brackets ("[=PATH]"): the value
+     * is optional */
+    const char *arg;
     const char *help; /* one line */
 };
-enum { FLAG_LONG = 256 }; /* own ids of a verb: 256 to 511 */
+enum { FLAG_LONG = 256 }; /* ids of a verb's own flags: 256 to 511 */
 
 struct verb {
     const char *name;
-    const char *args;         /* "PATH [DATA|-]" */
-    const char *summary;      /* one line for the list of verbs */
-    const char *text;         /* paragraphs under the usage line; may be NULL */
-    const struct flag *flags; /* ends with id 0; NULL: none of its own. A flag with the
-                                 name of a global one takes its place; the letters
-                                 c, h and v are taken */
-    int max_args;             /* flags and arguments may be mixed up to this many arguments;
-                                 what follows them is left alone, for verbs that run a
-                                 command. -1: mixed up to a "--" */
-    bool elects;              /* it is about elections: errors of locks are told in their words */
-    bool offline;             /* talks to no server: the configuration is not read */
-    int (*run)(struct options *o, int argc, char **argv); /* argv[0] is the verb; returns the
-                                                             exit code */
+    const char *args;    /* "PATH [DATA|-]" */
+    const char *summary; /* one line for the list of verbs */
+    const char *text;    /* paragraphs below the usage line; may be NULL */
+    /* ends with id 0; NULL: none of its own. A flag with the name of a global one replaces it; the
+     * letters c, h and v are taken */
+    const struct flag *flags;
+    /* flags and arguments may be mixed up to this many arguments; what follows them is left alone,
+     * for verbs that run a command. -1: mixed up to a "--" */
+    int max_args;
+    /* it is about elections: errors of locks are reported in terms of elections */
+    bool elects;
+    bool offline; /* talks to no server: reads no configuration */
+    /* argv[0] is the verb; returns the exit code */
+    int (*run)(struct options *o, int argc, char **argv);
 };
 
 /* NULL: no such verb. */
 const struct verb *verb_find(const char *name);
-/* NULL behind the last. */
+/* NULL after the last one. */
 const struct verb *verb_at(unsigned i);
 
 extern const struct verb verb_bench;

@@ -1,3 +1,5 @@
+/* verbs.c - the list of all verbs, in the order of `clave help`. A new verb is added here and
+ * nowhere else. */
 #include <string.h>
 
 #include "cmd/cli/verb.h"

@@ -13,33 +13,37 @@
 enum { PATH_CAP = 1024, TASK_CAP = 64 };
 
 /* Of threads that share a session, which; of who says no more, the owner or the session. */
-static const char *member_format(const clave_deadlock_member *m, char out[WHO_CAP])
+static const char *member_format(const clave_deadlock_member *m, char out[PARTICIPANT_TEXT_CAP])
 {
     const clave_identity *id = &m->identity;
-    char task[TASK_CAP], owner[WHO_CAP];
+    char task[TASK_CAP], owner[PARTICIPANT_TEXT_CAP];
     if (id->host || id->pid != 0 || id->name || id->command || (id->text && *id->text))
-        who_format(id, out, WHO_CAP);
+        participant_text_format(id, out, PARTICIPANT_TEXT_CAP);
     else if (id->owner)
-        snprintf(out, WHO_CAP, "owner %s", who_text(id->owner, owner, WHO_CAP - sizeof "owner "));
+        snprintf(
+            out, PARTICIPANT_TEXT_CAP, "owner %s",
+            participant_text_printable(id->owner, owner, PARTICIPANT_TEXT_CAP - sizeof "owner "));
     else
-        snprintf(out, WHO_CAP, "session 0x%" PRIx64, (uint64_t)m->stat.ephemeral_owner);
+        snprintf(out, PARTICIPANT_TEXT_CAP, "session 0x%" PRIx64,
+                 (uint64_t)m->stat.ephemeral_owner);
     size_t n = strlen(out);
     if (id->task)
-        snprintf(out + n, WHO_CAP - n, " #%s", who_text(id->task, task, sizeof task));
+        snprintf(out + n, PARTICIPANT_TEXT_CAP - n, " #%s",
+                 participant_text_printable(id->task, task, sizeof task));
     return out;
 }
 
 static void deadlocks_show_text(const clave_deadlock *d)
 {
-    char who[WHO_CAP], next[WHO_CAP], path[PATH_CAP];
+    char who[PARTICIPANT_TEXT_CAP], next[PARTICIPANT_TEXT_CAP], path[PATH_CAP];
     printf("deadlock of %zu\n", d->n);
     for (size_t i = 0; i < d->n; i++) {
         const clave_deadlock_member *m = &d->members[i], *n = &d->members[(i + 1) % d->n];
         member_format(m, who);
         member_format(n, next);
         if (m->path)
-            printf("  %s waits for %s behind %s\n", who, who_text(m->path, path, sizeof path),
-                   next);
+            printf("  %s waits for %s behind %s\n", who,
+                   participant_text_printable(m->path, path, sizeof path), next);
         else
             printf("  %s is to outlast %s\n", who, next);
     }

@@ -12,7 +12,7 @@
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
 
-void leader_follow_free(struct sighting *it)
+void leader_follow_free(struct leader_state *it)
 {
     if (!it)
         return;
@@ -30,7 +30,7 @@ static bool leader_follow_copy_text(char **out, const char *text, size_t n)
     return *out || !text;
 }
 
-static bool copy_value(struct sighting *it, const clave_leader_news *news)
+static bool copy_value(struct leader_state *it, const clave_leader_news *news)
 {
     if (!news->value)
         return true;
@@ -41,10 +41,10 @@ static bool copy_value(struct sighting *it, const clave_leader_news *news)
     return it->value;
 }
 
-static struct sighting *sighting_new(const clave_leader_news *news)
+static struct leader_state *sighting_new(const clave_leader_news *news)
 {
     const clave_participant *p = news->leader;
-    struct sighting *it = calloc(1, sizeof *it);
+    struct leader_state *it = calloc(1, sizeof *it);
     if (!it)
         return NULL;
     it->err = news->err;
@@ -64,7 +64,7 @@ static struct sighting *sighting_new(const clave_leader_news *news)
 static void on_news(clave_async_leader_watch *w, const clave_leader_news *news, void *arg)
 {
     struct leader_follow *s = arg;
-    struct sighting *it = sighting_new(news);
+    struct leader_state *it = sighting_new(news);
     (void)w;
     pthread_mutex_lock(&s->mutex);
     if (it) {
@@ -128,12 +128,12 @@ int leader_follow_open(struct leader_follow *s, clave_client *session, const cha
     return s->answer == CLAVE_OK ? EXIT_OK : diag_err(o, path, s->answer, session);
 }
 
-static struct sighting *leader_follow_take(struct leader_follow *s, clave_err *why)
+static struct leader_state *leader_follow_take(struct leader_follow *s, clave_err *why)
 {
     eventfd_t count;
     pthread_mutex_lock(&s->mutex);
     eventfd_read(s->wakeup, &count);
-    struct sighting *it = s->first;
+    struct leader_state *it = s->first;
     if (it) {
         s->first = it->next;
         if (!s->first)
@@ -151,13 +151,13 @@ static int leader_follow_patience(int64_t until)
     return left < 0 ? 0 : left > 86400000 ? 86400000 : (int)left;
 }
 
-struct sighting *leader_follow_next(struct leader_follow *s, int signals, int64_t until, int *sig,
-                                    clave_err *why)
+struct leader_state *leader_follow_next(struct leader_follow *s, int signals, int64_t until,
+                                        int *sig, clave_err *why)
 {
     struct signalfd_siginfo info;
     *sig = 0;
     for (;;) {
-        struct sighting *it = leader_follow_take(s, why);
+        struct leader_state *it = leader_follow_take(s, why);
         if (it || *why != CLAVE_OK)
             return it;
         struct pollfd fds[] = {{.fd = signals, .events = POLLIN},
@@ -183,7 +183,7 @@ void leader_follow_close(struct leader_follow *s)
     if (s->watch)
         clave_client_run(s->session, leader_follow_end, s);
     connect_close(s->session); /* what was under way for us has ended with it */
-    for (struct sighting *it = s->first, *next; it; it = next) {
+    for (struct leader_state *it = s->first, *next; it; it = next) {
         next = it->next;
         leader_follow_free(it);
     }

@@ -9,8 +9,8 @@
 #include "clave/client.h"
 #include "cmd/cli/options.h"
 
-struct sighting {
-    struct sighting *next;
+struct leader_state {
+    struct leader_state *next;
     clave_err err;
     bool vacant;
     char *node; /* name */
@@ -27,7 +27,7 @@ struct leader_follow {
     clave_async_leader_watch *watch; /* the loop's thread only */
     const char *target;              /* likewise, of the transfer */
     pthread_mutex_t mutex;
-    struct sighting *first, **last; /* under the mutex, as all that follows */
+    struct leader_state *first, **last; /* under the mutex, as all that follows */
     bool lacks_memory;
     bool answered; /* the transfer was, with: */
     clave_err answer;
@@ -39,9 +39,9 @@ int leader_follow_open(struct leader_follow *s, clave_client *session, const cha
 /* The next sighting, to be freed. NULL: `until` (clave_now()) has come, CLAVE_OK in *why; a signal
  * has come on `signals` (-1: none), its number in *sig; the transfer was answered or memory is
  * short, *why. */
-struct sighting *leader_follow_next(struct leader_follow *s, int signals, int64_t until, int *sig,
-                                    clave_err *why);
-void leader_follow_free(struct sighting *it); /* NULL is ignored */
+struct leader_state *leader_follow_next(struct leader_follow *s, int signals, int64_t until,
+                                        int *sig, clave_err *why);
+void leader_follow_free(struct leader_state *it); /* NULL is ignored */
 /* Asks; sight_next() ends with the answer when that is an error. */
 void leader_follow_transfer(struct leader_follow *s, const char *node);
 /* And its session. */

@@ -38,7 +38,7 @@ static void put_safe(char *out, size_t cap, const char *text)
     out[n] = '\0';
 }
 
-const char *who_format(const clave_identity *id, char *out, size_t cap)
+const char *participant_text_format(const clave_identity *id, char *out, size_t cap)
 {
     char pid[32] = "";
     out[0] = '\0';
@@ -57,14 +57,14 @@ const char *who_format(const clave_identity *id, char *out, size_t cap)
     return out;
 }
 
-const char *who_text(const char *text, char *out, size_t cap)
+const char *participant_text_printable(const char *text, char *out, size_t cap)
 {
     out[0] = '\0';
     put_safe(out, cap, text);
     return out;
 }
 
-const char *who_column(const char *text, bool free_text, char *out, size_t cap)
+const char *participant_text_column(const char *text, bool free_text, char *out, size_t cap)
 {
     out[0] = '\0';
     put_safe(out, cap, text && *text ? text : "-");
@@ -90,35 +90,35 @@ const char *age_format(int64_t ms, char out[AGE_CAP])
     return out;
 }
 
-bool who_is_known(const clave_stat *st)
+bool participant_text_is_known(const clave_stat *st)
 {
     return st->czxid != 0;
 }
 
-const char *who_token(const clave_stat *st, char out[TOKEN_CAP])
+const char *participant_text_token(const clave_stat *st, char out[TOKEN_CAP])
 {
-    if (!who_is_known(st))
+    if (!participant_text_is_known(st))
         return "-";
     snprintf(out, TOKEN_CAP, "%" PRId64, st->czxid);
     return out;
 }
 
-const char *who_age(const clave_stat *st, char out[AGE_CAP])
+const char *participant_text_age(const clave_stat *st, char out[AGE_CAP])
 {
-    return who_is_known(st) ? age_format(clave__clock_wall() - st->ctime, out) : "-";
+    return participant_text_is_known(st) ? age_format(clave__clock_wall() - st->ctime, out) : "-";
 }
 
-const char *who_note(const char *node)
+const char *participant_text_note(const char *node)
 {
     return clave__kazoo_is_default(node)
                ? "kazoo default name: takes no part in this queue, extra_lock_patterns aside"
                : NULL;
 }
 
-const char *who_note_in_line(const char *node, char out[WHO_CAP])
+const char *participant_text_note_suffix(const char *node, char out[PARTICIPANT_TEXT_CAP])
 {
-    const char *diag_note = who_note(node);
-    snprintf(out, WHO_CAP, "%s%s%s", diag_note ? " (" : "", diag_note ? diag_note : "",
+    const char *diag_note = participant_text_note(node);
+    snprintf(out, PARTICIPANT_TEXT_CAP, "%s%s%s", diag_note ? " (" : "", diag_note ? diag_note : "",
              diag_note ? ")" : "");
     return out;
 }

@@ -10,7 +10,7 @@ struct queue_view_place {
     bool holds;
     /* "holder", "waiting", of elections too; read-write: "reader", "writer", "to-read", "to-write";
      * semaphore: "lease", "waiting". Of any kind "outside": a stock kazoo lock behind another,
-     * which its maker does not know of: who_note says so. */
+     * which its maker does not know of: participant_text_note says so. */
     const char *role;
     const char *below; /* where its node stands below the path: "", or "/leases", "/locks" */
 };

@@ -19,24 +19,24 @@ enum { AGAIN_MS = 100 };
 /* ---- which one ----------------------------------------------------------------------------- */
 
 /* To be freed; NULL: no memory. */
-static char *revoke_path_of(const struct revoke_wish *w, const struct queue_view_place *at)
+static char *revoke_path_of(const struct revoke_request *w, const struct queue_view_place *at)
 {
     const char *dir = strcmp(w->path, "/") == 0 ? "" : w->path;
     char *path;
     return asprintf(&path, "%s%s/%s", dir, at->below, at->p->node) < 0 ? NULL : path;
 }
 
-static bool revoke_is_meant(const struct revoke_wish *w, const struct queue_view_place *at)
+static bool revoke_is_meant(const struct revoke_request *w, const struct queue_view_place *at)
 {
     char token[TOKEN_CAP];
     char *path = revoke_path_of(w, at);
     bool meant = strcmp(w->node, at->p->node) == 0 || (path && strcmp(w->node, path) == 0) ||
-                 strcmp(w->node, who_token(&at->p->stat, token)) == 0;
+                 strcmp(w->node, participant_text_token(&at->p->stat, token)) == 0;
     free(path);
     return meant;
 }
 
-static const struct queue_view_place *revoke_find(const struct revoke_wish *w,
+static const struct queue_view_place *revoke_find(const struct revoke_request *w,
                                                   const struct queue_view *l)
 {
     for (size_t i = 0; i < l->n; i++)
@@ -54,7 +54,7 @@ static bool may_live(const clave_participant *p)
 {
     char here[256] = "";
     const clave_identity *id = &p->identity;
-    if (!who_is_known(&p->stat))
+    if (!participant_text_is_known(&p->stat))
         return true;
     if (p->stat.ephemeral_owner == 0)
         return false;
@@ -63,29 +63,29 @@ static bool may_live(const clave_participant *p)
     return !local || kill((pid_t)id->pid, 0) == 0 || errno != ESRCH;
 }
 
-static bool confirmed(const struct revoke_wish *w, const struct queue_view_place *at)
+static bool confirmed(const struct revoke_request *w, const struct queue_view_place *at)
 {
-    char who[WHO_CAP], answer[16];
+    char who[PARTICIPANT_TEXT_CAP], answer[16];
     if (w->yes || !isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
         return true;
     fprintf(stderr, "%s: %s, %s. Delete its node? [y/N] ", w->path, at->role,
-            who_format(&at->p->identity, who, sizeof who));
+            participant_text_format(&at->p->identity, who, sizeof who));
     fflush(stderr);
     bool said = fgets(answer, sizeof answer, stdin);
     return said && (answer[0] == 'y' || answer[0] == 'Y');
 }
 
-static int break_it(struct options *o, const struct revoke_wish *w, clave_client *s,
+static int break_it(struct options *o, const struct revoke_request *w, clave_client *s,
                     const struct queue_view_place *at, const char *path)
 {
-    char who[WHO_CAP];
+    char who[PARTICIPANT_TEXT_CAP];
     if (may_live(at->p) && !w->force) {
-        bool known = who_is_known(&at->p->stat);
+        bool known = participant_text_is_known(&at->p->stat);
         diag(o,
              "%s: it belongs to %s, which may be alive and at work: ask it ('clave locks revoke'), "
              "end it, or say --force",
              w->path,
-             known ? who_format(&at->p->identity, who, sizeof who)
+             known ? participant_text_format(&at->p->identity, who, sizeof who)
                    : "somebody whose node may not be read (--auth)");
         return EXIT_REFUSED;
     }
@@ -102,7 +102,7 @@ static int break_it(struct options *o, const struct revoke_wish *w, clave_client
 
 /* ---- asking -------------------------------------------------------------------------------- */
 
-static int await_end(struct options *o, const struct revoke_wish *w, clave_client *s,
+static int await_end(struct options *o, const struct revoke_request *w, clave_client *s,
                      const char *path)
 {
     int64_t until = clave_now() + w->wait_ms;
@@ -119,7 +119,7 @@ static int await_end(struct options *o, const struct revoke_wish *w, clave_clien
     return err == CLAVE_ENONODE ? EXIT_OK : diag_err(o, path, err, s);
 }
 
-static int ask_for_it(struct options *o, const struct revoke_wish *w, clave_client *s,
+static int ask_for_it(struct options *o, const struct revoke_request *w, clave_client *s,
                       const char *path)
 {
     clave_err err =
@@ -133,7 +133,7 @@ static int ask_for_it(struct options *o, const struct revoke_wish *w, clave_clie
 
 /* ---- either -------------------------------------------------------------------------------- */
 
-int revoke_node(struct options *o, const struct revoke_wish *w)
+int revoke_node(struct options *o, const struct revoke_request *w)
 {
     clave_client *s;
     struct queue_view l;

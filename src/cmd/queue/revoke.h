@@ -4,7 +4,7 @@
 
 #include "cmd/cli/options.h"
 
-struct revoke_wish {
+struct revoke_request {
     const char *path;
     const char *node; /* its name, its path, or its token */
     bool breaks;      /* deletes it; else it is asked for */
@@ -13,6 +13,6 @@ struct revoke_wish {
     int64_t wait_ms;  /* asked for: until it is gone; 0: not awaited */
 };
 /* The exit code, having told what there is to tell. */
-int revoke_node(struct options *o, const struct revoke_wish *wish);
+int revoke_node(struct options *o, const struct revoke_request *wish);
 
 #endif

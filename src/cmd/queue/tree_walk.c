@@ -57,7 +57,7 @@ static bool tree_walk_copy_names(struct tree_walk_node *node, const clave_result
 /* ---- one level ------------------------------------------------------------------------------ */
 
 struct level {
-    struct walk *walk;
+    struct tree_walk *walk;
     size_t first;
 };
 
@@ -131,7 +131,7 @@ static clave_err read_level(clave_client *s, struct level *l, size_t n, bool dat
 /* ---- the tree -----------------------------------------------------------------------------------
  */
 
-static struct tree_walk_node *tree_walk_add_node(struct walk *w)
+static struct tree_walk_node *tree_walk_add_node(struct tree_walk *w)
 {
     if (w->n == w->cap) {
         size_t cap = w->cap ? 2 * w->cap : 64;
@@ -155,7 +155,7 @@ char *tree_walk_child_path(const char *parent, const char *name)
     return path;
 }
 
-static clave_err add_children(struct walk *w, size_t parent)
+static clave_err add_children(struct tree_walk *w, size_t parent)
 {
     size_t first = w->n;
     for (size_t i = 0; i < w->nodes[parent].nchildren; i++) {
@@ -171,10 +171,10 @@ static clave_err add_children(struct walk *w, size_t parent)
     return CLAVE_OK;
 }
 
-clave_err tree_walk_read(clave_client *s, const char *path, const struct tree_walk_wish *wish,
-                         struct walk *out)
+clave_err tree_walk_read(clave_client *s, const char *path, const struct tree_walk_options *wish,
+                         struct tree_walk *out)
 {
-    *out = (struct walk){0};
+    *out = (struct tree_walk){0};
     struct tree_walk_node *root = tree_walk_add_node(out);
     if (!root || !(root->path = strdup(path)))
         return CLAVE_ENOMEM;
@@ -198,7 +198,7 @@ clave_err tree_walk_read(clave_client *s, const char *path, const struct tree_wa
     return out->nodes[0].err;
 }
 
-void tree_walk_fini(struct walk *w)
+void tree_walk_fini(struct tree_walk *w)
 {
     for (size_t i = 0; i < w->n; i++) {
         free_names(&w->nodes[i]);
@@ -206,10 +206,10 @@ void tree_walk_fini(struct walk *w)
         free(w->nodes[i].data);
     }
     free(w->nodes);
-    *w = (struct walk){0};
+    *w = (struct tree_walk){0};
 }
 
-size_t tree_walk_next(const struct walk *w, size_t i)
+size_t tree_walk_next(const struct tree_walk *w, size_t i)
 {
     if (w->nodes[i].nchildren > 0)
         return w->nodes[i].first_child;

@@ -16,12 +16,12 @@ struct tree_walk_node {
 };
 
 /* Parents stand before their children. */
-struct walk {
+struct tree_walk {
     struct tree_walk_node *nodes;
     size_t n, cap;
 };
 
-struct tree_walk_wish {
+struct tree_walk_options {
     unsigned max_depth; /* 0: the root alone */
     bool data;
     int64_t timeout_ms;
@@ -29,12 +29,12 @@ struct tree_walk_wish {
 
 /* Reads the tree below path. An error of a single node stands in it; that of the root, and
  * what ends the walk, is returned. walk_fini() is for either case. */
-clave_err tree_walk_read(clave_client *s, const char *path, const struct tree_walk_wish *wish,
-                         struct walk *out);
-void tree_walk_fini(struct walk *w);
+clave_err tree_walk_read(clave_client *s, const char *path, const struct tree_walk_options *wish,
+                         struct tree_walk *out);
+void tree_walk_fini(struct tree_walk *w);
 
 /* The node behind i in the order of a listing (each before its children); w->n: none. */
-size_t tree_walk_next(const struct walk *w, size_t i);
+size_t tree_walk_next(const struct tree_walk *w, size_t i);
 
 /* parent + "/" + name, for the caller to free; NULL: no memory. */
 char *tree_walk_child_path(const char *parent, const char *name);

@@ -1,3 +1,6 @@
+/* acquisition.c - starts a mutex, a side of a rwlock, a lease or a latch by the plan, and turns its
+ * events into those of struct acquisition_events. runner.c owns the acquisition. Exactly one
+ * verdict is reported; a loss only after a verdict of OK. */
 #include "cmd/run/acquisition.h"
 
 #include <string.h>
@@ -136,21 +139,21 @@ static void on_latch_event(clave_async_latch *l, const clave_latch_event *ev, vo
         c->events->next(c->arg);
         break;
     case CLAVE_LATCH_NOT_LEADER:
-        /* One command, one leadership: it does not stand again. */
+        /* One command, one leadership: it does not queue again. */
         (void)clave_async_latch_close(l, CLAVE_CLOSE_SILENT, NULL, NULL);
         c->events->lost(c->arg, ev->why);
         break;
     case CLAVE_LATCH_ASKED:
         c->events->asked(c->arg);
         break;
-    case CLAVE_LATCH_LEADER: /* the await says both of these */
+    case CLAVE_LATCH_LEADER: /* the await reports both of these */
     case CLAVE_LATCH_FAILED:
         break;
     }
 }
 
-/* The session policy: the guardian ends the command by the hold deadline, so a connection that
- * is away for a moment is no reason to. */
+/* The session policy: the guardian ends the command by the hold deadline, so a connection that is
+ * lost for a moment is no reason to. */
 static clave_err begin_election(struct acquisition *c, clave_async_client *client,
                                 const struct lock_plan *plan, const struct acquisition_terms *terms)
 {

@@ -1,5 +1,5 @@
-/* acquisition.h - what the command runs under: a held lock or lease, or a leadership. To the
- * wrapper they are one: waited for, granted, perhaps lost. */
+/* acquisition.h - what the command runs under: a held lock or lease, or a leadership. The runner
+ * treats them alike: each is waited for, granted, and perhaps lost. */
 #ifndef CLAVE_CMD_RUN_ACQUISITION_H
 #define CLAVE_CMD_RUN_ACQUISITION_H
 
@@ -8,15 +8,16 @@
 #include "clave/async/semaphore.h"
 #include "cmd/run/lock_flags.h"
 
-/* All on the loop's thread, from the client's callbacks. */
+/* All run on the loop's thread, from the client's callbacks. */
 struct acquisition_events {
-    /* Waiting: so many stand before us, the last of them (its path; "" when not known) right
-     * before. */
+    /* Waiting: `ahead` participants are before us in the queue. `predecessor` is the path of the
+     * node right before ours, "" when it is not known. */
     void (*moved)(void *arg, size_t ahead, const char *predecessor);
-    void (*next)(void *arg);                   /* only the holder stands before us */
-    void (*verdict)(void *arg, clave_err err); /* once: OK granted; EBUSY not in time; ... */
+    void (*next)(void *arg);                   /* only the holder is before us */
+    void (*verdict)(void *arg, clave_err err); /* once: OK: granted; EBUSY: not in time; ... */
     void (*lost)(void *arg, clave_err why);    /* once, after OK */
-    void (*asked)(void *arg);                  /* after OK: somebody wants us to let go */
+    /* after OK: another participant asks us to release */
+    void (*asked)(void *arg);
 };
 
 struct acquisition {
@@ -30,20 +31,22 @@ struct acquisition {
 };
 
 struct acquisition_terms {
-    int64_t deadline;     /* CLAVE_TRY, CLAVE_NEVER, or until when it is waited for */
+    int64_t deadline;     /* CLAVE_TRY, CLAVE_NEVER, or when to stop waiting */
     int64_t min_valid_ms; /* as in clave_mutex_options */
 };
 
-/* As the plan says. What fails is to be freed all the same. */
+/* Starts what the plan asks for. Free it after an error too. */
 clave_err acquisition_begin(struct acquisition *c, clave_async_client *client,
                             const struct lock_plan *plan, const struct acquisition_terms *terms);
-/* false: not held (any more). From memory. */
+/* Fills in the grant; false: not held, or no longer held. Answers from memory, without the server.
+ */
 bool acquisition_grant(const struct acquisition *c, clave_grant *out);
-/* true: nobody gets a lease, since the node that has their number has none (or is not read yet). */
+/* true: nobody can get a lease, because the node that holds the number of leases has none, or has
+ * not been read yet. */
 bool acquisition_lacks_limit(const struct acquisition *c);
-/* What a verdict of EDEADLOCK was about; may be NULL. */
+/* The cycle behind a verdict of EDEADLOCK; may be NULL. */
 const char *acquisition_deadlock(const struct acquisition *c);
-/* Leaders: shows the value to who follows the election. */
+/* For a leader: publishes the value to everyone who follows the election. */
 clave_err acquisition_publish(struct acquisition *c, const char *value);
 /* No event after this. */
 void acquisition_free(struct acquisition *c);

@@ -1,3 +1,6 @@
+/* cgroup.c - finds this process's control group in /proc and creates one below it. The guardian
+ * creates it; the runner kills and removes it if the guardian dies. proctree.c does not depend on
+ * it. */
 #include "cmd/run/cgroup.h"
 
 #include <dirent.h>
@@ -20,8 +23,8 @@ enum { LINE_CAP = 4096, DEPTH_MAX = 8 };
 /* ---- where we are ------------------------------------------------------------------------------
  */
 
-/* "36 35 98:0 /ROOT /MOUNT-POINT rw,noatime master:1 - TYPE SOURCE OPTIONS": the first of type
- * cgroup2. A name with a blank in it would be escaped, and is not looked for. */
+/* "36 35 98:0 /ROOT /MOUNT-POINT rw,noatime master:1 - TYPE SOURCE OPTIONS": the first one of type
+ * cgroup2. A name with a space would be escaped; such mounts are not supported. */
 static bool find_mount(char root[CGROUP_CAP], char point[CGROUP_CAP])
 {
     char line[LINE_CAP];
@@ -49,7 +52,7 @@ static bool cgroup_find_path(char path[CGROUP_CAP])
     return found;
 }
 
-/* What is mounted may begin below the top, as in a container. */
+/* The mounted hierarchy may begin below the root, as in a container. */
 static bool find_own(char own[CGROUP_CAP])
 {
     char root[CGROUP_CAP], point[CGROUP_CAP], path[CGROUP_CAP];
@@ -68,7 +71,8 @@ static bool says_yes(const char *dir, const char *name)
     return getxattr(dir, name, value, sizeof value - 1) == 1 && value[0] == '1';
 }
 
-/* systemd alone divides what it has not given away (systemd.resource-control(5), Delegate=). */
+/* Where systemd runs, it alone manages what it has not delegated (systemd.resource-control(5),
+ * Delegate=). */
 static bool is_ours_to_divide(const char *own)
 {
     bool systemd = access("/run/systemd/system", F_OK) == 0;
@@ -122,7 +126,7 @@ pid_t cgroup_fork(const struct cgroup *c)
     pid_t pid = fd >= 0 ? (pid_t)syscall(SYS_clone3, &args, sizeof args) : -1;
     if (fd >= 0 && pid != 0)
         close(fd);
-    /* The group may not take processes, or the kernel, a sandbox, not know the call. */
+    /* The group may refuse processes, and the kernel or a sandbox may not support clone3. */
     return pid >= 0 ? pid : fork();
 }
 

@@ -1,10 +1,10 @@
-/* cgroup.h - a control group (version 2) of the command's own, so that the kernel itself kills all
- * that is in it, at once and whoever starts whom (cgroup.kill, Linux 5.14). It is a help, not what
- * counts: a process may leave it, as a login does, and often none can be made. proctree.h finds
- * what is left.
+/* cgroup.h - a control group (version 2) for the command, so that the kernel itself can kill every
+ * process in it at once, however fast they fork (cgroup.kill, Linux 5.14). It helps but proves
+ * nothing: a process may leave the group, as a login does, and often no group can be created.
+ * proctree.h finds what is left.
  *
- * It is made below the group that this process is in, where that is ours to divide: the directory
- * can be written to, and where systemd runs, the unit says Delegate=. */
+ * The group is created below the one this process is in, if that one is delegated to us: its
+ * directory is writable and, where systemd runs, the unit has Delegate=. */
 #ifndef CLAVE_CMD_RUN_CGROUP_H
 #define CLAVE_CMD_RUN_CGROUP_H
 
@@ -13,21 +13,23 @@
 enum { CGROUP_CAP = 1024 };
 
 struct cgroup {
-    char own[CGROUP_CAP];       /* the directory of the group that this process is in */
-    char path[CGROUP_CAP + 64]; /* of the command's; "": there is none */
+    char own[CGROUP_CAP];       /* the group that this process is in, as a directory */
+    char path[CGROUP_CAP + 64]; /* the command's group; "": none */
 };
 
-/* Where it would be. To be copied to all who have to do with it, before it is made. */
+/* Chooses the path, without creating the group. Copy the struct to every process that needs it
+ * before the group is created. */
 void cgroup_plan(struct cgroup *c);
-/* Makes it. Where that cannot be, there is none. */
+/* Creates the group. If that fails, `path` becomes "". */
 void cgroup_make(struct cgroup *c);
-/* As fork, by a process with one thread only, for a child that does nothing but exec: it is born
- * into the group. (Moving it there later would take the kernel milliseconds.) */
+/* As fork, for a process with a single thread and a child that does nothing but exec. The child is
+ * born into the group: moving it there later would cost milliseconds in the kernel. */
 pid_t cgroup_fork(const struct cgroup *c);
-/* Kills all that is in it but a local server (proctree.h), which is put to where we are. Harmless
- * when it was never made. */
+/* Kills everything in the group except a local server (proctree.h), which is moved to our own
+ * group. Harmless if the group was never created. */
 void cgroup_kill(const struct cgroup *c);
-/* With those that `clave lock` under it has left; likewise. One that has processes stays. */
+/* Removes the group and any that a nested `clave lock` left below it. A group that still has
+ * processes stays. Harmless likewise. */
 void cgroup_remove(const struct cgroup *c);
 
 #endif

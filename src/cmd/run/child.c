@@ -1,4 +1,6 @@
-/* child.c - while the command runs. */
+/* child.c - the runner while the command runs: starts it through the guardian, publishes the hold
+ * deadline, and ends what is left if the guardian dies. runner.c and run_policy.c call it. The page
+ * never shows a deadline later than the grant's. */
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
@@ -28,7 +30,7 @@ int64_t child_lead(const struct runner *r)
     return clave__kill_policy_lead(clave_async_client_session_timeout(r->client));
 }
 
-/* One that is armed for earlier stays: it fires once for nothing. */
+/* A watchdog armed for earlier stays: it fires once for nothing. */
 static void arm_watchdog(struct runner *r)
 {
     int64_t at = clave__hold_policy_limit(&r->hold_policy);
@@ -54,7 +56,7 @@ void child_publish(struct runner *r)
 
 static void child_report_not_started(const struct runner *r)
 {
-    diag(r->o, "%s: the command was not started: the time to %s was over too soon", r->plan->path,
+    diag(r->o, "%s: the command was not started: too little time was left to %s", r->plan->path,
          r->plan->elects ? "lead" : "hold the lock");
 }
 
@@ -92,7 +94,7 @@ void child_begin(struct runner *r)
              plan->path, (long long)t->terms.grace_ms);
     hook_run(plan, plan->on_elected, "elected", g.token);
     if (plan->value && acquisition_publish(&r->acquisition, plan->value) != CLAVE_OK)
-        diag(r->o, "%s: the value cannot be published", plan->path);
+        diag(r->o, "%s: cannot publish the value", plan->path);
     guardian_run(&r->guardian, t);
 }
 
@@ -114,7 +116,7 @@ static void child_conclude(struct runner *r, enum kill_policy_cause cause, int s
     run_policy_end(r, code);
 }
 
-/* At once: others may hold it. */
+/* Acts at once: others may hold the lock. */
 void child_lost(struct runner *r, clave_err why)
 {
     if (r->phase != HOLDING)
@@ -149,8 +151,8 @@ static void child_reap(struct runner *r)
     }
 }
 
-/* We are a sub-reaper too: without the guardian its descendants are ours. The command itself
- * was killed by then, whether it is us who saw that or not. */
+/* We are a sub-reaper too: without the guardian its descendants become ours. The command itself has
+ * been killed by then, whether or not we saw that. */
 static void sweep(uv_timer_t *timer)
 {
     struct runner *r = timer->data;
@@ -169,7 +171,7 @@ static void begin_sweep(struct runner *r)
     r->phase = SWEEPING;
     uv_poll_stop(&r->reports);
     uv_timer_stop(&r->watchdog);
-    /* All of it now: the guardian is waited for, and may take its time to die. */
+    /* Kill everything now: dismissing the guardian waits for it, which may take time. */
     cgroup_kill(&r->guardian.cgroup);
     proctree_kill(0);
     guardian_dismiss(&r->guardian);
@@ -178,8 +180,8 @@ static void begin_sweep(struct runner *r)
 
 /* ---- the guardian's reports --------------------------------------------------------------- */
 
-/* The command is stopped. By the terminal because it needs it: it gets it, or, when we do not
- * have it either, we stop as it would have. By the user: so are we, and all of our job. */
+/* The command is stopped. By the terminal, because it needs it: it gets it or, if we do not have it
+ * either, we stop as it would have. By the user: then we stop too, with our whole job. */
 static void on_command_stopped(struct runner *r, int sig)
 {
     bool asks = sig == SIGTTIN || sig == SIGTTOU;
@@ -255,8 +257,8 @@ void child_on_reports(uv_poll_t *poll, int status, int events)
     take_reports(poll->data);
 }
 
-/* The guardian acts before this; so it is stopped, unless it is we who were: then its reports
- * are there already. */
+/* The guardian should have acted before this, so it is stopped; unless we were, and then its
+ * reports are there already. */
 void child_on_watchdog(uv_timer_t *timer)
 {
     struct runner *r = timer->data;
@@ -284,7 +286,7 @@ void child_on_signal(struct runner *r, int sig)
 void child_on_continued(struct runner *r)
 {
     if (deadline_page_get(r->guardian.page) <= clave_now() && r->plan->on_lost != ON_LOST_IGNORE)
-        return; /* the guardian has seen to that, or is about to */
+        return; /* the guardian has ended it, or is about to */
     if (r->wants_terminal && terminal_lend(&r->terminal, r->command))
         r->wants_terminal = false;
     guardian_forward(&r->guardian, SIGCONT);

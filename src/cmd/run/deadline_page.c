@@ -1,3 +1,5 @@
+/* deadline_page.c - the memory behind deadline_page.h: a sealed memfd. guardian.c creates it,
+ * child.c writes it, `clave check` reads it. Only this process and the guardian can write to it. */
 #include "cmd/run/deadline_page.h"
 
 #include <errno.h>
@@ -6,8 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The command may look, not write: whatever it does, the guardian's judgement is its own.
- * Kernels before 5.1 do not know the seal. */
+/* The command may read the page, not write it: whatever it does, the guardian's view is its own.
+ * Kernels before 5.1 do not know this seal. */
 static void seal(int fd)
 {
     fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE);
@@ -45,7 +47,7 @@ bool deadline_page_read(const char *file, int64_t token, int64_t session_id, int
     if (map == MAP_FAILED)
         return false;
     const struct deadline_page *p = map;
-    /* The name says a process's number, which may be another's by now. */
+    /* The name contains a process id, which may belong to another process by now. */
     bool same = atomic_load(&p->token) == token && atomic_load(&p->session_id) == session_id;
     *deadline = deadline_page_get(p);
     munmap(map, sizeof *p);

@@ -1,30 +1,30 @@
-/* guardian.c - the process that ends the command in time, whatever happens to the wrapper.
+/* guardian.c - the process that ends the command in time, whatever happens to the runner.
  *
- * The wrapper forks it before anything else. It starts the command as its own child, and
- * judges the hold deadline, which the wrapper writes into a shared page, by its own clock.
+ * The runner forks it before anything else. It starts the command as its own child and checks, by
+ * its own clock, the hold deadline that the runner writes into a shared page.
  *
- * When it warns the command and ends it, supervise/kill_policy.h says.
- * "Nothing left" is certain: the guardian is a child sub-reaper, so every orphan below it is
- * its child, and without a child there is no descendant. Once it has ended and the wrapper is dead,
- * it re-attaches to the wrapper's session and closes it, so that the next holder need not wait for
- * the session's end.
+ * supervise/kill_policy.h decides when the command is warned and when it is killed.
+ * "Nothing left" is certain: the guardian is a child sub-reaper, so every orphan below it becomes
+ * its child, and without a child there is no descendant. Once the guardian is done and the runner
+ * is dead, it re-attaches to the runner's session and closes it, so that the next holder need not
+ * wait for the session to expire.
  *
- * Who dies or stops, and what follows:
+ * Which process dies or stops, and what follows ("wrapper" is the runner, as in messages):
  *
  *   wrapper killed      ENDING, then the session is closed from here
- *   wrapper stopped     the deadline stands still: ENDING in time; the session expires
+ *   wrapper stopped     the deadline no longer moves: ENDING in time; the session expires
  *   guardian killed     the command dies with it (parent-death signal); the wrapper, a
  *                       sub-reaper too, inherits what is left, kills it and releases
- *   guardian stopped    the wrapper kills it a moment later than it would have acted itself,
+ *   guardian stopped    the wrapper kills it a moment after it should have acted itself,
  *                       still before the deadline; then as above
  *   command             what it left behind is ended, then the wrapper releases
  *   wrapper, command    what is left is ended, then the session is closed from here
  *   guardian, command   the wrapper kills what is left and releases
  *   wrapper stopped, then killed       as stopped, then as killed
  *   wrapper and guardian               the command itself is killed; processes it had started
- *                       run on, and nothing but the token stands between them and the next
- *                       holder, who comes when the session expires
- *   the machine         all at once; the session expires */
+ *                       run on, and only the fencing token protects the next holder, which is
+ *                       granted the lock when the session expires
+ *   the machine         everything at once; the session expires */
 #include "cmd/run/guardian.h"
 
 #include <errno.h>
@@ -52,9 +52,9 @@
 enum { CLOSE_MS = 5000 };
 
 _Static_assert((int)DEADLINE_PAGE_LOST == (int)KILL_POLICY_NO_DEADLINE,
-               "the page is what the leash goes by");
+               "the kill policy reads the deadline from the page");
 
-/* From the wrapper to the guardian. */
+/* From the runner to the guardian. */
 struct order {
     enum { ORDER_SESSION, ORDER_RUN, ORDER_FORWARD, ORDER_STOP } kind;
     int sig;
@@ -75,11 +75,11 @@ struct guardian_process {
     bool told_to_stop;
     bool reaped;
     bool childless;
-    bool alone; /* the wrapper is dead */
+    bool alone; /* the runner is dead */
     int status;
 };
 
-/* Of CLOCK_BOOTTIME, unlike poll's own time: a machine that was suspended wakes us at once. */
+/* CLOCK_BOOTTIME, unlike poll's own timeout: it fires at once after the machine was suspended. */
 static void guardian_arm(struct guardian_process *g)
 {
     int64_t at =
@@ -98,7 +98,7 @@ static void guardian_arm(struct guardian_process *g)
 static void guardian_report(struct guardian_process *g, enum guardian_event event, int value)
 {
     struct guardian_report r = {.event = event, .cause = g->kill_policy.cause, .value = value};
-    /* The last word has to arrive, also at a wrapper that is stopped and reads later. */
+    /* The last report has to arrive, even at a runner that is stopped and reads it later. */
     int flags = MSG_NOSIGNAL | (event == GUARDIAN_ENDED ? 0 : MSG_DONTWAIT);
     while (!g->alone && send(g->socket, &r, sizeof r, flags) < 0 && errno == EINTR)
         continue;
@@ -111,7 +111,7 @@ static bool put_number(const char *name, const char *format, int64_t n)
     return setenv(name, text, 1) == 0;
 }
 
-/* So that clave in the command reaches the same servers. */
+/* So that clave, run by the command, reaches the same servers. */
 static bool put_tls(const struct options *o)
 {
     static const char *const names[OPTIONS_TLS_TEXTS] = {[OPTIONS_TLS_CA] = "CLAVE_TLS_CA",
@@ -124,7 +124,7 @@ static bool put_tls(const struct options *o)
     return true;
 }
 
-/* In our own environment, which the command inherits. */
+/* Set in our own environment, which the command inherits. */
 static bool set_environment(const struct guardian_process *g)
 {
     const char *path = g->plan->path, *holders = g->plan->holders;
@@ -166,7 +166,8 @@ static void guardian_start_command(struct guardian_process *g, const struct guar
     guardian_report(g, GUARDIAN_STARTED, pid);
 }
 
-/* The group may be signalled only while its first process is there to keep the number. */
+/* The group may be signalled only while its first process exists, which keeps the number from being
+ * reused. */
 static pid_t group(const struct guardian_process *g)
 {
     return g->reaped ? 0 : g->command;
@@ -191,7 +192,7 @@ static void guardian_reap(struct guardian_process *g)
     g->childless = pid < 0 && errno == ECHILD;
 }
 
-/* A child that is not counted is a local server that somebody among the command started. */
+/* A child that does not count is a local server that something in the command started. */
 static bool nothing_left(const struct guardian_process *g)
 {
     return g->childless || (g->reaped && proctree_is_gone());
@@ -206,7 +207,7 @@ static void carry_out(struct guardian_process *g, unsigned todo)
     }
     if (todo & KILL_POLICY_TERM) {
         proctree_signal(SIGTERM, group(g));
-        proctree_signal(SIGCONT, group(g)); /* what is stopped would not hear it */
+        proctree_signal(SIGCONT, group(g)); /* a stopped process would not see SIGTERM */
     }
     if (todo & KILL_POLICY_KILL) {
         cgroup_kill(&g->cgroup);
@@ -232,7 +233,7 @@ static void guardian_step(struct guardian_process *g)
 static void forward(struct guardian_process *g, int sig)
 {
     if (sig == SIGTERM && clave__kill_policy_ask(&g->kill_policy, clave_now()))
-        return; /* it gets that with all of its descendants */
+        return; /* the kill policy sends it to the command and all its descendants */
     if (group(g) > 0)
         kill(-group(g), sig);
 }
@@ -275,7 +276,7 @@ static void drain(int fd)
 
 /* ---- the end ------------------------------------------------------------------------------ */
 
-/* Who waits for the end of our output must not wait for this. */
+/* A process that reads our output to its end must not have to wait for this. */
 static void let_go_of_streams(void)
 {
     int null = open("/dev/null", O_RDWR);
@@ -284,8 +285,8 @@ static void let_go_of_streams(void)
     syscall(SYS_close_range, 3u, ~0u, 0u);
 }
 
-/* The wrapper is dead, its session is not: the lock, or the place in the queue, goes on to the
- * next at once instead of with the session's end. */
+/* The runner is dead, its session is not: the lock, or the place in the queue, passes on at once
+ * instead of when the session expires. */
 static void close_session(struct guardian_process *g)
 {
     clave_client_options co;
@@ -311,7 +312,7 @@ static bool guardian_prepare(struct guardian_process *g)
     sigprocmask(SIG_SETMASK, &all, &g->inheritance.mask);
     sigaction(SIGCHLD, &fresh, &g->inheritance.child);
     g->inheritance.sigpipe_ignored = g->plan->o->sigpipe_ignored;
-    setpgid(0, 0); /* what is meant for the wrapper's group is not meant for us */
+    setpgid(0, 0); /* signals for the runner's group are not for us */
     prctl(PR_SET_NAME, "lock-guardian");
     g->signals = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
     g->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
@@ -342,7 +343,7 @@ static _Noreturn void guardian_main(struct guardian_process *g)
     _exit(EXIT_OK);
 }
 
-/* ---- the wrapper's side ------------------------------------------------------------------- */
+/* ---- the runner's side -------------------------------------------------------------------- */
 
 static int cannot_start(const struct options *o)
 {
@@ -380,8 +381,8 @@ int guardian_start(struct guardian *g, const struct guardian_plan *plan)
     return code;
 }
 
-/* Never waits: a guardian that does not read is one that is stopped, and then its orders come
- * too late anyway. */
+/* Never waits: a guardian that does not read is stopped, and then orders would come too late
+ * anyway. */
 static void give(const struct guardian *g, const struct order *order)
 {
     while (send(g->socket, order, sizeof *order, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 && errno == EINTR)

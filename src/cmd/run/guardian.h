@@ -1,5 +1,16 @@
-/* guardian.h - the wrapper's side of the guardian, the process that starts the command and
- * ends it in time (guardian.c tells how). */
+/* guardian.h - the runner's side of the guardian, the process that starts the command and ends it
+ * in time. guardian.c explains how.
+ *
+ * Map of src/cmd/run, a command under a lock or a leadership:
+ *   lock_flags      the flags, parsed into a struct lock_plan
+ *   runner          the process itself: client, queue, leaving; child: while the command runs
+ *   guardian        the second process; spawn, cgroup, proctree: starting and killing the command
+ *   acquisition     the mutex, rwlock, semaphore or latch; nested: waiting for our own parent
+ *   run_policy      --once, --lock-delay, --min-hold
+ *   lock_report     messages and JSON events; progress: while waiting; hook: --on-elected and so on
+ *   sd_notify       systemd's protocol; sd_status: what is sent, and when
+ *   deadline_page   CLAVE_DEADLINE; held: since when, in the node; owner: CLAVE_OWNER
+ *   process_identity  host, pid and command, as other participants see them */
 #ifndef CLAVE_CMD_RUN_GUARDIAN_H
 #define CLAVE_CMD_RUN_GUARDIAN_H
 
@@ -16,13 +27,13 @@ struct guardian_plan {
     struct options *o;
     const char *connect;
     const char *path;
-    const char *holders; /* where the nodes of those who hold it stand */
-    const char *owner;   /* for the command; "": none */
+    const char *holders; /* the parent of the holders' nodes */
+    const char *owner;   /* CLAVE_OWNER for the command; "": none */
     char *const *argv;
-    bool own_notify; /* the command inherits nothing of the service manager's */
+    bool own_notify; /* the command does not inherit the service manager's variables */
 };
 
-/* What proves a session, for who has to end it. */
+/* The credentials of a session, for the process that has to close it. */
 struct session_key {
     int64_t id; /* 0: none */
     int32_t timeout_ms;
@@ -33,15 +44,15 @@ struct guardian_task {
     int64_t token;
     int64_t session_id;
     struct kill_policy_terms terms;
-    char node[128]; /* name of the lock node below the path */
+    char node[128]; /* name of the lock node, below the path */
 };
 
 enum guardian_event {
     GUARDIAN_STARTED, /* value: the command's process and group */
     GUARDIAN_REFUSED, /* value: errno */
     GUARDIAN_STOPPED, /* value: the signal that stopped the command */
-    GUARDIAN_ENDING,  /* cause: SIGTERM or SIGKILL goes out */
-    GUARDIAN_ENDED,   /* nothing of it is alive; value: as waitpid has it; cause */
+    GUARDIAN_ENDING,  /* cause: SIGTERM or SIGKILL is being sent */
+    GUARDIAN_ENDED,   /* nothing of it is alive; value: the status of waitpid; cause */
 };
 struct guardian_report {
     enum guardian_event event;
@@ -56,19 +67,20 @@ struct guardian {
     struct deadline_page *page;
 };
 
-/* Forks it: before this process has other threads. EXIT_OK, or the exit code, having told. */
+/* Forks the guardian. Call it before this process has other threads. EXIT_OK, or the exit code
+ * after a message. */
 int guardian_start(struct guardian *g, const struct guardian_plan *plan);
-/* Which session to end when the wrapper dies. */
+/* Which session to close if the runner dies. */
 void guardian_set_session(struct guardian *g, const struct session_key *key);
-/* Starts the command. The page holds its deadline by now. */
+/* Starts the command. The page must hold its deadline by now. */
 void guardian_run(struct guardian *g, const struct guardian_task *task);
 /* Sends a signal to the command's process group. */
 void guardian_forward(struct guardian *g, int sig);
-/* The lock is lost: the command is to end, as --on-lost says. */
+/* The lock is lost: ends the command as --on-lost says. */
 void guardian_stop(struct guardian *g);
-/* 1: *out is filled; 0: nothing to read; -1: the guardian is dead. Never waits. */
+/* 1: *out is filled in; 0: nothing to read; -1: the guardian is dead. Never waits. */
 int guardian_read(struct guardian *g, struct guardian_report *out);
-/* Ends it (SIGKILL): there is nothing left to guard. */
+/* Kills the guardian (SIGKILL): there is nothing left to guard. */
 void guardian_dismiss(struct guardian *g);
 
 #endif

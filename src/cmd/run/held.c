@@ -1,3 +1,6 @@
+/* held.c - the field "granted=" in a lock node's data. acquisition.c appends it, runner.c updates
+ * it after the grant, `clave locks` reads it. The update never changes the length of the data, nor
+ * any other field. */
 #include "cmd/run/held.h"
 
 #include <stdlib.h>
@@ -8,14 +11,14 @@
 static const char waited[] = "\ngranted=ctime\n", granted[] = "\ngranted=mtime\n";
 _Static_assert(sizeof waited == sizeof granted, "one takes the place of the other");
 
-/* A revocable lock takes any write to its node for somebody's wish. */
+/* A revocable lock takes any write to its node for a request to release it. */
 static bool held_can_record(const struct lock_plan *plan)
 {
     return !plan->elects && !plan->revocable && acl_lets_owner_write(&plan->acl);
 }
 
-/* A field of clave's form (clave_identity_format), of which unknown ones are passed over. The
- * newline before it is there. */
+/* A field of clave's form (clave_identity_format), whose readers skip unknown fields. The newline
+ * before it is there already. */
 size_t held_promise(const struct lock_plan *plan, char *data, size_t n, size_t cap)
 {
     size_t len = sizeof waited - 2;
@@ -34,7 +37,7 @@ static void *held_find(const void *data, size_t n, const char *what, size_t len)
     return NULL;
 }
 
-/* Only what stands there now is written over: not a "__REVOKE__" that comes in between. */
+/* Only writes over the version that was read: not over a "__REVOKE__" that comes in between. */
 static void held_on_read(clave_async_client *c, const clave_result *res, void *arg)
 {
     char *node = arg;

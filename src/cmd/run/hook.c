@@ -1,3 +1,5 @@
+/* hook.c - starts a hook with posix_spawn. runner.c and child.c call it. A hook inherits neither
+ * our signal mask nor the variables of the service manager. */
 #include "cmd/run/hook.h"
 
 #include <fcntl.h>
@@ -14,7 +16,7 @@
 
 enum { ADDED = 4 };
 
-/* This process's environment and the variables added, which come first and so win. */
+/* This process's environment plus the variables added, which come first and so take precedence. */
 static char **make_environment(char *const added[ADDED])
 {
     size_t n = 0;
@@ -42,7 +44,7 @@ static char *variable(const char *name, const char *value)
     return asprintf(&text, "%s=%s", name, value) < 0 ? NULL : text;
 }
 
-/* As a command started by a shell: a group of its own, nothing blocked or ignored. */
+/* Like a command started by a shell: in a group of its own, with no signal blocked or ignored. */
 static int hook_start(const char *command, char **env)
 {
     posix_spawn_file_actions_t files;
@@ -81,7 +83,7 @@ void hook_run(const struct lock_plan *p, const char *command, const char *event,
                           token != 0 ? variable("CLAVE_TOKEN", number) : NULL};
     char **env = added[0] && added[1] && added[2] ? make_environment(added) : NULL;
     if (!env || hook_start(command, env) != 0)
-        diag(p->o, "%s: the hook cannot be run: %s", p->path, command);
+        diag(p->o, "%s: cannot run the hook: %s", p->path, command);
     free(env);
     for (size_t i = 0; i < ADDED; i++)
         free(added[i]);

@@ -1,5 +1,5 @@
-/* hook.h - commands of the user that are told of an election. They are neither waited for nor
- * ended: what may only be done by the leader belongs into the command itself. */
+/* hook.h - the user's commands that are run at events of an election. They are neither waited for
+ * nor ended: what only the leader may do belongs in the command itself. */
 #ifndef CLAVE_CMD_RUN_HOOK_H
 #define CLAVE_CMD_RUN_HOOK_H
 
@@ -7,8 +7,9 @@
 
 #include "cmd/run/lock_flags.h"
 
-/* Runs the shell command (NULL: nothing), with CLAVE_EVENT, CLAVE_PATH, CLAVE_CONNECT and, unless
- * it is 0, CLAVE_TOKEN in its environment, and no standard input. That it cannot be run is told. */
+/* Runs the shell command (NULL: nothing) with CLAVE_EVENT, CLAVE_PATH, CLAVE_CONNECT and, unless it
+ * is 0, CLAVE_TOKEN in its environment, and with no standard input. Reports a failure to start
+ * it. */
 void hook_run(const struct lock_plan *p, const char *command, const char *event, int64_t token);
 
 #endif

@@ -1,3 +1,5 @@
+/* lock_flags.c - parses the flags that lock, rwlock, semaphore and elect share. The verbs call it;
+ * whatever it accepts is a plan that runner.c can carry out. */
 #include "cmd/run/lock_flags.h"
 
 #include <stdio.h>
@@ -6,7 +8,7 @@
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
 
-/* One of the words, by its number. */
+/* One of a list of words; *out is its index. */
 static bool take_word(struct options *o, const char *flag, const char *const *words, int *out)
 {
     char list[64] = "";
@@ -19,7 +21,7 @@ static bool take_word(struct options *o, const char *flag, const char *const *wo
         n += (size_t)snprintf(list + n, sizeof list - n, "%s%s",
                               i == 0 ? "" : (words[i + 1] ? ", " : " or "), words[i]);
     }
-    diag_usage(o, "--%s '%s': it is %s", flag, o->value, list);
+    diag_usage(o, "--%s '%s': expected %s", flag, o->value, list);
     return false;
 }
 
@@ -104,13 +106,14 @@ bool lock_flags_take(struct lock_plan *p, int id, const char *max_hold)
     }
 }
 
-/* Who waits watches the node before its own, which takes permission to read it. */
+/* A waiting participant watches the node before its own, which takes permission to read it. */
 static void warn_of_acl(const struct lock_plan *p)
 {
     if (!p->quiet && !acl_lets_all_read(&p->acl))
         diag(p->o,
-             "%s: with this --acl only who may read the node can wait behind it: others end "
-             "with exit code 77, and Curator's fail",
+             "%s: with this --acl only a participant that may read the node can queue after it: "
+             "others "
+             "end with exit code 77, and Curator's fail",
              p->o->argv[0]);
 }
 
@@ -120,7 +123,7 @@ int lock_flags_take_args(struct lock_plan *p)
     if (!options_args(o, 1, -1))
         return EXIT_USAGE;
     if (o->argc < 2)
-        return diag_usage(o, "the command is missing: clave %s %s -- COMMAND...", o->verb->name,
+        return diag_usage(o, "no command given: clave %s %s -- COMMAND...", o->verb->name,
                           o->argv[0]);
     if (!acl_has_identity(o, &p->acl))
         return EXIT_PATH;

@@ -21,32 +21,32 @@ struct lock_plan {
     struct options *o;
     bool elects; /* a leadership, not a lock */
     enum lock_kind kind;
-    uint32_t limit;         /* KIND_LEASE: how many there are; 0: as the shared one says */
-    const char *limit_path; /* KIND_LEASE: the node that has it; may be NULL */
+    uint32_t limit;         /* KIND_LEASE: the number of leases; 0: as in limit_path */
+    const char *limit_path; /* KIND_LEASE: the node that holds the number; may be NULL */
     const char *path;
-    const char *holders; /* where the nodes of those who hold it stand: the path, or below */
+    const char *holders; /* the parent of the holders' nodes: the path, or below it */
     const char *connect;
     char *const *argv;   /* the command */
-    const char *name;    /* of this participant, for others to see; may be NULL. Elects: the id */
-    int64_t wait_ms;     /* LOCK_TRY, LOCK_FOR_EVER, or for so long */
-    int64_t grace_ms;    /* LOCK_GRACE_DEFAULT: by the session timeout */
+    const char *name;    /* of this participant, as others see it; may be NULL. Elections: the id */
+    int64_t wait_ms;     /* LOCK_TRY, LOCK_FOR_EVER, or how long */
+    int64_t grace_ms;    /* LOCK_GRACE_DEFAULT: derived from the session timeout */
     int64_t max_hold_ms; /* 0: no limit */
     enum on_lost on_lost;
-    bool revocable;    /* the command is ended when somebody asks for the lock */
+    bool revocable;    /* the command is ended when another participant asks for the lock */
     bool detects;      /* gives up to end a deadlock */
-    const char *root;  /* where it looks for one; NULL: the parent of the path */
+    const char *root;  /* where it looks for deadlocks; NULL: the parent of the path */
     int conflict_code; /* the exit code when it is not acquired in time */
     bool quiet;
     struct acl_list acl; /* of the lock node; empty: open */
     struct run_policy_plan run_policy;
-    char owner[OWNER_CAP]; /* of the lock; "": nobody's in particular */
+    char owner[OWNER_CAP]; /* the owner of the lock; "": none in particular */
     enum sd_notify_when notify;
 
-    /* Elects. */
+    /* Elections only. */
     int32_t priority; /* 0: none */
-    bool spread;      /* the priority is made of path and id */
+    bool spread;      /* the priority is derived from path and id */
     bool preempt;
-    bool again; /* it stands again when the command has ended */
+    bool again; /* it becomes a candidate again when the command has ended */
     /* Each may be NULL. */
     const char *value;   /* published while it leads */
     const char *standby; /* the hooks: shell commands */
@@ -54,7 +54,7 @@ struct lock_plan {
     const char *on_deposed;
 };
 
-/* The flags both verbs take. */
+/* The flags that all four verbs take. */
 enum {
     LOCK_FLAG_GRACE = FLAG_LONG,
     LOCK_FLAG_ON_LOST,
@@ -70,11 +70,11 @@ enum {
     LOCK_FLAG_LOCK_DELAY,
     LOCK_FLAG_NOTIFY,
     LOCK_FLAG_DETECT,
-    LOCK_FLAG_OWN /* and up: a verb's own */
+    LOCK_FLAG_OWN /* and up: the verb's own flags */
 };
-/* Takes one; false: told. `max_hold` is what the verb calls that flag. (lock_flags.c) */
+/* Parses one flag; false after a message. `max_hold` is the verb's name for that flag. */
 bool lock_flags_take(struct lock_plan *p, int id, const char *max_hold);
-/* The path and the command, and the servers. EXIT_OK, or the exit code, having told why. */
+/* Parses the path, the command and the servers. EXIT_OK, or the exit code after a message. */
 int lock_flags_take_args(struct lock_plan *p);
 
 #endif

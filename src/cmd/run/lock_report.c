@@ -1,3 +1,5 @@
+/* lock_report.c - formats the messages and JSON events of lock_report.h. runner.c, child.c,
+ * run_policy.c and progress.c call it. Each event is written as one piece, and names the path. */
 #include "cmd/run/lock_report.h"
 
 #include <inttypes.h>
@@ -9,9 +11,9 @@
 #include "cmd/cli/local_server.h"
 #include "cmd/queue/participant_text.h"
 
-enum { LACK_CAP = WHO_CAP + 128 };
+enum { LACK_CAP = PARTICIPANT_TEXT_CAP + 128 };
 
-/* What differs between a lock and a leadership. */
+/* The words that differ between a lock and a leadership. */
 struct words {
     const char *acquired, *not_acquired; /* events, and verbs */
     const char *held_by, *still, *it, *who, *asked, *hold, *before;
@@ -25,18 +27,13 @@ static const struct words *words(const struct lock_plan *p)
                                       "still held",
                                       "the lock",
                                       "locks",
-                                      "somebody asks us to release it",
+                                      "another participant asks for it",
                                       "hold",
-                                      "acquired; its holder before"};
-    static const struct words leadership = {"elected",
-                                            "not-elected",
-                                            "led by",
-                                            "still leading",
-                                            "the leadership",
-                                            "candidates",
-                                            "somebody asks us to resign",
-                                            "term",
-                                            "elected; the leader before"};
+                                      "acquired; the previous holder"};
+    static const struct words leadership = {
+        "elected",         "not-elected",    "led by",
+        "still leading",   "the leadership", "candidates",
+        "asked to resign", "term",           "elected; the previous leader"};
     return p->elects ? &leadership : &lock;
 }
 
@@ -82,7 +79,7 @@ static void put_identity(struct json *j, const char *key, const clave_identity *
 void lock_report_waiting(const struct lock_plan *p, size_t ahead, const clave_participant *holder)
 {
     struct json j;
-    char who[WHO_CAP];
+    char who[PARTICIPANT_TEXT_CAP];
     if (p->o->json) {
         lock_report_begin(p, &j, "waiting");
         clave__json_int(&j, "ahead", (int64_t)ahead);
@@ -91,20 +88,20 @@ void lock_report_waiting(const struct lock_plan *p, size_t ahead, const clave_pa
         lock_report_end(&j);
     } else if (holder) {
         diag(p->o, "%s: waiting, %zu ahead; %s %s", p->path, ahead, words(p)->held_by,
-             who_format(&holder->identity, who, sizeof who));
+             participant_text_format(&holder->identity, who, sizeof who));
     } else {
         diag(p->o, "%s: waiting, %zu ahead", p->path, ahead);
     }
 }
 
-/* What has to be there before anybody gets a lease. */
+/* What is missing so that nobody gets a lease. */
 static const char *lack(const struct lock_plan *p, char out[LACK_CAP])
 {
-    char path[WHO_CAP];
+    char path[PARTICIPANT_TEXT_CAP];
     snprintf(out, LACK_CAP,
-             "%s has no number of leases (four bytes, the most significant first, as Curator's "
+             "%s does not hold a number of leases (four bytes, big-endian, as Curator's "
              "SharedCount)",
-             who_text(p->limit_path, path, sizeof path));
+             participant_text_printable(p->limit_path, path, sizeof path));
     return out;
 }
 
@@ -138,7 +135,7 @@ void lock_report_away(const struct lock_plan *p, const char *fault)
         clave__json_string(&j, "why", fault);
         lock_report_end(&j);
     } else {
-        diag(p->o, "%s: waiting, but no server answers: %s", p->path, fault);
+        diag(p->o, "%s: waiting, but no server is answering: %s", p->path, fault);
     }
 }
 
@@ -154,15 +151,15 @@ void lock_report_not_acquired(const struct lock_plan *p, int64_t waited_ms, cons
             clave__json_string(&j, "why", fault ? fault : lack(p, why));
         lock_report_end(&j);
     } else if (fault && !p->quiet) {
-        diag(p->o, "%s: not %s within %s, no server answers: %s", p->path, words(p)->acquired,
+        diag(p->o, "%s: not %s within %s, no server is answering: %s", p->path, words(p)->acquired,
              age_format(waited_ms, age), fault);
     } else if (lacks_limit && !p->quiet) {
         diag(p->o, "%s: not acquired within %s: %s", p->path, age_format(waited_ms, age),
              lack(p, why));
     } else if (p->wait_ms == LOCK_TRY && !p->quiet) {
-        diag(p->o, "%s: held by another ('clave locks %s' tells whom)", p->path, p->path);
+        diag(p->o, "%s: held by another ('clave locks %s' shows the holder)", p->path, p->path);
     } else if (!p->quiet) {
-        diag(p->o, "%s: not %s within %s ('clave %s %s' tells who is before us)", p->path,
+        diag(p->o, "%s: not %s within %s ('clave %s %s' shows the queue)", p->path,
              words(p)->acquired, age_format(waited_ms, age), words(p)->who, p->path);
     }
 }
@@ -189,26 +186,26 @@ void lock_report_deadlock(const struct lock_plan *p, const char *text)
         lock_report_end(&j);
     } else {
         diag(p->o, "%s: given up to end a deadlock: %s", p->path,
-             text ? who_text(text, safe, sizeof safe) : "no memory to say which");
+             text ? participant_text_printable(text, safe, sizeof safe)
+                  : "out of memory for the details");
     }
 }
 
 void lock_report_unreadable(const struct lock_plan *p)
 {
     diag(p->o,
-         "%s: who queues there must be allowed to create nodes below it, and to read the node of "
-         "who "
-         "is before him (its --acl)",
+         "%s: to queue there, a client must be allowed to create nodes below it and to read the "
+         "node before its own (its --acl)",
          p->path);
 }
 
 void lock_report_nested(const struct lock_plan *p, const clave_participant *outer)
 {
     struct json j;
-    char who[WHO_CAP], text[WHO_CAP + 128];
+    char who[PARTICIPANT_TEXT_CAP], text[PARTICIPANT_TEXT_CAP + 128];
     snprintf(text, sizeof text,
-             "held by the 'clave %s' that this one runs under, %s: it would wait for ever",
-             p->o->verb->name, who_format(&outer->identity, who, sizeof who));
+             "held by the 'clave %s' that this one runs under, %s: it would wait forever",
+             p->o->verb->name, participant_text_format(&outer->identity, who, sizeof who));
     if (p->o->json) {
         lock_report_begin(p, &j, "deadlock");
         clave__json_string(&j, "text", text);
@@ -248,20 +245,20 @@ void lock_report_connection(const struct lock_plan *p, bool up, int64_t left_ms)
             clave__json_int(&j, "left_ms", left_ms);
         lock_report_end(&j);
     } else if (up) {
-        diag_note(p->o, "%s: connected again, %s", p->path, words(p)->still);
+        diag_note(p->o, "%s: reconnected, %s", p->path, words(p)->still);
     } else {
-        diag_note(p->o, "%s: the connection is lost; %s surely lasts for %s more", p->path,
+        diag_note(p->o, "%s: connection lost; %s is certainly kept for %s more", p->path,
                   words(p)->it, age_format(left_ms, left));
     }
 }
 
-/* Who deleted it, or why the session ended, in words for somebody at a terminal. */
+/* Why it was lost, for a reader at a terminal. */
 static const char *reason(const struct lock_plan *p, clave_err why)
 {
     if (why == CLAVE_ENONODE)
-        return "somebody deleted its node";
+        return "its node was deleted by another client";
     if (why == CLAVE_ECONNLOSS || why == CLAVE_ETIMEDOUT)
-        return "no server has confirmed the session in time";
+        return "no server confirmed the session in time";
     return diag_text(p->o, why);
 }
 
@@ -293,18 +290,18 @@ static const char *ending_text(const struct lock_plan *p, enum kill_policy_cause
 {
     switch (cause) {
     case CAUSE_NONE:
-        return "the command has ended; ending what it left running";
+        return "the command has ended; ending the processes it left running";
     case CAUSE_DEADLINE:
         snprintf(out, cap,
-                 "no server has confirmed the session in time: ending the command before %s is "
+                 "no server confirmed the session in time: ending the command before %s is "
                  "lost",
                  words(p)->it);
         return out;
     case CAUSE_MAX_HOLD:
-        snprintf(out, cap, "the maximum %s is over: ending the command", words(p)->hold);
+        snprintf(out, cap, "the maximum %s has been reached: ending the command", words(p)->hold);
         return out;
     case CAUSE_SIGNAL:
-        return "told to end a second time: ending the command and all it has started";
+        return "second signal: ending the command and all it has started";
     case CAUSE_LOST:
     case CAUSE_WRAPPER:
         break;
@@ -335,22 +332,22 @@ void lock_report_ending(const struct lock_plan *p, enum kill_policy_cause cause)
 void lock_report_delay(const struct lock_plan *p, const clave_identity *who, int64_t delay_ms)
 {
     struct json j;
-    char age[AGE_CAP], text[WHO_CAP];
+    char age[AGE_CAP], text[PARTICIPANT_TEXT_CAP];
     if (p->o->json) {
         lock_report_begin(p, &j, "delayed");
         clave__json_int(&j, "delay_ms", delay_ms);
         put_identity(&j, "lost", who);
         lock_report_end(&j);
     } else if (!p->quiet) {
-        diag(p->o, "%s: %s, %s, was lost: beginning in %s", p->path, words(p)->before,
-             who_format(who, text, sizeof text), age_format(delay_ms, age));
+        diag(p->o, "%s: %s, %s, lost it: starting the command in %s", p->path, words(p)->before,
+             participant_text_format(who, text, sizeof text), age_format(delay_ms, age));
     }
 }
 
 void lock_report_done(const struct lock_plan *p, const clave_once_record *former)
 {
     struct json j;
-    char age[AGE_CAP], who[WHO_CAP];
+    char age[AGE_CAP], who[PARTICIPANT_TEXT_CAP];
     bool aged = former->age_ms >= 0, done = former->state == CLAVE_ONCE_DONE;
     if (p->o->json) {
         lock_report_begin(p, &j, "done");
@@ -362,9 +359,9 @@ void lock_report_done(const struct lock_plan *p, const clave_once_record *former
         put_identity(&j, "by", &former->identity);
         lock_report_end(&j);
     } else if (!p->quiet) {
-        diag(p->o, "%s: '%s' is %s already, begun%s%s%s by %s", p->path, p->run_policy.once,
+        diag(p->o, "%s: '%s' was %s already, started%s%s%s by %s", p->path, p->run_policy.once,
              done ? "done" : "tried", aged ? " " : "", aged ? age_format(former->age_ms, age) : "",
-             aged ? " ago" : "", who_format(&former->identity, who, sizeof who));
+             aged ? " ago" : "", participant_text_format(&former->identity, who, sizeof who));
     }
 }
 

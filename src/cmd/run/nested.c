@@ -1,10 +1,12 @@
+/* nested.c - compares the owners of the participants ahead with our own CLAVE_OWNER. runner.c calls
+ * it whenever the place in the queue changes or the connection is back. It answers at most once. */
 #include "cmd/run/nested.h"
 
 #include <string.h>
 
 #include "recipe/contender/order.h"
 
-/* "a" and "a/b" are outer ones of "a/b/c". */
+/* The owners "a" and "a/b" are outer ones of "a/b/c". */
 static bool is_outer(const struct nested *n, const clave_participant *p)
 {
     const char *theirs = p->identity.owner, *own = n->plan->owner;
@@ -17,7 +19,7 @@ static bool nested_is_own(const struct nested *n, const clave_participant *p)
     return p->identity.owner && strcmp(p->identity.owner, n->plan->owner) == 0;
 }
 
-/* Before us in the queue, and in the way: a reader stands in no reader's way. */
+/* Before us in the queue, and blocking us: a reader does not block a reader. */
 static const clave_participant *nested_find_before(const struct nested *n,
                                                    const clave_participant *list, size_t count)
 {
@@ -30,7 +32,7 @@ static const clave_participant *nested_find_before(const struct nested *n,
     return NULL;
 }
 
-/* All the leases there are. */
+/* All leases are held by outer ones. */
 static const clave_participant *find_leases(const struct nested *n, const clave_participant *list,
                                             size_t count)
 {

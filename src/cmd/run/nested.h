@@ -1,9 +1,10 @@
 /* nested.h - does a `clave lock` wait for the one that it runs under? A command under a lock that
- * takes the same lock again would wait for ever: what it waits for waits for its end.
+ * takes the same lock again would wait forever: the lock it waits for is released only when it
+ * ends.
  *
- * The nodes tell: whose they are stands in them (owner.h), so it does not matter what the servers
- * are called, nor that a lock of the same path may be on others. Readers beside readers, and leases
- * as long as there are others, may be nested. */
+ * The nodes tell, since each names its owner (owner.h): so the servers' names do not matter, nor
+ * that a lock of the same path may be on other servers. Readers below readers may be nested, and
+ * leases as long as others are free. */
 #ifndef CLAVE_CMD_RUN_NESTED_H
 #define CLAVE_CMD_RUN_NESTED_H
 
@@ -19,8 +20,8 @@ struct nested {
     bool asking, answered;
 };
 
-/* It is being waited: looks, once, if this one runs under another at all. `found` is called when it
- * waits for that. Nothing is answered when the connection fails: it is to be called again. */
+/* Call it while waiting: checks, once, whether this `clave lock` runs under another one and waits
+ * for it; then `found` is called. If the connection fails there is no answer: call it again. */
 void nested_look(struct nested *n, clave_async_client *c);
 
 #endif

@@ -1,3 +1,5 @@
+/* owner.c - makes CLAVE_OWNER: "OUTER/INNER", random numbers in hexadecimal. lock_flags.c calls it.
+ */
 #include "cmd/run/owner.h"
 
 #include <inttypes.h>
@@ -12,7 +14,7 @@ enum { SELF_CAP = 20 };
 void owner_make(char out[OWNER_CAP])
 {
     const char *whole = getenv("CLAVE_OWNER");
-    /* Too deep: it begins anew, and deadlocks through it go unseen. */
+    /* Nested too deep: starts afresh, so deadlocks through this one go undetected. */
     if (!whole || strlen(whole) > OWNER_CAP - SELF_CAP)
         whole = "";
     snprintf(out, OWNER_CAP, "%s%s%016" PRIx64, whole, *whole ? "/" : "", clave_random_seed());

@@ -1,12 +1,12 @@
-/* owner.h - whose a lock is, where a command under one takes another: the inner `clave lock` is
- * told by its environment what it is a part of, so who looks for deadlocks sees that the outer
- * one waits for it (clave_identity.owner). */
+/* owner.h - the owner of a lock, for locks taken by a command under another lock: the inner `clave
+ * lock` learns from its environment what it is part of, so that a search for deadlocks sees that
+ * the outer one waits for it (clave_identity.owner). */
 #ifndef CLAVE_CMD_RUN_OWNER_H
 #define CLAVE_CMD_RUN_OWNER_H
 
 enum { OWNER_CAP = 512 };
 
-/* A new one, a part of that in the environment. */
+/* Makes a new owner, part of the one in the environment if there is one. */
 void owner_make(char out[OWNER_CAP]);
 
 #endif

@@ -1,3 +1,4 @@
+/* process_identity.c - see process_identity.h; acquisition.c and run_policy.c call it. */
 #include "cmd/run/process_identity.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* process_identity.h - how this process is called where others see it. */
+/* process_identity.h - how this process describes itself to other participants. */
 #ifndef CLAVE_CMD_RUN_PROCESS_IDENTITY_H
 #define CLAVE_CMD_RUN_PROCESS_IDENTITY_H
 
@@ -8,7 +8,7 @@ enum { PROCESS_IDENTITY_COMMAND_CAP = 1024 };
 
 struct process_identity {
     char host[256];
-    char command[PROCESS_IDENTITY_COMMAND_CAP]; /* its words, as far as they fit */
+    char command[PROCESS_IDENTITY_COMMAND_CAP]; /* its arguments, as far as they fit */
     clave_identity identity;                    /* points into this struct and into the plan */
 };
 

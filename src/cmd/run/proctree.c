@@ -1,3 +1,6 @@
+/* proctree.c - reads /proc to find and signal every descendant of this process. The guardian calls
+ * it, and the runner if the guardian dies. A process is signalled only if its pid and start time
+ * are still those that were counted. */
 #include "cmd/run/proctree.h"
 
 #include <ctype.h>
@@ -12,14 +15,15 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* How often it is looked for more before what is known is killed: what has started others behind
- * the last look is met at the next call. */
+/* How often we look again before killing what is known: what has started others after the last look
+ * is met at the next call. */
 enum { STOP_ROUNDS = 20, CHILD_ROUNDS = 100, CHILDREN_CAP = 4096 };
 
 struct process {
     pid_t pid, parent, group, session;
-    unsigned long long start; /* pid and this are one process, whatever becomes of the number */
-    bool dead;                /* a zombie */
+    /* together with the pid this identifies a process, even if the number is reused */
+    unsigned long long start;
+    bool dead; /* a zombie */
     bool ours;
     bool server; /* of "local:" */
 };
@@ -29,8 +33,8 @@ struct census {
     size_t n, cap;
 };
 
-/* "PID (NAME) STATE PPID PGRP SESSION ..."; the name may hold anything, parentheses too. The start
- * is the 22nd field. */
+/* "PID (NAME) STATE PPID PGRP SESSION ..."; the name may contain anything, parentheses too. The
+ * start time is the 22nd field. */
 static bool read_process(pid_t pid, struct process *p)
 {
     char path[64], line[1024];
@@ -91,7 +95,7 @@ static bool runs_our_program(pid_t pid)
            its.st_ino == own.st_ino;
 }
 
-/* As local_dial.c starts it. */
+/* The arguments with which local_dial.c starts it. */
 static bool has_words_of_server(pid_t pid)
 {
     static const char verb[] = "\0serve\0--local";
@@ -105,10 +109,10 @@ static bool has_words_of_server(pid_t pid)
     return end && n - (size_t)(end - words) >= sizeof verb && memcmp(end, verb, sizeof verb) == 0;
 }
 
-/* A client starts it for all clients, in a session whose leader has ended at once, so that it is
- * nobody's child but a sub-reaper's: ours, or a guardian's. A `clave serve --local` that the
- * command runs as any other program is not like that: it belongs to the command. The words alone
- * prove nothing, since everybody can choose his own. */
+/* A client starts the server for all clients, in a session whose leader has ended at once, so that
+ * it is the child of a sub-reaper only: ours, or a guardian's. A `clave serve --local` that the
+ * command runs like any other program looks different: it belongs to the command. The arguments
+ * alone prove nothing, since any program can choose its own. */
 static bool is_local_server(const struct census *c, const struct process *p)
 {
     const struct process *leader = proctree_find(c, p->session);
@@ -139,7 +143,7 @@ static bool list_processes(struct census *c)
     return fine && c->n > 0;
 }
 
-/* What a server that is left alone has below it is ours all the same: it starts nothing. */
+/* A child of a server that is left alone is still ours: the server starts nothing itself. */
 static bool proctree_is_ours(const struct census *c, const struct process *p)
 {
     const struct process *parent = proctree_find(c, p->parent);
@@ -171,8 +175,8 @@ static bool take_census(struct census *c)
 
 /* ---- signals -------------------------------------------------------------------------------- */
 
-/* With a descriptor in hand, the number that it was opened by is still that of the process which
- * was counted: what has its start too has had it all the time. */
+/* While we hold the descriptor, the pid that it was opened by cannot be reused. If the start time
+ * is the one that was counted too, it is the same process. */
 static void strike(const struct process *p, int sig)
 {
     struct process now;
@@ -190,7 +194,7 @@ static void strike(const struct process *p, int sig)
         close(fd);
 }
 
-/* Returns how many are alive. `but`: not those who are in that one too (NULL: none). */
+/* Returns how many are alive. `but`: skips those that are in this census too (NULL: none). */
 static int strike_all(const struct census *c, const struct census *but, int sig, pid_t group)
 {
     int alive = 0;
@@ -208,13 +212,14 @@ static int strike_all(const struct census *c, const struct census *but, int sig,
 
 /* ---- children ------------------------------------------------------------------------------- */
 
-/* Those of ours, dead ones too, as they were at one moment: none leaves the list but by our own
- * wait, new ones come at its end, and the kernel reads on where it was. A census is never so
- * certain: what starts the next and ends all the time may be behind it or before it, always. */
+/* Our children, dead ones too, at one moment: none leaves the list except by our own wait, new ones
+ * come at its end, and the kernel continues reading where it was. A census is never as certain: a
+ * process that starts the next one and ends, over and over, can always be where we are not
+ * looking. */
 struct children {
     pid_t list[CHILDREN_CAP];
     size_t n;
-    bool known; /* false: the kernel does not tell, or they are too many */
+    bool known; /* false: the kernel does not list them, or there are too many */
 };
 
 static void read_task(struct children *c, const char *task)
@@ -252,7 +257,7 @@ static bool same_children(const struct children *a, const struct children *b)
            memcmp(a->list, b->list, a->n * sizeof *a->list) == 0;
 }
 
-/* Nothing below us is alive but local servers. */
+/* Nothing below us is alive except local servers. */
 static bool are_done(const struct children *c, const struct census *all)
 {
     for (size_t i = 0; i < c->n; i++) {
@@ -263,8 +268,8 @@ static bool are_done(const struct children *c, const struct census *all)
     return true;
 }
 
-/* A child cannot have given its number away before we have waited for it. It is stopped before it
- * is looked at: one that lives only to start the next would be gone by then. */
+/* A child's pid cannot be reused before we have waited for it. Stop it before looking at it: a
+ * process that lives only to start the next would be gone by then. */
 static void stop_child(pid_t pid, const struct census *all)
 {
     struct process p;
@@ -340,12 +345,12 @@ int proctree_kill(pid_t group)
     return alive;
 }
 
-void proctree_each_server(void (*diag)(const void *arg, pid_t server), const void *arg)
+void proctree_each_server(void (*visit)(const void *arg, pid_t server), const void *arg)
 {
     struct census c = {0};
     bool known = take_census(&c);
     for (size_t i = 0; known && i < c.n; i++)
         if (c.list[i].server && !c.list[i].dead)
-            diag(arg, c.list[i].pid);
+            visit(arg, c.list[i].pid);
     free(c.list);
 }

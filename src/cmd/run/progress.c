@@ -1,3 +1,5 @@
+/* progress.c - the timer and the requests behind progress.h. runner.c calls it. It asks for at most
+ * one listing at a time, and writes nothing after progress_end. */
 #include "cmd/run/progress.h"
 
 #include <stdio.h>
@@ -15,7 +17,7 @@
 #include "recipe/contender/order.h"
 #include "runtime/clock.h"
 
-/* The first word comes late enough that a short wait says nothing. */
+/* The first report comes late enough that a short wait prints nothing. */
 enum { LIVE_FIRST_MS = 300, LIVE_AGAIN_MS = 2000, LINES_FIRST_MS = 1000, LINES_AGAIN_MS = 15000 };
 
 void progress_init(struct progress *p, const struct lock_plan *plan, uv_loop_t *loop)
@@ -23,7 +25,7 @@ void progress_init(struct progress *p, const struct lock_plan *plan, uv_loop_t *
     const char *term = getenv("TERM");
     *p = (struct progress){.plan = plan};
     p->live = isatty(STDERR_FILENO) && term && strcmp(term, "dumb") != 0 && !plan->o->json &&
-              plan->o->verbose == 0; /* the log's lines would go through it */
+              plan->o->verbose == 0; /* log lines would run into it */
     uv_timer_init(loop, &p->timer);
     p->timer.data = p;
 }
@@ -49,14 +51,14 @@ static void progress_draw(struct progress *p, const char *what, const char *deta
 static void progress_show(struct progress *p, const clave_participant *holder)
 {
     int64_t token = holder ? holder->stat.czxid : 0;
-    char who[WHO_CAP];
+    char who[PARTICIPANT_TEXT_CAP];
     if (!p->waiting)
         return;
     p->reported_away = false;
     p->reported_lack = false;
     if (p->live && holder) {
         progress_draw(p, p->plan->elects ? "; led by " : "; held by ",
-                      who_format(&holder->identity, who, sizeof who));
+                      participant_text_format(&holder->identity, who, sizeof who));
     } else if (p->live) {
         progress_draw(p, "", "");
     } else if (token != p->reported_holder || p->ahead != p->reported_ahead) {
@@ -97,12 +99,12 @@ static const struct order_rule *rule(const struct progress *p)
     return p->plan->elects ? &clave__order_latch : rules[p->plan->kind];
 }
 
-/* Our place as of now: behind the one we were behind. */
+/* Our place by this listing: after the node we were after. */
 static void count_ahead(struct progress *p, const clave_result *names)
 {
     struct order_place place =
         clave__order_locate(rule(p), names->names, names->nnames, p->predecessor);
-    /* A reader's place is behind writers only: its event says how many. */
+    /* A reader waits for writers only: its event has the number. */
     if (place.found && p->plan->kind != KIND_READ)
         p->ahead = place.ahead + 1;
 }
@@ -137,27 +139,27 @@ static void progress_on_names(clave_async_client *c, const clave_result *res, vo
     progress_show(p, NULL);
 }
 
-/* Nobody can say who holds it now. Once for each time that the connection is lost for long. */
+/* The holder cannot be known now. Reported once for each long loss of the connection. */
 static void show_away(struct progress *p)
 {
     const char *fault = clave_async_client_errmsg(p->client);
     if (p->live)
-        progress_draw(p, "; no server answers: ", fault);
+        progress_draw(p, "; no server is answering: ", fault);
     else if (!p->reported_away)
         lock_report_away(p->plan, fault);
     p->reported_away = true;
-    p->reported_holder = -1; /* to be told again */
+    p->reported_holder = -1; /* to be reported again */
 }
 
-/* Whoever holds is not what is waited for. */
+/* The holders are not what we wait for. */
 static void show_lack(struct progress *p)
 {
     if (p->live)
-        progress_draw(p, "; there is no number of leases in ", p->plan->limit_path);
+        progress_draw(p, "; no number of leases in ", p->plan->limit_path);
     else if (!p->reported_lack)
         lock_report_no_limit(p->plan, p->ahead);
     p->reported_lack = true;
-    p->reported_holder = -1; /* to be told again */
+    p->reported_holder = -1; /* to be reported again */
 }
 
 static void progress_on_timer(uv_timer_t *t)
@@ -190,7 +192,7 @@ static void on_connecting(uv_timer_t *t)
     if (clave_async_client_is_connected(p->client))
         uv_timer_stop(t);
     else if (!p->plan->o->json)
-        reach_tell(&p->reach, fault);
+        reach_report(&p->reach, fault);
     else if (reach_is_news(&p->reach, fault))
         lock_report_connecting(p->plan, fault);
 }

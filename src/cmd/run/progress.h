@@ -1,5 +1,5 @@
-/* progress.h - telling who waits what for: a line that is rewritten on a terminal, else a line
- * when something has changed. Asks the server who the holder is, seldom. */
+/* progress.h - shows what the user is waiting for: a line that is redrawn on a terminal, elsewhere
+ * a line when something has changed. Asks the server for the holder, at long intervals. */
 #ifndef CLAVE_CMD_RUN_PROGRESS_H
 #define CLAVE_CMD_RUN_PROGRESS_H
 
@@ -16,31 +16,31 @@ struct progress {
     clave_async_client *client;
     clave_uv *uv;
     uv_timer_t timer;
-    bool live;    /* a terminal: the line is rewritten */
-    bool drawn;   /* it is there */
+    bool live;    /* a terminal: the line is redrawn */
+    bool drawn;   /* the line is on the screen */
     bool waiting; /* between _begin and _end */
     bool asking;
-    bool reported_away; /* that no server answers */
-    bool reported_lack; /* that there is no limit */
-    struct reach reach; /* before there is a session */
+    bool reported_away; /* that no server is answering */
+    bool reported_lack; /* that the number of leases is missing */
+    struct reach reach; /* until there is a session */
     int64_t began;
     size_t ahead;
-    char predecessor[256]; /* name of the node just before ours */
-    /* What was told last, so that only news is. */
+    char predecessor[256]; /* name of the node right before ours */
+    /* What was reported last, so that only changes are. */
     size_t reported_ahead;
     int64_t reported_holder; /* its token; 0: none */
 };
 
 void progress_init(struct progress *p, const struct lock_plan *plan, uv_loop_t *loop);
-/* No server is connected yet; it is tried until then. */
+/* No server is connected yet; the client tries until `until`. */
 void progress_connect(struct progress *p, clave_async_client *c, int64_t until);
 void progress_begin(struct progress *p, const struct acquisition *acquisition,
                     clave_async_client *c, clave_uv *uv);
-/* So many stand before us, the last of them (its path) right before. */
+/* `ahead` participants are before us; `predecessor` is the path of the node right before ours. */
 void progress_moved(struct progress *p, size_t ahead, const char *predecessor);
-/* Wipes the line until it is drawn again: another is about to be told. */
+/* Clears the line until it is drawn again, because a message is about to be printed. */
 void progress_clear(struct progress *p);
-/* Wipes the line, for good. Harmless at any time. */
+/* Clears the line for good. Harmless at any time. */
 void progress_end(struct progress *p);
 void progress_close(struct progress *p); /* its handle */
 

@@ -1,3 +1,5 @@
+/* run_policy.c - --once, --lock-delay and --min-hold as a state machine (run_policy.h). runner.c
+ * and child.c call it. However it goes, it ends in child_begin or in one runner_leave. */
 #include "cmd/run/run_policy.h"
 
 #include <stdio.h>
@@ -17,14 +19,15 @@
 static bool take_key(struct lock_plan *p)
 {
     const char *key = p->o->value;
-    char path[1024], shown[WHO_CAP];
+    char path[1024], shown[PARTICIPANT_TEXT_CAP];
     p->run_policy.once = key;
     int n = snprintf(path, sizeof path, "/%s", key);
-    const char *fault = strchr(key, '/') || !*key ? "it is one word, without a '/'"
-                        : n >= (int)sizeof path   ? "no name of a node is that long"
+    const char *fault = strchr(key, '/') || !*key ? "a key is one word, without a '/'"
+                        : n >= (int)sizeof path   ? "too long for the name of a node"
                                                   : clave__path_fault(path, (size_t)n, false);
     if (fault)
-        diag_usage(p->o, "--once '%s': %s", who_text(key, shown, sizeof shown), fault);
+        diag_usage(p->o, "--once '%s': %s", participant_text_printable(key, shown, sizeof shown),
+                   fault);
     return !fault;
 }
 
@@ -61,11 +64,12 @@ int run_policy_check(const struct lock_plan *p)
     const struct run_policy_plan *c = &p->run_policy;
     bool beside = c->once || c->marks;
     if (!c->once && (c->period_ms > 0 || c->at_most_once || c->done_code != 0))
-        return diag_usage(p->o, "--for, --at-most-once and --done-code say more about --once KEY");
+        return diag_usage(p->o, "--for, --at-most-once and --done-code need --once KEY");
     if (beside && p->kind == KIND_READ)
-        return diag_usage(p->o, "--once and --lock-delay need a lock that excludes all others");
+        return diag_usage(p->o, "--once and --lock-delay need an exclusive lock");
     if (beside && strcmp(p->path, "/") == 0)
-        return diag_usage(p->o, "--once and --lock-delay need a place beside the lock: not /");
+        return diag_usage(p->o,
+                          "--once and --lock-delay need a node next to the lock: PATH cannot be /");
     if (p->max_hold_ms > 0 && c->min_hold_ms > p->max_hold_ms)
         return diag_usage(p->o, "--min-hold is longer than --max-hold");
     return EXIT_OK;
@@ -73,7 +77,7 @@ int run_policy_check(const struct lock_plan *p)
 
 /* ---- on the way out -------------------------------------------------------------------------- */
 
-/* The mark says no more that the lock is held; the end of the session follows it. */
+/* Clears the mark of a held lock; the end of the session follows. */
 void run_policy_release(struct runner *r)
 {
     if (r->run_policy.delay)
@@ -105,8 +109,8 @@ static void run_policy_rest(struct runner *r)
 
 static void run_policy_report_not_recorded(struct runner *r, bool certain, clave_err err)
 {
-    diag(r->o, "%s: how '%s' went %s on record, so it may be run again: %s", r->plan->path,
-         r->plan->run_policy.once, certain ? "is not" : "may not be", clave_strerror(err));
+    diag(r->o, "%s: the result of '%s' %s recorded, so it may be run again: %s", r->plan->path,
+         r->plan->run_policy.once, certain ? "was not" : "may not have been", clave_strerror(err));
 }
 
 static void on_recorded(clave_async_once *once, clave_err err, const clave_once_record *former,
@@ -120,7 +124,8 @@ static void on_recorded(clave_async_once *once, clave_err err, const clave_once_
         return;
     if (err != CLAVE_OK) {
         run_policy_report_not_recorded(r, clave_err_classify(err) != CLAVE_CLASS_UNKNOWN, err);
-        bool removed = err == CLAVE_ENONODE; /* an operator wants it to be run again */
+        /* an operator deleted the record, to have it run again */
+        bool removed = err == CLAVE_ENONODE;
         c->code = c->code == 0 && !removed ? exit_code_of(err) : c->code;
     }
     run_policy_rest(r);
@@ -157,7 +162,7 @@ void run_policy_lost(struct runner *r, clave_err why)
     if (c->phase == NOT_GRANTED || (r->phase != WAITING && r->phase != KEEPING))
         return;
     lock_report_lost(r->plan, why);
-    if (c->phase == RECORDING) /* the answer will not come any more */
+    if (c->phase == RECORDING) /* the answer will never come */
         run_policy_report_not_recorded(r, false, CLAVE_ELOST);
     bool ran = c->phase == RESTING || (c->phase == RECORDING && c->code != 0);
     runner_leave(r, ran ? c->code : EXIT_LOST);
@@ -173,7 +178,7 @@ void run_policy_hurry(struct runner *r)
 
 /* ---- on the way in --------------------------------------------------------------------------- */
 
-/* PATH, what is added to it, and the key behind that. NULL: no memory. */
+/* PATH, the suffix, and the key after it. NULL: out of memory. */
 static char *beside(const struct lock_plan *p, const char *added, const char *key)
 {
     char *out = NULL;

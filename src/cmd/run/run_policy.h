@@ -1,11 +1,10 @@
 /* run_policy.h - what surrounds the command while the lock is held. Before it: the lock delay, and
- * whether it has been run already. Behind it: that on record, the minimum hold, and the mark of a
- * lock that is given back.
+ * whether the command has been run already. After it: recording the run, the minimum hold, and
+ * clearing the mark of a lock that is released.
  *
  *   the lock is granted                                the command has ended
  *     └─▶ DELAYING ─▶ ASKING ─▶ (child_begin) ─ ... ─▶ RECORDING ─▶ RESTING ─▶ (runner_leave)
- *            each is passed over when it was not asked for
- */
+ *            each is skipped when it was not asked for */
 #ifndef CLAVE_CMD_RUN_RUN_POLICY_H
 #define CLAVE_CMD_RUN_RUN_POLICY_H
 
@@ -20,12 +19,12 @@ struct lock_plan;
 struct runner;
 
 struct run_policy_plan {
-    const char *once;  /* the job's key; NULL: it is run whenever it is started */
-    int64_t period_ms; /* 0: once for all */
+    const char *once;  /* the key of --once; NULL: run it every time */
+    int64_t period_ms; /* 0: once and for all */
     bool at_most_once;
     int done_code;       /* the exit code when it is done already */
     int64_t min_hold_ms; /* 0: none */
-    bool marks;          /* leaves a mark, and waits when it finds one: */
+    bool marks;          /* --lock-delay: leaves a mark, and when it finds one waits for */
     int64_t lock_delay_ms;
 };
 
@@ -37,23 +36,24 @@ struct run_policy {
     int code; /* to leave with */
 };
 
-/* The flags (ids in lock_flags.h). False: not one of them, or told. */
+/* Parses a flag (ids in lock_flags.h). false: not one of ours, or invalid, after a message. */
 bool run_policy_take_flag(struct lock_plan *p, int id);
-/* Do they make sense together? EXIT_OK, or the exit code, having told why. */
+/* Checks that the flags are consistent. EXIT_OK, or the exit code after a message. */
 int run_policy_check(const struct lock_plan *p);
 
-void run_policy_open(struct runner *r); /* its handle */
+void run_policy_open(struct runner *r); /* its libuv handle */
 /* The lock is granted: ends in child_begin, or in runner_leave. */
 void run_policy_begin(struct runner *r);
 /* The command has ended, or was not started: ends in runner_leave. */
 void run_policy_end(struct runner *r, int code);
-/* The lock is lost before the command was started, or behind its end. */
+/* The lock is lost before the command was started, or after its end. */
 void run_policy_lost(struct runner *r, clave_err why);
-/* Somebody wants the lock, or a signal the end: there is no rest. */
+/* Another participant asks for the lock, or a signal for the end: skips what is left of the waits.
+ */
 void run_policy_hurry(struct runner *r);
-/* The lock is about to be given back. */
+/* The lock is about to be released. */
 void run_policy_release(struct runner *r);
-void run_policy_close(struct runner *r); /* its handle */
+void run_policy_close(struct runner *r); /* its libuv handle */
 void run_policy_free(struct runner *r);
 
 #endif

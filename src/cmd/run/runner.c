@@ -1,3 +1,6 @@
+/* runner.c - the client, the queue and the way out of `clave lock` and `clave elect`; the verbs
+ * call runner_run. The phase only moves forward (runner.h), and every path ends in one
+ * runner_leave, with the exit code. */
 #include "cmd/run/runner.h"
 
 #include <errno.h>
@@ -18,8 +21,9 @@
 
 enum { LEAVE_MS = 3000, IDENTITY_CAP = 4096, COMMAND_CAP = 1024 };
 
-/* Forwarded while the command runs; the first four end what comes before. A signal that was
- * ignored when we were started (nohup, a shell's background) stays so, for the command too. */
+/* Forwarded while the command runs; before that, the first four end this process. A signal that was
+ * ignored when we were started (nohup, a shell's background job) stays ignored, for the command
+ * too. */
 static const int caught[RUNNER_SIGNALS] = {SIGTERM, SIGINT,  SIGHUP,   SIGQUIT, SIGUSR1,
                                            SIGUSR2, SIGTSTP, SIGWINCH, SIGCONT};
 
@@ -45,8 +49,8 @@ static void runner_stop(struct runner *r)
     progress_close(&r->progress);
 }
 
-/* The session has ended; or the server does not say so in time, and the guardian is left to
- * see to it, in the background. */
+/* The session is closed; or the server has not confirmed that in time, and the guardian is left to
+ * do it in the background. */
 static void on_patience_ends(uv_timer_t *timer)
 {
     struct runner *r = timer->data;
@@ -66,7 +70,7 @@ void runner_leave(struct runner *r, int code)
     uv_timer_start(&r->patience, on_patience_ends, patience, 0);
     sd_status_leaving(r);
     run_policy_release(r);
-    /* The end of the session is the end of its nodes: one transaction. */
+    /* Closing the session deletes its nodes: one transaction. */
     clave_async_client_close(r->client, clave_now());
     clave_uv_flush(r->uv);
 }
@@ -115,7 +119,7 @@ static void runner_on_moved(void *arg, size_t ahead, const char *predecessor)
     nested_look(&r->nested, r->client);
 }
 
-/* It would wait for ever: what it waits for waits for it. */
+/* It would wait forever: the holder waits for it. */
 static void on_outer(void *arg, const clave_participant *outer)
 {
     struct runner *r = arg;
@@ -194,7 +198,7 @@ static void begin_waiting(struct runner *r)
 
 /* ---- the connection ----------------------------------------------------------------------- */
 
-/* "digest" of "digest:user:password"; there is a colon: config_auth_ok. */
+/* "digest" of "digest:user:password"; config_auth_ok made sure of the colon. */
 static const char *scheme_of(const char *auth, char out[CONFIG_SCHEME_CAP])
 {
     snprintf(out, CONFIG_SCHEME_CAP, "%.*s", (int)strcspn(auth, ":"), auth);
@@ -239,13 +243,13 @@ static void runner_on_closed(struct runner *r, clave_err why)
 {
     if (r->phase == LEAVING) {
         if (r->stopped)
-            return; /* closed by its own end: the server knows nothing of it */
+            return; /* closed by us: the server has not confirmed it */
         r->released = true;
         uv_timer_start(&r->patience, on_patience_ends, 0, 0); /* not inside the client's call */
         return;
     }
     if (r->phase == HOLDING || r->phase == SWEEPING || r->phase == KEEPING)
-        return; /* the claim tells of the loss */
+        return; /* the acquisition reports the loss */
     progress_end(&r->progress);
     diag(r->o, "%s: %s", r->plan->connect, clave_async_client_errmsg(r->client));
     runner_leave(r, exit_code_of(why));
@@ -288,7 +292,7 @@ static int64_t connect_within(const struct runner *r)
     return wait > 0 && wait < timeout ? wait : timeout;
 }
 
-/* It takes too long, or every server refuses. */
+/* It took too long, or every server refuses. */
 static void on_connecting_ends(uv_timer_t *timer)
 {
     struct runner *r = timer->data;
@@ -372,8 +376,8 @@ static int catch_signals(struct runner *r)
     return err;
 }
 
-/* What has come is heard; what comes from here on ends this process by itself, or what it makes of
- * itself: none is lost between the two. */
+/* Handles the signals that have come. Those from here on have their default effect on this process,
+ * or on the program that it executes: none is lost in between. */
 static void release_signals(struct runner *r)
 {
     sigset_t ending, before;
@@ -407,7 +411,7 @@ static int open_loop(struct runner *r)
     return err != 0 ? err : catch_signals(r);
 }
 
-/* What goes wrong without an end to it is said without -v, too. */
+/* Warnings are shown without -v too. */
 static void on_warning(void *arg, int level, const char *msg)
 {
     struct runner *r = arg;
@@ -446,10 +450,11 @@ static void runner_loop(struct runner *r)
     run_policy_free(r);
     acquisition_free(&r->acquisition);
     clave_async_client_free(r->client);
-    release_signals(r); /* and what is still closing */
+    release_signals(r); /* and runs the loop until all handles are closed */
 }
 
-/* A lookup of a name cannot be interrupted: while one is under way, its thread needs the loop. */
+/* A name lookup cannot be interrupted: while one is under way, its thread needs the loop, which is
+ * then leaked. */
 static void runner_free(struct runner *r)
 {
     if (uv_loop_close(&r->loop) == 0)
@@ -466,7 +471,7 @@ static int start_guardian(struct runner *r)
                                      .owner = plan->owner,
                                      .argv = plan->argv,
                                      .own_notify = plan->notify != SD_NOTIFY_COMMAND};
-    /* What the guardian leaves behind is to come to us; before there are threads. */
+    /* Orphans of the guardian are to become our children. Done before there are threads. */
     if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) {
         diag(plan->o, "cannot become a child sub-reaper: %s", strerror(errno));
         return EXIT_INTERNAL;
@@ -489,11 +494,11 @@ int runner_run(const struct lock_plan *plan, bool *ended_by_signal)
     terminal_open(&r->terminal);
     int fault = open_loop(r);
     clave_err err = fault == 0 ? open_client(r) : CLAVE_EIO;
-    if (err != CLAVE_OK) { /* of no use any more, and about to exit: the loop stays as it is */
+    if (err != CLAVE_OK) { /* we are about to exit: the loop stays as it is */
         guardian_dismiss(&r->guardian);
         if (fault == 0)
             return diag_err(plan->o, plan->connect, err, NULL);
-        diag(plan->o, "cannot begin: %s", uv_strerror(fault));
+        diag(plan->o, "cannot start: %s", uv_strerror(fault));
         return EXIT_INTERNAL;
     }
     runner_loop(r);

@@ -1,5 +1,5 @@
-/* runner.h - the process of `clave lock` or `clave elect` itself, as runner.c (session, queue,
- * leaving) and child.c (while the command runs) share it. One thread, one loop.
+/* runner.h - the process of `clave lock` or `clave elect` itself, shared by runner.c (session,
+ * queue, leaving) and child.c (while the command runs). One thread, one loop.
  *
  *   CONNECTING ──▶ WAITING ──▶ HOLDING ──▶ KEEPING ──▶ LEAVING ──▶ (the loop ends)
  *       │             │           │            ▲          ▲
@@ -7,9 +7,9 @@
  *       │             │        SWEEPING ───────┘          │
  *       └─────────────┴────────────────────────────────────┘
  *
- * WAITING includes what comes between the grant and the command, KEEPING is what comes between its
- * end and the release: run_policy.c. SWEEPING: the guardian is dead, or overdue; what is left of
- * the command is killed here. */
+ * WAITING includes what happens between the grant and the start of the command, KEEPING is what
+ * happens between its end and the release: run_policy.c. SWEEPING: the guardian is dead or overdue,
+ * and what is left of the command is killed here. */
 #ifndef CLAVE_CMD_RUN_RUNNER_H
 #define CLAVE_CMD_RUN_RUNNER_H
 
@@ -43,28 +43,29 @@ struct runner {
     struct terminal terminal;
     struct progress progress;
     struct sd_status service;
-    uv_poll_t reports;   /* of the guardian */
-    uv_timer_t patience; /* until what may take only so long is given up */
-    uv_timer_t watchdog; /* a moment behind the guardian's own */
+    uv_poll_t reports;   /* from the guardian */
+    uv_timer_t patience; /* limits how long the current phase may take */
+    uv_timer_t watchdog; /* fires a moment after the guardian's own */
     uv_signal_t signals[RUNNER_SIGNALS];
     size_t nsignals;
-    size_t identities; /* --auth: not yet answered */
+    size_t identities; /* --auth: those not answered yet */
     int64_t began, acquired_at;
     int64_t guardian_session_id; /* the id the guardian knows */
-    bool waited;                 /* it was not free when we came */
-    bool asked;                  /* to resign */
-    bool released;        /* the server has ended the session: nothing is left for the guardian */
-    bool ended_by_signal; /* by a signal */
+    bool waited;                 /* the lock was not free when we came */
+    bool asked;                  /* another participant asked for the lock, or us to resign */
+    /* the server has closed the session: the guardian has nothing left to do */
+    bool released;
+    bool ended_by_signal; /* a signal asked us to end */
     bool stopped;         /* the loop is about to end */
     int code;
 
-    /* while the command runs */
+    /* While the command runs. */
     struct guardian_task task;
     struct hold_policy hold_policy;
     int64_t watchdog_at; /* CLAVE_NEVER: not armed */
     pid_t command;       /* 0: not started yet */
     bool wants_terminal;
-    bool reaped; /* SWEEPING: by us */
+    bool reaped; /* SWEEPING: we have reaped the command */
     int status;
 };
 
@@ -77,8 +78,8 @@ void runner_leave(struct runner *r, int code);
 
 /* ---- child.c ----------------------------------------------------------------------------- */
 
-/* Milliseconds, by the session timeout as the server granted it: from SIGTERM to SIGKILL, and
- * from SIGKILL to the hold deadline. */
+/* Milliseconds, derived from the session timeout that the server granted: from SIGTERM to SIGKILL,
+ * and from SIGKILL to the hold deadline. */
 int64_t child_grace(const struct runner *r);
 int64_t child_lead(const struct runner *r);
 /* The lock is held: starts the command. */
@@ -86,10 +87,10 @@ void child_begin(struct runner *r);
 /* At the end of every pass over the client: the deadline may have moved. */
 void child_publish(struct runner *r);
 void child_lost(struct runner *r, clave_err why);
-/* Somebody wants the leader to resign: the command is ended, in time. */
+/* Another participant asks for the lock, or the leader to resign: ends the command, in time. */
 void child_asked(struct runner *r);
 void child_on_signal(struct runner *r, int sig);
-/* SIGCONT: as far as the lock allows, the command goes on too. */
+/* SIGCONT: continues the command too, if the lock allows it. */
 void child_on_continued(struct runner *r);
 void child_on_reports(uv_poll_t *poll, int status, int events);
 void child_on_watchdog(uv_timer_t *timer);

@@ -1,3 +1,5 @@
+/* sd_notify.c - the datagrams and variables of sd_notify.h. sd_status.c and `clave serve` send; the
+ * guardian passes the variables on. Nothing here waits or fails aloud. */
 #include "cmd/run/sd_notify.h"
 
 #include <stdarg.h>
@@ -12,7 +14,8 @@
 static const char *const variables[] = {"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"};
 enum { VARIABLES = sizeof variables / sizeof *variables, LINES_CAP = 1024 };
 
-/* A path, or with an '@' in front a name in the abstract namespace. -1: there is no such socket. */
+/* A path, or a name in the abstract namespace if it begins with '@'. -1: there is no such socket.
+ */
 static int sd_notify_dial(const char *name)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -31,7 +34,7 @@ static int sd_notify_dial(const char *name)
     return fd;
 }
 
-/* WATCHDOG_PID: whose watchdog it is; not everybody's who inherits it. */
+/* WATCHDOG_PID names the process whose watchdog it is; others merely inherit the variable. */
 static int64_t watchdog_ms(void)
 {
     const char *usec = getenv("WATCHDOG_USEC"), *pid = getenv("WATCHDOG_PID");
@@ -91,7 +94,7 @@ void sd_notify_watchdog(const struct sd_notify *n)
 
 void sd_notify_pass_on(bool own)
 {
-    /* The command's number is another one than WATCHDOG_PID says; without it, it is anybody's. */
+    /* The command's pid is not WATCHDOG_PID; without the variable, any process may answer. */
     unsetenv("WATCHDOG_PID");
     for (size_t i = 0; own && i < VARIABLES; i++)
         unsetenv(variables[i]);

@@ -1,12 +1,14 @@
+/* sd_status.c - the STATUS lines, READY, STOPPING and the watchdog of a runner; runner.c, child.c
+ * and run_policy.c call it. READY and STOPPING are sent at most once. */
 #include "cmd/run/sd_status.h"
 
 #include "cmd/run/runner.h"
 
-/* In how many parts of the watchdog's time it is fed: what is confirmed a moment too late for one
+/* How often the watchdog is fed within its interval: a confirmation a moment too late for one feed
  * is in time for the next. */
 enum { FEEDS = 4 };
 
-/* true: these are ours to tell. */
+/* true: the notifications are clave's, not the command's. */
 static bool sd_status_is_own(const struct runner *r)
 {
     return r->plan->notify == SD_NOTIFY_HELD || r->plan->notify == SD_NOTIFY_WAITING;
@@ -44,7 +46,7 @@ void sd_status_open(struct runner *r)
 void sd_status_waiting(struct runner *r, size_t ahead, bool known)
 {
     struct sd_notify *n = &r->service.notify;
-    if (!known) { /* nor is it, by now, whether it has a place */
+    if (!known) { /* nor is it known whether it has a place yet */
         sd_notify_send(n, "STATUS=%s: waiting", r->plan->path);
         return;
     }
@@ -63,7 +65,7 @@ static void sd_status_send_held(const struct runner *r, const char *detail)
 
 void sd_status_delayed(struct runner *r)
 {
-    sd_status_send_held(r, "; the holder before was lost: waiting for the lock delay");
+    sd_status_send_held(r, "; the previous holder lost it: waiting for the lock delay");
     if (r->plan->notify == SD_NOTIFY_WAITING)
         sd_notify_ready(&r->service.notify);
 }
@@ -77,10 +79,10 @@ void sd_status_started(struct runner *r)
 
 void sd_status_connection(struct runner *r, bool up)
 {
-    sd_status_send_held(r, up ? "" : "; the connection is lost");
+    sd_status_send_held(r, up ? "" : "; connection lost");
 }
 
-/* A candidate that stands again goes on. */
+/* A candidate that queues again is not stopping. */
 static void sd_status_send_stopping(struct runner *r)
 {
     if (sd_status_is_own(r) && (r->ended_by_signal || !r->plan->again))

@@ -1,3 +1,5 @@
+/* spawn.c - forks and executes the command; only the guardian calls it. A failed exec is reported
+ * through a pipe that a successful one closes. */
 #include "cmd/run/spawn.h"
 
 #include <errno.h>
@@ -25,7 +27,7 @@ static _Noreturn void become(char *const *argv, const struct inheritance *before
     setpgid(0, 0);
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0)
         error = errno;
-    if (getppid() != parent) /* it ended before we asked to end with it */
+    if (getppid() != parent) /* it died before we asked to die with it */
         _exit(EXIT_INTERNAL);
     restore(before);
     if (error == 0) {
@@ -51,7 +53,7 @@ pid_t spawn_command(char *const *argv, const struct inheritance *before,
     close(ends[1]);
     ssize_t n = 0;
     if (pid > 0) {
-        setpgid(pid, pid); /* as it does itself: whoever comes first */
+        setpgid(pid, pid); /* as the child does itself: whichever is first */
         while ((n = read(ends[0], &error, sizeof error)) < 0 && errno == EINTR)
             continue;
     }
@@ -74,7 +76,7 @@ int spawn_exit_code(int error)
     case ENOENT:
     case ENOTDIR:
         return EXIT_NOTFOUND;
-    case EAGAIN: /* no process left for it: nothing is wrong with the command */
+    case EAGAIN: /* out of processes: nothing is wrong with the command */
     case ENOMEM:
     case EMFILE:
     case ENFILE:

@@ -1,5 +1,6 @@
-/* spawn.h - starting the command: in a process group of its own, with the signals, streams
- * and descriptors that the wrapper was started with, and never outliving who starts it. */
+/* spawn.h - starts the command: in a process group of its own, with the signals, streams and
+ * descriptors that the runner was started with, and so that it never outlives the process that
+ * starts it. */
 #ifndef CLAVE_CMD_RUN_SPAWN_H
 #define CLAVE_CMD_RUN_SPAWN_H
 
@@ -9,20 +10,20 @@
 
 #include "cmd/run/cgroup.h"
 
-/* How this program was started, in what a process changes for itself. */
+/* How this program was started, where a process changes it for itself. */
 struct inheritance {
     sigset_t mask;
     struct sigaction child; /* of SIGCHLD */
     bool sigpipe_ignored;
 };
 
-/* Runs argv[0], looked for in PATH, and returns its process and group. -1: errno says why it
- * cannot be. By a process with one thread only, whose end is then the command's (SIGKILL). In that
- * control group, if there is one. */
+/* Runs argv[0], looked up in PATH, in that control group if there is one, and returns its process
+ * id, which is its group too. -1: errno says why it cannot be run. For a process with a single
+ * thread, whose end kills the command (SIGKILL). */
 pid_t spawn_command(char *const *argv, const struct inheritance *before,
                     const struct cgroup *cgroup);
 
-/* The exit code for an errno of command_start. */
+/* The exit code for an errno of spawn_command. */
 int spawn_exit_code(int error);
 
 #endif

@@ -68,8 +68,8 @@ static clave_err check_look_for(const struct queue_view *l, int64_t token, bool 
     for (size_t i = 0; i < l->n; i++) {
         const clave_stat *st = &l->list[i].p->stat;
         bool holds = l->list[i].holds;
-        *held = *held || (holds && who_is_known(st) && st->czxid == token);
-        hidden = hidden || (holds && !who_is_known(st));
+        *held = *held || (holds && participant_text_is_known(st) && st->czxid == token);
+        hidden = hidden || (holds && !participant_text_is_known(st));
     }
     return hidden && !*held ? CLAVE_ENOAUTH : CLAVE_OK;
 }

@@ -16,7 +16,7 @@
 
 enum { LEADER_WATCH = FLAG_LONG };
 
-static void leader_show_json(const char *path, const struct sighting *it)
+static void leader_show_json(const char *path, const struct leader_state *it)
 {
     struct json j;
     json_begin(&j, stdout);
@@ -31,18 +31,18 @@ static void leader_show_json(const char *path, const struct sighting *it)
 }
 
 /* Whole, however long: scripts read it. */
-static void leader_show_line(const struct sighting *it)
+static void leader_show_line(const struct leader_state *it)
 {
-    char id[WHO_CAP], token[TOKEN_CAP];
-    size_t cap = it->len + WHO_CAP;
+    char id[PARTICIPANT_TEXT_CAP], token[TOKEN_CAP];
+    size_t cap = it->len + PARTICIPANT_TEXT_CAP;
     char *value = it->value ? malloc(cap) : NULL;
-    printf("leader %s %s%s%s\n", who_token(&it->stat, token),
-           who_column(it->id, true, id, sizeof id), value ? " " : "",
-           value ? who_text(it->value, value, cap) : "");
+    printf("leader %s %s%s%s\n", participant_text_token(&it->stat, token),
+           participant_text_column(it->id, true, id, sizeof id), value ? " " : "",
+           value ? participant_text_printable(it->value, value, cap) : "");
     free(value);
 }
 
-static void leader_show(const struct options *o, const char *path, const struct sighting *it)
+static void leader_show(const struct options *o, const char *path, const struct leader_state *it)
 {
     if (o->json)
         leader_show_json(path, it);
@@ -54,7 +54,8 @@ static void leader_show(const struct options *o, const char *path, const struct 
 }
 
 /* One sighting: the exit code when it was the last one, else -1. */
-static int leader_take(struct options *o, const char *path, const struct sighting *it, bool watch)
+static int leader_take(struct options *o, const char *path, const struct leader_state *it,
+                       bool watch)
 {
     if (it->err != CLAVE_OK)
         return diag_err(o, path, it->err, NULL);
@@ -70,7 +71,7 @@ static int leader_follow(struct options *o, struct leader_follow *s, int signals
     int code = -1, sig;
     clave_err why;
     while (code < 0) {
-        struct sighting *it = leader_follow_next(s, signals, until, &sig, &why);
+        struct leader_state *it = leader_follow_next(s, signals, until, &sig, &why);
         if (it)
             code = leader_take(o, s->path, it, watch);
         else if (sig != 0)

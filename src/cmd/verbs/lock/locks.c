@@ -26,7 +26,7 @@ static int64_t read_held(struct options *o, clave_client *s, const char *path,
     char *node = NULL;
     clave_reply *r = NULL;
     int64_t since = -1;
-    if (!at->holds || !who_is_known(&at->p->stat) ||
+    if (!at->holds || !participant_text_is_known(&at->p->stat) ||
         asprintf(&node, "%s%s/%s", strcmp(path, "/") == 0 ? "" : path, at->below, at->p->node) < 0)
         return -1;
     if (clave_get(s, node, o->timeout_ms, &r) == CLAVE_OK && r->stat.czxid == at->p->stat.czxid)
@@ -52,8 +52,9 @@ static const char *locks_format_time(const struct queue_view_place *at, int64_t 
     char age[AGE_CAP];
     if (ms >= 0)
         return age_format(ms, out);
-    bool unknown = at->holds && who_is_known(&at->p->stat);
-    snprintf(out, AGE_CAP, "%s%.*s", unknown ? "<" : "", AGE_CAP - 2, who_age(&at->p->stat, age));
+    bool unknown = at->holds && participant_text_is_known(&at->p->stat);
+    snprintf(out, AGE_CAP, "%s%.*s", unknown ? "<" : "", AGE_CAP - 2,
+             participant_text_age(&at->p->stat, age));
     return out;
 }
 
@@ -74,7 +75,7 @@ static void locks_show_json(size_t position, const struct queue_view_place *at, 
     clave__json_string(&j, "name", id->name);
     clave__json_string(&j, "command", id->command);
     clave__json_string(&j, "text", id->text);
-    clave__json_string(&j, "note", who_note(p->node));
+    clave__json_string(&j, "note", participant_text_note(p->node));
     json_end(&j);
 }
 
@@ -83,14 +84,16 @@ static void locks_show_line(size_t position, const struct queue_view_place *at, 
     const clave_participant *p = at->p;
     const clave_identity *id = &p->identity;
     char host[COLUMN_CAP], name[COLUMN_CAP], command[COMMAND_CAP];
-    char token[TOKEN_CAP], age[AGE_CAP], pid[24] = "-", diag_note[WHO_CAP];
+    char token[TOKEN_CAP], age[AGE_CAP], pid[24] = "-", diag_note[PARTICIPANT_TEXT_CAP];
     if (id->pid != 0)
         snprintf(pid, sizeof pid, "%lld", (long long)id->pid);
-    printf("%zu %-7s %s %6s %s %s %s %s%s\n", position, at->role, who_token(&p->stat, token),
-           locks_format_time(at, held_ms, age), who_column(id->host, false, host, sizeof host), pid,
-           who_column(id->name, false, name, sizeof name),
-           who_column(id->command ? id->command : id->text, true, command, sizeof command),
-           who_note_in_line(p->node, diag_note));
+    printf("%zu %-7s %s %6s %s %s %s %s%s\n", position, at->role,
+           participant_text_token(&p->stat, token), locks_format_time(at, held_ms, age),
+           participant_text_column(id->host, false, host, sizeof host), pid,
+           participant_text_column(id->name, false, name, sizeof name),
+           participant_text_column(id->command ? id->command : id->text, true, command,
+                                   sizeof command),
+           participant_text_note_suffix(p->node, diag_note));
 }
 
 static int show_queue(struct options *o, const char *path)
@@ -116,7 +119,7 @@ static int show_queue(struct options *o, const char *path)
 enum { LOCKS_FORCE = FLAG_LONG, LOCKS_DEADLOCKS };
 
 /* `wish` from the arguments behind the word. */
-static int run_oust(struct options *o, struct revoke_wish *wish)
+static int run_oust(struct options *o, struct revoke_request *wish)
 {
     bool misplaced = wish->breaks ? wish->wait_ms > 0 : wish->force || wish->yes;
     if (!options_args(o, 3, 3))
@@ -142,7 +145,7 @@ static int run_deadlocks(struct options *o, bool oust_flags)
 
 static int run_locks(struct options *o, int argc, char **argv)
 {
-    struct revoke_wish wish = {.breaks = false};
+    struct revoke_request wish = {.breaks = false};
     bool deadlocks = false;
     int id;
     while ((id = options_next(o, argc, argv)) > 0) {

@@ -13,7 +13,7 @@ enum { RM_VERSION = FLAG_LONG };
 /* ---- a whole tree -------------------------------------------------------------------------- */
 
 struct felling {
-    struct walk walk;
+    struct tree_walk walk;
     clave_err err; /* the first that matters, and where */
     size_t where;
 };
@@ -43,7 +43,7 @@ static void deleted(size_t i, const clave_result *res, void *arg)
 static int rm_remove_tree(struct options *o, clave_client *s, const char *path, bool force)
 {
     enum { TRIES = 5 }; /* others may go on creating children */
-    struct tree_walk_wish wish = {.max_depth = UINT_MAX, .timeout_ms = o->timeout_ms};
+    struct tree_walk_options wish = {.max_depth = UINT_MAX, .timeout_ms = o->timeout_ms};
     int code = EXIT_OK;
     for (int i = 0; i < TRIES; i++) {
         struct felling f = {.err = CLAVE_OK};

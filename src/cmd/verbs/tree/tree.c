@@ -33,7 +33,7 @@ static void verb_tree_show_node(const struct options *o, const struct tree_walk_
     putchar('\n');
 }
 
-static int verb_tree_show(const struct options *o, const struct walk *w, bool data)
+static int verb_tree_show(const struct options *o, const struct tree_walk *w, bool data)
 {
     int code = EXIT_OK;
     for (size_t i = 0; i < w->n; i = tree_walk_next(w, i)) {
@@ -49,8 +49,8 @@ static int verb_tree_show(const struct options *o, const struct walk *w, bool da
 
 static int run_tree(struct options *o, int argc, char **argv)
 {
-    struct tree_walk_wish wish = {.max_depth = UINT_MAX};
-    struct walk w;
+    struct tree_walk_options wish = {.max_depth = UINT_MAX};
+    struct tree_walk w;
     clave_client *s;
     int64_t depth;
     int id;

@@ -1,0 +1,75 @@
+/* transfer.c - `clave transfer`: finds the candidate that is to lead next, then hands over to it
+ * (cmd/queue/handover.h). A candidate that would be asked to resign at once is refused. */
+#include <string.h>
+
+#include "clave/async/leader.h"
+#include "clave/participants.h"
+#include "cmd/cli/connect.h"
+#include "cmd/cli/diag.h"
+#include "cmd/cli/options.h"
+#include "cmd/queue/handover.h"
+
+/* Finds the candidate with this id, or whose node has this name. EXIT_OK, or the exit code after a
+ * message. */
+static int transfer_find_target(struct handover *h, const char *id)
+{
+    clave_participant_list *candidates;
+    size_t found = 0;
+    int32_t priority = 0, highest = 0; /* of the target; of the others that wait */
+    clave_err err = clave_participants(h->session, clave_async_latch_participants, h->path,
+                                       h->o->timeout_ms, &candidates);
+    for (size_t i = 0; candidates && i < candidates->n; i++) {
+        const clave_participant *p = &candidates->list[i];
+        bool same =
+            (p->identity.text && strcmp(p->identity.text, id) == 0) || strcmp(p->node, id) == 0;
+        if (same && found++ == 0) {
+            strncpy(h->target, p->node, sizeof h->target - 1);
+            priority = i > 0 ? p->priority : 0;
+        } else if (i > 0 && p->priority > highest) {
+            highest = p->priority;
+        }
+    }
+    clave_participant_list_free(candidates);
+    if (err != CLAVE_OK)
+        return diag_err(h->o, h->path, err, h->session);
+    if (found == 1 && (priority == 0 || priority >= highest))
+        return EXIT_OK;
+    if (found == 1) {
+        diag(h->o, "%s: '%s' has priority %d and would resign at once for one with %d", h->path, id,
+             (int)priority, (int)highest);
+        return EXIT_PATH;
+    }
+    diag(h->o,
+         found ? "%s: several candidates have the id '%s': name the node instead"
+               : "%s: no candidate has the id '%s' ('clave candidates' lists them)",
+         h->path, id);
+    return EXIT_PATH;
+}
+
+static int transfer_run(struct options *o, int argc, char **argv)
+{
+    struct handover h;
+    int code;
+    if (!handover_begin(&h, o, argc, argv, 2, &code))
+        return code;
+    code = transfer_find_target(&h, o->argv[1]);
+    if (code != EXIT_OK) {
+        connect_close(h.session);
+        return code;
+    }
+    return handover_run(&h);
+}
+
+const struct verb verb_transfer = {
+    .name = "transfer",
+    .args = "PATH ID",
+    .summary = "Have a candidate lead next, and ask the leader to resign",
+    .text = "ID is as 'clave candidates' shows it, or the name of a node. The candidates between\n"
+            "the leader and this one go to the end of the queue, in one transaction. Waits until\n"
+            "the candidate leads. Exit code 75: not in time; 66: no such candidate, or another\n"
+            "one leads now.\n",
+    .flags = handover_flags,
+    .elects = true,
+    .max_args = -1,
+    .run = transfer_run,
+};
