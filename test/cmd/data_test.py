@@ -211,7 +211,7 @@ class Data(unittest.TestCase):
         self.write(name, raw[:end] + bytes(700) + self.read(following)[16:])
         note = next(f["note"] for f in self.fine()["files"] if f["name"] == name)
         self.assertIn(f"a hole at offset {end}", note)
-        self.assertIn("the next log goes on before it", note)
+        self.assertIn("the next log continues before it", note)
 
     def later_leader(self, name):
         """As if a later leader of an ensemble had written this log."""
@@ -303,7 +303,7 @@ class Data(unittest.TestCase):
                           (b"", "it does not begin with ZKSN")):
             self.write(name, bad)
             note = next(f["note"] for f in self.fine()["files"] if f["name"] == name)
-            self.assertIn("never finished, and passed over: ", note)
+            self.assertIn("never finished, skipped: ", note)
             self.assertIn(text, note)
         for other in self.files("snapshot")[:-1]:
             os.unlink(self.path(other))

@@ -280,7 +280,7 @@ class Elect(unittest.TestCase):
         high = Candidate(self, "high", "--priority", "3").stands(3)
         r = self.clave("transfer", self.path, "low")
         self.assertEqual(r.code, 66, r)
-        self.assertIn("hand on", r.err)
+        self.assertIn("resign at once", r.err)
         self.assertEqual(self.ids(), ["leader", "low", "high"])
         self.assertEqual(self.clave("transfer", self.path, "high").code, 0)
         high.leads()

@@ -185,12 +185,12 @@ class Kinds(unittest.TestCase):
         self.assertEqual(r.code, 0, r)
         r = self.verb("locks", "revoke", "-w", "1s", "/deaf", "/deaf/" + node)
         self.assertEqual(r.code, 75, r)
-        self.assertIn("has not let go", r.err)
+        self.assertIn("was not released", r.err)
         self.assertTrue(alive(a.command))
         a.stop()
         r = self.verb("locks", "revoke", "/deaf", node)
         self.assertEqual(r.code, 66)
-        self.assertIn("nobody there has", r.err)
+        self.assertIn("no participant has", r.err)
 
     # ---- break
 

@@ -466,7 +466,7 @@ class Served(Rig):
         p.send_signal(signal.SIGHUP)
         told = [p.stderr.readline() for _ in range(3)]
         for name in ("admin", "admin-url", "metrics"):
-            self.assertIn(f"clave: serve: {name} stays as it is until the next start\n", told)
+            self.assertIn(f"clave: serve: {name} does not change until the next start\n", told)
         c.close()
         p.terminate()
         self.assertEqual(p.wait(PATIENCE), 0)
@@ -491,7 +491,7 @@ class Addresses(Rig):
         self.refused(["--admin-url", "/x"], "--admin-url needs --admin", 64)
         for url in ("x", "/", "/x/", "/a b", "/metrics", "/" + "x" * 200, '/"'):
             with self.subTest(url):
-                self.refused(["--admin", "localhost:0", "--admin-url", url], "it is a path", 64)
+                self.refused(["--admin", "localhost:0", "--admin-url", url], "expected a path", 64)
         r = clave("serve", "--local", scratch("local"), "--admin", "localhost:0")
         self.assertEqual(r.code, 64, r)
         self.assertIn("no HTTP", r.err)
@@ -613,10 +613,10 @@ class ZooCfg(Rig):
 
     def test_what_is_told_or_refused(self):
         for lines, told in (
-                ("metricsProvider.httpPort=7000\n", "metricsProvider: no meaning without"),
-                ("metricsProvider.className=x.Y\n", "metricsProvider: no meaning without"),
-                ("metricsProvider.exportJvmInfo=true\n", "no meaning here"),
-                ("admin.commandURL=/x\n", "admin.commandURL: no meaning without"),
+                ("metricsProvider.httpPort=7000\n", "metricsProvider: no effect without"),
+                ("metricsProvider.className=x.Y\n", "metricsProvider: no effect without"),
+                ("metricsProvider.exportJvmInfo=true\n", "no effect in clave"),
+                ("admin.commandURL=/x\n", "admin.commandURL: no effect without"),
                 ("admin.idleTimeout=1\n", "five seconds")):
             with self.subTest(lines):
                 ready, err = self.start(lines)

@@ -127,8 +127,8 @@ class Form(Rig):
                             ("tick = 1s\n", "--data"),
                             ("data = {data}\nmax-session-timeout = 1s\n", "above"),
                             ("data = {data}\ntick = 1s\ntick = 3s\n",
-                             "{path}:3: tick '3s': line 2 says it already"),
-                            ("data = {data}\ndata = /elsewhere\n", "line 1 says it already"),
+                             "{path}:3: tick '3s': already set on line 2"),
+                            ("data = {data}\ndata = /elsewhere\n", "already set on line 1"),
                             ("data = {data}\ntls-ca = x\n", "no address for TLS"),
                             ("data = {data}\nconfig = x\n", "{path}:2: config 'x'")):
             with self.subTest(text):
@@ -143,8 +143,8 @@ class Form(Rig):
         self.assertEqual(s.conf()["dataDir"], s.data + "/version-2")
         code, err = s.end()
         self.assertEqual(code, 0)
-        self.assertEqual(err, f"clave: serve: {s.path}:5: initLimit: no meaning on one server, "
-                              f"ignored\nclave: serve: {s.path}:6: syncLimit: no meaning on one "
+        self.assertEqual(err, f"clave: serve: {s.path}:5: initLimit: no effect on a single server, "
+                              f"ignored\nclave: serve: {s.path}:6: syncLimit: no effect on a single "
                               "server, ignored\n")
 
     def test_syntax_of_properties(self):
@@ -208,14 +208,14 @@ class Form(Rig):
                          "unheardOf=1\n", name="zoo.cfg")
         _, err = s.end()
         self.assertEqual([l.split(": ", 2)[2] for l in err.splitlines()[2:]],
-                         [f"{s.path}:14: watchManagerName: no meaning here, ignored",
+                         [f"{s.path}:14: watchManagerName: no effect in clave, ignored",
                           f"{s.path}:15: unheardOf: unknown key, ignored"])
 
     def test_zoo_cfg_that_cannot_be_served(self):
         ensemble = "server.1=a:2888:3888\nserver.2=b:2888:3888\nserver.3=c:2888:3888\n"
-        for text, fault in ((DEBIANS + ensemble, "{path}:13: an ensemble of 3 servers: clave serves "
-                             "alone and does not replicate"),
-                            (DEBIANS + "dynamicConfigFile=x\n", "does not replicate"),
+        for text, fault in ((DEBIANS + ensemble, "{path}:13: an ensemble of 3 servers: clave is a "
+                             "single server without replication"),
+                            (DEBIANS + "dynamicConfigFile=x\n", "without replication"),
                             (DEBIANS + "dataLogDir=/elsewhere\n", "move version-2/log.*"),
                             ("dataDir={data}\n", "no clientPort"),
                             ("dataDir={data}\nclientPort=0\n", "no clientPort"),
@@ -230,7 +230,7 @@ class Form(Rig):
                             (DEBIANS + "sessionRequireClientSASLAuth=true\n", "authenticate"),
                             (DEBIANS + "requireClientAuthScheme=sasl\n", "authenticate"),
                             (DEBIANS + "ssl.crl=true\n", "revoked"),
-                            (DEBIANS + "ssl.authProvider=mine\n", "no other judge"),
+                            (DEBIANS + "ssl.authProvider=mine\n", "no other verifier"),
                             (DEBIANS + "emulate353TTLNodes=true\n", "dead sessions"),
                             (DEBIANS + "DigestAuthenticationProvider.digestAlg=SHA-256\n", "SHA1"),
                             (DEBIANS + "X509AuthenticationProvider.clientCertIdType=SAN\n",
@@ -247,7 +247,7 @@ class Form(Rig):
 class Live(Rig):
     CONF = "data = {data}\nlisten = 127.0.0.1:{port}\nwords = conf,ruok\n"
 
-    def reload(self, s, text, expected="has been read again"):
+    def reload(self, s, text, expected="reloaded"):
         s.write(text)
         s.p.send_signal(signal.SIGHUP)
         return s.until(expected)
@@ -287,7 +287,7 @@ class Live(Rig):
                 "tick = 2s\n")
         s.p.send_signal(signal.SIGHUP)
         for name in ("data", "listen", "tick"):
-            self.assertEqual(s.line(), f"clave: serve: {name} stays as it is until the next start")
+            self.assertEqual(s.line(), f"clave: serve: {name} does not change until the next start")
         self.assertEqual(s.conf()["tickTime"], "1000")
         s.end()
 

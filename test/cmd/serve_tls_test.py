@@ -592,11 +592,11 @@ class Usage(Case):
         at = ["--listen", "tls:127.0.0.1:0"]
         own = ["--tls-cert", SERVER.cert, "--tls-key", SERVER.key]
         self.refuses(64, "an address for TLS needs --tls-cert FILE", *at)
-        self.refuses(64, "name the authorities of the clients' certificates", *at, *own)
-        self.refuses(64, "there is no address for TLS", *own)
+        self.refuses(64, "name the authorities for clients' certificates", *at, *own)
+        self.refuses(64, "no address for TLS", *own)
         self.refuses(64, "it is need, want or none", "--tls-clients", "maybe")
         self.refuses(74, "cannot read /nowhere", *at, "--tls-cert", "/nowhere", "--tls-ca", CA.cert)
-        self.refuses(64, f"--tls-key {SERVER.key} is the key of no certificate: name that with "
+        self.refuses(64, f"--tls-key {SERVER.key} has no certificate: name it with "
                      "--tls-cert FILE", *at, "--tls-key", SERVER.key, "--tls-ca", CA.cert)
         self.refuses(64, f"no certificate can be had from {SERVER.key}", *at, "--tls-cert",
                      SERVER.key, "--tls-ca", CA.cert)

@@ -187,7 +187,7 @@ class WithServer(unittest.TestCase):
     def test_a_missing_node_is_made_by_the_flag_that_is_named(self):
         for words, hint in ((["get", "/none"], "no such node\n"),
                             (["rm", "/none"], "no such node\n"),
-                            (["create", "/none/a"], "no such node (its parent is missing: --parents"),
+                            (["create", "/none/a"], "no such node (its parent does not exist: --parents"),
                             (["set", "/none", "x"], "no such node (--create creates it)\n")):
             r = self.clave(*words)
             self.assertEqual(r.code, 66, r)

@@ -56,7 +56,7 @@ class Verbs(unittest.TestCase):
 
     def test_create_with_a_time_to_live(self):
         r = self.run_code(64, "create", "/ttl", "--ttl", "1h")  # the server has no such nodes
-        self.assertIn("/ttl: the server makes no nodes with a time to live: start it with", r.err)
+        self.assertIn("/ttl: the server does not support nodes with a time to live: start it with", r.err)
         for flags in (["--container"], ["--guard"]):
             self.run_code(64, "create", "/ttl", "--ttl", "1h", *flags)
         self.run_code(64, "create", "/ttl", "--ttl", "0")
@@ -327,7 +327,7 @@ class Verbs(unittest.TestCase):
         self.assertRegex(r.err, r"session 0x[0-9a-f]+, timeout \d+ms")
         self.assertRegex(r.err, r"limited the session timeout to \d+ms \(requested 3600000ms\)")
         r = self.run_ok("get", "-v", "--session-timeout=10ms", "/")
-        self.assertRegex(r.err, r"asked for 10ms")
+        self.assertRegex(r.err, r"requested 10ms")
 
 
 if __name__ == "__main__":

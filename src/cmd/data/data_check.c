@@ -1,6 +1,6 @@
-/* data_check.c - every file by itself, then all of them as a server would load them: once from
- * the oldest snapshot the logs still reach back to, so that as many digests as possible are
- * compared, and once from the newest. */
+/* data_check.c - `clave data check`: every file by itself, then all of them as a server would load
+ * them: once from the oldest snapshot that the logs still reach back to, so that as many digests as
+ * possible are compared, and once from the newest. data_dir.c calls it; nothing is changed. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,11 +16,11 @@ struct checking {
     unsigned faults;
     int64_t records;
     int64_t digests;
-    int64_t last_zxid; /* of the logs looked at so far; 0: none */
-    int64_t oldest;    /* zxid of the oldest snapshot to begin with; -1: none */
+    int64_t last_zxid; /* of the logs checked so far; 0: none */
+    int64_t oldest;    /* zxid of the oldest snapshot to start from; -1: none */
 };
 
-/* What is said of one file. */
+/* The findings on one file. */
 struct verdict {
     char name[FILE_NAME_SIZE];
     size_t bytes;
@@ -30,11 +30,11 @@ struct verdict {
     size_t nodes;
     size_t sessions;
     bool whole;          /* a snapshot that can be loaded */
-    char fault[400];     /* "": it is whole */
-    char diag_note[300]; /* "": nothing is odd */
+    char fault[400];     /* "": it is intact */
+    char diag_note[300]; /* "": nothing unusual */
 };
 
-/* ---- what is said --------------------------------------------------------------------------- */
+/* ---- output --------------------------------------------------------------------------- */
 
 static void say_json(struct json *j, const struct verdict *v, bool is_log)
 {
@@ -98,7 +98,8 @@ static bool data_check_load(struct files *f, struct server *s, int64_t zxid, cha
     return err == CLAVE_OK;
 }
 
-/* Killed while it wrote one, Apache leaves it as it is, and passes over it as clave does. */
+/* Apache leaves a snapshot unfinished when it is killed while writing, and skips it, as clave does.
+ */
 static bool is_unfinished(const struct file_content *b)
 {
     static const char mark[] = {0, 0, 0, 1, '/'}; /* the path that ends the list of nodes */
@@ -122,8 +123,7 @@ static bool check_snapshot(struct checking *c, int64_t zxid)
     clave__file_unmap(&bytes);
     v.whole = data_check_load(c->f, s, zxid, v.fault, sizeof v.fault);
     if (!v.whole && unfinished) {
-        snprintf(v.diag_note, sizeof v.diag_note, "never finished, and passed over: %.200s",
-                 v.fault);
+        snprintf(v.diag_note, sizeof v.diag_note, "never finished, skipped: %.200s", v.fault);
         v.fault[0] = '\0';
     }
     clave__server_stats(s, &st);
@@ -144,7 +144,7 @@ static bool data_check_goes_on(int64_t last, int64_t first)
     return last == 0 || first == last + 1 || (first >> 32 > last >> 32 && (uint32_t)first == 1);
 }
 
-/* `next`: in the name of the log that follows; 0: none does. */
+/* `next`: the zxid in the name of the log that follows; 0: none follows. */
 static void walk(struct checking *c, struct log_walk *w, struct verdict *v, int64_t next)
 {
     struct log_entry e;
@@ -156,7 +156,7 @@ static void walk(struct checking *c, struct log_walk *w, struct verdict *v, int6
     }
     if (w->gap != 0)
         snprintf(v->diag_note, sizeof v->diag_note,
-                 "no record of zxid 0x%" PRIx64 " (ZooKeeper from 3.9.4 on refuses such a log)",
+                 "no record of zxid 0x%" PRIx64 " (ZooKeeper 3.9.4 and later refuse such a log)",
                  (uint64_t)w->gap);
     if (step == LOG_STEP_TORN)
         snprintf(v->diag_note, sizeof v->diag_note,
@@ -164,7 +164,8 @@ static void walk(struct checking *c, struct log_walk *w, struct verdict *v, int6
     if (step != LOG_STEP_DAMAGED)
         return;
     if (v->records > 0 && next == v->last_zxid + 1)
-        snprintf(v->diag_note, sizeof v->diag_note, "%s; the next log goes on before it", w->fault);
+        snprintf(v->diag_note, sizeof v->diag_note, "%s; the next log continues before it",
+                 w->fault);
     else
         snprintf(v->fault, sizeof v->fault, "%s", w->fault);
 }
@@ -241,7 +242,7 @@ static bool from_the_oldest(struct checking *c, struct server_stats *st, char *f
     return fine;
 }
 
-/* As a server begins. */
+/* As a server starts. */
 static bool from_the_newest(struct checking *c, struct server_stats *st, char *text, size_t cap)
 {
     const struct fault fault = {text, cap};

@@ -1,3 +1,5 @@
+/* data_dir.c - `clave data`: opens the directory and runs check, dump or digest (data_dir.h).
+ * Opened without the lock: a running server may be writing. */
 #include "cmd/data/data_dir.h"
 
 #include <inttypes.h>
@@ -7,7 +9,7 @@
 
 #include "cmd/cli/diag.h"
 
-/* What the engine alone knows: that the tree is another than the digests say. */
+/* What only the engine notices: that the tree does not match the digests. */
 static void on_engine_log(void *arg, int level, const char *msg)
 {
     struct files *f = arg;
@@ -15,7 +17,7 @@ static void on_engine_log(void *arg, int level, const char *msg)
         snprintf(f->noted, sizeof f->noted, "%s", msg);
 }
 
-/* What is odd about the directory the faults tell, or it does not matter here. */
+/* What is unusual about the directory is in the faults, or does not matter here. */
 static void on_directory_log(void *arg, int level, const char *msg)
 {
     const struct files *f = arg;
@@ -50,7 +52,7 @@ int files_open(struct files *f, const struct options *o, const char *path)
     }
     if (f->snapshots.n + f->logs.n > 0)
         return EXIT_OK;
-    diag(o, "%s has no snapshots and no logs: name the directory that has version-2 in it", path);
+    diag(o, "%s has no snapshots and no logs: name the directory that contains version-2", path);
     return EXIT_IO;
 }
 
@@ -93,9 +95,9 @@ static int run_data(struct options *o, int argc, char **argv)
     const char *what = o->argv[0], *only = o->argv[2];
     bool dump = strcmp(what, "dump") == 0, check = strcmp(what, "check") == 0;
     if (!dump && !check && strcmp(what, "digest") != 0)
-        return diag_usage(o, "'%s' is none of check, dump and digest", what);
+        return diag_usage(o, "'%s': expected check, dump or digest", what);
     if (only && !dump)
-        return diag_usage(o, "%s takes a directory alone", what);
+        return diag_usage(o, "%s takes one directory only", what);
     int code = files_open(&f, o, o->argv[1]);
     if (code == EXIT_OK)
         code = dump ? data_dump(&f, only) : check ? data_check(&f) : data_digest(&f);
@@ -106,12 +108,12 @@ static int run_data(struct options *o, int argc, char **argv)
 const struct verb verb_data = {
     .name = "data",
     .args = "check|dump|digest DIR [FILE]",
-    .summary = "Look at a data directory, clave's or Apache ZooKeeper's",
-    .text = "check    verify every checksum and digest; name each fault with its file and offset\n"
+    .summary = "Inspect a data directory, clave's or Apache ZooKeeper's",
+    .text = "check    verify every checksum and digest; report each fault with file and offset\n"
             "dump     print every snapshot and every transaction, or those of one FILE\n"
-            "digest   print the zxid and the digest of the tree that a server would begin with\n"
+            "digest   print the zxid and the digest of the tree that a server would start with\n"
             "\n"
-            "Nothing is changed, and nothing is locked: what a running server is writing may look\n"
+            "Changes nothing and locks nothing: a file that a running server is writing may look\n"
             "torn at its end.\n",
     .max_args = -1,
     .offline = true,

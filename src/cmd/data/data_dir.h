@@ -1,5 +1,13 @@
-/* data_dir.h - what `clave data` looks at: the files of one data directory, and the state that a
- * server would make of them. Nothing is changed. */
+/* data_dir.h - the files of one data directory as `clave data` sees them, and the state that a
+ * server would load from them. Changes nothing.
+ *
+ * Map of src/cmd/data:
+ *   data_dir     the verb `clave data`: opens a directory, runs one of the next two, prints digests
+ *   data_check   checks every file, then loads all of them as a server would
+ *   data_dump    prints a snapshot's nodes and a log's transactions
+ *   grow         the verb `clave grow`: the move to an ensemble of Apache ZooKeeper
+ * Reading the files themselves is src/server/disk; naming and mapping them is
+ * runtime/server/data_files.h. */
 #ifndef CLAVE_CMD_DATA_DATA_DIR_H
 #define CLAVE_CMD_DATA_DATA_DIR_H
 
@@ -13,19 +21,19 @@ struct files {
     struct datadir dir;
     struct file_list snapshots;
     struct file_list logs;
-    char noted[300]; /* the first thing that the engine warned of; "": none */
+    char noted[300]; /* the engine's first warning; "": none */
 };
 
-/* EXIT_OK, or the exit code, having told why. files_close() is for either case. */
+/* EXIT_OK, or the exit code after a message. Call files_close() in either case. */
 int files_open(struct files *f, const struct options *o, const char *path);
 void files_close(struct files *f);
 
-/* A file's bytes; false: told. Ended with clave__file_unmap. */
+/* A file's bytes, to be released with clave__file_unmap; false after a message. */
 bool files_map(const struct files *f, const char *name, struct file_content *out);
-/* A server to load files into; its warnings are noted. NULL: told. */
+/* A server to load files into; its warnings are kept. NULL after a message. */
 struct server *files_server(struct files *f);
 
-/* As text: 64 bits are more than a number of JSON holds everywhere. */
+/* As text: JSON readers may not keep all 64 bits of a number. */
 void files_json_digest(struct json *j, uint64_t digest);
 
 /* data_check.c, data_dump.c */

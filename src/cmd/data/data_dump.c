@@ -1,4 +1,5 @@
-/* data_dump.c - every node of a snapshot and every transaction of a log, a line each. */
+/* data_dump.c - `clave data dump`: every node of a snapshot and every transaction of a log, one per
+ * line. data_dir.c calls it; nothing is changed. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +13,7 @@
 
 struct dumping {
     struct files *f;
-    const char *file; /* the one at hand */
+    const char *file; /* the current one */
 };
 
 static const char *type_name(int32_t type)
@@ -321,7 +322,7 @@ static int dump_file(struct dumping *d, enum file_kind kind, int64_t zxid)
     return code;
 }
 
-/* In the order of their zxids, what a snapshot is followed by behind it. */
+/* In the order of their zxids, each snapshot before the logs that follow it. */
 static int dump_all(struct dumping *d)
 {
     const struct file_list *snapshots = &d->f->snapshots, *logs = &d->f->logs;
@@ -344,6 +345,6 @@ int data_dump(struct files *f, const char *only)
     enum file_kind kind = clave__file_kind(only, &zxid);
     if (kind == FILE_LOG || kind == FILE_SNAPSHOT)
         return dump_file(&d, kind, zxid);
-    diag(f->o, "'%s' is neither log.ZXID nor snapshot.ZXID", only);
+    diag(f->o, "'%s': expected log.ZXID or snapshot.ZXID", only);
     return EXIT_USAGE;
 }

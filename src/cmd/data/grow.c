@@ -1,6 +1,6 @@
-/* grow.c - what is needed to go on with an ensemble of Apache ZooKeeper on the data of one server:
- * its configuration files, what the data ask of it, and the steps in an order in which no quorum of
- * servers without the data can form. */
+/* grow.c - `clave grow`: prepares the move of one server's data to an ensemble of Apache ZooKeeper:
+ * its configuration files, what the data require of it, and the steps in an order in which no
+ * quorum of servers without the data can form. Changes nothing but its output directory. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@
 enum { GROW_OUT = FLAG_LONG, GROW_DATA_DIR, GROW_TICK, MOST_SERVERS = 9, LEAST_SERVERS = 3 };
 
 struct member {
-    char host[256]; /* with its brackets, when it is an address of IPv6 */
+    char host[256]; /* with brackets if it is an IPv6 address */
     int64_t quorum_port;
     int64_t election_port;
     int64_t client_port;
@@ -27,17 +27,17 @@ struct member {
 struct growing {
     struct options *o;
     const char *dir;
-    const char *out;      /* where the files are written to */
+    const char *out;      /* where the files are written */
     const char *data_dir; /* on each of the servers */
     int64_t tick_ms;
     struct member members[MOST_SERVERS];
     size_t n;
 
-    /* What the data ask for. */
+    /* What the data require. */
     struct server_stats st;
     int64_t ttl_nodes;
     int64_t gap;         /* a zxid without a record; 0: none */
-    int32_t shortest_ms; /* of the sessions; 0: there are none */
+    int32_t shortest_ms; /* the shortest session; 0: there are none */
     int32_t longest_ms;
 };
 
@@ -75,8 +75,8 @@ static bool parse_member(const char *text, struct member *m)
            m->election_port != m->client_port;
 }
 
-/* Two servers of one host, where no two can have one port, or one server twice: two votes that go
- * at once. */
+/* Two servers on one host may not share a port, and no server may be named twice: it would be two
+ * votes that fail together. */
 static bool share_a_port(const struct member *a, const struct member *b)
 {
     const int64_t left[] = {a->quorum_port, a->election_port, a->client_port};
@@ -92,7 +92,7 @@ static bool share_a_port(const struct member *a, const struct member *b)
 static int take_members(struct growing *g, char **specs, size_t n)
 {
     if (n < LEAST_SERVERS || n > MOST_SERVERS || n % 2 == 0)
-        return diag_usage(g->o, "an ensemble is of 3, 5, 7 or 9 servers, not of %zu", n);
+        return diag_usage(g->o, "an ensemble has 3, 5, 7 or 9 servers, not %zu", n);
     for (g->n = 0; g->n < n; g->n++)
         if (!parse_member(specs[g->n], &g->members[g->n]))
             return diag_usage(g->o, "'%s' is no server: HOST[:QUORUM:ELECTION[:CLIENT]]",
@@ -100,7 +100,7 @@ static int take_members(struct growing *g, char **specs, size_t n)
     for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j < i; j++)
             if (share_a_port(&g->members[i], &g->members[j]))
-                return diag_usage(g->o, "'%s' and '%s' are servers on one host with one port",
+                return diag_usage(g->o, "'%s' and '%s' are servers on the same host and port",
                                   specs[j], specs[i]);
     return EXIT_OK;
 }
@@ -201,10 +201,10 @@ static void write_config(const struct growing *g, const struct member *own, FILE
     fprintf(f, "dataDir=%s\nclientPort=%" PRId64 "\n", g->data_dir, own->client_port);
     fputs("admin.enableServer=false\n4lw.commands.whitelist=srvr,ruok,mntr,conf,isro\n", f);
     if (g->longest_ms > 20 * g->tick_ms)
-        fprintf(f, "# sessions that are longer than 20 ticks\nmaxSessionTimeout=%d\n",
+        fprintf(f, "# some sessions are longer than 20 ticks\nmaxSessionTimeout=%d\n",
                 (int)g->longest_ms);
     if (g->ttl_nodes > 0)
-        fputs("# without it nodes with a time to live are removed when a server starts\n"
+        fputs("# without this, nodes with a time to live are removed when a server starts\n"
               "extendedTypesEnabled=true\n",
               f);
     for (size_t i = 0; i < g->n; i++)
@@ -241,7 +241,7 @@ static int write_all(const struct growing *g)
     return EXIT_OK;
 }
 
-/* ---- what is said -----------------------------------------------------------------------------
+/* ---- the steps -----------------------------------------------------------------------------
  */
 
 static void say_data(const struct growing *g)
@@ -250,35 +250,34 @@ static void say_data(const struct growing *g)
     printf("%s is whole: zxid 0x%" PRIx64 ", digest %" PRIu64 ", %zu nodes, %zu sessions\n", g->dir,
            (uint64_t)g->st.last_zxid, g->st.digest, g->st.nodes, g->st.sessions);
     if (g->shortest_ms > 0)
-        printf("The shortest session is of %s: whoever holds a lock goes on holding it when the\n"
-               "first two servers serve within that time after clave is stopped.\n",
+        printf("The shortest session timeout is %s: locks stay held if the first two servers\n"
+               "serve within that time after clave is stopped.\n",
                duration_format(g->shortest_ms, text));
     if (g->ttl_nodes > 0)
         printf("%" PRId64 " nodes have a time to live: extendedTypesEnabled is set for them.\n",
                g->ttl_nodes);
     if (g->gap != 0)
         printf("The log has no record of zxid 0x%" PRIx64
-               ": ZooKeeper from 3.9.4 on does not start\n"
-               "on it. Take an older one, or wait until clave has removed this log.\n",
+               ": ZooKeeper 3.9.4 and later do not start\n"
+               "on it. Use an older version, or wait until clave has removed this log.\n",
                (uint64_t)g->gap);
 }
 
-/* With the data on every server each quorum has them, whoever starts first. */
+/* With the data on every server, each quorum has them, whichever servers start first. */
 static void say_steps(const struct growing *g)
 {
-    printf("\nFiles for %zu servers are in %s. Then:\n", g->n, g->out);
-    printf("1. Put N/zoo.cfg where server N looks for it, and N/myid into %s.\n", g->data_dir);
-    printf("2. Tell the clients all addresses:");
+    printf("\nThe files for %zu servers are in %s. Next:\n", g->n, g->out);
+    printf("1. Copy N/zoo.cfg to where server N looks for it, and N/myid into %s.\n", g->data_dir);
+    printf("2. Give the clients all addresses:");
     for (size_t i = 0; i < g->n; i++)
         printf("%s%s:%" PRId64, i > 0 ? "," : " ", g->members[i].host, g->members[i].client_port);
-    printf("\n3. Stop clave serve. 'clave data check %s' has to say ok.\n", g->dir);
+    printf("\n3. Stop clave serve. 'clave data check %s' must print ok.\n", g->dir);
     printf("4. Copy %s/version-2 into %s of EVERY server, before any is started:\n", g->dir,
            g->data_dir);
-    printf("   two servers without it would be a quorum, and begin with nothing.\n");
-    printf(
-        "5. Start server 1, which has the data for certain, then the others. When 'srvr' of one\n"
-        "   says 'Mode: leader' the sessions go on, and so do the locks.\n"
-        "The way back: stop all servers, and start clave serve on the data of the last leader.\n");
+    printf("   two servers without it would form a quorum and start empty.\n");
+    printf("5. Start server 1, which certainly has the data, then the others. Once 'srvr' of one\n"
+           "   says 'Mode: leader', the sessions continue, and so do the locks.\n"
+           "To go back: stop all servers, and start clave serve on the data of the last leader.\n");
 }
 
 static void put_connect(const struct growing *g, struct json *j)
@@ -346,8 +345,8 @@ static int run_grow(struct options *o, int argc, char **argv)
 }
 
 static const struct flag flags[] = {
-    {GROW_OUT, "out", "DIR", "where the files are written [ensemble]"},
-    {GROW_DATA_DIR, "data-dir", "DIR", "dataDir on the servers [/var/lib/zookeeper]"},
+    {GROW_OUT, "out", "DIR", "the directory to write to [ensemble]"},
+    {GROW_DATA_DIR, "data-dir", "DIR", "dataDir of the servers [/var/lib/zookeeper]"},
     {GROW_TICK, "tick", "DURATION", "the unit of session timeouts [2s]"},
     {0, NULL, NULL, NULL},
 };
@@ -355,9 +354,9 @@ static const struct flag flags[] = {
 const struct verb verb_grow = {
     .name = "grow",
     .args = "DIR HOST[:QUORUM:ELECTION[:CLIENT]]...",
-    .summary = "Prepare the move from one server to an ensemble of Apache ZooKeeper",
-    .text = "Looks at the data directory, without changing it; writes zoo.cfg and myid for each\n"
-            "server; and prints the steps, in an order in which nothing can be lost.\n",
+    .summary = "Prepare the move from one server to an Apache ZooKeeper ensemble",
+    .text = "Reads the data directory without changing it; writes zoo.cfg and myid for each\n"
+            "server; and prints the steps in an order in which nothing can be lost.\n",
     .flags = flags,
     .max_args = -1,
     .offline = true,

@@ -1,3 +1,5 @@
+/* deadlocks.c - prints the cycles that clave_deadlocks_find returns; locks.c calls it. The search
+ * itself is recipe/deadlock's: this file only opens the session and formats. */
 #include "cmd/queue/deadlocks.h"
 
 #include <inttypes.h>
@@ -12,7 +14,8 @@
 
 enum { PATH_CAP = 1024, TASK_CAP = 64 };
 
-/* Of threads that share a session, which; of who says no more, the owner or the session. */
+/* Names the thread if several share a session; where the node says no more, the owner or the
+ * session. */
 static const char *member_format(const clave_deadlock_member *m, char out[PARTICIPANT_TEXT_CAP])
 {
     const clave_identity *id = &m->identity;
@@ -82,7 +85,8 @@ static void deadlocks_show_json(const clave_deadlock *d)
     json_end(&j);
 }
 
-/* A path that is mistyped would have no deadlock. EXIT_OK, or told. */
+/* A mistyped path would show no deadlock: refuse one that does not exist. EXIT_OK, or the exit code
+ * after a message. */
 static int deadlocks_look_for(struct options *o, clave_client *s, const char *const *paths,
                               size_t n)
 {

@@ -1,3 +1,6 @@
+/* leader_follow.c - brings leader changes from the loop's thread to a verb (leader_follow.h).
+ * leader.c and handover.c call it. The list of states is only touched under the mutex, the watch
+ * only on the loop's thread. */
 #include "cmd/queue/leader_follow.h"
 
 #include <errno.h>
@@ -111,7 +114,8 @@ static void leader_follow_end(clave_async_client *c, void *arg)
     s->watch = NULL;
 }
 
-/* ---- on the verb's ------------------------------------------------------------------------- */
+/* ---- on the verb's thread
+ * ------------------------------------------------------------------------- */
 
 int leader_follow_open(struct leader_follow *s, clave_client *session, const char *path,
                        const struct options *o)
@@ -182,7 +186,7 @@ void leader_follow_close(struct leader_follow *s)
 {
     if (s->watch)
         clave_client_run(s->session, leader_follow_end, s);
-    connect_close(s->session); /* what was under way for us has ended with it */
+    connect_close(s->session); /* every request of ours has ended with it */
     for (struct leader_state *it = s->first, *next; it; it = next) {
         next = it->next;
         leader_follow_free(it);

@@ -1,4 +1,4 @@
-/* leader_follow.h - an election as a verb sees it: every change of its leader, and what became of a
+/* leader_follow.h - an election as a verb sees it: every change of its leader, and the result of a
  * transfer, brought from the loop's thread to the verb's own. */
 #ifndef CLAVE_CMD_QUEUE_LEADER_FOLLOW_H
 #define CLAVE_CMD_QUEUE_LEADER_FOLLOW_H
@@ -14,9 +14,9 @@ struct leader_state {
     clave_err err;
     bool vacant;
     char *node; /* name */
-    char *id;   /* NULL: not in words */
+    char *id;   /* NULL: not text */
     clave_stat stat;
-    char *value; /* NULL: none published; NUL behind it */
+    char *value; /* NULL: none published; followed by a NUL */
     size_t len;
 };
 
@@ -25,26 +25,27 @@ struct leader_follow {
     const char *path;
     int wakeup;
     clave_async_leader_watch *watch; /* the loop's thread only */
-    const char *target;              /* likewise, of the transfer */
+    const char *target;              /* likewise; the target of the transfer */
     pthread_mutex_t mutex;
-    struct leader_state *first, **last; /* under the mutex, as all that follows */
+    struct leader_state *first, **last; /* under the mutex, as is everything below */
     bool lacks_memory;
-    bool answered; /* the transfer was, with: */
+    bool answered; /* the transfer was answered, with `answer` */
     clave_err answer;
 };
 
-/* EXIT_OK, or the exit code, having told why. Not to be moved afterwards. */
+/* EXIT_OK, or the exit code after a message. The struct must not move afterwards. */
 int leader_follow_open(struct leader_follow *s, clave_client *session, const char *path,
                        const struct options *o);
-/* The next sighting, to be freed. NULL: `until` (clave_now()) has come, CLAVE_OK in *why; a signal
- * has come on `signals` (-1: none), its number in *sig; the transfer was answered or memory is
- * short, *why. */
+/* The next state, to be freed. NULL: `until` (clave_now()) has passed, with CLAVE_OK in *why; or a
+ * signal came on `signals` (-1: none), its number in *sig; or the transfer was answered or memory
+ * ran out, with the error in *why. */
 struct leader_state *leader_follow_next(struct leader_follow *s, int signals, int64_t until,
                                         int *sig, clave_err *why);
 void leader_follow_free(struct leader_state *it); /* NULL is ignored */
-/* Asks; sight_next() ends with the answer when that is an error. */
+/* Asks the leader to resign for `node` (NULL: for any other). leader_follow_next() returns the
+ * answer if it is an error. */
 void leader_follow_transfer(struct leader_follow *s, const char *node);
-/* And its session. */
+/* Closes the session too. */
 void leader_follow_close(struct leader_follow *s);
 
 #endif

@@ -1,3 +1,5 @@
+/* participant_text.c - formats participants (participant_text.h) for every verb and message that
+ * shows one. Nothing it returns contains a control character. */
 #include "cmd/queue/participant_text.h"
 
 #include <inttypes.h>
@@ -7,20 +9,21 @@
 #include "recipe/contender/kazoo.h"
 #include "runtime/clock.h"
 
-/* How many bytes of UTF-8 at p may be shown as they are; 0: none, because a terminal would obey
- * them (C0, DEL, and C1, which is U+0080 to U+009F) or because they are no UTF-8. */
+/* The number of bytes of UTF-8 at p that may be printed as they are; 0: none, because a terminal
+ * would interpret them (C0, DEL, and C1, which is U+0080 to U+009F) or because they are not
+ * UTF-8. */
 static size_t showable(const unsigned char *p)
 {
     size_t n = p[0] < 0x80 ? 1 : p[0] < 0xc2 ? 0 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
     if (p[0] < 0x20 || p[0] == 0x7f || p[0] > 0xf4 || (p[0] == 0xc2 && p[1] < 0xa0))
         return 0;
     for (size_t i = 1; i < n; i++)
-        if ((p[i] & 0xc0) != 0x80) /* the NUL behind a text that is cut, too */
+        if ((p[i] & 0xc0) != 0x80) /* also the NUL that ends a text that was cut */
             return 0;
     return n;
 }
 
-/* Appends; cut at the beginning of a character. */
+/* Appends; cuts only between characters. */
 static void put_safe(char *out, size_t cap, const char *text)
 {
     const unsigned char *p = (const unsigned char *)text;
@@ -53,7 +56,7 @@ const char *participant_text_format(const clave_identity *id, char *out, size_t 
         put_safe(out, cap, ")");
     }
     if (!*out)
-        put_safe(out, cap, id->text && *id->text ? id->text : "somebody unnamed");
+        put_safe(out, cap, id->text && *id->text ? id->text : "an unnamed client");
     return out;
 }
 

@@ -1,4 +1,14 @@
-/* participant_text.h - a participant of a queue, as text. */
+/* participant_text.h - a participant of a queue, as text.
+ *
+ * Map of src/cmd/queue, what verbs know of locks and elections:
+ *   participant_text   one participant as text
+ *   queue_view         all participants of a lock, with their roles
+ *   revoke             asks a holder to release, or deletes its node
+ *   deadlocks          owners that wait for each other
+ *   leader_follow      every change of an election's leader
+ *   handover           resign and transfer: asks the leader and waits
+ *   tree_walk          a tree of nodes, level by level
+ *   request_window     many requests of one session in flight */
 #ifndef CLAVE_CMD_QUEUE_PARTICIPANT_TEXT_H
 #define CLAVE_CMD_QUEUE_PARTICIPANT_TEXT_H
 
@@ -10,29 +20,29 @@
 
 enum { PARTICIPANT_TEXT_CAP = 512 };
 
-/* "web1 pid 4711 (nightly)", or what else the node says; cut to cap. What comes from others
- * is shown without its control characters. Returns out. */
+/* "web1 pid 4711 (nightly)", or what else the node says; cut to cap. Control characters in what
+ * others wrote are not shown. Returns out. */
 const char *participant_text_format(const clave_identity *id, char *out, size_t cap);
 /* Any text, cut to cap, without its control characters. Returns out. */
 const char *participant_text_printable(const char *text, char *out, size_t cap);
-/* One word of it for a column: "-" when there is none, blanks as '_' unless `free_text`. */
+/* A word for a column: "-" when there is none, spaces as '_' unless `free_text`. */
 const char *participant_text_column(const char *text, bool free_text, char *out, size_t cap);
 
-/* What the node's name says about its maker that others should know; NULL: nothing. */
+/* What users should know about the client that made a node of this name; NULL: nothing. */
 const char *participant_text_note(const char *node);
-/* The same behind a line: " (kazoo ...)", or "". Returns out. */
+/* The same to follow a line: " (kazoo ...)", or "". Returns out. */
 const char *participant_text_note_suffix(const char *node, char out[PARTICIPANT_TEXT_CAP]);
 
-/* Of a node that may not be read its name is all that is known: the Stat is zeros. */
+/* false: the node may not be read; only its name is known, and the Stat is zeros. */
 bool participant_text_is_known(const clave_stat *st);
-/* The token of who stands there, "-" when it is not known. Returns out. */
+/* The participant's token, "-" when it is not known. Returns out. */
 enum { TOKEN_CAP = 24 };
 const char *participant_text_token(const clave_stat *st, char out[TOKEN_CAP]);
 
 /* "850ms", "12s", "3m05s", "7h02m", "3d04h"; below 0 counts as 0. Returns out. */
 enum { AGE_CAP = 32 };
 const char *age_format(int64_t ms, char out[AGE_CAP]);
-/* For how long it has stood there, by this machine's clock; "-" when it is not known. */
+/* How long it has been in the queue, by this machine's clock; "-" when it is not known. */
 const char *participant_text_age(const clave_stat *st, char out[AGE_CAP]);
 
 #endif

@@ -1,3 +1,5 @@
+/* queue_view.c - reads the nodes of a lock and decides by their names which kind it is and who
+ * holds it (queue_view.h). The order is the recipes' own (recipe/contender/order.h). */
 #include "cmd/queue/queue_view.h"
 
 #include <stdlib.h>
@@ -16,7 +18,7 @@ static bool is_named(const char *name, const struct order_rule *rule)
     return strstr(name, rule->base) && clave__order_is_kind(rule, name);
 }
 
-/* By the names of what stands there. Nobody: a queue. */
+/* Decides the kind by the names of the nodes. Without any: a queue. */
 static enum kind queue_view_kind_of(const clave_reply *names)
 {
     for (size_t i = 0; i < names->nnames; i++) {
@@ -48,7 +50,7 @@ static clave_err call_both_sides(clave_async_client *c, const char *path,
     return clave_async_rwlock_participants(c, path, CLAVE_RWLOCK_BOTH, cb, arg);
 }
 
-/* Readers hold until the first writer, a writer when nobody is before it. */
+/* Readers hold up to the first writer, a writer when nothing is before it. */
 static void place_sides(struct queue_view *l)
 {
     bool open = true;
@@ -71,7 +73,7 @@ static void place_queue(struct queue_view *l)
     }
 }
 
-/* The lease of who is first in the queue may still wait for room: it is the newest. */
+/* The newest lease may still wait for room: it is that of the first in the queue. */
 static void place_leases(struct queue_view *l)
 {
     for (size_t i = 0; i < l->n; i++) {
@@ -82,8 +84,8 @@ static void place_leases(struct queue_view *l)
     }
 }
 
-/* A stock kazoo lock looks at its own kind only: behind a node of another its place does not say
- * whether it holds. */
+/* A stock kazoo lock sees nodes of its own kind only: after a node of another kind, its place does
+ * not tell whether it holds. */
 static void set_apart(struct queue_view *l)
 {
     bool others = false;

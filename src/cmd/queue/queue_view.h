@@ -1,5 +1,5 @@
-/* queue_view.h - everybody at the path of a lock, of whatever kind the names of the nodes say it
- * is: a mutex, a read-write lock, a semaphore, or an election. */
+/* queue_view.h - every participant at the path of a lock, whatever its kind by the names of the
+ * nodes: a mutex, a read-write lock, a semaphore, or an election. */
 #ifndef CLAVE_CMD_QUEUE_QUEUE_VIEW_H
 #define CLAVE_CMD_QUEUE_QUEUE_VIEW_H
 
@@ -8,17 +8,17 @@
 struct queue_view_place {
     const clave_participant *p;
     bool holds;
-    /* "holder", "waiting", of elections too; read-write: "reader", "writer", "to-read", "to-write";
-     * semaphore: "lease", "waiting". Of any kind "outside": a stock kazoo lock behind another,
-     * which its maker does not know of: participant_text_note says so. */
+    /* "holder", "waiting", for elections too; read-write: "reader", "writer", "to-read",
+     * "to-write"; semaphore: "lease", "waiting". For any kind "outside": a stock kazoo lock queued
+     * after another kind, which it does not see: participant_text_note explains it. */
     const char *role;
-    const char *below; /* where its node stands below the path: "", or "/leases", "/locks" */
+    const char *below; /* where its node is below the path: "", or "/leases", "/locks" */
 };
 
 struct queue_view {
-    struct queue_view_place *list; /* those who hold first, then in the order of the queue */
+    struct queue_view_place *list; /* holders first, then in the order of the queue */
     size_t n;
-    clave_participant_list *rolls[2]; /* what the list points into */
+    clave_participant_list *rolls[2]; /* what `list` points into */
 };
 
 /* As clave_participants. */

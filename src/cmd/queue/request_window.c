@@ -1,3 +1,6 @@
+/* request_window.c - keeps a window of requests in flight (request_window.h); tree_walk.c and ls
+ * call it. The state is counted by the requests in flight, the waiting caller and the task on the
+ * loop. */
 #include "cmd/queue/request_window.h"
 
 #include <errno.h>
@@ -13,7 +16,7 @@ struct slot {
     struct slot *next_free;
 };
 
-/* On the heap and counted: answers may come after the waiting side has given up. */
+/* On the heap and counted: answers may arrive after the caller has given up. */
 struct request_window {
     struct request_window_plan plan;
     pthread_mutex_t mutex;
@@ -22,7 +25,7 @@ struct request_window {
     struct slot *free;
     size_t next;      /* number of the next request to submit */
     size_t done;      /* how many have their result */
-    unsigned holders; /* requests on their way, the waiting side, and the task on the loop */
+    unsigned holders; /* requests in flight, the waiting caller, and the task on the loop */
     bool abandoned;
     struct slot slots[WINDOW];
 };
@@ -47,7 +50,7 @@ static struct request_window *request_window_new(const struct request_window_pla
     return f;
 }
 
-/* Gives up one hold, with the mutex, which it unlocks. */
+/* Drops one reference, with the mutex held, and unlocks it. */
 static void request_window_release(struct request_window *f)
 {
     bool last = --f->holders == 0;
@@ -61,7 +64,7 @@ static void request_window_release(struct request_window *f)
 
 static void on_result(clave_async_client *c, const clave_result *res, void *arg);
 
-/* Submits what the window allows; with the mutex. */
+/* Submits what the window allows; call it with the mutex held. */
 static void request_window_fill(struct request_window *f)
 {
     while (!f->abandoned && f->free && f->next < f->plan.n) {
@@ -126,7 +129,7 @@ clave_err request_window_run(clave_client *s, const struct request_window_plan *
     clave_err err = clave_client_post(s, request_window_begin, f);
     pthread_mutex_lock(&f->mutex);
     if (err != CLAVE_OK)
-        f->holders--; /* request_window_begin() will not come */
+        f->holders--; /* request_window_begin() will not run */
     while (err == CLAVE_OK && f->done < plan->n) {
         size_t before = f->done;
         struct timespec until = after_ms(timeout_ms);

@@ -1,11 +1,12 @@
-/* request_window.h - many requests of one session at once: a window of them is on its way instead
- * of one for each round trip. */
+/* request_window.h - many requests on one session at once: a window of them in flight instead of
+ * one per round trip. */
 #ifndef CLAVE_CMD_QUEUE_REQUEST_WINDOW_H
 #define CLAVE_CMD_QUEUE_REQUEST_WINDOW_H
 
 #include "clave/client.h"
 
-/* Both run on the loop's thread. Submits request number i with this callback and argument. */
+/* Both run on the loop's thread. `submit` submits request number i with this callback and argument.
+ */
 typedef clave_err request_window_submit_fn(clave_async_client *c, size_t i, clave_result_cb *cb,
                                            void *cb_arg, void *arg);
 typedef void request_window_done_fn(size_t i, const clave_result *res, void *arg);
@@ -17,9 +18,9 @@ struct request_window_plan {
     void *arg;
 };
 
-/* Sends requests 0 to n-1 in this order and waits for all. `done` runs for each; a request
- * that could not be submitted gets its error as a result. ETIMEDOUT: nothing was answered for
- * timeout_ms; neither function runs any more then. */
+/* Sends requests 0 to n-1 in this order and waits for all. `done` runs for each; a request that
+ * could not be submitted gets its error as its result. ETIMEDOUT: nothing was answered for
+ * timeout_ms; neither function runs after that. */
 clave_err request_window_run(clave_client *s, const struct request_window_plan *plan,
                              int64_t timeout_ms);
 

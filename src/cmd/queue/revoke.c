@@ -1,3 +1,6 @@
+/* revoke.c - `clave locks revoke` and `clave locks break` (revoke.h); locks.c calls it. A node
+ * whose owner may be alive is deleted only with --force, and on a terminal only after a
+ * question. */
 #include "cmd/queue/revoke.h"
 
 #include <errno.h>
@@ -18,7 +21,7 @@ enum { AGAIN_MS = 100 };
 
 /* ---- which one ----------------------------------------------------------------------------- */
 
-/* To be freed; NULL: no memory. */
+/* To be freed; NULL: out of memory. */
 static char *revoke_path_of(const struct revoke_request *w, const struct queue_view_place *at)
 {
     const char *dir = strcmp(w->path, "/") == 0 ? "" : w->path;
@@ -47,9 +50,9 @@ static const struct queue_view_place *revoke_find(const struct revoke_request *w
 
 /* ---- breaking ------------------------------------------------------------------------------ */
 
-/* The server keeps an ephemeral node for as long as it has heard of its session lately. So the
- * owner may live, unless no session owns the node, or its process was here and is gone. Whose a
- * node is that may not be read, nobody can say. */
+/* An ephemeral node lives as long as its session, so its owner may be alive: unless no session owns
+ * the node, or its process was on this machine and is gone. For a node that may not be read, the
+ * owner is not known. */
 static bool may_live(const clave_participant *p)
 {
     char here[256] = "";
@@ -82,15 +85,15 @@ static int break_it(struct options *o, const struct revoke_request *w, clave_cli
     if (may_live(at->p) && !w->force) {
         bool known = participant_text_is_known(&at->p->stat);
         diag(o,
-             "%s: it belongs to %s, which may be alive and at work: ask it ('clave locks revoke'), "
-             "end it, or say --force",
+             "%s: it belongs to %s, which may be alive: ask it ('clave locks revoke'), "
+             "end it, or use --force",
              w->path,
              known ? participant_text_format(&at->p->identity, who, sizeof who)
-                   : "somebody whose node may not be read (--auth)");
+                   : "a client whose node may not be read (--auth)");
         return EXIT_REFUSED;
     }
     if (!confirmed(w, at)) {
-        diag(o, "%s: left as it is", w->path);
+        diag(o, "%s: not deleted", w->path);
         return EXIT_REFUSED;
     }
     clave_err err = clave_delete(s, path, -1, o->timeout_ms);
@@ -110,7 +113,7 @@ static int await_end(struct options *o, const struct revoke_request *w, clave_cl
     clave_err err;
     while ((err = clave_exists(s, path, o->timeout_ms, NULL)) == CLAVE_OK) {
         if (clave_now() >= until) {
-            diag(o, "%s: asked, but it has not let go in time (only who said so hears it)",
+            diag(o, "%s: asked, but it was not released in time (only revocable locks are)",
                  w->path);
             return EXIT_TIMEOUT;
         }
@@ -125,7 +128,7 @@ static int ask_for_it(struct options *o, const struct revoke_request *w, clave_c
     clave_err err =
         clave_set(s, path, CLAVE_REVOKE_WORD, strlen(CLAVE_REVOKE_WORD), -1, o->timeout_ms, NULL);
     if (err == CLAVE_ENONODE)
-        return EXIT_OK; /* it has just let go */
+        return EXIT_OK; /* it has just been released */
     if (err != CLAVE_OK)
         return diag_err(o, path, err, s);
     return w->wait_ms > 0 ? await_end(o, w, s, path) : EXIT_OK;
@@ -148,7 +151,7 @@ int revoke_node(struct options *o, const struct revoke_request *w)
     if (err != CLAVE_OK) {
         code = diag_err(o, w->path, err, s);
     } else if (!at) {
-        diag(o, "%s: nobody there has the node or the token '%s'", w->path, w->node);
+        diag(o, "%s: no participant has the node or the token '%s'", w->path, w->node);
         code = EXIT_PATH;
     } else {
         code = w->breaks ? break_it(o, w, s, at, path) : ask_for_it(o, w, s, path);

@@ -1,4 +1,4 @@
-/* revoke.h - one node of a lock: asking its owner to let go, and deleting it over its head. */
+/* revoke.h - one node of a lock: asks its owner to release it, or deletes it without asking. */
 #ifndef CLAVE_CMD_QUEUE_REVOKE_H
 #define CLAVE_CMD_QUEUE_REVOKE_H
 
@@ -7,12 +7,12 @@
 struct revoke_request {
     const char *path;
     const char *node; /* its name, its path, or its token */
-    bool breaks;      /* deletes it; else it is asked for */
-    bool force;       /* though its owner lives */
+    bool breaks;      /* delete it; otherwise its owner is asked */
+    bool force;       /* although its owner may be alive */
     bool yes;         /* without asking at the terminal */
-    int64_t wait_ms;  /* asked for: until it is gone; 0: not awaited */
+    int64_t wait_ms;  /* how long to wait for the release; 0: not at all */
 };
-/* The exit code, having told what there is to tell. */
+/* The exit code, after whatever messages are due. */
 int revoke_node(struct options *o, const struct revoke_request *wish);
 
 #endif

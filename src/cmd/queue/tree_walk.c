@@ -1,3 +1,5 @@
+/* tree_walk.c - reads a tree one level after another (tree_walk.h), for tree, rm and the search of
+ * `clave locks`. Parents precede their children in the list. */
 #include "cmd/queue/tree_walk.h"
 
 #include <stdio.h>

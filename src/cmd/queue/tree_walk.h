@@ -8,14 +8,14 @@ struct tree_walk_node {
     char *path;
     size_t parent; /* index; the root's is its own */
     unsigned depth;
-    size_t first_child, nchildren; /* they stand together, sorted by name */
-    clave_err err;                 /* of reading it: ENOAUTH, or ENONODE when it has vanished */
+    size_t first_child, nchildren; /* consecutive, sorted by name */
+    clave_err err;                 /* of reading it: ENOAUTH, or ENONODE when it has been deleted */
     void *data;
     size_t len;
-    char **names; /* of the children, until they are nodes themselves */
+    char **names; /* names of the children, until they are nodes themselves */
 };
 
-/* Parents stand before their children. */
+/* Parents precede their children. */
 struct tree_walk {
     struct tree_walk_node *nodes;
     size_t n, cap;
@@ -27,21 +27,21 @@ struct tree_walk_options {
     int64_t timeout_ms;
 };
 
-/* Reads the tree below path. An error of a single node stands in it; that of the root, and
- * what ends the walk, is returned. walk_fini() is for either case. */
+/* Reads the tree below path. An error of a single node is kept in it; an error of the root, or one
+ * that ends the walk, is returned. Call tree_walk_fini() in either case. */
 clave_err tree_walk_read(clave_client *s, const char *path, const struct tree_walk_options *wish,
                          struct tree_walk *out);
 void tree_walk_fini(struct tree_walk *w);
 
-/* The node behind i in the order of a listing (each before its children); w->n: none. */
+/* The node after i in the order of a listing (each before its children); w->n: none. */
 size_t tree_walk_next(const struct tree_walk *w, size_t i);
 
-/* parent + "/" + name, for the caller to free; NULL: no memory. */
+/* parent + "/" + name, to be freed by the caller; NULL: out of memory. */
 char *tree_walk_child_path(const char *parent, const char *name);
-/* The part behind the last '/'. */
+/* The part after the last '/'. */
 const char *tree_walk_name(const struct tree_walk_node *node);
 
-/* Sorts names as a listing shows them. */
+/* Sorts names as listings do. */
 void tree_walk_sort_names(char **names, size_t n);
 
 #endif

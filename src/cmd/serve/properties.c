@@ -1,3 +1,5 @@
+/* properties.c - java.util.Properties.load (properties.h); serve_zoocfg.c calls it. It works in
+ * place: the text only ever gets shorter. */
 #include "cmd/serve/properties.h"
 
 #include <stddef.h>
@@ -34,7 +36,7 @@ static void skip_end(struct reader *r)
     r->line++;
 }
 
-/* One code unit as UTF-8; at most three bytes, of the six that stood for it. */
+/* One code unit as UTF-8: at most three bytes, for the six of its escape. */
 static char *put_unit(char *out, unsigned unit)
 {
     if (unit < 0x80) {
@@ -50,7 +52,7 @@ static char *put_unit(char *out, unsigned unit)
     return out;
 }
 
-/* What stands behind a backslash. NULL: a malformed \uXXXX. */
+/* Decodes what follows a backslash. NULL: a malformed \uXXXX. */
 static char *properties_unescape(struct reader *r, char *out)
 {
     static const char from[] = "tnrf", to[] = "\t\n\r\f";
@@ -58,7 +60,7 @@ static char *properties_unescape(struct reader *r, char *out)
     char c = *r->at;
     if (c == '\0')
         return out;
-    if (properties_is_end(c)) { /* the line goes on in the next one */
+    if (properties_is_end(c)) { /* the line continues on the next one */
         skip_end(r);
         skip_blanks(r);
         return out;
@@ -76,8 +78,8 @@ static char *properties_unescape(struct reader *r, char *out)
     return put_unit(out, (unsigned)strtoul(digits, NULL, 16));
 }
 
-/* Up to the end of the logical line, or (`key`) to what ends a key. Returns the end of what was
- * read, which is not terminated yet; NULL: a malformed \uXXXX. */
+/* Reads up to the end of the logical line, or (`key`) of a key. Returns the end of what was read,
+ * which is not terminated yet; NULL: a malformed \uXXXX. */
 static char *read_part(struct reader *r, char *out, bool key)
 {
     while (out && !properties_is_end(*r->at)) {
@@ -129,7 +131,7 @@ bool properties_each(char *text,
             return false;
         }
         if (*r.at != '\0')
-            skip_end(&r); /* before the text's own end is put over it */
+            skip_end(&r); /* before its own end is overwritten */
         *key_end = '\0';
         value = properties_trim(value, value_end);
         if (!take(arg, line, key, value))

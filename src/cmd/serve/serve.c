@@ -1,3 +1,6 @@
+/* serve.c - `clave serve`: settings from flags and file, then runtime/server/uv_server.h runs.
+ * SIGHUP applies all of a changed file or nothing; the ready line is printed once the server
+ * listens. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -13,7 +16,7 @@
 
 enum {
     SERVE_CONFIG = FLAG_LONG,
-    SERVE_DATA, /* from here on each is a setting of the flag's name */
+    SERVE_DATA, /* from here on each flag is the setting of the same name */
     SERVE_LOCAL,
     SERVE_ADMIN,
     SERVE_ADMIN_URL,
@@ -41,7 +44,7 @@ enum {
     SERVE_LOG_LEVEL,
 };
 
-/* A flag as it was given. */
+/* A flag as given. */
 struct given {
     const char *name;
     const char *value;
@@ -53,41 +56,44 @@ struct serve {
     size_t ngiven;
     const char *config; /* NULL: none */
     struct serve_log log;
-    struct serve_settings settings; /* that it was started with */
+    struct serve_settings settings; /* that the server was started with */
     struct sd_notify manager;
     struct server_run *run;
 };
 
 static const struct flag flags[] = {
-    {SERVE_CONFIG, "config", "FILE", "these flags as lines 'key = value', or Apache's zoo.cfg"},
-    {SERVE_DATA, "data", "DIR", "the data directory, created when missing"},
+    {SERVE_CONFIG, "config", "FILE", "these flags as 'key = value' lines, or Apache's zoo.cfg"},
+    {SERVE_DATA, "data", "DIR", "the data directory, created if missing"},
     {'l', "listen", "ADDR", "[tls:]host[:port] or unix:/path; repeatable [127.0.0.1:2181]"},
     {SERVE_ADMIN, "admin", "ADDR", "HTTP with Apache's admin commands and metrics: host:port"},
-    {SERVE_ADMIN_URL, "admin-url", "PATH", "before the names of commands [/commands]"},
-    {SERVE_METRICS, "metrics", "ADDR", "HTTP with the metrics alone, for Prometheus"},
+    {SERVE_ADMIN_URL, "admin-url", "PATH", "the URL path of the commands [/commands]"},
+    {SERVE_METRICS, "metrics", "ADDR", "HTTP with only the metrics, for Prometheus"},
     {SERVE_TICK, "tick", "DURATION", "the unit of session timeouts [2s]"},
-    {SERVE_MIN_SESSION, "min-session-timeout", "DURATION", "shortest session [2 ticks]"},
-    {SERVE_MAX_SESSION, "max-session-timeout", "DURATION", "longest session [20 ticks]"},
-    {SERVE_MAX_CONNECTIONS, "max-connections", "N", "from one address; 0: any number [60]"},
+    {SERVE_MIN_SESSION, "min-session-timeout", "DURATION", "shortest session timeout [2 ticks]"},
+    {SERVE_MAX_SESSION, "max-session-timeout", "DURATION", "longest session timeout [20 ticks]"},
+    {SERVE_MAX_CONNECTIONS, "max-connections", "N",
+     "connections from one address; 0: no limit [60]"},
     {SERVE_SNAP_COUNT, "snap-count", "N",
-     "transactions between two snapshots [100000, or the znodes]"},
-    {SERVE_ALL_CONNECTIONS, "max-all-connections", "N", "from everywhere; 0: any number [0]"},
-    {SERVE_OUTSTANDING, "max-outstanding", "N", "writes that wait for the disk [100000]"},
-    {SERVE_UNDELIVERED, "max-undelivered", "BYTES", "answers that clients do not read [256 MiB]"},
-    {SERVE_MAX_REQUEST, "max-request", "BYTES", "of one request: jute.maxbuffer [1048575]"},
-    {SERVE_EXTENDED_TYPES, "extended-types", NULL, "nodes with a time to live may be made"},
-    {SERVE_ENFORCE_QUOTA, "enforce-quota", NULL, "hard limits refuse what goes beyond them"},
-    {SERVE_SUPER_DIGEST, "super-digest", "USER:HASH", "who passes every access check"},
-    {SERVE_WORDS, "words", "LIST", "the four-letter words that are answered; *: all"},
-    {SERVE_TLS_CERT, "tls-cert", "FILE", "the server's certificate, and those above it (PEM)"},
+     "transactions between two snapshots [100000, or the number of nodes]"},
+    {SERVE_ALL_CONNECTIONS, "max-all-connections", "N", "connections in total; 0: no limit [0]"},
+    {SERVE_OUTSTANDING, "max-outstanding", "N", "writes waiting for the disk [100000]"},
+    {SERVE_UNDELIVERED, "max-undelivered", "BYTES",
+     "bytes of answers not read by clients [256 MiB]"},
+    {SERVE_MAX_REQUEST, "max-request", "BYTES", "bytes of one request: jute.maxbuffer [1048575]"},
+    {SERVE_EXTENDED_TYPES, "extended-types", NULL, "allow nodes with a time to live"},
+    {SERVE_ENFORCE_QUOTA, "enforce-quota", NULL, "refuse writes beyond a hard limit"},
+    {SERVE_SUPER_DIGEST, "super-digest", "USER:HASH", "the user that passes every access check"},
+    {SERVE_WORDS, "words", "LIST", "the four-letter words to answer; *: all"},
+    {SERVE_TLS_CERT, "tls-cert", "FILE", "the server's certificate, with its chain (PEM)"},
     {SERVE_TLS_KEY, "tls-key", "FILE", "its key [in the same file]"},
-    {SERVE_TLS_CA, "tls-ca", "FILE", "whose certificates clients may show (PEM)"},
-    {SERVE_TLS_CLIENTS, "tls-clients", "HOW", "certificates of clients: need, want or none [need]"},
-    {SERVE_X509_SUPER, "x509-super", "DN", "whose certificate passes every access check"},
-    {SERVE_IDLE_EXIT, "idle-exit", "DURATION", "end when nobody was connected for so long"},
-    {SERVE_LOG_FORMAT, "log-format", "FORMAT", "of standard error: text or json [text]"},
+    {SERVE_TLS_CA, "tls-ca", "FILE", "the authorities of clients' certificates (PEM)"},
+    {SERVE_TLS_CLIENTS, "tls-clients", "HOW", "client certificates: need, want or none [need]"},
+    {SERVE_X509_SUPER, "x509-super", "DN",
+     "the certificate subject that passes every access check"},
+    {SERVE_IDLE_EXIT, "idle-exit", "DURATION", "end after this long without a connection"},
+    {SERVE_LOG_FORMAT, "log-format", "FORMAT", "format of the log: text or json [text]"},
     {SERVE_LOG_LEVEL, "log-level", "LEVEL", "error, warn, info or debug [warn]"},
-    {SERVE_LOCAL, "local", "DIR", "serve this user on this machine, as 'local:' does"},
+    {SERVE_LOCAL, "local", "DIR", "serve this user on this machine, for 'local:'"},
     {0, NULL, NULL, NULL},
 };
 
@@ -101,7 +107,7 @@ static const char *name_of(int id)
     return f->name;
 }
 
-/* false: told. */
+/* false after a message. */
 static bool serve_take_flag(struct options *o, struct serve *v, struct serve_settings *scratch,
                             int id)
 {
@@ -124,8 +130,8 @@ static bool serve_take_flag(struct options *o, struct serve *v, struct serve_set
     return true;
 }
 
-/* Flags come before the file, and addresses that are given in place of all of its own. EINVAL,
- * ENOMEM: with a fault, or told in the log. */
+/* Flags take precedence over the file, and given addresses replace all of the file's. EINVAL,
+ * ENOMEM: with a fault, or reported in the log. */
 static clave_err build(const struct serve *v, struct serve_settings *out, const struct fault *f)
 {
     const struct log log = {serve_log_line, (void *)(uintptr_t)&v->log};
@@ -151,7 +157,7 @@ static void set_log(struct serve *v, const struct serve_settings *settings)
     v->log.level += v->o->verbose;
 }
 
-/* SIGHUP: all or nothing of the file. */
+/* SIGHUP: applies all of the file or nothing. */
 static void serve_on_hangup(void *arg)
 {
     struct serve *v = arg;
@@ -165,11 +171,11 @@ static void serve_on_hangup(void *arg)
     if (err == CLAVE_OK) {
         set_log(v, &wanted);
         settings_tell_fixed(&v->settings, &wanted, &log);
-        clave__log(&log, CLAVE_LOG_INFO, "%s has been read again", v->config);
+        clave__log(&log, CLAVE_LOG_INFO, "%s reloaded", v->config);
     } else {
         if (why[0])
             clave__log(&log, CLAVE_LOG_ERROR, "%s: %s", v->config, why);
-        clave__log(&log, CLAVE_LOG_ERROR, "%s: nothing is changed", v->config);
+        clave__log(&log, CLAVE_LOG_ERROR, "%s: not reloaded, nothing is changed", v->config);
     }
     settings_fini(&wanted);
 }
@@ -210,10 +216,10 @@ static void show_ready(const struct serve *v)
     if (metrics)
         printf(", metrics %s", metrics);
     fputs("\n", stdout);
-    fflush(stdout); /* who started it may be waiting for this line */
+    fflush(stdout); /* the process that started the server may be waiting for this line */
 }
 
-/* The watchdog is fed by the loop as it turns. */
+/* The loop feeds the watchdog as it turns. */
 static void serve_on_pulse(void *arg, bool stopping)
 {
     struct serve *v = arg;
@@ -237,7 +243,7 @@ static int serve_fail(const struct serve *v, clave_err err, const char *fault)
     return err == CLAVE_EINVAL ? EXIT_USAGE : exit_code_of(err);
 }
 
-/* A connection is an open file, and the soft limit is one for programs that use select(). */
+/* A connection is an open file, and the soft limit exists for programs that use select(). */
 static void raise_file_limit(void)
 {
     struct rlimit limit;
@@ -269,14 +275,14 @@ static int serve(struct serve *v)
     return err == CLAVE_OK ? EXIT_OK : serve_fail(v, err, fault);
 }
 
-/* Programs that use the library read no configuration: what it rules out is not started for them
- * either. */
+/* Programs that use the library read no configuration: a server that it forbids is not started for
+ * them either. */
 static bool serve_is_ruled_out(const struct serve *v, char *fault, size_t cap)
 {
     config_find_never(v->o);
     if (v->o->local != OPTIONS_LOCAL_NEVER)
         return false;
-    snprintf(fault, cap, "%s: a local server is not to be used (CLAVE_CONNECT names another)",
+    snprintf(fault, cap, "%s: a local server must not be used (CLAVE_CONNECT names another)",
              v->o->local_from);
     clave__local_refuse(fault);
     return true;
@@ -307,7 +313,7 @@ static int serve_prepare(struct serve *v)
     return EXIT_OK;
 }
 
-/* What flags alone say: how the log of the file's own reading looks. OPTIONS_STOP: told. */
+/* What only flags can set: the log of reading the file itself. OPTIONS_STOP: after a message. */
 static int take_flags(struct serve *v, int argc, char **argv)
 {
     struct serve_settings scratch;
@@ -322,7 +328,7 @@ static int take_flags(struct serve *v, int argc, char **argv)
     set_log(v, &scratch);
     settings_fini(&scratch);
     if (id == OPTIONS_END && v->o->connect) {
-        diag_usage(v->o, "--connect: a server connects to nothing; --listen says where it serves");
+        diag_usage(v->o, "--connect: a server does not connect; use --listen for its addresses");
         id = OPTIONS_STOP;
     }
     return id == OPTIONS_STOP || options_args(v->o, 0, 0) ? id : OPTIONS_STOP;
@@ -345,8 +351,9 @@ const struct verb verb_serve = {
     .name = "serve",
     .args = "--data DIR",
     .summary = "Serve the ZooKeeper protocol, durably, from one data directory",
-    .text = "Prints one line when it is ready. SIGTERM and SIGINT end it; sessions and locks stay\n"
-            "and go on when it starts again, or when Apache ZooKeeper is started on its data.\n",
+    .text =
+        "Prints one line when it is ready. SIGTERM and SIGINT end it; sessions and locks remain\n"
+        "and continue when it starts again, or when Apache ZooKeeper is started on its data.\n",
     .flags = flags,
     .max_args = -1,
     .offline = true,

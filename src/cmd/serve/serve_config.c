@@ -1,3 +1,5 @@
+/* serve_config.c - decides which form a configuration file has and reads clave's own
+ * (serve_config.h); serve.c calls it. A key may be set only once, except for listen. */
 #include "cmd/serve/serve_config.h"
 
 #include <errno.h>
@@ -13,7 +15,7 @@ struct loading {
     struct serve_settings *v;
     const struct log *log;
     clave_err err;
-    struct { /* settings that were made, each once */
+    struct { /* the settings made so far */
         const char *key;
         unsigned line;
     } seen[MOST_KEYS];
@@ -28,16 +30,16 @@ static bool is_not_data_dir(void *arg, unsigned line, const char *key, const cha
     return strcmp(key, "dataDir") != 0;
 }
 
-/* 1: so it is, 0: it is not, -1: no memory. */
+/* 1: yes, 0: no, -1: out of memory. */
 static int is_zoocfg(const char *text)
 {
-    unsigned serve_config_bad_line;
+    unsigned bad_line;
     char *copy = strdup(text);
     if (!copy)
         return -1;
-    bool all = properties_each(copy, is_not_data_dir, NULL, &serve_config_bad_line);
+    bool all = properties_each(copy, is_not_data_dir, NULL, &bad_line);
     free(copy);
-    return !all && serve_config_bad_line == 0;
+    return !all && bad_line == 0;
 }
 
 static bool serve_config_bad_line(void *arg, const struct origin *at, const char *what)
@@ -48,15 +50,15 @@ static bool serve_config_bad_line(void *arg, const struct origin *at, const char
     return false;
 }
 
-/* Two lines of one key: one of them is not what happens, and which one is easily mistaken. */
+/* If a key is set on two lines, one of them has no effect, and it is easy to mistake which. */
 static clave_err only_once(struct loading *l, const char *key, unsigned line, const struct fault *f)
 {
     if (strcmp(key, "listen") == 0)
         return CLAVE_OK;
     for (size_t i = 0; i < l->nseen; i++)
         if (strcmp(l->seen[i].key, key) == 0)
-            return clave__start_error(f, CLAVE_EINVAL, "line %u says it already", l->seen[i].line);
-    if (l->nseen < MOST_KEYS) { /* more than there are settings */
+            return clave__start_error(f, CLAVE_EINVAL, "already set on line %u", l->seen[i].line);
+    if (l->nseen < MOST_KEYS) { /* MOST_KEYS is more than there are settings */
         l->seen[l->nseen].key = key;
         l->seen[l->nseen++].line = line;
     }

@@ -1,3 +1,5 @@
+/* serve_log.c - formats the server's log (serve_log.h); serve.c passes it to the engine. Any thread
+ * may log: each line is written as one piece. */
 #include "cmd/serve/serve_log.h"
 
 #include <stdint.h>
@@ -12,7 +14,7 @@
 enum { VALUE_CAP = 256 };
 
 /* ---- what a line is about ------------------------------------------------------------------
- * The engine's lines have stable words: "session 0x..", an address with its port, a path. */
+ * The engine's lines use fixed wording: "session 0x..", an address with its port, a path. */
 
 static void serve_log_copy(const char *from, size_t n, char out[VALUE_CAP])
 {

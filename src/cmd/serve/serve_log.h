@@ -1,5 +1,5 @@
 /* serve_log.h - the log of `clave serve` on standard error, one line an event: text for people, or
- * an object of JSON with time, level, message and what the message is about. */
+ * a JSON object with the time, the level, the message and what it is about. */
 #ifndef CLAVE_CMD_SERVE_SERVE_LOG_H
 #define CLAVE_CMD_SERVE_SERVE_LOG_H
 
@@ -7,7 +7,7 @@ enum log_format { LOG_TEXT, LOG_JSON };
 
 struct serve_log {
     enum log_format format;
-    int level; /* the least important that is shown: CLAVE_LOG_* */
+    int level; /* the lowest priority that is shown: CLAVE_LOG_* */
 };
 
 /* A clave_log_cb; `arg` is a struct serve_log. */

@@ -1,3 +1,5 @@
+/* serve_settings.c - the table of all settings, their checks and defaults (serve_settings.h). Every
+ * way in, flag, file or zoo.cfg, goes through settings_set and the same checks. */
 #include "cmd/serve/serve_settings.h"
 
 #include <errno.h>
@@ -29,9 +31,9 @@ struct setting {
     enum kind kind;
     size_t at; /* in struct serve_settings */
     int64_t min, max;
-    const char *const *words; /* NULL behind the last */
+    const char *const *words; /* NULL after the last one */
     clave_err (*verify)(const char *value, const struct fault *f);
-    bool live; /* may change while it serves */
+    bool live; /* may change while the server runs */
 };
 
 void settings_init(struct serve_settings *v)
@@ -70,8 +72,8 @@ static clave_err verify_super_digest(const char *value, const struct fault *f)
     const char *colon = strchr(value, ':');
     if (colon && colon > value && strlen(colon + 1) == HASH_LEN)
         return CLAVE_OK;
-    return clave__start_error(f, CLAVE_EINVAL,
-                              "it is USER:HASH, HASH the base64 of the SHA-1 of user:password");
+    return clave__start_error(
+        f, CLAVE_EINVAL, "expected USER:HASH, HASH being the base64 of the SHA-1 of user:password");
 }
 
 static clave_err verify_words(const char *value, const struct fault *f)
@@ -85,25 +87,26 @@ static clave_err verify_words(const char *value, const struct fault *f)
         n = strcspn(at, ",");
         memcpy(word, at, n == WORD_LEN ? n : 0);
         if (!*word || !strstr(known, word))
-            return clave__start_error(f, CLAVE_EINVAL, "no such word '%.*s'; there are %s", (int)n,
-                                      at, known);
+            return clave__start_error(f, CLAVE_EINVAL, "no such word '%.*s'; known: %s", (int)n, at,
+                                      known);
         fine = at[n] == '\0';
     }
     return CLAVE_OK;
 }
 
-/* Three ways to say who may ask; with TLS is none of them. */
+/* TLS is not supported here: three ways to say who may ask would be confusing. */
 static clave_err verify_http(const char *value, const struct fault *f)
 {
     const char *end = strrchr(value, ']'), *colon = strchr(end ? end : value, ':');
     if (strncmp(value, "tls:", 4) == 0)
-        return clave__start_error(f, CLAVE_EINVAL, "HTTP is served without TLS only");
+        return clave__start_error(f, CLAVE_EINVAL, "HTTP is served only without TLS");
     if (strncmp(value, "unix:", 5) == 0 || (colon && colon[1] != '\0'))
         return CLAVE_OK;
-    return clave__start_error(f, CLAVE_EINVAL, "it is host:port, [v6]:port, *:port or unix:/path");
+    return clave__start_error(f, CLAVE_EINVAL,
+                              "expected host:port, [v6]:port, *:port or unix:/path");
 }
 
-/* Clean, so that it can be compared with what is asked for and put into a page. */
+/* Normalised, so that it can be compared with request paths and put into a page. */
 static clave_err verify_url(const char *value, const struct fault *f)
 {
     static const char fine[] =
@@ -114,7 +117,7 @@ static clave_err verify_url(const char *value, const struct fault *f)
         return CLAVE_OK;
     return clave__start_error(
         f, CLAVE_EINVAL,
-        "it is a path, such as /commands: letters, digits and -._~ between '/', "
+        "expected a path such as /commands: letters, digits and -._~ between '/', "
         "shorter than %d bytes, and not /metrics",
         ADMIN_URL_CAP);
 }
@@ -242,10 +245,10 @@ static clave_err set_text(struct serve_settings *v, const struct setting *s, con
 static void store(struct serve_settings *v, const struct setting *s, int64_t n)
 {
     char *to = (char *)v + s->at;
-    /* 0 in a file is "any number", and as a field "not given" */
+    /* 0 in a file means "no limit", but in the struct "not given" */
     if (to == (char *)&v->run.max_per_address && n == 0)
         n = -1;
-    if (to == (char *)&v->log_level) /* levels begin with 1 */
+    if (to == (char *)&v->log_level) /* levels start at 1 */
         n++;
     switch (s->kind) {
     case KIND_SWITCH:
@@ -262,7 +265,7 @@ static void store(struct serve_settings *v, const struct setting *s, int64_t n)
     case KIND_WORD:
         *(int32_t *)(void *)to = (int32_t)n;
         break;
-    case KIND_TEXT: /* no numbers: set_text */
+    case KIND_TEXT: /* not numbers: set_text */
     case KIND_LISTEN:
         break;
     }
@@ -313,16 +316,14 @@ static clave_err check_tls(struct serve_settings *v, const struct fault *f)
     for (size_t i = 0; i < v->run.nlisten; i++)
         listens = listens || strncmp(v->listen[i], "tls:", 4) == 0;
     if (!listens && (t->ca_file || t->cert_file || t->key_file || v->run.engine.x509_super))
-        return clave__start_error(f, CLAVE_EINVAL,
-                                  "there is no address for TLS: --listen tls:ADDR");
+        return clave__start_error(f, CLAVE_EINVAL, "no address for TLS: add --listen tls:ADDR");
     if (!listens)
         return CLAVE_OK;
     if (!t->cert_file && t->key_file)
-        return clave__start_error(
-            f, CLAVE_EINVAL,
-            "--tls-key %s is the key of no certificate: name that with --tls-cert "
-            "FILE",
-            t->key_file);
+        return clave__start_error(f, CLAVE_EINVAL,
+                                  "--tls-key %s has no certificate: name it with --tls-cert "
+                                  "FILE",
+                                  t->key_file);
     if (!t->cert_file)
         return clave__start_error(
             f, CLAVE_EINVAL,
@@ -330,8 +331,8 @@ static clave_err check_tls(struct serve_settings *v, const struct fault *f)
             "the key is in the same file");
     if (!t->ca_file && t->clients != TLS_CLIENTS_NONE)
         return clave__start_error(f, CLAVE_EINVAL,
-                                  "name the authorities of the clients' certificates with --tls-ca "
-                                  "FILE, or ask for none with --tls-clients none");
+                                  "name the authorities for clients' certificates with --tls-ca "
+                                  "FILE, or require none with --tls-clients none");
     v->run.tls = t;
     return CLAVE_OK;
 }
@@ -396,6 +397,6 @@ void settings_tell_fixed(const struct serve_settings *now, const struct serve_se
 {
     for (size_t i = 0; i < NSETTINGS; i++)
         if (!settings[i].live && !same(&settings[i], now, wanted))
-            clave__log(log, CLAVE_LOG_WARN, "%s stays as it is until the next start",
+            clave__log(log, CLAVE_LOG_WARN, "%s does not change until the next start",
                        settings[i].name);
 }

@@ -1,5 +1,14 @@
-/* serve_settings.h - what `clave serve` is told, by the names of its flags: the same names are the
- * keys of its configuration file, and zoo.cfg's keys are turned into them. */
+/* serve_settings.h - the settings of `clave serve`, by the names of its flags: the same names are
+ * the keys of its configuration file, and zoo.cfg's keys are translated to them.
+ *
+ * Map of src/cmd/serve:
+ *   serve            the verb: flags, start, SIGHUP, the ready line, systemd
+ *   serve_settings   all settings: names, checks, defaults, what may change while running
+ *   serve_config     the configuration file: which form it has, and clave's own form
+ *   serve_zoocfg     Apache's zoo.cfg: each of its keys, and what becomes of it
+ *   properties       the syntax of Java's properties files
+ *   serve_log        the log on standard error
+ * The server itself is src/runtime/server. */
 #ifndef CLAVE_CMD_SERVE_SERVE_SETTINGS_H
 #define CLAVE_CMD_SERVE_SERVE_SETTINGS_H
 
@@ -10,11 +19,11 @@
 
 enum { SETTINGS_MAX_LISTEN = 16, SETTINGS_MAX_FLAGS = 64 };
 
-/* Never copied: it points into itself. Owns its texts. */
+/* Must not be copied: it points into itself. Owns its texts. */
 struct serve_settings {
     struct server_run_options run;
     const char *listen[SETTINGS_MAX_LISTEN];
-    const char *local; /* NULL: not so */
+    const char *local; /* NULL: not --local */
     struct tls_server_options tls;
     enum log_format log_format;
     int32_t log_level; /* CLAVE_LOG_*; 0: not given */
@@ -24,16 +33,18 @@ struct serve_settings {
 void settings_init(struct serve_settings *v);
 void settings_fini(struct serve_settings *v);
 
-/* EINVAL: the fault says what it may be. "listen" may be set several times. ENOMEM. */
+/* Sets one setting. EINVAL: the fault says what it may be. "listen" may be set several times.
+ * ENOMEM. */
 clave_err settings_set(struct serve_settings *v, const char *name, const char *value,
                        const struct fault *f);
 bool settings_exist(const char *name);
-/* A copy that lives as long as v does; NULL: no memory. */
+/* A copy that lives as long as v; NULL: out of memory. */
 const char *settings_keep(struct serve_settings *v, const char *text);
 
-/* Whether all of it makes sense together; and the defaults that depend on others. EINVAL. */
+/* Checks that the settings are consistent, and fills in the defaults that depend on others. EINVAL.
+ */
 clave_err settings_check(struct serve_settings *v, const struct fault *f);
-/* Names in the log every setting that differs and stays as it is until the next start. */
+/* Logs every setting that differs and does not change until the next start. */
 void settings_tell_fixed(const struct serve_settings *now, const struct serve_settings *wanted,
                          const struct log *log);
 

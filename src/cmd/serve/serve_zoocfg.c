@@ -1,5 +1,6 @@
-/* serve_zoocfg.c - Apache ZooKeeper's zoo.cfg: what its keys are here. Every key that is none of
- * ours is told in a line, so that nobody relies on what does not happen. */
+/* serve_zoocfg.c - Apache ZooKeeper's zoo.cfg: translates its keys to settings. serve_config.c
+ * calls it. Every key that clave does not implement is logged or refused, so that nobody relies on
+ * a setting without effect. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -11,14 +12,14 @@
 #include "cmd/serve/serve_config.h"
 
 enum meaning {
-    IGNORED, /* `text`: why it has no meaning */
-    REFUSED, /* `text`: what to do; unless it is Java's "false" */
+    IGNORED, /* `text`: why it has no effect */
+    REFUSED, /* `text`: what to do; unless the value is Java's "false" */
     AS_IS,   /* `text`: the setting */
     AS_MS,
     AS_SWITCH,
-    AS_NUMBER, /* 0x.. too, as Java decodes it */
+    AS_NUMBER, /* 0x.. too, as Java's decode() */
     WORDS,
-    KEPT, /* in the place number `slot`, for the end */
+    KEPT, /* remembered in slot `slot`, for the end */
     SERVER,
 };
 
@@ -44,25 +45,25 @@ enum slot {
 };
 
 struct key {
-    const char *name; /* with a '.' at its end: all that begin so */
+    const char *name; /* ending with '.': all keys that begin so */
     enum meaning meaning;
     const char *text;
     enum slot slot;
 };
 
-static const char alone[] = "no meaning on one server, ignored";
+static const char alone[] = "no effect on a single server, ignored";
 static const char no_https[] =
-    "clave serves HTTP without TLS and lets everybody ask who reaches it: leave the line out, and "
-    "have the address be one that only those reach who may";
-static const char no_commands[] = "no meaning: there is no such command here, ignored";
+    "clave serves HTTP without TLS to every client that can reach it: leave the line out, and "
+    "choose an address that only trusted clients can reach";
+static const char no_commands[] = "no effect: clave has no such command, ignored";
 static const char prometheus[] =
     "org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider";
-static const char no_meaning[] = "no meaning here, ignored";
+static const char no_meaning[] = "no effect in clave, ignored";
 static const char no_sasl[] =
-    "clave does not turn away those who do not authenticate: stay with Apache ZooKeeper, or leave "
-    "the line out, and have access lists and certificates (secureClientPort) say who may do what";
+    "clave does not reject clients that do not authenticate: stay with Apache ZooKeeper, or leave "
+    "the line out, and restrict clients with access lists and certificates (secureClientPort)";
 static const char unrevoked[] =
-    "whether a certificate was revoked is not looked up: let them be short-lived, and leave the "
+    "clave does not check for revoked certificates: use short-lived ones, and leave the "
     "line out";
 
 static const struct key keys[] = {
@@ -88,22 +89,21 @@ static const struct key keys[] = {
     {"ssl.trustStore.location", KEPT, NULL, CA},
     {"ssl.clientAuth", KEPT, NULL, CLIENTS},
     {"X509AuthenticationProvider.superUser", KEPT, NULL, SUPER},
-    {"ssl.keyStore.password", IGNORED, "ignored: clave takes keys without a password only", 0},
-    {"ssl.keyStore.passwordPath", IGNORED, "ignored: clave takes keys without a password only", 0},
+    {"ssl.keyStore.password", IGNORED, "ignored: clave reads only keys without a password", 0},
+    {"ssl.keyStore.passwordPath", IGNORED, "ignored: clave reads only keys without a password", 0},
     {"ssl.quorum.", IGNORED, alone, 0},
     {"ssl.crl", REFUSED, unrevoked, 0},
     {"ssl.ocsp", REFUSED, unrevoked, 0},
-    {"ssl.", IGNORED, "ignored: clave takes what OpenSSL's own defaults are", 0},
+    {"ssl.", IGNORED, "ignored: clave uses OpenSSL's defaults", 0},
     {"sslQuorum", IGNORED, alone, 0},
     {"client.portUnification", REFUSED,
-     "one port for clients with and without TLS is not supported: give TLS its secureClientPort",
-     0},
+     "one port for clients with and without TLS is not supported: use secureClientPort for TLS", 0},
     {"portUnification", IGNORED, alone, 0},
     {"server.", SERVER, NULL, 0},
     {"dynamicConfigFile", REFUSED,
-     "it names the servers of an ensemble, and clave serves alone and does not replicate: stay "
+     "it names the servers of an ensemble, and clave is a single server without replication: stay "
      "with "
-     "Apache ZooKeeper, or leave the line out to serve this one's data",
+     "Apache ZooKeeper, or leave the line out to serve this server's data",
      0},
     {"group.", IGNORED, alone, 0},
     {"weight.", IGNORED, alone, 0},
@@ -135,26 +135,27 @@ static const struct key keys[] = {
     {"admin.rateLimiterIntervalInMS", IGNORED, no_commands, 0},
     {"admin.snapshot.", IGNORED, no_commands, 0},
     {"admin.restore.", IGNORED, no_commands, 0},
-    {"admin.idleTimeout", IGNORED, "ignored: five seconds without a word", 0},
-    {"admin.", REFUSED, "clave does not know it, and does not serve HTTP without what it says", 0},
+    {"admin.idleTimeout", IGNORED,
+     "ignored: clave closes a connection after five seconds without a request", 0},
+    {"admin.", REFUSED, "clave does not know this key, and does not serve HTTP without it", 0},
     {"metricsProvider.className", KEPT, NULL, METRICS_CLASS},
     {"metricsProvider.httpHost", KEPT, NULL, METRICS_HOST},
     {"metricsProvider.httpPort", KEPT, NULL, METRICS_PORT},
     {"metricsProvider.httpsPort", REFUSED, no_https, 0},
     {"metricsProvider.ssl.", REFUSED, no_https, 0},
     {"metricsProvider.", IGNORED, no_meaning, 0},
-    {"autopurge.", IGNORED, "ignored: what no start needs any more is removed after each snapshot",
+    {"autopurge.", IGNORED, "ignored: files that no start needs are removed after each snapshot",
      0},
     {"preAllocSize", IGNORED, no_meaning, 0},
     {"txnLogSizeLimitInKb", IGNORED, no_meaning, 0},
-    {"forceSync", IGNORED, "ignored: every write is on the disk before it is answered", 0},
+    {"forceSync", IGNORED, "ignored: every write is on disk before it is answered", 0},
     {"skipACL", REFUSED, "ACLs are always checked: leave the line out, and use --super-digest", 0},
     {"enforce.auth.enabled", REFUSED, no_sasl, 0},
     {"enforce.auth.schemes", IGNORED, no_meaning, 0},
     {"sessionRequireClientSASLAuth", REFUSED, no_sasl, 0},
     {"requireClientAuthScheme", REFUSED, no_sasl, 0},
     {"emulate353TTLNodes", REFUSED,
-     "nodes with a time to live as 3.5.3 had them would be taken for those of dead sessions: stay "
+     "3.5.3's nodes with a time to live would be taken for nodes of dead sessions: stay "
      "with Apache ZooKeeper until they are gone",
      0},
     {"serverCnxnFactory", IGNORED, no_meaning, 0},
@@ -167,14 +168,13 @@ static const struct key keys[] = {
     {"fsync.", IGNORED, no_meaning, 0},
     {"snapshot.", IGNORED, "ignored: snapshots are not compressed", 0},
     {"digest.enabled", IGNORED, "ignored: digests are always kept", 0},
-    {"znode.container.", IGNORED, "ignored: containers are looked at every minute", 0},
-    {"authProvider.", IGNORED, "ignored: there are the schemes digest, ip, world and with TLS x509",
-     0},
+    {"znode.container.", IGNORED, "ignored: containers are checked every minute", 0},
+    {"authProvider.", IGNORED, "ignored: the schemes are digest, ip, world and, with TLS, x509", 0},
     {"jvm.", IGNORED, no_meaning, 0},
     {"secure", IGNORED, no_meaning, 0},
 };
 
-/* What the administrator's guide of 3.8 has besides, for what is not here. */
+/* Further keys of the 3.8 administrator's guide, for features that clave does not have. */
 static const char others[] =
     " advancedFlowControlEnabled audit.enable audit.impl.class bitHashCacheSize client.certReload "
     "closeSessionTxn.enabled commitLogCount connectionDecreaseRatio connectionDropDecrease "
@@ -194,21 +194,21 @@ static const char others[] =
     "sslQuorumReloadCertFiles tcpKeepAlive throttledOpWaitTime watchManagerName "
     "watcherCleanIntervalInSeconds watcherCleanThreadsNum watcherCleanThreshold ";
 
-/* Keys of which one value is what is so here anyway, and no other can be. */
+/* Keys of which one value describes what clave does anyway, and no other is possible. */
 static const struct {
     const char *name, *value, *text;
 } only[] = {
     {"ssl.keyStore.type", "PEM",
-     "clave reads PEM files only; 'keytool' and 'openssl pkcs12' turn the store into one"},
+     "clave reads PEM files only; 'keytool' and 'openssl pkcs12' convert the store"},
     {"ssl.trustStore.type", "PEM",
-     "clave reads PEM files only; 'keytool' and 'openssl pkcs12' turn the store into one"},
+     "clave reads PEM files only; 'keytool' and 'openssl pkcs12' convert the store"},
     {"ssl.authProvider", "x509",
-     "whoever has a certificate of an authority in ssl.trustStore.location is let in, and no other "
-     "judge is asked"},
+     "every certificate of an authority in ssl.trustStore.location is accepted, and no other "
+     "verifier is asked"},
     {"DigestAuthenticationProvider.digestAlg", "SHA1",
-     "passwords are known by their SHA1 only: access lists with other digests would let in nobody"},
+     "clave knows only SHA1 digests of passwords: access lists with others would admit nobody"},
     {"X509AuthenticationProvider.clientCertIdType", "SUBJECT",
-     "a certificate's subject is its identity: access lists with other ones would let in nobody"},
+     "a certificate's subject is its identity: access lists with others would admit nobody"},
 };
 
 struct zoocfg {
@@ -219,7 +219,7 @@ struct zoocfg {
     const char *slots[SLOTS];
     unsigned lines[SLOTS];
     unsigned servers;
-    unsigned server_line; /* of the last */
+    unsigned server_line; /* of the last key */
 };
 
 __attribute__((format(printf, 3, 4))) static bool refuse(struct zoocfg *z, unsigned line,
@@ -268,7 +268,7 @@ static bool set_number(struct zoocfg *z, unsigned line, const struct key *k, con
     long long n = strtoll(value, &end, k->meaning == AS_NUMBER ? 0 : 10);
     if (end == value || *end != '\0' || errno != 0)
         return refuse(z, line, "%s '%s': not a number", k->name, value);
-    if (k->meaning == AS_MS && n == -1) /* Apache's way to say that it is not given */
+    if (k->meaning == AS_MS && n == -1) /* in Apache this means "not given" */
         return true;
     snprintf(text, sizeof text, k->meaning == AS_MS ? "%lldms" : "%lld", n);
     return serve_zoocfg_set(z, line, k->text, k->name, text);
@@ -282,8 +282,7 @@ static bool is_known_word(const char *word, size_t n)
     return n == 4 && strstr(known, text);
 }
 
-/* "stat, ruok": those that are words here, and srvr, which Apache answers whatever the list says.
- */
+/* "stat, ruok": those that clave knows, and srvr, which Apache answers whatever the list says. */
 static bool set_words(struct zoocfg *z, unsigned line, const struct key *k, const char *value)
 {
     char list[200] = "srvr";
@@ -296,8 +295,8 @@ static bool set_words(struct zoocfg *z, unsigned line, const struct key *k, cons
             strcat(list, ",");
             strncat(list, at, n);
         } else if (n > 0) {
-            clave__log(z->log, CLAVE_LOG_WARN, "%s:%u: %s: there is no word '%.*s', ignored",
-                       z->path, line, k->name, (int)n, at);
+            clave__log(z->log, CLAVE_LOG_WARN, "%s:%u: %s: no such word '%.*s', ignored", z->path,
+                       line, k->name, (int)n, at);
         }
         at += n;
     }
@@ -313,7 +312,7 @@ static bool serve_zoocfg_keep(struct zoocfg *z, unsigned line, const struct key 
     return z->err == CLAVE_OK;
 }
 
-/* true: the key is one of `only`, and refused unless it has its value. */
+/* true: the key is one of `only`; refused unless it has its one value. */
 static bool take_only(struct zoocfg *z, unsigned line, const char *name, const char *value)
 {
     size_t i = 0, n = sizeof only / sizeof *only;
@@ -382,14 +381,14 @@ static bool serve_zoocfg_take(void *arg, unsigned line, const char *name, const 
     return true;
 }
 
-/* ---- what several keys say together -------------------------------------------------------- */
+/* ---- what depends on several keys -------------------------------------------------------- */
 
 static bool set_slot(struct zoocfg *z, enum slot slot, const char *name, const char *key)
 {
     return !z->slots[slot] || serve_zoocfg_set(z, z->lines[slot], name, key, z->slots[slot]);
 }
 
-/* The setting `name` is the address of the kept host, all when there is none, and this port. */
+/* Sets `name` to this port of the remembered host, or of all addresses without one. */
 static bool set_address(struct zoocfg *z, unsigned line, const char *name, const char *key,
                         enum slot address, const char *port)
 {
@@ -402,7 +401,7 @@ static bool set_address(struct zoocfg *z, unsigned line, const char *name, const
     return serve_zoocfg_set(z, line, name, key, text);
 }
 
-/* -1: it is none, which is told. */
+/* -1 after a message: not a port. */
 static long port_of(struct zoocfg *z, enum slot port, const char *key)
 {
     char *end;
@@ -419,7 +418,7 @@ static bool listen_on(struct zoocfg *z, enum slot port, enum slot address)
     if (!z->slots[port])
         return true;
     long number = port_of(z, port, key);
-    if (number == 0) /* Apache's way to say that there is none */
+    if (number == 0) /* in Apache this means "none" */
         z->slots[port] = NULL;
     return number == 0 ||
            (number > 0 && set_address(z, z->lines[port], "listen", key, address, z->slots[port]));
@@ -434,14 +433,13 @@ static bool http_on(struct zoocfg *z, const char *name, enum slot port, enum slo
     return set_address(z, line, name, key, address, z->slots[port] ? z->slots[port] : standard);
 }
 
-/* Apache opens it without being asked, for every address: here it is opened when the file says
- * anything of it. */
+/* Apache opens it by default, on every address: here it is opened only if the file mentions it. */
 static bool set_admin(struct zoocfg *z)
 {
     bool asked = z->slots[ADMIN_ADDRESS] || z->slots[ADMIN_PORT] || z->slots[ADMIN_ENABLED];
     if (!asked && z->slots[ADMIN_URL])
         serve_zoocfg_pass_over(z, z->lines[ADMIN_URL], "admin.commandURL",
-                               "no meaning without admin.serverPort, ignored");
+                               "no effect without admin.serverPort, ignored");
     if (!asked || (z->slots[ADMIN_ENABLED] && !is_true(z->slots[ADMIN_ENABLED])))
         return true;
     return http_on(z, "admin", ADMIN_PORT, ADMIN_ADDRESS, "admin.serverPort", "8080") &&
@@ -458,19 +456,20 @@ static bool set_metrics(struct zoocfg *z)
         if (z->slots[i])
             serve_zoocfg_pass_over(
                 z, z->lines[i], "metricsProvider",
-                "no meaning without className=PrometheusMetricsProvider of Apache, ignored");
+                "no effect without Apache's className=PrometheusMetricsProvider, ignored");
     return true;
 }
 
-/* Apache looks at these only when there is a secure port. */
+/* Apache reads these only if there is a secure port. */
 static bool serve_zoocfg_set_tls(struct zoocfg *z)
 {
     if (!z->slots[SECURE_PORT])
         return true;
     if (!z->slots[CERT])
-        return refuse(z, z->lines[SECURE_PORT],
-                      "secureClientPort needs ssl.keyStore.location, a PEM file of the certificate "
-                      "and its key");
+        return refuse(
+            z, z->lines[SECURE_PORT],
+            "secureClientPort needs ssl.keyStore.location, a PEM file with the certificate "
+            "and its key");
     return set_slot(z, CERT, "tls-cert", "ssl.keyStore.location") &&
            set_slot(z, CA, "tls-ca", "ssl.trustStore.location") &&
            set_slot(z, CLIENTS, "tls-clients", "ssl.clientAuth") &&
@@ -483,10 +482,11 @@ static bool check_servers(struct zoocfg *z)
         serve_zoocfg_pass_over(z, z->server_line, "server", alone);
     if (z->servers <= 1)
         return true;
-    return refuse(z, z->server_line,
-                  "an ensemble of %u servers: clave serves alone and does not replicate. Stay with "
-                  "Apache ZooKeeper, or leave out the lines of 'server.' to serve this one's data",
-                  z->servers);
+    return refuse(
+        z, z->server_line,
+        "an ensemble of %u servers: clave is a single server without replication. Stay with "
+        "Apache ZooKeeper, or leave out the 'server.' lines to serve this server's data",
+        z->servers);
 }
 
 static bool check_dirs(struct zoocfg *z)
@@ -496,7 +496,7 @@ static bool check_dirs(struct zoocfg *z)
         return refuse(z, z->lines[DATA_DIR], "dataDir has no value");
     if (log && strcmp(log, data) != 0)
         return refuse(z, z->lines[LOG_DIR],
-                      "dataLogDir=%s: clave has snapshots and logs in one directory; move "
+                      "dataLogDir=%s: clave keeps snapshots and logs in one directory; move "
                       "version-2/log.* to %s/version-2, and leave the line out",
                       log, data);
     return true;
@@ -508,7 +508,7 @@ static void serve_zoocfg_finish(struct zoocfg *z)
                 listen_on(z, PORT, ADDRESS) && listen_on(z, SECURE_PORT, SECURE_ADDRESS) &&
                 serve_zoocfg_set_tls(z) && set_admin(z) && set_metrics(z);
     if (fine && !z->slots[PORT] && !z->slots[SECURE_PORT])
-        refuse(z, z->lines[DATA_DIR], "there is no clientPort beside the dataDir");
+        refuse(z, z->lines[DATA_DIR], "there is a dataDir but no clientPort");
 }
 
 clave_err serve_zoocfg_load(struct serve_settings *v, char *text, const char *path,

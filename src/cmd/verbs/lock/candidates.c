@@ -1,3 +1,5 @@
+/* candidates.c - `clave candidates`: one listing of an election, the leader first.
+ * queue/participant_text.h formats it. */
 #include <stdio.h>
 
 #include "clave/async/leader.h"
@@ -45,7 +47,7 @@ static int show_candidates(struct options *o, const char *path)
     if (err != CLAVE_OK)
         code = diag_err(o, path, err, s);
     else if (roll->n == 0)
-        diag_note(o, "%s: nobody stands", path);
+        diag_note(o, "%s: no candidates", path);
     for (size_t i = 0; roll && i < roll->n; i++)
         (o->json ? candidates_show_json : candidates_show_line)(i, &roll->list[i]);
     clave_participant_list_free(roll);
@@ -65,10 +67,10 @@ static int run_candidates(struct options *o, int argc, char **argv)
 const struct verb verb_candidates = {
     .name = "candidates",
     .args = "PATH",
-    .summary = "Print who leads an election and who stands for it",
+    .summary = "Print the leader and the candidates of an election",
     .text =
         "One candidate a line, the leader first: position, leader or waiting, token, time since\n"
-        "it stands there, id; - for an id that is no text.\n",
+        "it joined the queue, id; - for an id that is not text.\n",
     .elects = true,
     .max_args = -1,
     .run = run_candidates,

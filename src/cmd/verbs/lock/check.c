@@ -1,8 +1,8 @@
-/* check.c - does the lock still stand?
+/* check.c - `clave check`: is a lock still held?
  *
- * For the command of a `clave lock`, the page of its guardian answers, without a server: held
- * until the deadline, beyond which somebody else may hold it. For everybody else the server
- * does: the token is that of one who holds, whatever kind of lock it is. */
+ * For the command of a `clave lock`, the guardian's page answers without a server: held until the
+ * deadline, after which another client may hold it. Otherwise the server answers: is the token that
+ * of a holder, whatever the kind of lock. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -60,7 +60,7 @@ static int check_answer(const struct options *o, const struct acquisition *c, bo
     return held ? EXIT_OK : EXIT_LOST;
 }
 
-/* ENOAUTH: somebody holds it whose node may not be read, so its token is not known. */
+/* ENOAUTH: there is a holder whose node may not be read, so its token is not known. */
 static clave_err check_look_for(const struct queue_view *l, int64_t token, bool *held)
 {
     bool hidden = false;
@@ -98,16 +98,17 @@ static int ask_page(struct options *o, struct acquisition *c)
     c->path = getenv("CLAVE_PATH");
     if (!c->path || !check_parse_number(getenv("CLAVE_TOKEN"), 10, &c->token) ||
         !check_parse_number(getenv("CLAVE_SESSION"), 16, &session_id))
-        return diag_usage(o, "name PATH and TOKEN, or ask from a command under 'clave lock', which "
-                             "sets CLAVE_PATH, CLAVE_TOKEN and CLAVE_SESSION");
+        return diag_usage(o,
+                          "name PATH and TOKEN, or run it in a command under 'clave lock', which "
+                          "sets CLAVE_PATH, CLAVE_TOKEN and CLAVE_SESSION");
     if (file && deadline_page_read(file, c->token, session_id, &deadline)) {
         int64_t left = deadline - clave_now();
         bool held = deadline != DEADLINE_PAGE_LOST && left > 0 && left >= c->for_ms;
         return check_answer(o, c, held, held ? left : 0);
     }
-    /* Another user's command, or another container's: it cannot see the guardian. */
+    /* The command of another user or in another container cannot see the guardian. */
     if (c->for_ms > 0) {
-        diag(o, "%s: CLAVE_DEADLINE cannot be read, so nobody knows for how long", c->path);
+        diag(o, "%s: CLAVE_DEADLINE cannot be read, so the remaining time is unknown", c->path);
         return EXIT_LOST;
     }
     return connect_path_ok(o, c->path) ? ask_server(o, c) : EXIT_PATH;
@@ -127,28 +128,28 @@ static int run_check(struct options *o, int argc, char **argv)
     if (o->argc == 0)
         return ask_page(o, &c);
     if (o->argc == 1 || !check_parse_number(o->argv[1], 10, &c.token))
-        return diag_usage(o, "PATH goes with a TOKEN, a decimal number");
+        return diag_usage(o, "PATH needs a TOKEN, a decimal number");
     if (c.for_ms > 0)
-        return diag_usage(o,
-                          "--for is for the command of a 'clave lock': the server does not know");
+        return diag_usage(
+            o, "--for works only in the command of a 'clave lock': the server does not know");
     c.path = o->argv[0];
     return connect_path_ok(o, c.path) ? ask_server(o, &c) : EXIT_PATH;
 }
 
 static const struct flag flags[] = {
-    {CHECK_FOR, "for", "DURATION", "and will be for so long, without asking anybody"},
+    {CHECK_FOR, "for", "DURATION", "and will be for this long, without asking a server"},
     {0, NULL, NULL, NULL},
 };
 
 const struct verb verb_check = {
     .name = "check",
     .args = "[PATH TOKEN]",
-    .summary = "Find out whether a lock still stands: exit code 0, else 76",
+    .summary = "Check whether a lock is still held: exit code 0, else 76",
     .text =
-        "Without arguments, for the command of a 'clave lock': whether that still holds, by the\n"
-        "deadline that its guardian goes by, without asking a server. With PATH and TOKEN:\n"
-        "whether by the server's queue the owner of this token holds it; exit code 77: the node\n"
-        "of who holds it may not be read.\n",
+        "Without arguments, in the command of a 'clave lock': is that lock still held, by the\n"
+        "deadline that its guardian enforces, without asking a server. With PATH and TOKEN:\n"
+        "does the owner of this token hold it, by the server's queue; exit code 77: the holder's\n"
+        "node may not be read.\n",
     .flags = flags,
     .max_args = -1,
     .run = run_check,

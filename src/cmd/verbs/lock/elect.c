@@ -1,3 +1,5 @@
+/* elect.c - `clave elect`: the flags of an election, and --forever, which re-executes the program
+ * after each term. runner.c does the rest, as for `clave lock`. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -23,7 +25,7 @@ enum {
 };
 enum { ID_CAP = 320, AGAIN_MS = 1000, MEEK_MS = 10000 };
 
-/* What others see when no --id says more. */
+/* What others see without --id. */
 static const char *default_id(char *out)
 {
     char host[256] = "";
@@ -73,13 +75,14 @@ static bool elect_take_flag(struct lock_plan *p, int id, bool *forever)
     }
 }
 
-/* The words this process was started with; parsing has moved those of main. NULL: not known. */
+/* The arguments this process was started with; parsing has reordered those of main. NULL: not
+ * known. */
 static char **original_words(void)
 {
     char *text = NULL;
     size_t cap = 0, n = 0;
     FILE *f = fopen("/proc/self/cmdline", "re");
-    ssize_t len = f ? getdelim(&text, &cap, EOF, f) : -1; /* to the end */
+    ssize_t len = f ? getdelim(&text, &cap, EOF, f) : -1; /* until the end */
     if (f)
         fclose(f);
     for (ssize_t i = 0; i < len; i++)
@@ -91,8 +94,8 @@ static char **original_words(void)
     return words;
 }
 
-/* The guardian is forked by a process without threads, which this is no more: it begins anew,
- * not before then. */
+/* The guardian must be forked by a process without threads, which this one no longer is: it
+ * executes itself anew, not before the next term. */
 static int elect_stand_again(const struct options *o, int64_t then)
 {
     int64_t left = then - clave_now();
@@ -105,24 +108,24 @@ static int elect_stand_again(const struct options *o, int64_t then)
         sigaction(SIGPIPE, &fresh, NULL);
     if (words)
         execv("/proc/self/exe", words);
-    diag(o, "cannot begin again: %s", strerror(errno));
+    diag(o, "cannot start again: %s", strerror(errno));
     return EXIT_INTERNAL;
 }
 
-/* What another leadership could mend. */
+/* A failure that another term could fix. */
 static bool worth_another(int code)
 {
     return code != EXIT_UNREACHABLE && code != EXIT_NOAUTH && code != EXIT_INTERNAL &&
            code != EXIT_PATH && code != EXIT_NOEXEC && code != EXIT_NOTFOUND;
 }
 
-/* false: told. */
+/* false after a message. */
 static bool check_flags(struct lock_plan *p, bool forever)
 {
     if (forever && p->wait_ms != LOCK_FOR_EVER)
         diag_usage(p->o, "--forever and --wait contradict each other");
     else if (p->spread && p->priority > 0)
-        diag_usage(p->o, "--spread makes the priority: it goes without --priority");
+        diag_usage(p->o, "--spread sets the priority: it excludes --priority");
     else if (p->preempt && !p->spread && p->priority == 0)
         diag_usage(p->o, "--preempt needs --priority or --spread");
     else
@@ -130,8 +133,8 @@ static bool check_flags(struct lock_plan *p, bool forever)
     return false;
 }
 
-/* A command that fails at once does not make it spin; and a preempting candidate that was made to
- * go would otherwise be back at once. */
+/* A command that fails at once must not make it spin; and a preempting candidate that was made to
+ * resign would otherwise be back at once. */
 static int64_t again_at(const struct lock_plan *p, int64_t began, int code)
 {
     if (code == EXIT_LOST && p->preempt)
@@ -177,41 +180,41 @@ static const struct flag flags[] = {
     {LOCK_FLAG_NAME, "id", "TEXT", "what others see of this candidate [host:pid]"},
     {ELECT_VALUE, "value", "TEXT", "publish this while leading: 'clave leader' shows it"},
     {ELECT_STANDBY, "standby", "SHELL-COMMAND", "run this when only the leader is ahead"},
-    {ELECT_ON_ELECTED, "on-elected", "SHELL-COMMAND", "run this, not awaited, besides the command"},
+    {ELECT_ON_ELECTED, "on-elected", "SHELL-COMMAND", "run this, not awaited, when elected"},
     {ELECT_ON_DEPOSED, "on-deposed", "SHELL-COMMAND", "run this when the command has ended"},
-    {ELECT_FOREVER, "forever", NULL, "stand again whenever the command has ended"},
-    {ELECT_PRIORITY, "priority", "N", "the candidate with the highest leads next [0: none]"},
-    {ELECT_SPREAD, "spread", NULL, "a priority made of PATH and id, to share many elections"},
+    {ELECT_FOREVER, "forever", NULL, "become a candidate again when the command has ended"},
+    {ELECT_PRIORITY, "priority", "N", "the candidate with the highest one leads next [0: none]"},
+    {ELECT_SPREAD, "spread", NULL, "a priority derived from PATH and id, to spread leaders"},
     {ELECT_PREEMPT, "preempt", NULL, "ask a leader of a lower priority to resign"},
-    {'w', "wait", "DURATION", "give up after so long [wait for ever]"},
-    {'E', "conflict-code", "N", "the exit code when it is not elected in time [75]"},
+    {'w', "wait", "DURATION", "give up after this long [wait forever]"},
+    {'E', "conflict-code", "N", "the exit code when not elected in time [75]"},
     {LOCK_FLAG_GRACE, "grace", "DURATION",
      "from SIGTERM to SIGKILL [an eighth of the session timeout]"},
     {LOCK_FLAG_ON_LOST, "on-lost", "WHAT", "to the command: term, kill or ignore [term]"},
     {LOCK_FLAG_MAX_HOLD, "max-term", "DURATION",
-     "end the command after that: SIGTERM, a grace later SIGKILL"},
+     "end the command after this long: SIGTERM, then SIGKILL"},
     {LOCK_FLAG_LOCK_DELAY, "lock-delay", "DURATION",
-     "wait so long when the leader before was lost"},
+     "wait this long if the previous leader was lost"},
     {LOCK_FLAG_ACL, "acl", "ACL", "of the candidate's node: see 'clave create' [open]"},
     {LOCK_FLAG_NOTIFY, "notify", "WHEN",
      "systemd: ready when held, waiting, command, or off [held]"},
-    {'q', "quiet", NULL, "say nothing of waiting, and of not having been elected"},
+    {'q', "quiet", NULL, "do not report waiting, or not being elected"},
     {0, NULL, NULL, NULL},
 };
 
 const struct verb verb_elect = {
     .name = "elect",
     .args = "PATH [--] COMMAND [ARGUMENT]...",
-    .summary = "Run a command while being the leader",
+    .summary = "Run a command while leading",
     .text =
-        "As 'clave lock', in an election: the candidates of a Curator LeaderLatch stand in the\n"
-        "same queue. The command is ended before somebody else can lead, and when the leader is\n"
+        "Like 'clave lock', for an election: the candidates of a Curator LeaderLatch are in the\n"
+        "same queue. The command is ended before another can lead, and when the leader is\n"
         "asked to resign ('clave resign', 'clave transfer'). The shell commands of --standby,\n"
-        "--on-elected and --on-deposed are told CLAVE_EVENT; they are neither awaited nor ended.\n"
+        "--on-elected and --on-deposed get CLAVE_EVENT; they are neither awaited nor ended.\n"
         "\n"
         "Exit codes: the command's own; 128+N when signal N ended it; 69 no server reached;\n"
-        "75 not elected in time; 76 the leadership was lost, or given up because somebody asked;\n"
-        "77 not authorised; 126, 127 the command cannot be run or found.\n",
+        "75 not elected in time; 76 the leadership was lost, or given up on request;\n"
+        "77 not authorised; 126 command not executable; 127 command not found.\n",
     .flags = flags,
     .elects = true,
     .max_args = 1,

@@ -1,3 +1,5 @@
+/* leader.c - `clave leader`: prints the leader, and with --watch every change
+ * (queue/leader_follow.h). It is no candidate and creates nothing. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,7 +32,7 @@ static void leader_show_json(const char *path, const struct leader_state *it)
     json_end(&j);
 }
 
-/* Whole, however long: scripts read it. */
+/* Never cut, however long: scripts read it. */
 static void leader_show_line(const struct leader_state *it)
 {
     char id[PARTICIPANT_TEXT_CAP], token[TOKEN_CAP];
@@ -53,7 +55,7 @@ static void leader_show(const struct options *o, const char *path, const struct 
     fflush(stdout);
 }
 
-/* One sighting: the exit code when it was the last one, else -1. */
+/* Prints one state: the exit code if it was the last one, else -1. */
 static int leader_take(struct options *o, const char *path, const struct leader_state *it,
                        bool watch)
 {
@@ -92,7 +94,7 @@ static int show_leader(struct options *o, const char *path, bool watch)
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGHUP);
-    sigprocmask(SIG_BLOCK, &set, NULL); /* before there are threads, which inherit it */
+    sigprocmask(SIG_BLOCK, &set, NULL); /* before there are threads, so that they inherit it */
     int code = connect_open(o, NULL, &session);
     if (code != EXIT_OK)
         return code;
@@ -119,17 +121,17 @@ static int run_leader(struct options *o, int argc, char **argv)
 }
 
 static const struct flag flags[] = {
-    {LEADER_WATCH, "watch", NULL, "go on: a line for every change, vacancies included"},
+    {LEADER_WATCH, "watch", NULL, "keep running: a line for every change, including vacancies"},
     {0, NULL, NULL, NULL},
 };
 
 const struct verb verb_leader = {
     .name = "leader",
     .args = "PATH",
-    .summary = "Print who leads an election, without being a candidate",
+    .summary = "Print the leader of an election",
     .text =
         "A line 'leader TOKEN ID', and the value it publishes if there is one; or 'vacant', with\n"
-        "exit code 66. Changes in quick succession may be told as one.\n",
+        "exit code 66. Changes in quick succession may be reported as one.\n",
     .flags = flags,
     .elects = true,
     .max_args = -1,

@@ -1,4 +1,5 @@
-/* lock.c - `clave lock`, `clave rwlock` and `clave semaphore`: one contract, three kinds. */
+/* lock.c - `clave lock`, `clave rwlock` and `clave semaphore`: three verbs of one implementation,
+ * so they share a file. It parses the flags of each kind; run/runner.h does the rest. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +11,7 @@
 
 enum { LIMIT_NODE = LOCK_FLAG_OWN };
 
-/* A flag of one kind only. False: told. */
+/* A flag of one kind only. False after a message. */
 static bool lock_take_flag(struct lock_plan *p, int id)
 {
     int64_t n;
@@ -44,13 +45,14 @@ static int take_args(struct lock_plan *p, bool tries, bool waits)
     if (tries && waits)
         return diag_usage(p->o, "--no-wait and --wait contradict each other");
     if (p->kind == KIND_LEASE && p->limit == 0 && !p->limit_path)
-        return diag_usage(p->o, "how many leases are there? Say -n N, the same number everywhere");
+        return diag_usage(p->o,
+                          "the number of leases is missing: -n N, the same for every participant");
     if (p->limit_path && !connect_path_ok(p->o, p->limit_path))
         return EXIT_PATH;
     return lock_flags_take_args(p);
 }
 
-/* The leases stand below the path. */
+/* The leases are below the path. */
 static int run_lease(struct lock_plan *p)
 {
     static const char below[] = "/leases";
@@ -104,23 +106,23 @@ static int run_semaphore(struct options *o, int argc, char **argv)
 }
 
 #define FLAGS_OF_ALL                                                                               \
-    {'w', "wait", "DURATION", "give up after so long [wait for ever]"},                            \
-        {'E', "conflict-code", "N", "the exit code when it is not acquired in time [75]"},         \
+    {'w', "wait", "DURATION", "give up after this long [wait forever]"},                           \
+        {'E', "conflict-code", "N", "the exit code when not acquired in time [75]"},               \
         {LOCK_FLAG_GRACE, "grace", "DURATION",                                                     \
          "from SIGTERM to SIGKILL [an eighth of the session timeout]"},                            \
         {LOCK_FLAG_ON_LOST, "on-lost", "WHAT", "to the command: term, kill or ignore [term]"},     \
         {LOCK_FLAG_MAX_HOLD, "max-hold", "DURATION",                                               \
-         "end the command after that: SIGTERM, a grace later SIGKILL"},                            \
+         "end the command after this long: SIGTERM, then SIGKILL"},                                \
         {LOCK_FLAG_REVOCABLE, "revocable", NULL,                                                   \
-         "end the command when somebody asks for the lock"},                                       \
-        {LOCK_FLAG_MIN_HOLD, "min-hold", "DURATION", "keep the lock for so long at least"},        \
+         "end the command when another participant asks for the lock"},                            \
+        {LOCK_FLAG_MIN_HOLD, "min-hold", "DURATION", "keep the lock for at least this long"},      \
         {LOCK_FLAG_NAME, "name", "TEXT", "what 'clave locks' shows for this participant"},         \
         {LOCK_FLAG_ACL, "acl", "ACL", "of the lock's node: see 'clave create' [open]"},            \
         {LOCK_FLAG_DETECT, "detect-deadlock", "[=ROOT]",                                           \
          "give up to end a deadlock of locks below ROOT [PATH's parent]"},                         \
         {LOCK_FLAG_NOTIFY, "notify", "WHEN",                                                       \
          "systemd: ready when held, waiting, command, or off [held]"},                             \
-        {'q', "quiet", NULL, "say nothing of waiting, and of not having acquired it"},             \
+        {'q', "quiet", NULL, "do not report waiting, or not having acquired it"},                  \
     {                                                                                              \
         0, NULL, NULL, NULL                                                                        \
     }
@@ -128,14 +130,13 @@ static int run_semaphore(struct options *o, int argc, char **argv)
 #define FLAGS_OF_EXCLUSIVE                                                                         \
     {LOCK_FLAG_ONCE, "once", "KEY", "only if no run of this KEY has succeeded yet"},               \
         {LOCK_FLAG_FOR, "for", "DURATION",                                                         \
-         "--once: how long it counts, from its begin [for ever]"},                                 \
+         "--once: how long a run counts, from its start [forever]"},                               \
         {LOCK_FLAG_AT_MOST_ONCE, "at-most-once", NULL,                                             \
          "--once: a run that failed or died counts too"},                                          \
-        {LOCK_FLAG_DONE_CODE, "done-code", "N",                                                    \
-         "--once: the exit code when it is done already [0]"},                                     \
+        {LOCK_FLAG_DONE_CODE, "done-code", "N", "--once: the exit code when already done [0]"},    \
     {                                                                                              \
         LOCK_FLAG_LOCK_DELAY, "lock-delay", "DURATION",                                            \
-            "wait so long when the holder before was lost"                                         \
+            "wait this long if the previous holder was lost"                                       \
     }
 
 static const struct flag lock_flags[] = {
@@ -145,16 +146,16 @@ static const struct flag lock_flags[] = {
 };
 
 static const struct flag rwlock_flags[] = {
-    {'r', "read", NULL, "to read: together with other readers"},
-    {'W', "write", NULL, "to write: alone [this is what it does]"},
+    {'r', "read", NULL, "a read lock, shared with other readers"},
+    {'W', "write", NULL, "a write lock, exclusive [the default]"},
     {'n', "no-wait", NULL, "only if it is free now"},
     FLAGS_OF_EXCLUSIVE,
     FLAGS_OF_ALL,
 };
 
 static const struct flag semaphore_flags[] = {
-    {'n', "number", "N", "how many may run at once, the same number everywhere"},
-    {LIMIT_NODE, "limit-node", "PATH", "the node that has the number; -n: what it is made with"},
+    {'n', "number", "N", "how many may hold it at once, the same for every participant"},
+    {LIMIT_NODE, "limit-node", "PATH", "the node that holds the number; -n: its initial value"},
     {'t', "no-wait", NULL, "only if there is room now"},
     FLAGS_OF_ALL,
 };
@@ -166,13 +167,14 @@ const struct verb verb_lock = {
     .text =
         "The command gets its arguments as they are (no shell), this process's streams, and\n"
         "CLAVE_PATH, CLAVE_NODE, CLAVE_TOKEN, CLAVE_SESSION, CLAVE_OWNER, CLAVE_DEADLINE and\n"
-        "CLAVE_CONNECT in its environment. It is ended before somebody else can hold the lock,\n"
+        "CLAVE_CONNECT in its environment. It is ended before another can hold the lock,\n"
         "and nothing of it survives this process.\n"
         "\n"
         "Exit codes: the command's own; 128+N when signal N ended it; 0 also when --once finds\n"
-        "that it is done already; 69 no server reached;\n"
+        "it already done; 69 no server reached;\n"
         "75 not acquired in time; 76 the lock was lost; 77 not authorised; 79 given up to end a\n"
-        "deadlock, or held by what it runs under; 126, 127 the command cannot be run or found.\n",
+        "deadlock, or held by the clave lock it runs under; 126 command not executable; 127\n"
+        "command not found.\n",
     .flags = lock_flags,
     .max_args = 1,
     .run = run_lock,
@@ -182,9 +184,9 @@ const struct verb verb_rwlock = {
     .name = "rwlock",
     .args = "[-r|-W] PATH [--] COMMAND [ARGUMENT]...",
     .summary = "Run a command while holding a read or a write lock",
-    .text = "Readers run together, a writer alone, all in the order in which they came: a reader\n"
+    .text = "Readers run together, a writer alone, in the order in which they queued: a reader\n"
             "waits for the writers before it. The layout is that of Curator's\n"
-            "InterProcessReadWriteLock. All else is as for 'clave lock'.\n",
+            "InterProcessReadWriteLock. Everything else is as for 'clave lock'.\n",
     .flags = rwlock_flags,
     .max_args = 1,
     .run = run_rwlock,
@@ -198,7 +200,7 @@ const struct verb verb_semaphore = {
         "At most N such commands run at once, on any number of machines. The layout is that of\n"
         "Curator's InterProcessSemaphoreV2. With --limit-node the number is what that node\n"
         "holds (four bytes, as Curator's SharedCount), and is followed as it changes.\n"
-        "All else is as for 'clave lock'.\n",
+        "Everything else is as for 'clave lock'.\n",
     .flags = semaphore_flags,
     .max_args = 1,
     .run = run_semaphore,

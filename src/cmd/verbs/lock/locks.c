@@ -1,3 +1,5 @@
+/* locks.c - `clave locks`: lists the participants of a lock; revoke, break and --deadlocks are
+ * queue/revoke.h and queue/deadlocks.h. The listing itself changes nothing. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,8 +20,8 @@ enum { COLUMN_CAP = 128, COMMAND_CAP = 1024 };
 
 #define DAY_MS (INT64_C(24) * 3600 * 1000)
 
-/* For how long it holds the lock; -1: it does not, or nobody knows. Its node is looked at again,
- * since what it says and its times have to be of one moment. */
+/* How long it has held the lock; -1: it does not, or that is not known. The node is read again,
+ * because its data and its times have to be of the same moment. */
 static int64_t read_held(struct options *o, clave_client *s, const char *path,
                          const struct queue_view_place *at)
 {
@@ -45,7 +47,7 @@ static void show_held(struct json *j, int64_t ms)
         clave__json_string(j, "held_ms", NULL);
 }
 
-/* For how long it holds, or waits. "<12s": it holds, and came then. */
+/* How long it has held or waited. "<12s": it holds, and queued then. */
 static const char *locks_format_time(const struct queue_view_place *at, int64_t ms,
                                      char out[AGE_CAP])
 {
@@ -107,7 +109,7 @@ static int show_queue(struct options *o, const char *path)
     if (err != CLAVE_OK)
         code = diag_err(o, path, err, s);
     else if (l.n == 0)
-        diag_note(o, "%s: nobody holds it, nobody waits", path);
+        diag_note(o, "%s: no holder, nobody waiting", path);
     for (size_t i = 0; i < l.n; i++)
         (o->json ? locks_show_json : locks_show_line)(i, &l.list[i],
                                                       read_held(o, s, path, &l.list[i]));
@@ -118,7 +120,7 @@ static int show_queue(struct options *o, const char *path)
 
 enum { LOCKS_FORCE = FLAG_LONG, LOCKS_DEADLOCKS };
 
-/* `wish` from the arguments behind the word. */
+/* Fills in the request from the arguments after the word. */
 static int run_oust(struct options *o, struct revoke_request *wish)
 {
     bool misplaced = wish->breaks ? wish->wait_ms > 0 : wish->force || wish->yes;
@@ -136,7 +138,7 @@ static int run_deadlocks(struct options *o, bool oust_flags)
     const char *const *paths = (const char *const *)o->argv;
     size_t n = (size_t)o->argc;
     if (oust_flags)
-        return diag_usage(o, "--deadlocks goes with paths alone");
+        return diag_usage(o, "--deadlocks takes only paths");
     for (size_t i = 0; i < n; i++)
         if (!connect_path_ok(o, paths[i]))
             return EXIT_PATH;
@@ -171,8 +173,8 @@ static int run_locks(struct options *o, int argc, char **argv)
 
 static const struct flag flags[] = {
     {LOCKS_DEADLOCKS, "deadlocks", NULL, "look for owners that wait for each other, below PATHs"},
-    {'w', "wait", "DURATION", "revoke: until it has let go [only ask]"},
-    {LOCKS_FORCE, "force", NULL, "break: though its owner may be alive"},
+    {'w', "wait", "DURATION", "revoke: wait until it is released [only ask]"},
+    {LOCKS_FORCE, "force", NULL, "break: even if its owner may be alive"},
     {'y', "yes", NULL, "break: without asking at the terminal"},
     {0, NULL, NULL, NULL},
 };
@@ -180,20 +182,20 @@ static const struct flag flags[] = {
 const struct verb verb_locks = {
     .name = "locks",
     .args = "[revoke|break] PATH [NODE] | --deadlocks [PATH]...",
-    .summary = "Print who holds a lock and who waits for it; ask a holder to let go",
+    .summary = "Print the holders of a lock and its queue; ask a holder to release it",
     .text =
-        "One participant a line, those who hold first: position, what it does, token, for how\n"
-        "long it holds or waits (<: at most), host, process, name, command; - for what its node\n"
-        "does not say. A lock of kazoo with its default name takes no part in the queue: its line\n"
+        "One participant a line, holders first: position, role, token, how long it has held or\n"
+        "waited (<: at most), host, process, name, command; - for what its node does not\n"
+        "record. A kazoo lock with its default name takes no part in the queue: its line\n"
         "says so.\n"
         "\n"
-        "revoke asks the owner of a node to let go: 'clave lock --revocable' does, and programs\n"
-        "that said so. break deletes the node over its owner's head, who hears that it has lost\n"
-        "the lock: not that of an owner that may be alive, unless --force. NODE is a name, a path\n"
-        "or a token. Exit code 73: refused; 75: has not let go in time.\n"
+        "revoke asks the owner of a node to release it: 'clave lock --revocable' does, and\n"
+        "programs that opted in. break deletes the node; its owner is notified that it lost\n"
+        "the lock. An owner that may be alive is spared, unless --force. NODE is a name, a path\n"
+        "or a token. Exit code 73: refused; 75: not released in time.\n"
         "\n"
-        "--deadlocks looks at all locks at and below each PATH, without one at all there are, and\n"
-        "prints every cycle of owners that wait for each other. Exit code 79: there are some.\n",
+        "--deadlocks checks all locks at and below each PATH, or all without one, and\n"
+        "prints every cycle of owners that wait for each other. Exit code 79: at least one.\n",
     .flags = flags,
     .max_args = -1,
     .run = run_locks,

@@ -1,3 +1,5 @@
+/* bench.c - `clave bench`: runs herd.h's elections and prints the figures. It deletes the nodes it
+ * has made. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,7 +62,7 @@ static void bench_show_json(const struct herd_plan *plan, const struct kind *kin
 static void bench_show_text(const struct herd_plan *plan, const struct kind *kinds, size_t nkinds)
 {
     size_t mid = plan->rounds / 2, last = plan->rounds - 1;
-    printf("%zu candidates, each with a session; what a change of leaders costs,\n"
+    printf("%zu candidates, each with a session; the cost of a change of leaders,\n"
            "median (most) of %zu:\n\n",
            plan->candidates, plan->rounds);
     printf("%-10s %18s %18s %22s\n", "", "requests", "watch events", "new leader after ms");
@@ -139,7 +141,7 @@ static int run_bench(struct options *o, int argc, char **argv)
 }
 
 static const struct flag flags[] = {
-    {BENCH_CANDIDATES, "candidates", "N", "how many stand [50]"},
+    {BENCH_CANDIDATES, "candidates", "N", "the number of candidates [50]"},
     {BENCH_ROUNDS, "rounds", "N", "how often the leader leaves [9]"},
     {0, NULL, NULL, NULL},
 };
@@ -147,12 +149,12 @@ static const struct flag flags[] = {
 const struct verb verb_bench = {
     .name = "bench",
     .args = "herd",
-    .summary = "Count what a change of leaders costs, with a queue and without",
+    .summary = "Measure the cost of a change of leaders, with and without a queue",
     .text =
-        "herd: N candidates, each with a session of its own, stand for an unfair election (one\n"
+        "herd: N candidates, each with its own session, run an unfair election (one\n"
         "node that all of them watch) and then for a fair one (each watches the one before it).\n"
-        "The leader leaves, again and again; counted are the requests the server gets from\n"
-        "all of them for that, the watch events it sends, and the time until the next one\n"
+        "The leader leaves, again and again. Counted are the requests that the server gets from\n"
+        "all of them, the watch events it sends, and the time until the next one\n"
         "leads. Below /clave-bench-..., which is deleted at the end.\n",
     .flags = flags,
     .max_args = -1,

@@ -1,6 +1,6 @@
-/* herd.c - so many candidates of one election, each with a session of its own, all on one loop.
- * The leader leaves, and what all of them then ask of the server and hear from it is counted
- * until nothing is under way any more. */
+/* herd.c - many candidates of one election, each with its own session, all on one loop; bench.c
+ * calls it. The leader leaves, and everything that all of them then ask the server and receive from
+ * it is counted until nothing is in flight any more. */
 #include "cmd/verbs/server/herd.h"
 
 #include <stdatomic.h>
@@ -18,7 +18,7 @@ enum { POLL_NS = 200000 };
 struct candidate {
     struct herd *herd;
     clave_client *session;
-    clave_async_client *client; /* the loop's thread only, as the latch */
+    clave_async_client *client; /* the loop's thread only, like the latch */
     clave_async_latch *latch;
     clave_err err;
 };
@@ -31,11 +31,11 @@ struct herd {
     clave_loop *loop;
     struct candidate *all;
     size_t n; /* sessions open */
-    /* The loop's thread only: */
+    /* The loop's thread only. */
     struct candidate *leader;
     int64_t left_at, led_at;
     uint64_t requests, events; /* counted by `count` */
-    /* Every thread: */
+    /* Every thread. */
     atomic_uint leaderships;
 };
 
@@ -87,7 +87,7 @@ static void depose(clave_async_client *client, void *arg)
     withdraw(client, h->leader);
 }
 
-/* Of all candidates, without what keeps sessions alive and what we look with. */
+/* Of all candidates, excluding heartbeats and our own observing requests. */
 static void herd_count(clave_async_client *client, void *arg)
 {
     struct herd *h = arg;
@@ -109,8 +109,8 @@ static clave_err herd_look(struct herd *h)
     return clave_client_run(h->all[0].session, herd_count, h);
 }
 
-/* Behind the answer to a sync all that a session was to hear has come. Quiet is when such a
- * round trip of each has not made anybody ask for anything. */
+/* Once a sync is answered, everything due to a session has arrived. It is quiet when such a round
+ * trip of every session has triggered no request. */
 static clave_err herd_settle(struct herd *h)
 {
     uint64_t before;
@@ -125,8 +125,8 @@ static clave_err herd_settle(struct herd *h)
     return err;
 }
 
-/* The next leader, and then quiet. Until it leads we ask for nothing, which would take the time of
- * those who are measured. */
+/* Waits for the next leader, and then for quiet. Until it leads we send nothing, which would take
+ * time from the candidates that are measured. */
 static clave_err await_leader(struct herd *h, unsigned known)
 {
     int64_t deadline = herd_now_us() + h->o->timeout_ms * 1000;
@@ -149,7 +149,7 @@ static clave_err change_leaders(struct herd *h, const struct herd_figures *out, 
 {
     uint64_t requests = h->requests, events = h->events;
     unsigned known = atomic_load(&h->leaderships);
-    struct candidate *old = h->leader; /* all is quiet: nobody writes to it */
+    struct candidate *old = h->leader; /* all is quiet: nothing writes to it */
     clave_err err = clave_client_run(old->session, depose, h);
     if (err == CLAVE_OK)
         err = await_leader(h, known);
@@ -185,7 +185,7 @@ static int open_all(struct herd *h)
         err = clave_client_wait(h->all[i].session, h->o->timeout_ms);
         if (err == CLAVE_EUNREACHABLE && i > 0)
             diag(h->o,
-                 "%zu of %zu sessions were made: does the server limit the connections from one "
+                 "only %zu of %zu sessions opened: does the server limit the connections from one "
                  "address ('clave serve --max-connections', maxClientCnxns)?",
                  i, h->n);
         if (err != CLAVE_OK)
@@ -205,7 +205,7 @@ static void herd_close_all(struct herd *h)
     free(h->all);
 }
 
-/* What is left are containers, which the server would reap in time. */
+/* What is left are containers, which the server would delete in time. */
 static void tidy(struct herd *h)
 {
     if (h->fair)

@@ -1,3 +1,5 @@
+/* ping.c - `clave ping`: round trips to the server, and its version by "srvr". It needs no
+ * permission on any node. */
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,7 +20,7 @@ struct ping {
     char host[256];
     uint16_t port;
     bool tls;
-    char version[128]; /* "": the server does not tell */
+    char version[128]; /* "": the server does not say */
 };
 
 /* ---- the server --------------------------------------------------------------------------- */
@@ -32,8 +34,8 @@ static void get_target(clave_async_client *c, void *arg)
     p->tls = t.tls;
 }
 
-/* "Zookeeper version: 3.8.0-5a02a05ea..., built on ..." in the answer to srvr, which many
- * servers have switched off. */
+/* "Zookeeper version: 3.8.0-5a02a05ea..., built on ..." in the answer to srvr, which many servers
+ * have disabled. */
 static void get_version(const struct options *o, struct ping *p)
 {
     static const char lead[] = "version: ";
@@ -97,7 +99,7 @@ static int ping_once(const struct options *o, clave_client *s)
     int64_t start = ping_now_us();
     clave_err err = clave_exists(s, "/", o->timeout_ms, NULL);
     int64_t us = ping_now_us() - start;
-    /* Any answer will do: a chroot need not exist, or may be closed to us. */
+    /* Any answer will do: a chroot need not exist, or may be unreadable. */
     if (err != CLAVE_OK && err != CLAVE_ENONODE && err != CLAVE_ENOAUTH)
         return diag_err(o, "/", err, s);
     show_round(o, us);
@@ -150,8 +152,8 @@ static const struct flag flags[] = {
 const struct verb verb_ping = {
     .name = "ping",
     .args = "",
-    .summary = "Measure round trips to the server, and tell which it is",
-    .text = "The server's version comes from its word 'srvr', where that is not switched off.\n",
+    .summary = "Measure round trips to the server, and print its version",
+    .text = "The version comes from the four-letter word 'srvr', if the server answers it.\n",
     .flags = flags,
     .max_args = -1,
     .run = run_ping,

@@ -1,3 +1,4 @@
+/* version.c - `clave version`: the version of the program and of the library it runs with. */
 #include <stdio.h>
 
 #include "cmd/cli/diag.h"

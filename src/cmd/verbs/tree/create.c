@@ -1,3 +1,5 @@
+/* create.c - `clave create`: one node of any mode, with --parents and --guard (cli/payload.h). It
+ * refuses ephemeral nodes, which would not outlive the command. */
 #include <stdio.h>
 #include <string.h>
 
@@ -11,7 +13,7 @@
 
 enum { CREATE_CONTAINER = FLAG_LONG, CREATE_TTL, CREATE_ACL, CREATE_GUARD, CREATE_EPHEMERAL };
 
-/* What fits into an ephemeralOwner beside the mark of a TTL node: about 34 years. */
+/* What fits into an ephemeralOwner next to the mark of a TTL node: about 34 years. */
 #define MAX_TTL_MS ((INT64_C(1) << 40) - 1)
 
 struct create {
@@ -106,9 +108,9 @@ static int parse_flags(struct options *o, int argc, char **argv, struct create *
     if (!acl_has_identity(o, &w->acl))
         return EXIT_PATH;
     if (w->container && (w->sequential || w->ttl_ms > 0))
-        return diag_usage(o, "--container goes without --sequential and --ttl");
+        return diag_usage(o, "--container excludes --sequential and --ttl");
     if (w->guard && (w->container || w->sequential || w->ttl_ms > 0))
-        return diag_usage(o, "--guard works for plain nodes only");
+        return diag_usage(o, "--guard works only for plain nodes");
     return EXIT_OK;
 }
 
@@ -140,7 +142,7 @@ static int run_create(struct options *o, int argc, char **argv)
         clave_err err = w.guard ? create_guarded(o, s, &w) : create_plain(o, s, &w);
         if (err == CLAVE_EUNIMPLEMENTED && w.ttl_ms > 0) {
             diag(o,
-                 "%s: the server makes no nodes with a time to live: start it with "
+                 "%s: the server does not support nodes with a time to live: start it with "
                  "--extended-types, Apache ZooKeeper with zookeeper.extendedTypesEnabled=true",
                  w.path);
             code = exit_code_of(err);
@@ -158,9 +160,9 @@ static const struct flag flags[] = {
     {'s', "sequential", NULL, "append ten digits that count up; PATH may end with a /"},
     {'p', "parents", NULL, "create missing parents too"},
     {CREATE_CONTAINER, "container", NULL, "a node the server removes once its children are gone"},
-    {CREATE_TTL, "ttl", "DURATION", "removed when it had no children and no write for so long"},
+    {CREATE_TTL, "ttl", "DURATION", "remove it after this long without children and writes"},
     {CREATE_ACL, "acl", "ACL", "open, read, creator, or SCHEME:ID:PERMS,... [open]"},
-    {CREATE_GUARD, "guard", NULL, "only while the lock of 'clave lock' around this stands"},
+    {CREATE_GUARD, "guard", NULL, "only while the enclosing 'clave lock' holds its lock"},
     {CREATE_EPHEMERAL, "ephemeral", NULL, "refused: the node would end with this command"},
     {0, NULL, NULL, NULL},
 };

@@ -1,3 +1,4 @@
+/* get.c - `clave get`: the data of one node, byte for byte, on standard output. */
 #include <stdio.h>
 
 #include "cmd/cli/connect.h"

@@ -1,3 +1,5 @@
+/* rm.c - `clave rm`: one node, or with --recursive a tree (queue/tree_walk.h). Children go before
+ * their parents; the root is never removed. */
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +16,7 @@ enum { RM_VERSION = FLAG_LONG };
 
 struct felling {
     struct tree_walk walk;
-    clave_err err; /* the first that matters, and where */
+    clave_err err; /* the first error that matters, and where */
     size_t where;
 };
 
@@ -42,7 +44,7 @@ static void deleted(size_t i, const clave_result *res, void *arg)
 
 static int rm_remove_tree(struct options *o, clave_client *s, const char *path, bool force)
 {
-    enum { TRIES = 5 }; /* others may go on creating children */
+    enum { TRIES = 5 }; /* other clients may keep creating children */
     struct tree_walk_options wish = {.max_depth = UINT_MAX, .timeout_ms = o->timeout_ms};
     int code = EXIT_OK;
     for (int i = 0; i < TRIES; i++) {

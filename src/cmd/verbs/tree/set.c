@@ -1,3 +1,5 @@
+/* set.c - `clave set`: writes the data of one node, with --create and --guard (cli/payload.h). With
+ * --version it never creates the node. */
 #include <stdio.h>
 
 #include "cmd/cli/connect.h"
@@ -41,7 +43,7 @@ static clave_err create_once(struct options *o, clave_client *s, const struct se
     return clave_create(s, w->path, w->data.p, w->data.n, &co, o->timeout_ms, NULL);
 }
 
-/* Others may create and delete the node between two tries. */
+/* Other clients may create and delete the node between two attempts. */
 static clave_err write_node(struct options *o, clave_client *s, const struct set *w)
 {
     enum { TRIES = 8 };
@@ -101,8 +103,8 @@ static int run_set(struct options *o, int argc, char **argv)
 
 static const struct flag flags[] = {
     {SET_VERSION, "version", "N", "only if the node has this version"},
-    {SET_CREATE, "create", NULL, "create the node, and its parents, when it is missing"},
-    {SET_GUARD, "guard", NULL, "only while the lock of 'clave lock' around this stands"},
+    {SET_CREATE, "create", NULL, "create the node and its parents if missing"},
+    {SET_GUARD, "guard", NULL, "only while the enclosing 'clave lock' holds its lock"},
     {0, NULL, NULL, NULL},
 };
 

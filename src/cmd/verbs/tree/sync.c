@@ -1,3 +1,4 @@
+/* sync.c - `clave sync`: returns when the server has caught up with its leader. */
 #include <stdio.h>
 
 #include "cmd/cli/connect.h"
@@ -34,7 +35,7 @@ static int run_sync(struct options *o, int argc, char **argv)
 const struct verb verb_sync = {
     .name = "sync",
     .args = "[PATH]",
-    .summary = "Wait until the server has everything the leader had committed",
+    .summary = "Wait until the server has everything that the leader has committed",
     .max_args = -1,
     .run = run_sync,
 };

@@ -1,3 +1,11 @@
+/* tree.c - `clave tree`: prints a tree that queue/tree_walk.h has read; the read is not one
+ * moment's.
+ *
+ * Map of src/cmd/verbs, one file a verb (cli/verb.h):
+ *   lock/     lock (rwlock, semaphore too), locks, check; elect, leader, candidates, resign,
+ * transfer tree/     get, set, create, rm, ls, tree, stat, watch, sync: one request or one tree
+ * each server/   ping, bench (with herd), version The verbs serve, data and grow are in
+ * src/cmd/serve and src/cmd/data, help in cli/usage.c. */
 #include <limits.h>
 #include <stdio.h>
 
@@ -38,7 +46,7 @@ static int verb_tree_show(const struct options *o, const struct tree_walk *w, bo
     int code = EXIT_OK;
     for (size_t i = 0; i < w->n; i = tree_walk_next(w, i)) {
         const struct tree_walk_node *node = &w->nodes[i];
-        if (node->err == CLAVE_ENONODE) /* gone since it was listed */
+        if (node->err == CLAVE_ENONODE) /* deleted since it was listed */
             continue;
         verb_tree_show_node(o, node, data && node->err == CLAVE_OK);
         if (node->err != CLAVE_OK)
@@ -81,7 +89,7 @@ static int run_tree(struct options *o, int argc, char **argv)
 }
 
 static const struct flag flags[] = {
-    {TREE_DEPTH, "depth", "N", "go down N levels at most"},
+    {TREE_DEPTH, "depth", "N", "descend at most N levels"},
     {TREE_DATA, "data", NULL, "the data too, on one line, with \\n and \\xNN for other bytes"},
     {0, NULL, NULL, NULL},
 };

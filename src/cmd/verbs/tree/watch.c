@@ -1,8 +1,8 @@
-/* watch.c - tells what happens to a node until interrupted.
+/* watch.c - `clave watch`: prints what happens to a node until interrupted.
  *
- * A watch is one-shot and says only that something happened, so what is told comes from
- * comparing what was read before with what is read now: nothing final is missed, neither
- * between two watches nor while the connection or the session was away. */
+ * A watch is one-shot and only says that something happened, so what is printed comes from
+ * comparing the previous reading with the current one: no final state is missed, neither between
+ * two watches nor while the connection or the session was away. */
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
@@ -24,9 +24,9 @@
 
 enum { WATCH_CHILDREN = FLAG_LONG, WATCH_ONCE };
 
-/* What was read of the node at one time. */
+/* The node as read at one time. */
 struct view {
-    clave_err err; /* OK, ENONODE: none; others: why it cannot be watched */
+    clave_err err; /* OK, ENONODE: no node; others: why it cannot be watched */
     clave_stat stat;
     char **names; /* --children: sorted */
     size_t nnames;
@@ -38,15 +38,15 @@ struct watching {
     bool children;
     bool once;
 
-    /* the loop's thread alone */
+    /* the loop's thread only */
     clave_async_watch *node_watch;
     clave_async_watch *child_watch;
-    struct view *next; /* the present reading */
+    struct view *next; /* the current reading */
     unsigned pending;  /* its requests */
     bool again;        /* a watch fired during it */
     bool ended;
 
-    /* between the threads: only the newest reading counts */
+    /* shared by the threads: only the newest reading counts */
     pthread_mutex_t mutex;
     struct view *latest;
     int wakeup; /* eventfd */
@@ -76,8 +76,7 @@ static void verb_watch_hand_over(struct watching *w)
 
 static void read_node(clave_async_client *c, struct watching *w);
 
-/* The answer was lost with the connection or the session: the next request waits for
- * another one. */
+/* The answer was lost with the connection or the session: the next request waits for a new one. */
 static bool is_passing(clave_err err)
 {
     clave_err_class class_ = clave_err_classify(err);
@@ -127,7 +126,7 @@ static void got_names(clave_async_client *c, const clave_result *res, void *arg)
         if (!v->names || v->nnames < res->nnames)
             verb_watch_fail(v, CLAVE_ENOMEM);
         tree_walk_sort_names(v->names, v->nnames);
-    } else if (res->err != CLAVE_ENONODE) { /* exists says that, and watches for it */
+    } else if (res->err != CLAVE_ENONODE) { /* exists reports that, and watches for it */
         verb_watch_fail(v, res->err);
     }
     reading_done(c, w);
@@ -136,9 +135,8 @@ static void got_names(clave_async_client *c, const clave_result *res, void *arg)
 typedef clave_err read_fn(clave_async_client *c, const char *path, clave_async_watch *watch,
                           clave_result_cb *cb, void *arg);
 
-/* A watch that is in use would be refused: what is armed is left alone, and read without one.
- * The end of the node is an event for both watches, one behind the other: the second brings us
- * here again. */
+/* A watch that is armed would be refused: leave it alone, and read without one. Deleting the node
+ * fires both watches, one after the other: the second brings us here again. */
 static clave_err read_with(read_fn *read, clave_async_client *c, struct watching *w,
                            clave_async_watch *watch, clave_result_cb *cb)
 {
@@ -153,10 +151,10 @@ static void read_node(clave_async_client *c, struct watching *w)
     w->again = false;
     w->next = calloc(1, sizeof *w->next);
     if (!w->next) {
-        verb_watch_hand_over(w); /* no view: no memory */
+        verb_watch_hand_over(w); /* no view: out of memory */
         return;
     }
-    w->pending = 1; /* so that the reading ends below at the earliest */
+    w->pending = 1; /* so that the reading ends below, no earlier */
     clave_err err = read_with(clave_async_exists, c, w, w->node_watch, verb_watch_got_stat);
     if (err == CLAVE_OK)
         w->pending++;
@@ -202,7 +200,7 @@ static void verb_watch_end(clave_async_client *c, void *arg)
     clave_async_watch_free(w->child_watch);
 }
 
-/* ---- what is told -------------------------------------------------------------------------- */
+/* ---- output -------------------------------------------------------------------------- */
 
 static void show_event(const struct watching *w, const char *event, const char *path,
                        const clave_stat *st)
@@ -232,7 +230,7 @@ static void verb_watch_show_child(const struct watching *w, const char *event, c
     free(path);
 }
 
-/* Two sorted lists: what is only in one has come or gone. */
+/* Two sorted lists: a name in only one of them was created or deleted. */
 static unsigned compare_children(const struct watching *w, const struct view *old,
                                  const struct view *new)
 {
@@ -253,7 +251,7 @@ static unsigned compare_children(const struct watching *w, const struct view *ol
     return told;
 }
 
-/* How many events were told. */
+/* Returns how many events were printed. */
 static unsigned compare(const struct watching *w, const struct view *old, const struct view *new)
 {
     bool was = old->err == CLAVE_OK, is = new->err == CLAVE_OK;
@@ -295,7 +293,7 @@ static struct view *take_latest(struct watching *w)
     return v;
 }
 
-/* A new view; NULL with *code set when it is time to go. */
+/* The next view; NULL with *code set when it is time to end. */
 static struct view *wait_for_view(struct watching *w, int signals, int *code)
 {
     struct pollfd fds[] = {{.fd = signals, .events = POLLIN}, {.fd = w->wakeup, .events = POLLIN}};
@@ -383,7 +381,7 @@ static int run_watch(struct options *o, int argc, char **argv)
 }
 
 static const struct flag flags[] = {
-    {WATCH_CHILDREN, "children", NULL, "the coming and going of its children too"},
+    {WATCH_CHILDREN, "children", NULL, "watch the creation and deletion of its children too"},
     {WATCH_ONCE, "once", NULL, "end after the first change"},
     {0, NULL, NULL, NULL},
 };
@@ -392,9 +390,9 @@ const struct verb verb_watch = {
     .name = "watch",
     .args = "PATH",
     .summary = "Print what happens to a node, until interrupted",
-    .text = "The first line, 'watching' or 'watching-missing', says that nothing that happens\n"
+    .text = "The first line, 'watching' or 'watching-missing', means that nothing that happens\n"
             "from now on will be missed; then come created, changed, deleted, child-created and\n"
-            "child-deleted. Changes in quick succession may be told as one.\n",
+            "child-deleted. Changes in quick succession may be reported as one.\n",
     .flags = flags,
     .max_args = -1,
     .run = run_watch,
