@@ -1,3 +1,5 @@
+/* clock.c - see clock.h and clave/uv.h. clave_now() is CLOCK_BOOTTIME: it goes on while the machine
+ * sleeps. */
 #include "runtime/clock.h"
 
 #include <errno.h>
@@ -46,9 +48,9 @@ uint64_t clave_random_seed(void)
         n = getrandom(&seed, sizeof seed, 0);
     while (n < 0 && errno == EINTR);
     if (n == (ssize_t)sizeof seed)
-        return seed ? seed : 1; /* 0 is no seed */
-    /* A kernel without getrandom, or a filter that forbids it: two processes must still
-     * not walk the hosts in step, nor draw the same names. */
+        return seed ? seed : 1; /* 0 means "no seed" */
+    /* A kernel without getrandom, or a filter that forbids it: two processes must still not try the
+     * hosts in step, nor draw the same names. */
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     seed = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;

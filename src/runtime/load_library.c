@@ -1,3 +1,5 @@
+/* load_library.c - dlopen with a check for static programs; tls/openssl.c and server/microhttpd.c
+ * call it. */
 #include "runtime/load_library.h"
 
 #include <dlfcn.h>
@@ -17,8 +19,9 @@ static int program_has_loader(struct dl_phdr_info *program, size_t size, void *h
 
 void *clave__load(const char *name, const char **why)
 {
-    /* dlopen may work in a program linked with -static, but what it loads brings a libc of its
-     * own: OpenSSL and this library would have two errno, and connections that end unnoticed. */
+    /* dlopen may work in a program linked with -static, but what it loads brings its own libc:
+     * OpenSSL and this library would have different errnos, and ended connections would go
+     * unnoticed. */
     bool has_loader = false;
     dl_iterate_phdr(program_has_loader, &has_loader);
     if (!has_loader) {

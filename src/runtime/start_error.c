@@ -1,3 +1,4 @@
+/* start_error.c - see start_error.h. The first fault of a start is kept. */
 #include "runtime/start_error.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* start_error.h - the text of a failed start: what was tried, on which file, what to do. */
+/* start_error.h - the text of a failed start: what was tried, on which file, and what to do. */
 #ifndef CLAVE_RUNTIME_START_ERROR_H
 #define CLAVE_RUNTIME_START_ERROR_H
 
@@ -7,16 +7,17 @@
 #include "clave/err.h"
 
 struct fault {
-    char *text; /* the caller's; empty until something went wrong */
+    char *text; /* the caller's buffer; empty until something fails */
     size_t cap;
 };
 
 /* Writes the text and returns `err`. */
 __attribute__((format(printf, 3, 4))) clave_err
 clave__start_error(const struct fault *f, clave_err err, const char *fmt, ...);
-/* EFULL when the disk or a quota is at its end, ENOMEM, else EIO. */
+/* EFULL if the disk or a quota is full, ENOMEM, else EIO. */
 clave_err clave__err_of_errno(int number);
-/* "WHAT: the text of errno", with what to do where that is plain; the error of the errno. */
+/* Writes "WHAT: the text of errno", with what to do where that is clear; returns the error for the
+ * errno. */
 clave_err clave__start_error_errno(const struct fault *f, int number, const char *what,
                                    const char *name);
 

@@ -1,9 +1,11 @@
+/* wakeup.c - a cancelable timerfd per loop (wakeup.h). uv_client.c adds one sleeper for each
+ * client. */
 #include "runtime/wakeup.h"
 
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-/* So far off that only a jump of the clock ends it. */
+/* So far in the future that only a jump of the clock ends it. */
 static bool wakeup_arm(int fd)
 {
     const struct itimerspec never = {.it_value.tv_sec = INT32_MAX * (int64_t)64};
@@ -17,7 +19,7 @@ static void on_jump(uv_poll_t *poll, int status, int events)
     struct wakeup *w = poll->data;
     struct list due, *e;
     uint64_t times;
-    ssize_t n = read(w->fd, &times, sizeof times); /* says ECANCELED, and is quiet again */
+    ssize_t n = read(w->fd, &times, sizeof times); /* returns ECANCELED, and is quiet again */
     (void)n;
     list_init(&due);
     list_splice(&due, &w->sleepers);

@@ -241,7 +241,7 @@ class Others(unittest.TestCase):
     def test_root_is_told_of_a_directory_it_named(self):
         r = clave("get", "/", env={"CLAVE_LOCAL_DIR": self.home + "/state"})
         self.assertEqual(r.code, 69, r)
-        self.assertIn(f"{self.home}/state would be root's in a directory of user", r.err)
+        self.assertIn(f"{self.home}/state would belong to root in a directory of user", r.err)
         self.assertEqual(self.left(), [])
 
     def as_nobody(self, *words, **env):

@@ -323,7 +323,7 @@ class Lock(unittest.TestCase):
     def test_max_hold(self):
         r = self.lock(*MAX_HOLD, "/max", "--", "sleep", "100")
         self.assertEqual(r.code, 76, r)
-        self.assertIn("the maximum hold is over", r.err)
+        self.assertIn("the maximum hold has been reached", r.err)
         self.assertEqual(self.lock("--max-hold", "60s", "/max", "--", "true").code, 0)
 
     def test_max_hold_kills_what_ignores_term(self):

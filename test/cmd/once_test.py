@@ -307,7 +307,7 @@ class LockDelay(unittest.TestCase):
         self.assertGreaterEqual(time.monotonic() - began, 0.5)
         self.assertRegex(r.err, r"acquired; the previous holder, \S+ pid \d+ \(late one\), lost it: "
                                 r"starting the command in 500ms")
-        self.assertNotIn("was lost", self.lock("/lost").err)
+        self.assertNotIn("lost it", self.lock("/lost").err)
 
     def test_an_election_says_it_in_its_own_words(self):
         leader = Running("elect", "--lock-delay", "100ms", "/led", "--",
@@ -333,7 +333,7 @@ class LockDelay(unittest.TestCase):
         self.assertEqual(r.code, 75)
         # Its end in the delay is no release: the next waits anew.
         self.assertEqual(first.end(signal.SIGTERM).code, 143)
-        self.assertIn("was lost", self.lock("/behind").err)
+        self.assertIn("lost it", self.lock("/behind").err)
 
     def test_who_does_not_take_part(self):
         self.lose("/apart")
@@ -344,7 +344,7 @@ class LockDelay(unittest.TestCase):
         self.lose("/broken")
         run = Running("lock", "--lock-delay", "1h", "/broken", "--", "echo", "ran",
                       connect=self.server.connect)
-        self.assertIn("was lost", run.process.stderr.readline())
+        self.assertIn("lost it", run.process.stderr.readline())
         clave("locks", "break", "--force", "/broken", nodes(self.server, "/broken")[0],
               connect=self.server.connect)
         r = run.end()
@@ -354,7 +354,7 @@ class LockDelay(unittest.TestCase):
         self.lose("/both", "--once", "k")
         r = self.lock("/both", "--once", "k")
         self.assertEqual(r.out, "ran\n", r)
-        self.assertIn("was lost", r.err)
+        self.assertIn("lost it", r.err)
         r = self.lock("/both", "--once", "k")
         self.assertIn("done already", r.err)
         self.assertNotIn("both-held", nodes(self.server, "/"))
@@ -366,7 +366,7 @@ class LockDelay(unittest.TestCase):
         first.end(signal.SIGKILL)
         r = clave(*elect, "echo", "ran", connect=self.server.connect)
         self.assertEqual(r.out, "ran\n", r)
-        self.assertIn("was lost", r.err)
+        self.assertIn("lost it", r.err)
         r = clave(*elect, "echo", "ran", connect=self.server.connect)
         self.assertEqual((r.out, r.err), ("ran\n", ""))
 

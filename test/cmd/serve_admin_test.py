@@ -627,9 +627,9 @@ class ZooCfg(Rig):
                 ("admin.needClientAuth=true\n", "without TLS"),
                 ("admin.portUnification=true\n", "without TLS"),
                 ("metricsProvider.httpsPort=7001\n", "without TLS"),
-                ("admin.something=x\n", ":4: admin.something: clave does not know it"),
+                ("admin.something=x\n", ":4: admin.something: clave does not know this key"),
                 ("admin.serverPort=x\n", ":4: admin.serverPort 'x': not a port"),
-                ("admin.serverPort=1\nadmin.commandURL=x\n", ":5: admin.commandURL 'x': it is a path")):
+                ("admin.serverPort=1\nadmin.commandURL=x\n", ":5: admin.commandURL 'x': expected a path")):
             with self.subTest(lines):
                 ready, err = self.start(lines)
                 self.assertEqual(ready, "")

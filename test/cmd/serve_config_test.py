@@ -117,7 +117,7 @@ class Form(Rig):
 
     def test_faults_of_the_own_form(self):
         for text, fault in (("data = {data}\nnonsense = 1\n", "{path}:2: nonsense '1': "),
-                            ("data = {data}\ntick\n", "{path}:2: a line is 'key = value'"),
+                            ("data = {data}\ntick\n", "{path}:2: expected 'key = value'"),
                             ("data = {data}\n\ntick = 5\n", "{path}:3: tick '5': a duration"),
                             ("data = {data}\ntick = 2m\n", "not between 1ms and 1m"),
                             ("data = {data}\nsnap-count = 1\n", "not a number from 2 to"),
@@ -158,7 +158,7 @@ class Form(Rig):
         self.assertEqual(conf["maxClientCnxns"], "8")
         self.assertIn(b"not in the whitelist", ask(s.port, b"mntr"))
         _, err = s.end()
-        self.assertIn(":8: 4lw.commands.whitelist: there is no word 'gtmk', ignored", err)
+        self.assertIn(":8: 4lw.commands.whitelist: no such word 'gtmk', ignored", err)
         self.assertIn(":13:  key=with:signs: unknown key", err)
         self.assertIn(":14: empty: unknown key", err)
 
@@ -314,7 +314,7 @@ class Live(Rig):
         self.addCleanup(p.stderr.close)
         self.assertIn(b"serving on", p.stdout.readline())
         p.send_signal(signal.SIGHUP)
-        self.assertIn(b"nothing to read again", p.stderr.readline())
+        self.assertIn(b"nothing to reload", p.stderr.readline())
         self.assertEqual(ask(port, b"ruok"), b"imok")
         p.terminate()
         self.assertEqual(p.wait(PATIENCE), 0)

@@ -162,9 +162,9 @@ class Certificates(Case):
         self.assertEqual(r.code, 0, r)
 
     def test_the_server_is_of_another_authority(self):
-        self.refused_for_good(self.s.tls, "its certificate (/CN=server) comes from no authority in "
+        self.refused_for_good(self.s.tls, "its certificate (/CN=server) is signed by no authority in "
                      + OTHER.cert, *flags(ca=OTHER))
-        self.refused_for_good(self.s.tls, "comes from no authority in the system's list", "--tls-cert",
+        self.refused_for_good(self.s.tls, "is signed by no authority in the system's list", "--tls-cert",
                      CLIENT.both)
 
     def test_the_server_has_another_name(self):
@@ -174,7 +174,7 @@ class Certificates(Case):
         self.refused_for_good(f"tls:127.0.0.1:{s.tls_port}", "is for another server", *flags())
         self.fine(s, "--tls-name", "zk2.example", *flags())
         self.fine(s, "--tls-any-name", *flags())
-        self.refused_for_good(s.tls, "comes from no authority", "--tls-any-name", *flags(ca=OTHER))
+        self.refused_for_good(s.tls, "is signed by no authority", "--tls-any-name", *flags(ca=OTHER))
 
     def test_an_address_is_no_name(self):
         s = self.server(CA.server("DNS:127.0.0.1,DNS:*.zk.example,DNS:l*calhost"))
@@ -188,7 +188,7 @@ class Certificates(Case):
                 (EXPIRED, "certificate has expired", self.refused_for_good),
                 (NOT_YET, "certificate is not yet valid", self.refused)):  # it will be
             s = self.server(CA.server(ca=when))
-            refused(s.tls, f"its certificate (/CN=server) is not good: {text}", *flags())
+            refused(s.tls, f"its certificate (/CN=server) is not valid: {text}", *flags())
 
     def test_other_hosts_may_do_better(self):
         good, bad = self.server(), self.server(CA.server(ca=EXPIRED))
@@ -196,29 +196,29 @@ class Certificates(Case):
         self.fine(good, *flags(), connect=f"{good.tls},localhost:{bad.tls_port}")
         gone = free_port()
         self.refused_for_good(f"tls:localhost:{bad.tls_port},127.0.0.1:{bad.tls_port}",
-                              "is not good: certificate has expired", *flags())
+                              "is not valid: certificate has expired", *flags())
         self.refused(f"tls:127.0.0.1:{bad.tls_port},127.0.0.1:{gone}", "127.0.0.1:", *flags())
         r = clave("lock", "--timeout", "1h", *flags(), "/lock", "true", connect=bad.tls)
         self.assertEqual(r.code, 69, r)
-        self.assertIn("is not good: certificate has expired", r.err)
+        self.assertIn("is not valid: certificate has expired", r.err)
 
     def test_a_client_s_certificate_is_none_of_a_server(self):
         s = self.server(CA.server(extensions=["extendedKeyUsage=clientAuth"]))
-        self.refused_for_good(s.tls, "is not good: unsuitable certificate purpose", *flags())
+        self.refused_for_good(s.tls, "is not valid: unsuitable certificate purpose", *flags())
 
     def test_no_certificate_of_the_client(self):
-        self.refused_for_good(self.s.tls, "it wants a certificate, and was shown none", *flags(cert=None))
-        self.s.await_log("is turned away: it shows no certificate")
+        self.refused_for_good(self.s.tls, "it requires a certificate, and was presented none", *flags(cert=None))
+        self.s.await_log("is turned away: it presents no certificate")
 
     def test_clients_of_another_authority(self):
-        self.refused_for_good(self.s.tls, "it does not know the authority that our certificate comes from",
+        self.refused_for_good(self.s.tls, "it does not know the authority that signed our certificate",
                      *flags(cert=OTHER.client("/CN=alien")))
-        self.s.await_log("is turned away: its certificate (/CN=alien) comes from no authority in")
+        self.s.await_log("is turned away: its certificate (/CN=alien) is signed by no authority in")
 
     def test_clients_out_of_date(self):
-        self.refused_for_good(self.s.tls, "it says that our certificate is not in date",
+        self.refused_for_good(self.s.tls, "it says that our certificate has expired or is not valid yet",
                      *flags(cert=CA.client("/CN=late", ca=EXPIRED)))
-        self.s.await_log("its certificate (/CN=late) is not good: certificate has expired")
+        self.s.await_log("its certificate (/CN=late) is not valid: certificate has expired")
 
     def test_wanted_is_not_needed(self):
         s = self.server(flags=["--tls-clients", "want"])
@@ -264,7 +264,7 @@ class Certificates(Case):
 
     def test_tls_to_in_the_clear(self):
         self.refused(f"tls:localhost:{self.s.port}", "it closed the connection in the TLS "
-                     "handshake: is it the port for TLS?", *flags())
+                     "handshake: is this the TLS port?", *flags())
         self.s.await_log("it speaks TLS, but this address does not")
 
     def test_old_versions(self):
@@ -321,13 +321,13 @@ class Identities(Case):
 
 class Renewal(Case):
     def test_a_certificate_out_of_date_is_told(self):
-        text = "the server's certificate is not in date"
+        text = "the server's certificate is not valid now"
         for words in EXPIRED, NOT_YET:
             s = self.server(certificate=CA.server(ca=words))
             s.await_log(text)
             s.renew(CA.server())
             s.process.send_signal(signal.SIGHUP)
-            s.await_log("the files of TLS have been read again")
+            s.await_log("TLS files reloaded")
             s.renew(CA.server(ca=words))
             s.process.send_signal(signal.SIGHUP)
             s.stop()
@@ -339,13 +339,13 @@ class Renewal(Case):
         self.assertEqual(self.secure(s).getpeercert()["subject"], ((("commonName", "server"),),))
         s.renew(renewed)
         s.process.send_signal(signal.SIGHUP)
-        s.await_log("the files of TLS have been read again")
+        s.await_log("TLS files reloaded")
         self.assertEqual(self.secure(s).getpeercert()["subject"], ((("commonName", "renewed"),),))
         with open(s.cert, "w") as f:
             f.write("no certificate\n")
         s.process.send_signal(signal.SIGHUP)
         s.await_log(f"no certificate can be had from {s.cert}")
-        s.await_log("what was read before stays in use")
+        s.await_log("the previous files stay in use")
         self.assertEqual(self.secure(s).getpeercert()["subject"], ((("commonName", "renewed"),),))
         os.unlink(s.cert)
         s.process.send_signal(signal.SIGHUP)

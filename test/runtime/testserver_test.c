@@ -101,7 +101,7 @@ static void a_stopped_one_says_so(void **state)
     assert_int_equal(clave_test_server_drop(t, 0), CLAVE_ECLOSED);
     assert_int_equal(clave_test_server_skip_time(t, 1), CLAVE_ECLOSED);
     clave_test_server_errmsg(t, text, sizeof text);
-    assert_string_equal(text, "the server does not run");
+    assert_string_equal(text, "the server is not running");
     assert_int_equal(clave_test_server_heal(t), CLAVE_OK);
     assert_int_equal(stats_of(t).nodes, 0);
     clave_test_server_free(t);

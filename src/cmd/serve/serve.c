@@ -74,7 +74,7 @@ static const struct flag flags[] = {
     {SERVE_MAX_CONNECTIONS, "max-connections", "N",
      "connections from one address; 0: no limit [60]"},
     {SERVE_SNAP_COUNT, "snap-count", "N",
-     "transactions between two snapshots [100000, or the number of nodes]"},
+     "transactions between two snapshots [100000, or the znodes]"},
     {SERVE_ALL_CONNECTIONS, "max-all-connections", "N", "connections in total; 0: no limit [0]"},
     {SERVE_OUTSTANDING, "max-outstanding", "N", "writes waiting for the disk [100000]"},
     {SERVE_UNDELIVERED, "max-undelivered", "BYTES",

@@ -1,3 +1,6 @@
+/* call.c - one blocking call (call.h): queued by any thread, run on the loop's, answered under the
+ * mutex. Every blocking function goes through it. A call is freed exactly once: by its caller, or
+ * when given up by its answer. */
 #include "runtime/blocking/call.h"
 
 #include <stdlib.h>
@@ -42,7 +45,8 @@ static void call_begin(struct task *t)
     if (!s->ended)
         clave_async_client_tick(s->client, clave_now());
     clave__loop_lock(l);
-    bool abandoned = c->abandoned; /* since it was taken from the queue: args are gone */
+    /* since it was taken from the queue: the caller's args are gone */
+    bool abandoned = c->abandoned;
     c->state = CALL_BEGINNING;
     clave__loop_unlock(l);
     if (abandoned) {
@@ -84,7 +88,7 @@ static struct call *call_new(clave_client *s, const struct call_spec *spec, bool
     return NULL;
 }
 
-/* With the mutex. true: done. */
+/* With the mutex held. true: done. */
 static bool await(struct call *c, int64_t deadline)
 {
     clave_loop *l = c->session->loop;
@@ -130,8 +134,7 @@ clave_err clave__call(clave_client *s, const struct call_spec *spec, int64_t tim
     }
     clave__loop_unlock(l);
     clave_err err = c->err;
-    /* A multi that was refused before it was sent, or whose answer was lost, has no errors
-     * of its ops. */
+    /* A multi that was refused before it was sent, or whose answer was lost, has no op errors. */
     bool filled = out && c->reply->err == err && (err == CLAVE_OK || c->reply->nops > 0);
     if (filled) {
         *out = c->reply;

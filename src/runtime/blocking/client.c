@@ -1,3 +1,5 @@
+/* client.c - clave_client: opens, closes and describes the asynchronous client for threads. Its
+ * state changes on the loop's thread only, and is published under the mutex. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +18,7 @@ static bool blocking_client_is_connected(clave_state state)
            state == CLAVE_STATE_READ_ONLY;
 }
 
-/* With the mutex. */
+/* With the mutex held. */
 static void wake_waiters(clave_client *s)
 {
     for (struct list *e = s->waiters.next; e != &s->waiters; e = e->next)
@@ -27,7 +29,7 @@ static void blocking_client_on_state(clave_async_client *c, clave_state state, c
                                      void *arg)
 {
     clave_client *s = arg;
-    if (!s->uv) /* it was not opened after all: the caller hears of that by the error */
+    if (!s->uv) /* it was not opened after all: the caller gets the error instead */
         return;
     clave__loop_lock(s->loop);
     s->state = state;
@@ -40,7 +42,7 @@ static void blocking_client_on_state(clave_async_client *c, clave_state state, c
         s->state_cb(c, state, why, s->state_arg);
 }
 
-/* Only this thread writes it, and so may read it without the mutex. */
+/* Only this thread writes it, so it may read it without the mutex. */
 static void look_at_refusal(clave_client *s)
 {
     const char *why;
@@ -242,7 +244,7 @@ static void close_client(void *arg)
     clave_uv_flush(s->uv);
 }
 
-/* The user's code runs only when no child relies on the client any more: it may free them. */
+/* User code runs only when no child depends on the client any more, since it may free them. */
 static void end_children(clave_client *s)
 {
     struct list *e;
@@ -271,7 +273,7 @@ static void on_stopped(void *arg)
 static void stop_client(void *arg)
 {
     clave_client *s = arg;
-    clave_async_client_abandon(s->client, clave_now()); /* does nothing to one that is closed */
+    clave_async_client_abandon(s->client, clave_now()); /* does nothing if it is closed already */
     clave_uv_flush(s->uv);
     clave_uv_stop(s->uv, on_stopped, s);
 }
@@ -342,9 +344,8 @@ const char *clave_client_errmsg(clave_client *s, char *buf, size_t cap)
 {
     struct errmsg e = {.s = s, .buf = buf, .cap = cap};
     if (!clave__loop_is_here(s->loop))
-        snprintf(
-            buf, cap,
-            "this process is a fork of the one that has the session, and needs one of its own");
+        snprintf(buf, cap,
+                 "this process is a fork of the one that opened the session, and needs its own");
     else if (cap > 0 && clave__loop_run(s->loop, copy_errmsg, &e) == CLAVE_ELOOPTHREAD)
         copy_errmsg(&e);
     return buf;
@@ -379,8 +380,8 @@ static void visit_and_free(struct task *t)
     free(v);
 }
 
-/* From here on the loop's thread stays until _leave. false: the session has ended, and its
- * children are nobody else's any more. */
+/* From here on the loop's thread waits until _leave. false: the client has ended, and nothing else
+ * touches its children any more. */
 static bool enter_unless_ended(clave_client *s)
 {
     bool current = clave__loop_is_current(s->loop);

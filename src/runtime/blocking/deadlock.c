@@ -1,4 +1,5 @@
-/* deadlock.c - the search for deadlocks, for threads. */
+/* deadlock.c - clave_deadlocks_find for threads, and the text of an acquire that gave up. The
+ * result is one block, which the caller frees. */
 #include "clave/deadlock.h"
 
 #include <stdio.h>
@@ -72,7 +73,8 @@ struct roots {
     size_t n;
 };
 
-/* Into the reply, which is there as long as the call is, whoever has given up waiting. */
+/* Writes to the reply, which exists as long as the call, even if the waiting thread has given up.
+ */
 static void deadlock_on_found(clave_async_client *client, clave_err err, const clave_deadlock *list,
                               size_t n, void *arg)
 {
@@ -108,7 +110,7 @@ clave_err clave_deadlocks_find(clave_client *s, const char *const *roots, size_t
     return CLAVE_OK;
 }
 
-/* ---- what an acquire has ended with -------------------------------------------------------- */
+/* ---- what an acquire ended with -------------------------------------------------------- */
 
 struct question {
     const clave_async_mutex *mutex;

@@ -1,5 +1,6 @@
-/* latch.c - clave_async_latch for threads. What a thread asks about the leadership is answered from
- * a copy of the grant that the loop's thread keeps up to date after every pass, as for a lock. */
+/* latch.c - clave_latch: clave_async_latch for threads. A thread's question about the leadership is
+ * answered from a copy of the grant, which the loop's thread updates after every pass, as for a
+ * mutex. */
 #include "clave/latch.h"
 
 #include <stdlib.h>
@@ -12,17 +13,17 @@ enum { FREE_WAIT_MS = 1000 };
 
 struct clave_latch {
     clave_client *session;
-    clave_async_latch *latch; /* the loop's thread only, as the observer */
+    clave_async_latch *latch; /* the loop's thread only, like the observer */
     struct observer observer;
     struct list awaiting;           /* requests of clave_latch_await; the loop's thread only */
     clave_latch_event_cb *event_cb; /* the user's */
     void *event_arg;
-    int64_t token; /* 0: does not lead. Under the loop's mutex, as all that follows */
+    int64_t token; /* 0: not leading. Under the loop's mutex, as is everything below */
     int64_t deadline;
-    struct cell lost; /* the token has gone */
+    struct cell lost; /* the token is gone */
 };
 
-/* ---- what the loop's thread makes known ---------------------------------------------------- */
+/* ---- what the loop's thread publishes ----------------------------------------------------- */
 
 static void blocking_latch_publish(clave_latch *c, const clave_grant *g)
 {
@@ -52,7 +53,7 @@ static void blocking_latch_on_event(clave_async_latch *l, const clave_latch_even
 {
     clave_latch *c = arg;
     if (c->latch)
-        blocking_latch_refresh(c); /* before anybody acts on the news */
+        blocking_latch_refresh(c); /* before the user's callback acts on the news */
     if (c->event_cb)
         c->event_cb(l, ev, c->event_arg);
 }
@@ -163,9 +164,9 @@ void clave_latch_free(clave_latch *c)
     free(c);
 }
 
-/* ---- standing ------------------------------------------------------------------------------ */
+/* ---- candidacy ----------------------------------------------------------------------------- */
 
-/* What one call asks of the latch. */
+/* The arguments of one call on the latch. */
 struct request {
     struct list link; /* while it is in `awaiting` */
     clave_latch *c;
@@ -181,7 +182,7 @@ struct request {
     size_t nops;
 };
 
-/* What does not wait: in callbacks too. */
+/* For calls that do not wait: allowed in callbacks too. */
 struct step {
     clave_latch *c;
     clave_err (*take)(clave_async_latch *l);
@@ -242,7 +243,7 @@ static void blocking_latch_on_awaited(clave_async_latch *l, clave_err err, void 
 static clave_err begin_await(struct call *call, void *args)
 {
     struct request *r = args;
-    /* One that was never started never leads; Curator's await throws then. */
+    /* A latch that was never started never leads; Curator's await throws then. */
     if (clave_async_latch_state_of(r->c->latch) == CLAVE_LATCH_LATENT)
         return CLAVE_EINVAL;
     r->call = call;
@@ -289,7 +290,7 @@ clave_err clave_latch_await_loss(clave_latch *c, int64_t timeout_ms)
     clave__blocking_enter_locked(c->session);
     int64_t now = clave_now(), term = c->token;
     while (term != 0 && c->token == term && now <= c->deadline && now < until) {
-        /* The deadline moves on as a rule: then another look is due. */
+        /* The deadline normally moves on: then look again. */
         int64_t look = c->deadline + 1;
         (void)clave__cell_wait(&c->lost, loop, look < until ? look : until);
         now = clave_now();
@@ -300,7 +301,7 @@ clave_err clave_latch_await_loss(clave_latch *c, int64_t timeout_ms)
     return leads ? CLAVE_EBUSY : CLAVE_OK;
 }
 
-/* ---- what is known ------------------------------------------------------------------------- */
+/* ---- queries ------------------------------------------------------------------------------ */
 
 int64_t clave_latch_deadline(clave_latch *c)
 {
@@ -315,7 +316,7 @@ int64_t clave_latch_deadline(clave_latch *c)
 bool clave_latch_valid_for(clave_latch *c, int64_t ms)
 {
     int64_t deadline = clave_latch_deadline(c);
-    int64_t now = clave_now(); /* after the copy: a pause in between counts */
+    int64_t now = clave_now(); /* read after the copy, so that a pause in between counts */
     return deadline >= now && deadline - now >= ms;
 }
 

@@ -1,3 +1,5 @@
+/* loop.c - clave_loop: a thread that runs a libuv loop and the tasks of other threads (loop.h). The
+ * thread ends only after clave_loop_free, and then runs no task any more. */
 #include "runtime/blocking/loop.h"
 
 #include <assert.h>
@@ -60,7 +62,7 @@ bool clave__loop_is_current(const clave_loop *l)
            pthread_equal(pthread_self(), l->thread);
 }
 
-/* How many there were from the first process to this one. */
+/* The number of forks between the first process and this one. */
 static unsigned forks;
 
 static void count_fork(void)
@@ -83,8 +85,8 @@ void clave__loop_must_not_be_current(const clave_loop *l, const char *call)
     if (!clave__loop_is_current(l))
         return;
     fprintf(stderr,
-            "%s was called on the thread of clave's loop (from a callback), for which it would "
-            "wait for ever\n",
+            "%s was called on the thread of clave's loop (from a callback), where it would "
+            "wait forever\n",
             call);
     abort();
 }
@@ -93,7 +95,8 @@ void clave__loop_post_locked(clave_loop *l, struct task *t)
 {
     assert(l->phase == LOOP_RUNS);
     list_push_back(&l->tasks, &t->link);
-    /* Under the mutex, or the loop could be closed between the push and the wake-up. */
+    /* Under the mutex, since the loop could otherwise be closed between the push and the wake-up.
+     */
     uv_async_send(&l->wake);
 }
 
@@ -132,8 +135,8 @@ static void loop_on_wake(uv_async_t *wake)
     struct list now, *e;
     list_init(&now);
     clave__loop_lock(l);
-    /* What they post, and what threads post meanwhile, has sent a wake-up of its own: the sockets
-     * and timers have their turn first. */
+    /* Tasks that they post, and that threads post meanwhile, have sent a wake-up of their own:
+     * sockets and timers get their turn first. */
     list_splice(&now, &l->tasks);
     bool ending = l->phase == LOOP_ENDING;
     while ((e = list_pop_front(&now))) {
@@ -148,7 +151,7 @@ static void loop_on_wake(uv_async_t *wake)
         uv_stop(&l->uv);
 }
 
-/* On the caller's stack: it waits until the task is done. */
+/* On the caller's stack: the caller waits until the task is done. */
 struct errand {
     struct task task;
     clave_loop *loop;
@@ -218,7 +221,7 @@ static void close_handles(clave_loop *l)
 static void *loop_main(void *arg)
 {
     clave_loop *l = arg;
-    uv_run(&l->uv, UV_RUN_DEFAULT); /* until on_wake finds it ending */
+    uv_run(&l->uv, UV_RUN_DEFAULT); /* until on_wake sees that the loop is ending */
     close_handles(l);
     bool orphaned = uv_loop_close(&l->uv) != 0;
     clave__loop_lock(l);
@@ -227,9 +230,9 @@ static void *loop_main(void *arg)
         clave__cell_wait(&l->turned, l, CLAVE_NEVER);
     clave__loop_unlock(l);
     if (orphaned) {
-        uv_run(&l->uv, UV_RUN_DEFAULT); /* until the name server has answered, or not */
+        uv_run(&l->uv, UV_RUN_DEFAULT); /* until the name server has answered or timed out */
         uv_loop_close(&l->uv);
-        clave__loop_unref(l); /* that of the user */
+        clave__loop_unref(l); /* the user's reference */
     }
     return NULL;
 }
@@ -249,7 +252,7 @@ static int loop_start_thread(clave_loop *l)
 
 int clave__loop_init(uv_loop_t *loop)
 {
-    enum { WANTED = 6 }; /* the first loop of a process; others have four */
+    enum { WANTED = 6 }; /* the first loop of a process needs more; later ones need four */
     int fds[WANTED], n = 0;
     while (n < WANTED && (fds[n] = eventfd(0, EFD_CLOEXEC)) >= 0)
         n++;

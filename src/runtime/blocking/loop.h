@@ -1,8 +1,8 @@
-/* loop.h - the loop's thread, and how other threads have work done on it.
+/* loop.h - the loop's thread, and how other threads get work done on it.
  *
- * One mutex, clave_loop.mutex, guards everything that more than one thread touches: the queue
- * of tasks, the states of calls, what sessions and locks publish. It is held for a few
- * instructions, never over a callback or a system call but the wake-up. */
+ * One mutex, clave_loop.mutex, guards everything that more than one thread touches: the queue of
+ * tasks, the states of calls, what clients and recipes publish. It is held for a few instructions,
+ * never over a callback or a system call other than the wake-up. */
 #ifndef CLAVE_RUNTIME_BLOCKING_LOOP_H
 #define CLAVE_RUNTIME_BLOCKING_LOOP_H
 
@@ -14,7 +14,7 @@
 #include "clave/client.h"
 #include "runtime/wakeup.h"
 
-/* Work for the loop's thread. Linked, so posting cannot fail. */
+/* Work for the loop's thread. It is linked into the queue, so posting cannot fail. */
 struct task {
     struct list link;
     void (*run)(struct task *t); /* on the loop's thread; may free t */
@@ -27,12 +27,12 @@ struct cell {
 void clave__cell_init(struct cell *c);
 void clave__cell_fini(struct cell *c);
 void clave__cell_wake(struct cell *c); /* all of them */
-/* Waits for a wake-up, at the latest until `deadline` (clave_now(); CLAVE_NEVER). false:
- * the deadline has passed. */
+/* Waits for a wake-up, until `deadline` (clave_now(); CLAVE_NEVER) at the latest. false: the
+ * deadline has passed. */
 bool clave__cell_wait(struct cell *c, clave_loop *l, int64_t deadline);
 
-/* RUNS, ENDING, ENDED; or, when a lookup that cannot be interrupted outlives the loop's
- * handles, ORPHANED and LEFT: _free does not wait for it, the thread frees the loop. */
+/* RUNS, ENDING, ENDED; or, if a name lookup that cannot be interrupted outlives the loop's handles,
+ * ORPHANED and LEFT: _free does not wait for it, and the thread frees the loop. */
 enum loop_phase { LOOP_RUNS, LOOP_ENDING, LOOP_ENDED, LOOP_ORPHANED, LOOP_LEFT };
 
 struct clave_loop {
@@ -40,14 +40,14 @@ struct clave_loop {
     uv_async_t wake;
     struct wakeup wakeup;
     pthread_t thread;
-    bool joined;        /* atomic: the thread is over, and its id may be another's */
-    unsigned refs;      /* atomic: the user, and its sessions */
+    bool joined;        /* atomic: the thread has ended, and its id may be reused */
+    unsigned refs;      /* atomic: references of the user and the clients */
     unsigned forks;     /* see _is_here */
     struct list finals; /* the loop's thread only */
     pthread_mutex_t mutex;
-    struct list tasks; /* under the mutex, as all that follows */
+    struct list tasks; /* under the mutex, as is everything below */
     enum loop_phase phase;
-    struct cell turned; /* the phase has changed: one side waits at a time */
+    struct cell turned; /* the phase has changed: only one side waits at a time */
 };
 
 static inline void clave__loop_lock(clave_loop *l)
@@ -60,39 +60,39 @@ static inline void clave__loop_unlock(clave_loop *l)
     pthread_mutex_unlock(&l->mutex);
 }
 
-/* The loop's memory, its mutex with it, stays for sessions that are closed and still have children:
- * the thread ends with clave_loop_free. Any thread. */
+/* References to the loop's memory and its mutex, for clients that are closed and still have
+ * children: the thread itself ends with clave_loop_free. Any thread. */
 void clave__loop_ref(clave_loop *l);
 void clave__loop_unref(clave_loop *l);
 
 bool clave__loop_is_current(const clave_loop *l);
 
-/* false: this process is a fork of the one that has the loop's thread. Nobody would answer, or let
- * go of the mutex: nothing else may be called then. */
+/* false: this process is a fork of the one that has the loop's thread. Nothing would answer, or
+ * release the mutex, so nothing else may be called then. */
 bool clave__loop_is_here(const clave_loop *l);
 
-/* For calls that cannot say ELOOPTHREAD: on the loop's thread it ends the program. */
+/* For calls that cannot return ELOOPTHREAD: aborts the program on the loop's thread. */
 void clave__loop_must_not_be_current(const clave_loop *l, const char *call);
 
-/* In the order of the calls. Any thread; _locked: with the mutex. */
+/* Tasks run in the order of the calls. Any thread; _locked: with the mutex held. */
 void clave__loop_post(clave_loop *l, struct task *t);
 void clave__loop_post_locked(clave_loop *l, struct task *t);
-/* true: it had not begun, and will not. With the mutex. */
+/* true: the task had not begun, and will not. With the mutex held. */
 bool clave__loop_unpost_locked(struct task *t);
 
-/* From a task: runs t once, when all tasks that wait now have run. Posting it again before has
+/* From a task: runs t once, after all tasks that are queued now. Posting it again before that has
  * no effect. */
 void clave__loop_finally(clave_loop *l, struct task *t);
 
-/* uv_loop_init, if there are descriptors for it: where there are not, libuv ends the program (with
- * its first loop) or keeps those that it has got. As that returns. */
+/* As uv_loop_init, if there are descriptors for it: if not, libuv aborts the program (with its
+ * first loop) or leaks those that it has got. */
 int clave__loop_init(uv_loop_t *loop);
 
-/* Posts and waits until it has run. ELOOPTHREAD on the loop's own thread; ECLOSED: it is not here.
- */
+/* Posts the task and waits until it has run. ELOOPTHREAD on the loop's own thread; ECLOSED: the
+ * thread is not in this process. */
 clave_err clave__loop_run(clave_loop *l, void (*fn)(void *arg), void *arg);
 
-/* The deadline for a timeout: negative is CLAVE_NEVER. */
+/* The deadline for a timeout in milliseconds: negative is CLAVE_NEVER. */
 int64_t clave__deadline_after(int64_t timeout_ms);
 
 #endif

@@ -1,4 +1,5 @@
-/* multilock.c - locks of threads, taken in the order of their paths. */
+/* multilock.c - clave_multilock: several mutexes of one thread, taken in the order of their paths
+ * and released in reverse. It holds all of them or none. */
 #include "clave/multilock.h"
 
 #include <stdlib.h>
@@ -38,7 +39,7 @@ static clave_err copy_paths(clave_multilock *l, const clave_multilock_part *part
     return CLAVE_OK;
 }
 
-/* Its index; n: there is none. */
+/* Its index; n: not found. */
 static size_t blocking_multilock_find(const clave_multilock *l, const char *path)
 {
     size_t i = 0;
@@ -104,7 +105,7 @@ static void blocking_multilock_report(const char **failed, const char *path)
         *failed = path;
 }
 
-/* The last n of those acquired, in the reverse order. */
+/* Releases the last n of those acquired, in reverse order. */
 static clave_err release_first(clave_multilock *l, size_t n, const char **failed)
 {
     clave_err first = CLAVE_OK;
@@ -118,7 +119,7 @@ static clave_err release_first(clave_multilock *l, size_t n, const char **failed
     return first;
 }
 
-/* A wait that is over is a try. */
+/* A wait whose time is up becomes a try. */
 static int64_t time_left(int64_t timeout_ms, int64_t deadline)
 {
     if (timeout_ms <= 0)
@@ -127,7 +128,7 @@ static int64_t time_left(int64_t timeout_ms, int64_t deadline)
     return left > 0 ? left : 0;
 }
 
-/* One round over all. *again: one was lost while others were waited for, and it had not been held
+/* One round over all. *again: a lock was lost while others were waited for, and had not been held
  * before. */
 static clave_err acquire_all(clave_multilock *l, int64_t timeout_ms, int64_t deadline, bool *again,
                              const char **failed)
@@ -172,7 +173,7 @@ clave_err clave_multilock_release(clave_multilock *l, const char **failed)
     return release_first(l, l->n, failed);
 }
 
-/* ---- what is known ------------------------------------------------------------------------- */
+/* ---- queries ------------------------------------------------------------------------------ */
 
 bool clave_multilock_valid_for(clave_multilock *l, int64_t ms)
 {

@@ -1,4 +1,6 @@
-/* mutex.c - clave_async_mutex for threads: its life, acquire, guarded writes. */
+/* mutex.c - clave_mutex: clave_async_mutex for threads: its life, acquire, guarded writes. What
+ * each thread holds is thread_hold.c. An owner is a thread, never a thread id that may be
+ * reused. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +13,8 @@ enum { FREE_WAIT_MS = 1000, IDENTITY_SIZE = 4096 };
 
 uint64_t clave_mutex_owner_self(void)
 {
-    /* Not the thread's id: the kernel gives that again to a later thread, which would then
-     * hold what the dead one did. The high bit keeps clear of callers' own numbers. */
+    /* Not the thread id: the kernel reuses that for a later thread, which would then hold what the
+     * dead one did. The high bit keeps clear of the callers' own numbers. */
     static uint64_t newest;
     static _Thread_local uint64_t self;
     if (self == 0)
@@ -36,7 +38,7 @@ static void blocking_mutex_on_event(clave_async_mutex *m, const clave_mutex_even
 
 /* ---- life ---------------------------------------------------------------------------------- */
 
-/* The arguments of this process, with blanks between them. */
+/* The arguments of this process, with spaces between them. */
 static const char *command_line(char *buf, size_t cap)
 {
     FILE *f = fopen("/proc/self/cmdline", "re");
@@ -52,7 +54,7 @@ static const char *command_line(char *buf, size_t cap)
     return n > 0 ? buf : NULL;
 }
 
-/* Under a `clave lock`, whose owner waits for our end. */
+/* The owner of the enclosing `clave lock`, which waits for our end. */
 static const char *owner_here(char *buf, size_t cap)
 {
     const char *whole = getenv("CLAVE_OWNER");
@@ -216,10 +218,10 @@ clave_err clave_mutex_acquire_as(clave_mutex *l, uint64_t owner, int64_t timeout
     if (!a.fresh)
         return CLAVE_ENOMEM;
     a.deadline = timeout_ms == 0 ? CLAVE_TRY : clave__deadline_after(timeout_ms);
-    /* The one clock is the engine's timer: the call itself waits for ever, and so `a` is there
-     * for the callback. */
+    /* The only clock is the engine's timer: the call itself has no deadline, and so `a` is still
+     * there for the callback. */
     clave_err err = clave__call(l->session, &spec, -1, NULL);
-    free(a.fresh); /* NULL when it became the tenure */
+    free(a.fresh); /* NULL if it became the thread's hold */
     return err == CLAVE_EBUSY && clave__blocking_never_connected(l->session) ? CLAVE_EUNREACHABLE
                                                                              : err;
 }
@@ -249,7 +251,7 @@ clave_err clave_mutex_cancel_as(clave_mutex *l, uint64_t owner)
     return x.err;
 }
 
-/* ---- what is known ------------------------------------------------------------------------------
+/* ---- queries -----------------------------------------------------------------------------------
  */
 
 bool clave_mutex_valid_for(clave_mutex *l, int64_t ms)
@@ -257,7 +259,7 @@ bool clave_mutex_valid_for(clave_mutex *l, int64_t ms)
     struct thread_hold t;
     if (!clave__thread_hold_look(l, clave_mutex_owner_self(), &t))
         return false;
-    int64_t now = clave_now(); /* behind the copy: a pause in between counts */
+    int64_t now = clave_now(); /* read after the copy, so that a pause in between counts */
     return t.deadline >= now && t.deadline - now >= ms;
 }
 

@@ -1,4 +1,5 @@
-/* once.c - clave_async_once for threads. */
+/* once.c - clave_once: clave_async_once for threads. A begin that is given up frees itself when its
+ * answer comes. */
 #include "clave/once.h"
 
 #include <stdlib.h>
@@ -6,10 +7,10 @@
 #include "runtime/blocking/thread_hold.h"
 
 struct clave_once {
-    clave_client *session;    /* with a reference, from the beginning */
+    clave_client *session;    /* with a reference from the beginning */
     struct observer observer; /* while there is a once */
-    clave_async_once *once;   /* the loop's thread only, as all that follows */
-    struct call *call;        /* of the thread that waits; NULL: none does */
+    clave_async_once *once;   /* the loop's thread only, as is everything below */
+    struct call *call;        /* the call of the waiting thread; NULL: none waits */
     clave_once_record former;
 };
 
@@ -25,7 +26,7 @@ static void drop_once(clave_once *j, clave_err err)
 {
     clave_async_once_free(j->once);
     j->once = NULL;
-    blocking_once_answer(j, err); /* one that was given up: it frees itself */
+    blocking_once_answer(j, err); /* one that was given up frees itself */
 }
 
 static void job_on_session_ended(struct observer *o)
@@ -58,7 +59,7 @@ static void on_begun(clave_async_once *once, clave_err err, const clave_once_rec
     clave_once *j = arg;
     (void)once;
     j->former = *former;
-    j->former.identity = (clave_identity){0}; /* its texts are the once's */
+    j->former.identity = (clave_identity){0}; /* its texts belong to the once */
     blocking_once_answer(j, err);
 }
 

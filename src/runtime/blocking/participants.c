@@ -1,4 +1,5 @@
-/* participants.c - who stands in a queue, for threads: a copy in one block. */
+/* participants.c - clave_participants: the queue of a lock or an election, copied into one block
+ * that the caller frees. */
 #include "clave/participants.h"
 
 #include <stdlib.h>
@@ -42,7 +43,8 @@ struct request {
     const char *path;
 };
 
-/* Into the reply, which is there as long as the call is, whoever has given up waiting. */
+/* Writes to the reply, which exists as long as the call, even if the waiting thread has given up.
+ */
 static void blocking_participants_on_participants(clave_async_client *client, clave_err err,
                                                   const clave_participant *list, size_t n,
                                                   void *arg)

@@ -1,3 +1,5 @@
+/* reply.c - the answer of a call, copied out of the loop's thread (call.h). Memory for the answer
+ * to a write is taken before the write is sent. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -70,7 +72,7 @@ clave_err clave__reply_fill(clave_reply *r, size_t path_cap, const clave_result 
         r->names = blocking_reply_copy_names(res->names, res->nnames);
         if (r->names)
             r->nnames = res->nnames;
-        else if (path_cap == 0) /* a create's listing may be missing, a read's not */
+        else if (path_cap == 0) /* the Stat of a create may be missing, that of a read may not */
             return r->err = CLAVE_ENOMEM;
     }
     return res->err;

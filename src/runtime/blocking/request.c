@@ -1,4 +1,5 @@
-/* request.c - the blocking requests of a session: the calls of client_internal.h, one each. */
+/* request.c - the blocking requests of a client (clave_create, clave_get, ...): each is one call of
+ * call.h around its asynchronous form. */
 #include "runtime/blocking/call.h"
 
 struct args {

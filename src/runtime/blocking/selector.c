@@ -1,6 +1,6 @@
-/* selector.c - a task that acquires the lock, calls the user's function and releases; and who
- * has it run: a thread of its own, or the user's executor. By which rules:
- * recipe/election/selector_state.h. */
+/* selector.c - clave_selector: a task that acquires the lock, calls the user's function and
+ * releases; and what runs it: a thread of its own, or the user's executor.
+ * recipe/election/selector_state.h has the rules. At most one task of a selector runs at a time. */
 #include "clave/selector.h"
 
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "recipe/election/selector_state.h"
 #include "runtime/blocking/thread_hold.h"
 
-/* Before a task that failed is tried again; and between two looks at one that should end. */
+/* The delay before a failed task is retried, and between two looks at one that should end. */
 enum { AGAIN_MS = 1000, LOOK_AGAIN_MS = 50 };
 
 struct clave_selector {
@@ -25,10 +25,10 @@ struct clave_selector {
     struct observer observer;
     bool adopted;
     pthread_t thread;
-    /* Under the loop's mutex: */
+    /* Under the loop's mutex. */
     struct selector_state is;
-    bool runs;         /* a task is with the executor, or our thread is there */
-    bool threaded;     /* `thread` is to be joined */
+    bool runs;         /* the executor has a task, or our thread runs */
+    bool threaded;     /* `thread` has to be joined */
     uint64_t owner;    /* of the task's thread; 0: not known yet */
     struct cell work;  /* QUEUED, or closed */
     struct cell doubt; /* interrupted */
@@ -50,14 +50,15 @@ static void selector_leave(clave_selector *s)
     clave__loop_unlock(s->session->loop);
 }
 
-/* With the mutex: who waits in _pause may have to hear of it. */
+/* With the mutex held: a thread that waits in _pause may have to be woken. */
 static void wake_if_interrupted(clave_selector *s)
 {
     if (s->is.interrupted)
         pthread_cond_broadcast(&s->doubt.cond);
 }
 
-/* ---- doubt, on the loop's thread ------------------------------------------------------------ */
+/* ---- suspension, on the loop's thread
+ * ------------------------------------------------------------ */
 
 static void selector_on_state(struct listener *l, clave_state state, clave_err why)
 {
@@ -122,7 +123,8 @@ static void run_task(clave_selector *s)
     (void)clave_mutex_release(s->lock);
 }
 
-/* ---- who runs it ------------------------------------------------------------------------------
+/* ---- running the task
+ * ------------------------------------------------------------------------------
  */
 
 static void *thread_main(void *arg)
@@ -164,7 +166,7 @@ static void run_once(void *arg)
     run_task(s);
     selector_enter(s);
     bool again = clave__selector_state_goes_on(&s->is);
-    if (!again) /* under the same lock: a requeue that finds a task there relies on this look */
+    if (!again) /* under the same lock: a requeue that finds a task relies on this check */
         selector_rest(s);
     selector_leave(s);
     if (!again || selector_submit(s))
@@ -180,7 +182,7 @@ static bool selector_submit(clave_selector *s)
     return s->execute(run_once, s, s->execute_arg);
 }
 
-/* It is QUEUED already. */
+/* The selector is QUEUED already. */
 static clave_err set_off(clave_selector *s)
 {
     selector_enter(s);
@@ -261,7 +263,7 @@ static void begin_listening(clave_async_client *c, void *arg)
     s->adopted = true;
 }
 
-/* Its function is interrupted, what it waits for returns, and nothing can be started any more. */
+/* Interrupts its function, makes what it waits for return, and starts nothing any more. */
 static void selector_on_session_ended(struct observer *o)
 {
     clave_selector *s = LIST_ENTRY(o, clave_selector, observer);
@@ -353,7 +355,7 @@ void clave_selector_free(clave_selector *s)
     clave_selector_close(s);
     selector_enter(s);
     bool threaded = s->threaded;
-    /* An acquire that began behind the close hears of it with its place, if it gets one. */
+    /* An acquire that began after the close learns of it when it gets its place, if it does. */
     while (s->runs) {
         clave__cell_wait(&s->ended, loop, clave_now() + LOOK_AGAIN_MS);
         uint64_t owner = s->owner;
@@ -370,7 +372,7 @@ void clave_selector_free(clave_selector *s)
     free_selector(s);
 }
 
-/* ---- what is known ------------------------------------------------------------------------------
+/* ---- queries -----------------------------------------------------------------------------------
  */
 
 bool clave_selector_is_interrupted(clave_selector *s)
@@ -396,7 +398,7 @@ bool clave_selector_pause(clave_selector *s, int64_t ms)
     return !interrupted;
 }
 
-/* The grant while it leads. */
+/* The grant, while leading. */
 static bool selector_look(clave_selector *s, struct thread_hold *out)
 {
     if (!is_here(s))
@@ -423,7 +425,7 @@ int64_t clave_selector_token(clave_selector *s)
 bool clave_selector_valid_for(clave_selector *s, int64_t ms)
 {
     int64_t deadline = clave_selector_deadline(s);
-    int64_t now = clave_now(); /* behind the look: a pause in between counts */
+    int64_t now = clave_now(); /* read after the check, so that a pause in between counts */
     return deadline >= now && deadline - now >= ms;
 }
 

@@ -1,6 +1,6 @@
-/* semaphore.c - clave_async_semaphore for threads. What a thread asks about its permit is answered
- * from a copy of the grant that the loop's thread keeps up to date after every pass, as for a lock.
- */
+/* semaphore.c - clave_semaphore: clave_async_semaphore for threads. A thread's question about its
+ * lease is answered from a copy of the grant, which the loop's thread updates after every pass, as
+ * for a mutex. */
 #include "clave/semaphore.h"
 
 #include <stdio.h>
@@ -12,26 +12,27 @@
 #include "runtime/blocking/call.h"
 
 struct clave_lease {
-    struct list link;         /* in the semaphore's; the loop's thread only */
-    clave_semaphore *all;     /* whose it is */
+    struct list link;         /* in the semaphore's list; the loop's thread only */
+    clave_semaphore *all;     /* the semaphore it belongs to */
     clave_async_lease *lease; /* the loop's thread only */
-    int64_t token;            /* under the mutex, as the deadline */
+    int64_t token;            /* under the mutex, like the deadline */
     int64_t deadline;
-    struct call *call; /* waits for the server; may be NULL. The loop's thread only */
+    /* the release that waits for the server; may be NULL. The loop's thread only */
+    struct call *call;
 };
 
 struct clave_semaphore {
     clave_client *session;
-    clave_async_semaphore *semaphore; /* the loop's thread only, as all that follows */
+    clave_async_semaphore *semaphore; /* the loop's thread only, as is everything below */
     struct observer observer;
     struct list permits;
-    struct list waiting; /* acquires */
+    struct list waiting; /* acquires under way */
     uint64_t requests;
     clave_lease_event_cb *event_cb; /* the user's */
     void *event_arg;
 };
 
-/* ---- what the loop's thread makes known ---------------------------------------------------- */
+/* ---- what the loop's thread publishes ----------------------------------------------------- */
 
 static void blocking_semaphore_publish(clave_lease *q, int64_t token, int64_t deadline)
 {
@@ -65,7 +66,8 @@ static void blocking_semaphore_on_event(clave_async_semaphore *s, const clave_le
 {
     clave_semaphore *p = arg;
     if (ev->kind == CLAVE_LEASE_LOST)
-        blocking_semaphore_on_settled(&p->observer); /* before anybody acts on the news */
+        /* before the user's callback acts on the news */
+        blocking_semaphore_on_settled(&p->observer);
     if (p->event_cb)
         p->event_cb(s, ev, p->event_arg);
 }
@@ -87,7 +89,7 @@ static void blocking_semaphore_create(clave_async_client *c, void *arg)
         clave__session_adopt(b->p->session, &b->p->observer);
 }
 
-/* The handles stay the threads' own until they give them back, or _free. */
+/* The handles belong to the threads until they return them, or until _free. */
 static void permits_on_session_ended(struct observer *o)
 {
     clave_semaphore *p = LIST_ENTRY(o, clave_semaphore, observer);
@@ -161,7 +163,7 @@ struct acquire {
     uint64_t task; /* the thread */
     size_t n;
     int64_t deadline;
-    clave_lease **fresh; /* n of them, made before: a grant cannot fail */
+    clave_lease **fresh; /* n of them, allocated beforehand: a grant cannot fail */
 };
 
 static void on_leases(clave_async_semaphore *s, clave_err err, clave_async_lease *const *leases,
@@ -217,8 +219,8 @@ clave_err clave_semaphore_acquire(clave_semaphore *p, size_t n, int64_t timeout_
         return err;
     a.deadline = timeout_ms == 0 ? CLAVE_TRY : clave__deadline_after(timeout_ms);
     list_init(&a.link);
-    /* The one clock is the engine's timer: the call itself waits for ever, and so `a` is there
-     * for the callback. */
+    /* The only clock is the engine's timer: the call itself has no deadline, and so `a` is still
+     * there for the callback. */
     err = clave__call(p->session, &spec, -1, NULL);
     for (size_t i = 0; err != CLAVE_OK && i < n; i++) {
         free(out[i]);
@@ -296,7 +298,7 @@ static clave_err blocking_semaphore_begin_release(struct call *c, void *args)
     return err;
 }
 
-/* Its session has ended, and the lease with it: only the handle is left. */
+/* Its session has ended, and with it the lease: only the handle is left. */
 static void discard(clave_lease *q)
 {
     clave_client *s = q->all->session;
@@ -316,7 +318,7 @@ static clave_err blocking_semaphore_release(clave_lease *q, bool confirmed, int6
     struct call_spec spec = {.begin = blocking_semaphore_begin_release, .args = &r};
     clave_client *s = q->all->session;
     clave_err err = clave__call(s, &spec, timeout_ms, NULL);
-    /* Time was up before the loop's thread came to it. */
+    /* Time was up before the loop's thread got to it. */
     if (err == CLAVE_ETIMEDOUT && !r.begun)
         (void)blocking_semaphore_release(q, false, -1);
     if (err == CLAVE_ECLOSED && !r.begun)
@@ -334,7 +336,7 @@ clave_err clave_lease_release_confirmed(clave_lease *q, int64_t timeout_ms)
     return blocking_semaphore_release(q, true, timeout_ms);
 }
 
-/* ---- what is known, and guarded writes ----------------------------------------------------- */
+/* ---- queries, and guarded writes ----------------------------------------------------------- */
 
 int64_t clave_lease_deadline(clave_lease *q)
 {
@@ -350,7 +352,7 @@ int64_t clave_lease_deadline(clave_lease *q)
 bool clave_lease_valid_for(clave_lease *q, int64_t ms)
 {
     int64_t deadline = clave_lease_deadline(q);
-    int64_t now = clave_now(); /* after the copy: a pause in between counts */
+    int64_t now = clave_now(); /* read after the copy, so that a pause in between counts */
     return deadline >= now && deadline - now >= ms;
 }
 

@@ -1,3 +1,5 @@
+/* thread_hold.c - the holds of a mutex's threads (thread_hold.h); only mutex.c calls it. A hold is
+ * released exactly once, also when time is up before the loop's thread gets to it. */
 #include "runtime/blocking/thread_hold.h"
 
 #include <stdlib.h>
@@ -14,7 +16,7 @@ static struct thread_hold *thread_hold_find(const clave_mutex *l, uint64_t owner
     return NULL;
 }
 
-/* With the mutex. */
+/* With the mutex held. */
 static struct thread_hold *find_held(const clave_mutex *l, uint64_t owner)
 {
     struct thread_hold *t = thread_hold_find(l, owner);
@@ -33,7 +35,7 @@ bool clave__thread_hold_look(clave_mutex *l, uint64_t owner, struct thread_hold 
     return t != NULL;
 }
 
-/* ---- what the loop's thread makes known ---------------------------------------------------- */
+/* ---- what the loop's thread publishes ----------------------------------------------------- */
 
 static void thread_hold_publish(struct thread_hold *t, int64_t token, int64_t deadline)
 {
@@ -68,7 +70,7 @@ void clave__thread_hold_lose(clave_mutex *l, uint64_t owner)
         thread_hold_publish(t, 0, INT64_MIN);
 }
 
-/* ---- giving back, on the loop's thread ------------------------------------------------------- */
+/* ---- releasing, on the loop's thread -------------------------------------------------------- */
 
 static void thread_hold_on_left(clave_async_mutex *m, uint64_t owner, clave_err err, void *arg)
 {
@@ -88,20 +90,20 @@ static void thread_hold_on_left(clave_async_mutex *m, uint64_t owner, clave_err 
     free(t);
 }
 
-/* Takes one off `from`, the tenure's `count` or `given`, with the mutex; true: it was the last
- * hold. */
+/* Takes one off `from`, the `count` or `given` of the hold, with the mutex held; true: it was the
+ * last one. */
 static bool take_off(struct thread_hold *t, unsigned *from)
 {
     --*from;
     return t->count + t->given == 0;
 }
 
-/* One hold, taken off already. With the last one the tenure goes: at once when it had been
- * lost, else (*leaves) when the server knows. */
+/* Releases one hold that has been taken off already. With the last one the struct goes too: at once
+ * if the lock was lost, otherwise (*leaves) when the server knows. */
 static clave_err thread_hold_give_back(struct thread_hold *t, bool last, bool *leaves)
 {
     clave_mutex *l = t->lock;
-    /* Neither without a callback nor for the last hold does it need memory. */
+    /* Without a callback, or for the last hold, this needs no memory. */
     clave_err err =
         clave_async_mutex_release(l->mutex, t->owner, last ? thread_hold_on_left : NULL, t);
     *leaves = last && err == CLAVE_OK;
@@ -233,14 +235,14 @@ static clave_err release_on_loop(clave_mutex *l, uint64_t owner, bool confirmed,
     struct release r = {.lock = l, .owner = owner, .confirmed = confirmed};
     struct call_spec spec = {.begin = thread_hold_begin_release, .args = &r};
     clave_err err = clave__call(l->session, &spec, timeout_ms, NULL);
-    /* Time was up before the loop's thread came to it: it is given back all the same. */
+    /* Time was up before the loop's thread got to it: it is released all the same. */
     if (err == CLAVE_ETIMEDOUT && !r.begun)
         (void)release_on_loop(l, owner, false, -1);
     return err;
 }
 
-/* A hold that is good by what is known is given back by a note to the loop's thread. That it
- * is not good, or why, the engine has to say. */
+/* A hold that is valid as far as we know is released by a note to the loop's thread. If it is not,
+ * the engine has to say so, and why. */
 clave_err clave_mutex_release_as(clave_mutex *l, uint64_t owner)
 {
     clave_loop *loop = l->session->loop;

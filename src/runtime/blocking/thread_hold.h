@@ -1,30 +1,31 @@
-/* thread_hold.h - what threads know of their holds of a clave_mutex, and how they give them back.
+/* thread_hold.h - what threads hold of a clave_mutex, and how they release it.
  *
- * What a thread asks about its hold is answered from a tenure: a copy of the grant that the
- * loop's thread keeps up to date after every pass, and that the asking thread judges by its
- * own reading of the clock. So a thread that was stopped past the deadline is told the truth
- * at once, whatever the loop has had time to learn.
+ * A thread's question about its hold is answered from a struct thread_hold: a copy of the grant,
+ * which the loop's thread updates after every pass, and which the asking thread judges by its own
+ * reading of the clock. So a thread that was stopped past the deadline gets the truth at once,
+ * whatever the loop has had time to notice.
  *
  *   HELD ──▶ GIVEN ──▶ LEAVING ──▶ freed
- *   count    given      (no hold left: until the server knows, or the session has ended)  */
+ *   count    given      (no hold left: until the server knows, or the session has ended) */
 #ifndef CLAVE_RUNTIME_BLOCKING_THREAD_HOLD_H
 #define CLAVE_RUNTIME_BLOCKING_THREAD_HOLD_H
 
 #include "clave/mutex.h"
 #include "runtime/blocking/call.h"
 
-/* Changed under the mutex, by the loop's thread only but for `count` and `given`; so that
- * thread reads the rest without. */
+/* Changed under the mutex, and except for `count` and `given` by the loop's thread only, which
+ * therefore reads the rest without it. */
 struct thread_hold {
     struct list link;  /* in the lock's tenures, then in its leaving */
-    struct task task;  /* has the loop's thread look at `given` */
-    clave_mutex *lock; /* NULL: the lock was freed, nobody asks any more */
+    struct task task;  /* makes the loop's thread look at `given` */
+    clave_mutex *lock; /* NULL: the mutex was freed, and nothing waits any more */
     uint64_t owner;
-    unsigned count;    /* of holds not yet given back, lost ones too */
-    unsigned given;    /* given back, and not yet seen by the loop's thread */
-    int64_t token;     /* 0: lost */
-    int64_t deadline;  /* INT64_MIN: lost */
-    struct call *call; /* the loop's thread only: waits for the server; may be NULL */
+    unsigned count;   /* holds not yet released, lost ones included */
+    unsigned given;   /* released, and not yet seen by the loop's thread */
+    int64_t token;    /* 0: lost */
+    int64_t deadline; /* INT64_MIN: lost */
+    /* the loop's thread only: the release that waits for the server; may be NULL */
+    struct call *call;
 };
 
 struct clave_mutex {
@@ -33,33 +34,33 @@ struct clave_mutex {
     struct observer observer;
     clave_mutex_event_cb *event_cb; /* the user's */
     void *event_arg;
-    struct list thread_holds; /* under the loop's mutex, as all that follows */
+    struct list thread_holds; /* under the loop's mutex, as is everything below */
     struct list leaving;
-    struct cell emptied; /* there is none leaving any more */
+    struct cell emptied; /* no hold is LEAVING any more */
 };
 
-/* clave_mutex_new in a queue of another rule. (mutex.c) */
+/* As clave_mutex_new, for a queue with another rule. (mutex.c) */
 struct order_rule;
 clave_err clave__lock_new(clave_mutex **out, clave_client *s, const char *path,
                           const clave_mutex_options *o, const struct order_rule *rule);
 
-/* Any thread: made before the acquire begins, since a grant cannot fail. free() it when it was
- * not taken. */
+/* Any thread: allocated before the acquire begins, since a grant cannot fail. Free it if it was not
+ * taken. */
 struct thread_hold *clave__thread_hold_new(clave_mutex *l, uint64_t owner);
 
-/* On the loop's thread. A hold was granted: takes *fresh when it is the owner's first. */
+/* On the loop's thread. A hold was granted: takes *fresh if it is the owner's first. */
 void clave__thread_hold_add_hold(clave_mutex *l, struct thread_hold **fresh);
 void clave__thread_hold_lose(clave_mutex *l, uint64_t owner);
-/* Copies all grants anew. */
+/* Copies all grants again. */
 void clave__thread_holds_refresh(clave_mutex *l);
-/* Gives every hold back. */
+/* Releases every hold. */
 void clave__thread_holds_give_back(clave_mutex *l);
-/* The lock goes: those that are leaving free themselves. */
+/* The mutex is being freed: holds that are LEAVING free themselves. */
 void clave__thread_holds_orphan(clave_mutex *l);
 
-/* On any thread. A copy of the owner's tenure; false: it holds nothing. */
+/* Any thread. A copy of what the owner holds; false: nothing. */
 bool clave__thread_hold_look(clave_mutex *l, uint64_t owner, struct thread_hold *out);
-/* Until the server knows that nothing is held any more, or the deadline. */
+/* Waits until the server knows that nothing is held any more, or until the deadline. */
 void clave__thread_holds_await_left(clave_mutex *l, int64_t deadline);
 
 #endif

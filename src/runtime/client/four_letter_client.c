@@ -1,3 +1,5 @@
+/* four_letter_client.c - one blocking exchange with a server (four_letter_client.h); `clave ping`
+ * calls it. Every wait is bounded by the one deadline. */
 #include "runtime/client/four_letter_client.h"
 
 #include <errno.h>
@@ -81,7 +83,7 @@ static void four_letter_client_take(struct answer *a, const char *p, size_t n)
     a->buf[a->n] = '\0';
 }
 
-/* Bytes; 0: the end, a negative number: a clave_err. */
+/* The number of bytes; 0: the end; negative: a clave_err. */
 static ssize_t receive(int fd, char *buf, size_t cap, int64_t until)
 {
     for (;;) {
@@ -107,7 +109,7 @@ static clave_err send_all(int fd, const char *p, size_t n, int64_t until)
     return CLAVE_OK;
 }
 
-/* The server closes behind its answer. */
+/* The server closes after its answer. */
 static clave_err talk(int fd, const char *word, struct answer *a, int64_t until)
 {
     char bytes[2048];
@@ -120,7 +122,7 @@ static clave_err talk(int fd, const char *word, struct answer *a, int64_t until)
     return (clave_err)got;
 }
 
-/* ---- and through TLS ------------------------------------------------------------------- */
+/* ---- through TLS ----------------------------------------------------------------------- */
 
 static clave_err four_letter_client_flush(int fd, struct tls *t, int64_t until)
 {
@@ -143,7 +145,7 @@ static clave_err talk_tls(int fd, struct tls *t, const char *word, struct answer
         clave__tls_feed(t, sealed, (size_t)got);
         if (clave__tls_shake(t)) {
             err = four_letter_client_flush(
-                fd, t, until); /* our part of the handshake: before it nothing is taken */
+                fd, t, until); /* our part of the handshake: nothing is accepted before it */
             clave__tls_write(t, word, strlen(word));
         }
         while ((n = clave__tls_read(t, bytes, sizeof bytes)) > 0)

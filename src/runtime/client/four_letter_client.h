@@ -1,4 +1,12 @@
-/* four_letter_client.h - the four-letter words of a ZooKeeper server: "srvr", "ruok", ... */
+/* four_letter_client.h - asks a ZooKeeper server a four-letter word: "srvr", "ruok", ...
+ *
+ * Map of src/runtime/client, the client's sockets:
+ *   uv_client           an asynchronous client on a libuv loop
+ *   resolve             name lookups off the loop's thread
+ *   local               the directory and socket of "local:", and serving it
+ *   local_dial          connecting to "local:", starting its server if need be
+ *   four_letter_client  one word and its answer, without a session
+ * TLS is in src/runtime/tls, the API for threads in src/runtime/blocking. */
 #ifndef CLAVE_RUNTIME_CLIENT_FOUR_LETTER_CLIENT_H
 #define CLAVE_RUNTIME_CLIENT_FOUR_LETTER_CLIENT_H
 
@@ -10,12 +18,12 @@
 struct four_letter_server {
     const char *host; /* a name, an address, or with port 0 the path of a Unix socket */
     uint16_t port;
-    clave_tls *tls; /* NULL: in the clear */
+    clave_tls *tls; /* NULL: without TLS */
 };
 
-/* Asks it, and puts its answer, cut to cap and terminated, into buf. Blocks for timeout_ms at
- * most. EUNREACHABLE, ETIMEDOUT, EIO, ETLS, ENOMEM. A server whose whitelist lacks the word says so
- * in text. */
+/* Asks the server and puts its answer, cut to cap and terminated, into buf. Blocks for timeout_ms
+ * at most. EUNREACHABLE, ETIMEDOUT, EIO, ETLS, ENOMEM. A server that has the word disabled says so
+ * in its answer. */
 clave_err clave__four_letter_ask(const struct four_letter_server *s, const char *word, char *buf,
                                  size_t cap, int timeout_ms);
 

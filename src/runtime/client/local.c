@@ -1,4 +1,5 @@
-/* local.c - where the server of this user is, and how it serves. local_dial.c has the clients. */
+/* local.c - where this user's local server is, and how it serves (local.h); the clients' side is
+ * local_dial.c. The directories of the socket and the data belong to this user alone. */
 #include "runtime/client/local.h"
 
 #include <errno.h>
@@ -21,7 +22,7 @@
 #include "runtime/start_error.h"
 
 enum {
-    SOCKET_MAX = 100, /* sun_path has 108, and other systems less */
+    SOCKET_MAX = 100, /* sun_path has 108 bytes, fewer on other systems */
     IDLE_EXIT_MS = 60000,
 };
 
@@ -32,7 +33,7 @@ static bool local_fits(int n, size_t cap)
     return n > 0 && (size_t)n < cap;
 }
 
-/* Of what is there of the path. */
+/* The owner of the part of the path that exists. */
 static bool local_find_owner(const char *path, uid_t *owner)
 {
     char part[PATH_MAX];
@@ -49,7 +50,7 @@ static bool local_find_owner(const char *path, uid_t *owner)
     return true;
 }
 
-/* sudo may keep the environment of who called it: what root made there, that user could not use. */
+/* sudo may keep its caller's environment: what root created there, that user could not use. */
 static bool is_anothers(const char *path)
 {
     uid_t owner;
@@ -64,7 +65,7 @@ static bool default_dir(char *out, size_t cap, const char **passed_over)
     char buf[1024];
     if (own && *own)
         return local_fits(snprintf(out, cap, "%s", own), cap);
-    /* The XDG specification: relative paths are to be ignored. */
+    /* The XDG specification: ignore relative paths. */
     if (xdg && *xdg == '/' && !is_anothers(xdg))
         return local_fits(snprintf(out, cap, "%s/clave", xdg), cap);
     if (xdg && *xdg == '/')
@@ -81,7 +82,7 @@ static bool default_dir(char *out, size_t cap, const char **passed_over)
     return local_fits(snprintf(out, cap, "%s/.local/state/clave", home), cap);
 }
 
-/* FNV-1a: directories with sockets in one place must not meet. */
+/* FNV-1a: sockets of different directories must not collide in one place. */
 static uint64_t local_hash(const char *s)
 {
     uint64_t h = 0xcbf29ce484222325u;
@@ -90,7 +91,7 @@ static uint64_t local_hash(const char *s)
     return h;
 }
 
-/* In the directory, unless the kernel could not take so long a path. */
+/* In the directory, unless the path would be too long for the kernel. */
 static bool socket_path(struct local_paths *p)
 {
     const char *runtime = getenv("XDG_RUNTIME_DIR");
@@ -131,10 +132,11 @@ clave_err clave__local_paths(struct local_paths *out, const char *dir, char *fau
 
 static clave_err refuse_dir(const struct fault *f, const char *dir, const char *why)
 {
-    return clave__start_error(f, CLAVE_EIO,
-                              "%s is not for the local server: %s (CLAVE_LOCAL_DIR names another "
-                              "directory)",
-                              dir, why);
+    return clave__start_error(
+        f, CLAVE_EIO,
+        "%s cannot be used for the local server: %s (CLAVE_LOCAL_DIR names another "
+        "directory)",
+        dir, why);
 }
 
 static clave_err local_make_dir(const char *dir, const struct fault *f)
@@ -144,7 +146,7 @@ static clave_err local_make_dir(const char *dir, const struct fault *f)
     if (geteuid() == 0 && stat(dir, &st) != 0 && local_find_owner(dir, &owner) && owner != 0)
         return clave__start_error(
             f, CLAVE_EIO,
-            "%s would be root's in a directory of user %u (CLAVE_LOCAL_DIR names "
+            "%s would belong to root in a directory of user %u (CLAVE_LOCAL_DIR names "
             "another)",
             dir, (unsigned)owner);
     if (mkdir(dir, 0700) != 0 && errno != EEXIST)
@@ -152,7 +154,7 @@ static clave_err local_make_dir(const char *dir, const struct fault *f)
     return CLAVE_OK;
 }
 
-/* The directory of the socket must be ours alone, above all in /tmp. */
+/* The directory of the socket must be ours alone, especially in /tmp. */
 static clave_err claim_dir(const char *dir, const struct fault *f)
 {
     struct stat st;
@@ -167,7 +169,7 @@ static clave_err claim_dir(const char *dir, const struct fault *f)
     if (!S_ISDIR(st.st_mode))
         return refuse_dir(f, dir, "it is no directory");
     if (st.st_uid != geteuid()) {
-        snprintf(why, sizeof why, "it belongs to user %u, and this process is user %u's",
+        snprintf(why, sizeof why, "it belongs to user %u, and this process to user %u",
                  (unsigned)st.st_uid, (unsigned)geteuid());
         return refuse_dir(f, dir, why);
     }
@@ -201,7 +203,7 @@ clave_err clave__local_make_dirs(const struct local_paths *p, const struct fault
 
 /* ---- serving ---------------------------------------------------------------------------- */
 
-/* To the client that waits at the other end of a pipe; then descriptor 1 is nobody's. */
+/* Reports to the client that waits at the other end of a pipe; then closes descriptor 1. */
 static void local_say(char word, const char *fault)
 {
     struct stat st;
@@ -210,7 +212,7 @@ static void local_say(char word, const char *fault)
     if (fstat(1, &st) != 0 || !S_ISFIFO(st.st_mode))
         return; /* started by hand */
     int n = snprintf(text, sizeof text, "%c%s", word, fault);
-    sigaction(SIGPIPE, &ignore, &before); /* it may not have waited */
+    sigaction(SIGPIPE, &ignore, &before); /* the client may not have waited */
     ssize_t ignored = write(1, text, (size_t)n < sizeof text ? (size_t)n : sizeof text - 1);
     (void)ignored;
     sigaction(SIGPIPE, &before, NULL);
@@ -221,7 +223,7 @@ static void local_say(char word, const char *fault)
     }
 }
 
-/* Memory comes back by itself. The rest of what can be wrong somebody has to mend. */
+/* A lack of memory passes by itself. Every other fault has to be fixed by the user. */
 static clave_err say_fault(clave_err err, const char *fault)
 {
     local_say(err == CLAVE_ENOMEM ? LOCAL_SAYS_LATER : LOCAL_SAYS_NEVER,
@@ -256,7 +258,7 @@ clave_err clave__local_serve(const char *dir, const struct server_run_options *o
     if (own.idle_exit_ms == 0)
         own.idle_exit_ms = IDLE_EXIT_MS;
     err = clave__server_run_new(&r, &own, fault, cap);
-    if (err == CLAVE_EINUSE) { /* the other one of two that were started at once is first */
+    if (err == CLAVE_EINUSE) { /* the other of two servers started at once was first */
         local_say(LOCAL_SAYS_BUSY, "");
         return CLAVE_OK;
     }

@@ -1,4 +1,6 @@
-/* local_dial.c - the way to the server of this user, which is started when it is not there. */
+/* local_dial.c - connects to this user's local server and starts it if nothing listens (local.h);
+ * resolve.c calls it, off the loop's thread. The host program notices neither a child nor a
+ * signal. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -19,11 +21,11 @@
 #include "runtime/client/local.h"
 
 enum {
-    DIAL_MS = 10000, /* until a server that keeps us waiting is given up */
+    DIAL_MS = 10000, /* how long a server may take to answer */
     BACKOFF_MIN_MS = 2,
     BACKOFF_MAX_MS = 100,
-    LOG_MAX = 1 << 20, /* serve.log begins anew when it is larger */
-    MUTE_STARTS = 3,   /* one may have been killed; so many in a row were not */
+    LOG_MAX = 1 << 20, /* serve.log starts over when it is larger */
+    MUTE_STARTS = 3,   /* one may have been killed; this many in a row were not */
     MAX_CLOSED = 1 << 16,
 };
 
@@ -36,27 +38,27 @@ void clave__local_set_program(const char *name)
 
 /* ---- starting --------------------------------------------------------------------------- */
 
-/* Of what this process, or the machine, has too little at the moment. */
+/* Does this process, or the machine, lack something at the moment? */
 static bool is_short_of(int number)
 {
     return number == EMFILE || number == ENFILE || number == ENOMEM || number == ENOBUFS;
 }
 
-/* What passes without anybody's doing is told from what does not. */
+/* Separates faults that pass by themselves from those that do not. */
 static enum local_word when_again(clave_err err)
 {
     return err == CLAVE_ENOMEM ? LOCAL_SAYS_LATER : LOCAL_SAYS_NEVER;
 }
 
-/* Everything the children need, made before the fork: between fork and exec of a program with
- * threads only what is async-signal-safe may be called. */
+/* Everything the children need, prepared before the fork: between fork and exec, a program with
+ * threads may call only what is async-signal-safe. */
 struct launch {
     const char *program;
     char *argv[5];
     int null, log, says[2];
     int held[3], nheld; /* see open_null */
     int nfiles;         /* a descriptor is below */
-    off_t log_from;     /* what was there is not this server's */
+    off_t log_from;     /* what was there is not the server's */
     char excuse[400];
 };
 
@@ -70,9 +72,9 @@ static void launch_close(struct launch *l)
         close(l->held[--l->nheld]);
 }
 
-/* Where the program has closed its standard files, what is opened would take their numbers: in the
- * way of the server's own, and libuv, which opens a pipe in every fork, ends the next one when that
- * is among them. So they are kept until the server has been started. */
+/* If the program has closed its standard descriptors, what is opened would get their numbers: in
+ * the way of the server's own, and libuv, which opens a pipe in every fork, breaks when that pipe
+ * is among them. So they are kept occupied until the server has been started. */
 static void open_null(struct launch *l)
 {
     while ((l->null = open("/dev/null", O_RDWR | O_CLOEXEC)) >= 0 && l->null <= 2)
@@ -115,7 +117,7 @@ static clave_err launch_open(struct launch *l, const struct local_paths *p, cons
     return CLAVE_OK;
 }
 
-/* The program was not run: a server's word in its place. */
+/* The program could not be run: report this in its place. */
 static _Noreturn void excuse(const struct launch *l, int error)
 {
     bool passes = error == ENOMEM || error == EAGAIN || error == ETXTBSY;
@@ -126,7 +128,7 @@ static _Noreturn void excuse(const struct launch *l, int error)
     _exit(127);
 }
 
-/* Files of the host program: not the server's to hold. */
+/* The host program's files: the server must not keep them open. */
 static void close_others(const struct launch *l)
 {
     if (syscall(SYS_close_range, 3u, ~0u, 0u) == 0)
@@ -135,18 +137,18 @@ static void close_others(const struct launch *l)
         close(fd);
 }
 
-/* None is ignored, and none blocked any more, for the host program's sake. */
+/* Resets all: none stays ignored or blocked as in the host program. */
 static void reset_signals(void)
 {
     const struct sigaction fresh = {.sa_handler = SIG_DFL};
     sigset_t none;
     for (int sig = 1; sig <= SIGRTMAX; sig++)
-        sigaction(sig, &fresh, NULL); /* not those that nobody may set */
+        sigaction(sig, &fresh, NULL); /* except those that cannot be set */
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* In the grandchild, which is nobody's child and in no terminal's session. */
+/* In the grandchild, which is no child of the host program and in no terminal's session. */
 static _Noreturn void run_server(const struct launch *l)
 {
     reset_signals();
@@ -159,10 +161,9 @@ static _Noreturn void run_server(const struct launch *l)
     _exit(127);
 }
 
-/* fork() waits for locks that other threads of the host program hold, and runs what its libraries
- * want done around its forks; in a child it may stop for ever at either. So this copies the
- * process and does no more. posix_spawn, which is as good, makes children of the host's own, that
- * it would have to wait for. */
+/* fork() waits for locks that other threads of the host program hold, and runs its libraries' fork
+ * handlers; either could block forever in a child. So this copies the process and does no more.
+ * posix_spawn would do as well, but makes children that the host itself would have to wait for. */
 static pid_t bare_fork(void)
 {
 #if defined CLAVE_HAS__FORK
@@ -174,7 +175,8 @@ static pid_t bare_fork(void)
 #endif
 }
 
-/* No handler of the host program runs in the children: signals wait until they are reset. */
+/* No signal handler of the host program runs in the children: signals are blocked until they are
+ * reset. */
 static pid_t start_detached(const struct launch *l)
 {
     sigset_t all, before;
@@ -199,13 +201,13 @@ static clave_err spawn(const struct launch *l, const struct fault *f)
     if (child < 0)
         return clave__start_error(
             f, CLAVE_ENOMEM, "cannot start a process for the local server: %s", strerror(errno));
-    /* The host may reap all children by itself: ECHILD is as good. */
+    /* The host may reap all children itself: ECHILD is as good. */
     while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
         continue;
     return CLAVE_OK;
 }
 
-/* What has come by then, to the end or until the buffer is full; false: it may go on. */
+/* Reads what has come by then, to the end or until the buffer is full; false: more may come. */
 static bool read_word(int fd, int64_t until, char *buf, size_t cap)
 {
     size_t n = 0;
@@ -224,7 +226,7 @@ static bool read_word(int fd, int64_t until, char *buf, size_t cap)
     }
 }
 
-/* Why it has ended without a word: the last line that it wrote. */
+/* Why it ended without a report: the last line it wrote. */
 static void last_line(const struct local_paths *p, off_t from, const struct fault *f)
 {
     char path[PATH_MAX + 16], buf[1025] = "";
@@ -241,11 +243,11 @@ static void last_line(const struct local_paths *p, off_t from, const struct faul
     buf[n > 0 ? n : 0] = '\0';
     const char *line = strrchr(buf, '\n');
     line = line ? line + 1 : buf;
-    clave__start_error(f, CLAVE_ELOCAL, "the local server in %s has ended at once: %s", p->dir,
-                       *line ? line : "it said nothing");
+    clave__start_error(f, CLAVE_ELOCAL, "the local server in %s ended at once: %s", p->dir,
+                       *line ? line : "it reported nothing");
 }
 
-/* With the fault, unless READY or BUSY. */
+/* Fills in the fault, unless READY or BUSY. */
 static enum local_word local_dial_start(const struct local_paths *p, int64_t until,
                                         const struct fault *f)
 {
@@ -264,7 +266,7 @@ static enum local_word local_dial_start(const struct local_paths *p, int64_t unt
     if (err != CLAVE_OK)
         return when_again(err);
     if (!heard)
-        return LOCAL_SAYS_BUSY; /* it still recovers: others find out how that ends */
+        return LOCAL_SAYS_BUSY; /* it is still recovering: other clients find out how that ends */
     switch (said[0]) {
     case LOCAL_SAYS_READY:
     case LOCAL_SAYS_BUSY:
@@ -273,14 +275,14 @@ static enum local_word local_dial_start(const struct local_paths *p, int64_t unt
     case LOCAL_SAYS_NEVER:
         clave__start_error(f, CLAVE_ELOCAL, "the local server cannot start: %s", said + 1);
         break;
-    default: /* what was run is no server of ours */
+    default: /* the program that was run is not our server */
         said[0] = LOCAL_SAYS_NOTHING;
         last_line(p, l.log_from, f);
     }
     return (enum local_word)said[0];
 }
 
-/* ---- dialling --------------------------------------------------------------------------- */
+/* ---- connecting-------------------------------------------------------------------------- */
 
 /* A descriptor, or a negated errno. */
 static int connect_to(const struct local_paths *p)
@@ -297,34 +299,34 @@ static int connect_to(const struct local_paths *p)
     return -err;
 }
 
-/* A socket in a place where others may write, as /tmp is, or in a directory that is another
- * user's, is not taken for ours: what is said on it would be. */
+/* A socket in a place where others may write, such as /tmp, or in another user's directory is not
+ * trusted: what is sent to it would be disclosed. */
 static bool local_dial_is_ours(int fd, const struct local_paths *p, const struct fault *f)
 {
     struct ucred peer;
     socklen_t n = sizeof peer;
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &n) != 0) {
-        clave__start_error_errno(f, errno, "cannot tell whose server it is at", p->socket);
+        clave__start_error_errno(f, errno, "cannot find out who owns the server at", p->socket);
         return false;
     }
     if (peer.uid == geteuid())
         return true;
     clave__start_error(
         f, CLAVE_ELOCAL,
-        "the server at %s is user %u's, and this process is user %u's (CLAVE_LOCAL_DIR "
-        "names another directory; unix:%s means this one)",
+        "the server at %s belongs to user %u, and this process to user %u (CLAVE_LOCAL_DIR "
+        "names another directory; unix:%s uses this server)",
         p->socket, (unsigned)peer.uid, (unsigned)geteuid(), p->socket);
     return false;
 }
 
-/* What stands in the way of the socket: its directory explains it better, if that is it. */
+/* Something is wrong with the socket: if its directory is the cause, that explains it better. */
 static void tell_no_way(const struct local_paths *p, int err, const struct fault *f)
 {
     if (clave__local_make_dirs(p, f) == CLAVE_OK)
         clave__start_error_errno(f, err, "cannot connect to the local server at", p->socket);
 }
 
-/* Nobody listens: never started, ended when idle, killed, or about to begin. */
+/* Nothing listens: never started, ended when idle, killed, or about to listen. */
 static bool nobody_there(int err)
 {
     return err == ENOENT || err == ECONNREFUSED;
@@ -335,7 +337,7 @@ static void local_dial_pause_ms(int ms)
     poll(NULL, 0, ms);
 }
 
-/* What came of starting one: whether to go on looking. */
+/* The outcome of starting one: continue looking? */
 static bool local_dial_goes_on(enum local_word word, unsigned *mute, bool *for_good)
 {
     *mute = word == LOCAL_SAYS_NOTHING ? *mute + 1 : 0;
@@ -343,14 +345,14 @@ static bool local_dial_goes_on(enum local_word word, unsigned *mute, bool *for_g
     return !*for_good && word != LOCAL_SAYS_LATER;
 }
 
-/* Whose environment says so must not find out later that others did not see its locks. */
+/* A user who forbids it must not find out later that others did not see its locks. */
 static bool local_dial_is_ruled_out(const struct fault *f)
 {
     const char *use = getenv("CLAVE_LOCAL");
     if (!use || strcmp(use, "never") != 0)
         return false;
     clave__start_error(f, CLAVE_ELOCAL,
-                       "CLAVE_LOCAL=never, and no other server is named (CLAVE_CONNECT names one)");
+                       "CLAVE_LOCAL=never, and no other server is named (set CLAVE_CONNECT)");
     return true;
 }
 
@@ -367,7 +369,7 @@ int clave__local_dial(bool *for_good, char *fault, size_t cap)
     for (int wait = BACKOFF_MIN_MS; clave_now() < until;) {
         int fd = connect_to(&p);
         if (fd >= 0 && local_dial_is_ours(fd, &p, &f)) {
-            fault[0] = '\0'; /* of a start before */
+            fault[0] = '\0'; /* from an earlier start */
             return fd;
         }
         if (fd >= 0) {
@@ -386,8 +388,8 @@ int clave__local_dial(bool *for_good, char *fault, size_t cap)
                 return -1;
             if (word == LOCAL_SAYS_READY)
                 continue;
-            /* Somebody holds the directory and does not listen yet, or no more: it is looked
-             * for often, and replaced when it is gone. */
+            /* Another process holds the directory and does not listen yet, or no longer: try often,
+             * and replace it when it is gone. */
             start_at = clave_now() + BACKOFF_MAX_MS;
         }
         local_dial_pause_ms(wait);

@@ -1,3 +1,5 @@
+/* resolve.c - getaddrinfo and the local server's connect on libuv's worker threads (resolve.h);
+ * uv_client.c calls it. The callback never runs after an abandon. */
 #include "runtime/client/resolve.h"
 
 #include <netdb.h>
@@ -30,7 +32,7 @@ bool clave__resolve_literal(const char *host, uint16_t port, struct sockaddr_sto
 
 static struct resolve *resolve_new(const char *host, resolve_cb *cb, void *arg)
 {
-    /* Not from the client's allocator: an abandoned lookup outlives the client. */
+    /* Not from the client's allocator, since an abandoned lookup outlives the client. */
     struct resolve *l = calloc(1, sizeof *l + strlen(host) + 1);
     if (!l)
         return NULL;
@@ -82,8 +84,8 @@ static void resolve_on_names(uv_getaddrinfo_t *req, int status, struct addrinfo 
 struct resolve *clave__resolve_name(uv_loop_t *loop, const clave_target *t, resolve_cb *cb,
                                     void *arg)
 {
-    /* No AI_ADDRCONFIG: it ignores the loopback's addresses, and so would hide localhost on
-     * a machine without a network. */
+    /* No AI_ADDRCONFIG: it ignores loopback addresses, and would hide localhost on a machine
+     * without a network. */
     static const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
     char service[8];
     struct resolve *l = resolve_new(t->host, cb, arg);
@@ -109,7 +111,7 @@ static void dial_local(uv_work_t *w)
 static void on_local(uv_work_t *w, int status)
 {
     struct resolve *l = w->data;
-    (void)status; /* cancelled: abandoned before it began, resolve_finish() sees to that */
+    (void)status; /* cancelled: abandoned before it began; resolve_finish() frees it */
     resolve_finish(l, NULL);
 }
 
@@ -128,5 +130,5 @@ struct resolve *clave__resolve_local(uv_loop_t *loop, resolve_cb *cb, void *arg)
 void clave__resolve_abandon(struct resolve *l)
 {
     l->cb = NULL;
-    uv_cancel((uv_req_t *)&l->req); /* while it still waits for a thread */
+    uv_cancel((uv_req_t *)&l->req); /* if it still waits for a thread */
 }

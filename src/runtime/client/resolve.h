@@ -1,8 +1,7 @@
 /* resolve.h - from a target to an address, off the loop's thread.
  *
- * A lookup cannot be interrupted (getaddrinfo may take as long as the resolver's own
- * timeouts), so it lives on its own memory: who gives up abandons it, and it frees itself
- * when it ends. */
+ * A lookup cannot be interrupted (getaddrinfo may take as long as the resolver's own timeouts), so
+ * it has its own memory: a caller that gives up abandons it, and it frees itself when it ends. */
 #ifndef CLAVE_RUNTIME_CLIENT_RESOLVE_H
 #define CLAVE_RUNTIME_CLIENT_RESOLVE_H
 
@@ -12,14 +11,14 @@
 
 struct resolve; /* opaque */
 
-/* One of: a fault (text not empty), a connected descriptor (fd >= 0, now the callee's), or
- * an address. */
+/* One of: a fault (text not empty), a connected descriptor (fd >= 0, now the callback's), or an
+ * address. */
 struct resolve_result {
     const char *fault;
-    bool for_good; /* a fault that another try will meet again */
+    bool for_good; /* a fault that another attempt will meet again */
     int fd;
-    const struct sockaddr *addr; /* valid for the callback */
-    unsigned addresses;          /* how many the name has */
+    const struct sockaddr *addr; /* valid during the callback */
+    unsigned addresses;          /* how many addresses the name has */
 };
 typedef void resolve_cb(void *arg, const struct resolve_result *res);
 

@@ -1,4 +1,4 @@
-/* uv_client.c - a clave_async_client on a libuv loop.
+/* uv_client.c - a clave_async_client on a libuv loop (clave/uv.h).
  *
  *            dial             connect        (tls:)
  *   IDLE ──────────▶ LOOKUP ──────────▶ DIALLING ──▶ SECURING ──▶ OPEN
@@ -6,9 +6,9 @@
  *    ├─────────────────┘                    ▼            ▼         ▼
  *    └──────────────────────────────────── CLOSING ◀────┴─────────┘
  *
- * After every call into the engine, uv_client_obey() does what the engine wants until it wants
- * nothing that can be done now. Callbacks of the engine may come back here (_flush, _stop): those
- * calls only leave a note, since the uv_client_obey() of the outer call follows. */
+ * After every call into the engine, uv_client_obey() does what the engine wants until there is
+ * nothing left that can be done now. Callbacks of the engine may call _flush and _stop here: those
+ * only leave a note, since the uv_client_obey() of the outer call follows. */
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,11 +20,11 @@
 #include "runtime/client/uv_client.h"
 #include "runtime/tls/tls_channel.h"
 
-/* Reading takes a piece of memory just for the read, and writing only what the kernel does not
- * take at once, so that an idle session has neither. */
+/* A read allocates a buffer just for itself, and a write only for what the kernel does not take at
+ * once, so that an idle session has neither. */
 enum { INPUT_SIZE = 16384, SCANTY_INPUT = 256, OUTPUT_SIZE = 16384 };
 
-/* To the engine SECURING is a part of dialling, and has to be over in the time for that. */
+/* To the engine SECURING is part of dialling, and has to finish within the same time. */
 enum link_state {
     LINK_IDLE,
     LINK_RESOLVE,
@@ -40,7 +40,7 @@ struct clave_uv {
     const struct clave_mem *mem;
     enum link_state state;
     clave_tls *side; /* NULL: hosts without TLS */
-    struct tls *tls; /* between the socket and the engine's bytes; NULL: they are the same */
+    struct tls *tls; /* between the socket and the engine's bytes; NULL: no TLS */
     union {
         uv_handle_t handle;
         uv_stream_t stream;
@@ -53,19 +53,19 @@ struct clave_uv {
     int64_t armed_at;          /* what the timer is set for; CLAVE_NEVER: it is not */
     struct resolve *resolve;
     unsigned addresses; /* of the host that is dialled */
-    clave_err refusal;  /* the newest that was for good, and why */
+    clave_err refusal;  /* the latest fault that is permanent, and why */
     char refused[512];
     uv_connect_t connect;
     bool reading;
     bool writing;
     bool busy; /* inside the engine, or in uv_client_obey() */
     bool stopping;
-    unsigned handles; /* open or closing, the timer and the own wakeup among them */
+    unsigned handles; /* open or closing handles, the timer and our own wakeup included */
     void (*closed)(void *arg);
     void *closed_arg;
     void (*settled)(void *arg);
     void *settled_arg;
-    char scanty[SCANTY_INPUT]; /* to read into when there is no memory */
+    char scanty[SCANTY_INPUT]; /* to read into if memory is short */
 };
 
 /* What the kernel did not take at once. */
@@ -84,7 +84,7 @@ static clave_uv *of_handle(const uv_handle_t *h)
 
 /* ---- closing --------------------------------------------------------------------------- */
 
-/* The last of the handles takes all with it. */
+/* The last handle that closes frees everything. */
 static void one_closed(clave_uv *u)
 {
     if (--u->handles > 0)
@@ -127,7 +127,7 @@ static bool has_socket(const clave_uv *u)
     return u->state == LINK_DIALLING || u->state == LINK_SECURING || u->state == LINK_OPEN;
 }
 
-/* That this is the end, or what is wrong with the other side: if it can be said at once. */
+/* Sends the TLS end or alert, if it can be sent at once. */
 static void uv_client_say_farewell(clave_uv *u)
 {
     const void *p;
@@ -152,7 +152,7 @@ static void close_socket(clave_uv *u)
 
 /* ---- faults -------------------------------------------------------------------------------- */
 
-/* Told before _disconnected, which keeps a text that says more than it could. */
+/* Reported before _disconnected, which keeps a text that says more than it could. */
 static void tell_fault(clave_uv *u, const char *why)
 {
     clave_target t = clave_async_client_target(u->client);
@@ -164,7 +164,7 @@ static void tell_fault(clave_uv *u, const char *why)
         clave__client_fault(u->client, "%s %s:%u: %s", what, t.host, (unsigned)t.port, why);
 }
 
-/* What was told last will be met again. */
+/* What was reported last will happen again. */
 static void note_refusal(clave_uv *u, clave_err err)
 {
     u->refusal = err;
@@ -230,9 +230,9 @@ static void uv_client_on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *bu
     else if (open && n > 0)
         uv_client_take_input(u, buf->base, (size_t)n);
     if (buf->base != u->scanty)
-        clave__mem_free(u->mem, buf->base); /* NULL when the end was found without a read */
+        clave__mem_free(u->mem, buf->base); /* NULL if the end was found without a read */
     if (open && n < 0 && u->state == LINK_SECURING)
-        tell_fault(u, "it closed the connection in the TLS handshake: is it the port for TLS?");
+        tell_fault(u, "it closed the connection in the TLS handshake: is this the TLS port?");
     if (open && ended)
         close_socket(u);
     else if (open && n > 0)
@@ -244,7 +244,7 @@ static void uv_client_on_written(uv_write_t *w, int status)
     struct rest *rest = w->data;
     clave_uv *u = rest->link;
     clave__mem_free(u->mem, rest);
-    if (u->state == LINK_CLOSING) /* the socket was closed under it */
+    if (u->state == LINK_CLOSING) /* the socket was closed meanwhile */
         return;
     u->writing = false;
     if (status < 0)
@@ -273,8 +273,8 @@ static int uv_client_write_later(clave_uv *u, const void *p, size_t n)
     return (int)n;
 }
 
-/* What has been sealed is sent first. What is sealed now counts as sent: it is too late to take
- * it back. */
+/* Encrypted bytes are sent first. What is encrypted now counts as sent: it is too late to take it
+ * back. */
 static size_t sealed_output(clave_uv *u, const void **p)
 {
     size_t n = clave__tls_output(u->tls, p);
@@ -287,14 +287,14 @@ static size_t sealed_output(clave_uv *u, const void **p)
     return clave__tls_output(u->tls, p);
 }
 
-/* Straight from the engine's buffer while the kernel takes it. What it does not take is
- * copied, a piece at a time, since the engine's bytes move with the next call into it. */
+/* Writes straight from the engine's buffer while the kernel takes it. The rest is copied, a piece
+ * at a time, since the engine's bytes move with the next call into it. */
 static bool write_some(clave_uv *u)
 {
     const void *p;
     size_t n = u->tls ? sealed_output(u, &p) : clave_async_client_output(u->client, &p);
     if (n == 0) {
-        if (u->tls && clave__tls_state(u->tls) == TLS_FAILED) /* no memory for it */
+        if (u->tls && clave__tls_state(u->tls) == TLS_FAILED) /* out of memory for it */
             close_socket(u);
         return false;
     }
@@ -326,7 +326,7 @@ static void uv_client_set_reading(clave_uv *u, bool wanted)
 
 /* ---- dialling -------------------------------------------------------------------------------- */
 
-/* Renewed files are taken up; with ones that cannot be used, the old ones go on. */
+/* Uses renewed certificate files; if they are unusable, the old ones stay in use. */
 static void uv_client_begin_tls(clave_uv *u)
 {
     char text[400] = "";
@@ -351,7 +351,7 @@ static void opened(clave_uv *u)
     uv_client_obey(u);
 }
 
-/* The dial came to nothing before there was a socket. */
+/* The dial failed before there was a socket. */
 static void dial_failed(clave_uv *u)
 {
     u->state = LINK_IDLE;
@@ -378,7 +378,7 @@ static void opened_handle(clave_uv *u)
     u->state = LINK_DIALLING;
 }
 
-/* Each of these ends in LINK_DIALLING, LINK_CLOSING, or (false) in LINK_IDLE. */
+/* Each of these ends in DIALLING, CLOSING, or (false) IDLE. */
 static bool dial_address(clave_uv *u, const struct sockaddr *addr)
 {
     if (uv_tcp_init(u->loop, &u->socket.tcp) != 0)
@@ -395,7 +395,7 @@ static bool dial_address(clave_uv *u, const struct sockaddr *addr)
 
 static bool dial_path(clave_uv *u, const char *path)
 {
-    if (strlen(path) >= sizeof((struct sockaddr_un *)0)->sun_path) { /* libuv would cut it */
+    if (strlen(path) >= sizeof((struct sockaddr_un *)0)->sun_path) { /* libuv would truncate it */
         tell_fault(u, "the path is too long for a socket");
         return false;
     }
@@ -477,14 +477,14 @@ static void hang_up(clave_uv *u)
         u->resolve = NULL;
     }
     if (has_socket(u))
-        close_socket(u); /* on_socket_closed tells the engine */
+        close_socket(u); /* on_socket_closed notifies the engine */
     else if (u->state != LINK_CLOSING)
         dial_failed(u);
 }
 
 /* ---- obeying ------------------------------------------------------------------------------- */
 
-/* What the timer was set for does not count any more. */
+/* The deadline that the timer was set for no longer counts. */
 static void uv_client_look(clave_uv *u)
 {
     u->armed_at = CLAVE_NEVER;
@@ -504,8 +504,8 @@ static void on_woke(struct sleeper *s)
     uv_client_look(LIST_ENTRY(s, clave_uv, sleeper));
 }
 
-/* A deadline that moves back (every heartbeat does that) leaves the timer as it is: it
- * fires early once, for nothing, and is set anew. */
+/* A deadline that moves back (as with every heartbeat) leaves the timer as it is: it fires early
+ * once, for nothing, and is set anew. */
 static void uv_client_arm(clave_uv *u)
 {
     int64_t at = clave_async_client_deadline(u->client);
@@ -517,7 +517,7 @@ static void uv_client_arm(clave_uv *u)
     uv_timer_start(&u->timer, uv_client_on_timer, left > 0 ? (uint64_t)left : 0, 0);
 }
 
-/* One step; false: nothing is wanted that can be done now. */
+/* One step; false: nothing is left that can be done now. */
 static bool uv_client_step(clave_uv *u)
 {
     unsigned wants = clave_async_client_wants(u->client);
@@ -561,7 +561,7 @@ static void uv_client_obey(clave_uv *u)
     if (u->stopping) {
         if (!uv_is_closing((const uv_handle_t *)&u->timer))
             uv_client_close_all(u);
-        return; /* and busy for good: the engine is not called again */
+        return; /* busy from now on: the engine is not called again */
     }
     uv_client_arm(u);
     if (u->settled)

@@ -1,4 +1,4 @@
-/* uv_client.h - what of a clave_uv the layers of src/runtime use beyond clave/uv.h. */
+/* uv_client.h - what src/runtime uses of a clave_uv beyond clave/uv.h. */
 #ifndef CLAVE_RUNTIME_CLIENT_UV_CLIENT_H
 #define CLAVE_RUNTIME_CLIENT_UV_CLIENT_H
 
@@ -9,13 +9,13 @@
 clave_err clave__uv_start(clave_uv **out, uv_loop_t *loop, struct wakeup *wakeup,
                           clave_async_client *c);
 
-/* Runs at the end of every pass over the client, when all callbacks have returned and the
- * engine is consistent: the place to publish what other threads read. Not after _stop. */
+/* Runs at the end of every pass over the client, when all callbacks have returned and the engine is
+ * consistent: the place to publish what other threads read. Not after _stop. */
 void clave__uv_on_settled(clave_uv *u, void (*settled)(void *arg), void *arg);
 
-/* When every host refuses for good: because of certificates (ETLS), or since the local server
- * cannot start (ELOCAL); *text says why, until the next pass. The client goes on trying all the
- * same: somebody may mend it. CLAVE_OK: not, or not all of them. */
+/* Not CLAVE_OK when every host refuses permanently: because of certificates (ETLS), or because the
+ * local server cannot start (ELOCAL); *text says why, until the next pass. The client keeps trying:
+ * the fault may be fixed. CLAVE_OK: at least one host may still be reached. */
 clave_err clave__uv_refusal(const clave_uv *u, const char **text);
 
 #endif

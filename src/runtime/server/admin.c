@@ -1,3 +1,5 @@
+/* admin.c - Apache's admin commands and the metrics as pages of http.h; uv_server.c calls it.
+ * Figures are read on the loop's thread, at the time of the request. */
 #include "runtime/server/admin.h"
 
 #include <dirent.h>
@@ -90,7 +92,7 @@ static void answer_metrics(struct server_run *r, struct http_page *page)
     page->err = clave__admin_metrics(r->server, &v, &page->body);
 }
 
-/* NULL: the path does not lead there; else what stands behind the command URL and its '/'. */
+/* NULL: not below the command URL; otherwise what follows it and its '/'. */
 static const char *command_of(const struct server_run *r, const char *path)
 {
     size_t n = strlen(r->admin_url);
@@ -104,8 +106,7 @@ static bool is_metrics(const char *path)
     return strcmp(path, "/metrics") == 0;
 }
 
-/* The figures are of now, and what time brings on is carried out, as before the input of a
- * client. */
+/* The figures are current: due timeouts are carried out first, as before a client's input. */
 static void begin_answer(struct server_run *r)
 {
     clave__run_tick(r);

@@ -4,11 +4,11 @@
 
 #include "runtime/server/server_run.h"
 
-/* On the addresses of the options, if any. EINUSE, EINVAL, EIO, ENOMEM; what was started before is
- * for _stop. */
+/* Serves on the addresses of the options, if any. EINUSE, EINVAL, EIO, ENOMEM; after an error _stop
+ * frees what was started. */
 clave_err clave__admin_start(struct server_run *r, const struct server_run_options *o,
                              const struct fault *f);
-/* At once, whatever is being answered. */
+/* Stops at once, whatever is being answered. */
 void clave__admin_stop(struct server_run *r);
 
 #endif

@@ -1,3 +1,6 @@
+/* data_files.c - lists, writes and removes the files of version-2 (data_files.h). recover.c reads
+ * by it, the disk's thread writes by it. A file gets its final name only when its contents are on
+ * disk. */
 #include "runtime/server/data_files.h"
 
 #include <dirent.h>
@@ -14,17 +17,17 @@
 #include "server/server.h"
 
 enum { KEEP_SNAPSHOTS = 3, PIECE = 1 << 20 };
-/* How much longer than it has to be a log is made: as much again, within these. */
+/* How far a log is extended: as much again as it has, within these bounds. */
 enum { LEAST_ROOM = 64 * 1024, MOST_ROOM = 8 * 1024 * 1024 };
 
-/* Neither "log." nor "snapshot.": Apache passes over it. */
+/* Neither "log." nor "snapshot.": Apache ignores it. */
 static const char temporary[] = "unfinished.snapshot";
 static const char temporary_log[] = "unfinished.log";
 
 /* ---- names --------------------------------------------------------------------------- */
 
-/* The zxid behind "log." or "snapshot.", in lower-case hexadecimal without leading zeros as
- * Apache writes it; *rest is what follows. */
+/* The zxid after "log." or "snapshot.", in lower-case hexadecimal without leading zeros as Apache
+ * writes it; *rest is what follows. */
 static bool read_zxid(const char *s, int64_t *zxid, const char **rest)
 {
     uint64_t v = 0;
@@ -133,7 +136,7 @@ int clave__file_map(int dir, const char *name, struct file_content *out)
     if (fstat(fd, &st) != 0) {
         err = errno;
     } else if (S_ISDIR(st.st_mode)) {
-        err = EISDIR; /* to map one is ENODEV */
+        err = EISDIR; /* mapping one fails with ENODEV */
     } else if (st.st_size > 0) {
         void *p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
         if (p == MAP_FAILED)
@@ -193,8 +196,8 @@ int clave__logfile_create(struct log_writer *w, int dir, int64_t first_zxid)
     return err;
 }
 
-/* Room for n bytes and some more. Where that cannot be had, on a full disk or a file system that
- * knows no such thing, the file grows as it is written. */
+/* Makes room for n bytes and some more. Where that is impossible, on a full disk or a file system
+ * without fallocate, the file grows as it is written. */
 static void make_room(struct log_writer *w, size_t n)
 {
     int64_t need = w->end + (int64_t)n;
@@ -215,7 +218,7 @@ int clave__logfile_append(struct log_writer *w, const void *p, size_t n)
         err = errno;
     if (err == 0)
         w->end += (int64_t)n;
-    else /* it goes with _close: it may be in the page cache and never be on the disk */
+    else /* _close cuts it off: it may be in the page cache and never reach the disk */
         w->room = INT64_MAX;
     return err;
 }
@@ -224,7 +227,7 @@ void clave__logfile_close(struct log_writer *w)
 {
     if (w->fd < 0)
         return;
-    /* Not worth a word when it fails: whoever reads it passes over zeros. */
+    /* A failure is not reported: readers skip the zeros. */
     if (w->room != w->end && ftruncate(w->fd, (off_t)w->end) != 0)
         w->room = 0;
     close(w->fd);
@@ -261,7 +264,8 @@ int clave__snapshot_step(struct snapshot_writer *w, bool *finished)
     *finished = false;
     if (err != 0)
         return err;
-    /* Onto the disk as we go: the fsync at the end holds up the log's that comes after it. */
+    /* Written back as we go: otherwise the fsync at the end would delay that of the log after it.
+     */
     sync_file_range(w->fd, (off_t)w->done, (off_t)piece, SYNC_FILE_RANGE_WRITE);
     w->done += piece;
     if (w->done < w->n)

@@ -1,5 +1,5 @@
-/* data_files.h - the files of version-2: their names, and how one is written so that a power cut
- * leaves either all of it or none. Every function but _list returns 0 or an errno. */
+/* data_files.h - the files of version-2: their names, and how each is written so that a power cut
+ * leaves either all of it or nothing. Every function except _list returns 0 or an errno. */
 #ifndef CLAVE_RUNTIME_SERVER_DATA_FILES_H
 #define CLAVE_RUNTIME_SERVER_DATA_FILES_H
 
@@ -10,7 +10,7 @@
 enum file_kind {
     FILE_LOG,        /* log.<zxid of its first record> */
     FILE_SNAPSHOT,   /* snapshot.<zxid of the newest txn in it> */
-    FILE_COMPRESSED, /* snapshot.<zxid>.gz or .snappy: Apache's, with its own setting */
+    FILE_COMPRESSED, /* snapshot.<zxid>.gz or .snappy: Apache's, if it is set to compress */
     FILE_TEMPORARY,  /* a snapshot or a log that was not finished */
     FILE_KNOWN,      /* an ensemble's files, which a single server leaves alone */
     FILE_UNKNOWN,
@@ -30,7 +30,7 @@ struct file_list {
 int clave__files_list(int dir, enum file_kind kind, struct file_list *out);
 void clave__files_free(struct file_list *l);
 
-/* The bytes of a file, to be read. n 0: p may be NULL. */
+/* The bytes of a file, read-only. n 0: p may be NULL. */
 struct file_content {
     void *p;
     size_t n;
@@ -38,24 +38,23 @@ struct file_content {
 int clave__file_map(int dir, const char *name, struct file_content *out);
 void clave__file_unmap(struct file_content *c);
 
-/* A log that is written. Its file is made longer ahead of the records, with zeros that readers
- * take for padding: an fdatasync that has no new length to write is a third quicker. */
+/* A log being written. Its file is extended ahead of the records with zeros, which readers take for
+ * padding: an fdatasync without a new length to write is a third faster. */
 struct log_writer {
     int fd;       /* -1: none */
     int64_t end;  /* of the records */
-    int64_t room; /* the length of the file; 0: it is not made longer ahead */
+    int64_t room; /* the length of the file; 0: it is not extended ahead */
 };
-/* A new file (one of that name has no record yet: it is replaced), with its header on the disk
- * before it has its name: ZooKeeper does not start on a log without one. */
+/* Creates a file (one of that name has no record yet, and is replaced), with its header on disk
+ * before it gets its name: ZooKeeper does not start on a log without one. */
 int clave__logfile_create(struct log_writer *w, int dir, int64_t first_zxid);
 /* Durable when it returns. After an error nothing more may be appended. */
 int clave__logfile_append(struct log_writer *w, const void *p, size_t n);
-/* Gives back what it was made longer, and with it an append that failed: read again, what a failed
- * sync left in the page cache would be taken for durable. */
+/* Cuts off the extension, and with it an append that failed: read again, what a failed sync left in
+ * the page cache would be taken for durable. */
 void clave__logfile_close(struct log_writer *w);
 
-/* A snapshot, written a piece at a time under another name, and renamed when it is on the
- * disk. */
+/* A snapshot, written a piece at a time under another name, and renamed when it is on disk. */
 struct snapshot_writer {
     int dir;
     int fd; /* -1: idle */
@@ -66,12 +65,12 @@ struct snapshot_writer {
 };
 int clave__snapshot_begin(struct snapshot_writer *w, int dir, int64_t zxid, const void *p,
                           size_t n);
-/* Writes one piece. *finished: that was the last one, and the snapshot stands. */
+/* Writes one piece. *finished: it was the last one, and the snapshot is complete. */
 int clave__snapshot_step(struct snapshot_writer *w, bool *finished);
 void clave__snapshot_abort(struct snapshot_writer *w);
 
-/* Removes snapshots but the newest three, and the logs that none of the three needs (Apache's
- * PurgeTxnLog): with zxids below the oldest of them, but for the newest such file. */
+/* Removes all snapshots but the newest three, and the logs that none of these needs (Apache's
+ * PurgeTxnLog): those with zxids below the oldest of them, except the newest such log. */
 int clave__files_purge(int dir);
 
 #endif

@@ -1,3 +1,5 @@
+/* datadir.c - opens, locks and describes a data directory (datadir.h); recover.c loads it. At most
+ * one process has it open for writing. */
 #include "runtime/server/datadir.h"
 
 #include <dirent.h>
@@ -32,7 +34,7 @@ static int make_path(const char *path)
     return 0;
 }
 
-/* What may stand beside version-2 before there is one. */
+/* What may be next to version-2 before version-2 exists. */
 static bool may_stand_there(const char *name)
 {
     static const char *const names[] = {".",          "..",         "clave.lock",
@@ -61,8 +63,8 @@ static clave_err datadir_refuse_foreign(const struct datadir *d, const struct fa
         if (!may_stand_there(e->d_name))
             err = clave__start_error(
                 f, CLAVE_ECORRUPT,
-                "%s is not a data directory: it has no version-2, but '%s' (name an "
-                "empty or a new directory)",
+                "%s is not a data directory: it contains '%s' but no version-2 (name an "
+                "empty or new directory)",
                 d->path, e->d_name);
     closedir(dir);
     return err;
@@ -77,7 +79,7 @@ static clave_err lock(struct datadir *d, const struct fault *f)
         return clave__start_error_errno(f, errno, "cannot open", name);
     if (flock(d->lock, LOCK_EX | LOCK_NB) == 0) {
         int n = snprintf(pid, sizeof pid, "%ld\n", (long)getpid());
-        /* Only for the message below: a full disk is found out about soon enough. */
+        /* Only for the message below: a full disk is noticed soon enough. */
         if (ftruncate(d->lock, 0) != 0 || pwrite(d->lock, pid, (size_t)n, 0) != n)
             clave__log(&d->log, CLAVE_LOG_WARN, "cannot write %s: %s", name, strerror(errno));
         return CLAVE_OK;

@@ -1,4 +1,4 @@
-/* datadir.h - a data directory: whose it is, and what state it holds. */
+/* datadir.h - a data directory: who may use it, and what state it holds. */
 #ifndef CLAVE_RUNTIME_SERVER_DATADIR_H
 #define CLAVE_RUNTIME_SERVER_DATADIR_H
 
@@ -16,24 +16,24 @@ struct datadir {
     struct log log;
 };
 
-/* Creates it when missing and locks it. EINUSE: the fault names the process that has it.
- * ECORRUPT: something else is in there. EIO, EFULL. */
+/* Creates it if missing and locks it. EINUSE: the fault names the process that has it. ECORRUPT:
+ * the directory contains something else. EIO, EFULL. */
 clave_err clave__datadir_open(struct datadir *d, const char *path, const struct log *log,
                               const struct fault *f);
-/* To look at alone: not locked, and nothing is changed, by recovery neither. Also for version-2
- * itself. EIO. */
+/* Opens it for inspection: without the lock, and nothing is changed, recovery included. Accepts
+ * version-2 itself too. EIO. */
 clave_err clave__datadir_look(struct datadir *d, const char *path, const struct log *log,
                               const struct fault *f);
-/* Brings the server to the state on the disk, whatever a power cut left: the newest snapshot
- * that is whole, then the logs. A torn tail of the newest log was never acknowledged and is
- * cut off. Anything else that does not fit is ECORRUPT, and nothing is changed. A directory
- * without any state gets snapshot.0: Apache refuses logs without a snapshot. */
+/* Brings the server to the state on disk, whatever a power cut left: the newest intact snapshot,
+ * then the logs. A torn tail of the newest log was never acknowledged and is cut off. Anything else
+ * that does not fit is ECORRUPT, and nothing is changed. A directory without any state gets
+ * snapshot.0: Apache refuses logs without a snapshot. */
 clave_err clave__datadir_recover(struct datadir *d, struct server *s, const struct fault *f);
-/* Bytes of its snapshots and of its logs, as they are now. */
+/* The current size of its snapshots and of its logs, in bytes. */
 void clave__datadir_sizes(const struct datadir *d, uint64_t *snapshots, uint64_t *logs);
-/* The zxid of the newest one and when it was written, in seconds; -1: there is none. */
+/* The zxid of the newest snapshot and when it was written, in seconds; -1: there is none. */
 void clave__datadir_last_snapshot(const struct datadir *d, int64_t *zxid, int64_t *seconds);
-/* Gives the lock up. Harmless on one that was not opened. */
+/* Releases the lock. Harmless on a directory that was not opened. */
 void clave__datadir_close(struct datadir *d);
 
 #endif

@@ -1,3 +1,5 @@
+/* disk.c - the disk's thread (disk.h); uv_server.c posts to it. Nothing is DONE before its fsync
+ * has returned. */
 #include "runtime/server/disk.h"
 
 #include <signal.h>
@@ -51,7 +53,7 @@ static void continue_snapshot(struct disk *d)
         disk_finish(d, &d->snapshot, fault);
 }
 
-/* The log first: replies wait for it, nothing waits for a snapshot. */
+/* The log first: replies wait for it; nothing waits for a snapshot. */
 static void *disk_main(void *arg)
 {
     struct disk *d = arg;
@@ -83,7 +85,7 @@ void clave__slot_post(struct disk *d, struct disk_slot *s)
     uv_sem_post(&d->work);
 }
 
-/* A snapshot is as large as the tree: its memory is not kept. */
+/* A snapshot is as large as the tree: do not keep its memory. */
 void clave__slot_take(struct disk_slot *s)
 {
     clave__buf_clear(&s->bytes);

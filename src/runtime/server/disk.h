@@ -1,8 +1,8 @@
 /* disk.h - the thread that writes: log records, each batch durable before it is reported, and
  * between batches a snapshot, piece by piece.
  *
- * No lock: a slot belongs to the loop's thread while it is FREE or DONE and to the disk's
- * thread while it is POSTED; the state is what hands it over. */
+ * No lock: a slot belongs to the loop's thread while it is FREE or DONE and to the disk's thread
+ * while it is POSTED; the state hands it over. */
 #ifndef CLAVE_RUNTIME_SERVER_DISK_H
 #define CLAVE_RUNTIME_SERVER_DISK_H
 
@@ -20,8 +20,8 @@ struct disk_slot {
     struct buf bytes; /* the loop's thread fills it */
     int64_t zxid;     /* append: the newest in it; snapshot: its name */
     int64_t first_zxid;
-    bool new_file;   /* append: begin a file, named by first_zxid */
-    int fault;       /* errno; 0: it is on the disk */
+    bool new_file;   /* append: start a file named by first_zxid */
+    int fault;       /* errno; 0: it is on disk */
     int purge_fault; /* snapshot: errno of removing old files */
 };
 
@@ -32,15 +32,15 @@ struct disk {
     int dir;
     struct log_writer log; /* the disk's thread only, as the other writer */
     struct snapshot_writer writer;
-    bool failed; /* an append: nothing more is written, no snapshot of what it lacks */
+    bool failed; /* an append failed: write nothing more, nor a snapshot of records it lacks */
     struct disk_slot append;
     struct disk_slot snapshot;
     uv_async_t *done; /* woken when a slot becomes DONE */
 };
 
-/* EIO: no thread. `done` is the caller's and outlives the disk. */
+/* EIO: cannot start the thread. `done` belongs to the caller and outlives the disk. */
 clave_err clave__disk_start(struct disk *d, int dir, const struct clave_mem *mem, uv_async_t *done);
-/* Lets the append at hand finish, abandons a snapshot, ends the thread. */
+/* Lets the current append finish, abandons a snapshot, ends the thread. */
 void clave__disk_stop(struct disk *d);
 
 static inline enum slot_state clave__slot_state(struct disk_slot *s)

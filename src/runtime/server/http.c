@@ -1,8 +1,8 @@
-/* http.c - libmicrohttpd on a libuv loop.
+/* http.c - libmicrohttpd on a libuv loop (http.h).
  *
- * The listening sockets are libuv's, so that addresses mean what they mean for clients, and so that
- * more than HTTP_MAX_GUESTS wait where they cost nothing. What is accepted is handed over; the
- * library has all of its sockets in one epoll descriptor, which the loop watches. */
+ * The listening sockets are libuv's, so that addresses mean the same as for clients, and so that
+ * more than HTTP_MAX_GUESTS connections wait where they cost nothing. Accepted ones are handed to
+ * the library, which has all of its sockets in one epoll descriptor that the loop watches. */
 #include "runtime/server/http.h"
 
 #include <fcntl.h>
@@ -16,16 +16,16 @@
 #include "runtime/server/listen.h"
 #include "runtime/server/microhttpd.h"
 
-/* Who says nothing for so long is cut off, and everybody after so long altogether: a drop now and
- * then must not hold a place. */
+/* A client silent for this long is disconnected, and every client after this long in total: one
+ * that trickles bytes must not keep a place. */
 enum { IDLE_S = 5, WHOLE_MS = 20000, RETRY_MS = 1000 };
-/* Memory of answers that clients have not taken. */
+/* Memory for answers that clients have not read. */
 enum { MAX_HELD = 128 * 1024 * 1024, MAX_PAGE = 64 * 1024 * 1024 };
 
 struct guest {
     struct list link;
-    int fd;         /* the library's */
-    uint64_t until; /* by the loop's clock; UINT64_MAX: cut off */
+    int fd;         /* owned by the library */
+    uint64_t until; /* by the loop's clock; UINT64_MAX: disconnected */
 };
 
 struct body {
@@ -39,13 +39,13 @@ struct http {
     struct MHD_Daemon *daemon; /* NULL: none (any more) */
     uv_poll_t poll;
     uv_timer_t timer;
-    int handles; /* that are open: the last one frees it */
+    int handles; /* open ones: the last one frees it */
     struct list listeners;
-    struct list guests; /* the first to be cut off is the first */
+    struct list guests; /* ordered by when they are disconnected */
     size_t nguests;
     struct guest *arriving; /* being handed over */
-    bool knocking;          /* somebody may wait to be accepted */
-    bool pressed;           /* and there was no memory for him */
+    bool knocking;          /* a connection may be waiting to be accepted */
+    bool pressed;           /* and there was no memory for it */
     size_t held;
 };
 
@@ -108,7 +108,7 @@ static enum MHD_Result send_page(struct http *h, struct MHD_Connection *c,
     return queued;
 }
 
-/* Called when the headers are there: a body is not waited for. MHD_NO: closes it. */
+/* Called when the headers are complete: a body is not waited for. MHD_NO: closes the connection. */
 static enum MHD_Result on_http_request(void *arg, struct MHD_Connection *c, const char *path,
                                        const char *method, const char *version, const char *upload,
                                        size_t *upload_size, void **unused)
@@ -127,7 +127,7 @@ static enum MHD_Result on_http_request(void *arg, struct MHD_Connection *c, cons
     return send_page(h, c, &page, b);
 }
 
-/* ---- who comes and goes -------------------------------------------------------------------- */
+/* ---- connections ---------------------------------------------------------------------------- */
 
 static void on_guest(void *arg, struct MHD_Connection *c, void **socket_arg,
                      enum MHD_ConnectionNotificationCode code)
@@ -150,8 +150,8 @@ static void http_on_socket_closed(uv_handle_t *s)
     free(s);
 }
 
-/* A descriptor of its own for the library, which closes what it is given; libuv's goes with its
- * handle. -1: nobody waits, or *pressed: no memory. */
+/* Makes a descriptor for the library, which closes what it is given; libuv's goes with its handle.
+ * -1: nothing waits, or *pressed: out of memory. */
 static int accept_fd(struct http *h, struct listener *l)
 {
     union {
@@ -218,7 +218,7 @@ static void cut_off_late(struct http *h)
         struct guest *g = LIST_ENTRY(h->guests.next, struct guest, link);
         if (g->until > now)
             return;
-        shutdown(g->fd, SHUT_RDWR); /* the library sees the end, and closes it */
+        shutdown(g->fd, SHUT_RDWR); /* the library sees the end of the stream and closes it */
         g->until = UINT64_MAX;
         list_remove(&g->link);
         list_push_back(&h->guests, &g->link);
@@ -302,7 +302,7 @@ static clave_err start_daemon(struct http *h, const struct fault *f)
         h->daemon ? h->lib->MHD_get_daemon_info(h->daemon, MHD_DAEMON_INFO_EPOLL_FD) : NULL;
     if (!info || uv_poll_init(h->o.loop, &h->poll, info->epoll_fd) != 0)
         return clave__start_error(f, CLAVE_EIO,
-                                  "libmicrohttpd does not start: no epoll, or no memory");
+                                  "libmicrohttpd does not start: no epoll, or out of memory");
     uv_timer_init(h->o.loop, &h->timer);
     h->poll.data = h->timer.data = h;
     h->handles = 2;

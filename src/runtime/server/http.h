@@ -9,7 +9,8 @@
 #include "base/log.h"
 #include "runtime/start_error.h"
 
-/* Connections at a time; those that come then wait in the kernel's queue. An open file each. */
+/* The number of connections at a time; further ones wait in the kernel's queue. An open file each.
+ */
 enum { HTTP_MAX_GUESTS = 16 };
 
 struct http; /* opaque */
@@ -18,14 +19,14 @@ struct http_page {
     unsigned status;
     const char *type;
     struct buf body;
-    clave_err err; /* it could not be made: 503 instead */
+    clave_err err; /* it could not be produced: 503 instead */
 };
 
 struct http_options {
     uv_loop_t *loop;
     const struct clave_mem *mem; /* outlives it */
     struct log log;
-    /* What is to be found at a path, on the loop's thread. The page is 200, and empty. */
+    /* Produces the page of a path, on the loop's thread. The page starts as an empty 200. */
     void (*answer)(void *arg, const char *path, struct http_page *page);
     void *arg;
 };
@@ -34,7 +35,7 @@ struct http_options {
  * without libmicrohttpd on the machine. */
 clave_err clave__http_start(struct http **out, const char *spec, const struct http_options *o,
                             const struct fault *f);
-/* Closes everything at once; frees it when the loop has turned. NULL is ignored. */
+/* Closes everything at once; freed when the loop has turned. NULL is ignored. */
 void clave__http_stop(struct http *h);
 /* The first address, as bound. */
 const char *clave__http_address(const struct http *h);

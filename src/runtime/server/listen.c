@@ -1,3 +1,5 @@
+/* listen.c - parses and binds the addresses of a server (listen.h); uv_server.c and http.c call it.
+ * A Unix socket is never reachable by other users, not even for a moment. */
 #include "runtime/server/listen.h"
 
 #include <errno.h>
@@ -45,10 +47,10 @@ static clave_err listen_refused(const struct request *r, const char *text, int u
                                   text);
     return clave__start_error(
         r->f, CLAVE_EIO, "cannot listen on %s: %s%s", text, uv_strerror(uv_error),
-        uv_error == UV_EACCES ? " (a port below 1024 needs the right to it)" : "");
+        uv_error == UV_EACCES ? " (a port below 1024 needs a privilege)" : "");
 }
 
-/* The handle is open: it begins to listen, or goes again. */
+/* The handle is open: starts to listen, or closes it. */
 static clave_err listen_begin(const struct request *r, struct listener *l)
 {
     l->socket.handle.data = r->data;
@@ -69,9 +71,9 @@ static void listen_describe(struct listener *l, const struct sockaddr *wanted)
     int n = sizeof bound;
     char host[INET6_ADDRSTRLEN] = "?", port[NI_MAXSERV] = "0";
     const struct sockaddr *a = wanted;
-    /* libuv keeps the fault of a bind for listen(): then there is no address yet. */
+    /* libuv delays the error of a bind until listen(): then there is no address yet. */
     if (uv_tcp_getsockname(&l->socket.tcp, (struct sockaddr *)&bound, &n) == 0 &&
-        ((const struct sockaddr_in *)&bound)->sin_port != 0) /* sin6_port stands there too */
+        ((const struct sockaddr_in *)&bound)->sin_port != 0) /* sin6_port has the same offset */
         a = (const struct sockaddr *)&bound;
     socklen_t len =
         a->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
@@ -101,8 +103,8 @@ static clave_err listen_address(const struct request *r, const struct sockaddr *
     return fault;
 }
 
-/* "host:port", "[v6]:port", "host" (the standard port), "*:port" or ":port"; false: it is none of
- * these. */
+/* "host:port", "[v6]:port", "host" (the default port), "*:port" or ":port"; false: none of these.
+ */
 static bool split(const char *spec, int standard, char host[MAX_HOST], char port[8])
 {
     const char *end = spec + strlen(spec), *colon;
@@ -146,7 +148,7 @@ static clave_err listen_tcp(const struct request *r)
     if (!split(r->spec, r->tls ? WIRE_SECURE_PORT : WIRE_DEFAULT_PORT, host, port))
         return clave__start_error(
             r->f, CLAVE_EINVAL,
-            "cannot understand the address '%s': host[:port], [v6][:port], *:port or "
+            "invalid address '%s': expected host[:port], [v6][:port], *:port or "
             "unix:/path",
             r->spec);
     bool any = host[0] == '\0' || strcmp(host, "*") == 0;
@@ -169,7 +171,7 @@ static clave_err listen_tcp(const struct request *r)
 
 /* ---- Unix ---------------------------------------------------------------------------------- */
 
-/* A file left by a server that was killed: nobody answers on it. */
+/* A file left by a server that was killed: nothing answers on it. */
 static bool is_stale(const struct sockaddr_un *addr)
 {
     struct stat st;
@@ -189,7 +191,7 @@ static bool is_no_socket(const struct sockaddr_un *addr)
     return lstat(addr->sun_path, &st) == 0 && !S_ISSOCK(st.st_mode);
 }
 
-/* The file is born with mode 0600: bind() takes it from the socket's inode. */
+/* The file is created with mode 0600: bind() takes it from the socket's inode. */
 static int bind_private(const struct sockaddr_un *addr)
 {
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);

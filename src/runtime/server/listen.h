@@ -19,16 +19,16 @@ struct listener {
     } socket;
     bool is_unix;
     bool tls;
-    char path[sizeof((struct sockaddr_un *)0)->sun_path]; /* Unix: to be removed at the end */
+    char path[sizeof((struct sockaddr_un *)0)->sun_path]; /* Unix: removed at the end */
     char text[160];                                       /* as bound */
 };
 
-/* "tls:" before a TCP address makes listeners for TLS. Binds and listens on every address that
- * `spec` stands for, and appends a listener for each to `out`; on an error those bound before it
- * are there too. EINUSE: the fault names the address. */
+/* Binds and listens on every address that `spec` stands for, and appends a listener for each to
+ * `out`; "tls:" before a TCP address makes listeners for TLS. After an error those bound before it
+ * are in `out` too. EINUSE: the fault names the address. */
 clave_err clave__listen(uv_loop_t *loop, const char *spec, uv_connection_cb cb, void *data,
                         struct list *out, const struct fault *f);
-/* Accepts nothing from now on, removes the socket's file, and frees the listener, later. */
+/* Stops accepting, removes the socket's file, and frees the listener later. */
 void clave__listener_close(struct listener *l);
 
 #endif

@@ -1,3 +1,4 @@
+/* microhttpd.c - see microhttpd.h. */
 #include "runtime/server/microhttpd.h"
 
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
-/* microhttpd.h - the functions of libmicrohttpd that are used, loaded when HTTP is asked for, so
- * that who does not serve it needs neither the library nor its memory. */
+/* microhttpd.h - the functions of libmicrohttpd, loaded when HTTP is asked for, so that a program
+ * that does not serve HTTP needs neither the library nor its memory. */
 #ifndef CLAVE_RUNTIME_SERVER_MICROHTTPD_H
 #define CLAVE_RUNTIME_SERVER_MICROHTTPD_H
 
@@ -23,7 +23,7 @@ struct microhttpd {
 #undef MICROHTTPD_MEMBER
 };
 
-/* Any thread. NULL: it is not on this machine, and *why says what is missing. */
+/* Any thread. NULL: it is not on this machine; *why says what is missing. */
 const struct microhttpd *clave__microhttpd(const char **why);
 
 #endif

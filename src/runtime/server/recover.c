@@ -1,5 +1,5 @@
-/* recover.c - from files to the state they hold. The rule: what was acknowledged is never
- * dropped without the user's word, so whatever does not fit is refused with a text that says
+/* recover.c - loads the files of a data directory; datadir.h declares it. What was acknowledged is
+ * never dropped unless the user says so: whatever does not fit is refused with a text that says
  * what to do. */
 #include <dirent.h>
 #include <errno.h>
@@ -44,7 +44,7 @@ static void note_compressed(struct recovery *r, const char *name, int64_t zxid)
     }
 }
 
-/* What it holds may be nowhere else. */
+/* What it holds may exist nowhere else. */
 static clave_err compressed_is_needed(const struct recovery *r)
 {
     return clave__start_error(
@@ -55,7 +55,7 @@ static clave_err compressed_is_needed(const struct recovery *r)
         r->d->path, r->compressed);
 }
 
-/* Looks at every name once: what is not ours to understand is said. */
+/* Looks at every name once, and logs those that are unknown. */
 static clave_err survey(struct recovery *r)
 {
     int err = clave__files_list(r->d->dir, FILE_SNAPSHOT, &r->snapshots);
@@ -98,13 +98,13 @@ static clave_err no_snapshot(const struct recovery *r)
         return clave__start_error(
             r->f, CLAVE_ECORRUPT,
             "no snapshot in %s/version-2 can be read, the newest is snapshot.%" PRIx64
-            ": restore the directory from a copy, or name an empty one to begin "
+            ": restore the directory from a copy, or name an empty one to start "
             "anew",
             path, (uint64_t)r->newest);
     return clave__start_error(r->f, CLAVE_ECORRUPT,
                               "%s/version-2 has logs (from log.%" PRIx64
                               ") but no snapshot: restore its "
-                              "snapshots from a copy, or name an empty directory to begin anew",
+                              "snapshots from a copy, or name an empty directory to start afresh",
                               path, (uint64_t)r->logs.zxid[0]);
 }
 
@@ -154,8 +154,8 @@ static clave_err load_one(struct recovery *r, int64_t zxid, char *fault, size_t 
     return err;
 }
 
-/* The newest that is whole; Apache does the same. Whether the logs still reach back to an
- * older one is seen when they are read. */
+/* The newest intact snapshot, as Apache does. Whether the logs still reach back to an older one is
+ * seen when they are read. */
 static clave_err load_newest(struct recovery *r)
 {
     char fault[200] = "";
@@ -197,13 +197,13 @@ static clave_err cut_off(struct recovery *r, const char *name, size_t at, size_t
     }
     clave__log(&r->d->log, CLAVE_LOG_WARN,
                "%s/version-2/%s: cut off the last %zu bytes, from offset %zu: what was being "
-               "written when the power went, so never acknowledged",
+               "written when the power failed, so never acknowledged",
                r->d->path, name, n, at);
     return CLAVE_OK;
 }
 
-/* A file without its header: the crash came before the first record. Apache would not start on
- * it. */
+/* A file without its header: the crash came before the first record. Apache would not start on it.
+ */
 static clave_err without_header(struct recovery *r, const char *name, size_t n, bool last)
 {
     if (!last)
@@ -231,14 +231,13 @@ static clave_err damaged_log(const struct recovery *r, const char *name,
     return clave__start_error(
         r->f, CLAVE_ECORRUPT,
         "%s/version-2/%s is damaged: %s; restore it from a copy (what was "
-        "acknowledged may be behind that place, so clave does not cut it off; to "
-        "go on without it: truncate -s %zu %s/version-2/%s)",
+        "acknowledged may follow that offset, so clave does not cut it off; to "
+        "continue without it: truncate -s %zu %s/version-2/%s)",
         r->d->path, name, out->fault, out->valid_len, r->d->path, name);
 }
 
-/* The name of a log is where its writer went on. Only one that is named by the very next zxid
- * takes the place of what is behind the damage: the first of a later leader comes behind all of
- * it, too. */
+/* The name of a log tells where its writer continued. Only one named by the very next zxid replaces
+ * what is after the damage: the first log of a later leader comes after all of it, too. */
 static bool next_goes_on(const struct recovery *r, size_t i)
 {
     struct server_stats st;
@@ -246,13 +245,13 @@ static bool next_goes_on(const struct recovery *r, size_t i)
     return i + 1 < r->logs.n && r->logs.zxid[i + 1] == st.last_zxid + 1;
 }
 
-/* A server of an ensemble that was killed leaves a record so, and its leader has told it what
- * became of it, mostly. Somebody who cut the file off leaves it so, too. */
+/* A killed server of an ensemble leaves such a record, and usually its leader has told it the
+ * outcome. So does a user who truncated the file. */
 static void warn_unfinished(const struct recovery *r, const char *name, size_t at)
 {
     clave__log(&r->d->log, CLAVE_LOG_WARN,
                "%s/version-2/%s: the record at offset %zu was never finished, and the next log is "
-               "of a later leader: nothing here tells whether he had it",
+               "of a later leader: nothing here tells whether that leader had it",
                r->d->path, name, at);
 }
 
@@ -268,7 +267,7 @@ static clave_err replay_one(struct recovery *r, size_t i)
         return unreadable(r, number, name);
     clave_err err = clave__server_replay_log(r->s, c.p ? c.p : "", c.n, &out);
     size_t tail = c.n - out.valid_len;
-    /* Apache pads with zeros, and goes on in a new file behind a tail it found torn. */
+    /* Apache pads with zeros, and continues in a new file after a tail that it found torn. */
     bool unfinished =
         err == CLAVE_OK && out.torn && !all_zero((const uint8_t *)c.p + out.valid_len, tail);
     bool cut = unfinished && last && !r->d->read_only;
@@ -287,8 +286,8 @@ static clave_err replay_one(struct recovery *r, size_t i)
     return cut ? cut_off(r, name, out.valid_len, tail) : CLAVE_OK;
 }
 
-/* A server that was killed between a write and its sync has left a batch that is there to be read,
- * and not on the disk; from now on it is shown. */
+/* A server that was killed between a write and its sync leaves a batch that can be read but is not
+ * on disk; from now on it is shown to clients, so it is synced. */
 static clave_err sync_newest(const struct recovery *r)
 {
     char name[FILE_NAME_SIZE];
@@ -327,7 +326,7 @@ static clave_err replay(struct recovery *r)
             "%s/version-2: the newest snapshot, snapshot.%" PRIx64
             ", cannot be read, and from snapshot.%" PRIx64 " the logs lead to 0x%" PRIx64
             " only: restore the directory from a copy, or remove the newer "
-            "snapshot to go on without what came after",
+            "snapshot to continue without what came after",
             r->d->path, (uint64_t)r->newest, (uint64_t)r->from, (uint64_t)st.last_zxid);
     return CLAVE_OK;
 }

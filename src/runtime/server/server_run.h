@@ -1,5 +1,5 @@
-/* server_run.h - one running server, as uv_server.c (its life, the disk) and uv_conn.c (its
- * connections) share it. Everything belongs to the loop's thread. */
+/* server_run.h - one running server, shared by uv_server.c (its life, the disk) and uv_conn.c (its
+ * connections). Everything belongs to the loop's thread. */
 #ifndef CLAVE_RUNTIME_SERVER_SERVER_RUN_H
 #define CLAVE_RUNTIME_SERVER_SERVER_RUN_H
 
@@ -28,7 +28,7 @@ struct server_run {
     char version_2[PATH_MAX + 16];
     struct disk disk;
     bool disk_started;
-    bool new_log; /* the next record begins a file */
+    bool new_log; /* the next record starts a file */
     struct list listeners;
     clave_tls *tls;     /* NULL: none of them is for it */
     struct http *admin; /* NULL: none; likewise */
@@ -36,11 +36,11 @@ struct server_run {
     char admin_url[ADMIN_URL_CAP]; /* before the names of commands */
     struct list conns;
     size_t nconns;
-    size_t max_conns;         /* as many as there are files, with some left over for the disk */
+    size_t max_conns;         /* the limit of open files, less some for the disk */
     struct map addresses;     /* connections counted by address */
     unsigned max_per_address; /* 0: no limit */
-    size_t turned_away;       /* connections, since that was told */
-    uint64_t may_tell_at;     /* again, by the loop's clock */
+    size_t turned_away;       /* connections turned away since the last message */
+    uint64_t may_tell_at;     /* when to log again, by the loop's clock */
     uint64_t idle_exit_ms;
     struct fault_injectors *fault_injectors; /* of a test server (fault_injector.h); NULL: none */
     int64_t ahead_ms;                        /* and how much time it has skipped */
@@ -48,8 +48,8 @@ struct server_run {
     uv_async_t stop;
     uv_timer_t timer;
     int64_t armed_at;
-    uv_timer_t idle;  /* nobody is connected */
-    uv_timer_t grace; /* how long the last replies may take */
+    uv_timer_t idle;  /* runs while nothing is connected */
+    uv_timer_t grace; /* limits how long the last replies may take */
     uv_timer_t pulse;
     void (*on_pulse)(void *arg, bool stopping); /* may be NULL */
     void *pulse_arg;
@@ -62,17 +62,17 @@ struct server_run {
     bool ticked; /* the engine knows the time of this pass */
     clave_err result;
     char fault[512];
-    char input[RUN_INPUT_SIZE]; /* of whichever connection is being read */
+    char input[RUN_INPUT_SIZE]; /* of the connection that is being read */
 };
 
-/* Tells the engine the time, once a pass. */
+/* Passes the time to the engine, once a pass. */
 void clave__run_tick(struct server_run *r);
-/* After anything that may have given the engine's connections something to say. */
+/* Call it after anything that may have given the engine's connections output. */
 void clave__run_pump(struct server_run *r);
-/* Stops at once; the first fault wins. */
+/* Stops at once; the first fault is kept. */
 __attribute__((format(printf, 3, 4))) void clave__run_fail(struct server_run *r, clave_err err,
                                                            const char *fmt, ...);
-/* Ends the loop at once, as a process that is killed ends. */
+/* Ends the loop at once, like a process that is killed. */
 void clave__run_halt(struct server_run *r);
 /* The number of connections has changed, or what was read has become durable. */
 void clave__run_count(struct server_run *r);
@@ -80,9 +80,9 @@ void clave__run_count(struct server_run *r);
 /* ---- connections (uv_conn.c) ---------------------------------------------------------- */
 
 void clave__conn_on_connection(uv_stream_t *listener, int status);
-/* Writes, reads and closes as the engine wants it. */
+/* Writes, reads and closes as the engine wants. */
 void clave__conn_serve(struct server_conn *c);
-/* Closes one; the session lives on. */
+/* Closes one; its session lives on. */
 void clave__conn_drop(struct server_conn *c);
 /* Closes those that have nothing left to send, or (`all`) every one. */
 void clave__conn_close_quiet(struct server_run *r, bool all);

@@ -1,4 +1,5 @@
-/* uv_conn.c - the connections of a server. */
+/* uv_conn.c - the connections of a server (server_run.h): accepting, limits, TLS, reading and
+ * writing for the engine. The engine's bytes are never kept over a call into it. */
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>
@@ -12,8 +13,8 @@
 #include "runtime/tls/tls_channel.h"
 
 enum {
-    PLAIN_SIZE = 16 * 1024,  /* the most that a record of TLS has */
-    UNSENT_SIZE = 128 * 1024 /* the most that waits in the kernel for room at the other side */
+    PLAIN_SIZE = 16 * 1024,  /* the maximum size of a TLS record */
+    UNSENT_SIZE = 128 * 1024 /* the most that may wait in the kernel for a slow client */
 };
 
 /* All connections of one address. */
@@ -30,7 +31,7 @@ struct conn {
     struct server_conn *engine;            /* NULL: closing */
     struct address *address;               /* NULL: not counted */
     struct fault_injector *fault_injector; /* NULL: not of a test server */
-    struct tls *tls;                       /* outside of all that; NULL: in the clear */
+    struct tls *tls;                       /* outermost; NULL: without TLS */
     union {
         uv_handle_t handle;
         uv_stream_t stream;
@@ -39,7 +40,7 @@ struct conn {
     } socket;
     bool reading;
     bool writing;
-    bool refused; /* its handshake: it has been told, and is expected to hang up */
+    bool refused; /* its handshake failed: it has been notified, and is expected to hang up */
 };
 
 /* What the kernel did not take at once. */
@@ -58,7 +59,7 @@ static bool same_address(const struct map_node *node, const void *key)
     return a->family == p->family && memcmp(a->ip, p->ip, sizeof a->ip) == 0;
 }
 
-/* false: it has as many as it may have. *out NULL: it is not counted. */
+/* false: the address has as many as it may have. *out NULL: not counted. */
 static bool count_in(struct server_run *r, const struct peer_addr *peer, struct address **out)
 {
     *out = NULL;
@@ -101,7 +102,7 @@ static void uv_conn_on_closed(uv_handle_t *h)
     clave__run_count(r);
 }
 
-/* That this is the end, if it can be said at once. */
+/* Sends the TLS end, if it can be sent at once. */
 static void uv_conn_say_farewell(struct conn *c)
 {
     const void *p;
@@ -163,7 +164,7 @@ static void uv_conn_on_written(uv_write_t *req, int status)
         clave__conn_serve(c->engine);
 }
 
-/* The engine's bytes move with the next call into it, so what has to wait is copied. */
+/* The engine's bytes move with the next call into it, so those that have to wait are copied. */
 static int uv_conn_write_later(struct conn *c, const void *p, size_t n)
 {
     n = n < RUN_INPUT_SIZE ? n : RUN_INPUT_SIZE;
@@ -203,7 +204,7 @@ static bool wants_close(const struct conn *c)
                              : clave__server_conn_wants_close(c->engine);
 }
 
-/* What is for the socket: of the engine, or with TLS what has been sealed of that. */
+/* The bytes for the socket: the engine's, or with TLS their encrypted form. */
 static size_t next_output(struct conn *c, const void **p)
 {
     size_t n = c->tls ? clave__tls_output(c->tls, p) : output(c, p);
@@ -247,7 +248,7 @@ static void uv_conn_on_alloc(uv_handle_t *h, size_t suggested, uv_buf_t *buf)
 
 static void uv_conn_set_reading(struct conn *c);
 
-/* false: it is to be closed. */
+/* false: close it. */
 static bool uv_conn_take_input(struct conn *c, const void *p, size_t n)
 {
     size_t taken =
@@ -268,7 +269,7 @@ static void name_peer(struct conn *c, bool is_unix, struct peer_addr *out)
         return;
     const struct sockaddr_in *v4 = (const struct sockaddr_in *)&ss;
     const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&ss;
-    out->port = ntohs(v4->sin_port); /* sin6_port stands there too */
+    out->port = ntohs(v4->sin_port); /* sin6_port has the same offset */
     if (ss.ss_family == AF_INET) {
         out->family = 4;
         memcpy(out->ip, &v4->sin_addr, 4);
@@ -284,9 +285,9 @@ static void name_peer(struct conn *c, bool is_unix, struct peer_addr *out)
              (unsigned)out->port);
 }
 
-/* One whose handshake has failed may take long to read why, and would not find it any more if
- * the socket was closed with bytes of its own unread. It is waited for as long as for all that
- * have no session. */
+/* A client whose handshake has failed may take long to read why, and would not find it any more if
+ * the socket were closed with unread bytes of its own. It has as long as every connection without a
+ * session. */
 static bool uv_conn_refuse(struct conn *c, bool shaking)
 {
     struct peer_addr peer;
@@ -335,7 +336,7 @@ static void uv_conn_on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
     else if (c->tls)
         clave__conn_serve(c->engine); /* the channel's own messages are not the engine's */
     else
-        uv_conn_set_reading(c); /* now, or libuv goes on reading */
+        uv_conn_set_reading(c); /* now, or libuv keeps reading */
 }
 
 static void uv_conn_set_reading(struct conn *c)
@@ -364,8 +365,8 @@ void clave__conn_serve(struct server_conn *engine)
 /* ---- accepting
  * ----------------------------------------------------------------------------------- */
 
-/* The kernel would take megabytes for one who does not read: more than is said to be kept for all,
- * and long in the taking. */
+/* The kernel would buffer megabytes for a client that does not read: more than the documented limit
+ * for all, and slow to take. */
 static void set_options(struct conn *c)
 {
     uv_tcp_nodelay(&c->socket.tcp, 1);
@@ -400,7 +401,7 @@ static struct conn *accept_conn(struct server_run *r, uv_stream_t *from, bool is
     return c;
 }
 
-/* Whoever comes too often does not fill the log as well: a line a second. */
+/* A client that connects too often must not fill the log as well: a line a second. */
 static void turn_away(struct conn *c, const struct peer_addr *peer, const char *why)
 {
     enum { PAUSE_MS = 1000 };
@@ -408,8 +409,9 @@ static void turn_away(struct conn *c, const struct peer_addr *peer, const char *
     uint64_t now = uv_now(&r->loop);
     r->turned_away++;
     if (now >= r->may_tell_at) {
-        clave__log(&r->log, CLAVE_LOG_WARN, "turned away %s: %s (%zu turned away since told last)",
-                   peer->text, why, r->turned_away);
+        clave__log(&r->log, CLAVE_LOG_WARN,
+                   "turned away %s: %s (%zu turned away since the last message)", peer->text, why,
+                   r->turned_away);
         r->turned_away = 0;
         r->may_tell_at = now + PAUSE_MS;
     }
@@ -428,7 +430,7 @@ void clave__conn_on_connection(uv_stream_t *from, int status)
     struct conn *c = accept_conn(r, from, is_unix);
     if (!c) {
         /* libuv offers no way to turn one connection away without a handle for it. */
-        clave__run_fail(r, CLAVE_ENOMEM, "out of memory at a new connection");
+        clave__run_fail(r, CLAVE_ENOMEM, "out of memory for a new connection");
         return;
     }
     if (uv_is_closing(&c->socket.handle))
@@ -445,9 +447,9 @@ void clave__conn_on_connection(uv_stream_t *from, int status)
     peer.secure = c->tls != NULL;
     const char *why = NULL;
     if (r->nconns > r->max_conns)
-        why = "there are as many connections as open files allow";
+        why = "no more connections: the limit of open files is reached";
     else if (!count_in(r, &peer, &c->address))
-        why = "its address has as many connections as are allowed (--max-connections)";
+        why = "too many connections from its address (--max-connections)";
     if (why) {
         turn_away(c, &peer, why);
         return;

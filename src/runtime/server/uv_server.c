@@ -1,4 +1,5 @@
-/* uv_server.c - the life of a server: recovery, the loop, the disk, the end. */
+/* uv_server.c - the life of a server (uv_server.h): recovery, the loop, the disk's slots, stopping.
+ * Nothing is acknowledged that is not on disk, and after a disk fault nothing at all. */
 #include "runtime/server/uv_server.h"
 
 #include <assert.h>
@@ -39,7 +40,7 @@ void clave__run_tick(struct server_run *r)
     int64_t now = now_of(r);
     if (r->armed_at < now) {
         clave__server_woke_late(r->server, r->armed_at, now);
-        r->armed_at = INT64_MAX; /* told once; the timer is set anew */
+        r->armed_at = INT64_MAX; /* notified once; the timer is set anew */
     }
     clave__server_tick(r->server, now, wall_of(r));
 }
@@ -53,7 +54,7 @@ static void uv_server_on_timer(uv_timer_t *t)
 }
 
 /* A deadline that moves back leaves the timer as it is: it fires early, and is set anew. One that
- * is over already is due now: nobody was late for it. */
+ * has passed is due now: nothing was late. */
 static void uv_server_arm(struct server_run *r)
 {
     int64_t at = clave__server_deadline(r->server), now = now_of(r);
@@ -80,8 +81,8 @@ static void post_records(struct server_run *r)
     clave__slot_post(&r->disk, s);
 }
 
-/* The tree of this moment: all its records are in the batch that was just posted, or on the
- * disk already, and the disk's thread takes them first. */
+/* The tree as of now: all its records are in the batch just posted or on disk already, and the
+ * disk's thread takes them first. */
 static void post_snapshot(struct server_run *r)
 {
     struct disk_slot *s = &r->disk.snapshot;
@@ -98,8 +99,8 @@ static void post_snapshot(struct server_run *r)
     clave__slot_post(&r->disk, s);
 }
 
-/* After a fault nothing more is acknowledged: what an fsync reported once it may not report
- * again, so that "it worked the second time" would be a lie. */
+/* After a fault nothing more is acknowledged: an fsync may not report the same error again, so that
+ * "it worked the second time" would be a lie. */
 static bool uv_server_collect(struct server_run *r, struct disk_slot *s, const char *what)
 {
     if (clave__slot_state(s) != SLOT_DONE)
@@ -122,7 +123,7 @@ static void on_disk_done(uv_async_t *a)
         clave__server_durable(r->server, r->disk.append.zxid);
     if (!uv_server_collect(r, &r->disk.snapshot, "cannot write a snapshot in"))
         return;
-    clave__log(&r->log, CLAVE_LOG_INFO, "snapshot.%llx is written",
+    clave__log(&r->log, CLAVE_LOG_INFO, "snapshot.%llx written",
                (unsigned long long)r->disk.snapshot.zxid);
     if (r->disk.snapshot.purge_fault != 0)
         clave__log(&r->log, CLAVE_LOG_WARN, "cannot remove old snapshots and logs from %s: %s",
@@ -162,7 +163,7 @@ void clave__run_pump(struct server_run *r)
     r->ticked = false;
 }
 
-/* Behind the reads, completions and wake-ups of one pass of the loop: one batch, one write a
+/* After the reads, completions and wake-ups of one pass of the loop: one batch, one write per
  * connection. */
 static void on_check(uv_check_t *check)
 {
@@ -187,7 +188,7 @@ void clave__run_fail(struct server_run *r, clave_err err, const char *fmt, ...)
         va_end(ap);
         r->result = err;
     }
-    uv_server_enter(r, RUN_STOPPED); /* who runs the loop is told why */
+    uv_server_enter(r, RUN_STOPPED); /* the caller of the loop gets the reason */
 }
 
 void clave__run_halt(struct server_run *r)
@@ -229,29 +230,29 @@ static void on_stop(uv_async_t *a)
 static void uv_server_on_signal(uv_signal_t *s, int number)
 {
     struct server_run *r = s->data;
-    if (r->phase == RUN_STOPPING) /* once more: no one waits for replies that are not read */
+    if (r->phase == RUN_STOPPING) /* a second time: do not wait for unread replies */
         clave__conn_close_quiet(r, true);
     else
         begin_stop(r, number == SIGTERM ? "SIGTERM" : "SIGINT");
 }
 
-/* It is served all the same: who holds locks over open connections is not to lose them. */
+/* It is used all the same: holders of locks over open connections must not lose them. */
 static void tell_out_of_date(const struct server_run *r)
 {
     if (r->tls && !clave__tls_context_in_date(r->tls))
         clave__log(&r->log, CLAVE_LOG_WARN,
-                   "the server's certificate is not in date: no client will take it");
+                   "the server's certificate is not valid now: no client will accept it");
 }
 
-/* The certificate has been renewed, they say. */
+/* SIGHUP: the certificate may have been renewed. */
 static void reload_tls(struct server_run *r)
 {
     char text[400] = "";
     const struct fault f = {text, sizeof text};
     if (clave__tls_context_reload(r->tls, &f) == CLAVE_OK)
-        clave__log(&r->log, CLAVE_LOG_INFO, "the files of TLS have been read again");
+        clave__log(&r->log, CLAVE_LOG_INFO, "TLS files reloaded");
     else
-        clave__log(&r->log, CLAVE_LOG_ERROR, "%s (what was read before stays in use)",
+        clave__log(&r->log, CLAVE_LOG_ERROR, "%s (the previous files stay in use)",
                    text[0] ? text : "out of memory");
     tell_out_of_date(r);
 }
@@ -266,7 +267,7 @@ static void uv_server_on_hangup(uv_signal_t *s, int number)
         reload_tls(r);
     if (!r->on_hangup && !r->tls)
         clave__log(&r->log, CLAVE_LOG_WARN,
-                   "SIGHUP: there is no configuration file and no TLS, so nothing to read again");
+                   "SIGHUP: no configuration file and no TLS, nothing to reload");
 }
 
 static void on_idle(uv_timer_t *t)
@@ -287,7 +288,7 @@ void clave__run_count(struct server_run *r)
         uv_timer_stop(&r->idle);
 }
 
-/* ---- what conf and dirs tell ----------------------------------------------------------- */
+/* ---- for conf and dirs ----------------------------------------------------------------- */
 
 static void sizes(void *arg, uint64_t *snapshots, uint64_t *logs)
 {
@@ -336,7 +337,7 @@ static clave_err init_handles(struct server_run *r, bool signals, const struct f
     static const int numbers[] = {SIGTERM, SIGINT};
     int fault = clave__loop_init(&r->loop);
     if (fault != 0)
-        return clave__start_error(f, CLAVE_EIO, "cannot begin to serve: %s", uv_strerror(fault));
+        return clave__start_error(f, CLAVE_EIO, "cannot start to serve: %s", uv_strerror(fault));
     uv_async_init(&r->loop, &r->disk_done, on_disk_done);
     uv_async_init(&r->loop, &r->stop, on_stop);
     uv_timer_init(&r->loop, &r->timer);
@@ -355,9 +356,9 @@ static clave_err init_handles(struct server_run *r, bool signals, const struct f
     }
     uv_signal_init(&r->loop, &r->hangup);
     r->hangup.data = r;
-    if (signals) /* also with nothing to read again: by default it would kill */
+    if (signals) /* caught even with nothing to reload: by default it would kill */
         uv_signal_start(&r->hangup, uv_server_on_hangup, SIGHUP);
-    if (signals) { /* a process of its own: a write tells by its errno */
+    if (signals) { /* in a process of its own: a failed write is reported by its errno */
         signal(SIGPIPE, SIG_IGN);
         signal(SIGXFSZ, SIG_IGN);
     }
@@ -409,7 +410,7 @@ static void begin_pulse(struct server_run *r, const struct server_run_options *o
         uv_timer_start(&r->pulse, uv_server_on_pulse, (uint64_t)o->pulse_ms, (uint64_t)o->pulse_ms);
 }
 
-/* A log that cannot be opened for want of descriptors would be the end. */
+/* A log that cannot be opened for lack of descriptors would stop the server. */
 static size_t connections_for_files(const struct server_run_options *o)
 {
     struct rlimit limit;
@@ -532,7 +533,7 @@ void clave__server_run_free(struct server_run *r)
     free(r);
 }
 
-/* ---- what is known
+/* ---- queries
  * ------------------------------------------------------------------------------------ */
 
 const char *clave__server_run_address(const struct server_run *r, size_t i)

@@ -1,5 +1,11 @@
 /* uv_server.h - the server's driver: sockets, the disk's thread, clock and signals around the
- * engine of server/server.h. */
+ * engine of server/server.h.
+ *
+ * Map of src/runtime/server:
+ *   uv_server, server_run.h   the life of a server; uv_conn: its connections; listen: its addresses
+ *   datadir, recover          opens a data directory; loads its files
+ *   data_files, disk          how the files are written; the thread that writes them
+ *   http, admin, microhttpd   pages over HTTP; which pages; the library */
 #ifndef CLAVE_RUNTIME_SERVER_UV_SERVER_H
 #define CLAVE_RUNTIME_SERVER_UV_SERVER_H
 
@@ -16,52 +22,54 @@ struct server_run; /* opaque: one process, one data directory */
 enum { ADMIN_URL_CAP = 128 };
 
 struct server_run_options {
-    const char *data_dir;      /* created when missing */
-    const char *const *listen; /* "host:port", "[v6]:port", "*:port", "unix:/path"; port 0: any
-                                  free one; "tls:" before a TCP address: with TLS */
+    const char *data_dir; /* created if missing */
+    /* "host:port", "[v6]:port", "*:port", "unix:/path"; port 0: any free one; "tls:" before a TCP
+     * address: with TLS */
+    const char *const *listen;
     size_t nlisten;
     const char *admin;     /* an address for HTTP, with commands and metrics; NULL: none */
-    const char *metrics;   /* likewise, with metrics only */
-    const char *admin_url; /* before the names of commands; NULL: "/commands" */
+    const char *metrics;   /* likewise, with only the metrics */
+    const char *admin_url; /* the URL path of the commands; NULL: "/commands" */
     const struct tls_server_options *tls; /* of the addresses with "tls:"; NULL: there are none */
     struct server_options engine;         /* mem and seed may be zero; log is used for both */
-    int64_t idle_exit_ms;                 /* stop after so long without a connection; 0: never */
-    int max_per_address;                  /* connections of one address; 0: 60, negative: no limit.
-                                             Unix sockets are not counted */
-    bool signals;                         /* SIGTERM and SIGINT stop it, a second one at once */
-    /* On the loop's thread: so often while the loop turns (0: not), and when it begins to stop. */
+    int64_t idle_exit_ms;                 /* stop after this long without a connection; 0: never */
+    /* connections from one address; 0: 60, negative: no limit. Unix sockets are not counted */
+    int max_per_address;
+    bool signals; /* SIGTERM and SIGINT stop it, a second one at once */
+    /* On the loop's thread: called at this interval while the loop turns (0: not), and when it
+     * begins to stop. */
     int64_t pulse_ms;
     void (*pulse)(void *arg, bool stopping);
     void *pulse_arg;
-    /* On the loop's thread, with `signals`: SIGHUP has come. The files of TLS are read again behind
-     * it. NULL: without TLS it is told that there is nothing to read. */
+    /* On the loop's thread, with `signals`: SIGHUP has come. The TLS files are reloaded after it.
+     * NULL: without TLS, a message says that there is nothing to reload. */
     void (*hangup)(void *arg);
     void *hangup_arg;
 };
 
-/* Locks the data directory, recovers and listens: clients that connect from now on are
- * served by _loop, HTTP too. `fault` (cap bytes) tells what is wrong and what to do: EINUSE
- * (directory or address), ECORRUPT, EFULL, EIO, EINVAL, ENOMEM. */
+/* Locks the data directory, recovers and listens: clients that connect from now on are served by
+ * _loop, HTTP too. `fault` (cap bytes) says what is wrong and what to do: EINUSE (directory or
+ * address), ECORRUPT, EFULL, EIO, EINVAL, ENOMEM. */
 clave_err clave__server_run_new(struct server_run **out, const struct server_run_options *o,
                                 char *fault, size_t cap);
-/* Serves on the calling thread until stopped. CLAVE_OK: stopped, and all that was accepted
- * is on the disk. EFULL, EIO: the disk failed; nothing that was acknowledged is lost, and
- * nothing was acknowledged since. */
+/* Serves on the calling thread until stopped. CLAVE_OK: stopped, and all that was accepted is on
+ * disk. EFULL, EIO: the disk failed; nothing that was acknowledged is lost, and nothing has been
+ * acknowledged since. */
 clave_err clave__server_run_loop(struct server_run *r, char *fault, size_t cap);
-/* On the loop's thread: as clave__server_change, and max_per_address and idle_exit_ms. Connections
- * there are stay. ENOMEM. */
+/* On the loop's thread: as clave__server_change, and sets max_per_address and idle_exit_ms.
+ * Existing connections stay. ENOMEM. */
 clave_err clave__server_run_change(struct server_run *r, const struct server_run_options *o);
 /* From any thread, while _loop runs or before. */
 void clave__server_run_stop(struct server_run *r);
 /* Not while _loop runs. NULL is ignored. */
 void clave__server_run_free(struct server_run *r);
 
-/* Address number i as bound ("127.0.0.1:41233", "unix:/path"); NULL behind the last. */
+/* Address number i as bound ("127.0.0.1:41233", "unix:/path"); NULL after the last. */
 const char *clave__server_run_address(const struct server_run *r, size_t i);
-/* The addresses for HTTP as bound; NULL: there is none. Not behind _loop. */
+/* The HTTP addresses as bound; NULL: none. Not after _loop. */
 const char *clave__server_run_admin(const struct server_run *r);
 const char *clave__server_run_metrics(const struct server_run *r);
-/* Of the engine; on the loop's thread, or while _loop does not run. */
+/* The engine's; on the loop's thread, or while _loop does not run. */
 void clave__server_run_stats(const struct server_run *r, struct server_stats *out);
 
 #endif

@@ -1,3 +1,6 @@
+/* fault_injector.c - splits both directions into messages and applies the faults
+ * (fault_injector.h); uv_conn.c calls it for a test server. A reply that is not durable never
+ * leaves. */
 #include "runtime/testing/fault_injector.h"
 
 #include <string.h>
@@ -73,7 +76,7 @@ static bool fault_injector_fits(const struct fault_entry *e, const struct fault_
            (e->f.session == 0 || e->f.session == g->session);
 }
 
-/* Whether one strikes a message, and which: *out. */
+/* Does a fault apply to this message, and which: *out. */
 static bool strikes(struct fault_injector *g, clave_test_kind kind, bool is_request,
                     clave_test_fault *out)
 {
@@ -141,7 +144,7 @@ static clave_test_kind fault_injector_kind_of(int32_t op)
     }
 }
 
-/* A head is complete. false: the request is lost. */
+/* A header is complete. false: the request is dropped. */
 static bool take_head(struct fault_injector *g)
 {
     size_t len = int_at(g->head), seen = g->nhead - LENGTH;
@@ -149,7 +152,7 @@ static bool take_head(struct fault_injector *g)
     uint8_t kind = CLAVE_TEST_CONNECT;
     g->nhead = 0;
     if (len >= MOST_FRAME || len < seen) {
-        g->opaque = true; /* a word, or what the engine refuses */
+        g->opaque = true; /* a four-letter word, or what the engine refuses */
         return true;
     }
     if (g->greeted)
@@ -196,7 +199,7 @@ static clave_test_kind kind_of_reply(struct fault_injector *g, const uint8_t *fr
     return kind;
 }
 
-/* Puts one message behind those that are held. */
+/* Queues one message after those that are held. */
 static void fault_injector_hold(struct fault_injector *g, int64_t now, const uint8_t *p, size_t n)
 {
     clave_test_fault f;
@@ -227,8 +230,8 @@ static void fault_injector_hold(struct fault_injector *g, int64_t now, const uin
     list_push_back(&g->held, &m->link);
 }
 
-/* Takes what the engine has: whole messages only, because it lets none go before all of it is
- * durable. */
+/* Takes what the engine has, in whole messages only, because the engine releases none before all of
+ * it is durable. */
 static void pull(struct fault_injector *g, int64_t now)
 {
     const void *p;

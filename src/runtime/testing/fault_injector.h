@@ -1,5 +1,8 @@
-/* fault_injector.h - what a test server has between its engine and a socket: it knows every message
- * by its kind, counts it, and does to it what the faults say. Belongs to the server's thread. */
+/* fault_injector.h - what a test server has between its engine and a socket: it recognises every
+ * message by its kind, counts it, and applies the injected faults. Belongs to the server's thread.
+ *
+ * Map of src/runtime/testing: testserver is include/clave/testserver.h, a server on its own thread
+ * for tests of programs that use clave; fault_injector drops, delays and cuts its messages. */
 #ifndef CLAVE_RUNTIME_TESTING_FAULT_INJECTOR_H
 #define CLAVE_RUNTIME_TESTING_FAULT_INJECTOR_H
 
@@ -25,15 +28,15 @@ struct fault_injector {
     struct server_conn *engine;
     int64_t session;        /* 0: not known yet */
     struct buf asked;       /* kinds of the requests without a reply, one byte each */
-    struct list held;       /* messages that have not left */
-    size_t left;            /* bytes of the first that have */
-    bool offered;           /* the first waits for the socket, not for its time */
+    struct list held;       /* messages that have not left yet */
+    size_t left;            /* bytes of the first one that have left */
+    bool offered;           /* the first one waits for the socket, not for its time */
     unsigned char head[12]; /* of the request that is coming in */
     size_t nhead;
     size_t body;  /* bytes of it still to come */
-    bool greeted; /* the first request has come: it has another head */
-    bool opaque;  /* no frames but a word: everything passes */
-    bool ending;  /* closed behind what is held */
+    bool greeted; /* the first request has come: its header differs */
+    bool opaque;  /* not frames but a four-letter word: everything passes */
+    bool ending;  /* closed after what is held */
 };
 
 void clave__start_error_injectors_init(struct fault_injectors *gs);
@@ -41,23 +44,23 @@ void clave__start_error_injectors_fini(struct fault_injectors *gs);
 /* ENOMEM. */
 clave_err clave__start_error_injectors_inject(struct fault_injectors *gs,
                                               const clave_test_fault *f);
-/* What is held may leave now; the caller has the connections served. */
+/* What is held may leave now; the caller then serves the connections. */
 void clave__start_error_injectors_heal(struct fault_injectors *gs);
-/* When the next message whose time has not come may leave; INT64_MAX: none. */
+/* When the next delayed message may leave; INT64_MAX: none. */
 int64_t clave__start_error_injectors_deadline(const struct fault_injectors *gs);
 
-/* NULL: no memory. */
+/* NULL: out of memory. */
 struct fault_injector *clave__start_error_injector_new(struct fault_injectors *gs,
                                                        struct server_conn *engine);
 void clave__start_error_injector_free(struct fault_injector *g); /* NULL is ignored */
 
-/* Looks at what came from the client; how much of it the engine may have. Less than n: the
- * connection is to be closed then. */
+/* Inspects what came from the client; returns how much of it the engine may have. Less than n:
+ * close the connection after that. */
 size_t clave__start_error_injector_input(struct fault_injector *g, const void *p, size_t n);
 /* As _output and _sent of the engine. */
 size_t clave__start_error_injector_output(struct fault_injector *g, int64_t now, const void **p);
 void clave__start_error_injector_sent(struct fault_injector *g, size_t n);
-/* Close the connection: a fault says so, or the engine, and nothing is held. */
+/* true: close the connection, because a fault or the engine says so, and nothing is held. */
 bool clave__start_error_injector_wants_close(const struct fault_injector *g);
 
 #endif

@@ -1,5 +1,5 @@
-/* testserver.c - a server for tests: its thread, its port and directory, and how other threads
- * have things done to it. */
+/* testserver.c - clave_testserver: a server for tests, its thread, its port and directory, and how
+ * other threads get things done on it. One call at a time; a stopped server keeps its port. */
 #include "clave/testserver.h"
 
 #include <arpa/inet.h>
@@ -25,7 +25,7 @@
 
 enum { DEFAULT_TICK_MS = 100, DEFAULT_MAX_SESSION_MS = 60000 };
 
-/* What a caller wants done on the server's thread. */
+/* A request of a caller, run on the server's thread. */
 struct order {
     clave_err (*fn)(clave_test_server *t, void *arg);
     void *arg;
@@ -38,13 +38,13 @@ struct clave_test_server {
     struct server_options engine;
     char dir[PATH_MAX];
     bool owns_dir;
-    int reserve; /* bound to the port, never listening: so that it stays ours */
+    int reserve; /* bound to the port, never listening: keeps it ours */
     uint16_t port;
     char connect[32];
 
     pthread_mutex_t calls;  /* one call at a time; below it */
     struct server_run *run; /* NULL: stopped */
-    int64_t ahead_ms;       /* while it is stopped; else the run has it */
+    int64_t ahead_ms;       /* while it is stopped; otherwise the run has it */
 
     pthread_mutex_t mutex; /* what follows */
     pthread_cond_t turned;
@@ -55,10 +55,10 @@ struct clave_test_server {
     uint64_t strikes;
     char fault[512];
 
-    /* Of the server's thread while it serves, else of who is in a call. */
+    /* Belongs to the server's thread while it serves, otherwise to the calling thread. */
     struct fault_injectors fault_injectors;
     uv_async_t wake;
-    uv_timer_t release; /* of messages that are held up */
+    uv_timer_t release; /* the time of delayed messages */
     uv_prepare_t prepare;
 };
 
@@ -104,7 +104,7 @@ static clave_err testserver_leave(clave_test_server *t, clave_err err)
     return err;
 }
 
-/* On the server's thread; the caller waits. ECLOSED: it does not run. */
+/* Runs on the server's thread while the caller waits. ECLOSED: the server is stopped. */
 static clave_err order(clave_test_server *t, clave_err (*fn)(clave_test_server *, void *),
                        void *arg)
 {
@@ -120,7 +120,7 @@ static clave_err order(clave_test_server *t, clave_err (*fn)(clave_test_server *
     return o.err;
 }
 
-/* There, or here when it does not run. */
+/* Runs there, or here if the server is stopped. */
 static clave_err order_anyhow(clave_test_server *t, clave_err (*fn)(clave_test_server *, void *),
                               void *arg)
 {
@@ -203,7 +203,8 @@ static void *testserver_serve(void *arg)
 
 /* ---- the port and the directory --------------------------------------------------------- */
 
-/* The kernel gives it to nobody while this socket is bound to it, and lets the server listen. */
+/* The kernel gives the port to nobody while this socket is bound to it, and still lets the server
+ * listen. */
 static clave_err reserve_port(clave_test_server *t, uint16_t port)
 {
     struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(port)};
@@ -261,7 +262,7 @@ static void install(clave_test_server *t)
     t->wake.data = t->release.data = t->prepare.data = t;
 }
 
-/* Its thread takes no signals: they are the program's. */
+/* Its thread takes no signals: they are for the program. */
 static bool testserver_start_thread(clave_test_server *t)
 {
     sigset_t all, before;
@@ -343,7 +344,7 @@ clave_err clave_test_server_start(clave_test_server *t)
     clave_err err = testserver_enter(t);
     if (err != CLAVE_OK)
         return err;
-    return testserver_leave(t, t->run ? fault(t, CLAVE_EINVAL, "it runs already")
+    return testserver_leave(t, t->run ? fault(t, CLAVE_EINVAL, "it is already running")
                                       : testserver_start(t));
 }
 
@@ -376,7 +377,7 @@ static void init_locks(clave_test_server *t)
 static clave_err testserver_begin(clave_test_server *t, const clave_test_server_options *o)
 {
     if (o->tick_ms < 0 || o->min_session_ms < 0 || o->max_session_ms < 0)
-        return fault(t, CLAVE_EINVAL, "a time of the options is negative");
+        return fault(t, CLAVE_EINVAL, "a time in the options is negative");
     t->engine = (struct server_options){
         .log = o->log,
         .log_arg = o->log_arg,
@@ -455,8 +456,8 @@ static clave_err call(clave_test_server *t, clave_err (*fn)(clave_test_server *,
     if (err != CLAVE_OK)
         return err;
     err = order(t, fn, arg);
-    return testserver_leave(t,
-                            err == CLAVE_ECLOSED ? fault(t, err, "the server does not run") : err);
+    return testserver_leave(t, err == CLAVE_ECLOSED ? fault(t, err, "the server is not running")
+                                                    : err);
 }
 
 static clave_err testserver_unknown(clave_test_server *t, int64_t id)

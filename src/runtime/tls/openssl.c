@@ -1,3 +1,5 @@
+/* openssl.c - see openssl.h. The table is written once, and only used when every function was
+ * found. */
 #include "runtime/tls/openssl.h"
 
 #include <dlfcn.h>
@@ -27,7 +29,7 @@ static void openssl_load(void)
 #undef OPENSSL_ROW
     };
     const char *why;
-    void *lib = clave__load(LIBSSL, &why); /* for good: it has threads' own data */
+    void *lib = clave__load(LIBSSL, &why); /* never unloaded: it has thread-local data */
     if (!lib) {
         snprintf(fault, sizeof fault, "cannot load OpenSSL: %s", why);
         return;
@@ -40,7 +42,7 @@ static void openssl_load(void)
         }
         memcpy((char *)&functions + wanted[i].at, &function, sizeof function);
     }
-    /* A program may end while a loop's thread is in the middle of something. */
+    /* The program may exit while a loop's thread is inside OpenSSL. */
     functions.OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, NULL);
 }
 

@@ -1,6 +1,5 @@
-/* openssl.h - the functions of libssl and libcrypto that are used, loaded when they are needed
- * for the first time. Linked in the usual way they would cost every run of the program without
- * TLS 0.7 ms and every process 1.6 MB. */
+/* openssl.h - the functions of libssl and libcrypto, loaded on first use. Linked in the usual way
+ * they would cost every run of the program without TLS 0.7 ms and every process 1.6 MB. */
 #ifndef CLAVE_RUNTIME_TLS_OPENSSL_H
 #define CLAVE_RUNTIME_TLS_OPENSSL_H
 
@@ -83,7 +82,7 @@ struct openssl {
 #undef OPENSSL_MEMBER
 };
 
-/* Any thread. NULL: it is not on this machine, and *why says what is missing. */
+/* Any thread. NULL: it is not on this machine; *why says what is missing. */
 const struct openssl *clave__openssl(const char **why);
 
 #endif

@@ -1,3 +1,5 @@
+/* tls_channel.c - OpenSSL without sockets (tls_channel.h); uv_client.c, uv_conn.c and
+ * four_letter_client.c call it. No call blocks, and what waits for the socket is bounded. */
 #include "runtime/tls/tls_channel.h"
 
 #include <arpa/inet.h>
@@ -7,18 +9,18 @@
 
 #include "base/memory.h"
 
-/* A pass of writes; and what may wait for the socket, which has to have room for the answers to
- * everything one read may bring. */
+/* The size of one pass of writes, and of what may wait for the socket, which needs room for the
+ * answers to everything that one read may bring. */
 enum { MAX_WRITE = 64 * 1024, MAX_OUTPUT = 1024 * 1024, KEEP_OUTPUT = 0 };
-/* The first byte of a record that a handshake may begin with, and of the refusal of one. */
+/* The first byte of a handshake record, and of the alert that refuses one. */
 enum { RECORD_ALERT = 21, RECORD_HANDSHAKE = 22 };
-/* Alerts that are received are reasons with this added (OpenSSL's SSL_AD_REASON_OFFSET). */
+/* Received alerts are reasons with this offset (OpenSSL's SSL_AD_REASON_OFFSET). */
 enum { ALERT_REASONS = 1000 };
 
-/* The place of a channel among what belongs to its SSL (OpenSSL's SSL_get_app_data). */
+/* The index of a channel in its SSL (OpenSSL's SSL_get_app_data). */
 enum { CHANNEL_DATA = 0 };
 
-/* A certificate that was refused. */
+/* A certificate that was rejected. */
 struct shown {
     char subject[160];
     char names[200];
@@ -30,10 +32,10 @@ struct tls {
     const struct clave_mem *mem;
     SSL *ssl;
     enum tls_state state;
-    bool heard;          /* something of the other side */
-    bool is_other;       /* what was heard is not TLS */
-    unsigned long why;   /* OpenSSL's fault; 0: none that it knows */
-    struct shown *shown; /* NULL: none, or no memory to tell of it */
+    bool heard;          /* something from the other side has come */
+    bool is_other;       /* what came is not TLS */
+    unsigned long why;   /* OpenSSL's error; 0: none */
+    struct shown *shown; /* NULL: none, or out of memory to keep it */
     const uint8_t *in;
     size_t in_len;
     struct buf out;
@@ -41,7 +43,7 @@ struct tls {
 
 /* ---- OpenSSL's view of the socket --------------------------------------------------------- */
 
-/* There is one: it calls us. */
+/* There is one: it is calling us. */
 static const struct openssl *library(void)
 {
     const char *why;
@@ -64,7 +66,7 @@ static int take_bytes(BIO *bio, char *to, int cap)
     return (int)n;
 }
 
-/* An error is for good: out of memory, or the other side asks and asks, and never reads. */
+/* An error is final: out of memory, or the other side keeps asking and never reads. */
 static int give_bytes(BIO *bio, const char *p, int n)
 {
     const struct openssl *lib = library();
@@ -187,9 +189,9 @@ static void tls_channel_judge(struct tls *t, int rc)
     }
 }
 
-/* OpenSSL would wait for five bytes before it says no, and four letters are all that some send.
- * The answer is the one that every client of TLS knows, and that is no length of a frame to those
- * of ZooKeeper. */
+/* OpenSSL would wait for five bytes before it refuses, and a four-letter word has only four. The
+ * answer is the alert that every TLS client knows, and that is not the length of a frame to a
+ * ZooKeeper client. */
 static void tls_channel_refuse_foreign(struct tls *t)
 {
     static const uint8_t protocol_version[] = {RECORD_ALERT,           3, 3, 0, 2, 2,
@@ -290,7 +292,7 @@ size_t clave__tls_subject(const struct tls *t, const void **der)
     return n;
 }
 
-/* "DNS:zk1, IP Address:10.0.0.1"; what is no text in it would go into a log. */
+/* "DNS:zk1, IP Address:10.0.0.1"; bytes that are not text would go into a log. */
 static void tls_channel_put_names(const struct openssl *lib, X509 *cert, char *out, size_t cap)
 {
     int at = lib->X509_get_ext_by_NID(cert, NID_subject_alt_name, -1), n = 0;
@@ -304,7 +306,7 @@ static void tls_channel_put_names(const struct openssl *lib, X509 *cert, char *o
             *out = '?';
 }
 
-/* The certificate is gone when the handshake has failed, so what is to be said of it is kept. */
+/* The certificate is gone when the handshake has failed, so what to report of it is kept. */
 int clave__tls_on_verified(int fine, X509_STORE_CTX *found)
 {
     const struct openssl *lib = library();
@@ -341,37 +343,37 @@ static void bad_certificate(const struct tls *t, char *text, size_t cap)
     case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:
     case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
     case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
-        snprintf(text, cap, "its certificate (%s) comes from no authority in %s: %s",
+        snprintf(text, cap, "its certificate (%s) is signed by no authority in %s: %s",
                  shown->subject, ca ? ca : "the system's list", why);
         break;
     default:
-        snprintf(text, cap, "its certificate (%s) is not good: %s", shown->subject, why);
+        snprintf(text, cap, "its certificate (%s) is not valid: %s", shown->subject, why);
     }
 }
 
-/* What it found wrong with ours: the alerts of RFC 8446 that users can do something about. Java
- * calls one bad that was not shown. */
+/* What the other side found wrong with ours: the alerts of RFC 8446 that users can do something
+ * about. Java calls a certificate bad that was not presented. */
 static const char *complaint(const struct tls *t, int alert)
 {
     if (alert == SSL_AD_BAD_CERTIFICATE && !t->side->files[TLS_CERT])
         alert = SSL_AD_CERTIFICATE_REQUIRED;
     switch (alert) {
     case SSL_AD_HANDSHAKE_FAILURE:
-        return "it refused the connection: it may want a certificate, or other ciphers";
+        return "it refused the connection: it may require a certificate, or other ciphers";
     case SSL_AD_CERTIFICATE_REQUIRED:
     case SSL_AD_NO_CERTIFICATE:
-        return "it wants a certificate, and was shown none";
+        return "it requires a certificate, and was presented none";
     case SSL_AD_UNKNOWN_CA:
-        return "it does not know the authority that our certificate comes from";
+        return "it does not know the authority that signed our certificate";
     case SSL_AD_CERTIFICATE_EXPIRED:
-        return "it says that our certificate is not in date";
+        return "it says that our certificate has expired or is not valid yet";
     case SSL_AD_BAD_CERTIFICATE:
     case SSL_AD_UNSUPPORTED_CERTIFICATE:
     case SSL_AD_CERTIFICATE_REVOKED:
     case SSL_AD_CERTIFICATE_UNKNOWN:
         return "it refuses our certificate";
     case SSL_AD_PROTOCOL_VERSION:
-        return "it speaks no version of TLS that is spoken here (1.2 and 1.3)";
+        return "it supports neither TLS 1.2 nor 1.3";
     default:
         return NULL;
     }
@@ -399,7 +401,7 @@ void clave__tls_fault(const struct tls *t, char *text, size_t cap)
     else if (reason == SSL_R_CERTIFICATE_VERIFY_FAILED)
         bad_certificate(t, text, cap);
     else if (reason == SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE)
-        snprintf(text, cap, "it shows no certificate");
+        snprintf(text, cap, "it presents no certificate");
     else
         snprintf(text, cap, "%s", alert ? alert : why ? why : "TLS has failed");
 }

@@ -1,3 +1,5 @@
+/* tls_context.c - reads certificates, keys and authorities into OpenSSL contexts (tls_context.h). A
+ * context is replaced as a whole or not at all. */
 #include "runtime/tls/tls_context.h"
 
 #include <errno.h>
@@ -16,7 +18,7 @@ static const char *key_file(const clave_tls *t)
     return t->files[TLS_KEY] ? t->files[TLS_KEY] : t->files[TLS_CERT];
 }
 
-/* What OpenSSL says of the last call; its list of faults is empty afterwards. */
+/* OpenSSL's error of the last call; empties its error queue. */
 static clave_err tls_context_refused(const clave_tls *t, const struct fault *f, const char *what,
                                      const char *file)
 {
@@ -25,7 +27,7 @@ static clave_err tls_context_refused(const clave_tls *t, const struct fault *f, 
     return clave__start_error(f, CLAVE_ETLS, "%s %s: %s", what, file, why ? why : "not usable");
 }
 
-/* A terminal must not be asked for the password of a key; `arg` is told that there is one. */
+/* OpenSSL must not ask for a key's password at the terminal; *arg notes that there is one. */
 static int no_password(char *buf, int size, int writes, void *arg)
 {
     (void)buf;
@@ -68,8 +70,8 @@ static bool same_files(const struct stat *a, const struct stat *b)
 
 /* ---- contexts ----------------------------------------------------------------------------- */
 
-/* Sessions are not resumed: a certificate that is no longer good must not outlive itself in one,
- * and a connection lasts for hours. */
+/* Sessions are not resumed: a certificate that is no longer valid must not live on in one, and a
+ * connection lasts for hours anyway. */
 static void set_rules(const struct openssl *lib, SSL_CTX *context)
 {
     lib->SSL_CTX_ctrl(context, SSL_CTRL_SET_MIN_PROTO_VERSION, TLS1_2_VERSION, NULL);
@@ -118,7 +120,7 @@ static clave_err load_trusted(const clave_tls *t, SSL_CTX *context, const struct
     }
     if (t->lib->SSL_CTX_load_verify_file(context, ca) != 1)
         return tls_context_refused(t, f, "no authority's certificate can be had from", ca);
-    if (t->serves) /* clients choose the certificate they show by these names */
+    if (t->serves) /* clients choose their certificate by these names */
         t->lib->SSL_CTX_set_client_CA_list(context, t->lib->SSL_load_client_CA_file(ca));
     return CLAVE_OK;
 }
@@ -168,7 +170,7 @@ static clave_err tls_context_load(clave_tls *t, bool always, const struct fault 
     if (err == CLAVE_OK && (always || !same_files(seen, t->read)))
         err = new_context(t, &context, f);
     if (context) {
-        t->lib->SSL_CTX_free(t->context); /* connections have references of their own */
+        t->lib->SSL_CTX_free(t->context); /* connections have their own references */
         t->context = context;
         memcpy(t->read, seen, sizeof seen);
     }
@@ -231,7 +233,7 @@ static clave_err new_side(clave_tls **out, const struct fault *f)
     return t->bytes ? CLAVE_OK : CLAVE_ENOMEM;
 }
 
-/* Takes the side as it was made so far, and gives it back when it is whole. */
+/* Takes the context as built so far, and returns it when it is complete. */
 static clave_err tls_context_finish(clave_tls **out, clave_tls *t, clave_err err,
                                     const struct fault *f)
 {
@@ -318,7 +320,7 @@ static bool tls_context_is_of(const clave_tls *t, const clave_tls_options *o)
 clave_err clave__tls_context_of_environment(clave_tls **out, const struct fault *f)
 {
     static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-    static clave_tls *shared; /* the newest; kept to the end of the process */
+    static clave_tls *shared; /* the latest; kept until the process ends */
     const clave_tls_options o = of_environment();
     clave_err err = CLAVE_OK;
     pthread_mutex_lock(&mutex);

@@ -1,5 +1,8 @@
-/* tls_context.h - what one side of TLS connections trusts and shows, read from its files: a
- * client's clave_tls, or the one of a server. */
+/* tls_context.h - what one side of TLS connections trusts and presents, read from its files: a
+ * client's clave_tls, or a server's.
+ *
+ * Map of src/runtime/tls: openssl loads the library; tls_context has the certificates and keys; a
+ * tls_channel is one connection. */
 #ifndef CLAVE_RUNTIME_TLS_TLS_CONTEXT_H
 #define CLAVE_RUNTIME_TLS_TLS_CONTEXT_H
 
@@ -11,8 +14,8 @@
 #include "runtime/start_error.h"
 #include "runtime/tls/openssl.h"
 
-/* ZooKeeper's ssl.clientAuth: whether clients have to show a certificate. One that is shown has
- * to be good. */
+/* ZooKeeper's ssl.clientAuth: must clients present a certificate? One that is presented is always
+ * verified. */
 enum tls_clients { TLS_CLIENTS_NEED, TLS_CLIENTS_WANT, TLS_CLIENTS_NONE };
 
 enum tls_file { TLS_CA, TLS_CERT, TLS_KEY, TLS_FILES };
@@ -20,14 +23,14 @@ enum tls_file { TLS_CA, TLS_CERT, TLS_KEY, TLS_FILES };
 struct clave_tls {
     atomic_uint refs;
     const struct openssl *lib;
-    BIO_METHOD *bytes; /* how a channel gives and takes them (tls_channel.c) */
+    BIO_METHOD *bytes; /* how a channel passes bytes to OpenSSL (tls_channel.c) */
     bool serves;
     enum tls_clients clients;
     bool any_name;
-    char *server_name;      /* NULL: the host's own */
+    char *server_name;      /* NULL: the system's list */
     char *files[TLS_FILES]; /* NULL: none */
     pthread_mutex_t mutex;
-    SSL_CTX *context; /* under the mutex, as what follows */
+    SSL_CTX *context; /* under the mutex, as is everything below */
     struct stat read[TLS_FILES];
 };
 
@@ -41,16 +44,16 @@ struct tls_server_options {
 /* ETLS, EIO, ENOMEM, as clave_tls_new. */
 clave_err clave__tls_context_serve(clave_tls **out, const struct tls_server_options *o,
                                    const struct fault *f);
-/* What the environment names, for clients that were given none: they share it while that stays the
- * same, for the system's list of authorities alone takes megabytes. */
+/* The context that the environment names, for clients that were given none: they share it while the
+ * variables stay the same, because the system's list of authorities alone takes megabytes. */
 clave_err clave__tls_context_of_environment(clave_tls **out, const struct fault *f);
 clave_tls *clave__tls_context_ref(clave_tls *t);
-/* Reads the files again; connections that are open stay as they are. On an error what was read
- * before stays. */
+/* Reloads the files; open connections are unchanged. After an error the previous ones stay in use.
+ */
 clave_err clave__tls_context_reload(clave_tls *t, const struct fault *f);
-/* Likewise, when one of them has changed since. */
+/* Likewise, if one of them has changed since. */
 clave_err clave__tls_context_refresh(clave_tls *t, const struct fault *f);
-/* Whether now is a time that the certificate it shows is for; true: it shows none. */
+/* true: the certificate that it presents is valid now, or it presents none. */
 bool clave__tls_context_in_date(clave_tls *t);
 /* For one connection; NULL: out of memory. */
 SSL *clave__tls_context_begin(clave_tls *t);
