@@ -298,9 +298,9 @@ static void why_it_cannot_start_is_said(void **state)
     clave__local_set_program("/nowhere/clave");
     assert_cannot("'/nowhere/clave': is it installed? (CLAVE_BIN");
     clave__local_set_program("/bin/true"); /* nothing that serves */
-    assert_cannot("has ended at once: it said nothing");
+    assert_cannot("ended at once: it reported nothing");
     clave__local_set_program("/bin/echo");
-    assert_cannot("has ended at once: it said nothing");
+    assert_cannot("ended at once: it reported nothing");
     clave__local_set_program("/proc/self/exe");
     mkdir(dir, 0700);
     rig_write(rig_path(dir, "photo.jpg"), "x", 1);

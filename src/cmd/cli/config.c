@@ -50,7 +50,7 @@ bool config_auth_ok(const char *auth, const char **fault)
 
 enum { CONFIG_PATH_CAP = 4096 };
 
-/* ---- keys --------------------------------------------------------------------------- */
+/* ---- keys ----------------------------------------------------------------------------------- */
 
 static bool duration_in(const struct origin *at, const char *value, int64_t *ms)
 {
@@ -178,7 +178,7 @@ static bool apply_environment(struct options *o)
     return true;
 }
 
-/* ---- the file ----------------------------------------------------------------------------- */
+/* ---- the file ------------------------------------------------------------------------------- */
 
 struct filling {
     struct options *o;
@@ -268,7 +268,7 @@ bool config_apply(struct options *o)
     return apply_file(o, path, named, &o->system_config);
 }
 
-/* ---- one key alone ------------------------------------------------------------------------ */
+/* ---- one key alone -------------------------------------------------------------------------- */
 
 static bool take_local(void *arg, const struct origin *at, const char *key, const char *value)
 {

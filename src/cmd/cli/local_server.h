@@ -1,4 +1,4 @@
-/* local_server.h - what users are told about "local:", a server of one user on one machine, which
+/* local_server.h - warnings about "local:", a server of one user on one machine, which
  * excludes no other user. */
 #ifndef CLAVE_CMD_CLI_LOCAL_SERVER_H
 #define CLAVE_CMD_CLI_LOCAL_SERVER_H

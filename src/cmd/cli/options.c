@@ -31,7 +31,7 @@ void options_fini(struct options *o)
     o->config = o->system_config = NULL;
 }
 
-/* ---- getopt ---------------------------------------------------------------------- */
+/* ---- getopt --------------------------------------------------------------------------------- */
 
 struct scan {
     struct option longs[MAX_FLAGS + 1];
@@ -98,7 +98,7 @@ static int cmd_options_refuse(struct options *o, const struct scan *s, int id, c
     return OPTIONS_STOP;
 }
 
-/* ---- global flags ------------------------------------------------------------------ */
+/* ---- global flags --------------------------------------------------------------------------- */
 
 static int stop_with_help(struct options *o)
 {
@@ -176,7 +176,7 @@ static bool cmd_options_is_own(const struct verb *v, int id)
     return false;
 }
 
-/* ---- the walk over the arguments --------------------------------------------------------- */
+/* ---- the walk over the arguments ------------------------------------------------------------ */
 
 static void scan_begin(struct options *o, char **argv)
 {
@@ -253,7 +253,7 @@ bool options_args(struct options *o, int min, int max)
     return true;
 }
 
-/* ---- values ---------------------------------------------------------------------------- */
+/* ---- values --------------------------------------------------------------------------------- */
 
 bool options_duration(struct options *o, const char *flag, int64_t min_ms, int64_t max_ms,
                       int64_t *ms)

@@ -12,7 +12,7 @@
 
 enum { MAX_DATA = 1048575 }; /* a server's default limit, jute.maxbuffer */
 
-/* ---- bytes --------------------------------------------------------------------------- */
+/* ---- bytes ---------------------------------------------------------------------------------- */
 
 int data_read(struct options *o, const char *arg, struct data *out)
 {
@@ -42,7 +42,7 @@ void data_fini(struct data *d)
     *d = (struct data){0};
 }
 
-/* ---- guarded writes -------------------------------------------------------------------- */
+/* ---- guarded writes ------------------------------------------------------------------------- */
 
 const char *guard_node(struct options *o)
 {

@@ -39,12 +39,12 @@ static uint64_t reach_hash(const char *s) /* FNV-1a */
 bool reach_is_news(struct reach *r, const char *fault)
 {
     uint64_t h = reach_hash(fault);
-    for (size_t i = 0; i < r->ntold; i++)
-        if (r->told[i] == h)
+    for (size_t i = 0; i < r->nreported; i++)
+        if (r->reported[i] == h)
             return false;
-    if (r->ntold == REACH_REASONS)
+    if (r->nreported == REACH_REASONS)
         return false;
-    r->told[r->ntold++] = h;
+    r->reported[r->nreported++] = h;
     return true;
 }
 

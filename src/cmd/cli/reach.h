@@ -12,10 +12,11 @@ struct reach {
     const char *connect;
     int64_t began, until;
     bool says;
-    bool live;                    /* a terminal: shows the time left in a line that is erased */
-    bool drawn;                   /* the line is on the screen */
-    uint64_t told[REACH_REASONS]; /* hashes: each reason is reported once, not with each attempt */
-    size_t ntold;
+    bool live;  /* a terminal: shows the time left in a line that is erased */
+    bool drawn; /* the line is on the screen */
+    uint64_t
+        reported[REACH_REASONS]; /* hashes: each reason is reported once, not with each attempt */
+    size_t nreported;
 };
 
 /* Starts now; the client tries until `until`. */

@@ -34,7 +34,7 @@ struct verdict {
     char diag_note[300]; /* "": nothing unusual */
 };
 
-/* ---- output --------------------------------------------------------------------------- */
+/* ---- output --------------------------------------------------------------------------------- */
 
 static void say_json(struct json *j, const struct verdict *v, bool is_log)
 {
@@ -80,7 +80,7 @@ static void data_check_say(struct checking *c, const struct verdict *v, bool is_
     putchar('\n');
 }
 
-/* ---- one file -------------------------------------------------------------------------------- */
+/* ---- one file ------------------------------------------------------------------------------- */
 
 static bool data_check_load(struct files *f, struct server *s, int64_t zxid, char *fault,
                             size_t cap)

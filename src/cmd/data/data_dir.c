@@ -82,7 +82,7 @@ struct server *files_server(struct files *f)
     return NULL;
 }
 
-/* ---- the verb ---------------------------------------------------------------------------- */
+/* ---- the verb ------------------------------------------------------------------------------- */
 
 static int run_data(struct options *o, int argc, char **argv)
 {

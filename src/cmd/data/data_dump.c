@@ -85,7 +85,7 @@ static void json_jbytes(struct json *j, const char *key, struct jbytes b)
     json_bytes(j, key, b.n < 0 ? NULL : b.p ? b.p : "", b.n > 0 ? (size_t)b.n : 0);
 }
 
-/* ---- changes --------------------------------------------------------------------------------- */
+/* ---- changes -------------------------------------------------------------------------------- */
 
 static bool has_data(int32_t type)
 {
@@ -211,8 +211,7 @@ static int dump_log(struct dumping *d, const void *p, size_t n)
     return step == LOG_STEP_DAMAGED ? EXIT_IO : EXIT_OK;
 }
 
-/* ---- a snapshot
- * ---------------------------------------------------------------------------------- */
+/* ---- a snapshot ----------------------------------------------------------------------------- */
 
 static void dump_session(void *arg, int64_t id, int32_t timeout_ms)
 {
@@ -305,8 +304,7 @@ static int dump_snapshot(struct dumping *d, const void *p, size_t n)
     return err == CLAVE_OK ? EXIT_OK : EXIT_IO;
 }
 
-/* ---- files
- * ---------------------------------------------------------------------------------------- */
+/* ---- files ---------------------------------------------------------------------------------- */
 
 static int dump_file(struct dumping *d, enum file_kind kind, int64_t zxid)
 {

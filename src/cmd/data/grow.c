@@ -41,7 +41,7 @@ struct growing {
     int32_t longest_ms;
 };
 
-/* ---- the servers ------------------------------------------------------------------------- */
+/* ---- the servers ---------------------------------------------------------------------------- */
 
 static bool take_port(const char **at, int64_t *port)
 {
@@ -105,7 +105,7 @@ static int take_members(struct growing *g, char **specs, size_t n)
     return EXIT_OK;
 }
 
-/* ---- the data ------------------------------------------------------------------------------ */
+/* ---- the data ------------------------------------------------------------------------------- */
 
 static void look_at_node(void *arg, const struct node_view *n)
 {

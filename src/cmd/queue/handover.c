@@ -25,7 +25,7 @@ static int handover_judge(struct handover *h, struct leader_follow *s,
     if (it->err != CLAVE_OK)
         return diag_err(h->o, h->path, it->err, s->session);
     if (asks && it->vacant) {
-        diag(h->o, "%s: nobody leads", h->path);
+        diag(h->o, "%s: the election has no leader", h->path);
         return EXIT_PATH;
     }
     if (asks) {

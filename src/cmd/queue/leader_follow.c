@@ -25,7 +25,7 @@ void leader_follow_free(struct leader_state *it)
     free(it);
 }
 
-/* ---- on the loop's thread ------------------------------------------------------------------ */
+/* ---- on the loop's thread ------------------------------------------------------------------- */
 
 static bool leader_follow_copy_text(char **out, const char *text, size_t n)
 {
@@ -114,8 +114,7 @@ static void leader_follow_end(clave_async_client *c, void *arg)
     s->watch = NULL;
 }
 
-/* ---- on the verb's thread
- * ------------------------------------------------------------------------- */
+/* ---- on the verb's thread ------------------------------------------------------------------- */
 
 int leader_follow_open(struct leader_follow *s, clave_client *session, const char *path,
                        const struct options *o)

@@ -19,7 +19,7 @@
 
 enum { AGAIN_MS = 100 };
 
-/* ---- which one ----------------------------------------------------------------------------- */
+/* ---- which one ------------------------------------------------------------------------------ */
 
 /* To be freed; NULL: out of memory. */
 static char *revoke_path_of(const struct revoke_request *w, const struct queue_view_place *at)
@@ -48,7 +48,7 @@ static const struct queue_view_place *revoke_find(const struct revoke_request *w
     return NULL;
 }
 
-/* ---- breaking ------------------------------------------------------------------------------ */
+/* ---- breaking ------------------------------------------------------------------------------- */
 
 /* An ephemeral node lives as long as its session, so its owner may be alive: unless no session owns
  * the node, or its process was on this machine and is gone. For a node that may not be read, the
@@ -103,7 +103,7 @@ static int break_it(struct options *o, const struct revoke_request *w, clave_cli
     return EXIT_OK;
 }
 
-/* ---- asking -------------------------------------------------------------------------------- */
+/* ---- asking --------------------------------------------------------------------------------- */
 
 static int await_end(struct options *o, const struct revoke_request *w, clave_client *s,
                      const char *path)
@@ -134,7 +134,7 @@ static int ask_for_it(struct options *o, const struct revoke_request *w, clave_c
     return w->wait_ms > 0 ? await_end(o, w, s, path) : EXIT_OK;
 }
 
-/* ---- either -------------------------------------------------------------------------------- */
+/* ---- either --------------------------------------------------------------------------------- */
 
 int revoke_node(struct options *o, const struct revoke_request *w)
 {

@@ -10,7 +10,7 @@
 
 enum { OWNER = 0, IDENTITY_CAP = 4096, DETECT_MS = 1000 };
 
-/* ---- a lock -------------------------------------------------------------------------------- */
+/* ---- a lock --------------------------------------------------------------------------------- */
 
 static void acquisition_on_acquired(clave_async_mutex *m, uint64_t owner, clave_err err, void *arg)
 {
@@ -68,7 +68,7 @@ static clave_err begin_lock(struct acquisition *c, clave_async_client *client,
     return clave_async_mutex_acquire(c->mutex, OWNER, terms->deadline, acquisition_on_acquired, c);
 }
 
-/* ---- a lease ------------------------------------------------------------------------------- */
+/* ---- a lease -------------------------------------------------------------------------------- */
 
 static void on_lease(clave_async_semaphore *s, clave_err err, clave_async_lease *const *leases,
                      size_t n, void *arg)
@@ -118,7 +118,7 @@ static clave_err begin_lease(struct acquisition *c, clave_async_client *client,
     return err;
 }
 
-/* ---- a leadership -------------------------------------------------------------------------- */
+/* ---- a leadership --------------------------------------------------------------------------- */
 
 static void acquisition_on_verdict(clave_async_latch *l, clave_err err, void *arg)
 {

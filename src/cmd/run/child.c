@@ -17,7 +17,7 @@
 
 enum { SWEEP_MS = 5 };
 
-/* ---- time --------------------------------------------------------------------------------- */
+/* ---- time ----------------------------------------------------------------------------------- */
 
 int64_t child_grace(const struct runner *r)
 {
@@ -52,7 +52,7 @@ void child_publish(struct runner *r)
     arm_watchdog(r);
 }
 
-/* ---- beginning and end -------------------------------------------------------------------- */
+/* ---- beginning and end ---------------------------------------------------------------------- */
 
 static void child_report_not_started(const struct runner *r)
 {
@@ -137,7 +137,7 @@ void child_asked(struct runner *r)
     guardian_stop(&r->guardian);
 }
 
-/* ---- without the guardian ----------------------------------------------------------------- */
+/* ---- without the guardian ------------------------------------------------------------------- */
 
 static void child_reap(struct runner *r)
 {
@@ -178,7 +178,7 @@ static void begin_sweep(struct runner *r)
     uv_timer_start(&r->patience, sweep, 0, SWEEP_MS);
 }
 
-/* ---- the guardian's reports --------------------------------------------------------------- */
+/* ---- the guardian's reports ----------------------------------------------------------------- */
 
 /* The command is stopped. By the terminal, because it needs it: it gets it or, if we do not have it
  * either, we stop as it would have. By the user: then we stop too, with our whole job. */
@@ -274,7 +274,7 @@ void child_on_watchdog(uv_timer_t *timer)
     begin_sweep(r);
 }
 
-/* ---- signals ------------------------------------------------------------------------------ */
+/* ---- signals -------------------------------------------------------------------------------- */
 
 void child_on_signal(struct runner *r, int sig)
 {

@@ -93,7 +93,7 @@ static void guardian_arm(struct guardian_process *g)
     timerfd_settime(g->timer, TFD_TIMER_ABSTIME, &t, NULL);
 }
 
-/* ---- the command -------------------------------------------------------------------------- */
+/* ---- the command ---------------------------------------------------------------------------- */
 
 static void guardian_report(struct guardian_process *g, enum guardian_event event, int value)
 {
@@ -173,7 +173,7 @@ static pid_t group(const struct guardian_process *g)
     return g->reaped ? 0 : g->command;
 }
 
-/* ---- events ------------------------------------------------------------------------------- */
+/* ---- events --------------------------------------------------------------------------------- */
 
 static void guardian_reap(struct guardian_process *g)
 {
@@ -274,7 +274,7 @@ static void drain(int fd)
         continue;
 }
 
-/* ---- the end ------------------------------------------------------------------------------ */
+/* ---- the end -------------------------------------------------------------------------------- */
 
 /* A process that reads our output to its end must not have to wait for this. */
 static void let_go_of_streams(void)
@@ -343,7 +343,7 @@ static _Noreturn void guardian_main(struct guardian_process *g)
     _exit(EXIT_OK);
 }
 
-/* ---- the runner's side -------------------------------------------------------------------- */
+/* ---- the runner's side ---------------------------------------------------------------------- */
 
 static int cannot_start(const struct options *o)
 {

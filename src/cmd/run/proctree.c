@@ -84,7 +84,7 @@ static struct process *proctree_find(const struct census *c, pid_t pid)
     return c->n > 0 ? bsearch(&key, c->list, c->n, sizeof key, by_pid) : NULL;
 }
 
-/* ---- the local server --------------------------------------------------------------------- */
+/* ---- the local server ----------------------------------------------------------------------- */
 
 static bool runs_our_program(pid_t pid)
 {

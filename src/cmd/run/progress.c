@@ -30,7 +30,7 @@ void progress_init(struct progress *p, const struct lock_plan *plan, uv_loop_t *
     p->timer.data = p;
 }
 
-/* ---- showing ------------------------------------------------------------------------------ */
+/* ---- showing -------------------------------------------------------------------------------- */
 
 static size_t columns(void)
 {
@@ -68,7 +68,7 @@ static void progress_show(struct progress *p, const clave_participant *holder)
     }
 }
 
-/* ---- asking: the children, then the first of them ----------------------------------------- */
+/* ---- asking: the children, then the first of them ------------------------------------------- */
 
 static void on_holder(clave_async_client *c, const clave_result *res, void *arg)
 {
@@ -205,7 +205,7 @@ void progress_connect(struct progress *p, clave_async_client *c, int64_t until)
         uv_timer_start(&p->timer, on_connecting, REACH_FIRST_MS, REACH_AGAIN_MS);
 }
 
-/* ---- life --------------------------------------------------------------------------------- */
+/* ---- life ----------------------------------------------------------------------------------- */
 
 void progress_begin(struct progress *p, const struct acquisition *acquisition,
                     clave_async_client *c, clave_uv *uv)

@@ -14,7 +14,7 @@
 #include "cmd/run/process_identity.h"
 #include "cmd/run/runner.h"
 
-/* ---- flags ----------------------------------------------------------------------------------- */
+/* ---- flags ---------------------------------------------------------------------------------- */
 
 static bool take_key(struct lock_plan *p)
 {
@@ -75,7 +75,7 @@ int run_policy_check(const struct lock_plan *p)
     return EXIT_OK;
 }
 
-/* ---- on the way out -------------------------------------------------------------------------- */
+/* ---- on the way out ------------------------------------------------------------------------- */
 
 /* Clears the mark of a held lock; the end of the session follows. */
 void run_policy_release(struct runner *r)
@@ -176,7 +176,7 @@ void run_policy_hurry(struct runner *r)
         runner_leave(r, EXIT_LOST);
 }
 
-/* ---- on the way in --------------------------------------------------------------------------- */
+/* ---- on the way in -------------------------------------------------------------------------- */
 
 /* PATH, the suffix, and the key after it. NULL: out of memory. */
 static char *beside(const struct lock_plan *p, const char *added, const char *key)
@@ -304,7 +304,7 @@ void run_policy_begin(struct runner *r)
         run_policy_lost(r, CLAVE_ELOST);
 }
 
-/* ---- life ------------------------------------------------------------------------------------ */
+/* ---- life ----------------------------------------------------------------------------------- */
 
 void run_policy_open(struct runner *r)
 {

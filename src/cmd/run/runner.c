@@ -27,7 +27,7 @@ enum { LEAVE_MS = 3000, IDENTITY_CAP = 4096, COMMAND_CAP = 1024 };
 static const int caught[RUNNER_SIGNALS] = {SIGTERM, SIGINT,  SIGHUP,   SIGQUIT, SIGUSR1,
                                            SIGUSR2, SIGTSTP, SIGWINCH, SIGCONT};
 
-/* ---- leaving ------------------------------------------------------------------------------ */
+/* ---- leaving -------------------------------------------------------------------------------- */
 
 static void runner_on_uv_stopped(void *arg)
 {
@@ -75,7 +75,7 @@ void runner_leave(struct runner *r, int code)
     clave_uv_flush(r->uv);
 }
 
-/* ---- the queue ---------------------------------------------------------------------------- */
+/* ---- the queue ------------------------------------------------------------------------------ */
 
 static void runner_record_grant(const struct runner *r)
 {
@@ -196,7 +196,7 @@ static void begin_waiting(struct runner *r)
     }
 }
 
-/* ---- the connection ----------------------------------------------------------------------- */
+/* ---- the connection ------------------------------------------------------------------------- */
 
 /* "digest" of "digest:user:password"; config_auth_ok made sure of the colon. */
 static const char *scheme_of(const char *auth, char out[CONFIG_SCHEME_CAP])
@@ -321,7 +321,7 @@ static void runner_on_settled(void *arg)
     child_publish(r);
 }
 
-/* ---- signals ------------------------------------------------------------------------------ */
+/* ---- signals -------------------------------------------------------------------------------- */
 
 static void runner_on_signal(uv_signal_t *handle, int sig)
 {
@@ -392,7 +392,7 @@ static void release_signals(struct runner *r)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-/* ---- life --------------------------------------------------------------------------------- */
+/* ---- life ----------------------------------------------------------------------------------- */
 
 static int open_loop(struct runner *r)
 {

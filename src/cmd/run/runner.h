@@ -76,7 +76,7 @@ int runner_run(const struct lock_plan *plan, bool *ended_by_signal);
 /* Leaves the queue or releases the lock, then ends the loop with this exit code. */
 void runner_leave(struct runner *r, int code);
 
-/* ---- child.c ----------------------------------------------------------------------------- */
+/* ---- child.c -------------------------------------------------------------------------------- */
 
 /* Milliseconds, derived from the session timeout that the server granted: from SIGTERM to SIGKILL,
  * and from SIGKILL to the hold deadline. */

@@ -64,7 +64,7 @@ const char *settings_keep(struct serve_settings *v, const char *text)
     return t->text;
 }
 
-/* ---- what values may be ------------------------------------------------------------------ */
+/* ---- what values may be --------------------------------------------------------------------- */
 
 static clave_err verify_super_digest(const char *value, const struct fault *f)
 {
@@ -181,7 +181,7 @@ bool settings_exist(const char *name)
     return serve_settings_find(name) != NULL;
 }
 
-/* ---- taking a value ---------------------------------------------------------------------- */
+/* ---- taking a value ------------------------------------------------------------------------- */
 
 static clave_err parse_duration(const struct setting *s, const char *value, int64_t *out,
                                 const struct fault *f)
@@ -307,7 +307,7 @@ clave_err settings_set(struct serve_settings *v, const char *name, const char *v
     return err;
 }
 
-/* ---- all of it together -------------------------------------------------------------------- */
+/* ---- all of it together --------------------------------------------------------------------- */
 
 static clave_err check_tls(struct serve_settings *v, const struct fault *f)
 {
@@ -360,7 +360,7 @@ clave_err settings_check(struct serve_settings *v, const struct fault *f)
     return check_tls(v, f);
 }
 
-/* ---- what cannot change -------------------------------------------------------------------- */
+/* ---- what cannot change --------------------------------------------------------------------- */
 
 static bool serve_settings_same_text(const char *a, const char *b)
 {

@@ -381,7 +381,7 @@ static bool serve_zoocfg_take(void *arg, unsigned line, const char *name, const 
     return true;
 }
 
-/* ---- what depends on several keys -------------------------------------------------------- */
+/* ---- what depends on several keys ----------------------------------------------------------- */
 
 static bool set_slot(struct zoocfg *z, enum slot slot, const char *name, const char *key)
 {

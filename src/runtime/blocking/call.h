@@ -132,7 +132,7 @@ void clave__call_on_result(clave_async_client *c, const clave_result *res, void 
 /* For other callbacks. */
 void clave__call_finish(struct call *c, clave_err err);
 
-/* ---- replies (reply.c) ---------------------------------------------------------------- */
+/* ---- replies (reply.c) ---------------------------------------------------------------------- */
 
 /* Makes a reply with room for a path of path_cap bytes (0: none) and for nops op errors. */
 clave_reply *clave__reply_new(size_t path_cap, size_t nops);

@@ -10,7 +10,7 @@
 #include "runtime/blocking/call.h"
 #include "runtime/client/uv_client.h"
 
-/* ---- state --------------------------------------------------------------------------- */
+/* ---- state ---------------------------------------------------------------------------------- */
 
 static bool blocking_client_is_connected(clave_state state)
 {
@@ -89,7 +89,7 @@ bool clave__blocking_await_locked(clave_client *s, int64_t deadline)
     return in_time;
 }
 
-/* ---- life ------------------------------------------------------------------------------ */
+/* ---- life ----------------------------------------------------------------------------------- */
 
 void clave__session_ref(clave_client *s)
 {
@@ -300,7 +300,7 @@ void clave_client_close(clave_client *s, int64_t timeout_ms)
     clave__session_unref(s);
 }
 
-/* ---- what is known ------------------------------------------------------------------------ */
+/* ---- what is known -------------------------------------------------------------------------- */
 
 clave_state clave_client_state(clave_client *s)
 {

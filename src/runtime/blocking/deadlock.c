@@ -8,7 +8,7 @@
 #include "runtime/blocking/arena.h"
 #include "runtime/blocking/thread_hold.h"
 
-/* ---- a copy in one block ------------------------------------------------------------------- */
+/* ---- a copy in one block -------------------------------------------------------------------- */
 
 static void put_member(struct arena *p, const clave_deadlock_member *m, clave_deadlock_member *out)
 {
@@ -66,7 +66,7 @@ void clave_deadlocks_free(clave_deadlocks *d)
     free(d);
 }
 
-/* ---- the call ------------------------------------------------------------------------------ */
+/* ---- the call ------------------------------------------------------------------------------- */
 
 struct roots {
     const char *const *list;
@@ -110,7 +110,7 @@ clave_err clave_deadlocks_find(clave_client *s, const char *const *roots, size_t
     return CLAVE_OK;
 }
 
-/* ---- what an acquire ended with -------------------------------------------------------- */
+/* ---- what an acquire ended with ------------------------------------------------------------- */
 
 struct question {
     const clave_async_mutex *mutex;

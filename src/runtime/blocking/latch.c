@@ -23,7 +23,7 @@ struct clave_latch {
     struct cell lost; /* the token is gone */
 };
 
-/* ---- what the loop's thread publishes ----------------------------------------------------- */
+/* ---- what the loop's thread publishes ------------------------------------------------------- */
 
 static void blocking_latch_publish(clave_latch *c, const clave_grant *g)
 {
@@ -58,7 +58,7 @@ static void blocking_latch_on_event(clave_async_latch *l, const clave_latch_even
         c->event_cb(l, ev, c->event_arg);
 }
 
-/* ---- life ---------------------------------------------------------------------------------- */
+/* ---- life ----------------------------------------------------------------------------------- */
 
 enum layout { LAYOUT_CURATOR, LAYOUT_FAIR, LAYOUT_UNFAIR };
 
@@ -164,7 +164,7 @@ void clave_latch_free(clave_latch *c)
     free(c);
 }
 
-/* ---- candidacy ----------------------------------------------------------------------------- */
+/* ---- candidacy ------------------------------------------------------------------------------ */
 
 /* The arguments of one call on the latch. */
 struct request {
@@ -301,7 +301,7 @@ clave_err clave_latch_await_loss(clave_latch *c, int64_t timeout_ms)
     return leads ? CLAVE_EBUSY : CLAVE_OK;
 }
 
-/* ---- queries ------------------------------------------------------------------------------ */
+/* ---- queries -------------------------------------------------------------------------------- */
 
 int64_t clave_latch_deadline(clave_latch *c)
 {
@@ -335,7 +335,7 @@ int64_t clave_latch_token(clave_latch *c)
     return token;
 }
 
-/* ---- what only the leader may do ----------------------------------------------------------- */
+/* ---- what only the leader may do ------------------------------------------------------------ */
 
 static clave_err begin_publish(struct call *call, void *args)
 {

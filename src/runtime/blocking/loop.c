@@ -13,7 +13,7 @@
 #include "clave/uv.h"
 #include "runtime/clock.h"
 
-/* ---- waiting ------------------------------------------------------------------------- */
+/* ---- waiting -------------------------------------------------------------------------------- */
 
 void clave__cell_init(struct cell *c)
 {
@@ -54,7 +54,7 @@ int64_t clave__deadline_after(int64_t timeout_ms)
     return timeout_ms < 0 || timeout_ms > CLAVE_NEVER - now ? CLAVE_NEVER : now + timeout_ms;
 }
 
-/* ---- tasks -------------------------------------------------------------------------------- */
+/* ---- tasks ---------------------------------------------------------------------------------- */
 
 bool clave__loop_is_current(const clave_loop *l)
 {
@@ -189,7 +189,7 @@ clave_err clave__loop_run(clave_loop *l, void (*fn)(void *arg), void *arg)
     return CLAVE_OK;
 }
 
-/* ---- life ------------------------------------------------------------------------------------ */
+/* ---- life ----------------------------------------------------------------------------------- */
 
 void clave__loop_ref(clave_loop *l)
 {

@@ -97,7 +97,7 @@ void clave_multilock_free(clave_multilock *l)
     free(l);
 }
 
-/* ---- acquire, release ---------------------------------------------------------------------- */
+/* ---- acquire, release ----------------------------------------------------------------------- */
 
 static void blocking_multilock_report(const char **failed, const char *path)
 {
@@ -173,7 +173,7 @@ clave_err clave_multilock_release(clave_multilock *l, const char **failed)
     return release_first(l, l->n, failed);
 }
 
-/* ---- queries ------------------------------------------------------------------------------ */
+/* ---- queries -------------------------------------------------------------------------------- */
 
 bool clave_multilock_valid_for(clave_multilock *l, int64_t ms)
 {

@@ -36,7 +36,7 @@ static void blocking_mutex_on_event(clave_async_mutex *m, const clave_mutex_even
         l->event_cb(m, ev, l->event_arg);
 }
 
-/* ---- life ---------------------------------------------------------------------------------- */
+/* ---- life ----------------------------------------------------------------------------------- */
 
 /* The arguments of this process, with spaces between them. */
 static const char *command_line(char *buf, size_t cap)
@@ -182,7 +182,7 @@ void clave_mutex_free(clave_mutex *l)
     free(l);
 }
 
-/* ---- acquire ------------------------------------------------------------------------------- */
+/* ---- acquire -------------------------------------------------------------------------------- */
 
 struct acquire {
     struct thread_hold *fresh;
@@ -275,8 +275,7 @@ int64_t clave_mutex_token(clave_mutex *l)
     return clave__thread_hold_look(l, clave_mutex_owner_self(), &t) ? t.token : 0;
 }
 
-/* ---- guarded writes
- * --------------------------------------------------------------------------------- */
+/* ---- guarded writes ------------------------------------------------------------------------- */
 
 struct guarded {
     clave_mutex *lock;

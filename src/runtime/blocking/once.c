@@ -51,7 +51,7 @@ void clave_once_free(clave_once *j)
     free(j);
 }
 
-/* ---- the begin ------------------------------------------------------------------------------- */
+/* ---- the begin ------------------------------------------------------------------------------ */
 
 static void on_begun(clave_async_once *once, clave_err err, const clave_once_record *former,
                      void *arg)
@@ -115,7 +115,7 @@ clave_err clave_once_begin(clave_once **out, clave_mutex *l, const clave_once_op
     return err;
 }
 
-/* ---- the end --------------------------------------------------------------------------------- */
+/* ---- the end -------------------------------------------------------------------------------- */
 
 static void blocking_once_on_ended(clave_async_once *once, clave_err err,
                                    const clave_once_record *former, void *arg)

@@ -57,8 +57,7 @@ static void wake_if_interrupted(clave_selector *s)
         pthread_cond_broadcast(&s->doubt.cond);
 }
 
-/* ---- suspension, on the loop's thread
- * ------------------------------------------------------------ */
+/* ---- suspension, on the loop's thread ------------------------------------------------------- */
 
 static void selector_on_state(struct listener *l, clave_state state, clave_err why)
 {
@@ -81,7 +80,7 @@ static void selector_on_event(clave_async_mutex *m, const clave_mutex_event *ev,
         (void)clave_async_mutex_cancel(m, ev->owner);
 }
 
-/* ---- the task -------------------------------------------------------------------------------- */
+/* ---- the task ------------------------------------------------------------------------------- */
 
 static clave_err begin_task(clave_selector *s)
 {

@@ -25,14 +25,14 @@ struct clave_semaphore {
     clave_client *session;
     clave_async_semaphore *semaphore; /* the loop's thread only, as is everything below */
     struct observer observer;
-    struct list permits;
+    struct list leases;
     struct list waiting; /* acquires under way */
     uint64_t requests;
     clave_lease_event_cb *event_cb; /* the user's */
     void *event_arg;
 };
 
-/* ---- what the loop's thread publishes ----------------------------------------------------- */
+/* ---- what the loop's thread publishes ------------------------------------------------------- */
 
 static void blocking_semaphore_publish(clave_lease *q, int64_t token, int64_t deadline)
 {
@@ -57,7 +57,7 @@ static void blocking_semaphore_refresh(clave_lease *q)
 static void blocking_semaphore_on_settled(struct observer *o)
 {
     clave_semaphore *p = LIST_ENTRY(o, clave_semaphore, observer);
-    for (struct list *e = p->permits.next; e != &p->permits; e = e->next)
+    for (struct list *e = p->leases.next; e != &p->leases; e = e->next)
         blocking_semaphore_refresh(LIST_ENTRY(e, clave_lease, link));
 }
 
@@ -72,7 +72,7 @@ static void blocking_semaphore_on_event(clave_async_semaphore *s, const clave_le
         p->event_cb(s, ev, p->event_arg);
 }
 
-/* ---- life ---------------------------------------------------------------------------------- */
+/* ---- life ----------------------------------------------------------------------------------- */
 
 struct birth {
     clave_semaphore *p;
@@ -90,12 +90,12 @@ static void blocking_semaphore_create(clave_async_client *c, void *arg)
 }
 
 /* The handles belong to the threads until they return them, or until _free. */
-static void permits_on_session_ended(struct observer *o)
+static void semaphore_on_client_ended(struct observer *o)
 {
     clave_semaphore *p = LIST_ENTRY(o, clave_semaphore, observer);
     clave_async_semaphore_free(p->semaphore);
     p->semaphore = NULL;
-    for (struct list *e = p->permits.next; e != &p->permits; e = e->next) {
+    for (struct list *e = p->leases.next; e != &p->leases; e = e->next) {
         clave_lease *q = LIST_ENTRY(e, clave_lease, link);
         q->lease = NULL;
         blocking_semaphore_publish(q, 0, INT64_MIN);
@@ -119,8 +119,8 @@ clave_err clave_semaphore_new(clave_semaphore **out, clave_client *s, const char
     own.event_cb = blocking_semaphore_on_event;
     own.event_arg = p;
     p->observer.settled = blocking_semaphore_on_settled;
-    p->observer.ended = permits_on_session_ended;
-    list_init(&p->permits);
+    p->observer.ended = semaphore_on_client_ended;
+    list_init(&p->leases);
     list_init(&p->waiting);
     struct birth b = {.p = p, .path = path, .o = &own, .err = CLAVE_ECLOSED};
     clave__blocking_do(s, blocking_semaphore_create, &b);
@@ -146,13 +146,13 @@ void clave_semaphore_free(clave_semaphore *p)
         return;
     struct list *e;
     clave__blocking_do(p->session, blocking_semaphore_destroy, p);
-    while ((e = list_pop_front(&p->permits)))
+    while ((e = list_pop_front(&p->leases)))
         free(LIST_ENTRY(e, clave_lease, link));
     clave__session_unref(p->session);
     free(p);
 }
 
-/* ---- acquire ------------------------------------------------------------------------------- */
+/* ---- acquire -------------------------------------------------------------------------------- */
 
 /* On the stack of the thread that waits. */
 struct acquire {
@@ -174,7 +174,7 @@ static void on_leases(clave_async_semaphore *s, clave_err err, clave_async_lease
     list_remove(&a->link);
     for (size_t i = 0; i < n; i++) {
         a->fresh[i]->lease = leases[i];
-        list_push_back(&a->p->permits, &a->fresh[i]->link);
+        list_push_back(&a->p->leases, &a->fresh[i]->link);
         blocking_semaphore_refresh(a->fresh[i]);
     }
     clave__call_finish(a->call, err);
@@ -194,7 +194,7 @@ static clave_err blocking_semaphore_begin_acquire(struct call *c, void *args)
     return err;
 }
 
-static clave_err make_permits(clave_semaphore *p, size_t n, clave_lease **out)
+static clave_err make_leases(clave_semaphore *p, size_t n, clave_lease **out)
 {
     for (size_t i = 0; i < n; i++) {
         out[i] = calloc(1, sizeof **out);
@@ -214,7 +214,7 @@ clave_err clave_semaphore_acquire(clave_semaphore *p, size_t n, int64_t timeout_
 {
     struct acquire a = {.p = p, .task = clave_mutex_owner_self(), .n = n, .fresh = out};
     struct call_spec spec = {.begin = blocking_semaphore_begin_acquire, .args = &a};
-    clave_err err = make_permits(p, n, out);
+    clave_err err = make_leases(p, n, out);
     if (err != CLAVE_OK)
         return err;
     a.deadline = timeout_ms == 0 ? CLAVE_TRY : clave__deadline_after(timeout_ms);
@@ -266,10 +266,10 @@ void clave_semaphore_cancel(clave_semaphore *p)
     clave__blocking_do(p->session, cancel_all, p);
 }
 
-/* ---- release ------------------------------------------------------------------------------- */
+/* ---- release -------------------------------------------------------------------------------- */
 
 struct blocking_semaphore_release {
-    clave_lease *permit;
+    clave_lease *lease;
     bool confirmed;
     bool begun;
 };
@@ -286,7 +286,7 @@ static void blocking_semaphore_on_left(clave_async_semaphore *s, clave_err err, 
 static clave_err blocking_semaphore_begin_release(struct call *c, void *args)
 {
     struct blocking_semaphore_release *r = args;
-    clave_lease *q = r->permit;
+    clave_lease *q = r->lease;
     r->begun = true;
     list_remove(&q->link);
     q->call = r->confirmed ? c : NULL;
@@ -314,7 +314,7 @@ static void discard(clave_lease *q)
 
 static clave_err blocking_semaphore_release(clave_lease *q, bool confirmed, int64_t timeout_ms)
 {
-    struct blocking_semaphore_release r = {.permit = q, .confirmed = confirmed};
+    struct blocking_semaphore_release r = {.lease = q, .confirmed = confirmed};
     struct call_spec spec = {.begin = blocking_semaphore_begin_release, .args = &r};
     clave_client *s = q->all->session;
     clave_err err = clave__call(s, &spec, timeout_ms, NULL);
@@ -336,7 +336,7 @@ clave_err clave_lease_release_confirmed(clave_lease *q, int64_t timeout_ms)
     return blocking_semaphore_release(q, true, timeout_ms);
 }
 
-/* ---- queries, and guarded writes ----------------------------------------------------------- */
+/* ---- queries, and guarded writes ------------------------------------------------------------ */
 
 int64_t clave_lease_deadline(clave_lease *q)
 {
@@ -368,7 +368,7 @@ int64_t clave_lease_token(clave_lease *q)
 }
 
 struct guarded {
-    clave_lease *permit;
+    clave_lease *lease;
     const char *path;
     const void *data;
     size_t len;
@@ -381,14 +381,14 @@ struct guarded {
 static clave_err blocking_semaphore_begin_create(struct call *c, void *args)
 {
     const struct guarded *g = args;
-    return clave_async_lease_create(g->permit->lease, g->path, g->data, g->len, g->mode,
+    return clave_async_lease_create(g->lease->lease, g->path, g->data, g->len, g->mode,
                                     clave__call_on_result, c);
 }
 
 clave_err clave_lease_create(clave_lease *q, const char *path, const void *data, size_t len,
                              clave_create_mode mode, int64_t timeout_ms, clave_reply **out)
 {
-    struct guarded g = {.permit = q, .path = path, .data = data, .len = len, .mode = mode};
+    struct guarded g = {.lease = q, .path = path, .data = data, .len = len, .mode = mode};
     struct call_spec spec = {.begin = blocking_semaphore_begin_create, .args = &g, .path = path};
     return clave__call(q->all->session, &spec, timeout_ms, out);
 }
@@ -396,14 +396,14 @@ clave_err clave_lease_create(clave_lease *q, const char *path, const void *data,
 static clave_err blocking_semaphore_begin_set(struct call *c, void *args)
 {
     const struct guarded *g = args;
-    return clave_async_lease_set(g->permit->lease, g->path, g->data, g->len, g->version,
+    return clave_async_lease_set(g->lease->lease, g->path, g->data, g->len, g->version,
                                  clave__call_on_result, c);
 }
 
 clave_err clave_lease_set(clave_lease *q, const char *path, const void *data, size_t len,
                           int32_t version, int64_t timeout_ms)
 {
-    struct guarded g = {.permit = q, .path = path, .data = data, .len = len, .version = version};
+    struct guarded g = {.lease = q, .path = path, .data = data, .len = len, .version = version};
     struct call_spec spec = {.begin = blocking_semaphore_begin_set, .args = &g};
     return clave__call(q->all->session, &spec, timeout_ms, NULL);
 }
@@ -411,13 +411,12 @@ clave_err clave_lease_set(clave_lease *q, const char *path, const void *data, si
 static clave_err blocking_semaphore_begin_delete(struct call *c, void *args)
 {
     const struct guarded *g = args;
-    return clave_async_lease_delete(g->permit->lease, g->path, g->version, clave__call_on_result,
-                                    c);
+    return clave_async_lease_delete(g->lease->lease, g->path, g->version, clave__call_on_result, c);
 }
 
 clave_err clave_lease_delete(clave_lease *q, const char *path, int32_t version, int64_t timeout_ms)
 {
-    struct guarded g = {.permit = q, .path = path, .version = version};
+    struct guarded g = {.lease = q, .path = path, .version = version};
     struct call_spec spec = {.begin = blocking_semaphore_begin_delete, .args = &g};
     return clave__call(q->all->session, &spec, timeout_ms, NULL);
 }
@@ -425,13 +424,13 @@ clave_err clave_lease_delete(clave_lease *q, const char *path, int32_t version, 
 static clave_err blocking_semaphore_begin_multi(struct call *c, void *args)
 {
     const struct guarded *g = args;
-    return clave_async_lease_multi(g->permit->lease, g->ops, g->nops, clave__call_on_result, c);
+    return clave_async_lease_multi(g->lease->lease, g->ops, g->nops, clave__call_on_result, c);
 }
 
 clave_err clave_lease_multi(clave_lease *q, const clave_op *ops, size_t nops, int64_t timeout_ms,
                             clave_reply **out)
 {
-    struct guarded g = {.permit = q, .ops = ops, .nops = nops};
+    struct guarded g = {.lease = q, .ops = ops, .nops = nops};
     struct call_spec spec = {.begin = blocking_semaphore_begin_multi, .args = &g, .nops = nops};
     return clave__call(q->all->session, &spec, timeout_ms, out);
 }

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-/* ---- finding ------------------------------------------------------------------------------- */
+/* ---- finding -------------------------------------------------------------------------------- */
 
 static struct thread_hold *thread_hold_find(const clave_mutex *l, uint64_t owner)
 {
@@ -35,7 +35,7 @@ bool clave__thread_hold_look(clave_mutex *l, uint64_t owner, struct thread_hold 
     return t != NULL;
 }
 
-/* ---- what the loop's thread publishes ----------------------------------------------------- */
+/* ---- what the loop's thread publishes ------------------------------------------------------- */
 
 static void thread_hold_publish(struct thread_hold *t, int64_t token, int64_t deadline)
 {

@@ -16,7 +16,7 @@
 /* Changed under the mutex, and except for `count` and `given` by the loop's thread only, which
  * therefore reads the rest without it. */
 struct thread_hold {
-    struct list link;  /* in the lock's tenures, then in its leaving */
+    struct list link;  /* in the mutex's thread_holds, then in its leaving */
     struct task task;  /* makes the loop's thread look at `given` */
     clave_mutex *lock; /* NULL: the mutex was freed, and nothing waits any more */
     uint64_t owner;

@@ -67,7 +67,7 @@ static int dial_host(const char *host, uint16_t port, int64_t until)
     return fd;
 }
 
-/* ---- the answer ------------------------------------------------------------------------ */
+/* ---- the answer ----------------------------------------------------------------------------- */
 
 struct answer {
     char *buf;
@@ -122,7 +122,7 @@ static clave_err talk(int fd, const char *word, struct answer *a, int64_t until)
     return (clave_err)got;
 }
 
-/* ---- through TLS ----------------------------------------------------------------------- */
+/* ---- through TLS ---------------------------------------------------------------------------- */
 
 static clave_err four_letter_client_flush(int fd, struct tls *t, int64_t until)
 {

@@ -26,7 +26,7 @@ enum {
     IDLE_EXIT_MS = 60000,
 };
 
-/* ---- paths ----------------------------------------------------------------------------- */
+/* ---- paths ---------------------------------------------------------------------------------- */
 
 static bool local_fits(int n, size_t cap)
 {
@@ -201,7 +201,7 @@ clave_err clave__local_make_dirs(const struct local_paths *p, const struct fault
     return err == CLAVE_OK && strcmp(part, p->dir) != 0 ? claim_dir(part, f) : err;
 }
 
-/* ---- serving ---------------------------------------------------------------------------- */
+/* ---- serving -------------------------------------------------------------------------------- */
 
 /* Reports to the client that waits at the other end of a pipe; then closes descriptor 1. */
 static void local_say(char word, const char *fault)

@@ -36,7 +36,7 @@ void clave__local_set_program(const char *name)
     program = name;
 }
 
-/* ---- starting --------------------------------------------------------------------------- */
+/* ---- starting ------------------------------------------------------------------------------- */
 
 /* Does this process, or the machine, lack something at the moment? */
 static bool is_short_of(int number)

@@ -58,7 +58,7 @@ static void resolve_finish(struct resolve *l, const struct sockaddr *addr)
     free(l);
 }
 
-/* ---- names ---------------------------------------------------------------------------- */
+/* ---- names ---------------------------------------------------------------------------------- */
 
 static void resolve_on_names(uv_getaddrinfo_t *req, int status, struct addrinfo *list)
 {
@@ -100,7 +100,7 @@ struct resolve *clave__resolve_name(uv_loop_t *loop, const clave_target *t, reso
     return NULL;
 }
 
-/* ---- the local server -------------------------------------------------------------------- */
+/* ---- the local server ----------------------------------------------------------------------- */
 
 static void dial_local(uv_work_t *w)
 {

@@ -26,12 +26,12 @@ enum { INPUT_SIZE = 16384, SCANTY_INPUT = 256, OUTPUT_SIZE = 16384 };
 
 /* To the engine SECURING is part of dialling, and has to finish within the same time. */
 enum link_state {
-    LINK_IDLE,
-    LINK_RESOLVE,
-    LINK_DIALLING,
-    LINK_SECURING,
-    LINK_OPEN,
-    LINK_CLOSING,
+    UV_CLIENT_IDLE,
+    UV_CLIENT_LOOKUP,
+    UV_CLIENT_DIALLING,
+    UV_CLIENT_SECURING,
+    UV_CLIENT_OPEN,
+    UV_CLIENT_CLOSING,
 };
 
 struct clave_uv {
@@ -82,7 +82,7 @@ static clave_uv *of_handle(const uv_handle_t *h)
     return h->data;
 }
 
-/* ---- closing --------------------------------------------------------------------------- */
+/* ---- closing -------------------------------------------------------------------------------- */
 
 /* The last handle that closes frees everything. */
 static void one_closed(clave_uv *u)
@@ -110,7 +110,7 @@ static void on_timer_closed(uv_handle_t *h)
 static void uv_client_on_socket_closed(uv_handle_t *h)
 {
     clave_uv *u = of_handle(h);
-    u->state = LINK_IDLE;
+    u->state = UV_CLIENT_IDLE;
     if (u->stopping) {
         one_closed(u);
         return;
@@ -124,7 +124,8 @@ static void uv_client_on_socket_closed(uv_handle_t *h)
 
 static bool has_socket(const clave_uv *u)
 {
-    return u->state == LINK_DIALLING || u->state == LINK_SECURING || u->state == LINK_OPEN;
+    return u->state == UV_CLIENT_DIALLING || u->state == UV_CLIENT_SECURING ||
+           u->state == UV_CLIENT_OPEN;
 }
 
 /* Sends the TLS end or alert, if it can be sent at once. */
@@ -145,12 +146,12 @@ static void close_socket(clave_uv *u)
         uv_client_say_farewell(u);
     clave__tls_free(u->tls);
     u->tls = NULL;
-    u->state = LINK_CLOSING;
+    u->state = UV_CLIENT_CLOSING;
     u->reading = u->writing = false;
     uv_close(&u->socket.handle, uv_client_on_socket_closed);
 }
 
-/* ---- faults -------------------------------------------------------------------------------- */
+/* ---- faults --------------------------------------------------------------------------------- */
 
 /* Reported before _disconnected, which keeps a text that says more than it could. */
 static void tell_fault(clave_uv *u, const char *why)
@@ -181,7 +182,7 @@ static void tell_tls_fault(clave_uv *u)
         note_refusal(u, CLAVE_ETLS);
 }
 
-/* ---- bytes --------------------------------------------------------------------------------- */
+/* ---- bytes ---------------------------------------------------------------------------------- */
 
 static void uv_client_on_alloc(uv_handle_t *h, size_t suggested, uv_buf_t *buf)
 {
@@ -200,7 +201,7 @@ static void uv_client_take_input(clave_uv *u, const void *p, size_t n)
 
 static void secured(clave_uv *u)
 {
-    u->state = LINK_OPEN;
+    u->state = UV_CLIENT_OPEN;
     u->busy = true;
     clave_async_client_connected(u->client, clave_now());
     u->busy = false;
@@ -224,14 +225,14 @@ static bool take_sealed(clave_uv *u, const void *p, size_t n)
 static void uv_client_on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 {
     clave_uv *u = of_handle((uv_handle_t *)stream);
-    bool open = u->state == LINK_OPEN || u->state == LINK_SECURING, ended = n < 0;
+    bool open = u->state == UV_CLIENT_OPEN || u->state == UV_CLIENT_SECURING, ended = n < 0;
     if (open && n > 0 && u->tls)
         ended = !take_sealed(u, buf->base, (size_t)n);
     else if (open && n > 0)
         uv_client_take_input(u, buf->base, (size_t)n);
     if (buf->base != u->scanty)
         clave__mem_free(u->mem, buf->base); /* NULL if the end was found without a read */
-    if (open && n < 0 && u->state == LINK_SECURING)
+    if (open && n < 0 && u->state == UV_CLIENT_SECURING)
         tell_fault(u, "it closed the connection in the TLS handshake: is this the TLS port?");
     if (open && ended)
         close_socket(u);
@@ -244,7 +245,7 @@ static void uv_client_on_written(uv_write_t *w, int status)
     struct rest *rest = w->data;
     clave_uv *u = rest->link;
     clave__mem_free(u->mem, rest);
-    if (u->state == LINK_CLOSING) /* the socket was closed meanwhile */
+    if (u->state == UV_CLIENT_CLOSING) /* the socket was closed meanwhile */
         return;
     u->writing = false;
     if (status < 0)
@@ -278,7 +279,7 @@ static int uv_client_write_later(clave_uv *u, const void *p, size_t n)
 static size_t sealed_output(clave_uv *u, const void **p)
 {
     size_t n = clave__tls_output(u->tls, p);
-    if (n > 0 || u->state != LINK_OPEN)
+    if (n > 0 || u->state != UV_CLIENT_OPEN)
         return n;
     n = clave_async_client_output(u->client, p);
     n = clave__tls_write(u->tls, *p, n);
@@ -324,7 +325,7 @@ static void uv_client_set_reading(clave_uv *u, bool wanted)
         uv_read_stop(&u->socket.stream);
 }
 
-/* ---- dialling -------------------------------------------------------------------------------- */
+/* ---- dialling ------------------------------------------------------------------------------- */
 
 /* Uses renewed certificate files; if they are unusable, the old ones stay in use. */
 static void uv_client_begin_tls(clave_uv *u)
@@ -335,7 +336,7 @@ static void uv_client_begin_tls(clave_uv *u)
         clave__log(clave__client_log(u->client), CLAVE_LOG_WARN, "%s", text);
     u->tls = clave__tls_new(u->side, u->mem, clave_async_client_target(u->client).host);
     if (u->tls) {
-        u->state = LINK_SECURING;
+        u->state = UV_CLIENT_SECURING;
         return;
     }
     tell_fault(u, "out of memory for TLS");
@@ -354,14 +355,14 @@ static void opened(clave_uv *u)
 /* The dial failed before there was a socket. */
 static void dial_failed(clave_uv *u)
 {
-    u->state = LINK_IDLE;
+    u->state = UV_CLIENT_IDLE;
     clave_async_client_disconnected(u->client, clave_now());
 }
 
 static void on_connect(uv_connect_t *req, int status)
 {
     clave_uv *u = req->data;
-    if (u->state != LINK_DIALLING) /* given up meanwhile */
+    if (u->state != UV_CLIENT_DIALLING) /* given up meanwhile */
         return;
     if (status == 0) {
         opened(u);
@@ -375,7 +376,7 @@ static void opened_handle(clave_uv *u)
 {
     u->socket.handle.data = u;
     u->handles++;
-    u->state = LINK_DIALLING;
+    u->state = UV_CLIENT_DIALLING;
 }
 
 /* Each of these ends in DIALLING, CLOSING, or (false) IDLE. */
@@ -440,7 +441,7 @@ static void on_resolve(void *arg, const struct resolve_result *res)
     if (!dialling)
         dial_failed(u);
     u->busy = false;
-    if (u->state == LINK_DIALLING && res->fd >= 0)
+    if (u->state == UV_CLIENT_DIALLING && res->fd >= 0)
         opened(u);
     else
         uv_client_obey(u);
@@ -465,24 +466,24 @@ static void uv_client_dial(clave_uv *u)
         dialling = u->resolve != NULL;
     }
     if (u->resolve)
-        u->state = LINK_RESOLVE;
+        u->state = UV_CLIENT_LOOKUP;
     else if (!dialling)
         dial_failed(u);
 }
 
 static void hang_up(clave_uv *u)
 {
-    if (u->state == LINK_RESOLVE) {
+    if (u->state == UV_CLIENT_LOOKUP) {
         clave__resolve_abandon(u->resolve);
         u->resolve = NULL;
     }
     if (has_socket(u))
         close_socket(u); /* on_socket_closed notifies the engine */
-    else if (u->state != LINK_CLOSING)
+    else if (u->state != UV_CLIENT_CLOSING)
         dial_failed(u);
 }
 
-/* ---- obeying ------------------------------------------------------------------------------- */
+/* ---- obeying -------------------------------------------------------------------------------- */
 
 /* The deadline that the timer was set for no longer counts. */
 static void uv_client_look(clave_uv *u)
@@ -521,17 +522,17 @@ static void uv_client_arm(clave_uv *u)
 static bool uv_client_step(clave_uv *u)
 {
     unsigned wants = clave_async_client_wants(u->client);
-    if (u->stopping || u->state == LINK_CLOSING)
+    if (u->stopping || u->state == UV_CLIENT_CLOSING)
         return false;
     if (wants & CLAVE_WANT_HANGUP) {
         hang_up(u);
         return true;
     }
-    if (u->state == LINK_IDLE && (wants & CLAVE_WANT_DIAL)) {
+    if (u->state == UV_CLIENT_IDLE && (wants & CLAVE_WANT_DIAL)) {
         uv_client_dial(u);
         return true;
     }
-    bool open = u->state == LINK_OPEN, securing = u->state == LINK_SECURING;
+    bool open = u->state == UV_CLIENT_OPEN, securing = u->state == UV_CLIENT_SECURING;
     if (!open && !securing)
         return false;
     uv_client_set_reading(u, securing || (wants & CLAVE_WANT_READ));
@@ -569,7 +570,7 @@ static void uv_client_obey(clave_uv *u)
     u->busy = false;
 }
 
-/* ---- public -------------------------------------------------------------------------------- */
+/* ---- public --------------------------------------------------------------------------------- */
 
 static clave_err take_side(clave_uv *u)
 {

@@ -12,7 +12,7 @@
 #include "runtime/server/http.h"
 #include "server/figures/admin.h"
 
-/* ---- the process --------------------------------------------------------------------------- */
+/* ---- the process ---------------------------------------------------------------------------- */
 
 static int64_t count_files(void)
 {
@@ -55,7 +55,7 @@ static struct server_vitals vitals_of_process(void)
     return v;
 }
 
-/* ---- pages --------------------------------------------------------------------------------- */
+/* ---- pages ---------------------------------------------------------------------------------- */
 
 static void run_admin_put(struct http_page *page, const char *text)
 {
@@ -144,7 +144,7 @@ static void on_metrics(void *arg, const char *path, struct http_page *page)
     }
 }
 
-/* ---- life ---------------------------------------------------------------------------------- */
+/* ---- life ----------------------------------------------------------------------------------- */
 
 clave_err clave__admin_start(struct server_run *r, const struct server_run_options *o,
                              const struct fault *f)

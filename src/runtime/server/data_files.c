@@ -24,7 +24,7 @@ enum { LEAST_ROOM = 64 * 1024, MOST_ROOM = 8 * 1024 * 1024 };
 static const char temporary[] = "unfinished.snapshot";
 static const char temporary_log[] = "unfinished.log";
 
-/* ---- names --------------------------------------------------------------------------- */
+/* ---- names ---------------------------------------------------------------------------------- */
 
 /* The zxid after "log." or "snapshot.", in lower-case hexadecimal without leading zeros as Apache
  * writes it; *rest is what follows. */
@@ -66,7 +66,7 @@ void clave__file_name(char out[FILE_NAME_SIZE], enum file_kind kind, int64_t zxi
              (uint64_t)zxid);
 }
 
-/* ---- lists ------------------------------------------------------------------------------- */
+/* ---- lists ---------------------------------------------------------------------------------- */
 
 static int by_zxid(const void *a, const void *b)
 {
@@ -123,7 +123,7 @@ void clave__files_free(struct file_list *l)
     *l = (struct file_list){NULL, 0};
 }
 
-/* ---- writing --------------------------------------------------------------------------------- */
+/* ---- writing -------------------------------------------------------------------------------- */
 
 int clave__file_map(int dir, const char *name, struct file_content *out)
 {
@@ -173,7 +173,7 @@ static int write_at(int fd, const void *p, size_t n, int64_t at)
     return 0;
 }
 
-/* ---- logs ------------------------------------------------------------------------------------ */
+/* ---- logs ----------------------------------------------------------------------------------- */
 
 int clave__logfile_create(struct log_writer *w, int dir, int64_t first_zxid)
 {
@@ -234,7 +234,7 @@ void clave__logfile_close(struct log_writer *w)
     w->fd = -1;
 }
 
-/* ---- snapshots ------------------------------------------------------------------------------- */
+/* ---- snapshots ------------------------------------------------------------------------------ */
 
 int clave__snapshot_begin(struct snapshot_writer *w, int dir, int64_t zxid, const void *p, size_t n)
 {

@@ -14,7 +14,7 @@
 
 #include "runtime/server/data_files.h"
 
-/* ---- open ---------------------------------------------------------------------------- */
+/* ---- open ----------------------------------------------------------------------------------- */
 
 /* Creates the directory and those above it. */
 static int make_path(const char *path)

@@ -6,7 +6,7 @@
 
 enum { KEEP_BYTES = 1 << 20 };
 
-/* ---- the disk's thread ------------------------------------------------------------------ */
+/* ---- the disk's thread ---------------------------------------------------------------------- */
 
 static void disk_finish(struct disk *d, struct disk_slot *s, int fault)
 {
@@ -77,7 +77,7 @@ static void *disk_main(void *arg)
     return NULL;
 }
 
-/* ---- the loop's thread --------------------------------------------------------------------- */
+/* ---- the loop's thread ---------------------------------------------------------------------- */
 
 void clave__slot_post(struct disk *d, struct disk_slot *s)
 {

@@ -1,8 +1,8 @@
 /* http.c - libmicrohttpd on a libuv loop (http.h).
  *
  * The listening sockets are libuv's, so that addresses mean the same as for clients, and so that
- * more than HTTP_MAX_GUESTS connections wait where they cost nothing. Accepted ones are handed to
- * the library, which has all of its sockets in one epoll descriptor that the loop watches. */
+ * more than HTTP_MAX_CONNECTIONS connections wait where they cost nothing. Accepted ones are handed
+ * to the library, which has all of its sockets in one epoll descriptor that the loop watches. */
 #include "runtime/server/http.h"
 
 #include <fcntl.h>
@@ -22,7 +22,7 @@ enum { IDLE_S = 5, WHOLE_MS = 20000, RETRY_MS = 1000 };
 /* Memory for answers that clients have not read. */
 enum { MAX_HELD = 128 * 1024 * 1024, MAX_PAGE = 64 * 1024 * 1024 };
 
-struct guest {
+struct http_connection {
     struct list link;
     int fd;         /* owned by the library */
     uint64_t until; /* by the loop's clock; UINT64_MAX: disconnected */
@@ -41,15 +41,15 @@ struct http {
     uv_timer_t timer;
     int handles; /* open ones: the last one frees it */
     struct list listeners;
-    struct list guests; /* ordered by when they are disconnected */
-    size_t nguests;
-    struct guest *arriving; /* being handed over */
-    bool knocking;          /* a connection may be waiting to be accepted */
-    bool pressed;           /* and there was no memory for it */
+    struct list connections; /* ordered by when they are disconnected */
+    size_t nconnections;
+    struct http_connection *arriving; /* being handed over */
+    bool knocking;                    /* a connection may be waiting to be accepted */
+    bool pressed;                     /* and there was no memory for it */
     size_t held;
 };
 
-/* ---- an answer ----------------------------------------------------------------------------- */
+/* ---- an answer ------------------------------------------------------------------------------ */
 
 static void free_body(void *arg)
 {
@@ -129,18 +129,18 @@ static enum MHD_Result on_http_request(void *arg, struct MHD_Connection *c, cons
 
 /* ---- connections ---------------------------------------------------------------------------- */
 
-static void on_guest(void *arg, struct MHD_Connection *c, void **socket_arg,
-                     enum MHD_ConnectionNotificationCode code)
+static void http_on_connection(void *arg, struct MHD_Connection *c, void **socket_arg,
+                               enum MHD_ConnectionNotificationCode code)
 {
     struct http *h = arg;
-    struct guest *g = *socket_arg;
+    struct http_connection *g = *socket_arg;
     (void)c;
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
         *socket_arg = h->arriving;
         h->arriving = NULL;
     } else if (g) {
         list_remove(&g->link);
-        h->nguests--;
+        h->nconnections--;
         free(g);
     }
 }
@@ -179,53 +179,53 @@ static void http_hand_over(struct http *h, int fd)
 {
     struct sockaddr_storage peer = {0};
     socklen_t n = sizeof peer;
-    struct guest *g = malloc(sizeof *g);
+    struct http_connection *g = malloc(sizeof *g);
     if (!g || getpeername(fd, (struct sockaddr *)&peer, &n) != 0) { /* it has gone already */
         free(g);
         close(fd);
         return;
     }
-    *g = (struct guest){.fd = fd, .until = uv_now(h->o.loop) + WHOLE_MS};
-    list_push_back(&h->guests, &g->link);
-    h->nguests++;
+    *g = (struct http_connection){.fd = fd, .until = uv_now(h->o.loop) + WHOLE_MS};
+    list_push_back(&h->connections, &g->link);
+    h->nconnections++;
     h->arriving = g;
     h->lib->MHD_add_connection(h->daemon, fd, (struct sockaddr *)&peer, n); /* or closes it */
     if (h->arriving == g) {
         h->arriving = NULL;
         list_remove(&g->link);
-        h->nguests--;
+        h->nconnections--;
         free(g);
     }
 }
 
-static void take_guests(struct http *h)
+static void http_accept_waiting(struct http *h)
 {
     if (!h->knocking)
         return;
     for (struct list *e = h->listeners.next; e != &h->listeners; e = e->next) {
         int fd;
-        while (h->nguests < HTTP_MAX_GUESTS &&
+        while (h->nconnections < HTTP_MAX_CONNECTIONS &&
                (fd = accept_fd(h, LIST_ENTRY(e, struct listener, link))) >= 0)
             http_hand_over(h, fd);
     }
-    h->knocking = h->pressed || h->nguests == HTTP_MAX_GUESTS;
+    h->knocking = h->pressed || h->nconnections == HTTP_MAX_CONNECTIONS;
 }
 
 static void cut_off_late(struct http *h)
 {
     uint64_t now = uv_now(h->o.loop);
-    while (!list_empty(&h->guests)) {
-        struct guest *g = LIST_ENTRY(h->guests.next, struct guest, link);
+    while (!list_empty(&h->connections)) {
+        struct http_connection *g = LIST_ENTRY(h->connections.next, struct http_connection, link);
         if (g->until > now)
             return;
         shutdown(g->fd, SHUT_RDWR); /* the library sees the end of the stream and closes it */
         g->until = UINT64_MAX;
         list_remove(&g->link);
-        list_push_back(&h->guests, &g->link);
+        list_push_back(&h->connections, &g->link);
     }
 }
 
-/* ---- the loop ------------------------------------------------------------------------------ */
+/* ---- the loop ------------------------------------------------------------------------------- */
 
 static void turn(struct http *h);
 
@@ -240,8 +240,8 @@ static void http_arm(struct http *h)
     MHD_UNSIGNED_LONG_LONG ms;
     if (h->lib->MHD_get_timeout(h->daemon, &ms) == MHD_YES)
         wait = ms;
-    if (!list_empty(&h->guests)) {
-        uint64_t until = LIST_ENTRY(h->guests.next, struct guest, link)->until;
+    if (!list_empty(&h->connections)) {
+        uint64_t until = LIST_ENTRY(h->connections.next, struct http_connection, link)->until;
         uint64_t left = until == UINT64_MAX ? until : until > now ? until - now : 0;
         wait = left < wait ? left : wait;
     }
@@ -257,7 +257,7 @@ static void turn(struct http *h)
 {
     cut_off_late(h);
     h->lib->MHD_run(h->daemon);
-    take_guests(h);
+    http_accept_waiting(h);
     http_arm(h);
 }
 
@@ -280,7 +280,7 @@ static void on_connection(uv_stream_t *listener, int status)
     turn(h);
 }
 
-/* ---- life ---------------------------------------------------------------------------------- */
+/* ---- life ----------------------------------------------------------------------------------- */
 
 __attribute__((format(printf, 2, 0))) static void on_log(void *arg, const char *fmt, va_list ap)
 {
@@ -296,8 +296,8 @@ static clave_err start_daemon(struct http *h, const struct fault *f)
     static const unsigned flags = MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ERROR_LOG;
     h->daemon = h->lib->MHD_start_daemon(
         flags, 0, NULL, NULL, on_http_request, h, MHD_OPTION_EXTERNAL_LOGGER, on_log, h,
-        MHD_OPTION_CONNECTION_LIMIT, (unsigned)HTTP_MAX_GUESTS, MHD_OPTION_CONNECTION_TIMEOUT,
-        (unsigned)IDLE_S, MHD_OPTION_NOTIFY_CONNECTION, on_guest, h, MHD_OPTION_END);
+        MHD_OPTION_CONNECTION_LIMIT, (unsigned)HTTP_MAX_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT,
+        (unsigned)IDLE_S, MHD_OPTION_NOTIFY_CONNECTION, http_on_connection, h, MHD_OPTION_END);
     const union MHD_DaemonInfo *info =
         h->daemon ? h->lib->MHD_get_daemon_info(h->daemon, MHD_DAEMON_INFO_EPOLL_FD) : NULL;
     if (!info || uv_poll_init(h->o.loop, &h->poll, info->epoll_fd) != 0)
@@ -323,7 +323,7 @@ clave_err clave__http_start(struct http **out, const char *spec, const struct ht
     h->lib = lib;
     h->o = *o;
     list_init(&h->listeners);
-    list_init(&h->guests);
+    list_init(&h->connections);
     clave_err err = start_daemon(h, f);
     if (err == CLAVE_OK)
         err = clave__listen(o->loop, spec, on_connection, h, &h->listeners, f);

@@ -11,7 +11,7 @@
 
 /* The number of connections at a time; further ones wait in the kernel's queue. An open file each.
  */
-enum { HTTP_MAX_GUESTS = 16 };
+enum { HTTP_MAX_CONNECTIONS = 16 };
 
 struct http; /* opaque */
 

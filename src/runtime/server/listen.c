@@ -63,7 +63,7 @@ static clave_err listen_begin(const struct request *r, struct listener *l)
     return fault;
 }
 
-/* ---- TCP ------------------------------------------------------------------------------- */
+/* ---- TCP ------------------------------------------------------------------------------------ */
 
 static void listen_describe(struct listener *l, const struct sockaddr *wanted)
 {
@@ -169,7 +169,7 @@ static clave_err listen_tcp(const struct request *r)
     return err;
 }
 
-/* ---- Unix ---------------------------------------------------------------------------------- */
+/* ---- Unix ----------------------------------------------------------------------------------- */
 
 /* A file left by a server that was killed: nothing answers on it. */
 static bool is_stale(const struct sockaddr_un *addr)

@@ -25,7 +25,7 @@ struct recovery {
     char compressed[FILE_NAME_SIZE];
 };
 
-/* ---- files --------------------------------------------------------------------------- */
+/* ---- files ---------------------------------------------------------------------------------- */
 
 static clave_err unreadable(const struct recovery *r, int number, const char *name)
 {
@@ -87,7 +87,7 @@ static clave_err survey(struct recovery *r)
     return CLAVE_OK;
 }
 
-/* ---- snapshots ------------------------------------------------------------------------------- */
+/* ---- snapshots ------------------------------------------------------------------------------ */
 
 static clave_err no_snapshot(const struct recovery *r)
 {

@@ -77,7 +77,7 @@ void clave__run_halt(struct server_run *r);
 /* The number of connections has changed, or what was read has become durable. */
 void clave__run_count(struct server_run *r);
 
-/* ---- connections (uv_conn.c) ---------------------------------------------------------- */
+/* ---- connections (uv_conn.c) ---------------------------------------------------------------- */
 
 void clave__conn_on_connection(uv_stream_t *listener, int status);
 /* Writes, reads and closes as the engine wants. */

@@ -50,7 +50,7 @@ struct rest {
     char bytes[];
 };
 
-/* ---- counting by address ------------------------------------------------------------------ */
+/* ---- counting by address -------------------------------------------------------------------- */
 
 static bool same_address(const struct map_node *node, const void *key)
 {
@@ -90,7 +90,7 @@ static void count_out(struct server_run *r, struct address *a)
     free(a);
 }
 
-/* ---- closing --------------------------------------------------------------------------------- */
+/* ---- closing -------------------------------------------------------------------------------- */
 
 static void uv_conn_on_closed(uv_handle_t *h)
 {
@@ -362,8 +362,7 @@ void clave__conn_serve(struct server_conn *engine)
         uv_conn_set_reading(c);
 }
 
-/* ---- accepting
- * ----------------------------------------------------------------------------------- */
+/* ---- accepting ------------------------------------------------------------------------------ */
 
 /* The kernel would buffer megabytes for a client that does not read: more than the documented limit
  * for all, and slow to take. */

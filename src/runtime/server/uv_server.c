@@ -20,7 +20,7 @@
 
 enum { DEFAULT_PER_ADDRESS = 60, GRACE_MS = 1000, RESERVED_FILES = 32 };
 
-/* ---- time ------------------------------------------------------------------------------ */
+/* ---- time ----------------------------------------------------------------------------------- */
 
 static int64_t now_of(const struct server_run *r)
 {
@@ -64,7 +64,7 @@ static void uv_server_arm(struct server_run *r)
     uv_timer_start(&r->timer, uv_server_on_timer, (uint64_t)(r->armed_at - now), 0);
 }
 
-/* ---- the disk ----------------------------------------------------------------------------- */
+/* ---- the disk ------------------------------------------------------------------------------- */
 
 /* The records since the last batch. */
 static void post_records(struct server_run *r)
@@ -170,8 +170,7 @@ static void on_check(uv_check_t *check)
     clave__run_pump(check->data);
 }
 
-/* ---- the end
- * ------------------------------------------------------------------------------------- */
+/* ---- the end -------------------------------------------------------------------------------- */
 
 static void close_listeners(struct server_run *r)
 {
@@ -224,7 +223,7 @@ static void begin_stop(struct server_run *r, const char *why)
 
 static void on_stop(uv_async_t *a)
 {
-    begin_stop(a->data, "told to");
+    begin_stop(a->data, "requested");
 }
 
 static void uv_server_on_signal(uv_signal_t *s, int number)
@@ -272,7 +271,7 @@ static void uv_server_on_hangup(uv_signal_t *s, int number)
 
 static void on_idle(uv_timer_t *t)
 {
-    begin_stop(t->data, "nobody is connected");
+    begin_stop(t->data, "no client is connected");
 }
 
 void clave__run_count(struct server_run *r)
@@ -288,7 +287,7 @@ void clave__run_count(struct server_run *r)
         uv_timer_stop(&r->idle);
 }
 
-/* ---- for conf and dirs ----------------------------------------------------------------- */
+/* ---- for conf and dirs ---------------------------------------------------------------------- */
 
 static void sizes(void *arg, uint64_t *snapshots, uint64_t *logs)
 {
@@ -329,8 +328,7 @@ static void tell_place(struct server_run *r)
     clave__server_set_place(r->server, &place);
 }
 
-/* ---- life
- * ------------------------------------------------------------------------------------------ */
+/* ---- life ----------------------------------------------------------------------------------- */
 
 static clave_err init_handles(struct server_run *r, bool signals, const struct fault *f)
 {
@@ -417,8 +415,8 @@ static size_t connections_for_files(const struct server_run_options *o)
     size_t reserved = RESERVED_FILES;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
         return SIZE_MAX;
-    reserved += o->admin ? HTTP_MAX_GUESTS : 0;
-    reserved += o->metrics ? HTTP_MAX_GUESTS : 0;
+    reserved += o->admin ? HTTP_MAX_CONNECTIONS : 0;
+    reserved += o->metrics ? HTTP_MAX_CONNECTIONS : 0;
     return limit.rlim_cur > 2 * reserved ? limit.rlim_cur - reserved : reserved;
 }
 
@@ -533,8 +531,7 @@ void clave__server_run_free(struct server_run *r)
     free(r);
 }
 
-/* ---- queries
- * ------------------------------------------------------------------------------------ */
+/* ---- queries -------------------------------------------------------------------------------- */
 
 const char *clave__server_run_address(const struct server_run *r, size_t i)
 {

@@ -27,7 +27,7 @@ struct held {
     uint8_t bytes[];
 };
 
-/* ---- faults -------------------------------------------------------------------------- */
+/* ---- faults --------------------------------------------------------------------------------- */
 
 static void drop_faults(struct fault_injectors *gs)
 {
@@ -99,7 +99,7 @@ static bool strikes(struct fault_injector *g, clave_test_kind kind, bool is_requ
     return false;
 }
 
-/* ---- from the client ----------------------------------------------------------------------- */
+/* ---- from the client ------------------------------------------------------------------------ */
 
 static uint32_t int_at(const uint8_t *p)
 {
@@ -183,7 +183,7 @@ size_t clave__start_error_injector_input(struct fault_injector *g, const void *p
     return n;
 }
 
-/* ---- to the client ------------------------------------------------------------------------- */
+/* ---- to the client -------------------------------------------------------------------------- */
 
 static clave_test_kind kind_of_reply(struct fault_injector *g, const uint8_t *frame, size_t n)
 {
@@ -290,7 +290,7 @@ int64_t clave__start_error_injectors_deadline(const struct fault_injectors *gs)
     return first;
 }
 
-/* ---- life ------------------------------------------------------------------------------------ */
+/* ---- life ----------------------------------------------------------------------------------- */
 
 struct fault_injector *clave__start_error_injector_new(struct fault_injectors *gs,
                                                        struct server_conn *engine)

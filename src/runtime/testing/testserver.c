@@ -62,7 +62,7 @@ struct clave_test_server {
     uv_prepare_t prepare;
 };
 
-/* ---- text ----------------------------------------------------------------------------- */
+/* ---- text ----------------------------------------------------------------------------------- */
 
 __attribute__((format(printf, 3, 4))) static clave_err fault(clave_test_server *t, clave_err err,
                                                              const char *fmt, ...)
@@ -88,7 +88,7 @@ const char *clave_test_server_errmsg(clave_test_server *t, char *buf, size_t cap
     return buf;
 }
 
-/* ---- calls ------------------------------------------------------------------------------- */
+/* ---- calls ---------------------------------------------------------------------------------- */
 
 static clave_err testserver_enter(clave_test_server *t)
 {
@@ -128,7 +128,7 @@ static clave_err order_anyhow(clave_test_server *t, clave_err (*fn)(clave_test_s
     return err == CLAVE_ECLOSED ? fn(t, arg) : err;
 }
 
-/* ---- the server's thread ---------------------------------------------------------------- */
+/* ---- the server's thread -------------------------------------------------------------------- */
 
 static void testserver_on_wake(uv_async_t *a)
 {
@@ -201,7 +201,7 @@ static void *testserver_serve(void *arg)
     return NULL;
 }
 
-/* ---- the port and the directory --------------------------------------------------------- */
+/* ---- the port and the directory ------------------------------------------------------------- */
 
 /* The kernel gives the port to nobody while this socket is bound to it, and still lets the server
  * listen. */
@@ -247,7 +247,7 @@ static int remove_entry(const char *path, const struct stat *st, int type, struc
     return remove(path);
 }
 
-/* ---- starting and stopping ------------------------------------------------------------- */
+/* ---- starting and stopping ------------------------------------------------------------------ */
 
 static void install(clave_test_server *t)
 {
@@ -357,7 +357,7 @@ clave_err clave_test_server_restart(clave_test_server *t)
     return testserver_leave(t, testserver_start(t));
 }
 
-/* ---- life ---------------------------------------------------------------------------------- */
+/* ---- life ----------------------------------------------------------------------------------- */
 
 static void init_locks(clave_test_server *t)
 {
@@ -448,7 +448,7 @@ const char *clave_test_server_data_dir(const clave_test_server *t)
     return t->dir;
 }
 
-/* ---- sessions and time -------------------------------------------------------------------- */
+/* ---- sessions and time ---------------------------------------------------------------------- */
 
 static clave_err call(clave_test_server *t, clave_err (*fn)(clave_test_server *, void *), void *arg)
 {

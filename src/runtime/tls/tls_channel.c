@@ -41,7 +41,7 @@ struct tls {
     struct buf out;
 };
 
-/* ---- OpenSSL's view of the socket --------------------------------------------------------- */
+/* ---- OpenSSL's view of the socket ----------------------------------------------------------- */
 
 /* There is one: it is calling us. */
 static const struct openssl *library(void)
@@ -94,7 +94,7 @@ BIO_METHOD *clave__tls_method(const struct openssl *lib)
     return m;
 }
 
-/* ---- life --------------------------------------------------------------------------------- */
+/* ---- life ----------------------------------------------------------------------------------- */
 
 static bool expect(struct tls *t, const char *host)
 {
@@ -170,7 +170,7 @@ enum tls_state clave__tls_state(const struct tls *t)
     return t->state;
 }
 
-/* ---- in ----------------------------------------------------------------------------------- */
+/* ---- in ------------------------------------------------------------------------------------- */
 
 /* What a call of OpenSSL that did not do its work means. */
 static void tls_channel_judge(struct tls *t, int rc)
@@ -243,7 +243,7 @@ size_t clave__tls_read(struct tls *t, void *buf, size_t cap)
     return 0;
 }
 
-/* ---- out ---------------------------------------------------------------------------------- */
+/* ---- out ------------------------------------------------------------------------------------ */
 
 size_t clave__tls_write(struct tls *t, const void *p, size_t n)
 {
@@ -279,7 +279,7 @@ void clave__tls_sent(struct tls *t, size_t n)
     clave__buf_trim(&t->out, KEEP_OUTPUT);
 }
 
-/* ---- the other side ----------------------------------------------------------------------- */
+/* ---- the other side ------------------------------------------------------------------------- */
 
 size_t clave__tls_subject(const struct tls *t, const void **der)
 {

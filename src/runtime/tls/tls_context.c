@@ -11,7 +11,7 @@
 #include "base/options.h"
 #include "runtime/tls/tls_channel.h"
 
-/* ---- files -------------------------------------------------------------------------------- */
+/* ---- files ---------------------------------------------------------------------------------- */
 
 static const char *key_file(const clave_tls *t)
 {
@@ -68,7 +68,7 @@ static bool same_files(const struct stat *a, const struct stat *b)
     return true;
 }
 
-/* ---- contexts ----------------------------------------------------------------------------- */
+/* ---- contexts ------------------------------------------------------------------------------- */
 
 /* Sessions are not resumed: a certificate that is no longer valid must not live on in one, and a
  * connection lasts for hours anyway. */
@@ -206,7 +206,7 @@ SSL *clave__tls_context_begin(clave_tls *t)
     return ssl;
 }
 
-/* ---- life --------------------------------------------------------------------------------- */
+/* ---- life ----------------------------------------------------------------------------------- */
 
 static bool tls_context_copy(char **to, const char *text)
 {

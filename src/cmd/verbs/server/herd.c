@@ -46,7 +46,7 @@ static int64_t herd_now_us(void)
     return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
 }
 
-/* ---- on the loop's thread ----------------------------------------------------------------- */
+/* ---- on the loop's thread ------------------------------------------------------------------- */
 
 static void herd_on_event(clave_async_latch *l, const clave_latch_event *ev, void *arg)
 {
@@ -102,7 +102,7 @@ static void herd_count(clave_async_client *client, void *arg)
     }
 }
 
-/* ---- rounds ---------------------------------------------------------------------------------- */
+/* ---- rounds --------------------------------------------------------------------------------- */
 
 static clave_err herd_look(struct herd *h)
 {

@@ -23,7 +23,7 @@ struct ping {
     char version[128]; /* "": the server does not say */
 };
 
-/* ---- the server --------------------------------------------------------------------------- */
+/* ---- the server ----------------------------------------------------------------------------- */
 
 static void get_target(clave_async_client *c, void *arg)
 {

@@ -24,7 +24,7 @@ struct listing {
     struct child *children; /* NULL: without -l */
 };
 
-/* ---- -l ------------------------------------------------------------------------------------ */
+/* ---- -l ------------------------------------------------------------------------------------- */
 
 static clave_err submit_exists(clave_async_client *c, size_t i, clave_result_cb *cb, void *cb_arg,
                                void *arg)

@@ -52,7 +52,7 @@ struct watching {
     int wakeup; /* eventfd */
 };
 
-/* ---- on the loop's thread ------------------------------------------------------------------ */
+/* ---- on the loop's thread ------------------------------------------------------------------- */
 
 static void view_free(struct view *v)
 {
@@ -200,7 +200,7 @@ static void verb_watch_end(clave_async_client *c, void *arg)
     clave_async_watch_free(w->child_watch);
 }
 
-/* ---- output -------------------------------------------------------------------------- */
+/* ---- output --------------------------------------------------------------------------------- */
 
 static void show_event(const struct watching *w, const char *event, const char *path,
                        const clave_stat *st)
@@ -234,7 +234,7 @@ static void verb_watch_show_child(const struct watching *w, const char *event, c
 static unsigned compare_children(const struct watching *w, const struct view *old,
                                  const struct view *new)
 {
-    unsigned told = 0;
+    unsigned printed = 0;
     size_t i = 0, j = 0;
     while (i < old->nnames || j < new->nnames) {
         int cmp = i == old->nnames   ? 1
@@ -244,11 +244,11 @@ static unsigned compare_children(const struct watching *w, const struct view *ol
             verb_watch_show_child(w, "child-deleted", old->names[i]);
         else if (cmp > 0)
             verb_watch_show_child(w, "child-created", new->names[j]);
-        told += cmp != 0;
+        printed += cmp != 0;
         i += cmp <= 0;
         j += cmp >= 0;
     }
-    return told;
+    return printed;
 }
 
 /* Returns how many events were printed. */
@@ -256,19 +256,19 @@ static unsigned compare(const struct watching *w, const struct view *old, const 
 {
     bool was = old->err == CLAVE_OK, is = new->err == CLAVE_OK;
     bool other = was && is && old->stat.czxid != new->stat.czxid;
-    unsigned told = 0;
+    unsigned printed = 0;
     if (was && (!is || other)) {
         show_event(w, "deleted", w->path, NULL);
-        told++;
+        printed++;
     }
     if (is && (!was || other)) {
         show_event(w, "created", w->path, &new->stat);
-        told++;
+        printed++;
     } else if (is && old->stat.mzxid != new->stat.mzxid) {
         show_event(w, "changed", w->path, &new->stat);
-        told++;
+        printed++;
     }
-    return told + compare_children(w, old, new);
+    return printed + compare_children(w, old, new);
 }
 
 static void show_first(const struct watching *w, const struct view *v)
@@ -316,16 +316,16 @@ static int verb_watch_follow(struct watching *w, clave_client *s, int signals)
     struct view *old = NULL, *new;
     int code = EXIT_OK;
     while ((new = wait_for_view(w, signals, &code))) {
-        unsigned told = 0;
+        unsigned printed = 0;
         if (new->err != CLAVE_OK &&new->err != CLAVE_ENONODE)
             code = diag_err(w->o, w->path, new->err, s);
         else if (old)
-            told = compare(w, old, new);
+            printed = compare(w, old, new);
         else
             show_first(w, new);
         view_free(old);
         old = new;
-        if (code != EXIT_OK || ferror(stdout) || (w->once && told > 0))
+        if (code != EXIT_OK || ferror(stdout) || (w->once && printed > 0))
             break;
     }
     view_free(old);
