@@ -122,9 +122,7 @@ static void run_task(clave_selector *s)
     (void)clave_mutex_release(s->lock);
 }
 
-/* ---- running the task
- * ------------------------------------------------------------------------------
- */
+/* ---- running the task ------------------------------------------------------------------------ */
 
 static void *thread_main(void *arg)
 {
