@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/options.h"
+#include "base/sized_options.h"
 #include "client/engine.h"
 
 enum { DEFAULT_TIMEOUT_MS = 10000, OUT_ROOM = 256 * 1024, KEEP_ROOM = 64 * 1024 };

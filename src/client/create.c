@@ -18,7 +18,7 @@
 #include <string.h>
 
 #include "base/path.h"
-#include "client/creation.h"
+#include "client/create_internal.h"
 #include "client/engine.h"
 
 enum { MAX_PARENT_ATTEMPTS = 5, PAUSE_MS = 100 };

@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "base/path.h"
-#include "client/creation.h"
+#include "client/create_internal.h"
 #include "client/engine.h"
 
 static bool is_certain(const struct creation *k)

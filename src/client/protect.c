@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/path.h"
-#include "client/creation.h"
+#include "client/create_internal.h"
 #include "client/engine.h"
 
 /* Before the path in the frame of a create come the lengths of the frame and of the path, the xid

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/options.h"
+#include "base/sized_options.h"
 #include "clave/testserver.h"
 
 enum { ROOM = OPTIONS_SIZE_MAX + 64 };

@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 #include "clave/async/client.h"
-#include "cmd/cli/options.h"
+#include "cmd/cli/cmd_options.h"
 
 enum { ACL_MAX = 16 };
 

@@ -3,7 +3,7 @@
 #ifndef CLAVE_CMD_CLI_CONFIG_H
 #define CLAVE_CMD_CLI_CONFIG_H
 
-#include "cmd/cli/options.h"
+#include "cmd/cli/cmd_options.h"
 
 /* Fills in what is unset, from CLAVE_CONNECT, CLAVE_SESSION_TIMEOUT, CLAVE_TIMEOUT, CLAVE_AUTH and
  * so on, then from the user's file, then from the machine's. false after a message with file and

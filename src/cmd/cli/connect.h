@@ -3,7 +3,7 @@
 #define CLAVE_CMD_CLI_CONNECT_H
 
 #include "clave/client.h"
-#include "cmd/cli/options.h"
+#include "cmd/cli/cmd_options.h"
 
 /* Fills in what the options say about a client: its session timeout, and its log with -v. */
 void connect_client_options(struct options *o, clave_client_options *co);

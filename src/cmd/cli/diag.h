@@ -4,7 +4,7 @@
 #define CLAVE_CMD_CLI_DIAG_H
 
 #include "clave/client.h"
-#include "cmd/cli/options.h"
+#include "cmd/cli/cmd_options.h"
 
 enum exit_code {
     EXIT_OK = 0,

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cmd/cli/options.h"
+#include "cmd/cli/cmd_options.h"
 
 static const struct unit {
     const char *name;

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cmd/cli/cmd_options.h"
 #include "cmd/cli/diag.h"
-#include "cmd/cli/options.h"
 #include "runtime/client/local.h"
 
 /* If one of the descriptors 0 to 2 were closed, the next socket would get its number, and output

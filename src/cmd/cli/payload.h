@@ -3,7 +3,7 @@
 #define CLAVE_CMD_CLI_PAYLOAD_H
 
 #include "clave/client.h"
-#include "cmd/cli/options.h"
+#include "cmd/cli/cmd_options.h"
 
 struct data {
     const void *p;

@@ -3,7 +3,7 @@
 #ifndef CLAVE_CMD_CLI_REACH_H
 #define CLAVE_CMD_CLI_REACH_H
 
-#include "cmd/cli/options.h"
+#include "cmd/cli/cmd_options.h"
 
 enum { REACH_FIRST_MS = 700, REACH_AGAIN_MS = 250, REACH_REASONS = 16 };
 

@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cmd/cli/cmd_options.h"
 #include "cmd/cli/diag.h"
 #include "cmd/cli/globals.h"
-#include "cmd/cli/options.h"
 
 const struct flag global_flags[] = {
     {'c', "connect", "HOSTS", "the servers: h1:2181,h2/app, tls:h1:2281, unix:/path or local:"},

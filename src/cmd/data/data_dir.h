@@ -11,8 +11,8 @@
 #ifndef CLAVE_CMD_DATA_DATA_DIR_H
 #define CLAVE_CMD_DATA_DATA_DIR_H
 
+#include "cmd/cli/cmd_options.h"
 #include "cmd/cli/json.h"
-#include "cmd/cli/options.h"
 #include "runtime/server/data_files.h"
 #include "runtime/server/datadir.h"
 

@@ -4,7 +4,7 @@
 #define CLAVE_CMD_QUEUE_HANDOVER_H
 
 #include "clave/client.h"
-#include "cmd/cli/options.h"
+#include "cmd/cli/cmd_options.h"
 
 struct handover {
     struct options *o;

@@ -7,7 +7,7 @@
 
 #include "clave/async/leader.h"
 #include "clave/client.h"
-#include "cmd/cli/options.h"
+#include "cmd/cli/cmd_options.h"
 
 struct leader_state {
     struct leader_state *next;

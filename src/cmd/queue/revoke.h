@@ -2,7 +2,7 @@
 #ifndef CLAVE_CMD_QUEUE_REVOKE_H
 #define CLAVE_CMD_QUEUE_REVOKE_H
 
-#include "cmd/cli/options.h"
+#include "cmd/cli/cmd_options.h"
 
 struct revoke_request {
     const char *path;

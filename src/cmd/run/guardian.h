@@ -18,7 +18,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "cmd/cli/options.h"
+#include "cmd/cli/cmd_options.h"
 #include "cmd/run/cgroup.h"
 #include "cmd/run/deadline_page.h"
 #include "supervise/kill_policy.h"

@@ -5,7 +5,7 @@
 
 #include "clave/async/mutex.h"
 #include "cmd/cli/acl.h"
-#include "cmd/cli/options.h"
+#include "cmd/cli/cmd_options.h"
 #include "cmd/run/guardian.h"
 #include "cmd/run/owner.h"
 #include "cmd/run/run_policy.h"

@@ -5,10 +5,10 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "cmd/cli/cmd_options.h"
 #include "cmd/cli/config.h"
 #include "cmd/cli/diag.h"
 #include "cmd/cli/json.h"
-#include "cmd/cli/options.h"
 #include "cmd/run/sd_notify.h"
 #include "cmd/serve/serve_config.h"
 #include "runtime/client/local.h"

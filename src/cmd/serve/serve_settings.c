@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmd/cli/options.h"
+#include "cmd/cli/cmd_options.h"
 
 enum { DEFAULT_TICK_MS = 2000 };
 

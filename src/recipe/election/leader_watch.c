@@ -11,7 +11,7 @@
 #include "client/client_internal.h"
 #include "recipe/contender/identity.h"
 #include "recipe/contender/order.h"
-#include "recipe/contender/participants.h"
+#include "recipe/contender/participant_list.h"
 #include "recipe/election/latch_internal.h"
 
 enum { RETRY_MS = 1000 };

@@ -3,7 +3,7 @@
 #include "clave/async/rwlock.h"
 
 #include "client/client_internal.h"
-#include "recipe/contender/participants.h"
+#include "recipe/contender/participant_list.h"
 #include "recipe/lock/mutex_parts.h"
 
 struct clave_async_rwlock {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "recipe/contender/fenced_write.h"
-#include "recipe/contender/participants.h"
+#include "recipe/contender/participant_list.h"
 
 enum { LIMIT_MAX = INT32_MAX };
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/options.h"
+#include "base/sized_options.h"
 #include "client/client_internal.h"
 #include "runtime/blocking/call.h"
 #include "runtime/client/uv_client.h"

@@ -2,7 +2,7 @@
 #ifndef CLAVE_RUNTIME_SERVER_ADMIN_H
 #define CLAVE_RUNTIME_SERVER_ADMIN_H
 
-#include "runtime/server/server_run.h"
+#include "runtime/server/uv_server_internal.h"
 
 /* Serves on the addresses of the options, if any. EINUSE, EINVAL, EIO, ENOMEM; after an error _stop
  * frees what was started. */

@@ -1,5 +1,5 @@
-/* uv_conn.c - the connections of a server (server_run.h): accepting, limits, TLS, reading and
- * writing for the engine. The engine's bytes are never kept over a call into it. */
+/* uv_conn.c - the connections of a server (uv_server_internal.h): accepting, limits, TLS, reading
+ * and writing for the engine. The engine's bytes are never kept over a call into it. */
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 #include "clave/uv.h"
 #include "runtime/server/listen.h"
-#include "runtime/server/server_run.h"
+#include "runtime/server/uv_server_internal.h"
 #include "runtime/testing/fault_injector.h"
 #include "runtime/tls/tls_channel.h"
 

@@ -16,7 +16,7 @@
 #include "runtime/server/admin.h"
 #include "runtime/server/http.h"
 #include "runtime/server/listen.h"
-#include "runtime/server/server_run.h"
+#include "runtime/server/uv_server_internal.h"
 
 enum { DEFAULT_PER_ADDRESS = 60, GRACE_MS = 1000, RESERVED_FILES = 32 };
 

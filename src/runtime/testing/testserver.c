@@ -14,11 +14,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/options.h"
+#include "base/sized_options.h"
 #include "clave/client.h"
 #include "clave/uv.h"
 #include "runtime/clock.h"
-#include "runtime/server/server_run.h"
+#include "runtime/server/uv_server_internal.h"
 #include "runtime/testing/fault_injector.h"
 #include "server/request/conn.h"
 #include "server/request/write.h"

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/options.h"
+#include "base/sized_options.h"
 #include "runtime/tls/tls_channel.h"
 
 /* ---- files ---------------------------------------------------------------------------------- */

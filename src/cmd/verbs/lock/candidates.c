@@ -4,11 +4,11 @@
 
 #include "clave/async/leader.h"
 #include "clave/participants.h"
+#include "cmd/cli/cmd_options.h"
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
 #include "cmd/cli/format.h"
 #include "cmd/cli/json.h"
-#include "cmd/cli/options.h"
 #include "cmd/queue/participant_text.h"
 
 static void candidates_show_json(size_t position, const clave_participant *p)

@@ -9,10 +9,10 @@
 #include <stdlib.h>
 
 #include "clave/uv.h"
+#include "cmd/cli/cmd_options.h"
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
 #include "cmd/cli/json.h"
-#include "cmd/cli/options.h"
 #include "cmd/queue/participant_text.h"
 #include "cmd/queue/queue_view.h"
 #include "cmd/run/deadline_page.h"

@@ -8,11 +8,11 @@
 #include <unistd.h>
 
 #include "clave/uv.h"
+#include "cmd/cli/cmd_options.h"
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
 #include "cmd/cli/format.h"
 #include "cmd/cli/json.h"
-#include "cmd/cli/options.h"
 #include "cmd/queue/leader_follow.h"
 #include "cmd/queue/participant_text.h"
 

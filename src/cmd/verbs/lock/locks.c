@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cmd/cli/cmd_options.h"
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
 #include "cmd/cli/format.h"
 #include "cmd/cli/json.h"
-#include "cmd/cli/options.h"
 #include "cmd/queue/deadlocks.h"
 #include "cmd/queue/participant_text.h"
 #include "cmd/queue/queue_view.h"

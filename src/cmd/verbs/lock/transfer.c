@@ -4,9 +4,9 @@
 
 #include "clave/async/leader.h"
 #include "clave/participants.h"
+#include "cmd/cli/cmd_options.h"
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
-#include "cmd/cli/options.h"
 #include "cmd/queue/handover.h"
 
 /* Finds the candidate with this id, or whose node has this name. EXIT_OK, or the exit code after a

@@ -2,7 +2,7 @@
 #ifndef CLAVE_CMD_VERBS_SERVER_HERD_H
 #define CLAVE_CMD_VERBS_SERVER_HERD_H
 
-#include "cmd/cli/options.h"
+#include "cmd/cli/cmd_options.h"
 
 struct herd_plan {
     size_t candidates;

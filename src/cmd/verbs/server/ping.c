@@ -5,10 +5,10 @@
 #include <string.h>
 #include <time.h>
 
+#include "cmd/cli/cmd_options.h"
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
 #include "cmd/cli/json.h"
-#include "cmd/cli/options.h"
 #include "runtime/client/four_letter_client.h"
 #include "runtime/client/local.h"
 

@@ -1,9 +1,9 @@
 /* version.c - `clave version`: the version of the program and of the library it runs with. */
 #include <stdio.h>
 
+#include "cmd/cli/cmd_options.h"
 #include "cmd/cli/diag.h"
 #include "cmd/cli/json.h"
-#include "cmd/cli/options.h"
 
 static int run_version(struct options *o, int argc, char **argv)
 {

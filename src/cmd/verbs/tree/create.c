@@ -5,10 +5,10 @@
 
 #include "base/path.h"
 #include "cmd/cli/acl.h"
+#include "cmd/cli/cmd_options.h"
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
 #include "cmd/cli/json.h"
-#include "cmd/cli/options.h"
 #include "cmd/cli/payload.h"
 
 enum { CREATE_CONTAINER = FLAG_LONG, CREATE_TTL, CREATE_ACL, CREATE_GUARD, CREATE_EPHEMERAL };

@@ -1,11 +1,11 @@
 /* get.c - `clave get`: the data of one node, byte for byte, on standard output. */
 #include <stdio.h>
 
+#include "cmd/cli/cmd_options.h"
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
 #include "cmd/cli/format.h"
 #include "cmd/cli/json.h"
-#include "cmd/cli/options.h"
 
 enum { GET_STAT = FLAG_LONG };
 

@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cmd/cli/cmd_options.h"
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
-#include "cmd/cli/options.h"
 #include "cmd/queue/request_window.h"
 #include "cmd/queue/tree_walk.h"
 

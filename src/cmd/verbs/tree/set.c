@@ -2,9 +2,9 @@
  * --version it never creates the node. */
 #include <stdio.h>
 
+#include "cmd/cli/cmd_options.h"
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
-#include "cmd/cli/options.h"
 #include "cmd/cli/payload.h"
 
 enum { SET_VERSION = FLAG_LONG, SET_CREATE, SET_GUARD };

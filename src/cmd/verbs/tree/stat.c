@@ -1,11 +1,11 @@
 /* stat.c - `clave stat`: the Stat of one node, in the fixed order of cli/format.h. */
 #include <stdio.h>
 
+#include "cmd/cli/cmd_options.h"
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
 #include "cmd/cli/format.h"
 #include "cmd/cli/json.h"
-#include "cmd/cli/options.h"
 
 static void stat_show(const struct options *o, const char *path, const clave_stat *st)
 {

@@ -1,10 +1,10 @@
 /* sync.c - `clave sync`: returns when the server has caught up with its leader. */
 #include <stdio.h>
 
+#include "cmd/cli/cmd_options.h"
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
 #include "cmd/cli/json.h"
-#include "cmd/cli/options.h"
 
 static int run_sync(struct options *o, int argc, char **argv)
 {

@@ -9,11 +9,11 @@
 #include <limits.h>
 #include <stdio.h>
 
+#include "cmd/cli/cmd_options.h"
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
 #include "cmd/cli/format.h"
 #include "cmd/cli/json.h"
-#include "cmd/cli/options.h"
 #include "cmd/queue/tree_walk.h"
 
 enum { TREE_DEPTH = FLAG_LONG, TREE_DATA };

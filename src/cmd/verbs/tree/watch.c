@@ -15,11 +15,11 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "cmd/cli/cmd_options.h"
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
 #include "cmd/cli/format.h"
 #include "cmd/cli/json.h"
-#include "cmd/cli/options.h"
 #include "cmd/queue/tree_walk.h"
 
 enum { WATCH_CHILDREN = FLAG_LONG, WATCH_ONCE };

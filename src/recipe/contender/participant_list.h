@@ -1,6 +1,6 @@
-/* participants.h - lists who is in a queue of any rule. */
-#ifndef CLAVE_RECIPE_CONTENDER_PARTICIPANTS_H
-#define CLAVE_RECIPE_CONTENDER_PARTICIPANTS_H
+/* participant_list.h - lists who is in a queue of any rule. */
+#ifndef CLAVE_RECIPE_CONTENDER_PARTICIPANT_LIST_H
+#define CLAVE_RECIPE_CONTENDER_PARTICIPANT_LIST_H
 
 #include "clave/async/mutex.h"
 #include "recipe/contender/order.h"

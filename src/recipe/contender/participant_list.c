@@ -6,7 +6,7 @@
 #include "client/client_internal.h"
 #include "recipe/contender/identity.h"
 #include "recipe/contender/node_watch.h"
-#include "recipe/contender/participants.h"
+#include "recipe/contender/participant_list.h"
 #include "recipe/election/latch_priority.h"
 
 struct member {

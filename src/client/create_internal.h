@@ -1,7 +1,7 @@
-/* creation.h - a create that may take more than one request (protected, with parents, or with a
- * certain outcome): the state that create.c and identify.c share. */
-#ifndef CLAVE_CLIENT_CREATION_H
-#define CLAVE_CLIENT_CREATION_H
+/* create_internal.h - a create that may take more than one request (protected, with parents, or
+ * with a certain outcome): the state that create.c and identify.c share. */
+#ifndef CLAVE_CLIENT_CREATE_INTERNAL_H
+#define CLAVE_CLIENT_CREATE_INTERNAL_H
 
 #include "client/submit.h"
 

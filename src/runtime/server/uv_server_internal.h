@@ -1,7 +1,7 @@
-/* server_run.h - one running server, shared by uv_server.c (its life, the disk) and uv_conn.c (its
- * connections). Everything belongs to the loop's thread. */
-#ifndef CLAVE_RUNTIME_SERVER_SERVER_RUN_H
-#define CLAVE_RUNTIME_SERVER_SERVER_RUN_H
+/* uv_server_internal.h - one running server, shared by uv_server.c (its life, the disk) and
+ * uv_conn.c (its connections). Everything belongs to the loop's thread. */
+#ifndef CLAVE_RUNTIME_SERVER_UV_SERVER_INTERNAL_H
+#define CLAVE_RUNTIME_SERVER_UV_SERVER_INTERNAL_H
 
 #include <uv.h>
 

@@ -1,10 +1,10 @@
-/* options.h - the one way to read a caller's options struct and to fill a caller's struct of
+/* sized_options.h - the one way to read a caller's options struct and to fill a caller's struct of
  * results. The rule is that of clave/options.h.
  *
  * A field that a later version adds must lie after the last byte of the previous struct, not in
  * the padding at its end: an older program may have left garbage there. */
-#ifndef CLAVE_BASE_OPTIONS_H
-#define CLAVE_BASE_OPTIONS_H
+#ifndef CLAVE_BASE_SIZED_OPTIONS_H
+#define CLAVE_BASE_SIZED_OPTIONS_H
 
 #include <stddef.h>
 

@@ -1,6 +1,7 @@
-/* options.c - parses the flags of every verb with getopt (options.h). Each verb calls options_next
- * until it returns OPTIONS_END or OPTIONS_STOP; configuration is read before OPTIONS_END. */
-#include "cmd/cli/options.h"
+/* cmd_options.c - parses the flags of every verb with getopt (cmd_options.h). Each verb calls
+ * options_next until it returns OPTIONS_END or OPTIONS_STOP; configuration is read before
+ * OPTIONS_END. */
+#include "cmd/cli/cmd_options.h"
 
 #include <errno.h>
 #include <getopt.h>

@@ -1,6 +1,6 @@
-/* options.c - options structs of any version, as options.h describes. Every _new that takes options
- * calls clave__options_take. A field this version does not know must be 0. */
-#include "base/options.h"
+/* sized_options.c - options structs of any version, as sized_options.h describes. Every _new that
+ * takes options calls clave__options_take. A field this version does not know must be 0. */
+#include "base/sized_options.h"
 
 #include <stdbool.h>
 #include <string.h>

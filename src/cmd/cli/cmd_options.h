@@ -1,4 +1,4 @@
-/* options.h - what the user asked for, from flags, the environment, the user's
+/* cmd_cmd_options.h - what the user asked for, from flags, the environment, the user's
  * configuration file and the machine's, in this order of precedence.
  *
  *     int cmd_get(struct options *o, int argc, char **argv)
@@ -11,8 +11,8 @@
  *         if (id == OPTIONS_STOP)
  *             return o->status;            // --help was printed, or an error was reported
  *         ... o->argc, o->argv: the arguments */
-#ifndef CLAVE_CMD_CLI_OPTIONS_H
-#define CLAVE_CMD_CLI_OPTIONS_H
+#ifndef CLAVE_CMD_CLI_CMD_OPTIONS_H
+#define CLAVE_CMD_CLI_CMD_OPTIONS_H
 
 #include <stdbool.h>
 #include <stddef.h>
