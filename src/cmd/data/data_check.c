@@ -1,13 +1,14 @@
 /* data_check.c - `clave data check`: every file by itself, then all of them as a server would load
  * them: once from the oldest snapshot that the logs still reach back to, so that as many digests as
- * possible are compared, and once from the newest. data_dir.c calls it; nothing is changed. */
+ * possible are compared, and once from the newest. data.c calls it; nothing is changed. */
+#include "cmd/data/data_check.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "cmd/cli/diag.h"
 #include "cmd/cli/json.h"
-#include "cmd/data/data_dir.h"
 #include "server/store/inspect.h"
 
 struct checking {

@@ -36,9 +36,4 @@ struct server *files_server(struct files *f);
 /* As text: JSON readers may not keep all 64 bits of a number. */
 void files_json_digest(struct json *j, uint64_t digest);
 
-/* data_check.c, data_dump.c */
-int data_check(struct files *f);
-int data_dump(struct files *f, const char *only);
-int data_digest(struct files *f);
-
 #endif

@@ -1,5 +1,7 @@
 /* data_dump.c - `clave data dump`: every node of a snapshot and every transaction of a log, one per
- * line. data_dir.c calls it; nothing is changed. */
+ * line. data.c calls it; nothing is changed. */
+#include "cmd/data/data_dump.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,7 +9,6 @@
 #include "cmd/cli/diag.h"
 #include "cmd/cli/format.h"
 #include "cmd/cli/json.h"
-#include "cmd/data/data_dir.h"
 #include "server/store/inspect.h"
 #include "server/tree/node.h"
 

@@ -1,0 +1,12 @@
+/* data_check.h - `clave data check` and `clave data digest`. Both return the exit code. */
+#ifndef CLAVE_CMD_DATA_DATA_CHECK_H
+#define CLAVE_CMD_DATA_DATA_CHECK_H
+
+#include "cmd/data/data_dir.h"
+
+/* Names each fault with its file and offset; EXIT_IO when there is one. */
+int data_check(struct files *f);
+/* The zxid and the digest of the tree that a server would begin with. */
+int data_digest(struct files *f);
+
+#endif

@@ -1,0 +1,10 @@
+/* data_dump.h - `clave data dump`. */
+#ifndef CLAVE_CMD_DATA_DATA_DUMP_H
+#define CLAVE_CMD_DATA_DATA_DUMP_H
+
+#include "cmd/data/data_dir.h"
+
+/* Prints every file, or the one of the name `only` when it is not NULL. Returns the exit code. */
+int data_dump(struct files *f, const char *only);
+
+#endif
