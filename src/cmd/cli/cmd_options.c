@@ -14,13 +14,13 @@
 #include "clave/uv.h"
 #include "cmd/cli/config.h"
 #include "cmd/cli/diag.h"
-#include "cmd/cli/globals.h"
+#include "cmd/cli/usage.h"
 
 enum { MAX_FLAGS = 40, DEFAULT_TIMEOUT_MS = 10000 };
 
-void options_init(struct options *o)
+void options_init(struct options *o, const struct verb *const *verbs)
 {
-    *o = (struct options){.timeout_ms = DEFAULT_TIMEOUT_MS};
+    *o = (struct options){.verbs = verbs, .timeout_ms = DEFAULT_TIMEOUT_MS};
 }
 
 void options_fini(struct options *o)
@@ -30,6 +30,14 @@ void options_fini(struct options *o)
     free(o->config);
     free(o->system_config);
     o->config = o->system_config = NULL;
+}
+
+const struct verb *options_verb(const struct options *o, const char *name)
+{
+    for (const struct verb *const *v = o->verbs; *v; v++)
+        if (strcmp((*v)->name, name) == 0)
+            return *v;
+    return NULL;
 }
 
 /* ---- getopt --------------------------------------------------------------------------------- */
@@ -106,7 +114,7 @@ static int stop_with_help(struct options *o)
     if (*o->verb->name)
         usage_verb(o->verb);
     else
-        usage_all();
+        usage_all(o->verbs);
     o->status = EXIT_OK;
     return OPTIONS_STOP;
 }

@@ -42,6 +42,7 @@ enum { OPTIONS_MAX_MS = 24 * 24 * 3600 * 1000 }; /* 24 days, which fit into 32 b
 
 struct options {
     const struct verb *verb;
+    const struct verb *const *verbs; /* all there are, NULL after the last; for help */
 
     const char *connect;                /* NULL: none given anywhere, so the library's "local:" */
     int32_t session_timeout_ms;         /* 0: the library's default */
@@ -74,8 +75,11 @@ struct options {
     char *config, *system_config; /* the texts of the files, which values point into */
 };
 
-void options_init(struct options *o);
+void options_init(struct options *o, const struct verb *const *verbs);
 void options_fini(struct options *o);
+
+/* The verb of that name; NULL: there is none. */
+const struct verb *options_verb(const struct options *o, const char *name);
 
 /* The id of the verb's next flag; OPTIONS_END when there are no more; OPTIONS_STOP when the verb
  * should return o->status at once. Handles global flags itself. */
@@ -96,9 +100,5 @@ bool options_number(struct options *o, const char *flag, int64_t min, int64_t ma
 
 /* Milliseconds left for connecting, counted from the first call; never below 0. */
 int64_t options_left_ms(struct options *o);
-
-/* Prints the usage of one verb, or of the program, on standard output. */
-void usage_verb(const struct verb *v);
-void usage_all(void);
 
 #endif

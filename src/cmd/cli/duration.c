@@ -1,4 +1,4 @@
-/* duration.c - durations such as "4s", to and from milliseconds; declared in options.h. */
+/* duration.c - durations such as "4s", to and from milliseconds; declared in cmd_options.h. */
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>

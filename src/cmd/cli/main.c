@@ -53,7 +53,7 @@ static int main_run(struct options *o, int argc, char **argv)
         fputs("clave: no verb given (see 'clave help')\n", stderr);
         return EXIT_USAGE;
     }
-    const struct verb *v = verb_find(o->argv[0]);
+    const struct verb *v = options_verb(o, o->argv[0]);
     if (!v) {
         fprintf(stderr, "clave: unknown verb '%s' (see 'clave help')\n", o->argv[0]);
         return EXIT_USAGE;
@@ -67,7 +67,7 @@ int main(int argc, char **argv)
     struct options o;
     if (!hold_standard_descriptors())
         return EXIT_IO;
-    options_init(&o);
+    options_init(&o, all_verbs);
     clave__local_set_program("/proc/self/exe"); /* "local:" starts this very program */
     o.sigpipe_ignored = ignore_sigpipe();
     int code = main_run(&o, argc, argv);

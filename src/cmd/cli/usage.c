@@ -1,11 +1,9 @@
-/* usage.c - the flags that all verbs share, and the texts of help, version and --help. main.c and
- * options.c call it; a verb's flags are listed from its struct verb alone. */
+/* usage.c - the flags that all verbs share, and the texts of help and --help. help.c and
+ * cmd_options.c call it; a verb's flags are listed from its struct verb alone. */
+#include "cmd/cli/usage.h"
+
 #include <stdio.h>
 #include <string.h>
-
-#include "cmd/cli/cmd_options.h"
-#include "cmd/cli/diag.h"
-#include "cmd/cli/globals.h"
 
 const struct flag global_flags[] = {
     {'c', "connect", "HOSTS", "the servers: h1:2181,h2/app, tls:h1:2281, unix:/path or local:"},
@@ -71,14 +69,13 @@ void usage_verb(const struct verb *v)
             print_flag(f);
 }
 
-void usage_all(void)
+void usage_all(const struct verb *const *verbs)
 {
-    const struct verb *v;
     puts("usage: clave [FLAG]... VERB [ARGUMENT]...\n\n"
          "Distributed locks and leader elections on any server that speaks the ZooKeeper\n"
          "protocol, including its own ('clave serve').\n\nVerbs:");
-    for (unsigned i = 0; (v = verb_at(i)); i++)
-        printf("  %-10s  %s\n", v->name, v->summary);
+    for (const struct verb *const *v = verbs; *v; v++)
+        printf("  %-10s  %s\n", (*v)->name, (*v)->summary);
     puts("\nFlags for every verb:");
     for (const struct flag *f = global_flags; f->id != 0; f++)
         print_flag(f);
@@ -96,31 +93,3 @@ void usage_all(void)
          "126 command not executable; 127 command not found.\n\n"
          "See 'clave help VERB' and clave(1) for more.");
 }
-
-static int run_help(struct options *o, int argc, char **argv)
-{
-    if (options_next(o, argc, argv) == OPTIONS_STOP)
-        return o->status;
-    if (!options_args(o, 0, 1))
-        return EXIT_USAGE;
-    if (o->argc == 0) {
-        usage_all();
-        return EXIT_OK;
-    }
-    const struct verb *v = verb_find(o->argv[0]);
-    if (!v) {
-        diag(o, "unknown verb '%s' (see 'clave help')", o->argv[0]);
-        return EXIT_USAGE;
-    }
-    usage_verb(v);
-    return EXIT_OK;
-}
-
-const struct verb verb_help = {
-    .name = "help",
-    .args = "[VERB]",
-    .summary = "Print the usage of clave, or of a verb",
-    .max_args = -1,
-    .offline = true,
-    .run = run_help,
-};

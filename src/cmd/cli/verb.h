@@ -45,10 +45,8 @@ struct verb {
     int (*run)(struct options *o, int argc, char **argv);
 };
 
-/* NULL: no such verb. */
-const struct verb *verb_find(const char *name);
-/* NULL after the last one. */
-const struct verb *verb_at(unsigned i);
+/* In the order in which the help lists them; NULL after the last one. */
+extern const struct verb *const all_verbs[];
 
 extern const struct verb verb_bench;
 extern const struct verb verb_candidates;

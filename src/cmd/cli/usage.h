@@ -1,6 +1,6 @@
-/* globals.h - the flags that every verb takes. */
-#ifndef CLAVE_CMD_CLI_GLOBALS_H
-#define CLAVE_CMD_CLI_GLOBALS_H
+/* usage.h - the flags that every verb takes, and the texts of --help. */
+#ifndef CLAVE_CMD_CLI_USAGE_H
+#define CLAVE_CMD_CLI_USAGE_H
 
 #include "cmd/cli/verb.h"
 
@@ -20,5 +20,10 @@ extern const struct flag global_flags[];
 
 /* true: the verb has a flag of its own by that name, which replaces the global one. */
 bool global_is_replaced(const struct verb *v, const struct flag *global);
+
+/* Usage of one verb, or of the program with these verbs (NULL after the last), on standard output.
+ */
+void usage_verb(const struct verb *v);
+void usage_all(const struct verb *const *verbs);
 
 #endif

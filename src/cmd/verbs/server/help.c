@@ -1,0 +1,32 @@
+/* help.c - `clave help`: prints the usage of the program, or of one verb. */
+#include "cmd/cli/cmd_options.h"
+#include "cmd/cli/diag.h"
+#include "cmd/cli/usage.h"
+
+static int run_help(struct options *o, int argc, char **argv)
+{
+    if (options_next(o, argc, argv) == OPTIONS_STOP)
+        return o->status;
+    if (!options_args(o, 0, 1))
+        return EXIT_USAGE;
+    if (o->argc == 0) {
+        usage_all(o->verbs);
+        return EXIT_OK;
+    }
+    const struct verb *v = options_verb(o, o->argv[0]);
+    if (!v) {
+        diag(o, "unknown verb '%s' (see 'clave help')", o->argv[0]);
+        return EXIT_USAGE;
+    }
+    usage_verb(v);
+    return EXIT_OK;
+}
+
+const struct verb verb_help = {
+    .name = "help",
+    .args = "[VERB]",
+    .summary = "Print the usage of clave, or of a verb",
+    .max_args = -1,
+    .offline = true,
+    .run = run_help,
+};
