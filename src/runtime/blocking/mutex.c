@@ -231,6 +231,16 @@ clave_err clave_mutex_acquire(clave_mutex *l, int64_t timeout_ms)
     return clave_mutex_acquire_as(l, clave_mutex_owner_self(), timeout_ms);
 }
 
+clave_err clave_mutex_release(clave_mutex *l)
+{
+    return clave_mutex_release_as(l, clave_mutex_owner_self());
+}
+
+clave_err clave_mutex_release_confirmed(clave_mutex *l, int64_t timeout_ms)
+{
+    return clave_mutex_release_confirmed_as(l, clave_mutex_owner_self(), timeout_ms);
+}
+
 struct cancel {
     clave_mutex *lock;
     uint64_t owner;

@@ -269,17 +269,7 @@ clave_err clave_mutex_release_as(clave_mutex *l, uint64_t owner)
     return held ? release_on_loop(l, owner, false, -1) : CLAVE_ENOTHELD;
 }
 
-clave_err clave_mutex_release(clave_mutex *l)
-{
-    return clave_mutex_release_as(l, clave_mutex_owner_self());
-}
-
 clave_err clave_mutex_release_confirmed_as(clave_mutex *l, uint64_t owner, int64_t timeout_ms)
 {
     return release_on_loop(l, owner, true, timeout_ms);
-}
-
-clave_err clave_mutex_release_confirmed(clave_mutex *l, int64_t timeout_ms)
-{
-    return clave_mutex_release_confirmed_as(l, clave_mutex_owner_self(), timeout_ms);
 }
