@@ -11,11 +11,6 @@
 
 enum { DIGEST_VERSION = 2 };
 
-void clave__server_log_header(uint8_t out[SERVER_LOG_HEADER])
-{
-    memcpy(out, "ZKLG\0\0\0\2" LOG_DBID, SERVER_LOG_HEADER);
-}
-
 /* ---- writing --------------------------------------------------------------------------------- */
 
 clave_err clave__log_append(struct server *s)

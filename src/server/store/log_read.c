@@ -180,6 +180,11 @@ bool clave__log_follows(int64_t last, int64_t zxid)
            (zxid >> 32 > last >> 32 && (uint32_t)zxid == 1);
 }
 
+void clave__server_log_header(uint8_t out[SERVER_LOG_HEADER])
+{
+    memcpy(out, "ZKLG\0\0\0\2" LOG_DBID, SERVER_LOG_HEADER);
+}
+
 bool clave__log_has_torn_header(const uint8_t *p, size_t n)
 {
     uint8_t header[SERVER_LOG_HEADER];
