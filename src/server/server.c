@@ -170,18 +170,6 @@ void clave__server_free(struct server *s)
     clave__mem_free(&mem, s);
 }
 
-clave_err clave__server_reset(struct server *s, bool bare)
-{
-    clave__tree_fini(&s->tree);
-    clave__sessions_fini(&s->sessions);
-    s->last_zxid = s->durable_zxid = s->fuzzy_zxid = 0;
-    s->has_fuzzy_digest = false;
-    clave_err err = clave__sessions_init(&s->sessions, &s->mem, s->tick_ms);
-    if (err != CLAVE_OK)
-        return err;
-    return bare ? clave__tree_init_bare(&s->tree, &s->mem) : clave__tree_init(&s->tree, &s->mem);
-}
-
 static struct owner *next_owner(const struct tree *t, const struct owner *o)
 {
     struct map_node *at = clave__map_next(&t->owners, o ? &o->in_tree : NULL);

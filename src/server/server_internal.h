@@ -128,9 +128,4 @@ void clave__snapshot_schedule(struct server *s);
 /* Removes containers that have become empty and nodes whose time to live has passed. */
 void clave__sweep(struct server *s);
 
-/* ---- server.c -------------------------------------------------------------------------------- */
-
-/* Resets to a fresh server, or to one without any nodes, for loading a snapshot (`bare`). */
-clave_err clave__server_reset(struct server *s, bool bare);
-
 #endif

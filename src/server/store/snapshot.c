@@ -403,11 +403,24 @@ void clave__server_snapshot_named(struct server *s, int64_t zxid)
     s->named_zxid = zxid;
 }
 
+/* Resets to a fresh server, or to one without any nodes, for loading a snapshot (`bare`). */
+static clave_err snapshot_reset_server(struct server *s, bool bare)
+{
+    clave__tree_fini(&s->tree);
+    clave__sessions_fini(&s->sessions);
+    s->last_zxid = s->durable_zxid = s->fuzzy_zxid = 0;
+    s->has_fuzzy_digest = false;
+    clave_err err = clave__sessions_init(&s->sessions, &s->mem, s->tick_ms);
+    if (err != CLAVE_OK)
+        return err;
+    return bare ? clave__tree_init_bare(&s->tree, &s->mem) : clave__tree_init(&s->tree, &s->mem);
+}
+
 clave_err clave__server_load_snapshot(struct server *s, const void *p, size_t n, char *fault,
                                       size_t cap)
 {
     struct loading l = {.s = s, .begin = p, .r = clave__jreader(p, n), .fault = fault, .cap = cap};
-    clave_err err = clave__server_reset(s, true);
+    clave_err err = snapshot_reset_server(s, true);
     if (err != CLAVE_OK)
         return err;
     err = snapshot_load(&l);
@@ -416,6 +429,6 @@ clave_err clave__server_load_snapshot(struct server *s, const void *p, size_t n,
         clave__snapshot_schedule(s);
         return CLAVE_OK;
     }
-    clave_err emptied = clave__server_reset(s, false);
+    clave_err emptied = snapshot_reset_server(s, false);
     return emptied != CLAVE_OK ? emptied : err;
 }
