@@ -68,7 +68,7 @@ void child_begin(struct runner *r)
     clave_grant g;
     if (!acquisition_grant(&r->acquisition, &g)) {
         child_report_not_started(r);
-        runner_leave(r, EXIT_LOST);
+        r->events->leave(r, EXIT_LOST);
         return;
     }
     const char *name = clave__path_name(g.node);
@@ -113,7 +113,7 @@ static void child_conclude(struct runner *r, enum kill_policy_cause cause, int s
     terminal_take(&r->terminal);
     lock_report_ended(r->plan, code, clave_now() - r->acquired_at);
     hook_run(r->plan, r->plan->on_deposed, "deposed", r->task.token);
-    run_policy_end(r, code);
+    r->events->ended(r, code);
 }
 
 /* Acts at once: others may hold the lock. */
@@ -197,7 +197,7 @@ static void on_refused(struct runner *r, int error)
 {
     diag(r->o, "cannot run '%s': %s", r->plan->argv[0], strerror(error));
     hook_run(r->plan, r->plan->on_deposed, "deposed", r->task.token);
-    run_policy_end(r, spawn_exit_code(error));
+    r->events->ended(r, spawn_exit_code(error));
 }
 
 static void on_report(struct runner *r, const struct guardian_report *report)
@@ -235,7 +235,7 @@ static void on_guardian_death(struct runner *r)
         clave__hold_policy_bereave(&r->hold_policy);
         begin_sweep(r);
     } else {
-        runner_leave(r, EXIT_INTERNAL);
+        r->events->leave(r, EXIT_INTERNAL);
     }
 }
 

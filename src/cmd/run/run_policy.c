@@ -87,7 +87,7 @@ void run_policy_release(struct runner *r)
 static void on_rested(uv_timer_t *timer)
 {
     struct runner *r = timer->data;
-    runner_leave(r, r->run_policy.code);
+    r->events->leave(r, r->run_policy.code);
 }
 
 static void run_policy_rest(struct runner *r)
@@ -97,7 +97,7 @@ static void run_policy_rest(struct runner *r)
     bool rests = r->plan->run_policy.min_hold_ms > 0 && left > 0 && r->command != 0 &&
                  !r->ended_by_signal && !r->asked;
     if (!rests) {
-        runner_leave(r, c->code);
+        r->events->leave(r, c->code);
         return;
     }
     c->phase = RESTING;
@@ -142,7 +142,7 @@ void run_policy_end(struct runner *r, int code)
     if (r->hold_policy.lost) {
         if (c->once)
             run_policy_report_not_recorded(r, true, err);
-        runner_leave(r, code);
+        r->events->leave(r, code);
         return;
     }
     if (!c->once) {
@@ -165,15 +165,15 @@ void run_policy_lost(struct runner *r, clave_err why)
     if (c->phase == RECORDING) /* the answer will never come */
         run_policy_report_not_recorded(r, false, CLAVE_ELOST);
     bool ran = c->phase == RESTING || (c->phase == RECORDING && c->code != 0);
-    runner_leave(r, ran ? c->code : EXIT_LOST);
+    r->events->leave(r, ran ? c->code : EXIT_LOST);
 }
 
 void run_policy_hurry(struct runner *r)
 {
     if (r->run_policy.phase == RESTING)
-        runner_leave(r, r->run_policy.code);
+        r->events->leave(r, r->run_policy.code);
     else if (r->run_policy.phase == DELAYING || r->run_policy.phase == ASKING)
-        runner_leave(r, EXIT_LOST);
+        r->events->leave(r, EXIT_LOST);
 }
 
 /* ---- on the way in -------------------------------------------------------------------------- */
@@ -191,7 +191,7 @@ static void run_policy_give_up(struct runner *r, clave_err err)
         run_policy_lost(r, err);
         return;
     }
-    runner_leave(r, diag_err(r->o, r->plan->path, err, NULL));
+    r->events->leave(r, diag_err(r->o, r->plan->path, err, NULL));
 }
 
 static void run_policy_on_asked(clave_async_once *once, clave_err err,
@@ -203,12 +203,12 @@ static void run_policy_on_asked(clave_async_once *once, clave_err err,
         return;
     if (err == CLAVE_EDONE) {
         lock_report_done(r->plan, former);
-        runner_leave(r, r->plan->run_policy.done_code);
+        r->events->leave(r, r->plan->run_policy.done_code);
     } else if (err != CLAVE_OK) {
         run_policy_give_up(r, err);
     } else {
         r->run_policy.phase = BEGUN;
-        child_begin(r);
+        r->events->cleared(r);
     }
 }
 
@@ -244,7 +244,7 @@ static void run_policy_proceed(struct runner *r)
         run_policy_ask(r, &g);
     } else {
         r->run_policy.phase = BEGUN;
-        child_begin(r);
+        r->events->cleared(r);
     }
 }
 

@@ -57,7 +57,7 @@ static void on_patience_ends(uv_timer_t *timer)
     runner_stop(r);
 }
 
-void runner_leave(struct runner *r, int code)
+static void runner_leave(struct runner *r, int code)
 {
     if (r->phase == LEAVING)
         return;
@@ -479,11 +479,18 @@ static int start_guardian(struct runner *r)
     return guardian_start(&r->guardian, &gp);
 }
 
+static const struct runner_events runner_events = {
+    .cleared = child_begin,
+    .ended = run_policy_end,
+    .leave = runner_leave,
+};
+
 int runner_run(const struct lock_plan *plan, bool *ended_by_signal)
 {
     struct runner *r = calloc(1, sizeof *r);
     if (!r)
         return diag_err(plan->o, plan->path, CLAVE_ENOMEM, NULL);
+    r->events = &runner_events;
     r->plan = plan;
     r->o = plan->o;
     int code = start_guardian(r);

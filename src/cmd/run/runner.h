@@ -29,7 +29,20 @@ enum runner_phase { CONNECTING, WAITING, HOLDING, SWEEPING, KEEPING, LEAVING };
 
 enum { RUNNER_SIGNALS = 9 };
 
+struct runner;
+
+/* run_policy.c and child.c know neither each other nor runner.c: they report through these. */
+struct runner_events {
+    /* By run_policy.c: the command may start, child_begin. */
+    void (*cleared)(struct runner *r);
+    /* By child.c: the command has ended, or was not started, run_policy_end. */
+    void (*ended)(struct runner *r, int code);
+    /* Leaves the queue or releases the lock, then ends the loop with this exit code. */
+    void (*leave)(struct runner *r, int code);
+};
+
 struct runner {
+    const struct runner_events *events;
     const struct lock_plan *plan;
     struct options *o;
     enum runner_phase phase;
@@ -72,9 +85,6 @@ struct runner {
 /* The verbs' entry: acquires the lock, runs the command, releases the lock. Returns the exit code.
  * *ended_by_signal (may be NULL): a signal asked this process to end. */
 int runner_run(const struct lock_plan *plan, bool *ended_by_signal);
-
-/* Leaves the queue or releases the lock, then ends the loop with this exit code. */
-void runner_leave(struct runner *r, int code);
 
 /* ---- child.c -------------------------------------------------------------------------------- */
 
