@@ -52,3 +52,9 @@ const struct openssl *clave__openssl(const char **why)
     *why = fault;
     return fault[0] ? NULL : &functions;
 }
+
+const struct openssl *clave__openssl_loaded(void)
+{
+    const char *why;
+    return clave__openssl(&why);
+}

@@ -84,5 +84,7 @@ struct openssl {
 
 /* Any thread. NULL: it is not on this machine; *why says what is missing. */
 const struct openssl *clave__openssl(const char **why);
+/* For what OpenSSL calls: it has been loaded. */
+const struct openssl *clave__openssl_loaded(void);
 
 #endif

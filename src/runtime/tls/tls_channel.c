@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "runtime/tls/tls_bytes.h"
+#include "runtime/tls/tls_refusal.h"
 
 /* The size of one pass of writes, and of what may wait for the socket, which needs room for the
  * answers to everything that one read may bring. */
@@ -17,82 +19,18 @@ enum { RECORD_ALERT = 21, RECORD_HANDSHAKE = 22 };
 /* Received alerts are reasons with this offset (OpenSSL's SSL_AD_REASON_OFFSET). */
 enum { ALERT_REASONS = 1000 };
 
-/* The index of a channel in its SSL (OpenSSL's SSL_get_app_data). */
-enum { CHANNEL_DATA = 0 };
-
-/* A certificate that was rejected. */
-struct shown {
-    char subject[160];
-    char names[200];
-};
-
 struct tls {
     clave_tls *side;
     const struct openssl *lib;
     const struct clave_mem *mem;
     SSL *ssl;
     enum tls_state state;
-    bool heard;          /* something from the other side has come */
-    bool is_other;       /* what came is not TLS */
-    unsigned long why;   /* OpenSSL's error; 0: none */
-    struct shown *shown; /* NULL: none, or out of memory to keep it */
-    const uint8_t *in;
-    size_t in_len;
-    struct buf out;
+    bool heard;        /* something from the other side has come */
+    bool is_other;     /* what came is not TLS */
+    unsigned long why; /* OpenSSL's error; 0: none */
+    struct tls_refusal refusal;
+    struct tls_bytes bytes;
 };
-
-/* ---- OpenSSL's view of the socket ----------------------------------------------------------- */
-
-/* There is one: it is calling us. */
-static const struct openssl *library(void)
-{
-    const char *why;
-    return clave__openssl(&why);
-}
-
-static int take_bytes(BIO *bio, char *to, int cap)
-{
-    const struct openssl *lib = library();
-    struct tls *t = lib->BIO_get_data(bio);
-    size_t n = t->in_len < (size_t)cap ? t->in_len : (size_t)cap;
-    lib->BIO_clear_flags(bio, BIO_FLAGS_RWS | BIO_FLAGS_SHOULD_RETRY);
-    if (n == 0) {
-        lib->BIO_set_flags(bio, BIO_FLAGS_READ | BIO_FLAGS_SHOULD_RETRY);
-        return -1;
-    }
-    memcpy(to, t->in, n);
-    t->in += n;
-    t->in_len -= n;
-    return (int)n;
-}
-
-/* An error is final: out of memory, or the other side keeps asking and never reads. */
-static int give_bytes(BIO *bio, const char *p, int n)
-{
-    const struct openssl *lib = library();
-    struct tls *t = lib->BIO_get_data(bio);
-    lib->BIO_clear_flags(bio, BIO_FLAGS_RWS | BIO_FLAGS_SHOULD_RETRY);
-    return clave__buf_append(&t->out, p, (size_t)n) == CLAVE_OK ? n : -1;
-}
-
-static long control_bytes(BIO *bio, int what, long number, void *arg)
-{
-    (void)bio;
-    (void)number;
-    (void)arg;
-    return what == BIO_CTRL_FLUSH ? 1 : 0;
-}
-
-BIO_METHOD *clave__tls_method(const struct openssl *lib)
-{
-    BIO_METHOD *m = lib->BIO_meth_new(BIO_TYPE_SOURCE_SINK, "clave");
-    if (!m)
-        return NULL;
-    lib->BIO_meth_set_read(m, take_bytes);
-    lib->BIO_meth_set_write(m, give_bytes);
-    lib->BIO_meth_set_ctrl(m, control_bytes);
-    return m;
-}
 
 /* ---- life ----------------------------------------------------------------------------------- */
 
@@ -121,7 +59,7 @@ static bool tls_channel_begin(struct tls *t, const char *host)
     BIO *bio = t->lib->BIO_new(t->side->bytes);
     if (!bio)
         return false;
-    t->lib->BIO_set_data(bio, t);
+    t->lib->BIO_set_data(bio, &t->bytes);
     t->lib->BIO_set_init(bio, 1);
     t->ssl = clave__tls_context_begin(t->side);
     if (!t->ssl) {
@@ -129,7 +67,7 @@ static bool tls_channel_begin(struct tls *t, const char *host)
         return false;
     }
     t->lib->SSL_set_bio(t->ssl, bio, bio); /* one reference serves for both */
-    t->lib->SSL_set_ex_data(t->ssl, CHANNEL_DATA, t);
+    clave__tls_refusal_attach(t->lib, t->ssl, &t->refusal);
     if (host)
         return expect(t, host);
     t->lib->SSL_set_accept_state(t->ssl);
@@ -143,8 +81,8 @@ struct tls *clave__tls_new(clave_tls *side, const struct clave_mem *mem, const c
         return NULL;
     t->side = clave__tls_context_ref(side);
     t->lib = side->lib;
-    t->mem = mem;
-    clave__buf_init(&t->out, mem, MAX_OUTPUT);
+    t->mem = t->refusal.mem = mem;
+    clave__buf_init(&t->bytes.out, mem, MAX_OUTPUT);
     if (!tls_channel_begin(t, host)) {
         clave__tls_free(t);
         return NULL;
@@ -159,8 +97,8 @@ void clave__tls_free(struct tls *t)
     if (!t)
         return;
     t->lib->SSL_free(t->ssl);
-    clave__buf_fini(&t->out);
-    clave__mem_free(t->mem, t->shown);
+    clave__buf_fini(&t->bytes.out);
+    clave__mem_free(t->mem, t->refusal.shown);
     clave_tls_free(t->side);
     clave__mem_free(t->mem, t);
 }
@@ -198,7 +136,7 @@ static void tls_channel_refuse_foreign(struct tls *t)
                                                SSL_AD_PROTOCOL_VERSION};
     t->state = TLS_FAILED;
     if (t->side->serves)
-        clave__buf_append(&t->out, protocol_version, sizeof protocol_version);
+        clave__buf_append(&t->bytes.out, protocol_version, sizeof protocol_version);
 }
 
 bool clave__tls_is_foreign(const struct tls *t)
@@ -208,12 +146,12 @@ bool clave__tls_is_foreign(const struct tls *t)
 
 void clave__tls_feed(struct tls *t, const void *p, size_t n)
 {
-    t->in = p;
-    t->in_len = n;
+    t->bytes.in = p;
+    t->bytes.in_len = n;
     if (t->heard || n == 0)
         return;
     t->heard = true;
-    t->is_other = t->in[0] != RECORD_HANDSHAKE && t->in[0] != RECORD_ALERT;
+    t->is_other = t->bytes.in[0] != RECORD_HANDSHAKE && t->bytes.in[0] != RECORD_ALERT;
     if (t->is_other)
         tls_channel_refuse_foreign(t);
 }
@@ -247,7 +185,7 @@ size_t clave__tls_read(struct tls *t, void *buf, size_t cap)
 
 size_t clave__tls_write(struct tls *t, const void *p, size_t n)
 {
-    if (t->state != TLS_OPEN || n == 0 || clave__buf_len(&t->out) > 0)
+    if (t->state != TLS_OPEN || n == 0 || clave__buf_len(&t->bytes.out) > 0)
         return 0;
     t->lib->ERR_clear_error();
     int rc = t->lib->SSL_write(t->ssl, p, n < MAX_WRITE ? (int)n : MAX_WRITE);
@@ -269,14 +207,14 @@ void clave__tls_end(struct tls *t)
 
 size_t clave__tls_output(const struct tls *t, const void **p)
 {
-    *p = clave__buf_bytes(&t->out);
-    return clave__buf_len(&t->out);
+    *p = clave__buf_bytes(&t->bytes.out);
+    return clave__buf_len(&t->bytes.out);
 }
 
 void clave__tls_sent(struct tls *t, size_t n)
 {
-    clave__buf_consume(&t->out, n);
-    clave__buf_trim(&t->out, KEEP_OUTPUT);
+    clave__buf_consume(&t->bytes.out, n);
+    clave__buf_trim(&t->bytes.out, KEEP_OUTPUT);
 }
 
 /* ---- the other side ------------------------------------------------------------------------- */
@@ -292,43 +230,11 @@ size_t clave__tls_subject(const struct tls *t, const void **der)
     return n;
 }
 
-/* "DNS:zk1, IP Address:10.0.0.1"; bytes that are not text would go into a log. */
-static void tls_channel_put_names(const struct openssl *lib, X509 *cert, char *out, size_t cap)
-{
-    int at = lib->X509_get_ext_by_NID(cert, NID_subject_alt_name, -1), n = 0;
-    BIO *bio = at >= 0 ? lib->BIO_new(lib->BIO_s_mem()) : NULL;
-    if (bio && lib->X509V3_EXT_print(bio, lib->X509_get_ext(cert, at), 0, 0) == 1)
-        n = lib->BIO_read(bio, out, (int)cap - 1);
-    lib->BIO_free(bio);
-    out[n > 0 ? n : 0] = '\0';
-    for (; *out; out++)
-        if (*out < ' ' || *out > '~')
-            *out = '?';
-}
-
-/* The certificate is gone when the handshake has failed, so what to report of it is kept. */
-int clave__tls_on_verified(int fine, X509_STORE_CTX *found)
-{
-    const struct openssl *lib = library();
-    SSL *ssl = lib->X509_STORE_CTX_get_ex_data(found, lib->SSL_get_ex_data_X509_STORE_CTX_idx());
-    struct tls *t = lib->SSL_get_ex_data(ssl, CHANNEL_DATA);
-    X509 *cert = lib->X509_STORE_CTX_get0_cert(found);
-    if (fine || t->shown || !cert)
-        return fine;
-    t->shown = clave__mem_zalloc(t->mem, sizeof *t->shown);
-    if (t->shown) {
-        lib->X509_NAME_oneline(lib->X509_get_subject_name(cert), t->shown->subject,
-                               sizeof t->shown->subject);
-        tls_channel_put_names(lib, cert, t->shown->names, sizeof t->shown->names);
-    }
-    return fine;
-}
-
 /* What we found wrong with its certificate. */
 static void bad_certificate(const struct tls *t, char *text, size_t cap)
 {
-    static const struct shown nothing;
-    const struct shown *shown = t->shown ? t->shown : &nothing;
+    static const struct tls_shown nothing;
+    const struct tls_shown *shown = t->refusal.shown ? t->refusal.shown : &nothing;
     long verdict = t->lib->SSL_get_verify_result(t->ssl);
     const char *why = t->lib->X509_verify_cert_error_string(verdict);
     const char *ca = t->side->files[TLS_CA];

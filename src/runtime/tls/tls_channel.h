@@ -48,9 +48,4 @@ bool clave__tls_is_final(const struct tls *t);
 /* true: it FAILED because what came is not TLS at all. */
 bool clave__tls_is_foreign(const struct tls *t);
 
-/* For tls_context.c: how OpenSSL accesses a channel's bytes (NULL: out of memory), and how it
- * reports what it finds in a certificate. */
-BIO_METHOD *clave__tls_method(const struct openssl *lib);
-int clave__tls_on_verified(int fine, X509_STORE_CTX *found);
-
 #endif

@@ -9,7 +9,8 @@
 #include <unistd.h>
 
 #include "base/sized_options.h"
-#include "runtime/tls/tls_channel.h"
+#include "runtime/tls/tls_bytes.h"
+#include "runtime/tls/tls_refusal.h"
 
 /* ---- files ---------------------------------------------------------------------------------- */
 
@@ -150,7 +151,7 @@ static clave_err new_context(const clave_tls *t, SSL_CTX **out, const struct fau
     if (!context)
         return CLAVE_ENOMEM;
     set_rules(lib, context);
-    lib->SSL_CTX_set_verify(context, verify, clave__tls_on_verified);
+    lib->SSL_CTX_set_verify(context, verify, clave__tls_refusal_on_verified);
     clave_err err = load_own(t, context, f);
     if (err == CLAVE_OK && verify != SSL_VERIFY_NONE)
         err = load_trusted(t, context, f);
@@ -228,7 +229,7 @@ static clave_err new_side(clave_tls **out, const struct fault *f)
     t->lib = lib;
     atomic_init(&t->refs, 1);
     pthread_mutex_init(&t->mutex, NULL);
-    t->bytes = clave__tls_method(lib);
+    t->bytes = clave__tls_bytes_method(lib);
     *out = t;
     return t->bytes ? CLAVE_OK : CLAVE_ENOMEM;
 }
