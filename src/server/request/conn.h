@@ -62,7 +62,7 @@ struct server_conn {
     int64_t last_latency;
 };
 
-/* ---- messages out (conn.c) ------------------------------------------------------------------- */
+/* ---- messages out (conn_output.c) ------------------------------------------------------------ */
 
 /* A frame being written at the end of the output. */
 struct message {
@@ -97,6 +97,17 @@ static inline bool clave__conn_is_open(const struct server_conn *c)
 /* The output of all connections together is at twice its bound: none is read until clients have
  * taken some, or those that take nothing have been disconnected. */
 bool clave__conns_are_choked(const struct server *s);
+/* No request is taken from it until some of its output has left, or the disk has caught up. */
+bool clave__conn_is_full(const struct server_conn *c);
+/* Updates the totals; called after every change to the output. What counts is its memory. */
+void clave__conn_count_output(struct server_conn *c, bool some_taken);
+/* clave__server_next_ready returns it. */
+void clave__conn_mark_ready(struct server_conn *c);
+/* Releases output that has become durable. */
+void clave__conn_release(struct server_conn *c);
+
+/* ---- all connections (conn.c) ---------------------------------------------------------------- */
+
 /* _drop_stalled disconnects clients that have taken nothing for too long, the longest first;
  * _deadline is when the next one is due, INT64_MAX: none. */
 void clave__conns_drop_stalled(struct server *s);
@@ -104,8 +115,6 @@ int64_t clave__conns_deadline(const struct server *s);
 
 /* Processes input from the backlog, if it may be processed now. */
 void clave__conn_resume(struct server_conn *c);
-/* Releases output that has become durable. */
-void clave__conn_release(struct server_conn *c);
 
 /* ---- messages in ----------------------------------------------------------------------------- */
 
