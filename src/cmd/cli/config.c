@@ -1,6 +1,6 @@
-/* config.c - reads the environment and the configuration files (config.h); options.c calls it once,
- * after the flags. A value that an earlier source has set is never overwritten, except that "local
- * = never" wins wherever it is. */
+/* config.c - reads the environment and the configuration files (config.h); cmd_options.c calls it
+ * once, after the flags. A value that an earlier source has set is never overwritten, except that
+ * "local = never" wins wherever it is. */
 #include "cmd/cli/config.h"
 
 #include <errno.h>

@@ -2,8 +2,8 @@
  * has three of one implementation); each defines its `struct verb`, and verbs.c lists them.
  *
  * Map of src/cmd/cli, what every verb stands on:
- *   main, verbs      find the verb and run it; usage: help and --help
- *   options, globals   parse flags; duration: "4s"; config, keyfile: environment and files
+ *   main, verbs      find the verb and run it; usage: the texts of help and --help
+ *   cmd_options      parse flags; duration: "4s"; config, keyfile: environment and files
  *   connect          opens the session; reach: "no server has answered yet"; local_server: "local:"
  *   diag             exit codes and messages
  *   format, json     what several verbs print

@@ -1,4 +1,4 @@
-/* data_dir.c - `clave data`: opens the directory and runs check, dump or digest (data_dir.h).
+/* data_dir.c - the files of one data directory, for check, dump, digest and grow (data_dir.h).
  * Opened without the lock: a running server may be writing. */
 #include "cmd/data/data_dir.h"
 

@@ -3,8 +3,10 @@
  * clearing the mark of a lock that is released.
  *
  *   the lock is granted                                the command has ended
- *     └─▶ DELAYING ─▶ ASKING ─▶ (child_begin) ─ ... ─▶ RECORDING ─▶ RESTING ─▶ (runner_leave)
- *            each is skipped when it was not asked for */
+ *     └─▶ DELAYING ─▶ ASKING ─▶ (cleared) ─ ... ─▶ RECORDING ─▶ RESTING ─▶ (leave)
+ *            each is skipped when it was not asked for
+ *
+ * What is in brackets is an event of runner.h, by which the runner learns of it. */
 #ifndef CLAVE_CMD_RUN_RUN_POLICY_H
 #define CLAVE_CMD_RUN_RUN_POLICY_H
 
@@ -42,9 +44,9 @@ bool run_policy_take_flag(struct lock_plan *p, int id);
 int run_policy_check(const struct lock_plan *p);
 
 void run_policy_open(struct runner *r); /* its libuv handle */
-/* The lock is granted: ends in child_begin, or in runner_leave. */
+/* The lock is granted: ends in the event cleared, or in leave. */
 void run_policy_begin(struct runner *r);
-/* The command has ended, or was not started: ends in runner_leave. */
+/* The command has ended, or was not started: ends in the event leave. */
 void run_policy_end(struct runner *r, int code);
 /* The lock is lost before the command was started, or after its end. */
 void run_policy_lost(struct runner *r, clave_err why);

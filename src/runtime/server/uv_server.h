@@ -2,10 +2,10 @@
  * engine of server/server.h.
  *
  * Map of src/runtime/server:
- *   uv_server, uv_server_internal.h   the life of a server; uv_conn: its connections; listen: its
- * addresses datadir, recover          opens a data directory; loads its files data_files, disk how
- * the files are written; the thread that writes them http, admin, microhttpd   pages over HTTP;
- * which pages; the library */
+ *   uv_server                 the life of a server; uv_conn: its connections; listen: its addresses
+ *   datadir, recover          opens a data directory; loads its files
+ *   data_files, disk          how the files are written; the thread that writes them
+ *   http, admin, microhttpd   pages over HTTP; which pages; the library */
 #ifndef CLAVE_RUNTIME_SERVER_UV_SERVER_H
 #define CLAVE_RUNTIME_SERVER_UV_SERVER_H
 

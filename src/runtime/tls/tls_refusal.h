@@ -1,5 +1,5 @@
-/* tls_refusal.h - the certificate that a handshake was refused for: what is to be said of it is
- * kept, since OpenSSL has dropped it by the time that somebody asks. */
+/* tls_refusal.h - the certificate that a handshake failed for. What to report of it is kept:
+ * OpenSSL has dropped the certificate by the time of the report. */
 #ifndef CLAVE_RUNTIME_TLS_TLS_REFUSAL_H
 #define CLAVE_RUNTIME_TLS_TLS_REFUSAL_H
 
@@ -13,10 +13,10 @@ struct tls_shown {
 
 struct tls_refusal {
     const struct clave_mem *mem;
-    struct tls_shown *shown; /* of `mem`; NULL: none was refused, or there was no memory for it */
+    struct tls_shown *shown; /* of `mem`; NULL: none was rejected, or out of memory to keep it */
 };
 
-/* What the SSL refuses is noted there. */
+/* What this SSL rejects is kept in r, which must outlive it. */
 void clave__tls_refusal_attach(const struct openssl *lib, SSL *ssl, struct tls_refusal *r);
 /* The verify callback of a context, all SSLs of which have a refusal attached. */
 int clave__tls_refusal_on_verified(int fine, X509_STORE_CTX *found);
