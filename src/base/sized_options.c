@@ -1,4 +1,4 @@
-/* sized_options.c - options structs of any version, as sized_options.h describes. Every _new that
+/* sized_options.c - options structs of any version, as its header describes. Every _new that
  * takes options calls clave__options_take. A field this version does not know must be 0. */
 #include "base/sized_options.h"
 
