@@ -1,6 +1,6 @@
-/* node_watch.c - a getData with a watch on one node. Called by the contender, participants.c and
- * shared_count.c. Invariant: no event of an earlier node is reported after the watch has moved to
- * another. */
+/* node_watch.c - a getData with a watch on one node. Called by the contender, participant_list.c
+ * and shared_count.c. Invariant: no event of an earlier node is reported after the watch has moved
+ * to another. */
 #include "recipe/contender/node_watch.h"
 
 #include <string.h>

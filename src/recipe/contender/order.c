@@ -1,5 +1,6 @@
-/* order.c - who is before whom in a queue. Called by contender_turn.c, participants.c, transfer.c
- * and the deadlock folder. Invariant: the order is Curator's, and depends on the names alone. */
+/* order.c - who is before whom in a queue. Called by contender_turn.c, participant_list.c,
+ * transfer.c and the deadlock folder. Invariant: the order is Curator's, and depends on the names
+ * alone. */
 #include "recipe/contender/order.h"
 
 #include <stdint.h>

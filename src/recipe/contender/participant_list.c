@@ -1,4 +1,4 @@
-/* participants.c - lists who is in a queue: one listing, then every node's data in one flight.
+/* participant_list.c - lists who is in a queue: one listing, then every node's data in one flight.
  * Called by rwlock, semaphore and leader_watch. Invariant: the callback runs once, later. */
 #include <stdint.h>
 #include <string.h>
