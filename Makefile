@@ -14,7 +14,7 @@ BUILD = build
 MAKEFLAGS += --no-print-directory
 
 .PHONY: all compile install check quick demo demo-ensemble bench sim sim-long model power plant mixed-long soak fuzz real \
-    real-cutoff real-timelines format clean help
+    real-cutoff real-timelines reference format clean help
 
 all: ## build/clave, build/libclave.so, build/libclave.a, build/clave.pc
 	@tools/setup --check build
@@ -103,6 +103,11 @@ fuzz: ## every fuzz target for SECONDS=60 [JOBS=N at once]
 	    -DCMAKE_C_FLAGS="-O1 -g" -DCLAVE_FUZZ=ON \
 	    -DCLAVE_SANITIZE=address,undefined >/dev/null
 	@JOBS=$(JOBS) test/fuzz/run $(BUILD)/fuzz $(SECONDS)
+
+reference: ## the public headers as HTML, in build/reference
+	@tools/setup reference
+	@mkdir -p $(BUILD)/reference
+	@doxygen docs/Doxyfile
 
 format: ## clang-format over the C sources
 	@git ls-files '*.c' '*.h' | xargs clang-format -i
