@@ -156,7 +156,7 @@ class Mended(Case):
     def test_the_directory_belongs_to_another(self):
         os.mkdir(self.dir, 0o700)
         os.chown(self.dir, OTHER, OTHER)
-        self.refused(self.dir, f"it belongs to user {OTHER}, and this process is user 0's",
+        self.refused(self.dir, f"it belongs to user {OTHER}, and this process to user 0",
                      "CLAVE_LOCAL_DIR")
 
     def as_other(self):
@@ -183,7 +183,7 @@ class Mended(Case):
     def test_two_users(self):
         other = self.as_other()
         self.fine("create", "/n")
-        self.refused(self.dir, f"it belongs to user 0, and this process is user {OTHER}'s", **other)
+        self.refused(self.dir, f"it belongs to user 0, and this process to user {OTHER}", **other)
         self.assertEqual(self.fine("ls", "/"), "n\nzookeeper\n")
 
     @unittest.skipUnless(IS_ROOT, "only root can be another user")
@@ -197,7 +197,7 @@ class Mended(Case):
         self.addCleanup(theirs.stdout.close)
         self.assertIn("serving on", theirs.stdout.readline())
         os.chmod(self.dir, 0o700)
-        self.refused(self.dir + "/clave.sock", f"is user {OTHER}'s")
+        self.refused(self.dir + "/clave.sock", f"belongs to user {OTHER}, and this process to user 0")
         theirs.kill()
         theirs.wait()
 
