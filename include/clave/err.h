@@ -4,9 +4,10 @@
  * clave's begin at -1000. Each code has a class, and programs should branch on the class:
  *
  *   RETRY    the operation was certainly not done; the same call may succeed later
- *   UNKNOWN  the connection was lost or the time ran out before the answer came: the operation may
- * or may not have been done FINAL    the server or the library refused; the same call will fail
- * again FATAL    the object is unusable: only its _free is legal now
+ *   UNKNOWN  the connection was lost or the time ran out before the answer came: the
+ *            operation may or may not have been done
+ *   FINAL    the server or the library refused; the same call will fail again
+ *   FATAL    the object is unusable: only its _free is legal now
  *
  * Any thread may call anything here. */
 #ifndef CLAVE_ERR_H
