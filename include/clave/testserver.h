@@ -6,11 +6,12 @@
  * faults are the server's own: neither the clients nor the machine's clock are touched, so a
  * program is tested as it is.
  *
- * Threads  any thread may call anything here but _free, one call at a time for each server; a call
- *          returns when its effect has happened. In the log callback nothing may be called:
- *          ELOOPTHREAD. SIGPIPE is blocked in the server's thread; the rest of the process is
- * yours. Errors   besides those named below: ECLOSED: the server does not run (it was stopped, or
- * its disk failed). ELOOPTHREAD: see above. clave_test_server_errmsg has the text. */
+ * Threads  any thread may call anything here but _free, one call at a time for each server;
+ *          a call returns when its effect has happened. In the log callback nothing may be
+ *          called: ELOOPTHREAD. SIGPIPE is blocked in the server's thread; the rest of the
+ *          process is yours.
+ * Errors   besides those named below: ECLOSED: the server does not run (it was stopped, or
+ *          its disk failed). ELOOPTHREAD: see above. clave_test_server_errmsg has the text. */
 #ifndef CLAVE_TESTSERVER_H
 #define CLAVE_TESTSERVER_H
 

@@ -2,14 +2,15 @@
  * asynchronous API on your own loop (clave/uv.h) and the blocking API (clave/client.h) are thin
  * layers over it.
  *
- * Times      int64_t milliseconds of a clock that never steps and continues while the machine
- * sleeps (CLOCK_BOOTTIME), supplied by the caller. Paths      NUL-terminated UTF-8, relative to the
- * chroot of the host list. Threads    one client belongs to one thread at a time; two clients share
- * nothing. Callbacks  run inside _start, _input, _tick, _connected, _disconnected, _close, _abandon
- *            and _free, one at a time, after the engine is consistent; never inside the call that
- *            started the request. They may call anything on their client except _free and the
- *            transport's calls; a _tick there only sets the time. What a result points to is valid
- *            during the callback only. */
+ * Times      int64_t milliseconds of a clock that never steps and continues while the
+ *            machine sleeps (CLOCK_BOOTTIME), supplied by the caller.
+ * Paths      NUL-terminated UTF-8, relative to the chroot of the host list.
+ * Threads    one client belongs to one thread at a time; two clients share nothing.
+ * Callbacks  run inside _start, _input, _tick, _connected, _disconnected, _close, _abandon
+ *            and _free, one at a time, after the engine is consistent; never inside the call
+ *            that started the request. They may call anything on their client except _free
+ *            and the transport's calls; a _tick there only sets the time. What a result
+ *            points to is valid during the callback only. */
 #ifndef CLAVE_ASYNC_CLIENT_H
 #define CLAVE_ASYNC_CLIENT_H
 
