@@ -68,7 +68,7 @@ static void init_lists(clave_async_client *c)
     clave__pipeline_init(&c->pipeline);
     clave__deliver_init(&c->deliveries);
     clave__auth_init(&c->auths);
-    clave__lease_init(&c->lease);
+    clave__hold_deadline_init(&c->hold_deadline);
 }
 
 static void client_init_buffers(clave_async_client *c)
@@ -221,7 +221,7 @@ void clave_async_client_start(clave_async_client *c, int64_t now)
  * arrives. */
 static int64_t latest_session_end(const clave_async_client *c)
 {
-    int64_t by = clave__lease_contact_deadline(&c->lease);
+    int64_t by = clave__hold_deadline_contact(&c->hold_deadline);
     int64_t from_now = c->now + c->asked_timeout_ms;
     return by > c->now ? by : from_now;
 }
@@ -323,7 +323,7 @@ int32_t clave_async_client_session_timeout(const clave_async_client *c)
 
 int64_t clave_async_client_hold_deadline(const clave_async_client *c)
 {
-    return c->session.may_be_over ? INT64_MIN : clave__lease_hold_deadline(&c->lease);
+    return c->session.may_be_over ? INT64_MIN : clave__hold_deadline_get(&c->hold_deadline);
 }
 
 const char *clave_async_client_errmsg(const clave_async_client *c)
@@ -368,7 +368,7 @@ int64_t clave__client_now(const clave_async_client *c)
 
 int64_t clave__client_best_hold(const clave_async_client *c)
 {
-    return clave__lease_best(&c->lease);
+    return clave__hold_deadline_best(&c->hold_deadline);
 }
 
 clave_err clave__client_take_options(clave_async_client *c, void *dst, size_t dst_size,

@@ -15,8 +15,8 @@ void clave__deliver_init(struct deliveries *d)
 
 bool clave__deliveries_wait(const struct deliveries *d)
 {
-    return d->nstates > 0 || d->lease_moved || !list_empty(&d->failed) || !list_empty(&d->lost) ||
-           !list_empty(&d->client_tasks);
+    return d->nstates > 0 || d->deadline_moved || !list_empty(&d->failed) ||
+           !list_empty(&d->lost) || !list_empty(&d->client_tasks);
 }
 
 void clave__engine_note(clave_async_client *c, int64_t now)
@@ -125,13 +125,13 @@ static bool deliver_failure(clave_async_client *c)
 }
 
 /* A waiter removes itself from the list; one added meanwhile waits for the next move. */
-static bool deliver_lease(clave_async_client *c)
+static bool deliver_deadline(clave_async_client *c)
 {
     struct list round;
     struct list *l;
-    if (!c->deliveries.lease_moved)
+    if (!c->deliveries.deadline_moved)
         return false;
-    c->deliveries.lease_moved = false;
+    c->deliveries.deadline_moved = false;
     list_init(&round);
     list_splice(&round, &c->confirms);
     while ((l = list_pop_front(&round))) {
@@ -147,6 +147,6 @@ void clave__engine_deliver(clave_async_client *c)
     if (c->deliveries.depth > 1)
         return;
     while (deliver_state(c) || clave__client_watches_deliver_lost(c) || deliver_failure(c) ||
-           deliver_lease(c))
+           deliver_deadline(c))
         continue;
 }

@@ -8,7 +8,7 @@
  *   identify.c   the lost answer to a create under a name the caller chose
  *   protect.c    the names of protected creates
  *   watch.c      the registry of watches             heartbeat.c  pings and confirmed heartbeats
- *   auth.c       identities                          lease.c      the hold deadline
+ *   auth.c       identities                          hold_deadline.c      the hold deadline
  *   hosts.c      the servers, in order; the chroot   retry.c      retry policies
  *   timer.c      deadlines in a heap
  * Recipes include client_internal.h, not this file. */
@@ -18,8 +18,8 @@
 #include "base/buf.h"
 #include "base/map.h"
 #include "client/client_internal.h"
+#include "client/hold_deadline.h"
 #include "client/hosts.h"
-#include "client/lease.h"
 #include "client/request.h"
 #include "client/watch.h"
 #include "wire/frame.h"
@@ -90,7 +90,7 @@ void clave__session_end(clave_async_client *c, clave_err why);
 /* Reports LOST when the session's deadline has passed. */
 void clave__session_tick(clave_async_client *c);
 int64_t clave__session_deadline(const clave_async_client *c);
-/* The lease has moved on, or a hold has come or gone. */
+/* The hold deadline has moved, or a hold has come or gone. */
 void clave__session_hold_moved(clave_async_client *c);
 
 /* ---- pipeline: requests between submission and answer ---------------------------------------- */
@@ -137,7 +137,7 @@ struct deliveries {
     size_t first_state, nstates;
     struct list failed; /* requests */
     struct list lost;   /* watches whose session has ended */
-    bool lease_moved;
+    bool deadline_moved;
     struct list client_tasks;
 };
 
@@ -233,7 +233,7 @@ struct clave_async_client {
     struct hosts hosts;
     struct link link;
     struct session session;
-    struct lease lease;
+    struct hold_deadline hold_deadline;
     struct pipeline pipeline;
     struct watches watches;
     struct heartbeat heartbeat;

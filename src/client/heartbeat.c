@@ -13,14 +13,14 @@ static bool has_holds(const clave_async_client *c)
 
 static bool is_standalone(const clave_async_client *c)
 {
-    return c->lease.relay_ms == 0;
+    return c->hold_deadline.relay_ms == 0;
 }
 
 static int64_t interval(const clave_async_client *c)
 {
     int64_t quarter = c->session.timeout_ms / 4;
     /* A heartbeat sent sooner than a relay interval after the last one proves nothing new. */
-    return c->lease.relay_ms > quarter ? c->lease.relay_ms : quarter;
+    return c->hold_deadline.relay_ms > quarter ? c->hold_deadline.relay_ms : quarter;
 }
 
 /* How long a confirmed heartbeat may take. A member that has lost its leader is left for another
@@ -145,7 +145,7 @@ static int64_t next_beat(const clave_async_client *c)
 {
     const struct heartbeat *b = &c->heartbeat;
     int64_t timeout = c->session.timeout_ms;
-    int64_t deadline = clave__lease_hold_deadline(&c->lease);
+    int64_t deadline = clave__hold_deadline_get(&c->hold_deadline);
     int64_t soon = deadline == INT64_MIN ? CLAVE_NEVER : deadline - timeout / 4;
     int64_t at = earlier(b->answered + interval(c), soon);
     int64_t least = b->answered + timeout / 16;
@@ -194,7 +194,7 @@ void clave__heartbeat_ping_answered(clave_async_client *c, clave_err err)
     b->ping_out = false;
     b->answered = c->now;
     if (err == CLAVE_OK)
-        clave__lease_answered(&c->lease, b->ping_sent, c->now);
+        clave__hold_deadline_answered(&c->hold_deadline, b->ping_sent, c->now);
     clave__session_hold_moved(c);
     if (b->wanted)
         beat(c);

@@ -64,7 +64,7 @@ static clave_err send_request(clave_async_client *c, struct request *r)
     r->sent_at = l->wrote = c->now;
     r->sent_end = l->out_begin + clave__buf_len(&l->out);
     if (passes_leader(r->op))
-        r->vouched = clave__lease_vouch(&c->lease, c->now);
+        r->vouched = clave__hold_deadline_vouch(&c->hold_deadline, c->now);
     list_remove(&r->link);
     list_push_back(&p->sent, &r->link);
     p->counts[r->op]++;
@@ -139,9 +139,9 @@ bool clave__pipeline_was_committed(clave_err err)
 
 static void take_proof(clave_async_client *c, const struct request *r, clave_err err)
 {
-    clave__lease_answered(&c->lease, r->sent_at, c->now);
-    if (r->vouched != LEASE_NONE && clave__pipeline_was_committed(err))
-        clave__lease_confirmed(&c->lease, r->vouched);
+    clave__hold_deadline_answered(&c->hold_deadline, r->sent_at, c->now);
+    if (r->vouched != HOLD_DEADLINE_NONE && clave__pipeline_was_committed(err))
+        clave__hold_deadline_confirmed(&c->hold_deadline, r->vouched);
     clave__session_hold_moved(c);
 }
 
@@ -236,7 +236,7 @@ void clave__pipeline_detached(clave_async_client *c)
     while ((l = list_pop_front(&p->sent))) {
         struct request *r = LIST_ENTRY(l, struct request, link);
         int64_t delay = never_left(c, r) ? 0 : read_retry_delay(c, r);
-        r->vouched = LEASE_NONE;
+        r->vouched = HOLD_DEADLINE_NONE;
         if (delay < 0)
             clave__deliver_failure(c, r, CLAVE_ECONNLOSS);
         else if (delay == 0)

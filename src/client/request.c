@@ -85,7 +85,7 @@ clave_err clave__request_new(clave_async_client *c, const struct request_spec *s
     r->client = c;
     r->op = spec->op;
     r->kind = spec->kind;
-    r->vouched = LEASE_NONE;
+    r->vouched = HOLD_DEADLINE_NONE;
     r->quiet = spec->quiet;
     r->raw = spec->raw;
     r->cb = spec->cb;

@@ -30,7 +30,7 @@ struct request {
     enum request_kind kind;
     int64_t sent_at;
     uint64_t sent_end; /* where its frame ends in the connection's stream */
-    int64_t vouched;   /* what an answer proves to the lease, or LEASE_NONE */
+    int64_t vouched;   /* what an answer proves to the hold deadline, or HOLD_DEADLINE_NONE */
     bool quiet;
     bool raw;
 

@@ -29,8 +29,8 @@ static void on_config(clave_async_client *c, const clave_result *res, void *arg)
 {
     (void)arg;
     if (res->err == CLAVE_OK && res->len == 0)
-        clave__lease_set_relay(&c->lease, 0);
-    else if (c->lease.proven < c->lease.attached)
+        clave__hold_deadline_set_relay(&c->hold_deadline, 0);
+    else if (c->hold_deadline.proven < c->hold_deadline.attached)
         clave__heartbeat_catch_up(c);
     clave__session_hold_moved(c);
 }
@@ -50,20 +50,20 @@ static void ask_for_config(clave_async_client *c)
         clave__pipeline_submit(c, r);
 }
 
-static void take_lease(clave_async_client *c, bool read_only, bool made, int64_t sent)
+static void session_take_deadline(clave_async_client *c, bool read_only, bool made, int64_t sent)
 {
-    struct lease *l = &c->lease;
+    struct hold_deadline *l = &c->hold_deadline;
     int64_t timeout = c->session.timeout_ms;
     int64_t relay = c->relay_ms ? c->relay_ms : timeout / 4;
     int64_t margin = c->margin_ms ? c->margin_ms : timeout / 8;
-    clave__lease_agreed(l, timeout, margin < timeout / 2 ? margin : timeout / 2);
-    clave__lease_set_relay(l, relay > 0 ? relay : 1); /* until the server is known */
+    clave__hold_deadline_agreed(l, timeout, margin < timeout / 2 ? margin : timeout / 2);
+    clave__hold_deadline_set_relay(l, relay > 0 ? relay : 1); /* until the server is known */
     if (read_only)
-        clave__lease_attached_read_only(l, sent);
+        clave__hold_deadline_attached_read_only(l, sent);
     else if (made)
-        clave__lease_made(l, sent);
+        clave__hold_deadline_made(l, sent);
     else
-        clave__lease_attached(l, sent);
+        clave__hold_deadline_attached(l, sent);
 }
 
 void clave__session_attached(clave_async_client *c, const struct wire_connect_response *r,
@@ -71,12 +71,12 @@ void clave__session_attached(clave_async_client *c, const struct wire_connect_re
 {
     struct session *s = &c->session;
     clave_state up = s->was_connected ? CLAVE_STATE_RECONNECTED : CLAVE_STATE_CONNECTED;
-    bool made = s->id == 0, alone = c->lease.relay_ms == 0;
+    bool made = s->id == 0, alone = c->hold_deadline.relay_ms == 0;
     s->id = r->session_id;
     memcpy(s->passwd, r->passwd.p, sizeof s->passwd);
     s->timeout_ms = r->timeout_ms;
     s->was_connected = true;
-    take_lease(c, r->read_only, made, sent);
+    session_take_deadline(c, r->read_only, made, sent);
     if (made)
         clave__creations_session_made(c);
     clave__client_watches_attached(c);
@@ -101,7 +101,7 @@ void clave__session_detached(clave_async_client *c, clave_err why)
     clave__pipeline_detached(c);
 }
 
-/* Drops everything that belongs to the session: its requests, watches, id and lease. */
+/* Drops everything that belongs to the session: its requests, watches, id and deadline. */
 static void drop_session_state(clave_async_client *c, clave_err unsent, clave_err sent)
 {
     struct session *s = &c->session;
@@ -110,7 +110,7 @@ static void drop_session_state(clave_async_client *c, clave_err unsent, clave_er
     s->id = 0;
     s->last_zxid = 0;
     memset(s->passwd, 0, sizeof s->passwd);
-    clave__lease_init(&c->lease);
+    clave__hold_deadline_init(&c->hold_deadline);
     s->binding = false;
 }
 
@@ -139,13 +139,13 @@ void clave__session_end(clave_async_client *c, clave_err why)
 void clave__session_hold_moved(clave_async_client *c)
 {
     struct session *s = &c->session;
-    int64_t deadline = clave__lease_hold_deadline(&c->lease);
+    int64_t deadline = clave__hold_deadline_get(&c->hold_deadline);
     if (list_empty(&c->holds))
         s->binding = false;
     else if (deadline > c->now)
         s->binding = true; /* from the first grant on that could rely on the deadline */
     if (deadline > s->reported_deadline)
-        c->deliveries.lease_moved = true;
+        c->deliveries.deadline_moved = true;
     s->reported_deadline = deadline;
 }
 
@@ -157,9 +157,9 @@ int64_t clave__session_deadline(const clave_async_client *c)
     if (s->state == CLAVE_STATE_CLOSED || s->id == 0)
         return s->state == CLAVE_STATE_CLOSED ? CLAVE_NEVER : at;
     if (s->binding)
-        lost = clave__lease_hold_deadline(&c->lease);
-    else if (!clave__link_is_open(&c->link) && c->lease.contact != LEASE_NONE)
-        lost = clave__lease_contact_deadline(&c->lease);
+        lost = clave__hold_deadline_get(&c->hold_deadline);
+    else if (!clave__link_is_open(&c->link) && c->hold_deadline.contact != HOLD_DEADLINE_NONE)
+        lost = clave__hold_deadline_contact(&c->hold_deadline);
     return lost < at ? lost : at;
 }
 

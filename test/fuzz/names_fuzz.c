@@ -3,14 +3,14 @@
 #include <string.h>
 
 #include "fuzz/fuzz.h"
-#include "recipe/contender/order.h"
+#include "recipe/contender/queue_order.h"
 #include "recipe/election/latch_priority.h"
 
 enum { NAMES = 64 };
 
-static const struct order_rule *const rules[] = {&clave__order_mutex, &clave__order_read,
-                                                 &clave__order_write, &clave__order_lease,
-                                                 &clave__order_latch};
+static const struct queue_order_rule *const rules[] = {
+    &clave__queue_order_mutex, &clave__queue_order_read, &clave__queue_order_write,
+    &clave__queue_order_lease, &clave__queue_order_latch};
 enum { RULES = sizeof rules / sizeof *rules };
 
 /* Cuts the text; no name stands there twice, as in a folder. */
@@ -31,38 +31,38 @@ static size_t split(char *text, const char *names[NAMES])
     return n;
 }
 
-static void check_name(const struct order_rule *rule, const char *name)
+static void check_name(const struct queue_order_rule *rule, const char *name)
 {
-    struct order_key key = clave__order_key(rule, name);
+    struct queue_order_key key = clave__queue_order_key(rule, name);
     size_t len = strlen(name);
     must(key.text >= name && key.text <= name + len);
     must(!key.plain || name + len - key.text == 10);
-    must(!key.plain || clave__order_is_kind(rule, name) ||
-         (rule->other && clave__order_is_kind(rule->other, name)));
+    must(!key.plain || clave__queue_order_is_kind(rule, name) ||
+         (rule->other && clave__queue_order_is_kind(rule->other, name)));
     must(clave__latch_priority_of(name) >= 0);
 }
 
 /* As many are ahead as the order says; for a rule that shares, as many of the other kind. Only
  * contenders count, and a name that is none owns nothing. A rule by which every child counts
  * compares no places: it only counts. */
-static void check_place(const struct order_rule *rule, const char *const *names, size_t n,
+static void check_place(const struct queue_order_rule *rule, const char *const *names, size_t n,
                         const size_t *order, size_t at)
 {
     const char *own = names[order[at]], *before[2] = {NULL, NULL};
-    struct order_place place = clave__order_locate(rule, names, n, own);
-    struct order_key key = clave__order_key(rule, own);
+    struct queue_order_place place = clave__queue_order_locate(rule, names, n, own);
+    struct queue_order_key key = clave__queue_order_key(rule, own);
     size_t ahead = 0, contenders = 0;
     must(place.found);
     for (size_t i = 0; i < n; i++)
-        contenders += clave__order_key(rule, names[i]).contender;
+        contenders += clave__queue_order_key(rule, names[i]).contender;
     must(place.contenders == contenders);
     must(key.contender || place.exhausted);
     if (!key.contender || rule->any_child)
         return;
     for (size_t i = 0; i < at; i++) {
         const char *name = names[order[i]];
-        bool level = rule->shares && strcmp(clave__order_key(rule, name).text, key.text) == 0;
-        if (level || (rule->shares && !clave__order_is_kind(rule->other, name)))
+        bool level = rule->shares && strcmp(clave__queue_order_key(rule, name).text, key.text) == 0;
+        if (level || (rule->shares && !clave__queue_order_is_kind(rule->other, name)))
             continue;
         ahead++;
         before[1] = before[0];
@@ -90,27 +90,27 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const struct clave_mem mem = clave__mem_or_default(NULL);
     struct input in = {data, size};
-    struct order_rule bare;
+    struct queue_order_rule bare;
     const char *names[NAMES];
     size_t order[NAMES];
     uint8_t byte = input_byte(&in);
-    const struct order_rule *rule = rules[byte % RULES];
+    const struct queue_order_rule *rule = rules[byte % RULES];
     char *text = malloc(in.n + 1);
     must(text != NULL);
     if (in.n > 0)
         memcpy(text, in.p, in.n);
     text[in.n] = '\0';
     size_t n = split(text, names);
-    if (byte >= 128 && n > 0 && clave__order_bare(&bare, names[0]) == CLAVE_OK)
+    if (byte >= 128 && n > 0 && clave__queue_order_bare(&bare, names[0]) == CLAVE_OK)
         rule = &bare;
-    must(clave__order_sort(rule, &mem, names, n, order) == CLAVE_OK);
+    must(clave__queue_order_sort(rule, &mem, names, n, order) == CLAVE_OK);
     for (size_t i = 0; i < n; i++)
         check_name(rule, names[i]);
     for (size_t i = 0; i < n; i++)
         check_place(rule, names, n, order, i);
     if (n > 0)
         check_rank(names, n, order, byte);
-    must(!clave__order_locate(rule, names, n, "\n").found);
+    must(!clave__queue_order_locate(rule, names, n, "\n").found);
     free(text);
     return 0;
 }

@@ -1,13 +1,14 @@
-/* deadline_played.c - a run of deadline.pml, on standard input, played to src/client/lease.c: the
- * same requests, answers and handshakes at the same times. Behind each step the hold deadline has
- * to be the model's: T behind what is proven. Prints how often a proof has moved it. */
+/* deadline_played.c - a run of deadline.pml, on standard input, played to
+ * src/client/hold_deadline.c: the same requests, answers and handshakes at the same times. Behind
+ * each step the hold deadline has to be the model's: T behind what is proven. Prints how often a
+ * proof has moved it. */
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/lease.h"
+#include "client/hold_deadline.h"
 
 enum { STEP_MS = 1000, MARGIN_MS = 125, FLIGHT = 16 };
 
@@ -20,7 +21,7 @@ struct request {
 
 struct play {
     int64_t timeout; /* in steps */
-    struct lease lease;
+    struct hold_deadline lease;
     int64_t now;
     struct request flight[FLIGHT];
     size_t n;
@@ -35,11 +36,11 @@ static void fail(const struct play *p, const char *what)
 
 static void ask(struct play *p, enum kind kind)
 {
-    struct request r = {.kind = kind, .sent = p->now, .vouched = LEASE_NONE};
+    struct request r = {.kind = kind, .sent = p->now, .vouched = HOLD_DEADLINE_NONE};
     if (p->n == FLIGHT)
         fail(p, "too many requests under way");
     if (kind == WRITE)
-        r.vouched = clave__lease_vouch(&p->lease, p->now);
+        r.vouched = clave__hold_deadline_vouch(&p->lease, p->now);
     p->flight[p->n++] = r;
 }
 
@@ -52,12 +53,12 @@ static void answer(struct play *p)
     p->n--;
     memmove(p->flight, p->flight + 1, p->n * sizeof *p->flight);
     if (r.kind == HANDSHAKE) {
-        clave__lease_attached(&p->lease, r.sent);
+        clave__hold_deadline_attached(&p->lease, r.sent);
         return;
     }
-    clave__lease_answered(&p->lease, r.sent, p->now);
-    if (r.vouched != LEASE_NONE)
-        clave__lease_confirmed(&p->lease, r.vouched);
+    clave__hold_deadline_answered(&p->lease, r.sent, p->now);
+    if (r.vouched != HOLD_DEADLINE_NONE)
+        clave__hold_deadline_confirmed(&p->lease, r.vouched);
 }
 
 static void act(struct play *p, const char *what)
@@ -81,7 +82,7 @@ static void act(struct play *p, const char *what)
 /* `age`: of what is proven, in steps; the timeout stands for that and more. */
 static void compare(struct play *p, int64_t age)
 {
-    int64_t deadline = clave__lease_hold_deadline(&p->lease);
+    int64_t deadline = clave__hold_deadline_get(&p->lease);
     int64_t wanted = p->now + (p->timeout - age) * STEP_MS - MARGIN_MS;
     if (age < p->timeout ? deadline == wanted : deadline <= wanted)
         return;
@@ -99,11 +100,11 @@ int main(int argc, char **argv)
         return 64;
     }
     p.timeout = atoi(argv[1]);
-    clave__lease_init(&p.lease);
+    clave__hold_deadline_init(&p.lease);
     p.lease.timeout_ms = p.timeout * STEP_MS;
     p.lease.margin_ms = MARGIN_MS;
-    clave__lease_set_relay(&p.lease, atoi(argv[2]) * STEP_MS);
-    clave__lease_made(&p.lease, 0);
+    clave__hold_deadline_set_relay(&p.lease, atoi(argv[2]) * STEP_MS);
+    clave__hold_deadline_made(&p.lease, 0);
     int64_t before = p.lease.proven;
     while (fgets(text, sizeof text, stdin)) {
         const char *at = strstr(text, "TRACE ");

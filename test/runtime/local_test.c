@@ -13,7 +13,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "runtime/client/local.h"
+#include "runtime/client/local_paths.h"
+#include "runtime/client/local_serve.h"
+#include "runtime/client/local_start.h"
 
 enum { PROCESSES = 8 };
 

@@ -15,7 +15,7 @@
 enum { MAX_JOBS = 64, SEED_SECONDS = 60 };
 
 /* One job's, in memory shared with the parent. */
-struct progress {
+struct wait_progress {
     uint64_t seed; /* being played */
     bool broken;
     bool done;
@@ -29,7 +29,7 @@ struct progress {
 struct board {
     _Atomic uint64_t next;
     _Atomic bool stop;
-    struct progress jobs[MAX_JOBS];
+    struct wait_progress jobs[MAX_JOBS];
 };
 
 static double seconds(void)
@@ -39,7 +39,7 @@ static double seconds(void)
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-static bool play(const struct jobs_options *o, struct progress *p)
+static bool play(const struct jobs_options *o, struct wait_progress *p)
 {
     struct outcome first, second;
     alarm(o->aloud ? 0 : SEED_SECONDS); /* one that hangs dies of it */
@@ -59,7 +59,8 @@ static bool play(const struct jobs_options *o, struct progress *p)
     return first.trace == second.trace;
 }
 
-static void work(const struct jobs_options *o, struct board *b, struct progress *p, double until)
+static void work(const struct jobs_options *o, struct board *b, struct wait_progress *p,
+                 double until)
 {
     while (!b->stop && (o->minutes == 0 || seconds() < until)) {
         uint64_t n = b->next++;
@@ -75,7 +76,8 @@ static void work(const struct jobs_options *o, struct board *b, struct progress 
     p->done = true;
 }
 
-static pid_t start(const struct jobs_options *o, struct board *b, struct progress *p, double until)
+static pid_t start(const struct jobs_options *o, struct board *b, struct wait_progress *p,
+                   double until)
 {
     pid_t pid = fork();
     if (pid != 0)
@@ -88,7 +90,7 @@ static pid_t start(const struct jobs_options *o, struct board *b, struct progres
 /* ---- what came of it ----------------------------------------------------------------- */
 
 /* A job that died did so in the seed it was playing. */
-static bool has_died(const struct progress *p, int status)
+static bool has_died(const struct wait_progress *p, int status)
 {
     return !p->done || !WIFEXITED(status) || WEXITSTATUS(status) != 0;
 }
@@ -107,7 +109,7 @@ static void await(struct board *b, const pid_t *pids, int *statuses, uint64_t n)
     }
 }
 
-static void tell_death(const struct jobs_options *o, const struct progress *p, int status)
+static void tell_death(const struct jobs_options *o, const struct wait_progress *p, int status)
 {
     static const struct portion all;
     if (WIFSIGNALED(status))
@@ -122,7 +124,7 @@ static void tell_death(const struct jobs_options *o, const struct progress *p, i
 }
 
 /* The job was quiet, since another could have failed at a lower seed: it is played again. */
-static void tell_violation(const struct jobs_options *o, const struct progress *p)
+static void tell_violation(const struct jobs_options *o, const struct wait_progress *p)
 {
     struct outcome again = {0};
     struct play play = {.seed = p->seed, .drift_ppm = (int64_t)o->drift * 1000};
@@ -141,10 +143,10 @@ static void tell_violation(const struct jobs_options *o, const struct progress *
 static bool tell(const struct jobs_options *o, const struct board *b, const int *statuses,
                  uint64_t n)
 {
-    const struct progress *lowest = NULL;
+    const struct wait_progress *lowest = NULL;
     bool died = false;
     for (uint64_t i = 0; i < n; i++) {
-        const struct progress *p = &b->jobs[i];
+        const struct wait_progress *p = &b->jobs[i];
         bool this_died = has_died(p, statuses[i]);
         if ((p->broken || this_died) && (!lowest || p->seed < lowest->seed)) {
             lowest = p;

@@ -11,7 +11,7 @@
 
 #include "cmd/cli/diag.h"
 #include "cmd/cli/keyfile.h"
-#include "cmd/cli/local_server.h"
+#include "cmd/cli/local_warning.h"
 
 __attribute__((format(printf, 2, 3))) static bool bad(const struct origin *at, const char *fmt, ...)
 {

@@ -10,8 +10,8 @@
 #include "clave/uv.h"
 #include "cmd/cli/config.h"
 #include "cmd/cli/diag.h"
-#include "cmd/cli/local_server.h"
-#include "cmd/cli/reach.h"
+#include "cmd/cli/local_warning.h"
+#include "cmd/cli/unreachable.h"
 
 enum { CLOSE_MS = 1000 };
 
@@ -97,20 +97,20 @@ const char *connect_dial(struct options *o)
 /* As clave_client_wait, for the time that is left. */
 static clave_err await_server(struct options *o, clave_client *s, const char *connect)
 {
-    struct reach r;
+    struct unreachable r;
     char fault[512];
     int64_t left = options_left_ms(o);
-    reach_begin(&r, o, connect, clave_now() + left);
+    unreachable_begin(&r, o, connect, clave_now() + left);
     clave_err err;
     for (;;) {
-        int64_t due = reach_due_ms(&r);
+        int64_t due = unreachable_due_ms(&r);
         err = clave_client_wait(s, due < left ? due : left);
         left = options_left_ms(o);
         if (err != CLAVE_EUNREACHABLE || left == 0 || clave_client_state(s) == CLAVE_STATE_CLOSED)
             break;
-        reach_report(&r, clave_client_errmsg(s, fault, sizeof fault));
+        unreachable_report(&r, clave_client_errmsg(s, fault, sizeof fault));
     }
-    reach_clear(&r);
+    unreachable_clear(&r);
     return err;
 }
 

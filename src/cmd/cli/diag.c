@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "cmd/queue/participant_text.h"
-#include "runtime/client/local.h"
+#include "runtime/client/local_paths.h"
 
 int exit_code_of(clave_err err)
 {

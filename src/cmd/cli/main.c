@@ -7,7 +7,7 @@
 
 #include "cmd/cli/cmd_options.h"
 #include "cmd/cli/diag.h"
-#include "runtime/client/local.h"
+#include "runtime/client/local_start.h"
 
 /* If one of the descriptors 0 to 2 were closed, the next socket would get its number, and output
  * would go into it. Writing to a missing stdout has to fail, so it is opened for reading; reading

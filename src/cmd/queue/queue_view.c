@@ -1,5 +1,5 @@
 /* queue_view.c - reads the nodes of a lock and decides by their names which kind it is and who
- * holds it (queue_view.h). The order is the recipes' own (recipe/contender/order.h). */
+ * holds it (queue_view.h). The order is the recipes' own (recipe/contender/queue_order.h). */
 #include "cmd/queue/queue_view.h"
 
 #include <stdlib.h>
@@ -9,13 +9,13 @@
 #include "clave/async/rwlock.h"
 #include "clave/async/semaphore.h"
 #include "recipe/contender/kazoo.h"
-#include "recipe/contender/order.h"
+#include "recipe/contender/queue_order.h"
 
 enum kind { KIND_QUEUE, KIND_SHARED, KIND_COUNTED, KIND_ELECTION };
 
-static bool is_named(const char *name, const struct order_rule *rule)
+static bool is_named(const char *name, const struct queue_order_rule *rule)
 {
-    return strstr(name, rule->base) && clave__order_is_kind(rule, name);
+    return strstr(name, rule->base) && clave__queue_order_is_kind(rule, name);
 }
 
 /* Decides the kind by the names of the nodes. Without any: a queue. */
@@ -23,9 +23,9 @@ static enum kind queue_view_kind_of(const clave_reply *names)
 {
     for (size_t i = 0; i < names->nnames; i++) {
         const char *name = names->names[i];
-        if (is_named(name, &clave__order_read) || is_named(name, &clave__order_write))
+        if (is_named(name, &clave__queue_order_read) || is_named(name, &clave__queue_order_write))
             return KIND_SHARED;
-        if (is_named(name, &clave__order_latch))
+        if (is_named(name, &clave__queue_order_latch))
             return KIND_ELECTION;
         if (strcmp(name, "leases") == 0 || strcmp(name, "locks") == 0)
             return KIND_COUNTED;
@@ -56,7 +56,7 @@ static void place_sides(struct queue_view *l)
     bool open = true;
     for (size_t i = 0; i < l->n; i++) {
         struct queue_view_place *at = &l->list[i];
-        bool reads = clave__order_is_kind(&clave__order_read, at->p->node);
+        bool reads = clave__queue_order_is_kind(&clave__queue_order_read, at->p->node);
         at->holds = open && (reads || i == 0);
         at->role = at->holds ? (reads ? "reader" : "writer") : (reads ? "to-read" : "to-write");
         open = open && reads;

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "cmd/run/held.h"
+#include "cmd/run/held_since.h"
 #include "cmd/run/process_identity.h"
 
 enum { OWNER = 0, IDENTITY_CAP = 4096, DETECT_MS = 1000 };
@@ -40,7 +40,7 @@ static size_t format_identity(const struct lock_plan *plan, char *out, size_t ca
     process_identity_describe(&self, plan);
     self.identity.owner = *plan->owner ? plan->owner : NULL;
     size_t n = clave_identity_format(&self.identity, out, cap);
-    return n < cap ? held_promise(plan, out, n, cap) : cap - 1;
+    return n < cap ? held_since_promise(plan, out, n, cap) : cap - 1;
 }
 
 static clave_err begin_lock(struct acquisition *c, clave_async_client *client,

@@ -1,5 +1,5 @@
 /* child.c - the runner while the command runs: starts it through the guardian, publishes the hold
- * deadline, and ends what is left if the guardian dies. runner.c and run_policy.c call it. The page
+ * deadline, and ends what is left if the guardian dies. runner.c and run_stages.c call it. The page
  * never shows a deadline later than the grant's. */
 #include <errno.h>
 #include <signal.h>
@@ -10,7 +10,7 @@
 #include "base/path.h"
 #include "cmd/cli/diag.h"
 #include "cmd/run/hook.h"
-#include "cmd/run/lock_report.h"
+#include "cmd/run/lock_messages.h"
 #include "cmd/run/proctree.h"
 #include "cmd/run/runner.h"
 #include "cmd/run/spawn.h"
@@ -88,7 +88,7 @@ void child_begin(struct runner *r)
     atomic_store(&page->session_id, g.session_id);
     r->phase = HOLDING;
     child_publish(r);
-    lock_report_acquired(plan, &g, r->acquired_at - r->began);
+    lock_message_acquired(plan, &g, r->acquired_at - r->began);
     if (plan->grace_ms > t->terms.grace_ms)
         diag(r->o, "%s: the grace is %lldms, a quarter of the session timeout (--session-timeout)",
              plan->path, (long long)t->terms.grace_ms);
@@ -111,7 +111,7 @@ static void child_conclude(struct runner *r, enum kill_policy_cause cause, int s
     if (r->command == 0)
         child_report_not_started(r);
     terminal_take(&r->terminal);
-    lock_report_ended(r->plan, code, clave_now() - r->acquired_at);
+    lock_message_ended(r->plan, code, clave_now() - r->acquired_at);
     hook_run(r->plan, r->plan->on_deposed, "deposed", r->task.token);
     r->events->ended(r, code);
 }
@@ -123,7 +123,7 @@ void child_lost(struct runner *r, clave_err why)
         return;
     clave__hold_policy_lose(&r->hold_policy, clave_now());
     deadline_page_set(r->guardian.page, DEADLINE_PAGE_LOST, DEADLINE_PAGE_LOST);
-    lock_report_lost(r->plan, why);
+    lock_message_lost(r->plan, why);
     guardian_stop(&r->guardian);
     arm_watchdog(r);
 }
@@ -133,7 +133,7 @@ void child_asked(struct runner *r)
     if (r->phase != HOLDING || r->hold_policy.lost || r->asked)
         return;
     r->asked = true;
-    lock_report_asked(r->plan);
+    lock_message_asked(r->plan);
     guardian_stop(&r->guardian);
 }
 
@@ -214,7 +214,7 @@ static void on_report(struct runner *r, const struct guardian_report *report)
         on_command_stopped(r, report->value);
         break;
     case GUARDIAN_ENDING:
-        lock_report_ending(r->plan, report->cause);
+        lock_message_ending(r->plan, report->cause);
         sd_status_ending(r);
         break;
     case GUARDIAN_ENDED:
@@ -228,7 +228,7 @@ static void on_guardian_death(struct runner *r)
     uv_poll_stop(&r->reports);
     if (r->phase == LEAVING)
         return;
-    progress_end(&r->progress);
+    wait_progress_end(&r->progress);
     diag(r->o, "%s: the guardian was killed: %s", r->plan->path,
          r->phase == HOLDING ? "ending the command" : "giving up");
     if (r->phase == HOLDING) {

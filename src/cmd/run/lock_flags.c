@@ -102,7 +102,7 @@ bool lock_flags_take(struct lock_plan *p, int id, const char *max_hold)
     case LOCK_FLAG_NOTIFY:
         return take_notify(o, &p->notify);
     default:
-        return run_policy_take_flag(p, id);
+        return run_stages_take_flag(p, id);
     }
 }
 
@@ -131,10 +131,10 @@ int lock_flags_take_args(struct lock_plan *p)
     if (p->root && !connect_path_ok(o, p->root))
         return EXIT_PATH;
     if (!p->elects)
-        owner_make(p->owner);
+        owner_env_make(p->owner);
     p->path = p->holders = o->argv[0];
     p->argv = o->argv + 1;
-    int code = run_policy_check(p);
+    int code = run_stages_check(p);
     if (code != EXIT_OK)
         return code;
     p->connect = connect_dial(o);

@@ -7,8 +7,8 @@
 #include "cmd/cli/acl.h"
 #include "cmd/cli/cmd_options.h"
 #include "cmd/run/guardian.h"
-#include "cmd/run/owner.h"
-#include "cmd/run/run_policy.h"
+#include "cmd/run/owner_env.h"
+#include "cmd/run/run_stages.h"
 #include "cmd/run/sd_notify.h"
 
 enum { LOCK_TRY = 0, LOCK_FOR_EVER = -1, LOCK_GRACE_DEFAULT = -1 };
@@ -38,7 +38,7 @@ struct lock_plan {
     int conflict_code; /* the exit code when it is not acquired in time */
     bool quiet;
     struct acl_list acl; /* of the lock node; empty: open */
-    struct run_policy_plan run_policy;
+    struct run_stages_plan run_policy;
     char owner[OWNER_CAP]; /* the owner of the lock; "": none in particular */
     enum sd_notify_when notify;
 

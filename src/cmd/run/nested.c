@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "recipe/contender/order.h"
+#include "recipe/contender/queue_order.h"
 
 /* The owners "a" and "a/b" are outer ones of "a/b/c". */
 static bool is_outer(const struct nested *n, const clave_participant *p)
@@ -24,8 +24,8 @@ static const clave_participant *nested_find_before(const struct nested *n,
                                                    const clave_participant *list, size_t count)
 {
     for (size_t i = 0; i < count && !nested_is_own(n, &list[i]); i++) {
-        bool shares =
-            n->plan->kind == KIND_READ && clave__order_is_kind(&clave__order_read, list[i].node);
+        bool shares = n->plan->kind == KIND_READ &&
+                      clave__queue_order_is_kind(&clave__queue_order_read, list[i].node);
         if (is_outer(n, &list[i]) && !shares)
             return &list[i];
     }

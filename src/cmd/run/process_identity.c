@@ -1,4 +1,4 @@
-/* process_identity.c - see process_identity.h; acquisition.c and run_policy.c call it. */
+/* process_identity.c - see process_identity.h; acquisition.c and run_stages.c call it. */
 #include "cmd/run/process_identity.h"
 
 #include <stdio.h>

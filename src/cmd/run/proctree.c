@@ -95,7 +95,7 @@ static bool runs_our_program(pid_t pid)
            its.st_ino == own.st_ino;
 }
 
-/* The arguments with which local_dial.c starts it. */
+/* The arguments with which local_start.c starts it. */
 static bool has_words_of_server(pid_t pid)
 {
     static const char verb[] = "\0serve\0--local";

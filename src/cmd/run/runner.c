@@ -14,9 +14,9 @@
 #include "cmd/cli/config.h"
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
-#include "cmd/run/held.h"
+#include "cmd/run/held_since.h"
 #include "cmd/run/hook.h"
-#include "cmd/run/lock_report.h"
+#include "cmd/run/lock_messages.h"
 #include "runtime/client/uv_client.h"
 
 enum { LEAVE_MS = 3000, IDENTITY_CAP = 4096, COMMAND_CAP = 1024 };
@@ -44,9 +44,9 @@ static void runner_stop(struct runner *r)
     uv_close((uv_handle_t *)&r->reports, NULL);
     uv_close((uv_handle_t *)&r->patience, NULL);
     uv_close((uv_handle_t *)&r->watchdog, NULL);
-    run_policy_close(r);
+    run_stages_close(r);
     sd_status_close(r);
-    progress_close(&r->progress);
+    wait_progress_close(&r->progress);
 }
 
 /* The session is closed; or the server has not confirmed that in time, and the guardian is left to
@@ -64,12 +64,12 @@ static void runner_leave(struct runner *r, int code)
     r->phase = LEAVING;
     r->code = code;
     uint64_t patience = clave_async_client_is_connected(r->client) ? LEAVE_MS : 0;
-    progress_end(&r->progress);
+    wait_progress_end(&r->progress);
     uv_poll_stop(&r->reports);
     uv_timer_stop(&r->watchdog);
     uv_timer_start(&r->patience, on_patience_ends, patience, 0);
     sd_status_leaving(r);
-    run_policy_release(r);
+    run_stages_release(r);
     /* Closing the session deletes its nodes: one transaction. */
     clave_async_client_close(r->client, clave_now());
     clave_uv_flush(r->uv);
@@ -81,7 +81,7 @@ static void runner_record_grant(const struct runner *r)
 {
     clave_grant g;
     if (r->waited && acquisition_grant(&r->acquisition, &g))
-        held_since_now(r->client, r->plan, g.node);
+        held_since_record(r->client, r->plan, g.node);
 }
 
 static void runner_on_verdict(void *arg, clave_err err)
@@ -89,23 +89,23 @@ static void runner_on_verdict(void *arg, clave_err err)
     struct runner *r = arg;
     if (r->phase != WAITING)
         return;
-    progress_end(&r->progress);
+    wait_progress_end(&r->progress);
     if (err == CLAVE_OK) {
         runner_record_grant(r);
-        run_policy_begin(r);
+        run_stages_begin(r);
     } else if (err == CLAVE_EBUSY) {
         bool away = !clave_async_client_is_connected(r->client);
-        lock_report_not_acquired(r->plan, clave_now() - r->began,
-                                 away ? clave_async_client_errmsg(r->client) : NULL,
-                                 acquisition_lacks_limit(&r->acquisition));
+        lock_message_not_acquired(r->plan, clave_now() - r->began,
+                                  away ? clave_async_client_errmsg(r->client) : NULL,
+                                  acquisition_lacks_limit(&r->acquisition));
         runner_leave(r, r->plan->conflict_code);
     } else if (err == CLAVE_EDEADLOCK) {
-        lock_report_deadlock(r->plan, acquisition_deadlock(&r->acquisition));
+        lock_message_deadlock(r->plan, acquisition_deadlock(&r->acquisition));
         runner_leave(r, EXIT_DEADLOCK);
     } else {
         int code = diag_err(r->o, r->plan->path, err, NULL);
         if (err == CLAVE_ENOAUTH)
-            lock_report_unreadable(r->plan);
+            lock_message_unreadable(r->plan);
         runner_leave(r, code);
     }
 }
@@ -114,7 +114,7 @@ static void runner_on_moved(void *arg, size_t ahead, const char *predecessor)
 {
     struct runner *r = arg;
     r->waited = true;
-    progress_moved(&r->progress, ahead, predecessor);
+    wait_progress_moved(&r->progress, ahead, predecessor);
     sd_status_waiting(r, ahead, true);
     nested_look(&r->nested, r->client);
 }
@@ -125,8 +125,8 @@ static void on_outer(void *arg, const clave_participant *outer)
     struct runner *r = arg;
     if (r->phase != WAITING || r->run_policy.phase != NOT_GRANTED)
         return;
-    progress_end(&r->progress);
-    lock_report_nested(r->plan, outer);
+    wait_progress_end(&r->progress);
+    lock_message_nested(r->plan, outer);
     runner_leave(r, EXIT_DEADLOCK);
 }
 
@@ -143,7 +143,7 @@ static void runner_on_lost(void *arg, clave_err why)
     if (r->phase == HOLDING)
         child_lost(r, why);
     else
-        run_policy_lost(r, why);
+        run_stages_lost(r, why);
 }
 
 static void runner_on_asked(void *arg)
@@ -153,8 +153,8 @@ static void runner_on_asked(void *arg)
         child_asked(r);
     } else if (r->phase != LEAVING) {
         r->asked = true;
-        lock_report_asked(r->plan);
-        run_policy_hurry(r);
+        lock_message_asked(r->plan);
+        run_stages_hurry(r);
     }
 }
 
@@ -189,7 +189,7 @@ static void begin_waiting(struct runner *r)
         (struct nested){.plan = plan, .acquisition = &r->acquisition, .found = on_outer, .arg = r};
     clave_err err = acquisition_begin(&r->acquisition, r->client, plan, &terms);
     if (err == CLAVE_OK) {
-        progress_begin(&r->progress, &r->acquisition, r->client, r->uv);
+        wait_progress_begin(&r->progress, &r->acquisition, r->client, r->uv);
         sd_status_waiting(r, 0, false);
     } else {
         runner_leave(r, diag_err(r->o, plan->path, err, NULL));
@@ -250,7 +250,7 @@ static void runner_on_closed(struct runner *r, clave_err why)
     }
     if (r->phase == HOLDING || r->phase == SWEEPING || r->phase == KEEPING)
         return; /* the acquisition reports the loss */
-    progress_end(&r->progress);
+    wait_progress_end(&r->progress);
     diag(r->o, "%s: %s", r->plan->connect, clave_async_client_errmsg(r->client));
     runner_leave(r, exit_code_of(why));
 }
@@ -262,7 +262,7 @@ static void runner_on_state(clave_async_client *c, clave_state state, clave_err 
     switch (state) {
     case CLAVE_STATE_CONNECTED:
         if (r->phase == CONNECTING) {
-            progress_clear(&r->progress);
+            wait_progress_clear(&r->progress);
             runner_add_identities(r);
         }
         break;
@@ -272,8 +272,8 @@ static void runner_on_state(clave_async_client *c, clave_state state, clave_err 
     case CLAVE_STATE_SUSPENDED:
     case CLAVE_STATE_RECONNECTED:
         if (r->phase == HOLDING && !r->hold_policy.lost) {
-            lock_report_connection(r->plan, state == CLAVE_STATE_RECONNECTED,
-                                   deadline_page_get(r->guardian.page) - clave_now());
+            lock_message_connection(r->plan, state == CLAVE_STATE_RECONNECTED,
+                                    deadline_page_get(r->guardian.page) - clave_now());
             sd_status_connection(r, state == CLAVE_STATE_RECONNECTED);
         }
         if (r->phase == WAITING && state == CLAVE_STATE_RECONNECTED)
@@ -297,7 +297,7 @@ static void on_connecting_ends(uv_timer_t *timer)
 {
     struct runner *r = timer->data;
     const char *connect = r->plan->connect, *why;
-    progress_end(&r->progress);
+    wait_progress_end(&r->progress);
     runner_leave(r, clave__uv_refusal(r->uv, &why) != CLAVE_OK
                         ? diag_refused(r->o, connect, why)
                         : diag_unreachable(r->o, connect, connect_within(r),
@@ -348,7 +348,7 @@ static void runner_on_signal(uv_signal_t *handle, int sig)
         break;
     case KEEPING:
         if (ends)
-            run_policy_hurry(r);
+            run_stages_hurry(r);
         else if (sig == SIGTSTP)
             raise(SIGSTOP);
         break;
@@ -401,9 +401,9 @@ static int open_loop(struct runner *r)
         return err;
     uv_timer_init(&r->loop, &r->patience);
     uv_timer_init(&r->loop, &r->watchdog);
-    run_policy_open(r);
+    run_stages_open(r);
     sd_status_open(r);
-    progress_init(&r->progress, r->plan, &r->loop);
+    wait_progress_init(&r->progress, r->plan, &r->loop);
     err = uv_poll_init(&r->loop, &r->reports, r->guardian.socket);
     r->reports.data = r->patience.data = r->watchdog.data = r;
     if (err == 0)
@@ -417,8 +417,8 @@ static void on_warning(void *arg, int level, const char *msg)
     struct runner *r = arg;
     if (level > CLAVE_LOG_WARN)
         return;
-    progress_clear(&r->progress);
-    lock_report_warning(r->plan, msg);
+    wait_progress_clear(&r->progress);
+    lock_message_warning(r->plan, msg);
 }
 
 static clave_err open_client(struct runner *r)
@@ -445,9 +445,9 @@ static void runner_loop(struct runner *r)
 {
     r->began = clave_now();
     uv_timer_start(&r->patience, on_connecting_ends, (uint64_t)connect_within(r), 0);
-    progress_connect(&r->progress, r->client, r->began + connect_within(r));
+    wait_progress_connect(&r->progress, r->client, r->began + connect_within(r));
     uv_run(&r->loop, UV_RUN_DEFAULT);
-    run_policy_free(r);
+    run_stages_free(r);
     acquisition_free(&r->acquisition);
     clave_async_client_free(r->client);
     release_signals(r); /* and runs the loop until all handles are closed */
@@ -481,7 +481,7 @@ static int start_guardian(struct runner *r)
 
 static const struct runner_events runner_events = {
     .cleared = child_begin,
-    .ended = run_policy_end,
+    .ended = run_stages_end,
     .leave = runner_leave,
 };
 

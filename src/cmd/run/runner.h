@@ -8,7 +8,7 @@
  *       └─────────────┴────────────────────────────────────┘
  *
  * WAITING includes what happens between the grant and the start of the command, KEEPING is what
- * happens between its end and the release: run_policy.c. SWEEPING: the guardian is dead or overdue,
+ * happens between its end and the release: run_stages.c. SWEEPING: the guardian is dead or overdue,
  * and what is left of the command is killed here. */
 #ifndef CLAVE_CMD_RUN_RUNNER_H
 #define CLAVE_CMD_RUN_RUNNER_H
@@ -20,9 +20,9 @@
 #include "cmd/run/acquisition.h"
 #include "cmd/run/lock_flags.h"
 #include "cmd/run/nested.h"
-#include "cmd/run/progress.h"
-#include "cmd/run/run_policy.h"
+#include "cmd/run/run_stages.h"
 #include "cmd/run/sd_status.h"
+#include "cmd/run/wait_progress.h"
 #include "supervise/hold_policy.h"
 
 enum runner_phase { CONNECTING, WAITING, HOLDING, SWEEPING, KEEPING, LEAVING };
@@ -31,11 +31,11 @@ enum { RUNNER_SIGNALS = 9 };
 
 struct runner;
 
-/* run_policy.c and child.c know neither each other nor runner.c: they report through these. */
+/* run_stages.c and child.c know neither each other nor runner.c: they report through these. */
 struct runner_events {
-    /* By run_policy.c: the command may start, child_begin. */
+    /* By run_stages.c: the command may start, child_begin. */
     void (*cleared)(struct runner *r);
-    /* By child.c: the command has ended, or was not started, run_policy_end. */
+    /* By child.c: the command has ended, or was not started, run_stages_end. */
     void (*ended)(struct runner *r, int code);
     /* Leaves the queue or releases the lock, then ends the loop with this exit code. */
     void (*leave)(struct runner *r, int code);
@@ -51,10 +51,10 @@ struct runner {
     clave_uv *uv;
     struct acquisition acquisition;
     struct nested nested;
-    struct run_policy run_policy;
+    struct run_stages run_policy;
     struct guardian guardian;
     struct terminal terminal;
-    struct progress progress;
+    struct wait_progress progress;
     struct sd_status service;
     uv_poll_t reports;   /* from the guardian */
     uv_timer_t patience; /* limits how long the current phase may take */

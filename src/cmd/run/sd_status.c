@@ -1,5 +1,5 @@
 /* sd_status.c - the STATUS lines, READY, STOPPING and the watchdog of a runner; runner.c, child.c
- * and run_policy.c call it. READY and STOPPING are sent at most once. */
+ * and run_stages.c call it. READY and STOPPING are sent at most once. */
 #include "cmd/run/sd_status.h"
 
 #include "cmd/run/runner.h"

@@ -11,7 +11,7 @@
 #include "cmd/cli/json.h"
 #include "cmd/run/sd_notify.h"
 #include "cmd/serve/serve_config.h"
-#include "runtime/client/local.h"
+#include "runtime/client/local_serve.h"
 #include "runtime/server/uv_server.h"
 
 enum {

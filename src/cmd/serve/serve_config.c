@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "cmd/cli/keyfile.h"
-#include "cmd/serve/properties.h"
+#include "cmd/serve/java_properties.h"
 
 enum { MOST_KEYS = 64 };
 
@@ -37,7 +37,7 @@ static int is_zoocfg(const char *text)
     char *copy = strdup(text);
     if (!copy)
         return -1;
-    bool all = properties_each(copy, is_not_data_dir, NULL, &bad_line);
+    bool all = java_properties_each(copy, is_not_data_dir, NULL, &bad_line);
     free(copy);
     return !all && bad_line == 0;
 }

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "cmd/serve/properties.h"
+#include "cmd/serve/java_properties.h"
 #include "cmd/serve/serve_config.h"
 
 enum meaning {
@@ -516,7 +516,7 @@ clave_err serve_zoocfg_load(struct serve_settings *v, char *text, const char *pa
 {
     struct zoocfg z = {.v = v, .path = path, .log = log};
     unsigned bad_line;
-    if (properties_each(text, serve_zoocfg_take, &z, &bad_line))
+    if (java_properties_each(text, serve_zoocfg_take, &z, &bad_line))
         serve_zoocfg_finish(&z);
     else if (bad_line > 0)
         refuse(&z, bad_line, "a malformed \\uXXXX");

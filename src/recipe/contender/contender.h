@@ -2,8 +2,8 @@
  * built on it, and so is every other recipe that queues with sequential nodes. The folder:
  *
  *   contender.c            states, create, loss, end      contender_config.c  copies of the options
- *   contender_turn.c       is it our turn?                order.c             who is before whom
- *   contender_race.c       the recipe without a queue     node_watch.c        one watched node
+ *   contender_turn.c       is it our turn?                queue_order.c             who is before
+ * whom contender_race.c       the recipe without a queue     node_watch.c        one watched node
  *   contender_downgrade.c  a write's place for a read     kazoo.c             kazoo's names
  *   fenced_write.c         guarded writes                 identity.c          what a node says
  *   deferred.c             callbacks that are due later   participant_list.c  who is in a queue
@@ -36,12 +36,12 @@
 #include "clave/async/mutex.h"
 #include "client/client_internal.h"
 #include "recipe/contender/node_watch.h"
-#include "recipe/contender/order.h"
+#include "recipe/contender/queue_order.h"
 #include "recipe/deadlock/detector.h"
 
 /* What all attempts of one recipe have in common; borrowed while there is an owner. */
 struct contender_spec {
-    const struct order_rule *rule;
+    const struct queue_order_rule *rule;
     const char *path; /* the parent, "/locks/a" */
     const char *stem; /* what the node's name begins with, "/locks/a/lock-" */
     const void *data;

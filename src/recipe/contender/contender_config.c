@@ -25,7 +25,7 @@ char *clave__contender_config_stem(const struct config *s, const char *tag)
 }
 
 /* A bare rule is made for the call, of a name of the caller's. */
-static clave_err take_rule(struct config *s, const struct order_rule *rule)
+static clave_err take_rule(struct config *s, const struct queue_order_rule *rule)
 {
     s->spec.rule = rule;
     if (!rule->bare)
@@ -38,7 +38,7 @@ static clave_err take_rule(struct config *s, const struct order_rule *rule)
 }
 
 clave_err clave__contender_config_init(struct config *s, clave_async_client *c, const char *path,
-                                       const struct order_rule *rule, const char *what)
+                                       const struct queue_order_rule *rule, const char *what)
 {
     *s = (struct config){.mem = clave__client_mem(c)};
     const char *fault = clave__path_fault(path, strlen(path), false);

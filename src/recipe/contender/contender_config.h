@@ -9,7 +9,8 @@
 struct config {
     const struct clave_mem *mem;
     struct contender_spec spec;
-    struct order_rule bare; /* with its base name behind it, when the names are the caller's */
+    struct queue_order_rule
+        bare; /* with its base name behind it, when the names are the caller's */
     char *base;
     char *path;
     char *stem;
@@ -21,7 +22,7 @@ struct config {
 /* Path and rule (copied when it is a bare one); `what` is the recipe's word for the path in the
  * client's fault ("the lock's path"). EPATH, ENOMEM: then nothing is taken. */
 clave_err clave__contender_config_init(struct config *s, clave_async_client *c, const char *path,
-                                       const struct order_rule *rule, const char *what);
+                                       const struct queue_order_rule *rule, const char *what);
 /* Another stem, with `tag` before the rule's base name; to be freed. NULL: no memory. */
 char *clave__contender_config_stem(const struct config *s, const char *tag);
 /* Of the nodes to come. ENOMEM: nothing has changed. */

@@ -15,7 +15,7 @@
 clave_err clave__contender_downgrade_prepare(struct contender *c, const char *node)
 {
     const struct contender_spec *spec = c->spec;
-    const char *number = clave__order_key(spec->rule, clave__path_name(node)).text;
+    const char *number = clave__queue_order_key(spec->rule, clave__path_name(node)).text;
     char prefix[CLAVE_PROTECTED_PREFIX + 1];
     size_t dir = (size_t)(clave__path_name(spec->stem) - spec->stem);
     size_t nnode = strlen(node) + 1;

@@ -160,7 +160,7 @@ void clave__contender_turn_find_out(struct contender *c)
 /* P3, P4: in one flight, the one before us (its end is our turn), our own node (its end
  * must not be missed), and the one before the last (with its end, the last is the holder,
  * and a listing off the critical path makes the set of predecessors {last}). */
-static clave_err keep_watch(struct contender *c, const struct order_place *at)
+static clave_err keep_watch(struct contender *c, const struct queue_order_place *at)
 {
     const char *dir = c->spec->path;
     clave_err err = clave__node_watch_aim(&c->last, dir, at->last);
@@ -181,11 +181,12 @@ static clave_err keep_count(struct contender *c)
     return err == CLAVE_OK && crowd_watch(c) ? contender_turn_list(c) : err;
 }
 
-static struct order_place find_place(const struct contender *c, const char *const *names, size_t n)
+static struct queue_order_place find_place(const struct contender *c, const char *const *names,
+                                           size_t n)
 {
     const struct contender_spec *spec = c->spec;
-    struct order_place at =
-        clave__order_locate(spec->rule, names, n, clave__path_name(c->own.path));
+    struct queue_order_place at =
+        clave__queue_order_locate(spec->rule, names, n, clave__path_name(c->own.path));
     if (spec->counted) {
         /* Whoever stands, other children included, and in whatever order. */
         at.ahead = at.contenders > spec->limit ? at.contenders - spec->limit : 0;
@@ -196,7 +197,7 @@ static struct order_place find_place(const struct contender *c, const char *cons
 
 void clave__contender_turn_by_listing(struct contender *c, const char *const *names, size_t n)
 {
-    struct order_place at = find_place(c, names, n);
+    struct queue_order_place at = find_place(c, names, n);
     clave__kazoo_warn(c, names, n);
     if (!at.found) {
         c->failures++;

@@ -22,7 +22,7 @@ struct roll {
     clave_async_client *client;
     const struct clave_mem *mem;
     char *path;
-    const struct order_rule *rule;
+    const struct queue_order_rule *rule;
     bool own_kind;
     clave_async_participants_cb *cb;
     void *arg;
@@ -99,8 +99,9 @@ static void recipe_participants_on_data(clave_async_client *c, const clave_resul
 static bool stands(const struct roll *r, const char *name, const char *first)
 {
     if (r->own_kind)
-        return clave__order_is_kind(r->rule, name);
-    return clave__order_key(r->rule, name).contender || !clave__order_key(r->rule, first).contender;
+        return clave__queue_order_is_kind(r->rule, name);
+    return clave__queue_order_key(r->rule, name).contender ||
+           !clave__queue_order_key(r->rule, first).contender;
 }
 
 static clave_err recipe_participants_copy_names(struct roll *r, const clave_result *res)
@@ -110,7 +111,7 @@ static clave_err recipe_participants_copy_names(struct roll *r, const clave_resu
     r->members = clave__mem_zalloc(r->mem, n * sizeof *r->members);
     clave_err err = order && r->members ? CLAVE_OK : CLAVE_ENOMEM;
     if (err == CLAVE_OK)
-        err = clave__order_sort(r->rule, r->mem, res->names, n, order);
+        err = clave__queue_order_sort(r->rule, r->mem, res->names, n, order);
     for (size_t i = 0; err == CLAVE_OK && i < n; i++) {
         const char *name = res->names[order[i]];
         if (!stands(r, name, res->names[order[0]]))
@@ -157,8 +158,9 @@ static void recipe_participants_on_names(clave_async_client *c, const clave_resu
         recipe_participants_report(r);
 }
 
-clave_err clave__roll_call(clave_async_client *c, const char *path, const struct order_rule *rule,
-                           bool own_kind, clave_async_participants_cb *cb, void *arg)
+clave_err clave__roll_call(clave_async_client *c, const char *path,
+                           const struct queue_order_rule *rule, bool own_kind,
+                           clave_async_participants_cb *cb, void *arg)
 {
     const struct clave_mem *mem = clave__client_mem(c);
     struct roll *r = clave__mem_zalloc(mem, sizeof *r);
@@ -178,5 +180,5 @@ clave_err clave__roll_call(clave_async_client *c, const char *path, const struct
 clave_err clave_async_participants(clave_async_client *c, const char *path,
                                    clave_async_participants_cb *cb, void *arg)
 {
-    return clave__roll_call(c, path, &clave__order_mutex, false, cb, arg);
+    return clave__roll_call(c, path, &clave__queue_order_mutex, false, cb, arg);
 }

@@ -60,18 +60,19 @@ static bool stood(const struct scan_queue *before, size_t *at, const struct scan
 }
 
 static void set_place(struct wait_claim *claim, const struct wait_queue *q,
-                      const struct order_rule *rule, const struct scan_node *const *nodes)
+                      const struct queue_order_rule *rule, const struct scan_node *const *nodes)
 {
     const char *name = nodes[q->n]->name;
     claim->rank = q->n;
-    if (rule == &clave__order_lease)
+    if (rule == &clave__queue_order_lease)
         claim->kind = WAIT_LEASE;
-    else if (rule == &clave__order_write && clave__order_is_kind(&clave__order_read, name))
+    else if (rule == &clave__queue_order_write &&
+             clave__queue_order_is_kind(&clave__queue_order_read, name))
         claim->kind = WAIT_SHARED;
     if (q->n == 0)
         return;
-    const char *key = clave__order_key(rule, name).text;
-    if (strcmp(key, clave__order_key(rule, nodes[q->n - 1]->name).text) == 0)
+    const char *key = clave__queue_order_key(rule, name).text;
+    if (strcmp(key, clave__queue_order_key(rule, nodes[q->n - 1]->name).text) == 0)
         claim->rank = q->claims[q->n - 1].rank;
 }
 
@@ -194,7 +195,7 @@ static clave_err queue_snapshot_fill(struct queue_snapshot *p, const struct scan
         const struct scan_queue *old =
             before ? clave__scan_find(before, q->path, strlen(q->path)) : NULL;
         err = queue_snapshot_add_queue(p, q, old, !before);
-        if (err == CLAVE_OK && q->rule == &clave__order_lease)
+        if (err == CLAVE_OK && q->rule == &clave__queue_order_lease)
             join_gate(p, i, now, old, !before);
     }
     return err == CLAVE_OK && before ? add_movers(p, before, now) : err;

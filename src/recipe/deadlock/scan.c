@@ -95,36 +95,36 @@ static clave_err scan_add_path(struct scan *s, char *path)
 }
 
 /* Of a queue, as its number says; NULL: of none. */
-static const struct order_rule *rule_of(const char *name)
+static const struct queue_order_rule *rule_of(const char *name)
 {
     static const struct {
-        struct order_rule names; /* that nothing else has */
-        const struct order_rule *rule;
+        struct queue_order_rule names; /* that nothing else has */
+        const struct queue_order_rule *rule;
     } table[] = {
-        {{.base = "lease-"}, &clave__order_lease},
-        {{.base = "latch-"}, &clave__order_latch},
-        {{.base = "__READ__", .kin = "__rlock__"}, &clave__order_write},
-        {{.base = "__WRIT__"}, &clave__order_write},
-        {{.base = "lock-", .kin = "__lock__"}, &clave__order_mutex},
+        {{.base = "lease-"}, &clave__queue_order_lease},
+        {{.base = "latch-"}, &clave__queue_order_latch},
+        {{.base = "__READ__", .kin = "__rlock__"}, &clave__queue_order_write},
+        {{.base = "__WRIT__"}, &clave__queue_order_write},
+        {{.base = "lock-", .kin = "__lock__"}, &clave__queue_order_mutex},
     };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
-        if (clave__order_is_kind(&table[i].names, name) &&
-            clave__order_key(table[i].rule, name).plain)
+        if (clave__queue_order_is_kind(&table[i].names, name) &&
+            clave__queue_order_key(table[i].rule, name).plain)
             return table[i].rule;
     return NULL;
 }
 
 /* A queue is what its nodes are; kazoo's writers alone look like a mutex, which does no harm.
  * NULL: none, or an election: to stand in one is not to wait. */
-static const struct order_rule *rule_of_all(const clave_result *res)
+static const struct queue_order_rule *rule_of_all(const clave_result *res)
 {
-    const struct order_rule *rule = NULL;
-    for (size_t i = 0; i < res->nnames && rule != &clave__order_write; i++) {
-        const struct order_rule *of = rule_of(res->names[i]);
-        if (of && (!rule || of == &clave__order_write))
+    const struct queue_order_rule *rule = NULL;
+    for (size_t i = 0; i < res->nnames && rule != &clave__queue_order_write; i++) {
+        const struct queue_order_rule *of = rule_of(res->names[i]);
+        if (of && (!rule || of == &clave__queue_order_write))
             rule = of;
     }
-    return rule == &clave__order_latch ? NULL : rule;
+    return rule == &clave__queue_order_latch ? NULL : rule;
 }
 
 static clave_err add_nodes(struct scan *s, struct scan_queue *q, const clave_result *res)
@@ -135,9 +135,9 @@ static clave_err add_nodes(struct scan *s, struct scan_queue *q, const clave_res
     q->path = clave__mem_strdup(s->mem, res->path);
     clave_err err = order && q->nodes && q->path ? CLAVE_OK : CLAVE_ENOMEM;
     if (err == CLAVE_OK)
-        err = clave__order_sort(q->rule, s->mem, res->names, n, order);
+        err = clave__queue_order_sort(q->rule, s->mem, res->names, n, order);
     for (size_t i = 0; err == CLAVE_OK && i < n; i++) {
-        if (!clave__order_key(q->rule, res->names[order[i]]).contender)
+        if (!clave__queue_order_key(q->rule, res->names[order[i]]).contender)
             break; /* as all behind it */
         struct scan_node *node = &q->nodes[q->n++];
         node->scan = s;
@@ -150,15 +150,15 @@ static clave_err add_nodes(struct scan *s, struct scan_queue *q, const clave_res
 }
 
 /* Nobody waits where one stands alone; but one who acquires a lease may wait for others'. */
-static bool matters(const struct order_rule *rule, const clave_result *res)
+static bool matters(const struct queue_order_rule *rule, const clave_result *res)
 {
-    return rule && (res->nnames > 1 || rule == &clave__order_lease ||
+    return rule && (res->nnames > 1 || rule == &clave__queue_order_lease ||
                     strcmp(clave__path_name(res->path), "locks") == 0);
 }
 
 static clave_err scan_add_queue(struct scan *s, const clave_result *res)
 {
-    const struct order_rule *rule = rule_of_all(res);
+    const struct queue_order_rule *rule = rule_of_all(res);
     if (!matters(rule, res))
         return CLAVE_OK;
     struct scan_queue *queues = scan_grow(s, s->queues, s->nqueues, &s->room, sizeof *queues);

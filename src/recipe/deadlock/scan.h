@@ -5,7 +5,7 @@
 #define CLAVE_RECIPE_DEADLOCK_SCAN_H
 
 #include "clave/async/mutex.h"
-#include "recipe/contender/order.h"
+#include "recipe/contender/queue_order.h"
 
 struct scan_node {
     struct scan *scan;
@@ -19,8 +19,8 @@ struct scan_node {
 
 struct scan_queue {
     char *path;
-    const struct order_rule *rule; /* mutex, write (both sides), lease */
-    struct scan_node *nodes;       /* in the order of the queue */
+    const struct queue_order_rule *rule; /* mutex, write (both sides), lease */
+    struct scan_node *nodes;             /* in the order of the queue */
     size_t n;
 };
 

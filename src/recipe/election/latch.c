@@ -363,7 +363,7 @@ static clave_err recipe_latch_copy_options(clave_async_latch *l, const clave_lat
 }
 
 clave_err clave__latch_new(clave_async_latch **out, clave_async_client *c, const char *path,
-                           const clave_latch_options *given, const struct order_rule *rule)
+                           const clave_latch_options *given, const struct queue_order_rule *rule)
 {
     clave_latch_options o;
     *out = NULL;
@@ -405,7 +405,7 @@ clave_err clave__latch_new(clave_async_latch **out, clave_async_client *c, const
 clave_err clave_async_latch_new(clave_async_latch **out, clave_async_client *c, const char *path,
                                 const clave_latch_options *o)
 {
-    return clave__latch_new(out, c, path, o, &clave__order_latch);
+    return clave__latch_new(out, c, path, o, &clave__queue_order_latch);
 }
 
 clave_err clave_async_latch_start(clave_async_latch *l)

@@ -51,7 +51,7 @@ struct clave_async_latch {
 
 /* clave_async_latch_new with the names of another rule. */
 clave_err clave__latch_new(clave_async_latch **out, clave_async_client *c, const char *path,
-                           const clave_latch_options *o, const struct order_rule *rule);
+                           const clave_latch_options *o, const struct queue_order_rule *rule);
 /* It outlives what is under way for it. */
 void clave__latch_hold(clave_async_latch *l);
 void clave__latch_drop(clave_async_latch *l);

@@ -10,8 +10,8 @@
 #include "base/path.h"
 #include "client/client_internal.h"
 #include "recipe/contender/identity.h"
-#include "recipe/contender/order.h"
 #include "recipe/contender/participant_list.h"
+#include "recipe/contender/queue_order.h"
 #include "recipe/election/latch_internal.h"
 
 enum { RETRY_MS = 1000 };
@@ -262,9 +262,9 @@ static const char *leader_watch_first_of(const clave_result *res)
     const char *first = NULL;
     for (size_t i = 0; i < res->nnames; i++) {
         const char *name = res->names[i];
-        if (clave__order_is_kind(&clave__order_latch, name) &&
-            (!first || strcmp(clave__order_key(&clave__order_latch, name).text,
-                              clave__order_key(&clave__order_latch, first).text) < 0))
+        if (clave__queue_order_is_kind(&clave__queue_order_latch, name) &&
+            (!first || strcmp(clave__queue_order_key(&clave__queue_order_latch, name).text,
+                              clave__queue_order_key(&clave__queue_order_latch, first).text) < 0))
             first = name;
     }
     return first;
@@ -570,5 +570,5 @@ clave_err clave_async_latch_leader(clave_async_client *c, const char *path,
 clave_err clave_async_latch_participants(clave_async_client *c, const char *path,
                                          clave_async_participants_cb *cb, void *arg)
 {
-    return clave__roll_call(c, path, &clave__order_latch, true, cb, arg);
+    return clave__roll_call(c, path, &clave__queue_order_latch, true, cb, arg);
 }

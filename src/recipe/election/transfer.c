@@ -6,7 +6,7 @@
 
 #include "base/path.h"
 #include "client/client_internal.h"
-#include "recipe/contender/order.h"
+#include "recipe/contender/queue_order.h"
 #include "recipe/election/latch_internal.h"
 
 /* Each time a candidate in between had left by itself. */
@@ -132,7 +132,7 @@ static size_t drop_foreign(const clave_result *res, size_t *order)
 {
     size_t n = 0;
     for (size_t i = 0; i < res->nnames; i++)
-        if (clave__order_is_kind(&clave__order_latch, res->names[order[i]]))
+        if (clave__queue_order_is_kind(&clave__queue_order_latch, res->names[order[i]]))
             order[n++] = order[i];
     return n;
 }
@@ -202,7 +202,8 @@ static clave_err plan(struct transfer *t, const clave_result *res, bool *done)
     size_t *order = clave__mem_alloc(t->mem, res->nnames * sizeof *order);
     if (!order)
         return CLAVE_ENOMEM;
-    clave_err err = clave__order_sort(&clave__order_latch, t->mem, res->names, res->nnames, order);
+    clave_err err =
+        clave__queue_order_sort(&clave__queue_order_latch, t->mem, res->names, res->nnames, order);
     size_t n = err == CLAVE_OK ? drop_foreign(res, order) : 0;
     size_t target = transfer_choose(t, res->names, order, n, done);
     if (err == CLAVE_OK && target == n)

@@ -104,10 +104,10 @@ static void recipe_multilock_on_event(clave_async_mutex *m, const clave_mutex_ev
 static clave_err put_part(clave_async_multilock *ml, const clave_multilock_part *what,
                           const clave_mutex_options *each)
 {
-    static const struct order_rule *const rules[] = {
-        [CLAVE_MULTILOCK_MUTEX] = &clave__order_mutex,
-        [CLAVE_MULTILOCK_READ] = &clave__order_read,
-        [CLAVE_MULTILOCK_WRITE] = &clave__order_write,
+    static const struct queue_order_rule *const rules[] = {
+        [CLAVE_MULTILOCK_MUTEX] = &clave__queue_order_mutex,
+        [CLAVE_MULTILOCK_READ] = &clave__queue_order_read,
+        [CLAVE_MULTILOCK_WRITE] = &clave__queue_order_write,
     };
     size_t at = ml->n;
     while (at > 0 && strcmp(ml->parts[at - 1].path, what->path) > 0)

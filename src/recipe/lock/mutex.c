@@ -257,7 +257,7 @@ static clave_err recipe_mutex_check_options(const clave_mutex_options *o)
 }
 
 clave_err clave__mutex_new(clave_async_mutex **out, clave_async_client *c, const char *path,
-                           const clave_mutex_options *given, const struct order_rule *rule)
+                           const clave_mutex_options *given, const struct queue_order_rule *rule)
 {
     clave_mutex_options o;
     *out = NULL;
@@ -293,7 +293,7 @@ clave_err clave__mutex_new(clave_async_mutex **out, clave_async_client *c, const
 clave_err clave_async_mutex_new(clave_async_mutex **out, clave_async_client *c, const char *path,
                                 const clave_mutex_options *o)
 {
-    return clave__mutex_new(out, c, path, o, &clave__order_mutex);
+    return clave__mutex_new(out, c, path, o, &clave__queue_order_mutex);
 }
 
 void clave__mutex_listen(clave_async_mutex *m, clave_mutex_event_cb *cb, void *arg)

@@ -4,11 +4,11 @@
 #define CLAVE_RECIPE_LOCK_MUTEX_PARTS_H
 
 #include "clave/async/mutex.h"
-#include "recipe/contender/order.h"
+#include "recipe/contender/queue_order.h"
 
 /* clave_async_mutex_new with the names of another rule. */
 clave_err clave__mutex_new(clave_async_mutex **out, clave_async_client *c, const char *path,
-                           const clave_mutex_options *o, const struct order_rule *rule);
+                           const clave_mutex_options *o, const struct queue_order_rule *rule);
 /* In place of the callback of the options. */
 void clave__mutex_listen(clave_async_mutex *m, clave_mutex_event_cb *cb, void *arg);
 /* Until either is freed, an owner of `write` may take its place with it to `read`; an owner of

@@ -1,5 +1,6 @@
 /* plain_layouts.c - mutexes and latches with the layouts of programs written by hand. What is
- * different is said by their rules: see order.h, and contender_race.c for the one without a queue.
+ * different is said by their rules: see queue_order.h, and contender_race.c for the one without a
+ * queue.
  */
 #include "clave/async/plain_layouts.h"
 
@@ -13,9 +14,9 @@ clave_err clave_async_mutex_new_simple(clave_async_mutex **out, clave_async_clie
                                        const char *path, const char *prefix,
                                        const clave_mutex_options *o)
 {
-    struct order_rule rule;
+    struct queue_order_rule rule;
     *out = NULL;
-    clave_err err = clave__order_bare(&rule, prefix);
+    clave_err err = clave__queue_order_bare(&rule, prefix);
     return err == CLAVE_OK ? clave__mutex_new(out, c, path, o, &rule) : err;
 }
 
@@ -23,16 +24,16 @@ clave_err clave_async_latch_new_fair(clave_async_latch **out, clave_async_client
                                      const char *path, const char *prefix,
                                      const clave_latch_options *o)
 {
-    struct order_rule rule;
+    struct queue_order_rule rule;
     *out = NULL;
-    clave_err err = clave__order_bare(&rule, prefix);
+    clave_err err = clave__queue_order_bare(&rule, prefix);
     return err == CLAVE_OK ? clave__latch_new(out, c, path, o, &rule) : err;
 }
 
 clave_err clave_async_latch_new_unfair(clave_async_latch **out, clave_async_client *c,
                                        const char *node, const clave_latch_options *o)
 {
-    struct order_rule rule = {.base = clave__path_name(node), .bare = true, .race = true};
+    struct queue_order_rule rule = {.base = clave__path_name(node), .bare = true, .race = true};
     size_t len = strlen(node);
     const char *fault = len == 1 ? "is the root" : clave__path_fault(node, len, false);
     *out = NULL;

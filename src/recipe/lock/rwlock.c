@@ -16,10 +16,10 @@ struct clave_async_rwlock {
 static clave_err create_sides(clave_async_rwlock *rw, clave_async_client *c, const char *path,
                               const clave_mutex_options *o)
 {
-    clave_err err = clave__mutex_new(&rw->read, c, path, o, &clave__order_read);
+    clave_err err = clave__mutex_new(&rw->read, c, path, o, &clave__queue_order_read);
     if (err != CLAVE_OK)
         return err;
-    err = clave__mutex_new(&rw->write, c, path, o, &clave__order_write);
+    err = clave__mutex_new(&rw->write, c, path, o, &clave__queue_order_write);
     if (err == CLAVE_OK)
         clave__mutex_pair(rw->read, rw->write);
     return err;
@@ -71,6 +71,7 @@ clave_err clave_async_rwlock_participants(clave_async_client *c, const char *pat
                                           void *arg)
 {
     if (kind == CLAVE_RWLOCK_READ)
-        return clave__roll_call(c, path, &clave__order_read, true, cb, arg);
-    return clave__roll_call(c, path, &clave__order_write, kind == CLAVE_RWLOCK_WRITE, cb, arg);
+        return clave__roll_call(c, path, &clave__queue_order_read, true, cb, arg);
+    return clave__roll_call(c, path, &clave__queue_order_write, kind == CLAVE_RWLOCK_WRITE, cb,
+                            arg);
 }

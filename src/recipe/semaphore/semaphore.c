@@ -89,7 +89,7 @@ static void recipe_semaphore_drop_board(struct deferred_list *b)
 }
 
 static clave_err config_below(struct config *config, clave_async_client *c, const char *path,
-                              const char *name, const struct order_rule *rule)
+                              const char *name, const struct queue_order_rule *rule)
 {
     const struct clave_mem *mem = clave__client_mem(c);
     size_t npath = strcmp(path, "/") == 0 ? 0 : strlen(path);
@@ -107,9 +107,9 @@ static clave_err set_up(clave_async_semaphore *s, const char *path,
                         const clave_semaphore_options *o)
 {
     clave_async_client *c = s->client;
-    clave_err err = config_below(&s->gate, c, path, "/locks", &clave__order_mutex);
+    clave_err err = config_below(&s->gate, c, path, "/locks", &clave__queue_order_mutex);
     if (err == CLAVE_OK)
-        err = config_below(&s->floor, c, path, "/leases", &clave__order_lease);
+        err = config_below(&s->floor, c, path, "/leases", &clave__queue_order_lease);
     if (err == CLAVE_OK)
         err = clave__contender_config_set_acls(&s->gate, o->acls, o->nacls);
     if (err == CLAVE_OK)
@@ -274,10 +274,10 @@ clave_err clave_async_semaphore_participants(clave_async_client *c, const char *
                                              clave_async_participants_cb *cb, void *arg)
 {
     struct config leases;
-    clave_err err = config_below(&leases, c, path, "/leases", &clave__order_lease);
+    clave_err err = config_below(&leases, c, path, "/leases", &clave__queue_order_lease);
     if (err != CLAVE_OK)
         return err;
-    err = clave__roll_call(c, leases.path, &clave__order_lease, false, cb, arg);
+    err = clave__roll_call(c, leases.path, &clave__queue_order_lease, false, cb, arg);
     clave__contender_config_fini(&leases);
     return err;
 }

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "recipe/contender/order.h"
+#include "recipe/contender/queue_order.h"
 #include "runtime/blocking/thread_hold.h"
 
 struct member {
@@ -51,10 +51,10 @@ static size_t blocking_multilock_find(const clave_multilock *l, const char *path
 static clave_err open_locks(clave_multilock *l, clave_client *s, const clave_multilock_part *parts,
                             const clave_mutex_options *each)
 {
-    static const struct order_rule *const rules[] = {
-        [CLAVE_MULTILOCK_MUTEX] = &clave__order_mutex,
-        [CLAVE_MULTILOCK_READ] = &clave__order_read,
-        [CLAVE_MULTILOCK_WRITE] = &clave__order_write,
+    static const struct queue_order_rule *const rules[] = {
+        [CLAVE_MULTILOCK_MUTEX] = &clave__queue_order_mutex,
+        [CLAVE_MULTILOCK_READ] = &clave__queue_order_read,
+        [CLAVE_MULTILOCK_WRITE] = &clave__queue_order_write,
     };
     clave_err err = CLAVE_OK;
     for (size_t i = 0; err == CLAVE_OK && i < l->n; i++) {

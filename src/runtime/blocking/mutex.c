@@ -78,7 +78,7 @@ struct birth {
     clave_mutex *l;
     const char *path;
     const clave_mutex_options *o;
-    const struct order_rule *rule;
+    const struct queue_order_rule *rule;
     clave_err err;
 };
 
@@ -105,7 +105,7 @@ static void lock_on_session_ended(struct observer *o)
 }
 
 clave_err clave__lock_new(clave_mutex **out, clave_client *s, const char *path,
-                          const clave_mutex_options *o, const struct order_rule *rule)
+                          const clave_mutex_options *o, const struct queue_order_rule *rule)
 {
     char data[IDENTITY_SIZE];
     clave_mutex_options own;
@@ -144,15 +144,15 @@ clave_err clave__lock_new(clave_mutex **out, clave_client *s, const char *path,
 clave_err clave_mutex_new(clave_mutex **out, clave_client *s, const char *path,
                           const clave_mutex_options *o)
 {
-    return clave__lock_new(out, s, path, o, &clave__order_mutex);
+    return clave__lock_new(out, s, path, o, &clave__queue_order_mutex);
 }
 
 clave_err clave_mutex_new_simple(clave_mutex **out, clave_client *s, const char *path,
                                  const char *prefix, const clave_mutex_options *o)
 {
-    struct order_rule rule;
+    struct queue_order_rule rule;
     *out = NULL;
-    clave_err err = clave__order_bare(&rule, prefix);
+    clave_err err = clave__queue_order_bare(&rule, prefix);
     return err == CLAVE_OK ? clave__lock_new(out, s, path, o, &rule) : err;
 }
 

@@ -22,10 +22,10 @@ clave_err clave_rwlock_new(clave_mutex **read, clave_mutex **write, clave_client
                            const clave_mutex_options *writes)
 {
     *write = NULL;
-    clave_err err = clave__lock_new(read, s, path, reads, &clave__order_read);
+    clave_err err = clave__lock_new(read, s, path, reads, &clave__queue_order_read);
     if (err != CLAVE_OK)
         return err;
-    err = clave__lock_new(write, s, path, writes, &clave__order_write);
+    err = clave__lock_new(write, s, path, writes, &clave__queue_order_write);
     if (err != CLAVE_OK) {
         clave_mutex_free(*read);
         *read = NULL;

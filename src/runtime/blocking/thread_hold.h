@@ -40,9 +40,9 @@ struct clave_mutex {
 };
 
 /* As clave_mutex_new, for a queue with another rule. (mutex.c) */
-struct order_rule;
+struct queue_order_rule;
 clave_err clave__lock_new(clave_mutex **out, clave_client *s, const char *path,
-                          const clave_mutex_options *o, const struct order_rule *rule);
+                          const clave_mutex_options *o, const struct queue_order_rule *rule);
 
 /* Any thread: allocated before the acquire begins, since a grant cannot fail. Free it if it was not
  * taken. */

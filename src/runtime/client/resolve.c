@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "runtime/client/local.h"
+#include "runtime/client/local_start.h"
 
 struct resolve {
     union {

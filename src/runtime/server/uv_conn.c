@@ -119,7 +119,7 @@ static void close_conn(struct conn *c)
         uv_conn_say_farewell(c);
     clave__tls_free(c->tls);
     c->tls = NULL;
-    clave__start_error_injector_free(c->fault_injector);
+    clave__fault_injector_free(c->fault_injector);
     c->fault_injector = NULL;
     if (c->engine)
         clave__server_conn_closed(c->engine);
@@ -186,21 +186,21 @@ static int uv_conn_write_later(struct conn *c, const void *p, size_t n)
 
 static size_t output(struct conn *c, const void **p)
 {
-    return c->fault_injector ? clave__start_error_injector_output(c->fault_injector, clave_now(), p)
+    return c->fault_injector ? clave__fault_injector_output(c->fault_injector, clave_now(), p)
                              : clave__server_conn_output(c->engine, p);
 }
 
 static void sent(struct conn *c, size_t n)
 {
     if (c->fault_injector)
-        clave__start_error_injector_sent(c->fault_injector, n);
+        clave__fault_injector_sent(c->fault_injector, n);
     else
         clave__server_conn_sent(c->engine, n);
 }
 
 static bool wants_close(const struct conn *c)
 {
-    return c->fault_injector ? clave__start_error_injector_wants_close(c->fault_injector)
+    return c->fault_injector ? clave__fault_injector_wants_close(c->fault_injector)
                              : clave__server_conn_wants_close(c->engine);
 }
 
@@ -251,8 +251,7 @@ static void uv_conn_set_reading(struct conn *c);
 /* false: close it. */
 static bool uv_conn_take_input(struct conn *c, const void *p, size_t n)
 {
-    size_t taken =
-        c->fault_injector ? clave__start_error_injector_input(c->fault_injector, p, n) : n;
+    size_t taken = c->fault_injector ? clave__fault_injector_input(c->fault_injector, p, n) : n;
     clave__server_conn_input(c->engine, p, taken);
     return taken == n;
 }
@@ -455,7 +454,7 @@ void clave__conn_on_connection(uv_stream_t *from, int status)
     }
     c->engine = clave__server_accept(r->server, &peer, c);
     if (c->engine && r->fault_injectors)
-        c->fault_injector = clave__start_error_injector_new(r->fault_injectors, c->engine);
+        c->fault_injector = clave__fault_injector_new(r->fault_injectors, c->engine);
     if (c->engine && (c->fault_injector || !r->fault_injectors))
         clave__conn_serve(c->engine);
     else

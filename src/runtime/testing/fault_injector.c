@@ -36,7 +36,7 @@ static void drop_faults(struct fault_injectors *gs)
         clave__mem_free(&gs->mem, LIST_ENTRY(e, struct fault_entry, link));
 }
 
-void clave__start_error_injectors_init(struct fault_injectors *gs)
+void clave__fault_injectors_init(struct fault_injectors *gs)
 {
     memset(gs, 0, sizeof *gs);
     gs->mem = clave__mem_or_default(NULL);
@@ -44,12 +44,12 @@ void clave__start_error_injectors_init(struct fault_injectors *gs)
     list_init(&gs->faults);
 }
 
-void clave__start_error_injectors_fini(struct fault_injectors *gs)
+void clave__fault_injectors_fini(struct fault_injectors *gs)
 {
     drop_faults(gs);
 }
 
-clave_err clave__start_error_injectors_inject(struct fault_injectors *gs, const clave_test_fault *f)
+clave_err clave__fault_injectors_inject(struct fault_injectors *gs, const clave_test_fault *f)
 {
     struct fault_entry *e = clave__mem_zalloc(&gs->mem, sizeof *e);
     if (!e)
@@ -59,7 +59,7 @@ clave_err clave__start_error_injectors_inject(struct fault_injectors *gs, const 
     return CLAVE_OK;
 }
 
-void clave__start_error_injectors_heal(struct fault_injectors *gs)
+void clave__fault_injectors_heal(struct fault_injectors *gs)
 {
     drop_faults(gs);
     for (struct list *e = gs->fault_injectors.next; e != &gs->fault_injectors; e = e->next) {
@@ -166,7 +166,7 @@ static bool take_head(struct fault_injector *g)
     return clave__buf_append(&g->asked, &kind, 1) == CLAVE_OK;
 }
 
-size_t clave__start_error_injector_input(struct fault_injector *g, const void *p, size_t n)
+size_t clave__fault_injector_input(struct fault_injector *g, const void *p, size_t n)
 {
     const uint8_t *bytes = p;
     size_t at = 0;
@@ -249,7 +249,7 @@ static void pull(struct fault_injector *g, int64_t now)
     }
 }
 
-size_t clave__start_error_injector_output(struct fault_injector *g, int64_t now, const void **p)
+size_t clave__fault_injector_output(struct fault_injector *g, int64_t now, const void **p)
 {
     pull(g, now);
     if (list_empty(&g->held))
@@ -260,7 +260,7 @@ size_t clave__start_error_injector_output(struct fault_injector *g, int64_t now,
     return g->offered ? m->n - g->left : 0;
 }
 
-void clave__start_error_injector_sent(struct fault_injector *g, size_t n)
+void clave__fault_injector_sent(struct fault_injector *g, size_t n)
 {
     struct held *m = LIST_ENTRY(g->held.next, struct held, link);
     g->left += n;
@@ -272,12 +272,12 @@ void clave__start_error_injector_sent(struct fault_injector *g, size_t n)
     clave__mem_free(&g->of->mem, m);
 }
 
-bool clave__start_error_injector_wants_close(const struct fault_injector *g)
+bool clave__fault_injector_wants_close(const struct fault_injector *g)
 {
     return list_empty(&g->held) && (g->ending || clave__server_conn_wants_close(g->engine));
 }
 
-int64_t clave__start_error_injectors_deadline(const struct fault_injectors *gs)
+int64_t clave__fault_injectors_deadline(const struct fault_injectors *gs)
 {
     int64_t first = INT64_MAX;
     for (struct list *e = gs->fault_injectors.next; e != &gs->fault_injectors; e = e->next) {
@@ -292,8 +292,8 @@ int64_t clave__start_error_injectors_deadline(const struct fault_injectors *gs)
 
 /* ---- life ----------------------------------------------------------------------------------- */
 
-struct fault_injector *clave__start_error_injector_new(struct fault_injectors *gs,
-                                                       struct server_conn *engine)
+struct fault_injector *clave__fault_injector_new(struct fault_injectors *gs,
+                                                 struct server_conn *engine)
 {
     struct fault_injector *g = clave__mem_zalloc(&gs->mem, sizeof *g);
     if (!g)
@@ -306,7 +306,7 @@ struct fault_injector *clave__start_error_injector_new(struct fault_injectors *g
     return g;
 }
 
-void clave__start_error_injector_free(struct fault_injector *g)
+void clave__fault_injector_free(struct fault_injector *g)
 {
     struct list *e;
     if (!g)

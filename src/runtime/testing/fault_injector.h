@@ -39,28 +39,27 @@ struct fault_injector {
     bool ending;  /* closed after what is held */
 };
 
-void clave__start_error_injectors_init(struct fault_injectors *gs);
-void clave__start_error_injectors_fini(struct fault_injectors *gs);
+void clave__fault_injectors_init(struct fault_injectors *gs);
+void clave__fault_injectors_fini(struct fault_injectors *gs);
 /* ENOMEM. */
-clave_err clave__start_error_injectors_inject(struct fault_injectors *gs,
-                                              const clave_test_fault *f);
+clave_err clave__fault_injectors_inject(struct fault_injectors *gs, const clave_test_fault *f);
 /* What is held may leave now; the caller then serves the connections. */
-void clave__start_error_injectors_heal(struct fault_injectors *gs);
+void clave__fault_injectors_heal(struct fault_injectors *gs);
 /* When the next delayed message may leave; INT64_MAX: none. */
-int64_t clave__start_error_injectors_deadline(const struct fault_injectors *gs);
+int64_t clave__fault_injectors_deadline(const struct fault_injectors *gs);
 
 /* NULL: out of memory. */
-struct fault_injector *clave__start_error_injector_new(struct fault_injectors *gs,
-                                                       struct server_conn *engine);
-void clave__start_error_injector_free(struct fault_injector *g); /* NULL is ignored */
+struct fault_injector *clave__fault_injector_new(struct fault_injectors *gs,
+                                                 struct server_conn *engine);
+void clave__fault_injector_free(struct fault_injector *g); /* NULL is ignored */
 
 /* Inspects what came from the client; returns how much of it the engine may have. Less than n:
  * close the connection after that. */
-size_t clave__start_error_injector_input(struct fault_injector *g, const void *p, size_t n);
+size_t clave__fault_injector_input(struct fault_injector *g, const void *p, size_t n);
 /* As _output and _sent of the engine. */
-size_t clave__start_error_injector_output(struct fault_injector *g, int64_t now, const void **p);
-void clave__start_error_injector_sent(struct fault_injector *g, size_t n);
+size_t clave__fault_injector_output(struct fault_injector *g, int64_t now, const void **p);
+void clave__fault_injector_sent(struct fault_injector *g, size_t n);
 /* true: close the connection, because a fault or the engine says so, and nothing is held. */
-bool clave__start_error_injector_wants_close(const struct fault_injector *g);
+bool clave__fault_injector_wants_close(const struct fault_injector *g);
 
 #endif

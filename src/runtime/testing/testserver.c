@@ -168,8 +168,7 @@ static void on_release(uv_timer_t *timer)
 static void on_prepare(uv_prepare_t *p)
 {
     clave_test_server *t = p->data;
-    int64_t at = clave__start_error_injectors_deadline(&t->fault_injectors),
-            left = at - clave_now();
+    int64_t at = clave__fault_injectors_deadline(&t->fault_injectors), left = at - clave_now();
     if (at == INT64_MAX)
         uv_timer_stop(&t->release);
     else
@@ -406,7 +405,7 @@ clave_err clave_test_server_new(clave_test_server **out, const clave_test_server
     t->log_arg = o.log_arg;
     t->reserve = -1;
     init_locks(t);
-    clave__start_error_injectors_init(&t->fault_injectors);
+    clave__fault_injectors_init(&t->fault_injectors);
     t->fault_injectors.on_strike = on_strike;
     err = testserver_begin(t, &o);
     if (err == CLAVE_OK)
@@ -426,7 +425,7 @@ void clave_test_server_free(clave_test_server *t)
         nftw(t->dir, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
     if (t->reserve >= 0)
         close(t->reserve);
-    clave__start_error_injectors_fini(&t->fault_injectors);
+    clave__fault_injectors_fini(&t->fault_injectors);
     pthread_cond_destroy(&t->turned);
     pthread_mutex_destroy(&t->mutex);
     pthread_mutex_destroy(&t->calls);
@@ -529,7 +528,7 @@ static clave_err call_anyhow(clave_test_server *t, clave_err (*fn)(clave_test_se
 
 static clave_err inject(clave_test_server *t, void *arg)
 {
-    return clave__start_error_injectors_inject(&t->fault_injectors, arg);
+    return clave__fault_injectors_inject(&t->fault_injectors, arg);
 }
 
 clave_err clave_test_server_inject(clave_test_server *t, const clave_test_fault *given)
@@ -546,7 +545,7 @@ clave_err clave_test_server_inject(clave_test_server *t, const clave_test_fault 
 static clave_err heal(clave_test_server *t, void *arg)
 {
     (void)arg;
-    clave__start_error_injectors_heal(&t->fault_injectors);
+    clave__fault_injectors_heal(&t->fault_injectors);
     if (t->run && t->serving)
         serve_fault_injectors(t);
     return CLAVE_OK;

@@ -13,7 +13,7 @@
 #include "cmd/queue/participant_text.h"
 #include "cmd/queue/queue_view.h"
 #include "cmd/queue/revoke.h"
-#include "cmd/run/held.h"
+#include "cmd/run/held_since.h"
 #include "runtime/clock.h"
 
 enum { COLUMN_CAP = 128, COMMAND_CAP = 1024 };

@@ -10,7 +10,7 @@
 #include "cmd/cli/diag.h"
 #include "cmd/cli/json.h"
 #include "runtime/client/four_letter_client.h"
-#include "runtime/client/local.h"
+#include "runtime/client/local_paths.h"
 
 enum { PING_INTERVAL = FLAG_LONG };
 

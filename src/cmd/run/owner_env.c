@@ -1,6 +1,7 @@
-/* owner.c - makes CLAVE_OWNER: "OUTER/INNER", random numbers in hexadecimal. lock_flags.c calls it.
+/* owner_env.c - makes CLAVE_OWNER: "OUTER/INNER", random numbers in hexadecimal. lock_flags.c calls
+ * it.
  */
-#include "cmd/run/owner.h"
+#include "cmd/run/owner_env.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,7 +12,7 @@
 
 enum { SELF_CAP = 20 };
 
-void owner_make(char out[OWNER_CAP])
+void owner_env_make(char out[OWNER_CAP])
 {
     const char *whole = getenv("CLAVE_OWNER");
     /* Nested too deep: starts afresh, so deadlocks through this one go undetected. */

@@ -1,7 +1,7 @@
-/* local_server.h - warnings about "local:", a server of one user on one machine, which
+/* local_warning.h - warnings about "local:", a server of one user on one machine, which
  * excludes no other user. */
-#ifndef CLAVE_CMD_CLI_LOCAL_SERVER_H
-#define CLAVE_CMD_CLI_LOCAL_SERVER_H
+#ifndef CLAVE_CMD_CLI_LOCAL_WARNING_H
+#define CLAVE_CMD_CLI_LOCAL_WARNING_H
 
 #include <string.h>
 

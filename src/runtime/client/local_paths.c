@@ -1,32 +1,18 @@
-/* local.c - where this user's local server is, and how it serves (local.h); the clients' side is
- * local_dial.c. The directories of the socket and the data belong to this user alone. */
-#include "runtime/client/local.h"
+/* local_paths.c - where this user's local server is (local_paths.h). The directories of the socket
+ * and the data belong to this user alone. */
+#include "runtime/client/local_paths.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <poll.h>
 #include <pwd.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/un.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include "clave/uv.h"
-#include "runtime/start_error.h"
-
-enum {
-    SOCKET_MAX = 100, /* sun_path has 108 bytes, fewer on other systems */
-    IDLE_EXIT_MS = 60000,
-};
-
-/* ---- paths ---------------------------------------------------------------------------------- */
+enum { SOCKET_MAX = 100 }; /* sun_path has 108 bytes, fewer on other systems */
 
 static bool local_fits(int n, size_t cap)
 {
@@ -199,73 +185,4 @@ clave_err clave__local_make_dirs(const struct local_paths *p, const struct fault
     memcpy(part, p->socket, n);
     part[n] = '\0';
     return err == CLAVE_OK && strcmp(part, p->dir) != 0 ? claim_dir(part, f) : err;
-}
-
-/* ---- serving -------------------------------------------------------------------------------- */
-
-/* Reports to the client that waits at the other end of a pipe; then closes descriptor 1. */
-static void local_say(char word, const char *fault)
-{
-    struct stat st;
-    struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
-    char text[LOCAL_WORD_CAP];
-    if (fstat(1, &st) != 0 || !S_ISFIFO(st.st_mode))
-        return; /* started by hand */
-    int n = snprintf(text, sizeof text, "%c%s", word, fault);
-    sigaction(SIGPIPE, &ignore, &before); /* the client may not have waited */
-    ssize_t ignored = write(1, text, (size_t)n < sizeof text ? (size_t)n : sizeof text - 1);
-    (void)ignored;
-    sigaction(SIGPIPE, &before, NULL);
-    int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    if (null >= 0) {
-        dup2(null, 1);
-        close(null);
-    }
-}
-
-/* A lack of memory passes by itself. Every other fault has to be fixed by the user. */
-static clave_err say_fault(clave_err err, const char *fault)
-{
-    local_say(err == CLAVE_ENOMEM ? LOCAL_SAYS_LATER : LOCAL_SAYS_NEVER,
-              *fault ? fault : clave_strerror(err));
-    return err;
-}
-
-void clave__local_refuse(const char *fault)
-{
-    local_say(LOCAL_SAYS_NEVER, fault);
-}
-
-clave_err clave__local_serve(const char *dir, const struct server_run_options *o, char *fault,
-                             size_t cap)
-{
-    const struct fault f = {fault, cap};
-    struct server_run_options own = *o;
-    struct local_paths p;
-    struct server_run *r;
-    char address[sizeof p.socket + 8];
-    const char *listen = address;
-    fault[0] = '\0';
-    clave_err err = clave__local_paths(&p, dir, fault, cap);
-    if (err == CLAVE_OK)
-        err = clave__local_make_dirs(&p, &f);
-    if (err != CLAVE_OK)
-        return say_fault(err, fault);
-    snprintf(address, sizeof address, "unix:%s", p.socket);
-    own.data_dir = p.dir;
-    own.listen = &listen;
-    own.nlisten = 1;
-    if (own.idle_exit_ms == 0)
-        own.idle_exit_ms = IDLE_EXIT_MS;
-    err = clave__server_run_new(&r, &own, fault, cap);
-    if (err == CLAVE_EINUSE) { /* the other of two servers started at once was first */
-        local_say(LOCAL_SAYS_BUSY, "");
-        return CLAVE_OK;
-    }
-    if (err != CLAVE_OK)
-        return say_fault(err, fault);
-    local_say(LOCAL_SAYS_READY, "");
-    err = clave__server_run_loop(r, fault, cap);
-    clave__server_run_free(r);
-    return err;
 }

@@ -1,4 +1,4 @@
-/* run_policy.h - what surrounds the command while the lock is held. Before it: the lock delay, and
+/* run_stages.h - what surrounds the command while the lock is held. Before it: the lock delay, and
  * whether the command has been run already. After it: recording the run, the minimum hold, and
  * clearing the mark of a lock that is released.
  *
@@ -7,8 +7,8 @@
  *            each is skipped when it was not asked for
  *
  * What is in brackets is an event of runner.h, by which the runner learns of it. */
-#ifndef CLAVE_CMD_RUN_RUN_POLICY_H
-#define CLAVE_CMD_RUN_RUN_POLICY_H
+#ifndef CLAVE_CMD_RUN_RUN_STAGES_H
+#define CLAVE_CMD_RUN_RUN_STAGES_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,7 +20,7 @@
 struct lock_plan;
 struct runner;
 
-struct run_policy_plan {
+struct run_stages_plan {
     const char *once;  /* the key of --once; NULL: run it every time */
     int64_t period_ms; /* 0: once and for all */
     bool at_most_once;
@@ -30,7 +30,7 @@ struct run_policy_plan {
     int64_t lock_delay_ms;
 };
 
-struct run_policy {
+struct run_stages {
     enum { NOT_GRANTED, DELAYING, ASKING, BEGUN, RECORDING, RESTING } phase;
     clave_async_delay *delay;
     clave_async_once *once;
@@ -39,23 +39,23 @@ struct run_policy {
 };
 
 /* Parses a flag (ids in lock_flags.h). false: not one of ours, or invalid, after a message. */
-bool run_policy_take_flag(struct lock_plan *p, int id);
+bool run_stages_take_flag(struct lock_plan *p, int id);
 /* Checks that the flags are consistent. EXIT_OK, or the exit code after a message. */
-int run_policy_check(const struct lock_plan *p);
+int run_stages_check(const struct lock_plan *p);
 
-void run_policy_open(struct runner *r); /* its libuv handle */
+void run_stages_open(struct runner *r); /* its libuv handle */
 /* The lock is granted: ends in the event cleared, or in leave. */
-void run_policy_begin(struct runner *r);
+void run_stages_begin(struct runner *r);
 /* The command has ended, or was not started: ends in the event leave. */
-void run_policy_end(struct runner *r, int code);
+void run_stages_end(struct runner *r, int code);
 /* The lock is lost before the command was started, or after its end. */
-void run_policy_lost(struct runner *r, clave_err why);
+void run_stages_lost(struct runner *r, clave_err why);
 /* Another participant asks for the lock, or a signal for the end: skips what is left of the waits.
  */
-void run_policy_hurry(struct runner *r);
+void run_stages_hurry(struct runner *r);
 /* The lock is about to be released. */
-void run_policy_release(struct runner *r);
-void run_policy_close(struct runner *r); /* its libuv handle */
-void run_policy_free(struct runner *r);
+void run_stages_release(struct runner *r);
+void run_stages_close(struct runner *r); /* its libuv handle */
+void run_stages_free(struct runner *r);
 
 #endif

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "recipe/contender/kazoo.h"
-#include "recipe/contender/order.h"
+#include "recipe/contender/queue_order.h"
 
 #define UUID "_c_2f4a7c1e-9d53-4b0a-8a35-000000000000-"
 #define COUNT(a) (sizeof(a) / sizeof *(a))
@@ -68,18 +68,20 @@ static void a_contender_is_a_base_name_and_a_number(void **state)
         {UUID "lock--000000003", "-000000003", false, true},
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
-        struct order_key key = clave__order_key(&clave__order_mutex, cases[i].name);
+        struct queue_order_key key =
+            clave__queue_order_key(&clave__queue_order_mutex, cases[i].name);
         assert_int_equal(key.contender, cases[i].key != NULL);
-        assert_int_equal(clave__order_is_kind(&clave__order_mutex, cases[i].name), key.contender);
+        assert_int_equal(clave__queue_order_is_kind(&clave__queue_order_mutex, cases[i].name),
+                         key.contender);
         assert_string_equal(key.text, cases[i].key ? cases[i].key : cases[i].name);
         assert_int_equal(key.plain, cases[i].plain);
         assert_int_equal(key.exhausted, cases[i].exhausted);
     }
 }
 
-static struct order_place locate(const char *const *names, size_t n, const char *own)
+static struct queue_order_place locate(const char *const *names, size_t n, const char *own)
 {
-    return clave__order_locate(&clave__order_mutex, names, n, own);
+    return clave__queue_order_locate(&clave__queue_order_mutex, names, n, own);
 }
 
 static void place_counts_every_name_before_ours(void **state)
@@ -89,7 +91,7 @@ static void place_counts_every_name_before_ours(void **state)
         UUID "lock-0000000004", UUID "lock-0000000001", "0f3c5d__lock__0000000003",
         UUID "lock-0000000002", UUID "lock-0000000009",
     };
-    struct order_place at = locate(names, 5, names[0]);
+    struct queue_order_place at = locate(names, 5, names[0]);
     assert_true(at.found);
     assert_true(at.plain);
     assert_false(at.exhausted);
@@ -119,7 +121,7 @@ static void other_children_do_not_count(void **state)
         "0abc",    UUID "lock-0000000002", "00000",        "readme",
         "lock--3", "deadlock--3",          "lock-0000001", UUID "lock-0000000001",
     };
-    struct order_place at = locate(names, COUNT(names), names[7]);
+    struct queue_order_place at = locate(names, COUNT(names), names[7]);
     assert_true(at.found);
     assert_int_equal(at.ahead, 0);
     assert_int_equal(at.contenders, 2);
@@ -176,7 +178,7 @@ static void equal_keys_keep_the_servers_order(void **state)
     static const char *const names[] = {"a-lock-0000000001", "b-lock-0000000001",
                                         "c-lock-0000000001"};
     assert_int_equal(locate(names, 3, names[0]).ahead, 0);
-    struct order_place at = locate(names, 3, names[2]);
+    struct queue_order_place at = locate(names, 3, names[2]);
     assert_int_equal(at.ahead, 2);
     assert_string_equal(at.last, names[1]);
     assert_string_equal(at.last_but, names[0]);
@@ -188,7 +190,7 @@ static void only_our_own_number_says_that_the_counter_ran_over(void **state)
 {
     (void)state;
     static const char *const names[] = {UUID "lock-2147482000", UUID "lock--2147483648"};
-    struct order_place at = locate(names, 2, names[0]);
+    struct queue_order_place at = locate(names, 2, names[0]);
     assert_false(at.exhausted);
     assert_false(at.plain); /* numbers do not only grow here */
     assert_int_equal(at.ahead, 1);
@@ -213,7 +215,8 @@ static void order_is_that_of_the_places(void **state)
     }
     for (size_t n = 0; n <= N; n += n < 4 ? 1 : 32) {
         size_t order[N];
-        assert_int_equal(clave__order_sort(&clave__order_mutex, &mem, names, n, order), CLAVE_OK);
+        assert_int_equal(clave__queue_order_sort(&clave__queue_order_mutex, &mem, names, n, order),
+                         CLAVE_OK);
         for (size_t i = 0; i < n; i++)
             assert_int_equal(locate(names, n, names[order[i]]).ahead, i);
     }
@@ -228,47 +231,50 @@ static void the_two_kinds_of_a_read_write_lock_are_one_queue(void **state)
         "0f3c__lock__0000000000",
     };
     static const struct {
-        const struct order_rule *rule;
+        const struct queue_order_rule *rule;
         size_t own, ahead;
         int last, last_but; /* -1: none */
         bool plain;
     } cases[] = {
         /* A write waits for both kinds before it; of equal numbers the server's order decides. */
-        {&clave__order_write, 0, 4, 4, 2, true},
-        {&clave__order_write, 4, 3, 2, 1, true},
-        {&clave__order_write, 6, 0, -1, -1, true},
+        {&clave__queue_order_write, 0, 4, 4, 2, true},
+        {&clave__queue_order_write, 4, 3, 2, 1, true},
+        {&clave__queue_order_write, 6, 0, -1, -1, true},
         /* A read for the writes before it only, and never for one with its own number. */
-        {&clave__order_read, 1, 1, 6, -1, true},
-        {&clave__order_read, 3, 2, 4, 6, true},
+        {&clave__queue_order_read, 1, 1, 6, -1, true},
+        {&clave__queue_order_read, 3, 2, 4, 6, true},
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
-        struct order_place at =
-            clave__order_locate(cases[i].rule, names, COUNT(names), names[cases[i].own]);
+        struct queue_order_place at =
+            clave__queue_order_locate(cases[i].rule, names, COUNT(names), names[cases[i].own]);
         assert_true(at.found);
         assert_int_equal(at.ahead, cases[i].ahead);
         assert_int_equal(at.plain, cases[i].plain);
         assert_ptr_equal(at.last, cases[i].last < 0 ? NULL : names[cases[i].last]);
         assert_ptr_equal(at.last_but, cases[i].last_but < 0 ? NULL : names[cases[i].last_but]);
     }
-    assert_true(clave__order_is_kind(&clave__order_read, names[2]));
-    assert_false(clave__order_is_kind(&clave__order_read, names[0]));
-    assert_false(clave__order_is_kind(&clave__order_write, names[5]));
+    assert_true(clave__queue_order_is_kind(&clave__queue_order_read, names[2]));
+    assert_false(clave__queue_order_is_kind(&clave__queue_order_read, names[0]));
+    assert_false(clave__queue_order_is_kind(&clave__queue_order_write, names[5]));
     /* The kind is that of the last base name. */
-    assert_true(clave__order_is_kind(&clave__order_read, "__WRIT__1__READ__0000000002"));
-    assert_false(clave__order_is_kind(&clave__order_write, "__WRIT__1__READ__0000000002"));
-    assert_true(clave__order_key(&clave__order_write, "__WRIT__1__READ__0000000002").contender);
-    assert_false(clave__order_key(&clave__order_write, "__WRIT__1__READ__2").contender);
+    assert_true(
+        clave__queue_order_is_kind(&clave__queue_order_read, "__WRIT__1__READ__0000000002"));
+    assert_false(
+        clave__queue_order_is_kind(&clave__queue_order_write, "__WRIT__1__READ__0000000002"));
+    assert_true(
+        clave__queue_order_key(&clave__queue_order_write, "__WRIT__1__READ__0000000002").contender);
+    assert_false(clave__queue_order_key(&clave__queue_order_write, "__WRIT__1__READ__2").contender);
 }
 
 /* Every kind of queue, and whatever somebody has put below its path. */
 static void hostile_names_stop_no_queue(void **state)
 {
     (void)state;
-    struct order_rule bare;
-    assert_int_equal(clave__order_bare(&bare, "n_"), CLAVE_OK);
-    const struct order_rule *const rules[] = {&clave__order_mutex, &clave__order_read,
-                                              &clave__order_write, &clave__order_lease,
-                                              &clave__order_latch, &bare};
+    struct queue_order_rule bare;
+    assert_int_equal(clave__queue_order_bare(&bare, "n_"), CLAVE_OK);
+    const struct queue_order_rule *const rules[] = {
+        &clave__queue_order_mutex, &clave__queue_order_read,  &clave__queue_order_write,
+        &clave__queue_order_lease, &clave__queue_order_latch, &bare};
     static const char *const tails[] = {"-3", "", "-", "3", "-0000000001", "000000000a", "-3-3"};
     for (size_t i = 0; i < COUNT(rules); i++) {
         char own[32], names[COUNT(tails)][32];
@@ -278,10 +284,11 @@ static void hostile_names_stop_no_queue(void **state)
             snprintf(names[k], sizeof names[k], "%s%s", rules[i]->base, tails[k]);
             all[k + 1] = names[k];
         }
-        struct order_place at = clave__order_locate(rules[i], all, COUNT(tails) + 1, own);
+        struct queue_order_place at =
+            clave__queue_order_locate(rules[i], all, COUNT(tails) + 1, own);
         assert_true(at.found);
         assert_false(at.exhausted);
-        if (rules[i] == &clave__order_lease) { /* they take room, and that is all */
+        if (rules[i] == &clave__queue_order_lease) { /* they take room, and that is all */
             assert_int_equal(at.contenders, COUNT(tails) + 1);
             continue;
         }
@@ -298,8 +305,9 @@ static void other_children_come_last_in_the_order(void **state)
     struct clave_mem mem = clave__mem_or_default(NULL);
     static const size_t expected[] = {4, 2, 1, 0, 3};
     size_t order[COUNT(names)];
-    assert_int_equal(clave__order_sort(&clave__order_mutex, &mem, names, COUNT(names), order),
-                     CLAVE_OK);
+    assert_int_equal(
+        clave__queue_order_sort(&clave__queue_order_mutex, &mem, names, COUNT(names), order),
+        CLAVE_OK);
     assert_memory_equal(order, expected, sizeof order);
 }
 

@@ -1,4 +1,4 @@
-/* lease.h - until when the session is certain to live: the arithmetic of the hold deadline.
+/* hold_deadline.h - until when the session is certain to live: the arithmetic of the hold deadline.
  *
  * The server counts a session's time from the newest request it has seen, so it counts from
  * no earlier than the moment the client sent one that was answered. In an ensemble "it" is
@@ -12,60 +12,61 @@
  * committed, on the same connection, proves that a request passed the leader.
  *
  * Times are milliseconds of the client's clock; those of one connection come in order. */
-#ifndef CLAVE_CLIENT_LEASE_H
-#define CLAVE_CLIENT_LEASE_H
+#ifndef CLAVE_CLIENT_HOLD_DEADLINE_H
+#define CLAVE_CLIENT_HOLD_DEADLINE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-enum { LEASE_SAMPLES = 16 };
-#define LEASE_NONE INT64_MIN
+enum { HOLD_DEADLINE_SAMPLES = 16 };
+#define HOLD_DEADLINE_NONE INT64_MIN
 
-struct lease_sample {
+struct hold_deadline_sample {
     int64_t sent;
     int64_t answered;
 };
 
-struct lease {
+struct hold_deadline {
     int64_t timeout_ms;
     int64_t margin_ms;
     int64_t relay_ms; /* 0: standalone, every answer counts */
-    int64_t proven;   /* the leader counts from then or later; LEASE_NONE */
-    int64_t contact;  /* when the newest answered request was sent; LEASE_NONE */
-    int64_t attached; /* when the connection's handshake was sent; LEASE_NONE: it proves nothing */
+    int64_t proven;   /* the leader counts from then or later; HOLD_DEADLINE_NONE */
+    int64_t contact;  /* when the newest answered request was sent; HOLD_DEADLINE_NONE */
+    int64_t attached; /* when the connection's handshake was sent; HOLD_DEADLINE_NONE: it proves
+                         nothing */
     /* Answers that may count later, a fraction of the relay interval apart. */
-    struct lease_sample samples[LEASE_SAMPLES];
+    struct hold_deadline_sample samples[HOLD_DEADLINE_SAMPLES];
     size_t first, count;
 };
 
 /* No session. */
-void clave__lease_init(struct lease *l);
+void clave__hold_deadline_init(struct hold_deadline *l);
 /* The timeout agreed with a server, perhaps anew. For what is already proven the leader counts by
  * the previous timeout, so a longer one moves no deadline. */
-void clave__lease_agreed(struct lease *l, int64_t timeout_ms, int64_t margin_ms);
+void clave__hold_deadline_agreed(struct hold_deadline *l, int64_t timeout_ms, int64_t margin_ms);
 /* The session was made by a handshake sent at `sent`, which was committed. */
-void clave__lease_made(struct lease *l, int64_t sent);
+void clave__hold_deadline_made(struct hold_deadline *l, int64_t sent);
 /* The session was re-attached. The member's leader hears of that at once; it counts as soon as
  * something was committed. Samples of the previous connection no longer count. */
-void clave__lease_attached(struct lease *l, int64_t sent);
+void clave__hold_deadline_attached(struct hold_deadline *l, int64_t sent);
 /* It was re-attached by a read-only server, which has no leader: nothing is proven. */
-void clave__lease_attached_read_only(struct lease *l, int64_t sent);
+void clave__hold_deadline_attached_read_only(struct hold_deadline *l, int64_t sent);
 /* The kind of server has become known: 0 for a standalone one. */
-void clave__lease_set_relay(struct lease *l, int64_t relay_ms);
+void clave__hold_deadline_set_relay(struct hold_deadline *l, int64_t relay_ms);
 
 /* Any answer, to a request sent at `sent`. */
-void clave__lease_answered(struct lease *l, int64_t sent, int64_t now);
+void clave__hold_deadline_answered(struct hold_deadline *l, int64_t sent, int64_t now);
 /* Called when a request that passes the leader is sent: returns what its answer will prove. */
-int64_t clave__lease_vouch(const struct lease *l, int64_t now);
+int64_t clave__hold_deadline_vouch(const struct hold_deadline *l, int64_t now);
 /* That answer has arrived. */
-void clave__lease_confirmed(struct lease *l, int64_t vouched);
+void clave__hold_deadline_confirmed(struct hold_deadline *l, int64_t vouched);
 
 /* Until then nobody else can own what the session holds; INT64_MIN: not known. */
-int64_t clave__lease_hold_deadline(const struct lease *l);
+int64_t clave__hold_deadline_get(const struct hold_deadline *l);
 /* How far ahead that deadline can be at best: right after a proof has arrived. */
-int64_t clave__lease_best(const struct lease *l);
+int64_t clave__hold_deadline_best(const struct hold_deadline *l);
 /* When a session without holds must be considered ended. */
-int64_t clave__lease_contact_deadline(const struct lease *l);
+int64_t clave__hold_deadline_contact(const struct hold_deadline *l);
 
 #endif

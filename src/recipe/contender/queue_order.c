@@ -1,7 +1,7 @@
-/* order.c - who is before whom in a queue. Called by contender_turn.c, participant_list.c,
+/* queue_order.c - who is before whom in a queue. Called by contender_turn.c, participant_list.c,
  * transfer.c and the deadlock folder. Invariant: the order is Curator's, and depends on the names
  * alone. */
-#include "recipe/contender/order.h"
+#include "recipe/contender/queue_order.h"
 
 #include <stdint.h>
 #include <string.h>
@@ -13,19 +13,19 @@ enum { DIGITS = 10 };
 static const char counter_limit[] = "2147482647";
 static const char counter_least[] = "2147483648"; /* below 0 */
 
-const struct order_rule clave__order_mutex = {.base = "lock-", .kin = "__lock__"};
+const struct queue_order_rule clave__queue_order_mutex = {.base = "lock-", .kin = "__lock__"};
 /* Curator's names have one length, so that a number stands at the same place in both. */
-const struct order_rule clave__order_read = {
-    .base = "__READ__", .kin = "__rlock__", .other = &clave__order_write, .shares = true};
-const struct order_rule clave__order_write = {
-    .base = "__WRIT__", .kin = "__lock__", .other = &clave__order_read, .overtaken = true};
-const struct order_rule clave__order_lease = {.base = "lease-", .any_child = true};
-const struct order_rule clave__order_latch = {.base = "latch-", .kin = "__lock__"};
+const struct queue_order_rule clave__queue_order_read = {
+    .base = "__READ__", .kin = "__rlock__", .other = &clave__queue_order_write, .shares = true};
+const struct queue_order_rule clave__queue_order_write = {
+    .base = "__WRIT__", .kin = "__lock__", .other = &clave__queue_order_read, .overtaken = true};
+const struct queue_order_rule clave__queue_order_lease = {.base = "lease-", .any_child = true};
+const struct queue_order_rule clave__queue_order_latch = {.base = "latch-", .kin = "__lock__"};
 
-clave_err clave__order_bare(struct order_rule *out, const char *prefix)
+clave_err clave__queue_order_bare(struct queue_order_rule *out, const char *prefix)
 {
     bool slash = false, letter = false;
-    *out = (struct order_rule){.base = prefix, .bare = true};
+    *out = (struct queue_order_rule){.base = prefix, .bare = true};
     for (const char *p = prefix; p && *p; p++) {
         slash = slash || *p == '/';
         letter = letter || (*p != '-' && (*p < '0' || *p > '9'));
@@ -53,7 +53,7 @@ static bool is_wrapped(const char *s)
 }
 
 /* The number that ends the name, right behind `base`; NULL when there is none. */
-static const char *order_number_behind(const char *name, size_t len, const char *base)
+static const char *queue_order_number_after(const char *name, size_t len, const char *base)
 {
     size_t nbase = strlen(base);
     for (size_t n = DIGITS; n <= DIGITS + 1; n++) {
@@ -66,27 +66,27 @@ static const char *order_number_behind(const char *name, size_t len, const char 
     return NULL;
 }
 
-static const char *number_of_kind(const struct order_rule *rule, const char *name, size_t len)
+static const char *number_of_kind(const struct queue_order_rule *rule, const char *name, size_t len)
 {
-    const char *number = order_number_behind(name, len, rule->base);
-    return !number && rule->kin ? order_number_behind(name, len, rule->kin) : number;
+    const char *number = queue_order_number_after(name, len, rule->base);
+    return !number && rule->kin ? queue_order_number_after(name, len, rule->kin) : number;
 }
 
-bool clave__order_is_kind(const struct order_rule *rule, const char *name)
+bool clave__queue_order_is_kind(const struct queue_order_rule *rule, const char *name)
 {
     return number_of_kind(rule, name, strlen(name)) != NULL;
 }
 
-struct order_key clave__order_key(const struct order_rule *rule, const char *name)
+struct queue_order_key clave__queue_order_key(const struct queue_order_rule *rule, const char *name)
 {
     size_t len = strlen(name);
     const char *text = number_of_kind(rule, name, len);
     if (!text && rule->other)
         text = number_of_kind(rule->other, name, len);
     if (!text)
-        return (struct order_key){.text = name, .contender = rule->any_child};
+        return (struct queue_order_key){.text = name, .contender = rule->any_child};
     bool number = text[0] != '-';
-    return (struct order_key){
+    return (struct queue_order_key){
         .text = text,
         .numbered = true,
         .contender = true,
@@ -121,15 +121,16 @@ static void offer(struct nearest best[2], struct nearest it)
 }
 
 /* Can it stand in our way at all? */
-static bool may_block(const struct order_rule *rule, const char *name)
+static bool may_block(const struct queue_order_rule *rule, const char *name)
 {
-    return !rule->shares || clave__order_is_kind(rule->other, name);
+    return !rule->shares || clave__queue_order_is_kind(rule->other, name);
 }
 
-struct order_place clave__order_locate(const struct order_rule *rule, const char *const *names,
-                                       size_t n, const char *own)
+struct queue_order_place clave__queue_order_locate(const struct queue_order_rule *rule,
+                                                   const char *const *names, size_t n,
+                                                   const char *own)
 {
-    struct order_place place = {.plain = true};
+    struct queue_order_place place = {.plain = true};
     size_t mine = 0;
     for (size_t i = 0; i < n && !place.found; i++) {
         place.found = strcmp(names[i], own) == 0;
@@ -138,12 +139,12 @@ struct order_place clave__order_locate(const struct order_rule *rule, const char
     if (!place.found)
         return place;
 
-    struct order_key own_key = clave__order_key(rule, own);
+    struct queue_order_key own_key = clave__queue_order_key(rule, own);
     /* Only ours is surely a number of the server's making. */
     place.exhausted = own_key.exhausted || !own_key.contender;
     struct nearest best[2] = {{0}, {0}};
     for (size_t i = 0; i < n; i++) {
-        struct order_key key = clave__order_key(rule, names[i]);
+        struct queue_order_key key = clave__queue_order_key(rule, names[i]);
         if (!key.contender)
             continue;
         place.contenders++;
@@ -163,7 +164,7 @@ struct order_place clave__order_locate(const struct order_rule *rule, const char
 }
 
 struct sorting {
-    struct order_key *keys;
+    struct queue_order_key *keys;
     size_t *order;
 };
 
@@ -191,8 +192,8 @@ static void sift_down(const struct sorting *s, size_t root, size_t n)
 
 /* Heap sort: libc's qsort may take memory behind the hooks. The index decides between
  * equal keys, so the order is the stable one. */
-clave_err clave__order_sort(const struct order_rule *rule, const struct clave_mem *mem,
-                            const char *const *names, size_t n, size_t *order)
+clave_err clave__queue_order_sort(const struct queue_order_rule *rule, const struct clave_mem *mem,
+                                  const char *const *names, size_t n, size_t *order)
 {
     if (n == 0)
         return CLAVE_OK;
@@ -203,7 +204,7 @@ clave_err clave__order_sort(const struct order_rule *rule, const struct clave_me
     if (!s.keys)
         return CLAVE_ENOMEM;
     for (size_t i = 0; i < n; i++) {
-        s.keys[i] = clave__order_key(rule, names[i]);
+        s.keys[i] = clave__queue_order_key(rule, names[i]);
         order[i] = i;
     }
     for (size_t i = n / 2; i-- > 0;)

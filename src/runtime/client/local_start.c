@@ -1,6 +1,8 @@
-/* local_dial.c - connects to this user's local server and starts it if nothing listens (local.h);
- * resolve.c calls it, off the loop's thread. The host program notices neither a child nor a
- * signal. */
+/* local_start.c - connects to this user's local server and starts it if nothing listens
+ * (local_paths.h); resolve.c calls it, off the loop's thread. The host program notices neither a
+ * child nor a signal. */
+#include "runtime/client/local_start.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -18,7 +20,8 @@
 #include <unistd.h>
 
 #include "clave/uv.h"
-#include "runtime/client/local.h"
+#include "runtime/client/local_paths.h"
+#include "runtime/client/local_serve.h"
 
 enum {
     DIAL_MS = 10000, /* how long a server may take to answer */

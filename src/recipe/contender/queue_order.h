@@ -1,7 +1,7 @@
-/* order.h - the queue: the children of a lock's path, ordered as Curator orders them. Knows names
- * only: no client, no state. */
-#ifndef CLAVE_RECIPE_CONTENDER_ORDER_H
-#define CLAVE_RECIPE_CONTENDER_ORDER_H
+/* queue_order.h - the queue: the children of a lock's path, ordered as Curator orders them. Knows
+ * names only: no client, no state. */
+#ifndef CLAVE_RECIPE_CONTENDER_QUEUE_ORDER_H
+#define CLAVE_RECIPE_CONTENDER_QUEUE_ORDER_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,13 +18,13 @@
  * standing in it. Curator sorts every child, and by its whole name where it lacks the base name: a
  * child "0abc" comes first there and holds Curator's clients up (CURATOR-43), not ours. That is
  * safe: whoever comes first among all children comes first among the contenders, too. */
-struct order_rule {
+struct queue_order_rule {
     const char *base; /* "lock-" */
     /* Another client's base name whose 10 digits (at the end of the name) count as ours
      * do, since that client orders by them; may be NULL. Kazoo: "__lock__". */
     const char *kin;
     /* The other kind of node in the same queue, ordered with ours; may be NULL. */
-    const struct order_rule *other;
+    const struct queue_order_rule *other;
     /* Only nodes of the other kind stand in our way, and none with our own number: readers
      * share. */
     bool shares;
@@ -41,28 +41,30 @@ struct order_rule {
 };
 
 /* The rules of mutex.h and rwlock.h. */
-extern const struct order_rule clave__order_mutex, clave__order_read, clave__order_write;
+extern const struct queue_order_rule clave__queue_order_mutex, clave__queue_order_read,
+    clave__queue_order_write;
 /* That of a semaphore's leases; its acquires queue as for a mutex. */
-extern const struct order_rule clave__order_lease;
+extern const struct queue_order_rule clave__queue_order_lease;
 /* That of latch_internal.h. */
-extern const struct order_rule clave__order_latch;
+extern const struct queue_order_rule clave__queue_order_latch;
 
 /* Of nodes <prefix><10 digits>, bare. EINVAL: none, a slash in it, or like a number. */
-clave_err clave__order_bare(struct order_rule *out, const char *prefix);
+clave_err clave__queue_order_bare(struct queue_order_rule *out, const char *prefix);
 
-struct order_key {
+struct queue_order_key {
     const char *text; /* points into the name: the number; of other children all of it */
     bool numbered;    /* named as a contender of either kind */
     bool contender;   /* numbered; or any_child */
     bool plain;       /* its number is 10 digits */
     bool exhausted;   /* its number ran over, or is within 1000 of that */
 };
-struct order_key clave__order_key(const struct order_rule *rule, const char *name);
+struct queue_order_key clave__queue_order_key(const struct queue_order_rule *rule,
+                                              const char *name);
 /* Is it a node of this kind? */
-bool clave__order_is_kind(const struct order_rule *rule, const char *name);
+bool clave__queue_order_is_kind(const struct queue_order_rule *rule, const char *name);
 
 /* The position of `own` among the names, found in one pass and without memory. */
-struct order_place {
+struct queue_order_place {
     bool found;
     bool plain;           /* every name that can stand in our way is */
     bool exhausted;       /* ours is, or is no contender's */
@@ -71,12 +73,13 @@ struct order_place {
     const char *last;     /* of those the one just before us; NULL when none */
     const char *last_but; /* the one just before that; NULL when none */
 };
-struct order_place clave__order_locate(const struct order_rule *rule, const char *const *names,
-                                       size_t n, const char *own);
+struct queue_order_place clave__queue_order_locate(const struct queue_order_rule *rule,
+                                                   const char *const *names, size_t n,
+                                                   const char *own);
 
 /* Fills order[0..n) with the indices of the names: those with a number, first in the queue first,
  * then the other children. ENOMEM. */
-clave_err clave__order_sort(const struct order_rule *rule, const struct clave_mem *mem,
-                            const char *const *names, size_t n, size_t *order);
+clave_err clave__queue_order_sort(const struct queue_order_rule *rule, const struct clave_mem *mem,
+                                  const char *const *names, size_t n, size_t *order);
 
 #endif

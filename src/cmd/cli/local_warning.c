@@ -1,6 +1,6 @@
-/* local_server.c - the warnings of local_server.h; connect.c and lock_report.c call it. Only
+/* local_warning.c - the warnings of local_warning.h; connect.c and lock_messages.c call it. Only
  * "local:" is ever mentioned: other servers print nothing. */
-#include "cmd/cli/local_server.h"
+#include "cmd/cli/local_warning.h"
 
 #include <inttypes.h>
 #include <pwd.h>
@@ -9,7 +9,7 @@
 
 #include "cmd/cli/diag.h"
 #include "cmd/cli/json.h"
-#include "runtime/client/local.h"
+#include "runtime/client/local_paths.h"
 
 enum { USER_CAP = 64 };
 

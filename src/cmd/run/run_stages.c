@@ -1,6 +1,6 @@
-/* run_policy.c - --once, --lock-delay and --min-hold as a state machine (run_policy.h). runner.c
+/* run_stages.c - --once, --lock-delay and --min-hold as a state machine (run_stages.h). runner.c
  * and child.c call it. However it goes, it ends in child_begin or in one runner_leave. */
-#include "cmd/run/run_policy.h"
+#include "cmd/run/run_stages.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
 #include "cmd/queue/participant_text.h"
-#include "cmd/run/lock_report.h"
+#include "cmd/run/lock_messages.h"
 #include "cmd/run/process_identity.h"
 #include "cmd/run/runner.h"
 
@@ -31,9 +31,9 @@ static bool take_key(struct lock_plan *p)
     return !fault;
 }
 
-bool run_policy_take_flag(struct lock_plan *p, int id)
+bool run_stages_take_flag(struct lock_plan *p, int id)
 {
-    struct run_policy_plan *c = &p->run_policy;
+    struct run_stages_plan *c = &p->run_policy;
     struct options *o = p->o;
     int64_t n;
     switch (id) {
@@ -59,9 +59,9 @@ bool run_policy_take_flag(struct lock_plan *p, int id)
     }
 }
 
-int run_policy_check(const struct lock_plan *p)
+int run_stages_check(const struct lock_plan *p)
 {
-    const struct run_policy_plan *c = &p->run_policy;
+    const struct run_stages_plan *c = &p->run_policy;
     bool beside = c->once || c->marks;
     if (!c->once && (c->period_ms > 0 || c->at_most_once || c->done_code != 0))
         return diag_usage(p->o, "--for, --at-most-once and --done-code need --once KEY");
@@ -78,7 +78,7 @@ int run_policy_check(const struct lock_plan *p)
 /* ---- on the way out ------------------------------------------------------------------------- */
 
 /* Clears the mark of a held lock; the end of the session follows. */
-void run_policy_release(struct runner *r)
+void run_stages_release(struct runner *r)
 {
     if (r->run_policy.delay)
         (void)clave_async_delay_end(r->run_policy.delay, NULL, NULL);
@@ -90,9 +90,9 @@ static void on_rested(uv_timer_t *timer)
     r->events->leave(r, r->run_policy.code);
 }
 
-static void run_policy_rest(struct runner *r)
+static void run_stages_rest(struct runner *r)
 {
-    struct run_policy *c = &r->run_policy;
+    struct run_stages *c = &r->run_policy;
     int64_t left = r->acquired_at + r->plan->run_policy.min_hold_ms - clave_now();
     bool rests = r->plan->run_policy.min_hold_ms > 0 && left > 0 && r->command != 0 &&
                  !r->ended_by_signal && !r->asked;
@@ -101,13 +101,13 @@ static void run_policy_rest(struct runner *r)
         return;
     }
     c->phase = RESTING;
-    lock_report_resting(r->plan, left);
+    lock_message_resting(r->plan, left);
     sd_status_resting(r);
     uv_update_time(&r->loop);
     uv_timer_start(&c->rest, on_rested, (uint64_t)left, 0);
 }
 
-static void run_policy_report_not_recorded(struct runner *r, bool certain, clave_err err)
+static void run_stages_report_not_recorded(struct runner *r, bool certain, clave_err err)
 {
     diag(r->o, "%s: the result of '%s' %s recorded, so it may be run again: %s", r->plan->path,
          r->plan->run_policy.once, certain ? "was not" : "may not have been", clave_strerror(err));
@@ -117,23 +117,23 @@ static void on_recorded(clave_async_once *once, clave_err err, const clave_once_
                         void *arg)
 {
     struct runner *r = arg;
-    struct run_policy *c = &r->run_policy;
+    struct run_stages *c = &r->run_policy;
     (void)once;
     (void)former;
     if (r->phase != KEEPING)
         return;
     if (err != CLAVE_OK) {
-        run_policy_report_not_recorded(r, clave_err_classify(err) != CLAVE_CLASS_UNKNOWN, err);
+        run_stages_report_not_recorded(r, clave_err_classify(err) != CLAVE_CLASS_UNKNOWN, err);
         /* an operator deleted the record, to have it run again */
         bool removed = err == CLAVE_ENONODE;
         c->code = c->code == 0 && !removed ? exit_code_of(err) : c->code;
     }
-    run_policy_rest(r);
+    run_stages_rest(r);
 }
 
-void run_policy_end(struct runner *r, int code)
+void run_stages_end(struct runner *r, int code)
 {
-    struct run_policy *c = &r->run_policy;
+    struct run_stages *c = &r->run_policy;
     r->phase = KEEPING;
     c->code = code;
     uv_poll_stop(&r->reports);
@@ -141,12 +141,12 @@ void run_policy_end(struct runner *r, int code)
     clave_err err = CLAVE_ELOST;
     if (r->hold_policy.lost) {
         if (c->once)
-            run_policy_report_not_recorded(r, true, err);
+            run_stages_report_not_recorded(r, true, err);
         r->events->leave(r, code);
         return;
     }
     if (!c->once) {
-        run_policy_rest(r);
+        run_stages_rest(r);
         return;
     }
     c->phase = RECORDING;
@@ -156,19 +156,19 @@ void run_policy_end(struct runner *r, int code)
     clave_uv_flush(r->uv);
 }
 
-void run_policy_lost(struct runner *r, clave_err why)
+void run_stages_lost(struct runner *r, clave_err why)
 {
-    struct run_policy *c = &r->run_policy;
+    struct run_stages *c = &r->run_policy;
     if (c->phase == NOT_GRANTED || (r->phase != WAITING && r->phase != KEEPING))
         return;
-    lock_report_lost(r->plan, why);
+    lock_message_lost(r->plan, why);
     if (c->phase == RECORDING) /* the answer will never come */
-        run_policy_report_not_recorded(r, false, CLAVE_ELOST);
+        run_stages_report_not_recorded(r, false, CLAVE_ELOST);
     bool ran = c->phase == RESTING || (c->phase == RECORDING && c->code != 0);
     r->events->leave(r, ran ? c->code : EXIT_LOST);
 }
 
-void run_policy_hurry(struct runner *r)
+void run_stages_hurry(struct runner *r)
 {
     if (r->run_policy.phase == RESTING)
         r->events->leave(r, r->run_policy.code);
@@ -185,16 +185,16 @@ static char *beside(const struct lock_plan *p, const char *added, const char *ke
     return asprintf(&out, "%s%s%s", p->path, added, key) < 0 ? NULL : out;
 }
 
-static void run_policy_give_up(struct runner *r, clave_err err)
+static void run_stages_give_up(struct runner *r, clave_err err)
 {
     if (err == CLAVE_ELOST) {
-        run_policy_lost(r, err);
+        run_stages_lost(r, err);
         return;
     }
     r->events->leave(r, diag_err(r->o, r->plan->path, err, NULL));
 }
 
-static void run_policy_on_asked(clave_async_once *once, clave_err err,
+static void run_stages_on_asked(clave_async_once *once, clave_err err,
                                 const clave_once_record *former, void *arg)
 {
     struct runner *r = arg;
@@ -202,17 +202,17 @@ static void run_policy_on_asked(clave_async_once *once, clave_err err,
     if (r->phase != WAITING)
         return;
     if (err == CLAVE_EDONE) {
-        lock_report_done(r->plan, former);
+        lock_message_done(r->plan, former);
         r->events->leave(r, r->plan->run_policy.done_code);
     } else if (err != CLAVE_OK) {
-        run_policy_give_up(r, err);
+        run_stages_give_up(r, err);
     } else {
         r->run_policy.phase = BEGUN;
         r->events->cleared(r);
     }
 }
 
-static void run_policy_ask(struct runner *r, const clave_grant *g)
+static void run_stages_ask(struct runner *r, const clave_grant *g)
 {
     const struct lock_plan *plan = r->plan;
     struct process_identity self;
@@ -228,20 +228,20 @@ static void run_policy_ask(struct runner *r, const clave_grant *g)
                                   .identity = &self.identity};
     r->run_policy.phase = ASKING;
     if (path)
-        err = clave_async_once_begin(&r->run_policy.once, r->client, g, &o, run_policy_on_asked, r);
+        err = clave_async_once_begin(&r->run_policy.once, r->client, g, &o, run_stages_on_asked, r);
     free(path);
     if (err != CLAVE_OK)
-        run_policy_give_up(r, err);
+        run_stages_give_up(r, err);
 }
 
 /* The lock delay is over, if there was one. */
-static void run_policy_proceed(struct runner *r)
+static void run_stages_proceed(struct runner *r)
 {
     clave_grant g;
     if (!acquisition_grant(&r->acquisition, &g)) {
-        run_policy_lost(r, CLAVE_ELOST);
+        run_stages_lost(r, CLAVE_ELOST);
     } else if (r->plan->run_policy.once) {
-        run_policy_ask(r, &g);
+        run_stages_ask(r, &g);
     } else {
         r->run_policy.phase = BEGUN;
         r->events->cleared(r);
@@ -255,9 +255,9 @@ static void on_delayed(clave_async_delay *d, clave_err err, void *arg)
     if (r->phase != WAITING)
         return;
     if (err == CLAVE_OK)
-        run_policy_proceed(r);
+        run_stages_proceed(r);
     else
-        run_policy_give_up(r, err);
+        run_stages_give_up(r, err);
 }
 
 static void on_delay(clave_async_delay *d, const clave_identity *who, int64_t delay_ms, void *arg)
@@ -266,7 +266,7 @@ static void on_delay(clave_async_delay *d, const clave_identity *who, int64_t de
     (void)d;
     if (r->phase != WAITING)
         return;
-    lock_report_delay(r->plan, who, delay_ms);
+    lock_message_delay(r->plan, who, delay_ms);
     sd_status_delayed(r);
 }
 
@@ -289,35 +289,35 @@ static void delay(struct runner *r, const clave_grant *g)
         err = clave_async_delay_begin(&r->run_policy.delay, r->client, g, &o, on_delayed, r);
     free(path);
     if (err != CLAVE_OK)
-        run_policy_give_up(r, err);
+        run_stages_give_up(r, err);
 }
 
-void run_policy_begin(struct runner *r)
+void run_stages_begin(struct runner *r)
 {
     clave_grant g;
     r->run_policy.phase = DELAYING;
     if (!r->plan->run_policy.marks)
-        run_policy_proceed(r);
+        run_stages_proceed(r);
     else if (acquisition_grant(&r->acquisition, &g))
         delay(r, &g);
     else
-        run_policy_lost(r, CLAVE_ELOST);
+        run_stages_lost(r, CLAVE_ELOST);
 }
 
 /* ---- life ----------------------------------------------------------------------------------- */
 
-void run_policy_open(struct runner *r)
+void run_stages_open(struct runner *r)
 {
     uv_timer_init(&r->loop, &r->run_policy.rest);
     r->run_policy.rest.data = r;
 }
 
-void run_policy_close(struct runner *r)
+void run_stages_close(struct runner *r)
 {
     uv_close((uv_handle_t *)&r->run_policy.rest, NULL);
 }
 
-void run_policy_free(struct runner *r)
+void run_stages_free(struct runner *r)
 {
     clave_async_once_free(r->run_policy.once);
     clave_async_delay_free(r->run_policy.delay);

@@ -1,6 +1,7 @@
-/* lock_report.c - formats the messages and JSON events of lock_report.h. runner.c, child.c,
- * run_policy.c and progress.c call it. Each event is written as one piece, and names the path. */
-#include "cmd/run/lock_report.h"
+/* lock_messages.c - formats the messages and JSON events of lock_messages.h. runner.c, child.c,
+ * run_stages.c and wait_progress.c call it. Each event is written as one piece, and names the path.
+ */
+#include "cmd/run/lock_messages.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -8,7 +9,7 @@
 
 #include "cmd/cli/diag.h"
 #include "cmd/cli/json.h"
-#include "cmd/cli/local_server.h"
+#include "cmd/cli/local_warning.h"
 #include "cmd/queue/participant_text.h"
 
 enum { LACK_CAP = PARTICIPANT_TEXT_CAP + 128 };
@@ -38,7 +39,7 @@ static const struct words *words(const struct lock_plan *p)
 }
 
 /* Standard output is the command's. */
-static void lock_report_begin(const struct lock_plan *p, struct json *j, const char *event)
+static void lock_message_begin(const struct lock_plan *p, struct json *j, const char *event)
 {
     flockfile(stderr);
     json_begin(j, stderr);
@@ -46,13 +47,13 @@ static void lock_report_begin(const struct lock_plan *p, struct json *j, const c
     clave__json_string(j, "path", p->path);
 }
 
-static void lock_report_end(struct json *j)
+static void lock_message_end(struct json *j)
 {
     json_end(j);
     funlockfile(stderr);
 }
 
-static void lock_report_put_fields(struct json *j, const clave_identity *id)
+static void lock_message_put_fields(struct json *j, const clave_identity *id)
 {
     clave__json_string(j, "host", id->host);
     clave__json_int(j, "pid", id->pid);
@@ -65,27 +66,27 @@ static void put_holder(const struct lock_plan *p, struct json *j, const clave_pa
 {
     clave__json_open(j, p->elects ? "leader" : "holder", '{');
     clave__json_int(j, "token", holder->stat.czxid);
-    lock_report_put_fields(j, &holder->identity);
+    lock_message_put_fields(j, &holder->identity);
     clave__json_close(j, '}');
 }
 
 static void put_identity(struct json *j, const char *key, const clave_identity *id)
 {
     clave__json_open(j, key, '{');
-    lock_report_put_fields(j, id);
+    lock_message_put_fields(j, id);
     clave__json_close(j, '}');
 }
 
-void lock_report_waiting(const struct lock_plan *p, size_t ahead, const clave_participant *holder)
+void lock_message_waiting(const struct lock_plan *p, size_t ahead, const clave_participant *holder)
 {
     struct json j;
     char who[PARTICIPANT_TEXT_CAP];
     if (p->o->json) {
-        lock_report_begin(p, &j, "waiting");
+        lock_message_begin(p, &j, "waiting");
         clave__json_int(&j, "ahead", (int64_t)ahead);
         if (holder)
             put_holder(p, &j, holder);
-        lock_report_end(&j);
+        lock_message_end(&j);
     } else if (holder) {
         diag(p->o, "%s: waiting, %zu ahead; %s %s", p->path, ahead, words(p)->held_by,
              participant_text_format(&holder->identity, who, sizeof who));
@@ -105,51 +106,51 @@ static const char *lack(const struct lock_plan *p, char out[LACK_CAP])
     return out;
 }
 
-void lock_report_no_limit(const struct lock_plan *p, size_t ahead)
+void lock_message_no_limit(const struct lock_plan *p, size_t ahead)
 {
     struct json j;
     char why[LACK_CAP];
     if (p->o->json) {
-        lock_report_begin(p, &j, "waiting");
+        lock_message_begin(p, &j, "waiting");
         clave__json_int(&j, "ahead", (int64_t)ahead);
         clave__json_string(&j, "why", lack(p, why));
-        lock_report_end(&j);
+        lock_message_end(&j);
     } else {
         diag(p->o, "%s: waiting: %s", p->path, lack(p, why));
     }
 }
 
-void lock_report_connecting(const struct lock_plan *p, const char *fault)
+void lock_message_connecting(const struct lock_plan *p, const char *fault)
 {
     struct json j;
-    lock_report_begin(p, &j, "connecting");
+    lock_message_begin(p, &j, "connecting");
     clave__json_string(&j, "why", fault);
-    lock_report_end(&j);
+    lock_message_end(&j);
 }
 
-void lock_report_away(const struct lock_plan *p, const char *fault)
+void lock_message_away(const struct lock_plan *p, const char *fault)
 {
     struct json j;
     if (p->o->json) {
-        lock_report_begin(p, &j, "suspended");
+        lock_message_begin(p, &j, "suspended");
         clave__json_string(&j, "why", fault);
-        lock_report_end(&j);
+        lock_message_end(&j);
     } else {
         diag(p->o, "%s: waiting, but no server is answering: %s", p->path, fault);
     }
 }
 
-void lock_report_not_acquired(const struct lock_plan *p, int64_t waited_ms, const char *fault,
-                              bool lacks_limit)
+void lock_message_not_acquired(const struct lock_plan *p, int64_t waited_ms, const char *fault,
+                               bool lacks_limit)
 {
     struct json j;
     char age[AGE_CAP], why[LACK_CAP];
     if (p->o->json) {
-        lock_report_begin(p, &j, words(p)->not_acquired);
+        lock_message_begin(p, &j, words(p)->not_acquired);
         clave__json_int(&j, "waited_ms", waited_ms);
         if (fault || lacks_limit)
             clave__json_string(&j, "why", fault ? fault : lack(p, why));
-        lock_report_end(&j);
+        lock_message_end(&j);
     } else if (fault && !p->quiet) {
         diag(p->o, "%s: not %s within %s, no server is answering: %s", p->path, words(p)->acquired,
              age_format(waited_ms, age), fault);
@@ -164,26 +165,26 @@ void lock_report_not_acquired(const struct lock_plan *p, int64_t waited_ms, cons
     }
 }
 
-void lock_report_warning(const struct lock_plan *p, const char *msg)
+void lock_message_warning(const struct lock_plan *p, const char *msg)
 {
     struct json j;
     if (!p->o->json) {
         diag(p->o, "%s", msg);
         return;
     }
-    lock_report_begin(p, &j, "warning");
+    lock_message_begin(p, &j, "warning");
     clave__json_string(&j, "text", msg);
-    lock_report_end(&j);
+    lock_message_end(&j);
 }
 
-void lock_report_deadlock(const struct lock_plan *p, const char *text)
+void lock_message_deadlock(const struct lock_plan *p, const char *text)
 {
     struct json j;
     char safe[4096];
     if (p->o->json) {
-        lock_report_begin(p, &j, "deadlock");
+        lock_message_begin(p, &j, "deadlock");
         clave__json_string(&j, "text", text);
-        lock_report_end(&j);
+        lock_message_end(&j);
     } else {
         diag(p->o, "%s: given up to end a deadlock: %s", p->path,
              text ? participant_text_printable(text, safe, sizeof safe)
@@ -191,7 +192,7 @@ void lock_report_deadlock(const struct lock_plan *p, const char *text)
     }
 }
 
-void lock_report_unreadable(const struct lock_plan *p)
+void lock_message_unreadable(const struct lock_plan *p)
 {
     diag(p->o,
          "%s: to queue there, a client must be allowed to create nodes below it and to read the "
@@ -199,7 +200,7 @@ void lock_report_unreadable(const struct lock_plan *p)
          p->path);
 }
 
-void lock_report_nested(const struct lock_plan *p, const clave_participant *outer)
+void lock_message_nested(const struct lock_plan *p, const clave_participant *outer)
 {
     struct json j;
     char who[PARTICIPANT_TEXT_CAP], text[PARTICIPANT_TEXT_CAP + 128];
@@ -207,15 +208,15 @@ void lock_report_nested(const struct lock_plan *p, const clave_participant *oute
              "held by the 'clave %s' that this one runs under, %s: it would wait forever",
              p->o->verb->name, participant_text_format(&outer->identity, who, sizeof who));
     if (p->o->json) {
-        lock_report_begin(p, &j, "deadlock");
+        lock_message_begin(p, &j, "deadlock");
         clave__json_string(&j, "text", text);
-        lock_report_end(&j);
+        lock_message_end(&j);
     } else {
         diag(p->o, "%s: %s", p->path, text);
     }
 }
 
-void lock_report_acquired(const struct lock_plan *p, const clave_grant *g, int64_t waited_ms)
+void lock_message_acquired(const struct lock_plan *p, const clave_grant *g, int64_t waited_ms)
 {
     struct json j;
     char age[AGE_CAP];
@@ -226,24 +227,24 @@ void lock_report_acquired(const struct lock_plan *p, const clave_grant *g, int64
         local_tell_acquired(p, g->session_id);
         return;
     }
-    lock_report_begin(p, &j, words(p)->acquired);
+    lock_message_begin(p, &j, words(p)->acquired);
     clave__json_int(&j, "token", g->token);
     clave__json_string(&j, "node", g->node);
     json_hex(&j, "session", g->session_id);
     clave__json_int(&j, "waited_ms", waited_ms);
     local_put(p, &j);
-    lock_report_end(&j);
+    lock_message_end(&j);
 }
 
-void lock_report_connection(const struct lock_plan *p, bool up, int64_t left_ms)
+void lock_message_connection(const struct lock_plan *p, bool up, int64_t left_ms)
 {
     struct json j;
     char left[AGE_CAP];
     if (p->o->json) {
-        lock_report_begin(p, &j, up ? "reconnected" : "suspended");
+        lock_message_begin(p, &j, up ? "reconnected" : "suspended");
         if (!up)
             clave__json_int(&j, "left_ms", left_ms);
-        lock_report_end(&j);
+        lock_message_end(&j);
     } else if (up) {
         diag_note(p->o, "%s: reconnected, %s", p->path, words(p)->still);
     } else {
@@ -262,27 +263,27 @@ static const char *reason(const struct lock_plan *p, clave_err why)
     return diag_text(p->o, why);
 }
 
-void lock_report_lost(const struct lock_plan *p, clave_err why)
+void lock_message_lost(const struct lock_plan *p, clave_err why)
 {
     struct json j;
     if (!p->o->json) {
         diag(p->o, "%s: %s is lost: %s", p->path, words(p)->it, reason(p, why));
         return;
     }
-    lock_report_begin(p, &j, "lost");
+    lock_message_begin(p, &j, "lost");
     clave__json_string(&j, "why", reason(p, why));
-    lock_report_end(&j);
+    lock_message_end(&j);
 }
 
-void lock_report_asked(const struct lock_plan *p)
+void lock_message_asked(const struct lock_plan *p)
 {
     struct json j;
     if (!p->o->json) {
         diag(p->o, "%s: %s", p->path, words(p)->asked);
         return;
     }
-    lock_report_begin(p, &j, "asked");
-    lock_report_end(&j);
+    lock_message_begin(p, &j, "asked");
+    lock_message_end(&j);
 }
 
 static const char *ending_text(const struct lock_plan *p, enum kill_policy_cause cause, char *out,
@@ -309,7 +310,7 @@ static const char *ending_text(const struct lock_plan *p, enum kill_policy_cause
     return "ending the command";
 }
 
-void lock_report_ending(const struct lock_plan *p, enum kill_policy_cause cause)
+void lock_message_ending(const struct lock_plan *p, enum kill_policy_cause cause)
 {
     static const char *const names[] = {
         [CAUSE_NONE] = "left-behind",  [CAUSE_DEADLINE] = "deadline", [CAUSE_LOST] = "lost",
@@ -317,9 +318,9 @@ void lock_report_ending(const struct lock_plan *p, enum kill_policy_cause cause)
     struct json j;
     char text[128];
     if (p->o->json) {
-        lock_report_begin(p, &j, "ending");
+        lock_message_begin(p, &j, "ending");
         clave__json_string(&j, "cause", names[cause]);
-        lock_report_end(&j);
+        lock_message_end(&j);
         return;
     }
     const char *what = ending_text(p, cause, text, sizeof text);
@@ -329,35 +330,35 @@ void lock_report_ending(const struct lock_plan *p, enum kill_policy_cause cause)
         diag(p->o, "%s: %s", p->path, what);
 }
 
-void lock_report_delay(const struct lock_plan *p, const clave_identity *who, int64_t delay_ms)
+void lock_message_delay(const struct lock_plan *p, const clave_identity *who, int64_t delay_ms)
 {
     struct json j;
     char age[AGE_CAP], text[PARTICIPANT_TEXT_CAP];
     if (p->o->json) {
-        lock_report_begin(p, &j, "delayed");
+        lock_message_begin(p, &j, "delayed");
         clave__json_int(&j, "delay_ms", delay_ms);
         put_identity(&j, "lost", who);
-        lock_report_end(&j);
+        lock_message_end(&j);
     } else if (!p->quiet) {
         diag(p->o, "%s: %s, %s, lost it: starting the command in %s", p->path, words(p)->before,
              participant_text_format(who, text, sizeof text), age_format(delay_ms, age));
     }
 }
 
-void lock_report_done(const struct lock_plan *p, const clave_once_record *former)
+void lock_message_done(const struct lock_plan *p, const clave_once_record *former)
 {
     struct json j;
     char age[AGE_CAP], who[PARTICIPANT_TEXT_CAP];
     bool aged = former->age_ms >= 0, done = former->state == CLAVE_ONCE_DONE;
     if (p->o->json) {
-        lock_report_begin(p, &j, "done");
+        lock_message_begin(p, &j, "done");
         clave__json_string(&j, "key", p->run_policy.once);
         clave__json_bool(&j, "succeeded", done);
         clave__json_int(&j, "began_ms", former->began);
         if (aged)
             clave__json_int(&j, "age_ms", former->age_ms);
         put_identity(&j, "by", &former->identity);
-        lock_report_end(&j);
+        lock_message_end(&j);
     } else if (!p->quiet) {
         diag(p->o, "%s: '%s' was %s already, started%s%s%s by %s", p->path, p->run_policy.once,
              done ? "done" : "tried", aged ? " " : "", aged ? age_format(former->age_ms, age) : "",
@@ -365,7 +366,7 @@ void lock_report_done(const struct lock_plan *p, const clave_once_record *former
     }
 }
 
-void lock_report_resting(const struct lock_plan *p, int64_t left_ms)
+void lock_message_resting(const struct lock_plan *p, int64_t left_ms)
 {
     struct json j;
     char left[AGE_CAP];
@@ -374,12 +375,12 @@ void lock_report_resting(const struct lock_plan *p, int64_t left_ms)
                   age_format(left_ms, left));
         return;
     }
-    lock_report_begin(p, &j, "resting");
+    lock_message_begin(p, &j, "resting");
     clave__json_int(&j, "left_ms", left_ms);
-    lock_report_end(&j);
+    lock_message_end(&j);
 }
 
-void lock_report_ended(const struct lock_plan *p, int code, int64_t held_ms)
+void lock_message_ended(const struct lock_plan *p, int code, int64_t held_ms)
 {
     struct json j;
     char age[AGE_CAP];
@@ -388,8 +389,8 @@ void lock_report_ended(const struct lock_plan *p, int code, int64_t held_ms)
                   age_format(held_ms, age), code);
         return;
     }
-    lock_report_begin(p, &j, "ended");
+    lock_message_begin(p, &j, "ended");
     clave__json_int(&j, "code", code);
     clave__json_int(&j, "held_ms", held_ms);
-    lock_report_end(&j);
+    lock_message_end(&j);
 }

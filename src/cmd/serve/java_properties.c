@@ -1,17 +1,17 @@
-/* properties.c - java.util.Properties.load (properties.h); serve_zoocfg.c calls it. It works in
- * place: the text only ever gets shorter. */
-#include "cmd/serve/properties.h"
+/* java_properties.c - java.util.Properties.load (java_properties.h); serve_zoocfg.c calls it. It
+ * works in place: the text only ever gets shorter. */
+#include "cmd/serve/java_properties.h"
 
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-static bool properties_is_blank(char c)
+static bool java_properties_is_blank(char c)
 {
     return c == ' ' || c == '\t' || c == '\f';
 }
 
-static bool properties_is_end(char c)
+static bool java_properties_is_end(char c)
 {
     return c == '\n' || c == '\r' || c == '\0';
 }
@@ -23,7 +23,7 @@ struct reader {
 
 static void skip_blanks(struct reader *r)
 {
-    while (properties_is_blank(*r->at))
+    while (java_properties_is_blank(*r->at))
         r->at++;
 }
 
@@ -53,14 +53,14 @@ static char *put_unit(char *out, unsigned unit)
 }
 
 /* Decodes what follows a backslash. NULL: a malformed \uXXXX. */
-static char *properties_unescape(struct reader *r, char *out)
+static char *java_properties_unescape(struct reader *r, char *out)
 {
     static const char from[] = "tnrf", to[] = "\t\n\r\f";
     char digits[5] = "";
     char c = *r->at;
     if (c == '\0')
         return out;
-    if (properties_is_end(c)) { /* the line continues on the next one */
+    if (java_properties_is_end(c)) { /* the line continues on the next one */
         skip_end(r);
         skip_blanks(r);
         return out;
@@ -82,20 +82,20 @@ static char *properties_unescape(struct reader *r, char *out)
  * which is not terminated yet; NULL: a malformed \uXXXX. */
 static char *read_part(struct reader *r, char *out, bool key)
 {
-    while (out && !properties_is_end(*r->at)) {
+    while (out && !java_properties_is_end(*r->at)) {
         char c = *r->at;
-        if (key && (properties_is_blank(c) || c == '=' || c == ':'))
+        if (key && (java_properties_is_blank(c) || c == '=' || c == ':'))
             break;
         r->at++;
         if (c == '\\')
-            out = properties_unescape(r, out);
+            out = java_properties_unescape(r, out);
         else
             *out++ = c;
     }
     return out;
 }
 
-static char *properties_trim(char *from, char *to)
+static char *java_properties_trim(char *from, char *to)
 {
     while (from < to && (unsigned char)*from <= ' ')
         from++;
@@ -105,9 +105,10 @@ static char *properties_trim(char *from, char *to)
     return from;
 }
 
-bool properties_each(char *text,
-                     bool (*take)(void *arg, unsigned line, const char *key, const char *value),
-                     void *arg, unsigned *bad_line)
+bool java_properties_each(char *text,
+                          bool (*take)(void *arg, unsigned line, const char *key,
+                                       const char *value),
+                          void *arg, unsigned *bad_line)
 {
     struct reader r = {text, 1};
     *bad_line = 0;
@@ -116,7 +117,7 @@ bool properties_each(char *text,
         unsigned line = r.line;
         if (*r.at == '#' || *r.at == '!')
             r.at += strcspn(r.at, "\r\n");
-        if (properties_is_end(*r.at)) {
+        if (java_properties_is_end(*r.at)) {
             skip_end(&r);
             continue;
         }
@@ -133,7 +134,7 @@ bool properties_each(char *text,
         if (*r.at != '\0')
             skip_end(&r); /* before its own end is overwritten */
         *key_end = '\0';
-        value = properties_trim(value, value_end);
+        value = java_properties_trim(value, value_end);
         if (!take(arg, line, key, value))
             return false;
     }

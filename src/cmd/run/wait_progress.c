@@ -1,6 +1,6 @@
-/* progress.c - the timer and the requests behind progress.h. runner.c calls it. It asks for at most
- * one listing at a time, and writes nothing after progress_end. */
-#include "cmd/run/progress.h"
+/* wait_progress.c - the timer and the requests behind wait_progress.h. runner.c calls it. It asks
+ * for at most one listing at a time, and writes nothing after wait_progress_end. */
+#include "cmd/run/wait_progress.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,18 +12,18 @@
 #include "client/client_internal.h"
 #include "cmd/queue/participant_text.h"
 #include "cmd/queue/tree_walk.h"
-#include "cmd/run/lock_report.h"
+#include "cmd/run/lock_messages.h"
 #include "recipe/contender/identity.h"
-#include "recipe/contender/order.h"
+#include "recipe/contender/queue_order.h"
 #include "runtime/clock.h"
 
 /* The first report comes late enough that a short wait prints nothing. */
 enum { LIVE_FIRST_MS = 300, LIVE_AGAIN_MS = 2000, LINES_FIRST_MS = 1000, LINES_AGAIN_MS = 15000 };
 
-void progress_init(struct progress *p, const struct lock_plan *plan, uv_loop_t *loop)
+void wait_progress_init(struct wait_progress *p, const struct lock_plan *plan, uv_loop_t *loop)
 {
     const char *term = getenv("TERM");
-    *p = (struct progress){.plan = plan};
+    *p = (struct wait_progress){.plan = plan};
     p->live = isatty(STDERR_FILENO) && term && strcmp(term, "dumb") != 0 && !plan->o->json &&
               plan->o->verbose == 0; /* log lines would run into it */
     uv_timer_init(loop, &p->timer);
@@ -38,7 +38,7 @@ static size_t columns(void)
     return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20 ? size.ws_col : 80;
 }
 
-static void progress_draw(struct progress *p, const char *what, const char *detail)
+static void wait_progress_draw(struct wait_progress *p, const char *what, const char *detail)
 {
     char line[1024], waited[AGE_CAP];
     snprintf(line, sizeof line, "%s: waiting %s, %zu ahead%s%s", p->plan->path,
@@ -48,7 +48,7 @@ static void progress_draw(struct progress *p, const char *what, const char *deta
     p->drawn = true;
 }
 
-static void progress_show(struct progress *p, const clave_participant *holder)
+static void wait_progress_show(struct wait_progress *p, const clave_participant *holder)
 {
     int64_t token = holder ? holder->stat.czxid : 0;
     char who[PARTICIPANT_TEXT_CAP];
@@ -57,12 +57,12 @@ static void progress_show(struct progress *p, const clave_participant *holder)
     p->reported_away = false;
     p->reported_lack = false;
     if (p->live && holder) {
-        progress_draw(p, p->plan->elects ? "; led by " : "; held by ",
-                      participant_text_format(&holder->identity, who, sizeof who));
+        wait_progress_draw(p, p->plan->elects ? "; led by " : "; held by ",
+                           participant_text_format(&holder->identity, who, sizeof who));
     } else if (p->live) {
-        progress_draw(p, "", "");
+        wait_progress_draw(p, "", "");
     } else if (token != p->reported_holder || p->ahead != p->reported_ahead) {
-        lock_report_waiting(p->plan, p->ahead, holder);
+        lock_message_waiting(p->plan, p->ahead, holder);
         p->reported_holder = token;
         p->reported_ahead = p->ahead;
     }
@@ -72,51 +72,51 @@ static void progress_show(struct progress *p, const clave_participant *holder)
 
 static void on_holder(clave_async_client *c, const clave_result *res, void *arg)
 {
-    struct progress *p = arg;
+    struct wait_progress *p = arg;
     (void)c;
     p->asking = false;
     char *data = res->err == CLAVE_OK ? calloc(1, res->len + 1) : NULL;
     if (!data) {
-        progress_show(p, NULL);
+        wait_progress_show(p, NULL);
         return;
     }
     clave_participant holder = {.stat = *res->stat};
     if (res->len > 0)
         memcpy(data, res->data, res->len);
     clave__identity_parse(data, res->len, &holder.identity);
-    progress_show(p, &holder);
+    wait_progress_show(p, &holder);
     free(data);
 }
 
-static const struct order_rule *rule(const struct progress *p)
+static const struct queue_order_rule *rule(const struct wait_progress *p)
 {
-    static const struct order_rule *const rules[] = {
-        [KIND_MUTEX] = &clave__order_mutex,
-        [KIND_READ] = &clave__order_read,
-        [KIND_WRITE] = &clave__order_write,
-        [KIND_LEASE] = &clave__order_lease,
+    static const struct queue_order_rule *const rules[] = {
+        [KIND_MUTEX] = &clave__queue_order_mutex,
+        [KIND_READ] = &clave__queue_order_read,
+        [KIND_WRITE] = &clave__queue_order_write,
+        [KIND_LEASE] = &clave__queue_order_lease,
     };
-    return p->plan->elects ? &clave__order_latch : rules[p->plan->kind];
+    return p->plan->elects ? &clave__queue_order_latch : rules[p->plan->kind];
 }
 
 /* Our place by this listing: after the node we were after. */
-static void count_ahead(struct progress *p, const clave_result *names)
+static void count_ahead(struct wait_progress *p, const clave_result *names)
 {
-    struct order_place place =
-        clave__order_locate(rule(p), names->names, names->nnames, p->predecessor);
+    struct queue_order_place place =
+        clave__queue_order_locate(rule(p), names->names, names->nnames, p->predecessor);
     /* A reader waits for writers only: its event has the number. */
     if (place.found && p->plan->kind != KIND_READ)
         p->ahead = place.ahead + 1;
 }
 
-static clave_err ask_holder(struct progress *p, const clave_result *names)
+static clave_err ask_holder(struct wait_progress *p, const clave_result *names)
 {
     const struct clave_mem *mem = clave__client_mem(p->client);
     size_t *order = calloc(names->nnames, sizeof *order);
     char *path = NULL;
     clave_err err = CLAVE_ENOMEM;
     if (order)
-        err = clave__order_sort(rule(p), mem, names->names, names->nnames, order);
+        err = clave__queue_order_sort(rule(p), mem, names->names, names->nnames, order);
     if (err == CLAVE_OK)
         path = tree_walk_child_path(p->plan->holders, names->names[order[0]]);
     if (path)
@@ -126,9 +126,9 @@ static clave_err ask_holder(struct progress *p, const clave_result *names)
     return path ? err : CLAVE_ENOMEM;
 }
 
-static void progress_on_names(clave_async_client *c, const clave_result *res, void *arg)
+static void wait_progress_on_names(clave_async_client *c, const clave_result *res, void *arg)
 {
-    struct progress *p = arg;
+    struct wait_progress *p = arg;
     (void)c;
     if (p->waiting && res->err == CLAVE_OK && res->nnames > 0) {
         count_ahead(p, res);
@@ -136,50 +136,50 @@ static void progress_on_names(clave_async_client *c, const clave_result *res, vo
             return;
     }
     p->asking = false;
-    progress_show(p, NULL);
+    wait_progress_show(p, NULL);
 }
 
 /* The holder cannot be known now. Reported once for each long loss of the connection. */
-static void show_away(struct progress *p)
+static void show_away(struct wait_progress *p)
 {
     const char *fault = clave_async_client_errmsg(p->client);
     if (p->live)
-        progress_draw(p, "; no server is answering: ", fault);
+        wait_progress_draw(p, "; no server is answering: ", fault);
     else if (!p->reported_away)
-        lock_report_away(p->plan, fault);
+        lock_message_away(p->plan, fault);
     p->reported_away = true;
     p->reported_holder = -1; /* to be reported again */
 }
 
 /* The holders are not what we wait for. */
-static void show_lack(struct progress *p)
+static void show_lack(struct wait_progress *p)
 {
     if (p->live)
-        progress_draw(p, "; no number of leases in ", p->plan->limit_path);
+        wait_progress_draw(p, "; no number of leases in ", p->plan->limit_path);
     else if (!p->reported_lack)
-        lock_report_no_limit(p->plan, p->ahead);
+        lock_message_no_limit(p->plan, p->ahead);
     p->reported_lack = true;
     p->reported_holder = -1; /* to be reported again */
 }
 
-static void progress_on_timer(uv_timer_t *t)
+static void wait_progress_on_timer(uv_timer_t *t)
 {
-    struct progress *p = t->data;
+    struct wait_progress *p = t->data;
     if (!clave_async_client_is_connected(p->client)) {
         show_away(p);
         return;
     }
     if (p->asking) {
         if (p->live)
-            progress_draw(p, "", "");
+            wait_progress_draw(p, "", "");
         return;
     }
     if (acquisition_lacks_limit(p->acquisition)) {
         show_lack(p);
         return;
     }
-    p->asking =
-        clave_async_children(p->client, p->plan->holders, NULL, progress_on_names, p) == CLAVE_OK;
+    p->asking = clave_async_children(p->client, p->plan->holders, NULL, wait_progress_on_names,
+                                     p) == CLAVE_OK;
     clave_uv_flush(p->uv);
 }
 
@@ -187,63 +187,63 @@ static void progress_on_timer(uv_timer_t *t)
 
 static void on_connecting(uv_timer_t *t)
 {
-    struct progress *p = t->data;
+    struct wait_progress *p = t->data;
     const char *fault = clave_async_client_errmsg(p->client);
     if (clave_async_client_is_connected(p->client))
         uv_timer_stop(t);
     else if (!p->plan->o->json)
-        reach_report(&p->reach, fault);
-    else if (reach_is_news(&p->reach, fault))
-        lock_report_connecting(p->plan, fault);
+        unreachable_report(&p->reach, fault);
+    else if (unreachable_is_news(&p->reach, fault))
+        lock_message_connecting(p->plan, fault);
 }
 
-void progress_connect(struct progress *p, clave_async_client *c, int64_t until)
+void wait_progress_connect(struct wait_progress *p, clave_async_client *c, int64_t until)
 {
     p->client = c;
-    reach_begin(&p->reach, p->plan->o, p->plan->connect, until);
+    unreachable_begin(&p->reach, p->plan->o, p->plan->connect, until);
     if (!p->plan->quiet && (p->reach.says || p->plan->o->json))
-        uv_timer_start(&p->timer, on_connecting, REACH_FIRST_MS, REACH_AGAIN_MS);
+        uv_timer_start(&p->timer, on_connecting, UNREACHABLE_FIRST_MS, UNREACHABLE_AGAIN_MS);
 }
 
 /* ---- life ----------------------------------------------------------------------------------- */
 
-void progress_begin(struct progress *p, const struct acquisition *acquisition,
-                    clave_async_client *c, clave_uv *uv)
+void wait_progress_begin(struct wait_progress *p, const struct acquisition *acquisition,
+                         clave_async_client *c, clave_uv *uv)
 {
     p->acquisition = acquisition;
     p->client = c;
     p->uv = uv;
     p->began = clave_now();
     p->waiting = true;
-    progress_clear(p);
+    wait_progress_clear(p);
     uv_timer_stop(&p->timer);
     if (!p->plan->quiet)
-        uv_timer_start(&p->timer, progress_on_timer, p->live ? LIVE_FIRST_MS : LINES_FIRST_MS,
+        uv_timer_start(&p->timer, wait_progress_on_timer, p->live ? LIVE_FIRST_MS : LINES_FIRST_MS,
                        p->live ? LIVE_AGAIN_MS : LINES_AGAIN_MS);
 }
 
-void progress_moved(struct progress *p, size_t ahead, const char *predecessor)
+void wait_progress_moved(struct wait_progress *p, size_t ahead, const char *predecessor)
 {
     p->ahead = ahead;
     snprintf(p->predecessor, sizeof p->predecessor, "%s", clave__path_name(predecessor));
 }
 
-void progress_clear(struct progress *p)
+void wait_progress_clear(struct wait_progress *p)
 {
     if (p->drawn)
         fputs("\r\033[K", stderr);
     p->drawn = false;
-    reach_clear(&p->reach);
+    unreachable_clear(&p->reach);
 }
 
-void progress_end(struct progress *p)
+void wait_progress_end(struct wait_progress *p)
 {
     p->waiting = false;
     uv_timer_stop(&p->timer);
-    progress_clear(p);
+    wait_progress_clear(p);
 }
 
-void progress_close(struct progress *p)
+void wait_progress_close(struct wait_progress *p)
 {
     uv_close((uv_handle_t *)&p->timer, NULL);
 }

@@ -1,0 +1,21 @@
+/* held_since.h - since when a lock is held, as far as its node tells. A node's ctime is when its
+ * owner queued, which is the time of the grant too unless it had to wait. Only the holder knows
+ * that, so `clave lock` then writes to its node once, after the grant: from then on the node's
+ * mtime is the time of the grant. Other clients do not record it. */
+#ifndef CLAVE_CMD_RUN_HELD_SINCE_H
+#define CLAVE_CMD_RUN_HELD_SINCE_H
+
+#include "cmd/run/lock_flags.h"
+
+/* Appends to a participant's data (n of cap bytes) the field that marks it as waiting. Returns the
+ * new length. */
+size_t held_since_promise(const struct lock_plan *plan, char *data, size_t n, size_t cap);
+/* Granted after a wait: records that in the node at this path. Requests that others have written to
+ * the node meanwhile are left alone. Nothing waits for the write, and its failure is not
+ * reported. */
+void held_since_record(clave_async_client *c, const struct lock_plan *plan, const char *node);
+/* When the holder got the lock, by the server's clock, in milliseconds since the epoch, from the
+ * data and the Stat of its node. -1: the node does not tell. */
+int64_t held_since(const void *data, size_t n, const clave_stat *stat);
+
+#endif

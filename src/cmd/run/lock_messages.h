@@ -1,0 +1,41 @@
+/* lock_messages.h - what `clave lock` and its like report on standard error: one line an event, or
+ * a JSON object with --json. Standard output belongs to the command. */
+#ifndef CLAVE_CMD_RUN_LOCK_MESSAGES_H
+#define CLAVE_CMD_RUN_LOCK_MESSAGES_H
+
+#include "cmd/run/lock_flags.h"
+
+/* `holder`: NULL when it is not known. */
+void lock_message_waiting(const struct lock_plan *p, size_t ahead, const clave_participant *holder);
+/* No server has answered yet: `fault` says why. Only with --json: see unreachable.h. */
+void lock_message_connecting(const struct lock_plan *p, const char *fault);
+/* Waiting, and no server answers: `fault` says why. */
+void lock_message_away(const struct lock_plan *p, const char *fault);
+/* Waiting, and nobody gets a lease: the node at `limit_path` holds no number of leases. */
+void lock_message_no_limit(const struct lock_plan *p, size_t ahead);
+/* `fault`: why no server answers; NULL when one does. */
+void lock_message_not_acquired(const struct lock_plan *p, int64_t waited_ms, const char *fault,
+                               bool lacks_limit);
+/* A warning of the library, which names the path itself. */
+void lock_message_warning(const struct lock_plan *p, const char *msg);
+void lock_message_deadlock(const struct lock_plan *p, const char *text);
+/* Follows "not authorised": lists the permissions that queueing needs. */
+void lock_message_unreadable(const struct lock_plan *p);
+/* The lock is held by the `clave lock` that this one runs under. */
+void lock_message_nested(const struct lock_plan *p, const clave_participant *outer);
+void lock_message_acquired(const struct lock_plan *p, const clave_grant *g, int64_t waited_ms);
+/* The connection is back (`up`), or lost with `left_ms` until the hold deadline. */
+void lock_message_connection(const struct lock_plan *p, bool up, int64_t left_ms);
+void lock_message_lost(const struct lock_plan *p, clave_err why);
+/* Another participant asked us to release the lock, or the leader to resign. */
+void lock_message_asked(const struct lock_plan *p);
+void lock_message_ending(const struct lock_plan *p, enum kill_policy_cause cause);
+/* The previous holder lost the lock: the command starts `delay_ms` later. */
+void lock_message_delay(const struct lock_plan *p, const clave_identity *who, int64_t delay_ms);
+/* --once: the command has run already. */
+void lock_message_done(const struct lock_plan *p, const clave_once_record *former);
+/* The command has ended; the minimum hold lasts `left_ms` more. */
+void lock_message_resting(const struct lock_plan *p, int64_t left_ms);
+void lock_message_ended(const struct lock_plan *p, int code, int64_t held_ms);
+
+#endif

@@ -1,0 +1,48 @@
+/* wait_progress.h - shows what the user is waiting for: a line that is redrawn on a terminal,
+ * elsewhere a line when something has changed. Asks the server for the holder, at long intervals.
+ */
+#ifndef CLAVE_CMD_RUN_WAIT_PROGRESS_H
+#define CLAVE_CMD_RUN_WAIT_PROGRESS_H
+
+#include <uv.h>
+
+#include "clave/uv.h"
+#include "cmd/cli/unreachable.h"
+#include "cmd/run/acquisition.h"
+#include "cmd/run/lock_flags.h"
+
+struct wait_progress {
+    const struct lock_plan *plan;
+    const struct acquisition *acquisition;
+    clave_async_client *client;
+    clave_uv *uv;
+    uv_timer_t timer;
+    bool live;    /* a terminal: the line is redrawn */
+    bool drawn;   /* the line is on the screen */
+    bool waiting; /* between _begin and _end */
+    bool asking;
+    bool reported_away;       /* that no server is answering */
+    bool reported_lack;       /* that the number of leases is missing */
+    struct unreachable reach; /* until there is a session */
+    int64_t began;
+    size_t ahead;
+    char predecessor[256]; /* name of the node right before ours */
+    /* What was reported last, so that only changes are. */
+    size_t reported_ahead;
+    int64_t reported_holder; /* its token; 0: none */
+};
+
+void wait_progress_init(struct wait_progress *p, const struct lock_plan *plan, uv_loop_t *loop);
+/* No server is connected yet; the client tries until `until`. */
+void wait_progress_connect(struct wait_progress *p, clave_async_client *c, int64_t until);
+void wait_progress_begin(struct wait_progress *p, const struct acquisition *acquisition,
+                         clave_async_client *c, clave_uv *uv);
+/* `ahead` participants are before us; `predecessor` is the path of the node right before ours. */
+void wait_progress_moved(struct wait_progress *p, size_t ahead, const char *predecessor);
+/* Clears the line until it is drawn again, because a message is about to be printed. */
+void wait_progress_clear(struct wait_progress *p);
+/* Clears the line for good. Harmless at any time. */
+void wait_progress_end(struct wait_progress *p);
+void wait_progress_close(struct wait_progress *p); /* its handle */
+
+#endif
