@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "runtime/server/data_files.h"
+#include "runtime/server/file_names.h"
 #include "server/store/checksum.h"
 
 /* ---- directories with something in them ------------------------------------------------- */

@@ -2,7 +2,7 @@
 #ifndef CLAVE_CMD_DATA_DATA_CHECK_H
 #define CLAVE_CMD_DATA_DATA_CHECK_H
 
-#include "cmd/data/data_dir.h"
+#include "cmd/data/data_files.h"
 
 /* Names each fault with its file and offset; EXIT_IO when there is one. */
 int data_check(struct files *f);

@@ -2,7 +2,7 @@
 #ifndef CLAVE_CMD_DATA_DATA_DUMP_H
 #define CLAVE_CMD_DATA_DATA_DUMP_H
 
-#include "cmd/data/data_dir.h"
+#include "cmd/data/data_files.h"
 
 /* Prints every file, or the one of the name `only` when it is not NULL. Returns the exit code. */
 int data_dump(struct files *f, const char *only);

@@ -11,7 +11,7 @@
 
 #include "cmd/cli/diag.h"
 #include "cmd/cli/json.h"
-#include "cmd/data/data_dir.h"
+#include "cmd/data/data_files.h"
 #include "server/store/inspect.h"
 #include "server/tree/node.h"
 

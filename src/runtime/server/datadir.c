@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "runtime/server/data_files.h"
+#include "runtime/server/file_names.h"
 
 /* ---- open ----------------------------------------------------------------------------------- */
 

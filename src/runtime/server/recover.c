@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "runtime/server/data_files.h"
 #include "runtime/server/datadir.h"
+#include "runtime/server/file_names.h"
 
 struct recovery {
     struct datadir *d;

@@ -9,7 +9,7 @@
 #include "base/map.h"
 #include "base/memory.h"
 #include "runtime/server/datadir.h"
-#include "runtime/server/disk.h"
+#include "runtime/server/disk_thread.h"
 #include "runtime/server/uv_server.h"
 
 enum { RUN_INPUT_SIZE = 64 * 1024 };

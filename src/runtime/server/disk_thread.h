@@ -1,17 +1,17 @@
-/* disk.h - the thread that writes: log records, each batch durable before it is reported, and
- * between batches a snapshot, piece by piece.
+/* disk_thread.h - the thread that writes: log records, each batch durable before it is reported,
+ * and between batches a snapshot, piece by piece.
  *
  * No lock: a slot belongs to the loop's thread while it is FREE or DONE and to the disk's thread
  * while it is POSTED; the state hands it over. */
-#ifndef CLAVE_RUNTIME_SERVER_DISK_H
-#define CLAVE_RUNTIME_SERVER_DISK_H
+#ifndef CLAVE_RUNTIME_SERVER_DISK_THREAD_H
+#define CLAVE_RUNTIME_SERVER_DISK_THREAD_H
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <uv.h>
 
 #include "base/buf.h"
-#include "runtime/server/data_files.h"
+#include "runtime/server/file_names.h"
 
 enum slot_state { SLOT_FREE, SLOT_POSTED, SLOT_DONE };
 

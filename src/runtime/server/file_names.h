@@ -1,7 +1,7 @@
-/* data_files.h - the files of version-2: their names, and how each is written so that a power cut
+/* file_names.h - the files of version-2: their names, and how each is written so that a power cut
  * leaves either all of it or nothing. Every function except _list returns 0 or an errno. */
-#ifndef CLAVE_RUNTIME_SERVER_DATA_FILES_H
-#define CLAVE_RUNTIME_SERVER_DATA_FILES_H
+#ifndef CLAVE_RUNTIME_SERVER_FILE_NAMES_H
+#define CLAVE_RUNTIME_SERVER_FILE_NAMES_H
 
 #include <stdbool.h>
 #include <stddef.h>

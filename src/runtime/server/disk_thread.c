@@ -1,6 +1,6 @@
-/* disk.c - the disk's thread (disk.h); uv_server.c posts to it. Nothing is DONE before its fsync
- * has returned. */
-#include "runtime/server/disk.h"
+/* disk_thread.c - the disk's thread (disk_thread.h); uv_server.c posts to it. Nothing is DONE
+ * before its fsync has returned. */
+#include "runtime/server/disk_thread.h"
 
 #include <signal.h>
 

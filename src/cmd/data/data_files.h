@@ -1,4 +1,4 @@
-/* data_dir.h - the files of one data directory as `clave data` sees them, and the state that a
+/* data_files.h - the files of one data directory as `clave data` sees them, and the state that a
  * server would load from them. Changes nothing.
  *
  * Map of src/cmd/data:
@@ -7,14 +7,14 @@
  *   data_dump    prints a snapshot's nodes and a log's transactions
  *   grow         the verb `clave grow`: the move to an ensemble of Apache ZooKeeper
  * Reading the files themselves is src/server/disk; naming and mapping them is
- * runtime/server/data_files.h. */
-#ifndef CLAVE_CMD_DATA_DATA_DIR_H
-#define CLAVE_CMD_DATA_DATA_DIR_H
+ * runtime/server/file_names.h. */
+#ifndef CLAVE_CMD_DATA_DATA_FILES_H
+#define CLAVE_CMD_DATA_DATA_FILES_H
 
 #include "cmd/cli/cmd_options.h"
 #include "cmd/cli/json.h"
-#include "runtime/server/data_files.h"
 #include "runtime/server/datadir.h"
+#include "runtime/server/file_names.h"
 
 struct files {
     const struct options *o;

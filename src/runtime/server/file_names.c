@@ -1,7 +1,7 @@
-/* data_files.c - lists, writes and removes the files of version-2 (data_files.h). recover.c reads
+/* file_names.c - lists, writes and removes the files of version-2 (file_names.h). recover.c reads
  * by it, the disk's thread writes by it. A file gets its final name only when its contents are on
  * disk. */
-#include "runtime/server/data_files.h"
+#include "runtime/server/file_names.h"
 
 #include <dirent.h>
 #include <errno.h>

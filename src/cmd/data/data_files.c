@@ -1,6 +1,6 @@
-/* data_dir.c - the files of one data directory, for check, dump, digest and grow (data_dir.h).
+/* data_files.c - the files of one data directory, for check, dump, digest and grow (data_files.h).
  * Opened without the lock: a running server may be writing. */
-#include "cmd/data/data_dir.h"
+#include "cmd/data/data_files.h"
 
 #include <inttypes.h>
 #include <stdio.h>
