@@ -7,7 +7,8 @@
  *                  auth, acl, x509_name, quota
  *   tree/          node, tree (znodes by path), watch (the watches), sweep (containers, TTLs)
  *   store/         txn (one transaction), txn_record (its bytes), log, log_read, snapshot,
- *                  checksum, inspect: Apache's file formats, in memory only
+ *                  snapshot_schedule (when), checksum, inspect: Apache's file formats, in memory
+ *                  only
  *   figures/       what monitoring reads: four_letter, admin (JSON) and metrics (Prometheus)
  * Embedders include server.h, not this file. */
 #ifndef CLAVE_SERVER_SERVER_INTERNAL_H
@@ -118,7 +119,7 @@ clave_err clave__log_append(struct server *s);
  * to its zxid. */
 void clave__log_check_fuzzy_digest(struct server *s);
 
-/* ---- snapshot.c ------------------------------------------------------------------------------ */
+/* ---- snapshot_schedule.c --------------------------------------------------------------------- */
 
 /* Starts counting transactions towards the next snapshot. */
 void clave__snapshot_schedule(struct server *s);

@@ -12,7 +12,6 @@
 #include "server/store/checksum.h"
 
 enum { HEADER = 16, VERSION = 2, DIGEST_VERSION = 2, STAT_PERSISTED = 60 };
-enum { DEFAULT_SNAP_COUNT = 100000 };
 
 /* Keys count up from 1; one near the end of the range is not a valid key. */
 #define MAX_KEY (INT64_MAX / 2)
@@ -81,23 +80,6 @@ static void put_seal(struct jwriter *w, size_t begin, size_t *done, uint32_t *su
     clave__jput_str(w, "/");
 }
 
-/* A large tree is saved only after as many transactions as it has nodes. Then saving costs no more
- * than logging does, and replaying the log no more than loading the snapshot. */
-static int64_t longest_log(const struct server *s)
-{
-    int64_t nodes = (int64_t)s->tree.nodes.count;
-    if (s->snap_count > 0)
-        return s->snap_count;
-    return nodes > DEFAULT_SNAP_COUNT ? nodes : DEFAULT_SNAP_COUNT;
-}
-
-void clave__snapshot_schedule(struct server *s)
-{
-    int64_t half = longest_log(s) / 2;
-    s->txns_since_snapshot = 0;
-    s->snapshot_after = half + (int64_t)clave__rand_below(&s->rand, (uint64_t)half + 1);
-}
-
 clave_err clave__server_save_snapshot(struct server *s, struct buf *out, int64_t *zxid)
 {
     size_t begin = clave__buf_len(out), done = 0;
@@ -128,11 +110,6 @@ clave_err clave__server_save_snapshot(struct server *s, struct buf *out, int64_t
     *zxid = s->last_zxid;
     clave__snapshot_schedule(s);
     return CLAVE_OK;
-}
-
-bool clave__server_wants_snapshot(const struct server *s)
-{
-    return s->txns_since_snapshot > s->snapshot_after;
 }
 
 /* ---- loading --------------------------------------------------------------------------------- */
