@@ -57,11 +57,11 @@ static const char *file_of(const char *data, enum file_kind kind, int i)
     const char *v2 = rig_path(data, "version-2");
     DIR *d = opendir(v2);
     assert_non_null(d);
-    assert_int_equal(clave__files_list(dirfd(d), kind, &list), 0);
+    assert_int_equal(clave__file_list_read(dirfd(d), kind, &list), 0);
     closedir(d);
     assert_true(list.n > (size_t)(i < 0 ? 0 : i));
     clave__file_name(name, kind, list.zxid[i < 0 ? list.n - 1 : (size_t)i]);
-    clave__files_free(&list);
+    clave__file_list_free(&list);
     return rig_path(v2, name);
 }
 

@@ -168,10 +168,10 @@ static size_t count_files(const char *data, enum file_kind kind)
     struct file_list list;
     DIR *d = opendir(rig_path(data, "version-2"));
     assert_non_null(d);
-    assert_int_equal(clave__files_list(dirfd(d), kind, &list), 0);
+    assert_int_equal(clave__file_list_read(dirfd(d), kind, &list), 0);
     closedir(d);
     size_t n = list.n;
-    clave__files_free(&list);
+    clave__file_list_free(&list);
     return n;
 }
 

@@ -8,7 +8,7 @@
 
 static int run_data(struct options *o, int argc, char **argv)
 {
-    struct files f;
+    struct data_files f;
     int id = options_next(o, argc, argv);
     if (id == OPTIONS_STOP)
         return o->status;
@@ -20,10 +20,10 @@ static int run_data(struct options *o, int argc, char **argv)
         return diag_usage(o, "'%s': expected check, dump or digest", what);
     if (only && !dump)
         return diag_usage(o, "%s takes one directory only", what);
-    int code = files_open(&f, o, o->argv[1]);
+    int code = data_files_open(&f, o, o->argv[1]);
     if (code == EXIT_OK)
         code = dump ? data_dump(&f, only) : check ? data_check(&f) : data_digest(&f);
-    files_close(&f);
+    data_files_close(&f);
     return code;
 }
 

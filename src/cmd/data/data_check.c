@@ -12,7 +12,7 @@
 #include "server/store/inspect.h"
 
 struct checking {
-    struct files *f;
+    struct data_files *f;
     struct json j;
     unsigned faults;
     int64_t records;
@@ -83,13 +83,13 @@ static void data_check_say(struct checking *c, const struct verdict *v, bool is_
 
 /* ---- one file ------------------------------------------------------------------------------- */
 
-static bool data_check_load(struct files *f, struct server *s, int64_t zxid, char *fault,
+static bool data_check_load(struct data_files *f, struct server *s, int64_t zxid, char *fault,
                             size_t cap)
 {
     char name[FILE_NAME_SIZE];
     struct file_content bytes;
     clave__file_name(name, FILE_SNAPSHOT, zxid);
-    if (!files_map(f, name, &bytes))
+    if (!data_files_map(f, name, &bytes))
         return false;
     clave__server_snapshot_named(s, zxid);
     clave_err err = clave__server_load_snapshot(s, bytes.p ? bytes.p : "", bytes.n, fault, cap);
@@ -113,9 +113,9 @@ static bool check_snapshot(struct checking *c, int64_t zxid)
     struct verdict v = {.last_zxid = zxid};
     struct server_stats st;
     struct file_content bytes;
-    struct server *s = files_server(c->f);
+    struct server *s = data_files_server(c->f);
     clave__file_name(v.name, FILE_SNAPSHOT, zxid);
-    if (!s || !files_map(c->f, v.name, &bytes)) {
+    if (!s || !data_files_map(c->f, v.name, &bytes)) {
         clave__server_free(s);
         return false;
     }
@@ -178,7 +178,7 @@ static bool check_log(struct checking *c, size_t i)
     struct log_walk w;
     struct file_content bytes;
     clave__file_name(v.name, FILE_LOG, zxid);
-    if (!files_map(c->f, v.name, &bytes))
+    if (!data_files_map(c->f, v.name, &bytes))
         return false;
     v.bytes = bytes.n;
     if (clave__log_walk(&w, bytes.p ? bytes.p : "", bytes.n))
@@ -200,7 +200,8 @@ static bool check_log(struct checking *c, size_t i)
 /* ---- all of them ------------------------------------------------------------------------------
  */
 
-static bool replay_all(struct files *f, struct server *s, int64_t from, char *fault, size_t cap)
+static bool replay_all(struct data_files *f, struct server *s, int64_t from, char *fault,
+                       size_t cap)
 {
     struct log_replay out;
     struct server_stats st;
@@ -212,7 +213,7 @@ static bool replay_all(struct files *f, struct server *s, int64_t from, char *fa
         if (i + 1 < f->logs.n && f->logs.zxid[i + 1] - 1 <= from)
             continue;
         clave__file_name(name, FILE_LOG, f->logs.zxid[i]);
-        if (!files_map(f, name, &bytes))
+        if (!data_files_map(f, name, &bytes))
             return false;
         clave_err err = clave__server_replay_log(s, bytes.p ? bytes.p : "", bytes.n, &out);
         clave__file_unmap(&bytes);
@@ -230,7 +231,7 @@ static bool replay_all(struct files *f, struct server *s, int64_t from, char *fa
 /* false: `fault` says why. */
 static bool from_the_oldest(struct checking *c, struct server_stats *st, char *fault, size_t cap)
 {
-    struct server *s = files_server(c->f);
+    struct server *s = data_files_server(c->f);
     if (!s)
         return false;
     bool fine = replay_all(c->f, s, c->oldest, fault, cap);
@@ -247,7 +248,7 @@ static bool from_the_oldest(struct checking *c, struct server_stats *st, char *f
 static bool from_the_newest(struct checking *c, struct server_stats *st, char *text, size_t cap)
 {
     const struct fault fault = {text, cap};
-    struct server *s = files_server(c->f);
+    struct server *s = data_files_server(c->f);
     clave_err err = s ? clave__datadir_recover(&c->f->dir, s, &fault) : CLAVE_ENOMEM;
     if (s)
         clave__server_stats(s, st);
@@ -292,7 +293,7 @@ static void say_end(struct checking *c, bool readable, const struct server_stats
         clave__json_string(j, "fault", fault[0] ? fault : NULL);
         if (whole) {
             json_hex(j, "zxid", st->last_zxid);
-            files_json_digest(j, st->digest);
+            data_files_json_digest(j, st->digest);
             clave__json_int(j, "nodes", (int64_t)st->nodes);
             clave__json_int(j, "sessions", (int64_t)st->sessions);
         }
@@ -310,7 +311,7 @@ static void say_end(struct checking *c, bool readable, const struct server_stats
                c->digests);
 }
 
-int data_check(struct files *f)
+int data_check(struct data_files *f)
 {
     struct checking c = {.f = f, .oldest = -1};
     struct server_stats st = {0};
@@ -330,7 +331,7 @@ int data_check(struct files *f)
     return readable && c.faults == 0 ? EXIT_OK : EXIT_IO;
 }
 
-int data_digest(struct files *f)
+int data_digest(struct data_files *f)
 {
     struct checking c = {.f = f};
     struct server_stats st = {0};
@@ -342,7 +343,7 @@ int data_digest(struct files *f)
     if (f->o->json) {
         json_begin(&c.j, stdout);
         json_hex(&c.j, "zxid", st.last_zxid);
-        files_json_digest(&c.j, st.digest);
+        data_files_json_digest(&c.j, st.digest);
         clave__json_int(&c.j, "nodes", (int64_t)st.nodes);
         clave__json_int(&c.j, "sessions", (int64_t)st.sessions);
         json_end(&c.j);

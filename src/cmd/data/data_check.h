@@ -5,8 +5,8 @@
 #include "cmd/data/data_files.h"
 
 /* Names each fault with its file and offset; EXIT_IO when there is one. */
-int data_check(struct files *f);
+int data_check(struct data_files *f);
 /* The zxid and the digest of the tree that a server would begin with. */
-int data_digest(struct files *f);
+int data_digest(struct data_files *f);
 
 #endif

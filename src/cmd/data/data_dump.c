@@ -13,7 +13,7 @@
 #include "server/tree/node.h"
 
 struct dumping {
-    struct files *f;
+    struct data_files *f;
     const char *file; /* the current one */
 };
 
@@ -185,7 +185,7 @@ static void json_entry(const struct dumping *d, const struct log_entry *e)
     if (e->type == OP_ERROR)
         clave__json_int(&j, "error", e->err);
     if (e->has_digest)
-        files_json_digest(&j, e->digest);
+        data_files_json_digest(&j, e->digest);
     clave__json_open(&j, "changes", '[');
     for (int32_t i = 0; clave__log_entry_change(e, i, &c); i++)
         json_change(&j, &c);
@@ -290,7 +290,7 @@ static void dump_node(void *arg, const struct node_view *n)
 static int dump_snapshot(struct dumping *d, const void *p, size_t n)
 {
     char fault[300] = "";
-    struct server *s = files_server(d->f);
+    struct server *s = data_files_server(d->f);
     if (!s)
         return EXIT_IO;
     clave_err err = clave__server_load_snapshot(s, p, n, fault, sizeof fault);
@@ -313,7 +313,7 @@ static int dump_file(struct dumping *d, enum file_kind kind, int64_t zxid)
     struct file_content bytes;
     clave__file_name(name, kind, zxid);
     d->file = name;
-    if (!files_map(d->f, name, &bytes))
+    if (!data_files_map(d->f, name, &bytes))
         return EXIT_IO;
     const void *p = bytes.p ? bytes.p : "";
     int code = kind == FILE_LOG ? dump_log(d, p, bytes.n) : dump_snapshot(d, p, bytes.n);
@@ -335,7 +335,7 @@ static int dump_all(struct dumping *d)
     return code;
 }
 
-int data_dump(struct files *f, const char *only)
+int data_dump(struct data_files *f, const char *only)
 {
     struct dumping d = {.f = f};
     int64_t zxid;

@@ -5,6 +5,6 @@
 #include "cmd/data/data_files.h"
 
 /* Prints every file, or the one of the name `only` when it is not NULL. Returns the exit code. */
-int data_dump(struct files *f, const char *only);
+int data_dump(struct data_files *f, const char *only);
 
 #endif

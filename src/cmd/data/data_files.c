@@ -12,7 +12,7 @@
 /* What only the engine notices: that the tree does not match the digests. */
 static void on_engine_log(void *arg, int level, const char *msg)
 {
-    struct files *f = arg;
+    struct data_files *f = arg;
     if (level <= CLAVE_LOG_WARN && f->noted[0] == '\0')
         snprintf(f->noted, sizeof f->noted, "%s", msg);
 }
@@ -20,32 +20,32 @@ static void on_engine_log(void *arg, int level, const char *msg)
 /* What is unusual about the directory is in the faults, or does not matter here. */
 static void on_directory_log(void *arg, int level, const char *msg)
 {
-    const struct files *f = arg;
+    const struct data_files *f = arg;
     if (level <= CLAVE_LOG_WARN)
         diag_note(f->o, "%s", msg);
 }
 
-void files_json_digest(struct json *j, uint64_t digest)
+void data_files_json_digest(struct json *j, uint64_t digest)
 {
     char text[24];
     snprintf(text, sizeof text, "%" PRIu64, digest);
     clave__json_string(j, "digest", text);
 }
 
-int files_open(struct files *f, const struct options *o, const char *path)
+int data_files_open(struct data_files *f, const struct options *o, const char *path)
 {
     char text[1024] = "";
     const struct fault fault = {text, sizeof text};
     const struct log log = {on_directory_log, f};
-    *f = (struct files){.o = o, .dir = {.lock = -1, .dir = -1}};
+    *f = (struct data_files){.o = o, .dir = {.lock = -1, .dir = -1}};
     clave_err err = clave__datadir_look(&f->dir, path, &log, &fault);
     if (err != CLAVE_OK) {
         diag(o, "%s", text);
         return err == CLAVE_EINVAL ? EXIT_USAGE : EXIT_IO;
     }
-    int number = clave__files_list(f->dir.dir, FILE_SNAPSHOT, &f->snapshots);
+    int number = clave__file_list_read(f->dir.dir, FILE_SNAPSHOT, &f->snapshots);
     if (number == 0)
-        number = clave__files_list(f->dir.dir, FILE_LOG, &f->logs);
+        number = clave__file_list_read(f->dir.dir, FILE_LOG, &f->logs);
     if (number != 0) {
         diag(o, "cannot read %s: %s", path, strerror(number));
         return EXIT_IO;
@@ -56,14 +56,14 @@ int files_open(struct files *f, const struct options *o, const char *path)
     return EXIT_IO;
 }
 
-void files_close(struct files *f)
+void data_files_close(struct data_files *f)
 {
-    clave__files_free(&f->snapshots);
-    clave__files_free(&f->logs);
+    clave__file_list_free(&f->snapshots);
+    clave__file_list_free(&f->logs);
     clave__datadir_close(&f->dir);
 }
 
-bool files_map(const struct files *f, const char *name, struct file_content *out)
+bool data_files_map(const struct data_files *f, const char *name, struct file_content *out)
 {
     int number = clave__file_map(f->dir.dir, name, out);
     if (number != 0)
@@ -71,7 +71,7 @@ bool files_map(const struct files *f, const char *name, struct file_content *out
     return number == 0;
 }
 
-struct server *files_server(struct files *f)
+struct server *data_files_server(struct data_files *f)
 {
     struct server *s;
     const struct server_options engine = {.log = on_engine_log, .log_arg = f};

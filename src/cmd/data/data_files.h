@@ -2,21 +2,22 @@
  * server would load from them. Changes nothing.
  *
  * Map of src/cmd/data:
- *   data_dir     the verb `clave data`: opens a directory, runs one of the next two, prints digests
- *   data_check   checks every file, then loads all of them as a server would
+ *   data         the verb `clave data`
+ *   data_files   a directory, opened without changing it
+ *   data_check   checks every file, then loads all of them as a server would; prints digests
  *   data_dump    prints a snapshot's nodes and a log's transactions
  *   grow         the verb `clave grow`: the move to an ensemble of Apache ZooKeeper
- * Reading the files themselves is src/server/disk; naming and mapping them is
- * runtime/server/file_names.h. */
+ * What the bytes mean is in src/server/store, names and bytes of files in src/runtime/server. */
 #ifndef CLAVE_CMD_DATA_DATA_FILES_H
 #define CLAVE_CMD_DATA_DATA_FILES_H
 
 #include "cmd/cli/cmd_options.h"
 #include "cmd/cli/json.h"
 #include "runtime/server/datadir.h"
+#include "runtime/server/file_io.h"
 #include "runtime/server/file_names.h"
 
-struct files {
+struct data_files {
     const struct options *o;
     struct datadir dir;
     struct file_list snapshots;
@@ -24,16 +25,16 @@ struct files {
     char noted[300]; /* the engine's first warning; "": none */
 };
 
-/* EXIT_OK, or the exit code after a message. Call files_close() in either case. */
-int files_open(struct files *f, const struct options *o, const char *path);
-void files_close(struct files *f);
+/* EXIT_OK, or the exit code after a message. Call data_files_close() in either case. */
+int data_files_open(struct data_files *f, const struct options *o, const char *path);
+void data_files_close(struct data_files *f);
 
 /* A file's bytes, to be released with clave__file_unmap; false after a message. */
-bool files_map(const struct files *f, const char *name, struct file_content *out);
+bool data_files_map(const struct data_files *f, const char *name, struct file_content *out);
 /* A server to load files into; its warnings are kept. NULL after a message. */
-struct server *files_server(struct files *f);
+struct server *data_files_server(struct data_files *f);
 
 /* As text: JSON readers may not keep all 64 bits of a number. */
-void files_json_digest(struct json *j, uint64_t digest);
+void data_files_json_digest(struct json *j, uint64_t digest);
 
 #endif

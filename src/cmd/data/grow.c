@@ -122,14 +122,14 @@ static void look_at_session(void *arg, int64_t id, int32_t timeout_ms)
     g->longest_ms = timeout_ms > g->longest_ms ? timeout_ms : g->longest_ms;
 }
 
-static bool look_for_gap(struct growing *g, struct files *f, int64_t zxid)
+static bool look_for_gap(struct growing *g, struct data_files *f, int64_t zxid)
 {
     char name[FILE_NAME_SIZE];
     struct file_content bytes;
     struct log_walk w;
     struct log_entry e;
     clave__file_name(name, FILE_LOG, zxid);
-    if (!files_map(f, name, &bytes))
+    if (!data_files_map(f, name, &bytes))
         return false;
     if (clave__log_walk(&w, bytes.p ? bytes.p : "", bytes.n))
         while (clave__log_walk_next(&w, &e) == LOG_STEP_ENTRY)
@@ -141,11 +141,11 @@ static bool look_for_gap(struct growing *g, struct files *f, int64_t zxid)
 
 static int look_at_data(struct growing *g)
 {
-    struct files f;
+    struct data_files f;
     char text[600] = "";
     const struct fault fault = {text, sizeof text};
-    int code = files_open(&f, g->o, g->dir);
-    struct server *s = code == EXIT_OK ? files_server(&f) : NULL;
+    int code = data_files_open(&f, g->o, g->dir);
+    struct server *s = code == EXIT_OK ? data_files_server(&f) : NULL;
     clave_err err = s ? clave__datadir_recover(&f.dir, s, &fault) : CLAVE_ENOMEM;
     if (s && err == CLAVE_OK) {
         clave__server_stats(s, &g->st);
@@ -158,7 +158,7 @@ static int look_at_data(struct growing *g)
         code = EXIT_IO;
     }
     clave__server_free(s);
-    files_close(&f);
+    data_files_close(&f);
     return code;
 }
 
@@ -295,7 +295,7 @@ static void grow_show_json(const struct growing *g)
     struct json j;
     json_begin(&j, stdout);
     json_hex(&j, "zxid", g->st.last_zxid);
-    files_json_digest(&j, g->st.digest);
+    data_files_json_digest(&j, g->st.digest);
     clave__json_int(&j, "nodes", (int64_t)g->st.nodes);
     clave__json_int(&j, "sessions", (int64_t)g->st.sessions);
     clave__json_int(&j, "shortest_session_ms", g->shortest_ms);

@@ -166,7 +166,7 @@ void clave__datadir_last_snapshot(const struct datadir *d, int64_t *zxid, int64_
     struct file_list l;
     struct stat st;
     *zxid = *seconds = -1;
-    if (clave__files_list(d->dir, FILE_SNAPSHOT, &l) != 0)
+    if (clave__file_list_read(d->dir, FILE_SNAPSHOT, &l) != 0)
         return;
     if (l.n > 0) {
         clave__file_name(name, FILE_SNAPSHOT, l.zxid[l.n - 1]);
@@ -175,7 +175,7 @@ void clave__datadir_last_snapshot(const struct datadir *d, int64_t *zxid, int64_
             *seconds = (int64_t)st.st_mtime;
         }
     }
-    clave__files_free(&l);
+    clave__file_list_free(&l);
 }
 
 clave_err clave__datadir_look(struct datadir *d, const char *path, const struct log *log,

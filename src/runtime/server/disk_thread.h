@@ -11,7 +11,8 @@
 #include <uv.h>
 
 #include "base/buf.h"
-#include "runtime/server/file_names.h"
+#include "runtime/server/log_file.h"
+#include "runtime/server/snapshot_file.h"
 
 enum slot_state { SLOT_FREE, SLOT_POSTED, SLOT_DONE };
 
@@ -25,13 +26,13 @@ struct disk_slot {
     int purge_fault; /* snapshot: errno of removing old files */
 };
 
-struct disk {
+struct disk_thread {
     pthread_t thread;
     uv_sem_t work;
     atomic_bool ending;
     int dir;
-    struct log_writer log; /* the disk's thread only, as the other writer */
-    struct snapshot_writer writer;
+    struct log_file log_file; /* the disk's thread only, as the other file */
+    struct snapshot_file snapshot_file;
     bool failed; /* an append failed: write nothing more, nor a snapshot of records it lacks */
     struct disk_slot append;
     struct disk_slot snapshot;
@@ -39,17 +40,18 @@ struct disk {
 };
 
 /* EIO: cannot start the thread. `done` belongs to the caller and outlives the disk. */
-clave_err clave__disk_start(struct disk *d, int dir, const struct clave_mem *mem, uv_async_t *done);
+clave_err clave__disk_thread_start(struct disk_thread *d, int dir, const struct clave_mem *mem,
+                                   uv_async_t *done);
 /* Lets the current append finish, abandons a snapshot, ends the thread. */
-void clave__disk_stop(struct disk *d);
+void clave__disk_thread_stop(struct disk_thread *d);
 
-static inline enum slot_state clave__slot_state(struct disk_slot *s)
+static inline enum slot_state clave__disk_slot_state(struct disk_slot *s)
 {
     return (enum slot_state)atomic_load_explicit(&s->state, memory_order_acquire);
 }
 /* Hands a FREE slot, filled, to the disk's thread. */
-void clave__slot_post(struct disk *d, struct disk_slot *s);
+void clave__disk_slot_post(struct disk_thread *d, struct disk_slot *s);
 /* Takes a DONE slot back; its fault stays readable. */
-void clave__slot_take(struct disk_slot *s);
+void clave__disk_slot_take(struct disk_slot *s);
 
 #endif

@@ -11,7 +11,9 @@
 
 #include "base/memory.h"
 #include "runtime/server/datadir.h"
+#include "runtime/server/file_io.h"
 #include "runtime/server/file_names.h"
+#include "runtime/server/snapshot_file.h"
 
 struct recovery {
     struct datadir *d;
@@ -58,9 +60,9 @@ static clave_err compressed_is_needed(const struct recovery *r)
 /* Looks at every name once, and logs those that are unknown. */
 static clave_err survey(struct recovery *r)
 {
-    int err = clave__files_list(r->d->dir, FILE_SNAPSHOT, &r->snapshots);
+    int err = clave__file_list_read(r->d->dir, FILE_SNAPSHOT, &r->snapshots);
     if (err == 0)
-        err = clave__files_list(r->d->dir, FILE_LOG, &r->logs);
+        err = clave__file_list_read(r->d->dir, FILE_LOG, &r->logs);
     int fd = err == 0 ? openat(r->d->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
     DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
     if (!dir) {
@@ -75,7 +77,7 @@ static clave_err survey(struct recovery *r)
         enum file_kind kind = clave__file_kind(e->d_name, &zxid);
         if ((kind == FILE_SNAPSHOT || kind == FILE_COMPRESSED) && zxid > r->newest)
             r->newest = zxid;
-        if (kind == FILE_TEMPORARY && !r->d->read_only)
+        if (kind == FILE_UNFINISHED && !r->d->read_only)
             unlinkat(r->d->dir, e->d_name, 0);
         if (kind == FILE_COMPRESSED)
             note_compressed(r, e->d_name, zxid);
@@ -111,7 +113,7 @@ static clave_err no_snapshot(const struct recovery *r)
 static clave_err write_first_snapshot(struct recovery *r)
 {
     struct clave_mem mem = clave__mem_or_default(NULL);
-    struct snapshot_writer w = {.fd = -1};
+    struct snapshot_file file = {.fd = -1};
     struct buf image;
     bool finished = false;
     int64_t zxid;
@@ -119,12 +121,12 @@ static clave_err write_first_snapshot(struct recovery *r)
     clave_err err = clave__server_save_snapshot(r->s, &image, &zxid);
     int fault = 0;
     if (err == CLAVE_OK)
-        fault = clave__snapshot_begin(&w, r->d->dir, zxid, clave__buf_bytes(&image),
-                                      clave__buf_len(&image));
+        fault = clave__snapshot_file_begin(&file, r->d->dir, zxid, clave__buf_bytes(&image),
+                                           clave__buf_len(&image));
     while (err == CLAVE_OK && fault == 0 && !finished)
-        fault = clave__snapshot_step(&w, &finished);
+        fault = clave__snapshot_file_step(&file, &finished);
     if (fault != 0) {
-        clave__snapshot_abort(&w);
+        clave__snapshot_file_abort(&file);
         err =
             clave__start_error_errno(r->f, fault, "cannot write the first snapshot in", r->d->path);
     } else if (err != CLAVE_OK) {
@@ -339,7 +341,7 @@ clave_err clave__datadir_recover(struct datadir *d, struct server *s, const stru
         err = load_newest(&r);
     if (err == CLAVE_OK)
         err = replay(&r);
-    clave__files_free(&r.snapshots);
-    clave__files_free(&r.logs);
+    clave__file_list_free(&r.snapshots);
+    clave__file_list_free(&r.logs);
     return err;
 }

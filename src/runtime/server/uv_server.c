@@ -71,14 +71,14 @@ static void post_records(struct server_run *r)
 {
     struct disk_slot *s = &r->disk.append;
     struct log_batch pending = clave__server_log_pending(r->server);
-    if (pending.n == 0 || clave__slot_state(s) != SLOT_FREE)
+    if (pending.n == 0 || clave__disk_slot_state(s) != SLOT_FREE)
         return;
     s->first_zxid = pending.first_zxid;
     s->zxid = pending.last_zxid;
     s->new_file = r->new_log;
     r->new_log = false;
     clave__server_log_swap(r->server, &s->bytes);
-    clave__slot_post(&r->disk, s);
+    clave__disk_slot_post(&r->disk, s);
 }
 
 /* The tree as of now: all its records are in the batch just posted or on disk already, and the
@@ -86,26 +86,26 @@ static void post_records(struct server_run *r)
 static void post_snapshot(struct server_run *r)
 {
     struct disk_slot *s = &r->disk.snapshot;
-    if (!clave__server_wants_snapshot(r->server) || clave__slot_state(s) != SLOT_FREE ||
+    if (!clave__server_wants_snapshot(r->server) || clave__disk_slot_state(s) != SLOT_FREE ||
         clave__server_log_pending(r->server).n > 0)
         return;
     clave_err err = clave__server_save_snapshot(r->server, &s->bytes, &s->zxid);
     if (err != CLAVE_OK) {
         clave__log(&r->log, CLAVE_LOG_ERROR, "cannot make a snapshot: %s", clave_strerror(err));
-        clave__slot_take(s);
+        clave__disk_slot_take(s);
         return;
     }
     r->new_log = true;
-    clave__slot_post(&r->disk, s);
+    clave__disk_slot_post(&r->disk, s);
 }
 
 /* After a fault nothing more is acknowledged: an fsync may not report the same error again, so that
  * "it worked the second time" would be a lie. */
 static bool uv_server_collect(struct server_run *r, struct disk_slot *s, const char *what)
 {
-    if (clave__slot_state(s) != SLOT_DONE)
+    if (clave__disk_slot_state(s) != SLOT_DONE)
         return false;
-    clave__slot_take(s);
+    clave__disk_slot_take(s);
     if (s->fault == 0)
         return true;
     struct fault f = {r->fault, sizeof r->fault};
@@ -136,7 +136,7 @@ static void on_disk_done(uv_async_t *a)
 static bool all_durable(struct server_run *r)
 {
     return clave__server_log_pending(r->server).n == 0 &&
-           clave__slot_state(&r->disk.append) == SLOT_FREE;
+           clave__disk_slot_state(&r->disk.append) == SLOT_FREE;
 }
 
 static void uv_server_enter(struct server_run *r, enum run_phase phase)
@@ -377,7 +377,7 @@ static clave_err recover(struct server_run *r, const struct server_run_options *
     if (err == CLAVE_OK)
         err = clave__datadir_recover(&r->dir, r->server, f);
     if (err == CLAVE_OK)
-        err = clave__disk_start(&r->disk, r->dir.dir, &r->mem, &r->disk_done);
+        err = clave__disk_thread_start(&r->disk, r->dir.dir, &r->mem, &r->disk_done);
     r->disk_started = err == CLAVE_OK;
     return err;
 }
@@ -520,7 +520,7 @@ void clave__server_run_free(struct server_run *r)
     clave__admin_stop(r);
     clave__conn_close_quiet(r, true);
     if (r->disk_started)
-        clave__disk_stop(&r->disk); /* before the handle that it wakes is closed */
+        clave__disk_thread_stop(&r->disk); /* before the handle that it wakes is closed */
     uv_walk(&r->loop, close_handle, NULL);
     uv_run(&r->loop, UV_RUN_DEFAULT);
     uv_loop_close(&r->loop);

@@ -26,7 +26,7 @@ struct server_run {
     struct server *server;
     struct datadir dir;
     char version_2[PATH_MAX + 16];
-    struct disk disk;
+    struct disk_thread disk;
     bool disk_started;
     bool new_log; /* the next record starts a file */
     struct list listeners;

@@ -1,0 +1,24 @@
+/* log_file.h - a log being written. Its file is extended ahead of the records with zeros, which
+ * readers take for padding: an fdatasync without a new length to write is a third faster. _create
+ * and _append return 0 or an errno. */
+#ifndef CLAVE_RUNTIME_SERVER_LOG_FILE_H
+#define CLAVE_RUNTIME_SERVER_LOG_FILE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct log_file {
+    int fd;       /* -1: none */
+    int64_t end;  /* of the records */
+    int64_t room; /* the length of the file; 0: it is not extended ahead */
+};
+/* Creates a file (one of that name has no record yet, and is replaced), with its header on disk
+ * before it gets its name: ZooKeeper does not start on a log without one. */
+int clave__log_file_create(struct log_file *f, int dir, int64_t first_zxid);
+/* Durable when it returns. After an error nothing more may be appended. */
+int clave__log_file_append(struct log_file *f, const void *p, size_t n);
+/* Cuts off the extension, and with it an append that failed: read again, what a failed sync left in
+ * the page cache would be taken for durable. */
+void clave__log_file_close(struct log_file *f);
+
+#endif
