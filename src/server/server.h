@@ -85,11 +85,6 @@ struct log_replay {
     bool lost_tail;   /* ECORRUPT, and everything up to valid_len is whole and replayed: if the next
                          file continues there, its writer had found no more either */
     char fault[200];  /* ECORRUPT: what is wrong, and where */
-    /* After this zxid some are skipped, and nothing has shown yet that they were never logged;
-     * 0: none. */
-    int64_t gap_from;
-    int64_t gap_to;
-    size_t gap_at;
 };
 /* Replays one log file's content (header included); records up to the zxid already
  * applied are skipped. Files are given in order. ECORRUPT: something that was durable is damaged,

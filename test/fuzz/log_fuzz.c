@@ -52,14 +52,14 @@ static void look_through(const uint8_t *p, size_t n)
 {
     struct log_walk w;
     struct log_entry e;
-    struct log_change c;
+    struct change_record c;
     bool is_log = clave__log_walk(&w, p, n);
     must(is_log == (w.fault[0] == '\0'));
-    while (is_log && clave__log_walk_next(&w, &e) == LOG_STEP_ENTRY) {
+    while (is_log && clave__log_next_entry(&w, &e) == LOG_STEP_RECORD) {
         int32_t changes = 0;
-        while (clave__log_entry_change(&e, changes, &c))
+        for (struct jreader at = e.txn.body; clave__txn_record_next(&e.txn, &at, &c);)
             changes++;
-        must(changes == e.changes && e.offset + e.size == w.at && w.at <= n);
+        must(changes == e.txn.changes && e.offset + e.size == w.at && w.at <= n);
     }
 }
 

@@ -32,18 +32,18 @@ static struct moment before(const struct history *h, int64_t zxid)
     return h->of[i];
 }
 
-static void add(struct history *h, const struct log_entry *e)
+static void add(struct history *h, const struct txn_record *t)
 {
     if (h->n == h->cap) {
         h->cap *= 2;
         h->of = realloc(h->of, h->cap * sizeof *h->of);
         must(h->of != NULL);
     }
-    struct moment m = before(h, e->zxid);
-    m.zxid = e->zxid;
-    m.digest = e->has_digest ? e->digest : m.digest; /* a failed request changes nothing */
-    m.sessions += e->type == OP_CREATE_SESSION;
-    m.sessions -= e->type == OP_CLOSE_SESSION;
+    struct moment m = before(h, t->head.zxid);
+    m.zxid = t->head.zxid;
+    m.digest = t->has_digest ? t->digest : m.digest; /* a failed request changes nothing */
+    m.sessions += t->head.type == OP_CREATE_SESSION;
+    m.sessions -= t->head.type == OP_CLOSE_SESSION;
     h->tip = h->n;
     h->of[h->n++] = m;
 }
@@ -58,8 +58,8 @@ static void read_batch(struct history *h, const struct event *e)
     clave__server_log_header(file);
     memcpy(file + SERVER_LOG_HEADER, e->bytes, e->n);
     must(clave__log_walk(&w, file, SERVER_LOG_HEADER + e->n));
-    while (clave__log_walk_next(&w, &entry) == LOG_STEP_ENTRY)
-        add(h, &entry);
+    while (clave__log_next_entry(&w, &entry) == LOG_STEP_RECORD)
+        add(h, &entry.txn);
     free(file);
 }
 

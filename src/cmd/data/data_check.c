@@ -150,10 +150,10 @@ static void walk(struct checking *c, struct log_walk *w, struct verdict *v, int6
 {
     struct log_entry e;
     enum log_step step;
-    while ((step = clave__log_walk_next(w, &e)) == LOG_STEP_ENTRY) {
-        v->first_zxid = v->records++ == 0 ? e.zxid : v->first_zxid;
-        v->last_zxid = e.zxid;
-        c->digests += e.has_digest;
+    while ((step = clave__log_next_entry(w, &e)) == LOG_STEP_RECORD) {
+        v->first_zxid = v->records++ == 0 ? w->last_zxid : v->first_zxid;
+        v->last_zxid = w->last_zxid;
+        c->digests += e.txn.has_digest;
     }
     if (w->gap != 0)
         snprintf(v->diag_note, sizeof v->diag_note,
@@ -162,9 +162,7 @@ static void walk(struct checking *c, struct log_walk *w, struct verdict *v, int6
     if (step == LOG_STEP_TORN)
         snprintf(v->diag_note, sizeof v->diag_note,
                  "a record at offset %zu that was never finished", w->at);
-    if (step != LOG_STEP_DAMAGED)
-        return;
-    if (v->records > 0 && next == v->last_zxid + 1)
+    if (step == LOG_STEP_LOST && v->records > 0 && next == v->last_zxid + 1)
         snprintf(v->diag_note, sizeof v->diag_note, "%s; the next log continues before it",
                  w->fault);
     else

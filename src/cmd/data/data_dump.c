@@ -17,33 +17,6 @@ struct dumping {
     const char *file; /* the current one */
 };
 
-static const char *type_name(int32_t type)
-{
-    static const struct {
-        int32_t type;
-        const char *name;
-    } names[] = {
-        {OP_CREATE, "create"},
-        {OP_DELETE, "delete"},
-        {OP_SET_DATA, "setData"},
-        {OP_SET_ACL, "setACL"},
-        {OP_CHECK, "check"},
-        {OP_MULTI, "multi"},
-        {OP_CREATE2, "create2"},
-        {OP_RECONFIG, "reconfig"},
-        {OP_CREATE_CONTAINER, "createContainer"},
-        {OP_DELETE_CONTAINER, "deleteContainer"},
-        {OP_CREATE_TTL, "createTTL"},
-        {OP_CREATE_SESSION, "createSession"},
-        {OP_CLOSE_SESSION, "closeSession"},
-        {OP_ERROR, "error"},
-    };
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (names[i].type == type)
-            return names[i].name;
-    return "unknown";
-}
-
 static void show_jbytes(struct jbytes b)
 {
     if (b.n < 0)
@@ -88,60 +61,49 @@ static void json_jbytes(struct json *j, const char *key, struct jbytes b)
 
 /* ---- changes -------------------------------------------------------------------------------- */
 
-static bool has_data(int32_t type)
+static void show_change(const struct change_record *c)
 {
-    return type == OP_SET_DATA || type == OP_RECONFIG || type == OP_CREATE || type == OP_CREATE2 ||
-           type == OP_CREATE_CONTAINER || type == OP_CREATE_TTL;
-}
-
-static bool data_dump_is_create(int32_t type)
-{
-    return has_data(type) && type != OP_SET_DATA && type != OP_RECONFIG;
-}
-
-static void show_change(const struct log_change *c)
-{
-    printf("    %s ", type_name(c->type));
-    if (c->type == OP_ERROR) {
-        printf("%d\n", (int)c->err);
-        return;
-    }
-    show_jbytes(c->path);
-    if (has_data(c->type))
+    unsigned has = c->kind->fields;
+    printf("    %s ", c->kind->name);
+    if (has & TXN_ERR)
+        printf("%d", (int)c->err);
+    if (has & TXN_PATH)
+        show_jbytes(c->path);
+    if (has & TXN_DATA)
         printf(c->data.n < 0 ? ", no data" : ", %d bytes", (int)c->data.n);
     if (c->ephemeral)
         fputs(", ephemeral", stdout);
-    if (c->type == OP_CREATE_TTL)
+    if (has & TXN_TTL)
         printf(", ttl %" PRId64 " ms", c->ttl_ms);
-    if (data_dump_is_create(c->type))
+    if (has & TXN_PARENT_CVERSION)
         printf(", parent cversion %d", (int)c->version);
-    else if (c->type != OP_DELETE && c->type != OP_DELETE_CONTAINER)
+    if (has & TXN_VERSION)
         printf(", version %d", (int)c->version);
-    if (data_dump_is_create(c->type) || c->type == OP_SET_ACL)
+    if (has & TXN_ACL)
         show_acl(c->acl);
     putchar('\n');
 }
 
-static void json_change(struct json *j, const struct log_change *c)
+static void json_change(struct json *j, const struct change_record *c)
 {
+    unsigned has = c->kind->fields;
     clave__json_open(j, NULL, '{');
-    clave__json_string(j, "type", type_name(c->type));
-    if (c->type == OP_ERROR) {
+    clave__json_string(j, "type", c->kind->name);
+    if (has & TXN_ERR)
         clave__json_int(j, "error", c->err);
-        clave__json_close(j, '}');
-        return;
-    }
-    json_jbytes(j, "path", c->path);
-    if (has_data(c->type))
+    if (has & TXN_PATH)
+        json_jbytes(j, "path", c->path);
+    if (has & TXN_DATA)
         json_jbytes(j, "data", c->data);
-    if (data_dump_is_create(c->type))
+    if (has & TXN_PARENT_CVERSION) /* of every create, whether it can be ephemeral or not */
         clave__json_bool(j, "ephemeral", c->ephemeral);
-    if (c->type == OP_CREATE_TTL)
+    if (has & TXN_TTL)
         clave__json_int(j, "ttl_ms", c->ttl_ms);
-    if (c->type != OP_DELETE && c->type != OP_DELETE_CONTAINER)
-        clave__json_int(j, data_dump_is_create(c->type) ? "parent_cversion" : "version",
-                        c->version);
-    if (data_dump_is_create(c->type) || c->type == OP_SET_ACL)
+    if (has & TXN_PARENT_CVERSION)
+        clave__json_int(j, "parent_cversion", c->version);
+    if (has & TXN_VERSION)
+        clave__json_int(j, "version", c->version);
+    if (has & TXN_ACL)
         json_acl(j, c->acl);
     clave__json_close(j, '}');
 }
@@ -151,43 +113,47 @@ static void json_change(struct json *j, const struct log_change *c)
 
 static void show_entry(const struct dumping *d, const struct log_entry *e)
 {
+    const struct txn_record *t = &e->txn;
+    struct jreader at = t->body;
     char when[SHOW_TIME];
-    struct log_change c;
+    struct change_record c;
     printf("%s offset %zu: zxid 0x%" PRIx64 " %s session 0x%" PRIx64 " cxid 0x%x %s", d->file,
-           e->offset, (uint64_t)e->zxid, format_time(e->time, when), (uint64_t)e->client,
-           (unsigned)e->cxid, type_name(e->type));
-    if (e->type == OP_CREATE_SESSION)
-        printf(", timeout %d ms", (int)e->timeout_ms);
-    if (e->type == OP_ERROR)
-        printf(" %d", (int)e->err);
-    if (e->has_digest)
-        printf(", digest %" PRIu64, e->digest);
+           e->offset, (uint64_t)t->head.zxid, format_time(t->head.time, when),
+           (uint64_t)t->head.client, (unsigned)t->head.cxid, t->kind->name);
+    if (t->head.type == OP_CREATE_SESSION)
+        printf(", timeout %d ms", (int)t->timeout_ms);
+    if (t->head.type == OP_ERROR)
+        printf(" %d", (int)t->err);
+    if (t->has_digest)
+        printf(", digest %" PRIu64, t->digest);
     putchar('\n');
-    for (int32_t i = 0; clave__log_entry_change(e, i, &c); i++)
+    while (clave__txn_record_next(t, &at, &c))
         show_change(&c);
 }
 
 static void json_entry(const struct dumping *d, const struct log_entry *e)
 {
+    const struct txn_record *t = &e->txn;
+    struct jreader at = t->body;
     char when[SHOW_TIME];
-    struct log_change c;
+    struct change_record c;
     struct json j;
     json_begin(&j, stdout);
     clave__json_string(&j, "file", d->file);
     clave__json_int(&j, "offset", (int64_t)e->offset);
-    json_hex(&j, "zxid", e->zxid);
-    clave__json_string(&j, "time", format_time(e->time, when));
-    json_hex(&j, "session", e->client);
-    clave__json_int(&j, "cxid", e->cxid);
-    clave__json_string(&j, "type", type_name(e->type));
-    if (e->type == OP_CREATE_SESSION)
-        clave__json_int(&j, "timeout_ms", e->timeout_ms);
-    if (e->type == OP_ERROR)
-        clave__json_int(&j, "error", e->err);
-    if (e->has_digest)
-        data_files_json_digest(&j, e->digest);
+    json_hex(&j, "zxid", t->head.zxid);
+    clave__json_string(&j, "time", format_time(t->head.time, when));
+    json_hex(&j, "session", t->head.client);
+    clave__json_int(&j, "cxid", t->head.cxid);
+    clave__json_string(&j, "type", t->kind->name);
+    if (t->head.type == OP_CREATE_SESSION)
+        clave__json_int(&j, "timeout_ms", t->timeout_ms);
+    if (t->head.type == OP_ERROR)
+        clave__json_int(&j, "error", t->err);
+    if (t->has_digest)
+        data_files_json_digest(&j, t->digest);
     clave__json_open(&j, "changes", '[');
-    for (int32_t i = 0; clave__log_entry_change(e, i, &c); i++)
+    while (clave__txn_record_next(t, &at, &c))
         json_change(&j, &c);
     clave__json_close(&j, ']');
     json_end(&j);
@@ -199,7 +165,7 @@ static int dump_log(struct dumping *d, const void *p, size_t n)
     struct log_entry e;
     enum log_step step = LOG_STEP_DAMAGED;
     if (clave__log_walk(&w, p, n))
-        while ((step = clave__log_walk_next(&w, &e)) == LOG_STEP_ENTRY) {
+        while ((step = clave__log_next_entry(&w, &e)) == LOG_STEP_RECORD) {
             if (d->f->o->json)
                 json_entry(d, &e);
             else
@@ -207,9 +173,9 @@ static int dump_log(struct dumping *d, const void *p, size_t n)
         }
     if (step == LOG_STEP_TORN)
         diag(d->f->o, "%s: a record at offset %zu that was never finished", d->file, w.at);
-    if (step == LOG_STEP_DAMAGED)
+    if (w.fault[0] != '\0')
         diag(d->f->o, "%s is damaged: %s", d->file, w.fault);
-    return step == LOG_STEP_DAMAGED ? EXIT_IO : EXIT_OK;
+    return w.fault[0] != '\0' ? EXIT_IO : EXIT_OK;
 }
 
 /* ---- a snapshot ----------------------------------------------------------------------------- */

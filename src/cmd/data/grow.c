@@ -132,7 +132,7 @@ static bool look_for_gap(struct growing *g, struct data_files *f, int64_t zxid)
     if (!data_files_map(f, name, &bytes))
         return false;
     if (clave__log_walk(&w, bytes.p ? bytes.p : "", bytes.n))
-        while (clave__log_walk_next(&w, &e) == LOG_STEP_ENTRY)
+        while (clave__log_next_entry(&w, &e) == LOG_STEP_RECORD)
             continue;
     g->gap = g->gap ? g->gap : w.gap;
     clave__file_unmap(&bytes);

@@ -1,15 +1,12 @@
 /* log.c - writes and replays the records of Apache's transaction log: checksum, length, payload,
  * 'B'. write.c appends, recovery (the driver's) replays. s->last_zxid is always the zxid of the
  * newest record appended or replayed, or that of the snapshot before the first. */
-#include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "server/server_internal.h"
 #include "server/store/checksum.h"
 #include "server/store/log_read.h"
-
-enum { DIGEST_VERSION = 2 };
+#include "server/store/txn_record.h"
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
@@ -21,7 +18,7 @@ clave_err clave__log_append(struct server *s)
     clave__jput_int(&w, 0);
     clave__txn_write(&w, &s->txn);
     if (s->txn.head.type != OP_ERROR) {
-        clave__jput_int(&w, DIGEST_VERSION);
+        clave__jput_int(&w, TXN_DIGEST_VERSION);
         clave__jput_long(&w, (int64_t)s->tree.digest);
     }
     if (begin == 0)
@@ -85,22 +82,20 @@ static clave_err update_sessions(struct server *s)
 /* What the digest after a record says about the tree. */
 enum proof { PROOF_NONE, PROOF_SAME, PROOF_OTHER };
 
-static enum proof check_digest(struct server *s, struct jreader *r)
+static enum proof check_digest(struct server *s, const struct txn_record *t)
 {
-    int64_t zxid = s->txn.head.zxid;
-    if (r->n < 12 || clave__jget_int(r) != DIGEST_VERSION)
+    if (!t->has_digest)
         return PROOF_NONE;
-    uint64_t digest = (uint64_t)clave__jget_long(r);
-    if (digest == s->tree.digest)
+    if (t->digest == s->tree.digest)
         return PROOF_SAME;
-    if (zxid <= s->fuzzy_zxid)
+    if (t->head.zxid <= s->fuzzy_zxid)
         return PROOF_NONE;
     if (s->digest_mismatches++ == 0)
         clave__log(&s->log, CLAVE_LOG_WARN,
                    "the tree differs from the one the log was written with, from zxid 0x%llx on: "
                    "digest %llu, not %llu",
-                   (unsigned long long)zxid, (unsigned long long)s->tree.digest,
-                   (unsigned long long)digest);
+                   (unsigned long long)t->head.zxid, (unsigned long long)s->tree.digest,
+                   (unsigned long long)t->digest);
     return PROOF_OTHER;
 }
 
@@ -119,141 +114,123 @@ void clave__log_check_fuzzy_digest(struct server *s)
 
 static clave_err replay_record(struct server *s, const struct record *rec, enum proof *proof)
 {
-    struct jreader r = clave__jreader(rec->payload, rec->n);
-    clave_err err = clave__txn_replay(&s->txn, &r);
+    struct txn_record t;
+    if (!clave__txn_record_read(&t, rec->payload, rec->n))
+        return CLAVE_EPROTO;
+    clave_err err = clave__txn_replay(&s->txn, &t);
     if (err == CLAVE_OK)
         err = update_sessions(s);
     if (err != CLAVE_OK)
         return err;
     s->last_zxid = rec->zxid;
     s->txns_since_snapshot++;
-    *proof = check_digest(s, &r);
+    *proof = check_digest(s, &t);
     clave__log_check_fuzzy_digest(s);
     return CLAVE_OK;
 }
 
-__attribute__((format(printf, 2, 3))) static clave_err damaged(struct log_replay *out,
-                                                               const char *fmt, ...)
-{
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(out->fault, sizeof out->fault, fmt, ap);
-    va_end(ap);
-    return CLAVE_ECORRUPT;
-}
+/* One file being replayed. */
+struct replay {
+    struct server *s;
+    struct log_walk w;
+    /* After this zxid some are skipped, and nothing has shown yet that they were never logged;
+     * 0: none. */
+    int64_t gap_from;
+    int64_t gap_to;
+    size_t gap_at;
+};
 
-static clave_err gap_damage(struct log_replay *out)
+static clave_err replay_gap_damage(struct replay *r)
 {
-    return damaged(out, "the record at offset %zu has zxid 0x%llx, after 0x%llx", out->gap_at,
-                   (unsigned long long)out->gap_to, (unsigned long long)out->gap_from);
+    clave__log_walk_fault(&r->w, "the record at offset %zu has zxid 0x%llx, after 0x%llx",
+                          r->gap_at, (unsigned long long)r->gap_to,
+                          (unsigned long long)r->gap_from);
+    return CLAVE_ECORRUPT;
 }
 
 /* Apache takes a zxid for some requests that it then does not log. The records around such a gap
  * follow each other directly, which damage cannot cause; and the next digest must show that nothing
  * was changed in the gap. */
-static clave_err cross_gap(struct server *s, enum proof proof, struct log_replay *out)
+static clave_err replay_cross_gap(struct replay *r, enum proof proof)
 {
-    if (out->gap_from == 0 || proof == PROOF_NONE)
+    if (r->gap_from == 0 || proof == PROOF_NONE)
         return CLAVE_OK;
     if (proof == PROOF_OTHER)
-        return gap_damage(out);
-    clave__log(&s->log, CLAVE_LOG_WARN,
+        return replay_gap_damage(r);
+    clave__log(&r->s->log, CLAVE_LOG_WARN,
                "zxid 0x%llx was never logged; ZooKeeper from 3.9.4 on does not start on such a log",
-               (unsigned long long)out->gap_from + 1);
-    out->gap_from = 0;
+               (unsigned long long)r->gap_from + 1);
+    r->gap_from = 0;
     return CLAVE_OK;
 }
 
-static clave_err replay_next(struct server *s, const struct record *rec, size_t at,
-                             struct log_replay *out)
+/* A record that is newer than what the server knows; `first` of the file. */
+static clave_err replay_next(struct replay *r, const struct record *rec, bool first)
 {
     enum proof proof;
-    if (out->last_zxid == 0 && !clave__log_follows(s->last_zxid, rec->zxid))
-        return damaged(out,
-                       "the record at offset %zu has zxid 0x%llx, but the newest known is 0x%llx",
-                       at, (unsigned long long)rec->zxid, (unsigned long long)s->last_zxid);
-    clave_err err = replay_record(s, rec, &proof);
-    if (err == CLAVE_EPROTO)
-        return damaged(out, "the record at offset %zu, zxid 0x%llx, is not a transaction", at,
-                       (unsigned long long)rec->zxid);
-    return err == CLAVE_OK ? cross_gap(s, proof, out) : err;
+    if (first && !clave__log_follows(r->s->last_zxid, rec->zxid)) {
+        clave__log_walk_fault(
+            &r->w, "the record at offset %zu has zxid 0x%llx, but the newest known is 0x%llx",
+            rec->at, (unsigned long long)rec->zxid, (unsigned long long)r->s->last_zxid);
+        return CLAVE_ECORRUPT;
+    }
+    clave_err err = replay_record(r->s, rec, &proof);
+    if (err == CLAVE_EPROTO) {
+        clave__log_walk_no_txn(&r->w, rec);
+        return CLAVE_ECORRUPT;
+    }
+    return err == CLAVE_OK ? replay_cross_gap(r, proof) : err;
 }
 
-static clave_err take_record(struct server *s, const struct record *rec, size_t at,
-                             struct log_replay *out)
+static clave_err replay_take(struct replay *r, const struct record *rec, struct log_replay *out)
 {
-    int64_t before = out->last_zxid;
+    bool first = out->last_zxid == 0;
     clave_err err = CLAVE_OK;
-    if (rec->zxid == INT64_MAX)
-        return damaged(out, "the record at offset %zu has the largest possible zxid", at);
-    if (before != 0 && !clave__log_follows(before, rec->zxid)) {
-        out->gap_from = before;
-        out->gap_to = rec->zxid;
-        out->gap_at = at;
-        if (rec->zxid <= before)
-            return gap_damage(out);
+    if (rec->skips) {
+        r->gap_from = out->last_zxid;
+        r->gap_to = rec->zxid;
+        r->gap_at = rec->at;
     }
-    if (rec->zxid > s->last_zxid)
-        err = replay_next(s, rec, at, out);
+    if (rec->zxid > r->s->last_zxid)
+        err = replay_next(r, rec, first);
     else
-        out->gap_from = 0; /* the gap is older than the snapshot */
+        r->gap_from = 0; /* the gap is older than the snapshot */
     if (err != CLAVE_OK)
         return err;
-    if (before == 0)
+    if (first)
         out->first_zxid = rec->zxid;
     out->last_zxid = rec->zxid;
+    out->valid_len = r->w.at;
     return CLAVE_OK;
 }
 
-static clave_err end_whole(struct log_replay *out)
+static clave_err replay_end(struct replay *r, enum log_step step, struct log_replay *out)
 {
-    return out->gap_from != 0 ? gap_damage(out) : CLAVE_OK;
-}
-
-static clave_err server_log_end_torn(struct server *s, const uint8_t *p, size_t n,
-                                     struct log_replay *out)
-{
-    int64_t last = out->last_zxid > s->last_zxid ? out->last_zxid : s->last_zxid;
-    struct log_tail tail = clave__log_tail(p, out->valid_len, n, last);
-    clave_err err = end_whole(out);
-    if (err != CLAVE_OK)
-        return err;
-    out->torn = true;
-    out->lost_tail = tail.kind == TAIL_DAMAGED;
-    return out->lost_tail ? damaged(out, "%s", tail.fault) : CLAVE_OK;
+    if (step == LOG_STEP_DAMAGED)
+        return CLAVE_ECORRUPT;
+    if (r->gap_from != 0)
+        return replay_gap_damage(r);
+    out->torn = out->valid_len < r->w.n;
+    out->lost_tail = step == LOG_STEP_LOST;
+    return out->lost_tail ? CLAVE_ECORRUPT : CLAVE_OK;
 }
 
 clave_err clave__server_replay_log(struct server *s, const void *p, size_t n,
                                    struct log_replay *out)
 {
-    const uint8_t *bytes = p;
+    struct replay r = {.s = s};
     struct record rec;
-    memset(out, 0, sizeof *out);
-    if (clave__log_has_torn_header(bytes, n)) {
-        out->torn = n > 0;
-        return CLAVE_OK;
-    }
-    if (n >= 4 && memcmp(bytes, "ZKLG", 4) != 0)
-        return damaged(out, "it does not begin with ZKLG, as a transaction log does");
-    if (n < SERVER_LOG_HEADER) {
-        out->torn = n > 0;
-        return CLAVE_OK;
-    }
-    for (out->valid_len = SERVER_LOG_HEADER;;) {
-        size_t at = out->valid_len;
-        clave_err err;
-        switch (clave__log_look_at(bytes + at, n - at, &rec)) {
-        case FOUND_RECORD:
-            err = take_record(s, &rec, at, out);
-            if (err != CLAVE_OK)
-                return err;
-            out->valid_len += LOG_RECORD_HEAD + rec.n + 1;
-            break;
-        case FOUND_END:
-            return end_whole(out);
-        case FOUND_TORN:
-        case FOUND_DAMAGED:
-            return server_log_end_torn(s, bytes, n, out);
-        }
-    }
+    enum log_step step = LOG_STEP_DAMAGED;
+    clave_err err = CLAVE_OK;
+    bool is_log = clave__log_walk(&r.w, p, n);
+    *out = (struct log_replay){.valid_len = is_log ? r.w.at : 0};
+    r.w.known_zxid = s->last_zxid;
+    while (is_log && err == CLAVE_OK &&
+           (step = clave__log_walk_next(&r.w, &rec)) == LOG_STEP_RECORD)
+        err = replay_take(&r, &rec, out);
+    if (err == CLAVE_OK)
+        err = replay_end(&r, step, out);
+    if (err == CLAVE_ECORRUPT)
+        snprintf(out->fault, sizeof out->fault, "%s", r.w.fault);
+    return err;
 }

@@ -9,10 +9,11 @@
 
 #include "server/server.h"
 #include "server/store/checksum.h"
+#include "server/store/txn_record.h"
 #include "wire/jute.h"
 #include "wire/proto.h"
 
-enum { LEAST_PAYLOAD = 32, TYPE_AT = 28, DIGEST = 12, DIGEST_VERSION = 2 };
+enum { LEAST_PAYLOAD = 32, TYPE_AT = 28, DIGEST = 12 };
 /* The unit that a disk writes whole. */
 enum { BLOCK = 512 };
 
@@ -85,7 +86,7 @@ static bool begins_batch(const struct record *rec)
     if (rec->n < LEAST_PAYLOAD + DIGEST + 1)
         return false;
     r = clave__jreader(rec->payload + rec->n - 1 - DIGEST, DIGEST);
-    return clave__jget_int(&r) == DIGEST_VERSION;
+    return clave__jget_int(&r) == TXN_DIGEST_VERSION;
 }
 
 /* As find_record, but only records that begin a batch. */
@@ -140,7 +141,7 @@ static bool cannot_be_torn(const uint8_t *p, size_t at, size_t n)
            sum == (int64_t)clave__checksum(CHECKSUM_START, r.p, there - 1);
 }
 
-__attribute__((format(printf, 1, 2))) static struct log_tail damaged(const char *fmt, ...)
+__attribute__((format(printf, 1, 2))) static struct log_tail log_tail_damaged(const char *fmt, ...)
 {
     struct log_tail t = {.kind = TAIL_DAMAGED};
     va_list ap;
@@ -161,16 +162,17 @@ struct log_tail clave__log_tail(const uint8_t *p, size_t at, size_t n, int64_t l
     size_t shows = marked ? find_batch(p, whole, n, last_zxid) : whole;
     size_t end = finished ? at + LOG_RECORD_HEAD + rec.n + 1 : whole;
     if (!finished && whole == n && cannot_be_torn(p, at, n))
-        return damaged("the record at offset %zu, after zxid 0x%llx, has a wrong head or end", at,
-                       (unsigned long long)last_zxid);
+        return log_tail_damaged(
+            "the record at offset %zu, after zxid 0x%llx, has a wrong head or end", at,
+            (unsigned long long)last_zxid);
     if (shows == n && marked && lacks_block(p, at, end, n))
         return (struct log_tail){.kind = TAIL_TORN};
     if (finished)
-        return damaged("the record at offset %zu, after zxid 0x%llx, has a wrong checksum", at,
-                       (unsigned long long)last_zxid);
+        return log_tail_damaged("the record at offset %zu, after zxid 0x%llx, has a wrong checksum",
+                                at, (unsigned long long)last_zxid);
     if (whole < n)
-        return damaged("a hole at offset %zu, and a whole record after it at offset %zu", at,
-                       shows < n ? shows : whole);
+        return log_tail_damaged("a hole at offset %zu, and a whole record after it at offset %zu",
+                                at, shows < n ? shows : whole);
     return (struct log_tail){.kind = TAIL_TORN};
 }
 
@@ -194,4 +196,71 @@ bool clave__log_has_torn_header(const uint8_t *p, size_t n)
     while (same < n && same < read && p[same] == header[same])
         same++;
     return same < read && clave__log_skip_zeros(p, same, n) == n;
+}
+
+/* ---- record by record ------------------------------------------------------------------------ */
+
+void clave__log_walk_fault(struct log_walk *w, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(w->fault, sizeof w->fault, fmt, ap);
+    va_end(ap);
+}
+
+void clave__log_walk_no_txn(struct log_walk *w, const struct record *rec)
+{
+    clave__log_walk_fault(w, "the record at offset %zu, zxid 0x%llx, is not a transaction", rec->at,
+                          (unsigned long long)rec->zxid);
+}
+
+bool clave__log_walk(struct log_walk *w, const void *p, size_t n)
+{
+    bool begins = n < 4 || memcmp(p, "ZKLG", 4) == 0;
+    *w = (struct log_walk){.p = p, .n = n, .at = SERVER_LOG_HEADER};
+    if (clave__log_has_torn_header(p, n) || (begins && n < SERVER_LOG_HEADER)) {
+        w->at = 0;
+        return true;
+    }
+    if (!begins)
+        clave__log_walk_fault(w, "it does not begin with ZKLG, as a transaction log does");
+    return begins;
+}
+
+static enum log_step log_walk_tail(struct log_walk *w)
+{
+    int64_t last = w->last_zxid > w->known_zxid ? w->last_zxid : w->known_zxid;
+    struct log_tail tail = clave__log_tail(w->p, w->at, w->n, last);
+    if (tail.kind == TAIL_PADDING)
+        return LOG_STEP_END;
+    if (tail.kind == TAIL_TORN)
+        return LOG_STEP_TORN;
+    clave__log_walk_fault(w, "%s", tail.fault);
+    return LOG_STEP_LOST;
+}
+
+enum log_step clave__log_walk_next(struct log_walk *w, struct record *out)
+{
+    int64_t last = w->last_zxid;
+    if (w->at == 0)
+        return LOG_STEP_END;
+    enum found found = clave__log_look_at(w->p + w->at, w->n - w->at, out);
+    if (found != FOUND_RECORD)
+        return found == FOUND_END ? LOG_STEP_END : log_walk_tail(w);
+    out->at = w->at;
+    out->skips = last != 0 && !clave__log_follows(last, out->zxid);
+    if (out->zxid == INT64_MAX) {
+        clave__log_walk_fault(w, "the record at offset %zu has the largest possible zxid", w->at);
+        return LOG_STEP_DAMAGED;
+    }
+    if (out->skips && out->zxid <= last) {
+        clave__log_walk_fault(w, "the record at offset %zu has zxid 0x%llx, after 0x%llx", w->at,
+                              (unsigned long long)out->zxid, (unsigned long long)last);
+        return LOG_STEP_DAMAGED;
+    }
+    if (out->skips && w->gap == 0)
+        w->gap = last + 1;
+    w->at += LOG_RECORD_HEAD + out->n + 1;
+    w->last_zxid = out->zxid;
+    return LOG_STEP_RECORD;
 }

@@ -1,5 +1,5 @@
-/* log_read.h - what is at an offset of a transaction log. A record is checksum, length, payload,
- * 'B'.
+/* log_read.h - the records of a transaction log, one by one, and what it means where they end. A
+ * record is checksum, length, payload, 'B'.
  *
  * Also decides what the first bytes that are not a record mean. A batch is written whole, and the
  * next one only when it is durable. So a power cut can tear the newest batch and nothing else; but
@@ -20,9 +20,11 @@ enum { LOG_RECORD_HEAD = 12, LOG_END_MARK = 'B', LOG_BATCH_MARK = 'S' };
 enum found { FOUND_RECORD, FOUND_END, FOUND_TORN, FOUND_DAMAGED };
 
 struct record {
+    size_t at; /* offset in the file; set by _walk_next, as skips is */
     const uint8_t *payload;
     size_t n;
     int64_t zxid;
+    bool skips; /* some zxids between the record before and this one */
 };
 
 /* DAMAGED: a record with its end mark, and a wrong checksum; payload and n are set. */
@@ -47,5 +49,34 @@ bool clave__log_follows(int64_t last, int64_t zxid);
 /* The size of a file may reach the disk before its first bytes do. From somewhere in the header on
  * the bytes are zeros then, and no record of the file was ever acknowledged. */
 bool clave__log_has_torn_header(const uint8_t *p, size_t n);
+
+/* ---- record by record ------------------------------------------------------------------------ */
+
+enum log_step {
+    LOG_STEP_RECORD,
+    LOG_STEP_END,
+    LOG_STEP_TORN,    /* the rest was never finished */
+    LOG_STEP_LOST,    /* damage: what was durable, or may have been, follows after `at` */
+    LOG_STEP_DAMAGED, /* a record that cannot be there */
+};
+
+struct log_walk {
+    const uint8_t *p;
+    size_t n;
+    size_t at;          /* offset of the next record; 0: there is not even a header */
+    int64_t last_zxid;  /* 0: none yet */
+    int64_t known_zxid; /* set by a caller that has the log before; 0: none */
+    int64_t gap;        /* the first zxid that was skipped; 0: none */
+    char fault[200];    /* LOST, DAMAGED */
+};
+
+/* false: it is not a log; the fault says why. */
+bool clave__log_walk(struct log_walk *w, const void *p, size_t n);
+enum log_step clave__log_walk_next(struct log_walk *w, struct record *out);
+/* Notes what is wrong. */
+__attribute__((format(printf, 2, 3))) void clave__log_walk_fault(struct log_walk *w,
+                                                                 const char *fmt, ...);
+/* Notes that a record is none that a server writes. */
+void clave__log_walk_no_txn(struct log_walk *w, const struct record *rec);
 
 #endif

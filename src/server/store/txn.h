@@ -63,13 +63,4 @@ void clave__txn_undo(struct txn *t);
 /* Ends the transaction and frees what is no longer needed. */
 void clave__txn_end(struct txn *t);
 
-/* ---- on the disk (txn_record.c) -------------------------------------------------------------- */
-
-/* Head and record; without the digest. */
-void clave__txn_write(struct jwriter *w, const struct txn *t);
-/* Reads a record and makes its changes, as recovery does: a change that the snapshot already
- * contains, because it was taken while writes continued, is not made twice. EPROTO: not a
- * transaction; ENOMEM. */
-clave_err clave__txn_replay(struct txn *t, struct jreader *r);
-
 #endif

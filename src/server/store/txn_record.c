@@ -1,48 +1,188 @@
-/* txn_record.c - transactions in the format of Apache's log, written (by log.c) and replayed.
- * Replaying must accept a tree that is ahead of the log, because Apache's snapshots are fuzzy: a
- * change may already be there. */
-#include "server/store/txn.h"
+/* txn_record.c - the bytes of transactions; see txn_record.h. log.c writes and replays them,
+ * inspect.c shows them. Replaying must accept a tree that is ahead of the log, because Apache's
+ * snapshots are fuzzy: a change may already be there. */
+#include "server/store/txn_record.h"
+
+/* ---- replaying a change ---------------------------------------------------------------------- */
+
+/* Makes a change that will not be undone. */
+static clave_err make_for_good(struct txn *t)
+{
+    clave_err err = clave__txn_make(t);
+    clave__txn_end(t);
+    return err;
+}
+
+/* A snapshot taken while writes continued may contain children of a node that the log has
+ * yet to delete; the log creates them again later. */
+static void drop_children(struct txn *t, struct node *top)
+{
+    while (!list_empty(&top->children)) {
+        struct node *n = LIST_ENTRY(top->children.next, struct node, sibling);
+        while (!list_empty(&n->children))
+            n = LIST_ENTRY(n->children.next, struct node, sibling);
+        clave__tree_unlink(t->tree, n);
+        clave__tree_free_node(t->tree, n);
+    }
+}
+
+static clave_err replay_delete_of(struct txn *t, int32_t type, struct jbytes path)
+{
+    if (path.n <= 1)
+        return CLAVE_EPROTO;
+    struct node *n = clave__tree_find(t->tree, path);
+    if (!n) {
+        struct node *parent = clave__tree_find_parent(t->tree, path);
+        if (parent && t->head.zxid > parent->stat.pzxid) {
+            parent->stat.pzxid = t->head.zxid;
+            clave__tree_changed(t->tree, parent);
+        }
+        return CLAVE_OK;
+    }
+    drop_children(t, n);
+    struct change *c = clave__txn_add(t, type, path);
+    if (!c)
+        return CLAVE_ENOMEM;
+    c->node = n;
+    return make_for_good(t);
+}
+
+static clave_err replay_delete(struct txn *t, const struct change_record *r)
+{
+    return replay_delete_of(t, r->kind->type, r->path);
+}
+
+static void txn_record_set_acl(struct txn *t, struct node *n, struct acl *acl)
+{
+    struct acl *old = n->acl;
+    n->acl = clave__acl_ref(acl);
+    clave__acls_drop(&t->tree->acls, old);
+}
+
+/* The snapshot already has the node. It may lack its list: Apache writes the lists first,
+ * so a node created meanwhile may refer to a missing one. */
+static void create_again(struct txn *t, struct node *n, const struct change *c)
+{
+    struct node *parent = n->parent;
+    txn_record_set_acl(t, n, c->acl);
+    if (c->version > parent->stat.cversion)
+        parent->stat.cversion = c->version;
+    if (t->head.zxid > parent->stat.pzxid)
+        parent->stat.pzxid = t->head.zxid;
+    clave__tree_changed(t->tree, parent);
+}
+
+static struct acl *replay_acl(struct txn *t, struct jvec entries)
+{
+    if (entries.count < 0)
+        return clave__acl_ref(t->tree->acls.open);
+    return clave__acls_take(&t->tree->acls, entries, ACL_NEW_KEY);
+}
+
+static int64_t replay_owner(const struct txn *t, const struct change_record *r)
+{
+    if (r->kind->type == OP_CREATE_CONTAINER)
+        return OWNER_CONTAINER;
+    if (r->kind->type == OP_CREATE_TTL)
+        return clave__owner_of_ttl(r->ttl_ms);
+    return r->ephemeral ? t->head.client : 0;
+}
+
+static clave_err replay_new_node(struct txn *t, struct change *c)
+{
+    c->parent = clave__tree_find_parent(t->tree, c->path);
+    c->node = clave__tree_find(t->tree, c->path);
+    if (c->node)
+        create_again(t, c->node, c);
+    if (c->node || !c->parent)
+        return CLAVE_OK;
+    if (c->version == -1 && c->parent->stat.cversion < INT32_MAX) /* before ZooKeeper 3.3 */
+        c->version = c->parent->stat.cversion + 1;
+    return clave__txn_make(t);
+}
+
+static clave_err replay_create(struct txn *t, const struct change_record *r)
+{
+    if (r->path.n <= 1)
+        return CLAVE_EPROTO;
+    struct change *c = clave__txn_add(t, r->kind->type, r->path);
+    if (!c)
+        return CLAVE_ENOMEM;
+    c->data = r->data;
+    c->acl = replay_acl(t, r->acl);
+    c->owner = replay_owner(t, r);
+    c->version = r->version;
+    clave_err err = c->acl ? replay_new_node(t, c) : CLAVE_ENOMEM;
+    clave__txn_end(t);
+    return err;
+}
+
+/* A reconfig sets the data of /zookeeper/config. */
+static clave_err replay_set(struct txn *t, const struct change_record *r)
+{
+    bool sets_acl = r->kind->type == OP_SET_ACL;
+    struct change *c = clave__txn_add(t, sets_acl ? OP_SET_ACL : OP_SET_DATA, r->path);
+    if (!c)
+        return CLAVE_ENOMEM;
+    c->data = r->data;
+    c->acl = sets_acl ? replay_acl(t, r->acl) : NULL;
+    c->version = r->version;
+    c->node = clave__tree_find(t->tree, r->path);
+    clave_err err = sets_acl && !c->acl ? CLAVE_ENOMEM : c->node ? clave__txn_make(t) : CLAVE_OK;
+    clave__txn_end(t);
+    return err;
+}
+
+/* ---- the kinds ------------------------------------------------------------------------------- */
+
+enum { NEW_NODE = TXN_PATH | TXN_DATA | TXN_ACL | TXN_PARENT_CVERSION };
+
+/* The usual ones first. */
+static const struct txn_kind kinds[] = {
+    {OP_CREATE, "create", NEW_NODE | TXN_EPHEMERAL, replay_create},
+    {OP_SET_DATA, "setData", TXN_PATH | TXN_DATA | TXN_VERSION, replay_set},
+    {OP_DELETE, "delete", TXN_PATH, replay_delete},
+    {OP_CREATE2, "create2", NEW_NODE | TXN_EPHEMERAL, replay_create},
+    {OP_CHECK, "check", TXN_PATH | TXN_VERSION, NULL},
+    {OP_MULTI, "multi", 0, NULL},
+    {OP_ERROR, "error", TXN_ERR, NULL},
+    {OP_CREATE_SESSION, "createSession", 0, NULL},
+    {OP_CLOSE_SESSION, "closeSession", 0, NULL},
+    {OP_SET_ACL, "setACL", TXN_PATH | TXN_ACL | TXN_VERSION, replay_set},
+    {OP_CREATE_CONTAINER, "createContainer", NEW_NODE, replay_create},
+    {OP_DELETE_CONTAINER, "deleteContainer", TXN_PATH, replay_delete},
+    {OP_CREATE_TTL, "createTTL", NEW_NODE | TXN_TTL, replay_create},
+    {OP_RECONFIG, "reconfig", TXN_PATH | TXN_DATA | TXN_VERSION, replay_set},
+};
+
+static const struct txn_kind *txn_kind(int32_t type)
+{
+    static const struct txn_kind never_recorded = {0, "unknown", 0, NULL};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (kinds[i].type == type)
+            return &kinds[i];
+    return &never_recorded;
+}
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
 static void put_change(struct jwriter *w, const struct change *c)
 {
-    switch (c->type) {
-    case OP_CREATE:
-    case OP_CREATE2:
-    case OP_CREATE_CONTAINER:
-    case OP_CREATE_TTL:
+    unsigned has = txn_kind(c->type)->fields;
+    if (has & TXN_PATH)
         clave__jput_bytes(w, c->path);
+    if (has & TXN_DATA)
         clave__jput_bytes(w, c->data);
+    if (has & TXN_ACL)
         clave__jput_vec(w, clave__acl_entries(c->acl));
-        if (c->type == OP_CREATE || c->type == OP_CREATE2)
-            clave__jput_bool(w, c->owner != 0);
+    if (has & TXN_EPHEMERAL)
+        clave__jput_bool(w, c->owner != 0);
+    if (has & (TXN_PARENT_CVERSION | TXN_VERSION))
         clave__jput_int(w, c->version);
-        if (c->type == OP_CREATE_TTL)
-            clave__jput_long(w, clave__owner_ttl_ms(c->owner));
-        break;
-    case OP_DELETE:
-    case OP_DELETE_CONTAINER:
-        clave__jput_bytes(w, c->path);
-        break;
-    case OP_SET_DATA:
-        clave__jput_bytes(w, c->path);
-        clave__jput_bytes(w, c->data);
-        clave__jput_int(w, c->version);
-        break;
-    case OP_SET_ACL:
-        clave__jput_bytes(w, c->path);
-        clave__jput_vec(w, clave__acl_entries(c->acl));
-        clave__jput_int(w, c->version);
-        break;
-    case OP_CHECK:
-        clave__jput_bytes(w, c->path);
-        clave__jput_int(w, c->version);
-        break;
-    default: /* error */
+    if (has & TXN_TTL)
+        clave__jput_long(w, clave__owner_ttl_ms(c->owner));
+    if (has & TXN_ERR)
         clave__jput_int(w, c->err);
-        break;
-    }
 }
 
 /* Releases before 3.8.2 cannot read a create2 in a multi. */
@@ -96,234 +236,151 @@ void clave__txn_write(struct jwriter *w, const struct txn *t)
     }
 }
 
-/* ---- replaying ------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
-/* Makes a change that will not be undone. */
-static clave_err make_for_good(struct txn *t)
+/* false: the bytes are cut short, or no such change is ever recorded. */
+static bool get_change(struct jreader *r, int32_t type, struct change_record *c)
 {
-    clave_err err = clave__txn_make(t);
-    clave__txn_end(t);
-    return err;
-}
-
-/* A snapshot taken while writes continued may contain children of a node that the log has
- * yet to delete; the log creates them again later. */
-static void drop_children(struct txn *t, struct node *top)
-{
-    while (!list_empty(&top->children)) {
-        struct node *n = LIST_ENTRY(top->children.next, struct node, sibling);
-        while (!list_empty(&n->children))
-            n = LIST_ENTRY(n->children.next, struct node, sibling);
-        clave__tree_unlink(t->tree, n);
-        clave__tree_free_node(t->tree, n);
-    }
-}
-
-static clave_err replay_delete(struct txn *t, int32_t type, struct jbytes path)
-{
-    if (path.n <= 1)
-        return CLAVE_EPROTO;
-    struct node *n = clave__tree_find(t->tree, path);
-    if (!n) {
-        struct node *parent = clave__tree_find_parent(t->tree, path);
-        if (parent && t->head.zxid > parent->stat.pzxid) {
-            parent->stat.pzxid = t->head.zxid;
-            clave__tree_changed(t->tree, parent);
-        }
-        return CLAVE_OK;
-    }
-    drop_children(t, n);
-    struct change *c = clave__txn_add(t, type, path);
-    if (!c)
-        return CLAVE_ENOMEM;
-    c->node = n;
-    return make_for_good(t);
-}
-
-static void txn_record_set_acl(struct txn *t, struct node *n, struct acl *acl)
-{
-    struct acl *old = n->acl;
-    n->acl = clave__acl_ref(acl);
-    clave__acls_drop(&t->tree->acls, old);
-}
-
-/* The snapshot already has the node. It may lack its list: Apache writes the lists first,
- * so a node created meanwhile may refer to a missing one. */
-static void create_again(struct txn *t, struct node *n, const struct change *c)
-{
-    struct node *parent = n->parent;
-    txn_record_set_acl(t, n, c->acl);
-    if (c->version > parent->stat.cversion)
-        parent->stat.cversion = c->version;
-    if (t->head.zxid > parent->stat.pzxid)
-        parent->stat.pzxid = t->head.zxid;
-    clave__tree_changed(t->tree, parent);
-}
-
-static clave_err replay_create(struct txn *t, struct change *c)
-{
-    if (c->path.n <= 1)
-        return CLAVE_EPROTO;
-    c->parent = clave__tree_find_parent(t->tree, c->path);
-    c->node = clave__tree_find(t->tree, c->path);
-    if (c->node)
-        create_again(t, c->node, c);
-    if (c->node || !c->parent)
-        return CLAVE_OK;
-    if (c->version == -1 && c->parent->stat.cversion < INT32_MAX) /* before ZooKeeper 3.3 */
-        c->version = c->parent->stat.cversion + 1;
-    return clave__txn_make(t);
-}
-
-static struct acl *get_acl(struct txn *t, struct jreader *r)
-{
-    struct jvec entries = clave__wire_get_acls(r);
-    if (entries.count < 0)
-        return clave__acl_ref(t->tree->acls.open);
-    return clave__acls_take(&t->tree->acls, entries, ACL_NEW_KEY);
-}
-
-static clave_err replay_new_node(struct txn *t, int32_t type, struct jreader *r)
-{
-    struct jbytes path = clave__jget_bytes(r);
-    struct change *c = clave__txn_add(t, type, path);
-    if (!c)
-        return CLAVE_ENOMEM;
-    c->data = clave__jget_bytes(r);
-    c->acl = get_acl(t, r);
-    bool listless = !c->acl;
-    if (type == OP_CREATE_CONTAINER)
-        c->owner = OWNER_CONTAINER;
-    else if (type != OP_CREATE_TTL && clave__jget_bool(r))
-        c->owner = t->head.client;
-    c->version = r->n >= 4 ? clave__jget_int(r) : -1;
-    if (type == OP_CREATE_TTL)
-        c->owner = clave__owner_of_ttl(clave__jget_long(r));
-    clave_err err = r->bad ? CLAVE_EPROTO : listless ? CLAVE_ENOMEM : replay_create(t, c);
-    clave__txn_end(t);
-    return err;
-}
-
-static clave_err replay_set(struct txn *t, int32_t type, struct jreader *r)
-{
-    struct jbytes path = clave__jget_bytes(r);
-    struct change *c = clave__txn_add(t, type, path);
-    if (!c)
-        return CLAVE_ENOMEM;
-    if (type == OP_SET_ACL)
-        c->acl = get_acl(t, r);
-    else
+    const struct txn_kind *kind = txn_kind(type);
+    unsigned has = kind->fields;
+    *c = (struct change_record){.kind = kind, .version = -1};
+    if (has & TXN_PATH)
+        c->path = clave__jget_bytes(r);
+    if (has & TXN_DATA)
         c->data = clave__jget_bytes(r);
-    bool listless = type == OP_SET_ACL && !c->acl;
-    c->version = clave__jget_int(r);
-    c->node = clave__tree_find(t->tree, path);
-    clave_err err = r->bad     ? CLAVE_EPROTO
-                    : listless ? CLAVE_ENOMEM
-                    : c->node  ? clave__txn_make(t)
-                               : CLAVE_OK;
-    clave__txn_end(t);
-    return err;
+    if (has & TXN_ACL)
+        c->acl = clave__wire_get_acls(r);
+    if (has & TXN_EPHEMERAL)
+        c->ephemeral = clave__jget_bool(r);
+    if (has & TXN_VERSION || (has & TXN_PARENT_CVERSION && r->n >= 4))
+        c->version = clave__jget_int(r);
+    if (has & TXN_TTL)
+        c->ttl_ms = clave__jget_long(r);
+    if (has & TXN_ERR)
+        c->err = clave__jget_int(r);
+    return has != 0 && !r->bad;
 }
 
-static clave_err replay_change(struct txn *t, int32_t type, struct jreader *r)
+/* One of a multi. */
+static bool get_op(struct jreader *r, struct change_record *c)
 {
-    switch (type) {
-    case OP_CREATE:
-    case OP_CREATE2:
-    case OP_CREATE_CONTAINER:
-    case OP_CREATE_TTL:
-        return replay_new_node(t, type, r);
-    case OP_DELETE:
-    case OP_DELETE_CONTAINER: {
-        struct jbytes path = clave__jget_bytes(r);
-        return r->bad ? CLAVE_EPROTO : replay_delete(t, type, path);
-    }
-    case OP_SET_DATA:
-    case OP_RECONFIG: /* sets the data of /zookeeper/config */
-        return replay_set(t, OP_SET_DATA, r);
-    case OP_SET_ACL:
-        return replay_set(t, type, r);
-    case OP_CHECK:
-        clave__jget_bytes(r);
-        clave__jget_int(r);
-        return r->bad ? CLAVE_EPROTO : CLAVE_OK;
-    default:
-        return CLAVE_EPROTO;
-    }
+    int32_t type = clave__jget_int(r);
+    struct jbytes raw = clave__jget_bytes(r);
+    struct jreader sub = clave__jreader(raw.p, raw.n > 0 ? (size_t)raw.n : 0);
+    return !r->bad && get_change(&sub, type, c);
 }
 
-/* A failed multi is on the disk too, with an error among its records: it changed nothing. */
-static bool multi_failed(struct jreader r, int32_t count)
+static bool get_multi(struct jreader *r, struct txn_record *t)
 {
-    bool failed = false;
-    for (int32_t i = 0; i < count && !r.bad; i++) {
-        failed = clave__jget_int(&r) == OP_ERROR || failed;
-        clave__jget_bytes(&r);
-    }
-    return failed;
-}
-
-static clave_err replay_multi(struct txn *t, struct jreader *r)
-{
+    struct change_record c;
     int32_t count = clave__jget_count(r, 8);
-    bool failed = multi_failed(*r, count);
-    clave_err err = CLAVE_OK;
-    for (int32_t i = 0; i < count && err == CLAVE_OK; i++) {
-        int32_t type = clave__jget_int(r);
-        struct jbytes record = clave__jget_bytes(r);
-        struct jreader sub = clave__jreader(record.p, record.n > 0 ? (size_t)record.n : 0);
-        if (r->bad)
-            return CLAVE_EPROTO;
-        if (!failed)
-            err = replay_change(t, type, &sub);
+    t->body = *r;
+    for (; t->changes < count; t->changes++) {
+        if (!get_op(r, &c))
+            return false;
+        t->failed = t->failed || c.kind->type == OP_ERROR;
     }
-    return r->bad ? CLAVE_EPROTO : err;
+    t->body.n -= r->n;
+    return !r->bad;
 }
 
-/* The list of paths was added in 3.6; anything else the session owns goes in any case. */
-static clave_err replay_close(struct txn *t, struct jreader *r)
+/* The list of paths came with 3.6. */
+static void get_paths(struct jreader *r, struct txn_record *t)
 {
     struct jreader ahead = *r;
     struct jvec paths = clave__jget_strings(&ahead);
-    struct jreader each = clave__jvec_reader(paths);
+    if (ahead.bad)
+        return;
+    *r = ahead;
+    t->changes = paths.count > 0 ? paths.count : 0;
+    t->body = clave__jvec_reader(paths);
+}
+
+static bool get_body(struct jreader *r, struct txn_record *t)
+{
+    switch (t->head.type) {
+    case OP_CREATE_SESSION:
+        t->timeout_ms = clave__jget_int(r);
+        return !r->bad;
+    case OP_CLOSE_SESSION:
+        get_paths(r, t);
+        return true;
+    case OP_ERROR:
+        t->err = clave__jget_int(r);
+        return !r->bad;
+    case OP_MULTI:
+        return get_multi(r, t);
+    default: {
+        struct change_record c;
+        t->body = *r;
+        t->changes = 1;
+        if (!get_change(r, t->head.type, &c))
+            return false;
+        t->body.n -= r->n;
+        return true;
+    }
+    }
+}
+
+bool clave__txn_record_read(struct txn_record *t, const void *p, size_t n)
+{
+    struct jreader r = clave__jreader(p, n);
+    *t = (struct txn_record){.head.client = clave__jget_long(&r)};
+    t->head.cxid = clave__jget_int(&r);
+    t->head.zxid = clave__jget_long(&r);
+    t->head.time = clave__jget_long(&r);
+    t->head.type = clave__jget_int(&r);
+    t->kind = txn_kind(t->head.type);
+    if (r.bad || !get_body(&r, t))
+        return false;
+    if (r.n < 12 || clave__jget_int(&r) != TXN_DIGEST_VERSION)
+        return true;
+    t->has_digest = true;
+    t->digest = (uint64_t)clave__jget_long(&r);
+    return true;
+}
+
+bool clave__txn_record_next(const struct txn_record *t, struct jreader *at,
+                            struct change_record *out)
+{
+    if (at->n == 0)
+        return false;
+    if (t->head.type == OP_MULTI)
+        return get_op(at, out);
+    if (t->head.type != OP_CLOSE_SESSION)
+        return get_change(at, t->head.type, out);
+    *out = (struct change_record){.kind = txn_kind(OP_DELETE), .path = clave__jget_bytes(at)};
+    return true;
+}
+
+/* ---- replaying a transaction ----------------------------------------------------------------- */
+
+/* What the session owns that was not in the list. */
+static clave_err replay_end_of_session(struct txn *t)
+{
     clave_err err = CLAVE_OK;
-    if (!ahead.bad)
-        *r = ahead;
-    for (int32_t i = 0; i < paths.count && err == CLAVE_OK; i++)
-        err = replay_delete(t, OP_DELETE, clave__jget_bytes(&each));
     for (struct owner *o; err == CLAVE_OK;) {
         o = clave__tree_find_owner(t->tree, t->head.client);
         if (!o || list_empty(&o->nodes))
             break;
         struct node *n = &LIST_ENTRY(o->nodes.next, struct owned_node, link)->node;
-        err = replay_delete(t, OP_DELETE, clave__node_path_bytes(n));
+        err = replay_delete_of(t, OP_DELETE, clave__node_path_bytes(n));
     }
     return err;
 }
 
-clave_err clave__txn_replay(struct txn *t, struct jreader *r)
+clave_err clave__txn_replay(struct txn *t, const struct txn_record *rec)
 {
-    struct txn_head head;
-    head.client = clave__jget_long(r);
-    head.cxid = clave__jget_int(r);
-    head.zxid = clave__jget_long(r);
-    head.time = clave__jget_long(r);
-    head.type = clave__jget_int(r);
-    if (r->bad)
-        return CLAVE_EPROTO;
-    clave__txn_begin(t, &head);
-    switch (head.type) {
-    case OP_CREATE_SESSION:
-        t->timeout_ms = clave__jget_int(r);
-        return r->bad ? CLAVE_EPROTO : CLAVE_OK;
-    case OP_CLOSE_SESSION:
-        return replay_close(t, r);
-    case OP_ERROR:
-        t->err = clave__jget_int(r);
-        return r->bad ? CLAVE_EPROTO : CLAVE_OK;
-    case OP_MULTI:
-        return replay_multi(t, r);
-    default:
-        return replay_change(t, head.type, r);
-    }
+    struct jreader at = rec->body;
+    struct change_record c;
+    clave_err err = CLAVE_OK;
+    clave__txn_begin(t, &rec->head);
+    t->timeout_ms = rec->timeout_ms;
+    t->err = rec->err;
+    while (err == CLAVE_OK && !rec->failed && clave__txn_record_next(rec, &at, &c))
+        if (c.kind->replay)
+            err = c.kind->replay(t, &c);
+    if (err == CLAVE_OK && rec->head.type == OP_CLOSE_SESSION)
+        err = replay_end_of_session(t);
+    return err;
 }
