@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "server/figures/admin_lists.h"
+#include "server/figures/list_sessions.h"
 
 typedef void say(struct server *s, struct json *j, const struct server_vitals *v);
 

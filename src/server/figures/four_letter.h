@@ -1,6 +1,6 @@
 /* four_letter.h - the parts of the four-letter words that the admin commands use too. The folder
- * renders the same figures three ways: four_letter.c and four_letter_lists.c as text, admin.c and
- * admin_lists.c as JSON, metrics.c for Prometheus. */
+ * renders the same figures three ways: four_letter.c and list_watches.c as text, admin.c and
+ * list_sessions.c as JSON, metrics.c for Prometheus. */
 #ifndef CLAVE_SERVER_FIGURES_FOUR_LETTER_H
 #define CLAVE_SERVER_FIGURES_FOUR_LETTER_H
 
@@ -34,7 +34,7 @@ __attribute__((format(printf, 2, 3))) void clave__say(struct server *s, const ch
 /* Appends a path of any length. */
 void clave__say_path(struct server *s, struct jbytes path);
 
-/* four_letter_lists.c: sessions and watches, which may be many. */
+/* list_watches.c: sessions and watches, which may be many. */
 void clave__say_dump(struct server *s);
 void clave__say_wchc(struct server *s);
 void clave__say_wchp(struct server *s);

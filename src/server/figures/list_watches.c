@@ -1,4 +1,4 @@
-/* four_letter_lists.c - the four-letter words that list sessions, their nodes and their watches:
+/* list_watches.c - the four-letter words that list sessions, their nodes and their watches:
  * dump, wchs, wchc, wchp. four_letter.c has the table of words. */
 #include "server/figures/four_letter.h"
 
@@ -13,7 +13,7 @@ struct listing {
     struct jbytes path; /* the newest one */
 };
 
-static uint64_t four_letter_lists_id_of(struct watcher *w)
+static uint64_t list_watches_id_of(struct watcher *w)
 {
     const struct server_conn *c = LIST_ENTRY(w, struct server_conn, watcher);
     return c->session ? (uint64_t)c->session->id : 0;
@@ -29,7 +29,7 @@ static bool next_path(struct listing *l, struct jbytes path)
     return true;
 }
 
-static void four_letter_lists_count(void *arg, struct jbytes path, struct watcher *w)
+static void list_watches_count(void *arg, struct jbytes path, struct watcher *w)
 {
     struct listing *l = arg;
     (void)w;
@@ -44,14 +44,14 @@ static void say_under_path(void *arg, struct jbytes path, struct watcher *w)
         clave__say_path(l->s, path);
         clave__say(l->s, "\n");
     }
-    clave__say(l->s, "\t0x%" PRIx64 "\n", four_letter_lists_id_of(w));
+    clave__say(l->s, "\t0x%" PRIx64 "\n", list_watches_id_of(w));
 }
 
 static void say_under_session(void *arg, struct jbytes path, struct watcher *w)
 {
     struct listing *l = arg;
     if (l->watches++ == 0)
-        clave__say(l->s, "0x%" PRIx64 "\n", four_letter_lists_id_of(w));
+        clave__say(l->s, "0x%" PRIx64 "\n", list_watches_id_of(w));
     clave__say(l->s, "\t");
     clave__say_path(l->s, path);
     clave__say(l->s, "\n");
@@ -73,8 +73,8 @@ static size_t each_conn(struct server *s, watch_visit *visit)
 struct watch_figures clave__watch_figures(struct server *s)
 {
     struct listing l = {.s = s};
-    size_t conns = each_conn(s, four_letter_lists_count);
-    clave__watches_each(&s->watches, WORDS_WATCHES, four_letter_lists_count, &l);
+    size_t conns = each_conn(s, list_watches_count);
+    clave__watches_each(&s->watches, WORDS_WATCHES, list_watches_count, &l);
     return (struct watch_figures){conns, l.paths, l.watches};
 }
 
@@ -136,13 +136,13 @@ static void say_ephemerals(struct server *s)
     }
 }
 
-static void four_letter_lists_say_connections(struct server *s)
+static void list_watches_say_connections(struct server *s)
 {
     clave__say(s, "Connections dump:\nConnections Sets (%zu)/(%zu):\n", s->nconns, s->nconns);
     for (struct list *e = s->conns.next; e != &s->conns; e = e->next) {
         struct server_conn *c = LIST_ENTRY(e, struct server_conn, in_conns);
         clave__say(s, "\tip: /%s sessionId: 0x%" PRIx64 "\n", c->peer.text,
-                   four_letter_lists_id_of(&c->watcher));
+                   list_watches_id_of(&c->watcher));
     }
 }
 
@@ -150,5 +150,5 @@ void clave__say_dump(struct server *s)
 {
     say_sessions(s);
     say_ephemerals(s);
-    four_letter_lists_say_connections(s);
+    list_watches_say_connections(s);
 }

@@ -1,6 +1,6 @@
-/* admin_lists.c - the admin commands that list connections, sessions and watches; see
- * admin_lists.h. The same lists as text are in four_letter_lists.c. */
-#include "server/figures/admin_lists.h"
+/* list_sessions.c - the admin commands that list connections, sessions and watches; see
+ * list_sessions.h. The same lists as text are in list_watches.c. */
+#include "server/figures/list_sessions.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@ static void put_int_key(struct json *j, int64_t n)
     clave__json_key(j, text, (size_t)len);
 }
 
-static void admin_lists_put_path(struct json *j, const char *key, struct jbytes path)
+static void list_sessions_put_path(struct json *j, const char *key, struct jbytes path)
 {
     clave__json_bytes(j, key, path.p, path.n > 0 ? (size_t)path.n : 0);
 }
@@ -102,7 +102,7 @@ static void put_expiries(struct json *j, struct server *s)
     clave__mem_free(&s->mem, all);
 }
 
-static void admin_lists_put_ephemerals(struct json *j, const struct server *s)
+static void list_sessions_put_ephemerals(struct json *j, const struct server *s)
 {
     for (struct map_node *at = NULL; (at = clave__map_next(&s->tree.owners, at));) {
         const struct owner *o = MAP_ENTRY(at, struct owner, in_tree);
@@ -111,7 +111,7 @@ static void admin_lists_put_ephemerals(struct json *j, const struct server *s)
         put_int_key(j, o->id);
         clave__json_open(j, NULL, '[');
         for (struct list *e = o->nodes.next; e != &o->nodes; e = e->next)
-            admin_lists_put_path(
+            list_sessions_put_path(
                 j, NULL, clave__node_path_bytes(&LIST_ENTRY(e, struct owned_node, link)->node));
         clave__json_close(j, ']');
     }
@@ -124,7 +124,7 @@ void clave__list_sessions(struct server *s, struct json *j, const struct server_
     put_expiries(j, s);
     clave__json_close(j, '}');
     clave__json_open(j, "session_id_to_ephemeral_paths", '{');
-    admin_lists_put_ephemerals(j, s);
+    list_sessions_put_ephemerals(j, s);
     clave__json_close(j, '}');
 }
 
@@ -136,7 +136,7 @@ struct listing {
     struct jbytes path;
 };
 
-static int64_t admin_lists_id_of(struct watcher *w)
+static int64_t list_sessions_id_of(struct watcher *w)
 {
     const struct server_conn *c = LIST_ENTRY(w, struct server_conn, watcher);
     return c->session ? c->session->id : 0;
@@ -146,11 +146,11 @@ static void under_session(void *arg, struct jbytes path, struct watcher *w)
 {
     struct listing *l = arg;
     if (!l->open) {
-        put_int_key(l->j, admin_lists_id_of(w));
+        put_int_key(l->j, list_sessions_id_of(w));
         clave__json_open(l->j, NULL, '[');
         l->open = true;
     }
-    admin_lists_put_path(l->j, NULL, path);
+    list_sessions_put_path(l->j, NULL, path);
 }
 
 void clave__list_watches(struct server *s, struct json *j, const struct server_vitals *v)
@@ -180,7 +180,7 @@ static void under_path(void *arg, struct jbytes path, struct watcher *w)
         l->open = true;
         l->path = path;
     }
-    clave__json_int(l->j, NULL, admin_lists_id_of(w));
+    clave__json_int(l->j, NULL, list_sessions_id_of(w));
 }
 
 void clave__list_watches_by_path(struct server *s, struct json *j, const struct server_vitals *v)

@@ -1,7 +1,7 @@
-/* admin_lists.h - the admin commands that list connections, sessions, their nodes and their
+/* list_sessions.h - the admin commands that list connections, sessions, their nodes and their
  * watches. Each writes members of the JSON object that admin.c has opened. */
-#ifndef CLAVE_SERVER_FIGURES_ADMIN_LISTS_H
-#define CLAVE_SERVER_FIGURES_ADMIN_LISTS_H
+#ifndef CLAVE_SERVER_FIGURES_LIST_SESSIONS_H
+#define CLAVE_SERVER_FIGURES_LIST_SESSIONS_H
 
 #include "base/json.h"
 #include "server/figures/four_letter.h"
