@@ -96,9 +96,8 @@ static void say_configuration(struct server *s, struct json *j, const struct ser
 static void put_sizes(const struct server *s, struct json *j, const char *snapshots_key,
                       const char *logs_key)
 {
-    uint64_t snapshots = 0, logs = 0;
-    if (s->place.sizes)
-        s->place.sizes(s->place.arg, &snapshots, &logs);
+    uint64_t snapshots, logs;
+    clave__data_sizes(s, &snapshots, &logs);
     clave__json_int(j, snapshots_key, (int64_t)snapshots);
     clave__json_int(j, logs_key, (int64_t)logs);
 }

@@ -4,7 +4,7 @@
 #define CLAVE_SERVER_FIGURES_LIST_SESSIONS_H
 
 #include "base/json.h"
-#include "server/figures/four_letter.h"
+#include "server/figures/figures.h"
 
 struct server_vitals;
 

@@ -1,86 +1,67 @@
 /* metrics.c - the figures for Prometheus, under the names that Apache's provider gives them. The
  * driver's HTTP server calls clave__admin_metrics. docs/operation.md lists the names. */
 #include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "server/figures/admin.h"
-#include "server/figures/four_letter.h"
+#include "server/figures/figures.h"
 
-struct page {
-    struct buf *out;
-    clave_err err;
-};
-
-__attribute__((format(printf, 2, 3))) static void say(struct page *p, const char *fmt, ...)
+static void head(struct text *p, const char *name, const char *type, const char *help)
 {
-    char line[256];
-    va_list ap;
-    va_start(ap, fmt);
-    int n = vsnprintf(line, sizeof line, fmt, ap); /* names and numbers always fit */
-    va_end(ap);
-    if (p->err == CLAVE_OK)
-        p->err = clave__buf_append(p->out, line, (size_t)n);
+    clave__text_put(p, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
 
-static void head(struct page *p, const char *name, const char *type, const char *help)
-{
-    say(p, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
-}
-
-static void gauge(struct page *p, const char *name, int64_t value, const char *help)
+static void gauge(struct text *p, const char *name, int64_t value, const char *help)
 {
     head(p, name, "gauge", help);
-    say(p, "%s %" PRId64 "\n", name, value);
+    clave__text_put(p, "%s %" PRId64 "\n", name, value);
 }
 
 /* A figure of this process, named as Prometheus' client libraries name it. */
-static void if_known(struct page *p, const char *name, int64_t value, const char *help)
+static void if_known(struct text *p, const char *name, int64_t value, const char *help)
 {
     if (value >= 0)
         gauge(p, name, value, help);
 }
 
-static void counter(struct page *p, const char *name, uint64_t value, const char *help)
+static void counter(struct text *p, const char *name, uint64_t value, const char *help)
 {
     head(p, name, "counter", help);
-    say(p, "%s %" PRIu64 "\n", name, value);
+    clave__text_put(p, "%s %" PRIu64 "\n", name, value);
 }
 
 /* A label's value is quoted: \, " and newlines are escaped. */
-static void put_label(struct page *p, const char *text)
+static void put_label(struct text *p, const char *text)
 {
     for (; *text; text++) {
         if (*text == '\n')
-            say(p, "\\n");
+            clave__text_put(p, "\\n");
         else
-            say(p, *text == '\\' || *text == '"' ? "\\%c" : "%c", *text);
+            clave__text_put(p, *text == '\\' || *text == '"' ? "\\%c" : "%c", *text);
     }
 }
 
-static void info(struct page *p)
+static void info(struct text *p)
 {
     head(p, "zookeeper_info", "gauge", "Version and state of the server.");
-    say(p, "zookeeper_info{version=\"");
+    clave__text_put(p, "zookeeper_info{version=\"");
     put_label(p, clave__server_version);
-    say(p, "\",server_state=\"standalone\"} 1\n");
+    clave__text_put(p, "\",server_state=\"standalone\"} 1\n");
 }
 
-static void latency(struct page *p, const struct server *s)
+static void latency(struct text *p, const struct server *s)
 {
     char avg[32];
     const struct latency *l = &s->latency;
     head(p, "avg_latency", "gauge", "Milliseconds from a request to its answer, on average.");
-    say(p, "avg_latency %s\n", clave__latency_average(l, avg));
+    clave__text_put(p, "avg_latency %s\n", clave__latency_average(l, avg));
     gauge(p, "max_latency", l->max, "The longest latency, in milliseconds.");
     gauge(p, "min_latency", l->min, "The shortest latency, in milliseconds.");
     head(p, "request_latency_ms", "summary", "Milliseconds from a request to its answer.");
-    say(p, "request_latency_ms_sum %" PRId64 "\nrequest_latency_ms_count %" PRIu64 "\n", l->sum,
-        l->count);
+    clave__text_put(p, "request_latency_ms_sum %" PRId64 "\nrequest_latency_ms_count %" PRIu64 "\n",
+                    l->sum, l->count);
 }
 
-static void metrics_load(struct page *p, const struct server *s)
+static void metrics_load(struct text *p, const struct server *s)
 {
     gauge(p, "packets_received", (int64_t)s->packets_received, "Since the start, or stat_reset.");
     gauge(p, "packets_sent", (int64_t)s->packets_sent, "Since the start, or stat_reset.");
@@ -93,7 +74,7 @@ static void metrics_load(struct page *p, const struct server *s)
             "Transactions after which the digest in the log differed.");
 }
 
-static void tree(struct page *p, const struct server *s)
+static void tree(struct text *p, const struct server *s)
 {
     gauge(p, "znode_count", (int64_t)clave__count_nodes(s), "Znodes, the root counted twice.");
     gauge(p, "ephemerals_count", (int64_t)s->tree.ephemerals, "Ephemeral znodes.");
@@ -103,17 +84,16 @@ static void tree(struct page *p, const struct server *s)
     gauge(p, "uptime", s->now - s->started_at, "Milliseconds since the start.");
 }
 
-static void directory(struct page *p, const struct server *s)
+static void directory(struct text *p, const struct server *s)
 {
-    uint64_t snapshots = 0, logs = 0;
-    if (!s->place.sizes)
+    uint64_t snapshots, logs;
+    if (!clave__data_sizes(s, &snapshots, &logs))
         return;
-    s->place.sizes(s->place.arg, &snapshots, &logs);
     gauge(p, "data_dir_size", (int64_t)snapshots, "Bytes of the snapshots.");
     gauge(p, "log_dir_size", (int64_t)logs, "Bytes of the logs.");
 }
 
-static void requests(struct page *p, const struct server *s)
+static void requests(struct text *p, const struct server *s)
 {
     static const struct {
         int32_t op;
@@ -147,10 +127,11 @@ static void requests(struct page *p, const struct server *s)
     };
     head(p, "requests_total", "counter", "Requests of clients, by operation.");
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
-        say(p, "requests_total{op=\"%s\"} %" PRIu64 "\n", ops[i].name, s->requests[ops[i].op]);
+        clave__text_put(p, "requests_total{op=\"%s\"} %" PRIu64 "\n", ops[i].name,
+                        s->requests[ops[i].op]);
 }
 
-static void process(struct page *p, const struct server_vitals *v)
+static void process(struct text *p, const struct server_vitals *v)
 {
     if_known(p, "open_file_descriptor_count", v->open_files, "Open files.");
     if_known(p, "max_file_descriptor_count", v->max_files, "Most files that may be open.");
@@ -158,14 +139,14 @@ static void process(struct page *p, const struct server_vitals *v)
     if (v->cpu_ms < 0)
         return;
     head(p, "process_cpu_seconds_total", "counter", "CPU time, user and system.");
-    say(p, "process_cpu_seconds_total %" PRId64 ".%03d\n", v->cpu_ms / 1000,
-        (int)(v->cpu_ms % 1000));
+    clave__text_put(p, "process_cpu_seconds_total %" PRId64 ".%03d\n", v->cpu_ms / 1000,
+                    (int)(v->cpu_ms % 1000));
 }
 
 clave_err clave__admin_metrics(const struct server *s, const struct server_vitals *v,
                                struct buf *out)
 {
-    struct page p = {.out = out};
+    struct text p = {.out = out};
     info(&p);
     latency(&p, s);
     metrics_load(&p, s);

@@ -1,9 +1,10 @@
-/* four_letter.h - the parts of the four-letter words that the admin commands use too. The folder
+/* figures.h - the parts of the four-letter words that the admin commands use too. The folder
  * renders the same figures three ways: four_letter.c and list_watches.c as text, admin.c and
  * list_sessions.c as JSON, metrics.c for Prometheus. */
-#ifndef CLAVE_SERVER_FIGURES_FOUR_LETTER_H
-#define CLAVE_SERVER_FIGURES_FOUR_LETTER_H
+#ifndef CLAVE_SERVER_FIGURES_FIGURES_H
+#define CLAVE_SERVER_FIGURES_FIGURES_H
 
+#include "server/figures/text.h"
 #include "server/request/conn.h"
 
 /* version.c: "3.9.2-clave-0.1.0, built on 11/22/2026 21:30 UTC". The date has Apache's format up
@@ -16,6 +17,8 @@ const char *clave__latency_average(const struct latency *l, char out[32]);
 const char *clave__op_word(int32_t op);
 /* Apache counts its root twice, as "" and as "/". */
 size_t clave__count_nodes(const struct server *s);
+/* Bytes of the snapshots and of the logs; false: not known, and 0. */
+bool clave__data_sizes(const struct server *s, uint64_t *snapshots, uint64_t *logs);
 /* Reset the counters of the server, and those of its connections. */
 void clave__stats_reset(struct server *s);
 void clave__conn_stats_reset(struct server *s);
@@ -29,15 +32,10 @@ struct watch_figures {
 };
 struct watch_figures clave__watch_figures(struct server *s);
 
-/* Appends to the answer in the server's scratch buffer; what does not fit is dropped. */
-__attribute__((format(printf, 2, 3))) void clave__say(struct server *s, const char *fmt, ...);
-/* Appends a path of any length. */
-void clave__say_path(struct server *s, struct jbytes path);
-
 /* list_watches.c: sessions and watches, which may be many. */
-void clave__say_dump(struct server *s);
-void clave__say_wchc(struct server *s);
-void clave__say_wchp(struct server *s);
-void clave__say_wchs(struct server *s);
+void clave__say_dump(struct text *t, struct server *s);
+void clave__say_wchc(struct text *t, struct server *s);
+void clave__say_wchp(struct text *t, struct server *s);
+void clave__say_wchs(struct text *t, struct server *s);
 
 #endif
