@@ -52,7 +52,7 @@ static void take_options(struct server *s, const struct server_options *o)
         s->max_output = LEAST_OUTPUT;
     if (s->max_output > MOST_OUTPUT)
         s->max_output = MOST_OUTPUT;
-    s->place.client_port = -1;
+    s->driver.client_port = -1;
     s->x509 = o->x509;
     clave__rand_seed(&s->rand, o->seed);
 }
@@ -110,6 +110,7 @@ static void server_init_buffers(struct server *s)
 {
     clave__buf_init(&s->pending, &s->mem, SIZE_MAX / 2);
     clave__buf_init(&s->results, &s->mem, SIZE_MAX / 2);
+    s->driver_stats = DRIVER_STATS_UNKNOWN;
     clave__buf_init(&s->scratch, &s->mem, s->max_frame + 4096);
     clave__buf_init(&s->name, &s->mem, s->max_frame + 4096);
     clave__buf_init(&s->quota_path, &s->mem, s->max_frame + 4096);
@@ -310,9 +311,14 @@ void clave__server_durable(struct server *s, int64_t zxid)
 
 /* ---- the driver's part ----------------------------------------------------------------------- */
 
-void clave__server_set_place(struct server *s, const struct server_place *place)
+void clave__server_set_driver_info(struct server *s, const struct driver_info *info)
 {
-    s->place = *place;
+    s->driver = *info;
+}
+
+void clave__server_set_driver_stats(struct server *s, const struct driver_stats *stats)
+{
+    s->driver_stats = *stats;
 }
 
 /* ---- state ----------------------------------------------------------------------------------- */

@@ -166,8 +166,8 @@ clave_err clave__server_save_snapshot(struct server *s, struct buf *out, int64_t
 
 /* ---- where it runs --------------------------------------------------------------------------- */
 
-/* What only the driver knows; the four-letter words and the admin commands report it. */
-struct server_place {
+/* What only the driver knows. The four-letter words and the admin commands show it. */
+struct driver_info {
     int32_t client_port;        /* -1: none */
     int32_t secure_client_port; /* with TLS; 0: none */
     int32_t max_per_address;
@@ -178,7 +178,20 @@ struct server_place {
     void (*last_snapshot)(void *arg, int64_t *zxid, int64_t *seconds);
     void *arg;
 };
-void clave__server_set_place(struct server *s, const struct server_place *place);
+void clave__server_set_driver_info(struct server *s, const struct driver_info *info);
+
+/* What only the driver can measure, as of the last call; below 0: not known. The admin commands and
+ * the metrics show it. */
+struct driver_stats {
+    int64_t open_files;
+    int64_t max_files;
+    int64_t resident_bytes;
+    int64_t cpu_ms;
+    int64_t snapshot_bytes; /* of all snapshots in the data directory */
+    int64_t log_bytes;
+};
+#define DRIVER_STATS_UNKNOWN ((struct driver_stats){-1, -1, -1, -1, -1, -1})
+void clave__server_set_driver_stats(struct server *s, const struct driver_stats *stats);
 
 /* ---- state ----------------------------------------------------------------------------------- */
 

@@ -9,7 +9,7 @@
  *   store/         txn (one transaction), txn_record (its bytes), log, log_read, snapshot,
  *                  snapshot_schedule (when), checksum, inspect: Apache's file formats, in memory
  *                  only
- *   figures/       what monitoring reads: four_letter, admin (JSON) and metrics (Prometheus)
+ *   figures/       what monitoring reads: figures.h has its map
  * Embedders include server.h, not this file. */
 #ifndef CLAVE_SERVER_SERVER_INTERNAL_H
 #define CLAVE_SERVER_SERVER_INTERNAL_H
@@ -48,7 +48,8 @@ struct server {
     int32_t max_session_ms;
     int32_t snap_count;
     int32_t container_check_ms;
-    struct server_place place;
+    struct driver_info driver;
+    struct driver_stats driver_stats;
     bool extended_types;
     bool enforce_quota;
     size_t max_connections; /* SIZE_MAX: any number */

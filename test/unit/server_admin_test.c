@@ -13,10 +13,9 @@
 #include "lib/desk.h"
 #include "lib/failmem.h"
 #include "server/figures/admin.h"
+#include "server/figures/metrics.h"
 
 enum { MOST = 1 << 20 };
-
-static const struct server_vitals unknown = {-1, -1, -1, -1};
 
 static const char *text_of(struct buf *b)
 {
@@ -28,7 +27,7 @@ static void expect(struct desk *d, const char *name, const char *text)
 {
     struct buf b;
     clave__buf_init(&b, &d->mem, MOST);
-    assert_int_equal(clave__admin_command(d->s, name, &unknown, &b), CLAVE_OK);
+    assert_int_equal(clave__admin_command(d->s, name, &b), CLAVE_OK);
     const char *answer = text_of(&b);
     if (!strstr(answer, text))
         fail_msg("%s: no \"%s\" in \"%s\"", name, text, answer);
@@ -121,7 +120,7 @@ static void unknown_commands_are_told(void **state)
     struct buf b;
     desk_open(&d, NULL);
     clave__buf_init(&b, &d.mem, MOST);
-    assert_int_equal(clave__admin_command(d.s, "\"x", &unknown, &b), CLAVE_EINVAL);
+    assert_int_equal(clave__admin_command(d.s, "\"x", &b), CLAVE_EINVAL);
     assert_string_equal(text_of(&b), "{\"command\": \"\\\"x\", \"error\": \"Unknown command\"}\n");
     clave__buf_fini(&b);
     desk_close(&d);
@@ -191,17 +190,17 @@ static void what_does_not_fit_is_an_error(void **state)
     desk_open(&d, NULL);
     for (const char *name; (name = clave__admin_name(n)); n++) {
         clave__buf_init(&b, &d.mem, MOST);
-        assert_int_equal(clave__admin_command(d.s, name, &unknown, &b), CLAVE_OK);
+        assert_int_equal(clave__admin_command(d.s, name, &b), CLAVE_OK);
         size_t whole = clave__buf_len(&b);
         clave__buf_fini(&b);
         for (size_t most = 0; most < whole; most++) {
             clave__buf_init(&b, &d.mem, most);
-            assert_int_equal(clave__admin_command(d.s, name, &unknown, &b), CLAVE_ETOOBIG);
+            assert_int_equal(clave__admin_command(d.s, name, &b), CLAVE_ETOOBIG);
             clave__buf_fini(&b);
         }
     }
     clave__buf_init(&b, &d.mem, 1000);
-    assert_int_equal(clave__admin_metrics(d.s, &unknown, &b), CLAVE_ETOOBIG);
+    assert_int_equal(clave__metrics(d.s, &b), CLAVE_ETOOBIG);
     clave__buf_fini(&b);
     desk_close(&d);
 }
@@ -225,7 +224,7 @@ static void without_memory_there_is_no_answer(void **state)
             size_t live = mem.live;
             clave__buf_init(&b, &mem.mem, MOST);
             failmem_arm(&mem, first, 1);
-            clave_err err = clave__admin_command(d.s, names[i], &unknown, &b);
+            clave_err err = clave__admin_command(d.s, names[i], &b);
             failed = mem.failed;
             failmem_arm(&mem, 0, 0);
             assert_int_equal(err, failed ? CLAVE_ENOMEM : CLAVE_OK);
@@ -243,7 +242,8 @@ static void without_memory_there_is_no_answer(void **state)
 static void figures_are_told_once_each(void **state)
 {
     (void)state;
-    static const struct server_vitals vitals = {7, 1024, 4096, 1234};
+    static const struct driver_stats known = {7, 1024, 4096, 1234, 12, 345};
+    static const struct driver_stats unknown = DRIVER_STATS_UNKNOWN;
     struct desk d;
     struct desk_conn a;
     struct buf b;
@@ -251,7 +251,8 @@ static void figures_are_told_once_each(void **state)
     desk_connect(&a, &d, 10000);
     desk_watch(&a, OP_EXISTS, "/none");
     clave__buf_init(&b, &d.mem, MOST);
-    assert_int_equal(clave__admin_metrics(d.s, &vitals, &b), CLAVE_OK);
+    clave__server_set_driver_stats(d.s, &known);
+    assert_int_equal(clave__metrics(d.s, &b), CLAVE_OK);
     const char *page = text_of(&b);
     static const char *const lines[] = {
         "# TYPE watch_count gauge\nwatch_count 1\n",
@@ -261,6 +262,8 @@ static void figures_are_told_once_each(void **state)
         "# TYPE requests_total counter\n",
         "\nrequests_total{op=\"exists\"} 1\n",
         "\nopen_file_descriptor_count 7\n",
+        "\ndata_dir_size 12\n",
+        "\nlog_dir_size 345\n",
         "\nprocess_cpu_seconds_total 1.234\n",
         "# TYPE request_latency_ms summary\nrequest_latency_ms_sum 0\nrequest_latency_ms_count ",
     };
@@ -272,8 +275,10 @@ static void figures_are_told_once_each(void **state)
     assert_int_equal(page[strlen(page) - 1], '\n');
     clave__buf_fini(&b);
     clave__buf_init(&b, &d.mem, MOST);
-    assert_int_equal(clave__admin_metrics(d.s, &unknown, &b), CLAVE_OK);
+    clave__server_set_driver_stats(d.s, &unknown);
+    assert_int_equal(clave__metrics(d.s, &b), CLAVE_OK);
     assert_null(strstr(text_of(&b), "process_")); /* not known: not told */
+    assert_null(strstr(text_of(&b), "_dir_size"));
     clave__buf_fini(&b);
     desk_hang_up(&a);
     desk_close(&d);

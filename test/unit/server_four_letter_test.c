@@ -128,19 +128,19 @@ static void sizes(void *arg, uint64_t *snapshots, uint64_t *logs)
     *logs = 345;
 }
 
-static void the_place_is_told(void **state)
+static void what_the_driver_knows_is_shown(void **state)
 {
     (void)state;
     struct desk d;
-    struct server_place place = {.client_port = 2181,
-                                 .secure_client_port = 2281,
-                                 .max_per_address = 60,
-                                 .data_dir = "/data/version-2",
-                                 .sizes = sizes};
+    struct driver_info info = {.client_port = 2181,
+                               .secure_client_port = 2281,
+                               .max_per_address = 60,
+                               .data_dir = "/data/version-2",
+                               .sizes = sizes};
     open_all(&d);
     expect(&d, "conf", "clientPort=-1\n");
     expect(&d, "dirs", "datadir_size: 0\nlogdir_size: 0\n");
-    clave__server_set_place(d.s, &place);
+    clave__server_set_driver_info(d.s, &info);
     expect(&d, "conf",
            "clientPort=2181\nsecureClientPort=2281\ndataDir=/data/version-2\ndataDirSize=12\n"
            "dataLogDir=/data/version-2\ndataLogSize=345\ntickTime=2000\nmaxClientCnxns=60\n");
@@ -203,7 +203,7 @@ int main(void)
         cmocka_unit_test(watches_are_listed),
         cmocka_unit_test(sessions_are_listed),
         cmocka_unit_test(figures_begin_anew),
-        cmocka_unit_test(the_place_is_told),
+        cmocka_unit_test(what_the_driver_knows_is_shown),
         cmocka_unit_test(so_many_connections),
         cmocka_unit_test(the_super_user),
     };

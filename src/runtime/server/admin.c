@@ -11,8 +11,10 @@
 
 #include "runtime/server/http.h"
 #include "server/figures/admin.h"
+#include "server/figures/metrics.h"
 
-/* ---- the process ---------------------------------------------------------------------------- */
+/* ---- what the driver measures
+ * ---------------------------------------------------------------------------- */
 
 static int64_t count_files(void)
 {
@@ -43,16 +45,25 @@ static int64_t ms_of(const struct timeval *t)
     return (int64_t)t->tv_sec * 1000 + t->tv_usec / 1000;
 }
 
-static struct server_vitals vitals_of_process(void)
+/* For the metrics the directory is looked into as well. */
+static void run_admin_measure(struct server_run *r, bool directory)
 {
-    struct server_vitals v = {count_files(), -1, resident_bytes(), -1};
+    struct driver_stats stats = DRIVER_STATS_UNKNOWN;
     struct rlimit limit;
     struct rusage usage;
+    stats.open_files = count_files();
+    stats.resident_bytes = resident_bytes();
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
-        v.max_files = (int64_t)limit.rlim_cur;
+        stats.max_files = (int64_t)limit.rlim_cur;
     if (getrusage(RUSAGE_SELF, &usage) == 0)
-        v.cpu_ms = ms_of(&usage.ru_utime) + ms_of(&usage.ru_stime);
-    return v;
+        stats.cpu_ms = ms_of(&usage.ru_utime) + ms_of(&usage.ru_stime);
+    if (directory) {
+        uint64_t snapshots, logs;
+        clave__datadir_sizes(&r->dir, &snapshots, &logs);
+        stats.snapshot_bytes = (int64_t)snapshots;
+        stats.log_bytes = (int64_t)logs;
+    }
+    clave__server_set_driver_stats(r->server, &stats);
 }
 
 /* ---- pages ---------------------------------------------------------------------------------- */
@@ -76,9 +87,9 @@ static void list_commands(const struct server_run *r, struct http_page *page)
 
 static void answer_command(struct server_run *r, const char *name, struct http_page *page)
 {
-    const struct server_vitals v = vitals_of_process();
     page->type = "application/json";
-    page->err = clave__admin_command(r->server, name, &v, &page->body);
+    run_admin_measure(r, false);
+    page->err = clave__admin_command(r->server, name, &page->body);
     if (page->err != CLAVE_EINVAL)
         return;
     page->status = 404;
@@ -87,9 +98,9 @@ static void answer_command(struct server_run *r, const char *name, struct http_p
 
 static void answer_metrics(struct server_run *r, struct http_page *page)
 {
-    const struct server_vitals v = vitals_of_process();
     page->type = "text/plain; version=0.0.4; charset=utf-8";
-    page->err = clave__admin_metrics(r->server, &v, &page->body);
+    run_admin_measure(r, true);
+    page->err = clave__metrics(r->server, &page->body);
 }
 
 /* NULL: not below the command URL; otherwise what follows it and its '/'. */
@@ -107,7 +118,7 @@ static bool is_metrics(const char *path)
 }
 
 /* The figures are current: due timeouts are carried out first, as before a client's input. */
-static void begin_answer(struct server_run *r)
+static void run_admin_refresh(struct server_run *r)
 {
     clave__run_tick(r);
     clave__run_pump(r);
@@ -117,7 +128,7 @@ static void on_admin(void *arg, const char *path, struct http_page *page)
 {
     struct server_run *r = arg;
     const char *name = command_of(r, path);
-    begin_answer(r);
+    run_admin_refresh(r);
     if (name && *name)
         answer_command(r, name, page);
     else if (name)
@@ -135,7 +146,7 @@ static void on_admin(void *arg, const char *path, struct http_page *page)
 static void on_metrics(void *arg, const char *path, struct http_page *page)
 {
     struct server_run *r = arg;
-    begin_answer(r);
+    run_admin_refresh(r);
     if (is_metrics(path)) {
         answer_metrics(r, page);
     } else {

@@ -287,7 +287,8 @@ void clave__run_count(struct server_run *r)
         uv_timer_stop(&r->idle);
 }
 
-/* ---- for conf and dirs ---------------------------------------------------------------------- */
+/* ---- what conf and dirs show
+ * ---------------------------------------------------------------------- */
 
 static void sizes(void *arg, uint64_t *snapshots, uint64_t *logs)
 {
@@ -313,10 +314,10 @@ static int32_t client_port(const struct server_run *r, bool tls, int32_t none)
     return none;
 }
 
-static void tell_place(struct server_run *r)
+static void uv_server_set_info(struct server_run *r)
 {
     snprintf(r->version_2, sizeof r->version_2, "%s/version-2", r->dir.path);
-    struct server_place place = {
+    struct driver_info info = {
         .client_port = client_port(r, false, -1),
         .secure_client_port = client_port(r, true, 0),
         .max_per_address = (int32_t)r->max_per_address,
@@ -325,7 +326,7 @@ static void tell_place(struct server_run *r)
         .last_snapshot = last_snapshot,
         .arg = r,
     };
-    clave__server_set_place(r->server, &place);
+    clave__server_set_driver_info(r->server, &info);
 }
 
 /* ---- life ----------------------------------------------------------------------------------- */
@@ -434,7 +435,7 @@ clave_err clave__server_run_change(struct server_run *r, const struct server_run
     if (err != CLAVE_OK)
         return err;
     uv_server_take_limits(r, o);
-    tell_place(r);
+    uv_server_set_info(r);
     uv_timer_stop(&r->idle);
     clave__run_count(r);
     return CLAVE_OK;
@@ -478,7 +479,7 @@ clave_err clave__server_run_new(struct server_run **out, const struct server_run
         err = clave__admin_start(r, o, &f);
     if (err == CLAVE_OK) {
         begin_pulse(r, o);
-        tell_place(r);
+        uv_server_set_info(r);
         tell_out_of_date(r);
         *out = r;
     } else {

@@ -1,6 +1,14 @@
-/* figures.h - the parts of the four-letter words that the admin commands use too. The folder
- * renders the same figures three ways: four_letter.c and list_watches.c as text, admin.c and
- * list_sessions.c as JSON, metrics.c for Prometheus. */
+/* figures.h - what monitoring reads. Map of the folder:
+ *
+ *   figures.c            the table of figures: a new field of mntr or a new metric is a line there
+ *   four_letter.c        the four-letter words, as text; mntr has figures of the table
+ *   admin.c              the admin commands, as JSON; monitor has figures of the table
+ *   metrics.c            the page for Prometheus, most of it from the table
+ *   list_sessions.c      dump; the admin commands that list connections, sessions and watches
+ *   list_watches.c       wchs, wchc, wchp
+ *   text.c               formatted text
+ *
+ * Nothing here waits for the disk. */
 #ifndef CLAVE_SERVER_FIGURES_FIGURES_H
 #define CLAVE_SERVER_FIGURES_FIGURES_H
 
@@ -11,14 +19,54 @@
  * to 3.4, the only one that go-zookeeper reads. */
 extern const char clave__server_version[];
 
+enum { DECIMAL_CAP = 32 }; /* room for a number and its NUL */
+
+/* ---- the table ------------------------------------------------------------------------------- */
+
+/* Who shows a figure: mntr, monitor, and the sections of the page of metrics, in their order. */
+enum {
+    IN_MNTR = 1,
+    IN_MONITOR = 2,
+    IN_LATENCY = 4,
+    IN_LOAD = 8,
+    IN_NODES = 16,
+    IN_STATE = 32,
+    IN_DISK = 64,
+    IN_PROCESS = 128,
+};
+
+struct figure {
+    const char *name; /* the field of monitor and the metric; mntr puts "zk_" before it */
+    unsigned shown;
+    const char *type; /* of the metric: "gauge", "counter". NULL: a text, and no metric */
+    const char *help; /* of the metric */
+    /* The value: a number in struct server, below 0 when it is not known; or what is computed,
+     * which may be NULL when it is not known; or a constant. */
+    size_t at;
+    size_t size;
+    const char *(*get)(const struct server *s, char out[DECIMAL_CAP]);
+    const char *constant;
+};
+
+/* Calls `visit` with each figure that is shown there and known, in the order of the table. */
+typedef void figure_visit(void *arg, const struct figure *f, const char *value);
+void clave__figures_each(const struct server *s, unsigned shown, figure_visit *visit, void *arg);
+
+/* ---- values that are shown in other places too ----------------------------------------------- */
+
 /* As Java prints a double with up to four decimals: "0.0", "4.25". */
-const char *clave__latency_average(const struct latency *l, char out[32]);
+const char *clave__latency_average(const struct latency *l, char out[DECIMAL_CAP]);
 /* "GETD"; "NA" for those without a name. */
 const char *clave__op_word(int32_t op);
 /* Apache counts its root twice, as "" and as "/". */
 size_t clave__count_nodes(const struct server *s);
-/* Bytes of the snapshots and of the logs; false: not known, and 0. */
-bool clave__data_sizes(const struct server *s, uint64_t *snapshots, uint64_t *logs);
+/* Bytes of the snapshots and of the logs. The driver looks into the directory at each call. */
+struct data_sizes {
+    int64_t snapshots;
+    int64_t logs;
+};
+struct data_sizes clave__data_sizes(const struct server *s);
+
 /* Reset the counters of the server, and those of its connections. */
 void clave__stats_reset(struct server *s);
 void clave__conn_stats_reset(struct server *s);

@@ -114,17 +114,16 @@ static void say_cons(struct text *t, struct server *s)
 
 static void say_conf(struct text *t, struct server *s)
 {
-    const struct server_place *at = &s->place;
+    const struct driver_info *at = &s->driver;
     const char *dir = at->data_dir ? at->data_dir : "";
-    uint64_t snapshots, logs;
-    clave__data_sizes(s, &snapshots, &logs);
+    struct data_sizes sizes = clave__data_sizes(s);
     int secure = at->secure_client_port > 0 ? (int)at->secure_client_port : -1;
     clave__text_put(t, "clientPort=%d\nsecureClientPort=%d\ndataDir=", (int)at->client_port,
                     secure);
     clave__text_path(t, clave__jbytes(dir));
-    clave__text_put(t, "\ndataDirSize=%" PRIu64 "\ndataLogDir=", snapshots);
+    clave__text_put(t, "\ndataDirSize=%" PRId64 "\ndataLogDir=", sizes.snapshots);
     clave__text_path(t, clave__jbytes(dir));
-    clave__text_put(t, "\ndataLogSize=%" PRIu64 "\ntickTime=%d\nmaxClientCnxns=%d\n", logs,
+    clave__text_put(t, "\ndataLogSize=%" PRId64 "\ntickTime=%d\nmaxClientCnxns=%d\n", sizes.logs,
                     (int)s->tick_ms, (int)at->max_per_address);
     clave__text_put(t, "minSessionTimeout=%d\nmaxSessionTimeout=%d\n", (int)s->min_session_ms,
                     (int)s->max_session_ms);
@@ -133,9 +132,9 @@ static void say_conf(struct text *t, struct server *s)
 
 static void four_letter_say_dirs(struct text *t, struct server *s)
 {
-    uint64_t snapshots, logs;
-    clave__data_sizes(s, &snapshots, &logs);
-    clave__text_put(t, "datadir_size: %" PRIu64 "\nlogdir_size: %" PRIu64 "\n", snapshots, logs);
+    struct data_sizes sizes = clave__data_sizes(s);
+    clave__text_put(t, "datadir_size: %" PRId64 "\nlogdir_size: %" PRId64 "\n", sizes.snapshots,
+                    sizes.logs);
 }
 
 static void say_envi(struct text *t, struct server *s)
@@ -144,26 +143,14 @@ static void say_envi(struct text *t, struct server *s)
     clave__text_put(t, "Environment:\nzookeeper.version=%s\n", clave__server_version);
 }
 
+static void word_put_figure(void *arg, const struct figure *f, const char *value)
+{
+    clave__text_put(arg, "zk_%s\t%s\n", f->name, value);
+}
+
 static void say_mntr(struct text *t, struct server *s)
 {
-    char avg[32];
-    const struct latency *l = &s->latency;
-    clave__text_put(t, "zk_version\t%s\nzk_server_state\tstandalone\n", clave__server_version);
-    clave__text_put(
-        t, "zk_avg_latency\t%s\nzk_max_latency\t%" PRId64 "\nzk_min_latency\t%" PRId64 "\n",
-        clave__latency_average(l, avg), l->max, l->min);
-    clave__text_put(t, "zk_packets_received\t%" PRIu64 "\nzk_packets_sent\t%" PRIu64 "\n",
-                    s->packets_received, s->packets_sent);
-    clave__text_put(t, "zk_num_alive_connections\t%zu\nzk_outstanding_requests\t%zu\n", s->nconns,
-                    (size_t)s->outstanding);
-    clave__text_put(t, "zk_znode_count\t%zu\nzk_watch_count\t%zu\nzk_ephemerals_count\t%zu\n",
-                    clave__count_nodes(s), s->watches.count, s->tree.ephemerals);
-    clave__text_put(t, "zk_approximate_data_size\t%zu\nzk_uptime\t%" PRId64 "\n",
-                    s->tree.data_bytes, s->now - s->started_at);
-    clave__text_put(
-        t,
-        "zk_global_sessions\t%zu\nzk_local_sessions\t0\nzk_digest_mismatches_count\t%" PRIu64 "\n",
-        s->sessions.table.count, s->digest_mismatches);
+    clave__figures_each(s, IN_MNTR, word_put_figure, t);
 }
 
 static void say_srst(struct text *t, struct server *s)

@@ -117,9 +117,8 @@ static void list_sessions_put_ephemerals(struct json *j, const struct server *s)
     }
 }
 
-void clave__list_sessions(struct server *s, struct json *j, const struct server_vitals *v)
+void clave__list_sessions(struct server *s, struct json *j)
 {
-    (void)v;
     clave__json_open(j, "expiry_time_to_session_ids", '{');
     put_expiries(j, s);
     clave__json_close(j, '}');
@@ -153,9 +152,8 @@ static void under_session(void *arg, struct jbytes path, struct watcher *w)
     list_sessions_put_path(l->j, NULL, path);
 }
 
-void clave__list_watches(struct server *s, struct json *j, const struct server_vitals *v)
+void clave__list_watches(struct server *s, struct json *j)
 {
-    (void)v;
     clave__json_open(j, "session_id_to_watched_paths", '{');
     for (struct list *e = s->conns.next; e != &s->conns; e = e->next) {
         const struct server_conn *c = LIST_ENTRY(e, struct server_conn, in_conns);
@@ -183,10 +181,9 @@ static void under_path(void *arg, struct jbytes path, struct watcher *w)
     clave__json_int(l->j, NULL, list_sessions_id_of(w));
 }
 
-void clave__list_watches_by_path(struct server *s, struct json *j, const struct server_vitals *v)
+void clave__list_watches_by_path(struct server *s, struct json *j)
 {
     struct listing l = {.j = j};
-    (void)v;
     clave__json_open(j, "path_to_session_ids", '{');
     clave__watches_each(&s->watches, WORDS_WATCHES, under_path, &l);
     if (l.open)

@@ -6,11 +6,9 @@
 #include "base/json.h"
 #include "server/figures/figures.h"
 
-struct server_vitals;
-
 void clave__list_connections(struct server *s, struct json *j, bool full);
-void clave__list_sessions(struct server *s, struct json *j, const struct server_vitals *v);
-void clave__list_watches(struct server *s, struct json *j, const struct server_vitals *v);
-void clave__list_watches_by_path(struct server *s, struct json *j, const struct server_vitals *v);
+void clave__list_sessions(struct server *s, struct json *j);
+void clave__list_watches(struct server *s, struct json *j);
+void clave__list_watches_by_path(struct server *s, struct json *j);
 
 #endif
