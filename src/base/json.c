@@ -107,6 +107,13 @@ void clave__json_key(struct json *j, const void *p, size_t n)
     j->comma = false; /* its value follows */
 }
 
+void clave__json_int_key(struct json *j, int64_t n)
+{
+    char digits[24];
+    int len = snprintf(digits, sizeof digits, "%" PRId64, n);
+    clave__json_key(j, digits, (size_t)len);
+}
+
 void clave__json_open(struct json *j, const char *key, char bracket)
 {
     json_begin(j, key);

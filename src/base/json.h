@@ -28,6 +28,7 @@ size_t clave__json_escape(const void *p, size_t n, char out[JSON_ESCAPE_CAP], si
 void clave__json_open(struct json *j, const char *key, char bracket); /* '{' or '[' */
 void clave__json_close(struct json *j, char bracket);                 /* '}' or ']' */
 void clave__json_key(struct json *j, const void *p, size_t n);        /* of any bytes */
+void clave__json_int_key(struct json *j, int64_t n);
 void clave__json_bytes(struct json *j, const char *key, const void *p, size_t n);
 void clave__json_string(struct json *j, const char *key, const char *text); /* NULL: null */
 void clave__json_int(struct json *j, const char *key, int64_t n);

@@ -85,9 +85,11 @@ static void values_have_commas_between_them(void **state)
     clave__json_open(&j, "o", '{');
     clave__json_close(&j, '}');
     clave__json_number(&j, "n", "4.25");
+    clave__json_int_key(&j, -7);
+    clave__json_int(&j, NULL, 1);
     clave__json_close(&j, '}');
     assert_string_equal(text_of(&b), "{\"a\": -9223372036854775808, \"k\\\"\": [true, null], "
-                                     "\"o\": {}, \"n\": 4.25}");
+                                     "\"o\": {}, \"n\": 4.25, \"-7\": 1}");
     clave__buf_fini(&b);
     desk_close(&d);
 }

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "server/figures/list_sessions.h"
+#include "server/figures/figures.h"
 
 typedef void command_run(struct server *s, struct json *j);
 
@@ -55,14 +55,6 @@ static void command_zab(struct server *s, struct json *j)
     (void)s;
     clave__json_bool(j, "voting", false);
     clave__json_string(j, "zabstate", "");
-}
-
-static void command_watch_summary(struct server *s, struct json *j)
-{
-    struct watch_figures f = clave__watch_figures(s);
-    clave__json_int(j, "num_connections", (int64_t)f.conns);
-    clave__json_int(j, "num_paths", (int64_t)f.paths);
-    clave__json_int(j, "num_total_watches", (int64_t)f.watches);
 }
 
 /* ---- the driver's part ----------------------------------------------------------------------- */
@@ -148,12 +140,22 @@ static void command_server_stats(struct server *s, struct json *j)
 static void command_stats(struct server *s, struct json *j)
 {
     command_server_stats(s, j);
-    clave__list_connections(s, j, false);
+    clave__connections_json(s, j, false);
 }
+
+/* ---- lists --------------------------------------------------------------------------- */
 
 static void command_connections(struct server *s, struct json *j)
 {
-    clave__list_connections(s, j, true);
+    clave__connections_json(s, j, true);
+}
+
+static void command_watch_summary(struct server *s, struct json *j)
+{
+    struct watch_counts n = clave__watch_counts(s);
+    clave__json_int(j, "num_connections", (int64_t)n.conns);
+    clave__json_int(j, "num_paths", (int64_t)n.paths);
+    clave__json_int(j, "num_total_watches", (int64_t)n.watches);
 }
 
 /* ---- the commands ---------------------------------------------------------------------------- */
@@ -169,7 +171,7 @@ static const struct command {
     {{"connection_stat_reset", "crst"}, command_reset_connections, NULL},
     {{"connections", "cons"}, command_connections, NULL},
     {{"dirs"}, command_dirs, NULL},
-    {{"dump"}, clave__list_sessions, NULL},
+    {{"dump"}, clave__sessions_json, NULL},
     {{"environment", "env", "envi"}, command_environment, NULL},
     {{"is_read_only", "isro"}, command_read_only, NULL},
     {{"last_snapshot", "lsnp"}, command_last_snapshot, NULL},
@@ -182,8 +184,8 @@ static const struct command {
     {{"stats", "stat"}, command_stats, NULL},
     {{"voting_view"}, command_votes, NULL},
     {{"watch_summary", "wchs"}, command_watch_summary, NULL},
-    {{"watches", "wchc"}, clave__list_watches, NULL},
-    {{"watches_by_path", "wchp"}, clave__list_watches_by_path, NULL},
+    {{"watches", "wchc"}, clave__watches_json, NULL},
+    {{"watches_by_path", "wchp"}, clave__watches_by_path_json, NULL},
     {{"zabstate"}, command_zab, NULL},
 };
 enum { NCOMMANDS = sizeof commands / sizeof *commands };

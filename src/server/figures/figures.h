@@ -4,14 +4,16 @@
  *   four_letter.c        the four-letter words, as text; mntr has figures of the table
  *   admin.c              the admin commands, as JSON; monitor has figures of the table
  *   metrics.c            the page for Prometheus, most of it from the table
- *   list_sessions.c      dump; the admin commands that list connections, sessions and watches
- *   list_watches.c       wchs, wchc, wchp
+ *   list_connections.c   cons, connections
+ *   list_sessions.c      dump
+ *   list_watches.c       wchs, wchc, wchp, watch_summary, watches, watches_by_path
  *   text.c               formatted text
  *
- * Nothing here waits for the disk. */
+ * Nothing here waits until a write is on the disk. */
 #ifndef CLAVE_SERVER_FIGURES_FIGURES_H
 #define CLAVE_SERVER_FIGURES_FIGURES_H
 
+#include "base/json.h"
 #include "server/figures/text.h"
 #include "server/request/conn.h"
 
@@ -56,8 +58,6 @@ void clave__figures_each(const struct server *s, unsigned shown, figure_visit *v
 
 /* As Java prints a double with up to four decimals: "0.0", "4.25". */
 const char *clave__latency_average(const struct latency *l, char out[DECIMAL_CAP]);
-/* "GETD"; "NA" for those without a name. */
-const char *clave__op_word(int32_t op);
 /* Apache counts its root twice, as "" and as "/". */
 size_t clave__count_nodes(const struct server *s);
 /* Bytes of the snapshots and of the logs. The driver looks into the directory at each call. */
@@ -71,19 +71,28 @@ struct data_sizes clave__data_sizes(const struct server *s);
 void clave__stats_reset(struct server *s);
 void clave__conn_stats_reset(struct server *s);
 
-/* Apache lists one of its two tables of watches: all but those on children. */
-enum { WORDS_WATCHES = WATCH_DATA | WATCH_PERSISTENT | WATCH_RECURSIVE };
-struct watch_figures {
+/* ---- lists ----------------------------------------------------------------------------------- */
+
+/* As the text of a four-letter word, and as JSON: members of the object that admin.c has opened. */
+
+/* list_connections.c; `full`: with their sessions. */
+void clave__connections_text(struct server *s, struct text *t, bool full);
+void clave__connections_json(struct server *s, struct json *j, bool full);
+
+/* list_sessions.c */
+void clave__sessions_text(struct server *s, struct text *t);
+void clave__sessions_json(struct server *s, struct json *j);
+
+/* list_watches.c */
+struct watch_counts {
     size_t conns; /* that watch something */
     size_t paths;
     size_t watches;
 };
-struct watch_figures clave__watch_figures(struct server *s);
-
-/* list_watches.c: sessions and watches, which may be many. */
-void clave__say_dump(struct text *t, struct server *s);
-void clave__say_wchc(struct text *t, struct server *s);
-void clave__say_wchp(struct text *t, struct server *s);
-void clave__say_wchs(struct text *t, struct server *s);
+struct watch_counts clave__watch_counts(struct server *s);
+void clave__watches_text(struct server *s, struct text *t);
+void clave__watches_json(struct server *s, struct json *j);
+void clave__watches_by_path_text(struct server *s, struct text *t);
+void clave__watches_by_path_json(struct server *s, struct json *j);
 
 #endif

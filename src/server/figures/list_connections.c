@@ -1,0 +1,112 @@
+/* list_connections.c - the connections with their counters and sessions: as text for cons and stat,
+ * as JSON for connections and stats. Both forms have the same fields in the same order. */
+#include "server/figures/figures.h"
+
+#include <inttypes.h>
+
+static const char *list_connections_op(int32_t op)
+{
+    static const struct {
+        int32_t op;
+        const char *name;
+    } names[] = {
+        {OP_CREATE, "CREA"},        {OP_DELETE, "DELE"},        {OP_EXISTS, "EXIS"},
+        {OP_GET_DATA, "GETD"},      {OP_SET_DATA, "SETD"},      {OP_GET_ACL, "GETA"},
+        {OP_SET_ACL, "SETA"},       {OP_GET_CHILDREN, "GETC"},  {OP_SYNC, "SYNC"},
+        {OP_PING, "PING"},          {OP_GET_CHILDREN2, "GETC"}, {OP_MULTI, "MULT"},
+        {OP_CREATE2, "CREA"},       {OP_SET_WATCHES, "SETW"},   {OP_AUTH, "AUTH"},
+        {OP_CLOSE_SESSION, "CLOS"},
+    };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (names[i].op == op)
+            return names[i].name;
+    return "NA";
+}
+
+/* When it was accepted, by the wall clock. */
+static int64_t list_connections_since(const struct server *s, const struct server_conn *c)
+{
+    return s->wall - (s->now - c->accepted_at);
+}
+
+/* That of a connection is a whole number. */
+static int64_t list_connections_average(const struct latency *l)
+{
+    return l->sum / (l->count > 0 ? (int64_t)l->count : 1);
+}
+
+/* ---- as text --------------------------------------------------------------------------------- */
+
+static void list_connections_put_text(struct server *s, struct text *t, const struct server_conn *c,
+                                      bool full)
+{
+    const struct latency *l = &c->latency;
+    clave__text_put(t, " /%s[%d](queued=%zu,recved=%" PRIu64 ",sent=%" PRIu64, c->peer.text,
+                    clave__server_conn_wants_read(c) ? 1 : 0, c->undurable, c->received, c->sent);
+    if (full && c->session) {
+        clave__text_put(t, ",sid=0x%" PRIx64 ",lop=%s,est=%" PRId64 ",to=%d",
+                        (uint64_t)c->session->id, list_connections_op(c->last_op),
+                        list_connections_since(s, c), (int)c->session->timeout_ms);
+        clave__text_put(t, ",lcxid=0x%" PRIx64 ",lzxid=0x%" PRIx64 ",lresp=%" PRId64,
+                        (uint64_t)(int64_t)c->last_xid, (uint64_t)c->last_zxid, c->last_reply_at);
+        clave__text_put(t,
+                        ",llat=%" PRId64 ",minlat=%" PRId64 ",avglat=%" PRId64 ",maxlat=%" PRId64,
+                        c->last_latency, l->min, list_connections_average(l), l->max);
+    }
+    clave__text_put(t, ")\n");
+}
+
+void clave__connections_text(struct server *s, struct text *t, bool full)
+{
+    for (struct list *e = s->conns.next; e != &s->conns; e = e->next) {
+        const struct server_conn *c = LIST_ENTRY(e, struct server_conn, in_conns);
+        if (clave__conn_is_open(c))
+            list_connections_put_text(s, t, c, full);
+    }
+    clave__text_put(t, "\n");
+}
+
+/* ---- as JSON --------------------------------------------------------------------------------- */
+
+static void list_connections_put_json(struct server *s, struct json *j, const struct server_conn *c,
+                                      bool full)
+{
+    const struct latency *l = &c->latency;
+    clave__json_open(j, NULL, '{');
+    clave__json_string(j, "remote_socket_address", c->peer.text);
+    clave__json_int(j, "interest_ops", clave__server_conn_wants_read(c) ? 1 : 0);
+    clave__json_int(j, "outstanding_requests", (int64_t)c->undurable);
+    clave__json_int(j, "packets_received", (int64_t)c->received);
+    clave__json_int(j, "packets_sent", (int64_t)c->sent);
+    if (full && c->session) {
+        clave__json_int(j, "session_id", c->session->id);
+        clave__json_string(j, "last_operation", list_connections_op(c->last_op));
+        clave__json_int(j, "established", list_connections_since(s, c));
+        clave__json_int(j, "session_timeout", c->session->timeout_ms);
+        clave__json_int(j, "last_cxid", c->last_xid);
+        clave__json_int(j, "last_zxid", c->last_zxid);
+        clave__json_int(j, "last_response_time", c->last_reply_at);
+        clave__json_int(j, "last_latency", c->last_latency);
+        clave__json_int(j, "min_latency", l->min);
+        clave__json_int(j, "avg_latency", list_connections_average(l));
+        clave__json_int(j, "max_latency", l->max);
+    }
+    clave__json_close(j, '}');
+}
+
+static void list_connections_put_array(struct server *s, struct json *j, bool secure, bool full)
+{
+    clave__json_open(j, secure ? "secure_connections" : "connections", '[');
+    for (struct list *e = s->conns.next; e != &s->conns; e = e->next) {
+        const struct server_conn *c = LIST_ENTRY(e, struct server_conn, in_conns);
+        if (clave__conn_is_open(c) && c->peer.secure == secure)
+            list_connections_put_json(s, j, c, full);
+    }
+    clave__json_close(j, ']');
+}
+
+void clave__connections_json(struct server *s, struct json *j, bool full)
+{
+    list_connections_put_array(s, j, false, full);
+    list_connections_put_array(s, j, true, full);
+}
