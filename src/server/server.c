@@ -131,7 +131,7 @@ clave_err clave__server_new(struct server **out, const struct server_options *o)
     list_init(&s->ready);
     list_init(&s->waiting);
     list_init(&s->with_output);
-    list_init(&s->choked);
+    list_init(&s->paused);
     s->named_zxid = -1;
     s->next_sweep = INT64_MAX;
     clave__snapshot_schedule(s);
@@ -213,8 +213,7 @@ void clave__server_start(struct server *s, int64_t now, int64_t wall)
 static bool is_held_up(const struct server *s, const struct session *session)
 {
     const struct server_conn *c = session->conn;
-    return c && (c->undurable > 0 || clave__conns_are_choked(s)) &&
-           !clave__server_conn_wants_read(c);
+    return c && (c->undurable > 0 || clave__conns_are_full(s)) && !clave__server_conn_wants_read(c);
 }
 
 static void expire_sessions(struct server *s)

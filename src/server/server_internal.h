@@ -95,7 +95,7 @@ struct server {
     struct list waiting; /* connections with messages that are not durable */
     struct list
         with_output;    /* connections with output; the one that took some last is at the end */
-    struct list choked; /* connections not read because all together have too much output */
+    struct list paused; /* connections not read because all together have too much output */
     size_t undelivered; /* memory of all output */
     size_t nconns;
 

@@ -220,7 +220,7 @@ static void show_ready(const struct serve *v)
 }
 
 /* The loop feeds the watchdog as it turns. */
-static void serve_on_pulse(void *arg, bool stopping)
+static void serve_notify(void *arg, bool stopping)
 {
     struct serve *v = arg;
     if (stopping)
@@ -258,9 +258,9 @@ static int serve(struct serve *v)
     struct server_run_options *run = &v->settings.run;
     char fault[1024] = "";
     sd_notify_open(&v->manager);
-    run->pulse = serve_on_pulse;
-    run->pulse_arg = v;
-    run->pulse_ms = v->manager.watchdog_ms / 4;
+    run->notify = serve_notify;
+    run->notify_arg = v;
+    run->notify_ms = v->manager.watchdog_ms / 4;
     if (v->config)
         run->hangup = serve_on_hangup;
     run->hangup_arg = v;

@@ -16,7 +16,7 @@
 /* ---- what the driver measures
  * ---------------------------------------------------------------------------- */
 
-static int64_t count_files(void)
+static int64_t run_admin_count_files(void)
 {
     DIR *dir = opendir("/proc/self/fd");
     int64_t n = 0;
@@ -28,7 +28,7 @@ static int64_t count_files(void)
     return n - 1; /* not the one that looks */
 }
 
-static int64_t resident_bytes(void)
+static int64_t run_admin_resident_bytes(void)
 {
     FILE *f = fopen("/proc/self/statm", "re");
     long long pages = -1;
@@ -40,7 +40,7 @@ static int64_t resident_bytes(void)
     return pages >= 0 ? pages * sysconf(_SC_PAGESIZE) : -1;
 }
 
-static int64_t ms_of(const struct timeval *t)
+static int64_t run_admin_ms(const struct timeval *t)
 {
     return (int64_t)t->tv_sec * 1000 + t->tv_usec / 1000;
 }
@@ -51,12 +51,12 @@ static void run_admin_measure(struct server_run *r, bool directory)
     struct driver_stats stats = DRIVER_STATS_UNKNOWN;
     struct rlimit limit;
     struct rusage usage;
-    stats.open_files = count_files();
-    stats.resident_bytes = resident_bytes();
+    stats.open_files = run_admin_count_files();
+    stats.resident_bytes = run_admin_resident_bytes();
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
         stats.max_files = (int64_t)limit.rlim_cur;
     if (getrusage(RUSAGE_SELF, &usage) == 0)
-        stats.cpu_ms = ms_of(&usage.ru_utime) + ms_of(&usage.ru_stime);
+        stats.cpu_ms = run_admin_ms(&usage.ru_utime) + run_admin_ms(&usage.ru_stime);
     if (directory) {
         uint64_t snapshots, logs;
         clave__datadir_sizes(&r->dir, &snapshots, &logs);
@@ -74,7 +74,7 @@ static void run_admin_put(struct http_page *page, const char *text)
         page->err = clave__buf_append(&page->body, text, strlen(text));
 }
 
-static void list_commands(const struct server_run *r, struct http_page *page)
+static void run_admin_list(const struct server_run *r, struct http_page *page)
 {
     char line[300];
     const char *name;
@@ -85,7 +85,7 @@ static void list_commands(const struct server_run *r, struct http_page *page)
     }
 }
 
-static void answer_command(struct server_run *r, const char *name, struct http_page *page)
+static void run_admin_command(struct server_run *r, const char *name, struct http_page *page)
 {
     page->type = "application/json";
     run_admin_measure(r, false);
@@ -96,7 +96,7 @@ static void answer_command(struct server_run *r, const char *name, struct http_p
     page->err = CLAVE_OK;
 }
 
-static void answer_metrics(struct server_run *r, struct http_page *page)
+static void run_admin_metrics(struct server_run *r, struct http_page *page)
 {
     page->type = "text/plain; version=0.0.4; charset=utf-8";
     run_admin_measure(r, true);
@@ -104,7 +104,7 @@ static void answer_metrics(struct server_run *r, struct http_page *page)
 }
 
 /* NULL: not below the command URL; otherwise what follows it and its '/'. */
-static const char *command_of(const struct server_run *r, const char *path)
+static const char *run_admin_command_name(const struct server_run *r, const char *path)
 {
     size_t n = strlen(r->admin_url);
     if (strncmp(path, r->admin_url, n) != 0)
@@ -112,7 +112,7 @@ static const char *command_of(const struct server_run *r, const char *path)
     return path[n] == '/' ? path + n + 1 : path[n] == '\0' ? path + n : NULL;
 }
 
-static bool is_metrics(const char *path)
+static bool run_admin_is_metrics(const char *path)
 {
     return strcmp(path, "/metrics") == 0;
 }
@@ -127,14 +127,14 @@ static void run_admin_refresh(struct server_run *r)
 static void on_admin(void *arg, const char *path, struct http_page *page)
 {
     struct server_run *r = arg;
-    const char *name = command_of(r, path);
+    const char *name = run_admin_command_name(r, path);
     run_admin_refresh(r);
     if (name && *name)
-        answer_command(r, name, page);
+        run_admin_command(r, name, page);
     else if (name)
-        list_commands(r, page);
-    else if (is_metrics(path))
-        answer_metrics(r, page);
+        run_admin_list(r, page);
+    else if (run_admin_is_metrics(path))
+        run_admin_metrics(r, page);
     else {
         page->status = 404;
         run_admin_put(page, "there are /metrics and ");
@@ -147,8 +147,8 @@ static void on_metrics(void *arg, const char *path, struct http_page *page)
 {
     struct server_run *r = arg;
     run_admin_refresh(r);
-    if (is_metrics(path)) {
-        answer_metrics(r, page);
+    if (run_admin_is_metrics(path)) {
+        run_admin_metrics(r, page);
     } else {
         page->status = 404;
         run_admin_put(page, "there is /metrics\n");

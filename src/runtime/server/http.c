@@ -18,9 +18,9 @@
 
 /* A client silent for this long is disconnected, and every client after this long in total: one
  * that trickles bytes must not keep a place. */
-enum { IDLE_S = 5, WHOLE_MS = 20000, RETRY_MS = 1000 };
+enum { IDLE_S = 5, TOTAL_MS = 20000, RETRY_MS = 1000 };
 /* Memory for answers that clients have not read. */
-enum { MAX_HELD = 128 * 1024 * 1024, MAX_PAGE = 64 * 1024 * 1024 };
+enum { MAX_UNREAD = 128 * 1024 * 1024, MAX_PAGE = 64 * 1024 * 1024 };
 
 struct http_connection {
     struct list link;
@@ -43,23 +43,23 @@ struct http {
     struct list listeners;
     struct list connections; /* ordered by when they are disconnected */
     size_t nconnections;
-    struct http_connection *arriving; /* being handed over */
-    bool knocking;                    /* a connection may be waiting to be accepted */
-    bool pressed;                     /* and there was no memory for it */
-    size_t held;
+    struct http_connection *starting; /* given to the library, which has not reported it */
+    bool accept_pending;              /* a connection may be waiting to be accepted */
+    bool out_of_memory;               /* and there was no memory for it */
+    size_t unread;                    /* memory of answers */
 };
 
 /* ---- an answer ------------------------------------------------------------------------------ */
 
-static void free_body(void *arg)
+static void http_free_body(void *arg)
 {
     struct body *b = arg;
-    b->h->held -= b->bytes.cap;
+    b->h->unread -= b->bytes.cap;
     clave__buf_fini(&b->bytes);
     free(b);
 }
 
-static void say_only(struct http_page *page, unsigned status, const char *text)
+static void http_put_error(struct http_page *page, unsigned status, const char *text)
 {
     clave__buf_clear(&page->body);
     page->status = status;
@@ -67,35 +67,36 @@ static void say_only(struct http_page *page, unsigned status, const char *text)
     clave__buf_append(&page->body, text, strlen(text));
 }
 
-static void make_page(struct http *h, const char *method, const char *path, struct http_page *page)
+static void http_make_page(struct http *h, const char *method, const char *path,
+                           struct http_page *page)
 {
     if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0) {
-        say_only(page, MHD_HTTP_METHOD_NOT_ALLOWED, "GET or HEAD only\n");
+        http_put_error(page, MHD_HTTP_METHOD_NOT_ALLOWED, "GET or HEAD only\n");
         return;
     }
     page->status = MHD_HTTP_OK;
     h->o.answer(h->o.arg, path, page);
-    if (page->err == CLAVE_OK && h->held + page->body.cap > MAX_HELD)
+    if (page->err == CLAVE_OK && h->unread + page->body.cap > MAX_UNREAD)
         page->err = CLAVE_ENOMEM;
     if (page->err != CLAVE_OK) {
         clave__log(&h->o.log, CLAVE_LOG_WARN, "cannot answer an HTTP request: %s",
                    clave_strerror(page->err));
         clave__buf_fini(&page->body);
-        say_only(page, MHD_HTTP_SERVICE_UNAVAILABLE, "out of memory\n");
+        http_put_error(page, MHD_HTTP_SERVICE_UNAVAILABLE, "out of memory\n");
     }
 }
 
-static enum MHD_Result send_page(struct http *h, struct MHD_Connection *c,
-                                 const struct http_page *page, struct body *b)
+static enum MHD_Result http_send_page(struct http *h, struct MHD_Connection *c,
+                                      const struct http_page *page, struct body *b)
 {
     const struct microhttpd *lib = h->lib;
     b->h = h;
     b->bytes = page->body;
-    h->held += b->bytes.cap;
+    h->unread += b->bytes.cap;
     struct MHD_Response *r = lib->MHD_create_response_from_buffer_with_free_callback_cls(
-        clave__buf_len(&b->bytes), clave__buf_bytes(&b->bytes), free_body, b);
+        clave__buf_len(&b->bytes), clave__buf_bytes(&b->bytes), http_free_body, b);
     if (!r) {
-        free_body(b);
+        http_free_body(b);
         return MHD_NO;
     }
     lib->MHD_add_response_header(r, MHD_HTTP_HEADER_CONTENT_TYPE, page->type);
@@ -123,8 +124,8 @@ static enum MHD_Result on_http_request(void *arg, struct MHD_Connection *c, cons
     if (!b)
         return MHD_NO;
     clave__buf_init(&page.body, h->o.mem, MAX_PAGE);
-    make_page(h, method, path, &page);
-    return send_page(h, c, &page, b);
+    http_make_page(h, method, path, &page);
+    return http_send_page(h, c, &page, b);
 }
 
 /* ---- connections ---------------------------------------------------------------------------- */
@@ -136,8 +137,8 @@ static void http_on_connection(void *arg, struct MHD_Connection *c, void **socke
     struct http_connection *g = *socket_arg;
     (void)c;
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
-        *socket_arg = h->arriving;
-        h->arriving = NULL;
+        *socket_arg = h->starting;
+        h->starting = NULL;
     } else if (g) {
         list_remove(&g->link);
         h->nconnections--;
@@ -151,8 +152,8 @@ static void http_on_socket_closed(uv_handle_t *s)
 }
 
 /* Makes a descriptor for the library, which closes what it is given; libuv's goes with its handle.
- * -1: nothing waits, or *pressed: out of memory. */
-static int accept_fd(struct http *h, struct listener *l)
+ * -1: nothing waits, or h->out_of_memory. */
+static int http_accept_fd(struct http *h, struct listener *l)
 {
     union {
         uv_handle_t handle;
@@ -162,7 +163,7 @@ static int accept_fd(struct http *h, struct listener *l)
     } *s = malloc(sizeof *s);
     uv_os_fd_t theirs;
     int fd = -1;
-    h->pressed = !s;
+    h->out_of_memory = !s;
     if (!s)
         return -1;
     if (l->is_unix)
@@ -185,13 +186,13 @@ static void http_hand_over(struct http *h, int fd)
         close(fd);
         return;
     }
-    *g = (struct http_connection){.fd = fd, .until = uv_now(h->o.loop) + WHOLE_MS};
+    *g = (struct http_connection){.fd = fd, .until = uv_now(h->o.loop) + TOTAL_MS};
     list_push_back(&h->connections, &g->link);
     h->nconnections++;
-    h->arriving = g;
+    h->starting = g;
     h->lib->MHD_add_connection(h->daemon, fd, (struct sockaddr *)&peer, n); /* or closes it */
-    if (h->arriving == g) {
-        h->arriving = NULL;
+    if (h->starting == g) {
+        h->starting = NULL;
         list_remove(&g->link);
         h->nconnections--;
         free(g);
@@ -200,18 +201,18 @@ static void http_hand_over(struct http *h, int fd)
 
 static void http_accept_waiting(struct http *h)
 {
-    if (!h->knocking)
+    if (!h->accept_pending)
         return;
     for (struct list *e = h->listeners.next; e != &h->listeners; e = e->next) {
         int fd;
         while (h->nconnections < HTTP_MAX_CONNECTIONS &&
-               (fd = accept_fd(h, LIST_ENTRY(e, struct listener, link))) >= 0)
+               (fd = http_accept_fd(h, LIST_ENTRY(e, struct listener, link))) >= 0)
             http_hand_over(h, fd);
     }
-    h->knocking = h->pressed || h->nconnections == HTTP_MAX_CONNECTIONS;
+    h->accept_pending = h->out_of_memory || h->nconnections == HTTP_MAX_CONNECTIONS;
 }
 
-static void cut_off_late(struct http *h)
+static void http_disconnect_late(struct http *h)
 {
     uint64_t now = uv_now(h->o.loop);
     while (!list_empty(&h->connections)) {
@@ -227,11 +228,11 @@ static void cut_off_late(struct http *h)
 
 /* ---- the loop ------------------------------------------------------------------------------- */
 
-static void turn(struct http *h);
+static void http_run(struct http *h);
 
 static void http_on_timer(uv_timer_t *t)
 {
-    turn(t->data);
+    http_run(t->data);
 }
 
 static void http_arm(struct http *h)
@@ -245,7 +246,7 @@ static void http_arm(struct http *h)
         uint64_t left = until == UINT64_MAX ? until : until > now ? until - now : 0;
         wait = left < wait ? left : wait;
     }
-    if (h->pressed && wait > RETRY_MS)
+    if (h->out_of_memory && wait > RETRY_MS)
         wait = RETRY_MS;
     if (wait == UINT64_MAX)
         uv_timer_stop(&h->timer);
@@ -253,9 +254,9 @@ static void http_arm(struct http *h)
         uv_timer_start(&h->timer, http_on_timer, wait, 0);
 }
 
-static void turn(struct http *h)
+static void http_run(struct http *h)
 {
-    cut_off_late(h);
+    http_disconnect_late(h);
     h->lib->MHD_run(h->daemon);
     http_accept_waiting(h);
     http_arm(h);
@@ -265,7 +266,7 @@ static void on_readable(uv_poll_t *p, int status, int events)
 {
     (void)status;
     (void)events;
-    turn(p->data);
+    http_run(p->data);
 }
 
 static void on_connection(uv_stream_t *listener, int status)
@@ -276,8 +277,8 @@ static void on_connection(uv_stream_t *listener, int status)
                    uv_strerror(status));
         return;
     }
-    h->knocking = true;
-    turn(h);
+    h->accept_pending = true;
+    http_run(h);
 }
 
 /* ---- life ----------------------------------------------------------------------------------- */
@@ -291,7 +292,7 @@ __attribute__((format(printf, 2, 0))) static void on_log(void *arg, const char *
     clave__log(&h->o.log, CLAVE_LOG_DEBUG, "http: %s", text);
 }
 
-static clave_err start_daemon(struct http *h, const struct fault *f)
+static clave_err http_start_daemon(struct http *h, const struct fault *f)
 {
     static const unsigned flags = MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ERROR_LOG;
     h->daemon = h->lib->MHD_start_daemon(
@@ -324,7 +325,7 @@ clave_err clave__http_start(struct http **out, const char *spec, const struct ht
     h->o = *o;
     list_init(&h->listeners);
     list_init(&h->connections);
-    clave_err err = start_daemon(h, f);
+    clave_err err = http_start_daemon(h, f);
     if (err == CLAVE_OK)
         err = clave__listen(o->loop, spec, on_connection, h, &h->listeners, f);
     if (err == CLAVE_OK)

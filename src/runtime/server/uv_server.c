@@ -201,18 +201,18 @@ static void on_grace(uv_timer_t *t)
     clave__conn_close_quiet(r, true);
 }
 
-static void uv_server_on_pulse(uv_timer_t *t)
+static void uv_server_on_notify_timer(uv_timer_t *t)
 {
     struct server_run *r = t->data;
-    r->on_pulse(r->pulse_arg, false);
+    r->notify(r->notify_arg, false);
 }
 
 static void begin_stop(struct server_run *r, const char *why)
 {
     if (r->phase != RUN_SERVING)
         return;
-    if (r->on_pulse)
-        r->on_pulse(r->pulse_arg, true);
+    if (r->notify)
+        r->notify(r->notify_arg, true);
     clave__log(&r->log, CLAVE_LOG_INFO, "stopping: %s", why);
     close_listeners(r);
     clave__admin_stop(r);
@@ -236,7 +236,7 @@ static void uv_server_on_signal(uv_signal_t *s, int number)
 }
 
 /* It is used all the same: holders of locks over open connections must not lose them. */
-static void tell_out_of_date(const struct server_run *r)
+static void uv_server_warn_out_of_date(const struct server_run *r)
 {
     if (r->tls && !clave__tls_context_in_date(r->tls))
         clave__log(&r->log, CLAVE_LOG_WARN,
@@ -253,7 +253,7 @@ static void reload_tls(struct server_run *r)
     else
         clave__log(&r->log, CLAVE_LOG_ERROR, "%s (the previous files stay in use)",
                    text[0] ? text : "out of memory");
-    tell_out_of_date(r);
+    uv_server_warn_out_of_date(r);
 }
 
 static void uv_server_on_hangup(uv_signal_t *s, int number)
@@ -342,11 +342,11 @@ static clave_err init_handles(struct server_run *r, bool signals, const struct f
     uv_timer_init(&r->loop, &r->timer);
     uv_timer_init(&r->loop, &r->idle);
     uv_timer_init(&r->loop, &r->grace);
-    uv_timer_init(&r->loop, &r->pulse);
+    uv_timer_init(&r->loop, &r->notify_timer);
     uv_check_init(&r->loop, &r->check);
     uv_check_start(&r->check, on_check);
     r->disk_done.data = r->stop.data = r->timer.data = r->idle.data = r->grace.data = r;
-    r->check.data = r->pulse.data = r;
+    r->check.data = r->notify_timer.data = r;
     for (size_t i = 0; i < 2; i++) {
         uv_signal_init(&r->loop, &r->signals[i]);
         r->signals[i].data = r;
@@ -401,12 +401,13 @@ static clave_err listen_all(struct server_run *r, const struct server_run_option
     return err;
 }
 
-static void begin_pulse(struct server_run *r, const struct server_run_options *o)
+static void uv_server_begin_notifying(struct server_run *r, const struct server_run_options *o)
 {
-    r->on_pulse = o->pulse;
-    r->pulse_arg = o->pulse_arg;
-    if (o->pulse && o->pulse_ms > 0)
-        uv_timer_start(&r->pulse, uv_server_on_pulse, (uint64_t)o->pulse_ms, (uint64_t)o->pulse_ms);
+    r->notify = o->notify;
+    r->notify_arg = o->notify_arg;
+    if (o->notify && o->notify_ms > 0)
+        uv_timer_start(&r->notify_timer, uv_server_on_notify_timer, (uint64_t)o->notify_ms,
+                       (uint64_t)o->notify_ms);
 }
 
 /* A log that cannot be opened for lack of descriptors would stop the server. */
@@ -478,9 +479,9 @@ clave_err clave__server_run_new(struct server_run **out, const struct server_run
     if (err == CLAVE_OK)
         err = clave__admin_start(r, o, &f);
     if (err == CLAVE_OK) {
-        begin_pulse(r, o);
+        uv_server_begin_notifying(r, o);
         uv_server_set_info(r);
-        tell_out_of_date(r);
+        uv_server_warn_out_of_date(r);
         *out = r;
     } else {
         clave__server_run_free(r);

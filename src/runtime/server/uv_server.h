@@ -38,9 +38,9 @@ struct server_run_options {
     bool signals; /* SIGTERM and SIGINT stop it, a second one at once */
     /* On the loop's thread: called at this interval while the loop turns (0: not), and when it
      * begins to stop. */
-    int64_t pulse_ms;
-    void (*pulse)(void *arg, bool stopping);
-    void *pulse_arg;
+    int64_t notify_ms;
+    void (*notify)(void *arg, bool stopping);
+    void *notify_arg;
     /* On the loop's thread, with `signals`: SIGHUP has come. The TLS files are reloaded after it.
      * NULL: without TLS, a message says that there is nothing to reload. */
     void (*hangup)(void *arg);

@@ -50,9 +50,9 @@ struct server_run {
     int64_t armed_at;
     uv_timer_t idle;  /* runs while nothing is connected */
     uv_timer_t grace; /* limits how long the last replies may take */
-    uv_timer_t pulse;
-    void (*on_pulse)(void *arg, bool stopping); /* may be NULL */
-    void *pulse_arg;
+    uv_timer_t notify_timer;
+    void (*notify)(void *arg, bool stopping); /* may be NULL */
+    void *notify_arg;
     void (*on_hangup)(void *arg); /* may be NULL */
     void *hangup_arg;
     uv_check_t check;

@@ -24,9 +24,9 @@ enum { MAX_CHUNK = 1024 * 1024 };
 static void update_wants_read(struct server_conn *c)
 {
     bool wants = clave__server_conn_wants_read(c);
-    if (!wants && clave__conn_is_open(c) && list_empty(&c->in_choked) &&
-        clave__conns_are_choked(c->s))
-        list_push_back(&c->s->choked, &c->in_choked);
+    if (!wants && clave__conn_is_open(c) && list_empty(&c->in_paused) &&
+        clave__conns_are_full(c->s))
+        list_push_back(&c->s->paused, &c->in_paused);
     if (wants != c->wanted_read)
         clave__conn_mark_ready(c);
     c->wanted_read = wants;
@@ -34,15 +34,15 @@ static void update_wants_read(struct server_conn *c)
 
 /* Resumes connections in the order in which they were stopped, until there is too much output
  * again. Not called while a request is being processed, since resuming processes theirs. */
-static void resume_choked(struct server *s)
+static void resume_paused(struct server *s)
 {
-    while (!list_empty(&s->choked) && !clave__conns_are_choked(s))
-        clave__conn_resume(LIST_ENTRY(list_pop_front(&s->choked), struct server_conn, in_choked));
+    while (!list_empty(&s->paused) && !clave__conns_are_full(s))
+        clave__conn_resume(LIST_ENTRY(list_pop_front(&s->paused), struct server_conn, in_paused));
 }
 
 int64_t clave__conns_deadline(const struct server *s)
 {
-    if (list_empty(&s->with_output) || !clave__conns_are_choked(s))
+    if (list_empty(&s->with_output) || !clave__conns_are_full(s))
         return INT64_MAX;
     return LIST_ENTRY(s->with_output.next, struct server_conn, in_with_output)->undelivered_since +
            NO_PROGRESS_MS;
@@ -60,7 +60,7 @@ void clave__conns_drop_stalled(struct server *s)
                    c->peer.text);
         clave__conn_cut(c);
     }
-    resume_choked(s);
+    resume_paused(s);
 }
 
 void clave__server_conn_sent(struct server_conn *c, size_t n)
@@ -72,7 +72,7 @@ void clave__server_conn_sent(struct server_conn *c, size_t n)
         clave__buf_trim(&c->out, KEEP_BUFFER);
     clave__conn_count_output(c, true);
     clave__conn_resume(c);
-    resume_choked(c->s);
+    resume_paused(c->s);
 }
 
 /* ---- input ----------------------------------------------------------------------------------- */
@@ -181,7 +181,7 @@ struct server_conn *clave__server_accept(struct server *s, const struct peer_add
     list_init(&c->in_ready);
     list_init(&c->in_waiting);
     list_init(&c->in_with_output);
-    list_init(&c->in_choked);
+    list_init(&c->in_paused);
     s->nconns++;
     return c;
 }
@@ -226,7 +226,7 @@ void clave__server_conn_closed(struct server_conn *c)
     clave__buf_fini(&c->backlog);
     clave__mem_free(&s->mem, c->marks);
     clave__mem_free(&s->mem, c);
-    resume_choked(s);
+    resume_paused(s);
 }
 
 struct server_conn *clave__server_next_ready(struct server *s)

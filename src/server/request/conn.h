@@ -31,7 +31,7 @@ struct server_conn {
     struct list in_ready;
     struct list in_waiting;
     struct list in_with_output;
-    struct list in_choked;
+    struct list in_paused;
 
     struct frame_reader frames;
     struct buf backlog; /* input that arrived while none could be processed */
@@ -96,7 +96,7 @@ static inline bool clave__conn_is_open(const struct server_conn *c)
 
 /* The output of all connections together is at twice its bound: none is read until clients have
  * taken some, or those that take nothing have been disconnected. */
-bool clave__conns_are_choked(const struct server *s);
+bool clave__conns_are_full(const struct server *s);
 /* No request is taken from it until some of its output has left, or the disk has caught up. */
 bool clave__conn_is_full(const struct server_conn *c);
 /* Updates the totals; called after every change to the output. What counts is its memory. */

@@ -23,8 +23,7 @@ void clave__conn_mark_ready(struct server_conn *c)
 static bool is_throttled(const struct server_conn *c)
 {
     const struct server *s = c->s;
-    return clave__conns_are_choked(s) ||
-           (c->undurable > 0 && s->outstanding >= s->max_outstanding) ||
+    return clave__conns_are_full(s) || (c->undurable > 0 && s->outstanding >= s->max_outstanding) ||
            (c->undelivered > 0 && s->undelivered >= s->max_undelivered);
 }
 
@@ -81,7 +80,7 @@ void clave__conn_close(struct server_conn *c)
         c->session->conn = NULL;
     c->session = NULL;
     list_remove(&c->in_sessionless);
-    list_remove(&c->in_choked);
+    list_remove(&c->in_paused);
     clave__conn_mark_ready(c);
 }
 
@@ -91,7 +90,7 @@ void clave__conn_cut(struct server_conn *c)
     drop_output(c);
 }
 
-bool clave__conns_are_choked(const struct server *s)
+bool clave__conns_are_full(const struct server *s)
 {
     return s->undelivered / 2 >= s->max_undelivered;
 }

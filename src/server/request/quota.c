@@ -13,7 +13,7 @@ static const char quota_root[] = "/zookeeper/quota";
 static const char limits_name[] = "/zookeeper_limits";
 static const char stats_name[] = "/zookeeper_stats";
 
-struct figures {
+struct quota_stats {
     int64_t nodes;
     int64_t bytes;
 };
@@ -66,10 +66,10 @@ static struct jbytes quota_of(struct jbytes part, const char *name)
     return clave__jbytes_n(part.p + root, (size_t)part.n - root - strlen(name));
 }
 
-/* ---- figures --------------------------------------------------------------------------------- */
+/* ---- stats ----------------------------------------------------------------------------------- */
 
 /* The number after `key` in "count=2,bytes=8" or "...=;byteHardLimit=9"; false: there is none. */
-static bool get_figure(const struct node *n, const char *key, int64_t *out)
+static bool get_number(const struct node *n, const char *key, int64_t *out)
 {
     const size_t len = strlen(key);
     const char *p = (const char *)n->data;
@@ -91,13 +91,13 @@ static bool get_figure(const struct node *n, const char *key, int64_t *out)
     return false;
 }
 
-static bool get_stats(const struct node *n, struct figures *out)
+static bool get_stats(const struct node *n, struct quota_stats *out)
 {
-    return get_figure(n, "count=", &out->nodes) && get_figure(n, "bytes=", &out->bytes);
+    return get_number(n, "count=", &out->nodes) && get_number(n, "bytes=", &out->bytes);
 }
 
-/* Only the data change, no version. Without memory the figures are wrong until the next start. */
-static void put_stats(struct server *s, struct node *n, const struct figures *f)
+/* Only the data change, no version. Without memory the counts are wrong until the next start. */
+static void put_stats(struct server *s, struct node *n, const struct quota_stats *f)
 {
     char text[64];
     int len = snprintf(text, sizeof text, "count=%" PRId64 ",bytes=%" PRId64, f->nodes, f->bytes);
@@ -116,7 +116,7 @@ static int64_t quota_size_of(int32_t len)
 
 static void quota_count(struct server *s, struct jbytes path)
 {
-    struct figures f = {0, 0};
+    struct quota_stats f = {0, 0};
     const struct node *top = clave__tree_find(&s->tree, path);
     struct node *stats = find_part(s, path, stats_name);
     for (const struct node *n = top; n; n = clave__tree_next(n, top)) {
@@ -129,7 +129,7 @@ static void quota_count(struct server *s, struct jbytes path)
 
 static void quota_add(struct server *s, struct jbytes path, int64_t nodes, int64_t bytes)
 {
-    struct figures f;
+    struct quota_stats f;
     struct node *limits;
     struct jbytes at = nearest(s, path, &limits);
     struct node *stats = at.n > 0 ? find_part(s, at, stats_name) : NULL;
@@ -205,17 +205,17 @@ void clave__quota_recount(struct server *s)
 
 clave_err clave__quota_check(struct server *s, struct jbytes path, int64_t nodes, int64_t bytes)
 {
-    struct figures f;
+    struct quota_stats f;
     struct node *limits;
     int64_t most;
     struct jbytes at = has_any(s) ? nearest(s, path, &limits) : (struct jbytes){path.p, 0};
     const struct node *stats = at.n > 0 ? find_part(s, at, stats_name) : NULL;
     if (!stats || !get_stats(stats, &f))
         return CLAVE_OK;
-    if (nodes > 0 && get_figure(limits, "countHardLimit=", &most) && most >= 0 &&
+    if (nodes > 0 && get_number(limits, "countHardLimit=", &most) && most >= 0 &&
         f.nodes + nodes > most)
         return CLAVE_EQUOTA;
-    if (bytes > 0 && get_figure(limits, "byteHardLimit=", &most) && most >= 0 &&
+    if (bytes > 0 && get_number(limits, "byteHardLimit=", &most) && most >= 0 &&
         f.bytes + bytes > most)
         return CLAVE_EQUOTA;
     return CLAVE_OK;
