@@ -13,8 +13,7 @@
 #include "server/figures/admin.h"
 #include "server/figures/metrics.h"
 
-/* ---- what the driver measures
- * ---------------------------------------------------------------------------- */
+/* ---- what the driver measures ------------------------------------------------------------- */
 
 static int64_t run_admin_count_files(void)
 {
@@ -45,7 +44,7 @@ static int64_t run_admin_ms(const struct timeval *t)
     return (int64_t)t->tv_sec * 1000 + t->tv_usec / 1000;
 }
 
-/* For the metrics the directory is looked into as well. */
+/* `directory`: also how large the files of the data directory are. */
 static void run_admin_measure(struct server_run *r, bool directory)
 {
     struct driver_stats stats = DRIVER_STATS_UNKNOWN;

@@ -287,23 +287,22 @@ void clave__run_count(struct server_run *r)
         uv_timer_stop(&r->idle);
 }
 
-/* ---- what conf and dirs show
- * ---------------------------------------------------------------------- */
+/* ---- what conf and dirs show -------------------------------------------------------------- */
 
-static void sizes(void *arg, uint64_t *snapshots, uint64_t *logs)
+static void uv_server_sizes(void *arg, uint64_t *snapshots, uint64_t *logs)
 {
     const struct server_run *r = arg;
     clave__datadir_sizes(&r->dir, snapshots, logs);
 }
 
-static void last_snapshot(void *arg, int64_t *zxid, int64_t *seconds)
+static void uv_server_last_snapshot(void *arg, int64_t *zxid, int64_t *seconds)
 {
     const struct server_run *r = arg;
     clave__datadir_last_snapshot(&r->dir, zxid, seconds);
 }
 
 /* Of the first address that has one. */
-static int32_t client_port(const struct server_run *r, bool tls, int32_t none)
+static int32_t uv_server_port(const struct server_run *r, bool tls, int32_t none)
 {
     for (struct list *e = r->listeners.next; e != &r->listeners; e = e->next) {
         const struct listener *l = LIST_ENTRY(e, struct listener, link);
@@ -318,12 +317,12 @@ static void uv_server_set_info(struct server_run *r)
 {
     snprintf(r->version_2, sizeof r->version_2, "%s/version-2", r->dir.path);
     struct driver_info info = {
-        .client_port = client_port(r, false, -1),
-        .secure_client_port = client_port(r, true, 0),
+        .client_port = uv_server_port(r, false, -1),
+        .secure_client_port = uv_server_port(r, true, 0),
         .max_per_address = (int32_t)r->max_per_address,
         .data_dir = r->version_2,
-        .sizes = sizes,
-        .last_snapshot = last_snapshot,
+        .sizes = uv_server_sizes,
+        .last_snapshot = uv_server_last_snapshot,
         .arg = r,
     };
     clave__server_set_driver_info(r->server, &info);
