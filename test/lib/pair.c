@@ -126,6 +126,13 @@ void pair_refuse(struct pair *p, size_t client, bool refuse)
         pair__cut(p, &p->end[client]);
 }
 
+void pair_feed_at_once(struct pair *p, size_t client)
+{
+    struct pair_end *e = &p->end[client];
+    clave_async_client_input(e->c, p->now, clave__buf_bytes(&e->down), clave__buf_len(&e->down));
+    clave__buf_clear(&e->down);
+}
+
 void pair_freeze(struct pair *p, size_t client, bool freeze)
 {
     struct pair_end *e = &p->end[client];

@@ -99,6 +99,8 @@ void pair_cut(struct pair *p, size_t client);
 void pair_refuse(struct pair *p, size_t client, bool refuse);
 /* The process does not run: neither its clock nor its socket. */
 void pair_freeze(struct pair *p, size_t client, bool freeze);
+/* The client gets all that its socket has in one piece, and its clock does not move. */
+void pair_feed_at_once(struct pair *p, size_t client);
 
 /* Curator's KillSession: another connection closes the client's session. */
 void pair_kill_session(struct pair *p, size_t client);

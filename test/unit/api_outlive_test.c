@@ -19,6 +19,7 @@
 #include "clave/async/semaphore.h"
 #include "lib/failmem.h"
 #include "lib/pair.h"
+#include "lib/seat.h"
 
 /* ---- what is told -------------------------------------------------------------------------- */
 
@@ -424,6 +425,48 @@ static void a_client_that_is_gone_calls_nobody(void **state)
     assert_int_equal(mem.live, 0);
 }
 
+/* A client whose acquire waits for one reply, and both are freed. */
+static void free_while_listing_is_out(bool path_exists)
+{
+    struct failmem mem;
+    failmem_init(&mem);
+    struct pair *p =
+        pair_new(&(struct pair_options){.clients = 1, .timeout_ms = 6000, .mem = &mem.mem});
+    struct seat a;
+    pair_settle(p);
+    seat_open(&a, p, 0, "/l", NULL);
+    if (path_exists) {
+        seat_acquire(&a, SEAT_EVER);
+        seat_release(&a);
+    }
+    unsigned before = a.answers;
+    pair_rule(p, (struct pair_rule){0, PAIR_REPLY, OP_GET_CHILDREN2, PAIR_HOLD, 0});
+    seat_acquire(&a, SEAT_EVER);
+    clave_async_mutex_free(a.m);
+    clave_async_client_free(p->end[0].c);
+    p->o.clients = 0;
+    assert_int_equal(a.answers, before + 1);
+    assert_int_equal(a.err, CLAVE_ECANCELED);
+    assert_int_equal(mem.live, 0);
+    pair_free(p);
+}
+
+/* The create had been answered and its listing had not: the node's delete was refused by the
+ * closed client, and the contender waited for it for ever. (Seed 176, docs/simulation.md.) */
+static void a_client_freed_between_create_and_listing_leaves_nothing(void **state)
+{
+    (void)state;
+    free_while_listing_is_out(true);
+}
+
+/* The create had been answered with ENONODE: the ancestors were asked for after the end, and
+ * nobody answered. (Seed 10713, docs/simulation.md.) */
+static void a_client_freed_before_the_ancestors_leaves_nothing(void **state)
+{
+    (void)state;
+    free_while_listing_is_out(false);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -436,6 +479,8 @@ int main(void)
         cmocka_unit_test(a_latch_may_be_freed_behind_its_client),
         cmocka_unit_test(a_job_may_be_freed_behind_its_client),
         cmocka_unit_test(a_client_that_is_gone_calls_nobody),
+        cmocka_unit_test(a_client_freed_between_create_and_listing_leaves_nothing),
+        cmocka_unit_test(a_client_freed_before_the_ancestors_leaves_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* Requests: what is sent when, what becomes of it when the connection goes, composed
- * creates, guaranteed deletes, identities. */
+/* Requests: what is sent when, what becomes of it when the connection goes, guaranteed
+ * deletes, identities. Creates of several requests are in client_create_test. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "client/engine.h"
 #include "lib/script.h"
 
 enum { T = SCRIPT_TIMEOUT };
@@ -285,182 +286,6 @@ static void a_multi_tells_each_of_its_ops(void **state)
     script_close(&s);
 }
 
-/* ---- composed creates ---------------------------------------------------------------- */
-
-static const clave_create_options protected_options = {
-    .size = sizeof protected_options,
-    .mode = CLAVE_EPHEMERAL_SEQUENTIAL,
-    .flags = CLAVE_CREATE_PARENTS | CLAVE_CREATE_PROTECTED,
-    .with_names = true,
-};
-
-/* Submits one below /a/b, and leaves its path (with the prefix) in `path`. */
-static void create_protected(struct script *s, struct outcome *out, char path[128])
-{
-    assert_int_equal(
-        clave_async_create(s->c, "/a/b/x-", NULL, 0, &protected_options, script_outcome, out),
-        CLAVE_OK);
-    script_expect(s, OP_CREATE2);
-    struct jbytes p = s->q.body.create.path;
-    snprintf(path, 128, "%.*s", (int)p.n, p.p);
-    assert_memory_equal(path, "/a/b/_c_", 8);
-    assert_string_equal(path + strlen(path) - 3, "-x-");
-}
-
-static void create_and_listing_are_one_flight(void **state)
-{
-    (void)state;
-    struct script s;
-    struct outcome a = {0};
-    char path[128];
-    connected(&s);
-    create_protected(&s, &a, path);
-    int32_t create = s.q.xid;
-    assert_true(path_is(script_expect(&s, OP_GET_CHILDREN2), "/a/b"));
-    int32_t list = s.q.xid;
-    strcat(path, "0000000003");
-    struct wire_reply m = created(path, SCRIPT_SESSION);
-    script_answer_to(&s, create, OP_CREATE2, CLAVE_OK, &m);
-    assert_int_equal(a.times, 0);
-    const char *names[] = {path + 5, "other"};
-    m = (struct wire_reply){.names = script_names(names, 2)};
-    script_answer_to(&s, list, OP_GET_CHILDREN2, CLAVE_OK, &m);
-    assert_int_equal(a.times, 1);
-    assert_int_equal(a.err, CLAVE_OK);
-    assert_string_equal(a.path, path);
-    assert_int_equal(a.stat.czxid, 42);
-    assert_int_equal(a.nnames, 2);
-    assert_string_equal(a.first_name, path + 5);
-    script_close(&s);
-}
-
-static void missing_parents_cost_one_more_flight(void **state)
-{
-    (void)state;
-    struct script s;
-    struct outcome a = {0};
-    char path[128];
-    connected(&s);
-    create_protected(&s, &a, path);
-    int32_t xid = s.q.xid;
-    script_expect(&s, OP_GET_CHILDREN2);
-    script_answer_to(&s, xid++, OP_CREATE2, CLAVE_ENONODE, NULL);
-    script_answer_to(&s, xid++, OP_GET_CHILDREN2, CLAVE_ENONODE, NULL);
-    assert_true(path_is(script_expect(&s, OP_CREATE_CONTAINER), "/a"));
-    assert_true(path_is(script_expect(&s, OP_CREATE_CONTAINER), "/a/b"));
-    assert_true(path_is(script_expect(&s, OP_CREATE2), path));
-    script_expect(&s, OP_GET_CHILDREN2);
-    script_answer_to(&s, xid++, OP_CREATE_CONTAINER, CLAVE_ENODEEXISTS, NULL);
-    struct wire_reply m = created("/a/b", 0);
-    script_answer_to(&s, xid++, OP_CREATE_CONTAINER, CLAVE_OK, &m);
-    strcat(path, "0000000000");
-    m = created(path, SCRIPT_SESSION);
-    script_answer_to(&s, xid++, OP_CREATE2, CLAVE_OK, &m);
-    script_answer_to(&s, xid++, OP_GET_CHILDREN2, CLAVE_EAUTHFAILED, NULL);
-    assert_int_equal(a.times, 1);
-    assert_int_equal(a.err, CLAVE_OK);
-    assert_false(a.has_names); /* only the listing failed */
-    script_close(&s);
-}
-
-static void why_a_parent_could_not_be_made_is_told(void **state)
-{
-    (void)state;
-    struct script s;
-    struct outcome a = {0};
-    char path[128];
-    connected(&s);
-    create_protected(&s, &a, path);
-    int32_t xid = s.q.xid;
-    script_answer_to(&s, xid++, OP_CREATE2, CLAVE_ENONODE, NULL);
-    script_answer_to(&s, xid++, OP_GET_CHILDREN2, CLAVE_ENONODE, NULL);
-    script_answer_to(&s, xid++, OP_CREATE_CONTAINER, CLAVE_ENOAUTH, NULL);
-    script_answer_to(&s, xid++, OP_CREATE_CONTAINER, CLAVE_ENONODE, NULL);
-    script_answer_to(&s, xid++, OP_CREATE2, CLAVE_ENONODE, NULL);
-    script_answer_to(&s, xid++, OP_GET_CHILDREN2, CLAVE_ENONODE, NULL);
-    assert_int_equal(a.times, 1);
-    assert_int_equal(a.err, CLAVE_ENOAUTH);
-    script_close(&s);
-}
-
-/* The answer to a protected create is lost; what then comes of it. */
-enum fate { FATE_FOUND, FATE_FOREIGN, FATE_MISSING, FATE_GONE_AGAIN };
-
-static void search_for_it(struct script *s, enum fate fate, char *path)
-{
-    char found[160];
-    const char *names[] = {"_c_00000000-0000-4000-8000-000000000000-x-0000000001", found};
-    snprintf(found, sizeof found, "%s0000000007", path + 5);
-    script_expect(s, OP_MULTI);
-    script_answer_checks(s, CLAVE_OK);
-    assert_true(path_is(script_expect(s, OP_GET_CHILDREN2), "/a/b"));
-    struct wire_reply m =
-        (struct wire_reply){.names = script_names(names, fate == FATE_MISSING ? 1 : 2)};
-    script_answer(s, CLAVE_OK, &m);
-    script_config(s, true); /* it was sent after what was waiting */
-    if (fate == FATE_MISSING)
-        return;
-    script_expect(s, OP_EXISTS);
-    strcat(path, "0000000007");
-    assert_true(path_is(&s->q, path));
-    m = created(path, fate == FATE_FOREIGN ? SCRIPT_SESSION - 1 : SCRIPT_SESSION);
-    script_answer(s, fate == FATE_GONE_AGAIN ? CLAVE_ENONODE : CLAVE_OK, &m);
-}
-
-static void a_lost_protected_create_becomes_known(void **state)
-{
-    (void)state;
-    for (int fate = FATE_FOUND; fate <= FATE_GONE_AGAIN; fate++) {
-        struct script s;
-        struct outcome a = {0};
-        char path[256], first[128];
-        connected(&s);
-        create_protected(&s, &a, path);
-        snprintf(first, sizeof first, "%s", path);
-        script_take(&s);
-        script_hang_up(&s);
-        script_dial(&s);
-        script_shake(&s, SCRIPT_SESSION, T, false);
-        assert_int_equal(a.times, 0);
-        search_for_it(&s, (enum fate)fate, path);
-        if (fate == FATE_FOUND) {
-            assert_int_equal(a.times, 1);
-            assert_int_equal(a.err, CLAVE_OK);
-            assert_string_equal(a.path, path);
-            assert_int_equal(a.stat.czxid, 42);
-        }
-        if (fate != FATE_FOUND) { /* another client's is neither adopted nor deleted */
-            assert_int_equal(a.times, 0);
-            assert_true(path_is(script_expect(&s, OP_CREATE2), first));
-        }
-        script_close(&s);
-        assert_int_equal(a.times, 1);
-    }
-}
-
-static void a_search_goes_on_in_the_next_session(void **state)
-{
-    (void)state;
-    struct script s;
-    struct outcome a = {0};
-    char path[256];
-    connected(&s);
-    create_protected(&s, &a, path);
-    script_take(&s);
-    script_hang_up(&s);
-    script_dial(&s);
-    script_shake(&s, 0, 0, false); /* expired */
-    script_hang_up(&s);
-    script_dial(&s);
-    script_shake(&s, SCRIPT_SESSION + 1, T, false);
-    assert_int_equal(a.times, 0);
-    search_for_it(&s, FATE_FOUND, path); /* it is of the old session, though */
-    assert_true(path_is(script_expect(&s, OP_DELETE), path));
-    script_close(&s);
-    assert_int_equal(a.times, 1);
-    assert_int_equal(a.err, CLAVE_ECLOSED);
-}
-
 /* ---- guaranteed deletes -------------------------------------------------------------- */
 
 static void a_guaranteed_delete_is_asked_for_until_it_is_done(void **state)
@@ -554,6 +379,129 @@ static void a_refused_identity_is_told_and_not_tried_again(void **state)
     assert_int_equal(a.times, 1);
 }
 
+/* NULL is the open ACL, whatever count is left beside it; in composed creates too. */
+static void no_acls_are_none_whatever_their_count(void **state)
+{
+    (void)state;
+    struct script s;
+    clave_create_options o = {.size = sizeof o, .nacls = 3};
+    script_open(&s, NULL);
+    script_connect(&s, true);
+    for (unsigned flags = 0; flags <= CLAVE_CREATE_PROTECTED; flags += CLAVE_CREATE_PROTECTED) {
+        o.flags = flags;
+        assert_int_equal(clave_async_create(s.c, "/a", NULL, 0, &o, NULL, NULL), CLAVE_OK);
+        assert_int_equal(script_expect(&s, OP_CREATE2)->body.create.acl.count, 1);
+    }
+    script_close(&s);
+}
+
+/* Lengths that no frame has are refused before anything looks at the bytes. */
+static void more_than_a_frame_is_too_big(void **state)
+{
+    (void)state;
+    size_t len = (size_t)UINT32_MAX + 2; /* 1, when it is cut */
+    struct script s;
+    clave_op op = {.kind = CLAVE_OP_SET, .path = "/a", .data = "x", .len = len, .version = -1};
+    script_open(&s, NULL);
+    script_connect(&s, true);
+    assert_int_equal(clave_async_create(s.c, "/a", "x", len, NULL, NULL, NULL), CLAVE_ETOOBIG);
+    assert_int_equal(clave_async_set(s.c, "/a", "x", len, -1, NULL, NULL), CLAVE_ETOOBIG);
+    assert_int_equal(clave_async_multi(s.c, &op, 1, NULL, NULL), CLAVE_ETOOBIG);
+    op.kind = CLAVE_OP_CREATE;
+    assert_int_equal(clave_async_multi(s.c, &op, 1, NULL, NULL), CLAVE_ETOOBIG);
+    assert_true(script_is_quiet(&s));
+    script_close(&s);
+}
+
+/* A reply over the limit: the read that asked for it would ask again, on every connection to
+ * come, and each would end the same way. */
+static void a_read_whose_reply_is_too_big_fails_at_once(void **state)
+{
+    (void)state;
+    struct script s;
+    struct outcome got = {0}, next = {0};
+    clave_client_options o = {.max_frame = 1000};
+    script_open(&s, &o);
+    script_connect(&s, true);
+    assert_int_equal(clave_async_children(s.c, "/huge", NULL, script_outcome, &got), CLAVE_OK);
+    assert_int_equal(clave_async_exists(s.c, "/x", NULL, script_outcome, &next), CLAVE_OK);
+    script_expect(&s, OP_GET_CHILDREN2);
+    script_feed(&s, "\0\0\x10\0", 4);
+    assert_int_equal(clave_async_client_wants(s.c), CLAVE_WANT_HANGUP);
+    assert_int_equal(got.times, 1);
+    assert_int_equal(got.err, CLAVE_ETOOBIG);
+    script_hang_up(&s);
+    script_dial(&s);
+    script_shake(&s, SCRIPT_SESSION, T, false);
+    script_expect(&s, OP_EXISTS); /* that one was not at fault */
+    assert_int_equal(next.times, 0);
+    script_close(&s);
+}
+
+/* What one huge request or reply took is given back. */
+static void one_huge_message_does_not_stay(void **state)
+{
+    (void)state;
+    enum { HUGE = 900000, PIECE = 100000, FEW = 128 * 1024 };
+    static char huge[HUGE];
+    struct script s;
+    struct outcome got = {0};
+    struct wire_reply m = {.data = clave__jbytes_n(huge, HUGE)};
+    script_open(&s, NULL);
+    script_connect(&s, true);
+    assert_int_equal(clave_async_set(s.c, "/a", huge, HUGE, -1, script_outcome, &got), CLAVE_OK);
+    script_expect(&s, OP_SET_DATA);
+    script_answer(&s, CLAVE_OK, &m);
+    assert_int_equal(clave_async_get(s.c, "/a", NULL, script_outcome, &got), CLAVE_OK);
+    script_expect(&s, OP_GET_DATA);
+    s.piece = PIECE;
+    script_answer(&s, CLAVE_OK, &m);
+    assert_int_equal(got.times, 2);
+    assert_int_equal(got.len, HUGE);
+    assert_true(s.c->encode.cap <= FEW);
+    assert_true(s.c->link.out.cap <= FEW);
+    assert_true(s.c->link.in.held.cap <= FEW);
+    script_close(&s);
+}
+
+/* A server that refuses an identity has answered: the next connection, without it, need not
+ * wait, and a client with several such identities is not slowed down by each. */
+static void a_server_that_refuses_an_identity_is_dialled_again_at_once(void **state)
+{
+    (void)state;
+    struct script s;
+    struct outcome got = {0};
+    script_open(&s, NULL);
+    assert_int_equal(clave_async_add_auth(s.c, "none", "a:b", 3, script_outcome, &got), CLAVE_OK);
+    script_dial(&s);
+    script_shake(&s, SCRIPT_SESSION, T, false);
+    script_expect(&s, OP_AUTH);
+    script_answer_to(&s, XID_AUTH, OP_AUTH, CLAVE_EAUTHFAILED, NULL);
+    assert_int_equal(got.err, CLAVE_EAUTHFAILED);
+    script_hang_up(&s);
+    assert_int_equal(clave_async_client_wants(s.c), CLAVE_WANT_DIAL);
+    script_close(&s);
+}
+
+/* A node has no children: the result has names all the same, none of them. */
+static void an_empty_list_is_a_list(void **state)
+{
+    (void)state;
+    struct script s;
+    struct outcome out = {0};
+    struct wire_reply none = {.names = {0, NULL, 0}};
+    script_open(&s, NULL);
+    script_connect(&s, true);
+    assert_int_equal(clave_async_children(s.c, "/a", NULL, script_outcome, &out), CLAVE_OK);
+    script_expect(&s, OP_GET_CHILDREN2);
+    script_answer(&s, CLAVE_OK, &none);
+    assert_int_equal(out.times, 1);
+    assert_int_equal(out.err, CLAVE_OK);
+    assert_true(out.has_names);
+    assert_int_equal(out.nnames, 0);
+    script_close(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -569,15 +517,16 @@ int main(void)
         cmocka_unit_test(what_cannot_be_sent_is_refused_at_once),
         cmocka_unit_test(a_chroot_is_put_in_front_and_taken_off),
         cmocka_unit_test(a_multi_tells_each_of_its_ops),
-        cmocka_unit_test(create_and_listing_are_one_flight),
-        cmocka_unit_test(missing_parents_cost_one_more_flight),
-        cmocka_unit_test(why_a_parent_could_not_be_made_is_told),
-        cmocka_unit_test(a_lost_protected_create_becomes_known),
-        cmocka_unit_test(a_search_goes_on_in_the_next_session),
         cmocka_unit_test(a_guaranteed_delete_is_asked_for_until_it_is_done),
         cmocka_unit_test(a_guaranteed_delete_ends_with_its_session),
         cmocka_unit_test(identities_go_first_on_every_connection),
         cmocka_unit_test(a_refused_identity_is_told_and_not_tried_again),
+        cmocka_unit_test(no_acls_are_none_whatever_their_count),
+        cmocka_unit_test(more_than_a_frame_is_too_big),
+        cmocka_unit_test(a_read_whose_reply_is_too_big_fails_at_once),
+        cmocka_unit_test(one_huge_message_does_not_stay),
+        cmocka_unit_test(a_server_that_refuses_an_identity_is_dialled_again_at_once),
+        cmocka_unit_test(an_empty_list_is_a_list),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,7 +10,9 @@
 
 #include "base/rand.h"
 #include "clave/async/client.h"
+#include "client/engine.h"
 #include "client/timer.h"
+#include "lib/script.h"
 
 enum { N = 300 };
 
@@ -175,6 +177,51 @@ static void policies_out_of_range_are_refused(void **state)
     }
 }
 
+struct nest {
+    struct script *s;
+    struct timer timer;
+    unsigned inside, times;
+};
+
+static void on_timer(struct timer *t, int64_t now)
+{
+    struct nest *n = LIST_ENTRY(t, struct nest, timer);
+    (void)now;
+    assert_int_equal(n->inside, 0);
+    n->times++;
+}
+
+static void tick_inside(clave_async_client *c, const clave_result *res, void *arg)
+{
+    struct nest *n = arg;
+    (void)res;
+    n->inside++;
+    clave_async_client_tick(c, n->s->now);
+    assert_int_equal(n->times, 0);
+    n->inside--;
+}
+
+/* Callbacks run one at a time, also when one brings the clock up to date, as the header tells
+ * it to. */
+static void a_tick_inside_a_callback_runs_no_other(void **state)
+{
+    (void)state;
+    struct script s;
+    struct nest n = {.s = &s};
+    script_open(&s, NULL);
+    script_connect(&s, true);
+    clave__timer_init(&n.timer, on_timer);
+    clave__client_timer_set(s.c, &n.timer, s.now + 10);
+    assert_int_equal(clave_async_delete(s.c, "/a", -1, tick_inside, &n), CLAVE_OK);
+    script_expect(&s, OP_DELETE);
+    s.now += 10;
+    script_answer(&s, CLAVE_OK, NULL);
+    assert_true(clave_async_client_deadline(s.c) <= s.now);
+    script_at(&s, s.now);
+    assert_int_equal(n.times, 1);
+    script_close(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -183,6 +230,7 @@ int main(void)
         cmocka_unit_test(policies_of_curator),
         cmocka_unit_test(an_exponential_delay_stays_in_its_bounds),
         cmocka_unit_test(policies_out_of_range_are_refused),
+        cmocka_unit_test(a_tick_inside_a_callback_runs_no_other),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "lib/failmem.h"
 #include "lib/script.h"
 
 enum { T = SCRIPT_TIMEOUT };
@@ -18,16 +19,22 @@ struct seen {
     unsigned events;
     clave_event_type type;
     char path[64];
+    const char *next;   /* what its callback watches then */
+    struct seen *other; /* and what it tries to use as well */
+    unsigned refused;
 };
 
 static void on_event(clave_async_client *c, clave_async_watch *w, const clave_event *ev, void *arg)
 {
     struct seen *seen = arg;
-    (void)c;
     assert_ptr_equal(w, seen->w);
     assert_false(clave_async_watch_is_armed(w));
     seen->events++;
     seen->type = ev->type;
+    if (seen->next)
+        assert_int_equal(clave_async_get(c, seen->next, w, NULL, NULL), CLAVE_OK);
+    if (seen->other)
+        seen->refused += clave_async_get(c, "/other", seen->other->w, NULL, NULL) == CLAVE_EINVAL;
     snprintf(seen->path, sizeof seen->path, "%s", ev->path);
 }
 
@@ -400,6 +407,84 @@ static void an_answer_to_no_set_watches_is_none_of_ours(void **state)
     script_close(&s);
 }
 
+/* The path of an event lay in a buffer that a longer path, watched by the callback, moved. */
+static void the_path_of_an_event_outlives_what_its_callback_asks_for(void **state)
+{
+    (void)state;
+    struct script s;
+    struct seen seen;
+    char longer[2000] = "/";
+    memset(longer + 1, 'x', sizeof longer - 2);
+    script_open(&s, NULL);
+    script_connect(&s, true);
+    watch(&s, &seen);
+    arm(&s, &seen, ASK_GET, "/a", CLAVE_OK);
+    seen.next = longer;
+    script_event(&s, EVENT_DATA_CHANGED, "/a");
+    assert_int_equal(seen.events, 1);
+    assert_string_equal(seen.path, "/a");
+    seen.next = NULL;
+    script_expect(&s, OP_GET_DATA);
+    script_answer(&s, CLAVE_OK, &(struct wire_reply){.data = JBYTES_NULL});
+    script_event(&s, EVENT_DATA_CHANGED, longer);
+    assert_int_equal(seen.events, 2);
+    clave_async_watch_free(seen.w);
+    script_close(&s);
+}
+
+/* One change is the event of two watches, and the first callback wants to use both anew. The
+ * second has its event still to come: it would have been taken for one of its next path. */
+static void a_watch_is_in_use_until_its_event_was_delivered(void **state)
+{
+    (void)state;
+    struct script s;
+    struct seen a, b;
+    script_open(&s, NULL);
+    script_connect(&s, true);
+    watch(&s, &a);
+    watch(&s, &b);
+    arm(&s, &a, ASK_GET, "/a", CLAVE_OK);
+    arm(&s, &b, ASK_GET, "/a", CLAVE_OK);
+    a.other = &b;
+    b.other = &a;
+    script_event(&s, EVENT_DATA_CHANGED, "/a");
+    assert_int_equal(a.events + b.events, 2);
+    assert_int_equal(a.refused + b.refused, 1);
+    assert_string_equal(a.path, "/a");
+    assert_string_equal(b.path, "/a");
+    clave_async_watch_free(a.w);
+    clave_async_watch_free(b.w);
+    script_close(&s);
+}
+
+/* A request that fails leaves its watch idle, and no memory for its answer is a failure. */
+static void a_listing_without_memory_leaves_its_watch_idle(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"one", "two", "three"};
+    struct failmem mem;
+    struct script s;
+    struct seen seen;
+    struct outcome got = {0};
+    struct wire_reply m = {.names = script_names(names, 3)};
+    failmem_init(&mem);
+    clave_client_options o = {.mem = &mem.mem};
+    script_open(&s, &o);
+    script_connect(&s, true);
+    watch(&s, &seen);
+    assert_int_equal(clave_async_children(s.c, "/a", seen.w, script_outcome, &got), CLAVE_OK);
+    script_expect(&s, OP_GET_CHILDREN2);
+    failmem_arm(&mem, 1, 1);
+    script_answer(&s, CLAVE_OK, &m);
+    assert_int_equal(got.times, 1);
+    assert_int_equal(got.err, CLAVE_ENOMEM);
+    assert_false(clave_async_watch_is_armed(seen.w));
+    assert_int_equal(script_expect(&s, OP_REMOVE_WATCHES)->body.typed.type, WATCHER_CHILDREN);
+    clave_async_watch_free(seen.w);
+    script_close(&s);
+    assert_int_equal(mem.live, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -415,6 +500,9 @@ int main(void)
         cmocka_unit_test(those_that_always_refuse_are_not_dialled_in_a_loop),
         cmocka_unit_test(of_a_batch_refused_in_part_all_are_owed_again),
         cmocka_unit_test(an_answer_to_no_set_watches_is_none_of_ours),
+        cmocka_unit_test(the_path_of_an_event_outlives_what_its_callback_asks_for),
+        cmocka_unit_test(a_watch_is_in_use_until_its_event_was_delivered),
+        cmocka_unit_test(a_listing_without_memory_leaves_its_watch_idle),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -505,6 +505,95 @@ static void a_grant_has_time_left(void **state)
     pair_free(p);
 }
 
+/* Between close and CLOSED nothing can be deleted any more: the release was done within its
+ * own call, callback and all. */
+static void a_release_while_the_client_closes_is_answered_later(void **state)
+{
+    (void)state;
+    struct pair *p = pair_new(&(struct pair_options){.clients = 1});
+    struct seat a;
+    seat_open(&a, p, 0, "/l", NULL);
+    seat_acquire(&a, SEAT_EVER);
+    assert_true(seat_holds(&a));
+    pair_advance(p, 5000); /* whatever the hold began has ended */
+    pair_rule(p, (struct pair_rule){0, PAIR_REQUEST, OP_CLOSE_SESSION, PAIR_HOLD, 0});
+    clave_async_client_close(p->end[0].c, p->now);
+    assert_int_equal(clave_async_mutex_release(a.m, 0, seat_departed, &a), CLAVE_OK);
+    assert_int_equal(a.departures, 0);
+    pair_settle(p);
+    assert_int_equal(a.departures, 1);
+    assert_int_equal(a.left, CLAVE_ECLOSED);
+    seat_close(&a);
+    pair_free(p);
+}
+
+struct two_owners {
+    clave_async_mutex *m;
+    unsigned lost, answers;
+    clave_err err;
+};
+
+static void on_answer(clave_async_mutex *m, uint64_t owner, clave_err err, void *arg)
+{
+    struct two_owners *both = arg;
+    (void)m;
+    both->answers += owner == 2;
+    both->err = err;
+}
+
+static void on_lost(clave_async_mutex *m, const clave_mutex_event *ev, void *arg)
+{
+    struct two_owners *both = arg;
+    if (ev->kind != CLAVE_MUTEX_LOST)
+        return;
+    both->lost++;
+    assert_int_equal(clave_async_mutex_cancel(m, 2), CLAVE_OK);
+}
+
+/* The client closes: the holder is told, and cancels another owner's acquire there. Its
+ * answer was left to a tick that a closed client has no more. */
+static void what_is_cancelled_by_the_last_events_is_answered(void **state)
+{
+    (void)state;
+    struct two_owners both = {0};
+    clave_mutex_options o = {.size = sizeof o, .event_cb = on_lost, .event_arg = &both};
+    struct pair *p = pair_new(&(struct pair_options){.clients = 1});
+    clave_async_client *c = p->end[0].c;
+    assert_int_equal(clave_async_mutex_new(&both.m, c, "/l", &o), CLAVE_OK);
+    for (uint64_t owner = 1; owner <= 2; owner++)
+        assert_int_equal(clave_async_mutex_acquire(both.m, owner, CLAVE_NEVER, on_answer, &both),
+                         CLAVE_OK);
+    pair_settle(p);
+    assert_int_equal(both.err, CLAVE_OK);
+    clave_async_client_abandon(c, p->now);
+    assert_int_equal(both.lost, 1);
+    assert_int_equal(both.answers, 1);
+    assert_int_equal(both.err, CLAVE_ECANCELED);
+    clave_async_mutex_free(both.m);
+    pair_free(p);
+}
+
+/* A margin beyond what the server grants left nothing to hold: the first in the queue asked
+ * for confirmations for ever, and kept all others out. */
+static void a_margin_beyond_the_session_timeout_is_cut(void **state)
+{
+    (void)state;
+    struct pair *p =
+        pair_new(&(struct pair_options){.clients = 1, .timeout_ms = 100000, .margin_ms = 50000});
+    struct seat a;
+    int32_t timeout = clave_async_client_session_timeout(p->end[0].c);
+    assert_true(timeout < 50000);
+    for (int64_t least = 0; least <= 100000; least += 50000) {
+        clave_mutex_options o = {.size = sizeof o, .min_valid_ms = least};
+        seat_open(&a, p, 0, "/l", &o);
+        seat_acquire(&a, 1000);
+        assert_true(seat_holds(&a));
+        assert_true(seat_grant(&a).deadline <= p->now + timeout / 2);
+        seat_close(&a);
+    }
+    pair_free(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -524,6 +613,9 @@ int main(void)
         cmocka_unit_test(a_release_over_a_lost_connection_is_made_up_for),
         cmocka_unit_test(any_message_may_be_lost_once),
         cmocka_unit_test(a_grant_has_time_left),
+        cmocka_unit_test(a_release_while_the_client_closes_is_answered_later),
+        cmocka_unit_test(what_is_cancelled_by_the_last_events_is_answered),
+        cmocka_unit_test(a_margin_beyond_the_session_timeout_is_cut),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

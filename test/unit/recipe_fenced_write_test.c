@@ -1,4 +1,4 @@
-/* Guarded writes, and who stands in a queue. */
+/* Guarded writes, and the participants of a queue. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,9 +8,11 @@
 
 #include <cmocka.h>
 
+#include "lib/script.h"
 #include "lib/seat.h"
+#include "recipe/contender/fenced_write.h"
 
-struct outcome {
+struct answer {
     unsigned calls;
     clave_err err;
     char path[64];
@@ -22,7 +24,7 @@ struct outcome {
 static void on_result(clave_async_client *c, const clave_result *res, void *arg)
 {
     (void)c;
-    struct outcome *o = arg;
+    struct answer *o = arg;
     o->calls++;
     o->err = res->err;
     o->version = res->stat ? res->stat->version : -1;
@@ -37,7 +39,7 @@ static void writes_are_done_while_the_lock_is_held(void **state)
     (void)state;
     struct pair *p = pair_new(&(struct pair_options){.clients = 2});
     struct seat a;
-    struct outcome o = {0};
+    struct answer o = {0};
     seat_open(&a, p, 0, "/l", NULL);
     assert_int_equal(
         clave_async_mutex_create(a.m, 0, "/x", "1", 1, CLAVE_PERSISTENT, on_result, &o),
@@ -84,7 +86,7 @@ static void a_multi_has_the_callers_operations_only(void **state)
     (void)state;
     struct pair *p = pair_new(&(struct pair_options){.clients = 1});
     struct seat a;
-    struct outcome o = {0};
+    struct answer o = {0};
     seat_open(&a, p, 0, "/l", NULL);
     seat_acquire(&a, SEAT_EVER);
     clave_op ops[] = {
@@ -118,7 +120,7 @@ static void a_write_after_the_loss_is_refused_by_the_server(void **state)
     (void)state;
     struct pair *p = pair_new(&(struct pair_options){.clients = 2});
     struct seat a;
-    struct outcome o = {0};
+    struct answer o = {0};
     char node[160];
     seat_open(&a, p, 0, "/l", NULL);
     assert_int_equal(seat_make(p, 1, "/x"), CLAVE_OK);
@@ -265,6 +267,22 @@ static void participants_that_vanish_meanwhile_are_left_out(void **state)
     assert_int_equal(o.err, CLAVE_ECLOSED);
 }
 
+/* The server says that the session is over: the grant is as well, and nothing was done. */
+static void a_guarded_write_of_an_expired_session_is_lost(void **state)
+{
+    (void)state;
+    struct script s;
+    struct answer o = {0};
+    clave_op op = {.kind = CLAVE_OP_SET, .path = "/x", .version = -1};
+    script_open(&s, NULL);
+    script_connect(&s, true);
+    assert_int_equal(clave__fenced_write_one(s.c, "/l/a", &op, on_result, &o), CLAVE_OK);
+    script_expect(&s, OP_MULTI);
+    script_answer(&s, CLAVE_EEXPIRED, NULL);
+    assert_int_equal(o.err, CLAVE_ELOST);
+    script_close(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -274,6 +292,7 @@ int main(void)
         cmocka_unit_test(participants_stand_in_queue_order),
         cmocka_unit_test(other_children_are_no_participants),
         cmocka_unit_test(participants_that_vanish_meanwhile_are_left_out),
+        cmocka_unit_test(a_guarded_write_of_an_expired_session_is_lost),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "lib/failmem.h"
 #include "lib/seat.h"
 #include "lib/stand.h"
 
@@ -663,6 +664,87 @@ static void the_clients_end_is_told(void **state)
     pair_free(p);
 }
 
+/* The client closes. Of two candidates of one client the leader hears of the end first, and
+ * withdraws what waits for the other: that is answered, though a closed client has no more ticks.
+ */
+struct candidates {
+    clave_async_latch *leader, *other;
+    unsigned answers, losses;
+    clave_err err;
+};
+
+static void on_leadership(clave_async_latch *l, clave_err err, void *arg)
+{
+    struct candidates *both = arg;
+    (void)l;
+    both->answers++;
+    both->err = err;
+}
+
+static void on_latch_event(clave_async_latch *l, const clave_latch_event *ev, void *arg)
+{
+    struct candidates *both = arg;
+    if (l != both->leader || ev->kind != CLAVE_LATCH_NOT_LEADER)
+        return;
+    both->losses++;
+    assert_int_equal(clave_async_latch_cancel(both->other, on_leadership, both), CLAVE_OK);
+}
+
+static void what_a_latch_is_asked_by_the_last_events_is_answered(void **state)
+{
+    (void)state;
+    struct candidates both = {0};
+    struct failmem mem;
+    failmem_init(&mem);
+    clave_latch_options o = {.size = sizeof o, .event_cb = on_latch_event, .event_arg = &both};
+    struct pair *p = pair_new(&(struct pair_options){.clients = 1, .mem = &mem.mem});
+    clave_async_client *c = p->end[0].c;
+    assert_int_equal(clave_async_latch_new(&both.other, c, "/l", &o), CLAVE_OK);
+    assert_int_equal(clave_async_latch_new(&both.leader, c, "/l", &o), CLAVE_OK);
+    assert_int_equal(clave_async_latch_start(both.leader), CLAVE_OK);
+    pair_settle(p);
+    assert_true(clave_async_latch_has_leadership(both.leader, p->now));
+    assert_int_equal(clave_async_latch_start(both.other), CLAVE_OK);
+    assert_int_equal(clave_async_latch_await(both.other, CLAVE_NEVER, on_leadership, &both),
+                     CLAVE_OK);
+    pair_settle(p);
+    clave_async_client_abandon(c, p->now);
+    assert_int_equal(both.losses, 1);
+    assert_int_equal(both.answers, 1);
+    assert_int_equal(both.err, CLAVE_ECANCELED);
+    clave_async_latch_free(both.leader);
+    clave_async_latch_free(both.other);
+    pair_free(p);
+    assert_int_equal(mem.live, 0);
+}
+
+/* A leader waits for leadership, is stopped before it is told that it has it, and hears first
+ * that it has lost it: it waits on. (Seed 215586, docs/simulation.md.) */
+static void a_former_leader_is_not_told_that_it_leads(void **state)
+{
+    (void)state;
+    struct pair *p = world(1);
+    const clave_latch_options o = by(CLAVE_POLICY_SESSION);
+    struct stand a;
+    stand_up(&a, p, 0, "/e", &o);
+    assert_true(stand_heard(&a, "L"));
+    pair_freeze(p, 0, true);
+    stand_await(&a, -1);
+    pair_refuse(p, 0, true);
+    pair_advance(p, 2 * TIMEOUT);
+    pair_freeze(p, 0, false);
+    pair_advance(p, 1);
+    assert_true(stand_heard(&a, "n"));
+    assert_int_equal(a.answers, 0);
+    pair_refuse(p, 0, false);
+    pair_advance(p, 2 * TIMEOUT);
+    assert_true(stand_leads(&a));
+    assert_int_equal(a.answers, 1);
+    assert_int_equal(a.err, CLAVE_OK);
+    stand_close(&a);
+    pair_free(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -691,6 +773,8 @@ int main(void)
         cmocka_unit_test(other_children_stop_no_election),
         cmocka_unit_test(a_callback_may_resign_or_free),
         cmocka_unit_test(the_clients_end_is_told),
+        cmocka_unit_test(what_a_latch_is_asked_by_the_last_events_is_answered),
+        cmocka_unit_test(a_former_leader_is_not_told_that_it_leads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

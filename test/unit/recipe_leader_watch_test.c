@@ -531,6 +531,91 @@ static void any_allocation_may_fail(void **state)
     }
 }
 
+/* Memory is short while a follower reads who leads now; before it tries again, the leader
+ * publishes. */
+static void follow_with_a_failure(size_t first)
+{
+    struct failmem mem;
+    failmem_init(&mem);
+    struct pair *p =
+        pair_new(&(struct pair_options){.clients = 3, .timeout_ms = TIMEOUT, .mem = &mem.mem});
+    struct stand a, b;
+    struct follower f;
+    pair_settle(p);
+    stand_as(&a, p, 0, "a");
+    stand_as(&b, p, 1, "b");
+    follow(&f, p, 2);
+    pair_settle(p);
+    assert_true(told(&f, "a "));
+    pair_rule(p, (struct pair_rule){2, PAIR_REPLY, OP_GET_CHILDREN2, PAIR_HOLD, 0});
+    stand_close(&a);
+    assert_true(stand_leads(&b));
+    failmem_arm(&mem, first, 1);
+    pair_clear(p);
+    pair_settle(p);
+    failmem_arm(&mem, 0, 0);
+    assert_int_equal(clave_async_latch_publish(b.l, "v", 1, NULL, NULL), CLAVE_OK);
+    pair_advance(p, 3000);
+    size_t n = strlen(f.story);
+    assert_true(n >= 4);
+    assert_string_equal(f.story + n - 4, "b=v ");
+    clave_async_leader_watch_free(f.w);
+    stand_close(&b);
+    pair_free(p);
+    assert_int_equal(mem.live, 0);
+}
+
+/* The follower went on with the value of the leader that it knew, and never read the list again.
+ * (Seed 89, docs/simulation.md.) */
+static void a_reading_that_failed_begins_again(void **state)
+{
+    (void)state;
+    for (size_t first = 1; first <= 6; first++)
+        follow_with_a_failure(first);
+}
+
+/* The path was missing in the list and is there when it is to be watched for: that watch is not
+ * one of its children. (Seed 3362, docs/simulation.md.) */
+static void a_path_that_is_made_meanwhile_is_watched(void **state)
+{
+    (void)state;
+    struct pair *p = world(2);
+    struct stand a;
+    struct follower f;
+    pair_settle(p);
+    pair_rule(p, (struct pair_rule){1, PAIR_REQUEST, OP_EXISTS, PAIR_HOLD, 0});
+    follow(&f, p, 1);
+    pair_settle(p);
+    assert_int_equal(seat_make(p, 0, "/e"), CLAVE_OK);
+    pair_clear(p);
+    pair_settle(p);
+    stand_as(&a, p, 0, "a");
+    assert_true(told(&f, "- a "));
+    clave_async_leader_watch_free(f.w);
+    stand_close(&a);
+    assert_int_equal(pair_stats(p).watches, 0);
+    pair_free(p);
+}
+
+/* The answer to the publication is lost, and the leader resigns: the value goes. (Seed 478,
+ * docs/simulation.md.) */
+static void a_value_that_may_be_there_is_taken_back(void **state)
+{
+    (void)state;
+    struct pair *p = world(2);
+    struct stand a;
+    stand_as(&a, p, 0, "a");
+    pair_rule(p, (struct pair_rule){0, PAIR_REPLY, OP_MULTI, PAIR_LOSE, 0});
+    assert_int_equal(clave_async_latch_publish(a.l, "v", 1, NULL, NULL), CLAVE_OK);
+    pair_settle(p);
+    pair_advance(p, 1000);
+    assert_true(stand_leads(&a));
+    assert_int_equal(pair_stats(p).ephemerals, 2);
+    stand_close(&a);
+    assert_int_equal(pair_stats(p).ephemerals, 0);
+    pair_free(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -550,6 +635,9 @@ int main(void)
         cmocka_unit_test(a_leader_that_was_asked_meanwhile_is_asked),
         cmocka_unit_test(asking_where_nobody_leads_says_so),
         cmocka_unit_test(any_allocation_may_fail),
+        cmocka_unit_test(a_reading_that_failed_begins_again),
+        cmocka_unit_test(a_path_that_is_made_meanwhile_is_watched),
+        cmocka_unit_test(a_value_that_may_be_there_is_taken_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -439,6 +440,104 @@ static void every_allocation_may_fail_once(void **state)
     assert_true(which > 40);
 }
 
+/* The one that has the shared place only tries, and is cancelled: who takes the place over
+ * wanted to wait. (Seed 294, docs/simulation.md.) */
+static void an_owner_that_takes_over_from_a_try_waits_on(void **state)
+{
+    (void)state;
+    clave_mutex_options o = {.size = sizeof o, .share_turns = 4};
+    struct pair *p = world(2);
+    struct seat tries, waits, other;
+    seat_open(&other, p, 1, "/l", NULL);
+    seat_acquire(&other, SEAT_EVER);
+    seat_open(&tries, p, 0, "/l", &o);
+    seat_share(&waits, &tries, 1);
+    pair_rule(p, (struct pair_rule){0, PAIR_REPLY, OP_CREATE2, PAIR_HOLD, 0});
+    seat_acquire(&tries, SEAT_TRY);
+    seat_acquire(&waits, SEAT_EVER);
+    assert_int_equal(clave_async_mutex_cancel(tries.m, 0), CLAVE_OK);
+    pair_clear(p);
+    pair_settle(p);
+    assert_int_equal(tries.err, CLAVE_ECANCELED);
+    assert_int_equal(waits.answers, 0);
+    seat_release(&other);
+    assert_true(seat_holds(&waits));
+    seat_close(&tries);
+    seat_close(&other);
+    pair_free(p);
+}
+
+struct diary {
+    clave_async_mutex *m;
+    char lines[16]; /* of owner 1: 'g' its acquire is granted, 'a' it is asked for */
+};
+
+static void write_down(struct diary *d, char c)
+{
+    size_t n = strlen(d->lines);
+    assert_true(n + 1 < sizeof d->lines);
+    d->lines[n] = c;
+}
+
+static void on_event(clave_async_mutex *m, const clave_mutex_event *ev, void *arg)
+{
+    (void)m;
+    if (ev->owner == 1 && ev->kind == CLAVE_MUTEX_ASKED)
+        write_down(arg, 'a');
+}
+
+static void on_granted(clave_async_mutex *m, uint64_t owner, clave_err err, void *arg)
+{
+    (void)m;
+    assert_int_equal(err, CLAVE_OK);
+    if (owner == 1)
+        write_down(arg, 'g');
+}
+
+static void release_then(clave_async_client *c, const clave_result *res, void *arg)
+{
+    struct diary *d = arg;
+    (void)c;
+    assert_int_equal(res->err, CLAVE_OK);
+    assert_int_equal(clave_async_mutex_release(d->m, 0, NULL, NULL), CLAVE_OK);
+}
+
+/* The place is handed over in a reply's callback, and the next bytes say that somebody has asked.
+ * (Seed 1913, docs/simulation.md.) */
+static void an_owner_is_asked_after_it_was_told_that_it_holds(void **state)
+{
+    (void)state;
+    struct pair *p = world(2);
+    struct diary d = {0};
+    clave_mutex_options o = {.size = sizeof o,
+                             .share_turns = 4,
+                             .revocable = true,
+                             .event_cb = on_event,
+                             .event_arg = &d};
+    clave_grant g;
+    assert_int_equal(clave_async_mutex_new(&d.m, p->end[0].c, "/l", &o), CLAVE_OK);
+    for (uint64_t owner = 0; owner < 2; owner++)
+        assert_int_equal(clave_async_mutex_acquire(d.m, owner, CLAVE_NEVER, on_granted, &d),
+                         CLAVE_OK);
+    pair_settle(p);
+    assert_true(clave_async_mutex_grant(d.m, 0, &g));
+    seat_make(p, 1, "/data");
+    pair_rule(p, (struct pair_rule){0, PAIR_REQUEST, OP_MULTI, PAIR_HOLD, 0});
+    assert_int_equal(clave_async_mutex_set(d.m, 0, "/data", "x", 1, -1, release_then, &d),
+                     CLAVE_OK);
+    pair_settle(p);
+    seat_scribble(p, 1, g.node, "__REVOKE__"); /* looked at after the write */
+    pair_clear(p);
+    pair_rule(p, (struct pair_rule){0, PAIR_REPLY, OP_MULTI, PAIR_HOLD, 0});
+    pair_settle(p);
+    pair_feed_at_once(p, 0);
+    pair_clear(p);
+    pair_advance(p, 1);
+    assert_string_equal(d.lines, "ga");
+    clave_async_mutex_free(d.m);
+    pair_free(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -456,6 +555,8 @@ int main(void)
         cmocka_unit_test(a_downgrade_keeps_the_next_writer_out),
         cmocka_unit_test(any_message_may_be_lost_once),
         cmocka_unit_test(every_allocation_may_fail_once),
+        cmocka_unit_test(an_owner_that_takes_over_from_a_try_waits_on),
+        cmocka_unit_test(an_owner_is_asked_after_it_was_told_that_it_holds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -638,6 +638,25 @@ static void options_are_checked(void **state)
     pair_free(p);
 }
 
+/* Held, asked for once more, and freed before the callback of that has run: it is not held. */
+static void freeing_a_lock_held_again_cancels_the_second_hold(void **state)
+{
+    (void)state;
+    const struct pair_options o = {.clients = 1};
+    struct pair *p = pair_new(&o);
+    struct seat a;
+    pair_settle(p);
+    seat_open(&a, p, 0, "/l", NULL);
+    seat_acquire(&a, SEAT_EVER);
+    assert_int_equal(a.answers, 1);
+    assert_int_equal(a.err, CLAVE_OK);
+    assert_int_equal(seat_ask(&a, SEAT_EVER), CLAVE_OK);
+    seat_close(&a);
+    assert_int_equal(a.answers, 2);
+    assert_int_equal(a.err, CLAVE_ECANCELED);
+    pair_free(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -666,6 +685,7 @@ int main(void)
         cmocka_unit_test(max_hold_ends_the_hold_at_the_server_too),
         cmocka_unit_test(a_grant_is_valid_up_to_the_hold_deadline),
         cmocka_unit_test(options_are_checked),
+        cmocka_unit_test(freeing_a_lock_held_again_cancels_the_second_hold),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -734,6 +734,29 @@ static void every_allocation_may_fail_once(void **state)
     assert_true(which > 30);
 }
 
+/* A writer that waits behind a write that becomes a read is granted after the read: its token
+ * has to be the greater. (Seed 10, docs/simulation.md.) */
+static void tokens_grow_past_a_downgrade(void **state)
+{
+    (void)state;
+    struct pair *p = world(2);
+    struct seats a, b;
+    seats_open(&a, p, 0, "/rw", NULL);
+    seats_open(&b, p, 1, "/rw", NULL);
+    seat_acquire(&a.write, SEAT_EVER);
+    seat_acquire(&b.write, SEAT_EVER);
+    seat_acquire(&a.read, SEAT_EVER);
+    int64_t token = seat_grant(&a.read).token;
+    seat_release(&a.write);
+    assert_int_equal(seat_grant(&a.read).token, token);
+    seat_release(&a.read);
+    assert_true(seat_holds(&b.write));
+    assert_true(seat_grant(&b.write).token > token);
+    seats_close(&a);
+    seats_close(&b);
+    pair_free(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -759,6 +782,7 @@ int main(void)
         cmocka_unit_test(a_waiting_reader_keeps_its_place_over_a_reconnect),
         cmocka_unit_test(any_message_may_be_lost_once),
         cmocka_unit_test(every_allocation_may_fail_once),
+        cmocka_unit_test(tokens_grow_past_a_downgrade),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

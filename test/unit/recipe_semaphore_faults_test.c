@@ -431,6 +431,115 @@ static void every_allocation_may_fail_once(void **state)
     assert_true(which > 40);
 }
 
+static void on_limit_written(clave_async_client *c, const clave_result *res, void *arg)
+{
+    (void)c;
+    *(clave_err *)arg = res->err;
+}
+
+/* A limit of nothing is raised while memory is short; false: it was not short any more. */
+static bool raise_a_limit(size_t first, bool while_cut)
+{
+    struct failmem mem;
+    failmem_init(&mem);
+    struct pair *p =
+        pair_new(&(struct pair_options){.clients = 2, .timeout_ms = TIMEOUT, .mem = &mem.mem});
+    struct party a;
+    clave_err written = CLAVE_ETIMEDOUT;
+    pair_settle(p);
+    const clave_semaphore_options o = {.limit = 1, .limit_path = "/n"};
+    assert_int_equal(party_open_with(&a, p, 0, o), CLAVE_OK);
+    pair_settle(p);
+    clave_async_set(p->end[1].c, "/n", "\0\0\0\0", 4, -1, on_limit_written, &written);
+    pair_settle(p);
+    assert_int_equal(party_acquire(&a, 1, SEAT_EVER), CLAVE_OK);
+    assert_int_equal(a.answers, 0);
+    if (while_cut)
+        pair_cut(p, 0);
+    clave_async_set(p->end[1].c, "/n", "\0\0\0\3", 4, -1, on_limit_written, &written);
+    failmem_arm(&mem, first, 1);
+    pair_settle(p);
+    pair_advance(p, 3000);
+    bool failed = mem.failed;
+    failmem_arm(&mem, 0, 0);
+    assert_int_equal(written, CLAVE_OK);
+    assert_int_equal(clave_async_semaphore_limit(a.s), 3);
+    assert_int_equal(a.answers, 1);
+    assert_true(a.err == CLAVE_OK || a.err == CLAVE_ENOMEM);
+    party_close(&a);
+    pair_free(p);
+    assert_int_equal(mem.live, 0);
+    return failed;
+}
+
+/* To look at the limit once more there was no memory, and it was never looked at again: those who
+ * waited for room waited for ever. (Seed 321253, docs/simulation.md.) */
+static void a_limit_is_followed_though_memory_was_short(void **state)
+{
+    (void)state;
+    for (int cut = 0; cut < 2; cut++) {
+        size_t first = 1;
+        while (raise_a_limit(first, cut))
+            first++;
+        assert_true(first > 2);
+    }
+}
+
+/* Two leases are wanted, and the second is given back too late for the longest hold of the
+ * first: its time begins when both are given out. (Seed 5261, docs/simulation.md.) */
+static void the_longest_hold_begins_with_the_last_lease(void **state)
+{
+    (void)state;
+    struct pair *p = world(2);
+    struct party a, b;
+    party_open_with(&a, p, 0, (clave_semaphore_options){.limit = 2, .max_hold_ms = 1000});
+    party_open(&b, p, 1, 2);
+    assert_int_equal(party_acquire(&b, 1, SEAT_EVER), CLAVE_OK);
+    party_acquire(&a, 2, SEAT_EVER);
+    pair_advance(p, 3500);
+    assert_int_equal(a.answers, 0);
+    assert_int_equal(party_leases_at_server(p), 3);
+    party_release(&b);
+    assert_int_equal(a.answers, 1);
+    assert_int_equal(a.n, 2);
+    pair_advance(p, 900);
+    assert_int_equal(a.lost, 0);
+    pair_advance(p, 200);
+    assert_int_equal(a.lost, 2);
+    assert_int_equal(a.why, CLAVE_EMAXHOLD);
+    party_close(&a);
+    party_close(&b);
+    pair_free(p);
+}
+
+/* A process is stopped beyond the deadline, and learns first that it is its turn: it asks for
+ * no lease any more. (Seed 6792, docs/simulation.md.) */
+static void no_lease_is_asked_for_after_the_deadline(void **state)
+{
+    (void)state;
+    struct pair *p = world(3);
+    struct party a, b, c;
+    party_open(&a, p, 0, 1);
+    party_open(&b, p, 1, 1);
+    party_open(&c, p, 2, 1);
+    assert_int_equal(party_acquire(&c, 1, SEAT_EVER), CLAVE_OK);
+    party_acquire(&b, 1, SEAT_EVER);
+    party_acquire(&a, 1, 2000);
+    pair_freeze(p, 0, true);
+    party_release(&c);
+    assert_int_equal(b.n, 1);
+    pair_advance(p, 3000);
+    /* It has looked at its clock before it was stopped. */
+    pair_feed_at_once(p, 0);
+    assert_int_equal(a.answers, 1);
+    assert_int_equal(a.err, CLAVE_EBUSY);
+    pair_freeze(p, 0, false);
+    party_close(&a);
+    party_close(&b);
+    party_close(&c);
+    pair_free(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -448,6 +557,9 @@ int main(void)
         cmocka_unit_test(free_cancels_what_waits_and_releases_what_is_held),
         cmocka_unit_test(any_message_may_be_lost_once),
         cmocka_unit_test(every_allocation_may_fail_once),
+        cmocka_unit_test(a_limit_is_followed_though_memory_was_short),
+        cmocka_unit_test(the_longest_hold_begins_with_the_last_lease),
+        cmocka_unit_test(no_lease_is_asked_for_after_the_deadline),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
