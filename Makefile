@@ -86,7 +86,7 @@ SEEDED = $(if $(SEED),--seed $(SEED))
 
 real: dev ## links cut, processes killed and stopped, in real networks [SECONDS=60 RUNS=2 SEED=N]
 	@tools/setup real
-	@$(REAL)/storm.py --seconds $(SECONDS) --runs $(if $(filter file,$(origin RUNS)),2,$(RUNS)) \
+	@$(REAL)/random_faults.py --seconds $(SECONDS) --runs $(if $(filter file,$(origin RUNS)),2,$(RUNS)) \
 	    $(SEEDED) serve ensemble || [ $$? = 77 ]
 
 real-cutoff: dev ## a member of an ensemble cut off or stopped, its holders watched [RUNS=20 SEED=N]

@@ -2,7 +2,7 @@
 #ifndef CLAVE_TEST_FUZZ_RECOVERY_H
 #define CLAVE_TEST_FUZZ_RECOVERY_H
 
-#include "lib/desk.h"
+#include "lib/memserver.h"
 
 /* The log, replayed, gives the same tree and sessions. */
 void recovery_check(const struct desk *d);

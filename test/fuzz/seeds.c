@@ -10,7 +10,7 @@
 
 #include "base/memory.h"
 #include "fuzz/seeds.h"
-#include "lib/desk.h"
+#include "lib/memserver.h"
 
 static const char *folder;
 

@@ -4,7 +4,7 @@
 
 #include "fuzz/fuzz.h"
 #include "fuzz/recovery.h"
-#include "lib/desk.h"
+#include "lib/memserver.h"
 
 struct play {
     struct desk d;

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "fuzz/fuzz.h"
-#include "lib/desk.h"
+#include "lib/memserver.h"
 #include "server/store/checksum.h"
 #include "server/store/inspect.h"
 

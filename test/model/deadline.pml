@@ -28,7 +28,7 @@
  *   -DSYNC            the rule, with what a deposed leader answers too in the place of writes
  * A stronger one, which has to hold as well:
  *   -DALL_KEPT        every answer is remembered, not the first of each step alone
- * For the test that plays the model's random runs to the code (deadline_played.c):
+ * For the test that plays the model's random runs to the code (deadline_replay.c):
  *   -DPLAYED          what goes wrong goes wrong rarely */
 #ifndef T
 #define T 5 /* the session's timeout */

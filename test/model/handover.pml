@@ -20,8 +20,8 @@
  *   -DFROM_CREATE      decided by the number in the create's reply alone
  * For the tests that play the model's runs to the code:
  *   -DSETTLED          nothing is begun and nothing goes wrong before all that is under way is done
- *                      (handover_played.c)
- *   -DPLAYED           message by message (handover_messages.c): a session ends only when its client
+ *                      (handover_replay.c)
+ *   -DPLAYED           message by message (handover_messages_replay.c): a session ends only when its client
  *                      has heard all that was said to it, as it has then been silent for longer than
  *                      its hold deadline. Nobody gives its session up. Behind each step of a
  *                      client its whole state is told */

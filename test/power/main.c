@@ -19,8 +19,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "crash_disk.h"
 #include "history.h"
-#include "platter.h"
 #include "runtime/rig.h"
 #include "runtime/server/datadir.h"
 #include "workload.h"

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "follower.h"
 #include "inspector.h"
-#include "wrapper.h"
+#include "leader_watcher.h"
+#include "runner.h"
 
 enum { LATE_MS = 5 };
 

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "insider.h"
 #include "inspector.h"
+#include "operator.h"
 #include "server/server_internal.h"
 #include "server/store/log_read.h"
 

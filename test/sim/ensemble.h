@@ -9,7 +9,7 @@
 #ifndef CLAVE_SIM_ENSEMBLE_H
 #define CLAVE_SIM_ENSEMBLE_H
 
-#include "member.h"
+#include "ensemble_member.h"
 #include "server_host.h"
 
 enum { MEMBERS = 5, TRACKED_SESSIONS = 256 };

@@ -1,8 +1,8 @@
 /* fault_client.c - what goes wrong with clients: their processes, and the network between them
  * and the servers. */
 #include "fault.h"
+#include "runner.h"
 #include "wire/proto.h"
-#include "wrapper.h"
 
 /* ---- whom, how long ------------------------------------------------------------------ */
 

@@ -1,7 +1,7 @@
 /* fault_operator.c - what others do to the server: operators, and clients of other kinds. */
 #include "fault.h"
-#include "insider.h"
 #include "inspector.h"
+#include "operator.h"
 #include "wire/proto.h"
 
 /* What this session holds is about to go. */

@@ -3,7 +3,7 @@
 #define CLAVE_SIM_HOLD_H
 
 #include "clave/async/mutex.h"
-#include "site.h"
+#include "lock_layout.h"
 
 enum { WRITER = 64 }; /* what a write weighs, beside a read */
 

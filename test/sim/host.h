@@ -4,10 +4,10 @@
 #ifndef CLAVE_SIM_HOST_H
 #define CLAVE_SIM_HOST_H
 
+#include "allocator.h"
 #include "clave/async/client.h"
+#include "message_fault.h"
 #include "net.h"
-#include "purse.h"
-#include "tap.h"
 
 enum { HOST_SERVERS = 5 };
 

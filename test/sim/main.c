@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "closeup.h"
 #include "jobs.h"
+#include "replay.h"
 
 static void usage(void)
 {

@@ -5,8 +5,8 @@
 #include "checker.h"
 #include "ensemble.h"
 #include "host.h"
-#include "portion.h"
 #include "server_host.h"
+#include "subset.h"
 
 enum fault {
     FAULT_CUT,         /* a connection, now */

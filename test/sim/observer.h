@@ -4,7 +4,7 @@
 #define CLAVE_SIM_OBSERVER_H
 
 #include "nemesis.h"
-#include "record.h"
+#include "recording.h"
 
 struct observer {
     struct record *record;

@@ -6,7 +6,7 @@
 #include "clave/async/multilock.h"
 #include "clave/async/rwlock.h"
 #include "clave/async/semaphore.h"
-#include "site.h"
+#include "lock_layout.h"
 
 struct actor;
 struct workload;

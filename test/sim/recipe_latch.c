@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "checker.h"
-#include "follower.h"
+#include "leader_watcher.h"
 
 static struct world *world_of(const struct actor *a)
 {

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "base/path.h"
-#include "insider.h"
 #include "inspector.h"
+#include "operator.h"
 #include "server/request/conn.h"
 #include "server/store/log_read.h"
 #include "wire/frame.h"

@@ -4,7 +4,7 @@
 #ifndef CLAVE_SIM_REPLICA_H
 #define CLAVE_SIM_REPLICA_H
 
-#include "purse.h"
+#include "allocator.h"
 #include "server/server.h"
 #include "world.h"
 

@@ -6,7 +6,7 @@
 
 #include "inspector.h"
 #include "observer.h"
-#include "wrapper.h"
+#include "runner.h"
 
 enum { MAX_HOSTS = 6, STORY_SHOWN = 60 };
 

@@ -4,7 +4,7 @@
 #define CLAVE_SIM_SCENARIO_H
 
 #include "nemesis.h"
-#include "record.h"
+#include "recording.h"
 
 /* What a run adds to the totals. */
 struct tally {

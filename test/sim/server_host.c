@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "insider.h"
 #include "inspector.h"
+#include "operator.h"
 
 #define WALL_AT_BOOT ((int64_t)1700000000 * 1000)
 enum { READ_SIZE = 65536, BUSY_US = 20 };

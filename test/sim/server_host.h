@@ -3,9 +3,9 @@
 #ifndef CLAVE_SIM_SERVER_HOST_H
 #define CLAVE_SIM_SERVER_HOST_H
 
+#include "allocator.h"
 #include "disk.h"
 #include "net.h"
-#include "purse.h"
 #include "server/server.h"
 
 enum server_end {

@@ -3,7 +3,7 @@
 #ifndef CLAVE_SIM_SHRINK_H
 #define CLAVE_SIM_SHRINK_H
 
-#include "portion.h"
+#include "subset.h"
 
 struct shrunk {
     const char *broken;   /* the invariant, or how the process died; NULL: it does not fail */

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "record.h"
+#include "recording.h"
 
 /* false: it could not be written. */
 bool timeline_svg(const struct record *r, FILE *out);

@@ -9,7 +9,7 @@
 #ifndef CLAVE_SIM_UNGUARDED_H
 #define CLAVE_SIM_UNGUARDED_H
 
-#include "site.h"
+#include "lock_layout.h"
 
 struct unguarded_write {
     int64_t token;

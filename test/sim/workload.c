@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "checker.h"
-#include "follower.h"
-#include "wrapper.h"
+#include "leader_watcher.h"
+#include "runner.h"
 
 const struct site *workload_site(const struct workload *l, unsigned lock)
 {

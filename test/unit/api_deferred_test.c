@@ -19,7 +19,7 @@
 #include "clave/async/rwlock.h"
 #include "clave/async/semaphore.h"
 #include "clave/deadlock.h"
-#include "lib/pair.h"
+#include "lib/memnet.h"
 
 static bool inside;       /* a call of the API is under way */
 static unsigned owed;     /* callbacks of calls that were accepted */

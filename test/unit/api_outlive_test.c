@@ -18,8 +18,8 @@
 #include "clave/async/rwlock.h"
 #include "clave/async/semaphore.h"
 #include "lib/failmem.h"
-#include "lib/pair.h"
-#include "lib/seat.h"
+#include "lib/memnet.h"
+#include "lib/mutex_owner.h"
 
 /* ---- what is told -------------------------------------------------------------------------- */
 

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "lib/failmem.h"
-#include "lib/seat.h"
+#include "lib/mutex_owner.h"
 
 enum { TIMEOUT = 6000, CREATES = 4 };
 

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "lib/script.h"
+#include "lib/fake_server.h"
 
 enum { T = SCRIPT_TIMEOUT };
 

@@ -8,8 +8,8 @@
 #include <cmocka.h>
 
 #include "client/engine.h"
-#include "lib/script.h"
-#include "lib/seat.h"
+#include "lib/fake_server.h"
+#include "lib/mutex_owner.h"
 
 enum { T = SCRIPT_TIMEOUT, TIMEOUT = 4000, STEP = 10 };
 

@@ -6,9 +6,9 @@
 
 #include <cmocka.h>
 
+#include "lib/candidate.h"
 #include "lib/failmem.h"
-#include "lib/seat.h"
-#include "lib/stand.h"
+#include "lib/mutex_owner.h"
 
 /* A story with everything: two clients, the lock, contention, a lost connection, a guarded
  * write, release. Whatever allocation fails, once or from then on for a while: an error or

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "client/client_internal.h"
-#include "lib/script.h"
+#include "lib/fake_server.h"
 
 enum { T = SCRIPT_TIMEOUT, MARGIN = T / 8 };
 

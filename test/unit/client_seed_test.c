@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "lib/script.h"
-#include "lib/seat.h"
+#include "lib/fake_server.h"
+#include "lib/mutex_owner.h"
 
 enum { SEED = 7, T = SCRIPT_TIMEOUT, OTHER_SESSION = 0x1234 };
 

@@ -12,7 +12,7 @@
 #include "clave/async/client.h"
 #include "client/engine.h"
 #include "client/timer.h"
-#include "lib/script.h"
+#include "lib/fake_server.h"
 
 enum { N = 300 };
 

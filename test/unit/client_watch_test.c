@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "lib/failmem.h"
-#include "lib/script.h"
+#include "lib/fake_server.h"
 
 enum { T = SCRIPT_TIMEOUT };
 

@@ -12,9 +12,9 @@
 
 #include "base/rand.h"
 #include "clave/async/leader.h"
+#include "lib/candidate.h"
 #include "lib/failmem.h"
-#include "lib/seat.h"
-#include "lib/stand.h"
+#include "lib/mutex_owner.h"
 
 enum { TIMEOUT = 6000, CROWD = 4 };
 

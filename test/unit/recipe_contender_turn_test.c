@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "lib/seat.h"
+#include "lib/mutex_owner.h"
 #include "server/server_internal.h"
 
 /* A holds, B waits behind it. */

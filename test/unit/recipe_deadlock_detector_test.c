@@ -9,9 +9,9 @@
 #include <cmocka.h>
 
 #include "clave/async/multilock.h"
+#include "lib/deadlock_cycle.h"
 #include "lib/failmem.h"
-#include "lib/party.h"
-#include "lib/ring.h"
+#include "lib/semaphore_user.h"
 
 /* ---- acquires that look ------------------------------------------------------------------ */
 

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "clave/async/deadlock.h"
-#include "lib/ring.h"
+#include "lib/deadlock_cycle.h"
 
 /* ---- looking from outside ---------------------------------------------------------------- */
 

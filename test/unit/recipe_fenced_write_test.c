@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "lib/script.h"
-#include "lib/seat.h"
+#include "lib/fake_server.h"
+#include "lib/mutex_owner.h"
 #include "recipe/contender/fenced_write.h"
 
 struct answer {

@@ -11,7 +11,7 @@
 #include "clave/async/multilock.h"
 #include "clave/async/plain_layouts.h"
 #include "clave/async/semaphore.h"
-#include "lib/seat.h"
+#include "lib/mutex_owner.h"
 
 enum { TIMEOUT = 6000, ACQUIRES = 10000, HOLDER = 0, LOSER = 1 };
 

@@ -10,7 +10,7 @@
 
 #include "clave/async/lock_delay.h"
 #include "lib/failmem.h"
-#include "lib/seat.h"
+#include "lib/mutex_owner.h"
 
 enum { DELAY = 15000 };
 

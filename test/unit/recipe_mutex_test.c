@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "lib/seat.h"
+#include "lib/mutex_owner.h"
 
 static struct pair *world(size_t clients)
 {

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "lib/failmem.h"
-#include "lib/seat.h"
+#include "lib/mutex_owner.h"
 
 /* The watch on a holder's node fires for a write, and there is no memory to look again:
  * it looks later. */

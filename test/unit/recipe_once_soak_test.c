@@ -11,7 +11,7 @@
 #include "base/rand.h"
 #include "clave/async/lock_delay.h"
 #include "clave/async/once.h"
-#include "lib/seat.h"
+#include "lib/mutex_owner.h"
 
 enum { CLIENTS = 4, SEEDS = 150, STEPS = 500, TIMEOUT = 6000, PERIOD = 8000, DELAY = 3000 };
 

@@ -11,7 +11,7 @@
 
 #include "clave/async/once.h"
 #include "lib/failmem.h"
-#include "lib/seat.h"
+#include "lib/mutex_owner.h"
 
 static const int64_t HOUR = 3600 * 1000, MINUTE = 60 * 1000;
 

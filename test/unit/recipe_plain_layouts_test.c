@@ -10,9 +10,9 @@
 
 #include <cmocka.h>
 
+#include "lib/candidate.h"
 #include "lib/failmem.h"
-#include "lib/seat.h"
-#include "lib/stand.h"
+#include "lib/mutex_owner.h"
 
 enum { TIMEOUT = 6000 };
 

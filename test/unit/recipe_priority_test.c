@@ -10,9 +10,9 @@
 
 #include "base/path.h"
 #include "clave/async/leader.h"
+#include "lib/candidate.h"
 #include "lib/failmem.h"
-#include "lib/seat.h"
-#include "lib/stand.h"
+#include "lib/mutex_owner.h"
 #include "recipe/election/latch_internal.h"
 #include "recipe/election/latch_priority.h"
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "lib/party.h"
+#include "lib/semaphore_user.h"
 
 static const clave_mutex_options revocable = {.size = sizeof revocable, .revocable = true};
 

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "lib/failmem.h"
-#include "lib/seat.h"
+#include "lib/mutex_owner.h"
 
 enum { TIMEOUT = 6000 };
 

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "lib/failmem.h"
-#include "lib/party.h"
+#include "lib/semaphore_user.h"
 
 enum { TIMEOUT = 6000 };
 

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "lib/party.h"
+#include "lib/semaphore_user.h"
 
 static struct pair *world(size_t clients)
 {

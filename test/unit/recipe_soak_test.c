@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/rand.h"
-#include "lib/party.h"
+#include "lib/semaphore_user.h"
 
 enum { CLIENTS = 4, OWNERS = 2, SEEDS = 40, STEPS = 400, TIMEOUT = 6000, LIMIT = 2 };
 

@@ -10,8 +10,8 @@
 #include <cmocka.h>
 
 #include "base/rand.h"
-#include "lib/seat.h"
-#include "lib/stand.h"
+#include "lib/candidate.h"
+#include "lib/mutex_owner.h"
 
 enum { TIMEOUT = 6000, STEP = 10 };
 

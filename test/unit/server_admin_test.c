@@ -10,8 +10,8 @@
 #include <cmocka.h>
 
 #include "base/json.h"
-#include "lib/desk.h"
 #include "lib/failmem.h"
+#include "lib/memserver.h"
 #include "server/figures/admin.h"
 #include "server/figures/metrics.h"
 

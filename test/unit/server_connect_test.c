@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "lib/desk.h"
+#include "lib/memserver.h"
 #include "server/request/session.h"
 
 /* ---- passwords ------------------------------------------------------------------------------- */

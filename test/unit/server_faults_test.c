@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "lib/desk.h"
 #include "lib/failmem.h"
+#include "lib/memserver.h"
 
 /* ---- the stage ------------------------------------------------------------------------------- */
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "lib/desk.h"
+#include "lib/memserver.h"
 
 static const char *ask(struct desk *d, const char *word)
 {

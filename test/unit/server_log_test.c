@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "lib/desk.h"
-#include "lib/records.h"
+#include "lib/log_records.h"
+#include "lib/memserver.h"
 
 /* ---- the records ----------------------------------------------------------------------------- */
 

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "lib/desk.h"
+#include "lib/memserver.h"
 
 #define ROOT "/zookeeper/quota"
 

@@ -10,7 +10,7 @@
 
 #include "base/memory.h"
 #include "base/rand.h"
-#include "lib/desk.h"
+#include "lib/memserver.h"
 #include "server/request/session.h"
 
 /* ---- the table ------------------------------------------------------------------------------- */

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/memory.h"
-#include "lib/desk.h"
+#include "lib/memserver.h"
 
 /* ---- writing by hand ------------------------------------------------------------------------- */
 

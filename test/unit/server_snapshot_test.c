@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "lib/desk.h"
+#include "lib/memserver.h"
 
 /* Behind the nodes: "/", a seal, the digest's part and its seal, the last zxid and its seal. */
 enum { END = 5, SEAL = 8 + 5, DIGEST = 8 + 4 + 8, LAST_ZXID = 8 };

@@ -11,8 +11,8 @@
 #include <cmocka.h>
 
 #include "base/memory.h"
-#include "lib/desk.h"
-#include "lib/records.h"
+#include "lib/log_records.h"
+#include "lib/memserver.h"
 #include "server/store/checksum.h"
 #include "server/store/inspect.h"
 #include "wire/frame.h"

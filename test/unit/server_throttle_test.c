@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "lib/desk.h"
+#include "lib/memserver.h"
 
 enum { READERS = 40, BIG = 200 * 1024, BOUND = 1024 * 1024 };
 

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "lib/desk.h"
+#include "lib/memserver.h"
 
 enum { SWEEP_MS = 1000 };
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "lib/desk.h"
+#include "lib/memserver.h"
 
 /* One who watches and one who writes. */
 struct pair_of {

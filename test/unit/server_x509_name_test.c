@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "base/memory.h"
-#include "lib/desk.h"
+#include "lib/memserver.h"
 #include "server/request/x509_name.h"
 
 /* ---- names -------------------------------------------------------------------------------- */

@@ -1,0 +1,292 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "lib/memnet_internal.h"
+#include "server/request/write.h"
+#include "server/server_internal.h"
+
+enum { WALL = 1700000000 };
+
+static int64_t wall(const struct pair *p)
+{
+    return (int64_t)WALL * 1000 + p->now + p->wall_shift;
+}
+
+/* ---- the server ----------------------------------------------------------------------------- */
+
+static void pose_as_member(struct server *s)
+{
+    struct jbytes members = clave__jbytes("server.1=a:2888:3888:participant;2181");
+    struct node *n = clave__tree_find(&s->tree, clave__jbytes("/zookeeper/config"));
+    uint8_t *data;
+    int32_t len = members.n;
+    must(n && clave__tree_copy_data(&s->tree, members, &data) == CLAVE_OK);
+    clave__tree_swap_data(&s->tree, n, &data, &len);
+    clave__tree_free_data(&s->tree, n, data);
+}
+
+static struct server *open_server(struct pair *p)
+{
+    struct server *s;
+    struct server_options so = {
+        .tick_ms = 1000, .seed = 1, .container_check_ms = p->o.container_check_ms};
+    must(clave__server_new(&s, &so) == CLAVE_OK);
+    if (clave__buf_len(&p->log) == 0) {
+        uint8_t header[SERVER_LOG_HEADER];
+        clave__server_log_header(header);
+        must(clave__buf_append(&p->log, header, sizeof header) == CLAVE_OK);
+    } else {
+        struct log_replay r;
+        must(clave__server_replay_log(s, clave__buf_bytes(&p->log), clave__buf_len(&p->log), &r) ==
+             CLAVE_OK);
+    }
+    clave__server_start(s, p->now, wall(p));
+    if (p->o.ensemble)
+        pose_as_member(s);
+    return s;
+}
+
+/* ---- time ----------------------------------------------------------------------------------- */
+
+static void pump(struct pair *p)
+{
+    bool any = true;
+    for (unsigned spin = 0; any; spin++) {
+        must(spin < PAIR_SPINS);
+        any = pair__collect(p);
+        for (size_t i = 0; i < p->o.clients; i++)
+            any = pair__step(p, &p->end[i]) || any;
+    }
+}
+
+static void tick(struct pair *p)
+{
+    if (p->server)
+        clave__server_tick(p->server, p->now, wall(p));
+    for (size_t i = 0; i < p->o.clients; i++)
+        if (!p->end[i].frozen)
+            clave_async_client_tick(p->end[i].c, p->now);
+}
+
+static int64_t next_deadline(const struct pair *p)
+{
+    int64_t next = p->server ? clave__server_deadline(p->server) : INT64_MAX;
+    for (size_t i = 0; i < p->o.clients; i++) {
+        int64_t at = p->end[i].frozen ? INT64_MAX : clave_async_client_deadline(p->end[i].c);
+        next = at < next ? at : next;
+    }
+    return next;
+}
+
+void pair_advance(struct pair *p, int64_t ms)
+{
+    int64_t target = p->now + ms;
+    unsigned spins = 0;
+    pump(p);
+    for (int64_t next; (next = next_deadline(p)) <= target;) {
+        spins = next > p->now ? 0 : spins + 1;
+        must(spins < 1000); /* a deadline that stays due */
+        p->now = next > p->now ? next : p->now;
+        tick(p);
+        pump(p);
+    }
+    p->now = target;
+    tick(p);
+    pump(p);
+}
+
+void pair_settle(struct pair *p)
+{
+    pair_advance(p, 0);
+}
+
+/* ---- what may go wrong ---------------------------------------------------------------------- */
+
+void pair_rule(struct pair *p, struct pair_rule rule)
+{
+    must(p->nrules < PAIR_RULES);
+    p->rules[p->nrules++] = rule;
+}
+
+void pair_clear(struct pair *p)
+{
+    p->nrules = 0;
+}
+
+void pair_cut(struct pair *p, size_t client)
+{
+    pair__cut(p, &p->end[client]);
+}
+
+void pair_refuse(struct pair *p, size_t client, bool refuse)
+{
+    p->end[client].refused = refuse;
+    if (refuse)
+        pair__cut(p, &p->end[client]);
+}
+
+void pair_feed_at_once(struct pair *p, size_t client)
+{
+    struct pair_end *e = &p->end[client];
+    clave_async_client_input(e->c, p->now, clave__buf_bytes(&e->down), clave__buf_len(&e->down));
+    clave__buf_clear(&e->down);
+}
+
+void pair_freeze(struct pair *p, size_t client, bool freeze)
+{
+    struct pair_end *e = &p->end[client];
+    bool was_cut = e->frozen && !e->conn && !e->closing;
+    e->frozen = freeze;
+    if (freeze)
+        return;
+    /* It wakes: the time is another, and then the socket's news. */
+    clave_async_client_tick(e->c, p->now);
+    if (was_cut)
+        clave_async_client_disconnected(e->c, p->now);
+}
+
+void pair_kill_session(struct pair *p, size_t client)
+{
+    const clave_async_client *victim = p->end[client].c;
+    clave_client_options o = {
+        .size = sizeof o,
+        .hosts = "pair:1",
+        .session_timeout_ms = p->o.timeout_ms,
+        .seed = 99,
+        .resume_session_id = clave_async_client_session_id(victim),
+    };
+    memcpy(o.resume_passwd, clave_async_client_session_passwd(victim), sizeof o.resume_passwd);
+    struct pair_end *killer = &p->end[p->o.clients];
+    must(p->o.clients < PAIR_CLIENTS);
+    must(clave_async_client_new(&killer->c, &o) == CLAVE_OK);
+    p->o.clients++;
+    clave_async_client_start(killer->c, p->now);
+    clave_async_client_close(killer->c, p->now);
+    pair_settle(p);
+    must(clave_async_client_state(killer->c) == CLAVE_STATE_CLOSED);
+    pair__cut(p, killer);
+    clave_async_client_free(killer->c);
+    p->o.clients--;
+}
+
+void pair_stop_server(struct pair *p)
+{
+    for (size_t i = 0; i < p->o.clients; i++)
+        pair__cut(p, &p->end[i]);
+    clave__server_free(p->server);
+    p->server = NULL;
+}
+
+void pair_start_server(struct pair *p)
+{
+    p->server = open_server(p);
+}
+
+/* ---- what is to be seen --------------------------------------------------------------------- */
+
+uint64_t pair_requests(const struct pair *p, size_t client)
+{
+    uint64_t sum = 0;
+    for (size_t op = 0; op < PAIR_OPS; op++)
+        if (op != OP_PING)
+            sum += p->end[client].requests[op];
+    return sum;
+}
+
+void pair_reset_counts(struct pair *p)
+{
+    for (size_t i = 0; i < p->o.clients; i++) {
+        memset(p->end[i].requests, 0, sizeof p->end[i].requests);
+        p->end[i].events = 0;
+        p->end[i].nstates = 0;
+    }
+}
+
+bool pair_saw(const struct pair *p, size_t client, clave_state state)
+{
+    for (size_t i = 0; i < p->end[client].nstates; i++)
+        if (p->end[client].states[i] == state)
+            return true;
+    return false;
+}
+
+struct server_stats pair_stats(const struct pair *p)
+{
+    struct server_stats stats;
+    clave__server_stats(p->server, &stats);
+    return stats;
+}
+
+/* ---- life ----------------------------------------------------------------------------------- */
+
+static void on_state(clave_async_client *c, clave_state state, clave_err why, void *arg)
+{
+    (void)c;
+    (void)why;
+    struct pair_end *e = arg;
+    if (e->nstates < PAIR_STATES)
+        e->states[e->nstates++] = state;
+}
+
+static void log_line(void *arg, int level, const char *msg)
+{
+    (void)level;
+    fprintf(stderr, "[%zu] %s\n", *(const size_t *)arg, msg);
+}
+
+static void add_client(struct pair *p, size_t i)
+{
+    static const size_t numbers[] = {0, 1, 2, 3, 4, 5, 6, 7};
+    struct pair_end *e = &p->end[i];
+    char hosts[64];
+    snprintf(hosts, sizeof hosts, "pair:1%s", p->o.chroot ? p->o.chroot : "");
+    clave_client_options o = {
+        .size = sizeof o,
+        .hosts = hosts,
+        .session_timeout_ms = p->o.timeout_ms,
+        .margin_ms = p->o.margin_ms,
+        .seed = p->o.seed ? p->o.seed : i + 1,
+        .mem = p->o.mem,
+        .state_cb = on_state,
+        .state_arg = e,
+        .log = getenv("PAIR_LOG") ? log_line : p->o.client_log,
+        .log_arg = getenv("PAIR_LOG") ? (void *)(uintptr_t)&numbers[i % 8] : p->o.client_log_arg,
+    };
+    must(clave_async_client_new(&e->c, &o) == CLAVE_OK);
+    clave_async_client_start(e->c, p->now);
+}
+
+struct pair *pair_new(const struct pair_options *o)
+{
+    struct pair *p = calloc(1, sizeof *p);
+    must(p);
+    p->o = *o;
+    p->mem = clave__mem_or_default(NULL);
+    p->now = 1000;
+    clave__buf_init(&p->log, &p->mem, SIZE_MAX / 4);
+    for (size_t i = 0; i < PAIR_CLIENTS; i++) {
+        clave__buf_init(&p->end[i].up, &p->mem, SIZE_MAX / 4);
+        clave__buf_init(&p->end[i].down, &p->mem, SIZE_MAX / 4);
+    }
+    p->server = open_server(p);
+    for (size_t i = 0; i < o->clients; i++)
+        add_client(p, i);
+    pair_settle(p);
+    return p;
+}
+
+void pair_free(struct pair *p)
+{
+    for (size_t i = 0; i < p->o.clients; i++)
+        clave_async_client_free(p->end[i].c);
+    for (size_t i = 0; i < PAIR_CLIENTS; i++) {
+        if (p->end[i].conn)
+            clave__server_conn_closed(p->end[i].conn);
+        clave__buf_fini(&p->end[i].up);
+        clave__buf_fini(&p->end[i].down);
+    }
+    clave__server_free(p->server);
+    clave__buf_fini(&p->log);
+    free(p);
+}

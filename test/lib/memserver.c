@@ -1,0 +1,400 @@
+#include "lib/memserver.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+#define WALL_AT_BOOT ((int64_t)1700000000 * 1000)
+
+/* As assert, but also in a build without asserts. */
+static void must(bool fine)
+{
+    if (!fine)
+        abort();
+}
+
+/* ---- the desk -------------------------------------------------------------------------------- */
+
+static void keep_line(void *arg, int level, const char *msg)
+{
+    struct desk *d = arg;
+    size_t n = strlen(d->lines);
+    (void)level;
+    snprintf(d->lines + n, sizeof d->lines - n, "%s\n", msg);
+}
+
+clave_err desk_open_bare(struct desk *d, const struct server_options *o)
+{
+    memset(d, 0, sizeof *d);
+    if (o)
+        d->o = *o;
+    if (!d->o.log) {
+        d->o.log = keep_line;
+        d->o.log_arg = d;
+    }
+    d->mem = clave__mem_or_default(NULL);
+    d->now = 1000000;
+    clave__buf_init(&d->log, &d->mem, SIZE_MAX / 4);
+    must(clave__buf_reserve(&d->log, SERVER_LOG_HEADER) == CLAVE_OK);
+    clave__server_log_header(d->log.data);
+    d->log.tail = SERVER_LOG_HEADER;
+    return clave__server_new(&d->s, &d->o);
+}
+
+void desk_start(struct desk *d)
+{
+    clave__server_start(d->s, d->now, desk_wall(d));
+    desk_pump(d);
+}
+
+void desk_open(struct desk *d, const struct server_options *o)
+{
+    must(desk_open_bare(d, o) == CLAVE_OK);
+    desk_start(d);
+}
+
+void desk_close(struct desk *d)
+{
+    clave__server_free(d->s);
+    clave__buf_fini(&d->log);
+    d->s = NULL;
+}
+
+int64_t desk_wall(const struct desk *d)
+{
+    return WALL_AT_BOOT + d->now;
+}
+
+static void take_records(struct desk *d)
+{
+    struct log_batch b = clave__server_log_pending(d->s);
+    if (b.n == 0)
+        return;
+    must(clave__buf_append(&d->log, b.p, b.n) == CLAVE_OK);
+    d->taken_zxid = b.last_zxid;
+    clave__server_log_taken(d->s);
+}
+
+void desk_flush(struct desk *d)
+{
+    take_records(d);
+    clave__server_durable(d->s, d->taken_zxid);
+}
+
+static void serve(struct server_conn *conn)
+{
+    struct desk_conn *c = clave__server_conn_user(conn);
+    const void *p;
+    size_t n;
+    while (!c->deaf && (n = clave__server_conn_output(conn, &p)) > 0) {
+        must(clave__buf_append(&c->in, p, n) == CLAVE_OK);
+        clave__server_conn_sent(conn, n);
+    }
+    if (!clave__server_conn_wants_close(conn))
+        return;
+    clave__server_conn_closed(conn);
+    c->c = NULL;
+}
+
+void desk_pump(struct desk *d)
+{
+    struct server_conn *conn;
+    bool any = true;
+    while (any) {
+        take_records(d);
+        if (!d->disk_stands)
+            clave__server_durable(d->s, d->taken_zxid);
+        any = false;
+        while ((conn = clave__server_next_ready(d->s))) {
+            serve(conn);
+            any = true;
+        }
+    }
+}
+
+void desk_advance(struct desk *d, int64_t ms)
+{
+    int64_t target = d->now + ms;
+    unsigned spins = 0;
+    for (int64_t at; (at = clave__server_deadline(d->s)) <= target;) {
+        must(spins++ < 100000);
+        must(at > d->now || spins < 3); /* a deadline may not stay due */
+        d->now = at > d->now ? at : d->now;
+        clave__server_tick(d->s, d->now, desk_wall(d));
+        desk_pump(d);
+    }
+    d->now = target;
+    clave__server_tick(d->s, d->now, desk_wall(d));
+    desk_pump(d);
+}
+
+struct server_stats desk_stats(const struct desk *d)
+{
+    struct server_stats st;
+    clave__server_stats(d->s, &st);
+    return st;
+}
+
+/* ---- connections
+ * --------------------------------------------------------------------------------- */
+
+void desk_dial(struct desk_conn *c, struct desk *d)
+{
+    struct peer_addr peer = {.family = 4, .ip = {127, 0, 0, 1}, .port = 42100};
+    strcpy(peer.text, "127.0.0.1:42100");
+    memset(c, 0, sizeof *c);
+    c->d = d;
+    clave__buf_init(&c->in, &d->mem, SIZE_MAX / 4);
+    c->c = clave__server_accept(d->s, &peer, c);
+}
+
+void desk_hang_up(struct desk_conn *c)
+{
+    if (c->c)
+        clave__server_conn_closed(c->c);
+    c->c = NULL;
+    clave__buf_fini(&c->in);
+}
+
+void desk_send(struct desk_conn *c, const void *p, size_t n)
+{
+    if (c->c)
+        clave__server_conn_input(c->c, p, n);
+    desk_pump(c->d);
+}
+
+void desk_hear(struct desk_conn *c)
+{
+    c->deaf = false;
+    if (c->c)
+        serve(c->c);
+    desk_pump(c->d);
+}
+
+void desk_send_frame(struct desk_conn *c, const void *p, size_t n)
+{
+    struct buf b;
+    clave__buf_init(&b, &c->d->mem, SIZE_MAX / 4);
+    struct jwriter w = clave__jwriter(&b);
+    clave__jput_bytes(&w, clave__jbytes_n(p, n));
+    must(w.err == CLAVE_OK);
+    desk_send(c, b.data, b.tail);
+    clave__buf_fini(&b);
+}
+
+/* The frame at the head of what has come; it stays there. */
+static bool peek(const struct desk_conn *c, struct jreader *frame)
+{
+    struct jreader r = clave__jreader(clave__buf_bytes(&c->in), clave__buf_len(&c->in));
+    struct jbytes b = clave__jget_bytes(&r);
+    *frame = clave__jreader(b.p, b.n > 0 ? (size_t)b.n : 0);
+    return !r.bad;
+}
+
+/* Consumes it. Its bytes stay where they are until something else comes. */
+static bool take(struct desk_conn *c, struct jreader *frame)
+{
+    if (!peek(c, frame))
+        return false;
+    clave__buf_consume(&c->in, 4 + frame->n);
+    return true;
+}
+
+bool desk_shake(struct desk_conn *c, const struct wire_connect_request *q,
+                struct wire_connect_response *out)
+{
+    struct buf b;
+    struct jreader r;
+    clave__buf_init(&b, &c->d->mem, 4096);
+    struct jwriter w = clave__jwriter(&b);
+    clave__wire_put_connect_request(&w, q);
+    must(w.err == CLAVE_OK);
+    desk_send_frame(c, b.data, b.tail);
+    clave__buf_fini(&b);
+    if (!take(c, &r))
+        return false;
+    *out = clave__wire_get_connect_response(&r);
+    must(!r.bad && out->passwd.n == WIRE_PASSWORD_LEN);
+    c->session = out->session_id;
+    c->timeout_ms = out->timeout_ms;
+    memcpy(c->passwd, out->passwd.p, sizeof c->passwd);
+    return true;
+}
+
+void desk_connect(struct desk_conn *c, struct desk *d, int32_t timeout_ms)
+{
+    struct wire_connect_request q = {.timeout_ms = timeout_ms, .has_read_only = true};
+    struct wire_connect_response r;
+    desk_dial(c, d);
+    q.passwd = clave__jbytes_n(c->passwd, sizeof c->passwd);
+    must(desk_shake(c, &q, &r) && r.session_id != 0);
+}
+
+bool desk_resume(struct desk_conn *c, const struct desk_conn *of)
+{
+    struct wire_connect_request q = {.timeout_ms = of->timeout_ms, .session_id = of->session};
+    struct wire_connect_response r;
+    struct desk_conn old = *of;
+    q.passwd = clave__jbytes_n(old.passwd, sizeof old.passwd);
+    desk_dial(c, old.d);
+    return desk_shake(c, &q, &r) && r.timeout_ms > 0;
+}
+
+/* ---- requests
+ * ------------------------------------------------------------------------------------ */
+
+static int32_t xid_for(struct desk_conn *c, int32_t op)
+{
+    switch (op) {
+    case OP_PING:
+        return XID_PING;
+    case OP_AUTH:
+        return XID_AUTH;
+    case OP_SET_WATCHES:
+    case OP_SET_WATCHES2:
+        return XID_SET_WATCHES;
+    default:
+        return ++c->xid;
+    }
+}
+
+int32_t desk_request(struct desk_conn *c, int32_t op, const union wire_body *body)
+{
+    static const union wire_body none;
+    struct wire_request q = {xid_for(c, op), op, body ? *body : none};
+    struct buf b;
+    clave__buf_init(&b, &c->d->mem, SIZE_MAX / 4);
+    struct jwriter w = clave__jwriter(&b);
+    clave__wire_put_request(&w, &q);
+    must(w.err == CLAVE_OK);
+    desk_send_frame(c, b.data, b.tail);
+    clave__buf_fini(&b);
+    return q.xid;
+}
+
+bool desk_next(struct desk_conn *c, struct wire_reply_header *h, struct jreader *rest)
+{
+    if (!take(c, rest))
+        return false;
+    *h = clave__wire_get_reply_header(rest);
+    must(!rest->bad);
+    return true;
+}
+
+clave_err desk_call(struct desk_conn *c, int32_t op, const union wire_body *body,
+                    struct wire_reply *out)
+{
+    struct wire_reply_header h;
+    struct jreader r;
+    int32_t xid = desk_request(c, op, body);
+    if (!desk_next(c, &h, &r))
+        return CLAVE_ECONNLOSS;
+    must(h.xid == xid);
+    if (h.err != 0)
+        return (clave_err)h.err;
+    struct wire_reply reply = clave__wire_get_reply(&r, op);
+    must(!r.bad && r.n == 0);
+    if (out)
+        *out = reply;
+    return CLAVE_OK;
+}
+
+struct jvec desk_acl(int32_t perms, const char *scheme, const char *id)
+{
+    static uint8_t room[256];
+    struct clave_mem mem = clave__mem_or_default(NULL);
+    struct wire_acl a = {perms, clave__jbytes(scheme), clave__jbytes(id)};
+    struct buf b;
+    clave__buf_init(&b, &mem, sizeof room);
+    struct jwriter w = clave__jwriter(&b);
+    clave__wire_put_acl(&w, &a);
+    must(w.err == CLAVE_OK);
+    memcpy(room, b.data, b.tail);
+    struct jvec v = {1, room, b.tail};
+    clave__buf_fini(&b);
+    return v;
+}
+
+union wire_body desk_create_body(const char *path, const char *data, int32_t mode)
+{
+    union wire_body b = {.create = {.path = clave__jbytes(path),
+                                    .data = clave__jbytes(data),
+                                    .acl = desk_acl(PERM_ALL, "world", "anyone"),
+                                    .flags = mode}};
+    return b;
+}
+
+clave_err desk_create(struct desk_conn *c, const char *path, const char *data, int32_t mode)
+{
+    union wire_body b = desk_create_body(path, data, mode);
+    return desk_call(c, mode == MODE_CONTAINER ? OP_CREATE_CONTAINER : OP_CREATE, &b, NULL);
+}
+
+clave_err desk_delete(struct desk_conn *c, const char *path, int32_t version)
+{
+    union wire_body b = {.check = {clave__jbytes(path), version}};
+    return desk_call(c, OP_DELETE, &b, NULL);
+}
+
+clave_err desk_set(struct desk_conn *c, const char *path, const char *data, int32_t version)
+{
+    union wire_body b = {.set = {clave__jbytes(path), clave__jbytes(data), version}};
+    return desk_call(c, OP_SET_DATA, &b, NULL);
+}
+
+clave_err desk_stat(struct desk_conn *c, const char *path, struct wire_stat *out)
+{
+    union wire_body b = {.read = {clave__jbytes(path), false}};
+    struct wire_reply r;
+    clave_err err = desk_call(c, OP_EXISTS, &b, &r);
+    if (err == CLAVE_OK)
+        *out = r.stat;
+    return err;
+}
+
+clave_err desk_watch(struct desk_conn *c, int32_t op, const char *path)
+{
+    union wire_body b = {.read = {clave__jbytes(path), true}};
+    return desk_call(c, op, &b, NULL);
+}
+
+/* ---- events
+ * ---------------------------------------------------------------------------------------- */
+
+static const char *type_name(int32_t type)
+{
+    switch (type) {
+    case EVENT_CREATED:
+        return "CREATED";
+    case EVENT_DELETED:
+        return "DELETED";
+    case EVENT_DATA_CHANGED:
+        return "DATA";
+    case EVENT_CHILDREN_CHANGED:
+        return "CHILDREN";
+    default:
+        return "?";
+    }
+}
+
+const char *desk_events(struct desk_conn *c)
+{
+    static char text[4096];
+    struct jreader r;
+    size_t n = 0;
+    text[0] = '\0';
+    while (peek(c, &r)) {
+        struct wire_reply_header h = clave__wire_get_reply_header(&r);
+        if (h.xid != XID_EVENT)
+            break;
+        struct wire_event e = clave__wire_get_event(&r);
+        must(!r.bad && r.n == 0 && e.state == STATE_SYNC_CONNECTED && h.err == 0);
+        n += (size_t)snprintf(text + n, sizeof text - n, "%s%s %.*s", n ? ", " : "",
+                              type_name(e.type), (int)e.path.n, e.path.p);
+        must(n < sizeof text);
+        take(c, &r);
+    }
+    return text;
+}

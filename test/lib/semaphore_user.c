@@ -1,0 +1,112 @@
+#include "lib/semaphore_user.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void on_event(clave_async_semaphore *s, const clave_lease_event *ev, void *arg)
+{
+    struct party *a = arg;
+    clave_grant g;
+    assert_ptr_equal(s, a->s);
+    a->ahead = ev->ahead;
+    if (ev->kind == CLAVE_LEASE_QUEUED) {
+        a->queued++;
+        return;
+    }
+    bool lost = ev->kind == CLAVE_LEASE_LOST;
+    assert_int_equal(clave_async_lease_grant(ev->lease, &g), !lost);
+    a->lost += lost;
+    a->asked += !lost;
+    a->why = ev->why;
+}
+
+clave_err party_open_with(struct party *a, struct pair *p, size_t client, clave_semaphore_options o)
+{
+    *a = (struct party){.p = p, .client = client};
+    o.size = sizeof o;
+    o.event_cb = on_event;
+    o.event_arg = a;
+    return clave_async_semaphore_new(&a->s, p->end[client].c, "/s", &o);
+}
+
+void party_open(struct party *a, struct pair *p, size_t client, uint32_t limit)
+{
+    clave_semaphore_options o = {.limit = limit};
+    assert_int_equal(party_open_with(a, p, client, o), CLAVE_OK);
+}
+
+void party_close(struct party *a)
+{
+    clave_async_semaphore_free(a->s);
+    a->s = NULL;
+    a->n = 0;
+    pair_settle(a->p);
+}
+
+static void on_leases(clave_async_semaphore *s, clave_err err, clave_async_lease *const *leases,
+                      size_t n, void *arg)
+{
+    struct party *a = arg;
+    (void)s;
+    a->answers++;
+    a->err = err;
+    assert_int_equal(err == CLAVE_OK, n > 0);
+    for (size_t i = 0; i < n; i++)
+        a->held[a->n++] = leases[i];
+}
+
+clave_err party_ask(struct party *a, uint64_t request, size_t n, int64_t within_ms)
+{
+    int64_t deadline = within_ms == SEAT_TRY    ? CLAVE_TRY
+                       : within_ms == SEAT_EVER ? CLAVE_NEVER
+                                                : a->p->now + within_ms;
+    return clave_async_semaphore_acquire(a->s, request, n, deadline, on_leases, a);
+}
+
+clave_err party_acquire(struct party *a, size_t n, int64_t within_ms)
+{
+    clave_err err = party_ask(a, 0, n, within_ms);
+    pair_settle(a->p);
+    return err;
+}
+
+static void on_left(clave_async_semaphore *s, clave_err err, void *arg)
+{
+    (void)s;
+    struct party *a = arg;
+    a->departures++;
+    a->left = err;
+}
+
+static clave_err release(struct party *a, clave_async_lease_left_cb *cb)
+{
+    clave_err err = clave_async_lease_release(a->held[0], cb, a);
+    memmove(a->held, a->held + 1, --a->n * sizeof a->held[0]);
+    pair_settle(a->p);
+    return err;
+}
+
+clave_err party_release(struct party *a)
+{
+    return release(a, NULL);
+}
+
+clave_err party_release_sure(struct party *a)
+{
+    return release(a, on_left);
+}
+
+size_t party_leases_at_server(struct pair *p)
+{
+    return seat_list(p, 0, "/s/leases", NULL, 0);
+}
+
+void party_assert_no_leftovers(struct pair *p)
+{
+    struct server_stats stats = pair_stats(p);
+    assert_int_equal(stats.watches, 0);
+    assert_int_equal(stats.ephemerals, 0);
+}

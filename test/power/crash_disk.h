@@ -1,0 +1,76 @@
+/* crash_disk.h - a directory as a disk may hold it when the power goes: what was synced, and of
+ * what was not any blocks, lengths and names.
+ *
+ * What is assumed of disks and file systems: a sector of 512 bytes is written whole or not at all,
+ * and what was never written in a file reads as zeros (or the file is shorter). The last write may
+ * nevertheless end at any byte. A name appears when its directory is synced, or before. */
+#ifndef CLAVE_TEST_POWER_CRASH_DISK_H
+#define CLAVE_TEST_POWER_CRASH_DISK_H
+
+#include "base/rand.h"
+#include "recorder.h"
+
+enum { PLATTER_FILES = 4096, PLATTER_NAMES = 128 };
+
+struct content {
+    uint8_t *p;
+    size_t n;
+    size_t cap;
+};
+
+struct platter_file {
+    struct content now; /* as the programs see it */
+    struct content
+        queued; /* as the next sync makes it: what one that failed dropped is not in it */
+    struct content synced; /* as it is certain to be */
+};
+
+struct platter_name {
+    char name[48];
+    unsigned file;
+};
+
+struct platter_names {
+    struct platter_name of[PLATTER_NAMES];
+    size_t n;
+};
+
+struct platter {
+    struct platter_file *files[PLATTER_FILES];
+    struct platter_names synced;
+    const struct event *pending[PLATTER_NAMES]; /* changes of names since */
+    size_t npending;
+    bool lies_about_files; /* syncs do nothing: what the test has to find */
+    bool lies_about_names;
+};
+
+void platter_init(struct platter *p);
+void platter_fini(struct platter *p);
+void platter_apply(struct platter *p, const struct event *e);
+
+/* What has become of what was not synced. */
+enum loss {
+    LOSS_ALL,
+    LOSS_NONE,
+    LOSS_BYTES,      /* all of it: zeros in its place */
+    LOSS_TAIL,       /* from a byte on, and the file is as short */
+    LOSS_TAIL_ZEROS, /* from a byte on: zeros */
+    LOSS_SECTORS,    /* any, of 512 bytes */
+    LOSS_PAGES,      /* any, of 4096 */
+    LOSS_ONE_SECTOR,
+    LOSS_BUT_ONE_SECTOR,
+    LOSS_KINDS
+};
+enum names { NAMES_OLD, NAMES_NEW, NAMES_ANY, NAMES_KINDS };
+struct cut {
+    enum loss loss;
+    enum names names;
+    size_t byte; /* TAIL: so many of the unsynced bytes are kept; SIZE_MAX: any number */
+    struct rand_state *rand;
+};
+/* Bytes that are not synced, of the file that has most. */
+size_t platter_unsynced(const struct platter *p);
+/* Writes the files into `dir`, which is emptied first. */
+void platter_write(const struct platter *p, const struct cut *how, const char *dir);
+
+#endif

@@ -1,0 +1,19 @@
+/* allocator.h - a process's memory: allocator hooks that count what is out. */
+#ifndef CLAVE_SIM_ALLOCATOR_H
+#define CLAVE_SIM_ALLOCATOR_H
+
+#include <stddef.h>
+
+#include "clave/mem.h"
+
+struct purse {
+    clave_mem mem;
+    size_t blocks;    /* taken and not given back */
+    unsigned fail_in; /* the so many-th allocation from now on fails; 0: none does */
+    size_t refused;   /* in this life of the process */
+    size_t refused_ever;
+};
+
+void purse_init(struct purse *p);
+
+#endif

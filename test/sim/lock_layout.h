@@ -1,0 +1,44 @@
+/* lock_layout.h - a lock as a place at the server: of what kind it is, where its nodes stand, and,
+ * by what stands there, whose turn it is. Knows the layouts of docs/recipes.md, and none of the
+ * code under test. */
+#ifndef CLAVE_SIM_LOCK_LAYOUT_H
+#define CLAVE_SIM_LOCK_LAYOUT_H
+
+#include "inspector.h"
+
+enum { LOCKS = 2, PATH_SIZE = 112 };
+
+enum site_kind { SITE_MUTEX, SITE_RWLOCK, SITE_SEMAPHORE, SITE_LATCH, SITE_KINDS };
+
+struct site {
+    enum site_kind kind;
+    const char *path;       /* what the recipes are given */
+    const char *queue;      /* where who holds has a node */
+    const char *gate;       /* of a semaphore: where who acquires queues; else NULL */
+    const char *counter;    /* what the lock protects */
+    const char *unguarded;  /* the same, by those who do without the guard */
+    const char *limit_path; /* of a semaphore whose limit is shared; else NULL */
+    unsigned limit;         /* how many may hold at once; shared: never more than so many */
+};
+
+const char *site_kind_name(enum site_kind kind);
+/* The paths of the nth site, for a lock of this kind. */
+struct site site_make(unsigned nth, enum site_kind kind);
+/* Two who hold it may both write: the counter then counts writes and nothing else. */
+bool site_is_exclusive(const struct site *s);
+
+/* What somebody else would call a node there, in front of the number; a few ways. Half of them are
+ * those of clients of another kind; the others look like such a node, or sort before all of them,
+ * and do not queue. */
+enum { FOREIGN_NAMES = 6 };
+const char *site_foreign_name(const struct site *s, const char *directory, unsigned way);
+
+/* Is it the turn of the node of this name, by what stands beside it? false: it is not there. */
+bool site_has_turn(const struct server_host *h, const struct site *s, const char *node);
+/* The same of a lease, by what a shared limit says now. */
+bool site_fits_limit(const struct server_host *h, const struct site *s, const char *lease);
+/* The session of the nth child of a directory, and its path into out; -1: there are fewer. */
+int64_t site_child(const struct server_host *h, const char *directory, size_t nth, char *out,
+                   size_t cap);
+
+#endif

@@ -1,0 +1,38 @@
+/* member_conn.h - one client's connection to a member: reads and pings are answered from what the
+ * member knows, in the client's order; what needs the leader is passed on to it, and its answer
+ * held back until the member has followed so far. */
+#ifndef CLAVE_SIM_MEMBER_CONN_H
+#define CLAVE_SIM_MEMBER_CONN_H
+
+#include "net.h"
+
+struct member;
+struct server_conn;
+
+enum relay_stage {
+    RELAY_NEW,   /* its handshake has not come */
+    RELAY_ASKED, /* it was passed on */
+    RELAY_SERVING,
+};
+
+struct relay {
+    struct list link;
+    struct member *m;
+    struct net_socket *down;   /* to the client */
+    struct net_socket *up;     /* to the leader; NULL: none (any more) */
+    struct server_conn *local; /* to the member's copy; NULL: not attached */
+    enum relay_stage stage;
+    struct buf asked;    /* by the client, not taken yet */
+    struct buf answered; /* by the leader, not passed down yet */
+    bool moved;          /* the session is another connection's */
+    int32_t timeout_ms;
+    int64_t session;
+    size_t unanswered; /* requests that are with the leader */
+};
+
+struct relay *relay_new(struct member *m, struct net_socket *down);
+void relay_free(struct relay *r);
+/* All that can be done now; false: it is over, and to be freed. */
+bool relay_serve(struct relay *r);
+
+#endif

@@ -1,0 +1,80 @@
+#include "message_fault.h"
+
+#include <string.h>
+
+#include "wire/proto.h"
+
+static const struct {
+    int32_t op;
+    const char *name;
+} names[] = {
+    {TAP_HANDSHAKE, "handshake"},
+    {TAP_ANY, "next message"},
+    {OP_CREATE, "create"},
+    {OP_CREATE2, "create2"},
+    {OP_CREATE_CONTAINER, "createContainer"},
+    {OP_DELETE, "delete"},
+    {OP_EXISTS, "exists"},
+    {OP_GET_DATA, "getData"},
+    {OP_GET_CHILDREN, "getChildren"},
+    {OP_GET_CHILDREN2, "getChildren2"},
+    {OP_SET_DATA, "setData"},
+    {OP_SYNC, "sync"},
+    {OP_MULTI, "multi"},
+    {OP_PING, "ping"},
+    {OP_SET_WATCHES, "setWatches"},
+    {OP_REMOVE_WATCHES, "removeWatches"},
+    {OP_CHECK_WATCHES, "checkWatches"},
+    {OP_CLOSE_SESSION, "closeSession"},
+};
+
+const char *tap_op_name(int32_t op)
+{
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (names[i].op == op)
+            return names[i].name;
+    return "message";
+}
+
+static uint32_t get_u32(const uint8_t *p)
+{
+    return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+}
+
+void tap_reset(struct tap *t)
+{
+    memset(t, 0, sizeof *t);
+}
+
+static bool end_of_head(struct tap *t, int32_t op)
+{
+    int32_t found = t->shaken ? (int32_t)get_u32(t->head + 8) : TAP_HANDSHAKE;
+    size_t len = get_u32(t->head);
+    t->shaken = true;
+    t->have = 0;
+    t->skip = len > TAP_HEAD - 4 ? len - (TAP_HEAD - 4) : 0;
+    return op == TAP_ANY || op == found;
+}
+
+bool tap_feed(struct tap *t, const void *p, size_t n, int32_t op)
+{
+    const uint8_t *bytes = p;
+    bool found = false;
+    while (n > 0) {
+        size_t step = t->skip < n ? t->skip : n;
+        if (t->skip == 0) {
+            step = TAP_HEAD - t->have < n ? TAP_HEAD - t->have : n;
+            memcpy(t->head + t->have, bytes, step);
+            t->have += step;
+            if (t->have == TAP_HEAD && end_of_head(t, op)) {
+                found = true;
+                t->body = (size_t)(bytes + step - (const uint8_t *)p);
+            }
+        } else {
+            t->skip -= step;
+        }
+        bytes += step;
+        n -= step;
+    }
+    return found;
+}

@@ -1,0 +1,24 @@
+/* replay.h - one seed, looked at closely: with as few faults as will do, as a story, as a
+ * picture. */
+#ifndef CLAVE_SIM_REPLAY_H
+#define CLAVE_SIM_REPLAY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "subset.h"
+
+struct closeup {
+    uint64_t seed;
+    int64_t drift_ppm;
+    struct portion portion;
+    bool shrink;
+    bool story;
+    bool aloud;      /* everything that happens, as it happens */
+    const char *svg; /* file; NULL: none */
+};
+
+/* As jobs_run; 74 when the file cannot be written. */
+int closeup_run(const struct closeup *c);
+
+#endif

@@ -1,0 +1,395 @@
+#include "runner.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "checker.h"
+#include "inspector.h"
+#include "operator.h"
+
+enum { LATE_US = 200, SWEEP_MS = 5 };
+/* When a machine wakes, all that was on it runs at once, what should have ended too: until the
+ * guardian has looked, and, for what was being born meanwhile, has looked again. The same when the
+ * first of two that were stopped goes on. */
+enum { REACTION_US = 15000 };
+
+static struct world *world_of(const struct wrapper *w)
+{
+    return w->load->host->w;
+}
+
+/* ---- the guardian --------------------------------------------------------------------- */
+
+/* Something has happened that it has to see. */
+static void poke(struct wrapper *w)
+{
+    struct rand_state *before = world_roll_with(world_of(w), &w->dice);
+    if (!w->guardian_dead && !w->command.asleep)
+        world_set_earlier(world_of(w), &w->guardian,
+                          world_of(w)->now + world_between(world_of(w), 0, LATE_US));
+    world_roll_with(world_of(w), before);
+}
+
+/* Nobody is left who would look at it: it is put away when this moment is over. */
+static void retire(struct wrapper *w)
+{
+    w->over = true;
+    world_set(world_of(w), &w->guardian, world_of(w)->now);
+}
+
+static void put_away(struct wrapper *w)
+{
+    struct wrapper **at = &w->load->wrappers;
+    while (*at != w)
+        at = &(*at)->next;
+    *at = w->next;
+    world_clear(world_of(w), &w->guardian);
+    command_fini(&w->command);
+    free(w);
+}
+
+static bool is_last_of_session(const struct wrapper *w)
+{
+    for (const struct wrapper *o = w->load->wrappers; o; o = o->next)
+        if (o != w && o->hold.session == w->hold.session && command_is_alive(&o->command))
+            return false;
+    return true;
+}
+
+/* The supervisor is dead, its session is not: the lock goes on to the next at once. */
+static void close_session(const struct wrapper *w)
+{
+    struct server_host *s = w->load->checker->server;
+    bool reached = s->server && !s->paused && inspector_has_session(s, w->hold.session);
+    if (!reached || !is_last_of_session(w) || world_chance(world_of(w), 300))
+        return;
+    world_tell(world_of(w), w->name, "closes the session of the dead");
+    insider_end_session(s, w->hold.session);
+}
+
+static void report_end(struct wrapper *w)
+{
+    w->reported = true;
+    if (w->actor)
+        host_wake(w->load->host);
+}
+
+/* The maximum hold is the command's in full: it is asked to end at the end of it. */
+static void check_max_hold(const struct wrapper *w)
+{
+    int64_t early = w->terms.until - host_clock(w->load->host);
+    if (w->kill_policy.cause == CAUSE_MAX_HOLD && early > 0)
+        world_break(world_of(w), "a maximum hold is not cut short",
+                    "%s ends the command %lld ms before its end", w->name, (long long)early);
+}
+
+static void carry_out(struct wrapper *w, unsigned todo)
+{
+    if (todo & KILL_POLICY_TELL)
+        check_max_hold(w);
+    if (todo & KILL_POLICY_TELL)
+        world_tell(world_of(w), w->name, "ends the command, cause %d", (int)w->kill_policy.cause);
+    w->load->stats.ended += (todo & KILL_POLICY_TELL) && w->kill_policy.cause != CAUSE_NONE;
+    if (todo & KILL_POLICY_TERM)
+        command_terminate(&w->command, 2 * (w->terms.grace_ms + 1) * MS);
+    if (todo & KILL_POLICY_KILL)
+        command_kill(&w->command);
+    if (todo & KILL_POLICY_TELL_END)
+        report_end(w);
+}
+
+static void run(struct wrapper *w, int64_t now)
+{
+    if (!clave__kill_policy_run(&w->kill_policy, &w->terms, w->page, now)) {
+        world_tell(world_of(w), w->name, "does not start the command: too late");
+        report_end(w);
+        return;
+    }
+    const struct workload_options *o = w->load->o;
+    bool long_ = world_chance(world_of(w), 150);
+    command_start(&w->command, long_ ? o->sleep_us / 4 : 4 * o->hold_us);
+    w->load->stats.commands++;
+}
+
+static void look(struct wrapper *w)
+{
+    int64_t now = host_clock(w->load->host);
+    if (w->kill_policy.phase == KILL_POLICY_IDLE && w->actor)
+        run(w, now);
+    const struct kill_policy_sight sight = {
+        .deadline = w->page,
+        .told_to_stop = w->told_to_stop,
+        .alone = !w->actor,
+        .reaped = !w->command.runs,
+        .nothing_left = !command_is_alive(&w->command),
+    };
+    carry_out(w, clave__kill_policy_step(&w->kill_policy, &sight, now));
+    int64_t at = clave__kill_policy_wake_at(&w->kill_policy, w->page, now);
+    if (at != CLAVE_NEVER)
+        world_set_earlier(world_of(w), &w->guardian,
+                          clock_when(&w->load->host->clock, at) +
+                              world_between(world_of(w), 0, LATE_US));
+    if (w->kill_policy.phase == KILL_POLICY_ENDED && !w->actor) {
+        close_session(w);
+        retire(w);
+    }
+}
+
+static void on_guardian(struct alarm *a)
+{
+    struct wrapper *w = LIST_ENTRY(a, struct wrapper, guardian);
+    struct world *world = world_of(w);
+    if (w->over) {
+        put_away(w);
+    } else if (w->guardian_stopped_to > world->now) {
+        world_set(world, a, w->guardian_stopped_to);
+    } else {
+        struct rand_state *before = world_roll_with(world, &w->dice);
+        look(w);
+        world_roll_with(world, before);
+    }
+}
+
+/* Its parent hears of it: the guardian, or, when that is dead, the supervisor. */
+static void on_command_changed(void *owner)
+{
+    struct wrapper *w = owner;
+    if (!w->guardian_dead)
+        poke(w);
+    else if (w->actor)
+        host_wake(w->load->host);
+    else if (!command_is_alive(&w->command))
+        retire(w);
+}
+
+static void end_guardian(struct wrapper *w)
+{
+    if (w->guardian_dead)
+        return;
+    w->guardian_dead = true;
+    world_clear(world_of(w), &w->guardian);
+    command_bereave(&w->command);
+    if (w->actor)
+        host_wake(w->load->host);
+    else if (!command_is_alive(&w->command))
+        retire(w);
+}
+
+/* ---- the supervisor ------------------------------------------------------------------- */
+
+static void conclude(struct wrapper *w)
+{
+    struct actor *a = w->actor;
+    if (command_is_alive(&w->command))
+        world_break(world_of(w), "nothing of a command is left when it has ended",
+                    "%s reports its end", w->name);
+    world_tell(world_of(w), a->name, "its command has ended%s",
+               clave__hold_policy_was_cut_short(&w->hold_policy, w->kill_policy.cause)
+                   ? " before its time"
+                   : "");
+    a->wrapper = NULL;
+    put_away(w);
+    a->state = ACTOR_HOLDING;
+    a->writes_left = 0;
+    actor_decide(a);
+}
+
+/* We are a sub-reaper too: without the guardian what is left of the command is ours. */
+static void sweep(struct wrapper *w)
+{
+    struct actor *a = w->actor;
+    end_guardian(w);
+    w->load->stats.swept += !w->swept;
+    w->swept = true;
+    command_kill(&w->command);
+    if (command_is_alive(&w->command))
+        world_set(world_of(w), &a->alarm, world_of(w)->now + SWEEP_MS * MS);
+    else
+        conclude(w);
+}
+
+static void publish(struct wrapper *w)
+{
+    clave_grant g;
+    struct actor *a = w->actor;
+    if (!w->hold_policy.lost && a->recipe->grant(a, 0, &g)) {
+        (void)clave__hold_policy_extend(&w->hold_policy, g.deadline);
+        w->page = g.deadline;
+    }
+    int64_t at = clave__hold_policy_limit(&w->hold_policy);
+    if (at != CLAVE_NEVER)
+        world_set(world_of(w), &a->alarm,
+                  clock_when(&a->host->clock, at) + world_between(world_of(w), 0, LATE_US));
+}
+
+void wrapper_look(struct actor *a)
+{
+    struct wrapper *w = a->wrapper;
+    a->due = false;
+    if (w->reported) {
+        conclude(w);
+        return;
+    }
+    if (w->guardian_dead)
+        clave__hold_policy_bereave(&w->hold_policy);
+    if (w->hold_policy.phase == HOLD_POLICY_WATCHING)
+        publish(w);
+    if (clave__hold_policy_is_overdue(&w->hold_policy, host_clock(a->host)))
+        world_tell(world_of(w), a->name, "the guardian does not answer: ends the command");
+    if (w->hold_policy.phase == HOLD_POLICY_SWEEPING)
+        sweep(w);
+}
+
+void wrapper_stop(struct actor *a)
+{
+    a->wrapper->told_to_stop = true;
+    poke(a->wrapper);
+    host_wake(a->host);
+}
+
+void wrapper_lose(struct actor *a)
+{
+    struct wrapper *w = a->wrapper;
+    clave__hold_policy_lose(&w->hold_policy, host_clock(a->host));
+    w->page = KILL_POLICY_NO_DEADLINE;
+    wrapper_stop(a);
+}
+
+void wrapper_orphan(struct actor *a)
+{
+    struct wrapper *w = a->wrapper;
+    a->wrapper = NULL;
+    w->actor = NULL;
+    if (w->guardian_dead && !command_is_alive(&w->command))
+        retire(w);
+    else
+        poke(w);
+}
+
+static struct kill_policy_terms draw_terms(const struct actor *a)
+{
+    int64_t timeout = clave_async_client_session_timeout(a->host->client);
+    int64_t longest = a->load->o->max_hold_ms;
+    return (struct kill_policy_terms){
+        .on_lost = world_chance(a->host->w, 800) ? ON_LOST_TERM : ON_LOST_KILL,
+        .grace_ms = clave__kill_policy_grace(timeout, -1),
+        .lead_ms = clave__kill_policy_lead(timeout),
+        /* What the lock itself allows lasts longer, so that both of them come. */
+        .until = longest > 0 ? a->holds[0].granted_ms + longest / 2 : CLAVE_NEVER,
+    };
+}
+
+void wrapper_begin(struct actor *a)
+{
+    struct workload *l = a->load;
+    struct wrapper *w = world_alloc(sizeof *w);
+    *w = (struct wrapper){.next = l->wrappers, .load = l, .actor = a, .hold = a->holds[0]};
+    l->wrappers = w;
+    a->wrapper = w;
+    a->state = ACTOR_SUPERVISING;
+    a->stubborn = false;
+    snprintf(w->name, sizeof w->name, "guardian%u.%u", l->host->index % 100,
+             (unsigned)a->owner % 100);
+    clave__rand_seed(&w->dice, world_u64(world_of(w)));
+    w->guardian.ring = on_guardian;
+    w->terms = draw_terms(a);
+    w->command.changed = on_command_changed;
+    w->command.owner = w;
+    command_init(&w->command, world_of(w), &w->dice);
+    clave__hold_policy_begin(&w->hold_policy, &w->terms);
+    world_tell(world_of(w), a->name, "runs a command");
+    publish(w);
+    poke(w);
+    host_wake(l->host);
+}
+
+/* ---- what happens to it --------------------------------------------------------------- */
+
+struct wrapper *wrapper_any(struct workload *l)
+{
+    struct wrapper *w = l->wrappers;
+    while (w && (w->guardian_dead || w->over || w->guardian_stopped_to > world_of(w)->now))
+        w = w->next;
+    return w;
+}
+
+void wrapper_stop_guardian(struct wrapper *w, int64_t us)
+{
+    world_tell(world_of(w), w->name, "is stopped for %lld ms", (long long)(us / MS));
+    w->guardian_stopped_to = world_of(w)->now + us;
+}
+
+void wrapper_kill_guardian(struct wrapper *w)
+{
+    world_tell(world_of(w), w->name, "is killed");
+    end_guardian(w);
+}
+
+void wrappers_sleep(struct workload *l)
+{
+    for (struct wrapper *w = l->wrappers; w; w = w->next) {
+        if (!w->over)
+            world_clear(world_of(w), &w->guardian);
+        command_sleep(&w->command);
+    }
+}
+
+void wrappers_wake(struct workload *l)
+{
+    for (struct wrapper *w = l->wrappers; w; w = w->next) {
+        if (!w->command.asleep)
+            continue;
+        command_wake(&w->command);
+        poke(w);
+    }
+}
+
+void wrappers_lose_power(struct workload *l)
+{
+    struct wrapper *next;
+    for (struct wrapper *w = l->wrappers; w; w = next) {
+        next = w->next;
+        if (w->actor)
+            w->actor->wrapper = NULL;
+        put_away(w);
+    }
+}
+
+void wrappers_recover(struct workload *l)
+{
+    for (struct wrapper *w = l->wrappers; w; w = w->next)
+        if (w->guardian_stopped_to > world_of(w)->now) {
+            w->guardian_stopped_to = 0;
+            poke(w);
+        }
+}
+
+void wrappers_fini(struct workload *l)
+{
+    wrappers_lose_power(l);
+}
+
+bool wrapper_is_accountable(struct wrapper *w)
+{
+    int64_t now = world_of(w)->now;
+    bool guarded = !w->guardian_dead && now >= w->guardian_stopped_to;
+    bool supervised = w->actor && !w->load->host->paused;
+    bool awake = command_is_awake(&w->command);
+    bool in_hands = awake && (guarded || supervised);
+    if (awake && !in_hands && !w->out_of_hands) {
+        w->out_of_hands = true;
+        w->load->stats.out_of_hands++;
+    }
+    if (in_hands && !w->in_hands)
+        w->in_hands_at = now;
+    w->in_hands = in_hands;
+    return in_hands && now > w->in_hands_at + REACTION_US;
+}
+
+bool wrapper_is_overdue(const struct wrapper *w)
+{
+    int64_t max = w->terms.until, end = w->hold_policy.deadline;
+    if (max != CLAVE_NEVER && max + w->terms.grace_ms + w->terms.lead_ms < end)
+        end = max + w->terms.grace_ms + w->terms.lead_ms;
+    return host_clock(w->load->host) > end;
+}

@@ -1,0 +1,69 @@
+/* runner.h - `clave lock` as an actor: while it holds, its process supervises a command that a
+ * second process, the guardian, has started and ends in time. The decisions are the shipped ones
+ * (recipe/leash, recipe/supervisor); the two processes, what they tell each other, and the command
+ * are modelled here. Each may be stopped and killed by itself, the machine may sleep. */
+#ifndef CLAVE_SIM_RUNNER_H
+#define CLAVE_SIM_RUNNER_H
+
+#include "actor.h"
+#include "command.h"
+#include "supervise/hold_policy.h"
+
+struct wrapper {
+    struct wrapper *next; /* of the same machine */
+    struct workload *load;
+    struct actor *actor; /* the supervisor; NULL: its process is dead */
+    struct hold hold;    /* that the command runs under */
+    struct rand_state dice;
+    char name[STORY_WHO]; /* of the guardian */
+
+    int64_t page; /* the deadline that both look at */
+    struct kill_policy_terms terms;
+    struct hold_policy hold_policy;
+
+    struct kill_policy kill_policy;
+    struct alarm guardian; /* it looks */
+    bool guardian_dead;
+    int64_t guardian_stopped_to;
+    bool told_to_stop;
+    bool reported; /* that it has ended */
+    bool swept;    /* by the supervisor */
+    bool over;     /* nothing is left to look at */
+
+    struct command command;
+    bool in_hands; /* one of the two can end it, as far as was looked */
+    int64_t in_hands_at;
+    bool out_of_hands; /* neither could, some time */
+};
+
+/* The actor was granted its lock: runs a command under it. */
+void wrapper_begin(struct actor *a);
+/* At the end of each pass of its process. */
+void wrapper_look(struct actor *a);
+void wrapper_lose(struct actor *a);
+/* Somebody wants the lock. */
+void wrapper_stop(struct actor *a);
+/* The supervisor's process dies. */
+void wrapper_orphan(struct actor *a);
+
+/* ---- what happens to it --------------------------------------------------------------- */
+
+/* One whose guardian runs; NULL: there is none. */
+struct wrapper *wrapper_any(struct workload *l);
+void wrapper_stop_guardian(struct wrapper *w, int64_t us);
+void wrapper_kill_guardian(struct wrapper *w);
+/* All of a machine: asleep until they are woken; gone, without a trace. */
+void wrappers_sleep(struct workload *l);
+void wrappers_wake(struct workload *l);
+void wrappers_lose_power(struct workload *l);
+/* SIGCONT to all guardians. */
+void wrappers_recover(struct workload *l);
+void wrappers_fini(struct workload *l);
+
+/* For the checker: could the command do harm now, that the supervisor or the guardian could have
+ * kept it from? */
+bool wrapper_is_accountable(struct wrapper *w);
+/* By its machine's clock the hold is over. */
+bool wrapper_is_overdue(const struct wrapper *w);
+
+#endif

@@ -1,0 +1,621 @@
+/* The mutex when connections, sessions, servers and nodes go: never two holders, never a
+ * left-over, every callback once. The tests of Curator's acceptance list bear their names. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "lib/mutex_owner.h"
+
+enum { TIMEOUT = 6000 };
+
+static struct pair *world(size_t clients)
+{
+    return pair_new(&(struct pair_options){.clients = clients, .timeout_ms = TIMEOUT});
+}
+
+static void assert_no_leftovers(struct pair *p)
+{
+    struct server_stats stats = pair_stats(p);
+    assert_int_equal(stats.watches, 0);
+    assert_int_equal(stats.ephemerals, 0);
+}
+
+/* ---- Curator's list -------------------------------------------------------------------- */
+
+/* Server stopped while one holds and one waits; after the restart both finish. */
+static void testWaitingProcessKilledServer(void **state)
+{
+    (void)state;
+    struct pair *p = world(2);
+    struct seat a, b;
+    seat_open(&a, p, 0, "/l", NULL);
+    seat_open(&b, p, 1, "/l", NULL);
+    seat_acquire(&a, SEAT_EVER);
+    seat_acquire(&b, SEAT_EVER);
+    pair_stop_server(p);
+    pair_advance(p, 1000);
+    assert_true(seat_holds(&a)); /* the session still has its time */
+    pair_start_server(p);
+    pair_advance(p, 3000);
+    assert_true(seat_holds(&a));
+    assert_int_equal(a.lost, 0);
+    assert_int_equal(seat_release(&a), CLAVE_OK);
+    assert_true(seat_holds(&b));
+    assert_int_equal(b.answers, 1);
+    seat_close(&a);
+    seat_close(&b);
+    assert_no_leftovers(p);
+    pair_free(p);
+}
+
+/* Session killed while A holds and B waits on the same client; B acquires afterwards. */
+static void testKilledSession(void **state)
+{
+    (void)state;
+    struct pair *p = world(1);
+    struct seat a, b;
+    seat_open(&a, p, 0, "/l", NULL);
+    seat_open(&b, p, 0, "/l", NULL);
+    seat_acquire(&a, SEAT_EVER);
+    seat_acquire(&b, SEAT_EVER);
+    int64_t session = seat_grant(&a).session_id;
+    pair_kill_session(p, 0);
+    pair_advance(p, 5000);
+    assert_int_equal(a.lost, 1);
+    assert_int_equal(a.why, CLAVE_EEXPIRED);
+    assert_false(seat_holds(&a));
+    assert_true(seat_holds(&b));
+    assert_true(seat_grant(&b).session_id != session);
+    assert_int_equal(b.answers, 1);
+    assert_int_equal(b.lost, 0);
+    assert_int_equal(seat_release(&a), CLAVE_ELOST);
+    seat_close(&a);
+    seat_close(&b);
+    assert_no_leftovers(p);
+    pair_free(p);
+}
+
+/* The listing finds no parent (here: an operator deletes node and parent under us): no
+ * node is left, and the attempt goes on. */
+static void testNodeDeletedCleanlyWithFaults(void **state)
+{
+    (void)state;
+    struct pair *p = world(2);
+    struct seat a, b;
+    char names[2][96], path[128];
+    seat_open(&a, p, 0, "/l", NULL);
+    seat_acquire(&a, SEAT_EVER);
+    seat_release(&a);
+    /* Create passes, the listing behind it is held. */
+    pair_rule(p, (struct pair_rule){0, PAIR_REQUEST, OP_GET_CHILDREN2, PAIR_HOLD, 0});
+    seat_acquire(&a, SEAT_EVER);
+    assert_int_equal(seat_list(p, 1, "/l", names, 2), 1);
+    snprintf(path, sizeof path, "/l/%s", names[0]);
+    assert_int_equal(seat_remove(p, 1, path), CLAVE_OK);
+    assert_int_equal(seat_remove(p, 1, "/l"), CLAVE_OK);
+    pair_clear(p);
+    pair_settle(p);
+    assert_true(seat_holds(&a));
+    assert_int_equal(a.answers, 2);
+    assert_int_equal(seat_list(p, 1, "/l", NULL, 0), 1);
+
+    /* The same with a waiter. */
+    seat_open(&b, p, 1, "/l", NULL);
+    pair_rule(p, (struct pair_rule){1, PAIR_REQUEST, OP_GET_DATA, PAIR_HOLD, 0});
+    seat_acquire(&b, SEAT_EVER);
+    assert_int_equal(seat_list(p, 0, "/l", names, 2), 2);
+    const char *mine = strstr(seat_grant(&a).node, names[0]) ? names[1] : names[0];
+    snprintf(path, sizeof path, "/l/%s", mine);
+    assert_int_equal(seat_remove(p, 0, path), CLAVE_OK);
+    pair_clear(p);
+    pair_advance(p, 100);
+    assert_int_equal(b.answers, 0);
+    assert_int_equal(seat_list(p, 0, "/l", NULL, 0), 2);
+    seat_release(&a);
+    assert_true(seat_holds(&b));
+    seat_close(&a);
+    seat_close(&b);
+    assert_no_leftovers(p);
+    pair_free(p);
+}
+
+/* CURATOR-41: the first error is the one that is told, also when the clean-up meets
+ * another. */
+static void testAttemptLockFailedException(void **state)
+{
+    (void)state;
+    struct pair *p = world(2);
+    /* Nobody may read it: whoever stands behind cannot watch. */
+    clave_acl acl = {CLAVE_PERM_DELETE, "world", "anyone"};
+    clave_mutex_options o = {.size = sizeof o, .acls = &acl, .nacls = 1};
+    struct seat a, b;
+    seat_open(&a, p, 0, "/l", &o);
+    seat_open(&b, p, 1, "/l", NULL);
+    seat_acquire(&a, SEAT_EVER);
+    pair_rule(p, (struct pair_rule){1, PAIR_REPLY, OP_DELETE, PAIR_LOSE, 0});
+    seat_acquire(&b, SEAT_EVER);
+    assert_int_equal(b.answers, 1);
+    assert_int_equal(b.err, CLAVE_ENOAUTH);
+    pair_advance(p, 3000);
+    assert_int_equal(b.answers, 1);
+    assert_int_equal(pair_stats(p).ephemerals, 1);
+    seat_close(&a);
+    seat_close(&b);
+    assert_no_leftovers(p);
+    pair_free(p);
+}
+
+/* ---- sessions -------------------------------------------------------------------------- */
+
+/* CURATOR-604: the reply to the create is lost, the client gives the session up, and the
+ * search of the new session finds the old one's node, which the server has not reaped
+ * yet. Curator takes it for its own and holds a lock that is about to vanish. */
+static void a_node_of_the_old_session_is_never_adopted(void **state)
+{
+    (void)state;
+    struct pair *p = world(2);
+    struct seat a;
+    char names[4][96];
+    seat_open(&a, p, 0, "/l", NULL);
+    seat_acquire(&a, SEAT_EVER);
+    seat_release(&a);
+    a.answers = 0;
+    pair_rule(p, (struct pair_rule){0, PAIR_REPLY, OP_CREATE2, PAIR_LOSE, 0});
+    p->end[0].refused = true; /* it cannot come back before its session is over */
+    seat_ask(&a, SEAT_EVER);
+    pair_settle(p);
+    int64_t old = clave_async_client_session_id(p->end[0].c);
+    while (!pair_saw(p, 0, CLAVE_STATE_LOST))
+        pair_advance(p, 10);
+    /* The client swaps its session while the old one's node stands. */
+    assert_int_equal(seat_list(p, 1, "/l", names, 4), 1);
+    p->end[0].refused = false;
+    pair_advance(p, 3000);
+    assert_true(clave_async_client_session_id(p->end[0].c) != old);
+    assert_true(seat_holds(&a));
+    assert_int_equal(a.answers, 1);
+    assert_int_equal(seat_grant(&a).session_id, clave_async_client_session_id(p->end[0].c));
+    assert_int_equal(seat_list(p, 1, "/l", names, 4), 1);
+    assert_non_null(strstr(seat_grant(&a).node, names[0]));
+    seat_close(&a);
+    assert_no_leftovers(p);
+    pair_free(p);
+}
+
+/* The holder stops first: LOST comes by its own clock, before the server expires it and
+ * the next one is let in. */
+static void a_holder_that_is_cut_off_loses_before_another_holds(void **state)
+{
+    (void)state;
+    struct pair *p = world(2);
+    struct seat a, b;
+    seat_open(&a, p, 0, "/l", NULL);
+    seat_open(&b, p, 1, "/l", NULL);
+    seat_acquire(&a, SEAT_EVER);
+    seat_acquire(&b, SEAT_EVER);
+    pair_advance(p, 10000);
+    pair_refuse(p, 0, true);
+    int64_t deadline = seat_grant(&a).deadline;
+    assert_true(deadline > p->now);
+    while (!seat_holds(&b)) {
+        pair_advance(p, 50);
+        if (p->now < deadline)
+            assert_true(seat_holds(&a));
+        assert_false(seat_holds(&a) && seat_holds(&b));
+        assert_true(p->now < deadline + 2 * TIMEOUT);
+    }
+    assert_int_equal(a.lost, 1);
+    assert_true(p->now > deadline);
+    pair_refuse(p, 0, false);
+    pair_advance(p, 5000);
+    assert_int_equal(a.lost, 1);
+    assert_false(seat_holds(&a));
+    seat_close(&a);
+    seat_close(&b);
+    assert_no_leftovers(p);
+    pair_free(p);
+}
+
+/* SIGSTOP beyond the session: valid_for is false from memory at once, a guarded write
+ * fails. */
+static void a_holder_that_was_stopped_does_no_harm(void **state)
+{
+    (void)state;
+    struct pair *p = world(2);
+    struct seat a, b;
+    seat_open(&a, p, 0, "/l", NULL);
+    seat_open(&b, p, 1, "/l", NULL);
+    assert_int_equal(seat_make(p, 1, "/data"), CLAVE_OK);
+    seat_acquire(&a, SEAT_EVER);
+    seat_acquire(&b, SEAT_EVER);
+    pair_freeze(p, 0, true);
+    pair_advance(p, 3 * TIMEOUT);
+    assert_true(seat_holds(&b));
+    assert_false(clave_async_mutex_valid_for(a.m, 0, p->now, 0));
+    /* It wakes up in the middle of its work: the write is asked for before any tick. */
+    assert_int_equal(seat_write(&a, "/data", "x"), CLAVE_OK);
+    pair_freeze(p, 0, false);
+    pair_advance(p, 5000);
+    assert_int_equal(a.lost, 1);
+    assert_int_equal(a.writes, 1);
+    assert_int_equal(a.written, CLAVE_ELOST);
+    assert_int_equal(seat_write(&a, "/data", "x"), CLAVE_ELOST);
+    assert_true(seat_holds(&b));
+    seat_close(&a);
+    seat_close(&b);
+    assert_no_leftovers(p);
+    pair_free(p);
+}
+
+static void a_waiter_whose_session_ends_goes_to_the_end_of_the_queue(void **state)
+{
+    (void)state;
+    struct pair *p = world(3);
+    struct seat a, b, c;
+    seat_open(&a, p, 0, "/l", NULL);
+    seat_open(&b, p, 1, "/l", NULL);
+    seat_open(&c, p, 2, "/l", NULL);
+    seat_acquire(&a, SEAT_EVER);
+    seat_acquire(&b, 60000);
+    seat_acquire(&c, SEAT_EVER);
+    pair_kill_session(p, 1);
+    pair_advance(p, 5000);
+    assert_true(pair_saw(p, 1, CLAVE_STATE_LOST));
+    assert_int_equal(b.answers, 0);
+    assert_int_equal(b.ahead, 2);
+    assert_int_equal(c.next, 1);
+    seat_release(&a);
+    assert_true(seat_holds(&c));
+    assert_false(seat_holds(&b));
+    /* The deadline is the old one. */
+    pair_advance(p, 60000);
+    assert_int_equal(b.answers, 1);
+    assert_int_equal(b.err, CLAVE_EBUSY);
+    seat_close(&a);
+    seat_close(&b);
+    seat_close(&c);
+    assert_no_leftovers(p);
+    pair_free(p);
+}
+
+static void a_waiter_keeps_its_place_over_a_reconnect(void **state)
+{
+    (void)state;
+    struct pair *p = world(3);
+    struct seat s[3];
+    for (size_t i = 0; i < 3; i++) {
+        seat_open(&s[i], p, i, "/l", NULL);
+        seat_acquire(&s[i], SEAT_EVER);
+    }
+    pair_reset_counts(p);
+    pair_cut(p, 1);
+    pair_cut(p, 2);
+    pair_advance(p, 3000);
+    for (size_t i = 1; i < 3; i++) {
+        /* Verified in one flight, and nothing else (but what kind of server it is). */
+        assert_int_equal(p->end[i].requests[OP_CREATE2], 0);
+        assert_int_equal(p->end[i].requests[OP_GET_CHILDREN2], 1);
+        assert_int_equal(p->end[i].requests[OP_GET_DATA], 1 + 1);
+    }
+    seat_release(&s[0]);
+    assert_true(seat_holds(&s[1]));
+    assert_false(seat_holds(&s[2]));
+    for (size_t i = 0; i < 3; i++)
+        seat_close(&s[i]);
+    assert_no_leftovers(p);
+    pair_free(p);
+}
+
+static void closing_the_client_ends_all(void **state)
+{
+    (void)state;
+    struct pair *p = world(2);
+    struct seat a, b, c;
+    seat_open(&a, p, 0, "/l", NULL);
+    seat_open(&b, p, 1, "/l", NULL);
+    seat_open(&c, p, 1, "/m", NULL);
+    seat_acquire(&a, SEAT_EVER);
+    seat_acquire(&b, SEAT_EVER);
+    seat_acquire(&c, SEAT_EVER);
+    clave_async_client_close(p->end[1].c, p->now);
+    pair_settle(p);
+    assert_int_equal(b.answers, 1);
+    assert_int_equal(b.err, CLAVE_ECLOSED);
+    assert_int_equal(c.lost, 1);
+    assert_int_equal(c.why, CLAVE_ECLOSED);
+    assert_int_equal(seat_ask(&b, SEAT_EVER), CLAVE_ECLOSED);
+    assert_int_equal(seat_list(p, 0, "/l", NULL, 0), 1);
+    seat_close(&a);
+    seat_close(&b);
+    seat_close(&c);
+    assert_no_leftovers(p);
+    pair_free(p);
+}
+
+/* The client is freed with requests, timers and a half-made cancel in the air. */
+static void freeing_the_client_right_behind_the_mutex_answers_all(void **state)
+{
+    (void)state;
+    struct pair *p = world(1);
+    struct seat a, b, c;
+    seat_open(&a, p, 0, "/l", NULL);
+    seat_share(&b, &a, 1);
+    seat_share(&c, &a, 2);
+    seat_acquire(&a, SEAT_EVER);
+    seat_acquire(&b, SEAT_EVER);
+    seat_ask(&c, 50);
+    seat_ask(&a, SEAT_EVER);
+    clave_async_mutex_free(a.m);
+    clave_async_client_free(p->end[0].c);
+    p->o.clients = 0;
+    assert_int_equal(a.answers, 2);
+    assert_int_equal(b.answers, 1);
+    assert_int_equal(c.answers, 1);
+    assert_int_equal(b.err, CLAVE_ECANCELED);
+    assert_int_equal(c.err, CLAVE_ECANCELED);
+    pair_free(p);
+}
+
+/* ---- no connection --------------------------------------------------------------------- */
+
+static void a_deadline_that_passes_while_not_connected_ends_at_once(void **state)
+{
+    (void)state;
+    struct pair *p = world(1);
+    struct seat a;
+    seat_open(&a, p, 0, "/l", NULL);
+    pair_refuse(p, 0, true);
+    pair_settle(p);
+    seat_acquire(&a, 700);
+    pair_advance(p, 699);
+    assert_int_equal(a.answers, 0);
+    pair_advance(p, 1);
+    assert_int_equal(a.answers, 1);
+    assert_int_equal(a.err, CLAVE_EBUSY);
+    /* A try waits for nothing at all. */
+    assert_int_equal(seat_ask(&a, SEAT_TRY), CLAVE_OK);
+    assert_int_equal(a.answers, 1);
+    pair_settle(p);
+    assert_int_equal(a.answers, 2);
+    assert_int_equal(a.err, CLAVE_EBUSY);
+    pair_refuse(p, 0, false);
+    pair_advance(p, 5000);
+    assert_int_equal(a.answers, 2);
+    assert_no_leftovers(p);
+    seat_close(&a);
+    pair_free(p);
+}
+
+static void a_try_whose_connection_goes_is_busy(void **state)
+{
+    (void)state;
+    struct pair *p = world(1);
+    struct seat a;
+    seat_open(&a, p, 0, "/l", NULL);
+    seat_acquire(&a, SEAT_EVER);
+    seat_release(&a);
+    a.answers = 0;
+    pair_rule(p, (struct pair_rule){0, PAIR_REPLY, OP_CREATE2, PAIR_LOSE, 0});
+    seat_acquire(&a, SEAT_TRY);
+    assert_int_equal(a.answers, 1);
+    assert_int_equal(a.err, CLAVE_EBUSY);
+    pair_advance(p, 5000);
+    assert_int_equal(a.answers, 1);
+    assert_no_leftovers(p);
+    seat_close(&a);
+    pair_free(p);
+}
+
+/* SUSPENDED during release, then an acquire at once: the old node goes, the new one gets
+ * the lock. */
+static void a_release_over_a_lost_connection_is_made_up_for(void **state)
+{
+    (void)state;
+    struct pair *p = world(2);
+    struct seat a, b;
+    seat_open(&a, p, 0, "/l", NULL);
+    seat_open(&b, p, 1, "/l", NULL);
+    seat_acquire(&a, SEAT_EVER);
+    seat_acquire(&b, SEAT_EVER);
+    pair_rule(p, (struct pair_rule){0, PAIR_REQUEST, OP_DELETE, PAIR_LOSE, 0});
+    pair_rule(p, (struct pair_rule){0, PAIR_REPLY, PAIR_HANDSHAKE, PAIR_HOLD, 0});
+    assert_int_equal(seat_release_sure(&a), CLAVE_OK);
+    assert_int_equal(a.departures, 0);
+    assert_int_equal(seat_acquire(&a, SEAT_EVER), CLAVE_OK);
+    pair_clear(p);
+    pair_advance(p, 3000);
+    assert_int_equal(a.departures, 1);
+    assert_int_equal(a.left, CLAVE_OK);
+    assert_true(seat_holds(&b));
+    seat_release(&b);
+    assert_true(seat_holds(&a));
+    seat_close(&a);
+    seat_close(&b);
+    assert_no_leftovers(p);
+    pair_free(p);
+}
+
+/* Every kind of message of a contended acquire and release, lost or its reply lost, at A
+ * or at B: both hold once, in turn, and nothing is left. */
+static void any_message_may_be_lost_once(void **state)
+{
+    (void)state;
+    static const int ops[] = {OP_CREATE2, OP_CREATE_CONTAINER, OP_GET_CHILDREN2, OP_GET_DATA,
+                              OP_DELETE,  OP_NOTIFICATION,     OP_MULTI,         OP_SYNC,
+                              OP_PING,    PAIR_HANDSHAKE};
+    static const struct {
+        enum pair_way way;
+        enum pair_fate fate;
+    } ways[] = {{PAIR_REQUEST, PAIR_LOSE},
+                {PAIR_REQUEST, PAIR_PASS_CUT},
+                {PAIR_REPLY, PAIR_LOSE},
+                {PAIR_REPLY, PAIR_PASS_CUT}};
+    for (size_t i = 0; i < sizeof ops / sizeof *ops * 4 * 2 * 3; i++) {
+        struct pair *p = world(2);
+        struct seat a, b;
+        seat_open(&a, p, 0, "/x/l", NULL);
+        seat_open(&b, p, 1, "/x/l", NULL);
+        pair_rule(p, (struct pair_rule){i % 2, ways[i / 2 % 4].way, ops[i / 24],
+                                        ways[i / 2 % 4].fate, (unsigned)(i / 8 % 3)});
+        seat_acquire(&a, SEAT_EVER);
+        pair_advance(p, 3000);
+        seat_acquire(&b, SEAT_EVER);
+        pair_advance(p, 3000);
+        assert_true(seat_holds(&a));
+        assert_false(seat_holds(&b));
+        assert_int_equal(seat_release(&a), CLAVE_OK);
+        pair_advance(p, 3000);
+        assert_true(seat_holds(&b));
+        assert_int_equal(a.answers, 1);
+        assert_int_equal(b.answers, 1);
+        assert_int_equal(seat_release(&b), CLAVE_OK);
+        pair_advance(p, 3000);
+        assert_no_leftovers(p);
+        seat_close(&a);
+        seat_close(&b);
+        pair_free(p);
+    }
+}
+
+/* ---- freshness ------------------------------------------------------------------------- */
+
+/* A waiter of an hour is granted only with time on the deadline. */
+static void a_grant_has_time_left(void **state)
+{
+    (void)state;
+    struct pair *p = world(2);
+    struct seat a, b;
+    clave_mutex_options o = {.size = sizeof o, .min_valid_ms = TIMEOUT / 3};
+    seat_open(&a, p, 0, "/l", NULL);
+    seat_open(&b, p, 1, "/l", &o);
+    seat_acquire(&a, SEAT_EVER);
+    seat_acquire(&b, SEAT_EVER);
+    pair_advance(p, 3600 * 1000);
+    assert_true(seat_holds(&a));
+    seat_release(&a);
+    assert_true(seat_holds(&b));
+    assert_true(clave_async_mutex_valid_for(b.m, 0, p->now, TIMEOUT / 3));
+    seat_close(&a);
+    seat_close(&b);
+    pair_free(p);
+}
+
+/* Between close and CLOSED nothing can be deleted any more: the release was done within its
+ * own call, callback and all. */
+static void a_release_while_the_client_closes_is_answered_later(void **state)
+{
+    (void)state;
+    struct pair *p = pair_new(&(struct pair_options){.clients = 1});
+    struct seat a;
+    seat_open(&a, p, 0, "/l", NULL);
+    seat_acquire(&a, SEAT_EVER);
+    assert_true(seat_holds(&a));
+    pair_advance(p, 5000); /* whatever the hold began has ended */
+    pair_rule(p, (struct pair_rule){0, PAIR_REQUEST, OP_CLOSE_SESSION, PAIR_HOLD, 0});
+    clave_async_client_close(p->end[0].c, p->now);
+    assert_int_equal(clave_async_mutex_release(a.m, 0, seat_departed, &a), CLAVE_OK);
+    assert_int_equal(a.departures, 0);
+    pair_settle(p);
+    assert_int_equal(a.departures, 1);
+    assert_int_equal(a.left, CLAVE_ECLOSED);
+    seat_close(&a);
+    pair_free(p);
+}
+
+struct two_owners {
+    clave_async_mutex *m;
+    unsigned lost, answers;
+    clave_err err;
+};
+
+static void on_answer(clave_async_mutex *m, uint64_t owner, clave_err err, void *arg)
+{
+    struct two_owners *both = arg;
+    (void)m;
+    both->answers += owner == 2;
+    both->err = err;
+}
+
+static void on_lost(clave_async_mutex *m, const clave_mutex_event *ev, void *arg)
+{
+    struct two_owners *both = arg;
+    if (ev->kind != CLAVE_MUTEX_LOST)
+        return;
+    both->lost++;
+    assert_int_equal(clave_async_mutex_cancel(m, 2), CLAVE_OK);
+}
+
+/* The client closes: the holder is told, and cancels another owner's acquire there. Its
+ * answer was left to a tick that a closed client has no more. */
+static void what_is_cancelled_by_the_last_events_is_answered(void **state)
+{
+    (void)state;
+    struct two_owners both = {0};
+    clave_mutex_options o = {.size = sizeof o, .event_cb = on_lost, .event_arg = &both};
+    struct pair *p = pair_new(&(struct pair_options){.clients = 1});
+    clave_async_client *c = p->end[0].c;
+    assert_int_equal(clave_async_mutex_new(&both.m, c, "/l", &o), CLAVE_OK);
+    for (uint64_t owner = 1; owner <= 2; owner++)
+        assert_int_equal(clave_async_mutex_acquire(both.m, owner, CLAVE_NEVER, on_answer, &both),
+                         CLAVE_OK);
+    pair_settle(p);
+    assert_int_equal(both.err, CLAVE_OK);
+    clave_async_client_abandon(c, p->now);
+    assert_int_equal(both.lost, 1);
+    assert_int_equal(both.answers, 1);
+    assert_int_equal(both.err, CLAVE_ECANCELED);
+    clave_async_mutex_free(both.m);
+    pair_free(p);
+}
+
+/* A margin beyond what the server grants left nothing to hold: the first in the queue asked
+ * for confirmations for ever, and kept all others out. */
+static void a_margin_beyond_the_session_timeout_is_cut(void **state)
+{
+    (void)state;
+    struct pair *p =
+        pair_new(&(struct pair_options){.clients = 1, .timeout_ms = 100000, .margin_ms = 50000});
+    struct seat a;
+    int32_t timeout = clave_async_client_session_timeout(p->end[0].c);
+    assert_true(timeout < 50000);
+    for (int64_t least = 0; least <= 100000; least += 50000) {
+        clave_mutex_options o = {.size = sizeof o, .min_valid_ms = least};
+        seat_open(&a, p, 0, "/l", &o);
+        seat_acquire(&a, 1000);
+        assert_true(seat_holds(&a));
+        assert_true(seat_grant(&a).deadline <= p->now + timeout / 2);
+        seat_close(&a);
+    }
+    pair_free(p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(testWaitingProcessKilledServer),
+        cmocka_unit_test(testKilledSession),
+        cmocka_unit_test(testNodeDeletedCleanlyWithFaults),
+        cmocka_unit_test(testAttemptLockFailedException),
+        cmocka_unit_test(a_node_of_the_old_session_is_never_adopted),
+        cmocka_unit_test(a_holder_that_is_cut_off_loses_before_another_holds),
+        cmocka_unit_test(a_holder_that_was_stopped_does_no_harm),
+        cmocka_unit_test(a_waiter_whose_session_ends_goes_to_the_end_of_the_queue),
+        cmocka_unit_test(a_waiter_keeps_its_place_over_a_reconnect),
+        cmocka_unit_test(closing_the_client_ends_all),
+        cmocka_unit_test(freeing_the_client_right_behind_the_mutex_answers_all),
+        cmocka_unit_test(a_deadline_that_passes_while_not_connected_ends_at_once),
+        cmocka_unit_test(a_try_whose_connection_goes_is_busy),
+        cmocka_unit_test(a_release_over_a_lost_connection_is_made_up_for),
+        cmocka_unit_test(any_message_may_be_lost_once),
+        cmocka_unit_test(a_grant_has_time_left),
+        cmocka_unit_test(a_release_while_the_client_closes_is_answered_later),
+        cmocka_unit_test(what_is_cancelled_by_the_last_events_is_answered),
+        cmocka_unit_test(a_margin_beyond_the_session_timeout_is_cut),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
