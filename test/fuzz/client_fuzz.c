@@ -5,13 +5,13 @@
 
 #include "base/memory.h"
 #include "clave/async/client.h"
-#include "fuzz/line.h"
+#include "fuzz/fuzz_link.h"
 
 enum { WATCHES = 4, REQUESTS = 14 };
 
 struct play {
-    struct desk d;
-    struct line line;
+    struct memserver d;
+    struct fuzz_link line;
     clave_async_client *c;
     clave_async_watch *watches[WATCHES];
     bool starting;
@@ -103,31 +103,31 @@ static void step(struct play *p, struct input *in)
         request(p, input_byte(in));
         break;
     case CLIENT_RELAY:
-        line_relay(&p->line, 0, 0);
+        link_carry(&p->line, 0, 0);
         break;
     case CLIENT_DAMAGE: {
         size_t at = input_byte(in);
-        line_relay(&p->line, at, input_byte(in));
+        link_carry(&p->line, at, input_byte(in));
         break;
     }
     case CLIENT_BYTES: {
         struct input part = input_part(in, input_byte(in));
-        line_say(&p->line, part.p, part.n);
+        link_send(&p->line, part.p, part.n);
         break;
     }
     case CLIENT_FRAME:
-        line_say_frame(&p->line, input_part(in, input_byte(in)));
+        link_send_frame(&p->line, input_part(in, input_byte(in)));
         break;
     case CLIENT_TIME:
-        line_wait(&p->line, 100 * input_byte(in));
+        link_advance(&p->line, 100 * input_byte(in));
         break;
     case CLIENT_HANG_UP:
-        line_hang_up(&p->line);
-        line_obey(&p->line);
+        link_hang_up(&p->line);
+        link_follow(&p->line);
         break;
     case CLIENT_CLOSE:
         clave_async_client_close(p->c, p->d.now);
-        line_obey(&p->line);
+        link_follow(&p->line);
         break;
     case CLIENT_STEPS:
         break;
@@ -140,14 +140,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     clave_client_options o = {.size = sizeof o, .hosts = "a:1,b:2", .max_frame = 4096};
     struct input in = {data, size};
     memset(&p, 0, sizeof p);
-    desk_open(&p.d, NULL);
+    memserver_open(&p.d, NULL);
     o.seed = 1 + (uint64_t)input_byte(&in);
     must(clave_async_client_new(&p.c, &o) == CLAVE_OK);
     for (size_t i = 0; i < WATCHES; i++)
         must(clave_async_watch_new(&p.watches[i], p.c, on_event, &p) == CLAVE_OK);
-    p.line = (struct line){.d = &p.d, .c = p.c};
+    p.line = (struct fuzz_link){.d = &p.d, .c = p.c};
     clave_async_client_start(p.c, p.d.now);
-    line_obey(&p.line);
+    link_follow(&p.line);
     while (in.n > 0)
         step(&p, &in);
     for (size_t i = 0; i < WATCHES; i++)
@@ -155,7 +155,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     clave_async_client_free(p.c);
     must(p.completed == p.submitted);
     if (p.line.linked)
-        desk_hang_up(&p.line.conn);
-    desk_close(&p.d);
+        memserver_hang_up(&p.line.conn);
+    memserver_close(&p.d);
     return 0;
 }

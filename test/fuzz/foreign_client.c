@@ -1,4 +1,4 @@
-#include "fuzz/stranger.h"
+#include "fuzz/foreign_client.h"
 
 #include <string.h>
 
@@ -7,12 +7,12 @@ static const char *const dirs[] = {"/l", "/rw", "/s/locks", "/s/leases", "/e", "
 enum { DIRS = sizeof dirs / sizeof *dirs, NAME_CAP = 64, DATA_CAP = 255 };
 
 /* The child of that number, as the server lists them; "" when there is none. */
-static void child(struct desk_conn *c, const char *dir, uint8_t number, char out[128])
+static void child(struct memserver_conn *c, const char *dir, uint8_t number, char out[128])
 {
     const union wire_body body = {.read = {clave__jbytes(dir), false}};
     struct wire_reply reply;
     out[0] = '\0';
-    if (desk_call(c, OP_GET_CHILDREN, &body, &reply) != CLAVE_OK || reply.names.count == 0)
+    if (memserver_call(c, OP_GET_CHILDREN, &body, &reply) != CLAVE_OK || reply.names.count == 0)
         return;
     struct jreader r = clave__jvec_reader(reply.names);
     for (int32_t i = 0; i <= number % reply.names.count; i++) {
@@ -21,7 +21,7 @@ static void child(struct desk_conn *c, const char *dir, uint8_t number, char out
     }
 }
 
-bool stranger_act(struct desk_conn *c, struct input *in)
+bool foreign_client_act(struct memserver_conn *c, struct input *in)
 {
     uint8_t deed = input_byte(in);
     const char *dir = dirs[input_byte(in) % DIRS];
@@ -33,15 +33,15 @@ bool stranger_act(struct desk_conn *c, struct input *in)
     case 0: /* a node of any name, or numbered */
     case 1:
         snprintf(path, sizeof path, "%s/%s", dir[1] ? dir : "", text);
-        desk_create(c, path, NULL, deed >> 2 & 3);
+        memserver_create(c, path, NULL, deed >> 2 & 3);
         break;
     case 2:
         child(c, dir, deed >> 2, path);
-        desk_set(c, path, text, -1);
+        memserver_set(c, path, text, -1);
         break;
     default:
         child(c, dir, deed >> 2, path);
-        desk_delete(c, path, -1);
+        memserver_delete(c, path, -1);
         return true;
     }
     return false;

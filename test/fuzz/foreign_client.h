@@ -7,6 +7,6 @@
 
 /* Makes, writes or removes a node: a byte for the deed, one for the folder; a name or data. true:
  * it has tried to remove one. */
-bool stranger_act(struct desk_conn *c, struct input *in);
+bool foreign_client_act(struct memserver_conn *c, struct input *in);
 
 #endif

@@ -1,26 +1,26 @@
-#include "fuzz/line.h"
+#include "fuzz/fuzz_link.h"
 
 #include <string.h>
 
-void line_hang_up(struct line *l)
+void link_hang_up(struct fuzz_link *l)
 {
     if (!l->linked)
         return;
     l->linked = false;
-    desk_hang_up(&l->conn);
+    memserver_hang_up(&l->conn);
     clave_async_client_disconnected(l->c, l->d->now);
 }
 
-void line_obey(struct line *l)
+void link_follow(struct fuzz_link *l)
 {
     for (unsigned turn = 0; turn < 10; turn++) {
         unsigned wants = clave_async_client_wants(l->c);
         if (wants & CLAVE_WANT_HANGUP) {
             must(l->linked);
-            line_hang_up(l);
+            link_hang_up(l);
         } else if (wants & CLAVE_WANT_DIAL) {
             must(!l->linked && clave_async_client_target(l->c).host != NULL);
-            desk_dial(&l->conn, l->d);
+            memserver_dial(&l->conn, l->d);
             l->linked = true;
             clave_async_client_connected(l->c, l->d->now);
         } else {
@@ -29,27 +29,27 @@ void line_obey(struct line *l)
     }
 }
 
-void line_say(struct line *l, const uint8_t *bytes, size_t n)
+void link_send(struct fuzz_link *l, const uint8_t *bytes, size_t n)
 {
     if (l->linked && clave_async_client_wants(l->c) & CLAVE_WANT_READ)
         clave_async_client_input(l->c, l->d->now, bytes, n);
-    line_obey(l);
+    link_follow(l);
 }
 
-void line_say_frame(struct line *l, struct input part)
+void link_send_frame(struct fuzz_link *l, struct input part)
 {
     uint8_t frame[4 + 255] = {0, 0, 0, (uint8_t)part.n};
     if (part.n > 0)
         memcpy(frame + 4, part.p, part.n);
-    line_say(l, frame, 4 + part.n);
+    link_send(l, frame, 4 + part.n);
 }
 
-void line_relay(struct line *l, size_t at, uint8_t flip)
+void link_carry(struct fuzz_link *l, size_t at, uint8_t flip)
 {
     const void *out;
     size_t n;
     while (l->linked && (n = clave_async_client_output(l->c, &out)) > 0) {
-        desk_send(&l->conn, out, n);
+        memserver_send(&l->conn, out, n);
         clave_async_client_sent(l->c, l->d->now, n);
     }
     n = l->linked ? clave__buf_len(&l->conn.in) : 0;
@@ -59,29 +59,29 @@ void line_relay(struct line *l, size_t at, uint8_t flip)
         memcpy(copy, clave__buf_bytes(&l->conn.in), n);
         clave__buf_clear(&l->conn.in);
         copy[at % n] ^= flip;
-        line_say(l, copy, n);
+        link_send(l, copy, n);
         free(copy);
     }
     if (l->linked && !l->conn.c)
-        line_hang_up(l);
-    line_obey(l);
+        link_hang_up(l);
+    link_follow(l);
 }
 
-void line_wait(struct line *l, int64_t ms)
+void link_advance(struct fuzz_link *l, int64_t ms)
 {
     int64_t until = l->d->now + ms;
     for (unsigned turn = 0; clave_async_client_deadline(l->c) <= until; turn++) {
         int64_t at = clave_async_client_deadline(l->c);
         must(turn < 10000);
         if (at > l->d->now)
-            desk_advance(l->d, at - l->d->now);
+            memserver_advance(l->d, at - l->d->now);
         clave_async_client_tick(l->c, l->d->now);
-        line_obey(l);
+        link_follow(l);
         if (l->linked && clave_async_client_wants(l->c) & CLAVE_WANT_WRITE)
             break; /* what it says has to be relayed, or it would say it for ever */
     }
     if (until > l->d->now)
-        desk_advance(l->d, until - l->d->now);
+        memserver_advance(l->d, until - l->d->now);
     clave_async_client_tick(l->c, l->d->now);
-    line_obey(l);
+    link_follow(l);
 }

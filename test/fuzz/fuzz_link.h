@@ -7,24 +7,24 @@
 #include "fuzz/fuzz.h"
 #include "lib/memserver.h"
 
-struct line {
-    struct desk *d;
+struct fuzz_link {
+    struct memserver *d;
     clave_async_client *c;
-    struct desk_conn conn; /* the server's side */
-    bool linked;           /* the client has a transport */
+    struct memserver_conn conn; /* the server's side */
+    bool linked;                /* the client has a transport */
 };
 
 /* Dials and hangs up as often as the client wants it. */
-void line_obey(struct line *l);
-void line_hang_up(struct line *l);
+void link_follow(struct fuzz_link *l);
+void link_hang_up(struct fuzz_link *l);
 /* All that the client has said is heard, and then what the server has; of that one byte is
  * another, unless `flip` is 0. */
-void line_relay(struct line *l, size_t at, uint8_t flip);
+void link_carry(struct fuzz_link *l, size_t at, uint8_t flip);
 /* To the client, in place of the server's. */
-void line_say(struct line *l, const uint8_t *bytes, size_t n);
+void link_send(struct fuzz_link *l, const uint8_t *bytes, size_t n);
 /* A frame around at most 255 bytes. */
-void line_say_frame(struct line *l, struct input part);
+void link_send_frame(struct fuzz_link *l, struct input part);
 /* Both clocks go on. */
-void line_wait(struct line *l, int64_t ms);
+void link_advance(struct fuzz_link *l, int64_t ms);
 
 #endif

@@ -27,23 +27,23 @@ static void mend(uint8_t *p, size_t n)
     }
 }
 
-static void serve_and_save(struct desk *d)
+static void serve_and_save(struct memserver *d)
 {
-    struct desk e;
-    struct desk_conn c;
+    struct memserver e;
+    struct memserver_conn c;
     struct buf b;
     char fault[200];
     int64_t zxid;
-    desk_start(d);
-    desk_connect(&c, d, 10000);
-    desk_hang_up(&c);
+    memserver_start(d);
+    memserver_connect(&c, d, 10000);
+    memserver_hang_up(&c);
     clave__buf_init(&b, &d->mem, SIZE_MAX / 4);
     must(clave__server_save_snapshot(d->s, &b, &zxid) == CLAVE_OK);
-    must(desk_open_bare(&e, NULL) == CLAVE_OK);
+    must(memserver_open_bare(&e, NULL) == CLAVE_OK);
     must(clave__server_load_snapshot(e.s, b.data, b.tail, fault, sizeof fault) == CLAVE_OK);
     must(e.lines[0] == '\0');
-    must(desk_stats(&e).nodes == desk_stats(d).nodes);
-    desk_close(&e);
+    must(memserver_stats(&e).nodes == memserver_stats(d).nodes);
+    memserver_close(&e);
     clave__buf_fini(&b);
 }
 
@@ -68,7 +68,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct input in = {data, size};
     bool mended = input_byte(&in) & 1;
     uint8_t *copy = malloc(in.n ? in.n : 1);
-    struct desk d;
+    struct memserver d;
     struct log_replay r;
     must(copy != NULL);
     if (in.n > 0)
@@ -76,13 +76,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (mended)
         mend(copy, in.n);
     look_through(copy, in.n);
-    must(desk_open_bare(&d, NULL) == CLAVE_OK);
+    must(memserver_open_bare(&d, NULL) == CLAVE_OK);
     clave_err err = clave__server_replay_log(d.s, copy, in.n, &r);
     must(err == CLAVE_OK || err == CLAVE_ECORRUPT);
     must((err == CLAVE_OK) == (r.fault[0] == '\0') && r.valid_len <= in.n);
     if (err == CLAVE_OK)
         serve_and_save(&d);
-    desk_close(&d);
+    memserver_close(&d);
     free(copy);
     return 0;
 }

@@ -12,14 +12,14 @@
 #include "clave/async/once.h"
 #include "clave/async/rwlock.h"
 #include "clave/async/semaphore.h"
-#include "fuzz/line.h"
-#include "fuzz/stranger.h"
+#include "fuzz/foreign_client.h"
+#include "fuzz/fuzz_link.h"
 
 enum { MUTEXES = 4, OWNERS = 3, LEASES = 4 };
 
 struct play {
-    struct desk d;
-    struct line line;
+    struct memserver d;
+    struct fuzz_link line;
     clave_async_client *c;
     clave_async_mutex *mutex[MUTEXES]; /* two on one path, a read and a write side */
     clave_async_rwlock *rw;
@@ -30,7 +30,7 @@ struct play {
     clave_async_leader_watch *watch;
     clave_async_once *once;
     clave_async_delay *delay;
-    struct desk_conn stranger;
+    struct memserver_conn foreign;
     bool honest; /* nothing of the server's was changed, and no node removed by the stranger */
     bool starting, closing;
     uint64_t asked, answered;
@@ -387,32 +387,32 @@ static void step(struct play *p, struct input *in)
         break;
     }
     case RECIPE_RELAY:
-        line_relay(&p->line, 0, 0);
+        link_carry(&p->line, 0, 0);
         break;
     case RECIPE_DAMAGE: {
         size_t at = input_byte(in);
         p->honest = false;
-        line_relay(&p->line, at, input_byte(in));
+        link_carry(&p->line, at, input_byte(in));
         break;
     }
     case RECIPE_FRAME:
         p->honest = false;
-        line_say_frame(&p->line, input_part(in, input_byte(in)));
+        link_send_frame(&p->line, input_part(in, input_byte(in)));
         break;
-    case RECIPE_STRANGER:
-        p->honest = !stranger_act(&p->stranger, in) && p->honest;
+    case RECIPE_FOREIGN:
+        p->honest = !foreign_client_act(&p->foreign, in) && p->honest;
         break;
     case RECIPE_TIME:
-        line_wait(&p->line, 100 * input_byte(in));
+        link_advance(&p->line, 100 * input_byte(in));
         break;
     case RECIPE_HANG_UP:
-        line_hang_up(&p->line);
-        line_obey(&p->line);
+        link_hang_up(&p->line);
+        link_follow(&p->line);
         break;
     case RECIPE_CLOSE:
         if (input_byte(in) == 0)
             clave_async_client_close(p->c, p->d.now);
-        line_obey(&p->line);
+        link_follow(&p->line);
         break;
     case RECIPE_STEPS:
         break;
@@ -427,20 +427,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct input in = {data, size};
     memset(&p, 0, sizeof p);
     p.honest = true;
-    desk_open(&p.d, NULL);
-    desk_connect(&p.stranger, &p.d, 40000);
+    memserver_open(&p.d, NULL);
+    memserver_connect(&p.foreign, &p.d, 40000);
     must(clave_async_client_new(&p.c, &o) == CLAVE_OK);
-    p.line = (struct line){.d = &p.d, .c = p.c};
+    p.line = (struct fuzz_link){.d = &p.d, .c = p.c};
     open_all(&p, input_byte(&in));
     clave_async_client_start(p.c, p.d.now);
-    line_obey(&p.line);
-    while (in.n > 0 && p.stranger.c)
+    link_follow(&p.line);
+    while (in.n > 0 && p.foreign.c)
         step(&p, &in);
     close_all(&p);
     must(p.answered == p.asked);
     if (p.line.linked)
-        desk_hang_up(&p.line.conn);
-    desk_hang_up(&p.stranger);
-    desk_close(&p.d);
+        memserver_hang_up(&p.line.conn);
+    memserver_hang_up(&p.foreign);
+    memserver_close(&p.d);
     return 0;
 }

@@ -3,7 +3,7 @@
 #include "fuzz/fuzz.h"
 
 /* The digest of the whole tree, as a snapshot ends with it. */
-static uint64_t digest_of(const struct desk *d)
+static uint64_t digest_of(const struct memserver *d)
 {
     enum { BEHIND = 13 + 8 + 13 + 8 };
     struct buf b;
@@ -16,16 +16,16 @@ static uint64_t digest_of(const struct desk *d)
     return digest;
 }
 
-void recovery_check(const struct desk *d)
+void recovery_check(const struct memserver *d)
 {
-    struct desk e;
+    struct memserver e;
     struct log_replay r;
-    must(desk_open_bare(&e, NULL) == CLAVE_OK);
+    must(memserver_open_bare(&e, NULL) == CLAVE_OK);
     must(clave__server_replay_log(e.s, d->log.data, d->log.tail, &r) == CLAVE_OK);
     must(!r.torn && e.lines[0] == '\0');
     must(digest_of(&e) == digest_of(d));
-    struct server_stats x = desk_stats(d), y = desk_stats(&e);
+    struct server_stats x = memserver_stats(d), y = memserver_stats(&e);
     must(x.last_zxid == y.last_zxid && x.sessions == y.sessions && x.nodes == y.nodes &&
          x.ephemerals == y.ephemerals && x.data_bytes == y.data_bytes);
-    desk_close(&e);
+    memserver_close(&e);
 }

@@ -5,6 +5,6 @@
 #include "lib/memserver.h"
 
 /* The log, replayed, gives the same tree and sessions. */
-void recovery_check(const struct desk *d);
+void recovery_check(const struct memserver *d);
 
 #endif

@@ -41,7 +41,7 @@ static struct jvec one_path(const char *path)
 
 static size_t put_multi(struct buf *b)
 {
-    struct wire_op ops[] = {{OP_CREATE2, desk_create_body("/m", "data", MODE_EPHEMERAL)},
+    struct wire_op ops[] = {{OP_CREATE2, memserver_create_body("/m", "data", MODE_EPHEMERAL)},
                             {OP_SET_DATA, {.set = {clave__jbytes("/m"), clave__jbytes("x"), 0}}},
                             {OP_CHECK, {.check = {clave__jbytes("/"), -1}}},
                             {OP_DELETE, {.check = {clave__jbytes("/m"), 1}}}};
@@ -61,7 +61,7 @@ static union wire_body body_of(int32_t op, struct buf *room)
     case OP_CREATE2:
     case OP_CREATE_CONTAINER:
     case OP_CREATE_TTL:
-        b = desk_create_body("/a", "data", op == OP_CREATE ? MODE_EPHEMERAL_SEQUENTIAL : 0);
+        b = memserver_create_body("/a", "data", op == OP_CREATE ? MODE_EPHEMERAL_SEQUENTIAL : 0);
         b.create.ttl_ms = 1000;
         break;
     case OP_DELETE:
@@ -73,7 +73,7 @@ static union wire_body body_of(int32_t op, struct buf *room)
         break;
     case OP_SET_ACL:
         b = (union wire_body){.set_acl = {clave__jbytes("/a"), {0, NULL, 0}, -1}};
-        b.set_acl.acl = desk_acl(PERM_ALL, "digest", "u:p");
+        b.set_acl.acl = memserver_acl(PERM_ALL, "digest", "u:p");
         break;
     case OP_AUTH:
         b = (union wire_body){.auth = {0, clave__jbytes("digest"), clave__jbytes("u:p")}};
@@ -239,7 +239,7 @@ static void keep_conversations(void)
 /* ---- replies --------------------------------------------------------------------------------- */
 
 /* What the server answers, without its length, for the reader of replies. */
-static void keep_replies(struct desk_conn *c)
+static void keep_replies(struct memserver_conn *c)
 {
     struct clave_mem mem = clave__mem_or_default(NULL);
     for (size_t i = 0; i < sizeof ops / sizeof *ops && c->c; i++) {
@@ -248,8 +248,8 @@ static void keep_replies(struct desk_conn *c)
         struct buf room;
         clave__buf_init(&room, &mem, SIZE_MAX / 4);
         union wire_body body = body_of(ops[i], &room);
-        desk_request(c, ops[i], &body);
-        while (desk_next(c, &h, &r))
+        memserver_request(c, ops[i], &body);
+        while (memserver_next(c, &h, &r))
             for (uint8_t op = 0; op < 30; op++) {
                 const uint8_t head[2] = {1, op};
                 keep("wire_fuzz", head, sizeof head, r.p, r.n);
@@ -262,23 +262,23 @@ static void keep_replies(struct desk_conn *c)
 
 static void keep_files(void)
 {
-    struct desk d;
-    struct desk_conn c;
+    struct memserver d;
+    struct memserver_conn c;
     struct buf b;
     int64_t zxid;
-    desk_open(&d, NULL);
-    desk_connect(&c, &d, 10000);
-    must(desk_create(&c, "/a", "data", MODE_PERSISTENT) == CLAVE_OK);
-    must(desk_create(&c, "/a/e-", NULL, MODE_EPHEMERAL_SEQUENTIAL) == CLAVE_OK);
-    must(desk_create(&c, "/box", "", MODE_CONTAINER) == CLAVE_OK);
+    memserver_open(&d, NULL);
+    memserver_connect(&c, &d, 10000);
+    must(memserver_create(&c, "/a", "data", MODE_PERSISTENT) == CLAVE_OK);
+    must(memserver_create(&c, "/a/e-", NULL, MODE_EPHEMERAL_SEQUENTIAL) == CLAVE_OK);
+    must(memserver_create(&c, "/box", "", MODE_CONTAINER) == CLAVE_OK);
     clave__buf_init(&b, &d.mem, SIZE_MAX / 4);
     must(clave__server_save_snapshot(d.s, &b, &zxid) == CLAVE_OK);
     keep("snapshot_fuzz", "\0", 1, b.data, b.tail);
     keep("snapshot_fuzz", "\1", 1, b.data, b.tail - 21 - 33);
     clave__buf_fini(&b);
     keep_replies(&c);
-    desk_hang_up(&c);
-    desk_advance(&d, 20000);
+    memserver_hang_up(&c);
+    memserver_advance(&d, 20000);
     keep("log_fuzz", "\0", 1, d.log.data, d.log.tail);
     keep("log_fuzz", "\1", 1, d.log.data, d.log.tail);
     keep("log_fuzz", "\0", 1, d.log.data, d.log.tail - 7); /* torn */
@@ -286,7 +286,7 @@ static void keep_files(void)
     memset(d.log.data + d.log.tail, 0, 512); /* room that was taken ahead */
     keep("log_fuzz", "\0", 1, d.log.data, d.log.tail + 512);
     keep("log_fuzz", "\0", 1, d.log.data + d.log.tail, 512); /* a header that was never written */
-    desk_close(&d);
+    memserver_close(&d);
 }
 
 int main(int argc, char **argv)

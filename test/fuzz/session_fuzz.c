@@ -10,19 +10,19 @@
 
 enum { SESSIONS = 3, AWAITED = 256, TIMEOUT_MS = 10000 };
 
-struct party {
-    struct desk_conn conns[2], *c; /* the present one; the server knows where it is */
-    struct buf out;                /* said, and not heard yet */
-    size_t keep;                   /* of the next request so much is held back */
+struct session_client {
+    struct memserver_conn conns[2], *c; /* the present one; the server knows where it is */
+    struct buf out;                     /* said, and not heard yet */
+    size_t keep;                        /* of the next request so much is held back */
     int32_t xids[AWAITED], ops[AWAITED];
     size_t asked, answered;
     int64_t zxid; /* the newest it has seen */
 };
 
 struct play {
-    struct desk d;
+    struct memserver d;
     struct server_options o;
-    struct party parties[SESSIONS];
+    struct session_client clients[SESSIONS];
     size_t durable; /* so much of the log */
 };
 
@@ -34,7 +34,8 @@ static void check_event(struct jreader *r)
     must(!r->bad && r->n == 0 && e.path.n > 0);
 }
 
-static void check_reply(struct party *q, const struct wire_reply_header *h, struct jreader *r)
+static void check_reply(struct session_client *q, const struct wire_reply_header *h,
+                        struct jreader *r)
 {
     must(q->answered < q->asked && h->xid == q->xids[q->answered % AWAITED]);
     int32_t op = q->ops[q->answered++ % AWAITED];
@@ -46,12 +47,12 @@ static void check_reply(struct party *q, const struct wire_reply_header *h, stru
     must(!r->bad && r->n == 0);
 }
 
-static void listen(struct play *p, struct party *q)
+static void listen(struct play *p, struct session_client *q)
 {
     struct wire_reply_header h;
     struct jreader r;
-    int64_t durable = desk_stats(&p->d).durable_zxid;
-    while (desk_next(q->c, &h, &r)) {
+    int64_t durable = memserver_stats(&p->d).durable_zxid;
+    while (memserver_next(q->c, &h, &r)) {
         if (h.xid == XID_EVENT) {
             check_event(&r);
             continue;
@@ -89,7 +90,8 @@ static struct jvec acl_of(uint8_t how)
 {
     static const char *const all[][2] = {
         {"world", "anyone"}, {"auth", ""}, {"ip", "127.0.0.0/8"}, {"digest", "u:p"}};
-    return desk_acl(how & 64 ? PERM_READ : PERM_ALL, all[how >> 4 & 3][0], all[how >> 4 & 3][1]);
+    return memserver_acl(how & 64 ? PERM_READ : PERM_ALL, all[how >> 4 & 3][0],
+                         all[how >> 4 & 3][1]);
 }
 
 static struct jvec path_list(const char *path, uint8_t room[64])
@@ -176,17 +178,17 @@ static union wire_body body_of(int32_t op, const char *path, uint8_t how, struct
 }
 
 /* What is kept is heard with what comes next. */
-static void say(struct play *p, struct party *q)
+static void say(struct play *p, struct session_client *q)
 {
     size_t n = clave__buf_len(&q->out), keep = q->keep < n ? q->keep : n;
     q->keep = 0;
     if (q->c->c && n > keep)
         clave__server_conn_input(q->c->c, clave__buf_bytes(&q->out), n - keep);
     clave__buf_consume(&q->out, n - keep);
-    desk_pump(&p->d);
+    memserver_settle(&p->d);
 }
 
-static int32_t xid_of(struct party *q, int32_t op)
+static int32_t xid_of(struct session_client *q, int32_t op)
 {
     return op == OP_PING           ? XID_PING
            : op == OP_AUTH         ? XID_AUTH
@@ -194,7 +196,7 @@ static int32_t xid_of(struct party *q, int32_t op)
                                    : ++q->c->xid;
 }
 
-static void request(struct play *p, struct party *q, const char *path, struct input *in)
+static void request(struct play *p, struct session_client *q, const char *path, struct input *in)
 {
     int32_t op = ops[input_byte(in) % OPS];
     uint8_t how = input_byte(in);
@@ -222,20 +224,20 @@ static void request(struct play *p, struct party *q, const char *path, struct in
 
 /* With the session while there is one, from beside the old connection or after it; else with a new
  * one. What was asked for is forgotten. */
-static void connect_again(struct play *p, struct party *q, bool beside)
+static void connect_again(struct play *p, struct session_client *q, bool beside)
 {
-    struct desk_conn *old = q->c, *next = q->c == q->conns ? q->conns + 1 : q->conns;
+    struct memserver_conn *old = q->c, *next = q->c == q->conns ? q->conns + 1 : q->conns;
     if (!beside)
-        desk_hang_up(old);
+        memserver_hang_up(old);
     p->d.disk_stands = false;
-    desk_pump(&p->d);
-    bool resumed = old->session != 0 && desk_resume(next, old);
+    memserver_settle(&p->d);
+    bool resumed = old->session != 0 && memserver_resume(next, old);
     must(!resumed || !old->c); /* nobody is in by two doors */
-    desk_hang_up(old);
+    memserver_hang_up(old);
     if (!resumed) {
         if (old->session != 0)
-            desk_hang_up(next);
-        desk_connect(next, &p->d, TIMEOUT_MS);
+            memserver_hang_up(next);
+        memserver_connect(next, &p->d, TIMEOUT_MS);
         q->zxid = 0;
     }
     q->c = next;
@@ -246,27 +248,27 @@ static void connect_again(struct play *p, struct party *q, bool beside)
 /* The process dies, and with it some of what was not durable; what comes up has the rest. */
 static void restart(struct play *p, uint8_t how)
 {
-    struct server_stats before = desk_stats(&p->d);
+    struct server_stats before = memserver_stats(&p->d);
     struct log_replay r;
     struct buf log;
     int64_t now = p->d.now;
     for (size_t i = 0; i < SESSIONS; i++) {
-        desk_hang_up(p->parties[i].c);
-        clave__buf_init(&p->parties[i].c->in, &p->d.mem, SIZE_MAX / 4);
+        memserver_hang_up(p->clients[i].c);
+        clave__buf_init(&p->clients[i].c->in, &p->d.mem, SIZE_MAX / 4);
     }
     size_t loose = p->d.log.tail - p->durable;
     log = p->d.log;
     log.tail = p->durable + (loose ? how * loose / 255 : 0);
     clave__server_free(p->d.s);
-    must(desk_open_bare(&p->d, &p->o) == CLAVE_OK);
+    must(memserver_open_bare(&p->d, &p->o) == CLAVE_OK);
     must(clave__server_replay_log(p->d.s, log.data, log.tail, &r) == CLAVE_OK);
     clave__buf_fini(&p->d.log);
     p->d.log = log;
     p->d.log.tail = r.valid_len;
-    p->d.taken_zxid = desk_stats(&p->d).last_zxid;
+    p->d.taken_zxid = memserver_stats(&p->d).last_zxid;
     must(p->d.taken_zxid >= before.durable_zxid && p->d.taken_zxid <= before.last_zxid);
     p->d.now = now;
-    desk_start(&p->d);
+    memserver_start(&p->d);
 }
 
 /* ---- the play -------------------------------------------------------------------------------- */
@@ -274,7 +276,7 @@ static void restart(struct play *p, uint8_t how)
 static void step(struct play *p, struct input *in)
 {
     uint8_t what = input_byte(in), whom = input_byte(in);
-    struct party *q = &p->parties[whom % SESSIONS];
+    struct session_client *q = &p->clients[whom % SESSIONS];
     switch ((enum session_step)(what % SESSION_STEPS)) {
     case SESSION_REQUEST:
         request(p, q, paths[whom / SESSIONS % PATHS], in);
@@ -284,7 +286,7 @@ static void step(struct play *p, struct input *in)
         break;
     case SESSION_DEAF:
         if (q->c->deaf)
-            desk_hear(q->c);
+            memserver_take_output(q->c);
         else
             q->c->deaf = true;
         break;
@@ -295,11 +297,11 @@ static void step(struct play *p, struct input *in)
         connect_again(p, q, true);
         break;
     case SESSION_TIME:
-        desk_advance(&p->d, 100 * input_byte(in));
+        memserver_advance(&p->d, 100 * input_byte(in));
         break;
     case SESSION_DISK:
         p->d.disk_stands = !p->d.disk_stands;
-        desk_pump(&p->d);
+        memserver_settle(&p->d);
         break;
     case SESSION_RESTART:
         restart(p, input_byte(in));
@@ -310,30 +312,30 @@ static void step(struct play *p, struct input *in)
     if (!p->d.disk_stands)
         p->durable = p->d.log.tail;
     for (size_t i = 0; i < SESSIONS; i++)
-        listen(p, &p->parties[i]);
+        listen(p, &p->clients[i]);
 }
 
 /* What was heard whole is answered, and nothing is left over. */
 static void end(struct play *p)
 {
     p->d.disk_stands = false;
-    desk_pump(&p->d);
+    memserver_settle(&p->d);
     recovery_check(&p->d);
     for (size_t i = 0; i < SESSIONS; i++) {
-        struct party *q = &p->parties[i];
+        struct session_client *q = &p->clients[i];
         q->keep = 0;
-        desk_hear(q->c);
+        memserver_take_output(q->c);
         say(p, q);
         listen(p, q);
         must(!q->c->c || q->answered == q->asked);
-        desk_hang_up(q->c);
+        memserver_hang_up(q->c);
         clave__buf_fini(&q->out);
     }
-    must(desk_stats(&p->d).watches == 0 && desk_stats(&p->d).connections == 0);
-    desk_advance(&p->d, 3 * TIMEOUT_MS);
-    must(desk_stats(&p->d).sessions == 0 && desk_stats(&p->d).ephemerals == 0);
+    must(memserver_stats(&p->d).watches == 0 && memserver_stats(&p->d).connections == 0);
+    memserver_advance(&p->d, 3 * TIMEOUT_MS);
+    must(memserver_stats(&p->d).sessions == 0 && memserver_stats(&p->d).ephemerals == 0);
     recovery_check(&p->d);
-    desk_close(&p->d);
+    memserver_close(&p->d);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -347,11 +349,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                   .extended_types = how & 1,
                                   .enforce_quota = how & 2,
                                   .max_outstanding = how & 4 ? 3 : 0};
-    desk_open(&p.d, &p.o);
+    memserver_open(&p.d, &p.o);
     for (size_t i = 0; i < SESSIONS; i++) {
-        p.parties[i].c = p.parties[i].conns;
-        clave__buf_init(&p.parties[i].out, &p.d.mem, SIZE_MAX / 4);
-        desk_connect(p.parties[i].c, &p.d, TIMEOUT_MS);
+        p.clients[i].c = p.clients[i].conns;
+        clave__buf_init(&p.clients[i].out, &p.d.mem, SIZE_MAX / 4);
+        memserver_connect(p.clients[i].c, &p.d, TIMEOUT_MS);
     }
     p.durable = p.d.log.tail;
     while (in.n > 0)

@@ -37,28 +37,28 @@ static void count_session(void *arg, int64_t id, int32_t timeout_ms)
 }
 
 /* What `clave data` shows of it. */
-static void look_through(const struct desk *d)
+static void look_through(const struct memserver *d)
 {
     size_t nodes = 0, sessions = 0;
     clave__server_each_node(d->s, count_node, &nodes);
     clave__server_each_session(d->s, count_session, &sessions);
-    must(nodes >= desk_stats(d).nodes && sessions == desk_stats(d).sessions);
+    must(nodes >= memserver_stats(d).nodes && sessions == memserver_stats(d).sessions);
 }
 
-static void serve_and_save(struct desk *d)
+static void serve_and_save(struct memserver *d)
 {
-    struct desk e;
+    struct memserver e;
     struct buf b;
     char fault[200];
     int64_t zxid;
-    desk_start(d);
+    memserver_start(d);
     clave__buf_init(&b, &d->mem, SIZE_MAX / 4);
     must(clave__server_save_snapshot(d->s, &b, &zxid) == CLAVE_OK);
-    must(desk_open_bare(&e, NULL) == CLAVE_OK);
+    must(memserver_open_bare(&e, NULL) == CLAVE_OK);
     must(clave__server_load_snapshot(e.s, b.data, b.tail, fault, sizeof fault) == CLAVE_OK);
-    must(desk_stats(&e).nodes == desk_stats(d).nodes);
-    must(desk_stats(&e).sessions == desk_stats(d).sessions);
-    desk_close(&e);
+    must(memserver_stats(&e).nodes == memserver_stats(d).nodes);
+    must(memserver_stats(&e).sessions == memserver_stats(d).sessions);
+    memserver_close(&e);
     clave__buf_fini(&b);
 }
 
@@ -67,22 +67,22 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct input in = {data, size};
     bool mended = input_byte(&in) & 1;
     uint8_t *copy = malloc(in.n ? in.n : 1);
-    struct desk d;
+    struct memserver d;
     char fault[200] = "";
     must(copy != NULL);
     if (in.n > 0)
         memcpy(copy, in.p, in.n);
     if (mended)
         mend(copy, in.n);
-    must(desk_open_bare(&d, NULL) == CLAVE_OK);
+    must(memserver_open_bare(&d, NULL) == CLAVE_OK);
     clave_err err = clave__server_load_snapshot(d.s, copy, in.n, fault, sizeof fault);
     must(err == CLAVE_OK || err == CLAVE_ECORRUPT);
     must((err == CLAVE_OK) == (fault[0] == '\0'));
     if (err == CLAVE_ECORRUPT)
-        must(desk_stats(&d).nodes == 4 && desk_stats(&d).sessions == 0);
+        must(memserver_stats(&d).nodes == 4 && memserver_stats(&d).sessions == 0);
     look_through(&d);
     serve_and_save(&d);
-    desk_close(&d);
+    memserver_close(&d);
     free(copy);
     return 0;
 }

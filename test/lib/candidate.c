@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static void note(struct stand *s, char letter)
+static void note(struct candidate *s, char letter)
 {
     size_t n = strlen(s->news);
     if (n + 1 < sizeof s->news)
@@ -12,7 +12,7 @@ static void note(struct stand *s, char letter)
 
 static void on_event(clave_async_latch *l, const clave_latch_event *ev, void *arg)
 {
-    struct stand *s = arg;
+    struct candidate *s = arg;
     (void)l;
     s->why = ev->why;
     switch (ev->kind) {
@@ -44,7 +44,7 @@ static void on_event(clave_async_latch *l, const clave_latch_event *ev, void *ar
     }
 }
 
-static clave_latch_options stand_options(struct stand *s, const clave_latch_options *o)
+static clave_latch_options candidate_options(struct candidate *s, const clave_latch_options *o)
 {
     clave_latch_options mine = {.size = sizeof mine};
     if (o)
@@ -54,109 +54,109 @@ static clave_latch_options stand_options(struct stand *s, const clave_latch_opti
     return mine;
 }
 
-clave_err stand_open(struct stand *s, struct pair *p, size_t client, const char *path,
-                     const clave_latch_options *o)
+clave_err candidate_open(struct candidate *s, struct memnet *p, size_t client, const char *path,
+                         const clave_latch_options *o)
 {
-    clave_latch_options mine = stand_options(s, o);
-    *s = (struct stand){.p = p, .client = client};
-    return clave_async_latch_new(&s->l, p->end[client].c, path, &mine);
+    clave_latch_options mine = candidate_options(s, o);
+    *s = (struct candidate){.p = p, .client = client};
+    return clave_async_latch_new(&s->l, p->clients[client].c, path, &mine);
 }
 
-clave_err stand_open_elementary(struct stand *s, struct pair *p, size_t client, const char *path,
-                                const char *prefix, const clave_latch_options *o)
+clave_err candidate_open_plain(struct candidate *s, struct memnet *p, size_t client,
+                               const char *path, const char *prefix, const clave_latch_options *o)
 {
-    clave_latch_options mine = stand_options(s, o);
-    *s = (struct stand){.p = p, .client = client};
-    clave_async_client *c = p->end[client].c;
+    clave_latch_options mine = candidate_options(s, o);
+    *s = (struct candidate){.p = p, .client = client};
+    clave_async_client *c = p->clients[client].c;
     return prefix ? clave_async_latch_new_fair(&s->l, c, path, prefix, &mine)
                   : clave_async_latch_new_unfair(&s->l, c, path, &mine);
 }
 
-void stand_start(struct stand *s)
+void candidate_start(struct candidate *s)
 {
     s->err = clave_async_latch_start(s->l);
-    pair_settle(s->p);
+    memnet_settle(s->p);
 }
 
-void stand_up(struct stand *s, struct pair *p, size_t client, const char *path,
-              const clave_latch_options *o)
+void candidate_enter(struct candidate *s, struct memnet *p, size_t client, const char *path,
+                     const clave_latch_options *o)
 {
-    if (stand_open(s, p, client, path, o) == CLAVE_OK)
-        stand_start(s);
+    if (candidate_open(s, p, client, path, o) == CLAVE_OK)
+        candidate_start(s);
 }
 
-void stand_close(struct stand *s)
+void candidate_close(struct candidate *s)
 {
     clave_async_latch_free(s->l);
     s->l = NULL;
-    pair_settle(s->p);
+    memnet_settle(s->p);
 }
 
-void stand_resign(struct stand *s)
+void candidate_resign(struct candidate *s)
 {
     s->err = clave_async_latch_resign(s->l);
-    pair_settle(s->p);
+    memnet_settle(s->p);
 }
 
 static void on_answer(clave_async_latch *l, clave_err err, void *arg)
 {
-    struct stand *s = arg;
+    struct candidate *s = arg;
     (void)l;
     s->answers++;
     s->err = err;
 }
 
-void stand_await(struct stand *s, int64_t within_ms)
+void candidate_await(struct candidate *s, int64_t within_ms)
 {
     int64_t deadline = within_ms < 0 ? CLAVE_NEVER : s->p->now + within_ms;
     clave_err err = clave_async_latch_await(s->l, deadline, on_answer, s);
     if (err != CLAVE_OK)
         s->err = err;
-    pair_settle(s->p);
+    memnet_settle(s->p);
 }
 
 static void on_left(clave_async_latch *l, clave_err err, void *arg)
 {
-    struct stand *s = arg;
+    struct candidate *s = arg;
     (void)l;
     s->departures++;
     s->left = err;
 }
 
-void stand_quit(struct stand *s, clave_latch_close_mode mode)
+void candidate_leave(struct candidate *s, clave_latch_close_mode mode)
 {
     s->err = clave_async_latch_close(s->l, mode, on_left, s);
-    pair_settle(s->p);
+    memnet_settle(s->p);
 }
 
 static void on_written(clave_async_client *c, const clave_result *res, void *arg)
 {
-    struct stand *s = arg;
+    struct candidate *s = arg;
     (void)c;
     s->writes++;
     s->written = res->err;
 }
 
-clave_err stand_write(struct stand *s, const char *path, const char *text)
+clave_err candidate_write(struct candidate *s, const char *path, const char *text)
 {
     clave_err err = clave_async_latch_set(s->l, path, text, strlen(text), -1, on_written, s);
-    pair_settle(s->p);
+    memnet_settle(s->p);
     return err;
 }
 
-bool stand_leads(const struct stand *s)
+bool candidate_leads(const struct candidate *s)
 {
     return clave_async_latch_has_leadership(s->l, s->p->now);
 }
 
-clave_grant stand_grant(const struct stand *s)
+clave_grant candidate_grant(const struct candidate *s)
 {
     clave_grant g = {0};
     (void)clave_async_latch_grant(s->l, &g);
     return g;
 }
 
-bool stand_heard(struct stand *s, const char *news)
+bool candidate_was_told(struct candidate *s, const char *news)
 {
     bool same = strcmp(s->news, news) == 0;
     if (!same)
@@ -165,10 +165,10 @@ bool stand_heard(struct stand *s, const char *news)
     return same;
 }
 
-size_t stand_leaders(const struct stand *s, size_t n)
+size_t candidate_count_leaders(const struct candidate *s, size_t n)
 {
     size_t leaders = 0;
     for (size_t i = 0; i < n; i++)
-        leaders += s[i].l && stand_leads(&s[i]);
+        leaders += s[i].l && candidate_leads(&s[i]);
     return leaders;
 }

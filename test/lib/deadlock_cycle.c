@@ -9,27 +9,27 @@
 
 #include <cmocka.h>
 
-struct pair *ring_world(size_t clients)
+struct memnet *cycle_world(size_t clients)
 {
-    return pair_new(&(struct pair_options){.clients = clients, .timeout_ms = RING_TIMEOUT});
+    return memnet_new(&(struct memnet_options){.clients = clients, .timeout_ms = CYCLE_TIMEOUT});
 }
 
-clave_mutex_options ring_options(void)
+clave_mutex_options cycle_options(void)
 {
     static const char form[] = "clave/1\nhost=h\n";
     return (clave_mutex_options){
         .size = sizeof(clave_mutex_options), .data = form, .len = sizeof form - 1};
 }
 
-void ring_path(char out[32], size_t i)
+void cycle_path(char out[32], size_t i)
 {
     sprintf(out, "/locks/%c", (char)('a' + i));
 }
 
-void ring_open(struct ring *r, struct pair *p, size_t n, const clave_mutex_options *o)
+void cycle_open(struct deadlock_cycle *r, struct memnet *p, size_t n, const clave_mutex_options *o)
 {
     char path[32];
-    *r = (struct ring){.p = p, .n = n};
+    *r = (struct deadlock_cycle){.p = p, .n = n};
     for (size_t i = 0; i < n; i++) {
         char data[128];
         char name[] = {(char)('A' + i), '\0'};
@@ -39,27 +39,27 @@ void ring_open(struct ring *r, struct pair *p, size_t n, const clave_mutex_optio
             mine = *o;
         mine.data = data;
         mine.len = clave_identity_format(&id, data, sizeof data);
-        ring_path(path, i);
-        assert_int_equal(seat_open(&r->has[i], p, i, path, &mine), CLAVE_OK);
-        ring_path(path, (i + 1) % n);
-        assert_int_equal(seat_open(&r->wants[i], p, i, path, &mine), CLAVE_OK);
-        assert_int_equal(seat_acquire(&r->has[i], SEAT_EVER), CLAVE_OK);
+        cycle_path(path, i);
+        assert_int_equal(owner_open(&r->has[i], p, i, path, &mine), CLAVE_OK);
+        cycle_path(path, (i + 1) % n);
+        assert_int_equal(owner_open(&r->wants[i], p, i, path, &mine), CLAVE_OK);
+        assert_int_equal(owner_acquire(&r->has[i], OWNER_FOREVER), CLAVE_OK);
     }
 }
 
-void ring_want(struct ring *r, size_t i)
+void cycle_wait(struct deadlock_cycle *r, size_t i)
 {
-    assert_int_equal(seat_acquire(&r->wants[i], SEAT_EVER), CLAVE_OK);
+    assert_int_equal(owner_acquire(&r->wants[i], OWNER_FOREVER), CLAVE_OK);
 }
 
-void ring_close(struct ring *r)
+void cycle_close(struct deadlock_cycle *r)
 {
     for (size_t i = 0; i < r->n; i++) {
-        seat_close(&r->has[i]);
-        seat_close(&r->wants[i]);
+        owner_close(&r->has[i]);
+        owner_close(&r->wants[i]);
     }
-    pair_settle(r->p);
-    assert_int_equal(pair_stats(r->p).ephemerals, 0);
-    assert_int_equal(pair_stats(r->p).watches, 0);
-    pair_free(r->p);
+    memnet_settle(r->p);
+    assert_int_equal(memnet_stats(r->p).ephemerals, 0);
+    assert_int_equal(memnet_stats(r->p).watches, 0);
+    memnet_free(r->p);
 }

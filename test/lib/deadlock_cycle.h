@@ -5,26 +5,26 @@
 
 #include "lib/mutex_owner.h"
 
-enum { RING_MAX = 4, RING_TIMEOUT = 6000 };
+enum { CYCLE_MAX = 4, CYCLE_TIMEOUT = 6000 };
 
-/* Clients with sessions of RING_TIMEOUT. */
-struct pair *ring_world(size_t clients);
+/* Clients with sessions of CYCLE_TIMEOUT. */
+struct memnet *cycle_world(size_t clients);
 /* "/locks/a" for 0. */
-void ring_path(char out[32], size_t i);
+void cycle_path(char out[32], size_t i);
 /* Data of clave's form, and nothing else. */
-clave_mutex_options ring_options(void);
+clave_mutex_options cycle_options(void);
 
 /* Client i, named 'A' + i, holds lock i. */
-struct ring {
-    struct pair *p;
+struct deadlock_cycle {
+    struct memnet *p;
     size_t n;
-    struct seat has[RING_MAX], wants[RING_MAX];
+    struct mutex_owner has[CYCLE_MAX], wants[CYCLE_MAX];
 };
 /* Options may be NULL; their data is the ring's. */
-void ring_open(struct ring *r, struct pair *p, size_t n, const clave_mutex_options *o);
+void cycle_open(struct deadlock_cycle *r, struct memnet *p, size_t n, const clave_mutex_options *o);
 /* Client i waits for the lock of the next, the last for the first's. */
-void ring_want(struct ring *r, size_t i);
+void cycle_wait(struct deadlock_cycle *r, size_t i);
 /* Nothing may be left at the server. Frees the world. */
-void ring_close(struct ring *r);
+void cycle_close(struct deadlock_cycle *r);
 
 #endif

@@ -13,14 +13,14 @@
 
 static void on_state(clave_async_client *c, clave_state state, clave_err why, void *arg)
 {
-    struct script *s = arg;
+    struct fake_server *s = arg;
     (void)c;
-    assert_true(s->nstates < SCRIPT_STATES);
+    assert_true(s->nstates < FAKE_STATES);
     s->states[s->nstates] = state;
     s->whys[s->nstates++] = why;
 }
 
-void script_outcome(clave_async_client *c, const clave_result *res, void *arg)
+void outcome_cb(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct outcome *o = arg;
     (void)c;
@@ -38,15 +38,15 @@ void script_outcome(clave_async_client *c, const clave_result *res, void *arg)
     o->nacls = res->nacls;
 }
 
-void script_open(struct script *s, const clave_client_options *given)
+void fake_open(struct fake_server *s, const clave_client_options *given)
 {
     clave_client_options o = {.size = sizeof o};
-    *s = (struct script){.now = 1000, .zxid = 1, .mem = clave__mem_or_default(NULL)};
+    *s = (struct fake_server){.now = 1000, .zxid = 1, .mem = clave__mem_or_default(NULL)};
     if (given)
         o = *given;
     o.size = sizeof o;
     o.hosts = o.hosts ? o.hosts : "script:1";
-    o.session_timeout_ms = o.session_timeout_ms ? o.session_timeout_ms : SCRIPT_TIMEOUT;
+    o.session_timeout_ms = o.session_timeout_ms ? o.session_timeout_ms : FAKE_TIMEOUT;
     o.seed = o.seed ? o.seed : 7;
     o.keep_order = true;
     o.state_cb = on_state;
@@ -58,7 +58,7 @@ void script_open(struct script *s, const clave_client_options *given)
     clave_async_client_start(s->c, s->now);
 }
 
-void script_close(struct script *s)
+void fake_close(struct fake_server *s)
 {
     clave_async_client_free(s->c);
     clave__buf_fini(&s->up);
@@ -66,7 +66,7 @@ void script_close(struct script *s)
     clave__buf_fini(&s->seen);
 }
 
-void script_at(struct script *s, int64_t now)
+void fake_advance_to(struct fake_server *s, int64_t now)
 {
     s->now = now;
     clave_async_client_tick(s->c, now);
@@ -74,7 +74,7 @@ void script_at(struct script *s, int64_t now)
 
 /* ---- from the client ----------------------------------------------------------------- */
 
-void script_take(struct script *s)
+void fake_take_output(struct fake_server *s)
 {
     const void *p;
     for (size_t n; (n = clave_async_client_output(s->c, &p)) > 0;) {
@@ -85,9 +85,9 @@ void script_take(struct script *s)
 }
 
 /* The next frame, without its length, into `seen`. */
-static struct jreader next_frame(struct script *s)
+static struct jreader next_frame(struct fake_server *s)
 {
-    script_take(s);
+    fake_take_output(s);
     assert_true(clave__buf_len(&s->up) >= 4);
     struct jreader length = clave__jreader(clave__buf_bytes(&s->up), 4);
     size_t n = (size_t)clave__jget_int(&length);
@@ -98,7 +98,7 @@ static struct jreader next_frame(struct script *s)
     return clave__jreader(clave__buf_bytes(&s->seen), n);
 }
 
-const struct wire_request *script_expect(struct script *s, int32_t op)
+const struct wire_request *fake_expect(struct fake_server *s, int32_t op)
 {
     struct jreader r = next_frame(s);
     s->q = clave__wire_get_request(&r);
@@ -107,20 +107,20 @@ const struct wire_request *script_expect(struct script *s, int32_t op)
     return &s->q;
 }
 
-bool script_is_quiet(struct script *s)
+bool fake_is_quiet(struct fake_server *s)
 {
-    script_take(s);
+    fake_take_output(s);
     return clave__buf_len(&s->up) == 0;
 }
 
 /* ---- to the client ------------------------------------------------------------------- */
 
-void script_feed(struct script *s, const void *p, size_t n)
+void fake_feed(struct fake_server *s, const void *p, size_t n)
 {
     clave_async_client_input(s->c, s->now, p, n);
 }
 
-static struct jwriter begin(struct script *s)
+static struct jwriter begin(struct fake_server *s)
 {
     clave__buf_clear(&s->down);
     struct jwriter w = clave__jwriter(&s->down);
@@ -128,7 +128,7 @@ static struct jwriter begin(struct script *s)
     return w;
 }
 
-static void deliver(struct script *s, struct jwriter *w)
+static void deliver(struct fake_server *s, struct jwriter *w)
 {
     assert_int_equal(clave__frame_end(w, 0), CLAVE_OK);
     /* A copy, since the client's answer may be written by the same script. */
@@ -138,12 +138,12 @@ static void deliver(struct script *s, struct jwriter *w)
     memcpy(copy, clave__buf_bytes(&s->down), n);
     size_t piece = s->piece ? s->piece : n;
     for (size_t at = 0; at < n; at += piece)
-        script_feed(s, copy + at, n - at < piece ? n - at : piece);
+        fake_feed(s, copy + at, n - at < piece ? n - at : piece);
     free(copy);
 }
 
-void script_answer_to(struct script *s, int32_t xid, int32_t op, clave_err err,
-                      const struct wire_reply *m)
+void fake_answer_to(struct fake_server *s, int32_t xid, int32_t op, clave_err err,
+                    const struct wire_reply *m)
 {
     struct wire_reply_header h = {.xid = xid, .zxid = ++s->zxid, .err = err};
     struct jwriter w = begin(s);
@@ -153,12 +153,12 @@ void script_answer_to(struct script *s, int32_t xid, int32_t op, clave_err err,
     deliver(s, &w);
 }
 
-void script_answer(struct script *s, clave_err err, const struct wire_reply *m)
+void fake_answer(struct fake_server *s, clave_err err, const struct wire_reply *m)
 {
-    script_answer_to(s, s->q.xid, s->q.op, err, m);
+    fake_answer_to(s, s->q.xid, s->q.op, err, m);
 }
 
-void script_event(struct script *s, int32_t type, const char *path)
+void fake_event(struct fake_server *s, int32_t type, const char *path)
 {
     struct wire_reply_header h = {.xid = XID_EVENT, .zxid = -1};
     struct wire_event ev = {type, STATE_SYNC_CONNECTED, clave__jbytes(path)};
@@ -168,14 +168,14 @@ void script_event(struct script *s, int32_t type, const char *path)
     deliver(s, &w);
 }
 
-void script_pong(struct script *s)
+void fake_answer_ping(struct fake_server *s)
 {
-    script_answer_to(s, XID_PING, OP_PING, CLAVE_OK, NULL);
+    fake_answer_to(s, XID_PING, OP_PING, CLAVE_OK, NULL);
 }
 
 /* ---- connections --------------------------------------------------------------------- */
 
-struct wire_connect_request script_dial(struct script *s)
+struct wire_connect_request fake_dial(struct fake_server *s)
 {
     assert_int_equal(clave_async_client_wants(s->c), CLAVE_WANT_DIAL);
     clave__buf_clear(&s->up);
@@ -186,7 +186,8 @@ struct wire_connect_request script_dial(struct script *s)
     return q;
 }
 
-void script_shake(struct script *s, int64_t session, int32_t timeout_ms, bool read_only)
+void fake_answer_handshake(struct fake_server *s, int64_t session, int32_t timeout_ms,
+                           bool read_only)
 {
     struct wire_connect_response m = {
         .timeout_ms = timeout_ms,
@@ -200,22 +201,22 @@ void script_shake(struct script *s, int64_t session, int32_t timeout_ms, bool re
     deliver(s, &w);
 }
 
-void script_config(struct script *s, bool standalone)
+void fake_config(struct fake_server *s, bool standalone)
 {
-    const struct wire_request *q = script_expect(s, OP_GET_DATA);
+    const struct wire_request *q = fake_expect(s, OP_GET_DATA);
     assert_true(clave__jbytes_eq(q->body.read.path, clave__jbytes("/zookeeper/config")));
     struct wire_reply m = {.data = clave__jbytes(standalone ? "" : "server.1=a:1:2;3")};
-    script_answer(s, CLAVE_OK, &m);
+    fake_answer(s, CLAVE_OK, &m);
 }
 
-void script_connect(struct script *s, bool standalone)
+void fake_connect(struct fake_server *s, bool standalone)
 {
-    script_dial(s);
-    script_shake(s, SCRIPT_SESSION, SCRIPT_TIMEOUT, false);
-    script_config(s, standalone);
+    fake_dial(s);
+    fake_answer_handshake(s, FAKE_SESSION, FAKE_TIMEOUT, false);
+    fake_config(s, standalone);
 }
 
-void script_hang_up(struct script *s)
+void fake_hang_up(struct fake_server *s)
 {
     clave__buf_clear(&s->up);
     clave_async_client_disconnected(s->c, s->now);
@@ -223,7 +224,7 @@ void script_hang_up(struct script *s)
 
 /* ---- what was told ------------------------------------------------------------------- */
 
-void script_state(struct script *s, clave_state state, clave_err why)
+void fake_expect_state(struct fake_server *s, clave_state state, clave_err why)
 {
     assert_true(s->told < s->nstates);
     assert_string_equal(clave_state_name(s->states[s->told]), clave_state_name(state));
@@ -231,12 +232,12 @@ void script_state(struct script *s, clave_state state, clave_err why)
     s->told++;
 }
 
-bool script_no_state(const struct script *s)
+bool fake_expects_no_state(const struct fake_server *s)
 {
     return s->told == s->nstates;
 }
 
-struct jvec script_names(const char *const *names, size_t n)
+struct jvec fake_names(const char *const *names, size_t n)
 {
     static uint8_t bytes[4096];
     struct jvec v = {(int32_t)n, bytes, 0};
@@ -251,7 +252,7 @@ struct jvec script_names(const char *const *names, size_t n)
     return v;
 }
 
-void script_answer_checks(struct script *s, clave_err err)
+void fake_answer_checks(struct fake_server *s, clave_err err)
 {
     struct buf b;
     clave__buf_init(&b, &s->mem, 4096);
@@ -263,6 +264,6 @@ void script_answer_checks(struct script *s, clave_err err)
     }
     clave__wire_put_ops_end(&w);
     struct wire_reply m = {.results = {n, clave__buf_bytes(&b), clave__buf_len(&b)}};
-    script_answer(s, CLAVE_OK, &m);
+    fake_answer(s, CLAVE_OK, &m);
     clave__buf_fini(&b);
 }

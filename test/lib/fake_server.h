@@ -11,9 +11,9 @@
 #include "clave/async/client.h"
 #include "wire/record.h"
 
-enum { SCRIPT_STATES = 64, SCRIPT_SESSION = 0x77, SCRIPT_TIMEOUT = 10000 };
+enum { FAKE_STATES = 64, FAKE_SESSION = 0x77, FAKE_TIMEOUT = 10000 };
 
-struct script {
+struct fake_server {
     clave_async_client *c;
     int64_t now;
     int64_t zxid;
@@ -22,8 +22,8 @@ struct script {
     struct buf down;       /* the message that is being written */
     struct wire_request q; /* the newest request looked at; its slices lie in `seen` */
     struct buf seen;
-    clave_state states[SCRIPT_STATES];
-    clave_err whys[SCRIPT_STATES];
+    clave_state states[FAKE_STATES];
+    clave_err whys[FAKE_STATES];
     size_t nstates, told; /* told: those looked at */
     size_t piece;         /* a message comes in pieces of so many bytes; 0: whole */
 };
@@ -39,48 +39,49 @@ struct outcome {
     char first_name[128];
     size_t len, nops, nacls;
 };
-void script_outcome(clave_async_client *c, const clave_result *res, void *arg);
+void outcome_cb(clave_async_client *c, const clave_result *res, void *arg);
 
 /* `o` may be NULL; hosts, callbacks and the session timeout (10 s) are the script's unless
  * given. The client is started, and wants to dial. */
-void script_open(struct script *s, const clave_client_options *o);
-void script_close(struct script *s);
+void fake_open(struct fake_server *s, const clave_client_options *o);
+void fake_close(struct fake_server *s);
 
 /* The clock goes on, and the client is ticked. */
-void script_at(struct script *s, int64_t now);
+void fake_advance_to(struct fake_server *s, int64_t now);
 
 /* The dial succeeds; the handshake is looked at. */
-struct wire_connect_request script_dial(struct script *s);
+struct wire_connect_request fake_dial(struct fake_server *s);
 /* Answers it. */
-void script_shake(struct script *s, int64_t session, int32_t timeout_ms, bool read_only);
+void fake_answer_handshake(struct fake_server *s, int64_t session, int32_t timeout_ms,
+                           bool read_only);
 /* All of it: dial, a session, and (when asked) the kind of server. */
-void script_connect(struct script *s, bool standalone);
+void fake_connect(struct fake_server *s, bool standalone);
 /* The question for /zookeeper/config, and its answer. */
-void script_config(struct script *s, bool standalone);
+void fake_config(struct fake_server *s, bool standalone);
 /* The transport goes. */
-void script_hang_up(struct script *s);
+void fake_hang_up(struct fake_server *s);
 
 /* The client's output is taken. */
-void script_take(struct script *s);
+void fake_take_output(struct fake_server *s);
 /* The next request has to be this one. */
-const struct wire_request *script_expect(struct script *s, int32_t op);
-bool script_is_quiet(struct script *s); /* nothing was sent that was not looked at */
+const struct wire_request *fake_expect(struct fake_server *s, int32_t op);
+bool fake_is_quiet(struct fake_server *s); /* nothing was sent that was not looked at */
 /* A reply to the newest request looked at. `m` NULL: no body. */
-void script_answer(struct script *s, clave_err err, const struct wire_reply *m);
-void script_answer_to(struct script *s, int32_t xid, int32_t op, clave_err err,
-                      const struct wire_reply *m);
-void script_event(struct script *s, int32_t type, const char *path);
+void fake_answer(struct fake_server *s, clave_err err, const struct wire_reply *m);
+void fake_answer_to(struct fake_server *s, int32_t xid, int32_t op, clave_err err,
+                    const struct wire_reply *m);
+void fake_event(struct fake_server *s, int32_t type, const char *path);
 /* To a multi of checks: all fine, or the last of them failed. */
-void script_answer_checks(struct script *s, clave_err err);
-void script_pong(struct script *s);
+void fake_answer_checks(struct fake_server *s, clave_err err);
+void fake_answer_ping(struct fake_server *s);
 /* Raw bytes. */
-void script_feed(struct script *s, const void *p, size_t n);
+void fake_feed(struct fake_server *s, const void *p, size_t n);
 
 /* The next state told has to be this one. */
-void script_state(struct script *s, clave_state state, clave_err why);
-bool script_no_state(const struct script *s);
+void fake_expect_state(struct fake_server *s, clave_state state, clave_err why);
+bool fake_expects_no_state(const struct fake_server *s);
 
 /* Names as a vector, in static memory. */
-struct jvec script_names(const char *const *names, size_t n);
+struct jvec fake_names(const char *const *names, size_t n);
 
 #endif

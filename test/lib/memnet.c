@@ -8,7 +8,7 @@
 
 enum { WALL = 1700000000 };
 
-static int64_t wall(const struct pair *p)
+static int64_t wall(const struct memnet *p)
 {
     return (int64_t)WALL * 1000 + p->now + p->wall_shift;
 }
@@ -26,7 +26,7 @@ static void pose_as_member(struct server *s)
     clave__tree_free_data(&s->tree, n, data);
 }
 
-static struct server *open_server(struct pair *p)
+static struct server *open_server(struct memnet *p)
 {
     struct server *s;
     struct server_options so = {
@@ -49,37 +49,38 @@ static struct server *open_server(struct pair *p)
 
 /* ---- time ----------------------------------------------------------------------------------- */
 
-static void pump(struct pair *p)
+static void pump(struct memnet *p)
 {
     bool any = true;
     for (unsigned spin = 0; any; spin++) {
-        must(spin < PAIR_SPINS);
-        any = pair__collect(p);
+        must(spin < MEMNET_SPINS);
+        any = memnet__collect(p);
         for (size_t i = 0; i < p->o.clients; i++)
-            any = pair__step(p, &p->end[i]) || any;
+            any = memnet__step(p, &p->clients[i]) || any;
     }
 }
 
-static void tick(struct pair *p)
+static void tick(struct memnet *p)
 {
     if (p->server)
         clave__server_tick(p->server, p->now, wall(p));
     for (size_t i = 0; i < p->o.clients; i++)
-        if (!p->end[i].frozen)
-            clave_async_client_tick(p->end[i].c, p->now);
+        if (!p->clients[i].frozen)
+            clave_async_client_tick(p->clients[i].c, p->now);
 }
 
-static int64_t next_deadline(const struct pair *p)
+static int64_t next_deadline(const struct memnet *p)
 {
     int64_t next = p->server ? clave__server_deadline(p->server) : INT64_MAX;
     for (size_t i = 0; i < p->o.clients; i++) {
-        int64_t at = p->end[i].frozen ? INT64_MAX : clave_async_client_deadline(p->end[i].c);
+        int64_t at =
+            p->clients[i].frozen ? INT64_MAX : clave_async_client_deadline(p->clients[i].c);
         next = at < next ? at : next;
     }
     return next;
 }
 
-void pair_advance(struct pair *p, int64_t ms)
+void memnet_advance(struct memnet *p, int64_t ms)
 {
     int64_t target = p->now + ms;
     unsigned spins = 0;
@@ -96,46 +97,46 @@ void pair_advance(struct pair *p, int64_t ms)
     pump(p);
 }
 
-void pair_settle(struct pair *p)
+void memnet_settle(struct memnet *p)
 {
-    pair_advance(p, 0);
+    memnet_advance(p, 0);
 }
 
 /* ---- what may go wrong ---------------------------------------------------------------------- */
 
-void pair_rule(struct pair *p, struct pair_rule rule)
+void memnet_rule(struct memnet *p, struct memnet_rule rule)
 {
-    must(p->nrules < PAIR_RULES);
+    must(p->nrules < MEMNET_RULES);
     p->rules[p->nrules++] = rule;
 }
 
-void pair_clear(struct pair *p)
+void memnet_clear(struct memnet *p)
 {
     p->nrules = 0;
 }
 
-void pair_cut(struct pair *p, size_t client)
+void memnet_cut(struct memnet *p, size_t client)
 {
-    pair__cut(p, &p->end[client]);
+    memnet__cut(p, &p->clients[client]);
 }
 
-void pair_refuse(struct pair *p, size_t client, bool refuse)
+void memnet_refuse(struct memnet *p, size_t client, bool refuse)
 {
-    p->end[client].refused = refuse;
+    p->clients[client].refused = refuse;
     if (refuse)
-        pair__cut(p, &p->end[client]);
+        memnet__cut(p, &p->clients[client]);
 }
 
-void pair_feed_at_once(struct pair *p, size_t client)
+void memnet_feed_at_once(struct memnet *p, size_t client)
 {
-    struct pair_end *e = &p->end[client];
+    struct memnet_client *e = &p->clients[client];
     clave_async_client_input(e->c, p->now, clave__buf_bytes(&e->down), clave__buf_len(&e->down));
     clave__buf_clear(&e->down);
 }
 
-void pair_freeze(struct pair *p, size_t client, bool freeze)
+void memnet_freeze(struct memnet *p, size_t client, bool freeze)
 {
-    struct pair_end *e = &p->end[client];
+    struct memnet_client *e = &p->clients[client];
     bool was_cut = e->frozen && !e->conn && !e->closing;
     e->frozen = freeze;
     if (freeze)
@@ -146,9 +147,9 @@ void pair_freeze(struct pair *p, size_t client, bool freeze)
         clave_async_client_disconnected(e->c, p->now);
 }
 
-void pair_kill_session(struct pair *p, size_t client)
+void memnet_kill_session(struct memnet *p, size_t client)
 {
-    const clave_async_client *victim = p->end[client].c;
+    const clave_async_client *victim = p->clients[client].c;
     clave_client_options o = {
         .size = sizeof o,
         .hosts = "pair:1",
@@ -157,61 +158,61 @@ void pair_kill_session(struct pair *p, size_t client)
         .resume_session_id = clave_async_client_session_id(victim),
     };
     memcpy(o.resume_passwd, clave_async_client_session_passwd(victim), sizeof o.resume_passwd);
-    struct pair_end *killer = &p->end[p->o.clients];
-    must(p->o.clients < PAIR_CLIENTS);
+    struct memnet_client *killer = &p->clients[p->o.clients];
+    must(p->o.clients < MEMNET_CLIENTS);
     must(clave_async_client_new(&killer->c, &o) == CLAVE_OK);
     p->o.clients++;
     clave_async_client_start(killer->c, p->now);
     clave_async_client_close(killer->c, p->now);
-    pair_settle(p);
+    memnet_settle(p);
     must(clave_async_client_state(killer->c) == CLAVE_STATE_CLOSED);
-    pair__cut(p, killer);
+    memnet__cut(p, killer);
     clave_async_client_free(killer->c);
     p->o.clients--;
 }
 
-void pair_stop_server(struct pair *p)
+void memnet_stop_server(struct memnet *p)
 {
     for (size_t i = 0; i < p->o.clients; i++)
-        pair__cut(p, &p->end[i]);
+        memnet__cut(p, &p->clients[i]);
     clave__server_free(p->server);
     p->server = NULL;
 }
 
-void pair_start_server(struct pair *p)
+void memnet_start_server(struct memnet *p)
 {
     p->server = open_server(p);
 }
 
 /* ---- what is to be seen --------------------------------------------------------------------- */
 
-uint64_t pair_requests(const struct pair *p, size_t client)
+uint64_t memnet_requests(const struct memnet *p, size_t client)
 {
     uint64_t sum = 0;
-    for (size_t op = 0; op < PAIR_OPS; op++)
+    for (size_t op = 0; op < MEMNET_OPS; op++)
         if (op != OP_PING)
-            sum += p->end[client].requests[op];
+            sum += p->clients[client].requests[op];
     return sum;
 }
 
-void pair_reset_counts(struct pair *p)
+void memnet_reset_counts(struct memnet *p)
 {
     for (size_t i = 0; i < p->o.clients; i++) {
-        memset(p->end[i].requests, 0, sizeof p->end[i].requests);
-        p->end[i].events = 0;
-        p->end[i].nstates = 0;
+        memset(p->clients[i].requests, 0, sizeof p->clients[i].requests);
+        p->clients[i].events = 0;
+        p->clients[i].nstates = 0;
     }
 }
 
-bool pair_saw(const struct pair *p, size_t client, clave_state state)
+bool memnet_saw(const struct memnet *p, size_t client, clave_state state)
 {
-    for (size_t i = 0; i < p->end[client].nstates; i++)
-        if (p->end[client].states[i] == state)
+    for (size_t i = 0; i < p->clients[client].nstates; i++)
+        if (p->clients[client].states[i] == state)
             return true;
     return false;
 }
 
-struct server_stats pair_stats(const struct pair *p)
+struct server_stats memnet_stats(const struct memnet *p)
 {
     struct server_stats stats;
     clave__server_stats(p->server, &stats);
@@ -224,8 +225,8 @@ static void on_state(clave_async_client *c, clave_state state, clave_err why, vo
 {
     (void)c;
     (void)why;
-    struct pair_end *e = arg;
-    if (e->nstates < PAIR_STATES)
+    struct memnet_client *e = arg;
+    if (e->nstates < MEMNET_STATES)
         e->states[e->nstates++] = state;
 }
 
@@ -235,10 +236,10 @@ static void log_line(void *arg, int level, const char *msg)
     fprintf(stderr, "[%zu] %s\n", *(const size_t *)arg, msg);
 }
 
-static void add_client(struct pair *p, size_t i)
+static void add_client(struct memnet *p, size_t i)
 {
     static const size_t numbers[] = {0, 1, 2, 3, 4, 5, 6, 7};
-    struct pair_end *e = &p->end[i];
+    struct memnet_client *e = &p->clients[i];
     char hosts[64];
     snprintf(hosts, sizeof hosts, "pair:1%s", p->o.chroot ? p->o.chroot : "");
     clave_client_options o = {
@@ -257,34 +258,34 @@ static void add_client(struct pair *p, size_t i)
     clave_async_client_start(e->c, p->now);
 }
 
-struct pair *pair_new(const struct pair_options *o)
+struct memnet *memnet_new(const struct memnet_options *o)
 {
-    struct pair *p = calloc(1, sizeof *p);
+    struct memnet *p = calloc(1, sizeof *p);
     must(p);
     p->o = *o;
     p->mem = clave__mem_or_default(NULL);
     p->now = 1000;
     clave__buf_init(&p->log, &p->mem, SIZE_MAX / 4);
-    for (size_t i = 0; i < PAIR_CLIENTS; i++) {
-        clave__buf_init(&p->end[i].up, &p->mem, SIZE_MAX / 4);
-        clave__buf_init(&p->end[i].down, &p->mem, SIZE_MAX / 4);
+    for (size_t i = 0; i < MEMNET_CLIENTS; i++) {
+        clave__buf_init(&p->clients[i].up, &p->mem, SIZE_MAX / 4);
+        clave__buf_init(&p->clients[i].down, &p->mem, SIZE_MAX / 4);
     }
     p->server = open_server(p);
     for (size_t i = 0; i < o->clients; i++)
         add_client(p, i);
-    pair_settle(p);
+    memnet_settle(p);
     return p;
 }
 
-void pair_free(struct pair *p)
+void memnet_free(struct memnet *p)
 {
     for (size_t i = 0; i < p->o.clients; i++)
-        clave_async_client_free(p->end[i].c);
-    for (size_t i = 0; i < PAIR_CLIENTS; i++) {
-        if (p->end[i].conn)
-            clave__server_conn_closed(p->end[i].conn);
-        clave__buf_fini(&p->end[i].up);
-        clave__buf_fini(&p->end[i].down);
+        clave_async_client_free(p->clients[i].c);
+    for (size_t i = 0; i < MEMNET_CLIENTS; i++) {
+        if (p->clients[i].conn)
+            clave__server_conn_closed(p->clients[i].conn);
+        clave__buf_fini(&p->clients[i].up);
+        clave__buf_fini(&p->clients[i].down);
     }
     clave__server_free(p->server);
     clave__buf_fini(&p->log);

@@ -13,34 +13,34 @@
 #include "wire/proto.h"
 
 enum {
-    PAIR_CLIENTS = 32,
-    PAIR_RULES = 8,
-    PAIR_OPS = 128,
-    PAIR_STATES = 64,
-    PAIR_UNANSWERED = 4096
+    MEMNET_CLIENTS = 32,
+    MEMNET_RULES = 8,
+    MEMNET_OPS = 128,
+    MEMNET_STATES = 64,
+    MEMNET_UNANSWERED = 4096
 };
 
 /* Which message. */
-enum pair_way { PAIR_REQUEST, PAIR_REPLY };
+enum memnet_direction { MEMNET_REQUEST, MEMNET_REPLY };
 /* What a message may be beside a request's opcode or the reply to it. An event is
  * OP_NOTIFICATION. */
-enum { PAIR_HANDSHAKE = -100, PAIR_ANY = -101 };
+enum { MEMNET_HANDSHAKE = -100, MEMNET_ANY = -101 };
 
-enum pair_fate {
-    PAIR_HOLD,     /* it and all behind it wait until pair_clear */
-    PAIR_LOSE,     /* the connection is cut in its place; once */
-    PAIR_PASS_CUT, /* the connection is cut right behind it; once */
+enum memnet_action {
+    MEMNET_HOLD,     /* it and all behind it wait until memnet_clear */
+    MEMNET_LOSE,     /* the connection is cut in its place; once */
+    MEMNET_PASS_CUT, /* the connection is cut right behind it; once */
 };
 
-struct pair_rule {
+struct memnet_rule {
     size_t client;
-    enum pair_way way;
+    enum memnet_direction way;
     int op;
-    enum pair_fate fate;
+    enum memnet_action fate;
     unsigned skip; /* so many such messages pass before */
 };
 
-struct pair_options {
+struct memnet_options {
     size_t clients;
     int32_t timeout_ms;   /* of the sessions; 0: 10000 */
     const clave_mem *mem; /* of the clients */
@@ -53,7 +53,7 @@ struct pair_options {
     uint64_t seed; /* of all clients alike; 0: each has its own */
 };
 
-struct pair_end {
+struct memnet_client {
     clave_async_client *c;
     struct server_conn *conn; /* NULL: not connected */
     bool closing;             /* the server hung up; what it sent is still to come */
@@ -62,76 +62,76 @@ struct pair_end {
     bool severed; /* the client's side of the connection is gone, the server's not yet */
     struct buf up, down;
     bool up_shaken, down_shaken;
-    int32_t ops[PAIR_UNANSWERED]; /* of the requests not yet replied to, in order */
+    int32_t ops[MEMNET_UNANSWERED]; /* of the requests not yet replied to, in order */
     size_t ops_head, ops_tail;
-    uint64_t requests[PAIR_OPS]; /* that reached the server, by opcode */
-    uint64_t events;             /* that reached the client */
-    clave_state states[PAIR_STATES];
+    uint64_t requests[MEMNET_OPS]; /* that reached the server, by opcode */
+    uint64_t events;               /* that reached the client */
+    clave_state states[MEMNET_STATES];
     size_t nstates;
 };
 
-struct pair {
-    struct pair_options o;
+struct memnet {
+    struct memnet_options o;
     struct clave_mem mem;
     struct server *server; /* NULL: stopped */
     struct buf log;        /* all it ever wrote */
     int64_t now;
     int64_t wall_shift; /* of the server's wall clock, from its next tick on */
-    struct pair_end end[PAIR_CLIENTS];
-    struct pair_rule rules[PAIR_RULES];
+    struct memnet_client clients[MEMNET_CLIENTS];
+    struct memnet_rule rules[MEMNET_RULES];
     size_t nrules;
 };
 
-/* All clients are started, and connected after pair_settle. Never NULL. */
-struct pair *pair_new(const struct pair_options *o);
+/* All clients are started, and connected after memnet_settle. Never NULL. */
+struct memnet *memnet_new(const struct memnet_options *o);
 /* Frees clients, then the server. */
-void pair_free(struct pair *p);
+void memnet_free(struct memnet *p);
 
 /* Carries bytes until nobody has any; the clock stands. */
-void pair_settle(struct pair *p);
+void memnet_settle(struct memnet *p);
 /* Lets `ms` pass, with every timer that falls due. */
-void pair_advance(struct pair *p, int64_t ms);
+void memnet_advance(struct memnet *p, int64_t ms);
 
-void pair_rule(struct pair *p, struct pair_rule rule);
-void pair_clear(struct pair *p); /* no rules; what was held goes on at the next settle */
-void pair_cut(struct pair *p, size_t client);
+void memnet_rule(struct memnet *p, struct memnet_rule rule);
+void memnet_clear(struct memnet *p); /* no rules; what was held goes on at the next settle */
+void memnet_cut(struct memnet *p, size_t client);
 /* No connection succeeds any more; the present one is cut. */
-void pair_refuse(struct pair *p, size_t client, bool refuse);
+void memnet_refuse(struct memnet *p, size_t client, bool refuse);
 /* The process does not run: neither its clock nor its socket. */
-void pair_freeze(struct pair *p, size_t client, bool freeze);
+void memnet_freeze(struct memnet *p, size_t client, bool freeze);
 /* The client gets all that its socket has in one piece, and its clock does not move. */
-void pair_feed_at_once(struct pair *p, size_t client);
+void memnet_feed_at_once(struct memnet *p, size_t client);
 
 /* Curator's KillSession: another connection closes the client's session. */
-void pair_kill_session(struct pair *p, size_t client);
-void pair_stop_server(struct pair *p);
-void pair_start_server(struct pair *p); /* from its log */
+void memnet_kill_session(struct memnet *p, size_t client);
+void memnet_stop_server(struct memnet *p);
+void memnet_start_server(struct memnet *p); /* from its log */
 
 /* ---- message by message: nothing else moves ---------------------------------------------------
  */
 
 /* The client's own look at the servers' configuration; nothing. */
-enum { PAIR_CONFIG = -102, PAIR_NONE = -103 };
-/* What the message that is next on this way is; PAIR_NONE: there is none. */
-int pair_next(struct pair *p, size_t client, enum pair_way way);
+enum { MEMNET_CONFIG = -102, MEMNET_NONE = -103 };
+/* What the message that is next on this way is; MEMNET_NONE: there is none. */
+int memnet_next(struct memnet *p, size_t client, enum memnet_direction way);
 /* It arrives. */
-void pair_pass(struct pair *p, size_t client, enum pair_way way);
+void memnet_pass(struct memnet *p, size_t client, enum memnet_direction way);
 /* How many requests are under way to the server, of these operations. */
-size_t pair_under_way(struct pair *p, size_t client, const int *ops, size_t n);
+size_t memnet_under_way(struct memnet *p, size_t client, const int *ops, size_t n);
 /* The connection is lost: what was said by the client may still arrive, until it comes back; what
  * was and is said to it does not. */
-void pair_sever(struct pair *p, size_t client);
+void memnet_sever(struct memnet *p, size_t client);
 /* The client comes back, with its session or a new one; for it time passes. */
-void pair_connect(struct pair *p, size_t client);
+void memnet_connect(struct memnet *p, size_t client);
 /* The client's next timer is due; nobody else's goes off. */
-void pair_tick(struct pair *p, size_t client);
+void memnet_tick(struct memnet *p, size_t client);
 /* The session's time is up; its connection goes, when all that was said on it has arrived. */
-void pair_expire(struct pair *p, size_t client);
+void memnet_expire(struct memnet *p, size_t client);
 
 /* Requests but pings that have reached the server from this client. */
-uint64_t pair_requests(const struct pair *p, size_t client);
-void pair_reset_counts(struct pair *p);
-bool pair_saw(const struct pair *p, size_t client, clave_state state);
-struct server_stats pair_stats(const struct pair *p);
+uint64_t memnet_requests(const struct memnet *p, size_t client);
+void memnet_reset_counts(struct memnet *p);
+bool memnet_saw(const struct memnet *p, size_t client, clave_state state);
+struct server_stats memnet_stats(const struct memnet *p);
 
 #endif

@@ -7,14 +7,14 @@
 #include "server/request/write.h"
 #include "server/server_internal.h"
 
-static struct pair_end *end_of(const struct server_conn *conn)
+static struct memnet_client *end_of(const struct server_conn *conn)
 {
     return clave__server_conn_user(conn);
 }
 
 /* ---- the server's output -------------------------------------------------------------------- */
 
-static void persist(struct pair *p)
+static void persist(struct memnet *p)
 {
     struct log_batch batch = clave__server_log_pending(p->server);
     if (batch.n == 0)
@@ -25,7 +25,7 @@ static void persist(struct pair *p)
 }
 
 /* To whom does not matter: each has its own queue. */
-bool pair__collect(struct pair *p)
+bool memnet__collect(struct memnet *p)
 {
     if (!p->server)
         return false;
@@ -33,7 +33,7 @@ bool pair__collect(struct pair *p)
     bool any = false;
     struct server_conn *conn;
     while ((conn = clave__server_next_ready(p->server))) {
-        struct pair_end *e = end_of(conn);
+        struct memnet_client *e = end_of(conn);
         const void *out;
         size_t n;
         while ((n = clave__server_conn_output(conn, &out)) > 0) {
@@ -52,7 +52,7 @@ bool pair__collect(struct pair *p)
 
 /* ---- one connection ------------------------------------------------------------------------- */
 
-void pair__forget_connection(struct pair_end *e)
+void memnet__forget_connection(struct memnet_client *e)
 {
     clave__buf_clear(&e->up);
     clave__buf_clear(&e->down);
@@ -61,22 +61,22 @@ void pair__forget_connection(struct pair_end *e)
     e->ops_head = e->ops_tail = 0;
 }
 
-void pair__cut(struct pair *p, struct pair_end *e)
+void memnet__cut(struct memnet *p, struct memnet_client *e)
 {
     if (!e->conn && !e->closing)
         return;
     if (e->conn)
         clave__server_conn_closed(e->conn);
-    pair__forget_connection(e);
+    memnet__forget_connection(e);
     if (!e->frozen)
         clave_async_client_disconnected(e->c, p->now);
-    pair__collect(p);
+    memnet__collect(p);
 }
 
-static void dial(struct pair *p, struct pair_end *e)
+static void dial(struct memnet *p, struct memnet_client *e)
 {
     struct peer_addr addr = {.text = "pair"};
-    pair__forget_connection(e);
+    memnet__forget_connection(e);
     if (p->server && !e->refused)
         e->conn = clave__server_accept(p->server, &addr, e);
     if (e->conn)
@@ -87,17 +87,17 @@ static void dial(struct pair *p, struct pair_end *e)
 
 /* ---- messages ------------------------------------------------------------------------------- */
 
-int32_t pair__frame_int(const uint8_t *b)
+int32_t memnet__frame_int(const uint8_t *b)
 {
     return (int32_t)((uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3]);
 }
 
-size_t pair__whole_frame(const struct buf *b)
+size_t memnet__whole_frame(const struct buf *b)
 {
     size_t len = clave__buf_len(b);
     if (len < 4)
         return 0;
-    size_t n = 4 + (size_t)pair__frame_int(clave__buf_bytes(b));
+    size_t n = 4 + (size_t)memnet__frame_int(clave__buf_bytes(b));
     return n <= len ? n : 0;
 }
 
@@ -106,21 +106,21 @@ static bool asks_for_config(const uint8_t *frame, size_t n)
 {
     static const char path[] = "/zookeeper/config";
     enum { AT = 4 + 4 + 4, LEN = sizeof path - 1 };
-    return n >= AT + 4 + LEN && pair__frame_int(frame + AT) == LEN &&
+    return n >= AT + 4 + LEN && memnet__frame_int(frame + AT) == LEN &&
            memcmp(frame + AT + 4, path, LEN) == 0;
 }
 
-int pair__op_of_request(const struct pair_end *e, const uint8_t *p, size_t n)
+int memnet__op_of_request(const struct memnet_client *e, const uint8_t *p, size_t n)
 {
-    int op = e->up_shaken ? pair__frame_int(p + 8) : PAIR_HANDSHAKE;
-    return op == OP_GET_DATA && asks_for_config(p, n) ? PAIR_CONFIG : op;
+    int op = e->up_shaken ? memnet__frame_int(p + 8) : MEMNET_HANDSHAKE;
+    return op == OP_GET_DATA && asks_for_config(p, n) ? MEMNET_CONFIG : op;
 }
 
-int pair__op_of_reply(const struct pair_end *e, const uint8_t *p)
+int memnet__op_of_reply(const struct memnet_client *e, const uint8_t *p)
 {
     if (!e->down_shaken)
-        return PAIR_HANDSHAKE;
-    switch (pair__frame_int(p + 4)) {
+        return MEMNET_HANDSHAKE;
+    switch (memnet__frame_int(p + 4)) {
     case XID_EVENT:
         return OP_NOTIFICATION;
     case XID_PING:
@@ -128,27 +128,28 @@ int pair__op_of_reply(const struct pair_end *e, const uint8_t *p)
     case XID_AUTH:
         return OP_AUTH;
     default:
-        return e->ops[e->ops_head % PAIR_UNANSWERED];
+        return e->ops[e->ops_head % MEMNET_UNANSWERED];
     }
 }
 
 /* To rules and counts the look at the configuration is the read that it is. */
 static int plain(int op)
 {
-    return op == PAIR_CONFIG ? OP_GET_DATA : op;
+    return op == MEMNET_CONFIG ? OP_GET_DATA : op;
 }
 
-static bool matches(const struct pair_rule *r, size_t client, enum pair_way way, int op)
+static bool matches(const struct memnet_rule *r, size_t client, enum memnet_direction way, int op)
 {
-    return r->client == client && r->way == way && (r->op == op || r->op == PAIR_ANY);
+    return r->client == client && r->way == way && (r->op == op || r->op == MEMNET_ANY);
 }
 
 /* The rule that holds for a message, or NULL. */
-static struct pair_rule *judge(struct pair *p, struct pair_end *e, enum pair_way way, int op)
+static struct memnet_rule *judge(struct memnet *p, struct memnet_client *e,
+                                 enum memnet_direction way, int op)
 {
     for (size_t i = 0; i < p->nrules; i++) {
-        struct pair_rule *r = &p->rules[i];
-        if (!matches(r, (size_t)(e - p->end), way, op))
+        struct memnet_rule *r = &p->rules[i];
+        if (!matches(r, (size_t)(e - p->clients), way, op))
             continue;
         if (r->skip == 0)
             return r;
@@ -157,53 +158,54 @@ static struct pair_rule *judge(struct pair *p, struct pair_end *e, enum pair_way
     return NULL;
 }
 
-static void note_request(struct pair_end *e, int op, int32_t xid)
+static void note_request(struct memnet_client *e, int op, int32_t xid)
 {
     e->up_shaken = true;
-    if (plain(op) >= 0 && plain(op) < PAIR_OPS)
+    if (plain(op) >= 0 && plain(op) < MEMNET_OPS)
         e->requests[plain(op)]++;
-    if (op != PAIR_HANDSHAKE && xid != XID_PING && xid != XID_AUTH)
-        e->ops[e->ops_tail++ % PAIR_UNANSWERED] = op;
-    must(e->ops_tail - e->ops_head <= PAIR_UNANSWERED);
+    if (op != MEMNET_HANDSHAKE && xid != XID_PING && xid != XID_AUTH)
+        e->ops[e->ops_tail++ % MEMNET_UNANSWERED] = op;
+    must(e->ops_tail - e->ops_head <= MEMNET_UNANSWERED);
 }
 
-static void note_reply(struct pair_end *e, int op, int32_t xid)
+static void note_reply(struct memnet_client *e, int op, int32_t xid)
 {
     e->down_shaken = true;
     if (op == OP_NOTIFICATION)
         e->events++;
-    if (op != PAIR_HANDSHAKE && xid != XID_EVENT && xid != XID_PING && xid != XID_AUTH)
+    if (op != MEMNET_HANDSHAKE && xid != XID_EVENT && xid != XID_PING && xid != XID_AUTH)
         e->ops_head++;
 }
 
-static void deliver(struct pair *p, struct pair_end *e, enum pair_way way, int op,
+static void deliver(struct memnet *p, struct memnet_client *e, enum memnet_direction way, int op,
                     const uint8_t *frame, size_t n)
 {
-    if (way == PAIR_REQUEST) {
-        note_request(e, op, pair__frame_int(frame + 4));
+    if (way == MEMNET_REQUEST) {
+        note_request(e, op, memnet__frame_int(frame + 4));
         clave__server_conn_input(e->conn, frame, n);
-        pair__collect(p);
+        memnet__collect(p);
     } else {
-        note_reply(e, op, pair__frame_int(frame + 4));
+        note_reply(e, op, memnet__frame_int(frame + 4));
         clave_async_client_input(e->c, p->now, frame, n);
     }
 }
 
-bool pair__carry(struct pair *p, struct pair_end *e, enum pair_way way)
+bool memnet__carry(struct memnet *p, struct memnet_client *e, enum memnet_direction way)
 {
-    struct buf *b = way == PAIR_REQUEST ? &e->up : &e->down;
-    size_t n = pair__whole_frame(b);
-    if (n == 0 || (way == PAIR_REQUEST && !e->conn))
+    struct buf *b = way == MEMNET_REQUEST ? &e->up : &e->down;
+    size_t n = memnet__whole_frame(b);
+    if (n == 0 || (way == MEMNET_REQUEST && !e->conn))
         return false;
     const uint8_t *frame = clave__buf_bytes(b);
-    int op = way == PAIR_REQUEST ? pair__op_of_request(e, frame, n) : pair__op_of_reply(e, frame);
-    struct pair_rule *rule = judge(p, e, way, plain(op));
-    enum pair_fate fate = rule ? rule->fate : PAIR_PASS_CUT;
-    if (rule && fate == PAIR_HOLD)
+    int op =
+        way == MEMNET_REQUEST ? memnet__op_of_request(e, frame, n) : memnet__op_of_reply(e, frame);
+    struct memnet_rule *rule = judge(p, e, way, plain(op));
+    enum memnet_action fate = rule ? rule->fate : MEMNET_PASS_CUT;
+    if (rule && fate == MEMNET_HOLD)
         return false;
     if (rule)
         *rule = p->rules[--p->nrules];
-    if (!rule || fate == PAIR_PASS_CUT) {
+    if (!rule || fate == MEMNET_PASS_CUT) {
         /* The buffer may be cleared from inside: the frame is carried as a copy. */
         uint8_t *copy = malloc(n);
         must(copy != NULL);
@@ -213,11 +215,11 @@ bool pair__carry(struct pair *p, struct pair_end *e, enum pair_way way)
         free(copy);
     }
     if (rule)
-        pair__cut(p, e);
+        memnet__cut(p, e);
     return true;
 }
 
-bool pair__send_up(struct pair *p, struct pair_end *e)
+bool memnet__send_up(struct memnet *p, struct memnet_client *e)
 {
     const void *out;
     size_t n = clave_async_client_output(e->c, &out);
@@ -228,14 +230,14 @@ bool pair__send_up(struct pair *p, struct pair_end *e)
     return true;
 }
 
-bool pair__step(struct pair *p, struct pair_end *e)
+bool memnet__step(struct memnet *p, struct memnet_client *e)
 {
     if (e->frozen)
         return false;
     unsigned wants = clave_async_client_wants(e->c);
     if (wants & CLAVE_WANT_HANGUP) {
         bool open = e->conn || e->closing;
-        pair__cut(p, e);
+        memnet__cut(p, e);
         if (!open)
             clave_async_client_disconnected(e->c, p->now);
         return true;
@@ -244,11 +246,11 @@ bool pair__step(struct pair *p, struct pair_end *e)
         dial(p, e);
         return true;
     }
-    bool any = (wants & CLAVE_WANT_WRITE) && pair__send_up(p, e);
-    any = pair__carry(p, e, PAIR_REQUEST) || any;
-    any = pair__carry(p, e, PAIR_REPLY) || any;
+    bool any = (wants & CLAVE_WANT_WRITE) && memnet__send_up(p, e);
+    any = memnet__carry(p, e, MEMNET_REQUEST) || any;
+    any = memnet__carry(p, e, MEMNET_REPLY) || any;
     if (e->closing && clave__buf_len(&e->down) == 0) {
-        pair__cut(p, e);
+        memnet__cut(p, e);
         any = true;
     }
     return any;

@@ -2,86 +2,86 @@
 #include "lib/memnet_internal.h"
 #include "server/request/write.h"
 
-int pair_next(struct pair *p, size_t client, enum pair_way way)
+int memnet_next(struct memnet *p, size_t client, enum memnet_direction way)
 {
-    struct pair_end *e = &p->end[client];
-    struct buf *b = way == PAIR_REQUEST ? &e->up : &e->down;
-    if (way == PAIR_REQUEST && !e->severed && clave_async_client_wants(e->c) & CLAVE_WANT_WRITE)
-        pair__send_up(p, e);
-    size_t n = pair__whole_frame(b);
-    if (n == 0 || (way == PAIR_REQUEST && !e->conn))
-        return PAIR_NONE;
+    struct memnet_client *e = &p->clients[client];
+    struct buf *b = way == MEMNET_REQUEST ? &e->up : &e->down;
+    if (way == MEMNET_REQUEST && !e->severed && clave_async_client_wants(e->c) & CLAVE_WANT_WRITE)
+        memnet__send_up(p, e);
+    size_t n = memnet__whole_frame(b);
+    if (n == 0 || (way == MEMNET_REQUEST && !e->conn))
+        return MEMNET_NONE;
     const uint8_t *frame = clave__buf_bytes(b);
-    if (way == PAIR_REQUEST)
-        return pair__op_of_request(e, frame, n);
-    return pair__op_of_reply(e, frame);
+    if (way == MEMNET_REQUEST)
+        return memnet__op_of_request(e, frame, n);
+    return memnet__op_of_reply(e, frame);
 }
 
-void pair_pass(struct pair *p, size_t client, enum pair_way way)
+void memnet_pass(struct memnet *p, size_t client, enum memnet_direction way)
 {
-    must(pair__carry(p, &p->end[client], way));
+    must(memnet__carry(p, &p->clients[client], way));
 }
 
-size_t pair_under_way(struct pair *p, size_t client, const int *ops, size_t n)
+size_t memnet_under_way(struct memnet *p, size_t client, const int *ops, size_t n)
 {
-    const struct pair_end *e = &p->end[client];
+    const struct memnet_client *e = &p->clients[client];
     size_t count = 0;
-    if (pair_next(p, client, PAIR_REQUEST) == PAIR_NONE)
+    if (memnet_next(p, client, MEMNET_REQUEST) == MEMNET_NONE)
         return 0;
     const uint8_t *at = clave__buf_bytes(&e->up), *end = at + clave__buf_len(&e->up);
     for (size_t len; at < end; at += len) {
-        len = 4 + (size_t)pair__frame_int(at);
+        len = 4 + (size_t)memnet__frame_int(at);
         for (size_t i = 0; i < n; i++)
-            count += pair__op_of_request(e, at, len) == ops[i];
+            count += memnet__op_of_request(e, at, len) == ops[i];
     }
     return count;
 }
 
-void pair_sever(struct pair *p, size_t client)
+void memnet_sever(struct memnet *p, size_t client)
 {
-    struct pair_end *e = &p->end[client];
-    pair_next(p, client, PAIR_REQUEST); /* all that it has said is on its way */
+    struct memnet_client *e = &p->clients[client];
+    memnet_next(p, client, MEMNET_REQUEST); /* all that it has said is on its way */
     e->severed = true;
     e->closing = false;
     clave__buf_clear(&e->down);
     clave_async_client_disconnected(e->c, p->now);
 }
 
-void pair_connect(struct pair *p, size_t client)
+void memnet_connect(struct memnet *p, size_t client)
 {
-    struct pair_end *e = &p->end[client];
+    struct memnet_client *e = &p->clients[client];
     if (e->closing)
         clave_async_client_disconnected(e->c, p->now);
     if (e->conn)
         clave__server_conn_closed(e->conn);
-    pair__forget_connection(e);
+    memnet__forget_connection(e);
     for (unsigned spin = 0; !clave_async_client_is_connected(e->c); spin++) {
         bool any = clave_async_client_wants(e->c) & (CLAVE_WANT_DIAL | CLAVE_WANT_HANGUP);
-        must(spin < PAIR_SPINS);
+        must(spin < MEMNET_SPINS);
         if (any)
-            pair__step(p, e);
-        for (int way = PAIR_REQUEST; way <= PAIR_REPLY; way++)
-            if (pair_next(p, client, way) == PAIR_HANDSHAKE)
-                any = pair__carry(p, e, way);
-        pair__collect(p);
+            memnet__step(p, e);
+        for (int way = MEMNET_REQUEST; way <= MEMNET_REPLY; way++)
+            if (memnet_next(p, client, way) == MEMNET_HANDSHAKE)
+                any = memnet__carry(p, e, way);
+        memnet__collect(p);
         if (e->closing && clave__buf_len(&e->down) == 0)
-            pair__cut(p, e);
+            memnet__cut(p, e);
         else if (!any) {
-            pair_tick(p, client);
+            memnet_tick(p, client);
         }
     }
 }
 
-void pair_tick(struct pair *p, size_t client)
+void memnet_tick(struct memnet *p, size_t client)
 {
-    int64_t at = clave_async_client_deadline(p->end[client].c);
+    int64_t at = clave_async_client_deadline(p->clients[client].c);
     p->now = at > p->now ? at : p->now;
-    clave_async_client_tick(p->end[client].c, p->now);
+    clave_async_client_tick(p->clients[client].c, p->now);
 }
 
-void pair_expire(struct pair *p, size_t client)
+void memnet_expire(struct memnet *p, size_t client)
 {
-    must(clave__session_expire(p->server, clave_async_client_session_id(p->end[client].c)) ==
+    must(clave__session_expire(p->server, clave_async_client_session_id(p->clients[client].c)) ==
          CLAVE_OK);
-    pair__collect(p);
+    memnet__collect(p);
 }

@@ -19,13 +19,13 @@ static void must(bool fine)
 
 static void keep_line(void *arg, int level, const char *msg)
 {
-    struct desk *d = arg;
+    struct memserver *d = arg;
     size_t n = strlen(d->lines);
     (void)level;
     snprintf(d->lines + n, sizeof d->lines - n, "%s\n", msg);
 }
 
-clave_err desk_open_bare(struct desk *d, const struct server_options *o)
+clave_err memserver_open_bare(struct memserver *d, const struct server_options *o)
 {
     memset(d, 0, sizeof *d);
     if (o)
@@ -43,31 +43,31 @@ clave_err desk_open_bare(struct desk *d, const struct server_options *o)
     return clave__server_new(&d->s, &d->o);
 }
 
-void desk_start(struct desk *d)
+void memserver_start(struct memserver *d)
 {
-    clave__server_start(d->s, d->now, desk_wall(d));
-    desk_pump(d);
+    clave__server_start(d->s, d->now, memserver_wall(d));
+    memserver_settle(d);
 }
 
-void desk_open(struct desk *d, const struct server_options *o)
+void memserver_open(struct memserver *d, const struct server_options *o)
 {
-    must(desk_open_bare(d, o) == CLAVE_OK);
-    desk_start(d);
+    must(memserver_open_bare(d, o) == CLAVE_OK);
+    memserver_start(d);
 }
 
-void desk_close(struct desk *d)
+void memserver_close(struct memserver *d)
 {
     clave__server_free(d->s);
     clave__buf_fini(&d->log);
     d->s = NULL;
 }
 
-int64_t desk_wall(const struct desk *d)
+int64_t memserver_wall(const struct memserver *d)
 {
     return WALL_AT_BOOT + d->now;
 }
 
-static void take_records(struct desk *d)
+static void take_records(struct memserver *d)
 {
     struct log_batch b = clave__server_log_pending(d->s);
     if (b.n == 0)
@@ -77,7 +77,7 @@ static void take_records(struct desk *d)
     clave__server_log_taken(d->s);
 }
 
-void desk_flush(struct desk *d)
+void memserver_flush(struct memserver *d)
 {
     take_records(d);
     clave__server_durable(d->s, d->taken_zxid);
@@ -85,7 +85,7 @@ void desk_flush(struct desk *d)
 
 static void serve(struct server_conn *conn)
 {
-    struct desk_conn *c = clave__server_conn_user(conn);
+    struct memserver_conn *c = clave__server_conn_user(conn);
     const void *p;
     size_t n;
     while (!c->deaf && (n = clave__server_conn_output(conn, &p)) > 0) {
@@ -98,7 +98,7 @@ static void serve(struct server_conn *conn)
     c->c = NULL;
 }
 
-void desk_pump(struct desk *d)
+void memserver_settle(struct memserver *d)
 {
     struct server_conn *conn;
     bool any = true;
@@ -114,7 +114,7 @@ void desk_pump(struct desk *d)
     }
 }
 
-void desk_advance(struct desk *d, int64_t ms)
+void memserver_advance(struct memserver *d, int64_t ms)
 {
     int64_t target = d->now + ms;
     unsigned spins = 0;
@@ -122,15 +122,15 @@ void desk_advance(struct desk *d, int64_t ms)
         must(spins++ < 100000);
         must(at > d->now || spins < 3); /* a deadline may not stay due */
         d->now = at > d->now ? at : d->now;
-        clave__server_tick(d->s, d->now, desk_wall(d));
-        desk_pump(d);
+        clave__server_tick(d->s, d->now, memserver_wall(d));
+        memserver_settle(d);
     }
     d->now = target;
-    clave__server_tick(d->s, d->now, desk_wall(d));
-    desk_pump(d);
+    clave__server_tick(d->s, d->now, memserver_wall(d));
+    memserver_settle(d);
 }
 
-struct server_stats desk_stats(const struct desk *d)
+struct server_stats memserver_stats(const struct memserver *d)
 {
     struct server_stats st;
     clave__server_stats(d->s, &st);
@@ -140,7 +140,7 @@ struct server_stats desk_stats(const struct desk *d)
 /* ---- connections
  * --------------------------------------------------------------------------------- */
 
-void desk_dial(struct desk_conn *c, struct desk *d)
+void memserver_dial(struct memserver_conn *c, struct memserver *d)
 {
     struct peer_addr peer = {.family = 4, .ip = {127, 0, 0, 1}, .port = 42100};
     strcpy(peer.text, "127.0.0.1:42100");
@@ -150,7 +150,7 @@ void desk_dial(struct desk_conn *c, struct desk *d)
     c->c = clave__server_accept(d->s, &peer, c);
 }
 
-void desk_hang_up(struct desk_conn *c)
+void memserver_hang_up(struct memserver_conn *c)
 {
     if (c->c)
         clave__server_conn_closed(c->c);
@@ -158,34 +158,34 @@ void desk_hang_up(struct desk_conn *c)
     clave__buf_fini(&c->in);
 }
 
-void desk_send(struct desk_conn *c, const void *p, size_t n)
+void memserver_send(struct memserver_conn *c, const void *p, size_t n)
 {
     if (c->c)
         clave__server_conn_input(c->c, p, n);
-    desk_pump(c->d);
+    memserver_settle(c->d);
 }
 
-void desk_hear(struct desk_conn *c)
+void memserver_take_output(struct memserver_conn *c)
 {
     c->deaf = false;
     if (c->c)
         serve(c->c);
-    desk_pump(c->d);
+    memserver_settle(c->d);
 }
 
-void desk_send_frame(struct desk_conn *c, const void *p, size_t n)
+void memserver_send_frame(struct memserver_conn *c, const void *p, size_t n)
 {
     struct buf b;
     clave__buf_init(&b, &c->d->mem, SIZE_MAX / 4);
     struct jwriter w = clave__jwriter(&b);
     clave__jput_bytes(&w, clave__jbytes_n(p, n));
     must(w.err == CLAVE_OK);
-    desk_send(c, b.data, b.tail);
+    memserver_send(c, b.data, b.tail);
     clave__buf_fini(&b);
 }
 
 /* The frame at the head of what has come; it stays there. */
-static bool peek(const struct desk_conn *c, struct jreader *frame)
+static bool peek(const struct memserver_conn *c, struct jreader *frame)
 {
     struct jreader r = clave__jreader(clave__buf_bytes(&c->in), clave__buf_len(&c->in));
     struct jbytes b = clave__jget_bytes(&r);
@@ -194,7 +194,7 @@ static bool peek(const struct desk_conn *c, struct jreader *frame)
 }
 
 /* Consumes it. Its bytes stay where they are until something else comes. */
-static bool take(struct desk_conn *c, struct jreader *frame)
+static bool take(struct memserver_conn *c, struct jreader *frame)
 {
     if (!peek(c, frame))
         return false;
@@ -202,8 +202,8 @@ static bool take(struct desk_conn *c, struct jreader *frame)
     return true;
 }
 
-bool desk_shake(struct desk_conn *c, const struct wire_connect_request *q,
-                struct wire_connect_response *out)
+bool memserver_handshake(struct memserver_conn *c, const struct wire_connect_request *q,
+                         struct wire_connect_response *out)
 {
     struct buf b;
     struct jreader r;
@@ -211,7 +211,7 @@ bool desk_shake(struct desk_conn *c, const struct wire_connect_request *q,
     struct jwriter w = clave__jwriter(&b);
     clave__wire_put_connect_request(&w, q);
     must(w.err == CLAVE_OK);
-    desk_send_frame(c, b.data, b.tail);
+    memserver_send_frame(c, b.data, b.tail);
     clave__buf_fini(&b);
     if (!take(c, &r))
         return false;
@@ -223,29 +223,29 @@ bool desk_shake(struct desk_conn *c, const struct wire_connect_request *q,
     return true;
 }
 
-void desk_connect(struct desk_conn *c, struct desk *d, int32_t timeout_ms)
+void memserver_connect(struct memserver_conn *c, struct memserver *d, int32_t timeout_ms)
 {
     struct wire_connect_request q = {.timeout_ms = timeout_ms, .has_read_only = true};
     struct wire_connect_response r;
-    desk_dial(c, d);
+    memserver_dial(c, d);
     q.passwd = clave__jbytes_n(c->passwd, sizeof c->passwd);
-    must(desk_shake(c, &q, &r) && r.session_id != 0);
+    must(memserver_handshake(c, &q, &r) && r.session_id != 0);
 }
 
-bool desk_resume(struct desk_conn *c, const struct desk_conn *of)
+bool memserver_resume(struct memserver_conn *c, const struct memserver_conn *of)
 {
     struct wire_connect_request q = {.timeout_ms = of->timeout_ms, .session_id = of->session};
     struct wire_connect_response r;
-    struct desk_conn old = *of;
+    struct memserver_conn old = *of;
     q.passwd = clave__jbytes_n(old.passwd, sizeof old.passwd);
-    desk_dial(c, old.d);
-    return desk_shake(c, &q, &r) && r.timeout_ms > 0;
+    memserver_dial(c, old.d);
+    return memserver_handshake(c, &q, &r) && r.timeout_ms > 0;
 }
 
 /* ---- requests
  * ------------------------------------------------------------------------------------ */
 
-static int32_t xid_for(struct desk_conn *c, int32_t op)
+static int32_t xid_for(struct memserver_conn *c, int32_t op)
 {
     switch (op) {
     case OP_PING:
@@ -260,7 +260,7 @@ static int32_t xid_for(struct desk_conn *c, int32_t op)
     }
 }
 
-int32_t desk_request(struct desk_conn *c, int32_t op, const union wire_body *body)
+int32_t memserver_request(struct memserver_conn *c, int32_t op, const union wire_body *body)
 {
     static const union wire_body none;
     struct wire_request q = {xid_for(c, op), op, body ? *body : none};
@@ -269,12 +269,12 @@ int32_t desk_request(struct desk_conn *c, int32_t op, const union wire_body *bod
     struct jwriter w = clave__jwriter(&b);
     clave__wire_put_request(&w, &q);
     must(w.err == CLAVE_OK);
-    desk_send_frame(c, b.data, b.tail);
+    memserver_send_frame(c, b.data, b.tail);
     clave__buf_fini(&b);
     return q.xid;
 }
 
-bool desk_next(struct desk_conn *c, struct wire_reply_header *h, struct jreader *rest)
+bool memserver_next(struct memserver_conn *c, struct wire_reply_header *h, struct jreader *rest)
 {
     if (!take(c, rest))
         return false;
@@ -283,13 +283,13 @@ bool desk_next(struct desk_conn *c, struct wire_reply_header *h, struct jreader 
     return true;
 }
 
-clave_err desk_call(struct desk_conn *c, int32_t op, const union wire_body *body,
-                    struct wire_reply *out)
+clave_err memserver_call(struct memserver_conn *c, int32_t op, const union wire_body *body,
+                         struct wire_reply *out)
 {
     struct wire_reply_header h;
     struct jreader r;
-    int32_t xid = desk_request(c, op, body);
-    if (!desk_next(c, &h, &r))
+    int32_t xid = memserver_request(c, op, body);
+    if (!memserver_next(c, &h, &r))
         return CLAVE_ECONNLOSS;
     must(h.xid == xid);
     if (h.err != 0)
@@ -301,7 +301,7 @@ clave_err desk_call(struct desk_conn *c, int32_t op, const union wire_body *body
     return CLAVE_OK;
 }
 
-struct jvec desk_acl(int32_t perms, const char *scheme, const char *id)
+struct jvec memserver_acl(int32_t perms, const char *scheme, const char *id)
 {
     static uint8_t room[256];
     struct clave_mem mem = clave__mem_or_default(NULL);
@@ -317,47 +317,49 @@ struct jvec desk_acl(int32_t perms, const char *scheme, const char *id)
     return v;
 }
 
-union wire_body desk_create_body(const char *path, const char *data, int32_t mode)
+union wire_body memserver_create_body(const char *path, const char *data, int32_t mode)
 {
     union wire_body b = {.create = {.path = clave__jbytes(path),
                                     .data = clave__jbytes(data),
-                                    .acl = desk_acl(PERM_ALL, "world", "anyone"),
+                                    .acl = memserver_acl(PERM_ALL, "world", "anyone"),
                                     .flags = mode}};
     return b;
 }
 
-clave_err desk_create(struct desk_conn *c, const char *path, const char *data, int32_t mode)
+clave_err memserver_create(struct memserver_conn *c, const char *path, const char *data,
+                           int32_t mode)
 {
-    union wire_body b = desk_create_body(path, data, mode);
-    return desk_call(c, mode == MODE_CONTAINER ? OP_CREATE_CONTAINER : OP_CREATE, &b, NULL);
+    union wire_body b = memserver_create_body(path, data, mode);
+    return memserver_call(c, mode == MODE_CONTAINER ? OP_CREATE_CONTAINER : OP_CREATE, &b, NULL);
 }
 
-clave_err desk_delete(struct desk_conn *c, const char *path, int32_t version)
+clave_err memserver_delete(struct memserver_conn *c, const char *path, int32_t version)
 {
     union wire_body b = {.check = {clave__jbytes(path), version}};
-    return desk_call(c, OP_DELETE, &b, NULL);
+    return memserver_call(c, OP_DELETE, &b, NULL);
 }
 
-clave_err desk_set(struct desk_conn *c, const char *path, const char *data, int32_t version)
+clave_err memserver_set(struct memserver_conn *c, const char *path, const char *data,
+                        int32_t version)
 {
     union wire_body b = {.set = {clave__jbytes(path), clave__jbytes(data), version}};
-    return desk_call(c, OP_SET_DATA, &b, NULL);
+    return memserver_call(c, OP_SET_DATA, &b, NULL);
 }
 
-clave_err desk_stat(struct desk_conn *c, const char *path, struct wire_stat *out)
+clave_err memserver_stat(struct memserver_conn *c, const char *path, struct wire_stat *out)
 {
     union wire_body b = {.read = {clave__jbytes(path), false}};
     struct wire_reply r;
-    clave_err err = desk_call(c, OP_EXISTS, &b, &r);
+    clave_err err = memserver_call(c, OP_EXISTS, &b, &r);
     if (err == CLAVE_OK)
         *out = r.stat;
     return err;
 }
 
-clave_err desk_watch(struct desk_conn *c, int32_t op, const char *path)
+clave_err memserver_watch(struct memserver_conn *c, int32_t op, const char *path)
 {
     union wire_body b = {.read = {clave__jbytes(path), true}};
-    return desk_call(c, op, &b, NULL);
+    return memserver_call(c, op, &b, NULL);
 }
 
 /* ---- events
@@ -379,7 +381,7 @@ static const char *type_name(int32_t type)
     }
 }
 
-const char *desk_events(struct desk_conn *c)
+const char *memserver_events(struct memserver_conn *c)
 {
     static char text[4096];
     struct jreader r;

@@ -10,21 +10,21 @@
 #include "server/server.h"
 #include "wire/record.h"
 
-enum { DESK_LINES = 4096 };
+enum { MEMSERVER_LINES = 4096 };
 
-struct desk {
+struct memserver {
     struct clave_mem mem; /* of the desk itself */
     struct server_options o;
     struct server *s;
     struct buf log;   /* the log file: header and all records taken */
     int64_t now;      /* boot-time ms */
-    bool disk_stands; /* records are taken, and not durable before desk_flush */
+    bool disk_stands; /* records are taken, and not durable before memserver_flush */
     int64_t taken_zxid;
-    char lines[DESK_LINES]; /* what was logged, a line each */
+    char lines[MEMSERVER_LINES]; /* what was logged, a line each */
 };
 
-struct desk_conn {
-    struct desk *d;
+struct memserver_conn {
+    struct memserver *d;
     struct server_conn *c; /* NULL: closed */
     struct buf in;         /* what has come from the server and was not looked at */
     int32_t xid;           /* of the newest request */
@@ -35,61 +35,63 @@ struct desk_conn {
 };
 
 /* Serving. Options may be NULL; mem, log and seed are as given there. */
-void desk_open(struct desk *d, const struct server_options *o);
+void memserver_open(struct memserver *d, const struct server_options *o);
 /* Not yet serving: for recovery. */
-clave_err desk_open_bare(struct desk *d, const struct server_options *o);
-void desk_start(struct desk *d);
-/* Every connection must have been closed with desk_hang_up, or by the server. */
-void desk_close(struct desk *d);
+clave_err memserver_open_bare(struct memserver *d, const struct server_options *o);
+void memserver_start(struct memserver *d);
+/* Every connection must have been closed with memserver_hang_up, or by the server. */
+void memserver_close(struct memserver *d);
 
 /* The wall clock: a fixed distance from the boot clock. */
-int64_t desk_wall(const struct desk *d);
-void desk_advance(struct desk *d, int64_t ms);
+int64_t memserver_wall(const struct memserver *d);
+void memserver_advance(struct memserver *d, int64_t ms);
 /* Carries records, then output, until there is none. */
-void desk_pump(struct desk *d);
+void memserver_settle(struct memserver *d);
 /* What was taken is durable now. */
-void desk_flush(struct desk *d);
-struct server_stats desk_stats(const struct desk *d);
+void memserver_flush(struct memserver *d);
+struct server_stats memserver_stats(const struct memserver *d);
 
 /* A transport to the server, no session yet. */
-void desk_dial(struct desk_conn *c, struct desk *d);
+void memserver_dial(struct memserver_conn *c, struct memserver *d);
 /* The transport goes; harmless when the server has closed it. */
-void desk_hang_up(struct desk_conn *c);
-void desk_send(struct desk_conn *c, const void *p, size_t n);
+void memserver_hang_up(struct memserver_conn *c);
+void memserver_send(struct memserver_conn *c, const void *p, size_t n);
 /* Deaf no more: takes what has waited. */
-void desk_hear(struct desk_conn *c);
+void memserver_take_output(struct memserver_conn *c);
 /* A frame around n bytes. */
-void desk_send_frame(struct desk_conn *c, const void *p, size_t n);
+void memserver_send_frame(struct memserver_conn *c, const void *p, size_t n);
 
 /* The handshake. false: closed without an answer. */
-bool desk_shake(struct desk_conn *c, const struct wire_connect_request *q,
-                struct wire_connect_response *out);
+bool memserver_handshake(struct memserver_conn *c, const struct wire_connect_request *q,
+                         struct wire_connect_response *out);
 /* Dials and gets a new session; aborts when it does not. */
-void desk_connect(struct desk_conn *c, struct desk *d, int32_t timeout_ms);
+void memserver_connect(struct memserver_conn *c, struct memserver *d, int32_t timeout_ms);
 /* Dials and goes on with the session of `of`. false: refused. */
-bool desk_resume(struct desk_conn *c, const struct desk_conn *of);
+bool memserver_resume(struct memserver_conn *c, const struct memserver_conn *of);
 
 /* Sends a request and returns its xid. */
-int32_t desk_request(struct desk_conn *c, int32_t op, const union wire_body *body);
+int32_t memserver_request(struct memserver_conn *c, int32_t op, const union wire_body *body);
 /* The next message: its header, and a reader over the rest. false: none has come. */
-bool desk_next(struct desk_conn *c, struct wire_reply_header *h, struct jreader *rest);
+bool memserver_next(struct memserver_conn *c, struct wire_reply_header *h, struct jreader *rest);
 /* Sends a request and takes its reply, which has to be next. A connection that is closed
  * instead gives ECONNLOSS. `out` may be NULL; its slices last until the next call. */
-clave_err desk_call(struct desk_conn *c, int32_t op, const union wire_body *body,
-                    struct wire_reply *out);
+clave_err memserver_call(struct memserver_conn *c, int32_t op, const union wire_body *body,
+                         struct wire_reply *out);
 
 /* The commonest requests. */
-clave_err desk_create(struct desk_conn *c, const char *path, const char *data, int32_t mode);
-clave_err desk_delete(struct desk_conn *c, const char *path, int32_t version);
-clave_err desk_set(struct desk_conn *c, const char *path, const char *data, int32_t version);
-clave_err desk_stat(struct desk_conn *c, const char *path, struct wire_stat *out);
-clave_err desk_watch(struct desk_conn *c, int32_t op, const char *path);
-union wire_body desk_create_body(const char *path, const char *data, int32_t mode);
+clave_err memserver_create(struct memserver_conn *c, const char *path, const char *data,
+                           int32_t mode);
+clave_err memserver_delete(struct memserver_conn *c, const char *path, int32_t version);
+clave_err memserver_set(struct memserver_conn *c, const char *path, const char *data,
+                        int32_t version);
+clave_err memserver_stat(struct memserver_conn *c, const char *path, struct wire_stat *out);
+clave_err memserver_watch(struct memserver_conn *c, int32_t op, const char *path);
+union wire_body memserver_create_body(const char *path, const char *data, int32_t mode);
 /* One entry, in static memory. */
-struct jvec desk_acl(int32_t perms, const char *scheme, const char *id);
+struct jvec memserver_acl(int32_t perms, const char *scheme, const char *id);
 
 /* The events that have come and were not looked at, in order: "CREATED /a, CHILDREN /".
  * "" when the next message is none. In static memory. */
-const char *desk_events(struct desk_conn *c);
+const char *memserver_events(struct memserver_conn *c);
 
 #endif

@@ -6,7 +6,7 @@
 static void on_event(clave_async_mutex *m, const clave_mutex_event *ev, void *arg)
 {
     (void)m;
-    struct seat *s = arg;
+    struct mutex_owner *s = arg;
     switch (ev->kind) {
     case CLAVE_MUTEX_QUEUED:
     case CLAVE_MUTEX_NEXT:
@@ -28,7 +28,7 @@ static void on_event(clave_async_mutex *m, const clave_mutex_event *ev, void *ar
     }
 }
 
-static clave_mutex_options seat_options(struct seat *s, const clave_mutex_options *o)
+static clave_mutex_options owner_options(struct mutex_owner *s, const clave_mutex_options *o)
 {
     clave_mutex_options mine = {.size = sizeof mine};
     if (o)
@@ -38,50 +38,51 @@ static clave_mutex_options seat_options(struct seat *s, const clave_mutex_option
     return mine;
 }
 
-clave_err seat_open(struct seat *s, struct pair *p, size_t client, const char *path,
-                    const clave_mutex_options *o)
+clave_err owner_open(struct mutex_owner *s, struct memnet *p, size_t client, const char *path,
+                     const clave_mutex_options *o)
 {
-    clave_mutex_options mine = seat_options(s, o);
-    *s = (struct seat){.p = p, .client = client};
-    return clave_async_mutex_new(&s->m, p->end[client].c, path, &mine);
+    clave_mutex_options mine = owner_options(s, o);
+    *s = (struct mutex_owner){.p = p, .client = client};
+    return clave_async_mutex_new(&s->m, p->clients[client].c, path, &mine);
 }
 
-clave_err seat_open_simple(struct seat *s, struct pair *p, size_t client, const char *path,
-                           const char *prefix, const clave_mutex_options *o)
+clave_err owner_open_simple(struct mutex_owner *s, struct memnet *p, size_t client,
+                            const char *path, const char *prefix, const clave_mutex_options *o)
 {
-    clave_mutex_options mine = seat_options(s, o);
-    *s = (struct seat){.p = p, .client = client};
-    return clave_async_mutex_new_simple(&s->m, p->end[client].c, path, prefix, &mine);
+    clave_mutex_options mine = owner_options(s, o);
+    *s = (struct mutex_owner){.p = p, .client = client};
+    return clave_async_mutex_new_simple(&s->m, p->clients[client].c, path, prefix, &mine);
 }
 
-void seat_share(struct seat *s, struct seat *with, uint64_t owner)
+void owner_share(struct mutex_owner *s, struct mutex_owner *with, uint64_t owner)
 {
-    *s = (struct seat){.p = with->p, .client = with->client, .m = with->m, .owner = owner};
+    *s = (struct mutex_owner){.p = with->p, .client = with->client, .m = with->m, .owner = owner};
 }
 
-void seat_close(struct seat *s)
+void owner_close(struct mutex_owner *s)
 {
     clave_async_mutex_free(s->m);
     s->m = NULL;
-    pair_settle(s->p);
+    memnet_settle(s->p);
 }
 
 static void on_side_event(clave_async_mutex *m, const clave_mutex_event *ev, void *arg)
 {
-    struct seats *s = arg;
+    struct rwlock_owner *s = arg;
     on_event(m, ev, m == clave_async_rwlock_read(s->rw) ? &s->read : &s->write);
 }
 
-clave_err seats_open(struct seats *s, struct pair *p, size_t client, const char *path,
-                     const clave_mutex_options *o)
+clave_err rwlock_owner_open(struct rwlock_owner *s, struct memnet *p, size_t client,
+                            const char *path, const clave_mutex_options *o)
 {
     clave_mutex_options mine = {.size = sizeof mine};
     if (o)
         mine = *o;
     mine.event_cb = on_side_event;
     mine.event_arg = s;
-    *s = (struct seats){.read = {.p = p, .client = client}, .write = {.p = p, .client = client}};
-    clave_err err = clave_async_rwlock_new(&s->rw, p->end[client].c, path, &mine);
+    *s = (struct rwlock_owner){.read = {.p = p, .client = client},
+                               .write = {.p = p, .client = client}};
+    clave_err err = clave_async_rwlock_new(&s->rw, p->clients[client].c, path, &mine);
     if (err == CLAVE_OK) {
         s->read.m = clave_async_rwlock_read(s->rw);
         s->write.m = clave_async_rwlock_write(s->rw);
@@ -89,91 +90,91 @@ clave_err seats_open(struct seats *s, struct pair *p, size_t client, const char 
     return err;
 }
 
-void seats_share(struct seats *s, struct seats *with, uint64_t owner)
+void rwlock_owner_share(struct rwlock_owner *s, struct rwlock_owner *with, uint64_t owner)
 {
-    *s = (struct seats){.rw = with->rw};
-    seat_share(&s->read, &with->read, owner);
-    seat_share(&s->write, &with->write, owner);
+    *s = (struct rwlock_owner){.rw = with->rw};
+    owner_share(&s->read, &with->read, owner);
+    owner_share(&s->write, &with->write, owner);
 }
 
-void seats_close(struct seats *s)
+void rwlock_owner_close(struct rwlock_owner *s)
 {
     clave_async_rwlock_free(s->rw);
     s->rw = NULL;
-    pair_settle(s->read.p);
+    memnet_settle(s->read.p);
 }
 
 static void on_answer(clave_async_mutex *m, uint64_t owner, clave_err err, void *arg)
 {
     (void)m;
     (void)owner;
-    struct seat *s = arg;
+    struct mutex_owner *s = arg;
     s->answers++;
     s->err = err;
 }
 
-void seat_departed(clave_async_mutex *m, uint64_t owner, clave_err err, void *arg)
+void owner_on_released(clave_async_mutex *m, uint64_t owner, clave_err err, void *arg)
 {
     (void)m;
     (void)owner;
-    struct seat *s = arg;
+    struct mutex_owner *s = arg;
     s->departures++;
     s->left = err;
 }
 
-clave_err seat_ask(struct seat *s, int64_t within_ms)
+clave_err owner_begin_acquire(struct mutex_owner *s, int64_t within_ms)
 {
-    int64_t deadline = within_ms == SEAT_TRY    ? CLAVE_TRY
-                       : within_ms == SEAT_EVER ? CLAVE_NEVER
-                                                : s->p->now + within_ms;
+    int64_t deadline = within_ms == OWNER_TRY       ? CLAVE_TRY
+                       : within_ms == OWNER_FOREVER ? CLAVE_NEVER
+                                                    : s->p->now + within_ms;
     return clave_async_mutex_acquire(s->m, s->owner, deadline, on_answer, s);
 }
 
-clave_err seat_acquire(struct seat *s, int64_t within_ms)
+clave_err owner_acquire(struct mutex_owner *s, int64_t within_ms)
 {
-    clave_err err = seat_ask(s, within_ms);
-    pair_settle(s->p);
+    clave_err err = owner_begin_acquire(s, within_ms);
+    memnet_settle(s->p);
     return err;
 }
 
-clave_err seat_release(struct seat *s)
+clave_err owner_release(struct mutex_owner *s)
 {
     clave_err err = clave_async_mutex_release(s->m, s->owner, NULL, NULL);
-    pair_settle(s->p);
+    memnet_settle(s->p);
     return err;
 }
 
-clave_err seat_release_sure(struct seat *s)
+clave_err owner_release_confirmed(struct mutex_owner *s)
 {
-    clave_err err = clave_async_mutex_release(s->m, s->owner, seat_departed, s);
-    pair_settle(s->p);
+    clave_err err = clave_async_mutex_release(s->m, s->owner, owner_on_released, s);
+    memnet_settle(s->p);
     return err;
 }
 
 static void on_written(clave_async_client *c, const clave_result *res, void *arg)
 {
     (void)c;
-    struct seat *s = arg;
+    struct mutex_owner *s = arg;
     s->writes++;
     s->written = res->err;
 }
 
-clave_err seat_write(struct seat *s, const char *path, const char *text)
+clave_err owner_write(struct mutex_owner *s, const char *path, const char *text)
 {
     clave_err err =
         clave_async_mutex_set(s->m, s->owner, path, text, strlen(text), -1, on_written, s);
-    pair_settle(s->p);
+    memnet_settle(s->p);
     return err;
 }
 
-clave_grant seat_grant(const struct seat *s)
+clave_grant owner_grant(const struct mutex_owner *s)
 {
     clave_grant g = {0};
     (void)clave_async_mutex_grant(s->m, s->owner, &g);
     return g;
 }
 
-bool seat_holds(const struct seat *s)
+bool owner_holds(const struct mutex_owner *s)
 {
     clave_grant g;
     return clave_async_mutex_grant(s->m, s->owner, &g);
@@ -196,11 +197,11 @@ static void on_listing(clave_async_client *c, const clave_result *res, void *arg
         snprintf(l->names[i], sizeof l->names[i], "%s", res->names[i]);
 }
 
-size_t seat_list(struct pair *p, size_t client, const char *path, char names[][96], size_t cap)
+size_t memnet_list(struct memnet *p, size_t client, const char *path, char names[][96], size_t cap)
 {
     struct listing l = {.names = names, .cap = names ? cap : 0};
-    if (clave_async_children(p->end[client].c, path, NULL, on_listing, &l) == CLAVE_OK)
-        pair_settle(p);
+    if (clave_async_children(p->clients[client].c, path, NULL, on_listing, &l) == CLAVE_OK)
+        memnet_settle(p);
     return l.n;
 }
 
@@ -210,26 +211,27 @@ static void on_done(clave_async_client *c, const clave_result *res, void *arg)
     *(clave_err *)arg = res->err;
 }
 
-clave_err seat_make(struct pair *p, size_t client, const char *path)
+clave_err memnet_create(struct memnet *p, size_t client, const char *path)
 {
     clave_err done = CLAVE_ETIMEDOUT;
-    clave_err err = clave_async_create(p->end[client].c, path, "", 0, NULL, on_done, &done);
-    pair_settle(p);
+    clave_err err = clave_async_create(p->clients[client].c, path, "", 0, NULL, on_done, &done);
+    memnet_settle(p);
     return err == CLAVE_OK ? done : err;
 }
 
-clave_err seat_remove(struct pair *p, size_t client, const char *path)
+clave_err memnet_delete(struct memnet *p, size_t client, const char *path)
 {
     clave_err done = CLAVE_ETIMEDOUT;
-    clave_err err = clave_async_delete(p->end[client].c, path, -1, on_done, &done);
-    pair_settle(p);
+    clave_err err = clave_async_delete(p->clients[client].c, path, -1, on_done, &done);
+    memnet_settle(p);
     return err == CLAVE_OK ? done : err;
 }
 
-clave_err seat_scribble(struct pair *p, size_t client, const char *path, const char *text)
+clave_err memnet_set(struct memnet *p, size_t client, const char *path, const char *text)
 {
     clave_err done = CLAVE_ETIMEDOUT;
-    clave_err err = clave_async_set(p->end[client].c, path, text, strlen(text), -1, on_done, &done);
-    pair_settle(p);
+    clave_err err =
+        clave_async_set(p->clients[client].c, path, text, strlen(text), -1, on_done, &done);
+    memnet_settle(p);
     return err == CLAVE_OK ? done : err;
 }

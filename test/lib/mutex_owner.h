@@ -7,8 +7,8 @@
 #include "clave/async/rwlock.h"
 #include "lib/memnet.h"
 
-struct seat {
-    struct pair *p;
+struct mutex_owner {
+    struct memnet *p;
     size_t client;
     uint64_t owner;
     clave_async_mutex *m;
@@ -29,45 +29,45 @@ struct seat {
 };
 
 /* A mutex of its own. Options may be NULL; the event callback is the seat's. */
-clave_err seat_open(struct seat *s, struct pair *p, size_t client, const char *path,
-                    const clave_mutex_options *o);
+clave_err owner_open(struct mutex_owner *s, struct memnet *p, size_t client, const char *path,
+                     const clave_mutex_options *o);
 /* The same of clave/async/plain_layouts.h. */
-clave_err seat_open_simple(struct seat *s, struct pair *p, size_t client, const char *path,
-                           const char *prefix, const clave_mutex_options *o);
+clave_err owner_open_simple(struct mutex_owner *s, struct memnet *p, size_t client,
+                            const char *path, const char *prefix, const clave_mutex_options *o);
 /* Another owner of the same mutex. No events. */
-void seat_share(struct seat *s, struct seat *with, uint64_t owner);
-void seat_close(struct seat *s);
+void owner_share(struct mutex_owner *s, struct mutex_owner *with, uint64_t owner);
+void owner_close(struct mutex_owner *s);
 
 /* One owner at both sides of a read-write lock of its own. */
-struct seats {
+struct rwlock_owner {
     clave_async_rwlock *rw;
-    struct seat read, write;
+    struct mutex_owner read, write;
 };
-clave_err seats_open(struct seats *s, struct pair *p, size_t client, const char *path,
-                     const clave_mutex_options *o);
+clave_err rwlock_owner_open(struct rwlock_owner *s, struct memnet *p, size_t client,
+                            const char *path, const clave_mutex_options *o);
 /* Another owner at the same lock. No events. */
-void seats_share(struct seats *s, struct seats *with, uint64_t owner);
-void seats_close(struct seats *s);
+void rwlock_owner_share(struct rwlock_owner *s, struct rwlock_owner *with, uint64_t owner);
+void rwlock_owner_close(struct rwlock_owner *s);
 
-/* Each settles. A relative deadline; SEAT_TRY; SEAT_EVER. */
-enum { SEAT_TRY = -1, SEAT_EVER = -2 };
-clave_err seat_acquire(struct seat *s, int64_t within_ms);
+/* Each settles. A relative deadline; OWNER_TRY; OWNER_FOREVER. */
+enum { OWNER_TRY = -1, OWNER_FOREVER = -2 };
+clave_err owner_acquire(struct mutex_owner *s, int64_t within_ms);
 /* The same without letting anything happen. */
-clave_err seat_ask(struct seat *s, int64_t within_ms);
-clave_err seat_release(struct seat *s);
+clave_err owner_begin_acquire(struct mutex_owner *s, int64_t within_ms);
+clave_err owner_release(struct mutex_owner *s);
 /* With a callback: this one, of a seat. */
-clave_err seat_release_sure(struct seat *s);
-void seat_departed(clave_async_mutex *m, uint64_t owner, clave_err err, void *arg);
-clave_err seat_write(struct seat *s, const char *path, const char *text);
+clave_err owner_release_confirmed(struct mutex_owner *s);
+void owner_on_released(clave_async_mutex *m, uint64_t owner, clave_err err, void *arg);
+clave_err owner_write(struct mutex_owner *s, const char *path, const char *text);
 
-bool seat_holds(const struct seat *s);
-clave_grant seat_grant(const struct seat *s);
+bool owner_holds(const struct mutex_owner *s);
+clave_grant owner_grant(const struct mutex_owner *s);
 
 /* Children of `path` as this client sees them, at most `cap` names (may be NULL). */
-size_t seat_list(struct pair *p, size_t client, const char *path, char names[][96], size_t cap);
+size_t memnet_list(struct memnet *p, size_t client, const char *path, char names[][96], size_t cap);
 /* Makes or removes a node, or writes to one, as a stranger to the recipe. */
-clave_err seat_make(struct pair *p, size_t client, const char *path);
-clave_err seat_remove(struct pair *p, size_t client, const char *path);
-clave_err seat_scribble(struct pair *p, size_t client, const char *path, const char *text);
+clave_err memnet_create(struct memnet *p, size_t client, const char *path);
+clave_err memnet_delete(struct memnet *p, size_t client, const char *path);
+clave_err memnet_set(struct memnet *p, size_t client, const char *path, const char *text);
 
 #endif

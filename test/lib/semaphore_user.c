@@ -8,7 +8,7 @@
 
 static void on_event(clave_async_semaphore *s, const clave_lease_event *ev, void *arg)
 {
-    struct party *a = arg;
+    struct semaphore_user *a = arg;
     clave_grant g;
     assert_ptr_equal(s, a->s);
     a->ahead = ev->ahead;
@@ -23,33 +23,34 @@ static void on_event(clave_async_semaphore *s, const clave_lease_event *ev, void
     a->why = ev->why;
 }
 
-clave_err party_open_with(struct party *a, struct pair *p, size_t client, clave_semaphore_options o)
+clave_err semaphore_user_open_with(struct semaphore_user *a, struct memnet *p, size_t client,
+                                   clave_semaphore_options o)
 {
-    *a = (struct party){.p = p, .client = client};
+    *a = (struct semaphore_user){.p = p, .client = client};
     o.size = sizeof o;
     o.event_cb = on_event;
     o.event_arg = a;
-    return clave_async_semaphore_new(&a->s, p->end[client].c, "/s", &o);
+    return clave_async_semaphore_new(&a->s, p->clients[client].c, "/s", &o);
 }
 
-void party_open(struct party *a, struct pair *p, size_t client, uint32_t limit)
+void semaphore_user_open(struct semaphore_user *a, struct memnet *p, size_t client, uint32_t limit)
 {
     clave_semaphore_options o = {.limit = limit};
-    assert_int_equal(party_open_with(a, p, client, o), CLAVE_OK);
+    assert_int_equal(semaphore_user_open_with(a, p, client, o), CLAVE_OK);
 }
 
-void party_close(struct party *a)
+void semaphore_user_close(struct semaphore_user *a)
 {
     clave_async_semaphore_free(a->s);
     a->s = NULL;
     a->n = 0;
-    pair_settle(a->p);
+    memnet_settle(a->p);
 }
 
 static void on_leases(clave_async_semaphore *s, clave_err err, clave_async_lease *const *leases,
                       size_t n, void *arg)
 {
-    struct party *a = arg;
+    struct semaphore_user *a = arg;
     (void)s;
     a->answers++;
     a->err = err;
@@ -58,55 +59,56 @@ static void on_leases(clave_async_semaphore *s, clave_err err, clave_async_lease
         a->held[a->n++] = leases[i];
 }
 
-clave_err party_ask(struct party *a, uint64_t request, size_t n, int64_t within_ms)
+clave_err semaphore_user_begin_acquire(struct semaphore_user *a, uint64_t request, size_t n,
+                                       int64_t within_ms)
 {
-    int64_t deadline = within_ms == SEAT_TRY    ? CLAVE_TRY
-                       : within_ms == SEAT_EVER ? CLAVE_NEVER
-                                                : a->p->now + within_ms;
+    int64_t deadline = within_ms == OWNER_TRY       ? CLAVE_TRY
+                       : within_ms == OWNER_FOREVER ? CLAVE_NEVER
+                                                    : a->p->now + within_ms;
     return clave_async_semaphore_acquire(a->s, request, n, deadline, on_leases, a);
 }
 
-clave_err party_acquire(struct party *a, size_t n, int64_t within_ms)
+clave_err semaphore_user_acquire(struct semaphore_user *a, size_t n, int64_t within_ms)
 {
-    clave_err err = party_ask(a, 0, n, within_ms);
-    pair_settle(a->p);
+    clave_err err = semaphore_user_begin_acquire(a, 0, n, within_ms);
+    memnet_settle(a->p);
     return err;
 }
 
 static void on_left(clave_async_semaphore *s, clave_err err, void *arg)
 {
     (void)s;
-    struct party *a = arg;
+    struct semaphore_user *a = arg;
     a->departures++;
     a->left = err;
 }
 
-static clave_err release(struct party *a, clave_async_lease_left_cb *cb)
+static clave_err release(struct semaphore_user *a, clave_async_lease_left_cb *cb)
 {
     clave_err err = clave_async_lease_release(a->held[0], cb, a);
     memmove(a->held, a->held + 1, --a->n * sizeof a->held[0]);
-    pair_settle(a->p);
+    memnet_settle(a->p);
     return err;
 }
 
-clave_err party_release(struct party *a)
+clave_err semaphore_user_release(struct semaphore_user *a)
 {
     return release(a, NULL);
 }
 
-clave_err party_release_sure(struct party *a)
+clave_err semaphore_user_release_confirmed(struct semaphore_user *a)
 {
     return release(a, on_left);
 }
 
-size_t party_leases_at_server(struct pair *p)
+size_t semaphore_user_leases_at_server(struct memnet *p)
 {
-    return seat_list(p, 0, "/s/leases", NULL, 0);
+    return memnet_list(p, 0, "/s/leases", NULL, 0);
 }
 
-void party_assert_no_leftovers(struct pair *p)
+void semaphore_user_assert_no_leftovers(struct memnet *p)
 {
-    struct server_stats stats = pair_stats(p);
+    struct server_stats stats = memnet_stats(p);
     assert_int_equal(stats.watches, 0);
     assert_int_equal(stats.ephemerals, 0);
 }

@@ -5,13 +5,13 @@
 #include "clave/async/semaphore.h"
 #include "lib/mutex_owner.h"
 
-enum { PARTY_LEASES = 40 };
+enum { SEMAPHORE_USER_LEASES = 40 };
 
-struct party {
-    struct pair *p;
+struct semaphore_user {
+    struct memnet *p;
     size_t client;
     clave_async_semaphore *s;
-    clave_async_lease *held[PARTY_LEASES]; /* in the order given */
+    clave_async_lease *held[SEMAPHORE_USER_LEASES]; /* in the order given */
     size_t n;
     /* Callbacks: how often, and the last. */
     unsigned answers, queued, lost, asked, departures;
@@ -20,20 +20,21 @@ struct party {
 };
 
 /* At /s. The size and the event callback are the party's. */
-clave_err party_open_with(struct party *a, struct pair *p, size_t client,
-                          clave_semaphore_options o);
-void party_open(struct party *a, struct pair *p, size_t client, uint32_t limit);
-void party_close(struct party *a);
+clave_err semaphore_user_open_with(struct semaphore_user *a, struct memnet *p, size_t client,
+                                   clave_semaphore_options o);
+void semaphore_user_open(struct semaphore_user *a, struct memnet *p, size_t client, uint32_t limit);
+void semaphore_user_close(struct semaphore_user *a);
 
-/* `within_ms` as of seat_acquire, and the same without letting anything happen. */
-clave_err party_acquire(struct party *a, size_t n, int64_t within_ms);
-clave_err party_ask(struct party *a, uint64_t request, size_t n, int64_t within_ms);
+/* `within_ms` as of owner_acquire, and the same without letting anything happen. */
+clave_err semaphore_user_acquire(struct semaphore_user *a, size_t n, int64_t within_ms);
+clave_err semaphore_user_begin_acquire(struct semaphore_user *a, uint64_t request, size_t n,
+                                       int64_t within_ms);
 /* The oldest lease. */
-clave_err party_release(struct party *a);
-clave_err party_release_sure(struct party *a);
+clave_err semaphore_user_release(struct semaphore_user *a);
+clave_err semaphore_user_release_confirmed(struct semaphore_user *a);
 
-size_t party_leases_at_server(struct pair *p);
+size_t semaphore_user_leases_at_server(struct memnet *p);
 /* No ephemeral node and no watch. */
-void party_assert_no_leftovers(struct pair *p);
+void semaphore_user_assert_no_leftovers(struct memnet *p);
 
 #endif

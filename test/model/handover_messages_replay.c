@@ -20,8 +20,8 @@ enum { CONTENDERS = 3, OPERATOR = CONTENDERS, NAMES = 16, NAME_CAP = 128, MANY =
 static const char path[] = "/model";
 
 struct play {
-    struct pair *p;
-    struct seat seat[CONTENDERS];
+    struct memnet *p;
+    struct mutex_owner owner[CONTENDERS];
     unsigned line, messages;
     /* Of an event that the model tells: it may still be nobody's. */
     bool event_due;
@@ -63,10 +63,10 @@ static int op_of(const struct play *p, const char *name)
         if (strcmp(name, messages[i].name) == 0)
             return messages[i].op;
     fail(p, name, 0, -1, -1);
-    return PAIR_NONE;
+    return MEMNET_NONE;
 }
 
-static bool is_modelled(int op, enum pair_way way)
+static bool is_modelled(int op, enum memnet_direction way)
 {
     switch (op) {
     case OP_CREATE2:
@@ -74,31 +74,31 @@ static bool is_modelled(int op, enum pair_way way)
     case OP_EXISTS:
     case OP_GET_DATA:
     case OP_DELETE:
-    case PAIR_NONE:
+    case MEMNET_NONE:
         return true;
     case OP_SET_WATCHES:
     case OP_SET_WATCHES2:
-        return way == PAIR_REQUEST;
+        return way == MEMNET_REQUEST;
     default:
-        return op == OP_NOTIFICATION && way == PAIR_REPLY;
+        return op == OP_NOTIFICATION && way == MEMNET_REPLY;
     }
 }
 
 /* What the model does not have arrives. */
 static void clear_way(struct play *p, unsigned who)
 {
-    for (int way = PAIR_REQUEST; way <= PAIR_REPLY; way++)
-        while (!is_modelled(pair_next(p->p, who, way), way))
-            pair_pass(p->p, who, way);
+    for (int way = MEMNET_REQUEST; way <= MEMNET_REPLY; way++)
+        while (!is_modelled(memnet_next(p->p, who, way), way))
+            memnet_pass(p->p, who, way);
 }
 
-static void pass(struct play *p, unsigned who, enum pair_way way, const char *name)
+static void pass(struct play *p, unsigned who, enum memnet_direction way, const char *name)
 {
     int wanted = op_of(p, name);
     clear_way(p, who);
-    int op = pair_next(p->p, who, way);
+    int op = memnet_next(p->p, who, way);
     expect(p, name, who, op == OP_SET_WATCHES ? OP_SET_WATCHES2 : op, wanted);
-    pair_pass(p->p, who, way);
+    memnet_pass(p->p, who, way);
     clear_way(p, who);
     p->messages++;
 }
@@ -109,9 +109,9 @@ static long next_event(struct play *p, unsigned who)
     enum { HEADER = 4 + 4 + 8 + 4, TYPE_AND_STATE = 8, DIGITS = 10 };
     char digits[DIGITS + 1] = "";
     clear_way(p, who);
-    if (pair_next(p->p, who, PAIR_REPLY) != OP_NOTIFICATION)
+    if (memnet_next(p->p, who, MEMNET_REPLY) != OP_NOTIFICATION)
         return -1;
-    const struct buf *b = &p->p->end[who].down;
+    const struct buf *b = &p->p->clients[who].down;
     const uint8_t *at = clave__buf_bytes(b) + HEADER + TYPE_AND_STATE;
     struct jreader r = clave__jreader(at, clave__buf_len(b) - HEADER - TYPE_AND_STATE);
     struct jbytes name = clave__jget_bytes(&r);
@@ -128,7 +128,7 @@ static void hear_event(struct play *p, bool minded)
     if (minded && !is_there)
         fail(p, "event", p->event_for, next_event(p, p->event_for), p->event_of);
     if (is_there)
-        pass(p, p->event_for, PAIR_REPLY, "EVENT");
+        pass(p, p->event_for, MEMNET_REPLY, "EVENT");
 }
 
 /* ---- the operator ---------------------------------------------------------------------------- */
@@ -151,15 +151,15 @@ static void on_deleted(clave_async_client *c, const clave_result *res, void *arg
 /* Only its own messages move. */
 static void operate(struct play *p)
 {
-    for (int way = PAIR_REQUEST; way <= PAIR_REPLY; way++)
-        while (pair_next(p->p, OPERATOR, way) != PAIR_NONE)
-            pair_pass(p->p, OPERATOR, way);
+    for (int way = MEMNET_REQUEST; way <= MEMNET_REPLY; way++)
+        while (memnet_next(p->p, OPERATOR, way) != MEMNET_NONE)
+            memnet_pass(p->p, OPERATOR, way);
 }
 
 /* Those that stand; the number of the i-th. */
 static long list(struct play *p, size_t i)
 {
-    clave_async_children(p->p->end[OPERATOR].c, path, NULL, on_names, p);
+    clave_async_children(p->p->clients[OPERATOR].c, path, NULL, on_names, p);
     operate(p);
     return i < p->n ? strtol(strrchr(p->names[i], '-') + 1, NULL, 10) : -1;
 }
@@ -171,7 +171,7 @@ static void delete_node(struct play *p, unsigned node)
     while (list(p, i) >= 0 && list(p, i) != (long)node)
         i++;
     if (i < p->n)
-        clave_async_delete(p->p->end[OPERATOR].c, p->names[i], -1, on_deleted, &err);
+        clave_async_delete(p->p->clients[OPERATOR].c, p->names[i], -1, on_deleted, &err);
     operate(p);
     expect(p, "deleted by the operator", OPERATOR, err, CLAVE_OK);
 }
@@ -190,7 +190,7 @@ struct model_state {
 
 static const struct contender *place_of(const struct play *p, unsigned who)
 {
-    const struct map_node *node = clave__map_next(&p->seat[who].m->owner_entries, NULL);
+    const struct map_node *node = clave__map_next(&p->owner[who].m->owner_entries, NULL);
     return node ? MAP_ENTRY(node, struct owner_entry, node)->place : NULL;
 }
 
@@ -232,16 +232,16 @@ static void compare(struct play *p, unsigned who, const struct model_state *m)
         fprintf(stderr, "%s, in the model %s: ", state, m->name);
         fail(p, "state", who, -1, -1);
     }
-    if (!p->p->end[who].severed && strcmp(m->name, "DONE") != 0)
-        expect(p, "under way", who, (long)pair_under_way(p->p, who, ops, sizeof ops / sizeof *ops),
-               m->under_way);
+    if (!p->p->clients[who].severed && strcmp(m->name, "DONE") != 0)
+        expect(p, "under way", who,
+               (long)memnet_under_way(p->p, who, ops, sizeof ops / sizeof *ops), m->under_way);
     if (!c || c->state == CONTENDER_LEAVING || c->state <= CONTENDER_JOINING)
         return;
     expect(p, "own", who, number_of(&c->own), m->own);
     if (c->state != CONTENDER_WAITING)
         return;
     expect(p, "ahead", who, c->ahead < MANY ? (long)c->ahead : MANY, m->ahead);
-    if (p->p->end[who].severed || p->p->end[who].closing)
+    if (p->p->clients[who].severed || p->p->clients[who].closing)
         return; /* what it asks for meanwhile goes with the next connection */
     expect(p, "own seen", who, c->own_seen, m->own_seen);
     expect(p, "listing", who, c->listing, m->listing);
@@ -258,7 +258,7 @@ static void end_pause(struct play *p, unsigned who)
     enum { TIMERS = 10 };
     const struct contender *c = place_of(p, who);
     for (unsigned i = 0; i < TIMERS && c && c->state == CONTENDER_IDLE; i++)
-        pair_tick(p->p, who);
+        memnet_tick(p->p, who);
 }
 
 static bool read_state(const char *text, struct model_state *m)
@@ -274,14 +274,14 @@ static void reply(struct play *p, unsigned who, const char *name, unsigned value
 {
     if (strcmp(name, "EXPIRED") == 0) {
         clear_way(p, who);
-        expect(p, "said before the end", who, pair_next(p->p, who, PAIR_REPLY), PAIR_NONE);
-        pair_connect(p->p, who);
+        expect(p, "said before the end", who, memnet_next(p->p, who, MEMNET_REPLY), MEMNET_NONE);
+        memnet_connect(p->p, who);
     } else if (strcmp(name, "EVENT") == 0) {
         p->event_due = true;
         p->event_for = who;
         p->event_of = value;
     } else {
-        pass(p, who, PAIR_REPLY, name);
+        pass(p, who, MEMNET_REPLY, name);
     }
 }
 
@@ -295,21 +295,21 @@ static void act(struct play *p, const char *text)
     if (p->event_due)
         hear_event(p, strcmp(what, "unheard") != 0);
     if (strcmp(what, "join") == 0)
-        seat_ask(&p->seat[who], SEAT_EVER);
+        owner_begin_acquire(&p->owner[who], OWNER_FOREVER);
     else if (strcmp(what, "release") == 0)
-        clave_async_mutex_release(p->seat[who].m, p->seat[who].owner, NULL, NULL);
+        clave_async_mutex_release(p->owner[who].m, p->owner[who].owner, NULL, NULL);
     else if (strcmp(what, "cut") == 0)
-        pair_sever(p->p, who);
+        memnet_sever(p->p, who);
     else if (strcmp(what, "connect") == 0)
-        pair_connect(p->p, who);
+        memnet_connect(p->p, who);
     else if (strcmp(what, "timer") == 0)
         end_pause(p, who);
     else if (strcmp(what, "expire") == 0)
-        pair_expire(p->p, who);
+        memnet_expire(p->p, who);
     else if (strcmp(what, "delete") == 0)
         delete_node(p, who);
     else if (strcmp(what, "request") == 0)
-        pass(p, who, PAIR_REQUEST, name);
+        pass(p, who, MEMNET_REQUEST, name);
     else if (strcmp(what, "reply") == 0)
         reply(p, who, name, value);
     else if (strcmp(what, "state") == 0 && read_state(text, &m))
@@ -318,22 +318,22 @@ static void act(struct play *p, const char *text)
 
 static void begin(struct play *p)
 {
-    struct pair_options o = {.clients = CONTENDERS + 1, .timeout_ms = 20000};
-    p->p = pair_new(&o);
-    seat_make(p->p, OPERATOR, path);
+    struct memnet_options o = {.clients = CONTENDERS + 1, .timeout_ms = 20000};
+    p->p = memnet_new(&o);
+    memnet_create(p->p, OPERATOR, path);
     for (unsigned c = 0; c < CONTENDERS; c++)
-        if (seat_open(&p->seat[c], p->p, c, path, NULL) != CLAVE_OK)
+        if (owner_open(&p->owner[c], p->p, c, path, NULL) != CLAVE_OK)
             fail(p, "no mutex", c, -1, -1);
-    pair_settle(p->p);
+    memnet_settle(p->p);
 }
 
 static void end(struct play *p)
 {
-    pair_settle(p->p);
+    memnet_settle(p->p);
     expect(p, "nodes are left", OPERATOR, list(p, 0), -1);
     for (unsigned c = 0; c < CONTENDERS; c++)
-        seat_close(&p->seat[c]);
-    pair_free(p->p);
+        owner_close(&p->owner[c]);
+    memnet_free(p->p);
 }
 
 int main(void)

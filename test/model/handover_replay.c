@@ -16,8 +16,8 @@ enum { CREATES, LISTINGS, LOOKS, DELETES, ASKED };
 static const char *const asked_names[ASKED] = {"CREATE", "LIST", "GET", "DELETE"};
 
 struct play {
-    struct pair *p;
-    struct seat seat[CONTENDERS];
+    struct memnet *p;
+    struct mutex_owner owner[CONTENDERS];
     bool holds[CONTENDERS]; /* in the model */
     uint64_t asked[CONTENDERS][ASKED];
     unsigned line, turns;
@@ -33,12 +33,12 @@ static void compare(const struct play *p)
 {
     static const int ops[ASKED] = {OP_CREATE2, OP_GET_CHILDREN2, OP_GET_DATA, OP_DELETE};
     for (unsigned c = 0; c < CONTENDERS; c++) {
-        if (seat_holds(&p->seat[c]) != p->holds[c])
+        if (owner_holds(&p->owner[c]) != p->holds[c])
             fail(p, p->holds[c] ? "does not hold" : "holds", c);
         for (int i = 0; i < ASKED; i++)
-            if (p->p->end[c].requests[ops[i]] != p->asked[c][i]) {
+            if (p->p->clients[c].requests[ops[i]] != p->asked[c][i]) {
                 fprintf(stderr,
-                        "%llu for %llu: ", (unsigned long long)p->p->end[c].requests[ops[i]],
+                        "%llu for %llu: ", (unsigned long long)p->p->clients[c].requests[ops[i]],
                         (unsigned long long)p->asked[c][i]);
                 fail(p, asked_names[i], c);
             }
@@ -49,11 +49,11 @@ static void compare(const struct play *p)
 static void delete_node(struct play *p, unsigned node)
 {
     char names[CONTENDERS * 2][96], full[128], number[16];
-    size_t n = seat_list(p->p, OPERATOR, path, names, CONTENDERS * 2);
+    size_t n = memnet_list(p->p, OPERATOR, path, names, CONTENDERS * 2);
     snprintf(number, sizeof number, "-%010u", node);
     for (size_t i = 0; i < n; i++) {
         snprintf(full, sizeof full, "%s/%s", path, names[i]);
-        if (strstr(names[i], number) && seat_remove(p->p, OPERATOR, full) == CLAVE_OK)
+        if (strstr(names[i], number) && memnet_delete(p->p, OPERATOR, full) == CLAVE_OK)
             return;
     }
     fail(p, "no such node", node);
@@ -64,20 +64,20 @@ static void turn(struct play *p, const char *what, unsigned who)
     compare(p);
     p->turns++;
     if (strcmp(what, "join") == 0) {
-        seat_ask(&p->seat[who], SEAT_EVER);
+        owner_begin_acquire(&p->owner[who], OWNER_FOREVER);
     } else if (strcmp(what, "release") == 0) {
         p->holds[who] = false;
-        clave_async_mutex_release(p->seat[who].m, p->seat[who].owner, NULL, NULL);
+        clave_async_mutex_release(p->owner[who].m, p->owner[who].owner, NULL, NULL);
     } else if (strcmp(what, "cut") == 0) {
-        pair_cut(p->p, who);
+        memnet_cut(p->p, who);
         p->asked[who][LOOKS]++; /* each connection asks for the server's configuration */
     } else if (strcmp(what, "expire") == 0) {
-        pair_kill_session(p->p, who);
+        memnet_kill_session(p->p, who);
         p->asked[who][LOOKS]++;
     } else {
         delete_node(p, who);
     }
-    pair_advance(p->p, REDIAL_MS);
+    memnet_advance(p->p, REDIAL_MS);
 }
 
 static void request(struct play *p, unsigned who, const char *what)
@@ -116,24 +116,24 @@ static void act(struct play *p, const char *text)
 
 static void begin(struct play *p)
 {
-    struct pair_options o = {.clients = CONTENDERS + 1, .timeout_ms = 20000};
-    p->p = pair_new(&o);
-    seat_make(p->p, OPERATOR, path);
+    struct memnet_options o = {.clients = CONTENDERS + 1, .timeout_ms = 20000};
+    p->p = memnet_new(&o);
+    memnet_create(p->p, OPERATOR, path);
     for (unsigned c = 0; c < CONTENDERS; c++)
-        if (seat_open(&p->seat[c], p->p, c, path, NULL) != CLAVE_OK)
+        if (owner_open(&p->owner[c], p->p, c, path, NULL) != CLAVE_OK)
             fail(p, "no mutex", c);
-    pair_settle(p->p);
-    pair_reset_counts(p->p);
+    memnet_settle(p->p);
+    memnet_reset_counts(p->p);
 }
 
 static void end(struct play *p)
 {
     compare(p);
-    if (seat_list(p->p, OPERATOR, path, NULL, 0) != 0)
+    if (memnet_list(p->p, OPERATOR, path, NULL, 0) != 0)
         fail(p, "nodes are left", 0);
     for (unsigned c = 0; c < CONTENDERS; c++)
-        seat_close(&p->seat[c]);
-    pair_free(p->p);
+        owner_close(&p->owner[c]);
+    memnet_free(p->p);
 }
 
 int main(void)

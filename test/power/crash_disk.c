@@ -48,22 +48,22 @@ static uint8_t byte_of(const struct content *c, size_t i)
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-static void drop_name(struct platter_names *names, const char *name)
+static void drop_name(struct crash_disk_names *names, const char *name)
 {
     for (size_t i = 0; i < names->n; i++)
         if (strcmp(names->of[i].name, name) == 0)
             names->of[i--] = names->of[--names->n];
 }
 
-static void add_name(struct platter_names *names, const char *name, unsigned file)
+static void add_name(struct crash_disk_names *names, const char *name, unsigned file)
 {
     drop_name(names, name);
-    must(names->n < PLATTER_NAMES);
+    must(names->n < CRASH_DISK_NAMES);
     snprintf(names->of[names->n].name, sizeof names->of->name, "%s", name);
     names->of[names->n++].file = file;
 }
 
-static void change_names(struct platter_names *names, const struct event *e)
+static void change_names(struct crash_disk_names *names, const struct event *e)
 {
     drop_name(names, e->name);
     if (e->kind == EVENT_CREATE)
@@ -72,7 +72,7 @@ static void change_names(struct platter_names *names, const struct event *e)
         add_name(names, e->renamed, e->file);
 }
 
-static void sync_names(struct platter *p)
+static void sync_names(struct crash_disk *p)
 {
     for (size_t i = 0; i < p->npending; i++)
         change_names(&p->synced, p->pending[i]);
@@ -82,14 +82,14 @@ static void sync_names(struct platter *p)
 /* ---- what happens ------------------------------------------------------------------------------
  */
 
-void platter_init(struct platter *p)
+void crash_disk_init(struct crash_disk *p)
 {
     memset(p, 0, sizeof *p);
 }
 
-void platter_fini(struct platter *p)
+void crash_disk_fini(struct crash_disk *p)
 {
-    for (size_t i = 0; i < PLATTER_FILES && p->files[i]; i++) {
+    for (size_t i = 0; i < CRASH_DISK_FILES && p->files[i]; i++) {
         free(p->files[i]->now.p);
         free(p->files[i]->queued.p);
         free(p->files[i]->synced.p);
@@ -97,10 +97,10 @@ void platter_fini(struct platter *p)
     }
 }
 
-void platter_apply(struct platter *p, const struct event *e)
+void crash_disk_apply(struct crash_disk *p, const struct event *e)
 {
-    struct platter_file *f = NULL;
-    must(e->file < PLATTER_FILES);
+    struct crash_disk_file *f = NULL;
+    must(e->file < CRASH_DISK_FILES);
     if (e->kind == EVENT_CREATE) {
         p->files[e->file] = calloc(1, sizeof *f);
         must(p->files[e->file]);
@@ -130,7 +130,7 @@ void platter_apply(struct platter *p, const struct event *e)
     case EVENT_CREATE:
     case EVENT_RENAME:
     case EVENT_UNLINK:
-        if (p->npending == PLATTER_NAMES)
+        if (p->npending == CRASH_DISK_NAMES)
             sync_names(p);
         p->pending[p->npending++] = e;
         break;
@@ -142,7 +142,7 @@ void platter_apply(struct platter *p, const struct event *e)
 /* ---- what is left -------------------------------------------------------------------------- */
 
 /* The bytes in which the two differ: [*from, *to). */
-static bool unsynced(const struct platter_file *f, size_t *from, size_t *to)
+static bool unsynced(const struct crash_disk_file *f, size_t *from, size_t *to)
 {
     size_t n = f->now.n > f->synced.n ? f->now.n : f->synced.n;
     *from = 0;
@@ -154,10 +154,10 @@ static bool unsynced(const struct platter_file *f, size_t *from, size_t *to)
     return *from < *to || f->now.n != f->synced.n;
 }
 
-size_t platter_unsynced(const struct platter *p)
+size_t crash_disk_unsynced(const struct crash_disk *p)
 {
     size_t most = 0, from, to;
-    for (size_t i = 0; i < PLATTER_FILES && p->files[i]; i++)
+    for (size_t i = 0; i < CRASH_DISK_FILES && p->files[i]; i++)
         if (unsynced(p->files[i], &from, &to) && to - from > most)
             most = to - from;
     return most;
@@ -169,7 +169,7 @@ static bool chance(const struct cut *how)
 }
 
 /* Blocks of a size, each as it is now or as it was; `one`: exactly one is (or is not). */
-static void mix(struct content *out, const struct platter_file *f, const struct cut *how,
+static void mix(struct content *out, const struct crash_disk_file *f, const struct cut *how,
                 size_t from, size_t to)
 {
     size_t size = how->loss == LOSS_PAGES ? PAGE : SECTOR, first = from / size;
@@ -187,7 +187,7 @@ static void mix(struct content *out, const struct platter_file *f, const struct 
 }
 
 /* Of the differing bytes the first so many are as they are now. */
-static void tear(struct content *out, const struct platter_file *f, const struct cut *how,
+static void tear(struct content *out, const struct crash_disk_file *f, const struct cut *how,
                  size_t from, size_t to)
 {
     size_t kept = how->byte < to - from
@@ -200,7 +200,7 @@ static void tear(struct content *out, const struct platter_file *f, const struct
         set_length(out, from + kept > least ? from + kept : least);
 }
 
-static void left_of(const struct platter_file *f, const struct cut *how, struct content *out)
+static void left_of(const struct crash_disk_file *f, const struct cut *how, struct content *out)
 {
     size_t from, to;
     copy(out, &f->now);
@@ -241,9 +241,9 @@ static void empty(const char *dir)
     closedir(d);
 }
 
-void platter_write(const struct platter *p, const struct cut *how, const char *dir)
+void crash_disk_write(const struct crash_disk *p, const struct cut *how, const char *dir)
 {
-    struct platter_names names = p->synced;
+    struct crash_disk_names names = p->synced;
     struct content c = {0};
     for (size_t i = 0; i < p->npending; i++)
         if (how->names == NAMES_NEW || (how->names == NAMES_ANY && chance(how)))

@@ -10,7 +10,7 @@
 #include "base/rand.h"
 #include "recorder.h"
 
-enum { PLATTER_FILES = 4096, PLATTER_NAMES = 128 };
+enum { CRASH_DISK_FILES = 4096, CRASH_DISK_NAMES = 128 };
 
 struct content {
     uint8_t *p;
@@ -18,35 +18,35 @@ struct content {
     size_t cap;
 };
 
-struct platter_file {
+struct crash_disk_file {
     struct content now; /* as the programs see it */
     struct content
         queued; /* as the next sync makes it: what one that failed dropped is not in it */
     struct content synced; /* as it is certain to be */
 };
 
-struct platter_name {
+struct crash_disk_name {
     char name[48];
     unsigned file;
 };
 
-struct platter_names {
-    struct platter_name of[PLATTER_NAMES];
+struct crash_disk_names {
+    struct crash_disk_name of[CRASH_DISK_NAMES];
     size_t n;
 };
 
-struct platter {
-    struct platter_file *files[PLATTER_FILES];
-    struct platter_names synced;
-    const struct event *pending[PLATTER_NAMES]; /* changes of names since */
+struct crash_disk {
+    struct crash_disk_file *files[CRASH_DISK_FILES];
+    struct crash_disk_names synced;
+    const struct event *pending[CRASH_DISK_NAMES]; /* changes of names since */
     size_t npending;
     bool lies_about_files; /* syncs do nothing: what the test has to find */
     bool lies_about_names;
 };
 
-void platter_init(struct platter *p);
-void platter_fini(struct platter *p);
-void platter_apply(struct platter *p, const struct event *e);
+void crash_disk_init(struct crash_disk *p);
+void crash_disk_fini(struct crash_disk *p);
+void crash_disk_apply(struct crash_disk *p, const struct event *e);
 
 /* What has become of what was not synced. */
 enum loss {
@@ -69,8 +69,8 @@ struct cut {
     struct rand_state *rand;
 };
 /* Bytes that are not synced, of the file that has most. */
-size_t platter_unsynced(const struct platter *p);
+size_t crash_disk_unsynced(const struct crash_disk *p);
 /* Writes the files into `dir`, which is emptied first. */
-void platter_write(const struct platter *p, const struct cut *how, const char *dir);
+void crash_disk_write(const struct crash_disk *p, const struct cut *how, const char *dir);
 
 #endif

@@ -38,7 +38,7 @@ struct power {
 
     struct rand_state rand;
     struct history history;
-    struct platter platter;
+    struct crash_disk disk;
     const char *image; /* a data directory */
     FILE *expected;
     int64_t acknowledged; /* at the event at hand */
@@ -114,7 +114,7 @@ static void write_image(const struct power *p, const struct cut *how, const char
     snprintf(path, sizeof path, "%s/version-2", dir);
     mkdir(dir, 0700);
     mkdir(path, 0700);
-    platter_write(&p->platter, how, path);
+    crash_disk_write(&p->disk, how, path);
 }
 
 /* The same image once more: the random numbers are its own. */
@@ -152,10 +152,10 @@ static void try_image(struct power *p, enum loss loss, enum names names, size_t 
 
 static void try_moment(struct power *p)
 {
-    size_t n = platter_unsynced(&p->platter);
+    size_t n = crash_disk_unsynced(&p->disk);
     for (enum loss loss = 0; loss < LOSS_KINDS; loss++)
         for (enum names names = 0; names < NAMES_KINDS; names++)
-            if (names == NAMES_NEW || p->platter.npending > 0)
+            if (names == NAMES_NEW || p->disk.npending > 0)
                 try_image(p, loss, names, SIZE_MAX);
     for (unsigned i = 0; i < p->random; i++)
         try_image(p, (enum loss)clave__rand_below(&p->rand, LOSS_KINDS), NAMES_ANY, SIZE_MAX);
@@ -177,14 +177,14 @@ static const char *name_of(const struct event *e, char *buf, size_t cap)
 static void try_recording(struct power *p, const struct recording *r)
 {
     char event[150];
-    platter_fini(&p->platter);
-    platter_init(&p->platter);
-    p->platter.lies_about_files = p->lie && strcmp(p->lie, "files") == 0;
-    p->platter.lies_about_names = p->lie && strcmp(p->lie, "names") == 0;
+    crash_disk_fini(&p->disk);
+    crash_disk_init(&p->disk);
+    p->disk.lies_about_files = p->lie && strcmp(p->lie, "files") == 0;
+    p->disk.lies_about_names = p->lie && strcmp(p->lie, "names") == 0;
     bool begun = false;
     for (size_t i = 0; i < r->n; i++) {
         const struct event *e = &r->events[i];
-        platter_apply(&p->platter, e);
+        crash_disk_apply(&p->disk, e);
         if (e->kind == EVENT_ACK && e->at > p->acknowledged)
             p->acknowledged = e->at;
         begun = begun || e->kind == EVENT_SYNC_DIR; /* what was there before */
@@ -217,11 +217,11 @@ static void go_on_from(struct power *p, const struct recording *r, const char *d
 {
     struct cut how = {.loss = LOSS_SECTORS, .names = NAMES_ANY, .byte = SIZE_MAX, .rand = &p->rand};
     size_t n = r->n / 2 + (size_t)clave__rand_below(&p->rand, r->n / 2);
-    platter_fini(&p->platter);
-    platter_init(&p->platter);
+    crash_disk_fini(&p->disk);
+    crash_disk_init(&p->disk);
     p->acknowledged = 0;
     for (size_t i = 0; i < n; i++) {
-        platter_apply(&p->platter, &r->events[i]);
+        crash_disk_apply(&p->disk, &r->events[i]);
         if (r->events[i].kind == EVENT_ACK && r->events[i].at > p->acknowledged)
             p->acknowledged = r->events[i].at;
     }
@@ -305,7 +305,7 @@ int main(int argc, char **argv)
     }
     clave__rand_seed(&p.rand, p.seed);
     history_init(&p.history);
-    platter_init(&p.platter);
+    crash_disk_init(&p.disk);
     p.image = make_place();
     if (p.samples) {
         snprintf(expected, sizeof expected, "%s/expected", p.samples);
@@ -321,7 +321,7 @@ int main(int argc, char **argv)
     if (p.expected)
         fclose(p.expected);
     rig_remove(p.image);
-    platter_fini(&p.platter);
+    crash_disk_fini(&p.disk);
     history_fini(&p.history);
     return 0;
 }

@@ -41,7 +41,7 @@ static void note_next(clave_async_latch *l, const clave_latch_event *ev, void *a
 }
 
 /* Behind the leader, and there: who leads now and resigns is behind this one. */
-static clave_latch *stand_next(clave_client *s, const char *path)
+static clave_latch *enter_next(clave_client *s, const char *path)
 {
     static sem_t next;
     const clave_latch_options o = {.size = sizeof o, .event_cb = note_next, .event_arg = &next};
@@ -83,7 +83,7 @@ static void a_cancelled_await_keeps_the_place(void **state)
     clave_client *s = rig_session(rig->connect), *t = rig_session(rig->connect);
     clave_latch *a = stand(s, "/cancel", NULL);
     assert_int_equal(clave_latch_await(a, -1), CLAVE_OK);
-    clave_latch *b = stand_next(t, "/cancel");
+    clave_latch *b = enter_next(t, "/cancel");
     assert_true(clave_latch_deadline(b) == INT64_MIN);
     struct awaiting w[2] = {{.latch = b, .err = CLAVE_EINVAL}, {.latch = b, .err = CLAVE_EINVAL}};
     pthread_t thread[2];
@@ -114,7 +114,7 @@ static void leads_follows_and_leads_again(void **state)
     assert_true(clave_latch_deadline(a) > clave_now());
     int64_t term = clave_latch_token(a);
     assert_true(term > 0);
-    clave_latch *b = stand_next(t, "/turns");
+    clave_latch *b = enter_next(t, "/turns");
     assert_int_equal(clave_latch_await(b, 50), CLAVE_EBUSY);
     assert_false(clave_latch_has_leadership(b));
     assert_int_equal(clave_latch_token(b), 0);
@@ -253,7 +253,7 @@ static void everybody_who_waits_hears_of_a_loss(void **state)
 
 static int standstill[2], caught[2];
 
-static void stand_still(int number)
+static void on_signal_pause(int number)
 {
     char go;
     (void)number;
@@ -266,7 +266,7 @@ static void the_next_term_is_not_taken_for_this_one(void **state)
 {
     (void)state;
     char seen;
-    const struct sigaction still = {.sa_handler = stand_still};
+    const struct sigaction still = {.sa_handler = on_signal_pause};
     clave_client *s = long_session();
     clave_latch *a = stand(s, "/terms", NULL);
     struct waiting loss = {.c = a, .wait = clave_latch_await_loss};
@@ -323,7 +323,7 @@ static void a_leader_publishes_writes_and_hands_over(void **state)
     clave_latch *a = stand(s, "/work", NULL);
     clave_op make = {.kind = CLAVE_OP_CREATE, .path = "/done", .data = "", .len = 0};
     assert_int_equal(clave_latch_await(a, -1), CLAVE_OK);
-    clave_latch *b = stand_next(t, "/work");
+    clave_latch *b = enter_next(t, "/work");
     assert_int_equal(clave_latch_await(b, 20), CLAVE_EBUSY);
     assert_int_equal(clave_latch_publish(b, "b", 1, 5000), CLAVE_ENOTHELD);
     assert_int_equal(clave_latch_multi(b, &make, 1, 5000, NULL), CLAVE_ENOTHELD);

@@ -56,7 +56,7 @@ static void take(clave_selector *s, void *arg)
     atomic_fetch_add(&c->returned, 1);
 }
 
-static void stand_with(struct candidate *c, clave_client *session, clave_selector_options o)
+static void enter_with(struct candidate *c, clave_client *session, clave_selector_options o)
 {
     c->session = session;
     o.size = sizeof o;
@@ -82,7 +82,7 @@ static size_t children(clave_client *s, const char *path)
     return n;
 }
 
-static bool stand_there(clave_client *s, size_t n)
+static bool wait_for_candidates(clave_client *s, size_t n)
 {
     for (int i = 0; i < RIG_PATIENCE_MS && children(s, "/e") != n; i++)
         usleep(1000);
@@ -117,7 +117,7 @@ static void testRotatingLeadership(void **state)
     for (size_t i = 0; i < N; i++) {
         c[i].leading = &leading;
         c[i].lasts_ms = 1;
-        stand_with(&c[i], session, (clave_selector_options){0});
+        enter_with(&c[i], session, (clave_selector_options){0});
     }
     for (int round = 1; round <= ROUNDS; round++)
         for (size_t i = 0; i < N; i++) {
@@ -130,7 +130,7 @@ static void testRotatingLeadership(void **state)
         assert_int_equal(atomic_load(&c[i].faults), 0);
         clave_selector_free(c[i].s);
     }
-    assert_true(stand_there(session, 0));
+    assert_true(wait_for_candidates(session, 0));
     clave_client_close(session, 5000);
 }
 
@@ -139,11 +139,11 @@ static void testAutoRequeue(void **state)
     (void)state;
     struct candidate c = {.lasts_ms = 0, .writes = true};
     clave_client *session = rig_session(rig->connect);
-    stand_with(&c, session, (clave_selector_options){.auto_requeue = true});
+    enter_with(&c, session, (clave_selector_options){.auto_requeue = true});
     assert_true(within(&c.returned, 5));
     clave_selector_free(c.s);
     assert_int_equal(atomic_load(&c.faults), 0);
-    assert_true(stand_there(session, 0));
+    assert_true(wait_for_candidates(session, 0));
     clave_client_close(session, 5000);
 }
 
@@ -153,23 +153,23 @@ static void testInterruptLeadership(void **state)
     (void)state;
     struct candidate a = {.lasts_ms = -1}, b = {.lasts_ms = -1};
     clave_client *session = rig_session(rig->connect);
-    stand_with(&a, session, (clave_selector_options){.id = "a"});
+    enter_with(&a, session, (clave_selector_options){.id = "a"});
     assert_true(within(&a.terms, 1));
     assert_int_equal(clave_selector_start(a.s), CLAVE_EINVAL);
     assert_int_equal(clave_selector_requeue(a.s), CLAVE_EBUSY);
-    stand_with(&b, session, (clave_selector_options){.id = "b"});
-    assert_true(stand_there(session, 2));
+    enter_with(&b, session, (clave_selector_options){.id = "b"});
+    assert_true(wait_for_candidates(session, 2));
     assert_int_equal(clave_selector_interrupt(b.s), CLAVE_ENOTHELD);
     assert_int_equal(clave_selector_interrupt(a.s), CLAVE_OK);
     assert_true(within(&b.terms, 1));
     assert_int_equal(atomic_load(&a.returned), 1);
     assert_false(clave_selector_has_leadership(a.s));
     assert_int_equal(clave_selector_token(a.s), 0);
-    assert_true(stand_there(session, 1));
+    assert_true(wait_for_candidates(session, 1));
     assert_string_equal(clave_selector_id(a.s), "a");
     clave_selector_free(a.s);
     clave_selector_free(b.s);
-    assert_true(stand_there(session, 0));
+    assert_true(wait_for_candidates(session, 0));
     clave_client_close(session, 5000);
 }
 
@@ -179,7 +179,7 @@ static void testInterruptLeadershipWithRequeue(void **state)
     (void)state;
     struct candidate c = {.lasts_ms = -1};
     clave_client *session = rig_session(rig->connect);
-    stand_with(&c, session, (clave_selector_options){.auto_requeue = true});
+    enter_with(&c, session, (clave_selector_options){.auto_requeue = true});
     for (int i = 1; i <= 5; i++) {
         assert_true(within(&c.terms, i));
         (void)clave_selector_interrupt(c.s);
@@ -197,23 +197,23 @@ static void testClosing(void **state)
     (void)state;
     struct candidate a = {.lasts_ms = -1}, b = {.lasts_ms = -1};
     clave_client *session = rig_session(rig->connect);
-    stand_with(&a, session, (clave_selector_options){0});
+    enter_with(&a, session, (clave_selector_options){0});
     assert_true(within(&a.terms, 1));
-    stand_with(&b, session, (clave_selector_options){0});
-    assert_true(stand_there(session, 2));
+    enter_with(&b, session, (clave_selector_options){0});
+    assert_true(wait_for_candidates(session, 2));
     clave_selector_close(b.s);
-    assert_true(stand_there(session, 1));
+    assert_true(wait_for_candidates(session, 1));
     assert_int_equal(clave_selector_requeue(b.s), CLAVE_ECLOSED);
     clave_selector_close(a.s);
     assert_true(within(&a.returned, 1));
-    assert_true(stand_there(session, 0));
+    assert_true(wait_for_candidates(session, 0));
     assert_int_equal(atomic_load(&b.terms), 0);
     clave_selector_free(a.s);
     clave_selector_free(b.s);
     /* And before it was ever started, or in the same moment. */
     for (int i = 0; i < 20; i++) {
         struct candidate c = {.lasts_ms = -1};
-        stand_with(&c, session, (clave_selector_options){0});
+        enter_with(&c, session, (clave_selector_options){0});
         clave_selector_free(c.s);
         assert_int_equal(atomic_load(&c.terms), atomic_load(&c.returned));
     }
@@ -223,7 +223,7 @@ static void testClosing(void **state)
     clave_selector_free(a.s);
     o.take = NULL;
     assert_int_equal(clave_selector_new(&a.s, session, "/e", &o), CLAVE_EINVAL);
-    assert_true(stand_there(session, 0)); /* what was cancelled goes in the background */
+    assert_true(wait_for_candidates(session, 0)); /* what was cancelled goes in the background */
     clave_client_close(session, 5000);
 }
 
@@ -249,7 +249,7 @@ static void testErrorPolicies(void **state)
         struct candidate c = {.lasts_ms = -1, .brief = i == 1};
         struct rig *server = rig_start(rig_dir(), NULL);
         clave_client *session = session_of(server->connect, timeouts_ms[i]);
-        stand_with(&c, session, (clave_selector_options){.policy = policies[i]});
+        enter_with(&c, session, (clave_selector_options){.policy = policies[i]});
         assert_true(within(&c.terms, 1));
         int64_t until = clave_selector_deadline(c.s);
         rig_stop(server);
@@ -272,7 +272,7 @@ static void testLostRestart(void **state)
     struct candidate c = {.lasts_ms = -1, .brief = true};
     struct rig *server = rig_start(data, address);
     clave_client *session = session_of(server->connect, 1000);
-    stand_with(&c, session, (clave_selector_options){.policy = CLAVE_POLICY_SESSION});
+    enter_with(&c, session, (clave_selector_options){.policy = CLAVE_POLICY_SESSION});
     assert_true(within(&c.terms, 1));
     rig_stop(server);
     assert_true(within(&c.returned, 1));
@@ -308,7 +308,7 @@ static void a_revocable_leader_is_interrupted_when_asked(void **state)
     (void)state;
     struct candidate c = {.lasts_ms = -1};
     clave_client *session = rig_session(rig->connect);
-    stand_with(&c, session, (clave_selector_options){.revocable = true});
+    enter_with(&c, session, (clave_selector_options){.revocable = true});
     assert_true(within(&c.terms, 1));
     clave_client_run(session, ask_for_it, NULL);
     assert_true(within(&c.returned, 1));
@@ -356,7 +356,7 @@ static void testWithExecutor(void **state)
     for (size_t i = 0; i < N; i++) {
         c[i].leading = &leading;
         c[i].lasts_ms = 1;
-        stand_with(&c[i], session,
+        enter_with(&c[i], session,
                    (clave_selector_options){
                        .auto_requeue = true, .execute = execute, .execute_arg = &left});
     }
@@ -366,7 +366,7 @@ static void testWithExecutor(void **state)
         clave_selector_free(c[i].s);
         assert_int_equal(atomic_load(&c[i].faults), 0);
     }
-    assert_true(stand_there(session, 0));
+    assert_true(wait_for_candidates(session, 0));
     atomic_store(&left, 0);
     clave_selector_options o = {.size = sizeof o,
                                 .take = take,
@@ -379,7 +379,7 @@ static void testWithExecutor(void **state)
     /* One that it refuses later stands no more, and says why. */
     struct candidate once = {0};
     atomic_store(&left, 1);
-    stand_with(
+    enter_with(
         &once, session,
         (clave_selector_options){.auto_requeue = true, .execute = execute, .execute_arg = &left});
     for (int i = 0; i < RIG_PATIENCE_MS && clave_selector_error(once.s) == CLAVE_OK; i++)
@@ -412,7 +412,7 @@ static void a_requeue_at_the_end_of_a_task(void **state)
     struct candidate c = {0};
     atomic_int left = 2 * TERMS;
     clave_client *session = rig_session(rig->connect);
-    stand_with(&c, session, (clave_selector_options){.execute = execute, .execute_arg = &left});
+    enter_with(&c, session, (clave_selector_options){.execute = execute, .execute_arg = &left});
     o.s = c.s;
     for (size_t i = 0; i < LOOKERS; i++)
         assert_int_equal(pthread_create(&lookers[i], NULL, look_on, &o), 0);

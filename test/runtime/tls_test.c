@@ -70,7 +70,7 @@ static clave_tls *server_side(void)
 
 /* ---- two channels, back to back ----------------------------------------------------------- */
 
-struct pair {
+struct tls_pair {
     clave_tls *sides[2];
     struct tls *ends[2]; /* the client's, the server's */
     struct clave_mem mem;
@@ -78,7 +78,7 @@ struct pair {
     size_t n[2];
 };
 
-static void open_pair(struct pair *p)
+static void open_pair(struct tls_pair *p)
 {
     memset(p, 0, sizeof *p);
     p->mem = clave__mem_or_default(NULL);
@@ -89,7 +89,7 @@ static void open_pair(struct pair *p)
     assert_true(p->ends[0] && p->ends[1]);
 }
 
-static void close_pair(struct pair *p)
+static void close_pair(struct tls_pair *p)
 {
     for (int i = 0; i < 2; i++) {
         clave__tls_free(p->ends[i]);
@@ -97,7 +97,7 @@ static void close_pair(struct pair *p)
     }
 }
 
-static void feed(struct pair *p, int to, const void *bytes, size_t n)
+static void feed(struct tls_pair *p, int to, const void *bytes, size_t n)
 {
     size_t got;
     clave__tls_feed(p->ends[to], bytes, n);
@@ -108,7 +108,7 @@ static void feed(struct pair *p, int to, const void *bytes, size_t n)
 }
 
 /* Carries what one end has to say to the other, `piece` bytes at a time. */
-static bool carry(struct pair *p, int from, size_t piece)
+static bool carry(struct tls_pair *p, int from, size_t piece)
 {
     const void *out;
     bool any = false;
@@ -125,7 +125,7 @@ static bool carry(struct pair *p, int from, size_t piece)
     return any;
 }
 
-static void settle(struct pair *p, size_t piece)
+static void settle(struct tls_pair *p, size_t piece)
 {
     bool any = true;
     while (any) {
@@ -138,7 +138,7 @@ static void bytes_in_pieces_of_every_size(void **state)
 {
     (void)state;
     for (size_t piece = 1; piece <= 64; piece += piece < 8 ? 1 : 8) {
-        struct pair p;
+        struct tls_pair p;
         const void *der;
         open_pair(&p);
         settle(&p, piece);
@@ -163,7 +163,7 @@ static void what_is_written_waits_for_the_socket(void **state)
 {
     (void)state;
     enum { MUCH = 1 << 20 };
-    struct pair p;
+    struct tls_pair p;
     const void *out;
     char *much = calloc(1, MUCH);
     open_pair(&p);
@@ -183,7 +183,7 @@ static void what_is_written_waits_for_the_socket(void **state)
 }
 
 /* What the server answers to a client's hello, for the client that has sent it. */
-static size_t answer(struct pair *p, uint8_t *to, size_t cap)
+static size_t answer(struct tls_pair *p, uint8_t *to, size_t cap)
 {
     const void *out;
     size_t n = clave__tls_output(p->ends[0], &out);
@@ -201,7 +201,7 @@ static void a_damaged_answer_never_opens(void **state)
     uint8_t bytes[8192];
     char why[600];
     for (size_t at = 0, n = 1; at < n; at += 11) {
-        struct pair p;
+        struct tls_pair p;
         open_pair(&p);
         n = answer(&p, bytes, sizeof bytes);
         bytes[at % n] ^= (uint8_t)(1u << at % 8);
@@ -218,7 +218,7 @@ static void a_cut_answer_is_waited_for(void **state)
     (void)state;
     uint8_t bytes[8192];
     for (size_t cut = 0, n = 1; cut < n; cut += 7) {
-        struct pair p;
+        struct tls_pair p;
         open_pair(&p);
         n = answer(&p, bytes, sizeof bytes);
         feed(&p, 0, bytes, cut < n ? cut : n - 1);
@@ -233,7 +233,7 @@ static void noise_never_opens(void **state)
     (void)state;
     uint32_t x = 2463534242u;
     for (int round = 0; round < 2000; round++) {
-        struct pair p;
+        struct tls_pair p;
         uint8_t noise[300];
         char why[600];
         int to = round % 2;
@@ -281,7 +281,7 @@ static void without_memory_an_open_one_fails(void **state)
 {
     (void)state;
     struct failmem mem;
-    struct pair p;
+    struct tls_pair p;
     open_pair(&p);
     clave__tls_free(p.ends[0]);
     failmem_init(&mem);

@@ -10,9 +10,9 @@ static struct world *world_of(const struct actor *a)
     return a->host->w;
 }
 
-static const struct site *site_of(const struct actor *a)
+static const struct lock_layout *layout_of(const struct actor *a)
 {
-    return workload_site(a->load, a->site);
+    return workload_layout(a->load, a->lock);
 }
 
 /* ---- what an actor does next, and when ----------------------------------------------- */
@@ -76,13 +76,13 @@ bool actor_started(struct actor *a, clave_err err, const char *what)
         actor_owe(a);
         return true;
     }
-    world_tell(world_of(a), a->name, "%s: %s", what, clave_err_name(err));
+    world_log(world_of(a), a->name, "%s: %s", what, clave_err_name(err));
     return false;
 }
 
 void actor_unexpected(struct actor *a, const char *what, clave_err err)
 {
-    if (err == CLAVE_ENOMEM && a->host->purse.refused > 0)
+    if (err == CLAVE_ENOMEM && a->host->allocator.refused > 0)
         return;
     world_break(world_of(a), "each call ends as its header says", "%s: %s gives %s", a->name, what,
                 clave_err_name(err));
@@ -108,7 +108,7 @@ static void refused(struct actor *a, clave_err err)
 {
     struct workload_stats *st = &a->load->stats;
     bool early = a->deadline != CLAVE_TRY && host_clock(a->host) < a->deadline;
-    world_tell(world_of(a), a->name, "acquire: %s", clave_err_name(err));
+    world_log(world_of(a), a->name, "acquire: %s", clave_err_name(err));
     if (err == CLAVE_EBUSY && early)
         actor_unexpected(a, "acquire before its deadline", err);
     else if (err == CLAVE_ECANCELED && !a->canceled)
@@ -128,14 +128,14 @@ void actor_acquired(struct actor *a, clave_err err)
 {
     actor_answered(a, "acquire");
     if (err == CLAVE_OK)
-        tenure_begin(a);
+        actor_hold_begin(a);
     else
         refused(a, err);
 }
 
 void actor_queued(struct actor *a, size_t ahead)
 {
-    world_tell(world_of(a), a->name, "%zu before it", ahead);
+    world_log(world_of(a), a->name, "%zu before it", ahead);
     checker_queued(a->load->checker, a);
 }
 
@@ -143,7 +143,7 @@ static void cancel(struct actor *a)
 {
     a->canceled = true;
     actor_call(a);
-    world_tell(world_of(a), a->name, "cancels");
+    world_log(world_of(a), a->name, "cancels");
     clave_err err = a->recipe->cancel(a);
     a->calling = false;
     if (err != CLAVE_OK)
@@ -170,28 +170,28 @@ static int64_t draw_deadline(struct actor *a)
 {
     const struct workload_options *o = a->load->o;
     struct world *w = world_of(a);
-    int64_t dice = world_between(w, 0, 999);
-    if (dice < o->forever)
+    int64_t rng = world_between(w, 0, 999);
+    if (rng < o->forever)
         return CLAVE_NEVER;
-    if (dice < o->forever + o->timed)
+    if (rng < o->forever + o->timed)
         return host_clock(a->host) + 1 + world_wait(w, o->patience_ms);
     return CLAVE_TRY;
 }
 
 static const struct recipe *draw_recipe(struct actor *a)
 {
-    static const struct recipe *const plain[SITE_KINDS] = {
-        [SITE_MUTEX] = &recipe_mutex,
-        [SITE_RWLOCK] = &recipe_rwlock,
-        [SITE_SEMAPHORE] = &recipe_semaphore,
-        [SITE_LATCH] = &recipe_latch,
+    static const struct recipe *const plain[LOCK_KINDS] = {
+        [LOCK_MUTEX] = &recipe_mutex,
+        [LOCK_RWLOCK] = &recipe_rwlock,
+        [LOCK_SEMAPHORE] = &recipe_semaphore,
+        [LOCK_LATCH] = &recipe_latch,
     };
     const struct workload_options *o = a->load->o;
     if (world_chance(world_of(a), o->bundled))
         return &recipe_multilock;
-    bool selects = o->selecting > 0 && site_of(a)->kind == SITE_MUTEX;
+    bool selects = o->selecting > 0 && layout_of(a)->kind == LOCK_MUTEX;
     return selects && world_chance(world_of(a), o->selecting) ? &recipe_selector
-                                                              : plain[site_of(a)->kind];
+                                                              : plain[layout_of(a)->kind];
 }
 
 static void draw_wish(struct actor *a)
@@ -200,11 +200,11 @@ static void draw_wish(struct actor *a)
     struct world *w = world_of(a);
     if (!a->latch && !a->selector) { /* else it stands there already */
         a->object = NULL;
-        a->site = (unsigned)world_between(w, 0, (int64_t)o->locks - 1);
+        a->lock = (unsigned)world_between(w, 0, (int64_t)o->locks - 1);
         a->recipe = draw_recipe(a);
     }
-    a->shared = site_of(a)->kind == SITE_RWLOCK && world_chance(w, o->readers);
-    a->wants = site_of(a)->kind == SITE_SEMAPHORE
+    a->shared = layout_of(a)->kind == LOCK_RWLOCK && world_chance(w, o->readers);
+    a->wants = layout_of(a)->kind == LOCK_SEMAPHORE
                    ? (unsigned)world_between(w, 1, (int64_t)o->most_leases)
                    : 1;
     a->deadline = draw_deadline(a);
@@ -217,11 +217,11 @@ static void ask(struct actor *a)
     draw_wish(a);
     l->stats.acquires++;
     checker_asked(l->checker, a);
-    world_tell(world_of(a), a->name, "asks for the %s %s%s%s", a->recipe->name, site_of(a)->path,
-               a->shared ? " to read" : "",
-               a->deadline == CLAVE_NEVER ? ""
-               : a->deadline == CLAVE_TRY ? ", if free"
-                                          : ", in time");
+    world_log(world_of(a), a->name, "asks for the %s %s%s%s", a->recipe->name, layout_of(a)->path,
+              a->shared ? " to read" : "",
+              a->deadline == CLAVE_NEVER ? ""
+              : a->deadline == CLAVE_TRY ? ", if free"
+                                         : ", in time");
     actor_call(a);
     clave_err err = a->recipe->acquire(a);
     if (!actor_started(a, err, "acquire")) {
@@ -242,7 +242,7 @@ static void act_when_rested(struct actor *a)
     struct workload *l = a->load;
     bool has_enough = l->day_is_over && a->recipe && a->recipe->is_personal;
     if (a->object && (has_enough || world_chance(world_of(a), l->o->restless))) {
-        world_tell(world_of(a), a->name, "frees the %s %s", a->recipe->name, site_of(a)->path);
+        world_log(world_of(a), a->name, "frees the %s %s", a->recipe->name, layout_of(a)->path);
         workload_discard(l, a);
     }
     if (l->day_is_over) {
@@ -267,7 +267,7 @@ void actor_decide(struct actor *a)
             grow_impatient(a);
         break;
     case ACTOR_HOLDING:
-        tenure_decide(a);
+        actor_hold_decide(a);
         break;
     case ACTOR_DOZING:
         increment_write(a);
@@ -286,7 +286,7 @@ void actor_decide(struct actor *a)
 void actor_abandon(struct actor *a)
 {
     a->object = NULL;
-    tenure_forget(a);
+    actor_hold_forget(a);
     if (a->state == ACTOR_RESTING || a->state == ACTOR_DONE)
         return;
     a->canceled = true;
@@ -303,6 +303,6 @@ void actor_init(struct actor *a, struct workload *l, unsigned index)
     a->host = l->host;
     a->load = l;
     a->owner = index;
-    a->alarm.ring = on_alarm;
+    a->alarm.fire = on_alarm;
     snprintf(a->name, sizeof a->name, "client%u.%u", l->host->index % 100, index % 100);
 }

@@ -23,7 +23,7 @@ struct actor {
     struct host *host;
     struct workload *load;
     uint64_t owner;
-    char name[STORY_WHO];
+    char name[LOG_WHO];
     enum actor_state state;
     struct alarm alarm; /* of the process: seen when it runs */
     bool due;
@@ -31,7 +31,7 @@ struct actor {
     /* What it asks for. */
     const struct recipe *recipe;
     void *object; /* of the recipe: shared by the actors of a process */
-    unsigned site;
+    unsigned lock;
     bool shared;      /* a read */
     unsigned wants;   /* leases */
     int64_t deadline; /* of the acquire, by its process's clock */
@@ -59,8 +59,8 @@ struct actor {
     clave_async_lease *leases[HOLDS];
     clave_async_latch *latch;
     struct selector *selector;
-    struct wrapper *wrapper; /* SUPERVISING */
-    bool leads;              /* LEADER was heard, and no NOT_LEADER since */
+    struct runner *runner; /* SUPERVISING */
+    bool leads;            /* LEADER was heard, and no NOT_LEADER since */
 
     /* While it waits, for the order of the queue. */
     int64_t queued_at; /* true time when it knew; -1: it does not */
@@ -105,13 +105,13 @@ void actor_unexpected(struct actor *a, const char *what, clave_err err);
 
 /* The acquire was granted; it is time to do something; a request of the hold has been answered,
  * or was not even sent. */
-void tenure_begin(struct actor *a);
-void tenure_decide(struct actor *a);
-void tenure_go_on(struct actor *a);
+void actor_hold_begin(struct actor *a);
+void actor_hold_decide(struct actor *a);
+void actor_hold_go_on(struct actor *a);
 /* From the grant; to the release or the loss. */
-bool tenure_believe(struct actor *a, unsigned nth);
-void tenure_forget(struct actor *a);
-void tenure_release(struct actor *a);
+bool actor_hold_believe(struct actor *a, unsigned nth);
+void actor_hold_forget(struct actor *a);
+void actor_hold_release(struct actor *a);
 
 /* A selector: the state of the connection; its function is to return. */
 void selector_hears(struct actor *a, clave_state state);

@@ -18,7 +18,7 @@ static struct checker *checker_of(const struct actor *a)
 
 /* ---- believing ----------------------------------------------------------------------- */
 
-bool tenure_believe(struct actor *a, unsigned nth)
+bool actor_hold_believe(struct actor *a, unsigned nth)
 {
     struct hold *h = &a->holds[nth];
     clave_grant g;
@@ -26,7 +26,7 @@ bool tenure_believe(struct actor *a, unsigned nth)
         return false;
     *h = (struct hold){
         .believed = true,
-        .site = h->site,
+        .lock = h->lock,
         .shared = h->shared,
         .token = g.token,
         .session = g.session_id,
@@ -35,9 +35,9 @@ bool tenure_believe(struct actor *a, unsigned nth)
         .granted_at = world_of(a)->now,
     };
     snprintf(h->node, sizeof h->node, "%s", g.node);
-    world_tell(world_of(a), a->name, "holds %s, token %lld, for %lld ms",
-               workload_site(a->load, h->site)->path, (long long)g.token,
-               (long long)(g.deadline - host_clock(a->host)));
+    world_log(world_of(a), a->name, "holds %s, token %lld, for %lld ms",
+              workload_layout(a->load, h->lock)->path, (long long)g.token,
+              (long long)(g.deadline - host_clock(a->host)));
     checker_granted(checker_of(a), a, nth);
     return true;
 }
@@ -49,7 +49,7 @@ static void end_belief(struct actor *a, unsigned nth)
     a->holds[nth].believed = false;
 }
 
-void tenure_forget(struct actor *a)
+void actor_hold_forget(struct actor *a)
 {
     for (unsigned i = 0; i < a->nholds; i++)
         end_belief(a, i);
@@ -61,29 +61,29 @@ void tenure_forget(struct actor *a)
 void actor_lost(struct actor *a, unsigned nth, clave_err why)
 {
     struct workload *l = a->load;
-    world_tell(world_of(a), a->name, "LOST %s by %s", workload_site(l, a->holds[nth].site)->path,
-               clave_err_name(why));
+    world_log(world_of(a), a->name, "LOST %s by %s", workload_layout(l, a->holds[nth].lock)->path,
+              clave_err_name(why));
     if (nth >= a->nholds || !a->holds[nth].believed)
         world_break(world_of(a), "LOST comes once for a hold", "%s holds nothing", a->name);
     l->stats.losses++;
     end_belief(a, nth);
     a->lost = true;
-    if (a->wrapper)
-        wrapper_lose(a);
+    if (a->runner)
+        runner_lose(a);
     if (a->state == ACTOR_HOLDING)
         actor_go_on(a, l->o->rest_us / 4);
 }
 
 void actor_heard_asked(struct actor *a)
 {
-    world_tell(world_of(a), a->name, "is asked to let go");
+    world_log(world_of(a), a->name, "is asked to let go");
     if (!actor_believes(a) && !a->leads)
         world_break(world_of(a), "only holders are asked", "%s holds nothing", a->name);
     a->load->stats.asked++;
     a->asked = true;
     a->asked_token = a->holds[0].token;
-    if (a->wrapper)
-        wrapper_stop(a);
+    if (a->runner)
+        runner_stop(a);
     if (a->state == ACTOR_HOLDING)
         actor_go_on(a, a->load->o->rest_us / 4);
 }
@@ -91,18 +91,18 @@ void actor_heard_asked(struct actor *a)
 /* As `clave lock` and `clave elect` do. */
 static bool runs_command(struct actor *a)
 {
-    unsigned wrapping = a->load->o->wrapping;
-    return wrapping > 0 && a->nholds == 1 && a->holds[0].believed && !a->selector &&
-           world_chance(world_of(a), wrapping);
+    unsigned with_command = a->load->o->with_command;
+    return with_command > 0 && a->nholds == 1 && a->holds[0].believed && !a->selector &&
+           world_chance(world_of(a), with_command);
 }
 
-void tenure_begin(struct actor *a)
+void actor_hold_begin(struct actor *a)
 {
     struct workload *l = a->load;
     a->state = ACTOR_HOLDING;
     a->has_value = a->seen = false;
     for (unsigned i = 0; i < a->nholds && !a->lost; i++)
-        if (!a->holds[i].believed && !tenure_believe(a, i)) {
+        if (!a->holds[i].believed && !actor_hold_believe(a, i)) {
             actor_unexpected(a, "grant after acquire", CLAVE_ENOTHELD);
             return;
         }
@@ -111,14 +111,14 @@ void tenure_begin(struct actor *a)
     /* A release that failed for want of memory has left it what it had. */
     a->stubborn = world_chance(world_of(a), l->o->stubborn) && a->holds[0].token != a->asked_token;
     if (runs_command(a))
-        wrapper_begin(a);
+        runner_begin(a);
     else if (world_chance(world_of(a), l->o->sleepy))
         actor_later(a, l->o->sleep_us);
     else
         actor_go_on(a, l->o->hold_us);
 }
 
-void tenure_go_on(struct actor *a)
+void actor_hold_go_on(struct actor *a)
 {
     bool given_up = a->state == ACTOR_LEAVING; /* what it asked was freed meanwhile */
     if (given_up && a->calls_out > 0)
@@ -159,12 +159,12 @@ void actor_left(struct actor *a, clave_err err)
     actor_rest(a);
 }
 
-void tenure_release(struct actor *a)
+void actor_hold_release(struct actor *a)
 {
     bool sure = world_chance(world_of(a), 400);
     bool had_lost = a->lost;
-    world_tell(world_of(a), a->name, "releases%s%s", had_lost ? " what it lost" : "",
-               sure ? " and waits for it" : "");
+    world_log(world_of(a), a->name, "releases%s%s", had_lost ? " what it lost" : "",
+              sure ? " and waits for it" : "");
     for (unsigned i = 0; i < a->nholds; i++)
         end_belief(a, i);
     actor_call(a);
@@ -190,20 +190,20 @@ void tenure_release(struct actor *a)
 static bool stays(struct actor *a)
 {
     return a->stubborn && !a->asked &&
-           !(a->load->day_is_over && !checker_is_wanted(checker_of(a), a->site));
+           !(a->load->day_is_over && !checker_is_wanted(checker_of(a), a->lock));
 }
 
 /* In the evening a leader leads until all who look on have seen it. */
 static bool waits_to_be_seen(const struct actor *a)
 {
     return a->load->day_is_over && a->leads && actor_believes(a) &&
-           !checker_is_seen(checker_of(a), a->site, a->holds[0].token);
+           !checker_is_seen(checker_of(a), a->lock, a->holds[0].token);
 }
 
-void tenure_decide(struct actor *a)
+void actor_hold_decide(struct actor *a)
 {
     if (a->lost || selector_is_interrupted(a))
-        tenure_release(a);
+        actor_hold_release(a);
     else if (a->has_value && !a->shared)
         increment_write(a);
     else if (a->writes_left > 0)
@@ -215,5 +215,5 @@ void tenure_decide(struct actor *a)
     else if (stays(a))
         actor_later(a, a->load->o->patience_ms * MS);
     else
-        tenure_release(a);
+        actor_hold_release(a);
 }

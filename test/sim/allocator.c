@@ -3,7 +3,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-static bool is_refused(struct purse *p)
+static bool is_refused(struct allocator *p)
 {
     if (p->fail_in == 0 || --p->fail_in > 0)
         return false;
@@ -14,7 +14,7 @@ static bool is_refused(struct purse *p)
 
 static void *take(void *arg, size_t size)
 {
-    struct purse *p = arg;
+    struct allocator *p = arg;
     void *block = is_refused(p) ? NULL : malloc(size);
     if (!block)
         return NULL;
@@ -24,7 +24,7 @@ static void *take(void *arg, size_t size)
 
 static void *change(void *arg, void *block, size_t size)
 {
-    struct purse *p = arg;
+    struct allocator *p = arg;
     if (!block)
         return take(arg, size);
     return is_refused(p) ? NULL : realloc(block, size);
@@ -32,12 +32,12 @@ static void *change(void *arg, void *block, size_t size)
 
 static void give_back(void *arg, void *block)
 {
-    struct purse *p = arg;
+    struct allocator *p = arg;
     p->blocks -= block ? 1 : 0;
     free(block);
 }
 
-void purse_init(struct purse *p)
+void allocator_init(struct allocator *p)
 {
-    *p = (struct purse){.mem = {take, change, give_back, p}};
+    *p = (struct allocator){.mem = {take, change, give_back, p}};
 }

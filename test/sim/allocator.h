@@ -6,7 +6,7 @@
 
 #include "clave/mem.h"
 
-struct purse {
+struct allocator {
     clave_mem mem;
     size_t blocks;    /* taken and not given back */
     unsigned fail_in; /* the so many-th allocation from now on fails; 0: none does */
@@ -14,6 +14,6 @@ struct purse {
     size_t refused_ever;
 };
 
-void purse_init(struct purse *p);
+void allocator_init(struct allocator *p);
 
 #endif

@@ -19,9 +19,9 @@ static void each_actor(struct checker *c, each_fn *fn, void *arg)
             fn(c, &c->loads[i]->actors[k], arg);
 }
 
-static const struct site *site_of(const struct checker *c, unsigned lock)
+static const struct lock_layout *layout_of(const struct checker *c, unsigned lock)
 {
-    return workload_site(c->loads[0], lock);
+    return workload_layout(c->loads[0], lock);
 }
 
 /* An eighth of the session timeout: a client's clock may go by that much slower than the server's,
@@ -57,14 +57,14 @@ bool checker_was_taken(const struct checker *c, const char *node)
 /* Stronger than what two holders could show. */
 static void compare_with_queue(struct checker *c, const struct actor *a, struct hold *h)
 {
-    const struct site *s = site_of(c, h->site);
+    const struct lock_layout *s = layout_of(c, h->lock);
     int64_t zxid = inspector_zxid(c->server);
     if (h->seen_zxid == zxid && h->seen_start == c->server->stats.starts)
         return;
     h->seen_zxid = zxid;
     h->seen_start = c->server->stats.starts;
     bool stands = inspector_has_node(c->server, h->node, h->session);
-    bool rightly = stands && site_has_turn(c->server, s, h->node);
+    bool rightly = stands && layout_has_turn(c->server, s, h->node);
     if (!rightly && !checker_is_beyond(c))
         world_break(c->w, "a valid hold is the first of its queue", "%s holds %s by %s, %s",
                     a->name, s->path, strrchr(h->node, '/') + 1,
@@ -79,18 +79,18 @@ struct sums {
 
 static void add_up(struct checker *c, const struct actor *a, const struct hold *h, struct sums *s)
 {
-    const struct site *at = site_of(c, h->site);
-    s->held[h->site] += hold_weight(h, at);
-    if (s->held[h->site] > site_capacity(at) && !checker_is_beyond(c))
+    const struct lock_layout *at = layout_of(c, h->lock);
+    s->held[h->lock] += hold_weight(h, at);
+    if (s->held[h->lock] > layout_capacity(at) && !checker_is_beyond(c))
         world_break(c->w, "no two valid holds at once", "%s (token %lld) and %s both hold %s",
-                    a->name, (long long)h->token, s->one[h->site]->name, at->path);
-    s->one[h->site] = a;
+                    a->name, (long long)h->token, s->one[h->lock]->name, at->path);
+    s->one[h->lock] = a;
 }
 
 static void look_at_hold(struct checker *c, struct actor *a, unsigned nth, struct sums *s)
 {
     struct hold *h = &a->holds[nth];
-    const char *path = site_of(c, h->site)->path;
+    const char *path = layout_of(c, h->lock)->path;
     int64_t now = host_clock(a->host);
     clave_grant g;
     bool known = a->recipe->grant(a, nth, &g);
@@ -106,7 +106,7 @@ static void look_at_hold(struct checker *c, struct actor *a, unsigned nth, struc
                     (long long)(now - h->granted_ms), (long long)longest);
     h->valid_at = c->w->now;
     /* The read behind a write that is about to be given up adds nothing to the write. */
-    bool beside = nth > 0 && h->site == a->holds[0].site && h->shared && !a->holds[0].shared &&
+    bool beside = nth > 0 && h->lock == a->holds[0].lock && h->shared && !a->holds[0].shared &&
                   a->holds[0].believed;
     if (!beside)
         add_up(c, a, h, s);
@@ -126,20 +126,20 @@ static void look_at(struct checker *c, struct actor *a, void *arg)
 }
 
 /* A command takes of the lock what its hold did, until nothing of it is alive. */
-static void look_at_command(struct checker *c, struct wrapper *w, const struct sums *s)
+static void look_at_command(struct checker *c, struct runner *w, const struct sums *s)
 {
     const struct hold *h = &w->hold;
-    const struct site *at = site_of(c, h->site);
-    const struct actor *other = s->one[h->site];
-    if (!wrapper_is_accountable(w))
+    const struct lock_layout *at = layout_of(c, h->lock);
+    const struct actor *other = s->one[h->lock];
+    if (!runner_is_accountable(w))
         return;
-    if (wrapper_is_overdue(w))
+    if (runner_is_overdue(w))
         world_break(c->w, "a command ends before its deadline", "%s lets one of token %lld run on",
                     w->name, (long long)h->token);
     bool counted = w->actor && w->actor->holds[0].token == h->token && actor_is_valid(w->actor, 0);
     if (counted || !other || other == w->actor)
         return;
-    if (s->held[h->site] + hold_weight(h, at) > site_capacity(at) &&
+    if (s->held[h->lock] + hold_weight(h, at) > layout_capacity(at) &&
         !checker_was_taken(c, h->node) && !checker_is_beyond(c))
         world_break(c->w, "a command has ended before the next holds",
                     "%s lets one of token %lld run on, and %s holds %s", w->name,
@@ -153,9 +153,9 @@ void checker_look(struct checker *c)
     each_actor(c, look_at, &s);
     const struct workload_options *o = c->loads[0]->o;
     for (unsigned i = 0; i < o->locks && o->unguarded > 0 && c->server->server; i++)
-        unguarded_look(&c->locks[i].unguarded, c->server, o->sites[i].unguarded);
+        unguarded_look(&c->locks[i].unguarded, c->server, o->layouts[i].unguarded);
     for (size_t i = 0; i < c->nloads; i++)
-        for (struct wrapper *w = c->loads[i]->wrappers; w; w = w->next)
+        for (struct runner *w = c->loads[i]->runners; w; w = w->next)
             look_at_command(c, w, &s);
 }
 
@@ -185,7 +185,7 @@ bool checker_is_wanted(const struct checker *c, unsigned lock)
     for (size_t i = 0; i < c->nloads; i++)
         for (unsigned k = 0; k < c->loads[i]->o->actors; k++) {
             const struct actor *a = &c->loads[i]->actors[k];
-            if (a->state == ACTOR_WAITING && a->site == lock)
+            if (a->state == ACTOR_WAITING && a->lock == lock)
                 return true;
         }
     return false;
@@ -194,7 +194,7 @@ bool checker_is_wanted(const struct checker *c, unsigned lock)
 bool checker_is_seen(const struct checker *c, unsigned lock, int64_t term)
 {
     for (size_t i = 0; i < c->nloads; i++)
-        if (!follower_sees(c->loads[i], lock, term))
+        if (!leader_watcher_sees(c->loads[i], lock, term))
             return false;
     return true;
 }
@@ -205,7 +205,7 @@ static void note_overtaking(struct checker *c, struct actor *a, void *arg)
     (void)c;
     const struct actor *winner = arg;
     bool in_line = a != winner && a->state == ACTOR_WAITING && a->queued_at >= 0 &&
-                   a->site == winner->site && a->recipe->in_order;
+                   a->lock == winner->lock && a->recipe->in_order;
     if (!in_line || (a->shared && winner->shared))
         return;
     if (a->queued_at < winner->started && !a->overtaken) {
@@ -216,7 +216,7 @@ static void note_overtaking(struct checker *c, struct actor *a, void *arg)
 
 static void check_order(struct checker *c, struct actor *a, const struct hold *h)
 {
-    struct lock_record *r = &c->locks[h->site];
+    struct checked_lock *r = &c->locks[h->lock];
     if (a->overtaken && !a->disturbed && a->queued_session == h->session)
         world_break(c->w, "first come, first served",
                     "%s kept its session and its place, but token %lld, asked for later, was "
@@ -232,17 +232,17 @@ static void check_order(struct checker *c, struct actor *a, const struct hold *h
  * that was cut off have the token they had. Reads hear of their grants in any order. */
 static void check_token(struct checker *c, const struct actor *a, const struct hold *h)
 {
-    struct lock_record *r = &c->locks[h->site];
-    const struct site *s = site_of(c, h->site);
-    bool downgraded = h != &a->holds[0] && h->site == a->holds[0].site;
-    bool may_stay = s->kind == SITE_LATCH || a->load->o->share_turns > 0 || downgraded;
+    struct checked_lock *r = &c->locks[h->lock];
+    const struct lock_layout *s = layout_of(c, h->lock);
+    bool downgraded = h != &a->holds[0] && h->lock == a->holds[0].lock;
+    bool may_stay = s->kind == LOCK_LATCH || a->load->o->share_turns > 0 || downgraded;
     int64_t before = h->shared ? r->last_write : r->last_token;
     bool fine = h->token > before || (may_stay && h->token == before);
     if (!fine && c->w->now >= r->disturbed_until && !checker_is_beyond(c))
         world_break(c->w, "tokens grow", "%s is granted %s with token %lld, behind %lld", a->name,
                     s->path, (long long)h->token, (long long)before);
     r->turns = h->token == r->last_token ? r->turns + 1 : 0;
-    if (s->kind == SITE_MUTEX && r->turns > a->load->o->share_turns)
+    if (s->kind == LOCK_MUTEX && r->turns > a->load->o->share_turns)
         world_break(c->w, "a shared place goes after so many turns", "%s has it as number %u",
                     a->name, r->turns + 1);
     r->last_token = h->token > r->last_token ? h->token : r->last_token;
@@ -252,10 +252,10 @@ static void check_token(struct checker *c, const struct actor *a, const struct h
 
 static void check_limit(struct checker *c, const struct actor *a, const struct hold *h)
 {
-    const struct site *s = site_of(c, h->site);
+    const struct lock_layout *s = layout_of(c, h->lock);
     bool follows = s->limit_path && c->calm_from > 0 && c->w->now > c->calm_from &&
-                   a->host->purse.refused == 0 && c->server->server;
-    if (follows && !site_fits_limit(c->server, s, h->node))
+                   a->host->allocator.refused == 0 && c->server->server;
+    if (follows && !layout_fits_limit(c->server, s, h->node))
         world_break(c->w, "a shared limit is followed", "%s is granted %s, which is too many",
                     a->name, strrchr(h->node, '/') + 1);
 }
@@ -278,7 +278,7 @@ void checker_granted(struct checker *c, struct actor *a, unsigned nth)
 static int64_t certain_until(const struct actor *a, const struct hold *h)
 {
     const struct hold *beside = &a->holds[1];
-    bool downgraded = h == &a->holds[0] && a->nholds > 1 && beside->site == h->site &&
+    bool downgraded = h == &a->holds[0] && a->nholds > 1 && beside->lock == h->lock &&
                       beside->shared && !h->shared;
     return downgraded && beside->granted_at < h->valid_at ? beside->granted_at : h->valid_at;
 }
@@ -292,16 +292,16 @@ void checker_ended(struct checker *c, const struct actor *a, unsigned nth)
         .ended = certain_until(a, h),
         .token = h->token,
         .holder = a->host->index,
-        .weight = hold_weight(h, site_of(c, h->site)),
+        .weight = hold_weight(h, layout_of(c, h->lock)),
     };
     if (h->valid_at > 0)
-        history_add(&c->locks[h->site].history, &k);
+        history_add(&c->locks[h->lock].history, &k);
 }
 
 static void forget_place(struct checker *c, struct actor *a, void *arg)
 {
     (void)c;
-    if (a->site == *(unsigned *)arg)
+    if (a->lock == *(unsigned *)arg)
         a->disturbed = true;
 }
 
@@ -309,7 +309,7 @@ static void forget_place(struct checker *c, struct actor *a, void *arg)
 void checker_disturbed(struct checker *c, unsigned lock)
 {
     each_actor(c, forget_place, &lock);
-    if (site_of(c, lock)->gate) {
+    if (layout_of(c, lock)->gate) {
         c->locks[lock].disturbed_until = c->w->now + c->grace_us;
         c->locks[lock].disturbed = true;
     }

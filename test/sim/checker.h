@@ -9,7 +9,7 @@
 
 enum { CHECKED_HOSTS = 8, TAKEN_NODES = 64 };
 
-struct lock_record {
+struct checked_lock {
     int64_t last_token;      /* of the newest grant */
     int64_t last_write;      /* of a read-write lock: the newest write's */
     unsigned turns;          /* that a shared place was handed over, in a row */
@@ -34,7 +34,7 @@ struct checker {
     struct server_host *server;
     struct workload *loads[CHECKED_HOSTS];
     size_t nloads;
-    struct lock_record locks[LOCKS];
+    struct checked_lock locks[LOCKS];
     struct taken_node taken[TAKEN_NODES]; /* the newest, in a ring */
     size_t ntaken;
     int64_t grace_us;  /* after so long its holder must have heard of it */

@@ -8,7 +8,7 @@
 
 void checker_written(struct checker *c, const struct actor *a, int32_t version)
 {
-    struct lock_record *r = &c->locks[a->site];
+    struct checked_lock *r = &c->locks[a->lock];
     r->acknowledged++;
     size_t at = (size_t)version;
     if (at >= r->nwriters) {
@@ -18,16 +18,16 @@ void checker_written(struct checker *c, const struct actor *a, int32_t version)
     }
     if (r->writers[at] != 0)
         world_break(c->w, "each write is done once", "version %d of %s was written twice",
-                    (int)version, workload_site(a->load, a->site)->counter);
+                    (int)version, workload_layout(a->load, a->lock)->counter);
     r->writers[at] = a->write_token;
 }
 
 void checker_unknown(struct checker *c, const struct actor *a)
 {
-    c->locks[a->site].unknown++;
+    c->locks[a->lock].unknown++;
 }
 
-static void check_writers(struct checker *c, const struct lock_record *r, const char *path)
+static void check_writers(struct checker *c, const struct checked_lock *r, const char *path)
 {
     int64_t newest = 0;
     for (size_t i = 0; i < r->nwriters; i++) {
@@ -41,8 +41,8 @@ static void check_writers(struct checker *c, const struct lock_record *r, const 
 
 static void count_one(struct checker *c, unsigned lock)
 {
-    const struct lock_record *r = &c->locks[lock];
-    const struct site *s = workload_site(c->loads[0], lock);
+    const struct checked_lock *r = &c->locks[lock];
+    const struct lock_layout *s = workload_layout(c->loads[0], lock);
     int64_t value = 0;
     int32_t version = 0;
     bool found = inspector_read(c->server, s->counter, &value, &version);
@@ -54,7 +54,7 @@ static void count_one(struct checker *c, unsigned lock)
                     "%s was written %llu times, but %llu were acknowledged and %llu unknown",
                     s->counter, (unsigned long long)applied, (unsigned long long)r->acknowledged,
                     (unsigned long long)r->unknown);
-    if (!site_is_exclusive(s))
+    if (!layout_is_exclusive(s))
         return;
     if (value != version)
         world_break(c->w, "no update is lost", "%s counts %lld after %d increments", s->counter,
@@ -68,10 +68,10 @@ static void check_history(struct checker *c, unsigned lock)
         [HISTORY_TOKENS] = "no order of the grants has their tokens grow",
         [HISTORY_ROOM] = "more was held at a time than there is",
     };
-    struct lock_record *r = &c->locks[lock];
-    const struct site *s = workload_site(c->loads[0], lock);
+    struct checked_lock *r = &c->locks[lock];
+    const struct lock_layout *s = workload_layout(c->loads[0], lock);
     size_t at = 0;
-    enum history_fault fault = history_check(&r->history, site_capacity(s), &at);
+    enum history_fault fault = history_check(&r->history, layout_capacity(s), &at);
     bool excused = fault == HISTORY_TOKENS && r->disturbed;
     if (fault == HISTORY_FINE || excused || checker_is_beyond(c))
         return;
@@ -86,8 +86,8 @@ void checker_count(struct checker *c)
 {
     for (unsigned i = 0; i < c->loads[0]->o->locks; i++) {
         count_one(c, i);
-        c->loads[0]->stats.updates_lost +=
-            unguarded_count(&c->locks[i].unguarded, c->w, workload_site(c->loads[0], i)->unguarded);
+        c->loads[0]->stats.updates_lost += unguarded_count(
+            &c->locks[i].unguarded, c->w, workload_layout(c->loads[0], i)->unguarded);
         check_history(c, i);
     }
 }

@@ -5,29 +5,29 @@
 static void on_next(struct alarm *a)
 {
     struct command *c = LIST_ENTRY(a, struct command, next);
-    struct rand_state *before = world_roll_with(c->w, c->dice);
+    struct rand_state *before = world_use_rng(c->w, c->rng);
     if (c->runs)
         c->runs = false;
     else
-        c->offspring = 0;
-    if (c->offspring > 0) /* it leaves others behind, who end later */
+        c->descendants = 0;
+    if (c->descendants > 0) /* it leaves others behind, who end later */
         world_set(c->w, a, c->w->now + world_wait(c->w, 20 * MS));
-    world_roll_with(c->w, before);
+    world_use_rng(c->w, before);
     c->changed(c->owner);
 }
 
-void command_init(struct command *c, struct world *w, struct rand_state *dice)
+void command_init(struct command *c, struct world *w, struct rand_state *rng)
 {
     c->w = w;
-    c->dice = dice;
-    c->next.ring = on_next;
+    c->rng = rng;
+    c->next.fire = on_next;
 }
 
 void command_start(struct command *c, int64_t lasts_us)
 {
     c->runs = true;
-    c->deaf = world_chance(c->w, 200);
-    c->offspring = world_chance(c->w, 300) ? (unsigned)world_between(c->w, 1, 3) : 0;
+    c->ignores_sigterm = world_chance(c->w, 200);
+    c->descendants = world_chance(c->w, 300) ? (unsigned)world_between(c->w, 1, 3) : 0;
     world_set(c->w, &c->next, c->w->now + world_wait(c->w, lasts_us));
 }
 
@@ -38,13 +38,13 @@ void command_fini(struct command *c)
 
 bool command_is_alive(const struct command *c)
 {
-    return c->runs || c->offspring > 0;
+    return c->runs || c->descendants > 0;
 }
 
 /* Who was stopped hears it too: SIGCONT comes with it. */
 void command_terminate(struct command *c, int64_t within_us)
 {
-    if (!c->deaf && command_is_alive(c))
+    if (!c->ignores_sigterm && command_is_alive(c))
         world_set_earlier(c->w, &c->next, c->w->now + world_between(c->w, 0, within_us));
 }
 
@@ -55,7 +55,7 @@ void command_kill(struct command *c)
     bool escapes = c->runs && !c->escaped && world_chance(c->w, 500);
     c->escaped |= escapes;
     c->runs = false;
-    c->offspring = escapes;
+    c->descendants = escapes;
     if (escapes)
         world_set(c->w, &c->next, c->w->now + world_wait(c->w, SECOND));
     else
@@ -63,12 +63,12 @@ void command_kill(struct command *c)
     c->changed(c->owner);
 }
 
-void command_bereave(struct command *c)
+void command_parent_died(struct command *c)
 {
     if (!c->runs)
         return;
     c->runs = false;
-    if (c->offspring == 0)
+    if (c->descendants == 0)
         world_clear(c->w, &c->next);
     c->changed(c->owner);
 }

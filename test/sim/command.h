@@ -7,18 +7,18 @@
 
 struct command {
     struct world *w;
-    struct rand_state *dice;
+    struct rand_state *rng;
     struct alarm next;            /* it does what it wants next: ends, or obeys SIGTERM */
     bool runs;                    /* the process itself */
-    bool deaf;                    /* SIGTERM does nothing */
+    bool ignores_sigterm;         /* SIGTERM does nothing */
     bool escaped;                 /* one process was being born while all were killed */
-    unsigned offspring;           /* processes besides */
+    unsigned descendants;         /* processes besides */
     bool asleep;                  /* with its machine */
     void (*changed)(void *owner); /* somebody of it has died */
     void *owner;
 };
 
-void command_init(struct command *c, struct world *w, struct rand_state *dice);
+void command_init(struct command *c, struct world *w, struct rand_state *rng);
 /* It ends by itself after so long, about. */
 void command_start(struct command *c, int64_t lasts_us);
 void command_fini(struct command *c);
@@ -27,14 +27,14 @@ bool command_is_alive(const struct command *c);
 /* It could write now. */
 static inline bool command_is_awake(const struct command *c)
 {
-    return (c->runs || c->offspring > 0) && !c->asleep;
+    return (c->runs || c->descendants > 0) && !c->asleep;
 }
 
 /* Who hears it ends within so long, or never. */
 void command_terminate(struct command *c, int64_t within_us);
 void command_kill(struct command *c);
 /* Its parent has died: so does the process itself, and not what it has started. */
-void command_bereave(struct command *c);
+void command_parent_died(struct command *c);
 void command_sleep(struct command *c);
 void command_wake(struct command *c);
 

@@ -263,8 +263,8 @@ void disk_init(struct disk *d, struct world *w)
     memset(d, 0, sizeof *d);
     d->w = w;
     d->mem = clave__mem_or_default(NULL);
-    d->append_done.ring = on_appended;
-    d->snapshot_done.ring = on_saved;
+    d->append_done.fire = on_appended;
+    d->snapshot_done.fire = on_saved;
     d->sync_us = 200;
 }
 

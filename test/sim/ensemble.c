@@ -82,8 +82,8 @@ static void on_expiry(struct alarm *a)
         if (s->id == 0 || s->expires > now)
             continue;
         if (inspector_has_session(e->leader, s->id)) {
-            world_tell(e->w, "leader", "session 0x%llx has expired", (unsigned long long)s->id);
-            insider_end_session(e->leader, s->id);
+            world_log(e->w, "leader", "session 0x%llx has expired", (unsigned long long)s->id);
+            operator_end_session(e->leader, s->id);
         }
         *s = (struct tracked_session){0};
     }
@@ -182,7 +182,7 @@ bool ensemble_can_spare(const struct ensemble *e, unsigned members)
 
 /* Its clock is its own; one that is behind would hand out session ids again, which in Apache
  * carry the number of the server. */
-static void set_clock(struct ensemble *e, const struct member *m)
+static void set_clock(struct ensemble *e, const struct ensemble_member *m)
 {
     struct clock *c = &e->leader->clock;
     int64_t least = clock_ms(c, e->w->now) + 1;
@@ -211,7 +211,7 @@ static unsigned any_candidate(struct ensemble *e)
 {
     unsigned first = (unsigned)world_between(e->w, 0, e->n - 1);
     for (unsigned i = 0; i < e->n; i++) {
-        const struct member *m = &e->members[(first + i) % e->n];
+        const struct ensemble_member *m = &e->members[(first + i) % e->n];
         if (m->mode != MEMBER_DEPOSED && m->replica.server)
             return m->index;
     }
@@ -229,7 +229,7 @@ static void on_elected(struct alarm *a)
 
 static void end_leader(struct ensemble *e, enum leader_fault how, int64_t us)
 {
-    struct member *m = &e->members[e->leading];
+    struct ensemble_member *m = &e->members[e->leading];
     switch (how) {
     case LEADER_CUT:
         member_depose(m, us);
@@ -244,8 +244,8 @@ static void end_leader(struct ensemble *e, enum leader_fault how, int64_t us)
     }
 }
 
-void ensemble_depose(struct ensemble *e, enum leader_fault how, int64_t us, struct member *with,
-                     int64_t notice_us)
+void ensemble_depose(struct ensemble *e, enum leader_fault how, int64_t us,
+                     struct ensemble_member *with, int64_t notice_us)
 {
     int64_t last = 0;
     end_leader(e, how, us);
@@ -255,7 +255,7 @@ void ensemble_depose(struct ensemble *e, enum leader_fault how, int64_t us, stru
     world_clear(e->w, &e->expiry);
     world_clear(e->w, &e->survey);
     for (unsigned i = 0; i < e->n; i++) {
-        struct member *m = &e->members[i];
+        struct ensemble_member *m = &e->members[i];
         if (m->mode != MEMBER_FOLLOWS && m->mode != MEMBER_CUT)
             continue;
         int64_t notices = world_between(e->w, 0, notice_us);
@@ -305,9 +305,9 @@ void ensemble_init(struct ensemble *e, struct server_host *leader)
     e->rounds = world_chance(e->w, 500);
     e->n = world_chance(e->w, 600) ? 3 : MEMBERS;
     clave__buf_init(&e->log, &e->net->mem, SIZE_MAX / 4);
-    e->expiry.ring = on_expiry;
-    e->survey.ring = on_survey;
-    e->election.ring = on_elected;
+    e->expiry.fire = on_expiry;
+    e->survey.fire = on_survey;
+    e->election.fire = on_elected;
     for (unsigned i = 0; i < e->n; i++)
         member_init(&e->members[i], e, i);
 }

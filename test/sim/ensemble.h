@@ -30,7 +30,7 @@ struct ensemble {
     int32_t tick_ms;
     bool rounds; /* expiry to the end of a tick, as Apache; else stricter than any leader */
     unsigned n;
-    struct member members[MEMBERS];
+    struct ensemble_member members[MEMBERS];
     unsigned leading; /* who does, or did last */
     int64_t epoch;
     struct buf log; /* all that was ever proposed and is not known to be dropped */
@@ -61,8 +61,8 @@ enum leader_fault {
     LEADER_KILLED, /* and is back as a member after `us` */
 };
 /* `with`: another member is on its side, or NULL. The others notice within `notice_us`. */
-void ensemble_depose(struct ensemble *e, enum leader_fault how, int64_t us, struct member *with,
-                     int64_t notice_us);
+void ensemble_depose(struct ensemble *e, enum leader_fault how, int64_t us,
+                     struct ensemble_member *with, int64_t notice_us);
 
 size_t ensemble_watches(const struct ensemble *e);
 

@@ -7,7 +7,7 @@
 #include "ensemble.h"
 #include "server/server_internal.h"
 
-static void wake(struct member *m)
+static void wake(struct ensemble_member *m)
 {
     int64_t at = m->w->now + world_between(m->w, 0, 50);
     world_set_earlier(m->w, &m->run, at > m->frozen_to ? at : m->frozen_to);
@@ -18,20 +18,20 @@ static void on_news(void *owner)
     wake(owner);
 }
 
-static bool leads(const struct member *m)
+static bool leads(const struct ensemble_member *m)
 {
     return m->mode == MEMBER_FOLLOWS && m->of->leading == m->index;
 }
 
-static int64_t road_delay(struct member *m)
+static int64_t road_delay(struct ensemble_member *m)
 {
-    return m->road.delay_us + world_between(m->w, 0, m->road.jitter_us);
+    return m->route.delay_us + world_between(m->w, 0, m->route.jitter_us);
 }
 
 /* ---- who was active ------------------------------------------------------------------ */
 
 /* A leader's tracker hears of its own clients at once. */
-void member_note_active(struct member *m, int64_t session)
+void member_note_active(struct ensemble_member *m, int64_t session)
 {
     struct active_list *l = &m->touched;
     if (leads(m)) {
@@ -48,7 +48,7 @@ void member_note_active(struct member *m, int64_t session)
 /* The leader's ping is answered with who was active since the one before. */
 static void on_ping(struct alarm *a)
 {
-    struct member *m = LIST_ENTRY(a, struct member, ping);
+    struct ensemble_member *m = LIST_ENTRY(a, struct ensemble_member, ping);
     if (m->mode != MEMBER_FOLLOWS)
         return;
     if (!alarm_is_set(&m->answer)) {
@@ -61,7 +61,7 @@ static void on_ping(struct alarm *a)
 
 static void on_answer(struct alarm *a)
 {
-    struct member *m = LIST_ENTRY(a, struct member, answer);
+    struct ensemble_member *m = LIST_ENTRY(a, struct ensemble_member, answer);
     if (m->mode != MEMBER_FOLLOWS)
         return;
     for (size_t i = 0; i < m->told.n; i++)
@@ -70,7 +70,7 @@ static void on_answer(struct alarm *a)
 
 /* ---- what was committed -------------------------------------------------------------- */
 
-static void apply_to(struct member *m, size_t entries)
+static void apply_to(struct ensemble_member *m, size_t entries)
 {
     const struct ensemble *e = m->of;
     for (; m->applied < entries; m->applied++) {
@@ -79,7 +79,7 @@ static void apply_to(struct member *m, size_t entries)
     }
 }
 
-static void arm_commit(struct member *m)
+static void arm_commit(struct ensemble_member *m)
 {
     if (m->narrivals == 0)
         world_clear(m->w, &m->commit);
@@ -89,7 +89,7 @@ static void arm_commit(struct member *m)
 
 static void on_commit(struct alarm *a)
 {
-    struct member *m = LIST_ENTRY(a, struct member, commit);
+    struct ensemble_member *m = LIST_ENTRY(a, struct ensemble_member, commit);
     size_t due = 0;
     if (m->frozen_to > m->w->now) {
         world_set(m->w, a, m->frozen_to);
@@ -103,7 +103,7 @@ static void on_commit(struct alarm *a)
     wake(m);
 }
 
-void member_commit(struct member *m, size_t entries)
+void member_commit(struct ensemble_member *m, size_t entries)
 {
     if (m->mode != MEMBER_FOLLOWS)
         return;
@@ -119,7 +119,7 @@ void member_commit(struct member *m, size_t entries)
     arm_commit(m);
 }
 
-static void forget_arrivals(struct member *m)
+static void forget_arrivals(struct ensemble_member *m)
 {
     m->narrivals = 0;
     arm_commit(m);
@@ -127,39 +127,40 @@ static void forget_arrivals(struct member *m)
 
 /* ---- its clients --------------------------------------------------------------------- */
 
-struct net_socket *member_dial_leader(struct member *m)
+struct net_socket *member_dial_leader(struct ensemble_member *m)
 {
-    return net_dial(m->of->net, &m->of->leader->listener, &m->road, (struct net_news){on_news, m});
+    return net_dial(m->of->net, &m->of->leader->listener, &m->route,
+                    (struct net_callback){on_news, m});
 }
 
-static void accept_all(struct member *m)
+static void accept_all(struct ensemble_member *m)
 {
     struct net_socket *s;
-    while ((s = net_accept(m->of->net, &m->listener, (struct net_news){on_news, m})))
-        list_push_back(&m->relays, &relay_new(m, s)->link);
+    while ((s = net_accept(m->of->net, &m->listener, (struct net_callback){on_news, m})))
+        list_push_back(&m->conns, &member_conn_new(m, s)->link);
 }
 
 static void on_run(struct alarm *a)
 {
-    struct member *m = LIST_ENTRY(a, struct member, run);
+    struct ensemble_member *m = LIST_ENTRY(a, struct ensemble_member, run);
     if (m->frozen_to > m->w->now) {
         wake(m);
         return;
     }
     accept_all(m);
-    for (struct list *at = m->relays.next, *next; at != &m->relays; at = next) {
-        struct relay *r = LIST_ENTRY(at, struct relay, link);
+    for (struct list *at = m->conns.next, *next; at != &m->conns; at = next) {
+        struct member_conn *r = LIST_ENTRY(at, struct member_conn, link);
         next = at->next;
-        if (!relay_serve(r))
-            relay_free(r);
+        if (!member_conn_serve(r))
+            member_conn_free(r);
     }
 }
 
-static void close_all(struct member *m)
+static void close_all(struct ensemble_member *m)
 {
     net_stop_listening(m->of->net, &m->listener);
-    while (!list_empty(&m->relays))
-        relay_free(LIST_ENTRY(m->relays.next, struct relay, link));
+    while (!list_empty(&m->conns))
+        member_conn_free(LIST_ENTRY(m->conns.next, struct member_conn, link));
     m->touched.n = m->told.n = 0;
     world_clear(m->w, &m->ping);
     world_clear(m->w, &m->answer);
@@ -167,13 +168,13 @@ static void close_all(struct member *m)
 
 /* ---- the leader goes and comes ------------------------------------------------------- */
 
-static void start_process(struct member *m)
+static void start_process(struct ensemble_member *m)
 {
     m->applied = 0;
     replica_start(&m->replica, &m->of->leader->options, ENSEMBLE_CONFIG);
 }
 
-void member_join(struct member *m)
+void member_join(struct ensemble_member *m)
 {
     struct ensemble *e = m->of;
     close_all(m);
@@ -183,19 +184,19 @@ void member_join(struct member *m)
     apply_to(m, e->committed);
     replica_enter(&m->replica, e->epoch);
     m->mode = MEMBER_FOLLOWS;
-    m->road.delay_us = leads(m) ? 5 : m->road_us;
-    m->road.jitter_us = leads(m) ? 5 : m->road_us;
+    m->route.delay_us = leads(m) ? 5 : m->route_us;
+    m->route.jitter_us = leads(m) ? 5 : m->route_us;
     m->listener.open = true;
     world_clear(m->w, &m->next);
     world_set(m->w, &m->ping, m->w->now + world_between(m->w, 0, e->tick_ms * MS / 2));
-    world_tell(m->w, m->name, "%s in epoch %lld", leads(m) ? "leads" : "follows the leader",
-               (long long)e->epoch);
+    world_log(m->w, m->name, "%s in epoch %lld", leads(m) ? "leads" : "follows the leader",
+              (long long)e->epoch);
 }
 
 /* It has noticed that there is no leader. */
-static void leave(struct member *m)
+static void leave(struct ensemble_member *m)
 {
-    world_tell(m->w, m->name, "has no leader, and closes every connection");
+    world_log(m->w, m->name, "has no leader, and closes every connection");
     close_all(m);
     forget_arrivals(m);
     m->mode = MEMBER_DOWN;
@@ -203,9 +204,9 @@ static void leave(struct member *m)
     world_set(m->w, &m->next, m->w->now + world_between(m->w, 1 * MS, m->of->tick_ms * MS));
 }
 
-static void hear_again(struct member *m)
+static void hear_again(struct ensemble_member *m)
 {
-    world_tell(m->w, m->name, "hears of its leader again");
+    world_log(m->w, m->name, "hears of its leader again");
     m->mode = MEMBER_FOLLOWS;
     member_commit(m, m->of->committed);
     world_set(m->w, &m->ping, m->w->now + road_delay(m));
@@ -214,7 +215,7 @@ static void hear_again(struct member *m)
 
 static void on_next(struct alarm *a)
 {
-    struct member *m = LIST_ENTRY(a, struct member, next);
+    struct ensemble_member *m = LIST_ENTRY(a, struct ensemble_member, next);
     if (m->mode == MEMBER_CUT && m->heals)
         hear_again(m);
     else if (m->mode != MEMBER_DOWN)
@@ -225,9 +226,9 @@ static void on_next(struct alarm *a)
         world_set(m->w, a, m->w->now + m->of->tick_ms * MS / 2);
 }
 
-void member_cut(struct member *m, int64_t us, bool heals)
+void member_cut(struct ensemble_member *m, int64_t us, bool heals)
 {
-    world_tell(m->w, m->name, "is cut off from the leader for %lld ms", (long long)(us / MS));
+    world_log(m->w, m->name, "is cut off from the leader for %lld ms", (long long)(us / MS));
     m->mode = MEMBER_CUT;
     m->heals = heals;
     forget_arrivals(m);
@@ -236,9 +237,9 @@ void member_cut(struct member *m, int64_t us, bool heals)
     world_set(m->w, &m->next, m->w->now + us);
 }
 
-void member_depose(struct member *m, int64_t us)
+void member_depose(struct ensemble_member *m, int64_t us)
 {
-    world_tell(m->w, m->name, "is on a deposed leader's side for %lld ms", (long long)(us / MS));
+    world_log(m->w, m->name, "is on a deposed leader's side for %lld ms", (long long)(us / MS));
     apply_to(m, leads(m) ? m->of->committed : m->applied);
     m->mode = MEMBER_DEPOSED;
     forget_arrivals(m);
@@ -247,9 +248,9 @@ void member_depose(struct member *m, int64_t us)
     world_set(m->w, &m->next, m->w->now + us);
 }
 
-void member_kill(struct member *m, int64_t us)
+void member_kill(struct ensemble_member *m, int64_t us)
 {
-    world_tell(m->w, m->name, "is killed");
+    world_log(m->w, m->name, "is killed");
     close_all(m);
     forget_arrivals(m);
     replica_end(&m->replica);
@@ -258,21 +259,21 @@ void member_kill(struct member *m, int64_t us)
     world_set(m->w, &m->next, m->w->now + us);
 }
 
-void member_freeze(struct member *m, int64_t us)
+void member_freeze(struct ensemble_member *m, int64_t us)
 {
-    world_tell(m->w, m->name, "is paused for %lld ms", (long long)(us / MS));
+    world_log(m->w, m->name, "is paused for %lld ms", (long long)(us / MS));
     m->frozen_to = m->w->now + us;
     if (alarm_is_set(&m->run))
         world_set(m->w, &m->run, m->frozen_to);
 }
 
-void member_lag(struct member *m, int64_t us)
+void member_lag(struct ensemble_member *m, int64_t us)
 {
-    world_tell(m->w, m->name, "lags by up to %lld ms", (long long)(us / MS));
+    world_log(m->w, m->name, "lags by up to %lld ms", (long long)(us / MS));
     m->lag_to = m->w->now + us;
 }
 
-void member_heal(struct member *m)
+void member_heal(struct ensemble_member *m)
 {
     m->frozen_to = m->lag_to = 0;
     if (m->mode != MEMBER_FOLLOWS)
@@ -284,7 +285,7 @@ void member_heal(struct member *m)
 
 /* ---- life ---------------------------------------------------------------------------- */
 
-void member_init(struct member *m, struct ensemble *e, unsigned index)
+void member_init(struct ensemble_member *m, struct ensemble *e, unsigned index)
 {
     struct world *w = e->w;
     memset(m, 0, sizeof *m);
@@ -293,18 +294,18 @@ void member_init(struct member *m, struct ensemble *e, unsigned index)
     m->index = index;
     snprintf(m->name, sizeof m->name, "member%u", index % 10);
     replica_init(&m->replica, w);
-    list_init(&m->relays);
-    net_listener_init(&m->listener, (struct net_news){on_news, m});
-    m->road_us = world_between(w, 20, 2 * MS);
+    list_init(&m->conns);
+    net_listener_init(&m->listener, (struct net_callback){on_news, m});
+    m->route_us = world_between(w, 20, 2 * MS);
     m->clock = world_clock(w);
-    m->run.ring = on_run;
-    m->commit.ring = on_commit;
-    m->ping.ring = on_ping;
-    m->answer.ring = on_answer;
-    m->next.ring = on_next;
+    m->run.fire = on_run;
+    m->commit.fire = on_commit;
+    m->ping.fire = on_ping;
+    m->answer.fire = on_answer;
+    m->next.fire = on_next;
 }
 
-void member_fini(struct member *m)
+void member_fini(struct ensemble_member *m)
 {
     close_all(m);
     forget_arrivals(m);

@@ -29,14 +29,14 @@ struct active_list {
 
 struct ensemble;
 
-struct member {
+struct ensemble_member {
     struct ensemble *of;
     struct world *w;
     unsigned index;
-    char name[STORY_WHO];
+    char name[LOG_WHO];
     struct net_listener listener;
-    struct net_road road; /* to the leader */
-    int64_t road_us;      /* its delay while another one leads */
+    struct net_route route; /* to the leader */
+    int64_t route_us;       /* its delay while another one leads */
     struct clock clock;
     enum member_mode mode;
     bool heals;        /* of MEMBER_CUT: in time, and nobody will have noticed */
@@ -46,7 +46,7 @@ struct member {
     size_t applied; /* entries of the ensemble's log */
     struct arrival *arrivals;
     size_t narrivals, arrivals_cap;
-    struct list relays; /* its clients' connections */
+    struct list conns; /* its clients' connections */
     struct alarm run;
     struct alarm commit; /* the first arrival */
     struct alarm ping;   /* the leader's comes */
@@ -55,28 +55,28 @@ struct member {
     struct active_list touched, told;
 };
 
-void member_init(struct member *m, struct ensemble *e, unsigned index);
-void member_fini(struct member *m);
+void member_init(struct ensemble_member *m, struct ensemble *e, unsigned index);
+void member_fini(struct ensemble_member *m);
 
 /* It has found the leader, and what it had missed: clients may come. */
-void member_join(struct member *m);
+void member_join(struct ensemble_member *m);
 /* It hears of its leader no more, and notices after `us`; or hears of it again then. */
-void member_cut(struct member *m, int64_t us, bool heals);
+void member_cut(struct ensemble_member *m, int64_t us, bool heals);
 /* It leads no more, or its leader does not, and notices after `us`. */
-void member_depose(struct member *m, int64_t us);
+void member_depose(struct ensemble_member *m, int64_t us);
 /* Killed, and started again after `us` with nothing: its log is its leader's. */
-void member_kill(struct member *m, int64_t us);
-void member_freeze(struct member *m, int64_t us);
-void member_lag(struct member *m, int64_t us);
+void member_kill(struct ensemble_member *m, int64_t us);
+void member_freeze(struct ensemble_member *m, int64_t us);
+void member_lag(struct ensemble_member *m, int64_t us);
 /* Faults are over. */
-void member_heal(struct member *m);
+void member_heal(struct ensemble_member *m);
 /* So many entries of the log are committed. */
-void member_commit(struct member *m, size_t entries);
+void member_commit(struct ensemble_member *m, size_t entries);
 
 /* ---- for relays ---------------------------------------------------------------------- */
 
-struct net_socket *member_dial_leader(struct member *m);
+struct net_socket *member_dial_leader(struct ensemble_member *m);
 /* A client of it has said something. */
-void member_note_active(struct member *m, int64_t session);
+void member_note_active(struct ensemble_member *m, int64_t session);
 
 #endif

@@ -48,7 +48,7 @@ bool fault_cut(struct nemesis *n)
     struct host *h = any_connected(n);
     if (!h)
         return false;
-    world_tell(n->w, h->name, "its connection is cut");
+    world_log(n->w, h->name, "its connection is cut");
     net_reset(h->socket);
     return true;
 }
@@ -60,7 +60,7 @@ bool fault_cut_later(struct nemesis *n)
         return false;
     size_t bytes = (size_t)world_between(n->w, 1, 400);
     bool up = world_chance(n->w, 500);
-    world_tell(n->w, h->name, "its connection will be cut %zu bytes %s", bytes, up ? "up" : "down");
+    world_log(n->w, h->name, "its connection will be cut %zu bytes %s", bytes, up ? "up" : "down");
     if (up)
         net_cut_after(h->socket, bytes);
     else
@@ -71,31 +71,32 @@ bool fault_cut_later(struct nemesis *n)
 /* Mostly the very messages that the hold deadline is counted from. */
 static void make_late(struct nemesis *n, struct host *h)
 {
-    h->ambush.us = world_between(n->w, n->timeout_us / 10, n->timeout_us / 3);
+    h->message_fault.us = world_between(n->w, n->timeout_us / 10, n->timeout_us / 3);
     if (world_chance(n->w, 300))
         return;
-    h->ambush.op = world_chance(n->w, 500) ? OP_PING : TAP_HANDSHAKE;
-    if (h->ambush.op == TAP_HANDSHAKE && h->socket)
+    h->message_fault.op = world_chance(n->w, 500) ? OP_PING : OPCODE_HANDSHAKE;
+    if (h->message_fault.op == OPCODE_HANDSHAKE && h->socket)
         net_reset(h->socket);
 }
 
-bool fault_ambush(struct nemesis *n)
+bool fault_message(struct nemesis *n)
 {
     static const int32_t ops[] = {
-        TAP_HANDSHAKE,     TAP_ANY,   OP_CREATE2,       OP_DELETE,  OP_GET_DATA,
-        OP_MULTI,          OP_PING,   OP_GET_CHILDREN2, OP_CREATE2, OP_SET_WATCHES,
-        OP_REMOVE_WATCHES, OP_DELETE, OP_SYNC,          OP_EXISTS,  OP_CREATE_CONTAINER,
+        OPCODE_HANDSHAKE,  OPCODE_ANY, OP_CREATE2,       OP_DELETE,  OP_GET_DATA,
+        OP_MULTI,          OP_PING,    OP_GET_CHILDREN2, OP_CREATE2, OP_SET_WATCHES,
+        OP_REMOVE_WATCHES, OP_DELETE,  OP_SYNC,          OP_EXISTS,  OP_CREATE_CONTAINER,
         OP_CLOSE_SESSION,
     };
-    static const enum ambush_kind kinds[] = {
-        AMBUSH_LOSE_REPLY, AMBUSH_LOSE_REPLY, AMBUSH_LOSE_REQUEST, AMBUSH_FORGET,
-        AMBUSH_PAUSE,      AMBUSH_KILL,       AMBUSH_LATE,
+    static const enum message_fault_kind kinds[] = {
+        MESSAGE_LOSE_REPLY, MESSAGE_LOSE_REPLY, MESSAGE_LOSE_REQUEST, MESSAGE_FORGET,
+        MESSAGE_PAUSE,      MESSAGE_KILL,       MESSAGE_LATE,
     };
     struct host *h = nemesis_any_victim(n);
     int64_t op = world_between(n->w, 0, (int64_t)(sizeof ops / sizeof *ops) - 1);
     int64_t kind = world_between(n->w, 0, (int64_t)(sizeof kinds / sizeof *kinds) - 1);
-    h->ambush = (struct ambush){.kind = kinds[kind], .op = ops[op], .us = nemesis_while(n)};
-    if (kinds[kind] == AMBUSH_LATE)
+    h->message_fault =
+        (struct message_fault){.kind = kinds[kind], .op = ops[op], .us = nemesis_while(n)};
+    if (kinds[kind] == MESSAGE_LATE)
         make_late(n, h);
     return true;
 }
@@ -104,11 +105,11 @@ bool fault_ambush(struct nemesis *n)
 bool fault_refuse_watches(struct nemesis *n)
 {
     struct host *h = any_connected(n);
-    if (!h || h->ambush.kind != AMBUSH_NONE)
+    if (!h || h->message_fault.kind != MESSAGE_NONE)
         return false;
-    h->ambush = (struct ambush){
-        .kind = AMBUSH_REFUSE, .op = OP_SET_WATCHES, .again = (unsigned)world_between(n->w, 0, 2)};
-    world_tell(n->w, h->name, "its connection is cut, and its watches will be refused");
+    h->message_fault = (struct message_fault){
+        .kind = MESSAGE_REFUSE, .op = OP_SET_WATCHES, .again = (unsigned)world_between(n->w, 0, 2)};
+    world_log(n->w, h->name, "its connection is cut, and its watches will be refused");
     net_reset(h->socket);
     return true;
 }
@@ -118,7 +119,7 @@ bool fault_half_open(struct nemesis *n)
     struct host *h = any_connected(n);
     if (!h)
         return false;
-    world_tell(n->w, h->name, "its connection goes nowhere from now on");
+    world_log(n->w, h->name, "its connection goes nowhere from now on");
     net_forget(h->socket);
     return true;
 }
@@ -127,9 +128,9 @@ static bool refuse_dials(struct nemesis *n, bool swallow)
 {
     struct host *h = nemesis_any_host(n);
     int64_t us = nemesis_while(n);
-    world_tell(n->w, h->name, "its dials are %s for %lld ms", swallow ? "not answered" : "refused",
-               (long long)(us / MS));
-    *(swallow ? &h->road.swallow_to : &h->road.refuse_to) = n->w->now + us;
+    world_log(n->w, h->name, "its dials are %s for %lld ms", swallow ? "not answered" : "refused",
+              (long long)(us / MS));
+    *(swallow ? &h->route.unanswered_to : &h->route.refuse_to) = n->w->now + us;
     if (h->socket && h->socket->state == NET_OPEN)
         net_reset(h->socket);
     return true;
@@ -140,7 +141,7 @@ bool fault_refuse(struct nemesis *n)
     return refuse_dials(n, false);
 }
 
-bool fault_swallow(struct nemesis *n)
+bool fault_dial_timeout(struct nemesis *n)
 {
     return refuse_dials(n, true);
 }
@@ -150,15 +151,15 @@ bool fault_stall(struct nemesis *n)
     struct host *h = nemesis_any_host(n);
     int64_t us = nemesis_while(n);
     int64_t ways = world_between(n->w, 1, 3);
-    world_tell(n->w, h->name, "nothing arrives %s for %lld ms",
-               ways == 1   ? "from it"
-               : ways == 2 ? "at it"
-                           : "from it or at it",
-               (long long)(us / MS));
+    world_log(n->w, h->name, "nothing arrives %s for %lld ms",
+              ways == 1   ? "from it"
+              : ways == 2 ? "at it"
+                          : "from it or at it",
+              (long long)(us / MS));
     if (ways & 1)
-        h->road.stall_to[NET_UP] = n->w->now + us;
+        h->route.stall_to[NET_UP] = n->w->now + us;
     if (ways & 2)
-        h->road.stall_to[NET_DOWN] = n->w->now + us;
+        h->route.stall_to[NET_DOWN] = n->w->now + us;
     return true;
 }
 
@@ -207,7 +208,7 @@ static bool end_host(struct nemesis *n, bool machine)
     if (!h->client)
         return false;
     if (machine)
-        wrappers_lose_power(h->user);
+        runners_lose_power(h->user);
     host_kill(h, machine);
     come_back(n, h);
     return true;
@@ -228,7 +229,7 @@ bool fault_no_memory(struct nemesis *n)
     struct host *h = nemesis_any_host(n);
     if (!h->client)
         return false;
-    h->purse.fail_in = (unsigned)world_between(n->w, 1, 30);
+    h->allocator.fail_in = (unsigned)world_between(n->w, 1, 30);
     return true;
 }
 
@@ -244,12 +245,12 @@ static void on_back(struct alarm *a)
 
 static void let_recover(struct nemesis *n, struct host *h)
 {
-    h->ambush.kind = AMBUSH_NONE;
+    h->message_fault.kind = MESSAGE_NONE;
     h->stop_in = 0;
     h->stop_us = 1;
-    h->purse.fail_in = 0;
-    h->road.refuse_to = h->road.swallow_to = h->reach_to = 0;
-    h->road.stall_to[NET_UP] = h->road.stall_to[NET_DOWN] = 0;
+    h->allocator.fail_in = 0;
+    h->route.refuse_to = h->route.unanswered_to = h->reach_to = 0;
+    h->route.stall_to[NET_UP] = h->route.stall_to[NET_DOWN] = 0;
     world_clear(n->w, &n->host_back[h->index].alarm);
     if (!h->client)
         host_start(h);
@@ -267,7 +268,7 @@ void fault_clients_init(struct nemesis *n)
 {
     for (size_t i = 0; i < n->nhosts; i++) {
         n->host_back[i].host = &n->hosts[i];
-        n->host_back[i].alarm.ring = on_back;
+        n->host_back[i].alarm.fire = on_back;
         n->hosts[i].on_killed = on_killed;
         n->hosts[i].killed_arg = n;
     }

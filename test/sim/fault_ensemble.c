@@ -9,19 +9,19 @@ static void cut_clients(struct nemesis *n, unsigned side, int64_t us)
         bool connected = h->socket && (side >> h->server & 1);
         if (world_chance(n->w, connected ? 500 : 800))
             continue;
-        world_tell(n->w, h->name, "is on its side");
+        world_log(n->w, h->name, "is on its side");
         h->reach = side;
         h->reach_to = n->w->now + us;
     }
 }
 
-static struct member *any_member(struct nemesis *n)
+static struct ensemble_member *any_member(struct nemesis *n)
 {
     return &n->ensemble->members[nemesis_any_victim(n)->server];
 }
 
 /* A follower, and there is a quorum without it. */
-static bool may_cut(const struct nemesis *n, const struct member *m)
+static bool may_cut(const struct nemesis *n, const struct ensemble_member *m)
 {
     return m->mode == MEMBER_FOLLOWS && m->index != n->ensemble->leading &&
            ensemble_can_spare(n->ensemble, 1);
@@ -29,7 +29,7 @@ static bool may_cut(const struct nemesis *n, const struct member *m)
 
 bool fault_cut_member(struct nemesis *n)
 {
-    struct member *m = any_member(n);
+    struct ensemble_member *m = any_member(n);
     if (!may_cut(n, m))
         return false;
     int64_t us = world_between(n->w, n->timeout_us / 4, 3 * n->timeout_us);
@@ -43,15 +43,15 @@ bool fault_cut_member(struct nemesis *n)
 bool fault_late_then_cut(struct nemesis *n)
 {
     struct host *h = nemesis_any_victim(n);
-    if (alarm_is_set(&n->cut) || h->ambush.kind != AMBUSH_NONE)
+    if (alarm_is_set(&n->cut) || h->message_fault.kind != MESSAGE_NONE)
         return false;
     int64_t half_tick = n->ensemble->tick_ms * MS / 2;
     int64_t us = world_between(n->w, half_tick, 2 * half_tick);
-    h->ambush = (struct ambush){.kind = AMBUSH_LATE_UP,
-                                .op = TAP_ANY,
-                                .us = us,
-                                .then = &n->cut,
-                                .then_us = us + world_between(n->w, 0, half_tick)};
+    h->message_fault = (struct message_fault){.kind = MESSAGE_LATE_UP,
+                                              .op = OPCODE_ANY,
+                                              .us = us,
+                                              .then = &n->cut,
+                                              .then_us = us + world_between(n->w, 0, half_tick)};
     n->cut_host = h;
     return true;
 }
@@ -60,20 +60,20 @@ static void on_cut(struct alarm *a)
 {
     struct nemesis *n = LIST_ENTRY(a, struct nemesis, cut);
     struct host *h = n->cut_host;
-    struct member *m = &n->ensemble->members[h->server];
+    struct ensemble_member *m = &n->ensemble->members[h->server];
     if (!may_cut(n, m))
         return;
     int64_t us = world_between(n->w, n->timeout_us / 2, 2 * n->timeout_us);
     n->count[FAULT_LATE_THEN_CUT]++;
     member_cut(m, us, false);
-    world_tell(n->w, h->name, "is on its side");
+    world_log(n->w, h->name, "is on its side");
     h->reach = 1u << m->index;
     h->reach_to = n->w->now + us;
 }
 
 bool fault_kill_member(struct nemesis *n)
 {
-    struct member *m = any_member(n);
+    struct ensemble_member *m = any_member(n);
     if (!may_cut(n, m))
         return false;
     member_kill(m, nemesis_while(n));
@@ -82,7 +82,7 @@ bool fault_kill_member(struct nemesis *n)
 
 bool fault_lag_member(struct nemesis *n)
 {
-    struct member *m = any_member(n);
+    struct ensemble_member *m = any_member(n);
     if (m->mode != MEMBER_FOLLOWS)
         return false;
     member_lag(m, nemesis_while(n));
@@ -93,7 +93,7 @@ bool fault_lag_member(struct nemesis *n)
 static bool depose(struct nemesis *n, enum leader_fault how)
 {
     struct ensemble *e = n->ensemble;
-    struct member *with = e->n > 3 && world_chance(n->w, 500) ? any_member(n) : NULL;
+    struct ensemble_member *with = e->n > 3 && world_chance(n->w, 500) ? any_member(n) : NULL;
     unsigned side = 1u << e->leading;
     if (!ensemble_can_spare(e, with ? 2 : 1))
         return false;
@@ -133,5 +133,5 @@ void fault_ensemble_end(struct nemesis *n)
 
 void fault_ensemble_init(struct nemesis *n)
 {
-    n->cut.ring = on_cut;
+    n->cut.fire = on_cut;
 }

@@ -5,12 +5,13 @@
 #include "wire/proto.h"
 
 /* What this session holds is about to go. */
-static void take_turns(struct nemesis *n, const struct site *s, const char *queue, int64_t session)
+static void take_turns(struct nemesis *n, const struct lock_layout *s, const char *queue,
+                       int64_t session)
 {
     char node[PATH_SIZE];
     int64_t owner;
-    for (size_t i = 0; (owner = site_child(n->server, queue, i, node, sizeof node)) >= 0; i++)
-        if (owner == session && site_has_turn(n->server, s, node))
+    for (size_t i = 0; (owner = layout_child(n->server, queue, i, node, sizeof node)) >= 0; i++)
+        if (owner == session && layout_has_turn(n->server, s, node))
             checker_taken(n->checker, node);
 }
 
@@ -21,14 +22,14 @@ bool fault_end_session(struct nemesis *n)
     if (!n->server->server || n->server->paused || session == 0 ||
         !inspector_has_session(n->server, session))
         return false;
-    world_tell(n->w, "operator", "closes the session of %s", h->name);
+    world_log(n->w, "operator", "closes the session of %s", h->name);
     for (unsigned lock = 0; lock < n->checker->loads[0]->o->locks; lock++) {
-        const struct site *s = workload_site(n->checker->loads[0], lock);
+        const struct lock_layout *s = workload_layout(n->checker->loads[0], lock);
         take_turns(n, s, s->queue, session);
         if (s->gate)
             take_turns(n, s, s->gate, session);
     }
-    insider_end_session(n->server, session);
+    operator_end_session(n->server, session);
     return true;
 }
 
@@ -48,7 +49,7 @@ static void cut_owner(struct nemesis *n, int64_t session)
 }
 
 /* One of the directories in which the nodes of this lock stand. */
-static const char *any_queue(struct nemesis *n, const struct site *s)
+static const char *any_queue(struct nemesis *n, const struct lock_layout *s)
 {
     return s->gate && world_chance(n->w, 400) ? s->gate : s->queue;
 }
@@ -57,17 +58,17 @@ bool fault_remove_node(struct nemesis *n)
 {
     char node[PATH_SIZE];
     unsigned lock = any_lock(n);
-    const struct site *s = workload_site(n->checker->loads[0], lock);
+    const struct lock_layout *s = workload_layout(n->checker->loads[0], lock);
     const char *path = any_queue(n, s);
     size_t nth = (size_t)world_between(n->w, 0, 2);
     if (!n->server->server || n->server->paused)
         return false;
-    int64_t owner = site_child(n->server, path, nth, node, sizeof node);
+    int64_t owner = layout_child(n->server, path, nth, node, sizeof node);
     if (owner < 0)
         return false;
-    bool had_turn = site_has_turn(n->server, s, node);
-    insider_remove_child(n->server, path, nth, node, sizeof node);
-    world_tell(n->w, "operator", "has deleted %s", node);
+    bool had_turn = layout_has_turn(n->server, s, node);
+    operator_remove_child(n->server, path, nth, node, sizeof node);
+    world_log(n->w, "operator", "has deleted %s", node);
     if (had_turn) {
         checker_taken(n->checker, node);
         cut_owner(n, owner);
@@ -87,63 +88,65 @@ static void on_change(struct alarm *a)
     n->closed = !n->closed && world_chance(n->w, 500);
     int64_t limit = n->closed ? 0 : world_between(n->w, 1, (int64_t)n->change_at->limit);
     const uint8_t data[] = {0, 0, 0, (uint8_t)limit};
-    insider_write(n->server, n->change_at->limit_path, clave__jbytes_n(data, sizeof data));
-    world_tell(n->w, "operator", "has changed the limit to %d", (int)limit);
+    operator_write(n->server, n->change_at->limit_path, clave__jbytes_n(data, sizeof data));
+    world_log(n->w, "operator", "has changed the limit to %d", (int)limit);
     if (n->closed)
         world_set(n->w, a, n->w->now + world_between(n->w, 1 * MS, n->timeout_us / 4));
 }
 
 /* Whoever comes back reads it under a watch that it has: there it is changed under its eyes. */
-static bool change_limit(struct nemesis *n, const struct site *s)
+static bool change_limit(struct nemesis *n, const struct lock_layout *s)
 {
     struct host *h = nemesis_any_host(n);
-    if (!h->socket || h->socket->state != NET_OPEN || h->ambush.kind != AMBUSH_NONE || n->closed)
+    if (!h->socket || h->socket->state != NET_OPEN || h->message_fault.kind != MESSAGE_NONE ||
+        n->closed)
         return false;
     net_reset(h->socket);
-    h->ambush = (struct ambush){.kind = AMBUSH_BESIDE,
-                                .op = OP_GET_DATA,
-                                .then = &n->change,
-                                .then_us = world_between(n->w, 0, 2 * h->road.delay_us)};
+    h->message_fault =
+        (struct message_fault){.kind = MESSAGE_BESIDE,
+                               .op = OP_GET_DATA,
+                               .then = &n->change,
+                               .then_us = world_between(n->w, 0, 2 * h->route.delay_us)};
     n->change_at = s;
     return true;
 }
 
-bool fault_scribble(struct nemesis *n)
+bool fault_write_node(struct nemesis *n)
 {
     char node[PATH_SIZE];
     size_t nth = (size_t)world_between(n->w, 0, 2);
-    const struct site *s = workload_site(n->checker->loads[0], any_lock(n));
+    const struct lock_layout *s = workload_layout(n->checker->loads[0], any_lock(n));
     if (s->limit_path && world_chance(n->w, 600))
         return change_limit(n, s);
     if (!n->server->server || n->server->paused ||
-        !insider_write_child(n->server, any_queue(n, s), nth, node, sizeof node))
+        !operator_write_child(n->server, any_queue(n, s), nth, node, sizeof node))
         return false;
-    world_tell(n->w, "operator", "has written to %s", node);
+    world_log(n->w, "operator", "has written to %s", node);
     return true;
 }
 
-bool fault_stranger(struct nemesis *n)
+bool fault_foreign_node(struct nemesis *n)
 {
-    const struct site *s = workload_site(n->checker->loads[0], any_lock(n));
+    const struct lock_layout *s = workload_layout(n->checker->loads[0], any_lock(n));
     const char *path = any_queue(n, s);
     unsigned way = (unsigned)world_between(n->w, 0, FOREIGN_NAMES - 1);
     if (!n->server->server || n->server->paused ||
-        !insider_queue_up(n->server, path, site_foreign_name(s, path, way), nemesis_while(n)))
+        !operator_enqueue(n->server, path, layout_foreign_name(s, path, way), nemesis_while(n)))
         return false;
-    world_tell(n->w, "stranger", "stands in the queue of %s", path);
+    world_log(n->w, "stranger", "stands in the queue of %s", path);
     return true;
 }
 
 /* As if two milliards had queued there before. Replicas would not hear of it. */
-bool fault_use_up(struct nemesis *n)
+bool fault_exhaust_counter(struct nemesis *n)
 {
-    const struct site *s = workload_site(n->checker->loads[0], any_lock(n));
+    const struct lock_layout *s = workload_layout(n->checker->loads[0], any_lock(n));
     const char *path = any_queue(n, s);
     int32_t left = (int32_t)world_between(n->w, 0, 1200);
     if (n->ensemble || !n->server->server || n->server->paused || !world_chance(n->w, 10) ||
-        !insider_use_up(n->server, path, left))
+        !operator_exhaust_counter(n->server, path, left))
         return false;
-    world_tell(n->w, "operator", "leaves %d numbers to %s", (int)left, path);
+    world_log(n->w, "operator", "leaves %d numbers to %s", (int)left, path);
     n->checker->used_up = true;
     return true;
 }
@@ -152,14 +155,14 @@ bool fault_use_up(struct nemesis *n)
 bool fault_wall_clock(struct nemesis *n)
 {
     int64_t ms = world_between(n->w, -3600 * 1000, 3600 * 1000);
-    world_tell(n->w, "server", "its wall clock is set by %lld ms", (long long)ms);
+    world_log(n->w, "server", "its wall clock is set by %lld ms", (long long)ms);
     n->server->wall_shift_ms = ms;
     return true;
 }
 
 void fault_operator_init(struct nemesis *n)
 {
-    n->change.ring = on_change;
+    n->change.fire = on_change;
 }
 
 void fault_operator_end(struct nemesis *n)

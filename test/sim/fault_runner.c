@@ -3,11 +3,11 @@
 #include "fault.h"
 #include "runner.h"
 
-static struct wrapper *any_wrapper(struct nemesis *n)
+static struct runner *any_wrapper(struct nemesis *n)
 {
     size_t first = (size_t)world_between(n->w, 0, (int64_t)n->nhosts - 1);
     for (size_t i = 0; i < n->nhosts; i++) {
-        struct wrapper *w = wrapper_any(n->hosts[(first + i) % n->nhosts].user);
+        struct runner *w = runner_any(n->hosts[(first + i) % n->nhosts].user);
         if (w)
             return w;
     }
@@ -16,24 +16,24 @@ static struct wrapper *any_wrapper(struct nemesis *n)
 
 bool fault_stop_guardian(struct nemesis *n)
 {
-    struct wrapper *w = any_wrapper(n);
+    struct runner *w = any_wrapper(n);
     if (w)
-        wrapper_stop_guardian(w, nemesis_while(n));
+        runner_stop_guardian(w, nemesis_while(n));
     return w != NULL;
 }
 
 bool fault_kill_guardian(struct nemesis *n)
 {
-    struct wrapper *w = any_wrapper(n);
+    struct runner *w = any_wrapper(n);
     if (w)
-        wrapper_kill_guardian(w);
+        runner_kill_guardian(w);
     return w != NULL;
 }
 
 static void on_woken(struct alarm *a)
 {
     struct nemesis_return *r = LIST_ENTRY(a, struct nemesis_return, alarm);
-    wrappers_wake(r->host->user);
+    runners_wake(r->host->user);
 }
 
 /* The supervisor goes on first: what it cannot do because it sleeps is nobody's fault. */
@@ -43,28 +43,28 @@ bool fault_sleep(struct nemesis *n)
     struct nemesis_return *r = &n->machine_back[h->index];
     int64_t us = nemesis_while(n);
     const struct workload *l = h->user;
-    if ((!h->client && !l->wrappers) || h->paused || alarm_is_set(&r->alarm))
+    if ((!h->client && !l->runners) || h->paused || alarm_is_set(&r->alarm))
         return false;
-    world_tell(n->w, h->name, "its machine sleeps");
-    wrappers_sleep(h->user);
+    world_log(n->w, h->name, "its machine sleeps");
+    runners_sleep(h->user);
     host_pause(h, us);
     world_set(n->w, &r->alarm, n->w->now + us + 1);
     return true;
 }
 
-void fault_wrappers_end(struct nemesis *n)
+void fault_runners_end(struct nemesis *n)
 {
     for (size_t i = 0; i < n->nhosts; i++) {
         world_clear(n->w, &n->machine_back[i].alarm);
-        wrappers_wake(n->hosts[i].user);
-        wrappers_recover(n->hosts[i].user);
+        runners_wake(n->hosts[i].user);
+        runners_recover(n->hosts[i].user);
     }
 }
 
-void fault_wrappers_init(struct nemesis *n)
+void fault_runners_init(struct nemesis *n)
 {
     for (size_t i = 0; i < n->nhosts; i++) {
         n->machine_back[i].host = &n->hosts[i];
-        n->machine_back[i].alarm.ring = on_woken;
+        n->machine_back[i].alarm.fire = on_woken;
     }
 }

@@ -76,7 +76,7 @@ bool fault_slow_disk(struct nemesis *n)
         return false;
     n->disk_sync_us = d->sync_us;
     d->sync_us = world_between(n->w, 5 * MS, n->timeout_us / 6);
-    world_tell(n->w, "disk", "an fsync takes %lld ms", (long long)(d->sync_us / MS));
+    world_log(n->w, "disk", "an fsync takes %lld ms", (long long)(d->sync_us / MS));
     world_set(n->w, &n->disk_better, n->w->now + 2 * nemesis_while(n));
     return true;
 }
@@ -90,7 +90,7 @@ static void on_disk_better(struct alarm *a)
 bool fault_stall_disk(struct nemesis *n)
 {
     int64_t us = nemesis_while(n);
-    world_tell(n->w, "disk", "no fsync ends for %lld ms", (long long)(us / MS));
+    world_log(n->w, "disk", "no fsync ends for %lld ms", (long long)(us / MS));
     n->server->disk.stall_to = n->w->now + us;
     return true;
 }
@@ -158,8 +158,8 @@ void fault_server_init(struct nemesis *n)
     n->server->disk.watcher_arg = n;
     n->server->disk_failed = on_disk_failed;
     n->server->disk_failed_arg = n;
-    n->server_resume.ring = on_server_resume;
-    n->server_back.ring = on_back;
-    n->disk_better.ring = on_disk_better;
-    n->power.ring = on_power;
+    n->server_resume.fire = on_server_resume;
+    n->server_back.fire = on_back;
+    n->disk_better.fire = on_disk_better;
+    n->power.fire = on_power;
 }

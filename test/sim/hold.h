@@ -10,7 +10,7 @@ enum { WRITER = 64 }; /* what a write weighs, beside a read */
 struct hold {
     bool believed; /* from the grant to the release or LOST */
     bool shared;   /* a read */
-    unsigned site;
+    unsigned lock;
     int64_t token;
     int64_t session;
     char node[PATH_SIZE];
@@ -23,13 +23,13 @@ struct hold {
 };
 
 /* How much of a lock it takes, of how much there is. */
-static inline unsigned hold_weight(const struct hold *h, const struct site *s)
+static inline unsigned hold_weight(const struct hold *h, const struct lock_layout *s)
 {
-    return s->kind == SITE_RWLOCK && !h->shared ? WRITER : 1;
+    return s->kind == LOCK_RWLOCK && !h->shared ? WRITER : 1;
 }
-static inline unsigned site_capacity(const struct site *s)
+static inline unsigned layout_capacity(const struct lock_layout *s)
 {
-    return s->kind == SITE_RWLOCK ? WRITER : s->limit;
+    return s->kind == LOCK_RWLOCK ? WRITER : s->limit;
 }
 
 #endif

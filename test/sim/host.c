@@ -39,7 +39,7 @@ void host_pause(struct host *h, int64_t us)
     if (!h->client || h->paused)
         return;
     if (us > 0)
-        world_tell(h->w, h->name, "is paused for %lld ms", (long long)(us / MS));
+        world_log(h->w, h->name, "is paused for %lld ms", (long long)(us / MS));
     h->paused = true;
     h->stop_in = 0;
     h->stop_us = us;
@@ -130,11 +130,11 @@ static void dial(struct host *h)
 {
     clave_target t = clave_async_client_target(h->client);
     h->server = (unsigned)(t.port - 1) % h->options.servers;
-    tap_reset(&h->tap);
+    scanner_reset(&h->scanner);
     h->told_open = false;
     bool reached = h->w->now >= h->reach_to || (h->reach >> h->server & 1);
-    h->socket = net_dial(h->net, h->servers[h->server], reached ? &h->road : &h->nowhere,
-                         (struct net_news){on_news, h});
+    h->socket = net_dial(h->net, h->servers[h->server], reached ? &h->route : &h->nowhere,
+                         (struct net_callback){on_news, h});
 }
 
 static void obey(struct host *h)
@@ -151,46 +151,46 @@ static void obey(struct host *h)
     }
 }
 
-static void tell_ambush(const struct host *h, const struct ambush *a)
+static void tell_ambush(const struct host *h, const struct message_fault *a)
 {
     static const char *const what[] = {
-        [AMBUSH_LOSE_REQUEST] = "is lost",
-        [AMBUSH_LOSE_REPLY] = "will have no reply",
-        [AMBUSH_FORGET] = "goes into a void",
-        [AMBUSH_PAUSE] = "is followed by a pause",
-        [AMBUSH_KILL] = "is followed by its death",
-        [AMBUSH_LATE] = "is answered late",
-        [AMBUSH_LATE_UP] = "arrives late",
-        [AMBUSH_BESIDE] = "is not alone on its way",
-        [AMBUSH_REFUSE] = "is refused",
+        [MESSAGE_LOSE_REQUEST] = "is lost",
+        [MESSAGE_LOSE_REPLY] = "will have no reply",
+        [MESSAGE_FORGET] = "goes into a void",
+        [MESSAGE_PAUSE] = "is followed by a pause",
+        [MESSAGE_KILL] = "is followed by its death",
+        [MESSAGE_LATE] = "is answered late",
+        [MESSAGE_LATE_UP] = "arrives late",
+        [MESSAGE_BESIDE] = "is not alone on its way",
+        [MESSAGE_REFUSE] = "is refused",
     };
-    world_tell(h->w, h->name, "ambush: its %s %s", tap_op_name(a->op), what[a->kind]);
+    world_log(h->w, h->name, "ambush: its %s %s", opcode_name(a->op), what[a->kind]);
 }
 
 /* Around writing n bytes with the message in them. */
-static void spring(struct host *h, const struct ambush *a, const void *p, size_t n)
+static void spring(struct host *h, const struct message_fault *a, const void *p, size_t n)
 {
     struct world *w = h->w;
     tell_ambush(h, a);
-    h->sprung += a->then == NULL;
+    h->triggered += a->then == NULL;
     if (a->then)
         world_set(w, a->then, w->now + a->then_us);
-    if (a->kind == AMBUSH_LOSE_REQUEST)
+    if (a->kind == MESSAGE_LOSE_REQUEST)
         net_cut_after(h->socket, (size_t)world_between(w, 1, (int64_t)n));
-    if (a->kind == AMBUSH_FORGET)
+    if (a->kind == MESSAGE_FORGET)
         net_forget(h->socket);
-    if (a->kind == AMBUSH_LATE_UP)
-        h->road.stall_to[NET_UP] = w->now + a->us;
+    if (a->kind == MESSAGE_LATE_UP)
+        h->route.stall_to[NET_UP] = w->now + a->us;
     net_write(h->socket, p, n);
-    if (a->kind == AMBUSH_LOSE_REPLY)
+    if (a->kind == MESSAGE_LOSE_REPLY)
         net_lose_answer(h->socket, (size_t)(world_chance(w, 700) ? 0 : world_between(w, 0, 60)));
-    if (a->kind == AMBUSH_PAUSE)
+    if (a->kind == MESSAGE_PAUSE)
         host_pause_at(h, 1, a->us);
-    if (a->kind == AMBUSH_KILL)
+    if (a->kind == MESSAGE_KILL)
         host_pause_at(h, (unsigned)world_between(w, 1, 16), 0);
-    if (a->kind == AMBUSH_LATE) {
-        h->road.stall_to[NET_DOWN] = w->now + a->us;
-        h->road.stall_to[NET_UP] = w->now + 8 * a->us;
+    if (a->kind == MESSAGE_LATE) {
+        h->route.stall_to[NET_DOWN] = w->now + a->us;
+        h->route.stall_to[NET_UP] = w->now + 8 * a->us;
     }
 }
 
@@ -199,8 +199,8 @@ static void spring(struct host *h, const struct ambush *a, const void *p, size_t
 static bool write_unreadable(struct host *h, const uint8_t *p, size_t n)
 {
     enum { COUNT_AT = 8 }; /* behind the zxid */
-    struct ambush *a = &h->ambush;
-    size_t at = h->tap.body + COUNT_AT;
+    struct message_fault *a = &h->message_fault;
+    size_t at = h->scanner.body + COUNT_AT;
     if (at >= n)
         return false;
     uint8_t *bytes = world_alloc(n);
@@ -211,7 +211,7 @@ static bool write_unreadable(struct host *h, const uint8_t *p, size_t n)
     tell_ambush(h, a);
     h->refused++;
     if (a->again == 0)
-        a->kind = AMBUSH_NONE;
+        a->kind = MESSAGE_NONE;
     else
         a->again--;
     return true;
@@ -226,10 +226,10 @@ static void write_some(struct host *h)
         return;
     if (world_chance(h->w, 100))
         n = (size_t)world_between(h->w, 1, (int64_t)n);
-    struct ambush a = h->ambush;
-    bool found = tap_feed(&h->tap, p, n, a.op) && a.kind != AMBUSH_NONE;
-    if (found && a.kind != AMBUSH_REFUSE) {
-        h->ambush.kind = AMBUSH_NONE;
+    struct message_fault a = h->message_fault;
+    bool found = scanner_feed(&h->scanner, p, n, a.op) && a.kind != MESSAGE_NONE;
+    if (found && a.kind != MESSAGE_REFUSE) {
+        h->message_fault.kind = MESSAGE_NONE;
         spring(h, &a, p, n);
     } else if (!found || !write_unreadable(h, p, n)) {
         net_write(h->socket, p, n);
@@ -308,11 +308,12 @@ static void end_process(struct host *h)
     h->client = NULL;
     h->paused = h->closing = false;
     h->stop_in = 0;
-    h->ambush.kind = AMBUSH_NONE;
+    h->message_fault.kind = MESSAGE_NONE;
     h->step = STEP_CLOCK;
     h->on_ended(h);
-    if (h->purse.blocks != 0)
-        world_break(h->w, "no leak", "%s leaves %zu blocks of memory", h->name, h->purse.blocks);
+    if (h->allocator.blocks != 0)
+        world_break(h->w, "no leak", "%s leaves %zu blocks of memory", h->name,
+                    h->allocator.blocks);
 }
 
 static bool wants_more(const struct host *h)
@@ -347,9 +348,9 @@ static void pass(struct host *h)
 
 static void pass_with_own_dice(struct host *h)
 {
-    struct rand_state *before = world_roll_with(h->w, &h->dice);
+    struct rand_state *before = world_use_rng(h->w, &h->rng);
     pass(h);
-    world_roll_with(h->w, before);
+    world_use_rng(h->w, before);
 }
 
 static void on_run(struct alarm *a)
@@ -367,7 +368,7 @@ void host_resume(struct host *h)
     if (!h->paused)
         return;
     world_clear(h->w, &h->resume);
-    world_tell(h->w, h->name, "goes on");
+    world_log(h->w, h->name, "goes on");
     h->paused = false;
     pass(h);
 }
@@ -387,8 +388,8 @@ static void on_state(clave_async_client *c, clave_state state, clave_err why, vo
 {
     struct host *h = arg;
     (void)c;
-    world_tell(h->w, h->name, "%s%s%s", clave_state_name(state), why ? " by " : "",
-               why ? clave_err_name(why) : "");
+    world_log(h->w, h->name, "%s%s%s", clave_state_name(state), why ? " by " : "",
+              why ? clave_err_name(why) : "");
     h->on_state(h, state, why);
     h->state = state;
 }
@@ -397,7 +398,7 @@ static void on_log(void *arg, int level, const char *msg)
 {
     const struct host *h = arg;
     (void)level;
-    world_murmur(h->w, h->name, msg);
+    world_log_unhashed(h->w, h->name, msg);
 }
 
 static void format_servers(const struct host *h, char *out, size_t cap)
@@ -419,17 +420,17 @@ void host_start(struct host *h)
         .session_timeout_ms = h->options.session_timeout_ms,
         .relay_interval_ms = h->options.relay_interval_ms,
         .seed = h->options.seed ? h->options.seed : own,
-        .mem = &h->purse.mem,
+        .mem = &h->allocator.mem,
         .state_cb = on_state,
         .state_arg = h,
         .log = on_log,
         .log_arg = h,
     };
     h->life++;
-    h->purse.fail_in = 0;
-    h->purse.refused = 0;
+    h->allocator.fail_in = 0;
+    h->allocator.refused = 0;
     h->state = CLAVE_STATE_LATENT;
-    world_tell(h->w, h->name, "starts, life %u", h->life);
+    world_log(h->w, h->name, "starts, life %u", h->life);
     world_must(clave_async_client_new(&h->client, &o) == CLAVE_OK);
     clave_async_client_start(h->client, host_clock(h));
     h->on_start(h);
@@ -441,7 +442,7 @@ void host_close(struct host *h)
 {
     if (!h->client || h->closing)
         return;
-    world_tell(h->w, h->name, "closes its session");
+    world_log(h->w, h->name, "closes its session");
     h->closing = true;
     clave_async_client_close(h->client, host_clock(h));
     wake(h);
@@ -451,7 +452,7 @@ void host_kill(struct host *h, bool machine)
 {
     if (!h->client)
         return;
-    world_tell(h->w, h->name, machine ? "loses its power" : "is killed");
+    world_log(h->w, h->name, machine ? "loses its power" : "is killed");
     if (machine && h->socket)
         net_forget(h->socket);
     end_process(h);
@@ -464,13 +465,13 @@ void host_init(struct host *h, struct world *w, struct net *n, unsigned index)
     h->net = n;
     h->index = index;
     snprintf(h->name, sizeof h->name, "client%u", index);
-    purse_init(&h->purse);
-    h->nowhere.swallow_to = INT64_MAX;
-    clave__rand_seed(&h->dice, world_u64(w));
-    h->run.ring = on_run;
-    h->timer.ring = on_timer;
-    h->resume.ring = on_resume;
-    h->look.ring = on_look;
+    allocator_init(&h->allocator);
+    h->nowhere.unanswered_to = INT64_MAX;
+    clave__rand_seed(&h->rng, world_u64(w));
+    h->run.fire = on_run;
+    h->timer.fire = on_timer;
+    h->resume.fire = on_resume;
+    h->look.fire = on_look;
 }
 
 void host_fini(struct host *h)

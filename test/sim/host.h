@@ -38,15 +38,15 @@ struct host {
     struct net_listener *servers[HOST_SERVERS];
     struct host_options options;
     unsigned index;
-    char name[STORY_WHO];
-    struct purse purse;
-    struct rand_state dice; /* of its steps and its users */
+    char name[LOG_WHO];
+    struct allocator allocator;
+    struct rand_state rng; /* of its steps and its users */
     struct clock clock;
-    struct net_road road;
+    struct net_route route;
     /* Until `reach_to` its dials to other servers than these (by bit) go nowhere. */
     unsigned reach;
     int64_t reach_to;
-    struct net_road nowhere;
+    struct net_route nowhere;
 
     clave_async_client *client; /* NULL: the process does not run */
     unsigned life;              /* counts the processes */
@@ -70,10 +70,10 @@ struct host {
     struct alarm resume;
     struct alarm look;
     bool look_due;
-    struct tap tap;
-    struct ambush ambush;
-    uint64_t sprung;  /* ambushes that were */
-    uint64_t refused; /* setWatches that were */
+    struct opcode_scanner scanner;
+    struct message_fault message_fault;
+    uint64_t triggered; /* ambushes that were */
+    uint64_t refused;   /* setWatches that were */
 
     /* The user's code. */
     void (*on_start)(struct host *h);

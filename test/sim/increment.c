@@ -8,7 +8,7 @@
 
 static unsigned nth_of(const struct actor *a)
 {
-    return a->recipe == &recipe_multilock ? a->site : 0;
+    return a->recipe == &recipe_multilock ? a->lock : 0;
 }
 
 static int64_t token_of(const struct actor *a)
@@ -18,7 +18,7 @@ static int64_t token_of(const struct actor *a)
 
 static const char *counter_of(const struct actor *a)
 {
-    const struct site *s = workload_site(a->load, a->site);
+    const struct lock_layout *s = workload_layout(a->load, a->lock);
     return a->unguarded ? s->unguarded : s->counter;
 }
 
@@ -42,9 +42,9 @@ static void on_written(clave_async_client *c, const clave_result *res, void *arg
     } else if (res->err != CLAVE_EEXPIRED) {
         actor_unexpected(a, "guarded write", res->err);
     }
-    world_tell(a->host->w, a->name, "its write of %lld: %s", (long long)a->value + 1,
-               clave_err_name(res->err));
-    tenure_go_on(a);
+    world_log(a->host->w, a->name, "its write of %lld: %s", (long long)a->value + 1,
+              clave_err_name(res->err));
+    actor_hold_go_on(a);
 }
 
 /* One that must fail as a whole: behind the write, a check of what is not there. */
@@ -57,7 +57,7 @@ static void on_futile(clave_async_client *c, const clave_result *res, void *arg)
     if (res->err != CLAVE_ENONODE && res->err != CLAVE_ELOST && res->err != CLAVE_ECLOSED &&
         res->err != CLAVE_EEXPIRED && class_ != CLAVE_CLASS_UNKNOWN)
         actor_unexpected(a, "futile write", res->err);
-    tenure_go_on(a);
+    actor_hold_go_on(a);
 }
 
 /* ---- without a guard ------------------------------------------------------------------- */
@@ -69,12 +69,12 @@ static void on_written_unguarded(clave_async_client *c, const clave_result *res,
     (void)c;
     actor_answered(a, "unguarded write");
     if (res->err == CLAVE_OK)
-        unguarded_made(&checker->locks[a->site].unguarded, a->write, res->stat->version);
+        unguarded_made(&checker->locks[a->lock].unguarded, a->write, res->stat->version);
     else if (clave_err_classify(res->err) == CLAVE_CLASS_UNKNOWN)
         a->load->unsure = true;
-    world_tell(a->host->w, a->name, "its unguarded write of %lld: %s", (long long)a->value + 1,
-               clave_err_name(res->err));
-    tenure_go_on(a);
+    world_log(a->host->w, a->name, "its unguarded write of %lld: %s", (long long)a->value + 1,
+              clave_err_name(res->err));
+    actor_hold_go_on(a);
 }
 
 static size_t announce_write(struct actor *a)
@@ -91,7 +91,7 @@ static size_t announce_write(struct actor *a)
     snprintf(w.node, sizeof w.node, "%s", h->node);
     a->load->stats.unguarded++;
     a->load->stats.late += w.late;
-    return unguarded_add(&c->locks[a->site].unguarded, &w);
+    return unguarded_add(&c->locks[a->lock].unguarded, &w);
 }
 
 static void write_unguarded(struct actor *a)
@@ -105,7 +105,7 @@ static void write_unguarded(struct actor *a)
     if (actor_started(a, err, "unguarded write"))
         a->state = ACTOR_WRITING;
     else
-        tenure_go_on(a);
+        actor_hold_go_on(a);
 }
 
 /* Who minds looks once more whether the lock is still held. Who does not may fall asleep over it,
@@ -123,7 +123,7 @@ static void increment_unguarded(struct actor *a)
     a->has_value = false;
     a->writes_left -= a->writes_left > 0;
     if (minds && !actor_is_valid(a, nth_of(a)))
-        tenure_go_on(a);
+        actor_hold_go_on(a);
     else
         write_unguarded(a);
 }
@@ -158,7 +158,7 @@ void increment_write(struct actor *a)
     }
     if (err != CLAVE_ECLOSED && !(a->lost && (err == CLAVE_ELOST || err == CLAVE_ENOTHELD)))
         actor_unexpected(a, "guarded write", err);
-    tenure_go_on(a);
+    actor_hold_go_on(a);
 }
 
 static void on_founded(clave_async_client *c, const clave_result *res, void *arg)
@@ -167,7 +167,7 @@ static void on_founded(clave_async_client *c, const clave_result *res, void *arg
     (void)c;
     (void)res; /* whatever it was: the next reading tells */
     actor_answered(a, "create");
-    tenure_go_on(a);
+    actor_hold_go_on(a);
 }
 
 /* Under a read's hold nobody writes. */
@@ -190,21 +190,21 @@ static void on_read(clave_async_client *c, const clave_result *res, void *arg)
     struct actor *a = arg;
     actor_answered(a, "read");
     if (a->state != ACTOR_READING || a->load->ending) {
-        tenure_go_on(a);
+        actor_hold_go_on(a);
     } else if (res->err == CLAVE_ENONODE) {
         actor_call(a);
         clave_err err = clave_async_create(c, counter_of(a), "0", 1, &o, on_founded, a);
         if (!actor_started(a, err, "create"))
-            tenure_go_on(a);
+            actor_hold_go_on(a);
     } else if (res->err == CLAVE_OK) {
         char text[32];
         snprintf(text, sizeof text, "%.*s", (int)res->len, (const char *)res->data);
         a->version = res->stat->version;
         if (token_of(a) == a->read_token) /* a leader may have another by now */
             take_value(a, atoll(text));
-        tenure_go_on(a);
+        actor_hold_go_on(a);
     } else {
-        tenure_go_on(a);
+        actor_hold_go_on(a);
     }
 }
 
@@ -222,7 +222,7 @@ static void on_synced(clave_async_client *c, const clave_result *res, void *arg)
     (void)c;
     actor_answered(a, "sync");
     if (res->err != CLAVE_OK || a->state != ACTOR_READING || a->load->ending || !submit_read(a))
-        tenure_go_on(a);
+        actor_hold_go_on(a);
 }
 
 /* A write of unknown outcome may have been done, and the member that one has moved to may not
@@ -237,11 +237,11 @@ void increment_read(struct actor *a)
 {
     const struct workload_options *o = a->load->o;
     a->unguarded = o->unguarded > 0 && !a->shared &&
-                   site_is_exclusive(workload_site(a->load, a->site)) &&
+                   layout_is_exclusive(workload_layout(a->load, a->lock)) &&
                    world_chance(a->host->w, o->unguarded);
     bool unsure = a->load->unsure || a->load->stats.unknown > 0;
     if (unsure ? submit_sync(a) : submit_read(a))
         a->state = ACTOR_READING;
     else
-        tenure_release(a);
+        actor_hold_release(a);
 }

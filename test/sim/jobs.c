@@ -20,7 +20,7 @@ struct wait_progress {
     bool broken;
     bool done;
     uint64_t traces[2]; /* of `seed`, where they differ */
-    struct tally tally;
+    struct totals totals;
 };
 
 /* Seeds are handed out one at a time, in their order: some take longer than others. When one
@@ -48,7 +48,7 @@ static bool play(const struct jobs_options *o, struct wait_progress *p)
                         .aloud = o->aloud,
                         .quiet = !o->aloud};
     scenario_play(&play, &first);
-    tally_add(&p->tally, &first.tally);
+    totals_add(&p->totals, &first.totals);
     if (first.broken || !o->twice)
         return !first.broken;
     play.aloud = false;
@@ -111,7 +111,7 @@ static void await(struct board *b, const pid_t *pids, int *statuses, uint64_t n)
 
 static void tell_death(const struct jobs_options *o, const struct wait_progress *p, int status)
 {
-    static const struct portion all;
+    static const struct subset all;
     if (WIFSIGNALED(status))
         printf("\nseed %" PRIu64 " BREAKS: the process died of signal %d%s\n", p->seed,
                WTERMSIG(status), WTERMSIG(status) == SIGALRM ? ": it hangs" : "");
@@ -119,7 +119,7 @@ static void tell_death(const struct jobs_options *o, const struct wait_progress 
         printf("\nseed %" PRIu64 " BREAKS: the process ended with %d\n", p->seed,
                WEXITSTATUS(status));
     printf("replay: ");
-    portion_print_command(p->seed, (int64_t)o->drift * 1000, &all);
+    subset_print_command(p->seed, (int64_t)o->drift * 1000, &all);
     printf(" --trace\n\n");
 }
 
@@ -166,7 +166,7 @@ int jobs_run(const struct jobs_options *o)
         mmap(NULL, sizeof *b, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     pid_t pids[MAX_JOBS];
     int statuses[MAX_JOBS] = {0};
-    struct tally sum = {0};
+    struct totals sum = {0};
     uint64_t n = o->aloud || o->jobs == 0 ? 1 : o->jobs < MAX_JOBS ? o->jobs : MAX_JOBS;
     if (b == MAP_FAILED)
         return 1;
@@ -177,9 +177,9 @@ int jobs_run(const struct jobs_options *o)
     await(b, pids, statuses, n);
     bool fine = tell(o, b, statuses, n);
     for (uint64_t i = 0; i < n; i++)
-        tally_add(&sum, &b->jobs[i].tally);
+        totals_add(&sum, &b->jobs[i].totals);
     if (fine || n == 1) /* else how far the others came is chance */
-        tally_print(&sum);
+        totals_print(&sum);
     printf("%s, %.1f s\n", fine ? "no violation" : "VIOLATION", seconds() - begin);
     munmap(b, sizeof *b);
     return fine ? 0 : 1;

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-struct follower {
+struct leader_watcher {
     struct workload *load;
     clave_async_leader_watch *watch;
     int64_t term; /* the newest */
@@ -11,7 +11,7 @@ struct follower {
 };
 
 /* A leader publishes its own term, here. */
-static void check_value(const struct follower *f, const clave_leader_news *news)
+static void check_value(const struct leader_watcher *f, const clave_leader_news *news)
 {
     char text[32];
     snprintf(text, sizeof text, "%.*s", (int)news->len, (const char *)news->value);
@@ -22,19 +22,19 @@ static void check_value(const struct follower *f, const clave_leader_news *news)
 
 static void on_news(clave_async_leader_watch *w, const clave_leader_news *news, void *arg)
 {
-    struct follower *f = arg;
+    struct leader_watcher *f = arg;
     struct host *h = f->load->host;
     (void)w;
     f->vacant = news->err == CLAVE_OK && !news->leader;
     if (news->err != CLAVE_OK) {
-        world_tell(h->w, h->name, "cannot see who leads: %s", clave_err_name(news->err));
+        world_log(h->w, h->name, "cannot see who leads: %s", clave_err_name(news->err));
         return;
     }
     if (!news->leader) {
-        world_tell(h->w, h->name, "sees nobody lead");
+        world_log(h->w, h->name, "sees nobody lead");
         return;
     }
-    world_tell(h->w, h->name, "sees term %lld lead", (long long)news->leader->stat.czxid);
+    world_log(h->w, h->name, "sees term %lld lead", (long long)news->leader->stat.czxid);
     if (news->leader->stat.czxid < f->term)
         world_break(h->w, "followers see terms grow", "%s sees term %lld behind %lld", h->name,
                     (long long)news->leader->stat.czxid, (long long)f->term);
@@ -43,35 +43,35 @@ static void on_news(clave_async_leader_watch *w, const clave_leader_news *news, 
         check_value(f, news);
 }
 
-void follower_begin(struct workload *l, unsigned site)
+void leader_watcher_begin(struct workload *l, unsigned lock)
 {
-    if (l->followers[site])
+    if (l->leader_watchers[lock])
         return;
-    struct follower *f = world_alloc(sizeof *f);
+    struct leader_watcher *f = world_alloc(sizeof *f);
     f->load = l;
-    if (clave_async_leader_watch_new(&f->watch, l->host->client, workload_site(l, site)->path,
+    if (clave_async_leader_watch_new(&f->watch, l->host->client, workload_layout(l, lock)->path,
                                      on_news, f) == CLAVE_OK)
-        l->followers[site] = f;
+        l->leader_watchers[lock] = f;
     else
         free(f);
 }
 
-void follower_end(struct workload *l, unsigned site)
+void leader_watcher_end(struct workload *l, unsigned lock)
 {
-    struct follower *f = l->followers[site];
+    struct leader_watcher *f = l->leader_watchers[lock];
     if (!f)
         return;
     clave_async_leader_watch_free(f->watch);
-    l->followers[site] = NULL;
+    l->leader_watchers[lock] = NULL;
     free(f);
 }
 
-bool follower_sees(const struct workload *l, unsigned site, int64_t term)
+bool leader_watcher_sees(const struct workload *l, unsigned lock, int64_t term)
 {
-    return !l->followers[site] || l->followers[site]->term >= term;
+    return !l->leader_watchers[lock] || l->leader_watchers[lock]->term >= term;
 }
 
-bool follower_sees_nobody(const struct workload *l, unsigned site)
+bool leader_watcher_sees_nobody(const struct workload *l, unsigned lock)
 {
-    return !l->followers[site] || l->followers[site]->vacant;
+    return !l->leader_watchers[lock] || l->leader_watchers[lock]->vacant;
 }

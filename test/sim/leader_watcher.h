@@ -6,12 +6,12 @@
 #include "workload.h"
 
 /* One of the process at this site, unless there is one. */
-void follower_begin(struct workload *l, unsigned site);
-void follower_end(struct workload *l, unsigned site);
+void leader_watcher_begin(struct workload *l, unsigned lock);
+void leader_watcher_end(struct workload *l, unsigned lock);
 /* What it was told last is that nobody leads. */
-bool follower_sees_nobody(const struct workload *l, unsigned site);
+bool leader_watcher_sees_nobody(const struct workload *l, unsigned lock);
 
 /* It was told of this term, or of a later one. */
-bool follower_sees(const struct workload *l, unsigned site, int64_t term);
+bool leader_watcher_sees(const struct workload *l, unsigned lock, int64_t term);
 
 #endif

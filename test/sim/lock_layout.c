@@ -8,20 +8,20 @@
 
 enum { DIGITS = 10 };
 
-const char *site_kind_name(enum site_kind kind)
+const char *lock_kind_name(enum lock_kind kind)
 {
-    static const char *const names[SITE_KINDS] = {
-        [SITE_MUTEX] = "mutex",
-        [SITE_RWLOCK] = "read-write lock",
-        [SITE_SEMAPHORE] = "semaphore",
-        [SITE_LATCH] = "election",
+    static const char *const names[LOCK_KINDS] = {
+        [LOCK_MUTEX] = "mutex",
+        [LOCK_RWLOCK] = "read-write lock",
+        [LOCK_SEMAPHORE] = "semaphore",
+        [LOCK_LATCH] = "election",
     };
     return names[kind];
 }
 
-struct site site_make(unsigned nth, enum site_kind kind)
+struct lock_layout layout_make(unsigned nth, enum lock_kind kind)
 {
-    static const struct site places[LOCKS] = {
+    static const struct lock_layout places[LOCKS] = {
         {.path = "/locks/a",
          .queue = "/locks/a",
          .counter = "/counter-a",
@@ -30,42 +30,42 @@ struct site site_make(unsigned nth, enum site_kind kind)
     };
     static const char *const leases[LOCKS] = {"/locks/a/leases", "/b/leases"};
     static const char *const gates[LOCKS] = {"/locks/a/locks", "/b/locks"};
-    struct site s = places[nth];
+    struct lock_layout s = places[nth];
     s.kind = kind;
     s.limit = 1;
-    if (kind == SITE_SEMAPHORE) {
+    if (kind == LOCK_SEMAPHORE) {
         s.queue = leases[nth];
         s.gate = gates[nth];
     }
     return s;
 }
 
-bool site_is_exclusive(const struct site *s)
+bool layout_is_exclusive(const struct lock_layout *s)
 {
     return s->limit == 1;
 }
 
 /* Names that whoever queues there has to reckon with, and names to be passed over. */
-const char *site_foreign_name(const struct site *s, const char *directory, unsigned way)
+const char *layout_foreign_name(const struct lock_layout *s, const char *directory, unsigned way)
 {
-    static const char *const names[SITE_KINDS][FOREIGN_NAMES] = {
-        [SITE_MUTEX] = {"_c_0-lock-", "0123__lock__", "stranger-lock-", "_c_0-lock--3",
+    static const char *const names[LOCK_KINDS][FOREIGN_NAMES] = {
+        [LOCK_MUTEX] = {"_c_0-lock-", "0123__lock__", "stranger-lock-", "_c_0-lock--3",
                         "deadlock--", "0000000000-"},
-        [SITE_RWLOCK] = {"0123__lock__", "0123__rlock__", "_c_0-__WRIT__", "_c_0-__WRIT__-3",
+        [LOCK_RWLOCK] = {"0123__lock__", "0123__rlock__", "_c_0-__WRIT__", "_c_0-__WRIT__-3",
                          "_c_0-__READ__0", "0000000000-"},
-        [SITE_SEMAPHORE] = {"_c_0-lease-", "stranger-lease-", "0123-lease-", "whatever",
+        [LOCK_SEMAPHORE] = {"_c_0-lease-", "stranger-lease-", "0123-lease-", "whatever",
                             "0-lease--3", "0000000000-"},
-        [SITE_LATCH] = {"_c_0-latch-", "0123__lock__", "stranger-latch-", "_c_0-latch--3",
+        [LOCK_LATCH] = {"_c_0-latch-", "0123__lock__", "stranger-latch-", "_c_0-latch--3",
                         "0000000000-", "latch-x"},
     };
     bool gate = s->gate && strcmp(directory, s->gate) == 0;
-    return names[gate ? SITE_MUTEX : s->kind][way];
+    return names[gate ? LOCK_MUTEX : s->kind][way];
 }
 
 /* ---- what stands there --------------------------------------------------------------- */
 
-int64_t site_child(const struct server_host *h, const char *directory, size_t nth, char *out,
-                   size_t cap)
+int64_t layout_child(const struct server_host *h, const char *directory, size_t nth, char *out,
+                     size_t cap)
 {
     const struct node *n = inspector_child(h, directory, nth);
     if (!n)
@@ -92,9 +92,9 @@ static struct place place_of(const struct node *n)
 
 /* A read that took its write's place has the number of that, and so its place: who stands where
  * tells the number. Everywhere else the age of the node says as much. */
-static bool is_before(const struct site *s, const struct node *other, const struct node *own)
+static bool is_before(const struct lock_layout *s, const struct node *other, const struct node *own)
 {
-    if (s->kind != SITE_RWLOCK)
+    if (s->kind != LOCK_RWLOCK)
         return other->stat.czxid < own->stat.czxid;
     struct place theirs = place_of(other), mine = place_of(own);
     return theirs.number < mine.number && (mine.writes || theirs.writes);
@@ -107,17 +107,17 @@ static bool ends_with(const char *text, size_t n, const char *end)
 }
 
 /* By the name alone: one of those that are used there, and behind it ten digits. */
-static bool queues(const struct site *s, bool gate, const struct node *n)
+static bool queues(const struct lock_layout *s, bool gate, const struct node *n)
 {
-    static const char *const bases[SITE_KINDS][4] = {
-        [SITE_MUTEX] = {"lock-", "__lock__"},
-        [SITE_RWLOCK] = {"__READ__", "__WRIT__", "__lock__", "__rlock__"},
-        [SITE_LATCH] = {"latch-", "__lock__"},
+    static const char *const bases[LOCK_KINDS][4] = {
+        [LOCK_MUTEX] = {"lock-", "__lock__"},
+        [LOCK_RWLOCK] = {"__READ__", "__WRIT__", "__lock__", "__rlock__"},
+        [LOCK_LATCH] = {"latch-", "__lock__"},
     };
-    const char *const *base = bases[gate ? SITE_MUTEX : s->kind];
+    const char *const *base = bases[gate ? LOCK_MUTEX : s->kind];
     const char *path = clave__node_path(n);
     size_t len = n->path_len;
-    if (s->kind == SITE_SEMAPHORE && !gate)
+    if (s->kind == LOCK_SEMAPHORE && !gate)
         return true; /* whatever stands there takes room */
     for (size_t i = 0; i < DIGITS; i++)
         if (len <= DIGITS || path[len - 1 - i] < '0' || path[len - 1 - i] > '9')
@@ -129,7 +129,7 @@ static bool queues(const struct site *s, bool gate, const struct node *n)
 }
 
 /* How many stand before it in its directory. */
-static size_t rank(const struct server_host *h, const struct site *s, bool gate,
+static size_t rank(const struct server_host *h, const struct lock_layout *s, bool gate,
                    const struct node *own)
 {
     char directory[PATH_SIZE];
@@ -142,14 +142,14 @@ static size_t rank(const struct server_host *h, const struct site *s, bool gate,
     return before;
 }
 
-bool site_has_turn(const struct server_host *h, const struct site *s, const char *node)
+bool layout_has_turn(const struct server_host *h, const struct lock_layout *s, const char *node)
 {
     const struct node *own = clave__tree_find(&h->server->tree, clave__jbytes(node));
     bool gate = s->gate && strncmp(node, s->gate, strlen(s->gate)) == 0;
     return own && rank(h, s, gate, own) < (gate ? 1 : s->limit);
 }
 
-bool site_fits_limit(const struct server_host *h, const struct site *s, const char *lease)
+bool layout_fits_limit(const struct server_host *h, const struct lock_layout *s, const char *lease)
 {
     const struct node *own = clave__tree_find(&h->server->tree, clave__jbytes(lease));
     const struct node *n = clave__tree_find(&h->server->tree, clave__jbytes(s->limit_path));

@@ -8,10 +8,10 @@
 
 enum { LOCKS = 2, PATH_SIZE = 112 };
 
-enum site_kind { SITE_MUTEX, SITE_RWLOCK, SITE_SEMAPHORE, SITE_LATCH, SITE_KINDS };
+enum lock_kind { LOCK_MUTEX, LOCK_RWLOCK, LOCK_SEMAPHORE, LOCK_LATCH, LOCK_KINDS };
 
-struct site {
-    enum site_kind kind;
+struct lock_layout {
+    enum lock_kind kind;
     const char *path;       /* what the recipes are given */
     const char *queue;      /* where who holds has a node */
     const char *gate;       /* of a semaphore: where who acquires queues; else NULL */
@@ -21,24 +21,24 @@ struct site {
     unsigned limit;         /* how many may hold at once; shared: never more than so many */
 };
 
-const char *site_kind_name(enum site_kind kind);
+const char *lock_kind_name(enum lock_kind kind);
 /* The paths of the nth site, for a lock of this kind. */
-struct site site_make(unsigned nth, enum site_kind kind);
+struct lock_layout layout_make(unsigned nth, enum lock_kind kind);
 /* Two who hold it may both write: the counter then counts writes and nothing else. */
-bool site_is_exclusive(const struct site *s);
+bool layout_is_exclusive(const struct lock_layout *s);
 
 /* What somebody else would call a node there, in front of the number; a few ways. Half of them are
  * those of clients of another kind; the others look like such a node, or sort before all of them,
  * and do not queue. */
 enum { FOREIGN_NAMES = 6 };
-const char *site_foreign_name(const struct site *s, const char *directory, unsigned way);
+const char *layout_foreign_name(const struct lock_layout *s, const char *directory, unsigned way);
 
 /* Is it the turn of the node of this name, by what stands beside it? false: it is not there. */
-bool site_has_turn(const struct server_host *h, const struct site *s, const char *node);
+bool layout_has_turn(const struct server_host *h, const struct lock_layout *s, const char *node);
 /* The same of a lease, by what a shared limit says now. */
-bool site_fits_limit(const struct server_host *h, const struct site *s, const char *lease);
+bool layout_fits_limit(const struct server_host *h, const struct lock_layout *s, const char *lease);
 /* The session of the nth child of a directory, and its path into out; -1: there are fewer. */
-int64_t site_child(const struct server_host *h, const char *directory, size_t nth, char *out,
-                   size_t cap);
+int64_t layout_child(const struct server_host *h, const char *directory, size_t nth, char *out,
+                     size_t cap);
 
 #endif

@@ -38,14 +38,14 @@ static void usage(void)
 
 struct options {
     struct jobs_options jobs;
-    struct closeup closeup;
+    struct replay replay;
     bool close;
 };
 
 static bool take_flag(struct options *o, const char *name)
 {
     const char *const names[] = {"--trace", "--twice", "--shrink", "--story"};
-    bool *const places[] = {&o->jobs.aloud, &o->jobs.twice, &o->closeup.shrink, &o->closeup.story};
+    bool *const places[] = {&o->jobs.aloud, &o->jobs.twice, &o->replay.shrink, &o->replay.text};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(name, names[i]) == 0)
             return *places[i] = true;
@@ -56,17 +56,17 @@ static bool take_option(struct options *o, const char *name, const char *value)
 {
     const char *const names[] = {"--seeds", "--first", "--jobs", "--minutes", "--drift", "--seed"};
     uint64_t *const places[] = {&o->jobs.seeds,   &o->jobs.first, &o->jobs.jobs,
-                                &o->jobs.minutes, &o->jobs.drift, &o->closeup.seed};
+                                &o->jobs.minutes, &o->jobs.drift, &o->replay.seed};
     if (strcmp(name, "--svg") == 0) {
-        o->closeup.svg = value;
+        o->replay.svg = value;
         return value != NULL;
     }
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(name, names[i]) == 0) {
-            o->close |= places[i] == &o->closeup.seed;
-            return value && portion_take_number(value, places[i]);
+            o->close |= places[i] == &o->replay.seed;
+            return value && subset_take_number(value, places[i]);
         }
-    return portion_take(&o->closeup.portion, name, value);
+    return subset_take(&o->replay.subset, name, value);
 }
 
 int main(int argc, char **argv)
@@ -82,18 +82,18 @@ int main(int argc, char **argv)
         i++;
     }
     bool closely =
-        o.closeup.shrink || o.closeup.story || o.closeup.svg || !portion_is_all(&o.closeup.portion);
+        o.replay.shrink || o.replay.text || o.replay.svg || !subset_is_all(&o.replay.subset);
     if (closely && !o.close) {
         usage();
         return 64;
     }
-    o.closeup.drift_ppm = (int64_t)o.jobs.drift * 1000;
-    o.closeup.aloud = o.jobs.aloud;
-    o.closeup.story |= o.closeup.shrink || (!o.closeup.svg && !o.closeup.aloud);
+    o.replay.drift_ppm = (int64_t)o.jobs.drift * 1000;
+    o.replay.aloud = o.jobs.aloud;
+    o.replay.text |= o.replay.shrink || (!o.replay.svg && !o.replay.aloud);
     if (closely)
-        return closeup_run(&o.closeup);
+        return replay_run(&o.replay);
     if (o.close) {
-        o.jobs.first = o.closeup.seed;
+        o.jobs.first = o.replay.seed;
         o.jobs.seeds = 1;
     }
     return jobs_run(&o.jobs);

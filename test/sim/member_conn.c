@@ -49,7 +49,7 @@ static void take_in(struct net_socket *s, struct buf *into)
 
 /* ---- the member's own answers -------------------------------------------------------- */
 
-static void drain(struct relay *r)
+static void drain(struct member_conn *r)
 {
     const void *p;
     size_t n;
@@ -60,18 +60,18 @@ static void drain(struct relay *r)
 }
 
 /* The engine's handshake is not the client's: it had the leader's answer, or has it here. */
-static bool attach(struct relay *r)
+static bool attach(struct member_conn *r)
 {
     const void *p;
     r->local = replica_attach(&r->m->replica, r->session, r);
     if (!r->local)
         return false;
     clave__server_conn_sent(r->local, clave__server_conn_output(r->local, &p));
-    r->stage = RELAY_SERVING;
+    r->stage = MEMBER_CONN_SERVING;
     return true;
 }
 
-static bool is_ended(const struct relay *r)
+static bool is_ended(const struct member_conn *r)
 {
     return r->local && clave__server_conn_wants_close(r->local);
 }
@@ -81,7 +81,7 @@ static bool is_ended(const struct relay *r)
 /* A leader that is none any more, and who follows it, ask nobody about a session they know,
  * as Apache: its own tracker is the authority. What they have never heard of has expired, and
  * a new session would have to be committed. False: it is over. */
-static bool accept_alone(struct relay *r, uint8_t *frame, size_t n)
+static bool accept_alone(struct member_conn *r, uint8_t *frame, size_t n)
 {
     struct replica *known = &r->m->replica;
     r->session = get_i64(frame + ASKED_SESSION_AT);
@@ -98,15 +98,15 @@ static bool accept_alone(struct relay *r, uint8_t *frame, size_t n)
     clave__server_conn_sent(r->local, len);
     put_u32(answer + GIVEN_TIMEOUT_AT, (uint32_t)r->timeout_ms);
     net_write(r->down, answer, len);
-    r->stage = RELAY_SERVING;
+    r->stage = MEMBER_CONN_SERVING;
     clave__buf_consume(&r->asked, n);
     return true;
 }
 
 /* False: it is over. */
-static bool take_hello(struct relay *r, uint8_t *frame, size_t n, bool *waits)
+static bool take_hello(struct member_conn *r, uint8_t *frame, size_t n, bool *waits)
 {
-    struct member *m = r->m;
+    struct ensemble_member *m = r->m;
     if (n < LEAST_HELLO || get_i64(frame + SEEN_ZXID_AT) > replica_zxid(&m->replica))
         return false; /* the client has seen what this member has not */
     r->timeout_ms = ensemble_negotiate(m->of, (int32_t)get_u32(frame + ASKED_TIMEOUT_AT));
@@ -120,11 +120,11 @@ static bool take_hello(struct relay *r, uint8_t *frame, size_t n, bool *waits)
     ensemble_touch(m->of, get_i64(frame + ASKED_SESSION_AT), 0, m->w->now);
     net_write(r->up, frame, n);
     clave__buf_consume(&r->asked, n);
-    r->stage = RELAY_ASKED;
+    r->stage = MEMBER_CONN_ASKED;
     return true;
 }
 
-static void pass_hello_down(struct relay *r, uint8_t *frame, size_t n)
+static void pass_hello_down(struct member_conn *r, uint8_t *frame, size_t n)
 {
     if ((int32_t)get_u32(frame + GIVEN_TIMEOUT_AT) > 0) {
         put_u32(frame + GIVEN_TIMEOUT_AT, (uint32_t)r->timeout_ms);
@@ -136,7 +136,7 @@ static void pass_hello_down(struct relay *r, uint8_t *frame, size_t n)
 
 /* ---- requests ------------------------------------------------------------------------ */
 
-static bool needs_leader(const struct member *m, int32_t op)
+static bool needs_leader(const struct ensemble_member *m, int32_t op)
 {
     switch (op) {
     case OP_PING:
@@ -158,9 +158,9 @@ static bool needs_leader(const struct member *m, int32_t op)
 }
 
 /* False: the first request has to wait. */
-static bool take_request(struct relay *r, uint8_t *frame, size_t n)
+static bool take_request(struct member_conn *r, uint8_t *frame, size_t n)
 {
-    struct member *m = r->m;
+    struct ensemble_member *m = r->m;
     if (!needs_leader(m, (int32_t)get_u32(frame + OP_AT))) {
         if (r->unanswered > 0)
             return false; /* in the client's order */
@@ -179,17 +179,17 @@ static bool take_request(struct relay *r, uint8_t *frame, size_t n)
 }
 
 /* False: it is over. */
-static bool pump_up(struct relay *r)
+static bool pump_up(struct member_conn *r)
 {
     uint8_t *frame;
     size_t n;
     bool waits = false;
     while (!waits && (frame = whole_frame(&r->asked, &n))) {
-        if (r->stage == RELAY_NEW) {
+        if (r->stage == MEMBER_CONN_NEW) {
             if (!take_hello(r, frame, n, &waits))
                 return false;
         } else {
-            waits = r->stage != RELAY_SERVING || !take_request(r, frame, n);
+            waits = r->stage != MEMBER_CONN_SERVING || !take_request(r, frame, n);
         }
     }
     /* The leader refuses what comes on a connection that the session has left, and the member
@@ -200,7 +200,7 @@ static bool pump_up(struct relay *r)
 /* ---- answers of the leader ----------------------------------------------------------- */
 
 /* False: it has to wait for what the member does not know yet. */
-static bool pass_answer(struct relay *r, uint8_t *frame, size_t n)
+static bool pass_answer(struct member_conn *r, uint8_t *frame, size_t n)
 {
     if (get_i64(frame + ANSWER_ZXID_AT) > replica_zxid(&r->m->replica))
         return false;
@@ -210,7 +210,7 @@ static bool pass_answer(struct relay *r, uint8_t *frame, size_t n)
     return true;
 }
 
-static bool accept(struct relay *r, uint8_t *frame, size_t n)
+static bool accept(struct member_conn *r, uint8_t *frame, size_t n)
 {
     r->session = get_i64(frame + GIVEN_SESSION_AT);
     bool refused = (int32_t)get_u32(frame + GIVEN_TIMEOUT_AT) <= 0;
@@ -222,18 +222,18 @@ static bool accept(struct relay *r, uint8_t *frame, size_t n)
     return true;
 }
 
-static void pump_down(struct relay *r)
+static void pump_down(struct member_conn *r)
 {
     uint8_t *frame;
     size_t n;
     while ((frame = whole_frame(&r->answered, &n)))
-        if (!(r->stage == RELAY_ASKED ? accept(r, frame, n) : pass_answer(r, frame, n)))
+        if (!(r->stage == MEMBER_CONN_ASKED ? accept(r, frame, n) : pass_answer(r, frame, n)))
             return;
 }
 
 /* ---- life ---------------------------------------------------------------------------- */
 
-static void look_up(struct relay *r)
+static void look_up(struct member_conn *r)
 {
     if (r->m->mode != MEMBER_FOLLOWS)
         return;
@@ -250,15 +250,15 @@ static void look_up(struct relay *r)
 }
 
 /* The leader has closed, or the session has ended, and all that was answered is passed on. */
-static bool is_over(const struct relay *r)
+static bool is_over(const struct member_conn *r)
 {
     bool settled = clave__buf_len(&r->answered) == 0;
     if (net_is_over(r->down) || (is_ended(r) && settled && r->unanswered == 0))
         return true;
-    return r->moved && settled && (r->stage != RELAY_SERVING || r->unanswered > 0);
+    return r->moved && settled && (r->stage != MEMBER_CONN_SERVING || r->unanswered > 0);
 }
 
-bool relay_serve(struct relay *r)
+bool member_conn_serve(struct member_conn *r)
 {
     size_t before;
     take_in(r->down, &r->asked);
@@ -273,9 +273,9 @@ bool relay_serve(struct relay *r)
     return !is_over(r);
 }
 
-struct relay *relay_new(struct member *m, struct net_socket *down)
+struct member_conn *member_conn_new(struct ensemble_member *m, struct net_socket *down)
 {
-    struct relay *r = world_alloc(sizeof *r);
+    struct member_conn *r = world_alloc(sizeof *r);
     r->m = m;
     r->down = down;
     clave__buf_init(&r->asked, &m->of->net->mem, SIZE_MAX / 4);
@@ -284,7 +284,7 @@ struct relay *relay_new(struct member *m, struct net_socket *down)
     return r;
 }
 
-void relay_free(struct relay *r)
+void member_conn_free(struct member_conn *r)
 {
     if (r->local)
         clave__server_conn_closed(r->local);

@@ -6,22 +6,22 @@
 
 #include "net.h"
 
-struct member;
+struct ensemble_member;
 struct server_conn;
 
-enum relay_stage {
-    RELAY_NEW,   /* its handshake has not come */
-    RELAY_ASKED, /* it was passed on */
-    RELAY_SERVING,
+enum member_conn_stage {
+    MEMBER_CONN_NEW,   /* its handshake has not come */
+    MEMBER_CONN_ASKED, /* it was passed on */
+    MEMBER_CONN_SERVING,
 };
 
-struct relay {
+struct member_conn {
     struct list link;
-    struct member *m;
+    struct ensemble_member *m;
     struct net_socket *down;   /* to the client */
     struct net_socket *up;     /* to the leader; NULL: none (any more) */
     struct server_conn *local; /* to the member's copy; NULL: not attached */
-    enum relay_stage stage;
+    enum member_conn_stage stage;
     struct buf asked;    /* by the client, not taken yet */
     struct buf answered; /* by the leader, not passed down yet */
     bool moved;          /* the session is another connection's */
@@ -30,9 +30,9 @@ struct relay {
     size_t unanswered; /* requests that are with the leader */
 };
 
-struct relay *relay_new(struct member *m, struct net_socket *down);
-void relay_free(struct relay *r);
+struct member_conn *member_conn_new(struct ensemble_member *m, struct net_socket *down);
+void member_conn_free(struct member_conn *r);
 /* All that can be done now; false: it is over, and to be freed. */
-bool relay_serve(struct relay *r);
+bool member_conn_serve(struct member_conn *r);
 
 #endif

@@ -8,8 +8,8 @@ static const struct {
     int32_t op;
     const char *name;
 } names[] = {
-    {TAP_HANDSHAKE, "handshake"},
-    {TAP_ANY, "next message"},
+    {OPCODE_HANDSHAKE, "handshake"},
+    {OPCODE_ANY, "next message"},
     {OP_CREATE, "create"},
     {OP_CREATE2, "create2"},
     {OP_CREATE_CONTAINER, "createContainer"},
@@ -28,7 +28,7 @@ static const struct {
     {OP_CLOSE_SESSION, "closeSession"},
 };
 
-const char *tap_op_name(int32_t op)
+const char *opcode_name(int32_t op)
 {
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (names[i].op == op)
@@ -41,32 +41,32 @@ static uint32_t get_u32(const uint8_t *p)
     return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
 }
 
-void tap_reset(struct tap *t)
+void scanner_reset(struct opcode_scanner *t)
 {
     memset(t, 0, sizeof *t);
 }
 
-static bool end_of_head(struct tap *t, int32_t op)
+static bool end_of_head(struct opcode_scanner *t, int32_t op)
 {
-    int32_t found = t->shaken ? (int32_t)get_u32(t->head + 8) : TAP_HANDSHAKE;
+    int32_t found = t->shaken ? (int32_t)get_u32(t->head + 8) : OPCODE_HANDSHAKE;
     size_t len = get_u32(t->head);
     t->shaken = true;
     t->have = 0;
-    t->skip = len > TAP_HEAD - 4 ? len - (TAP_HEAD - 4) : 0;
-    return op == TAP_ANY || op == found;
+    t->skip = len > SCANNER_HEAD - 4 ? len - (SCANNER_HEAD - 4) : 0;
+    return op == OPCODE_ANY || op == found;
 }
 
-bool tap_feed(struct tap *t, const void *p, size_t n, int32_t op)
+bool scanner_feed(struct opcode_scanner *t, const void *p, size_t n, int32_t op)
 {
     const uint8_t *bytes = p;
     bool found = false;
     while (n > 0) {
         size_t step = t->skip < n ? t->skip : n;
         if (t->skip == 0) {
-            step = TAP_HEAD - t->have < n ? TAP_HEAD - t->have : n;
+            step = SCANNER_HEAD - t->have < n ? SCANNER_HEAD - t->have : n;
             memcpy(t->head + t->have, bytes, step);
             t->have += step;
-            if (t->have == TAP_HEAD && end_of_head(t, op)) {
+            if (t->have == SCANNER_HEAD && end_of_head(t, op)) {
                 found = true;
                 t->body = (size_t)(bytes + step - (const uint8_t *)p);
             }

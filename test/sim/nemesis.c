@@ -11,16 +11,16 @@ static const struct {
 } faults[FAULTS] = {
     [FAULT_CUT] = {"connection cut", fault_cut},
     [FAULT_CUT_LATER] = {"cut behind a byte", fault_cut_later},
-    [FAULT_AMBUSH] = {"message or reply lost", fault_ambush},
+    [FAULT_MESSAGE] = {"message or reply lost", fault_message},
     [FAULT_HALF_OPEN] = {"half-open connection", fault_half_open},
     [FAULT_REFUSE] = {"dials refused", fault_refuse},
-    [FAULT_SWALLOW] = {"dials unanswered", fault_swallow},
+    [FAULT_DIAL_TIMEOUT] = {"dials unanswered", fault_dial_timeout},
     [FAULT_STALL] = {"late bytes", fault_stall},
     [FAULT_PAUSE] = {"client paused", fault_pause},
     [FAULT_PAUSE_STEP] = {"client paused in its loop", fault_pause_in_loop},
     [FAULT_KILL] = {"client killed", fault_kill},
     [FAULT_KILL_STEP] = {"client killed in its loop", fault_kill_in_loop},
-    [FAULT_POWER] = {"client machine lost", fault_machine_lost},
+    [FAULT_MACHINE_LOST] = {"client machine lost", fault_machine_lost},
     [FAULT_NO_MEMORY] = {"allocation refused", fault_no_memory},
     [FAULT_STOP_SERVER] = {"server stopped", fault_stop_server},
     [FAULT_KILL_SERVER] = {"server killed", fault_kill_server},
@@ -42,9 +42,9 @@ static const struct {
     [FAULT_KILL_LEADER] = {"leader killed", fault_kill_leader},
     [FAULT_END_SESSION] = {"session closed by an operator", fault_end_session},
     [FAULT_REMOVE_NODE] = {"lock node deleted by an operator", fault_remove_node},
-    [FAULT_SCRIBBLE] = {"lock node or limit written by an operator", fault_scribble},
-    [FAULT_STRANGER] = {"foreign node in the queue", fault_stranger},
-    [FAULT_USE_UP] = {"sequence counter near its end", fault_use_up},
+    [FAULT_WRITE_NODE] = {"lock node or limit written by an operator", fault_write_node},
+    [FAULT_FOREIGN_NODE] = {"foreign node in the queue", fault_foreign_node},
+    [FAULT_EXHAUST_COUNTER] = {"sequence counter near its end", fault_exhaust_counter},
     [FAULT_WALL_CLOCK] = {"wall clock set", fault_wall_clock},
     [FAULT_STOP_GUARDIAN] = {"guardian stopped", fault_stop_guardian},
     [FAULT_KILL_GUARDIAN] = {"guardian killed", fault_kill_guardian},
@@ -72,7 +72,7 @@ static bool is_special(int kind)
 /* They are counted when it comes. */
 static bool waits_for_its_moment(enum fault kind)
 {
-    return kind == FAULT_AMBUSH || kind == FAULT_REFUSE_WATCHES || kind == FAULT_NO_MEMORY ||
+    return kind == FAULT_MESSAGE || kind == FAULT_REFUSE_WATCHES || kind == FAULT_NO_MEMORY ||
            kind == FAULT_LATE_THEN_CUT;
 }
 
@@ -88,28 +88,29 @@ void nemesis_draw(struct nemesis *n)
 {
     /* Few kinds at a time reach further than all of them at once. */
     unsigned likely = (unsigned)world_between(n->w, 50, 450);
-    int end = n->wraps ? FAULTS : FAULT_STOP_GUARDIAN; /* others roll for none of them */
+    int end = n->runs_commands ? FAULTS : FAULT_STOP_GUARDIAN; /* others roll for none of them */
     for (int i = 0; i < end; i++) {
         bool rare = i >= FAULT_STOP_SERVER && i <= FAULT_SYNC_FAILS;
         int64_t scale = rare ? 4 : 1;
         if (world_chance(n->w, is_special(i) ? 500 : likely) && is_possible(n, i))
             n->mean_us[i] = scale * world_between(n->w, n->timeout_us / 4, n->timeout_us * 4);
     }
-    clave__rand_seed(&n->dice, world_u64(n->w));
+    clave__rand_seed(&n->rng, world_u64(n->w));
 }
 
 static void add_strike(struct nemesis *n, enum fault kind, int64_t at)
 {
-    if (n->nstrikes == n->strikes_cap) {
-        n->strikes_cap = n->strikes_cap ? 2 * n->strikes_cap : 64;
-        n->strikes = world_grow(n->strikes, n->strikes_cap * sizeof *n->strikes);
+    if (n->nplanned == n->planned_cap) {
+        n->planned_cap = n->planned_cap ? 2 * n->planned_cap : 64;
+        n->planned = world_grow(n->planned, n->planned_cap * sizeof *n->planned);
     }
-    n->strikes[n->nstrikes++] = (struct strike){.at = at, .kind = kind, .seed = world_u64(n->w)};
+    n->planned[n->nplanned++] =
+        (struct planned_fault){.at = at, .kind = kind, .seed = world_u64(n->w)};
 }
 
 static int compare(const void *a, const void *b)
 {
-    const struct strike *s = a, *t = b;
+    const struct planned_fault *s = a, *t = b;
     if (s->at != t->at)
         return s->at < t->at ? -1 : 1;
     return (s->kind > t->kind) - (s->kind < t->kind);
@@ -118,57 +119,57 @@ static int compare(const void *a, const void *b)
 /* All of the day. Each has dice of its own: one that is left out changes no other. */
 static void make_plan(struct nemesis *n, int64_t day_us)
 {
-    struct rand_state *before = world_roll_with(n->w, &n->dice);
+    struct rand_state *before = world_use_rng(n->w, &n->rng);
     int64_t end = n->w->now + day_us;
     for (int i = 0; i < FAULTS; i++)
         for (int64_t at = n->w->now;
              n->mean_us[i] > 0 && (at += world_wait(n->w, n->mean_us[i])) < end;)
             add_strike(n, (enum fault)i, at);
-    if (n->nstrikes > 0)
-        qsort(n->strikes, n->nstrikes, sizeof *n->strikes, compare);
-    for (size_t i = 0; i < n->nstrikes; i++)
-        n->strikes[i].number = (unsigned)i;
-    world_roll_with(n->w, before);
+    if (n->nplanned > 0)
+        qsort(n->planned, n->nplanned, sizeof *n->planned, compare);
+    for (size_t i = 0; i < n->nplanned; i++)
+        n->planned[i].number = (unsigned)i;
+    world_use_rng(n->w, before);
 }
 
 /* Leaves those that were chosen. */
 static void choose(struct nemesis *n, const struct fault_list *l)
 {
     size_t left = 0, next = 0;
-    for (size_t i = 0; i < n->nstrikes && next < l->n; i++)
-        if (n->strikes[i].number == l->numbers[next]) {
-            n->strikes[left++] = n->strikes[i];
+    for (size_t i = 0; i < n->nplanned && next < l->n; i++)
+        if (n->planned[i].number == l->numbers[next]) {
+            n->planned[left++] = n->planned[i];
             next++;
         }
-    n->nstrikes = left;
+    n->nplanned = left;
 }
 
 static void arm(struct nemesis *n)
 {
-    if (n->next < n->nstrikes)
-        world_set(n->w, &n->alarm, n->strikes[n->next].at);
+    if (n->next < n->nplanned)
+        world_set(n->w, &n->alarm, n->planned[n->next].at);
 }
 
-static void list(struct fault_list *l, const struct strike *s)
+static void list(struct fault_list *l, const struct planned_fault *s)
 {
-    if (l->n < PORTION_FAULTS)
+    if (l->n < SUBSET_FAULTS)
         l->numbers[l->n++] = (uint16_t)s->number;
 }
 
 static void on_strike(struct alarm *a)
 {
     struct nemesis *n = LIST_ENTRY(a, struct nemesis, alarm);
-    struct strike *s = &n->strikes[n->next++];
-    size_t listed = n->struck->n;
-    struct rand_state dice;
-    clave__rand_seed(&dice, s->seed);
-    struct rand_state *before = world_roll_with(n->w, &dice);
-    list(n->struck, s);
-    s->struck = faults[s->kind].strike(n);
-    if (!s->struck)
-        n->struck->n = listed;
-    world_roll_with(n->w, before);
-    n->count[s->kind] += s->struck && !waits_for_its_moment(s->kind);
+    struct planned_fault *s = &n->planned[n->next++];
+    size_t listed = n->happened->n;
+    struct rand_state rng;
+    clave__rand_seed(&rng, s->seed);
+    struct rand_state *before = world_use_rng(n->w, &rng);
+    list(n->happened, s);
+    s->happened = faults[s->kind].strike(n);
+    if (!s->happened)
+        n->happened->n = listed;
+    world_use_rng(n->w, before);
+    n->count[s->kind] += s->happened && !waits_for_its_moment(s->kind);
     arm(n);
 }
 
@@ -177,20 +178,20 @@ static void on_strike(struct alarm *a)
 void nemesis_begin(struct nemesis *n, int64_t day_us)
 {
     make_plan(n, day_us);
-    if (n->portion->chosen)
-        choose(n, &n->portion->faults);
+    if (n->subset->chosen)
+        choose(n, &n->subset->faults);
     arm(n);
 }
 
 void nemesis_end(struct nemesis *n)
 {
-    world_tell(n->w, "nemesis", "no more faults");
+    world_log(n->w, "nemesis", "no more faults");
     world_clear(n->w, &n->alarm);
     fault_ensemble_end(n);
     fault_operator_end(n);
     fault_server_end(n);
     fault_clients_end(n);
-    fault_wrappers_end(n);
+    fault_runners_end(n);
 }
 
 void nemesis_init(struct nemesis *n, struct server_host *server, struct host *hosts, size_t nhosts)
@@ -201,11 +202,11 @@ void nemesis_init(struct nemesis *n, struct server_host *server, struct host *ho
     n->server = server;
     n->hosts = hosts;
     n->nhosts = nhosts;
-    n->alarm.ring = on_strike;
+    n->alarm.fire = on_strike;
     for (size_t i = 0; i < nhosts; i++)
         n->host_back[i].of = n;
     fault_clients_init(n);
-    fault_wrappers_init(n);
+    fault_runners_init(n);
     fault_server_init(n);
     fault_ensemble_init(n);
     fault_operator_init(n);
@@ -213,5 +214,5 @@ void nemesis_init(struct nemesis *n, struct server_host *server, struct host *ho
 
 void nemesis_fini(struct nemesis *n)
 {
-    free(n->strikes);
+    free(n->planned);
 }

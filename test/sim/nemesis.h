@@ -9,20 +9,20 @@
 #include "subset.h"
 
 enum fault {
-    FAULT_CUT,         /* a connection, now */
-    FAULT_CUT_LATER,   /* behind any byte of either direction */
-    FAULT_AMBUSH,      /* a chosen message or its reply is lost, or a pause follows it */
-    FAULT_HALF_OPEN,   /* nothing arrives any more and nobody is told */
-    FAULT_REFUSE,      /* dials fail for a while */
-    FAULT_SWALLOW,     /* dials are not answered for a while */
-    FAULT_STALL,       /* what is sent one way or both arrives late, by up to two timeouts */
-    FAULT_PAUSE,       /* a process is stopped, for up to two timeouts */
-    FAULT_PAUSE_STEP,  /* the same, between two steps of its loop */
-    FAULT_KILL,        /* a process is killed and started again */
-    FAULT_KILL_STEP,   /* the same, between two steps of its loop */
-    FAULT_POWER,       /* the same, and its peer is not told */
-    FAULT_NO_MEMORY,   /* an allocation of a client fails */
-    FAULT_STOP_SERVER, /* it is asked to stop, and started again */
+    FAULT_CUT,          /* a connection, now */
+    FAULT_CUT_LATER,    /* behind any byte of either direction */
+    FAULT_MESSAGE,      /* a chosen message or its reply is lost, or a pause follows it */
+    FAULT_HALF_OPEN,    /* nothing arrives any more and nobody is told */
+    FAULT_REFUSE,       /* dials fail for a while */
+    FAULT_DIAL_TIMEOUT, /* dials are not answered for a while */
+    FAULT_STALL,        /* what is sent one way or both arrives late, by up to two timeouts */
+    FAULT_PAUSE,        /* a process is stopped, for up to two timeouts */
+    FAULT_PAUSE_STEP,   /* the same, between two steps of its loop */
+    FAULT_KILL,         /* a process is killed and started again */
+    FAULT_KILL_STEP,    /* the same, between two steps of its loop */
+    FAULT_MACHINE_LOST, /* the same, and its peer is not told */
+    FAULT_NO_MEMORY,    /* an allocation of a client fails */
+    FAULT_STOP_SERVER,  /* it is asked to stop, and started again */
     FAULT_KILL_SERVER,
     FAULT_POWER_SERVER,  /* unsynced writes are lost, from any byte on */
     FAULT_POWER_AT_SYNC, /* the same, while an fsync is under way */
@@ -41,12 +41,12 @@ enum fault {
     FAULT_CUT_LEADER,   /* off from the quorum: there is another one, and it does not know */
     FAULT_PAUSE_LEADER, /* the same, stopped for a while */
     FAULT_KILL_LEADER,
-    FAULT_END_SESSION, /* an operator closes a client's session */
-    FAULT_REMOVE_NODE, /* an operator deletes a node of the queue */
-    FAULT_SCRIBBLE,    /* an operator writes to a node of the queue */
-    FAULT_STRANGER,    /* a node of another kind of client stands in the queue for a while */
-    FAULT_USE_UP,      /* the sequence counter of a queue is near its end */
-    FAULT_WALL_CLOCK,  /* that of the server is set */
+    FAULT_END_SESSION,     /* an operator closes a client's session */
+    FAULT_REMOVE_NODE,     /* an operator deletes a node of the queue */
+    FAULT_WRITE_NODE,      /* an operator writes to a node of the queue */
+    FAULT_FOREIGN_NODE,    /* a node of another kind of client stands in the queue for a while */
+    FAULT_EXHAUST_COUNTER, /* the sequence counter of a queue is near its end */
+    FAULT_WALL_CLOCK,      /* that of the server is set */
     /* Of those who run commands. */
     FAULT_STOP_GUARDIAN, /* for up to two timeouts */
     FAULT_KILL_GUARDIAN,
@@ -57,12 +57,12 @@ enum fault {
 const char *fault_name(enum fault f);
 
 /* One fault of the plan. */
-struct strike {
+struct planned_fault {
     int64_t at;
     enum fault kind;
     unsigned number; /* in the plan of the whole day */
     uint64_t seed;   /* of its dice */
-    bool struck;     /* it found somebody */
+    bool happened;   /* it found somebody */
 };
 
 struct nemesis_return {
@@ -79,15 +79,15 @@ struct nemesis {
     struct checker *checker;
     struct host *hosts;
     size_t nhosts;
-    int64_t timeout_us;      /* the sessions': how long things take is drawn from it */
-    int64_t mean_us[FAULTS]; /* between two; 0: never */
-    struct rand_state dice;  /* of the plan, which depends on nothing else */
-    struct strike *strikes;  /* in the order of time */
-    size_t nstrikes, strikes_cap;
+    int64_t timeout_us;            /* the sessions': how long things take is drawn from it */
+    int64_t mean_us[FAULTS];       /* between two; 0: never */
+    struct rand_state rng;         /* of the plan, which depends on nothing else */
+    struct planned_fault *planned; /* in the order of time */
+    size_t nplanned, planned_cap;
     size_t next;
-    bool wraps;                    /* commands are run */
-    const struct portion *portion; /* which of them */
-    struct fault_list *struck;     /* as they strike: a process may die of one */
+    bool runs_commands;          /* commands are run */
+    const struct subset *subset; /* which of them */
+    struct fault_list *happened; /* as they strike: a process may die of one */
     uint64_t count[FAULTS];
     struct alarm alarm; /* the next */
     struct nemesis_return host_back[CHECKED_HOSTS];
@@ -98,8 +98,8 @@ struct nemesis {
     struct alarm cut;
     struct host *cut_host; /* of whose member */
     struct alarm change;
-    const struct site *change_at; /* whose limit */
-    bool closed;                  /* it is 0 */
+    const struct lock_layout *change_at; /* whose limit */
+    bool closed;                         /* it is 0 */
     struct alarm disk_better;
     int64_t disk_sync_us;
 };

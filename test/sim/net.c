@@ -35,7 +35,7 @@ struct net_link {
     struct list in_backlog;
     struct net *net;
     struct net_listener *listener;
-    const struct net_road *road;
+    const struct net_route *route;
     uint64_t number;
     struct pipe pipe[2];
     struct net_socket end[2]; /* by the way it writes: the dialler, the server */
@@ -55,8 +55,8 @@ static struct pipe *pipe_from(const struct net_socket *s)
 
 static void tell(struct net_socket *s)
 {
-    if (!s->closed && s->news.fn)
-        s->news.fn(s->news.owner);
+    if (!s->closed && s->callback.fn)
+        s->callback.fn(s->callback.owner);
 }
 
 static void arm(struct pipe *p)
@@ -71,10 +71,10 @@ static void arm(struct pipe *p)
 static int64_t arrival(struct pipe *p)
 {
     struct world *w = p->link->net->w;
-    const struct net_road *road = p->link->road;
-    int64_t at = w->now + road->delay_us + world_between(w, 0, road->jitter_us);
-    if (at < road->stall_to[p->way])
-        at = road->stall_to[p->way];
+    const struct net_route *route = p->link->route;
+    int64_t at = w->now + route->delay_us + world_between(w, 0, route->jitter_us);
+    if (at < route->stall_to[p->way])
+        at = route->stall_to[p->way];
     p->newest = at > p->newest ? at : p->newest;
     return p->newest;
 }
@@ -95,8 +95,8 @@ static void push(struct pipe *p, enum chunk_kind kind, const void *bytes, size_t
 static void note_loss(const struct net_link *l, size_t n)
 {
     l->net->stats.lost_bytes += n;
-    if (l->road->lost)
-        *l->road->lost += n;
+    if (l->route->lost)
+        *l->route->lost += n;
 }
 
 static void drop_chunks(struct pipe *p)
@@ -193,7 +193,7 @@ void net_reset(struct net_socket *s)
 static void write_pieces(struct pipe *p, const uint8_t *bytes, size_t n)
 {
     struct world *w = p->link->net->w;
-    for (int i = 1; i < PIECES && p->link->road->pieces && n > 1; i++) {
+    for (int i = 1; i < PIECES && p->link->route->pieces && n > 1; i++) {
         size_t piece = (size_t)world_between(w, 1, (int64_t)n);
         push(p, CHUNK_BYTES, bytes, piece);
         bytes += piece;
@@ -238,22 +238,22 @@ static void on_dialled(struct alarm *a)
     }
     struct world *w = l->net->w;
     l->answered = true;
-    if (w->now < l->road->swallow_to)
+    if (w->now < l->route->unanswered_to)
         return;
-    if (!l->listener->open || w->now < l->road->refuse_to) {
+    if (!l->listener->open || w->now < l->route->refuse_to) {
         l->broken = true;
     } else {
         l->end[NET_DOWN].state = NET_OPEN;
         list_push_back(&l->listener->backlog, &l->in_backlog);
-        l->listener->news.fn(l->listener->news.owner);
+        l->listener->callback.fn(l->listener->callback.owner);
     }
-    world_set(w, &l->dial, w->now + l->road->delay_us);
+    world_set(w, &l->dial, w->now + l->route->delay_us);
 }
 
 static void init_pipe(struct net_link *l, enum net_way way)
 {
     struct pipe *p = &l->pipe[way];
-    p->alarm.ring = on_arrival;
+    p->alarm.fire = on_arrival;
     p->link = l;
     p->way = way;
     p->cut_in = p->trip_at = NO_CUT;
@@ -263,41 +263,42 @@ static void init_pipe(struct net_link *l, enum net_way way)
 }
 
 struct net_socket *net_dial(struct net *n, struct net_listener *listener,
-                            const struct net_road *road, struct net_news news)
+                            const struct net_route *route, struct net_callback callback)
 {
     struct net_link *l = world_alloc(sizeof *l);
     l->net = n;
     l->listener = listener;
-    l->road = road;
+    l->route = route;
     l->number = n->numbers++;
-    l->dial.ring = on_dialled;
+    l->dial.fire = on_dialled;
     init_pipe(l, NET_UP);
     init_pipe(l, NET_DOWN);
-    l->end[NET_UP].news = news;
+    l->end[NET_UP].callback = callback;
     l->end[NET_DOWN].closed = true; /* until it is accepted */
     list_push_back(&n->links, &l->in_links);
     list_init(&l->in_backlog);
     n->stats.dials++;
-    int64_t at = n->w->now + road->delay_us + world_between(n->w, 0, road->jitter_us);
-    world_set(n->w, &l->dial, at > road->stall_to[NET_UP] ? at : road->stall_to[NET_UP]);
+    int64_t at = n->w->now + route->delay_us + world_between(n->w, 0, route->jitter_us);
+    world_set(n->w, &l->dial, at > route->stall_to[NET_UP] ? at : route->stall_to[NET_UP]);
     return &l->end[NET_UP];
 }
 
-struct net_socket *net_accept(struct net *n, struct net_listener *listener, struct net_news news)
+struct net_socket *net_accept(struct net *n, struct net_listener *listener,
+                              struct net_callback callback)
 {
     (void)n;
     struct list *e = list_pop_front(&listener->backlog);
     if (!e)
         return NULL;
     struct net_socket *s = &LIST_ENTRY(e, struct net_link, in_backlog)->end[NET_DOWN];
-    s->news = news;
+    s->callback = callback;
     s->closed = false;
     return s;
 }
 
-void net_listener_init(struct net_listener *l, struct net_news news)
+void net_listener_init(struct net_listener *l, struct net_callback callback)
 {
-    *l = (struct net_listener){.news = news};
+    *l = (struct net_listener){.callback = callback};
     list_init(&l->backlog);
 }
 
@@ -305,7 +306,7 @@ void net_stop_listening(struct net *n, struct net_listener *l)
 {
     struct net_socket *s;
     l->open = false;
-    while ((s = net_accept(n, l, (struct net_news){NULL, NULL}))) {
+    while ((s = net_accept(n, l, (struct net_callback){NULL, NULL}))) {
         net_reset(s);
         net_close(s);
     }

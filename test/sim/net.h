@@ -14,17 +14,17 @@
 enum net_way { NET_UP, NET_DOWN }; /* from the one that dialled; to it */
 
 /* The road between one machine and the servers. */
-struct net_road {
-    int64_t delay_us;    /* one way, the shortest */
-    int64_t jitter_us;   /* on top, at most */
-    int64_t refuse_to;   /* dials are refused until then */
-    int64_t swallow_to;  /* dials are not answered that begin before then */
-    int64_t stall_to[2]; /* by way: nothing arrives before then */
-    bool pieces;         /* bytes arrive in pieces */
-    uint64_t *lost;      /* counts the bytes that never arrive; NULL: nobody does */
+struct net_route {
+    int64_t delay_us;      /* one way, the shortest */
+    int64_t jitter_us;     /* on top, at most */
+    int64_t refuse_to;     /* dials are refused until then */
+    int64_t unanswered_to; /* dials are not answered that begin before then */
+    int64_t stall_to[2];   /* by way: nothing arrives before then */
+    bool pieces;           /* bytes arrive in pieces */
+    uint64_t *lost;        /* counts the bytes that never arrive; NULL: nobody does */
 };
 
-struct net_news {
+struct net_callback {
     void (*fn)(void *owner); /* something is to be seen at the socket */
     void *owner;
 };
@@ -33,14 +33,14 @@ enum net_state { NET_DIALLING, NET_OPEN, NET_ENDED };
 
 struct net_socket {
     struct net_link *link;
-    struct net_news news;
+    struct net_callback callback;
     enum net_state state;
     bool closed; /* by its owner */
     struct buf inbox;
 };
 
 struct net_listener {
-    struct net_news news;
+    struct net_callback callback;
     bool open;
     struct list backlog; /* of net_link */
 };
@@ -63,15 +63,15 @@ struct net {
 void net_init(struct net *n, struct world *w);
 void net_fini(struct net *n);
 
-void net_listener_init(struct net_listener *l, struct net_news news);
+void net_listener_init(struct net_listener *l, struct net_callback callback);
 /* Closes it: what waits in the backlog is reset. */
 void net_stop_listening(struct net *n, struct net_listener *l);
 
 /* Never NULL. It is DIALLING until there is news. */
-struct net_socket *net_dial(struct net *n, struct net_listener *l, const struct net_road *road,
-                            struct net_news news);
+struct net_socket *net_dial(struct net *n, struct net_listener *l, const struct net_route *route,
+                            struct net_callback callback);
 /* The next connection that waits; NULL: none. The road is the dialler's. */
-struct net_socket *net_accept(struct net *n, struct net_listener *l, struct net_news news);
+struct net_socket *net_accept(struct net *n, struct net_listener *l, struct net_callback callback);
 void net_write(struct net_socket *s, const void *p, size_t n);
 /* What has come; net_read takes n of it. */
 size_t net_peek(struct net_socket *s, const void **p);

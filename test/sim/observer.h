@@ -7,7 +7,7 @@
 #include "recording.h"
 
 struct observer {
-    struct record *record;
+    struct recording *record;
     struct world *w;
     struct server_host *server;
     struct ensemble *ensemble; /* NULL: the server stands alone */

@@ -64,7 +64,7 @@ static void say(struct server_host *h, int64_t session, int32_t op, const union 
 
 /* ---- operators ----------------------------------------------------------------------- */
 
-void insider_end_session(struct server_host *h, int64_t session)
+void operator_end_session(struct server_host *h, int64_t session)
 {
     say(h, session, 0, NULL);
 }
@@ -78,8 +78,8 @@ static bool name_child(const struct server_host *h, const char *path, size_t nth
     return n != NULL;
 }
 
-bool insider_remove_child(struct server_host *h, const char *path, size_t nth, char *out,
-                          size_t cap)
+bool operator_remove_child(struct server_host *h, const char *path, size_t nth, char *out,
+                           size_t cap)
 {
     if (!name_child(h, path, nth, out, cap))
         return false;
@@ -88,23 +88,24 @@ bool insider_remove_child(struct server_host *h, const char *path, size_t nth, c
     return true;
 }
 
-void insider_write(struct server_host *h, const char *path, struct jbytes data)
+void operator_write(struct server_host *h, const char *path, struct jbytes data)
 {
     union wire_body body = {.set = {clave__jbytes(path), data, -1}};
     say(h, 0, OP_SET_DATA, &body);
 }
 
-bool insider_write_child(struct server_host *h, const char *path, size_t nth, char *out, size_t cap)
+bool operator_write_child(struct server_host *h, const char *path, size_t nth, char *out,
+                          size_t cap)
 {
     if (!name_child(h, path, nth, out, cap))
         return false;
-    insider_write(h, out, clave__jbytes("scribble"));
+    operator_write(h, out, clave__jbytes("scribble"));
     return true;
 }
 
 /* ---- strangers ----------------------------------------------------------------------- */
 
-struct stranger {
+struct foreign_client {
     struct alarm alarm;
     struct server_host *host;
     char path[32];
@@ -112,7 +113,7 @@ struct stranger {
 };
 
 /* false: it is gone, also if the power should fail now. */
-static bool remove_stranger(struct stranger *s)
+static bool remove_stranger(struct foreign_client *s)
 {
     char node[128];
     const struct node *n;
@@ -120,8 +121,8 @@ static bool remove_stranger(struct stranger *s)
     for (size_t i = 0; (n = inspector_child(s->host, s->path, i)); i++) {
         if (n->path_len < len || memcmp(clave__node_path(n), s->prefix, len) != 0)
             continue;
-        (void)insider_remove_child(s->host, s->path, i, node, sizeof node);
-        world_tell(s->host->w, "stranger", "leaves the queue");
+        (void)operator_remove_child(s->host, s->path, i, node, sizeof node);
+        world_log(s->host->w, "stranger", "leaves the queue");
         return true;
     }
     struct server_stats st = inspector_stats(s->host);
@@ -131,23 +132,23 @@ static bool remove_stranger(struct stranger *s)
 /* Or as soon as the server runs again. */
 static void on_leave(struct alarm *a)
 {
-    struct stranger *s = LIST_ENTRY(a, struct stranger, alarm);
+    struct foreign_client *s = LIST_ENTRY(a, struct foreign_client, alarm);
     struct server_host *h = s->host;
     if (!h->server || h->paused || remove_stranger(s)) {
         world_set(h->w, a, h->w->now + 50 * MS);
         return;
     }
-    h->stranger = NULL;
+    h->foreign = NULL;
     free(s);
 }
 
-bool insider_queue_up(struct server_host *h, const char *path, const char *name, int64_t us)
+bool operator_enqueue(struct server_host *h, const char *path, const char *name, int64_t us)
 {
-    if (h->stranger || !inspector_has_node(h, path, 0))
+    if (h->foreign || !inspector_has_node(h, path, 0))
         return false;
-    struct stranger *s = world_alloc(sizeof *s);
+    struct foreign_client *s = world_alloc(sizeof *s);
     s->host = h;
-    s->alarm.ring = on_leave;
+    s->alarm.fire = on_leave;
     snprintf(s->path, sizeof s->path, "%s", path);
     snprintf(s->prefix, sizeof s->prefix, "%s/%s", path, name);
     struct buf acl;
@@ -163,12 +164,12 @@ bool insider_queue_up(struct server_host *h, const char *path, const char *name,
     };
     say(h, 0, OP_CREATE, &body);
     clave__buf_fini(&acl);
-    h->stranger = s;
+    h->foreign = s;
     world_set(h->w, &s->alarm, h->w->now + us);
     return true;
 }
 
-void insider_write_config(struct server *s, const char *text)
+void operator_write_config(struct server *s, const char *text)
 {
     struct tree *t = &s->tree;
     struct node *n = clave__tree_find(t, clave__jbytes("/zookeeper/config"));
@@ -180,7 +181,7 @@ void insider_write_config(struct server *s, const char *text)
     clave__tree_changed(t, n);
 }
 
-bool insider_use_up(struct server_host *h, const char *path, int32_t left)
+bool operator_exhaust_counter(struct server_host *h, const char *path, int32_t left)
 {
     struct node *n = clave__tree_find(&h->server->tree, clave__jbytes(path));
     if (!n || n->stat.cversion > INT32_MAX - left)
@@ -189,10 +190,10 @@ bool insider_use_up(struct server_host *h, const char *path, int32_t left)
     return true;
 }
 
-void insider_fini(struct server_host *h)
+void operator_fini(struct server_host *h)
 {
-    if (h->stranger)
-        world_clear(h->w, &h->stranger->alarm);
-    free(h->stranger);
-    h->stranger = NULL;
+    if (h->foreign)
+        world_clear(h->w, &h->foreign->alarm);
+    free(h->foreign);
+    h->foreign = NULL;
 }

@@ -6,21 +6,21 @@
 #include "server_host.h"
 #include "wire/jute.h"
 
-void insider_end_session(struct server_host *h, int64_t session);
+void operator_end_session(struct server_host *h, int64_t session);
 /* The nth child of `path`, its path into out; false: there are fewer. */
-bool insider_remove_child(struct server_host *h, const char *path, size_t nth, char *out,
+bool operator_remove_child(struct server_host *h, const char *path, size_t nth, char *out,
+                           size_t cap);
+bool operator_write_child(struct server_host *h, const char *path, size_t nth, char *out,
                           size_t cap);
-bool insider_write_child(struct server_host *h, const char *path, size_t nth, char *out,
-                         size_t cap);
-void insider_write(struct server_host *h, const char *path, struct jbytes data);
+void operator_write(struct server_host *h, const char *path, struct jbytes data);
 /* A sequential node of this name that goes after so long; false: no such path, or one stands
  * there. */
-bool insider_queue_up(struct server_host *h, const char *path, const char *name, int64_t us);
+bool operator_enqueue(struct server_host *h, const char *path, const char *name, int64_t us);
 /* The parent's sequence counter jumps: so many numbers are left. false: no such path, or that would
  * be backwards. */
-bool insider_use_up(struct server_host *h, const char *path, int32_t left);
+bool operator_exhaust_counter(struct server_host *h, const char *path, int32_t left);
 /* What /zookeeper/config says, as from the configuration: no transaction. */
-void insider_write_config(struct server *s, const char *text);
-void insider_fini(struct server_host *h);
+void operator_write_config(struct server *s, const char *text);
+void operator_fini(struct server_host *h);
 
 #endif

@@ -42,7 +42,7 @@ extern const struct recipe recipe_mutex, recipe_rwlock, recipe_semaphore, recipe
     recipe_latch, recipe_selector;
 
 /* The objects of one process at one site, made when they are first needed. */
-struct kit {
+struct recipe_objects {
     clave_async_mutex *mutex;
     clave_async_rwlock *rwlock;
     clave_async_semaphore *semaphore;

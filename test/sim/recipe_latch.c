@@ -20,8 +20,8 @@ static void on_leader(struct actor *a)
     a->leads = true;
     a->lost = a->has_value = a->seen = false;
     a->nholds = 1;
-    a->holds[0] = (struct hold){.site = a->site};
-    if (!tenure_believe(a, 0))
+    a->holds[0] = (struct hold){.lock = a->lock};
+    if (!actor_hold_believe(a, 0))
         actor_unexpected(a, "grant of a leader", CLAVE_ENOTHELD);
 }
 
@@ -33,7 +33,7 @@ static void on_not_leader(struct actor *a, clave_err why)
     if (actor_believes(a))
         actor_lost(a, 0, why);
     else
-        world_tell(world_of(a), a->name, "leads no more");
+        world_log(world_of(a), a->name, "leads no more");
 }
 
 static void on_event(clave_async_latch *l, const clave_latch_event *ev, void *arg)
@@ -42,7 +42,7 @@ static void on_event(clave_async_latch *l, const clave_latch_event *ev, void *ar
     (void)l;
     switch (ev->kind) {
     case CLAVE_LATCH_QUEUED:
-        world_tell(world_of(a), a->name, "%zu before it", ev->ahead);
+        world_log(world_of(a), a->name, "%zu before it", ev->ahead);
         break;
     case CLAVE_LATCH_NEXT:
         break;
@@ -78,9 +78,9 @@ static clave_err stand(struct actor *a)
         .event_arg = a,
     };
     a->leads = false;
-    a->holds[0] = (struct hold){.site = a->site};
+    a->holds[0] = (struct hold){.lock = a->lock};
     clave_err err = clave_async_latch_new(&a->latch, a->host->client,
-                                          workload_site(a->load, a->site)->path, &lo);
+                                          workload_layout(a->load, a->lock)->path, &lo);
     if (err != CLAVE_OK)
         return err;
     err = clave_async_latch_start(a->latch);
@@ -102,7 +102,7 @@ static void on_awaited(clave_async_latch *l, clave_err err, void *arg)
 static clave_err acquire(struct actor *a)
 {
     clave_err err = CLAVE_OK;
-    follower_begin(a->load, a->site);
+    leader_watcher_begin(a->load, a->lock);
     a->nholds = 1;
     if (!a->latch)
         err = stand(a);
@@ -161,7 +161,7 @@ static clave_err release(struct actor *a, bool sure)
         return CLAVE_ELOST;
     if (world_chance(world_of(a), 400))
         return close_latch(a, sure);
-    world_tell(world_of(a), a->name, "resigns");
+    world_log(world_of(a), a->name, "resigns");
     clave_err err = clave_async_latch_resign(a->latch);
     return err == CLAVE_EINVAL ? close_latch(a, sure) : err; /* closed with its client */
 }
@@ -209,7 +209,7 @@ static void on_published(clave_async_client *c, const clave_result *res, void *a
     if (res->err != CLAVE_OK && res->err != CLAVE_ELOST && res->err != CLAVE_ECLOSED &&
         class_ != CLAVE_CLASS_UNKNOWN)
         actor_unexpected(a, "publish", res->err);
-    tenure_go_on(a);
+    actor_hold_go_on(a);
 }
 
 static bool publish(struct actor *a)
@@ -220,7 +220,7 @@ static bool publish(struct actor *a)
     clave_err err = clave_async_latch_publish(a->latch, text, (size_t)n, on_published, a);
     if (!actor_started(a, err, "publish"))
         return false;
-    world_tell(world_of(a), a->name, "publishes %s", text);
+    world_log(world_of(a), a->name, "publishes %s", text);
     a->state = ACTOR_READING;
     return true;
 }
@@ -233,17 +233,17 @@ static void on_transferred(clave_async_client *c, clave_err err, void *arg)
     clave_err_class class_ = clave_err_classify(err);
     (void)c;
     actor_answered(a, "transfer");
-    world_tell(world_of(a), a->name, "transfer: %s", clave_err_name(err));
+    world_log(world_of(a), a->name, "transfer: %s", clave_err_name(err));
     if (err != CLAVE_OK && err != CLAVE_ENONODE && err != CLAVE_ELOST && err != CLAVE_ECLOSED &&
         err != CLAVE_EEXPIRED && class_ != CLAVE_CLASS_UNKNOWN && class_ != CLAVE_CLASS_RETRY)
         actor_unexpected(a, "transfer", err);
     a->load->stats.transferred += err == CLAVE_OK;
     if (err == CLAVE_OK && a->state == ACTOR_READING) {
-        tenure_forget(a);
+        actor_hold_forget(a);
         actor_rest(a);
         return;
     }
-    tenure_go_on(a);
+    actor_hold_go_on(a);
 }
 
 static void on_candidates(clave_async_client *c, clave_err err, const clave_participant *list,
@@ -257,17 +257,17 @@ static void on_candidates(clave_async_client *c, clave_err err, const clave_part
     if (may &&
         clave_async_latch_transfer(a->latch, list[next].node, on_transferred, a) == CLAVE_OK) {
         actor_owe(a);
-        world_tell(world_of(a), a->name, "hands over to %s", list[next].node);
+        world_log(world_of(a), a->name, "hands over to %s", list[next].node);
         return;
     }
-    tenure_go_on(a);
+    actor_hold_go_on(a);
 }
 
 static bool hand_over(struct actor *a)
 {
     actor_call(a);
     clave_err err = clave_async_latch_participants(
-        a->host->client, workload_site(a->load, a->site)->path, on_candidates, a);
+        a->host->client, workload_layout(a->load, a->lock)->path, on_candidates, a);
     if (!actor_started(a, err, "candidates"))
         return false;
     a->state = ACTOR_READING;
@@ -283,7 +283,7 @@ static bool publish_or_hand_over(struct actor *a)
 
 static clave_err list(struct actor *a, clave_async_participants_cb *cb, void *arg)
 {
-    const char *path = workload_site(a->load, a->site)->path;
+    const char *path = workload_layout(a->load, a->lock)->path;
     return world_chance(world_of(a), 500)
                ? clave_async_latch_participants(a->host->client, path, cb, arg)
                : clave_async_latch_leader(a->host->client, path, cb, arg);

@@ -9,13 +9,13 @@ static void on_event(clave_async_multilock *ml, const clave_multilock_event *ev,
     struct workload *l = arg;
     (void)ml;
     for (unsigned i = 0; i < l->o->locks; i++)
-        if (strcmp(ev->path, workload_site(l, i)->path) == 0)
+        if (strcmp(ev->path, workload_layout(l, i)->path) == 0)
             actor_lost(&l->actors[ev->owner], i, ev->why);
 }
 
-static clave_multilock_kind kind_of(const struct site *s, bool reads)
+static clave_multilock_kind kind_of(const struct lock_layout *s, bool reads)
 {
-    return s->kind == SITE_MUTEX ? CLAVE_MULTILOCK_MUTEX
+    return s->kind == LOCK_MUTEX ? CLAVE_MULTILOCK_MUTEX
            : reads               ? CLAVE_MULTILOCK_READ
                                  : CLAVE_MULTILOCK_WRITE;
 }
@@ -37,7 +37,7 @@ static clave_async_multilock *find(struct actor *a)
     /* Named in either order. */
     bool turned = l->host->index % 2;
     for (unsigned i = 0; i < l->o->locks; i++) {
-        const struct site *s = workload_site(l, turned ? l->o->locks - 1 - i : i);
+        const struct lock_layout *s = workload_layout(l, turned ? l->o->locks - 1 - i : i);
         parts[i] = (clave_multilock_part){s->path, kind_of(s, a->shared)};
     }
     if (!*ml)
@@ -63,8 +63,8 @@ static clave_err acquire(struct actor *a)
     a->nholds = a->load->o->locks;
     for (unsigned i = 0; i < a->nholds; i++)
         a->holds[i] = (struct hold){
-            .site = i,
-            .shared = a->shared && workload_site(a->load, i)->kind == SITE_RWLOCK,
+            .lock = i,
+            .shared = a->shared && workload_layout(a->load, i)->kind == LOCK_RWLOCK,
         };
     if (!ml)
         return CLAVE_ENOMEM;
@@ -94,7 +94,7 @@ static clave_err release(struct actor *a, bool sure)
 
 static clave_async_mutex *part_of(const struct actor *a, unsigned nth)
 {
-    return clave_async_multilock_at(a->object, workload_site(a->load, nth)->path);
+    return clave_async_multilock_at(a->object, workload_layout(a->load, nth)->path);
 }
 
 static bool grant(const struct actor *a, unsigned nth, clave_grant *out)
@@ -114,7 +114,7 @@ static bool is_valid(const struct actor *a, unsigned nth, int64_t now)
 static clave_err write_guarded(struct actor *a, const clave_op *ops, size_t nops,
                                clave_result_cb *cb)
 {
-    return clave_async_mutex_multi(part_of(a, a->site), a->owner, ops, nops, cb, a);
+    return clave_async_mutex_multi(part_of(a, a->lock), a->owner, ops, nops, cb, a);
 }
 
 static void discard(struct actor *a)
@@ -127,8 +127,8 @@ static void discard(struct actor *a)
 
 static clave_err list(struct actor *a, clave_async_participants_cb *cb, void *arg)
 {
-    const struct site *s = workload_site(a->load, a->site);
-    if (s->kind == SITE_RWLOCK)
+    const struct lock_layout *s = workload_layout(a->load, a->lock);
+    if (s->kind == LOCK_RWLOCK)
         return clave_async_rwlock_participants(a->host->client, s->queue, CLAVE_RWLOCK_BOTH, cb,
                                                arg);
     return clave_async_participants(a->host->client, s->queue, cb, arg);

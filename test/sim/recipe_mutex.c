@@ -26,7 +26,7 @@ static void on_event(clave_async_mutex *m, const clave_mutex_event *ev, void *ar
 static clave_async_mutex *find(struct actor *a)
 {
     struct workload *l = a->load;
-    clave_async_mutex **m = &l->kits[a->site].mutex;
+    clave_async_mutex **m = &l->objects[a->lock].mutex;
     clave_mutex_options o = {
         .size = sizeof o,
         .data = l->host->name,
@@ -39,7 +39,7 @@ static clave_async_mutex *find(struct actor *a)
         .event_arg = l,
     };
     if (!*m)
-        (void)clave_async_mutex_new(m, l->host->client, workload_site(l, a->site)->path, &o);
+        (void)clave_async_mutex_new(m, l->host->client, workload_layout(l, a->lock)->path, &o);
     return *m;
 }
 
@@ -54,7 +54,7 @@ static clave_err acquire(struct actor *a)
     clave_async_mutex *m = find(a);
     a->object = m;
     a->nholds = 1;
-    a->holds[0] = (struct hold){.site = a->site};
+    a->holds[0] = (struct hold){.lock = a->lock};
     return m ? clave_async_mutex_acquire(m, a->owner, a->deadline, on_acquired, a) : CLAVE_ENOMEM;
 }
 
@@ -108,7 +108,7 @@ static void on_nested(clave_async_mutex *m, uint64_t owner, clave_err err, void 
         actor_unexpected(a, "nested acquire", err);
     if (a->state != ACTOR_LEAVING && !a->load->ending)
         (void)clave_async_mutex_release(m, owner, NULL, NULL);
-    tenure_go_on(a);
+    actor_hold_go_on(a);
 }
 
 static bool nest(struct actor *a)
@@ -123,14 +123,14 @@ static bool nest(struct actor *a)
 
 static void discard(struct actor *a)
 {
-    clave_async_mutex *m = a->load->kits[a->site].mutex;
-    a->load->kits[a->site].mutex = NULL;
+    clave_async_mutex *m = a->load->objects[a->lock].mutex;
+    a->load->objects[a->lock].mutex = NULL;
     clave_async_mutex_free(m);
 }
 
 static clave_err list(struct actor *a, clave_async_participants_cb *cb, void *arg)
 {
-    return clave_async_participants(a->host->client, workload_site(a->load, a->site)->queue, cb,
+    return clave_async_participants(a->host->client, workload_layout(a->load, a->lock)->queue, cb,
                                     arg);
 }
 

@@ -34,7 +34,7 @@ static void on_event(clave_async_mutex *m, const clave_mutex_event *ev, void *ar
 static clave_async_rwlock *find(struct actor *a)
 {
     struct workload *l = a->load;
-    clave_async_rwlock **rw = &l->kits[a->site].rwlock;
+    clave_async_rwlock **rw = &l->objects[a->lock].rwlock;
     clave_mutex_options o = {
         .size = sizeof o,
         .data = l->host->name,
@@ -46,7 +46,7 @@ static clave_async_rwlock *find(struct actor *a)
         .event_arg = l,
     };
     if (!*rw)
-        (void)clave_async_rwlock_new(rw, l->host->client, workload_site(l, a->site)->path, &o);
+        (void)clave_async_rwlock_new(rw, l->host->client, workload_layout(l, a->lock)->path, &o);
     return *rw;
 }
 
@@ -61,7 +61,7 @@ static clave_err acquire(struct actor *a)
     clave_async_rwlock *rw = find(a);
     a->object = rw;
     a->nholds = 1;
-    a->holds[0] = (struct hold){.site = a->site, .shared = a->shared};
+    a->holds[0] = (struct hold){.lock = a->lock, .shared = a->shared};
     if (!rw)
         return CLAVE_ENOMEM;
     return clave_async_mutex_acquire(side_of(a, 0), a->owner, a->deadline, on_acquired, a);
@@ -123,7 +123,7 @@ static void give_write_back(struct actor *a)
     a->shared = true;
     a->lost = !a->holds[0].believed;
     a->load->stats.downgraded++;
-    world_tell(a->host->w, a->name, "reads on");
+    world_log(a->host->w, a->name, "reads on");
 }
 
 static void on_downgraded(clave_async_mutex *m, uint64_t owner, clave_err err, void *arg)
@@ -138,13 +138,13 @@ static void on_downgraded(clave_async_mutex *m, uint64_t owner, clave_err err, v
         actor_unexpected(a, "downgrade before its deadline", err);
     if (err == CLAVE_OK && a->state != ACTOR_LEAVING && !a->load->ending) {
         a->nholds = 2;
-        a->holds[1] = (struct hold){.site = a->site, .shared = true};
-        if (!tenure_believe(a, 1))
+        a->holds[1] = (struct hold){.lock = a->lock, .shared = true};
+        if (!actor_hold_believe(a, 1))
             actor_unexpected(a, "grant of a downgrade", CLAVE_ENOTHELD);
         else if (world_chance(a->host->w, 800))
             give_write_back(a);
     }
-    tenure_go_on(a);
+    actor_hold_go_on(a);
 }
 
 static bool downgrade(struct actor *a)
@@ -152,7 +152,7 @@ static bool downgrade(struct actor *a)
     bool forever = world_chance(a->host->w, 500);
     a->deadline = forever ? CLAVE_NEVER : host_clock(a->host) + a->load->o->patience_ms;
     actor_call(a);
-    world_tell(a->host->w, a->name, "wants to read on");
+    world_log(a->host->w, a->name, "wants to read on");
     clave_err err = clave_async_mutex_acquire(clave_async_rwlock_read(a->object), a->owner,
                                               a->deadline, on_downgraded, a);
     if (!actor_started(a, err, "downgrade"))
@@ -180,15 +180,15 @@ static bool change_sides(struct actor *a)
 
 static void discard(struct actor *a)
 {
-    clave_async_rwlock *rw = a->load->kits[a->site].rwlock;
-    a->load->kits[a->site].rwlock = NULL;
+    clave_async_rwlock *rw = a->load->objects[a->lock].rwlock;
+    a->load->objects[a->lock].rwlock = NULL;
     clave_async_rwlock_free(rw);
 }
 
 static clave_err list(struct actor *a, clave_async_participants_cb *cb, void *arg)
 {
-    return clave_async_rwlock_participants(a->host->client, workload_site(a->load, a->site)->queue,
-                                           CLAVE_RWLOCK_BOTH, cb, arg);
+    return clave_async_rwlock_participants(
+        a->host->client, workload_layout(a->load, a->lock)->queue, CLAVE_RWLOCK_BOTH, cb, arg);
 }
 
 const struct recipe recipe_rwlock = {

@@ -112,7 +112,7 @@ static clave_err make(struct actor *a)
         .event_cb = on_event,
         .event_arg = s,
     };
-    const char *path = workload_site(a->load, a->site)->path;
+    const char *path = workload_layout(a->load, a->lock)->path;
     clave_err err = clave_async_mutex_new(&s->mutex, a->host->client, path, &mo);
     if (err != CLAVE_OK) {
         free(s);
@@ -129,7 +129,7 @@ static clave_err make(struct actor *a)
 static void end_without_leading(struct actor *a)
 {
     struct selector *s = a->selector;
-    world_tell(world_of(a), a->name, "has the lock, and does not lead");
+    world_log(world_of(a), a->name, "has the lock, and does not lead");
     clave__selector_state_end(&s->is, CLAVE_OK);
     (void)clave_async_mutex_release(s->mutex, a->owner, NULL, NULL);
     actor_answered(a, "acquire");
@@ -191,7 +191,7 @@ static clave_err acquire(struct actor *a)
 {
     struct selector *s = a->selector;
     a->nholds = 1;
-    a->holds[0] = (struct hold){.site = a->site};
+    a->holds[0] = (struct hold){.lock = a->lock};
     a->deadline = CLAVE_NEVER;
     if (s && s->is.closed) {
         expect(a, "requeue behind the close", clave__selector_state_requeue(&s->is), CLAVE_ECLOSED);
@@ -290,7 +290,7 @@ static void discard(struct actor *a)
 
 static clave_err list(struct actor *a, clave_async_participants_cb *cb, void *arg)
 {
-    return clave_async_participants(a->host->client, workload_site(a->load, a->site)->queue, cb,
+    return clave_async_participants(a->host->client, workload_layout(a->load, a->lock)->queue, cb,
                                     arg);
 }
 

@@ -36,8 +36,8 @@ static void on_event(clave_async_semaphore *s, const clave_lease_event *ev, void
 static clave_async_semaphore *find(struct actor *a)
 {
     struct workload *l = a->load;
-    const struct site *at = workload_site(l, a->site);
-    clave_async_semaphore **s = &l->kits[a->site].semaphore;
+    const struct lock_layout *at = workload_layout(l, a->lock);
+    clave_async_semaphore **s = &l->objects[a->lock].semaphore;
     clave_semaphore_options o = {
         .size = sizeof o,
         .limit = at->limit,
@@ -62,7 +62,7 @@ static void on_acquired(clave_async_semaphore *s, clave_err err, clave_async_lea
     a->nholds = err == CLAVE_OK ? (unsigned)n : 0;
     for (unsigned i = 0; i < a->nholds; i++) {
         a->leases[i] = leases[i];
-        a->holds[i] = (struct hold){.site = a->site};
+        a->holds[i] = (struct hold){.lock = a->lock};
     }
     actor_acquired(a, err);
 }
@@ -72,17 +72,17 @@ static void on_limit(clave_async_client *c, const clave_result *res, void *arg)
     struct workload *l = arg;
     (void)c;
     l->listings_out--;
-    world_tell(l->host->w, l->host->name, "its limit: %s", clave_err_name(res->err));
+    world_log(l->host->w, l->host->name, "its limit: %s", clave_err_name(res->err));
 }
 
 /* An operator of the limit. */
 static void change_limit(struct actor *a, clave_async_semaphore *s)
 {
-    const struct site *at = workload_site(a->load, a->site);
+    const struct lock_layout *at = workload_layout(a->load, a->lock);
     uint32_t limit = (uint32_t)world_between(a->host->w, 1, (int64_t)at->limit);
     if (clave_async_semaphore_set_limit(s, limit, on_limit, a->load) == CLAVE_OK) {
         a->load->listings_out++;
-        world_tell(a->host->w, a->name, "changes the limit to %u", (unsigned)limit);
+        world_log(a->host->w, a->name, "changes the limit to %u", (unsigned)limit);
     }
 }
 
@@ -93,7 +93,7 @@ static clave_err acquire(struct actor *a)
     a->nholds = 0;
     if (!s)
         return CLAVE_ENOMEM;
-    bool may_change = workload_site(a->load, a->site)->limit_path && !a->load->day_is_over;
+    bool may_change = workload_layout(a->load, a->lock)->limit_path && !a->load->day_is_over;
     if (may_change && world_chance(a->host->w, 50))
         change_limit(a, s);
     return clave_async_semaphore_acquire(s, a->owner, a->wants, a->deadline, on_acquired, a);
@@ -141,15 +141,15 @@ static clave_err write_guarded(struct actor *a, const clave_op *ops, size_t nops
 
 static void discard(struct actor *a)
 {
-    clave_async_semaphore *s = a->load->kits[a->site].semaphore;
-    a->load->kits[a->site].semaphore = NULL;
+    clave_async_semaphore *s = a->load->objects[a->lock].semaphore;
+    a->load->objects[a->lock].semaphore = NULL;
     clave_async_semaphore_free(s);
 }
 
 static clave_err list(struct actor *a, clave_async_participants_cb *cb, void *arg)
 {
     return clave_async_semaphore_participants(a->host->client,
-                                              workload_site(a->load, a->site)->path, cb, arg);
+                                              workload_layout(a->load, a->lock)->path, cb, arg);
 }
 
 const struct recipe recipe_semaphore = {

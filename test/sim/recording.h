@@ -5,90 +5,90 @@
 
 #include "world.h"
 
-enum { RECORD_LANES = 64, RECORD_LABEL = 40, RECORD_TITLE = 200 };
+enum { RECORDING_LANES = 64, RECORDING_LABEL = 40, RECORDING_TITLE = 200 };
 
-struct record_line {
+struct recording_line {
     int64_t at;
-    char who[STORY_WHO];
-    char text[STORY_TEXT];
+    char who[LOG_WHO];
+    char text[LOG_TEXT];
 };
 
-enum record_kind {
-    RECORD_NOTHING,
-    RECORD_CONNECTED,
-    RECORD_SUSPENDED,
-    RECORD_NO_SESSION,
-    RECORD_PAUSED,
-    RECORD_DOWN,
-    RECORD_VALID,    /* a hold */
-    RECORD_BELIEVED, /* one that its holder would be told is over */
-    RECORD_SERVES,
-    RECORD_LEADS,
-    RECORD_CUT,
-    RECORD_DEPOSED,
+enum recording_kind {
+    RECORDING_NOTHING,
+    RECORDING_CONNECTED,
+    RECORDING_SUSPENDED,
+    RECORDING_NO_SESSION,
+    RECORDING_PAUSED,
+    RECORDING_DOWN,
+    RECORDING_VALID,    /* a hold */
+    RECORDING_BELIEVED, /* one that its holder would be told is over */
+    RECORDING_SERVES,
+    RECORDING_LEADS,
+    RECORDING_CUT,
+    RECORDING_DEPOSED,
 };
 
-struct record_span {
+struct recording_span {
     unsigned lane;
-    enum record_kind kind;
+    enum recording_kind kind;
     int64_t from, to;
-    char label[RECORD_LABEL];
+    char label[RECORDING_LABEL];
 };
 
 /* Bytes of a lane's client that never arrived. */
-struct record_loss {
+struct recording_loss {
     unsigned lane;
     int64_t at;
 };
 
-struct record_lane {
-    char name[STORY_WHO];
-    struct record_span now; /* open; of kind NOTHING it is not drawn */
-    uint64_t lost;          /* bytes so far */
+struct recording_lane {
+    char name[LOG_WHO];
+    struct recording_span now; /* open; of kind NOTHING it is not drawn */
+    uint64_t lost;             /* bytes so far */
 };
 
 /* A fault of the plan. */
-struct record_strike {
+struct recording_fault {
     int64_t at;
     unsigned number;
     const char *name;
-    bool struck;
+    bool happened;
 };
 
-struct record {
+struct recording {
     uint64_t seed;
-    char weather[RECORD_TITLE];
+    char settings[RECORDING_TITLE];
     int64_t timeout_us;
     const char *broken; /* NULL: nothing */
     char why[256];
     int64_t end;
-    struct record_line *lines;
+    struct recording_line *lines;
     size_t nlines, lines_cap;
-    struct record_lane lanes[RECORD_LANES];
+    struct recording_lane lanes[RECORDING_LANES];
     unsigned nlanes;
-    struct record_span *spans;
+    struct recording_span *spans;
     size_t nspans, spans_cap;
-    struct record_loss *losses;
+    struct recording_loss *losses;
     size_t nlosses, losses_cap;
-    struct record_strike *strikes;
-    size_t nstrikes;
+    struct recording_fault *planned;
+    size_t nplanned;
 };
 
-void record_init(struct record *r, uint64_t seed);
-void record_fini(struct record *r);
+void recording_init(struct recording *r, uint64_t seed);
+void recording_fini(struct recording *r);
 /* Becomes the world's listener. */
-void record_listen(struct record *r, struct world *w);
+void recording_listen(struct recording *r, struct world *w);
 
-unsigned record_add_lane(struct record *r, const char *name);
+unsigned recording_add_lane(struct recording *r, const char *name);
 /* What the lane is from `at` on. */
-void record_is(struct record *r, unsigned lane, int64_t at, enum record_kind kind,
-               const char *label);
+void recording_is(struct recording *r, unsigned lane, int64_t at, enum recording_kind kind,
+                  const char *label);
 /* So many bytes of it are lost so far. */
-void record_lost(struct record *r, unsigned lane, int64_t at, uint64_t bytes);
-void record_end(struct record *r, const struct world *w);
+void recording_lost(struct recording *r, unsigned lane, int64_t at, uint64_t bytes);
+void recording_end(struct recording *r, const struct world *w);
 
 /* From when on it is worth looking: a while before the first fault that struck, or before the
  * end when there was none. */
-int64_t record_begin(const struct record *r);
+int64_t recording_begin(const struct recording *r);
 
 #endif

@@ -12,7 +12,7 @@
 
 enum { CANNOT_WRITE = 74 };
 
-static bool draw(const struct record *r, const char *path)
+static bool draw(const struct recording *r, const char *path)
 {
     FILE *f = fopen(path, "w");
     bool fine = f && timeline_svg(r, f);
@@ -24,32 +24,32 @@ static bool draw(const struct record *r, const char *path)
 }
 
 /* The invariant that breaks; `fine`: the picture was written. */
-static const char *look_at(const struct closeup *c, const struct portion *portion, bool *fine)
+static const char *look_at(const struct replay *c, const struct subset *subset, bool *fine)
 {
-    struct record r;
+    struct recording r;
     struct outcome o;
     struct play p = {.seed = c->seed,
                      .drift_ppm = c->drift_ppm,
                      .aloud = c->aloud,
-                     .quiet = c->story,
-                     .portion = portion,
+                     .quiet = c->text,
+                     .subset = subset,
                      .record = &r};
-    record_init(&r, c->seed);
+    recording_init(&r, c->seed);
     scenario_play(&p, &o);
-    if (c->story)
-        story_tell(&r);
+    if (c->text)
+        timeline_text(&r);
     *fine = !c->svg || draw(&r, c->svg);
-    record_fini(&r);
+    recording_fini(&r);
     return o.broken;
 }
 
-static void tell_shrunk(const struct closeup *c, const struct shrunk *s)
+static void tell_shrunk(const struct replay *c, const struct shrunk *s)
 {
     if (s->broken) {
         printf("seed %" PRIu64 " BREAKS: %s\nwith %zu of %zu faults that struck, found in %u "
                "plays\nreplay: ",
-               c->seed, s->broken, s->least.faults.n, s->struck, s->plays);
-        portion_print_command(c->seed, c->drift_ppm, &s->least);
+               c->seed, s->broken, s->least.faults.n, s->happened, s->plays);
+        subset_print_command(c->seed, c->drift_ppm, &s->least);
         printf(" --story\n\n");
     } else {
         printf("seed %" PRIu64 " breaks nothing\n", c->seed);
@@ -57,12 +57,12 @@ static void tell_shrunk(const struct closeup *c, const struct shrunk *s)
     fflush(stdout);
 }
 
-int closeup_run(const struct closeup *c)
+int replay_run(const struct replay *c)
 {
-    struct shrunk s = {.least = c->portion};
+    struct shrunk s = {.least = c->subset};
     bool fine;
     if (c->shrink) {
-        shrink(c->seed, c->drift_ppm, &c->portion, &s);
+        shrink(c->seed, c->drift_ppm, &c->subset, &s);
         tell_shrunk(c, &s);
     }
     const char *broken = look_at(c, &s.least, &fine);

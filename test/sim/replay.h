@@ -8,17 +8,17 @@
 
 #include "subset.h"
 
-struct closeup {
+struct replay {
     uint64_t seed;
     int64_t drift_ppm;
-    struct portion portion;
+    struct subset subset;
     bool shrink;
-    bool story;
+    bool text;
     bool aloud;      /* everything that happens, as it happens */
     const char *svg; /* file; NULL: none */
 };
 
 /* As jobs_run; 74 when the file cannot be written. */
-int closeup_run(const struct closeup *c);
+int replay_run(const struct replay *c);
 
 #endif

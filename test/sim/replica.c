@@ -108,7 +108,7 @@ static void replay(struct replica *r, const struct log_entry *e, const void *byt
     uint8_t header[SERVER_LOG_HEADER];
     struct log_replay done;
     struct buf file;
-    clave__buf_init(&file, &r->purse.mem, SIZE_MAX / 4);
+    clave__buf_init(&file, &r->allocator.mem, SIZE_MAX / 4);
     clave__server_log_header(header);
     world_must(clave__buf_append(&file, header, sizeof header) == CLAVE_OK);
     world_must(clave__buf_append(&file, bytes, e->n) == CLAVE_OK);
@@ -189,7 +189,7 @@ struct server_conn *replica_attach(struct replica *r, int64_t session, void *use
     struct buf b;
     if (!replica_knows(r, session))
         return NULL;
-    clave__buf_init(&b, &r->purse.mem, 256);
+    clave__buf_init(&b, &r->allocator.mem, 256);
     put_handshake(&b, session);
     struct server_conn *c = clave__server_accept(r->server, &peer, user);
     world_must(c != NULL);
@@ -204,12 +204,12 @@ void replica_start(struct replica *r, const struct server_options *o, const char
 {
     struct server_options mine = *o;
     int64_t now = r->w->now / MS;
-    mine.mem = &r->purse.mem;
+    mine.mem = &r->allocator.mem;
     mine.log = NULL;
     mine.min_session_ms = mine.max_session_ms = ENGINE_TIMEOUT_MS;
     mine.container_check_ms = INT32_MAX; /* the leader sweeps */
     world_must(clave__server_new(&r->server, &mine) == CLAVE_OK);
-    insider_write_config(r->server, config);
+    operator_write_config(r->server, config);
     clave__server_start(r->server, now, now);
 }
 
@@ -218,15 +218,15 @@ void replica_end(struct replica *r)
     if (r->server)
         clave__server_free(r->server);
     r->server = NULL;
-    if (r->purse.blocks != 0)
-        world_break(r->w, "no leak", "a member leaves %zu blocks", r->purse.blocks);
+    if (r->allocator.blocks != 0)
+        world_break(r->w, "no leak", "a member leaves %zu blocks", r->allocator.blocks);
 }
 
 void replica_init(struct replica *r, struct world *w)
 {
     r->w = w;
     r->server = NULL;
-    purse_init(&r->purse);
+    allocator_init(&r->allocator);
 }
 
 void replica_fini(struct replica *r)

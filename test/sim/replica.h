@@ -21,7 +21,7 @@ struct log_entry {
 struct replica {
     struct world *w;
     struct server *server; /* NULL: its process is down */
-    struct purse purse;
+    struct allocator allocator;
 };
 
 void replica_init(struct replica *r, struct world *w);

@@ -13,7 +13,7 @@ enum { LATE_US = 200, SWEEP_MS = 5 };
  * first of two that were stopped goes on. */
 enum { REACTION_US = 15000 };
 
-static struct world *world_of(const struct wrapper *w)
+static struct world *world_of(const struct runner *w)
 {
     return w->load->host->w;
 }
@@ -21,25 +21,25 @@ static struct world *world_of(const struct wrapper *w)
 /* ---- the guardian --------------------------------------------------------------------- */
 
 /* Something has happened that it has to see. */
-static void poke(struct wrapper *w)
+static void poke(struct runner *w)
 {
-    struct rand_state *before = world_roll_with(world_of(w), &w->dice);
+    struct rand_state *before = world_use_rng(world_of(w), &w->rng);
     if (!w->guardian_dead && !w->command.asleep)
         world_set_earlier(world_of(w), &w->guardian,
                           world_of(w)->now + world_between(world_of(w), 0, LATE_US));
-    world_roll_with(world_of(w), before);
+    world_use_rng(world_of(w), before);
 }
 
 /* Nobody is left who would look at it: it is put away when this moment is over. */
-static void retire(struct wrapper *w)
+static void retire(struct runner *w)
 {
     w->over = true;
     world_set(world_of(w), &w->guardian, world_of(w)->now);
 }
 
-static void put_away(struct wrapper *w)
+static void put_away(struct runner *w)
 {
-    struct wrapper **at = &w->load->wrappers;
+    struct runner **at = &w->load->runners;
     while (*at != w)
         at = &(*at)->next;
     *at = w->next;
@@ -48,26 +48,26 @@ static void put_away(struct wrapper *w)
     free(w);
 }
 
-static bool is_last_of_session(const struct wrapper *w)
+static bool is_last_of_session(const struct runner *w)
 {
-    for (const struct wrapper *o = w->load->wrappers; o; o = o->next)
+    for (const struct runner *o = w->load->runners; o; o = o->next)
         if (o != w && o->hold.session == w->hold.session && command_is_alive(&o->command))
             return false;
     return true;
 }
 
 /* The supervisor is dead, its session is not: the lock goes on to the next at once. */
-static void close_session(const struct wrapper *w)
+static void close_session(const struct runner *w)
 {
     struct server_host *s = w->load->checker->server;
     bool reached = s->server && !s->paused && inspector_has_session(s, w->hold.session);
     if (!reached || !is_last_of_session(w) || world_chance(world_of(w), 300))
         return;
-    world_tell(world_of(w), w->name, "closes the session of the dead");
-    insider_end_session(s, w->hold.session);
+    world_log(world_of(w), w->name, "closes the session of the dead");
+    operator_end_session(s, w->hold.session);
 }
 
-static void report_end(struct wrapper *w)
+static void report_end(struct runner *w)
 {
     w->reported = true;
     if (w->actor)
@@ -75,7 +75,7 @@ static void report_end(struct wrapper *w)
 }
 
 /* The maximum hold is the command's in full: it is asked to end at the end of it. */
-static void check_max_hold(const struct wrapper *w)
+static void check_max_hold(const struct runner *w)
 {
     int64_t early = w->terms.until - host_clock(w->load->host);
     if (w->kill_policy.cause == CAUSE_MAX_HOLD && early > 0)
@@ -83,12 +83,12 @@ static void check_max_hold(const struct wrapper *w)
                     "%s ends the command %lld ms before its end", w->name, (long long)early);
 }
 
-static void carry_out(struct wrapper *w, unsigned todo)
+static void carry_out(struct runner *w, unsigned todo)
 {
     if (todo & KILL_POLICY_TELL)
         check_max_hold(w);
     if (todo & KILL_POLICY_TELL)
-        world_tell(world_of(w), w->name, "ends the command, cause %d", (int)w->kill_policy.cause);
+        world_log(world_of(w), w->name, "ends the command, cause %d", (int)w->kill_policy.cause);
     w->load->stats.ended += (todo & KILL_POLICY_TELL) && w->kill_policy.cause != CAUSE_NONE;
     if (todo & KILL_POLICY_TERM)
         command_terminate(&w->command, 2 * (w->terms.grace_ms + 1) * MS);
@@ -98,10 +98,10 @@ static void carry_out(struct wrapper *w, unsigned todo)
         report_end(w);
 }
 
-static void run(struct wrapper *w, int64_t now)
+static void run(struct runner *w, int64_t now)
 {
     if (!clave__kill_policy_run(&w->kill_policy, &w->terms, w->page, now)) {
-        world_tell(world_of(w), w->name, "does not start the command: too late");
+        world_log(world_of(w), w->name, "does not start the command: too late");
         report_end(w);
         return;
     }
@@ -111,7 +111,7 @@ static void run(struct wrapper *w, int64_t now)
     w->load->stats.commands++;
 }
 
-static void look(struct wrapper *w)
+static void look(struct runner *w)
 {
     int64_t now = host_clock(w->load->host);
     if (w->kill_policy.phase == KILL_POLICY_IDLE && w->actor)
@@ -137,23 +137,23 @@ static void look(struct wrapper *w)
 
 static void on_guardian(struct alarm *a)
 {
-    struct wrapper *w = LIST_ENTRY(a, struct wrapper, guardian);
+    struct runner *w = LIST_ENTRY(a, struct runner, guardian);
     struct world *world = world_of(w);
     if (w->over) {
         put_away(w);
     } else if (w->guardian_stopped_to > world->now) {
         world_set(world, a, w->guardian_stopped_to);
     } else {
-        struct rand_state *before = world_roll_with(world, &w->dice);
+        struct rand_state *before = world_use_rng(world, &w->rng);
         look(w);
-        world_roll_with(world, before);
+        world_use_rng(world, before);
     }
 }
 
 /* Its parent hears of it: the guardian, or, when that is dead, the supervisor. */
 static void on_command_changed(void *owner)
 {
-    struct wrapper *w = owner;
+    struct runner *w = owner;
     if (!w->guardian_dead)
         poke(w);
     else if (w->actor)
@@ -162,13 +162,13 @@ static void on_command_changed(void *owner)
         retire(w);
 }
 
-static void end_guardian(struct wrapper *w)
+static void end_guardian(struct runner *w)
 {
     if (w->guardian_dead)
         return;
     w->guardian_dead = true;
     world_clear(world_of(w), &w->guardian);
-    command_bereave(&w->command);
+    command_parent_died(&w->command);
     if (w->actor)
         host_wake(w->load->host);
     else if (!command_is_alive(&w->command))
@@ -177,17 +177,17 @@ static void end_guardian(struct wrapper *w)
 
 /* ---- the supervisor ------------------------------------------------------------------- */
 
-static void conclude(struct wrapper *w)
+static void conclude(struct runner *w)
 {
     struct actor *a = w->actor;
     if (command_is_alive(&w->command))
         world_break(world_of(w), "nothing of a command is left when it has ended",
                     "%s reports its end", w->name);
-    world_tell(world_of(w), a->name, "its command has ended%s",
-               clave__hold_policy_was_cut_short(&w->hold_policy, w->kill_policy.cause)
-                   ? " before its time"
-                   : "");
-    a->wrapper = NULL;
+    world_log(world_of(w), a->name, "its command has ended%s",
+              clave__hold_policy_was_cut_short(&w->hold_policy, w->kill_policy.cause)
+                  ? " before its time"
+                  : "");
+    a->runner = NULL;
     put_away(w);
     a->state = ACTOR_HOLDING;
     a->writes_left = 0;
@@ -195,7 +195,7 @@ static void conclude(struct wrapper *w)
 }
 
 /* We are a sub-reaper too: without the guardian what is left of the command is ours. */
-static void sweep(struct wrapper *w)
+static void sweep(struct runner *w)
 {
     struct actor *a = w->actor;
     end_guardian(w);
@@ -208,7 +208,7 @@ static void sweep(struct wrapper *w)
         conclude(w);
 }
 
-static void publish(struct wrapper *w)
+static void publish(struct runner *w)
 {
     clave_grant g;
     struct actor *a = w->actor;
@@ -222,9 +222,9 @@ static void publish(struct wrapper *w)
                   clock_when(&a->host->clock, at) + world_between(world_of(w), 0, LATE_US));
 }
 
-void wrapper_look(struct actor *a)
+void runner_look(struct actor *a)
 {
-    struct wrapper *w = a->wrapper;
+    struct runner *w = a->runner;
     a->due = false;
     if (w->reported) {
         conclude(w);
@@ -235,30 +235,30 @@ void wrapper_look(struct actor *a)
     if (w->hold_policy.phase == HOLD_POLICY_WATCHING)
         publish(w);
     if (clave__hold_policy_is_overdue(&w->hold_policy, host_clock(a->host)))
-        world_tell(world_of(w), a->name, "the guardian does not answer: ends the command");
+        world_log(world_of(w), a->name, "the guardian does not answer: ends the command");
     if (w->hold_policy.phase == HOLD_POLICY_SWEEPING)
         sweep(w);
 }
 
-void wrapper_stop(struct actor *a)
+void runner_stop(struct actor *a)
 {
-    a->wrapper->told_to_stop = true;
-    poke(a->wrapper);
+    a->runner->told_to_stop = true;
+    poke(a->runner);
     host_wake(a->host);
 }
 
-void wrapper_lose(struct actor *a)
+void runner_lose(struct actor *a)
 {
-    struct wrapper *w = a->wrapper;
+    struct runner *w = a->runner;
     clave__hold_policy_lose(&w->hold_policy, host_clock(a->host));
     w->page = KILL_POLICY_NO_DEADLINE;
-    wrapper_stop(a);
+    runner_stop(a);
 }
 
-void wrapper_orphan(struct actor *a)
+void runner_orphan(struct actor *a)
 {
-    struct wrapper *w = a->wrapper;
-    a->wrapper = NULL;
+    struct runner *w = a->runner;
+    a->runner = NULL;
     w->actor = NULL;
     if (w->guardian_dead && !command_is_alive(&w->command))
         retire(w);
@@ -279,25 +279,25 @@ static struct kill_policy_terms draw_terms(const struct actor *a)
     };
 }
 
-void wrapper_begin(struct actor *a)
+void runner_begin(struct actor *a)
 {
     struct workload *l = a->load;
-    struct wrapper *w = world_alloc(sizeof *w);
-    *w = (struct wrapper){.next = l->wrappers, .load = l, .actor = a, .hold = a->holds[0]};
-    l->wrappers = w;
-    a->wrapper = w;
+    struct runner *w = world_alloc(sizeof *w);
+    *w = (struct runner){.next = l->runners, .load = l, .actor = a, .hold = a->holds[0]};
+    l->runners = w;
+    a->runner = w;
     a->state = ACTOR_SUPERVISING;
     a->stubborn = false;
     snprintf(w->name, sizeof w->name, "guardian%u.%u", l->host->index % 100,
              (unsigned)a->owner % 100);
-    clave__rand_seed(&w->dice, world_u64(world_of(w)));
-    w->guardian.ring = on_guardian;
+    clave__rand_seed(&w->rng, world_u64(world_of(w)));
+    w->guardian.fire = on_guardian;
     w->terms = draw_terms(a);
     w->command.changed = on_command_changed;
     w->command.owner = w;
-    command_init(&w->command, world_of(w), &w->dice);
+    command_init(&w->command, world_of(w), &w->rng);
     clave__hold_policy_begin(&w->hold_policy, &w->terms);
-    world_tell(world_of(w), a->name, "runs a command");
+    world_log(world_of(w), a->name, "runs a command");
     publish(w);
     poke(w);
     host_wake(l->host);
@@ -305,38 +305,38 @@ void wrapper_begin(struct actor *a)
 
 /* ---- what happens to it --------------------------------------------------------------- */
 
-struct wrapper *wrapper_any(struct workload *l)
+struct runner *runner_any(struct workload *l)
 {
-    struct wrapper *w = l->wrappers;
+    struct runner *w = l->runners;
     while (w && (w->guardian_dead || w->over || w->guardian_stopped_to > world_of(w)->now))
         w = w->next;
     return w;
 }
 
-void wrapper_stop_guardian(struct wrapper *w, int64_t us)
+void runner_stop_guardian(struct runner *w, int64_t us)
 {
-    world_tell(world_of(w), w->name, "is stopped for %lld ms", (long long)(us / MS));
+    world_log(world_of(w), w->name, "is stopped for %lld ms", (long long)(us / MS));
     w->guardian_stopped_to = world_of(w)->now + us;
 }
 
-void wrapper_kill_guardian(struct wrapper *w)
+void runner_kill_guardian(struct runner *w)
 {
-    world_tell(world_of(w), w->name, "is killed");
+    world_log(world_of(w), w->name, "is killed");
     end_guardian(w);
 }
 
-void wrappers_sleep(struct workload *l)
+void runners_sleep(struct workload *l)
 {
-    for (struct wrapper *w = l->wrappers; w; w = w->next) {
+    for (struct runner *w = l->runners; w; w = w->next) {
         if (!w->over)
             world_clear(world_of(w), &w->guardian);
         command_sleep(&w->command);
     }
 }
 
-void wrappers_wake(struct workload *l)
+void runners_wake(struct workload *l)
 {
-    for (struct wrapper *w = l->wrappers; w; w = w->next) {
+    for (struct runner *w = l->runners; w; w = w->next) {
         if (!w->command.asleep)
             continue;
         command_wake(&w->command);
@@ -344,32 +344,32 @@ void wrappers_wake(struct workload *l)
     }
 }
 
-void wrappers_lose_power(struct workload *l)
+void runners_lose_power(struct workload *l)
 {
-    struct wrapper *next;
-    for (struct wrapper *w = l->wrappers; w; w = next) {
+    struct runner *next;
+    for (struct runner *w = l->runners; w; w = next) {
         next = w->next;
         if (w->actor)
-            w->actor->wrapper = NULL;
+            w->actor->runner = NULL;
         put_away(w);
     }
 }
 
-void wrappers_recover(struct workload *l)
+void runners_recover(struct workload *l)
 {
-    for (struct wrapper *w = l->wrappers; w; w = w->next)
+    for (struct runner *w = l->runners; w; w = w->next)
         if (w->guardian_stopped_to > world_of(w)->now) {
             w->guardian_stopped_to = 0;
             poke(w);
         }
 }
 
-void wrappers_fini(struct workload *l)
+void runners_fini(struct workload *l)
 {
-    wrappers_lose_power(l);
+    runners_lose_power(l);
 }
 
-bool wrapper_is_accountable(struct wrapper *w)
+bool runner_is_accountable(struct runner *w)
 {
     int64_t now = world_of(w)->now;
     bool guarded = !w->guardian_dead && now >= w->guardian_stopped_to;
@@ -386,7 +386,7 @@ bool wrapper_is_accountable(struct wrapper *w)
     return in_hands && now > w->in_hands_at + REACTION_US;
 }
 
-bool wrapper_is_overdue(const struct wrapper *w)
+bool runner_is_overdue(const struct runner *w)
 {
     int64_t max = w->terms.until, end = w->hold_policy.deadline;
     if (max != CLAVE_NEVER && max + w->terms.grace_ms + w->terms.lead_ms < end)

@@ -9,13 +9,13 @@
 #include "command.h"
 #include "supervise/hold_policy.h"
 
-struct wrapper {
-    struct wrapper *next; /* of the same machine */
+struct runner {
+    struct runner *next; /* of the same machine */
     struct workload *load;
     struct actor *actor; /* the supervisor; NULL: its process is dead */
     struct hold hold;    /* that the command runs under */
-    struct rand_state dice;
-    char name[STORY_WHO]; /* of the guardian */
+    struct rand_state rng;
+    char name[LOG_WHO]; /* of the guardian */
 
     int64_t page; /* the deadline that both look at */
     struct kill_policy_terms terms;
@@ -37,33 +37,33 @@ struct wrapper {
 };
 
 /* The actor was granted its lock: runs a command under it. */
-void wrapper_begin(struct actor *a);
+void runner_begin(struct actor *a);
 /* At the end of each pass of its process. */
-void wrapper_look(struct actor *a);
-void wrapper_lose(struct actor *a);
+void runner_look(struct actor *a);
+void runner_lose(struct actor *a);
 /* Somebody wants the lock. */
-void wrapper_stop(struct actor *a);
+void runner_stop(struct actor *a);
 /* The supervisor's process dies. */
-void wrapper_orphan(struct actor *a);
+void runner_orphan(struct actor *a);
 
 /* ---- what happens to it --------------------------------------------------------------- */
 
 /* One whose guardian runs; NULL: there is none. */
-struct wrapper *wrapper_any(struct workload *l);
-void wrapper_stop_guardian(struct wrapper *w, int64_t us);
-void wrapper_kill_guardian(struct wrapper *w);
+struct runner *runner_any(struct workload *l);
+void runner_stop_guardian(struct runner *w, int64_t us);
+void runner_kill_guardian(struct runner *w);
 /* All of a machine: asleep until they are woken; gone, without a trace. */
-void wrappers_sleep(struct workload *l);
-void wrappers_wake(struct workload *l);
-void wrappers_lose_power(struct workload *l);
+void runners_sleep(struct workload *l);
+void runners_wake(struct workload *l);
+void runners_lose_power(struct workload *l);
 /* SIGCONT to all guardians. */
-void wrappers_recover(struct workload *l);
-void wrappers_fini(struct workload *l);
+void runners_recover(struct workload *l);
+void runners_fini(struct workload *l);
 
 /* For the checker: could the command do harm now, that the supervisor or the guardian could have
  * kept it from? */
-bool wrapper_is_accountable(struct wrapper *w);
+bool runner_is_accountable(struct runner *w);
 /* By its machine's clock the hold is over. */
-bool wrapper_is_overdue(const struct wrapper *w);
+bool runner_is_overdue(const struct runner *w);
 
 #endif

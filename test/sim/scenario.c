@@ -8,10 +8,10 @@
 #include "observer.h"
 #include "runner.h"
 
-enum { MAX_HOSTS = 6, STORY_SHOWN = 60 };
+enum { MAX_HOSTS = 6, LOG_SHOWN = 60 };
 
 struct scenario {
-    const struct portion *portion; /* of what is drawn */
+    const struct subset *subset; /* of what is drawn */
     struct world w;
     struct net net;
     struct server_host server;
@@ -31,7 +31,7 @@ struct scenario {
     int64_t morning_us;
     int64_t day_us;
     int64_t planned_us; /* as long as it was drawn */
-    char weather[200];
+    char settings[200];
 };
 
 /* ---- drawing ------------------------------------------------------------------------- */
@@ -64,16 +64,16 @@ static void draw_sites(struct scenario *s)
 {
     struct world *w = &s->w;
     for (unsigned i = 0; i < LOCKS; i++) {
-        int64_t dice = world_between(w, 0, 99);
-        enum site_kind kind = dice < 40   ? SITE_MUTEX
-                              : dice < 60 ? SITE_RWLOCK
-                              : dice < 80 ? SITE_SEMAPHORE
-                                          : SITE_LATCH;
-        struct site *at = &s->work.sites[i];
-        *at = site_make(i, kind);
-        if (kind == SITE_SEMAPHORE)
+        int64_t rng = world_between(w, 0, 99);
+        enum lock_kind kind = rng < 40   ? LOCK_MUTEX
+                              : rng < 60 ? LOCK_RWLOCK
+                              : rng < 80 ? LOCK_SEMAPHORE
+                                         : LOCK_LATCH;
+        struct lock_layout *at = &s->work.layouts[i];
+        *at = layout_make(i, kind);
+        if (kind == LOCK_SEMAPHORE)
             at->limit = (unsigned)world_between(w, 1, 4);
-        if (kind == SITE_SEMAPHORE && world_chance(w, 300))
+        if (kind == LOCK_SEMAPHORE && world_chance(w, 300))
             at->limit_path = i ? "/limits/b" : "/limit-a";
     }
 }
@@ -83,8 +83,8 @@ static unsigned draw_leases(struct scenario *s)
 {
     unsigned most = HOLDS;
     for (unsigned i = 0; i < s->work.locks; i++) {
-        const struct site *at = &s->work.sites[i];
-        if (at->kind == SITE_SEMAPHORE)
+        const struct lock_layout *at = &s->work.layouts[i];
+        if (at->kind == LOCK_SEMAPHORE)
             most = at->limit_path ? 1 : at->limit < most ? at->limit : most;
     }
     return (unsigned)world_between(&s->w, 1, most);
@@ -93,7 +93,7 @@ static unsigned draw_leases(struct scenario *s)
 static bool all_are_mutexes(const struct workload_options *o)
 {
     for (unsigned i = 0; i < o->locks; i++)
-        if (o->sites[i].kind > SITE_RWLOCK)
+        if (o->layouts[i].kind > LOCK_RWLOCK)
             return false;
     return true;
 }
@@ -145,10 +145,10 @@ static void draw_work(struct scenario *s)
 /* With dice of their own: they change no seed that goes without them. */
 static void draw_extras(struct scenario *s)
 {
-    struct rand_state dice;
+    struct rand_state rng;
     struct workload_options *o = &s->work;
-    clave__rand_seed(&dice, ~s->w.seed);
-    struct rand_state *before = world_roll_with(&s->w, &dice);
+    clave__rand_seed(&rng, ~s->w.seed);
+    struct rand_state *before = world_use_rng(&s->w, &rng);
     /* A function ends when it likes: a selector knows no longest hold. */
     if (world_chance(&s->w, 200) && o->max_hold_ms == 0)
         o->selecting = (unsigned)world_between(&s->w, 200, 1000);
@@ -157,11 +157,11 @@ static void draw_extras(struct scenario *s)
         o->careless = world_chance(&s->w, 600) ? 400 : 0;
     }
     if (world_chance(&s->w, 150)) {
-        o->wrapping = (unsigned)world_between(&s->w, 100, 900);
+        o->with_command = (unsigned)world_between(&s->w, 100, 900);
         o->restless = 0; /* who runs a command keeps its lock */
     }
     s->alike = world_chance(&s->w, 150);
-    world_roll_with(&s->w, before);
+    world_use_rng(&s->w, before);
 }
 
 static void draw_host(struct scenario *s, size_t i)
@@ -183,9 +183,9 @@ static void draw_host(struct scenario *s, size_t i)
     };
     h->clock = world_clock(w);
     /* Sessions of a few round trips keep nobody busy but themselves. */
-    h->road.delay_us = world_between(w, 20, world_chance(w, 200) ? s->timeout_us / 100 : 2 * MS);
-    h->road.jitter_us = world_between(w, 0, 2 * h->road.delay_us);
-    h->road.pieces = world_chance(w, 400);
+    h->route.delay_us = world_between(w, 20, world_chance(w, 200) ? s->timeout_us / 100 : 2 * MS);
+    h->route.jitter_us = world_between(w, 0, 2 * h->route.delay_us);
+    h->route.pieces = world_chance(w, 400);
     workload_init(&s->loads[i], h, &s->checker, &s->work);
     s->checker.loads[s->checker.nloads++] = &s->loads[i];
 }
@@ -198,7 +198,7 @@ static uint64_t at_most(uint64_t drawn, uint64_t limit)
 /* Whoever is left out was drawn, too: so the others are who they were. */
 static void leave_out(struct scenario *s)
 {
-    const uint64_t *most = s->portion->sizes;
+    const uint64_t *most = s->subset->sizes;
     s->nhosts = (size_t)at_most(s->nhosts, most[SIZE_CLIENTS]);
     s->checker.nloads = s->nhosts;
     s->work.actors = (unsigned)at_most(s->work.actors, most[SIZE_ACTORS]);
@@ -218,9 +218,9 @@ static void tell_sizes(const struct scenario *s, uint64_t *sizes)
 static void shake(struct scenario *s)
 {
     struct world *w = &s->w;
-    clave__rand_seed(&w->rand, w->seed + (s->portion->salt << 32));
+    clave__rand_seed(&w->rand, w->seed + (s->subset->salt << 32));
     for (size_t i = 0; i < s->nhosts; i++)
-        clave__rand_seed(&s->hosts[i].dice, world_u64(w));
+        clave__rand_seed(&s->hosts[i].rng, world_u64(w));
 }
 
 static void draw(struct scenario *s)
@@ -240,23 +240,23 @@ static void draw(struct scenario *s)
     s->morning_us = world_between(w, 0, SECOND);
     leave_out(s);
     nemesis_init(&s->nemesis, &s->server, s->hosts, s->nhosts);
-    s->nemesis.portion = s->portion;
+    s->nemesis.subset = s->subset;
     s->nemesis.ensemble = s->has_ensemble ? &s->ensemble : NULL;
     s->nemesis.checker = &s->checker;
     s->nemesis.timeout_us = s->timeout_us;
-    s->nemesis.wraps = s->work.wrapping > 0;
+    s->nemesis.runs_commands = s->work.with_command > 0;
     nemesis_draw(&s->nemesis);
-    if (s->portion->salt > 0)
+    if (s->subset->salt > 0)
         shake(s);
     snprintf(
-        s->weather, sizeof s->weather,
+        s->settings, sizeof s->settings,
         "%s, %zu clients%s with %u actors, %s%s%s, tick %d ms, timeout %lld ms, day of %lld ms",
         s->has_ensemble ? "ensemble" : "one server", s->nhosts, s->alike ? " of one seed" : "",
-        s->work.actors, site_kind_name(s->work.sites[0].kind), s->work.locks > 1 ? " and " : "",
-        s->work.locks > 1 ? site_kind_name(s->work.sites[1].kind) : "",
+        s->work.actors, lock_kind_name(s->work.layouts[0].kind), s->work.locks > 1 ? " and " : "",
+        s->work.locks > 1 ? lock_kind_name(s->work.layouts[1].kind) : "",
         (int)s->server.options.tick_ms, (long long)(s->timeout_us / MS),
         (long long)(s->day_us / MS));
-    world_tell(w, "scenario", "%s", s->weather);
+    world_log(w, "scenario", "%s", s->settings);
 }
 
 /* ---- running ------------------------------------------------------------------------- */
@@ -296,7 +296,7 @@ static int64_t longest_hold(const struct scenario *s)
     int64_t pieces = 6 * (s->work.hold_us + s->work.rest_us);
     int64_t sleep = s->work.sleepy ? 6 * s->work.sleep_us : 0;
     int64_t waits = s->work.stubborn ? 12 * s->work.patience_ms * MS : 0;
-    int64_t command = s->work.wrapping ? 24 * s->work.hold_us + 8 * s->timeout_us : 0;
+    int64_t command = s->work.with_command ? 24 * s->work.hold_us + 8 * s->timeout_us : 0;
     int64_t dozes = s->work.careless ? 6 * s->timeout_us * s->work.writes : 0;
     return dozes + command + sleep + waits + pieces * (s->work.writes + 3) + 200 * MS;
 }
@@ -329,8 +329,8 @@ static size_t stale_values(const struct scenario *s)
     size_t n = 0;
     for (unsigned i = 0; i < s->work.locks; i++) {
         char path[PATH_SIZE];
-        snprintf(path, sizeof path, "%s-value", s->work.sites[i].path);
-        n += s->work.sites[i].kind == SITE_LATCH && inspector_has_node(&s->server, path, 0);
+        snprintf(path, sizeof path, "%s-value", s->work.layouts[i].path);
+        n += s->work.layouts[i].kind == LOCK_LATCH && inspector_has_node(&s->server, path, 0);
     }
     return n;
 }
@@ -341,8 +341,8 @@ static size_t stale_watches(const struct scenario *s)
 {
     size_t n = 0;
     for (size_t i = 0; i < s->nhosts; i++)
-        for (unsigned k = 0; k < s->work.locks && s->hosts[i].purse.refused > 0; k++)
-            n += s->work.sites[k].limit_path || s->work.sites[k].kind == SITE_LATCH;
+        for (unsigned k = 0; k < s->work.locks && s->hosts[i].allocator.refused > 0; k++)
+            n += s->work.layouts[k].limit_path || s->work.layouts[k].kind == LOCK_LATCH;
     return n;
 }
 
@@ -396,7 +396,7 @@ static void night(struct scenario *s)
 
 /* ---- the end ------------------------------------------------------------------------- */
 
-static void count(struct scenario *s, struct tally *t)
+static void count(struct scenario *s, struct totals *t)
 {
     t->seeds = 1;
     t->traces = s->w.trace;
@@ -414,9 +414,9 @@ static void count(struct scenario *s, struct tally *t)
     for (int i = 0; i < FAULTS; i++)
         t->faults[i] = s->nemesis.count[i];
     for (size_t i = 0; i < s->nhosts; i++) {
-        t->faults[FAULT_AMBUSH] += s->hosts[i].sprung;
+        t->faults[FAULT_MESSAGE] += s->hosts[i].triggered;
         t->faults[FAULT_REFUSE_WATCHES] += s->hosts[i].refused;
-        t->faults[FAULT_NO_MEMORY] += s->hosts[i].purse.refused_ever;
+        t->faults[FAULT_NO_MEMORY] += s->hosts[i].allocator.refused_ever;
     }
 }
 
@@ -424,13 +424,13 @@ static void tell_violation(const struct scenario *s, bool aloud)
 {
     const struct world *w = &s->w;
     printf("\nseed %" PRIu64 " BREAKS: %s\n    %s\n", w->seed, w->broken, w->why);
-    printf("    %s\n", s->weather);
+    printf("    %s\n", s->settings);
     if (!aloud) {
-        printf("the last of %zu events (ms, who, what):\n", w->nstory);
-        world_print_story(w, STORY_SHOWN);
+        printf("the last of %zu events (ms, who, what):\n", w->nlog);
+        world_print_log(w, LOG_SHOWN);
     }
     printf("replay: ");
-    portion_print_command(w->seed, w->drift_ppm, s->portion);
+    subset_print_command(w->seed, w->drift_ppm, s->subset);
     printf(" --trace\n\n");
 }
 
@@ -438,7 +438,7 @@ static void clean_up(struct scenario *s)
 {
     for (size_t i = 0; i < s->nhosts; i++) {
         host_fini(&s->hosts[i]);
-        wrappers_fini(&s->loads[i]);
+        runners_fini(&s->loads[i]);
     }
     if (s->has_ensemble)
         ensemble_fini(&s->ensemble);
@@ -449,7 +449,7 @@ static void clean_up(struct scenario *s)
     world_fini(&s->w);
 }
 
-static void observe(struct scenario *s, struct record *r)
+static void observe(struct scenario *s, struct recording *r)
 {
     s->observer = (struct observer){.record = r,
                                     .w = &s->w,
@@ -458,7 +458,7 @@ static void observe(struct scenario *s, struct record *r)
                                     .hosts = s->hosts,
                                     .nhosts = s->nhosts};
     r->timeout_us = s->timeout_us;
-    snprintf(r->weather, sizeof r->weather, "%s", s->weather);
+    snprintf(r->settings, sizeof r->settings, "%s", s->settings);
     observer_begin(&s->observer);
 }
 
@@ -476,17 +476,17 @@ static void live_through(struct scenario *s)
 
 void scenario_play(const struct play *p, struct outcome *out)
 {
-    static const struct portion all;
+    static const struct subset all;
     static struct scenario s;
     memset(&s, 0, sizeof s);
-    s.portion = p->portion ? p->portion : &all;
+    s.subset = p->subset ? p->subset : &all;
     memset(out, 0, sizeof *out);
     world_init(&s.w, p->seed);
     s.w.aloud = p->aloud;
     s.w.drift_ppm = p->drift_ppm;
     draw(&s);
     tell_sizes(&s, out->sizes);
-    s.nemesis.struck = &out->struck;
+    s.nemesis.happened = &out->happened;
     if (p->record)
         observe(&s, p->record);
     live_through(&s);
@@ -496,13 +496,13 @@ void scenario_play(const struct play *p, struct outcome *out)
     if (p->record)
         observer_end(&s.observer, &s.nemesis);
     out->trace = s.w.trace;
-    count(&s, &out->tally);
+    count(&s, &out->totals);
     clean_up(&s);
 }
 
 /* ---- totals -------------------------------------------------------------------------- */
 
-void tally_add(struct tally *t, const struct tally *more)
+void totals_add(struct totals *t, const struct totals *more)
 {
     uint64_t *to = (uint64_t *)t;
     const uint64_t *from = (const uint64_t *)more;
@@ -510,7 +510,7 @@ void tally_add(struct tally *t, const struct tally *more)
         to[i] += from[i];
 }
 
-void tally_print(const struct tally *t)
+void totals_print(const struct totals *t)
 {
     const struct workload_stats *k = &t->work;
     printf("%" PRIu64 " seeds (trace %016" PRIx64 "), %.1f simulated hours, %" PRIu64

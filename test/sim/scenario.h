@@ -7,7 +7,7 @@
 #include "recording.h"
 
 /* What a run adds to the totals. */
-struct tally {
+struct totals {
     uint64_t seeds;
     uint64_t traces; /* their sum: equal on every machine and in every build */
     uint64_t virtual_ms;
@@ -23,24 +23,24 @@ struct tally {
 struct outcome {
     uint64_t trace;
     const char *broken; /* the invariant; NULL: none */
-    struct fault_list struck;
+    struct fault_list happened;
     uint64_t sizes[SIZES]; /* as it was played */
-    struct tally tally;
+    struct totals totals;
 };
 
 struct play {
     uint64_t seed;
-    int64_t drift_ppm;             /* clocks are off by up to so much */
-    bool aloud;                    /* its story goes to stdout line by line */
-    bool quiet;                    /* a violation is not told there */
-    const struct portion *portion; /* NULL: the whole world */
-    struct record *record;         /* NULL: nobody looks at it afterwards */
+    int64_t drift_ppm;           /* clocks are off by up to so much */
+    bool aloud;                  /* its story goes to stdout line by line */
+    bool quiet;                  /* a violation is not told there */
+    const struct subset *subset; /* NULL: the whole world */
+    struct recording *record;    /* NULL: nobody looks at it afterwards */
 };
 
 /* Plays a seed. A violation is told on stdout, with the last events and how to replay it. */
 void scenario_play(const struct play *p, struct outcome *out);
 
-void tally_add(struct tally *t, const struct tally *more);
-void tally_print(const struct tally *t);
+void totals_add(struct totals *t, const struct totals *more);
+void totals_print(const struct totals *t);
 
 #endif

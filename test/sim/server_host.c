@@ -11,12 +11,12 @@
 enum { READ_SIZE = 65536, BUSY_US = 20 };
 
 /* One connection of the server's process. */
-struct seat {
+struct host_conn {
     struct list link;
     struct server_host *host;
     struct net_socket *socket;
     struct server_conn *conn;
-    bool news;
+    bool readable;
     bool heard; /* something was read from it */
 };
 
@@ -35,8 +35,8 @@ void server_host_wake(struct server_host *h)
 
 static void on_news(void *owner)
 {
-    struct seat *s = owner;
-    s->news = true;
+    struct host_conn *s = owner;
+    s->readable = true;
     server_host_wake(s->host);
 }
 
@@ -47,7 +47,7 @@ static void on_dial(void *owner)
 
 /* ---- connections --------------------------------------------------------------------- */
 
-static void drop_seat(struct seat *s)
+static void drop_seat(struct host_conn *s)
 {
     clave__server_conn_closed(s->conn);
     net_close(s->socket);
@@ -60,12 +60,12 @@ static void accept_all(struct server_host *h)
     struct net_socket *socket;
     struct peer_addr peer = {.family = 4, .ip = {10, 0, 0, 1}, .port = 40000};
     snprintf(peer.text, sizeof peer.text, "10.0.0.1:40000");
-    while ((socket = net_accept(h->net, &h->listener, (struct net_news){NULL, NULL}))) {
-        struct seat *s = world_alloc(sizeof *s);
+    while ((socket = net_accept(h->net, &h->listener, (struct net_callback){NULL, NULL}))) {
+        struct host_conn *s = world_alloc(sizeof *s);
         s->host = h;
         s->socket = socket;
-        s->news = true;
-        socket->news = (struct net_news){on_news, s};
+        s->readable = true;
+        socket->callback = (struct net_callback){on_news, s};
         s->conn = clave__server_accept(h->server, &peer, s);
         world_must(s->conn != NULL);
         list_push_back(&h->conns, &s->link);
@@ -73,7 +73,7 @@ static void accept_all(struct server_host *h)
 }
 
 /* As if it had asked for a new one. */
-static void swap_session(struct seat *s, uint8_t *p, size_t n)
+static void swap_session(struct host_conn *s, uint8_t *p, size_t n)
 {
     enum { SESSION_AT = 20, SESSION_LEN = 8 };
     static const uint8_t none[SESSION_LEN];
@@ -81,12 +81,12 @@ static void swap_session(struct seat *s, uint8_t *p, size_t n)
     if (!h->swaps_next || s->heard || n < SESSION_AT + SESSION_LEN ||
         memcmp(p + SESSION_AT, none, sizeof none) == 0)
         return;
-    world_tell(h->w, "server", "hands out another session than it is asked for");
+    world_log(h->w, "server", "hands out another session than it is asked for");
     memcpy(p + SESSION_AT, none, sizeof none);
     h->swaps_next = false;
 }
 
-static void read_from(struct seat *s)
+static void read_from(struct host_conn *s)
 {
     const void *p;
     size_t n = clave__server_conn_wants_read(s->conn) ? net_peek(s->socket, &p) : 0;
@@ -100,10 +100,10 @@ static void read_from(struct seat *s)
     if (net_is_over(s->socket))
         drop_seat(s);
     else
-        s->news = false;
+        s->readable = false;
 }
 
-static void serve(struct seat *s)
+static void serve(struct host_conn *s)
 {
     const void *p;
     size_t n;
@@ -114,7 +114,7 @@ static void serve(struct seat *s)
     if (clave__server_conn_wants_close(s->conn))
         drop_seat(s);
     else if (clave__server_conn_wants_read(s->conn) && net_peek(s->socket, &p) > 0)
-        s->news = true;
+        s->readable = true;
 }
 
 /* ---- the disk ------------------------------------------------------------------------ */
@@ -139,7 +139,7 @@ static void post_snapshot(struct server_host *h)
         return;
     struct buf image;
     int64_t zxid;
-    clave__buf_init(&image, &h->purse.mem, SIZE_MAX / 4);
+    clave__buf_init(&image, &h->allocator.mem, SIZE_MAX / 4);
     world_must(clave__server_save_snapshot(h->server, &image, &zxid) == CLAVE_OK);
     disk_save(&h->disk, zxid, clave__buf_bytes(&image), clave__buf_len(&image));
     clave__buf_fini(&image);
@@ -158,14 +158,14 @@ static void on_durable(void *owner, int64_t zxid)
 static void on_disk_failed(void *owner)
 {
     struct server_host *h = owner;
-    world_tell(h->w, "disk", "fails");
+    world_log(h->w, "disk", "fails");
     h->disk_failed(h->disk_failed_arg);
 }
 
 static void on_saved(void *owner, int64_t zxid)
 {
     struct server_host *h = owner;
-    world_tell(h->w, "server", "snapshot.%llx is written", (unsigned long long)zxid);
+    world_log(h->w, "server", "snapshot.%llx is written", (unsigned long long)zxid);
 }
 
 /* ---- one pass of the loop ------------------------------------------------------------ */
@@ -197,14 +197,14 @@ static void pass(struct server_host *h)
     clave__server_durable(h->server, h->synced_zxid);
     accept_all(h);
     for (struct list *at = h->conns.next, *next; at != &h->conns; at = next) {
-        struct seat *s = LIST_ENTRY(at, struct seat, link);
+        struct host_conn *s = LIST_ENTRY(at, struct host_conn, link);
         next = at->next;
-        if (s->news)
+        if (s->readable)
             read_from(s);
     }
     pump(h);
     for (struct list *at = h->conns.next; at != &h->conns; at = at->next)
-        if (LIST_ENTRY(at, struct seat, link)->news)
+        if (LIST_ENTRY(at, struct host_conn, link)->readable)
             server_host_wake(h);
     arm(h);
 }
@@ -270,25 +270,25 @@ static void log_line(void *arg, int level, const char *msg)
 {
     struct server_host *h = arg;
     if (level <= CLAVE_LOG_INFO)
-        world_tell(h->w, "server", "%s", msg);
+        world_log(h->w, "server", "%s", msg);
 }
 
 void server_host_start(struct server_host *h)
 {
     struct server_options o = h->options;
-    o.mem = &h->purse.mem;
+    o.mem = &h->allocator.mem;
     o.log = log_line;
     o.log_arg = h;
     o.seed = (uint64_t)h->w->now ^ h->w->seed;
     world_must(clave__server_new(&h->server, &o) == CLAVE_OK);
     if (h->config)
-        insider_write_config(h->server, h->config);
+        operator_write_config(h->server, h->config);
     replay(h, load_newest(h));
     int64_t now = clock_now(h);
     clave__server_start(h->server, now, WALL_AT_BOOT + now + h->wall_shift_ms);
     struct server_stats st = inspector_stats(h);
-    world_tell(h->w, "server", "starts at zxid %lld with %zu sessions and %zu ephemeral nodes",
-               (long long)st.last_zxid, st.sessions, st.ephemerals);
+    world_log(h->w, "server", "starts at zxid %lld with %zu sessions and %zu ephemeral nodes",
+              (long long)st.last_zxid, st.sessions, st.ephemerals);
     h->new_log = true;
     h->synced_zxid = 0;
     h->listener.open = true;
@@ -315,7 +315,7 @@ void server_host_end(struct server_host *h, enum server_end how)
 {
     if (!h->server)
         return;
-    world_tell(h->w, "server", "%s", end_names[how]);
+    world_log(h->w, "server", "%s", end_names[how]);
     if (how == SERVER_STOPPED)
         finish(h);
     struct server_stats st = inspector_stats(h);
@@ -323,7 +323,7 @@ void server_host_end(struct server_host *h, enum server_end how)
         h->stats.requests += st.requests[op];
     net_stop_listening(h->net, &h->listener);
     while (!list_empty(&h->conns)) {
-        struct seat *s = LIST_ENTRY(h->conns.next, struct seat, link);
+        struct host_conn *s = LIST_ENTRY(h->conns.next, struct host_conn, link);
         if (how == SERVER_POWER_LOST && world_chance(h->w, 500))
             net_forget(s->socket); /* nobody is left to say goodbye */
         drop_seat(s);
@@ -334,15 +334,15 @@ void server_host_end(struct server_host *h, enum server_end how)
     disk_stop(&h->disk, how == SERVER_POWER_LOST || how == SERVER_DEPOSED);
     world_clear(h->w, &h->run);
     world_clear(h->w, &h->timer);
-    if (h->purse.blocks != 0)
-        world_break(h->w, "no leak", "the server leaves %zu blocks", h->purse.blocks);
+    if (h->allocator.blocks != 0)
+        world_break(h->w, "no leak", "the server leaves %zu blocks", h->allocator.blocks);
 }
 
 void server_host_pause(struct server_host *h, bool pause)
 {
     if (!h->server || h->paused == pause)
         return;
-    world_tell(h->w, "server", pause ? "is paused" : "goes on");
+    world_log(h->w, "server", pause ? "is paused" : "goes on");
     h->paused = pause;
     if (pause)
         return;
@@ -358,16 +358,16 @@ void server_host_init(struct server_host *h, struct world *w, struct net *n,
     h->w = w;
     h->net = n;
     h->options = *o;
-    purse_init(&h->purse);
+    allocator_init(&h->allocator);
     list_init(&h->conns);
-    h->run.ring = on_run;
-    h->timer.ring = on_timer;
+    h->run.fire = on_run;
+    h->timer.fire = on_timer;
     disk_init(&h->disk, w);
     h->disk.durable = on_durable;
     h->disk.failed = on_disk_failed;
     h->disk.saved = on_saved;
     h->disk.owner = h;
-    net_listener_init(&h->listener, (struct net_news){on_dial, h});
+    net_listener_init(&h->listener, (struct net_callback){on_dial, h});
 }
 
 void server_host_fini(struct server_host *h)
@@ -375,5 +375,5 @@ void server_host_fini(struct server_host *h)
     if (h->server)
         server_host_end(h, SERVER_KILLED);
     disk_fini(&h->disk);
-    insider_fini(h);
+    operator_fini(h);
 }

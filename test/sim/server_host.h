@@ -24,7 +24,7 @@ struct server_stats_kept {
 struct server_host {
     struct world *w;
     struct net *net;
-    struct purse purse;
+    struct allocator allocator;
     struct server *server; /* NULL: the process is down */
     struct disk disk;
     struct clock clock;
@@ -34,11 +34,11 @@ struct server_host {
     bool paused;
     int64_t wall_shift_ms; /* its wall clock was set by so much */
     bool new_log;
-    int64_t synced_zxid;       /* the disk has reported */
-    struct alarm run;          /* there is something to do */
-    struct alarm timer;        /* the engine's deadline */
-    struct stranger *stranger; /* whose node stands in a queue: see insider.h */
-    const char *config;        /* for /zookeeper/config; NULL: it stays empty */
+    int64_t synced_zxid;            /* the disk has reported */
+    struct alarm run;               /* there is something to do */
+    struct alarm timer;             /* the engine's deadline */
+    struct foreign_client *foreign; /* whose node stands in a queue: see insider.h */
+    const char *config;             /* for /zookeeper/config; NULL: it stays empty */
     /* Of an ensemble: records go to the disk; all up to a zxid is on it. */
     void (*proposed)(void *arg, const struct disk_batch *b);
     void (*committed)(void *arg, int64_t zxid);

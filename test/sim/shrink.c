@@ -30,26 +30,26 @@ struct search {
 
 /* ---- one play ------------------------------------------------------------------------ */
 
-static void play_in_child(const struct search *s, const struct portion *portion)
+static void play_in_child(const struct search *s, const struct subset *subset)
 {
-    struct play p = {.seed = s->seed, .drift_ppm = s->drift_ppm, .quiet = true, .portion = portion};
+    struct play p = {.seed = s->seed, .drift_ppm = s->drift_ppm, .quiet = true, .subset = subset};
     alarm(PLAY_SECONDS); /* one that hangs dies of it */
     scenario_play(&p, s->played);
     _exit(0);
 }
 
 /* A violation may be the death of the process. NULL: it is none. */
-static const char *play(struct search *s, const struct portion *portion)
+static const char *play(struct search *s, const struct subset *subset)
 {
     int status = 0;
     memset(s->played, 0, sizeof *s->played);
     s->out->plays++;
     pid_t pid = fork();
     if (pid == 0)
-        play_in_child(s, portion);
+        play_in_child(s, subset);
     if (pid < 0 || waitpid(pid, &status, 0) != pid)
         return NULL;
-    s->steps += s->played->tally.steps;
+    s->steps += s->played->totals.steps;
     if (WIFSIGNALED(status))
         return WTERMSIG(status) == SIGALRM ? hangs : dies;
     return s->played->broken;
@@ -58,11 +58,11 @@ static const char *play(struct search *s, const struct portion *portion)
 /* ---- smaller ------------------------------------------------------------------------- */
 
 /* The last play failed as it should: what did not strike in it is not needed. */
-static void keep(struct search *s, const struct portion *tried)
+static void keep(struct search *s, const struct subset *tried)
 {
     s->out->least = *tried;
     s->out->least.chosen = true;
-    s->out->least.faults = s->played->struck;
+    s->out->least.faults = s->played->happened;
     memcpy(s->sizes, s->played->sizes, sizeof s->sizes);
 }
 
@@ -72,7 +72,7 @@ static bool is_over(const struct search *s)
 }
 
 /* What is left out shifts whatever else is drawn: so the same is tried with other dice, too. */
-static bool will_do(struct search *s, struct portion *p)
+static bool will_do(struct search *s, struct subset *p)
 {
     for (unsigned i = 0; i < SALTS && !is_over(s); i++) {
         if (i > 0)
@@ -89,7 +89,7 @@ static bool will_do(struct search *s, struct portion *p)
 /* Without the faults [first, first + count) of those left. */
 static bool go_without(struct search *s, size_t first, size_t count)
 {
-    struct portion p = s->out->least;
+    struct subset p = s->out->least;
     struct fault_list *l = &p.faults;
     size_t behind = first + count < l->n ? first + count : l->n;
     memmove(l->numbers + first, l->numbers + behind, (l->n - behind) * sizeof *l->numbers);
@@ -118,7 +118,7 @@ static bool drop_faults(struct search *s)
 
 static bool go_with(struct search *s, enum size which, uint64_t n)
 {
-    struct portion p = s->out->least;
+    struct subset p = s->out->least;
     p.sizes[which] = n;
     return n > 0 && will_do(s, &p);
 }
@@ -153,7 +153,7 @@ static void reduce(struct search *s)
     drop_faults(s);
 }
 
-void shrink(uint64_t seed, int64_t drift_ppm, const struct portion *from, struct shrunk *out)
+void shrink(uint64_t seed, int64_t drift_ppm, const struct subset *from, struct shrunk *out)
 {
     memset(out, 0, sizeof *out);
     out->least = *from;
@@ -165,7 +165,7 @@ void shrink(uint64_t seed, int64_t drift_ppm, const struct portion *from, struct
     out->broken = play(&s, from);
     if (out->broken) {
         keep(&s, from);
-        out->struck = out->least.faults.n;
+        out->happened = out->least.faults.n;
         if (out->broken != hangs) /* each try would last as long */
             reduce(&s);
     }

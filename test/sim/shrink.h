@@ -6,13 +6,13 @@
 #include "subset.h"
 
 struct shrunk {
-    const char *broken;   /* the invariant, or how the process died; NULL: it does not fail */
-    struct portion least; /* that still fails so */
-    size_t struck;        /* faults before */
+    const char *broken;  /* the invariant, or how the process died; NULL: it does not fail */
+    struct subset least; /* that still fails so */
+    size_t happened;     /* faults before */
     unsigned plays;
 };
 
 /* Of this portion, which may be all. The same on every machine. */
-void shrink(uint64_t seed, int64_t drift_ppm, const struct portion *from, struct shrunk *out);
+void shrink(uint64_t seed, int64_t drift_ppm, const struct subset *from, struct shrunk *out);
 
 #endif

@@ -8,7 +8,7 @@
 
 static const char *const size_names[SIZES] = {"--clients", "--actors", "--locks", "--day"};
 
-bool portion_is_all(const struct portion *p)
+bool subset_is_all(const struct subset *p)
 {
     bool all = !p->chosen && p->salt == 0;
     for (size_t i = 0; i < SIZES; i++)
@@ -25,7 +25,7 @@ static const char *take_digits(const char *text, uint64_t *out)
     return errno == 0 && *text >= '0' && *text <= '9' ? end : NULL;
 }
 
-bool portion_take_number(const char *text, uint64_t *out)
+bool subset_take_number(const char *text, uint64_t *out)
 {
     const char *end = take_digits(text, out);
     return end && *end == '\0';
@@ -39,7 +39,7 @@ static bool take_faults(struct fault_list *l, const char *text)
     if (strcmp(text, "none") == 0)
         return true;
     for (; (text = take_digits(text, &number)); text++) {
-        if (number >= PORTION_FAULTS || (l->n > 0 && number <= last))
+        if (number >= SUBSET_FAULTS || (l->n > 0 && number <= last))
             return false;
         l->numbers[l->n++] = (uint16_t)number;
         last = number;
@@ -49,21 +49,21 @@ static bool take_faults(struct fault_list *l, const char *text)
     return false;
 }
 
-bool portion_take(struct portion *p, const char *option, const char *value)
+bool subset_take(struct subset *p, const char *option, const char *value)
 {
     if (!value)
         return false;
     if (strcmp(option, "--faults") == 0)
         return p->chosen = take_faults(&p->faults, value);
     if (strcmp(option, "--salt") == 0)
-        return portion_take_number(value, &p->salt);
+        return subset_take_number(value, &p->salt);
     for (size_t i = 0; i < SIZES; i++)
         if (strcmp(option, size_names[i]) == 0)
-            return portion_take_number(value, &p->sizes[i]);
+            return subset_take_number(value, &p->sizes[i]);
     return false;
 }
 
-void portion_print_command(uint64_t seed, int64_t drift_ppm, const struct portion *p)
+void subset_print_command(uint64_t seed, int64_t drift_ppm, const struct subset *p)
 {
     printf("clave_sim --seed %" PRIu64, seed);
     if (drift_ppm != DRIFT_PERMILLE * 1000)

@@ -15,22 +15,22 @@ enum {
 static const struct {
     const char *color, *name;
 } looks[] = {
-    [RECORD_NOTHING] = {"none", ""},
-    [RECORD_CONNECTED] = {"#b7dfb0", "connected"},
-    [RECORD_SUSPENDED] = {"#f6d36b", "suspended"},
-    [RECORD_NO_SESSION] = {"#dddddd", "no session"},
-    [RECORD_PAUSED] = {"#9d8ec7", "paused"},
-    [RECORD_DOWN] = {"#777777", "down"},
-    [RECORD_VALID] = {"#2f6fb0", "holds"},
-    [RECORD_BELIEVED] = {"#a9c8e8", "holds, and is told that it is over"},
-    [RECORD_SERVES] = {"#cfe8e4", "serves"},
-    [RECORD_LEADS] = {"#5fb3a6", "leads"},
-    [RECORD_CUT] = {"#f0a35e", "hears nothing of its leader"},
-    [RECORD_DEPOSED] = {"#d9623b", "on a deposed leader's side"},
+    [RECORDING_NOTHING] = {"none", ""},
+    [RECORDING_CONNECTED] = {"#b7dfb0", "connected"},
+    [RECORDING_SUSPENDED] = {"#f6d36b", "suspended"},
+    [RECORDING_NO_SESSION] = {"#dddddd", "no session"},
+    [RECORDING_PAUSED] = {"#9d8ec7", "paused"},
+    [RECORDING_DOWN] = {"#777777", "down"},
+    [RECORDING_VALID] = {"#2f6fb0", "holds"},
+    [RECORDING_BELIEVED] = {"#a9c8e8", "holds, and is told that it is over"},
+    [RECORDING_SERVES] = {"#cfe8e4", "serves"},
+    [RECORDING_LEADS] = {"#5fb3a6", "leads"},
+    [RECORDING_CUT] = {"#f0a35e", "hears nothing of its leader"},
+    [RECORDING_DEPOSED] = {"#d9623b", "on a deposed leader's side"},
 };
 
 struct picture {
-    const struct record *r;
+    const struct recording *r;
     FILE *out;
     int64_t begin;
 };
@@ -80,7 +80,7 @@ static void draw_title(const struct picture *p)
              p->r->broken ? p->r->broken : "nothing breaks");
     draw_text(p, 10, 18, "font-weight=\"bold\"", line);
     draw_text(p, 10, 34, "fill=\"#b00020\"", p->r->broken ? p->r->why : "");
-    draw_text(p, 10, 50, "fill=\"#555555\"", p->r->weather);
+    draw_text(p, 10, 50, "fill=\"#555555\"", p->r->settings);
 }
 
 static void draw_axis(const struct picture *p)
@@ -96,7 +96,7 @@ static void draw_axis(const struct picture *p)
     }
 }
 
-static void draw_span(const struct picture *p, const struct record_span *s)
+static void draw_span(const struct picture *p, const struct recording_span *s)
 {
     double x = x_of(p, s->from), width = x_of(p, s->to) - x;
     if (s->to <= p->begin)
@@ -109,10 +109,10 @@ static void draw_span(const struct picture *p, const struct record_span *s)
             (double)(s->to - p->r->end) / (double)SECOND);
     if (s->label[0] != '\0' && width > 60)
         draw_text(p, x + 3, y_of(s->lane) + BAR - 3,
-                  s->kind == RECORD_VALID ? "fill=\"#ffffff\"" : "fill=\"#333333\"", s->label);
+                  s->kind == RECORDING_VALID ? "fill=\"#ffffff\"" : "fill=\"#333333\"", s->label);
 }
 
-static void draw_loss(const struct picture *p, const struct record_loss *l)
+static void draw_loss(const struct picture *p, const struct recording_loss *l)
 {
     double x = x_of(p, l->at);
     int y = y_of(l->lane) + BAR / 2;
@@ -128,10 +128,10 @@ static void draw_loss(const struct picture *p, const struct record_loss *l)
 static void draw_faults(const struct picture *p)
 {
     int bottom = y_of(p->r->nlanes), n = 0;
-    for (size_t i = 0; i < p->r->nstrikes; i++) {
-        const struct record_strike *s = &p->r->strikes[i];
+    for (size_t i = 0; i < p->r->nplanned; i++) {
+        const struct recording_fault *s = &p->r->planned[i];
         char number[16], text[128];
-        if (!s->struck || s->at < p->begin)
+        if (!s->happened || s->at < p->begin)
             continue;
         n++;
         snprintf(number, sizeof number, "%d", n);
@@ -149,24 +149,24 @@ static void draw_faults(const struct picture *p)
 static void draw_legend(const struct picture *p)
 {
     int y = y_of(p->r->nlanes) + 36;
-    for (size_t i = RECORD_CONNECTED; i < sizeof looks / sizeof *looks; i++, y += LEGEND_LINE) {
+    for (size_t i = RECORDING_CONNECTED; i < sizeof looks / sizeof *looks; i++, y += LEGEND_LINE) {
         fprintf(p->out, "<rect x=\"%d\" y=\"%d\" width=\"18\" height=\"10\" fill=\"%s\"/>\n",
                 MARGIN + WIDTH / 2, y - 9, looks[i].color);
         draw_text(p, MARGIN + WIDTH / 2 + 24, y, "fill=\"#333333\"", looks[i].name);
     }
 }
 
-static size_t count_struck(const struct record *r)
+static size_t count_struck(const struct recording *r)
 {
     size_t n = 0;
-    for (size_t i = 0; i < r->nstrikes; i++)
-        n += r->strikes[i].struck;
+    for (size_t i = 0; i < r->nplanned; i++)
+        n += r->planned[i].happened;
     return n;
 }
 
-bool timeline_svg(const struct record *r, FILE *out)
+bool timeline_svg(const struct recording *r, FILE *out)
 {
-    struct picture p = {r, out, record_begin(r)};
+    struct picture p = {r, out, recording_begin(r)};
     size_t kinds = sizeof looks / sizeof *looks, faults = count_struck(r);
     int height = y_of(r->nlanes) + 50 + (int)(faults > kinds ? faults : kinds) * LEGEND_LINE;
     fprintf(out,

@@ -8,6 +8,6 @@
 #include "recording.h"
 
 /* false: it could not be written. */
-bool timeline_svg(const struct record *r, FILE *out);
+bool timeline_svg(const struct recording *r, FILE *out);
 
 #endif

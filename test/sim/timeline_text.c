@@ -20,9 +20,9 @@ static size_t client_len(const char *who)
     return strcspn(who, ".");
 }
 
-static bool is_named(const struct record *r, const char *who)
+static bool is_named(const struct recording *r, const char *who)
 {
-    char name[STORY_WHO];
+    char name[LOG_WHO];
     snprintf(name, sizeof name, "%.*s", (int)client_len(who), who);
     return r->broken && strstr(r->why, name) != NULL;
 }
@@ -35,29 +35,29 @@ static bool is_routine(const char *text)
            begins_with(text, "acquire:");
 }
 
-static bool is_told(const struct record *r, const struct record_line *l)
+static bool is_told(const struct recording *r, const struct recording_line *l)
 {
     return !is_routine(l->text) || (is_named(r, l->who) && l->at > r->end - r->timeout_us);
 }
 
-static void tell_faults(const struct record *r)
+static void tell_faults(const struct recording *r)
 {
-    size_t struck = 0;
-    for (size_t i = 0; i < r->nstrikes; i++)
-        struck += r->strikes[i].struck;
-    printf("%zu fault%s:\n", struck, struck == 1 ? "" : "s");
-    for (size_t i = 0; i < r->nstrikes; i++)
-        if (r->strikes[i].struck)
-            printf("  %9.3f s  %s (number %u)\n", seconds(r->strikes[i].at - r->end),
-                   r->strikes[i].name, r->strikes[i].number);
+    size_t happened = 0;
+    for (size_t i = 0; i < r->nplanned; i++)
+        happened += r->planned[i].happened;
+    printf("%zu fault%s:\n", happened, happened == 1 ? "" : "s");
+    for (size_t i = 0; i < r->nplanned; i++)
+        if (r->planned[i].happened)
+            printf("  %9.3f s  %s (number %u)\n", seconds(r->planned[i].at - r->end),
+                   r->planned[i].name, r->planned[i].number);
 }
 
 /* Times are before the end; a pause is a line of its own. */
-static void tell_lines(const struct record *r)
+static void tell_lines(const struct recording *r)
 {
-    int64_t begin = record_begin(r), last = begin;
+    int64_t begin = recording_begin(r), last = begin;
     for (size_t i = 0; i < r->nlines; i++) {
-        const struct record_line *l = &r->lines[i];
+        const struct recording_line *l = &r->lines[i];
         if (l->at < begin || !is_told(r, l))
             continue;
         if (l->at - last > r->timeout_us / 4)
@@ -67,13 +67,13 @@ static void tell_lines(const struct record *r)
     }
 }
 
-void story_tell(const struct record *r)
+void timeline_text(const struct recording *r)
 {
     if (r->broken)
         printf("Seed %" PRIu64 " breaks: %s.\n  %s\n\n", r->seed, r->broken, r->why);
     else
         printf("Seed %" PRIu64 " breaks nothing.\n\n", r->seed);
-    printf("The world: %s.\n\n", r->weather);
+    printf("The world: %s.\n\n", r->settings);
     tell_faults(r);
     printf("\nWhat happened, in seconds before the end:\n");
     tell_lines(r);

@@ -5,6 +5,6 @@
 #include "recording.h"
 
 /* To stdout. */
-void story_tell(const struct record *r);
+void timeline_text(const struct recording *r);
 
 #endif

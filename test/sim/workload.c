@@ -7,9 +7,9 @@
 #include "leader_watcher.h"
 #include "runner.h"
 
-const struct site *workload_site(const struct workload *l, unsigned lock)
+const struct lock_layout *workload_layout(const struct workload *l, unsigned lock)
 {
-    return &l->o->sites[lock];
+    return &l->o->layouts[lock];
 }
 
 void workload_discard(struct workload *l, struct actor *a)
@@ -80,18 +80,18 @@ static void on_holders(clave_async_client *c, clave_err err, const clave_partici
     (void)c;
     a->load->listings_out--;
     if (err == CLAVE_OK && a->state == ACTOR_WAITING && !a->load->ending)
-        revoke_all(a->load, workload_site(a->load, a->site)->queue, list, n);
+        revoke_all(a->load, workload_layout(a->load, a->lock)->queue, list, n);
 }
 
 void workload_revoke(struct workload *l, struct actor *a)
 {
-    const struct site *s = workload_site(l, a->site);
-    clave_err err = s->kind == SITE_LATCH ? clave_async_leader_transfer(l->host->client, s->path,
+    const struct lock_layout *s = workload_layout(l, a->lock);
+    clave_err err = s->kind == LOCK_LATCH ? clave_async_leader_transfer(l->host->client, s->path,
                                                                         NULL, on_asked_leader, l)
                                           : a->recipe->list(a, on_holders, a);
     if (err == CLAVE_OK) {
         l->listings_out++;
-        world_tell(l->host->w, a->name, "asks who holds it to let go");
+        world_log(l->host->w, a->name, "asks who holds it to let go");
     }
 }
 
@@ -101,8 +101,8 @@ static void on_act(struct host *h)
 {
     struct workload *l = h->user;
     for (unsigned i = 0; i < l->o->actors; i++)
-        if (l->actors[i].wrapper)
-            wrapper_look(&l->actors[i]);
+        if (l->actors[i].runner)
+            runner_look(&l->actors[i]);
         else if (l->actors[i].due && !h->closing)
             actor_decide(&l->actors[i]);
 }
@@ -157,11 +157,11 @@ void workload_put_away(struct workload *l)
         if (l->actors[i].object)
             workload_discard(l, &l->actors[i]);
     for (unsigned i = 0; i < LOCKS; i++) {
-        follower_end(l, i);
-        clave_async_mutex_free(l->kits[i].mutex);
-        clave_async_rwlock_free(l->kits[i].rwlock);
-        clave_async_semaphore_free(l->kits[i].semaphore);
-        l->kits[i] = (struct kit){NULL, NULL, NULL};
+        leader_watcher_end(l, i);
+        clave_async_mutex_free(l->objects[i].mutex);
+        clave_async_rwlock_free(l->objects[i].rwlock);
+        clave_async_semaphore_free(l->objects[i].semaphore);
+        l->objects[i] = (struct recipe_objects){NULL, NULL, NULL};
     }
     for (unsigned i = 0; i < 2; i++) {
         clave_async_multilock_free(l->bundles[i]);
@@ -175,8 +175,8 @@ static void on_end(struct host *h)
     l->ending = true;
     for (unsigned i = 0; i < l->o->actors; i++) {
         world_clear(h->w, &l->actors[i].alarm);
-        if (l->actors[i].wrapper)
-            wrapper_orphan(&l->actors[i]);
+        if (l->actors[i].runner)
+            runner_orphan(&l->actors[i]);
     }
     workload_put_away(l);
 }
@@ -190,7 +190,7 @@ static void on_ended(struct host *h)
             world_break(h->w, "each request completes exactly once",
                         "%s is freed, and %u of its callbacks have not run", a->name, a->calls_out);
         a->state = ACTOR_DONE;
-        tenure_forget(a);
+        actor_hold_forget(a);
     }
     if (l->listings_out > 0)
         world_break(h->w, "each request completes exactly once", "%s: a listing has no end",
@@ -227,7 +227,7 @@ bool workload_is_done(const struct workload *l)
         if (l->actors[i].state != ACTOR_DONE || l->actors[i].calls_out > 0)
             return false;
     for (unsigned i = 0; i < LOCKS; i++)
-        if (!follower_sees_nobody(l, i))
+        if (!leader_watcher_sees_nobody(l, i))
             return false;
-    return l->listings_out == 0 && !l->wrappers;
+    return l->listings_out == 0 && !l->runners;
 }

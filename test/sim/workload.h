@@ -11,7 +11,7 @@ enum { ACTORS = 3 };
 
 struct workload_options {
     unsigned locks;
-    struct site sites[LOCKS];
+    struct lock_layout layouts[LOCKS];
     unsigned actors; /* a process */
     int64_t hold_us; /* mean */
     int64_t rest_us;
@@ -27,14 +27,14 @@ struct workload_options {
     int64_t patience_ms;  /* mean of timed acquires */
     unsigned share_turns; /* of a mutex; 0: none */
     bool revocable;
-    unsigned stubborn;  /* permille of the holds that last until they are asked for */
-    unsigned readers;   /* permille of the acquires of a read-write lock */
-    unsigned bundled;   /* permille of the acquires that are of all locks at once */
-    unsigned selecting; /* permille of the acquires of a mutex that are of a selector */
-    unsigned unguarded; /* permille of the increments, where one holds at a time */
-    unsigned careless;  /* permille of them: written whatever the lock says, also later */
-    unsigned wrapping;  /* permille of the holds that a command runs under */
-    unsigned transfers; /* permille of the ends of a leadership */
+    unsigned stubborn;     /* permille of the holds that last until they are asked for */
+    unsigned readers;      /* permille of the acquires of a read-write lock */
+    unsigned bundled;      /* permille of the acquires that are of all locks at once */
+    unsigned selecting;    /* permille of the acquires of a mutex that are of a selector */
+    unsigned unguarded;    /* permille of the increments, where one holds at a time */
+    unsigned careless;     /* permille of them: written whatever the lock says, also later */
+    unsigned with_command; /* permille of the holds that a command runs under */
+    unsigned transfers;    /* permille of the ends of a leadership */
     bool session_policy;
     unsigned most_leases; /* in one acquire */
 };
@@ -67,14 +67,14 @@ struct workload {
     struct checker *checker;
     const struct workload_options *o;
     struct actor actors[ACTORS];
-    struct kit kits[LOCKS];
+    struct recipe_objects objects[LOCKS];
     clave_async_multilock
         *bundles[2]; /* of all sites: with the reads of those that have reads; not */
-    struct follower *followers[LOCKS];
-    struct wrapper *wrappers; /* those of processes before this one too */
-    bool day_is_over;         /* what waits is served, and then no more */
-    bool unsure;              /* a write of unknown outcome may have been done */
-    bool ending;              /* the process is being torn down */
+    struct leader_watcher *leader_watchers[LOCKS];
+    struct runner *runners; /* those of processes before this one too */
+    bool day_is_over;       /* what waits is served, and then no more */
+    bool unsure;            /* a write of unknown outcome may have been done */
+    bool ending;            /* the process is being torn down */
     unsigned listings_out;
     struct workload_stats stats;
 };
@@ -89,7 +89,7 @@ bool workload_is_done(const struct workload *l);
 /* Frees the locks, when all is done. */
 void workload_put_away(struct workload *l);
 
-const struct site *workload_site(const struct workload *l, unsigned lock);
+const struct lock_layout *workload_layout(const struct workload *l, unsigned lock);
 /* Frees what the actor asked, with whoever waits for it or holds it. */
 void workload_discard(struct workload *l, struct actor *a);
 /* The actor looks who stands in the queue. */

@@ -33,7 +33,7 @@ void world_init(struct world *w, uint64_t seed)
     w->seed = seed;
     w->trace = 0xcbf29ce484222325u;
     clave__rand_seed(&w->rand, seed);
-    w->dice = &w->rand;
+    w->rng = &w->rand;
 }
 
 void world_fini(struct world *w)
@@ -122,7 +122,7 @@ bool world_step(struct world *w, int64_t end)
     world_clear(w, a);
     if (w->steps_at_now > STANDSTILL)
         world_break(w, "time goes on", "%d things happened at one moment", STANDSTILL);
-    a->ring(a);
+    a->fire(a);
     return true;
 }
 
@@ -152,26 +152,26 @@ int64_t clock_when(const struct clock *c, int64_t ms)
 
 /* ---- dice ---------------------------------------------------------------------------- */
 
-struct rand_state *world_roll_with(struct world *w, struct rand_state *dice)
+struct rand_state *world_use_rng(struct world *w, struct rand_state *rng)
 {
-    struct rand_state *before = w->dice;
-    w->dice = dice;
+    struct rand_state *before = w->rng;
+    w->rng = rng;
     return before;
 }
 
 uint64_t world_u64(struct world *w)
 {
-    return clave__rand_u64(w->dice);
+    return clave__rand_u64(w->rng);
 }
 
 int64_t world_between(struct world *w, int64_t lo, int64_t hi)
 {
-    return hi <= lo ? lo : lo + (int64_t)clave__rand_below(w->dice, (uint64_t)(hi - lo) + 1);
+    return hi <= lo ? lo : lo + (int64_t)clave__rand_below(w->rng, (uint64_t)(hi - lo) + 1);
 }
 
 bool world_chance(struct world *w, unsigned permille)
 {
-    return clave__rand_below(w->dice, 1000) < permille;
+    return clave__rand_below(w->rng, 1000) < permille;
 }
 
 /* Without logarithms, which differ between machines. */
@@ -198,15 +198,15 @@ void world_hash_u64(struct world *w, uint64_t v)
     w->trace ^= w->trace >> 29;
 }
 
-static void print_line(const struct story_line *l)
+static void print_line(const struct log_line *l)
 {
     printf("%10lld.%03lld  %-9s %s\n", (long long)(l->at / MS), (long long)(l->at % MS), l->who,
            l->text);
 }
 
-void world_tell(struct world *w, const char *who, const char *fmt, ...)
+void world_log(struct world *w, const char *who, const char *fmt, ...)
 {
-    struct story_line *l = &w->story[w->nstory++ % STORY_LINES];
+    struct log_line *l = &w->log[w->nlog++ % LOG_LINES];
     va_list ap;
     va_start(ap, fmt);
     vsnprintf(l->text, sizeof l->text, fmt, ap);
@@ -222,19 +222,19 @@ void world_tell(struct world *w, const char *who, const char *fmt, ...)
         print_line(l);
 }
 
-void world_murmur(const struct world *w, const char *who, const char *text)
+void world_log_unhashed(const struct world *w, const char *who, const char *text)
 {
     if (w->aloud)
         printf("%10lld.%03lld  %-9s   . %s\n", (long long)(w->now / MS), (long long)(w->now % MS),
                who, text);
 }
 
-void world_print_story(const struct world *w, size_t n)
+void world_print_log(const struct world *w, size_t n)
 {
-    n = n < STORY_LINES ? n : STORY_LINES;
-    size_t from = w->nstory > n ? w->nstory - n : 0;
-    for (size_t i = from; i < w->nstory; i++)
-        print_line(&w->story[i % STORY_LINES]);
+    n = n < LOG_LINES ? n : LOG_LINES;
+    size_t from = w->nlog > n ? w->nlog - n : 0;
+    for (size_t i = from; i < w->nlog; i++)
+        print_line(&w->log[i % LOG_LINES]);
 }
 
 void world_break(struct world *w, const char *invariant, const char *fmt, ...)
@@ -246,5 +246,5 @@ void world_break(struct world *w, const char *invariant, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(w->why, sizeof w->why, fmt, ap);
     va_end(ap);
-    world_tell(w, "checker", "BROKEN: %s", w->why);
+    world_log(w, "checker", "BROKEN: %s", w->why);
 }

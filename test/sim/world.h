@@ -18,24 +18,24 @@ struct alarm {
     int64_t at;
     uint64_t seq;
     size_t slot; /* in the heap, from 1; 0: idle */
-    void (*ring)(struct alarm *a);
+    void (*fire)(struct alarm *a);
 };
 
-enum { STORY_LINES = 160, STORY_TEXT = 112, STORY_WHO = 32 };
+enum { LOG_LINES = 160, LOG_TEXT = 112, LOG_WHO = 32 };
 
-struct story_line {
+struct log_line {
     int64_t at;
-    char who[STORY_WHO];
-    char text[STORY_TEXT];
+    char who[LOG_WHO];
+    char text[LOG_TEXT];
 };
 
 struct world {
     uint64_t seed;
     int64_t now;
     struct rand_state rand;
-    int64_t drift_ppm;       /* clocks are off by up to so much */
-    struct rand_state *dice; /* whose turn it is; of the world itself unless somebody has his own */
-    struct alarm **heap;     /* from 1 */
+    int64_t drift_ppm;      /* clocks are off by up to so much */
+    struct rand_state *rng; /* whose turn it is; of the world itself unless somebody has his own */
+    struct alarm **heap;    /* from 1 */
     size_t nheap;
     size_t heap_cap;
     uint64_t seq;
@@ -43,10 +43,10 @@ struct world {
     uint64_t steps_at_now; /* alarms that rang without time passing */
 
     uint64_t trace; /* hash over every line told and every byte carried */
-    struct story_line story[STORY_LINES];
-    size_t nstory; /* ever told */
-    bool aloud;    /* each line goes to stdout */
-    void (*listener)(void *arg, const struct story_line *l);
+    struct log_line log[LOG_LINES];
+    size_t nlog; /* ever told */
+    bool aloud;  /* each line goes to stdout */
+    void (*listener)(void *arg, const struct log_line *l);
     void *listener_arg;
 
     const char *broken; /* the invariant; NULL: none */
@@ -84,7 +84,7 @@ int64_t clock_when(const struct clock *c, int64_t ms);
 
 /* Whoever has dice of his own rolls the same, whatever becomes of others. Returns whose they
  * were before, to be given back. */
-struct rand_state *world_roll_with(struct world *w, struct rand_state *dice);
+struct rand_state *world_use_rng(struct world *w, struct rand_state *rng);
 /* In [lo, hi]. */
 int64_t world_between(struct world *w, int64_t lo, int64_t hi);
 bool world_chance(struct world *w, unsigned permille);
@@ -94,14 +94,14 @@ uint64_t world_u64(struct world *w);
 
 /* ---- the story ----------------------------------------------------------------------- */
 
-__attribute__((format(printf, 3, 4))) void world_tell(struct world *w, const char *who,
-                                                      const char *fmt, ...);
+__attribute__((format(printf, 3, 4))) void world_log(struct world *w, const char *who,
+                                                     const char *fmt, ...);
 /* Only for who listens: neither kept nor hashed. */
-void world_murmur(const struct world *w, const char *who, const char *text);
+void world_log_unhashed(const struct world *w, const char *who, const char *text);
 void world_hash(struct world *w, const void *p, size_t n);
 void world_hash_u64(struct world *w, uint64_t v);
 /* The last `n` lines, into stdout. */
-void world_print_story(const struct world *w, size_t n);
+void world_print_log(const struct world *w, size_t n);
 /* The first one is kept. */
 __attribute__((format(printf, 3, 4))) void world_break(struct world *w, const char *invariant,
                                                        const char *fmt, ...);

@@ -182,49 +182,49 @@ static void on_delay_event(clave_async_delay *d, const clave_identity *who, int6
 
 struct stage {
     const char *name;
-    void (*set)(struct pair *p); /* of client 0, which was connected */
+    void (*set)(struct memnet *p); /* of client 0, which was connected */
 };
 
-static void stay(struct pair *p)
+static void stay(struct memnet *p)
 {
     (void)p;
 }
 
 /* Nobody has told the client yet that it has no connection, and it cannot get another. */
-static void refuse(struct pair *p)
+static void refuse(struct memnet *p)
 {
-    pair_refuse(p, 0, true);
+    memnet_refuse(p, 0, true);
 }
 
 /* No answer comes any more. */
-static void hold_replies(struct pair *p)
+static void hold_replies(struct memnet *p)
 {
-    pair_rule(
-        p, (struct pair_rule){.client = 0, .way = PAIR_REPLY, .op = PAIR_ANY, .fate = PAIR_HOLD});
+    memnet_rule(p, (struct memnet_rule){
+                       .client = 0, .way = MEMNET_REPLY, .op = MEMNET_ANY, .fate = MEMNET_HOLD});
 }
 
-static void suspend(struct pair *p)
+static void suspend(struct memnet *p)
 {
-    pair_refuse(p, 0, true);
-    pair_settle(p);
+    memnet_refuse(p, 0, true);
+    memnet_settle(p);
 }
 
-static void lose(struct pair *p)
+static void lose(struct memnet *p)
 {
-    pair_refuse(p, 0, true);
-    pair_settle(p);
-    pair_advance(p, 20000);
+    memnet_refuse(p, 0, true);
+    memnet_settle(p);
+    memnet_advance(p, 20000);
 }
 
-static void close_client(struct pair *p)
+static void close_client(struct memnet *p)
 {
-    clave_async_client_close(p->end[0].c, p->now);
-    pair_settle(p);
+    clave_async_client_close(p->clients[0].c, p->now);
+    memnet_settle(p);
 }
 
-static void abandon(struct pair *p)
+static void abandon(struct memnet *p)
 {
-    clave_async_client_abandon(p->end[0].c, p->now);
+    clave_async_client_abandon(p->clients[0].c, p->now);
 }
 
 static const struct stage stages[] = {
@@ -234,21 +234,21 @@ static const struct stage stages[] = {
 };
 
 /* Runs the play once for each stage: set up, come to the stage, play, let time pass, clean up. */
-static void at_every_stage(void (*play)(struct pair *p, clave_async_client *c,
-                                        void (*set)(struct pair *)))
+static void at_every_stage(void (*play)(struct memnet *p, clave_async_client *c,
+                                        void (*set)(struct memnet *)))
 {
     unsigned all = 0;
     for (size_t i = 0; i < sizeof stages / sizeof *stages; i++) {
-        struct pair *p = pair_new(&(struct pair_options){.clients = 2});
-        pair_settle(p);
+        struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
+        memnet_settle(p);
         owed = answered = told = 0;
         lease = NULL;
-        play(p, p->end[0].c, stages[i].set);
-        pair_clear(p);
-        pair_refuse(p, 0, false);
-        pair_settle(p);
-        pair_advance(p, 60000);
-        pair_free(p); /* what still waits is told ECLOSED */
+        play(p, p->clients[0].c, stages[i].set);
+        memnet_clear(p);
+        memnet_refuse(p, 0, false);
+        memnet_settle(p);
+        memnet_advance(p, 60000);
+        memnet_free(p); /* what still waits is told ECLOSED */
         if (owed != answered)
             fail_msg("%s: %u callbacks were owed, %u have run", stages[i].name, owed, answered);
         all += answered;
@@ -298,20 +298,20 @@ static void ask_everything(clave_async_client *c, clave_async_watch *const w[3])
     ASK(clave_async_deadlocks_find(c, (const char *const[]){"/"}, 1, on_deadlocks, NULL));
 }
 
-static void play_requests(struct pair *p, clave_async_client *c, void (*set)(struct pair *))
+static void play_requests(struct memnet *p, clave_async_client *c, void (*set)(struct memnet *))
 {
     clave_async_watch *w[3];
     clave_async_leader_watch *lw;
     for (size_t i = 0; i < 3; i++)
         assert_int_equal(clave_async_watch_new(&w[i], c, on_watch, NULL), CLAVE_OK);
     ask_everything(c, w);
-    pair_settle(p);
+    memnet_settle(p);
     set(p);
     for (size_t i = 0; i < 3; i++)
         DO_VOID(clave_async_watch_disarm(w[i]));
     ask_everything(c, w);
     DO(clave_async_leader_watch_new(&lw, c, "/q", on_leader, NULL));
-    pair_settle(p);
+    memnet_settle(p);
     for (size_t i = 0; i < 3; i++)
         DO_VOID(clave_async_watch_free(w[i]));
     DO_VOID(clave_async_leader_watch_free(lw));
@@ -325,13 +325,13 @@ static void no_request_is_answered_inside_its_call(void **state)
 
 /* ---- other hosts -------------------------------------------------------------------------- */
 
-static void play_hosts(struct pair *p, clave_async_client *c, void (*set)(struct pair *))
+static void play_hosts(struct memnet *p, clave_async_client *c, void (*set)(struct memnet *))
 {
     clave_async_latch *l;
     const clave_latch_options o = {.size = sizeof o, .event_cb = on_latch_event};
     assert_int_equal(clave_async_latch_new(&l, c, "/q", &o), CLAVE_OK);
     DO(clave_async_latch_start(l));
-    pair_settle(p);
+    memnet_settle(p);
     unsigned leader = told;
     set(p);
     ASK(clave_async_get(c, "/", NULL, on_result, NULL));
@@ -339,7 +339,7 @@ static void play_hosts(struct pair *p, clave_async_client *c, void (*set)(struct
     DO(clave_async_client_set_hosts(c, "elsewhere:1", p->now));
     DO(clave_async_client_set_hosts(c, "anywhere:1", p->now + 30000));
     assert_true(leader > 0);
-    pair_settle(p);
+    memnet_settle(p);
     clave_async_latch_free(l);
 }
 
@@ -353,17 +353,17 @@ static void other_hosts_are_not_told_of_inside_the_call(void **state)
 static void the_loss_of_the_host_is_told_by_the_next_tick(void **state)
 {
     (void)state;
-    struct pair *p = pair_new(&(struct pair_options){.clients = 1});
-    clave_async_client *c = p->end[0].c;
-    pair_settle(p);
+    struct memnet *p = memnet_new(&(struct memnet_options){.clients = 1});
+    clave_async_client *c = p->clients[0].c;
+    memnet_settle(p);
     assert_int_equal(clave_async_client_set_hosts(c, "elsewhere:1", p->now), CLAVE_OK);
-    assert_false(pair_saw(p, 0, CLAVE_STATE_SUSPENDED));
+    assert_false(memnet_saw(p, 0, CLAVE_STATE_SUSPENDED));
     assert_int_equal(clave_async_client_state(c), CLAVE_STATE_SUSPENDED);
     assert_int_equal(clave_async_client_wants(c), CLAVE_WANT_HANGUP);
     assert_int_equal(clave_async_client_deadline(c), p->now);
     clave_async_client_tick(c, p->now);
-    assert_true(pair_saw(p, 0, CLAVE_STATE_SUSPENDED));
-    pair_free(p);
+    assert_true(memnet_saw(p, 0, CLAVE_STATE_SUSPENDED));
+    memnet_free(p);
 }
 
 /* ---- locks -------------------------------------------------------------------------------- */
@@ -376,27 +376,27 @@ static clave_mutex_options mutex_options(unsigned turns)
                                  .revocable = true};
 }
 
-static void use_mutex(struct pair *p, clave_async_mutex *m)
+static void use_mutex(struct memnet *p, clave_async_mutex *m)
 {
     ASK(clave_async_mutex_acquire(m, 1, CLAVE_NEVER, on_mutex, NULL));
     ASK(clave_async_mutex_acquire(m, 2, CLAVE_TRY, on_mutex, NULL));
     ASK(clave_async_mutex_acquire(m, 3, p->now, on_mutex, NULL));
     ASK(clave_async_mutex_acquire(m, 4, p->now + 1000, on_mutex, NULL));
     DO(clave_async_mutex_cancel(m, 4));
-    pair_settle(p);
+    memnet_settle(p);
     ASK(clave_async_mutex_acquire(m, 1, CLAVE_TRY, on_mutex, NULL)); /* again */
     ASK(clave_async_mutex_acquire(m, 5, CLAVE_NEVER, on_mutex, NULL));
     ASK(clave_async_mutex_create(m, 1, "/g", "x", 1, CLAVE_PERSISTENT, on_result, NULL));
     ASK(clave_async_mutex_set(m, 1, "/g", "x", 1, -1, on_result, NULL));
     ASK(clave_async_mutex_delete(m, 1, "/g", -1, on_result, NULL));
     ASK(clave_async_mutex_multi(m, 1, NULL, 0, on_result, NULL));
-    pair_settle(p);
+    memnet_settle(p);
     ASK(clave_async_mutex_release(m, 1, on_mutex, NULL));
     ASK(clave_async_mutex_release(m, 1, on_mutex, NULL));
     DO(clave_async_mutex_cancel(m, 5));
 }
 
-static void play_mutex_of(struct pair *p, clave_async_client *c, void (*set)(struct pair *),
+static void play_mutex_of(struct memnet *p, clave_async_client *c, void (*set)(struct memnet *),
                           unsigned turns)
 {
     clave_async_mutex *m;
@@ -405,7 +405,7 @@ static void play_mutex_of(struct pair *p, clave_async_client *c, void (*set)(str
     use_mutex(p, m);
     ASK(clave_async_mutex_acquire(m, 1, CLAVE_NEVER, on_mutex, NULL));
     ASK(clave_async_mutex_acquire(m, 6, CLAVE_NEVER, on_mutex, NULL));
-    pair_settle(p);
+    memnet_settle(p);
     set(p);
     use_mutex(p, m);
     ASK(clave_async_mutex_acquire(m, 1, CLAVE_NEVER, on_mutex, NULL));
@@ -413,17 +413,17 @@ static void play_mutex_of(struct pair *p, clave_async_client *c, void (*set)(str
     DO_VOID(clave_async_mutex_free(m));
 }
 
-static void play_mutex(struct pair *p, clave_async_client *c, void (*set)(struct pair *))
+static void play_mutex(struct memnet *p, clave_async_client *c, void (*set)(struct memnet *))
 {
     play_mutex_of(p, c, set, 0);
 }
 
-static void play_shared_place(struct pair *p, clave_async_client *c, void (*set)(struct pair *))
+static void play_shared_place(struct memnet *p, clave_async_client *c, void (*set)(struct memnet *))
 {
     play_mutex_of(p, c, set, 2);
 }
 
-static void play_rwlock(struct pair *p, clave_async_client *c, void (*set)(struct pair *))
+static void play_rwlock(struct memnet *p, clave_async_client *c, void (*set)(struct memnet *))
 {
     clave_async_rwlock *rw;
     const clave_mutex_options o = mutex_options(0);
@@ -431,20 +431,20 @@ static void play_rwlock(struct pair *p, clave_async_client *c, void (*set)(struc
     for (int round = 0; round < 2; round++) {
         ASK(clave_async_mutex_acquire(clave_async_rwlock_write(rw), 1, CLAVE_NEVER, on_mutex,
                                       NULL));
-        pair_settle(p);
+        memnet_settle(p);
         ASK(clave_async_mutex_acquire(clave_async_rwlock_read(rw), 1, CLAVE_NEVER, on_mutex, NULL));
         ASK(clave_async_mutex_acquire(clave_async_rwlock_read(rw), 2, CLAVE_NEVER, on_mutex, NULL));
         ASK(clave_async_mutex_release(clave_async_rwlock_write(rw), 1, on_mutex, NULL));
         if (round == 0)
             set(p);
-        pair_settle(p);
+        memnet_settle(p);
         ASK(clave_async_mutex_release(clave_async_rwlock_read(rw), 1, on_mutex, NULL));
         ASK(clave_async_mutex_release(clave_async_rwlock_read(rw), 2, on_mutex, NULL));
     }
     DO_VOID(clave_async_rwlock_free(rw));
 }
 
-static void play_multilock(struct pair *p, clave_async_client *c, void (*set)(struct pair *))
+static void play_multilock(struct memnet *p, clave_async_client *c, void (*set)(struct memnet *))
 {
     static const clave_multilock_part parts[] = {{"/m1", CLAVE_MULTILOCK_MUTEX},
                                                  {"/m2", CLAVE_MULTILOCK_WRITE}};
@@ -456,11 +456,11 @@ static void play_multilock(struct pair *p, clave_async_client *c, void (*set)(st
         ASK(clave_async_multilock_acquire(ml, 2, CLAVE_TRY, on_multilock, NULL));
         ASK(clave_async_multilock_acquire(ml, 3, CLAVE_NEVER, on_multilock, NULL));
         DO(clave_async_multilock_cancel(ml, 3));
-        pair_settle(p);
+        memnet_settle(p);
         if (round == 0)
             set(p);
         ASK(clave_async_multilock_acquire(ml, 1, CLAVE_NEVER, on_multilock, NULL));
-        pair_settle(p);
+        memnet_settle(p);
         ASK(clave_async_multilock_release(ml, 1, on_multilock, NULL));
         ASK(clave_async_multilock_release(ml, 1, on_multilock, NULL));
     }
@@ -479,7 +479,7 @@ static void no_lock_answers_inside_a_call(void **state)
 
 /* ---- semaphores ---------------------------------------------------------------------------- */
 
-static void play_semaphore_of(struct pair *p, clave_async_client *c, void (*set)(struct pair *),
+static void play_semaphore_of(struct memnet *p, clave_async_client *c, void (*set)(struct memnet *),
                               const char *limit_path)
 {
     const clave_semaphore_options o = {
@@ -488,7 +488,7 @@ static void play_semaphore_of(struct pair *p, clave_async_client *c, void (*set)
     assert_int_equal(clave_async_semaphore_new(&s, c, "/s", &o), CLAVE_OK);
     for (int round = 0; round < 2; round++) {
         ASK(clave_async_semaphore_acquire(s, 1, 1, CLAVE_NEVER, on_leases, NULL));
-        pair_settle(p);
+        memnet_settle(p);
         ASK(clave_async_semaphore_acquire(s, 2, 1, CLAVE_TRY, on_leases, NULL));
         ASK(clave_async_semaphore_acquire(s, 3, 1, CLAVE_NEVER, on_leases, NULL));
         DO(clave_async_semaphore_cancel(s, 3));
@@ -504,18 +504,18 @@ static void play_semaphore_of(struct pair *p, clave_async_client *c, void (*set)
             ASK(clave_async_lease_multi(mine, NULL, 0, on_result, NULL));
             ASK(clave_async_lease_release(mine, on_lease_left, NULL));
         }
-        pair_settle(p);
+        memnet_settle(p);
     }
     ASK(clave_async_semaphore_acquire(s, 4, 1, CLAVE_NEVER, on_leases, NULL));
     DO_VOID(clave_async_semaphore_free(s));
 }
 
-static void play_semaphore(struct pair *p, clave_async_client *c, void (*set)(struct pair *))
+static void play_semaphore(struct memnet *p, clave_async_client *c, void (*set)(struct memnet *))
 {
     play_semaphore_of(p, c, set, NULL);
 }
 
-static void play_shared_limit(struct pair *p, clave_async_client *c, void (*set)(struct pair *))
+static void play_shared_limit(struct memnet *p, clave_async_client *c, void (*set)(struct memnet *))
 {
     play_semaphore_of(p, c, set, "/limit");
 }
@@ -550,13 +550,13 @@ static clave_err new_unfair(clave_async_latch **out, clave_async_client *c,
     return clave_async_latch_new_unfair(out, c, "/e", o);
 }
 
-static void use_latch(struct pair *p, clave_async_latch *l)
+static void use_latch(struct memnet *p, clave_async_latch *l)
 {
     ASK(clave_async_latch_await(l, CLAVE_NEVER, on_latch, NULL));
     ASK(clave_async_latch_await(l, p->now, on_latch, NULL));
     ASK(clave_async_latch_await(l, CLAVE_NEVER, on_latch, l));
     DO(clave_async_latch_cancel(l, on_latch, l));
-    pair_settle(p);
+    memnet_settle(p);
     ASK(clave_async_latch_await(l, CLAVE_NEVER, on_latch, NULL)); /* leads already, perhaps */
     ASK(clave_async_latch_create(l, "/g", "x", 1, CLAVE_PERSISTENT, on_result, NULL));
     ASK(clave_async_latch_set(l, "/g", "x", 1, -1, on_result, NULL));
@@ -567,7 +567,7 @@ static void use_latch(struct pair *p, clave_async_latch *l)
     DO(clave_async_latch_resign(l));
 }
 
-static void play_latch(struct pair *p, clave_async_client *c, void (*set)(struct pair *))
+static void play_latch(struct memnet *p, clave_async_client *c, void (*set)(struct memnet *))
 {
     const clave_latch_options o = {
         .size = sizeof o, .id = "a", .revocable = true, .event_cb = on_latch_event};
@@ -576,13 +576,13 @@ static void play_latch(struct pair *p, clave_async_client *c, void (*set)(struct
     assert_int_equal(latch_layout(&second, c, &o), CLAVE_OK);
     DO(clave_async_latch_start(l));
     use_latch(p, l);
-    pair_settle(p);
+    memnet_settle(p);
     set(p);
     DO(clave_async_latch_start(second));
     ASK(clave_async_latch_await(second, CLAVE_NEVER, on_latch, NULL));
     use_latch(p, l);
     ASK(clave_async_latch_close(l, CLAVE_CLOSE_NOTIFY_LEADER, on_latch, NULL));
-    pair_settle(p);
+    memnet_settle(p);
     DO_VOID(clave_async_latch_free(l));
     DO_VOID(clave_async_latch_free(second));
 }
@@ -601,7 +601,7 @@ static void no_latch_answers_inside_a_call(void **state)
 /* ---- jobs and pauses --------------------------------------------------------------------------
  */
 
-static void play_once(struct pair *p, clave_async_client *c, void (*set)(struct pair *))
+static void play_once(struct memnet *p, clave_async_client *c, void (*set)(struct memnet *))
 {
     const clave_once_options oo = {.size = sizeof oo, .path = "/o"};
     const clave_delay_options d = {.size = sizeof d, .path = "/d", .event_cb = on_delay_event};
@@ -612,30 +612,30 @@ static void play_once(struct pair *p, clave_async_client *c, void (*set)(struct 
     clave_grant g;
     assert_int_equal(clave_async_mutex_new(&m, c, "/m", &mo), CLAVE_OK);
     ASK(clave_async_mutex_acquire(m, 1, CLAVE_NEVER, on_mutex, NULL));
-    pair_settle(p);
+    memnet_settle(p);
     assert_true(clave_async_mutex_grant(m, 1, &g));
     ASK(clave_async_once_begin(&once, c, &g, &oo, on_once, NULL));
     ASK(clave_async_delay_begin(&delay, c, &g, &d, on_delay, NULL));
-    pair_settle(p);
+    memnet_settle(p);
     set(p);
     if (clave_async_mutex_grant(m, 1, &g)) {
         clave_async_once *late_once = NULL;
         clave_async_delay *late = NULL;
         ASK(clave_async_once_begin(&late_once, c, &g, &oo, on_once, NULL));
         ASK(clave_async_delay_begin(&late, c, &g, &d, on_delay, NULL));
-        pair_clear(p);
-        pair_refuse(p, 0, false);
-        pair_settle(p);
-        pair_advance(p, 60000);
+        memnet_clear(p);
+        memnet_refuse(p, 0, false);
+        memnet_settle(p);
+        memnet_advance(p, 60000);
         DO_VOID(clave_async_once_free(late_once));
         DO_VOID(clave_async_delay_free(late));
     }
     ASK(clave_async_once_end(once, true, on_once, NULL));
     ASK(clave_async_delay_end(delay, on_delay, NULL));
-    pair_clear(p);
-    pair_refuse(p, 0, false);
-    pair_settle(p);
-    pair_advance(p, 60000);
+    memnet_clear(p);
+    memnet_refuse(p, 0, false);
+    memnet_settle(p);
+    memnet_advance(p, 60000);
     DO_VOID(clave_async_once_free(once));
     DO_VOID(clave_async_delay_free(delay));
     DO_VOID(clave_async_mutex_free(m));

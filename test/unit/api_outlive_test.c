@@ -124,10 +124,10 @@ static void on_log(void *arg, int level, const char *msg)
     assert_false(client_is_gone);
 }
 
-static struct pair *open_world(void)
+static struct memnet *open_world(void)
 {
-    struct pair *p = pair_new(&(struct pair_options){.clients = 2});
-    pair_settle(p);
+    struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
+    memnet_settle(p);
     answers = events = 0;
     client_is_gone = false;
     lease = NULL;
@@ -137,17 +137,17 @@ static struct pair *open_world(void)
 /* Client 0 goes, in one of the ways; what was made on it is left. */
 enum way { FREED, CLOSED_FIRST, CUT_FIRST, WAYS };
 
-static void end_client(struct pair *p, enum way way)
+static void end_client(struct memnet *p, enum way way)
 {
-    clave_async_client *c = p->end[0].c;
+    clave_async_client *c = p->clients[0].c;
     if (way == CLOSED_FIRST) {
         clave_async_client_close(c, p->now);
-        pair_settle(p);
+        memnet_settle(p);
     }
     if (way == CUT_FIRST)
-        pair_cut(p, 0);
+        memnet_cut(p, 0);
     clave_async_client_free(c);
-    p->end[0].c = NULL;
+    p->clients[0].c = NULL;
     client_is_gone = true;
 }
 
@@ -158,19 +158,19 @@ static void a_watch_may_be_freed_behind_its_client(void **state)
 {
     (void)state;
     for (enum way way = FREED; way < WAYS; way++) {
-        struct pair *p = open_world();
-        clave_async_client *c = p->end[0].c;
+        struct memnet *p = open_world();
+        clave_async_client *c = p->clients[0].c;
         clave_async_watch *armed, *idle;
         assert_int_equal(clave_async_watch_new(&armed, c, on_watch, NULL), CLAVE_OK);
         assert_int_equal(clave_async_watch_new(&idle, c, on_watch, NULL), CLAVE_OK);
         assert_int_equal(clave_async_exists(c, "/a", armed, on_result, NULL), CLAVE_OK);
-        pair_settle(p);
+        memnet_settle(p);
         end_client(p, way);
         assert_false(clave_async_watch_is_armed(armed));
         clave_async_watch_disarm(armed);
         clave_async_watch_free(armed);
         clave_async_watch_free(idle);
-        pair_free(p);
+        memnet_free(p);
     }
 }
 
@@ -194,20 +194,20 @@ static void a_mutex_may_be_freed_behind_its_client(void **state)
 {
     (void)state;
     for (unsigned i = 0; i < 2 * WAYS; i++) {
-        struct pair *p = open_world();
+        struct memnet *p = open_world();
         const clave_mutex_options o = {.size = sizeof o,
                                        .event_cb = on_mutex_event,
                                        .share_turns = i < WAYS ? 0 : 3,
                                        .revocable = true};
         clave_async_mutex *m, *other;
-        assert_int_equal(clave_async_mutex_new(&m, p->end[0].c, "/m", &o), CLAVE_OK);
-        assert_int_equal(clave_async_mutex_new(&other, p->end[0].c, "/m", NULL), CLAVE_OK);
+        assert_int_equal(clave_async_mutex_new(&m, p->clients[0].c, "/m", &o), CLAVE_OK);
+        assert_int_equal(clave_async_mutex_new(&other, p->clients[0].c, "/m", NULL), CLAVE_OK);
         assert_int_equal(clave_async_mutex_acquire(m, 1, CLAVE_NEVER, on_mutex, NULL), CLAVE_OK);
-        pair_settle(p);
+        memnet_settle(p);
         assert_int_equal(clave_async_mutex_acquire(m, 2, CLAVE_NEVER, on_mutex, NULL), CLAVE_OK);
         assert_int_equal(clave_async_mutex_acquire(other, 3, CLAVE_NEVER, on_mutex, NULL),
                          CLAVE_OK);
-        pair_settle(p);
+        memnet_settle(p);
         assert_int_equal(answers, 1);
         end_client(p, (enum way)(i % WAYS));
         assert_int_equal(answers, 3);
@@ -215,7 +215,7 @@ static void a_mutex_may_be_freed_behind_its_client(void **state)
         expect_no_hold(m);
         clave_async_mutex_free(m);
         clave_async_mutex_free(other);
-        pair_free(p);
+        memnet_free(p);
     }
 }
 
@@ -224,20 +224,20 @@ static void a_mutex_on_its_way_may_be_freed_behind_its_client(void **state)
 {
     (void)state;
     for (unsigned step = 0; step < 3; step++) {
-        struct pair *p = open_world();
+        struct memnet *p = open_world();
         clave_async_mutex *m;
-        assert_int_equal(clave_async_mutex_new(&m, p->end[0].c, "/m", NULL), CLAVE_OK);
+        assert_int_equal(clave_async_mutex_new(&m, p->clients[0].c, "/m", NULL), CLAVE_OK);
         if (step > 0) {
             assert_int_equal(clave_async_mutex_acquire(m, 1, CLAVE_NEVER, on_mutex, NULL),
                              CLAVE_OK);
-            pair_settle(p);
+            memnet_settle(p);
             assert_int_equal(clave_async_mutex_release(m, 1, step > 1 ? on_mutex : NULL, NULL),
                              CLAVE_OK);
         }
         assert_int_equal(clave_async_mutex_acquire(m, 2, CLAVE_NEVER, on_mutex, NULL), CLAVE_OK);
         end_client(p, FREED);
         clave_async_mutex_free(m);
-        pair_free(p);
+        memnet_free(p);
     }
 }
 
@@ -245,18 +245,18 @@ static void a_rwlock_may_be_freed_behind_its_client(void **state)
 {
     (void)state;
     for (enum way way = FREED; way < WAYS; way++) {
-        struct pair *p = open_world();
+        struct memnet *p = open_world();
         clave_async_rwlock *rw;
-        assert_int_equal(clave_async_rwlock_new(&rw, p->end[0].c, "/rw", NULL), CLAVE_OK);
+        assert_int_equal(clave_async_rwlock_new(&rw, p->clients[0].c, "/rw", NULL), CLAVE_OK);
         clave_async_mutex *w = clave_async_rwlock_write(rw), *r = clave_async_rwlock_read(rw);
         assert_int_equal(clave_async_mutex_acquire(w, 1, CLAVE_NEVER, on_mutex, NULL), CLAVE_OK);
-        pair_settle(p);
+        memnet_settle(p);
         assert_int_equal(clave_async_mutex_acquire(r, 1, CLAVE_NEVER, on_mutex, NULL), CLAVE_OK);
         assert_int_equal(clave_async_mutex_acquire(r, 2, CLAVE_NEVER, on_mutex, NULL), CLAVE_OK);
         end_client(p, way);
         expect_no_hold(w);
         clave_async_rwlock_free(rw);
-        pair_free(p);
+        memnet_free(p);
     }
 }
 
@@ -266,15 +266,15 @@ static void a_multilock_may_be_freed_behind_its_client(void **state)
     static const clave_multilock_part parts[] = {{"/a", CLAVE_MULTILOCK_MUTEX},
                                                  {"/b", CLAVE_MULTILOCK_WRITE}};
     for (enum way way = FREED; way < WAYS; way++) {
-        struct pair *p = open_world();
+        struct memnet *p = open_world();
         clave_async_multilock *ml;
-        assert_int_equal(clave_async_multilock_new(&ml, p->end[0].c, parts, 2, NULL), CLAVE_OK);
+        assert_int_equal(clave_async_multilock_new(&ml, p->clients[0].c, parts, 2, NULL), CLAVE_OK);
         assert_int_equal(clave_async_multilock_acquire(ml, 1, CLAVE_NEVER, on_multilock, NULL),
                          CLAVE_OK);
-        pair_settle(p);
+        memnet_settle(p);
         assert_int_equal(clave_async_multilock_acquire(ml, 2, CLAVE_NEVER, on_multilock, NULL),
                          CLAVE_OK);
-        pair_settle(p);
+        memnet_settle(p);
         end_client(p, way);
         assert_int_equal(verdict, CLAVE_ECLOSED);
         assert_false(clave_async_multilock_valid_for(ml, 1, 0, 0));
@@ -282,7 +282,7 @@ static void a_multilock_may_be_freed_behind_its_client(void **state)
                          CLAVE_ECLOSED);
         assert_int_equal(clave_async_multilock_release(ml, 1, NULL, NULL), CLAVE_ELOST);
         clave_async_multilock_free(ml);
-        pair_free(p);
+        memnet_free(p);
     }
 }
 
@@ -290,21 +290,21 @@ static void a_semaphore_may_be_freed_behind_its_client(void **state)
 {
     (void)state;
     for (unsigned i = 0; i < 2 * WAYS; i++) {
-        struct pair *p = open_world();
+        struct memnet *p = open_world();
         const clave_semaphore_options o = {
             .size = sizeof o, .limit = 1, .limit_path = i < WAYS ? NULL : "/limit"};
         clave_async_semaphore *s;
         clave_grant g;
-        assert_int_equal(clave_async_semaphore_new(&s, p->end[0].c, "/s", &o), CLAVE_OK);
+        assert_int_equal(clave_async_semaphore_new(&s, p->clients[0].c, "/s", &o), CLAVE_OK);
         assert_int_equal(clave_async_semaphore_acquire(s, 1, 1, CLAVE_NEVER, on_leases, NULL),
                          CLAVE_OK);
-        pair_settle(p);
+        memnet_settle(p);
         assert_non_null(lease);
         assert_int_equal(clave_async_semaphore_acquire(s, 2, 1, CLAVE_NEVER, on_leases, NULL),
                          CLAVE_OK);
         assert_int_equal(clave_async_semaphore_acquire(s, 3, 1, CLAVE_NEVER, on_leases, NULL),
                          CLAVE_OK);
-        pair_settle(p);
+        memnet_settle(p);
         end_client(p, (enum way)(i % WAYS));
         assert_int_equal(answers, 3);
         assert_int_equal(verdict, CLAVE_ECLOSED);
@@ -314,7 +314,7 @@ static void a_semaphore_may_be_freed_behind_its_client(void **state)
         if (i % 2)
             assert_int_equal(clave_async_lease_release(lease, NULL, NULL), CLAVE_ELOST);
         clave_async_semaphore_free(s);
-        pair_free(p);
+        memnet_free(p);
     }
 }
 
@@ -322,8 +322,8 @@ static void a_latch_may_be_freed_behind_its_client(void **state)
 {
     (void)state;
     for (unsigned i = 0; i < 3 * WAYS; i++) {
-        struct pair *p = open_world();
-        clave_async_client *c = p->end[0].c;
+        struct memnet *p = open_world();
+        clave_async_client *c = p->clients[0].c;
         const clave_latch_options o = {.size = sizeof o, .event_cb = on_latch_event};
         clave_async_latch *l[3];
         clave_async_leader_watch *w;
@@ -337,10 +337,10 @@ static void a_latch_may_be_freed_behind_its_client(void **state)
                 assert_int_equal(clave_async_latch_await(l[k], CLAVE_NEVER, on_latch, NULL),
                                  CLAVE_OK);
             }
-            pair_settle(p);
+            memnet_settle(p);
         }
         assert_int_equal(clave_async_leader_watch_new(&w, c, "/e", on_leader, NULL), CLAVE_OK);
-        pair_settle(p);
+        memnet_settle(p);
         end_client(p, (enum way)(i % WAYS));
         assert_int_equal(answers, 2);
         assert_int_equal(verdict, CLAVE_ECLOSED);
@@ -355,7 +355,7 @@ static void a_latch_may_be_freed_behind_its_client(void **state)
             clave_async_latch_free(l[k]);
         }
         clave_async_leader_watch_free(w);
-        pair_free(p);
+        memnet_free(p);
     }
 }
 
@@ -363,8 +363,8 @@ static void a_job_may_be_freed_behind_its_client(void **state)
 {
     (void)state;
     for (unsigned i = 0; i < 2 * WAYS; i++) {
-        struct pair *p = open_world();
-        clave_async_client *c = p->end[0].c;
+        struct memnet *p = open_world();
+        clave_async_client *c = p->clients[0].c;
         const clave_once_options oo = {.size = sizeof oo, .path = "/o"};
         const clave_delay_options od = {.size = sizeof od, .path = "/d"};
         clave_async_mutex *m;
@@ -373,13 +373,13 @@ static void a_job_may_be_freed_behind_its_client(void **state)
         clave_grant g;
         assert_int_equal(clave_async_mutex_new(&m, c, "/m", NULL), CLAVE_OK);
         assert_int_equal(clave_async_mutex_acquire(m, 1, CLAVE_NEVER, on_mutex, NULL), CLAVE_OK);
-        pair_settle(p);
+        memnet_settle(p);
         assert_true(clave_async_mutex_grant(m, 1, &g));
         assert_int_equal(clave_async_once_begin(&once, c, &g, &oo, on_once, NULL), CLAVE_OK);
         assert_int_equal(clave_async_delay_begin(&delay, c, &g, &od, on_delay, NULL), CLAVE_OK);
         bool begun = i < WAYS;
         if (begun)
-            pair_settle(p);
+            memnet_settle(p);
         end_client(p, (enum way)(i % WAYS));
         assert_int_equal(answers, 3);
         clave_err late = begun ? CLAVE_ECLOSED : CLAVE_EINVAL;
@@ -390,7 +390,7 @@ static void a_job_may_be_freed_behind_its_client(void **state)
         clave_async_mutex_free(m);
         clave_async_once_free(once);
         clave_async_delay_free(delay);
-        pair_free(p);
+        memnet_free(p);
     }
 }
 
@@ -430,25 +430,25 @@ static void free_while_listing_is_out(bool path_exists)
 {
     struct failmem mem;
     failmem_init(&mem);
-    struct pair *p =
-        pair_new(&(struct pair_options){.clients = 1, .timeout_ms = 6000, .mem = &mem.mem});
-    struct seat a;
-    pair_settle(p);
-    seat_open(&a, p, 0, "/l", NULL);
+    struct memnet *p =
+        memnet_new(&(struct memnet_options){.clients = 1, .timeout_ms = 6000, .mem = &mem.mem});
+    struct mutex_owner a;
+    memnet_settle(p);
+    owner_open(&a, p, 0, "/l", NULL);
     if (path_exists) {
-        seat_acquire(&a, SEAT_EVER);
-        seat_release(&a);
+        owner_acquire(&a, OWNER_FOREVER);
+        owner_release(&a);
     }
     unsigned before = a.answers;
-    pair_rule(p, (struct pair_rule){0, PAIR_REPLY, OP_GET_CHILDREN2, PAIR_HOLD, 0});
-    seat_acquire(&a, SEAT_EVER);
+    memnet_rule(p, (struct memnet_rule){0, MEMNET_REPLY, OP_GET_CHILDREN2, MEMNET_HOLD, 0});
+    owner_acquire(&a, OWNER_FOREVER);
     clave_async_mutex_free(a.m);
-    clave_async_client_free(p->end[0].c);
+    clave_async_client_free(p->clients[0].c);
     p->o.clients = 0;
     assert_int_equal(a.answers, before + 1);
     assert_int_equal(a.err, CLAVE_ECANCELED);
     assert_int_equal(mem.live, 0);
-    pair_free(p);
+    memnet_free(p);
 }
 
 /* The create had been answered and its listing had not: the node's delete was refused by the

@@ -9,121 +9,121 @@
 
 #include "lib/fake_server.h"
 
-enum { T = SCRIPT_TIMEOUT };
+enum { T = FAKE_TIMEOUT };
 
 static void close_lets_requests_go_first(void **state)
 {
     (void)state;
-    struct script s;
+    struct fake_server s;
     struct outcome got = {0};
-    script_open(&s, NULL);
-    script_connect(&s, true);
-    assert_int_equal(clave_async_set(s.c, "/x", "1", 1, -1, script_outcome, &got), CLAVE_OK);
+    fake_open(&s, NULL);
+    fake_connect(&s, true);
+    assert_int_equal(clave_async_set(s.c, "/x", "1", 1, -1, outcome_cb, &got), CLAVE_OK);
     clave_async_client_close(s.c, s.now);
     assert_int_equal(clave_async_set(s.c, "/x", "1", 1, -1, NULL, NULL), CLAVE_ECLOSED);
-    script_expect(&s, OP_SET_DATA);
+    fake_expect(&s, OP_SET_DATA);
     int32_t xid = s.q.xid;
-    script_expect(&s, OP_CLOSE_SESSION);
+    fake_expect(&s, OP_CLOSE_SESSION);
     int32_t close_xid = s.q.xid;
     struct wire_reply m = {0};
-    script_answer_to(&s, xid, OP_SET_DATA, CLAVE_OK, &m);
+    fake_answer_to(&s, xid, OP_SET_DATA, CLAVE_OK, &m);
     assert_int_equal(got.times, 1);
     assert_int_equal(got.err, CLAVE_OK);
     assert_int_not_equal(clave_async_client_state(s.c), CLAVE_STATE_CLOSED);
-    script_answer_to(&s, close_xid, OP_CLOSE_SESSION, CLAVE_OK, NULL);
-    script_state(&s, CLAVE_STATE_CONNECTED, CLAVE_OK);
-    script_state(&s, CLAVE_STATE_CLOSED, CLAVE_OK);
+    fake_answer_to(&s, close_xid, OP_CLOSE_SESSION, CLAVE_OK, NULL);
+    fake_expect_state(&s, CLAVE_STATE_CONNECTED, CLAVE_OK);
+    fake_expect_state(&s, CLAVE_STATE_CLOSED, CLAVE_OK);
     assert_int_equal(clave_async_client_wants(s.c), CLAVE_WANT_HANGUP);
-    script_hang_up(&s);
+    fake_hang_up(&s);
     assert_int_equal(clave_async_client_wants(s.c), 0);
     assert_true(clave_async_client_deadline(s.c) == CLAVE_NEVER);
-    script_close(&s);
+    fake_close(&s);
 }
 
 static void close_tries_until_the_session_must_be_over(void **state)
 {
     (void)state;
-    struct script s;
-    script_open(&s, NULL);
-    script_connect(&s, true);
+    struct fake_server s;
+    fake_open(&s, NULL);
+    fake_connect(&s, true);
     int64_t sent = s.now;
-    script_hang_up(&s);
+    fake_hang_up(&s);
     clave_async_client_close(s.c, s.now);
     assert_int_equal(clave_async_client_wants(s.c), CLAVE_WANT_DIAL);
     /* Once it comes through, but the connection goes before the answer. */
-    assert_int_equal(script_dial(&s).session_id, SCRIPT_SESSION);
-    script_shake(&s, SCRIPT_SESSION, T, false);
-    script_expect(&s, OP_CLOSE_SESSION);
-    script_hang_up(&s);
+    assert_int_equal(fake_dial(&s).session_id, FAKE_SESSION);
+    fake_answer_handshake(&s, FAKE_SESSION, T, false);
+    fake_expect(&s, OP_CLOSE_SESSION);
+    fake_hang_up(&s);
     assert_int_not_equal(clave_async_client_state(s.c), CLAVE_STATE_CLOSED);
-    script_at(&s, sent + T);
+    fake_advance_to(&s, sent + T);
     assert_int_equal(clave_async_client_state(s.c), CLAVE_STATE_CLOSED);
-    script_close(&s);
+    fake_close(&s);
 
-    script_open(&s, NULL); /* and one that finds its session gone has what it wanted */
-    script_connect(&s, true);
-    script_hang_up(&s);
+    fake_open(&s, NULL); /* and one that finds its session gone has what it wanted */
+    fake_connect(&s, true);
+    fake_hang_up(&s);
     clave_async_client_close(s.c, s.now);
-    script_dial(&s);
-    script_shake(&s, 0, 0, false);
+    fake_dial(&s);
+    fake_answer_handshake(&s, 0, 0, false);
     assert_int_equal(clave_async_client_state(s.c), CLAVE_STATE_CLOSED);
-    script_close(&s);
+    fake_close(&s);
 }
 
 static void close_before_there_was_a_session(void **state)
 {
     (void)state;
-    struct script s;
-    script_open(&s, NULL);
+    struct fake_server s;
+    fake_open(&s, NULL);
     clave_async_client_close(s.c, s.now);
-    script_state(&s, CLAVE_STATE_CLOSED, CLAVE_OK);
-    script_close(&s);
+    fake_expect_state(&s, CLAVE_STATE_CLOSED, CLAVE_OK);
+    fake_close(&s);
 
-    script_open(&s, NULL); /* the handshake is out: there may be one already */
-    script_dial(&s);
+    fake_open(&s, NULL); /* the handshake is out: there may be one already */
+    fake_dial(&s);
     clave_async_client_close(s.c, s.now);
-    assert_true(script_no_state(&s));
-    script_shake(&s, SCRIPT_SESSION, T, false);
-    script_expect(&s, OP_CLOSE_SESSION);
-    script_answer(&s, CLAVE_OK, NULL);
+    assert_true(fake_expects_no_state(&s));
+    fake_answer_handshake(&s, FAKE_SESSION, T, false);
+    fake_expect(&s, OP_CLOSE_SESSION);
+    fake_answer(&s, CLAVE_OK, NULL);
     assert_int_equal(clave_async_client_state(s.c), CLAVE_STATE_CLOSED);
-    script_close(&s);
+    fake_close(&s);
 }
 
 /* What a guardian does for the dead: attaches to the session it was told, and ends it. */
 static void a_session_of_another_client_can_be_closed(void **state)
 {
     (void)state;
-    struct script s;
+    struct fake_server s;
     clave_client_options o = {.resume_session_id = 0x99};
     memcpy(o.resume_passwd, "0123456789abcdef", 16);
-    script_open(&s, &o);
+    fake_open(&s, &o);
     clave_async_client_close(s.c, s.now);
-    struct wire_connect_request q = script_dial(&s);
+    struct wire_connect_request q = fake_dial(&s);
     assert_int_equal(q.session_id, 0x99);
     assert_memory_equal(q.passwd.p, "0123456789abcdef", 16);
-    script_shake(&s, 0x99, T, false);
-    script_expect(&s, OP_CLOSE_SESSION);
-    script_answer(&s, CLAVE_OK, NULL);
+    fake_answer_handshake(&s, 0x99, T, false);
+    fake_expect(&s, OP_CLOSE_SESSION);
+    fake_answer(&s, CLAVE_OK, NULL);
     assert_int_equal(clave_async_client_state(s.c), CLAVE_STATE_CLOSED);
-    script_close(&s);
+    fake_close(&s);
 }
 
 static void abandon_leaves_the_session_to_the_server(void **state)
 {
     (void)state;
-    struct script s;
+    struct fake_server s;
     struct outcome got = {0};
-    script_open(&s, NULL);
-    script_connect(&s, true);
-    assert_int_equal(clave_async_get(s.c, "/x", NULL, script_outcome, &got), CLAVE_OK);
+    fake_open(&s, NULL);
+    fake_connect(&s, true);
+    assert_int_equal(clave_async_get(s.c, "/x", NULL, outcome_cb, &got), CLAVE_OK);
     clave_async_client_abandon(s.c, s.now);
     assert_int_equal(got.times, 1);
     assert_int_equal(got.err, CLAVE_ECLOSED);
     assert_int_equal(clave_async_client_state(s.c), CLAVE_STATE_CLOSED);
     assert_int_equal(clave_async_client_wants(s.c), CLAVE_WANT_HANGUP);
-    assert_true(script_is_quiet(&s));
-    script_close(&s);
+    assert_true(fake_is_quiet(&s));
+    fake_close(&s);
 }
 
 /* Closed while the handshake is out, and the connection goes: there may be a session whose
@@ -131,30 +131,30 @@ static void abandon_leaves_the_session_to_the_server(void **state)
 static void a_client_closed_before_it_had_a_session_asks_for_none(void **state)
 {
     (void)state;
-    struct script s;
-    script_open(&s, NULL);
-    script_dial(&s);
+    struct fake_server s;
+    fake_open(&s, NULL);
+    fake_dial(&s);
     clave_async_client_close(s.c, s.now);
-    script_hang_up(&s);
+    fake_hang_up(&s);
     assert_int_equal(clave_async_client_state(s.c), CLAVE_STATE_CLOSED);
     assert_int_equal(clave_async_client_wants(s.c), 0);
-    script_close(&s);
+    fake_close(&s);
 
-    script_open(&s, NULL); /* or it does not answer */
-    script_dial(&s);
+    fake_open(&s, NULL); /* or it does not answer */
+    fake_dial(&s);
     clave_async_client_close(s.c, s.now);
-    script_at(&s, clave_async_client_deadline(s.c));
-    script_hang_up(&s);
+    fake_advance_to(&s, clave_async_client_deadline(s.c));
+    fake_hang_up(&s);
     assert_int_equal(clave_async_client_state(s.c), CLAVE_STATE_CLOSED);
-    script_close(&s);
+    fake_close(&s);
 
-    script_open(&s, NULL); /* or says no */
-    script_dial(&s);
+    fake_open(&s, NULL); /* or says no */
+    fake_dial(&s);
     clave_async_client_close(s.c, s.now);
-    script_shake(&s, 0, 0, false);
-    script_hang_up(&s);
+    fake_answer_handshake(&s, 0, 0, false);
+    fake_hang_up(&s);
     assert_int_equal(clave_async_client_state(s.c), CLAVE_STATE_CLOSED);
-    script_close(&s);
+    fake_close(&s);
 }
 
 /* Requests that were submitted before the close go first, one that waits to be sent again
@@ -162,27 +162,27 @@ static void a_client_closed_before_it_had_a_session_asks_for_none(void **state)
 static void close_waits_for_a_read_that_is_sent_again(void **state)
 {
     (void)state;
-    struct script s;
+    struct fake_server s;
     struct outcome got = {0};
     clave_client_options o = {.reads = {.kind = CLAVE_RETRY_N_TIMES, .base_ms = 500, .times = 3}};
-    script_open(&s, &o);
-    script_connect(&s, true);
-    assert_int_equal(clave_async_exists(s.c, "/x", NULL, script_outcome, &got), CLAVE_OK);
-    script_expect(&s, OP_EXISTS);
-    script_hang_up(&s);
-    script_dial(&s);
-    script_shake(&s, SCRIPT_SESSION, T, false);
-    script_config(&s, true);
+    fake_open(&s, &o);
+    fake_connect(&s, true);
+    assert_int_equal(clave_async_exists(s.c, "/x", NULL, outcome_cb, &got), CLAVE_OK);
+    fake_expect(&s, OP_EXISTS);
+    fake_hang_up(&s);
+    fake_dial(&s);
+    fake_answer_handshake(&s, FAKE_SESSION, T, false);
+    fake_config(&s, true);
     clave_async_client_close(s.c, s.now);
-    assert_true(script_is_quiet(&s));
-    script_at(&s, s.now + 500);
-    script_expect(&s, OP_EXISTS);
-    script_answer(&s, CLAVE_ENONODE, NULL);
+    assert_true(fake_is_quiet(&s));
+    fake_advance_to(&s, s.now + 500);
+    fake_expect(&s, OP_EXISTS);
+    fake_answer(&s, CLAVE_ENONODE, NULL);
     assert_int_equal(got.err, CLAVE_ENONODE);
-    script_expect(&s, OP_CLOSE_SESSION);
-    script_answer(&s, CLAVE_OK, NULL);
+    fake_expect(&s, OP_CLOSE_SESSION);
+    fake_answer(&s, CLAVE_OK, NULL);
     assert_int_equal(clave_async_client_state(s.c), CLAVE_STATE_CLOSED);
-    script_close(&s);
+    fake_close(&s);
 }
 
 /* Asked for before there was a session, and not done when the client closes and its session is
@@ -190,21 +190,21 @@ static void close_waits_for_a_read_that_is_sent_again(void **state)
 static void a_guaranteed_delete_is_told_when_the_client_closes(void **state)
 {
     (void)state;
-    struct script s;
+    struct fake_server s;
     struct outcome out = {0};
-    script_open(&s, NULL);
-    assert_int_equal(clave_async_delete_guaranteed(s.c, "/l", script_outcome, &out), CLAVE_OK);
-    script_dial(&s);
-    script_shake(&s, SCRIPT_SESSION, SCRIPT_TIMEOUT, false);
+    fake_open(&s, NULL);
+    assert_int_equal(clave_async_delete_guaranteed(s.c, "/l", outcome_cb, &out), CLAVE_OK);
+    fake_dial(&s);
+    fake_answer_handshake(&s, FAKE_SESSION, FAKE_TIMEOUT, false);
     clave_async_client_close(s.c, s.now);
-    script_hang_up(&s); /* the request has not left: it will be sent again */
-    script_at(&s, s.now + 1000);
-    script_dial(&s);
-    script_shake(&s, 0, 0, false);
+    fake_hang_up(&s); /* the request has not left: it will be sent again */
+    fake_advance_to(&s, s.now + 1000);
+    fake_dial(&s);
+    fake_answer_handshake(&s, 0, 0, false);
     assert_int_equal(clave_async_client_state(s.c), CLAVE_STATE_CLOSED);
     assert_int_equal(out.times, 1);
     assert_int_equal(out.err, CLAVE_ECLOSED);
-    script_close(&s);
+    fake_close(&s);
     assert_int_equal(out.times, 1);
 }
 

@@ -12,12 +12,12 @@
 #include "lib/failmem.h"
 #include "lib/fake_server.h"
 
-enum { T = SCRIPT_TIMEOUT };
+enum { T = FAKE_TIMEOUT };
 
-static void connected(struct script *s)
+static void connected(struct fake_server *s)
 {
-    script_open(s, NULL);
-    script_connect(s, true);
+    fake_open(s, NULL);
+    fake_connect(s, true);
 }
 
 static struct wire_reply created(const char *path, int64_t owner)
@@ -39,12 +39,12 @@ static const clave_create_options protected_options = {
 };
 
 /* Submits one below /a/b, and leaves its path (with the prefix) in `path`. */
-static void create_protected(struct script *s, struct outcome *out, char path[128])
+static void create_protected(struct fake_server *s, struct outcome *out, char path[128])
 {
     assert_int_equal(
-        clave_async_create(s->c, "/a/b/x-", NULL, 0, &protected_options, script_outcome, out),
+        clave_async_create(s->c, "/a/b/x-", NULL, 0, &protected_options, outcome_cb, out),
         CLAVE_OK);
-    script_expect(s, OP_CREATE2);
+    fake_expect(s, OP_CREATE2);
     struct jbytes p = s->q.body.create.path;
     snprintf(path, 128, "%.*s", (int)p.n, p.p);
     assert_memory_equal(path, "/a/b/_c_", 8);
@@ -54,117 +54,117 @@ static void create_protected(struct script *s, struct outcome *out, char path[12
 static void create_and_listing_are_one_flight(void **state)
 {
     (void)state;
-    struct script s;
+    struct fake_server s;
     struct outcome a = {0};
     char path[128];
     connected(&s);
     create_protected(&s, &a, path);
     int32_t create = s.q.xid;
-    assert_true(path_is(script_expect(&s, OP_GET_CHILDREN2), "/a/b"));
+    assert_true(path_is(fake_expect(&s, OP_GET_CHILDREN2), "/a/b"));
     int32_t list = s.q.xid;
     strcat(path, "0000000003");
-    struct wire_reply m = created(path, SCRIPT_SESSION);
-    script_answer_to(&s, create, OP_CREATE2, CLAVE_OK, &m);
+    struct wire_reply m = created(path, FAKE_SESSION);
+    fake_answer_to(&s, create, OP_CREATE2, CLAVE_OK, &m);
     assert_int_equal(a.times, 0);
     const char *names[] = {path + 5, "other"};
-    m = (struct wire_reply){.names = script_names(names, 2)};
-    script_answer_to(&s, list, OP_GET_CHILDREN2, CLAVE_OK, &m);
+    m = (struct wire_reply){.names = fake_names(names, 2)};
+    fake_answer_to(&s, list, OP_GET_CHILDREN2, CLAVE_OK, &m);
     assert_int_equal(a.times, 1);
     assert_int_equal(a.err, CLAVE_OK);
     assert_string_equal(a.path, path);
     assert_int_equal(a.stat.czxid, 42);
     assert_int_equal(a.nnames, 2);
     assert_string_equal(a.first_name, path + 5);
-    script_close(&s);
+    fake_close(&s);
 }
 
 static void missing_parents_cost_one_more_flight(void **state)
 {
     (void)state;
-    struct script s;
+    struct fake_server s;
     struct outcome a = {0};
     char path[128];
     connected(&s);
     create_protected(&s, &a, path);
     int32_t xid = s.q.xid;
-    script_expect(&s, OP_GET_CHILDREN2);
-    script_answer_to(&s, xid++, OP_CREATE2, CLAVE_ENONODE, NULL);
-    script_answer_to(&s, xid++, OP_GET_CHILDREN2, CLAVE_ENONODE, NULL);
-    assert_true(path_is(script_expect(&s, OP_CREATE_CONTAINER), "/a"));
-    assert_true(path_is(script_expect(&s, OP_CREATE_CONTAINER), "/a/b"));
-    assert_true(path_is(script_expect(&s, OP_CREATE2), path));
-    script_expect(&s, OP_GET_CHILDREN2);
-    script_answer_to(&s, xid++, OP_CREATE_CONTAINER, CLAVE_ENODEEXISTS, NULL);
+    fake_expect(&s, OP_GET_CHILDREN2);
+    fake_answer_to(&s, xid++, OP_CREATE2, CLAVE_ENONODE, NULL);
+    fake_answer_to(&s, xid++, OP_GET_CHILDREN2, CLAVE_ENONODE, NULL);
+    assert_true(path_is(fake_expect(&s, OP_CREATE_CONTAINER), "/a"));
+    assert_true(path_is(fake_expect(&s, OP_CREATE_CONTAINER), "/a/b"));
+    assert_true(path_is(fake_expect(&s, OP_CREATE2), path));
+    fake_expect(&s, OP_GET_CHILDREN2);
+    fake_answer_to(&s, xid++, OP_CREATE_CONTAINER, CLAVE_ENODEEXISTS, NULL);
     struct wire_reply m = created("/a/b", 0);
-    script_answer_to(&s, xid++, OP_CREATE_CONTAINER, CLAVE_OK, &m);
+    fake_answer_to(&s, xid++, OP_CREATE_CONTAINER, CLAVE_OK, &m);
     strcat(path, "0000000000");
-    m = created(path, SCRIPT_SESSION);
-    script_answer_to(&s, xid++, OP_CREATE2, CLAVE_OK, &m);
-    script_answer_to(&s, xid++, OP_GET_CHILDREN2, CLAVE_EAUTHFAILED, NULL);
+    m = created(path, FAKE_SESSION);
+    fake_answer_to(&s, xid++, OP_CREATE2, CLAVE_OK, &m);
+    fake_answer_to(&s, xid++, OP_GET_CHILDREN2, CLAVE_EAUTHFAILED, NULL);
     assert_int_equal(a.times, 1);
     assert_int_equal(a.err, CLAVE_OK);
     assert_false(a.has_names); /* only the listing failed */
-    script_close(&s);
+    fake_close(&s);
 }
 
 static void why_a_parent_could_not_be_made_is_told(void **state)
 {
     (void)state;
-    struct script s;
+    struct fake_server s;
     struct outcome a = {0};
     char path[128];
     connected(&s);
     create_protected(&s, &a, path);
     int32_t xid = s.q.xid;
-    script_answer_to(&s, xid++, OP_CREATE2, CLAVE_ENONODE, NULL);
-    script_answer_to(&s, xid++, OP_GET_CHILDREN2, CLAVE_ENONODE, NULL);
-    script_answer_to(&s, xid++, OP_CREATE_CONTAINER, CLAVE_ENOAUTH, NULL);
-    script_answer_to(&s, xid++, OP_CREATE_CONTAINER, CLAVE_ENONODE, NULL);
-    script_answer_to(&s, xid++, OP_CREATE2, CLAVE_ENONODE, NULL);
-    script_answer_to(&s, xid++, OP_GET_CHILDREN2, CLAVE_ENONODE, NULL);
+    fake_answer_to(&s, xid++, OP_CREATE2, CLAVE_ENONODE, NULL);
+    fake_answer_to(&s, xid++, OP_GET_CHILDREN2, CLAVE_ENONODE, NULL);
+    fake_answer_to(&s, xid++, OP_CREATE_CONTAINER, CLAVE_ENOAUTH, NULL);
+    fake_answer_to(&s, xid++, OP_CREATE_CONTAINER, CLAVE_ENONODE, NULL);
+    fake_answer_to(&s, xid++, OP_CREATE2, CLAVE_ENONODE, NULL);
+    fake_answer_to(&s, xid++, OP_GET_CHILDREN2, CLAVE_ENONODE, NULL);
     assert_int_equal(a.times, 1);
     assert_int_equal(a.err, CLAVE_ENOAUTH);
-    script_close(&s);
+    fake_close(&s);
 }
 
 /* The answer to a protected create is lost; what then comes of it. */
 enum fate { FATE_FOUND, FATE_FOREIGN, FATE_MISSING, FATE_GONE_AGAIN };
 
-static void search_for_it(struct script *s, enum fate fate, char *path)
+static void search_for_it(struct fake_server *s, enum fate fate, char *path)
 {
     char found[160];
     const char *names[] = {"_c_00000000-0000-4000-8000-000000000000-x-0000000001", found};
     snprintf(found, sizeof found, "%s0000000007", path + 5);
-    script_expect(s, OP_MULTI);
-    script_answer_checks(s, CLAVE_OK);
-    assert_true(path_is(script_expect(s, OP_GET_CHILDREN2), "/a/b"));
+    fake_expect(s, OP_MULTI);
+    fake_answer_checks(s, CLAVE_OK);
+    assert_true(path_is(fake_expect(s, OP_GET_CHILDREN2), "/a/b"));
     struct wire_reply m =
-        (struct wire_reply){.names = script_names(names, fate == FATE_MISSING ? 1 : 2)};
-    script_answer(s, CLAVE_OK, &m);
-    script_config(s, true); /* it was sent after what was waiting */
+        (struct wire_reply){.names = fake_names(names, fate == FATE_MISSING ? 1 : 2)};
+    fake_answer(s, CLAVE_OK, &m);
+    fake_config(s, true); /* it was sent after what was waiting */
     if (fate == FATE_MISSING)
         return;
-    script_expect(s, OP_EXISTS);
+    fake_expect(s, OP_EXISTS);
     strcat(path, "0000000007");
     assert_true(path_is(&s->q, path));
-    m = created(path, fate == FATE_FOREIGN ? SCRIPT_SESSION - 1 : SCRIPT_SESSION);
-    script_answer(s, fate == FATE_GONE_AGAIN ? CLAVE_ENONODE : CLAVE_OK, &m);
+    m = created(path, fate == FATE_FOREIGN ? FAKE_SESSION - 1 : FAKE_SESSION);
+    fake_answer(s, fate == FATE_GONE_AGAIN ? CLAVE_ENONODE : CLAVE_OK, &m);
 }
 
 static void a_lost_protected_create_becomes_known(void **state)
 {
     (void)state;
     for (int fate = FATE_FOUND; fate <= FATE_GONE_AGAIN; fate++) {
-        struct script s;
+        struct fake_server s;
         struct outcome a = {0};
         char path[256], first[128];
         connected(&s);
         create_protected(&s, &a, path);
         snprintf(first, sizeof first, "%s", path);
-        script_take(&s);
-        script_hang_up(&s);
-        script_dial(&s);
-        script_shake(&s, SCRIPT_SESSION, T, false);
+        fake_take_output(&s);
+        fake_hang_up(&s);
+        fake_dial(&s);
+        fake_answer_handshake(&s, FAKE_SESSION, T, false);
         assert_int_equal(a.times, 0);
         search_for_it(&s, (enum fate)fate, path);
         if (fate == FATE_FOUND) {
@@ -175,9 +175,9 @@ static void a_lost_protected_create_becomes_known(void **state)
         }
         if (fate != FATE_FOUND) { /* another client's is neither adopted nor deleted */
             assert_int_equal(a.times, 0);
-            assert_true(path_is(script_expect(&s, OP_CREATE2), first));
+            assert_true(path_is(fake_expect(&s, OP_CREATE2), first));
         }
-        script_close(&s);
+        fake_close(&s);
         assert_int_equal(a.times, 1);
     }
 }
@@ -185,22 +185,22 @@ static void a_lost_protected_create_becomes_known(void **state)
 static void a_search_goes_on_in_the_next_session(void **state)
 {
     (void)state;
-    struct script s;
+    struct fake_server s;
     struct outcome a = {0};
     char path[256];
     connected(&s);
     create_protected(&s, &a, path);
-    script_take(&s);
-    script_hang_up(&s);
-    script_dial(&s);
-    script_shake(&s, 0, 0, false); /* expired */
-    script_hang_up(&s);
-    script_dial(&s);
-    script_shake(&s, SCRIPT_SESSION + 1, T, false);
+    fake_take_output(&s);
+    fake_hang_up(&s);
+    fake_dial(&s);
+    fake_answer_handshake(&s, 0, 0, false); /* expired */
+    fake_hang_up(&s);
+    fake_dial(&s);
+    fake_answer_handshake(&s, FAKE_SESSION + 1, T, false);
     assert_int_equal(a.times, 0);
     search_for_it(&s, FATE_FOUND, path); /* it is of the old session, though */
-    assert_true(path_is(script_expect(&s, OP_DELETE), path));
-    script_close(&s);
+    assert_true(path_is(fake_expect(&s, OP_DELETE), path));
+    fake_close(&s);
     assert_int_equal(a.times, 1);
     assert_int_equal(a.err, CLAVE_ECLOSED);
 }
@@ -211,31 +211,31 @@ static void a_search_goes_on_in_the_next_session(void **state)
 static void an_ancestor_whose_answer_was_lost_is_made_again(void **state)
 {
     (void)state;
-    struct script s;
+    struct fake_server s;
     struct outcome got = {0};
     const clave_create_options o = {.size = sizeof o, .flags = CLAVE_CREATE_PARENTS};
     const void *p;
-    script_open(&s, NULL);
-    script_connect(&s, true);
-    assert_int_equal(clave_async_create(s.c, "/a/b", NULL, 0, &o, script_outcome, &got), CLAVE_OK);
-    script_expect(&s, OP_CREATE2);
-    script_answer(&s, CLAVE_ENONODE, NULL);
+    fake_open(&s, NULL);
+    fake_connect(&s, true);
+    assert_int_equal(clave_async_create(s.c, "/a/b", NULL, 0, &o, outcome_cb, &got), CLAVE_OK);
+    fake_expect(&s, OP_CREATE2);
+    fake_answer(&s, CLAVE_ENONODE, NULL);
     assert_true(clave_async_client_output(s.c, &p) > 4);
     const uint8_t *frame = p;
     clave_async_client_sent(s.c, s.now, 4 + (size_t)(frame[2] << 8 | frame[3]));
-    script_hang_up(&s);
-    script_dial(&s);
-    script_shake(&s, SCRIPT_SESSION, SCRIPT_TIMEOUT, false);
-    script_expect(&s, OP_CREATE2);
-    script_answer(&s, CLAVE_ENONODE, NULL);
-    script_config(&s, true);
-    script_expect(&s, OP_CREATE_CONTAINER);
-    script_answer(&s, CLAVE_OK, &(struct wire_reply){.path = clave__jbytes("/a")});
-    script_expect(&s, OP_CREATE2);
-    script_answer(&s, CLAVE_OK, &(struct wire_reply){.path = clave__jbytes("/a/b")});
+    fake_hang_up(&s);
+    fake_dial(&s);
+    fake_answer_handshake(&s, FAKE_SESSION, FAKE_TIMEOUT, false);
+    fake_expect(&s, OP_CREATE2);
+    fake_answer(&s, CLAVE_ENONODE, NULL);
+    fake_config(&s, true);
+    fake_expect(&s, OP_CREATE_CONTAINER);
+    fake_answer(&s, CLAVE_OK, &(struct wire_reply){.path = clave__jbytes("/a")});
+    fake_expect(&s, OP_CREATE2);
+    fake_answer(&s, CLAVE_OK, &(struct wire_reply){.path = clave__jbytes("/a/b")});
     assert_int_equal(got.times, 1);
     assert_int_equal(got.err, CLAVE_OK);
-    script_close(&s);
+    fake_close(&s);
 }
 
 /* The leader that took the create is deposed, and its side still answers what it had before;
@@ -246,63 +246,63 @@ static void an_ancestor_whose_answer_was_lost_is_made_again(void **state)
 static void a_deposed_leader_does_not_tell_that_a_create_was_not_done(void **state)
 {
     (void)state;
-    struct script s;
+    struct fake_server s;
     struct outcome got = {0};
     char path[128];
     clave_create_options o = {
         .size = sizeof o, .mode = CLAVE_EPHEMERAL_SEQUENTIAL, .flags = CLAVE_CREATE_PROTECTED};
-    script_open(&s, NULL);
-    script_connect(&s, false);
-    assert_int_equal(clave_async_create(s.c, "/q/n-", "", 0, &o, script_outcome, &got), CLAVE_OK);
-    const struct wire_request *q = script_expect(&s, OP_CREATE2);
+    fake_open(&s, NULL);
+    fake_connect(&s, false);
+    assert_int_equal(clave_async_create(s.c, "/q/n-", "", 0, &o, outcome_cb, &got), CLAVE_OK);
+    const struct wire_request *q = fake_expect(&s, OP_CREATE2);
     snprintf(path, sizeof path, "%.*s0000000005", (int)q->body.create.path.n,
              (const char *)q->body.create.path.p);
     const char *names[] = {path + strlen("/q/")};
-    script_hang_up(&s);
-    script_dial(&s); /* the deposed leader's side */
-    script_shake(&s, SCRIPT_SESSION, SCRIPT_TIMEOUT, false);
-    script_expect(&s, OP_MULTI); /* which it cannot commit */
+    fake_hang_up(&s);
+    fake_dial(&s); /* the deposed leader's side */
+    fake_answer_handshake(&s, FAKE_SESSION, FAKE_TIMEOUT, false);
+    fake_expect(&s, OP_MULTI); /* which it cannot commit */
     int32_t multi = s.q.xid;
-    script_answer_to(&s, multi, OP_MULTI, CLAVE_ENOTREADONLY, NULL);
-    struct wire_reply m = {.names = script_names(names, 0)};
-    script_answer_to(&s, multi + 1, OP_GET_CHILDREN2, CLAVE_OK, &m);
+    fake_answer_to(&s, multi, OP_MULTI, CLAVE_ENOTREADONLY, NULL);
+    struct wire_reply m = {.names = fake_names(names, 0)};
+    fake_answer_to(&s, multi + 1, OP_GET_CHILDREN2, CLAVE_OK, &m);
     assert_int_equal(got.times, 0);
-    script_hang_up(&s);
-    script_dial(&s); /* and its successor's */
-    script_shake(&s, SCRIPT_SESSION, SCRIPT_TIMEOUT, false);
-    script_config(&s, false);
-    script_at(&s, s.now + 1000);
-    script_expect(&s, OP_MULTI);
-    script_answer_checks(&s, CLAVE_OK);
-    script_expect(&s, OP_GET_CHILDREN2);
-    m = (struct wire_reply){.names = script_names(names, 1)};
-    script_answer(&s, CLAVE_OK, &m);
-    script_expect(&s, OP_EXISTS);
-    m = (struct wire_reply){.stat = {.czxid = 7, .ephemeral_owner = SCRIPT_SESSION}};
-    script_answer(&s, CLAVE_OK, &m);
+    fake_hang_up(&s);
+    fake_dial(&s); /* and its successor's */
+    fake_answer_handshake(&s, FAKE_SESSION, FAKE_TIMEOUT, false);
+    fake_config(&s, false);
+    fake_advance_to(&s, s.now + 1000);
+    fake_expect(&s, OP_MULTI);
+    fake_answer_checks(&s, CLAVE_OK);
+    fake_expect(&s, OP_GET_CHILDREN2);
+    m = (struct wire_reply){.names = fake_names(names, 1)};
+    fake_answer(&s, CLAVE_OK, &m);
+    fake_expect(&s, OP_EXISTS);
+    m = (struct wire_reply){.stat = {.czxid = 7, .ephemeral_owner = FAKE_SESSION}};
+    fake_answer(&s, CLAVE_OK, &m);
     assert_int_equal(got.times, 1);
     assert_int_equal(got.err, CLAVE_OK);
     assert_string_equal(got.path, path);
-    script_close(&s);
+    fake_close(&s);
 }
 
 /* The root has no parent to list: that was told as the create's fault. */
 static void a_create_of_the_root_is_answered_by_the_server(void **state)
 {
     (void)state;
-    struct script s;
+    struct fake_server s;
     struct outcome got = {0};
     clave_create_options o = {.size = sizeof o, .with_names = true};
-    script_open(&s, NULL);
-    script_connect(&s, true);
-    assert_int_equal(clave_async_create(s.c, "/", NULL, 0, &o, script_outcome, &got), CLAVE_OK);
+    fake_open(&s, NULL);
+    fake_connect(&s, true);
+    assert_int_equal(clave_async_create(s.c, "/", NULL, 0, &o, outcome_cb, &got), CLAVE_OK);
     assert_null(strstr(clave_async_client_errmsg(s.c), "not valid"));
-    int32_t xid = script_expect(&s, OP_CREATE2)->xid;
-    script_answer_to(&s, xid, OP_CREATE2, CLAVE_ENODEEXISTS, NULL);
-    script_expect(&s, OP_GET_CHILDREN2);
-    script_answer(&s, CLAVE_OK, &(struct wire_reply){.names = script_names(NULL, 0)});
+    int32_t xid = fake_expect(&s, OP_CREATE2)->xid;
+    fake_answer_to(&s, xid, OP_CREATE2, CLAVE_ENODEEXISTS, NULL);
+    fake_expect(&s, OP_GET_CHILDREN2);
+    fake_answer(&s, CLAVE_OK, &(struct wire_reply){.names = fake_names(NULL, 0)});
     assert_int_equal(got.err, CLAVE_ENODEEXISTS);
-    script_close(&s);
+    fake_close(&s);
 }
 
 /* The reply to the search of a create whose answer was lost is over the limit: the search would go
@@ -310,25 +310,24 @@ static void a_create_of_the_root_is_answered_by_the_server(void **state)
 static void a_search_that_cannot_be_answered_ends(void **state)
 {
     (void)state;
-    struct script s;
+    struct fake_server s;
     struct outcome got = {0};
     clave_create_options create = {.size = sizeof create, .flags = CLAVE_CREATE_PROTECTED};
     clave_client_options o = {.max_frame = 1000};
-    script_open(&s, &o);
-    script_connect(&s, true);
-    assert_int_equal(clave_async_create(s.c, "/a", NULL, 0, &create, script_outcome, &got),
-                     CLAVE_OK);
-    script_expect(&s, OP_CREATE2);
-    script_hang_up(&s);
-    script_dial(&s);
-    script_shake(&s, SCRIPT_SESSION, T, false);
-    script_expect(&s, OP_MULTI);
-    script_answer_checks(&s, CLAVE_OK);
-    script_expect(&s, OP_GET_CHILDREN2);
-    script_feed(&s, "\0\0\x10\0", 4);
+    fake_open(&s, &o);
+    fake_connect(&s, true);
+    assert_int_equal(clave_async_create(s.c, "/a", NULL, 0, &create, outcome_cb, &got), CLAVE_OK);
+    fake_expect(&s, OP_CREATE2);
+    fake_hang_up(&s);
+    fake_dial(&s);
+    fake_answer_handshake(&s, FAKE_SESSION, T, false);
+    fake_expect(&s, OP_MULTI);
+    fake_answer_checks(&s, CLAVE_OK);
+    fake_expect(&s, OP_GET_CHILDREN2);
+    fake_feed(&s, "\0\0\x10\0", 4);
     assert_int_equal(got.times, 1);
     assert_int_equal(got.err, CLAVE_ECONNLOSS); /* it may be there, and we cannot see it */
-    script_close(&s);
+    fake_close(&s);
 }
 
 /* A create whose answer is lost, and no memory for the search but its sync: then the client
@@ -337,30 +336,29 @@ static void a_search_that_breaks_off_while_the_client_closes_is_told(void **stat
 {
     (void)state;
     struct failmem mem;
-    struct script s;
+    struct fake_server s;
     struct outcome got = {0};
     clave_create_options create = {.size = sizeof create, .flags = CLAVE_CREATE_PROTECTED};
     failmem_init(&mem);
     clave_client_options o = {.mem = &mem.mem};
-    script_open(&s, &o);
-    script_connect(&s, true);
-    assert_int_equal(clave_async_create(s.c, "/a", NULL, 0, &create, script_outcome, &got),
-                     CLAVE_OK);
-    script_expect(&s, OP_CREATE2);
+    fake_open(&s, &o);
+    fake_connect(&s, true);
+    assert_int_equal(clave_async_create(s.c, "/a", NULL, 0, &create, outcome_cb, &got), CLAVE_OK);
+    fake_expect(&s, OP_CREATE2);
     failmem_arm(&mem, 3, 1);
-    script_hang_up(&s);
+    fake_hang_up(&s);
     assert_true(mem.failed);
-    script_dial(&s);
-    script_shake(&s, SCRIPT_SESSION, T, false);
-    script_expect(&s, OP_MULTI);
+    fake_dial(&s);
+    fake_answer_handshake(&s, FAKE_SESSION, T, false);
+    fake_expect(&s, OP_MULTI);
     clave_async_client_close(s.c, s.now);
-    script_hang_up(&s);
-    script_at(&s, clave_async_client_deadline(s.c));
-    script_dial(&s);
-    script_shake(&s, 0, 0, false);
+    fake_hang_up(&s);
+    fake_advance_to(&s, clave_async_client_deadline(s.c));
+    fake_dial(&s);
+    fake_answer_handshake(&s, 0, 0, false);
     assert_int_equal(clave_async_client_state(s.c), CLAVE_STATE_CLOSED);
     assert_int_equal(got.times, 1);
-    script_close(&s);
+    fake_close(&s);
     assert_int_equal(mem.live, 0);
 }
 

@@ -11,14 +11,14 @@
 #include "lib/fake_server.h"
 #include "lib/mutex_owner.h"
 
-enum { T = SCRIPT_TIMEOUT, TIMEOUT = 4000, STEP = 10 };
+enum { T = FAKE_TIMEOUT, TIMEOUT = 4000, STEP = 10 };
 
 static void ignore(struct hold *h)
 {
     (void)h;
 }
 
-static void hold(struct script *s, struct hold *h, const char *path)
+static void hold(struct fake_server *s, struct hold *h, const char *path)
 {
     *h = (struct hold){.path = path, .on_missing = ignore, .on_settled = ignore};
     clave__client_hold(s->c, h);
@@ -29,45 +29,45 @@ static void hold(struct script *s, struct hold *h, const char *path)
 static void a_heartbeat_that_never_left_has_its_time_on_the_next_connection(void **state)
 {
     (void)state;
-    struct script s;
+    struct fake_server s;
     struct hold h;
-    script_open(&s, NULL);
-    script_connect(&s, false);
+    fake_open(&s, NULL);
+    fake_connect(&s, false);
     hold(&s, &h, "/l/a");
-    script_at(&s, clave_async_client_deadline(s.c));
+    fake_advance_to(&s, clave_async_client_deadline(s.c));
     assert_true(clave_async_client_wants(s.c) & CLAVE_WANT_WRITE);
-    script_hang_up(&s); /* and it is not taken */
+    fake_hang_up(&s); /* and it is not taken */
     s.now += T / 6;
-    script_dial(&s);
-    script_shake(&s, SCRIPT_SESSION, T, false);
-    script_at(&s, s.now);
+    fake_dial(&s);
+    fake_answer_handshake(&s, FAKE_SESSION, T, false);
+    fake_advance_to(&s, s.now);
     assert_true(clave_async_client_is_connected(s.c));
     assert_true(clave_async_client_deadline(s.c) > s.now);
-    script_expect(&s, OP_MULTI);
+    fake_expect(&s, OP_MULTI);
     clave__client_unhold(s.c, &h);
-    script_close(&s);
+    fake_close(&s);
 }
 
 /* The leader still counts by the timeout that it agreed on. */
 static void a_read_only_server_cannot_prolong_a_hold(void **state)
 {
     (void)state;
-    struct script s;
+    struct fake_server s;
     clave_client_options o = {.read_only = true, .margin_ms = 1000};
-    script_open(&s, &o);
-    script_connect(&s, false);
+    fake_open(&s, &o);
+    fake_connect(&s, false);
     int64_t deadline = clave_async_client_hold_deadline(s.c);
-    script_hang_up(&s);
-    script_dial(&s);
-    script_shake(&s, SCRIPT_SESSION, 2 * T, true);
-    script_config(&s, false);
+    fake_hang_up(&s);
+    fake_dial(&s);
+    fake_answer_handshake(&s, FAKE_SESSION, 2 * T, true);
+    fake_config(&s, false);
     assert_int_equal(clave_async_client_hold_deadline(s.c), deadline);
-    script_hang_up(&s);
-    script_dial(&s);
-    script_shake(&s, SCRIPT_SESSION, T / 2, true);
-    script_config(&s, false);
+    fake_hang_up(&s);
+    fake_dial(&s);
+    fake_answer_handshake(&s, FAKE_SESSION, T / 2, true);
+    fake_config(&s, false);
     assert_true(clave_async_client_hold_deadline(s.c) <= deadline);
-    script_close(&s);
+    fake_close(&s);
 }
 
 /* Members may differ in the longest timeout that they agree to, while they are configured anew for
@@ -76,53 +76,53 @@ static void a_read_only_server_cannot_prolong_a_hold(void **state)
 static void a_longer_timeout_counts_once_something_is_committed(void **state)
 {
     (void)state;
-    struct script s;
+    struct fake_server s;
     struct hold h;
     clave_client_options o = {.margin_ms = 1000};
-    script_open(&s, &o);
-    script_connect(&s, false);
+    fake_open(&s, &o);
+    fake_connect(&s, false);
     hold(&s, &h, "/l/a");
     int64_t deadline = clave_async_client_hold_deadline(s.c);
-    script_hang_up(&s);
-    script_at(&s, s.now + 10);
+    fake_hang_up(&s);
+    fake_advance_to(&s, s.now + 10);
     int64_t sent = s.now;
-    script_dial(&s);
-    script_shake(&s, SCRIPT_SESSION, 2 * T, false);
+    fake_dial(&s);
+    fake_answer_handshake(&s, FAKE_SESSION, 2 * T, false);
     assert_int_equal(clave_async_client_hold_deadline(s.c), deadline);
-    script_expect(&s, OP_MULTI);
-    script_answer(&s, CLAVE_ENONODE, NULL);
+    fake_expect(&s, OP_MULTI);
+    fake_answer(&s, CLAVE_ENONODE, NULL);
     assert_int_equal(clave_async_client_hold_deadline(s.c), sent + 2 * T - 1000);
     clave__client_unhold(s.c, &h);
-    script_close(&s);
+    fake_close(&s);
 }
 
 /* A read-only server answers at once and confirms nothing: another one may. */
 static void a_holder_does_not_stay_with_a_read_only_server(void **state)
 {
     (void)state;
-    struct script s;
+    struct fake_server s;
     struct hold h;
     clave_client_options o = {.hosts = "a:1,b:2", .read_only = true};
-    script_open(&s, &o);
-    script_connect(&s, false);
+    fake_open(&s, &o);
+    fake_connect(&s, false);
     hold(&s, &h, "/l/a");
-    script_hang_up(&s);
-    script_dial(&s);
-    script_shake(&s, SCRIPT_SESSION, T, true);
-    script_config(&s, false);
-    script_at(&s, clave_async_client_deadline(s.c));
-    script_expect(&s, OP_MULTI);
-    script_answer(&s, CLAVE_ENOTREADONLY, NULL);
+    fake_hang_up(&s);
+    fake_dial(&s);
+    fake_answer_handshake(&s, FAKE_SESSION, T, true);
+    fake_config(&s, false);
+    fake_advance_to(&s, clave_async_client_deadline(s.c));
+    fake_expect(&s, OP_MULTI);
+    fake_answer(&s, CLAVE_ENOTREADONLY, NULL);
     assert_int_equal(clave_async_client_wants(s.c), CLAVE_WANT_HANGUP);
-    script_hang_up(&s);
+    fake_hang_up(&s);
     assert_int_equal(clave_async_client_wants(s.c), CLAVE_WANT_DIAL);
     assert_string_equal(clave_async_client_target(s.c).host, "a");
     clave__client_unhold(s.c, &h);
-    script_close(&s);
+    fake_close(&s);
 }
 
 struct seen {
-    struct script *s;
+    struct fake_server *s;
     unsigned times;
     clave_err err;
     clave_state state;
@@ -142,21 +142,21 @@ static void see(clave_async_client *c, const clave_result *res, void *arg)
 static void an_expired_session_promises_nothing_to_its_last_callback(void **state)
 {
     (void)state;
-    struct script s;
+    struct fake_server s;
     struct seen g = {0}, next = {0};
-    script_open(&s, NULL);
-    script_connect(&s, true);
+    fake_open(&s, NULL);
+    fake_connect(&s, true);
     assert_int_equal(clave_async_delete(s.c, "/a", -1, see, &g), CLAVE_OK);
     assert_int_equal(clave_async_delete(s.c, "/b", -1, see, &next), CLAVE_OK);
-    script_expect(&s, OP_DELETE);
-    script_answer(&s, CLAVE_EEXPIRED, NULL);
+    fake_expect(&s, OP_DELETE);
+    fake_answer(&s, CLAVE_EEXPIRED, NULL);
     assert_int_equal(g.times, 1);
     assert_int_equal(g.err, CLAVE_EEXPIRED);
     assert_int_equal(g.state, CLAVE_STATE_LOST);
     assert_true(g.deadline == INT64_MIN);
     assert_int_equal(next.times, 1);
     assert_int_equal(next.err, CLAVE_ECONNLOSS);
-    script_close(&s);
+    fake_close(&s);
 }
 
 /* From closeSession on the server may end the session at any moment, also when the connection
@@ -164,19 +164,19 @@ static void an_expired_session_promises_nothing_to_its_last_callback(void **stat
 static void nothing_is_promised_after_close(void **state)
 {
     (void)state;
-    struct script s;
-    script_open(&s, NULL);
-    script_connect(&s, true);
+    struct fake_server s;
+    fake_open(&s, NULL);
+    fake_connect(&s, true);
     assert_int_equal(clave_async_delete(s.c, "/a", -1, NULL, NULL), CLAVE_OK);
     assert_true(clave_async_client_hold_deadline(s.c) > s.now);
     clave_async_client_close(s.c, s.now);
     assert_true(clave_async_client_hold_deadline(s.c) == INT64_MIN);
-    script_expect(&s, OP_DELETE);
-    script_expect(&s, OP_CLOSE_SESSION);
-    script_hang_up(&s);
-    script_dial(&s);
+    fake_expect(&s, OP_DELETE);
+    fake_expect(&s, OP_CLOSE_SESSION);
+    fake_hang_up(&s);
+    fake_dial(&s);
     assert_true(clave_async_client_hold_deadline(s.c) == INT64_MIN);
-    script_close(&s);
+    fake_close(&s);
 }
 
 /* Cut off from its quorum a leader re-attached a holder, as Apache's does for up to syncLimit
@@ -186,22 +186,22 @@ static void nothing_is_promised_after_close(void **state)
 static void a_deposed_leader_that_re_attaches_prolongs_no_hold(void **state)
 {
     (void)state;
-    struct script s;
+    struct fake_server s;
     struct hold h;
-    script_open(&s, NULL);
-    script_connect(&s, false);
+    fake_open(&s, NULL);
+    fake_connect(&s, false);
     hold(&s, &h, "/l/n");
     int64_t deadline = clave_async_client_hold_deadline(s.c);
-    script_hang_up(&s);
-    s.now += SCRIPT_TIMEOUT / 2;
-    script_dial(&s);
-    script_shake(&s, SCRIPT_SESSION, SCRIPT_TIMEOUT, false);
-    script_expect(&s, OP_MULTI); /* and no answer to it */
+    fake_hang_up(&s);
+    s.now += FAKE_TIMEOUT / 2;
+    fake_dial(&s);
+    fake_answer_handshake(&s, FAKE_SESSION, FAKE_TIMEOUT, false);
+    fake_expect(&s, OP_MULTI); /* and no answer to it */
     assert_int_equal(clave_async_client_hold_deadline(s.c), deadline);
-    script_at(&s, deadline);
+    fake_advance_to(&s, deadline);
     assert_int_equal(s.states[s.nstates - 1], CLAVE_STATE_LOST);
     clave__client_unhold(s.c, &h);
-    script_close(&s);
+    fake_close(&s);
 }
 
 /* A lock was granted by its predecessor's Deleted event, which carries no zxid before ZooKeeper
@@ -211,21 +211,21 @@ static void a_deposed_leader_that_re_attaches_prolongs_no_hold(void **state)
 static void a_holder_reads_nothing_at_another_member_before_a_write(void **state)
 {
     (void)state;
-    struct script s;
+    struct fake_server s;
     struct outcome got = {0};
     struct hold h;
-    script_open(&s, NULL);
-    script_connect(&s, false);
+    fake_open(&s, NULL);
+    fake_connect(&s, false);
     hold(&s, &h, "/l/n");
-    script_hang_up(&s);
-    assert_int_equal(clave_async_exists(s.c, "/data", NULL, script_outcome, &got), CLAVE_OK);
-    script_dial(&s);
-    script_shake(&s, SCRIPT_SESSION, SCRIPT_TIMEOUT, false);
-    script_expect(&s, OP_MULTI);
-    script_expect(&s, OP_EXISTS);
-    script_expect(&s, OP_GET_DATA); /* which kind of server it is */
+    fake_hang_up(&s);
+    assert_int_equal(clave_async_exists(s.c, "/data", NULL, outcome_cb, &got), CLAVE_OK);
+    fake_dial(&s);
+    fake_answer_handshake(&s, FAKE_SESSION, FAKE_TIMEOUT, false);
+    fake_expect(&s, OP_MULTI);
+    fake_expect(&s, OP_EXISTS);
+    fake_expect(&s, OP_GET_DATA); /* which kind of server it is */
     clave__client_unhold(s.c, &h);
-    script_close(&s);
+    fake_close(&s);
 }
 
 /* A leader that is cut off from its followers does not know for ten
@@ -236,47 +236,47 @@ static void a_holder_reads_nothing_at_another_member_before_a_write(void **state
 static void a_handshake_with_a_deposed_leader_proves_nothing(void **state)
 {
     (void)state;
-    struct seat a;
-    struct pair *p =
-        pair_new(&(struct pair_options){.clients = 1, .timeout_ms = TIMEOUT, .ensemble = true});
-    seat_open(&a, p, 0, "/l", NULL);
-    seat_acquire(&a, SEAT_EVER);
-    assert_true(seat_holds(&a));
-    pair_advance(p, 2 * TIMEOUT);
-    assert_true(seat_holds(&a));
-    pair_rule(p, (struct pair_rule){0, PAIR_REQUEST, OP_MULTI, PAIR_HOLD, 0});
+    struct mutex_owner a;
+    struct memnet *p =
+        memnet_new(&(struct memnet_options){.clients = 1, .timeout_ms = TIMEOUT, .ensemble = true});
+    owner_open(&a, p, 0, "/l", NULL);
+    owner_acquire(&a, OWNER_FOREVER);
+    assert_true(owner_holds(&a));
+    memnet_advance(p, 2 * TIMEOUT);
+    assert_true(owner_holds(&a));
+    memnet_rule(p, (struct memnet_rule){0, MEMNET_REQUEST, OP_MULTI, MEMNET_HOLD, 0});
     int64_t last = p->now + TIMEOUT; /* no proof is newer than this, and none will come */
     while (p->now < last + TIMEOUT) {
-        pair_advance(p, STEP);
-        assert_true(!seat_holds(&a) || seat_grant(&a).deadline < last);
-        assert_true(!seat_holds(&a) || p->now < last);
+        memnet_advance(p, STEP);
+        assert_true(!owner_holds(&a) || owner_grant(&a).deadline < last);
+        assert_true(!owner_holds(&a) || p->now < last);
     }
-    assert_true(pair_saw(p, 0, CLAVE_STATE_RECONNECTED));
+    assert_true(memnet_saw(p, 0, CLAVE_STATE_RECONNECTED));
     assert_int_equal(a.lost, 1);
-    pair_clear(p);
-    pair_settle(p);
-    seat_close(&a);
-    pair_free(p);
+    memnet_clear(p);
+    memnet_settle(p);
+    owner_close(&a);
+    memnet_free(p);
 }
 
 /* A holder that comes back to a real leader holds on, beyond the deadline that it came with. */
 static void a_holder_that_comes_back_holds_on(void **state)
 {
     (void)state;
-    struct seat a;
-    struct pair *p =
-        pair_new(&(struct pair_options){.clients = 1, .timeout_ms = TIMEOUT, .ensemble = true});
-    seat_open(&a, p, 0, "/l", NULL);
-    seat_acquire(&a, SEAT_EVER);
+    struct mutex_owner a;
+    struct memnet *p =
+        memnet_new(&(struct memnet_options){.clients = 1, .timeout_ms = TIMEOUT, .ensemble = true});
+    owner_open(&a, p, 0, "/l", NULL);
+    owner_acquire(&a, OWNER_FOREVER);
     for (int i = 0; i < 10; i++) {
-        pair_cut(p, 0);
-        pair_advance(p, TIMEOUT / 4);
-        assert_int_equal(clave_async_client_state(p->end[0].c), CLAVE_STATE_RECONNECTED);
-        assert_true(seat_grant(&a).deadline > p->now + TIMEOUT / 2);
+        memnet_cut(p, 0);
+        memnet_advance(p, TIMEOUT / 4);
+        assert_int_equal(clave_async_client_state(p->clients[0].c), CLAVE_STATE_RECONNECTED);
+        assert_true(owner_grant(&a).deadline > p->now + TIMEOUT / 2);
     }
     assert_int_equal(a.lost, 0);
-    seat_close(&a);
-    pair_free(p);
+    owner_close(&a);
+    memnet_free(p);
 }
 
 int main(void)

@@ -15,83 +15,83 @@
  * none, nothing left, and the lock works afterwards. */
 static void story(struct failmem *mem, size_t first, size_t fails)
 {
-    struct pair_options o = {.clients = 2, .timeout_ms = 6000, .mem = &mem->mem};
+    struct memnet_options o = {.clients = 2, .timeout_ms = 6000, .mem = &mem->mem};
     failmem_init(mem);
-    struct pair *p = pair_new(&o);
-    struct seat a, b;
+    struct memnet *p = memnet_new(&o);
+    struct mutex_owner a, b;
     failmem_arm(mem, first, fails);
-    clave_err opened = seat_open(&a, p, 0, "/l", NULL);
-    clave_err opened_too = seat_open(&b, p, 1, "/l", NULL);
+    clave_err opened = owner_open(&a, p, 0, "/l", NULL);
+    clave_err opened_too = owner_open(&b, p, 1, "/l", NULL);
     if (opened == CLAVE_OK && opened_too == CLAVE_OK) {
-        seat_acquire(&a, SEAT_EVER);
-        seat_acquire(&b, 60000);
-        pair_cut(p, 0);
-        pair_advance(p, 2000);
-        seat_write(&a, "/l/data", "x");
-        seat_release(&a);
-        pair_advance(p, 4000);
-        assert_false(seat_holds(&a) && seat_holds(&b));
-        seat_release(&b);
-        pair_advance(p, 4000);
+        owner_acquire(&a, OWNER_FOREVER);
+        owner_acquire(&b, 60000);
+        memnet_cut(p, 0);
+        memnet_advance(p, 2000);
+        owner_write(&a, "/l/data", "x");
+        owner_release(&a);
+        memnet_advance(p, 4000);
+        assert_false(owner_holds(&a) && owner_holds(&b));
+        owner_release(&b);
+        memnet_advance(p, 4000);
         mem->first = 0; /* there is enough from now on */
         /* Both are as good as new. */
-        pair_advance(p, 4000);
-        if (seat_holds(&b))
-            seat_release(&b);
-        if (!seat_holds(&a))
-            assert_int_equal(seat_acquire(&a, SEAT_EVER), CLAVE_OK);
-        pair_advance(p, 10000);
-        assert_true(seat_holds(&a));
-        seat_release(&a);
+        memnet_advance(p, 4000);
+        if (owner_holds(&b))
+            owner_release(&b);
+        if (!owner_holds(&a))
+            assert_int_equal(owner_acquire(&a, OWNER_FOREVER), CLAVE_OK);
+        memnet_advance(p, 10000);
+        assert_true(owner_holds(&a));
+        owner_release(&a);
     }
     mem->first = 0;
     if (opened == CLAVE_OK)
-        seat_close(&a);
+        owner_close(&a);
     if (opened_too == CLAVE_OK)
-        seat_close(&b);
-    pair_advance(p, 20000);
-    assert_int_equal(pair_stats(p).ephemerals, 0);
-    pair_free(p);
+        owner_close(&b);
+    memnet_advance(p, 20000);
+    assert_int_equal(memnet_stats(p).ephemerals, 0);
+    memnet_free(p);
     assert_int_equal(mem->live, 0);
 }
 
 /* The same for two candidates: standing, a resignation, a cut, a lost session. */
 static void election_story(struct failmem *mem, size_t first, size_t fails)
 {
-    struct pair_options o = {.clients = 2, .timeout_ms = 6000, .mem = &mem->mem};
+    struct memnet_options o = {.clients = 2, .timeout_ms = 6000, .mem = &mem->mem};
     failmem_init(mem);
-    struct pair *p = pair_new(&o);
-    struct stand s[2];
+    struct memnet *p = memnet_new(&o);
+    struct candidate s[2];
     clave_err opened[2];
     failmem_arm(mem, first, fails);
     for (size_t i = 0; i < 2; i++) {
-        opened[i] = stand_open(&s[i], p, i, "/e", NULL);
+        opened[i] = candidate_open(&s[i], p, i, "/e", NULL);
         if (opened[i] == CLAVE_OK)
-            stand_start(&s[i]);
+            candidate_start(&s[i]);
     }
     if (opened[0] == CLAVE_OK && opened[1] == CLAVE_OK) {
-        stand_await(&s[0], 100);
-        stand_resign(&s[0]);
-        pair_cut(p, 1);
-        pair_advance(p, 3000);
-        pair_kill_session(p, 0);
-        pair_advance(p, 4000);
-        assert_true(stand_leaders(s, 2) <= 1);
+        candidate_await(&s[0], 100);
+        candidate_resign(&s[0]);
+        memnet_cut(p, 1);
+        memnet_advance(p, 3000);
+        memnet_kill_session(p, 0);
+        memnet_advance(p, 4000);
+        assert_true(candidate_count_leaders(s, 2) <= 1);
         mem->first = 0; /* there is enough from now on */
         for (size_t i = 0; i < 2; i++)
             if (clave_async_latch_state_of(s[i].l) == CLAVE_LATCH_LATENT)
-                stand_start(&s[i]);
-        pair_advance(p, 20000);
-        assert_int_equal(stand_leaders(s, 2), 1);
-        assert_int_equal(pair_stats(p).ephemerals, 2);
+                candidate_start(&s[i]);
+        memnet_advance(p, 20000);
+        assert_int_equal(candidate_count_leaders(s, 2), 1);
+        assert_int_equal(memnet_stats(p).ephemerals, 2);
     }
     mem->first = 0;
     for (size_t i = 0; i < 2; i++)
         if (opened[i] == CLAVE_OK)
-            stand_close(&s[i]);
-    pair_advance(p, 20000);
-    assert_int_equal(pair_stats(p).ephemerals, 0);
-    pair_free(p);
+            candidate_close(&s[i]);
+    memnet_advance(p, 20000);
+    assert_int_equal(memnet_stats(p).ephemerals, 0);
+    memnet_free(p);
     assert_int_equal(mem->live, 0);
 }
 

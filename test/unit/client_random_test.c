@@ -52,9 +52,9 @@ struct locker {
 struct story {
     struct rand_state rand;
     struct failmem mem;
-    struct pair *p;
+    struct memnet *p;
     clave_async_client *c; /* the one it is about */
-    struct seat stranger;
+    struct mutex_owner foreign;
     struct promise promises[PROMISES];
     size_t npromises;
     struct watched watches[WATCHES];
@@ -385,51 +385,51 @@ static void act(struct story *t)
 
 static void harm_connection(struct story *t)
 {
-    static const int ops[] = {PAIR_ANY,        OP_GET_DATA, OP_GET_CHILDREN2, OP_CREATE2, OP_DELETE,
-                              OP_NOTIFICATION, OP_MULTI,    PAIR_HANDSHAKE,   OP_PING,    OP_SYNC};
-    struct pair *p = t->p;
-    if (p->nrules == PAIR_RULES || chance(t, 15))
-        pair_clear(p);
-    pair_rule(p, (struct pair_rule){.client = pick(t, 4) == 0,
-                                    .way = chance(t, 50) ? PAIR_REQUEST : PAIR_REPLY,
-                                    .op = ops[pick(t, sizeof ops / sizeof *ops)],
-                                    .fate = (enum pair_fate)pick(t, 3),
-                                    .skip = (unsigned)pick(t, 3)});
+    static const int ops[] = {MEMNET_ANY,      OP_GET_DATA, OP_GET_CHILDREN2, OP_CREATE2, OP_DELETE,
+                              OP_NOTIFICATION, OP_MULTI,    MEMNET_HANDSHAKE, OP_PING,    OP_SYNC};
+    struct memnet *p = t->p;
+    if (p->nrules == MEMNET_RULES || chance(t, 15))
+        memnet_clear(p);
+    memnet_rule(p, (struct memnet_rule){.client = pick(t, 4) == 0,
+                                        .way = chance(t, 50) ? MEMNET_REQUEST : MEMNET_REPLY,
+                                        .op = ops[pick(t, sizeof ops / sizeof *ops)],
+                                        .fate = (enum memnet_action)pick(t, 3),
+                                        .skip = (unsigned)pick(t, 3)});
 }
 
 static void harm(struct story *t)
 {
-    struct pair *p = t->p;
+    struct memnet *p = t->p;
     switch (pick(t, 12)) {
     case 0:
     case 1:
-        pair_cut(p, 0);
+        memnet_cut(p, 0);
         break;
     case 2:
-        pair_refuse(p, 0, chance(t, 40));
+        memnet_refuse(p, 0, chance(t, 40));
         break;
     case 3:
-        pair_clear(p);
-        pair_settle(p);
-        if (p->end[0].conn && clave_async_client_is_connected(t->c)) {
+        memnet_clear(p);
+        memnet_settle(p);
+        if (p->clients[0].conn && clave_async_client_is_connected(t->c)) {
             t->killed = clave_async_client_session_id(t->c);
-            pair_kill_session(p, 0);
+            memnet_kill_session(p, 0);
         }
         break;
     case 4:
         if (p->server)
-            pair_stop_server(p);
+            memnet_stop_server(p);
         break;
     case 5:
     case 6:
         if (!p->server)
-            pair_start_server(p);
+            memnet_start_server(p);
         break;
     case 7:
         failmem_arm(&t->mem, pick(t, 20), pick(t, 4));
         break;
     case 8:
-        pair_freeze(p, 0, !p->end[0].frozen && chance(t, 50));
+        memnet_freeze(p, 0, !p->clients[0].frozen && chance(t, 50));
         break;
     default:
         harm_connection(t);
@@ -438,28 +438,28 @@ static void harm(struct story *t)
 
 static void use_stranger(struct story *t)
 {
-    if (seat_holds(&t->stranger) || t->stranger.lost)
-        seat_release(&t->stranger);
+    if (owner_holds(&t->foreign) || t->foreign.lost)
+        owner_release(&t->foreign);
     else
-        seat_acquire(&t->stranger, 300);
-    t->stranger.lost = 0;
+        owner_acquire(&t->foreign, 300);
+    t->foreign.lost = 0;
 }
 
 static void go_on(struct story *t)
 {
     switch (pick(t, 4)) {
     case 0:
-        pair_settle(t->p);
+        memnet_settle(t->p);
         break;
     case 1:
-        pair_advance(t->p, (int64_t)pick(t, 20));
+        memnet_advance(t->p, (int64_t)pick(t, 20));
         break;
     case 2:
-        pair_advance(t->p, (int64_t)pick(t, 1000));
+        memnet_advance(t->p, (int64_t)pick(t, 1000));
         break;
     default:
         if (chance(t, 20))
-            pair_advance(t->p, (int64_t)pick(t, 2 * TIMEOUT_MS));
+            memnet_advance(t->p, (int64_t)pick(t, 2 * TIMEOUT_MS));
     }
 }
 
@@ -467,7 +467,7 @@ static void go_on(struct story *t)
 
 static void deadlines_are_served(struct story *t)
 {
-    if (t->p->end[0].frozen)
+    if (t->p->clients[0].frozen)
         return;
     for (unsigned ticks = 0; clave_async_client_deadline(t->c) <= t->p->now; ticks++) {
         assert_true(ticks < 20);
@@ -477,7 +477,7 @@ static void deadlines_are_served(struct story *t)
 
 static void at_most_one_is_sure(const struct story *t)
 {
-    unsigned sure = clave_async_mutex_valid_for(t->stranger.m, 0, t->p->now, 0);
+    unsigned sure = clave_async_mutex_valid_for(t->foreign.m, 0, t->p->now, 0);
     if (t->killed && t->killed == clave_async_client_session_id(t->c))
         return; /* no promise holds against that */
     for (size_t i = 0; i < MUTEXES; i++)
@@ -493,24 +493,24 @@ static void begin(struct story *t, uint64_t seed)
     memset(t, 0, sizeof *t);
     clave__rand_seed(&t->rand, seed);
     failmem_init(&t->mem);
-    t->p = pair_new(&(struct pair_options){.clients = 2,
-                                           .timeout_ms = TIMEOUT_MS,
-                                           .mem = &t->mem.mem,
-                                           .chroot = seed % 3 ? "" : "/x",
-                                           .ensemble = seed % 2 == 0});
-    t->c = t->p->end[0].c;
-    assert_int_equal(seat_open(&t->stranger, t->p, 1, "/l", NULL), CLAVE_OK);
+    t->p = memnet_new(&(struct memnet_options){.clients = 2,
+                                               .timeout_ms = TIMEOUT_MS,
+                                               .mem = &t->mem.mem,
+                                               .chroot = seed % 3 ? "" : "/x",
+                                               .ensemble = seed % 2 == 0});
+    t->c = t->p->clients[0].c;
+    assert_int_equal(owner_open(&t->foreign, t->p, 1, "/l", NULL), CLAVE_OK);
 }
 
 static void heal(struct story *t)
 {
-    pair_clear(t->p);
+    memnet_clear(t->p);
     failmem_arm(&t->mem, 0, 0);
     if (!t->p->server)
-        pair_start_server(t->p);
-    pair_refuse(t->p, 0, false);
-    if (t->p->end[0].frozen)
-        pair_freeze(t->p, 0, false);
+        memnet_start_server(t->p);
+    memnet_refuse(t->p, 0, false);
+    if (t->p->clients[0].frozen)
+        memnet_freeze(t->p, 0, false);
 }
 
 static bool all_answered(const struct story *t, bool patient)
@@ -523,7 +523,7 @@ static bool all_answered(const struct story *t, bool patient)
 
 static void give_back(struct story *t)
 {
-    seat_release(&t->stranger);
+    owner_release(&t->foreign);
     for (size_t i = 0; i < MUTEXES; i++)
         for (uint64_t owner = 0; owner < OWNERS && t->lockers[i].m; owner++)
             while (clave_async_mutex_release(t->lockers[i].m, owner, NULL, NULL) != CLAVE_ENOTHELD)
@@ -535,11 +535,11 @@ static void all_are_answered_in_time(struct story *t)
 {
     heal(t);
     t->left = 0; /* nothing new */
-    pair_advance(t->p, 2 * TIMEOUT_MS);
+    memnet_advance(t->p, 2 * TIMEOUT_MS);
     assert_true(all_answered(t, false));
     for (size_t turns = 0; turns <= MUTEXES * OWNERS + 1; turns++) {
         give_back(t);
-        pair_advance(t->p, 1500);
+        memnet_advance(t->p, 1500);
     }
     assert_true(all_answered(t, true));
 }
@@ -550,7 +550,7 @@ static void end(struct story *t)
     if (chance(t, 50)) {
         all_are_answered_in_time(t);
         clave_async_client_close(t->c, t->p->now);
-        pair_advance(t->p, 2 * TIMEOUT_MS);
+        memnet_advance(t->p, 2 * TIMEOUT_MS);
         assert_int_equal(clave_async_client_state(t->c), CLAVE_STATE_CLOSED);
     }
     t->silent = true;
@@ -563,8 +563,8 @@ static void end(struct story *t)
         t->lockers[i].m = NULL;
         clave_async_mutex_free(m);
     }
-    clave_async_mutex_free(t->stranger.m);
-    pair_free(t->p);
+    clave_async_mutex_free(t->foreign.m);
+    memnet_free(t->p);
     for (size_t i = 0; i < t->npromises; i++)
         assert_int_equal(t->promises[i].answers, 1);
     assert_int_equal(t->mem.live, 0);

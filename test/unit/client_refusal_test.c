@@ -10,53 +10,53 @@
 #include "client/client_internal.h"
 #include "lib/fake_server.h"
 
-enum { T = SCRIPT_TIMEOUT, MARGIN = T / 8 };
+enum { T = FAKE_TIMEOUT, MARGIN = T / 8 };
 
 static void ignore(struct hold *h)
 {
     (void)h;
 }
 
-static void hold(struct script *s, struct hold *h)
+static void hold(struct fake_server *s, struct hold *h)
 {
     *h = (struct hold){.path = "/l/n", .on_missing = ignore, .on_settled = ignore};
     list_init(&h->link);
     clave__client_hold(s->c, h);
 }
 
-static void open_with_hold(struct script *s, struct hold *h, bool standalone)
+static void open_with_hold(struct fake_server *s, struct hold *h, bool standalone)
 {
-    script_open(s, NULL);
-    script_connect(s, standalone);
+    fake_open(s, NULL);
+    fake_connect(s, standalone);
     hold(s, h);
     s->told = s->nstates;
 }
 
-static void close_with_hold(struct script *s, struct hold *h)
+static void close_with_hold(struct fake_server *s, struct hold *h)
 {
     clave__client_unhold(s->c, h);
-    script_close(s);
+    fake_close(s);
 }
 
 /* The connection was given up as a failure of the only host: there is a pause. */
-static void is_left(struct script *s, clave_err why, const char *what)
+static void is_left(struct fake_server *s, clave_err why, const char *what)
 {
     assert_int_equal(clave_async_client_wants(s->c), CLAVE_WANT_HANGUP);
-    script_state(s, CLAVE_STATE_SUSPENDED, why);
+    fake_expect_state(s, CLAVE_STATE_SUSPENDED, why);
     assert_non_null(strstr(clave_async_client_errmsg(s->c), "script:1"));
     assert_non_null(strstr(clave_async_client_errmsg(s->c), what));
     assert_non_null(strstr(clave_async_client_errmsg(s->c), clave_strerror(why)));
-    script_hang_up(s);
+    fake_hang_up(s);
     assert_int_equal(clave_async_client_wants(s->c), 0);
     assert_in_range(clave_async_client_deadline(s->c), s->now + 1, s->now + T / 4);
 }
 
 /* ---- pings ----------------------------------------------------------------------------- */
 
-static void expect_ping(struct script *s)
+static void expect_ping(struct fake_server *s)
 {
-    script_at(s, clave_async_client_deadline(s->c));
-    script_expect(s, OP_PING);
+    fake_advance_to(s, clave_async_client_deadline(s->c));
+    fake_expect(s, OP_PING);
     s->now += 20;
 }
 
@@ -64,13 +64,13 @@ static void expect_ping(struct script *s)
 static void a_ping_of_an_expired_session_loses_it(void **state)
 {
     (void)state;
-    struct script s;
+    struct fake_server s;
     struct hold h;
     open_with_hold(&s, &h, true);
     expect_ping(&s);
-    script_answer_to(&s, XID_PING, OP_PING, CLAVE_EEXPIRED, NULL);
-    script_state(&s, CLAVE_STATE_SUSPENDED, CLAVE_EEXPIRED);
-    script_state(&s, CLAVE_STATE_LOST, CLAVE_EEXPIRED);
+    fake_answer_to(&s, XID_PING, OP_PING, CLAVE_EEXPIRED, NULL);
+    fake_expect_state(&s, CLAVE_STATE_SUSPENDED, CLAVE_EEXPIRED);
+    fake_expect_state(&s, CLAVE_STATE_LOST, CLAVE_EEXPIRED);
     assert_true(clave_async_client_hold_deadline(s.c) < s.now);
     close_with_hold(&s, &h);
 }
@@ -80,12 +80,12 @@ static void a_ping_refused_is_no_sign_of_life(void **state)
     (void)state;
     static const clave_err errs[] = {CLAVE_ESESSIONMOVED, CLAVE_ESYSTEM, CLAVE_EUNIMPLEMENTED};
     for (size_t i = 0; i < sizeof errs / sizeof *errs; i++) {
-        struct script s;
+        struct fake_server s;
         struct hold h;
         open_with_hold(&s, &h, true);
         int64_t before = clave_async_client_hold_deadline(s.c);
         expect_ping(&s);
-        script_answer_to(&s, XID_PING, OP_PING, errs[i], NULL);
+        fake_answer_to(&s, XID_PING, OP_PING, errs[i], NULL);
         assert_int_equal(clave_async_client_hold_deadline(s.c), before);
         is_left(&s, errs[i], "ping");
         close_with_hold(&s, &h);
@@ -96,16 +96,16 @@ static void a_ping_refused_is_no_sign_of_life(void **state)
 static void a_ping_throttled_is_sent_again(void **state)
 {
     (void)state;
-    struct script s;
+    struct fake_server s;
     struct hold h;
     open_with_hold(&s, &h, true);
     int64_t before = clave_async_client_hold_deadline(s.c);
     expect_ping(&s);
-    script_answer_to(&s, XID_PING, OP_PING, CLAVE_ETHROTTLED, NULL);
+    fake_answer_to(&s, XID_PING, OP_PING, CLAVE_ETHROTTLED, NULL);
     assert_true(clave_async_client_is_connected(s.c));
     assert_int_equal(clave_async_client_hold_deadline(s.c), before);
     expect_ping(&s);
-    script_pong(&s);
+    fake_answer_ping(&s);
     assert_int_equal(clave_async_client_hold_deadline(s.c), s.now - 20 + T - MARGIN);
     close_with_hold(&s, &h);
 }
@@ -119,13 +119,13 @@ static void a_member_that_refuses_heartbeats_is_left(void **state)
     static const clave_err errs[] = {CLAVE_ENOTREADONLY, CLAVE_ESYSTEM, CLAVE_EUNIMPLEMENTED,
                                      CLAVE_ESESSIONMOVED};
     for (size_t i = 0; i < sizeof errs / sizeof *errs; i++) {
-        struct script s;
+        struct fake_server s;
         struct hold h;
         open_with_hold(&s, &h, false);
         int64_t before = clave_async_client_hold_deadline(s.c);
-        script_at(&s, clave_async_client_deadline(s.c));
-        script_expect(&s, OP_MULTI);
-        script_answer(&s, errs[i], NULL);
+        fake_advance_to(&s, clave_async_client_deadline(s.c));
+        fake_expect(&s, OP_MULTI);
+        fake_answer(&s, errs[i], NULL);
         assert_int_equal(clave_async_client_hold_deadline(s.c), before);
         is_left(&s, errs[i], "heartbeat");
         close_with_hold(&s, &h);
@@ -138,17 +138,17 @@ static void a_heartbeat_that_another_would_refuse_too_is_sent_again(void **state
     (void)state;
     static const clave_err errs[] = {CLAVE_ETHROTTLED, CLAVE_ENOAUTH};
     for (size_t i = 0; i < sizeof errs / sizeof *errs; i++) {
-        struct script s;
+        struct fake_server s;
         struct hold h;
         open_with_hold(&s, &h, false);
         int64_t before = clave_async_client_hold_deadline(s.c);
-        script_at(&s, clave_async_client_deadline(s.c));
-        script_expect(&s, OP_MULTI);
-        script_answer(&s, errs[i], NULL);
+        fake_advance_to(&s, clave_async_client_deadline(s.c));
+        fake_expect(&s, OP_MULTI);
+        fake_answer(&s, errs[i], NULL);
         assert_true(clave_async_client_is_connected(s.c));
         assert_int_equal(clave_async_client_hold_deadline(s.c), before);
-        script_at(&s, clave_async_client_deadline(s.c));
-        script_expect(&s, OP_MULTI);
+        fake_advance_to(&s, clave_async_client_deadline(s.c));
+        fake_expect(&s, OP_MULTI);
         close_with_hold(&s, &h);
     }
 }
@@ -160,36 +160,36 @@ static void a_heartbeat_that_another_would_refuse_too_is_sent_again(void **state
 static void a_server_that_refuses_to_close_is_left(void **state)
 {
     (void)state;
-    struct script s;
-    script_open(&s, NULL);
-    script_connect(&s, true);
+    struct fake_server s;
+    fake_open(&s, NULL);
+    fake_connect(&s, true);
     s.told = s.nstates;
     clave_async_client_close(s.c, s.now);
-    script_expect(&s, OP_CLOSE_SESSION);
-    script_answer(&s, CLAVE_ENOTREADONLY, NULL);
+    fake_expect(&s, OP_CLOSE_SESSION);
+    fake_answer(&s, CLAVE_ENOTREADONLY, NULL);
     is_left(&s, CLAVE_ENOTREADONLY, "close");
-    script_at(&s, clave_async_client_deadline(s.c));
-    assert_int_equal(script_dial(&s).session_id, SCRIPT_SESSION);
-    script_shake(&s, SCRIPT_SESSION, T, false);
-    script_expect(&s, OP_CLOSE_SESSION);
-    script_answer(&s, CLAVE_OK, NULL);
-    script_state(&s, CLAVE_STATE_RECONNECTED, CLAVE_OK);
-    script_state(&s, CLAVE_STATE_CLOSED, CLAVE_OK);
-    script_close(&s);
+    fake_advance_to(&s, clave_async_client_deadline(s.c));
+    assert_int_equal(fake_dial(&s).session_id, FAKE_SESSION);
+    fake_answer_handshake(&s, FAKE_SESSION, T, false);
+    fake_expect(&s, OP_CLOSE_SESSION);
+    fake_answer(&s, CLAVE_OK, NULL);
+    fake_expect_state(&s, CLAVE_STATE_RECONNECTED, CLAVE_OK);
+    fake_expect_state(&s, CLAVE_STATE_CLOSED, CLAVE_OK);
+    fake_close(&s);
 }
 
 static void one_that_has_ended_by_itself_is_closed(void **state)
 {
     (void)state;
-    struct script s;
-    script_open(&s, NULL);
-    script_connect(&s, true);
+    struct fake_server s;
+    fake_open(&s, NULL);
+    fake_connect(&s, true);
     s.told = s.nstates;
     clave_async_client_close(s.c, s.now);
-    script_expect(&s, OP_CLOSE_SESSION);
-    script_answer(&s, CLAVE_EEXPIRED, NULL);
-    script_state(&s, CLAVE_STATE_CLOSED, CLAVE_OK);
-    script_close(&s);
+    fake_expect(&s, OP_CLOSE_SESSION);
+    fake_answer(&s, CLAVE_EEXPIRED, NULL);
+    fake_expect_state(&s, CLAVE_STATE_CLOSED, CLAVE_OK);
+    fake_close(&s);
 }
 
 int main(void)

@@ -12,20 +12,20 @@
 #include "client/engine.h"
 #include "lib/fake_server.h"
 
-enum { T = SCRIPT_TIMEOUT };
+enum { T = FAKE_TIMEOUT };
 
-static void connected(struct script *s)
+static void connected(struct fake_server *s)
 {
-    script_open(s, NULL);
-    script_connect(s, true);
+    fake_open(s, NULL);
+    fake_connect(s, true);
 }
 
-static void reconnect(struct script *s)
+static void reconnect(struct fake_server *s)
 {
-    script_hang_up(s);
-    script_dial(s);
-    script_shake(s, SCRIPT_SESSION, T, false);
-    script_config(s, true);
+    fake_hang_up(s);
+    fake_dial(s);
+    fake_answer_handshake(s, FAKE_SESSION, T, false);
+    fake_config(s, true);
 }
 
 static struct wire_reply created(const char *path, int64_t owner)
@@ -44,42 +44,42 @@ static bool path_is(const struct wire_request *q, const char *path)
 static void requests_wait_for_the_connection_and_go_in_order(void **state)
 {
     (void)state;
-    struct script s;
+    struct fake_server s;
     struct outcome a = {0}, b = {0};
-    script_open(&s, NULL);
-    assert_int_equal(clave_async_exists(s.c, "/a", NULL, script_outcome, &a), CLAVE_OK);
-    assert_int_equal(clave_async_delete(s.c, "/b", 3, script_outcome, &b), CLAVE_OK);
-    script_dial(&s);
-    script_shake(&s, SCRIPT_SESSION, T, false);
-    script_expect(&s, OP_EXISTS);
+    fake_open(&s, NULL);
+    assert_int_equal(clave_async_exists(s.c, "/a", NULL, outcome_cb, &a), CLAVE_OK);
+    assert_int_equal(clave_async_delete(s.c, "/b", 3, outcome_cb, &b), CLAVE_OK);
+    fake_dial(&s);
+    fake_answer_handshake(&s, FAKE_SESSION, T, false);
+    fake_expect(&s, OP_EXISTS);
     int32_t first = s.q.xid;
-    script_expect(&s, OP_DELETE);
+    fake_expect(&s, OP_DELETE);
     assert_int_equal(s.q.xid, first + 1);
     assert_int_equal(s.q.body.check.version, 3);
-    script_answer_to(&s, first, OP_EXISTS, CLAVE_ENONODE, NULL);
-    script_answer_to(&s, first + 1, OP_DELETE, CLAVE_EBADVERSION, NULL);
+    fake_answer_to(&s, first, OP_EXISTS, CLAVE_ENONODE, NULL);
+    fake_answer_to(&s, first + 1, OP_DELETE, CLAVE_EBADVERSION, NULL);
     assert_int_equal(a.err, CLAVE_ENONODE);
     assert_string_equal(a.path, "/a");
     assert_int_equal(b.err, CLAVE_EBADVERSION);
     assert_string_equal(clave_async_client_errmsg(s.c),
                         "cannot delete /b: the node has another version");
-    script_close(&s);
+    fake_close(&s);
 }
 
 static void a_reply_out_of_order_ends_the_connection(void **state)
 {
     (void)state;
-    struct script s;
+    struct fake_server s;
     struct outcome a = {0};
     connected(&s);
-    assert_int_equal(clave_async_set(s.c, "/a", "x", 1, -1, script_outcome, &a), CLAVE_OK);
-    script_expect(&s, OP_SET_DATA);
+    assert_int_equal(clave_async_set(s.c, "/a", "x", 1, -1, outcome_cb, &a), CLAVE_OK);
+    fake_expect(&s, OP_SET_DATA);
     struct wire_reply m = {0};
-    script_answer_to(&s, s.q.xid + 1, OP_SET_DATA, CLAVE_OK, &m);
+    fake_answer_to(&s, s.q.xid + 1, OP_SET_DATA, CLAVE_OK, &m);
     assert_int_equal(a.times, 1);
     assert_int_equal(a.err, CLAVE_ECONNLOSS);
     assert_int_equal(clave_async_client_wants(s.c), CLAVE_WANT_HANGUP);
-    script_close(&s);
+    fake_close(&s);
 }
 
 static void a_reply_that_is_cut_short_ends_the_connection(void **state)
@@ -87,145 +87,145 @@ static void a_reply_that_is_cut_short_ends_the_connection(void **state)
     (void)state;
     static const uint8_t short_stat[] = {0, 0, 0, 20, 0, 0, 0, 2, 0, 0, 0, 0,
                                          0, 0, 0, 9,  0, 0, 0, 0, 1, 2, 3, 4};
-    struct script s;
+    struct fake_server s;
     struct outcome a = {0};
     connected(&s);
-    assert_int_equal(clave_async_set(s.c, "/a", "x", 1, -1, script_outcome, &a), CLAVE_OK);
-    script_expect(&s, OP_SET_DATA);
+    assert_int_equal(clave_async_set(s.c, "/a", "x", 1, -1, outcome_cb, &a), CLAVE_OK);
+    fake_expect(&s, OP_SET_DATA);
     assert_int_equal(s.q.xid, 2);
-    script_feed(&s, short_stat, sizeof short_stat);
+    fake_feed(&s, short_stat, sizeof short_stat);
     assert_int_equal(a.err, CLAVE_ECONNLOSS);
     assert_int_equal(clave_async_client_wants(s.c), CLAVE_WANT_HANGUP);
-    script_close(&s);
+    fake_close(&s);
 }
 
 static void a_lost_write_is_unknown_and_never_sent_twice(void **state)
 {
     (void)state;
-    struct script s;
+    struct fake_server s;
     struct outcome sent = {0}, unsent = {0};
     connected(&s);
-    assert_int_equal(clave_async_set(s.c, "/a", "x", 1, -1, script_outcome, &sent), CLAVE_OK);
-    script_expect(&s, OP_SET_DATA);
-    assert_int_equal(clave_async_set(s.c, "/b", "x", 1, -1, script_outcome, &unsent), CLAVE_OK);
-    script_hang_up(&s); /* of the second not a byte had left */
+    assert_int_equal(clave_async_set(s.c, "/a", "x", 1, -1, outcome_cb, &sent), CLAVE_OK);
+    fake_expect(&s, OP_SET_DATA);
+    assert_int_equal(clave_async_set(s.c, "/b", "x", 1, -1, outcome_cb, &unsent), CLAVE_OK);
+    fake_hang_up(&s); /* of the second not a byte had left */
     assert_int_equal(sent.err, CLAVE_ECONNLOSS);
     assert_int_equal(unsent.times, 0);
-    script_dial(&s);
-    script_shake(&s, SCRIPT_SESSION, T, false);
-    script_expect(&s, OP_SET_DATA);
+    fake_dial(&s);
+    fake_answer_handshake(&s, FAKE_SESSION, T, false);
+    fake_expect(&s, OP_SET_DATA);
     assert_true(path_is(&s.q, "/b"));
-    script_config(&s, true);
-    assert_true(script_is_quiet(&s));
+    fake_config(&s, true);
+    assert_true(fake_is_quiet(&s));
     assert_int_equal(sent.times, 1);
-    script_close(&s);
+    fake_close(&s);
 }
 
 /* A frame that left in part cannot have been done. */
 static void a_write_that_left_in_part_was_not_sent(void **state)
 {
     (void)state;
-    struct script s;
+    struct fake_server s;
     struct outcome a = {0};
     const void *p;
     connected(&s);
-    assert_int_equal(clave_async_set(s.c, "/a", "x", 1, -1, script_outcome, &a), CLAVE_OK);
+    assert_int_equal(clave_async_set(s.c, "/a", "x", 1, -1, outcome_cb, &a), CLAVE_OK);
     size_t n = clave_async_client_output(s.c, &p);
     clave_async_client_sent(s.c, s.now, n - 1);
-    script_hang_up(&s);
+    fake_hang_up(&s);
     assert_int_equal(a.times, 0);
-    script_dial(&s);
-    script_shake(&s, SCRIPT_SESSION, T, false);
-    script_expect(&s, OP_SET_DATA);
-    script_close(&s);
+    fake_dial(&s);
+    fake_answer_handshake(&s, FAKE_SESSION, T, false);
+    fake_expect(&s, OP_SET_DATA);
+    fake_close(&s);
 }
 
 static void a_lost_read_is_sent_again_three_times(void **state)
 {
     (void)state;
-    struct script s;
+    struct fake_server s;
     struct outcome a = {0};
     connected(&s);
-    assert_int_equal(clave_async_get(s.c, "/a", NULL, script_outcome, &a), CLAVE_OK);
+    assert_int_equal(clave_async_get(s.c, "/a", NULL, outcome_cb, &a), CLAVE_OK);
     for (int i = 0; i < 3; i++) {
-        script_expect(&s, OP_GET_DATA);
-        script_hang_up(&s);
+        fake_expect(&s, OP_GET_DATA);
+        fake_hang_up(&s);
         assert_int_equal(a.times, 0);
         if (clave_async_client_wants(s.c) == 0)
-            script_at(&s, clave_async_client_deadline(s.c));
-        script_dial(&s);
-        script_shake(&s, SCRIPT_SESSION, T, false);
+            fake_advance_to(&s, clave_async_client_deadline(s.c));
+        fake_dial(&s);
+        fake_answer_handshake(&s, FAKE_SESSION, T, false);
     }
-    script_expect(&s, OP_GET_DATA);
-    script_hang_up(&s);
+    fake_expect(&s, OP_GET_DATA);
+    fake_hang_up(&s);
     assert_int_equal(a.times, 1);
     assert_int_equal(a.err, CLAVE_ECONNLOSS);
-    script_close(&s);
+    fake_close(&s);
 }
 
 static void a_read_may_wait_before_it_is_sent_again(void **state)
 {
     (void)state;
-    struct script s;
+    struct fake_server s;
     struct outcome a = {0};
     clave_client_options o = {.reads = {.kind = CLAVE_RETRY_N_TIMES, .base_ms = 70, .times = 1}};
-    script_open(&s, &o);
-    script_connect(&s, true);
-    assert_int_equal(clave_async_get(s.c, "/a", NULL, script_outcome, &a), CLAVE_OK);
-    script_expect(&s, OP_GET_DATA);
+    fake_open(&s, &o);
+    fake_connect(&s, true);
+    assert_int_equal(clave_async_get(s.c, "/a", NULL, outcome_cb, &a), CLAVE_OK);
+    fake_expect(&s, OP_GET_DATA);
     reconnect(&s);
-    assert_true(script_is_quiet(&s));
-    script_at(&s, s.now + 70);
-    script_expect(&s, OP_GET_DATA);
-    script_close(&s);
+    assert_true(fake_is_quiet(&s));
+    fake_advance_to(&s, s.now + 70);
+    fake_expect(&s, OP_GET_DATA);
+    fake_close(&s);
 }
 
 static void the_end_of_the_session_ends_what_waits(void **state)
 {
     (void)state;
-    struct script s;
+    struct fake_server s;
     struct outcome read = {0}, unsent = {0}, later = {0};
     connected(&s);
-    assert_int_equal(clave_async_get(s.c, "/a", NULL, script_outcome, &read), CLAVE_OK);
-    script_expect(&s, OP_GET_DATA);
-    script_hang_up(&s);
-    assert_int_equal(clave_async_delete(s.c, "/b", -1, script_outcome, &unsent), CLAVE_OK);
-    script_at(&s, s.now + 2 * T);
+    assert_int_equal(clave_async_get(s.c, "/a", NULL, outcome_cb, &read), CLAVE_OK);
+    fake_expect(&s, OP_GET_DATA);
+    fake_hang_up(&s);
+    assert_int_equal(clave_async_delete(s.c, "/b", -1, outcome_cb, &unsent), CLAVE_OK);
+    fake_advance_to(&s, s.now + 2 * T);
     assert_int_equal(s.states[s.nstates - 1], CLAVE_STATE_LOST);
     assert_int_equal(read.err, CLAVE_ENOTSENT);
     assert_int_equal(unsent.err, CLAVE_ENOTSENT);
     /* The next session is at work again. */
-    assert_int_equal(clave_async_delete(s.c, "/c", -1, script_outcome, &later), CLAVE_OK);
-    script_hang_up(&s); /* the dial that had been going on */
-    script_at(&s, s.now + 2000);
-    script_dial(&s);
-    script_shake(&s, SCRIPT_SESSION + 1, T, false);
-    script_expect(&s, OP_DELETE);
-    script_answer(&s, CLAVE_OK, NULL);
+    assert_int_equal(clave_async_delete(s.c, "/c", -1, outcome_cb, &later), CLAVE_OK);
+    fake_hang_up(&s); /* the dial that had been going on */
+    fake_advance_to(&s, s.now + 2000);
+    fake_dial(&s);
+    fake_answer_handshake(&s, FAKE_SESSION + 1, T, false);
+    fake_expect(&s, OP_DELETE);
+    fake_answer(&s, CLAVE_OK, NULL);
     assert_int_equal(later.err, CLAVE_OK);
-    script_close(&s);
+    fake_close(&s);
 }
 
 static void an_expired_session_is_believed_at_once(void **state)
 {
     (void)state;
-    struct script s;
+    struct fake_server s;
     struct outcome a = {0};
     connected(&s);
-    assert_int_equal(clave_async_set(s.c, "/a", "x", 1, -1, script_outcome, &a), CLAVE_OK);
-    script_expect(&s, OP_SET_DATA);
-    script_answer(&s, CLAVE_EEXPIRED, NULL);
+    assert_int_equal(clave_async_set(s.c, "/a", "x", 1, -1, outcome_cb, &a), CLAVE_OK);
+    fake_expect(&s, OP_SET_DATA);
+    fake_answer(&s, CLAVE_EEXPIRED, NULL);
     assert_int_equal(a.err, CLAVE_EEXPIRED);
-    script_state(&s, CLAVE_STATE_CONNECTED, CLAVE_OK);
-    script_state(&s, CLAVE_STATE_SUSPENDED, CLAVE_EEXPIRED);
-    script_state(&s, CLAVE_STATE_LOST, CLAVE_EEXPIRED);
-    script_close(&s);
+    fake_expect_state(&s, CLAVE_STATE_CONNECTED, CLAVE_OK);
+    fake_expect_state(&s, CLAVE_STATE_SUSPENDED, CLAVE_EEXPIRED);
+    fake_expect_state(&s, CLAVE_STATE_LOST, CLAVE_EEXPIRED);
+    fake_close(&s);
 }
 
 static void what_cannot_be_sent_is_refused_at_once(void **state)
 {
     (void)state;
-    struct script s;
+    struct fake_server s;
     static char big[2 << 20];
     connected(&s);
     assert_int_equal(clave_async_set(s.c, "a", "x", 1, -1, NULL, NULL), CLAVE_EPATH);
@@ -237,39 +237,39 @@ static void what_cannot_be_sent_is_refused_at_once(void **state)
     assert_non_null(strstr(clave_async_client_errmsg(s.c), "1048575"));
     clave_create_options o = {.size = sizeof o, .mode = CLAVE_PERSISTENT_TTL};
     assert_int_equal(clave_async_create(s.c, "/a", NULL, 0, &o, NULL, NULL), CLAVE_EINVAL);
-    assert_true(script_is_quiet(&s));
-    script_close(&s);
+    assert_true(fake_is_quiet(&s));
+    fake_close(&s);
 }
 
 static void a_chroot_is_put_in_front_and_taken_off(void **state)
 {
     (void)state;
-    struct script s;
+    struct fake_server s;
     struct outcome a = {0};
     clave_client_options o = {.hosts = "h/app"};
-    script_open(&s, &o);
-    script_connect(&s, true);
-    assert_int_equal(clave_async_create(s.c, "/a", NULL, 0, NULL, script_outcome, &a), CLAVE_OK);
-    assert_true(path_is(script_expect(&s, OP_CREATE2), "/app/a"));
+    fake_open(&s, &o);
+    fake_connect(&s, true);
+    assert_int_equal(clave_async_create(s.c, "/a", NULL, 0, NULL, outcome_cb, &a), CLAVE_OK);
+    assert_true(path_is(fake_expect(&s, OP_CREATE2), "/app/a"));
     struct wire_reply m = created("/app/a", 0);
-    script_answer(&s, CLAVE_OK, &m);
+    fake_answer(&s, CLAVE_OK, &m);
     assert_string_equal(a.path, "/a");
-    assert_int_equal(clave_async_children(s.c, "/", NULL, script_outcome, &a), CLAVE_OK);
-    assert_true(path_is(script_expect(&s, OP_GET_CHILDREN2), "/app"));
-    script_close(&s);
+    assert_int_equal(clave_async_children(s.c, "/", NULL, outcome_cb, &a), CLAVE_OK);
+    assert_true(path_is(fake_expect(&s, OP_GET_CHILDREN2), "/app"));
+    fake_close(&s);
 }
 
 static void a_multi_tells_each_of_its_ops(void **state)
 {
     (void)state;
-    struct script s;
+    struct fake_server s;
     struct outcome a = {0};
     connected(&s);
     clave_op ops[] = {{.kind = CLAVE_OP_CHECK, .path = "/l", .version = -1},
                       {.kind = CLAVE_OP_CREATE, .path = "/n-", .mode = CLAVE_EPHEMERAL_SEQUENTIAL},
                       {.kind = CLAVE_OP_SET, .path = "/d", .data = "x", .len = 1, .version = 2}};
-    assert_int_equal(clave_async_multi(s.c, ops, 3, script_outcome, &a), CLAVE_OK);
-    script_expect(&s, OP_MULTI);
+    assert_int_equal(clave_async_multi(s.c, ops, 3, outcome_cb, &a), CLAVE_OK);
+    fake_expect(&s, OP_MULTI);
     assert_int_equal(s.q.body.multi.count, 3);
     struct buf b;
     clave__buf_init(&b, &s.mem, 4096);
@@ -279,11 +279,11 @@ static void a_multi_tells_each_of_its_ops(void **state)
         clave__wire_put_result(&w, &(struct wire_result){.op = OP_ERROR, .err = errs[i]});
     clave__wire_put_ops_end(&w);
     struct wire_reply m = {.results = {3, clave__buf_bytes(&b), clave__buf_len(&b)}};
-    script_answer(&s, CLAVE_OK, &m);
+    fake_answer(&s, CLAVE_OK, &m);
     assert_int_equal(a.err, CLAVE_ENODEEXISTS);
     assert_int_equal(a.nops, 3);
     clave__buf_fini(&b);
-    script_close(&s);
+    fake_close(&s);
 }
 
 /* ---- guaranteed deletes -------------------------------------------------------------- */
@@ -291,46 +291,46 @@ static void a_multi_tells_each_of_its_ops(void **state)
 static void a_guaranteed_delete_is_asked_for_until_it_is_done(void **state)
 {
     (void)state;
-    struct script s;
+    struct fake_server s;
     struct outcome a = {0};
     connected(&s);
-    assert_int_equal(clave_async_delete_guaranteed(s.c, "/n", script_outcome, &a), CLAVE_OK);
-    script_expect(&s, OP_DELETE);
-    script_hang_up(&s);
-    script_dial(&s);
-    script_shake(&s, SCRIPT_SESSION, T, false);
-    script_expect(&s, OP_DELETE);
+    assert_int_equal(clave_async_delete_guaranteed(s.c, "/n", outcome_cb, &a), CLAVE_OK);
+    fake_expect(&s, OP_DELETE);
+    fake_hang_up(&s);
+    fake_dial(&s);
+    fake_answer_handshake(&s, FAKE_SESSION, T, false);
+    fake_expect(&s, OP_DELETE);
     assert_int_equal(s.q.body.check.version, -1);
-    script_answer(&s, CLAVE_ETHROTTLED, NULL);
+    fake_answer(&s, CLAVE_ETHROTTLED, NULL);
     assert_int_equal(a.times, 0);
-    script_config(&s, true);
-    script_at(&s, s.now + 100);
-    script_expect(&s, OP_DELETE);
-    script_answer(&s, CLAVE_ENONODE, NULL); /* the one before had been done */
+    fake_config(&s, true);
+    fake_advance_to(&s, s.now + 100);
+    fake_expect(&s, OP_DELETE);
+    fake_answer(&s, CLAVE_ENONODE, NULL); /* the one before had been done */
     assert_int_equal(a.times, 1);
     assert_int_equal(a.err, CLAVE_OK);
-    script_close(&s);
+    fake_close(&s);
 }
 
 static void a_guaranteed_delete_ends_with_its_session(void **state)
 {
     (void)state;
-    struct script s;
+    struct fake_server s;
     struct outcome a = {0};
     connected(&s);
-    assert_int_equal(clave_async_delete_guaranteed(s.c, "/n", script_outcome, &a), CLAVE_OK);
-    script_expect(&s, OP_DELETE);
-    script_hang_up(&s);
-    script_dial(&s);
-    script_shake(&s, 0, 0, false);
+    assert_int_equal(clave_async_delete_guaranteed(s.c, "/n", outcome_cb, &a), CLAVE_OK);
+    fake_expect(&s, OP_DELETE);
+    fake_hang_up(&s);
+    fake_dial(&s);
+    fake_answer_handshake(&s, 0, 0, false);
     assert_int_equal(a.times, 1);
     assert_int_equal(a.err, CLAVE_EEXPIRED);
-    script_hang_up(&s);
-    script_dial(&s);
-    script_shake(&s, SCRIPT_SESSION + 1, T, false);
-    script_config(&s, true);
-    assert_true(script_is_quiet(&s)); /* another session's node of that name is not touched */
-    script_close(&s);
+    fake_hang_up(&s);
+    fake_dial(&s);
+    fake_answer_handshake(&s, FAKE_SESSION + 1, T, false);
+    fake_config(&s, true);
+    assert_true(fake_is_quiet(&s)); /* another session's node of that name is not touched */
+    fake_close(&s);
 }
 
 /* ---- identities ---------------------------------------------------------------------- */
@@ -338,44 +338,44 @@ static void a_guaranteed_delete_ends_with_its_session(void **state)
 static void identities_go_first_on_every_connection(void **state)
 {
     (void)state;
-    struct script s;
+    struct fake_server s;
     struct outcome a = {0};
-    script_open(&s, NULL);
+    fake_open(&s, NULL);
     assert_int_equal(clave_async_exists(s.c, "/a", NULL, NULL, NULL), CLAVE_OK);
-    assert_int_equal(clave_async_add_auth(s.c, "digest", "u:p", 3, script_outcome, &a), CLAVE_OK);
+    assert_int_equal(clave_async_add_auth(s.c, "digest", "u:p", 3, outcome_cb, &a), CLAVE_OK);
     for (int i = 0; i < 2; i++) {
-        script_dial(&s);
-        script_shake(&s, SCRIPT_SESSION, T, false);
-        const struct wire_request *q = script_expect(&s, OP_AUTH);
+        fake_dial(&s);
+        fake_answer_handshake(&s, FAKE_SESSION, T, false);
+        const struct wire_request *q = fake_expect(&s, OP_AUTH);
         assert_int_equal(q->xid, XID_AUTH);
         assert_true(clave__jbytes_eq(q->body.auth.scheme, clave__jbytes("digest")));
         assert_true(clave__jbytes_eq(q->body.auth.auth, clave__jbytes("u:p")));
-        script_answer_to(&s, XID_AUTH, OP_AUTH, CLAVE_OK, NULL);
+        fake_answer_to(&s, XID_AUTH, OP_AUTH, CLAVE_OK, NULL);
         assert_int_equal(a.times, 1);
         assert_int_equal(a.err, CLAVE_OK);
-        script_expect(&s, OP_EXISTS);
-        script_config(&s, true);
-        script_hang_up(&s);
+        fake_expect(&s, OP_EXISTS);
+        fake_config(&s, true);
+        fake_hang_up(&s);
         if (clave_async_client_wants(s.c) == 0)
-            script_at(&s, clave_async_client_deadline(s.c));
+            fake_advance_to(&s, clave_async_client_deadline(s.c));
     }
-    script_close(&s);
+    fake_close(&s);
 }
 
 static void a_refused_identity_is_told_and_not_tried_again(void **state)
 {
     (void)state;
-    struct script s;
+    struct fake_server s;
     struct outcome a = {0};
     connected(&s);
-    assert_int_equal(clave_async_add_auth(s.c, "digest", "u", 1, script_outcome, &a), CLAVE_OK);
-    script_expect(&s, OP_AUTH);
-    script_answer_to(&s, XID_AUTH, OP_AUTH, CLAVE_EAUTHFAILED, NULL);
+    assert_int_equal(clave_async_add_auth(s.c, "digest", "u", 1, outcome_cb, &a), CLAVE_OK);
+    fake_expect(&s, OP_AUTH);
+    fake_answer_to(&s, XID_AUTH, OP_AUTH, CLAVE_EAUTHFAILED, NULL);
     assert_int_equal(a.err, CLAVE_EAUTHFAILED);
     assert_non_null(strstr(clave_async_client_errmsg(s.c), "digest"));
     reconnect(&s);
-    assert_true(script_is_quiet(&s));
-    script_close(&s);
+    assert_true(fake_is_quiet(&s));
+    fake_close(&s);
     assert_int_equal(a.times, 1);
 }
 
@@ -383,16 +383,16 @@ static void a_refused_identity_is_told_and_not_tried_again(void **state)
 static void no_acls_are_none_whatever_their_count(void **state)
 {
     (void)state;
-    struct script s;
+    struct fake_server s;
     clave_create_options o = {.size = sizeof o, .nacls = 3};
-    script_open(&s, NULL);
-    script_connect(&s, true);
+    fake_open(&s, NULL);
+    fake_connect(&s, true);
     for (unsigned flags = 0; flags <= CLAVE_CREATE_PROTECTED; flags += CLAVE_CREATE_PROTECTED) {
         o.flags = flags;
         assert_int_equal(clave_async_create(s.c, "/a", NULL, 0, &o, NULL, NULL), CLAVE_OK);
-        assert_int_equal(script_expect(&s, OP_CREATE2)->body.create.acl.count, 1);
+        assert_int_equal(fake_expect(&s, OP_CREATE2)->body.create.acl.count, 1);
     }
-    script_close(&s);
+    fake_close(&s);
 }
 
 /* Lengths that no frame has are refused before anything looks at the bytes. */
@@ -400,17 +400,17 @@ static void more_than_a_frame_is_too_big(void **state)
 {
     (void)state;
     size_t len = (size_t)UINT32_MAX + 2; /* 1, when it is cut */
-    struct script s;
+    struct fake_server s;
     clave_op op = {.kind = CLAVE_OP_SET, .path = "/a", .data = "x", .len = len, .version = -1};
-    script_open(&s, NULL);
-    script_connect(&s, true);
+    fake_open(&s, NULL);
+    fake_connect(&s, true);
     assert_int_equal(clave_async_create(s.c, "/a", "x", len, NULL, NULL, NULL), CLAVE_ETOOBIG);
     assert_int_equal(clave_async_set(s.c, "/a", "x", len, -1, NULL, NULL), CLAVE_ETOOBIG);
     assert_int_equal(clave_async_multi(s.c, &op, 1, NULL, NULL), CLAVE_ETOOBIG);
     op.kind = CLAVE_OP_CREATE;
     assert_int_equal(clave_async_multi(s.c, &op, 1, NULL, NULL), CLAVE_ETOOBIG);
-    assert_true(script_is_quiet(&s));
-    script_close(&s);
+    assert_true(fake_is_quiet(&s));
+    fake_close(&s);
 }
 
 /* A reply over the limit: the read that asked for it would ask again, on every connection to
@@ -418,24 +418,24 @@ static void more_than_a_frame_is_too_big(void **state)
 static void a_read_whose_reply_is_too_big_fails_at_once(void **state)
 {
     (void)state;
-    struct script s;
+    struct fake_server s;
     struct outcome got = {0}, next = {0};
     clave_client_options o = {.max_frame = 1000};
-    script_open(&s, &o);
-    script_connect(&s, true);
-    assert_int_equal(clave_async_children(s.c, "/huge", NULL, script_outcome, &got), CLAVE_OK);
-    assert_int_equal(clave_async_exists(s.c, "/x", NULL, script_outcome, &next), CLAVE_OK);
-    script_expect(&s, OP_GET_CHILDREN2);
-    script_feed(&s, "\0\0\x10\0", 4);
+    fake_open(&s, &o);
+    fake_connect(&s, true);
+    assert_int_equal(clave_async_children(s.c, "/huge", NULL, outcome_cb, &got), CLAVE_OK);
+    assert_int_equal(clave_async_exists(s.c, "/x", NULL, outcome_cb, &next), CLAVE_OK);
+    fake_expect(&s, OP_GET_CHILDREN2);
+    fake_feed(&s, "\0\0\x10\0", 4);
     assert_int_equal(clave_async_client_wants(s.c), CLAVE_WANT_HANGUP);
     assert_int_equal(got.times, 1);
     assert_int_equal(got.err, CLAVE_ETOOBIG);
-    script_hang_up(&s);
-    script_dial(&s);
-    script_shake(&s, SCRIPT_SESSION, T, false);
-    script_expect(&s, OP_EXISTS); /* that one was not at fault */
+    fake_hang_up(&s);
+    fake_dial(&s);
+    fake_answer_handshake(&s, FAKE_SESSION, T, false);
+    fake_expect(&s, OP_EXISTS); /* that one was not at fault */
     assert_int_equal(next.times, 0);
-    script_close(&s);
+    fake_close(&s);
 }
 
 /* What one huge request or reply took is given back. */
@@ -444,24 +444,24 @@ static void one_huge_message_does_not_stay(void **state)
     (void)state;
     enum { HUGE = 900000, PIECE = 100000, FEW = 128 * 1024 };
     static char huge[HUGE];
-    struct script s;
+    struct fake_server s;
     struct outcome got = {0};
     struct wire_reply m = {.data = clave__jbytes_n(huge, HUGE)};
-    script_open(&s, NULL);
-    script_connect(&s, true);
-    assert_int_equal(clave_async_set(s.c, "/a", huge, HUGE, -1, script_outcome, &got), CLAVE_OK);
-    script_expect(&s, OP_SET_DATA);
-    script_answer(&s, CLAVE_OK, &m);
-    assert_int_equal(clave_async_get(s.c, "/a", NULL, script_outcome, &got), CLAVE_OK);
-    script_expect(&s, OP_GET_DATA);
+    fake_open(&s, NULL);
+    fake_connect(&s, true);
+    assert_int_equal(clave_async_set(s.c, "/a", huge, HUGE, -1, outcome_cb, &got), CLAVE_OK);
+    fake_expect(&s, OP_SET_DATA);
+    fake_answer(&s, CLAVE_OK, &m);
+    assert_int_equal(clave_async_get(s.c, "/a", NULL, outcome_cb, &got), CLAVE_OK);
+    fake_expect(&s, OP_GET_DATA);
     s.piece = PIECE;
-    script_answer(&s, CLAVE_OK, &m);
+    fake_answer(&s, CLAVE_OK, &m);
     assert_int_equal(got.times, 2);
     assert_int_equal(got.len, HUGE);
     assert_true(s.c->encode.cap <= FEW);
     assert_true(s.c->link.out.cap <= FEW);
     assert_true(s.c->link.in.held.cap <= FEW);
-    script_close(&s);
+    fake_close(&s);
 }
 
 /* A server that refuses an identity has answered: the next connection, without it, need not
@@ -469,37 +469,37 @@ static void one_huge_message_does_not_stay(void **state)
 static void a_server_that_refuses_an_identity_is_dialled_again_at_once(void **state)
 {
     (void)state;
-    struct script s;
+    struct fake_server s;
     struct outcome got = {0};
-    script_open(&s, NULL);
-    assert_int_equal(clave_async_add_auth(s.c, "none", "a:b", 3, script_outcome, &got), CLAVE_OK);
-    script_dial(&s);
-    script_shake(&s, SCRIPT_SESSION, T, false);
-    script_expect(&s, OP_AUTH);
-    script_answer_to(&s, XID_AUTH, OP_AUTH, CLAVE_EAUTHFAILED, NULL);
+    fake_open(&s, NULL);
+    assert_int_equal(clave_async_add_auth(s.c, "none", "a:b", 3, outcome_cb, &got), CLAVE_OK);
+    fake_dial(&s);
+    fake_answer_handshake(&s, FAKE_SESSION, T, false);
+    fake_expect(&s, OP_AUTH);
+    fake_answer_to(&s, XID_AUTH, OP_AUTH, CLAVE_EAUTHFAILED, NULL);
     assert_int_equal(got.err, CLAVE_EAUTHFAILED);
-    script_hang_up(&s);
+    fake_hang_up(&s);
     assert_int_equal(clave_async_client_wants(s.c), CLAVE_WANT_DIAL);
-    script_close(&s);
+    fake_close(&s);
 }
 
 /* A node has no children: the result has names all the same, none of them. */
 static void an_empty_list_is_a_list(void **state)
 {
     (void)state;
-    struct script s;
+    struct fake_server s;
     struct outcome out = {0};
     struct wire_reply none = {.names = {0, NULL, 0}};
-    script_open(&s, NULL);
-    script_connect(&s, true);
-    assert_int_equal(clave_async_children(s.c, "/a", NULL, script_outcome, &out), CLAVE_OK);
-    script_expect(&s, OP_GET_CHILDREN2);
-    script_answer(&s, CLAVE_OK, &none);
+    fake_open(&s, NULL);
+    fake_connect(&s, true);
+    assert_int_equal(clave_async_children(s.c, "/a", NULL, outcome_cb, &out), CLAVE_OK);
+    fake_expect(&s, OP_GET_CHILDREN2);
+    fake_answer(&s, CLAVE_OK, &none);
     assert_int_equal(out.times, 1);
     assert_int_equal(out.err, CLAVE_OK);
     assert_true(out.has_names);
     assert_int_equal(out.nnames, 0);
-    script_close(&s);
+    fake_close(&s);
 }
 
 int main(void)

@@ -10,140 +10,140 @@
 #include "client/client_internal.h"
 #include "lib/fake_server.h"
 
-enum { T = SCRIPT_TIMEOUT, MARGIN = T / 8, RELAY = T / 4 };
+enum { T = FAKE_TIMEOUT, MARGIN = T / 8, RELAY = T / 4 };
 
 /* ---- states -------------------------------------------------------------------------- */
 
 static void the_order_of_states_is_curators(void **state)
 {
     (void)state;
-    struct script s;
-    script_open(&s, NULL);
+    struct fake_server s;
+    fake_open(&s, NULL);
     assert_int_equal(clave_async_client_state(s.c), CLAVE_STATE_LATENT);
-    struct wire_connect_request q = script_dial(&s);
+    struct wire_connect_request q = fake_dial(&s);
     assert_int_equal(q.session_id, 0);
     assert_int_equal(q.timeout_ms, T);
     assert_int_equal(q.last_zxid_seen, 0);
-    script_shake(&s, SCRIPT_SESSION, T, false);
-    script_config(&s, true);
-    script_state(&s, CLAVE_STATE_CONNECTED, CLAVE_OK);
-    script_hang_up(&s);
-    script_state(&s, CLAVE_STATE_SUSPENDED, CLAVE_ECONNLOSS);
-    q = script_dial(&s);
-    assert_int_equal(q.session_id, SCRIPT_SESSION);
+    fake_answer_handshake(&s, FAKE_SESSION, T, false);
+    fake_config(&s, true);
+    fake_expect_state(&s, CLAVE_STATE_CONNECTED, CLAVE_OK);
+    fake_hang_up(&s);
+    fake_expect_state(&s, CLAVE_STATE_SUSPENDED, CLAVE_ECONNLOSS);
+    q = fake_dial(&s);
+    assert_int_equal(q.session_id, FAKE_SESSION);
     assert_int_equal(q.passwd.n, WIRE_PASSWORD_LEN);
     assert_memory_equal(q.passwd.p, "0123456789abcdef", WIRE_PASSWORD_LEN);
     assert_int_equal(q.last_zxid_seen, s.zxid);
-    script_shake(&s, SCRIPT_SESSION, T, false);
-    script_config(&s, true);
-    script_state(&s, CLAVE_STATE_RECONNECTED, CLAVE_OK);
-    script_hang_up(&s);
-    script_state(&s, CLAVE_STATE_SUSPENDED, CLAVE_ECONNLOSS);
-    script_dial(&s);
-    script_shake(&s, 0, 0, false); /* the server knows it no more */
-    script_state(&s, CLAVE_STATE_LOST, CLAVE_EEXPIRED);
+    fake_answer_handshake(&s, FAKE_SESSION, T, false);
+    fake_config(&s, true);
+    fake_expect_state(&s, CLAVE_STATE_RECONNECTED, CLAVE_OK);
+    fake_hang_up(&s);
+    fake_expect_state(&s, CLAVE_STATE_SUSPENDED, CLAVE_ECONNLOSS);
+    fake_dial(&s);
+    fake_answer_handshake(&s, 0, 0, false); /* the server knows it no more */
+    fake_expect_state(&s, CLAVE_STATE_LOST, CLAVE_EEXPIRED);
     assert_int_equal(clave_async_client_session_id(s.c), 0);
     assert_int_equal(clave_async_client_wants(s.c), CLAVE_WANT_HANGUP);
-    script_hang_up(&s);
-    q = script_dial(&s);
+    fake_hang_up(&s);
+    q = fake_dial(&s);
     assert_int_equal(q.session_id, 0); /* a new one by itself */
     assert_int_equal(q.last_zxid_seen, 0);
-    script_shake(&s, SCRIPT_SESSION + 1, T, false);
-    script_state(&s, CLAVE_STATE_RECONNECTED, CLAVE_OK);
-    assert_true(script_no_state(&s));
-    script_close(&s);
+    fake_answer_handshake(&s, FAKE_SESSION + 1, T, false);
+    fake_expect_state(&s, CLAVE_STATE_RECONNECTED, CLAVE_OK);
+    assert_true(fake_expects_no_state(&s));
+    fake_close(&s);
 }
 
 static void another_session_than_asked_for_is_a_loss(void **state)
 {
     (void)state;
-    struct script s;
-    script_open(&s, NULL);
-    script_connect(&s, true);
-    script_hang_up(&s);
-    script_dial(&s);
-    script_shake(&s, SCRIPT_SESSION + 5, T, false);
-    script_state(&s, CLAVE_STATE_CONNECTED, CLAVE_OK);
-    script_state(&s, CLAVE_STATE_SUSPENDED, CLAVE_ECONNLOSS);
-    script_state(&s, CLAVE_STATE_LOST, CLAVE_EREPLACED);
+    struct fake_server s;
+    fake_open(&s, NULL);
+    fake_connect(&s, true);
+    fake_hang_up(&s);
+    fake_dial(&s);
+    fake_answer_handshake(&s, FAKE_SESSION + 5, T, false);
+    fake_expect_state(&s, CLAVE_STATE_CONNECTED, CLAVE_OK);
+    fake_expect_state(&s, CLAVE_STATE_SUSPENDED, CLAVE_ECONNLOSS);
+    fake_expect_state(&s, CLAVE_STATE_LOST, CLAVE_EREPLACED);
     assert_int_equal(clave_async_client_wants(s.c), CLAVE_WANT_HANGUP);
-    script_hang_up(&s);
-    assert_int_equal(script_dial(&s).session_id, 0);
-    script_close(&s);
+    fake_hang_up(&s);
+    assert_int_equal(fake_dial(&s).session_id, 0);
+    fake_close(&s);
 }
 
 static void a_read_only_server_is_told_of(void **state)
 {
     (void)state;
-    struct script s;
+    struct fake_server s;
     clave_client_options o = {.read_only = true};
-    script_open(&s, &o);
-    assert_true(script_dial(&s).read_only);
-    script_shake(&s, SCRIPT_SESSION, T, true);
-    script_state(&s, CLAVE_STATE_READ_ONLY, CLAVE_OK);
+    fake_open(&s, &o);
+    assert_true(fake_dial(&s).read_only);
+    fake_answer_handshake(&s, FAKE_SESSION, T, true);
+    fake_expect_state(&s, CLAVE_STATE_READ_ONLY, CLAVE_OK);
     /* It has no leader behind it: no promise. */
     assert_int_equal(clave_async_client_hold_deadline(s.c), INT64_MIN);
-    script_close(&s);
+    fake_close(&s);
 }
 
 /* Without holds the session is given up when it must have ended, and not before. */
 static void lost_comes_a_timeout_after_the_last_sign_of_life(void **state)
 {
     (void)state;
-    struct script s;
-    script_open(&s, NULL);
-    script_connect(&s, true);
+    struct fake_server s;
+    fake_open(&s, NULL);
+    fake_connect(&s, true);
     int64_t sent = s.now; /* of the newest answered request */
     s.now += 300;
-    script_hang_up(&s);
-    script_at(&s, sent + T - 1);
-    script_state(&s, CLAVE_STATE_CONNECTED, CLAVE_OK);
-    script_state(&s, CLAVE_STATE_SUSPENDED, CLAVE_ECONNLOSS);
-    assert_true(script_no_state(&s));
-    assert_int_equal(clave_async_client_session_id(s.c), SCRIPT_SESSION);
-    script_at(&s, sent + T);
-    script_state(&s, CLAVE_STATE_LOST, CLAVE_ETIMEDOUT);
+    fake_hang_up(&s);
+    fake_advance_to(&s, sent + T - 1);
+    fake_expect_state(&s, CLAVE_STATE_CONNECTED, CLAVE_OK);
+    fake_expect_state(&s, CLAVE_STATE_SUSPENDED, CLAVE_ECONNLOSS);
+    assert_true(fake_expects_no_state(&s));
+    assert_int_equal(clave_async_client_session_id(s.c), FAKE_SESSION);
+    fake_advance_to(&s, sent + T);
+    fake_expect_state(&s, CLAVE_STATE_LOST, CLAVE_ETIMEDOUT);
     assert_int_equal(clave_async_client_session_id(s.c), 0);
-    script_close(&s);
+    fake_close(&s);
 }
 
 static void silence_ends_a_connection(void **state)
 {
     (void)state;
-    struct script s;
-    script_open(&s, NULL);
-    script_connect(&s, true);
+    struct fake_server s;
+    fake_open(&s, NULL);
+    fake_connect(&s, true);
     int64_t quiet = s.now;
     assert_int_equal(clave_async_client_deadline(s.c), quiet + T / 3);
-    script_at(&s, quiet + T / 3);
-    script_expect(&s, OP_PING);
+    fake_advance_to(&s, quiet + T / 3);
+    fake_expect(&s, OP_PING);
     assert_int_equal(s.q.xid, XID_PING);
-    script_at(&s, quiet + T * 2 / 3 - 1);
-    assert_true(script_is_quiet(&s)); /* one at a time */
+    fake_advance_to(&s, quiet + T * 2 / 3 - 1);
+    assert_true(fake_is_quiet(&s)); /* one at a time */
     assert_true(clave_async_client_is_connected(s.c));
-    script_at(&s, quiet + T * 2 / 3);
+    fake_advance_to(&s, quiet + T * 2 / 3);
     assert_int_equal(clave_async_client_wants(s.c), CLAVE_WANT_HANGUP);
-    script_state(&s, CLAVE_STATE_CONNECTED, CLAVE_OK);
-    script_state(&s, CLAVE_STATE_SUSPENDED, CLAVE_ETIMEDOUT);
-    script_close(&s);
+    fake_expect_state(&s, CLAVE_STATE_CONNECTED, CLAVE_OK);
+    fake_expect_state(&s, CLAVE_STATE_SUSPENDED, CLAVE_ETIMEDOUT);
+    fake_close(&s);
 }
 
 static void pings_keep_a_connection(void **state)
 {
     (void)state;
-    struct script s;
-    script_open(&s, NULL);
-    script_connect(&s, true);
+    struct fake_server s;
+    fake_open(&s, NULL);
+    fake_connect(&s, true);
     for (int i = 0; i < 100; i++) {
-        script_at(&s, clave_async_client_deadline(s.c));
-        script_expect(&s, OP_PING);
+        fake_advance_to(&s, clave_async_client_deadline(s.c));
+        fake_expect(&s, OP_PING);
         s.now += 20;
-        script_pong(&s);
+        fake_answer_ping(&s);
         assert_int_equal(clave_async_client_hold_deadline(s.c), s.now - 20 + T - MARGIN);
     }
     assert_int_equal(clave_async_client_requests_sent(s.c, OP_PING), 100);
     assert_true(clave_async_client_is_connected(s.c));
-    script_close(&s);
+    fake_close(&s);
 }
 
 /* ---- holds --------------------------------------------------------------------------- */
@@ -163,7 +163,7 @@ static void on_settled(struct hold *h)
     LIST_ENTRY(h, struct holder, hold)->settled++;
 }
 
-static void hold(struct script *s, struct holder *h, const char *path)
+static void hold(struct fake_server *s, struct holder *h, const char *path)
 {
     *h =
         (struct holder){.hold = {.path = path, .on_missing = on_missing, .on_settled = on_settled}};
@@ -176,23 +176,23 @@ static void hold(struct script *s, struct holder *h, const char *path)
 static void a_holder_in_an_ensemble_sends_confirmed_heartbeats(void **state)
 {
     (void)state;
-    struct script s;
+    struct fake_server s;
     struct holder h;
-    script_open(&s, NULL);
+    fake_open(&s, NULL);
     int64_t start = s.now;
-    script_connect(&s, false);
+    fake_connect(&s, false);
     assert_int_equal(clave_async_client_hold_deadline(s.c), start + T - MARGIN);
     hold(&s, &h, "/l/n");
     int64_t last_answer = start;
     for (int i = 0; i < 20; i++) {
         int64_t due = clave_async_client_deadline(s.c);
         assert_in_range(due, s.now + 1, s.now + RELAY);
-        script_at(&s, due);
-        const struct wire_request *q = script_expect(&s, OP_MULTI);
+        fake_advance_to(&s, due);
+        const struct wire_request *q = fake_expect(&s, OP_MULTI);
         assert_int_equal(q->body.multi.count, 1);
         int64_t before = clave_async_client_hold_deadline(s.c);
         s.now += 10;
-        script_answer_checks(&s, CLAVE_OK);
+        fake_answer_checks(&s, CLAVE_OK);
         if (i > 0 && s.now - 10 >= last_answer + RELAY)
             assert_true(clave_async_client_hold_deadline(s.c) > before);
         /* It never promises more than the rule. */
@@ -204,7 +204,7 @@ static void a_holder_in_an_ensemble_sends_confirmed_heartbeats(void **state)
     assert_int_equal(h.settled, 1);
     assert_int_equal(h.missing, 0);
     clave__client_unhold(s.c, &h.hold);
-    script_close(&s);
+    fake_close(&s);
 }
 
 /* A client that was idle for long needs nothing but its create to be sure of a grant. */
@@ -215,27 +215,26 @@ static void a_write_confirms_what_was_answered_before(void **state)
     static const clave_err local[] = {CLAVE_ETHROTTLED, CLAVE_ENOTREADONLY, CLAVE_EUNIMPLEMENTED,
                                       CLAVE_ENOAUTH, CLAVE_EINVALIDACL};
     for (size_t i = 0; i < 8; i++) {
-        struct script s;
+        struct fake_server s;
         struct outcome got = {0};
         clave_err err = i < 3 ? committed[i] : local[i - 3];
         struct wire_reply m = {.path = clave__jbytes("/x")};
-        script_open(&s, NULL);
-        script_connect(&s, false);
+        fake_open(&s, NULL);
+        fake_connect(&s, false);
         for (int beats = 0; beats < 15; beats++) {
-            script_at(&s, clave_async_client_deadline(s.c));
-            script_expect(&s, OP_PING);
-            script_pong(&s);
+            fake_advance_to(&s, clave_async_client_deadline(s.c));
+            fake_expect(&s, OP_PING);
+            fake_answer_ping(&s);
         }
         s.now += 100;
         clave_async_client_tick(s.c, s.now);
         assert_true(clave_async_client_hold_deadline(s.c) < s.now);
-        assert_int_equal(clave_async_create(s.c, "/x", NULL, 0, NULL, script_outcome, &got),
-                         CLAVE_OK);
-        script_expect(&s, OP_CREATE2);
-        script_answer(&s, err, &m);
+        assert_int_equal(clave_async_create(s.c, "/x", NULL, 0, NULL, outcome_cb, &got), CLAVE_OK);
+        fake_expect(&s, OP_CREATE2);
+        fake_answer(&s, err, &m);
         assert_int_equal(got.err, err);
         assert_int_equal(clave_async_client_hold_deadline(s.c) >= s.now + T / 8, i < 3);
-        script_close(&s);
+        fake_close(&s);
     }
 }
 
@@ -243,140 +242,140 @@ static void a_write_confirms_what_was_answered_before(void **state)
 static void a_member_without_a_leader_is_left_and_the_deadline_stands(void **state)
 {
     (void)state;
-    struct script s;
+    struct fake_server s;
     struct holder h;
     clave_client_options o = {.hosts = "a:1,b:2"};
-    script_open(&s, &o);
+    fake_open(&s, &o);
     int64_t start = s.now;
-    script_connect(&s, false);
+    fake_connect(&s, false);
     hold(&s, &h, "/l/n");
-    script_at(&s, clave_async_client_deadline(s.c));
-    script_expect(&s, OP_MULTI);
+    fake_advance_to(&s, clave_async_client_deadline(s.c));
+    fake_expect(&s, OP_MULTI);
     int64_t asked = s.now;
     /* Reads are answered all the time: no promise grows from them. */
     struct outcome got = {0};
     for (int i = 0; i < 5; i++) {
-        script_at(&s, s.now + 100);
-        assert_int_equal(clave_async_exists(s.c, "/x", NULL, script_outcome, &got), CLAVE_OK);
-        script_expect(&s, OP_EXISTS);
+        fake_advance_to(&s, s.now + 100);
+        assert_int_equal(clave_async_exists(s.c, "/x", NULL, outcome_cb, &got), CLAVE_OK);
+        fake_expect(&s, OP_EXISTS);
         assert_int_equal(clave_async_client_hold_deadline(s.c), start + T - MARGIN);
     }
-    script_at(&s, asked + T / 6);
+    fake_advance_to(&s, asked + T / 6);
     assert_int_equal(clave_async_client_wants(s.c), CLAVE_WANT_HANGUP);
     assert_non_null(strstr(clave_async_client_errmsg(s.c), "leader"));
-    script_hang_up(&s);
+    fake_hang_up(&s);
     assert_string_equal(clave_async_client_target(s.c).host, "b");
     assert_true(s.now < start + T - MARGIN);
-    script_at(&s, start + T - MARGIN - 1);
-    assert_int_equal(clave_async_client_session_id(s.c), SCRIPT_SESSION);
-    script_at(&s, start + T - MARGIN);
+    fake_advance_to(&s, start + T - MARGIN - 1);
+    assert_int_equal(clave_async_client_session_id(s.c), FAKE_SESSION);
+    fake_advance_to(&s, start + T - MARGIN);
     assert_int_equal(clave_async_client_session_id(s.c), 0);
     assert_int_equal(s.states[s.nstates - 1], CLAVE_STATE_LOST);
     clave__client_unhold(s.c, &h.hold);
-    script_close(&s);
+    fake_close(&s);
 }
 
 /* Any leader answers a handshake, one that was deposed too: so something is committed at once. */
 static void a_new_connection_counts_when_it_has_committed_something(void **state)
 {
     (void)state;
-    struct script s;
+    struct fake_server s;
     struct holder h;
-    script_open(&s, NULL);
+    fake_open(&s, NULL);
     int64_t start = s.now;
-    script_connect(&s, false);
+    fake_connect(&s, false);
     hold(&s, &h, "/l/n");
     s.now += T / 2;
-    script_hang_up(&s);
-    script_dial(&s);
+    fake_hang_up(&s);
+    fake_dial(&s);
     int64_t sent = s.now;
     s.now += 30;
-    script_shake(&s, SCRIPT_SESSION, T, false);
+    fake_answer_handshake(&s, FAKE_SESSION, T, false);
     assert_int_equal(clave_async_client_hold_deadline(s.c), start + T - MARGIN);
-    script_expect(&s, OP_MULTI);
-    script_answer_checks(&s, CLAVE_OK);
+    fake_expect(&s, OP_MULTI);
+    fake_answer_checks(&s, CLAVE_OK);
     assert_int_equal(clave_async_client_hold_deadline(s.c), sent + T - MARGIN);
     clave__client_unhold(s.c, &h.hold);
-    script_close(&s);
+    fake_close(&s);
 }
 
 static void a_new_connection_to_a_standalone_server_counts_at_once(void **state)
 {
     (void)state;
-    struct script s;
+    struct fake_server s;
     struct holder h;
-    script_open(&s, NULL);
-    script_connect(&s, true);
+    fake_open(&s, NULL);
+    fake_connect(&s, true);
     hold(&s, &h, "/l/n");
     s.now += T / 2;
-    script_hang_up(&s);
-    script_dial(&s);
+    fake_hang_up(&s);
+    fake_dial(&s);
     s.now += 30;
-    script_shake(&s, SCRIPT_SESSION, T, false);
-    script_config(&s, true);
+    fake_answer_handshake(&s, FAKE_SESSION, T, false);
+    fake_config(&s, true);
     assert_int_equal(clave_async_client_hold_deadline(s.c), s.now + T - MARGIN);
-    assert_true(script_is_quiet(&s));
+    assert_true(fake_is_quiet(&s));
     clave__client_unhold(s.c, &h.hold);
-    script_close(&s);
+    fake_close(&s);
 }
 
 /* A machine that slept: the loss is reported before the bytes that came meanwhile are read. */
 static void what_comes_in_late_is_no_sign_of_life(void **state)
 {
     (void)state;
-    struct script s;
+    struct fake_server s;
     struct holder h;
     struct outcome got = {0};
-    script_open(&s, NULL);
-    script_connect(&s, true);
+    fake_open(&s, NULL);
+    fake_connect(&s, true);
     hold(&s, &h, "/l/n");
-    assert_int_equal(clave_async_exists(s.c, "/x", NULL, script_outcome, &got), CLAVE_OK);
-    script_expect(&s, OP_EXISTS);
+    assert_int_equal(clave_async_exists(s.c, "/x", NULL, outcome_cb, &got), CLAVE_OK);
+    fake_expect(&s, OP_EXISTS);
     s.now += T - MARGIN;
-    script_answer(&s, CLAVE_ENONODE, NULL);
-    script_state(&s, CLAVE_STATE_CONNECTED, CLAVE_OK);
-    script_state(&s, CLAVE_STATE_SUSPENDED, CLAVE_ETIMEDOUT);
-    script_state(&s, CLAVE_STATE_LOST, CLAVE_ETIMEDOUT);
+    fake_answer(&s, CLAVE_ENONODE, NULL);
+    fake_expect_state(&s, CLAVE_STATE_CONNECTED, CLAVE_OK);
+    fake_expect_state(&s, CLAVE_STATE_SUSPENDED, CLAVE_ETIMEDOUT);
+    fake_expect_state(&s, CLAVE_STATE_LOST, CLAVE_ETIMEDOUT);
     assert_int_equal(got.times, 1);
     assert_int_equal(clave_err_classify(got.err), CLAVE_CLASS_RETRY);
     clave__client_unhold(s.c, &h.hold);
-    script_close(&s);
+    fake_close(&s);
 }
 
 static void a_heartbeat_finds_a_node_that_has_gone(void **state)
 {
     (void)state;
-    struct script s;
+    struct fake_server s;
     struct holder a, b;
-    script_open(&s, NULL);
-    script_connect(&s, false);
+    fake_open(&s, NULL);
+    fake_connect(&s, false);
     hold(&s, &a, "/l/a");
     hold(&s, &b, "/l/b");
-    script_at(&s, clave_async_client_deadline(s.c));
-    script_expect(&s, OP_MULTI);
+    fake_advance_to(&s, clave_async_client_deadline(s.c));
+    fake_expect(&s, OP_MULTI);
     assert_int_equal(s.q.body.multi.count, 2);
-    script_answer_checks(&s, CLAVE_ENONODE); /* of the last */
+    fake_answer_checks(&s, CLAVE_ENONODE); /* of the last */
     assert_int_equal(a.missing, 0);
     assert_int_equal(b.missing, 1);
     clave__client_unhold(s.c, &a.hold);
     clave__client_unhold(s.c, &b.hold);
-    script_close(&s);
+    fake_close(&s);
 }
 
 static void a_hold_that_ends_during_a_heartbeat_is_told_nothing(void **state)
 {
     (void)state;
-    struct script s;
+    struct fake_server s;
     struct holder h;
-    script_open(&s, NULL);
-    script_connect(&s, false);
+    fake_open(&s, NULL);
+    fake_connect(&s, false);
     hold(&s, &h, "/l/a");
-    script_at(&s, clave_async_client_deadline(s.c));
-    script_expect(&s, OP_MULTI);
+    fake_advance_to(&s, clave_async_client_deadline(s.c));
+    fake_expect(&s, OP_MULTI);
     clave__client_unhold(s.c, &h.hold);
-    script_answer_checks(&s, CLAVE_ENONODE);
+    fake_answer_checks(&s, CLAVE_ENONODE);
     assert_int_equal(h.missing, 0);
-    script_close(&s);
+    fake_close(&s);
 }
 
 /* ---- the end ------------------------------------------------------------------------- */
@@ -384,24 +383,24 @@ static void a_hold_that_ends_during_a_heartbeat_is_told_nothing(void **state)
 static void a_policy_that_has_had_enough_closes_the_client(void **state)
 {
     (void)state;
-    struct script s;
+    struct fake_server s;
     struct outcome got = {0};
     clave_client_options o = {
         .hosts = "a:1,b:2", .reconnect = {.kind = CLAVE_RETRY_N_TIMES, .base_ms = 40, .times = 1}};
-    script_open(&s, &o);
-    assert_int_equal(clave_async_get(s.c, "/x", NULL, script_outcome, &got), CLAVE_OK);
-    script_hang_up(&s);
+    fake_open(&s, &o);
+    assert_int_equal(clave_async_get(s.c, "/x", NULL, outcome_cb, &got), CLAVE_OK);
+    fake_hang_up(&s);
     assert_int_equal(clave_async_client_wants(s.c), CLAVE_WANT_DIAL); /* b, at once */
-    script_hang_up(&s);
+    fake_hang_up(&s);
     assert_int_equal(clave_async_client_wants(s.c), 0);
     assert_int_equal(clave_async_client_deadline(s.c), s.now + 40);
-    script_at(&s, s.now + 40);
-    script_hang_up(&s);
-    script_hang_up(&s);
-    script_state(&s, CLAVE_STATE_CLOSED, CLAVE_EUNREACHABLE);
+    fake_advance_to(&s, s.now + 40);
+    fake_hang_up(&s);
+    fake_hang_up(&s);
+    fake_expect_state(&s, CLAVE_STATE_CLOSED, CLAVE_EUNREACHABLE);
     assert_int_equal(got.err, CLAVE_ECLOSED);
     assert_non_null(strstr(clave_async_client_errmsg(s.c), "b:2"));
-    script_close(&s);
+    fake_close(&s);
 }
 
 /* Between two dials of the one server, which has gone: the longest pause, and the longest in
@@ -410,19 +409,19 @@ struct pauses {
     int64_t longest, quarters;
 };
 
-static struct pauses until_lost(struct script *s, int32_t timeout_ms)
+static struct pauses until_lost(struct fake_server *s, int32_t timeout_ms)
 {
     struct pauses p = {0};
     int64_t lost = s->now + timeout_ms;
-    script_dial(s);
-    script_shake(s, SCRIPT_SESSION, timeout_ms, false);
-    script_config(s, true);
+    fake_dial(s);
+    fake_answer_handshake(s, FAKE_SESSION, timeout_ms, false);
+    fake_config(s, true);
     while (clave_async_client_state(s->c) != CLAVE_STATE_LOST) {
         int64_t from = s->now, left = lost - from;
         while (clave_async_client_is_connected(s->c) ||
                clave_async_client_wants(s->c) == CLAVE_WANT_DIAL)
-            script_hang_up(s);
-        script_at(s, clave_async_client_deadline(s->c));
+            fake_hang_up(s);
+        fake_advance_to(s, clave_async_client_deadline(s->c));
         int64_t pause = s->now - from;
         p.longest = pause > p.longest ? pause : p.longest;
         if (pause > 50 && pause < left && 4 * pause > left * p.quarters)
@@ -436,16 +435,16 @@ static struct pauses until_lost(struct script *s, int32_t timeout_ms)
 static void a_pause_leaves_most_of_what_a_session_has_left(void **state)
 {
     (void)state;
-    struct script s;
-    script_open(&s, &(clave_client_options){.hosts = "a"});
+    struct fake_server s;
+    fake_open(&s, &(clave_client_options){.hosts = "a"});
     struct pauses p = until_lost(&s, 4000);
     assert_int_equal(p.quarters, 1);
     assert_in_range(p.longest, 200, 1000);
-    script_close(&s);
-    script_open(&s, &(clave_client_options){
-                        .hosts = "a", .reconnect = {.kind = CLAVE_RETRY_FOREVER, .base_ms = 3000}});
+    fake_close(&s);
+    fake_open(&s, &(clave_client_options){
+                      .hosts = "a", .reconnect = {.kind = CLAVE_RETRY_FOREVER, .base_ms = 3000}});
     assert_int_equal(until_lost(&s, 4000).longest, 3000);
-    script_close(&s);
+    fake_close(&s);
 }
 
 /* ---- servers that are none ----------------------------------------------------------- */
@@ -458,28 +457,28 @@ static void what_is_no_zookeeper_is_named_so(void **state)
                                             "\xff\xff\xff\xff....", "\0\0\0\0"};
     static const size_t lengths[] = {28, 16, 9, 8, 4};
     for (size_t i = 0; i < 5; i++) {
-        struct script s;
-        script_open(&s, NULL);
-        script_dial(&s);
-        script_feed(&s, greetings[i], lengths[i]);
+        struct fake_server s;
+        fake_open(&s, NULL);
+        fake_dial(&s);
+        fake_feed(&s, greetings[i], lengths[i]);
         assert_int_equal(clave_async_client_wants(s.c), CLAVE_WANT_HANGUP);
         assert_non_null(strstr(clave_async_client_errmsg(s.c), "script:1"));
         assert_non_null(strstr(clave_async_client_errmsg(s.c), "ZooKeeper"));
-        assert_true(script_no_state(&s));
-        script_close(&s);
+        assert_true(fake_expects_no_state(&s));
+        fake_close(&s);
     }
 }
 
 static void a_server_that_does_not_answer_is_left(void **state)
 {
     (void)state;
-    struct script s;
-    script_open(&s, NULL);
-    script_dial(&s);
-    script_at(&s, s.now + T);
+    struct fake_server s;
+    fake_open(&s, NULL);
+    fake_dial(&s);
+    fake_advance_to(&s, s.now + T);
     assert_int_equal(clave_async_client_wants(s.c), CLAVE_WANT_HANGUP);
     assert_non_null(strstr(clave_async_client_errmsg(s.c), "does not answer"));
-    script_close(&s);
+    fake_close(&s);
 }
 
 static void options_are_checked(void **state)
@@ -502,7 +501,7 @@ static void options_are_checked(void **state)
 
 /* ---- other hosts ----------------------------------------------------------------------- */
 
-static bool dials(struct script *s, const char *host)
+static bool dials(struct fake_server *s, const char *host)
 {
     bool wants = clave_async_client_wants(s->c) == CLAVE_WANT_DIAL;
     return wants && strcmp(clave_async_client_target(s->c).host, host) == 0;
@@ -511,53 +510,54 @@ static bool dials(struct script *s, const char *host)
 static void another_list_of_hosts_moves_the_session(void **state)
 {
     (void)state;
-    struct script s;
-    script_open(&s, &(clave_client_options){.hosts = "a,b/x", .keep_order = true});
+    struct fake_server s;
+    fake_open(&s, &(clave_client_options){.hosts = "a,b/x", .keep_order = true});
     assert_true(dials(&s, "a"));
-    script_connect(&s, true);
-    script_state(&s, CLAVE_STATE_CONNECTED, CLAVE_OK);
+    fake_connect(&s, true);
+    fake_expect_state(&s, CLAVE_STATE_CONNECTED, CLAVE_OK);
     /* Its server is still there: nothing happens. */
     assert_int_equal(clave_async_client_set_hosts(s.c, "c,a:2181/x", s.now), CLAVE_OK);
     assert_true(clave_async_client_is_connected(s.c));
     /* It is not: on to the others, with the session. */
     assert_int_equal(clave_async_client_set_hosts(s.c, "d,e/x", s.now), CLAVE_OK);
     assert_int_equal(clave_async_client_wants(s.c), CLAVE_WANT_HANGUP);
-    assert_true(script_no_state(&s)); /* never inside the call */
-    script_at(&s, s.now);
-    script_state(&s, CLAVE_STATE_SUSPENDED, CLAVE_ECONNLOSS);
-    script_hang_up(&s);
+    assert_true(fake_expects_no_state(&s)); /* never inside the call */
+    fake_advance_to(&s, s.now);
+    fake_expect_state(&s, CLAVE_STATE_SUSPENDED, CLAVE_ECONNLOSS);
+    fake_hang_up(&s);
     assert_true(dials(&s, "e") || dials(&s, "d"));
-    struct wire_connect_request q = script_dial(&s);
-    assert_true(q.session_id == SCRIPT_SESSION);
-    script_shake(&s, SCRIPT_SESSION, T, false);
-    script_config(&s, true);
-    script_state(&s, CLAVE_STATE_RECONNECTED, CLAVE_OK);
+    struct wire_connect_request q = fake_dial(&s);
+    assert_true(q.session_id == FAKE_SESSION);
+    fake_answer_handshake(&s, FAKE_SESSION, T, false);
+    fake_config(&s, true);
+    fake_expect_state(&s, CLAVE_STATE_RECONNECTED, CLAVE_OK);
     /* What cannot be changed. */
     assert_int_equal(clave_async_client_set_hosts(s.c, "d,e", s.now), CLAVE_EINVAL);
     assert_int_equal(clave_async_client_set_hosts(s.c, "tls:d/x", s.now), CLAVE_EINVAL);
     assert_int_equal(clave_async_client_set_hosts(s.c, "d,,e/x", s.now), CLAVE_EHOST);
     assert_true(clave_async_client_is_connected(s.c));
-    script_close(&s);
+    fake_close(&s);
 }
 
 /* In the pause after a round of failures, and in the middle of a dial. */
 static void another_list_of_hosts_is_tried_at_once(void **state)
 {
     (void)state;
-    struct script s;
-    script_open(&s, &(clave_client_options){.hosts = "a"});
+    struct fake_server s;
+    fake_open(&s, &(clave_client_options){.hosts = "a"});
     clave_async_client_disconnected(s.c, s.now);
     assert_int_equal(clave_async_client_wants(s.c), 0);
     assert_int_equal(clave_async_client_set_hosts(s.c, "b", s.now), CLAVE_OK);
-    script_at(&s, s.now);
+    fake_advance_to(&s, s.now);
     assert_true(dials(&s, "b"));
     assert_int_equal(clave_async_client_set_hosts(s.c, "c", s.now), CLAVE_OK);
     assert_int_equal(clave_async_client_wants(s.c), CLAVE_WANT_HANGUP);
     clave_async_client_disconnected(s.c, s.now);
-    script_at(&s, clave_async_client_deadline(s.c) < CLAVE_NEVER ? clave_async_client_deadline(s.c)
-                                                                 : s.now);
+    fake_advance_to(&s, clave_async_client_deadline(s.c) < CLAVE_NEVER
+                            ? clave_async_client_deadline(s.c)
+                            : s.now);
     assert_true(dials(&s, "c"));
-    script_close(&s);
+    fake_close(&s);
 }
 
 /* In an ensemble a proof is a relay interval old when it comes. */
@@ -577,30 +577,30 @@ static void options_that_leave_no_time_to_hold_are_refused(void **state)
 static void a_session_without_a_number_is_none(void **state)
 {
     (void)state;
-    struct script s;
-    script_open(&s, NULL);
-    script_dial(&s);
-    script_shake(&s, 0, T, false);
-    assert_true(script_no_state(&s));
+    struct fake_server s;
+    fake_open(&s, NULL);
+    fake_dial(&s);
+    fake_answer_handshake(&s, 0, T, false);
+    assert_true(fake_expects_no_state(&s));
     assert_int_equal(clave_async_client_wants(s.c), CLAVE_WANT_HANGUP);
-    script_close(&s);
+    fake_close(&s);
 }
 
 /* A server whose bytes make no sense is asked again after a pause, not at once for ever. */
 static void a_server_that_answers_nonsense_is_dialled_after_a_pause(void **state)
 {
     (void)state;
-    struct script s;
-    script_open(&s, NULL);
-    script_connect(&s, true);
+    struct fake_server s;
+    fake_open(&s, NULL);
+    fake_connect(&s, true);
     assert_int_equal(clave_async_get(s.c, "/x", NULL, NULL, NULL), CLAVE_OK);
-    script_expect(&s, OP_GET_DATA);
-    script_answer(&s, CLAVE_OK, NULL); /* without a body */
+    fake_expect(&s, OP_GET_DATA);
+    fake_answer(&s, CLAVE_OK, NULL); /* without a body */
     assert_int_equal(clave_async_client_wants(s.c), CLAVE_WANT_HANGUP);
-    script_hang_up(&s);
+    fake_hang_up(&s);
     assert_int_equal(clave_async_client_wants(s.c), 0);
     assert_true(clave_async_client_deadline(s.c) > s.now);
-    script_close(&s);
+    fake_close(&s);
 }
 
 int main(void)

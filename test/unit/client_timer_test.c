@@ -178,7 +178,7 @@ static void policies_out_of_range_are_refused(void **state)
 }
 
 struct nest {
-    struct script *s;
+    struct fake_server *s;
     struct timer timer;
     unsigned inside, times;
 };
@@ -206,20 +206,20 @@ static void tick_inside(clave_async_client *c, const clave_result *res, void *ar
 static void a_tick_inside_a_callback_runs_no_other(void **state)
 {
     (void)state;
-    struct script s;
+    struct fake_server s;
     struct nest n = {.s = &s};
-    script_open(&s, NULL);
-    script_connect(&s, true);
+    fake_open(&s, NULL);
+    fake_connect(&s, true);
     clave__timer_init(&n.timer, on_timer);
     clave__client_timer_set(s.c, &n.timer, s.now + 10);
     assert_int_equal(clave_async_delete(s.c, "/a", -1, tick_inside, &n), CLAVE_OK);
-    script_expect(&s, OP_DELETE);
+    fake_expect(&s, OP_DELETE);
     s.now += 10;
-    script_answer(&s, CLAVE_OK, NULL);
+    fake_answer(&s, CLAVE_OK, NULL);
     assert_true(clave_async_client_deadline(s.c) <= s.now);
-    script_at(&s, s.now);
+    fake_advance_to(&s, s.now);
     assert_int_equal(n.times, 1);
-    script_close(&s);
+    fake_close(&s);
 }
 
 int main(void)

@@ -12,7 +12,7 @@
 #include "lib/failmem.h"
 #include "lib/fake_server.h"
 
-enum { T = SCRIPT_TIMEOUT };
+enum { T = FAKE_TIMEOUT };
 
 struct seen {
     clave_async_watch *w;
@@ -38,31 +38,32 @@ static void on_event(clave_async_client *c, clave_async_watch *w, const clave_ev
     snprintf(seen->path, sizeof seen->path, "%s", ev->path);
 }
 
-static void watch(struct script *s, struct seen *seen)
+static void watch(struct fake_server *s, struct seen *seen)
 {
     *seen = (struct seen){0};
     assert_int_equal(clave_async_watch_new(&seen->w, s->c, on_event, seen), CLAVE_OK);
 }
 
-static void start(struct script *s, struct seen *seen, size_t n)
+static void start(struct fake_server *s, struct seen *seen, size_t n)
 {
-    script_open(s, NULL);
-    script_connect(s, true);
+    fake_open(s, NULL);
+    fake_connect(s, true);
     for (size_t i = 0; i < n; i++)
         watch(s, &seen[i]);
 }
 
-static void finish(struct script *s, struct seen *seen, size_t n)
+static void finish(struct fake_server *s, struct seen *seen, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         clave_async_watch_free(seen[i].w);
-    script_close(s);
+    fake_close(s);
 }
 
 enum ask { ASK_GET, ASK_EXISTS, ASK_CHILDREN };
 
 /* Gives the watch to a request, which is answered so. */
-static void arm(struct script *s, struct seen *seen, enum ask ask, const char *path, clave_err err)
+static void arm(struct fake_server *s, struct seen *seen, enum ask ask, const char *path,
+                clave_err err)
 {
     static const int32_t ops[] = {OP_GET_DATA, OP_EXISTS, OP_GET_CHILDREN2};
     struct wire_reply m = {.data = JBYTES_NULL};
@@ -75,8 +76,8 @@ static void arm(struct script *s, struct seen *seen, enum ask ask, const char *p
         submitted = clave_async_children(s->c, path, seen->w, NULL, NULL);
     assert_int_equal(submitted, CLAVE_OK);
     assert_true(clave_async_watch_is_armed(seen->w));
-    assert_true(script_expect(s, ops[ask])->body.read.watch);
-    script_answer(s, err, &m);
+    assert_true(fake_expect(s, ops[ask])->body.read.watch);
+    fake_answer(s, err, &m);
 }
 
 static void events_go_to_those_they_concern(void **state)
@@ -90,7 +91,7 @@ static void events_go_to_those_they_concern(void **state)
                  {EVENT_DELETED, {true, true, true, true}},
                  {EVENT_CHILDREN_CHANGED, {false, false, false, true}}};
     for (size_t i = 0; i < 4; i++) {
-        struct script s;
+        struct fake_server s;
         struct seen seen[5];
         start(&s, seen, 5);
         arm(&s, &seen[0], ASK_GET, "/a", CLAVE_OK);
@@ -98,7 +99,7 @@ static void events_go_to_those_they_concern(void **state)
         arm(&s, &seen[2], ASK_EXISTS, "/a", CLAVE_ENONODE);
         arm(&s, &seen[3], ASK_CHILDREN, "/a", CLAVE_OK);
         arm(&s, &seen[4], ASK_GET, "/ab", CLAVE_OK);
-        script_event(&s, cases[i].type, "/a");
+        fake_event(&s, cases[i].type, "/a");
         for (size_t k = 0; k < 4; k++) {
             assert_int_equal(seen[k].events, cases[i].fires[k]);
             assert_int_equal(clave_async_watch_is_armed(seen[k].w), !cases[i].fires[k]);
@@ -108,7 +109,7 @@ static void events_go_to_those_they_concern(void **state)
             }
         }
         assert_int_equal(seen[4].events, 0);
-        script_event(&s, cases[i].type, "/a"); /* one-shot */
+        fake_event(&s, cases[i].type, "/a"); /* one-shot */
         for (size_t k = 0; k < 4; k++)
             assert_int_equal(seen[k].events, cases[i].fires[k]);
         finish(&s, seen, 5);
@@ -118,7 +119,7 @@ static void events_go_to_those_they_concern(void **state)
 static void a_request_that_fails_leaves_its_watch_idle(void **state)
 {
     (void)state;
-    struct script s;
+    struct fake_server s;
     struct seen seen[2];
     start(&s, seen, 2);
     arm(&s, &seen[0], ASK_GET, "/a", CLAVE_ENONODE);
@@ -143,7 +144,7 @@ static bool has(struct jvec v, const char *path)
 static void every_new_connection_hears_of_them_first(void **state)
 {
     (void)state;
-    struct script s;
+    struct fake_server s;
     struct seen seen[4];
     start(&s, seen, 4);
     arm(&s, &seen[0], ASK_GET, "/a", CLAVE_OK);
@@ -151,11 +152,11 @@ static void every_new_connection_hears_of_them_first(void **state)
     arm(&s, &seen[2], ASK_CHILDREN, "/c", CLAVE_OK);
     arm(&s, &seen[3], ASK_EXISTS, "/d", CLAVE_OK);
     int64_t zxid = s.zxid;
-    script_hang_up(&s);
+    fake_hang_up(&s);
     assert_int_equal(clave_async_exists(s.c, "/x", NULL, NULL, NULL), CLAVE_OK);
-    script_dial(&s);
-    script_shake(&s, SCRIPT_SESSION, T, false);
-    const struct wire_set_watches *w = &script_expect(&s, OP_SET_WATCHES)->body.watches;
+    fake_dial(&s);
+    fake_answer_handshake(&s, FAKE_SESSION, T, false);
+    const struct wire_set_watches *w = &fake_expect(&s, OP_SET_WATCHES)->body.watches;
     assert_int_equal(s.q.xid, XID_SET_WATCHES);
     assert_int_equal(w->relative_zxid, zxid);
     assert_int_equal(w->data.count, 2);
@@ -164,9 +165,9 @@ static void every_new_connection_hears_of_them_first(void **state)
     assert_true(has(w->exist, "/b"));
     assert_int_equal(w->child.count, 1);
     assert_true(has(w->child, "/c"));
-    script_expect(&s, OP_EXISTS);
+    fake_expect(&s, OP_EXISTS);
     /* What happened meanwhile comes before the answer. */
-    script_event(&s, EVENT_DELETED, "/a");
+    fake_event(&s, EVENT_DELETED, "/a");
     assert_int_equal(seen[0].events, 1);
     finish(&s, seen, 4);
 }
@@ -176,7 +177,7 @@ static void many_are_told_in_frames_of_a_bounded_size(void **state)
     (void)state;
     enum { MANY = 5000 };
     static struct seen seen[MANY];
-    struct script s;
+    struct fake_server s;
     char path[64];
     int32_t told = 0, frames = 0;
     start(&s, seen, MANY);
@@ -184,32 +185,32 @@ static void many_are_told_in_frames_of_a_bounded_size(void **state)
         snprintf(path, sizeof path, "/some/rather/long/directory/for/watches/node-%05d", i);
         arm(&s, &seen[i], ASK_GET, path, CLAVE_OK);
     }
-    script_hang_up(&s);
-    script_dial(&s);
-    script_shake(&s, SCRIPT_SESSION, T, false);
+    fake_hang_up(&s);
+    fake_dial(&s);
+    fake_answer_handshake(&s, FAKE_SESSION, T, false);
     while (told < MANY) {
-        told += script_expect(&s, OP_SET_WATCHES)->body.watches.data.count;
+        told += fake_expect(&s, OP_SET_WATCHES)->body.watches.data.count;
         frames++;
         assert_true(clave__buf_len(&s.seen) < 140 * 1024);
     }
     assert_int_equal(told, MANY);
     assert_in_range(frames, 2, 4);
-    script_config(&s, true);
+    fake_config(&s, true);
     finish(&s, seen, MANY);
 }
 
 static void the_end_of_the_session_is_an_event(void **state)
 {
     (void)state;
-    struct script s;
+    struct fake_server s;
     struct seen seen[2];
     start(&s, seen, 2);
     arm(&s, &seen[0], ASK_GET, "/a", CLAVE_OK);
     assert_int_equal(clave_async_get(s.c, "/b", seen[1].w, NULL, NULL),
                      CLAVE_OK); /* not answered */
-    script_hang_up(&s);
-    script_dial(&s);
-    script_shake(&s, 0, 0, false);
+    fake_hang_up(&s);
+    fake_dial(&s);
+    fake_answer_handshake(&s, 0, 0, false);
     assert_int_equal(seen[0].events, 1);
     assert_int_equal(seen[0].type, CLAVE_EVENT_LOST);
     assert_string_equal(seen[0].path, "/a");
@@ -221,20 +222,20 @@ static void the_end_of_the_session_is_an_event(void **state)
 static void the_server_is_told_when_nobody_watches_any_more(void **state)
 {
     (void)state;
-    struct script s;
+    struct fake_server s;
     struct seen seen[3];
     start(&s, seen, 3);
     arm(&s, &seen[0], ASK_GET, "/a", CLAVE_OK);
     arm(&s, &seen[1], ASK_EXISTS, "/a", CLAVE_OK);
     arm(&s, &seen[2], ASK_CHILDREN, "/a", CLAVE_OK);
     clave_async_watch_disarm(seen[0].w); /* another one still watches its data */
-    assert_true(script_is_quiet(&s));
+    assert_true(fake_is_quiet(&s));
     clave_async_watch_disarm(seen[1].w);
-    assert_int_equal(script_expect(&s, OP_REMOVE_WATCHES)->body.typed.type, WATCHER_DATA);
-    script_answer(&s, CLAVE_OK, NULL);
+    assert_int_equal(fake_expect(&s, OP_REMOVE_WATCHES)->body.typed.type, WATCHER_DATA);
+    fake_answer(&s, CLAVE_OK, NULL);
     clave_async_watch_disarm(seen[2].w);
-    assert_int_equal(script_expect(&s, OP_REMOVE_WATCHES)->body.typed.type, WATCHER_CHILDREN);
-    script_answer(&s, CLAVE_ENOWATCHER, NULL);
+    assert_int_equal(fake_expect(&s, OP_REMOVE_WATCHES)->body.typed.type, WATCHER_CHILDREN);
+    fake_answer(&s, CLAVE_ENOWATCHER, NULL);
     finish(&s, seen, 3);
 }
 
@@ -242,16 +243,16 @@ static void the_server_is_told_when_nobody_watches_any_more(void **state)
 static void a_watch_freed_too_early_is_taken_back(void **state)
 {
     (void)state;
-    struct script s;
+    struct fake_server s;
     struct seen seen[1];
     struct wire_reply m = {.data = JBYTES_NULL};
     start(&s, seen, 1);
     assert_int_equal(clave_async_get(s.c, "/a", seen[0].w, NULL, NULL), CLAVE_OK);
     clave_async_watch_free(seen[0].w);
-    script_expect(&s, OP_GET_DATA);
-    assert_true(script_is_quiet(&s));
-    script_answer(&s, CLAVE_OK, &m);
-    script_expect(&s, OP_REMOVE_WATCHES);
+    fake_expect(&s, OP_GET_DATA);
+    assert_true(fake_is_quiet(&s));
+    fake_answer(&s, CLAVE_OK, &m);
+    fake_expect(&s, OP_REMOVE_WATCHES);
     finish(&s, seen, 0);
 }
 
@@ -259,15 +260,15 @@ static void a_watch_freed_too_early_is_taken_back(void **state)
 
 /* A connection that comes back with a watch, to the setWatches; with an identity its answer comes
  * first. */
-static void come_back(struct script *s, bool with_identity)
+static void come_back(struct fake_server *s, bool with_identity)
 {
-    script_dial(s);
-    script_shake(s, SCRIPT_SESSION, T, false);
+    fake_dial(s);
+    fake_answer_handshake(s, FAKE_SESSION, T, false);
     if (with_identity) {
-        script_expect(s, OP_AUTH);
-        script_answer(s, CLAVE_OK, NULL);
+        fake_expect(s, OP_AUTH);
+        fake_answer(s, CLAVE_OK, NULL);
     }
-    script_expect(s, OP_SET_WATCHES);
+    fake_expect(s, OP_SET_WATCHES);
 }
 
 /* Its watches are not there, so nobody may rely on this connection. */
@@ -277,24 +278,24 @@ static void a_server_that_refuses_them_is_left(void **state)
     static const clave_err errs[] = {CLAVE_EUNIMPLEMENTED, CLAVE_EMARSHALLING, CLAVE_ESYSTEM,
                                      CLAVE_ENOAUTH, CLAVE_ESESSIONMOVED};
     for (size_t i = 0; i < sizeof errs / sizeof *errs; i++) {
-        struct script s;
+        struct fake_server s;
         struct seen seen[1];
         start(&s, seen, 1);
         arm(&s, &seen[0], ASK_GET, "/a", CLAVE_OK);
-        script_hang_up(&s);
+        fake_hang_up(&s);
         come_back(&s, false);
         s.told = s.nstates;
-        script_answer(&s, errs[i], NULL);
+        fake_answer(&s, errs[i], NULL);
         assert_int_equal(clave_async_client_wants(s.c), CLAVE_WANT_HANGUP);
-        script_state(&s, CLAVE_STATE_SUSPENDED, errs[i]);
+        fake_expect_state(&s, CLAVE_STATE_SUSPENDED, errs[i]);
         assert_non_null(strstr(clave_async_client_errmsg(s.c), "script:1"));
         assert_non_null(strstr(clave_async_client_errmsg(s.c), "watches"));
-        script_hang_up(&s);
-        script_at(&s, clave_async_client_deadline(s.c));
+        fake_hang_up(&s);
+        fake_advance_to(&s, clave_async_client_deadline(s.c));
         come_back(&s, false); /* it is owed still */
-        script_answer(&s, CLAVE_OK, NULL);
-        script_config(&s, true);
-        script_event(&s, EVENT_DELETED, "/a");
+        fake_answer(&s, CLAVE_OK, NULL);
+        fake_config(&s, true);
+        fake_event(&s, EVENT_DELETED, "/a");
         assert_int_equal(seen[0].events, 1);
         finish(&s, seen, 1);
     }
@@ -304,16 +305,16 @@ static void a_server_that_refuses_them_is_left(void **state)
 static void a_session_that_has_expired_is_lost_at_once(void **state)
 {
     (void)state;
-    struct script s;
+    struct fake_server s;
     struct seen seen[1];
     start(&s, seen, 1);
     arm(&s, &seen[0], ASK_GET, "/a", CLAVE_OK);
-    script_hang_up(&s);
+    fake_hang_up(&s);
     come_back(&s, false);
     s.told = s.nstates;
-    script_answer(&s, CLAVE_EEXPIRED, NULL);
-    script_state(&s, CLAVE_STATE_SUSPENDED, CLAVE_EEXPIRED);
-    script_state(&s, CLAVE_STATE_LOST, CLAVE_EEXPIRED);
+    fake_answer(&s, CLAVE_EEXPIRED, NULL);
+    fake_expect_state(&s, CLAVE_STATE_SUSPENDED, CLAVE_EEXPIRED);
+    fake_expect_state(&s, CLAVE_STATE_LOST, CLAVE_EEXPIRED);
     assert_int_equal(seen[0].type, CLAVE_EVENT_LOST);
     finish(&s, seen, 1);
 }
@@ -321,32 +322,32 @@ static void a_session_that_has_expired_is_lost_at_once(void **state)
 /* How many dials there are in two seconds when every host refuses them. */
 static unsigned dials_when_refused(bool with_identity)
 {
-    struct script s;
+    struct fake_server s;
     struct seen seen[1];
     unsigned dials = 0;
-    script_open(&s, &(clave_client_options){.hosts = "a:1,b:2,c:3"});
+    fake_open(&s, &(clave_client_options){.hosts = "a:1,b:2,c:3"});
     if (with_identity)
         assert_int_equal(clave_async_add_auth(s.c, "digest", "u:p", 3, NULL, NULL), CLAVE_OK);
-    script_dial(&s);
-    script_shake(&s, SCRIPT_SESSION, T, false);
+    fake_dial(&s);
+    fake_answer_handshake(&s, FAKE_SESSION, T, false);
     if (with_identity) {
-        script_expect(&s, OP_AUTH);
-        script_answer(&s, CLAVE_OK, NULL);
+        fake_expect(&s, OP_AUTH);
+        fake_answer(&s, CLAVE_OK, NULL);
     }
-    script_config(&s, true);
+    fake_config(&s, true);
     watch(&s, &seen[0]);
     arm(&s, &seen[0], ASK_GET, "/a", CLAVE_OK);
-    script_hang_up(&s);
+    fake_hang_up(&s);
     for (int64_t end = s.now + 2000; s.now < end && dials < 1000;) {
         s.told = s.nstates = 0;
         if (clave_async_client_wants(s.c) != CLAVE_WANT_DIAL) {
-            script_at(&s, clave_async_client_deadline(s.c));
+            fake_advance_to(&s, clave_async_client_deadline(s.c));
             continue;
         }
         dials++;
         come_back(&s, with_identity);
-        script_answer(&s, CLAVE_EUNIMPLEMENTED, NULL);
-        script_hang_up(&s);
+        fake_answer(&s, CLAVE_EUNIMPLEMENTED, NULL);
+        fake_hang_up(&s);
     }
     finish(&s, seen, 1);
     return dials;
@@ -367,7 +368,7 @@ static void of_a_batch_refused_in_part_all_are_owed_again(void **state)
     (void)state;
     enum { MANY = 5000 };
     static struct seen seen[MANY];
-    struct script s;
+    struct fake_server s;
     char path[64];
     int32_t told = 0;
     start(&s, seen, MANY);
@@ -376,19 +377,19 @@ static void of_a_batch_refused_in_part_all_are_owed_again(void **state)
         arm(&s, &seen[i], ASK_GET, path, CLAVE_OK);
     }
     int64_t zxid = s.zxid;
-    script_hang_up(&s);
+    fake_hang_up(&s);
     come_back(&s, false);
-    script_answer(&s, CLAVE_OK, NULL);
-    script_expect(&s, OP_SET_WATCHES);
-    script_answer(&s, CLAVE_EUNIMPLEMENTED, NULL);
+    fake_answer(&s, CLAVE_OK, NULL);
+    fake_expect(&s, OP_SET_WATCHES);
+    fake_answer(&s, CLAVE_EUNIMPLEMENTED, NULL);
     assert_int_equal(clave_async_client_wants(s.c), CLAVE_WANT_HANGUP);
-    script_hang_up(&s);
+    fake_hang_up(&s);
     assert_int_equal(clave_async_client_wants(s.c), 0); /* a pause: it counts as a failure */
-    script_at(&s, clave_async_client_deadline(s.c));
-    script_dial(&s);
-    script_shake(&s, SCRIPT_SESSION, T, false);
+    fake_advance_to(&s, clave_async_client_deadline(s.c));
+    fake_dial(&s);
+    fake_answer_handshake(&s, FAKE_SESSION, T, false);
     while (told < MANY) {
-        const struct wire_set_watches *w = &script_expect(&s, OP_SET_WATCHES)->body.watches;
+        const struct wire_set_watches *w = &fake_expect(&s, OP_SET_WATCHES)->body.watches;
         assert_int_equal(w->relative_zxid, zxid);
         told += w->data.count;
     }
@@ -400,36 +401,36 @@ static void of_a_batch_refused_in_part_all_are_owed_again(void **state)
 static void an_answer_to_no_set_watches_is_none_of_ours(void **state)
 {
     (void)state;
-    struct script s;
+    struct fake_server s;
     start(&s, NULL, 0);
-    script_answer_to(&s, XID_SET_WATCHES, OP_SET_WATCHES, CLAVE_OK, NULL);
+    fake_answer_to(&s, XID_SET_WATCHES, OP_SET_WATCHES, CLAVE_OK, NULL);
     assert_int_equal(clave_async_client_wants(s.c), CLAVE_WANT_HANGUP);
-    script_close(&s);
+    fake_close(&s);
 }
 
 /* The path of an event lay in a buffer that a longer path, watched by the callback, moved. */
 static void the_path_of_an_event_outlives_what_its_callback_asks_for(void **state)
 {
     (void)state;
-    struct script s;
+    struct fake_server s;
     struct seen seen;
     char longer[2000] = "/";
     memset(longer + 1, 'x', sizeof longer - 2);
-    script_open(&s, NULL);
-    script_connect(&s, true);
+    fake_open(&s, NULL);
+    fake_connect(&s, true);
     watch(&s, &seen);
     arm(&s, &seen, ASK_GET, "/a", CLAVE_OK);
     seen.next = longer;
-    script_event(&s, EVENT_DATA_CHANGED, "/a");
+    fake_event(&s, EVENT_DATA_CHANGED, "/a");
     assert_int_equal(seen.events, 1);
     assert_string_equal(seen.path, "/a");
     seen.next = NULL;
-    script_expect(&s, OP_GET_DATA);
-    script_answer(&s, CLAVE_OK, &(struct wire_reply){.data = JBYTES_NULL});
-    script_event(&s, EVENT_DATA_CHANGED, longer);
+    fake_expect(&s, OP_GET_DATA);
+    fake_answer(&s, CLAVE_OK, &(struct wire_reply){.data = JBYTES_NULL});
+    fake_event(&s, EVENT_DATA_CHANGED, longer);
     assert_int_equal(seen.events, 2);
     clave_async_watch_free(seen.w);
-    script_close(&s);
+    fake_close(&s);
 }
 
 /* One change is the event of two watches, and the first callback wants to use both anew. The
@@ -437,24 +438,24 @@ static void the_path_of_an_event_outlives_what_its_callback_asks_for(void **stat
 static void a_watch_is_in_use_until_its_event_was_delivered(void **state)
 {
     (void)state;
-    struct script s;
+    struct fake_server s;
     struct seen a, b;
-    script_open(&s, NULL);
-    script_connect(&s, true);
+    fake_open(&s, NULL);
+    fake_connect(&s, true);
     watch(&s, &a);
     watch(&s, &b);
     arm(&s, &a, ASK_GET, "/a", CLAVE_OK);
     arm(&s, &b, ASK_GET, "/a", CLAVE_OK);
     a.other = &b;
     b.other = &a;
-    script_event(&s, EVENT_DATA_CHANGED, "/a");
+    fake_event(&s, EVENT_DATA_CHANGED, "/a");
     assert_int_equal(a.events + b.events, 2);
     assert_int_equal(a.refused + b.refused, 1);
     assert_string_equal(a.path, "/a");
     assert_string_equal(b.path, "/a");
     clave_async_watch_free(a.w);
     clave_async_watch_free(b.w);
-    script_close(&s);
+    fake_close(&s);
 }
 
 /* A request that fails leaves its watch idle, and no memory for its answer is a failure. */
@@ -463,25 +464,25 @@ static void a_listing_without_memory_leaves_its_watch_idle(void **state)
     (void)state;
     static const char *const names[] = {"one", "two", "three"};
     struct failmem mem;
-    struct script s;
+    struct fake_server s;
     struct seen seen;
     struct outcome got = {0};
-    struct wire_reply m = {.names = script_names(names, 3)};
+    struct wire_reply m = {.names = fake_names(names, 3)};
     failmem_init(&mem);
     clave_client_options o = {.mem = &mem.mem};
-    script_open(&s, &o);
-    script_connect(&s, true);
+    fake_open(&s, &o);
+    fake_connect(&s, true);
     watch(&s, &seen);
-    assert_int_equal(clave_async_children(s.c, "/a", seen.w, script_outcome, &got), CLAVE_OK);
-    script_expect(&s, OP_GET_CHILDREN2);
+    assert_int_equal(clave_async_children(s.c, "/a", seen.w, outcome_cb, &got), CLAVE_OK);
+    fake_expect(&s, OP_GET_CHILDREN2);
     failmem_arm(&mem, 1, 1);
-    script_answer(&s, CLAVE_OK, &m);
+    fake_answer(&s, CLAVE_OK, &m);
     assert_int_equal(got.times, 1);
     assert_int_equal(got.err, CLAVE_ENOMEM);
     assert_false(clave_async_watch_is_armed(seen.w));
-    assert_int_equal(script_expect(&s, OP_REMOVE_WATCHES)->body.typed.type, WATCHER_CHILDREN);
+    assert_int_equal(fake_expect(&s, OP_REMOVE_WATCHES)->body.typed.type, WATCHER_CHILDREN);
     clave_async_watch_free(seen.w);
-    script_close(&s);
+    fake_close(&s);
     assert_int_equal(mem.live, 0);
 }
 

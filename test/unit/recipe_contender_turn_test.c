@@ -14,15 +14,15 @@
 
 /* A holds, B waits behind it. */
 struct queue_of_two {
-    struct pair *p;
-    struct seat a, b;
+    struct memnet *p;
+    struct mutex_owner a, b;
     char node_a[160], node_b[160];
 };
 
 static void name_of_last(struct queue_of_two *q, char *out, size_t cap)
 {
     char names[8][96];
-    size_t n = seat_list(q->p, 2, "/l", names, 8);
+    size_t n = memnet_list(q->p, 2, "/l", names, 8);
     size_t best = 0;
     for (size_t i = 1; i < n; i++)
         if (strcmp(names[i] + strlen(names[i]) - 10, names[best] + strlen(names[best]) - 10) > 0)
@@ -32,28 +32,28 @@ static void name_of_last(struct queue_of_two *q, char *out, size_t cap)
 
 static void two(struct queue_of_two *q, const clave_mutex_options *o)
 {
-    q->p = pair_new(&(struct pair_options){.clients = 3});
-    seat_open(&q->a, q->p, 0, "/l", NULL);
-    seat_open(&q->b, q->p, 1, "/l", o);
-    seat_acquire(&q->a, SEAT_EVER);
-    seat_acquire(&q->b, SEAT_EVER);
-    snprintf(q->node_a, sizeof q->node_a, "%s", seat_grant(&q->a).node);
+    q->p = memnet_new(&(struct memnet_options){.clients = 3});
+    owner_open(&q->a, q->p, 0, "/l", NULL);
+    owner_open(&q->b, q->p, 1, "/l", o);
+    owner_acquire(&q->a, OWNER_FOREVER);
+    owner_acquire(&q->b, OWNER_FOREVER);
+    snprintf(q->node_a, sizeof q->node_a, "%s", owner_grant(&q->a).node);
     name_of_last(q, q->node_b, sizeof q->node_b);
-    pair_reset_counts(q->p);
+    memnet_reset_counts(q->p);
 }
 
 static void end_two(struct queue_of_two *q)
 {
-    seat_close(&q->a);
-    seat_close(&q->b);
-    assert_int_equal(pair_stats(q->p).watches, 0);
-    assert_int_equal(pair_stats(q->p).ephemerals, 0);
-    pair_free(q->p);
+    owner_close(&q->a);
+    owner_close(&q->b);
+    assert_int_equal(memnet_stats(q->p).watches, 0);
+    assert_int_equal(memnet_stats(q->p).ephemerals, 0);
+    memnet_free(q->p);
 }
 
 static uint64_t listings_of_b(const struct queue_of_two *q)
 {
-    return q->p->end[1].requests[OP_GET_CHILDREN2];
+    return q->p->clients[1].requests[OP_GET_CHILDREN2];
 }
 
 static void none_is_needed_when_all_conditions_hold(void **state)
@@ -61,8 +61,8 @@ static void none_is_needed_when_all_conditions_hold(void **state)
     (void)state;
     struct queue_of_two q;
     two(&q, NULL);
-    seat_release(&q.a);
-    assert_true(seat_holds(&q.b));
+    owner_release(&q.a);
+    assert_true(owner_holds(&q.b));
     assert_int_equal(listings_of_b(&q), 0);
     end_two(&q);
 }
@@ -72,8 +72,8 @@ static void strict_lists_always(void **state)
     (void)state;
     struct queue_of_two q;
     two(&q, &(clave_mutex_options){.size = sizeof(clave_mutex_options), .strict = true});
-    seat_release(&q.a);
-    assert_true(seat_holds(&q.b));
+    owner_release(&q.a);
+    assert_true(owner_holds(&q.b));
     assert_int_equal(listings_of_b(&q), 1);
     end_two(&q);
 }
@@ -85,14 +85,14 @@ static void an_event_over_a_reconnect_needs_a_listing(void **state)
     (void)state;
     struct queue_of_two q;
     two(&q, NULL);
-    pair_refuse(q.p, 1, true);
-    seat_release(&q.a);
-    pair_refuse(q.p, 1, false);
-    pair_advance(q.p, 3000);
-    assert_true(seat_holds(&q.b));
+    memnet_refuse(q.p, 1, true);
+    owner_release(&q.a);
+    memnet_refuse(q.p, 1, false);
+    memnet_advance(q.p, 3000);
+    assert_true(owner_holds(&q.b));
     assert_int_equal(listings_of_b(&q), 1);
-    assert_true(pair_saw(q.p, 1, CLAVE_STATE_SUSPENDED));
-    assert_false(pair_saw(q.p, 1, CLAVE_STATE_LOST));
+    assert_true(memnet_saw(q.p, 1, CLAVE_STATE_SUSPENDED));
+    assert_false(memnet_saw(q.p, 1, CLAVE_STATE_LOST));
     end_two(&q);
 }
 
@@ -102,13 +102,13 @@ static void a_verified_reconnect_needs_none(void **state)
     (void)state;
     struct queue_of_two q;
     two(&q, NULL);
-    pair_cut(q.p, 1);
-    pair_advance(q.p, 3000);
+    memnet_cut(q.p, 1);
+    memnet_advance(q.p, 3000);
     assert_int_equal(listings_of_b(&q), 1);
-    assert_true(q.p->end[1].requests[OP_GET_DATA] >= 1);
-    pair_reset_counts(q.p);
-    seat_release(&q.a);
-    assert_true(seat_holds(&q.b));
+    assert_true(q.p->clients[1].requests[OP_GET_DATA] >= 1);
+    memnet_reset_counts(q.p);
+    owner_release(&q.a);
+    assert_true(owner_holds(&q.b));
     assert_int_equal(listings_of_b(&q), 0);
     end_two(&q);
 }
@@ -120,13 +120,13 @@ static void an_own_watch_in_the_air_needs_a_listing(void **state)
     (void)state;
     struct queue_of_two q;
     two(&q, NULL);
-    pair_rule(q.p, (struct pair_rule){1, PAIR_REQUEST, OP_GET_DATA, PAIR_HOLD, 0});
-    assert_int_equal(seat_scribble(q.p, 2, q.node_b, "__REVOKE__"), CLAVE_OK);
-    seat_release(&q.a);
-    assert_false(seat_holds(&q.b));
-    pair_clear(q.p);
-    pair_settle(q.p);
-    assert_true(seat_holds(&q.b));
+    memnet_rule(q.p, (struct memnet_rule){1, MEMNET_REQUEST, OP_GET_DATA, MEMNET_HOLD, 0});
+    assert_int_equal(memnet_set(q.p, 2, q.node_b, "__REVOKE__"), CLAVE_OK);
+    owner_release(&q.a);
+    assert_false(owner_holds(&q.b));
+    memnet_clear(q.p);
+    memnet_settle(q.p);
+    assert_true(owner_holds(&q.b));
     assert_int_equal(listings_of_b(&q), 1);
     end_two(&q);
 }
@@ -136,13 +136,13 @@ static void a_renewed_own_watch_needs_none(void **state)
     (void)state;
     struct queue_of_two q;
     two(&q, NULL);
-    assert_int_equal(seat_scribble(q.p, 2, q.node_b, "__REVOKE__"), CLAVE_OK);
-    assert_int_equal(seat_scribble(q.p, 2, q.node_a, "__REVOKE__"), CLAVE_OK);
-    assert_false(seat_holds(&q.b));
-    assert_true(seat_holds(&q.a));
-    pair_reset_counts(q.p);
-    seat_release(&q.a);
-    assert_true(seat_holds(&q.b));
+    assert_int_equal(memnet_set(q.p, 2, q.node_b, "__REVOKE__"), CLAVE_OK);
+    assert_int_equal(memnet_set(q.p, 2, q.node_a, "__REVOKE__"), CLAVE_OK);
+    assert_false(owner_holds(&q.b));
+    assert_true(owner_holds(&q.a));
+    memnet_reset_counts(q.p);
+    owner_release(&q.a);
+    assert_true(owner_holds(&q.b));
     assert_int_equal(listings_of_b(&q), 0);
     end_two(&q);
 }
@@ -154,19 +154,19 @@ static void an_own_node_that_is_gone_starts_over(void **state)
     (void)state;
     struct queue_of_two q;
     two(&q, NULL);
-    pair_rule(q.p, (struct pair_rule){1, PAIR_REPLY, OP_NOTIFICATION, PAIR_HOLD, 0});
-    assert_int_equal(seat_remove(q.p, 2, q.node_b), CLAVE_OK);
-    seat_release(&q.a);
+    memnet_rule(q.p, (struct memnet_rule){1, MEMNET_REPLY, OP_NOTIFICATION, MEMNET_HOLD, 0});
+    assert_int_equal(memnet_delete(q.p, 2, q.node_b), CLAVE_OK);
+    owner_release(&q.a);
     /* The place is free, and others may take it before B knows. */
-    seat_acquire(&q.a, SEAT_EVER);
-    assert_true(seat_holds(&q.a));
-    pair_clear(q.p);
-    pair_settle(q.p);
-    assert_false(seat_holds(&q.b));
+    owner_acquire(&q.a, OWNER_FOREVER);
+    assert_true(owner_holds(&q.a));
+    memnet_clear(q.p);
+    memnet_settle(q.p);
+    assert_false(owner_holds(&q.b));
     assert_int_equal(q.b.answers, 0);
-    assert_int_equal(q.p->end[1].requests[OP_CREATE2], 1);
-    seat_release(&q.a);
-    assert_true(seat_holds(&q.b));
+    assert_int_equal(q.p->clients[1].requests[OP_CREATE2], 1);
+    owner_release(&q.a);
+    assert_true(owner_holds(&q.b));
     assert_int_equal(q.b.answers, 1);
     end_two(&q);
 }
@@ -175,20 +175,20 @@ static void an_own_node_that_is_gone_starts_over(void **state)
 static void other_children_cost_nothing(void **state)
 {
     (void)state;
-    struct pair *p = pair_new(&(struct pair_options){.clients = 3});
-    struct seat a, b;
-    seat_open(&a, p, 0, "/l", NULL);
-    seat_open(&b, p, 1, "/l", NULL);
-    seat_acquire(&a, SEAT_EVER);
-    assert_int_equal(seat_make(p, 2, "/l/readme"), CLAVE_OK);
-    seat_acquire(&b, SEAT_EVER);
-    pair_reset_counts(p);
-    seat_release(&a);
-    assert_true(seat_holds(&b));
-    assert_int_equal(p->end[1].requests[OP_GET_CHILDREN2], 0);
-    seat_close(&a);
-    seat_close(&b);
-    pair_free(p);
+    struct memnet *p = memnet_new(&(struct memnet_options){.clients = 3});
+    struct mutex_owner a, b;
+    owner_open(&a, p, 0, "/l", NULL);
+    owner_open(&b, p, 1, "/l", NULL);
+    owner_acquire(&a, OWNER_FOREVER);
+    assert_int_equal(memnet_create(p, 2, "/l/readme"), CLAVE_OK);
+    owner_acquire(&b, OWNER_FOREVER);
+    memnet_reset_counts(p);
+    owner_release(&a);
+    assert_true(owner_holds(&b));
+    assert_int_equal(p->clients[1].requests[OP_GET_CHILDREN2], 0);
+    owner_close(&a);
+    owner_close(&b);
+    memnet_free(p);
 }
 
 /* CURATOR-43: "0abc" sorts first there, and blocks everybody. Names that begin as a number that
@@ -198,22 +198,22 @@ static void children_that_are_no_contenders_stop_nobody(void **state)
     (void)state;
     static const char *const names[] = {"/l/0000000000abc", "/l/_c_0-lock--3", "/l/deadlock--3",
                                         "/l/lock-", "/l/lock--2147483649"};
-    struct pair *p = pair_new(&(struct pair_options){.clients = 3});
-    struct seat a, b;
-    seat_open(&a, p, 0, "/l", NULL);
-    seat_open(&b, p, 1, "/l", NULL);
-    assert_int_equal(seat_make(p, 2, "/l"), CLAVE_OK);
+    struct memnet *p = memnet_new(&(struct memnet_options){.clients = 3});
+    struct mutex_owner a, b;
+    owner_open(&a, p, 0, "/l", NULL);
+    owner_open(&b, p, 1, "/l", NULL);
+    assert_int_equal(memnet_create(p, 2, "/l"), CLAVE_OK);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        assert_int_equal(seat_make(p, 2, names[i]), CLAVE_OK);
-    seat_acquire(&a, SEAT_EVER);
-    assert_true(seat_holds(&a));
-    seat_acquire(&b, SEAT_EVER);
+        assert_int_equal(memnet_create(p, 2, names[i]), CLAVE_OK);
+    owner_acquire(&a, OWNER_FOREVER);
+    assert_true(owner_holds(&a));
+    owner_acquire(&b, OWNER_FOREVER);
     assert_int_equal(b.ahead, 1);
-    seat_release(&a);
-    assert_true(seat_holds(&b));
-    seat_close(&a);
-    seat_close(&b);
-    pair_free(p);
+    owner_release(&a);
+    assert_true(owner_holds(&b));
+    owner_close(&a);
+    owner_close(&b);
+    memnet_free(p);
 }
 
 /* Kazoo's names are sequential, and count by their digits. */
@@ -225,20 +225,20 @@ static void kazoo_names_stand_in_the_same_queue(void **state)
         "/l/6f1e-lock-0000000000",   /* a kazoo lock named as docs/recipes.md advises */
     };
     for (size_t i = 0; i < 2; i++) {
-        struct pair *p = pair_new(&(struct pair_options){.clients = 2});
-        struct seat b;
-        seat_open(&b, p, 1, "/l", NULL);
-        assert_int_equal(seat_make(p, 0, "/l"), CLAVE_OK);
-        assert_int_equal(seat_make(p, 0, names[i]), CLAVE_OK);
-        seat_acquire(&b, SEAT_EVER);
-        assert_false(seat_holds(&b));
+        struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
+        struct mutex_owner b;
+        owner_open(&b, p, 1, "/l", NULL);
+        assert_int_equal(memnet_create(p, 0, "/l"), CLAVE_OK);
+        assert_int_equal(memnet_create(p, 0, names[i]), CLAVE_OK);
+        owner_acquire(&b, OWNER_FOREVER);
+        assert_false(owner_holds(&b));
         assert_string_equal(b.predecessor, names[i]);
-        pair_reset_counts(p);
-        assert_int_equal(seat_remove(p, 0, names[i]), CLAVE_OK);
-        assert_true(seat_holds(&b));
-        assert_int_equal(p->end[1].requests[OP_GET_CHILDREN2], 0);
-        seat_close(&b);
-        pair_free(p);
+        memnet_reset_counts(p);
+        assert_int_equal(memnet_delete(p, 0, names[i]), CLAVE_OK);
+        assert_true(owner_holds(&b));
+        assert_int_equal(p->clients[1].requests[OP_GET_CHILDREN2], 0);
+        owner_close(&b);
+        memnet_free(p);
     }
 }
 
@@ -263,33 +263,33 @@ static void stock_kazoo_in_the_queue_is_warned_of(void **state)
 {
     (void)state;
     struct warnings w = {0};
-    struct pair *p =
-        pair_new(&(struct pair_options){.clients = 2, .client_log = on_log, .client_log_arg = &w});
-    struct seat b;
-    seat_open(&b, p, 1, "/l", NULL);
-    seat_acquire(&b, SEAT_EVER);
-    seat_release(&b);
+    struct memnet *p = memnet_new(
+        &(struct memnet_options){.clients = 2, .client_log = on_log, .client_log_arg = &w});
+    struct mutex_owner b;
+    owner_open(&b, p, 1, "/l", NULL);
+    owner_acquire(&b, OWNER_FOREVER);
+    owner_release(&b);
     assert_int_equal(w.n, 0);
-    assert_int_equal(seat_make(p, 0, "/l/6f1e-lock-0000000007"), CLAVE_OK); /* as is advised */
-    seat_acquire(&b, SEAT_EVER);
-    seat_release(&b);
+    assert_int_equal(memnet_create(p, 0, "/l/6f1e-lock-0000000007"), CLAVE_OK); /* as is advised */
+    owner_acquire(&b, OWNER_FOREVER);
+    owner_release(&b);
     assert_int_equal(w.n, 0);
-    assert_int_equal(seat_remove(p, 0, "/l/6f1e-lock-0000000007"), CLAVE_OK);
-    assert_int_equal(seat_make(p, 0, KAZOO), CLAVE_OK);
-    pair_reset_counts(p);
-    seat_acquire(&b, SEAT_EVER);
-    assert_int_equal(p->end[1].requests[OP_GET_CHILDREN2], 1);
+    assert_int_equal(memnet_delete(p, 0, "/l/6f1e-lock-0000000007"), CLAVE_OK);
+    assert_int_equal(memnet_create(p, 0, KAZOO), CLAVE_OK);
+    memnet_reset_counts(p);
+    owner_acquire(&b, OWNER_FOREVER);
+    assert_int_equal(p->clients[1].requests[OP_GET_CHILDREN2], 1);
     assert_int_equal(w.n, 1);
     assert_non_null(strstr(w.text, KAZOO " has the default name of a kazoo lock, which takes no "
                                          "part in this queue"));
-    assert_int_equal(seat_remove(p, 0, KAZOO), CLAVE_OK);
-    assert_true(seat_holds(&b));
-    seat_release(&b);
-    assert_int_equal(seat_make(p, 0, KAZOO), CLAVE_OK);
-    seat_acquire(&b, SEAT_EVER);
+    assert_int_equal(memnet_delete(p, 0, KAZOO), CLAVE_OK);
+    assert_true(owner_holds(&b));
+    owner_release(&b);
+    assert_int_equal(memnet_create(p, 0, KAZOO), CLAVE_OK);
+    owner_acquire(&b, OWNER_FOREVER);
     assert_int_equal(w.n, 1);
-    seat_close(&b);
-    pair_free(p);
+    owner_close(&b);
+    memnet_free(p);
 }
 
 /* Of three, the middle one's node goes while the last waits on it: the last lists. */
@@ -298,19 +298,19 @@ static void a_set_of_two_needs_a_listing(void **state)
     (void)state;
     struct queue_of_two q;
     two(&q, NULL);
-    struct seat c;
-    seat_open(&c, q.p, 2, "/l", NULL);
-    seat_acquire(&c, SEAT_EVER);
+    struct mutex_owner c;
+    owner_open(&c, q.p, 2, "/l", NULL);
+    owner_acquire(&c, OWNER_FOREVER);
     assert_int_equal(c.ahead, 2);
-    pair_reset_counts(q.p);
+    memnet_reset_counts(q.p);
     clave_async_mutex_cancel(q.b.m, 0);
-    pair_settle(q.p);
-    assert_int_equal(q.p->end[2].requests[OP_GET_CHILDREN2], 1);
-    assert_false(seat_holds(&c));
+    memnet_settle(q.p);
+    assert_int_equal(q.p->clients[2].requests[OP_GET_CHILDREN2], 1);
+    assert_false(owner_holds(&c));
     assert_int_equal(c.next, 1);
-    seat_release(&q.a);
-    assert_true(seat_holds(&c));
-    seat_close(&c);
+    owner_release(&q.a);
+    assert_true(owner_holds(&c));
+    owner_close(&c);
     end_two(&q);
 }
 
@@ -320,18 +320,18 @@ static void predecessors_that_vanish_under_the_reads_are_listed_again(void **sta
     (void)state;
     struct queue_of_two q;
     two(&q, NULL);
-    struct seat c;
-    seat_open(&c, q.p, 2, "/l", NULL);
-    pair_rule(q.p, (struct pair_rule){2, PAIR_REQUEST, OP_GET_DATA, PAIR_HOLD, 0});
-    seat_acquire(&c, SEAT_EVER);
-    seat_close(&q.b);
-    seat_release(&q.a);
-    pair_clear(q.p);
-    pair_settle(q.p);
-    assert_true(seat_holds(&c));
+    struct mutex_owner c;
+    owner_open(&c, q.p, 2, "/l", NULL);
+    memnet_rule(q.p, (struct memnet_rule){2, MEMNET_REQUEST, OP_GET_DATA, MEMNET_HOLD, 0});
+    owner_acquire(&c, OWNER_FOREVER);
+    owner_close(&q.b);
+    owner_release(&q.a);
+    memnet_clear(q.p);
+    memnet_settle(q.p);
+    assert_true(owner_holds(&c));
     assert_int_equal(c.answers, 1);
-    seat_close(&c);
-    seat_open(&q.b, q.p, 1, "/l", NULL);
+    owner_close(&c);
+    owner_open(&q.b, q.p, 1, "/l", NULL);
     end_two(&q);
 }
 
@@ -339,36 +339,36 @@ static void predecessors_that_vanish_under_the_reads_are_listed_again(void **sta
 static void a_counter_that_is_used_up_refuses(void **state)
 {
     (void)state;
-    struct pair *p = pair_new(&(struct pair_options){.clients = 2});
-    struct seat a;
-    seat_open(&a, p, 0, "/l", NULL);
-    assert_int_equal(seat_make(p, 1, "/l"), CLAVE_OK);
+    struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
+    struct mutex_owner a;
+    owner_open(&a, p, 0, "/l", NULL);
+    assert_int_equal(memnet_create(p, 1, "/l"), CLAVE_OK);
     clave__tree_find(&p->server->tree, clave__jbytes("/l"))->stat.cversion = INT32_MAX - 1000;
-    seat_acquire(&a, SEAT_EVER);
+    owner_acquire(&a, OWNER_FOREVER);
     assert_int_equal(a.answers, 1);
     assert_int_equal(a.err, CLAVE_ESEQUENCE);
-    assert_int_equal(pair_stats(p).ephemerals, 0);
-    assert_non_null(strstr(clave_async_client_errmsg(p->end[0].c), "/l"));
-    seat_close(&a);
-    pair_free(p);
+    assert_int_equal(memnet_stats(p).ephemerals, 0);
+    assert_non_null(strstr(clave_async_client_errmsg(p->clients[0].c), "/l"));
+    owner_close(&a);
+    memnet_free(p);
 }
 
 /* It stands first, as the node of any other client that got there before: no more than that. */
 static void a_number_that_ran_over_is_waited_for(void **state)
 {
     (void)state;
-    struct pair *p = pair_new(&(struct pair_options){.clients = 2});
-    struct seat a;
-    seat_open(&a, p, 0, "/l", NULL);
-    assert_int_equal(seat_make(p, 1, "/l"), CLAVE_OK);
-    assert_int_equal(seat_make(p, 1, "/l/6f1e-lock--2147483648"), CLAVE_OK);
-    seat_acquire(&a, SEAT_EVER);
+    struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
+    struct mutex_owner a;
+    owner_open(&a, p, 0, "/l", NULL);
+    assert_int_equal(memnet_create(p, 1, "/l"), CLAVE_OK);
+    assert_int_equal(memnet_create(p, 1, "/l/6f1e-lock--2147483648"), CLAVE_OK);
+    owner_acquire(&a, OWNER_FOREVER);
     assert_int_equal(a.answers, 0);
     assert_int_equal(a.ahead, 1);
-    assert_int_equal(seat_remove(p, 1, "/l/6f1e-lock--2147483648"), CLAVE_OK);
-    assert_true(seat_holds(&a));
-    seat_close(&a);
-    pair_free(p);
+    assert_int_equal(memnet_delete(p, 1, "/l/6f1e-lock--2147483648"), CLAVE_OK);
+    assert_true(owner_holds(&a));
+    owner_close(&a);
+    memnet_free(p);
 }
 
 int main(void)

@@ -17,7 +17,7 @@
 
 enum { DELAY = 500 };
 
-static unsigned count_of(const struct ring *r, clave_err err)
+static unsigned count_of(const struct deadlock_cycle *r, clave_err err)
 {
     unsigned n = 0;
     for (size_t i = 0; i < r->n; i++)
@@ -30,32 +30,32 @@ static void exactly_one_gives_up(void **state)
     (void)state;
     for (size_t n = 2; n <= 3; n++)
         for (size_t last = 0; last < n; last++) {
-            struct pair *p = ring_world(n);
-            struct ring r;
+            struct memnet *p = cycle_world(n);
+            struct deadlock_cycle r;
             clave_mutex_options o = {.size = sizeof o, .detect_deadlocks_ms = DELAY};
-            ring_open(&r, p, n, &o);
+            cycle_open(&r, p, n, &o);
             for (size_t i = 1; i <= n; i++)
-                ring_want(&r, (last + i) % n);
-            pair_advance(p, DELAY - 100);
+                cycle_wait(&r, (last + i) % n);
+            memnet_advance(p, DELAY - 100);
             assert_int_equal(count_of(&r, CLAVE_EDEADLOCK), 0);
-            pair_advance(p, 10 * DELAY);
-            struct seat *victim = &r.wants[last];
+            memnet_advance(p, 10 * DELAY);
+            struct mutex_owner *victim = &r.wants[last];
             assert_int_equal(count_of(&r, CLAVE_EDEADLOCK), 1);
             assert_int_equal(victim->err, CLAVE_EDEADLOCK);
             assert_int_equal(victim->answers, 1);
             assert_non_null(strstr(clave_async_mutex_deadlock(victim->m), " waits for /locks/"));
-            assert_int_equal(pair_stats(p).ephemerals, 2 * n - 1);
+            assert_int_equal(memnet_stats(p).ephemerals, 2 * n - 1);
             /* It lets go of what it holds, and comes again. */
             for (size_t k = 1; k <= n; k++) {
                 size_t at = (last + n - k + 1) % n;
-                assert_int_equal(seat_release(&r.has[at]), CLAVE_OK);
+                assert_int_equal(owner_release(&r.has[at]), CLAVE_OK);
                 size_t next = (at + n - 1) % n;
                 if (next != last)
-                    assert_true(seat_holds(&r.wants[next]));
+                    assert_true(owner_holds(&r.wants[next]));
             }
-            ring_want(&r, last);
-            assert_true(seat_holds(&r.wants[last]));
-            ring_close(&r);
+            cycle_wait(&r, last);
+            assert_true(owner_holds(&r.wants[last]));
+            cycle_close(&r);
         }
 }
 
@@ -63,47 +63,47 @@ static void exactly_one_gives_up(void **state)
 static void who_does_not_look_does_not_give_up(void **state)
 {
     (void)state;
-    struct pair *p = ring_world(3);
-    struct ring r;
-    struct seat quiet;
+    struct memnet *p = cycle_world(3);
+    struct deadlock_cycle r;
+    struct mutex_owner quiet;
     clave_mutex_options o = {.size = sizeof o, .detect_deadlocks_ms = DELAY};
-    ring_open(&r, p, 3, &o);
-    assert_int_equal(seat_open(&quiet, p, 2, "/locks/a", NULL), CLAVE_OK);
-    ring_want(&r, 1);
-    ring_want(&r, 0);
-    assert_int_equal(seat_acquire(&quiet, SEAT_EVER), CLAVE_OK);
-    pair_advance(p, 3 * DELAY);
+    cycle_open(&r, p, 3, &o);
+    assert_int_equal(owner_open(&quiet, p, 2, "/locks/a", NULL), CLAVE_OK);
+    cycle_wait(&r, 1);
+    cycle_wait(&r, 0);
+    assert_int_equal(owner_acquire(&quiet, OWNER_FOREVER), CLAVE_OK);
+    memnet_advance(p, 3 * DELAY);
     assert_int_equal(r.wants[0].err, CLAVE_EDEADLOCK);
     assert_int_equal(r.wants[0].answers, 1);
     assert_int_equal(r.wants[1].answers, 0);
     assert_int_equal(quiet.answers, 0);
-    seat_close(&quiet);
-    ring_close(&r);
+    owner_close(&quiet);
+    cycle_close(&r);
 }
 
 static void nobody_gives_up_without_need(void **state)
 {
     (void)state;
-    struct pair *p = ring_world(3);
-    struct ring r;
+    struct memnet *p = cycle_world(3);
+    struct deadlock_cycle r;
     clave_mutex_options o = {.size = sizeof o, .detect_deadlocks_ms = DELAY};
-    ring_open(&r, p, 3, &o);
-    ring_want(&r, 0);
-    ring_want(&r, 1);
-    pair_advance(p, 20 * DELAY);
+    cycle_open(&r, p, 3, &o);
+    cycle_wait(&r, 0);
+    cycle_wait(&r, 1);
+    memnet_advance(p, 20 * DELAY);
     assert_int_equal(r.wants[0].answers + r.wants[1].answers, 0);
-    assert_int_equal(seat_release(&r.has[2]), CLAVE_OK);
-    assert_true(seat_holds(&r.wants[1]));
-    ring_close(&r);
+    assert_int_equal(owner_release(&r.has[2]), CLAVE_OK);
+    assert_true(owner_holds(&r.wants[1]));
+    cycle_close(&r);
 }
 
 static void a_cycle_over_several_trees(void **state)
 {
     (void)state;
     static const char *const roots[] = {"/one", "/two"};
-    struct pair *p = ring_world(2);
-    struct seat s[4];
-    clave_mutex_options o = ring_options();
+    struct memnet *p = cycle_world(2);
+    struct mutex_owner s[4];
+    clave_mutex_options o = cycle_options();
     o.detect_deadlocks_ms = DELAY;
     for (size_t pass = 0; pass < 2; pass++) {
         /* At first each looks at its own tree only. */
@@ -111,58 +111,58 @@ static void a_cycle_over_several_trees(void **state)
         o.nlock_roots = pass ? 2 : 0;
         for (size_t i = 0; i < 4; i++) {
             const char *path = (i == 0 || i == 3) ? "/one/deep/a" : "/two/b";
-            assert_int_equal(seat_open(&s[i], p, i % 2, path, &o), CLAVE_OK);
-            assert_int_equal(seat_acquire(&s[i], SEAT_EVER), CLAVE_OK);
+            assert_int_equal(owner_open(&s[i], p, i % 2, path, &o), CLAVE_OK);
+            assert_int_equal(owner_acquire(&s[i], OWNER_FOREVER), CLAVE_OK);
         }
-        pair_advance(p, 4 * DELAY);
+        memnet_advance(p, 4 * DELAY);
         assert_int_equal(s[2].answers, 0);
         assert_int_equal(s[3].answers, pass);
         for (size_t i = 0; i < 4; i++)
-            seat_close(&s[i]);
+            owner_close(&s[i]);
     }
-    pair_free(p);
+    memnet_free(p);
 }
 
 static void readers_and_writers_give_up(void **state)
 {
     (void)state;
-    struct pair *p = ring_world(2);
-    struct seats a[2], b[2];
-    clave_mutex_options o = ring_options();
+    struct memnet *p = cycle_world(2);
+    struct rwlock_owner a[2], b[2];
+    clave_mutex_options o = cycle_options();
     o.detect_deadlocks_ms = DELAY;
     for (size_t i = 0; i < 2; i++) {
-        assert_int_equal(seats_open(&a[i], p, i, "/locks/a", &o), CLAVE_OK);
-        assert_int_equal(seats_open(&b[i], p, i, "/locks/b", &o), CLAVE_OK);
-        assert_int_equal(seat_acquire(&a[i].read, SEAT_EVER), CLAVE_OK);
+        assert_int_equal(rwlock_owner_open(&a[i], p, i, "/locks/a", &o), CLAVE_OK);
+        assert_int_equal(rwlock_owner_open(&b[i], p, i, "/locks/b", &o), CLAVE_OK);
+        assert_int_equal(owner_acquire(&a[i].read, OWNER_FOREVER), CLAVE_OK);
     }
-    assert_int_equal(seat_acquire(&b[0].write, SEAT_EVER), CLAVE_OK);
-    assert_int_equal(seat_acquire(&b[1].read, SEAT_EVER), CLAVE_OK);
-    pair_advance(p, 4 * DELAY);
+    assert_int_equal(owner_acquire(&b[0].write, OWNER_FOREVER), CLAVE_OK);
+    assert_int_equal(owner_acquire(&b[1].read, OWNER_FOREVER), CLAVE_OK);
+    memnet_advance(p, 4 * DELAY);
     assert_int_equal(b[1].read.answers, 0);
     /* The one who waits for the other's write holds a read: the other's upgrade is refused, but
      * through another lock object it waits for ever. */
-    struct seats again;
-    assert_int_equal(seats_open(&again, p, 0, "/locks/a", &o), CLAVE_OK);
-    assert_int_equal(seat_acquire(&again.write, SEAT_EVER), CLAVE_OK);
-    pair_advance(p, 4 * DELAY);
+    struct rwlock_owner again;
+    assert_int_equal(rwlock_owner_open(&again, p, 0, "/locks/a", &o), CLAVE_OK);
+    assert_int_equal(owner_acquire(&again.write, OWNER_FOREVER), CLAVE_OK);
+    memnet_advance(p, 4 * DELAY);
     assert_int_equal(again.write.err, CLAVE_EDEADLOCK);
     assert_int_equal(b[1].read.answers, 0);
-    seats_close(&again);
+    rwlock_owner_close(&again);
     for (size_t i = 0; i < 2; i++) {
-        seats_close(&a[i]);
-        seats_close(&b[i]);
+        rwlock_owner_close(&a[i]);
+        rwlock_owner_close(&b[i]);
     }
-    pair_free(p);
+    memnet_free(p);
 }
 
 static void leases_are_given_up(void **state)
 {
     (void)state;
     static const char *const root = "/";
-    struct pair *p = ring_world(3);
-    struct party s[3];
-    struct seat has, wants;
-    clave_mutex_options o = ring_options();
+    struct memnet *p = cycle_world(3);
+    struct semaphore_user s[3];
+    struct mutex_owner has, wants;
+    clave_mutex_options o = cycle_options();
     clave_semaphore_options so = {.limit = 2};
     so.data = o.data;
     so.len = o.len;
@@ -170,34 +170,34 @@ static void leases_are_given_up(void **state)
     o.lock_roots = &root;
     o.nlock_roots = 1;
     for (size_t i = 0; i < 3; i++)
-        assert_int_equal(party_open_with(&s[i], p, i, so), CLAVE_OK);
-    assert_int_equal(seat_open(&has, p, 2, "/locks/a", &o), CLAVE_OK);
-    assert_int_equal(seat_open(&wants, p, 0, "/locks/a", &o), CLAVE_OK);
-    assert_int_equal(party_acquire(&s[0], 1, SEAT_EVER), CLAVE_OK);
-    assert_int_equal(party_acquire(&s[1], 1, SEAT_EVER), CLAVE_OK);
-    assert_int_equal(seat_acquire(&has, SEAT_EVER), CLAVE_OK);
-    assert_int_equal(seat_acquire(&wants, SEAT_EVER), CLAVE_OK);
-    assert_int_equal(party_acquire(&s[2], 1, SEAT_EVER), CLAVE_OK);
+        assert_int_equal(semaphore_user_open_with(&s[i], p, i, so), CLAVE_OK);
+    assert_int_equal(owner_open(&has, p, 2, "/locks/a", &o), CLAVE_OK);
+    assert_int_equal(owner_open(&wants, p, 0, "/locks/a", &o), CLAVE_OK);
+    assert_int_equal(semaphore_user_acquire(&s[0], 1, OWNER_FOREVER), CLAVE_OK);
+    assert_int_equal(semaphore_user_acquire(&s[1], 1, OWNER_FOREVER), CLAVE_OK);
+    assert_int_equal(owner_acquire(&has, OWNER_FOREVER), CLAVE_OK);
+    assert_int_equal(owner_acquire(&wants, OWNER_FOREVER), CLAVE_OK);
+    assert_int_equal(semaphore_user_acquire(&s[2], 1, OWNER_FOREVER), CLAVE_OK);
     /* 2 waits for a lease, 0 has one and waits for 2; but 1 will give its own back. */
-    pair_advance(p, 4 * DELAY);
+    memnet_advance(p, 4 * DELAY);
     assert_int_equal(s[2].answers + wants.answers, 0);
     /* Not if it waits, too. */
-    struct seat also;
-    assert_int_equal(seat_open(&also, p, 1, "/locks/a", &o), CLAVE_OK);
-    assert_int_equal(seat_acquire(&also, SEAT_EVER), CLAVE_OK);
-    pair_advance(p, 4 * DELAY);
+    struct mutex_owner also;
+    assert_int_equal(owner_open(&also, p, 1, "/locks/a", &o), CLAVE_OK);
+    assert_int_equal(owner_acquire(&also, OWNER_FOREVER), CLAVE_OK);
+    memnet_advance(p, 4 * DELAY);
     assert_int_equal(s[2].answers, 1);
     assert_int_equal(s[2].err, CLAVE_EDEADLOCK);
     assert_non_null(strstr(clave_async_semaphore_deadlock(s[2].s), " waits for /s/leases behind "));
     assert_int_equal(wants.answers + also.answers, 0);
-    seat_close(&also);
-    seat_close(&has);
-    assert_true(seat_holds(&wants));
-    seat_close(&wants);
+    owner_close(&also);
+    owner_close(&has);
+    assert_true(owner_holds(&wants));
+    owner_close(&wants);
     for (size_t i = 0; i < 3; i++)
-        party_close(&s[i]);
-    party_assert_no_leftovers(p);
-    pair_free(p);
+        semaphore_user_close(&s[i]);
+    semaphore_user_assert_no_leftovers(p);
+    memnet_free(p);
 }
 
 static void on_all(clave_async_multilock *ml, uint64_t owner, clave_err err, const char *failed,
@@ -213,29 +213,29 @@ static void a_multilock_gives_up_all(void **state)
 {
     (void)state;
     static const clave_multilock_part parts[] = {{.path = "/locks/a"}, {.path = "/locks/b"}};
-    struct pair *p = ring_world(2);
-    struct seat has, wants;
+    struct memnet *p = cycle_world(2);
+    struct mutex_owner has, wants;
     clave_async_multilock *all;
     clave_mutex_options each = {.size = sizeof each, .detect_deadlocks_ms = DELAY};
     clave_multilock_options o = {.size = sizeof o, .each = &each};
     char answer[64] = "";
-    assert_int_equal(seat_open(&has, p, 1, "/locks/b", NULL), CLAVE_OK);
-    assert_int_equal(seat_open(&wants, p, 1, "/locks/a", NULL), CLAVE_OK);
-    assert_int_equal(seat_acquire(&has, SEAT_EVER), CLAVE_OK);
-    assert_int_equal(clave_async_multilock_new(&all, p->end[0].c, parts, 2, &o), CLAVE_OK);
+    assert_int_equal(owner_open(&has, p, 1, "/locks/b", NULL), CLAVE_OK);
+    assert_int_equal(owner_open(&wants, p, 1, "/locks/a", NULL), CLAVE_OK);
+    assert_int_equal(owner_acquire(&has, OWNER_FOREVER), CLAVE_OK);
+    assert_int_equal(clave_async_multilock_new(&all, p->clients[0].c, parts, 2, &o), CLAVE_OK);
     assert_int_equal(clave_async_multilock_acquire(all, 3, CLAVE_NEVER, on_all, answer), CLAVE_OK);
-    pair_settle(p);
-    assert_int_equal(seat_acquire(&wants, SEAT_EVER), CLAVE_OK);
-    pair_advance(p, 2 * DELAY);
+    memnet_settle(p);
+    assert_int_equal(owner_acquire(&wants, OWNER_FOREVER), CLAVE_OK);
+    memnet_advance(p, 2 * DELAY);
     assert_string_equal(answer, "EDEADLOCK /locks/b");
     assert_non_null(clave_async_mutex_deadlock(clave_async_multilock_at(all, "/locks/b")));
-    assert_true(seat_holds(&wants));
-    seat_close(&wants);
-    seat_close(&has);
+    assert_true(owner_holds(&wants));
+    owner_close(&wants);
+    owner_close(&has);
     clave_async_multilock_free(all);
-    pair_settle(p);
-    assert_int_equal(pair_stats(p).ephemerals, 0);
-    pair_free(p);
+    memnet_settle(p);
+    assert_int_equal(memnet_stats(p).ephemerals, 0);
+    memnet_free(p);
 }
 
 /* ---- when things go wrong ---------------------------------------------------------------- */
@@ -245,20 +245,21 @@ static void any_message_of_a_look_may_be_lost(void **state)
     (void)state;
     static const int ops[] = {OP_SYNC, OP_GET_CHILDREN2, OP_GET_DATA, OP_DELETE};
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
-        for (int way = PAIR_REQUEST; way <= PAIR_REPLY; way++)
+        for (int way = MEMNET_REQUEST; way <= MEMNET_REPLY; way++)
             for (unsigned skip = 0; skip < 4; skip++) {
-                struct pair *p = ring_world(2);
-                struct ring r;
+                struct memnet *p = cycle_world(2);
+                struct deadlock_cycle r;
                 clave_mutex_options o = {.size = sizeof o, .detect_deadlocks_ms = DELAY};
-                ring_open(&r, p, 2, &o);
-                ring_want(&r, 0);
-                ring_want(&r, 1);
-                pair_rule(p, (struct pair_rule){1, (enum pair_way)way, ops[i], PAIR_LOSE, skip});
-                pair_advance(p, 10 * DELAY);
+                cycle_open(&r, p, 2, &o);
+                cycle_wait(&r, 0);
+                cycle_wait(&r, 1);
+                memnet_rule(p, (struct memnet_rule){1, (enum memnet_direction)way, ops[i],
+                                                    MEMNET_LOSE, skip});
+                memnet_advance(p, 10 * DELAY);
                 assert_int_equal(count_of(&r, CLAVE_EDEADLOCK), 1);
                 assert_int_equal(r.wants[1].err, CLAVE_EDEADLOCK);
                 assert_int_equal(r.wants[0].answers, 0);
-                ring_close(&r);
+                cycle_close(&r);
             }
 }
 
@@ -267,42 +268,42 @@ static void any_message_of_a_look_may_be_lost(void **state)
 static void a_session_that_ends_ends_its_deadlock(void **state)
 {
     (void)state;
-    struct pair *p = ring_world(2);
-    struct ring r;
+    struct memnet *p = cycle_world(2);
+    struct deadlock_cycle r;
     clave_mutex_options o = {.size = sizeof o, .detect_deadlocks_ms = DELAY};
-    ring_open(&r, p, 2, &o);
-    ring_want(&r, 0);
-    ring_want(&r, 1);
-    pair_rule(p, (struct pair_rule){1, PAIR_REPLY, OP_SYNC, PAIR_HOLD, 0});
-    pair_advance(p, DELAY + 100);
-    pair_clear(p);
-    pair_kill_session(p, 1);
-    pair_advance(p, 10 * DELAY);
+    cycle_open(&r, p, 2, &o);
+    cycle_wait(&r, 0);
+    cycle_wait(&r, 1);
+    memnet_rule(p, (struct memnet_rule){1, MEMNET_REPLY, OP_SYNC, MEMNET_HOLD, 0});
+    memnet_advance(p, DELAY + 100);
+    memnet_clear(p);
+    memnet_kill_session(p, 1);
+    memnet_advance(p, 10 * DELAY);
     assert_int_equal(r.has[1].lost, 1);
-    assert_true(seat_holds(&r.wants[0]));
+    assert_true(owner_holds(&r.wants[0]));
     assert_int_equal(r.wants[1].answers, 0);
-    ring_close(&r);
+    cycle_close(&r);
 }
 
 static void who_leaves_while_it_looks_hears_no_more(void **state)
 {
     (void)state;
     for (unsigned skip = 0; skip < 2; skip++) {
-        struct pair *p = ring_world(2);
-        struct ring r;
+        struct memnet *p = cycle_world(2);
+        struct deadlock_cycle r;
         clave_mutex_options o = {.size = sizeof o, .detect_deadlocks_ms = DELAY};
-        ring_open(&r, p, 2, &o);
-        ring_want(&r, 0);
-        ring_want(&r, 1);
-        pair_rule(p, (struct pair_rule){1, PAIR_REPLY, OP_SYNC, PAIR_HOLD, skip});
-        pair_advance(p, DELAY + 100);
+        cycle_open(&r, p, 2, &o);
+        cycle_wait(&r, 0);
+        cycle_wait(&r, 1);
+        memnet_rule(p, (struct memnet_rule){1, MEMNET_REPLY, OP_SYNC, MEMNET_HOLD, skip});
+        memnet_advance(p, DELAY + 100);
         assert_int_equal(clave_async_mutex_cancel(r.wants[1].m, 0), CLAVE_OK);
-        pair_clear(p);
-        pair_advance(p, DELAY);
+        memnet_clear(p);
+        memnet_advance(p, DELAY);
         assert_int_equal(r.wants[1].err, CLAVE_ECANCELED);
         assert_int_equal(r.wants[1].answers, 1);
         assert_int_equal(r.wants[0].answers, 0);
-        ring_close(&r);
+        cycle_close(&r);
     }
 }
 
@@ -310,21 +311,21 @@ static void who_leaves_while_it_looks_hears_no_more(void **state)
 static bool one_allocation_fails(size_t which)
 {
     struct failmem f;
-    struct ring r;
+    struct deadlock_cycle r;
     failmem_init(&f);
-    struct pair *p =
-        pair_new(&(struct pair_options){.clients = 2, .timeout_ms = RING_TIMEOUT, .mem = &f.mem});
+    struct memnet *p = memnet_new(
+        &(struct memnet_options){.clients = 2, .timeout_ms = CYCLE_TIMEOUT, .mem = &f.mem});
     clave_mutex_options o = {.size = sizeof o, .detect_deadlocks_ms = DELAY};
-    ring_open(&r, p, 2, &o);
-    ring_want(&r, 0);
-    ring_want(&r, 1);
+    cycle_open(&r, p, 2, &o);
+    cycle_wait(&r, 0);
+    cycle_wait(&r, 1);
     failmem_arm(&f, which, 1);
-    pair_advance(p, 10 * DELAY);
+    memnet_advance(p, 10 * DELAY);
     bool failed = f.failed;
     failmem_arm(&f, 0, 0);
     assert_int_equal(count_of(&r, CLAVE_EDEADLOCK), 1);
     assert_int_equal(r.wants[1].err, CLAVE_EDEADLOCK);
-    ring_close(&r);
+    cycle_close(&r);
     assert_int_equal(f.live, 0);
     return failed;
 }
@@ -345,27 +346,27 @@ enum { CROWD = 6, CROWD_LOCKS = 4, ROUNDS = 40 };
 /* Takes three of the locks, one after the other in an order that it draws, and gives them back; at
  * a deadlock it gives back what it has and draws again. */
 struct walker {
-    struct pair *p;
+    struct memnet *p;
     struct walker *crowd;
-    struct seat seats[CROWD_LOCKS];
+    struct mutex_owner owners[CROWD_LOCKS];
     size_t order[CROWD_LOCKS];
     size_t got;
     bool answered;
     clave_err err;
     unsigned rounds, deadlocks, needless;
-    uint64_t dice;
+    uint64_t rng;
 };
 
 static size_t draw(struct walker *w, size_t n)
 {
-    w->dice = w->dice * 6364136223846793005u + 1442695040888963407u;
-    return (size_t)(w->dice >> 33) % n;
+    w->rng = w->rng * 6364136223846793005u + 1442695040888963407u;
+    return (size_t)(w->rng >> 33) % n;
 }
 
 static void give_back(struct walker *w)
 {
     while (w->got > 0) {
-        struct seat *s = &w->seats[w->order[--w->got]];
+        struct mutex_owner *s = &w->owners[w->order[--w->got]];
         clave_err err = clave_async_mutex_release(s->m, 0, NULL, NULL);
         assert_true(err == CLAVE_OK || err == CLAVE_ELOST);
     }
@@ -382,7 +383,7 @@ static const struct walker *next_in_way(const struct walker *w)
 {
     size_t lock = w->order[w->got];
     for (size_t i = 0; i < CROWD; i++)
-        if (seat_holds(&w->crowd[i].seats[lock]))
+        if (owner_holds(&w->crowd[i].owners[lock]))
             return w->crowd[i].answered ? NULL : &w->crowd[i];
     return NULL;
 }
@@ -408,7 +409,7 @@ static void on_walked(clave_async_mutex *m, uint64_t owner, clave_err err, void 
 static void walk(struct walker *w)
 {
     w->answered = false;
-    clave_async_mutex *m = w->seats[w->order[w->got]].m;
+    clave_async_mutex *m = w->owners[w->order[w->got]].m;
     assert_int_equal(clave_async_mutex_acquire(m, 0, CLAVE_NEVER, on_walked, w), CLAVE_OK);
 }
 
@@ -429,16 +430,16 @@ static void step(struct walker *w)
     walk(w);
 }
 
-static void walker_open(struct walker *crowd, size_t i, struct pair *p)
+static void walker_open(struct walker *crowd, size_t i, struct memnet *p)
 {
-    clave_mutex_options o = ring_options();
+    clave_mutex_options o = cycle_options();
     struct walker *w = &crowd[i];
     char path[32];
-    *w = (struct walker){.p = p, .crowd = crowd, .dice = i + 1};
+    *w = (struct walker){.p = p, .crowd = crowd, .rng = i + 1};
     o.detect_deadlocks_ms = DELAY;
     for (size_t k = 0; k < CROWD_LOCKS; k++) {
-        ring_path(path, k);
-        assert_int_equal(seat_open(&w->seats[k], p, i, path, &o), CLAVE_OK);
+        cycle_path(path, k);
+        assert_int_equal(owner_open(&w->owners[k], p, i, path, &o), CLAVE_OK);
         w->order[k] = k;
     }
     give_back(w);
@@ -446,15 +447,15 @@ static void walker_open(struct walker *crowd, size_t i, struct pair *p)
 
 static void let_walk(struct walker *crowd, bool disturbed)
 {
-    struct pair *p = crowd->p;
+    struct memnet *p = crowd->p;
     bool done = false;
     for (unsigned t = 1; !done; t++) {
         assert_true(t < 60 * 60 * 20 * 3); /* three hours */
-        pair_advance(p, 50);
+        memnet_advance(p, 50);
         if (disturbed && t % 97 == 0)
-            pair_cut(p, draw(crowd, CROWD));
+            memnet_cut(p, draw(crowd, CROWD));
         if (disturbed && t % 997 == 0)
-            pair_kill_session(p, draw(crowd, CROWD));
+            memnet_kill_session(p, draw(crowd, CROWD));
         done = true;
         for (size_t i = 0; i < CROWD; i++) {
             step(&crowd[i]);
@@ -469,7 +470,7 @@ static void a_crowd_goes_on(void **state)
 {
     (void)state;
     for (int disturbed = 0; disturbed < 2; disturbed++) {
-        struct pair *p = ring_world(CROWD);
+        struct memnet *p = cycle_world(CROWD);
         struct walker w[CROWD];
         unsigned deadlocks = 0, needless = 0;
         for (size_t i = 0; i < CROWD; i++)
@@ -481,15 +482,15 @@ static void a_crowd_goes_on(void **state)
             deadlocks += w[i].deadlocks;
             needless += w[i].needless;
             for (size_t k = 0; k < CROWD_LOCKS; k++)
-                clave_async_mutex_free(w[i].seats[k].m);
+                clave_async_mutex_free(w[i].owners[k].m);
         }
         if (!disturbed)
             assert_int_equal(needless, 0);
         assert_true(deadlocks > CROWD);
-        pair_advance(p, 5000);
-        assert_int_equal(pair_stats(p).ephemerals, 0);
-        assert_int_equal(pair_stats(p).watches, 0);
-        pair_free(p);
+        memnet_advance(p, 5000);
+        assert_int_equal(memnet_stats(p).ephemerals, 0);
+        assert_int_equal(memnet_stats(p).watches, 0);
+        memnet_free(p);
     }
 }
 
@@ -497,29 +498,29 @@ static void options_are_checked(void **state)
 {
     (void)state;
     static const char *const roots[] = {"/locks", "locks"};
-    struct pair *p = ring_world(1);
-    struct seat s;
+    struct memnet *p = cycle_world(1);
+    struct mutex_owner s;
     clave_mutex_options o = {.size = sizeof o, .detect_deadlocks_ms = -1};
-    assert_int_equal(seat_open(&s, p, 0, "/locks/a", &o), CLAVE_EINVAL);
+    assert_int_equal(owner_open(&s, p, 0, "/locks/a", &o), CLAVE_EINVAL);
     o.detect_deadlocks_ms = DELAY;
     o.data = "mine";
     o.len = 4;
-    assert_int_equal(seat_open(&s, p, 0, "/locks/a", &o), CLAVE_EINVAL);
+    assert_int_equal(owner_open(&s, p, 0, "/locks/a", &o), CLAVE_EINVAL);
     o.len = 0;
     o.share_turns = 1;
-    assert_int_equal(seat_open(&s, p, 0, "/locks/a", &o), CLAVE_EINVAL);
+    assert_int_equal(owner_open(&s, p, 0, "/locks/a", &o), CLAVE_EINVAL);
     o.share_turns = 0;
     o.lock_roots = roots;
     o.nlock_roots = 2;
-    assert_int_equal(seat_open(&s, p, 0, "/locks/a", &o), CLAVE_EPATH);
+    assert_int_equal(owner_open(&s, p, 0, "/locks/a", &o), CLAVE_EPATH);
     o.nlock_roots = 1;
-    assert_int_equal(seat_open_simple(&s, p, 0, "/locks/a", "n-", &o), CLAVE_EINVAL);
-    assert_int_equal(seat_open(&s, p, 0, "/locks/a", &o), CLAVE_OK);
+    assert_int_equal(owner_open_simple(&s, p, 0, "/locks/a", "n-", &o), CLAVE_EINVAL);
+    assert_int_equal(owner_open(&s, p, 0, "/locks/a", &o), CLAVE_OK);
     assert_null(clave_async_mutex_deadlock(s.m));
-    seat_close(&s);
+    owner_close(&s);
     o.detect_deadlocks_ms = 0;
-    assert_int_equal(seat_open(&s, p, 0, "/locks/a", &o), CLAVE_EINVAL);
-    pair_free(p);
+    assert_int_equal(owner_open(&s, p, 0, "/locks/a", &o), CLAVE_EINVAL);
+    memnet_free(p);
 }
 
 int main(void)

@@ -36,17 +36,18 @@ static void on_found(clave_async_client *c, clave_err err, const clave_deadlock 
     snprintf(f->node, sizeof f->node, "%s", n > 0 ? list[0].members[0].node : "");
 }
 
-static void ask(struct finding *f, struct pair *p, size_t client, const char *root)
+static void ask(struct finding *f, struct memnet *p, size_t client, const char *root)
 {
     *f = (struct finding){0};
-    assert_int_equal(clave_async_deadlocks_find(p->end[client].c, &root, 1, on_found, f), CLAVE_OK);
+    assert_int_equal(clave_async_deadlocks_find(p->clients[client].c, &root, 1, on_found, f),
+                     CLAVE_OK);
 }
 
-static struct finding look(struct pair *p, size_t client, const char *root)
+static struct finding look(struct memnet *p, size_t client, const char *root)
 {
     struct finding f;
     ask(&f, p, client, root);
-    pair_settle(p);
+    memnet_settle(p);
     assert_int_equal(f.times, 1);
     return f;
 }
@@ -54,13 +55,13 @@ static struct finding look(struct pair *p, size_t client, const char *root)
 static void a_cycle_is_found_and_told(void **state)
 {
     (void)state;
-    struct pair *p = ring_world(4);
-    struct ring r;
-    ring_open(&r, p, 3, NULL);
-    ring_want(&r, 0);
-    ring_want(&r, 1);
+    struct memnet *p = cycle_world(4);
+    struct deadlock_cycle r;
+    cycle_open(&r, p, 3, NULL);
+    cycle_wait(&r, 0);
+    cycle_wait(&r, 1);
     assert_int_equal(look(p, 3, "/locks").n, 0);
-    ring_want(&r, 2);
+    cycle_wait(&r, 2);
     struct finding f = look(p, 3, "/");
     assert_int_equal(f.err, CLAVE_OK);
     assert_int_equal(f.n, 1);
@@ -69,50 +70,52 @@ static void a_cycle_is_found_and_told(void **state)
     assert_string_equal(f.text, "h pid 3 (C) waits for /locks/a behind h pid 1 (A), who waits for "
                                 "/locks/b behind h pid 2 (B), who waits for /locks/c behind h pid "
                                 "3 (C)");
-    seat_close(&r.wants[1]);
+    owner_close(&r.wants[1]);
     assert_int_equal(look(p, 3, "/locks").n, 0);
-    ring_close(&r);
+    cycle_close(&r);
 }
 
 static void nothing_is_found_where_nothing_is(void **state)
 {
     (void)state;
-    struct pair *p = ring_world(1);
+    struct memnet *p = cycle_world(1);
     struct finding f = look(p, 0, "/nowhere");
     assert_int_equal(f.err, CLAVE_OK);
     assert_int_equal(f.n, 0);
     const char *bad = "locks";
-    assert_int_equal(clave_async_deadlocks_find(p->end[0].c, &bad, 1, on_found, &f), CLAVE_EPATH);
-    assert_int_equal(clave_async_deadlocks_find(p->end[0].c, &bad, 0, on_found, &f), CLAVE_EINVAL);
-    assert_int_equal(clave_async_deadlocks_find(p->end[0].c, &bad, 1, NULL, &f), CLAVE_EINVAL);
-    pair_free(p);
+    assert_int_equal(clave_async_deadlocks_find(p->clients[0].c, &bad, 1, on_found, &f),
+                     CLAVE_EPATH);
+    assert_int_equal(clave_async_deadlocks_find(p->clients[0].c, &bad, 0, on_found, &f),
+                     CLAVE_EINVAL);
+    assert_int_equal(clave_async_deadlocks_find(p->clients[0].c, &bad, 1, NULL, &f), CLAVE_EINVAL);
+    memnet_free(p);
 }
 
 /* A wait that ends between the two readings did not stand with the others. */
 static void a_cycle_that_dissolves_between_two_looks_is_none(void **state)
 {
     (void)state;
-    struct pair *p = ring_world(3);
-    struct ring r;
+    struct memnet *p = cycle_world(3);
+    struct deadlock_cycle r;
     struct finding f;
-    ring_open(&r, p, 2, NULL);
-    ring_want(&r, 0);
-    ring_want(&r, 1);
+    cycle_open(&r, p, 2, NULL);
+    cycle_wait(&r, 0);
+    cycle_wait(&r, 1);
     assert_int_equal(look(p, 2, "/locks").n, 1);
     /* The second reading begins with a sync, too. */
-    pair_rule(p, (struct pair_rule){2, PAIR_REQUEST, OP_SYNC, PAIR_HOLD, 1});
+    memnet_rule(p, (struct memnet_rule){2, MEMNET_REQUEST, OP_SYNC, MEMNET_HOLD, 1});
     ask(&f, p, 2, "/locks");
-    pair_settle(p);
+    memnet_settle(p);
     assert_int_equal(f.times, 0);
-    seat_close(&r.wants[1]);
-    assert_int_equal(seat_open(&r.wants[1], p, 1, "/locks/a", NULL), CLAVE_OK);
-    ring_want(&r, 1); /* and another takes its place: a cycle again, of another node */
-    pair_clear(p);
-    pair_settle(p);
+    owner_close(&r.wants[1]);
+    assert_int_equal(owner_open(&r.wants[1], p, 1, "/locks/a", NULL), CLAVE_OK);
+    cycle_wait(&r, 1); /* and another takes its place: a cycle again, of another node */
+    memnet_clear(p);
+    memnet_settle(p);
     assert_int_equal(f.times, 1);
     assert_int_equal(f.n, 0);
     assert_int_equal(look(p, 2, "/locks").n, 1);
-    ring_close(&r);
+    cycle_close(&r);
 }
 
 static void on_known(clave_async_client *c, const clave_result *res, void *arg)
@@ -127,20 +130,20 @@ static void nodes_that_are_not_readable_are_left_out(void **state)
 {
     (void)state;
     static const clave_acl own = {CLAVE_PERM_ALL, "auth", ""};
-    struct pair *p = ring_world(3);
-    struct ring r;
+    struct memnet *p = cycle_world(3);
+    struct deadlock_cycle r;
     clave_mutex_options o = {.size = sizeof o, .acls = &own, .nacls = 1};
     for (size_t i = 0; i < 2; i++)
-        assert_int_equal(clave_async_add_auth(p->end[i].c, "digest", "a:b", 3, on_known, NULL),
+        assert_int_equal(clave_async_add_auth(p->clients[i].c, "digest", "a:b", 3, on_known, NULL),
                          CLAVE_OK);
-    ring_open(&r, p, 2, &o);
-    ring_want(&r, 0);
-    ring_want(&r, 1);
+    cycle_open(&r, p, 2, &o);
+    cycle_wait(&r, 0);
+    cycle_wait(&r, 1);
     struct finding f = look(p, 2, "/locks");
     assert_int_equal(f.err, CLAVE_OK);
     assert_int_equal(f.n, 0);
     assert_int_equal(look(p, 1, "/locks").members, 2);
-    ring_close(&r);
+    cycle_close(&r);
 }
 
 static void a_look_survives_a_lost_connection(void **state)
@@ -149,54 +152,55 @@ static void a_look_survives_a_lost_connection(void **state)
     static const int ops[] = {OP_SYNC, OP_GET_CHILDREN2, OP_GET_DATA};
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
         for (unsigned skip = 0; skip < 3; skip++) {
-            struct pair *p = ring_world(3);
-            struct ring r;
+            struct memnet *p = cycle_world(3);
+            struct deadlock_cycle r;
             struct finding f;
-            ring_open(&r, p, 2, NULL);
-            ring_want(&r, 0);
-            ring_want(&r, 1);
-            pair_rule(p, (struct pair_rule){2, PAIR_REPLY, ops[i], PAIR_LOSE, skip});
+            cycle_open(&r, p, 2, NULL);
+            cycle_wait(&r, 0);
+            cycle_wait(&r, 1);
+            memnet_rule(p, (struct memnet_rule){2, MEMNET_REPLY, ops[i], MEMNET_LOSE, skip});
             ask(&f, p, 2, "/locks");
-            pair_advance(p, 1000);
+            memnet_advance(p, 1000);
             assert_int_equal(f.times, 1);
             if (f.err == CLAVE_OK)
                 assert_int_equal(f.n, 1);
             else
                 assert_int_equal(clave_err_classify(f.err), CLAVE_CLASS_UNKNOWN);
-            ring_close(&r);
+            cycle_close(&r);
         }
 }
 
 static void a_look_ends_with_its_client(void **state)
 {
     (void)state;
-    struct pair *p = ring_world(2);
+    struct memnet *p = cycle_world(2);
     struct finding f;
-    assert_int_equal(seat_make(p, 0, "/locks"), CLAVE_OK);
+    assert_int_equal(memnet_create(p, 0, "/locks"), CLAVE_OK);
     ask(&f, p, 1, "/locks");
-    clave_async_client_free(p->end[1].c);
-    p->end[1].c = NULL;
+    clave_async_client_free(p->clients[1].c);
+    p->clients[1].c = NULL;
     assert_int_equal(f.times, 1);
     assert_int_equal(f.err, CLAVE_ECLOSED);
-    pair_free(p);
+    memnet_free(p);
 }
 
 /* ---- owners ------------------------------------------------------------------------------ */
 
-static void open_as(struct seat *s, struct pair *p, size_t client, uint64_t owner, const char *path)
+static void open_as(struct mutex_owner *s, struct memnet *p, size_t client, uint64_t owner,
+                    const char *path)
 {
-    clave_mutex_options o = ring_options();
-    assert_int_equal(seat_open(s, p, client, path, &o), CLAVE_OK);
+    clave_mutex_options o = cycle_options();
+    assert_int_equal(owner_open(s, p, client, path, &o), CLAVE_OK);
     s->owner = owner;
 }
 
-static void close_all(struct seat *s, size_t n)
+static void close_all(struct mutex_owner *s, size_t n)
 {
-    struct pair *p = s->p;
+    struct memnet *p = s->p;
     for (size_t i = 0; i < n; i++)
-        seat_close(&s[i]);
-    assert_int_equal(pair_stats(p).ephemerals, 0);
-    pair_free(p);
+        owner_close(&s[i]);
+    assert_int_equal(memnet_stats(p).ephemerals, 0);
+    memnet_free(p);
 }
 
 /* Of three owners on one session, one holds what another session waits for, and another waits:
@@ -204,17 +208,17 @@ static void close_all(struct seat *s, size_t n)
 static void owners_of_one_session_are_told_apart(void **state)
 {
     (void)state;
-    struct pair *p = ring_world(3);
-    struct seat s[5];
+    struct memnet *p = cycle_world(3);
+    struct mutex_owner s[5];
     open_as(&s[0], p, 0, 1, "/locks/a");
     open_as(&s[1], p, 1, 0, "/locks/b");
     open_as(&s[2], p, 0, 2, "/locks/b");
     open_as(&s[3], p, 1, 0, "/locks/a");
     open_as(&s[4], p, 0, 1, "/locks/b");
     for (size_t i = 0; i < 4; i++)
-        assert_int_equal(seat_acquire(&s[i], SEAT_EVER), CLAVE_OK);
+        assert_int_equal(owner_acquire(&s[i], OWNER_FOREVER), CLAVE_OK);
     assert_int_equal(look(p, 2, "/locks").n, 0);
-    assert_int_equal(seat_acquire(&s[4], SEAT_EVER), CLAVE_OK);
+    assert_int_equal(owner_acquire(&s[4], OWNER_FOREVER), CLAVE_OK);
     assert_int_equal(look(p, 2, "/locks").members, 2);
     close_all(s, 5);
 }
@@ -228,19 +232,19 @@ static void on_roll(clave_async_client *c, clave_err err, const clave_participan
     snprintf(arg, 32, "%s", list[0].identity.task ? list[0].identity.task : "");
 }
 
-static void task_of(struct pair *p, char out[32])
+static void task_of(struct memnet *p, char out[32])
 {
     strcpy(out, "?");
-    assert_int_equal(clave_async_participants(p->end[0].c, "/locks/a", on_roll, out), CLAVE_OK);
-    pair_settle(p);
+    assert_int_equal(clave_async_participants(p->clients[0].c, "/locks/a", on_roll, out), CLAVE_OK);
+    memnet_settle(p);
 }
 
 /* Where the data is of clave's form, and not to be left as it is. */
 static void nodes_say_which_owner_they_are_of(void **state)
 {
     (void)state;
-    struct pair *p = ring_world(1);
-    clave_mutex_options form = ring_options(), text = form, none = {.size = sizeof none};
+    struct memnet *p = cycle_world(1);
+    clave_mutex_options form = cycle_options(), text = form, none = {.size = sizeof none};
     text.data = "mine";
     text.len = 4;
     const struct {
@@ -253,55 +257,55 @@ static void nodes_say_which_owner_they_are_of(void **state)
         {&text, 7, false, ""}, {&none, 7, false, ""},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct seat s;
+        struct mutex_owner s;
         char task[32];
-        clave_err err = cases[i].simple ? seat_open_simple(&s, p, 0, "/locks/a", "n-", cases[i].o)
-                                        : seat_open(&s, p, 0, "/locks/a", cases[i].o);
+        clave_err err = cases[i].simple ? owner_open_simple(&s, p, 0, "/locks/a", "n-", cases[i].o)
+                                        : owner_open(&s, p, 0, "/locks/a", cases[i].o);
         assert_int_equal(err, CLAVE_OK);
         s.owner = cases[i].owner;
-        assert_int_equal(seat_acquire(&s, SEAT_EVER), CLAVE_OK);
+        assert_int_equal(owner_acquire(&s, OWNER_FOREVER), CLAVE_OK);
         task_of(p, task);
         assert_string_equal(task, cases[i].task);
-        seat_close(&s);
+        owner_close(&s);
     }
-    pair_free(p);
+    memnet_free(p);
 }
 
 /* The same of owners that share a place: whose it is, nobody can see. */
 static void a_shared_place_is_in_no_cycle(void **state)
 {
     (void)state;
-    struct pair *p = ring_world(3);
-    struct seat s[4];
-    clave_mutex_options o = ring_options();
+    struct memnet *p = cycle_world(3);
+    struct mutex_owner s[4];
+    clave_mutex_options o = cycle_options();
     o.share_turns = 5;
-    assert_int_equal(seat_open(&s[0], p, 0, "/locks/a", &o), CLAVE_OK);
-    assert_int_equal(seat_open(&s[1], p, 1, "/locks/b", &o), CLAVE_OK);
-    assert_int_equal(seat_open(&s[2], p, 0, "/locks/b", &o), CLAVE_OK);
-    assert_int_equal(seat_open(&s[3], p, 1, "/locks/a", &o), CLAVE_OK);
+    assert_int_equal(owner_open(&s[0], p, 0, "/locks/a", &o), CLAVE_OK);
+    assert_int_equal(owner_open(&s[1], p, 1, "/locks/b", &o), CLAVE_OK);
+    assert_int_equal(owner_open(&s[2], p, 0, "/locks/b", &o), CLAVE_OK);
+    assert_int_equal(owner_open(&s[3], p, 1, "/locks/a", &o), CLAVE_OK);
     for (size_t i = 0; i < 4; i++)
-        assert_int_equal(seat_acquire(&s[i], SEAT_EVER), CLAVE_OK);
+        assert_int_equal(owner_acquire(&s[i], OWNER_FOREVER), CLAVE_OK);
     assert_int_equal(look(p, 2, "/locks").n, 0);
     close_all(s, 4);
 }
 
-static void open_named(struct seat *s, struct pair *p, size_t client, const char *owner,
+static void open_named(struct mutex_owner *s, struct memnet *p, size_t client, const char *owner,
                        const char *path)
 {
     char data[128];
     clave_identity id = {.owner = owner};
     clave_mutex_options o = {.size = sizeof o, .data = data};
     o.len = clave_identity_format(&id, data, sizeof data);
-    assert_int_equal(seat_open(s, p, client, path, &o), CLAVE_OK);
-    assert_int_equal(seat_acquire(s, SEAT_EVER), CLAVE_OK);
+    assert_int_equal(owner_open(s, p, client, path, &o), CLAVE_OK);
+    assert_int_equal(owner_acquire(s, OWNER_FOREVER), CLAVE_OK);
 }
 
 /* A command under a lock that takes another: two sessions, one owner and its part. */
 static void an_owner_may_have_several_sessions(void **state)
 {
     (void)state;
-    struct pair *p = ring_world(5);
-    struct seat s[4];
+    struct memnet *p = cycle_world(5);
+    struct mutex_owner s[4];
     open_named(&s[0], p, 0, "x", "/locks/a");
     open_named(&s[1], p, 1, "y", "/locks/b");
     open_named(&s[2], p, 2, "x/1", "/locks/b");
@@ -316,8 +320,8 @@ static void an_owner_may_have_several_sessions(void **state)
 static void a_part_that_waits_for_its_whole(void **state)
 {
     (void)state;
-    struct pair *p = ring_world(3);
-    struct seat s[2];
+    struct memnet *p = cycle_world(3);
+    struct mutex_owner s[2];
     open_named(&s[0], p, 0, "x", "/locks/a");
     open_named(&s[1], p, 1, "x/1", "/locks/a");
     struct finding f = look(p, 2, "/locks");
@@ -330,39 +334,39 @@ static void a_part_that_waits_for_its_whole(void **state)
 static void a_downgraded_read_is_not_behind_its_write(void **state)
 {
     (void)state;
-    struct pair *p = ring_world(3);
-    struct seats a, b;
-    clave_mutex_options o = ring_options();
-    assert_int_equal(seats_open(&a, p, 0, "/locks/rw", &o), CLAVE_OK);
-    assert_int_equal(seats_open(&b, p, 1, "/locks/rw", &o), CLAVE_OK);
-    assert_int_equal(seat_acquire(&a.write, SEAT_EVER), CLAVE_OK);
-    assert_int_equal(seat_acquire(&b.write, SEAT_EVER), CLAVE_OK);
-    assert_int_equal(seat_acquire(&a.read, SEAT_EVER), CLAVE_OK);
-    assert_true(seat_holds(&a.read));
+    struct memnet *p = cycle_world(3);
+    struct rwlock_owner a, b;
+    clave_mutex_options o = cycle_options();
+    assert_int_equal(rwlock_owner_open(&a, p, 0, "/locks/rw", &o), CLAVE_OK);
+    assert_int_equal(rwlock_owner_open(&b, p, 1, "/locks/rw", &o), CLAVE_OK);
+    assert_int_equal(owner_acquire(&a.write, OWNER_FOREVER), CLAVE_OK);
+    assert_int_equal(owner_acquire(&b.write, OWNER_FOREVER), CLAVE_OK);
+    assert_int_equal(owner_acquire(&a.read, OWNER_FOREVER), CLAVE_OK);
+    assert_true(owner_holds(&a.read));
     assert_int_equal(look(p, 2, "/").n, 0);
-    seats_close(&a);
-    seats_close(&b);
-    pair_free(p);
+    rwlock_owner_close(&a);
+    rwlock_owner_close(&b);
+    memnet_free(p);
 }
 
 static void too_many_nodes_are_too_many(void **state)
 {
     (void)state;
-    struct pair *p = ring_world(1);
+    struct memnet *p = cycle_world(1);
     char path[32];
-    assert_int_equal(seat_make(p, 0, "/locks"), CLAVE_OK);
+    assert_int_equal(memnet_create(p, 0, "/locks"), CLAVE_OK);
     for (size_t i = 0; i < 50100; i++) {
         if (i % 10000 == 0)
             sprintf(path, "/locks/%zu", i / 10000);
         else
             sprintf(path, "/locks/%zu/%zu", i / 10000, i % 10000);
-        assert_int_equal(seat_make(p, 0, path), CLAVE_OK);
+        assert_int_equal(memnet_create(p, 0, path), CLAVE_OK);
     }
     struct finding f = look(p, 0, "/");
     assert_int_equal(f.err, CLAVE_ETOOBIG);
     assert_non_null(
-        strstr(clave_async_client_errmsg(p->end[0].c), "more than 50000 nodes below /"));
-    pair_free(p);
+        strstr(clave_async_client_errmsg(p->clients[0].c), "more than 50000 nodes below /"));
+    memnet_free(p);
 }
 
 int main(void)

@@ -37,18 +37,18 @@ static void on_result(clave_async_client *c, const clave_result *res, void *arg)
 static void writes_are_done_while_the_lock_is_held(void **state)
 {
     (void)state;
-    struct pair *p = pair_new(&(struct pair_options){.clients = 2});
-    struct seat a;
+    struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
+    struct mutex_owner a;
     struct answer o = {0};
-    seat_open(&a, p, 0, "/l", NULL);
+    owner_open(&a, p, 0, "/l", NULL);
     assert_int_equal(
         clave_async_mutex_create(a.m, 0, "/x", "1", 1, CLAVE_PERSISTENT, on_result, &o),
         CLAVE_ENOTHELD);
-    seat_acquire(&a, SEAT_EVER);
+    owner_acquire(&a, OWNER_FOREVER);
 
     assert_int_equal(
         clave_async_mutex_create(a.m, 0, "/x", "1", 1, CLAVE_PERSISTENT, on_result, &o), CLAVE_OK);
-    pair_settle(p);
+    memnet_settle(p);
     assert_int_equal(o.err, CLAVE_OK);
     assert_string_equal(o.path, "/x");
     assert_int_equal(o.nops, 0);
@@ -56,90 +56,90 @@ static void writes_are_done_while_the_lock_is_held(void **state)
     assert_int_equal(clave_async_mutex_create(a.m, 0, "/x/s-", "", 0, CLAVE_PERSISTENT_SEQUENTIAL,
                                               on_result, &o),
                      CLAVE_OK);
-    pair_settle(p);
+    memnet_settle(p);
     assert_string_equal(o.path, "/x/s-0000000000");
 
     assert_int_equal(clave_async_mutex_set(a.m, 0, "/x", "2", 1, 0, on_result, &o), CLAVE_OK);
-    pair_settle(p);
+    memnet_settle(p);
     assert_int_equal(o.err, CLAVE_OK);
     assert_int_equal(o.version, 1);
     assert_string_equal(o.path, "/x");
     assert_int_equal(clave_async_mutex_set(a.m, 0, "/x", "3", 1, 0, on_result, &o), CLAVE_OK);
-    pair_settle(p);
+    memnet_settle(p);
     assert_int_equal(o.err, CLAVE_EBADVERSION);
     assert_int_equal(clave_async_mutex_set(a.m, 0, "/none", "3", 1, 0, on_result, &o), CLAVE_OK);
-    pair_settle(p);
+    memnet_settle(p);
     assert_int_equal(o.err, CLAVE_ENONODE); /* the write's, not the check's */
 
     assert_int_equal(clave_async_mutex_delete(a.m, 0, "/x/s-0000000000", -1, on_result, &o),
                      CLAVE_OK);
-    pair_settle(p);
+    memnet_settle(p);
     assert_int_equal(o.err, CLAVE_OK);
     assert_int_equal(o.calls, 6);
-    assert_int_equal(p->end[0].requests[OP_MULTI], 6);
-    seat_close(&a);
-    pair_free(p);
+    assert_int_equal(p->clients[0].requests[OP_MULTI], 6);
+    owner_close(&a);
+    memnet_free(p);
 }
 
 static void a_multi_has_the_callers_operations_only(void **state)
 {
     (void)state;
-    struct pair *p = pair_new(&(struct pair_options){.clients = 1});
-    struct seat a;
+    struct memnet *p = memnet_new(&(struct memnet_options){.clients = 1});
+    struct mutex_owner a;
     struct answer o = {0};
-    seat_open(&a, p, 0, "/l", NULL);
-    seat_acquire(&a, SEAT_EVER);
+    owner_open(&a, p, 0, "/l", NULL);
+    owner_acquire(&a, OWNER_FOREVER);
     clave_op ops[] = {
         {.kind = CLAVE_OP_CREATE, .path = "/x", .data = "", .mode = CLAVE_PERSISTENT},
         {.kind = CLAVE_OP_SET, .path = "/x", .data = "1", .len = 1, .version = 0},
         {.kind = CLAVE_OP_DELETE, .path = "/none", .version = -1},
     };
     assert_int_equal(clave_async_mutex_multi(a.m, 0, ops, 2, on_result, &o), CLAVE_OK);
-    pair_settle(p);
+    memnet_settle(p);
     assert_int_equal(o.err, CLAVE_OK);
     assert_int_equal(o.nops, 2);
     assert_int_equal(o.op_errs[0], CLAVE_OK);
     assert_int_equal(o.op_errs[1], CLAVE_OK);
     assert_int_equal(clave_async_mutex_multi(a.m, 0, ops + 1, 2, on_result, &o), CLAVE_OK);
-    pair_settle(p);
+    memnet_settle(p);
     assert_int_equal(o.err, CLAVE_EBADVERSION);
     assert_int_equal(o.nops, 2);
     assert_int_equal(o.op_errs[0], CLAVE_EBADVERSION);
     /* None at all: just the proof that the lock is held. */
     assert_int_equal(clave_async_mutex_multi(a.m, 0, NULL, 0, on_result, &o), CLAVE_OK);
-    pair_settle(p);
+    memnet_settle(p);
     assert_int_equal(o.err, CLAVE_OK);
     assert_int_equal(o.nops, 0);
-    seat_close(&a);
-    pair_free(p);
+    owner_close(&a);
+    memnet_free(p);
 }
 
 /* The node was deleted by a stranger, and the holder does not know yet. */
 static void a_write_after_the_loss_is_refused_by_the_server(void **state)
 {
     (void)state;
-    struct pair *p = pair_new(&(struct pair_options){.clients = 2});
-    struct seat a;
+    struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
+    struct mutex_owner a;
     struct answer o = {0};
     char node[160];
-    seat_open(&a, p, 0, "/l", NULL);
-    assert_int_equal(seat_make(p, 1, "/x"), CLAVE_OK);
-    seat_acquire(&a, SEAT_EVER);
-    snprintf(node, sizeof node, "%s", seat_grant(&a).node);
-    assert_int_equal(seat_remove(p, 1, node), CLAVE_OK);
-    assert_true(seat_holds(&a));
+    owner_open(&a, p, 0, "/l", NULL);
+    assert_int_equal(memnet_create(p, 1, "/x"), CLAVE_OK);
+    owner_acquire(&a, OWNER_FOREVER);
+    snprintf(node, sizeof node, "%s", owner_grant(&a).node);
+    assert_int_equal(memnet_delete(p, 1, node), CLAVE_OK);
+    assert_true(owner_holds(&a));
     assert_int_equal(clave_async_mutex_set(a.m, 0, "/x", "1", 1, -1, on_result, &o), CLAVE_OK);
-    pair_settle(p);
+    memnet_settle(p);
     assert_int_equal(o.err, CLAVE_ELOST);
     assert_string_equal(o.path, "/x");
     clave_op op = {.kind = CLAVE_OP_DELETE, .path = "/x", .version = -1};
     assert_int_equal(clave_async_mutex_multi(a.m, 0, &op, 1, on_result, &o), CLAVE_OK);
-    pair_settle(p);
+    memnet_settle(p);
     assert_int_equal(o.err, CLAVE_ELOST);
     assert_int_equal(o.nops, 1);
-    assert_int_equal(seat_scribble(p, 1, "/x", "here"), CLAVE_OK);
-    seat_close(&a);
-    pair_free(p);
+    assert_int_equal(memnet_set(p, 1, "/x", "here"), CLAVE_OK);
+    owner_close(&a);
+    memnet_free(p);
 }
 
 /* ---- participants ---------------------------------------------------------------------- */
@@ -170,11 +170,11 @@ static void on_people(clave_async_client *c, clave_err err, const clave_particip
     }
 }
 
-static struct people ask(struct pair *p, size_t client)
+static struct people ask(struct memnet *p, size_t client)
 {
     struct people o = {0};
-    assert_int_equal(clave_async_participants(p->end[client].c, "/l", on_people, &o), CLAVE_OK);
-    pair_settle(p);
+    assert_int_equal(clave_async_participants(p->clients[client].c, "/l", on_people, &o), CLAVE_OK);
+    memnet_settle(p);
     assert_int_equal(o.calls, 1);
     return o;
 }
@@ -182,8 +182,8 @@ static struct people ask(struct pair *p, size_t client)
 static void participants_stand_in_queue_order(void **state)
 {
     (void)state;
-    struct pair *p = pair_new(&(struct pair_options){.clients = 3});
-    struct seat s[3];
+    struct memnet *p = memnet_new(&(struct memnet_options){.clients = 3});
+    struct mutex_owner s[3];
     struct people o = ask(p, 0);
     assert_int_equal(o.err, CLAVE_OK); /* no path: an empty queue */
     assert_int_equal(o.n, 0);
@@ -193,76 +193,76 @@ static void participants_stand_in_queue_order(void **state)
         clave_identity id = {.host = host, .pid = 100 + (int64_t)i};
         clave_mutex_options mo = {.size = sizeof mo, .data = form};
         mo.len = clave_identity_format(&id, form, sizeof form);
-        seat_open(&s[i], p, i, "/l", &mo);
-        seat_acquire(&s[i], SEAT_EVER);
+        owner_open(&s[i], p, i, "/l", &mo);
+        owner_acquire(&s[i], OWNER_FOREVER);
     }
-    assert_int_equal(seat_make(p, 0, "/l/6f1e__lock__0000000009"), CLAVE_OK);
-    assert_int_equal(seat_scribble(p, 0, "/l/6f1e__lock__0000000009", "10.0.0.7"), CLAVE_OK);
-    pair_reset_counts(p);
+    assert_int_equal(memnet_create(p, 0, "/l/6f1e__lock__0000000009"), CLAVE_OK);
+    assert_int_equal(memnet_set(p, 0, "/l/6f1e__lock__0000000009", "10.0.0.7"), CLAVE_OK);
+    memnet_reset_counts(p);
     o = ask(p, 2);
     assert_int_equal(o.n, 4);
     for (size_t i = 0; i < 3; i++) {
         assert_int_equal(o.hosts[i][1], '0' + i);
         assert_int_equal(o.pids[i], 100 + i);
     }
-    assert_int_equal(o.tokens[0], seat_grant(&s[0]).token);
+    assert_int_equal(o.tokens[0], owner_grant(&s[0]).token);
     assert_string_equal(o.texts[3], "10.0.0.7");
-    assert_int_equal(p->end[2].requests[OP_GET_CHILDREN2], 1);
-    assert_int_equal(p->end[2].requests[OP_GET_DATA], 4);
+    assert_int_equal(p->clients[2].requests[OP_GET_CHILDREN2], 1);
+    assert_int_equal(p->clients[2].requests[OP_GET_DATA], 4);
     for (size_t i = 0; i < 3; i++)
-        seat_close(&s[i]);
-    pair_free(p);
+        owner_close(&s[i]);
+    memnet_free(p);
 }
 
 static void other_children_are_no_participants(void **state)
 {
     (void)state;
-    struct pair *p = pair_new(&(struct pair_options){.clients = 2});
-    struct seat a;
-    assert_int_equal(seat_make(p, 1, "/l"), CLAVE_OK);
-    assert_int_equal(seat_make(p, 1, "/l/deadlock--3"), CLAVE_OK);
-    assert_int_equal(seat_make(p, 1, "/l/n_0000000000"), CLAVE_OK);
-    seat_open(&a, p, 0, "/l", NULL);
-    seat_acquire(&a, SEAT_EVER);
+    struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
+    struct mutex_owner a;
+    assert_int_equal(memnet_create(p, 1, "/l"), CLAVE_OK);
+    assert_int_equal(memnet_create(p, 1, "/l/deadlock--3"), CLAVE_OK);
+    assert_int_equal(memnet_create(p, 1, "/l/n_0000000000"), CLAVE_OK);
+    owner_open(&a, p, 0, "/l", NULL);
+    owner_acquire(&a, OWNER_FOREVER);
     struct people o = ask(p, 1);
     assert_int_equal(o.n, 1);
-    assert_int_equal(o.tokens[0], seat_grant(&a).token);
-    seat_release(&a);
+    assert_int_equal(o.tokens[0], owner_grant(&a).token);
+    owner_release(&a);
     o = ask(p, 1); /* who knows what these are: they are shown */
     assert_int_equal(o.n, 2);
     assert_string_equal(o.nodes[0], "deadlock--3");
     assert_string_equal(o.nodes[1], "n_0000000000");
-    seat_close(&a);
-    pair_free(p);
+    owner_close(&a);
+    memnet_free(p);
 }
 
 static void participants_that_vanish_meanwhile_are_left_out(void **state)
 {
     (void)state;
-    struct pair *p = pair_new(&(struct pair_options){.clients = 3});
-    struct seat a, b;
+    struct memnet *p = memnet_new(&(struct memnet_options){.clients = 3});
+    struct mutex_owner a, b;
     struct people o = {0};
-    seat_open(&a, p, 0, "/l", NULL);
-    seat_open(&b, p, 1, "/l", NULL);
-    seat_acquire(&a, SEAT_EVER);
-    seat_acquire(&b, SEAT_EVER);
-    pair_rule(p, (struct pair_rule){2, PAIR_REQUEST, OP_GET_DATA, PAIR_HOLD, 0});
-    assert_int_equal(clave_async_participants(p->end[2].c, "/l", on_people, &o), CLAVE_OK);
-    pair_settle(p);
-    seat_release(&a);
-    pair_clear(p);
-    pair_settle(p);
+    owner_open(&a, p, 0, "/l", NULL);
+    owner_open(&b, p, 1, "/l", NULL);
+    owner_acquire(&a, OWNER_FOREVER);
+    owner_acquire(&b, OWNER_FOREVER);
+    memnet_rule(p, (struct memnet_rule){2, MEMNET_REQUEST, OP_GET_DATA, MEMNET_HOLD, 0});
+    assert_int_equal(clave_async_participants(p->clients[2].c, "/l", on_people, &o), CLAVE_OK);
+    memnet_settle(p);
+    owner_release(&a);
+    memnet_clear(p);
+    memnet_settle(p);
     assert_int_equal(o.calls, 1);
     assert_int_equal(o.n, 1);
-    assert_int_equal(o.tokens[0], seat_grant(&b).token);
+    assert_int_equal(o.tokens[0], owner_grant(&b).token);
     /* The client goes in the middle of it. */
-    pair_rule(p, (struct pair_rule){2, PAIR_REQUEST, OP_GET_DATA, PAIR_HOLD, 0});
-    assert_int_equal(clave_async_participants(p->end[2].c, "/l", on_people, &o), CLAVE_OK);
-    pair_settle(p);
+    memnet_rule(p, (struct memnet_rule){2, MEMNET_REQUEST, OP_GET_DATA, MEMNET_HOLD, 0});
+    assert_int_equal(clave_async_participants(p->clients[2].c, "/l", on_people, &o), CLAVE_OK);
+    memnet_settle(p);
     assert_int_equal(o.calls, 1);
-    seat_close(&a);
-    seat_close(&b);
-    pair_free(p);
+    owner_close(&a);
+    owner_close(&b);
+    memnet_free(p);
     assert_int_equal(o.calls, 2);
     assert_int_equal(o.err, CLAVE_ECLOSED);
 }
@@ -271,16 +271,16 @@ static void participants_that_vanish_meanwhile_are_left_out(void **state)
 static void a_guarded_write_of_an_expired_session_is_lost(void **state)
 {
     (void)state;
-    struct script s;
+    struct fake_server s;
     struct answer o = {0};
     clave_op op = {.kind = CLAVE_OP_SET, .path = "/x", .version = -1};
-    script_open(&s, NULL);
-    script_connect(&s, true);
+    fake_open(&s, NULL);
+    fake_connect(&s, true);
     assert_int_equal(clave__fenced_write_one(s.c, "/l/a", &op, on_result, &o), CLAVE_OK);
-    script_expect(&s, OP_MULTI);
-    script_answer(&s, CLAVE_EEXPIRED, NULL);
+    fake_expect(&s, OP_MULTI);
+    fake_answer(&s, CLAVE_EEXPIRED, NULL);
     assert_int_equal(o.err, CLAVE_ELOST);
-    script_close(&s);
+    fake_close(&s);
 }
 
 int main(void)

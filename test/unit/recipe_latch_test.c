@@ -16,14 +16,14 @@
 
 enum { TIMEOUT = 6000 };
 
-static struct pair *world(size_t clients)
+static struct memnet *world(size_t clients)
 {
-    return pair_new(&(struct pair_options){.clients = clients, .timeout_ms = TIMEOUT});
+    return memnet_new(&(struct memnet_options){.clients = clients, .timeout_ms = TIMEOUT});
 }
 
-static void assert_no_leftovers(struct pair *p)
+static void assert_no_leftovers(struct memnet *p)
 {
-    struct server_stats stats = pair_stats(p);
+    struct server_stats stats = memnet_stats(p);
     assert_int_equal(stats.watches, 0);
     assert_int_equal(stats.ephemerals, 0);
 }
@@ -45,49 +45,49 @@ static void on_data(clave_async_client *c, const clave_result *res, void *arg)
 static void the_node_is_curators(void **state)
 {
     (void)state;
-    struct pair *p = world(1);
+    struct memnet *p = world(1);
     clave_latch_options o = by(CLAVE_POLICY_STANDARD);
-    struct stand a;
+    struct candidate a;
     char data[64] = "";
     o.id = "n\xc3\xbc";
-    stand_open(&a, p, 0, "/e", &o);
+    candidate_open(&a, p, 0, "/e", &o);
     assert_null(clave_async_latch_own_path(a.l));
     assert_int_equal(clave_async_latch_state_of(a.l), CLAVE_LATCH_LATENT);
-    stand_start(&a);
+    candidate_start(&a);
     assert_int_equal(clave_async_latch_state_of(a.l), CLAVE_LATCH_STARTED);
     const char *node = clave_async_latch_own_path(a.l);
     assert_memory_equal(node, "/e/_c_", 6);
     assert_int_equal(strlen(node), strlen("/e/") + 40 + strlen("latch-") + 10);
     assert_memory_equal(node + 43, "latch-", 6);
-    clave_async_get(p->end[0].c, node, NULL, on_data, data);
-    pair_settle(p);
+    clave_async_get(p->clients[0].c, node, NULL, on_data, data);
+    memnet_settle(p);
     assert_string_equal(data, "n\xc3\xbc");
     assert_string_equal(clave_async_latch_id(a.l), data);
-    stand_close(&a);
+    candidate_close(&a);
     assert_no_leftovers(p);
-    pair_free(p);
+    memnet_free(p);
 }
 
 static void standing_costs_one_flight_and_a_failover_none(void **state)
 {
     (void)state;
-    struct pair *p = world(3);
-    struct stand s[3];
+    struct memnet *p = world(3);
+    struct candidate s[3];
     for (size_t i = 0; i < 3; i++)
-        stand_up(&s[i], p, i, "/e", NULL);
-    assert_true(stand_heard(&s[0], "L"));
-    assert_true(stand_heard(&s[1], "qx"));
-    assert_true(stand_heard(&s[2], "q"));
-    pair_reset_counts(p);
-    stand_close(&s[0]);
-    assert_true(stand_heard(&s[1], "L"));
-    assert_int_equal(pair_requests(p, 1), 0);
-    assert_int_equal(pair_requests(p, 2), 1); /* off the critical path */
-    assert_true(stand_heard(&s[2], "qx"));
-    stand_close(&s[1]);
-    stand_close(&s[2]);
+        candidate_enter(&s[i], p, i, "/e", NULL);
+    assert_true(candidate_was_told(&s[0], "L"));
+    assert_true(candidate_was_told(&s[1], "qx"));
+    assert_true(candidate_was_told(&s[2], "q"));
+    memnet_reset_counts(p);
+    candidate_close(&s[0]);
+    assert_true(candidate_was_told(&s[1], "L"));
+    assert_int_equal(memnet_requests(p, 1), 0);
+    assert_int_equal(memnet_requests(p, 2), 1); /* off the critical path */
+    assert_true(candidate_was_told(&s[2], "qx"));
+    candidate_close(&s[1]);
+    candidate_close(&s[2]);
     assert_no_leftovers(p);
-    pair_free(p);
+    memnet_free(p);
 }
 
 /* Among 500 candidates a failover is the delete and one listing, whoever leads next. */
@@ -95,24 +95,24 @@ static void a_failover_among_500_costs_two_requests(void **state)
 {
     (void)state;
     enum { CLIENTS = 25, N = 500, FAILOVERS = 20 };
-    static struct stand s[N];
-    struct pair *p = world(CLIENTS);
+    static struct candidate s[N];
+    struct memnet *p = world(CLIENTS);
     for (size_t i = 0; i < N; i++)
-        stand_up(&s[i], p, i % CLIENTS, "/e", NULL);
-    assert_int_equal(stand_leaders(s, N), 1);
+        candidate_enter(&s[i], p, i % CLIENTS, "/e", NULL);
+    assert_int_equal(candidate_count_leaders(s, N), 1);
     for (size_t i = 0; i < FAILOVERS; i++) {
         uint64_t requests = 0;
-        pair_reset_counts(p);
-        stand_close(&s[i]);
-        assert_true(stand_leads(&s[i + 1]));
+        memnet_reset_counts(p);
+        candidate_close(&s[i]);
+        assert_true(candidate_leads(&s[i + 1]));
         for (size_t c = 0; c < CLIENTS; c++)
-            requests += pair_requests(p, c);
+            requests += memnet_requests(p, c);
         assert_true(requests <= 2);
     }
     for (size_t i = N; i-- > FAILOVERS;)
-        stand_close(&s[i]);
+        candidate_close(&s[i]);
     assert_no_leftovers(p);
-    pair_free(p);
+    memnet_free(p);
 }
 
 /* ---- Curator's list -------------------------------------------------------------------- */
@@ -122,55 +122,55 @@ static void testBasic(void **state)
 {
     (void)state;
     enum { N = 10 };
-    struct pair *p = world(N);
-    struct stand s[N];
+    struct memnet *p = world(N);
+    struct candidate s[N];
     int64_t token = 0;
     for (size_t i = 0; i < N; i++) {
-        stand_up(&s[i], p, i, "/e", NULL);
-        stand_await(&s[i], -1);
+        candidate_enter(&s[i], p, i, "/e", NULL);
+        candidate_await(&s[i], -1);
     }
     for (size_t i = 0; i < N; i++) {
-        assert_int_equal(stand_leaders(&s[i], N - i), 1);
-        assert_true(stand_leads(&s[i]));
+        assert_int_equal(candidate_count_leaders(&s[i], N - i), 1);
+        assert_true(candidate_leads(&s[i]));
         assert_int_equal(s[i].answers, 1);
         assert_int_equal(s[i].err, CLAVE_OK);
-        assert_true(stand_grant(&s[i]).token > token);
-        token = stand_grant(&s[i]).token;
-        stand_close(&s[i]);
+        assert_true(candidate_grant(&s[i]).token > token);
+        token = candidate_grant(&s[i]).token;
+        candidate_close(&s[i]);
     }
     assert_no_leftovers(p);
-    pair_free(p);
+    memnet_free(p);
 }
 
 /* await with a deadline, cancelled, and of a closed latch. */
 static void testWaiting(void **state)
 {
     (void)state;
-    struct pair *p = world(2);
-    struct stand a, b;
-    stand_up(&a, p, 0, "/e", NULL);
-    stand_await(&a, 0);
+    struct memnet *p = world(2);
+    struct candidate a, b;
+    candidate_enter(&a, p, 0, "/e", NULL);
+    candidate_await(&a, 0);
     assert_int_equal(a.answers, 1); /* it leads */
     assert_int_equal(a.err, CLAVE_OK);
-    stand_up(&b, p, 1, "/e", NULL);
-    stand_await(&b, 1000);
-    pair_advance(p, 999);
+    candidate_enter(&b, p, 1, "/e", NULL);
+    candidate_await(&b, 1000);
+    memnet_advance(p, 999);
     assert_int_equal(b.answers, 0);
-    pair_advance(p, 1);
+    memnet_advance(p, 1);
     assert_int_equal(b.answers, 1);
     assert_int_equal(b.err, CLAVE_EBUSY);
-    stand_await(&b, -1);
-    stand_await(&b, -1);
-    stand_quit(&b, CLAVE_CLOSE_SILENT);
+    candidate_await(&b, -1);
+    candidate_await(&b, -1);
+    candidate_leave(&b, CLAVE_CLOSE_SILENT);
     assert_int_equal(b.answers, 3);
     assert_int_equal(b.departures, 1);
-    stand_await(&b, -1);
+    candidate_await(&b, -1);
     assert_int_equal(b.err, CLAVE_ECLOSED);
     assert_int_equal(b.answers, 3);
-    stand_close(&a);
-    stand_close(&b);
+    candidate_close(&a);
+    candidate_close(&b);
     assert_no_leftovers(p);
-    pair_free(p);
+    memnet_free(p);
 }
 
 static void on_ignored(clave_async_latch *l, clave_err err, void *arg)
@@ -182,16 +182,16 @@ static void on_ignored(clave_async_latch *l, clave_err err, void *arg)
 static void a_cancelled_await_answers_once(void **state)
 {
     (void)state;
-    struct pair *p = world(2);
-    struct stand a, b;
+    struct memnet *p = world(2);
+    struct candidate a, b;
     clave_err one = CLAVE_ETIMEDOUT, other = CLAVE_ETIMEDOUT;
-    stand_up(&a, p, 0, "/e", NULL);
-    stand_up(&b, p, 1, "/e", NULL);
+    candidate_enter(&a, p, 0, "/e", NULL);
+    candidate_enter(&b, p, 1, "/e", NULL);
     clave_async_latch_await(b.l, CLAVE_NEVER, on_ignored, &one);
     clave_async_latch_await(b.l, CLAVE_NEVER, on_ignored, &other);
     assert_int_equal(clave_async_latch_cancel(b.l, on_ignored, &one), CLAVE_OK);
     assert_int_equal(one, CLAVE_ETIMEDOUT); /* never inside the call */
-    pair_settle(p);
+    memnet_settle(p);
     assert_int_equal(one, CLAVE_ECANCELED);
     assert_int_equal(other, CLAVE_ETIMEDOUT);
     assert_int_equal(clave_async_latch_cancel(b.l, on_ignored, &one), CLAVE_ENOTHELD);
@@ -199,47 +199,47 @@ static void a_cancelled_await_answers_once(void **state)
     clave_async_latch_await(a.l, CLAVE_NEVER, on_ignored, &one);
     assert_int_equal(clave_async_latch_cancel(a.l, on_ignored, &one), CLAVE_OK);
     one = CLAVE_ETIMEDOUT;
-    pair_settle(p);
+    memnet_settle(p);
     assert_int_equal(one, CLAVE_ECANCELED);
-    stand_close(&a);
+    candidate_close(&a);
     assert_int_equal(other, CLAVE_OK);
-    stand_close(&b);
-    pair_free(p);
+    candidate_close(&b);
+    memnet_free(p);
 }
 
 /* A participant in the middle closes: its follower does not lead. */
 static void testCorrectWatching(void **state)
 {
     (void)state;
-    struct pair *p = world(3);
-    struct stand s[3];
+    struct memnet *p = world(3);
+    struct candidate s[3];
     for (size_t i = 0; i < 3; i++)
-        stand_up(&s[i], p, i, "/e", NULL);
-    stand_close(&s[1]);
-    assert_true(stand_leads(&s[0]));
-    assert_false(stand_leads(&s[2]));
-    assert_true(stand_heard(&s[2], "qqx"));
-    stand_close(&s[0]);
-    assert_true(stand_leads(&s[2]));
-    stand_close(&s[2]);
-    pair_free(p);
+        candidate_enter(&s[i], p, i, "/e", NULL);
+    candidate_close(&s[1]);
+    assert_true(candidate_leads(&s[0]));
+    assert_false(candidate_leads(&s[2]));
+    assert_true(candidate_was_told(&s[2], "qqx"));
+    candidate_close(&s[0]);
+    assert_true(candidate_leads(&s[2]));
+    candidate_close(&s[2]);
+    memnet_free(p);
 }
 
 /* testCallbackSanity, testCallbackNotifyLeader, testCallbackDontNotify. */
 static void testCallbackSanity(void **state)
 {
     (void)state;
-    struct pair *p = world(3);
-    struct stand s[3];
+    struct memnet *p = world(3);
+    struct candidate s[3];
     for (size_t i = 0; i < 3; i++)
-        stand_up(&s[i], p, i, "/e", NULL);
-    stand_quit(&s[0], CLAVE_CLOSE_NOTIFY_LEADER);
-    assert_true(stand_heard(&s[0], "Ln"));
+        candidate_enter(&s[i], p, i, "/e", NULL);
+    candidate_leave(&s[0], CLAVE_CLOSE_NOTIFY_LEADER);
+    assert_true(candidate_was_told(&s[0], "Ln"));
     assert_int_equal(s[0].why, CLAVE_OK);
-    stand_quit(&s[1], CLAVE_CLOSE_SILENT);
-    assert_true(stand_heard(&s[1], "qxL"));
-    stand_quit(&s[2], CLAVE_CLOSE_NOTIFY_LEADER);
-    assert_true(stand_heard(&s[2], "qqxLn"));
+    candidate_leave(&s[1], CLAVE_CLOSE_SILENT);
+    assert_true(candidate_was_told(&s[1], "qxL"));
+    candidate_leave(&s[2], CLAVE_CLOSE_NOTIFY_LEADER);
+    assert_true(candidate_was_told(&s[2], "qqxLn"));
     for (size_t i = 0; i < 3; i++) {
         assert_int_equal(s[i].departures, 1);
         assert_int_equal(s[i].left, CLAVE_OK);
@@ -250,243 +250,243 @@ static void testCallbackSanity(void **state)
     }
     assert_no_leftovers(p);
     for (size_t i = 0; i < 3; i++)
-        stand_close(&s[i]);
-    pair_free(p);
+        candidate_close(&s[i]);
+    memnet_free(p);
 }
 
 /* CURATOR-110: started without a server, elected once when there is one. */
 static void testNoServerAtStart(void **state)
 {
     (void)state;
-    struct pair *p = world(1);
-    struct stand a;
-    pair_stop_server(p);
-    stand_up(&a, p, 0, "/e", NULL);
-    pair_advance(p, 3000);
+    struct memnet *p = world(1);
+    struct candidate a;
+    memnet_stop_server(p);
+    candidate_enter(&a, p, 0, "/e", NULL);
+    memnet_advance(p, 3000);
     assert_int_equal(a.leader, 0);
-    pair_start_server(p);
-    pair_advance(p, 12000);
-    assert_true(stand_leads(&a));
+    memnet_start_server(p);
+    memnet_advance(p, 12000);
+    assert_true(candidate_leads(&a));
     assert_int_equal(a.leader, 1);
-    assert_int_equal(seat_list(p, 0, "/e", NULL, 0), 1);
-    stand_close(&a);
-    pair_free(p);
+    assert_int_equal(memnet_list(p, 0, "/e", NULL, 0), 1);
+    candidate_close(&a);
+    memnet_free(p);
 }
 
 /* Closed before the first connection: nothing stands afterwards. */
 static void testProperCloseWithoutConnectionEstablished(void **state)
 {
     (void)state;
-    struct pair *p = world(2);
-    struct stand a;
-    pair_refuse(p, 0, true);
-    pair_advance(p, TIMEOUT * 2);
-    stand_up(&a, p, 0, "/e", NULL);
-    stand_quit(&a, CLAVE_CLOSE_SILENT);
-    pair_refuse(p, 0, false);
-    pair_advance(p, 5000);
+    struct memnet *p = world(2);
+    struct candidate a;
+    memnet_refuse(p, 0, true);
+    memnet_advance(p, TIMEOUT * 2);
+    candidate_enter(&a, p, 0, "/e", NULL);
+    candidate_leave(&a, CLAVE_CLOSE_SILENT);
+    memnet_refuse(p, 0, false);
+    memnet_advance(p, 5000);
     assert_int_equal(a.leader, 0);
     assert_int_equal(a.departures, 1);
-    assert_int_equal(seat_list(p, 1, "/e", NULL, 0), 0);
-    stand_close(&a);
+    assert_int_equal(memnet_list(p, 1, "/e", NULL, 0), 0);
+    candidate_close(&a);
     assert_no_leftovers(p);
-    pair_free(p);
+    memnet_free(p);
 }
 
 /* CURATOR-3, two resets: here two resignations at once leave one node. */
 static void testResetRace(void **state)
 {
     (void)state;
-    struct pair *p = world(1);
-    struct stand a;
-    stand_up(&a, p, 0, "/e", NULL);
+    struct memnet *p = world(1);
+    struct candidate a;
+    candidate_enter(&a, p, 0, "/e", NULL);
     assert_int_equal(clave_async_latch_resign(a.l), CLAVE_OK);
     assert_int_equal(clave_async_latch_resign(a.l), CLAVE_OK);
-    pair_settle(p);
-    assert_int_equal(seat_list(p, 0, "/e", NULL, 0), 1);
-    assert_true(stand_leads(&a));
+    memnet_settle(p);
+    assert_int_equal(memnet_list(p, 0, "/e", NULL, 0), 1);
+    assert_true(candidate_leads(&a));
     /* The first one stands yet when the second lists. */
-    assert_true(stand_heard(&a, "LnqxL"));
-    stand_close(&a);
+    assert_true(candidate_was_told(&a, "LnqxL"));
+    candidate_close(&a);
     assert_no_leftovers(p);
-    pair_free(p);
+    memnet_free(p);
 }
 
 /* Closed while the create is under way: no node is left. */
 static void testCreateDeleteRace(void **state)
 {
     (void)state;
-    struct pair *p = world(1);
-    struct stand a;
-    stand_open(&a, p, 0, "/e", NULL);
-    pair_rule(p, (struct pair_rule){0, PAIR_REPLY, OP_CREATE2, PAIR_HOLD, 1});
-    stand_start(&a);
-    assert_int_equal(pair_stats(p).ephemerals, 1);
-    stand_quit(&a, CLAVE_CLOSE_SILENT);
+    struct memnet *p = world(1);
+    struct candidate a;
+    candidate_open(&a, p, 0, "/e", NULL);
+    memnet_rule(p, (struct memnet_rule){0, MEMNET_REPLY, OP_CREATE2, MEMNET_HOLD, 1});
+    candidate_start(&a);
+    assert_int_equal(memnet_stats(p).ephemerals, 1);
+    candidate_leave(&a, CLAVE_CLOSE_SILENT);
     assert_int_equal(a.departures, 0);
-    pair_clear(p);
-    pair_settle(p);
+    memnet_clear(p);
+    memnet_settle(p);
     assert_int_equal(a.departures, 1);
     assert_int_equal(a.leader, 0);
     assert_no_leftovers(p);
-    stand_close(&a);
-    pair_free(p);
+    candidate_close(&a);
+    memnet_free(p);
 }
 
 /* No leaders while the server is down, one afterwards. */
 static void testLostConnection(void **state)
 {
     (void)state;
-    struct pair *p = world(4);
-    struct stand s[4];
+    struct memnet *p = world(4);
+    struct candidate s[4];
     for (size_t i = 0; i < 4; i++)
-        stand_up(&s[i], p, i, "/e", NULL);
-    pair_stop_server(p);
-    pair_advance(p, 100);
-    assert_int_equal(stand_leaders(s, 4), 0);
+        candidate_enter(&s[i], p, i, "/e", NULL);
+    memnet_stop_server(p);
+    memnet_advance(p, 100);
+    assert_int_equal(candidate_count_leaders(s, 4), 0);
     assert_int_equal(s[0].not_leader, 1);
     assert_int_equal(s[0].why, CLAVE_ECONNLOSS);
-    pair_advance(p, TIMEOUT * 2);
-    assert_int_equal(stand_leaders(s, 4), 0);
-    pair_start_server(p);
-    pair_advance(p, TIMEOUT * 3);
-    assert_int_equal(stand_leaders(s, 4), 1);
-    assert_int_equal(seat_list(p, 0, "/e", NULL, 0), 4);
+    memnet_advance(p, TIMEOUT * 2);
+    assert_int_equal(candidate_count_leaders(s, 4), 0);
+    memnet_start_server(p);
+    memnet_advance(p, TIMEOUT * 3);
+    assert_int_equal(candidate_count_leaders(s, 4), 1);
+    assert_int_equal(memnet_list(p, 0, "/e", NULL, 0), 4);
     for (size_t i = 0; i < 4; i++)
-        stand_close(&s[i]);
+        candidate_close(&s[i]);
     assert_no_leftovers(p);
-    pair_free(p);
+    memnet_free(p);
 }
 
 /* The standard policy: false with SUSPENDED, true again with RECONNECTED, and the same node. */
 static void testErrorPolicies(void **state)
 {
     (void)state;
-    struct pair *p = world(1);
+    struct memnet *p = world(1);
     clave_latch_options o = by(CLAVE_POLICY_STANDARD);
-    struct stand a;
+    struct candidate a;
     char node[128];
-    stand_up(&a, p, 0, "/e", &o);
+    candidate_enter(&a, p, 0, "/e", &o);
     snprintf(node, sizeof node, "%s", clave_async_latch_own_path(a.l));
-    int64_t token = stand_grant(&a).token;
+    int64_t token = candidate_grant(&a).token;
     for (int i = 0; i < 3; i++) {
-        pair_refuse(p, 0, true);
-        pair_advance(p, 1000);
-        assert_false(stand_leads(&a));
+        memnet_refuse(p, 0, true);
+        memnet_advance(p, 1000);
+        assert_false(candidate_leads(&a));
         assert_int_equal(clave_async_latch_set(a.l, "/x", "", 0, -1, NULL, NULL), CLAVE_ENOTHELD);
-        pair_refuse(p, 0, false);
-        pair_advance(p, 3000);
-        assert_true(stand_leads(&a));
+        memnet_refuse(p, 0, false);
+        memnet_advance(p, 3000);
+        assert_true(candidate_leads(&a));
         assert_string_equal(clave_async_latch_own_path(a.l), node);
-        assert_int_equal(stand_grant(&a).token, token);
+        assert_int_equal(candidate_grant(&a).token, token);
     }
-    assert_true(stand_heard(&a, "LnLnLnL"));
-    stand_close(&a);
+    assert_true(candidate_was_told(&a, "LnLnLnL"));
+    candidate_close(&a);
     assert_no_leftovers(p);
-    pair_free(p);
+    memnet_free(p);
 }
 
 /* The session policy: no event at all, and LOST ends it. */
 static void testSessionErrorPolicy(void **state)
 {
     (void)state;
-    struct pair *p = world(2);
+    struct memnet *p = world(2);
     clave_latch_options o = by(CLAVE_POLICY_SESSION);
-    struct stand a, b;
-    stand_up(&a, p, 0, "/e", &o);
-    stand_up(&b, p, 1, "/e", &o);
-    pair_refuse(p, 0, true);
-    pair_advance(p, 1000);
-    assert_true(stand_leads(&a));
-    pair_refuse(p, 0, false);
-    pair_advance(p, 3000);
-    assert_true(stand_leads(&a));
-    assert_true(stand_heard(&a, "L"));
-    assert_true(stand_heard(&b, "qx"));
-    pair_refuse(p, 0, true);
+    struct candidate a, b;
+    candidate_enter(&a, p, 0, "/e", &o);
+    candidate_enter(&b, p, 1, "/e", &o);
+    memnet_refuse(p, 0, true);
+    memnet_advance(p, 1000);
+    assert_true(candidate_leads(&a));
+    memnet_refuse(p, 0, false);
+    memnet_advance(p, 3000);
+    assert_true(candidate_leads(&a));
+    assert_true(candidate_was_told(&a, "L"));
+    assert_true(candidate_was_told(&b, "qx"));
+    memnet_refuse(p, 0, true);
     for (int i = 0; i < 2 * TIMEOUT; i += 10) {
-        pair_advance(p, 10);
-        assert_true(!stand_leads(&a) || !stand_leads(&b));
+        memnet_advance(p, 10);
+        assert_true(!candidate_leads(&a) || !candidate_leads(&b));
     }
-    assert_true(stand_leads(&b));
-    assert_true(stand_heard(&a, "n"));
-    pair_refuse(p, 0, false);
-    pair_advance(p, 5000);
-    assert_false(stand_leads(&a));
-    assert_true(stand_heard(&a, "qx"));
-    stand_close(&a);
-    stand_close(&b);
+    assert_true(candidate_leads(&b));
+    assert_true(candidate_was_told(&a, "n"));
+    memnet_refuse(p, 0, false);
+    memnet_advance(p, 5000);
+    assert_false(candidate_leads(&a));
+    assert_true(candidate_was_told(&a, "qx"));
+    candidate_close(&a);
+    candidate_close(&b);
     assert_no_leftovers(p);
-    pair_free(p);
+    memnet_free(p);
 }
 
 /* testWithCircuitBreaker: repeated outages end in one leader with one node. */
 static void testWithCircuitBreaker(void **state)
 {
     (void)state;
-    struct pair *p = world(2);
-    struct stand s[2];
-    stand_up(&s[0], p, 0, "/e", NULL);
-    stand_up(&s[1], p, 1, "/e", NULL);
+    struct memnet *p = world(2);
+    struct candidate s[2];
+    candidate_enter(&s[0], p, 0, "/e", NULL);
+    candidate_enter(&s[1], p, 1, "/e", NULL);
     for (int i = 0; i < 5; i++) {
-        pair_stop_server(p);
-        pair_advance(p, 700);
-        pair_start_server(p);
-        pair_advance(p, 700);
+        memnet_stop_server(p);
+        memnet_advance(p, 700);
+        memnet_start_server(p);
+        memnet_advance(p, 700);
     }
-    pair_advance(p, TIMEOUT * 3); /* what was left of lost sessions goes */
-    assert_int_equal(stand_leaders(s, 2), 1);
-    assert_int_equal(seat_list(p, 0, "/e", NULL, 0), 2);
+    memnet_advance(p, TIMEOUT * 3); /* what was left of lost sessions goes */
+    assert_int_equal(candidate_count_leaders(s, 2), 1);
+    assert_int_equal(memnet_list(p, 0, "/e", NULL, 0), 2);
     assert_int_equal(s[0].leader + s[1].leader, s[0].not_leader + s[1].not_leader + 1);
-    stand_close(&s[0]);
-    stand_close(&s[1]);
+    candidate_close(&s[0]);
+    candidate_close(&s[1]);
     assert_no_leftovers(p);
-    pair_free(p);
+    memnet_free(p);
 }
 
 static void testRelativePath(void **state)
 {
     (void)state;
-    struct pair *p = world(1);
+    struct memnet *p = world(1);
     clave_async_latch *l;
-    assert_int_equal(clave_async_latch_new(&l, p->end[0].c, "e", NULL), CLAVE_EPATH);
+    assert_int_equal(clave_async_latch_new(&l, p->clients[0].c, "e", NULL), CLAVE_EPATH);
     assert_null(l);
-    assert_int_equal(clave_async_latch_new(&l, p->end[0].c, "/e/", NULL), CLAVE_EPATH);
+    assert_int_equal(clave_async_latch_new(&l, p->clients[0].c, "/e/", NULL), CLAVE_EPATH);
     clave_latch_options bad = by(CLAVE_POLICY_STANDARD);
     bad.max_term_ms = -1;
-    assert_int_equal(clave_async_latch_new(&l, p->end[0].c, "/e", &bad), CLAVE_EINVAL);
+    assert_int_equal(clave_async_latch_new(&l, p->clients[0].c, "/e", &bad), CLAVE_EINVAL);
     bad = by((clave_latch_policy)7);
-    assert_int_equal(clave_async_latch_new(&l, p->end[0].c, "/e", &bad), CLAVE_EINVAL);
+    assert_int_equal(clave_async_latch_new(&l, p->clients[0].c, "/e", &bad), CLAVE_EINVAL);
     clave_async_latch_free(NULL);
-    pair_free(p);
+    memnet_free(p);
 }
 
 /* CURATOR-365: what forbids standing is told, and the latch rests until it is asked again. */
 static void testAclErrorWithLeader(void **state)
 {
     (void)state;
-    struct pair *p = world(1);
+    struct memnet *p = world(1);
     clave_latch_options o = by(CLAVE_POLICY_STANDARD);
     clave_acl acl = {CLAVE_PERM_ALL, "auth", ""}; /* nobody is authenticated here */
-    struct stand a;
+    struct candidate a;
     o.acls = &acl;
     o.nacls = 1;
-    stand_open(&a, p, 0, "/e", &o);
-    stand_await(&a, -1);
-    stand_start(&a);
-    assert_true(stand_heard(&a, "f"));
+    candidate_open(&a, p, 0, "/e", &o);
+    candidate_await(&a, -1);
+    candidate_start(&a);
+    assert_true(candidate_was_told(&a, "f"));
     assert_int_equal(a.why, CLAVE_EINVALIDACL);
     assert_int_equal(a.answers, 1);
     assert_int_equal(a.err, CLAVE_EINVALIDACL);
-    pair_advance(p, 30000);
-    assert_true(stand_heard(&a, ""));
-    stand_resign(&a);
-    assert_true(stand_heard(&a, "f"));
-    stand_quit(&a, CLAVE_CLOSE_SILENT);
+    memnet_advance(p, 30000);
+    assert_true(candidate_was_told(&a, ""));
+    candidate_resign(&a);
+    assert_true(candidate_was_told(&a, "f"));
+    candidate_leave(&a, CLAVE_CLOSE_SILENT);
     assert_int_equal(a.departures, 1);
-    stand_close(&a);
+    candidate_close(&a);
     assert_no_leftovers(p);
-    pair_free(p);
+    memnet_free(p);
 }
 
 /* ---- beyond Curator -------------------------------------------------------------------- */
@@ -494,91 +494,91 @@ static void testAclErrorWithLeader(void **state)
 static void a_leader_that_resigns_goes_to_the_end(void **state)
 {
     (void)state;
-    struct pair *p = world(3);
-    struct stand s[3];
+    struct memnet *p = world(3);
+    struct candidate s[3];
     for (size_t i = 0; i < 3; i++)
-        stand_up(&s[i], p, i, "/e", NULL);
+        candidate_enter(&s[i], p, i, "/e", NULL);
     for (size_t i = 0; i < 6; i++) {
-        int64_t token = stand_grant(&s[i % 3]).token;
-        stand_resign(&s[i % 3]);
-        assert_false(stand_leads(&s[i % 3]));
-        assert_true(stand_leads(&s[(i + 1) % 3]));
-        assert_true(stand_grant(&s[(i + 1) % 3]).token > token);
-        assert_int_equal(stand_leaders(s, 3), 1);
+        int64_t token = candidate_grant(&s[i % 3]).token;
+        candidate_resign(&s[i % 3]);
+        assert_false(candidate_leads(&s[i % 3]));
+        assert_true(candidate_leads(&s[(i + 1) % 3]));
+        assert_true(candidate_grant(&s[(i + 1) % 3]).token > token);
+        assert_int_equal(candidate_count_leaders(s, 3), 1);
     }
     assert_int_equal(s[0].leader, 3);
     assert_int_equal(s[0].not_leader, 2);
     for (size_t i = 0; i < 3; i++)
-        stand_close(&s[i]);
+        candidate_close(&s[i]);
     assert_no_leftovers(p);
-    pair_free(p);
+    memnet_free(p);
 }
 
 /* The loss by our own call is told before whatever follows, though later than the call. */
 static void a_resignation_is_told_in_order(void **state)
 {
     (void)state;
-    struct pair *p = world(1);
-    struct stand a;
-    stand_up(&a, p, 0, "/e", NULL);
-    int64_t token = stand_grant(&a).token;
+    struct memnet *p = world(1);
+    struct candidate a;
+    candidate_enter(&a, p, 0, "/e", NULL);
+    int64_t token = candidate_grant(&a).token;
     assert_int_equal(clave_async_latch_resign(a.l), CLAVE_OK);
-    assert_true(stand_heard(&a, "L"));
-    assert_false(stand_leads(&a));
-    pair_settle(p);
-    assert_true(stand_heard(&a, "nL"));
-    assert_true(stand_grant(&a).token > token);
-    stand_close(&a);
-    pair_free(p);
+    assert_true(candidate_was_told(&a, "L"));
+    assert_false(candidate_leads(&a));
+    memnet_settle(p);
+    assert_true(candidate_was_told(&a, "nL"));
+    assert_true(candidate_grant(&a).token > token);
+    candidate_close(&a);
+    memnet_free(p);
 }
 
 static void a_term_ends(void **state)
 {
     (void)state;
-    struct pair *p = world(2);
+    struct memnet *p = world(2);
     clave_latch_options o = by(CLAVE_POLICY_STANDARD);
-    struct stand a, b;
+    struct candidate a, b;
     o.max_term_ms = 2000;
-    stand_up(&a, p, 0, "/e", &o);
-    stand_up(&b, p, 1, "/e", NULL);
-    assert_int_equal(stand_grant(&a).deadline, p->now + 2000);
+    candidate_enter(&a, p, 0, "/e", &o);
+    candidate_enter(&b, p, 1, "/e", NULL);
+    assert_int_equal(candidate_grant(&a).deadline, p->now + 2000);
     assert_true(clave_async_latch_valid_for(a.l, p->now, 2000));
     assert_false(clave_async_latch_valid_for(a.l, p->now, 2001));
-    pair_advance(p, 2000);
-    assert_true(stand_leads(&b));
-    assert_true(stand_heard(&a, "Lnqx"));
-    stand_close(&b);
-    assert_true(stand_leads(&a));
-    stand_close(&a);
-    pair_free(p);
+    memnet_advance(p, 2000);
+    assert_true(candidate_leads(&b));
+    assert_true(candidate_was_told(&a, "Lnqx"));
+    candidate_close(&b);
+    assert_true(candidate_leads(&a));
+    candidate_close(&a);
+    memnet_free(p);
 }
 
 static void guarded_writes_are_done_only_while_it_leads(void **state)
 {
     (void)state;
-    struct pair *p = world(2);
-    struct stand a, b;
-    assert_int_equal(seat_make(p, 0, "/x"), CLAVE_OK);
-    stand_up(&a, p, 0, "/e", NULL);
-    stand_up(&b, p, 1, "/e", NULL);
-    assert_int_equal(stand_write(&b, "/x", "b"), CLAVE_ENOTHELD);
-    assert_int_equal(stand_write(&a, "/x", "a"), CLAVE_OK);
+    struct memnet *p = world(2);
+    struct candidate a, b;
+    assert_int_equal(memnet_create(p, 0, "/x"), CLAVE_OK);
+    candidate_enter(&a, p, 0, "/e", NULL);
+    candidate_enter(&b, p, 1, "/e", NULL);
+    assert_int_equal(candidate_write(&b, "/x", "b"), CLAVE_ENOTHELD);
+    assert_int_equal(candidate_write(&a, "/x", "a"), CLAVE_OK);
     assert_int_equal(a.written, CLAVE_OK);
     char node[128];
     snprintf(node, sizeof node, "%s", clave_async_latch_own_path(a.l));
     /* It does not know yet that somebody has deleted its node. */
-    pair_rule(p, (struct pair_rule){0, PAIR_REPLY, OP_NOTIFICATION, PAIR_HOLD, 0});
-    assert_int_equal(seat_remove(p, 1, node), CLAVE_OK);
-    assert_true(stand_leads(&b));
-    pair_clear(p);
-    assert_int_equal(stand_write(&a, "/x", "late"), CLAVE_OK);
+    memnet_rule(p, (struct memnet_rule){0, MEMNET_REPLY, OP_NOTIFICATION, MEMNET_HOLD, 0});
+    assert_int_equal(memnet_delete(p, 1, node), CLAVE_OK);
+    assert_true(candidate_leads(&b));
+    memnet_clear(p);
+    assert_int_equal(candidate_write(&a, "/x", "late"), CLAVE_OK);
     assert_int_equal(a.writes, 2);
     assert_int_equal(a.written, CLAVE_ELOST);
-    assert_int_equal(stand_write(&b, "/x", "b"), CLAVE_OK);
+    assert_int_equal(candidate_write(&b, "/x", "b"), CLAVE_OK);
     assert_int_equal(b.written, CLAVE_OK);
-    stand_close(&a);
-    stand_close(&b);
-    pair_free(p);
+    candidate_close(&a);
+    candidate_close(&b);
+    memnet_free(p);
 }
 
 /* Whatever Curator makes of them (CURATOR-43). */
@@ -586,15 +586,15 @@ static void other_children_stop_no_election(void **state)
 {
     (void)state;
     static const char *const names[] = {"/e/zzz", "/e/000", "/e/_c_0-latch--3", "/e/latch-"};
-    struct pair *p = world(2);
-    struct stand a;
-    assert_int_equal(seat_make(p, 1, "/e"), CLAVE_OK);
+    struct memnet *p = world(2);
+    struct candidate a;
+    assert_int_equal(memnet_create(p, 1, "/e"), CLAVE_OK);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        assert_int_equal(seat_make(p, 1, names[i]), CLAVE_OK);
-    stand_up(&a, p, 0, "/e", NULL);
-    assert_true(stand_leads(&a));
-    stand_close(&a);
-    pair_free(p);
+        assert_int_equal(memnet_create(p, 1, names[i]), CLAVE_OK);
+    candidate_enter(&a, p, 0, "/e", NULL);
+    assert_true(candidate_leads(&a));
+    candidate_close(&a);
+    memnet_free(p);
 }
 
 /* The callbacks may do what they like with their latch. */
@@ -620,40 +620,40 @@ static void free_at_once(clave_async_latch *l, const clave_latch_event *ev, void
 static void a_callback_may_resign_or_free(void **state)
 {
     (void)state;
-    struct pair *p = world(1);
+    struct memnet *p = world(1);
     clave_latch_options o = by(CLAVE_POLICY_STANDARD);
     clave_async_latch *l;
     unsigned n = 3;
     o.event_cb = resign_at_once;
     o.event_arg = &n;
-    assert_int_equal(clave_async_latch_new(&l, p->end[0].c, "/e", &o), CLAVE_OK);
+    assert_int_equal(clave_async_latch_new(&l, p->clients[0].c, "/e", &o), CLAVE_OK);
     clave_async_latch_start(l);
-    pair_settle(p);
+    memnet_settle(p);
     assert_int_equal(n, 0);
     assert_true(clave_async_latch_has_leadership(l, p->now));
-    assert_int_equal(seat_list(p, 0, "/e", NULL, 0), 1);
+    assert_int_equal(memnet_list(p, 0, "/e", NULL, 0), 1);
     clave_async_latch_free(l);
-    pair_settle(p);
+    memnet_settle(p);
     o.event_cb = free_at_once;
-    assert_int_equal(clave_async_latch_new(&l, p->end[0].c, "/e", &o), CLAVE_OK);
+    assert_int_equal(clave_async_latch_new(&l, p->clients[0].c, "/e", &o), CLAVE_OK);
     clave_async_latch_start(l);
-    pair_settle(p);
+    memnet_settle(p);
     assert_int_equal(n, 1);
     assert_no_leftovers(p);
-    pair_free(p);
+    memnet_free(p);
 }
 
 static void the_clients_end_is_told(void **state)
 {
     (void)state;
-    struct pair *p = world(2);
-    struct stand a, b;
-    stand_up(&a, p, 0, "/e", NULL);
-    stand_up(&b, p, 1, "/e", NULL);
-    stand_await(&b, -1);
-    clave_async_client_abandon(p->end[0].c, p->now);
-    clave_async_client_abandon(p->end[1].c, p->now);
-    assert_true(stand_heard(&a, "Ln"));
+    struct memnet *p = world(2);
+    struct candidate a, b;
+    candidate_enter(&a, p, 0, "/e", NULL);
+    candidate_enter(&b, p, 1, "/e", NULL);
+    candidate_await(&b, -1);
+    clave_async_client_abandon(p->clients[0].c, p->now);
+    clave_async_client_abandon(p->clients[1].c, p->now);
+    assert_true(candidate_was_told(&a, "Ln"));
     assert_int_equal(a.why, CLAVE_ECLOSED);
     assert_int_equal(b.answers, 1);
     assert_int_equal(b.err, CLAVE_ECLOSED);
@@ -661,7 +661,7 @@ static void the_clients_end_is_told(void **state)
     assert_int_equal(clave_async_latch_state_of(b.l), CLAVE_LATCH_CLOSED);
     clave_async_latch_free(a.l);
     clave_async_latch_free(b.l);
-    pair_free(p);
+    memnet_free(p);
 }
 
 /* The client closes. Of two candidates of one client the leader hears of the end first, and
@@ -697,24 +697,24 @@ static void what_a_latch_is_asked_by_the_last_events_is_answered(void **state)
     struct failmem mem;
     failmem_init(&mem);
     clave_latch_options o = {.size = sizeof o, .event_cb = on_latch_event, .event_arg = &both};
-    struct pair *p = pair_new(&(struct pair_options){.clients = 1, .mem = &mem.mem});
-    clave_async_client *c = p->end[0].c;
+    struct memnet *p = memnet_new(&(struct memnet_options){.clients = 1, .mem = &mem.mem});
+    clave_async_client *c = p->clients[0].c;
     assert_int_equal(clave_async_latch_new(&both.other, c, "/l", &o), CLAVE_OK);
     assert_int_equal(clave_async_latch_new(&both.leader, c, "/l", &o), CLAVE_OK);
     assert_int_equal(clave_async_latch_start(both.leader), CLAVE_OK);
-    pair_settle(p);
+    memnet_settle(p);
     assert_true(clave_async_latch_has_leadership(both.leader, p->now));
     assert_int_equal(clave_async_latch_start(both.other), CLAVE_OK);
     assert_int_equal(clave_async_latch_await(both.other, CLAVE_NEVER, on_leadership, &both),
                      CLAVE_OK);
-    pair_settle(p);
+    memnet_settle(p);
     clave_async_client_abandon(c, p->now);
     assert_int_equal(both.losses, 1);
     assert_int_equal(both.answers, 1);
     assert_int_equal(both.err, CLAVE_ECANCELED);
     clave_async_latch_free(both.leader);
     clave_async_latch_free(both.other);
-    pair_free(p);
+    memnet_free(p);
     assert_int_equal(mem.live, 0);
 }
 
@@ -723,26 +723,26 @@ static void what_a_latch_is_asked_by_the_last_events_is_answered(void **state)
 static void a_former_leader_is_not_told_that_it_leads(void **state)
 {
     (void)state;
-    struct pair *p = world(1);
+    struct memnet *p = world(1);
     const clave_latch_options o = by(CLAVE_POLICY_SESSION);
-    struct stand a;
-    stand_up(&a, p, 0, "/e", &o);
-    assert_true(stand_heard(&a, "L"));
-    pair_freeze(p, 0, true);
-    stand_await(&a, -1);
-    pair_refuse(p, 0, true);
-    pair_advance(p, 2 * TIMEOUT);
-    pair_freeze(p, 0, false);
-    pair_advance(p, 1);
-    assert_true(stand_heard(&a, "n"));
+    struct candidate a;
+    candidate_enter(&a, p, 0, "/e", &o);
+    assert_true(candidate_was_told(&a, "L"));
+    memnet_freeze(p, 0, true);
+    candidate_await(&a, -1);
+    memnet_refuse(p, 0, true);
+    memnet_advance(p, 2 * TIMEOUT);
+    memnet_freeze(p, 0, false);
+    memnet_advance(p, 1);
+    assert_true(candidate_was_told(&a, "n"));
     assert_int_equal(a.answers, 0);
-    pair_refuse(p, 0, false);
-    pair_advance(p, 2 * TIMEOUT);
-    assert_true(stand_leads(&a));
+    memnet_refuse(p, 0, false);
+    memnet_advance(p, 2 * TIMEOUT);
+    assert_true(candidate_leads(&a));
     assert_int_equal(a.answers, 1);
     assert_int_equal(a.err, CLAVE_OK);
-    stand_close(&a);
-    pair_free(p);
+    candidate_close(&a);
+    memnet_free(p);
 }
 
 int main(void)

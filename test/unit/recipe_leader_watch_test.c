@@ -16,15 +16,15 @@
 
 enum { TIMEOUT = 6000 };
 
-static struct pair *world(size_t clients)
+static struct memnet *world(size_t clients)
 {
-    return pair_new(&(struct pair_options){.clients = clients, .timeout_ms = TIMEOUT});
+    return memnet_new(&(struct memnet_options){.clients = clients, .timeout_ms = TIMEOUT});
 }
 
-static void stand_as(struct stand *s, struct pair *p, size_t client, const char *id)
+static void enter_as(struct candidate *s, struct memnet *p, size_t client, const char *id)
 {
     clave_latch_options o = {.size = sizeof o, .id = id, .revocable = true};
-    stand_up(s, p, client, "/e", &o);
+    candidate_enter(s, p, client, "/e", &o);
 }
 
 /* Everything a follower was told, as "id=value ", "-" for a vacancy, "!" for an error. */
@@ -59,12 +59,12 @@ static bool told(struct follower *f, const char *story)
     return same;
 }
 
-static void follow(struct follower *f, struct pair *p, size_t client)
+static void follow(struct follower *f, struct memnet *p, size_t client)
 {
     *f = (struct follower){0};
-    assert_int_equal(clave_async_leader_watch_new(&f->w, p->end[client].c, "/e", on_news, f),
+    assert_int_equal(clave_async_leader_watch_new(&f->w, p->clients[client].c, "/e", on_news, f),
                      CLAVE_OK);
-    pair_settle(p);
+    memnet_settle(p);
 }
 
 static void on_transferred(clave_async_client *c, clave_err err, void *arg)
@@ -73,21 +73,21 @@ static void on_transferred(clave_async_client *c, clave_err err, void *arg)
     *(clave_err *)arg = err;
 }
 
-static void publish(struct stand *s, const char *text)
+static void publish(struct candidate *s, const char *text)
 {
     clave_err err = clave_async_latch_publish(s->l, text, strlen(text), NULL, NULL);
     assert_int_equal(err, CLAVE_OK);
-    pair_settle(s->p);
+    memnet_settle(s->p);
 }
 
-static void end(struct stand *s, size_t n)
+static void end(struct candidate *s, size_t n)
 {
-    struct pair *p = s->p;
+    struct memnet *p = s->p;
     for (size_t i = 0; i < n; i++)
-        stand_close(&s[i]);
-    assert_int_equal(pair_stats(p).ephemerals, 0);
-    assert_int_equal(pair_stats(p).watches, 0);
-    pair_free(p);
+        candidate_close(&s[i]);
+    assert_int_equal(memnet_stats(p).ephemerals, 0);
+    assert_int_equal(memnet_stats(p).watches, 0);
+    memnet_free(p);
 }
 
 /* ---- who stands ------------------------------------------------------------------------ */
@@ -117,19 +117,19 @@ static void on_participants(clave_async_client *c, clave_err err, const clave_pa
 static void participants_stand_in_order(void **state)
 {
     (void)state;
-    struct pair *p = world(4);
-    struct stand s[3];
+    struct memnet *p = world(4);
+    struct candidate s[3];
     struct roll r = {0};
-    stand_as(&s[0], p, 0, "a");
-    stand_as(&s[1], p, 1, "b");
-    stand_as(&s[2], p, 2, "c");
-    stand_resign(&s[0]);
-    assert_int_equal(seat_make(p, 3, "/e/foreign"), CLAVE_OK);
-    clave_async_latch_participants(p->end[3].c, "/e", on_participants, &r);
-    pair_settle(p);
+    enter_as(&s[0], p, 0, "a");
+    enter_as(&s[1], p, 1, "b");
+    enter_as(&s[2], p, 2, "c");
+    candidate_resign(&s[0]);
+    assert_int_equal(memnet_create(p, 3, "/e/foreign"), CLAVE_OK);
+    clave_async_latch_participants(p->clients[3].c, "/e", on_participants, &r);
+    memnet_settle(p);
     assert_string_equal(r.ids, "b c a ");
-    clave_async_latch_leader(p->end[3].c, "/e", on_participants, &r);
-    pair_settle(p);
+    clave_async_latch_leader(p->clients[3].c, "/e", on_participants, &r);
+    memnet_settle(p);
     assert_string_equal(r.ids, "b ");
     assert_int_equal(r.times, 2);
     end(s, 3);
@@ -139,36 +139,37 @@ static void participants_stand_in_order(void **state)
 static void testUncreatedPathGetLeader(void **state)
 {
     (void)state;
-    struct pair *p = world(1);
+    struct memnet *p = world(1);
     struct roll r = {.err = CLAVE_ETIMEDOUT};
-    clave_async_latch_leader(p->end[0].c, "/e", on_participants, &r);
-    pair_settle(p);
+    clave_async_latch_leader(p->clients[0].c, "/e", on_participants, &r);
+    memnet_settle(p);
     assert_int_equal(r.times, 1);
     assert_int_equal(r.err, CLAVE_OK);
     assert_int_equal(r.n, 0);
-    clave_async_latch_participants(p->end[0].c, "/e", on_participants, &r);
-    pair_settle(p);
+    clave_async_latch_participants(p->clients[0].c, "/e", on_participants, &r);
+    memnet_settle(p);
     assert_int_equal(r.n, 0);
-    assert_int_equal(clave_async_latch_leader(p->end[0].c, "e", on_participants, &r), CLAVE_EPATH);
-    assert_int_equal(pair_stats(p).watches, 0);
-    pair_free(p);
+    assert_int_equal(clave_async_latch_leader(p->clients[0].c, "e", on_participants, &r),
+                     CLAVE_EPATH);
+    assert_int_equal(memnet_stats(p).watches, 0);
+    memnet_free(p);
 }
 
 /* CURATOR-358: the leader goes between the listing and the question for its data. */
 static void a_leader_that_goes_meanwhile_is_asked_for_again(void **state)
 {
     (void)state;
-    struct pair *p = world(3);
-    struct stand s[2];
+    struct memnet *p = world(3);
+    struct candidate s[2];
     struct roll r = {0};
-    stand_as(&s[0], p, 0, "a");
-    stand_as(&s[1], p, 1, "b");
-    pair_rule(p, (struct pair_rule){2, PAIR_REQUEST, OP_GET_DATA, PAIR_HOLD, 0});
-    clave_async_latch_leader(p->end[2].c, "/e", on_participants, &r);
-    pair_settle(p);
-    stand_close(&s[0]);
-    pair_clear(p);
-    pair_settle(p);
+    enter_as(&s[0], p, 0, "a");
+    enter_as(&s[1], p, 1, "b");
+    memnet_rule(p, (struct memnet_rule){2, MEMNET_REQUEST, OP_GET_DATA, MEMNET_HOLD, 0});
+    clave_async_latch_leader(p->clients[2].c, "/e", on_participants, &r);
+    memnet_settle(p);
+    candidate_close(&s[0]);
+    memnet_clear(p);
+    memnet_settle(p);
     assert_string_equal(r.ids, "b ");
     end(&s[1], 1);
 }
@@ -178,31 +179,31 @@ static void a_leader_that_goes_meanwhile_is_asked_for_again(void **state)
 static void a_follower_sees_leaders_values_and_vacancies(void **state)
 {
     (void)state;
-    struct pair *p = world(3);
-    struct stand s[2];
+    struct memnet *p = world(3);
+    struct candidate s[2];
     struct follower f;
     follow(&f, p, 2);
     assert_true(told(&f, "- "));
-    stand_as(&s[0], p, 0, "a");
+    enter_as(&s[0], p, 0, "a");
     assert_true(told(&f, "a "));
     publish(&s[0], "one");
     assert_true(told(&f, "a=one "));
     publish(&s[0], "two");
     assert_true(told(&f, "a=two "));
-    stand_as(&s[1], p, 1, "b"); /* a candidate more is no news */
+    enter_as(&s[1], p, 1, "b"); /* a candidate more is no news */
     assert_true(told(&f, ""));
-    stand_resign(&s[0]);
+    candidate_resign(&s[0]);
     assert_true(told(&f, "b "));
     publish(&s[1], "");
     assert_true(told(&f, "b= "));
-    stand_close(&s[1]);
+    candidate_close(&s[1]);
     assert_true(told(&f, "a "));
-    stand_close(&s[0]);
+    candidate_close(&s[0]);
     assert_true(told(&f, "- "));
-    stand_as(&s[0], p, 0, "c");
+    enter_as(&s[0], p, 0, "c");
     assert_true(told(&f, "c "));
     clave_async_leader_watch_free(f.w);
-    pair_settle(p);
+    memnet_settle(p);
     end(&s[0], 1);
 }
 
@@ -210,79 +211,79 @@ static void a_follower_sees_leaders_values_and_vacancies(void **state)
 static void a_former_leaders_value_is_not_shown(void **state)
 {
     (void)state;
-    struct pair *p = world(3);
-    struct stand s[2];
+    struct memnet *p = world(3);
+    struct candidate s[2];
     struct follower f;
     char node[128];
-    stand_as(&s[0], p, 0, "a");
-    stand_as(&s[1], p, 1, "b");
+    enter_as(&s[0], p, 0, "a");
+    enter_as(&s[1], p, 1, "b");
     publish(&s[0], "old");
     follow(&f, p, 2);
     assert_true(told(&f, "a=old "));
     snprintf(node, sizeof node, "%s", clave_async_latch_own_path(s[0].l));
-    assert_int_equal(seat_remove(p, 2, node), CLAVE_OK);
+    assert_int_equal(memnet_delete(p, 2, node), CLAVE_OK);
     assert_true(told(&f, "b "));
-    assert_int_equal(seat_list(p, 2, "/", NULL, 0), 3); /* /e, /e-value, /zookeeper */
+    assert_int_equal(memnet_list(p, 2, "/", NULL, 0), 3); /* /e, /e-value, /zookeeper */
     publish(&s[1], "new");
     assert_true(told(&f, "b=new "));
     /* And it does not go with the session that made the first. */
-    stand_close(&s[0]);
-    clave_async_client_abandon(p->end[0].c, p->now);
-    pair_advance(p, 3 * TIMEOUT);
+    candidate_close(&s[0]);
+    clave_async_client_abandon(p->clients[0].c, p->now);
+    memnet_advance(p, 3 * TIMEOUT);
     assert_true(told(&f, ""));
     clave_async_leader_watch_free(f.w);
-    pair_settle(p);
+    memnet_settle(p);
     end(&s[1], 1);
 }
 
 static void a_follower_goes_on_over_lost_connections_and_sessions(void **state)
 {
     (void)state;
-    struct pair *p = world(2);
-    struct stand s[1];
+    struct memnet *p = world(2);
+    struct candidate s[1];
     struct follower f;
-    stand_as(&s[0], p, 0, "a");
+    enter_as(&s[0], p, 0, "a");
     follow(&f, p, 1);
     assert_true(told(&f, "a "));
-    pair_refuse(p, 1, true);
-    pair_advance(p, 500);
+    memnet_refuse(p, 1, true);
+    memnet_advance(p, 500);
     publish(&s[0], "x");
-    pair_refuse(p, 1, false);
-    pair_advance(p, 3000);
+    memnet_refuse(p, 1, false);
+    memnet_advance(p, 3000);
     assert_true(told(&f, "a=x "));
-    pair_kill_session(p, 1);
-    pair_advance(p, 3000);
+    memnet_kill_session(p, 1);
+    memnet_advance(p, 3000);
     assert_true(told(&f, ""));
     publish(&s[0], "y");
     assert_true(told(&f, "a=y "));
-    stand_close(&s[0]);
+    candidate_close(&s[0]);
     assert_true(told(&f, "- "));
-    clave_async_client_abandon(p->end[1].c, p->now);
+    clave_async_client_abandon(p->clients[1].c, p->now);
     assert_true(told(&f, "! "));
     assert_int_equal(f.err, CLAVE_ECLOSED);
     clave_async_leader_watch_free(f.w);
-    pair_free(p);
+    memnet_free(p);
 }
 
 /* The leader's session ends: its node and its value go at once, and that is one news. */
 static void a_leader_that_dies_with_its_value_leaves_a_vacancy(void **state)
 {
     (void)state;
-    struct pair *p = world(2);
-    struct stand s[1];
+    struct memnet *p = world(2);
+    struct candidate s[1];
     struct follower f;
-    stand_as(&s[0], p, 0, "a");
+    enter_as(&s[0], p, 0, "a");
     publish(&s[0], "x");
     follow(&f, p, 1);
     assert_true(told(&f, "a=x "));
-    pair_refuse(p, 0, true);
-    pair_advance(p, 3 * TIMEOUT);
+    memnet_refuse(p, 0, true);
+    memnet_advance(p, 3 * TIMEOUT);
     assert_true(told(&f, "- "));
-    pair_refuse(p, 0, false);
-    pair_advance(p, 5000);
+    memnet_refuse(p, 0, false);
+    memnet_advance(p, 5000);
     assert_true(told(&f, "a "));
     clave_async_leader_watch_free(f.w);
-    pair_settle(p);
+    memnet_settle(p);
     end(s, 1);
 }
 
@@ -290,23 +291,25 @@ static void a_leader_that_dies_with_its_value_leaves_a_vacancy(void **state)
 static void a_follower_is_told_while_the_leader_is_asked(void **state)
 {
     (void)state;
-    struct pair *p = world(3);
-    struct stand s[1];
+    struct memnet *p = world(3);
+    struct candidate s[1];
     struct follower f = {0};
     clave_err err = CLAVE_ETIMEDOUT;
-    stand_as(&s[0], p, 0, "a");
-    pair_rule(p, (struct pair_rule){1, PAIR_REQUEST, OP_GET_DATA, PAIR_HOLD, 1}); /* the value */
+    enter_as(&s[0], p, 0, "a");
+    memnet_rule(
+        p, (struct memnet_rule){1, MEMNET_REQUEST, OP_GET_DATA, MEMNET_HOLD, 1}); /* the value */
     follow(&f, p, 1);
-    clave_async_leader_transfer(p->end[2].c, "/e", NULL, on_transferred, &err);
-    pair_settle(p);
+    clave_async_leader_transfer(p->clients[2].c, "/e", NULL, on_transferred, &err);
+    memnet_settle(p);
     assert_int_equal(err, CLAVE_OK);
     assert_true(told(&f, ""));
-    pair_clear(p);
-    pair_rule(p, (struct pair_rule){1, PAIR_REQUEST, OP_GET_DATA, PAIR_HOLD, 1}); /* the node */
-    pair_settle(p);
+    memnet_clear(p);
+    memnet_rule(
+        p, (struct memnet_rule){1, MEMNET_REQUEST, OP_GET_DATA, MEMNET_HOLD, 1}); /* the node */
+    memnet_settle(p);
     assert_true(told(&f, "a "));
-    pair_clear(p);
-    pair_settle(p);
+    memnet_clear(p);
+    memnet_settle(p);
     publish(&s[0], "1");
     assert_true(told(&f, "a=1 "));
     clave_async_leader_watch_free(f.w);
@@ -316,17 +319,17 @@ static void a_follower_is_told_while_the_leader_is_asked(void **state)
 static void a_follower_may_be_freed_at_any_time(void **state)
 {
     (void)state;
-    struct pair *p = world(2);
-    struct stand s[1];
-    stand_as(&s[0], p, 0, "a");
+    struct memnet *p = world(2);
+    struct candidate s[1];
+    enter_as(&s[0], p, 0, "a");
     static const int ops[] = {OP_GET_CHILDREN2, OP_GET_DATA};
     for (size_t i = 0; i < 2; i++) {
         struct follower f = {0};
-        pair_rule(p, (struct pair_rule){1, PAIR_REPLY, ops[i], PAIR_HOLD, 0});
+        memnet_rule(p, (struct memnet_rule){1, MEMNET_REPLY, ops[i], MEMNET_HOLD, 0});
         follow(&f, p, 1);
         clave_async_leader_watch_free(f.w);
-        pair_clear(p);
-        pair_settle(p);
+        memnet_clear(p);
+        memnet_settle(p);
         assert_true(told(&f, ""));
     }
     end(s, 1);
@@ -335,22 +338,22 @@ static void a_follower_may_be_freed_at_any_time(void **state)
 static void only_a_leader_publishes(void **state)
 {
     (void)state;
-    struct pair *p = world(2);
-    struct stand s[2];
-    stand_as(&s[0], p, 0, "a");
-    stand_as(&s[1], p, 1, "b");
+    struct memnet *p = world(2);
+    struct candidate s[2];
+    enter_as(&s[0], p, 0, "a");
+    enter_as(&s[1], p, 1, "b");
     assert_int_equal(clave_async_latch_publish(s[1].l, "x", 1, NULL, NULL), CLAVE_ENOTHELD);
     publish(&s[0], "x");
     /* Somebody deletes it: it is made anew. */
-    assert_int_equal(seat_remove(p, 1, "/e-value"), CLAVE_OK);
+    assert_int_equal(memnet_delete(p, 1, "/e-value"), CLAVE_OK);
     publish(&s[0], "y");
-    assert_int_equal(seat_remove(p, 1, "/e-value"), CLAVE_OK);
+    assert_int_equal(memnet_delete(p, 1, "/e-value"), CLAVE_OK);
     end(s, 2);
 }
 
 /* ---- transfers ------------------------------------------------------------------------- */
 
-static const char *name_of(const struct stand *s)
+static const char *name_of(const struct candidate *s)
 {
     return clave__path_name(clave_async_latch_own_path(s->l));
 }
@@ -359,37 +362,37 @@ static void a_leader_hands_over_past_those_between(void **state)
 {
     (void)state;
     enum { N = 5 };
-    struct pair *p = world(N);
-    struct stand s[N];
+    struct memnet *p = world(N);
+    struct candidate s[N];
     clave_err err = CLAVE_ETIMEDOUT;
     for (size_t i = 0; i < N; i++)
-        stand_as(&s[i], p, i, "x");
-    int64_t token = stand_grant(&s[0]).token;
+        enter_as(&s[i], p, i, "x");
+    int64_t token = candidate_grant(&s[0]).token;
     assert_int_equal(clave_async_latch_transfer(s[1].l, name_of(&s[3]), NULL, NULL),
                      CLAVE_ENOTHELD);
     assert_int_equal(clave_async_latch_transfer(s[0].l, name_of(&s[3]), on_transferred, &err),
                      CLAVE_OK);
-    pair_settle(p);
+    memnet_settle(p);
     assert_int_equal(err, CLAVE_OK);
-    assert_true(stand_leads(&s[3]));
-    assert_true(stand_grant(&s[3]).token > token);
+    assert_true(candidate_leads(&s[3]));
+    assert_true(candidate_grant(&s[3]).token > token);
     assert_int_equal(s[1].leader + s[2].leader, 0);
     assert_int_equal(s[0].not_leader, 1);
     assert_int_equal(s[0].why, CLAVE_OK);
     /* The others stand again, behind the one that stood behind the target. */
-    pair_advance(p, 2000);
-    assert_int_equal(seat_list(p, 0, "/e", NULL, 0), N);
-    stand_resign(&s[3]);
-    assert_true(stand_leads(&s[4]));
+    memnet_advance(p, 2000);
+    assert_int_equal(memnet_list(p, 0, "/e", NULL, 0), N);
+    candidate_resign(&s[3]);
+    assert_true(candidate_leads(&s[4]));
     /* To itself; to nobody. */
     clave_async_latch_transfer(s[4].l, name_of(&s[4]), on_transferred, &err);
-    pair_settle(p);
+    memnet_settle(p);
     assert_int_equal(err, CLAVE_OK);
-    assert_true(stand_leads(&s[4]));
+    assert_true(candidate_leads(&s[4]));
     clave_async_latch_transfer(s[4].l, "nobody", on_transferred, &err);
-    pair_settle(p);
+    memnet_settle(p);
     assert_int_equal(err, CLAVE_ENONODE);
-    assert_true(stand_leads(&s[4]));
+    assert_true(candidate_leads(&s[4]));
     end(s, N);
 }
 
@@ -397,50 +400,50 @@ static void a_leader_hands_over_past_those_between(void **state)
 static void a_transfer_to_one_that_goes_changes_nothing(void **state)
 {
     (void)state;
-    struct pair *p = world(3);
-    struct stand s[3];
+    struct memnet *p = world(3);
+    struct candidate s[3];
     clave_err err = CLAVE_ETIMEDOUT;
     for (size_t i = 0; i < 3; i++)
-        stand_as(&s[i], p, i, "x");
-    pair_rule(p, (struct pair_rule){0, PAIR_REQUEST, OP_MULTI, PAIR_HOLD, 0});
+        enter_as(&s[i], p, i, "x");
+    memnet_rule(p, (struct memnet_rule){0, MEMNET_REQUEST, OP_MULTI, MEMNET_HOLD, 0});
     clave_async_latch_transfer(s[0].l, name_of(&s[2]), on_transferred, &err);
-    pair_settle(p);
-    stand_close(&s[2]);
-    pair_clear(p);
-    pair_settle(p);
+    memnet_settle(p);
+    candidate_close(&s[2]);
+    memnet_clear(p);
+    memnet_settle(p);
     assert_int_equal(err, CLAVE_ENONODE);
-    assert_true(stand_leads(&s[0]));
-    assert_int_equal(seat_list(p, 1, "/e", NULL, 0), 2);
+    assert_true(candidate_leads(&s[0]));
+    assert_int_equal(memnet_list(p, 1, "/e", NULL, 0), 2);
     end(s, 2);
 }
 
 static void a_leader_is_asked_and_decides_itself(void **state)
 {
     (void)state;
-    struct pair *p = world(4);
-    struct stand s[3];
+    struct memnet *p = world(4);
+    struct candidate s[3];
     clave_err err = CLAVE_ETIMEDOUT;
     struct roll r = {0};
-    stand_as(&s[0], p, 0, "a");
-    stand_as(&s[1], p, 1, "b");
-    stand_as(&s[2], p, 2, "c");
-    clave_async_client *c = p->end[3].c;
+    enter_as(&s[0], p, 0, "a");
+    enter_as(&s[1], p, 1, "b");
+    enter_as(&s[2], p, 2, "c");
+    clave_async_client *c = p->clients[3].c;
     clave_async_leader_transfer(c, "/e", name_of(&s[2]), on_transferred, &err);
-    pair_settle(p);
+    memnet_settle(p);
     assert_int_equal(err, CLAVE_OK);
-    assert_true(stand_leads(&s[0]));
+    assert_true(candidate_leads(&s[0]));
     assert_int_equal(s[0].asked, 1);
     assert_int_equal(s[1].asked + s[2].asked, 0);
-    pair_advance(p, 1000);
+    memnet_advance(p, 1000);
     clave_async_latch_participants(c, "/e", on_participants, &r);
-    pair_settle(p);
+    memnet_settle(p);
     assert_string_equal(r.ids, "a c b ");
     /* Asked again it hears nothing new; a leader of its own choice resigns. */
     clave_async_leader_transfer(c, "/e", NULL, on_transferred, &err);
-    pair_settle(p);
+    memnet_settle(p);
     assert_int_equal(s[0].asked, 1);
-    stand_resign(&s[0]);
-    assert_true(stand_leads(&s[2]));
+    candidate_resign(&s[0]);
+    assert_true(candidate_leads(&s[2]));
     assert_int_equal(s[2].asked, 0);
     end(s, 3);
 }
@@ -449,20 +452,20 @@ static void a_leader_is_asked_and_decides_itself(void **state)
 static void a_leader_that_was_asked_meanwhile_is_asked(void **state)
 {
     (void)state;
-    struct pair *p = world(3);
-    struct stand s[1];
+    struct memnet *p = world(3);
+    struct candidate s[1];
     clave_err first = CLAVE_ETIMEDOUT, second = CLAVE_ETIMEDOUT;
-    stand_as(&s[0], p, 0, "a");
-    pair_rule(p, (struct pair_rule){1, PAIR_REQUEST, OP_MULTI, PAIR_HOLD, 0});
-    clave_async_leader_transfer(p->end[1].c, "/e", NULL, on_transferred, &first);
-    pair_settle(p);
-    clave_async_leader_transfer(p->end[2].c, "/e", NULL, on_transferred, &second);
-    pair_settle(p);
-    pair_clear(p);
-    pair_settle(p);
+    enter_as(&s[0], p, 0, "a");
+    memnet_rule(p, (struct memnet_rule){1, MEMNET_REQUEST, OP_MULTI, MEMNET_HOLD, 0});
+    clave_async_leader_transfer(p->clients[1].c, "/e", NULL, on_transferred, &first);
+    memnet_settle(p);
+    clave_async_leader_transfer(p->clients[2].c, "/e", NULL, on_transferred, &second);
+    memnet_settle(p);
+    memnet_clear(p);
+    memnet_settle(p);
     assert_int_equal(first, CLAVE_OK);
     assert_int_equal(second, CLAVE_OK);
-    assert_int_equal(p->end[1].requests[OP_MULTI], 1);
+    assert_int_equal(p->clients[1].requests[OP_MULTI], 1);
     assert_int_equal(s[0].asked, 1);
     end(s, 1);
 }
@@ -470,51 +473,51 @@ static void a_leader_that_was_asked_meanwhile_is_asked(void **state)
 static void asking_where_nobody_leads_says_so(void **state)
 {
     (void)state;
-    struct pair *p = world(1);
+    struct memnet *p = world(1);
     clave_err err = CLAVE_OK;
-    clave_async_leader_transfer(p->end[0].c, "/e", NULL, on_transferred, &err);
-    pair_settle(p);
+    clave_async_leader_transfer(p->clients[0].c, "/e", NULL, on_transferred, &err);
+    memnet_settle(p);
     assert_int_equal(err, CLAVE_ENONODE);
-    assert_int_equal(seat_make(p, 0, "/e"), CLAVE_OK);
-    clave_async_leader_transfer(p->end[0].c, "/e", "x", on_transferred, &err);
-    pair_settle(p);
+    assert_int_equal(memnet_create(p, 0, "/e"), CLAVE_OK);
+    clave_async_leader_transfer(p->clients[0].c, "/e", "x", on_transferred, &err);
+    memnet_settle(p);
     assert_int_equal(err, CLAVE_ENONODE);
-    pair_free(p);
+    memnet_free(p);
 }
 
 /* ---- memory ---------------------------------------------------------------------------- */
 
 static void story(struct failmem *mem, size_t first, size_t fails)
 {
-    struct pair_options o = {.clients = 2, .timeout_ms = TIMEOUT, .mem = &mem->mem};
+    struct memnet_options o = {.clients = 2, .timeout_ms = TIMEOUT, .mem = &mem->mem};
     failmem_init(mem);
-    struct pair *p = pair_new(&o);
-    struct stand s[2];
+    struct memnet *p = memnet_new(&o);
+    struct candidate s[2];
     struct follower f = {0};
-    stand_as(&s[0], p, 0, "a");
-    stand_as(&s[1], p, 0, "b");
+    enter_as(&s[0], p, 0, "a");
+    enter_as(&s[1], p, 0, "b");
     failmem_arm(mem, first, fails);
-    clave_err followed = clave_async_leader_watch_new(&f.w, p->end[1].c, "/e", on_news, &f);
-    pair_settle(p);
+    clave_err followed = clave_async_leader_watch_new(&f.w, p->clients[1].c, "/e", on_news, &f);
+    memnet_settle(p);
     (void)clave_async_latch_publish(s[0].l, "x", 1, NULL, NULL);
-    pair_settle(p);
+    memnet_settle(p);
     if (clave_async_latch_own_path(s[1].l))
         (void)clave_async_latch_transfer(s[0].l, name_of(&s[1]), NULL, NULL);
-    pair_settle(p);
-    (void)clave_async_leader_transfer(p->end[1].c, "/e", NULL, NULL, NULL);
-    pair_advance(p, 3000);
+    memnet_settle(p);
+    (void)clave_async_leader_transfer(p->clients[1].c, "/e", NULL, NULL, NULL);
+    memnet_advance(p, 3000);
     mem->first = 0;
-    pair_advance(p, 3000);
-    assert_int_equal(stand_leaders(s, 2), 1);
+    memnet_advance(p, 3000);
+    assert_int_equal(candidate_count_leaders(s, 2), 1);
     if (followed == CLAVE_OK) {
         f.story[0] = '\0';
-        publish(stand_leads(&s[0]) ? &s[0] : &s[1], "z");
-        assert_true(told(&f, stand_leads(&s[0]) ? "a=z " : "b=z "));
+        publish(candidate_leads(&s[0]) ? &s[0] : &s[1], "z");
+        assert_true(told(&f, candidate_leads(&s[0]) ? "a=z " : "b=z "));
         clave_async_leader_watch_free(f.w);
     }
-    stand_close(&s[0]);
-    stand_close(&s[1]);
-    pair_free(p);
+    candidate_close(&s[0]);
+    candidate_close(&s[1]);
+    memnet_free(p);
     assert_int_equal(mem->live, 0);
 }
 
@@ -537,31 +540,31 @@ static void follow_with_a_failure(size_t first)
 {
     struct failmem mem;
     failmem_init(&mem);
-    struct pair *p =
-        pair_new(&(struct pair_options){.clients = 3, .timeout_ms = TIMEOUT, .mem = &mem.mem});
-    struct stand a, b;
+    struct memnet *p =
+        memnet_new(&(struct memnet_options){.clients = 3, .timeout_ms = TIMEOUT, .mem = &mem.mem});
+    struct candidate a, b;
     struct follower f;
-    pair_settle(p);
-    stand_as(&a, p, 0, "a");
-    stand_as(&b, p, 1, "b");
+    memnet_settle(p);
+    enter_as(&a, p, 0, "a");
+    enter_as(&b, p, 1, "b");
     follow(&f, p, 2);
-    pair_settle(p);
+    memnet_settle(p);
     assert_true(told(&f, "a "));
-    pair_rule(p, (struct pair_rule){2, PAIR_REPLY, OP_GET_CHILDREN2, PAIR_HOLD, 0});
-    stand_close(&a);
-    assert_true(stand_leads(&b));
+    memnet_rule(p, (struct memnet_rule){2, MEMNET_REPLY, OP_GET_CHILDREN2, MEMNET_HOLD, 0});
+    candidate_close(&a);
+    assert_true(candidate_leads(&b));
     failmem_arm(&mem, first, 1);
-    pair_clear(p);
-    pair_settle(p);
+    memnet_clear(p);
+    memnet_settle(p);
     failmem_arm(&mem, 0, 0);
     assert_int_equal(clave_async_latch_publish(b.l, "v", 1, NULL, NULL), CLAVE_OK);
-    pair_advance(p, 3000);
+    memnet_advance(p, 3000);
     size_t n = strlen(f.story);
     assert_true(n >= 4);
     assert_string_equal(f.story + n - 4, "b=v ");
     clave_async_leader_watch_free(f.w);
-    stand_close(&b);
-    pair_free(p);
+    candidate_close(&b);
+    memnet_free(p);
     assert_int_equal(mem.live, 0);
 }
 
@@ -579,22 +582,22 @@ static void a_reading_that_failed_begins_again(void **state)
 static void a_path_that_is_made_meanwhile_is_watched(void **state)
 {
     (void)state;
-    struct pair *p = world(2);
-    struct stand a;
+    struct memnet *p = world(2);
+    struct candidate a;
     struct follower f;
-    pair_settle(p);
-    pair_rule(p, (struct pair_rule){1, PAIR_REQUEST, OP_EXISTS, PAIR_HOLD, 0});
+    memnet_settle(p);
+    memnet_rule(p, (struct memnet_rule){1, MEMNET_REQUEST, OP_EXISTS, MEMNET_HOLD, 0});
     follow(&f, p, 1);
-    pair_settle(p);
-    assert_int_equal(seat_make(p, 0, "/e"), CLAVE_OK);
-    pair_clear(p);
-    pair_settle(p);
-    stand_as(&a, p, 0, "a");
+    memnet_settle(p);
+    assert_int_equal(memnet_create(p, 0, "/e"), CLAVE_OK);
+    memnet_clear(p);
+    memnet_settle(p);
+    enter_as(&a, p, 0, "a");
     assert_true(told(&f, "- a "));
     clave_async_leader_watch_free(f.w);
-    stand_close(&a);
-    assert_int_equal(pair_stats(p).watches, 0);
-    pair_free(p);
+    candidate_close(&a);
+    assert_int_equal(memnet_stats(p).watches, 0);
+    memnet_free(p);
 }
 
 /* The answer to the publication is lost, and the leader resigns: the value goes. (Seed 478,
@@ -602,18 +605,18 @@ static void a_path_that_is_made_meanwhile_is_watched(void **state)
 static void a_value_that_may_be_there_is_taken_back(void **state)
 {
     (void)state;
-    struct pair *p = world(2);
-    struct stand a;
-    stand_as(&a, p, 0, "a");
-    pair_rule(p, (struct pair_rule){0, PAIR_REPLY, OP_MULTI, PAIR_LOSE, 0});
+    struct memnet *p = world(2);
+    struct candidate a;
+    enter_as(&a, p, 0, "a");
+    memnet_rule(p, (struct memnet_rule){0, MEMNET_REPLY, OP_MULTI, MEMNET_LOSE, 0});
     assert_int_equal(clave_async_latch_publish(a.l, "v", 1, NULL, NULL), CLAVE_OK);
-    pair_settle(p);
-    pair_advance(p, 1000);
-    assert_true(stand_leads(&a));
-    assert_int_equal(pair_stats(p).ephemerals, 2);
-    stand_close(&a);
-    assert_int_equal(pair_stats(p).ephemerals, 0);
-    pair_free(p);
+    memnet_settle(p);
+    memnet_advance(p, 1000);
+    assert_true(candidate_leads(&a));
+    assert_int_equal(memnet_stats(p).ephemerals, 2);
+    candidate_close(&a);
+    assert_int_equal(memnet_stats(p).ephemerals, 0);
+    memnet_free(p);
 }
 
 int main(void)

@@ -226,7 +226,7 @@ static void close_latch(struct want *w)
 /* ---- how an acquire ends -------------------------------------------------------------------- */
 
 struct trial {
-    struct pair *p;
+    struct memnet *p;
     const struct kind *kind;
     struct want loser;   /* waits for what is held */
     struct want refused; /* may create nothing where it wants to */
@@ -252,21 +252,21 @@ static void cancel(struct trial *t)
     t->kind->cancel(&t->loser);
 }
 
-static void lose(struct trial *t, enum pair_way way, int op)
+static void lose(struct trial *t, enum memnet_direction way, int op)
 {
-    pair_rule(t->p, (struct pair_rule){LOSER, way, op, PAIR_LOSE, 0});
+    memnet_rule(t->p, (struct memnet_rule){LOSER, way, op, MEMNET_LOSE, 0});
 }
 
 static void times_out(struct trial *t)
 {
     ask(t, &t->loser, 2);
-    pair_advance(t->p, 2);
+    memnet_advance(t->p, 2);
 }
 
 static void tries(struct trial *t)
 {
     ask(t, &t->loser, 0);
-    pair_advance(t->p, 1);
+    memnet_advance(t->p, 1);
 }
 
 static void is_cancelled_at_once(struct trial *t)
@@ -278,41 +278,41 @@ static void is_cancelled_at_once(struct trial *t)
 static void is_cancelled_while_it_waits(struct trial *t)
 {
     ask(t, &t->loser, -1);
-    pair_settle(t->p);
+    memnet_settle(t->p);
     cancel(t);
 }
 
 static void is_cancelled_in_between(struct trial *t)
 {
-    pair_rule(t->p, (struct pair_rule){LOSER, PAIR_REPLY, OP_CREATE2, PAIR_HOLD, 0});
+    memnet_rule(t->p, (struct memnet_rule){LOSER, MEMNET_REPLY, OP_CREATE2, MEMNET_HOLD, 0});
     ask(t, &t->loser, -1);
-    pair_settle(t->p);
+    memnet_settle(t->p);
     cancel(t);
-    pair_clear(t->p);
+    memnet_clear(t->p);
 }
 
 static void fails(struct trial *t)
 {
     ask(t, &t->refused, -1);
-    pair_settle(t->p);
+    memnet_settle(t->p);
     assert_int_equal(t->refused.err, CLAVE_ENOAUTH);
 }
 
 static void times_out_over_a_lost_answer(struct trial *t)
 {
-    lose(t, PAIR_REPLY, OP_CREATE2);
+    lose(t, MEMNET_REPLY, OP_CREATE2);
     ask(t, &t->loser, 5);
-    pair_advance(t->p, 400);
+    memnet_advance(t->p, 400);
 }
 
 static void is_cancelled_over_a_lost_delete(struct trial *t)
 {
-    lose(t, PAIR_REPLY, OP_DELETE);
+    lose(t, MEMNET_REPLY, OP_DELETE);
     ask(t, &t->loser, -1);
-    pair_settle(t->p);
-    pair_cut(t->p, LOSER);
+    memnet_settle(t->p);
+    memnet_cut(t->p, LOSER);
     cancel(t);
-    pair_advance(t->p, 400);
+    memnet_advance(t->p, 400);
 }
 
 static void (*const endings[])(struct trial *t) = {
@@ -329,20 +329,20 @@ static void (*const endings[])(struct trial *t) = {
 /* ---- all of them ------------------------------------------------------------------------------
  */
 
-static void close_ground(struct pair *p)
+static void close_ground(struct memnet *p)
 {
     static const clave_acl acl = {CLAVE_PERM_READ, "world", "anyone"};
     clave_create_options o = {.size = sizeof o, .acls = &acl, .nacls = 1};
-    assert_int_equal(clave_async_create(p->end[HOLDER].c, "/closed", NULL, 0, &o, NULL, NULL),
+    assert_int_equal(clave_async_create(p->clients[HOLDER].c, "/closed", NULL, 0, &o, NULL, NULL),
                      CLAVE_OK);
-    pair_settle(p);
+    memnet_settle(p);
 }
 
 static void check_left(struct trial *t, const struct server_stats *before)
 {
-    pair_clear(t->p);
-    pair_advance(t->p, 400);
-    struct server_stats now = pair_stats(t->p);
+    memnet_clear(t->p);
+    memnet_advance(t->p, 400);
+    struct server_stats now = memnet_stats(t->p);
     if (t->loser.answers + t->refused.answers != t->asked || now.ephemerals != before->ephemerals ||
         now.watches > before->watches)
         fail_msg("%s: of %u asked %u answered; nodes %zu of %zu, watches %zu of %zu", t->kind->name,
@@ -352,12 +352,12 @@ static void check_left(struct trial *t, const struct server_stats *before)
 
 static void nothing_is_left_by(const struct kind *kind)
 {
-    struct pair *p = pair_new(&(struct pair_options){.clients = 2, .timeout_ms = TIMEOUT});
+    struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2, .timeout_ms = TIMEOUT});
     struct trial t = {.p = p, .kind = kind};
-    struct want holder = {.c = p->end[HOLDER].c, .path = "/x/held", .holds = true};
-    t.loser = (struct want){.c = p->end[LOSER].c, .path = "/x/held"};
-    t.refused = (struct want){.c = p->end[LOSER].c, .path = "/closed/x"};
-    pair_settle(p);
+    struct want holder = {.c = p->clients[HOLDER].c, .path = "/x/held", .holds = true};
+    t.loser = (struct want){.c = p->clients[LOSER].c, .path = "/x/held"};
+    t.refused = (struct want){.c = p->clients[LOSER].c, .path = "/closed/x"};
+    memnet_settle(p);
     close_ground(p);
     open_want(&holder, kind);
     assert_int_equal(kind->ask(&holder, CLAVE_NEVER), CLAVE_OK);
@@ -365,15 +365,15 @@ static void nothing_is_left_by(const struct kind *kind)
         open_want(&t.loser, kind);
         open_want(&t.refused, kind);
     }
-    pair_advance(p, 2 * TIMEOUT); /* a hold that has settled has its watch */
+    memnet_advance(p, 2 * TIMEOUT); /* a hold that has settled has its watch */
     assert_int_equal(holder.answers, 1);
     assert_int_equal(holder.err, CLAVE_OK);
-    struct server_stats before = pair_stats(p);
+    struct server_stats before = memnet_stats(p);
     for (unsigned i = 0; i < ACQUIRES; i++) {
         endings[i % (sizeof endings / sizeof *endings)](&t);
         if (kind->once)
             kind->close(endings[i % 8] == fails ? &t.refused : &t.loser);
-        pair_settle(p);
+        memnet_settle(p);
         if (i % 500 == 0)
             check_left(&t, &before);
     }
@@ -384,10 +384,10 @@ static void nothing_is_left_by(const struct kind *kind)
         kind->close(&t.refused);
     }
     kind->close(&holder);
-    pair_settle(p);
-    assert_int_equal(pair_stats(p).ephemerals, 0);
-    assert_int_equal(pair_stats(p).watches, 0);
-    pair_free(p);
+    memnet_settle(p);
+    assert_int_equal(memnet_stats(p).ephemerals, 0);
+    assert_int_equal(memnet_stats(p).watches, 0);
+    memnet_free(p);
 }
 
 /* The holder of a read-write lock writes. */

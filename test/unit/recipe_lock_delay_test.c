@@ -15,7 +15,7 @@
 enum { DELAY = 15000 };
 
 struct holder {
-    struct seat seat;
+    struct mutex_owner owner;
     clave_async_delay *delay;
     unsigned answers, pauses, ends;
     clave_err err, ended;
@@ -48,10 +48,10 @@ static void on_ended(clave_async_delay *d, clave_err err, void *arg)
     h->ended = err;
 }
 
-static void enter(struct holder *h, struct pair *p, size_t client)
+static void enter(struct holder *h, struct memnet *p, size_t client)
 {
-    *h = (struct holder){.seat = {0}};
-    assert_int_equal(seat_open(&h->seat, p, client, "/l", NULL), CLAVE_OK);
+    *h = (struct holder){.owner = {0}};
+    assert_int_equal(owner_open(&h->owner, p, client, "/l", NULL), CLAVE_OK);
 }
 
 /* Holding the lock. Does not settle. */
@@ -61,14 +61,14 @@ static clave_err ask_telling(struct holder *h, clave_delay_event_cb *event_cb)
     const clave_delay_options o = {.size = sizeof o,
                                    .path = "/l-held",
                                    .delay_ms = h->wish > 0 ? h->wish : DELAY,
-                                   .identity = &ids[h->seat.client],
+                                   .identity = &ids[h->owner.client],
                                    .event_cb = event_cb,
                                    .event_arg = h};
-    clave_grant g = seat_grant(&h->seat);
+    clave_grant g = owner_grant(&h->owner);
     clave_async_delay_free(h->delay);
     h->answers = h->pauses = h->ends = 0;
-    return clave_async_delay_begin(&h->delay, h->seat.p->end[h->seat.client].c, &g, &o, on_begun,
-                                   h);
+    return clave_async_delay_begin(&h->delay, h->owner.p->clients[h->owner.client].c, &g, &o,
+                                   on_begun, h);
 }
 
 static clave_err ask(struct holder *h)
@@ -78,10 +78,10 @@ static clave_err ask(struct holder *h)
 
 static void acquire(struct holder *h)
 {
-    assert_int_equal(seat_acquire(&h->seat, SEAT_EVER), CLAVE_OK);
-    assert_true(seat_holds(&h->seat));
+    assert_int_equal(owner_acquire(&h->owner, OWNER_FOREVER), CLAVE_OK);
+    assert_true(owner_holds(&h->owner));
     assert_int_equal(ask(h), CLAVE_OK);
-    pair_settle(h->seat.p);
+    memnet_settle(h->owner.p);
 }
 
 static bool begins(const struct holder *h)
@@ -93,7 +93,7 @@ static bool begins(const struct holder *h)
 static void release(struct holder *h)
 {
     assert_int_equal(clave_async_delay_end(h->delay, on_ended, h), CLAVE_OK);
-    assert_int_equal(seat_release(&h->seat), CLAVE_OK);
+    assert_int_equal(owner_release(&h->owner), CLAVE_OK);
     assert_int_equal(h->ends, 1);
     assert_int_equal(h->ended, CLAVE_OK);
 }
@@ -101,41 +101,41 @@ static void release(struct holder *h)
 static void leave(struct holder *h)
 {
     clave_async_delay_free(h->delay);
-    seat_close(&h->seat);
+    owner_close(&h->owner);
 }
 
 /* Its session ends without a word of its own. */
 static void lose(struct holder *h)
 {
-    pair_kill_session(h->seat.p, h->seat.client);
-    pair_advance(h->seat.p, 1000);
-    assert_int_equal(seat_release(&h->seat), CLAVE_ELOST);
+    memnet_kill_session(h->owner.p, h->owner.client);
+    memnet_advance(h->owner.p, 1000);
+    assert_int_equal(owner_release(&h->owner), CLAVE_ELOST);
 }
 
 static void after_a_release_there_is_none(void **state)
 {
     (void)state;
-    struct pair *p = pair_new(&(struct pair_options){.clients = 2});
+    struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
     struct holder a, b;
     enter(&a, p, 0);
     enter(&b, p, 1);
     acquire(&a);
     assert_true(begins(&a));
-    pair_reset_counts(p);
+    memnet_reset_counts(p);
     release(&a);
-    assert_int_equal(pair_requests(p, 0), 2);
+    assert_int_equal(memnet_requests(p, 0), 2);
     acquire(&b);
     assert_true(begins(&b));
     assert_int_equal(b.pauses, 0);
     leave(&a);
     leave(&b);
-    pair_free(p);
+    memnet_free(p);
 }
 
 static void after_a_loss_the_next_waits(void **state)
 {
     (void)state;
-    struct pair *p = pair_new(&(struct pair_options){.clients = 2});
+    struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
     struct holder a, b;
     enter(&a, p, 0);
     enter(&b, p, 1);
@@ -147,22 +147,22 @@ static void after_a_loss_the_next_waits(void **state)
     assert_int_equal(b.pauses, 1);
     assert_int_equal(b.delay_ms, DELAY);
     assert_string_equal(b.lost, "a");
-    pair_advance(p, DELAY - 1);
+    memnet_advance(p, DELAY - 1);
     assert_int_equal(b.answers, 0);
-    pair_advance(p, 1);
+    memnet_advance(p, 1);
     assert_true(begins(&b));
     release(&b);
     acquire(&a);
     assert_true(begins(&a));
     leave(&a);
     leave(&b);
-    pair_free(p);
+    memnet_free(p);
 }
 
 static void lost_in_the_delay_the_next_begins_anew(void **state)
 {
     (void)state;
-    struct pair *p = pair_new(&(struct pair_options){.clients = 3});
+    struct memnet *p = memnet_new(&(struct memnet_options){.clients = 3});
     struct holder a, b, c;
     enter(&a, p, 0);
     enter(&b, p, 1);
@@ -170,27 +170,27 @@ static void lost_in_the_delay_the_next_begins_anew(void **state)
     acquire(&a);
     lose(&a);
     acquire(&b);
-    pair_advance(p, DELAY - 1000);
+    memnet_advance(p, DELAY - 1000);
     lose(&b);
-    pair_advance(p, 1000);
+    memnet_advance(p, 1000);
     assert_int_equal(b.answers, 1); /* its pause is over, and its lock is gone */
     assert_int_equal(b.err, CLAVE_ELOST);
     acquire(&c);
     assert_int_equal(c.pauses, 1);
     assert_string_equal(c.lost, "a");
-    pair_advance(p, DELAY);
+    memnet_advance(p, DELAY);
     assert_true(begins(&c));
     leave(&a);
     leave(&b);
     leave(&c);
-    pair_free(p);
+    memnet_free(p);
 }
 
 /* As long as can be said: it is no time in the past. */
 static void the_longest_delay_does_not_end(void **state)
 {
     (void)state;
-    struct pair *p = pair_new(&(struct pair_options){.clients = 2});
+    struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
     struct holder a, b;
     enter(&a, p, 0);
     enter(&b, p, 1);
@@ -199,11 +199,11 @@ static void the_longest_delay_does_not_end(void **state)
     lose(&a);
     acquire(&b);
     assert_int_equal(b.pauses, 1);
-    pair_advance(p, 10 * DELAY);
+    memnet_advance(p, 10 * DELAY);
     assert_int_equal(b.answers, 0);
     leave(&a);
     leave(&b);
-    pair_free(p);
+    memnet_free(p);
 }
 
 static void free_at_pause(clave_async_delay *d, const clave_identity *who, int64_t delay_ms,
@@ -219,41 +219,41 @@ static void free_at_pause(clave_async_delay *d, const clave_identity *who, int64
 static void freed_when_the_delay_begins_it_says_nothing_more(void **state)
 {
     (void)state;
-    struct pair *p = pair_new(&(struct pair_options){.clients = 2});
+    struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
     struct holder a, b;
     enter(&a, p, 0);
     enter(&b, p, 1);
     acquire(&a);
     lose(&a);
-    assert_int_equal(seat_acquire(&b.seat, SEAT_EVER), CLAVE_OK);
+    assert_int_equal(owner_acquire(&b.owner, OWNER_FOREVER), CLAVE_OK);
     assert_int_equal(ask_telling(&b, free_at_pause), CLAVE_OK);
-    pair_settle(p);
+    memnet_settle(p);
     assert_int_equal(b.pauses, 1);
-    pair_advance(p, DELAY);
+    memnet_advance(p, DELAY);
     assert_int_equal(b.answers, 0);
     leave(&a);
     leave(&b);
-    pair_free(p);
+    memnet_free(p);
 }
 
 /* Whoever takes the lock without a mark begins at once, and changes nothing. */
 static void who_does_not_take_part_does_not_wait(void **state)
 {
     (void)state;
-    struct pair *p = pair_new(&(struct pair_options){.clients = 2});
+    struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
     struct holder a, b;
     enter(&a, p, 0);
     enter(&b, p, 1);
     acquire(&a);
     lose(&a);
-    assert_int_equal(seat_acquire(&b.seat, SEAT_EVER), CLAVE_OK);
-    assert_true(seat_holds(&b.seat));
-    assert_int_equal(seat_release(&b.seat), CLAVE_OK);
+    assert_int_equal(owner_acquire(&b.owner, OWNER_FOREVER), CLAVE_OK);
+    assert_true(owner_holds(&b.owner));
+    assert_int_equal(owner_release(&b.owner), CLAVE_OK);
     acquire(&b);
     assert_int_equal(b.pauses, 1);
     leave(&a);
     leave(&b);
-    pair_free(p);
+    memnet_free(p);
 }
 
 static void lost_answers_are_made_up_for(void **state)
@@ -261,49 +261,49 @@ static void lost_answers_are_made_up_for(void **state)
     (void)state;
     static const int ops[] = {OP_GET_DATA, OP_MULTI};
     for (unsigned i = 0; i < 8; i++) {
-        struct pair *p = pair_new(&(struct pair_options){.clients = 2});
+        struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
         struct holder a, b;
         enter(&a, p, 0);
         enter(&b, p, 1);
-        enum pair_way way = i & 1 ? PAIR_REPLY : PAIR_REQUEST;
+        enum memnet_direction way = i & 1 ? MEMNET_REPLY : MEMNET_REQUEST;
         bool after_loss = i & 2;
         if (after_loss) {
             acquire(&b);
             lose(&b);
         }
-        assert_int_equal(seat_acquire(&a.seat, SEAT_EVER), CLAVE_OK);
-        pair_rule(p, (struct pair_rule){0, way, ops[i >> 2], PAIR_LOSE, 0});
+        assert_int_equal(owner_acquire(&a.owner, OWNER_FOREVER), CLAVE_OK);
+        memnet_rule(p, (struct memnet_rule){0, way, ops[i >> 2], MEMNET_LOSE, 0});
         assert_int_equal(ask(&a), CLAVE_OK);
-        pair_advance(p, after_loss ? DELAY + 3000 : 3000);
+        memnet_advance(p, after_loss ? DELAY + 3000 : 3000);
         assert_true(begins(&a));
         assert_int_equal(a.pauses, after_loss);
         /* The end: the removal, or the answer to it. */
-        pair_rule(p, (struct pair_rule){0, way, OP_MULTI, PAIR_LOSE, 0});
+        memnet_rule(p, (struct memnet_rule){0, way, OP_MULTI, MEMNET_LOSE, 0});
         assert_int_equal(clave_async_delay_end(a.delay, on_ended, &a), CLAVE_OK);
-        pair_advance(p, 3000);
+        memnet_advance(p, 3000);
         assert_int_equal(a.ends, 1);
         assert_int_equal(a.ended, CLAVE_OK);
-        assert_int_equal(seat_release(&a.seat), CLAVE_OK);
+        assert_int_equal(owner_release(&a.owner), CLAVE_OK);
         acquire(&b);
         assert_true(begins(&b));
         assert_int_equal(b.pauses, 0);
         leave(&a);
         leave(&b);
-        pair_free(p);
+        memnet_free(p);
     }
 }
 
 static void misuse(void **state)
 {
     (void)state;
-    struct pair *p = pair_new(&(struct pair_options){.clients = 1});
+    struct memnet *p = memnet_new(&(struct memnet_options){.clients = 1});
     struct holder a;
     clave_async_delay *d;
     clave_delay_options o = {.size = sizeof o, .path = "/x", .delay_ms = -1};
     enter(&a, p, 0);
-    assert_int_equal(seat_acquire(&a.seat, SEAT_EVER), CLAVE_OK);
-    clave_grant g = seat_grant(&a.seat);
-    clave_async_client *c = p->end[0].c;
+    assert_int_equal(owner_acquire(&a.owner, OWNER_FOREVER), CLAVE_OK);
+    clave_grant g = owner_grant(&a.owner);
+    clave_async_client *c = p->clients[0].c;
     assert_int_equal(clave_async_delay_begin(&d, c, &g, &o, on_begun, &a), CLAVE_EINVAL);
     o.delay_ms = 0;
     assert_int_equal(clave_async_delay_begin(&d, c, &g, &o, NULL, &a), CLAVE_EINVAL);
@@ -315,34 +315,34 @@ static void misuse(void **state)
     assert_null(d);
     assert_int_equal(ask(&a), CLAVE_OK);
     assert_int_equal(clave_async_delay_end(a.delay, NULL, NULL), CLAVE_EINVAL);
-    pair_settle(p);
+    memnet_settle(p);
     release(&a);
     assert_int_equal(clave_async_delay_end(a.delay, NULL, NULL), CLAVE_EINVAL);
     leave(&a);
-    pair_free(p);
+    memnet_free(p);
 }
 
 static bool one_allocation_fails(size_t which)
 {
     struct failmem mem;
     failmem_init(&mem);
-    struct pair *p =
-        pair_new(&(struct pair_options){.clients = 1, .timeout_ms = 6000, .mem = &mem.mem});
+    struct memnet *p =
+        memnet_new(&(struct memnet_options){.clients = 1, .timeout_ms = 6000, .mem = &mem.mem});
     struct holder a;
     enter(&a, p, 0);
-    assert_int_equal(seat_acquire(&a.seat, SEAT_EVER), CLAVE_OK);
+    assert_int_equal(owner_acquire(&a.owner, OWNER_FOREVER), CLAVE_OK);
     failmem_arm(&mem, which, 1);
     clave_err err = ask(&a);
-    pair_settle(p);
+    memnet_settle(p);
     if (err == CLAVE_OK && begins(&a))
         (void)clave_async_delay_end(a.delay, on_ended, &a);
-    pair_settle(p);
+    memnet_settle(p);
     bool failed = mem.failed;
     failmem_arm(&mem, 0, 0);
-    pair_advance(p, 3000);
+    memnet_advance(p, 3000);
     assert_true(err == CLAVE_ENOMEM || a.answers == 1);
     leave(&a);
-    pair_free(p);
+    memnet_free(p);
     assert_int_equal(mem.live, 0);
     return failed;
 }

@@ -13,14 +13,14 @@
 
 enum { TIMEOUT = 6000 };
 
-static struct pair *world(size_t clients)
+static struct memnet *world(size_t clients)
 {
-    return pair_new(&(struct pair_options){.clients = clients, .timeout_ms = TIMEOUT});
+    return memnet_new(&(struct memnet_options){.clients = clients, .timeout_ms = TIMEOUT});
 }
 
-static void assert_no_leftovers(struct pair *p)
+static void assert_no_leftovers(struct memnet *p)
 {
-    struct server_stats stats = pair_stats(p);
+    struct server_stats stats = memnet_stats(p);
     assert_int_equal(stats.watches, 0);
     assert_int_equal(stats.ephemerals, 0);
 }
@@ -31,53 +31,53 @@ static void assert_no_leftovers(struct pair *p)
 static void testWaitingProcessKilledServer(void **state)
 {
     (void)state;
-    struct pair *p = world(2);
-    struct seat a, b;
-    seat_open(&a, p, 0, "/l", NULL);
-    seat_open(&b, p, 1, "/l", NULL);
-    seat_acquire(&a, SEAT_EVER);
-    seat_acquire(&b, SEAT_EVER);
-    pair_stop_server(p);
-    pair_advance(p, 1000);
-    assert_true(seat_holds(&a)); /* the session still has its time */
-    pair_start_server(p);
-    pair_advance(p, 3000);
-    assert_true(seat_holds(&a));
+    struct memnet *p = world(2);
+    struct mutex_owner a, b;
+    owner_open(&a, p, 0, "/l", NULL);
+    owner_open(&b, p, 1, "/l", NULL);
+    owner_acquire(&a, OWNER_FOREVER);
+    owner_acquire(&b, OWNER_FOREVER);
+    memnet_stop_server(p);
+    memnet_advance(p, 1000);
+    assert_true(owner_holds(&a)); /* the session still has its time */
+    memnet_start_server(p);
+    memnet_advance(p, 3000);
+    assert_true(owner_holds(&a));
     assert_int_equal(a.lost, 0);
-    assert_int_equal(seat_release(&a), CLAVE_OK);
-    assert_true(seat_holds(&b));
+    assert_int_equal(owner_release(&a), CLAVE_OK);
+    assert_true(owner_holds(&b));
     assert_int_equal(b.answers, 1);
-    seat_close(&a);
-    seat_close(&b);
+    owner_close(&a);
+    owner_close(&b);
     assert_no_leftovers(p);
-    pair_free(p);
+    memnet_free(p);
 }
 
 /* Session killed while A holds and B waits on the same client; B acquires afterwards. */
 static void testKilledSession(void **state)
 {
     (void)state;
-    struct pair *p = world(1);
-    struct seat a, b;
-    seat_open(&a, p, 0, "/l", NULL);
-    seat_open(&b, p, 0, "/l", NULL);
-    seat_acquire(&a, SEAT_EVER);
-    seat_acquire(&b, SEAT_EVER);
-    int64_t session = seat_grant(&a).session_id;
-    pair_kill_session(p, 0);
-    pair_advance(p, 5000);
+    struct memnet *p = world(1);
+    struct mutex_owner a, b;
+    owner_open(&a, p, 0, "/l", NULL);
+    owner_open(&b, p, 0, "/l", NULL);
+    owner_acquire(&a, OWNER_FOREVER);
+    owner_acquire(&b, OWNER_FOREVER);
+    int64_t session = owner_grant(&a).session_id;
+    memnet_kill_session(p, 0);
+    memnet_advance(p, 5000);
     assert_int_equal(a.lost, 1);
     assert_int_equal(a.why, CLAVE_EEXPIRED);
-    assert_false(seat_holds(&a));
-    assert_true(seat_holds(&b));
-    assert_true(seat_grant(&b).session_id != session);
+    assert_false(owner_holds(&a));
+    assert_true(owner_holds(&b));
+    assert_true(owner_grant(&b).session_id != session);
     assert_int_equal(b.answers, 1);
     assert_int_equal(b.lost, 0);
-    assert_int_equal(seat_release(&a), CLAVE_ELOST);
-    seat_close(&a);
-    seat_close(&b);
+    assert_int_equal(owner_release(&a), CLAVE_ELOST);
+    owner_close(&a);
+    owner_close(&b);
     assert_no_leftovers(p);
-    pair_free(p);
+    memnet_free(p);
 }
 
 /* The listing finds no parent (here: an operator deletes node and parent under us): no
@@ -85,43 +85,43 @@ static void testKilledSession(void **state)
 static void testNodeDeletedCleanlyWithFaults(void **state)
 {
     (void)state;
-    struct pair *p = world(2);
-    struct seat a, b;
+    struct memnet *p = world(2);
+    struct mutex_owner a, b;
     char names[2][96], path[128];
-    seat_open(&a, p, 0, "/l", NULL);
-    seat_acquire(&a, SEAT_EVER);
-    seat_release(&a);
+    owner_open(&a, p, 0, "/l", NULL);
+    owner_acquire(&a, OWNER_FOREVER);
+    owner_release(&a);
     /* Create passes, the listing behind it is held. */
-    pair_rule(p, (struct pair_rule){0, PAIR_REQUEST, OP_GET_CHILDREN2, PAIR_HOLD, 0});
-    seat_acquire(&a, SEAT_EVER);
-    assert_int_equal(seat_list(p, 1, "/l", names, 2), 1);
+    memnet_rule(p, (struct memnet_rule){0, MEMNET_REQUEST, OP_GET_CHILDREN2, MEMNET_HOLD, 0});
+    owner_acquire(&a, OWNER_FOREVER);
+    assert_int_equal(memnet_list(p, 1, "/l", names, 2), 1);
     snprintf(path, sizeof path, "/l/%s", names[0]);
-    assert_int_equal(seat_remove(p, 1, path), CLAVE_OK);
-    assert_int_equal(seat_remove(p, 1, "/l"), CLAVE_OK);
-    pair_clear(p);
-    pair_settle(p);
-    assert_true(seat_holds(&a));
+    assert_int_equal(memnet_delete(p, 1, path), CLAVE_OK);
+    assert_int_equal(memnet_delete(p, 1, "/l"), CLAVE_OK);
+    memnet_clear(p);
+    memnet_settle(p);
+    assert_true(owner_holds(&a));
     assert_int_equal(a.answers, 2);
-    assert_int_equal(seat_list(p, 1, "/l", NULL, 0), 1);
+    assert_int_equal(memnet_list(p, 1, "/l", NULL, 0), 1);
 
     /* The same with a waiter. */
-    seat_open(&b, p, 1, "/l", NULL);
-    pair_rule(p, (struct pair_rule){1, PAIR_REQUEST, OP_GET_DATA, PAIR_HOLD, 0});
-    seat_acquire(&b, SEAT_EVER);
-    assert_int_equal(seat_list(p, 0, "/l", names, 2), 2);
-    const char *mine = strstr(seat_grant(&a).node, names[0]) ? names[1] : names[0];
+    owner_open(&b, p, 1, "/l", NULL);
+    memnet_rule(p, (struct memnet_rule){1, MEMNET_REQUEST, OP_GET_DATA, MEMNET_HOLD, 0});
+    owner_acquire(&b, OWNER_FOREVER);
+    assert_int_equal(memnet_list(p, 0, "/l", names, 2), 2);
+    const char *mine = strstr(owner_grant(&a).node, names[0]) ? names[1] : names[0];
     snprintf(path, sizeof path, "/l/%s", mine);
-    assert_int_equal(seat_remove(p, 0, path), CLAVE_OK);
-    pair_clear(p);
-    pair_advance(p, 100);
+    assert_int_equal(memnet_delete(p, 0, path), CLAVE_OK);
+    memnet_clear(p);
+    memnet_advance(p, 100);
     assert_int_equal(b.answers, 0);
-    assert_int_equal(seat_list(p, 0, "/l", NULL, 0), 2);
-    seat_release(&a);
-    assert_true(seat_holds(&b));
-    seat_close(&a);
-    seat_close(&b);
+    assert_int_equal(memnet_list(p, 0, "/l", NULL, 0), 2);
+    owner_release(&a);
+    assert_true(owner_holds(&b));
+    owner_close(&a);
+    owner_close(&b);
     assert_no_leftovers(p);
-    pair_free(p);
+    memnet_free(p);
 }
 
 /* CURATOR-41: the first error is the one that is told, also when the clean-up meets
@@ -129,25 +129,25 @@ static void testNodeDeletedCleanlyWithFaults(void **state)
 static void testAttemptLockFailedException(void **state)
 {
     (void)state;
-    struct pair *p = world(2);
+    struct memnet *p = world(2);
     /* Nobody may read it: whoever stands behind cannot watch. */
     clave_acl acl = {CLAVE_PERM_DELETE, "world", "anyone"};
     clave_mutex_options o = {.size = sizeof o, .acls = &acl, .nacls = 1};
-    struct seat a, b;
-    seat_open(&a, p, 0, "/l", &o);
-    seat_open(&b, p, 1, "/l", NULL);
-    seat_acquire(&a, SEAT_EVER);
-    pair_rule(p, (struct pair_rule){1, PAIR_REPLY, OP_DELETE, PAIR_LOSE, 0});
-    seat_acquire(&b, SEAT_EVER);
+    struct mutex_owner a, b;
+    owner_open(&a, p, 0, "/l", &o);
+    owner_open(&b, p, 1, "/l", NULL);
+    owner_acquire(&a, OWNER_FOREVER);
+    memnet_rule(p, (struct memnet_rule){1, MEMNET_REPLY, OP_DELETE, MEMNET_LOSE, 0});
+    owner_acquire(&b, OWNER_FOREVER);
     assert_int_equal(b.answers, 1);
     assert_int_equal(b.err, CLAVE_ENOAUTH);
-    pair_advance(p, 3000);
+    memnet_advance(p, 3000);
     assert_int_equal(b.answers, 1);
-    assert_int_equal(pair_stats(p).ephemerals, 1);
-    seat_close(&a);
-    seat_close(&b);
+    assert_int_equal(memnet_stats(p).ephemerals, 1);
+    owner_close(&a);
+    owner_close(&b);
     assert_no_leftovers(p);
-    pair_free(p);
+    memnet_free(p);
 }
 
 /* ---- sessions -------------------------------------------------------------------------- */
@@ -158,33 +158,33 @@ static void testAttemptLockFailedException(void **state)
 static void a_node_of_the_old_session_is_never_adopted(void **state)
 {
     (void)state;
-    struct pair *p = world(2);
-    struct seat a;
+    struct memnet *p = world(2);
+    struct mutex_owner a;
     char names[4][96];
-    seat_open(&a, p, 0, "/l", NULL);
-    seat_acquire(&a, SEAT_EVER);
-    seat_release(&a);
+    owner_open(&a, p, 0, "/l", NULL);
+    owner_acquire(&a, OWNER_FOREVER);
+    owner_release(&a);
     a.answers = 0;
-    pair_rule(p, (struct pair_rule){0, PAIR_REPLY, OP_CREATE2, PAIR_LOSE, 0});
-    p->end[0].refused = true; /* it cannot come back before its session is over */
-    seat_ask(&a, SEAT_EVER);
-    pair_settle(p);
-    int64_t old = clave_async_client_session_id(p->end[0].c);
-    while (!pair_saw(p, 0, CLAVE_STATE_LOST))
-        pair_advance(p, 10);
+    memnet_rule(p, (struct memnet_rule){0, MEMNET_REPLY, OP_CREATE2, MEMNET_LOSE, 0});
+    p->clients[0].refused = true; /* it cannot come back before its session is over */
+    owner_begin_acquire(&a, OWNER_FOREVER);
+    memnet_settle(p);
+    int64_t old = clave_async_client_session_id(p->clients[0].c);
+    while (!memnet_saw(p, 0, CLAVE_STATE_LOST))
+        memnet_advance(p, 10);
     /* The client swaps its session while the old one's node stands. */
-    assert_int_equal(seat_list(p, 1, "/l", names, 4), 1);
-    p->end[0].refused = false;
-    pair_advance(p, 3000);
-    assert_true(clave_async_client_session_id(p->end[0].c) != old);
-    assert_true(seat_holds(&a));
+    assert_int_equal(memnet_list(p, 1, "/l", names, 4), 1);
+    p->clients[0].refused = false;
+    memnet_advance(p, 3000);
+    assert_true(clave_async_client_session_id(p->clients[0].c) != old);
+    assert_true(owner_holds(&a));
     assert_int_equal(a.answers, 1);
-    assert_int_equal(seat_grant(&a).session_id, clave_async_client_session_id(p->end[0].c));
-    assert_int_equal(seat_list(p, 1, "/l", names, 4), 1);
-    assert_non_null(strstr(seat_grant(&a).node, names[0]));
-    seat_close(&a);
+    assert_int_equal(owner_grant(&a).session_id, clave_async_client_session_id(p->clients[0].c));
+    assert_int_equal(memnet_list(p, 1, "/l", names, 4), 1);
+    assert_non_null(strstr(owner_grant(&a).node, names[0]));
+    owner_close(&a);
     assert_no_leftovers(p);
-    pair_free(p);
+    memnet_free(p);
 }
 
 /* The holder stops first: LOST comes by its own clock, before the server expires it and
@@ -192,33 +192,33 @@ static void a_node_of_the_old_session_is_never_adopted(void **state)
 static void a_holder_that_is_cut_off_loses_before_another_holds(void **state)
 {
     (void)state;
-    struct pair *p = world(2);
-    struct seat a, b;
-    seat_open(&a, p, 0, "/l", NULL);
-    seat_open(&b, p, 1, "/l", NULL);
-    seat_acquire(&a, SEAT_EVER);
-    seat_acquire(&b, SEAT_EVER);
-    pair_advance(p, 10000);
-    pair_refuse(p, 0, true);
-    int64_t deadline = seat_grant(&a).deadline;
+    struct memnet *p = world(2);
+    struct mutex_owner a, b;
+    owner_open(&a, p, 0, "/l", NULL);
+    owner_open(&b, p, 1, "/l", NULL);
+    owner_acquire(&a, OWNER_FOREVER);
+    owner_acquire(&b, OWNER_FOREVER);
+    memnet_advance(p, 10000);
+    memnet_refuse(p, 0, true);
+    int64_t deadline = owner_grant(&a).deadline;
     assert_true(deadline > p->now);
-    while (!seat_holds(&b)) {
-        pair_advance(p, 50);
+    while (!owner_holds(&b)) {
+        memnet_advance(p, 50);
         if (p->now < deadline)
-            assert_true(seat_holds(&a));
-        assert_false(seat_holds(&a) && seat_holds(&b));
+            assert_true(owner_holds(&a));
+        assert_false(owner_holds(&a) && owner_holds(&b));
         assert_true(p->now < deadline + 2 * TIMEOUT);
     }
     assert_int_equal(a.lost, 1);
     assert_true(p->now > deadline);
-    pair_refuse(p, 0, false);
-    pair_advance(p, 5000);
+    memnet_refuse(p, 0, false);
+    memnet_advance(p, 5000);
     assert_int_equal(a.lost, 1);
-    assert_false(seat_holds(&a));
-    seat_close(&a);
-    seat_close(&b);
+    assert_false(owner_holds(&a));
+    owner_close(&a);
+    owner_close(&b);
     assert_no_leftovers(p);
-    pair_free(p);
+    memnet_free(p);
 }
 
 /* SIGSTOP beyond the session: valid_for is false from memory at once, a guarded write
@@ -226,139 +226,139 @@ static void a_holder_that_is_cut_off_loses_before_another_holds(void **state)
 static void a_holder_that_was_stopped_does_no_harm(void **state)
 {
     (void)state;
-    struct pair *p = world(2);
-    struct seat a, b;
-    seat_open(&a, p, 0, "/l", NULL);
-    seat_open(&b, p, 1, "/l", NULL);
-    assert_int_equal(seat_make(p, 1, "/data"), CLAVE_OK);
-    seat_acquire(&a, SEAT_EVER);
-    seat_acquire(&b, SEAT_EVER);
-    pair_freeze(p, 0, true);
-    pair_advance(p, 3 * TIMEOUT);
-    assert_true(seat_holds(&b));
+    struct memnet *p = world(2);
+    struct mutex_owner a, b;
+    owner_open(&a, p, 0, "/l", NULL);
+    owner_open(&b, p, 1, "/l", NULL);
+    assert_int_equal(memnet_create(p, 1, "/data"), CLAVE_OK);
+    owner_acquire(&a, OWNER_FOREVER);
+    owner_acquire(&b, OWNER_FOREVER);
+    memnet_freeze(p, 0, true);
+    memnet_advance(p, 3 * TIMEOUT);
+    assert_true(owner_holds(&b));
     assert_false(clave_async_mutex_valid_for(a.m, 0, p->now, 0));
     /* It wakes up in the middle of its work: the write is asked for before any tick. */
-    assert_int_equal(seat_write(&a, "/data", "x"), CLAVE_OK);
-    pair_freeze(p, 0, false);
-    pair_advance(p, 5000);
+    assert_int_equal(owner_write(&a, "/data", "x"), CLAVE_OK);
+    memnet_freeze(p, 0, false);
+    memnet_advance(p, 5000);
     assert_int_equal(a.lost, 1);
     assert_int_equal(a.writes, 1);
     assert_int_equal(a.written, CLAVE_ELOST);
-    assert_int_equal(seat_write(&a, "/data", "x"), CLAVE_ELOST);
-    assert_true(seat_holds(&b));
-    seat_close(&a);
-    seat_close(&b);
+    assert_int_equal(owner_write(&a, "/data", "x"), CLAVE_ELOST);
+    assert_true(owner_holds(&b));
+    owner_close(&a);
+    owner_close(&b);
     assert_no_leftovers(p);
-    pair_free(p);
+    memnet_free(p);
 }
 
 static void a_waiter_whose_session_ends_goes_to_the_end_of_the_queue(void **state)
 {
     (void)state;
-    struct pair *p = world(3);
-    struct seat a, b, c;
-    seat_open(&a, p, 0, "/l", NULL);
-    seat_open(&b, p, 1, "/l", NULL);
-    seat_open(&c, p, 2, "/l", NULL);
-    seat_acquire(&a, SEAT_EVER);
-    seat_acquire(&b, 60000);
-    seat_acquire(&c, SEAT_EVER);
-    pair_kill_session(p, 1);
-    pair_advance(p, 5000);
-    assert_true(pair_saw(p, 1, CLAVE_STATE_LOST));
+    struct memnet *p = world(3);
+    struct mutex_owner a, b, c;
+    owner_open(&a, p, 0, "/l", NULL);
+    owner_open(&b, p, 1, "/l", NULL);
+    owner_open(&c, p, 2, "/l", NULL);
+    owner_acquire(&a, OWNER_FOREVER);
+    owner_acquire(&b, 60000);
+    owner_acquire(&c, OWNER_FOREVER);
+    memnet_kill_session(p, 1);
+    memnet_advance(p, 5000);
+    assert_true(memnet_saw(p, 1, CLAVE_STATE_LOST));
     assert_int_equal(b.answers, 0);
     assert_int_equal(b.ahead, 2);
     assert_int_equal(c.next, 1);
-    seat_release(&a);
-    assert_true(seat_holds(&c));
-    assert_false(seat_holds(&b));
+    owner_release(&a);
+    assert_true(owner_holds(&c));
+    assert_false(owner_holds(&b));
     /* The deadline is the old one. */
-    pair_advance(p, 60000);
+    memnet_advance(p, 60000);
     assert_int_equal(b.answers, 1);
     assert_int_equal(b.err, CLAVE_EBUSY);
-    seat_close(&a);
-    seat_close(&b);
-    seat_close(&c);
+    owner_close(&a);
+    owner_close(&b);
+    owner_close(&c);
     assert_no_leftovers(p);
-    pair_free(p);
+    memnet_free(p);
 }
 
 static void a_waiter_keeps_its_place_over_a_reconnect(void **state)
 {
     (void)state;
-    struct pair *p = world(3);
-    struct seat s[3];
+    struct memnet *p = world(3);
+    struct mutex_owner s[3];
     for (size_t i = 0; i < 3; i++) {
-        seat_open(&s[i], p, i, "/l", NULL);
-        seat_acquire(&s[i], SEAT_EVER);
+        owner_open(&s[i], p, i, "/l", NULL);
+        owner_acquire(&s[i], OWNER_FOREVER);
     }
-    pair_reset_counts(p);
-    pair_cut(p, 1);
-    pair_cut(p, 2);
-    pair_advance(p, 3000);
+    memnet_reset_counts(p);
+    memnet_cut(p, 1);
+    memnet_cut(p, 2);
+    memnet_advance(p, 3000);
     for (size_t i = 1; i < 3; i++) {
         /* Verified in one flight, and nothing else (but what kind of server it is). */
-        assert_int_equal(p->end[i].requests[OP_CREATE2], 0);
-        assert_int_equal(p->end[i].requests[OP_GET_CHILDREN2], 1);
-        assert_int_equal(p->end[i].requests[OP_GET_DATA], 1 + 1);
+        assert_int_equal(p->clients[i].requests[OP_CREATE2], 0);
+        assert_int_equal(p->clients[i].requests[OP_GET_CHILDREN2], 1);
+        assert_int_equal(p->clients[i].requests[OP_GET_DATA], 1 + 1);
     }
-    seat_release(&s[0]);
-    assert_true(seat_holds(&s[1]));
-    assert_false(seat_holds(&s[2]));
+    owner_release(&s[0]);
+    assert_true(owner_holds(&s[1]));
+    assert_false(owner_holds(&s[2]));
     for (size_t i = 0; i < 3; i++)
-        seat_close(&s[i]);
+        owner_close(&s[i]);
     assert_no_leftovers(p);
-    pair_free(p);
+    memnet_free(p);
 }
 
 static void closing_the_client_ends_all(void **state)
 {
     (void)state;
-    struct pair *p = world(2);
-    struct seat a, b, c;
-    seat_open(&a, p, 0, "/l", NULL);
-    seat_open(&b, p, 1, "/l", NULL);
-    seat_open(&c, p, 1, "/m", NULL);
-    seat_acquire(&a, SEAT_EVER);
-    seat_acquire(&b, SEAT_EVER);
-    seat_acquire(&c, SEAT_EVER);
-    clave_async_client_close(p->end[1].c, p->now);
-    pair_settle(p);
+    struct memnet *p = world(2);
+    struct mutex_owner a, b, c;
+    owner_open(&a, p, 0, "/l", NULL);
+    owner_open(&b, p, 1, "/l", NULL);
+    owner_open(&c, p, 1, "/m", NULL);
+    owner_acquire(&a, OWNER_FOREVER);
+    owner_acquire(&b, OWNER_FOREVER);
+    owner_acquire(&c, OWNER_FOREVER);
+    clave_async_client_close(p->clients[1].c, p->now);
+    memnet_settle(p);
     assert_int_equal(b.answers, 1);
     assert_int_equal(b.err, CLAVE_ECLOSED);
     assert_int_equal(c.lost, 1);
     assert_int_equal(c.why, CLAVE_ECLOSED);
-    assert_int_equal(seat_ask(&b, SEAT_EVER), CLAVE_ECLOSED);
-    assert_int_equal(seat_list(p, 0, "/l", NULL, 0), 1);
-    seat_close(&a);
-    seat_close(&b);
-    seat_close(&c);
+    assert_int_equal(owner_begin_acquire(&b, OWNER_FOREVER), CLAVE_ECLOSED);
+    assert_int_equal(memnet_list(p, 0, "/l", NULL, 0), 1);
+    owner_close(&a);
+    owner_close(&b);
+    owner_close(&c);
     assert_no_leftovers(p);
-    pair_free(p);
+    memnet_free(p);
 }
 
 /* The client is freed with requests, timers and a half-made cancel in the air. */
 static void freeing_the_client_right_behind_the_mutex_answers_all(void **state)
 {
     (void)state;
-    struct pair *p = world(1);
-    struct seat a, b, c;
-    seat_open(&a, p, 0, "/l", NULL);
-    seat_share(&b, &a, 1);
-    seat_share(&c, &a, 2);
-    seat_acquire(&a, SEAT_EVER);
-    seat_acquire(&b, SEAT_EVER);
-    seat_ask(&c, 50);
-    seat_ask(&a, SEAT_EVER);
+    struct memnet *p = world(1);
+    struct mutex_owner a, b, c;
+    owner_open(&a, p, 0, "/l", NULL);
+    owner_share(&b, &a, 1);
+    owner_share(&c, &a, 2);
+    owner_acquire(&a, OWNER_FOREVER);
+    owner_acquire(&b, OWNER_FOREVER);
+    owner_begin_acquire(&c, 50);
+    owner_begin_acquire(&a, OWNER_FOREVER);
     clave_async_mutex_free(a.m);
-    clave_async_client_free(p->end[0].c);
+    clave_async_client_free(p->clients[0].c);
     p->o.clients = 0;
     assert_int_equal(a.answers, 2);
     assert_int_equal(b.answers, 1);
     assert_int_equal(c.answers, 1);
     assert_int_equal(b.err, CLAVE_ECANCELED);
     assert_int_equal(c.err, CLAVE_ECANCELED);
-    pair_free(p);
+    memnet_free(p);
 }
 
 /* ---- no connection --------------------------------------------------------------------- */
@@ -366,49 +366,49 @@ static void freeing_the_client_right_behind_the_mutex_answers_all(void **state)
 static void a_deadline_that_passes_while_not_connected_ends_at_once(void **state)
 {
     (void)state;
-    struct pair *p = world(1);
-    struct seat a;
-    seat_open(&a, p, 0, "/l", NULL);
-    pair_refuse(p, 0, true);
-    pair_settle(p);
-    seat_acquire(&a, 700);
-    pair_advance(p, 699);
+    struct memnet *p = world(1);
+    struct mutex_owner a;
+    owner_open(&a, p, 0, "/l", NULL);
+    memnet_refuse(p, 0, true);
+    memnet_settle(p);
+    owner_acquire(&a, 700);
+    memnet_advance(p, 699);
     assert_int_equal(a.answers, 0);
-    pair_advance(p, 1);
+    memnet_advance(p, 1);
     assert_int_equal(a.answers, 1);
     assert_int_equal(a.err, CLAVE_EBUSY);
     /* A try waits for nothing at all. */
-    assert_int_equal(seat_ask(&a, SEAT_TRY), CLAVE_OK);
+    assert_int_equal(owner_begin_acquire(&a, OWNER_TRY), CLAVE_OK);
     assert_int_equal(a.answers, 1);
-    pair_settle(p);
+    memnet_settle(p);
     assert_int_equal(a.answers, 2);
     assert_int_equal(a.err, CLAVE_EBUSY);
-    pair_refuse(p, 0, false);
-    pair_advance(p, 5000);
+    memnet_refuse(p, 0, false);
+    memnet_advance(p, 5000);
     assert_int_equal(a.answers, 2);
     assert_no_leftovers(p);
-    seat_close(&a);
-    pair_free(p);
+    owner_close(&a);
+    memnet_free(p);
 }
 
 static void a_try_whose_connection_goes_is_busy(void **state)
 {
     (void)state;
-    struct pair *p = world(1);
-    struct seat a;
-    seat_open(&a, p, 0, "/l", NULL);
-    seat_acquire(&a, SEAT_EVER);
-    seat_release(&a);
+    struct memnet *p = world(1);
+    struct mutex_owner a;
+    owner_open(&a, p, 0, "/l", NULL);
+    owner_acquire(&a, OWNER_FOREVER);
+    owner_release(&a);
     a.answers = 0;
-    pair_rule(p, (struct pair_rule){0, PAIR_REPLY, OP_CREATE2, PAIR_LOSE, 0});
-    seat_acquire(&a, SEAT_TRY);
+    memnet_rule(p, (struct memnet_rule){0, MEMNET_REPLY, OP_CREATE2, MEMNET_LOSE, 0});
+    owner_acquire(&a, OWNER_TRY);
     assert_int_equal(a.answers, 1);
     assert_int_equal(a.err, CLAVE_EBUSY);
-    pair_advance(p, 5000);
+    memnet_advance(p, 5000);
     assert_int_equal(a.answers, 1);
     assert_no_leftovers(p);
-    seat_close(&a);
-    pair_free(p);
+    owner_close(&a);
+    memnet_free(p);
 }
 
 /* SUSPENDED during release, then an acquire at once: the old node goes, the new one gets
@@ -416,28 +416,28 @@ static void a_try_whose_connection_goes_is_busy(void **state)
 static void a_release_over_a_lost_connection_is_made_up_for(void **state)
 {
     (void)state;
-    struct pair *p = world(2);
-    struct seat a, b;
-    seat_open(&a, p, 0, "/l", NULL);
-    seat_open(&b, p, 1, "/l", NULL);
-    seat_acquire(&a, SEAT_EVER);
-    seat_acquire(&b, SEAT_EVER);
-    pair_rule(p, (struct pair_rule){0, PAIR_REQUEST, OP_DELETE, PAIR_LOSE, 0});
-    pair_rule(p, (struct pair_rule){0, PAIR_REPLY, PAIR_HANDSHAKE, PAIR_HOLD, 0});
-    assert_int_equal(seat_release_sure(&a), CLAVE_OK);
+    struct memnet *p = world(2);
+    struct mutex_owner a, b;
+    owner_open(&a, p, 0, "/l", NULL);
+    owner_open(&b, p, 1, "/l", NULL);
+    owner_acquire(&a, OWNER_FOREVER);
+    owner_acquire(&b, OWNER_FOREVER);
+    memnet_rule(p, (struct memnet_rule){0, MEMNET_REQUEST, OP_DELETE, MEMNET_LOSE, 0});
+    memnet_rule(p, (struct memnet_rule){0, MEMNET_REPLY, MEMNET_HANDSHAKE, MEMNET_HOLD, 0});
+    assert_int_equal(owner_release_confirmed(&a), CLAVE_OK);
     assert_int_equal(a.departures, 0);
-    assert_int_equal(seat_acquire(&a, SEAT_EVER), CLAVE_OK);
-    pair_clear(p);
-    pair_advance(p, 3000);
+    assert_int_equal(owner_acquire(&a, OWNER_FOREVER), CLAVE_OK);
+    memnet_clear(p);
+    memnet_advance(p, 3000);
     assert_int_equal(a.departures, 1);
     assert_int_equal(a.left, CLAVE_OK);
-    assert_true(seat_holds(&b));
-    seat_release(&b);
-    assert_true(seat_holds(&a));
-    seat_close(&a);
-    seat_close(&b);
+    assert_true(owner_holds(&b));
+    owner_release(&b);
+    assert_true(owner_holds(&a));
+    owner_close(&a);
+    owner_close(&b);
     assert_no_leftovers(p);
-    pair_free(p);
+    memnet_free(p);
 }
 
 /* Every kind of message of a contended acquire and release, lost or its reply lost, at A
@@ -447,38 +447,38 @@ static void any_message_may_be_lost_once(void **state)
     (void)state;
     static const int ops[] = {OP_CREATE2, OP_CREATE_CONTAINER, OP_GET_CHILDREN2, OP_GET_DATA,
                               OP_DELETE,  OP_NOTIFICATION,     OP_MULTI,         OP_SYNC,
-                              OP_PING,    PAIR_HANDSHAKE};
+                              OP_PING,    MEMNET_HANDSHAKE};
     static const struct {
-        enum pair_way way;
-        enum pair_fate fate;
-    } ways[] = {{PAIR_REQUEST, PAIR_LOSE},
-                {PAIR_REQUEST, PAIR_PASS_CUT},
-                {PAIR_REPLY, PAIR_LOSE},
-                {PAIR_REPLY, PAIR_PASS_CUT}};
+        enum memnet_direction way;
+        enum memnet_action fate;
+    } ways[] = {{MEMNET_REQUEST, MEMNET_LOSE},
+                {MEMNET_REQUEST, MEMNET_PASS_CUT},
+                {MEMNET_REPLY, MEMNET_LOSE},
+                {MEMNET_REPLY, MEMNET_PASS_CUT}};
     for (size_t i = 0; i < sizeof ops / sizeof *ops * 4 * 2 * 3; i++) {
-        struct pair *p = world(2);
-        struct seat a, b;
-        seat_open(&a, p, 0, "/x/l", NULL);
-        seat_open(&b, p, 1, "/x/l", NULL);
-        pair_rule(p, (struct pair_rule){i % 2, ways[i / 2 % 4].way, ops[i / 24],
-                                        ways[i / 2 % 4].fate, (unsigned)(i / 8 % 3)});
-        seat_acquire(&a, SEAT_EVER);
-        pair_advance(p, 3000);
-        seat_acquire(&b, SEAT_EVER);
-        pair_advance(p, 3000);
-        assert_true(seat_holds(&a));
-        assert_false(seat_holds(&b));
-        assert_int_equal(seat_release(&a), CLAVE_OK);
-        pair_advance(p, 3000);
-        assert_true(seat_holds(&b));
+        struct memnet *p = world(2);
+        struct mutex_owner a, b;
+        owner_open(&a, p, 0, "/x/l", NULL);
+        owner_open(&b, p, 1, "/x/l", NULL);
+        memnet_rule(p, (struct memnet_rule){i % 2, ways[i / 2 % 4].way, ops[i / 24],
+                                            ways[i / 2 % 4].fate, (unsigned)(i / 8 % 3)});
+        owner_acquire(&a, OWNER_FOREVER);
+        memnet_advance(p, 3000);
+        owner_acquire(&b, OWNER_FOREVER);
+        memnet_advance(p, 3000);
+        assert_true(owner_holds(&a));
+        assert_false(owner_holds(&b));
+        assert_int_equal(owner_release(&a), CLAVE_OK);
+        memnet_advance(p, 3000);
+        assert_true(owner_holds(&b));
         assert_int_equal(a.answers, 1);
         assert_int_equal(b.answers, 1);
-        assert_int_equal(seat_release(&b), CLAVE_OK);
-        pair_advance(p, 3000);
+        assert_int_equal(owner_release(&b), CLAVE_OK);
+        memnet_advance(p, 3000);
         assert_no_leftovers(p);
-        seat_close(&a);
-        seat_close(&b);
-        pair_free(p);
+        owner_close(&a);
+        owner_close(&b);
+        memnet_free(p);
     }
 }
 
@@ -488,21 +488,21 @@ static void any_message_may_be_lost_once(void **state)
 static void a_grant_has_time_left(void **state)
 {
     (void)state;
-    struct pair *p = world(2);
-    struct seat a, b;
+    struct memnet *p = world(2);
+    struct mutex_owner a, b;
     clave_mutex_options o = {.size = sizeof o, .min_valid_ms = TIMEOUT / 3};
-    seat_open(&a, p, 0, "/l", NULL);
-    seat_open(&b, p, 1, "/l", &o);
-    seat_acquire(&a, SEAT_EVER);
-    seat_acquire(&b, SEAT_EVER);
-    pair_advance(p, 3600 * 1000);
-    assert_true(seat_holds(&a));
-    seat_release(&a);
-    assert_true(seat_holds(&b));
+    owner_open(&a, p, 0, "/l", NULL);
+    owner_open(&b, p, 1, "/l", &o);
+    owner_acquire(&a, OWNER_FOREVER);
+    owner_acquire(&b, OWNER_FOREVER);
+    memnet_advance(p, 3600 * 1000);
+    assert_true(owner_holds(&a));
+    owner_release(&a);
+    assert_true(owner_holds(&b));
     assert_true(clave_async_mutex_valid_for(b.m, 0, p->now, TIMEOUT / 3));
-    seat_close(&a);
-    seat_close(&b);
-    pair_free(p);
+    owner_close(&a);
+    owner_close(&b);
+    memnet_free(p);
 }
 
 /* Between close and CLOSED nothing can be deleted any more: the release was done within its
@@ -510,21 +510,21 @@ static void a_grant_has_time_left(void **state)
 static void a_release_while_the_client_closes_is_answered_later(void **state)
 {
     (void)state;
-    struct pair *p = pair_new(&(struct pair_options){.clients = 1});
-    struct seat a;
-    seat_open(&a, p, 0, "/l", NULL);
-    seat_acquire(&a, SEAT_EVER);
-    assert_true(seat_holds(&a));
-    pair_advance(p, 5000); /* whatever the hold began has ended */
-    pair_rule(p, (struct pair_rule){0, PAIR_REQUEST, OP_CLOSE_SESSION, PAIR_HOLD, 0});
-    clave_async_client_close(p->end[0].c, p->now);
-    assert_int_equal(clave_async_mutex_release(a.m, 0, seat_departed, &a), CLAVE_OK);
+    struct memnet *p = memnet_new(&(struct memnet_options){.clients = 1});
+    struct mutex_owner a;
+    owner_open(&a, p, 0, "/l", NULL);
+    owner_acquire(&a, OWNER_FOREVER);
+    assert_true(owner_holds(&a));
+    memnet_advance(p, 5000); /* whatever the hold began has ended */
+    memnet_rule(p, (struct memnet_rule){0, MEMNET_REQUEST, OP_CLOSE_SESSION, MEMNET_HOLD, 0});
+    clave_async_client_close(p->clients[0].c, p->now);
+    assert_int_equal(clave_async_mutex_release(a.m, 0, owner_on_released, &a), CLAVE_OK);
     assert_int_equal(a.departures, 0);
-    pair_settle(p);
+    memnet_settle(p);
     assert_int_equal(a.departures, 1);
     assert_int_equal(a.left, CLAVE_ECLOSED);
-    seat_close(&a);
-    pair_free(p);
+    owner_close(&a);
+    memnet_free(p);
 }
 
 struct two_owners {
@@ -557,20 +557,20 @@ static void what_is_cancelled_by_the_last_events_is_answered(void **state)
     (void)state;
     struct two_owners both = {0};
     clave_mutex_options o = {.size = sizeof o, .event_cb = on_lost, .event_arg = &both};
-    struct pair *p = pair_new(&(struct pair_options){.clients = 1});
-    clave_async_client *c = p->end[0].c;
+    struct memnet *p = memnet_new(&(struct memnet_options){.clients = 1});
+    clave_async_client *c = p->clients[0].c;
     assert_int_equal(clave_async_mutex_new(&both.m, c, "/l", &o), CLAVE_OK);
     for (uint64_t owner = 1; owner <= 2; owner++)
         assert_int_equal(clave_async_mutex_acquire(both.m, owner, CLAVE_NEVER, on_answer, &both),
                          CLAVE_OK);
-    pair_settle(p);
+    memnet_settle(p);
     assert_int_equal(both.err, CLAVE_OK);
     clave_async_client_abandon(c, p->now);
     assert_int_equal(both.lost, 1);
     assert_int_equal(both.answers, 1);
     assert_int_equal(both.err, CLAVE_ECANCELED);
     clave_async_mutex_free(both.m);
-    pair_free(p);
+    memnet_free(p);
 }
 
 /* A margin beyond what the server grants left nothing to hold: the first in the queue asked
@@ -578,20 +578,20 @@ static void what_is_cancelled_by_the_last_events_is_answered(void **state)
 static void a_margin_beyond_the_session_timeout_is_cut(void **state)
 {
     (void)state;
-    struct pair *p =
-        pair_new(&(struct pair_options){.clients = 1, .timeout_ms = 100000, .margin_ms = 50000});
-    struct seat a;
-    int32_t timeout = clave_async_client_session_timeout(p->end[0].c);
+    struct memnet *p = memnet_new(
+        &(struct memnet_options){.clients = 1, .timeout_ms = 100000, .margin_ms = 50000});
+    struct mutex_owner a;
+    int32_t timeout = clave_async_client_session_timeout(p->clients[0].c);
     assert_true(timeout < 50000);
     for (int64_t least = 0; least <= 100000; least += 50000) {
         clave_mutex_options o = {.size = sizeof o, .min_valid_ms = least};
-        seat_open(&a, p, 0, "/l", &o);
-        seat_acquire(&a, 1000);
-        assert_true(seat_holds(&a));
-        assert_true(seat_grant(&a).deadline <= p->now + timeout / 2);
-        seat_close(&a);
+        owner_open(&a, p, 0, "/l", &o);
+        owner_acquire(&a, 1000);
+        assert_true(owner_holds(&a));
+        assert_true(owner_grant(&a).deadline <= p->now + timeout / 2);
+        owner_close(&a);
     }
-    pair_free(p);
+    memnet_free(p);
 }
 
 int main(void)

@@ -13,50 +13,51 @@
 enum { TIMEOUT = 6000 };
 
 /* The client's memory fails while an owner acquires, twice, and another waits behind it. */
-static void acquire_and_wait(struct pair *p, struct seat *a, struct seat *b)
+static void acquire_and_wait(struct memnet *p, struct mutex_owner *a, struct mutex_owner *b)
 {
-    clave_err first = seat_acquire(a, 10000);
-    pair_advance(p, 3000);
+    clave_err first = owner_acquire(a, 10000);
+    memnet_advance(p, 3000);
     assert_true(first == CLAVE_OK || first == CLAVE_ENOMEM);
     assert_int_equal(a->answers, first == CLAVE_OK);
-    assert_int_equal(seat_holds(a), a->answers && a->err == CLAVE_OK);
-    clave_err behind = seat_acquire(b, 10000);
-    pair_advance(p, 1000);
+    assert_int_equal(owner_holds(a), a->answers && a->err == CLAVE_OK);
+    clave_err behind = owner_acquire(b, 10000);
+    memnet_advance(p, 1000);
     assert_true(behind == CLAVE_OK || behind == CLAVE_ENOMEM);
-    assert_false(seat_holds(a) && seat_holds(b));
-    if (seat_holds(a)) {
-        bool again = seat_acquire(a, 1000) == CLAVE_OK;
+    assert_false(owner_holds(a) && owner_holds(b));
+    if (owner_holds(a)) {
+        bool again = owner_acquire(a, 1000) == CLAVE_OK;
         if (again)
-            assert_int_equal(seat_release_sure(a) == CLAVE_OK || seat_release(a) == CLAVE_OK, true);
-        assert_int_equal(seat_release(a), CLAVE_OK);
+            assert_int_equal(owner_release_confirmed(a) == CLAVE_OK || owner_release(a) == CLAVE_OK,
+                             true);
+        assert_int_equal(owner_release(a), CLAVE_OK);
     }
-    pair_advance(p, 12000);
+    memnet_advance(p, 12000);
     assert_int_equal(b->answers, behind == CLAVE_OK);
-    assert_int_equal(seat_holds(b), b->answers && b->err == CLAVE_OK);
+    assert_int_equal(owner_holds(b), b->answers && b->err == CLAVE_OK);
 }
 
 static bool one_allocation_fails(size_t which)
 {
     struct failmem mem;
     failmem_init(&mem);
-    struct pair *p =
-        pair_new(&(struct pair_options){.clients = 1, .timeout_ms = TIMEOUT, .mem = &mem.mem});
-    struct seat a, b;
+    struct memnet *p =
+        memnet_new(&(struct memnet_options){.clients = 1, .timeout_ms = TIMEOUT, .mem = &mem.mem});
+    struct mutex_owner a, b;
     clave_mutex_options o = {.size = sizeof o, .data = "x", .len = 1, .revocable = true};
     failmem_arm(&mem, which, 1);
-    clave_err err = seat_open(&a, p, 0, "/x/l", &o);
+    clave_err err = owner_open(&a, p, 0, "/x/l", &o);
     assert_true(err == CLAVE_OK || err == CLAVE_ENOMEM);
     if (err == CLAVE_OK) {
-        seat_share(&b, &a, 7);
+        owner_share(&b, &a, 7);
         acquire_and_wait(p, &a, &b);
-        seat_close(&a);
+        owner_close(&a);
     }
-    pair_advance(p, 3000);
+    memnet_advance(p, 3000);
     bool failed = mem.failed;
     failmem_arm(&mem, 0, 0);
     /* A watch may stay: to have the server forget it takes memory as well. */
-    assert_int_equal(pair_stats(p).ephemerals, 0);
-    pair_free(p);
+    assert_int_equal(memnet_stats(p).ephemerals, 0);
+    memnet_free(p);
     assert_int_equal(mem.live, 0);
     return failed;
 }

@@ -18,25 +18,25 @@ static void a_holder_looks_again_when_it_could_not(void **state)
     (void)state;
     struct failmem mem;
     failmem_init(&mem);
-    struct pair *p = pair_new(&(struct pair_options){.clients = 2, .mem = &mem.mem});
-    struct seat a;
+    struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2, .mem = &mem.mem});
+    struct mutex_owner a;
     char node[160];
-    seat_open(&a, p, 0, "/l", NULL);
-    seat_acquire(&a, SEAT_EVER);
-    pair_advance(p, 9000); /* it is watched by now */
-    snprintf(node, sizeof node, "%s", seat_grant(&a).node);
-    pair_rule(p, (struct pair_rule){0, PAIR_REPLY, OP_NOTIFICATION, PAIR_HOLD, 0});
-    assert_int_equal(seat_scribble(p, 1, node, "x"), CLAVE_OK);
+    owner_open(&a, p, 0, "/l", NULL);
+    owner_acquire(&a, OWNER_FOREVER);
+    memnet_advance(p, 9000); /* it is watched by now */
+    snprintf(node, sizeof node, "%s", owner_grant(&a).node);
+    memnet_rule(p, (struct memnet_rule){0, MEMNET_REPLY, OP_NOTIFICATION, MEMNET_HOLD, 0});
+    assert_int_equal(memnet_set(p, 1, node, "x"), CLAVE_OK);
     failmem_arm(&mem, 1, 1);
-    pair_clear(p);
-    pair_settle(p);
+    memnet_clear(p);
+    memnet_settle(p);
     assert_true(mem.failed);
-    pair_advance(p, 9000);
-    assert_int_equal(seat_remove(p, 1, node), CLAVE_OK);
+    memnet_advance(p, 9000);
+    assert_int_equal(memnet_delete(p, 1, node), CLAVE_OK);
     assert_int_equal(a.lost, 1);
     assert_int_equal(a.why, CLAVE_ENONODE);
-    seat_close(&a);
-    pair_free(p);
+    owner_close(&a);
+    memnet_free(p);
     assert_int_equal(mem.live, 0);
 }
 
@@ -46,25 +46,25 @@ static void a_watch_that_fires_under_a_look_is_set_again(void **state)
 {
     (void)state;
     clave_mutex_options o = {.size = sizeof o, .revocable = true};
-    struct pair *p = pair_new(&(struct pair_options){.clients = 2, .timeout_ms = 6000});
-    struct seat a, b;
-    seat_open(&a, p, 0, "/l", &o);
-    seat_open(&b, p, 1, "/l", NULL);
-    seat_acquire(&b, SEAT_EVER);
-    seat_acquire(&a, SEAT_EVER);
-    pair_rule(p, (struct pair_rule){0, PAIR_REQUEST, OP_GET_DATA, PAIR_HOLD, 0});
-    seat_release(&b);
-    assert_true(seat_holds(&a));
-    seat_scribble(p, 1, seat_grant(&a).node, "__REVOKE__");
-    pair_clear(p);
-    pair_settle(p);
+    struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2, .timeout_ms = 6000});
+    struct mutex_owner a, b;
+    owner_open(&a, p, 0, "/l", &o);
+    owner_open(&b, p, 1, "/l", NULL);
+    owner_acquire(&b, OWNER_FOREVER);
+    owner_acquire(&a, OWNER_FOREVER);
+    memnet_rule(p, (struct memnet_rule){0, MEMNET_REQUEST, OP_GET_DATA, MEMNET_HOLD, 0});
+    owner_release(&b);
+    assert_true(owner_holds(&a));
+    memnet_set(p, 1, owner_grant(&a).node, "__REVOKE__");
+    memnet_clear(p);
+    memnet_settle(p);
     assert_int_equal(a.asked, 1);
-    seat_remove(p, 1, seat_grant(&a).node);
+    memnet_delete(p, 1, owner_grant(&a).node);
     assert_int_equal(a.lost, 1);
     assert_int_equal(a.why, CLAVE_ENONODE);
-    seat_close(&a);
-    seat_close(&b);
-    pair_free(p);
+    owner_close(&a);
+    owner_close(&b);
+    memnet_free(p);
 }
 
 int main(void)

@@ -20,7 +20,7 @@ enum task { OUTSIDE, QUEUEING, DELAYED, ASKING, RUNNING, REPORTING };
 struct soak;
 struct runner {
     struct soak *soak;
-    struct seat seat;
+    struct mutex_owner owner;
     enum task task;
     clave_async_delay *delay;
     clave_async_once *once;
@@ -32,8 +32,8 @@ struct runner {
 };
 
 struct soak {
-    struct pair *p;
-    struct rand_state dice;
+    struct memnet *p;
+    struct rand_state rng;
     uint64_t seed;
     bool at_most_once;
     struct runner all[CLIENTS];
@@ -46,7 +46,7 @@ struct soak {
 
 static uint64_t roll(struct soak *k, uint64_t n)
 {
-    return clave__rand_below(&k->dice, n);
+    return clave__rand_below(&k->rng, n);
 }
 
 static void check(const struct soak *k, bool fine, const char *what)
@@ -86,8 +86,8 @@ static void leave(struct runner *r)
     r->once = NULL;
     r->delay = NULL;
     r->task = OUTSIDE;
-    (void)clave_async_mutex_cancel(r->seat.m, 0);
-    (void)clave_async_mutex_release(r->seat.m, 0, NULL, NULL);
+    (void)clave_async_mutex_cancel(r->owner.m, 0);
+    (void)clave_async_mutex_release(r->owner.m, 0, NULL, NULL);
 }
 
 static bool enter(struct runner *r, enum task task, clave_err err)
@@ -100,13 +100,13 @@ static bool enter(struct runner *r, enum task task, clave_err err)
 
 static clave_async_client *client(const struct runner *r)
 {
-    return r->soak->p->end[r->seat.client].c;
+    return r->soak->p->clients[r->owner.client].c;
 }
 
 static void begin_delay(struct runner *r)
 {
     const clave_delay_options o = {.size = sizeof o, .path = "/job-held", .delay_ms = DELAY};
-    clave_grant g = seat_grant(&r->seat);
+    clave_grant g = owner_grant(&r->owner);
     enter(r, DELAYED, clave_async_delay_begin(&r->delay, client(r), &g, &o, on_delay, r));
 }
 
@@ -116,7 +116,7 @@ static void begin_once(struct runner *r)
                                   .path = "/job-once/k",
                                   .period_ms = PERIOD,
                                   .at_most_once = r->soak->at_most_once};
-    clave_grant g = seat_grant(&r->seat);
+    clave_grant g = owner_grant(&r->owner);
     r->asked_at = r->soak->p->now;
     enter(r, ASKING, clave_async_once_begin(&r->once, client(r), &g, &o, on_once, r));
 }
@@ -182,18 +182,18 @@ static void fail_over(struct runner *r)
 static void step(struct runner *r)
 {
     bool answered = r->over && (r->err == CLAVE_OK || r->err == CLAVE_EDONE);
-    if (r->soak->p->end[r->seat.client].frozen)
+    if (r->soak->p->clients[r->owner.client].frozen)
         return;
     if (r->task != OUTSIDE && r->task != QUEUEING && r->over && !answered)
         fail_over(r);
-    else if (r->task == OUTSIDE && seat_ask(&r->seat, SEAT_EVER) == CLAVE_OK)
+    else if (r->task == OUTSIDE && owner_begin_acquire(&r->owner, OWNER_FOREVER) == CLAVE_OK)
         r->task = QUEUEING;
-    else if (r->task == QUEUEING && seat_holds(&r->seat))
+    else if (r->task == QUEUEING && owner_holds(&r->owner))
         begin_delay(r);
     else if (r->task == RUNNING)
-        seat_holds(&r->seat) ? report(r) : leave(r);
+        owner_holds(&r->owner) ? report(r) : leave(r);
     else if (r->over && r->task == DELAYED)
-        seat_holds(&r->seat) ? delayed(r) : leave(r);
+        owner_holds(&r->owner) ? delayed(r) : leave(r);
     else if (r->over && r->task == ASKING)
         asked(r);
     else if (r->over && r->task == REPORTING)
@@ -205,7 +205,7 @@ static void look_around(struct soak *k)
     for (int i = 0; i < CLIENTS; i++) {
         step(&k->all[i]);
         if (k->marked == i && !k->killed &&
-            clave_async_mutex_valid_for(k->all[i].seat.m, 0, k->p->now, 0))
+            clave_async_mutex_valid_for(k->all[i].owner.m, 0, k->p->now, 0))
             k->valid_at = k->p->now;
     }
 }
@@ -215,35 +215,35 @@ static void look_around(struct soak *k)
 static void do_harm(struct soak *k)
 {
     static const int ops[] = {OP_GET_DATA, OP_MULTI, OP_MULTI, OP_MULTI, OP_CREATE2};
-    struct pair *p = k->p;
+    struct memnet *p = k->p;
     size_t c = roll(k, CLIENTS);
     switch (roll(k, 7)) {
     case 0:
-        pair_cut(p, c);
+        memnet_cut(p, c);
         break;
     case 1:
-        pair_refuse(p, c, roll(k, 2) == 0);
+        memnet_refuse(p, c, roll(k, 2) == 0);
         break;
     case 2:
-        pair_freeze(p, c, roll(k, 2) == 0);
+        memnet_freeze(p, c, roll(k, 2) == 0);
         break;
     case 3:
         c = k->marked >= 0 ? (size_t)k->marked : c;
         k->killed |= k->marked >= 0;
-        pair_kill_session(p, c);
+        memnet_kill_session(p, c);
         break;
     case 4:
-        pair_stop_server(p);
-        pair_advance(p, (int64_t)roll(k, 500));
-        pair_start_server(p);
+        memnet_stop_server(p);
+        memnet_advance(p, (int64_t)roll(k, 500));
+        memnet_start_server(p);
         break;
     default:
-        if (p->nrules == PAIR_RULES)
-            pair_clear(p);
-        pair_rule(p,
-                  (struct pair_rule){c, roll(k, 2) ? PAIR_REQUEST : PAIR_REPLY,
-                                     ops[roll(k, sizeof ops / sizeof *ops)],
-                                     roll(k, 2) ? PAIR_LOSE : PAIR_PASS_CUT, (unsigned)roll(k, 3)});
+        if (p->nrules == MEMNET_RULES)
+            memnet_clear(p);
+        memnet_rule(p, (struct memnet_rule){c, roll(k, 2) ? MEMNET_REQUEST : MEMNET_REPLY,
+                                            ops[roll(k, sizeof ops / sizeof *ops)],
+                                            roll(k, 2) ? MEMNET_LOSE : MEMNET_PASS_CUT,
+                                            (unsigned)roll(k, 3)});
     }
 }
 
@@ -251,35 +251,35 @@ static void begin(struct soak *k, uint64_t seed)
 {
     *k = (struct soak){.seed = seed, .at_most_once = seed % 2, .marked = -1};
     k->counted_at = -PERIOD;
-    clave__rand_seed(&k->dice, seed);
-    k->p = pair_new(&(struct pair_options){
+    clave__rand_seed(&k->rng, seed);
+    k->p = memnet_new(&(struct memnet_options){
         .clients = CLIENTS, .timeout_ms = TIMEOUT, .ensemble = seed % 3 == 0});
     for (size_t i = 0; i < CLIENTS; i++) {
         k->all[i].soak = k;
-        assert_int_equal(seat_open(&k->all[i].seat, k->p, i, "/job", NULL), CLAVE_OK);
+        assert_int_equal(owner_open(&k->all[i].owner, k->p, i, "/job", NULL), CLAVE_OK);
     }
 }
 
 /* Peace: the job goes on to be done. */
 static void end(struct soak *k)
 {
-    struct pair *p = k->p;
-    pair_clear(p);
+    struct memnet *p = k->p;
+    memnet_clear(p);
     for (size_t c = 0; c < CLIENTS; c++) {
-        pair_refuse(p, c, false);
-        pair_freeze(p, c, false);
+        memnet_refuse(p, c, false);
+        memnet_freeze(p, c, false);
     }
     unsigned before = k->runs;
     for (int i = 0; i < 400; i++) {
-        pair_advance(p, 100);
+        memnet_advance(p, 100);
         look_around(k);
     }
     check(k, k->runs >= before + 2, "the job is not done any more");
     for (size_t i = 0; i < CLIENTS; i++) {
         leave(&k->all[i]);
-        seat_close(&k->all[i].seat);
+        owner_close(&k->all[i].owner);
     }
-    pair_free(p);
+    memnet_free(p);
 }
 
 static void random_faults_break_nothing(void **state)
@@ -293,7 +293,7 @@ static void random_faults_break_nothing(void **state)
             if (roll(&k, 15) == 0)
                 do_harm(&k);
             look_around(&k);
-            pair_advance(k.p, (int64_t)roll(&k, 400));
+            memnet_advance(k.p, (int64_t)roll(&k, 400));
         }
         end(&k);
         runs += k.runs;

@@ -17,7 +17,7 @@ static const int64_t HOUR = 3600 * 1000, MINUTE = 60 * 1000;
 
 /* One process: a seat at the lock, and its attempts at the job. */
 struct runner {
-    struct seat seat;
+    struct mutex_owner owner;
     clave_async_once *once;
     clave_once_options o;
     unsigned answers, ends;
@@ -45,31 +45,31 @@ static void on_ended(clave_async_once *o, clave_err err, const clave_once_record
     r->ended = err;
 }
 
-static void enter(struct runner *r, struct pair *p, size_t client, int64_t period_ms)
+static void enter(struct runner *r, struct memnet *p, size_t client, int64_t period_ms)
 {
     *r = (struct runner){
         .o = {.size = sizeof r->o, .path = "/job-once/hourly", .period_ms = period_ms}};
-    assert_int_equal(seat_open(&r->seat, p, client, "/job", NULL), CLAVE_OK);
+    assert_int_equal(owner_open(&r->owner, p, client, "/job", NULL), CLAVE_OK);
 }
 
 /* Holding the lock. Does not settle. */
 static clave_err ask(struct runner *r)
 {
     static const clave_identity ids[] = {{.host = "a", .pid = 1}, {.host = "b", .pid = 2}};
-    clave_grant g = seat_grant(&r->seat);
+    clave_grant g = owner_grant(&r->owner);
     clave_async_once_free(r->once);
-    r->o.identity = &ids[r->seat.client % 2];
+    r->o.identity = &ids[r->owner.client % 2];
     r->answers = r->ends = 0;
-    return clave_async_once_begin(&r->once, r->seat.p->end[r->seat.client].c, &g, &r->o, on_begun,
-                                  r);
+    return clave_async_once_begin(&r->once, r->owner.p->clients[r->owner.client].c, &g, &r->o,
+                                  on_begun, r);
 }
 
 static clave_err begin(struct runner *r)
 {
-    assert_int_equal(seat_acquire(&r->seat, SEAT_EVER), CLAVE_OK);
-    assert_true(seat_holds(&r->seat));
+    assert_int_equal(owner_acquire(&r->owner, OWNER_FOREVER), CLAVE_OK);
+    assert_true(owner_holds(&r->owner));
     assert_int_equal(ask(r), CLAVE_OK);
-    pair_settle(r->seat.p);
+    memnet_settle(r->owner.p);
     assert_int_equal(r->answers, 1);
     return r->err;
 }
@@ -77,20 +77,20 @@ static clave_err begin(struct runner *r)
 static clave_err end(struct runner *r, bool succeeded)
 {
     assert_int_equal(clave_async_once_end(r->once, succeeded, on_ended, r), CLAVE_OK);
-    pair_settle(r->seat.p);
+    memnet_settle(r->owner.p);
     assert_int_equal(r->ends, 1);
     return r->ended;
 }
 
 static void release(struct runner *r)
 {
-    assert_int_equal(seat_release(&r->seat), CLAVE_OK);
+    assert_int_equal(owner_release(&r->owner), CLAVE_OK);
 }
 
 static void leave(struct runner *r)
 {
     clave_async_once_free(r->once);
-    seat_close(&r->seat);
+    owner_close(&r->owner);
 }
 
 /* All of it: the lock, the job unless it is done, the lock back. */
@@ -108,20 +108,20 @@ static clave_err run(struct runner *r, bool succeeded)
 static void of_two_starters_one_runs(void **state)
 {
     (void)state;
-    struct pair *p = pair_new(&(struct pair_options){.clients = 2});
+    struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
     struct runner a, b;
     enter(&a, p, 0, HOUR);
     enter(&b, p, 1, HOUR);
     assert_int_equal(begin(&a), CLAVE_OK);
     assert_int_equal(a.former.state, CLAVE_ONCE_NONE);
-    assert_int_equal(seat_ask(&b.seat, SEAT_EVER), CLAVE_OK);
-    pair_advance(p, 20 * MINUTE); /* it takes its time, and the other waits */
-    assert_false(seat_holds(&b.seat));
+    assert_int_equal(owner_begin_acquire(&b.owner, OWNER_FOREVER), CLAVE_OK);
+    memnet_advance(p, 20 * MINUTE); /* it takes its time, and the other waits */
+    assert_false(owner_holds(&b.owner));
     assert_int_equal(end(&a, true), CLAVE_OK);
     release(&a);
-    assert_true(seat_holds(&b.seat));
+    assert_true(owner_holds(&b.owner));
     assert_int_equal(ask(&b), CLAVE_OK);
-    pair_settle(p);
+    memnet_settle(p);
     assert_int_equal(b.err, CLAVE_EDONE);
     assert_int_equal(b.former.state, CLAVE_ONCE_DONE);
     assert_int_equal(b.former.took_ms, 20 * MINUTE);
@@ -130,62 +130,62 @@ static void of_two_starters_one_runs(void **state)
     assert_int_equal(b.former.token > 0, 1);
     leave(&a);
     leave(&b);
-    pair_free(p);
+    memnet_free(p);
 }
 
 /* From the begin of the run before, whenever it ended and whenever others asked. */
 static void the_period_is_from_begin_to_begin(void **state)
 {
     (void)state;
-    struct pair *p = pair_new(&(struct pair_options){.clients = 2});
+    struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
     struct runner a, b;
     enter(&a, p, 0, HOUR);
     enter(&b, p, 1, HOUR);
     assert_int_equal(begin(&a), CLAVE_OK);
-    pair_advance(p, 30 * MINUTE);
+    memnet_advance(p, 30 * MINUTE);
     assert_int_equal(end(&a, true), CLAVE_OK);
     release(&a);
-    pair_advance(p, 29 * MINUTE);
+    memnet_advance(p, 29 * MINUTE);
     assert_int_equal(run(&b, true), CLAVE_EDONE);
-    pair_advance(p, MINUTE - 1);
+    memnet_advance(p, MINUTE - 1);
     assert_int_equal(run(&b, true), CLAVE_EDONE);
     assert_int_equal(b.former.age_ms, HOUR - 1);
-    pair_advance(p, 1);
+    memnet_advance(p, 1);
     assert_int_equal(run(&b, true), CLAVE_OK);
     assert_int_equal(b.former.age_ms, HOUR);
     assert_int_equal(run(&a, true), CLAVE_EDONE);
     assert_string_equal(a.host, "b");
     leave(&a);
     leave(&b);
-    pair_free(p);
+    memnet_free(p);
 }
 
 static void without_a_period_it_is_once_for_all(void **state)
 {
     (void)state;
-    struct pair *p = pair_new(&(struct pair_options){.clients = 2});
+    struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
     struct runner a, b;
     enter(&a, p, 0, 0);
     enter(&b, p, 1, 0);
     assert_int_equal(run(&a, true), CLAVE_OK);
-    pair_advance(p, 30 * HOUR);
+    memnet_advance(p, 30 * HOUR);
     assert_int_equal(run(&b, true), CLAVE_EDONE);
     assert_int_equal(b.former.age_ms, -1);
     /* What an operator removes is forgotten, and what one makes counts. */
-    assert_int_equal(seat_remove(p, 0, "/job-once/hourly"), CLAVE_OK);
+    assert_int_equal(memnet_delete(p, 0, "/job-once/hourly"), CLAVE_OK);
     assert_int_equal(run(&b, false), CLAVE_OK);
-    assert_int_equal(seat_remove(p, 0, "/job-once/hourly"), CLAVE_OK);
-    assert_int_equal(seat_make(p, 0, "/job-once/hourly"), CLAVE_OK);
+    assert_int_equal(memnet_delete(p, 0, "/job-once/hourly"), CLAVE_OK);
+    assert_int_equal(memnet_create(p, 0, "/job-once/hourly"), CLAVE_OK);
     assert_int_equal(run(&b, true), CLAVE_EDONE);
     leave(&a);
     leave(&b);
-    pair_free(p);
+    memnet_free(p);
 }
 
 static void a_run_that_failed_is_repeated(void **state)
 {
     (void)state;
-    struct pair *p = pair_new(&(struct pair_options){.clients = 2});
+    struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
     struct runner a, b;
     enter(&a, p, 0, HOUR);
     enter(&b, p, 1, HOUR);
@@ -195,30 +195,30 @@ static void a_run_that_failed_is_repeated(void **state)
     assert_int_equal(run(&a, true), CLAVE_EDONE);
     leave(&a);
     leave(&b);
-    pair_free(p);
+    memnet_free(p);
 }
 
 static void at_most_once_every_beginning_counts(void **state)
 {
     (void)state;
-    struct pair *p = pair_new(&(struct pair_options){.clients = 2});
+    struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
     struct runner a, b;
     enter(&a, p, 0, HOUR);
     enter(&b, p, 1, HOUR);
     a.o.at_most_once = b.o.at_most_once = true;
     assert_int_equal(run(&a, false), CLAVE_OK);
     assert_int_equal(run(&b, true), CLAVE_EDONE);
-    pair_advance(p, HOUR);
+    memnet_advance(p, HOUR);
     assert_int_equal(begin(&b), CLAVE_OK);
-    pair_kill_session(p, 1);
-    pair_settle(p);
+    memnet_kill_session(p, 1);
+    memnet_settle(p);
     assert_int_equal(run(&a, true), CLAVE_EDONE);
     assert_int_equal(a.former.state, CLAVE_ONCE_STARTED);
-    pair_advance(p, HOUR);
+    memnet_advance(p, HOUR);
     assert_int_equal(run(&a, true), CLAVE_OK);
     leave(&a);
     leave(&b);
-    pair_free(p);
+    memnet_free(p);
 }
 
 /* ---- runners that die, or are late ----------------------------------------------------------- */
@@ -226,20 +226,20 @@ static void at_most_once_every_beginning_counts(void **state)
 static void a_start_whose_runner_died_is_repeated(void **state)
 {
     (void)state;
-    struct pair *p = pair_new(&(struct pair_options){.clients = 2});
+    struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
     struct runner a, b;
     enter(&a, p, 0, HOUR);
     enter(&b, p, 1, HOUR);
     assert_int_equal(begin(&a), CLAVE_OK);
-    pair_freeze(p, 0, true);
-    pair_advance(p, MINUTE); /* its session expires */
+    memnet_freeze(p, 0, true);
+    memnet_advance(p, MINUTE); /* its session expires */
     assert_int_equal(begin(&b), CLAVE_OK);
     assert_int_equal(b.former.state, CLAVE_ONCE_STARTED);
     assert_string_equal(b.host, "a");
     /* The sleeper wakes up and thinks that it has done it: it is not believed. */
-    pair_freeze(p, 0, false);
+    memnet_freeze(p, 0, false);
     assert_int_equal(clave_async_once_end(a.once, true, on_ended, &a), CLAVE_OK);
-    pair_advance(p, 1000);
+    memnet_advance(p, 1000);
     assert_int_equal(a.ends, 1);
     assert_int_equal(a.ended, CLAVE_ELOST);
     assert_int_equal(end(&b, false), CLAVE_OK);
@@ -247,7 +247,7 @@ static void a_start_whose_runner_died_is_repeated(void **state)
     assert_int_equal(run(&b, true), CLAVE_OK);
     leave(&a);
     leave(&b);
-    pair_free(p);
+    memnet_free(p);
 }
 
 static void a_lock_lost_before_the_start_starts_nothing(void **state)
@@ -255,25 +255,25 @@ static void a_lock_lost_before_the_start_starts_nothing(void **state)
     (void)state;
     static const int before[] = {OP_GET_DATA, OP_MULTI};
     for (size_t i = 0; i < 2; i++) {
-        struct pair *p = pair_new(&(struct pair_options){.clients = 2});
+        struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
         struct runner a, b;
         enter(&a, p, 0, HOUR);
         enter(&b, p, 1, HOUR);
-        assert_int_equal(seat_make(p, 1, "/job-once"), CLAVE_OK);
-        assert_int_equal(seat_acquire(&a.seat, SEAT_EVER), CLAVE_OK);
-        pair_rule(p, (struct pair_rule){0, PAIR_REQUEST, before[i], PAIR_HOLD, 0});
+        assert_int_equal(memnet_create(p, 1, "/job-once"), CLAVE_OK);
+        assert_int_equal(owner_acquire(&a.owner, OWNER_FOREVER), CLAVE_OK);
+        memnet_rule(p, (struct memnet_rule){0, MEMNET_REQUEST, before[i], MEMNET_HOLD, 0});
         assert_int_equal(ask(&a), CLAVE_OK);
-        pair_settle(p);
-        pair_kill_session(p, 0);
-        pair_clear(p);
-        pair_advance(p, 1000);
+        memnet_settle(p);
+        memnet_kill_session(p, 0);
+        memnet_clear(p);
+        memnet_advance(p, 1000);
         assert_int_equal(a.answers, 1);
         assert_int_equal(a.err, CLAVE_ELOST);
         assert_int_equal(run(&b, true), CLAVE_OK);
         assert_int_equal(b.former.state, CLAVE_ONCE_NONE);
         leave(&a);
         leave(&b);
-        pair_free(p);
+        memnet_free(p);
     }
 }
 
@@ -281,36 +281,36 @@ static void a_lock_lost_before_the_start_starts_nothing(void **state)
 
 /* The multi in question, counted from the runner's first, is done and its answer lost, or it is
  * lost itself: the job runs once and is on record either way. */
-static void lose(struct pair *p, enum pair_way way, int op, unsigned skip)
+static void lose(struct memnet *p, enum memnet_direction way, int op, unsigned skip)
 {
-    pair_rule(p, (struct pair_rule){0, way, op, PAIR_LOSE, skip});
+    memnet_rule(p, (struct memnet_rule){0, way, op, MEMNET_LOSE, skip});
 }
 
 static void no_lost_answer_makes_it_twice_or_never(void **state)
 {
     (void)state;
-    static const enum pair_way ways[] = {PAIR_REQUEST, PAIR_REPLY};
+    static const enum memnet_direction ways[] = {MEMNET_REQUEST, MEMNET_REPLY};
     static const int ops[] = {OP_GET_DATA, OP_MULTI, OP_CREATE2};
     for (unsigned i = 0; i < 3 * 2 * 4; i++) {
-        struct pair *p = pair_new(&(struct pair_options){.clients = 2});
+        struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
         struct runner a, b;
         enter(&a, p, 0, HOUR);
         enter(&b, p, 1, HOUR);
         /* Every other time there is a record to be replaced, out of date. */
         if (i % 4 >= 2) {
             assert_int_equal(run(&b, true), CLAVE_OK);
-            pair_advance(p, HOUR);
+            memnet_advance(p, HOUR);
         }
-        assert_int_equal(seat_acquire(&a.seat, SEAT_EVER), CLAVE_OK);
+        assert_int_equal(owner_acquire(&a.owner, OWNER_FOREVER), CLAVE_OK);
         lose(p, ways[i / 4 % 2], ops[i / 8], i % 2);
         assert_int_equal(ask(&a), CLAVE_OK);
-        pair_advance(p, 3000);
+        memnet_advance(p, 3000);
         assert_int_equal(a.answers, 1);
         assert_int_equal(a.err, CLAVE_OK);
         if (i % 4 >= 2)
             assert_string_equal(a.host, "b");
         assert_int_equal(clave_async_once_end(a.once, true, on_ended, &a), CLAVE_OK);
-        pair_advance(p, 3000);
+        memnet_advance(p, 3000);
         assert_int_equal(a.ends, 1);
         assert_int_equal(a.ended, CLAVE_OK);
         release(&a);
@@ -318,29 +318,29 @@ static void no_lost_answer_makes_it_twice_or_never(void **state)
         assert_string_equal(b.host, "a");
         leave(&a);
         leave(&b);
-        pair_free(p);
+        memnet_free(p);
     }
 }
 
 static void a_lost_answer_to_the_end_is_made_up_for(void **state)
 {
     (void)state;
-    for (int way = PAIR_REQUEST; way <= PAIR_REPLY; way++) {
-        struct pair *p = pair_new(&(struct pair_options){.clients = 2});
+    for (int way = MEMNET_REQUEST; way <= MEMNET_REPLY; way++) {
+        struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
         struct runner a, b;
         enter(&a, p, 0, HOUR);
         enter(&b, p, 1, HOUR);
         assert_int_equal(begin(&a), CLAVE_OK);
-        lose(p, (enum pair_way)way, OP_MULTI, 0);
+        lose(p, (enum memnet_direction)way, OP_MULTI, 0);
         assert_int_equal(clave_async_once_end(a.once, true, on_ended, &a), CLAVE_OK);
-        pair_advance(p, 3000);
+        memnet_advance(p, 3000);
         assert_int_equal(a.ends, 1);
         assert_int_equal(a.ended, CLAVE_OK);
         release(&a);
         assert_int_equal(run(&b, true), CLAVE_EDONE);
         leave(&a);
         leave(&b);
-        pair_free(p);
+        memnet_free(p);
     }
 }
 
@@ -348,45 +348,45 @@ static void a_lost_answer_to_the_end_is_made_up_for(void **state)
 static void a_lock_lost_behind_a_lost_answer_leaves_it_open(void **state)
 {
     (void)state;
-    struct pair *p = pair_new(&(struct pair_options){.clients = 2});
+    struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
     struct runner a, b;
     enter(&a, p, 0, HOUR);
     enter(&b, p, 1, HOUR);
     assert_int_equal(begin(&a), CLAVE_OK);
-    pair_rule(p, (struct pair_rule){0, PAIR_REPLY, OP_MULTI, PAIR_HOLD, 0});
+    memnet_rule(p, (struct memnet_rule){0, MEMNET_REPLY, OP_MULTI, MEMNET_HOLD, 0});
     assert_int_equal(clave_async_once_end(a.once, true, on_ended, &a), CLAVE_OK);
-    pair_settle(p);
-    pair_refuse(p, 0, true);
-    pair_clear(p);
-    pair_advance(p, MINUTE);
-    pair_refuse(p, 0, false);
-    pair_advance(p, MINUTE);
+    memnet_settle(p);
+    memnet_refuse(p, 0, true);
+    memnet_clear(p);
+    memnet_advance(p, MINUTE);
+    memnet_refuse(p, 0, false);
+    memnet_advance(p, MINUTE);
     assert_int_equal(a.ends, 1);
     assert_int_equal(clave_err_classify(a.ended), CLAVE_CLASS_UNKNOWN);
     assert_int_equal(run(&b, true), CLAVE_EDONE);
     leave(&a);
     leave(&b);
-    pair_free(p);
+    memnet_free(p);
 }
 
 static void a_lost_answer_to_the_touch_is_made_up_for(void **state)
 {
     (void)state;
-    for (int way = PAIR_REQUEST; way <= PAIR_REPLY; way++) {
-        struct pair *p = pair_new(&(struct pair_options){.clients = 2});
+    for (int way = MEMNET_REQUEST; way <= MEMNET_REPLY; way++) {
+        struct memnet *p = memnet_new(&(struct memnet_options){.clients = 2});
         struct runner a;
         enter(&a, p, 0, HOUR);
         assert_int_equal(run(&a, true), CLAVE_OK);
-        pair_advance(p, 10 * MINUTE);
-        assert_int_equal(seat_acquire(&a.seat, SEAT_EVER), CLAVE_OK);
-        lose(p, (enum pair_way)way, OP_MULTI, 0);
+        memnet_advance(p, 10 * MINUTE);
+        assert_int_equal(owner_acquire(&a.owner, OWNER_FOREVER), CLAVE_OK);
+        lose(p, (enum memnet_direction)way, OP_MULTI, 0);
         assert_int_equal(ask(&a), CLAVE_OK);
-        pair_advance(p, 3000);
+        memnet_advance(p, 3000);
         assert_int_equal(a.answers, 1);
         assert_int_equal(a.err, CLAVE_EDONE);
         assert_true(a.former.age_ms >= 10 * MINUTE && a.former.age_ms < 11 * MINUTE);
         leave(&a);
-        pair_free(p);
+        memnet_free(p);
     }
 }
 
@@ -397,21 +397,21 @@ static void a_lost_answer_to_the_touch_is_made_up_for(void **state)
 static void a_record_from_the_future_is_out_of_date(void **state)
 {
     (void)state;
-    struct pair *p = pair_new(&(struct pair_options){.clients = 1});
+    struct memnet *p = memnet_new(&(struct memnet_options){.clients = 1});
     struct runner a;
     enter(&a, p, 0, HOUR);
     p->wall_shift = 48 * HOUR;
-    pair_advance(p, 1);
+    memnet_advance(p, 1);
     assert_int_equal(run(&a, true), CLAVE_OK);
     p->wall_shift = 0;
-    pair_advance(p, 1);
+    memnet_advance(p, 1);
     assert_int_equal(run(&a, true), CLAVE_OK);
     p->wall_shift = -MINUTE;
-    pair_advance(p, 1);
+    memnet_advance(p, 1);
     assert_int_equal(run(&a, true), CLAVE_EDONE);
     assert_int_equal(a.former.age_ms, 1 - MINUTE);
     leave(&a);
-    pair_free(p);
+    memnet_free(p);
 }
 
 /* ---- what it costs, and misuse --------------------------------------------------------------- */
@@ -419,38 +419,38 @@ static void a_record_from_the_future_is_out_of_date(void **state)
 static void a_run_costs_four_requests(void **state)
 {
     (void)state;
-    struct pair *p = pair_new(&(struct pair_options){.clients = 1});
+    struct memnet *p = memnet_new(&(struct memnet_options){.clients = 1});
     struct runner a;
     enter(&a, p, 0, HOUR);
     assert_int_equal(run(&a, true), CLAVE_OK);
-    pair_advance(p, HOUR);
-    assert_int_equal(seat_acquire(&a.seat, SEAT_EVER), CLAVE_OK);
-    pair_reset_counts(p);
+    memnet_advance(p, HOUR);
+    assert_int_equal(owner_acquire(&a.owner, OWNER_FOREVER), CLAVE_OK);
+    memnet_reset_counts(p);
     assert_int_equal(ask(&a), CLAVE_OK);
-    pair_settle(p);
+    memnet_settle(p);
     assert_int_equal(end(&a, true), CLAVE_OK);
     /* To look, to ask the time, to begin; to end. A first run needs not ask the time. */
-    assert_int_equal(p->end[0].requests[OP_GET_DATA], 1);
-    assert_int_equal(p->end[0].requests[OP_MULTI], 3);
-    pair_reset_counts(p);
+    assert_int_equal(p->clients[0].requests[OP_GET_DATA], 1);
+    assert_int_equal(p->clients[0].requests[OP_MULTI], 3);
+    memnet_reset_counts(p);
     assert_int_equal(ask(&a), CLAVE_OK);
-    pair_settle(p);
+    memnet_settle(p);
     assert_int_equal(a.err, CLAVE_EDONE);
-    assert_int_equal(pair_requests(p, 0), 2);
+    assert_int_equal(memnet_requests(p, 0), 2);
     leave(&a);
-    pair_free(p);
+    memnet_free(p);
 }
 
 static void misuse(void **state)
 {
     (void)state;
-    struct pair *p = pair_new(&(struct pair_options){.clients = 1});
+    struct memnet *p = memnet_new(&(struct memnet_options){.clients = 1});
     struct runner a;
     clave_async_once *o;
     enter(&a, p, 0, HOUR);
-    assert_int_equal(seat_acquire(&a.seat, SEAT_EVER), CLAVE_OK);
-    clave_grant g = seat_grant(&a.seat);
-    clave_async_client *c = p->end[0].c;
+    assert_int_equal(owner_acquire(&a.owner, OWNER_FOREVER), CLAVE_OK);
+    clave_grant g = owner_grant(&a.owner);
+    clave_async_client *c = p->clients[0].c;
     clave_once_options bad = {.size = 1};
     assert_int_equal(clave_async_once_begin(&o, c, &g, &bad, on_begun, &a), CLAVE_EINVAL);
     bad = (clave_once_options){.size = sizeof bad, .path = "/x", .period_ms = -1};
@@ -465,30 +465,30 @@ static void misuse(void **state)
     assert_non_null(strstr(clave_async_client_errmsg(c), "the record's path"));
     assert_int_equal(ask(&a), CLAVE_OK);
     assert_int_equal(clave_async_once_end(a.once, true, NULL, NULL), CLAVE_EINVAL);
-    pair_settle(p);
+    memnet_settle(p);
     assert_int_equal(clave_async_once_end(a.once, true, NULL, NULL), CLAVE_OK);
     assert_int_equal(clave_async_once_end(a.once, true, NULL, NULL), CLAVE_EINVAL);
-    pair_settle(p);
+    memnet_settle(p);
     assert_int_equal(ask(&a), CLAVE_OK); /* the one before is freed in it */
-    pair_settle(p);
+    memnet_settle(p);
     assert_int_equal(a.err, CLAVE_EDONE);
     assert_int_equal(ask(&a), CLAVE_OK);
     clave_async_once_free(a.once); /* no answer comes */
     a.once = NULL;
-    pair_settle(p);
+    memnet_settle(p);
     assert_int_equal(a.answers, 0);
     /* A record removed under the runner's hands stays removed. */
-    assert_int_equal(seat_remove(p, 0, "/job-once/hourly"), CLAVE_OK);
+    assert_int_equal(memnet_delete(p, 0, "/job-once/hourly"), CLAVE_OK);
     assert_int_equal(ask(&a), CLAVE_OK);
-    pair_settle(p);
+    memnet_settle(p);
     assert_int_equal(a.err, CLAVE_OK);
-    assert_int_equal(seat_remove(p, 0, "/job-once/hourly"), CLAVE_OK);
+    assert_int_equal(memnet_delete(p, 0, "/job-once/hourly"), CLAVE_OK);
     assert_int_equal(end(&a, true), CLAVE_ENONODE);
     /* The client goes first in the middle of it. */
     assert_int_equal(ask(&a), CLAVE_OK);
-    clave_async_mutex_free(a.seat.m);
+    clave_async_mutex_free(a.owner.m);
     clave_async_once_free(a.once);
-    pair_free(p);
+    memnet_free(p);
 }
 
 /* ---- memory ---------------------------------------------------------------------------------- */
@@ -498,29 +498,29 @@ static bool one_allocation_fails(size_t which)
     static const clave_acl open[] = {{CLAVE_PERM_ALL, "world", "anyone"}};
     struct failmem mem;
     failmem_init(&mem);
-    struct pair *p =
-        pair_new(&(struct pair_options){.clients = 1, .timeout_ms = 6000, .mem = &mem.mem});
+    struct memnet *p =
+        memnet_new(&(struct memnet_options){.clients = 1, .timeout_ms = 6000, .mem = &mem.mem});
     struct runner a;
     enter(&a, p, 0, HOUR);
     a.o.acls = open;
     a.o.nacls = 1;
     assert_int_equal(run(&a, true), CLAVE_OK);
-    pair_advance(p, HOUR);
-    assert_int_equal(seat_acquire(&a.seat, SEAT_EVER), CLAVE_OK);
+    memnet_advance(p, HOUR);
+    assert_int_equal(owner_acquire(&a.owner, OWNER_FOREVER), CLAVE_OK);
     failmem_arm(&mem, which, 1);
     clave_err err = ask(&a);
-    pair_settle(p);
+    memnet_settle(p);
     assert_true(err == CLAVE_ENOMEM || a.answers == 1 ||
-                !clave_async_client_is_connected(p->end[0].c));
+                !clave_async_client_is_connected(p->clients[0].c));
     bool runs = err == CLAVE_OK && a.answers == 1 && a.err == CLAVE_OK;
     if (runs && clave_async_once_end(a.once, true, on_ended, &a) == CLAVE_OK)
-        pair_advance(p, 1000);
+        memnet_advance(p, 1000);
     bool failed = mem.failed;
     failmem_arm(&mem, 0, 0);
-    pair_advance(p, 3000);
+    memnet_advance(p, 3000);
     assert_true(err == CLAVE_ENOMEM || a.answers == 1);
     leave(&a);
-    pair_free(p);
+    memnet_free(p);
     assert_int_equal(mem.live, 0);
     return failed;
 }

@@ -18,25 +18,25 @@
 
 enum { TIMEOUT = 6000 };
 
-static struct pair *world(size_t clients)
+static struct memnet *world(size_t clients)
 {
-    return pair_new(&(struct pair_options){.clients = clients, .timeout_ms = TIMEOUT});
+    return memnet_new(&(struct memnet_options){.clients = clients, .timeout_ms = TIMEOUT});
 }
 
-static void stand_with(struct stand *s, struct pair *p, size_t client, int32_t priority)
+static void enter_with(struct candidate *s, struct memnet *p, size_t client, int32_t priority)
 {
     clave_latch_options o = {.size = sizeof o, .priority = priority, .revocable = true};
-    stand_up(s, p, client, "/e", &o);
+    candidate_enter(s, p, client, "/e", &o);
 }
 
-static void end(struct stand *s, size_t n)
+static void end(struct candidate *s, size_t n)
 {
-    struct pair *p = s->p;
+    struct memnet *p = s->p;
     for (size_t i = 0; i < n; i++)
-        stand_close(&s[i]);
-    assert_int_equal(pair_stats(p).ephemerals, 0);
-    assert_int_equal(pair_stats(p).watches, 0);
-    pair_free(p);
+        candidate_close(&s[i]);
+    assert_int_equal(memnet_stats(p).ephemerals, 0);
+    assert_int_equal(memnet_stats(p).watches, 0);
+    memnet_free(p);
 }
 
 /* ---- names ----------------------------------------------------------------------------- */
@@ -103,41 +103,41 @@ static void the_highest_leads_next(void **state)
     (void)state;
     static const int32_t priorities[] = {4, 1, 9, 2, 9};
     enum { N = sizeof priorities / sizeof *priorities };
-    struct pair *p = world(N);
-    struct stand s[N];
+    struct memnet *p = world(N);
+    struct candidate s[N];
     for (size_t i = 0; i < N; i++)
-        stand_with(&s[i], p, i, priorities[i]);
-    assert_true(stand_leads(&s[0])); /* it was the first, and nobody asked it to go */
-    stand_close(&s[0]);
-    pair_advance(p, 100);
-    assert_true(stand_leads(&s[2])); /* of two equals the first */
+        enter_with(&s[i], p, i, priorities[i]);
+    assert_true(candidate_leads(&s[0])); /* it was the first, and nobody asked it to go */
+    candidate_close(&s[0]);
+    memnet_advance(p, 100);
+    assert_true(candidate_leads(&s[2])); /* of two equals the first */
     assert_int_equal(s[1].leader + s[3].leader + s[4].leader, 0);
-    stand_close(&s[2]);
-    pair_advance(p, 100);
-    assert_true(stand_leads(&s[4]));
-    stand_close(&s[4]);
-    pair_advance(p, 100);
-    assert_true(stand_leads(&s[3]));
+    candidate_close(&s[2]);
+    memnet_advance(p, 100);
+    assert_true(candidate_leads(&s[4]));
+    candidate_close(&s[4]);
+    memnet_advance(p, 100);
+    assert_true(candidate_leads(&s[3]));
     assert_int_equal(s[1].leader, 0);
-    stand_close(&s[1]);
-    stand_close(&s[3]);
-    assert_int_equal(pair_stats(p).ephemerals, 0);
-    pair_free(p);
+    candidate_close(&s[1]);
+    candidate_close(&s[3]);
+    assert_int_equal(memnet_stats(p).ephemerals, 0);
+    memnet_free(p);
 }
 
 /* A listing, and one transaction that hands on; the higher one then a listing. */
 static void what_a_priority_costs(void **state)
 {
     (void)state;
-    struct pair *p = world(3);
-    struct stand s[3];
+    struct memnet *p = world(3);
+    struct candidate s[3];
     for (size_t i = 0; i < 3; i++)
-        stand_with(&s[i], p, i, (int32_t)i + 1);
-    pair_reset_counts(p);
-    stand_close(&s[0]);
-    assert_true(stand_leads(&s[2]));
-    assert_int_equal(p->end[1].requests[OP_MULTI], 1);
-    assert_int_equal(p->end[2].requests[OP_MULTI], 0);
+        enter_with(&s[i], p, i, (int32_t)i + 1);
+    memnet_reset_counts(p);
+    candidate_close(&s[0]);
+    assert_true(candidate_leads(&s[2]));
+    assert_int_equal(p->clients[1].requests[OP_MULTI], 1);
+    assert_int_equal(p->clients[2].requests[OP_MULTI], 0);
     end(&s[1], 2);
 }
 
@@ -145,26 +145,26 @@ static void what_a_priority_costs(void **state)
 static void without_a_priority_the_order_is_that_of_the_queue(void **state)
 {
     (void)state;
-    struct pair *p = world(3);
-    struct stand s[3];
-    stand_with(&s[0], p, 0, 2);
-    stand_with(&s[1], p, 1, 0);
-    stand_with(&s[2], p, 2, 7);
-    stand_close(&s[0]);
-    assert_true(stand_leads(&s[1]));
+    struct memnet *p = world(3);
+    struct candidate s[3];
+    enter_with(&s[0], p, 0, 2);
+    enter_with(&s[1], p, 1, 0);
+    enter_with(&s[2], p, 2, 7);
+    candidate_close(&s[0]);
+    assert_true(candidate_leads(&s[1]));
     end(&s[1], 2);
 }
 
 static void a_single_candidate_leads(void **state)
 {
     (void)state;
-    struct pair *p = world(1);
-    struct stand s[1];
-    stand_with(&s[0], p, 0, 3);
-    assert_true(stand_leads(&s[0]));
-    stand_resign(&s[0]);
-    assert_true(stand_leads(&s[0]));
-    pair_advance(p, 3 * TIMEOUT);
+    struct memnet *p = world(1);
+    struct candidate s[1];
+    enter_with(&s[0], p, 0, 3);
+    assert_true(candidate_leads(&s[0]));
+    candidate_resign(&s[0]);
+    assert_true(candidate_leads(&s[0]));
+    memnet_advance(p, 3 * TIMEOUT);
     assert_int_equal(s[0].leader, 2);
     end(s, 1);
 }
@@ -175,7 +175,7 @@ static void on_transferred(clave_async_client *c, clave_err err, void *arg)
     *(clave_err *)arg = err;
 }
 
-static const char *name_of(const struct stand *s)
+static const char *name_of(const struct candidate *s)
 {
     return clave__path_name(clave_async_latch_own_path(s->l));
 }
@@ -184,27 +184,27 @@ static const char *name_of(const struct stand *s)
 static void a_resignation_counts_for_a_session_timeout(void **state)
 {
     (void)state;
-    struct pair *p = world(3);
-    struct stand s[3];
+    struct memnet *p = world(3);
+    struct candidate s[3];
     clave_err err = CLAVE_ETIMEDOUT;
-    stand_with(&s[0], p, 0, 9);
-    stand_with(&s[1], p, 1, 1);
-    stand_with(&s[2], p, 2, 2);
-    assert_true(stand_leads(&s[0]));
-    stand_resign(&s[0]);
-    pair_advance(p, TIMEOUT / 2);
-    assert_true(stand_leads(&s[2]));
+    enter_with(&s[0], p, 0, 9);
+    enter_with(&s[1], p, 1, 1);
+    enter_with(&s[2], p, 2, 2);
+    assert_true(candidate_leads(&s[0]));
+    candidate_resign(&s[0]);
+    memnet_advance(p, TIMEOUT / 2);
+    assert_true(candidate_leads(&s[2]));
     assert_int_equal(clave__latch_priority_of(name_of(&s[0])), 0);
-    pair_advance(p, TIMEOUT);
+    memnet_advance(p, TIMEOUT);
     assert_int_equal(clave__latch_priority_of(name_of(&s[0])), 9);
-    assert_true(stand_leads(&s[2])); /* it does not preempt */
-    stand_resign(&s[2]);
-    pair_advance(p, 1000);
-    assert_true(stand_leads(&s[0]));
+    assert_true(candidate_leads(&s[2])); /* it does not preempt */
+    candidate_resign(&s[2]);
+    memnet_advance(p, 1000);
+    assert_true(candidate_leads(&s[0]));
     clave_async_latch_transfer(s[0].l, name_of(&s[1]), on_transferred, &err);
-    pair_advance(p, 1000);
+    memnet_advance(p, 1000);
     assert_int_equal(err, CLAVE_OK);
-    assert_true(stand_leads(&s[1]));
+    assert_true(candidate_leads(&s[1]));
     end(s, 3);
 }
 
@@ -222,33 +222,34 @@ static void resign_when_asked(clave_async_latch *l, const clave_latch_event *ev,
 static void a_higher_one_asks_the_leader_to_go(void **state)
 {
     (void)state;
-    struct pair *p = world(4);
-    struct stand s[3];
+    struct memnet *p = world(4);
+    struct candidate s[3];
     clave_async_latch *leader;
     unsigned asked = 0;
     clave_latch_options o = {.size = sizeof o, .priority = 2, .revocable = true};
     o.event_cb = resign_when_asked;
     o.event_arg = &asked;
-    assert_int_equal(clave_async_latch_new(&leader, p->end[3].c, "/e", &o), CLAVE_OK);
+    assert_int_equal(clave_async_latch_new(&leader, p->clients[3].c, "/e", &o), CLAVE_OK);
     clave_async_latch_start(leader);
-    pair_settle(p);
+    memnet_settle(p);
     o.preempt = true;
     o.priority = 2;
-    stand_up(&s[0], p, 0, "/e", &o); /* not higher */
+    candidate_enter(&s[0], p, 0, "/e", &o); /* not higher */
     assert_int_equal(asked, 0);
     o.priority = 3;
-    pair_reset_counts(p);
-    stand_up(&s[1], p, 1, "/e", &o);
+    memnet_reset_counts(p);
+    candidate_enter(&s[1], p, 1, "/e", &o);
     assert_int_equal(asked, 1);
-    assert_true(stand_leads(&s[1]));
+    assert_true(candidate_leads(&s[1]));
     assert_int_equal(s[0].leader, 0);
     /* Its place was made, its claim, its turn: each once. */
-    assert_int_equal(p->end[1].requests[OP_CREATE2] + p->end[1].requests[OP_CREATE_CONTAINER], 1);
-    assert_int_equal(p->end[1].requests[OP_MULTI], 1);
+    assert_int_equal(
+        p->clients[1].requests[OP_CREATE2] + p->clients[1].requests[OP_CREATE_CONTAINER], 1);
+    assert_int_equal(p->clients[1].requests[OP_MULTI], 1);
     o.priority = 1;
-    stand_up(&s[2], p, 2, "/e", &o);
-    pair_advance(p, 3 * TIMEOUT);
-    assert_true(stand_leads(&s[1]));
+    candidate_enter(&s[2], p, 2, "/e", &o);
+    memnet_advance(p, 3 * TIMEOUT);
+    assert_true(candidate_leads(&s[1]));
     clave_async_latch_free(leader);
     end(s, 3);
 }
@@ -256,7 +257,7 @@ static void a_higher_one_asks_the_leader_to_go(void **state)
 static void options_that_contradict_each_other(void **state)
 {
     (void)state;
-    struct pair *p = world(1);
+    struct memnet *p = world(1);
     clave_async_latch *l;
     const clave_latch_options wrong[] = {
         {.size = sizeof *wrong, .priority = -1},
@@ -266,8 +267,8 @@ static void options_that_contradict_each_other(void **state)
         {.size = sizeof *wrong, .spread = true, .id = "a", .priority = 1},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        assert_int_equal(clave_async_latch_new(&l, p->end[0].c, "/e", &wrong[i]), CLAVE_EINVAL);
-    pair_free(p);
+        assert_int_equal(clave_async_latch_new(&l, p->clients[0].c, "/e", &wrong[i]), CLAVE_EINVAL);
+    memnet_free(p);
 }
 
 /* ---- faults ---------------------------------------------------------------------------- */
@@ -279,31 +280,31 @@ static void any_message_may_be_lost(void **state)
     (void)state;
     static const int ops[] = {OP_GET_CHILDREN2, OP_MULTI, OP_DELETE, OP_CREATE2, OP_NOTIFICATION};
     for (unsigned i = 0; i < sizeof ops / sizeof *ops * 4 * 3 * 2; i++) {
-        struct pair *p = world(4);
-        struct stand s[4];
+        struct memnet *p = world(4);
+        struct candidate s[4];
         for (size_t k = 0; k < 4; k++)
-            stand_with(&s[k], p, k, (int32_t)k + 1);
-        pair_rule(p, (struct pair_rule){.client = 1 + i % 3,
-                                        .way = i / 3 % 2 ? PAIR_REQUEST : PAIR_REPLY,
-                                        .op = ops[i / 24],
-                                        .fate = i / 6 % 2 ? PAIR_LOSE : PAIR_PASS_CUT,
-                                        .skip = i / 12 % 2});
-        stand_close(&s[0]);
-        pair_advance(p, 2 * TIMEOUT);
-        assert_int_equal(stand_leaders(&s[1], 3), 1);
-        assert_true(stand_leads(&s[3]));
-        pair_clear(p);
+            enter_with(&s[k], p, k, (int32_t)k + 1);
+        memnet_rule(p, (struct memnet_rule){.client = 1 + i % 3,
+                                            .way = i / 3 % 2 ? MEMNET_REQUEST : MEMNET_REPLY,
+                                            .op = ops[i / 24],
+                                            .fate = i / 6 % 2 ? MEMNET_LOSE : MEMNET_PASS_CUT,
+                                            .skip = i / 12 % 2});
+        candidate_close(&s[0]);
+        memnet_advance(p, 2 * TIMEOUT);
+        assert_int_equal(candidate_count_leaders(&s[1], 3), 1);
+        assert_true(candidate_leads(&s[3]));
+        memnet_clear(p);
         end(&s[1], 3);
     }
 }
 
 /* The first, looking whether a higher one stands: the listing waits in the wire. */
-static struct pair *looking(struct stand *s)
+static struct memnet *looking(struct candidate *s)
 {
     const clave_latch_options o = {.size = sizeof o, .priority = 5};
-    struct pair *p = world(2);
-    pair_rule(p, (struct pair_rule){0, PAIR_REQUEST, OP_GET_CHILDREN2, PAIR_HOLD, 2});
-    stand_up(s, p, 0, "/e", &o);
+    struct memnet *p = world(2);
+    memnet_rule(p, (struct memnet_rule){0, MEMNET_REQUEST, OP_GET_CHILDREN2, MEMNET_HOLD, 2});
+    candidate_enter(s, p, 0, "/e", &o);
     assert_true(clave__latch_is_first(s->l));
     assert_int_equal(s->leader, 0);
     return p;
@@ -312,14 +313,14 @@ static struct pair *looking(struct stand *s)
 static void who_closes_its_client_while_it_looks_never_leads(void **state)
 {
     (void)state;
-    struct stand s;
-    struct pair *p = looking(&s);
-    clave_async_client_abandon(p->end[0].c, p->now);
-    pair_clear(p);
-    pair_settle(p);
+    struct candidate s;
+    struct memnet *p = looking(&s);
+    clave_async_client_abandon(p->clients[0].c, p->now);
+    memnet_clear(p);
+    memnet_settle(p);
     assert_int_equal(s.leader, 0);
-    stand_close(&s);
-    pair_free(p);
+    candidate_close(&s);
+    memnet_free(p);
 }
 
 static void ignore_result(clave_async_client *c, const clave_result *res, void *arg)
@@ -333,26 +334,27 @@ static void ignore_result(clave_async_client *c, const clave_result *res, void *
 static void who_is_removed_while_it_looks_stands_again(void **state)
 {
     (void)state;
-    struct stand s;
-    struct pair *p = looking(&s);
-    assert_int_equal(clave_async_delete(p->end[1].c, s.l->place->own.path, -1, ignore_result, NULL),
-                     CLAVE_OK);
-    pair_settle(p);
+    struct candidate s;
+    struct memnet *p = looking(&s);
+    assert_int_equal(
+        clave_async_delete(p->clients[1].c, s.l->place->own.path, -1, ignore_result, NULL),
+        CLAVE_OK);
+    memnet_settle(p);
     assert_int_equal(s.leader, 0);
-    pair_clear(p);
-    pair_settle(p);
-    pair_advance(p, 2000);
+    memnet_clear(p);
+    memnet_settle(p);
+    memnet_advance(p, 2000);
     assert_string_equal(s.news, "L");
-    stand_close(&s);
-    pair_free(p);
+    candidate_close(&s);
+    memnet_free(p);
 }
 
 static void story(struct failmem *mem, size_t first, size_t fails)
 {
-    struct pair_options o = {.clients = 3, .timeout_ms = TIMEOUT, .mem = &mem->mem};
+    struct memnet_options o = {.clients = 3, .timeout_ms = TIMEOUT, .mem = &mem->mem};
     failmem_init(mem);
-    struct pair *p = pair_new(&o);
-    struct stand s[3];
+    struct memnet *p = memnet_new(&o);
+    struct candidate s[3];
     clave_latch_options of[3] = {{.priority = 1, .revocable = true},
                                  {.spread = true, .id = "b"},
                                  {.priority = INT32_MAX, .preempt = true}};
@@ -360,26 +362,26 @@ static void story(struct failmem *mem, size_t first, size_t fails)
     failmem_arm(mem, first, fails);
     for (size_t i = 0; i < 3; i++) {
         of[i].size = sizeof *of;
-        if (stand_open(&s[n], p, i, "/e", &of[i]) != CLAVE_OK)
+        if (candidate_open(&s[n], p, i, "/e", &of[i]) != CLAVE_OK)
             continue;
-        stand_start(&s[n]);
+        candidate_start(&s[n]);
         if (s[n].err == CLAVE_OK)
             n++;
         else
-            stand_close(&s[n]);
+            candidate_close(&s[n]);
     }
-    pair_advance(p, 2000);
+    memnet_advance(p, 2000);
     mem->first = 0;
     for (size_t i = 0; i < n; i++)
-        if (stand_leads(&s[i])) {
-            stand_resign(&s[i]);
+        if (candidate_leads(&s[i])) {
+            candidate_resign(&s[i]);
             break;
         }
-    pair_advance(p, 3 * TIMEOUT);
-    assert_int_equal(stand_leaders(s, n), n > 0);
+    memnet_advance(p, 3 * TIMEOUT);
+    assert_int_equal(candidate_count_leaders(s, n), n > 0);
     for (size_t i = 0; i < n; i++)
-        stand_close(&s[i]);
-    pair_free(p);
+        candidate_close(&s[i]);
+    memnet_free(p);
     assert_int_equal(mem->live, 0);
 }
 

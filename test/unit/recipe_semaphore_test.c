@@ -13,9 +13,9 @@
 
 #include "lib/semaphore_user.h"
 
-static struct pair *world(size_t clients)
+static struct memnet *world(size_t clients)
 {
-    return pair_new(&(struct pair_options){.clients = clients});
+    return memnet_new(&(struct memnet_options){.clients = clients});
 }
 
 /* ---- the limit ------------------------------------------------------------------------- */
@@ -23,62 +23,62 @@ static struct pair *world(size_t clients)
 static void testSimple(void **state)
 {
     (void)state;
-    struct pair *p = world(1);
-    struct party a;
-    party_open(&a, p, 0, 1);
-    party_acquire(&a, 1, SEAT_EVER);
+    struct memnet *p = world(1);
+    struct semaphore_user a;
+    semaphore_user_open(&a, p, 0, 1);
+    semaphore_user_acquire(&a, 1, OWNER_FOREVER);
     assert_int_equal(a.n, 1);
-    party_acquire(&a, 1, 2000);
-    pair_advance(p, 2000);
+    semaphore_user_acquire(&a, 1, 2000);
+    memnet_advance(p, 2000);
     assert_int_equal(a.answers, 2);
     assert_int_equal(a.err, CLAVE_EBUSY);
-    assert_int_equal(party_leases_at_server(p), 1);
-    assert_int_equal(seat_list(p, 0, "/s/locks", NULL, 0), 0);
-    assert_int_equal(party_release(&a), CLAVE_OK);
-    party_close(&a);
-    party_assert_no_leftovers(p);
-    pair_free(p);
+    assert_int_equal(semaphore_user_leases_at_server(p), 1);
+    assert_int_equal(memnet_list(p, 0, "/s/locks", NULL, 0), 0);
+    assert_int_equal(semaphore_user_release(&a), CLAVE_OK);
+    semaphore_user_close(&a);
+    semaphore_user_assert_no_leftovers(p);
+    memnet_free(p);
 }
 
 static void testSimple2(void **state)
 {
     (void)state;
     enum { MAX = 3 };
-    struct pair *p = world(1);
-    struct party a;
-    party_open(&a, p, 0, MAX);
+    struct memnet *p = world(1);
+    struct semaphore_user a;
+    semaphore_user_open(&a, p, 0, MAX);
     for (int i = 0; i < MAX; i++)
-        party_acquire(&a, 1, 5000);
+        semaphore_user_acquire(&a, 1, 5000);
     assert_int_equal(a.n, MAX);
-    party_acquire(&a, 1, SEAT_TRY);
+    semaphore_user_acquire(&a, 1, OWNER_TRY);
     assert_int_equal(a.err, CLAVE_EBUSY);
-    party_release(&a);
-    party_acquire(&a, 1, SEAT_TRY);
+    semaphore_user_release(&a);
+    semaphore_user_acquire(&a, 1, OWNER_TRY);
     assert_int_equal(a.err, CLAVE_OK);
     assert_int_equal(a.n, MAX);
-    party_close(&a);
-    party_assert_no_leftovers(p);
-    pair_free(p);
+    semaphore_user_close(&a);
+    semaphore_user_assert_no_leftovers(p);
+    memnet_free(p);
 }
 
 /* Two flights, and the gate is left without waiting. */
 static void acquire_costs_two_flights(void **state)
 {
     (void)state;
-    struct pair *p = world(1);
-    struct party a;
-    party_open(&a, p, 0, 2);
-    party_acquire(&a, 1, SEAT_EVER); /* makes the parents */
-    pair_reset_counts(p);
-    party_acquire(&a, 1, SEAT_EVER);
+    struct memnet *p = world(1);
+    struct semaphore_user a;
+    semaphore_user_open(&a, p, 0, 2);
+    semaphore_user_acquire(&a, 1, OWNER_FOREVER); /* makes the parents */
+    memnet_reset_counts(p);
+    semaphore_user_acquire(&a, 1, OWNER_FOREVER);
     assert_int_equal(a.n, 2);
-    assert_int_equal(p->end[0].requests[OP_CREATE2], 2);
-    assert_int_equal(p->end[0].requests[OP_GET_CHILDREN2], 2);
-    assert_int_equal(p->end[0].requests[OP_DELETE], 1);
-    assert_int_equal(pair_requests(p, 0), 5);
-    party_close(&a);
-    party_assert_no_leftovers(p);
-    pair_free(p);
+    assert_int_equal(p->clients[0].requests[OP_CREATE2], 2);
+    assert_int_equal(p->clients[0].requests[OP_GET_CHILDREN2], 2);
+    assert_int_equal(p->clients[0].requests[OP_DELETE], 1);
+    assert_int_equal(memnet_requests(p, 0), 5);
+    semaphore_user_close(&a);
+    semaphore_user_assert_no_leftovers(p);
+    memnet_free(p);
 }
 
 /* testThreads, testMaxPerSession: a random mix never stands above the limit, and whoever
@@ -87,64 +87,64 @@ static void testThreads(void **state)
 {
     (void)state;
     enum { N = 6, MAX = 3 };
-    struct pair *p = world(N);
-    struct party a[N];
+    struct memnet *p = world(N);
+    struct semaphore_user a[N];
     unsigned granted = 0;
     srand(7);
     for (size_t i = 0; i < N; i++)
-        party_open(&a[i], p, i, MAX);
+        semaphore_user_open(&a[i], p, i, MAX);
     unsigned asked[N] = {0};
     for (int step = 0; step < 1500; step++) {
         size_t i = (size_t)rand() % N;
         if (asked[i] == a[i].answers && a[i].n == 0) {
-            party_acquire(&a[i], 1 + (size_t)rand() % MAX, SEAT_EVER);
+            semaphore_user_acquire(&a[i], 1 + (size_t)rand() % MAX, OWNER_FOREVER);
             asked[i]++;
         } else if (a[i].n > 0) {
-            party_release(&a[i]);
+            semaphore_user_release(&a[i]);
         }
         size_t held = 0;
         for (size_t k = 0; k < N; k++)
             held += a[k].n;
         assert_true(held <= MAX);
-        assert_true(party_leases_at_server(p) <= MAX + 1);
+        assert_true(semaphore_user_leases_at_server(p) <= MAX + 1);
     }
     for (size_t i = 0; i < N; i++)
         granted += a[i].answers;
     assert_true(granted > 100);
     for (size_t i = 0; i < N; i++)
-        party_close(&a[i]);
-    party_assert_no_leftovers(p);
-    pair_free(p);
+        semaphore_user_close(&a[i]);
+    semaphore_user_assert_no_leftovers(p);
+    memnet_free(p);
 }
 
 static void the_order_of_arrival_decides(void **state)
 {
     (void)state;
-    struct pair *p = world(4);
-    struct party a[4];
+    struct memnet *p = world(4);
+    struct semaphore_user a[4];
     for (size_t i = 0; i < 4; i++)
-        party_open(&a[i], p, i, 2);
-    party_acquire(&a[0], 2, SEAT_EVER);
-    party_acquire(&a[1], 2, SEAT_EVER); /* wants more than there will be at first */
-    party_acquire(&a[2], 1, SEAT_EVER);
-    party_acquire(&a[3], 1, SEAT_EVER);
+        semaphore_user_open(&a[i], p, i, 2);
+    semaphore_user_acquire(&a[0], 2, OWNER_FOREVER);
+    semaphore_user_acquire(&a[1], 2, OWNER_FOREVER); /* wants more than there will be at first */
+    semaphore_user_acquire(&a[2], 1, OWNER_FOREVER);
+    semaphore_user_acquire(&a[3], 1, OWNER_FOREVER);
     assert_int_equal(a[0].queued, 0);
     assert_int_equal(a[1].ahead, 0); /* at the gate */
     assert_int_equal(a[2].ahead, 1);
     assert_int_equal(a[3].ahead, 2);
-    party_release(&a[0]);
+    semaphore_user_release(&a[0]);
     assert_int_equal(a[1].n + a[2].n + a[3].n, 0); /* all or nothing, and nobody overtakes */
-    party_release(&a[0]);
+    semaphore_user_release(&a[0]);
     assert_int_equal(a[1].n, 2);
-    party_release(&a[1]);
+    semaphore_user_release(&a[1]);
     assert_int_equal(a[2].n, 1);
     assert_int_equal(a[3].n, 0);
-    party_release(&a[2]);
+    semaphore_user_release(&a[2]);
     assert_int_equal(a[3].n, 1);
     for (size_t i = 0; i < 4; i++)
-        party_close(&a[i]);
-    party_assert_no_leftovers(p);
-    pair_free(p);
+        semaphore_user_close(&a[i]);
+    semaphore_user_assert_no_leftovers(p);
+    memnet_free(p);
 }
 
 /* Only the one at the gate hears of leases that go. */
@@ -152,79 +152,79 @@ static void waiting_is_no_herd(void **state)
 {
     (void)state;
     enum { N = 8 };
-    struct pair *p = world(N);
-    struct party a[N];
+    struct memnet *p = world(N);
+    struct semaphore_user a[N];
     for (size_t i = 0; i < N; i++) {
-        party_open(&a[i], p, i, 1);
-        party_acquire(&a[i], 1, SEAT_EVER);
+        semaphore_user_open(&a[i], p, i, 1);
+        semaphore_user_acquire(&a[i], 1, OWNER_FOREVER);
     }
-    pair_reset_counts(p);
+    memnet_reset_counts(p);
     for (size_t i = 0; i < N; i++)
-        p->end[i].events = 0;
-    party_release(&a[0]);
+        p->clients[i].events = 0;
+    semaphore_user_release(&a[0]);
     assert_int_equal(a[1].n, 1);
     for (size_t i = 4; i < N; i++) {
-        assert_int_equal(p->end[i].events, 0);
-        assert_int_equal(pair_requests(p, i), 0);
+        assert_int_equal(p->clients[i].events, 0);
+        assert_int_equal(memnet_requests(p, i), 0);
     }
     for (size_t i = 0; i < N; i++)
-        party_close(&a[i]);
-    party_assert_no_leftovers(p);
-    pair_free(p);
+        semaphore_user_close(&a[i]);
+    semaphore_user_assert_no_leftovers(p);
+    memnet_free(p);
 }
 
 static void testReleaseInChunks(void **state)
 {
     (void)state;
-    struct pair *p = world(2);
-    struct party a, b;
-    party_open(&a, p, 0, 11);
-    party_open(&b, p, 1, 11);
-    party_acquire(&a, 10, SEAT_EVER);
+    struct memnet *p = world(2);
+    struct semaphore_user a, b;
+    semaphore_user_open(&a, p, 0, 11);
+    semaphore_user_open(&b, p, 1, 11);
+    semaphore_user_acquire(&a, 10, OWNER_FOREVER);
     assert_int_equal(a.n, 10);
-    party_acquire(&b, 5, SEAT_EVER);
+    semaphore_user_acquire(&b, 5, OWNER_FOREVER);
     for (int i = 0; i < 4; i++) {
         assert_int_equal(b.n, 0);
-        party_release(&a);
+        semaphore_user_release(&a);
     }
     assert_int_equal(b.n, 5);
     assert_int_equal(a.n, 6);
     /* testRelease1AtATime */
     while (a.n > 0)
-        assert_int_equal(party_release(&a), CLAVE_OK);
+        assert_int_equal(semaphore_user_release(&a), CLAVE_OK);
     while (b.n > 0)
-        assert_int_equal(party_release(&b), CLAVE_OK);
-    assert_int_equal(party_leases_at_server(p), 0);
-    party_close(&a);
-    party_close(&b);
-    party_assert_no_leftovers(p);
-    pair_free(p);
+        assert_int_equal(semaphore_user_release(&b), CLAVE_OK);
+    assert_int_equal(semaphore_user_leases_at_server(p), 0);
+    semaphore_user_close(&a);
+    semaphore_user_close(&b);
+    semaphore_user_assert_no_leftovers(p);
+    memnet_free(p);
 }
 
 /* TestInterProcessSemaphoreMutex: not reentrant, and whoever has the lease may release it. */
 static void a_semaphore_of_one_is_a_mutex_that_is_not_reentrant(void **state)
 {
     (void)state;
-    struct pair *p = world(2);
-    struct party a, b;
-    party_open(&a, p, 0, 1);
-    party_open(&b, p, 1, 1);
-    party_acquire(&a, 1, SEAT_EVER);
-    party_acquire(&a, 1, SEAT_TRY);
+    struct memnet *p = world(2);
+    struct semaphore_user a, b;
+    semaphore_user_open(&a, p, 0, 1);
+    semaphore_user_open(&b, p, 1, 1);
+    semaphore_user_acquire(&a, 1, OWNER_FOREVER);
+    semaphore_user_acquire(&a, 1, OWNER_TRY);
     assert_int_equal(a.err, CLAVE_EBUSY);
-    party_acquire(&b, 1, SEAT_EVER);
+    semaphore_user_acquire(&b, 1, OWNER_FOREVER);
     assert_int_equal(b.n, 0);
     clave_grant first, second;
     assert_true(clave_async_lease_grant(a.held[0], &first));
-    party_release(&a);
+    semaphore_user_release(&a);
     assert_int_equal(b.n, 1);
     assert_true(clave_async_lease_grant(b.held[0], &second));
     assert_true(second.token > first.token);
     assert_true(clave_async_lease_valid_for(b.held[0], p->now, 1000));
     assert_false(clave_async_lease_valid_for(b.held[0], second.deadline, 1));
-    party_close(&a);
-    party_close(&b);
-    pair_free(p);
+    semaphore_user_close(&a);
+    semaphore_user_close(&b);
+    memnet_free(p);
 }
 
 static void on_count(clave_async_client *c, clave_err err, const clave_participant *list, size_t n,
@@ -240,19 +240,19 @@ static void on_count(clave_async_client *c, clave_err err, const clave_participa
 static void testGetParticipantNodes(void **state)
 {
     (void)state;
-    struct pair *p = world(1);
-    struct party a;
+    struct memnet *p = world(1);
+    struct semaphore_user a;
     size_t n = 99;
-    party_open(&a, p, 0, 10);
+    semaphore_user_open(&a, p, 0, 10);
     for (size_t held = 0; held <= 4; held += 4) {
-        assert_int_equal(clave_async_semaphore_participants(p->end[0].c, "/s", on_count, &n),
+        assert_int_equal(clave_async_semaphore_participants(p->clients[0].c, "/s", on_count, &n),
                          CLAVE_OK);
-        pair_settle(p);
+        memnet_settle(p);
         assert_int_equal(n, held);
-        party_acquire(&a, 4, SEAT_EVER);
+        semaphore_user_acquire(&a, 4, OWNER_FOREVER);
     }
-    party_close(&a);
-    pair_free(p);
+    semaphore_user_close(&a);
+    memnet_free(p);
 }
 
 /* ---- the limit changes ------------------------------------------------------------------ */
@@ -267,102 +267,102 @@ static void on_set(clave_async_client *c, const clave_result *res, void *arg)
 static void testThreadedLeaseIncrease(void **state)
 {
     (void)state;
-    struct pair *p = world(3);
-    struct party a, b;
+    struct memnet *p = world(3);
+    struct semaphore_user a, b;
     clave_semaphore_options o = {.limit = 1, .limit_path = "/config/count"};
-    assert_int_equal(party_open_with(&a, p, 0, o), CLAVE_OK);
-    pair_settle(p);
+    assert_int_equal(semaphore_user_open_with(&a, p, 0, o), CLAVE_OK);
+    memnet_settle(p);
     o.limit = 7; /* it exists already: what it holds counts */
-    assert_int_equal(party_open_with(&b, p, 1, o), CLAVE_OK);
-    pair_settle(p);
+    assert_int_equal(semaphore_user_open_with(&b, p, 1, o), CLAVE_OK);
+    memnet_settle(p);
     assert_int_equal(clave_async_semaphore_limit(a.s), 1);
     assert_int_equal(clave_async_semaphore_limit(b.s), 1);
-    party_acquire(&a, 1, SEAT_EVER);
-    party_acquire(&b, 2, SEAT_EVER);
+    semaphore_user_acquire(&a, 1, OWNER_FOREVER);
+    semaphore_user_acquire(&b, 2, OWNER_FOREVER);
     assert_int_equal(b.n, 0);
     clave_err err = CLAVE_ETIMEDOUT;
     assert_int_equal(clave_async_semaphore_set_limit(a.s, 3, on_set, &err), CLAVE_OK);
-    pair_settle(p);
+    memnet_settle(p);
     assert_int_equal(err, CLAVE_OK);
     assert_int_equal(clave_async_semaphore_limit(b.s), 3);
     assert_int_equal(b.n, 2);
     /* Lowered, it takes nothing away. */
     clave_async_semaphore_set_limit(b.s, 1, NULL, NULL);
-    pair_settle(p);
+    memnet_settle(p);
     assert_int_equal(a.n + b.n, 3);
     assert_int_equal(a.lost + b.lost, 0);
-    party_acquire(&a, 1, SEAT_TRY);
+    semaphore_user_acquire(&a, 1, OWNER_TRY);
     assert_int_equal(a.err, CLAVE_EBUSY);
-    party_close(&a);
-    party_close(&b);
-    party_assert_no_leftovers(p);
-    pair_free(p);
+    semaphore_user_close(&a);
+    semaphore_user_close(&b);
+    semaphore_user_assert_no_leftovers(p);
+    memnet_free(p);
 }
 
 /* As Curator's SharedCount writes it: four bytes, and whoever is to make it may be late. */
 static void a_shared_limit_is_waited_for_and_followed(void **state)
 {
     (void)state;
-    struct pair *p = world(2);
-    struct party a;
+    struct memnet *p = world(2);
+    struct semaphore_user a;
     clave_semaphore_options o = {.limit_path = "/count"};
-    assert_int_equal(party_open_with(&a, p, 0, o), CLAVE_OK);
-    party_acquire(&a, 1, SEAT_EVER);
+    assert_int_equal(semaphore_user_open_with(&a, p, 0, o), CLAVE_OK);
+    semaphore_user_acquire(&a, 1, OWNER_FOREVER);
     assert_int_equal(a.answers, 0);
     assert_int_equal(clave_async_semaphore_limit(a.s), 0);
-    assert_int_equal(seat_make(p, 1, "/count"), CLAVE_OK); /* empty: lets nobody in */
+    assert_int_equal(memnet_create(p, 1, "/count"), CLAVE_OK); /* empty: lets nobody in */
     assert_int_equal(a.answers, 0);
     clave_err err;
-    clave_async_set(p->end[1].c, "/count", "\0\0\1\2", 4, -1, on_set, &err);
-    pair_settle(p);
+    clave_async_set(p->clients[1].c, "/count", "\0\0\1\2", 4, -1, on_set, &err);
+    memnet_settle(p);
     assert_int_equal(clave_async_semaphore_limit(a.s), 258);
     assert_int_equal(a.n, 1);
     /* Over a lost connection and a lost session. */
-    pair_cut(p, 0);
-    clave_async_set(p->end[1].c, "/count", "\0\0\0\3", 4, -1, on_set, &err);
-    pair_advance(p, 2000);
+    memnet_cut(p, 0);
+    clave_async_set(p->clients[1].c, "/count", "\0\0\0\3", 4, -1, on_set, &err);
+    memnet_advance(p, 2000);
     assert_int_equal(clave_async_semaphore_limit(a.s), 3);
-    pair_kill_session(p, 0);
-    clave_async_set(p->end[1].c, "/count", "\0\0\0\4", 4, -1, on_set, &err);
-    pair_advance(p, 5000);
+    memnet_kill_session(p, 0);
+    clave_async_set(p->clients[1].c, "/count", "\0\0\0\4", 4, -1, on_set, &err);
+    memnet_advance(p, 5000);
     assert_int_equal(clave_async_semaphore_limit(a.s), 4);
-    clave_async_set(p->end[1].c, "/count", "\0\0\0\5", 4, -1, on_set, &err);
-    pair_settle(p);
+    clave_async_set(p->clients[1].c, "/count", "\0\0\0\5", 4, -1, on_set, &err);
+    memnet_settle(p);
     assert_int_equal(clave_async_semaphore_limit(a.s), 5);
-    party_close(&a);
-    party_assert_no_leftovers(p);
-    pair_free(p);
+    semaphore_user_close(&a);
+    semaphore_user_assert_no_leftovers(p);
+    memnet_free(p);
 }
 
 static void a_limit_of_its_own_can_be_raised_too(void **state)
 {
     (void)state;
-    struct pair *p = world(1);
-    struct party a;
-    party_open(&a, p, 0, 1);
-    party_acquire(&a, 1, SEAT_EVER);
-    party_ask(&a, 1, 1, SEAT_EVER);
-    party_ask(&a, 2, 1, SEAT_EVER);
-    pair_settle(p);
+    struct memnet *p = world(1);
+    struct semaphore_user a;
+    semaphore_user_open(&a, p, 0, 1);
+    semaphore_user_acquire(&a, 1, OWNER_FOREVER);
+    semaphore_user_begin_acquire(&a, 1, 1, OWNER_FOREVER);
+    semaphore_user_begin_acquire(&a, 2, 1, OWNER_FOREVER);
+    memnet_settle(p);
     assert_int_equal(a.n, 1);
     assert_int_equal(clave_async_semaphore_set_limit(a.s, 0, NULL, NULL), CLAVE_EINVAL);
     assert_int_equal(clave_async_semaphore_set_limit(a.s, 2, on_set, NULL), CLAVE_EINVAL);
     assert_int_equal(clave_async_semaphore_set_limit(a.s, 2, NULL, NULL), CLAVE_OK);
-    pair_settle(p);
+    memnet_settle(p);
     assert_int_equal(a.n, 2);
     clave_async_semaphore_set_limit(a.s, 3, NULL, NULL);
-    pair_settle(p);
+    memnet_settle(p);
     assert_int_equal(a.n, 3);
-    party_close(&a);
-    party_assert_no_leftovers(p);
-    pair_free(p);
+    semaphore_user_close(&a);
+    semaphore_user_assert_no_leftovers(p);
+    memnet_free(p);
 }
 
 static void options_are_checked(void **state)
 {
     (void)state;
-    struct pair *p = world(1);
-    clave_async_client *c = p->end[0].c;
+    struct memnet *p = world(1);
+    clave_async_client *c = p->clients[0].c;
     clave_async_semaphore *s;
     enum { SIZE = sizeof(clave_semaphore_options) };
     static const clave_semaphore_options bad[] = {
@@ -382,7 +382,7 @@ static void options_are_checked(void **state)
     o.limit_path = "x";
     assert_int_equal(clave_async_semaphore_new(&s, c, "/s", &o), CLAVE_EPATH);
     clave_async_semaphore_free(NULL);
-    pair_free(p);
+    memnet_free(p);
 }
 
 /* What does not queue below `locks` stops nobody there. Below `leases` every child takes room, as
@@ -394,20 +394,20 @@ static void other_children_take_room_but_stop_no_queue(void **state)
         "/s",           "/s/locks",
         "/s/locks/000", "/s/locks/_c_0-lock--3",
         "/s/leases",    "/s/leases/0f3c5d8e7b6a4c1d9e2f3a4b5c6d7e8f"};
-    struct pair *p = world(2);
-    struct party a;
+    struct memnet *p = world(2);
+    struct semaphore_user a;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        assert_int_equal(seat_make(p, 1, names[i]), CLAVE_OK);
-    party_open(&a, p, 0, 2);
-    party_acquire(&a, 1, SEAT_EVER);
+        assert_int_equal(memnet_create(p, 1, names[i]), CLAVE_OK);
+    semaphore_user_open(&a, p, 0, 2);
+    semaphore_user_acquire(&a, 1, OWNER_FOREVER);
     assert_int_equal(a.n, 1);
-    party_acquire(&a, 1, SEAT_EVER);
+    semaphore_user_acquire(&a, 1, OWNER_FOREVER);
     assert_int_equal(a.n, 1);
-    assert_int_equal(seat_remove(p, 1, names[5]), CLAVE_OK);
+    assert_int_equal(memnet_delete(p, 1, names[5]), CLAVE_OK);
     assert_int_equal(a.n, 2);
-    party_close(&a);
-    party_assert_no_leftovers(p);
-    pair_free(p);
+    semaphore_user_close(&a);
+    semaphore_user_assert_no_leftovers(p);
+    memnet_free(p);
 }
 
 int main(void)

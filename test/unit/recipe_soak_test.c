@@ -15,11 +15,11 @@
 enum { CLIENTS = 4, OWNERS = 2, SEEDS = 40, STEPS = 400, TIMEOUT = 6000, LIMIT = 2 };
 
 struct soak {
-    struct pair *p;
-    struct rand_state dice;
+    struct memnet *p;
+    struct rand_state rng;
     uint64_t seed;
-    struct seats rw[CLIENTS][OWNERS];
-    struct party sem[CLIENTS];
+    struct rwlock_owner rw[CLIENTS][OWNERS];
+    struct semaphore_user sem[CLIENTS];
     unsigned asked[CLIENTS]; /* of the semaphore */
     unsigned asked_side[CLIENTS][OWNERS][2];
     unsigned grants;
@@ -27,7 +27,7 @@ struct soak {
 
 static uint64_t roll(struct soak *k, uint64_t n)
 {
-    return clave__rand_below(&k->dice, n);
+    return clave__rand_below(&k->rng, n);
 }
 
 static void check(const struct soak *k, bool fine, const char *what)
@@ -37,7 +37,7 @@ static void check(const struct soak *k, bool fine, const char *what)
                  what);
 }
 
-static bool is_valid(const struct seat *s)
+static bool is_valid(const struct mutex_owner *s)
 {
     return clave_async_mutex_valid_for(s->m, s->owner, s->p->now, 0);
 }
@@ -47,7 +47,7 @@ static void look_around(struct soak *k)
     unsigned readers = 0, leases = 0;
     int writer = -1;
     for (int i = 0; i < CLIENTS * OWNERS; i++) {
-        struct seats *s = &k->rw[i / OWNERS][i % OWNERS];
+        struct rwlock_owner *s = &k->rw[i / OWNERS][i % OWNERS];
         if (is_valid(&s->write)) {
             check(k, writer < 0, "two writers");
             writer = i;
@@ -69,13 +69,13 @@ static void look_around(struct soak *k)
 static void use_sides(struct soak *k)
 {
     size_t c = roll(k, CLIENTS), o = roll(k, OWNERS), side = roll(k, 2);
-    struct seats *s = &k->rw[c][o];
-    struct seat *at = side ? &s->write : &s->read;
-    int64_t within = roll(k, 4) == 0 ? SEAT_TRY : (int64_t)roll(k, 20000);
+    struct rwlock_owner *s = &k->rw[c][o];
+    struct mutex_owner *at = side ? &s->write : &s->read;
+    int64_t within = roll(k, 4) == 0 ? OWNER_TRY : (int64_t)roll(k, 20000);
     if (roll(k, 8) == 0)
         (void)clave_async_mutex_cancel(at->m, at->owner);
     else if (roll(k, 2) == 0)
-        k->asked_side[c][o][side] += seat_ask(at, within) == CLAVE_OK;
+        k->asked_side[c][o][side] += owner_begin_acquire(at, within) == CLAVE_OK;
     else
         (void)clave_async_mutex_release(at->m, at->owner, NULL, NULL);
 }
@@ -83,44 +83,45 @@ static void use_sides(struct soak *k)
 static void use_semaphore(struct soak *k)
 {
     size_t c = roll(k, CLIENTS);
-    struct party *a = &k->sem[c];
+    struct semaphore_user *a = &k->sem[c];
     if (roll(k, 8) == 0)
         (void)clave_async_semaphore_cancel(a->s, 0);
     else if (a->n > 0)
-        (void)party_release(a);
+        (void)semaphore_user_release(a);
     else
-        k->asked[c] += party_ask(a, 0, 1 + roll(k, LIMIT), (int64_t)roll(k, 20000)) == CLAVE_OK;
+        k->asked[c] += semaphore_user_begin_acquire(a, 0, 1 + roll(k, LIMIT),
+                                                    (int64_t)roll(k, 20000)) == CLAVE_OK;
 }
 
 /* Of the faults of a network, a process and a server: none that ends a session early. */
 static void do_harm(struct soak *k)
 {
-    static const int ops[] = {OP_CREATE2,      OP_GET_CHILDREN2, OP_GET_DATA,   OP_DELETE,
-                              OP_NOTIFICATION, OP_MULTI,         PAIR_HANDSHAKE};
-    struct pair *p = k->p;
+    static const int ops[] = {OP_CREATE2,      OP_GET_CHILDREN2, OP_GET_DATA,     OP_DELETE,
+                              OP_NOTIFICATION, OP_MULTI,         MEMNET_HANDSHAKE};
+    struct memnet *p = k->p;
     size_t c = roll(k, CLIENTS);
     switch (roll(k, 6)) {
     case 0:
-        pair_cut(p, c);
+        memnet_cut(p, c);
         break;
     case 1:
-        pair_refuse(p, c, roll(k, 3) == 0);
+        memnet_refuse(p, c, roll(k, 3) == 0);
         break;
     case 2:
-        pair_freeze(p, c, roll(k, 3) == 0);
+        memnet_freeze(p, c, roll(k, 3) == 0);
         break;
     case 3:
-        pair_stop_server(p);
-        pair_advance(p, (int64_t)roll(k, 500));
-        pair_start_server(p);
+        memnet_stop_server(p);
+        memnet_advance(p, (int64_t)roll(k, 500));
+        memnet_start_server(p);
         break;
     default:
-        if (p->nrules == PAIR_RULES)
-            pair_clear(p);
-        pair_rule(p,
-                  (struct pair_rule){c, roll(k, 2) ? PAIR_REQUEST : PAIR_REPLY,
-                                     ops[roll(k, sizeof ops / sizeof *ops)],
-                                     roll(k, 2) ? PAIR_LOSE : PAIR_PASS_CUT, (unsigned)roll(k, 3)});
+        if (p->nrules == MEMNET_RULES)
+            memnet_clear(p);
+        memnet_rule(p, (struct memnet_rule){c, roll(k, 2) ? MEMNET_REQUEST : MEMNET_REPLY,
+                                            ops[roll(k, sizeof ops / sizeof *ops)],
+                                            roll(k, 2) ? MEMNET_LOSE : MEMNET_PASS_CUT,
+                                            (unsigned)roll(k, 3)});
     }
 }
 
@@ -128,41 +129,41 @@ static void begin(struct soak *k, uint64_t seed)
 {
     clave_mutex_options o = {.size = sizeof o, .share_turns = seed % 2 ? 2 : 0};
     *k = (struct soak){.seed = seed};
-    clave__rand_seed(&k->dice, seed);
-    k->p = pair_new(&(struct pair_options){.clients = CLIENTS, .timeout_ms = TIMEOUT});
+    clave__rand_seed(&k->rng, seed);
+    k->p = memnet_new(&(struct memnet_options){.clients = CLIENTS, .timeout_ms = TIMEOUT});
     for (size_t c = 0; c < CLIENTS; c++) {
-        assert_int_equal(seats_open(&k->rw[c][0], k->p, c, "/rw", &o), CLAVE_OK);
-        seats_share(&k->rw[c][1], &k->rw[c][0], 1);
-        party_open(&k->sem[c], k->p, c, LIMIT);
+        assert_int_equal(rwlock_owner_open(&k->rw[c][0], k->p, c, "/rw", &o), CLAVE_OK);
+        rwlock_owner_share(&k->rw[c][1], &k->rw[c][0], 1);
+        semaphore_user_open(&k->sem[c], k->p, c, LIMIT);
     }
 }
 
 /* Peace comes back: who waits is served or out of time, and all goes. */
 static void end(struct soak *k)
 {
-    struct pair *p = k->p;
-    pair_clear(p);
+    struct memnet *p = k->p;
+    memnet_clear(p);
     for (size_t c = 0; c < CLIENTS; c++) {
-        pair_refuse(p, c, false);
-        pair_freeze(p, c, false);
+        memnet_refuse(p, c, false);
+        memnet_freeze(p, c, false);
     }
-    pair_advance(p, 60000);
+    memnet_advance(p, 60000);
     look_around(k);
     for (size_t c = 0; c < CLIENTS; c++) {
         check(k, k->sem[c].answers == k->asked[c], "a lease's callback did not come once");
         for (size_t o = 0; o < OWNERS; o++) {
-            struct seats *s = &k->rw[c][o];
+            struct rwlock_owner *s = &k->rw[c][o];
             check(k, s->read.answers == k->asked_side[c][o][0], "a read's callback");
             check(k, s->write.answers == k->asked_side[c][o][1], "a write's callback");
         }
-        seats_close(&k->rw[c][0]);
-        party_close(&k->sem[c]);
+        rwlock_owner_close(&k->rw[c][0]);
+        semaphore_user_close(&k->sem[c]);
     }
-    pair_advance(p, 3000);
-    struct server_stats stats = pair_stats(p);
+    memnet_advance(p, 3000);
+    struct server_stats stats = memnet_stats(p);
     check(k, stats.ephemerals == 0, "a node is left");
     check(k, stats.watches == 0, "a watch is left");
-    pair_free(p);
+    memnet_free(p);
 }
 
 static void random_faults_break_nothing(void **state)
@@ -180,7 +181,7 @@ static void random_faults_break_nothing(void **state)
             else
                 use_sides(&k);
             look_around(&k);
-            pair_advance(k.p, (int64_t)roll(&k, 300));
+            memnet_advance(k.p, (int64_t)roll(&k, 300));
             look_around(&k);
         }
         end(&k);

@@ -15,31 +15,31 @@
 
 enum { TIMEOUT = 6000, STEP = 10 };
 
-static struct pair *world(size_t clients)
+static struct memnet *world(size_t clients)
 {
-    return pair_new(&(struct pair_options){.clients = clients, .timeout_ms = TIMEOUT});
+    return memnet_new(&(struct memnet_options){.clients = clients, .timeout_ms = TIMEOUT});
 }
 
 static const clave_latch_options session_policy = {.size = sizeof session_policy,
                                                    .policy = CLAVE_POLICY_SESSION};
 
 /* Lets time pass and asks both after every step. */
-static void advance_with_one_leader(struct stand *s, size_t n, int64_t ms)
+static void advance_with_one_leader(struct candidate *s, size_t n, int64_t ms)
 {
     for (int64_t t = 0; t < ms; t += STEP) {
-        pair_advance(s->p, STEP);
-        assert_true(stand_leaders(s, n) <= 1);
+        memnet_advance(s->p, STEP);
+        assert_true(candidate_count_leaders(s, n) <= 1);
     }
 }
 
-static void end(struct stand *s, size_t n)
+static void end(struct candidate *s, size_t n)
 {
-    struct pair *p = s->p;
+    struct memnet *p = s->p;
     for (size_t i = 0; i < n; i++)
-        stand_close(&s[i]);
-    assert_int_equal(pair_stats(p).ephemerals, 0);
-    assert_int_equal(pair_stats(p).watches, 0);
-    pair_free(p);
+        candidate_close(&s[i]);
+    assert_int_equal(memnet_stats(p).ephemerals, 0);
+    assert_int_equal(memnet_stats(p).watches, 0);
+    memnet_free(p);
 }
 
 /* Under the session policy LOST came a whole session timeout after the disconnect was noticed;
@@ -48,21 +48,21 @@ static void end(struct stand *s, size_t n)
 static void CURATOR_460(void **state)
 {
     (void)state;
-    struct stand s[2];
-    struct pair *p = world(2);
-    stand_up(&s[0], p, 0, "/e", &session_policy);
-    stand_up(&s[1], p, 1, "/e", &session_policy);
-    pair_advance(p, 1900); /* the last contact is a while ago */
-    pair_rule(p, (struct pair_rule){0, PAIR_REPLY, PAIR_ANY, PAIR_HOLD, 0});
-    pair_rule(p, (struct pair_rule){0, PAIR_REQUEST, PAIR_ANY, PAIR_HOLD, 0});
-    int64_t deadline = stand_grant(&s[0]).deadline;
+    struct candidate s[2];
+    struct memnet *p = world(2);
+    candidate_enter(&s[0], p, 0, "/e", &session_policy);
+    candidate_enter(&s[1], p, 1, "/e", &session_policy);
+    memnet_advance(p, 1900); /* the last contact is a while ago */
+    memnet_rule(p, (struct memnet_rule){0, MEMNET_REPLY, MEMNET_ANY, MEMNET_HOLD, 0});
+    memnet_rule(p, (struct memnet_rule){0, MEMNET_REQUEST, MEMNET_ANY, MEMNET_HOLD, 0});
+    int64_t deadline = candidate_grant(&s[0]).deadline;
     advance_with_one_leader(s, 2, 2 * TIMEOUT);
-    assert_true(stand_leads(&s[1]));
-    assert_true(stand_heard(&s[1], "qxL"));
-    assert_true(stand_heard(&s[0], "Ln"));
+    assert_true(candidate_leads(&s[1]));
+    assert_true(candidate_was_told(&s[1], "qxL"));
+    assert_true(candidate_was_told(&s[0], "Ln"));
     assert_true(deadline < p->now);
-    pair_clear(p);
-    pair_settle(p);
+    memnet_clear(p);
+    memnet_settle(p);
     end(s, 2);
 }
 
@@ -71,20 +71,20 @@ static void CURATOR_460(void **state)
 static void CURATOR_498(void **state)
 {
     (void)state;
-    struct stand s[2];
-    struct pair *p = world(2);
-    stand_up(&s[1], p, 1, "/e", NULL);
-    stand_close(&s[1]); /* the path is there */
-    stand_open(&s[0], p, 0, "/e", NULL);
-    pair_rule(p, (struct pair_rule){0, PAIR_REPLY, OP_CREATE2, PAIR_LOSE, 0});
-    pair_refuse(p, 0, false);
-    stand_start(&s[0]);
-    assert_int_equal(pair_stats(p).ephemerals, 1);
-    pair_kill_session(p, 0);
-    stand_up(&s[1], p, 1, "/e", NULL);
+    struct candidate s[2];
+    struct memnet *p = world(2);
+    candidate_enter(&s[1], p, 1, "/e", NULL);
+    candidate_close(&s[1]); /* the path is there */
+    candidate_open(&s[0], p, 0, "/e", NULL);
+    memnet_rule(p, (struct memnet_rule){0, MEMNET_REPLY, OP_CREATE2, MEMNET_LOSE, 0});
+    memnet_refuse(p, 0, false);
+    candidate_start(&s[0]);
+    assert_int_equal(memnet_stats(p).ephemerals, 1);
+    memnet_kill_session(p, 0);
+    candidate_enter(&s[1], p, 1, "/e", NULL);
     advance_with_one_leader(s, 2, 10000);
-    assert_int_equal(stand_leaders(s, 2), 1);
-    assert_int_equal(seat_list(p, 1, "/e", NULL, 0), 2);
+    assert_int_equal(candidate_count_leaders(s, 2), 1);
+    assert_int_equal(memnet_list(p, 1, "/e", NULL, 0), 2);
     end(s, 2);
 }
 
@@ -93,17 +93,17 @@ static void CURATOR_498(void **state)
 static void testWatchedNodeDeletedOnReconnect(void **state)
 {
     (void)state;
-    struct stand s[2];
-    struct pair *p = world(2);
-    stand_up(&s[0], p, 0, "/e", NULL);
-    stand_up(&s[1], p, 1, "/e", NULL);
-    pair_refuse(p, 1, true);
-    pair_advance(p, 500);
-    stand_close(&s[0]);
-    pair_refuse(p, 1, false);
-    pair_advance(p, 3000);
-    assert_true(stand_leads(&s[1]));
-    assert_int_equal(seat_list(p, 0, "/e", NULL, 0), 1);
+    struct candidate s[2];
+    struct memnet *p = world(2);
+    candidate_enter(&s[0], p, 0, "/e", NULL);
+    candidate_enter(&s[1], p, 1, "/e", NULL);
+    memnet_refuse(p, 1, true);
+    memnet_advance(p, 500);
+    candidate_close(&s[0]);
+    memnet_refuse(p, 1, false);
+    memnet_advance(p, 3000);
+    assert_true(candidate_leads(&s[1]));
+    assert_int_equal(memnet_list(p, 0, "/e", NULL, 0), 1);
     end(&s[1], 1);
 }
 
@@ -114,24 +114,24 @@ static void CURATOR_504_644(void **state)
 {
     (void)state;
     enum { N = 3 };
-    struct stand s[N];
+    struct candidate s[N];
     char node[N][128];
-    struct pair *p = world(N);
+    struct memnet *p = world(N);
     for (size_t i = 0; i < N; i++) {
-        stand_up(&s[i], p, i, "/e", NULL);
+        candidate_enter(&s[i], p, i, "/e", NULL);
         snprintf(node[i], sizeof node[i], "%s", clave_async_latch_own_path(s[i].l));
     }
     for (int round = 0; round < 6; round++) {
         for (size_t i = 0; i < N; i++)
             if (round % 3 != (int)i)
-                pair_cut(p, i);
+                memnet_cut(p, i);
         advance_with_one_leader(s, N, 2500);
-        assert_true(stand_leads(&s[0]));
+        assert_true(candidate_leads(&s[0]));
         for (size_t i = 0; i < N; i++)
             assert_string_equal(clave_async_latch_own_path(s[i].l), node[i]);
     }
     assert_int_equal(s[1].leader + s[2].leader, 0);
-    assert_int_equal(seat_list(p, 0, "/e", NULL, 0), N);
+    assert_int_equal(memnet_list(p, 0, "/e", NULL, 0), N);
     end(s, N);
 }
 
@@ -140,21 +140,21 @@ static void CURATOR_504_644(void **state)
 static void CURATOR_645(void **state)
 {
     (void)state;
-    struct stand s[2];
-    struct pair *p = world(2);
-    stand_up(&s[0], p, 0, "/e", NULL);
-    pair_rule(p, (struct pair_rule){1, PAIR_REQUEST, OP_GET_DATA, PAIR_HOLD, 0});
-    stand_up(&s[1], p, 1, "/e", NULL);
+    struct candidate s[2];
+    struct memnet *p = world(2);
+    candidate_enter(&s[0], p, 0, "/e", NULL);
+    memnet_rule(p, (struct memnet_rule){1, MEMNET_REQUEST, OP_GET_DATA, MEMNET_HOLD, 0});
+    candidate_enter(&s[1], p, 1, "/e", NULL);
     char node[128];
     snprintf(node, sizeof node, "%s", clave_async_latch_own_path(s[1].l));
-    pair_reset_counts(p);
-    stand_close(&s[0]);
-    pair_clear(p);
-    pair_settle(p);
-    assert_true(stand_leads(&s[1]));
+    memnet_reset_counts(p);
+    candidate_close(&s[0]);
+    memnet_clear(p);
+    memnet_settle(p);
+    assert_true(candidate_leads(&s[1]));
     assert_string_equal(clave_async_latch_own_path(s[1].l), node);
-    assert_int_equal(p->end[1].requests[OP_CREATE2], 0);
-    assert_int_equal(seat_list(p, 0, "/e", NULL, 0), 1);
+    assert_int_equal(p->clients[1].requests[OP_CREATE2], 0);
+    assert_int_equal(memnet_list(p, 0, "/e", NULL, 0), 1);
     end(&s[1], 1);
 }
 
@@ -163,19 +163,19 @@ static void CURATOR_645(void **state)
 static void testResettingOfLeadershipAfterConcurrentLeadershipChange(void **state)
 {
     (void)state;
-    struct stand s[2];
-    struct pair *p = world(3);
-    stand_up(&s[0], p, 0, "/e", NULL);
-    stand_up(&s[1], p, 1, "/e", NULL);
+    struct candidate s[2];
+    struct memnet *p = world(3);
+    candidate_enter(&s[0], p, 0, "/e", NULL);
+    candidate_enter(&s[1], p, 1, "/e", NULL);
     for (int round = 0; round < 3; round++) {
         char node[2][128];
         for (size_t i = 0; i < 2; i++)
             snprintf(node[i], sizeof node[i], "%s", clave_async_latch_own_path(s[i].l));
         for (size_t i = 0; i < 2; i++)
-            assert_int_equal(seat_remove(p, 2, node[i]), CLAVE_OK);
-        pair_advance(p, TIMEOUT); /* a young leader learns of it from its heartbeat */
-        assert_int_equal(stand_leaders(s, 2), 1);
-        assert_int_equal(seat_list(p, 2, "/e", NULL, 0), 2);
+            assert_int_equal(memnet_delete(p, 2, node[i]), CLAVE_OK);
+        memnet_advance(p, TIMEOUT); /* a young leader learns of it from its heartbeat */
+        assert_int_equal(candidate_count_leaders(s, 2), 1);
+        assert_int_equal(memnet_list(p, 2, "/e", NULL, 0), 2);
     }
     end(s, 2);
 }
@@ -185,36 +185,36 @@ static void testResettingOfLeadershipAfterConcurrentLeadershipChange(void **stat
 static void CURATOR_604(void **state)
 {
     (void)state;
-    struct pair *p = world(2);
-    struct stand s[2];
-    struct seat held[2];
-    stand_up(&s[1], p, 1, "/e", NULL);
-    stand_close(&s[1]);
-    stand_open(&s[0], p, 0, "/e", NULL);
-    seat_open(&held[0], p, 0, "/l", NULL);
-    seat_open(&held[1], p, 1, "/l", NULL);
-    seat_acquire(&held[1], SEAT_EVER);
-    seat_release(&held[1]);
+    struct memnet *p = world(2);
+    struct candidate s[2];
+    struct mutex_owner held[2];
+    candidate_enter(&s[1], p, 1, "/e", NULL);
+    candidate_close(&s[1]);
+    candidate_open(&s[0], p, 0, "/e", NULL);
+    owner_open(&held[0], p, 0, "/l", NULL);
+    owner_open(&held[1], p, 1, "/l", NULL);
+    owner_acquire(&held[1], OWNER_FOREVER);
+    owner_release(&held[1]);
     /* Their creates reach the server, no listing does, and the session changes. */
-    pair_rule(p, (struct pair_rule){0, PAIR_REQUEST, OP_GET_CHILDREN2, PAIR_LOSE, 0});
-    stand_start(&s[0]);
-    pair_refuse(p, 0, true);
-    pair_advance(p, TIMEOUT - 500); /* LOST by its own clock; not yet at the server */
-    assert_true(pair_saw(p, 0, CLAVE_STATE_LOST));
-    assert_int_equal(pair_stats(p).ephemerals, 1);
-    seat_ask(&held[0], SEAT_EVER);
-    pair_refuse(p, 0, false);
-    pair_advance(p, 200);
+    memnet_rule(p, (struct memnet_rule){0, MEMNET_REQUEST, OP_GET_CHILDREN2, MEMNET_LOSE, 0});
+    candidate_start(&s[0]);
+    memnet_refuse(p, 0, true);
+    memnet_advance(p, TIMEOUT - 500); /* LOST by its own clock; not yet at the server */
+    assert_true(memnet_saw(p, 0, CLAVE_STATE_LOST));
+    assert_int_equal(memnet_stats(p).ephemerals, 1);
+    owner_begin_acquire(&held[0], OWNER_FOREVER);
+    memnet_refuse(p, 0, false);
+    memnet_advance(p, 200);
     /* The search for the node found the old session's, and deleted it. */
-    assert_true(!stand_leads(&s[0]) ||
-                stand_grant(&s[0]).session_id == clave_async_client_session_id(p->end[0].c));
-    stand_up(&s[1], p, 1, "/e", NULL);
+    assert_true(!candidate_leads(&s[0]) || candidate_grant(&s[0]).session_id ==
+                                               clave_async_client_session_id(p->clients[0].c));
+    candidate_enter(&s[1], p, 1, "/e", NULL);
     advance_with_one_leader(s, 2, TIMEOUT);
-    assert_int_equal(stand_leaders(s, 2), 1);
-    assert_int_equal(seat_list(p, 1, "/e", NULL, 0), 2);
-    assert_true(seat_holds(&held[0]));
-    seat_close(&held[0]);
-    seat_close(&held[1]);
+    assert_int_equal(candidate_count_leaders(s, 2), 1);
+    assert_int_equal(memnet_list(p, 1, "/e", NULL, 0), 2);
+    assert_true(owner_holds(&held[0]));
+    owner_close(&held[0]);
+    owner_close(&held[1]);
     end(s, 2);
 }
 
@@ -223,20 +223,20 @@ static void CURATOR_604(void **state)
 static void CURATOR_620(void **state)
 {
     (void)state;
-    struct stand s[2];
-    struct pair *p = world(2);
-    stand_up(&s[0], p, 0, "/e", NULL);
-    stand_up(&s[1], p, 1, "/e", NULL);
+    struct candidate s[2];
+    struct memnet *p = world(2);
+    candidate_enter(&s[0], p, 0, "/e", NULL);
+    candidate_enter(&s[1], p, 1, "/e", NULL);
     for (int i = 0; i < 4; i++) {
-        pair_cut(p, 0);
-        pair_advance(p, 60); /* reconnected, and cut again before anything is answered */
-        pair_cut(p, 0);
+        memnet_cut(p, 0);
+        memnet_advance(p, 60); /* reconnected, and cut again before anything is answered */
+        memnet_cut(p, 0);
         advance_with_one_leader(s, 2, 3000);
-        assert_int_equal(stand_leaders(s, 2), 1);
+        assert_int_equal(candidate_count_leaders(s, 2), 1);
     }
-    assert_true(stand_leads(&s[0]));
+    assert_true(candidate_leads(&s[0]));
     assert_int_equal(s[0].leader, s[0].not_leader + 1);
-    assert_int_equal(seat_list(p, 1, "/e", NULL, 0), 2);
+    assert_int_equal(memnet_list(p, 1, "/e", NULL, 0), 2);
     end(s, 2);
 }
 
@@ -245,20 +245,20 @@ static void CURATOR_620(void **state)
 static void CURATOR_653(void **state)
 {
     (void)state;
-    struct stand s[2];
-    struct pair *p = world(2);
-    stand_up(&s[1], p, 1, "/e", NULL);
-    stand_up(&s[0], p, 0, "/e", NULL);
-    int64_t token = stand_grant(&s[1]).token;
-    pair_stop_server(p);
-    pair_advance(p, 1000);
-    assert_int_equal(stand_leaders(s, 2), 0);
-    pair_start_server(p);
+    struct candidate s[2];
+    struct memnet *p = world(2);
+    candidate_enter(&s[1], p, 1, "/e", NULL);
+    candidate_enter(&s[0], p, 0, "/e", NULL);
+    int64_t token = candidate_grant(&s[1]).token;
+    memnet_stop_server(p);
+    memnet_advance(p, 1000);
+    assert_int_equal(candidate_count_leaders(s, 2), 0);
+    memnet_start_server(p);
     advance_with_one_leader(s, 2, 3 * TIMEOUT);
-    assert_true(stand_leads(&s[1]));
-    assert_int_equal(stand_grant(&s[1]).token, token);
-    assert_true(stand_heard(&s[1], "LnL"));
-    assert_true(stand_heard(&s[0], "qx"));
+    assert_true(candidate_leads(&s[1]));
+    assert_int_equal(candidate_grant(&s[1]).token, token);
+    assert_true(candidate_was_told(&s[1], "LnL"));
+    assert_true(candidate_was_told(&s[0], "qx"));
     end(s, 2);
 }
 
@@ -267,28 +267,28 @@ static void CURATOR_653(void **state)
 static void CURATOR_678(void **state)
 {
     (void)state;
-    struct pair *p = world(2);
-    struct stand s[2];
-    struct seat held;
-    stand_up(&s[0], p, 0, "/e", NULL);
-    stand_up(&s[1], p, 1, "/e", NULL);
-    seat_open(&held, p, 0, "/l", NULL);
-    seat_acquire(&held, SEAT_EVER);
-    pair_rule(p, (struct pair_rule){0, PAIR_REQUEST, OP_DELETE, PAIR_LOSE, 0});
-    assert_int_equal(seat_release(&held), CLAVE_OK);
-    stand_resign(&s[0]);
-    pair_advance(p, 3000);
-    assert_true(stand_leads(&s[1]));
-    seat_acquire(&held, SEAT_EVER);
-    assert_true(seat_holds(&held));
-    pair_rule(p, (struct pair_rule){1, PAIR_REQUEST, OP_DELETE, PAIR_LOSE, 0});
-    stand_quit(&s[1], CLAVE_CLOSE_SILENT);
-    pair_advance(p, 3000);
+    struct memnet *p = world(2);
+    struct candidate s[2];
+    struct mutex_owner held;
+    candidate_enter(&s[0], p, 0, "/e", NULL);
+    candidate_enter(&s[1], p, 1, "/e", NULL);
+    owner_open(&held, p, 0, "/l", NULL);
+    owner_acquire(&held, OWNER_FOREVER);
+    memnet_rule(p, (struct memnet_rule){0, MEMNET_REQUEST, OP_DELETE, MEMNET_LOSE, 0});
+    assert_int_equal(owner_release(&held), CLAVE_OK);
+    candidate_resign(&s[0]);
+    memnet_advance(p, 3000);
+    assert_true(candidate_leads(&s[1]));
+    owner_acquire(&held, OWNER_FOREVER);
+    assert_true(owner_holds(&held));
+    memnet_rule(p, (struct memnet_rule){1, MEMNET_REQUEST, OP_DELETE, MEMNET_LOSE, 0});
+    candidate_leave(&s[1], CLAVE_CLOSE_SILENT);
+    memnet_advance(p, 3000);
     assert_int_equal(s[1].departures, 1);
     assert_int_equal(s[1].left, CLAVE_OK);
-    assert_true(stand_leads(&s[0]));
-    assert_int_equal(seat_list(p, 0, "/e", NULL, 0), 1);
-    seat_close(&held);
+    assert_true(candidate_leads(&s[0]));
+    assert_int_equal(memnet_list(p, 0, "/e", NULL, 0), 1);
+    owner_close(&held);
     end(s, 2);
 }
 
@@ -301,20 +301,20 @@ static void CURATOR_696(void **state)
     static const clave_latch_policy policies[] = {CLAVE_POLICY_STANDARD, CLAVE_POLICY_SESSION};
     for (size_t i = 0; i < 2; i++) {
         clave_latch_options o = {.size = sizeof o, .policy = policies[i]};
-        struct stand s[2];
-        struct pair *p = world(2);
-        stand_up(&s[0], p, 0, "/e", &o);
-        int64_t session = stand_grant(&s[0]).session_id;
-        pair_stop_server(p);
-        pair_advance(p, TIMEOUT + 1000);
-        assert_false(stand_leads(&s[0]));
-        pair_start_server(p); /* with its sessions, and their whole time before them */
-        pair_advance(p, 2500);
-        stand_up(&s[1], p, 1, "/e", &o);
+        struct candidate s[2];
+        struct memnet *p = world(2);
+        candidate_enter(&s[0], p, 0, "/e", &o);
+        int64_t session = candidate_grant(&s[0]).session_id;
+        memnet_stop_server(p);
+        memnet_advance(p, TIMEOUT + 1000);
+        assert_false(candidate_leads(&s[0]));
+        memnet_start_server(p); /* with its sessions, and their whole time before them */
+        memnet_advance(p, 2500);
+        candidate_enter(&s[1], p, 1, "/e", &o);
         advance_with_one_leader(s, 2, 2 * TIMEOUT);
-        assert_int_equal(stand_leaders(s, 2), 1);
-        assert_true(clave_async_client_session_id(p->end[0].c) != session);
-        assert_int_equal(seat_list(p, 1, "/e", NULL, 0), 2);
+        assert_int_equal(candidate_count_leaders(s, 2), 1);
+        assert_true(clave_async_client_session_id(p->clients[0].c) != session);
+        assert_int_equal(memnet_list(p, 1, "/e", NULL, 0), 2);
         end(s, 2);
     }
 }
@@ -324,22 +324,22 @@ static void CURATOR_696(void **state)
 static void CURATOR_724(void **state)
 {
     (void)state;
-    struct stand s[2];
-    struct pair *p = world(3);
-    stand_up(&s[0], p, 0, "/e", NULL);
-    pair_rule(p, (struct pair_rule){1, PAIR_REQUEST, OP_GET_CHILDREN2, PAIR_HOLD, 0});
-    stand_up(&s[1], p, 1, "/e", NULL); /* its listing is yet to come */
+    struct candidate s[2];
+    struct memnet *p = world(3);
+    candidate_enter(&s[0], p, 0, "/e", NULL);
+    memnet_rule(p, (struct memnet_rule){1, MEMNET_REQUEST, OP_GET_CHILDREN2, MEMNET_HOLD, 0});
+    candidate_enter(&s[1], p, 1, "/e", NULL); /* its listing is yet to come */
     char names[2][96], path[128];
-    assert_int_equal(seat_list(p, 2, "/e", names, 2), 2);
+    assert_int_equal(memnet_list(p, 2, "/e", names, 2), 2);
     for (size_t i = 0; i < 2; i++) {
         snprintf(path, sizeof path, "/e/%s", names[i]);
-        assert_int_equal(seat_remove(p, 2, path), CLAVE_OK);
+        assert_int_equal(memnet_delete(p, 2, path), CLAVE_OK);
     }
-    (void)seat_remove(p, 2, "/e");
-    pair_clear(p);
-    pair_advance(p, 2 * TIMEOUT);
-    assert_int_equal(stand_leaders(s, 2), 1);
-    assert_int_equal(seat_list(p, 2, "/e", NULL, 0), 2);
+    (void)memnet_delete(p, 2, "/e");
+    memnet_clear(p);
+    memnet_advance(p, 2 * TIMEOUT);
+    assert_int_equal(candidate_count_leaders(s, 2), 1);
+    assert_int_equal(memnet_list(p, 2, "/e", NULL, 0), 2);
     end(s, 2);
 }
 
@@ -348,21 +348,21 @@ static void CURATOR_724(void **state)
 static void a_leader_that_was_stopped_wakes_as_none(void **state)
 {
     (void)state;
-    struct stand s[2];
-    struct pair *p = world(2);
-    assert_int_equal(seat_make(p, 0, "/x"), CLAVE_OK);
-    stand_up(&s[0], p, 0, "/e", &session_policy);
-    stand_up(&s[1], p, 1, "/e", &session_policy);
-    pair_freeze(p, 0, true);
-    pair_advance(p, 2 * TIMEOUT);
-    assert_true(stand_leads(&s[1]));
+    struct candidate s[2];
+    struct memnet *p = world(2);
+    assert_int_equal(memnet_create(p, 0, "/x"), CLAVE_OK);
+    candidate_enter(&s[0], p, 0, "/e", &session_policy);
+    candidate_enter(&s[1], p, 1, "/e", &session_policy);
+    memnet_freeze(p, 0, true);
+    memnet_advance(p, 2 * TIMEOUT);
+    assert_true(candidate_leads(&s[1]));
     /* Before it has read a byte or ticked. */
     assert_false(clave_async_latch_valid_for(s[0].l, p->now, 0));
     assert_int_equal(s[0].not_leader, 0);
     assert_int_equal(clave_async_latch_set(s[0].l, "/x", "late", 4, -1, NULL, NULL), CLAVE_OK);
-    pair_freeze(p, 0, false);
+    memnet_freeze(p, 0, false);
     advance_with_one_leader(s, 2, 5000);
-    assert_true(stand_heard(&s[0], "Lnqx"));
+    assert_true(candidate_was_told(&s[0], "Lnqx"));
     end(s, 2);
 }
 
@@ -370,42 +370,42 @@ static void a_leader_that_was_stopped_wakes_as_none(void **state)
 
 enum { CROWD = 4, STEPS = 60 };
 
-static void disturb(struct stand *s, struct rand_state *dice)
+static void disturb(struct candidate *s, struct rand_state *rng)
 {
-    size_t who = (size_t)clave__rand_below(dice, CROWD);
-    struct pair *p = s->p;
-    switch (clave__rand_below(dice, 8)) {
+    size_t who = (size_t)clave__rand_below(rng, CROWD);
+    struct memnet *p = s->p;
+    switch (clave__rand_below(rng, 8)) {
     case 0:
-        pair_cut(p, who);
+        memnet_cut(p, who);
         break;
     case 1:
-        pair_refuse(p, who, true);
+        memnet_refuse(p, who, true);
         break;
     case 2:
-        pair_refuse(p, who, false);
+        memnet_refuse(p, who, false);
         break;
     case 3:
-        pair_freeze(p, who, true);
+        memnet_freeze(p, who, true);
         break;
     case 4:
-        pair_freeze(p, who, false);
+        memnet_freeze(p, who, false);
         break;
     case 5:
-        if (!p->end[who].frozen)
-            stand_resign(&s[who]);
+        if (!p->clients[who].frozen)
+            candidate_resign(&s[who]);
         break;
     case 6:
         if (p->server)
-            pair_stop_server(p);
+            memnet_stop_server(p);
         else
-            pair_start_server(p);
+            memnet_start_server(p);
         break;
     default: {
-        static const int ops[] = {OP_CREATE2, OP_DELETE, OP_GET_CHILDREN2, OP_MULTI, PAIR_ANY};
-        pair_rule(p, (struct pair_rule){who, PAIR_REPLY, ops[clave__rand_below(dice, 5)], PAIR_LOSE,
-                                        (unsigned)clave__rand_below(dice, 3)});
-        if (p->nrules == PAIR_RULES)
-            pair_clear(p);
+        static const int ops[] = {OP_CREATE2, OP_DELETE, OP_GET_CHILDREN2, OP_MULTI, MEMNET_ANY};
+        memnet_rule(p, (struct memnet_rule){who, MEMNET_REPLY, ops[clave__rand_below(rng, 5)],
+                                            MEMNET_LOSE, (unsigned)clave__rand_below(rng, 3)});
+        if (p->nrules == MEMNET_RULES)
+            memnet_clear(p);
         break;
     }
     }
@@ -417,29 +417,29 @@ static void never_two_leaders_whatever_happens(void **state)
 {
     (void)state;
     for (uint64_t seed = 1; seed <= 60; seed++) {
-        struct rand_state dice;
-        struct stand s[CROWD];
-        struct pair *p = world(CROWD);
-        clave__rand_seed(&dice, seed);
+        struct rand_state rng;
+        struct candidate s[CROWD];
+        struct memnet *p = world(CROWD);
+        clave__rand_seed(&rng, seed);
         for (size_t i = 0; i < CROWD; i++)
-            stand_up(&s[i], p, i, "/e", i % 2 ? &session_policy : NULL);
+            candidate_enter(&s[i], p, i, "/e", i % 2 ? &session_policy : NULL);
         for (int step = 0; step < STEPS; step++) {
-            disturb(s, &dice);
-            advance_with_one_leader(s, CROWD, (int64_t)clave__rand_below(&dice, 80) * STEP);
+            disturb(s, &rng);
+            advance_with_one_leader(s, CROWD, (int64_t)clave__rand_below(&rng, 80) * STEP);
         }
-        pair_clear(p);
+        memnet_clear(p);
         if (!p->server)
-            pair_start_server(p);
+            memnet_start_server(p);
         for (size_t i = 0; i < CROWD; i++) {
-            pair_freeze(p, i, false);
-            pair_refuse(p, i, false);
+            memnet_freeze(p, i, false);
+            memnet_refuse(p, i, false);
         }
         advance_with_one_leader(s, CROWD, 5 * TIMEOUT);
-        if (stand_leaders(s, CROWD) != 1)
+        if (candidate_count_leaders(s, CROWD) != 1)
             fail_msg("seed %llu: nobody leads", (unsigned long long)seed);
-        assert_int_equal(seat_list(p, 0, "/e", NULL, 0), CROWD);
+        assert_int_equal(memnet_list(p, 0, "/e", NULL, 0), CROWD);
         for (size_t i = 0; i < CROWD; i++)
-            assert_true(s[i].leader - s[i].not_leader == (stand_leads(&s[i]) ? 1 : 0));
+            assert_true(s[i].leader - s[i].not_leader == (candidate_leads(&s[i]) ? 1 : 0));
         end(s, CROWD);
     }
 }

@@ -231,41 +231,41 @@ static void who_can_never_go_on(void **state)
 
 enum { NAMES = 12, TRIALS = 20000 };
 
-static size_t draw(uint64_t *dice, size_t n)
+static size_t draw(uint64_t *rng, size_t n)
 {
-    *dice = *dice * 6364136223846793005u + 1442695040888963407u;
-    return (size_t)(*dice >> 33) % n;
+    *rng = *rng * 6364136223846793005u + 1442695040888963407u;
+    return (size_t)(*rng >> 33) % n;
 }
 
 /* Some queues of both kinds, and perhaps leases with their gate; half of the owners are sessions.
  */
-static void draw_graph(struct graph *g, uint64_t *dice)
+static void draw_graph(struct graph *g, uint64_t *rng)
 {
     static const char *const names[NAMES] = {"A", "B", "C", "D", "E", "F",
                                              "a", "b", "c", "d", "e", "f"};
     int64_t tokens[QUEUES * CLAIMS] = {0};
     size_t used = 0;
-    *g = (struct graph){.n = 2 + draw(dice, 3)};
+    *g = (struct graph){.n = 2 + draw(rng, 3)};
     for (size_t i = 0; i < QUEUES * CLAIMS; i++) {
-        size_t k = draw(dice, i + 1);
+        size_t k = draw(rng, i + 1);
         tokens[i] = tokens[k];
         tokens[k] = (int64_t)i + 1;
     }
     for (size_t q = 0; q < g->n; q++) {
         struct wait_queue *queue = &g->queues[q];
-        bool leases = q == 0 && draw(dice, 2) == 0;
+        bool leases = q == 0 && draw(rng, 2) == 0;
         *queue = (struct wait_queue){.claims = g->claims[q], .gate = leases ? 1 : WAIT_NONE};
-        queue->n = draw(dice, 5);
-        queue->limit = leases ? draw(dice, 4) : 0;
+        queue->n = draw(rng, 5);
+        queue->limit = leases ? draw(rng, 4) : 0;
         for (size_t i = 0; i < queue->n; i++) {
-            size_t who = draw(dice, NAMES);
+            size_t who = draw(rng, NAMES);
             g->claims[q][i] = (struct wait_claim){.owner = names[who], .known = who < 6};
             g->claims[q][i].rank = i;
             g->claims[q][i].token = tokens[used++];
-            g->claims[q][i].yields = draw(dice, 3) == 0;
-            g->claims[q][i].kind = leases               ? WAIT_LEASE
-                                   : draw(dice, 3) == 0 ? WAIT_SHARED
-                                                        : WAIT_ALONE;
+            g->claims[q][i].yields = draw(rng, 3) == 0;
+            g->claims[q][i].kind = leases              ? WAIT_LEASE
+                                   : draw(rng, 3) == 0 ? WAIT_SHARED
+                                                       : WAIT_ALONE;
         }
     }
 }
@@ -354,7 +354,7 @@ static void check_cycle(const struct graph *g, const struct wait_cycle *c, bool 
 static void any_graph_is_reduced_as_by_hand(void **state)
 {
     (void)state;
-    uint64_t dice = 7;
+    uint64_t rng = 7;
     size_t with_cycles = 0;
     struct failmem f;
     failmem_init(&f);
@@ -362,7 +362,7 @@ static void any_graph_is_reduced_as_by_hand(void **state)
         struct graph g;
         struct wait_verdict v;
         bool gone[128] = {false}, seen[128] = {false};
-        draw_graph(&g, &dice);
+        draw_graph(&g, &rng);
         assert_int_equal(clave__waitgraph_solve(&f.mem, g.queues, g.n, &v), CLAVE_OK);
         assert_int_equal(v.stuck, count_stuck(&g, gone));
         assert_int_equal(v.n > 0, v.stuck > 0);

@@ -14,20 +14,20 @@
 #include "server/request/auth.h"
 
 struct place {
-    struct desk d;
-    struct desk_conn c;
+    struct memserver d;
+    struct memserver_conn c;
 };
 
 static void open_place(struct place *p)
 {
-    desk_open(&p->d, NULL);
-    desk_connect(&p->c, &p->d, 10000);
+    memserver_open(&p->d, NULL);
+    memserver_connect(&p->c, &p->d, 10000);
 }
 
 static void close_place(struct place *p)
 {
-    desk_hang_up(&p->c);
-    desk_close(&p->d);
+    memserver_hang_up(&p->c);
+    memserver_close(&p->d);
 }
 
 struct entry {
@@ -47,30 +47,31 @@ static struct jvec list_of(struct buf *b, const struct entry *e, size_t n)
     return (struct jvec){(int32_t)n, b->data, b->tail};
 }
 
-static clave_err set_acl(struct desk_conn *c, const char *path, const struct entry *e, size_t n)
+static clave_err set_acl(struct memserver_conn *c, const char *path, const struct entry *e,
+                         size_t n)
 {
     struct buf b;
     clave__buf_init(&b, &c->d->mem, 1 << 20);
     union wire_body body = {.set_acl = {clave__jbytes(path), list_of(&b, e, n), -1}};
-    clave_err err = desk_call(c, OP_SET_ACL, &body, NULL);
+    clave_err err = memserver_call(c, OP_SET_ACL, &body, NULL);
     clave__buf_fini(&b);
     return err;
 }
 
-static clave_err set_one(struct desk_conn *c, const char *path, int32_t perms, const char *scheme,
-                         const char *id)
+static clave_err set_one(struct memserver_conn *c, const char *path, int32_t perms,
+                         const char *scheme, const char *id)
 {
     const struct entry e = {perms, scheme, id};
     return set_acl(c, path, &e, 1);
 }
 
-static clave_err authenticate(struct desk_conn *c, const char *scheme, const char *auth)
+static clave_err authenticate(struct memserver_conn *c, const char *scheme, const char *auth)
 {
     union wire_body b = {.auth = {0, clave__jbytes(scheme), clave__jbytes(auth)}};
     struct wire_reply_header h;
     struct jreader r;
-    desk_request(c, OP_AUTH, &b);
-    if (!desk_next(c, &h, &r))
+    memserver_request(c, OP_AUTH, &b);
+    if (!memserver_next(c, &h, &r))
         return CLAVE_ECONNLOSS;
     assert_int_equal(h.xid, XID_AUTH);
     assert_int_equal(h.zxid, 0);
@@ -94,16 +95,16 @@ static const char *text_of(struct jvec acl)
 }
 
 /* As getACL gives it. */
-static const char *acl_of(struct desk_conn *c, const char *path)
+static const char *acl_of(struct memserver_conn *c, const char *path)
 {
     struct wire_reply r;
     union wire_body b = {.path = clave__jbytes(path)};
-    clave_err err = desk_call(c, OP_GET_ACL, &b, &r);
+    clave_err err = memserver_call(c, OP_GET_ACL, &b, &r);
     return err == CLAVE_OK ? text_of(r.acl) : clave_err_name(err);
 }
 
 /* As it is on the disk: the newest record is a setACL. */
-static const char *logged_acl(const struct desk *d)
+static const char *logged_acl(const struct memserver *d)
 {
     enum { TXN_HEADER = 32 };
     size_t at = record_newest(&d->log);
@@ -169,7 +170,7 @@ static void lists_are_checked_and_fixed_up(void **state)
     assert_int_equal(authenticate(&p.c, "digest", "v:q"), CLAVE_OK);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         snprintf(path, sizeof path, "/n%zu", i);
-        assert_int_equal(desk_create(&p.c, path, "", MODE_PERSISTENT), CLAVE_OK);
+        assert_int_equal(memserver_create(&p.c, path, "", MODE_PERSISTENT), CLAVE_OK);
         clave_err err = set_acl(&p.c, path, cases[i].e, cases[i].n);
         if (err != (cases[i].becomes ? CLAVE_OK : CLAVE_EINVALIDACL))
             fail_msg("case %zu: %s", i, clave_err_name(err));
@@ -188,15 +189,15 @@ static void lists_of_a_new_node(void **state)
     struct place p;
     struct buf room;
     const struct entry twice[] = {{31, "auth", ""}, {31, "digest", U}};
-    union wire_body b = desk_create_body("/n", "", MODE_PERSISTENT);
+    union wire_body b = memserver_create_body("/n", "", MODE_PERSISTENT);
     open_place(&p);
     clave__buf_init(&room, &p.d.mem, 4096);
     b.create.acl = (struct jvec){-1, NULL, 0};
-    assert_int_equal(desk_call(&p.c, OP_CREATE, &b, NULL), CLAVE_EINVALIDACL);
+    assert_int_equal(memserver_call(&p.c, OP_CREATE, &b, NULL), CLAVE_EINVALIDACL);
     b.create.acl = list_of(&room, twice, 2);
-    assert_int_equal(desk_call(&p.c, OP_CREATE, &b, NULL), CLAVE_EINVALIDACL);
+    assert_int_equal(memserver_call(&p.c, OP_CREATE, &b, NULL), CLAVE_EINVALIDACL);
     assert_int_equal(authenticate(&p.c, "digest", "u:p"), CLAVE_OK);
-    assert_int_equal(desk_call(&p.c, OP_CREATE, &b, NULL), CLAVE_OK);
+    assert_int_equal(memserver_call(&p.c, OP_CREATE, &b, NULL), CLAVE_OK);
     assert_string_equal(acl_of(&p.c, "/n"), "31 digest " U);
     clave__buf_fini(&room);
     close_place(&p);
@@ -211,7 +212,7 @@ static void a_list_has_an_end(void **state)
     (void)state;
     struct place p;
     open_place(&p);
-    assert_int_equal(desk_create(&p.c, "/n", "", MODE_PERSISTENT), CLAVE_OK);
+    assert_int_equal(memserver_create(&p.c, "/n", "", MODE_PERSISTENT), CLAVE_OK);
     for (size_t i = 0; i <= MOST; i++) {
         snprintf(ids[i], sizeof ids[i], "u%zu:x", i);
         e[i] = (struct entry){PERM_ALL, "digest", ids[i]};
@@ -228,20 +229,20 @@ static void digest_users(void **state)
 {
     (void)state;
     struct place p;
-    struct desk_conn other;
+    struct memserver_conn other;
     open_place(&p);
-    desk_connect(&other, &p.d, 10000);
-    assert_int_equal(desk_create(&p.c, "/n", "x", MODE_PERSISTENT), CLAVE_OK);
+    memserver_connect(&other, &p.d, 10000);
+    assert_int_equal(memserver_create(&p.c, "/n", "x", MODE_PERSISTENT), CLAVE_OK);
     assert_int_equal(set_one(&p.c, "/n", 31, "auth", ""), CLAVE_EINVALIDACL); /* nobody yet */
     assert_int_equal(authenticate(&p.c, "digest", "bob:pw"), CLAVE_OK);
     assert_int_equal(set_one(&p.c, "/n", 31, "auth", ""), CLAVE_OK);
     assert_string_equal(acl_of(&p.c, "/n"), "31 digest bob:ikIaKsbtGweaHnb/jKn7OHqbunM=");
-    assert_int_equal(desk_set(&other, "/n", "", -1), CLAVE_ENOAUTH);
+    assert_int_equal(memserver_set(&other, "/n", "", -1), CLAVE_ENOAUTH);
     assert_int_equal(authenticate(&other, "digest", "bob:wrong"), CLAVE_OK);
-    assert_int_equal(desk_set(&other, "/n", "", -1), CLAVE_ENOAUTH);
+    assert_int_equal(memserver_set(&other, "/n", "", -1), CLAVE_ENOAUTH);
     assert_int_equal(authenticate(&other, "digest", "bob:pw"), CLAVE_OK); /* they add up */
-    assert_int_equal(desk_set(&other, "/n", "", -1), CLAVE_OK);
-    desk_hang_up(&other);
+    assert_int_equal(memserver_set(&other, "/n", "", -1), CLAVE_OK);
+    memserver_hang_up(&other);
     close_place(&p);
 }
 
@@ -250,16 +251,16 @@ static void users_go_with_the_connection(void **state)
 {
     (void)state;
     struct place p;
-    struct desk_conn again;
+    struct memserver_conn again;
     open_place(&p);
     assert_int_equal(authenticate(&p.c, "digest", "u:p"), CLAVE_OK);
-    assert_int_equal(desk_create(&p.c, "/n", "x", MODE_PERSISTENT), CLAVE_OK);
+    assert_int_equal(memserver_create(&p.c, "/n", "x", MODE_PERSISTENT), CLAVE_OK);
     assert_int_equal(set_one(&p.c, "/n", 31, "auth", ""), CLAVE_OK);
-    assert_true(desk_resume(&again, &p.c));
-    assert_int_equal(desk_set(&again, "/n", "", -1), CLAVE_ENOAUTH);
+    assert_true(memserver_resume(&again, &p.c));
+    assert_int_equal(memserver_set(&again, "/n", "", -1), CLAVE_ENOAUTH);
     assert_int_equal(authenticate(&again, "digest", "u:p"), CLAVE_OK);
-    assert_int_equal(desk_set(&again, "/n", "", -1), CLAVE_OK);
-    desk_hang_up(&again);
+    assert_int_equal(memserver_set(&again, "/n", "", -1), CLAVE_OK);
+    memserver_hang_up(&again);
     close_place(&p);
 }
 
@@ -276,7 +277,7 @@ static void who_am_i(void **state)
     assert_int_equal(authenticate(&p.c, "digest", "bob:other"), CLAVE_OK);
     assert_int_equal(authenticate(&p.c, "digest", "no-colon"), CLAVE_OK);
     assert_int_equal(authenticate(&p.c, "ip", ""), CLAVE_OK); /* has it already */
-    assert_int_equal(desk_call(&p.c, OP_WHO_AM_I, NULL, &r), CLAVE_OK);
+    assert_int_equal(memserver_call(&p.c, OP_WHO_AM_I, NULL, &r), CLAVE_OK);
     assert_int_equal(r.ids.count, 4);
     struct jreader ids = clave__jvec_reader(r.ids);
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++)
@@ -291,17 +292,17 @@ static void wrong_authentication_closes(void **state)
     } bad[] = {{"world", "anyone"}, {"auth", ""},      {"super", "x"},  {"", "x"},
                {NULL, "x"},         {"Digest", "a:b"}, {"digest", NULL}};
     (void)state;
-    struct desk d;
-    desk_open(&d, NULL);
+    struct memserver d;
+    memserver_open(&d, NULL);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        struct desk_conn c;
-        desk_connect(&c, &d, 10000);
+        struct memserver_conn c;
+        memserver_connect(&c, &d, 10000);
         assert_int_equal(authenticate(&c, bad[i].scheme, bad[i].auth), CLAVE_EAUTHFAILED);
         assert_null(c.c);
-        desk_hang_up(&c);
+        memserver_hang_up(&c);
     }
-    assert_int_equal(desk_stats(&d).sessions, 7); /* they go on without a connection */
-    desk_close(&d);
+    assert_int_equal(memserver_stats(&d).sessions, 7); /* they go on without a connection */
+    memserver_close(&d);
 }
 
 static void a_connection_has_so_many_users(void **state)
@@ -412,7 +413,7 @@ static void addresses_of_version_6(void **state)
 
 /* ---- what each operation asks for ------------------------------------------------------------ */
 
-static clave_err check_in_multi(struct desk_conn *c, const char *path)
+static clave_err check_in_multi(struct memserver_conn *c, const char *path)
 {
     struct wire_op op = {OP_CHECK, {.check = {clave__jbytes(path), -1}}};
     struct wire_reply r;
@@ -423,26 +424,26 @@ static clave_err check_in_multi(struct desk_conn *c, const char *path)
     clave__wire_put_op(&w, &op);
     clave__wire_put_ops_end(&w);
     union wire_body body = {.multi = {1, b.data, b.tail}};
-    assert_int_equal(desk_call(c, OP_MULTI, &body, &r), CLAVE_OK);
+    assert_int_equal(memserver_call(c, OP_MULTI, &body, &r), CLAVE_OK);
     clave__buf_fini(&b);
     struct jreader results = clave__wire_ops_reader(&r.results);
     assert_true(clave__wire_get_result(&results, &res));
     return (clave_err)res.err;
 }
 
-static clave_err try_op(struct desk_conn *c, int32_t op)
+static clave_err try_op(struct memserver_conn *c, int32_t op)
 {
     union wire_body b = {.read = {clave__jbytes("/n"), false}};
     union wire_body path = {.path = clave__jbytes("/n")};
     switch (op) {
     case OP_CREATE:
-        return desk_create(c, "/n/new", "", MODE_PERSISTENT);
+        return memserver_create(c, "/n/new", "", MODE_PERSISTENT);
     case OP_CREATE_CONTAINER:
-        return desk_create(c, "/n/new", "", MODE_CONTAINER);
+        return memserver_create(c, "/n/new", "", MODE_CONTAINER);
     case OP_DELETE:
-        return desk_delete(c, "/n/old", -1);
+        return memserver_delete(c, "/n/old", -1);
     case OP_SET_DATA:
-        return desk_set(c, "/n", "", -1);
+        return memserver_set(c, "/n", "", -1);
     case OP_SET_ACL:
         return set_one(c, "/n", PERM_ALL, "world", "anyone");
     case OP_CHECK:
@@ -450,9 +451,9 @@ static clave_err try_op(struct desk_conn *c, int32_t op)
     case OP_GET_ACL:
     case OP_GET_ALL_CHILDREN_NUMBER:
     case OP_SYNC:
-        return desk_call(c, op, &path, NULL);
+        return memserver_call(c, op, &path, NULL);
     default:
-        return desk_call(c, op, &b, NULL);
+        return memserver_call(c, op, &b, NULL);
     }
 }
 
@@ -480,8 +481,8 @@ static void the_permissions_of_each_operation(void **state)
         for (int32_t perms = 0; perms <= PERM_ALL; perms++) {
             struct place p;
             open_place(&p);
-            assert_int_equal(desk_create(&p.c, "/n", "", MODE_PERSISTENT), CLAVE_OK);
-            assert_int_equal(desk_create(&p.c, "/n/old", "", MODE_PERSISTENT), CLAVE_OK);
+            assert_int_equal(memserver_create(&p.c, "/n", "", MODE_PERSISTENT), CLAVE_OK);
+            assert_int_equal(memserver_create(&p.c, "/n/old", "", MODE_PERSISTENT), CLAVE_OK);
             assert_int_equal(set_one(&p.c, "/n/old", 0, "world", "anyone"), CLAVE_OK);
             assert_int_equal(set_one(&p.c, "/n", perms, "world", "anyone"), CLAVE_OK);
             bool allowed = cases[i].needs == 0 || (cases[i].needs & perms);
@@ -503,7 +504,7 @@ static void entries_count_by_themselves(void **state)
     (void)state;
     struct place p;
     open_place(&p);
-    assert_int_equal(desk_create(&p.c, "/n", "", MODE_PERSISTENT), CLAVE_OK);
+    assert_int_equal(memserver_create(&p.c, "/n", "", MODE_PERSISTENT), CLAVE_OK);
     assert_int_equal(set_acl(&p.c, "/n", mixed, 4), CLAVE_OK);
     assert_int_equal(try_op(&p.c, OP_GET_DATA), CLAVE_OK);
     assert_int_equal(try_op(&p.c, OP_SET_DATA), CLAVE_ENOAUTH);
@@ -523,17 +524,17 @@ static void secrets_are_masked(void **state)
         {PERM_ALL, "digest", U}, {PERM_READ, "world", "anyone"}, {PERM_READ, "ip", "10.0.0.1"}};
     (void)state;
     struct place p;
-    struct desk_conn other;
+    struct memserver_conn other;
     open_place(&p);
-    desk_connect(&other, &p.d, 10000);
+    memserver_connect(&other, &p.d, 10000);
     assert_int_equal(authenticate(&p.c, "digest", "u:p"), CLAVE_OK);
-    assert_int_equal(desk_create(&p.c, "/n", "", MODE_PERSISTENT), CLAVE_OK);
+    assert_int_equal(memserver_create(&p.c, "/n", "", MODE_PERSISTENT), CLAVE_OK);
     assert_int_equal(set_acl(&p.c, "/n", readable, 3), CLAVE_OK);
     assert_string_equal(acl_of(&p.c, "/n"), "31 digest " U ", 1 world anyone, 1 ip 10.0.0.1");
     assert_string_equal(acl_of(&other, "/n"), "31 digest u:x, 1 world anyone, 1 ip 10.0.0.1");
     assert_int_equal(set_one(&p.c, "/n", PERM_ALL, "digest", U), CLAVE_OK);
     assert_string_equal(acl_of(&other, "/n"), "ENOAUTH");
-    desk_hang_up(&other);
+    memserver_hang_up(&other);
     close_place(&p);
 }
 
@@ -544,18 +545,18 @@ static void lists_outlive_the_server(void **state)
     (void)state;
     for (int by_snapshot = 0; by_snapshot < 2; by_snapshot++) {
         struct place p;
-        struct desk again;
-        struct desk_conn c;
+        struct memserver again;
+        struct memserver_conn c;
         struct log_replay replay;
         struct buf snapshot;
         int64_t zxid;
         char fault[200];
         open_place(&p);
         assert_int_equal(authenticate(&p.c, "digest", "u:p"), CLAVE_OK);
-        assert_int_equal(desk_create(&p.c, "/n", "", MODE_PERSISTENT), CLAVE_OK);
+        assert_int_equal(memserver_create(&p.c, "/n", "", MODE_PERSISTENT), CLAVE_OK);
         assert_int_equal(set_one(&p.c, "/n", PERM_ALL, "auth", ""), CLAVE_OK);
-        assert_int_equal(desk_create(&p.c, "/open", "", MODE_PERSISTENT), CLAVE_OK);
-        assert_int_equal(desk_open_bare(&again, NULL), CLAVE_OK);
+        assert_int_equal(memserver_create(&p.c, "/open", "", MODE_PERSISTENT), CLAVE_OK);
+        assert_int_equal(memserver_open_bare(&again, NULL), CLAVE_OK);
         clave__buf_init(&snapshot, &p.d.mem, SIZE_MAX / 4);
         assert_int_equal(clave__server_save_snapshot(p.d.s, &snapshot, &zxid), CLAVE_OK);
         if (by_snapshot)
@@ -565,15 +566,15 @@ static void lists_outlive_the_server(void **state)
         else
             assert_int_equal(clave__server_replay_log(again.s, p.d.log.data, p.d.log.tail, &replay),
                              CLAVE_OK);
-        desk_start(&again);
-        desk_connect(&c, &again, 10000);
+        memserver_start(&again);
+        memserver_connect(&c, &again, 10000);
         assert_string_equal(acl_of(&c, "/open"), "31 world anyone");
-        assert_int_equal(desk_set(&c, "/n", "", -1), CLAVE_ENOAUTH);
+        assert_int_equal(memserver_set(&c, "/n", "", -1), CLAVE_ENOAUTH);
         assert_int_equal(authenticate(&c, "digest", "u:p"), CLAVE_OK);
-        assert_int_equal(desk_set(&c, "/n", "", -1), CLAVE_OK);
+        assert_int_equal(memserver_set(&c, "/n", "", -1), CLAVE_OK);
         assert_string_equal(acl_of(&c, "/n"), "31 digest " U);
-        desk_hang_up(&c);
-        desk_close(&again);
+        memserver_hang_up(&c);
+        memserver_close(&again);
         clave__buf_fini(&snapshot);
         close_place(&p);
     }

@@ -23,7 +23,7 @@ static const char *text_of(struct buf *b)
     return (const char *)clave__buf_bytes(b);
 }
 
-static void expect(struct desk *d, const char *name, const char *text)
+static void expect(struct memserver *d, const char *name, const char *text)
 {
     struct buf b;
     clave__buf_init(&b, &d->mem, MOST);
@@ -53,8 +53,8 @@ static void strings_are_escaped(void **state)
         {"\xc0\xaf", 2, "\"\\ufffd\\ufffd\""},            /* overlong */
         {"\xed\xa0\x80", 3, "\"\\ufffd\\ufffd\\ufffd\""}, /* a surrogate */
     };
-    struct desk d;
-    desk_open(&d, NULL);
+    struct memserver d;
+    memserver_open(&d, NULL);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct buf b;
         clave__buf_init(&b, &d.mem, MOST);
@@ -64,15 +64,15 @@ static void strings_are_escaped(void **state)
         assert_string_equal(text_of(&b), cases[i].out);
         clave__buf_fini(&b);
     }
-    desk_close(&d);
+    memserver_close(&d);
 }
 
 static void values_have_commas_between_them(void **state)
 {
     (void)state;
-    struct desk d;
+    struct memserver d;
     struct buf b;
-    desk_open(&d, NULL);
+    memserver_open(&d, NULL);
     clave__buf_init(&b, &d.mem, MOST);
     struct json j = clave__json_to(&b);
     clave__json_open(&j, NULL, '{');
@@ -91,7 +91,7 @@ static void values_have_commas_between_them(void **state)
     assert_string_equal(text_of(&b), "{\"a\": -9223372036854775808, \"k\\\"\": [true, null], "
                                      "\"o\": {}, \"n\": 4.25, \"-7\": 1}");
     clave__buf_fini(&b);
-    desk_close(&d);
+    memserver_close(&d);
 }
 
 /* ---- commands ------------------------------------------------------------------------------ */
@@ -99,10 +99,10 @@ static void values_have_commas_between_them(void **state)
 static void every_command_ends_with_its_name_and_no_error(void **state)
 {
     (void)state;
-    struct desk d;
+    struct memserver d;
     char end[80];
     size_t n = 0;
-    desk_open(&d, NULL);
+    memserver_open(&d, NULL);
     for (const char *name; (name = clave__admin_name(n)); n++) {
         const char *error = strcmp(name, "leader") == 0 ? "\"server is not initialized\"" : "null";
         snprintf(end, sizeof end, "\"command\": \"%s\", \"error\": %s}\n", name, error);
@@ -112,37 +112,37 @@ static void every_command_ends_with_its_name_and_no_error(void **state)
     expect(&d, "ruok", "{\"command\": \"ruok\", \"error\": null}\n");
     expect(&d, "mntr", "\"command\": \"monitor\"");
     expect(&d, "env", "\"command\": \"environment\"");
-    desk_close(&d);
+    memserver_close(&d);
 }
 
 static void unknown_commands_are_told(void **state)
 {
     (void)state;
-    struct desk d;
+    struct memserver d;
     struct buf b;
-    desk_open(&d, NULL);
+    memserver_open(&d, NULL);
     clave__buf_init(&b, &d.mem, MOST);
     assert_int_equal(clave__admin_command(d.s, "\"x", &b), CLAVE_EINVAL);
     assert_string_equal(text_of(&b), "{\"command\": \"\\\"x\", \"error\": \"Unknown command\"}\n");
     clave__buf_fini(&b);
-    desk_close(&d);
+    memserver_close(&d);
 }
 
 static void sessions_and_watches_are_listed(void **state)
 {
     (void)state;
-    struct desk d;
-    struct desk_conn a, b;
+    struct memserver d;
+    struct memserver_conn a, b;
     char text[200];
-    desk_open(&d, NULL);
+    memserver_open(&d, NULL);
     expect(&d, "dump",
            "{\"expiry_time_to_session_ids\": {}, \"session_id_to_ephemeral_paths\": {}, ");
     expect(&d, "wchc", "{\"session_id_to_watched_paths\": {}, ");
-    desk_connect(&a, &d, 10000);
-    desk_connect(&b, &d, 10000);
-    desk_watch(&a, OP_EXISTS, "/no\"ne");
-    desk_watch(&b, OP_EXISTS, "/no\"ne");
-    desk_watch(&a, OP_GET_CHILDREN, "/"); /* of the other table */
+    memserver_connect(&a, &d, 10000);
+    memserver_connect(&b, &d, 10000);
+    memserver_watch(&a, OP_EXISTS, "/no\"ne");
+    memserver_watch(&b, OP_EXISTS, "/no\"ne");
+    memserver_watch(&a, OP_GET_CHILDREN, "/"); /* of the other table */
     expect(&d, "wchs", "{\"num_connections\": 2, \"num_paths\": 1, \"num_total_watches\": 2, ");
     snprintf(text, sizeof text, "{\"path_to_session_ids\": {\"/no\\\"ne\": [%lld, %lld]}, ",
              (long long)a.session, (long long)b.session);
@@ -159,37 +159,37 @@ static void sessions_and_watches_are_listed(void **state)
     expect(&d, "cons", text);
     expect(&d, "cons", "\"secure_connections\": []");
     expect(&d, "mntr", "\"num_alive_connections\": 2, ");
-    desk_hang_up(&a);
-    desk_hang_up(&b);
-    desk_close(&d);
+    memserver_hang_up(&a);
+    memserver_hang_up(&b);
+    memserver_close(&d);
 }
 
 static void resets_count_anew(void **state)
 {
     (void)state;
-    struct desk d;
-    struct desk_conn a;
-    desk_open(&d, NULL);
-    desk_connect(&a, &d, 10000);
-    desk_watch(&a, OP_EXISTS, "/none");
+    struct memserver d;
+    struct memserver_conn a;
+    memserver_open(&d, NULL);
+    memserver_connect(&a, &d, 10000);
+    memserver_watch(&a, OP_EXISTS, "/none");
     expect(&d, "cons", "\"packets_received\": 2, \"packets_sent\": 2, ");
     expect(&d, "crst", "{\"command\": \"connection_stat_reset\"");
     expect(&d, "cons", "\"packets_received\": 0, \"packets_sent\": 0, ");
     expect(&d, "srvr", "\"packets_received\": 2, \"packets_sent\": 2, ");
     expect(&d, "srst", "{\"command\": \"stat_reset\"");
     expect(&d, "srvr", "\"packets_received\": 0, \"packets_sent\": 0, ");
-    desk_hang_up(&a);
-    desk_close(&d);
+    memserver_hang_up(&a);
+    memserver_close(&d);
 }
 
 /* Nothing that is half an answer is taken for one. */
 static void what_does_not_fit_is_an_error(void **state)
 {
     (void)state;
-    struct desk d;
+    struct memserver d;
     struct buf b;
     size_t n = 0;
-    desk_open(&d, NULL);
+    memserver_open(&d, NULL);
     for (const char *name; (name = clave__admin_name(n)); n++) {
         clave__buf_init(&b, &d.mem, MOST);
         assert_int_equal(clave__admin_command(d.s, name, &b), CLAVE_OK);
@@ -204,7 +204,7 @@ static void what_does_not_fit_is_an_error(void **state)
     clave__buf_init(&b, &d.mem, 1000);
     assert_int_equal(clave__metrics(d.s, &b), CLAVE_ETOOBIG);
     clave__buf_fini(&b);
-    desk_close(&d);
+    memserver_close(&d);
 }
 
 /* Neither the server's nor the page's. */
@@ -215,11 +215,11 @@ static void without_memory_there_is_no_answer(void **state)
     struct failmem mem;
     failmem_init(&mem);
     struct server_options o = {.mem = &mem.mem};
-    struct desk d;
-    struct desk_conn a;
+    struct memserver d;
+    struct memserver_conn a;
     struct buf b;
-    desk_open(&d, &o);
-    desk_connect(&a, &d, 10000);
+    memserver_open(&d, &o);
+    memserver_connect(&a, &d, 10000);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         bool failed = true;
         for (size_t first = 1; failed; first++) {
@@ -235,8 +235,8 @@ static void without_memory_there_is_no_answer(void **state)
             assert_true(first < 100);
         }
     }
-    desk_hang_up(&a);
-    desk_close(&d);
+    memserver_hang_up(&a);
+    memserver_close(&d);
 }
 
 /* ---- metrics ------------------------------------------------------------------------------- */
@@ -246,12 +246,12 @@ static void figures_are_told_once_each(void **state)
     (void)state;
     static const struct driver_stats known = {7, 1024, 4096, 1234, 12, 345};
     static const struct driver_stats unknown = DRIVER_STATS_UNKNOWN;
-    struct desk d;
-    struct desk_conn a;
+    struct memserver d;
+    struct memserver_conn a;
     struct buf b;
-    desk_open(&d, NULL);
-    desk_connect(&a, &d, 10000);
-    desk_watch(&a, OP_EXISTS, "/none");
+    memserver_open(&d, NULL);
+    memserver_connect(&a, &d, 10000);
+    memserver_watch(&a, OP_EXISTS, "/none");
     clave__buf_init(&b, &d.mem, MOST);
     clave__server_set_driver_stats(d.s, &known);
     assert_int_equal(clave__metrics(d.s, &b), CLAVE_OK);
@@ -282,8 +282,8 @@ static void figures_are_told_once_each(void **state)
     assert_null(strstr(text_of(&b), "process_")); /* not known: not told */
     assert_null(strstr(text_of(&b), "_dir_size"));
     clave__buf_fini(&b);
-    desk_hang_up(&a);
-    desk_close(&d);
+    memserver_hang_up(&a);
+    memserver_close(&d);
 }
 
 int main(void)

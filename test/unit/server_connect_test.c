@@ -44,22 +44,22 @@ static void timeouts_are_negotiated(void **state)
                                        {4000, 4000},   {10000, 10000},    {40000, 40000},
                                        {40001, 40000}, {INT32_MAX, 40000}};
     (void)state;
-    struct desk d;
-    desk_open(&d, NULL);
+    struct memserver d;
+    memserver_open(&d, NULL);
     for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
-        struct desk_conn c;
-        desk_connect(&c, &d, asked[i][0]);
+        struct memserver_conn c;
+        memserver_connect(&c, &d, asked[i][0]);
         assert_int_equal(c.timeout_ms, asked[i][1]);
-        desk_hang_up(&c);
+        memserver_hang_up(&c);
     }
-    desk_close(&d);
+    memserver_close(&d);
 }
 
 static void read_only_is_answered_when_asked(void **state)
 {
     (void)state;
-    struct desk d;
-    desk_open(&d, NULL);
+    struct memserver d;
+    memserver_open(&d, NULL);
     for (int asked = 0; asked < 2; asked++) {
         struct wire_connect_request q = {.protocol_version = 99,
                                          .timeout_ms = 5000,
@@ -67,34 +67,34 @@ static void read_only_is_answered_when_asked(void **state)
                                          .read_only = true,
                                          .has_read_only = asked};
         struct wire_connect_response r;
-        struct desk_conn c;
-        desk_dial(&c, &d);
-        assert_true(desk_shake(&c, &q, &r));
+        struct memserver_conn c;
+        memserver_dial(&c, &d);
+        assert_true(memserver_handshake(&c, &q, &r));
         assert_int_equal(r.has_read_only, asked);
         assert_false(r.read_only);
         assert_int_equal(r.protocol_version, 0);
-        desk_hang_up(&c);
+        memserver_hang_up(&c);
     }
-    desk_close(&d);
+    memserver_close(&d);
 }
 
 static void ids_come_from_the_wall_clock(void **state)
 {
     (void)state;
-    struct desk d;
-    struct desk_conn a, b;
-    desk_open(&d, NULL);
-    uint64_t first = (uint64_t)desk_wall(&d) << 24 >> 8 | (uint64_t)1 << 56;
-    desk_connect(&a, &d, 5000);
-    desk_connect(&b, &d, 5000);
+    struct memserver d;
+    struct memserver_conn a, b;
+    memserver_open(&d, NULL);
+    uint64_t first = (uint64_t)memserver_wall(&d) << 24 >> 8 | (uint64_t)1 << 56;
+    memserver_connect(&a, &d, 5000);
+    memserver_connect(&b, &d, 5000);
     assert_true((uint64_t)a.session == first);
     assert_true((uint64_t)b.session == first + 1);
-    desk_hang_up(&a);
-    desk_hang_up(&b);
-    desk_close(&d);
+    memserver_hang_up(&a);
+    memserver_hang_up(&b);
+    memserver_close(&d);
 }
 
-static bool closed_in_silence(const struct desk_conn *c)
+static bool closed_in_silence(const struct memserver_conn *c)
 {
     return !c->c && clave__buf_len(&c->in) == 0;
 }
@@ -102,51 +102,51 @@ static bool closed_in_silence(const struct desk_conn *c)
 static void a_client_from_the_future_is_closed(void **state)
 {
     (void)state;
-    struct desk d;
-    struct desk_conn c;
+    struct memserver d;
+    struct memserver_conn c;
     struct wire_connect_request q = {.timeout_ms = 5000, .passwd = JBYTES_NULL};
     struct wire_connect_response r;
-    desk_open(&d, NULL);
-    desk_dial(&c, &d);
+    memserver_open(&d, NULL);
+    memserver_dial(&c, &d);
     q.last_zxid_seen = 1;
-    assert_false(desk_shake(&c, &q, &r));
+    assert_false(memserver_handshake(&c, &q, &r));
     assert_true(closed_in_silence(&c));
-    desk_hang_up(&c);
-    assert_int_equal(desk_stats(&d).last_zxid, 0);
-    desk_connect(&c, &d, 5000);
-    desk_hang_up(&c);
-    desk_dial(&c, &d);
-    assert_true(desk_shake(&c, &q, &r)); /* by now there is a zxid 1 */
-    desk_hang_up(&c);
-    desk_close(&d);
+    memserver_hang_up(&c);
+    assert_int_equal(memserver_stats(&d).last_zxid, 0);
+    memserver_connect(&c, &d, 5000);
+    memserver_hang_up(&c);
+    memserver_dial(&c, &d);
+    assert_true(memserver_handshake(&c, &q, &r)); /* by now there is a zxid 1 */
+    memserver_hang_up(&c);
+    memserver_close(&d);
 }
 
-static void assert_refused(struct desk *d, int64_t id, const uint8_t *passwd, size_t n)
+static void assert_refused(struct memserver *d, int64_t id, const uint8_t *passwd, size_t n)
 {
     static const uint8_t zeros[WIRE_PASSWORD_LEN];
     struct wire_connect_request q = {.timeout_ms = 5000, .session_id = id, .has_read_only = true};
     struct wire_connect_response r;
-    struct desk_conn c;
-    int64_t zxid = desk_stats(d).last_zxid;
+    struct memserver_conn c;
+    int64_t zxid = memserver_stats(d).last_zxid;
     q.passwd = clave__jbytes_n(passwd, n);
-    desk_dial(&c, d);
-    assert_true(desk_shake(&c, &q, &r));
+    memserver_dial(&c, d);
+    assert_true(memserver_handshake(&c, &q, &r));
     assert_int_equal(r.timeout_ms, 0);
     assert_int_equal(r.session_id, 0);
     assert_memory_equal(r.passwd.p, zeros, sizeof zeros);
     assert_null(c.c);
-    assert_int_equal(desk_stats(d).last_zxid, zxid);
-    desk_hang_up(&c);
+    assert_int_equal(memserver_stats(d).last_zxid, zxid);
+    memserver_hang_up(&c);
 }
 
 static void wrong_sessions_are_refused(void **state)
 {
     (void)state;
-    struct desk d;
-    struct desk_conn c, other;
+    struct memserver d;
+    struct memserver_conn c, other;
     uint8_t bad[WIRE_PASSWORD_LEN];
-    desk_open(&d, NULL);
-    desk_connect(&c, &d, 5000);
+    memserver_open(&d, NULL);
+    memserver_connect(&c, &d, 5000);
     memcpy(bad, c.passwd, sizeof bad);
     bad[15] ^= 1;
     clave__session_password(c.session + 1, other.passwd);
@@ -156,32 +156,32 @@ static void wrong_sessions_are_refused(void **state)
     assert_null(c.c); /* as Apache: before it looks at the password */
     assert_refused(&d, c.session, c.passwd, 15);
     assert_refused(&d, c.session, c.passwd, 0);
-    assert_true(desk_resume(&other, &c)); /* and the session is none the worse */
-    desk_hang_up(&c);
-    desk_hang_up(&other);
-    desk_close(&d);
+    assert_true(memserver_resume(&other, &c)); /* and the session is none the worse */
+    memserver_hang_up(&c);
+    memserver_hang_up(&other);
+    memserver_close(&d);
 }
 
 static void a_session_goes_on(void **state)
 {
     (void)state;
-    struct desk d;
-    struct desk_conn a, b;
+    struct memserver d;
+    struct memserver_conn a, b;
     struct wire_stat st;
-    desk_open(&d, NULL);
-    desk_connect(&a, &d, 5000);
-    assert_int_equal(desk_create(&a, "/e", "x", MODE_EPHEMERAL), CLAVE_OK);
-    int64_t zxid = desk_stats(&d).last_zxid;
-    assert_true(desk_resume(&b, &a));
+    memserver_open(&d, NULL);
+    memserver_connect(&a, &d, 5000);
+    assert_int_equal(memserver_create(&a, "/e", "x", MODE_EPHEMERAL), CLAVE_OK);
+    int64_t zxid = memserver_stats(&d).last_zxid;
+    assert_true(memserver_resume(&b, &a));
     assert_null(a.c);
     assert_int_equal(b.session, a.session);
     assert_memory_equal(b.passwd, a.passwd, sizeof a.passwd);
-    assert_int_equal(desk_stats(&d).last_zxid, zxid); /* nothing is logged */
-    assert_int_equal(desk_stat(&b, "/e", &st), CLAVE_OK);
+    assert_int_equal(memserver_stats(&d).last_zxid, zxid); /* nothing is logged */
+    assert_int_equal(memserver_stat(&b, "/e", &st), CLAVE_OK);
     assert_true(st.ephemeral_owner == a.session);
-    desk_hang_up(&a);
-    desk_hang_up(&b);
-    desk_close(&d);
+    memserver_hang_up(&a);
+    memserver_hang_up(&b);
+    memserver_close(&d);
 }
 
 /* Handshake, create and read in one piece, and byte by byte: answered in order. */
@@ -196,24 +196,24 @@ static void pipelined_behind_the_handshake(void **state)
                                     0, 0, 0, 14, 0, 0, 0, 1, 0, 0, 0, 3, 0, 0, 0, 1, '/', 0};
     (void)state;
     for (size_t piece = 1; piece <= sizeof bytes; piece += sizeof bytes - 1) {
-        struct desk d;
-        struct desk_conn c;
+        struct memserver d;
+        struct memserver_conn c;
         struct wire_reply_header h;
         struct jreader r;
-        desk_open(&d, NULL);
-        desk_dial(&c, &d);
+        memserver_open(&d, NULL);
+        memserver_dial(&c, &d);
         for (size_t at = 0; at < sizeof bytes; at += piece)
-            desk_send(&c, bytes + at, piece);
+            memserver_send(&c, bytes + at, piece);
         assert_int_equal(clave__buf_len(&c.in), 40 + 20 + 20 + 68);
         clave__buf_consume(&c.in, 40);
-        assert_true(desk_next(&c, &h, &r));
+        assert_true(memserver_next(&c, &h, &r));
         assert_int_equal(h.xid, XID_PING);
         assert_int_equal(h.zxid, 1);
-        assert_true(desk_next(&c, &h, &r));
+        assert_true(memserver_next(&c, &h, &r));
         assert_int_equal(h.xid, 1);
         assert_int_equal(h.err, 0);
-        desk_hang_up(&c);
-        desk_close(&d);
+        memserver_hang_up(&c);
+        memserver_close(&d);
     }
 }
 
@@ -236,56 +236,56 @@ static void bytes_that_are_not_the_protocol(void **state)
         {"lead", "lead", 4},
     };
     (void)state;
-    struct desk d;
-    desk_open(&d, NULL);
+    struct memserver d;
+    memserver_open(&d, NULL);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        struct desk_conn c;
-        desk_dial(&c, &d);
-        desk_send(&c, bad[i].bytes, bad[i].n);
+        struct memserver_conn c;
+        memserver_dial(&c, &d);
+        memserver_send(&c, bad[i].bytes, bad[i].n);
         if (!closed_in_silence(&c))
             fail_msg("%s: not closed", bad[i].name);
-        desk_hang_up(&c);
+        memserver_hang_up(&c);
     }
-    assert_int_equal(desk_stats(&d).last_zxid, 0);
-    desk_close(&d);
+    assert_int_equal(memserver_stats(&d).last_zxid, 0);
+    memserver_close(&d);
 }
 
 static void a_frame_of_the_maximum_is_taken(void **state)
 {
     (void)state;
     static char data[WIRE_MAX_FRAME];
-    struct desk d;
-    struct desk_conn c;
+    struct memserver d;
+    struct memserver_conn c;
     struct wire_reply r;
-    union wire_body b = desk_create_body("/big", NULL, MODE_PERSISTENT);
+    union wire_body b = memserver_create_body("/big", NULL, MODE_PERSISTENT);
     union wire_body get = {.read = {clave__jbytes("/big"), false}};
     size_t rest = 8 + 4 + 4 + 4 + 4 + 23 + 4; /* header, path, data's length, list, flags */
-    desk_open(&d, NULL);
-    desk_connect(&c, &d, 5000);
+    memserver_open(&d, NULL);
+    memserver_connect(&c, &d, 5000);
     b.create.data = clave__jbytes_n(data, WIRE_MAX_FRAME - rest);
-    assert_int_equal(desk_call(&c, OP_CREATE, &b, NULL), CLAVE_OK);
-    assert_int_equal(desk_call(&c, OP_GET_DATA, &get, &r), CLAVE_OK);
+    assert_int_equal(memserver_call(&c, OP_CREATE, &b, NULL), CLAVE_OK);
+    assert_int_equal(memserver_call(&c, OP_GET_DATA, &get, &r), CLAVE_OK);
     assert_int_equal(r.data.n, WIRE_MAX_FRAME - rest);
     b.create.data.n++;
-    assert_int_equal(desk_call(&c, OP_CREATE, &b, NULL), CLAVE_ECONNLOSS);
+    assert_int_equal(memserver_call(&c, OP_CREATE, &b, NULL), CLAVE_ECONNLOSS);
     assert_null(c.c);
-    desk_hang_up(&c);
-    desk_close(&d);
+    memserver_hang_up(&c);
+    memserver_close(&d);
 }
 
 static void nobody_is_accepted_before_the_start(void **state)
 {
     (void)state;
-    struct desk d;
-    struct desk_conn c;
-    assert_int_equal(desk_open_bare(&d, NULL), CLAVE_OK);
-    desk_dial(&c, &d);
+    struct memserver d;
+    struct memserver_conn c;
+    assert_int_equal(memserver_open_bare(&d, NULL), CLAVE_OK);
+    memserver_dial(&c, &d);
     assert_null(c.c);
-    desk_start(&d);
-    desk_dial(&c, &d);
+    memserver_start(&d);
+    memserver_dial(&c, &d);
     assert_non_null(c.c);
-    desk_hang_up(&c);
-    desk_close(&d);
+    memserver_hang_up(&c);
+    memserver_close(&d);
 }
 
 /* ---- time --------------------------------------------------------------------------------------
@@ -301,201 +301,201 @@ static void sessions_expire_in_buckets(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct server_options o = {.tick_ms = cases[i].tick};
-        struct desk d;
-        struct desk_conn c;
-        desk_open(&d, &o);
-        desk_advance(&d, cases[i].tick - d.now % cases[i].tick + cases[i].start);
-        desk_connect(&c, &d, cases[i].timeout);
+        struct memserver d;
+        struct memserver_conn c;
+        memserver_open(&d, &o);
+        memserver_advance(&d, cases[i].tick - d.now % cases[i].tick + cases[i].start);
+        memserver_connect(&c, &d, cases[i].timeout);
         int64_t begin = d.now;
         int64_t end = ((begin + cases[i].timeout) / cases[i].tick + 1) * cases[i].tick;
-        desk_advance(&d, end - begin - 1);
-        assert_int_equal(desk_stats(&d).sessions, 1);
+        memserver_advance(&d, end - begin - 1);
+        assert_int_equal(memserver_stats(&d).sessions, 1);
         assert_non_null(c.c);
-        desk_advance(&d, 1);
-        assert_int_equal(desk_stats(&d).sessions, 0);
+        memserver_advance(&d, 1);
+        assert_int_equal(memserver_stats(&d).sessions, 0);
         assert_true(closed_in_silence(&c));
-        assert_int_equal(desk_stats(&d).last_zxid, 2);
-        desk_hang_up(&c);
-        desk_close(&d);
+        assert_int_equal(memserver_stats(&d).last_zxid, 2);
+        memserver_hang_up(&c);
+        memserver_close(&d);
     }
 }
 
 static void requests_keep_a_session_alive(void **state)
 {
     (void)state;
-    struct desk d;
-    struct desk_conn pings, reads, auths, silent;
+    struct memserver d;
+    struct memserver_conn pings, reads, auths, silent;
     union wire_body auth = {.auth = {0, clave__jbytes("digest"), clave__jbytes("a:b")}};
     struct wire_stat st;
-    desk_open(&d, NULL);
-    desk_connect(&pings, &d, 4000);
-    desk_connect(&reads, &d, 4000);
-    desk_connect(&auths, &d, 4000);
-    desk_connect(&silent, &d, 4000);
+    memserver_open(&d, NULL);
+    memserver_connect(&pings, &d, 4000);
+    memserver_connect(&reads, &d, 4000);
+    memserver_connect(&auths, &d, 4000);
+    memserver_connect(&silent, &d, 4000);
     for (int i = 0; i < 20; i++) {
-        desk_advance(&d, 1000);
-        assert_int_equal(desk_call(&pings, OP_PING, NULL, NULL), CLAVE_OK);
-        assert_int_equal(desk_stat(&reads, "/", &st), CLAVE_OK);
+        memserver_advance(&d, 1000);
+        assert_int_equal(memserver_call(&pings, OP_PING, NULL, NULL), CLAVE_OK);
+        assert_int_equal(memserver_stat(&reads, "/", &st), CLAVE_OK);
         if (auths.c)
-            desk_call(&auths, OP_AUTH, &auth, NULL);
+            memserver_call(&auths, OP_AUTH, &auth, NULL);
     }
     assert_non_null(pings.c);
     assert_non_null(reads.c);
     assert_null(auths.c); /* auth packets do not count */
     assert_null(silent.c);
-    desk_hang_up(&pings);
-    desk_hang_up(&reads);
-    desk_hang_up(&auths);
-    desk_hang_up(&silent);
-    assert_int_equal(desk_stats(&d).sessions, 2); /* they go on without a connection */
-    desk_advance(&d, 7000);
-    assert_int_equal(desk_stats(&d).sessions, 0);
-    desk_close(&d);
+    memserver_hang_up(&pings);
+    memserver_hang_up(&reads);
+    memserver_hang_up(&auths);
+    memserver_hang_up(&silent);
+    assert_int_equal(memserver_stats(&d).sessions, 2); /* they go on without a connection */
+    memserver_advance(&d, 7000);
+    assert_int_equal(memserver_stats(&d).sessions, 0);
+    memserver_close(&d);
 }
 
 static void a_resumed_session_has_its_time_anew(void **state)
 {
     (void)state;
-    struct desk d;
-    struct desk_conn a, b;
-    desk_open(&d, NULL);
-    desk_connect(&a, &d, 4000);
-    desk_hang_up(&a);
-    desk_advance(&d, 3000);
-    assert_true(desk_resume(&b, &a));
-    desk_hang_up(&b);
-    desk_advance(&d, 3000);
-    assert_int_equal(desk_stats(&d).sessions, 1);
-    desk_advance(&d, 3000);
-    assert_int_equal(desk_stats(&d).sessions, 0);
-    assert_false(desk_resume(&b, &a));
-    desk_hang_up(&b);
-    desk_close(&d);
+    struct memserver d;
+    struct memserver_conn a, b;
+    memserver_open(&d, NULL);
+    memserver_connect(&a, &d, 4000);
+    memserver_hang_up(&a);
+    memserver_advance(&d, 3000);
+    assert_true(memserver_resume(&b, &a));
+    memserver_hang_up(&b);
+    memserver_advance(&d, 3000);
+    assert_int_equal(memserver_stats(&d).sessions, 1);
+    memserver_advance(&d, 3000);
+    assert_int_equal(memserver_stats(&d).sessions, 0);
+    assert_false(memserver_resume(&b, &a));
+    memserver_hang_up(&b);
+    memserver_close(&d);
 }
 
 /* The clock jumps when a machine was suspended; nothing may loop or stay due. */
 static void a_long_pause(void **state)
 {
     (void)state;
-    struct desk d;
-    struct desk_conn c;
-    desk_open(&d, NULL);
-    desk_connect(&c, &d, 40000);
+    struct memserver d;
+    struct memserver_conn c;
+    memserver_open(&d, NULL);
+    memserver_connect(&c, &d, 40000);
     d.now += (int64_t)90 * 24 * 3600 * 1000;
-    clave__server_tick(d.s, d.now, desk_wall(&d));
-    desk_pump(&d);
+    clave__server_tick(d.s, d.now, memserver_wall(&d));
+    memserver_settle(&d);
     assert_null(c.c);
-    assert_int_equal(desk_stats(&d).sessions, 0);
+    assert_int_equal(memserver_stats(&d).sessions, 0);
     assert_true(clave__server_deadline(d.s) == INT64_MAX);
-    desk_hang_up(&c);
-    desk_close(&d);
+    memserver_hang_up(&c);
+    memserver_close(&d);
 }
 
 static void a_connection_needs_a_session_in_time(void **state)
 {
     (void)state;
-    struct desk d;
-    struct desk_conn idle, slow;
-    desk_open(&d, NULL);
-    desk_dial(&idle, &d);
-    desk_dial(&slow, &d);
-    desk_send(&slow, "\0\0", 2);
-    desk_advance(&d, 9999);
+    struct memserver d;
+    struct memserver_conn idle, slow;
+    memserver_open(&d, NULL);
+    memserver_dial(&idle, &d);
+    memserver_dial(&slow, &d);
+    memserver_send(&slow, "\0\0", 2);
+    memserver_advance(&d, 9999);
     assert_non_null(idle.c);
-    desk_advance(&d, 1);
+    memserver_advance(&d, 1);
     assert_true(closed_in_silence(&idle));
     assert_true(closed_in_silence(&slow));
-    desk_hang_up(&idle);
-    desk_hang_up(&slow);
-    desk_close(&d);
+    memserver_hang_up(&idle);
+    memserver_hang_up(&slow);
+    memserver_close(&d);
 }
 
 static void expiry_takes_the_ephemerals(void **state)
 {
     (void)state;
-    struct desk d;
-    struct desk_conn a, b;
+    struct memserver d;
+    struct memserver_conn a, b;
     struct wire_stat st;
-    desk_open(&d, NULL);
-    desk_connect(&a, &d, 4000);
-    desk_connect(&b, &d, 40000);
-    assert_int_equal(desk_create(&a, "/one", "", MODE_EPHEMERAL), CLAVE_OK);
-    assert_int_equal(desk_create(&a, "/two", "", MODE_EPHEMERAL), CLAVE_OK);
-    assert_int_equal(desk_create(&a, "/stays", "", MODE_PERSISTENT), CLAVE_OK);
-    assert_int_equal(desk_watch(&b, OP_EXISTS, "/one"), CLAVE_OK);
-    assert_int_equal(desk_watch(&b, OP_GET_CHILDREN, "/"), CLAVE_OK);
-    int64_t zxid = desk_stats(&d).last_zxid;
-    desk_advance(&d, 6000);
+    memserver_open(&d, NULL);
+    memserver_connect(&a, &d, 4000);
+    memserver_connect(&b, &d, 40000);
+    assert_int_equal(memserver_create(&a, "/one", "", MODE_EPHEMERAL), CLAVE_OK);
+    assert_int_equal(memserver_create(&a, "/two", "", MODE_EPHEMERAL), CLAVE_OK);
+    assert_int_equal(memserver_create(&a, "/stays", "", MODE_PERSISTENT), CLAVE_OK);
+    assert_int_equal(memserver_watch(&b, OP_EXISTS, "/one"), CLAVE_OK);
+    assert_int_equal(memserver_watch(&b, OP_GET_CHILDREN, "/"), CLAVE_OK);
+    int64_t zxid = memserver_stats(&d).last_zxid;
+    memserver_advance(&d, 6000);
     assert_null(a.c);
-    assert_string_equal(desk_events(&b), "DELETED /one, CHILDREN /");
-    assert_int_equal(desk_stats(&d).last_zxid, zxid + 1); /* one for all */
-    assert_int_equal(desk_stats(&d).ephemerals, 0);
-    assert_int_equal(desk_stat(&b, "/one", &st), CLAVE_ENONODE);
-    assert_int_equal(desk_stat(&b, "/two", &st), CLAVE_ENONODE);
-    assert_int_equal(desk_stat(&b, "/stays", &st), CLAVE_OK);
-    desk_hang_up(&a);
-    desk_hang_up(&b);
-    desk_close(&d);
+    assert_string_equal(memserver_events(&b), "DELETED /one, CHILDREN /");
+    assert_int_equal(memserver_stats(&d).last_zxid, zxid + 1); /* one for all */
+    assert_int_equal(memserver_stats(&d).ephemerals, 0);
+    assert_int_equal(memserver_stat(&b, "/one", &st), CLAVE_ENONODE);
+    assert_int_equal(memserver_stat(&b, "/two", &st), CLAVE_ENONODE);
+    assert_int_equal(memserver_stat(&b, "/stays", &st), CLAVE_OK);
+    memserver_hang_up(&a);
+    memserver_hang_up(&b);
+    memserver_close(&d);
 }
 
 static void closing_is_answered_then_closed(void **state)
 {
     (void)state;
-    struct desk d;
-    struct desk_conn a, b;
+    struct memserver d;
+    struct memserver_conn a, b;
     struct wire_reply_header h;
     struct jreader r;
-    desk_open(&d, NULL);
-    desk_connect(&a, &d, 4000);
-    assert_int_equal(desk_create(&a, "/e", "", MODE_EPHEMERAL), CLAVE_OK);
-    assert_int_equal(desk_watch(&a, OP_EXISTS, "/e"), CLAVE_OK);
-    desk_request(&a, OP_CLOSE_SESSION, NULL);
-    assert_string_equal(desk_events(&a), "DELETED /e"); /* its own event comes first */
-    assert_true(desk_next(&a, &h, &r));
+    memserver_open(&d, NULL);
+    memserver_connect(&a, &d, 4000);
+    assert_int_equal(memserver_create(&a, "/e", "", MODE_EPHEMERAL), CLAVE_OK);
+    assert_int_equal(memserver_watch(&a, OP_EXISTS, "/e"), CLAVE_OK);
+    memserver_request(&a, OP_CLOSE_SESSION, NULL);
+    assert_string_equal(memserver_events(&a), "DELETED /e"); /* its own event comes first */
+    assert_true(memserver_next(&a, &h, &r));
     assert_int_equal(h.zxid, 3);
     assert_int_equal(h.err, 0);
     assert_null(a.c);
-    assert_false(desk_resume(&b, &a));
-    desk_hang_up(&a);
-    desk_hang_up(&b);
-    assert_int_equal(desk_stats(&d).sessions, 0);
-    assert_int_equal(desk_stats(&d).watches, 0);
-    desk_close(&d);
+    assert_false(memserver_resume(&b, &a));
+    memserver_hang_up(&a);
+    memserver_hang_up(&b);
+    assert_int_equal(memserver_stats(&d).sessions, 0);
+    assert_int_equal(memserver_stats(&d).watches, 0);
+    memserver_close(&d);
 }
 
 /* ---- words --------------------------------------------------------------------------------------
  */
 
-static const char *ask(struct desk *d, const char *word)
+static const char *ask(struct memserver *d, const char *word)
 {
     static char answer[4096];
-    struct desk_conn c;
-    desk_dial(&c, d);
-    desk_send(&c, word, 4);
+    struct memserver_conn c;
+    memserver_dial(&c, d);
+    memserver_send(&c, word, 4);
     assert_null(c.c);
     size_t n = clave__buf_len(&c.in);
     assert_true(n < sizeof answer);
     memcpy(answer, clave__buf_bytes(&c.in) ? clave__buf_bytes(&c.in) : (const uint8_t *)"", n);
     answer[n] = '\0';
-    desk_hang_up(&c);
+    memserver_hang_up(&c);
     return answer;
 }
 
 static void words_are_answered(void **state)
 {
     (void)state;
-    struct desk d;
-    struct desk_conn c;
+    struct memserver d;
+    struct memserver_conn c;
     char line[128];
-    desk_open(&d, NULL);
+    memserver_open(&d, NULL);
     assert_string_equal(ask(&d, "ruok"), "imok");
     assert_string_equal(ask(&d, "isro"), "rw");
     assert_string_equal(ask(&d, "dump"),
                         "dump is not executed because it is not in the whitelist.\n");
     assert_non_null(strstr(ask(&d, "srvr"), "\nZxid: 0x0\nMode: standalone\nNode count: 5\n"));
     assert_non_null(strstr(ask(&d, "srvr"), "\nLatency min/avg/max: 0/0.0/0\n"));
-    desk_connect(&c, &d, 10000);
-    desk_call(&c, OP_PING, NULL, NULL);
+    memserver_connect(&c, &d, 10000);
+    memserver_call(&c, OP_PING, NULL, NULL);
     const char *cons = ask(&d, "cons");
     snprintf(line, sizeof line,
              " /127.0.0.1:42100[1](queued=0,recved=2,sent=2,sid=0x%llx,lop=PING,",
@@ -511,32 +511,32 @@ static void words_are_answered(void **state)
     assert_non_null(
         strstr(ask(&d, "conf"), "tickTime=2000\nmaxClientCnxns=0\nminSessionTimeout=4000\n"));
     assert_non_null(strstr(ask(&d, "envi"), "Environment:\nzookeeper.version=3.9."));
-    desk_hang_up(&c);
-    desk_close(&d);
+    memserver_hang_up(&c);
+    memserver_close(&d);
 }
 
 /* Milliseconds from being read to being sendable: what waits for the disk counts. */
 static void latency_is_counted(void **state)
 {
     (void)state;
-    struct desk d;
-    struct desk_conn c;
-    desk_open(&d, NULL);
-    desk_connect(&c, &d, 10000);
+    struct memserver d;
+    struct memserver_conn c;
+    memserver_open(&d, NULL);
+    memserver_connect(&c, &d, 10000);
     for (int i = 0; i < 3; i++)
-        assert_int_equal(desk_call(&c, OP_PING, NULL, NULL), CLAVE_OK);
+        assert_int_equal(memserver_call(&c, OP_PING, NULL, NULL), CLAVE_OK);
     d.disk_stands = true;
-    union wire_body b = desk_create_body("/slow", "", MODE_PERSISTENT);
-    desk_request(&c, OP_CREATE, &b);
+    union wire_body b = memserver_create_body("/slow", "", MODE_PERSISTENT);
+    memserver_request(&c, OP_CREATE, &b);
     assert_string_equal(ask(&d, "ruok"), "imok"); /* waits for nothing */
     assert_non_null(strstr(ask(&d, "srvr"), "Outstanding: 1\nZxid: 0x1\n"));
-    desk_advance(&d, 10);
-    desk_flush(&d);
+    memserver_advance(&d, 10);
+    memserver_flush(&d);
     d.disk_stands = false;
-    desk_pump(&d);
+    memserver_settle(&d);
     assert_non_null(strstr(ask(&d, "srvr"), "Latency min/avg/max: 0/2.5/10\n"));
-    desk_hang_up(&c);
-    desk_close(&d);
+    memserver_hang_up(&c);
+    memserver_close(&d);
 }
 
 int main(void)

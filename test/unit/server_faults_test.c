@@ -18,9 +18,9 @@
 struct stage {
     struct failmem mem;
     struct server_options o;
-    struct desk d;
-    struct desk_conn actor, watcher, helper;
-    const struct desk_conn *asked; /* of an act: it answers, or it is closed */
+    struct memserver d;
+    struct memserver_conn actor, watcher, helper;
+    const struct memserver_conn *asked; /* of an act: it answers, or it is closed */
 };
 
 /* Nothing kept from before: the next record has to allocate its room. */
@@ -35,26 +35,26 @@ static void forget_room(struct stage *st)
 static void set_stage(struct stage *st)
 {
     static char bytes[9000];
-    union wire_body big = desk_create_body("/big", NULL, MODE_PERSISTENT);
+    union wire_body big = memserver_create_body("/big", NULL, MODE_PERSISTENT);
     union wire_body all = {.typed = {clave__jbytes("/"), ADD_WATCH_PERSISTENT_RECURSIVE}};
     failmem_init(&st->mem);
     st->o = (struct server_options){
         .mem = &st->mem.mem, .max_output = 20000, .container_check_ms = 1000};
-    desk_open(&st->d, &st->o);
-    desk_connect(&st->actor, &st->d, 10000);
-    desk_connect(&st->watcher, &st->d, 10000);
-    desk_connect(&st->helper, &st->d, 10000);
+    memserver_open(&st->d, &st->o);
+    memserver_connect(&st->actor, &st->d, 10000);
+    memserver_connect(&st->watcher, &st->d, 10000);
+    memserver_connect(&st->helper, &st->d, 10000);
     big.create.data = clave__jbytes_n(bytes, sizeof bytes);
-    assert_int_equal(desk_call(&st->helper, OP_CREATE, &big, NULL), CLAVE_OK);
-    assert_int_equal(desk_create(&st->helper, "/p", "old", MODE_PERSISTENT), CLAVE_OK);
-    assert_int_equal(desk_create(&st->helper, "/p/x", "", MODE_PERSISTENT), CLAVE_OK);
-    assert_int_equal(desk_create(&st->helper, "/box", "", MODE_CONTAINER), CLAVE_OK);
-    assert_int_equal(desk_create(&st->helper, "/box/x", "", MODE_PERSISTENT), CLAVE_OK);
-    assert_int_equal(desk_delete(&st->helper, "/box/x", -1), CLAVE_OK);
-    assert_int_equal(desk_create(&st->actor, "/mine", "", MODE_EPHEMERAL), CLAVE_OK);
-    assert_int_equal(desk_watch(&st->watcher, OP_GET_DATA, "/p"), CLAVE_OK);
-    assert_int_equal(desk_watch(&st->watcher, OP_GET_CHILDREN, "/p"), CLAVE_OK);
-    assert_int_equal(desk_call(&st->watcher, OP_ADD_WATCH, &all, NULL), CLAVE_OK);
+    assert_int_equal(memserver_call(&st->helper, OP_CREATE, &big, NULL), CLAVE_OK);
+    assert_int_equal(memserver_create(&st->helper, "/p", "old", MODE_PERSISTENT), CLAVE_OK);
+    assert_int_equal(memserver_create(&st->helper, "/p/x", "", MODE_PERSISTENT), CLAVE_OK);
+    assert_int_equal(memserver_create(&st->helper, "/box", "", MODE_CONTAINER), CLAVE_OK);
+    assert_int_equal(memserver_create(&st->helper, "/box/x", "", MODE_PERSISTENT), CLAVE_OK);
+    assert_int_equal(memserver_delete(&st->helper, "/box/x", -1), CLAVE_OK);
+    assert_int_equal(memserver_create(&st->actor, "/mine", "", MODE_EPHEMERAL), CLAVE_OK);
+    assert_int_equal(memserver_watch(&st->watcher, OP_GET_DATA, "/p"), CLAVE_OK);
+    assert_int_equal(memserver_watch(&st->watcher, OP_GET_CHILDREN, "/p"), CLAVE_OK);
+    assert_int_equal(memserver_call(&st->watcher, OP_ADD_WATCH, &all, NULL), CLAVE_OK);
     forget_room(st);
 }
 
@@ -64,12 +64,12 @@ static clave_err connect_anew(struct stage *st)
 {
     struct wire_connect_request q = {.timeout_ms = 10000};
     struct wire_connect_response r;
-    struct desk_conn c;
-    desk_dial(&c, &st->d);
+    struct memserver_conn c;
+    memserver_dial(&c, &st->d);
     q.passwd = clave__jbytes_n(c.passwd, sizeof c.passwd);
-    bool fine = c.c && desk_shake(&c, &q, &r);
+    bool fine = c.c && memserver_handshake(&c, &q, &r);
     assert_true(fine || !c.c);
-    desk_hang_up(&c);
+    memserver_hang_up(&c);
     st->asked = NULL;
     return fine ? CLAVE_OK : CLAVE_ECONNLOSS;
 }
@@ -78,82 +78,82 @@ static clave_err resume(struct stage *st)
 {
     struct wire_connect_request q = {.timeout_ms = 10000, .session_id = st->actor.session};
     struct wire_connect_response r;
-    struct desk_conn c;
-    desk_dial(&c, &st->d);
+    struct memserver_conn c;
+    memserver_dial(&c, &st->d);
     q.passwd = clave__jbytes_n(st->actor.passwd, sizeof st->actor.passwd);
-    bool fine = c.c && desk_shake(&c, &q, &r);
+    bool fine = c.c && memserver_handshake(&c, &q, &r);
     assert_true(fine || !c.c);
-    desk_hang_up(&c);
+    memserver_hang_up(&c);
     st->asked = NULL;
     return fine ? CLAVE_OK : CLAVE_ECONNLOSS;
 }
 
 static clave_err create_small(struct stage *st)
 {
-    return desk_create(&st->actor, "/p/new", "data", MODE_PERSISTENT);
+    return memserver_create(&st->actor, "/p/new", "data", MODE_PERSISTENT);
 }
 
 static clave_err create_big(struct stage *st)
 {
     static char big[9000];
-    union wire_body b = desk_create_body("/p/big", NULL, MODE_PERSISTENT);
+    union wire_body b = memserver_create_body("/p/big", NULL, MODE_PERSISTENT);
     b.create.data = clave__jbytes_n(big, sizeof big);
-    return desk_call(&st->actor, OP_CREATE2, &b, NULL);
+    return memserver_call(&st->actor, OP_CREATE2, &b, NULL);
 }
 
 static clave_err create_first_ephemeral(struct stage *st)
 {
     static char big[9000];
-    union wire_body b = desk_create_body("/p/e-", NULL, MODE_EPHEMERAL_SEQUENTIAL);
+    union wire_body b = memserver_create_body("/p/e-", NULL, MODE_EPHEMERAL_SEQUENTIAL);
     b.create.data = clave__jbytes_n(big, sizeof big);
     st->asked = &st->helper;
-    return desk_call(&st->helper, OP_CREATE, &b, NULL);
+    return memserver_call(&st->helper, OP_CREATE, &b, NULL);
 }
 
 static clave_err create_second_ephemeral(struct stage *st)
 {
-    return desk_create(&st->actor, "/p/e-", NULL, MODE_EPHEMERAL_SEQUENTIAL);
+    return memserver_create(&st->actor, "/p/e-", NULL, MODE_EPHEMERAL_SEQUENTIAL);
 }
 
 static clave_err create_container(struct stage *st)
 {
-    return desk_create(&st->actor, "/p/box", "", MODE_CONTAINER);
+    return memserver_create(&st->actor, "/p/box", "", MODE_CONTAINER);
 }
 
 static clave_err create_with_a_new_list(struct stage *st)
 {
-    union wire_body b = desk_create_body("/p/secret", "", MODE_PERSISTENT);
-    b.create.acl = desk_acl(PERM_ALL, "digest", "u:p");
-    return desk_call(&st->actor, OP_CREATE, &b, NULL);
+    union wire_body b = memserver_create_body("/p/secret", "", MODE_PERSISTENT);
+    b.create.acl = memserver_acl(PERM_ALL, "digest", "u:p");
+    return memserver_call(&st->actor, OP_CREATE, &b, NULL);
 }
 
 static clave_err create_in_vain(struct stage *st)
 {
-    return desk_create(&st->actor, "/p", "", MODE_PERSISTENT);
+    return memserver_create(&st->actor, "/p", "", MODE_PERSISTENT);
 }
 
 static clave_err delete_one(struct stage *st)
 {
-    return desk_delete(&st->actor, "/p/x", -1);
+    return memserver_delete(&st->actor, "/p/x", -1);
 }
 
 static clave_err set_small(struct stage *st)
 {
-    return desk_set(&st->actor, "/p", "new", 0);
+    return memserver_set(&st->actor, "/p", "new", 0);
 }
 
 static clave_err set_big(struct stage *st)
 {
     static char big[9000];
     union wire_body b = {.set = {clave__jbytes("/p"), clave__jbytes_n(big, sizeof big), -1}};
-    return desk_call(&st->actor, OP_SET_DATA, &b, NULL);
+    return memserver_call(&st->actor, OP_SET_DATA, &b, NULL);
 }
 
 static clave_err set_list(struct stage *st)
 {
     union wire_body b = {.set_acl = {clave__jbytes("/p/x"), {0, NULL, 0}, -1}};
-    b.set_acl.acl = desk_acl(PERM_READ, "ip", "10.0.0.0/8");
-    return desk_call(&st->actor, OP_SET_ACL, &b, NULL);
+    b.set_acl.acl = memserver_acl(PERM_READ, "ip", "10.0.0.0/8");
+    return memserver_call(&st->actor, OP_SET_ACL, &b, NULL);
 }
 
 static clave_err say_who(struct stage *st)
@@ -161,18 +161,18 @@ static clave_err say_who(struct stage *st)
     union wire_body b = {.auth = {0, clave__jbytes("digest"), clave__jbytes("u:p")}};
     struct wire_reply_header h;
     struct jreader r;
-    desk_request(&st->actor, OP_AUTH, &b);
-    return desk_next(&st->actor, &h, &r) ? (clave_err)h.err : CLAVE_ECONNLOSS;
+    memserver_request(&st->actor, OP_AUTH, &b);
+    return memserver_next(&st->actor, &h, &r) ? (clave_err)h.err : CLAVE_ECONNLOSS;
 }
 
 static clave_err watch_a_new_path(struct stage *st)
 {
-    return desk_watch(&st->actor, OP_EXISTS, "/p/none");
+    return memserver_watch(&st->actor, OP_EXISTS, "/p/none");
 }
 
 static clave_err watch_a_known_path(struct stage *st)
 {
-    return desk_watch(&st->actor, OP_GET_CHILDREN2, "/p");
+    return memserver_watch(&st->actor, OP_GET_CHILDREN2, "/p");
 }
 
 static clave_err watch_again(struct stage *st)
@@ -182,17 +182,17 @@ static clave_err watch_again(struct stage *st)
         .watches = {.exist = {2, paths, sizeof paths}, .persistent = {2, paths, sizeof paths}}};
     struct wire_reply_header h;
     struct jreader r;
-    desk_request(&st->actor, OP_SET_WATCHES2, &b);
-    desk_events(&st->actor);
-    return desk_next(&st->actor, &h, &r) ? (clave_err)h.err : CLAVE_ECONNLOSS;
+    memserver_request(&st->actor, OP_SET_WATCHES2, &b);
+    memserver_events(&st->actor);
+    return memserver_next(&st->actor, &h, &r) ? (clave_err)h.err : CLAVE_ECONNLOSS;
 }
 
 static clave_err multi(struct stage *st, int32_t last_version)
 {
-    struct wire_op ops[5] = {{OP_CREATE2, desk_create_body("/p/m", "data", MODE_EPHEMERAL)},
+    struct wire_op ops[5] = {{OP_CREATE2, memserver_create_body("/p/m", "data", MODE_EPHEMERAL)},
                              {OP_SET_DATA, {.set = {clave__jbytes("/p"), JBYTES_NULL, -1}}},
                              {OP_DELETE, {.check = {clave__jbytes("/p/x"), -1}}},
-                             {OP_CREATE, desk_create_body("/p/x", "", MODE_PERSISTENT)},
+                             {OP_CREATE, memserver_create_body("/p/x", "", MODE_PERSISTENT)},
                              {OP_CHECK, {.check = {clave__jbytes("/"), last_version}}}};
     struct wire_reply r;
     struct buf b;
@@ -203,7 +203,7 @@ static clave_err multi(struct stage *st, int32_t last_version)
         clave__wire_put_op(&w, &ops[i]);
     clave__wire_put_ops_end(&w);
     union wire_body body = {.multi = {5, b.data, b.tail}};
-    clave_err err = desk_call(&st->actor, OP_MULTI, &body, &r);
+    clave_err err = memserver_call(&st->actor, OP_MULTI, &body, &r);
     clave__buf_fini(&b);
     return err;
 }
@@ -221,29 +221,29 @@ static clave_err multi_undone(struct stage *st)
 static clave_err long_answer(struct stage *st)
 {
     union wire_body b = {.read = {clave__jbytes("/big"), false}};
-    return desk_call(&st->actor, OP_GET_DATA, &b, NULL);
+    return memserver_call(&st->actor, OP_GET_DATA, &b, NULL);
 }
 
 /* Replies that wait for the disk, frames in pieces, and more than may be taken at once. */
 static clave_err in_pieces_while_the_disk_stands(struct stage *st)
 {
-    union wire_body b = desk_create_body("/p/s-", "", MODE_PERSISTENT_SEQUENTIAL);
+    union wire_body b = memserver_create_body("/p/s-", "", MODE_PERSISTENT_SEQUENTIAL);
     struct wire_reply_header h;
     struct jreader r;
     int answers = 0;
     st->d.disk_stands = true;
     for (int i = 0; i < 3; i++) {
-        desk_request(&st->actor, OP_CREATE, &b);
+        memserver_request(&st->actor, OP_CREATE, &b);
         st->d.now++;
-        clave__server_tick(st->d.s, st->d.now, desk_wall(&st->d));
+        clave__server_tick(st->d.s, st->d.now, memserver_wall(&st->d));
     }
     static const uint8_t ping[] = {0, 0, 0, 8, 255, 255, 255, 254, 0, 0, 0, 11};
     for (size_t i = 0; i < sizeof ping; i++)
-        desk_send(&st->actor, ping + i, 1);
-    desk_flush(&st->d);
+        memserver_send(&st->actor, ping + i, 1);
+    memserver_flush(&st->d);
     st->d.disk_stands = false;
-    desk_pump(&st->d);
-    while (desk_next(&st->actor, &h, &r))
+    memserver_settle(&st->d);
+    while (memserver_next(&st->actor, &h, &r))
         answers++;
     return answers == 4 ? CLAVE_OK : CLAVE_ECONNLOSS;
 }
@@ -258,7 +258,7 @@ static clave_err more_than_is_taken(struct stage *st)
     for (size_t i = 0; i < sizeof many; i += sizeof one)
         memcpy(many + i, one, sizeof one);
     st->actor.deaf = true;
-    desk_send(&st->actor, many, sizeof many);
+    memserver_send(&st->actor, many, sizeof many);
     st->actor.deaf = false;
     for (const void *p; st->actor.c;) { /* there is room in the socket again */
         size_t n = clave__server_conn_output(st->actor.c, &p);
@@ -266,44 +266,44 @@ static clave_err more_than_is_taken(struct stage *st)
             break;
         assert_int_equal(clave__buf_append(&st->actor.in, p, n), CLAVE_OK);
         clave__server_conn_sent(st->actor.c, n);
-        desk_pump(&st->d);
+        memserver_settle(&st->d);
     }
-    while (desk_next(&st->actor, &h, &r))
+    while (memserver_next(&st->actor, &h, &r))
         answers++;
     return answers == 600 ? CLAVE_OK : CLAVE_ECONNLOSS;
 }
 
 static clave_err ask_a_word(struct stage *st)
 {
-    struct desk_conn c;
-    desk_dial(&c, &st->d);
-    desk_send(&c, "mntr", 4);
+    struct memserver_conn c;
+    memserver_dial(&c, &st->d);
+    memserver_send(&c, "mntr", 4);
     bool answered = clave__buf_len(&c.in) > 0;
     assert_null(c.c);
-    desk_hang_up(&c);
+    memserver_hang_up(&c);
     st->asked = NULL;
     return answered ? CLAVE_OK : CLAVE_ECONNLOSS;
 }
 
 static clave_err close_session(struct stage *st)
 {
-    return desk_call(&st->actor, OP_CLOSE_SESSION, NULL, NULL);
+    return memserver_call(&st->actor, OP_CLOSE_SESSION, NULL, NULL);
 }
 
 /* Time does what it has to, sooner or later: there is nobody to tell that it could not. */
 static clave_err sweep(struct stage *st)
 {
-    desk_advance(&st->d, 1000);
+    memserver_advance(&st->d, 1000);
     return CLAVE_OK;
 }
 
 static clave_err expire(struct stage *st)
 {
-    desk_hang_up(&st->actor);
+    memserver_hang_up(&st->actor);
     for (int i = 0; i < 14; i++) {
-        desk_advance(&st->d, 1000);
+        memserver_advance(&st->d, 1000);
         if (st->helper.c)
-            desk_call(&st->helper, OP_PING, NULL, NULL);
+            memserver_call(&st->helper, OP_PING, NULL, NULL);
         if (st->watcher.c)
             clave__server_conn_input(st->watcher.c, "\0\0\0\x8\xff\xff\xff\xfe\0\0\0\xb", 12);
     }
@@ -357,7 +357,7 @@ struct outcome {
 };
 
 /* The digest of the whole tree, as a snapshot ends with it. */
-static uint64_t digest_of(const struct desk *d)
+static uint64_t digest_of(const struct memserver *d)
 {
     enum { BEHIND = 13 + 8 + 13 + 8 };
     struct buf b;
@@ -378,11 +378,11 @@ static void note_events(struct stage *st, struct outcome *o)
     size_t n = 0;
     o->events[0] = '\0';
     do {
-        const char *events = desk_events(&st->watcher);
+        const char *events = memserver_events(&st->watcher);
         n += (size_t)snprintf(o->events + n, sizeof o->events - n, "%s%s", events,
                               *events ? "; " : "");
         assert_true(n < sizeof o->events);
-    } while (desk_next(&st->watcher, &h, &r));
+    } while (memserver_next(&st->watcher, &h, &r));
 }
 
 static struct outcome play(struct stage *st, const struct act *act, size_t first, size_t fails)
@@ -396,7 +396,7 @@ static struct outcome play(struct stage *st, const struct act *act, size_t first
     if (o.err == CLAVE_ECONNLOSS && st->asked && st->asked->c)
         fail_msg("%s, allocation %zu: neither an answer nor closed", act->name, first);
     o.digest = digest_of(&st->d);
-    o.nodes = desk_stats(&st->d).nodes;
+    o.nodes = memserver_stats(&st->d).nodes;
     o.watcher_left = !st->watcher.c;
     note_events(st, &o);
     return o;
@@ -405,36 +405,36 @@ static struct outcome play(struct stage *st, const struct act *act, size_t first
 /* The log has what the tree has, to the last digest. */
 static void assert_log_agrees(const struct stage *st)
 {
-    struct desk e;
+    struct memserver e;
     struct log_replay r;
-    assert_int_equal(desk_open_bare(&e, NULL), CLAVE_OK);
+    assert_int_equal(memserver_open_bare(&e, NULL), CLAVE_OK);
     assert_int_equal(clave__server_replay_log(e.s, st->d.log.data, st->d.log.tail, &r), CLAVE_OK);
     assert_string_equal(e.lines, "");
     assert_true(digest_of(&e) == digest_of(&st->d));
-    assert_int_equal(desk_stats(&e).sessions, desk_stats(&st->d).sessions);
-    assert_int_equal(desk_stats(&e).last_zxid, desk_stats(&st->d).last_zxid);
-    desk_close(&e);
+    assert_int_equal(memserver_stats(&e).sessions, memserver_stats(&st->d).sessions);
+    assert_int_equal(memserver_stats(&e).last_zxid, memserver_stats(&st->d).last_zxid);
+    memserver_close(&e);
 }
 
 /* It goes on as if nothing had been, and leaves nothing behind. */
 static void strike_stage(struct stage *st)
 {
-    struct desk_conn c;
+    struct memserver_conn c;
     assert_log_agrees(st);
-    desk_connect(&c, &st->d, 10000);
-    assert_int_equal(desk_create(&c, "/after", "", MODE_EPHEMERAL), CLAVE_OK);
-    desk_hang_up(&c);
-    desk_hang_up(&st->actor);
-    desk_hang_up(&st->watcher);
-    desk_hang_up(&st->helper);
-    assert_int_equal(desk_stats(&st->d).watches, 0);
-    assert_int_equal(desk_stats(&st->d).connections, 0);
-    desk_advance(&st->d, 60000);
-    struct server_stats stats = desk_stats(&st->d);
+    memserver_connect(&c, &st->d, 10000);
+    assert_int_equal(memserver_create(&c, "/after", "", MODE_EPHEMERAL), CLAVE_OK);
+    memserver_hang_up(&c);
+    memserver_hang_up(&st->actor);
+    memserver_hang_up(&st->watcher);
+    memserver_hang_up(&st->helper);
+    assert_int_equal(memserver_stats(&st->d).watches, 0);
+    assert_int_equal(memserver_stats(&st->d).connections, 0);
+    memserver_advance(&st->d, 60000);
+    struct server_stats stats = memserver_stats(&st->d);
     assert_int_equal(stats.sessions, 0);
     assert_int_equal(stats.ephemerals, 0);
     assert_log_agrees(st);
-    desk_close(&st->d);
+    memserver_close(&st->d);
     assert_int_equal(st->mem.live, 0);
 }
 
@@ -537,7 +537,7 @@ static void a_snapshot_without_memory(void **state)
             assert_int_equal(clave__server_load_snapshot(s, b.data, b.tail, fault, sizeof fault),
                              CLAVE_OK);
         }
-        struct desk loaded = {.s = s, .mem = st.d.mem};
+        struct memserver loaded = {.s = s, .mem = st.d.mem};
         assert_true(digest_of(&loaded) == digest_of(&st.d));
         clave__server_free(s);
         assert_int_equal(mem.live, 0);
@@ -565,10 +565,10 @@ static void a_log_without_memory(void **state)
     for (size_t first = 1;; first++) {
         struct failmem mem;
         struct server_options o = {.mem = &mem.mem};
-        struct desk e;
+        struct memserver e;
         struct log_replay r;
         failmem_init(&mem);
-        assert_int_equal(desk_open_bare(&e, &o), CLAVE_OK);
+        assert_int_equal(memserver_open_bare(&e, &o), CLAVE_OK);
         failmem_arm(&mem, first, 1);
         clave_err err = clave__server_replay_log(e.s, st.d.log.data, st.d.log.tail, &r);
         bool failed = mem.failed;
@@ -579,7 +579,7 @@ static void a_log_without_memory(void **state)
         assert_int_equal(err, CLAVE_OK);
         assert_true(digest_of(&e) == digest_of(&st.d));
         assert_string_equal(e.lines, "");
-        desk_close(&e);
+        memserver_close(&e);
         assert_int_equal(mem.live, 0);
         if (!failed)
             break;
@@ -593,11 +593,11 @@ static void a_start_without_memory(void **state)
     (void)state;
     struct stage st;
     set_stage(&st);
-    int64_t zxid = desk_stats(&st.d).last_zxid;
+    int64_t zxid = memserver_stats(&st.d).last_zxid;
     for (size_t first = 1;; first++) {
         struct failmem mem;
         struct server_options o = {.mem = &mem.mem};
-        struct desk e;
+        struct memserver e;
         struct buf b;
         char fault[200];
         clave__buf_init(&b, &st.d.mem, SIZE_MAX / 4);
@@ -615,18 +615,18 @@ static void a_start_without_memory(void **state)
         struct jwriter w = clave__jwriter(&b);
         clave__jput_int_at(&w, end + 4, (int32_t)(y << 16 | x));
         failmem_init(&mem);
-        assert_int_equal(desk_open_bare(&e, &o), CLAVE_OK);
+        assert_int_equal(memserver_open_bare(&e, &o), CLAVE_OK);
         assert_int_equal(clave__server_load_snapshot(e.s, b.data, end + 13, fault, sizeof fault),
                          CLAVE_OK);
-        assert_int_equal(desk_stats(&e).ephemerals, 1);
+        assert_int_equal(memserver_stats(&e).ephemerals, 1);
         failmem_arm(&mem, first, 3);
-        desk_start(&e);
-        assert_int_equal(desk_stats(&e).ephemerals, mem.failed);
+        memserver_start(&e);
+        assert_int_equal(memserver_stats(&e).ephemerals, mem.failed);
         bool failed = mem.failed;
-        desk_advance(&e, 20000);
-        assert_int_equal(desk_stats(&e).ephemerals, 0);
+        memserver_advance(&e, 20000);
+        assert_int_equal(memserver_stats(&e).ephemerals, 0);
         clave__buf_fini(&b);
-        desk_close(&e);
+        memserver_close(&e);
         assert_int_equal(mem.live, 0);
         if (!failed)
             break;

@@ -10,21 +10,21 @@
 
 #include "lib/memserver.h"
 
-static const char *ask(struct desk *d, const char *word)
+static const char *ask(struct memserver *d, const char *word)
 {
     static char answer[4096];
-    struct desk_conn c;
-    desk_dial(&c, d);
-    desk_send(&c, word, 4);
+    struct memserver_conn c;
+    memserver_dial(&c, d);
+    memserver_send(&c, word, 4);
     size_t n = clave__buf_len(&c.in);
     assert_true(n < sizeof answer);
     memcpy(answer, n > 0 ? clave__buf_bytes(&c.in) : (const uint8_t *)"", n);
     answer[n] = '\0';
-    desk_hang_up(&c);
+    memserver_hang_up(&c);
     return answer;
 }
 
-static void expect(struct desk *d, const char *word, const char *text)
+static void expect(struct memserver *d, const char *word, const char *text)
 {
     const char *answer = ask(d, word);
     if (!strstr(answer, text))
@@ -45,80 +45,80 @@ static void only_what_is_listed_is_answered(void **state)
         {"*", "wchp", true},          {"*", "gtmk", false},       {"gtmk", "gtmk", false},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct desk d;
+        struct memserver d;
         struct server_options o = {.words = cases[i].listed};
-        desk_open(&d, &o);
+        memserver_open(&d, &o);
         bool answered = !strstr(ask(&d, cases[i].word), "not in the whitelist");
         if (answered != cases[i].answered)
             fail_msg("case %zu: %d", i, answered);
-        desk_close(&d);
+        memserver_close(&d);
     }
 }
 
-static void open_all(struct desk *d)
+static void open_all(struct memserver *d)
 {
     struct server_options o = {.words = "*"};
-    desk_open(d, &o);
+    memserver_open(d, &o);
 }
 
 static void watches_are_listed(void **state)
 {
     (void)state;
-    struct desk d;
-    struct desk_conn a, b;
+    struct memserver d;
+    struct memserver_conn a, b;
     char line[128];
     union wire_body add = {.typed = {clave__jbytes("/p"), ADD_WATCH_PERSISTENT_RECURSIVE}};
     open_all(&d);
     expect(&d, "wchs", "0 connections watching 0 paths\nTotal watches:0\n");
-    desk_connect(&a, &d, 10000);
-    desk_connect(&b, &d, 10000);
-    desk_watch(&a, OP_EXISTS, "/none");
-    desk_watch(&a, OP_GET_CHILDREN, "/"); /* of the other table */
-    desk_watch(&b, OP_EXISTS, "/none");
-    assert_int_equal(desk_call(&b, OP_ADD_WATCH, &add, NULL), CLAVE_OK);
+    memserver_connect(&a, &d, 10000);
+    memserver_connect(&b, &d, 10000);
+    memserver_watch(&a, OP_EXISTS, "/none");
+    memserver_watch(&a, OP_GET_CHILDREN, "/"); /* of the other table */
+    memserver_watch(&b, OP_EXISTS, "/none");
+    assert_int_equal(memserver_call(&b, OP_ADD_WATCH, &add, NULL), CLAVE_OK);
     expect(&d, "wchs", "2 connections watching 2 paths\nTotal watches:3\n");
     snprintf(line, sizeof line, "/none\n\t0x%llx\n\t0x%llx\n", (unsigned long long)a.session,
              (unsigned long long)b.session);
     expect(&d, "wchp", line);
     snprintf(line, sizeof line, "0x%llx\n\t/none\n\t/p\n", (unsigned long long)b.session);
     expect(&d, "wchc", line);
-    desk_hang_up(&a);
-    desk_hang_up(&b);
-    desk_close(&d);
+    memserver_hang_up(&a);
+    memserver_hang_up(&b);
+    memserver_close(&d);
 }
 
 static void sessions_are_listed(void **state)
 {
     (void)state;
-    struct desk d;
-    struct desk_conn c;
+    struct memserver d;
+    struct memserver_conn c;
     char line[128];
     open_all(&d);
-    desk_connect(&c, &d, 10000);
-    assert_int_equal(desk_create(&c, "/mine", "", MODE_EPHEMERAL), CLAVE_OK);
+    memserver_connect(&c, &d, 10000);
+    assert_int_equal(memserver_create(&c, "/mine", "", MODE_EPHEMERAL), CLAVE_OK);
     snprintf(line, sizeof line, "Sessions with Ephemerals (1):\n0x%llx:\n\t/mine\nConnections",
              (unsigned long long)c.session);
     expect(&d, "dump", line);
     expect(&d, "dump", "SessionTracker dump:\nSession Sets (1)/(1):\n1 expire at ");
-    desk_hang_up(&c);
-    desk_close(&d);
+    memserver_hang_up(&c);
+    memserver_close(&d);
 }
 
 static void figures_begin_anew(void **state)
 {
     (void)state;
-    struct desk d;
-    struct desk_conn c;
+    struct memserver d;
+    struct memserver_conn c;
     open_all(&d);
-    desk_connect(&c, &d, 10000);
-    desk_call(&c, OP_PING, NULL, NULL);
+    memserver_connect(&c, &d, 10000);
+    memserver_call(&c, OP_PING, NULL, NULL);
     expect(&d, "cons", "recved=2,sent=2,");
     expect(&d, "crst", "Connection stats reset.\n");
     expect(&d, "cons", "recved=0,sent=0,");
     expect(&d, "srst", "Server stats reset.\n");
     expect(&d, "srvr", "Received: 0\nSent: 1\n"); /* the answer to srst itself */
-    desk_hang_up(&c);
-    desk_close(&d);
+    memserver_hang_up(&c);
+    memserver_close(&d);
 }
 
 static void sizes(void *arg, uint64_t *snapshots, uint64_t *logs)
@@ -131,7 +131,7 @@ static void sizes(void *arg, uint64_t *snapshots, uint64_t *logs)
 static void what_the_driver_knows_is_shown(void **state)
 {
     (void)state;
-    struct desk d;
+    struct memserver d;
     struct driver_info info = {.client_port = 2181,
                                .secure_client_port = 2281,
                                .max_per_address = 60,
@@ -145,16 +145,16 @@ static void what_the_driver_knows_is_shown(void **state)
            "clientPort=2181\nsecureClientPort=2281\ndataDir=/data/version-2\ndataDirSize=12\n"
            "dataLogDir=/data/version-2\ndataLogSize=345\ntickTime=2000\nmaxClientCnxns=60\n");
     expect(&d, "dirs", "datadir_size: 12\nlogdir_size: 345\n");
-    desk_close(&d);
+    memserver_close(&d);
 }
 
 static void so_many_connections(void **state)
 {
     (void)state;
-    struct desk d;
+    struct memserver d;
     struct peer_addr peer = {.family = 4};
     struct server_options o = {.max_connections = 2};
-    desk_open(&d, &o);
+    memserver_open(&d, &o);
     struct server_conn *a = clave__server_accept(d.s, &peer, NULL);
     struct server_conn *b = clave__server_accept(d.s, &peer, NULL);
     assert_true(a && b);
@@ -164,36 +164,36 @@ static void so_many_connections(void **state)
     assert_non_null(a);
     clave__server_conn_closed(a);
     clave__server_conn_closed(b);
-    desk_close(&d);
+    memserver_close(&d);
 }
 
 /* A client with that digest passes every check, and whoAmI says so. */
 static void the_super_user(void **state)
 {
     (void)state;
-    struct desk d;
-    struct desk_conn c;
+    struct memserver d;
+    struct memserver_conn c;
     struct wire_reply r;
     struct server_options o = {.super_digest = "super:D/InIHSb7yEEbrWz8b9l71RjZJU="};
-    union wire_body b = desk_create_body("/closed", "", MODE_PERSISTENT);
+    union wire_body b = memserver_create_body("/closed", "", MODE_PERSISTENT);
     union wire_body get = {.read = {clave__jbytes("/closed"), false}};
     union wire_body wrong = {.auth = {0, clave__jbytes("digest"), clave__jbytes("super:no")}};
     union wire_body right = {.auth = {0, clave__jbytes("digest"), clave__jbytes("super:test")}};
-    desk_open(&d, &o);
-    desk_connect(&c, &d, 10000);
-    b.create.acl = desk_acl(PERM_ALL, "digest", "joe:x");
-    assert_int_equal(desk_call(&c, OP_CREATE, &b, NULL), CLAVE_OK);
-    assert_int_equal(desk_call(&c, OP_AUTH, &wrong, NULL), CLAVE_OK);
-    assert_int_equal(desk_call(&c, OP_GET_DATA, &get, NULL), CLAVE_ENOAUTH);
-    assert_int_equal(desk_call(&c, OP_AUTH, &right, NULL), CLAVE_OK);
-    assert_int_equal(desk_call(&c, OP_GET_DATA, &get, NULL), CLAVE_OK);
-    assert_int_equal(desk_call(&c, OP_WHO_AM_I, NULL, &r), CLAVE_OK);
+    memserver_open(&d, &o);
+    memserver_connect(&c, &d, 10000);
+    b.create.acl = memserver_acl(PERM_ALL, "digest", "joe:x");
+    assert_int_equal(memserver_call(&c, OP_CREATE, &b, NULL), CLAVE_OK);
+    assert_int_equal(memserver_call(&c, OP_AUTH, &wrong, NULL), CLAVE_OK);
+    assert_int_equal(memserver_call(&c, OP_GET_DATA, &get, NULL), CLAVE_ENOAUTH);
+    assert_int_equal(memserver_call(&c, OP_AUTH, &right, NULL), CLAVE_OK);
+    assert_int_equal(memserver_call(&c, OP_GET_DATA, &get, NULL), CLAVE_OK);
+    assert_int_equal(memserver_call(&c, OP_WHO_AM_I, NULL, &r), CLAVE_OK);
     assert_int_equal(r.ids.count, 4); /* ip, super, digest twice */
-    b.create = desk_create_body("/x", "", MODE_PERSISTENT).create;
-    b.create.acl = desk_acl(PERM_ALL, "super", "");
-    assert_int_equal(desk_call(&c, OP_CREATE, &b, NULL), CLAVE_EINVALIDACL);
-    desk_hang_up(&c);
-    desk_close(&d);
+    b.create = memserver_create_body("/x", "", MODE_PERSISTENT).create;
+    b.create.acl = memserver_acl(PERM_ALL, "super", "");
+    assert_int_equal(memserver_call(&c, OP_CREATE, &b, NULL), CLAVE_EINVALIDACL);
+    memserver_hang_up(&c);
+    memserver_close(&d);
 }
 
 int main(void)

@@ -14,7 +14,7 @@
 /* ---- the records ----------------------------------------------------------------------------- */
 
 /* The newest record's payload after the TxnHeader's zxid and time, in hexadecimal. */
-static const char *newest_hex(const struct desk *d)
+static const char *newest_hex(const struct memserver *d)
 {
     static char hex[1024];
     size_t at = record_newest(&d->log);
@@ -32,10 +32,10 @@ static const char *newest_hex(const struct desk *d)
 static void the_first_record_is_apaches(void **state)
 {
     (void)state;
-    struct desk d;
-    struct desk_conn c;
-    desk_open(&d, NULL);
-    desk_connect(&c, &d, 10000);
+    struct memserver d;
+    struct memserver_conn c;
+    memserver_open(&d, NULL);
+    memserver_connect(&c, &d, 10000);
     assert_int_equal(d.log.tail, 16 + 62);
     assert_memory_equal(d.log.data, "ZKLG\0\0\0\2clave\0\0\1", 16);
     const struct buf *log = &d.log;
@@ -44,42 +44,42 @@ static void the_first_record_is_apaches(void **state)
     assert_true(record_long(log, 16 + 12) == c.session);
     assert_int_equal(record_int(log, 16 + 20), 0);
     assert_int_equal(record_long(log, 16 + 24), 1);
-    assert_true(record_long(log, 16 + 32) == desk_wall(&d));
+    assert_true(record_long(log, 16 + 32) == memserver_wall(&d));
     assert_string_equal(newest_hex(&d), "fffffff6"
                                         "00002710"
                                         "00000002"
                                         "0000000051c6d660");
     assert_int_equal(log->data[16 + 61], 'B');
-    desk_hang_up(&c);
-    desk_close(&d);
+    memserver_hang_up(&c);
+    memserver_close(&d);
 }
 
 static void every_write_is_logged_also_one_that_fails(void **state)
 {
     (void)state;
-    struct desk d;
-    struct desk_conn c;
+    struct memserver d;
+    struct memserver_conn c;
     struct wire_stat st;
-    union wire_body sequential = desk_create_body("/s-", "", MODE_EPHEMERAL_SEQUENTIAL);
-    union wire_body ttl = desk_create_body("/t", "", MODE_PERSISTENT_TTL);
+    union wire_body sequential = memserver_create_body("/s-", "", MODE_EPHEMERAL_SEQUENTIAL);
+    union wire_body ttl = memserver_create_body("/t", "", MODE_PERSISTENT_TTL);
     union wire_body reconfig = {.reconfig = {JBYTES_NULL, JBYTES_NULL, JBYTES_NULL, -1}};
     ttl.create.ttl_ms = 1000;
-    desk_open(&d, NULL);
-    desk_connect(&c, &d, 10000);
+    memserver_open(&d, NULL);
+    memserver_connect(&c, &d, 10000);
     const struct {
         clave_err err, got;
     } all[] = {
-        {CLAVE_OK, desk_create(&c, "/a", "x", MODE_PERSISTENT)},
-        {CLAVE_ENODEEXISTS, desk_create(&c, "/a", "x", MODE_PERSISTENT)},
-        {CLAVE_OK, desk_create(&c, "/a/c", "x", MODE_CONTAINER)},
-        {CLAVE_OK, desk_call(&c, OP_CREATE2, &sequential, NULL)},
-        {CLAVE_EUNIMPLEMENTED, desk_call(&c, OP_CREATE_TTL, &ttl, NULL)},
-        {CLAVE_ERECONFIGDISABLED, desk_call(&c, OP_RECONFIG, &reconfig, NULL)},
-        {CLAVE_OK, desk_set(&c, "/a", "y", 0)},
-        {CLAVE_EBADVERSION, desk_set(&c, "/a", "y", 0)},
-        {CLAVE_OK, desk_delete(&c, "/a/c", -1)},
-        {CLAVE_ENONODE, desk_delete(&c, "/a/c", -1)},
-        {CLAVE_OK, desk_stat(&c, "/a", &st)}, /* no write */
+        {CLAVE_OK, memserver_create(&c, "/a", "x", MODE_PERSISTENT)},
+        {CLAVE_ENODEEXISTS, memserver_create(&c, "/a", "x", MODE_PERSISTENT)},
+        {CLAVE_OK, memserver_create(&c, "/a/c", "x", MODE_CONTAINER)},
+        {CLAVE_OK, memserver_call(&c, OP_CREATE2, &sequential, NULL)},
+        {CLAVE_EUNIMPLEMENTED, memserver_call(&c, OP_CREATE_TTL, &ttl, NULL)},
+        {CLAVE_ERECONFIGDISABLED, memserver_call(&c, OP_RECONFIG, &reconfig, NULL)},
+        {CLAVE_OK, memserver_set(&c, "/a", "y", 0)},
+        {CLAVE_EBADVERSION, memserver_set(&c, "/a", "y", 0)},
+        {CLAVE_OK, memserver_delete(&c, "/a/c", -1)},
+        {CLAVE_ENONODE, memserver_delete(&c, "/a/c", -1)},
+        {CLAVE_OK, memserver_stat(&c, "/a", &st)}, /* no write */
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         assert_int_equal(all[i].got, all[i].err);
@@ -87,11 +87,11 @@ static void every_write_is_logged_also_one_that_fails(void **state)
     int64_t zxid = 0;
     for (size_t at = SERVER_LOG_HEADER; at < d.log.tail; at = record_end(&d.log, at))
         assert_int_equal(record_long(&d.log, at + 24), ++zxid);
-    assert_int_equal(desk_stats(&d).last_zxid, zxid);
+    assert_int_equal(memserver_stats(&d).last_zxid, zxid);
     /* A failed one: type -1, the code, no digest. */
     assert_string_equal(newest_hex(&d), "ffffffff"
                                         "ffffff9b");
-    desk_request(&c, OP_CLOSE_SESSION, NULL);
+    memserver_request(&c, OP_CLOSE_SESSION, NULL);
     const char *hex = newest_hex(&d);
     assert_memory_equal(hex,
                         "fffffff5"
@@ -99,21 +99,21 @@ static void every_write_is_logged_also_one_that_fails(void **state)
                         "0000000d"
                         "2f732d30303030303030303031",
                         8 + 8 + 8 + 26);
-    desk_hang_up(&c);
-    desk_close(&d);
+    memserver_hang_up(&c);
+    memserver_close(&d);
 }
 
 /* create2 in a multi is on the disk as create; one that failed keeps what came before. */
 static void multis_on_the_disk(void **state)
 {
     (void)state;
-    struct desk d;
-    struct desk_conn c;
+    struct memserver d;
+    struct memserver_conn c;
     struct clave_mem *mem = &d.mem;
-    desk_open(&d, NULL);
-    desk_connect(&c, &d, 10000);
+    memserver_open(&d, NULL);
+    memserver_connect(&c, &d, 10000);
     for (int fails = 0; fails < 2; fails++) {
-        struct wire_op ops[3] = {{OP_CREATE2, desk_create_body("/m", NULL, MODE_PERSISTENT)},
+        struct wire_op ops[3] = {{OP_CREATE2, memserver_create_body("/m", NULL, MODE_PERSISTENT)},
                                  {OP_CHECK, {.check = {clave__jbytes("/"), fails}}},
                                  {OP_DELETE, {.check = {clave__jbytes("/m"), -1}}}};
         struct buf b;
@@ -124,7 +124,7 @@ static void multis_on_the_disk(void **state)
         union wire_body body = {.multi = {3, b.data, b.tail}};
         clave__wire_put_ops_end(&w);
         body.multi.n = b.tail;
-        assert_int_equal(desk_call(&c, OP_MULTI, &body, NULL), CLAVE_OK);
+        assert_int_equal(memserver_call(&c, OP_MULTI, &body, NULL), CLAVE_OK);
         clave__buf_fini(&b);
         const char *create = "0000000e"
                              "00000003"
@@ -142,13 +142,13 @@ static void multis_on_the_disk(void **state)
         else
             assert_memory_equal(rest, "0000000d00000009000000012f00000001", 34);
     }
-    desk_hang_up(&c);
-    desk_close(&d);
+    memserver_hang_up(&c);
+    memserver_close(&d);
 }
 
 /* ---- durability ------------------------------------------------------------------------------ */
 
-static size_t arrived(const struct desk_conn *c)
+static size_t arrived(const struct memserver_conn *c)
 {
     return clave__buf_len(&c->in);
 }
@@ -156,121 +156,121 @@ static size_t arrived(const struct desk_conn *c)
 static void nothing_leaves_before_it_is_durable(void **state)
 {
     (void)state;
-    struct desk d;
-    struct desk_conn a, b;
+    struct memserver d;
+    struct memserver_conn a, b;
     struct wire_reply_header h;
     struct jreader r;
-    union wire_body create = desk_create_body("/n", "", MODE_PERSISTENT);
+    union wire_body create = memserver_create_body("/n", "", MODE_PERSISTENT);
     union wire_body get = {.read = {clave__jbytes("/n"), false}};
-    desk_open(&d, NULL);
-    desk_connect(&a, &d, 10000);
-    desk_connect(&b, &d, 10000);
-    assert_int_equal(desk_watch(&b, OP_EXISTS, "/n"), CLAVE_ENONODE);
+    memserver_open(&d, NULL);
+    memserver_connect(&a, &d, 10000);
+    memserver_connect(&b, &d, 10000);
+    assert_int_equal(memserver_watch(&b, OP_EXISTS, "/n"), CLAVE_ENONODE);
     d.disk_stands = true;
-    desk_request(&a, OP_CREATE, &create);
-    desk_request(&b, OP_GET_DATA, &get); /* sees it, so it waits for it */
-    desk_request(&a, OP_PING, NULL);
+    memserver_request(&a, OP_CREATE, &create);
+    memserver_request(&b, OP_GET_DATA, &get); /* sees it, so it waits for it */
+    memserver_request(&a, OP_PING, NULL);
     assert_int_equal(arrived(&a), 0);
     assert_int_equal(arrived(&b), 0);
     clave__server_durable(d.s, 2);
-    desk_pump(&d);
+    memserver_settle(&d);
     assert_int_equal(arrived(&a), 0);
     clave__server_durable(d.s, 3);
-    desk_pump(&d);
-    assert_true(desk_next(&a, &h, &r));
+    memserver_settle(&d);
+    assert_true(memserver_next(&a, &h, &r));
     assert_int_equal(h.zxid, 3);
-    assert_true(desk_next(&a, &h, &r));
+    assert_true(memserver_next(&a, &h, &r));
     assert_int_equal(h.xid, XID_PING);
-    assert_string_equal(desk_events(&b), "CREATED /n"); /* before any reply that shows it */
-    assert_true(desk_next(&b, &h, &r));
+    assert_string_equal(memserver_events(&b), "CREATED /n"); /* before any reply that shows it */
+    assert_true(memserver_next(&b, &h, &r));
     assert_int_equal(h.zxid, 3);
     assert_int_equal(h.err, 0);
-    desk_hang_up(&a);
-    desk_hang_up(&b);
-    desk_close(&d);
+    memserver_hang_up(&a);
+    memserver_hang_up(&b);
+    memserver_close(&d);
 }
 
 /* Each reply leaves with its own zxid, also when the disk is slower than the requests. */
 static void replies_leave_as_the_disk_goes_on(void **state)
 {
     (void)state;
-    struct desk d;
-    struct desk_conn c;
+    struct memserver d;
+    struct memserver_conn c;
     struct wire_reply_header h;
     struct jreader r;
-    desk_open(&d, NULL);
-    desk_connect(&c, &d, 10000);
+    memserver_open(&d, NULL);
+    memserver_connect(&c, &d, 10000);
     d.disk_stands = true;
     for (int i = 0; i < 100; i++) {
-        union wire_body b = desk_create_body("/s-", "", MODE_PERSISTENT_SEQUENTIAL);
-        desk_request(&c, OP_CREATE, &b);
+        union wire_body b = memserver_create_body("/s-", "", MODE_PERSISTENT_SEQUENTIAL);
+        memserver_request(&c, OP_CREATE, &b);
     }
     for (int64_t zxid = 2; zxid < 102; zxid++) {
-        assert_false(desk_next(&c, &h, &r));
+        assert_false(memserver_next(&c, &h, &r));
         clave__server_durable(d.s, zxid);
-        desk_pump(&d);
-        assert_true(desk_next(&c, &h, &r));
+        memserver_settle(&d);
+        assert_true(memserver_next(&c, &h, &r));
         assert_int_equal(h.zxid, zxid);
     }
-    desk_hang_up(&c);
-    desk_close(&d);
+    memserver_hang_up(&c);
+    memserver_close(&d);
 }
 
 /* A refusal shows that the session is gone, the closing itself does not. */
 static void a_refusal_waits_for_the_end_of_the_session(void **state)
 {
     (void)state;
-    struct desk d;
-    struct desk_conn a, b;
-    desk_open(&d, NULL);
-    desk_connect(&a, &d, 4000);
+    struct memserver d;
+    struct memserver_conn a, b;
+    memserver_open(&d, NULL);
+    memserver_connect(&a, &d, 4000);
     d.disk_stands = true;
-    desk_advance(&d, 6000);
+    memserver_advance(&d, 6000);
     assert_null(a.c);
-    assert_false(desk_resume(&b, &a));
+    assert_false(memserver_resume(&b, &a));
     assert_int_equal(arrived(&b), 0);
     assert_non_null(b.c);
-    desk_flush(&d);
-    desk_pump(&d);
+    memserver_flush(&d);
+    memserver_settle(&d);
     assert_int_equal(arrived(&b), 40);
     assert_null(b.c);
-    desk_hang_up(&a);
-    desk_hang_up(&b);
-    desk_close(&d);
+    memserver_hang_up(&a);
+    memserver_hang_up(&b);
+    memserver_close(&d);
 }
 
 static void a_disk_that_stands_stops_the_reading(void **state)
 {
     (void)state;
-    struct desk d;
-    struct desk_conn c;
+    struct memserver d;
+    struct memserver_conn c;
     struct wire_reply_header h;
     struct jreader r;
     int32_t sent = 0, answered = 0;
-    desk_open(&d, NULL);
-    desk_connect(&c, &d, 10000);
+    memserver_open(&d, NULL);
+    memserver_connect(&c, &d, 10000);
     d.disk_stands = true;
     while (clave__server_conn_wants_read(c.c)) {
-        union wire_body b = desk_create_body("/s-", "", MODE_PERSISTENT_SEQUENTIAL);
-        desk_request(&c, OP_CREATE, &b);
+        union wire_body b = memserver_create_body("/s-", "", MODE_PERSISTENT_SEQUENTIAL);
+        memserver_request(&c, OP_CREATE, &b);
         assert_true(++sent < 100000);
     }
-    size_t nodes = desk_stats(&d).nodes;
-    union wire_body b = desk_create_body("/late", "", MODE_PERSISTENT);
-    desk_request(&c, OP_CREATE, &b); /* was on its way: it is kept */
-    assert_int_equal(desk_stats(&d).nodes, nodes);
-    desk_advance(&d, 60000);
-    assert_int_equal(desk_stats(&d).sessions, 1); /* what it sent was not read: not silent */
+    size_t nodes = memserver_stats(&d).nodes;
+    union wire_body b = memserver_create_body("/late", "", MODE_PERSISTENT);
+    memserver_request(&c, OP_CREATE, &b); /* was on its way: it is kept */
+    assert_int_equal(memserver_stats(&d).nodes, nodes);
+    memserver_advance(&d, 60000);
+    assert_int_equal(memserver_stats(&d).sessions, 1); /* what it sent was not read: not silent */
     d.disk_stands = false;
-    desk_flush(&d);
-    desk_pump(&d);
-    assert_int_equal(desk_stats(&d).nodes, nodes + 1);
-    while (desk_next(&c, &h, &r))
+    memserver_flush(&d);
+    memserver_settle(&d);
+    assert_int_equal(memserver_stats(&d).nodes, nodes + 1);
+    while (memserver_next(&c, &h, &r))
         answered += h.err == 0;
     assert_int_equal(answered, sent + 1);
     assert_true(clave__server_conn_wants_read(c.c));
-    desk_hang_up(&c);
-    desk_close(&d);
+    memserver_hang_up(&c);
+    memserver_close(&d);
 }
 
 static void a_client_that_does_not_read(void **state)
@@ -278,40 +278,40 @@ static void a_client_that_does_not_read(void **state)
     (void)state;
     static char data[10000];
     struct server_options o = {.max_output = 20000};
-    struct desk d;
-    struct desk_conn c, other;
+    struct memserver d;
+    struct memserver_conn c, other;
     union wire_body get = {.read = {clave__jbytes("/n"), false}};
-    union wire_body b = desk_create_body("/n", NULL, MODE_PERSISTENT);
+    union wire_body b = memserver_create_body("/n", NULL, MODE_PERSISTENT);
     uint8_t many[22 * 100];
-    desk_open(&d, &o);
-    desk_connect(&c, &d, 10000);
-    desk_connect(&other, &d, 10000);
+    memserver_open(&d, &o);
+    memserver_connect(&c, &d, 10000);
+    memserver_connect(&other, &d, 10000);
     b.create.data = clave__jbytes_n(data, sizeof data);
-    assert_int_equal(desk_call(&c, OP_CREATE, &b, NULL), CLAVE_OK);
+    assert_int_equal(memserver_call(&c, OP_CREATE, &b, NULL), CLAVE_OK);
     c.deaf = true;
     for (size_t i = 0; i < 100; i++) {
         static const uint8_t one[] = {0, 0, 0, 15, 0, 0, 0, 1, 0, 0, 0, 4, 0, 0, 0, 2, '/', 'n', 0};
         memcpy(many + i * sizeof one, one, sizeof one);
     }
-    desk_send(&c, many, 19 * 100); /* in one piece: most of it has to wait */
+    memserver_send(&c, many, 19 * 100); /* in one piece: most of it has to wait */
     assert_non_null(c.c);
     assert_false(clave__server_conn_wants_read(c.c));
-    assert_int_equal(desk_stats(&d).requests[OP_GET_DATA], 2);
+    assert_int_equal(memserver_stats(&d).requests[OP_GET_DATA], 2);
     c.deaf = false;
-    desk_request(&c, OP_GET_DATA, &get);
+    memserver_request(&c, OP_GET_DATA, &get);
     const void *p;
     assert_true(clave__server_conn_output(c.c, &p) > 0);
     clave__server_conn_sent(c.c, 1); /* the driver found room */
     clave__buf_append(&c.in, p, 0);
-    while (desk_stats(&d).requests[OP_GET_DATA] < 101) {
+    while (memserver_stats(&d).requests[OP_GET_DATA] < 101) {
         size_t n = clave__server_conn_output(c.c, &p);
         assert_true(n > 0);
         clave__server_conn_sent(c.c, n);
     }
     assert_true(clave__server_conn_wants_read(c.c) || clave__server_conn_output(c.c, &p) > 0);
-    desk_hang_up(&c);
-    desk_hang_up(&other);
-    desk_close(&d);
+    memserver_hang_up(&c);
+    memserver_hang_up(&other);
+    memserver_close(&d);
 }
 
 /* Events are not asked for, so they are not held back: at 64 times the limit it is cut off. */
@@ -319,21 +319,22 @@ static void a_client_that_does_not_read_its_events(void **state)
 {
     (void)state;
     struct server_options o = {.max_output = 1024};
-    struct desk d;
-    struct desk_conn c, writer;
+    struct memserver d;
+    struct memserver_conn c, writer;
     union wire_body add = {.typed = {clave__jbytes("/"), ADD_WATCH_PERSISTENT_RECURSIVE}};
-    desk_open(&d, &o);
-    desk_connect(&c, &d, 10000);
-    desk_connect(&writer, &d, 10000);
-    assert_int_equal(desk_call(&c, OP_ADD_WATCH, &add, NULL), CLAVE_OK);
+    memserver_open(&d, &o);
+    memserver_connect(&c, &d, 10000);
+    memserver_connect(&writer, &d, 10000);
+    assert_int_equal(memserver_call(&c, OP_ADD_WATCH, &add, NULL), CLAVE_OK);
     c.deaf = true;
     for (int i = 0; i < 3000 && c.c; i++)
-        assert_int_equal(desk_create(&writer, "/s-", "", MODE_PERSISTENT_SEQUENTIAL), CLAVE_OK);
+        assert_int_equal(memserver_create(&writer, "/s-", "", MODE_PERSISTENT_SEQUENTIAL),
+                         CLAVE_OK);
     assert_null(c.c);
-    assert_int_equal(desk_stats(&d).watches, 0);
-    desk_hang_up(&c);
-    desk_hang_up(&writer);
-    desk_close(&d);
+    assert_int_equal(memserver_stats(&d).watches, 0);
+    memserver_hang_up(&c);
+    memserver_hang_up(&writer);
+    memserver_close(&d);
 }
 
 int main(void)

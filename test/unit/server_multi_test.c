@@ -13,20 +13,20 @@
 enum { MOST_OPS = 8 };
 
 struct place {
-    struct desk d;
-    struct desk_conn c;
+    struct memserver d;
+    struct memserver_conn c;
 };
 
 static void open_place(struct place *p)
 {
-    desk_open(&p->d, NULL);
-    desk_connect(&p->c, &p->d, 10000);
+    memserver_open(&p->d, NULL);
+    memserver_connect(&p->c, &p->d, 10000);
 }
 
 static void close_place(struct place *p)
 {
-    desk_hang_up(&p->c);
-    desk_close(&p->d);
+    memserver_hang_up(&p->c);
+    memserver_close(&p->d);
 }
 
 /* One operation, as short as a table wants it. */
@@ -44,7 +44,7 @@ static struct wire_op op_of(const struct step *s)
     case OP_CREATE2:
     case OP_CREATE_CONTAINER:
     case OP_CREATE_TTL:
-        op.body = desk_create_body(s->path, "data", s->number);
+        op.body = memserver_create_body(s->path, "data", s->number);
         op.body.create.ttl_ms = 1000;
         break;
     case OP_SET_DATA:
@@ -71,7 +71,7 @@ static size_t count_steps(const struct step *s)
 }
 
 /* Sends the steps up to the first one without a path. */
-static clave_err send_steps(struct desk_conn *c, int32_t op, const struct step *s,
+static clave_err send_steps(struct memserver_conn *c, int32_t op, const struct step *s,
                             struct wire_reply *out)
 {
     struct buf b;
@@ -85,7 +85,7 @@ static clave_err send_steps(struct desk_conn *c, int32_t op, const struct step *
     clave__wire_put_ops_end(&w);
     assert_int_equal(w.err, CLAVE_OK);
     union wire_body body = {.multi = {(int32_t)n, b.data, b.tail}};
-    clave_err err = desk_call(c, op, &body, out);
+    clave_err err = memserver_call(c, op, &body, out);
     clave__buf_fini(&b);
     return err;
 }
@@ -131,7 +131,7 @@ static const char *text_of(const struct wire_reply *reply)
     return text;
 }
 
-static const char *multi(struct desk_conn *c, const struct step *s)
+static const char *multi(struct memserver_conn *c, const struct step *s)
 {
     struct wire_reply r;
     clave_err err = send_steps(c, OP_MULTI, s, &r);
@@ -142,9 +142,9 @@ static const char *multi(struct desk_conn *c, const struct step *s)
 static void furnish(struct place *p)
 {
     open_place(p);
-    assert_int_equal(desk_create(&p->c, "/n", "old", MODE_PERSISTENT), CLAVE_OK);
-    assert_int_equal(desk_create(&p->c, "/n/c", "", MODE_PERSISTENT), CLAVE_OK);
-    assert_int_equal(desk_create(&p->c, "/e", "", MODE_EPHEMERAL), CLAVE_OK);
+    assert_int_equal(memserver_create(&p->c, "/n", "old", MODE_PERSISTENT), CLAVE_OK);
+    assert_int_equal(memserver_create(&p->c, "/n/c", "", MODE_PERSISTENT), CLAVE_OK);
+    assert_int_equal(memserver_create(&p->c, "/e", "", MODE_EPHEMERAL), CLAVE_OK);
 }
 
 /* ---- what succeeds --------------------------------------------------------------------------- */
@@ -185,9 +185,9 @@ static void each_sees_those_before_it(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct place p;
         furnish(&p);
-        int64_t zxid = desk_stats(&p.d).last_zxid;
+        int64_t zxid = memserver_stats(&p.d).last_zxid;
         assert_string_equal(multi(&p.c, cases[i].steps), cases[i].results);
-        assert_int_equal(desk_stats(&p.d).last_zxid, zxid + 1); /* one for all, or for none */
+        assert_int_equal(memserver_stats(&p.d).last_zxid, zxid + 1); /* one for all, or for none */
         close_place(&p);
     }
 }
@@ -206,7 +206,7 @@ static void stats_are_of_their_moment(void **state)
     struct wire_result r[5];
     struct wire_stat now;
     open_place(&p);
-    desk_advance(&p.d, 123);
+    memserver_advance(&p.d, 123);
     assert_int_equal(send_steps(&p.c, OP_MULTI, steps, &reply), CLAVE_OK);
     struct jreader reader = clave__wire_ops_reader(&reply.results);
     for (size_t i = 0; i < 5; i++)
@@ -221,9 +221,9 @@ static void stats_are_of_their_moment(void **state)
         if (r[i].op == OP_DELETE)
             continue;
         assert_int_equal(r[i].stat.mzxid, 2);
-        assert_true(r[i].stat.mtime == desk_wall(&p.d));
+        assert_true(r[i].stat.mtime == memserver_wall(&p.d));
     }
-    assert_int_equal(desk_stat(&p.c, "/m", &now), CLAVE_OK);
+    assert_int_equal(memserver_stat(&p.c, "/m", &now), CLAVE_OK);
     assert_memory_equal(&now, &r[4].stat, sizeof now);
     close_place(&p);
 }
@@ -245,13 +245,13 @@ static void a_thousand_at_once(void **state)
         clave__wire_put_op(&w, &op);
     clave__wire_put_ops_end(&w);
     union wire_body body = {.multi = {MANY, b.data, b.tail}};
-    assert_int_equal(desk_call(&p.c, OP_MULTI, &body, &r), CLAVE_OK);
+    assert_int_equal(memserver_call(&p.c, OP_MULTI, &body, &r), CLAVE_OK);
     assert_int_equal(r.results.count, MANY);
-    assert_int_equal(desk_stats(&p.d).ephemerals, MANY);
-    assert_int_equal(desk_stat(&p.c, "/s-0000000999", &st), CLAVE_OK);
+    assert_int_equal(memserver_stats(&p.d).ephemerals, MANY);
+    assert_int_equal(memserver_stat(&p.c, "/s-0000000999", &st), CLAVE_OK);
     assert_int_equal(st.czxid, 2);
-    desk_request(&p.c, OP_CLOSE_SESSION, NULL);
-    assert_int_equal(desk_stats(&p.d).ephemerals, 0);
+    memserver_request(&p.c, OP_CLOSE_SESSION, NULL);
+    assert_int_equal(memserver_stats(&p.d).ephemerals, 0);
     clave__buf_fini(&b);
     close_place(&p);
 }
@@ -259,7 +259,7 @@ static void a_thousand_at_once(void **state)
 /* ---- what fails ------------------------------------------------------------------------------ */
 
 /* The digest of the whole tree, as a snapshot ends with it. */
-static uint64_t digest_of(struct desk *d)
+static uint64_t digest_of(struct memserver *d)
 {
     enum { BEHIND = 13 + 8 + 13 + 8 };
     struct buf b;
@@ -321,30 +321,30 @@ static void all_or_nothing(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct place p;
-        struct desk_conn watcher;
+        struct memserver_conn watcher;
         struct step steps[MOST_OPS];
         char expected[128];
         steps_around(steps, &cases[i].culprit, strcmp(cases[i].error, "ENOCHILDREN") != 0);
         snprintf(expected, sizeof expected, "OK, OK, OK, OK, OK, %s, ERUNTIME, ERUNTIME",
                  cases[i].error);
         furnish(&p);
-        desk_connect(&watcher, &p.d, 10000);
-        desk_watch(&watcher, OP_GET_DATA, "/n");
-        desk_watch(&watcher, OP_GET_CHILDREN, "/");
-        desk_watch(&watcher, OP_EXISTS, "/m");
+        memserver_connect(&watcher, &p.d, 10000);
+        memserver_watch(&watcher, OP_GET_DATA, "/n");
+        memserver_watch(&watcher, OP_GET_CHILDREN, "/");
+        memserver_watch(&watcher, OP_EXISTS, "/m");
         uint64_t digest = digest_of(&p.d);
-        struct server_stats before = desk_stats(&p.d);
+        struct server_stats before = memserver_stats(&p.d);
         assert_string_equal(multi(&p.c, steps), expected);
-        struct server_stats after = desk_stats(&p.d);
+        struct server_stats after = memserver_stats(&p.d);
         assert_undone(&before, &after);
         assert_true(digest_of(&p.d) == digest);
-        assert_string_equal(desk_events(&watcher), "");
+        assert_string_equal(memserver_events(&watcher), "");
         /* And as if nothing had been: the same numbers, the same owners. */
-        assert_int_equal(desk_create(&p.c, "/n/s-", "", MODE_PERSISTENT_SEQUENTIAL), CLAVE_OK);
-        assert_int_equal(desk_delete(&p.c, "/n/s-0000000001", 0), CLAVE_OK);
-        desk_request(&p.c, OP_CLOSE_SESSION, NULL);
-        assert_int_equal(desk_stats(&p.d).ephemerals, 0);
-        desk_hang_up(&watcher);
+        assert_int_equal(memserver_create(&p.c, "/n/s-", "", MODE_PERSISTENT_SEQUENTIAL), CLAVE_OK);
+        assert_int_equal(memserver_delete(&p.c, "/n/s-0000000001", 0), CLAVE_OK);
+        memserver_request(&p.c, OP_CLOSE_SESSION, NULL);
+        assert_int_equal(memserver_stats(&p.d).ephemerals, 0);
+        memserver_hang_up(&watcher);
         close_place(&p);
     }
 }
@@ -361,13 +361,13 @@ static void what_is_no_multi(void **state)
     struct wire_reply_header h;
     struct jreader r;
     furnish(&p);
-    int64_t zxid = desk_stats(&p.d).last_zxid;
+    int64_t zxid = memserver_stats(&p.d).last_zxid;
     assert_string_equal(multi(&p.c, reads), "EMARSHALLING");
-    assert_int_equal(desk_stats(&p.d).last_zxid, zxid + 1);
+    assert_int_equal(memserver_stats(&p.d).last_zxid, zxid + 1);
     memcpy(frame + 8, unknown, sizeof unknown);
     for (size_t n = 8; n <= sizeof frame; n++) {
-        desk_send_frame(&p.c, frame, n);
-        assert_true(desk_next(&p.c, &h, &r));
+        memserver_send_frame(&p.c, frame, n);
+        assert_true(memserver_next(&p.c, &h, &r));
         assert_int_equal(h.xid, 50);
         assert_int_equal(h.err, CLAVE_EMARSHALLING);
         assert_int_equal(h.zxid, ++zxid + 1);
@@ -384,16 +384,17 @@ static void its_events_stand_in_its_order(void **state)
                                                 {OP_DELETE, "/b/x", 0}};
     (void)state;
     struct place p;
-    struct desk_conn watcher;
+    struct memserver_conn watcher;
     union wire_body all = {.typed = {clave__jbytes("/"), ADD_WATCH_PERSISTENT_RECURSIVE}};
     furnish(&p);
-    desk_connect(&watcher, &p.d, 10000);
-    assert_int_equal(desk_call(&watcher, OP_ADD_WATCH, &all, NULL), CLAVE_OK);
-    assert_int_equal(desk_watch(&watcher, OP_GET_CHILDREN, "/n"), CLAVE_OK);
+    memserver_connect(&watcher, &p.d, 10000);
+    assert_int_equal(memserver_call(&watcher, OP_ADD_WATCH, &all, NULL), CLAVE_OK);
+    assert_int_equal(memserver_watch(&watcher, OP_GET_CHILDREN, "/n"), CLAVE_OK);
     multi(&p.c, steps);
-    assert_string_equal(desk_events(&watcher), "CREATED /b, DATA /n, DELETED /n/c, CHILDREN /n, "
-                                               "CREATED /b/x, DELETED /b/x");
-    desk_hang_up(&watcher);
+    assert_string_equal(memserver_events(&watcher),
+                        "CREATED /b, DATA /n, DELETED /n/c, CHILDREN /n, "
+                        "CREATED /b/x, DELETED /b/x");
+    memserver_hang_up(&watcher);
     close_place(&p);
 }
 
@@ -409,15 +410,15 @@ static void reads_fail_one_by_one(void **state)
     (void)state;
     struct place p;
     struct wire_reply r;
-    union wire_body closed = desk_create_body("/closed", "", MODE_PERSISTENT);
+    union wire_body closed = memserver_create_body("/closed", "", MODE_PERSISTENT);
     furnish(&p);
-    closed.create.acl = desk_acl(PERM_WRITE, "world", "anyone");
-    assert_int_equal(desk_call(&p.c, OP_CREATE, &closed, NULL), CLAVE_OK);
-    int64_t zxid = desk_stats(&p.d).last_zxid;
+    closed.create.acl = memserver_acl(PERM_WRITE, "world", "anyone");
+    assert_int_equal(memserver_call(&p.c, OP_CREATE, &closed, NULL), CLAVE_OK);
+    int64_t zxid = memserver_stats(&p.d).last_zxid;
     assert_int_equal(send_steps(&p.c, OP_MULTI_READ, steps, &r), CLAVE_OK);
     assert_string_equal(text_of(&r), "data old, ENONODE, children 1, ENOAUTH, data ");
-    assert_int_equal(desk_stats(&p.d).watches, 0); /* their watch flag means nothing */
-    assert_int_equal(desk_stats(&p.d).last_zxid, zxid);
+    assert_int_equal(memserver_stats(&p.d).watches, 0); /* their watch flag means nothing */
+    assert_int_equal(memserver_stats(&p.d).last_zxid, zxid);
     close_place(&p);
 }
 

@@ -13,33 +13,33 @@
 
 #define ROOT "/zookeeper/quota"
 
-static void must_create(struct desk_conn *c, const char *path, const char *data)
+static void must_create(struct memserver_conn *c, const char *path, const char *data)
 {
-    clave_err err = desk_create(c, path, data, MODE_PERSISTENT);
+    clave_err err = memserver_create(c, path, data, MODE_PERSISTENT);
     if (err != CLAVE_OK)
         fail_msg("create %s: %s", path, clave_err_name(err));
 }
 
-static void open_place(struct desk *d, struct desk_conn *c, bool enforce)
+static void open_place(struct memserver *d, struct memserver_conn *c, bool enforce)
 {
     struct server_options o = {.enforce_quota = enforce};
-    desk_open(d, &o);
-    desk_connect(c, d, 10000);
+    memserver_open(d, &o);
+    memserver_connect(c, d, 10000);
     must_create(c, "/a", "123");
     must_create(c, ROOT "/a", "");
 }
 
-static void arm(struct desk_conn *c, const char *limits)
+static void arm(struct memserver_conn *c, const char *limits)
 {
     must_create(c, ROOT "/a/zookeeper_limits", limits);
     must_create(c, ROOT "/a/zookeeper_stats", "");
 }
 
-static void expect(struct desk_conn *c, const char *text)
+static void expect(struct memserver_conn *c, const char *text)
 {
     struct wire_reply r;
     union wire_body get = {.read = {clave__jbytes(ROOT "/a/zookeeper_stats"), false}};
-    assert_int_equal(desk_call(c, OP_GET_DATA, &get, &r), CLAVE_OK);
+    assert_int_equal(memserver_call(c, OP_GET_DATA, &get, &r), CLAVE_OK);
     if (!clave__jbytes_eq(r.data, clave__jbytes(text)))
         fail_msg("%.*s, not %s", (int)r.data.n, r.data.p, text);
     assert_int_equal(r.stat.version, 0);
@@ -49,88 +49,88 @@ static void expect(struct desk_conn *c, const char *text)
 static void nodes_and_bytes_are_counted(void **state)
 {
     (void)state;
-    struct desk d;
-    struct desk_conn c, other;
+    struct memserver d;
+    struct memserver_conn c, other;
     open_place(&d, &c, false);
     arm(&c, "count=1,bytes=1");
     expect(&c, "count=1,bytes=3");
     must_create(&c, "/a/b", "12345"); /* beyond the limits, which are no hard ones */
     must_create(&c, "/ab", "not below");
     expect(&c, "count=2,bytes=8");
-    assert_int_equal(desk_set(&c, "/a/b", "1", -1), CLAVE_OK);
+    assert_int_equal(memserver_set(&c, "/a/b", "1", -1), CLAVE_OK);
     expect(&c, "count=2,bytes=4");
-    assert_int_equal(desk_create(&c, "/a/b", "", MODE_PERSISTENT), CLAVE_ENODEEXISTS);
+    assert_int_equal(memserver_create(&c, "/a/b", "", MODE_PERSISTENT), CLAVE_ENODEEXISTS);
     expect(&c, "count=2,bytes=4");
-    desk_connect(&other, &d, 4000);
-    assert_int_equal(desk_create(&other, "/a/e", "12", MODE_EPHEMERAL), CLAVE_OK);
+    memserver_connect(&other, &d, 4000);
+    assert_int_equal(memserver_create(&other, "/a/e", "12", MODE_EPHEMERAL), CLAVE_OK);
     expect(&c, "count=3,bytes=6");
-    desk_request(&other, OP_CLOSE_SESSION, NULL);
-    desk_hang_up(&other);
+    memserver_request(&other, OP_CLOSE_SESSION, NULL);
+    memserver_hang_up(&other);
     expect(&c, "count=2,bytes=4");
-    assert_int_equal(desk_delete(&c, "/a/b", -1), CLAVE_OK);
+    assert_int_equal(memserver_delete(&c, "/a/b", -1), CLAVE_OK);
     expect(&c, "count=1,bytes=3");
-    desk_hang_up(&c);
-    desk_close(&d);
+    memserver_hang_up(&c);
+    memserver_close(&d);
 }
 
 static void without_limits_nothing_is_counted(void **state)
 {
     (void)state;
-    struct desk d;
-    struct desk_conn c;
+    struct memserver d;
+    struct memserver_conn c;
     open_place(&d, &c, false);
     arm(&c, "count=9,bytes=9");
-    assert_int_equal(desk_delete(&c, ROOT "/a/zookeeper_limits", -1), CLAVE_OK);
+    assert_int_equal(memserver_delete(&c, ROOT "/a/zookeeper_limits", -1), CLAVE_OK);
     must_create(&c, "/a/b", "12345");
     expect(&c, "count=1,bytes=3");
-    desk_hang_up(&c);
-    desk_close(&d);
+    memserver_hang_up(&c);
+    memserver_close(&d);
 }
 
 /* The figures are in no log: they are counted anew. */
 static void a_restart(void **state)
 {
     (void)state;
-    struct desk d, e;
-    struct desk_conn c;
+    struct memserver d, e;
+    struct memserver_conn c;
     struct log_replay out;
     open_place(&d, &c, false);
     arm(&c, "count=9,bytes=9");
     must_create(&c, "/a/b", "12345");
-    desk_hang_up(&c);
-    assert_int_equal(desk_open_bare(&e, NULL), CLAVE_OK);
+    memserver_hang_up(&c);
+    assert_int_equal(memserver_open_bare(&e, NULL), CLAVE_OK);
     assert_int_equal(
         clave__server_replay_log(e.s, clave__buf_bytes(&d.log), clave__buf_len(&d.log), &out),
         CLAVE_OK);
-    desk_start(&e);
-    desk_connect(&c, &e, 10000);
+    memserver_start(&e);
+    memserver_connect(&c, &e, 10000);
     expect(&c, "count=2,bytes=8");
-    assert_int_equal(desk_stats(&e).digest_mismatches, 0);
-    desk_hang_up(&c);
-    desk_close(&e);
-    desk_close(&d);
+    assert_int_equal(memserver_stats(&e).digest_mismatches, 0);
+    memserver_hang_up(&c);
+    memserver_close(&e);
+    memserver_close(&d);
 }
 
 static void hard_limits(void **state)
 {
     (void)state;
-    struct desk d;
-    struct desk_conn c;
+    struct memserver d;
+    struct memserver_conn c;
     open_place(&d, &c, true);
     arm(&c, "count=1,bytes=1=;byteHardLimit=10;countHardLimit=3");
     must_create(&c, "/a/b", "1");
-    assert_int_equal(desk_create(&c, "/a/c", "1234567", MODE_PERSISTENT), CLAVE_EQUOTA);
+    assert_int_equal(memserver_create(&c, "/a/c", "1234567", MODE_PERSISTENT), CLAVE_EQUOTA);
     must_create(&c, "/a/c", "123456"); /* 10 bytes */
     expect(&c, "count=3,bytes=10");
-    assert_int_equal(desk_create(&c, "/a/d", "", MODE_PERSISTENT), CLAVE_EQUOTA);
-    assert_int_equal(desk_set(&c, "/a/c", "1234567", -1), CLAVE_EQUOTA);
-    assert_int_equal(desk_set(&c, "/a/c", "1", -1), CLAVE_OK);
-    assert_int_equal(desk_set(&c, "/a/b", "123456", -1), CLAVE_OK);
-    assert_int_equal(desk_delete(&c, "/a/b", -1), CLAVE_OK);
+    assert_int_equal(memserver_create(&c, "/a/d", "", MODE_PERSISTENT), CLAVE_EQUOTA);
+    assert_int_equal(memserver_set(&c, "/a/c", "1234567", -1), CLAVE_EQUOTA);
+    assert_int_equal(memserver_set(&c, "/a/c", "1", -1), CLAVE_OK);
+    assert_int_equal(memserver_set(&c, "/a/b", "123456", -1), CLAVE_OK);
+    assert_int_equal(memserver_delete(&c, "/a/b", -1), CLAVE_OK);
     must_create(&c, "/a/d", "");
     must_create(&c, "/elsewhere", "1234567890123");
-    desk_hang_up(&c);
-    desk_close(&d);
+    memserver_hang_up(&c);
+    memserver_close(&d);
 }
 
 int main(void)

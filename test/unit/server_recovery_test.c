@@ -17,31 +17,31 @@
 /* ---- recovery -------------------------------------------------------------------------------- */
 
 /* A bit of everything. */
-static void scenario(struct desk *d)
+static void scenario(struct memserver *d)
 {
-    struct desk_conn a, b;
+    struct memserver_conn a, b;
     union wire_body acl = {.set_acl = {clave__jbytes("/p"), {0, NULL, 0}, -1}};
-    desk_connect(&a, d, 10000);
-    desk_connect(&b, d, 20000);
-    desk_create(&a, "/p", "data", MODE_PERSISTENT);
-    desk_create(&a, "/p/e", "mine", MODE_EPHEMERAL);
-    desk_create(&b, "/p/e2", NULL, MODE_EPHEMERAL_SEQUENTIAL);
-    desk_create(&b, "/c", "", MODE_CONTAINER);
-    desk_create(&b, "/c/x", "", MODE_PERSISTENT);
-    desk_set(&b, "/p", "other", -1);
-    desk_set(&b, "/", "root", -1);
-    desk_delete(&b, "/nothing", -1);
-    acl.set_acl.acl = desk_acl(PERM_READ, "digest", "u:p");
-    desk_call(&b, OP_SET_ACL, &acl, NULL);
-    desk_delete(&b, "/c/x", 0);
-    desk_request(&a, OP_CLOSE_SESSION, NULL);
-    desk_create(&b, "/last", "one", MODE_PERSISTENT);
-    desk_hang_up(&a);
-    desk_hang_up(&b);
+    memserver_connect(&a, d, 10000);
+    memserver_connect(&b, d, 20000);
+    memserver_create(&a, "/p", "data", MODE_PERSISTENT);
+    memserver_create(&a, "/p/e", "mine", MODE_EPHEMERAL);
+    memserver_create(&b, "/p/e2", NULL, MODE_EPHEMERAL_SEQUENTIAL);
+    memserver_create(&b, "/c", "", MODE_CONTAINER);
+    memserver_create(&b, "/c/x", "", MODE_PERSISTENT);
+    memserver_set(&b, "/p", "other", -1);
+    memserver_set(&b, "/", "root", -1);
+    memserver_delete(&b, "/nothing", -1);
+    acl.set_acl.acl = memserver_acl(PERM_READ, "digest", "u:p");
+    memserver_call(&b, OP_SET_ACL, &acl, NULL);
+    memserver_delete(&b, "/c/x", 0);
+    memserver_request(&a, OP_CLOSE_SESSION, NULL);
+    memserver_create(&b, "/last", "one", MODE_PERSISTENT);
+    memserver_hang_up(&a);
+    memserver_hang_up(&b);
 }
 
 /* Two servers are in the same state when they make the same snapshot. */
-static void assert_same(const struct desk *a, const struct desk *b)
+static void assert_same(const struct memserver *a, const struct memserver *b)
 {
     struct buf x, y;
     int64_t zx, zy;
@@ -57,47 +57,47 @@ static void assert_same(const struct desk *a, const struct desk *b)
     clave__buf_fini(&y);
 }
 
-static clave_err replay(struct desk *to, const uint8_t *p, size_t n, struct log_replay *out)
+static clave_err replay(struct memserver *to, const uint8_t *p, size_t n, struct log_replay *out)
 {
-    assert_int_equal(desk_open_bare(to, NULL), CLAVE_OK);
+    assert_int_equal(memserver_open_bare(to, NULL), CLAVE_OK);
     return clave__server_replay_log(to->s, p, n, out);
 }
 
 static void a_log_brings_everything_back(void **state)
 {
     (void)state;
-    struct desk d, e;
+    struct memserver d, e;
     struct log_replay r;
-    desk_open(&d, NULL);
+    memserver_open(&d, NULL);
     scenario(&d);
     assert_int_equal(replay(&e, d.log.data, d.log.tail, &r), CLAVE_OK);
     assert_int_equal(r.first_zxid, 1);
-    assert_int_equal(r.last_zxid, desk_stats(&d).last_zxid);
+    assert_int_equal(r.last_zxid, memserver_stats(&d).last_zxid);
     assert_int_equal(r.valid_len, d.log.tail);
     assert_false(r.torn);
     assert_same(&d, &e);
-    struct server_stats x = desk_stats(&d), y = desk_stats(&e);
+    struct server_stats x = memserver_stats(&d), y = memserver_stats(&e);
     assert_int_equal(x.sessions, y.sessions);
     assert_int_equal(x.ephemerals, y.ephemerals);
     assert_int_equal(x.nodes, y.nodes);
     assert_int_equal(x.data_bytes, y.data_bytes);
     assert_string_equal(e.lines, ""); /* no digest differed */
-    desk_start(&e);
-    desk_advance(&e, 22000);
-    assert_int_equal(desk_stats(&e).sessions, 0);
-    assert_int_equal(desk_stats(&e).ephemerals, 0);
-    desk_close(&d);
-    desk_close(&e);
+    memserver_start(&e);
+    memserver_advance(&e, 22000);
+    assert_int_equal(memserver_stats(&e).sessions, 0);
+    assert_int_equal(memserver_stats(&e).ephemerals, 0);
+    memserver_close(&d);
+    memserver_close(&e);
 }
 
 static void the_log_in_pieces(void **state)
 {
     (void)state;
-    struct desk d;
-    desk_open(&d, NULL);
+    struct memserver d;
+    memserver_open(&d, NULL);
     scenario(&d);
     for (size_t cut = SERVER_LOG_HEADER; cut < d.log.tail; cut = record_end(&d.log, cut)) {
-        struct desk e;
+        struct memserver e;
         struct log_replay r;
         struct buf second;
         assert_int_equal(replay(&e, d.log.data, cut, &r), CLAVE_OK);
@@ -110,21 +110,21 @@ static void the_log_in_pieces(void **state)
         assert_int_equal(r.valid_len, d.log.tail);
         assert_same(&d, &e);
         clave__buf_fini(&second);
-        desk_close(&e);
+        memserver_close(&e);
     }
-    desk_close(&d);
+    memserver_close(&d);
 }
 
 static void a_log_cut_at_every_byte(void **state)
 {
     (void)state;
-    struct desk d;
-    desk_open(&d, NULL);
+    struct memserver d;
+    memserver_open(&d, NULL);
     scenario(&d);
     size_t whole = SERVER_LOG_HEADER;
     int64_t zxid = 0;
     for (size_t cut = 0; cut <= d.log.tail; cut++) {
-        struct desk e;
+        struct memserver e;
         struct log_replay r;
         if (cut > whole && cut == record_end(&d.log, whole)) {
             whole = cut;
@@ -132,12 +132,12 @@ static void a_log_cut_at_every_byte(void **state)
         }
         assert_int_equal(replay(&e, d.log.data, cut, &r), CLAVE_OK);
         assert_int_equal(r.last_zxid, zxid);
-        assert_int_equal(desk_stats(&e).last_zxid, zxid);
+        assert_int_equal(memserver_stats(&e).last_zxid, zxid);
         assert_int_equal(r.valid_len, cut < SERVER_LOG_HEADER ? 0 : whole);
         assert_int_equal(r.torn, cut != 0 && cut != whole);
-        desk_close(&e);
+        memserver_close(&e);
     }
-    desk_close(&d);
+    memserver_close(&d);
 }
 
 /* What a power cut may leave after the last record: none of it was acknowledged. */
@@ -153,12 +153,12 @@ static void torn_tails(void **state)
         {"a short head", 0, 11}, {"a head of zeros", 0, 12},
     };
     (void)state;
-    struct desk d;
-    desk_open(&d, NULL);
+    struct memserver d;
+    memserver_open(&d, NULL);
     scenario(&d);
     size_t last = record_newest(&d.log);
     for (size_t i = 0; i < sizeof tails / sizeof *tails; i++) {
-        struct desk e;
+        struct memserver e;
         struct log_replay r;
         size_t n = d.log.tail + tails[i].append;
         uint8_t *copy = calloc(1, n);
@@ -168,20 +168,20 @@ static void torn_tails(void **state)
         assert_true(r.torn);
         assert_int_equal(r.valid_len, tails[i].from_end ? last : d.log.tail);
         free(copy);
-        desk_close(&e);
+        memserver_close(&e);
     }
-    desk_close(&d);
+    memserver_close(&d);
 }
 
 static void every_flipped_bit_in_a_payload_is_found(void **state)
 {
     (void)state;
-    struct desk d;
-    desk_open(&d, NULL);
+    struct memserver d;
+    memserver_open(&d, NULL);
     scenario(&d);
     for (size_t at = SERVER_LOG_HEADER; at < d.log.tail; at = record_end(&d.log, at)) {
         for (size_t i = at + 12; i < record_end(&d.log, at) - 1; i++) {
-            struct desk e;
+            struct memserver e;
             struct log_replay r;
             char offset[64];
             d.log.data[i] ^= 1;
@@ -189,18 +189,18 @@ static void every_flipped_bit_in_a_payload_is_found(void **state)
             snprintf(offset, sizeof offset, "offset %zu,", at);
             assert_non_null(strstr(r.fault, offset));
             d.log.data[i] ^= 1;
-            desk_close(&e);
+            memserver_close(&e);
         }
     }
-    desk_close(&d);
+    memserver_close(&d);
 }
 
 /* Damage in the middle is never taken for an end. */
 static void holes_are_refused(void **state)
 {
     (void)state;
-    struct desk d;
-    desk_open(&d, NULL);
+    struct memserver d;
+    memserver_open(&d, NULL);
     scenario(&d);
     size_t first = SERVER_LOG_HEADER, second = record_end(&d.log, first);
     const struct {
@@ -216,7 +216,7 @@ static void holes_are_refused(void **state)
         {"magic", 0, 4, "ZKLG"},
     };
     for (size_t i = 0; i < sizeof holes / sizeof *holes; i++) {
-        struct desk e;
+        struct memserver e;
         struct log_replay r;
         uint8_t *copy = calloc(1, d.log.tail + 5000);
         assert_non_null(copy);
@@ -227,17 +227,17 @@ static void holes_are_refused(void **state)
         if (!strstr(r.fault, holes[i].says))
             fail_msg("%s: %s", holes[i].name, r.fault);
         free(copy);
-        desk_close(&e);
+        memserver_close(&e);
     }
-    desk_close(&d);
+    memserver_close(&d);
 }
 
 /* Leaves out, repeats or swaps whole records. */
 static void zxids_have_to_follow(void **state)
 {
     (void)state;
-    struct desk d;
-    desk_open(&d, NULL);
+    struct memserver d;
+    memserver_open(&d, NULL);
     scenario(&d);
     size_t a = SERVER_LOG_HEADER, b = record_end(&d.log, a), c = record_end(&d.log, b),
            create = record_end(&d.log, c), end = d.log.tail;
@@ -251,7 +251,7 @@ static void zxids_have_to_follow(void **state)
         {{a, b, b}, {b, c, end}, "zxid 0x2, after 0x2"},
     };
     for (size_t i = 0; i < sizeof orders / sizeof *orders; i++) {
-        struct desk e;
+        struct memserver e;
         struct log_replay r;
         struct buf log;
         clave__buf_init(&log, &d.mem, SIZE_MAX / 4);
@@ -263,9 +263,9 @@ static void zxids_have_to_follow(void **state)
         if (!strstr(r.fault, orders[i].says))
             fail_msg("%s", r.fault);
         clave__buf_fini(&log);
-        desk_close(&e);
+        memserver_close(&e);
     }
-    desk_close(&d);
+    memserver_close(&d);
 }
 
 /* Apache takes a zxid for some requests that it does not log: nothing is missing, as the next
@@ -273,22 +273,22 @@ static void zxids_have_to_follow(void **state)
 static void a_zxid_that_was_never_logged(void **state)
 {
     (void)state;
-    struct desk d, e;
+    struct memserver d, e;
     struct log_replay r;
     struct buf log;
-    desk_open(&d, NULL);
+    memserver_open(&d, NULL);
     scenario(&d);
     size_t second = record_end(&d.log, SERVER_LOG_HEADER), third = record_end(&d.log, second);
     clave__buf_init(&log, &d.mem, SIZE_MAX / 4);
     clave__buf_append(&log, d.log.data, second);
     clave__buf_append(&log, d.log.data + third, d.log.tail - third);
     assert_int_equal(replay(&e, log.data, log.tail, &r), CLAVE_OK);
-    assert_int_equal(r.last_zxid, desk_stats(&d).last_zxid);
-    assert_int_equal(desk_stats(&e).digest_mismatches, 0);
+    assert_int_equal(r.last_zxid, memserver_stats(&d).last_zxid);
+    assert_int_equal(memserver_stats(&e).digest_mismatches, 0);
     assert_non_null(strstr(e.lines, "zxid 0x2 was never logged"));
     clave__buf_fini(&log);
-    desk_close(&e);
-    desk_close(&d);
+    memserver_close(&e);
+    memserver_close(&d);
 }
 
 /* ---- logs of others -------------------------------------------------------------------------- */
@@ -346,7 +346,7 @@ static void put_create(struct writer *l, const char *path, bool ephemeral, int32
 {
     clave__jput_str(&l->w, path);
     clave__jput_bytes(&l->w, JBYTES_NULL);
-    clave__jput_vec(&l->w, desk_acl(PERM_ALL, "world", "anyone"));
+    clave__jput_vec(&l->w, memserver_acl(PERM_ALL, "world", "anyone"));
     clave__jput_bool(&l->w, ephemeral);
     clave__jput_int(&l->w, cversion);
 }
@@ -364,7 +364,7 @@ static void logs_without_digests(void **state)
 {
     (void)state;
     struct writer l;
-    struct desk e;
+    struct memserver e;
     struct log_replay r;
     begin_log(&l);
     begin_record(&l, 77, 1, OP_CREATE_SESSION);
@@ -375,11 +375,11 @@ static void logs_without_digests(void **state)
     begin_record(&l, 77, 4, OP_CLOSE_SESSION);
     end_record(&l);
     assert_int_equal(replay(&e, l.b.data, l.b.tail, &r), CLAVE_OK);
-    assert_int_equal(desk_stats(&e).ephemerals, 0);
-    assert_int_equal(desk_stats(&e).nodes, 5);
-    assert_int_equal(desk_stats(&e).sessions, 0);
+    assert_int_equal(memserver_stats(&e).ephemerals, 0);
+    assert_int_equal(memserver_stats(&e).nodes, 5);
+    assert_int_equal(memserver_stats(&e).sessions, 0);
     clave__buf_fini(&l.b);
-    desk_close(&e);
+    memserver_close(&e);
 }
 
 /* An ensemble's: each leader counts anew, in the upper half. */
@@ -387,24 +387,24 @@ static void zxids_of_an_ensemble(void **state)
 {
     (void)state;
     struct writer l;
-    struct desk e;
+    struct memserver e;
     struct log_replay r;
-    struct desk_conn c;
+    struct memserver_conn c;
     begin_log(&l);
     begin_create(&l, 0, 0x100000001, "/a", false);
     begin_create(&l, 0, 0x100000002, "/b", false);
     begin_create(&l, 0, 0x400000001, "/c", false);
     assert_int_equal(replay(&e, l.b.data, l.b.tail, &r), CLAVE_OK);
     assert_true(r.last_zxid == 0x400000001);
-    desk_start(&e);
-    desk_connect(&c, &e, 10000);
-    assert_true(desk_stats(&e).last_zxid == 0x400000002);
-    desk_hang_up(&c);
-    desk_close(&e);
+    memserver_start(&e);
+    memserver_connect(&c, &e, 10000);
+    assert_true(memserver_stats(&e).last_zxid == 0x400000002);
+    memserver_hang_up(&c);
+    memserver_close(&e);
     begin_create(&l, 0, 0x500000002, "/d", false); /* its first is missing */
     assert_int_equal(replay(&e, l.b.data, l.b.tail, &r), CLAVE_ECORRUPT);
     clave__buf_fini(&l.b);
-    desk_close(&e);
+    memserver_close(&e);
 }
 
 /* A failed multi is on the disk with what it would have done. */
@@ -412,7 +412,7 @@ static void a_failed_multi_changes_nothing(void **state)
 {
     (void)state;
     struct writer l;
-    struct desk e;
+    struct memserver e;
     struct log_replay r;
     begin_log(&l);
     begin_record(&l, 0, 1, OP_MULTI);
@@ -427,10 +427,10 @@ static void a_failed_multi_changes_nothing(void **state)
     clave__jput_int(&l.w, CLAVE_EBADVERSION);
     end_record(&l);
     assert_int_equal(replay(&e, l.b.data, l.b.tail, &r), CLAVE_OK);
-    assert_int_equal(desk_stats(&e).nodes, 4);
-    assert_int_equal(desk_stats(&e).last_zxid, 1);
+    assert_int_equal(memserver_stats(&e).nodes, 4);
+    assert_int_equal(memserver_stats(&e).last_zxid, 1);
     clave__buf_fini(&l.b);
-    desk_close(&e);
+    memserver_close(&e);
 }
 
 /* Sessions that are nowhere: their nodes go at the start, and the log says so. */
@@ -438,18 +438,18 @@ static void orphans_go_at_the_start(void **state)
 {
     (void)state;
     struct writer l;
-    struct desk e;
+    struct memserver e;
     struct log_replay r;
     begin_log(&l);
     begin_create(&l, 77, 1, "/e", true);
     begin_create(&l, 78, 2, "/f", true);
     assert_int_equal(replay(&e, l.b.data, l.b.tail, &r), CLAVE_OK);
-    assert_int_equal(desk_stats(&e).ephemerals, 2);
-    desk_start(&e);
-    assert_int_equal(desk_stats(&e).ephemerals, 0);
-    assert_int_equal(desk_stats(&e).last_zxid, 4);
+    assert_int_equal(memserver_stats(&e).ephemerals, 2);
+    memserver_start(&e);
+    assert_int_equal(memserver_stats(&e).ephemerals, 0);
+    assert_int_equal(memserver_stats(&e).last_zxid, 4);
     clave__buf_fini(&l.b);
-    desk_close(&e);
+    memserver_close(&e);
 }
 
 /* No server makes a child below an ephemeral node, but the data of others may have one: Apache
@@ -461,7 +461,7 @@ static void children_of_an_ephemeral_node_go_with_it(void **state)
     (void)state;
     for (int known = 0; known < 2; known++) {
         struct writer l;
-        struct desk e, again;
+        struct memserver e, again;
         struct log_replay r;
         begin_log(&l);
         for (size_t i = 0; i < 6; i++)
@@ -470,20 +470,20 @@ static void children_of_an_ephemeral_node_go_with_it(void **state)
         clave__jput_int(&l.w, 30000);
         end_record(&l);
         assert_int_equal(replay(&e, l.b.data, l.b.tail, &r), CLAVE_OK);
-        assert_int_equal(desk_stats(&e).ephemerals, 5);
-        desk_start(&e);
-        assert_int_equal(desk_stats(&e).ephemerals,
+        assert_int_equal(memserver_stats(&e).ephemerals, 5);
+        memserver_start(&e);
+        assert_int_equal(memserver_stats(&e).ephemerals,
                          known ? 2 : 0); /* /f went, and /e/a with /e/a/b */
-        desk_advance(&e, 60000);
-        assert_int_equal(desk_stats(&e).ephemerals, 0);
-        assert_int_equal(desk_stats(&e).nodes, 4);
+        memserver_advance(&e, 60000);
+        assert_int_equal(memserver_stats(&e).ephemerals, 0);
+        assert_int_equal(memserver_stats(&e).nodes, 4);
         clave__buf_append(&l.b, e.log.data + SERVER_LOG_HEADER, e.log.tail - SERVER_LOG_HEADER);
         assert_int_equal(replay(&again, l.b.data, l.b.tail, &r), CLAVE_OK);
         assert_same(&e, &again);
         assert_string_equal(again.lines, "");
         clave__buf_fini(&l.b);
-        desk_close(&e);
-        desk_close(&again);
+        memserver_close(&e);
+        memserver_close(&again);
     }
 }
 
@@ -491,7 +491,7 @@ static void a_digest_that_differs_is_told(void **state)
 {
     (void)state;
     struct writer l;
-    struct desk e;
+    struct memserver e;
     struct log_replay r;
     begin_log(&l);
     begin_record(&l, 77, 1, OP_CREATE_SESSION);
@@ -502,7 +502,7 @@ static void a_digest_that_differs_is_told(void **state)
     assert_int_equal(replay(&e, l.b.data, l.b.tail, &r), CLAVE_OK);
     assert_non_null(strstr(e.lines, "from zxid 0x1 on"));
     clave__buf_fini(&l.b);
-    desk_close(&e);
+    memserver_close(&e);
 }
 
 /* Whole, with a right checksum, and yet nothing Apache or clave would write. */
@@ -527,7 +527,7 @@ static void impossible_records(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct writer l;
-        struct desk e;
+        struct memserver e;
         struct log_replay r;
         begin_log(&l);
         begin_record(&l, 1, 1, bad[i].type);
@@ -536,7 +536,7 @@ static void impossible_records(void **state)
         assert_int_equal(replay(&e, l.b.data, l.b.tail, &r), CLAVE_ECORRUPT);
         assert_non_null(strstr(r.fault, "at offset 16, zxid 0x1, is not a transaction"));
         clave__buf_fini(&l.b);
-        desk_close(&e);
+        memserver_close(&e);
     }
 }
 
@@ -548,26 +548,26 @@ static void a_log_whose_header_is_torn_is_empty(void **state)
     enum { SIZE = 200 };
     uint8_t file[SIZE];
     for (size_t kept = 0; kept < SERVER_LOG_HEADER; kept++) {
-        struct desk d;
+        struct memserver d;
         struct log_replay r;
         uint8_t header[SERVER_LOG_HEADER];
         clave__server_log_header(header);
         memset(file, 0, sizeof file);
         memcpy(file, header, kept);
-        assert_int_equal(desk_open_bare(&d, NULL), CLAVE_OK);
+        assert_int_equal(memserver_open_bare(&d, NULL), CLAVE_OK);
         assert_int_equal(clave__server_replay_log(d.s, file, sizeof file, &r), CLAVE_OK);
         assert_true(r.torn || kept >= 8); /* the header ends in zeros */
         assert_int_equal(r.first_zxid, 0);
-        desk_close(&d);
+        memserver_close(&d);
     }
     /* What has bytes of something else is not taken for it. */
-    struct desk d;
+    struct memserver d;
     struct log_replay r;
     memset(file, 0, sizeof file);
     file[SIZE - 1] = 'B';
-    assert_int_equal(desk_open_bare(&d, NULL), CLAVE_OK);
+    assert_int_equal(memserver_open_bare(&d, NULL), CLAVE_OK);
     assert_int_equal(clave__server_replay_log(d.s, file, sizeof file, &r), CLAVE_ECORRUPT);
-    desk_close(&d);
+    memserver_close(&d);
 }
 
 int main(void)

@@ -138,51 +138,51 @@ static void ids_are_given_once(void **state)
 static void the_older_connection_is_cut_off(void **state)
 {
     (void)state;
-    struct desk d;
-    struct desk_conn old, young, other;
+    struct memserver d;
+    struct memserver_conn old, young, other;
     struct wire_stat st;
-    union wire_body b = desk_create_body("/said", "", MODE_EPHEMERAL);
-    desk_open(&d, NULL);
-    desk_connect(&old, &d, 10000);
-    desk_connect(&other, &d, 10000);
+    union wire_body b = memserver_create_body("/said", "", MODE_EPHEMERAL);
+    memserver_open(&d, NULL);
+    memserver_connect(&old, &d, 10000);
+    memserver_connect(&other, &d, 10000);
     d.disk_stands = true;
-    desk_request(&old, OP_CREATE, &b);
-    desk_send(&old, "\0\0", 2); /* half a frame more */
+    memserver_request(&old, OP_CREATE, &b);
+    memserver_send(&old, "\0\0", 2); /* half a frame more */
     assert_int_equal(clave__buf_len(&old.in), 0);
     d.disk_stands = false;
-    assert_true(desk_resume(&young, &old));
+    assert_true(memserver_resume(&young, &old));
     assert_null(old.c);
     assert_int_equal(clave__buf_len(&old.in), 0); /* the reply is lost, what it did is not */
-    assert_int_equal(desk_stat(&young, "/said", &st), CLAVE_OK);
+    assert_int_equal(memserver_stat(&young, "/said", &st), CLAVE_OK);
     assert_true(st.ephemeral_owner == young.session);
-    assert_int_equal(desk_stats(&d).connections, 2);
-    desk_hang_up(&old);
-    desk_hang_up(&young);
-    desk_hang_up(&other);
-    desk_close(&d);
+    assert_int_equal(memserver_stats(&d).connections, 2);
+    memserver_hang_up(&old);
+    memserver_hang_up(&young);
+    memserver_hang_up(&other);
+    memserver_close(&d);
 }
 
 /* Back and forth: there is one connection at any time, and the session is the same. */
 static void taken_over_again_and_again(void **state)
 {
     (void)state;
-    struct desk d;
-    struct desk_conn c[2];
-    desk_open(&d, NULL);
-    desk_connect(&c[0], &d, 10000);
-    assert_int_equal(desk_create(&c[0], "/e", "", MODE_EPHEMERAL), CLAVE_OK);
+    struct memserver d;
+    struct memserver_conn c[2];
+    memserver_open(&d, NULL);
+    memserver_connect(&c[0], &d, 10000);
+    assert_int_equal(memserver_create(&c[0], "/e", "", MODE_EPHEMERAL), CLAVE_OK);
     for (size_t i = 0; i < 50; i++) {
-        struct desk_conn *from = &c[i % 2], *to = &c[(i + 1) % 2];
-        assert_true(desk_resume(to, from));
+        struct memserver_conn *from = &c[i % 2], *to = &c[(i + 1) % 2];
+        assert_true(memserver_resume(to, from));
         assert_null(from->c);
-        desk_hang_up(from);
-        assert_int_equal(desk_stats(&d).connections, 1);
-        assert_int_equal(desk_set(to, "/e", "", (int32_t)i), CLAVE_OK);
-        desk_advance(&d, 3000);
+        memserver_hang_up(from);
+        assert_int_equal(memserver_stats(&d).connections, 1);
+        assert_int_equal(memserver_set(to, "/e", "", (int32_t)i), CLAVE_OK);
+        memserver_advance(&d, 3000);
     }
-    assert_int_equal(desk_stats(&d).sessions, 1);
-    desk_hang_up(&c[0]);
-    desk_close(&d);
+    assert_int_equal(memserver_stats(&d).sessions, 1);
+    memserver_hang_up(&c[0]);
+    memserver_close(&d);
 }
 
 /* Requests after closeSession are ignored. */
@@ -194,21 +194,21 @@ static void nothing_is_done_behind_the_close(void **state)
         0, 0, 1, '/', 0, 0, 0, 1, 'x',  0xff, 0xff, 0xff, 0xff, /* setData "/" */
     };
     (void)state;
-    struct desk d;
-    struct desk_conn c;
+    struct memserver d;
+    struct memserver_conn c;
     struct wire_reply_header h;
     struct jreader r;
-    desk_open(&d, NULL);
-    desk_connect(&c, &d, 10000);
-    desk_send(&c, bytes, sizeof bytes);
+    memserver_open(&d, NULL);
+    memserver_connect(&c, &d, 10000);
+    memserver_send(&c, bytes, sizeof bytes);
     assert_null(c.c);
-    assert_true(desk_next(&c, &h, &r));
+    assert_true(memserver_next(&c, &h, &r));
     assert_int_equal(h.xid, 7);
     assert_int_equal(h.err, CLAVE_OK);
-    assert_false(desk_next(&c, &h, &r));
-    assert_int_equal(desk_stats(&d).requests[OP_SET_DATA], 0);
-    desk_hang_up(&c);
-    desk_close(&d);
+    assert_false(memserver_next(&c, &h, &r));
+    assert_int_equal(memserver_stats(&d).requests[OP_SET_DATA], 0);
+    memserver_hang_up(&c);
+    memserver_close(&d);
 }
 
 /* A process that stood still has not read what its clients sent: they are heard first. */
@@ -227,24 +227,24 @@ static void standing_still_ends_no_session(void **state)
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct desk d;
-        struct desk_conn heard, silent;
-        desk_open(&d, NULL);
-        desk_connect(&heard, &d, 4000);
-        desk_connect(&silent, &d, 4000);
+        struct memserver d;
+        struct memserver_conn heard, silent;
+        memserver_open(&d, NULL);
+        memserver_connect(&heard, &d, 4000);
+        memserver_connect(&silent, &d, 4000);
         int64_t due = d.now + 8000; /* of both, rounded up to a tick and more */
         d.now = due + cases[i].late;
         if (cases[i].told)
             clave__server_woke_late(d.s, due, d.now);
-        desk_advance(&d, 0);
-        assert_int_equal(desk_stats(&d).sessions, cases[i].alive ? 2 : 0);
+        memserver_advance(&d, 0);
+        assert_int_equal(memserver_stats(&d).sessions, cases[i].alive ? 2 : 0);
         if (cases[i].alive)
-            assert_int_equal(desk_create(&heard, "/e", "", MODE_EPHEMERAL), CLAVE_OK);
-        desk_advance(&d, 4001);
-        assert_int_equal(desk_stats(&d).sessions, cases[i].survives ? 1 : 0);
-        desk_hang_up(&heard);
-        desk_hang_up(&silent);
-        desk_close(&d);
+            assert_int_equal(memserver_create(&heard, "/e", "", MODE_EPHEMERAL), CLAVE_OK);
+        memserver_advance(&d, 4001);
+        assert_int_equal(memserver_stats(&d).sessions, cases[i].survives ? 1 : 0);
+        memserver_hang_up(&heard);
+        memserver_hang_up(&silent);
+        memserver_close(&d);
     }
 }
 
@@ -256,62 +256,62 @@ static void the_timeout_after_a_restart(void **state)
     static const struct {
         int32_t asked, agreed;
     } resumes[] = {{30000, 10000}, {4000, 4000}, {30000, 10000}};
-    struct desk d, again;
-    struct desk_conn c, resumed, back;
+    struct memserver d, again;
+    struct memserver_conn c, resumed, back;
     struct wire_connect_response r;
     struct log_replay replay;
-    desk_open(&d, NULL);
-    desk_connect(&c, &d, 10000);
+    memserver_open(&d, NULL);
+    memserver_connect(&c, &d, 10000);
     for (size_t i = 0; i < sizeof resumes / sizeof *resumes; i++) {
         struct wire_connect_request q = {.timeout_ms = resumes[i].asked, .session_id = c.session};
         q.passwd = clave__jbytes_n(c.passwd, sizeof c.passwd);
-        desk_dial(&resumed, &d);
-        assert_true(desk_shake(&resumed, &q, &r));
+        memserver_dial(&resumed, &d);
+        assert_true(memserver_handshake(&resumed, &q, &r));
         assert_int_equal(r.timeout_ms, resumes[i].agreed);
-        desk_advance(&d, r.timeout_ms - 1);
-        assert_int_equal(desk_stats(&d).sessions, 1);
-        desk_hang_up(&resumed);
+        memserver_advance(&d, r.timeout_ms - 1);
+        assert_int_equal(memserver_stats(&d).sessions, 1);
+        memserver_hang_up(&resumed);
     }
 
-    assert_int_equal(desk_open_bare(&again, NULL), CLAVE_OK);
+    assert_int_equal(memserver_open_bare(&again, NULL), CLAVE_OK);
     assert_int_equal(clave__server_replay_log(again.s, d.log.data, d.log.tail, &replay), CLAVE_OK);
     again.now += 3600 * 1000; /* the time without a server does not count */
-    desk_start(&again);
-    desk_advance(&again, r.timeout_ms - 1);
-    assert_int_equal(desk_stats(&again).sessions, 1);
-    struct desk_conn of = c;
+    memserver_start(&again);
+    memserver_advance(&again, r.timeout_ms - 1);
+    assert_int_equal(memserver_stats(&again).sessions, 1);
+    struct memserver_conn of = c;
     of.d = &again;
-    assert_true(desk_resume(&back, &of));
-    desk_hang_up(&back);
-    desk_advance(&again, r.timeout_ms + 2000);
-    assert_int_equal(desk_stats(&again).sessions, 0);
-    desk_close(&again);
-    desk_hang_up(&c);
-    desk_close(&d);
+    assert_true(memserver_resume(&back, &of));
+    memserver_hang_up(&back);
+    memserver_advance(&again, r.timeout_ms + 2000);
+    assert_int_equal(memserver_stats(&again).sessions, 0);
+    memserver_close(&again);
+    memserver_hang_up(&c);
+    memserver_close(&d);
 }
 
 /* A thousand sessions end in one tick: one transaction each, in one go. */
 static void many_end_together(void **state)
 {
     enum { MANY = 1000 };
-    static struct desk_conn c[MANY];
+    static struct memserver_conn c[MANY];
     (void)state;
-    struct desk d;
-    desk_open(&d, NULL);
+    struct memserver d;
+    memserver_open(&d, NULL);
     for (size_t i = 0; i < MANY; i++) {
-        desk_connect(&c[i], &d, 4000);
-        assert_int_equal(desk_create(&c[i], "/e-", "", MODE_EPHEMERAL_SEQUENTIAL), CLAVE_OK);
+        memserver_connect(&c[i], &d, 4000);
+        assert_int_equal(memserver_create(&c[i], "/e-", "", MODE_EPHEMERAL_SEQUENTIAL), CLAVE_OK);
     }
-    int64_t zxid = desk_stats(&d).last_zxid;
-    desk_advance(&d, 6000);
-    struct server_stats st = desk_stats(&d);
+    int64_t zxid = memserver_stats(&d).last_zxid;
+    memserver_advance(&d, 6000);
+    struct server_stats st = memserver_stats(&d);
     assert_int_equal(st.sessions, 0);
     assert_int_equal(st.ephemerals, 0);
     assert_int_equal(st.connections, 0);
     assert_int_equal(st.last_zxid, zxid + MANY);
     for (size_t i = 0; i < MANY; i++)
-        desk_hang_up(&c[i]);
-    desk_close(&d);
+        memserver_hang_up(&c[i]);
+    memserver_close(&d);
 }
 
 int main(void)

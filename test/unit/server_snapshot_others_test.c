@@ -72,9 +72,9 @@ static void write_nodes(struct writer *s, const struct by_hand *nodes)
     clave__jput_int(&s->w, 20000);
     clave__jput_int(&s->w, 2);
     clave__jput_long(&s->w, 1);
-    clave__jput_vec(&s->w, desk_acl(PERM_ALL, "world", "anyone"));
+    clave__jput_vec(&s->w, memserver_acl(PERM_ALL, "world", "anyone"));
     clave__jput_long(&s->w, 2);
-    clave__jput_vec(&s->w, desk_acl(PERM_READ, "world", "anyone"));
+    clave__jput_vec(&s->w, memserver_acl(PERM_READ, "world", "anyone"));
     for (; nodes->path; nodes++)
         put_node(s, nodes);
     clave__jput_str(&s->w, "/");
@@ -87,9 +87,9 @@ static const struct by_hand few[] = {
     {"/a/b", NULL, 2, 77, 6}, {NULL, NULL, 0, 0, 0},
 };
 
-static clave_err load(struct desk *d, const struct writer *s, char fault[200])
+static clave_err load(struct memserver *d, const struct writer *s, char fault[200])
 {
-    assert_int_equal(desk_open_bare(d, NULL), CLAVE_OK);
+    assert_int_equal(memserver_open_bare(d, NULL), CLAVE_OK);
     fault[0] = '\0';
     return clave__server_load_snapshot(d->s, s->b.data, s->b.tail, fault, 200);
 }
@@ -104,7 +104,7 @@ static void the_parts_of_each_release(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         struct writer s;
-        struct desk d;
+        struct memserver d;
         char fault[200];
         write_nodes(&s, few);
         if (parts[i] & PART_DIGEST) {
@@ -118,13 +118,13 @@ static void the_parts_of_each_release(void **state)
             put_seal(&s);
         }
         assert_int_equal(load(&d, &s, fault), CLAVE_OK);
-        assert_int_equal(desk_stats(&d).nodes, 4);
-        assert_int_equal(desk_stats(&d).ephemerals, 1);
-        assert_int_equal(desk_stats(&d).sessions, 1);
-        assert_int_equal(desk_stats(&d).last_zxid, parts[i] & PART_ZXID ? 9 : 6);
+        assert_int_equal(memserver_stats(&d).nodes, 4);
+        assert_int_equal(memserver_stats(&d).ephemerals, 1);
+        assert_int_equal(memserver_stats(&d).sessions, 1);
+        assert_int_equal(memserver_stats(&d).last_zxid, parts[i] & PART_ZXID ? 9 : 6);
         bool told = strstr(d.lines, "differs from the one of the snapshot, at zxid 0x6") != NULL;
         assert_int_equal(told, parts[i] == PART_DIGEST);
-        desk_close(&d);
+        memserver_close(&d);
         clave__buf_fini(&s.b);
     }
 }
@@ -135,7 +135,7 @@ static void the_digest_of_an_untouched_tree(void **state)
     static const struct by_hand root[] = {{"", "", -1, 0, 0}, {NULL, NULL, 0, 0, 0}};
     (void)state;
     struct writer s;
-    struct desk d;
+    struct memserver d;
     char fault[200];
     write_nodes(&s, root);
     clave__jput_long(&s.w, 0);
@@ -143,8 +143,8 @@ static void the_digest_of_an_untouched_tree(void **state)
     clave__jput_long(&s.w, 0);
     put_seal(&s);
     assert_int_equal(load(&d, &s, fault), CLAVE_OK);
-    assert_int_equal(desk_stats(&d).digest_mismatches, 0);
-    desk_close(&d);
+    assert_int_equal(memserver_stats(&d).digest_mismatches, 0);
+    memserver_close(&d);
     clave__buf_fini(&s.b);
 }
 
@@ -154,13 +154,13 @@ static void what_stands_behind_the_seals(void **state)
     (void)state;
     for (size_t more = 1; more < 80; more++) {
         struct writer s;
-        struct desk d;
+        struct memserver d;
         char fault[200];
         write_nodes(&s, few);
         for (size_t i = 0; i < more; i++)
             clave__jput_byte(&s.w, 0);
         assert_int_equal(load(&d, &s, fault), CLAVE_ECORRUPT);
-        desk_close(&d);
+        memserver_close(&d);
         clave__buf_fini(&s.b);
     }
 }
@@ -183,13 +183,13 @@ static void nodes_that_cannot_be(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct writer s;
-        struct desk d;
+        struct memserver d;
         char fault[200];
         write_nodes(&s, cases[i].nodes);
         assert_int_equal(load(&d, &s, fault), CLAVE_ECORRUPT);
         if (!strstr(fault, cases[i].says) || !strstr(fault, ", at offset "))
             fail_msg("case %zu: %s", i, fault);
-        desk_close(&d);
+        memserver_close(&d);
         clave__buf_fini(&s.b);
     }
 }
@@ -207,14 +207,14 @@ static void counts_that_cannot_be(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct writer s;
-        struct desk d;
+        struct memserver d;
         char fault[200];
         write_nodes(&s, few);
         clave__jput_int_at(&s.w, cases[i].at, INT32_MAX);
         assert_int_equal(load(&d, &s, fault), CLAVE_ECORRUPT);
         if (!strstr(fault, cases[i].says))
             fail_msg("case %zu: %s", i, fault);
-        desk_close(&d);
+        memserver_close(&d);
         clave__buf_fini(&s.b);
     }
 }
@@ -225,13 +225,13 @@ static void keys_that_cannot_be(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         struct writer s;
-        struct desk d;
+        struct memserver d;
         char fault[200];
         write_nodes(&s, few);
         clave__jput_int_at(&s.w, 36, (int32_t)(keys[i] >> 32));
         clave__jput_int_at(&s.w, 40, (int32_t)(uint32_t)keys[i]);
         assert_int_equal(load(&d, &s, fault), CLAVE_ECORRUPT);
-        desk_close(&d);
+        memserver_close(&d);
         clave__buf_fini(&s.b);
     }
 }
@@ -243,37 +243,37 @@ static void keys_that_cannot_be(void **state)
 static void a_node_whose_list_is_missing(void **state)
 {
     (void)state;
-    struct desk d, e;
-    struct desk_conn c;
+    struct memserver d, e;
+    struct memserver_conn c;
     struct writer s;
     struct log_replay r;
     char fault[200];
-    union wire_body b = desk_create_body("/new", "", MODE_PERSISTENT);
-    desk_open(&d, NULL);
-    desk_connect(&c, &d, 10000);
-    b.create.acl = desk_acl(PERM_READ | PERM_WRITE, "world", "anyone");
-    assert_int_equal(desk_call(&c, OP_CREATE, &b, NULL), CLAVE_OK);
-    desk_hang_up(&c);
+    union wire_body b = memserver_create_body("/new", "", MODE_PERSISTENT);
+    memserver_open(&d, NULL);
+    memserver_connect(&c, &d, 10000);
+    b.create.acl = memserver_acl(PERM_READ | PERM_WRITE, "world", "anyone");
+    assert_int_equal(memserver_call(&c, OP_CREATE, &b, NULL), CLAVE_OK);
+    memserver_hang_up(&c);
     const struct by_hand nodes[] = {{"", "", -1, 0, 2},
                                     {"/zookeeper", "", -1, 0, 0},
                                     {"/new", "", 3, 0, 2}, /* list 3 is missing */
                                     {NULL, NULL, 0, 0, 0}};
     for (int replayed = 0; replayed < 2; replayed++) {
         write_nodes(&s, nodes);
-        assert_int_equal(desk_open_bare(&e, NULL), CLAVE_OK);
+        assert_int_equal(memserver_open_bare(&e, NULL), CLAVE_OK);
         clave__server_snapshot_named(e.s, 0);
         assert_int_equal(clave__server_load_snapshot(e.s, s.b.data, s.b.tail, fault, sizeof fault),
                          CLAVE_OK);
         if (replayed)
             assert_int_equal(clave__server_replay_log(e.s, d.log.data, d.log.tail, &r), CLAVE_OK);
-        desk_start(&e);
-        desk_connect(&c, &e, 10000);
-        assert_int_equal(desk_set(&c, "/new", "", -1), replayed ? CLAVE_OK : CLAVE_ENOAUTH);
-        desk_hang_up(&c);
-        desk_close(&e);
+        memserver_start(&e);
+        memserver_connect(&c, &e, 10000);
+        assert_int_equal(memserver_set(&c, "/new", "", -1), replayed ? CLAVE_OK : CLAVE_ENOAUTH);
+        memserver_hang_up(&c);
+        memserver_close(&e);
         clave__buf_fini(&s.b);
     }
-    desk_close(&d);
+    memserver_close(&d);
 }
 
 /* The timeout on the disk is the one of createSession, also when a shorter one was agreed on since.
@@ -281,35 +281,35 @@ static void a_node_whose_list_is_missing(void **state)
 static void the_timeout_of_the_beginning(void **state)
 {
     (void)state;
-    struct desk d, e;
-    struct desk_conn c, again;
+    struct memserver d, e;
+    struct memserver_conn c, again;
     struct wire_connect_request q = {.timeout_ms = 4000};
     struct wire_connect_response resp;
     struct buf b;
     char fault[200];
     int64_t zxid;
-    desk_open(&d, NULL);
-    desk_connect(&c, &d, 10000);
-    desk_dial(&again, &d);
+    memserver_open(&d, NULL);
+    memserver_connect(&c, &d, 10000);
+    memserver_dial(&again, &d);
     q.session_id = c.session;
     q.passwd = clave__jbytes_n(c.passwd, sizeof c.passwd);
-    assert_true(desk_shake(&again, &q, &resp) && resp.timeout_ms == 4000);
+    assert_true(memserver_handshake(&again, &q, &resp) && resp.timeout_ms == 4000);
     clave__buf_init(&b, &d.mem, SIZE_MAX / 4);
     assert_int_equal(clave__server_save_snapshot(d.s, &b, &zxid), CLAVE_OK);
-    assert_int_equal(desk_open_bare(&e, NULL), CLAVE_OK);
+    assert_int_equal(memserver_open_bare(&e, NULL), CLAVE_OK);
     assert_int_equal(clave__server_load_snapshot(e.s, b.data, b.tail, fault, sizeof fault),
                      CLAVE_OK);
-    desk_start(&e);
-    desk_advance(&e, 6000);
-    assert_int_equal(desk_stats(&e).sessions, 1);
-    desk_advance(&e, 6000);
-    assert_int_equal(desk_stats(&e).sessions, 0);
-    assert_int_equal(desk_stats(&d).sessions, 1);
+    memserver_start(&e);
+    memserver_advance(&e, 6000);
+    assert_int_equal(memserver_stats(&e).sessions, 1);
+    memserver_advance(&e, 6000);
+    assert_int_equal(memserver_stats(&e).sessions, 0);
+    assert_int_equal(memserver_stats(&d).sessions, 1);
     clave__buf_fini(&b);
-    desk_hang_up(&c);
-    desk_hang_up(&again);
-    desk_close(&d);
-    desk_close(&e);
+    memserver_hang_up(&c);
+    memserver_hang_up(&again);
+    memserver_close(&d);
+    memserver_close(&e);
 }
 
 int main(void)

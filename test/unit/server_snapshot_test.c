@@ -14,18 +14,18 @@
 /* Behind the nodes: "/", a seal, the digest's part and its seal, the last zxid and its seal. */
 enum { END = 5, SEAL = 8 + 5, DIGEST = 8 + 4 + 8, LAST_ZXID = 8 };
 
-static void save(const struct desk *d, struct buf *out)
+static void save(const struct memserver *d, struct buf *out)
 {
     int64_t zxid;
     clave__buf_init(out, &d->mem, SIZE_MAX / 4);
     assert_int_equal(clave__server_save_snapshot(d->s, out, &zxid), CLAVE_OK);
-    assert_int_equal(zxid, desk_stats(d).last_zxid);
+    assert_int_equal(zxid, memserver_stats(d).last_zxid);
 }
 
 /* What `d` held, in a server that is not serving yet. */
-static clave_err load(struct desk *d, const void *p, size_t n, char fault[200])
+static clave_err load(struct memserver *d, const void *p, size_t n, char fault[200])
 {
-    assert_int_equal(desk_open_bare(d, NULL), CLAVE_OK);
+    assert_int_equal(memserver_open_bare(d, NULL), CLAVE_OK);
     fault[0] = '\0';
     return clave__server_load_snapshot(d->s, p, n, fault, 200);
 }
@@ -39,24 +39,24 @@ static void assert_same_tree(const struct buf *x, const struct buf *y)
 }
 
 /* A bit of everything. */
-static void furnish(struct desk *d, struct desk_conn *c)
+static void furnish(struct memserver *d, struct memserver_conn *c)
 {
     union wire_body acl = {.set_acl = {clave__jbytes("/a"), {0, NULL, 0}, -1}};
     static char big[1000];
-    union wire_body b = desk_create_body("/big", NULL, MODE_PERSISTENT);
-    desk_open(d, NULL);
-    desk_connect(c, d, 10000);
+    union wire_body b = memserver_create_body("/big", NULL, MODE_PERSISTENT);
+    memserver_open(d, NULL);
+    memserver_connect(c, d, 10000);
     memset(big, 'x', sizeof big);
     b.create.data = clave__jbytes_n(big, sizeof big);
-    assert_int_equal(desk_create(c, "/a", "data", MODE_PERSISTENT), CLAVE_OK);
-    assert_int_equal(desk_create(c, "/a/b", NULL, MODE_PERSISTENT), CLAVE_OK);
-    assert_int_equal(desk_create(c, "/a/b/c-", "", MODE_EPHEMERAL_SEQUENTIAL), CLAVE_OK);
-    assert_int_equal(desk_create(c, "/box", "", MODE_CONTAINER), CLAVE_OK);
-    assert_int_equal(desk_call(c, OP_CREATE, &b, NULL), CLAVE_OK);
-    assert_int_equal(desk_set(c, "/", "root", -1), CLAVE_OK);
-    assert_int_equal(desk_set(c, "/a", "more", -1), CLAVE_OK);
-    acl.set_acl.acl = desk_acl(PERM_READ, "digest", "u:p");
-    assert_int_equal(desk_call(c, OP_SET_ACL, &acl, NULL), CLAVE_OK);
+    assert_int_equal(memserver_create(c, "/a", "data", MODE_PERSISTENT), CLAVE_OK);
+    assert_int_equal(memserver_create(c, "/a/b", NULL, MODE_PERSISTENT), CLAVE_OK);
+    assert_int_equal(memserver_create(c, "/a/b/c-", "", MODE_EPHEMERAL_SEQUENTIAL), CLAVE_OK);
+    assert_int_equal(memserver_create(c, "/box", "", MODE_CONTAINER), CLAVE_OK);
+    assert_int_equal(memserver_call(c, OP_CREATE, &b, NULL), CLAVE_OK);
+    assert_int_equal(memserver_set(c, "/", "root", -1), CLAVE_OK);
+    assert_int_equal(memserver_set(c, "/a", "more", -1), CLAVE_OK);
+    acl.set_acl.acl = memserver_acl(PERM_READ, "digest", "u:p");
+    assert_int_equal(memserver_call(c, OP_SET_ACL, &acl, NULL), CLAVE_OK);
 }
 
 /* Measured on a fresh Apache 3.8.0, and the part that came with 3.9. */
@@ -71,9 +71,9 @@ static void the_first_snapshot_is_apaches(void **state)
                                                                                    path, no data */
         255, 255, 255, 255, 255, 255, 255, 255};
     (void)state;
-    struct desk d;
+    struct memserver d;
     struct buf b;
-    desk_open(&d, NULL);
+    memserver_open(&d, NULL);
     save(&d, &b);
     assert_int_equal(clave__buf_len(&b), 457 + LAST_ZXID + SEAL);
     assert_memory_equal(b.data, begin, sizeof begin);
@@ -82,14 +82,14 @@ static void the_first_snapshot_is_apaches(void **state)
     assert_int_equal(clave__jget_int(&r), 2);
     assert_int_equal(clave__jget_long(&r), 1371985504);
     clave__buf_fini(&b);
-    desk_close(&d);
+    memserver_close(&d);
 }
 
 static void there_and_back(void **state)
 {
     (void)state;
-    struct desk d, e;
-    struct desk_conn c, again;
+    struct memserver d, e;
+    struct memserver_conn c, again;
     struct buf b, second;
     char fault[200];
     struct wire_stat x, y;
@@ -97,7 +97,7 @@ static void there_and_back(void **state)
     furnish(&d, &c);
     save(&d, &b);
     assert_int_equal(load(&e, b.data, b.tail, fault), CLAVE_OK);
-    struct server_stats p = desk_stats(&d), q = desk_stats(&e);
+    struct server_stats p = memserver_stats(&d), q = memserver_stats(&e);
     assert_int_equal(p.last_zxid, q.last_zxid);
     assert_int_equal(p.nodes, q.nodes);
     assert_int_equal(p.sessions, q.sessions);
@@ -106,24 +106,24 @@ static void there_and_back(void **state)
     save(&e, &second);
     assert_same_tree(&b, &second);
     assert_string_equal(e.lines, ""); /* no digest differed */
-    desk_start(&e);
-    struct desk_conn of = c;
+    memserver_start(&e);
+    struct memserver_conn of = c;
     of.d = &e;
-    assert_true(desk_resume(&again, &of)); /* the session too */
+    assert_true(memserver_resume(&again, &of)); /* the session too */
     for (size_t i = 1; i < sizeof paths / sizeof *paths; i++) {
-        clave_err err = desk_stat(&c, paths[i], &x);
-        assert_int_equal(desk_stat(&again, paths[i], &y), err);
+        clave_err err = memserver_stat(&c, paths[i], &x);
+        assert_int_equal(memserver_stat(&again, paths[i], &y), err);
         if (err == CLAVE_OK)
             assert_memory_equal(&x, &y, sizeof x);
     }
-    assert_int_equal(desk_create(&again, "/next", "", MODE_PERSISTENT), CLAVE_OK);
-    assert_int_equal(desk_stats(&e).last_zxid, p.last_zxid + 1);
+    assert_int_equal(memserver_create(&again, "/next", "", MODE_PERSISTENT), CLAVE_OK);
+    assert_int_equal(memserver_stats(&e).last_zxid, p.last_zxid + 1);
     clave__buf_fini(&b);
     clave__buf_fini(&second);
-    desk_hang_up(&c);
-    desk_hang_up(&again);
-    desk_close(&d);
-    desk_close(&e);
+    memserver_hang_up(&c);
+    memserver_hang_up(&again);
+    memserver_close(&d);
+    memserver_close(&e);
 }
 
 /* 3.5 wrote the first part, 3.6 the digest as well, 3.9 the last zxid; without digests, 3.9 wrote
@@ -131,44 +131,44 @@ static void there_and_back(void **state)
 static void snapshots_of_older_releases(void **state)
 {
     (void)state;
-    struct desk d, e;
-    struct desk_conn c;
+    struct memserver d, e;
+    struct memserver_conn c;
     struct buf b;
     char fault[200];
     furnish(&d, &c);
     save(&d, &b);
     size_t third = LAST_ZXID + SEAL, second = DIGEST + SEAL;
     assert_int_equal(load(&e, b.data, b.tail - third, fault), CLAVE_OK);
-    assert_int_equal(desk_stats(&e).last_zxid, desk_stats(&d).last_zxid);
-    desk_close(&e);
+    assert_int_equal(memserver_stats(&e).last_zxid, memserver_stats(&d).last_zxid);
+    memserver_close(&e);
     assert_int_equal(load(&e, b.data, b.tail - third - second, fault), CLAVE_OK);
-    assert_int_equal(desk_stats(&e).nodes, desk_stats(&d).nodes);
-    desk_close(&e);
+    assert_int_equal(memserver_stats(&e).nodes, memserver_stats(&d).nodes);
+    memserver_close(&e);
     clave__buf_fini(&b);
-    desk_hang_up(&c);
-    desk_close(&d);
+    memserver_hang_up(&c);
+    memserver_close(&d);
 }
 
 /* A server that refused a file is as a new one: the next may be tried. */
 static void assert_refused(const uint8_t *p, size_t n, const uint8_t *good, size_t good_len)
 {
-    struct desk e;
+    struct memserver e;
     char fault[200];
     assert_int_equal(load(&e, p, n, fault), CLAVE_ECORRUPT);
     assert_true(strlen(fault) > 0);
-    assert_int_equal(desk_stats(&e).nodes, 4);
-    assert_int_equal(desk_stats(&e).sessions, 0);
-    assert_int_equal(desk_stats(&e).last_zxid, 0);
+    assert_int_equal(memserver_stats(&e).nodes, 4);
+    assert_int_equal(memserver_stats(&e).sessions, 0);
+    assert_int_equal(memserver_stats(&e).last_zxid, 0);
     assert_int_equal(clave__server_load_snapshot(e.s, good, good_len, fault, sizeof fault),
                      CLAVE_OK);
-    desk_close(&e);
+    memserver_close(&e);
 }
 
 static void a_snapshot_cut_at_every_byte(void **state)
 {
     (void)state;
-    struct desk d;
-    struct desk_conn c;
+    struct memserver d;
+    struct memserver_conn c;
     struct buf b;
     furnish(&d, &c);
     save(&d, &b);
@@ -177,15 +177,15 @@ static void a_snapshot_cut_at_every_byte(void **state)
         if (n != b.tail - third && n != b.tail - third - second)
             assert_refused(b.data, n, b.data, b.tail);
     clave__buf_fini(&b);
-    desk_hang_up(&c);
-    desk_close(&d);
+    memserver_hang_up(&c);
+    memserver_close(&d);
 }
 
 static void every_flipped_bit_is_found(void **state)
 {
     (void)state;
-    struct desk d;
-    struct desk_conn c;
+    struct memserver d;
+    struct memserver_conn c;
     struct buf b, good;
     furnish(&d, &c);
     save(&d, &b);
@@ -197,8 +197,8 @@ static void every_flipped_bit_is_found(void **state)
     }
     clave__buf_fini(&b);
     clave__buf_fini(&good);
-    desk_hang_up(&c);
-    desk_close(&d);
+    memserver_hang_up(&c);
+    memserver_close(&d);
 }
 
 /* Apache saves while writes go on: its file has the older zxid in its name and shows some of what
@@ -206,34 +206,34 @@ static void every_flipped_bit_is_found(void **state)
 static void one_that_was_taken_while_writes_went_on(void **state)
 {
     (void)state;
-    struct desk d;
-    struct desk_conn c;
+    struct memserver d;
+    struct memserver_conn c;
     struct buf late;
     furnish(&d, &c);
     save(&d, &late);
-    for (int64_t named = 0; named <= desk_stats(&d).last_zxid; named++) {
-        struct desk e;
+    for (int64_t named = 0; named <= memserver_stats(&d).last_zxid; named++) {
+        struct memserver e;
         struct log_replay r;
         struct buf x, y;
         char fault[200];
-        assert_int_equal(desk_open_bare(&e, NULL), CLAVE_OK);
+        assert_int_equal(memserver_open_bare(&e, NULL), CLAVE_OK);
         clave__server_snapshot_named(e.s, named);
         assert_int_equal(
             clave__server_load_snapshot(e.s, late.data, late.tail, fault, sizeof fault), CLAVE_OK);
-        assert_int_equal(desk_stats(&e).last_zxid, named);
+        assert_int_equal(memserver_stats(&e).last_zxid, named);
         assert_int_equal(clave__server_replay_log(e.s, d.log.data, d.log.tail, &r), CLAVE_OK);
-        assert_int_equal(desk_stats(&e).last_zxid, desk_stats(&d).last_zxid);
+        assert_int_equal(memserver_stats(&e).last_zxid, memserver_stats(&d).last_zxid);
         save(&d, &x);
         save(&e, &y);
         assert_same_tree(&x, &y);
         assert_string_equal(e.lines, "");
         clave__buf_fini(&x);
         clave__buf_fini(&y);
-        desk_close(&e);
+        memserver_close(&e);
     }
     clave__buf_fini(&late);
-    desk_hang_up(&c);
-    desk_close(&d);
+    memserver_hang_up(&c);
+    memserver_close(&d);
 }
 
 static void a_snapshot_is_wanted_after_so_many(void **state)
@@ -241,15 +241,15 @@ static void a_snapshot_is_wanted_after_so_many(void **state)
     (void)state;
     for (uint64_t seed = 1; seed <= 20; seed++) {
         struct server_options o = {.snap_count = 20, .seed = seed};
-        struct desk d;
-        struct desk_conn c;
+        struct memserver d;
+        struct memserver_conn c;
         struct buf b;
-        desk_open(&d, &o);
-        desk_connect(&c, &d, 10000);
+        memserver_open(&d, &o);
+        memserver_connect(&c, &d, 10000);
         for (int round = 0; round < 3; round++) {
             int n = 0;
             while (!clave__server_wants_snapshot(d.s) && n <= 30) {
-                desk_set(&c, "/", "", -1);
+                memserver_set(&c, "/", "", -1);
                 n++;
             }
             assert_true(n >= 10 && n <= 21);
@@ -257,8 +257,8 @@ static void a_snapshot_is_wanted_after_so_many(void **state)
             clave__buf_fini(&b);
             assert_false(clave__server_wants_snapshot(d.s));
         }
-        desk_hang_up(&c);
-        desk_close(&d);
+        memserver_hang_up(&c);
+        memserver_close(&d);
     }
 }
 
@@ -268,26 +268,26 @@ static void a_large_tree_is_written_as_seldom_as_it_is_large(void **state)
     enum { NODES = 150000 };
     struct server_options o = {.seed = 3}; /* draws late */
     struct server_stats before, after;
-    struct desk d;
-    struct desk_conn c;
+    struct memserver d;
+    struct memserver_conn c;
     struct buf b;
     char path[32];
-    desk_open(&d, &o);
-    desk_connect(&c, &d, 10000);
+    memserver_open(&d, &o);
+    memserver_connect(&c, &d, 10000);
     for (int i = 0; i < NODES; i++) {
         snprintf(path, sizeof path, "/%d", i);
-        desk_create(&c, path, "", 0);
+        memserver_create(&c, path, "", 0);
     }
     assert_true(clave__server_wants_snapshot(d.s));
     save(&d, &b);
     clave__buf_fini(&b);
     clave__server_stats(d.s, &before);
     while (!clave__server_wants_snapshot(d.s))
-        desk_set(&c, "/", "", -1);
+        memserver_set(&c, "/", "", -1);
     clave__server_stats(d.s, &after);
     assert_in_range(after.last_zxid - before.last_zxid, 110000, NODES + 10);
-    desk_hang_up(&c);
-    desk_close(&d);
+    memserver_hang_up(&c);
+    memserver_close(&d);
 }
 
 int main(void)

@@ -21,8 +21,8 @@ enum { BLOCK = 512, CREATES = 12, DATA = 300 };
 
 /* A log of several batches: a session, a node, then CREATES nodes at once. */
 struct story {
-    struct desk d;
-    struct desk_conn c;
+    struct memserver d;
+    struct memserver_conn c;
     size_t begin; /* of the newest batch */
     size_t end;
     int64_t before; /* zxid of the newest record in front of it */
@@ -35,7 +35,7 @@ static void put_create(struct jwriter *w, int32_t xid, const char *path)
     data[sizeof data - 1] = '\0';
     size_t frame = clave__frame_begin(w);
     struct wire_request q = {.xid = xid, .op = OP_CREATE};
-    q.body = desk_create_body(path, data, MODE_PERSISTENT);
+    q.body = memserver_create_body(path, data, MODE_PERSISTENT);
     clave__wire_put_request(w, &q);
     assert_int_equal(clave__frame_end(w, frame), CLAVE_OK);
 }
@@ -54,36 +54,36 @@ static void batch(struct story *s, const char *prefix)
         put_create(&w, ++s->c.xid, path);
     }
     s->begin = s->d.log.tail;
-    s->before = desk_stats(&s->d).last_zxid;
-    desk_send(&s->c, clave__buf_bytes(&b), clave__buf_len(&b));
+    s->before = memserver_stats(&s->d).last_zxid;
+    memserver_send(&s->c, clave__buf_bytes(&b), clave__buf_len(&b));
     for (int i = 0; i < CREATES; i++)
-        assert_true(desk_next(&s->c, &h, &rest));
+        assert_true(memserver_next(&s->c, &h, &rest));
     s->end = s->d.log.tail;
-    assert_true(desk_stats(&s->d).last_zxid == s->before + CREATES);
+    assert_true(memserver_stats(&s->d).last_zxid == s->before + CREATES);
     clave__buf_fini(&b);
 }
 
 static void story_open(struct story *s)
 {
-    desk_open(&s->d, NULL);
-    desk_connect(&s->c, &s->d, 10000);
-    assert_int_equal(desk_create(&s->c, "/first", "data", MODE_PERSISTENT), CLAVE_OK);
+    memserver_open(&s->d, NULL);
+    memserver_connect(&s->c, &s->d, 10000);
+    assert_int_equal(memserver_create(&s->c, "/first", "data", MODE_PERSISTENT), CLAVE_OK);
     batch(s, "/n");
 }
 
 static void story_close(struct story *s)
 {
-    desk_hang_up(&s->c);
-    desk_close(&s->d);
+    memserver_hang_up(&s->c);
+    memserver_close(&s->d);
 }
 
 static clave_err replay(const uint8_t *p, size_t n, struct log_replay *out, struct server_stats *st)
 {
-    struct desk e;
-    assert_int_equal(desk_open_bare(&e, NULL), CLAVE_OK);
+    struct memserver e;
+    assert_int_equal(memserver_open_bare(&e, NULL), CLAVE_OK);
     clave_err err = clave__server_replay_log(e.s, p, n, out);
-    *st = desk_stats(&e);
-    desk_close(&e);
+    *st = memserver_stats(&e);
+    memserver_close(&e);
     return err;
 }
 
@@ -137,7 +137,7 @@ static void any_blocks_of_an_older_batch(void **state)
     struct log_replay r;
     struct server_stats st;
     story_open(&s);
-    assert_int_equal(desk_create(&s.c, "/later", "", MODE_PERSISTENT), CLAVE_OK);
+    assert_int_equal(memserver_create(&s.c, "/later", "", MODE_PERSISTENT), CLAVE_OK);
     size_t n = s.d.log.tail;
     for (size_t from = s.begin / BLOCK; from * BLOCK < s.end; from++) {
         uint8_t *p = malloc(n);
@@ -234,7 +234,7 @@ static void strange_blocks_in_the_newest_batch(void **state)
     story_open(&s);
     assert_strange_blocks_are_damage(&s);
     s.begin = s.d.log.tail;
-    assert_int_equal(desk_create(&s.c, "/later", "", MODE_PERSISTENT), CLAVE_OK);
+    assert_int_equal(memserver_create(&s.c, "/later", "", MODE_PERSISTENT), CLAVE_OK);
     s.end = s.d.log.tail;
     assert_strange_blocks_are_damage(&s);
     story_close(&s);
@@ -251,7 +251,7 @@ static void a_long_record_without_its_middle(void **state)
     story_open(&s);
     s.begin = s.d.log.tail;
     memset(data, 'y', sizeof data - 1);
-    assert_int_equal(desk_create(&s.c, "/long", data, MODE_PERSISTENT), CLAVE_OK);
+    assert_int_equal(memserver_create(&s.c, "/long", data, MODE_PERSISTENT), CLAVE_OK);
     s.end = s.d.log.tail;
     for (size_t from = s.begin / BLOCK; from * BLOCK < s.end; from++) {
         uint8_t *p = without(&s, from, from + 1, 0);
@@ -291,7 +291,7 @@ static void a_failed_request_begins_a_batch(void **state)
     struct log_replay r;
     struct server_stats st;
     story_open(&s);
-    assert_int_equal(desk_create(&s.c, "/first", "", MODE_PERSISTENT), CLAVE_ENODEEXISTS);
+    assert_int_equal(memserver_create(&s.c, "/first", "", MODE_PERSISTENT), CLAVE_ENODEEXISTS);
     size_t n = s.d.log.tail;
     uint8_t *p = malloc(n);
     assert_non_null(p);

@@ -14,27 +14,27 @@
 
 enum { READERS = 40, BIG = 200 * 1024, BOUND = 1024 * 1024 };
 
-static void ask_for(struct desk_conn *c, const char *path)
+static void ask_for(struct memserver_conn *c, const char *path)
 {
     union wire_body body = {0};
     body.read.path = clave__jbytes(path);
-    desk_request(c, OP_GET_DATA, &body);
+    memserver_request(c, OP_GET_DATA, &body);
 }
 
-static void make_big(struct desk *d, const char *path)
+static void make_big(struct memserver *d, const char *path)
 {
-    struct desk_conn c;
+    struct memserver_conn c;
     static char data[BIG + 1];
     memset(data, 'x', BIG);
-    desk_connect(&c, d, 30000);
-    assert_int_equal(desk_create(&c, path, data, 0), CLAVE_OK);
-    desk_hang_up(&c);
+    memserver_connect(&c, d, 30000);
+    assert_int_equal(memserver_create(&c, path, data, 0), CLAVE_OK);
+    memserver_hang_up(&c);
 }
 
-static void add(struct desk_conn *c)
+static void add(struct memserver_conn *c)
 {
-    union wire_body body = desk_create_body("/n-", "", 2);
-    desk_request(c, OP_CREATE, &body);
+    union wire_body body = memserver_create_body("/n-", "", 2);
+    memserver_request(c, OP_CREATE, &body);
 }
 
 /* Beyond the bound a connection that waits for the disk is not read; others get one request each.
@@ -43,11 +43,11 @@ static void writes_that_wait_for_the_disk(void **state)
 {
     (void)state;
     struct server_options o = {.max_outstanding = 10};
-    struct desk d;
-    struct desk_conn a, b;
-    desk_open(&d, &o);
-    desk_connect(&a, &d, 30000);
-    desk_connect(&b, &d, 30000);
+    struct memserver d;
+    struct memserver_conn a, b;
+    memserver_open(&d, &o);
+    memserver_connect(&a, &d, 30000);
+    memserver_connect(&b, &d, 30000);
     d.disk_stands = true;
     for (int i = 0; i < 20; i++) {
         add(&a);
@@ -56,18 +56,18 @@ static void writes_that_wait_for_the_disk(void **state)
     assert_true(clave__server_conn_wants_read(b.c));
     add(&b);
     assert_false(clave__server_conn_wants_read(b.c));
-    struct server_stats st = desk_stats(&d);
+    struct server_stats st = memserver_stats(&d);
     assert_int_equal(st.requests[OP_CREATE], 11);
     /* What it could not take comes to its turn. */
     for (int i = 0; i < 4; i++)
-        desk_flush(&d);
+        memserver_flush(&d);
     d.disk_stands = false;
-    desk_pump(&d);
-    assert_int_equal(desk_stats(&d).requests[OP_CREATE], 21);
+    memserver_settle(&d);
+    assert_int_equal(memserver_stats(&d).requests[OP_CREATE], 21);
     assert_true(clave__server_conn_wants_read(a.c) && clave__server_conn_wants_read(b.c));
-    desk_hang_up(&a);
-    desk_hang_up(&b);
-    desk_close(&d);
+    memserver_hang_up(&a);
+    memserver_hang_up(&b);
+    memserver_close(&d);
 }
 
 /* Clients that do not read: beyond the bound each has one answer at most, and clients that read are
@@ -76,22 +76,22 @@ static void answers_that_are_not_read(void **state)
 {
     (void)state;
     struct server_options o = {.max_undelivered = BOUND, .max_session_ms = 1000000};
-    struct desk d;
-    struct desk_conn deaf[READERS], good;
+    struct memserver d;
+    struct memserver_conn deaf[READERS], good;
     size_t cut = 0;
-    desk_open(&d, &o);
+    memserver_open(&d, &o);
     make_big(&d, "/big");
-    desk_connect(&good, &d, 1000000);
+    memserver_connect(&good, &d, 1000000);
     for (int i = 0; i < READERS; i++)
-        desk_connect(&deaf[i], &d, 1000000);
+        memserver_connect(&deaf[i], &d, 1000000);
     for (int i = 0; i < READERS; i++) {
         deaf[i].deaf = true;
         for (int turn = 0; turn < 3; turn++)
             ask_for(&deaf[i], "/big");
-        assert_true(desk_stats(&d).undelivered < 2 * BOUND + 2 * BIG);
-        desk_advance(&d, 1500);
+        assert_true(memserver_stats(&d).undelivered < 2 * BOUND + 2 * BIG);
+        memserver_advance(&d, 1500);
         struct wire_stat stat;
-        assert_int_equal(desk_stat(&good, "/big", &stat), CLAVE_OK);
+        assert_int_equal(memserver_stat(&good, "/big", &stat), CLAVE_OK);
     }
     for (int i = 0; i < READERS; i++)
         cut += !deaf[i].c || clave__server_conn_wants_close(deaf[i].c);
@@ -99,63 +99,63 @@ static void answers_that_are_not_read(void **state)
     assert_true(!deaf[0].c || clave__server_conn_wants_close(deaf[0].c));
     assert_non_null(strstr(d.lines, "is disconnected: it does not read its output"));
     /* The last ones still have their turn when they read. */
-    struct desk_conn *last = &deaf[READERS - 1];
+    struct memserver_conn *last = &deaf[READERS - 1];
     const void *p;
     size_t n = clave__server_conn_output(last->c, &p);
     assert_int_equal(clave__buf_append(&last->in, p, n), CLAVE_OK);
     last->deaf = false;
     clave__server_conn_sent(last->c, n);
-    desk_pump(&d);
+    memserver_settle(&d);
     struct wire_reply_header h;
     struct jreader rest;
     for (int turn = 0; turn < 3; turn++)
-        assert_true(desk_next(last, &h, &rest));
+        assert_true(memserver_next(last, &h, &rest));
     for (int i = 0; i < READERS; i++)
-        desk_hang_up(&deaf[i]);
-    desk_hang_up(&good);
-    assert_int_equal(desk_stats(&d).undelivered, 0);
-    desk_close(&d);
+        memserver_hang_up(&deaf[i]);
+    memserver_hang_up(&good);
+    assert_int_equal(memserver_stats(&d).undelivered, 0);
+    memserver_close(&d);
 }
 
 /* Who has not shown that he is a client is not given memory for long messages. */
 static void a_stranger_has_a_short_frame(void **state)
 {
     (void)state;
-    struct desk d;
-    struct desk_conn c;
+    struct memserver d;
+    struct memserver_conn c;
     static const uint8_t head[] = {0, 0x0f, 0xff, 0xff};
-    desk_open(&d, NULL);
-    desk_dial(&c, &d);
-    desk_send(&c, head, sizeof head);
+    memserver_open(&d, NULL);
+    memserver_dial(&c, &d);
+    memserver_send(&c, head, sizeof head);
     assert_true(!c.c || clave__server_conn_wants_close(c.c));
-    desk_hang_up(&c);
-    desk_connect(&c, &d, 30000);
-    desk_send(&c, head, sizeof head);
+    memserver_hang_up(&c);
+    memserver_connect(&c, &d, 30000);
+    memserver_send(&c, head, sizeof head);
     assert_true(clave__server_conn_wants_read(c.c));
-    desk_hang_up(&c);
-    desk_close(&d);
+    memserver_hang_up(&c);
+    memserver_close(&d);
 }
 
 static void options_change(void **state)
 {
     (void)state;
-    struct desk d;
-    struct desk_conn a, b;
-    desk_open(&d, NULL);
-    desk_connect(&a, &d, 1);
+    struct memserver d;
+    struct memserver_conn a, b;
+    memserver_open(&d, NULL);
+    memserver_connect(&a, &d, 1);
     assert_int_equal(a.timeout_ms, 4000);
     struct server_options o = {.min_session_ms = 6000, .max_connections = 2};
     assert_int_equal(clave__server_change(d.s, &o), CLAVE_OK);
-    desk_connect(&b, &d, 1);
+    memserver_connect(&b, &d, 1);
     assert_int_equal(b.timeout_ms, 6000);
     struct peer_addr peer = {.family = 0};
     assert_null(clave__server_accept(d.s, &peer, NULL));
     /* The session there is goes on as it was. */
-    desk_advance(&d, 3000);
-    assert_int_equal(desk_create(&a, "/a", "", 0), CLAVE_OK);
-    desk_hang_up(&a);
-    desk_hang_up(&b);
-    desk_close(&d);
+    memserver_advance(&d, 3000);
+    assert_int_equal(memserver_create(&a, "/a", "", 0), CLAVE_OK);
+    memserver_hang_up(&a);
+    memserver_hang_up(&b);
+    memserver_close(&d);
 }
 
 /* ---- many that never say who they are ------------------------------------------------------- */
@@ -192,27 +192,27 @@ static void a_hundred_thousand_half_open(void **state)
     size_t live = 0;
     const clave_mem mem = {counted_alloc, counted_realloc, counted_free, &live};
     const struct server_options o = {.mem = &mem};
-    struct desk_conn *half = calloc(HALF_OPEN, sizeof *half), good;
-    struct desk d;
+    struct memserver_conn *half = calloc(HALF_OPEN, sizeof *half), good;
+    struct memserver d;
     assert_non_null(half);
-    desk_open(&d, &o);
-    desk_connect(&good, &d, 30000);
+    memserver_open(&d, &o);
+    memserver_connect(&good, &d, 30000);
     size_t before = live;
     for (size_t i = 0; i < HALF_OPEN; i++) {
-        desk_dial(&half[i], &d);
+        memserver_dial(&half[i], &d);
         if (i % 2)
-            desk_send(&half[i], "\0\0\0", 3); /* the beginning of a length */
+            memserver_send(&half[i], "\0\0\0", 3); /* the beginning of a length */
     }
     assert_true(live - before < (size_t)HALF_OPEN * HALF_OPEN_BYTES);
-    assert_int_equal(desk_create(&good, "/a", "", 0), CLAVE_OK);
-    assert_int_equal(desk_stats(&d).connections, HALF_OPEN + 1);
-    desk_advance(&d, STRANGER_MS + 2000);
-    assert_int_equal(desk_stats(&d).connections, 1);
-    assert_int_equal(desk_create(&good, "/b", "", 0), CLAVE_OK);
+    assert_int_equal(memserver_create(&good, "/a", "", 0), CLAVE_OK);
+    assert_int_equal(memserver_stats(&d).connections, HALF_OPEN + 1);
+    memserver_advance(&d, STRANGER_MS + 2000);
+    assert_int_equal(memserver_stats(&d).connections, 1);
+    assert_int_equal(memserver_create(&good, "/b", "", 0), CLAVE_OK);
     for (size_t i = 0; i < HALF_OPEN; i++)
-        desk_hang_up(&half[i]);
-    desk_hang_up(&good);
-    desk_close(&d);
+        memserver_hang_up(&half[i]);
+    memserver_hang_up(&good);
+    memserver_close(&d);
     free(half);
 }
 

@@ -13,24 +13,24 @@
 
 enum { SWEEP_MS = 1000 };
 
-static void open_place(struct desk *d, struct desk_conn *c)
+static void open_place(struct memserver *d, struct memserver_conn *c)
 {
     struct server_options o = {.extended_types = true, .container_check_ms = SWEEP_MS};
-    desk_open(d, &o);
-    desk_connect(c, d, 40000);
+    memserver_open(d, &o);
+    memserver_connect(c, d, 40000);
 }
 
-static clave_err create(struct desk_conn *c, const char *path, int32_t mode, int64_t ttl_ms)
+static clave_err create(struct memserver_conn *c, const char *path, int32_t mode, int64_t ttl_ms)
 {
-    union wire_body b = desk_create_body(path, "", mode);
+    union wire_body b = memserver_create_body(path, "", mode);
     b.create.ttl_ms = ttl_ms;
-    return desk_call(c, OP_CREATE_TTL, &b, NULL);
+    return memserver_call(c, OP_CREATE_TTL, &b, NULL);
 }
 
-static bool is_there(struct desk_conn *c, const char *path)
+static bool is_there(struct memserver_conn *c, const char *path)
 {
     struct wire_stat st;
-    return desk_stat(c, path, &st) == CLAVE_OK;
+    return memserver_stat(c, path, &st) == CLAVE_OK;
 }
 
 static void what_is_asked_for_has_to_fit(void **state)
@@ -55,92 +55,92 @@ static void what_is_asked_for_has_to_fit(void **state)
         {OP_CREATE2, MODE_PERSISTENT_SEQUENTIAL_TTL, 0, CLAVE_EBADARGS},
         {OP_CREATE_CONTAINER, MODE_PERSISTENT_TTL, 0, CLAVE_EBADARGS},
     };
-    struct desk d;
-    struct desk_conn c;
+    struct memserver d;
+    struct memserver_conn c;
     open_place(&d, &c);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char path[16];
         snprintf(path, sizeof path, "/n%zu", i);
-        union wire_body b = desk_create_body(path, "", cases[i].mode);
+        union wire_body b = memserver_create_body(path, "", cases[i].mode);
         b.create.ttl_ms = cases[i].ttl_ms;
-        clave_err err = desk_call(&c, cases[i].op, &b, NULL);
+        clave_err err = memserver_call(&c, cases[i].op, &b, NULL);
         if (err != cases[i].err)
             fail_msg("case %zu: %s", i, clave_err_name(err));
     }
-    desk_hang_up(&c);
-    desk_close(&d);
+    memserver_hang_up(&c);
+    memserver_close(&d);
 }
 
 static void the_answer_hides_the_owner(void **state)
 {
     (void)state;
-    struct desk d;
-    struct desk_conn c;
+    struct memserver d;
+    struct memserver_conn c;
     struct wire_reply r;
     open_place(&d, &c);
-    union wire_body b = desk_create_body("/s-", "12", MODE_PERSISTENT_SEQUENTIAL_TTL);
+    union wire_body b = memserver_create_body("/s-", "12", MODE_PERSISTENT_SEQUENTIAL_TTL);
     b.create.ttl_ms = 5000;
-    assert_int_equal(desk_call(&c, OP_CREATE_TTL, &b, &r), CLAVE_OK);
+    assert_int_equal(memserver_call(&c, OP_CREATE_TTL, &b, &r), CLAVE_OK);
     assert_true(clave__jbytes_eq(r.path, clave__jbytes("/s-0000000000")));
     assert_int_equal(r.stat.ephemeral_owner, 0);
     assert_int_equal(r.stat.data_length, 2);
-    desk_hang_up(&c);
-    desk_close(&d);
+    memserver_hang_up(&c);
+    memserver_close(&d);
 }
 
 static void it_goes_when_its_time_is_over(void **state)
 {
     (void)state;
-    struct desk d;
-    struct desk_conn c;
+    struct memserver d;
+    struct memserver_conn c;
     open_place(&d, &c);
     assert_int_equal(create(&c, "/idle", MODE_PERSISTENT_TTL, 2500), CLAVE_OK);
     assert_int_equal(create(&c, "/written", MODE_PERSISTENT_TTL, 2500), CLAVE_OK);
     assert_int_equal(create(&c, "/parent", MODE_PERSISTENT_TTL, 2500), CLAVE_OK);
-    assert_int_equal(desk_create(&c, "/parent/child", "", MODE_PERSISTENT), CLAVE_OK);
-    assert_int_equal(desk_watch(&c, OP_EXISTS, "/idle"), CLAVE_OK);
-    desk_advance(&d, 2000);
-    assert_int_equal(desk_set(&c, "/written", "x", -1), CLAVE_OK);
+    assert_int_equal(memserver_create(&c, "/parent/child", "", MODE_PERSISTENT), CLAVE_OK);
+    assert_int_equal(memserver_watch(&c, OP_EXISTS, "/idle"), CLAVE_OK);
+    memserver_advance(&d, 2000);
+    assert_int_equal(memserver_set(&c, "/written", "x", -1), CLAVE_OK);
     assert_true(is_there(&c, "/idle"));
-    desk_advance(&d, 1000);
-    assert_string_equal(desk_events(&c), "DELETED /idle");
+    memserver_advance(&d, 1000);
+    assert_string_equal(memserver_events(&c), "DELETED /idle");
     assert_false(is_there(&c, "/idle"));
     assert_true(is_there(&c, "/written"));
-    desk_advance(&d, 2000);
+    memserver_advance(&d, 2000);
     assert_false(is_there(&c, "/written"));
     assert_true(is_there(&c, "/parent")); /* it is used */
-    assert_int_equal(desk_delete(&c, "/parent/child", -1), CLAVE_OK);
-    desk_advance(&d, SWEEP_MS);
+    assert_int_equal(memserver_delete(&c, "/parent/child", -1), CLAVE_OK);
+    memserver_advance(&d, SWEEP_MS);
     assert_false(is_there(&c, "/parent"));
-    desk_hang_up(&c);
-    desk_close(&d);
+    memserver_hang_up(&c);
+    memserver_close(&d);
 }
 
 /* Also when the server that goes on makes no new ones. */
 static void it_outlives_the_server(void **state)
 {
     (void)state;
-    struct desk d, e;
-    struct desk_conn c;
+    struct memserver d, e;
+    struct memserver_conn c;
     struct log_replay out;
     struct server_options o = {.container_check_ms = SWEEP_MS};
     open_place(&d, &c);
     assert_int_equal(create(&c, "/t", MODE_PERSISTENT_TTL, 5000), CLAVE_OK);
-    desk_hang_up(&c);
-    assert_int_equal(desk_open_bare(&e, &o), CLAVE_OK);
+    memserver_hang_up(&c);
+    assert_int_equal(memserver_open_bare(&e, &o), CLAVE_OK);
     assert_int_equal(
         clave__server_replay_log(e.s, clave__buf_bytes(&d.log), clave__buf_len(&d.log), &out),
         CLAVE_OK);
     e.now = d.now;
-    desk_start(&e);
-    desk_connect(&c, &e, 40000);
+    memserver_start(&e);
+    memserver_connect(&c, &e, 40000);
     assert_true(is_there(&c, "/t"));
     assert_int_equal(create(&c, "/more", MODE_PERSISTENT_TTL, 5000), CLAVE_EUNIMPLEMENTED);
-    desk_advance(&e, 7000);
+    memserver_advance(&e, 7000);
     assert_false(is_there(&c, "/t"));
-    desk_hang_up(&c);
-    desk_close(&e);
-    desk_close(&d);
+    memserver_hang_up(&c);
+    memserver_close(&e);
+    memserver_close(&d);
 }
 
 int main(void)

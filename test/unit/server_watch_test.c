@@ -11,40 +11,40 @@
 #include "lib/memserver.h"
 
 /* One who watches and one who writes. */
-struct pair_of {
-    struct desk d;
-    struct desk_conn watcher, writer;
+struct two_conns {
+    struct memserver d;
+    struct memserver_conn watcher, writer;
 };
 
-static void open_pair_with(struct pair_of *p, const struct server_options *o)
+static void open_pair_with(struct two_conns *p, const struct server_options *o)
 {
-    desk_open(&p->d, o);
-    desk_connect(&p->watcher, &p->d, 40000);
-    desk_connect(&p->writer, &p->d, 40000);
+    memserver_open(&p->d, o);
+    memserver_connect(&p->watcher, &p->d, 40000);
+    memserver_connect(&p->writer, &p->d, 40000);
 }
 
-static void open_pair(struct pair_of *p)
+static void open_pair(struct two_conns *p)
 {
     open_pair_with(p, NULL);
 }
 
-static void close_pair(struct pair_of *p)
+static void close_pair(struct two_conns *p)
 {
-    desk_hang_up(&p->watcher);
-    desk_hang_up(&p->writer);
-    assert_int_equal(desk_stats(&p->d).watches, 0); /* they go with their connection */
-    desk_close(&p->d);
+    memserver_hang_up(&p->watcher);
+    memserver_hang_up(&p->writer);
+    assert_int_equal(memserver_stats(&p->d).watches, 0); /* they go with their connection */
+    memserver_close(&p->d);
 }
 
-static clave_err set_acl(struct desk_conn *c, const char *path, int32_t perms)
+static clave_err set_acl(struct memserver_conn *c, const char *path, int32_t perms)
 {
     union wire_body b = {.set_acl = {clave__jbytes(path), {0, NULL, 0}, -1}};
-    b.set_acl.acl = desk_acl(perms, "world", "anyone");
-    return desk_call(c, OP_SET_ACL, &b, NULL);
+    b.set_acl.acl = memserver_acl(perms, "world", "anyone");
+    return memserver_call(c, OP_SET_ACL, &b, NULL);
 }
 
 /* "create /a", "set /a", "delete /a", "acl /a"; several are separated by ", ". */
-static void act(struct desk_conn *c, const char *steps)
+static void act(struct memserver_conn *c, const char *steps)
 {
     char verb[16], path[64];
     for (const char *at = steps; at && *at; at = strchr(at, ',') ? strchr(at, ',') + 2 : NULL) {
@@ -52,11 +52,11 @@ static void act(struct desk_conn *c, const char *steps)
         if (sscanf(at, "%15s %63[^,]", verb, path) != 2)
             fail_msg("no step: %s", at);
         if (strcmp(verb, "create") == 0)
-            err = desk_create(c, path, "", MODE_PERSISTENT);
+            err = memserver_create(c, path, "", MODE_PERSISTENT);
         else if (strcmp(verb, "set") == 0)
-            err = desk_set(c, path, "new", -1);
+            err = memserver_set(c, path, "new", -1);
         else if (strcmp(verb, "delete") == 0)
-            err = desk_delete(c, path, -1);
+            err = memserver_delete(c, path, -1);
         else if (strcmp(verb, "acl") == 0)
             err = set_acl(c, path, PERM_ALL);
         if (err != CLAVE_OK)
@@ -64,11 +64,11 @@ static void act(struct desk_conn *c, const char *steps)
     }
 }
 
-static void add_watch(struct desk_conn *c, const char *path, int32_t mode)
+static void add_watch(struct memserver_conn *c, const char *path, int32_t mode)
 {
     struct wire_reply r;
     union wire_body b = {.typed = {clave__jbytes(path), mode}};
-    assert_int_equal(desk_call(c, OP_ADD_WATCH, &b, &r), CLAVE_OK);
+    assert_int_equal(memserver_call(c, OP_ADD_WATCH, &b, &r), CLAVE_OK);
     assert_int_equal(r.number, 0);
 }
 
@@ -104,16 +104,16 @@ static void one_watch_one_event(void **state)
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct pair_of p;
+        struct two_conns p;
         open_pair(&p);
         act(&p.writer, cases[i].before);
-        desk_watch(&p.watcher, cases[i].op, cases[i].path);
-        assert_int_equal(desk_stats(&p.d).watches, 1);
+        memserver_watch(&p.watcher, cases[i].op, cases[i].path);
+        assert_int_equal(memserver_stats(&p.d).watches, 1);
         act(&p.writer, cases[i].steps);
-        const char *events = desk_events(&p.watcher);
+        const char *events = memserver_events(&p.watcher);
         if (strcmp(events, cases[i].events) != 0)
             fail_msg("case %zu: '%s', not '%s'", i, events, cases[i].events);
-        assert_int_equal(desk_stats(&p.d).watches, *cases[i].events ? 0 : 1);
+        assert_int_equal(memserver_stats(&p.d).watches, *cases[i].events ? 0 : 1);
         close_pair(&p);
     }
 }
@@ -121,14 +121,14 @@ static void one_watch_one_event(void **state)
 static void what_is_not_there_is_watched_by_exists_only(void **state)
 {
     (void)state;
-    struct pair_of p;
+    struct two_conns p;
     open_pair(&p);
-    assert_int_equal(desk_watch(&p.watcher, OP_GET_DATA, "/n"), CLAVE_ENONODE);
-    assert_int_equal(desk_watch(&p.watcher, OP_GET_CHILDREN, "/n"), CLAVE_ENONODE);
-    assert_int_equal(desk_watch(&p.watcher, OP_GET_CHILDREN2, "/n"), CLAVE_ENONODE);
-    assert_int_equal(desk_stats(&p.d).watches, 0);
-    assert_int_equal(desk_watch(&p.watcher, OP_EXISTS, "/n"), CLAVE_ENONODE);
-    assert_int_equal(desk_stats(&p.d).watches, 1);
+    assert_int_equal(memserver_watch(&p.watcher, OP_GET_DATA, "/n"), CLAVE_ENONODE);
+    assert_int_equal(memserver_watch(&p.watcher, OP_GET_CHILDREN, "/n"), CLAVE_ENONODE);
+    assert_int_equal(memserver_watch(&p.watcher, OP_GET_CHILDREN2, "/n"), CLAVE_ENONODE);
+    assert_int_equal(memserver_stats(&p.d).watches, 0);
+    assert_int_equal(memserver_watch(&p.watcher, OP_EXISTS, "/n"), CLAVE_ENONODE);
+    assert_int_equal(memserver_stats(&p.d).watches, 1);
     close_pair(&p);
 }
 
@@ -137,23 +137,23 @@ static void what_is_not_there_is_watched_by_exists_only(void **state)
 static void one_change_is_told_once(void **state)
 {
     (void)state;
-    struct pair_of p;
-    struct desk_conn other;
+    struct two_conns p;
+    struct memserver_conn other;
     open_pair(&p);
-    desk_connect(&other, &p.d, 40000);
+    memserver_connect(&other, &p.d, 40000);
     act(&p.writer, "create /n");
-    assert_int_equal(desk_watch(&p.watcher, OP_GET_DATA, "/n"), CLAVE_OK);
-    assert_int_equal(desk_watch(&p.watcher, OP_GET_DATA, "/n"), CLAVE_OK);
-    assert_int_equal(desk_watch(&p.watcher, OP_EXISTS, "/n"), CLAVE_OK);
-    assert_int_equal(desk_stats(&p.d).watches, 1);
-    assert_int_equal(desk_watch(&p.watcher, OP_GET_CHILDREN, "/n"), CLAVE_OK);
-    assert_int_equal(desk_stats(&p.d).watches, 2);
-    assert_int_equal(desk_watch(&other, OP_EXISTS, "/n"), CLAVE_OK);
+    assert_int_equal(memserver_watch(&p.watcher, OP_GET_DATA, "/n"), CLAVE_OK);
+    assert_int_equal(memserver_watch(&p.watcher, OP_GET_DATA, "/n"), CLAVE_OK);
+    assert_int_equal(memserver_watch(&p.watcher, OP_EXISTS, "/n"), CLAVE_OK);
+    assert_int_equal(memserver_stats(&p.d).watches, 1);
+    assert_int_equal(memserver_watch(&p.watcher, OP_GET_CHILDREN, "/n"), CLAVE_OK);
+    assert_int_equal(memserver_stats(&p.d).watches, 2);
+    assert_int_equal(memserver_watch(&other, OP_EXISTS, "/n"), CLAVE_OK);
     act(&p.writer, "delete /n");
-    assert_string_equal(desk_events(&p.watcher), "DELETED /n");
-    assert_string_equal(desk_events(&other), "DELETED /n");
-    assert_int_equal(desk_stats(&p.d).watches, 0);
-    desk_hang_up(&other);
+    assert_string_equal(memserver_events(&p.watcher), "DELETED /n");
+    assert_string_equal(memserver_events(&other), "DELETED /n");
+    assert_int_equal(memserver_stats(&p.d).watches, 0);
+    memserver_hang_up(&other);
     close_pair(&p);
 }
 
@@ -161,26 +161,26 @@ static void one_change_is_told_once(void **state)
 static void an_event_comes_before_the_reply(void **state)
 {
     (void)state;
-    struct pair_of p;
+    struct two_conns p;
     struct wire_reply_header h;
     struct jreader r;
-    union wire_body create = desk_create_body("/n", "", MODE_PERSISTENT);
+    union wire_body create = memserver_create_body("/n", "", MODE_PERSISTENT);
     open_pair(&p);
-    assert_int_equal(desk_watch(&p.writer, OP_EXISTS, "/n"), CLAVE_ENONODE);
-    assert_int_equal(desk_watch(&p.watcher, OP_EXISTS, "/n"), CLAVE_ENONODE);
-    int32_t xid = desk_request(&p.writer, OP_CREATE, &create);
-    int64_t zxid = desk_stats(&p.d).last_zxid;
-    assert_true(desk_next(&p.writer, &h, &r));
+    assert_int_equal(memserver_watch(&p.writer, OP_EXISTS, "/n"), CLAVE_ENONODE);
+    assert_int_equal(memserver_watch(&p.watcher, OP_EXISTS, "/n"), CLAVE_ENONODE);
+    int32_t xid = memserver_request(&p.writer, OP_CREATE, &create);
+    int64_t zxid = memserver_stats(&p.d).last_zxid;
+    assert_true(memserver_next(&p.writer, &h, &r));
     assert_int_equal(h.xid, XID_EVENT);
     assert_true(h.zxid == zxid && h.err == 0);
     struct wire_event e = clave__wire_get_event(&r);
     assert_int_equal(e.type, EVENT_CREATED);
     assert_int_equal(e.state, STATE_SYNC_CONNECTED);
     assert_true(clave__jbytes_eq(e.path, clave__jbytes("/n")));
-    assert_true(desk_next(&p.writer, &h, &r));
+    assert_true(memserver_next(&p.writer, &h, &r));
     assert_int_equal(h.xid, xid);
     assert_true(h.zxid == zxid);
-    assert_string_equal(desk_events(&p.watcher), "CREATED /n");
+    assert_string_equal(memserver_events(&p.watcher), "CREATED /n");
     close_pair(&p);
 }
 
@@ -192,16 +192,16 @@ static void a_watch_is_set_when_its_read_is_done(void **state)
         0, 0, 0, 2,  0, 0, 0, 5, 0, 0, 0, 2, '/', 'n', 0, 0, 0,   0,   0xff, 0xff, 0xff, 0xff,
     };
     (void)state;
-    struct pair_of p;
+    struct two_conns p;
     struct wire_reply_header h;
     struct jreader r;
     open_pair(&p);
     act(&p.writer, "create /n");
-    desk_send(&p.watcher, both, sizeof both);
-    assert_true(desk_next(&p.watcher, &h, &r));
+    memserver_send(&p.watcher, both, sizeof both);
+    assert_true(memserver_next(&p.watcher, &h, &r));
     assert_int_equal(h.xid, 1);
-    assert_string_equal(desk_events(&p.watcher), "DATA /n");
-    assert_true(desk_next(&p.watcher, &h, &r));
+    assert_string_equal(memserver_events(&p.watcher), "DATA /n");
+    assert_true(memserver_next(&p.watcher, &h, &r));
     assert_int_equal(h.xid, 2);
     close_pair(&p);
 }
@@ -209,16 +209,16 @@ static void a_watch_is_set_when_its_read_is_done(void **state)
 static void a_failed_write_tells_nobody(void **state)
 {
     (void)state;
-    struct pair_of p;
+    struct two_conns p;
     open_pair(&p);
     act(&p.writer, "create /n, create /n/c");
-    assert_int_equal(desk_watch(&p.watcher, OP_GET_DATA, "/n"), CLAVE_OK);
-    assert_int_equal(desk_watch(&p.watcher, OP_GET_CHILDREN, "/n"), CLAVE_OK);
-    assert_int_equal(desk_set(&p.writer, "/n", "", 7), CLAVE_EBADVERSION);
-    assert_int_equal(desk_delete(&p.writer, "/n", -1), CLAVE_ENOTEMPTY);
-    assert_int_equal(desk_create(&p.writer, "/n/c", "", MODE_PERSISTENT), CLAVE_ENODEEXISTS);
-    assert_string_equal(desk_events(&p.watcher), "");
-    assert_int_equal(desk_stats(&p.d).watches, 2);
+    assert_int_equal(memserver_watch(&p.watcher, OP_GET_DATA, "/n"), CLAVE_OK);
+    assert_int_equal(memserver_watch(&p.watcher, OP_GET_CHILDREN, "/n"), CLAVE_OK);
+    assert_int_equal(memserver_set(&p.writer, "/n", "", 7), CLAVE_EBADVERSION);
+    assert_int_equal(memserver_delete(&p.writer, "/n", -1), CLAVE_ENOTEMPTY);
+    assert_int_equal(memserver_create(&p.writer, "/n/c", "", MODE_PERSISTENT), CLAVE_ENODEEXISTS);
+    assert_string_equal(memserver_events(&p.watcher), "");
+    assert_int_equal(memserver_stats(&p.d).watches, 2);
     close_pair(&p);
 }
 
@@ -226,16 +226,16 @@ static void a_failed_write_tells_nobody(void **state)
 static void the_end_of_a_session_is_told(void **state)
 {
     (void)state;
-    struct pair_of p;
+    struct two_conns p;
     open_pair(&p);
     act(&p.writer, "create /n");
-    assert_int_equal(desk_create(&p.writer, "/n/a", "", MODE_EPHEMERAL), CLAVE_OK);
-    assert_int_equal(desk_create(&p.writer, "/n/b", "", MODE_EPHEMERAL), CLAVE_OK);
-    assert_int_equal(desk_watch(&p.watcher, OP_EXISTS, "/n/a"), CLAVE_OK);
-    assert_int_equal(desk_watch(&p.watcher, OP_EXISTS, "/n/b"), CLAVE_OK);
-    assert_int_equal(desk_watch(&p.watcher, OP_GET_CHILDREN, "/n"), CLAVE_OK);
-    desk_request(&p.writer, OP_CLOSE_SESSION, NULL);
-    assert_string_equal(desk_events(&p.watcher), "DELETED /n/a, CHILDREN /n, DELETED /n/b");
+    assert_int_equal(memserver_create(&p.writer, "/n/a", "", MODE_EPHEMERAL), CLAVE_OK);
+    assert_int_equal(memserver_create(&p.writer, "/n/b", "", MODE_EPHEMERAL), CLAVE_OK);
+    assert_int_equal(memserver_watch(&p.watcher, OP_EXISTS, "/n/a"), CLAVE_OK);
+    assert_int_equal(memserver_watch(&p.watcher, OP_EXISTS, "/n/b"), CLAVE_OK);
+    assert_int_equal(memserver_watch(&p.watcher, OP_GET_CHILDREN, "/n"), CLAVE_OK);
+    memserver_request(&p.writer, OP_CLOSE_SESSION, NULL);
+    assert_string_equal(memserver_events(&p.watcher), "DELETED /n/a, CHILDREN /n, DELETED /n/b");
     close_pair(&p);
 }
 
@@ -243,14 +243,14 @@ static void the_sweeping_of_a_container_is_told(void **state)
 {
     (void)state;
     struct server_options o = {.container_check_ms = 1000};
-    struct pair_of p;
+    struct two_conns p;
     open_pair_with(&p, &o);
-    assert_int_equal(desk_create(&p.writer, "/box", "", MODE_CONTAINER), CLAVE_OK);
+    assert_int_equal(memserver_create(&p.writer, "/box", "", MODE_CONTAINER), CLAVE_OK);
     act(&p.writer, "create /box/x, delete /box/x");
-    assert_int_equal(desk_watch(&p.watcher, OP_GET_DATA, "/box"), CLAVE_OK);
-    assert_int_equal(desk_watch(&p.watcher, OP_GET_CHILDREN, "/"), CLAVE_OK);
-    desk_advance(&p.d, 1000);
-    assert_string_equal(desk_events(&p.watcher), "DELETED /box, CHILDREN /");
+    assert_int_equal(memserver_watch(&p.watcher, OP_GET_DATA, "/box"), CLAVE_OK);
+    assert_int_equal(memserver_watch(&p.watcher, OP_GET_CHILDREN, "/"), CLAVE_OK);
+    memserver_advance(&p.d, 1000);
+    assert_string_equal(memserver_events(&p.watcher), "DELETED /box, CHILDREN /");
     close_pair(&p);
 }
 
@@ -258,18 +258,18 @@ static void the_sweeping_of_a_container_is_told(void **state)
 static void watches_go_with_the_connection(void **state)
 {
     (void)state;
-    struct pair_of p;
-    struct desk_conn again;
+    struct two_conns p;
+    struct memserver_conn again;
     open_pair(&p);
     act(&p.writer, "create /n");
-    assert_int_equal(desk_watch(&p.watcher, OP_GET_DATA, "/n"), CLAVE_OK);
+    assert_int_equal(memserver_watch(&p.watcher, OP_GET_DATA, "/n"), CLAVE_OK);
     add_watch(&p.watcher, "/n", ADD_WATCH_PERSISTENT_RECURSIVE);
-    assert_int_equal(desk_stats(&p.d).watches, 2);
-    assert_true(desk_resume(&again, &p.watcher));
-    assert_int_equal(desk_stats(&p.d).watches, 0);
+    assert_int_equal(memserver_stats(&p.d).watches, 2);
+    assert_true(memserver_resume(&again, &p.watcher));
+    assert_int_equal(memserver_stats(&p.d).watches, 0);
     act(&p.writer, "set /n");
-    assert_string_equal(desk_events(&again), "");
-    desk_hang_up(&again);
+    assert_string_equal(memserver_events(&again), "");
+    memserver_hang_up(&again);
     close_pair(&p);
 }
 
@@ -296,7 +296,7 @@ static struct jvec paths_in(struct buf *b, const char *text)
 }
 
 /* Asks, and gives the events that came in front of the answer. */
-static const char *set_watches(struct desk_conn *c, int32_t op, int64_t since,
+static const char *set_watches(struct memserver_conn *c, int32_t op, int64_t since,
                                const char *const lists[LISTS])
 {
     union wire_body body = {.watches = {.relative_zxid = since}};
@@ -309,13 +309,13 @@ static const char *set_watches(struct desk_conn *c, int32_t op, int64_t since,
     assert_int_equal(clave__buf_reserve(&b, 2048), CLAVE_OK); /* it does not move */
     for (size_t i = 0; i < LISTS; i++)
         *to[i] = paths_in(&b, lists[i] ? lists[i] : "");
-    desk_request(c, op, &body);
+    memserver_request(c, op, &body);
     clave__buf_fini(&b);
-    const char *events = desk_events(c);
-    assert_true(desk_next(c, &h, &r));
+    const char *events = memserver_events(c);
+    assert_true(memserver_next(c, &h, &r));
     assert_int_equal(h.xid, XID_SET_WATCHES);
     assert_int_equal(h.err, CLAVE_OK);
-    assert_int_equal(h.zxid, desk_stats(c->d).last_zxid);
+    assert_int_equal(h.zxid, memserver_stats(c->d).last_zxid);
     assert_int_equal(r.n, 0);
     return events;
 }
@@ -354,15 +354,15 @@ static void catching_up(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         for (int32_t op = OP_SET_WATCHES; op <= OP_SET_WATCHES2; op += 4) {
-            struct pair_of p;
+            struct two_conns p;
             open_pair(&p);
             act(&p.writer, cases[i].before);
-            int64_t seen = desk_stats(&p.d).last_zxid;
+            int64_t seen = memserver_stats(&p.d).last_zxid;
             act(&p.writer, cases[i].missed);
             const char *events = set_watches(&p.watcher, op, seen, cases[i].lists);
             if (strcmp(events, cases[i].events) != 0)
                 fail_msg("case %zu: '%s', not '%s'", i, events, cases[i].events);
-            assert_int_equal(desk_stats(&p.d).watches, cases[i].armed);
+            assert_int_equal(memserver_stats(&p.d).watches, cases[i].armed);
             close_pair(&p);
         }
     }
@@ -372,7 +372,7 @@ static void catching_up(void **state)
 static void caught_up_events_bear_no_zxid(void **state)
 {
     (void)state;
-    struct pair_of p;
+    struct two_conns p;
     struct wire_reply_header h;
     struct jreader r;
     union wire_body b = {.watches = {.relative_zxid = 1}};
@@ -380,9 +380,9 @@ static void caught_up_events_bear_no_zxid(void **state)
     open_pair(&p);
     clave__buf_init(&room, &p.d.mem, 256);
     b.watches.data = paths_in(&room, "/gone");
-    desk_request(&p.watcher, OP_SET_WATCHES, &b);
+    memserver_request(&p.watcher, OP_SET_WATCHES, &b);
     clave__buf_fini(&room);
-    assert_true(desk_next(&p.watcher, &h, &r));
+    assert_true(memserver_next(&p.watcher, &h, &r));
     assert_int_equal(h.xid, XID_EVENT);
     assert_int_equal(h.zxid, -1);
     close_pair(&p);
@@ -392,17 +392,17 @@ static void armed_again_they_work(void **state)
 {
     static const char *const lists[LISTS] = {"/n", "/new", "/n", "/p", "/r"};
     (void)state;
-    struct pair_of p;
+    struct two_conns p;
     open_pair(&p);
     act(&p.writer, "create /n, create /p, create /r");
-    int64_t seen = desk_stats(&p.d).last_zxid;
+    int64_t seen = memserver_stats(&p.d).last_zxid;
     act(&p.writer, "set /p, set /r"); /* persistent ones are not told of the past */
     assert_string_equal(set_watches(&p.watcher, OP_SET_WATCHES2, seen, lists), "");
-    assert_int_equal(desk_stats(&p.d).watches, 5);
+    assert_int_equal(memserver_stats(&p.d).watches, 5);
     act(&p.writer, "set /n, create /new, create /n/c, create /p/c, create /r/c, set /r/c");
-    assert_string_equal(desk_events(&p.watcher),
+    assert_string_equal(memserver_events(&p.watcher),
                         "DATA /n, CREATED /new, CHILDREN /n, CHILDREN /p, CREATED /r/c, DATA /r/c");
-    assert_int_equal(desk_stats(&p.d).watches, 2);
+    assert_int_equal(memserver_stats(&p.d).watches, 2);
     close_pair(&p);
 }
 
@@ -411,11 +411,11 @@ static void the_older_request_has_three_lists(void **state)
 {
     static const char *const lists[LISTS] = {"/n", NULL, NULL, "/n", "/n"};
     (void)state;
-    struct pair_of p;
+    struct two_conns p;
     open_pair(&p);
     act(&p.writer, "create /n");
     assert_string_equal(set_watches(&p.watcher, OP_SET_WATCHES, 1000, lists), "");
-    assert_int_equal(desk_stats(&p.d).watches, 1);
+    assert_int_equal(memserver_stats(&p.d).watches, 1);
     close_pair(&p);
 }
 
@@ -423,17 +423,17 @@ static void a_list_with_a_null_path(void **state)
 {
     static const uint8_t null_path[] = {0xff, 0xff, 0xff, 0xff};
     (void)state;
-    struct pair_of p;
+    struct two_conns p;
     union wire_body b = {.watches = {.relative_zxid = 1, .data = {1, null_path, 4}}};
     open_pair(&p);
     for (int32_t op = OP_SET_WATCHES; op <= OP_SET_WATCHES2; op += 4) {
         struct wire_reply_header h;
         struct jreader r;
-        desk_request(&p.watcher, op, &b);
-        assert_true(desk_next(&p.watcher, &h, &r));
+        memserver_request(&p.watcher, op, &b);
+        assert_true(memserver_next(&p.watcher, &h, &r));
         assert_int_equal(h.err, CLAVE_EMARSHALLING);
     }
-    assert_int_equal(desk_stats(&p.d).watches, 0);
+    assert_int_equal(memserver_stats(&p.d).watches, 0);
     close_pair(&p);
 }
 
@@ -462,12 +462,12 @@ static void persistent_watches(void **state)
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct pair_of p;
+        struct two_conns p;
         open_pair(&p);
         add_watch(&p.watcher, cases[i].path, cases[i].mode);
         act(&p.writer, cases[i].steps);
-        assert_string_equal(desk_events(&p.watcher), cases[i].events);
-        assert_int_equal(desk_stats(&p.d).watches, 1);
+        assert_string_equal(memserver_events(&p.watcher), cases[i].events);
+        assert_int_equal(memserver_stats(&p.d).watches, 1);
         close_pair(&p);
     }
 }
@@ -477,20 +477,20 @@ static void persistent_watches(void **state)
 static void the_modes_stand_side_by_side(void **state)
 {
     (void)state;
-    struct pair_of p;
+    struct two_conns p;
     open_pair(&p);
     act(&p.writer, "create /n");
     add_watch(&p.watcher, "/n", ADD_WATCH_PERSISTENT);
     add_watch(&p.watcher, "/n", ADD_WATCH_PERSISTENT_RECURSIVE);
     add_watch(&p.watcher, "/", ADD_WATCH_PERSISTENT_RECURSIVE);
-    assert_int_equal(desk_watch(&p.watcher, OP_GET_DATA, "/n"), CLAVE_OK);
-    assert_int_equal(desk_watch(&p.watcher, OP_GET_CHILDREN, "/n"), CLAVE_OK);
-    assert_int_equal(desk_stats(&p.d).watches, 5);
+    assert_int_equal(memserver_watch(&p.watcher, OP_GET_DATA, "/n"), CLAVE_OK);
+    assert_int_equal(memserver_watch(&p.watcher, OP_GET_CHILDREN, "/n"), CLAVE_OK);
+    assert_int_equal(memserver_stats(&p.d).watches, 5);
     act(&p.writer, "set /n, set /n, create /n/c, create /n/d, set /n/d");
-    assert_string_equal(desk_events(&p.watcher),
+    assert_string_equal(memserver_events(&p.watcher),
                         "DATA /n, DATA /n, CREATED /n/c, CHILDREN /n, CREATED /n/d, CHILDREN /n, "
                         "DATA /n/d");
-    assert_int_equal(desk_stats(&p.d).watches, 3);
+    assert_int_equal(memserver_stats(&p.d).watches, 3);
     close_pair(&p);
 }
 
@@ -508,15 +508,15 @@ static void what_cannot_be_added(void **state)
         {"", ADD_WATCH_PERSISTENT, CLAVE_OK}, /* the root */
     };
     (void)state;
-    struct pair_of p;
+    struct two_conns p;
     open_pair(&p);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         union wire_body b = {.typed = {clave__jbytes(cases[i].path), cases[i].mode}};
-        assert_int_equal(desk_call(&p.watcher, OP_ADD_WATCH, &b, NULL), cases[i].err);
+        assert_int_equal(memserver_call(&p.watcher, OP_ADD_WATCH, &b, NULL), cases[i].err);
     }
-    assert_int_equal(desk_stats(&p.d).watches, 2);
+    assert_int_equal(memserver_stats(&p.d).watches, 2);
     act(&p.writer, "set /");
-    assert_string_equal(desk_events(&p.watcher), "DATA /");
+    assert_string_equal(memserver_events(&p.watcher), "DATA /");
     close_pair(&p);
 }
 
@@ -551,27 +551,27 @@ static void removing_and_checking(void **state)
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct pair_of p;
+        struct two_conns p;
         union wire_body b = {.typed = {clave__jbytes("/n"), cases[i].type}};
         open_pair(&p);
         act(&p.writer, "create /n");
         for (const char *c = cases[i].there; *c; c++) {
             if (*c == 'd')
-                desk_watch(&p.watcher, OP_GET_DATA, "/n");
+                memserver_watch(&p.watcher, OP_GET_DATA, "/n");
             else if (*c == 'c')
-                desk_watch(&p.watcher, OP_GET_CHILDREN, "/n");
+                memserver_watch(&p.watcher, OP_GET_CHILDREN, "/n");
             else
                 add_watch(&p.watcher, "/n", *c == 'r');
         }
-        size_t there = desk_stats(&p.d).watches;
-        assert_int_equal(desk_call(&p.watcher, OP_CHECK_WATCHES, &b, NULL), cases[i].err);
-        assert_int_equal(desk_stats(&p.d).watches, there);
-        assert_int_equal(desk_call(&p.writer, OP_REMOVE_WATCHES, &b, NULL),
+        size_t there = memserver_stats(&p.d).watches;
+        assert_int_equal(memserver_call(&p.watcher, OP_CHECK_WATCHES, &b, NULL), cases[i].err);
+        assert_int_equal(memserver_stats(&p.d).watches, there);
+        assert_int_equal(memserver_call(&p.writer, OP_REMOVE_WATCHES, &b, NULL),
                          cases[i].err == CLAVE_OK ? CLAVE_ENOWATCHER : cases[i].err);
-        assert_int_equal(desk_call(&p.watcher, OP_REMOVE_WATCHES, &b, NULL), cases[i].err);
-        if (desk_stats(&p.d).watches != cases[i].left)
-            fail_msg("case %zu: %zu left", i, desk_stats(&p.d).watches);
-        assert_string_equal(desk_events(&p.watcher), ""); /* nobody gets the event */
+        assert_int_equal(memserver_call(&p.watcher, OP_REMOVE_WATCHES, &b, NULL), cases[i].err);
+        if (memserver_stats(&p.d).watches != cases[i].left)
+            fail_msg("case %zu: %zu left", i, memserver_stats(&p.d).watches);
+        assert_string_equal(memserver_events(&p.watcher), ""); /* nobody gets the event */
         close_pair(&p);
     }
 }
@@ -596,16 +596,16 @@ static void nobody_is_told_of_what_they_may_not_read(void **state)
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct pair_of p;
+        struct two_conns p;
         open_pair(&p);
         act(&p.writer, "create /n");
-        assert_int_equal(desk_watch(&p.watcher, cases[i].op, cases[i].path), CLAVE_OK);
+        assert_int_equal(memserver_watch(&p.watcher, cases[i].op, cases[i].path), CLAVE_OK);
         assert_int_equal(set_acl(&p.writer, cases[i].closed, PERM_ALL & ~PERM_READ), CLAVE_OK);
         act(&p.writer, cases[i].steps);
-        const char *events = desk_events(&p.watcher);
+        const char *events = memserver_events(&p.watcher);
         if (strcmp(events, cases[i].events) != 0)
             fail_msg("case %zu: '%s', not '%s'", i, events, cases[i].events);
-        assert_int_equal(desk_stats(&p.d).watches, 0);
+        assert_int_equal(memserver_stats(&p.d).watches, 0);
         close_pair(&p);
     }
 }
@@ -615,33 +615,33 @@ static void many_watchers(void **state)
 {
     enum { PATHS = 1000, WATCHERS = 10 };
     (void)state;
-    struct desk d;
-    struct desk_conn writer, c[WATCHERS];
+    struct memserver d;
+    struct memserver_conn writer, c[WATCHERS];
     char path[16], event[32];
-    desk_open(&d, NULL);
-    desk_connect(&writer, &d, 40000);
+    memserver_open(&d, NULL);
+    memserver_connect(&writer, &d, 40000);
     for (size_t i = 0; i < WATCHERS; i++) {
-        desk_connect(&c[i], &d, 40000);
+        memserver_connect(&c[i], &d, 40000);
         for (int n = 0; n < PATHS; n++) {
             snprintf(path, sizeof path, "/n%d", n);
-            assert_int_equal(desk_watch(&c[i], OP_EXISTS, path), CLAVE_ENONODE);
+            assert_int_equal(memserver_watch(&c[i], OP_EXISTS, path), CLAVE_ENONODE);
         }
     }
-    assert_int_equal(desk_stats(&d).watches, PATHS * WATCHERS);
+    assert_int_equal(memserver_stats(&d).watches, PATHS * WATCHERS);
     for (int n = 0; n < PATHS; n += 2) {
         snprintf(path, sizeof path, "/n%d", n);
         snprintf(event, sizeof event, "CREATED %s", path);
-        assert_int_equal(desk_create(&writer, path, "", MODE_PERSISTENT), CLAVE_OK);
+        assert_int_equal(memserver_create(&writer, path, "", MODE_PERSISTENT), CLAVE_OK);
         for (size_t i = 0; i < WATCHERS; i++)
-            assert_string_equal(desk_events(&c[i]), event);
+            assert_string_equal(memserver_events(&c[i]), event);
     }
-    assert_int_equal(desk_stats(&d).watches, PATHS / 2 * WATCHERS);
+    assert_int_equal(memserver_stats(&d).watches, PATHS / 2 * WATCHERS);
     for (size_t i = 0; i < WATCHERS; i++) {
-        desk_hang_up(&c[i]);
-        assert_int_equal(desk_stats(&d).watches, PATHS / 2 * (WATCHERS - 1 - i));
+        memserver_hang_up(&c[i]);
+        assert_int_equal(memserver_stats(&d).watches, PATHS / 2 * (WATCHERS - 1 - i));
     }
-    desk_hang_up(&writer);
-    desk_close(&d);
+    memserver_hang_up(&writer);
+    memserver_close(&d);
 }
 
 int main(void)

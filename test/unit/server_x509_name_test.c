@@ -243,58 +243,58 @@ static void ids_of_access_lists(void **state)
 #define CLIENT subjects[0]
 
 struct place {
-    struct desk d;
-    struct desk_conn c; /* has shown the certificate */
+    struct memserver d;
+    struct memserver_conn c; /* has shown the certificate */
 };
 
 /* Shows the subject and shakes hands. */
-static void connect_as(struct desk_conn *c, struct desk *d, const char *hex)
+static void connect_as(struct memserver_conn *c, struct memserver *d, const char *hex)
 {
     uint8_t der[512], passwd[WIRE_PASSWORD_LEN] = {0};
     struct wire_connect_request q = {.timeout_ms = 10000, .has_read_only = true};
     struct wire_connect_response r;
-    desk_dial(c, d);
+    memserver_dial(c, d);
     q.passwd = clave__jbytes_n(passwd, sizeof passwd);
     assert_int_equal(clave__server_conn_certify(c->c, der, unhex(hex, der)), CLAVE_OK);
-    assert_true(desk_shake(c, &q, &r) && r.session_id != 0);
+    assert_true(memserver_handshake(c, &q, &r) && r.session_id != 0);
 }
 
 static void open_place(struct place *p, const char *super)
 {
     const struct server_options o = {.x509 = true, .x509_super = super};
-    desk_open(&p->d, &o);
+    memserver_open(&p->d, &o);
     connect_as(&p->c, &p->d, CLIENT.der);
-    assert_int_equal(desk_create(&p->c, "/n", "", 0), CLAVE_OK);
+    assert_int_equal(memserver_create(&p->c, "/n", "", 0), CLAVE_OK);
 }
 
 static void close_place(struct place *p)
 {
-    desk_hang_up(&p->c);
-    desk_close(&p->d);
+    memserver_hang_up(&p->c);
+    memserver_close(&p->d);
 }
 
-static clave_err set_acl(struct desk_conn *c, const char *scheme, const char *id)
+static clave_err set_acl(struct memserver_conn *c, const char *scheme, const char *id)
 {
-    union wire_body b = {.set_acl = {clave__jbytes("/n"), desk_acl(31, scheme, id), -1}};
-    return desk_call(c, OP_SET_ACL, &b, NULL);
+    union wire_body b = {.set_acl = {clave__jbytes("/n"), memserver_acl(31, scheme, id), -1}};
+    return memserver_call(c, OP_SET_ACL, &b, NULL);
 }
 
-static clave_err authenticate(struct desk_conn *c, const char *scheme, const char *auth)
+static clave_err authenticate(struct memserver_conn *c, const char *scheme, const char *auth)
 {
     union wire_body b = {.auth = {0, clave__jbytes(scheme), clave__jbytes(auth)}};
     struct wire_reply_header h;
     struct jreader r;
-    desk_request(c, OP_AUTH, &b);
-    return desk_next(c, &h, &r) ? (clave_err)h.err : CLAVE_ECONNLOSS;
+    memserver_request(c, OP_AUTH, &b);
+    return memserver_next(c, &h, &r) ? (clave_err)h.err : CLAVE_ECONNLOSS;
 }
 
 /* "31 x509 CN=..." */
-static const char *acl_of(struct desk_conn *c)
+static const char *acl_of(struct memserver_conn *c)
 {
     static char text[256];
     struct wire_reply r;
     union wire_body b = {.path = clave__jbytes("/n")};
-    assert_int_equal(desk_call(c, OP_GET_ACL, &b, &r), CLAVE_OK);
+    assert_int_equal(memserver_call(c, OP_GET_ACL, &b, &r), CLAVE_OK);
     struct jreader in = clave__jvec_reader(r.acl);
     int n = 0;
     for (int32_t i = 0; i < r.acl.count; i++) {
@@ -305,11 +305,11 @@ static const char *acl_of(struct desk_conn *c)
     return text;
 }
 
-static const char *who_am_i(struct desk_conn *c)
+static const char *who_am_i(struct memserver_conn *c)
 {
     static char text[256];
     struct wire_reply r;
-    assert_int_equal(desk_call(c, OP_WHO_AM_I, NULL, &r), CLAVE_OK);
+    assert_int_equal(memserver_call(c, OP_WHO_AM_I, NULL, &r), CLAVE_OK);
     struct jreader in = clave__jvec_reader(r.ids);
     int n = 0;
     for (int32_t i = 0; i < r.ids.count; i++) {
@@ -324,21 +324,21 @@ static void a_certificate_opens_what_is_its_own(void **state)
 {
     (void)state;
     struct place p;
-    struct desk_conn other;
+    struct memserver_conn other;
     open_place(&p, NULL);
     assert_string_equal(who_am_i(&p.c), "ip:127.0.0.1 x509:CN=client,O=Acme,C=DE");
     assert_int_equal(set_acl(&p.c, "x509", "CN=client,O=Acme,C=DE"), CLAVE_OK);
     assert_string_equal(acl_of(&p.c), "31 x509 CN=client,O=Acme,C=DE");
-    assert_int_equal(desk_set(&p.c, "/n", "1", -1), CLAVE_OK);
-    desk_connect(&other, &p.d, 10000);
-    assert_int_equal(desk_set(&other, "/n", "2", -1), CLAVE_ENOAUTH);
-    desk_hang_up(&other);
+    assert_int_equal(memserver_set(&p.c, "/n", "1", -1), CLAVE_OK);
+    memserver_connect(&other, &p.d, 10000);
+    assert_int_equal(memserver_set(&other, "/n", "2", -1), CLAVE_ENOAUTH);
+    memserver_hang_up(&other);
     connect_as(&other, &p.d, subjects[3].der);
-    assert_int_equal(desk_set(&other, "/n", "2", -1), CLAVE_ENOAUTH);
-    desk_hang_up(&other);
+    assert_int_equal(memserver_set(&other, "/n", "2", -1), CLAVE_ENOAUTH);
+    memserver_hang_up(&other);
     /* It is compared as text: another way to write the same name is another id. */
     assert_int_equal(set_acl(&p.c, "x509", "CN=client, O=Acme, C=DE"), CLAVE_OK);
-    assert_int_equal(desk_set(&p.c, "/n", "3", -1), CLAVE_ENOAUTH);
+    assert_int_equal(memserver_set(&p.c, "/n", "3", -1), CLAVE_ENOAUTH);
     close_place(&p);
 }
 
@@ -359,14 +359,14 @@ static void without_a_certificate_there_is_nobody(void **state)
 {
     (void)state;
     struct place p;
-    struct desk_conn c;
+    struct memserver_conn c;
     open_place(&p, "CN=client,O=Acme,C=DE");
-    desk_connect(&c, &p.d, 10000);
+    memserver_connect(&c, &p.d, 10000);
     assert_string_equal(who_am_i(&c), "ip:127.0.0.1");
     assert_int_equal(set_acl(&c, "auth", ""), CLAVE_EINVALIDACL);
     assert_int_equal(authenticate(&c, "x509", "CN=client,O=Acme,C=DE"), CLAVE_EAUTHFAILED);
     assert_null(c.c);
-    desk_hang_up(&c);
+    memserver_hang_up(&c);
     close_place(&p);
 }
 
@@ -376,7 +376,7 @@ static void a_certificate_may_be_the_super_user(void **state)
     struct place p;
     open_place(&p, "CN=client,O=Acme,C=DE");
     assert_int_equal(set_acl(&p.c, "digest", "nobody:x"), CLAVE_OK);
-    assert_int_equal(desk_set(&p.c, "/n", "1", -1), CLAVE_OK);
+    assert_int_equal(memserver_set(&p.c, "/n", "1", -1), CLAVE_OK);
     assert_non_null(strstr(p.d.lines, "127.0.0.1:42100 is CN=client,O=Acme,C=DE, the super user"));
     close_place(&p);
 }
@@ -384,25 +384,25 @@ static void a_certificate_may_be_the_super_user(void **state)
 static void a_server_without_the_scheme_refuses_it(void **state)
 {
     (void)state;
-    struct desk d;
-    struct desk_conn c;
-    desk_open(&d, NULL);
-    desk_connect(&c, &d, 10000);
-    assert_int_equal(desk_create(&c, "/n", "", 0), CLAVE_OK);
+    struct memserver d;
+    struct memserver_conn c;
+    memserver_open(&d, NULL);
+    memserver_connect(&c, &d, 10000);
+    assert_int_equal(memserver_create(&c, "/n", "", 0), CLAVE_OK);
     assert_int_equal(set_acl(&c, "x509", "CN=client"), CLAVE_EINVALIDACL);
-    desk_hang_up(&c);
-    desk_close(&d);
+    memserver_hang_up(&c);
+    memserver_close(&d);
 }
 
 static void what_is_no_name_is_refused(void **state)
 {
     (void)state;
     struct place p;
-    struct desk_conn c;
+    struct memserver_conn c;
     open_place(&p, NULL);
-    desk_dial(&c, &p.d);
+    memserver_dial(&c, &p.d);
     assert_int_equal(clave__server_conn_certify(c.c, "\x30\x01", 2), CLAVE_EINVAL);
-    desk_hang_up(&c);
+    memserver_hang_up(&c);
     close_place(&p);
 }
 

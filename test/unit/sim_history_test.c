@@ -120,33 +120,33 @@ static bool search(const struct history_hold *holds, size_t n, size_t i, int64_t
     return false;
 }
 
-static struct history_hold draw(struct rand_state *dice, size_t token, unsigned capacity)
+static struct history_hold draw(struct rand_state *rng, size_t token, unsigned capacity)
 {
-    int64_t called = (int64_t)clave__rand_below(dice, CALLS);
-    int64_t answered = called + (int64_t)clave__rand_below(dice, 4);
+    int64_t called = (int64_t)clave__rand_below(rng, CALLS);
+    int64_t answered = called + (int64_t)clave__rand_below(rng, 4);
     return (struct history_hold){
         .called = called,
         .answered = answered,
-        .ended = answered + (int64_t)clave__rand_below(dice, 4),
+        .ended = answered + (int64_t)clave__rand_below(rng, 4),
         .token = (int64_t)token,
         .holder = (int64_t)token,
-        .weight = 1 + (unsigned)clave__rand_below(dice, capacity),
+        .weight = 1 + (unsigned)clave__rand_below(rng, capacity),
     };
 }
 
 static void the_verdict_is_that_of_a_search_of_all_orders(void **state)
 {
     (void)state;
-    struct rand_state dice;
+    struct rand_state rng;
     unsigned good = 0, bad = 0;
-    clave__rand_seed(&dice, 7);
+    clave__rand_seed(&rng, 7);
     for (int round = 0; round < 20000; round++) {
         struct history_hold holds[MOST];
         int64_t at[MOST];
-        size_t n = 2 + (size_t)clave__rand_below(&dice, MOST - 1);
-        unsigned capacity = 1 + (unsigned)clave__rand_below(&dice, 3);
+        size_t n = 2 + (size_t)clave__rand_below(&rng, MOST - 1);
+        unsigned capacity = 1 + (unsigned)clave__rand_below(&rng, 3);
         for (size_t i = 0; i < n; i++)
-            holds[i] = draw(&dice, i, capacity);
+            holds[i] = draw(&rng, i, capacity);
         bool fine = search(holds, n, 0, at, capacity);
         assert_int_equal(verdict(holds, n, capacity) == HISTORY_FINE, fine);
         good += fine;
