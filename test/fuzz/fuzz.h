@@ -77,7 +77,7 @@ enum client_step {
  *   1           all that was said is heard on the other side
  *   2 at x      the same, but one byte of the server's is another
  *   3 n bytes   a frame in place of the server's
- *   4 how dir n bytes   a stranger makes, writes or removes a node
+ *   4 how dir n bytes   a client of another kind makes, writes or removes a node
  *   5 n         n * 100 ms pass
  *   6           the connection goes
  *   7 0         the session is closed */

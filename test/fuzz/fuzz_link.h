@@ -1,5 +1,5 @@
-/* fuzz_link.h - what lies between a client and a server on a desk: all it carries may be cut,
- * changed or replaced. */
+/* fuzz_link.h - the link between a client and a memserver: all it carries may be cut, changed
+ * or replaced. */
 #ifndef CLAVE_TEST_FUZZ_FUZZ_LINK_H
 #define CLAVE_TEST_FUZZ_FUZZ_LINK_H
 
@@ -14,7 +14,7 @@ struct fuzz_link {
     bool linked;                /* the client has a transport */
 };
 
-/* Dials and hangs up as often as the client wants it. */
+/* Dials and hangs up as the client wants. */
 void link_follow(struct fuzz_link *l);
 void link_hang_up(struct fuzz_link *l);
 /* All that the client has said is heard, and then what the server has; of that one byte is

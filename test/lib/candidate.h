@@ -1,4 +1,4 @@
-/* candidate.h - one candidate in a paired world, and all it was told. */
+/* candidate.h - one candidate of an election in a memnet, and all that its callbacks reported. */
 #ifndef CLAVE_TEST_CANDIDATE_H
 #define CLAVE_TEST_CANDIDATE_H
 
@@ -28,7 +28,7 @@ struct candidate {
     clave_err written;
 };
 
-/* A latch; options may be NULL; the event callback is the stand's. */
+/* A latch; options may be NULL; the event callback is set here. */
 clave_err candidate_open(struct candidate *s, struct memnet *p, size_t client, const char *path,
                          const clave_latch_options *o);
 /* The same, started and settled. */
@@ -50,9 +50,9 @@ clave_err candidate_write(struct candidate *s, const char *path, const char *tex
 /* Now. */
 bool candidate_leads(const struct candidate *s);
 clave_grant candidate_grant(const struct candidate *s);
-/* What was told since the last call: "q", "qxL", ... */
+/* What was reported since the last call: "q", "qxL", ... */
 bool candidate_was_told(struct candidate *s, const char *news);
-/* How many of them lead, by their own account. */
+/* How many of them believe that they lead. */
 size_t candidate_count_leaders(const struct candidate *s, size_t n);
 
 #endif

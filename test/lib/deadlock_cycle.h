@@ -1,4 +1,4 @@
-/* deadlock_cycle.h - clients of a paired world in a circle: each holds a lock, and wants the next
+/* deadlock_cycle.h - clients of a memnet in a circle: each holds a lock, and waits for the next
  * one's. */
 #ifndef CLAVE_TEST_DEADLOCK_CYCLE_H
 #define CLAVE_TEST_DEADLOCK_CYCLE_H
@@ -7,7 +7,7 @@
 
 enum { CYCLE_MAX = 4, CYCLE_TIMEOUT = 6000 };
 
-/* Clients with sessions of CYCLE_TIMEOUT. */
+/* A memnet of clients with sessions of CYCLE_TIMEOUT. */
 struct memnet *cycle_world(size_t clients);
 /* "/locks/a" for 0. */
 void cycle_path(char out[32], size_t i);
@@ -20,7 +20,7 @@ struct deadlock_cycle {
     size_t n;
     struct mutex_owner has[CYCLE_MAX], wants[CYCLE_MAX];
 };
-/* Options may be NULL; their data is the ring's. */
+/* Options may be NULL; their data is set here. */
 void cycle_open(struct deadlock_cycle *r, struct memnet *p, size_t n, const clave_mutex_options *o);
 /* Client i waits for the lock of the next, the last for the first's. */
 void cycle_wait(struct deadlock_cycle *r, size_t i);

@@ -1,5 +1,5 @@
-/* fake_server.h - one client, and a server played by hand: each request is looked at, and each
- * reply written, by the test. For what no well-behaved server does, and for an ensemble. */
+/* fake_server.h - one client, and a server that the test plays: the test expects each request and
+ * writes each reply. For what no well-behaved server does, and for an ensemble. */
 #ifndef CLAVE_TEST_FAKE_SERVER_H
 #define CLAVE_TEST_FAKE_SERVER_H
 
@@ -17,7 +17,7 @@ struct fake_server {
     clave_async_client *c;
     int64_t now;
     int64_t zxid;
-    struct clave_mem mem;  /* of the script itself */
+    struct clave_mem mem;  /* of this struct itself */
     struct buf up;         /* what the client has sent and was not looked at */
     struct buf down;       /* the message that is being written */
     struct wire_request q; /* the newest request looked at; its slices lie in `seen` */
@@ -41,7 +41,7 @@ struct outcome {
 };
 void outcome_cb(clave_async_client *c, const clave_result *res, void *arg);
 
-/* `o` may be NULL; hosts, callbacks and the session timeout (10 s) are the script's unless
+/* `o` may be NULL; hosts, callbacks and the session timeout (10 s) are set here unless
  * given. The client is started, and wants to dial. */
 void fake_open(struct fake_server *s, const clave_client_options *o);
 void fake_close(struct fake_server *s);

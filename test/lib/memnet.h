@@ -1,6 +1,6 @@
-/* memnet.h - clients and one server in this process: their bytes carried by hand, frame by
- * frame, under a clock of our own. A test may hold, lose or cut at any chosen message, so
- * every timeline can be played, and the same one every time. */
+/* memnet.h - clients and one server in this process, on a network in memory with a clock of its
+ * own. A test may hold back or lose any chosen message, or cut the connection there, so that it can
+ * play every timeline, and the same one every time. */
 #ifndef CLAVE_TEST_MEMNET_H
 #define CLAVE_TEST_MEMNET_H
 
@@ -27,9 +27,9 @@ enum memnet_direction { MEMNET_REQUEST, MEMNET_REPLY };
 enum { MEMNET_HANDSHAKE = -100, MEMNET_ANY = -101 };
 
 enum memnet_action {
-    MEMNET_HOLD,     /* it and all behind it wait until memnet_clear */
+    MEMNET_HOLD,     /* it and all after it wait until memnet_clear */
     MEMNET_LOSE,     /* the connection is cut in its place; once */
-    MEMNET_PASS_CUT, /* the connection is cut right behind it; once */
+    MEMNET_PASS_CUT, /* the connection is cut right after it; once */
 };
 
 struct memnet_rule {

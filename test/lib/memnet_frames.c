@@ -1,4 +1,5 @@
-/* memnet_frames.c - one end's bytes, frame by frame: which message it is, and what its rule says.
+/* memnet_frames.c - one client's bytes, frame by frame: which message it is, and what its rule
+ * says.
  */
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* memnet_internal.h - what the files of the pair share: one end's connection, and its messages. */
+/* memnet_internal.h - what the files of memnet share: one client's connection, and its messages. */
 #ifndef CLAVE_TEST_MEMNET_INTERNAL_H
 #define CLAVE_TEST_MEMNET_INTERNAL_H
 

@@ -15,7 +15,7 @@ static void must(bool fine)
         abort();
 }
 
-/* ---- the desk -------------------------------------------------------------------------------- */
+/* ---- the server ------------------------------------------------------------------------------ */
 
 static void keep_line(void *arg, int level, const char *msg)
 {

@@ -1,5 +1,5 @@
-/* memserver.h - the server's engine on a desk: its connections are buffers, its disk is a buffer,
- * and its clock stands until it is moved. */
+/* memserver.h - the server's engine in memory: its connections and its disk are buffers, and its
+ * clock stands until the test moves it. For tests of the server alone. */
 #ifndef CLAVE_TEST_MEMSERVER_H
 #define CLAVE_TEST_MEMSERVER_H
 
@@ -13,7 +13,7 @@
 enum { MEMSERVER_LINES = 4096 };
 
 struct memserver {
-    struct clave_mem mem; /* of the desk itself */
+    struct clave_mem mem; /* of this struct itself */
     struct server_options o;
     struct server *s;
     struct buf log;   /* the log file: header and all records taken */
@@ -26,7 +26,7 @@ struct memserver {
 struct memserver_conn {
     struct memserver *d;
     struct server_conn *c; /* NULL: closed */
-    struct buf in;         /* what has come from the server and was not looked at */
+    struct buf in;         /* what the server sent and the test has not read */
     int32_t xid;           /* of the newest request */
     int64_t session;
     int32_t timeout_ms;

@@ -180,7 +180,7 @@ bool owner_holds(const struct mutex_owner *s)
     return clave_async_mutex_grant(s->m, s->owner, &g);
 }
 
-/* ---- strangers ------------------------------------------------------------------------- */
+/* ---- nodes ----------------------------------------------------------------------------- */
 
 struct listing {
     size_t n;

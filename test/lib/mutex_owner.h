@@ -1,4 +1,4 @@
-/* mutex_owner.h - one owner at a mutex in a paired world, and all it was told. */
+/* mutex_owner.h - one owner of a mutex in a memnet, and all that its callbacks reported. */
 #ifndef CLAVE_TEST_MUTEX_OWNER_H
 #define CLAVE_TEST_MUTEX_OWNER_H
 
@@ -28,7 +28,7 @@ struct mutex_owner {
     clave_err written;
 };
 
-/* A mutex of its own. Options may be NULL; the event callback is the seat's. */
+/* A mutex of its own. Options may be NULL; the event callback is set here. */
 clave_err owner_open(struct mutex_owner *s, struct memnet *p, size_t client, const char *path,
                      const clave_mutex_options *o);
 /* The same of clave/async/plain_layouts.h. */
@@ -52,10 +52,10 @@ void rwlock_owner_close(struct rwlock_owner *s);
 /* Each settles. A relative deadline; OWNER_TRY; OWNER_FOREVER. */
 enum { OWNER_TRY = -1, OWNER_FOREVER = -2 };
 clave_err owner_acquire(struct mutex_owner *s, int64_t within_ms);
-/* The same without letting anything happen. */
+/* The same, without settling. */
 clave_err owner_begin_acquire(struct mutex_owner *s, int64_t within_ms);
 clave_err owner_release(struct mutex_owner *s);
-/* With a callback: this one, of a seat. */
+/* With a callback, which is owner_on_released. */
 clave_err owner_release_confirmed(struct mutex_owner *s);
 void owner_on_released(clave_async_mutex *m, uint64_t owner, clave_err err, void *arg);
 clave_err owner_write(struct mutex_owner *s, const char *path, const char *text);
@@ -65,7 +65,7 @@ clave_grant owner_grant(const struct mutex_owner *s);
 
 /* Children of `path` as this client sees them, at most `cap` names (may be NULL). */
 size_t memnet_list(struct memnet *p, size_t client, const char *path, char names[][96], size_t cap);
-/* Makes or removes a node, or writes to one, as a stranger to the recipe. */
+/* Creates, deletes or writes to a node, from outside the recipe. */
 clave_err memnet_create(struct memnet *p, size_t client, const char *path);
 clave_err memnet_delete(struct memnet *p, size_t client, const char *path);
 clave_err memnet_set(struct memnet *p, size_t client, const char *path, const char *text);

@@ -1,4 +1,5 @@
-/* semaphore_user.h - one process at a semaphore in a paired world, and the leases it has. */
+/* semaphore_user.h - one process at a semaphore in a memnet, the leases it has, and what its
+ * callbacks reported. */
 #ifndef CLAVE_TEST_SEMAPHORE_USER_H
 #define CLAVE_TEST_SEMAPHORE_USER_H
 
@@ -19,7 +20,7 @@ struct semaphore_user {
     clave_err err, why, left;
 };
 
-/* At /s. The size and the event callback are the party's. */
+/* At /s. The size and the event callback are set here. */
 clave_err semaphore_user_open_with(struct semaphore_user *a, struct memnet *p, size_t client,
                                    clave_semaphore_options o);
 void semaphore_user_open(struct semaphore_user *a, struct memnet *p, size_t client, uint32_t limit);

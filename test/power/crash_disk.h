@@ -1,5 +1,5 @@
-/* crash_disk.h - a directory as a disk may hold it when the power goes: what was synced, and of
- * what was not any blocks, lengths and names.
+/* crash_disk.h - a directory as a disk may hold it when the power goes: what was synced, and any
+ * blocks, lengths and names of what was not.
  *
  * What is assumed of disks and file systems: a sector of 512 bytes is written whole or not at all,
  * and what was never written in a file reads as zeros (or the file is shorter). The last write may

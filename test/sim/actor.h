@@ -1,5 +1,5 @@
 /* actor.h - one owner of locks in one process: rests, acquires in every way the API has, holds,
- * writes guarded, gives back or loses. actor.c asks and waits, thread_hold.c holds. */
+ * writes guarded, gives back or loses. actor.c asks and waits, actor_hold.c holds. */
 #ifndef CLAVE_SIM_ACTOR_H
 #define CLAVE_SIM_ACTOR_H
 
@@ -51,7 +51,7 @@ struct actor {
     bool has_value;
     int64_t value;       /* of the counter, as read */
     int32_t version;     /* of the counter, as read */
-    bool unguarded;      /* it is the counter of those who do without */
+    bool unguarded;      /* it is the counter that is written without the guard */
     size_t write;        /* without a guard, under way */
     int64_t read_token;  /* of the hold that the value was asked for under */
     int64_t write_token; /* of the hold that the write under way is guarded by */
@@ -92,7 +92,7 @@ void actor_queued(struct actor *a, size_t ahead);
 void actor_lost(struct actor *a, unsigned nth, clave_err why);
 void actor_heard_asked(struct actor *a);
 
-/* ---- between actor.c, thread_hold.c, increment.c and the recipes ---------------------------- */
+/* ---- between actor.c, actor_hold.c, increment.c and the recipes ----------------------------- */
 
 void actor_later(struct actor *a, int64_t mean);
 /* Now, in the callback, or in a while: both are what users do. */

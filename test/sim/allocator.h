@@ -1,4 +1,5 @@
-/* allocator.h - a process's memory: allocator hooks that count what is out. */
+/* allocator.h - a process's memory: the hooks of an allocator that counts its blocks, and fails
+ * where it is told to. */
 #ifndef CLAVE_SIM_ALLOCATOR_H
 #define CLAVE_SIM_ALLOCATOR_H
 

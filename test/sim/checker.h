@@ -35,7 +35,7 @@ struct checker {
     struct workload *loads[CHECKED_HOSTS];
     size_t nloads;
     struct checked_lock locks[LOCKS];
-    struct taken_node taken[TAKEN_NODES]; /* the newest, in a ring */
+    struct taken_node taken[TAKEN_NODES]; /* the newest, in a ring buffer */
     size_t ntaken;
     int64_t grace_us;  /* after so long its holder must have heard of it */
     int64_t calm_from; /* faults have ended, and everybody has heard of all; 0: not yet */
@@ -58,20 +58,20 @@ void checker_queued(struct checker *c, struct actor *a);
 void checker_granted(struct checker *c, struct actor *a, unsigned nth);
 /* It is given back, or lost. */
 void checker_ended(struct checker *c, const struct actor *a, unsigned nth);
-/* All who follow an election were told of this term. */
+/* All leader watchers were told of this term. */
 bool checker_is_seen(const struct checker *c, unsigned lock, int64_t term);
 /* Somebody waits for this lock. */
 bool checker_is_wanted(const struct checker *c, unsigned lock);
 
-/* Somebody deletes this node while it has its turn: who holds by it, or is about to learn that
- * it does, is told a while later, and no client can help that. */
+/* Somebody deletes this node while it has its turn: a holder of it, or one that is about to learn
+ * that it holds, is told a while later, and no client can help that. */
 void checker_taken(struct checker *c, const char *node);
 /* A while ago at most: its holder need not have heard of it. */
 bool checker_was_taken(const struct checker *c, const char *node);
 /* Somebody has deleted nodes of this lock. */
 void checker_disturbed(struct checker *c, unsigned lock);
 
-/* lock_record.c: what was written under the locks, and the end of the day. */
+/* checker_counters.c: what was written under the locks, and the end of the day. */
 void checker_written(struct checker *c, const struct actor *a, int32_t version);
 void checker_unknown(struct checker *c, const struct actor *a);
 void checker_count(struct checker *c);

@@ -1,5 +1,5 @@
-/* command.h - what a wrapper runs: a process, and those that it starts. Of what they do it only
- * matters that they could do it: whoever is alive writes. */
+/* command.h - what a runner runs: a process, and those that it starts. Of what they do it only
+ * matters that they could do it: each process that is alive may write. */
 #ifndef CLAVE_SIM_COMMAND_H
 #define CLAVE_SIM_COMMAND_H
 
@@ -30,7 +30,7 @@ static inline bool command_is_awake(const struct command *c)
     return (c->runs || c->descendants > 0) && !c->asleep;
 }
 
-/* Who hears it ends within so long, or never. */
+/* A process that handles it ends within so long, or never. */
 void command_terminate(struct command *c, int64_t within_us);
 void command_kill(struct command *c);
 /* Its parent has died: so does the process itself, and not what it has started. */

@@ -13,7 +13,8 @@ enum member_mode {
     MEMBER_DOWN,    /* it has no leader, or does not run: no clients */
     MEMBER_FOLLOWS, /* or leads */
     MEMBER_CUT,     /* hears nothing of its leader, and has not noticed */
-    MEMBER_DEPOSED, /* led, or follows one who did, and has not noticed that there is another */
+    MEMBER_DEPOSED, /* led, or follows a leader that did, and has not noticed that there is another
+                     */
 };
 
 /* News of what was committed, on its way. */
@@ -73,7 +74,7 @@ void member_heal(struct ensemble_member *m);
 /* So many entries of the log are committed. */
 void member_commit(struct ensemble_member *m, size_t entries);
 
-/* ---- for relays ---------------------------------------------------------------------- */
+/* ---- for member_conn ---------------------------------------------------------------------- */
 
 struct net_socket *member_dial_leader(struct ensemble_member *m);
 /* A client of it has said something. */

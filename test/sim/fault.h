@@ -1,12 +1,12 @@
-/* fault.h - the single faults, for the nemesis: each draws whom it strikes, and answers
- * whether it did. */
+/* fault.h - the single faults, for the nemesis: each draws its victim, and returns
+ * whether it found one. */
 #ifndef CLAVE_SIM_FAULT_H
 #define CLAVE_SIM_FAULT_H
 
 #include "nemesis.h"
 
 struct host *nemesis_any_host(struct nemesis *n);
-/* Somebody who holds, when there is one: there it hurts. */
+/* A holder, when there is one: there it matters most. */
 struct host *nemesis_any_victim(struct nemesis *n);
 /* Often about a session's length, where it matters most. */
 int64_t nemesis_while(struct nemesis *n);

@@ -1,5 +1,5 @@
-/* fault_runner.c - what happens to those who run a command under a lock: to the guardian beside
- * its supervisor, and to the machine with all three. */
+/* fault_runner.c - what happens to a runner of a command under a lock: to the guardian beside its
+ * supervisor, and to the machine with all three. */
 #include "fault.h"
 #include "runner.h"
 

@@ -72,7 +72,7 @@ struct host {
     bool look_due;
     struct opcode_scanner scanner;
     struct message_fault message_fault;
-    uint64_t triggered; /* ambushes that were */
+    uint64_t triggered; /* message faults that were */
     uint64_t refused;   /* setWatches that were */
 
     /* The user's code. */

@@ -1,4 +1,4 @@
-/* lock_layout.h - a lock as a place at the server: of what kind it is, where its nodes stand, and,
+/* lock_layout.h - a lock as nodes at the server: of what kind it is, where its nodes stand, and,
  * by what stands there, whose turn it is. Knows the layouts of docs/recipes.md, and none of the
  * code under test. */
 #ifndef CLAVE_SIM_LOCK_LAYOUT_H
@@ -13,18 +13,18 @@ enum lock_kind { LOCK_MUTEX, LOCK_RWLOCK, LOCK_SEMAPHORE, LOCK_LATCH, LOCK_KINDS
 struct lock_layout {
     enum lock_kind kind;
     const char *path;       /* what the recipes are given */
-    const char *queue;      /* where who holds has a node */
-    const char *gate;       /* of a semaphore: where who acquires queues; else NULL */
+    const char *queue;      /* where a holder has its node */
+    const char *gate;       /* of a semaphore: where an acquire queues; else NULL */
     const char *counter;    /* what the lock protects */
-    const char *unguarded;  /* the same, by those who do without the guard */
+    const char *unguarded;  /* the same, of actors that write without the guard */
     const char *limit_path; /* of a semaphore whose limit is shared; else NULL */
     unsigned limit;         /* how many may hold at once; shared: never more than so many */
 };
 
 const char *lock_kind_name(enum lock_kind kind);
-/* The paths of the nth site, for a lock of this kind. */
+/* The paths of the nth lock, of this kind. */
 struct lock_layout layout_make(unsigned nth, enum lock_kind kind);
-/* Two who hold it may both write: the counter then counts writes and nothing else. */
+/* At most one holds it at a time: the counter then counts writes and nothing else. */
 bool layout_is_exclusive(const struct lock_layout *s);
 
 /* What somebody else would call a node there, in front of the number; a few ways. Half of them are

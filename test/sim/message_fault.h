@@ -1,4 +1,5 @@
-/* message_fault.h - what a client says, by opcode; and faults that wait for a certain message. */
+/* message_fault.h - a fault that waits for a certain message of a client; and the scanner
+ * that finds its opcode in the byte stream. */
 #ifndef CLAVE_SIM_MESSAGE_FAULT_H
 #define CLAVE_SIM_MESSAGE_FAULT_H
 
@@ -23,8 +24,8 @@ enum message_fault_kind {
     MESSAGE_LOSE_REQUEST, /* cut in the middle of it */
     MESSAGE_LOSE_REPLY,   /* it arrives, and is done; the answer is cut */
     MESSAGE_FORGET,       /* half-open from then on */
-    MESSAGE_PAUSE,        /* the process is stopped right behind sending it */
-    MESSAGE_KILL,         /* it is killed some steps behind sending it */
+    MESSAGE_PAUSE,        /* the process is stopped right after sending it */
+    MESSAGE_KILL,         /* it is killed some steps after sending it */
     MESSAGE_LATE,         /* its answer is late, and nothing else gets through for a while */
     MESSAGE_LATE_UP,      /* it arrives late */
     MESSAGE_BESIDE,       /* something else happens while it is on its way */
@@ -35,8 +36,8 @@ struct message_fault {
     enum message_fault_kind kind;
     int32_t op;
     int64_t us;         /* of MESSAGE_PAUSE and the late ones */
-    unsigned again;     /* MESSAGE_REFUSE: so many more behind it */
-    struct alarm *then; /* NULL, or set when it is sprung */
+    unsigned again;     /* MESSAGE_REFUSE: so many more after it */
+    struct alarm *then; /* NULL, or set when it is triggered */
     int64_t then_us;
 };
 
@@ -45,7 +46,7 @@ void scanner_reset(struct opcode_scanner *t);
 /* Bytes on their way; true when a message of that opcode begins in them. */
 bool scanner_feed(struct opcode_scanner *t, const void *p, size_t n, int32_t op);
 
-/* "create2"; for the story. */
+/* "create2"; for the log. */
 const char *opcode_name(int32_t op);
 
 #endif

@@ -116,7 +116,7 @@ static int compare(const void *a, const void *b)
     return (s->kind > t->kind) - (s->kind < t->kind);
 }
 
-/* All of the day. Each has dice of its own: one that is left out changes no other. */
+/* All of the day. Each has random numbers of its own: one that is left out changes no other. */
 static void make_plan(struct nemesis *n, int64_t day_us)
 {
     struct rand_state *before = world_use_rng(n->w, &n->rng);

@@ -10,7 +10,7 @@
 
 enum fault {
     FAULT_CUT,          /* a connection, now */
-    FAULT_CUT_LATER,    /* behind any byte of either direction */
+    FAULT_CUT_LATER,    /* after any byte of either direction */
     FAULT_MESSAGE,      /* a chosen message or its reply is lost, or a pause follows it */
     FAULT_HALF_OPEN,    /* nothing arrives any more and nobody is told */
     FAULT_REFUSE,       /* dials fail for a while */
@@ -47,7 +47,7 @@ enum fault {
     FAULT_FOREIGN_NODE,    /* a node of another kind of client stands in the queue for a while */
     FAULT_EXHAUST_COUNTER, /* the sequence counter of a queue is near its end */
     FAULT_WALL_CLOCK,      /* that of the server is set */
-    /* Of those who run commands. */
+    /* Of runners of commands. */
     FAULT_STOP_GUARDIAN, /* for up to two timeouts */
     FAULT_KILL_GUARDIAN,
     FAULT_SLEEP, /* a machine, with all that is on it */
@@ -61,8 +61,8 @@ struct planned_fault {
     int64_t at;
     enum fault kind;
     unsigned number; /* in the plan of the whole day */
-    uint64_t seed;   /* of its dice */
-    bool happened;   /* it found somebody */
+    uint64_t seed;   /* of its random numbers */
+    bool happened;   /* it found a victim */
 };
 
 struct nemesis_return {
@@ -87,7 +87,7 @@ struct nemesis {
     size_t next;
     bool runs_commands;          /* commands are run */
     const struct subset *subset; /* which of them */
-    struct fault_list *happened; /* as they strike: a process may die of one */
+    struct fault_list *happened; /* as they happen: a process may die of one */
     uint64_t count[FAULTS];
     struct alarm alarm; /* the next */
     struct nemesis_return host_back[CHECKED_HOSTS];
@@ -104,9 +104,9 @@ struct nemesis {
     int64_t disk_sync_us;
 };
 
-/* `ensemble`, `checker`, `wraps`, `portion` and `struck` are set behind it. */
+/* `ensemble`, `checker`, `runs_commands`, `subset` and `happened` are set after it. */
 void nemesis_init(struct nemesis *n, struct server_host *server, struct host *hosts, size_t nhosts);
-/* Draws which faults this seed has, and how often, and the dice of the plan. */
+/* Draws which faults this seed has, and how often, and seeds the plan. */
 void nemesis_draw(struct nemesis *n);
 /* Plans the day that begins now. */
 void nemesis_begin(struct nemesis *n, int64_t day_us);

@@ -1,7 +1,7 @@
 /* net.h - connections as byte pipes with delay. A process sees sockets as a kernel shows
  * them: it may leave bytes in them, and learns of an end when it looks.
  *
- * What may go wrong: a connection is cut behind any byte of either direction; both ends or
+ * What may go wrong: a connection is cut after any byte of either direction; both ends or
  * neither learn of it (half-open); bytes are late by any time; a dial is refused or never
  * answered; the reply to a request that has arrived is lost. */
 #ifndef CLAVE_SIM_NET_H
@@ -13,7 +13,7 @@
 
 enum net_way { NET_UP, NET_DOWN }; /* from the one that dialled; to it */
 
-/* The road between one machine and the servers. */
+/* The route between one machine and the servers. */
 struct net_route {
     int64_t delay_us;      /* one way, the shortest */
     int64_t jitter_us;     /* on top, at most */
@@ -67,10 +67,10 @@ void net_listener_init(struct net_listener *l, struct net_callback callback);
 /* Closes it: what waits in the backlog is reset. */
 void net_stop_listening(struct net *n, struct net_listener *l);
 
-/* Never NULL. It is DIALLING until there is news. */
+/* Never NULL. It is DIALLING until the callback. */
 struct net_socket *net_dial(struct net *n, struct net_listener *l, const struct net_route *route,
                             struct net_callback callback);
-/* The next connection that waits; NULL: none. The road is the dialler's. */
+/* The next connection that waits; NULL: none. The route is the dialler's. */
 struct net_socket *net_accept(struct net *n, struct net_listener *l, struct net_callback callback);
 void net_write(struct net_socket *s, const void *p, size_t n);
 /* What has come; net_read takes n of it. */
@@ -83,9 +83,9 @@ void net_close(struct net_socket *s);
 
 /* ---- faults -------------------------------------------------------------------------- */
 
-/* Cut behind so many more bytes written at this end (and arrived at the other). */
+/* Cut after so many more bytes written at this end (and arrived at the other). */
 void net_cut_after(struct net_socket *s, size_t bytes);
-/* When all that was written here so far has arrived, the answer is cut behind so many bytes. */
+/* When all that was written here so far has arrived, the answer is cut after so many bytes. */
 void net_lose_answer(struct net_socket *s, size_t bytes);
 /* Half-open: nothing arrives any more, and nobody is told. */
 void net_forget(struct net_socket *s);

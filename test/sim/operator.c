@@ -103,7 +103,7 @@ bool operator_write_child(struct server_host *h, const char *path, size_t nth, c
     return true;
 }
 
-/* ---- strangers ----------------------------------------------------------------------- */
+/* ---- clients of other kinds ---------------------------------------------------------- */
 
 struct foreign_client {
     struct alarm alarm;

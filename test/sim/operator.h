@@ -1,5 +1,5 @@
-/* operator.h - what is done to a server by others than the clients under test: operators,
- * and clients of other kinds. A connection from inside its process, used at once. */
+/* operator.h - what others than the clients under test do to a server: operators, and clients of
+ * other kinds. They use a connection from inside the server's process, without the network. */
 #ifndef CLAVE_SIM_OPERATOR_H
 #define CLAVE_SIM_OPERATOR_H
 

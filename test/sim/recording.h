@@ -1,4 +1,4 @@
-/* recording.h - what one run leaves for those who look at it afterwards: every line that was told,
+/* recording.h - what one run leaves for its timeline: every line of the log,
  * what each client, lock and server was at which time, what was lost, and the plan of faults. */
 #ifndef CLAVE_SIM_RECORDING_H
 #define CLAVE_SIM_RECORDING_H

@@ -1,5 +1,4 @@
-/* replay.h - one seed, looked at closely: with as few faults as will do, as a story, as a
- * picture. */
+/* replay.h - one seed once more: with as few faults as still break it, as text, as a picture. */
 #ifndef CLAVE_SIM_REPLAY_H
 #define CLAVE_SIM_REPLAY_H
 

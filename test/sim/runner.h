@@ -1,7 +1,8 @@
 /* runner.h - `clave lock` as an actor: while it holds, its process supervises a command that a
  * second process, the guardian, has started and ends in time. The decisions are the shipped ones
- * (recipe/leash, recipe/supervisor); the two processes, what they tell each other, and the command
- * are modelled here. Each may be stopped and killed by itself, the machine may sleep. */
+ * (supervise/kill_policy, supervise/hold_policy); the two processes, their messages to each other,
+ * and the command are modelled here. Each may be stopped and killed by itself, the machine may
+ * sleep. */
 #ifndef CLAVE_SIM_RUNNER_H
 #define CLAVE_SIM_RUNNER_H
 

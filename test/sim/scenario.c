@@ -142,7 +142,7 @@ static void draw_work(struct scenario *s)
         s->work.max_hold_ms = least;
 }
 
-/* With dice of their own: they change no seed that goes without them. */
+/* With random numbers of their own: they change no seed that goes without them. */
 static void draw_extras(struct scenario *s)
 {
     struct rand_state rng;

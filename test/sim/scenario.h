@@ -1,5 +1,5 @@
 /* scenario.h - one seed from beginning to end: everything is drawn from it, a day with
- * faults, an evening in which whoever waits is served, and the count. */
+ * faults, then time in which all that wait are served, and the final checks. */
 #ifndef CLAVE_SIM_SCENARIO_H
 #define CLAVE_SIM_SCENARIO_H
 

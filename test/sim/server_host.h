@@ -37,7 +37,7 @@ struct server_host {
     int64_t synced_zxid;            /* the disk has reported */
     struct alarm run;               /* there is something to do */
     struct alarm timer;             /* the engine's deadline */
-    struct foreign_client *foreign; /* whose node stands in a queue: see insider.h */
+    struct foreign_client *foreign; /* which has a node in a queue: see operator.h */
     const char *config;             /* for /zookeeper/config; NULL: it stays empty */
     /* Of an ensemble: records go to the disk; all up to a zxid is on it. */
     void (*proposed)(void *arg, const struct disk_batch *b);

@@ -10,7 +10,7 @@
 
 enum {
     PLAY_SECONDS = 60,
-    SALTS = 6, /* tries of a portion before it is given up */
+    SALTS = 6, /* tries of a subset before it is given up */
     MOST_PLAYS = 1000,
     MOST_STEPS = 12000000, /* of all plays together; a machine plays a million in a second */
 };
@@ -71,7 +71,8 @@ static bool is_over(const struct search *s)
     return s->steps >= s->most_steps || s->out->plays >= MOST_PLAYS;
 }
 
-/* What is left out shifts whatever else is drawn: so the same is tried with other dice, too. */
+/* What is left out shifts whatever else is drawn: so the same is tried with other random numbers,
+ * too. */
 static bool will_do(struct search *s, struct subset *p)
 {
     for (unsigned i = 0; i < SALTS && !is_over(s); i++) {

@@ -12,7 +12,7 @@ struct shrunk {
     unsigned plays;
 };
 
-/* Of this portion, which may be all. The same on every machine. */
+/* Of this subset, which may be all. The same on every machine. */
 void shrink(uint64_t seed, int64_t drift_ppm, const struct subset *from, struct shrunk *out);
 
 #endif

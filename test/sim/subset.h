@@ -1,6 +1,5 @@
-/* subset.h - so much of a seed's world as is played: by default all of it; a failing seed made
- * small needs little. It is said on the command line of clave_sim, so that it can be played again.
- */
+/* subset.h - the part of a seed's world that is run: by default all of it. Shrinking finds a small
+ * part that still fails. The command line of clave_sim takes it, so that it can be run again. */
 #ifndef CLAVE_SIM_SUBSET_H
 #define CLAVE_SIM_SUBSET_H
 
@@ -24,7 +23,8 @@ enum size { SIZE_CLIENTS, SIZE_ACTORS /* a client */, SIZE_LOCKS, SIZE_DAY_MS, S
 struct subset {
     bool chosen; /* only these faults */
     struct fault_list faults;
-    uint64_t salt; /* of all dice but those that drew the world and its faults; 0: the seed's own */
+    uint64_t salt; /* of all random numbers but those that drew the world and its faults; 0: the
+                      seed's own */
     uint64_t sizes[SIZES]; /* at most; 0: as drawn */
 };
 

@@ -1,4 +1,4 @@
-/* timeline_text.h - one run, told so that a person can follow it. */
+/* timeline_text.h - one run as text that a person can follow. */
 #ifndef CLAVE_SIM_TIMELINE_TEXT_H
 #define CLAVE_SIM_TIMELINE_TEXT_H
 

@@ -1,10 +1,10 @@
 /* unguarded.h - a counter that is written under a lock without its guard: which write made which
- * version of it, and whether whoever asked for that still held the lock.
+ * version of it, and whether its writer still held the lock when it was requested.
  *
  * A lost update is a version whose value is not one more than that of the version before. What
  * holds without a guard: a write asked for while the hold is valid by its holder's clock is done
  * before the next grant, or never, however long it is under way; since it is of the session that
- * the lock is of. So every lost update has a write behind it that was asked for too late, or whose
+ * the lock is of. So every lost update is caused by a write that was asked for too late, or whose
  * lock an operator took away. */
 #ifndef CLAVE_SIM_UNGUARDED_H
 #define CLAVE_SIM_UNGUARDED_H

@@ -150,7 +150,7 @@ int64_t clock_when(const struct clock *c, int64_t ms)
     return at;
 }
 
-/* ---- dice ---------------------------------------------------------------------------- */
+/* ---- random numbers ------------------------------------------------------------------ */
 
 struct rand_state *world_use_rng(struct world *w, struct rand_state *rng)
 {
@@ -181,7 +181,7 @@ int64_t world_wait(struct world *w, int64_t mean)
     return world_between(w, mean / 16, longest);
 }
 
-/* ---- the story ----------------------------------------------------------------------- */
+/* ---- the log ------------------------------------------------------------------------- */
 
 void world_hash(struct world *w, const void *p, size_t n)
 {

@@ -1,5 +1,5 @@
-/* world.h - one seed's world: true time in microseconds, what is due, dice, the story of
- * what happened, and the verdict. Everything else in test/sim stands on it, and nothing
+/* world.h - one seed's world: true time in microseconds, what is due, random numbers, the log of
+ * what happened, and the verdict. Everything else in test/sim is built on it, and nothing
  * here knows what a lock is. */
 #ifndef CLAVE_SIM_WORLD_H
 #define CLAVE_SIM_WORLD_H
@@ -13,7 +13,7 @@
 #define MS ((int64_t)1000)
 #define SECOND (1000 * MS)
 
-/* Something that is due once. Alarms of one moment ring in the order they were set. */
+/* Something that is due once. Alarms of one moment fire in the order they were set. */
 struct alarm {
     int64_t at;
     uint64_t seq;
@@ -42,9 +42,9 @@ struct world {
     uint64_t steps;
     uint64_t steps_at_now; /* alarms that rang without time passing */
 
-    uint64_t trace; /* hash over every line told and every byte carried */
+    uint64_t trace; /* hash over every line of the log and every byte carried */
     struct log_line log[LOG_LINES];
-    size_t nlog; /* ever told */
+    size_t nlog; /* ever written */
     bool aloud;  /* each line goes to stdout */
     void (*listener)(void *arg, const struct log_line *l);
     void *listener_arg;
@@ -66,7 +66,7 @@ static inline bool alarm_is_set(const struct alarm *a)
 {
     return a->slot != 0;
 }
-/* Lets the next alarm ring that is due before `end`; false: there is none, and it is `end`
+/* Fires the next alarm that is due before `end`; false: there is none, and it is `end`
  * now. An invariant of its own: time must go on. */
 bool world_step(struct world *w, int64_t end);
 
@@ -80,10 +80,10 @@ int64_t clock_ms(const struct clock *c, int64_t now);
 /* The first true moment at which the clock shows `ms`; INT64_MAX stays. */
 int64_t clock_when(const struct clock *c, int64_t ms);
 
-/* ---- dice ---------------------------------------------------------------------------- */
+/* ---- random numbers ------------------------------------------------------------------ */
 
-/* Whoever has dice of his own rolls the same, whatever becomes of others. Returns whose they
- * were before, to be given back. */
+/* A part of the world with a generator of its own draws the same, whatever happens to the others.
+ * Returns the generator used before, to be restored. */
 struct rand_state *world_use_rng(struct world *w, struct rand_state *rng);
 /* In [lo, hi]. */
 int64_t world_between(struct world *w, int64_t lo, int64_t hi);
@@ -92,11 +92,11 @@ bool world_chance(struct world *w, unsigned permille);
 int64_t world_wait(struct world *w, int64_t mean);
 uint64_t world_u64(struct world *w);
 
-/* ---- the story ----------------------------------------------------------------------- */
+/* ---- the log ------------------------------------------------------------------------- */
 
 __attribute__((format(printf, 3, 4))) void world_log(struct world *w, const char *who,
                                                      const char *fmt, ...);
-/* Only for who listens: neither kept nor hashed. */
+/* Only for the listener: neither kept nor hashed. */
 void world_log_unhashed(const struct world *w, const char *who, const char *text);
 void world_hash(struct world *w, const void *p, size_t n);
 void world_hash_u64(struct world *w, uint64_t v);

@@ -1,6 +1,6 @@
-/* Stories: one client is asked for anything, at any time, from inside and outside of callbacks,
- * while connections, servers, sessions and memory go and come back; and a stranger wants the
- * same lock. Whatever happens,
+/* Random operations: one client is asked for anything, at any time, from inside and outside of
+ * callbacks, while connections, servers, sessions and memory go and come back; and another client
+ * wants the same lock. Whatever happens,
  *
  *   every accepted request is answered once, later, and never inside another callback;
  *   a watch that was freed or disarmed, and a mutex that was freed, tell nothing any more;

@@ -15,7 +15,7 @@
 
 static const int64_t HOUR = 3600 * 1000, MINUTE = 60 * 1000;
 
-/* One process: a seat at the lock, and its attempts at the job. */
+/* One process: an owner of the lock, and its attempts at the job. */
 struct runner {
     struct mutex_owner owner;
     clave_async_once *once;

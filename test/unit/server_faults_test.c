@@ -14,7 +14,7 @@
 
 /* ---- the stage ------------------------------------------------------------------------------- */
 
-/* The server has the memory that fails; the desk around it has its own. */
+/* The server has the memory that fails; the memserver around it has its own. */
 struct stage {
     struct failmem mem;
     struct server_options o;
