@@ -76,7 +76,7 @@ void actor_lost(struct actor *a, unsigned nth, clave_err why)
 
 void actor_heard_asked(struct actor *a)
 {
-    world_log(world_of(a), a->name, "is asked to let go");
+    world_log(world_of(a), a->name, "is asked to release it");
     if (!actor_believes(a) && !a->leads)
         world_break(world_of(a), "only holders are asked", "%s holds nothing", a->name);
     a->load->stats.asked++;
@@ -139,8 +139,8 @@ static void check_absence(struct actor *a)
     for (unsigned i = 0; sure && i < a->nholds; i++)
         if (a->holds[i].session == clave_async_client_session_id(a->host->client) &&
             inspector_has_node(server, a->holds[i].node, a->holds[i].session))
-            world_break(world_of(a), "a confirmed release has removed the node", "%s: %s stands",
-                        a->name, a->holds[i].node);
+            world_break(world_of(a), "a confirmed release has removed the node",
+                        "%s: %s still exists", a->name, a->holds[i].node);
 }
 
 void actor_left(struct actor *a, clave_err err)

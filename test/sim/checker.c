@@ -95,8 +95,8 @@ static void look_at_hold(struct checker *c, struct actor *a, unsigned nth, struc
     clave_grant g;
     bool known = a->recipe->grant(a, nth, &g);
     if (host_is_awake(a->host) && known && g.deadline + LATE_MS < now)
-        world_break(c->w, "LOST is heard by the deadline",
-                    "%s believes to hold %s %lld ms after its deadline", a->name, path,
+        world_break(c->w, "LOST is reported by the deadline",
+                    "%s still believes that it holds %s %lld ms after its deadline", a->name, path,
                     (long long)(now - g.deadline));
     if (!known || !actor_is_valid(a, nth) || checker_was_taken(c, h->node))
         return;
@@ -118,7 +118,7 @@ static void look_at(struct checker *c, struct actor *a, void *arg)
 {
     if (a->state == ACTOR_WAITING && a->deadline != CLAVE_TRY && host_is_awake(a->host) &&
         host_clock(a->host) - LATE_MS > a->deadline)
-        world_break(c->w, "one deadline bounds the acquire", "%s waits on behind its deadline",
+        world_break(c->w, "one deadline bounds the acquire", "%s still waits after its deadline",
                     a->name);
     for (unsigned i = 0; i < a->nholds; i++)
         if (a->holds[i].believed)
@@ -239,7 +239,7 @@ static void check_token(struct checker *c, const struct actor *a, const struct h
     int64_t before = h->shared ? r->last_write : r->last_token;
     bool fine = h->token > before || (may_stay && h->token == before);
     if (!fine && c->w->now >= r->disturbed_until && !checker_is_beyond(c))
-        world_break(c->w, "tokens grow", "%s is granted %s with token %lld, behind %lld", a->name,
+        world_break(c->w, "tokens grow", "%s is granted %s with token %lld, after %lld", a->name,
                     s->path, (long long)h->token, (long long)before);
     r->turns = h->token == r->last_token ? r->turns + 1 : 0;
     if (s->kind == LOCK_MUTEX && r->turns > a->load->o->share_turns)

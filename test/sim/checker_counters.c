@@ -33,7 +33,7 @@ static void check_writers(struct checker *c, const struct checked_lock *r, const
     for (size_t i = 0; i < r->nwriters; i++) {
         if (r->writers[i] != 0 && r->writers[i] < newest)
             world_break(c->w, "stale holders are refused",
-                        "version %zu of %s was written with token %lld, behind %lld", i, path,
+                        "version %zu of %s was written with token %lld, after %lld", i, path,
                         (long long)r->writers[i], (long long)newest);
         newest = r->writers[i] > newest ? r->writers[i] : newest;
     }

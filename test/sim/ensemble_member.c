@@ -206,7 +206,7 @@ static void leave(struct ensemble_member *m)
 
 static void hear_again(struct ensemble_member *m)
 {
-    world_log(m->w, m->name, "hears of its leader again");
+    world_log(m->w, m->name, "is connected to its leader again");
     m->mode = MEMBER_FOLLOWS;
     member_commit(m, m->of->committed);
     world_set(m->w, &m->ping, m->w->now + road_delay(m));

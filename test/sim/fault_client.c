@@ -119,7 +119,7 @@ bool fault_half_open(struct nemesis *n)
     struct host *h = any_connected(n);
     if (!h)
         return false;
-    world_log(n->w, h->name, "its connection goes nowhere from now on");
+    world_log(n->w, h->name, "nothing arrives on its connection any more");
     net_forget(h->socket);
     return true;
 }

@@ -133,7 +133,7 @@ bool fault_foreign_node(struct nemesis *n)
     if (!n->server->server || n->server->paused ||
         !operator_enqueue(n->server, path, layout_foreign_name(s, path, way), nemesis_while(n)))
         return false;
-    world_log(n->w, "stranger", "stands in the queue of %s", path);
+    world_log(n->w, "foreign", "has a node in the queue of %s", path);
     return true;
 }
 

@@ -156,15 +156,15 @@ static void tell_ambush(const struct host *h, const struct message_fault *a)
     static const char *const what[] = {
         [MESSAGE_LOSE_REQUEST] = "is lost",
         [MESSAGE_LOSE_REPLY] = "will have no reply",
-        [MESSAGE_FORGET] = "goes into a void",
+        [MESSAGE_FORGET] = "is the last that arrives",
         [MESSAGE_PAUSE] = "is followed by a pause",
         [MESSAGE_KILL] = "is followed by its death",
         [MESSAGE_LATE] = "is answered late",
         [MESSAGE_LATE_UP] = "arrives late",
-        [MESSAGE_BESIDE] = "is not alone on its way",
+        [MESSAGE_BESIDE] = "arrives beside another fault",
         [MESSAGE_REFUSE] = "is refused",
     };
-    world_log(h->w, h->name, "ambush: its %s %s", opcode_name(a->op), what[a->kind]);
+    world_log(h->w, h->name, "message fault: its %s %s", opcode_name(a->op), what[a->kind]);
 }
 
 /* Around writing n bytes with the message in them. */

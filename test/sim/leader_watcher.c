@@ -27,16 +27,16 @@ static void on_news(clave_async_leader_watch *w, const clave_leader_news *news, 
     (void)w;
     f->vacant = news->err == CLAVE_OK && !news->leader;
     if (news->err != CLAVE_OK) {
-        world_log(h->w, h->name, "cannot see who leads: %s", clave_err_name(news->err));
+        world_log(h->w, h->name, "cannot find the leader: %s", clave_err_name(news->err));
         return;
     }
     if (!news->leader) {
-        world_log(h->w, h->name, "sees nobody lead");
+        world_log(h->w, h->name, "sees no leader");
         return;
     }
-    world_log(h->w, h->name, "sees term %lld lead", (long long)news->leader->stat.czxid);
+    world_log(h->w, h->name, "sees the leader of term %lld", (long long)news->leader->stat.czxid);
     if (news->leader->stat.czxid < f->term)
-        world_break(h->w, "followers see terms grow", "%s sees term %lld behind %lld", h->name,
+        world_break(h->w, "leader watches see terms grow", "%s sees term %lld after %lld", h->name,
                     (long long)news->leader->stat.czxid, (long long)f->term);
     f->term = news->leader->stat.czxid;
     if (news->value)

@@ -1,7 +1,7 @@
 /* clave_sim - plays seeds of the simulated world.
  *
  *   clave_sim --seeds N --first K --jobs J [--minutes M] [--trace] [--twice]
- *   clave_sim --seed N [--shrink] [--story] [--svg FILE] [a portion of it] */
+ *   clave_sim --seed N [--shrink] [--timeline] [--svg FILE] [a part of it] */
 #include <stdio.h>
 #include <string.h>
 
@@ -13,7 +13,7 @@ static void usage(void)
     fputs(
         "usage: clave_sim [--seeds N] [--first K] [--jobs J] [--minutes M] [--drift N]\n"
         "                 [--trace] [--twice]\n"
-        "       clave_sim --seed N [--shrink] [--story] [--svg FILE] [--trace] [--drift N]\n"
+        "       clave_sim --seed N [--shrink] [--timeline] [--svg FILE] [--trace] [--drift N]\n"
         "                 [--faults LIST] [--salt N] [--clients N] [--actors N] [--locks N]\n"
         "                 [--day MS]\n"
         "  --seeds N    so many seeds (1000)\n"
@@ -22,15 +22,15 @@ static void usage(void)
         "  --minutes M  until M minutes have passed, however many seeds that is\n"
         "  --drift N    clocks are off by up to so many permille (65); beyond 66 the margin does\n"
         "               not cover it, and holds that are valid by their clocks only are counted\n"
-        "  --trace      tell each seed's story on stdout; with one job\n"
+        "  --trace      print each seed's log on stdout; with one job\n"
         "  --twice      play each seed twice: the traces have to be equal\n"
         "  --seed N     this one alone\n"
         "  --shrink     with as few of its faults as will do, fewer clients and a shorter day,\n"
-        "               told as a story\n"
-        "  --story      told so that a person can follow it\n"
-        "  --svg FILE   drawn as a line of time\n"
+        "               printed as a timeline\n"
+        "  --timeline   as text that a person can follow\n"
+        "  --svg FILE   drawn as a picture\n"
         "  --faults L   only those of its plan that have these numbers (3,17,40), or none\n"
-        "  --salt N     with other dice for whatever is not drawn before the day begins\n"
+        "  --salt N     with other random numbers for whatever is not drawn before the day begins\n"
         "  --clients N --actors N --locks N --day MS\n"
         "               at most so many clients, actors a client and locks, so long a day\n",
         stderr);
@@ -44,7 +44,7 @@ struct options {
 
 static bool take_flag(struct options *o, const char *name)
 {
-    const char *const names[] = {"--trace", "--twice", "--shrink", "--story"};
+    const char *const names[] = {"--trace", "--twice", "--shrink", "--timeline"};
     bool *const places[] = {&o->jobs.aloud, &o->jobs.twice, &o->replay.shrink, &o->replay.text};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(name, names[i]) == 0)

@@ -10,7 +10,7 @@ static const struct {
     bool (*strike)(struct nemesis *n);
 } faults[FAULTS] = {
     [FAULT_CUT] = {"connection cut", fault_cut},
-    [FAULT_CUT_LATER] = {"cut behind a byte", fault_cut_later},
+    [FAULT_CUT_LATER] = {"connection cut after a byte", fault_cut_later},
     [FAULT_MESSAGE] = {"message or reply lost", fault_message},
     [FAULT_HALF_OPEN] = {"half-open connection", fault_half_open},
     [FAULT_REFUSE] = {"dials refused", fault_refuse},
@@ -34,7 +34,7 @@ static const struct {
     [FAULT_SWAP_SESSION] = {"another session handed out", fault_swap_session},
     [FAULT_REFUSE_WATCHES] = {"setWatches refused", fault_refuse_watches},
     [FAULT_CUT_MEMBER] = {"member cut off from its leader", fault_cut_member},
-    [FAULT_LATE_THEN_CUT] = {"requests late, and the member cut behind them", fault_late_then_cut},
+    [FAULT_LATE_THEN_CUT] = {"requests late, then the member cut off", fault_late_then_cut},
     [FAULT_KILL_MEMBER] = {"member killed", fault_kill_member},
     [FAULT_LAG_MEMBER] = {"member lags", fault_lag_member},
     [FAULT_CUT_LEADER] = {"leader deposed", fault_cut_leader},

@@ -122,7 +122,7 @@ static bool remove_stranger(struct foreign_client *s)
         if (n->path_len < len || memcmp(clave__node_path(n), s->prefix, len) != 0)
             continue;
         (void)operator_remove_child(s->host, s->path, i, node, sizeof node);
-        world_log(s->host->w, "stranger", "leaves the queue");
+        world_log(s->host->w, "foreign", "leaves the queue");
         return true;
     }
     struct server_stats st = inspector_stats(s->host);

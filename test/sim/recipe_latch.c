@@ -28,12 +28,12 @@ static void on_leader(struct actor *a)
 static void on_not_leader(struct actor *a, clave_err why)
 {
     if (!a->leads)
-        world_break(world_of(a), "LEADER and NOT_LEADER alternate", "%s leads not", a->name);
+        world_break(world_of(a), "LEADER and NOT_LEADER alternate", "%s does not lead", a->name);
     a->leads = false;
     if (actor_believes(a))
         actor_lost(a, 0, why);
     else
-        world_log(world_of(a), a->name, "leads no more");
+        world_log(world_of(a), a->name, "no longer leads");
 }
 
 static void on_event(clave_async_latch *l, const clave_latch_event *ev, void *arg)
@@ -188,7 +188,7 @@ static bool is_valid(const struct actor *a, unsigned nth, int64_t now)
     clave_state state = clave_async_client_state(a->host->client);
     bool cut_off = state == CLAVE_STATE_SUSPENDED || state == CLAVE_STATE_LOST;
     if (valid && cut_off && !a->load->o->session_policy)
-        world_break(world_of(a), "nobody leads who is cut off", "%s does", a->name);
+        world_break(world_of(a), "a candidate that is cut off does not lead", "%s does", a->name);
     return valid;
 }
 

@@ -143,9 +143,10 @@ static void must_be_beyond_doubt(const struct actor *a)
     if (a->canceled)
         world_break(world_of(a), "who has closed leads no more", "%s does", a->name);
     if (s->is.policy == CLAVE_POLICY_STANDARD && !clave_async_client_is_connected(a->host->client))
-        world_break(world_of(a), "nobody leads who is cut off", "%s begins to", a->name);
+        world_break(world_of(a), "a candidate that is cut off does not lead", "%s begins to",
+                    a->name);
     if (!clave_async_mutex_valid_for(s->mutex, a->owner, host_clock(a->host), 0))
-        world_break(world_of(a), "who has lost the lock does not begin to lead", "%s does",
+        world_break(world_of(a), "a candidate that lost the lock does not begin to lead", "%s does",
                     a->name);
 }
 
@@ -194,8 +195,8 @@ static clave_err acquire(struct actor *a)
     a->holds[0] = (struct hold){.lock = a->lock};
     a->deadline = CLAVE_NEVER;
     if (s && s->is.closed) {
-        expect(a, "requeue behind the close", clave__selector_state_requeue(&s->is), CLAVE_ECLOSED);
-        expect(a, "a task behind the close", clave__selector_state_begin(&s->is), CLAVE_ECLOSED);
+        expect(a, "requeue after the close", clave__selector_state_requeue(&s->is), CLAVE_ECLOSED);
+        expect(a, "a task after the close", clave__selector_state_begin(&s->is), CLAVE_ECLOSED);
         free_selector(a);
     } else if (s && s->is.phase == SELECTOR_STATE_IDLE) {
         expect(a, "requeue", clave__selector_state_requeue(&s->is), CLAVE_OK);
@@ -205,7 +206,7 @@ static clave_err acquire(struct actor *a)
         return err;
     s = a->selector;
     a->object = s;
-    expect(a, "requeue of one that stands", clave__selector_state_requeue(&s->is), CLAVE_EBUSY);
+    expect(a, "requeue of one that is queued", clave__selector_state_requeue(&s->is), CLAVE_EBUSY);
     expect(a, "a task", clave__selector_state_begin(&s->is), CLAVE_OK);
     err = clave_async_mutex_acquire(s->mutex, a->owner, CLAVE_NEVER, on_acquired, a);
     if (err != CLAVE_OK)
@@ -218,7 +219,7 @@ static clave_err cancel(struct actor *a)
 {
     struct selector *s = a->selector;
     if (!clave__selector_state_close(&s->is))
-        world_break(world_of(a), "each call ends as its header says", "%s does not stand", a->name);
+        world_break(world_of(a), "each call ends as its header says", "%s is not queued", a->name);
     clave_err err = clave_async_mutex_cancel(s->mutex, a->owner);
     return s->answered ? CLAVE_OK : err; /* its thread will see that it is closed */
 }
@@ -259,7 +260,7 @@ static bool is_valid(const struct actor *a, unsigned nth, int64_t now)
     clave_state state = clave_async_client_state(a->host->client);
     bool cut_off = state == CLAVE_STATE_SUSPENDED || state == CLAVE_STATE_LOST;
     if (valid && cut_off && s->is.policy == CLAVE_POLICY_STANDARD)
-        world_break(world_of(a), "nobody leads who is cut off", "%s does", a->name);
+        world_break(world_of(a), "a candidate that is cut off does not lead", "%s does", a->name);
     return valid;
 }
 

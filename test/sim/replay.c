@@ -50,7 +50,7 @@ static void tell_shrunk(const struct replay *c, const struct shrunk *s)
                "plays\nreplay: ",
                c->seed, s->broken, s->least.faults.n, s->happened, s->plays);
         subset_print_command(c->seed, c->drift_ppm, &s->least);
-        printf(" --story\n\n");
+        printf(" --timeline\n\n");
     } else {
         printf("seed %" PRIu64 " breaks nothing\n", c->seed);
     }

@@ -63,7 +63,7 @@ static void close_session(const struct runner *w)
     bool reached = s->server && !s->paused && inspector_has_session(s, w->hold.session);
     if (!reached || !is_last_of_session(w) || world_chance(world_of(w), 300))
         return;
-    world_log(world_of(w), w->name, "closes the session of the dead");
+    world_log(world_of(w), w->name, "closes the session of its dead supervisor");
     operator_end_session(s, w->hold.session);
 }
 

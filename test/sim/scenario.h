@@ -31,7 +31,7 @@ struct outcome {
 struct play {
     uint64_t seed;
     int64_t drift_ppm;           /* clocks are off by up to so much */
-    bool aloud;                  /* its story goes to stdout line by line */
+    bool aloud;                  /* its log goes to stdout line by line */
     bool quiet;                  /* a violation is not told there */
     const struct subset *subset; /* NULL: the whole world */
     struct recording *record;    /* NULL: nobody looks at it afterwards */

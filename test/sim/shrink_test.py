@@ -29,17 +29,17 @@ def find(program, jobs):
 def shrink(program, seed, invariant, svg):
     done = run(program, "--seed", seed, "--shrink", "--svg", svg)
     assert done.returncode == 1, done.stdout + done.stderr
-    head, story = done.stdout.split("\n\n", 1)
+    head, timeline = done.stdout.split("\n\n", 1)
     broken, left, struck, again = re.fullmatch(
         r"seed \d+ BREAKS: (.*)\nwith (\d+) of (\d+) faults .*\nreplay: clave_sim (.*)",
         head).groups()
     assert broken == invariant, head
     assert int(left) <= FEW, head
-    # The story is of the shrunk run, and ends in the same violation.
-    assert f"breaks: {invariant}." in story, story
-    assert f"\n{left} fault" in story, story
+    # The timeline is of the shrunk run, and ends in the same violation.
+    assert f"breaks: {invariant}." in timeline, timeline
+    assert f"\n{left} fault" in timeline, timeline
     print(f"seed {seed}: {left} of {struck} faults, {again}")
-    return again, story
+    return again, timeline
 
 
 def check_picture(svg):
@@ -63,10 +63,10 @@ def main():
         assert done.returncode == 0, done.stderr
         seed, invariant = find(program, 1)
         assert find(program, 3) == (seed, invariant)
-        again, story = shrink(program, seed, invariant, svg)
+        again, timeline = shrink(program, seed, invariant, svg)
         check_picture(svg)
         done = run(program, *shlex.split(again))
-        assert (done.returncode, done.stdout) == (1, story), done.stdout
+        assert (done.returncode, done.stdout) == (1, timeline), done.stdout
         check_refused(program)
 
 

@@ -25,7 +25,7 @@ static const struct {
     [RECORDING_BELIEVED] = {"#a9c8e8", "holds, and is told that it is over"},
     [RECORDING_SERVES] = {"#cfe8e4", "serves"},
     [RECORDING_LEADS] = {"#5fb3a6", "leads"},
-    [RECORDING_CUT] = {"#f0a35e", "hears nothing of its leader"},
+    [RECORDING_CUT] = {"#f0a35e", "cut off from its leader"},
     [RECORDING_DEPOSED] = {"#d9623b", "on a deposed leader's side"},
 };
 

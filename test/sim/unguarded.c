@@ -99,8 +99,8 @@ uint64_t unguarded_count(const struct unguarded *u, struct world *w, const char 
         if (!now)
             continue;
         if (!now->late && now->token < newest)
-            world_break(w, "what is asked for in time is done before the next grant",
-                        "version %d of %s was written with token %lld, behind %lld", (int)v, path,
+            world_break(w, "a write requested in time is done before the next grant",
+                        "version %d of %s was written with token %lld, after %lld", (int)v, path,
                         (long long)now->token, (long long)newest);
         newest = now->token > newest ? now->token : newest;
         bool known = before || v == 1;
@@ -108,7 +108,7 @@ uint64_t unguarded_count(const struct unguarded *u, struct world *w, const char 
             continue;
         lost++;
         if (!has_late_one(u, now->base + 1, v))
-            world_break(w, "no update is lost in time", "%s is %lld in version %d, behind %lld",
+            world_break(w, "no update is lost in time", "%s is %lld in version %d, after %lld",
                         path, (long long)now->value, (int)v,
                         (long long)(before ? before->value : 0));
     }

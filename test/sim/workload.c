@@ -35,7 +35,7 @@ static void on_participants(clave_async_client *c, clave_err err, const clave_pa
     bool in_order = err == CLAVE_OK && !l->checker->used_up;
     for (size_t i = 1; in_order && i < n && !strstr(list[i - 1].node, "__READ__"); i++)
         if (list[i - 1].stat.czxid >= list[i].stat.czxid && strncmp(list[i].node, "_c_", 3) == 0)
-            world_break(l->host->w, "the queue is in order", "%s stands before %s",
+            world_break(l->host->w, "the queue is in order", "%s is listed before %s",
                         list[i - 1].node, list[i].node);
 }
 
@@ -91,7 +91,7 @@ void workload_revoke(struct workload *l, struct actor *a)
                                           : a->recipe->list(a, on_holders, a);
     if (err == CLAVE_OK) {
         l->listings_out++;
-        world_log(l->host->w, a->name, "asks who holds it to let go");
+        world_log(l->host->w, a->name, "asks the holder to release it");
     }
 }
 
@@ -147,7 +147,7 @@ static void on_state(struct host *h, clave_state state, clave_err why)
     for (unsigned i = 0; i < l->o->actors; i++)
         selector_hears(&l->actors[i], state);
     if (!fine)
-        world_break(h->w, "states follow one another", "%s: %s behind %s", h->name,
+        world_break(h->w, "states follow one another", "%s: %s after %s", h->name,
                     clave_state_name(state), clave_state_name(before));
 }
 

@@ -121,7 +121,7 @@ bool world_step(struct world *w, int64_t end)
     w->now = a->at;
     world_clear(w, a);
     if (w->steps_at_now > STANDSTILL)
-        world_break(w, "time goes on", "%d things happened at one moment", STANDSTILL);
+        world_break(w, "time goes on", "%d alarms fired at one moment", STANDSTILL);
     a->fire(a);
     return true;
 }

@@ -9,7 +9,7 @@
  *   when the harm is over, everything is answered in good time, those that wait for the lock too;
  *   nothing is left when all has been freed.
  *
- * A failure prints its seed; STORY_SEED=n tells that one alone. */
+ * A failure prints its seed; RANDOM_SEED=n runs that one alone. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -594,14 +594,14 @@ static uint64_t seed_told;
 static void print_seed(void)
 {
     if (seed_told)
-        fprintf(stderr, "STORY_SEED=%llu\n", (unsigned long long)seed_told);
+        fprintf(stderr, "RANDOM_SEED=%llu\n", (unsigned long long)seed_told);
 }
 
 static void every_story_ends_well(void **state)
 {
     (void)state;
     static struct story t;
-    const char *one = getenv("STORY_SEED");
+    const char *one = getenv("RANDOM_SEED");
     uint64_t first = one ? strtoull(one, NULL, 10) : 1;
     for (uint64_t seed = first; seed < first + (one ? 1 : STORIES); seed++) {
         seed_told = seed;
