@@ -30,7 +30,7 @@ static _Noreturn void chain(void)
     }
 }
 
-/* Who has no room gives up his own now and then, so that they come and go. */
+/* One that has no room ends its own now and then, so that they come and go. */
 static _Noreturn void bomb(void)
 {
     const struct timespec moment = {.tv_nsec = 1000000};

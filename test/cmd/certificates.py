@@ -18,7 +18,7 @@ def _openssl(*words, **keywords):
 
 
 class Certificate:
-    """Two PEM files; what stands behind `both` has the key and the certificate in one."""
+    """Two PEM files; what follows `both` has the key and the certificate in one."""
 
     def __init__(self, directory, name):
         self.key = os.path.join(directory, name + ".key")

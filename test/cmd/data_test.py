@@ -75,7 +75,7 @@ class Data(unittest.TestCase):
         fill(server.connect)
         clave("create", "/last", "x", connect=server.connect)
         cls.whole = server.data
-        while (len(records(newest_log(server.data))) not in (2, 3)  # behind the newest snapshot
+        while (len(records(newest_log(server.data))) not in (2, 3)  # after the newest snapshot
                or not any(changes_in_between(server.data))):  # the lengths of logs are random
             clave("set", "/last", "x", connect=server.connect)
         server.stop()

@@ -92,7 +92,7 @@ class Holding(unittest.TestCase):
         self.assertEqual(h.code(), 137)
 
     def test_the_second_term_kills_after_the_grace(self):
-        """The first leaves the command its time; all that is left ends behind the second."""
+        """The first leaves the command its time; all that is left ends after the second."""
         script = ("trap 'echo told' TERM; (trap '' TERM; setsid sleep 1000 & echo $!; wait) & "
                   + LOOP)
         h = Holder(self.server, "/twice", "--session-timeout", LONG, "--grace", "1s",
@@ -100,7 +100,7 @@ class Holding(unittest.TestCase):
         apart = int(h.run.line())
         os.kill(h.wrapper, signal.SIGTERM)
         self.assertEqual(h.run.line(), "told")
-        time.sleep(1.2)  # behind the grace: nothing is to happen by itself
+        time.sleep(1.2)  # after the grace: nothing is to happen by itself
         self.assertTrue(alive(h.command) and alive(apart))
         r = h.run.end(signal.SIGTERM)
         self.assertEqual(r.code, 137, r)

@@ -294,7 +294,7 @@ class Lock(unittest.TestCase):
             second.run.end(signal.SIGTERM)
 
     def test_what_it_holds_is_not_lost(self):
-        """What the locks add to the node for deadlocks stands there behind the write, too."""
+        """What the locks add to the node for deadlocks stands there after the write, too."""
         first = Holder(self.server, "/kept").started()
         second = Holder(self.server, "/kept", "--detect-deadlock").waiting(self.server, "/kept", 2)
         node = "/kept/" + max(nodes(self.server, "/kept"), key=lambda n: n[-10:])

@@ -265,7 +265,7 @@ class Units(unittest.TestCase):
     folder = os.path.join(SOURCE, "examples", "systemd")
 
     def commands(self):
-        """(unit, the words behind the program) of each ExecStart."""
+        """(unit, the words after the program) of each ExecStart."""
         for name in sorted(os.listdir(self.folder)):
             with open(os.path.join(self.folder, name)) as f:
                 for line in f.read().splitlines():

@@ -381,7 +381,7 @@ class Hostile(Case):
         self.s.await_alone()
 
     def flights(self):
-        """What a client says in a whole handshake, and the ruok behind it."""
+        """What a client says in a whole handshake, and the ruok after it."""
         incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         c = context().wrap_bio(incoming, outgoing, server_hostname="localhost")
         flights = []

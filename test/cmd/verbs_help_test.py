@@ -62,7 +62,7 @@ class Help(unittest.TestCase):
             self.assertNotIn("--connect", clave(verb, "--help").out)
 
     def test_each_flag_is_accepted(self):
-        """The parser stops with --help behind the flag only if it knows the flag."""
+        """The parser stops with --help after the flag only if it knows the flag."""
         for verb in verbs():
             for short, long, value in flags(verb):
                 for form in ([f"--{long}"], [f"-{short}"] if short else None):

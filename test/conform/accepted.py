@@ -34,12 +34,12 @@ def null_path_in_multi(step, a, b):
 
 @since(3, 9)
 def damage_takes_no_zxid(step, a, b):
-    """A damaged write: 3.9 sees it before it takes a zxid, others and clave behind."""
+    """A damaged write: 3.9 sees it before it takes a zxid, others and clave after it."""
     return (step.what == "frame" and is_reply(a, b) and a[ERR] == b[ERR] == -5 and
             a[ZXID] == b[ZXID] - 1)
 
 
-damage_takes_no_zxid.ends = True  # all zxids behind it differ
+damage_takes_no_zxid.ends = True  # all zxids after it differ
 
 
 def check_of_null(step, a, b):

@@ -108,7 +108,7 @@ static void keep_list(struct acls *all, const struct identities *who, struct jve
     clave__acls_drop(all, kept);
 }
 
-/* A list, and behind it the schemes and names the connection has shown. */
+/* A list, and after it the schemes and names the connection has shown. */
 static void fuzz_list(const struct input *in, bool with_subject)
 {
     static const uint8_t subject[] = {0x30, 0x0c, 0x31, 0x0a, 0x30, 8, 6,

@@ -38,7 +38,7 @@ static struct seen read_in_pieces(const struct input *in, size_t max, size_t mos
     for (size_t at = 0, n; at < in->n && s.end == 0; at += n) {
         n = (size_t)clave__rand_below(&rand, most) + 1;
         n = n < in->n - at ? n : in->n - at;
-        uint8_t *copy = malloc(n); /* of its own size: what lies behind it may not be read */
+        uint8_t *copy = malloc(n); /* of its own size: what lies after it may not be read */
         must(copy != NULL);
         memcpy(copy, in->p + at, n);
         clave__frame_feed(&f, copy, n);

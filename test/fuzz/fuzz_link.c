@@ -54,7 +54,7 @@ void link_carry(struct fuzz_link *l, size_t at, uint8_t flip)
     }
     n = l->linked ? clave__buf_len(&l->conn.in) : 0;
     if (n > 0) {
-        uint8_t *copy = malloc(n); /* of its own size: what lies behind it may not be read */
+        uint8_t *copy = malloc(n); /* of its own size: what lies after it may not be read */
         must(copy != NULL);
         memcpy(copy, clave__buf_bytes(&l->conn.in), n);
         clave__buf_clear(&l->conn.in);

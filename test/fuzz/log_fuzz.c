@@ -1,5 +1,5 @@
 /* log_fuzz.c - recovery from any bytes. With an odd first byte the checksums are made right, so
- * that the records behind them are read; what is recovered can be served and saved. */
+ * that the records after them are read; what is recovered can be served and saved. */
 #include <string.h>
 
 #include "fuzz/fuzz.h"

@@ -1,5 +1,5 @@
-/* recipe_fuzz.c - locks, leases, elections, jobs and who asks after them, beside strangers who
- * make, write and remove nodes of any name among theirs, at a server whose answers may be
+/* recipe_fuzz.c - locks, leases, elections, jobs and questions about them, beside other clients
+ * that make, write and remove nodes of any name among theirs, at a server whose answers may be
  * anybody's. What is asked for is answered once, never inside the call that asked; and at an honest
  * server a lock that is valid excludes. */
 #include <string.h>

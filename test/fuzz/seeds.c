@@ -140,7 +140,7 @@ static const int32_t ops[] = {
     OP_CLOSE_SESSION,
 };
 
-/* One file with each operation, and one with all of them behind each other. */
+/* One file with each operation, and one with all of them one after the other. */
 static void keep_requests(void)
 {
     struct clave_mem mem = clave__mem_or_default(NULL);

@@ -3,7 +3,7 @@
 
 #include "fuzz/seeds.h"
 
-/* Each kind of request by each session, behind a node made by another; watches; a multi. */
+/* Each kind of request by each session, after a node made by another; watches; a multi. */
 static void keep_sessions(void)
 {
     enum { OPERATIONS = 25, PATHS = 8, SESSIONS = 3 };

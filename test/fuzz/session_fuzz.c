@@ -1,7 +1,7 @@
 /* session_fuzz.c - several sessions at one server, whose requests are well-formed, cut anywhere and
  * mixed, while connections go and move, the disk stands, time passes and the server dies. Each
  * request is answered once, in order, and not before what it shows is durable; what was durable is
- * there behind each death. */
+ * there after each death. */
 #include <string.h>
 
 #include "base/memory.h"

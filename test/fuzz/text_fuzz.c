@@ -11,7 +11,7 @@
 #include "recipe/contender/identity.h"
 #include "server/request/x509_name.h"
 
-/* A copy of its own size, with a NUL behind it. */
+/* A copy of its own size, with a NUL after it. */
 static char *copy_of(const uint8_t *p, size_t n)
 {
     char *copy = malloc(n + 1);

@@ -76,7 +76,7 @@ class Stock(unittest.TestCase):
         self.assertIn(WARNING, first["text"])
 
     def test_the_holder_is_warned(self):
-        """It lists the queue when it comes: here a node of kazoo's with a number behind its own."""
+        """It lists the queue when it comes: here a node of kazoo's with a number after its own."""
         node = self.zk.Lock("/held").prefix + "0000000007"
         self.zk.create(f"/held/{node}", makepath=True, ephemeral=True)
         r = self.verb("lock", "-n", "/held", "--", "true")

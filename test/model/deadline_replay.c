@@ -1,6 +1,6 @@
 /* deadline_replay.c - a run of deadline.pml, on standard input, played to
  * src/client/hold_deadline.c: the same requests, answers and handshakes at the same times. Behind
- * each step the hold deadline has to be the model's: T behind what is proven. Prints how often a
+ * each step the hold deadline has to be the model's: T after what is proven. Prints how often a
  * proof has moved it. */
 #include <inttypes.h>
 #include <stdbool.h>

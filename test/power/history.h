@@ -1,4 +1,4 @@
-/* history.h - what was true behind each transaction, by the log itself. A zxid may come more than
+/* history.h - what was true after each transaction, by the log itself. A zxid may come more than
  * once: what was written and never acknowledged may be gone after a restart. */
 #ifndef CLAVE_TEST_POWER_HISTORY_H
 #define CLAVE_TEST_POWER_HISTORY_H

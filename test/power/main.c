@@ -5,7 +5,7 @@
  *               [--samples DIR EVERY] [--lie files|names]
  *
  * What must hold in every one: the server starts; what had been acknowledged is there; and the tree
- * is exactly the one behind some transaction, by the digest that was logged with it, so that
+ * is exactly the one after some transaction, by the digest that was logged with it, so that
  * nothing is half there. Each epoch begins with what a power cut left of the one before. With
  * --samples, one of EVERY directories (as it was left, "raw", and as clave has put it right) is
  * kept for ZooKeeper to open, with what has to be found there in DIR/expected, and what was true

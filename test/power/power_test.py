@@ -49,7 +49,7 @@ class Expected:
 
 
 def read_histories(folder):
-    """The zxids, each with the digest of the tree behind it, by epoch."""
+    """The zxids, each with the digest of the tree after it, by epoch."""
     histories = {}
     for name in os.listdir(folder):
         if name.startswith("history-"):

@@ -175,7 +175,7 @@ int __wrap_fallocate(int fd, int mode, off_t at, off_t n)
 int __wrap_ftruncate(int fd, off_t n)
 {
     if (atomic_load(&syncs) == SYNCS_NEVER_COME)
-        return 0; /* who was killed cuts nothing off */
+        return 0; /* a killed server truncates nothing */
     int rc = __real_ftruncate(fd, n);
     if (rc == 0)
         note_length(fd, n);

@@ -47,7 +47,7 @@ struct recording {
 };
 
 /* Begins with the files that are in a directory (version-2), which are taken for synced. Nothing is
- * recorded before, nor behind _end. */
+ * recorded before, nor after _end. */
 void recorder_begin(const char *dir);
 void recorder_ack(int64_t zxid); /* any thread */
 /* From now on no sync of a file is done, and the server ends with a batch written and not synced:

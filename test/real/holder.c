@@ -7,7 +7,7 @@
  * Until the file STOP exists it acquires, holds for HOLD_MS (0: until it is lost) and lets go. A
  * line of the log is "NS WHAT NAME TOKEN DETAIL", one write with O_APPEND:
  *
- *   grant    behind the grant
+ *   grant    after the grant
  *   held     valid_for said yes; NS was read before it was asked
  *   gone     valid_for said no
  *   lost     the event of it came
@@ -90,7 +90,7 @@ static bool is_over(const struct holder *h)
 
 /* ---- the machine ------------------------------------------------------------------------ */
 
-/* A thread that asks clave for nothing: when it does not come to its turn, who holds does not
+/* A thread that asks clave for nothing: when it does not get its turn, the holder does not
  * either, and hears of no loss before it does. */
 static void *watch_the_clock(void *arg)
 {

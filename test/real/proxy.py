@@ -10,7 +10,7 @@ CREATE, DELETE, GET_DATA, GET_CHILDREN = {1, 15}, {2}, {4}, {8, 12}
 
 class Rule:
     """The next message this way of these operations (a reply: to them) is not passed on: it is
-    held with all behind it until `Proxy.clear`, or the connection is cut in its place."""
+    held with all after it until `Proxy.clear`, or the connection is cut in its place."""
 
     def __init__(self, way, ops, fate):
         self.way, self.ops, self.fate = way, ops, fate

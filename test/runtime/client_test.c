@@ -346,7 +346,7 @@ static void posts_without_an_end(void **state)
     assert_int_equal(clave_client_wait(r.s, RIG_PATIENCE_MS), CLAVE_OK);
     assert_int_equal(clave_create(r.s, "/a", "", 0, NULL, RIG_PATIENCE_MS, NULL), CLAVE_OK);
     atomic_store(&r.ends, true);
-    clave_client_close(r.s, 5000); /* behind the last */
+    clave_client_close(r.s, 5000); /* after the last */
     rig_stop(rig);
 }
 
@@ -432,7 +432,7 @@ static void await_state(struct states *st, clave_state state, unsigned times)
 }
 
 /* TestInterProcessSemaphoreCluster.testKilledServerWithEnsembleProvider: every server is another
- * one, at another address; the session goes on, and who waits is served. */
+ * one, at another address; the session goes on, and a waiter is served. */
 static void every_server_may_be_replaced(void **state)
 {
     (void)state;

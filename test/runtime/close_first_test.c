@@ -291,7 +291,7 @@ static void *wait_for_ever(void *arg)
     return NULL;
 }
 
-/* A close ends every wait; what was waited in is freed behind it. */
+/* A close ends every wait; what was waited in is freed after it. */
 static void a_wait_ends_with_its_session(void **state)
 {
     (void)state;

@@ -178,7 +178,7 @@ static void flipped_bit_at_the_end(const char *data)
     flip(log, size_of(log) - 10); /* its end mark is there: it was finished once */
 }
 
-/* What was acknowledged stood behind it; that a later leader went on does not say that he had not
+/* What was acknowledged came after it; that a later leader went on does not say that he had not
  * had it. */
 static void flipped_bit_before_a_later_leader(const char *data)
 {

@@ -168,8 +168,8 @@ static void elementary_candidates_lead_in_turn(void **state)
                              i ? CLAVE_EBUSY : CLAVE_OK);
         }
         int64_t term = clave_latch_token(c[0]);
-        /* Who resigns stands again; before the other where that one was not there yet, or did not
-         * use the moment that it is left. */
+        /* The one that resigns queues again; before the other where that one was not there yet, or
+         * did not use the moment that it is left. */
         int64_t until = clave_now() + RIG_PATIENCE_MS;
         do
             assert_int_equal(clave_latch_resign(c[0]), CLAVE_OK);

@@ -355,7 +355,7 @@ static const struct taker takers[] = {
     TAKER(clave_test_fault, of_fault, size, try_inject, CLAVE_OK, CLAVE_EINVAL, NO_TEXT),
 };
 
-/* A struct of `size`, by what it says: the valid one as far as it goes, `tail` behind `used`. */
+/* A struct of `size`, by what it says: the valid one as far as it goes, `tail` after `used`. */
 static const void *options(const struct taker *t, size_t size, size_t used, unsigned char tail)
 {
     static _Alignas(max_align_t) unsigned char room[ROOM];
@@ -399,7 +399,7 @@ static void every_options_struct_is_taken_by_one_rule(void **state)
         refuses(t, "size 0", options(t, 0, size, 0), "has size 0");
         refuses(t, "size 1", options(t, 1, size, 0), "no version");
         refuses(t, "size 7", options(t, sizeof(size_t) - 1, size, 0), "no version");
-        /* What lies behind the size that is said is not looked at. */
+        /* What lies after the stated size is not looked at. */
         expect(t, "short", t->accepted, t->take(options(t, t->enough, t->enough, 0xAA)));
         expect(t, "exact", t->accepted, t->take(options(t, size, size, 0xAA)));
         expect(t, "long, zeros", t->accepted, t->take(options(t, more, more, 0xAA)));

@@ -150,7 +150,7 @@ static void cancel(struct actor *a)
         actor_unexpected(a, "cancel", err);
 }
 
-/* Who would wait for ever behind one that holds until it is asked asks. */
+/* An actor that would wait forever for a holder that must be asked asks it. */
 static void grow_impatient(struct actor *a)
 {
     const struct workload_options *o = a->load->o;

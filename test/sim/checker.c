@@ -222,7 +222,7 @@ static void check_order(struct checker *c, struct actor *a, const struct hold *h
                     "%s kept its session and its place, but token %lld, asked for later, was "
                     "granted before its %lld",
                     a->name, (long long)a->overtaker, (long long)h->token);
-    /* Who shares a place is not overtaken by who has it. */
+    /* An owner that shares a place is not overtaken by its holder. */
     bool handed_over = h->token == r->last_token;
     if (a->recipe->in_order && !handed_over)
         each_actor(c, note_overtaking, a);

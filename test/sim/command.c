@@ -41,7 +41,7 @@ bool command_is_alive(const struct command *c)
     return c->runs || c->descendants > 0;
 }
 
-/* Who was stopped hears it too: SIGCONT comes with it. */
+/* A stopped process gets it too: SIGCONT comes with it. */
 void command_terminate(struct command *c, int64_t within_us)
 {
     if (!c->ignores_sigterm && command_is_alive(c))

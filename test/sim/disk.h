@@ -1,6 +1,6 @@
 /* disk.h - a data directory: what is written is in the page cache, what is synced stays.
  * As the driver's disk thread it appends one batch at a time and reports it when it is
- * durable, and writes one snapshot at a time behind the batches posted before it. */
+ * durable, and writes one snapshot at a time after the batches posted before it. */
 #ifndef CLAVE_SIM_DISK_H
 #define CLAVE_SIM_DISK_H
 

@@ -57,7 +57,7 @@ bool ensemble_can_spare(const struct ensemble *e, unsigned members);
 
 enum leader_fault {
     LEADER_CUT,    /* from the quorum: it goes on for `us` */
-    LEADER_PAUSED, /* for `us`, and goes on for a moment behind it */
+    LEADER_PAUSED, /* for `us`, and goes on for a moment after it */
     LEADER_KILLED, /* and is back as a member after `us` */
 };
 /* `with`: another member is on its side, or NULL. The others notice within `notice_us`. */

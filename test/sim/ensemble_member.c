@@ -28,7 +28,7 @@ static int64_t road_delay(struct ensemble_member *m)
     return m->route.delay_us + world_between(m->w, 0, m->route.jitter_us);
 }
 
-/* ---- who was active ------------------------------------------------------------------ */
+/* ---- active sessions ----------------------------------------------------------------- */
 
 /* A leader's tracker hears of its own clients at once. */
 void member_note_active(struct ensemble_member *m, int64_t session)

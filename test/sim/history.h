@@ -14,7 +14,7 @@
 struct history_hold {
     int64_t called;   /* the acquire's call */
     int64_t answered; /* its answer: granted */
-    int64_t ended;    /* until then it held for certain; at or behind `answered` */
+    int64_t ended;    /* until then it held for certain; at or after `answered` */
     int64_t token;
     int64_t holder;
     unsigned weight;
@@ -36,8 +36,8 @@ enum history_fault {
     HISTORY_ROOM,   /* at some moment more is held than there is room */
 };
 
-/* Takes room for one who holds everything alone as `capacity`. Sorts the holds by token. `at`:
- * where it fails, an index behind sorting. */
+/* `capacity` is the room that one holder of everything alone takes. Sorts the holds by token. `at`:
+ * where it fails, an index after sorting. */
 enum history_fault history_check(struct history *h, unsigned capacity, size_t *at);
 
 #endif

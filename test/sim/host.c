@@ -198,7 +198,7 @@ static void spring(struct host *h, const struct message_fault *a, const void *p,
  * on. False: that number is not among these bytes. */
 static bool write_unreadable(struct host *h, const uint8_t *p, size_t n)
 {
-    enum { COUNT_AT = 8 }; /* behind the zxid */
+    enum { COUNT_AT = 8 }; /* after the zxid */
     struct message_fault *a = &h->message_fault;
     size_t at = h->scanner.body + COUNT_AT;
     if (at >= n)

@@ -47,7 +47,7 @@ static void on_written(clave_async_client *c, const clave_result *res, void *arg
     actor_hold_go_on(a);
 }
 
-/* One that must fail as a whole: behind the write, a check of what is not there. */
+/* One that must fail as a whole: after the write, a check of what is not there. */
 static void on_futile(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct actor *a = arg;
@@ -108,8 +108,8 @@ static void write_unguarded(struct actor *a)
         actor_hold_go_on(a);
 }
 
-/* Who minds looks once more whether the lock is still held. Who does not may fall asleep over it,
- * while the session goes its own way. */
+/* A careful actor checks once more that it still holds the lock. A careless one may fall asleep
+ * over it, while the session goes its own way. */
 static void increment_unguarded(struct actor *a)
 {
     const struct workload_options *o = a->load->o;

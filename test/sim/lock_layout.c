@@ -106,7 +106,7 @@ static bool ends_with(const char *text, size_t n, const char *end)
     return n >= nend && memcmp(text + n - nend, end, nend) == 0;
 }
 
-/* By the name alone: one of those that are used there, and behind it ten digits. */
+/* By the name alone: one of those that are used there, and after it ten digits. */
 static bool queues(const struct lock_layout *s, bool gate, const struct node *n)
 {
     static const char *const bases[LOCK_KINDS][4] = {

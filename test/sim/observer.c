@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-/* Lanes, from above: a client's session and each of its actors, one client behind the other;
+/* Lanes, from above: a client's session and each of its actors, one client after the other;
  * then the servers. */
 static unsigned lane_of(const struct observer *o, size_t host)
 {

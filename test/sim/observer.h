@@ -1,4 +1,4 @@
-/* observer.h - looks at a run from outside behind every step, and writes down what each of its
+/* observer.h - looks at a run from outside after every step, and writes down what each of its
  * parts is. Changes nothing: a run that is observed is the same run. */
 #ifndef CLAVE_SIM_OBSERVER_H
 #define CLAVE_SIM_OBSERVER_H

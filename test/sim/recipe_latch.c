@@ -180,7 +180,7 @@ static bool grant(const struct actor *a, unsigned nth, clave_grant *out)
     return a->latch && clave_async_latch_grant(a->latch, out);
 }
 
-/* By the standard policy nobody leads who is cut off. */
+/* With the standard policy a candidate that is cut off does not lead. */
 static bool is_valid(const struct actor *a, unsigned nth, int64_t now)
 {
     (void)nth;

@@ -33,7 +33,7 @@ static void expect(const struct actor *a, const char *what, clave_err err, clave
 
 /* ---- what it is told ----------------------------------------------------------------- */
 
-/* Who waits in clave_selector_pause is woken. */
+/* A thread that waits in clave_selector_pause is woken. */
 static void wake_if_interrupted(struct selector *s)
 {
     struct actor *a = s->actor;

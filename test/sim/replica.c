@@ -121,7 +121,7 @@ static void replay(struct replica *r, const struct log_entry *e, const void *byt
                     (unsigned long long)e->zxid);
 }
 
-/* The session is about to go: its connection, if there is one, goes behind it. */
+/* The session is about to go: its connection, if there is one, goes after it. */
 static struct server_conn *let_go(const struct replica *r, int64_t id)
 {
     struct session *s = clave__sessions_find(&r->server->sessions, id);

@@ -37,7 +37,7 @@ void unguarded_made(struct unguarded *u, size_t write, int32_t version);
 void unguarded_look(struct unguarded *u, const struct server_host *h, const char *path);
 /* An operator takes this node's lock away. */
 void unguarded_taken(struct unguarded *u, const char *node);
-/* How many updates were lost; breaks the world when one has none behind it that was late. */
+/* How many updates were lost; breaks the world when one was not caused by a late write. */
 uint64_t unguarded_count(const struct unguarded *u, struct world *w, const char *path);
 
 #endif

@@ -61,7 +61,7 @@ static void on_asked_leader(clave_async_client *c, clave_err err, void *arg)
     l->listings_out--;
 }
 
-/* All of them: who waits hears it when it holds. */
+/* All of them: a waiter is notified when it holds. */
 static void revoke_all(struct workload *l, const char *queue, const clave_participant *list,
                        size_t n)
 {

@@ -1,5 +1,5 @@
-/* What is made on a client may be freed behind it: the client keeps its memory until then, every
- * call says ECLOSED, and _free frees. For ASan, which sees what is used or left behind. */
+/* What is made on a client may be freed after it: the client keeps its memory until then, every
+ * call says ECLOSED, and _free frees. For ASan, which sees what is used or leaked. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -112,7 +112,7 @@ static void a_ping_throttled_is_sent_again(void **state)
 
 /* ---- confirmed heartbeats -------------------------------------------------------------- */
 
-/* A member that does not pass it on is of no use to who holds: another may. */
+/* A member that does not pass it on is of no use to a holder: another may be. */
 static void a_member_that_refuses_heartbeats_is_left(void **state)
 {
     (void)state;

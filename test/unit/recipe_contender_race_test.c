@@ -122,7 +122,8 @@ static void two_of_one_session_are_two(void **state)
     memnet_free(p);
 }
 
-/* Who resigns is not the first to try again; but it leads again when nobody else wants to. */
+/* A leader that resigns is not the first to try again; but it leads again when nobody else wants
+ * to. */
 static void who_resigns_lets_others_come_first(void **state)
 {
     (void)state;
@@ -277,7 +278,7 @@ static void a_node_that_is_written_to_is_led_by_as_before(void **state)
     assert_int_equal(memnet_set(p, 2, node, "again"), CLAVE_OK);
     memnet_advance(p, 3000);
     assert_true(candidate_leads(&s[0]));
-    assert_int_equal(s[0].leader, 2); /* by the standard policy, once behind the reconnect */
+    assert_int_equal(s[0].leader, 2); /* by the standard policy, once after the reconnect */
     candidate_leave(&s[0], CLAVE_CLOSE_SILENT);
     assert_true(candidate_leads(&s[1]));
     close_all(s, 2);

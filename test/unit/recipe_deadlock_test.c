@@ -204,7 +204,7 @@ static void close_all(struct mutex_owner *s, size_t n)
 }
 
 /* Of three owners on one session, one holds what another session waits for, and another waits:
- * no deadlock. When the one who holds waits too, there is one. */
+ * no deadlock. When the holder waits too, there is one. */
 static void owners_of_one_session_are_told_apart(void **state)
 {
     (void)state;

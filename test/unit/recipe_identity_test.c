@@ -38,7 +38,7 @@ static void format_and_parse_are_inverse(void **state)
     assert_null(id.text);
 }
 
-/* What the locks write behind what the caller has said. */
+/* What the locks write after the caller's data. */
 static void owners_limits_and_promises_are_read(void **state)
 {
     (void)state;

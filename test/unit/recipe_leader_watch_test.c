@@ -379,7 +379,7 @@ static void a_leader_hands_over_past_those_between(void **state)
     assert_int_equal(s[1].leader + s[2].leader, 0);
     assert_int_equal(s[0].not_leader, 1);
     assert_int_equal(s[0].why, CLAVE_OK);
-    /* The others stand again, behind the one that stood behind the target. */
+    /* The others queue again, after the one that was after the target. */
     memnet_advance(p, 2000);
     assert_int_equal(memnet_list(p, 0, "/e", NULL, 0), N);
     candidate_resign(&s[3]);

@@ -215,7 +215,7 @@ static void free_at_pause(clave_async_delay *d, const clave_identity *who, int64
     h->delay = NULL;
 }
 
-/* Who is told of the delay may have no patience for it. */
+/* An owner that is told of the delay may have no patience for it. */
 static void freed_when_the_delay_begins_it_says_nothing_more(void **state)
 {
     (void)state;

@@ -193,7 +193,7 @@ static void testSomeLocksFailToLock(void **state)
     multilock_owner_acquire(&a, 1000);
     memnet_advance(p, 999);
     assert_int_equal(a.answers, 1);
-    assert_int_equal(memnet_list(p, 1, "/a", NULL, 0), 1); /* it waits behind what it has */
+    assert_int_equal(memnet_list(p, 1, "/a", NULL, 0), 1); /* it waits after what it has */
     memnet_advance(p, 1);
     assert_int_equal(a.answers, 2);
     assert_string_equal(a.failed, "/b");

@@ -91,7 +91,7 @@ static void testNodeDeletedCleanlyWithFaults(void **state)
     owner_open(&a, p, 0, "/l", NULL);
     owner_acquire(&a, OWNER_FOREVER);
     owner_release(&a);
-    /* Create passes, the listing behind it is held. */
+    /* The create passes; the listing after it is held. */
     memnet_rule(p, (struct memnet_rule){0, MEMNET_REQUEST, OP_GET_CHILDREN2, MEMNET_HOLD, 0});
     owner_acquire(&a, OWNER_FOREVER);
     assert_int_equal(memnet_list(p, 1, "/l", names, 2), 1);
@@ -130,7 +130,7 @@ static void testAttemptLockFailedException(void **state)
 {
     (void)state;
     struct memnet *p = world(2);
-    /* Nobody may read it: whoever stands behind cannot watch. */
+    /* Nobody may read it: the contenders after it cannot watch it. */
     clave_acl acl = {CLAVE_PERM_DELETE, "world", "anyone"};
     clave_mutex_options o = {.size = sizeof o, .acls = &acl, .nacls = 1};
     struct mutex_owner a, b;

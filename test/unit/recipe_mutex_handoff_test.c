@@ -77,7 +77,7 @@ static void a_hand_over_costs_nothing(void **state)
     memnet_free(p);
 }
 
-/* After so many turns another process is let in, and who waits here comes behind it. */
+/* After so many turns another process is let in, and the owners that wait here come after it. */
 static void other_processes_are_not_kept_out(void **state)
 {
     (void)state;
@@ -440,7 +440,7 @@ static void every_allocation_may_fail_once(void **state)
     assert_true(which > 40);
 }
 
-/* The one that has the shared place only tries, and is cancelled: who takes the place over
+/* The one that has the shared place only tries, and is cancelled: the one that takes the place over
  * wanted to wait. (Seed 294, docs/simulation.md.) */
 static void an_owner_that_takes_over_from_a_try_waits_on(void **state)
 {

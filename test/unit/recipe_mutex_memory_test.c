@@ -12,7 +12,7 @@
 
 enum { TIMEOUT = 6000 };
 
-/* The client's memory fails while an owner acquires, twice, and another waits behind it. */
+/* The client's memory fails while an owner acquires, twice, and another waits after it. */
 static void acquire_and_wait(struct memnet *p, struct mutex_owner *a, struct mutex_owner *b)
 {
     clave_err first = owner_acquire(a, 10000);

@@ -180,7 +180,7 @@ static const char *name_of(const struct candidate *s)
     return clave__path_name(clave_async_latch_own_path(s->l));
 }
 
-/* Who resigns, or hands over to a lower one, does not get the leadership back at once. */
+/* A leader that resigns, or hands over to a lower one, does not get the leadership back at once. */
 static void a_resignation_counts_for_a_session_timeout(void **state)
 {
     (void)state;

@@ -27,7 +27,7 @@ static void a_contender_is_a_base_name_and_a_number(void **state)
         {"deadlock-0000000007", "0000000007", true, false}, /* as Curator takes it */
         {"lock-9-lock-0000000001", "0000000001", true, false},
         {"0f3c5d-lock-0000000012", "0000000012", true, false}, /* kazoo's, named "-lock-" */
-        /* No base name, or nothing behind it that a server puts there. */
+        /* No base name, or nothing after it that a server appends. */
         {"", NULL, false, false},
         {"0abc", NULL, false, false},
         {"readme", NULL, false, false},
@@ -61,7 +61,7 @@ static void a_contender_is_a_base_name_and_a_number(void **state)
         {UUID "lock-2147482646", "2147482646", true, false},
         {UUID "lock-2147482647", "2147482647", true, true},
         {UUID "lock-2147483647", "2147483647", true, true},
-        {UUID "lock-9999999999", "9999999999", true, true}, /* no server's, and behind them all */
+        {UUID "lock-9999999999", "9999999999", true, true}, /* no server's, and after them all */
         {UUID "lock--2147483648", "-2147483648", false, true},
         {UUID "lock--1000000000", "-1000000000", false, true},
         {UUID "lock--999999999", "-999999999", false, true},

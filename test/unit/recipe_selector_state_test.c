@@ -1,4 +1,4 @@
-/* The rules of a selector, without threads: who leads, who is interrupted, who stands again. */
+/* The rules of a selector, without threads: who leads, who is interrupted, who queues again. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -107,7 +107,7 @@ static void one_that_is_closed_leads_no_more(void **state)
     struct selector_state c = standing(CLAVE_POLICY_STANDARD);
     c.auto_requeue = true;
     assert_true(clave__selector_state_close(&c)); /* its acquire is to be cancelled */
-    /* One that began behind it, too. */
+    /* One that began after it, too. */
     assert_true(clave__selector_state_event(&c, CLAVE_MUTEX_QUEUED));
     assert_false(clave__selector_state_elect(&c, true));
     clave__selector_state_end(&c, CLAVE_ECANCELED);

@@ -212,7 +212,7 @@ static void testAcquireAfterLostServer(void **state)
     memnet_free(p);
 }
 
-/* The session ends: leases given out are lost, each told once; who waits begins anew. */
+/* The session ends: leases given out are lost, each reported once; a waiter begins anew. */
 static void a_session_that_ends_takes_its_leases(void **state)
 {
     (void)state;

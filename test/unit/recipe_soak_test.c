@@ -138,7 +138,7 @@ static void begin(struct soak *k, uint64_t seed)
     }
 }
 
-/* Peace comes back: who waits is served or out of time, and all goes. */
+/* The faults end: waiters are served or time out, and everything is released. */
 static void end(struct soak *k)
 {
     struct memnet *p = k->p;

@@ -141,7 +141,7 @@ static const struct {
     {"P Q | Q R | R S", ""},
     {"P Q S | Q P | S | P", "P Q +1"},
     {"P Q | Q P | R S | S R", "P Q, R S"},
-    /* Behind one who waits himself. */
+    /* After one that waits itself. */
     {"S Q P | P Q", "P Q"},
     {"S Q P | Q P | S", ""},
     {"P Q R | R P", "P R +1"},
@@ -409,7 +409,7 @@ static void a_long_queue_takes_a_moment(void **state)
     free(names);
 }
 
-/* Who waits at the end of the queue has a lease that is looked at first: the queue is gone
+/* The one that waits at the end of the queue has a lease that is looked at first: the queue is gone
  * through from its end, and each time one more goes on. */
 static void a_long_queue_backwards_takes_a_moment(void **state)
 {

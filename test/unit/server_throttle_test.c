@@ -117,7 +117,7 @@ static void answers_that_are_not_read(void **state)
     memserver_close(&d);
 }
 
-/* Who has not shown that he is a client is not given memory for long messages. */
+/* A peer that has not shown that it is a client gets no memory for long messages. */
 static void a_stranger_has_a_short_frame(void **state)
 {
     (void)state;

@@ -93,7 +93,7 @@ static void good_and_bad_histories_are_told_apart(void **state)
 /* ---- against a search --------------------------------------------------------------------- */
 
 /* Is there a moment of effect for each hold, of the whole times, that explains all? The tokens
- * are 0..n-1; holds of one moment take effect in the order of their tokens, behind the ends. */
+ * are 0..n-1; holds of one moment take effect in the order of their tokens, after the ends. */
 static bool fits(const struct history_hold *holds, size_t n, const int64_t *at, unsigned capacity)
 {
     for (size_t i = 1; i < n; i++)

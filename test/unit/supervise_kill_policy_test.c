@@ -1,5 +1,5 @@
-/* A command on a leash: when it is warned, when it is ended, and who does it when the guardian
- * does not. */
+/* A command under the kill policy: when it gets SIGTERM, when SIGKILL, and from whom when the
+ * guardian does not. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -161,7 +161,7 @@ static void a_second_sigterm_ends_it_after_the_grace(void **state)
     assert_true(clave__kill_policy_ask(&l, NOW + GRACE / 2));
     assert_int_equal(step(&l, held, NOW + GRACE / 2), KILL_POLICY_TELL | KILL_POLICY_TERM);
     assert_int_equal(l.cause, CAUSE_SIGNAL);
-    /* What comes behind it changes nothing: the grace counts from the first. */
+    /* What comes after it changes nothing: the grace counts from the first. */
     assert_false(clave__kill_policy_ask(&l, NOW + GRACE - 1));
     assert_int_equal(clave__kill_policy_wake_at(&l, DEADLINE, NOW + GRACE - 1), NOW + GRACE);
     assert_int_equal(step(&l, held, NOW + GRACE - 1), 0);
@@ -204,7 +204,7 @@ static void behind_a_maximum_the_hold_is_not_lost(void **state)
     terms.until = NOW + GRACE;
     clave__hold_policy_begin(&s, &terms);
     assert_int_equal(clave__hold_policy_extend(&s, DEADLINE), terms.until);
-    /* The command has its grace behind it, and the guardian a moment. */
+    /* The command has had its grace, and the guardian a moment. */
     assert_false(clave__hold_policy_is_overdue(&s, terms.until + GRACE + LEAD / 2 - 1));
     assert_true(clave__hold_policy_is_overdue(&s, terms.until + GRACE + LEAD / 2));
     assert_true(clave__hold_policy_was_cut_short(&s, CAUSE_NONE));

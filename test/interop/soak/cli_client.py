@@ -11,7 +11,7 @@ from worker import PATIENCE, Lost, Worker, Wrong
 ZKCLI = "/usr/share/zookeeper/bin/zkCli.sh"
 SMALL = "-Xmx96m -XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 LOSS = re.compile(r"ConnectionLoss|Not connected|rc=-4\b")
-END = "ZooKeeper CLI version"  # what "version" prints: sent behind each command, it ends its output
+END = "ZooKeeper CLI version"  # what "version" prints: sent after each command, it ends its output
 WHOAMI = "Auth scheme: User"  # what whoami prints first
 KEYS = 5
 JOE = "digest:joe:oesAybBun9icKJjQSTRN8OBueSc="
