@@ -251,8 +251,8 @@ static void add_client(struct memnet *p, size_t i)
         .mem = p->o.mem,
         .state_cb = on_state,
         .state_arg = e,
-        .log = getenv("PAIR_LOG") ? log_line : p->o.client_log,
-        .log_arg = getenv("PAIR_LOG") ? (void *)(uintptr_t)&numbers[i % 8] : p->o.client_log_arg,
+        .log = getenv("MEMNET_LOG") ? log_line : p->o.client_log,
+        .log_arg = getenv("MEMNET_LOG") ? (void *)(uintptr_t)&numbers[i % 8] : p->o.client_log_arg,
     };
     must(clave_async_client_new(&e->c, &o) == CLAVE_OK);
     clave_async_client_start(e->c, p->now);

@@ -13,7 +13,7 @@ static void wake(struct ensemble_member *m)
     world_set_earlier(m->w, &m->run, at > m->frozen_to ? at : m->frozen_to);
 }
 
-static void on_news(void *owner)
+static void on_socket_event(void *owner)
 {
     wake(owner);
 }
@@ -130,13 +130,13 @@ static void forget_arrivals(struct ensemble_member *m)
 struct net_socket *member_dial_leader(struct ensemble_member *m)
 {
     return net_dial(m->of->net, &m->of->leader->listener, &m->route,
-                    (struct net_callback){on_news, m});
+                    (struct net_callback){on_socket_event, m});
 }
 
 static void accept_all(struct ensemble_member *m)
 {
     struct net_socket *s;
-    while ((s = net_accept(m->of->net, &m->listener, (struct net_callback){on_news, m})))
+    while ((s = net_accept(m->of->net, &m->listener, (struct net_callback){on_socket_event, m})))
         list_push_back(&m->conns, &member_conn_new(m, s)->link);
 }
 
@@ -295,7 +295,7 @@ void member_init(struct ensemble_member *m, struct ensemble *e, unsigned index)
     snprintf(m->name, sizeof m->name, "member%u", index % 10);
     replica_init(&m->replica, w);
     list_init(&m->conns);
-    net_listener_init(&m->listener, (struct net_callback){on_news, m});
+    net_listener_init(&m->listener, (struct net_callback){on_socket_event, m});
     m->route_us = world_between(w, 20, 2 * MS);
     m->clock = world_clock(w);
     m->run.fire = on_run;

@@ -17,7 +17,7 @@ void host_wake(struct host *h)
     wake(h);
 }
 
-static void on_news(void *owner)
+static void on_socket_event(void *owner)
 {
     wake(owner);
 }
@@ -134,7 +134,7 @@ static void dial(struct host *h)
     h->told_open = false;
     bool reached = h->w->now >= h->reach_to || (h->reach >> h->server & 1);
     h->socket = net_dial(h->net, h->servers[h->server], reached ? &h->route : &h->nowhere,
-                         (struct net_callback){on_news, h});
+                         (struct net_callback){on_socket_event, h});
 }
 
 static void obey(struct host *h)

@@ -33,7 +33,7 @@ void server_host_wake(struct server_host *h)
         world_set_earlier(h->w, &h->run, h->w->now + world_between(h->w, 0, BUSY_US));
 }
 
-static void on_news(void *owner)
+static void on_socket_event(void *owner)
 {
     struct host_conn *s = owner;
     s->readable = true;
@@ -65,7 +65,7 @@ static void accept_all(struct server_host *h)
         s->host = h;
         s->socket = socket;
         s->readable = true;
-        socket->callback = (struct net_callback){on_news, s};
+        socket->callback = (struct net_callback){on_socket_event, s};
         s->conn = clave__server_accept(h->server, &peer, s);
         world_must(s->conn != NULL);
         list_push_back(&h->conns, &s->link);
