@@ -13,7 +13,7 @@
 #include "base/memory.h"
 #include "clave/tls.h"
 #include "lib/failmem.h"
-#include "runtime/tls/tls_channel.h"
+#include "runtime/tls/tls_filter.h"
 
 /* ---- certificates ------------------------------------------------------------------------- */
 

@@ -13,7 +13,7 @@
 
 #include "base/memory.h"
 #include "clave/uv.h"
-#include "runtime/tls/tls_channel.h"
+#include "runtime/tls/tls_filter.h"
 
 static int wait_for(int fd, short events, int64_t until)
 {

@@ -18,7 +18,7 @@
 #include "client/client_internal.h"
 #include "runtime/client/resolve.h"
 #include "runtime/client/uv_client.h"
-#include "runtime/tls/tls_channel.h"
+#include "runtime/tls/tls_filter.h"
 
 /* A read allocates a buffer just for itself, and a write only for what the kernel does not take at
  * once, so that an idle session has neither. */

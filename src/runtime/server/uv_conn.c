@@ -10,7 +10,7 @@
 #include "runtime/server/listen.h"
 #include "runtime/server/uv_server_internal.h"
 #include "runtime/testing/fault_injector.h"
-#include "runtime/tls/tls_channel.h"
+#include "runtime/tls/tls_filter.h"
 
 enum {
     PLAIN_SIZE = 16 * 1024,  /* the maximum size of a TLS record */

@@ -2,7 +2,7 @@
  * client's clave_tls, or a server's.
  *
  * Map of src/runtime/tls: openssl loads the library; tls_context has the certificates and keys; a
- * tls_channel is one connection. */
+ * tls_filter is one connection. */
 #ifndef CLAVE_RUNTIME_TLS_TLS_CONTEXT_H
 #define CLAVE_RUNTIME_TLS_TLS_CONTEXT_H
 

@@ -1,6 +1,6 @@
-/* tls_channel.c - OpenSSL without sockets (tls_channel.h); uv_client.c, uv_conn.c and
+/* tls_filter.c - OpenSSL without sockets (tls_filter.h); uv_client.c, uv_conn.c and
  * four_letter_client.c call it. No call blocks, and what waits for the socket is bounded. */
-#include "runtime/tls/tls_channel.h"
+#include "runtime/tls/tls_filter.h"
 
 #include <arpa/inet.h>
 #include <limits.h>
@@ -54,7 +54,7 @@ static bool expect(struct tls *t, const char *host)
     return lib->SSL_set1_host(t->ssl, name) == 1;
 }
 
-static bool tls_channel_begin(struct tls *t, const char *host)
+static bool tls_filter_begin(struct tls *t, const char *host)
 {
     BIO *bio = t->lib->BIO_new(t->side->bytes);
     if (!bio)
@@ -83,7 +83,7 @@ struct tls *clave__tls_new(clave_tls *side, const struct clave_mem *mem, const c
     t->lib = side->lib;
     t->mem = t->refusal.mem = mem;
     clave__buf_init(&t->bytes.out, mem, MAX_OUTPUT);
-    if (!tls_channel_begin(t, host)) {
+    if (!tls_filter_begin(t, host)) {
         clave__tls_free(t);
         return NULL;
     }
@@ -111,7 +111,7 @@ enum tls_state clave__tls_state(const struct tls *t)
 /* ---- in ------------------------------------------------------------------------------------- */
 
 /* What a call of OpenSSL that did not do its work means. */
-static void tls_channel_judge(struct tls *t, int rc)
+static void tls_filter_judge(struct tls *t, int rc)
 {
     switch (t->lib->SSL_get_error(t->ssl, rc)) {
     case SSL_ERROR_WANT_READ:
@@ -130,7 +130,7 @@ static void tls_channel_judge(struct tls *t, int rc)
 /* OpenSSL would wait for five bytes before it refuses, and a four-letter word has only four. The
  * answer is the alert that every TLS client knows, and that is not the length of a frame to a
  * ZooKeeper client. */
-static void tls_channel_refuse_foreign(struct tls *t)
+static void tls_filter_refuse_foreign(struct tls *t)
 {
     static const uint8_t protocol_version[] = {RECORD_ALERT,           3, 3, 0, 2, 2,
                                                SSL_AD_PROTOCOL_VERSION};
@@ -153,7 +153,7 @@ void clave__tls_feed(struct tls *t, const void *p, size_t n)
     t->heard = true;
     t->is_other = t->bytes.in[0] != RECORD_HANDSHAKE && t->bytes.in[0] != RECORD_ALERT;
     if (t->is_other)
-        tls_channel_refuse_foreign(t);
+        tls_filter_refuse_foreign(t);
 }
 
 bool clave__tls_shake(struct tls *t)
@@ -165,7 +165,7 @@ bool clave__tls_shake(struct tls *t)
     if (rc == 1)
         t->state = TLS_OPEN;
     else
-        tls_channel_judge(t, rc);
+        tls_filter_judge(t, rc);
     return rc == 1;
 }
 
@@ -177,7 +177,7 @@ size_t clave__tls_read(struct tls *t, void *buf, size_t cap)
     int rc = t->lib->SSL_read(t->ssl, buf, cap < INT_MAX ? (int)cap : INT_MAX);
     if (rc > 0)
         return (size_t)rc;
-    tls_channel_judge(t, rc);
+    tls_filter_judge(t, rc);
     return 0;
 }
 
@@ -191,7 +191,7 @@ size_t clave__tls_write(struct tls *t, const void *p, size_t n)
     int rc = t->lib->SSL_write(t->ssl, p, n < MAX_WRITE ? (int)n : MAX_WRITE);
     if (rc > 0)
         return (size_t)rc;
-    tls_channel_judge(t, rc);
+    tls_filter_judge(t, rc);
     return 0;
 }
 

@@ -1,4 +1,4 @@
-/* tls_channel.h - a TLS channel: between a socket and the bytes of an engine, on either side,
+/* tls_filter.h - a TLS channel: between a socket and the bytes of an engine, on either side,
  * without I/O of its own.
  *
  *   socket ──_feed──▶ [channel] ──_read──▶ engine        SHAKING ──▶ OPEN ──▶ ENDED
@@ -6,8 +6,8 @@
  *
  * What is fed is the caller's memory, and is used up by _read, so an idle channel has no buffer;
  * what is written is encrypted at once, and more is taken only when that has gone to the socket. */
-#ifndef CLAVE_RUNTIME_TLS_TLS_CHANNEL_H
-#define CLAVE_RUNTIME_TLS_TLS_CHANNEL_H
+#ifndef CLAVE_RUNTIME_TLS_TLS_FILTER_H
+#define CLAVE_RUNTIME_TLS_TLS_FILTER_H
 
 #include "base/buf.h"
 #include "runtime/tls/tls_context.h"
