@@ -1,4 +1,4 @@
-/* tls_test.c - the channel of TLS byte by byte, damaged, without memory; and clients with it on
+/* tls_test.c - TLS byte by byte, damaged, without memory; and clients with it on
  * real sockets. What certificates are worth is tested from outside (test/cmd/serve_tls_test.py). */
 #include "rig.h"
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "runtime/client/local_start.h"
@@ -24,10 +25,17 @@ struct resolve {
     char host[]; /* for the fault */
 };
 
-bool clave__resolve_literal(const char *host, uint16_t port, struct sockaddr_storage *out)
+bool clave__resolve_literal(const clave_target *t, struct sockaddr_storage *out)
 {
-    return uv_ip4_addr(host, port, (struct sockaddr_in *)out) == 0 ||
-           uv_ip6_addr(host, port, (struct sockaddr_in6 *)out) == 0;
+    struct sockaddr_un *path = (struct sockaddr_un *)out;
+    if (t->port != 0)
+        return uv_ip4_addr(t->host, t->port, (struct sockaddr_in *)out) == 0 ||
+               uv_ip6_addr(t->host, t->port, (struct sockaddr_in6 *)out) == 0;
+    if (strcmp(t->host, "local:") == 0 || strlen(t->host) >= sizeof path->sun_path)
+        return false;
+    path->sun_family = AF_UNIX;
+    strcpy(path->sun_path, t->host);
+    return true;
 }
 
 static struct resolve *resolve_new(const char *host, resolve_cb *cb, void *arg)

@@ -22,8 +22,9 @@ struct resolve_result {
 };
 typedef void resolve_cb(void *arg, const struct resolve_result *res);
 
-/* true when the host is an address already: no lookup is needed. */
-bool clave__resolve_literal(const char *host, uint16_t port, struct sockaddr_storage *out);
+/* true when the host is an address already, or the path of a Unix socket (port 0) that fits into
+ * one: no lookup is needed. */
+bool clave__resolve_literal(const clave_target *t, struct sockaddr_storage *out);
 
 /* cb runs later on the loop's thread, once, unless abandoned. NULL: out of memory. */
 struct resolve *clave__resolve_name(uv_loop_t *loop, const clave_target *t, resolve_cb *cb,

@@ -1,4 +1,4 @@
-/* tls_bytes.h - where OpenSSL finds the bytes of a channel, and where it puts them, in place of a
+/* tls_bytes.h - where OpenSSL finds the bytes of a connection, and where it puts them, in place of a
  * socket. */
 #ifndef CLAVE_RUNTIME_TLS_TLS_BYTES_H
 #define CLAVE_RUNTIME_TLS_TLS_BYTES_H

@@ -23,7 +23,7 @@ enum tls_file { TLS_CA, TLS_CERT, TLS_KEY, TLS_FILES };
 struct clave_tls {
     atomic_uint refs;
     const struct openssl *lib;
-    BIO_METHOD *bytes; /* how a channel passes bytes to OpenSSL (tls_bytes.h) */
+    BIO_METHOD *bytes; /* how a connection passes bytes to OpenSSL (tls_bytes.h) */
     bool serves;
     enum tls_clients clients;
     bool any_name;

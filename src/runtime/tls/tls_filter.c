@@ -1,5 +1,6 @@
-/* tls_filter.c - OpenSSL without sockets (tls_filter.h); uv_client.c, uv_conn.c and
- * four_letter_client.c call it. No call blocks, and what waits for the socket is bounded. */
+/* tls_filter.c - OpenSSL without sockets, as a filter of a channel (tls_filter.h); uv_client.c and
+ * uv_conn.c add it, four_letter_client.c uses it by itself. No call blocks, and what waits for the
+ * socket is bounded. */
 #include "runtime/tls/tls_filter.h"
 
 #include <arpa/inet.h>
@@ -7,22 +8,24 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/list.h"
 #include "base/memory.h"
 #include "runtime/tls/tls_bytes.h"
 #include "runtime/tls/tls_refusal.h"
 
 /* The size of one pass of writes, and of what may wait for the socket, which needs room for the
  * answers to everything that one read may bring. */
-enum { MAX_WRITE = 64 * 1024, MAX_OUTPUT = 1024 * 1024, KEEP_OUTPUT = 0 };
+enum { MAX_WRITE = 64 * 1024, MAX_OUTPUT = 1024 * 1024, KEEP_OUTPUT = 0, MAX_RECORD = 16 * 1024 };
 /* The first byte of a handshake record, and of the alert that refuses one. */
 enum { RECORD_ALERT = 21, RECORD_HANDSHAKE = 22 };
 /* Received alerts are reasons with this offset (OpenSSL's SSL_AD_REASON_OFFSET). */
 enum { ALERT_REASONS = 1000 };
 
 struct tls {
+    struct filter filter;
+    const struct tls_events *events;
     clave_tls *side;
     const struct openssl *lib;
-    const struct clave_mem *mem;
     SSL *ssl;
     enum tls_state state;
     bool heard;        /* something from the other side has come */
@@ -34,7 +37,7 @@ struct tls {
 
 /* ---- life ----------------------------------------------------------------------------------- */
 
-static bool expect(struct tls *t, const char *host)
+static bool tls_filter_expect_name(struct tls *t, const char *host)
 {
     const struct openssl *lib = t->lib;
     const char *name = t->side->server_name ? t->side->server_name : host;
@@ -69,7 +72,7 @@ static bool tls_filter_begin(struct tls *t, const char *host)
     t->lib->SSL_set_bio(t->ssl, bio, bio); /* one reference serves for both */
     clave__tls_refusal_attach(t->lib, t->ssl, &t->refusal);
     if (host)
-        return expect(t, host);
+        return tls_filter_expect_name(t, host);
     t->lib->SSL_set_accept_state(t->ssl);
     return true;
 }
@@ -81,7 +84,7 @@ struct tls *clave__tls_new(clave_tls *side, const struct clave_mem *mem, const c
         return NULL;
     t->side = clave__tls_context_ref(side);
     t->lib = side->lib;
-    t->mem = t->refusal.mem = mem;
+    t->refusal.mem = mem;
     clave__buf_init(&t->bytes.out, mem, MAX_OUTPUT);
     if (!tls_filter_begin(t, host)) {
         clave__tls_free(t);
@@ -96,11 +99,12 @@ void clave__tls_free(struct tls *t)
 {
     if (!t)
         return;
+    const struct clave_mem *mem = t->refusal.mem;
     t->lib->SSL_free(t->ssl);
     clave__buf_fini(&t->bytes.out);
-    clave__mem_free(t->mem, t->refusal.shown);
+    clave__mem_free(mem, t->refusal.shown);
     clave_tls_free(t->side);
-    clave__mem_free(t->mem, t);
+    clave__mem_free(mem, t);
 }
 
 enum tls_state clave__tls_state(const struct tls *t)
@@ -310,4 +314,91 @@ void clave__tls_fault(const struct tls *t, char *text, size_t cap)
         snprintf(text, cap, "it presents no certificate");
     else
         snprintf(text, cap, "%s", alert ? alert : why ? why : "TLS has failed");
+}
+
+/* ---- as a filter ---------------------------------------------------------------------------- */
+
+static struct tls *tls_filter_of(struct filter *f)
+{
+    return LIST_ENTRY(f, struct tls, filter);
+}
+
+static bool tls_filter_input(struct filter *f, const void *p, size_t n)
+{
+    struct tls *t = tls_filter_of(f);
+    char plain[MAX_RECORD];
+    bool goes_on = true;
+    size_t got;
+    clave__tls_feed(t, p, n);
+    if (clave__tls_shake(t)) {
+        clave__channel_opened(f->channel);
+        goes_on = t->events->opened(f->channel, t);
+    }
+    while (goes_on && (got = clave__tls_read(t, plain, sizeof plain)) > 0)
+        goes_on = clave__channel_input(f->channel, f->above, plain, got);
+    clave__tls_feed(t, NULL, 0); /* the memory is the caller's again */
+    if (t->state != TLS_FAILED)
+        return goes_on && t->state != TLS_ENDED;
+    goes_on = t->events->failed(f->channel, t);
+    if (goes_on)
+        clave__channel_linger(f->channel);
+    return goes_on;
+}
+
+/* Encrypted bytes are sent first. What is encrypted now counts as sent: it is too late to take it
+ * back. */
+static size_t tls_filter_output(struct filter *f, const void **p)
+{
+    struct tls *t = tls_filter_of(f);
+    size_t n = clave__tls_output(t, p);
+    if (n > 0 || t->state != TLS_OPEN)
+        return n;
+    n = clave__channel_output(f->channel, f->above, p);
+    n = clave__tls_write(t, *p, n);
+    if (n > 0)
+        clave__channel_sent(f->channel, f->above, n);
+    return clave__tls_output(t, p);
+}
+
+static void tls_filter_sent(struct filter *f, size_t n)
+{
+    clave__tls_sent(tls_filter_of(f), n);
+}
+
+/* Encryption may have failed for lack of memory. */
+static bool tls_filter_is_done(struct filter *f)
+{
+    if (tls_filter_of(f)->state >= TLS_ENDED && f->channel->state != CHANNEL_LINGERING)
+        return true;
+    return clave__channel_is_done(f->channel, f->above);
+}
+
+static size_t tls_filter_farewell(struct filter *f, const void **p)
+{
+    clave__tls_end(tls_filter_of(f));
+    return clave__tls_output(tls_filter_of(f), p);
+}
+
+static void tls_filter_free(struct filter *f)
+{
+    clave__tls_free(tls_filter_of(f));
+}
+
+bool clave__tls_add_filter(struct channel *ch, clave_tls *side, const char *host,
+                           const struct tls_events *events)
+{
+    static const struct filter_ops ops = {
+        .input = tls_filter_input,
+        .output = tls_filter_output,
+        .sent = tls_filter_sent,
+        .is_done = tls_filter_is_done,
+        .farewell = tls_filter_farewell,
+        .free = tls_filter_free,
+    };
+    struct tls *t = clave__tls_new(side, ch->mem, host);
+    if (!t)
+        return false;
+    t->events = events;
+    clave__channel_add_filter(ch, &t->filter, &ops);
+    return true;
 }

@@ -1,23 +1,23 @@
-/* tls_filter.h - a TLS channel: between a socket and the bytes of an engine, on either side,
- * without I/O of its own.
+/* tls_filter.h - TLS between a socket and the bytes of an engine, on either side: a filter of a
+ * channel, or by itself, without I/O.
  *
- *   socket ──_feed──▶ [channel] ──_read──▶ engine        SHAKING ──▶ OPEN ──▶ ENDED
- *   socket ◀─_output─ [channel] ◀─_write── engine           └──────────┴────▶ FAILED
+ *   socket ──_feed──▶ [TLS] ──_read──▶ engine        SHAKING ──▶ OPEN ──▶ ENDED
+ *   socket ◀─_output─ [TLS] ◀─_write── engine           └──────────┴────▶ FAILED
  *
- * What is fed is the caller's memory, and is used up by _read, so an idle channel has no buffer;
+ * What is fed is the caller's memory, and is used up by _read, so an idle connection has no buffer;
  * what is written is encrypted at once, and more is taken only when that has gone to the socket. */
 #ifndef CLAVE_RUNTIME_TLS_TLS_FILTER_H
 #define CLAVE_RUNTIME_TLS_TLS_FILTER_H
 
-#include "base/buf.h"
+#include "runtime/channel.h"
 #include "runtime/tls/tls_context.h"
 
 enum tls_state { TLS_SHAKING, TLS_OPEN, TLS_ENDED, TLS_FAILED };
 
 struct tls; /* opaque */
 
-/* A client's channel begins the handshake at once, with the server of that name or address; for a
- * server's it is NULL. NULL: out of memory. */
+/* A client begins the handshake at once, with the server of that name or address; for a server it
+ * is NULL. NULL: out of memory. */
 struct tls *clave__tls_new(clave_tls *side, const struct clave_mem *mem, const char *host);
 void clave__tls_free(struct tls *t); /* NULL is ignored */
 enum tls_state clave__tls_state(const struct tls *t);
@@ -29,7 +29,7 @@ bool clave__tls_shake(struct tls *t);
 /* Decrypted bytes, at most cap. 0: none for now; see the state. */
 size_t clave__tls_read(struct tls *t, void *buf, size_t cap);
 
-/* Takes bytes to send. 0: later, when _output is empty and the channel is open. */
+/* Takes bytes to send. 0: later, when _output is empty and the state OPEN. */
 size_t clave__tls_write(struct tls *t, const void *p, size_t n);
 /* Announces that nothing more will come, after what was written. */
 void clave__tls_end(struct tls *t);
@@ -38,7 +38,7 @@ size_t clave__tls_output(const struct tls *t, const void **p);
 void clave__tls_sent(struct tls *t, size_t n);
 
 /* The subject of the certificate that the other side has presented and that was verified: a Name in
- * DER, valid as long as the channel. 0: none was presented. */
+ * DER, valid as long as t. 0: none was presented. */
 size_t clave__tls_subject(const struct tls *t, const void **der);
 /* Why it FAILED, worded to follow the other side's name: "its certificate has expired". */
 void clave__tls_fault(const struct tls *t, char *text, size_t cap);
@@ -47,5 +47,18 @@ void clave__tls_fault(const struct tls *t, char *text, size_t cap);
 bool clave__tls_is_final(const struct tls *t);
 /* true: it FAILED because what came is not TLS at all. */
 bool clave__tls_is_foreign(const struct tls *t);
+
+/* What the owner of a channel is told of its filter. */
+struct tls_events {
+    /* The handshake is complete, and the channel OPEN. false: close it. */
+    bool (*opened)(struct channel *ch, struct tls *t);
+    /* true: the channel is SECURING, and lingers so that the other side can read why; false: it is
+     * closed after this. */
+    bool (*failed)(struct channel *ch, struct tls *t);
+};
+
+/* Adds TLS to a channel that is SECURING; `host` as of _new. false: out of memory. */
+bool clave__tls_add_filter(struct channel *ch, clave_tls *side, const char *host,
+                           const struct tls_events *events);
 
 #endif
