@@ -1,21 +1,19 @@
-/* uv_conn.c - the connections of a server (uv_server_internal.h): accepting, limits, TLS, reading
- * and writing for the engine. The engine's bytes are never kept over a call into it. */
+/* uv_conn.c - the connections of a server (uv_server_internal.h): accepting and limits. Each is a
+ * channel (channel.h) with the engine above it. The engine's bytes are never kept over a call into
+ * it. */
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
-#include "clave/uv.h"
+#include "runtime/channel.h"
 #include "runtime/server/listen.h"
 #include "runtime/server/uv_server_internal.h"
-#include "runtime/testing/fault_injector.h"
 #include "runtime/tls/tls_filter.h"
 
-enum {
-    PLAIN_SIZE = 16 * 1024,  /* the maximum size of a TLS record */
-    UNSENT_SIZE = 128 * 1024 /* the most that may wait in the kernel for a slow client */
-};
+/* The most that may wait in the kernel for a slow client. */
+enum { UNSENT_SIZE = 128 * 1024 };
 
 /* All connections of one address. */
 struct address {
@@ -27,32 +25,25 @@ struct address {
 
 struct conn {
     struct list link;
-    struct server_run *run;
-    struct server_conn *engine;            /* NULL: closing */
-    struct address *address;               /* NULL: not counted */
-    struct fault_injector *fault_injector; /* NULL: not of a test server */
-    struct tls *tls;                       /* outermost; NULL: without TLS */
-    union {
-        uv_handle_t handle;
-        uv_stream_t stream;
-        uv_tcp_t tcp;
-        uv_pipe_t pipe;
-    } socket;
-    bool reading;
-    bool writing;
-    bool refused; /* its handshake failed: it has been notified, and is expected to hang up */
+    struct server_conn *engine; /* NULL: not accepted yet, or closing */
+    struct address *address;    /* NULL: not counted */
+    struct channel channel;
 };
 
-/* What the kernel did not take at once. */
-struct rest {
-    uv_write_t req;
-    struct conn *conn;
-    char bytes[];
-};
+static struct conn *uv_conn_of(struct channel *ch)
+{
+    return LIST_ENTRY(ch, struct conn, channel);
+}
+
+/* The server on whose loop it is. */
+static struct server_run *uv_conn_run(struct channel *ch)
+{
+    return LIST_ENTRY(ch->socket.handle.loop, struct server_run, loop);
+}
 
 /* ---- counting by address -------------------------------------------------------------------- */
 
-static bool same_address(const struct map_node *node, const void *key)
+static bool uv_conn_same_address(const struct map_node *node, const void *key)
 {
     const struct address *a = (const void *)node; /* its first member */
     const struct peer_addr *p = key;
@@ -60,13 +51,14 @@ static bool same_address(const struct map_node *node, const void *key)
 }
 
 /* false: the address has as many as it may have. *out NULL: not counted. */
-static bool count_in(struct server_run *r, const struct peer_addr *peer, struct address **out)
+static bool uv_conn_count_in(struct server_run *r, const struct peer_addr *peer,
+                             struct address **out)
 {
     *out = NULL;
     if (peer->family == 0)
         return true;
     uint32_t hash = clave__map_hash_bytes(peer->ip, sizeof peer->ip);
-    struct map_node *node = clave__map_find(&r->addresses, hash, same_address, peer);
+    struct map_node *node = clave__map_find(&r->addresses, hash, uv_conn_same_address, peer);
     struct address *a = node ? MAP_ENTRY(node, struct address, node) : calloc(1, sizeof *a);
     if (!a)
         return false;
@@ -82,7 +74,7 @@ static bool count_in(struct server_run *r, const struct peer_addr *peer, struct 
     return true;
 }
 
-static void count_out(struct server_run *r, struct address *a)
+static void uv_conn_count_out(struct server_run *r, struct address *a)
 {
     if (!a || --a->count > 0)
         return;
@@ -92,47 +84,33 @@ static void count_out(struct server_run *r, struct address *a)
 
 /* ---- closing -------------------------------------------------------------------------------- */
 
-static void uv_conn_on_closed(uv_handle_t *h)
+static void uv_conn_on_closing(struct channel *ch, enum channel_state was, int why)
 {
-    struct conn *c = h->data;
-    struct server_run *r = c->run;
+    struct conn *c = uv_conn_of(ch);
+    (void)was;
+    if (why != 0)
+        clave__run_tick(uv_conn_run(ch));
+    if (c->engine)
+        clave__server_conn_closed(c->engine);
+    c->engine = NULL;
+    uv_conn_count_out(uv_conn_run(ch), c->address);
+    c->address = NULL;
+}
+
+static void uv_conn_on_closed(struct channel *ch)
+{
+    struct conn *c = uv_conn_of(ch);
+    struct server_run *r = uv_conn_run(ch);
     list_remove(&c->link);
     r->nconns--;
     free(c);
     clave__run_count(r);
 }
 
-/* Sends the TLS end, if it can be sent at once. */
-static void uv_conn_say_farewell(struct conn *c)
-{
-    const void *p;
-    clave__tls_end(c->tls);
-    size_t n = clave__tls_output(c->tls, &p);
-    uv_buf_t buf = uv_buf_init((char *)(uintptr_t)p, (unsigned)n);
-    if (n > 0 && !c->writing && !uv_is_closing(&c->socket.handle))
-        uv_try_write(&c->socket.stream, &buf, 1);
-}
-
-static void close_conn(struct conn *c)
-{
-    if (c->tls)
-        uv_conn_say_farewell(c);
-    clave__tls_free(c->tls);
-    c->tls = NULL;
-    clave__fault_injector_free(c->fault_injector);
-    c->fault_injector = NULL;
-    if (c->engine)
-        clave__server_conn_closed(c->engine);
-    c->engine = NULL;
-    count_out(c->run, c->address);
-    c->address = NULL;
-    if (!uv_is_closing(&c->socket.handle))
-        uv_close(&c->socket.handle, uv_conn_on_closed);
-}
-
 void clave__conn_drop(struct server_conn *engine)
 {
-    close_conn(clave__server_conn_user(engine));
+    struct conn *c = clave__server_conn_user(engine);
+    clave__channel_close(&c->channel, 0);
 }
 
 void clave__conn_close_quiet(struct server_run *r, bool all)
@@ -141,122 +119,87 @@ void clave__conn_close_quiet(struct server_run *r, bool all)
     while (e != &r->conns) {
         struct conn *c = LIST_ENTRY(e, struct conn, link);
         e = e->next;
-        if (all || !c->writing)
-            close_conn(c);
+        if (all || !c->channel.writing)
+            clave__channel_close(&c->channel, 0);
     }
 }
 
-/* ---- bytes ------------------------------------------------------------------------------------
- */
+/* ---- bytes ---------------------------------------------------------------------------------- */
 
-static void uv_conn_on_written(uv_write_t *req, int status)
+static uv_buf_t uv_conn_buffer(struct channel *ch)
 {
-    struct rest *rest = req->data;
-    struct conn *c = rest->conn;
-    free(rest);
-    if (!c->engine)
-        return;
-    c->writing = false;
-    clave__run_tick(c->run);
-    if (status < 0)
-        close_conn(c);
-    else
-        clave__conn_serve(c->engine);
+    struct server_run *r = uv_conn_run(ch);
+    return uv_buf_init(r->input, sizeof r->input);
 }
 
-/* The engine's bytes move with the next call into it, so those that have to wait are copied. */
-static int uv_conn_write_later(struct conn *c, const void *p, size_t n)
+static bool uv_conn_input(struct channel *ch, const void *p, size_t n)
 {
-    n = n < RUN_INPUT_SIZE ? n : RUN_INPUT_SIZE;
-    struct rest *rest = malloc(sizeof *rest + n);
-    if (!rest)
-        return UV_ENOMEM;
-    rest->conn = c;
-    rest->req.data = rest;
-    memcpy(rest->bytes, p, n);
-    uv_buf_t buf = uv_buf_init(rest->bytes, (unsigned)n);
-    int err = uv_write(&rest->req, &c->socket.stream, &buf, 1, uv_conn_on_written);
-    if (err != 0) {
-        free(rest);
-        return err;
-    }
-    c->writing = true;
-    return (int)n;
-}
-
-static size_t output(struct conn *c, const void **p)
-{
-    return c->fault_injector ? clave__fault_injector_output(c->fault_injector, clave_now(), p)
-                             : clave__server_conn_output(c->engine, p);
-}
-
-static void sent(struct conn *c, size_t n)
-{
-    if (c->fault_injector)
-        clave__fault_injector_sent(c->fault_injector, n);
-    else
-        clave__server_conn_sent(c->engine, n);
-}
-
-static bool wants_close(const struct conn *c)
-{
-    return c->fault_injector ? clave__fault_injector_wants_close(c->fault_injector)
-                             : clave__server_conn_wants_close(c->engine);
-}
-
-/* The bytes for the socket: the engine's, or with TLS their encrypted form. */
-static size_t next_output(struct conn *c, const void **p)
-{
-    size_t n = c->tls ? clave__tls_output(c->tls, p) : output(c, p);
-    if (n > 0 || !c->tls || clave__tls_state(c->tls) != TLS_OPEN)
-        return n;
-    n = output(c, p);
-    n = clave__tls_write(c->tls, *p, n);
-    if (n > 0)
-        sent(c, n);
-    return clave__tls_output(c->tls, p);
-}
-
-/* false: the connection is gone. */
-static bool uv_conn_flush(struct conn *c)
-{
-    const void *p;
-    size_t n;
-    while (!c->writing && (n = next_output(c, &p)) > 0) {
-        uv_buf_t buf = uv_buf_init((char *)(uintptr_t)p, (unsigned)(n < 1 << 30 ? n : 1 << 30));
-        int done = uv_try_write(&c->socket.stream, &buf, 1);
-        if (done == UV_EAGAIN)
-            done = uv_conn_write_later(c, p, n);
-        if (done < 0) {
-            close_conn(c);
-            return false;
-        }
-        if (c->tls)
-            clave__tls_sent(c->tls, (size_t)done);
-        else
-            sent(c, (size_t)done);
-    }
+    clave__run_tick(uv_conn_run(ch));
+    clave__server_conn_input(uv_conn_of(ch)->engine, p, n);
     return true;
 }
 
-static void uv_conn_on_alloc(uv_handle_t *h, size_t suggested, uv_buf_t *buf)
+static size_t uv_conn_output(struct channel *ch, const void **p)
 {
-    struct conn *c = h->data;
-    (void)suggested;
-    *buf = uv_buf_init(c->run->input, sizeof c->run->input);
+    return clave__server_conn_output(uv_conn_of(ch)->engine, p);
 }
 
-static void uv_conn_set_reading(struct conn *c);
-
-/* false: close it. */
-static bool uv_conn_take_input(struct conn *c, const void *p, size_t n)
+static void uv_conn_sent(struct channel *ch, size_t n)
 {
-    size_t taken = c->fault_injector ? clave__fault_injector_input(c->fault_injector, p, n) : n;
-    clave__server_conn_input(c->engine, p, taken);
-    return taken == n;
+    clave__server_conn_sent(uv_conn_of(ch)->engine, n);
 }
 
-static void name_peer(struct conn *c, bool is_unix, struct peer_addr *out)
+static bool uv_conn_is_done(struct channel *ch)
+{
+    return clave__server_conn_wants_close(uv_conn_of(ch)->engine);
+}
+
+static void uv_conn_set_reading(struct conn *c)
+{
+    bool serving = uv_conn_run(&c->channel)->phase != RUN_STOPPING;
+    clave__channel_set_reading(&c->channel, serving && clave__server_conn_wants_read(c->engine));
+}
+
+void clave__conn_serve(struct server_conn *engine)
+{
+    struct conn *c = clave__server_conn_user(engine);
+    while (clave__channel_write(&c->channel))
+        continue;
+    if (clave__channel_is_live(&c->channel))
+        uv_conn_set_reading(c);
+}
+
+static void uv_conn_drained(struct channel *ch)
+{
+    clave__run_tick(uv_conn_run(ch));
+    clave__conn_serve(uv_conn_of(ch)->engine);
+}
+
+/* What the engine answers is sent at the end of the pass. A filter's own messages are none of the
+ * engine's. */
+static void uv_conn_received(struct channel *ch)
+{
+    if (ch->filter)
+        uv_conn_drained(ch);
+    else
+        uv_conn_set_reading(uv_conn_of(ch)); /* now, or libuv keeps reading */
+}
+
+static const struct channel_ops uv_conn_channel = {
+    .buffer = uv_conn_buffer,
+    .input = uv_conn_input,
+    .output = uv_conn_output,
+    .sent = uv_conn_sent,
+    .is_done = uv_conn_is_done,
+    .received = uv_conn_received,
+    .drained = uv_conn_drained,
+    .closing = uv_conn_on_closing,
+    .closed = uv_conn_on_closed,
+};
+
+/* ---- the other side ------------------------------------------------------------------------- */
+
+static void uv_conn_name_peer(struct conn *c, bool is_unix, struct peer_addr *out)
 {
     struct sockaddr_storage ss;
     int len = sizeof ss;
@@ -264,7 +207,7 @@ static void name_peer(struct conn *c, bool is_unix, struct peer_addr *out)
     static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
     memset(out, 0, sizeof *out);
     strcpy(out->text, "local");
-    if (is_unix || uv_tcp_getpeername(&c->socket.tcp, (struct sockaddr *)&ss, &len) != 0)
+    if (is_unix || uv_tcp_getpeername(&c->channel.socket.tcp, (struct sockaddr *)&ss, &len) != 0)
         return;
     const struct sockaddr_in *v4 = (const struct sockaddr_in *)&ss;
     const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&ss;
@@ -284,126 +227,66 @@ static void name_peer(struct conn *c, bool is_unix, struct peer_addr *out)
              (unsigned)out->port);
 }
 
+/* ---- TLS ------------------------------------------------------------------------------------ */
+
+static bool uv_conn_secured(struct channel *ch, struct tls *t)
+{
+    const void *der;
+    size_t n = clave__tls_subject(t, &der);
+    return n == 0 || clave__server_conn_certify(uv_conn_of(ch)->engine, der, n) == CLAVE_OK;
+}
+
 /* A client whose handshake has failed may take long to read why, and would not find it any more if
  * the socket were closed with unread bytes of its own. It has as long as every connection without a
  * session. */
-static bool uv_conn_refuse(struct conn *c, bool shaking)
+static bool uv_conn_tls_failed(struct channel *ch, struct tls *t)
 {
+    bool turned_away = ch->state == CHANNEL_SECURING;
     struct peer_addr peer;
     char why[600];
-    clave__tls_fault(c->tls, why, sizeof why);
-    name_peer(c, false, &peer);
-    clave__log(&c->run->log, CLAVE_LOG_WARN, "%s is %s: %s", peer.text,
-               shaking ? "turned away" : "closed", why);
-    c->refused = shaking && !clave__tls_is_foreign(c->tls);
-    return c->refused;
-}
-
-/* Likewise, through TLS. */
-static bool unseal(struct conn *c, const void *p, size_t n)
-{
-    char plain[PLAIN_SIZE];
-    size_t got;
-    const void *der;
-    bool fine = true, shaking = clave__tls_state(c->tls) == TLS_SHAKING;
-    if (c->refused)
-        return true;
-    clave__tls_feed(c->tls, p, n);
-    if (clave__tls_shake(c->tls) && (got = clave__tls_subject(c->tls, &der)) > 0)
-        fine = clave__server_conn_certify(c->engine, der, got) == CLAVE_OK;
-    while (fine && (got = clave__tls_read(c->tls, plain, sizeof plain)) > 0)
-        fine = uv_conn_take_input(c, plain, got);
-    if (clave__tls_state(c->tls) == TLS_FAILED)
-        return uv_conn_refuse(c, shaking);
-    return fine && clave__tls_state(c->tls) != TLS_ENDED;
-}
-
-static void uv_conn_on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
-{
-    struct conn *c = stream->data;
-    if (!c->engine || n == 0)
-        return;
-    clave__run_tick(c->run);
-    if (n < 0) {
-        close_conn(c);
-        return;
-    }
-    bool goes_on =
-        c->tls ? unseal(c, buf->base, (size_t)n) : uv_conn_take_input(c, buf->base, (size_t)n);
-    if (!goes_on)
-        close_conn(c);
-    else if (c->tls)
-        clave__conn_serve(c->engine); /* the channel's own messages are not the engine's */
-    else
-        uv_conn_set_reading(c); /* now, or libuv keeps reading */
-}
-
-static void uv_conn_set_reading(struct conn *c)
-{
-    bool wanted = c->run->phase != RUN_STOPPING && clave__server_conn_wants_read(c->engine);
-    if (wanted == c->reading)
-        return;
-    c->reading = wanted;
-    if (wanted)
-        uv_read_start(&c->socket.stream, uv_conn_on_alloc, uv_conn_on_read);
-    else
-        uv_read_stop(&c->socket.stream);
-}
-
-void clave__conn_serve(struct server_conn *engine)
-{
-    struct conn *c = clave__server_conn_user(engine);
-    if (!uv_conn_flush(c))
-        return;
-    if (!c->writing && wants_close(c))
-        close_conn(c);
-    else
-        uv_conn_set_reading(c);
+    clave__tls_fault(t, why, sizeof why);
+    uv_conn_name_peer(uv_conn_of(ch), false, &peer);
+    clave__log(&uv_conn_run(ch)->log, CLAVE_LOG_WARN, "%s is %s: %s", peer.text,
+               turned_away ? "turned away" : "closed", why);
+    return turned_away && !clave__tls_is_foreign(t);
 }
 
 /* ---- accepting ------------------------------------------------------------------------------ */
 
 /* The kernel would buffer megabytes for a client that does not read: more than the documented limit
  * for all, and slow to take. */
-static void set_options(struct conn *c)
+static void uv_conn_set_options(struct conn *c)
 {
-    uv_tcp_nodelay(&c->socket.tcp, 1);
 #ifdef TCP_NOTSENT_LOWAT
     const int most = UNSENT_SIZE;
     uv_os_fd_t fd;
-    if (uv_fileno(&c->socket.handle, &fd) == 0)
+    if (uv_fileno(&c->channel.socket.handle, &fd) == 0)
         setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &most, sizeof most);
 #endif
 }
 
-static struct conn *accept_conn(struct server_run *r, uv_stream_t *from, bool is_unix)
+/* NULL: out of memory. It may be closing already. */
+static struct conn *uv_conn_accept(struct server_run *r, uv_stream_t *listener)
 {
     struct conn *c = calloc(1, sizeof *c);
     if (!c)
         return NULL;
-    c->run = r;
-    if (is_unix)
-        uv_pipe_init(&r->loop, &c->socket.pipe, 0);
-    else
-        uv_tcp_init(&r->loop, &c->socket.tcp);
-    c->socket.handle.data = c;
+    clave__channel_init(&c->channel, &uv_conn_channel, &r->mem);
+    if (clave__channel_accept(&c->channel, listener) != 0) {
+        free(c);
+        return NULL;
+    }
     list_push_back(&r->conns, &c->link);
     r->nconns++;
     clave__run_count(r);
-    if (uv_accept(from, &c->socket.stream) != 0) {
-        close_conn(c);
-        return c;
-    }
-    if (!is_unix)
-        set_options(c);
     return c;
 }
 
 /* A client that connects too often must not fill the log as well: a line a second. */
-static void turn_away(struct conn *c, const struct peer_addr *peer, const char *why)
+static void uv_conn_turn_away(struct conn *c, const struct peer_addr *peer, const char *why)
 {
     enum { PAUSE_MS = 1000 };
-    struct server_run *r = c->run;
+    struct server_run *r = uv_conn_run(&c->channel);
     uint64_t now = uv_now(&r->loop);
     r->turned_away++;
     if (now >= r->may_tell_at) {
@@ -413,7 +296,23 @@ static void turn_away(struct conn *c, const struct peer_addr *peer, const char *
         r->turned_away = 0;
         r->may_tell_at = now + PAUSE_MS;
     }
-    close_conn(c);
+    clave__channel_close(&c->channel, 0);
+}
+
+/* false: out of memory, or too many connections. */
+static bool uv_conn_begin(struct conn *c, const struct peer_addr *peer)
+{
+    static const struct tls_events events = {uv_conn_secured, uv_conn_tls_failed};
+    struct server_run *r = uv_conn_run(&c->channel);
+    if (peer->secure && !clave__tls_add_filter(&c->channel, r->tls, NULL, &events))
+        return false;
+    c->engine = clave__server_accept(r->server, peer, c);
+    if (!c->engine || (r->add_filter && !r->add_filter(r->filter_arg, &c->channel, c->engine)))
+        return false;
+    if (!peer->secure)
+        clave__channel_opened(&c->channel);
+    clave__conn_serve(c->engine);
+    return true;
 }
 
 void clave__conn_on_connection(uv_stream_t *from, int status)
@@ -424,39 +323,27 @@ void clave__conn_on_connection(uv_stream_t *from, int status)
         clave__log(&r->log, CLAVE_LOG_WARN, "cannot accept a connection: %s", uv_strerror(status));
         return;
     }
-    bool is_unix = from->type == UV_NAMED_PIPE;
-    struct conn *c = accept_conn(r, from, is_unix);
+    const struct listener *l = LIST_ENTRY(from, struct listener, socket);
+    struct conn *c = uv_conn_accept(r, from);
     if (!c) {
         /* libuv offers no way to turn one connection away without a handle for it. */
         clave__run_fail(r, CLAVE_ENOMEM, "out of memory for a new connection");
         return;
     }
-    if (uv_is_closing(&c->socket.handle))
+    if (!clave__channel_is_live(&c->channel))
         return;
-    if (LIST_ENTRY(from, struct listener, socket)->tls) {
-        c->tls = clave__tls_new(r->tls, &r->mem, NULL);
-        if (!c->tls) {
-            close_conn(c);
-            return;
-        }
-    }
+    if (!l->is_unix)
+        uv_conn_set_options(c);
     clave__run_tick(r);
-    name_peer(c, is_unix, &peer);
-    peer.secure = c->tls != NULL;
+    uv_conn_name_peer(c, l->is_unix, &peer);
+    peer.secure = l->tls;
     const char *why = NULL;
     if (r->nconns > r->max_conns)
         why = "no more connections: the limit of open files is reached";
-    else if (!count_in(r, &peer, &c->address))
+    else if (!uv_conn_count_in(r, &peer, &c->address))
         why = "too many connections from its address (--max-connections)";
-    if (why) {
-        turn_away(c, &peer, why);
-        return;
-    }
-    c->engine = clave__server_accept(r->server, &peer, c);
-    if (c->engine && r->fault_injectors)
-        c->fault_injector = clave__fault_injector_new(r->fault_injectors, c->engine);
-    if (c->engine && (c->fault_injector || !r->fault_injectors))
-        clave__conn_serve(c->engine);
-    else
-        close_conn(c);
+    if (why)
+        uv_conn_turn_away(c, &peer, why);
+    else if (!uv_conn_begin(c, &peer))
+        clave__channel_close(&c->channel, 0);
 }

@@ -8,6 +8,7 @@
 #include "base/list.h"
 #include "base/map.h"
 #include "base/memory.h"
+#include "runtime/channel.h"
 #include "runtime/server/datadir.h"
 #include "runtime/server/disk_thread.h"
 #include "runtime/server/uv_server.h"
@@ -42,8 +43,10 @@ struct server_run {
     size_t turned_away;       /* connections turned away since the last message */
     uint64_t may_tell_at;     /* when to log again, by the loop's clock */
     uint64_t idle_exit_ms;
-    struct fault_injectors *fault_injectors; /* of a test server (fault_injector.h); NULL: none */
-    int64_t ahead_ms;                        /* and how much time it has skipped */
+    /* Adds a filter to each new connection; false: out of memory. NULL: not a test server. */
+    bool (*add_filter)(void *arg, struct channel *ch, struct server_conn *engine);
+    void *filter_arg;
+    int64_t ahead_ms; /* the time that a test server has skipped */
     uv_async_t disk_done;
     uv_async_t stop;
     uv_timer_t timer;

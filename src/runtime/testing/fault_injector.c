@@ -1,11 +1,12 @@
 /* fault_injector.c - splits both directions into messages and applies the faults
- * (fault_injector.h); uv_conn.c calls it for a test server. A reply that is not durable never
- * leaves. */
+ * (fault_injector.h); testserver.c adds it to the channels of its server. A reply that is not
+ * durable never leaves. */
 #include "runtime/testing/fault_injector.h"
 
 #include <string.h>
 
 #include "base/memory.h"
+#include "clave/uv.h"
 #include "server/request/conn.h"
 
 enum { LENGTH = 4, HEAD = 12, MAX_ASKED = 1 << 20 };
@@ -27,73 +28,78 @@ struct held {
     uint8_t bytes[];
 };
 
+static struct fault_injector *fault_injector_of(struct filter *f)
+{
+    return LIST_ENTRY(f, struct fault_injector, filter);
+}
+
 /* ---- faults --------------------------------------------------------------------------------- */
 
-static void drop_faults(struct fault_injectors *gs)
+static void fault_injector_drop_faults(struct fault_injectors *all)
 {
     struct list *e;
-    while ((e = list_pop_front(&gs->faults)))
-        clave__mem_free(&gs->mem, LIST_ENTRY(e, struct fault_entry, link));
+    while ((e = list_pop_front(&all->faults)))
+        clave__mem_free(&all->mem, LIST_ENTRY(e, struct fault_entry, link));
 }
 
-void clave__fault_injectors_init(struct fault_injectors *gs)
+void clave__fault_injectors_init(struct fault_injectors *all)
 {
-    memset(gs, 0, sizeof *gs);
-    gs->mem = clave__mem_or_default(NULL);
-    list_init(&gs->fault_injectors);
-    list_init(&gs->faults);
+    memset(all, 0, sizeof *all);
+    all->mem = clave__mem_or_default(NULL);
+    list_init(&all->injectors);
+    list_init(&all->faults);
 }
 
-void clave__fault_injectors_fini(struct fault_injectors *gs)
+void clave__fault_injectors_fini(struct fault_injectors *all)
 {
-    drop_faults(gs);
+    fault_injector_drop_faults(all);
 }
 
-clave_err clave__fault_injectors_inject(struct fault_injectors *gs, const clave_test_fault *f)
+clave_err clave__fault_injectors_inject(struct fault_injectors *all, const clave_test_fault *f)
 {
-    struct fault_entry *e = clave__mem_zalloc(&gs->mem, sizeof *e);
+    struct fault_entry *e = clave__mem_zalloc(&all->mem, sizeof *e);
     if (!e)
         return CLAVE_ENOMEM;
     e->f = *f;
-    list_push_back(&gs->faults, &e->link);
+    list_push_back(&all->faults, &e->link);
     return CLAVE_OK;
 }
 
-void clave__fault_injectors_heal(struct fault_injectors *gs)
+void clave__fault_injectors_heal(struct fault_injectors *all)
 {
-    drop_faults(gs);
-    for (struct list *e = gs->fault_injectors.next; e != &gs->fault_injectors; e = e->next) {
-        const struct fault_injector *g = LIST_ENTRY(e, struct fault_injector, link);
-        for (struct list *m = g->held.next; m != &g->held; m = m->next)
+    fault_injector_drop_faults(all);
+    for (struct list *e = all->injectors.next; e != &all->injectors; e = e->next) {
+        const struct fault_injector *inj = LIST_ENTRY(e, struct fault_injector, link);
+        for (struct list *m = inj->held.next; m != &inj->held; m = m->next)
             LIST_ENTRY(m, struct held, link)->at = 0;
     }
 }
 
-static bool fault_injector_fits(const struct fault_entry *e, const struct fault_injector *g,
+static bool fault_injector_fits(const struct fault_entry *e, const struct fault_injector *inj,
                                 clave_test_kind kind)
 {
     return (e->f.kind == CLAVE_TEST_ANY || e->f.kind == kind) &&
-           (e->f.session == 0 || e->f.session == g->session);
+           (e->f.session == 0 || e->f.session == inj->session);
 }
 
 /* Does a fault apply to this message, and which: *out. */
-static bool strikes(struct fault_injector *g, clave_test_kind kind, bool is_request,
-                    clave_test_fault *out)
+static bool fault_injector_strikes(struct fault_injector *inj, clave_test_kind kind,
+                                   bool is_request, clave_test_fault *out)
 {
-    struct fault_injectors *gs = g->of;
-    for (struct list *l = gs->faults.next; l != &gs->faults; l = l->next) {
+    struct fault_injectors *all = inj->of;
+    for (struct list *l = all->faults.next; l != &all->faults; l = l->next) {
         struct fault_entry *e = LIST_ENTRY(l, struct fault_entry, link);
         if ((e->f.action == CLAVE_TEST_LOSE_REQUEST) != is_request ||
-            !fault_injector_fits(e, g, kind) || e->passed++ < e->f.after)
+            !fault_injector_fits(e, inj, kind) || e->passed++ < e->f.after)
             continue;
         *out = e->f;
         if (++e->struck == e->f.times) {
             list_remove(&e->link);
-            clave__mem_free(&gs->mem, e);
+            clave__mem_free(&all->mem, e);
         }
-        gs->strikes++;
-        if (gs->on_strike)
-            gs->on_strike(gs);
+        all->strikes++;
+        if (all->on_strike)
+            all->on_strike(all);
         return true;
     }
     return false;
@@ -145,68 +151,77 @@ static clave_test_kind fault_injector_kind_of(int32_t op)
 }
 
 /* A header is complete. false: the request is dropped. */
-static bool take_head(struct fault_injector *g)
+static bool fault_injector_take_head(struct fault_injector *inj)
 {
-    size_t len = int_at(g->head), seen = g->nhead - LENGTH;
+    size_t len = int_at(inj->head), seen = inj->nhead - LENGTH;
     clave_test_fault f;
     uint8_t kind = CLAVE_TEST_CONNECT;
-    g->nhead = 0;
+    inj->nhead = 0;
     if (len >= MOST_FRAME || len < seen) {
-        g->opaque = true; /* a four-letter word, or what the engine refuses */
+        inj->opaque = true; /* a four-letter word, or what the engine refuses */
         return true;
     }
-    if (g->greeted)
-        kind = (uint8_t)fault_injector_kind_of((int32_t)int_at(g->head + 8));
-    g->greeted = true;
-    g->body = len - seen;
-    g->of->seen[CLAVE_TEST_ANY]++;
-    g->of->seen[kind]++;
-    if (strikes(g, kind, true, &f))
+    if (inj->greeted)
+        kind = (uint8_t)fault_injector_kind_of((int32_t)int_at(inj->head + 8));
+    inj->greeted = true;
+    inj->body = len - seen;
+    inj->of->seen[CLAVE_TEST_ANY]++;
+    inj->of->seen[kind]++;
+    if (fault_injector_strikes(inj, kind, true, &f))
         return false;
-    return clave__buf_append(&g->asked, &kind, 1) == CLAVE_OK;
+    return clave__buf_append(&inj->asked, &kind, 1) == CLAVE_OK;
 }
 
-size_t clave__fault_injector_input(struct fault_injector *g, const void *p, size_t n)
+/* How much of what came the engine may have. Less than n: the connection is closed after that. */
+static size_t fault_injector_inspect(struct fault_injector *inj, const void *p, size_t n)
 {
     const uint8_t *bytes = p;
     size_t at = 0;
-    while (at < n && !g->opaque) {
-        size_t part = n - at < g->body ? n - at : g->body;
-        g->body -= part;
+    while (at < n && !inj->opaque) {
+        size_t part = n - at < inj->body ? n - at : inj->body;
+        inj->body -= part;
         at += part;
         if (at == n)
             break;
-        g->head[g->nhead++] = bytes[at++];
-        if (g->nhead == (g->greeted ? HEAD : LENGTH) && !take_head(g))
+        inj->head[inj->nhead++] = bytes[at++];
+        if (inj->nhead == (inj->greeted ? HEAD : LENGTH) && !fault_injector_take_head(inj))
             return at - 1; /* of which the engine makes no request */
     }
     return n;
 }
 
+static bool fault_injector_input(struct filter *f, const void *p, size_t n)
+{
+    size_t taken = fault_injector_inspect(fault_injector_of(f), p, n);
+    return clave__channel_input(f->channel, f->above, p, taken) && taken == n;
+}
+
 /* ---- to the client -------------------------------------------------------------------------- */
 
-static clave_test_kind kind_of_reply(struct fault_injector *g, const uint8_t *frame, size_t n)
+static clave_test_kind fault_injector_kind_of_reply(struct fault_injector *inj,
+                                                    const uint8_t *frame, size_t n)
 {
     if (n >= 8 && (int32_t)int_at(frame + LENGTH) == XID_EVENT) {
-        g->of->seen[CLAVE_TEST_EVENT]++;
+        inj->of->seen[CLAVE_TEST_EVENT]++;
         return CLAVE_TEST_EVENT;
     }
-    const uint8_t *first = clave__buf_bytes(&g->asked);
-    if (!first || clave__buf_len(&g->asked) == 0)
+    const uint8_t *first = clave__buf_bytes(&inj->asked);
+    if (!first || clave__buf_len(&inj->asked) == 0)
         return CLAVE_TEST_OTHER;
     clave_test_kind kind = (clave_test_kind)*first;
-    clave__buf_consume(&g->asked, 1);
+    clave__buf_consume(&inj->asked, 1);
     return kind;
 }
 
 /* Queues one message after those that are held. */
-static void fault_injector_hold(struct fault_injector *g, int64_t now, const uint8_t *p, size_t n)
+static void fault_injector_hold(struct fault_injector *inj, int64_t now, const uint8_t *p, size_t n)
 {
     clave_test_fault f;
     int64_t at = now;
-    if (!g->opaque && strikes(g, kind_of_reply(g, p, n), false, &f)) {
-        g->ending = f.action == CLAVE_TEST_LOSE_REPLY || f.action == CLAVE_TEST_CUT_REPLY;
-        if (g->ending)
+    if (!inj->opaque &&
+        fault_injector_strikes(inj, fault_injector_kind_of_reply(inj, p, n), false, &f)) {
+        inj->ending = f.action == CLAVE_TEST_LOSE_REPLY || f.action == CLAVE_TEST_CUT_REPLY;
+        if (inj->ending)
             n = f.action == CLAVE_TEST_CUT_REPLY && f.bytes < n ? f.bytes : 0;
         if (f.action == CLAVE_TEST_DELAY_REPLY)
             at = f.delay_ms < INT64_MAX - now ? now + f.delay_ms : INT64_MAX;
@@ -215,76 +230,80 @@ static void fault_injector_hold(struct fault_injector *g, int64_t now, const uin
     }
     if (n == 0)
         return;
-    struct held *m = clave__mem_alloc(&g->of->mem, sizeof *m + n);
+    struct held *m = clave__mem_alloc(&inj->of->mem, sizeof *m + n);
     if (!m) {
-        g->ending = true;
+        inj->ending = true;
         return;
     }
-    if (!list_empty(&g->held)) {
-        int64_t before = LIST_ENTRY(g->held.prev, struct held, link)->at;
+    if (!list_empty(&inj->held)) {
+        int64_t before = LIST_ENTRY(inj->held.prev, struct held, link)->at;
         at = at > before ? at : before;
     }
     m->at = at;
     m->n = n;
     memcpy(m->bytes, p, n);
-    list_push_back(&g->held, &m->link);
+    list_push_back(&inj->held, &m->link);
 }
 
-/* Takes what the engine has, in whole messages only, because the engine releases none before all of
+/* Takes what is above, in whole messages only, because the engine releases none before all of
  * it is durable. */
-static void pull(struct fault_injector *g, int64_t now)
+static void fault_injector_pull(struct fault_injector *inj, int64_t now)
 {
     const void *p;
     size_t n;
-    const struct session *s = g->engine->session;
-    g->session = s ? s->id : g->session;
-    while ((n = clave__server_conn_output(g->engine, &p)) > 0) {
-        for (size_t at = 0; at < n && !g->ending;) {
+    const struct session *s = inj->engine->session;
+    inj->session = s ? s->id : inj->session;
+    while ((n = clave__channel_output(inj->filter.channel, inj->filter.above, &p)) > 0) {
+        for (size_t at = 0; at < n && !inj->ending;) {
             const uint8_t *frame = (const uint8_t *)p + at;
-            size_t len = g->opaque ? n : LENGTH + int_at(frame);
-            fault_injector_hold(g, now, frame, len);
+            size_t len = inj->opaque ? n : LENGTH + int_at(frame);
+            fault_injector_hold(inj, now, frame, len);
             at += len;
         }
-        clave__server_conn_sent(g->engine, n);
+        clave__channel_sent(inj->filter.channel, inj->filter.above, n);
     }
 }
 
-size_t clave__fault_injector_output(struct fault_injector *g, int64_t now, const void **p)
+static size_t fault_injector_output(struct filter *f, const void **p)
 {
-    pull(g, now);
-    if (list_empty(&g->held))
+    struct fault_injector *inj = fault_injector_of(f);
+    int64_t now = clave_now();
+    fault_injector_pull(inj, now);
+    if (list_empty(&inj->held))
         return 0;
-    const struct held *m = LIST_ENTRY(g->held.next, struct held, link);
-    g->offered = m->at <= now;
-    *p = m->bytes + g->left;
-    return g->offered ? m->n - g->left : 0;
+    const struct held *m = LIST_ENTRY(inj->held.next, struct held, link);
+    inj->offered = m->at <= now;
+    *p = m->bytes + inj->left;
+    return inj->offered ? m->n - inj->left : 0;
 }
 
-void clave__fault_injector_sent(struct fault_injector *g, size_t n)
+static void fault_injector_sent(struct filter *f, size_t n)
 {
-    struct held *m = LIST_ENTRY(g->held.next, struct held, link);
-    g->left += n;
-    if (g->left < m->n)
+    struct fault_injector *inj = fault_injector_of(f);
+    struct held *m = LIST_ENTRY(inj->held.next, struct held, link);
+    inj->left += n;
+    if (inj->left < m->n)
         return;
-    g->left = 0;
-    g->offered = false;
+    inj->left = 0;
+    inj->offered = false;
     list_remove(&m->link);
-    clave__mem_free(&g->of->mem, m);
+    clave__mem_free(&inj->of->mem, m);
 }
 
-bool clave__fault_injector_wants_close(const struct fault_injector *g)
+static bool fault_injector_is_done(struct filter *f)
 {
-    return list_empty(&g->held) && (g->ending || clave__server_conn_wants_close(g->engine));
+    struct fault_injector *inj = fault_injector_of(f);
+    return list_empty(&inj->held) && (inj->ending || clave__channel_is_done(f->channel, f->above));
 }
 
-int64_t clave__fault_injectors_deadline(const struct fault_injectors *gs)
+int64_t clave__fault_injectors_deadline(const struct fault_injectors *all)
 {
     int64_t first = INT64_MAX;
-    for (struct list *e = gs->fault_injectors.next; e != &gs->fault_injectors; e = e->next) {
-        const struct fault_injector *g = LIST_ENTRY(e, struct fault_injector, link);
-        if (list_empty(&g->held) || g->offered)
+    for (struct list *e = all->injectors.next; e != &all->injectors; e = e->next) {
+        const struct fault_injector *inj = LIST_ENTRY(e, struct fault_injector, link);
+        if (list_empty(&inj->held) || inj->offered)
             continue;
-        int64_t at = LIST_ENTRY(g->held.next, struct held, link)->at;
+        int64_t at = LIST_ENTRY(inj->held.next, struct held, link)->at;
         first = at < first ? at : first;
     }
     return first;
@@ -292,28 +311,35 @@ int64_t clave__fault_injectors_deadline(const struct fault_injectors *gs)
 
 /* ---- life ----------------------------------------------------------------------------------- */
 
-struct fault_injector *clave__fault_injector_new(struct fault_injectors *gs,
-                                                 struct server_conn *engine)
+static void fault_injector_free(struct filter *f)
 {
-    struct fault_injector *g = clave__mem_zalloc(&gs->mem, sizeof *g);
-    if (!g)
-        return NULL;
-    g->of = gs;
-    g->engine = engine;
-    clave__buf_init(&g->asked, &gs->mem, MAX_ASKED);
-    list_init(&g->held);
-    list_push_back(&gs->fault_injectors, &g->link);
-    return g;
+    struct fault_injector *inj = fault_injector_of(f);
+    struct list *e;
+    while ((e = list_pop_front(&inj->held)))
+        clave__mem_free(&inj->of->mem, LIST_ENTRY(e, struct held, link));
+    list_remove(&inj->link);
+    clave__buf_fini(&inj->asked);
+    clave__mem_free(&inj->of->mem, inj);
 }
 
-void clave__fault_injector_free(struct fault_injector *g)
+clave_err clave__fault_injector_add(struct fault_injectors *all, struct channel *ch,
+                                    struct server_conn *engine)
 {
-    struct list *e;
-    if (!g)
-        return;
-    while ((e = list_pop_front(&g->held)))
-        clave__mem_free(&g->of->mem, LIST_ENTRY(e, struct held, link));
-    list_remove(&g->link);
-    clave__buf_fini(&g->asked);
-    clave__mem_free(&g->of->mem, g);
+    static const struct filter_ops ops = {
+        .input = fault_injector_input,
+        .output = fault_injector_output,
+        .sent = fault_injector_sent,
+        .is_done = fault_injector_is_done,
+        .free = fault_injector_free,
+    };
+    struct fault_injector *inj = clave__mem_zalloc(&all->mem, sizeof *inj);
+    if (!inj)
+        return CLAVE_ENOMEM;
+    inj->of = all;
+    inj->engine = engine;
+    clave__buf_init(&inj->asked, &all->mem, MAX_ASKED);
+    list_init(&inj->held);
+    list_push_back(&all->injectors, &inj->link);
+    clave__channel_add_filter(ch, &inj->filter, &ops);
+    return CLAVE_OK;
 }

@@ -1,5 +1,5 @@
-/* fault_injector.h - what a test server has between its engine and a socket: it recognises every
- * message by its kind, counts it, and applies the injected faults. Belongs to the server's thread.
+/* fault_injector.h - a filter of the channels of a test server: it recognises every message by its
+ * kind, counts it, and applies the injected faults. Belongs to the server's thread.
  *
  * Map of src/runtime/testing: testserver is include/clave/testserver.h, a server on its own thread
  * for tests of programs that use clave; fault_injector drops, delays and cuts its messages. */
@@ -9,20 +9,22 @@
 #include "base/buf.h"
 #include "base/list.h"
 #include "clave/testserver.h"
+#include "runtime/channel.h"
 #include "server/server.h"
 
 /* Of one test server; outlives the server's restarts. */
 struct fault_injectors {
     struct clave_mem mem;
-    struct list fault_injectors;
-    struct list faults; /* in the order of their injection */
+    struct list injectors; /* of struct fault_injector */
+    struct list faults;    /* in the order of their injection */
     uint64_t seen[CLAVE_TEST_KINDS];
     uint64_t strikes;
-    void (*on_strike)(struct fault_injectors *gs);
+    void (*on_strike)(struct fault_injectors *all);
 };
 
 /* Of one connection. */
 struct fault_injector {
+    struct filter filter;
     struct fault_injectors *of;
     struct list link;
     struct server_conn *engine;
@@ -39,27 +41,17 @@ struct fault_injector {
     bool ending;  /* closed after what is held */
 };
 
-void clave__fault_injectors_init(struct fault_injectors *gs);
-void clave__fault_injectors_fini(struct fault_injectors *gs);
+void clave__fault_injectors_init(struct fault_injectors *all);
+void clave__fault_injectors_fini(struct fault_injectors *all);
 /* ENOMEM. */
-clave_err clave__fault_injectors_inject(struct fault_injectors *gs, const clave_test_fault *f);
+clave_err clave__fault_injectors_inject(struct fault_injectors *all, const clave_test_fault *f);
 /* What is held may leave now; the caller then serves the connections. */
-void clave__fault_injectors_heal(struct fault_injectors *gs);
+void clave__fault_injectors_heal(struct fault_injectors *all);
 /* When the next delayed message may leave; INT64_MAX: none. */
-int64_t clave__fault_injectors_deadline(const struct fault_injectors *gs);
+int64_t clave__fault_injectors_deadline(const struct fault_injectors *all);
 
-/* NULL: out of memory. */
-struct fault_injector *clave__fault_injector_new(struct fault_injectors *gs,
-                                                 struct server_conn *engine);
-void clave__fault_injector_free(struct fault_injector *g); /* NULL is ignored */
-
-/* Inspects what came from the client; returns how much of it the engine may have. Less than n:
- * close the connection after that. */
-size_t clave__fault_injector_input(struct fault_injector *g, const void *p, size_t n);
-/* As _output and _sent of the engine. */
-size_t clave__fault_injector_output(struct fault_injector *g, int64_t now, const void **p);
-void clave__fault_injector_sent(struct fault_injector *g, size_t n);
-/* true: close the connection, because a fault or the engine says so, and nothing is held. */
-bool clave__fault_injector_wants_close(const struct fault_injector *g);
+/* Adds one to a channel, which frees it, with the engine above it. ENOMEM. */
+clave_err clave__fault_injector_add(struct fault_injectors *all, struct channel *ch,
+                                    struct server_conn *engine);
 
 #endif

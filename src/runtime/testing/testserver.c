@@ -149,12 +149,12 @@ static void testserver_on_wake(uv_async_t *a)
 
 static void serve_fault_injectors(clave_test_server *t)
 {
-    struct list *e = t->fault_injectors.fault_injectors.next;
+    struct list *e = t->fault_injectors.injectors.next;
     clave__run_tick(t->run);
-    while (e != &t->fault_injectors.fault_injectors) {
-        const struct fault_injector *g = LIST_ENTRY(e, struct fault_injector, link);
+    while (e != &t->fault_injectors.injectors) {
+        const struct fault_injector *inj = LIST_ENTRY(e, struct fault_injector, link);
         e = e->next; /* the connection may close */
-        clave__conn_serve(g->engine);
+        clave__conn_serve(inj->engine);
     }
     clave__run_pump(t->run);
 }
@@ -175,11 +175,11 @@ static void on_prepare(uv_prepare_t *p)
         uv_timer_start(&t->release, on_release, left > 0 ? (uint64_t)left : 0, 0);
 }
 
-static void on_strike(struct fault_injectors *gs)
+static void testserver_on_strike(struct fault_injectors *all)
 {
-    clave_test_server *t = LIST_ENTRY(gs, clave_test_server, fault_injectors);
+    clave_test_server *t = LIST_ENTRY(all, clave_test_server, fault_injectors);
     pthread_mutex_lock(&t->mutex);
-    t->strikes = gs->strikes;
+    t->strikes = all->strikes;
     pthread_cond_broadcast(&t->turned);
     pthread_mutex_unlock(&t->mutex);
 }
@@ -248,10 +248,17 @@ static int remove_entry(const char *path, const struct stat *st, int type, struc
 
 /* ---- starting and stopping ------------------------------------------------------------------ */
 
+static bool testserver_add_filter(void *arg, struct channel *ch, struct server_conn *engine)
+{
+    clave_test_server *t = arg;
+    return clave__fault_injector_add(&t->fault_injectors, ch, engine) == CLAVE_OK;
+}
+
 static void install(clave_test_server *t)
 {
     struct server_run *r = t->run;
-    r->fault_injectors = &t->fault_injectors;
+    r->add_filter = testserver_add_filter;
+    r->filter_arg = t;
     r->ahead_ms = t->ahead_ms;
     /* They are closed with the loop. */
     uv_async_init(&r->loop, &t->wake, testserver_on_wake);
@@ -406,7 +413,7 @@ clave_err clave_test_server_new(clave_test_server **out, const clave_test_server
     t->reserve = -1;
     init_locks(t);
     clave__fault_injectors_init(&t->fault_injectors);
-    t->fault_injectors.on_strike = on_strike;
+    t->fault_injectors.on_strike = testserver_on_strike;
     err = testserver_begin(t, &o);
     if (err == CLAVE_OK)
         *out = t;
