@@ -12,6 +12,7 @@
 
 #include "base/memory.h"
 #include "clave/tls.h"
+#include "clave/uv.h"
 #include "lib/failmem.h"
 #include "runtime/tls/tls_filter.h"
 
@@ -405,6 +406,54 @@ static void a_silent_server_is_given_up(void **state)
     close(fd);
 }
 
+/* The fault of a handshake is logged while its bytes are being read. */
+struct stopper {
+    uv_loop_t loop;
+    clave_async_client *client;
+    clave_uv *uv;
+    bool stopping, stopped;
+};
+
+static void on_stopped(void *arg)
+{
+    struct stopper *s = arg;
+    clave_async_client_free(s->client);
+    s->stopped = true;
+}
+
+static void on_log(void *arg, int level, const char *text)
+{
+    struct stopper *s = arg;
+    (void)level;
+    if (s->stopping || !strstr(text, "no authority"))
+        return;
+    s->stopping = true;
+    clave_uv_stop(s->uv, on_stopped, s);
+}
+
+static void a_log_callback_stops_its_client(void **state)
+{
+    (void)state;
+    struct rig *r = start_server();
+    struct stopper s = {.stopping = false};
+    const clave_tls_options trusts = {.size = sizeof trusts}; /* the system's authorities */
+    char fault[400];
+    clave_client_options o = {.size = sizeof o,
+                              .hosts = r->connect,
+                              .seed = clave_random_seed(),
+                              .log = on_log,
+                              .log_arg = &s};
+    assert_int_equal(clave_tls_new(&o.tls, &trusts, fault, sizeof fault), CLAVE_OK);
+    assert_int_equal(uv_loop_init(&s.loop), 0);
+    assert_int_equal(clave_async_client_new(&s.client, &o), CLAVE_OK);
+    assert_int_equal(clave_uv_start(&s.uv, &s.loop, s.client), CLAVE_OK);
+    clave_tls_free(o.tls); /* which the driver still has */
+    uv_run(&s.loop, UV_RUN_DEFAULT);
+    assert_true(s.stopped);
+    assert_int_equal(uv_loop_close(&s.loop), 0);
+    rig_stop(r);
+}
+
 /* One side for sessions on several threads, which come and go while its files change. */
 struct visitor {
     pthread_t thread;
@@ -471,6 +520,7 @@ int main(void)
         cmocka_unit_test(a_session_keeps_its_side),
         cmocka_unit_test(the_environment_is_shared),
         cmocka_unit_test(a_silent_server_is_given_up),
+        cmocka_unit_test(a_log_callback_stops_its_client),
         cmocka_unit_test(many_threads_share_a_side),
     };
     return cmocka_run_group_tests(tests, make_certificates, NULL);

@@ -1,5 +1,5 @@
-/* tls_bytes.h - where OpenSSL finds the bytes of a connection, and where it puts them, in place of a
- * socket. */
+/* tls_bytes.h - where OpenSSL finds the bytes of a connection, and where it puts them, in place of
+ * a socket. */
 #ifndef CLAVE_RUNTIME_TLS_TLS_BYTES_H
 #define CLAVE_RUNTIME_TLS_TLS_BYTES_H
 
