@@ -54,6 +54,16 @@ class Outside:
                 text = f.read()
             expect(SOURCE not in text and BUILD not in text, f"{path} knows nothing of the build")
 
+    def manual(self):
+        """Each noun has a page, and each function leads to one."""
+        made = f"{self.prefix}/share/man/man3"
+        with open(f"{made}/clave_mutex_acquire.3", encoding="utf-8") as f:
+            expect(f.read() == ".so man3/clave_mutex.3\n", "a function's page is its noun's")
+        shown = run("groff", "-man", "-Tascii", "-P-cbou", f"{made}/clave_mutex.3")
+        shown = " ".join(shown.split())
+        expect("clave_err clave_mutex_acquire(clave_mutex *l, int64_t timeout_ms);" in shown and
+               "EBUSY: not acquired in time." in shown, f"clave_mutex(3): {shown}")
+
     def runs(self, program, shared, tls="tls", **env):
         """It works, and has the library outside itself or within."""
         said = run(program, **env)
@@ -152,7 +162,7 @@ class Outside:
 def main():
     with tempfile.TemporaryDirectory(prefix="clave-outside-") as folder:
         outside = Outside(folder)
-        for step in (outside.install, outside.find_package, outside.find_package_refuses,
+        for step in (outside.install, outside.manual, outside.find_package, outside.find_package_refuses,
                      outside.add_subdirectory, outside.pkg_config, outside.pkg_config_static,
                      outside.without_any_shared_library):
             start = time.monotonic()

@@ -2,16 +2,16 @@
  * that looks for deadlocks of its own, and gives up, is an option of each lock
  * (detect_deadlocks_ms).
  *
- * Waiting    is to be in a queue of a mutex, read-write lock or semaphore, of clave, Curator or
- * kazoo, or to wait for a lease of a semaphore whose nodes say how many there are (clave's, when
- *            the limit is not shared and their data is in clave's form). A candidate of an election
- *            does not wait.
- * An owner   is what clave_identity.owner says; otherwise clave's own number for each owner of a
- * mutex (data in clave's form, owner not 0); otherwise the session as a whole. Nobody can know how
- *            many threads such a session serves. If it waits in one place and holds in another, the
- *            waiter is assumed to be the holder: a deadlock reported among threads that share a
- *            session of Curator or kazoo may not be one. An owner that waits with a deadline may
- *            still continue by itself.
+ * Waiting    is to be in a queue of a mutex, read-write lock or semaphore, of clave, Curator
+ *            or kazoo, or to wait for a lease of a semaphore whose nodes say how many there
+ *            are (clave's, when the limit is not shared and their data is in clave's form).
+ *            A candidate of an election does not wait.
+ * An owner   is what clave_identity.owner says; otherwise clave's own number for each owner
+ *            of a mutex (data in clave's form, owner not 0); otherwise the session as a whole.
+ *            Nobody can know how many threads such a session serves. If it waits in one place
+ *            and holds in another, the waiter is assumed to be the holder: a deadlock reported
+ *            among threads that share a session of Curator or kazoo may not be one. An owner
+ *            that waits with a deadline may still continue by itself.
  *
  * Everything is read twice: what is in both readings existed at one moment.
  *
