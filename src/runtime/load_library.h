@@ -1,6 +1,22 @@
-/* load_library.h - loads a shared library on first use: OpenSSL and libmicrohttpd. */
+/* load_library.h - loads a shared library on first use: OpenSSL and libmicrohttpd. A file that
+ * loads one says so in a LOADS_LIBRARY, for those who make packages. */
 #ifndef CLAVE_RUNTIME_LOAD_LIBRARY_H
 #define CLAVE_RUNTIME_LOAD_LIBRARY_H
+
+#include <stdint.h>
+
+/* The UAPI group's "ELF dlopen metadata": a note in the section .note.dlopen, from which packagers
+ * derive the dependency that the dynamic section does not show. Literals without quotes in them;
+ * priority is "required", "recommended" or "suggested". */
+#define LOADS_LIBRARY(soname, priority, feature, description)                                      \
+    LOAD_NOTE("[{\"feature\":\"" feature "\",\"description\":\"" description                       \
+              "\",\"priority\":\"" priority "\",\"soname\":[\"" soname "\"]}]")
+#define LOAD_NOTE(json)                                                                            \
+    __attribute__((used, section(".note.dlopen"))) _Alignas(uint32_t) static const struct {        \
+        uint32_t owner_size, json_size, type;                                                      \
+        char owner[4];                                                                             \
+        _Alignas(uint32_t) char json_[sizeof(json)];                                               \
+    } load_note = {4, sizeof(json), 0x407c0c0a, "FDO", json}
 
 /* Loads `name` permanently. NULL: *why is the reason, valid until this thread's next call of the
  * dynamic linker. */

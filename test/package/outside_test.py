@@ -5,8 +5,10 @@ another prefix than it was made for.
   outside_test.py SOURCE-DIR BUILD-DIR VERSION [COMPILER-LAUNCHER]
 """
 import glob
+import json
 import os
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -36,6 +38,23 @@ def expect(fine, what):
         sys.exit(f"FAILED: {what}")
 
 
+def notes(path):
+    """The objects of the UAPI group's dlopen notes in an ELF file."""
+    with tempfile.NamedTemporaryFile() as section:
+        run("objcopy", "-O", "binary", "--only-section=.note.dlopen", path, section.name)
+        with open(section.name, "rb") as f:
+            left = f.read()
+    found = []
+    while left:
+        owner, size, kind = struct.unpack_from("III", left)
+        expect((owner, kind, left[12:16]) == (4, 0x407c0c0a, b"FDO\0"), f"{path}: a note {left[:16]}")
+        text = left[16:16 + size]
+        expect(text[-1:] == b"\0", f"{path}: {text} ends")
+        found += json.loads(text[:-1])
+        left = left[16 + (size + 3) // 4 * 4:]
+    return found
+
+
 class Outside:
     def __init__(self, folder):
         self.folder = folder
@@ -53,6 +72,20 @@ class Outside:
             with open(path, encoding="utf-8") as f:
                 text = f.read()
             expect(SOURCE not in text and BUILD not in text, f"{path} knows nothing of the build")
+
+    def dlopen_notes(self):
+        """What is loaded at run time is noted in the object that loads it, and nowhere else."""
+        loads = {"libssl.so.3": ("tls", "recommended"), "libmicrohttpd.so.12": ("http", "suggested")}
+        for path in (f"{self.libdir}/libclave.so", f"{self.prefix}/bin/clave"):
+            found = {n["soname"][0]: (n["feature"], n["priority"]) for n in notes(path)}
+            expect(found == loads, f"{path} loads {found}")
+        objects = f"{self.folder}/objects"
+        os.makedirs(objects)
+        run("ar", "x", f"{self.libdir}/libclave.a", "--output", objects)
+        found = {os.path.basename(o): [n["soname"] for n in notes(o)] for o in glob.glob(f"{objects}/*.o")}
+        expect({o: said for o, said in found.items() if said} ==
+               {"openssl.c.o": [["libssl.so.3"]], "microhttpd.c.o": [["libmicrohttpd.so.12"]]},
+               f"who loads what: {found}")
 
     def manual(self):
         """Each noun has a page, and each function leads to one."""
@@ -162,7 +195,7 @@ class Outside:
 def main():
     with tempfile.TemporaryDirectory(prefix="clave-outside-") as folder:
         outside = Outside(folder)
-        for step in (outside.install, outside.manual, outside.find_package, outside.find_package_refuses,
+        for step in (outside.install, outside.dlopen_notes, outside.manual, outside.find_package, outside.find_package_refuses,
                      outside.add_subdirectory, outside.pkg_config, outside.pkg_config_static,
                      outside.without_any_shared_library):
             start = time.monotonic()

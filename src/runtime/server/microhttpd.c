@@ -10,6 +10,7 @@
 #include "runtime/load_library.h"
 
 #define LIBRARY "libmicrohttpd.so.12"
+LOADS_LIBRARY(LIBRARY, "suggested", "http", "admin pages and metrics of the server, over HTTP");
 
 /* Written once, under `once`. */
 static pthread_once_t once = PTHREAD_ONCE_INIT;

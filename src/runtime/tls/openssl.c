@@ -12,6 +12,7 @@
 #define TEXT_OF(x) #x
 #define TEXT(x) TEXT_OF(x)
 #define LIBSSL "libssl.so." TEXT(OPENSSL_SHLIB_VERSION)
+LOADS_LIBRARY(LIBSSL, "recommended", "tls", "TLS between clients and servers");
 
 /* Written once, under `once`. */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
