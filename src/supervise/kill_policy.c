@@ -121,7 +121,7 @@ static int64_t grace_from(const struct kill_policy *l, enum kill_policy_cause ca
     case CAUSE_NONE:
     case CAUSE_DEADLINE:
     case CAUSE_LOST:
-    case CAUSE_WRAPPER:
+    case CAUSE_KILLED:
         break;
     }
     return now;
@@ -149,7 +149,7 @@ static unsigned look_at_running(struct kill_policy *l, const struct kill_policy_
     if (s->reaped)
         return begin_ending(l, CAUSE_NONE, now);
     if (s->alone)
-        return begin_ending(l, CAUSE_WRAPPER, now);
+        return begin_ending(l, CAUSE_KILLED, now);
     if (l->insisted)
         return begin_ending(l, CAUSE_SIGNAL, now);
     if (now >= l->terms.until)

@@ -31,8 +31,8 @@ enum kill_policy_cause {
     CAUSE_DEADLINE, /* the servers had not confirmed the session for too long */
     CAUSE_LOST,     /* the holder said so */
     CAUSE_MAX_HOLD,
-    CAUSE_WRAPPER, /* the holder has died */
-    CAUSE_SIGNAL,  /* somebody has sent SIGTERM a second time */
+    CAUSE_KILLED, /* the runner has died */
+    CAUSE_SIGNAL, /* somebody has sent SIGTERM a second time */
 };
 
 struct kill_policy_terms {

@@ -109,7 +109,7 @@ static void what_outlives_the_command_or_the_holder_is_ended(void **state)
     l = running(&usual);
     assert_int_equal(step(&l, (struct kill_policy_sight){.alone = true}, NOW),
                      KILL_POLICY_TELL | KILL_POLICY_TERM);
-    assert_int_equal(l.cause, CAUSE_WRAPPER);
+    assert_int_equal(l.cause, CAUSE_KILLED);
     struct kill_policy idle = {0};
     assert_int_equal(step(&idle, (struct kill_policy_sight){.alone = true}, NOW), 0);
     assert_int_equal(idle.phase, KILL_POLICY_ENDED);

@@ -9,19 +9,19 @@
  * is dead, it re-attaches to the runner's session and closes it, so that the next holder need not
  * wait for the session to expire.
  *
- * Which process dies or stops, and what follows ("wrapper" is the runner, as in messages):
+ * Which process dies or stops, and what follows:
  *
- *   wrapper killed      ENDING, then the session is closed from here
- *   wrapper stopped     the deadline no longer moves: ENDING in time; the session expires
- *   guardian killed     the command dies with it (parent-death signal); the wrapper, a
+ *   runner killed       ENDING, then the session is closed from here
+ *   runner stopped      the deadline no longer moves: ENDING in time; the session expires
+ *   guardian killed     the command dies with it (parent-death signal); the runner, a
  *                       sub-reaper too, inherits what is left, kills it and releases
- *   guardian stopped    the wrapper kills it a moment after it should have acted itself,
+ *   guardian stopped    the runner kills it a moment after it should have acted itself,
  *                       still before the deadline; then as above
- *   command             what it left behind is ended, then the wrapper releases
- *   wrapper, command    what is left is ended, then the session is closed from here
- *   guardian, command   the wrapper kills what is left and releases
- *   wrapper stopped, then killed       as stopped, then as killed
- *   wrapper and guardian               the command itself is killed; processes it had started
+ *   command             what it left behind is ended, then the runner releases
+ *   runner, command     what is left is ended, then the session is closed from here
+ *   guardian, command   the runner kills what is left and releases
+ *   runner stopped, then killed        as stopped, then as killed
+ *   runner and guardian                the command itself is killed; processes it had started
  *                       run on, and only the fencing token protects the next holder, which is
  *                       granted the lock when the session expires
  *   the machine         everything at once; the session expires */
@@ -203,7 +203,8 @@ static void carry_out(struct guardian_process *g, unsigned todo)
     if (todo & KILL_POLICY_TELL) {
         guardian_report(g, GUARDIAN_ENDING, 0);
         if (g->alone)
-            diag(g->plan->o, "%s: the wrapper is dead: ending the command", g->plan->path);
+            diag(g->plan->o, "%s: clave %s was killed: ending the command", g->plan->path,
+                 g->plan->o->verb->name);
     }
     if (todo & KILL_POLICY_TERM) {
         proctree_signal(SIGTERM, group(g));

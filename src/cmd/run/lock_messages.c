@@ -304,7 +304,7 @@ static const char *ending_text(const struct lock_plan *p, enum kill_policy_cause
     case CAUSE_SIGNAL:
         return "second signal: ending the command and all it has started";
     case CAUSE_LOST:
-    case CAUSE_WRAPPER:
+    case CAUSE_KILLED:
         break;
     }
     return "ending the command";
@@ -314,7 +314,7 @@ void lock_message_ending(const struct lock_plan *p, enum kill_policy_cause cause
 {
     static const char *const names[] = {
         [CAUSE_NONE] = "left-behind",  [CAUSE_DEADLINE] = "deadline", [CAUSE_LOST] = "lost",
-        [CAUSE_MAX_HOLD] = "max-hold", [CAUSE_WRAPPER] = "wrapper",   [CAUSE_SIGNAL] = "signal"};
+        [CAUSE_MAX_HOLD] = "max-hold", [CAUSE_KILLED] = "killed",     [CAUSE_SIGNAL] = "signal"};
     struct json j;
     char text[128];
     if (p->o->json) {
