@@ -3,7 +3,8 @@
  * 0 is success. Codes from -1 to -999 are ZooKeeper's own and keep their number on the wire;
  * clave's begin at -1000. Each code has a class, and programs should branch on the class:
  *
- *   RETRY    the operation was certainly not done; the same call may succeed later
+ *   RETRY    the operation was certainly not done; the same call may succeed later, when another
+ *            session has begun, the lock is free, or there is memory again
  *   UNKNOWN  the connection was lost or the time ran out before the answer came: the
  *            operation may or may not have been done
  *   FINAL    the server or the library refused; the same call will fail again
@@ -35,7 +36,7 @@
     X(ENOCHILDREN, -108, FINAL, "an ephemeral node cannot have children")                          \
     X(ENODEEXISTS, -110, FINAL, "the node exists already")                                         \
     X(ENOTEMPTY, -111, FINAL, "the node has children")                                             \
-    X(EEXPIRED, -112, FINAL, "the session has expired")                                            \
+    X(EEXPIRED, -112, RETRY, "the session has expired")                                            \
     X(EINVALIDCALLBACK, -113, FINAL, "invalid callback")                                           \
     X(EINVALIDACL, -114, FINAL, "invalid ACL")                                                     \
     X(EAUTHFAILED, -115, FINAL, "authentication failed")                                           \

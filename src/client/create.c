@@ -226,7 +226,7 @@ void clave__creation_step_failed(struct creation *k, clave_err err)
         clave__creation_finish(k, err, NULL);
     else if (err == CLAVE_ECONNLOSS || err == CLAVE_ENOTSENT)
         search_again(k);
-    else if (clave_err_classify(err) == CLAVE_CLASS_FINAL && err != CLAVE_EEXPIRED)
+    else if (clave_err_classify(err) == CLAVE_CLASS_FINAL)
         /* The node may exist, but the server does not let us see it. */
         clave__creation_finish(k, CLAVE_ECONNLOSS, NULL);
     else
@@ -381,8 +381,7 @@ static void client_create_on_proven(clave_async_client *c, const clave_result *r
  * transactions), there is no better proof to be had. */
 bool clave__creation_proves(clave_err err)
 {
-    return err == CLAVE_OK ||
-           (clave_err_classify(err) == CLAVE_CLASS_FINAL && err != CLAVE_EEXPIRED);
+    return err == CLAVE_OK || clave_err_classify(err) == CLAVE_CLASS_FINAL;
 }
 
 clave_err clave__creation_prove(struct creation *k, clave_result_cb *cb)

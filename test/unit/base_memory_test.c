@@ -124,6 +124,9 @@ static void the_classes_that_matter(void **state)
     assert_int_equal(clave_err_classify(CLAVE_ECONNLOSS), CLAVE_CLASS_UNKNOWN);
     assert_int_equal(clave_err_classify(CLAVE_ETIMEDOUT), CLAVE_CLASS_UNKNOWN);
     assert_int_equal(clave_err_classify(CLAVE_ENOTSENT), CLAVE_CLASS_RETRY);
+    /* Not done, and the client has another session soon, or memory. */
+    assert_int_equal(clave_err_classify(CLAVE_EEXPIRED), CLAVE_CLASS_RETRY);
+    assert_int_equal(clave_err_classify(CLAVE_ENOMEM), CLAVE_CLASS_RETRY);
     assert_int_equal(clave_err_classify(CLAVE_ENODEEXISTS), CLAVE_CLASS_FINAL);
     assert_int_equal(clave_err_classify(CLAVE_ECORRUPT), CLAVE_CLASS_FATAL);
 }

@@ -118,8 +118,7 @@ void clave__contender_join_failed(struct contender *c, clave_err err)
     /* The session ended under the request, or the parent was reaped between its creation
      * and ours. Anything else of class UNKNOWN would leave a node of unknown name behind
      * if it were simply tried again. */
-    bool anew = err == CLAVE_EEXPIRED || err == CLAVE_ENONODE ||
-                (clave_err_classify(err) == CLAVE_CLASS_RETRY && err != CLAVE_ENOMEM);
+    bool anew = err == CLAVE_ENONODE || clave_err_classify(err) == CLAVE_CLASS_RETRY;
     if (!anew) {
         clave__contender_fail(c, err);
         return;
@@ -325,10 +324,7 @@ void clave__contender_start_over(struct contender *c, bool remove)
 void clave__contender_put_off(struct contender *c, clave_err err)
 {
     clave_err_class class_ = clave_err_classify(err);
-    /* EEXPIRED: the client is about to say LOST, or has. */
-    bool passes = err == CLAVE_EEXPIRED || class_ == CLAVE_CLASS_UNKNOWN ||
-                  (class_ == CLAVE_CLASS_RETRY && err != CLAVE_ENOMEM);
-    if (!passes) {
+    if (class_ != CLAVE_CLASS_UNKNOWN && class_ != CLAVE_CLASS_RETRY) {
         clave__contender_fail(c, err);
         return;
     }

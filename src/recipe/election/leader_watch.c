@@ -174,7 +174,7 @@ static void leader_watch_on_retry(struct timer *t, int64_t now)
 static bool passes(clave_err err)
 {
     clave_err_class class_ = clave_err_classify(err);
-    return err == CLAVE_EEXPIRED || class_ == CLAVE_CLASS_RETRY || class_ == CLAVE_CLASS_UNKNOWN;
+    return class_ == CLAVE_CLASS_RETRY || class_ == CLAVE_CLASS_UNKNOWN;
 }
 
 /* The reading is complete, or impossible. What it has found may be news though it has to begin

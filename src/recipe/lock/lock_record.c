@@ -88,7 +88,7 @@ bool clave__lock_record_is_own(const struct lock_record *l)
 static bool is_transient(clave_err err)
 {
     clave_err_class class_ = clave_err_classify(err);
-    return (class_ == CLAVE_CLASS_UNKNOWN || class_ == CLAVE_CLASS_RETRY) && err != CLAVE_ENOMEM;
+    return class_ == CLAVE_CLASS_UNKNOWN || class_ == CLAVE_CLASS_RETRY;
 }
 
 /* Done and its answer lost; not done; or another entry than the one read. */
@@ -151,9 +151,6 @@ static void lock_record_on_read(clave_async_client *c, const clave_result *res, 
     (void)c;
     struct lock_record *l = arg;
     clave_err err = res->err;
-    /* Its session has ended, and so has the lock; the next write is told. */
-    if (err == CLAVE_EEXPIRED)
-        err = CLAVE_ENOTSENT;
     if (err == CLAVE_OK && l->owner)
         err = lock_record_keep(l, res);
     lock_record_settle(l, err, NULL);

@@ -79,7 +79,7 @@ static void on_made(clave_async_client *c, const clave_result *res, void *arg)
         shared_count_look(q);
     else if (res->err == CLAVE_ENOMEM)
         shared_count_look_later(q);
-    else if (class_ == CLAVE_CLASS_FINAL && res->err != CLAVE_EEXPIRED)
+    else if (class_ == CLAVE_CLASS_FINAL)
         shared_count_fail(q, res->err);
     shared_count_end(q);
 }
@@ -131,7 +131,7 @@ static void shared_count_on_reply(struct node_watch *l, const clave_result *res)
         found(q, res);
     else if (res->err == CLAVE_ENOMEM)
         shared_count_look_later(q);
-    else if (clave_err_classify(res->err) == CLAVE_CLASS_FINAL && res->err != CLAVE_EEXPIRED)
+    else if (clave_err_classify(res->err) == CLAVE_CLASS_FINAL)
         shared_count_fail(q, res->err);
     /* Otherwise the reconnect reads again. */
     shared_count_end(q);

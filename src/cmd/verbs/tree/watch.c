@@ -76,11 +76,12 @@ static void verb_watch_hand_over(struct watching *w)
 
 static void read_node(clave_async_client *c, struct watching *w);
 
-/* The answer was lost with the connection or the session: the next request waits for a new one. */
+/* Without an answer: it was lost with the connection or the session, and the next request waits for
+ * a new one; or the server, or the memory, had no room for it at the moment. */
 static bool is_passing(clave_err err)
 {
     clave_err_class class_ = clave_err_classify(err);
-    return err != CLAVE_ENOMEM && (class_ == CLAVE_CLASS_RETRY || class_ == CLAVE_CLASS_UNKNOWN);
+    return class_ == CLAVE_CLASS_RETRY || class_ == CLAVE_CLASS_UNKNOWN;
 }
 
 static void reading_done(clave_async_client *c, struct watching *w)
