@@ -37,7 +37,7 @@ struct link {
     int64_t heard;          /* when the newest bytes of this connection arrived */
     int64_t handshake_sent; /* the time */
     uint64_t connections;   /* successful dials */
-    int32_t rounds;         /* through all hosts without an answer */
+    int32_t rounds;         /* through all hosts without one that served */
     int64_t failing_since;  /* when the first of these rounds began */
     bool answered;          /* this connection has given an answer */
     struct frame_reader in;
@@ -52,6 +52,10 @@ void clave__link_drop(clave_async_client *c, clave_err why);
 /* The server answered with an error to something the client asks by itself on every connection
  * (`what`, as in "a ping"): the host counts as failed. EEXPIRED: the session is lost. */
 void clave__link_refused(clave_async_client *c, clave_err err, const char *what);
+/* The connection has done what the session needs: it has carried a heartbeat, or has ended without
+ * being refused anything. Hosts that failed before it count no longer. (An answer alone is not
+ * enough: members that answer and refuse every heartbeat would be dialled without a pause.) */
+void clave__link_has_served(clave_async_client *c);
 /* Ends the connection; there will be no other. */
 void clave__link_shut(clave_async_client *c);
 void clave__link_tick(clave_async_client *c);

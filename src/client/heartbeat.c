@@ -67,6 +67,8 @@ static void on_confirmed(clave_async_client *c, const clave_result *res, void *a
             missing = b->checked[i];
     b->confirming = false;
     b->answered = c->now;
+    if (clave__pipeline_was_committed(res->err))
+        clave__link_has_served(c);
     if (clave__link_is_open(&c->link) && is_this_members(res))
         clave__link_refused(c, res->err, "a heartbeat");
     else if (b->wanted)
@@ -193,8 +195,10 @@ void clave__heartbeat_ping_answered(clave_async_client *c, clave_err err)
     }
     b->ping_out = false;
     b->answered = c->now;
-    if (err == CLAVE_OK)
+    if (err == CLAVE_OK) {
         clave__hold_deadline_answered(&c->hold_deadline, b->ping_sent, c->now);
+        clave__link_has_served(c);
+    }
     clave__session_hold_moved(c);
     if (b->wanted)
         beat(c);

@@ -237,8 +237,12 @@ const struct host *clave__hosts_current(const struct hosts *h)
 
 void clave__hosts_answered(struct hosts *h)
 {
-    h->fails = 0;
     h->list[h->at].refused = 0;
+}
+
+void clave__hosts_served(struct hosts *h)
+{
+    h->fails = 0;
 }
 
 void clave__hosts_refused(struct hosts *h, unsigned addresses)

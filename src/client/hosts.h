@@ -44,8 +44,10 @@ bool clave__hosts_resume(struct hosts *h, const struct host *current);
 void clave__hosts_shuffle(struct hosts *h, struct rand_state *rand);
 
 const struct host *clave__hosts_current(const struct hosts *h);
-/* The current host gave an answer. */
+/* The current host gave an answer: it does not refuse for good. */
 void clave__hosts_answered(struct hosts *h);
+/* The attempts that failed in a row have come to an end. */
+void clave__hosts_served(struct hosts *h);
 /* The attempt on the current host was refused for good: a retry will be refused too. Call it before
  * _next. */
 void clave__hosts_refused(struct hosts *h, unsigned addresses);

@@ -67,10 +67,18 @@ static int64_t next_pause(clave_async_client *c)
     return c->reconnect_is_users || pause < most ? pause : most;
 }
 
+void clave__link_has_served(clave_async_client *c)
+{
+    c->link.rounds = 0;
+    clave__hosts_served(&c->hosts);
+}
+
 /* After a connection or an attempt: dials the next host, at once, or after a pause when all of them
  * failed in a row. */
 static void dial_next_host(clave_async_client *c, bool failed)
 {
+    if (!failed)
+        clave__link_has_served(c);
     link_enter(c, LINK_IDLE, CLAVE_NEVER);
     /* Closed before it had a session. If the handshake made one, its id is not known. */
     if (c->session.closing && c->session.id == 0)
@@ -216,11 +224,12 @@ static void wants_tls(clave_async_client *c)
     clave__link_drop(c, CLAVE_EPROTO);
 }
 
-/* This host is of use: the next attempt need not wait for a pause. */
+/* This host is of use, so far: when the connection ends, the next attempt need not wait for a
+ * pause.
+ */
 static void mark_host_useful(clave_async_client *c)
 {
     c->link.answered = true;
-    c->link.rounds = 0;
     clave__hosts_answered(&c->hosts);
 }
 

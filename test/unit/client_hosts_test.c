@@ -100,7 +100,7 @@ static void a_pause_comes_after_a_whole_round_of_failures(void **state)
     assert_string_equal(clave__hosts_current(&h)->name, "a");
     assert_int_equal(clave__hosts_current(&h)->tried, 1);
     assert_false(clave__hosts_next(&h, true));
-    clave__hosts_answered(&h); /* b was of use */
+    clave__hosts_served(&h); /* b was of use */
     assert_false(clave__hosts_next(&h, false));
     assert_false(clave__hosts_next(&h, true));
     assert_false(clave__hosts_next(&h, true));
