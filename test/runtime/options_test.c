@@ -472,6 +472,7 @@ static int open_all(void **state)
 static int close_all(void **state)
 {
     (void)state;
+    clave_test_server_heal(test_server); /* of what try_inject has injected */
     clave_mutex_free(lock);
     clave_client_close(session, RIG_PATIENCE_MS);
     clave_async_client_free(client);
