@@ -25,7 +25,7 @@
 struct writer {
     const char *connect;
     unsigned from;
-    bool mortal;              /* the server is going to be killed: a lost connection is the end */
+    bool mortal;              /* the server is going to end: so is this, with the connection */
     atomic_uint acknowledged; /* all below it */
     atomic_bool stop;
     atomic_bool ended;
@@ -130,7 +130,7 @@ static void a_full_disk_stops_the_server(void **state)
 {
     (void)state;
     const char *data = rig_dir();
-    struct writer w = {.connect = rig_unix()};
+    struct writer w = {.connect = rig_unix(), .mortal = true};
     int status;
     pid_t pid = serve_without_room(data, w.connect, 32 * 1024);
     write_on(&w);
@@ -148,7 +148,7 @@ static void a_full_file_system_stops_the_server(void **state)
     const char *data = rig_dir();
     if (mount("tmpfs", data, "tmpfs", 0, "size=64k") != 0)
         skip(); /* only root may, and not everywhere */
-    struct writer w = {.connect = rig_unix()};
+    struct writer w = {.connect = rig_unix(), .mortal = true};
     int status;
     pid_t pid = serve_without_room(data, w.connect, 0);
     write_on(&w);
