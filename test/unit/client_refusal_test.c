@@ -136,26 +136,26 @@ static const clave_client_options three_members = {.size = sizeof three_members,
                                                    .hosts = "a:1,b:1,c:1"};
 
 /* The next member takes the session over and answers, but not the heartbeat. */
-static void attach_and_refuse(struct script *s)
+static void attach_and_refuse(struct fake_server *s)
 {
-    assert_int_equal(script_dial(s).session_id, SCRIPT_SESSION);
-    script_shake(s, SCRIPT_SESSION, T, false);
-    script_expect(s, OP_MULTI);
-    script_answer(s, CLAVE_ESYSTEM, NULL);
+    assert_int_equal(fake_dial(s).session_id, FAKE_SESSION);
+    fake_answer_handshake(s, FAKE_SESSION, T, false);
+    fake_expect(s, OP_MULTI);
+    fake_answer(s, CLAVE_ESYSTEM, NULL);
     assert_int_equal(clave_async_client_wants(s->c), CLAVE_WANT_HANGUP);
-    script_hang_up(s);
+    fake_hang_up(s);
 }
 
 /* Each round of refusals ends with a pause: the members were dialled as fast as they answered. */
 static void members_that_all_refuse_heartbeats_are_not_dialled_without_a_pause(void **state)
 {
     (void)state;
-    struct script s;
+    struct fake_server s;
     struct hold h;
-    script_open(&s, &three_members);
-    script_connect(&s, false);
+    fake_open(&s, &three_members);
+    fake_connect(&s, false);
     hold(&s, &h);
-    script_hang_up(&s);
+    fake_hang_up(&s);
     for (int round = 0; round < 4; round++) {
         for (int member = 0; member < 3; member++) {
             assert_int_equal(clave_async_client_wants(s.c), CLAVE_WANT_DIAL);
@@ -163,7 +163,7 @@ static void members_that_all_refuse_heartbeats_are_not_dialled_without_a_pause(v
         }
         assert_int_equal(clave_async_client_wants(s.c), 0);
         assert_in_range(clave_async_client_deadline(s.c), s.now + 1, s.now + T / 4);
-        script_at(&s, clave_async_client_deadline(s.c));
+        fake_advance_to(&s, clave_async_client_deadline(s.c));
     }
     close_with_hold(&s, &h);
 }
@@ -172,20 +172,20 @@ static void members_that_all_refuse_heartbeats_are_not_dialled_without_a_pause(v
 static void a_member_that_has_carried_a_heartbeat_is_left_at_once(void **state)
 {
     (void)state;
-    struct script s;
+    struct fake_server s;
     struct hold h;
-    script_open(&s, &three_members);
+    fake_open(&s, &three_members);
     for (int failed = 0; failed < 2; failed++)
         clave_async_client_disconnected(s.c, s.now);
-    script_connect(&s, false);
+    fake_connect(&s, false);
     hold(&s, &h);
-    script_at(&s, clave_async_client_deadline(s.c));
-    script_expect(&s, OP_MULTI);
-    script_answer_checks(&s, CLAVE_OK);
-    script_at(&s, clave_async_client_deadline(s.c));
-    script_expect(&s, OP_MULTI);
-    script_answer(&s, CLAVE_ESYSTEM, NULL);
-    script_hang_up(&s);
+    fake_advance_to(&s, clave_async_client_deadline(s.c));
+    fake_expect(&s, OP_MULTI);
+    fake_answer_checks(&s, CLAVE_OK);
+    fake_advance_to(&s, clave_async_client_deadline(s.c));
+    fake_expect(&s, OP_MULTI);
+    fake_answer(&s, CLAVE_ESYSTEM, NULL);
+    fake_hang_up(&s);
     assert_int_equal(clave_async_client_wants(s.c), CLAVE_WANT_DIAL);
     close_with_hold(&s, &h);
 }
