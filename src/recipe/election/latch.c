@@ -1,12 +1,40 @@
 /* latch.c - one candidate: what its places in the queue, one after another, and the session
- * mean for its leadership. docs/elections.md has the rules. */
+ * mean for its leadership. docs/elections.md has the rules. The public API's file. Invariant: only
+ * clave__latch_enter changes the state, and LEADER and NOT_LEADER alternate. */
 #include "recipe/election/latch_internal.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/list.h"
 
 enum { RETRY_MS = 1000 };
+
+#define TO(state) (1u << LATCH_##state)
+static const unsigned moves[] = {
+    [LATCH_LATENT] = TO(QUEUED) | TO(CLOSED),
+    [LATCH_OUT] = TO(OUT) | TO(FAILED) | TO(QUEUED) | TO(CLOSED),
+    [LATCH_FAILED] = TO(OUT) | TO(CLOSED),
+    [LATCH_QUEUED] = TO(OUT) | TO(CLAIMED) | TO(FIRST) | TO(CLOSED),
+    [LATCH_CLAIMED] = TO(OUT) | TO(QUEUED) | TO(FIRST) | TO(CLOSED),
+    [LATCH_FIRST] = TO(OUT) | TO(LEADING) | TO(CLOSED),
+    [LATCH_LEADING] = TO(OUT) | TO(FIRST) | TO(ASKED) | TO(CLOSED),
+    [LATCH_ASKED] = TO(OUT) | TO(FIRST) | TO(CLOSED),
+    [LATCH_CLOSED] = 0,
+};
+#undef TO
+
+void clave__latch_enter(clave_async_latch *l, enum latch_state to)
+{
+    bool allowed = moves[l->state] & (1u << to);
+    bool has_place = to >= LATCH_QUEUED && to <= LATCH_ASKED;
+    assert(allowed);
+    (void)allowed;
+    l->state = to;
+    if (!has_place)
+        l->place = NULL;
+    assert(!l->place == !has_place);
+}
 
 void clave__latch_hold(clave_async_latch *l)
 {
@@ -29,7 +57,7 @@ void clave__latch_drop(clave_async_latch *l)
 
 /* ---- telling --------------------------------------------------------------------------- */
 
-static void emit(clave_async_latch *l, const clave_latch_event *ev)
+static void latch_emit(clave_async_latch *l, const clave_latch_event *ev)
 {
     if (l->event_cb)
         l->event_cb(l, ev, l->event_arg);
@@ -40,13 +68,13 @@ void clave__latch_tell_owed_loss(clave_async_latch *l)
     if (!l->owes_loss)
         return;
     l->owes_loss = false;
-    emit(l, &(clave_latch_event){.kind = CLAVE_LATCH_NOT_LEADER, .why = l->owed_why});
+    latch_emit(l, &(clave_latch_event){.kind = CLAVE_LATCH_NOT_LEADER, .why = CLAVE_OK});
 }
 
-static void recipe_latch_tell(clave_async_latch *l, clave_latch_event ev)
+static void latch_tell(clave_async_latch *l, clave_latch_event ev)
 {
     clave__latch_tell_owed_loss(l);
-    emit(l, &ev);
+    latch_emit(l, &ev);
 }
 
 static void on_soon(struct timer *t, int64_t now)
@@ -64,50 +92,44 @@ void clave__latch_try_later(clave_async_latch *l)
 
 void clave__latch_gain(clave_async_latch *l)
 {
-    if (l->leads || l->state != CLAVE_LATCH_STARTED)
+    if (l->state != LATCH_FIRST)
         return;
-    l->leads = true;
-    l->asked = false;
-    recipe_latch_tell(l, (clave_latch_event){.kind = CLAVE_LATCH_LEADER});
-    if (l->leads)
+    clave__latch_enter(l, LATCH_LEADING);
+    latch_tell(l, (clave_latch_event){.kind = CLAVE_LATCH_LEADER});
+    if (clave__latch_leads(l))
         clave__note_post_awaits(l, CLAVE_OK);
     clave__note_deliver_due(l);
 }
 
-static void lose(clave_async_latch *l, clave_err why)
+/* Not by a call of the user's: so it is told now. */
+static void latch_lose(clave_async_latch *l, enum latch_state to, clave_err why)
 {
-    if (!l->leads)
-        return;
-    l->leads = false;
-    recipe_latch_tell(l, (clave_latch_event){.kind = CLAVE_LATCH_NOT_LEADER, .why = why});
+    bool led = clave__latch_leads(l);
+    clave__latch_enter(l, to);
+    if (led)
+        latch_tell(l, (clave_latch_event){.kind = CLAVE_LATCH_NOT_LEADER, .why = why});
 }
 
-/* By our own call: to be told later. */
-static void recipe_latch_give_up(clave_async_latch *l)
+/* By a call of the user's: the loss is told later. The caller leaves the place. */
+static void latch_give_up(clave_async_latch *l, enum latch_state to)
 {
-    if (!l->leads)
-        return;
-    l->leads = false;
-    l->owes_loss = true;
-    l->owed_why = CLAVE_OK;
-    clave__client_timer_set(l->client, &l->soon, clave__client_now(l->client));
-}
-
-bool clave__latch_is_first(const clave_async_latch *l)
-{
-    return l->place && l->place->state == CONTENDER_HELD;
+    if (clave__latch_leads(l)) {
+        l->owes_loss = true;
+        clave__client_timer_set(l->client, &l->soon, clave__client_now(l->client));
+    }
+    clave__latch_enter(l, to);
 }
 
 void clave__latch_begin_proof(clave_async_latch *l)
 {
-    l->proving = true;
-    l->proved_token = l->place->token;
+    l->proof_token = l->place->token;
 }
 
 bool clave__latch_end_proof(clave_async_latch *l)
 {
-    l->proving = false;
-    return clave__latch_is_first(l) && l->place->token == l->proved_token;
+    int64_t token = l->proof_token;
+    l->proof_token = 0;
+    return l->state == LATCH_FIRST && l->place->token == token;
 }
 
 /* A check of a name that others take as soon as it is free proves that somebody's node stands.
@@ -139,7 +161,7 @@ static void on_proved(clave_async_client *c, const clave_result *res, void *arg)
 
 static void prove(clave_async_latch *l)
 {
-    if (!clave__latch_is_first(l) || l->leads || l->proving)
+    if (l->state != LATCH_FIRST || l->proof_token != 0)
         return;
     clave_op check = {.kind = CLAVE_OP_CHECK, .path = l->place->own.path, .version = -1};
     clave_err err = clave_async_multi(l->client, &check, 1, on_proved, l);
@@ -155,54 +177,54 @@ static void prove(clave_async_latch *l)
 
 static const struct contender_events events;
 
-static void recipe_latch_fail(clave_async_latch *l, clave_err err)
+/* OUT: it cannot enter. */
+static void latch_fail(clave_async_latch *l, clave_err err)
 {
     if (err == CLAVE_ECLOSED) {
-        l->state = CLAVE_LATCH_CLOSED;
+        clave__latch_enter(l, LATCH_CLOSED);
     } else {
-        l->rests = true;
-        recipe_latch_tell(l, (clave_latch_event){.kind = CLAVE_LATCH_FAILED, .why = err});
+        clave__latch_enter(l, LATCH_FAILED);
+        latch_tell(l, (clave_latch_event){.kind = CLAVE_LATCH_FAILED, .why = err});
     }
     /* The callback may have had it stand again. */
     if (!l->place)
         clave__note_post_awaits(l, err);
 }
 
-static clave_err new_place(clave_async_latch *l, bool meek, struct contender **out)
+static clave_err latch_new_place(clave_async_latch *l, bool let_others, struct contender **out)
 {
-    const struct contender_spec *spec = l->priority > 0 && !meek ? &l->ranked : &l->config.spec;
-    return clave__contender_new(out, l->client, spec, &events, l);
+    bool ranked = l->priority > 0 && !let_others;
+    return clave__contender_new(out, l->client, ranked ? &l->ranked : &l->config.spec, &events, l);
 }
 
-static clave_err recipe_latch_join(clave_async_latch *l, struct contender *place, bool meek)
+static clave_err latch_join(clave_async_latch *l, struct contender *place, bool let_others)
 {
-    l->place = place;
-    l->meek = meek;
-    l->claimed = false;
-    if (meek)
+    if (let_others)
         clave__contender_race_let_others(place);
     clave_err err = clave__contender_join(place, CLAVE_NEVER);
     if (err != CLAVE_OK)
-        l->place = NULL;
-    return err;
+        return err;
+    l->place = place;
+    clave__latch_enter(l, LATCH_QUEUED);
+    return CLAVE_OK;
 }
 
-static clave_err recipe_latch_stand(clave_async_latch *l, bool meek)
+static clave_err latch_stand(clave_async_latch *l, bool let_others)
 {
     struct contender *place;
-    clave_err err = new_place(l, meek, &place);
-    return err == CLAVE_OK ? recipe_latch_join(l, place, meek) : err;
+    clave_err err = latch_new_place(l, let_others, &place);
+    return err == CLAVE_OK ? latch_join(l, place, let_others) : err;
 }
 
-static void recipe_latch_stand_again(clave_async_latch *l, bool meek)
+static void latch_stand_again(clave_async_latch *l, bool let_others)
 {
-    if (l->state != CLAVE_LATCH_STARTED || l->place || l->rests)
+    if (l->state != LATCH_OUT)
         return;
-    clave_err err = recipe_latch_stand(l, meek);
+    clave_err err = latch_stand(l, let_others);
     if (err == CLAVE_ENOMEM)
         clave__latch_try_later(l);
     else if (err != CLAVE_OK)
-        recipe_latch_fail(l, err);
+        latch_fail(l, err);
 }
 
 static void recipe_latch_on_retry(struct timer *t, int64_t now)
@@ -210,7 +232,7 @@ static void recipe_latch_on_retry(struct timer *t, int64_t now)
     (void)now;
     clave_async_latch *l = LIST_ENTRY(t, struct clave_async_latch, retry);
     clave__latch_hold(l);
-    recipe_latch_stand_again(l, false);
+    latch_stand_again(l, false);
     if (clave_async_client_is_connected(l->client)) {
         prove(l);
         clave__latch_claim(l);
@@ -226,11 +248,11 @@ static void recipe_latch_on_moved(void *owner)
     clave_latch_event ev = {
         .kind = CLAVE_LATCH_QUEUED, .ahead = place->ahead, .predecessor = place->last.path};
     clave__latch_hold(l);
-    recipe_latch_tell(l, ev);
+    latch_tell(l, ev);
     /* The callback may have given the place up. */
     if (l->place == place && place->ahead == 1) {
         ev.kind = CLAVE_LATCH_NEXT;
-        recipe_latch_tell(l, ev);
+        latch_tell(l, ev);
     }
     clave__latch_claim(l);
     clave__latch_drop(l);
@@ -240,6 +262,7 @@ static void recipe_latch_on_held(void *owner)
 {
     clave_async_latch *l = owner;
     clave__latch_hold(l);
+    clave__latch_enter(l, LATCH_FIRST);
     clave__latch_rise(l);
     clave__latch_drop(l);
 }
@@ -247,12 +270,12 @@ static void recipe_latch_on_held(void *owner)
 static void recipe_latch_on_ended(void *owner, clave_err err)
 {
     clave_async_latch *l = owner;
-    l->place = NULL;
     clave__latch_hold(l);
+    clave__latch_enter(l, LATCH_OUT);
     if (err == CLAVE_ENOMEM)
         clave__latch_try_later(l);
     else
-        recipe_latch_fail(l, err);
+        latch_fail(l, err);
     clave__note_deliver_due(l);
     clave__latch_drop(l);
 }
@@ -260,15 +283,12 @@ static void recipe_latch_on_ended(void *owner, clave_err err)
 static void recipe_latch_on_lost(void *owner, clave_err why)
 {
     clave_async_latch *l = owner;
-    l->place = NULL;
     clave__latch_hold(l);
-    if (why == CLAVE_ECLOSED)
-        l->state = CLAVE_LATCH_CLOSED;
-    lose(l, why);
+    latch_lose(l, why == CLAVE_ECLOSED ? LATCH_CLOSED : LATCH_OUT, why);
     if (why == CLAVE_ECLOSED)
         clave__note_post_awaits(l, CLAVE_ECLOSED);
-    /* Where nobody queues, who has had its term would have the next one too. */
-    recipe_latch_stand_again(l, why == CLAVE_EMAXHOLD && l->config.spec.rule->race);
+    /* Where nobody queues, a candidate that has had its term would have the next one too. */
+    latch_stand_again(l, why == CLAVE_EMAXHOLD && l->config.spec.rule->race);
     clave__note_deliver_due(l);
     clave__latch_drop(l);
 }
@@ -276,11 +296,11 @@ static void recipe_latch_on_lost(void *owner, clave_err why)
 static void recipe_latch_on_asked(void *owner)
 {
     clave_async_latch *l = owner;
-    if (!l->leads || l->asked)
+    if (l->state != LATCH_LEADING)
         return;
-    l->asked = true;
     clave__latch_hold(l);
-    recipe_latch_tell(l, (clave_latch_event){.kind = CLAVE_LATCH_ASKED});
+    clave__latch_enter(l, LATCH_ASKED);
+    latch_tell(l, (clave_latch_event){.kind = CLAVE_LATCH_ASKED});
     clave__latch_drop(l);
 }
 
@@ -307,8 +327,8 @@ static void recipe_latch_on_state(struct listener *listener, clave_state state, 
     clave__latch_hold(l);
     switch (state) {
     case CLAVE_STATE_SUSPENDED:
-        if (l->policy == CLAVE_POLICY_STANDARD)
-            lose(l, why == CLAVE_OK ? CLAVE_ECONNLOSS : why);
+        if (l->policy == CLAVE_POLICY_STANDARD && clave__latch_leads(l))
+            latch_lose(l, LATCH_FIRST, why == CLAVE_OK ? CLAVE_ECONNLOSS : why);
         break;
     case CLAVE_STATE_CONNECTED:
     case CLAVE_STATE_RECONNECTED:
@@ -316,8 +336,8 @@ static void recipe_latch_on_state(struct listener *listener, clave_state state, 
         break;
     case CLAVE_STATE_CLOSED:
         /* The place hears of it by itself. A closed client ticks no more. */
-        if (!l->place && l->state == CLAVE_LATCH_STARTED)
-            l->state = CLAVE_LATCH_CLOSED;
+        if (!l->place && clave__latch_is_started(l))
+            clave__latch_enter(l, LATCH_CLOSED);
         if (!l->place)
             clave__note_post_awaits(l, CLAVE_ECLOSED);
         clave__note_deliver_due(l);
@@ -410,14 +430,11 @@ clave_err clave_async_latch_new(clave_async_latch **out, clave_async_client *c, 
 
 clave_err clave_async_latch_start(clave_async_latch *l)
 {
-    if (l->state != CLAVE_LATCH_LATENT)
+    if (l->state != LATCH_LATENT)
         return CLAVE_EINVAL;
     if (clave_async_client_state(l->client) == CLAVE_STATE_CLOSED)
         return CLAVE_ECLOSED;
-    clave_err err = recipe_latch_stand(l, false);
-    if (err == CLAVE_OK)
-        l->state = CLAVE_LATCH_STARTED;
-    return err;
+    return latch_stand(l, false);
 }
 
 /* From here on nobody hears of the place; `left` (may be NULL) when its node is gone. */
@@ -437,10 +454,8 @@ static void recipe_latch_leave(clave_async_latch *l, struct contender *place, st
 static void close_latch(clave_async_latch *l, struct note *left)
 {
     struct contender *place = l->place;
-    l->state = CLAVE_LATCH_CLOSED;
-    l->place = NULL;
     clave__client_timer_clear(l->client, &l->retry);
-    recipe_latch_give_up(l);
+    latch_give_up(l, LATCH_CLOSED);
     clave__note_post_awaits(l, CLAVE_ECLOSED);
     recipe_latch_leave(l, place, left);
 }
@@ -449,7 +464,7 @@ clave_err clave_async_latch_close(clave_async_latch *l, clave_latch_close_mode m
                                   clave_async_latch_cb *cb, void *arg)
 {
     struct note *left = NULL;
-    if (l->state != CLAVE_LATCH_STARTED)
+    if (!clave__latch_is_started(l))
         return CLAVE_EINVAL;
     if (cb && clave__note_new(&left, l, cb, arg) != CLAVE_OK)
         return CLAVE_ENOMEM;
@@ -464,35 +479,32 @@ void clave_async_latch_free(clave_async_latch *l)
     if (!l)
         return;
     l->event_cb = NULL;
-    if (l->state == CLAVE_LATCH_STARTED)
+    if (l->state != LATCH_CLOSED)
         close_latch(l, NULL);
-    l->state = CLAVE_LATCH_CLOSED;
-    clave__note_post_awaits(l, CLAVE_ECLOSED);
     clave_async_client *c = l->client;
     clave__latch_drop(l);
     clave__client_unref(c);
 }
 
-/* First the delete, then the create: behind everybody else. */
-clave_err clave__latch_stand_behind(clave_async_latch *l, bool meek)
+/* First the delete, then the create: after everybody else. */
+clave_err clave__latch_rejoin(clave_async_latch *l, bool let_others)
 {
     struct contender *old = l->place, *next;
-    clave_err err = new_place(l, meek, &next);
+    clave_err err = latch_new_place(l, let_others, &next);
     if (err != CLAVE_OK)
         return err;
-    l->rests = false;
-    recipe_latch_give_up(l);
+    latch_give_up(l, LATCH_OUT);
     recipe_latch_leave(l, old, NULL);
-    if (recipe_latch_join(l, next, meek) != CLAVE_OK)
+    if (latch_join(l, next, let_others) != CLAVE_OK)
         clave__latch_try_later(l);
     return CLAVE_OK;
 }
 
 clave_err clave_async_latch_resign(clave_async_latch *l)
 {
-    if (l->state != CLAVE_LATCH_STARTED)
+    if (!clave__latch_is_started(l))
         return CLAVE_EINVAL;
-    clave_err err = clave__latch_stand_behind(l, true);
+    clave_err err = clave__latch_rejoin(l, true);
     if (err == CLAVE_OK && l->priority > 0)
         clave__latch_regain_later(l);
     return err;

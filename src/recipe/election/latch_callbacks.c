@@ -81,7 +81,7 @@ void clave__note_deliver_due(clave_async_latch *l)
         struct note *n = LIST_ENTRY(l->due.next, struct note, link);
         if (n->posted > last)
             break;
-        if (brings_luck(n) && !l->leads) /* NOT_LEADER has been told since */
+        if (brings_luck(n) && !clave__latch_leads(l)) /* NOT_LEADER has been told since */
             wait_on(n);
         else
             clave__note_deliver(n, n->verdict);
@@ -97,13 +97,13 @@ clave_err clave_async_latch_await(clave_async_latch *l, int64_t deadline, clave_
     struct note *n;
     if (!cb)
         return CLAVE_EINVAL;
-    if (l->state == CLAVE_LATCH_CLOSED || clave_async_client_state(l->client) == CLAVE_STATE_CLOSED)
+    if (l->state == LATCH_CLOSED || clave_async_client_state(l->client) == CLAVE_STATE_CLOSED)
         return CLAVE_ECLOSED;
     if (clave__note_new(&n, l, cb, arg) != CLAVE_OK)
         return CLAVE_ENOMEM;
     n->waits = true;
     n->deadline = deadline;
-    if (l->leads)
+    if (clave__latch_leads(l))
         clave__note_post(n, CLAVE_OK);
     else
         wait_on(n);

@@ -1,18 +1,43 @@
 /* latch_internal.h - the inside of a clave_async_latch, as the files of an election share it.
  *
- *   latch.c             its places, one after another, and its leadership
+ *   latch.c             its states, its places one after another, and its leadership
  *   latch_callbacks.c   callbacks that are due once: of awaits and closes
  *   latch_leadership.c  what is known of the leadership, and guarded writes
  *   latch_priority.c    what a priority changes, and priorities in names
  *   leader_value.c      the leader's value           transfer.c        who leads next
  *   leader_watch.c      an election seen from outside
- *   selector_state.c    a LeaderSelector's state, for runtime/blocking/selector.c */
+ *   selector_state.c    a LeaderSelector's state, for runtime/blocking/selector.c
+ *
+ *     LATENT ──> QUEUED <──> CLAIMED
+ *                 ^ └─────┬─────┘
+ *                 │       v
+ *                 │     FIRST <──> LEADING ──> ASKED
+ *                 │       │ ^─────────│──────────┤
+ *                 │       v           v          v
+ *                OUT <─────────────────────────────    also from QUEUED and CLAIMED
+ *                 ^
+ *                 v
+ *               FAILED                                 and every state ──> CLOSED
+ *
+ * From QUEUED to ASKED it has a place, elsewhere none. It leads in LEADING and ASKED. */
 #ifndef CLAVE_RECIPE_ELECTION_LATCH_INTERNAL_H
 #define CLAVE_RECIPE_ELECTION_LATCH_INTERNAL_H
 
 #include "clave/async/leader.h"
 #include "recipe/contender/contender_config.h"
 #include "recipe/election/latch_priority.h"
+
+enum latch_state {
+    LATCH_LATENT,  /* not started */
+    LATCH_OUT,     /* between two places, or until there is memory for the next one */
+    LATCH_FAILED,  /* it could not enter, and FAILED was told: until it resigns */
+    LATCH_QUEUED,  /* others are before it, or its node is being created */
+    LATCH_CLAIMED, /* the same, and it has asked a leader of a lower priority to resign */
+    LATCH_FIRST,   /* its node is the first, but a proof is needed before it leads */
+    LATCH_LEADING, /* LEADER was told, or is being told */
+    LATCH_ASKED,   /* the same, and ASKED was told */
+    LATCH_CLOSED,  /* by _close, or with its client */
+};
 
 struct clave_async_latch {
     clave_async_client *client;
@@ -22,32 +47,43 @@ struct clave_async_latch {
     clave_latch_policy policy;
     clave_latch_event_cb *event_cb;
     void *event_arg;
-    clave_latch_state state;
-    struct contender *place; /* NULL: none, see `rests` */
-    bool rests;              /* FAILED was told */
-    bool leads;              /* LEADER was told, or is being */
-    bool asked;              /* ASKED was told, since */
+    enum latch_state state;
+    struct contender *place;
     int64_t published_token; /* of the leadership that has a value out */
-    int32_t priority;        /* 0: none */
-    bool preempt;
+    /* The place whose lead is being proved: its token; 0: no request for that is under way. Such a
+     * request may outlive the place, so this is no state; only one is under way at a time. */
+    int64_t proof_token;
+    int32_t priority;             /* 0: none */
+    bool preempt;                 /* an option: to claim the leadership of a lower priority */
     struct contender_spec ranked; /* the config's, with the priority in the nodes' names */
     char *ranked_stem;
-    bool meek; /* it resigned: the place is one without the priority, until: */
-    struct timer regain;
-    bool claimed; /* the leader was asked by this place: see claim */
-    bool proving; /* see prove and rise */
-    int64_t proved_token;
-    bool calling;       /* one of our own calls runs: callbacks wait */
-    bool owes_loss;     /* NOT_LEADER is to be told, before anything else */
-    clave_err owed_why; /* of it */
-    struct list awaits; /* notes */
-    struct list due;    /* notes */
-    uint64_t posts;     /* that were put there */
-    struct timer soon;  /* what our own calls have left to tell */
-    struct timer retry; /* what memory was short for */
+    struct timer regain; /* until it stands with its priority again, after it has resigned */
+    bool calling;        /* one of our own calls runs: callbacks wait */
+    bool owes_loss;      /* NOT_LEADER is to be told, before anything else */
+    struct list awaits;  /* notes */
+    struct list due;     /* notes */
+    uint64_t posts;      /* that were put there */
+    struct timer soon;   /* what our own calls have left to tell */
+    struct timer retry;  /* what memory was short for */
     struct listener listener;
     unsigned refs; /* the user, notes, the proof, calls that run */
 };
+
+static inline bool clave__latch_is_started(const clave_async_latch *l)
+{
+    return l->state != LATCH_LATENT && l->state != LATCH_CLOSED;
+}
+
+/* Its node is the first, whether it leads already or not. */
+static inline bool clave__latch_is_first(const clave_async_latch *l)
+{
+    return l->state >= LATCH_FIRST && l->state <= LATCH_ASKED;
+}
+
+static inline bool clave__latch_leads(const clave_async_latch *l)
+{
+    return l->state == LATCH_LEADING || l->state == LATCH_ASKED;
+}
 
 /* clave_async_latch_new with the names of another rule. */
 clave_err clave__latch_new(clave_async_latch **out, clave_async_client *c, const char *path,
@@ -55,19 +91,22 @@ clave_err clave__latch_new(clave_async_latch **out, clave_async_client *c, const
 /* It outlives what is under way for it. */
 void clave__latch_hold(clave_async_latch *l);
 void clave__latch_drop(clave_async_latch *l);
-/* Its node is the first, whether it leads already or not. */
-bool clave__latch_is_first(const clave_async_latch *l);
+/* The only function that changes the state. A state without a place lets go of the place. */
+void clave__latch_enter(clave_async_latch *l, enum latch_state to);
 /* NOT_LEADER, if one is owed from a call of the user's. */
 void clave__latch_tell_owed_loss(clave_async_latch *l);
 
+/* FIRST: nothing stands against its leadership. */
 void clave__latch_gain(clave_async_latch *l);
 /* What could not be done for want of memory, or for a reason that may pass. */
 void clave__latch_try_later(clave_async_latch *l);
-/* Gives leadership or the place up and stands at the end of the queue. */
-clave_err clave__latch_stand_behind(clave_async_latch *l, bool meek);
-/* A question whose answer decides whether the first in the queue leads. */
+/* Gives the leadership or the place up and stands at the end of the queue. `let_others`: without
+ * its priority, and where nobody queues a moment later than the others. ENOMEM: nothing was done.
+ */
+clave_err clave__latch_rejoin(clave_async_latch *l, bool let_others);
+/* Around the request whose answer decides whether the first leads. */
 void clave__latch_begin_proof(clave_async_latch *l);
-/* false: the place that was asked for is no more. */
+/* false: the answer is for a place that was given up. */
 bool clave__latch_end_proof(clave_async_latch *l);
 
 /* ---- latch_priority.c ----------------------------------------------------------------------- */
@@ -78,7 +117,7 @@ clave_err clave__latch_set_priority(clave_async_latch *l, const clave_latch_opti
 void clave__latch_rise(clave_async_latch *l);
 /* Asks a lower leader to go, once for each place. */
 void clave__latch_claim(clave_async_latch *l);
-/* Who has resigned stands with its priority again after a session timeout. */
+/* It has resigned: it stands with its priority again after a session timeout. */
 void clave__latch_regain_later(clave_async_latch *l);
 
 /* ---- latch_callbacks.c: callbacks that are due once --------------------------------------------

@@ -7,7 +7,7 @@
 
 bool clave_async_latch_grant(const clave_async_latch *l, clave_grant *out)
 {
-    if (!l->leads || !clave__latch_is_first(l))
+    if (!clave__latch_leads(l))
         return false;
     *out = clave__contender_grant(l->place);
     return true;
@@ -26,7 +26,9 @@ bool clave_async_latch_has_leadership(const clave_async_latch *l, int64_t now)
 
 clave_latch_state clave_async_latch_state_of(const clave_async_latch *l)
 {
-    return l->state;
+    if (clave__latch_is_started(l))
+        return CLAVE_LATCH_STARTED;
+    return l->state == LATCH_LATENT ? CLAVE_LATCH_LATENT : CLAVE_LATCH_CLOSED;
 }
 
 const char *clave_async_latch_id(const clave_async_latch *l)
@@ -43,7 +45,7 @@ const char *clave_async_latch_own_path(const clave_async_latch *l)
 
 bool clave__latch_lead(const clave_async_latch *l, struct latch_lead *out)
 {
-    if (!l->leads || !clave__latch_is_first(l))
+    if (!clave__latch_leads(l))
         return false;
     *out = (struct latch_lead){l->client, l->config.path, l->place->own.path, l->place->token};
     return true;
@@ -54,7 +56,7 @@ bool clave__latch_lead(const clave_async_latch *l, struct latch_lead *out)
 static clave_err latch_leadership_guard_one(clave_async_latch *l, const clave_op *op,
                                             clave_result_cb *cb, void *arg)
 {
-    if (!l->leads || !clave__latch_is_first(l))
+    if (!clave__latch_leads(l))
         return CLAVE_ENOTHELD;
     return clave__fenced_write_one(l->client, l->place->own.path, op, cb, arg);
 }
@@ -85,7 +87,7 @@ clave_err clave_async_latch_delete(clave_async_latch *l, const char *path, int32
 clave_err clave_async_latch_multi(clave_async_latch *l, const clave_op *ops, size_t nops,
                                   clave_result_cb *cb, void *arg)
 {
-    if (!l->leads || !clave__latch_is_first(l))
+    if (!clave__latch_leads(l))
         return CLAVE_ENOTHELD;
     return clave__fenced_write_multi(l->client, l->place->own.path, ops, nops, cb, arg);
 }

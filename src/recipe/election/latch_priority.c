@@ -99,7 +99,7 @@ void clave__latch_rise(clave_async_latch *l)
         clave__latch_gain(l);
         return;
     }
-    if (l->leads || l->proving)
+    if (l->state != LATCH_FIRST || l->proof_token != 0)
         return;
     if (clave__transfer_yield(l, on_yielded) == CLAVE_OK)
         clave__latch_begin_proof(l);
@@ -112,31 +112,32 @@ static void on_claimed(clave_async_client *c, clave_err err, void *arg)
     clave_async_latch *l = arg;
     (void)c;
     clave_err_class class = clave_err_classify(err);
-    l->claimed = class != CLAVE_CLASS_RETRY && class != CLAVE_CLASS_UNKNOWN;
-    if (!l->claimed && l->state == CLAVE_LATCH_STARTED)
-        clave__latch_try_later(l);
+    bool made = class != CLAVE_CLASS_RETRY && class != CLAVE_CLASS_UNKNOWN;
+    if (made || l->state != LATCH_CLAIMED)
+        return;
+    clave__latch_enter(l, LATCH_QUEUED);
+    clave__latch_try_later(l);
 }
 
 /* Once for each place: a candidate that arrives later with a higher priority claims by itself. */
 void clave__latch_claim(clave_async_latch *l)
 {
-    if (!l->preempt || l->claimed || !l->place || l->place->state != CONTENDER_WAITING)
+    if (!l->preempt || l->state != LATCH_QUEUED || l->place->state != CONTENDER_WAITING)
         return;
     if (clave__transfer_claim(l, on_claimed) == CLAVE_OK)
-        l->claimed = true;
+        clave__latch_enter(l, LATCH_CLAIMED);
     else
         clave__latch_try_later(l);
 }
 
-/* With its priority back at once, the next leader would hand over to it: so it waits for one
- * session timeout. */
+/* It stands without its priority since it resigned. With the priority back at once, the next leader
+ * would hand over to it: so it waits for one session timeout. */
 static void on_regain(struct timer *t, int64_t now)
 {
     (void)now;
     clave_async_latch *l = LIST_ENTRY(t, struct clave_async_latch, regain);
-    bool waits =
-        l->state == CLAVE_LATCH_STARTED && l->place && l->meek && l->place->state < CONTENDER_HELD;
-    if (waits && clave__latch_stand_behind(l, false) != CLAVE_OK)
+    bool waits = l->state == LATCH_QUEUED || l->state == LATCH_CLAIMED;
+    if (waits && l->place->spec != &l->ranked && clave__latch_rejoin(l, false) != CLAVE_OK)
         clave__latch_regain_later(l);
 }
 

@@ -75,7 +75,7 @@ static clave_err step_down(struct transfer *t)
         return CLAVE_ELOST;
     if (t->aim != AIM_YIELD)
         return clave_async_latch_resign(t->l);
-    clave_err err = clave__latch_stand_behind(t->l, false);
+    clave_err err = clave__latch_rejoin(t->l, false);
     return err == CLAVE_OK ? CLAVE_ELOST : err;
 }
 
