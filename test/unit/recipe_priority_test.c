@@ -349,6 +349,28 @@ static void who_is_removed_while_it_looks_stands_again(void **state)
     memnet_free(p);
 }
 
+/* Its node is the first, and a hand-over to a higher candidate is under way; that one leaves, and
+ * it resigns. The hand-over then fails after the new node has become the first. */
+static void a_hand_over_of_a_former_place_keeps_nobody_from_leading(void **state)
+{
+    (void)state;
+    struct memnet *p = world(3);
+    struct candidate first, s, higher;
+    enter_with(&first, p, 0, 0);
+    enter_with(&s, p, 1, 5);
+    enter_with(&higher, p, 2, 9);
+    memnet_rule(p, (struct memnet_rule){1, MEMNET_REQUEST, OP_MULTI, MEMNET_HOLD, 0});
+    candidate_close(&first);
+    assert_true(clave__latch_is_first(s.l));
+    assert_false(candidate_leads(&s));
+    candidate_close(&higher);
+    candidate_resign(&s);
+    memnet_clear(p);
+    memnet_advance(p, 3000);
+    assert_true(candidate_leads(&s));
+    end(&s, 1);
+}
+
 static void story(struct failmem *mem, size_t first, size_t fails)
 {
     struct memnet_options o = {.clients = 3, .timeout_ms = TIMEOUT, .mem = &mem->mem};
@@ -412,6 +434,7 @@ int main(void)
         cmocka_unit_test(options_that_contradict_each_other),
         cmocka_unit_test(who_closes_its_client_while_it_looks_never_leads),
         cmocka_unit_test(who_is_removed_while_it_looks_stands_again),
+        cmocka_unit_test(a_hand_over_of_a_former_place_keeps_nobody_from_leading),
         cmocka_unit_test(any_message_may_be_lost),
         cmocka_unit_test(any_allocation_may_fail),
     };

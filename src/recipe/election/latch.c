@@ -129,7 +129,12 @@ bool clave__latch_end_proof(clave_async_latch *l)
 {
     int64_t token = l->proof_token;
     l->proof_token = 0;
-    return l->state == LATCH_FIRST && l->place->token == token;
+    if (l->state != LATCH_FIRST)
+        return false;
+    if (l->place->token == token)
+        return true;
+    clave__latch_try_later(l); /* this place's own proof had to wait */
+    return false;
 }
 
 /* A check of a name that others take as soon as it is free proves that somebody's node stands.
