@@ -2,11 +2,11 @@
  * built on it, and so is every other recipe that queues with sequential nodes. The folder:
  *
  *   contender.c            states, create, loss, end      contender_config.c  copies of the options
- *   contender_turn.c       is it our turn?                queue_order.c             who is before
- * whom contender_race.c       the recipe without a queue     node_watch.c        one watched node
+ *   contender_turn.c       is it our turn?                queue_order.c       who is before whom
+ *   contender_race.c       the recipe without a queue     node_watch.c        one watched node
  *   contender_downgrade.c  a write's place for a read     kazoo.c             kazoo's names
  *   fenced_write.c         guarded writes                 identity.c          what a node says
- *   deferred.c             callbacks that are due later   participant_list.c  who is in a queue
+ *   participant_list.c     who is in a queue
  *
  *     IDLE ──> JOINING ──> WAITING ──> CONFIRMING ──> HELD
  *      ^        ^ │           │ ^───────── │            │

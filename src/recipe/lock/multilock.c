@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "recipe/contender/deferred.h"
+#include "client/client_internal.h"
 #include "recipe/lock/mutex_parts.h"
 
 struct part {
@@ -37,7 +37,6 @@ struct clave_async_multilock {
     clave_multilock_event_cb *event_cb;
     void *event_arg;
     struct list bundles;
-    struct deferred_list deferred_list;
     bool freed;    /* by the user: the mutexes are gone */
     unsigned refs; /* the user, callbacks to come */
     size_t n;
@@ -53,16 +52,6 @@ static void recipe_multilock_drop(clave_async_multilock *ml)
     for (size_t i = 0; i < ml->n; i++)
         clave__mem_free(ml->mem, ml->parts[i].path);
     clave__mem_free(ml->mem, ml);
-}
-
-static void recipe_multilock_hold_board(struct deferred_list *b)
-{
-    LIST_ENTRY(b, clave_async_multilock, deferred_list)->refs++;
-}
-
-static void recipe_multilock_drop_board(struct deferred_list *b)
-{
-    recipe_multilock_drop(LIST_ENTRY(b, clave_async_multilock, deferred_list));
 }
 
 static struct bundle *recipe_multilock_find(const clave_async_multilock *ml, uint64_t owner)
@@ -163,8 +152,6 @@ clave_err clave_async_multilock_new(clave_async_multilock **out, clave_async_cli
     ml->event_cb = o.event_cb;
     ml->event_arg = o.event_arg;
     list_init(&ml->bundles);
-    clave__deferred_list_init(&ml->deferred_list, c, recipe_multilock_hold_board,
-                              recipe_multilock_drop_board);
     err = put_parts(ml, parts, n, o.each);
     if (err != CLAVE_OK) {
         clave_async_multilock_free(ml);
@@ -315,7 +302,7 @@ clave_err clave_async_multilock_cancel(clave_async_multilock *ml, uint64_t owner
 
 /* A release whose end is awaited: one answer for all the parts. */
 struct parting {
-    struct deferred deferred; /* the call's own share: so nothing is told inside it */
+    struct client_task due; /* the call's own share: so nothing is told inside it */
     clave_async_multilock *ml;
     uint64_t owner;
     size_t left; /* shares that have not ended */
@@ -343,9 +330,9 @@ static void end_share(struct parting *d)
     recipe_multilock_drop(out.ml);
 }
 
-static void recipe_multilock_on_deferred(struct deferred *n)
+static void recipe_multilock_on_due(struct client_task *t)
 {
-    end_share(LIST_ENTRY(n, struct parting, deferred));
+    end_share(LIST_ENTRY(t, struct parting, due));
 }
 
 static void recipe_multilock_on_left(clave_async_mutex *m, uint64_t owner, clave_err err, void *arg)
@@ -385,8 +372,8 @@ clave_err clave_async_multilock_release(clave_async_multilock *ml, uint64_t owne
         if (!d)
             return CLAVE_ENOMEM;
         *d = (struct parting){.ml = ml, .owner = owner, .left = 1, .cb = cb, .arg = arg};
-        clave__deferred_init(&d->deferred, &ml->deferred_list, recipe_multilock_on_deferred);
-        clave__deferred_post(&d->deferred);
+        d->due.run = recipe_multilock_on_due;
+        clave__client_later(ml->client, &d->due);
         ml->refs++;
     }
     bool last = --b->held == 0;

@@ -26,16 +26,6 @@ static void drop_mutex(clave_async_mutex *m)
     clave__mem_free(m->mem, m);
 }
 
-static void recipe_mutex_hold_board(struct deferred_list *b)
-{
-    hold_mutex(LIST_ENTRY(b, clave_async_mutex, deferred_list));
-}
-
-static void recipe_mutex_drop_board(struct deferred_list *b)
-{
-    drop_mutex(LIST_ENTRY(b, clave_async_mutex, deferred_list));
-}
-
 /* Frees the answer, then runs its callback: whatever that does finds us consistent. */
 static void deliver(struct answer *a, clave_err verdict)
 {
@@ -43,23 +33,24 @@ static void deliver(struct answer *a, clave_err verdict)
     uint64_t owner = a->owner;
     clave_async_mutex_cb *cb = a->cb;
     void *arg = a->arg;
-    clave__deferred_withdraw(&a->deferred);
+    list_remove(&a->due.link);
     clave__mem_free(m->mem, a);
     if (cb)
         cb(m, owner, verdict, arg);
     drop_mutex(m);
 }
 
-static void recipe_mutex_on_deferred(struct deferred *n)
+static void recipe_mutex_on_due(struct client_task *t)
 {
-    struct answer *a = LIST_ENTRY(n, struct answer, deferred);
+    struct answer *a = LIST_ENTRY(t, struct answer, due);
     deliver(a, a->verdict);
 }
 
 static void init_answer(struct answer *a, clave_async_mutex *m, uint64_t owner,
                         clave_async_mutex_cb *cb, void *arg)
 {
-    clave__deferred_init(&a->deferred, &m->deferred_list, recipe_mutex_on_deferred);
+    list_init(&a->due.link);
+    a->due.run = recipe_mutex_on_due;
     a->m = m;
     a->owner = owner;
     a->cb = cb;
@@ -70,29 +61,28 @@ static void init_answer(struct answer *a, clave_async_mutex *m, uint64_t owner,
 static void post(struct answer *a, clave_err verdict)
 {
     a->verdict = verdict;
-    clave__deferred_withdraw(&a->deferred);
-    a->deferred.run =
-        recipe_mutex_on_deferred; /* a grant may have been due instead (mutex_handoff.c) */
-    clave__deferred_post(&a->deferred);
+    list_remove(&a->due.link); /* a grant may have been due instead (mutex_handoff.c) */
+    a->due.run = recipe_mutex_on_due;
+    clave__client_later(a->m->client, &a->due);
 }
 
 /* Held again, unless it was freed meanwhile. */
-static void on_again(struct deferred *n)
+static void on_again(struct client_task *t)
 {
-    struct answer *a = LIST_ENTRY(n, struct answer, deferred);
+    struct answer *a = LIST_ENTRY(t, struct answer, due);
     deliver(a, a->m->freed ? CLAVE_ECANCELED : CLAVE_OK);
 }
 
 /* The answer of a call that is done with. */
-static clave_err post_new(clave_async_mutex *m, uint64_t owner, void (*run)(struct deferred *n),
+static clave_err post_new(clave_async_mutex *m, uint64_t owner, void (*run)(struct client_task *t),
                           clave_async_mutex_cb *cb, void *arg)
 {
     struct answer *a = clave__mem_zalloc(m->mem, sizeof *a);
     if (!a)
         return CLAVE_ENOMEM;
     init_answer(a, m, owner, cb, arg);
-    a->deferred.run = run;
-    clave__deferred_post(&a->deferred);
+    a->due.run = run;
+    clave__client_later(m->client, &a->due);
     return CLAVE_OK;
 }
 
@@ -274,8 +264,6 @@ clave_err clave__mutex_new(clave_async_mutex **out, clave_async_client *c, const
     m->mem = mem;
     m->refs = 1;
     list_init(&m->line);
-    clave__deferred_list_init(&m->deferred_list, c, recipe_mutex_hold_board,
-                              recipe_mutex_drop_board);
     err = clave__map_init(&m->owner_entries, mem);
     if (err == CLAVE_OK)
         err = clave__contender_config_init(&m->config, c, path, rule, "the lock's path");
@@ -506,7 +494,7 @@ clave_err clave_async_mutex_release(clave_async_mutex *m, uint64_t owner, clave_
         release_place(t, cb, arg);
         return CLAVE_OK;
     }
-    clave_err err = cb ? post_new(m, owner, recipe_mutex_on_deferred, cb, arg) : CLAVE_OK;
+    clave_err err = cb ? post_new(m, owner, recipe_mutex_on_due, cb, arg) : CLAVE_OK;
     if (err == CLAVE_OK)
         t->count--;
     return err;

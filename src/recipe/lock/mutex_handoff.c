@@ -94,9 +94,9 @@ void clave__handoff_step_down(struct owner_entry *t)
 /* ---- handing over -------------------------------------------------------------------------- */
 
 /* The release that brought it has returned. */
-static void on_told(struct deferred *n)
+static void on_told(struct client_task *task)
 {
-    struct owner_entry *t = LIST_ENTRY(n, struct owner_entry, answer.deferred);
+    struct owner_entry *t = LIST_ENTRY(task, struct owner_entry, answer.due);
     t->untold = false;
     clave__owner_entry_tell_held(t);
 }
@@ -113,8 +113,8 @@ bool clave__handoff_hand_over(struct owner_entry *t)
     next->count = 1;
     next->untold = true;
     clave__handoff_settle(next);
-    next->answer.deferred.run = on_told;
-    clave__deferred_post(&next->answer.deferred);
+    next->answer.due.run = on_told;
+    clave__client_later(m->client, &next->answer.due);
     return true;
 }
 
@@ -125,7 +125,7 @@ bool clave__handoff_lose(struct owner_entry *t)
     if (!told) {
         t->untold = t->asked = false;
         t->count = 0;
-        clave__deferred_withdraw(&t->answer.deferred);
+        list_remove(&t->answer.due.link);
         list_push_front(&m->line, &t->link);
         set_limit(t);
     }

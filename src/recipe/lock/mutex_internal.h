@@ -13,11 +13,10 @@
 #include "base/map.h"
 #include "clave/async/mutex.h"
 #include "recipe/contender/contender_config.h"
-#include "recipe/contender/deferred.h"
 
 /* What an acquire or a release will be told. */
 struct answer {
-    struct deferred deferred;
+    struct client_task due;
     clave_async_mutex *m;
     uint64_t owner;
     clave_async_mutex_cb *cb;
@@ -53,7 +52,6 @@ struct clave_async_mutex {
     clave_mutex_event_cb *event_cb;
     void *event_arg;
     struct map owner_entries;
-    struct deferred_list deferred_list;
     unsigned share_turns;     /* as in the options; 0: no sharing */
     unsigned turns;           /* that the present grant was handed over */
     struct owner_entry *host; /* who has the place that is shared; NULL: nobody */

@@ -78,16 +78,6 @@ void clave__semaphore_drop(clave_async_semaphore *s)
     clave__mem_free(s->mem, s);
 }
 
-static void recipe_semaphore_hold_board(struct deferred_list *b)
-{
-    clave__semaphore_hold(LIST_ENTRY(b, clave_async_semaphore, deferred_list));
-}
-
-static void recipe_semaphore_drop_board(struct deferred_list *b)
-{
-    clave__semaphore_drop(LIST_ENTRY(b, clave_async_semaphore, deferred_list));
-}
-
 static clave_err config_below(struct config *config, clave_async_client *c, const char *path,
                               const char *name, const struct queue_order_rule *rule)
 {
@@ -162,8 +152,6 @@ clave_err clave_async_semaphore_new(clave_async_semaphore **out, clave_async_cli
     s->gate.mem = s->floor.mem = mem;
     list_init(&s->acquires);
     list_init(&s->leases);
-    clave__deferred_list_init(&s->deferred_list, c, recipe_semaphore_hold_board,
-                              recipe_semaphore_drop_board);
     err = set_up(s, path, &o);
     if (err != CLAVE_OK) {
         clave__semaphore_drop(s);

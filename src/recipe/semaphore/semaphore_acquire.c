@@ -36,7 +36,7 @@ static void semaphore_acquire_answer(struct semaphore_acquire *k, clave_err err)
 {
     clave_async_semaphore *s = k->s;
     list_remove(&k->link);
-    clave__deferred_withdraw(&k->deferred);
+    list_remove(&k->due.link);
     if (err == CLAVE_OK) {
         k->cb(s, CLAVE_OK, k->leases, k->n, k->arg);
         k->n = 0; /* they belong to the caller */
@@ -47,9 +47,9 @@ static void semaphore_acquire_answer(struct semaphore_acquire *k, clave_err err)
     clave__semaphore_drop(s);
 }
 
-static void semaphore_acquire_on_deferred(struct deferred *n)
+static void semaphore_acquire_on_due(struct client_task *t)
 {
-    struct semaphore_acquire *k = LIST_ENTRY(n, struct semaphore_acquire, deferred);
+    struct semaphore_acquire *k = LIST_ENTRY(t, struct semaphore_acquire, due);
     semaphore_acquire_answer(k, k->verdict);
 }
 
@@ -64,7 +64,7 @@ void clave__semaphore_acquire_cancel(struct semaphore_acquire *k, clave_err err)
     leave_all(k);
     list_remove(&k->link);
     k->verdict = err;
-    clave__deferred_post(&k->deferred);
+    clave__client_later(k->s->client, &k->due);
 }
 
 /* ---- taking ---------------------------------------------------------------------------- */
@@ -220,7 +220,8 @@ clave_err clave__semaphore_acquire_new(struct semaphore_acquire **out, clave_asy
     k->n = n;
     k->task = s->task;
     list_init(&k->link);
-    clave__deferred_init(&k->deferred, &s->deferred_list, semaphore_acquire_on_deferred);
+    list_init(&k->due.link);
+    k->due.run = semaphore_acquire_on_due;
     for (size_t i = 0; i < n; i++) {
         k->leases[i] = clave__mem_zalloc(s->mem, sizeof **k->leases);
         if (!k->leases[i]) {

@@ -10,7 +10,6 @@
 #include "base/list.h"
 #include "clave/async/semaphore.h"
 #include "recipe/contender/contender_config.h"
-#include "recipe/contender/deferred.h"
 #include "recipe/semaphore/shared_count.h"
 
 struct clave_async_semaphore {
@@ -28,8 +27,7 @@ struct clave_async_semaphore {
     void *event_arg;
     struct list acquires; /* that wait */
     struct list leases;   /* given out, those lost too */
-    struct deferred_list deferred_list;
-    unsigned refs; /* the user, answers to come, calls that run */
+    unsigned refs;        /* the user, answers to come, calls that run */
 };
 
 void clave__semaphore_hold(clave_async_semaphore *s);
@@ -50,7 +48,7 @@ struct clave_async_lease {
     struct semaphore_acquire *semaphore_acquire;
     struct contender *place;
     clave_err lost; /* why; OK while it is not */
-    struct deferred left;
+    struct client_task left;
     clave_err left_err;
     clave_async_lease_left_cb *cb;
     void *arg;
@@ -59,7 +57,7 @@ struct clave_async_lease {
 /* One acquire. A gate that goes, or a lease that goes before all are there, and it begins anew:
  * what it had belonged to a session that is over, or was taken away. */
 struct semaphore_acquire {
-    struct deferred deferred;
+    struct client_task due;
     struct list link;
     clave_async_semaphore *s;
     uint64_t request;

@@ -67,9 +67,9 @@ static void free_lease(clave_async_lease *l)
     clave__mem_free(l->s->mem, l);
 }
 
-static void semaphore_lease_on_deferred(struct deferred *n)
+static void semaphore_lease_on_due(struct client_task *t)
 {
-    clave_async_lease *l = LIST_ENTRY(n, clave_async_lease, left);
+    clave_async_lease *l = LIST_ENTRY(t, clave_async_lease, left);
     clave_async_semaphore *s = l->s;
     clave_async_lease_left_cb *cb = l->cb;
     void *arg = l->arg;
@@ -83,7 +83,7 @@ static void semaphore_lease_on_left(void *arg, clave_err err)
 {
     clave_async_lease *l = arg;
     l->left_err = err;
-    clave__deferred_post(&l->left);
+    clave__client_later(l->s->client, &l->left);
 }
 
 void clave__semaphore_lease_init(clave_async_lease *l, clave_async_semaphore *s,
@@ -92,7 +92,8 @@ void clave__semaphore_lease_init(clave_async_lease *l, clave_async_semaphore *s,
     l->s = s;
     l->semaphore_acquire = k;
     list_init(&l->link);
-    clave__deferred_init(&l->left, &s->deferred_list, semaphore_lease_on_deferred);
+    list_init(&l->left.link);
+    l->left.run = semaphore_lease_on_due;
 }
 
 clave_err clave_async_lease_release(clave_async_lease *l, clave_async_lease_left_cb *cb, void *arg)
