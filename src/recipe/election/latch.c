@@ -45,7 +45,7 @@ void clave__latch_drop(clave_async_latch *l)
 {
     if (--l->refs > 0)
         return;
-    clave__client_timer_clear(l->client, &l->soon);
+    list_remove(&l->loss.link);
     clave__client_timer_clear(l->client, &l->retry);
     clave__client_timer_clear(l->client, &l->regain);
     clave__client_unlisten(&l->listener);
@@ -63,24 +63,25 @@ static void latch_emit(clave_async_latch *l, const clave_latch_event *ev)
         l->event_cb(l, ev, l->event_arg);
 }
 
+static void latch_tell_loss(struct client_task *loss)
+{
+    clave_async_latch *l = LIST_ENTRY(loss, struct clave_async_latch, loss);
+    list_remove(&loss->link);
+    clave__latch_hold(l);
+    latch_emit(l, &(clave_latch_event){.kind = CLAVE_LATCH_NOT_LEADER, .why = CLAVE_OK});
+    clave__latch_drop(l);
+}
+
 void clave__latch_tell_owed_loss(clave_async_latch *l)
 {
-    if (!l->owes_loss)
-        return;
-    l->owes_loss = false;
-    latch_emit(l, &(clave_latch_event){.kind = CLAVE_LATCH_NOT_LEADER, .why = CLAVE_OK});
+    if (!list_empty(&l->loss.link))
+        latch_tell_loss(&l->loss);
 }
 
 static void latch_tell(clave_async_latch *l, clave_latch_event ev)
 {
     clave__latch_tell_owed_loss(l);
     latch_emit(l, &ev);
-}
-
-static void on_soon(struct timer *t, int64_t now)
-{
-    (void)now;
-    clave__note_deliver_due(LIST_ENTRY(t, struct clave_async_latch, soon));
 }
 
 void clave__latch_try_later(clave_async_latch *l)
@@ -97,8 +98,7 @@ void clave__latch_gain(clave_async_latch *l)
     clave__latch_enter(l, LATCH_LEADING);
     latch_tell(l, (clave_latch_event){.kind = CLAVE_LATCH_LEADER});
     if (clave__latch_leads(l))
-        clave__note_post_awaits(l, CLAVE_OK);
-    clave__note_deliver_due(l);
+        clave__latch_post_awaits(l, CLAVE_OK);
 }
 
 /* Not by a call of the user's: so it is told now. */
@@ -113,10 +113,8 @@ static void latch_lose(clave_async_latch *l, enum latch_state to, clave_err why)
 /* By a call of the user's: the loss is told later. The caller leaves the place. */
 static void latch_give_up(clave_async_latch *l, enum latch_state to)
 {
-    if (clave__latch_leads(l)) {
-        l->owes_loss = true;
-        clave__client_timer_set(l->client, &l->soon, clave__client_now(l->client));
-    }
+    if (clave__latch_leads(l))
+        clave__client_later(l->client, &l->loss);
     clave__latch_enter(l, to);
 }
 
@@ -193,7 +191,7 @@ static void latch_fail(clave_async_latch *l, clave_err err)
     }
     /* The callback may have had it stand again. */
     if (!l->place)
-        clave__note_post_awaits(l, err);
+        clave__latch_post_awaits(l, err);
 }
 
 static clave_err latch_new_place(clave_async_latch *l, bool let_others, struct contender **out)
@@ -242,7 +240,6 @@ static void recipe_latch_on_retry(struct timer *t, int64_t now)
         prove(l);
         clave__latch_claim(l);
     }
-    clave__note_deliver_due(l);
     clave__latch_drop(l);
 }
 
@@ -281,7 +278,6 @@ static void recipe_latch_on_ended(void *owner, clave_err err)
         clave__latch_try_later(l);
     else
         latch_fail(l, err);
-    clave__note_deliver_due(l);
     clave__latch_drop(l);
 }
 
@@ -291,10 +287,9 @@ static void recipe_latch_on_lost(void *owner, clave_err why)
     clave__latch_hold(l);
     latch_lose(l, why == CLAVE_ECLOSED ? LATCH_CLOSED : LATCH_OUT, why);
     if (why == CLAVE_ECLOSED)
-        clave__note_post_awaits(l, CLAVE_ECLOSED);
+        clave__latch_post_awaits(l, CLAVE_ECLOSED);
     /* Where nobody queues, a candidate that has had its term would have the next one too. */
     latch_stand_again(l, why == CLAVE_EMAXHOLD && l->config.spec.rule->race);
-    clave__note_deliver_due(l);
     clave__latch_drop(l);
 }
 
@@ -319,11 +314,7 @@ static const struct contender_events events = {
 
 static void recipe_latch_on_left(void *arg, clave_err err)
 {
-    struct note *n = arg;
-    if (n->l->calling)
-        clave__note_post(n, err);
-    else
-        clave__note_deliver(n, err);
+    clave__latch_callback_post(arg, err); /* it may be inside the close */
 }
 
 static void recipe_latch_on_state(struct listener *listener, clave_state state, clave_err why)
@@ -340,12 +331,11 @@ static void recipe_latch_on_state(struct listener *listener, clave_state state, 
         prove(l);
         break;
     case CLAVE_STATE_CLOSED:
-        /* The place hears of it by itself. A closed client ticks no more. */
+        /* The place hears of it by itself. */
         if (!l->place && clave__latch_is_started(l))
             clave__latch_enter(l, LATCH_CLOSED);
         if (!l->place)
-            clave__note_post_awaits(l, CLAVE_ECLOSED);
-        clave__note_deliver_due(l);
+            clave__latch_post_awaits(l, CLAVE_ECLOSED);
         break;
     case CLAVE_STATE_LOST:
     case CLAVE_STATE_READ_ONLY:
@@ -408,10 +398,10 @@ clave_err clave__latch_new(clave_async_latch **out, clave_async_client *c, const
     l->mem = mem;
     l->refs = 1;
     list_init(&l->awaits);
-    list_init(&l->due);
+    list_init(&l->loss.link);
+    l->loss.run = latch_tell_loss;
     list_init(&l->listener.link);
     l->listener.on_state = recipe_latch_on_state;
-    clave__timer_init(&l->soon, on_soon);
     clave__timer_init(&l->retry, recipe_latch_on_retry);
     clave__latch_priority_init(l);
     err = clave__contender_config_init(&l->config, c, path, rule, "the election's path");
@@ -443,35 +433,34 @@ clave_err clave_async_latch_start(clave_async_latch *l)
 }
 
 /* From here on nobody hears of the place; `left` (may be NULL) when its node is gone. */
-static void recipe_latch_leave(clave_async_latch *l, struct contender *place, struct note *left)
+static void recipe_latch_leave(clave_async_latch *l, struct contender *place,
+                               struct latch_callback *left)
 {
     if (place && place->state == CONTENDER_HELD && place->token == l->published_token)
         clave__value_withdraw(
             &(struct latch_lead){l->client, l->config.path, place->own.path, place->token});
-    l->calling = true;
     if (place)
         clave__contender_leave(place, left ? recipe_latch_on_left : NULL, left);
     else if (left)
-        clave__note_post(left, CLAVE_OK);
-    l->calling = false;
+        clave__latch_callback_post(left, CLAVE_OK);
 }
 
-static void close_latch(clave_async_latch *l, struct note *left)
+static void close_latch(clave_async_latch *l, struct latch_callback *left)
 {
     struct contender *place = l->place;
     clave__client_timer_clear(l->client, &l->retry);
     latch_give_up(l, LATCH_CLOSED);
-    clave__note_post_awaits(l, CLAVE_ECLOSED);
+    clave__latch_post_awaits(l, CLAVE_ECLOSED);
     recipe_latch_leave(l, place, left);
 }
 
 clave_err clave_async_latch_close(clave_async_latch *l, clave_latch_close_mode mode,
                                   clave_async_latch_cb *cb, void *arg)
 {
-    struct note *left = NULL;
+    struct latch_callback *left = NULL;
     if (!clave__latch_is_started(l))
         return CLAVE_EINVAL;
-    if (cb && clave__note_new(&left, l, cb, arg) != CLAVE_OK)
+    if (cb && clave__latch_callback_new(&left, l, cb, arg) != CLAVE_OK)
         return CLAVE_ENOMEM;
     if (mode == CLAVE_CLOSE_SILENT)
         l->event_cb = NULL;

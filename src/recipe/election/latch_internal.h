@@ -57,16 +57,12 @@ struct clave_async_latch {
     bool preempt;                 /* an option: to claim the leadership of a lower priority */
     struct contender_spec ranked; /* the config's, with the priority in the nodes' names */
     char *ranked_stem;
-    struct timer regain; /* until it stands with its priority again, after it has resigned */
-    bool calling;        /* one of our own calls runs: callbacks wait */
-    bool owes_loss;      /* NOT_LEADER is to be told, before anything else */
-    struct list awaits;  /* notes */
-    struct list due;     /* notes */
-    uint64_t posts;      /* that were put there */
-    struct timer soon;   /* what our own calls have left to tell */
-    struct timer retry;  /* what memory was short for */
+    struct timer regain;     /* until it stands with its priority again, after it has resigned */
+    struct client_task loss; /* due: NOT_LEADER is told, before anything else */
+    struct list awaits;      /* latch_callbacks */
+    struct timer retry;      /* what memory was short for */
     struct listener listener;
-    unsigned refs; /* the user, notes, the proof, calls that run */
+    unsigned refs; /* the user, callbacks to come, the proof, calls that run */
 };
 
 static inline bool clave__latch_is_started(const clave_async_latch *l)
@@ -120,32 +116,27 @@ void clave__latch_claim(clave_async_latch *l);
 /* It has resigned: it stands with its priority again after a session timeout. */
 void clave__latch_regain_later(clave_async_latch *l);
 
-/* ---- latch_callbacks.c: callbacks that are due once --------------------------------------------
- */
+/* ---- latch_callbacks.c ---------------------------------------------------------------------- */
 
-struct note {
-    struct list link; /* in awaits, then in due */
-    struct timer limit;
+/* Of an await, which waits for leadership until it is due, or of a close. It keeps the latch. */
+struct latch_callback {
+    struct client_task due;
+    struct list link;   /* an await: in the latch's list until it has run */
+    struct timer limit; /* an await that is not due */
+    int64_t deadline;
     clave_async_latch *l;
     clave_async_latch_cb *cb;
     void *arg;
-    clave_err verdict;
-    bool waits;       /* an await's, not the close's */
-    int64_t deadline; /* of an await */
-    uint64_t posted;  /* its number among all posts */
+    clave_err verdict; /* OK: leadership, or the end of the close */
 };
 
-/* ENOMEM. It keeps the latch. */
-clave_err clave__note_new(struct note **out, clave_async_latch *l, clave_async_latch_cb *cb,
-                          void *arg);
-/* Frees the note, then runs its callback: whatever that does finds us consistent. */
-void clave__note_deliver(struct note *n, clave_err verdict);
-/* The same, later: `soon` tells it. */
-void clave__note_post(struct note *n, clave_err verdict);
-/* All awaits; with an error those, too, that were to be told that it leads. */
-void clave__note_post_awaits(clave_async_latch *l, clave_err verdict);
-/* Those that are posted. */
-void clave__note_deliver_due(clave_async_latch *l);
+/* ENOMEM. */
+clave_err clave__latch_callback_new(struct latch_callback **out, clave_async_latch *l,
+                                    clave_async_latch_cb *cb, void *arg);
+/* It runs later. */
+void clave__latch_callback_post(struct latch_callback *k, clave_err verdict);
+/* All awaits; with an error those, too, that were about to be told that it leads. */
+void clave__latch_post_awaits(clave_async_latch *l, clave_err verdict);
 
 /* ---- latch_leadership.c -----------------------------------------------------------------------
  */
