@@ -2,12 +2,30 @@
  * simulated world, under the caller's lock. Invariant: it leads only between _elect and _end. */
 #include "recipe/election/selector_state.h"
 
+#include <assert.h>
+
+#define TO(phase) (1u << SELECTOR_STATE_##phase)
+static const unsigned moves[] = {
+    [SELECTOR_STATE_LATENT] = TO(QUEUED),
+    [SELECTOR_STATE_IDLE] = TO(IDLE) | TO(QUEUED),
+    [SELECTOR_STATE_QUEUED] = TO(IDLE) | TO(QUEUED) | TO(LEADING),
+    [SELECTOR_STATE_LEADING] = TO(IDLE) | TO(QUEUED),
+};
+#undef TO
+
+static void selector_state_enter(struct selector_state *c, enum selector_state_phase to)
+{
+    bool allowed = moves[c->phase] & (1u << to);
+    assert(allowed);
+    (void)allowed;
+    c->phase = to;
+}
+
 clave_err clave__selector_state_start(struct selector_state *c)
 {
-    if (c->started || c->closed)
+    if (c->phase != SELECTOR_STATE_LATENT || c->closed)
         return CLAVE_EINVAL;
-    c->started = true;
-    c->phase = SELECTOR_STATE_QUEUED;
+    selector_state_enter(c, SELECTOR_STATE_QUEUED);
     return CLAVE_OK;
 }
 
@@ -15,12 +33,12 @@ clave_err clave__selector_state_requeue(struct selector_state *c)
 {
     if (c->closed)
         return CLAVE_ECLOSED;
-    if (!c->started)
+    if (c->phase == SELECTOR_STATE_LATENT)
         return CLAVE_EINVAL;
     if (c->phase != SELECTOR_STATE_IDLE)
         return CLAVE_EBUSY;
-    c->phase = SELECTOR_STATE_QUEUED;
-    c->err = CLAVE_OK; /* asked for anew: at once, whatever has ended the last */
+    selector_state_enter(c, SELECTOR_STATE_QUEUED);
+    c->err = CLAVE_OK; /* the user asks for it: there is no pause, whatever ended the last task */
     return CLAVE_OK;
 }
 
@@ -35,25 +53,31 @@ clave_err clave__selector_state_begin(struct selector_state *c)
     return CLAVE_ECLOSED;
 }
 
-/* That the lock is lost, it says itself. */
+/* Only the connection: the loss of the lock is an event of its own. */
 static bool is_doubtful(const struct selector_state *c)
 {
     return c->suspended && c->policy == CLAVE_POLICY_STANDARD;
 }
 
-/* testRaceAtStateChanged: what was lost between the grant and this moment must not begin. */
+/* testRaceAtStateChanged: leadership must not begin with a lock lost since its grant. */
 bool clave__selector_state_elect(struct selector_state *c, bool valid)
 {
     if (!valid || is_doubtful(c) || c->closed)
         return false;
-    c->phase = SELECTOR_STATE_LEADING;
+    selector_state_enter(c, SELECTOR_STATE_LEADING);
     return true;
 }
 
 void clave__selector_state_end(struct selector_state *c, clave_err err)
 {
     c->err = err;
-    c->phase = c->auto_requeue && !c->closed ? SELECTOR_STATE_QUEUED : SELECTOR_STATE_IDLE;
+    bool again = c->auto_requeue && !c->closed;
+    selector_state_enter(c, again ? SELECTOR_STATE_QUEUED : SELECTOR_STATE_IDLE);
+}
+
+void clave__selector_state_rest(struct selector_state *c)
+{
+    selector_state_enter(c, SELECTOR_STATE_IDLE);
 }
 
 bool clave__selector_state_goes_on(const struct selector_state *c)
@@ -70,7 +94,7 @@ void clave__selector_state_connection(struct selector_state *c, clave_state stat
         c->interrupted = true;
 }
 
-/* An acquire that began behind the close is heard of here. */
+/* An acquire that began after the close shows itself by this event. */
 bool clave__selector_state_event(struct selector_state *c, clave_mutex_event_kind kind)
 {
     if (kind == CLAVE_MUTEX_LOST || kind == CLAVE_MUTEX_ASKED)

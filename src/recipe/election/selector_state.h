@@ -1,32 +1,40 @@
-/* selector_state.h - the rules of a LeaderSelector: when its task stands, whether the lock it was
- * granted means leadership, what interrupts its function, whether it stands again. Nothing here
- * waits, and nobody is woken: that is for who runs the task (runtime/blocking/selector.c has
- * threads for it), with one mutex around all of this.
+/* selector_state.h - the rules of a LeaderSelector: when its task is queued, whether the lock it
+ * was granted means leadership, what interrupts its function, whether it is queued again. Nothing
+ * here waits or wakes a thread: that is left to whoever runs the task (runtime/blocking/selector.c
+ * with threads), with one mutex around all of this.
  *
- *       start, requeue      elect          end
- *   IDLE ───────────▶ QUEUED ──▶ LEADING ──▶ IDLE, or QUEUED again by itself
- *                        └──────────────────▲ refused, or in doubt                            */
+ *            start          elect
+ *     LATENT ─────> QUEUED ───────> LEADING
+ *           requeue ^ │ │              │ end
+ *                   │ v └──────────────┤ end, when the lock does not mean leadership
+ *                  IDLE <──────────────┘ or QUEUED again by itself (auto_requeue)
+ */
 #ifndef CLAVE_RECIPE_ELECTION_SELECTOR_STATE_H
 #define CLAVE_RECIPE_ELECTION_SELECTOR_STATE_H
 
 #include "clave/async/latch.h"
 #include "clave/async/mutex.h"
 
-enum selector_state_phase { SELECTOR_STATE_IDLE, SELECTOR_STATE_QUEUED, SELECTOR_STATE_LEADING };
+enum selector_state_phase {
+    SELECTOR_STATE_LATENT, /* not started */
+    SELECTOR_STATE_IDLE,
+    SELECTOR_STATE_QUEUED,
+    SELECTOR_STATE_LEADING, /* its function runs */
+};
 
 struct selector_state {
     enum selector_state_phase phase;
     clave_latch_policy policy;
     bool auto_requeue;
-    bool started, closed;
-    bool interrupted; /* the function is to return; until the next task begins */
-    bool suspended;   /* the connection is away: only the standard policy minds */
+    bool closed;      /* in every phase: a task goes on until its function has returned */
+    bool interrupted; /* the function is to return; stays until the next task begins */
+    bool suspended;   /* the connection's state: it matters at the moment of the grant, too */
     clave_err err;    /* of the last task */
 };
 
 /* EINVAL: started before, or closed. */
 clave_err clave__selector_state_start(struct selector_state *c);
-/* EBUSY: it stands or leads. ECLOSED; EINVAL: not started. */
+/* EBUSY: it is queued or leads. ECLOSED; EINVAL: not started. */
 clave_err clave__selector_state_requeue(struct selector_state *c);
 
 /* ---- the task: begin, acquire, elect, the function, end, release -------------------------- */
@@ -40,6 +48,8 @@ bool clave__selector_state_elect(struct selector_state *c, bool valid);
 void clave__selector_state_end(struct selector_state *c, clave_err err);
 /* The next task follows at once. */
 bool clave__selector_state_goes_on(const struct selector_state *c);
+/* The task that is queued will not be run: IDLE. */
+void clave__selector_state_rest(struct selector_state *c);
 
 /* ---- what happens to it -------------------------------------------------------------------- */
 
@@ -48,9 +58,9 @@ void clave__selector_state_connection(struct selector_state *c, clave_state stat
 bool clave__selector_state_event(struct selector_state *c, clave_mutex_event_kind kind);
 /* ENOTHELD: it does not lead. */
 clave_err clave__selector_state_interrupt(struct selector_state *c);
-/* True: it stands, and its acquire is to be cancelled. */
+/* True: it is queued, and its acquire is to be cancelled. */
 bool clave__selector_state_close(struct selector_state *c);
-/* As far as this knows: its hold has to be valid, too. */
+/* As far as this knows: its hold must be valid, too. */
 bool clave__selector_state_leads(const struct selector_state *c);
 
 #endif

@@ -13,6 +13,13 @@
 /* The delay before a failed task is retried, and between two looks at one that should end. */
 enum { AGAIN_MS = 1000, LOOK_AGAIN_MS = 50 };
 
+/* Who runs the task. */
+enum selector_runner {
+    RUNNER_NONE,   /* nobody: it was not started, or the executor has run it */
+    RUNNER_ACTIVE, /* the executor has it, or our thread runs */
+    RUNNER_ENDED,  /* our thread has ended, and is to be joined */
+};
+
 struct clave_selector {
     clave_client *session;
     clave_mutex *lock;
@@ -23,19 +30,17 @@ struct clave_selector {
     void *execute_arg;
     struct listener listener; /* the loop's thread only, as the observer */
     struct observer observer;
-    bool adopted;
     pthread_t thread;
     /* Under the loop's mutex. */
-    struct selector_state is;
-    bool runs;         /* the executor has a task, or our thread runs */
-    bool threaded;     /* `thread` has to be joined */
-    uint64_t owner;    /* of the task's thread; 0: not known yet */
-    struct cell work;  /* QUEUED, or closed */
-    struct cell doubt; /* interrupted */
-    struct cell ended; /* nothing runs any more */
+    struct selector_state state;
+    enum selector_runner runner;
+    uint64_t owner;          /* of the task's thread; 0: not known yet */
+    struct cell work;        /* QUEUED, or closed */
+    struct cell interrupted; /* for a thread in clave_selector_pause */
+    struct cell ended;       /* nothing runs any more */
 };
 
-static bool is_here(const clave_selector *s)
+static bool selector_is_here(const clave_selector *s)
 {
     return clave__loop_is_here(s->session->loop);
 }
@@ -50,11 +55,11 @@ static void selector_leave(clave_selector *s)
     clave__loop_unlock(s->session->loop);
 }
 
-/* With the mutex held: a thread that waits in _pause may have to be woken. */
-static void wake_if_interrupted(clave_selector *s)
+/* With the mutex held. */
+static void selector_wake_if_interrupted(clave_selector *s)
 {
-    if (s->is.interrupted)
-        pthread_cond_broadcast(&s->doubt.cond);
+    if (s->state.interrupted)
+        pthread_cond_broadcast(&s->interrupted.cond);
 }
 
 /* ---- suspension, on the loop's thread ------------------------------------------------------- */
@@ -64,8 +69,8 @@ static void selector_on_state(struct listener *l, clave_state state, clave_err w
     clave_selector *s = LIST_ENTRY(l, clave_selector, listener);
     (void)why;
     selector_enter(s);
-    clave__selector_state_connection(&s->is, state);
-    wake_if_interrupted(s);
+    clave__selector_state_connection(&s->state, state);
+    selector_wake_if_interrupted(s);
     selector_leave(s);
 }
 
@@ -73,8 +78,8 @@ static void selector_on_event(clave_async_mutex *m, const clave_mutex_event *ev,
 {
     clave_selector *s = arg;
     selector_enter(s);
-    bool cancels = clave__selector_state_event(&s->is, ev->kind);
-    wake_if_interrupted(s);
+    bool cancels = clave__selector_state_event(&s->state, ev->kind);
+    selector_wake_if_interrupted(s);
     selector_leave(s);
     if (cancels)
         (void)clave_async_mutex_cancel(m, ev->owner);
@@ -82,66 +87,67 @@ static void selector_on_event(clave_async_mutex *m, const clave_mutex_event *ev,
 
 /* ---- the task ------------------------------------------------------------------------------- */
 
-static clave_err begin_task(clave_selector *s)
+static clave_err selector_begin_task(clave_selector *s)
 {
     selector_enter(s);
     s->owner = clave_mutex_owner_self();
-    clave_err err = clave__selector_state_begin(&s->is);
+    clave_err err = clave__selector_state_begin(&s->state);
     selector_leave(s);
     return err;
 }
 
-static bool begin_leading(clave_selector *s)
+static bool selector_elect(clave_selector *s)
 {
     bool valid = clave_mutex_valid_for(s->lock, 0);
     selector_enter(s);
-    bool leads = clave__selector_state_elect(&s->is, valid);
+    bool leads = clave__selector_state_elect(&s->state, valid);
     selector_leave(s);
     return leads;
 }
 
-static void end_task(clave_selector *s, clave_err err)
+static void selector_end_task(clave_selector *s, clave_err err)
 {
     selector_enter(s);
-    clave__selector_state_end(&s->is, err);
+    clave__selector_state_end(&s->state, err);
     selector_leave(s);
 }
 
-static void run_task(clave_selector *s)
+static void selector_run_task(clave_selector *s)
 {
-    if (begin_task(s) != CLAVE_OK)
+    if (selector_begin_task(s) != CLAVE_OK)
         return;
     clave_err err = clave_mutex_acquire(s->lock, -1);
     if (err != CLAVE_OK) {
-        end_task(s, err);
+        selector_end_task(s, err);
         return;
     }
-    if (begin_leading(s))
+    if (selector_elect(s))
         s->take(s, s->take_arg);
-    end_task(s, CLAVE_OK);
+    selector_end_task(s, CLAVE_OK);
     (void)clave_mutex_release(s->lock);
 }
 
 /* ---- running the task ------------------------------------------------------------------------ */
 
-static void *thread_main(void *arg)
+static void *selector_thread(void *arg)
 {
     clave_selector *s = arg;
     clave_loop *loop = s->session->loop;
     selector_enter(s);
-    while (!s->is.closed) {
-        if (s->is.phase != SELECTOR_STATE_QUEUED) {
+    while (!s->state.closed) {
+        if (s->state.phase != SELECTOR_STATE_QUEUED) {
             clave__cell_wait(&s->work, loop, CLAVE_NEVER);
             continue;
         }
         selector_leave(s);
-        run_task(s);
+        selector_run_task(s);
         selector_enter(s);
         int64_t until = clave_now() + AGAIN_MS;
-        while (s->is.err != CLAVE_OK && !s->is.closed && clave__cell_wait(&s->work, loop, until))
+        while (s->state.err != CLAVE_OK && !s->state.closed &&
+               clave__cell_wait(&s->work, loop, until))
             continue;
     }
-    s->runs = false;
+    s->runner = RUNNER_ENDED;
     clave__cell_wake(&s->ended);
     selector_leave(s);
     return NULL;
@@ -152,96 +158,92 @@ static bool selector_submit(clave_selector *s);
 /* With the mutex. */
 static void selector_rest(clave_selector *s)
 {
-    s->is.phase = SELECTOR_STATE_IDLE;
-    s->runs = false;
+    clave__selector_state_rest(&s->state);
+    s->runner = RUNNER_NONE;
     clave__cell_wake(&s->ended);
 }
 
-static void run_once(void *arg)
+static void selector_run_once(void *arg)
 {
     clave_selector *s = arg;
-    run_task(s);
+    selector_run_task(s);
     selector_enter(s);
-    bool again = clave__selector_state_goes_on(&s->is);
+    bool again = clave__selector_state_goes_on(&s->state);
     if (!again) /* under the same lock: a requeue that finds a task relies on this check */
         selector_rest(s);
     selector_leave(s);
     if (!again || selector_submit(s))
         return;
     selector_enter(s);
-    s->is.err = CLAVE_EIO;
+    s->state.err = CLAVE_EIO;
     selector_rest(s);
     selector_leave(s);
 }
 
 static bool selector_submit(clave_selector *s)
 {
-    return s->execute(run_once, s, s->execute_arg);
+    return s->execute(selector_run_once, s, s->execute_arg);
 }
 
-/* The selector is QUEUED already. */
-static clave_err set_off(clave_selector *s)
+/* The selector is QUEUED already: a runner takes its task. */
+static clave_err selector_run(clave_selector *s)
 {
     selector_enter(s);
-    bool runs = s->runs;
-    s->runs = true;
+    bool runs = s->runner == RUNNER_ACTIVE;
+    s->runner = RUNNER_ACTIVE;
     clave__cell_wake(&s->work);
     selector_leave(s);
     if (runs)
         return CLAVE_OK;
     bool fine =
-        s->execute ? selector_submit(s) : pthread_create(&s->thread, NULL, thread_main, s) == 0;
-    selector_enter(s);
-    s->threaded = fine && !s->execute;
-    if (fine) {
-        selector_leave(s);
+        s->execute ? selector_submit(s) : pthread_create(&s->thread, NULL, selector_thread, s) == 0;
+    if (fine)
         return CLAVE_OK;
-    }
-    s->runs = false;
-    s->is.phase = SELECTOR_STATE_IDLE;
+    selector_enter(s);
+    selector_rest(s);
     selector_leave(s);
     return CLAVE_EIO;
 }
 
 clave_err clave_selector_start(clave_selector *s)
 {
-    if (!is_here(s))
+    if (!selector_is_here(s))
         return CLAVE_ECLOSED;
     selector_enter(s);
-    clave_err err = s->session->ended ? CLAVE_ECLOSED : clave__selector_state_start(&s->is);
+    clave_err err = s->session->ended ? CLAVE_ECLOSED : clave__selector_state_start(&s->state);
     selector_leave(s);
-    return err == CLAVE_OK ? set_off(s) : err;
+    return err == CLAVE_OK ? selector_run(s) : err;
 }
 
 clave_err clave_selector_requeue(clave_selector *s)
 {
-    if (!is_here(s))
+    if (!selector_is_here(s))
         return CLAVE_ECLOSED;
     selector_enter(s);
-    clave_err err = s->session->ended ? CLAVE_ECLOSED : clave__selector_state_requeue(&s->is);
+    clave_err err = s->session->ended ? CLAVE_ECLOSED : clave__selector_state_requeue(&s->state);
     selector_leave(s);
-    return err == CLAVE_OK ? set_off(s) : err;
+    return err == CLAVE_OK ? selector_run(s) : err;
 }
 
 clave_err clave_selector_interrupt(clave_selector *s)
 {
-    if (!is_here(s))
+    if (!selector_is_here(s))
         return CLAVE_ECLOSED;
     selector_enter(s);
-    clave_err err = s->session->ended ? CLAVE_ECLOSED : clave__selector_state_interrupt(&s->is);
-    wake_if_interrupted(s);
+    clave_err err = s->session->ended ? CLAVE_ECLOSED : clave__selector_state_interrupt(&s->state);
+    selector_wake_if_interrupted(s);
     selector_leave(s);
     return err;
 }
 
 void clave_selector_close(clave_selector *s)
 {
-    if (!is_here(s))
+    if (!selector_is_here(s))
         return;
     selector_enter(s);
     uint64_t owner = s->owner;
-    bool cancels = clave__selector_state_close(&s->is) && owner != 0;
-    wake_if_interrupted(s);
+    bool cancels = clave__selector_state_close(&s->state) && owner != 0;
+    selector_wake_if_interrupted(s);
     clave__cell_wake(&s->work);
     selector_leave(s);
     if (cancels)
@@ -251,28 +253,34 @@ void clave_selector_close(clave_selector *s)
 /* ---- life -------------------------------------------------------------------------------------
  */
 
-static void begin_listening(clave_async_client *c, void *arg)
+struct selector_listening {
+    clave_selector *s;
+    bool begun; /* false: the client was closed meanwhile */
+};
+
+static void selector_listen(clave_async_client *c, void *arg)
 {
-    clave_selector *s = arg;
-    s->is.suspended = !clave_async_client_is_connected(c);
+    struct selector_listening *l = arg;
+    clave_selector *s = l->s;
+    s->state.suspended = !clave_async_client_is_connected(c);
     clave__client_listen(c, &s->listener);
     clave__session_adopt(s->session, &s->observer);
-    s->adopted = true;
+    l->begun = true;
 }
 
-/* Interrupts its function, makes what it waits for return, and starts nothing any more. */
+/* Its function is interrupted, what it waits for returns, and no task is started any more. */
 static void selector_on_session_ended(struct observer *o)
 {
     clave_selector *s = LIST_ENTRY(o, clave_selector, observer);
     clave__client_unlisten(&s->listener);
     selector_enter(s);
-    (void)clave__selector_state_close(&s->is);
-    wake_if_interrupted(s);
+    (void)clave__selector_state_close(&s->state);
+    selector_wake_if_interrupted(s);
     clave__cell_wake(&s->work);
     selector_leave(s);
 }
 
-static void end_listening(clave_async_client *c, void *arg)
+static void selector_unlisten(clave_async_client *c, void *arg)
 {
     clave_selector *s = arg;
     (void)c;
@@ -280,16 +288,17 @@ static void end_listening(clave_async_client *c, void *arg)
     clave__client_unlisten(&s->listener);
 }
 
-static void free_selector(clave_selector *s)
+static void selector_destroy(clave_selector *s)
 {
     clave__cell_fini(&s->work);
-    clave__cell_fini(&s->doubt);
+    clave__cell_fini(&s->interrupted);
     clave__cell_fini(&s->ended);
     free(s->id);
     free(s);
 }
 
-static clave_err open_lock(clave_selector *s, const char *path, const clave_selector_options *o)
+static clave_err selector_open_lock(clave_selector *s, const char *path,
+                                    const clave_selector_options *o)
 {
     clave_mutex_options m = {.size = sizeof m, .event_cb = selector_on_event, .event_arg = s};
     m.data = o->id;
@@ -315,8 +324,8 @@ clave_err clave_selector_new(clave_selector **out, clave_client *session, const 
     if (!s)
         return CLAVE_ENOMEM;
     s->session = session;
-    s->is.policy = o.policy;
-    s->is.auto_requeue = o.auto_requeue;
+    s->state.policy = o.policy;
+    s->state.auto_requeue = o.auto_requeue;
     s->take = o.take;
     s->take_arg = o.take_arg;
     s->execute = o.execute;
@@ -325,18 +334,19 @@ clave_err clave_selector_new(clave_selector **out, clave_client *session, const 
     s->observer.ended = selector_on_session_ended;
     list_init(&s->listener.link);
     clave__cell_init(&s->work);
-    clave__cell_init(&s->doubt);
+    clave__cell_init(&s->interrupted);
     clave__cell_init(&s->ended);
     s->id = o.id ? strdup(o.id) : NULL;
-    err = s->id || !o.id ? open_lock(s, path, &o) : CLAVE_ENOMEM;
+    err = s->id || !o.id ? selector_open_lock(s, path, &o) : CLAVE_ENOMEM;
     if (err != CLAVE_OK) {
-        free_selector(s);
+        selector_destroy(s);
         return err;
     }
-    clave__blocking_do(session, begin_listening, s);
-    if (!s->adopted) { /* closed meanwhile */
+    struct selector_listening listening = {.s = s};
+    clave__blocking_do(session, selector_listen, &listening);
+    if (!listening.begun) {
         clave_mutex_free(s->lock);
-        free_selector(s);
+        selector_destroy(s);
         return CLAVE_ECLOSED;
     }
     *out = s;
@@ -345,28 +355,28 @@ clave_err clave_selector_new(clave_selector **out, clave_client *session, const 
 
 void clave_selector_free(clave_selector *s)
 {
-    if (!s || !is_here(s))
+    if (!s || !selector_is_here(s))
         return;
     clave_loop *loop = s->session->loop;
     clave__loop_must_not_be_current(loop, "clave_selector_free");
     clave_selector_close(s);
     selector_enter(s);
-    bool threaded = s->threaded;
     /* An acquire that began after the close learns of it when it gets its place, if it does. */
-    while (s->runs) {
+    while (s->runner == RUNNER_ACTIVE) {
         clave__cell_wait(&s->ended, loop, clave_now() + LOOK_AGAIN_MS);
         uint64_t owner = s->owner;
         selector_leave(s);
         (void)clave_mutex_cancel_as(s->lock, owner);
         selector_enter(s);
     }
+    bool joins = s->runner == RUNNER_ENDED;
     selector_leave(s);
-    if (threaded)
+    if (joins)
         pthread_join(s->thread, NULL);
-    clave__blocking_do(s->session, end_listening, s);
+    clave__blocking_do(s->session, selector_unlisten, s);
     clave_mutex_free(s->lock);
     clave__session_unref(s->session);
-    free_selector(s);
+    selector_destroy(s);
 }
 
 /* ---- queries -----------------------------------------------------------------------------------
@@ -374,10 +384,10 @@ void clave_selector_free(clave_selector *s)
 
 bool clave_selector_is_interrupted(clave_selector *s)
 {
-    if (!is_here(s))
+    if (!selector_is_here(s))
         return true;
     selector_enter(s);
-    bool interrupted = s->is.interrupted;
+    bool interrupted = s->state.interrupted;
     selector_leave(s);
     return interrupted;
 }
@@ -385,12 +395,12 @@ bool clave_selector_is_interrupted(clave_selector *s)
 bool clave_selector_pause(clave_selector *s, int64_t ms)
 {
     int64_t until = clave__deadline_after(ms);
-    if (!is_here(s))
+    if (!selector_is_here(s))
         return false;
     selector_enter(s);
-    while (!s->is.interrupted && clave__cell_wait(&s->doubt, s->session->loop, until))
+    while (!s->state.interrupted && clave__cell_wait(&s->interrupted, s->session->loop, until))
         continue;
-    bool interrupted = s->is.interrupted;
+    bool interrupted = s->state.interrupted;
     selector_leave(s);
     return !interrupted;
 }
@@ -398,10 +408,10 @@ bool clave_selector_pause(clave_selector *s, int64_t ms)
 /* The grant, while leading. */
 static bool selector_look(clave_selector *s, struct thread_hold *out)
 {
-    if (!is_here(s))
+    if (!selector_is_here(s))
         return false;
     selector_enter(s);
-    bool leads = clave__selector_state_leads(&s->is);
+    bool leads = clave__selector_state_leads(&s->state);
     uint64_t owner = s->owner;
     selector_leave(s);
     return leads && clave__thread_hold_look(s->lock, owner, out);
@@ -438,10 +448,10 @@ const char *clave_selector_id(const clave_selector *s)
 
 clave_err clave_selector_error(clave_selector *s)
 {
-    if (!is_here(s))
+    if (!selector_is_here(s))
         return CLAVE_ECLOSED;
     selector_enter(s);
-    clave_err err = s->is.phase == SELECTOR_STATE_IDLE ? s->is.err : CLAVE_OK;
+    clave_err err = s->state.phase == SELECTOR_STATE_IDLE ? s->state.err : CLAVE_OK;
     selector_leave(s);
     return err;
 }
