@@ -1,6 +1,8 @@
 /* child.c - the runner while the command runs: starts it through the guardian, publishes the hold
- * deadline, and ends what is left if the guardian dies. runner.c and run_stages.c call it. The page
- * never shows a deadline later than the grant's. */
+ * deadline, and ends what is left if the guardian dies. runner.c calls it. The page never shows a
+ * deadline later than the grant's. */
+#include "cmd/run/child.h"
+
 #include <errno.h>
 #include <signal.h>
 #include <string.h>

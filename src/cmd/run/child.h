@@ -1,0 +1,30 @@
+/* child.h - the command of `clave lock` or `clave elect`, from its start through the guardian until
+ * nothing is left of it. runner.c calls this; what it has to report goes through runner_events. */
+#ifndef CLAVE_CMD_RUN_CHILD_H
+#define CLAVE_CMD_RUN_CHILD_H
+
+#include <stdint.h>
+#include <uv.h>
+
+#include "clave/err.h"
+
+struct runner;
+
+/* Milliseconds, derived from the session timeout that the server granted: from SIGTERM to SIGKILL,
+ * and from SIGKILL to the hold deadline. */
+int64_t child_grace(const struct runner *r);
+int64_t child_lead(const struct runner *r);
+/* The lock is held: starts the command. */
+void child_begin(struct runner *r);
+/* At the end of every pass over the client: the deadline may have moved. */
+void child_publish(struct runner *r);
+void child_lost(struct runner *r, clave_err why);
+/* Another participant asks for the lock, or the leader to resign: ends the command, in time. */
+void child_asked(struct runner *r);
+void child_on_signal(struct runner *r, int sig);
+/* SIGCONT: continues the command too, if the lock allows it. */
+void child_on_continued(struct runner *r);
+void child_on_reports(uv_poll_t *poll, int status, int events);
+void child_on_watchdog(uv_timer_t *timer);
+
+#endif
