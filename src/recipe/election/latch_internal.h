@@ -4,8 +4,8 @@
  *   latch_callbacks.c   callbacks that are due once: of awaits and closes
  *   latch_leadership.c  what is known of the leadership, and guarded writes
  *   latch_priority.c    what a priority changes, and priorities in names
- *   leader_value.c      the leader's value           transfer.c        who leads next
- *   leader_watch.c      an election seen from outside
+ *   leader_value.c      the leader's value            transfer.c      who leads next
+ *   leader_watch.c      an election seen from outside  leader_view.c   what a look at it has found
  *   selector_state.c    a LeaderSelector's state, for runtime/blocking/selector.c
  *
  *     LATENT ──> QUEUED <──> CLAIMED
