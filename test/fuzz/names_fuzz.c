@@ -3,8 +3,9 @@
 #include <string.h>
 
 #include "fuzz/fuzz.h"
+#include "recipe/contender/priority_tag.h"
 #include "recipe/contender/queue_order.h"
-#include "recipe/election/latch_priority.h"
+#include "recipe/election/latch_internal.h"
 
 enum { NAMES = 64 };
 
@@ -39,7 +40,7 @@ static void check_name(const struct queue_order_rule *rule, const char *name)
     must(!key.plain || name + len - key.text == 10);
     must(!key.plain || clave__queue_order_is_kind(rule, name) ||
          (rule->other && clave__queue_order_is_kind(rule->other, name)));
-    must(clave__latch_priority_of(name) >= 0);
+    must(clave__priority_of(name) >= 0);
 }
 
 /* As many are ahead as the order says; for a rule that shares, as many of the other kind. Only
@@ -74,16 +75,16 @@ static void check_place(const struct queue_order_rule *rule, const char *const *
 static void check_rank(const char *const *names, size_t n, const size_t *order, uint8_t byte)
 {
     char tag[CLAVE_PRIORITY_TAG], name[CLAVE_PRIORITY_TAG + 64];
-    size_t first = clave__latch_priority_highest(names, order, n);
+    size_t first = clave__priority_highest(names, order, n);
     for (size_t i = 0; i < n; i++) {
-        int32_t rank = clave__latch_priority_of(names[order[i]]),
-                highest = clave__latch_priority_of(names[order[first]]);
+        int32_t rank = clave__priority_of(names[order[i]]),
+                highest = clave__priority_of(names[order[first]]);
         must(rank < highest || (rank == highest && i >= first));
     }
     int32_t priority = clave__latch_priority_spread(names[0], names[n - 1]) >> byte % 31;
-    clave__latch_priority_tag(priority, tag);
+    clave__priority_tag(priority, tag);
     snprintf(name, sizeof name, "_c_00000000-0000-4000-8000-000000000000-%slatch-0000000000", tag);
-    must(clave__latch_priority_of(name) == priority);
+    must(clave__priority_of(name) == priority);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

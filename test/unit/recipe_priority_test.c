@@ -13,8 +13,8 @@
 #include "lib/candidate.h"
 #include "lib/failmem.h"
 #include "lib/mutex_owner.h"
+#include "recipe/contender/priority_tag.h"
 #include "recipe/election/latch_internal.h"
-#include "recipe/election/latch_priority.h"
 
 enum { TIMEOUT = 6000 };
 
@@ -64,12 +64,12 @@ static void a_name_tells_the_priority(void **state)
         {"", 0},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        assert_int_equal(clave__latch_priority_of(rows[i].name), rows[i].priority);
+        assert_int_equal(clave__priority_of(rows[i].name), rows[i].priority);
     char tag[CLAVE_PRIORITY_TAG], name[64];
-    clave__latch_priority_tag(INT32_MAX, tag);
+    clave__priority_tag(INT32_MAX, tag);
     snprintf(name, sizeof name, "_c_6b-%slatch-0000000007", tag);
-    assert_int_equal(clave__latch_priority_of(name), INT32_MAX);
-    clave__latch_priority_tag(0, tag);
+    assert_int_equal(clave__priority_of(name), INT32_MAX);
+    clave__priority_tag(0, tag);
     assert_string_equal(tag, "");
 }
 
@@ -194,9 +194,9 @@ static void a_resignation_counts_for_a_session_timeout(void **state)
     candidate_resign(&s[0]);
     memnet_advance(p, TIMEOUT / 2);
     assert_true(candidate_leads(&s[2]));
-    assert_int_equal(clave__latch_priority_of(name_of(&s[0])), 0);
+    assert_int_equal(clave__priority_of(name_of(&s[0])), 0);
     memnet_advance(p, TIMEOUT);
-    assert_int_equal(clave__latch_priority_of(name_of(&s[0])), 9);
+    assert_int_equal(clave__priority_of(name_of(&s[0])), 9);
     assert_true(candidate_leads(&s[2])); /* it does not preempt */
     candidate_resign(&s[2]);
     memnet_advance(p, 1000);

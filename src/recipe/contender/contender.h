@@ -6,7 +6,7 @@
  *   contender_race.c       the recipe without a queue     node_watch.c        one watched node
  *   contender_downgrade.c  a write's place for a read     kazoo.c             kazoo's names
  *   fenced_write.c         guarded writes                 identity.c          what a node says
- *   participant_list.c     who is in a queue
+ *   participant_list.c     who is in a queue              priority_tag.c      priorities in names
  *
  *     IDLE ──> JOINING ──> WAITING ──> CONFIRMING ──> HELD
  *      ^        ^ │           │ ^───────── │            │

@@ -7,7 +7,7 @@
 #include "recipe/contender/identity.h"
 #include "recipe/contender/node_watch.h"
 #include "recipe/contender/participant_list.h"
-#include "recipe/election/latch_priority.h"
+#include "recipe/contender/priority_tag.h"
 
 struct member {
     struct roll *roll;
@@ -58,7 +58,7 @@ static void recipe_participants_report(struct roll *r)
             continue;
         list[n].node = m->node;
         list[n].stat = m->stat;
-        list[n].priority = clave__latch_priority_of(m->node);
+        list[n].priority = clave__priority_of(m->node);
         if (m->data)
             clave__identity_parse(m->data, m->len, &list[n].identity);
         n++;

@@ -3,7 +3,7 @@
  *   latch.c             its states, its places one after another, and its leadership
  *   latch_callbacks.c   callbacks that are due once: of awaits and closes
  *   latch_leadership.c  what is known of the leadership, and guarded writes
- *   latch_priority.c    what a priority changes, and priorities in names
+ *   latch_priority.c    what a priority changes
  *   leader_value.c      the leader's value            transfer.c      who leads next
  *   leader_watch.c      an election seen from outside  leader_view.c   what a look at it has found
  *   selector_state.c    a LeaderSelector's state, for runtime/blocking/selector.c
@@ -25,7 +25,6 @@
 
 #include "clave/async/leader.h"
 #include "recipe/contender/contender_config.h"
-#include "recipe/election/latch_priority.h"
 
 enum latch_state {
     LATCH_LATENT,  /* not started */
@@ -108,6 +107,9 @@ bool clave__latch_end_proof(clave_async_latch *l);
 /* ---- latch_priority.c ----------------------------------------------------------------------- */
 
 void clave__latch_priority_init(clave_async_latch *l);
+/* Rendezvous hashing: a number above 0, as good as random for each pair, so that of many elections
+ * each has another candidate with the highest. */
+int32_t clave__latch_priority_spread(const char *path, const char *id);
 clave_err clave__latch_set_priority(clave_async_latch *l, const clave_latch_options *o);
 /* The first in the queue leads, unless a higher one stands. */
 void clave__latch_rise(clave_async_latch *l);

@@ -1,46 +1,14 @@
 /* latch_priority.c - a candidate with a priority. When its turn comes, it lists the other
  * candidates and hands over to a higher one; while it waits, it may ask a leader with a lower
- * priority to resign. Called by latch.c; names are also read by transfer.c and participant_list.c.
- * The rules: docs/elections.md.
+ * priority to resign. Called by latch.c. The rules: docs/elections.md; the priorities in the nodes'
+ * names: recipe/contender/priority_tag.h.
  *
  * Invariant: a candidate that has a priority never leads before a listing has shown nobody higher,
  * or the server has refused the hand-over. */
-#include "recipe/election/latch_priority.h"
-
-#include <stdbool.h>
-#include <stdio.h>
 #include <string.h>
 
+#include "recipe/contender/priority_tag.h"
 #include "recipe/election/latch_internal.h"
-
-/* ---- priorities in names --------------------------------------------------------------- */
-
-static const char word[] = "priority-";
-static const char base[] = "-latch-";
-
-void clave__latch_priority_tag(int32_t priority, char out[CLAVE_PRIORITY_TAG])
-{
-    out[0] = '\0';
-    if (priority > 0)
-        snprintf(out, CLAVE_PRIORITY_TAG, "%s%d-", word, (int)priority);
-}
-
-/* The digits just before the last "-latch-", with the word just before them. */
-int32_t clave__latch_priority_of(const char *name)
-{
-    const char *end = NULL;
-    for (const char *at = strstr(name, base); at; at = strstr(at + 1, base))
-        end = at;
-    if (!end)
-        return 0;
-    int64_t value = 0, unit = 1;
-    const char *at = end;
-    for (; at > name && at[-1] >= '0' && at[-1] <= '9' && end - at < 10; at--, unit *= 10)
-        value += (at[-1] - '0') * unit;
-    size_t nword = sizeof word - 1;
-    bool tagged = at < end && (size_t)(at - name) >= nword && memcmp(at - nword, word, nword) == 0;
-    return tagged && value <= INT32_MAX ? (int32_t)value : 0;
-}
 
 /* FNV-1a. */
 static uint64_t priority_mix(uint64_t hash, const char *text)
@@ -59,20 +27,6 @@ int32_t clave__latch_priority_spread(const char *path, const char *id)
     h = (h ^ (h >> 33)) * UINT64_C(0xc4ceb9fe1a85ec53);
     h = (h ^ (h >> 33)) & INT32_MAX;
     return h ? (int32_t)h : 1;
-}
-
-size_t clave__latch_priority_highest(const char *const *names, const size_t *order, size_t n)
-{
-    size_t best = 0;
-    int32_t highest = clave__latch_priority_of(names[order[0]]);
-    for (size_t i = 1; i < n; i++) {
-        int32_t rank = clave__latch_priority_of(names[order[i]]);
-        if (rank > highest) {
-            highest = rank;
-            best = i;
-        }
-    }
-    return best;
 }
 
 /* ---- hand-over and claim --------------------------------------------------------------- */
@@ -148,7 +102,7 @@ clave_err clave__latch_set_priority(clave_async_latch *l, const clave_latch_opti
     l->preempt = o->preempt;
     if (l->priority == 0)
         return CLAVE_OK;
-    clave__latch_priority_tag(l->priority, tag);
+    clave__priority_tag(l->priority, tag);
     l->ranked_stem = clave__contender_config_stem(&l->config, tag);
     l->ranked = l->config.spec;
     l->ranked.stem = l->ranked_stem;

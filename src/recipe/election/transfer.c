@@ -6,6 +6,7 @@
 
 #include "base/path.h"
 #include "client/client_internal.h"
+#include "recipe/contender/priority_tag.h"
 #include "recipe/contender/queue_order.h"
 #include "recipe/election/latch_internal.h"
 
@@ -189,7 +190,7 @@ static size_t transfer_choose(const struct transfer *t, const char *const *names
         while (target < n && strcmp(names[order[target]], t->target) != 0)
             target++;
     else
-        target = clave__latch_priority_highest(names, order, n);
+        target = clave__priority_highest(names, order, n);
     *done = target == 0;
     if (t->aim == AIM_CLAIM)
         *done = *done || strcmp(names[order[target]], t->target) != 0;
