@@ -1,5 +1,5 @@
 /* priority_tag.c - the priority in the name of a candidate's node. Called by participant_list.c and
- * the election folder. Invariant: a name that says it in any other way has none. */
+ * the election folder. Invariant: a name without the tag in exactly this form has priority 0. */
 #include "recipe/contender/priority_tag.h"
 
 #include <stdbool.h>

@@ -101,7 +101,7 @@ void clave__latch_gain(clave_async_latch *l)
         clave__latch_post_awaits(l, CLAVE_OK);
 }
 
-/* Not by a call of the user's: so it is told now. */
+/* Not by a call of the user's, so NOT_LEADER is told at once. */
 static void latch_lose(clave_async_latch *l, enum latch_state to, clave_err why)
 {
     bool led = clave__latch_leads(l);
@@ -110,7 +110,7 @@ static void latch_lose(clave_async_latch *l, enum latch_state to, clave_err why)
         latch_tell(l, (clave_latch_event){.kind = CLAVE_LATCH_NOT_LEADER, .why = why});
 }
 
-/* By a call of the user's: the loss is told later. The caller leaves the place. */
+/* By a call of the user's, so NOT_LEADER is told later. The caller leaves the place. */
 static void latch_give_up(clave_async_latch *l, enum latch_state to)
 {
     if (clave__latch_leads(l))
@@ -131,25 +131,26 @@ bool clave__latch_end_proof(clave_async_latch *l)
         return false;
     if (l->place->token == token)
         return true;
-    clave__latch_try_later(l); /* this place's own proof had to wait */
+    clave__latch_try_later(l); /* this place's own proof had to wait for that one */
     return false;
 }
 
-/* A check of a name that others take as soon as it is free proves that somebody's node stands.
- * Ours it is when the watch on it was silent until then: its end would have been told before. */
-static bool is_surely_ours(const clave_async_latch *l)
+/* In a race every candidate creates the same name, so a check proves only that somebody's node
+ * exists. It is ours if the watch on it has stayed armed: an event comes before a later reply. */
+static bool latch_is_surely_ours(const clave_async_latch *l)
 {
     return !l->config.spec.rule->race || clave__node_watch_is_armed(&l->place->own);
 }
 
-/* The standard policy ended leadership with the connection, and the place is still ours by all
- * we know: a check of the node that passes the leader says so, and moves the hold deadline. */
-static void on_proved(clave_async_client *c, const clave_result *res, void *arg)
+/* The standard policy ended leadership with the connection, and as far as we know the place is
+ * still ours. A check of the node passes the ensemble's leader: it proves the place and moves the
+ * hold deadline. */
+static void latch_on_proved(clave_async_client *c, const clave_result *res, void *arg)
 {
     clave_async_latch *l = arg;
     (void)c;
     if (clave__latch_end_proof(l)) {
-        if (res->err == CLAVE_OK && !is_surely_ours(l))
+        if (res->err == CLAVE_OK && !latch_is_surely_ours(l))
             clave__latch_try_later(l);
         else if (res->err == CLAVE_OK)
             clave__latch_rise(l);
@@ -157,17 +158,17 @@ static void on_proved(clave_async_client *c, const clave_result *res, void *arg)
             clave__contender_turn_node_missing(&l->place->hold);
         else if (clave_err_classify(res->err) == CLAVE_CLASS_RETRY)
             clave__latch_try_later(l);
-        /* A lost answer: there will be another RECONNECTED, or LOST. */
+        /* If the answer was lost, another RECONNECTED or LOST will follow. */
     }
     clave__latch_drop(l);
 }
 
-static void prove(clave_async_latch *l)
+static void latch_prove(clave_async_latch *l)
 {
     if (l->state != LATCH_FIRST || l->proof_token != 0)
         return;
     clave_op check = {.kind = CLAVE_OP_CHECK, .path = l->place->own.path, .version = -1};
-    clave_err err = clave_async_multi(l->client, &check, 1, on_proved, l);
+    clave_err err = clave_async_multi(l->client, &check, 1, latch_on_proved, l);
     if (err == CLAVE_OK) {
         clave__latch_begin_proof(l);
         clave__latch_hold(l);
@@ -180,7 +181,7 @@ static void prove(clave_async_latch *l)
 
 static const struct contender_events events;
 
-/* OUT: it cannot enter. */
+/* OUT, and it cannot enter. */
 static void latch_fail(clave_async_latch *l, clave_err err)
 {
     if (err == CLAVE_ECLOSED) {
@@ -189,7 +190,7 @@ static void latch_fail(clave_async_latch *l, clave_err err)
         clave__latch_enter(l, LATCH_FAILED);
         latch_tell(l, (clave_latch_event){.kind = CLAVE_LATCH_FAILED, .why = err});
     }
-    /* The callback may have had it stand again. */
+    /* Unless the callback has resigned, and so entered again. */
     if (!l->place)
         clave__latch_post_awaits(l, err);
 }
@@ -230,20 +231,20 @@ static void latch_stand_again(clave_async_latch *l, bool let_others)
         latch_fail(l, err);
 }
 
-static void recipe_latch_on_retry(struct timer *t, int64_t now)
+static void latch_on_retry(struct timer *t, int64_t now)
 {
     (void)now;
     clave_async_latch *l = LIST_ENTRY(t, struct clave_async_latch, retry);
     clave__latch_hold(l);
     latch_stand_again(l, false);
     if (clave_async_client_is_connected(l->client)) {
-        prove(l);
+        latch_prove(l);
         clave__latch_claim(l);
     }
     clave__latch_drop(l);
 }
 
-static void recipe_latch_on_moved(void *owner)
+static void latch_on_moved(void *owner)
 {
     clave_async_latch *l = owner;
     const struct contender *place = l->place;
@@ -260,7 +261,7 @@ static void recipe_latch_on_moved(void *owner)
     clave__latch_drop(l);
 }
 
-static void recipe_latch_on_held(void *owner)
+static void latch_on_held(void *owner)
 {
     clave_async_latch *l = owner;
     clave__latch_hold(l);
@@ -269,7 +270,7 @@ static void recipe_latch_on_held(void *owner)
     clave__latch_drop(l);
 }
 
-static void recipe_latch_on_ended(void *owner, clave_err err)
+static void latch_on_ended(void *owner, clave_err err)
 {
     clave_async_latch *l = owner;
     clave__latch_hold(l);
@@ -281,19 +282,19 @@ static void recipe_latch_on_ended(void *owner, clave_err err)
     clave__latch_drop(l);
 }
 
-static void recipe_latch_on_lost(void *owner, clave_err why)
+static void latch_on_lost(void *owner, clave_err why)
 {
     clave_async_latch *l = owner;
     clave__latch_hold(l);
     latch_lose(l, why == CLAVE_ECLOSED ? LATCH_CLOSED : LATCH_OUT, why);
     if (why == CLAVE_ECLOSED)
         clave__latch_post_awaits(l, CLAVE_ECLOSED);
-    /* Where nobody queues, a candidate that has had its term would have the next one too. */
+    /* In a race the candidate whose term has just ended would win the next one, too. */
     latch_stand_again(l, why == CLAVE_EMAXHOLD && l->config.spec.rule->race);
     clave__latch_drop(l);
 }
 
-static void recipe_latch_on_asked(void *owner)
+static void latch_on_asked(void *owner)
 {
     clave_async_latch *l = owner;
     if (l->state != LATCH_LEADING)
@@ -305,19 +306,19 @@ static void recipe_latch_on_asked(void *owner)
 }
 
 static const struct contender_events events = {
-    .moved = recipe_latch_on_moved,
-    .held = recipe_latch_on_held,
-    .ended = recipe_latch_on_ended,
-    .lost = recipe_latch_on_lost,
-    .asked = recipe_latch_on_asked,
+    .moved = latch_on_moved,
+    .held = latch_on_held,
+    .ended = latch_on_ended,
+    .lost = latch_on_lost,
+    .asked = latch_on_asked,
 };
 
-static void recipe_latch_on_left(void *arg, clave_err err)
+static void latch_on_left(void *arg, clave_err err)
 {
-    clave__latch_callback_post(arg, err); /* it may be inside the close */
+    clave__latch_callback_post(arg, err); /* this may run inside the close */
 }
 
-static void recipe_latch_on_state(struct listener *listener, clave_state state, clave_err why)
+static void latch_on_state(struct listener *listener, clave_state state, clave_err why)
 {
     clave_async_latch *l = LIST_ENTRY(listener, struct clave_async_latch, listener);
     clave__latch_hold(l);
@@ -328,10 +329,10 @@ static void recipe_latch_on_state(struct listener *listener, clave_state state, 
         break;
     case CLAVE_STATE_CONNECTED:
     case CLAVE_STATE_RECONNECTED:
-        prove(l);
+        latch_prove(l);
         break;
     case CLAVE_STATE_CLOSED:
-        /* The place hears of it by itself. */
+        /* A place reports it by itself. */
         if (!l->place && clave__latch_is_started(l))
             clave__latch_enter(l, LATCH_CLOSED);
         if (!l->place)
@@ -347,18 +348,18 @@ static void recipe_latch_on_state(struct listener *listener, clave_state state, 
 
 /* ---- life ------------------------------------------------------------------------------ */
 
-static clave_err recipe_latch_check_options(const clave_latch_options *o)
+static clave_err latch_check_options(const clave_latch_options *o)
 {
     bool policy = o->policy == CLAVE_POLICY_STANDARD || o->policy == CLAVE_POLICY_SESSION;
     bool fine = policy && o->max_term_ms >= 0 && o->min_valid_ms >= 0 && (!o->acls || o->nacls > 0);
     bool ranks = o->priority > 0 || o->spread;
-    bool named = o->id && o->id[0]; /* what nobody else has */
+    bool named = o->id && o->id[0]; /* something that differs between candidates */
     fine = fine && o->priority >= 0 && (!o->preempt || ranks);
     fine = fine && (!o->spread || (o->priority == 0 && named));
     return fine ? CLAVE_OK : CLAVE_EINVAL;
 }
 
-static clave_err recipe_latch_copy_options(clave_async_latch *l, const clave_latch_options *o)
+static clave_err latch_copy_options(clave_async_latch *l, const clave_latch_options *o)
 {
     const char *id = o->id ? o->id : "";
     l->policy = o->policy;
@@ -384,10 +385,10 @@ clave_err clave__latch_new(clave_async_latch **out, clave_async_client *c, const
     *out = NULL;
     clave_err err = clave__client_take_options(c, &o, sizeof o, given, "clave_latch_options");
     if (err == CLAVE_OK)
-        err = recipe_latch_check_options(&o);
+        err = latch_check_options(&o);
     if (err != CLAVE_OK)
         return err;
-    bool ranks = o.priority > 0 || o.spread; /* which has to stand in the name */
+    bool ranks = o.priority > 0 || o.spread; /* the node's name must say it */
     if (ranks && rule->bare)
         return CLAVE_EINVAL;
     const struct clave_mem *mem = clave__client_mem(c);
@@ -401,12 +402,12 @@ clave_err clave__latch_new(clave_async_latch **out, clave_async_client *c, const
     list_init(&l->loss.link);
     l->loss.run = latch_tell_loss;
     list_init(&l->listener.link);
-    l->listener.on_state = recipe_latch_on_state;
-    clave__timer_init(&l->retry, recipe_latch_on_retry);
+    l->listener.on_state = latch_on_state;
+    clave__timer_init(&l->retry, latch_on_retry);
     clave__latch_priority_init(l);
     err = clave__contender_config_init(&l->config, c, path, rule, "the election's path");
     if (err == CLAVE_OK)
-        err = recipe_latch_copy_options(l, &o);
+        err = latch_copy_options(l, &o);
     if (err != CLAVE_OK) {
         clave__latch_drop(l);
         return err;
@@ -432,26 +433,25 @@ clave_err clave_async_latch_start(clave_async_latch *l)
     return latch_stand(l, false);
 }
 
-/* From here on nobody hears of the place; `left` (may be NULL) when its node is gone. */
-static void recipe_latch_leave(clave_async_latch *l, struct contender *place,
-                               struct latch_callback *left)
+/* The place reports nothing from here on; `left` (may be NULL) runs when its node is gone. */
+static void latch_leave(clave_async_latch *l, struct contender *place, struct latch_callback *left)
 {
     if (place && place->state == CONTENDER_HELD && place->token == l->published_token)
         clave__value_withdraw(
             &(struct latch_lead){l->client, l->config.path, place->own.path, place->token});
     if (place)
-        clave__contender_leave(place, left ? recipe_latch_on_left : NULL, left);
+        clave__contender_leave(place, left ? latch_on_left : NULL, left);
     else if (left)
         clave__latch_callback_post(left, CLAVE_OK);
 }
 
-static void close_latch(clave_async_latch *l, struct latch_callback *left)
+static void latch_close(clave_async_latch *l, struct latch_callback *left)
 {
     struct contender *place = l->place;
     clave__client_timer_clear(l->client, &l->retry);
     latch_give_up(l, LATCH_CLOSED);
     clave__latch_post_awaits(l, CLAVE_ECLOSED);
-    recipe_latch_leave(l, place, left);
+    latch_leave(l, place, left);
 }
 
 clave_err clave_async_latch_close(clave_async_latch *l, clave_latch_close_mode mode,
@@ -464,7 +464,7 @@ clave_err clave_async_latch_close(clave_async_latch *l, clave_latch_close_mode m
         return CLAVE_ENOMEM;
     if (mode == CLAVE_CLOSE_SILENT)
         l->event_cb = NULL;
-    close_latch(l, left);
+    latch_close(l, left);
     return CLAVE_OK;
 }
 
@@ -474,13 +474,13 @@ void clave_async_latch_free(clave_async_latch *l)
         return;
     l->event_cb = NULL;
     if (l->state != LATCH_CLOSED)
-        close_latch(l, NULL);
+        latch_close(l, NULL);
     clave_async_client *c = l->client;
     clave__latch_drop(l);
     clave__client_unref(c);
 }
 
-/* First the delete, then the create: after everybody else. */
+/* The delete is sent before the create, so the new place is after everybody else's. */
 clave_err clave__latch_rejoin(clave_async_latch *l, bool let_others)
 {
     struct contender *old = l->place, *next;
@@ -488,7 +488,7 @@ clave_err clave__latch_rejoin(clave_async_latch *l, bool let_others)
     if (err != CLAVE_OK)
         return err;
     latch_give_up(l, LATCH_OUT);
-    recipe_latch_leave(l, old, NULL);
+    latch_leave(l, old, NULL);
     if (latch_join(l, next, let_others) != CLAVE_OK)
         clave__latch_try_later(l);
     return CLAVE_OK;

@@ -49,8 +49,8 @@ struct clave_async_latch {
     enum latch_state state;
     struct contender *place;
     int64_t published_token; /* of the leadership that has a value out */
-    /* The place whose lead is being proved: its token; 0: no request for that is under way. Such a
-     * request may outlive the place, so this is no state; only one is under way at a time. */
+    /* The token of the place that a proof is under way for; 0: none is. This is not a state, since
+     * the request may outlive the place. One is under way at a time. */
     int64_t proof_token;
     int32_t priority;             /* 0: none */
     bool preempt;                 /* an option: to claim the leadership of a lower priority */
@@ -83,7 +83,7 @@ static inline bool clave__latch_leads(const clave_async_latch *l)
 /* clave_async_latch_new with the names of another rule. */
 clave_err clave__latch_new(clave_async_latch **out, clave_async_client *c, const char *path,
                            const clave_latch_options *o, const struct queue_order_rule *rule);
-/* It outlives what is under way for it. */
+/* It lives until whatever is under way for it has ended. */
 void clave__latch_hold(clave_async_latch *l);
 void clave__latch_drop(clave_async_latch *l);
 /* The only function that changes the state. A state without a place lets go of the place. */
@@ -91,15 +91,15 @@ void clave__latch_enter(clave_async_latch *l, enum latch_state to);
 /* NOT_LEADER, if one is owed from a call of the user's. */
 void clave__latch_tell_owed_loss(clave_async_latch *l);
 
-/* FIRST: nothing stands against its leadership. */
+/* In FIRST: it leads from now on. Nothing in any other state. */
 void clave__latch_gain(clave_async_latch *l);
-/* What could not be done for want of memory, or for a reason that may pass. */
+/* Tries again after a pause what failed for want of memory, or for a reason that may pass. */
 void clave__latch_try_later(clave_async_latch *l);
 /* Gives the leadership or the place up and stands at the end of the queue. `let_others`: without
  * its priority, and where nobody queues a moment later than the others. ENOMEM: nothing was done.
  */
 clave_err clave__latch_rejoin(clave_async_latch *l, bool let_others);
-/* Around the request whose answer decides whether the first leads. */
+/* Around a proof, the request whose answer decides whether the first leads. */
 void clave__latch_begin_proof(clave_async_latch *l);
 /* false: the answer is for a place that was given up. */
 bool clave__latch_end_proof(clave_async_latch *l);
@@ -111,9 +111,9 @@ void clave__latch_priority_init(clave_async_latch *l);
  * each has another candidate with the highest. */
 int32_t clave__latch_priority_spread(const char *path, const char *id);
 clave_err clave__latch_set_priority(clave_async_latch *l, const clave_latch_options *o);
-/* The first in the queue leads, unless a higher one stands. */
+/* The first in the queue leads, unless another candidate has a higher priority. */
 void clave__latch_rise(clave_async_latch *l);
-/* Asks a lower leader to go, once for each place. */
+/* Asks a leader with a lower priority to resign, once for each place. */
 void clave__latch_claim(clave_async_latch *l);
 /* It has resigned: it stands with its priority again after a session timeout. */
 void clave__latch_regain_later(clave_async_latch *l);
@@ -140,8 +140,7 @@ void clave__latch_callback_post(struct latch_callback *k, clave_err verdict);
 /* All awaits; with an error those, too, that were about to be told that it leads. */
 void clave__latch_post_awaits(clave_async_latch *l, clave_err verdict);
 
-/* ---- latch_leadership.c -----------------------------------------------------------------------
- */
+/* ---- latch_leadership.c --------------------------------------------------------------------- */
 
 struct latch_lead {
     clave_async_client *client;
@@ -156,16 +155,17 @@ bool clave__latch_lead(const clave_async_latch *l, struct latch_lead *out);
 
 /* <path>-value, to be freed. NULL: no memory. */
 char *clave__value_path(const struct clave_mem *mem, const char *path);
-/* Takes the value back while its leader still stands. Short of memory it stays until the session
- * ends, and is not shown. */
+/* Deletes the value while the leader's node still exists. Without memory the value stays until the
+ * session ends, and is not shown. */
 void clave__value_withdraw(const struct latch_lead *lead);
 
 /* ---- transfer.c ------------------------------------------------------------------------ */
 
-/* The first hands its place on when somebody with a higher priority stands. cb: CLAVE_OK: nobody
- * does; ELOST: handed on, and it stands again at the end. */
+/* The first hands its place over to a candidate with a higher priority. cb: CLAVE_OK: there is
+ * none; ELOST: handed over, and it has entered again at the end of the queue. */
 clave_err clave__transfer_yield(clave_async_latch *l, clave_async_transfer_cb *cb);
-/* Who waits asks a leader of a lower priority to go, if no other's is higher still. */
+/* A waiting candidate asks a leader of a lower priority to resign, unless another candidate has a
+ * higher one still. */
 clave_err clave__transfer_claim(clave_async_latch *l, clave_async_transfer_cb *cb);
 
 #endif

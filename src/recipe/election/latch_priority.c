@@ -22,7 +22,7 @@ static uint64_t priority_mix(uint64_t hash, const char *text)
 int32_t clave__latch_priority_spread(const char *path, const char *id)
 {
     uint64_t h = priority_mix(priority_mix(UINT64_C(0xcbf29ce484222325), path), id);
-    /* FNV's high bits hardly see the last bytes: MurmurHash3's finalizer. */
+    /* The last bytes hardly change FNV's high bits; MurmurHash3's finalizer mends that. */
     h = (h ^ (h >> 33)) * UINT64_C(0xff51afd7ed558ccd);
     h = (h ^ (h >> 33)) * UINT64_C(0xc4ceb9fe1a85ec53);
     h = (h ^ (h >> 33)) & INT32_MAX;
@@ -31,19 +31,19 @@ int32_t clave__latch_priority_spread(const char *path, const char *id)
 
 /* ---- hand-over and claim --------------------------------------------------------------- */
 
-static void on_yielded(clave_async_client *c, clave_err err, void *arg)
+static void latch_priority_on_yielded(clave_async_client *c, clave_err err, void *arg)
 {
     clave_async_latch *l = arg;
     (void)c;
     if (!clave__latch_end_proof(l))
         return;
     clave_err_class class = clave_err_classify(err);
-    /* By the listing it is not the first, or there is no candidate: its own node shows which. */
+    /* The listing shows another candidate first, or none at all: its own node will tell. */
     bool unsure = err == CLAVE_ELOST || err == CLAVE_ENONODE;
     if (class == CLAVE_CLASS_RETRY || unsure)
         clave__latch_try_later(l);
-    else if (class != CLAVE_CLASS_UNKNOWN) /* there will be a RECONNECTED, or LOST */
-        clave__latch_gain(l); /* nobody is higher, or the server refuses the hand-over */
+    else if (class != CLAVE_CLASS_UNKNOWN) /* then RECONNECTED or LOST will follow */
+        clave__latch_gain(l); /* nobody is higher, or the server refused the hand-over */
 }
 
 /* The first leads; with a priority, only when there is no higher candidate. */
@@ -55,13 +55,13 @@ void clave__latch_rise(clave_async_latch *l)
     }
     if (l->state != LATCH_FIRST || l->proof_token != 0)
         return;
-    if (clave__transfer_yield(l, on_yielded) == CLAVE_OK)
+    if (clave__transfer_yield(l, latch_priority_on_yielded) == CLAVE_OK)
         clave__latch_begin_proof(l);
     else
         clave__latch_try_later(l);
 }
 
-static void on_claimed(clave_async_client *c, clave_err err, void *arg)
+static void latch_priority_on_claimed(clave_async_client *c, clave_err err, void *arg)
 {
     clave_async_latch *l = arg;
     (void)c;
@@ -78,15 +78,15 @@ void clave__latch_claim(clave_async_latch *l)
 {
     if (!l->preempt || l->state != LATCH_QUEUED || l->place->state != CONTENDER_WAITING)
         return;
-    if (clave__transfer_claim(l, on_claimed) == CLAVE_OK)
+    if (clave__transfer_claim(l, latch_priority_on_claimed) == CLAVE_OK)
         clave__latch_enter(l, LATCH_CLAIMED);
     else
         clave__latch_try_later(l);
 }
 
-/* It stands without its priority since it resigned. With the priority back at once, the next leader
- * would hand over to it: so it waits for one session timeout. */
-static void on_regain(struct timer *t, int64_t now)
+/* It has been in the queue without its priority since it resigned. If it had its priority back at
+ * once, the next leader would hand over to it, so it waits for one session timeout. */
+static void latch_priority_on_regain(struct timer *t, int64_t now)
 {
     (void)now;
     clave_async_latch *l = LIST_ENTRY(t, struct clave_async_latch, regain);
@@ -117,5 +117,5 @@ void clave__latch_regain_later(clave_async_latch *l)
 
 void clave__latch_priority_init(clave_async_latch *l)
 {
-    clave__timer_init(&l->regain, on_regain);
+    clave__timer_init(&l->regain, latch_priority_on_regain);
 }

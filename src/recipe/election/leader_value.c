@@ -9,7 +9,7 @@
 #include "recipe/contender/fenced_write.h"
 #include "recipe/election/latch_internal.h"
 
-/* Only an operator can create and delete it by turns. */
+/* Only an operator can make it come and go between the tries. */
 enum { TRIES = 8 };
 enum step { STEP_CREATE, STEP_REPLACE, STEP_SET };
 
@@ -39,7 +39,7 @@ char *clave__value_path(const struct clave_mem *mem, const char *path)
     return out;
 }
 
-static void free_publication(struct publication *p)
+static void leader_value_free(struct publication *p)
 {
     clave__mem_free(p->mem, p->path);
     clave__mem_free(p->mem, p->node);
@@ -50,12 +50,12 @@ static void free_publication(struct publication *p)
 static void leader_value_finish(clave_async_client *c, struct publication *p, clave_err err)
 {
     clave_async_latch *l = p->l;
-    /* When nobody knows it may be there, and is to be taken back. */
+    /* If the outcome is unknown the value may exist, and must be withdrawn. */
     if (err == CLAVE_OK || clave_err_classify(err) == CLAVE_CLASS_UNKNOWN)
         l->published_token = p->token;
     if (p->cb)
         p->cb(c, &(clave_result){.err = err, .path = p->path}, p->arg);
-    free_publication(p);
+    leader_value_free(p);
     clave__latch_drop(l);
 }
 
@@ -119,7 +119,7 @@ clave_err clave_async_latch_publish(clave_async_latch *l, const void *data, size
     struct latch_lead lead;
     if (!clave__latch_lead(l, &lead))
         return CLAVE_ENOTHELD;
-    /* It is the name of the leader's node that tells his value from those of others. */
+    /* A value says whose it is by the name of the leader's node; in a race that never differs. */
     if (strcmp(lead.path, "/") == 0 || l->config.spec.rule->race)
         return CLAVE_EINVAL;
     const struct clave_mem *mem = clave__client_mem(lead.client);
@@ -132,7 +132,7 @@ clave_err clave_async_latch_publish(clave_async_latch *l, const void *data, size
     if (err == CLAVE_OK)
         err = leader_value_submit(lead.client, p);
     if (err != CLAVE_OK)
-        free_publication(p);
+        leader_value_free(p);
     else
         clave__latch_hold(l);
     return err;

@@ -54,7 +54,7 @@ clave_err clave__selector_state_begin(struct selector_state *c)
 }
 
 /* Only the connection: the loss of the lock is an event of its own. */
-static bool is_doubtful(const struct selector_state *c)
+static bool selector_state_is_doubtful(const struct selector_state *c)
 {
     return c->suspended && c->policy == CLAVE_POLICY_STANDARD;
 }
@@ -62,7 +62,7 @@ static bool is_doubtful(const struct selector_state *c)
 /* testRaceAtStateChanged: leadership must not begin with a lock lost since its grant. */
 bool clave__selector_state_elect(struct selector_state *c, bool valid)
 {
-    if (!valid || is_doubtful(c) || c->closed)
+    if (!valid || selector_state_is_doubtful(c) || c->closed)
         return false;
     selector_state_enter(c, SELECTOR_STATE_LEADING);
     return true;
@@ -90,7 +90,7 @@ bool clave__selector_state_goes_on(const struct selector_state *c)
 void clave__selector_state_connection(struct selector_state *c, clave_state state)
 {
     c->suspended = state != CLAVE_STATE_CONNECTED && state != CLAVE_STATE_RECONNECTED;
-    if (c->phase == SELECTOR_STATE_LEADING && is_doubtful(c))
+    if (c->phase == SELECTOR_STATE_LEADING && selector_state_is_doubtful(c))
         c->interrupted = true;
 }
 
@@ -118,5 +118,5 @@ bool clave__selector_state_close(struct selector_state *c)
 
 bool clave__selector_state_leads(const struct selector_state *c)
 {
-    return c->phase == SELECTOR_STATE_LEADING && !is_doubtful(c);
+    return c->phase == SELECTOR_STATE_LEADING && !selector_state_is_doubtful(c);
 }

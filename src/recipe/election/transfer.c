@@ -10,23 +10,23 @@
 #include "recipe/contender/queue_order.h"
 #include "recipe/election/latch_internal.h"
 
-/* Each time a candidate in between had left by itself. */
+/* A try fails when a candidate between leader and target has left meanwhile. */
 enum { TRIES = 16 };
 
 enum aim {
     AIM_TARGET, /* `target`; NULL: nobody in particular */
-    AIM_YIELD,  /* who has the highest priority */
-    AIM_CLAIM,  /* `target`, if it has the highest, and the leader a lower one */
+    AIM_YIELD,  /* the candidate with the highest priority */
+    AIM_CLAIM,  /* `target`, if its priority is the highest and the leader's is lower */
 };
 
 struct transfer {
-    clave_async_latch *l;    /* whose node is the first; NULL: the leader is somebody else's */
-    clave_async_latch *keep; /* the latch it is done for; NULL: none */
+    clave_async_latch *l;    /* its node is the first; NULL: another client's is */
+    clave_async_latch *keep; /* the latch that asked for it, and is kept; NULL: none */
     const struct clave_mem *mem;
     enum aim aim;
     char *path;
     char *target; /* name */
-    char *leader; /* full path; from outside, of the listing */
+    char *leader; /* full path; without `l` the listing says it */
     clave_async_transfer_cb *cb;
     void *arg;
     int tries;
@@ -36,7 +36,7 @@ struct transfer {
     char *paths; /* of the ops */
 };
 
-static void forget_ops(struct transfer *t)
+static void transfer_forget_ops(struct transfer *t)
 {
     clave__mem_free(t->mem, t->ops);
     clave__mem_free(t->mem, t->paths);
@@ -45,9 +45,9 @@ static void forget_ops(struct transfer *t)
     t->nops = 0;
 }
 
-static void free_transfer(struct transfer *t)
+static void transfer_free(struct transfer *t)
 {
-    forget_ops(t);
+    transfer_forget_ops(t);
     clave__mem_free(t->mem, t->path);
     clave__mem_free(t->mem, t->target);
     clave__mem_free(t->mem, t->leader);
@@ -59,20 +59,20 @@ static void transfer_finish(clave_async_client *c, struct transfer *t, clave_err
     clave_async_latch *keep = t->keep;
     if (t->cb)
         t->cb(c, err, t->arg);
-    free_transfer(t);
+    transfer_free(t);
     if (keep)
         clave__latch_drop(keep);
 }
 
-static bool is_still_first(const struct transfer *t)
+static bool transfer_is_still_first(const struct transfer *t)
 {
     return clave__latch_is_first(t->l) && strcmp(t->l->place->own.path, t->leader) == 0;
 }
 
-/* It resigns. One that yields enters again with its priority; one that was told to, without. */
-static clave_err step_down(struct transfer *t)
+/* It resigns. After a yield it enters again with its priority, otherwise without. */
+static clave_err transfer_step_down(struct transfer *t)
 {
-    if (!is_still_first(t))
+    if (!transfer_is_still_first(t))
         return CLAVE_ELOST;
     if (t->aim != AIM_YIELD)
         return clave_async_latch_resign(t->l);
@@ -84,7 +84,7 @@ static void transfer_on_names(clave_async_client *c, const clave_result *res, vo
 
 static clave_err transfer_list(clave_async_client *c, struct transfer *t)
 {
-    forget_ops(t);
+    transfer_forget_ops(t);
     t->tries++;
     return clave_async_children(c, t->path, NULL, transfer_on_names, t);
 }
@@ -95,7 +95,7 @@ static void transfer_on_done(clave_async_client *c, const clave_result *res, voi
 {
     struct transfer *t = arg;
     clave_err err = res->err;
-    /* Somebody wrote to the leader's node meanwhile: it is asked, which is all that was wanted. */
+    /* Somebody else wrote to the leader's node meanwhile: so the leader has been asked. */
     if (err == CLAVE_EBADVERSION && !t->l && !t->target)
         err = CLAVE_OK;
     if ((err == CLAVE_ENONODE || err == CLAVE_EBADVERSION) && t->tries < TRIES) {
@@ -104,12 +104,12 @@ static void transfer_on_done(clave_async_client *c, const clave_result *res, voi
             return;
     }
     if (err == CLAVE_OK && t->l)
-        err = step_down(t);
+        err = transfer_step_down(t);
     transfer_finish(c, t, err);
 }
 
-/* Asked by writing what is there: its id stays what others see. */
-static void on_leader_data(clave_async_client *c, const clave_result *res, void *arg)
+/* The leader is asked by a write of the data that is there, so its id does not change. */
+static void transfer_on_leader_data(clave_async_client *c, const clave_result *res, void *arg)
 {
     struct transfer *t = arg;
     clave_err err = res->err;
@@ -128,8 +128,8 @@ static void on_leader_data(clave_async_client *c, const clave_result *res, void 
 
 /* ---- the listing ----------------------------------------------------------------------- */
 
-/* Those of the election's kind, in order: the leader is the first. */
-static size_t drop_foreign(const clave_result *res, size_t *order)
+/* Keeps the nodes of the election's kind, in order: the leader's is the first. */
+static size_t transfer_filter(const clave_result *res, size_t *order)
 {
     size_t n = 0;
     for (size_t i = 0; i < res->nnames; i++)
@@ -150,9 +150,9 @@ static const char *transfer_add_path(struct transfer *t, char **at, const char *
     return path;
 }
 
-/* check(leader), check(target), delete those between; and room for one more. */
-static clave_err make_ops(struct transfer *t, const char *const *names, const size_t *order,
-                          size_t target)
+/* check(leader), delete the nodes between, check(target); with room for one more. */
+static clave_err transfer_make_ops(struct transfer *t, const char *const *names,
+                                   const size_t *order, size_t target)
 {
     size_t room = 0;
     for (size_t i = 0; i <= target; i++)
@@ -171,7 +171,7 @@ static clave_err make_ops(struct transfer *t, const char *const *names, const si
     return CLAVE_OK;
 }
 
-static clave_err set_leader(struct transfer *t)
+static clave_err transfer_set_leader(struct transfer *t)
 {
     clave__mem_free(t->mem, t->leader);
     t->leader = clave__mem_strdup(t->mem, t->ops[0].path);
@@ -198,22 +198,22 @@ static size_t transfer_choose(const struct transfer *t, const char *const *names
 }
 
 /* What the listing means. */
-static clave_err plan(struct transfer *t, const clave_result *res, bool *done)
+static clave_err transfer_plan(struct transfer *t, const clave_result *res, bool *done)
 {
     size_t *order = clave__mem_alloc(t->mem, res->nnames * sizeof *order);
     if (!order)
         return CLAVE_ENOMEM;
     clave_err err =
         clave__queue_order_sort(&clave__queue_order_latch, t->mem, res->names, res->nnames, order);
-    size_t n = err == CLAVE_OK ? drop_foreign(res, order) : 0;
+    size_t n = err == CLAVE_OK ? transfer_filter(res, order) : 0;
     size_t target = transfer_choose(t, res->names, order, n, done);
     if (err == CLAVE_OK && target == n)
         err = CLAVE_ENONODE;
     if (err == CLAVE_OK)
-        err = make_ops(t, res->names, order, target);
+        err = transfer_make_ops(t, res->names, order, target);
     clave__mem_free(t->mem, order);
     if (err == CLAVE_OK && !t->l)
-        err = set_leader(t);
+        err = transfer_set_leader(t);
     else if (err == CLAVE_OK && strcmp(t->ops[0].path, t->leader) != 0)
         err = CLAVE_ELOST;
     return err;
@@ -225,11 +225,11 @@ static void transfer_on_names(clave_async_client *c, const clave_result *res, vo
     bool done = false;
     clave_err err = res->err;
     if (err == CLAVE_OK)
-        err = res->nnames > 0 ? plan(t, res, &done) : CLAVE_ENONODE;
+        err = res->nnames > 0 ? transfer_plan(t, res, &done) : CLAVE_ENONODE;
     if (err == CLAVE_OK && !done && t->l)
         err = clave_async_multi(c, t->ops, t->nops, transfer_on_done, t);
     else if (err == CLAVE_OK && !done)
-        err = clave_async_get(c, t->leader, NULL, on_leader_data, t);
+        err = clave_async_get(c, t->leader, NULL, transfer_on_leader_data, t);
     if (err != CLAVE_OK || done)
         transfer_finish(c, t, err);
 }
@@ -252,7 +252,7 @@ static clave_err transfer_begin(clave_async_client *c, const struct transfer *mo
     if (t->path && (t->target || !target) && (t->leader || !leader))
         err = transfer_list(c, t);
     if (err != CLAVE_OK)
-        free_transfer(t);
+        transfer_free(t);
     else if (t->keep)
         clave__latch_hold(t->keep);
     return err;

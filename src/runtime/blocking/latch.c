@@ -53,7 +53,7 @@ static void blocking_latch_on_event(clave_async_latch *l, const clave_latch_even
 {
     clave_latch *c = arg;
     if (c->latch)
-        blocking_latch_refresh(c); /* before the user's callback acts on the news */
+        blocking_latch_refresh(c); /* before the user's callback acts on the event */
     if (c->event_cb)
         c->event_cb(l, ev, c->event_arg);
 }
@@ -62,7 +62,7 @@ static void blocking_latch_on_event(clave_async_latch *l, const clave_latch_even
 
 enum layout { LAYOUT_CURATOR, LAYOUT_FAIR, LAYOUT_UNFAIR };
 
-struct birth {
+struct creation {
     clave_latch *c;
     enum layout layout;
     const char *path;
@@ -73,7 +73,7 @@ struct birth {
 
 static void blocking_latch_create(clave_async_client *client, void *arg)
 {
-    struct birth *b = arg;
+    struct creation *b = arg;
     clave_async_latch **out = &b->c->latch;
     b->err = b->layout == LAYOUT_FAIR
                  ? clave_async_latch_new_fair(out, client, b->path, b->prefix, b->o)
@@ -83,7 +83,7 @@ static void blocking_latch_create(clave_async_client *client, void *arg)
         clave__session_adopt(b->c->session, &b->c->observer);
 }
 
-static void candidate_on_session_ended(struct observer *o)
+static void blocking_latch_on_session_ended(struct observer *o)
 {
     clave_latch *c = LIST_ENTRY(o, clave_latch, observer);
     clave_async_latch_free(c->latch);
@@ -91,9 +91,9 @@ static void candidate_on_session_ended(struct observer *o)
     blocking_latch_publish(c, &(clave_grant){.deadline = INT64_MIN});
 }
 
-/* `b`: layout, path, prefix. */
-static clave_err new_candidate(clave_latch **out, clave_client *s, struct birth b,
-                               const clave_latch_options *o)
+/* `b` has layout, path and prefix. */
+static clave_err blocking_latch_new(clave_latch **out, clave_client *s, struct creation b,
+                                    const clave_latch_options *o)
 {
     clave_latch_options own;
     *out = NULL;
@@ -108,7 +108,7 @@ static clave_err new_candidate(clave_latch **out, clave_client *s, struct birth 
     c->event_arg = own.event_arg;
     c->deadline = INT64_MIN;
     c->observer.settled = blocking_latch_on_settled;
-    c->observer.ended = candidate_on_session_ended;
+    c->observer.ended = blocking_latch_on_session_ended;
     clave__cell_init(&c->lost);
     list_init(&c->awaiting);
     own.event_cb = blocking_latch_on_event;
@@ -129,20 +129,20 @@ static clave_err new_candidate(clave_latch **out, clave_client *s, struct birth 
 clave_err clave_latch_new(clave_latch **out, clave_client *s, const char *path,
                           const clave_latch_options *o)
 {
-    return new_candidate(out, s, (struct birth){.layout = LAYOUT_CURATOR, .path = path}, o);
+    return blocking_latch_new(out, s, (struct creation){.layout = LAYOUT_CURATOR, .path = path}, o);
 }
 
 clave_err clave_latch_new_fair(clave_latch **out, clave_client *s, const char *path,
                                const char *prefix, const clave_latch_options *o)
 {
-    struct birth b = {.layout = LAYOUT_FAIR, .path = path, .prefix = prefix};
-    return new_candidate(out, s, b, o);
+    struct creation b = {.layout = LAYOUT_FAIR, .path = path, .prefix = prefix};
+    return blocking_latch_new(out, s, b, o);
 }
 
 clave_err clave_latch_new_unfair(clave_latch **out, clave_client *s, const char *node,
                                  const clave_latch_options *o)
 {
-    return new_candidate(out, s, (struct birth){.layout = LAYOUT_UNFAIR, .path = node}, o);
+    return blocking_latch_new(out, s, (struct creation){.layout = LAYOUT_UNFAIR, .path = node}, o);
 }
 
 static void blocking_latch_destroy(clave_async_client *client, void *arg)
@@ -189,7 +189,7 @@ struct step {
     clave_err err;
 };
 
-static void take_step(clave_async_client *client, void *arg)
+static void blocking_latch_take_step(clave_async_client *client, void *arg)
 {
     struct step *s = arg;
     (void)client;
@@ -200,14 +200,14 @@ static void take_step(clave_async_client *client, void *arg)
 clave_err clave_latch_start(clave_latch *c)
 {
     struct step s = {.c = c, .take = clave_async_latch_start, .err = CLAVE_ECLOSED};
-    clave__blocking_do(c->session, take_step, &s);
+    clave__blocking_do(c->session, blocking_latch_take_step, &s);
     return s.err;
 }
 
 clave_err clave_latch_resign(clave_latch *c)
 {
     struct step s = {.c = c, .take = clave_async_latch_resign, .err = CLAVE_ECLOSED};
-    clave__blocking_do(c->session, take_step, &s);
+    clave__blocking_do(c->session, blocking_latch_take_step, &s);
     return s.err;
 }
 
@@ -217,7 +217,7 @@ static void blocking_latch_on_verdict(clave_async_latch *l, clave_err err, void 
     clave__call_finish(arg, err);
 }
 
-static clave_err begin_close(struct call *call, void *args)
+static clave_err blocking_latch_begin_close(struct call *call, void *args)
 {
     const struct request *r = args;
     clave_err err = clave_async_latch_close(r->c->latch, r->mode, blocking_latch_on_verdict, call);
@@ -228,7 +228,7 @@ static clave_err begin_close(struct call *call, void *args)
 clave_err clave_latch_close(clave_latch *c, clave_latch_close_mode mode, int64_t timeout_ms)
 {
     struct request r = {.c = c, .mode = mode};
-    struct call_spec spec = {.begin = begin_close, .args = &r};
+    struct call_spec spec = {.begin = blocking_latch_begin_close, .args = &r};
     return clave__call(c->session, &spec, timeout_ms, NULL);
 }
 
@@ -240,10 +240,10 @@ static void blocking_latch_on_awaited(clave_async_latch *l, clave_err err, void 
     clave__call_finish(r->call, err);
 }
 
-static clave_err begin_await(struct call *call, void *args)
+static clave_err blocking_latch_begin_await(struct call *call, void *args)
 {
     struct request *r = args;
-    /* A latch that was never started never leads; Curator's await throws then. */
+    /* A latch that was never started never leads. Curator's await throws in that case. */
     if (clave_async_latch_state_of(r->c->latch) == CLAVE_LATCH_LATENT)
         return CLAVE_EINVAL;
     r->call = call;
@@ -256,9 +256,9 @@ static clave_err begin_await(struct call *call, void *args)
 clave_err clave_latch_await(clave_latch *c, int64_t timeout_ms)
 {
     struct request r = {.c = c, .deadline = clave__deadline_after(timeout_ms)};
-    struct call_spec spec = {.begin = begin_await, .args = &r};
-    /* The only clock is the engine's timer: the call itself waits for ever, and so `r` is there
-     * for the callback. */
+    struct call_spec spec = {.begin = blocking_latch_begin_await, .args = &r};
+    /* The deadline is the engine's timer. The call itself waits for ever, so that `r` exists when
+     * the callback runs. */
     clave_err err = clave__call(c->session, &spec, -1, NULL);
     bool never = err == CLAVE_EBUSY && clave__blocking_never_connected(c->session);
     return never ? CLAVE_EUNREACHABLE : err;
@@ -337,7 +337,7 @@ int64_t clave_latch_token(clave_latch *c)
 
 /* ---- what only the leader may do ------------------------------------------------------------ */
 
-static clave_err begin_publish(struct call *call, void *args)
+static clave_err blocking_latch_begin_publish(struct call *call, void *args)
 {
     const struct request *r = args;
     return clave_async_latch_publish(r->c->latch, r->data, r->len, clave__call_on_result, call);
@@ -346,7 +346,7 @@ static clave_err begin_publish(struct call *call, void *args)
 clave_err clave_latch_publish(clave_latch *c, const void *data, size_t len, int64_t timeout_ms)
 {
     struct request r = {.c = c, .data = data, .len = len};
-    struct call_spec spec = {.begin = begin_publish, .args = &r};
+    struct call_spec spec = {.begin = blocking_latch_begin_publish, .args = &r};
     return clave__call(c->session, &spec, timeout_ms, NULL);
 }
 
@@ -356,7 +356,7 @@ static void blocking_latch_on_transferred(clave_async_client *client, clave_err 
     clave__call_finish(arg, err);
 }
 
-static clave_err begin_transfer(struct call *call, void *args)
+static clave_err blocking_latch_begin_transfer(struct call *call, void *args)
 {
     const struct request *r = args;
     return clave_async_latch_transfer(r->c->latch, r->node, blocking_latch_on_transferred, call);
@@ -365,7 +365,7 @@ static clave_err begin_transfer(struct call *call, void *args)
 clave_err clave_latch_transfer(clave_latch *c, const char *node, int64_t timeout_ms)
 {
     struct request r = {.c = c, .node = node};
-    struct call_spec spec = {.begin = begin_transfer, .args = &r};
+    struct call_spec spec = {.begin = blocking_latch_begin_transfer, .args = &r};
     return clave__call(c->session, &spec, timeout_ms, NULL);
 }
 

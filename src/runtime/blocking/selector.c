@@ -10,7 +10,8 @@
 #include "recipe/election/selector_state.h"
 #include "runtime/blocking/thread_hold.h"
 
-/* The delay before a failed task is retried, and between two looks at one that should end. */
+/* The pause before a failed task is tried again, and between two attempts to cancel one that should
+ * end. */
 enum { AGAIN_MS = 1000, LOOK_AGAIN_MS = 50 };
 
 /* Who runs the task. */
@@ -169,7 +170,7 @@ static void selector_run_once(void *arg)
     selector_run_task(s);
     selector_enter(s);
     bool again = clave__selector_state_goes_on(&s->state);
-    if (!again) /* under the same lock: a requeue that finds a task relies on this check */
+    if (!again) /* under the same lock: a requeue that finds a runner relies on it */
         selector_rest(s);
     selector_leave(s);
     if (!again || selector_submit(s))
@@ -250,7 +251,7 @@ void clave_selector_close(clave_selector *s)
         (void)clave_mutex_cancel_as(s->lock, owner);
 }
 
-/* ---- life -------------------------------------------------------------------------------------
+/* ---- life --------------------------------------------------------------------------------------
  */
 
 struct selector_listening {
@@ -361,7 +362,7 @@ void clave_selector_free(clave_selector *s)
     clave__loop_must_not_be_current(loop, "clave_selector_free");
     clave_selector_close(s);
     selector_enter(s);
-    /* An acquire that began after the close learns of it when it gets its place, if it does. */
+    /* An acquire that began after the close is cancelled here, or once it has its place. */
     while (s->runner == RUNNER_ACTIVE) {
         clave__cell_wait(&s->ended, loop, clave_now() + LOOK_AGAIN_MS);
         uint64_t owner = s->owner;
