@@ -1,6 +1,6 @@
-/* latch.c - one candidate: what its places in the queue, one after another, and the session
- * mean for its leadership. docs/elections.md has the rules. The public API's file. Invariant: only
- * clave__latch_enter changes the state, and LEADER and NOT_LEADER alternate. */
+/* latch.c - one candidate: its states, and its places in the queue, one after another.
+ * docs/elections.md has the rules. The public API's file. Invariant: only clave__latch_enter
+ * changes the state, and LEADER and NOT_LEADER alternate. */
 #include "recipe/election/latch_internal.h"
 
 #include <assert.h>
@@ -78,7 +78,7 @@ void clave__latch_tell_owed_loss(clave_async_latch *l)
         latch_tell_loss(&l->loss);
 }
 
-static void latch_tell(clave_async_latch *l, clave_latch_event ev)
+void clave__latch_tell(clave_async_latch *l, clave_latch_event ev)
 {
     clave__latch_tell_owed_loss(l);
     latch_emit(l, &ev);
@@ -87,94 +87,6 @@ static void latch_tell(clave_async_latch *l, clave_latch_event ev)
 void clave__latch_try_later(clave_async_latch *l)
 {
     clave__client_timer_set(l->client, &l->retry, clave__client_now(l->client) + RETRY_MS);
-}
-
-/* ---- leadership ------------------------------------------------------------------------ */
-
-void clave__latch_gain(clave_async_latch *l)
-{
-    if (l->state != LATCH_FIRST)
-        return;
-    clave__latch_enter(l, LATCH_LEADING);
-    latch_tell(l, (clave_latch_event){.kind = CLAVE_LATCH_LEADER});
-    if (clave__latch_leads(l))
-        clave__latch_post_awaits(l, CLAVE_OK);
-}
-
-/* Not by a call of the user's, so NOT_LEADER is told at once. */
-static void latch_lose(clave_async_latch *l, enum latch_state to, clave_err why)
-{
-    bool led = clave__latch_leads(l);
-    clave__latch_enter(l, to);
-    if (led)
-        latch_tell(l, (clave_latch_event){.kind = CLAVE_LATCH_NOT_LEADER, .why = why});
-}
-
-/* By a call of the user's, so NOT_LEADER is told later. The caller leaves the place. */
-static void latch_give_up(clave_async_latch *l, enum latch_state to)
-{
-    if (clave__latch_leads(l))
-        clave__client_later(l->client, &l->loss);
-    clave__latch_enter(l, to);
-}
-
-void clave__latch_begin_proof(clave_async_latch *l)
-{
-    l->proof_token = l->place->token;
-}
-
-bool clave__latch_end_proof(clave_async_latch *l)
-{
-    int64_t token = l->proof_token;
-    l->proof_token = 0;
-    if (l->state != LATCH_FIRST)
-        return false;
-    if (l->place->token == token)
-        return true;
-    clave__latch_try_later(l); /* this place's own proof had to wait for that one */
-    return false;
-}
-
-/* In a race every candidate creates the same name, so a check proves only that somebody's node
- * exists. It is ours if the watch on it has stayed armed: an event comes before a later reply. */
-static bool latch_is_surely_ours(const clave_async_latch *l)
-{
-    return !l->config.spec.rule->race || clave__node_watch_is_armed(&l->place->own);
-}
-
-/* The standard policy ended leadership with the connection, and as far as we know the place is
- * still ours. A check of the node passes the ensemble's leader: it proves the place and moves the
- * hold deadline. */
-static void latch_on_proved(clave_async_client *c, const clave_result *res, void *arg)
-{
-    clave_async_latch *l = arg;
-    (void)c;
-    if (clave__latch_end_proof(l)) {
-        if (res->err == CLAVE_OK && !latch_is_surely_ours(l))
-            clave__latch_try_later(l);
-        else if (res->err == CLAVE_OK)
-            clave__latch_rise(l);
-        else if (res->err == CLAVE_ENONODE)
-            clave__contender_turn_node_missing(&l->place->hold);
-        else if (clave_err_classify(res->err) == CLAVE_CLASS_RETRY)
-            clave__latch_try_later(l);
-        /* If the answer was lost, another RECONNECTED or LOST will follow. */
-    }
-    clave__latch_drop(l);
-}
-
-static void latch_prove(clave_async_latch *l)
-{
-    if (l->state != LATCH_FIRST || l->proof_token != 0)
-        return;
-    clave_op check = {.kind = CLAVE_OP_CHECK, .path = l->place->own.path, .version = -1};
-    clave_err err = clave_async_multi(l->client, &check, 1, latch_on_proved, l);
-    if (err == CLAVE_OK) {
-        clave__latch_begin_proof(l);
-        clave__latch_hold(l);
-    } else if (err == CLAVE_ENOMEM) {
-        clave__latch_try_later(l);
-    }
 }
 
 /* ---- the place ------------------------------------------------------------------------- */
@@ -188,7 +100,7 @@ static void latch_fail(clave_async_latch *l, clave_err err)
         clave__latch_enter(l, LATCH_CLOSED);
     } else {
         clave__latch_enter(l, LATCH_FAILED);
-        latch_tell(l, (clave_latch_event){.kind = CLAVE_LATCH_FAILED, .why = err});
+        clave__latch_tell(l, (clave_latch_event){.kind = CLAVE_LATCH_FAILED, .why = err});
     }
     /* Unless the callback has resigned, and so entered again. */
     if (!l->place)
@@ -238,7 +150,7 @@ static void latch_on_retry(struct timer *t, int64_t now)
     clave__latch_hold(l);
     latch_stand_again(l, false);
     if (clave_async_client_is_connected(l->client)) {
-        latch_prove(l);
+        clave__latch_prove(l);
         clave__latch_claim(l);
     }
     clave__latch_drop(l);
@@ -251,11 +163,11 @@ static void latch_on_moved(void *owner)
     clave_latch_event ev = {
         .kind = CLAVE_LATCH_QUEUED, .ahead = place->ahead, .predecessor = place->last.path};
     clave__latch_hold(l);
-    latch_tell(l, ev);
+    clave__latch_tell(l, ev);
     /* The callback may have given the place up. */
     if (l->place == place && place->ahead == 1) {
         ev.kind = CLAVE_LATCH_NEXT;
-        latch_tell(l, ev);
+        clave__latch_tell(l, ev);
     }
     clave__latch_claim(l);
     clave__latch_drop(l);
@@ -286,7 +198,7 @@ static void latch_on_lost(void *owner, clave_err why)
 {
     clave_async_latch *l = owner;
     clave__latch_hold(l);
-    latch_lose(l, why == CLAVE_ECLOSED ? LATCH_CLOSED : LATCH_OUT, why);
+    clave__latch_lose(l, why == CLAVE_ECLOSED ? LATCH_CLOSED : LATCH_OUT, why);
     if (why == CLAVE_ECLOSED)
         clave__latch_post_awaits(l, CLAVE_ECLOSED);
     /* In a race the candidate whose term has just ended would win the next one, too. */
@@ -301,7 +213,7 @@ static void latch_on_asked(void *owner)
         return;
     clave__latch_hold(l);
     clave__latch_enter(l, LATCH_ASKED);
-    latch_tell(l, (clave_latch_event){.kind = CLAVE_LATCH_ASKED});
+    clave__latch_tell(l, (clave_latch_event){.kind = CLAVE_LATCH_ASKED});
     clave__latch_drop(l);
 }
 
@@ -325,11 +237,11 @@ static void latch_on_state(struct listener *listener, clave_state state, clave_e
     switch (state) {
     case CLAVE_STATE_SUSPENDED:
         if (l->policy == CLAVE_POLICY_STANDARD && clave__latch_leads(l))
-            latch_lose(l, LATCH_FIRST, why == CLAVE_OK ? CLAVE_ECONNLOSS : why);
+            clave__latch_lose(l, LATCH_FIRST, why == CLAVE_OK ? CLAVE_ECONNLOSS : why);
         break;
     case CLAVE_STATE_CONNECTED:
     case CLAVE_STATE_RECONNECTED:
-        latch_prove(l);
+        clave__latch_prove(l);
         break;
     case CLAVE_STATE_CLOSED:
         /* A place reports it by itself. */
@@ -449,7 +361,7 @@ static void latch_close(clave_async_latch *l, struct latch_callback *left)
 {
     struct contender *place = l->place;
     clave__client_timer_clear(l->client, &l->retry);
-    latch_give_up(l, LATCH_CLOSED);
+    clave__latch_give_up(l, LATCH_CLOSED);
     clave__latch_post_awaits(l, CLAVE_ECLOSED);
     latch_leave(l, place, left);
 }
@@ -487,7 +399,7 @@ clave_err clave__latch_rejoin(clave_async_latch *l, bool let_others)
     clave_err err = latch_new_place(l, let_others, &next);
     if (err != CLAVE_OK)
         return err;
-    latch_give_up(l, LATCH_OUT);
+    clave__latch_give_up(l, LATCH_OUT);
     latch_leave(l, old, NULL);
     if (latch_join(l, next, let_others) != CLAVE_OK)
         clave__latch_try_later(l);

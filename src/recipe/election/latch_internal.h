@@ -1,8 +1,8 @@
 /* latch_internal.h - the inside of a clave_async_latch, as the files of an election share it.
  *
- *   latch.c             its states, its places one after another, and its leadership
+ *   latch.c             its states, and its places one after another
  *   latch_callbacks.c   callbacks that are due once: of awaits and closes
- *   latch_leadership.c  what is known of the leadership, and guarded writes
+ *   latch_leadership.c  gained, proved, lost, known; guarded writes
  *   latch_priority.c    what a priority changes
  *   leader_value.c      the leader's value            transfer.c      who leads next
  *   leader_watch.c      an election seen from outside  leader_view.c   what a look at it has found
@@ -88,21 +88,14 @@ void clave__latch_hold(clave_async_latch *l);
 void clave__latch_drop(clave_async_latch *l);
 /* The only function that changes the state. A state without a place lets go of the place. */
 void clave__latch_enter(clave_async_latch *l, enum latch_state to);
-/* NOT_LEADER, if one is owed from a call of the user's. */
+/* An event; and before it NOT_LEADER, if that is owed from a call of the user's. */
+void clave__latch_tell(clave_async_latch *l, clave_latch_event ev);
 void clave__latch_tell_owed_loss(clave_async_latch *l);
-
-/* In FIRST: it leads from now on. Nothing in any other state. */
-void clave__latch_gain(clave_async_latch *l);
 /* Tries again after a pause what failed for want of memory, or for a reason that may pass. */
 void clave__latch_try_later(clave_async_latch *l);
 /* Gives the leadership or the place up and stands at the end of the queue. `let_others`: without
- * its priority, and where nobody queues a moment later than the others. ENOMEM: nothing was done.
- */
+ * its priority, and in a race a moment later than the others. ENOMEM: nothing was done. */
 clave_err clave__latch_rejoin(clave_async_latch *l, bool let_others);
-/* Around a proof, the request whose answer decides whether the first leads. */
-void clave__latch_begin_proof(clave_async_latch *l);
-/* false: the answer is for a place that was given up. */
-bool clave__latch_end_proof(clave_async_latch *l);
 
 /* ---- latch_priority.c ----------------------------------------------------------------------- */
 
@@ -141,6 +134,19 @@ void clave__latch_callback_post(struct latch_callback *k, clave_err verdict);
 void clave__latch_post_awaits(clave_async_latch *l, clave_err verdict);
 
 /* ---- latch_leadership.c --------------------------------------------------------------------- */
+
+/* In FIRST: it leads from now on. Nothing in any other state. */
+void clave__latch_gain(clave_async_latch *l);
+/* Not by a call of the user's, so NOT_LEADER is told at once. */
+void clave__latch_lose(clave_async_latch *l, enum latch_state to, clave_err why);
+/* By a call of the user's, so NOT_LEADER is told later. The caller leaves the place. */
+void clave__latch_give_up(clave_async_latch *l, enum latch_state to);
+/* In FIRST: asks the ensemble's leader whether the place is still there. */
+void clave__latch_prove(clave_async_latch *l);
+/* Around a proof, the request whose answer decides whether the first leads. */
+void clave__latch_begin_proof(clave_async_latch *l);
+/* false: the answer is for a place that was given up. */
+bool clave__latch_end_proof(clave_async_latch *l);
 
 struct latch_lead {
     clave_async_client *client;
