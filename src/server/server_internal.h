@@ -7,8 +7,8 @@
  *                  auth, acl, x509_name, quota
  *   tree/          node, tree (znodes by path), watch (the watches), sweep (containers, TTLs)
  *   store/         txn (one transaction), txn_record (its bytes), log, log_read, snapshot,
- *                  snapshot_schedule (when), checksum, inspect: Apache's file formats, in memory
- *                  only
+ *                  snapshot_schedule (when), recovery (which files, in which order), checksum,
+ *                  inspect: Apache's file formats, in memory only
  *   figures/       what monitoring reads: figures.h has its map
  * Embedders include server.h, not this file. */
 #ifndef CLAVE_SERVER_SERVER_INTERNAL_H

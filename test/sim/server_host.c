@@ -6,6 +6,7 @@
 
 #include "inspector.h"
 #include "operator.h"
+#include "server/store/recovery.h"
 
 #define WALL_AT_BOOT ((int64_t)1700000000 * 1000)
 enum { READ_SIZE = 65536, BUSY_US = 20 };
@@ -219,51 +220,42 @@ static void on_timer(struct alarm *a)
     pass(LIST_ENTRY(a, struct server_host, timer));
 }
 
-/* ---- recovery, as src/runtime/server/recover.c does it ----------------------------------------
- */
+/* ---- recovery -------------------------------------------------------------------------------- */
 
-static int64_t load_newest(struct server_host *h)
+static void recover_file(struct server_host *h, struct recovery *r,
+                         const struct recovery_file *file)
 {
-    char fault[200] = "";
-    const struct disk_file *f = disk_newest_snapshot(&h->disk, INT64_MAX);
-    if (!f)
-        return 0;
-    clave__server_snapshot_named(h->server, f->zxid);
-    clave_err err = clave__server_load_snapshot(h->server, clave__buf_bytes(&f->bytes),
-                                                clave__buf_len(&f->bytes), fault, sizeof fault);
-    if (err != CLAVE_OK)
-        world_break(h->w, "recovery works", "snapshot.%llx: %s", (unsigned long long)f->zxid,
-                    fault);
-    return f->zxid;
+    struct recovery_finding found;
+    struct disk_file *log = disk_log(&h->disk, r->log);
+    const struct disk_file *f = file->is_log ? log : disk_newest_snapshot(&h->disk, file->zxid + 1);
+    clave__recovery_read(r, clave__buf_bytes(&f->bytes), clave__buf_len(&f->bytes), &found);
+    if (found.verdict == RECOVERY_SKIPPED || found.verdict == RECOVERY_REFUSED)
+        world_break(h->w, "recovery works", "%s.%llx: %s", file->is_log ? "log" : "snapshot",
+                    (unsigned long long)file->zxid, found.fault);
+    if (found.verdict == RECOVERY_TORN) {
+        h->stats.torn_tails++;
+        disk_truncate(log, found.valid_len);
+    }
 }
 
-static bool all_zero(const uint8_t *p, size_t n)
+/* As src/runtime/server/recover.c does it. */
+static void recover(struct server_host *h)
 {
-    return n == 0 || (p[0] == 0 && memcmp(p, p + 1, n - 1) == 0);
-}
-
-static void replay_one(struct server_host *h, struct disk_file *f, bool last)
-{
-    struct log_replay r = {0};
-    size_t n = clave__buf_len(&f->bytes);
-    clave_err err = clave__server_replay_log(h->server, clave__buf_bytes(&f->bytes), n, &r);
-    if (err != CLAVE_OK)
-        world_break(h->w, "recovery works", "log.%llx: %s", (unsigned long long)f->zxid, r.fault);
-    if (err != CLAVE_OK || !r.torn || !last)
-        return;
-    h->stats.torn_tails++;
-    if (!all_zero(clave__buf_bytes(&f->bytes) + r.valid_len, n - r.valid_len))
-        disk_truncate(f, r.valid_len);
-}
-
-static void replay(struct server_host *h, int64_t from)
-{
-    size_t first = 0;
-    struct disk_file *f;
-    while ((f = disk_log(&h->disk, first + 1)) && f->zxid <= from + 1)
-        first++;
-    for (size_t i = first; (f = disk_log(&h->disk, i)); i++)
-        replay_one(h, f, disk_log(&h->disk, i + 1) == NULL);
+    int64_t snapshots[DISK_FILES], logs[DISK_FILES], below = INT64_MAX;
+    struct recovery_files files = {.snapshots = snapshots + DISK_FILES, .logs = logs};
+    struct recovery r;
+    struct recovery_file file;
+    const struct disk_file *f;
+    for (; (f = disk_newest_snapshot(&h->disk, below)); below = f->zxid)
+        snapshots[DISK_FILES - ++files.nsnapshots] = f->zxid;
+    files.snapshots -= files.nsnapshots;
+    for (; (f = disk_log(&h->disk, files.nlogs)); files.nlogs++)
+        logs[files.nlogs] = f->zxid;
+    clave__recovery_begin(&r, h->server, &files, RECOVER_FROM_NEWEST);
+    if (files.nsnapshots == 0)
+        r.from = 0; /* of an empty tree, which the driver would have saved */
+    while (clave__recovery_next(&r, &file))
+        recover_file(h, &r, &file);
 }
 
 static void log_line(void *arg, int level, const char *msg)
@@ -283,7 +275,7 @@ void server_host_start(struct server_host *h)
     world_must(clave__server_new(&h->server, &o) == CLAVE_OK);
     if (h->config)
         operator_write_config(h->server, h->config);
-    replay(h, load_newest(h));
+    recover(h);
     int64_t now = clock_now(h);
     clave__server_start(h->server, now, WALL_AT_BOOT + now + h->wall_shift_ms);
     struct server_stats st = inspector_stats(h);

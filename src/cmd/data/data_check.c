@@ -10,6 +10,7 @@
 #include "cmd/cli/diag.h"
 #include "cmd/cli/json.h"
 #include "server/store/inspect.h"
+#include "server/store/recovery.h"
 
 struct checking {
     struct data_files *f;
@@ -18,7 +19,6 @@ struct checking {
     int64_t records;
     int64_t digests;
     int64_t last_zxid; /* of the logs checked so far; 0: none */
-    int64_t oldest;    /* zxid of the oldest snapshot to start from; -1: none */
 };
 
 /* The findings on one file. */
@@ -83,22 +83,6 @@ static void data_check_say(struct checking *c, const struct verdict *v, bool is_
 
 /* ---- one file ------------------------------------------------------------------------------- */
 
-static bool data_check_load(struct data_files *f, struct server *s, int64_t zxid, char *fault,
-                            size_t cap)
-{
-    char name[FILE_NAME_SIZE];
-    struct file_content bytes;
-    clave__file_name(name, FILE_SNAPSHOT, zxid);
-    if (!data_files_map(f, name, &bytes))
-        return false;
-    clave__server_snapshot_named(s, zxid);
-    clave_err err = clave__server_load_snapshot(s, bytes.p ? bytes.p : "", bytes.n, fault, cap);
-    clave__file_unmap(&bytes);
-    if (err != CLAVE_OK && err != CLAVE_ECORRUPT)
-        snprintf(fault, cap, "%s", clave_strerror(err));
-    return err == CLAVE_OK;
-}
-
 /* Apache leaves a snapshot unfinished when it is killed while writing, and skips it, as clave does.
  */
 static bool is_unfinished(const struct file_content *b)
@@ -121,8 +105,13 @@ static bool check_snapshot(struct checking *c, int64_t zxid)
     }
     v.bytes = bytes.n;
     bool unfinished = is_unfinished(&bytes);
+    clave__server_snapshot_named(s, zxid);
+    clave_err err =
+        clave__server_load_snapshot(s, bytes.p ? bytes.p : "", bytes.n, v.fault, sizeof v.fault);
     clave__file_unmap(&bytes);
-    v.whole = data_check_load(c->f, s, zxid, v.fault, sizeof v.fault);
+    v.whole = err == CLAVE_OK;
+    if (err != CLAVE_OK && err != CLAVE_ECORRUPT)
+        snprintf(v.fault, sizeof v.fault, "%s", clave_strerror(err));
     if (!v.whole && unfinished) {
         snprintf(v.diag_note, sizeof v.diag_note, "never finished, skipped: %.200s", v.fault);
         v.fault[0] = '\0';
@@ -134,15 +123,7 @@ static bool check_snapshot(struct checking *c, int64_t zxid)
         snprintf(v.fault, sizeof v.fault, "%s", c->f->noted);
     clave__server_free(s);
     data_check_say(c, &v, false);
-    bool reached = c->f->logs.n == 0 || c->f->logs.zxid[0] - 1 <= zxid;
-    if (v.whole && reached && c->oldest < 0)
-        c->oldest = zxid;
     return true;
-}
-
-static bool data_check_goes_on(int64_t last, int64_t first)
-{
-    return last == 0 || first == last + 1 || (first >> 32 > last >> 32 && (uint32_t)first == 1);
 }
 
 /* `next`: the zxid in the name of the log that follows; 0: none follows. */
@@ -162,7 +143,7 @@ static void walk(struct checking *c, struct log_walk *w, struct verdict *v, int6
     if (step == LOG_STEP_TORN)
         snprintf(v->diag_note, sizeof v->diag_note,
                  "a record at offset %zu that was never finished", w->at);
-    if (step == LOG_STEP_LOST && v->records > 0 && next == v->last_zxid + 1)
+    if (step == LOG_STEP_LOST && v->records > 0 && clave__recovery_continues(v->last_zxid, next))
         snprintf(v->diag_note, sizeof v->diag_note, "%s; the next log continues before it",
                  w->fault);
     else
@@ -184,7 +165,8 @@ static bool check_log(struct checking *c, size_t i)
     else
         snprintf(v.fault, sizeof v.fault, "%s", w.fault);
     clave__file_unmap(&bytes);
-    if (v.records > 0 && v.fault[0] == '\0' && !data_check_goes_on(c->last_zxid, v.first_zxid))
+    if (v.records > 0 && v.fault[0] == '\0' && c->last_zxid != 0 &&
+        !clave__log_follows(c->last_zxid, v.first_zxid))
         snprintf(v.fault, sizeof v.fault,
                  "it begins with zxid 0x%" PRIx64 ", but the log before it ends with 0x%" PRIx64,
                  (uint64_t)v.first_zxid, (uint64_t)c->last_zxid);
@@ -198,56 +180,15 @@ static bool check_log(struct checking *c, size_t i)
 /* ---- all of them ------------------------------------------------------------------------------
  */
 
-static bool replay_all(struct data_files *f, struct server *s, int64_t from, char *fault,
-                       size_t cap)
-{
-    struct log_replay out;
-    struct server_stats st;
-    char name[FILE_NAME_SIZE];
-    if (!data_check_load(f, s, from, fault, cap))
-        return false;
-    for (size_t i = 0; i < f->logs.n; i++) {
-        struct file_content bytes;
-        if (i + 1 < f->logs.n && f->logs.zxid[i + 1] - 1 <= from)
-            continue;
-        clave__file_name(name, FILE_LOG, f->logs.zxid[i]);
-        if (!data_files_map(f, name, &bytes))
-            return false;
-        clave_err err = clave__server_replay_log(s, bytes.p ? bytes.p : "", bytes.n, &out);
-        clave__file_unmap(&bytes);
-        clave__server_stats(s, &st);
-        bool passed = out.lost_tail && i + 1 < f->logs.n && f->logs.zxid[i + 1] == st.last_zxid + 1;
-        if (err != CLAVE_OK && !passed) {
-            snprintf(fault, cap, "%s: %s", name,
-                     err == CLAVE_ECORRUPT ? out.fault : clave_strerror(err));
-            return false;
-        }
-    }
-    return true;
-}
-
-/* false: `fault` says why. */
-static bool from_the_oldest(struct checking *c, struct server_stats *st, char *fault, size_t cap)
-{
-    struct server *s = data_files_server(c->f);
-    if (!s)
-        return false;
-    bool fine = replay_all(c->f, s, c->oldest, fault, cap);
-    clave__server_stats(s, st);
-    clave__server_free(s);
-    if (fine && st->digest_mismatches > 0) {
-        snprintf(fault, cap, "%s", c->f->noted);
-        return false;
-    }
-    return fine;
-}
-
-/* As a server starts. */
-static bool from_the_newest(struct checking *c, struct server_stats *st, char *text, size_t cap)
+/* From the oldest snapshot, or (`from` NULL) as a server starts. false: the text says why. */
+static bool data_check_recover(struct checking *c, int64_t *from, struct server_stats *st,
+                               char *text, size_t cap)
 {
     const struct fault fault = {text, cap};
     struct server *s = data_files_server(c->f);
-    clave_err err = s ? clave__datadir_recover(&c->f->dir, s, &fault) : CLAVE_ENOMEM;
+    clave_err err = !s     ? CLAVE_ENOMEM
+                    : from ? clave__datadir_recover_oldest(&c->f->dir, s, from, &fault)
+                           : clave__datadir_recover(&c->f->dir, s, &fault);
     if (s)
         clave__server_stats(s, st);
     clave__server_free(s);
@@ -256,28 +197,24 @@ static bool from_the_newest(struct checking *c, struct server_stats *st, char *t
     return err == CLAVE_OK && st->digest_mismatches == 0;
 }
 
-static void check_all(struct checking *c, struct server_stats *now, char *fault, size_t cap)
+static bool check_all(struct checking *c, struct server_stats *now, char *fault, size_t cap)
 {
     struct server_stats old = {0};
-    bool fine = from_the_newest(c, now, fault, cap);
-    if (fine && c->oldest >= 0) {
-        fine = from_the_oldest(c, &old, fault, cap);
-        if (fine && old.last_zxid != now->last_zxid) {
-            fine = false;
-            snprintf(fault, cap,
-                     "the logs end with zxid 0x%" PRIx64 ", but the newest snapshot was made at "
-                     "0x%" PRIx64,
-                     (uint64_t)old.last_zxid, (uint64_t)now->last_zxid);
-        } else if (fine && old.digest != now->digest) {
-            fine = false;
-            snprintf(fault, cap,
-                     "snapshot.%" PRIx64 " and the newest one lead to different trees: digest "
-                     "%" PRIu64 " and %" PRIu64,
-                     (uint64_t)c->oldest, old.digest, now->digest);
-        }
-    }
-    if (!fine)
-        c->faults++;
+    int64_t from;
+    if (!data_check_recover(c, NULL, now, fault, cap) ||
+        !data_check_recover(c, &from, &old, fault, cap))
+        return false;
+    if (old.last_zxid != now->last_zxid)
+        snprintf(fault, cap,
+                 "the logs end with zxid 0x%" PRIx64 ", but the newest snapshot was made at "
+                 "0x%" PRIx64,
+                 (uint64_t)old.last_zxid, (uint64_t)now->last_zxid);
+    else if (old.digest != now->digest)
+        snprintf(fault, cap,
+                 "snapshot.%" PRIx64 " and the newest one lead to different trees: digest "
+                 "%" PRIu64 " and %" PRIu64,
+                 (uint64_t)from, old.digest, now->digest);
+    return old.last_zxid == now->last_zxid && old.digest == now->digest;
 }
 
 static void say_end(struct checking *c, bool readable, const struct server_stats *st,
@@ -311,7 +248,7 @@ static void say_end(struct checking *c, bool readable, const struct server_stats
 
 int data_check(struct data_files *f)
 {
-    struct checking c = {.f = f, .oldest = -1};
+    struct checking c = {.f = f};
     struct server_stats st = {0};
     char fault[600] = "";
     bool readable = true;
@@ -323,8 +260,8 @@ int data_check(struct data_files *f)
         readable = check_snapshot(&c, f->snapshots.zxid[i]);
     for (size_t i = 0; i < f->logs.n && readable; i++)
         readable = check_log(&c, i);
-    if (readable)
-        check_all(&c, &st, fault, sizeof fault);
+    if (readable && !check_all(&c, &st, fault, sizeof fault))
+        c.faults++;
     say_end(&c, readable, &st, fault);
     return readable && c.faults == 0 ? EXIT_OK : EXIT_IO;
 }
@@ -334,7 +271,7 @@ int data_digest(struct data_files *f)
     struct checking c = {.f = f};
     struct server_stats st = {0};
     char fault[600] = "";
-    if (!from_the_newest(&c, &st, fault, sizeof fault)) {
+    if (!data_check_recover(&c, NULL, &st, fault, sizeof fault)) {
         diag(f->o, "%s", fault[0] ? fault : "out of memory");
         return EXIT_IO;
     }

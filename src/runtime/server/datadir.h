@@ -29,6 +29,11 @@ clave_err clave__datadir_look(struct datadir *d, const char *path, const struct 
  * that does not fit is ECORRUPT, and nothing is changed. A directory without any state gets
  * snapshot.0: Apache refuses logs without a snapshot. */
 clave_err clave__datadir_recover(struct datadir *d, struct server *s, const struct fault *f);
+/* For `clave data check`: the same from the oldest snapshot that the logs reach back to, whose zxid
+ * is *from. The directory was opened by _look, and nothing is logged, since _recover has told it.
+ * The logs may end before the newest snapshot. */
+clave_err clave__datadir_recover_oldest(struct datadir *d, struct server *s, int64_t *from,
+                                        const struct fault *f);
 /* The current size of its snapshots and of its logs, in bytes. */
 void clave__datadir_sizes(const struct datadir *d, uint64_t *snapshots, uint64_t *logs);
 /* The zxid of the newest snapshot and when it was written, in seconds; -1: there is none. */

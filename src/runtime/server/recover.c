@@ -1,6 +1,6 @@
-/* recover.c - loads the files of a data directory; datadir.h declares it. What was acknowledged is
- * never dropped unless the user says so: whatever does not fit is refused with a text that says
- * what to do. */
+/* recover.c - loads the files of a data directory; datadir.h declares it. Which files, in which
+ * order, and what each means is decided by server/store/recovery.h; here they are read, cut and
+ * synced, and whatever is refused gets a text that says what to do. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -14,32 +14,34 @@
 #include "runtime/server/file_io.h"
 #include "runtime/server/file_names.h"
 #include "runtime/server/snapshot_file.h"
+#include "server/store/recovery.h"
 
-struct recovery {
+struct recover {
     struct datadir *d;
+    struct log log;
     struct server *s;
     const struct fault *f;
+    struct recovery recovery;
     struct file_list snapshots;
     struct file_list logs;
     int64_t newest;            /* zxid of the newest snapshot, readable or not; -1: there is none */
-    int64_t from;              /* zxid of the snapshot that was loaded */
     int64_t newest_compressed; /* -1: there is none */
     char compressed[FILE_NAME_SIZE];
 };
 
 /* ---- files ---------------------------------------------------------------------------------- */
 
-static clave_err unreadable(const struct recovery *r, int number, const char *name)
+static clave_err unreadable(const struct recover *r, int number, const char *name)
 {
     char path[PATH_MAX + FILE_NAME_SIZE + 16];
     snprintf(path, sizeof path, "%s/version-2/%s", r->d->path, name);
     return clave__start_error_errno(r->f, number, "cannot read", path);
 }
 
-static void note_compressed(struct recovery *r, const char *name, int64_t zxid)
+static void note_compressed(struct recover *r, const char *name, int64_t zxid)
 {
-    clave__log(&r->d->log, CLAVE_LOG_WARN,
-               "%s/version-2/%s is compressed, which clave does not read", r->d->path, name);
+    clave__log(&r->log, CLAVE_LOG_WARN, "%s/version-2/%s is compressed, which clave does not read",
+               r->d->path, name);
     if (zxid > r->newest_compressed) {
         r->newest_compressed = zxid;
         snprintf(r->compressed, sizeof r->compressed, "%.*s", FILE_NAME_SIZE - 1, name);
@@ -47,7 +49,7 @@ static void note_compressed(struct recovery *r, const char *name, int64_t zxid)
 }
 
 /* What it holds may exist nowhere else. */
-static clave_err compressed_is_needed(const struct recovery *r)
+static clave_err compressed_is_needed(const struct recover *r)
 {
     return clave__start_error(
         r->f, CLAVE_ECORRUPT,
@@ -58,7 +60,7 @@ static clave_err compressed_is_needed(const struct recovery *r)
 }
 
 /* Looks at every name once, and logs those that are unknown. */
-static clave_err survey(struct recovery *r)
+static clave_err survey(struct recover *r)
 {
     int err = clave__file_list_read(r->d->dir, FILE_SNAPSHOT, &r->snapshots);
     if (err == 0)
@@ -82,16 +84,16 @@ static clave_err survey(struct recovery *r)
         if (kind == FILE_COMPRESSED)
             note_compressed(r, e->d_name, zxid);
         if (kind == FILE_UNKNOWN && e->d_name[0] != '.')
-            clave__log(&r->d->log, CLAVE_LOG_WARN, "%s/version-2/%s is left alone: unknown",
+            clave__log(&r->log, CLAVE_LOG_WARN, "%s/version-2/%s is left alone: unknown",
                        r->d->path, e->d_name);
     }
     closedir(dir);
     return CLAVE_OK;
 }
 
-/* ---- snapshots ------------------------------------------------------------------------------ */
+/* ---- the end of the snapshots ---------------------------------------------------------------- */
 
-static clave_err no_snapshot(const struct recovery *r)
+static clave_err no_snapshot(const struct recover *r)
 {
     const char *path = r->d->path;
     if (r->newest_compressed >= 0)
@@ -110,7 +112,7 @@ static clave_err no_snapshot(const struct recovery *r)
                               path, (uint64_t)r->logs.zxid[0]);
 }
 
-static clave_err write_first_snapshot(struct recovery *r)
+static clave_err write_first_snapshot(struct recover *r)
 {
     struct clave_mem mem = clave__mem_or_default(NULL);
     struct snapshot_file file = {.fd = -1};
@@ -136,56 +138,20 @@ static clave_err write_first_snapshot(struct recovery *r)
     return err;
 }
 
-static clave_err load_one(struct recovery *r, int64_t zxid, char *fault, size_t cap)
+/* There is neither a snapshot nor a log, or no snapshot can be loaded. */
+static clave_err without_snapshot(struct recover *r)
 {
-    char name[FILE_NAME_SIZE];
-    struct file_content c;
-    clave__file_name(name, FILE_SNAPSHOT, zxid);
-    int number = clave__file_map(r->d->dir, name, &c);
-    if (number != 0)
-        return unreadable(r, number, name);
-    clave__server_snapshot_named(r->s, zxid);
-    clave_err err = clave__server_load_snapshot(r->s, c.p ? c.p : "", c.n, fault, cap);
-    clave__file_unmap(&c);
-    if (err == CLAVE_ECORRUPT)
-        clave__log(&r->d->log, CLAVE_LOG_WARN, "%s/version-2/%s is damaged (%s): trying older ones",
-                   r->d->path, name, fault);
-    else if (err != CLAVE_OK)
-        clave__start_error(r->f, err, "cannot load %s/version-2/%s: %s", r->d->path, name,
-                           clave_strerror(err));
-    return err;
+    if (r->newest >= 0 || r->logs.n > 0)
+        return no_snapshot(r);
+    if (r->d->read_only)
+        return clave__start_error(r->f, CLAVE_ECORRUPT, "%s has no snapshot and no log",
+                                  r->d->path);
+    return write_first_snapshot(r);
 }
 
-/* The newest intact snapshot, as Apache does. Whether the logs still reach back to an older one is
- * seen when they are read. */
-static clave_err load_newest(struct recovery *r)
-{
-    char fault[200] = "";
-    if (r->newest < 0 && r->logs.n == 0) {
-        r->from = 0;
-        if (r->d->read_only)
-            return clave__start_error(r->f, CLAVE_ECORRUPT, "%s has no snapshot and no log",
-                                      r->d->path);
-        return write_first_snapshot(r);
-    }
-    for (size_t i = r->snapshots.n; i-- > 0;) {
-        r->from = r->snapshots.zxid[i];
-        clave_err err = load_one(r, r->from, fault, sizeof fault);
-        if (err != CLAVE_ECORRUPT)
-            return err;
-    }
-    return no_snapshot(r);
-}
+/* ---- one file -------------------------------------------------------------------------------- */
 
-/* ---- logs ---------------------------------------------------------------------------------------
- */
-
-static bool all_zero(const uint8_t *p, size_t n)
-{
-    return n == 0 || (p[0] == 0 && memcmp(p, p + 1, n - 1) == 0);
-}
-
-static clave_err cut_off(struct recovery *r, const char *name, size_t at, size_t n)
+static clave_err cut_off(const struct recover *r, const char *name, size_t at, size_t n)
 {
     int fd = openat(r->d->dir, name, O_WRONLY | O_CLOEXEC);
     bool cut = fd >= 0 && ftruncate(fd, (off_t)at) == 0 && fsync(fd) == 0;
@@ -197,7 +163,7 @@ static clave_err cut_off(struct recovery *r, const char *name, size_t at, size_t
         snprintf(path, sizeof path, "%s/version-2/%s", r->d->path, name);
         return clave__start_error_errno(r->f, number, "cannot cut the torn end off", path);
     }
-    clave__log(&r->d->log, CLAVE_LOG_WARN,
+    clave__log(&r->log, CLAVE_LOG_WARN,
                "%s/version-2/%s: cut off the last %zu bytes, from offset %zu: what was being "
                "written when the power failed, so never acknowledged",
                r->d->path, name, n, at);
@@ -206,91 +172,88 @@ static clave_err cut_off(struct recovery *r, const char *name, size_t at, size_t
 
 /* A file without its header: the crash came before the first record. Apache would not start on it.
  */
-static clave_err without_header(struct recovery *r, const char *name, size_t n, bool last)
+static clave_err remove_empty(const struct recover *r, const char *name, size_t n)
 {
-    if (!last)
-        return clave__start_error(
-            r->f, CLAVE_ECORRUPT,
-            "%s/version-2/%s is damaged: only %zu bytes, but newer logs follow; "
-            "restore it from a copy",
-            r->d->path, name, n);
-    if (r->d->read_only)
-        return CLAVE_OK;
     if (unlinkat(r->d->dir, name, 0) != 0 || fsync(r->d->dir) != 0)
         return unreadable(r, errno, name);
-    clave__log(&r->d->log, CLAVE_LOG_WARN,
-               "%s/version-2/%s: removed, it had %zu bytes and no record", r->d->path, name, n);
+    clave__log(&r->log, CLAVE_LOG_WARN, "%s/version-2/%s: removed, it had %zu bytes and no record",
+               r->d->path, name, n);
     return CLAVE_OK;
 }
 
-static clave_err damaged_log(const struct recovery *r, const char *name,
-                             const struct log_replay *out)
+static clave_err recover_refuse(const struct recover *r, const char *name,
+                                const struct recovery_finding *found)
 {
-    if (!out->lost_tail)
+    const char *path = r->d->path;
+    if (found->err != CLAVE_ECORRUPT)
+        return clave__start_error(r->f, found->err, "cannot load %s/version-2/%s: %s", path, name,
+                                  clave_strerror(found->err));
+    if (!found->lost_tail)
         return clave__start_error(r->f, CLAVE_ECORRUPT,
-                                  "%s/version-2/%s is damaged: %s; restore it from a copy",
-                                  r->d->path, name, out->fault);
+                                  "%s/version-2/%s is damaged: %s; restore it from a copy", path,
+                                  name, found->fault);
     return clave__start_error(
         r->f, CLAVE_ECORRUPT,
         "%s/version-2/%s is damaged: %s; restore it from a copy (what was "
         "acknowledged may follow that offset, so clave does not cut it off; to "
         "continue without it: truncate -s %zu %s/version-2/%s)",
-        r->d->path, name, out->fault, out->valid_len, r->d->path, name);
-}
-
-/* The name of a log tells where its writer continued. Only one named by the very next zxid replaces
- * what is after the damage: the first log of a later leader comes after all of it, too. */
-static bool next_goes_on(const struct recovery *r, size_t i)
-{
-    struct server_stats st;
-    clave__server_stats(r->s, &st);
-    return i + 1 < r->logs.n && r->logs.zxid[i + 1] == st.last_zxid + 1;
+        path, name, found->fault, found->valid_len, path, name);
 }
 
 /* A killed server of an ensemble leaves such a record, and usually its leader has told it the
  * outcome. So does a user who truncated the file. */
-static void warn_unfinished(const struct recovery *r, const char *name, size_t at)
+static void warn_unfinished(const struct recover *r, const char *name, size_t at)
 {
-    clave__log(&r->d->log, CLAVE_LOG_WARN,
+    clave__log(&r->log, CLAVE_LOG_WARN,
                "%s/version-2/%s: the record at offset %zu was never finished, and the next log is "
                "of a later leader: nothing here tells whether that leader had it",
                r->d->path, name, at);
 }
 
-static clave_err replay_one(struct recovery *r, size_t i)
+static clave_err recover_act_on(const struct recover *r, const char *name, size_t n,
+                                const struct recovery_finding *found)
+{
+    switch (found->verdict) {
+    case RECOVERY_FINE:
+        break;
+    case RECOVERY_SKIPPED:
+        clave__log(&r->log, CLAVE_LOG_WARN, "%s/version-2/%s is damaged (%s): trying older ones",
+                   r->d->path, name, found->fault);
+        break;
+    case RECOVERY_NO_RECORD:
+        return r->d->read_only ? CLAVE_OK : remove_empty(r, name, n);
+    case RECOVERY_TORN:
+        return r->d->read_only ? CLAVE_OK
+                               : cut_off(r, name, found->valid_len, n - found->valid_len);
+    case RECOVERY_UNFINISHED:
+        warn_unfinished(r, name, found->valid_len);
+        break;
+    case RECOVERY_REFUSED:
+        return recover_refuse(r, name, found);
+    }
+    return CLAVE_OK;
+}
+
+static clave_err recover_file(struct recover *r, const struct recovery_file *file)
 {
     char name[FILE_NAME_SIZE];
     struct file_content c;
-    struct log_replay out = {0};
-    bool last = i + 1 == r->logs.n;
-    clave__file_name(name, FILE_LOG, r->logs.zxid[i]);
+    struct recovery_finding found;
+    clave__file_name(name, file->is_log ? FILE_LOG : FILE_SNAPSHOT, file->zxid);
     int number = clave__file_map(r->d->dir, name, &c);
     if (number != 0)
         return unreadable(r, number, name);
-    clave_err err = clave__server_replay_log(r->s, c.p ? c.p : "", c.n, &out);
-    size_t tail = c.n - out.valid_len;
-    /* Apache pads with zeros, and continues in a new file after a tail that it found torn. */
-    bool unfinished =
-        err == CLAVE_OK && out.torn && !all_zero((const uint8_t *)c.p + out.valid_len, tail);
-    bool cut = unfinished && last && !r->d->read_only;
+    size_t n = c.n;
+    clave__recovery_read(&r->recovery, c.p ? c.p : "", n, &found);
     clave__file_unmap(&c);
-    if (err == CLAVE_OK && out.valid_len < SERVER_LOG_HEADER)
-        return without_header(r, name, tail, last);
-    if (err == CLAVE_ECORRUPT && out.lost_tail && next_goes_on(r, i))
-        return CLAVE_OK;
-    if (err == CLAVE_ECORRUPT)
-        return damaged_log(r, name, &out);
-    if (err != CLAVE_OK)
-        return clave__start_error(r->f, err, "cannot read %s/version-2/%s: %s", r->d->path, name,
-                                  clave_strerror(err));
-    if (unfinished && !last && !next_goes_on(r, i))
-        warn_unfinished(r, name, out.valid_len);
-    return cut ? cut_off(r, name, out.valid_len, tail) : CLAVE_OK;
+    return recover_act_on(r, name, n, &found);
 }
+
+/* ---- all of them ----------------------------------------------------------------------------- */
 
 /* A server that was killed between a write and its sync leaves a batch that can be read but is not
  * on disk; from now on it is shown to clients, so it is synced. */
-static clave_err sync_newest(const struct recovery *r)
+static clave_err sync_newest(const struct recover *r)
 {
     char name[FILE_NAME_SIZE];
     if (r->d->read_only || r->logs.n == 0)
@@ -306,42 +269,62 @@ static clave_err sync_newest(const struct recovery *r)
     return synced ? CLAVE_OK : unreadable(r, number, name);
 }
 
-static clave_err replay(struct recovery *r)
+/* Whether everything that the files tell of has been reached. */
+static clave_err recover_check_end(const struct recover *r, clave_err err)
 {
     struct server_stats st;
-    size_t first = 0;
-    clave_err err = CLAVE_OK;
-    while (first + 1 < r->logs.n && r->logs.zxid[first + 1] <= r->from + 1)
-        first++;
-    for (size_t i = first; i < r->logs.n && err == CLAVE_OK; i++)
-        err = replay_one(r, i);
     clave__server_stats(r->s, &st);
     if ((err == CLAVE_OK || err == CLAVE_ECORRUPT) && st.last_zxid < r->newest_compressed)
         return compressed_is_needed(r);
-    if (err == CLAVE_OK)
-        err = sync_newest(r);
-    if (err != CLAVE_OK)
-        return err;
-    if (st.last_zxid < r->newest)
+    if (err == CLAVE_OK && st.last_zxid < r->newest)
         return clave__start_error(
             r->f, CLAVE_ECORRUPT,
             "%s/version-2: the newest snapshot, snapshot.%" PRIx64
             ", cannot be read, and from snapshot.%" PRIx64 " the logs lead to 0x%" PRIx64
             " only: restore the directory from a copy, or remove the newer "
             "snapshot to continue without what came after",
-            r->d->path, (uint64_t)r->newest, (uint64_t)r->from, (uint64_t)st.last_zxid);
-    return CLAVE_OK;
+            r->d->path, (uint64_t)r->newest, (uint64_t)r->recovery.from, (uint64_t)st.last_zxid);
+    return err;
+}
+
+static clave_err recover_read_all(struct recover *r, enum recovery_start start)
+{
+    struct recovery_file file;
+    clave_err err = survey(r);
+    if (err != CLAVE_OK)
+        return err;
+    const struct recovery_files files = {r->snapshots.zxid, r->snapshots.n, r->logs.zxid,
+                                         r->logs.n};
+    clave__recovery_begin(&r->recovery, r->s, &files, start);
+    while (err == CLAVE_OK && clave__recovery_next(&r->recovery, &file))
+        err = recover_file(r, &file);
+    if (err == CLAVE_OK && r->recovery.from < 0)
+        return without_snapshot(r);
+    if (start == RECOVER_FROM_NEWEST)
+        err = recover_check_end(r, err);
+    return err == CLAVE_OK ? sync_newest(r) : err;
+}
+
+static clave_err recover_files(struct recover *r, enum recovery_start start)
+{
+    clave_err err = recover_read_all(r, start);
+    clave__file_list_free(&r->snapshots);
+    clave__file_list_free(&r->logs);
+    return err;
 }
 
 clave_err clave__datadir_recover(struct datadir *d, struct server *s, const struct fault *f)
 {
-    struct recovery r = {.d = d, .s = s, .f = f, .newest = -1, .newest_compressed = -1};
-    clave_err err = survey(&r);
-    if (err == CLAVE_OK)
-        err = load_newest(&r);
-    if (err == CLAVE_OK)
-        err = replay(&r);
-    clave__file_list_free(&r.snapshots);
-    clave__file_list_free(&r.logs);
+    struct recover r = {
+        .d = d, .log = d->log, .s = s, .f = f, .newest = -1, .newest_compressed = -1};
+    return recover_files(&r, RECOVER_FROM_NEWEST);
+}
+
+clave_err clave__datadir_recover_oldest(struct datadir *d, struct server *s, int64_t *from,
+                                        const struct fault *f)
+{
+    struct recover r = {.d = d, .s = s, .f = f, .newest = -1, .newest_compressed = -1};
+    clave_err err = recover_files(&r, RECOVER_FROM_OLDEST);
+    *from = r.recovery.from;
     return err;
 }

@@ -1,0 +1,94 @@
+/* recovery.c - the order of the files of a directory, and the judgement on each; see recovery.h.
+ * What may have been acknowledged is never dropped: whatever does not fit is refused. */
+#include "server/store/recovery.h"
+
+#include <stdio.h>
+
+#include "server/server_internal.h"
+#include "server/store/log_read.h"
+
+/* The oldest snapshot that the logs reach back to, or else the newest. */
+static size_t recovery_oldest(const struct recovery_files *f)
+{
+    size_t i = 0;
+    while (f->nlogs > 0 && i + 1 < f->nsnapshots && f->snapshots[i] < f->logs[0] - 1)
+        i++;
+    return i;
+}
+
+void clave__recovery_begin(struct recovery *r, struct server *s, const struct recovery_files *files,
+                           enum recovery_start start)
+{
+    *r = (struct recovery){.s = s, .files = *files, .start = start, .from = -1};
+    r->snapshot = start == RECOVER_FROM_NEWEST ? files->nsnapshots - 1 : recovery_oldest(files);
+}
+
+bool clave__recovery_next(const struct recovery *r, struct recovery_file *out)
+{
+    const struct recovery_files *f = &r->files;
+    bool is_log = r->from >= 0;
+    if (is_log ? r->log >= f->nlogs : r->snapshot >= f->nsnapshots)
+        return false;
+    *out = (struct recovery_file){is_log, is_log ? f->logs[r->log] : f->snapshots[r->snapshot]};
+    return true;
+}
+
+static void recovery_load(struct recovery *r, const void *p, size_t n, struct recovery_finding *out)
+{
+    const struct recovery_files *f = &r->files;
+    int64_t zxid = f->snapshots[r->snapshot];
+    clave__server_snapshot_named(r->s, zxid);
+    out->err = clave__server_load_snapshot(r->s, p, n, out->fault, sizeof out->fault);
+    if (out->err == CLAVE_ECORRUPT) {
+        out->verdict = RECOVERY_SKIPPED;
+        r->snapshot += r->start == RECOVER_FROM_NEWEST ? SIZE_MAX : 1; /* down or up */
+        return;
+    }
+    out->verdict = out->err == CLAVE_OK ? RECOVERY_FINE : RECOVERY_REFUSED;
+    r->from = zxid;
+    while (r->log + 1 < f->nlogs && f->logs[r->log + 1] <= zxid + 1)
+        r->log++;
+}
+
+/* Apache pads with zeros, and continues in a new file after a tail that it found torn. */
+static enum recovery_verdict judge_log(const struct recovery *r, const struct log_replay *log,
+                                       bool padded)
+{
+    bool newest = r->log + 1 == r->files.nlogs;
+    bool continued =
+        !newest && clave__recovery_continues(r->s->last_zxid, r->files.logs[r->log + 1]);
+    if (log->fault[0] != '\0')
+        return log->lost_tail && continued ? RECOVERY_FINE : RECOVERY_REFUSED;
+    if (log->valid_len < SERVER_LOG_HEADER)
+        return newest ? RECOVERY_NO_RECORD : RECOVERY_REFUSED;
+    if (!log->torn || padded || continued)
+        return RECOVERY_FINE;
+    return newest ? RECOVERY_TORN : RECOVERY_UNFINISHED;
+}
+
+static void recovery_replay(struct recovery *r, const void *p, size_t n,
+                            struct recovery_finding *out)
+{
+    struct log_replay log;
+    out->err = clave__server_replay_log(r->s, p, n, &log);
+    bool padded = clave__log_skip_zeros(p, log.valid_len, n) == n;
+    out->verdict = out->err == CLAVE_OK || out->err == CLAVE_ECORRUPT ? judge_log(r, &log, padded)
+                                                                      : RECOVERY_REFUSED;
+    out->valid_len = log.valid_len;
+    out->lost_tail = log.lost_tail;
+    snprintf(out->fault, sizeof out->fault, "%s", log.fault);
+    if (out->verdict == RECOVERY_REFUSED && out->err == CLAVE_OK) {
+        out->err = CLAVE_ECORRUPT;
+        snprintf(out->fault, sizeof out->fault, "only %zu bytes, but newer logs follow", n);
+    }
+    r->log++;
+}
+
+void clave__recovery_read(struct recovery *r, const void *p, size_t n, struct recovery_finding *out)
+{
+    *out = (struct recovery_finding){.verdict = RECOVERY_FINE};
+    if (r->from < 0)
+        recovery_load(r, p, n, out);
+    else
+        recovery_replay(r, p, n, out);
+}
