@@ -51,13 +51,13 @@ static void recovery_load(struct recovery *r, const void *p, size_t n, struct re
 }
 
 /* Apache pads with zeros, and continues in a new file after a tail that it found torn. */
-static enum recovery_verdict judge_log(const struct recovery *r, const struct log_replay *log,
-                                       bool padded)
+static enum recovery_verdict judge_log(const struct recovery *r, clave_err err,
+                                       const struct log_replay *log, bool padded)
 {
     bool newest = r->log + 1 == r->files.nlogs;
     bool continued =
         !newest && clave__recovery_continues(r->s->last_zxid, r->files.logs[r->log + 1]);
-    if (log->fault[0] != '\0')
+    if (err != CLAVE_OK)
         return log->lost_tail && continued ? RECOVERY_FINE : RECOVERY_REFUSED;
     if (log->valid_len < SERVER_LOG_HEADER)
         return newest ? RECOVERY_NO_RECORD : RECOVERY_REFUSED;
@@ -70,17 +70,17 @@ static void recovery_replay(struct recovery *r, const void *p, size_t n,
                             struct recovery_finding *out)
 {
     struct log_replay log;
-    out->err = clave__server_replay_log(r->s, p, n, &log);
+    clave_err err = clave__server_replay_log(r->s, p, n, &log);
     bool padded = clave__log_skip_zeros(p, log.valid_len, n) == n;
-    out->verdict = out->err == CLAVE_OK || out->err == CLAVE_ECORRUPT ? judge_log(r, &log, padded)
-                                                                      : RECOVERY_REFUSED;
     out->valid_len = log.valid_len;
-    out->lost_tail = log.lost_tail;
-    snprintf(out->fault, sizeof out->fault, "%s", log.fault);
-    if (out->verdict == RECOVERY_REFUSED && out->err == CLAVE_OK) {
-        out->err = CLAVE_ECORRUPT;
-        snprintf(out->fault, sizeof out->fault, "only %zu bytes, but newer logs follow", n);
+    out->verdict = judge_log(r, err, &log, padded);
+    if (out->verdict == RECOVERY_REFUSED) {
+        out->err = err == CLAVE_OK ? CLAVE_ECORRUPT : err;
+        out->lost_tail = log.lost_tail;
+        snprintf(out->fault, sizeof out->fault, "%s", log.fault);
     }
+    if (out->verdict == RECOVERY_REFUSED && err == CLAVE_OK)
+        snprintf(out->fault, sizeof out->fault, "only %zu bytes, but newer logs follow", n);
     r->log++;
 }
 
