@@ -11,14 +11,14 @@
 #include <cmocka.h>
 
 #include "base/memory.h"
-#include "lib/desk.h"
+#include "lib/memserver.h"
 #include "server/store/recovery.h"
 
 enum { OLD, NEW, EACH };
 
 /* snapshot.0, log.1 with three transactions, snapshot.3, log.4 with three more. */
 struct directory {
-    struct desk d;
+    struct memserver d;
     struct buf snapshots[EACH];
     struct buf logs[EACH];
     int64_t snapshot_zxid[EACH];
@@ -45,19 +45,19 @@ static void cut_log(struct directory *dir, int which, size_t from)
 
 static void directory_make(struct directory *dir)
 {
-    struct desk_conn c;
-    desk_open(&dir->d, NULL);
+    struct memserver_conn c;
+    memserver_open(&dir->d, NULL);
     save(dir, OLD);
-    desk_connect(&c, &dir->d, 10000);
-    desk_create(&c, "/a", "1", MODE_PERSISTENT);
-    desk_create(&c, "/b", "2", MODE_PERSISTENT);
+    memserver_connect(&c, &dir->d, 10000);
+    memserver_create(&c, "/a", "1", MODE_PERSISTENT);
+    memserver_create(&c, "/b", "2", MODE_PERSISTENT);
     save(dir, NEW);
     cut_log(dir, OLD, SERVER_LOG_HEADER);
     size_t end = dir->d.log.tail;
     for (int i = 0; i < 3; i++)
-        desk_set(&c, "/a", "other", -1);
+        memserver_set(&c, "/a", "other", -1);
     cut_log(dir, NEW, end);
-    desk_hang_up(&c);
+    memserver_hang_up(&c);
     dir->log_zxid[OLD] = 1;
     dir->log_zxid[NEW] = 4;
     dir->files = (struct recovery_files){dir->snapshot_zxid, EACH, dir->log_zxid, EACH};
@@ -69,7 +69,7 @@ static void directory_free(struct directory *dir)
         clave__buf_fini(&dir->snapshots[i]);
         clave__buf_fini(&dir->logs[i]);
     }
-    desk_close(&dir->d);
+    memserver_close(&dir->d);
 }
 
 /* ---- the ways they are damaged --------------------------------------------------------------- */
@@ -187,7 +187,7 @@ static const struct buf *content(const struct directory *dir, const struct recov
 }
 
 /* Reads all files that are asked for, and lists them with what they were taken for. */
-static void recover(const struct directory *dir, struct desk *e, enum recovery_start start,
+static void recover(const struct directory *dir, struct memserver *e, enum recovery_start start,
                     char *told, size_t cap)
 {
     static const char *const verdicts[] = {
@@ -219,17 +219,17 @@ static void every_case(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct directory dir;
-        struct desk e;
+        struct memserver e;
         char told[300] = "";
         directory_make(&dir);
         cases[i].damage(&dir);
-        assert_int_equal(desk_open_bare(&e, NULL), CLAVE_OK);
+        assert_int_equal(memserver_open_bare(&e, NULL), CLAVE_OK);
         recover(&dir, &e, cases[i].start, told, sizeof told);
         if (strcmp(told, cases[i].read) != 0)
             fail_msg("%s: %s", cases[i].name, told);
-        assert_int_equal(desk_stats(&e).last_zxid, cases[i].zxid);
-        assert_int_equal(desk_stats(&e).digest_mismatches, 0);
-        desk_close(&e);
+        assert_int_equal(memserver_stats(&e).last_zxid, cases[i].zxid);
+        assert_int_equal(memserver_stats(&e).digest_mismatches, 0);
+        memserver_close(&e);
         directory_free(&dir);
     }
 }
