@@ -41,9 +41,9 @@ static clave_op_result op_result(struct request *r, const struct wire_result *w,
 {
     clave_op_result res = {.err = (clave_err)w->err};
     if (w->op == OP_CREATE || w->op == OP_CREATE2)
-        res.path = keep_path(r, w->path, used);
+        res.path = keep_path(r, w->reply.path, used);
     if (w->op == OP_SET_DATA || w->op == OP_CREATE2) {
-        r->stats[i] = clave__stat_of(&w->stat);
+        r->stats[i] = clave__stat_of(&w->reply.stat);
         res.stat = &r->stats[i];
     }
     return res;

@@ -8,8 +8,9 @@
  *   frame            length-prefixed messages on a byte stream
  *   jute             ints, strings and vectors, with a sticky error
  *   record.c         handshake, headers, events, ACLs and stats
- *   record_request.c bodies of requests, by opcode
- *   record_reply.c   bodies of replies, by opcode
+ *   opcode           the table of opcodes
+ *   record_request.c the formats of the bodies of requests
+ *   record_reply.c   bodies of replies, of parts that the table names
  *   record_multi.c   the ops and results of multi and multiRead */
 #ifndef CLAVE_WIRE_RECORD_H
 #define CLAVE_WIRE_RECORD_H
@@ -141,8 +142,8 @@ union wire_body {
     struct wire_path_type typed;
     struct wire_reconfig reconfig;
     struct wire_ops multi;
-    /* getACL, sync, getEphemerals, getAllChildrenNumber, deleteContainer: a path;
-     * sasl: a token. */
+    /* getACL, sync, getEphemerals, getAllChildrenNumber, deleteContainer: a path; sasl: a token.
+     * Bodies with more than a path begin with it, so this is the path of any of them. */
     struct jbytes path;
 };
 
@@ -150,6 +151,7 @@ struct wire_request {
     int32_t xid;
     int32_t op;
     union wire_body body;
+    bool malformed; /* the body could not be read */
 };
 
 struct wire_op { /* one op of a multi */
@@ -163,12 +165,7 @@ struct wire_reply_header {
     int32_t err;
 };
 
-/* What a reply carries, by op:
- *   create: path · create2, createContainer, createTTL: path, stat · exists,
- *   setData, setACL: stat · getData, reconfig: data, stat · getACL: acl, stat ·
- *   getChildren: names · getChildren2: names, stat · sync: path · sasl: data ·
- *   getEphemerals: names · getAllChildrenNumber, addWatch: number ·
- *   whoAmI: ids · multi, multiRead: results */
+/* What a reply carries; which parts it has, opcode.c says. */
 struct wire_reply {
     struct jbytes path;
     struct jbytes data;
@@ -183,10 +180,7 @@ struct wire_reply {
 struct wire_result { /* one result of a multi */
     int32_t op;      /* OP_ERROR when err was given as an error result */
     int32_t err;     /* 0; the code of the op that failed; -2 for the ops after it */
-    struct jbytes path;
-    struct jbytes data;
-    struct wire_stat stat;
-    struct jvec names;
+    struct wire_reply reply;
 };
 
 /* Elements. */
@@ -216,8 +210,6 @@ void clave__wire_put_request(struct jwriter *w, const struct wire_request *q);
 /* A body alone. */
 void clave__wire_get_body(struct jreader *r, int32_t op, union wire_body *body);
 void clave__wire_put_body(struct jwriter *w, int32_t op, const union wire_body *body);
-/* true for the ops that this layer can read and write. */
-bool clave__wire_known_op(int32_t op);
 
 /* The body of a successful reply to `op`. */
 struct wire_reply clave__wire_get_reply(struct jreader *r, int32_t op);
@@ -231,6 +223,9 @@ bool clave__wire_get_op(struct jreader *r, struct wire_op *op);
 void clave__wire_put_op(struct jwriter *w, const struct wire_op *op);
 bool clave__wire_get_result(struct jreader *r, struct wire_result *res);
 void clave__wire_put_result(struct jwriter *w, const struct wire_result *res);
+/* For a result whose reply the caller writes itself. With an error there is none, and `op` is
+ * OP_ERROR. */
+void clave__wire_put_result_header(struct jwriter *w, int32_t op, int32_t err);
 void clave__wire_put_ops_end(struct jwriter *w);
 
 #endif

@@ -1,8 +1,6 @@
 /* record_multi.c - the ops of a multi and their results. Each follows a
  * MultiHeader {type, done, err}; the header with done set ends the list. */
-#include <string.h>
-
-#include "wire/record.h"
+#include "wire/record_internal.h"
 
 struct multi_header {
     int32_t type;
@@ -26,30 +24,17 @@ static void put_header(struct jwriter *w, int32_t type, bool done, int32_t err)
     clave__jput_int(w, err);
 }
 
+/* ---- ops ------------------------------------------------------------------------------------- */
+
 struct jreader clave__wire_ops_reader(const struct wire_ops *ops)
 {
     return clave__jreader(ops->p, ops->n);
 }
 
-/* The ops a multi or a multiRead may contain. The end of any other op's body is
- * unknown here, so such an op makes the whole list bad. */
-static bool op_allowed(int32_t op)
+/* Of any other opcode the end of the body is unknown here: it makes the whole list bad. */
+static bool may_be_part(int32_t op)
 {
-    switch (op) {
-    case OP_CREATE:
-    case OP_CREATE2:
-    case OP_CREATE_CONTAINER:
-    case OP_CREATE_TTL:
-    case OP_DELETE:
-    case OP_SET_DATA:
-    case OP_CHECK:
-    case OP_GET_DATA:
-    case OP_GET_CHILDREN:
-    case OP_EXISTS: /* the server answers it with an error of its own, not as a broken frame */
-        return true;
-    default:
-        return false;
-    }
+    return clave__opcode(op)->flags & (OPCODE_IN_MULTI | OPCODE_IN_MULTI_READ);
 }
 
 bool clave__wire_get_op(struct jreader *r, struct wire_op *op)
@@ -57,7 +42,7 @@ bool clave__wire_get_op(struct jreader *r, struct wire_op *op)
     struct multi_header h = record_multi_get_header(r);
     if (r->bad || h.done)
         return false;
-    if (!op_allowed(h.type)) {
+    if (!may_be_part(h.type)) {
         r->bad = true;
         return false;
     }
@@ -72,79 +57,80 @@ void clave__wire_put_op(struct jwriter *w, const struct wire_op *op)
     clave__wire_put_body(w, op->op, &op->body);
 }
 
+/* The ops run up to the MultiHeader with done set. */
+static void body_get_ops(struct jreader *r, union wire_body *b)
+{
+    struct wire_ops ops = {.count = 0, .p = r->p};
+    struct wire_op op;
+    while (clave__wire_get_op(r, &op))
+        ops.count++;
+    ops.n = r->bad ? 0 : (size_t)(r->p - ops.p);
+    b->multi = ops;
+}
+
+static void body_put_ops(struct jwriter *w, const union wire_body *b)
+{
+    struct jreader r = clave__wire_ops_reader(&b->multi);
+    struct wire_op op;
+    while (clave__wire_get_op(&r, &op))
+        clave__wire_put_op(w, &op);
+    clave__wire_put_ops_end(w);
+}
+
+const struct body_format clave__body_ops = {body_get_ops, body_put_ops};
+
+/* ---- results --------------------------------------------------------------------------------- */
+
 bool clave__wire_get_result(struct jreader *r, struct wire_result *res)
 {
     struct multi_header h = record_multi_get_header(r);
     if (r->bad || h.done)
         return false;
-    memset(res, 0, sizeof *res);
+    if (h.type != OP_ERROR && !may_be_part(h.type)) {
+        r->bad = true;
+        return false;
+    }
     res->op = h.type;
     res->err = h.err;
-    res->path = res->data = JBYTES_NULL;
-    switch (h.type) {
-    case OP_CREATE:
-        res->path = clave__jget_bytes(r);
-        break;
-    case OP_CREATE2:
-    case OP_CREATE_CONTAINER:
-    case OP_CREATE_TTL:
-        res->path = clave__jget_bytes(r);
-        res->stat = clave__wire_get_stat(r);
-        break;
-    case OP_DELETE:
-    case OP_CHECK:
-        break;
-    case OP_SET_DATA:
-        res->stat = clave__wire_get_stat(r);
-        break;
-    case OP_GET_CHILDREN:
-        res->names = clave__jget_strings(r);
-        break;
-    case OP_GET_DATA:
-        res->data = clave__jget_bytes(r);
-        res->stat = clave__wire_get_stat(r);
-        break;
-    case OP_ERROR:
+    res->reply = clave__wire_get_reply(r, h.type);
+    if (h.type == OP_ERROR)
         res->err = clave__jget_int(r);
-        break;
-    default:
-        r->bad = true;
-    }
     return !r->bad;
+}
+
+void clave__wire_put_result_header(struct jwriter *w, int32_t op, int32_t err)
+{
+    put_header(w, op, false, err);
+    if (op == OP_ERROR)
+        clave__jput_int(w, err);
 }
 
 void clave__wire_put_result(struct jwriter *w, const struct wire_result *res)
 {
-    put_header(w, res->op, false, res->err);
-    switch (res->op) {
-    case OP_CREATE:
-        clave__jput_bytes(w, res->path);
-        break;
-    case OP_CREATE2:
-    case OP_CREATE_CONTAINER:
-    case OP_CREATE_TTL:
-        clave__jput_bytes(w, res->path);
-        clave__wire_put_stat(w, &res->stat);
-        break;
-    case OP_SET_DATA:
-        clave__wire_put_stat(w, &res->stat);
-        break;
-    case OP_GET_CHILDREN:
-        clave__jput_vec(w, res->names);
-        break;
-    case OP_GET_DATA:
-        clave__jput_bytes(w, res->data);
-        clave__wire_put_stat(w, &res->stat);
-        break;
-    case OP_ERROR:
-        clave__jput_int(w, res->err);
-        break;
-    default: /* delete, check: only the header */
-        break;
-    }
+    clave__wire_put_result_header(w, res->op, res->err);
+    clave__wire_put_reply(w, res->op, &res->reply);
 }
 
 void clave__wire_put_ops_end(struct jwriter *w)
 {
     put_header(w, -1, true, -1);
+}
+
+struct wire_ops clave__wire_get_results(struct jreader *r)
+{
+    struct wire_ops ops = {.count = 0, .p = r->p};
+    struct wire_result res;
+    while (clave__wire_get_result(r, &res))
+        ops.count++;
+    ops.n = r->bad ? 0 : (size_t)(r->p - ops.p);
+    return ops;
+}
+
+void clave__wire_put_results(struct jwriter *w, const struct wire_ops *ops)
+{
+    struct jreader r = clave__wire_ops_reader(ops);
+    struct wire_result res;
+    while (clave__wire_get_result(&r, &res))
+        clave__wire_put_result(w, &res);
+    clave__wire_put_ops_end(w);
 }

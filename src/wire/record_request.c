@@ -1,298 +1,226 @@
-/* record_request.c - bodies of requests: the client writes them, the server reads them. A new
- * opcode needs a case in clave__wire_known_op, in a get_ and in a put_ function. */
-#include <string.h>
+/* record_request.c - the bodies of requests: the client writes them, the server reads them. Each is
+ * a pair of functions; the table in opcode.c says which opcodes have it. */
+#include "wire/record_internal.h"
 
-#include "wire/record.h"
+/* ---- simple bodies --------------------------------------------------------------------------- */
 
-bool clave__wire_known_op(int32_t op)
+static void body_get_none(struct jreader *r, union wire_body *b)
 {
-    switch (op) {
-    case OP_CREATE:
-    case OP_DELETE:
-    case OP_EXISTS:
-    case OP_GET_DATA:
-    case OP_SET_DATA:
-    case OP_GET_ACL:
-    case OP_SET_ACL:
-    case OP_GET_CHILDREN:
-    case OP_SYNC:
-    case OP_PING:
-    case OP_GET_CHILDREN2:
-    case OP_CHECK:
-    case OP_MULTI:
-    case OP_CREATE2:
-    case OP_RECONFIG:
-    case OP_CHECK_WATCHES:
-    case OP_REMOVE_WATCHES:
-    case OP_CREATE_CONTAINER:
-    case OP_DELETE_CONTAINER:
-    case OP_CREATE_TTL:
-    case OP_MULTI_READ:
-    case OP_AUTH:
-    case OP_SET_WATCHES:
-    case OP_SASL:
-    case OP_GET_EPHEMERALS:
-    case OP_GET_ALL_CHILDREN_NUMBER:
-    case OP_SET_WATCHES2:
-    case OP_ADD_WATCH:
-    case OP_WHO_AM_I:
-    case OP_CLOSE_SESSION:
-        return true;
-    default:
-        return false;
-    }
+    (void)r;
+    (void)b;
 }
 
-static struct wire_create get_create(struct jreader *r, bool ttl)
+static void body_put_none(struct jwriter *w, const union wire_body *b)
 {
-    struct wire_create m;
-    m.path = clave__jget_bytes(r);
-    m.data = clave__jget_bytes(r);
-    m.acl = clave__wire_get_acls(r);
-    m.flags = clave__jget_int(r);
-    m.ttl_ms = ttl ? clave__jget_long(r) : 0;
-    return m;
+    (void)w;
+    (void)b;
 }
 
-static void put_create(struct jwriter *w, const struct wire_create *m, bool ttl)
+const struct body_format clave__body_none = {body_get_none, body_put_none};
+
+static void body_get_path(struct jreader *r, union wire_body *b)
 {
-    clave__jput_bytes(w, m->path);
-    clave__jput_bytes(w, m->data);
-    clave__jput_vec(w, m->acl);
-    clave__jput_int(w, m->flags);
-    if (ttl)
-        clave__jput_long(w, m->ttl_ms);
+    b->path = clave__jget_bytes(r);
 }
 
-static struct wire_set_watches get_set_watches(struct jreader *r, bool five)
+static void body_put_path(struct jwriter *w, const union wire_body *b)
 {
-    struct wire_set_watches m = {0};
-    m.relative_zxid = clave__jget_long(r);
-    m.data = clave__jget_strings(r);
-    m.exist = clave__jget_strings(r);
-    m.child = clave__jget_strings(r);
-    if (five) {
-        m.persistent = clave__jget_strings(r);
-        m.persistent_recursive = clave__jget_strings(r);
-    }
-    return m;
+    clave__jput_bytes(w, b->path);
 }
 
-static void put_set_watches(struct jwriter *w, const struct wire_set_watches *m, bool five)
+const struct body_format clave__body_path = {body_get_path, body_put_path};
+
+static void body_get_read(struct jreader *r, union wire_body *b)
 {
-    clave__jput_long(w, m->relative_zxid);
-    clave__jput_vec(w, m->data);
-    clave__jput_vec(w, m->exist);
-    clave__jput_vec(w, m->child);
-    if (five) {
-        clave__jput_vec(w, m->persistent);
-        clave__jput_vec(w, m->persistent_recursive);
-    }
+    b->read.path = clave__jget_bytes(r);
+    b->read.watch = clave__jget_bool(r);
 }
+
+static void body_put_read(struct jwriter *w, const union wire_body *b)
+{
+    clave__jput_bytes(w, b->read.path);
+    clave__jput_bool(w, b->read.watch);
+}
+
+const struct body_format clave__body_read = {body_get_read, body_put_read};
+
+static void body_get_path_version(struct jreader *r, union wire_body *b)
+{
+    b->check.path = clave__jget_bytes(r);
+    b->check.version = clave__jget_int(r);
+}
+
+static void body_put_path_version(struct jwriter *w, const union wire_body *b)
+{
+    clave__jput_bytes(w, b->check.path);
+    clave__jput_int(w, b->check.version);
+}
+
+const struct body_format clave__body_path_version = {body_get_path_version, body_put_path_version};
+
+static void body_get_path_type(struct jreader *r, union wire_body *b)
+{
+    b->typed.path = clave__jget_bytes(r);
+    b->typed.type = clave__jget_int(r);
+}
+
+static void body_put_path_type(struct jwriter *w, const union wire_body *b)
+{
+    clave__jput_bytes(w, b->typed.path);
+    clave__jput_int(w, b->typed.type);
+}
+
+const struct body_format clave__body_path_type = {body_get_path_type, body_put_path_type};
+
+/* ---- writes ---------------------------------------------------------------------------------- */
+
+static void body_get_create(struct jreader *r, union wire_body *b)
+{
+    b->create.path = clave__jget_bytes(r);
+    b->create.data = clave__jget_bytes(r);
+    b->create.acl = clave__wire_get_acls(r);
+    b->create.flags = clave__jget_int(r);
+}
+
+static void body_put_create(struct jwriter *w, const union wire_body *b)
+{
+    clave__jput_bytes(w, b->create.path);
+    clave__jput_bytes(w, b->create.data);
+    clave__jput_vec(w, b->create.acl);
+    clave__jput_int(w, b->create.flags);
+}
+
+const struct body_format clave__body_create = {body_get_create, body_put_create};
+
+static void body_get_create_ttl(struct jreader *r, union wire_body *b)
+{
+    body_get_create(r, b);
+    b->create.ttl_ms = clave__jget_long(r);
+}
+
+static void body_put_create_ttl(struct jwriter *w, const union wire_body *b)
+{
+    body_put_create(w, b);
+    clave__jput_long(w, b->create.ttl_ms);
+}
+
+const struct body_format clave__body_create_ttl = {body_get_create_ttl, body_put_create_ttl};
 
 /* Up to 3.8 the rest of the frame is the path's bytes; from 3.9 on the path is a buffer. */
-static struct jbytes get_delete_container(struct jreader *r)
+static void body_get_container(struct jreader *r, union wire_body *b)
 {
     struct jreader peek = *r;
     struct jbytes path = clave__jget_bytes(&peek);
     if (!peek.bad && path.n >= 0 && peek.n == 0) {
         *r = peek;
-        return path;
+        b->path = path;
+        return;
     }
-    path = clave__jbytes_n(r->p, r->n);
+    b->path = clave__jbytes_n(r->p, r->n);
     r->p += r->n;
     r->n = 0;
-    return path;
 }
 
-/* The ops of a multi run up to the MultiHeader with done set. */
-static struct wire_ops get_ops(struct jreader *r)
+const struct body_format clave__body_container = {body_get_container, body_put_path};
+
+static void body_get_set_data(struct jreader *r, union wire_body *b)
 {
-    struct wire_ops ops = {.count = 0, .p = r->p};
-    struct wire_op op;
-    while (clave__wire_get_op(r, &op))
-        ops.count++;
-    ops.n = r->bad ? 0 : (size_t)(r->p - ops.p);
-    return ops;
+    b->set.path = clave__jget_bytes(r);
+    b->set.data = clave__jget_bytes(r);
+    b->set.version = clave__jget_int(r);
 }
 
-static void record_request_put_ops(struct jwriter *w, const struct wire_ops *ops)
+static void body_put_set_data(struct jwriter *w, const union wire_body *b)
 {
-    struct jreader r = clave__wire_ops_reader(ops);
-    struct wire_op op;
-    while (clave__wire_get_op(&r, &op))
-        clave__wire_put_op(w, &op);
-    clave__wire_put_ops_end(w);
+    clave__jput_bytes(w, b->set.path);
+    clave__jput_bytes(w, b->set.data);
+    clave__jput_int(w, b->set.version);
 }
 
-static void get_simple(struct jreader *r, int32_t op, union wire_body *b)
+const struct body_format clave__body_set_data = {body_get_set_data, body_put_set_data};
+
+static void body_get_set_acl(struct jreader *r, union wire_body *b)
 {
-    switch (op) {
-    case OP_EXISTS:
-    case OP_GET_DATA:
-    case OP_GET_CHILDREN:
-    case OP_GET_CHILDREN2:
-        b->read.path = clave__jget_bytes(r);
-        b->read.watch = clave__jget_bool(r);
-        break;
-    case OP_DELETE:
-    case OP_CHECK:
-        b->check.path = clave__jget_bytes(r);
-        b->check.version = clave__jget_int(r);
-        break;
-    case OP_CHECK_WATCHES:
-    case OP_REMOVE_WATCHES:
-    case OP_ADD_WATCH:
-        b->typed.path = clave__jget_bytes(r);
-        b->typed.type = clave__jget_int(r);
-        break;
-    case OP_GET_ACL:
-    case OP_SYNC:
-    case OP_SASL:
-    case OP_GET_EPHEMERALS:
-    case OP_GET_ALL_CHILDREN_NUMBER:
-        b->path = clave__jget_bytes(r);
-        break;
-    default: /* no body, or an unknown op */
-        break;
-    }
+    b->set_acl.path = clave__jget_bytes(r);
+    b->set_acl.acl = clave__wire_get_acls(r);
+    b->set_acl.version = clave__jget_int(r);
 }
 
-void clave__wire_get_body(struct jreader *r, int32_t op, union wire_body *b)
+static void body_put_set_acl(struct jwriter *w, const union wire_body *b)
 {
-    memset(b, 0, sizeof *b);
-    switch (op) {
-    case OP_CREATE:
-    case OP_CREATE2:
-    case OP_CREATE_CONTAINER:
-    case OP_CREATE_TTL:
-        b->create = get_create(r, op == OP_CREATE_TTL);
-        break;
-    case OP_SET_DATA:
-        b->set.path = clave__jget_bytes(r);
-        b->set.data = clave__jget_bytes(r);
-        b->set.version = clave__jget_int(r);
-        break;
-    case OP_SET_ACL:
-        b->set_acl.path = clave__jget_bytes(r);
-        b->set_acl.acl = clave__wire_get_acls(r);
-        b->set_acl.version = clave__jget_int(r);
-        break;
-    case OP_AUTH:
-        b->auth.type = clave__jget_int(r);
-        b->auth.scheme = clave__jget_bytes(r);
-        b->auth.auth = clave__jget_bytes(r);
-        break;
-    case OP_SET_WATCHES:
-    case OP_SET_WATCHES2:
-        b->watches = get_set_watches(r, op == OP_SET_WATCHES2);
-        break;
-    case OP_RECONFIG:
-        b->reconfig.joining = clave__jget_bytes(r);
-        b->reconfig.leaving = clave__jget_bytes(r);
-        b->reconfig.members = clave__jget_bytes(r);
-        b->reconfig.config_id = clave__jget_long(r);
-        break;
-    case OP_DELETE_CONTAINER:
-        b->path = get_delete_container(r);
-        break;
-    case OP_MULTI:
-    case OP_MULTI_READ:
-        b->multi = get_ops(r);
-        break;
-    default:
-        get_simple(r, op, b);
-    }
+    clave__jput_bytes(w, b->set_acl.path);
+    clave__jput_vec(w, b->set_acl.acl);
+    clave__jput_int(w, b->set_acl.version);
 }
 
-static void put_simple(struct jwriter *w, int32_t op, const union wire_body *b)
+const struct body_format clave__body_set_acl = {body_get_set_acl, body_put_set_acl};
+
+static void body_get_reconfig(struct jreader *r, union wire_body *b)
 {
-    switch (op) {
-    case OP_EXISTS:
-    case OP_GET_DATA:
-    case OP_GET_CHILDREN:
-    case OP_GET_CHILDREN2:
-        clave__jput_bytes(w, b->read.path);
-        clave__jput_bool(w, b->read.watch);
-        break;
-    case OP_DELETE:
-    case OP_CHECK:
-        clave__jput_bytes(w, b->check.path);
-        clave__jput_int(w, b->check.version);
-        break;
-    case OP_CHECK_WATCHES:
-    case OP_REMOVE_WATCHES:
-    case OP_ADD_WATCH:
-        clave__jput_bytes(w, b->typed.path);
-        clave__jput_int(w, b->typed.type);
-        break;
-    case OP_GET_ACL:
-    case OP_SYNC:
-    case OP_SASL:
-    case OP_GET_EPHEMERALS:
-    case OP_GET_ALL_CHILDREN_NUMBER:
-    case OP_DELETE_CONTAINER:
-        clave__jput_bytes(w, b->path);
-        break;
-    default:
-        break;
-    }
+    b->reconfig.joining = clave__jget_bytes(r);
+    b->reconfig.leaving = clave__jget_bytes(r);
+    b->reconfig.members = clave__jget_bytes(r);
+    b->reconfig.config_id = clave__jget_long(r);
 }
 
-void clave__wire_put_body(struct jwriter *w, int32_t op, const union wire_body *b)
+static void body_put_reconfig(struct jwriter *w, const union wire_body *b)
 {
-    switch (op) {
-    case OP_CREATE:
-    case OP_CREATE2:
-    case OP_CREATE_CONTAINER:
-    case OP_CREATE_TTL:
-        put_create(w, &b->create, op == OP_CREATE_TTL);
-        break;
-    case OP_SET_DATA:
-        clave__jput_bytes(w, b->set.path);
-        clave__jput_bytes(w, b->set.data);
-        clave__jput_int(w, b->set.version);
-        break;
-    case OP_SET_ACL:
-        clave__jput_bytes(w, b->set_acl.path);
-        clave__jput_vec(w, b->set_acl.acl);
-        clave__jput_int(w, b->set_acl.version);
-        break;
-    case OP_AUTH:
-        clave__jput_int(w, b->auth.type);
-        clave__jput_bytes(w, b->auth.scheme);
-        clave__jput_bytes(w, b->auth.auth);
-        break;
-    case OP_SET_WATCHES:
-    case OP_SET_WATCHES2:
-        put_set_watches(w, &b->watches, op == OP_SET_WATCHES2);
-        break;
-    case OP_RECONFIG:
-        clave__jput_bytes(w, b->reconfig.joining);
-        clave__jput_bytes(w, b->reconfig.leaving);
-        clave__jput_bytes(w, b->reconfig.members);
-        clave__jput_long(w, b->reconfig.config_id);
-        break;
-    case OP_MULTI:
-    case OP_MULTI_READ:
-        record_request_put_ops(w, &b->multi);
-        break;
-    default:
-        put_simple(w, op, b);
-    }
+    clave__jput_bytes(w, b->reconfig.joining);
+    clave__jput_bytes(w, b->reconfig.leaving);
+    clave__jput_bytes(w, b->reconfig.members);
+    clave__jput_long(w, b->reconfig.config_id);
 }
 
-struct wire_request clave__wire_get_request(struct jreader *r)
+const struct body_format clave__body_reconfig = {body_get_reconfig, body_put_reconfig};
+
+/* ---- watches, authentication ----------------------------------------------------------------- */
+
+static void body_get_set_watches(struct jreader *r, union wire_body *b)
 {
-    struct wire_request q;
-    q.xid = clave__jget_int(r);
-    q.op = clave__jget_int(r);
-    clave__wire_get_body(r, q.op, &q.body);
-    return q;
+    b->watches.relative_zxid = clave__jget_long(r);
+    b->watches.data = clave__jget_strings(r);
+    b->watches.exist = clave__jget_strings(r);
+    b->watches.child = clave__jget_strings(r);
 }
 
-void clave__wire_put_request(struct jwriter *w, const struct wire_request *q)
+static void body_put_set_watches(struct jwriter *w, const union wire_body *b)
 {
-    clave__wire_put_request_header(w, q->xid, q->op);
-    clave__wire_put_body(w, q->op, &q->body);
+    clave__jput_long(w, b->watches.relative_zxid);
+    clave__jput_vec(w, b->watches.data);
+    clave__jput_vec(w, b->watches.exist);
+    clave__jput_vec(w, b->watches.child);
 }
+
+const struct body_format clave__body_set_watches = {body_get_set_watches, body_put_set_watches};
+
+static void body_get_set_watches2(struct jreader *r, union wire_body *b)
+{
+    body_get_set_watches(r, b);
+    b->watches.persistent = clave__jget_strings(r);
+    b->watches.persistent_recursive = clave__jget_strings(r);
+}
+
+static void body_put_set_watches2(struct jwriter *w, const union wire_body *b)
+{
+    body_put_set_watches(w, b);
+    clave__jput_vec(w, b->watches.persistent);
+    clave__jput_vec(w, b->watches.persistent_recursive);
+}
+
+const struct body_format clave__body_set_watches2 = {body_get_set_watches2, body_put_set_watches2};
+
+static void body_get_auth(struct jreader *r, union wire_body *b)
+{
+    b->auth.type = clave__jget_int(r);
+    b->auth.scheme = clave__jget_bytes(r);
+    b->auth.auth = clave__jget_bytes(r);
+}
+
+static void body_put_auth(struct jwriter *w, const union wire_body *b)
+{
+    clave__jput_int(w, b->auth.type);
+    clave__jput_bytes(w, b->auth.scheme);
+    clave__jput_bytes(w, b->auth.auth);
+}
+
+const struct body_format clave__body_auth = {body_get_auth, body_put_auth};

@@ -149,7 +149,8 @@ static void keep_requests(void)
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
         clave__buf_init(&frame, &mem, SIZE_MAX / 4);
         clave__buf_init(&room, &mem, SIZE_MAX / 4);
-        struct wire_request q = {(int32_t)i + 1, ops[i], body_of(ops[i], &room)};
+        struct wire_request q = {
+            .xid = (int32_t)i + 1, .op = ops[i], .body = body_of(ops[i], &room)};
         struct jwriter w = clave__jwriter(&frame);
         clave__wire_put_request(&w, &q);
         must(w.err == CLAVE_OK && frame.tail < 256);

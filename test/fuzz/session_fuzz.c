@@ -207,7 +207,8 @@ static void request(struct play *p, struct session_client *q, const char *path, 
         return;
     clave__buf_init(&room, &p->d.mem, SIZE_MAX / 4);
     clave__buf_init(&frame, &p->d.mem, SIZE_MAX / 4);
-    struct wire_request it = {xid_of(q, op), op, body_of(op, path, how, data, &room)};
+    struct wire_request it = {
+        .xid = xid_of(q, op), .op = op, .body = body_of(op, path, how, data, &room)};
     struct jwriter w = clave__jwriter(&frame);
     clave__wire_put_request(&w, &it);
     struct jwriter out = clave__jwriter(&q->out);

@@ -263,7 +263,7 @@ static int32_t xid_for(struct memserver_conn *c, int32_t op)
 int32_t memserver_request(struct memserver_conn *c, int32_t op, const union wire_body *body)
 {
     static const union wire_body none;
-    struct wire_request q = {xid_for(c, op), op, body ? *body : none};
+    struct wire_request q = {.xid = xid_for(c, op), .op = op, .body = body ? *body : none};
     struct buf b;
     clave__buf_init(&b, &c->d->mem, SIZE_MAX / 4);
     struct jwriter w = clave__jwriter(&b);

@@ -36,7 +36,7 @@ static void put_handshake(struct jwriter *w, int64_t session)
 
 static void put_request(struct jwriter *w, int32_t xid, int32_t op, const union wire_body *body)
 {
-    struct wire_request q = {xid, op, *body};
+    struct wire_request q = {.xid = xid, .op = op, .body = *body};
     size_t begin = clave__frame_begin(w);
     clave__wire_put_request(w, &q);
     end_frame(w, begin);

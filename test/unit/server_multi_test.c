@@ -94,20 +94,20 @@ static int put_result(char *to, size_t room, const struct wire_result *r)
 {
     switch (r->op) {
     case OP_CREATE:
-        return snprintf(to, room, "create %.*s", (int)r->path.n, r->path.p);
+        return snprintf(to, room, "create %.*s", (int)r->reply.path.n, r->reply.path.p);
     case OP_CREATE2:
-        return snprintf(to, room, "create2 %.*s v%d", (int)r->path.n, r->path.p,
-                        (int)r->stat.version);
+        return snprintf(to, room, "create2 %.*s v%d", (int)r->reply.path.n, r->reply.path.p,
+                        (int)r->reply.stat.version);
     case OP_DELETE:
         return snprintf(to, room, "delete");
     case OP_CHECK:
         return snprintf(to, room, "check");
     case OP_SET_DATA:
-        return snprintf(to, room, "set v%d", (int)r->stat.version);
+        return snprintf(to, room, "set v%d", (int)r->reply.stat.version);
     case OP_GET_DATA:
-        return snprintf(to, room, "data %.*s", (int)r->data.n, r->data.p);
+        return snprintf(to, room, "data %.*s", (int)r->reply.data.n, r->reply.data.p);
     case OP_GET_CHILDREN:
-        return snprintf(to, room, "children %d", (int)r->names.count);
+        return snprintf(to, room, "children %d", (int)r->reply.names.count);
     case OP_ERROR:
         return snprintf(to, room, "%s", clave_err_name((clave_err)r->err));
     default:
@@ -211,20 +211,20 @@ static void stats_are_of_their_moment(void **state)
     struct jreader reader = clave__wire_ops_reader(&reply.results);
     for (size_t i = 0; i < 5; i++)
         assert_true(clave__wire_get_result(&reader, &r[i]));
-    assert_int_equal(r[0].stat.num_children, 0);
-    assert_int_equal(r[0].stat.version, 0);
-    assert_int_equal(r[2].stat.num_children, 1);
-    assert_int_equal(r[2].stat.cversion, 1);
-    assert_int_equal(r[4].stat.num_children, 0);
-    assert_int_equal(r[4].stat.cversion, 2);
+    assert_int_equal(r[0].reply.stat.num_children, 0);
+    assert_int_equal(r[0].reply.stat.version, 0);
+    assert_int_equal(r[2].reply.stat.num_children, 1);
+    assert_int_equal(r[2].reply.stat.cversion, 1);
+    assert_int_equal(r[4].reply.stat.num_children, 0);
+    assert_int_equal(r[4].reply.stat.cversion, 2);
     for (size_t i = 0; i < 5; i++) {
         if (r[i].op == OP_DELETE)
             continue;
-        assert_int_equal(r[i].stat.mzxid, 2);
-        assert_true(r[i].stat.mtime == memserver_wall(&p.d));
+        assert_int_equal(r[i].reply.stat.mzxid, 2);
+        assert_true(r[i].reply.stat.mtime == memserver_wall(&p.d));
     }
     assert_int_equal(memserver_stat(&p.c, "/m", &now), CLAVE_OK);
-    assert_memory_equal(&now, &r[4].stat, sizeof now);
+    assert_memory_equal(&now, &r[4].reply.stat, sizeof now);
     close_place(&p);
 }
 
@@ -426,14 +426,21 @@ static void what_is_no_multi_read(void **state)
 {
     static const struct step none[MOST_OPS] = {{0}};
     static const struct step bad[][MOST_OPS] = {
-        {{OP_EXISTS, "/n", 0}},
         {{OP_GET_DATA, "/n", 0}, {OP_CREATE, "/m", 0}},
         {{OP_CHECK, "/n", 0}},
     };
+    static const uint8_t exists[] = {
+        0, 0, 0, 9, 0,   0,   0, OP_MULTI_READ, 0,    0,    0,    3, 0,    0xff, 0xff, 0xff, 0xff,
+        0, 0, 0, 2, '/', 'n', 0, 0xff,          0xff, 0xff, 0xff, 1, 0xff, 0xff, 0xff, 0xff};
     (void)state;
     struct place p;
     struct wire_reply r;
+    struct wire_reply_header h;
+    struct jreader rest;
     furnish(&p);
+    memserver_send_frame(&p.c, exists, sizeof exists);
+    assert_true(memserver_next(&p.c, &h, &rest));
+    assert_int_equal(h.err, CLAVE_EMARSHALLING);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_int_equal(send_steps(&p.c, OP_MULTI_READ, bad[i], &r), CLAVE_EMARSHALLING);
     assert_int_equal(send_steps(&p.c, OP_MULTI_READ, none, &r), CLAVE_OK);

@@ -34,11 +34,11 @@ static bool all_may_be_in_multi(const struct wire_ops *ops)
 /* Writes the result of the newest change; its Stat is that of this moment, before later ops. */
 static void put_made(struct jwriter *w, const struct change *c)
 {
-    struct wire_result res = {.op = c->type, .path = c->path};
+    struct wire_result res = {.op = c->type, .reply.path = c->path};
     if (c->type == OP_CREATE_CONTAINER || c->type == OP_CREATE_TTL)
         res.op = OP_CREATE2; /* Apache answers every create with a Stat as a create2 */
     if (c->node)
-        res.stat = clave__node_wire_stat(c->node);
+        res.reply.stat = clave__node_wire_stat(c->node);
     clave__wire_put_result(w, &res);
 }
 

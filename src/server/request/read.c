@@ -166,8 +166,8 @@ static void put_read_result(struct jwriter *w, struct server_conn *c, const stru
         res.op = OP_ERROR;
     if (res.err != CLAVE_OK || op->op == OP_GET_DATA) {
         if (n && res.err == CLAVE_OK) {
-            res.data = clave__node_data(n);
-            res.stat = clave__node_wire_stat(n);
+            res.reply.data = clave__node_data(n);
+            res.reply.stat = clave__node_wire_stat(n);
         }
         clave__wire_put_result(w, &res);
         return;

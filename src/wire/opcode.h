@@ -1,0 +1,59 @@
+/* opcode.h - what the protocol says of each opcode: one table, one line an opcode. Client, server
+ * and program look a property up here and have no switch on opcodes of their own. What a request
+ * does in the server is in its table, server/request/request.c. */
+#ifndef CLAVE_WIRE_OPCODE_H
+#define CLAVE_WIRE_OPCODE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "wire/proto.h"
+
+/* What it does to the tree when it succeeds. */
+enum opcode_effect { EFFECT_NONE, EFFECT_CREATE, EFFECT_DELETE, EFFECT_SET_DATA, EFFECT_SET_ACL };
+
+enum opcode_flag {
+    OPCODE_WRITE = 1, /* is logged with a zxid of its own, even when it fails: an answer proves that
+                         it has passed the leader, and sent twice it may be done twice */
+    OPCODE_IN_MULTI = 2,
+    OPCODE_IN_MULTI_READ = 4,
+    /* Which watch the request can leave. */
+    OPCODE_WATCH_DATA = 8,
+    OPCODE_WATCH_CHILD = 16,
+    OPCODE_WATCH_ABSENT = 32, /* also on a node that does not exist */
+    OPCODE_WATCH_ANY = OPCODE_WATCH_DATA | OPCODE_WATCH_CHILD,
+};
+
+/* What the body of a reply consists of, in this order. */
+enum reply_part {
+    REPLY_PATH = 1,
+    REPLY_DATA = 2,
+    REPLY_ACL = 4,
+    REPLY_NAMES = 8,
+    REPLY_IDS = 16,
+    REPLY_NUMBER = 32,
+    REPLY_RESULTS = 64,
+    REPLY_STAT = 128,
+};
+
+struct opcode {
+    const char *name;               /* as Apache writes it: "createTTL" */
+    const struct body_format *body; /* NULL: no client sends it */
+    uint8_t effect;                 /* an opcode_effect */
+    uint8_t flags;                  /* of opcode_flag */
+    uint8_t reply;                  /* of reply_part; 0: the header is all */
+};
+
+/* Never NULL: a number that is no opcode gives one named "unknown" that has nothing. */
+const struct opcode *clave__opcode(int32_t op);
+
+/* Of the opcodes in use the lowest: tables by opcode begin with it. */
+enum { OPCODE_FIRST = OP_CLOSE_SESSION };
+
+/* The place in such a table; of a number below the first one it is beyond any table's end. */
+static inline size_t clave__opcode_place(int32_t op)
+{
+    return (uint32_t)op - (uint32_t)OPCODE_FIRST;
+}
+
+#endif
