@@ -42,13 +42,15 @@ static clave_err end_session(struct server *s, int64_t id, int32_t cxid)
     return CLAVE_OK;
 }
 
-void clave__conn_close_session(struct server_conn *c, int32_t xid)
+void clave__conn_close_session(struct server_conn *c, const struct wire_request *q,
+                               const struct request_op *op)
 {
-    if (end_session(c->s, c->session->id, xid) != CLAVE_OK) {
+    (void)op;
+    if (end_session(c->s, c->session->id, q->xid) != CLAVE_OK) {
         clave__conn_cut(c);
         return;
     }
-    clave__conn_reply(c, xid, c->s->last_zxid, CLAVE_OK);
+    clave__conn_reply(c, q->xid, c->s->last_zxid, CLAVE_OK);
     clave__conn_close(c);
 }
 

@@ -1,32 +1,16 @@
-/* multi.c - multi: several writes in one transaction, all or nothing. request.c dispatches to it;
- * the ops themselves are in write.c, multiRead is in read.c. */
+/* multi.c - multi: several writes in one transaction, all or nothing; multiRead: several reads in
+ * one request. The table in request.c refers to them, and has the ops they consist of. */
 #include "server/request/read.h"
 #include "server/request/write.h"
 
 /* ---- writes ---------------------------------------------------------------------------------- */
 
-static bool may_be_in_multi(int32_t op)
-{
-    switch (op) {
-    case OP_CREATE:
-    case OP_CREATE2:
-    case OP_CREATE_CONTAINER:
-    case OP_CREATE_TTL:
-    case OP_DELETE:
-    case OP_SET_DATA:
-    case OP_CHECK:
-        return true;
-    default:
-        return false;
-    }
-}
-
-static bool all_may_be_in_multi(const struct wire_ops *ops)
+static bool all_may_be_in(const struct wire_ops *ops, unsigned flag)
 {
     struct jreader r = clave__wire_ops_reader(ops);
     struct wire_op op;
     while (clave__wire_get_op(&r, &op))
-        if (!may_be_in_multi(op.op))
+        if (!(clave__opcode(op.op)->flags & flag))
             return false;
     return true;
 }
@@ -34,17 +18,9 @@ static bool all_may_be_in_multi(const struct wire_ops *ops)
 /* Writes the result of the newest change; its Stat is that of this moment, before later ops. */
 static void put_made(struct jwriter *w, const struct change *c)
 {
-    struct wire_result res = {.op = c->type, .reply.path = c->path};
-    if (c->type == OP_CREATE_CONTAINER || c->type == OP_CREATE_TTL)
+    struct wire_result res = {.op = c->type, .reply = clave__write_reply(c)};
+    if (clave__opcode(c->type)->effect == EFFECT_CREATE && c->type != OP_CREATE)
         res.op = OP_CREATE2; /* Apache answers every create with a Stat as a create2 */
-    if (c->node)
-        res.reply.stat = clave__node_wire_stat(c->node);
-    clave__wire_put_result(w, &res);
-}
-
-static void put_error(struct jwriter *w, clave_err err)
-{
-    struct wire_result res = {.op = OP_ERROR, .err = err};
     clave__wire_put_result(w, &res);
 }
 
@@ -57,7 +33,7 @@ static clave_err make_all(struct server_conn *c, const struct wire_ops *ops, int
     struct wire_op op;
     clave__buf_clear(&s->results);
     for (*done = 0; clave__wire_get_op(&r, &op); ++*done) {
-        clave_err err = clave__write_op(s, c, op.op, &op.body);
+        clave_err err = clave__request_op(op.op)->act(c, op.op, &op.body);
         if (err != CLAVE_OK)
             return err;
         put_made(&w, &s->txn.changes[s->txn.count - 1]);
@@ -76,7 +52,7 @@ static clave_err record_failure(struct server_conn *c, int32_t count, int32_t do
     clave__buf_clear(&s->results);
     for (int32_t i = 0; i < count; i++) {
         clave_err err = i < done ? CLAVE_OK : i == done ? why : CLAVE_ERUNTIME;
-        put_error(&w, err);
+        clave__wire_put_result_header(&w, OP_ERROR, err);
         if (i < done)
             continue;
         struct change *change = clave__txn_add(&s->txn, OP_ERROR, JBYTES_NULL);
@@ -98,21 +74,30 @@ static void reply_with_results(struct server_conn *c, int32_t xid)
     clave__message_end(&m, true);
 }
 
-void clave__conn_multi(struct server_conn *c, const struct wire_request *q, bool malformed)
+/* The whole request counts as one that could not be read. */
+static void refuse_multi(struct server_conn *c, const struct wire_request *q,
+                         const struct request_op *op)
+{
+    struct wire_request refused = {.xid = q->xid, .op = q->op, .malformed = true};
+    clave__conn_write(c, &refused, op);
+}
+
+void clave__conn_multi(struct server_conn *c, const struct wire_request *q,
+                       const struct request_op *op)
 {
     struct server *s = c->s;
     const struct wire_ops *ops = &q->body.multi;
     int32_t done = 0;
-    if (malformed || !all_may_be_in_multi(ops)) {
-        clave__conn_write(c, q, true);
+    if (q->malformed || !all_may_be_in(ops, OPCODE_IN_MULTI)) {
+        refuse_multi(c, q, op);
         return;
     }
     clave__write_begin(s, c->session->id, q->xid, OP_MULTI);
     clave_err err = make_all(c, ops, &done);
-    if (err == CLAVE_EMARSHALLING) { /* a null path makes the whole request malformed */
+    if (err == CLAVE_EMARSHALLING) { /* a null path */
         clave__txn_undo(&s->txn);
         clave__txn_end(&s->txn);
-        clave__conn_write(c, q, true);
+        refuse_multi(c, q, op);
         return;
     }
     if (err != CLAVE_OK && err != CLAVE_ENOMEM)
@@ -124,4 +109,35 @@ void clave__conn_multi(struct server_conn *c, const struct wire_request *q, bool
         clave__conn_cut(c);
     clave__txn_end(&s->txn);
     clave__buf_trim(&s->results, 0);
+}
+
+/* ---- reads ----------------------------------------------------------------------------------- */
+
+static void put_read(struct jwriter *w, const struct server_conn *c, const struct wire_op *part)
+{
+    struct node *n;
+    const struct request_op *op = clave__request_op(part->op);
+    clave_err err = clave__read_find(c, op, part->body.path, &n);
+    clave__wire_put_result_header(w, err == CLAVE_OK ? part->op : OP_ERROR, err);
+    if (err == CLAVE_OK)
+        op->show(w, c, n);
+}
+
+/* Each read has an error of its own. Their watch flags are ignored. */
+void clave__conn_multi_read(struct server_conn *c, const struct wire_request *q,
+                            const struct request_op *op)
+{
+    (void)op;
+    struct wire_op part;
+    if (q->malformed || !all_may_be_in(&q->body.multi, OPCODE_IN_MULTI_READ)) {
+        clave__conn_reply(c, q->xid, c->s->last_zxid, CLAVE_EMARSHALLING);
+        return;
+    }
+    struct message m = clave__message_begin(c);
+    clave__message_header(&m, q->xid, c->s->last_zxid, CLAVE_OK);
+    struct jreader r = clave__wire_ops_reader(&q->body.multi);
+    while (clave__wire_get_op(&r, &part))
+        put_read(&m.w, c, &part);
+    clave__wire_put_ops_end(&m.w);
+    clave__message_end(&m, true);
 }

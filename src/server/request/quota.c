@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/path.h"
+#include "wire/opcode.h"
 
 static const char quota_root[] = "/zookeeper/quota";
 static const char limits_name[] = "/zookeeper_limits";
@@ -149,21 +150,15 @@ static void quota_add(struct server *s, struct jbytes path, int64_t nodes, int64
 static void quota_note(struct server *s, const struct change *c)
 {
     struct jbytes path = c->path;
-    switch (c->type) {
-    case OP_CREATE:
-    case OP_CREATE2:
-    case OP_CREATE_CONTAINER:
-    case OP_CREATE_TTL:
+    switch (clave__opcode(c->type)->effect) {
+    case EFFECT_CREATE:
         quota_add(s, path, 1, quota_size_of(c->data.n));
         break;
-    case OP_DELETE:
-    case OP_DELETE_CONTAINER:
+    case EFFECT_DELETE:
         quota_add(s, path, -1, -quota_size_of(c->node->data_len));
         break;
-    case OP_SET_DATA:
+    case EFFECT_SET_DATA:
         quota_add(s, path, 0, quota_size_of(c->data.n) - quota_size_of(c->other_len));
-        break;
-    default:
         break;
     }
 }

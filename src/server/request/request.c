@@ -1,16 +1,18 @@
-/* request.c - decodes a frame of a connection with a session and dispatches it by opcode; also
- * answers the requests that concern the connection itself (auth, sasl, whoAmI). conn.c calls it for
- * every frame after the handshake. A new opcode needs a case in dispatch(). */
+/* request.c - decodes a frame of a connection with a session and answers it by the table of
+ * request.h; also the requests that concern the connection itself (auth, sasl, whoAmI). conn.c
+ * calls it for every frame after the handshake. A new opcode is a line in the table here. */
 #include "server/request/read.h"
 #include "server/request/write.h"
 
 /* ---- the connection itself ------------------------------------------------------------------- */
 
-static void authenticate(struct server_conn *c, const struct wire_request *q, bool malformed)
+static void authenticate(struct server_conn *c, const struct wire_request *q,
+                         const struct request_op *op)
 {
+    (void)op;
     const struct wire_auth *m = &q->body.auth;
     clave_err err =
-        malformed ? CLAVE_EAUTHFAILED : clave__identities_add(&c->who, m->scheme, m->auth);
+        q->malformed ? CLAVE_EAUTHFAILED : clave__identities_add(&c->who, m->scheme, m->auth);
     if (err == CLAVE_ENOMEM) {
         clave__conn_cut(c);
         return;
@@ -24,90 +26,92 @@ static void authenticate(struct server_conn *c, const struct wire_request *q, bo
 }
 
 /* There is no SASL: answers with no token and no error. */
-static void answer_sasl(struct server_conn *c, int32_t xid)
+static void answer_sasl(struct server_conn *c, const struct wire_request *q,
+                        const struct request_op *op)
 {
+    (void)op;
     struct message m = clave__message_begin(c);
-    clave__message_header(&m, xid, 0, CLAVE_OK);
+    clave__message_header(&m, q->xid, 0, CLAVE_OK);
     clave__jput_bytes(&m.w, JBYTES_NULL);
     clave__message_end(&m, true);
 }
 
-static void who_am_i(struct server_conn *c, int32_t xid)
+static void who_am_i(struct server_conn *c, const struct wire_request *q,
+                     const struct request_op *op)
 {
+    (void)op;
     struct message m = clave__message_begin(c);
-    clave__message_header(&m, xid, c->s->last_zxid, CLAVE_OK);
+    clave__message_header(&m, q->xid, c->s->last_zxid, CLAVE_OK);
     clave__identities_put(&m.w, &c->who);
     clave__message_end(&m, true);
 }
 
+static void answer_ping(struct server_conn *c, const struct wire_request *q,
+                        const struct request_op *op)
+{
+    (void)q;
+    (void)op;
+    clave__conn_reply(c, XID_PING, c->s->last_zxid, CLAVE_OK);
+}
+
 /* As Apache does: answers, then closes. */
-static void server_request_refuse(struct server_conn *c, int32_t xid, int32_t op)
+static void server_request_refuse(struct server_conn *c, const struct wire_request *q)
 {
     clave__log(&c->s->log, CLAVE_LOG_WARN, "%s is closed: unknown request type %d", c->peer.text,
-               (int)op);
-    clave__conn_reply(c, xid, -1, CLAVE_EUNIMPLEMENTED);
+               (int)q->op);
+    clave__conn_reply(c, q->xid, -1, CLAVE_EUNIMPLEMENTED);
     clave__conn_close(c);
 }
 
-/* ---- dispatch -------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
-static void dispatch(struct server_conn *c, const struct wire_request *q, bool malformed)
+enum { AT = -OPCODE_FIRST, READ = PERM_READ };
+
+static const struct request_op request_ops[] = {
+    [AT + OP_CREATE] = {clave__conn_write, .act = clave__write_create},
+    [AT + OP_CREATE2] = {clave__conn_write, .act = clave__write_create},
+    [AT + OP_CREATE_CONTAINER] = {clave__conn_write, .act = clave__write_create},
+    [AT + OP_CREATE_TTL] = {clave__conn_write, .act = clave__write_create},
+    [AT + OP_DELETE] = {clave__conn_write, .act = clave__write_delete},
+    [AT + OP_DELETE_CONTAINER] = {clave__conn_write, .act = clave__write_delete_container},
+    [AT + OP_SET_DATA] = {clave__conn_write, .act = clave__write_set_data},
+    [AT + OP_SET_ACL] = {clave__conn_write, .act = clave__write_set_acl},
+    [AT + OP_RECONFIG] = {clave__conn_write, .act = clave__write_reconfig},
+    [AT + OP_CHECK] = {.act = clave__write_check}, /* in a multi only */
+    [AT + OP_MULTI] = {clave__conn_multi},
+
+    [AT + OP_EXISTS] = {clave__conn_read, .show = clave__read_exists, .perms = READ},
+    [AT + OP_GET_DATA] = {clave__conn_read, .show = clave__read_data, .perms = READ},
+    [AT + OP_GET_CHILDREN] = {clave__conn_read, .show = clave__read_children, .perms = READ},
+    [AT + OP_GET_CHILDREN2] = {clave__conn_read, .show = clave__read_children2, .perms = READ},
+    [AT + OP_GET_ACL] = {clave__conn_read, .show = clave__read_acl, .perms = READ | PERM_ADMIN},
+    [AT + OP_GET_ALL_CHILDREN_NUMBER] = {clave__conn_read, .show = clave__read_number_below,
+                                         .perms = READ},
+    [AT + OP_GET_EPHEMERALS] = {clave__conn_ephemerals},
+    [AT + OP_SYNC] = {clave__conn_sync},
+    [AT + OP_MULTI_READ] = {clave__conn_multi_read},
+
+    [AT + OP_SET_WATCHES] = {clave__conn_watch, .act = clave__watch_op_set},
+    [AT + OP_SET_WATCHES2] = {clave__conn_watch, .act = clave__watch_op_set},
+    [AT + OP_ADD_WATCH] = {clave__conn_watch, .act = clave__watch_op_add},
+    [AT + OP_CHECK_WATCHES] = {clave__conn_watch, .act = clave__watch_op_check},
+    [AT + OP_REMOVE_WATCHES] = {clave__conn_watch, .act = clave__watch_op_remove},
+
+    [AT + OP_PING] = {answer_ping},
+    [AT + OP_AUTH] = {authenticate},
+    [AT + OP_SASL] = {answer_sasl},
+    [AT + OP_WHO_AM_I] = {who_am_i},
+    [AT + OP_CLOSE_SESSION] = {clave__conn_close_session},
+};
+
+const struct request_op *clave__request_op(int32_t op)
 {
-    switch (q->op) {
-    case OP_CREATE:
-    case OP_CREATE2:
-    case OP_CREATE_CONTAINER:
-    case OP_CREATE_TTL:
-    case OP_DELETE:
-    case OP_DELETE_CONTAINER:
-    case OP_SET_DATA:
-    case OP_SET_ACL:
-    case OP_RECONFIG:
-        clave__conn_write(c, q, malformed);
-        break;
-    case OP_MULTI:
-        clave__conn_multi(c, q, malformed);
-        break;
-    case OP_EXISTS:
-    case OP_GET_DATA:
-    case OP_GET_CHILDREN:
-    case OP_GET_CHILDREN2:
-    case OP_GET_ACL:
-    case OP_GET_ALL_CHILDREN_NUMBER:
-    case OP_GET_EPHEMERALS:
-    case OP_SYNC:
-        clave__conn_read(c, q, malformed);
-        break;
-    case OP_MULTI_READ:
-        clave__conn_multi_read(c, q, malformed);
-        break;
-    case OP_SET_WATCHES:
-    case OP_SET_WATCHES2:
-    case OP_ADD_WATCH:
-    case OP_CHECK_WATCHES:
-    case OP_REMOVE_WATCHES:
-        clave__conn_watch(c, q, malformed);
-        break;
-    case OP_PING:
-        clave__conn_reply(c, XID_PING, c->s->last_zxid, CLAVE_OK);
-        break;
-    case OP_AUTH:
-        authenticate(c, q, malformed);
-        break;
-    case OP_SASL:
-        answer_sasl(c, q->xid);
-        break;
-    case OP_WHO_AM_I:
-        who_am_i(c, q->xid);
-        break;
-    case OP_CLOSE_SESSION:
-        clave__conn_close_session(c, q->xid);
-        break;
-    default: /* also check outside a multi, and createSession */
-        server_request_refuse(c, q->xid, q->op);
-        break;
-    }
+    static const struct request_op none;
+    size_t at = clave__opcode_place(op);
+    return at < sizeof request_ops / sizeof *request_ops ? &request_ops[at] : &none;
 }
+
+/* ---- a frame --------------------------------------------------------------------------------- */
 
 void clave__conn_request(struct server_conn *c, const uint8_t *p, size_t n)
 {
@@ -130,5 +134,9 @@ void clave__conn_request(struct server_conn *c, const uint8_t *p, size_t n)
     /* As in Apache, an auth packet alone is not a sign of life. */
     if (q.op != OP_AUTH)
         clave__session_touch(&s->sessions, c->session);
-    dispatch(c, &q, r.bad);
+    const struct request_op *op = clave__request_op(q.op);
+    if (op->answer)
+        op->answer(c, &q, op);
+    else
+        server_request_refuse(c, &q);
 }

@@ -1,5 +1,5 @@
 /* watch_ops.c - requests that concern only watches: setWatches, addWatch, checkWatches,
- * removeWatches. request.c dispatches to it; the table of watches is tree/watch.c. */
+ * removeWatches. The table in request.c refers to them; that of watches is tree/watch.c. */
 #include "server/request/read.h"
 
 /* ---- setWatches ------------------------------------------------------------------------------ */
@@ -61,8 +61,10 @@ static clave_err catch_up(const struct catch_up *u, struct jvec paths)
     return CLAVE_OK;
 }
 
-static clave_err set_watches(struct server_conn *c, const struct wire_set_watches *m)
+clave_err clave__watch_op_set(struct server_conn *c, int32_t op, const union wire_body *body)
 {
+    const struct wire_set_watches *m = &body->watches;
+    (void)op;
     const struct {
         struct jvec paths;
         unsigned mark;
@@ -84,9 +86,11 @@ static clave_err set_watches(struct server_conn *c, const struct wire_set_watche
 
 /* ---- the others ------------------------------------------------------------------------------ */
 
-static clave_err add_watch(struct server_conn *c, const struct wire_path_type *m)
+clave_err clave__watch_op_add(struct server_conn *c, int32_t op, const union wire_body *body)
 {
     static const unsigned marks[] = {WATCH_PERSISTENT, WATCH_RECURSIVE};
+    const struct wire_path_type *m = &body->typed;
+    (void)op;
     if (m->path.n < 0)
         return CLAVE_EMARSHALLING;
     if (m->type != ADD_WATCH_PERSISTENT && m->type != ADD_WATCH_PERSISTENT_RECURSIVE)
@@ -112,39 +116,43 @@ static unsigned marks_of_type(int32_t type)
     }
 }
 
-static clave_err check_or_remove(struct server_conn *c, int32_t op, const struct wire_path_type *m)
+clave_err clave__watch_op_check(struct server_conn *c, int32_t op, const union wire_body *body)
 {
-    struct watches *t = &c->s->watches;
+    const struct wire_path_type *m = &body->typed;
     unsigned marks = marks_of_type(m->type);
-    if (marks == 0 || (m->path.n < 0 && op == OP_CHECK_WATCHES))
+    (void)op;
+    if (marks == 0 || m->path.n < 0)
         return CLAVE_EMARSHALLING;
-    if (m->path.n < 0)
-        return CLAVE_ENOWATCHER;
-    if (clave__watch_marks(t, &c->watcher, m->path, marks) == 0)
-        return CLAVE_ENOWATCHER;
-    if (op == OP_REMOVE_WATCHES)
-        clave__watch_remove(t, &c->watcher, m->path, marks);
-    return CLAVE_OK;
+    bool set = clave__watch_marks(&c->s->watches, &c->watcher, m->path, marks) != 0;
+    return set ? CLAVE_OK : CLAVE_ENOWATCHER;
 }
 
-void clave__conn_watch(struct server_conn *c, const struct wire_request *q, bool malformed)
+clave_err clave__watch_op_remove(struct server_conn *c, int32_t op, const union wire_body *body)
 {
-    clave_err err;
-    if (malformed)
-        err = CLAVE_EMARSHALLING;
-    else if (q->op == OP_SET_WATCHES || q->op == OP_SET_WATCHES2)
-        err = set_watches(c, &q->body.watches);
-    else if (q->op == OP_ADD_WATCH)
-        err = add_watch(c, &q->body.typed);
-    else
-        err = check_or_remove(c, q->op, &q->body.typed);
+    const struct wire_path_type *m = &body->typed;
+    unsigned marks = marks_of_type(m->type);
+    if (marks != 0 && m->path.n < 0)
+        return CLAVE_ENOWATCHER;
+    clave_err err = clave__watch_op_check(c, op, body);
+    if (err == CLAVE_OK)
+        clave__watch_remove(&c->s->watches, &c->watcher, m->path, marks);
+    return err;
+}
+
+/* ---- a request ------------------------------------------------------------------------------- */
+
+void clave__conn_watch(struct server_conn *c, const struct wire_request *q,
+                       const struct request_op *op)
+{
+    static const struct wire_reply none;
+    clave_err err = q->malformed ? CLAVE_EMARSHALLING : op->act(c, q->op, &q->body);
     if (err == CLAVE_ENOMEM) {
         clave__conn_cut(c);
         return;
     }
     struct message m = clave__message_begin(c);
     clave__message_header(&m, q->xid, c->s->last_zxid, err);
-    if (err == CLAVE_OK && q->op == OP_ADD_WATCH)
-        clave__jput_int(&m.w, 0); /* an ErrorResponse with code OK */
+    if (err == CLAVE_OK)
+        clave__wire_put_reply(&m.w, q->op, &none); /* of addWatch: an ErrorResponse with code OK */
     clave__message_end(&m, true);
 }

@@ -1,6 +1,7 @@
 /* write.c - requests that change something: the checks of each op in ZooKeeper's order, then one
- * transaction, its events and the reply. request.c and multi.c call it, sweep.c and end_session.c
- * use its transactions. As in ZooKeeper, a request that fails takes a zxid and is logged too. */
+ * transaction, its events and the reply. The table in request.c refers to them, sweep.c and
+ * end_session.c use its transactions. As in ZooKeeper, a request that fails takes a zxid and is
+ * logged too. */
 #include "server/request/write.h"
 
 #include <stdio.h>
@@ -40,25 +41,20 @@ static void write_fire(struct server *s, int32_t type, const struct node *n)
     clave__watch_fire(&s->watches, &ev, write_send_event, &t);
 }
 
+/* setACL and check fire no events. */
 static void fire_change(struct server *s, const struct change *c)
 {
-    switch (c->type) {
-    case OP_CREATE:
-    case OP_CREATE2:
-    case OP_CREATE_CONTAINER:
-    case OP_CREATE_TTL:
+    switch (clave__opcode(c->type)->effect) {
+    case EFFECT_CREATE:
         write_fire(s, EVENT_CREATED, c->node);
         write_fire(s, EVENT_CHILDREN_CHANGED, c->parent);
         break;
-    case OP_DELETE:
-    case OP_DELETE_CONTAINER:
+    case EFFECT_DELETE:
         write_fire(s, EVENT_DELETED, c->node);
         write_fire(s, EVENT_CHILDREN_CHANGED, c->parent);
         break;
-    case OP_SET_DATA:
+    case EFFECT_SET_DATA:
         write_fire(s, EVENT_DATA_CHANGED, c->node);
-        break;
-    default: /* setACL and check fire no events */
         break;
     }
 }
@@ -226,9 +222,10 @@ static clave_err make_node(struct server *s, struct change *c, const struct wire
     return err;
 }
 
-static clave_err write_create(struct server *s, const struct server_conn *c, int32_t op,
-                              const struct wire_create *m)
+clave_err clave__write_create(struct server_conn *c, int32_t op, const union wire_body *body)
 {
+    struct server *s = c->s;
+    const struct wire_create *m = &body->create;
     struct jbytes path = m->path;
     struct jvec acl;
     struct change *change;
@@ -278,9 +275,10 @@ static clave_err find_child(const struct server *s, const struct server_conn *c,
     return *out ? CLAVE_OK : CLAVE_ENONODE;
 }
 
-static clave_err delete_node(struct server *s, const struct server_conn *c,
-                             const struct wire_path_version *m)
+clave_err clave__write_delete(struct server_conn *c, int32_t op, const union wire_body *body)
 {
+    struct server *s = c->s;
+    const struct wire_path_version *m = &body->check;
     struct node *n;
     struct change *change;
     clave_err err = find_child(s, c, m->path, &n);
@@ -289,23 +287,25 @@ static clave_err delete_node(struct server *s, const struct server_conn *c,
     if (err == CLAVE_OK && n->stat.num_children > 0)
         err = CLAVE_ENOTEMPTY;
     if (err == CLAVE_OK)
-        err = add_change(s, OP_DELETE, m->path, n, &change);
+        err = add_change(s, op, m->path, n, &change);
     return err == CLAVE_OK ? clave__txn_make(&s->txn) : err;
 }
 
 /* deleteContainer is meant for the server itself. A client that sends it may do no more than with
  * delete, and may not delete ephemeral nodes. */
-static clave_err delete_container(struct server *s, const struct server_conn *c, struct jbytes path)
+clave_err clave__write_delete_container(struct server_conn *c, int32_t op,
+                                        const union wire_body *body)
 {
+    struct server *s = c->s;
     struct node *n;
     struct change *change;
-    clave_err err = find_child(s, c, path, &n);
+    clave_err err = find_child(s, c, body->path, &n);
     if (err == CLAVE_OK && n->stat.num_children > 0)
         err = CLAVE_ENOTEMPTY;
     if (err == CLAVE_OK && clave__owner_kind(n->stat.owner) == NODE_EPHEMERAL)
         err = CLAVE_EBADVERSION;
     if (err == CLAVE_OK)
-        err = add_change(s, OP_DELETE_CONTAINER, path, n, &change);
+        err = add_change(s, op, body->path, n, &change);
     return err == CLAVE_OK ? clave__txn_make(&s->txn) : err;
 }
 
@@ -317,9 +317,10 @@ static clave_err write_find_node(const struct server *s, const struct server_con
     return *out ? check_access(*out, c, perm) : CLAVE_ENONODE;
 }
 
-static clave_err set_data(struct server *s, const struct server_conn *c,
-                          const struct wire_set_data *m)
+clave_err clave__write_set_data(struct server_conn *c, int32_t op, const union wire_body *body)
 {
+    struct server *s = c->s;
+    const struct wire_set_data *m = &body->set;
     struct node *n;
     struct change *change;
     clave_err err = check_path(m->path);
@@ -330,7 +331,7 @@ static clave_err set_data(struct server *s, const struct server_conn *c,
     if (err == CLAVE_OK)
         err = check_version(m->version, n->stat.version);
     if (err == CLAVE_OK)
-        err = add_change(s, OP_SET_DATA, m->path, n, &change);
+        err = add_change(s, op, m->path, n, &change);
     if (err != CLAVE_OK)
         return err;
     change->data = m->data;
@@ -338,9 +339,10 @@ static clave_err set_data(struct server *s, const struct server_conn *c,
     return clave__txn_make(&s->txn);
 }
 
-static clave_err write_set_acl(struct server *s, const struct server_conn *c,
-                               const struct wire_set_acl *m)
+clave_err clave__write_set_acl(struct server_conn *c, int32_t op, const union wire_body *body)
 {
+    struct server *s = c->s;
+    const struct wire_set_acl *m = &body->set_acl;
     struct node *n;
     struct jvec acl;
     struct change *change;
@@ -352,7 +354,7 @@ static clave_err write_set_acl(struct server *s, const struct server_conn *c,
     if (err == CLAVE_OK)
         err = check_version(m->version, n->stat.aversion);
     if (err == CLAVE_OK)
-        err = add_change(s, OP_SET_ACL, m->path, n, &change);
+        err = add_change(s, op, m->path, n, &change);
     if (err != CLAVE_OK)
         return err;
     change->version = next_version(n->stat.aversion);
@@ -360,9 +362,10 @@ static clave_err write_set_acl(struct server *s, const struct server_conn *c,
     return change->acl ? clave__txn_make(&s->txn) : CLAVE_ENOMEM;
 }
 
-static clave_err write_check(struct server *s, const struct server_conn *c,
-                             const struct wire_path_version *m)
+clave_err clave__write_check(struct server_conn *c, int32_t op, const union wire_body *body)
 {
+    struct server *s = c->s;
+    const struct wire_path_version *m = &body->check;
     struct node *n;
     struct change *change;
     clave_err err = check_path(m->path);
@@ -371,67 +374,37 @@ static clave_err write_check(struct server *s, const struct server_conn *c,
     if (err == CLAVE_OK)
         err = check_version(m->version, n->stat.version);
     if (err == CLAVE_OK)
-        err = add_change(s, OP_CHECK, m->path, n, &change);
+        err = add_change(s, op, m->path, n, &change);
     if (err == CLAVE_OK)
         change->version = next_version(n->stat.version); /* as in Apache's log */
     return err;
 }
 
-clave_err clave__write_op(struct server *s, const struct server_conn *c, int32_t op,
-                          const union wire_body *body)
+clave_err clave__write_reconfig(struct server_conn *c, int32_t op, const union wire_body *body)
 {
-    switch (op) {
-    case OP_CREATE:
-    case OP_CREATE2:
-    case OP_CREATE_CONTAINER:
-    case OP_CREATE_TTL:
-        return write_create(s, c, op, &body->create);
-    case OP_DELETE:
-        return delete_node(s, c, &body->check);
-    case OP_DELETE_CONTAINER:
-        return delete_container(s, c, body->path);
-    case OP_SET_DATA:
-        return set_data(s, c, &body->set);
-    case OP_SET_ACL:
-        return write_set_acl(s, c, &body->set_acl);
-    case OP_CHECK:
-        return write_check(s, c, &body->check);
-    case OP_RECONFIG:
-        return CLAVE_ERECONFIGDISABLED;
-    default:
-        return CLAVE_EMARSHALLING;
-    }
+    (void)c;
+    (void)op;
+    (void)body;
+    return CLAVE_ERECONFIGDISABLED;
 }
 
 /* ---- a request ------------------------------------------------------------------------------- */
 
-static void put_result(struct jwriter *w, const struct change *c)
+struct wire_reply clave__write_reply(const struct change *c)
 {
-    switch (c->type) {
-    case OP_CREATE:
-        clave__jput_bytes(w, c->path);
-        break;
-    case OP_CREATE2:
-    case OP_CREATE_CONTAINER:
-    case OP_CREATE_TTL:
-        clave__jput_bytes(w, c->path);
-        clave__node_put_stat(w, c->node);
-        break;
-    case OP_SET_DATA:
-    case OP_SET_ACL:
-        clave__node_put_stat(w, c->node);
-        break;
-    default: /* only the header */
-        break;
-    }
+    struct wire_reply reply = {.path = c->path};
+    if (c->node)
+        reply.stat = clave__node_wire_stat(c->node);
+    return reply;
 }
 
-void clave__conn_write(struct server_conn *c, const struct wire_request *q, bool malformed)
+void clave__conn_write(struct server_conn *c, const struct wire_request *q,
+                       const struct request_op *op)
 {
     struct server *s = c->s;
     struct txn *t = &s->txn;
     clave__write_begin(s, c->session->id, q->xid, q->op);
-    clave_err err = malformed ? CLAVE_EMARSHALLING : clave__write_op(s, c, q->op, &q->body);
+    clave_err err = q->malformed ? CLAVE_EMARSHALLING : op->act(c, q->op, &q->body);
     clave_err logged = err == CLAVE_OK ? clave__write_commit(s) : clave__write_fail(s, err);
     if (logged != CLAVE_OK) {
         clave__conn_cut(c);
@@ -439,8 +412,10 @@ void clave__conn_write(struct server_conn *c, const struct wire_request *q, bool
     }
     struct message m = clave__message_begin(c);
     clave__message_header(&m, q->xid, s->last_zxid, err);
-    if (err == CLAVE_OK)
-        put_result(&m.w, &t->changes[0]);
+    if (err == CLAVE_OK) {
+        struct wire_reply reply = clave__write_reply(&t->changes[0]);
+        clave__wire_put_reply(&m.w, q->op, &reply);
+    }
     clave__message_end(&m, true);
     clave__txn_end(t);
 }
