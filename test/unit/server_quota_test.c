@@ -73,6 +73,21 @@ static void nodes_and_bytes_are_counted(void **state)
     memserver_close(&d);
 }
 
+/* As in Apache, by whichever create the node of the figures was made. */
+static void figures_in_a_container(void **state)
+{
+    (void)state;
+    struct memserver d;
+    struct memserver_conn c;
+    union wire_body stats = memserver_create_body(ROOT "/a/zookeeper_stats", "", MODE_CONTAINER);
+    open_place(&d, &c, false);
+    must_create(&c, ROOT "/a/zookeeper_limits", "count=1,bytes=1");
+    assert_int_equal(memserver_call(&c, OP_CREATE_CONTAINER, &stats, NULL), CLAVE_OK);
+    expect(&c, "count=1,bytes=3");
+    memserver_hang_up(&c);
+    memserver_close(&d);
+}
+
 static void without_limits_nothing_is_counted(void **state)
 {
     (void)state;
@@ -137,6 +152,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nodes_and_bytes_are_counted),
+        cmocka_unit_test(figures_in_a_container),
         cmocka_unit_test(without_limits_nothing_is_counted),
         cmocka_unit_test(a_restart),
         cmocka_unit_test(hard_limits),

@@ -166,7 +166,7 @@ static void quota_note(struct server *s, const struct change *c)
 /* A new stats node starts with what exists now. */
 static void quota_begin(struct server *s, const struct change *c)
 {
-    bool is_new = c->type == OP_CREATE || c->type == OP_CREATE2;
+    bool is_new = clave__opcode(c->type)->effect == EFFECT_CREATE;
     struct jbytes path = quota_of(c->path, stats_name);
     if (is_new && path.n > 0)
         quota_count(s, path);
