@@ -106,14 +106,14 @@ static void cleanup_on_synced(clave_async_client *c, const clave_result *res, vo
         return;
     }
     struct request_spec spec = {
-        .kind = REQUEST_SEARCH, .path = k->path, .cb = cleanup_on_looked, .arg = k, .quiet = true};
+        .again = AGAIN_ALWAYS, .path = k->path, .cb = cleanup_on_looked, .arg = k, .quiet = true};
     cleanup_submitted(k, clave__submit_read(c, OP_EXISTS, &spec));
 }
 
 /* Looks after a sync, since a server that lags would show a node that is gone. */
 static void cleanup_look(struct cleanup *k)
 {
-    struct request_spec spec = {.kind = REQUEST_SEARCH,
+    struct request_spec spec = {.again = AGAIN_ALWAYS,
                                 .op = OP_SYNC,
                                 .path = k->path,
                                 .cb = cleanup_on_synced,

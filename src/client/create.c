@@ -143,8 +143,8 @@ static clave_err client_create_submit(struct creation *k)
         clave__creation_sent(k);
     if (!k->with_names)
         return CLAVE_OK;
-    /* A REQUEST_WRITE is not sent again: a listing of a later connection would be of no use. */
-    struct request_spec spec = {.kind = REQUEST_WRITE,
+    /* It is not sent again: a listing of a later connection would be of no use. */
+    struct request_spec spec = {.again = AGAIN_NEVER,
                                 .path = clave__creation_parent(k),
                                 .cb = client_create_on_listed,
                                 .arg = k,
@@ -311,7 +311,7 @@ static void check_next(struct creation *k)
     k->next_match += n + 1;
     clave__creation_enter(k, CREATION_CHECKING);
     struct request_spec spec = {
-        .kind = REQUEST_SEARCH, .path = k->found, .cb = on_checked, .arg = k, .quiet = true};
+        .again = AGAIN_ALWAYS, .path = k->found, .cb = on_checked, .arg = k, .quiet = true};
     clave_err err = clave__submit_read(k->client, OP_EXISTS, &spec);
     k->busy += err == CLAVE_OK;
     if (err)
@@ -403,7 +403,7 @@ static void client_create_search(struct creation *k)
         clave__creation_step_failed(k, err);
         return;
     }
-    struct request_spec spec = {.kind = REQUEST_SEARCH,
+    struct request_spec spec = {.again = AGAIN_ALWAYS,
                                 .path = clave__creation_parent(k),
                                 .cb = on_searched,
                                 .arg = k,

@@ -78,11 +78,8 @@ static void identify_on_looked(clave_async_client *c, const clave_result *res, v
 static void look_at(struct creation *k)
 {
     clave__creation_enter(k, CREATION_CHECKING);
-    struct request_spec spec = {.kind = REQUEST_SEARCH,
-                                .path = k->found,
-                                .cb = identify_on_looked,
-                                .arg = k,
-                                .quiet = true};
+    struct request_spec spec = {
+        .again = AGAIN_ALWAYS, .path = k->found, .cb = identify_on_looked, .arg = k, .quiet = true};
     clave_err err = clave__submit_read(k->client, OP_EXISTS, &spec);
     k->busy += err == CLAVE_OK;
     if (err)
@@ -215,7 +212,7 @@ static void identify_on_proven(clave_async_client *c, const clave_result *res, v
         look_at(k);
         return;
     }
-    struct request_spec spec = {.kind = REQUEST_SEARCH,
+    struct request_spec spec = {.again = AGAIN_ALWAYS,
                                 .path = clave__creation_parent(k),
                                 .cb = identify_on_listed,
                                 .arg = k,

@@ -2,6 +2,7 @@
  * requests put them in, link.c passes the replies. Replies come in the order of the requests
  * (ZooKeeper's FIFO), so `sent` is a queue whose head is the only request a reply can be for. */
 #include "client/engine.h"
+#include "wire/opcode.h"
 
 /* No more than OUT_AHEAD bytes are encoded ahead of a slow connection. */
 enum { OUT_AHEAD = 64 * 1024, XID_AT = 4 };
@@ -34,23 +35,6 @@ static void pipeline_put_int(uint8_t *at, int32_t v)
         at[i] = (uint8_t)u;
 }
 
-/* A write is answered when it is committed, so it has passed the leader. */
-static bool passes_leader(int32_t op)
-{
-    switch (op) {
-    case OP_CREATE2:
-    case OP_CREATE_CONTAINER:
-    case OP_CREATE_TTL:
-    case OP_DELETE:
-    case OP_SET_DATA:
-    case OP_SET_ACL:
-    case OP_MULTI:
-        return true;
-    default:
-        return false;
-    }
-}
-
 static clave_err send_request(clave_async_client *c, struct request *r)
 {
     struct pipeline *p = &c->pipeline;
@@ -63,7 +47,8 @@ static clave_err send_request(clave_async_client *c, struct request *r)
     (void)clave__buf_append(&l->out, r->frame, r->frame_len);
     r->sent_at = l->wrote = c->now;
     r->sent_end = l->out_begin + clave__buf_len(&l->out);
-    if (passes_leader(r->op))
+    /* A write is answered when it is committed, so it has passed the leader. */
+    if (clave__opcode(r->op)->flags & OPCODE_WRITE)
         r->vouched = clave__hold_deadline_vouch(&c->hold_deadline, c->now);
     list_remove(&r->link);
     list_push_back(&p->sent, &r->link);
@@ -200,7 +185,7 @@ void clave__pipeline_reply_too_big(clave_async_client *c)
     if (list_empty(&c->pipeline.sent))
         return;
     struct request *r = LIST_ENTRY(c->pipeline.sent.next, struct request, link);
-    if (r->kind == REQUEST_WRITE)
+    if (r->again == AGAIN_NEVER)
         return; /* the write may have been done */
     list_remove(&r->link);
     clave__deliver_failure(c, r, CLAVE_ETOOBIG);
@@ -217,9 +202,9 @@ static bool never_left(const clave_async_client *c, const struct request *r)
 /* How long a read waits before it is sent again; negative: it fails. */
 static int64_t read_retry_delay(clave_async_client *c, struct request *r)
 {
-    if (r->kind == REQUEST_WRITE)
+    if (r->again == AGAIN_NEVER)
         return -1;
-    if (r->kind == REQUEST_SEARCH)
+    if (r->again == AGAIN_ALWAYS)
         return 0;
     if (r->losses == 0)
         r->first_loss = c->now;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "client/engine.h"
+#include "wire/opcode.h"
 
 clave_stat clave__stat_of(const struct wire_stat *s)
 {
@@ -39,10 +40,11 @@ static const char *keep_path(struct request *r, struct jbytes full, size_t *used
 static clave_op_result op_result(struct request *r, const struct wire_result *w, size_t i,
                                  size_t *used)
 {
+    const struct opcode *op = clave__opcode(w->op);
     clave_op_result res = {.err = (clave_err)w->err};
-    if (w->op == OP_CREATE || w->op == OP_CREATE2)
+    if (op->effect == EFFECT_CREATE)
         res.path = keep_path(r, w->reply.path, used);
-    if (w->op == OP_SET_DATA || w->op == OP_CREATE2) {
+    if (op->reply & REPLY_STAT) {
         r->stats[i] = clave__stat_of(&w->reply.stat);
         res.stat = &r->stats[i];
     }
@@ -59,7 +61,7 @@ static clave_err decode_multi(struct request *r, const struct wire_ops *results,
         return CLAVE_EPROTO;
     while (n < r->nops && clave__wire_get_result(&reader, &w)) {
         r->ops[n] = op_result(r, &w, n, &used);
-        if (w.op == OP_CREATE && !r->ops[n].path)
+        if (clave__opcode(w.op)->effect == EFFECT_CREATE && !r->ops[n].path)
             return CLAVE_EPROTO;
         if (out->err == CLAVE_OK)
             out->err = r->ops[n].err;
@@ -128,37 +130,28 @@ static clave_err decode_acls(clave_async_client *c, struct jvec acls, clave_resu
 clave_err clave__reply_decode(struct request *r, struct jreader *body, clave_result *out,
                               clave_stat *stat)
 {
+    const struct opcode *op = clave__opcode(r->op);
     struct wire_reply m = clave__wire_get_reply(body, r->op);
     size_t used = 0;
     if (body->bad)
         return CLAVE_EPROTO;
-    *stat = clave__stat_of(&m.stat);
-    switch (r->op) {
-    case OP_CREATE2:
-    case OP_CREATE_CONTAINER:
-    case OP_CREATE_TTL:
-        out->path = keep_path(r, m.path, &used);
+    if (op->reply & REPLY_STAT) {
+        *stat = clave__stat_of(&m.stat);
         out->stat = stat;
-        return out->path ? CLAVE_OK : CLAVE_EPROTO;
-    case OP_GET_DATA:
+    }
+    if (op->reply & REPLY_DATA) {
         out->data = m.data.n >= 0 ? m.data.p : NULL;
         out->len = m.data.n > 0 ? (size_t)m.data.n : 0;
-        out->stat = stat;
-        return CLAVE_OK;
-    case OP_EXISTS:
-    case OP_SET_DATA:
-    case OP_SET_ACL:
-        out->stat = stat;
-        return CLAVE_OK;
-    case OP_GET_CHILDREN2:
-        out->stat = stat;
-        return decode_names(r->client, m.names, out);
-    case OP_GET_ACL:
-        out->stat = stat;
-        return decode_acls(r->client, m.acl, out);
-    case OP_MULTI:
-        return decode_multi(r, &m.results, out);
-    default:
-        return CLAVE_OK;
     }
+    if (op->effect == EFFECT_CREATE) {
+        out->path = keep_path(r, m.path, &used);
+        return out->path ? CLAVE_OK : CLAVE_EPROTO;
+    }
+    if (op->reply & REPLY_NAMES)
+        return decode_names(r->client, m.names, out);
+    if (op->reply & REPLY_ACL)
+        return decode_acls(r->client, m.acl, out);
+    if (op->reply & REPLY_RESULTS)
+        return decode_multi(r, &m.results, out);
+    return CLAVE_OK;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "client/engine.h"
+#include "wire/opcode.h"
 
 static void resume_request(struct timer *t, int64_t now)
 {
@@ -45,7 +46,8 @@ static struct request *request_alloc(clave_async_client *c, const struct request
                                      size_t frame)
 {
     size_t npath = strlen(spec->path) + 1;
-    size_t created = spec->creates ? created_room(c, spec->path) : 0;
+    bool creates = clave__opcode(spec->op)->effect == EFFECT_CREATE;
+    size_t created = creates ? created_room(c, spec->path) : 0;
     size_t nops = spec->nops;
     size_t names = 0;
     for (size_t i = 0; i < nops; i++)
@@ -71,6 +73,12 @@ static struct request *request_alloc(clave_async_client *c, const struct request
     return r;
 }
 
+/* The one place that knows which requests may be done twice. */
+static enum request_again again_of(int32_t op)
+{
+    return clave__opcode(op)->flags & OPCODE_WRITE ? AGAIN_NEVER : AGAIN_BY_POLICY;
+}
+
 clave_err clave__request_new(clave_async_client *c, const struct request_spec *spec,
                              const union wire_body *body, struct request **out)
 {
@@ -84,7 +92,7 @@ clave_err clave__request_new(clave_async_client *c, const struct request_spec *s
     clave__timer_init(&r->pause, resume_request);
     r->client = c;
     r->op = spec->op;
-    r->kind = spec->kind;
+    r->again = spec->again != AGAIN_BY_OPCODE ? spec->again : again_of(spec->op);
     r->vouched = HOLD_DEADLINE_NONE;
     r->quiet = spec->quiet;
     r->raw = spec->raw;
@@ -92,8 +100,7 @@ clave_err clave__request_new(clave_async_client *c, const struct request_spec *s
     r->arg = spec->arg;
     memcpy(r->frame, clave__buf_bytes(&c->encode), r->frame_len);
     if (spec->watch)
-        clave__client_watch_asked(spec->watch, r,
-                                  spec->op == OP_GET_CHILDREN2 ? WATCH_CHILD : WATCH_DATA);
+        clave__client_watch_asked(spec->watch, r);
     *out = r;
     return CLAVE_OK;
 }
@@ -104,32 +111,24 @@ void clave__request_free(struct request *r)
     clave__mem_free(&r->client->mem, r);
 }
 
+/* For messages: "cannot VERB PATH". */
 static const char *verb_of(int32_t op)
 {
-    switch (op) {
-    case OP_CREATE2:
-    case OP_CREATE_CONTAINER:
-    case OP_CREATE_TTL:
-        return "create";
-    case OP_DELETE:
-        return "delete";
-    case OP_EXISTS:
-        return "look up";
-    case OP_GET_DATA:
-        return "read";
-    case OP_SET_DATA:
-        return "write";
-    case OP_GET_ACL:
-        return "read the ACL of";
-    case OP_SET_ACL:
-        return "set the ACL of";
-    case OP_GET_CHILDREN2:
-        return "list";
-    case OP_SYNC:
-        return "sync";
-    default:
-        return "change";
-    }
+    static const char *const verbs[] = {
+        [OP_CREATE2] = "create",
+        [OP_CREATE_CONTAINER] = "create",
+        [OP_CREATE_TTL] = "create",
+        [OP_DELETE] = "delete",
+        [OP_EXISTS] = "look up",
+        [OP_GET_DATA] = "read",
+        [OP_SET_DATA] = "write",
+        [OP_GET_ACL] = "read the ACL of",
+        [OP_SET_ACL] = "set the ACL of",
+        [OP_GET_CHILDREN2] = "list",
+        [OP_SYNC] = "sync",
+    };
+    bool known = op >= 0 && (size_t)op < sizeof verbs / sizeof *verbs && verbs[op];
+    return known ? verbs[op] : "change";
 }
 
 static void client_request_answer(struct request *r, const clave_result *res)

@@ -15,11 +15,12 @@
 /* What a server may append to the requested name: "2147483647", or "-2147483648". */
 enum { SEQUENCE_ROOM = 11 };
 
-/* What happens to a request whose connection goes before its answer arrives. */
-enum request_kind {
-    REQUEST_WRITE,  /* fails: nobody knows whether it was done (or it is not worth repeating) */
-    REQUEST_READ,   /* sent again, by the retry policy for reads */
-    REQUEST_SEARCH, /* always sent again: a read that decides the outcome of a create */
+/* Whether a request is sent again when its connection goes before its answer arrives. */
+enum request_again {
+    AGAIN_BY_OPCODE, /* in a spec: a write is AGAIN_NEVER, a read AGAIN_BY_POLICY */
+    AGAIN_NEVER,     /* it fails: nobody knows whether it was done, or it is not worth repeating */
+    AGAIN_BY_POLICY, /* the retry policy for reads */
+    AGAIN_ALWAYS,    /* a read that decides the outcome of a create */
 };
 
 struct request {
@@ -27,7 +28,7 @@ struct request {
     clave_async_client *client;
     int32_t op;
     int32_t xid;
-    enum request_kind kind;
+    enum request_again again;
     int64_t sent_at;
     uint64_t sent_end; /* where its frame ends in the connection's stream */
     int64_t vouched;   /* what an answer proves to the hold deadline, or HOLD_DEADLINE_NONE */
@@ -55,7 +56,7 @@ struct request {
 };
 
 struct request_spec {
-    enum request_kind kind;
+    enum request_again again;
     int32_t op;
     const char *path; /* as the caller gave it; copied */
     clave_result_cb *cb;
@@ -63,9 +64,8 @@ struct request_spec {
     clave_async_watch *watch;
     const clave_op *ops; /* multi */
     size_t nops;
-    bool creates; /* the answer has a final path */
-    bool quiet;   /* the client's own: its error is not put into clave_async_client_errmsg */
-    bool raw;     /* the path is the server's, not below the chroot */
+    bool quiet; /* the client's own: its error is not put into clave_async_client_errmsg */
+    bool raw;   /* the path is the server's, not below the chroot */
 };
 
 /* ETOOBIG, ENOMEM. When it fails, the spec's watch is left idle. */

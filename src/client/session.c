@@ -39,7 +39,7 @@ static void on_config(clave_async_client *c, const clave_result *res, void *arg)
 static void ask_for_config(clave_async_client *c)
 {
     struct request *r;
-    struct request_spec spec = {.kind = REQUEST_WRITE,
+    struct request_spec spec = {.again = AGAIN_NEVER,
                                 .op = OP_GET_DATA,
                                 .path = "/zookeeper/config",
                                 .cb = on_config,

@@ -131,14 +131,8 @@ clave_err clave__submit_create(clave_async_client *c, const struct submit_create
         err = clave__submit_acls(c, s->acls, s->nacls, &q.acl);
     if (err)
         return err;
-    struct request_spec spec = {.kind = REQUEST_WRITE,
-                                .op = OP_CREATE2,
-                                .path = s->path,
-                                .cb = cb,
-                                .arg = arg,
-                                .creates = true,
-                                .quiet = s->quiet,
-                                .raw = s->raw};
+    struct request_spec spec = {
+        .op = OP_CREATE2, .path = s->path, .cb = cb, .arg = arg, .quiet = s->quiet, .raw = s->raw};
     if (s->mode == CLAVE_CONTAINER)
         spec.op = OP_CREATE_CONTAINER;
     else if (s->mode >= CLAVE_PERSISTENT_TTL)
@@ -152,8 +146,7 @@ clave_err clave__submit_delete(clave_async_client *c, const char *path, int32_t 
 {
     union wire_body body = {.check = {.version = version}};
     clave_err err = submit_begin(c, path, &body.check.path);
-    struct request_spec spec = {
-        .kind = REQUEST_WRITE, .op = OP_DELETE, .path = path, .cb = cb, .arg = arg};
+    struct request_spec spec = {.op = OP_DELETE, .path = path, .cb = cb, .arg = arg};
     return err ? err : clave__submit(c, &spec, &body);
 }
 
@@ -176,24 +169,21 @@ clave_err clave__submit_read(clave_async_client *c, int32_t op, struct request_s
 clave_err clave_async_exists(clave_async_client *c, const char *path, clave_async_watch *watch,
                              clave_result_cb *cb, void *arg)
 {
-    struct request_spec spec = {
-        .kind = REQUEST_READ, .path = path, .cb = cb, .arg = arg, .watch = watch};
+    struct request_spec spec = {.path = path, .cb = cb, .arg = arg, .watch = watch};
     return clave__submit_read(c, OP_EXISTS, &spec);
 }
 
 clave_err clave_async_get(clave_async_client *c, const char *path, clave_async_watch *watch,
                           clave_result_cb *cb, void *arg)
 {
-    struct request_spec spec = {
-        .kind = REQUEST_READ, .path = path, .cb = cb, .arg = arg, .watch = watch};
+    struct request_spec spec = {.path = path, .cb = cb, .arg = arg, .watch = watch};
     return clave__submit_read(c, OP_GET_DATA, &spec);
 }
 
 clave_err clave_async_children(clave_async_client *c, const char *path, clave_async_watch *watch,
                                clave_result_cb *cb, void *arg)
 {
-    struct request_spec spec = {
-        .kind = REQUEST_READ, .path = path, .cb = cb, .arg = arg, .watch = watch};
+    struct request_spec spec = {.path = path, .cb = cb, .arg = arg, .watch = watch};
     return clave__submit_read(c, OP_GET_CHILDREN2, &spec);
 }
 
@@ -204,8 +194,7 @@ clave_err clave_async_set(clave_async_client *c, const char *path, const void *d
     clave_err err = submit_begin(c, path, &body.set.path);
     if (err == CLAVE_OK)
         err = clave__submit_data(c, path, data, len, &body.set.data);
-    struct request_spec spec = {
-        .kind = REQUEST_WRITE, .op = OP_SET_DATA, .path = path, .cb = cb, .arg = arg};
+    struct request_spec spec = {.op = OP_SET_DATA, .path = path, .cb = cb, .arg = arg};
     return err ? err : clave__submit(c, &spec, &body);
 }
 
@@ -219,8 +208,7 @@ clave_err clave__submit_path(clave_async_client *c, const struct request_spec *s
 clave_err clave_async_get_acl(clave_async_client *c, const char *path, clave_result_cb *cb,
                               void *arg)
 {
-    struct request_spec spec = {
-        .kind = REQUEST_READ, .op = OP_GET_ACL, .path = path, .cb = cb, .arg = arg};
+    struct request_spec spec = {.op = OP_GET_ACL, .path = path, .cb = cb, .arg = arg};
     return clave__submit_path(c, &spec);
 }
 
@@ -231,15 +219,13 @@ clave_err clave_async_set_acl(clave_async_client *c, const char *path, const cla
     clave_err err = submit_begin(c, path, &body.set_acl.path);
     if (err == CLAVE_OK)
         err = clave__submit_acls(c, acls, nacls, &body.set_acl.acl);
-    struct request_spec spec = {
-        .kind = REQUEST_WRITE, .op = OP_SET_ACL, .path = path, .cb = cb, .arg = arg};
+    struct request_spec spec = {.op = OP_SET_ACL, .path = path, .cb = cb, .arg = arg};
     return err ? err : clave__submit(c, &spec, &body);
 }
 
 clave_err clave_async_sync(clave_async_client *c, const char *path, clave_result_cb *cb, void *arg)
 {
-    struct request_spec spec = {
-        .kind = REQUEST_READ, .op = OP_SYNC, .path = path, .cb = cb, .arg = arg};
+    struct request_spec spec = {.op = OP_SYNC, .path = path, .cb = cb, .arg = arg};
     return clave__submit_path(c, &spec);
 }
 
@@ -306,7 +292,6 @@ clave_err clave__submit_multi(clave_async_client *c, struct request_spec *spec)
     if (err == CLAVE_OK)
         err = submit_put_ops(c, spec->ops, spec->nops, &body.multi);
     spec->op = OP_MULTI;
-    spec->kind = REQUEST_WRITE;
     spec->path = spec->nops ? spec->ops[0].path : "/";
     if (err)
         return err == CLAVE_ETOOBIG ? too_big(c, spec->path) : err;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "client/engine.h"
+#include "wire/opcode.h"
 
 /* As in Apache's client, no setWatches is longer than this, however many watches there are. */
 enum { SET_WATCHES_BYTES = 128 * 1024 };
@@ -96,9 +97,14 @@ clave_err clave__client_watch_prepare(clave_async_watch *w, const char *path)
     return CLAVE_OK;
 }
 
-void clave__client_watch_asked(clave_async_watch *w, struct request *r, enum watch_kind kind)
+static enum watch_kind kind_of_op(int32_t op)
 {
-    w->kind = kind;
+    return clave__opcode(op)->flags & OPCODE_WATCH_CHILD ? WATCH_CHILD : WATCH_DATA;
+}
+
+void clave__client_watch_asked(clave_async_watch *w, struct request *r)
+{
+    w->kind = kind_of_op(r->op);
     client_watch_enter(w, WATCH_ASKED);
     w->request = r;
     r->watch = w;
@@ -116,7 +122,7 @@ static void send_remove_watches(clave_async_client *c, const char *path, bool ch
         return;
     union wire_body body = {
         .typed = {.path = full, .type = child ? WATCHER_CHILDREN : WATCHER_DATA}};
-    struct request_spec spec = {.kind = REQUEST_WRITE, .op = OP_REMOVE_WATCHES, .path = path};
+    struct request_spec spec = {.again = AGAIN_NEVER, .op = OP_REMOVE_WATCHES, .path = path};
     if (clave__request_new(c, &spec, &body, &r) != CLAVE_OK)
         return;
     r->quiet = true;
@@ -141,14 +147,9 @@ void clave_async_watch_disarm(clave_async_watch *w)
         send_remove_watches(w->client, w->path, w->kind == WATCH_CHILD);
 }
 
-static enum watch_kind kind_of_op(int32_t op)
-{
-    return op == OP_GET_CHILDREN2 ? WATCH_CHILD : WATCH_DATA;
-}
-
 void clave__client_watch_answered(struct request *r, clave_err err)
 {
-    bool exist = err == CLAVE_ENONODE && r->op == OP_EXISTS;
+    bool exist = err == CLAVE_ENONODE && (clave__opcode(r->op)->flags & OPCODE_WATCH_ABSENT);
     bool armed = err == CLAVE_OK || exist;
     clave_async_watch *w = r->watch;
     r->watch = NULL;

@@ -48,7 +48,7 @@ void clave__client_watches_fini(struct watches *w);
 /* Called before a request that sets the watch; makes room for the path. EINVAL: not idle,
  * or its event is pending. ENOMEM. */
 clave_err clave__client_watch_prepare(clave_async_watch *w, const char *path);
-void clave__client_watch_asked(clave_async_watch *w, struct request *r, enum watch_kind kind);
+void clave__client_watch_asked(clave_async_watch *w, struct request *r);
 /* The request was answered: the watch is armed, or idle again. */
 void clave__client_watch_answered(struct request *r, clave_err err);
 /* The server sent an event. */
