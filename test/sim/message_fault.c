@@ -2,38 +2,13 @@
 
 #include <string.h>
 
-#include "wire/proto.h"
-
-static const struct {
-    int32_t op;
-    const char *name;
-} names[] = {
-    {OPCODE_HANDSHAKE, "handshake"},
-    {OPCODE_ANY, "next message"},
-    {OP_CREATE, "create"},
-    {OP_CREATE2, "create2"},
-    {OP_CREATE_CONTAINER, "createContainer"},
-    {OP_DELETE, "delete"},
-    {OP_EXISTS, "exists"},
-    {OP_GET_DATA, "getData"},
-    {OP_GET_CHILDREN, "getChildren"},
-    {OP_GET_CHILDREN2, "getChildren2"},
-    {OP_SET_DATA, "setData"},
-    {OP_SYNC, "sync"},
-    {OP_MULTI, "multi"},
-    {OP_PING, "ping"},
-    {OP_SET_WATCHES, "setWatches"},
-    {OP_REMOVE_WATCHES, "removeWatches"},
-    {OP_CHECK_WATCHES, "checkWatches"},
-    {OP_CLOSE_SESSION, "closeSession"},
-};
+#include "wire/opcode.h"
 
 const char *opcode_name(int32_t op)
 {
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (names[i].op == op)
-            return names[i].name;
-    return "message";
+    if (op == OPCODE_HANDSHAKE)
+        return "handshake";
+    return op == OPCODE_ANY ? "next message" : clave__opcode(op)->name;
 }
 
 static uint32_t get_u32(const uint8_t *p)

@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "clave/uv.h"
 #include "server/request/conn.h"
+#include "wire/opcode.h"
 
 enum { LENGTH = 4, HEAD = 12, MAX_ASKED = 1 << 20 };
 /* Lengths from here on are four-letter words. */
@@ -114,12 +115,9 @@ static uint32_t int_at(const uint8_t *p)
 
 static clave_test_kind fault_injector_kind_of(int32_t op)
 {
-    switch (op) {
-    case OP_CREATE:
-    case OP_CREATE2:
-    case OP_CREATE_CONTAINER:
-    case OP_CREATE_TTL:
+    if (clave__opcode(op)->effect == EFFECT_CREATE)
         return CLAVE_TEST_CREATE;
+    switch (op) {
     case OP_DELETE:
         return CLAVE_TEST_DELETE;
     case OP_EXISTS:
