@@ -405,6 +405,8 @@ void clave__conn_write(struct server_conn *c, const struct wire_request *q,
     struct txn *t = &s->txn;
     clave__write_begin(s, c->session->id, q->xid, q->op);
     clave_err err = q->malformed ? CLAVE_EMARSHALLING : op->act(c, q->op, &q->body);
+    if (err == CLAVE_OK)
+        t->head.type = t->changes[0].type; /* it is logged as the change that it makes */
     clave_err logged = err == CLAVE_OK ? clave__write_commit(s) : clave__write_fail(s, err);
     if (logged != CLAVE_OK) {
         clave__conn_cut(c);
