@@ -3,6 +3,8 @@ import socket
 import struct
 import threading
 
+EXISTS, PING, ENONODE, EEXPIRED = 3, 11, -101, -112
+
 
 class Peer:
     """A listener that says `answer` to whoever comes; None: it says nothing."""
@@ -67,6 +69,29 @@ class Nonsense(Peer):
             s.recv(4096)
             s.sendall(struct.pack(">i", len(answer)) + answer)
         s.shutdown(socket.SHUT_RDWR)
+
+
+class Expiring(Peer):
+    """A server without nodes. Of the first session it says at an exists that it has expired."""
+
+    def __init__(self):
+        self.sessions = 0
+        super().__init__(None)
+
+    def talk(self, s):
+        self.sessions += 1
+        session = struct.pack(">iiqi16s?", 0, 10000, self.sessions, 16, b"p" * 16, False)
+        with s.makefile("rb") as requests:
+            answer = session
+            while length := requests.read(4):
+                request = requests.read(int.from_bytes(length, "big"))
+                if answer is None:
+                    xid, op = struct.unpack(">ii", request[:8])
+                    expired = op == EXISTS and self.sessions == 1
+                    err = 0 if op == PING else EEXPIRED if expired else ENONODE
+                    answer = struct.pack(">iqi", xid, 1, err)
+                s.sendall(struct.pack(">i", len(answer)) + answer)
+                answer = None
 
 
 class Proxy(Peer):

@@ -5,7 +5,7 @@ import subprocess
 import unittest
 
 from harness import (CLAVE, Running, clave, environment, free_port, server, spawn, PATIENCE)
-from peers import Peer, Proxy
+from peers import Expiring, Peer, Proxy
 
 ONLINE = [["get", "/x"], ["set", "/x", "d"], ["create", "/x"], ["rm", "/x"], ["ls", "/x"],
           ["tree", "/x"], ["stat", "/x"], ["watch", "/x"], ["sync", "/x"], ["ping"]]
@@ -241,6 +241,14 @@ class WithServer(unittest.TestCase):
         self.assertTrue(w.line().startswith("created /r"))
         w.end(9)
         s.stop()
+
+    def test_watch_survives_its_session(self):
+        s = Expiring()
+        w = Running("watch", "/x", connect=s.connect)
+        self.assertEqual(w.line(), "watching-missing /x")
+        self.assertEqual(s.sessions, 2)
+        w.end(9)
+        s.close()
 
 
 if __name__ == "__main__":
