@@ -16,12 +16,13 @@ static bool all_may_be_in(const struct wire_ops *ops, unsigned flag)
 }
 
 /* Writes the result of the newest change; its Stat is that of this moment, before later ops. */
-static void put_made(struct jwriter *w, const struct change *c)
+static void put_made(struct jwriter *w, int32_t op, const struct change *c)
 {
-    struct wire_result res = {.op = c->type, .reply = clave__write_reply(c)};
-    if (clave__opcode(c->type)->effect == EFFECT_CREATE && c->type != OP_CREATE)
-        res.op = OP_CREATE2; /* Apache answers every create with a Stat as a create2 */
-    clave__wire_put_result(w, &res);
+    /* Apache answers every create with a Stat as a create2. */
+    if (clave__opcode(op)->effect == EFFECT_CREATE && op != OP_CREATE)
+        op = OP_CREATE2;
+    clave__wire_put_result_header(w, op, CLAVE_OK);
+    clave__write_put_reply(w, op, c);
 }
 
 /* Makes one op after another, with their results in s->results; *done counts those made. */
@@ -36,7 +37,7 @@ static clave_err make_all(struct server_conn *c, const struct wire_ops *ops, int
         clave_err err = clave__request_op(op.op)->act(c, op.op, &op.body);
         if (err != CLAVE_OK)
             return err;
-        put_made(&w, &s->txn.changes[s->txn.count - 1]);
+        put_made(&w, op.op, &s->txn.changes[s->txn.count - 1]);
     }
     clave__wire_put_ops_end(&w);
     return w.err == CLAVE_OK ? CLAVE_OK : CLAVE_ENOMEM;

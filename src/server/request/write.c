@@ -390,12 +390,13 @@ clave_err clave__write_reconfig(struct server_conn *c, int32_t op, const union w
 
 /* ---- a request ------------------------------------------------------------------------------- */
 
-struct wire_reply clave__write_reply(const struct change *c)
+void clave__write_put_reply(struct jwriter *w, int32_t op, const struct change *c)
 {
-    struct wire_reply reply = {.path = c->path};
-    if (c->node)
-        reply.stat = clave__node_wire_stat(c->node);
-    return reply;
+    unsigned parts = clave__opcode(op)->reply;
+    if (parts & REPLY_PATH)
+        clave__jput_bytes(w, c->path);
+    if (parts & REPLY_STAT)
+        clave__node_put_stat(w, c->node);
 }
 
 void clave__conn_write(struct server_conn *c, const struct wire_request *q,
@@ -414,10 +415,8 @@ void clave__conn_write(struct server_conn *c, const struct wire_request *q,
     }
     struct message m = clave__message_begin(c);
     clave__message_header(&m, q->xid, s->last_zxid, err);
-    if (err == CLAVE_OK) {
-        struct wire_reply reply = clave__write_reply(&t->changes[0]);
-        clave__wire_put_reply(&m.w, q->op, &reply);
-    }
+    if (err == CLAVE_OK)
+        clave__write_put_reply(&m.w, q->op, &t->changes[0]);
     clave__message_end(&m, true);
     clave__txn_end(t);
 }

@@ -26,8 +26,8 @@ request_act clave__write_set_acl;
 request_act clave__write_check;
 request_act clave__write_reconfig;
 
-/* What the answer to a change says, at this moment. */
-struct wire_reply clave__write_reply(const struct change *c);
+/* Writes the body of the reply to an op that made this change, with the Stat of this moment. */
+void clave__write_put_reply(struct jwriter *w, int32_t op, const struct change *c);
 
 request_answer clave__conn_close_session; /* end_session.c */
 /* The server itself ends a session and its nodes. ENOMEM: the session lives on. */
