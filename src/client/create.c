@@ -17,6 +17,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/err_class.h"
 #include "base/path.h"
 #include "client/create_internal.h"
 #include "client/engine.h"
@@ -196,10 +197,8 @@ static void make_parents(struct creation *k)
  * creates were lost with a connection while the create itself went out on the next. */
 static bool may_retry_parents(const struct creation *k)
 {
-    clave_err_class class_ = clave_err_classify(k->parent_err);
     return (k->flags & CLAVE_CREATE_PARENTS) && k->parent_attempts < MAX_PARENT_ATTEMPTS &&
-           (k->parent_err == CLAVE_OK || class_ == CLAVE_CLASS_UNKNOWN ||
-            class_ == CLAVE_CLASS_RETRY);
+           (k->parent_err == CLAVE_OK || clave__err_passes(k->parent_err));
 }
 
 /* All answers have arrived: the create's, the ancestors' and the listing's. */

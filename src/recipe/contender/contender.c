@@ -6,6 +6,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/err_class.h"
 #include "recipe/contender/identity.h"
 
 /* Room for "_c_" + uuid + "-" before the name given, and for the number behind it. */
@@ -323,8 +324,7 @@ void clave__contender_start_over(struct contender *c, bool remove)
 
 void clave__contender_put_off(struct contender *c, clave_err err)
 {
-    clave_err_class class_ = clave_err_classify(err);
-    if (class_ != CLAVE_CLASS_UNKNOWN && class_ != CLAVE_CLASS_RETRY) {
+    if (!clave__err_passes(err)) {
         clave__contender_fail(c, err);
         return;
     }

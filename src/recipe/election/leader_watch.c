@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "base/err_class.h"
 #include "base/path.h"
 #include "client/client_internal.h"
 #include "recipe/contender/participant_list.h"
@@ -129,12 +130,6 @@ static void leader_watch_on_retry(struct timer *t, int64_t now)
     leader_watch_read_from(LIST_ENTRY(t, struct clave_async_leader_watch, retry), STAGE_LIST);
 }
 
-static bool leader_watch_may_pass(clave_err err)
-{
-    clave_err_class class_ = clave_err_classify(err);
-    return class_ == CLAVE_CLASS_RETRY || class_ == CLAVE_CLASS_UNKNOWN;
-}
-
 /* The reading is complete, or has failed. Its result is told even if the reading must begin again:
  * if only undisturbed readings counted, a leader whose node is written all the time would never be
  * reported. A reading that must list again is not told: the leader that it found may be gone. */
@@ -149,7 +144,7 @@ static void leader_watch_conclude(clave_async_leader_watch *w, clave_err err)
     if (err != CLAVE_OK && err != CLAVE_ECLOSED)
         leader_watch_retry_later(w);
     /* A follower is not told of an error that may pass: it is waiting anyway. */
-    bool quiet = err != CLAVE_OK && leader_watch_may_pass(err) && w->cb;
+    bool quiet = err != CLAVE_OK && clave__err_passes(err) && w->cb;
     w->refs++;
     if (!quiet && again != STAGE_LIST && leader_watch_has_news(w))
         leader_watch_tell(w);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/err_class.h"
 #include "base/path.h"
 #include "recipe/contender/fenced_write.h"
 #include "recipe/contender/identity.h"
@@ -85,16 +86,10 @@ bool clave__lock_record_is_own(const struct lock_record *l)
     return strcmp(l->entry.id, l->id) == 0;
 }
 
-static bool is_transient(clave_err err)
-{
-    clave_err_class class_ = clave_err_classify(err);
-    return class_ == CLAVE_CLASS_UNKNOWN || class_ == CLAVE_CLASS_RETRY;
-}
-
 /* Done and its answer lost; not done; or another entry than the one read. */
 bool clave__lock_record_in_doubt(clave_err err)
 {
-    return is_transient(err) || err == CLAVE_ENODEEXISTS || err == CLAVE_EBADVERSION ||
+    return clave__err_passes(err) || err == CLAVE_ENODEEXISTS || err == CLAVE_EBADVERSION ||
            err == CLAVE_ENONODE;
 }
 
@@ -125,7 +120,7 @@ static clave_err lock_record_submit(struct lock_record *l);
 static bool may_repeat(const struct lock_record *l, clave_err err)
 {
     bool harmless = l->act != LOCK_RECORD_CREATE && l->act != LOCK_RECORD_REPLACE;
-    return harmless && is_transient(err) && l->owner && l->tries < TRIES;
+    return harmless && clave__err_passes(err) && l->owner && l->tries < TRIES;
 }
 
 /* Repeats it, or tells the owner. What one attempt may have done, a later one that finds the lock

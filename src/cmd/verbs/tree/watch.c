@@ -15,6 +15,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "base/err_class.h"
 #include "cmd/cli/cmd_options.h"
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
@@ -76,19 +77,13 @@ static void verb_watch_hand_over(struct watching *w)
 
 static void read_node(clave_async_client *c, struct watching *w);
 
-/* Without an answer: it was lost with the connection or the session, and the next request waits for
- * a new one; or the server, or the memory, had no room for it at the moment. */
-static bool is_passing(clave_err err)
-{
-    clave_err_class class_ = clave_err_classify(err);
-    return class_ == CLAVE_CLASS_RETRY || class_ == CLAVE_CLASS_UNKNOWN;
-}
-
 static void reading_done(clave_async_client *c, struct watching *w)
 {
     if (--w->pending > 0)
         return;
-    if (w->ended || is_passing(w->next->err)) {
+    /* After an error that passes, the next request waits for a new connection or session, or for
+     * room. */
+    if (w->ended || clave__err_passes(w->next->err)) {
         view_free(w->next);
         w->next = NULL;
         w->again = true;
