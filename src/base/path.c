@@ -5,6 +5,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/memory.h"
+
 /* Decodes one UTF-8 character at p, of at most n bytes; its length, or 0 when malformed. */
 static size_t decode_utf8(const uint8_t *p, size_t n, uint32_t *out)
 {
@@ -95,15 +97,39 @@ const char *clave__path_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-static size_t chroot_len(const char *chroot)
+/* How much of a directory, or of a chroot, precedes the '/' of what is below it. */
+static size_t path_dir_len(const char *dir)
 {
-    size_t n = strlen(chroot);
-    return n == 1 ? 0 : n;
+    return strcmp(dir, "/") == 0 ? 0 : strlen(dir);
+}
+
+size_t clave__path_put_child(char *out, const char *dir, const char *name)
+{
+    size_t ndir = path_dir_len(dir), nname = strlen(name);
+    memcpy(out, dir, ndir);
+    out[ndir] = '/';
+    memcpy(out + ndir + 1, name, nname + 1);
+    return ndir + 1 + nname;
+}
+
+char *clave__path_child(const struct clave_mem *mem, const char *dir, const char *name)
+{
+    const struct clave_mem hooks = clave__mem_or_default(mem);
+    char *path = clave__mem_alloc(&hooks, strlen(dir) + strlen(name) + 2);
+    if (path)
+        clave__path_put_child(path, dir, name);
+    return path;
+}
+
+bool clave__path_is_child(const char *path, const char *dir, const char *name)
+{
+    size_t n = path_dir_len(dir);
+    return strncmp(path, dir, n) == 0 && path[n] == '/' && strcmp(path + n + 1, name) == 0;
 }
 
 clave_err clave__path_join(char *out, size_t cap, const char *chroot, const char *path)
 {
-    size_t nroot = chroot_len(chroot);
+    size_t nroot = path_dir_len(chroot);
     size_t npath = strlen(path);
     if (nroot && npath == 1)
         npath = 0;
@@ -117,7 +143,7 @@ clave_err clave__path_join(char *out, size_t cap, const char *chroot, const char
 
 const char *clave__path_strip(const char *full, const char *chroot)
 {
-    size_t nroot = chroot_len(chroot);
+    size_t nroot = path_dir_len(chroot);
     if (strncmp(full, chroot, nroot) != 0)
         return NULL;
     if (full[nroot] == '\0')

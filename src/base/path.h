@@ -8,6 +8,8 @@
 
 #include "clave/err.h"
 
+struct clave_mem;
+
 /* NULL when a node with this path of n bytes may be created on a server, else the
  * reason why not, as static text. The rules are those of ZooKeeper's PathUtils: the path
  * starts with '/', does not end with '/', has no empty, "." or ".." segment, and is
@@ -19,6 +21,13 @@ const char *clave__path_fault(const char *path, size_t n, bool sequential);
 size_t clave__path_parent_len(const char *path, size_t n);
 /* The part after the last '/'. */
 const char *clave__path_name(const char *path);
+
+/* The path of a child: dir, '/' and name; under "/" just '/' and name. Writes it to out, which has
+ * strlen(dir) + strlen(name) + 2 bytes, NUL-terminated; returns its length. */
+size_t clave__path_put_child(char *out, const char *dir, const char *name);
+/* The same, to be freed by the caller; NULL: out of memory. `mem` NULL: libc's. */
+char *clave__path_child(const struct clave_mem *mem, const char *dir, const char *name);
+bool clave__path_is_child(const char *path, const char *dir, const char *name);
 
 /* Writes chroot + path to out, NUL-terminated. A chroot of "" or "/" means none; the path
  * "/" under a chroot is the chroot itself. ETOOBIG when cap is too small. */

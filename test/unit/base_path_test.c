@@ -142,6 +142,34 @@ static void parents_and_names(void **state)
     assert_string_equal(clave__path_name("plain"), "plain");
 }
 
+static void children(void **state)
+{
+    static const struct {
+        const char *dir, *name, *path;
+    } cases[] = {
+        {"/", "a", "/a"},  {"/a", "b", "/a/b"}, {"/a/b", "lock-0000000001", "/a/b/lock-0000000001"},
+        {"/a", "", "/a/"}, {"/", "", "/"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *dir = cases[i].dir, *name = cases[i].name, *path = cases[i].path;
+        size_t cap = strlen(dir) + strlen(name) + 2;
+        char *out = malloc(cap), *made = clave__path_child(NULL, dir, name);
+        assert_non_null(out);
+        assert_int_equal(clave__path_put_child(out, dir, name), strlen(path));
+        assert_string_equal(out, path);
+        assert_string_equal(made, path);
+        assert_true(clave__path_is_child(path, dir, name));
+        free(out);
+        free(made);
+    }
+    assert_false(clave__path_is_child("/a/b", "/a", "c"));
+    assert_false(clave__path_is_child("/a/b", "/a", "bc"));
+    assert_false(clave__path_is_child("/a/b/c", "/a", "b"));
+    assert_false(clave__path_is_child("/ab", "/a", "b"));
+    assert_false(clave__path_is_child("", "/", "a"));
+}
+
 static void under_a_chroot(void **state)
 {
     static const struct {
@@ -182,7 +210,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(paths_one_by_one),  cmocka_unit_test(every_character),
         cmocka_unit_test(parents_and_names), cmocka_unit_test(under_a_chroot),
-        cmocka_unit_test(outside_a_chroot),
+        cmocka_unit_test(outside_a_chroot),  cmocka_unit_test(children),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

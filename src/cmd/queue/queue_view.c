@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/path.h"
 #include "clave/async/leader.h"
 #include "clave/async/rwlock.h"
 #include "clave/async/semaphore.h"
@@ -60,7 +61,6 @@ static void place_sides(struct queue_view *l)
         at->holds = open && (reads || i == 0);
         at->role = at->holds ? (reads ? "reader" : "writer") : (reads ? "to-read" : "to-write");
         open = open && reads;
-        at->below = "";
     }
 }
 
@@ -69,7 +69,6 @@ static void place_queue(struct queue_view *l)
     for (size_t i = 0; i < l->n; i++) {
         l->list[i].holds = i == 0;
         l->list[i].role = i == 0 ? "holder" : "waiting";
-        l->list[i].below = "";
     }
 }
 
@@ -80,7 +79,7 @@ static void place_leases(struct queue_view *l)
         bool lease = i < l->rolls[0]->n;
         l->list[i].holds = lease;
         l->list[i].role = lease ? "lease" : "waiting";
-        l->list[i].below = lease ? "/leases" : "/locks";
+        l->list[i].below = lease ? "leases" : "locks";
     }
 }
 
@@ -116,12 +115,9 @@ static clave_err make_list(struct queue_view *l)
 static clave_err read_queue_of_semaphore(clave_client *s, const char *path, int64_t timeout_ms,
                                          clave_participant_list **out)
 {
-    size_t n = strcmp(path, "/") == 0 ? 0 : strlen(path);
-    char *below = malloc(n + sizeof "/locks");
+    char *below = clave__path_child(NULL, path, "locks");
     if (!below)
         return CLAVE_ENOMEM;
-    memcpy(below, path, n);
-    memcpy(below + n, "/locks", sizeof "/locks");
     clave_err err = clave_participants(s, clave_async_participants, below, timeout_ms, out);
     free(below);
     return err;
@@ -166,4 +162,14 @@ void queue_view_fini(struct queue_view *l)
     clave_participant_list_free(l->rolls[1]);
     free(l->list);
     *l = (struct queue_view){0};
+}
+
+char *queue_view_node_path(const char *path, const struct queue_view_place *at)
+{
+    if (!at->below)
+        return clave__path_child(NULL, path, at->p->node);
+    char *dir = clave__path_child(NULL, path, at->below);
+    char *node = dir ? clave__path_child(NULL, dir, at->p->node) : NULL;
+    free(dir);
+    return node;
 }

@@ -12,7 +12,8 @@ struct queue_view_place {
      * "to-write"; semaphore: "lease", "waiting". For any kind "outside": a stock kazoo lock queued
      * after another kind, which it does not see: participant_text_note explains it. */
     const char *role;
-    const char *below; /* where its node is below the path: "", or "/leases", "/locks" */
+    const char
+        *below; /* where its node is below the path: "leases" or "locks"; NULL: right below */
 };
 
 struct queue_view {
@@ -25,5 +26,8 @@ struct queue_view {
 clave_err queue_view_read(clave_client *s, const char *path, int64_t timeout_ms,
                           struct queue_view *out);
 void queue_view_fini(struct queue_view *l);
+
+/* The path of its node in the queue at `path`, to be freed; NULL: out of memory. */
+char *queue_view_node_path(const char *path, const struct queue_view_place *at);
 
 #endif

@@ -21,18 +21,10 @@ enum { AGAIN_MS = 100 };
 
 /* ---- which one ------------------------------------------------------------------------------ */
 
-/* To be freed; NULL: out of memory. */
-static char *revoke_path_of(const struct revoke_request *w, const struct queue_view_place *at)
-{
-    const char *dir = strcmp(w->path, "/") == 0 ? "" : w->path;
-    char *path;
-    return asprintf(&path, "%s%s/%s", dir, at->below, at->p->node) < 0 ? NULL : path;
-}
-
 static bool revoke_is_meant(const struct revoke_request *w, const struct queue_view_place *at)
 {
     char token[TOKEN_CAP];
-    char *path = revoke_path_of(w, at);
+    char *path = queue_view_node_path(w->path, at);
     bool meant = strcmp(w->node, at->p->node) == 0 || (path && strcmp(w->node, path) == 0) ||
                  strcmp(w->node, participant_text_token(&at->p->stat, token)) == 0;
     free(path);
@@ -145,7 +137,7 @@ int revoke_node(struct options *o, const struct revoke_request *w)
         return code;
     clave_err err = queue_view_read(s, w->path, o->timeout_ms, &l);
     const struct queue_view_place *at = err == CLAVE_OK ? revoke_find(w, &l) : NULL;
-    char *path = at ? revoke_path_of(w, at) : NULL;
+    char *path = at ? queue_view_node_path(w->path, at) : NULL;
     if (at && !path)
         err = CLAVE_ENOMEM;
     if (err != CLAVE_OK) {

@@ -2,7 +2,6 @@
  * `clave locks`. Parents precede their children in the list. */
 #include "cmd/queue/tree_walk.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -148,21 +147,12 @@ static struct tree_walk_node *tree_walk_add_node(struct tree_walk *w)
     return node;
 }
 
-char *tree_walk_child_path(const char *parent, const char *name)
-{
-    size_t n = strlen(parent) + strlen(name) + 2;
-    char *path = malloc(n);
-    if (path)
-        snprintf(path, n, "%s/%s", parent[1] == '\0' ? "" : parent, name);
-    return path;
-}
-
 static clave_err add_children(struct tree_walk *w, size_t parent)
 {
     size_t first = w->n;
     for (size_t i = 0; i < w->nodes[parent].nchildren; i++) {
         struct tree_walk_node *node = tree_walk_add_node(w), *up = &w->nodes[parent];
-        if (!node || !(node->path = tree_walk_child_path(up->path, up->names[i])))
+        if (!node || !(node->path = clave__path_child(NULL, up->path, up->names[i])))
             return CLAVE_ENOMEM;
         node->parent = parent;
         node->depth = up->depth + 1;

@@ -36,8 +36,6 @@ void tree_walk_fini(struct tree_walk *w);
 /* The node after i in the order of a listing (each before its children); w->n: none. */
 size_t tree_walk_next(const struct tree_walk *w, size_t i);
 
-/* parent + "/" + name, to be freed by the caller; NULL: out of memory. */
-char *tree_walk_child_path(const char *parent, const char *name);
 /* The part after the last '/'. */
 const char *tree_walk_name(const struct tree_walk_node *node);
 

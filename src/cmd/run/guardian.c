@@ -42,6 +42,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/path.h"
 #include "clave/uv.h"
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
@@ -127,13 +128,11 @@ static bool put_tls(const struct options *o)
 /* Set in our own environment, which the command inherits. */
 static bool set_environment(const struct guardian_process *g)
 {
-    const char *path = g->plan->path, *holders = g->plan->holders;
+    const char *path = g->plan->path;
     char page[DEADLINE_PAGE_FILE_CAP];
-    size_t cap = strlen(holders) + sizeof g->task.node + 2;
-    char *node = malloc(cap);
+    char *node = clave__path_child(NULL, g->plan->holders, g->task.node);
     if (!node)
         return false;
-    snprintf(node, cap, "%s/%s", strcmp(holders, "/") == 0 ? "" : holders, g->task.node);
     snprintf(page, sizeof page, "/proc/%d/fd/%d", (int)getpid(), g->deadline_page_fd);
     bool fine = setenv("CLAVE_PATH", path, 1) == 0 && setenv("CLAVE_NODE", node, 1) == 0 &&
                 setenv("CLAVE_DEADLINE", page, 1) == 0 &&

@@ -11,7 +11,6 @@
 #include "base/path.h"
 #include "client/client_internal.h"
 #include "cmd/queue/participant_text.h"
-#include "cmd/queue/tree_walk.h"
 #include "cmd/run/lock_messages.h"
 #include "recipe/contender/identity.h"
 #include "recipe/contender/queue_order.h"
@@ -118,7 +117,7 @@ static clave_err ask_holder(struct wait_progress *p, const clave_result *names)
     if (order)
         err = clave__queue_order_sort(rule(p), mem, names->names, names->nnames, order);
     if (err == CLAVE_OK)
-        path = tree_walk_child_path(p->plan->holders, names->names[order[0]]);
+        path = clave__path_child(NULL, p->plan->holders, names->names[order[0]]);
     if (path)
         err = clave_async_get(p->client, path, NULL, on_holder, p);
     free(path);

@@ -10,17 +10,9 @@
 char *clave__contender_config_stem(const struct config *s, const char *tag)
 {
     const char *base = s->spec.rule->base;
-    size_t npath = strlen(s->path);
-    size_t ndir = npath == 1 ? 0 : npath; /* under the root, "/" is its own separator */
-    size_t ntag = strlen(tag);
-    size_t nbase = strlen(base);
-    char *stem = clave__mem_alloc(s->mem, ndir + 1 + ntag + nbase + 1);
-    if (!stem)
-        return NULL;
-    memcpy(stem, s->path, ndir);
-    stem[ndir] = '/';
-    memcpy(stem + ndir + 1, tag, ntag);
-    memcpy(stem + ndir + 1 + ntag, base, nbase + 1);
+    char *stem = clave__mem_alloc(s->mem, strlen(s->path) + strlen(tag) + strlen(base) + 2);
+    if (stem)
+        strcpy(stem + clave__path_put_child(stem, s->path, tag), base);
     return stem;
 }
 

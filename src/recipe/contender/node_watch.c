@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "base/path.h"
+
 static void on_watch(clave_async_client *c, clave_async_watch *w, const clave_event *ev, void *arg)
 {
     (void)c;
@@ -41,9 +43,7 @@ void clave__node_watch_fini(struct node_watch *l)
 
 clave_err clave__node_watch_set(struct node_watch *l, const char *dir, const char *name)
 {
-    size_t ndir = strlen(dir);
-    size_t nname = name ? strlen(name) : 0;
-    size_t need = ndir + nname + 2;
+    size_t need = strlen(dir) + (name ? strlen(name) : 0) + 2;
     if (need > l->cap) {
         char *path = clave__mem_realloc(l->mem, l->path, need);
         if (!path)
@@ -51,13 +51,10 @@ clave_err clave__node_watch_set(struct node_watch *l, const char *dir, const cha
         l->path = path;
         l->cap = need;
     }
-    memcpy(l->path, dir, ndir + 1);
-    if (!name)
-        return CLAVE_OK;
-    /* Under the root, "/" is its own separator. */
-    size_t at = ndir == 1 ? 0 : ndir;
-    l->path[at] = '/';
-    memcpy(l->path + at + 1, name, nname + 1);
+    if (name)
+        clave__path_put_child(l->path, dir, name);
+    else
+        strcpy(l->path, dir);
     return CLAVE_OK;
 }
 
@@ -92,17 +89,9 @@ clave_err clave__node_watch_ask(struct node_watch *l)
     return err;
 }
 
-static bool looks_at(const struct node_watch *l, const char *dir, const char *name)
-{
-    size_t ndir = strlen(dir);
-    size_t at = ndir == 1 ? 0 : ndir;
-    return strncmp(l->path, dir, at) == 0 && l->path[at] == '/' &&
-           strcmp(l->path + at + 1, name) == 0;
-}
-
 clave_err clave__node_watch_aim(struct node_watch *l, const char *dir, const char *name)
 {
-    bool same = looks_at(l, dir, name);
+    bool same = clave__path_is_child(l->path, dir, name);
     if (same && (l->asking || clave_async_watch_is_armed(l->watch))) {
         /* After a reconnect the client re-registers its watches before anything else, so
          * the reply at hand is behind that: the watch is armed on this connection. */

@@ -1,184 +1,124 @@
 /* participant_list.c - lists who is in a queue: one listing, then every node's data in one flight.
  * Called by rwlock, semaphore and leader_watch. Invariant: the callback runs once, later. */
-#include <stdint.h>
-#include <string.h>
+#include "recipe/contender/participant_list.h"
 
 #include "client/client_internal.h"
-#include "recipe/contender/identity.h"
-#include "recipe/contender/node_watch.h"
-#include "recipe/contender/participant_list.h"
 #include "recipe/contender/priority_tag.h"
+#include "recipe/contender/queue_nodes.h"
 
-struct member {
-    struct roll *roll;
-    char *node;
-    char *data; /* a copy, NUL behind it */
-    size_t len;
-    clave_stat stat;
-    bool listed; /* still there */
-};
-
-struct roll {
+struct participant_list {
     clave_async_client *client;
     const struct clave_mem *mem;
-    char *path;
     const struct queue_order_rule *rule;
-    bool own_kind;
+    queue_nodes_filter *filter;
     clave_async_participants_cb *cb;
     void *arg;
-    struct member *members; /* in queue order */
-    size_t n;
-    size_t pending; /* getData under way */
+    struct queue_nodes nodes;
+    size_t pending; /* reads that are not answered yet */
     clave_err err;  /* the first that counts */
 };
 
-static void free_roll(struct roll *r)
+static void participant_list_free(struct participant_list *l)
 {
-    for (size_t i = 0; i < r->n; i++) {
-        clave__mem_free(r->mem, r->members[i].node);
-        clave__mem_free(r->mem, r->members[i].data);
-    }
-    clave__mem_free(r->mem, r->members);
-    clave__mem_free(r->mem, r->path);
-    clave__mem_free(r->mem, r);
+    clave__queue_nodes_fini(&l->nodes);
+    clave__mem_free(l->mem, l);
 }
 
-static void recipe_participants_report(struct roll *r)
+static void participant_list_report(struct participant_list *l)
 {
     clave_participant *list = NULL;
     size_t n = 0;
-    if (r->err == CLAVE_OK && r->n > 0) {
-        list = clave__mem_zalloc(r->mem, r->n * sizeof *list);
+    if (l->err == CLAVE_OK && l->nodes.n > 0) {
+        list = clave__mem_zalloc(l->mem, l->nodes.n * sizeof *list);
         if (!list)
-            r->err = CLAVE_ENOMEM;
+            l->err = CLAVE_ENOMEM;
     }
-    for (size_t i = 0; list && i < r->n; i++) {
-        struct member *m = &r->members[i];
-        if (!m->listed)
-            continue;
-        list[n].node = m->node;
-        list[n].stat = m->stat;
-        list[n].priority = clave__priority_of(m->node);
-        if (m->data)
-            clave__identity_parse(m->data, m->len, &list[n].identity);
-        n++;
+    for (size_t i = 0; list && i < l->nodes.n; i++) {
+        const struct queue_node *node = &l->nodes.list[i];
+        if (node->there)
+            list[n++] = (clave_participant){.node = node->name,
+                                            .identity = node->identity,
+                                            .stat = node->stat,
+                                            .priority = clave__priority_of(node->name)};
     }
-    r->cb(r->client, r->err, list, n, r->arg);
-    clave__mem_free(r->mem, list);
-    free_roll(r);
+    l->cb(l->client, l->err, list, n, l->arg);
+    clave__mem_free(l->mem, list);
+    participant_list_free(l);
 }
 
-static void recipe_participants_fault(struct roll *r, clave_err err)
+static void participant_list_fail(struct participant_list *l, clave_err err)
 {
-    if (r->err == CLAVE_OK)
-        r->err = err;
+    if (l->err == CLAVE_OK)
+        l->err = err;
 }
 
-static void recipe_participants_on_data(clave_async_client *c, const clave_result *res, void *arg)
+static void participant_list_on_data(clave_async_client *c, const clave_result *res, void *arg)
 {
     (void)c;
-    struct member *m = arg;
-    struct roll *r = m->roll;
-    /* Not ours to read, but it stands in the queue all the same. */
-    m->listed = res->err == CLAVE_OK || res->err == CLAVE_ENOAUTH;
-    if (res->err == CLAVE_OK) {
-        m->len = res->len;
-        m->stat = *res->stat;
-        m->data = clave__mem_strndup(r->mem, res->len ? res->data : "", res->len);
-        if (!m->data)
-            recipe_participants_fault(r, CLAVE_ENOMEM);
-    } else if (!m->listed && res->err != CLAVE_ENONODE) {
-        recipe_participants_fault(r, res->err);
-    }
-    if (--r->pending == 0)
-        recipe_participants_report(r);
+    struct queue_node *node = arg;
+    struct participant_list *l = node->reader;
+    if (res->err == CLAVE_OK)
+        participant_list_fail(l, clave__queue_node_take(node, l->mem, res));
+    else if (res->err == CLAVE_ENOAUTH)
+        node->there = true; /* we may not read it, but it has its place in the queue */
+    else if (res->err != CLAVE_ENONODE)
+        participant_list_fail(l, res->err);
+    if (--l->pending == 0)
+        participant_list_report(l);
 }
 
-/* Other children take no part. Where nobody queues in our way, they are all there is: the nodes of
- * a program written by hand, perhaps. */
-static bool stands(const struct roll *r, const char *name, const char *first)
+static bool participant_list_is_own_kind(const struct queue_order_rule *rule, const char *name,
+                                         const char *first)
 {
-    if (r->own_kind)
-        return clave__queue_order_is_kind(r->rule, name);
-    return clave__queue_order_key(r->rule, name).contender ||
-           !clave__queue_order_key(r->rule, first).contender;
+    (void)first;
+    return clave__queue_order_is_kind(rule, name);
 }
 
-static clave_err recipe_participants_copy_names(struct roll *r, const clave_result *res)
+/* Other children take no part. If no child is a contender, all of them are listed: they may be the
+ * nodes of a program written by hand. */
+static bool participant_list_takes_part(const struct queue_order_rule *rule, const char *name,
+                                        const char *first)
 {
-    size_t n = res->nnames;
-    size_t *order = clave__mem_alloc(r->mem, n * sizeof *order);
-    r->members = clave__mem_zalloc(r->mem, n * sizeof *r->members);
-    clave_err err = order && r->members ? CLAVE_OK : CLAVE_ENOMEM;
-    if (err == CLAVE_OK)
-        err = clave__queue_order_sort(r->rule, r->mem, res->names, n, order);
-    for (size_t i = 0; err == CLAVE_OK && i < n; i++) {
-        const char *name = res->names[order[i]];
-        if (!stands(r, name, res->names[order[0]]))
-            continue;
-        struct member *m = &r->members[r->n++];
-        m->roll = r;
-        m->node = clave__mem_strdup(r->mem, name);
-        if (!m->node)
-            err = CLAVE_ENOMEM;
-    }
-    clave__mem_free(r->mem, order);
-    return err;
+    return clave__queue_order_key(rule, name).contender ||
+           !clave__queue_order_key(rule, first).contender;
 }
 
-static clave_err recipe_participants_ask(struct roll *r, struct member *m)
-{
-    size_t ndir = strlen(r->path) == 1 ? 0 : strlen(r->path);
-    size_t nname = strlen(m->node) + 1;
-    char *path = clave__mem_alloc(r->mem, ndir + 1 + nname);
-    if (!path)
-        return CLAVE_ENOMEM;
-    memcpy(path, r->path, ndir);
-    path[ndir] = '/';
-    memcpy(path + ndir + 1, m->node, nname);
-    clave_err err = clave_async_get(r->client, path, NULL, recipe_participants_on_data, m);
-    clave__mem_free(r->mem, path);
-    return err;
-}
-
-static void recipe_participants_on_names(clave_async_client *c, const clave_result *res, void *arg)
+static void participant_list_on_names(clave_async_client *c, const clave_result *res, void *arg)
 {
     (void)c;
-    struct roll *r = arg;
+    struct participant_list *l = arg;
     if (res->err != CLAVE_OK && res->err != CLAVE_ENONODE)
-        recipe_participants_fault(r, res->err);
+        l->err = res->err;
     else if (res->err == CLAVE_OK && res->nnames > 0)
-        r->err = recipe_participants_copy_names(r, res);
-    for (size_t i = 0; r->err == CLAVE_OK && i < r->n; i++) {
-        r->err = recipe_participants_ask(r, &r->members[i]);
-        if (r->err == CLAVE_OK)
-            r->pending++;
+        l->err = clave__queue_nodes_init(&l->nodes, l->mem, l->rule, l->filter, res, l);
+    for (size_t i = 0; l->err == CLAVE_OK && i < l->nodes.n; i++) {
+        struct queue_node *node = &l->nodes.list[i];
+        l->err = clave_async_get(l->client, node->path, NULL, participant_list_on_data, node);
+        if (l->err == CLAVE_OK)
+            l->pending++;
     }
-    if (r->pending == 0)
-        recipe_participants_report(r);
+    if (l->pending == 0)
+        participant_list_report(l);
 }
 
-clave_err clave__roll_call(clave_async_client *c, const char *path,
-                           const struct queue_order_rule *rule, bool own_kind,
-                           clave_async_participants_cb *cb, void *arg)
+clave_err clave__participant_list(clave_async_client *c, const char *path,
+                                  const struct queue_order_rule *rule, bool own_kind,
+                                  clave_async_participants_cb *cb, void *arg)
 {
     const struct clave_mem *mem = clave__client_mem(c);
-    struct roll *r = clave__mem_zalloc(mem, sizeof *r);
-    if (!r)
+    struct participant_list *l = clave__mem_zalloc(mem, sizeof *l);
+    if (!l)
         return CLAVE_ENOMEM;
-    *r = (struct roll){.client = c, .mem = mem, .cb = cb, .arg = arg};
-    r->rule = rule;
-    r->own_kind = own_kind;
-    r->path = clave__mem_strdup(mem, path);
-    clave_err err = r->path ? clave_async_children(c, path, NULL, recipe_participants_on_names, r)
-                            : CLAVE_ENOMEM;
+    *l = (struct participant_list){.client = c, .mem = mem, .rule = rule, .cb = cb, .arg = arg};
+    l->filter = own_kind ? participant_list_is_own_kind : participant_list_takes_part;
+    clave_err err = clave_async_children(c, path, NULL, participant_list_on_names, l);
     if (err != CLAVE_OK)
-        free_roll(r);
+        participant_list_free(l);
     return err;
 }
 
 clave_err clave_async_participants(clave_async_client *c, const char *path,
                                    clave_async_participants_cb *cb, void *arg)
 {
-    return clave__roll_call(c, path, &clave__queue_order_mutex, false, cb, arg);
+    return clave__participant_list(c, path, &clave__queue_order_mutex, false, cb, arg);
 }

@@ -7,8 +7,8 @@
 
 /* clave_async_participants, in the rule's order; `own_kind`: only nodes of the rule's own kind, as
  * Curator's getParticipantNodes. */
-clave_err clave__roll_call(clave_async_client *c, const char *path,
-                           const struct queue_order_rule *rule, bool own_kind,
-                           clave_async_participants_cb *cb, void *arg);
+clave_err clave__participant_list(clave_async_client *c, const char *path,
+                                  const struct queue_order_rule *rule, bool own_kind,
+                                  clave_async_participants_cb *cb, void *arg);
 
 #endif

@@ -15,7 +15,7 @@ static bool is_known(const clave_identity *id)
 }
 
 /* Who shares a place ("*") is not known by it: the place is an owner of its own. */
-static char *format_owner(const struct queue_snapshot *p, const struct scan_node *node)
+static char *format_owner(const struct queue_snapshot *p, const struct queue_node *node)
 {
     const clave_identity *id = &node->identity;
     char session[24], place[24] = "";
@@ -31,7 +31,7 @@ static char *format_owner(const struct queue_snapshot *p, const struct scan_node
     return text;
 }
 
-static struct wait_claim *add_claim(struct queue_snapshot *p, const struct scan_node *node)
+static struct wait_claim *add_claim(struct queue_snapshot *p, const struct queue_node *node)
 {
     struct wait_claim *claim = &p->claims[p->nclaims];
     *claim = (struct wait_claim){.owner = format_owner(p, node),
@@ -47,10 +47,10 @@ static struct wait_claim *add_claim(struct queue_snapshot *p, const struct scan_
 /* ---- queues ---------------------------------------------------------------------------- */
 
 /* Both are in the order of the queue: `at` is behind what was found last. */
-static bool stood(const struct scan_queue *before, size_t *at, const struct scan_node *node)
+static bool stood(const struct scan_queue *before, size_t *at, const struct queue_node *node)
 {
-    for (size_t i = *at; before && i < before->n; i++) {
-        const struct scan_node *old = &before->nodes[i];
+    for (size_t i = *at; before && i < before->nodes.n; i++) {
+        const struct queue_node *old = &before->nodes.list[i];
         if (strcmp(old->name, node->name) != 0)
             continue;
         *at = i + 1;
@@ -60,7 +60,7 @@ static bool stood(const struct scan_queue *before, size_t *at, const struct scan
 }
 
 static void set_place(struct wait_claim *claim, const struct wait_queue *q,
-                      const struct queue_order_rule *rule, const struct scan_node *const *nodes)
+                      const struct queue_order_rule *rule, const struct queue_node *const *nodes)
 {
     const char *name = nodes[q->n]->name;
     claim->rank = q->n;
@@ -82,8 +82,8 @@ static clave_err queue_snapshot_add_queue(struct queue_snapshot *p, const struct
     size_t at = 0, first = p->nclaims;
     struct wait_queue *q = &p->queues[p->n++];
     *q = (struct wait_queue){.claims = &p->claims[first], .gate = WAIT_NONE};
-    for (size_t i = 0; i < now->n; i++) {
-        const struct scan_node *node = &now->nodes[i];
+    for (size_t i = 0; i < now->nodes.n; i++) {
+        const struct queue_node *node = &now->nodes.list[i];
         if (!node->there || (!all && !stood(before, &at, node)))
             continue;
         struct wait_claim *claim = add_claim(p, node);
@@ -100,16 +100,17 @@ static clave_err queue_snapshot_add_queue(struct queue_snapshot *p, const struct
 static size_t limit_said(const struct scan_queue *q)
 {
     size_t limit = 0;
-    for (size_t i = 0; i < q->n; i++)
-        limit = q->nodes[i].identity.limit > limit ? q->nodes[i].identity.limit : limit;
+    for (size_t i = 0; i < q->nodes.n; i++)
+        if (q->nodes.list[i].identity.limit > limit)
+            limit = q->nodes.list[i].identity.limit;
     return limit;
 }
 
 static size_t count_there(const struct scan_queue *q)
 {
     size_t n = 0;
-    for (size_t i = 0; q && i < q->n; i++)
-        n += q->nodes[i].there;
+    for (size_t i = 0; q && i < q->nodes.n; i++)
+        n += q->nodes.list[i].there;
     return n;
 }
 
@@ -130,7 +131,7 @@ static void join_gate(struct queue_snapshot *p, size_t at, const struct scan *no
         if (strlen(gate->path) != nbase + sizeof locks - 1 ||
             memcmp(gate->path, q->path, nbase) != 0 || strcmp(gate->path + nbase, locks) != 0)
             continue;
-        if (gate->n == 0 || !gate->nodes[0].there)
+        if (gate->nodes.n == 0 || !gate->nodes.list[0].there)
             return; /* who is first is not known */
         size_t said = limit_said(gate);
         w->limit = limit_said(q) > said ? limit_said(q) : said;
@@ -144,8 +145,8 @@ static clave_err note_moving(struct queue_snapshot *p, struct wait_queue *movers
                              const struct scan_queue *of, const struct scan_queue *other)
 {
     size_t at = 0;
-    for (size_t i = 0; of && i < of->n; i++) {
-        const struct scan_node *node = &of->nodes[i];
+    for (size_t i = 0; of && i < of->nodes.n; i++) {
+        const struct queue_node *node = &of->nodes.list[i];
         if (!node->there || is_known(&node->identity) || stood(other, &at, node))
             continue;
         struct wait_claim *claim = add_claim(p, node);
@@ -182,7 +183,7 @@ static size_t count_nodes(const struct scan *s)
 {
     size_t n = 0;
     for (size_t i = 0; s && i < s->nqueues; i++)
-        n += s->queues[i].n;
+        n += s->queues[i].nodes.n;
     return n;
 }
 
@@ -227,8 +228,8 @@ void clave__queue_snapshot_fini(struct queue_snapshot *p)
     *p = (struct queue_snapshot){0};
 }
 
-const struct scan_node *clave__queue_snapshot_node(const struct queue_snapshot *p, size_t queue,
-                                                   size_t claim)
+const struct queue_node *clave__queue_snapshot_node(const struct queue_snapshot *p, size_t queue,
+                                                    size_t claim)
 {
     return p->nodes[p->queues[queue].claims - p->claims + (ptrdiff_t)claim];
 }

@@ -12,7 +12,7 @@ struct queue_snapshot {
     struct wait_queue *queues; /* of claims */
     size_t n;
     struct wait_claim *claims;
-    const struct scan_node **nodes; /* of the claims; they belong to the scan */
+    const struct queue_node **nodes; /* of the claims; they belong to the scan */
     size_t nclaims;
 };
 
@@ -21,7 +21,7 @@ clave_err clave__queue_snapshot_init(struct queue_snapshot *p, const struct scan
                                      const struct scan *now);
 void clave__queue_snapshot_fini(struct queue_snapshot *p);
 
-const struct scan_node *clave__queue_snapshot_node(const struct queue_snapshot *p, size_t queue,
-                                                   size_t claim);
+const struct queue_node *clave__queue_snapshot_node(const struct queue_snapshot *p, size_t queue,
+                                                    size_t claim);
 
 #endif

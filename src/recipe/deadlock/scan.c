@@ -7,7 +7,6 @@
 
 #include "base/path.h"
 #include "client/client_internal.h"
-#include "recipe/contender/identity.h"
 
 /* Requests under way at once: heartbeats and other people's requests go between them. */
 enum { WINDOW = 64, FIRST_ROOM = 16 };
@@ -18,11 +17,7 @@ static void scan_proceed(struct scan *s);
 
 static void free_queue(struct scan *s, struct scan_queue *q)
 {
-    for (size_t i = 0; i < q->n; i++) {
-        clave__mem_free(s->mem, q->nodes[i].path);
-        clave__mem_free(s->mem, q->nodes[i].data);
-    }
-    clave__mem_free(s->mem, q->nodes);
+    clave__queue_nodes_fini(&q->nodes);
     clave__mem_free(s->mem, q->path);
 }
 
@@ -65,19 +60,6 @@ static void *scan_grow(struct scan *s, void *list, size_t n, size_t *room, size_
     if (larger)
         *room = more;
     return larger;
-}
-
-static char *scan_join(struct scan *s, const char *dir, const char *name)
-{
-    size_t ndir = strcmp(dir, "/") == 0 ? 0 : strlen(dir);
-    size_t nname = strlen(name) + 1;
-    char *path = clave__mem_alloc(s->mem, ndir + 1 + nname);
-    if (!path)
-        return NULL;
-    memcpy(path, dir, ndir);
-    path[ndir] = '/';
-    memcpy(path + ndir + 1, name, nname);
-    return path;
 }
 
 /* Takes the path over; NULL: there was no memory for it. */
@@ -127,26 +109,11 @@ static const struct queue_order_rule *rule_of_all(const clave_result *res)
     return rule == &clave__queue_order_latch ? NULL : rule;
 }
 
-static clave_err add_nodes(struct scan *s, struct scan_queue *q, const clave_result *res)
+static bool scan_is_contender(const struct queue_order_rule *rule, const char *name,
+                              const char *first)
 {
-    size_t n = res->nnames;
-    size_t *order = clave__mem_alloc(s->mem, n * sizeof *order);
-    q->nodes = clave__mem_zalloc(s->mem, n * sizeof *q->nodes);
-    q->path = clave__mem_strdup(s->mem, res->path);
-    clave_err err = order && q->nodes && q->path ? CLAVE_OK : CLAVE_ENOMEM;
-    if (err == CLAVE_OK)
-        err = clave__queue_order_sort(q->rule, s->mem, res->names, n, order);
-    for (size_t i = 0; err == CLAVE_OK && i < n; i++) {
-        if (!clave__queue_order_key(q->rule, res->names[order[i]]).contender)
-            break; /* as all behind it */
-        struct scan_node *node = &q->nodes[q->n++];
-        node->scan = s;
-        node->path = scan_join(s, res->path, res->names[order[i]]);
-        node->name = node->path ? clave__path_name(node->path) : NULL;
-        err = node->path ? CLAVE_OK : CLAVE_ENOMEM;
-    }
-    clave__mem_free(s->mem, order);
-    return err;
+    (void)first;
+    return clave__queue_order_key(rule, name).contender;
 }
 
 /* Nobody waits where one stands alone; but one who acquires a lease may wait for others'. */
@@ -165,8 +132,10 @@ static clave_err scan_add_queue(struct scan *s, const clave_result *res)
     if (!queues)
         return CLAVE_ENOMEM;
     s->queues = queues;
-    s->queues[s->nqueues] = (struct scan_queue){.rule = rule};
-    return add_nodes(s, &s->queues[s->nqueues++], res);
+    struct scan_queue *q = &s->queues[s->nqueues++];
+    *q = (struct scan_queue){.rule = rule, .path = clave__mem_strdup(s->mem, res->path)};
+    return q->path ? clave__queue_nodes_init(&q->nodes, s->mem, rule, scan_is_contender, res, s)
+                   : CLAVE_ENOMEM;
 }
 
 static clave_err take_names(struct scan *s, const clave_result *res)
@@ -181,7 +150,7 @@ static clave_err take_names(struct scan *s, const clave_result *res)
     clave_err err = scan_add_queue(s, res);
     for (size_t i = 0; s->descends && err == CLAVE_OK && i < res->nnames; i++)
         if (!rule_of(res->names[i]))
-            err = scan_add_path(s, scan_join(s, res->path, res->names[i]));
+            err = scan_add_path(s, clave__path_child(s->mem, res->path, res->names[i]));
     return err;
 }
 
@@ -204,29 +173,17 @@ static void scan_on_names(clave_async_client *c, const clave_result *res, void *
     answered(s);
 }
 
-static clave_err take_data(struct scan_node *node, const clave_result *res)
-{
-    struct scan *s = node->scan;
-    node->stat = *res->stat;
-    node->there = node->stat.ephemeral_owner != 0;
-    if (!res->data)
-        return CLAVE_OK;
-    node->data = clave__mem_strndup(s->mem, res->data, res->len);
-    if (!node->data)
-        return CLAVE_ENOMEM;
-    clave__identity_parse(node->data, res->len, &node->identity);
-    return CLAVE_OK;
-}
-
 static void scan_on_data(clave_async_client *c, const clave_result *res, void *arg)
 {
-    struct scan_node *node = arg;
-    struct scan *s = node->scan;
+    struct queue_node *node = arg;
+    struct scan *s = node->reader;
     (void)c;
-    if (res->err == CLAVE_OK && s->err == CLAVE_OK)
-        scan_fault(s, take_data(node, res));
-    else if (res->err != CLAVE_ENONODE && res->err != CLAVE_ENOAUTH)
+    if (res->err == CLAVE_OK && s->err == CLAVE_OK) {
+        scan_fault(s, clave__queue_node_take(node, s->mem, res));
+        node->there = node->stat.ephemeral_owner != 0;
+    } else if (res->err != CLAVE_ENONODE && res->err != CLAVE_ENOAUTH) {
         scan_fault(s, res->err);
+    }
     answered(s);
 }
 
@@ -238,11 +195,11 @@ static void scan_on_synced(clave_async_client *c, const clave_result *res, void 
 }
 
 /* NULL: all are read. */
-static struct scan_node *next_node(struct scan *s)
+static struct queue_node *next_node(struct scan *s)
 {
     for (; s->in_queue < s->nqueues; s->in_queue++, s->at_node = 0)
-        if (s->at_node < s->queues[s->in_queue].n)
-            return &s->queues[s->in_queue].nodes[s->at_node++];
+        if (s->at_node < s->queues[s->in_queue].nodes.n)
+            return &s->queues[s->in_queue].nodes.list[s->at_node++];
     return NULL;
 }
 
@@ -254,7 +211,7 @@ static bool ask_next(struct scan *s)
         err = clave_async_children(s->client, s->paths[s->listed++], NULL, scan_on_names, s);
     } else {
         s->reading = s->reading || s->pending == 0;
-        struct scan_node *node = s->reading ? next_node(s) : NULL;
+        struct queue_node *node = s->reading ? next_node(s) : NULL;
         if (!node)
             return false;
         err = clave_async_get(s->client, node->path, NULL, scan_on_data, node);

@@ -5,23 +5,12 @@
 #define CLAVE_RECIPE_DEADLOCK_SCAN_H
 
 #include "clave/async/mutex.h"
-#include "recipe/contender/queue_order.h"
-
-struct scan_node {
-    struct scan *scan;
-    char *path;
-    const char *name; /* in it */
-    char *data;       /* what the identity points into */
-    clave_stat stat;
-    clave_identity identity;
-    bool there; /* was read, and belongs to a session */
-};
+#include "recipe/contender/queue_nodes.h"
 
 struct scan_queue {
     char *path;
     const struct queue_order_rule *rule; /* mutex, write (both sides), lease */
-    struct scan_node *nodes;             /* in the order of the queue */
-    size_t n;
+    struct queue_nodes nodes;            /* `there`: was read, and belongs to a session */
 };
 
 struct scan {

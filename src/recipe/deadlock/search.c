@@ -44,7 +44,7 @@ static const char *search_path_of(const struct deadlock_search *h, const struct 
 static void set_member(const struct deadlock_search *h, const struct queue_snapshot *p,
                        const struct wait_step *step, clave_deadlock_member *out)
 {
-    const struct scan_node *node = clave__queue_snapshot_node(p, step->queue, step->claim);
+    const struct queue_node *node = clave__queue_snapshot_node(p, step->queue, step->claim);
     *out = (clave_deadlock_member){
         .path = search_path_of(h, step),
         .node = node->path,

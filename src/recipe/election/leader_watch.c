@@ -280,16 +280,10 @@ static void on_node(clave_async_client *c, const clave_result *res, void *arg)
 
 static void get_node(clave_async_leader_watch *w)
 {
-    size_t ndir = strcmp(w->path, "/") == 0 ? 0 : strlen(w->path);
-    size_t nname = strlen(w->now.node) + 1;
-    char *path = clave__mem_alloc(w->mem, ndir + 1 + nname);
+    char *path = clave__path_child(w->mem, w->path, w->now.node);
     clave_err err = CLAVE_ENOMEM;
-    if (path) {
-        memcpy(path, w->path, ndir);
-        path[ndir] = '/';
-        memcpy(path + ndir + 1, w->now.node, nname);
+    if (path)
         err = clave_async_get(w->client, path, if_idle(w->node_watch), on_node, w);
-    }
     clave__mem_free(w->mem, path);
     leader_watch_submitted(w, err);
 }
@@ -478,5 +472,5 @@ clave_err clave_async_latch_leader(clave_async_client *c, const char *path,
 clave_err clave_async_latch_participants(clave_async_client *c, const char *path,
                                          clave_async_participants_cb *cb, void *arg)
 {
-    return clave__roll_call(c, path, &clave__queue_order_latch, true, cb, arg);
+    return clave__participant_list(c, path, &clave__queue_order_latch, true, cb, arg);
 }

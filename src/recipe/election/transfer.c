@@ -140,13 +140,8 @@ static size_t transfer_filter(const clave_result *res, size_t *order)
 
 static const char *transfer_add_path(struct transfer *t, char **at, const char *name)
 {
-    size_t ndir = strcmp(t->path, "/") == 0 ? 0 : strlen(t->path);
     char *path = *at;
-    memcpy(path, t->path, ndir);
-    path[ndir] = '/';
-    size_t nname = strlen(name) + 1;
-    memcpy(path + ndir + 1, name, nname);
-    *at = path + ndir + 1 + nname;
+    *at += clave__path_put_child(path, t->path, name) + 1;
     return path;
 }
 

@@ -168,8 +168,8 @@ static void lock_record_on_parent(clave_async_client *c, const clave_result *res
 static clave_err make_parent(struct lock_record *l)
 {
     const clave_create_options o = {.size = sizeof o, .flags = CLAVE_CREATE_PARENTS};
-    size_t n = (size_t)(clave__path_name(l->path) - l->path);
-    char *parent = clave__mem_strndup(l->config.mem, l->path, n > 1 ? n - 1 : 1);
+    size_t n = clave__path_parent_len(l->path, strlen(l->path));
+    char *parent = clave__mem_strndup(l->config.mem, l->path, n);
     if (!parent)
         return CLAVE_ENOMEM;
     clave_err err = clave_async_create(l->client, parent, "", 0, &o, lock_record_on_parent, l);

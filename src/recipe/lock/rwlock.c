@@ -71,7 +71,7 @@ clave_err clave_async_rwlock_participants(clave_async_client *c, const char *pat
                                           void *arg)
 {
     if (kind == CLAVE_RWLOCK_READ)
-        return clave__roll_call(c, path, &clave__queue_order_read, true, cb, arg);
-    return clave__roll_call(c, path, &clave__queue_order_write, kind == CLAVE_RWLOCK_WRITE, cb,
-                            arg);
+        return clave__participant_list(c, path, &clave__queue_order_read, true, cb, arg);
+    return clave__participant_list(c, path, &clave__queue_order_write, kind == CLAVE_RWLOCK_WRITE,
+                                   cb, arg);
 }

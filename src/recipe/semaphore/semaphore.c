@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "recipe/contender/fenced_write.h"
+#include "base/path.h"
 #include "recipe/contender/participant_list.h"
 
 enum { LIMIT_MAX = INT32_MAX };
@@ -82,12 +82,9 @@ static clave_err config_below(struct config *config, clave_async_client *c, cons
                               const char *name, const struct queue_order_rule *rule)
 {
     const struct clave_mem *mem = clave__client_mem(c);
-    size_t npath = strcmp(path, "/") == 0 ? 0 : strlen(path);
-    char *below = clave__mem_alloc(mem, npath + strlen(name) + 1);
+    char *below = clave__path_child(mem, path, name);
     if (!below)
         return CLAVE_ENOMEM;
-    memcpy(below, path, npath);
-    memcpy(below + npath, name, strlen(name) + 1);
     clave_err err = clave__contender_config_init(config, c, below, rule, "the semaphore's path");
     clave__mem_free(mem, below);
     return err;
@@ -97,9 +94,9 @@ static clave_err set_up(clave_async_semaphore *s, const char *path,
                         const clave_semaphore_options *o)
 {
     clave_async_client *c = s->client;
-    clave_err err = config_below(&s->gate, c, path, "/locks", &clave__queue_order_mutex);
+    clave_err err = config_below(&s->gate, c, path, "locks", &clave__queue_order_mutex);
     if (err == CLAVE_OK)
-        err = config_below(&s->floor, c, path, "/leases", &clave__queue_order_lease);
+        err = config_below(&s->floor, c, path, "leases", &clave__queue_order_lease);
     if (err == CLAVE_OK)
         err = clave__contender_config_set_acls(&s->gate, o->acls, o->nacls);
     if (err == CLAVE_OK)
@@ -262,10 +259,10 @@ clave_err clave_async_semaphore_participants(clave_async_client *c, const char *
                                              clave_async_participants_cb *cb, void *arg)
 {
     struct config leases;
-    clave_err err = config_below(&leases, c, path, "/leases", &clave__queue_order_lease);
+    clave_err err = config_below(&leases, c, path, "leases", &clave__queue_order_lease);
     if (err != CLAVE_OK)
         return err;
-    err = clave__roll_call(c, leases.path, &clave__queue_order_lease, false, cb, arg);
+    err = clave__participant_list(c, leases.path, &clave__queue_order_lease, false, cb, arg);
     clave__contender_config_fini(&leases);
     return err;
 }

@@ -2,8 +2,8 @@
  * so they share a file. It parses the flags of each kind; run/runner.h does the rest. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
+#include "base/path.h"
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
 #include "cmd/run/lock_flags.h"
@@ -55,13 +55,9 @@ static int take_args(struct lock_plan *p, bool tries, bool waits)
 /* The leases are below the path. */
 static int run_lease(struct lock_plan *p)
 {
-    static const char below[] = "/leases";
-    size_t n = strcmp(p->path, "/") == 0 ? 0 : strlen(p->path);
-    char *holders = malloc(n + sizeof below);
+    char *holders = clave__path_child(NULL, p->path, "leases");
     if (!holders)
         return diag_err(p->o, p->path, CLAVE_ENOMEM, NULL);
-    memcpy(holders, p->path, n);
-    memcpy(holders + n, below, sizeof below);
     p->holders = holders;
     int code = runner_run(p, NULL);
     free(holders);

@@ -25,13 +25,12 @@ enum { COLUMN_CAP = 128, COMMAND_CAP = 1024 };
 static int64_t read_held(struct options *o, clave_client *s, const char *path,
                          const struct queue_view_place *at)
 {
-    char *node = NULL;
+    bool asks = at->holds && participant_text_is_known(&at->p->stat);
+    char *node = asks ? queue_view_node_path(path, at) : NULL;
     clave_reply *r = NULL;
     int64_t since = -1;
-    if (!at->holds || !participant_text_is_known(&at->p->stat) ||
-        asprintf(&node, "%s%s/%s", strcmp(path, "/") == 0 ? "" : path, at->below, at->p->node) < 0)
-        return -1;
-    if (clave_get(s, node, o->timeout_ms, &r) == CLAVE_OK && r->stat.czxid == at->p->stat.czxid)
+    if (node && clave_get(s, node, o->timeout_ms, &r) == CLAVE_OK &&
+        r->stat.czxid == at->p->stat.czxid)
         since = held_since(r->data, r->len, &r->stat);
     clave_reply_free(r);
     free(node);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/path.h"
 #include "cmd/cli/cmd_options.h"
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
@@ -30,7 +31,7 @@ static clave_err submit_exists(clave_async_client *c, size_t i, clave_result_cb 
                                void *arg)
 {
     const struct listing *l = arg;
-    char *path = tree_walk_child_path(l->path, l->names[i]);
+    char *path = clave__path_child(NULL, l->path, l->names[i]);
     clave_err err = path ? clave_async_exists(c, path, NULL, cb, cb_arg) : CLAVE_ENOMEM;
     free(path);
     return err;

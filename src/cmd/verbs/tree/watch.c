@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/err_class.h"
+#include "base/path.h"
 #include "cmd/cli/cmd_options.h"
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
@@ -220,7 +221,7 @@ static void show_event(const struct watching *w, const char *event, const char *
 
 static void verb_watch_show_child(const struct watching *w, const char *event, const char *name)
 {
-    char *path = tree_walk_child_path(w->path, name);
+    char *path = clave__path_child(NULL, w->path, name);
     if (path)
         show_event(w, event, path, NULL);
     free(path);
