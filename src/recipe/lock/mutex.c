@@ -523,8 +523,7 @@ bool clave_async_mutex_valid_for(const clave_async_mutex *m, uint64_t owner, int
 
 /* ---- guarded writes -------------------------------------------------------------------- */
 
-static clave_err recipe_mutex_find_node(const clave_async_mutex *m, uint64_t owner,
-                                        const char **node)
+clave_err clave__mutex_find_node(const clave_async_mutex *m, uint64_t owner, const char **node)
 {
     const struct owner_entry *t = recipe_mutex_find(m, owner);
     if (!t || t->count == 0)
@@ -539,7 +538,7 @@ static clave_err recipe_mutex_guard_one(clave_async_mutex *m, uint64_t owner, co
                                         clave_result_cb *cb, void *arg)
 {
     const char *node;
-    clave_err err = recipe_mutex_find_node(m, owner, &node);
+    clave_err err = clave__mutex_find_node(m, owner, &node);
     return err == CLAVE_OK ? clave__fenced_write_one(m->client, node, op, cb, arg) : err;
 }
 
@@ -571,7 +570,7 @@ clave_err clave_async_mutex_multi(clave_async_mutex *m, uint64_t owner, const cl
                                   size_t nops, clave_result_cb *cb, void *arg)
 {
     const char *node;
-    clave_err err = recipe_mutex_find_node(m, owner, &node);
+    clave_err err = clave__mutex_find_node(m, owner, &node);
     return err == CLAVE_OK ? clave__fenced_write_multi(m->client, node, ops, nops, cb, arg) : err;
 }
 

@@ -7,7 +7,8 @@
 
 #include "clave/async/leader.h"
 #include "clave/async/plain_layouts.h"
-#include "runtime/blocking/call.h"
+#include "recipe/election/latch_internal.h"
+#include "runtime/blocking/guarded_write.h"
 
 enum { FREE_WAIT_MS = 1000 };
 
@@ -175,11 +176,7 @@ struct request {
     clave_latch_close_mode mode;
     const void *data;
     size_t len;
-    const char *node; /* path, for a guarded write */
-    int32_t version;
-    clave_create_mode create_mode;
-    const clave_op *ops;
-    size_t nops;
+    const char *node;
 };
 
 /* For calls that do not wait: allowed in callbacks too. */
@@ -369,59 +366,49 @@ clave_err clave_latch_transfer(clave_latch *c, const char *node, int64_t timeout
     return clave__call(c->session, &spec, timeout_ms, NULL);
 }
 
-static clave_err blocking_latch_begin_create(struct call *call, void *args)
+static clave_err blocking_latch_find_node(const struct guard *g, const char **node)
 {
-    const struct request *r = args;
-    return clave_async_latch_create(r->c->latch, r->node, r->data, r->len, r->create_mode,
-                                    clave__call_on_result, call);
+    const clave_latch *c = g->holder;
+    struct latch_lead lead;
+    if (!clave__latch_lead(c->latch, &lead))
+        return CLAVE_ENOTHELD;
+    *node = lead.node;
+    return CLAVE_OK;
+}
+
+static struct guard blocking_latch_guard(clave_latch *c)
+{
+    return (struct guard){
+        .session = c->session, .holder = c, .find_node = blocking_latch_find_node};
 }
 
 clave_err clave_latch_create(clave_latch *c, const char *path, const void *data, size_t len,
                              clave_create_mode mode, int64_t timeout_ms, clave_reply **out)
 {
-    struct request r = {.c = c, .node = path, .data = data, .len = len, .create_mode = mode};
-    struct call_spec spec = {.begin = blocking_latch_begin_create, .args = &r, .path = path};
-    return clave__call(c->session, &spec, timeout_ms, out);
-}
-
-static clave_err blocking_latch_begin_set(struct call *call, void *args)
-{
-    const struct request *r = args;
-    return clave_async_latch_set(r->c->latch, r->node, r->data, r->len, r->version,
-                                 clave__call_on_result, call);
+    clave_op op = {.kind = CLAVE_OP_CREATE, .path = path, .data = data, .len = len, .mode = mode};
+    const struct guard g = blocking_latch_guard(c);
+    return clave__guarded_write(&g, &op, timeout_ms, out);
 }
 
 clave_err clave_latch_set(clave_latch *c, const char *path, const void *data, size_t len,
                           int32_t version, int64_t timeout_ms)
 {
-    struct request r = {.c = c, .node = path, .data = data, .len = len, .version = version};
-    struct call_spec spec = {.begin = blocking_latch_begin_set, .args = &r};
-    return clave__call(c->session, &spec, timeout_ms, NULL);
-}
-
-static clave_err blocking_latch_begin_delete(struct call *call, void *args)
-{
-    const struct request *r = args;
-    return clave_async_latch_delete(r->c->latch, r->node, r->version, clave__call_on_result, call);
+    clave_op op = {
+        .kind = CLAVE_OP_SET, .path = path, .data = data, .len = len, .version = version};
+    const struct guard g = blocking_latch_guard(c);
+    return clave__guarded_write(&g, &op, timeout_ms, NULL);
 }
 
 clave_err clave_latch_delete(clave_latch *c, const char *path, int32_t version, int64_t timeout_ms)
 {
-    struct request r = {.c = c, .node = path, .version = version};
-    struct call_spec spec = {.begin = blocking_latch_begin_delete, .args = &r};
-    return clave__call(c->session, &spec, timeout_ms, NULL);
-}
-
-static clave_err blocking_latch_begin_multi(struct call *call, void *args)
-{
-    const struct request *r = args;
-    return clave_async_latch_multi(r->c->latch, r->ops, r->nops, clave__call_on_result, call);
+    clave_op op = {.kind = CLAVE_OP_DELETE, .path = path, .version = version};
+    const struct guard g = blocking_latch_guard(c);
+    return clave__guarded_write(&g, &op, timeout_ms, NULL);
 }
 
 clave_err clave_latch_multi(clave_latch *c, const clave_op *ops, size_t nops, int64_t timeout_ms,
                             clave_reply **out)
 {
-    struct request r = {.c = c, .ops = ops, .nops = nops};
-    struct call_spec spec = {.begin = blocking_latch_begin_multi, .args = &r, .nops = nops};
-    return clave__call(c->session, &spec, timeout_ms, out);
+    const struct guard g = blocking_latch_guard(c);
+    return clave__guarded_multi(&g, ops, nops, timeout_ms, out);
 }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "recipe/lock/mutex_parts.h"
+#include "runtime/blocking/guarded_write.h"
 #include "runtime/blocking/thread_hold.h"
 
 enum { FREE_WAIT_MS = 1000, IDENTITY_SIZE = 4096 };
@@ -287,80 +288,47 @@ int64_t clave_mutex_token(clave_mutex *l)
 
 /* ---- guarded writes ------------------------------------------------------------------------- */
 
-struct guarded {
-    clave_mutex *lock;
-    uint64_t owner;
-    const char *path;
-    const void *data;
-    size_t len;
-    int32_t version;
-    clave_create_mode mode;
-    const clave_op *ops;
-    size_t nops;
-};
-
-static clave_err blocking_mutex_begin_create(struct call *c, void *args)
+static clave_err blocking_mutex_find_node(const struct guard *g, const char **node)
 {
-    const struct guarded *g = args;
-    return clave_async_mutex_create(g->lock->mutex, g->owner, g->path, g->data, g->len, g->mode,
-                                    clave__call_on_result, c);
+    const clave_mutex *l = g->holder;
+    return clave__mutex_find_node(l->mutex, g->owner, node);
+}
+
+static struct guard blocking_mutex_guard(clave_mutex *l)
+{
+    return (struct guard){.session = l->session,
+                          .holder = l,
+                          .owner = clave_mutex_owner_self(),
+                          .find_node = blocking_mutex_find_node};
 }
 
 clave_err clave_mutex_create(clave_mutex *l, const char *path, const void *data, size_t len,
                              clave_create_mode mode, int64_t timeout_ms, clave_reply **out)
 {
-    struct guarded g = {.lock = l, .owner = clave_mutex_owner_self(), .path = path};
-    struct call_spec spec = {.begin = blocking_mutex_begin_create, .args = &g, .path = path};
-    g.data = data;
-    g.len = len;
-    g.mode = mode;
-    return clave__call(l->session, &spec, timeout_ms, out);
-}
-
-static clave_err blocking_mutex_begin_set(struct call *c, void *args)
-{
-    const struct guarded *g = args;
-    return clave_async_mutex_set(g->lock->mutex, g->owner, g->path, g->data, g->len, g->version,
-                                 clave__call_on_result, c);
+    clave_op op = {.kind = CLAVE_OP_CREATE, .path = path, .data = data, .len = len, .mode = mode};
+    const struct guard g = blocking_mutex_guard(l);
+    return clave__guarded_write(&g, &op, timeout_ms, out);
 }
 
 clave_err clave_mutex_set(clave_mutex *l, const char *path, const void *data, size_t len,
                           int32_t version, int64_t timeout_ms)
 {
-    struct guarded g = {.lock = l, .owner = clave_mutex_owner_self(), .path = path};
-    struct call_spec spec = {.begin = blocking_mutex_begin_set, .args = &g};
-    g.data = data;
-    g.len = len;
-    g.version = version;
-    return clave__call(l->session, &spec, timeout_ms, NULL);
-}
-
-static clave_err blocking_mutex_begin_delete(struct call *c, void *args)
-{
-    const struct guarded *g = args;
-    return clave_async_mutex_delete(g->lock->mutex, g->owner, g->path, g->version,
-                                    clave__call_on_result, c);
+    clave_op op = {
+        .kind = CLAVE_OP_SET, .path = path, .data = data, .len = len, .version = version};
+    const struct guard g = blocking_mutex_guard(l);
+    return clave__guarded_write(&g, &op, timeout_ms, NULL);
 }
 
 clave_err clave_mutex_delete(clave_mutex *l, const char *path, int32_t version, int64_t timeout_ms)
 {
-    struct guarded g = {.lock = l, .owner = clave_mutex_owner_self(), .path = path};
-    struct call_spec spec = {.begin = blocking_mutex_begin_delete, .args = &g};
-    g.version = version;
-    return clave__call(l->session, &spec, timeout_ms, NULL);
-}
-
-static clave_err blocking_mutex_begin_multi(struct call *c, void *args)
-{
-    const struct guarded *g = args;
-    return clave_async_mutex_multi(g->lock->mutex, g->owner, g->ops, g->nops, clave__call_on_result,
-                                   c);
+    clave_op op = {.kind = CLAVE_OP_DELETE, .path = path, .version = version};
+    const struct guard g = blocking_mutex_guard(l);
+    return clave__guarded_write(&g, &op, timeout_ms, NULL);
 }
 
 clave_err clave_mutex_multi(clave_mutex *l, const clave_op *ops, size_t nops, int64_t timeout_ms,
                             clave_reply **out)
 {
-    struct guarded g = {.lock = l, .owner = clave_mutex_owner_self(), .ops = ops, .nops = nops};
-    struct call_spec spec = {.begin = blocking_mutex_begin_multi, .args = &g, .nops = nops};
-    return clave__call(l->session, &spec, timeout_ms, out);
+    const struct guard g = blocking_mutex_guard(l);
+    return clave__guarded_multi(&g, ops, nops, timeout_ms, out);
 }

@@ -9,7 +9,7 @@
 
 #include "clave/mutex.h"
 #include "recipe/semaphore/semaphore_internal.h"
-#include "runtime/blocking/call.h"
+#include "runtime/blocking/guarded_write.h"
 
 struct clave_lease {
     struct list link;         /* in the semaphore's list; the loop's thread only */
@@ -367,70 +367,49 @@ int64_t clave_lease_token(clave_lease *q)
     return token;
 }
 
-struct guarded {
-    clave_lease *lease;
-    const char *path;
-    const void *data;
-    size_t len;
-    int32_t version;
-    clave_create_mode mode;
-    const clave_op *ops;
-    size_t nops;
-};
-
-static clave_err blocking_semaphore_begin_create(struct call *c, void *args)
+static clave_err blocking_semaphore_find_node(const struct guard *g, const char **node)
 {
-    const struct guarded *g = args;
-    return clave_async_lease_create(g->lease->lease, g->path, g->data, g->len, g->mode,
-                                    clave__call_on_result, c);
+    const clave_lease *q = g->holder;
+    clave_grant grant;
+    if (!clave_async_lease_grant(q->lease, &grant))
+        return CLAVE_ELOST;
+    *node = grant.node;
+    return CLAVE_OK;
+}
+
+static struct guard blocking_semaphore_guard(clave_lease *q)
+{
+    return (struct guard){
+        .session = q->all->session, .holder = q, .find_node = blocking_semaphore_find_node};
 }
 
 clave_err clave_lease_create(clave_lease *q, const char *path, const void *data, size_t len,
                              clave_create_mode mode, int64_t timeout_ms, clave_reply **out)
 {
-    struct guarded g = {.lease = q, .path = path, .data = data, .len = len, .mode = mode};
-    struct call_spec spec = {.begin = blocking_semaphore_begin_create, .args = &g, .path = path};
-    return clave__call(q->all->session, &spec, timeout_ms, out);
-}
-
-static clave_err blocking_semaphore_begin_set(struct call *c, void *args)
-{
-    const struct guarded *g = args;
-    return clave_async_lease_set(g->lease->lease, g->path, g->data, g->len, g->version,
-                                 clave__call_on_result, c);
+    clave_op op = {.kind = CLAVE_OP_CREATE, .path = path, .data = data, .len = len, .mode = mode};
+    const struct guard g = blocking_semaphore_guard(q);
+    return clave__guarded_write(&g, &op, timeout_ms, out);
 }
 
 clave_err clave_lease_set(clave_lease *q, const char *path, const void *data, size_t len,
                           int32_t version, int64_t timeout_ms)
 {
-    struct guarded g = {.lease = q, .path = path, .data = data, .len = len, .version = version};
-    struct call_spec spec = {.begin = blocking_semaphore_begin_set, .args = &g};
-    return clave__call(q->all->session, &spec, timeout_ms, NULL);
-}
-
-static clave_err blocking_semaphore_begin_delete(struct call *c, void *args)
-{
-    const struct guarded *g = args;
-    return clave_async_lease_delete(g->lease->lease, g->path, g->version, clave__call_on_result, c);
+    clave_op op = {
+        .kind = CLAVE_OP_SET, .path = path, .data = data, .len = len, .version = version};
+    const struct guard g = blocking_semaphore_guard(q);
+    return clave__guarded_write(&g, &op, timeout_ms, NULL);
 }
 
 clave_err clave_lease_delete(clave_lease *q, const char *path, int32_t version, int64_t timeout_ms)
 {
-    struct guarded g = {.lease = q, .path = path, .version = version};
-    struct call_spec spec = {.begin = blocking_semaphore_begin_delete, .args = &g};
-    return clave__call(q->all->session, &spec, timeout_ms, NULL);
-}
-
-static clave_err blocking_semaphore_begin_multi(struct call *c, void *args)
-{
-    const struct guarded *g = args;
-    return clave_async_lease_multi(g->lease->lease, g->ops, g->nops, clave__call_on_result, c);
+    clave_op op = {.kind = CLAVE_OP_DELETE, .path = path, .version = version};
+    const struct guard g = blocking_semaphore_guard(q);
+    return clave__guarded_write(&g, &op, timeout_ms, NULL);
 }
 
 clave_err clave_lease_multi(clave_lease *q, const clave_op *ops, size_t nops, int64_t timeout_ms,
                             clave_reply **out)
 {
-    struct guarded g = {.lease = q, .ops = ops, .nops = nops};
-    struct call_spec spec = {.begin = blocking_semaphore_begin_multi, .args = &g, .nops = nops};
-    return clave__call(q->all->session, &spec, timeout_ms, out);
+    const struct guard g = blocking_semaphore_guard(q);
+    return clave__guarded_multi(&g, ops, nops, timeout_ms, out);
 }
