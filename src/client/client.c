@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/deadline.h"
 #include "base/sized_options.h"
 #include "client/engine.h"
 
@@ -276,8 +277,9 @@ int64_t clave_async_client_deadline(const clave_async_client *c)
 {
     if (clave__deliveries_wait(&c->deliveries))
         return c->now;
-    int64_t at = earlier(clave__timers_next(&c->timers), clave__link_deadline(c));
-    return earlier(at, earlier(clave__session_deadline(c), clave__heartbeat_deadline(c)));
+    int64_t at = deadline_earlier(clave__timers_next(&c->timers), clave__link_deadline(c));
+    return deadline_earlier(
+        at, deadline_earlier(clave__session_deadline(c), clave__heartbeat_deadline(c)));
 }
 
 const char *clave_state_name(clave_state state)

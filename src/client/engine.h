@@ -256,11 +256,6 @@ struct clave_async_client {
     bool fault_is_news; /* set since the dial began */
 };
 
-static inline int64_t earlier(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* clave__client_unref without the delivery. */
 void clave__client_drop(clave_async_client *c);
 

@@ -3,6 +3,7 @@
  * with holds sends a heartbeat every quarter of the timeout, which keeps the hold deadline ahead:
  * on a standalone server a ping is enough; in an ensemble the heartbeat must pass the leader, so it
  * is a multi that checks held nodes, which also proves that they still exist. */
+#include "base/deadline.h"
 #include "client/engine.h"
 #include "client/submit.h"
 
@@ -149,7 +150,7 @@ static int64_t next_beat(const clave_async_client *c)
     int64_t timeout = c->session.timeout_ms;
     int64_t deadline = clave__hold_deadline_get(&c->hold_deadline);
     int64_t soon = deadline == INT64_MIN ? CLAVE_NEVER : deadline - timeout / 4;
-    int64_t at = earlier(b->answered + interval(c), soon);
+    int64_t at = deadline_earlier(b->answered + interval(c), soon);
     int64_t least = b->answered + timeout / 16;
     return at > least ? at : least;
 }

@@ -3,6 +3,7 @@
  * entry for the deadlines. client_session_enter is the only function that changes the state. */
 #include <string.h>
 
+#include "base/deadline.h"
 #include "client/engine.h"
 
 static bool client_session_is_up(const struct session *s)
@@ -160,7 +161,7 @@ int64_t clave__session_deadline(const clave_async_client *c)
         lost = clave__hold_deadline_get(&c->hold_deadline);
     else if (!clave__link_is_open(&c->link) && c->hold_deadline.contact != HOLD_DEADLINE_NONE)
         lost = clave__hold_deadline_contact(&c->hold_deadline);
-    return lost < at ? lost : at;
+    return deadline_earlier(lost, at);
 }
 
 void clave__session_tick(clave_async_client *c)

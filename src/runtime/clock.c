@@ -25,6 +25,13 @@ int64_t clave__clock_wall(void)
     return read_ms(CLOCK_REALTIME);
 }
 
+int64_t clave__clock_us(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
+}
+
 struct timespec clave__clock_after(int64_t ms)
 {
     struct timespec t;

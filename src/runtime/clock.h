@@ -9,6 +9,9 @@
 /* Milliseconds since the epoch: for display and for ctime and mtime, never for deadlines. */
 int64_t clave__clock_wall(void);
 
+/* Microseconds of CLOCK_MONOTONIC, for measuring. */
+int64_t clave__clock_us(void);
+
 /* The time `ms` from now on CLOCK_MONOTONIC, for pthread_cond_timedwait. (Condition variables do
  * not support CLOCK_BOOTTIME; a waiter checks clave_now() again.) */
 struct timespec clave__clock_after(int64_t ms);

@@ -3,12 +3,8 @@
  * values. */
 #include "supervise/hold_policy.h"
 
+#include "base/deadline.h"
 #include "clave/async/client.h"
-
-static int64_t hold_policy_earlier(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
 
 void clave__hold_policy_begin(struct hold_policy *s, const struct kill_policy_terms *terms)
 {
@@ -18,7 +14,7 @@ void clave__hold_policy_begin(struct hold_policy *s, const struct kill_policy_te
 int64_t clave__hold_policy_extend(struct hold_policy *s, int64_t deadline)
 {
     s->deadline = deadline;
-    return hold_policy_earlier(deadline, s->terms.until);
+    return deadline_earlier(deadline, s->terms.until);
 }
 
 /* What is lost by its deadline had to be over by then; what is lost before has a grace from now
@@ -45,12 +41,12 @@ static int64_t end_of_max_hold(const struct hold_policy *s)
 static int64_t limit_of_hold(const struct hold_policy *s)
 {
     bool never = s->terms.on_lost == ON_LOST_IGNORE;
-    return limit_before(s, never ? CLAVE_NEVER : hold_policy_earlier(s->deadline, s->gone_by));
+    return limit_before(s, never ? CLAVE_NEVER : deadline_earlier(s->deadline, s->gone_by));
 }
 
 int64_t clave__hold_policy_limit(const struct hold_policy *s)
 {
-    return hold_policy_earlier(limit_of_hold(s), limit_before(s, end_of_max_hold(s)));
+    return deadline_earlier(limit_of_hold(s), limit_before(s, end_of_max_hold(s)));
 }
 
 bool clave__hold_policy_is_overdue(struct hold_policy *s, int64_t now)

@@ -3,6 +3,7 @@
  * whatever else has happened. */
 #include "supervise/kill_policy.h"
 
+#include "base/deadline.h"
 #include "clave/async/client.h"
 
 enum { GRACE_MAX_MS = 5000, LEAD_MIN_MS = 20, LEAD_MAX_MS = 100, KILL_AGAIN_MS = 10 };
@@ -12,11 +13,6 @@ enum { TWICE_MS = 100 };
 static int64_t clamp(int64_t n, int64_t min, int64_t max)
 {
     return n < min ? min : n > max ? max : n;
-}
-
-static int64_t kill_policy_earlier(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
 }
 
 int64_t clave__kill_policy_grace(int64_t timeout_ms, int64_t wish)
@@ -56,12 +52,12 @@ static int64_t term_at_deadline(const struct kill_policy *l)
  * hold by then: it goes on when nothing of the command is left. */
 static int64_t warn_at(const struct kill_policy *l)
 {
-    return kill_policy_earlier(term_at_deadline(l), l->terms.until);
+    return deadline_earlier(term_at_deadline(l), l->terms.until);
 }
 
 static int64_t kill_at(const struct kill_policy *l)
 {
-    return kill_policy_earlier(l->kill_at, limit_of_deadline(l));
+    return deadline_earlier(l->kill_at, limit_of_deadline(l));
 }
 
 int64_t clave__kill_policy_wake_at(struct kill_policy *l, int64_t deadline, int64_t now)

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/deadline.h"
 #include "clave/tls.h"
 #include "clave/uv.h"
 #include "cmd/cli/config.h"
@@ -300,5 +301,5 @@ int64_t options_left_ms(struct options *o)
     int64_t now = clave_now();
     if (o->deadline_ms == 0)
         o->deadline_ms = now + o->timeout_ms;
-    return o->deadline_ms > now ? o->deadline_ms - now : 0;
+    return deadline_left(o->deadline_ms, now);
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/deadline.h"
 #include "base/path.h"
 #include "clave/tls.h"
 #include "clave/uv.h"
@@ -104,7 +105,7 @@ static clave_err await_server(struct options *o, clave_client *s, const char *co
     clave_err err;
     for (;;) {
         int64_t due = unreachable_due_ms(&r);
-        err = clave_client_wait(s, due < left ? due : left);
+        err = clave_client_wait(s, deadline_earlier(due, left));
         left = options_left_ms(o);
         if (err != CLAVE_EUNREACHABLE || left == 0 || clave_client_state(s) == CLAVE_STATE_CLOSED)
             break;

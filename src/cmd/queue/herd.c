@@ -11,6 +11,7 @@
 #include "clave/async/plain_layouts.h"
 #include "cmd/cli/connect.h"
 #include "cmd/cli/diag.h"
+#include "runtime/clock.h"
 #include "wire/proto.h"
 
 enum { POLL_NS = 200000 };
@@ -39,13 +40,6 @@ struct herd {
     atomic_uint leaderships;
 };
 
-static int64_t herd_now_us(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
-}
-
 /* ---- on the loop's thread ------------------------------------------------------------------- */
 
 static void herd_on_event(clave_async_latch *l, const clave_latch_event *ev, void *arg)
@@ -56,7 +50,7 @@ static void herd_on_event(clave_async_latch *l, const clave_latch_event *ev, voi
     if (ev->kind != CLAVE_LATCH_LEADER)
         return;
     h->leader = c;
-    h->led_at = herd_now_us();
+    h->led_at = clave__clock_us();
     atomic_fetch_add(&h->leaderships, 1);
 }
 
@@ -83,7 +77,7 @@ static void withdraw(clave_async_client *client, void *arg)
 static void depose(clave_async_client *client, void *arg)
 {
     struct herd *h = arg;
-    h->left_at = herd_now_us();
+    h->left_at = clave__clock_us();
     withdraw(client, h->leader);
 }
 
@@ -129,8 +123,8 @@ static clave_err herd_settle(struct herd *h)
  * time from the candidates that are measured. */
 static clave_err await_leader(struct herd *h, unsigned known)
 {
-    int64_t deadline = herd_now_us() + h->o->timeout_ms * 1000;
-    while (atomic_load(&h->leaderships) == known && herd_now_us() < deadline)
+    int64_t deadline = clave__clock_us() + h->o->timeout_ms * 1000;
+    while (atomic_load(&h->leaderships) == known && clave__clock_us() < deadline)
         nanosleep(&(struct timespec){.tv_nsec = POLL_NS}, NULL);
     return atomic_load(&h->leaderships) == known ? CLAVE_ETIMEDOUT : herd_settle(h);
 }

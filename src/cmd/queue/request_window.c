@@ -6,7 +6,8 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <time.h>
+
+#include "runtime/clock.h"
 
 enum { WINDOW = 256 };
 
@@ -107,19 +108,6 @@ static void request_window_begin(clave_async_client *c, void *arg)
     request_window_release(f);
 }
 
-static struct timespec after_ms(int64_t ms)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    t.tv_sec += (time_t)(ms / 1000);
-    t.tv_nsec += (long)(ms % 1000) * 1000000;
-    if (t.tv_nsec >= 1000000000) {
-        t.tv_nsec -= 1000000000;
-        t.tv_sec++;
-    }
-    return t;
-}
-
 clave_err request_window_run(clave_client *s, const struct request_window_plan *plan,
                              int64_t timeout_ms)
 {
@@ -132,7 +120,7 @@ clave_err request_window_run(clave_client *s, const struct request_window_plan *
         f->holders--; /* request_window_begin() will not run */
     while (err == CLAVE_OK && f->done < plan->n) {
         size_t before = f->done;
-        struct timespec until = after_ms(timeout_ms);
+        struct timespec until = clave__clock_after(timeout_ms);
         int waited = pthread_cond_timedwait(&f->cond, &f->mutex, &until);
         if (waited == ETIMEDOUT && f->done == before)
             err = CLAVE_ETIMEDOUT;

@@ -6,6 +6,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/deadline.h"
 #include "base/err_class.h"
 #include "recipe/contender/identity.h"
 
@@ -570,8 +571,7 @@ void clave__contender_recount(struct contender *c)
 
 int64_t clave__contender_deadline(const struct contender *c)
 {
-    int64_t session = clave_async_client_hold_deadline(c->client);
-    return session < c->hold_end ? session : c->hold_end;
+    return deadline_earlier(clave_async_client_hold_deadline(c->client), c->hold_end);
 }
 
 clave_grant clave__contender_grant(const struct contender *c)
@@ -587,5 +587,5 @@ clave_grant clave__contender_grant(const struct contender *c)
 
 bool clave__grant_lasts(const clave_grant *g, int64_t now, int64_t ms)
 {
-    return g->deadline >= now && g->deadline - now >= ms;
+    return deadline_lasts(g->deadline, now, ms);
 }

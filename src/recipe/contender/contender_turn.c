@@ -3,6 +3,7 @@
  * by contender.c. Invariant: nothing is granted on an event or a listing of an earlier attempt. */
 #include <string.h>
 
+#include "base/deadline.h"
 #include "base/path.h"
 #include "recipe/contender/contender.h"
 #include "recipe/contender/kazoo.h"
@@ -42,7 +43,7 @@ void clave__contender_turn_watch_own(struct contender *c)
 void clave__contender_limit(struct contender *c, int64_t max)
 {
     int64_t now = clave__client_now(c->client);
-    c->hold_end = max > 0 && max < CLAVE_NEVER - now ? now + max : CLAVE_NEVER;
+    c->hold_end = max > 0 ? deadline_after(now, max) : CLAVE_NEVER;
     if (c->hold_end != CLAVE_NEVER)
         clave__client_timer_set(c->client, &c->limit, c->hold_end);
     else

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "base/deadline.h"
 #include "base/path.h"
 #include "recipe/contender/identity.h"
 
@@ -76,8 +77,7 @@ static void detector_look_later(struct detector *s)
     for (unsigned i = 0; i < s->looks && i < MOST_DOUBLINGS && delay < LONGEST_MS; i++)
         delay *= 2;
     s->looks++;
-    if (delay < CLAVE_NEVER - now)
-        clave__client_timer_set(s->client, &s->timer, now + delay);
+    clave__client_timer_set(s->client, &s->timer, deadline_after(now, delay));
 }
 
 static const char *text_for(const struct detector *s, const clave_deadlock *list, size_t n)

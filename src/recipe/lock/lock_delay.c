@@ -6,6 +6,7 @@
  *    └──────── answer lost ───────────────┘ */
 #include "clave/async/lock_delay.h"
 
+#include "base/deadline.h"
 #include "recipe/lock/lock_record.h"
 
 enum { ROUNDS = 16 };
@@ -51,8 +52,7 @@ static clave_err lock_delay_pause(clave_async_delay *d)
     int64_t now = clave__client_now(d->client);
     d->phase = PAUSING;
     d->paused = true;
-    if (d->delay_ms < CLAVE_NEVER - now)
-        clave__client_timer_set(d->client, &d->timer, now + d->delay_ms);
+    clave__client_timer_set(d->client, &d->timer, deadline_after(now, d->delay_ms));
     return CLAVE_OK;
 }
 

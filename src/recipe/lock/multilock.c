@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "client/client_internal.h"
+#include "base/deadline.h"
 #include "recipe/lock/mutex_parts.h"
 
 struct part {
@@ -405,8 +405,7 @@ int64_t clave_async_multilock_deadline(const clave_async_multilock *ml, uint64_t
         clave_grant g;
         if (!clave_async_mutex_grant(ml->parts[i].mutex, owner, &g))
             return INT64_MIN;
-        if (g.deadline < first)
-            first = g.deadline;
+        first = deadline_earlier(first, g.deadline);
     }
     return first;
 }

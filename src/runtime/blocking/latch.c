@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 
+#include "base/deadline.h"
 #include "clave/async/leader.h"
 #include "clave/async/plain_layouts.h"
 #include "recipe/election/latch_internal.h"
@@ -288,8 +289,7 @@ clave_err clave_latch_await_loss(clave_latch *c, int64_t timeout_ms)
     int64_t now = clave_now(), term = c->token;
     while (term != 0 && c->token == term && now <= c->deadline && now < until) {
         /* The deadline normally moves on: then look again. */
-        int64_t look = c->deadline + 1;
-        (void)clave__cell_wait(&c->lost, loop, look < until ? look : until);
+        (void)clave__cell_wait(&c->lost, loop, deadline_earlier(c->deadline + 1, until));
         now = clave_now();
     }
     bool leads = term != 0 && c->token == term && now <= c->deadline;
@@ -314,7 +314,7 @@ bool clave_latch_valid_for(clave_latch *c, int64_t ms)
 {
     int64_t deadline = clave_latch_deadline(c);
     int64_t now = clave_now(); /* read after the copy, so that a pause in between counts */
-    return deadline >= now && deadline - now >= ms;
+    return deadline_lasts(deadline, now, ms);
 }
 
 bool clave_latch_has_leadership(clave_latch *c)

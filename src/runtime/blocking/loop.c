@@ -10,6 +10,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/deadline.h"
 #include "clave/uv.h"
 #include "runtime/clock.h"
 
@@ -50,8 +51,7 @@ bool clave__cell_wait(struct cell *c, clave_loop *l, int64_t deadline)
 
 int64_t clave__deadline_after(int64_t timeout_ms)
 {
-    int64_t now = clave_now();
-    return timeout_ms < 0 || timeout_ms > CLAVE_NEVER - now ? CLAVE_NEVER : now + timeout_ms;
+    return timeout_ms < 0 ? CLAVE_NEVER : deadline_after(clave_now(), timeout_ms);
 }
 
 /* ---- tasks ---------------------------------------------------------------------------------- */

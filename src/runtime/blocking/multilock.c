@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/deadline.h"
 #include "recipe/contender/queue_order.h"
 #include "runtime/blocking/thread_hold.h"
 
@@ -122,10 +123,7 @@ static clave_err release_first(clave_multilock *l, size_t n, const char **failed
 /* A wait whose time is up becomes a try. */
 static int64_t time_left(int64_t timeout_ms, int64_t deadline)
 {
-    if (timeout_ms <= 0)
-        return timeout_ms;
-    int64_t left = deadline - clave_now();
-    return left > 0 ? left : 0;
+    return timeout_ms > 0 ? deadline_left(deadline, clave_now()) : timeout_ms;
 }
 
 /* One round over all. *again: a lock was lost while others were waited for, and had not been held
@@ -186,11 +184,8 @@ bool clave_multilock_valid_for(clave_multilock *l, int64_t ms)
 int64_t clave_multilock_deadline(clave_multilock *l)
 {
     int64_t first = CLAVE_NEVER;
-    for (size_t i = 0; i < l->n; i++) {
-        int64_t deadline = clave_mutex_deadline(l->members[i].lock);
-        if (deadline < first)
-            first = deadline;
-    }
+    for (size_t i = 0; i < l->n; i++)
+        first = deadline_earlier(first, clave_mutex_deadline(l->members[i].lock));
     return first;
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/deadline.h"
 #include "recipe/lock/mutex_parts.h"
 #include "runtime/blocking/guarded_write.h"
 #include "runtime/blocking/thread_hold.h"
@@ -271,7 +272,7 @@ bool clave_mutex_valid_for(clave_mutex *l, int64_t ms)
     if (!clave__thread_hold_look(l, clave_mutex_owner_self(), &t))
         return false;
     int64_t now = clave_now(); /* read after the copy, so that a pause in between counts */
-    return t.deadline >= now && t.deadline - now >= ms;
+    return deadline_lasts(t.deadline, now, ms);
 }
 
 int64_t clave_mutex_deadline(clave_mutex *l)

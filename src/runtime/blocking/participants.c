@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "base/deadline.h"
 #include "runtime/blocking/arena.h"
 #include "runtime/blocking/call.h"
 
@@ -76,10 +77,8 @@ clave_err clave_participants(clave_client *s, clave_participants_fn *call, const
     clave_err err = clave_sync(s, path, timeout_ms);
     if (err != CLAVE_OK)
         return err;
-    if (timeout_ms >= 0) {
-        int64_t left = deadline - clave_now();
-        timeout_ms = left > 0 ? left : 0;
-    }
+    if (timeout_ms >= 0)
+        timeout_ms = deadline_left(deadline, clave_now());
     err = clave__call(s, &spec, timeout_ms, &reply);
     if (err != CLAVE_OK)
         return err;

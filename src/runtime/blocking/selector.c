@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/deadline.h"
 #include "client/client_internal.h"
 #include "recipe/election/selector_state.h"
 #include "runtime/blocking/thread_hold.h"
@@ -434,7 +435,7 @@ bool clave_selector_valid_for(clave_selector *s, int64_t ms)
 {
     int64_t deadline = clave_selector_deadline(s);
     int64_t now = clave_now(); /* read after the check, so that a pause in between counts */
-    return deadline >= now && deadline - now >= ms;
+    return deadline_lasts(deadline, now, ms);
 }
 
 bool clave_selector_has_leadership(clave_selector *s)

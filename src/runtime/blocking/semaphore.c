@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/deadline.h"
 #include "clave/mutex.h"
 #include "recipe/semaphore/semaphore_internal.h"
 #include "runtime/blocking/guarded_write.h"
@@ -353,7 +354,7 @@ bool clave_lease_valid_for(clave_lease *q, int64_t ms)
 {
     int64_t deadline = clave_lease_deadline(q);
     int64_t now = clave_now(); /* read after the copy, so that a pause in between counts */
-    return deadline >= now && deadline - now >= ms;
+    return deadline_lasts(deadline, now, ms);
 }
 
 int64_t clave_lease_token(clave_lease *q)

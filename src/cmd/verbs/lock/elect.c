@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/deadline.h"
 #include "clave/uv.h"
 #include "cmd/cli/diag.h"
 #include "cmd/run/lock_flags.h"
@@ -98,8 +99,8 @@ static char **original_words(void)
  * executes itself anew, not before the next term. */
 static int elect_stand_again(const struct options *o, int64_t then)
 {
-    int64_t left = then - clave_now();
-    struct timespec pause = {.tv_sec = 0, .tv_nsec = (long)(left > 0 ? left : 0) * 1000000};
+    int64_t left = deadline_left(then, clave_now());
+    struct timespec pause = {.tv_sec = 0, .tv_nsec = (long)left * 1000000};
     while (nanosleep(&pause, &pause) != 0 && errno == EINTR)
         continue;
     const struct sigaction fresh = {.sa_handler = SIG_DFL};

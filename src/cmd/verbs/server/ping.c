@@ -11,6 +11,7 @@
 #include "cmd/cli/json.h"
 #include "runtime/client/four_letter_client.h"
 #include "runtime/client/local_paths.h"
+#include "runtime/clock.h"
 
 enum { PING_INTERVAL = FLAG_LONG };
 
@@ -74,13 +75,6 @@ static void show_server(const struct options *o, const struct ping *p)
 /* ---- round trips -------------------------------------------------------------------------------
  */
 
-static int64_t ping_now_us(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
-}
-
 static void show_round(const struct options *o, int64_t us)
 {
     struct json j;
@@ -96,9 +90,9 @@ static void show_round(const struct options *o, int64_t us)
 
 static int ping_once(const struct options *o, clave_client *s)
 {
-    int64_t start = ping_now_us();
+    int64_t start = clave__clock_us();
     clave_err err = clave_exists(s, "/", o->timeout_ms, NULL);
-    int64_t us = ping_now_us() - start;
+    int64_t us = clave__clock_us() - start;
     /* Any answer will do: a chroot need not exist, or may be unreadable. */
     if (err != CLAVE_OK && err != CLAVE_ENONODE && err != CLAVE_ENOAUTH)
         return diag_err(o, "/", err, s);
