@@ -37,6 +37,10 @@ void clave__client_protect(clave_async_client *c, char out[CLAVE_PROTECTED_PREFI
 clave_err clave__client_delete_node(clave_async_client *c, const char *path, int64_t czxid,
                                     clave_result_cb *cb, void *arg);
 
+/* Copies an ACL to `to`, the texts after the list; returns the end of the copy. */
+size_t clave__acls_size(const clave_acl *acls, size_t n);
+char *clave__acls_copy(clave_acl *to, const clave_acl *acls, size_t n);
+
 /* Listeners are called on state changes, in order, before the user's own callback. A listener may
  * unlisten itself or others inside the call. */
 struct listener {

@@ -423,34 +423,12 @@ void clave__creations_end(clave_async_client *c)
     }
 }
 
-static size_t acls_size(const clave_create_options *o)
+static char *put_acls(struct creation *k, const clave_create_options *o)
 {
-    size_t n = o->nacls * sizeof *o->acls;
-    for (size_t i = 0; i < o->nacls; i++)
-        n += strlen(o->acls[i].scheme) + strlen(o->acls[i].id) + 2;
-    return n;
-}
-
-static char *client_create_put_text(char *at, const char *s, const char **where)
-{
-    size_t n = strlen(s) + 1;
-    memcpy(at, s, n);
-    *where = at;
-    return at + n;
-}
-
-static char *put_acls(char *at, const clave_create_options *o, struct submit_create *what)
-{
-    clave_acl *acls = (clave_acl *)(void *)at;
-    at += o->nacls * sizeof *acls;
-    for (size_t i = 0; i < o->nacls; i++) {
-        acls[i].perms = o->acls[i].perms;
-        at = client_create_put_text(at, o->acls[i].scheme, &acls[i].scheme);
-        at = client_create_put_text(at, o->acls[i].id, &acls[i].id);
-    }
-    what->acls = o->acls ? acls : NULL;
-    what->nacls = o->nacls;
-    return at;
+    clave_acl *acls = (clave_acl *)(void *)(k + 1);
+    k->what.acls = o->acls ? acls : NULL;
+    k->what.nacls = o->nacls;
+    return clave__acls_copy(acls, o->acls, o->nacls);
 }
 
 /* Writes the path the caller gave, with Curator's prefix before the name if it is protected. */
@@ -465,8 +443,9 @@ static char *client_create_put_path(struct creation *k, char *at, const char *pa
         clave__client_protect(k->client, at);
         at += CLAVE_PROTECTED_PREFIX;
     }
-    const char *name;
-    return client_create_put_text(at, path + dir, &name);
+    size_t nname = strlen(path + dir) + 1;
+    memcpy(at, path + dir, nname);
+    return at + nname;
 }
 
 /* Allocates one block: the creation, ACLs, path, room for the path found, data. */
@@ -476,8 +455,8 @@ static struct creation *creation_new(clave_async_client *c, const char *path,
     size_t npath = strlen(path) + CLAVE_PROTECTED_PREFIX + 1;
     size_t nfound = npath + c->hosts.chroot_len + SEQUENCE_ROOM;
     size_t len = data->n > 0 ? (size_t)data->n : 0;
-    struct creation *k =
-        clave__mem_zalloc(&c->mem, sizeof *k + acls_size(o) + npath + nfound + len);
+    struct creation *k = clave__mem_zalloc(
+        &c->mem, sizeof *k + clave__acls_size(o->acls, o->nacls) + npath + nfound + len);
     if (!k)
         return NULL;
     k->client = c;
@@ -486,7 +465,7 @@ static struct creation *creation_new(clave_async_client *c, const char *path,
     k->what.mode = o->mode;
     k->what.ttl_ms = o->ttl_ms;
     clave__timer_init(&k->pause, client_create_on_pause);
-    char *at = put_acls((char *)(k + 1), o, &k->what);
+    char *at = put_acls(k, o);
     at = client_create_put_path(k, at, path);
     k->found = at;
     k->found_cap = nfound;

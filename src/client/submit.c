@@ -62,6 +62,27 @@ clave_err clave__submit_check(clave_async_client *c, const char *path, bool sequ
     return CLAVE_EPATH;
 }
 
+size_t clave__acls_size(const clave_acl *acls, size_t n)
+{
+    size_t size = n * sizeof *acls;
+    for (size_t i = 0; i < n; i++)
+        size += strlen(acls[i].scheme) + strlen(acls[i].id) + 2;
+    return size;
+}
+
+char *clave__acls_copy(clave_acl *to, const clave_acl *acls, size_t n)
+{
+    char *text = (char *)(to + n);
+    for (size_t i = 0; i < n; i++) {
+        size_t nscheme = strlen(acls[i].scheme) + 1, nid = strlen(acls[i].id) + 1;
+        to[i] = (clave_acl){acls[i].perms, text, text + nscheme};
+        memcpy(text, acls[i].scheme, nscheme);
+        memcpy(text + nscheme, acls[i].id, nid);
+        text += nscheme + nid;
+    }
+    return text;
+}
+
 clave_err clave__submit_acls(clave_async_client *c, const clave_acl *acls, size_t n,
                              struct jvec *out)
 {

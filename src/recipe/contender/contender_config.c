@@ -70,22 +70,11 @@ clave_err clave__contender_config_set_data(struct config *s, const void *data, s
 clave_err clave__contender_config_set_acls(struct config *s, const clave_acl *acls, size_t nacls)
 {
     clave_acl *copy = NULL;
-    size_t size = nacls * sizeof *acls;
-    for (size_t i = 0; acls && i < nacls; i++)
-        size += strlen(acls[i].scheme) + strlen(acls[i].id) + 2;
     if (acls) {
-        copy = clave__mem_alloc(s->mem, size);
+        copy = clave__mem_alloc(s->mem, clave__acls_size(acls, nacls));
         if (!copy)
             return CLAVE_ENOMEM;
-    }
-    char *text = copy ? (char *)(copy + nacls) : NULL;
-    for (size_t i = 0; copy && i < nacls; i++) {
-        size_t nscheme = strlen(acls[i].scheme) + 1;
-        size_t nid = strlen(acls[i].id) + 1;
-        memcpy(text, acls[i].scheme, nscheme);
-        memcpy(text + nscheme, acls[i].id, nid);
-        copy[i] = (clave_acl){acls[i].perms, text, text + nscheme};
-        text += nscheme + nid;
+        clave__acls_copy(copy, acls, nacls);
     }
     clave__mem_free(s->mem, s->acls);
     s->acls = copy;
