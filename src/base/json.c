@@ -6,35 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- characters ------------------------------------------------------------------------------ */
+#include "base/utf8.h"
 
-size_t clave__utf8_len(const void *bytes, size_t n)
-{
-    static const struct {
-        unsigned char mask, lead;
-        size_t len;
-        uint32_t least;
-    } forms[] = {{0x80, 0x00, 1, 0},
-                 {0xe0, 0xc0, 2, 0x80},
-                 {0xf0, 0xe0, 3, 0x800},
-                 {0xf8, 0xf0, 4, 0x10000}};
-    const unsigned char *p = bytes;
-    for (size_t f = 0; f < 4; f++) {
-        if ((p[0] & forms[f].mask) != forms[f].lead)
-            continue;
-        uint32_t code = p[0] & (unsigned char)~forms[f].mask;
-        if (forms[f].len > n)
-            return 0;
-        for (size_t i = 1; i < forms[f].len; i++) {
-            if ((p[i] & 0xc0) != 0x80)
-                return 0;
-            code = code << 6 | (p[i] & 0x3fu);
-        }
-        bool fine = code >= forms[f].least && code <= 0x10ffff && (code < 0xd800 || code > 0xdfff);
-        return fine ? forms[f].len : 0;
-    }
-    return 0;
-}
+/* ---- characters ------------------------------------------------------------------------------ */
 
 size_t clave__json_escape(const void *bytes, size_t n, char out[JSON_ESCAPE_CAP], size_t *taken)
 {

@@ -16,9 +16,6 @@ struct json {
 
 struct json clave__json_to(struct buf *out);
 
-/* The length of the UTF-8 sequence at p (n >= 1), or 0 when it is invalid. Surrogates and overlong
- * forms count as invalid, because JSON readers refuse them. */
-size_t clave__utf8_len(const void *p, size_t n);
 /* The first character of p (n >= 1) as written in a JSON string; *taken is the number of bytes of
  * p it used. Returns the length of out. */
 enum { JSON_ESCAPE_CAP = 8 };

@@ -6,7 +6,8 @@
  *   map       an intrusive hash map                  path     znode paths and the chroot
  *   rand      seeded random numbers, UUIDs           log      a line for the owner's log hook
  *   json      JSON output                            options  growing option structs
- *   deadline  arithmetic with moments                base64, sha1
+ *   deadline  arithmetic with moments                utf8     characters
+ *   base64, sha1
  * Every object here borrows the hooks it was given and keeps no state outside itself. */
 #ifndef CLAVE_BASE_MEMORY_H
 #define CLAVE_BASE_MEMORY_H

@@ -6,29 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-
-/* Decodes one UTF-8 character at p, of at most n bytes; its length, or 0 when malformed. */
-static size_t decode_utf8(const uint8_t *p, size_t n, uint32_t *out)
-{
-    static const uint32_t least[5] = {0, 0, 0x80, 0x800, 0x10000};
-    size_t len = p[0] < 0x80             ? 1
-                 : (p[0] & 0xe0) == 0xc0 ? 2
-                 : (p[0] & 0xf0) == 0xe0 ? 3
-                 : (p[0] & 0xf8) == 0xf0 ? 4
-                                         : 0;
-    if (len == 0 || len > n)
-        return 0;
-    uint32_t c = len == 1 ? p[0] : p[0] & (0xffu >> (len + 1));
-    for (size_t i = 1; i < len; i++) {
-        if ((p[i] & 0xc0) != 0x80)
-            return 0;
-        c = (c << 6) | (p[i] & 0x3fu);
-    }
-    if (c < least[len])
-        return 0;
-    *out = c;
-    return len;
-}
+#include "base/utf8.h"
 
 static const char *char_fault(uint32_t c)
 {
@@ -61,7 +39,7 @@ const char *clave__path_fault(const char *path, size_t n, bool sequential)
         return NULL;
     for (size_t i = 0; i < n;) {
         uint32_t c = 0;
-        size_t len = decode_utf8((const uint8_t *)path + i, n - i, &c);
+        size_t len = clave__utf8_decode(path + i, n - i, &c);
         const char *fault = len ? char_fault(c) : "is not valid UTF-8";
         if (fault)
             return fault;

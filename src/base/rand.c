@@ -46,9 +46,10 @@ uint64_t clave__rand_below(struct rand_state *r, uint64_t n)
     return x % n;
 }
 
+static const char hex[] = "0123456789abcdef";
+
 void clave__rand_uuid(struct rand_state *r, char out[CLAVE_UUID_TEXT + 1])
 {
-    static const char hex[] = "0123456789abcdef";
     uint64_t hi = (clave__rand_u64(r) & ~UINT64_C(0xf000)) | 0x4000;
     uint64_t lo = (clave__rand_u64(r) & ~(UINT64_C(3) << 62)) | (UINT64_C(2) << 62);
     int at = 0;
@@ -69,7 +70,6 @@ static unsigned digit_value(char digit)
 /* Digits 12 and 16 hold the version and the variant and are left alone. */
 void clave__uuid_mix(char *uuid, uint64_t a, uint64_t b)
 {
-    static const char hex[] = "0123456789abcdef";
     int digit = 0, mixed = 0;
     for (char *at = uuid; *at && digit < 32; at++) {
         if (*at == '-')

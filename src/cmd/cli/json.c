@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/base64.h"
+#include "base/utf8.h"
 
 static bool is_utf8(const unsigned char *p, size_t n)
 {

@@ -6,32 +6,19 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "recipe/contender/kazoo.h"
 #include "runtime/clock.h"
-
-/* The number of bytes of UTF-8 at p that may be printed as they are; 0: none, because a terminal
- * would interpret them (C0, DEL, and C1, which is U+0080 to U+009F) or because they are not
- * UTF-8. */
-static size_t showable(const unsigned char *p)
-{
-    size_t n = p[0] < 0x80 ? 1 : p[0] < 0xc2 ? 0 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
-    if (p[0] < 0x20 || p[0] == 0x7f || p[0] > 0xf4 || (p[0] == 0xc2 && p[1] < 0xa0))
-        return 0;
-    for (size_t i = 1; i < n; i++)
-        if ((p[i] & 0xc0) != 0x80) /* also the NUL that ends a text that was cut */
-            return 0;
-    return n;
-}
 
 /* Appends; cuts only between characters. */
 static void put_safe(char *out, size_t cap, const char *text)
 {
-    const unsigned char *p = (const unsigned char *)text;
+    const char *p = text;
     size_t n = strlen(out);
     while (*p && n + 4 < cap) {
-        size_t len = showable(p);
+        size_t len = clave__utf8_printable(p, strnlen(p, 4));
         for (size_t i = 0; i < len; i++)
-            out[n++] = (char)*p++;
+            out[n++] = *p++;
         if (len > 0)
             continue;
         out[n++] = '?';

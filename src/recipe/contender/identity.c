@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/utf8.h"
+
 static const char form[] = "clave/1\n";
 static const char hex[] = "0123456789ABCDEF";
 
@@ -182,33 +184,12 @@ static void take_line(clave_identity *out, char *line)
     take_field(out, line, equals + 1);
 }
 
-/* Bytes behind the first of a UTF-8 character; -1: no character begins so. */
-static int tail_len(unsigned char lead)
-{
-    if (lead < 0x80)
-        return 0;
-    if (lead >= 0xc2 && lead < 0xe0)
-        return 1;
-    if ((lead & 0xf0) == 0xe0)
-        return 2;
-    return lead >= 0xf0 && lead < 0xf5 ? 3 : -1;
-}
-
-/* Safe to show on a terminal: UTF-8 without control characters, C1 (c2 80..9f) included. */
 static bool is_printable(const char *data, size_t n)
 {
-    const unsigned char *p = (const unsigned char *)data;
-    for (size_t i = 0; i < n;) {
-        int tail = tail_len(p[i]);
-        if (p[i] < 0x20 || p[i] == 0x7f || tail < 0 || n - i <= (size_t)tail)
-            return false;
-        if (p[i] == 0xc2 && p[i + 1] < 0xa0)
-            return false;
-        for (i++; tail > 0; tail--, i++)
-            if ((p[i] & 0xc0) != 0x80)
-                return false;
-    }
-    return n > 0;
+    size_t len = 1;
+    for (size_t i = 0; i < n && len > 0; i += len)
+        len = clave__utf8_printable(data + i, n - i);
+    return n > 0 && len > 0;
 }
 
 void clave__identity_parse(char *data, size_t n, clave_identity *out)

@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "base/memory.h"
+#include "base/utf8.h"
 #include "recipe/deadlock/search.h"
 
 enum { TEXT_MAX = 16 * 1024, PIECE_MAX = 512 };
@@ -19,9 +20,12 @@ __attribute__((format(printf, 2, 3))) static clave_err put(struct buf *b, const 
     vsnprintf(piece, sizeof piece, fmt, args);
     va_end(args);
     /* Identities are what others say: nothing that a terminal would obey. */
-    for (unsigned char *p = (unsigned char *)piece; *p; p++)
-        if (*p < 0x20 || *p == 0x7f || (*p == 0xc2 && p[1] >= 0x80 && p[1] < 0xa0))
-            *p = '?';
+    for (size_t i = 0, n = strlen(piece), len; i < n; i += len) {
+        len = clave__utf8_printable(piece + i, n - i);
+        if (len == 0)
+            piece[i] = '?';
+        len += len == 0;
+    }
     clave_err err = clave__buf_append(b, piece, strlen(piece));
     return err == CLAVE_ETOOBIG ? CLAVE_OK : err;
 }

@@ -1,0 +1,52 @@
+/* base_utf8_test.c - what is a character, and what may go to a terminal. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/utf8.h"
+
+static void characters(void **state)
+{
+    static const struct {
+        const char *bytes;
+        size_t decoded, len, printable;
+        uint32_t code;
+    } cases[] = {
+        {"a", 1, 1, 1, 'a'},
+        {"\x1b[31m", 1, 1, 0, 0x1b},
+        {"\x7f", 1, 1, 0, 0x7f},
+        {"\xc2\x80", 2, 2, 0, 0x80},
+        {"\xc2\x9f", 2, 2, 0, 0x9f},
+        {"\xc2\xa0", 2, 2, 2, 0xa0},
+        {"\xe2\x82\xac!", 3, 3, 3, 0x20ac},
+        {"\xf0\x9f\x98\x80", 4, 4, 4, 0x1f600},
+        {"\xed\xa0\x80", 3, 0, 0, 0xd800},
+        {"\xf4\x90\x80\x80", 4, 0, 0, 0x110000},
+        {"\xc0\x9b", 0, 0, 0, 0}, /* overlong ESC */
+        {"\xe0\x80\x9b", 0, 0, 0, 0},
+        {"\xf0\x80\x80\x9b", 0, 0, 0, 0},
+        {"\x80", 0, 0, 0, 0},
+        {"\xff", 0, 0, 0, 0},
+        {"\xe2\x82", 0, 0, 0, 0}, /* cut */
+        {"\xe2\x82/", 0, 0, 0, 0},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        size_t n = strlen(cases[i].bytes);
+        uint32_t code = 0;
+        assert_int_equal(clave__utf8_decode(cases[i].bytes, n, &code), cases[i].decoded);
+        assert_int_equal(code, cases[i].code);
+        assert_int_equal(clave__utf8_len(cases[i].bytes, n), cases[i].len);
+        assert_int_equal(clave__utf8_printable(cases[i].bytes, n), cases[i].printable);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(characters)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
