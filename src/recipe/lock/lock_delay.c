@@ -9,7 +9,6 @@
 #include "base/deadline.h"
 #include "recipe/lock/lock_record.h"
 
-enum { ROUNDS = 16 };
 enum phase { LOOKING, PAUSING, MARKING, HELD, ENDING, OVER };
 
 struct clave_async_delay {
@@ -21,7 +20,6 @@ struct clave_async_delay {
     clave_delay_event_cb *event_cb;
     void *event_arg;
     enum phase phase;
-    int rounds;
     int64_t delay_ms;
     bool paused; /* enough, under this grant */
     struct timer timer;
@@ -69,11 +67,8 @@ static clave_err lock_delay_looked(clave_async_delay *d, clave_err err)
 
 static clave_err marked(clave_async_delay *d, clave_err err)
 {
-    if (err == CLAVE_OK)
-        d->phase = HELD;
-    if (clave__lock_record_in_doubt(err) && ++d->rounds < ROUNDS)
-        return lock_delay_enter(d, LOOKING, LOCK_RECORD_READ);
-    return err;
+    d->phase = err == CLAVE_OK ? HELD : LOOKING;
+    return clave__lock_record_look_again(d->lock_record, err);
 }
 
 /* After every step: what there is to tell. Who is told may free it. */
@@ -139,8 +134,7 @@ clave_err clave_async_delay_begin(clave_async_delay **out, clave_async_client *c
     clave__timer_init(&d->timer, lock_delay_on_timer);
     const struct lock_record_spec spec = {.done = lock_delay_on_done,
                                           .owner = d,
-                                          .node = grant->node,
-                                          .token = grant->token,
+                                          .grant = grant,
                                           .path = o.path,
                                           .acls = o.acls,
                                           .nacls = o.nacls,

@@ -11,7 +11,7 @@
 #include "recipe/contender/fenced_write.h"
 #include "recipe/contender/identity.h"
 
-enum { TRIES = 16, HEAD_CAP = 160, IDENTITY_HEAD = sizeof "clave/1\n" - 1 };
+enum { TRIES = 16, ROUNDS = 16, HEAD_CAP = 160, IDENTITY_HEAD = sizeof "clave/1\n" - 1 };
 
 /* ---- what is written, and what was read ----------------------------------------------------- */
 
@@ -84,13 +84,6 @@ static clave_err lock_record_keep(struct lock_record *l, const clave_result *res
 bool clave__lock_record_is_own(const struct lock_record *l)
 {
     return strcmp(l->entry.id, l->id) == 0;
-}
-
-/* Done and its answer lost; not done; or another entry than the one read. */
-bool clave__lock_record_in_doubt(clave_err err)
-{
-    return clave__err_passes(err) || err == CLAVE_ENODEEXISTS || err == CLAVE_EBADVERSION ||
-           err == CLAVE_ENONODE;
 }
 
 /* ---- acts ------------------------------------------------------------------------------------ */
@@ -229,6 +222,14 @@ clave_err clave__lock_record_do(struct lock_record *l, enum lock_record_act act)
     return err;
 }
 
+clave_err clave__lock_record_look_again(struct lock_record *l, clave_err err)
+{
+    /* The write was done and its answer lost; it was not done; or the entry is not the one read. */
+    bool in_doubt = clave__err_passes(err) || err == CLAVE_ENODEEXISTS || err == CLAVE_EBADVERSION ||
+                    err == CLAVE_ENONODE;
+    return in_doubt && ++l->rounds < ROUNDS ? clave__lock_record_do(l, LOCK_RECORD_READ) : err;
+}
+
 /* ---- life ------------------------------------------------------------------------------------ */
 
 static clave_err lock_record_fill(struct lock_record *l, const struct lock_record_spec *spec)
@@ -239,7 +240,7 @@ static clave_err lock_record_fill(struct lock_record *l, const struct lock_recor
     char prefix[CLAVE_PROTECTED_PREFIX + 1];
     size_t n = clave_identity_format(who, NULL, 0);
     l->cap = HEAD_CAP + n + 1;
-    l->node = clave__mem_strdup(mem, spec->node);
+    l->node = clave__mem_strdup(mem, spec->grant->node);
     l->path = clave__mem_strdup(mem, spec->path);
     l->text = clave__mem_alloc(mem, l->cap);
     if (!l->node || !l->path || !l->text)
@@ -270,7 +271,7 @@ clave_err clave__lock_record_new(struct lock_record **out, clave_async_client *c
     l->client = c;
     l->done = spec->done;
     l->owner = spec->owner;
-    l->token = spec->token;
+    l->token = spec->grant->token;
     l->config.mem = mem;
     clave_err err = lock_record_fill(l, spec);
     if (err != CLAVE_OK) {

@@ -35,13 +35,12 @@ typedef void lock_record_done(void *owner, enum lock_record_act act, clave_err e
 
 struct lock_record_spec {
     lock_record_done *done;
-    void *owner;      /* for `done` */
-    const char *node; /* of the lock; its token */
-    int64_t token;
+    void *owner;              /* for `done` */
+    const clave_grant *grant; /* of the lock */
     const char *path;
     const clave_acl *acls; /* of the entry; NULL: open */
     size_t nacls;
-    const clave_identity *identity; /* of who writes; may be NULL */
+    const clave_identity *identity; /* of the client that writes; may be NULL */
 };
 
 struct lock_record {
@@ -52,6 +51,7 @@ struct lock_record {
     bool busy;
     enum lock_record_act act;
     int tries;
+    int rounds;                   /* reads after an answer that left it in doubt */
     clave_err doubt;              /* of an attempt whose answer was lost; CLAVE_OK: of none */
     char id[CLAVE_UUID_TEXT + 1]; /* of our entries */
     int64_t token;
@@ -73,8 +73,9 @@ void clave__lock_record_free(struct lock_record *l);
 void clave__lock_record_compose(struct lock_record *l, const char *state, int64_t took_ms);
 /* None may be under way. As clave_async_multi. */
 clave_err clave__lock_record_do(struct lock_record *l, enum lock_record_act act);
-/* Behind a CREATE or REPLACE with this error a READ tells what is there. */
-bool clave__lock_record_in_doubt(clave_err err);
+/* After an act with this error, reads what is there; `err` when that does not help: the error
+ * leaves no doubt, or has come too often. */
+clave_err clave__lock_record_look_again(struct lock_record *l, clave_err err);
 /* The entry read is one that this lock_record wrote. */
 bool clave__lock_record_is_own(const struct lock_record *l);
 

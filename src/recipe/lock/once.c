@@ -15,7 +15,6 @@
 
 #include "recipe/lock/lock_record.h"
 
-enum { ROUNDS = 16 };
 enum phase { LOOKING, TOUCHING, STARTING, RUNNING, ENDING, OVER };
 
 struct clave_async_once {
@@ -25,7 +24,6 @@ struct clave_async_once {
     clave_async_once_cb *cb;
     void *arg;
     enum phase phase;
-    int rounds;
     int64_t period_ms;
     bool at_most_once;
     int64_t began; /* by the client's clock */
@@ -66,15 +64,11 @@ static void note_former(clave_async_once *o)
                                     .identity = e->identity};
 }
 
-static clave_err recipe_once_look(clave_async_once *o)
-{
-    return recipe_once_enter(o, LOOKING, LOCK_RECORD_READ);
-}
-
-/* After an answer that leaves in doubt what the record is. */
+/* After an answer that may leave in doubt what the record is. */
 static clave_err recipe_once_look_again(clave_async_once *o, clave_err err)
 {
-    return ++o->rounds < ROUNDS ? recipe_once_look(o) : err;
+    o->phase = LOOKING;
+    return clave__lock_record_look_again(o->lock_record, err);
 }
 
 static clave_err recipe_once_start(clave_async_once *o, enum lock_record_act act)
@@ -119,9 +113,10 @@ static clave_err touched(clave_async_once *o, clave_err err, const clave_stat *s
 
 static clave_err started(clave_async_once *o, clave_err err)
 {
-    if (err == CLAVE_OK)
-        o->phase = RUNNING;
-    return clave__lock_record_in_doubt(err) ? recipe_once_look_again(o, err) : err;
+    if (err != CLAVE_OK)
+        return recipe_once_look_again(o, err);
+    o->phase = RUNNING;
+    return CLAVE_OK;
 }
 
 static void recipe_once_on_done(void *owner, enum lock_record_act act, clave_err err,
@@ -171,15 +166,14 @@ clave_err clave_async_once_begin(clave_async_once **out, clave_async_client *c,
     once->at_most_once = o.at_most_once;
     const struct lock_record_spec spec = {.done = recipe_once_on_done,
                                           .owner = once,
-                                          .node = grant->node,
-                                          .token = grant->token,
+                                          .grant = grant,
                                           .path = o.path,
                                           .acls = o.acls,
                                           .nacls = o.nacls,
                                           .identity = o.identity};
     err = clave__lock_record_new(&once->lock_record, c, &spec, "the record's path");
     if (err == CLAVE_OK)
-        err = recipe_once_look(once);
+        err = recipe_once_enter(once, LOOKING, LOCK_RECORD_READ);
     if (err != CLAVE_OK) {
         clave_async_once_free(once);
         return err;
