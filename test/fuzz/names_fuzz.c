@@ -69,7 +69,8 @@ static void check_place(const struct queue_order_rule *rule, const char *const *
         before[1] = before[0];
         before[0] = name;
     }
-    must(place.ahead == ahead && place.last == before[0] && place.last_but == before[1]);
+    must(place.ahead == ahead && place.predecessor == before[0] &&
+         place.before_predecessor == before[1]);
 }
 
 static void check_rank(const char *const *names, size_t n, const size_t *order, uint8_t byte)
@@ -91,7 +92,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const struct clave_mem mem = clave__mem_or_default(NULL);
     struct input in = {data, size};
-    struct queue_order_rule bare;
+    struct queue_order_rule unprotected;
     const char *names[NAMES];
     size_t order[NAMES];
     uint8_t byte = input_byte(&in);
@@ -102,7 +103,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         memcpy(text, in.p, in.n);
     text[in.n] = '\0';
     size_t n = split(text, names);
-    if (byte >= 128 && n > 0 && clave__queue_order_bare(&bare, names[0]) == CLAVE_OK)
+    if (byte >= 128 && n > 0 && clave__queue_order_unprotected(&bare, names[0]) == CLAVE_OK)
         rule = &bare;
     must(clave__queue_order_sort(rule, &mem, names, n, order) == CLAVE_OK);
     for (size_t i = 0; i < n; i++)

@@ -246,8 +246,8 @@ static void compare(struct play *p, unsigned who, const struct model_state *m)
     expect(p, "own seen", who, c->own_seen, m->own_seen);
     expect(p, "listing", who, c->listing, m->listing);
     compare_node_watch(p, who, &c->own, &m->node_watches[0]);
-    compare_node_watch(p, who, &c->last, &m->node_watches[1]);
-    compare_node_watch(p, who, &c->last_but, &m->node_watches[2]);
+    compare_node_watch(p, who, &c->predecessor, &m->node_watches[1]);
+    compare_node_watch(p, who, &c->before_predecessor, &m->node_watches[2]);
 }
 
 /* ---- the play -------------------------------------------------------------------------------- */

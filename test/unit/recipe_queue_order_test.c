@@ -96,17 +96,17 @@ static void place_counts_every_name_before_ours(void **state)
     assert_true(at.plain);
     assert_false(at.exhausted);
     assert_int_equal(at.ahead, 3);
-    assert_string_equal(at.last, names[2]);
-    assert_string_equal(at.last_but, names[3]);
+    assert_string_equal(at.predecessor, names[2]);
+    assert_string_equal(at.before_predecessor, names[3]);
 
     at = locate(names, 5, names[3]);
     assert_int_equal(at.ahead, 1);
-    assert_string_equal(at.last, names[1]);
-    assert_null(at.last_but);
+    assert_string_equal(at.predecessor, names[1]);
+    assert_null(at.before_predecessor);
 
     at = locate(names, 5, names[1]);
     assert_int_equal(at.ahead, 0);
-    assert_null(at.last);
+    assert_null(at.predecessor);
 
     assert_false(locate(names, 5, UUID "lock-0000000005").found);
     assert_false(locate(names, 0, names[0]).found);
@@ -129,8 +129,8 @@ static void other_children_do_not_count(void **state)
     assert_false(at.exhausted);
     at = locate(names, COUNT(names), names[1]);
     assert_int_equal(at.ahead, 1);
-    assert_string_equal(at.last, names[7]);
-    assert_null(at.last_but);
+    assert_string_equal(at.predecessor, names[7]);
+    assert_null(at.before_predecessor);
 }
 
 /* Nobody knows what such a server means by its numbers. */
@@ -180,8 +180,8 @@ static void equal_keys_keep_the_servers_order(void **state)
     assert_int_equal(locate(names, 3, names[0]).ahead, 0);
     struct queue_order_place at = locate(names, 3, names[2]);
     assert_int_equal(at.ahead, 2);
-    assert_string_equal(at.last, names[1]);
-    assert_string_equal(at.last_but, names[0]);
+    assert_string_equal(at.predecessor, names[1]);
+    assert_string_equal(at.before_predecessor, names[0]);
 }
 
 /* Whoever may write below the path can make a name that has run over, as well as one that stands
@@ -233,7 +233,7 @@ static void the_two_kinds_of_a_read_write_lock_are_one_queue(void **state)
     static const struct {
         const struct queue_order_rule *rule;
         size_t own, ahead;
-        int last, last_but; /* -1: none */
+        int predecessor, before_predecessor; /* -1: none */
         bool plain;
     } cases[] = {
         /* A write waits for both kinds before it; of equal numbers the server's order decides. */
@@ -250,8 +250,11 @@ static void the_two_kinds_of_a_read_write_lock_are_one_queue(void **state)
         assert_true(at.found);
         assert_int_equal(at.ahead, cases[i].ahead);
         assert_int_equal(at.plain, cases[i].plain);
-        assert_ptr_equal(at.last, cases[i].last < 0 ? NULL : names[cases[i].last]);
-        assert_ptr_equal(at.last_but, cases[i].last_but < 0 ? NULL : names[cases[i].last_but]);
+        assert_ptr_equal(at.predecessor,
+                         cases[i].predecessor < 0 ? NULL : names[cases[i].predecessor]);
+        assert_ptr_equal(at.before_predecessor, cases[i].before_predecessor < 0
+                                                    ? NULL
+                                                    : names[cases[i].before_predecessor]);
     }
     assert_true(clave__queue_order_is_kind(&clave__queue_order_read, names[2]));
     assert_false(clave__queue_order_is_kind(&clave__queue_order_read, names[0]));
@@ -270,11 +273,11 @@ static void the_two_kinds_of_a_read_write_lock_are_one_queue(void **state)
 static void hostile_names_stop_no_queue(void **state)
 {
     (void)state;
-    struct queue_order_rule bare;
-    assert_int_equal(clave__queue_order_bare(&bare, "n_"), CLAVE_OK);
+    struct queue_order_rule unprotected;
+    assert_int_equal(clave__queue_order_unprotected(&unprotected, "n_"), CLAVE_OK);
     const struct queue_order_rule *const rules[] = {
         &clave__queue_order_mutex, &clave__queue_order_read,  &clave__queue_order_write,
-        &clave__queue_order_lease, &clave__queue_order_latch, &bare};
+        &clave__queue_order_lease, &clave__queue_order_latch, &unprotected};
     static const char *const tails[] = {"-3", "", "-", "3", "-0000000001", "000000000a", "-3-3"};
     for (size_t i = 0; i < COUNT(rules); i++) {
         char own[32], names[COUNT(tails)][32];

@@ -54,18 +54,18 @@ static void parse(struct graph *g, const char *line)
     *g = (struct graph){.n = 1};
     snprintf(g->text, sizeof g->text, "%s", line);
     struct wait_queue *q = g->queues;
-    *q = (struct wait_queue){.claims = g->claims[0], .gate = WAIT_NONE};
+    *q = (struct wait_queue){.claims = g->claims[0], .mutex_queue = WAIT_NONE};
     for (char *word = strtok(g->text, " "); word; word = strtok(NULL, " ")) {
         if (*word == '|') {
             q = &g->queues[g->n];
-            *q = (struct wait_queue){.claims = g->claims[g->n++], .gate = WAIT_NONE};
+            *q = (struct wait_queue){.claims = g->claims[g->n++], .mutex_queue = WAIT_NONE};
         } else if ((*word >= '0' && *word <= '9') || *word == '?') {
             q->limit = (size_t)atoi(word);
-            q->gate = g->n;
+            q->mutex_queue = g->n;
         } else {
             struct wait_claim *claim = &g->claims[q - g->queues][q->n];
             parse_claim(claim, word, q->n++, token++);
-            if (q->gate != WAIT_NONE)
+            if (q->mutex_queue != WAIT_NONE)
                 claim->kind = WAIT_LEASE;
         }
     }
@@ -76,8 +76,8 @@ static void turn_over(const struct graph *g, struct wait_queue *out)
 {
     for (size_t i = 0; i < g->n; i++) {
         out[i] = g->queues[g->n - 1 - i];
-        if (out[i].gate != WAIT_NONE)
-            out[i].gate = g->n - 1 - out[i].gate;
+        if (out[i].mutex_queue != WAIT_NONE)
+            out[i].mutex_queue = g->n - 1 - out[i].mutex_queue;
     }
 }
 
@@ -254,7 +254,7 @@ static void draw_graph(struct graph *g, uint64_t *rng)
     for (size_t q = 0; q < g->n; q++) {
         struct wait_queue *queue = &g->queues[q];
         bool leases = q == 0 && draw(rng, 2) == 0;
-        *queue = (struct wait_queue){.claims = g->claims[q], .gate = leases ? 1 : WAIT_NONE};
+        *queue = (struct wait_queue){.claims = g->claims[q], .mutex_queue = leases ? 1 : WAIT_NONE};
         queue->n = draw(rng, 5);
         queue->limit = leases ? draw(rng, 4) : 0;
         for (size_t i = 0; i < queue->n; i++) {
@@ -281,7 +281,7 @@ static size_t count_in_way(const struct graph *g, size_t q, size_t i, const bool
     *bound = lease && queue->limit > 0 && queue->n > queue->limit ? queue->limit - 1 : 0;
     if (lease && *bound == 0 && (queue->limit == 0 || queue->n <= queue->limit))
         return 0;
-    const struct wait_queue *gate = lease ? &g->queues[queue->gate] : NULL;
+    const struct wait_queue *gate = lease ? &g->queues[queue->mutex_queue] : NULL;
     if (gate && (gate->n == 0 || strcmp(gate->claims[0].owner, own->owner) != 0))
         return 0;
     for (size_t k = 0; k < queue->n; k++) {
@@ -394,8 +394,8 @@ static void a_long_queue_takes_a_moment(void **state)
         claims[i].token = (int64_t)i;
     }
     struct wait_claim back[] = {claims[N - 1], claims[0]};
-    struct wait_queue queues[] = {{.claims = claims, .n = N, .gate = WAIT_NONE},
-                                  {.claims = back, .n = 2, .gate = WAIT_NONE}};
+    struct wait_queue queues[] = {{.claims = claims, .n = N, .mutex_queue = WAIT_NONE},
+                                  {.claims = back, .n = 2, .mutex_queue = WAIT_NONE}};
     failmem_init(&f);
     assert_int_equal(clave__waitgraph_solve(&f.mem, queues, 1, &v), CLAVE_OK);
     assert_int_equal(v.stuck, 0);
@@ -429,8 +429,8 @@ static void a_long_queue_backwards_takes_a_moment(void **state)
         has->kind = WAIT_LEASE;
         has->rank = N - 1 - i;
     }
-    struct wait_queue queues[] = {{.claims = claims + N, .n = N, .gate = WAIT_NONE},
-                                  {.claims = claims, .n = N, .gate = WAIT_NONE}};
+    struct wait_queue queues[] = {{.claims = claims + N, .n = N, .mutex_queue = WAIT_NONE},
+                                  {.claims = claims, .n = N, .mutex_queue = WAIT_NONE}};
     failmem_init(&f);
     clock_t began = clock();
     assert_int_equal(clave__waitgraph_solve(&f.mem, queues, 2, &v), CLAVE_OK);

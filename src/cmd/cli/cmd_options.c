@@ -43,12 +43,12 @@ const struct verb *options_verb(const struct options *o, const char *name)
 
 /* ---- getopt --------------------------------------------------------------------------------- */
 
-struct scan {
+struct getopt_tables {
     struct option longs[MAX_FLAGS + 1];
     char shorts[2 * MAX_FLAGS + 3];
 };
 
-static void scan_add(struct scan *s, size_t *n, char **p, const struct flag *f)
+static void getopt_tables_add(struct getopt_tables *s, size_t *n, char **p, const struct flag *f)
 {
     int has_arg = !f->arg ? no_argument : *f->arg == '[' ? optional_argument : required_argument;
     s->longs[(*n)++] = (struct option){.name = f->name, .has_arg = has_arg, .val = f->id};
@@ -59,7 +59,7 @@ static void scan_add(struct scan *s, size_t *n, char **p, const struct flag *f)
         *(*p)++ = ':';
 }
 
-static void scan_init(struct scan *s, const struct verb *v)
+static void getopt_tables_init(struct getopt_tables *s, const struct verb *v)
 {
     size_t n = 0;
     char *p = s->shorts;
@@ -67,14 +67,14 @@ static void scan_init(struct scan *s, const struct verb *v)
     *p++ = '+'; /* stop at the first argument: the rest may be for another program */
     *p++ = ':'; /* distinguish a missing value from an unknown flag */
     for (const struct flag *f = v->flags; f && f->id != 0 && n < MAX_FLAGS; f++)
-        scan_add(s, &n, &p, f);
+        getopt_tables_add(s, &n, &p, f);
     for (const struct flag *f = global_flags; f->id != 0 && n < MAX_FLAGS; f++)
         if (!global_is_replaced(v, f))
-            scan_add(s, &n, &p, f);
+            getopt_tables_add(s, &n, &p, f);
 }
 
 /* The flag as the user wrote it, at which getopt has just stopped. */
-static const char *cmd_options_culprit(char **argv)
+static const char *flag_as_written(char **argv)
 {
     static char letter[3] = "-?";
     const char *word = argv[optind - 1];
@@ -85,7 +85,7 @@ static const char *cmd_options_culprit(char **argv)
     return word;
 }
 
-static bool is_beginning(const struct scan *s, const char *flag)
+static bool is_beginning(const struct getopt_tables *s, const char *flag)
 {
     size_t n = strncmp(flag, "--", 2) == 0 ? strcspn(flag + 2, "=") : 0;
     for (const struct option *f = s->longs; n > 0 && f->name; f++)
@@ -94,9 +94,9 @@ static bool is_beginning(const struct scan *s, const char *flag)
     return false;
 }
 
-static int cmd_options_refuse(struct options *o, const struct scan *s, int id, char **argv)
+static int cmd_options_refuse(struct options *o, const struct getopt_tables *s, int id, char **argv)
 {
-    const char *flag = cmd_options_culprit(argv);
+    const char *flag = flag_as_written(argv);
     if (id == ':')
         diag_usage(o, "%s needs a value", flag);
     else if (optopt != 0 && strncmp(flag, "--", 2) == 0)
@@ -219,8 +219,8 @@ static int scan_end(struct options *o, int argc, char **argv)
 
 int options_next(struct options *o, int argc, char **argv)
 {
-    struct scan s;
-    scan_init(&s, o->verb);
+    struct getopt_tables s;
+    getopt_tables_init(&s, o->verb);
     if (!o->scanning)
         scan_begin(o, argv);
     for (;;) {

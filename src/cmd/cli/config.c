@@ -13,7 +13,8 @@
 #include "cmd/cli/keyfile.h"
 #include "cmd/cli/local_warning.h"
 
-__attribute__((format(printf, 2, 3))) static bool bad(const struct origin *at, const char *fmt, ...)
+__attribute__((format(printf, 2, 3))) static bool config_error(const struct origin *at,
+                                                               const char *fmt, ...)
 {
     char what[512];
     va_list ap;
@@ -56,32 +57,32 @@ static bool duration_in(const struct origin *at, const char *value, int64_t *ms)
 {
     const char *fault;
     if (!duration_parse(value, ms, &fault))
-        return bad(at, "'%s': %s", value, fault);
+        return config_error(at, "'%s': %s", value, fault);
     if (*ms < 1 || *ms > OPTIONS_MAX_MS)
-        return bad(at, "'%s': not between 1ms and 24d", value);
+        return config_error(at, "'%s': not between 1ms and 24d", value);
     return true;
 }
 
 /* What the earlier sources have left open for the later ones. */
-struct open {
+struct unset {
     bool connect, session_timeout, timeout, auth, local;
     bool tls[OPTIONS_TLS_TEXTS];
 };
 
-static struct open still_open(const struct options *o)
+static struct unset unset_options(const struct options *o)
 {
-    struct open open = {.connect = !o->connect,
-                        .session_timeout = o->session_timeout_ms == 0,
-                        .timeout = !o->timeout_given,
-                        .auth = o->nauth == 0,
-                        .local = o->local == OPTIONS_LOCAL_UNSAID};
+    struct unset unset = {.connect = !o->connect,
+                          .session_timeout = o->session_timeout_ms == 0,
+                          .timeout = !o->timeout_given,
+                          .auth = o->nauth == 0,
+                          .local = o->local == OPTIONS_LOCAL_UNSAID};
     for (size_t i = 0; i < OPTIONS_TLS_TEXTS; i++)
-        open.tls[i] = !o->tls_texts[i];
-    return open;
+        unset.tls[i] = !o->tls_texts[i];
+    return unset;
 }
 
 /* false: not one of these keys. */
-static bool config_set_tls(struct options *o, const struct open *open, const char *key,
+static bool config_set_tls(struct options *o, const struct unset *unset, const char *key,
                            const char *value)
 {
     static const char *const keys[OPTIONS_TLS_TEXTS] = {"tls-ca", "tls-cert", "tls-key",
@@ -89,7 +90,7 @@ static bool config_set_tls(struct options *o, const struct open *open, const cha
     for (size_t i = 0; i < OPTIONS_TLS_TEXTS; i++) {
         if (strcmp(key, keys[i]) != 0)
             continue;
-        if (open->tls[i])
+        if (unset->tls[i])
             o->tls_texts[i] = value;
         return true;
     }
@@ -98,20 +99,20 @@ static bool config_set_tls(struct options *o, const struct open *open, const cha
 
 /* "never" counts wherever it is set: a value left in a file or in the environment must not lift a
  * ban set elsewhere. */
-static bool set_local(struct options *o, const struct open *open, const struct origin *at,
+static bool set_local(struct options *o, const struct unset *unset, const struct origin *at,
                       const char *value)
 {
     static const char *const words[] = {[OPTIONS_LOCAL_WARN] = "warn",
                                         [OPTIONS_LOCAL_YES] = "yes",
                                         [OPTIONS_LOCAL_NEVER] = "never"};
-    enum options_local wish = OPTIONS_LOCAL_WARN;
-    while (wish <= OPTIONS_LOCAL_NEVER && strcmp(value, words[wish]) != 0)
-        wish++;
-    if (wish > OPTIONS_LOCAL_NEVER)
-        return bad(at, "'%s': expected yes, warn or never", value);
-    if (o->local == OPTIONS_LOCAL_NEVER || (wish != OPTIONS_LOCAL_NEVER && !open->local))
+    enum options_local given = OPTIONS_LOCAL_WARN;
+    while (given <= OPTIONS_LOCAL_NEVER && strcmp(value, words[given]) != 0)
+        given++;
+    if (given > OPTIONS_LOCAL_NEVER)
+        return config_error(at, "'%s': expected yes, warn or never", value);
+    if (o->local == OPTIONS_LOCAL_NEVER || (given != OPTIONS_LOCAL_NEVER && !unset->local))
         return true;
-    o->local = wish;
+    o->local = given;
     if (at->file)
         snprintf(o->local_from, sizeof o->local_from, "%s:%u: local = never", at->file, at->line);
     else
@@ -119,40 +120,41 @@ static bool set_local(struct options *o, const struct open *open, const struct o
     return true;
 }
 
-static bool config_set(struct options *o, const struct open *open, const struct origin *at,
+static bool config_set(struct options *o, const struct unset *unset, const struct origin *at,
                        const char *key, const char *value)
 {
     const char *fault;
     int64_t ms;
     if (strcmp(key, "connect") == 0) {
-        if (open->connect)
+        if (unset->connect)
             o->connect = value;
     } else if (strcmp(key, "session-timeout") == 0) {
         if (!duration_in(at, value, &ms))
             return false;
-        if (open->session_timeout)
+        if (unset->session_timeout)
             o->session_timeout_ms = (int32_t)ms;
     } else if (strcmp(key, "timeout") == 0) {
         if (!duration_in(at, value, &ms))
             return false;
-        if (open->timeout) {
+        if (unset->timeout) {
             o->timeout_ms = ms;
             o->timeout_given = true;
         }
     } else if (strcmp(key, "auth") == 0) {
         if (!config_auth_ok(value, &fault))
-            return bad(at, "%s", fault);
-        if (open->auth && o->nauth == OPTIONS_MAX_AUTH)
-            return bad(at, "at most %d identities", OPTIONS_MAX_AUTH);
-        if (open->auth)
+            return config_error(at, "%s", fault);
+        if (unset->auth && o->nauth == OPTIONS_MAX_AUTH)
+            return config_error(at, "at most %d identities", OPTIONS_MAX_AUTH);
+        if (unset->auth)
             o->auth[o->nauth++] = value;
     } else if (strcmp(key, "local") == 0) {
-        return set_local(o, open, at, value);
-    } else if (!config_set_tls(o, open, key, value)) {
-        return bad(at,
-                   "unknown key '%s' (known: connect, session-timeout, timeout, auth, local, "
-                   "tls-ca, tls-cert, tls-key and tls-name)",
-                   key);
+        return set_local(o, unset, at, value);
+    } else if (!config_set_tls(o, unset, key, value)) {
+        return config_error(
+            at,
+            "unknown key '%s' (known: connect, session-timeout, timeout, auth, local, "
+            "tls-ca, tls-cert, tls-key and tls-name)",
+            key);
     }
     return true;
 }
@@ -168,11 +170,11 @@ static bool apply_environment(struct options *o)
         {"CLAVE_TLS_KEY", "tls-key"}, {"CLAVE_TLS_NAME", "tls-name"},
         {"CLAVE_LOCAL", "local"},
     };
-    struct open open = still_open(o);
+    struct unset unset = unset_options(o);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const char *value = getenv(names[i].name);
         struct origin at = {.key = names[i].name};
-        if (value && *value && !config_set(o, &open, &at, names[i].key, value))
+        if (value && *value && !config_set(o, &unset, &at, names[i].key, value))
             return false;
     }
     return true;
@@ -180,26 +182,26 @@ static bool apply_environment(struct options *o)
 
 /* ---- the file ------------------------------------------------------------------------------- */
 
-struct filling {
+struct config_target {
     struct options *o;
-    struct open open;
+    struct unset unset;
 };
 
 static bool config_set_line(void *arg, const struct origin *at, const char *key, const char *value)
 {
-    const struct filling *f = arg;
-    return config_set(f->o, &f->open, at, key, value);
+    const struct config_target *f = arg;
+    return config_set(f->o, &f->unset, at, key, value);
 }
 
 static bool config_bad_line(void *arg, const struct origin *at, const char *what)
 {
     (void)arg;
-    return bad(at, "%s", what);
+    return config_error(at, "%s", what);
 }
 
 bool config_read(struct options *o, char *text, const char *path)
 {
-    struct filling f = {o, still_open(o)};
+    struct config_target f = {o, unset_options(o)};
     const struct keyfile_visitor v = {config_set_line, config_bad_line, &f};
     return keyfile_each(text, path, &v);
 }
@@ -273,9 +275,9 @@ bool config_apply(struct options *o)
 static bool take_local(void *arg, const struct origin *at, const char *key, const char *value)
 {
     struct options *o = arg;
-    const struct open open = {.local = true};
+    const struct unset unset = {.local = true};
     if (strcmp(key, "local") == 0 && strcmp(value, "never") == 0)
-        (void)set_local(o, &open, at, value);
+        (void)set_local(o, &unset, at, value);
     return true;
 }
 

@@ -44,7 +44,7 @@ static bool copy_value(struct leader_state *it, const clave_leader_news *news)
     return it->value;
 }
 
-static struct leader_state *sighting_new(const clave_leader_news *news)
+static struct leader_state *leader_state_new(const clave_leader_news *news)
 {
     const clave_participant *p = news->leader;
     struct leader_state *it = calloc(1, sizeof *it);
@@ -67,14 +67,14 @@ static struct leader_state *sighting_new(const clave_leader_news *news)
 static void on_news(clave_async_leader_watch *w, const clave_leader_news *news, void *arg)
 {
     struct leader_follow *s = arg;
-    struct leader_state *it = sighting_new(news);
+    struct leader_state *it = leader_state_new(news);
     (void)w;
     pthread_mutex_lock(&s->mutex);
     if (it) {
         *s->last = it;
         s->last = &it->next;
     } else {
-        s->lacks_memory = true;
+        s->out_of_memory = true;
     }
     pthread_mutex_unlock(&s->mutex);
     eventfd_write(s->wakeup, 1);
@@ -142,13 +142,13 @@ static struct leader_state *leader_follow_take(struct leader_follow *s, clave_er
         if (!s->first)
             s->last = &s->first;
     }
-    *why = s->lacks_memory ? CLAVE_ENOMEM : s->answered ? s->answer : CLAVE_OK;
+    *why = s->out_of_memory ? CLAVE_ENOMEM : s->answered ? s->answer : CLAVE_OK;
     pthread_mutex_unlock(&s->mutex);
     return it;
 }
 
 /* Waits for at most a day at a time. */
-static int leader_follow_patience(int64_t until)
+static int leader_follow_poll_ms(int64_t until)
 {
     int64_t left = until - clave_now();
     return left < 0 ? 0 : left > 86400000 ? 86400000 : (int)left;
@@ -165,7 +165,7 @@ struct leader_state *leader_follow_next(struct leader_follow *s, int signals, in
             return it;
         struct pollfd fds[] = {{.fd = signals, .events = POLLIN},
                                {.fd = s->wakeup, .events = POLLIN}};
-        int n = poll(fds, 2, leader_follow_patience(until));
+        int n = poll(fds, 2, leader_follow_poll_ms(until));
         if (n > 0 && fds[0].revents && read(signals, &info, sizeof info) == (ssize_t)sizeof info) {
             *sig = (int)info.ssi_signo;
             return NULL;

@@ -28,7 +28,7 @@ struct leader_follow {
     const char *target;              /* likewise; the target of the transfer */
     pthread_mutex_t mutex;
     struct leader_state *first, **last; /* under the mutex, as is everything below */
-    bool lacks_memory;
+    bool out_of_memory;
     bool answered; /* the transfer was answered, with `answer` */
     clave_err answer;
 };

@@ -76,7 +76,7 @@ static void place_queue(struct queue_view *l)
 static void place_leases(struct queue_view *l)
 {
     for (size_t i = 0; i < l->n; i++) {
-        bool lease = i < l->rolls[0]->n;
+        bool lease = i < l->lists[0]->n;
         l->list[i].holds = lease;
         l->list[i].role = lease ? "lease" : "waiting";
         l->list[i].below = lease ? "leases" : "locks";
@@ -85,7 +85,7 @@ static void place_leases(struct queue_view *l)
 
 /* A stock kazoo lock sees nodes of its own kind only: after a node of another kind, its place does
  * not tell whether it holds. */
-static void set_apart(struct queue_view *l)
+static void mark_outsiders(struct queue_view *l)
 {
     bool others = false;
     for (size_t i = 0; i < l->n; i++) {
@@ -102,13 +102,13 @@ static clave_err make_list(struct queue_view *l)
 {
     size_t n = 0;
     for (size_t i = 0; i < 2; i++)
-        n += l->rolls[i] ? l->rolls[i]->n : 0;
+        n += l->lists[i] ? l->lists[i]->n : 0;
     l->list = n > 0 ? calloc(n, sizeof *l->list) : NULL;
     if (n > 0 && !l->list)
         return CLAVE_ENOMEM;
     for (size_t i = 0; i < 2; i++)
-        for (size_t k = 0; l->rolls[i] && k < l->rolls[i]->n; k++)
-            l->list[l->n++].p = &l->rolls[i]->list[k];
+        for (size_t k = 0; l->lists[i] && k < l->lists[i]->n; k++)
+            l->list[l->n++].p = &l->lists[i]->list[k];
     return CLAVE_OK;
 }
 
@@ -142,14 +142,14 @@ clave_err queue_view_read(clave_client *s, const char *path, int64_t timeout_ms,
     *out = (struct queue_view){0};
     clave_err err = find_kind(s, path, timeout_ms, &kind);
     if (err == CLAVE_OK)
-        err = clave_participants(s, calls[kind], path, timeout_ms, &out->rolls[0]);
+        err = clave_participants(s, calls[kind], path, timeout_ms, &out->lists[0]);
     if (err == CLAVE_OK && kind == KIND_COUNTED)
-        err = read_queue_of_semaphore(s, path, timeout_ms, &out->rolls[1]);
+        err = read_queue_of_semaphore(s, path, timeout_ms, &out->lists[1]);
     if (err == CLAVE_OK)
         err = make_list(out);
     if (err == CLAVE_OK) {
         place[kind](out);
-        set_apart(out);
+        mark_outsiders(out);
     } else {
         queue_view_fini(out);
     }
@@ -158,8 +158,8 @@ clave_err queue_view_read(clave_client *s, const char *path, int64_t timeout_ms,
 
 void queue_view_fini(struct queue_view *l)
 {
-    clave_participant_list_free(l->rolls[0]);
-    clave_participant_list_free(l->rolls[1]);
+    clave_participant_list_free(l->lists[0]);
+    clave_participant_list_free(l->lists[1]);
     free(l->list);
     *l = (struct queue_view){0};
 }

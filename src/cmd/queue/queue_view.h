@@ -19,7 +19,7 @@ struct queue_view_place {
 struct queue_view {
     struct queue_view_place *list; /* holders first, then in the order of the queue */
     size_t n;
-    clave_participant_list *rolls[2]; /* what `list` points into */
+    clave_participant_list *lists[2]; /* what `list` points into */
 };
 
 /* As clave_participants. */

@@ -45,7 +45,7 @@ static const struct queue_view_place *revoke_find(const struct revoke_request *w
 /* An ephemeral node lives as long as its session, so its owner may be alive: unless no session owns
  * the node, or its process was on this machine and is gone. For a node that may not be read, the
  * owner is not known. */
-static bool may_live(const clave_participant *p)
+static bool owner_may_be_alive(const clave_participant *p)
 {
     char here[256] = "";
     const clave_identity *id = &p->identity;
@@ -70,11 +70,11 @@ static bool confirmed(const struct revoke_request *w, const struct queue_view_pl
     return said && (answer[0] == 'y' || answer[0] == 'Y');
 }
 
-static int break_it(struct options *o, const struct revoke_request *w, clave_client *s,
-                    const struct queue_view_place *at, const char *path)
+static int revoke_break(struct options *o, const struct revoke_request *w, clave_client *s,
+                        const struct queue_view_place *at, const char *path)
 {
     char who[PARTICIPANT_TEXT_CAP];
-    if (may_live(at->p) && !w->force) {
+    if (owner_may_be_alive(at->p) && !w->force) {
         bool known = participant_text_is_known(&at->p->stat);
         diag(o,
              "%s: it belongs to %s, which may be alive: ask it ('clave locks revoke'), "
@@ -97,8 +97,8 @@ static int break_it(struct options *o, const struct revoke_request *w, clave_cli
 
 /* ---- asking --------------------------------------------------------------------------------- */
 
-static int await_end(struct options *o, const struct revoke_request *w, clave_client *s,
-                     const char *path)
+static int revoke_await_end(struct options *o, const struct revoke_request *w, clave_client *s,
+                            const char *path)
 {
     int64_t until = clave_now() + w->wait_ms;
     struct timespec pause = {.tv_nsec = AGAIN_MS * 1000000L};
@@ -114,7 +114,7 @@ static int await_end(struct options *o, const struct revoke_request *w, clave_cl
     return err == CLAVE_ENONODE ? EXIT_OK : diag_err(o, path, err, s);
 }
 
-static int ask_for_it(struct options *o, const struct revoke_request *w, clave_client *s,
+static int revoke_ask(struct options *o, const struct revoke_request *w, clave_client *s,
                       const char *path)
 {
     clave_err err =
@@ -123,7 +123,7 @@ static int ask_for_it(struct options *o, const struct revoke_request *w, clave_c
         return EXIT_OK; /* it has just been released */
     if (err != CLAVE_OK)
         return diag_err(o, path, err, s);
-    return w->wait_ms > 0 ? await_end(o, w, s, path) : EXIT_OK;
+    return w->wait_ms > 0 ? revoke_await_end(o, w, s, path) : EXIT_OK;
 }
 
 /* ---- either --------------------------------------------------------------------------------- */
@@ -146,7 +146,7 @@ int revoke_node(struct options *o, const struct revoke_request *w)
         diag(o, "%s: no participant has the node or the token '%s'", w->path, w->node);
         code = EXIT_PATH;
     } else {
-        code = w->breaks ? break_it(o, w, s, at, path) : ask_for_it(o, w, s, path);
+        code = w->breaks ? revoke_break(o, w, s, at, path) : revoke_ask(o, w, s, path);
     }
     free(path);
     queue_view_fini(&l);

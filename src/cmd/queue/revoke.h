@@ -13,6 +13,6 @@ struct revoke_request {
     int64_t wait_ms;  /* how long to wait for the release; 0: not at all */
 };
 /* The exit code, after whatever messages are due. */
-int revoke_node(struct options *o, const struct revoke_request *wish);
+int revoke_node(struct options *o, const struct revoke_request *request);
 
 #endif

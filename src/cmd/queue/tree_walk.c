@@ -103,7 +103,7 @@ static void got_data(size_t i, const clave_result *res, void *arg)
 }
 
 /* ENOAUTH and ENONODE concern a node; anything else is the end of the walk. */
-static clave_err worst(const struct level *l, size_t n)
+static clave_err first_fatal(const struct level *l, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         clave_err err = level_node(l, i)->err;
@@ -123,10 +123,10 @@ static clave_err read_level(clave_client *s, struct level *l, size_t n, bool dat
     if (children)
         err = request_window_run(s, &list, timeout_ms);
     if (err == CLAVE_OK)
-        err = worst(l, n);
+        err = first_fatal(l, n);
     if (err == CLAVE_OK && data)
         err = request_window_run(s, &get, timeout_ms);
-    return err == CLAVE_OK ? worst(l, n) : err;
+    return err == CLAVE_OK ? first_fatal(l, n) : err;
 }
 
 /* ---- the tree -----------------------------------------------------------------------------------
@@ -163,7 +163,7 @@ static clave_err add_children(struct tree_walk *w, size_t parent)
     return CLAVE_OK;
 }
 
-clave_err tree_walk_read(clave_client *s, const char *path, const struct tree_walk_options *wish,
+clave_err tree_walk_read(clave_client *s, const char *path, const struct tree_walk_options *options,
                          struct tree_walk *out)
 {
     *out = (struct tree_walk){0};
@@ -175,10 +175,10 @@ clave_err tree_walk_read(clave_client *s, const char *path, const struct tree_wa
     for (unsigned depth = 0; first < out->n; depth++) {
         size_t end = out->n;
         struct level l = {.walk = out, .first = first};
-        clave_err err = read_level(s, &l, end - first, wish->data,
-                                   depth < wish->max_depth || first == 0, wish->timeout_ms);
+        clave_err err = read_level(s, &l, end - first, options->data,
+                                   depth < options->max_depth || first == 0, options->timeout_ms);
         for (size_t i = first; i < end && err == CLAVE_OK; i++) {
-            if (depth < wish->max_depth)
+            if (depth < options->max_depth)
                 err = add_children(out, i);
             else
                 drop_names(&out->nodes[i]);

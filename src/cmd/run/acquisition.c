@@ -193,7 +193,7 @@ bool acquisition_grant(const struct acquisition *c, clave_grant *out)
     return c->mutex && clave_async_mutex_grant(c->mutex, OWNER, out);
 }
 
-bool acquisition_lacks_limit(const struct acquisition *c)
+bool acquisition_limit_missing(const struct acquisition *c)
 {
     return c->semaphore && clave_async_semaphore_limit(c->semaphore) == 0;
 }

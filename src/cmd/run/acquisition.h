@@ -43,7 +43,7 @@ clave_err acquisition_begin(struct acquisition *c, clave_async_client *client,
 bool acquisition_grant(const struct acquisition *c, clave_grant *out);
 /* true: nobody can get a lease, because the node that holds the number of leases has none, or has
  * not been read yet. */
-bool acquisition_lacks_limit(const struct acquisition *c);
+bool acquisition_limit_missing(const struct acquisition *c);
 /* The cycle behind a verdict of EDEADLOCK; may be NULL. */
 const char *acquisition_deadlock(const struct acquisition *c);
 /* For a leader: publishes the value to everyone who follows the election. */

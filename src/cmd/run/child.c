@@ -177,7 +177,7 @@ static void begin_sweep(struct runner *r)
     cgroup_kill(&r->guardian.cgroup);
     proctree_kill(0);
     guardian_dismiss(&r->guardian);
-    uv_timer_start(&r->patience, sweep, 0, SWEEP_MS);
+    uv_timer_start(&r->phase_timer, sweep, 0, SWEEP_MS);
 }
 
 /* ---- the guardian's reports ----------------------------------------------------------------- */

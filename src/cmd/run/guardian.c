@@ -76,7 +76,7 @@ struct guardian_process {
     bool told_to_stop;
     bool reaped;
     bool childless;
-    bool alone; /* the runner is dead */
+    bool runner_dead;
     int status;
 };
 
@@ -101,7 +101,7 @@ static void guardian_report(struct guardian_process *g, enum guardian_event even
     struct guardian_report r = {.event = event, .cause = g->kill_policy.cause, .value = value};
     /* The last report has to arrive, even at a runner that is stopped and reads it later. */
     int flags = MSG_NOSIGNAL | (event == GUARDIAN_ENDED ? 0 : MSG_DONTWAIT);
-    while (!g->alone && send(g->socket, &r, sizeof r, flags) < 0 && errno == EINTR)
+    while (!g->runner_dead && send(g->socket, &r, sizeof r, flags) < 0 && errno == EINTR)
         continue;
 }
 
@@ -197,11 +197,11 @@ static bool nothing_left(const struct guardian_process *g)
     return g->childless || (g->reaped && proctree_is_gone());
 }
 
-static void carry_out(struct guardian_process *g, unsigned todo)
+static void guardian_act(struct guardian_process *g, unsigned todo)
 {
     if (todo & KILL_POLICY_TELL) {
         guardian_report(g, GUARDIAN_ENDING, 0);
-        if (g->alone)
+        if (g->runner_dead)
             diag(g->plan->o, "%s: clave %s was killed: ending the command", g->plan->path,
                  g->plan->o->verb->name);
     }
@@ -224,10 +224,10 @@ static void guardian_step(struct guardian_process *g)
     guardian_reap(g);
     const struct kill_policy_sight sight = {.deadline = deadline_page_limit(g->page),
                                             .told_to_stop = g->told_to_stop,
-                                            .alone = g->alone,
+                                            .alone = g->runner_dead,
                                             .reaped = g->reaped,
                                             .nothing_left = nothing_left(g)};
-    carry_out(g, clave__kill_policy_step(&g->kill_policy, &sight, clave_now()));
+    guardian_act(g, clave__kill_policy_step(&g->kill_policy, &sight, clave_now()));
 }
 
 static void forward(struct guardian_process *g, int sig)
@@ -264,7 +264,7 @@ static void take_orders(struct guardian_process *g)
     while ((n = recv(g->socket, &order, sizeof order, MSG_DONTWAIT)) == (ssize_t)sizeof order)
         guardian_obey(g, &order);
     if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
-        g->alone = true;
+        g->runner_dead = true;
 }
 
 static void drain(int fd)
@@ -277,7 +277,7 @@ static void drain(int fd)
 /* ---- the end -------------------------------------------------------------------------------- */
 
 /* A process that reads our output to its end must not have to wait for this. */
-static void let_go_of_streams(void)
+static void close_streams(void)
 {
     int null = open("/dev/null", O_RDWR);
     for (int fd = 0; null >= 0 && fd <= 2; fd++)
@@ -291,7 +291,7 @@ static void close_session(struct guardian_process *g)
 {
     clave_client_options co;
     clave_client *s;
-    let_go_of_streams();
+    close_streams();
     connect_client_options(g->plan->o, &co);
     co.session_timeout_ms = g->session.timeout_ms;
     co.resume_session_id = g->session.id;
@@ -326,15 +326,15 @@ static _Noreturn void guardian_main(struct guardian_process *g)
         _exit(EXIT_INTERNAL);
     }
     sd_notify_pass_on(g->plan->own_notify);
-    while (g->kill_policy.phase != KILL_POLICY_ENDED || !g->alone) {
-        struct pollfd fds[] = {{.fd = g->alone ? -1 : g->socket, .events = POLLIN},
+    while (g->kill_policy.phase != KILL_POLICY_ENDED || !g->runner_dead) {
+        struct pollfd fds[] = {{.fd = g->runner_dead ? -1 : g->socket, .events = POLLIN},
                                {.fd = g->signals, .events = POLLIN},
                                {.fd = g->timer, .events = POLLIN}};
         guardian_arm(g);
         poll(fds, 3, -1);
         drain(g->signals);
         drain(g->timer);
-        if (!g->alone)
+        if (!g->runner_dead)
             take_orders(g);
         guardian_step(g);
     }
@@ -383,7 +383,7 @@ int guardian_start(struct guardian *g, const struct guardian_plan *plan)
 
 /* Never waits: a guardian that does not read is stopped, and then orders would come too late
  * anyway. */
-static void give(const struct guardian *g, const struct order *order)
+static void guardian_send(const struct guardian *g, const struct order *order)
 {
     while (send(g->socket, order, sizeof *order, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 && errno == EINTR)
         continue;
@@ -391,22 +391,22 @@ static void give(const struct guardian *g, const struct order *order)
 
 void guardian_set_session(struct guardian *g, const struct session_key *key)
 {
-    give(g, &(struct order){.kind = ORDER_SESSION, .session = *key});
+    guardian_send(g, &(struct order){.kind = ORDER_SESSION, .session = *key});
 }
 
 void guardian_run(struct guardian *g, const struct guardian_task *task)
 {
-    give(g, &(struct order){.kind = ORDER_RUN, .task = *task});
+    guardian_send(g, &(struct order){.kind = ORDER_RUN, .task = *task});
 }
 
 void guardian_forward(struct guardian *g, int sig)
 {
-    give(g, &(struct order){.kind = ORDER_FORWARD, .sig = sig});
+    guardian_send(g, &(struct order){.kind = ORDER_FORWARD, .sig = sig});
 }
 
 void guardian_stop(struct guardian *g)
 {
-    give(g, &(struct order){.kind = ORDER_STOP});
+    guardian_send(g, &(struct order){.kind = ORDER_STOP});
 }
 
 int guardian_read(struct guardian *g, struct guardian_report *out)

@@ -141,20 +141,20 @@ void lock_message_away(const struct lock_plan *p, const char *fault)
 }
 
 void lock_message_not_acquired(const struct lock_plan *p, int64_t waited_ms, const char *fault,
-                               bool lacks_limit)
+                               bool limit_missing)
 {
     struct json j;
     char age[AGE_CAP], why[LACK_CAP];
     if (p->o->json) {
         lock_message_begin(p, &j, words(p)->not_acquired);
         clave__json_int(&j, "waited_ms", waited_ms);
-        if (fault || lacks_limit)
+        if (fault || limit_missing)
             clave__json_string(&j, "why", fault ? fault : lack(p, why));
         lock_message_end(&j);
     } else if (fault && !p->quiet) {
         diag(p->o, "%s: not %s within %s, no server is answering: %s", p->path, words(p)->acquired,
              age_format(waited_ms, age), fault);
-    } else if (lacks_limit && !p->quiet) {
+    } else if (limit_missing && !p->quiet) {
         diag(p->o, "%s: not acquired within %s: %s", p->path, age_format(waited_ms, age),
              lack(p, why));
     } else if (p->wait_ms == LOCK_TRY && !p->quiet) {

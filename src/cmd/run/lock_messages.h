@@ -15,7 +15,7 @@ void lock_message_away(const struct lock_plan *p, const char *fault);
 void lock_message_no_limit(const struct lock_plan *p, size_t ahead);
 /* `fault`: why no server answers; NULL when one does. */
 void lock_message_not_acquired(const struct lock_plan *p, int64_t waited_ms, const char *fault,
-                               bool lacks_limit);
+                               bool limit_missing);
 /* A warning of the library, which names the path itself. */
 void lock_message_warning(const struct lock_plan *p, const char *msg);
 void lock_message_deadlock(const struct lock_plan *p, const char *text);

@@ -165,7 +165,7 @@ static void proctree_mark(struct census *c)
     }
 }
 
-static bool take_census(struct census *c)
+static bool census_take(struct census *c)
 {
     bool known = list_processes(c);
     if (known)
@@ -177,7 +177,7 @@ static bool take_census(struct census *c)
 
 /* While we hold the descriptor, the pid that it was opened by cannot be reused. If the start time
  * is the one that was counted too, it is the same process. */
-static void strike(const struct process *p, int sig)
+static void signal_process(const struct process *p, int sig)
 {
     struct process now;
     int fd = (int)syscall(SYS_pidfd_open, p->pid, 0);
@@ -195,7 +195,7 @@ static void strike(const struct process *p, int sig)
 }
 
 /* Returns how many are alive. `but`: skips those that are in this census too (NULL: none). */
-static int strike_all(const struct census *c, const struct census *but, int sig, pid_t group)
+static int signal_all(const struct census *c, const struct census *but, int sig, pid_t group)
 {
     int alive = 0;
     for (size_t i = 0; i < c->n; i++) {
@@ -205,7 +205,7 @@ static int strike_all(const struct census *c, const struct census *but, int sig,
             continue;
         alive++;
         if (sig != 0 && (group <= 0 || p->group != group))
-            strike(p, sig);
+            signal_process(p, sig);
     }
     return alive;
 }
@@ -304,7 +304,7 @@ bool proctree_is_gone(void)
         gone = gone && same_children(&before, &now);
     } else if (known) {
         proctree_mark(&c);
-        gone = strike_all(&c, NULL, 0, 0) == 0;
+        gone = signal_all(&c, NULL, 0, 0) == 0;
     }
     free(c.list);
     return gone;
@@ -315,7 +315,7 @@ int proctree_signal(int sig, pid_t group)
     struct census c = {0};
     if (group > 0 && sig != 0)
         kill(-group, sig);
-    int alive = take_census(&c) ? strike_all(&c, NULL, sig, group) : -1;
+    int alive = census_take(&c) ? signal_all(&c, NULL, sig, group) : -1;
     free(c.list);
     return alive;
 }
@@ -333,13 +333,13 @@ int proctree_kill(pid_t group)
         before = now;
         now = former;
         stop_children(&children, &before);
-        known = take_census(&now);
-        fresh = known ? strike_all(&now, &before, SIGSTOP, 0) : 0;
+        known = census_take(&now);
+        fresh = known ? signal_all(&now, &before, SIGSTOP, 0) : 0;
     }
     if (group > 0)
         kill(-group, SIGKILL);
     if (known)
-        alive = strike_all(&now, NULL, SIGKILL, group);
+        alive = signal_all(&now, NULL, SIGKILL, group);
     free(now.list);
     free(before.list);
     return alive;
@@ -348,7 +348,7 @@ int proctree_kill(pid_t group)
 void proctree_each_server(void (*visit)(const void *arg, pid_t server), const void *arg)
 {
     struct census c = {0};
-    bool known = take_census(&c);
+    bool known = census_take(&c);
     for (size_t i = 0; known && i < c.n; i++)
         if (c.list[i].server && !c.list[i].dead)
             visit(arg, c.list[i].pid);

@@ -168,7 +168,7 @@ void run_stages_lost(struct runner *r, clave_err why)
     r->events->leave(r, ran ? c->code : EXIT_LOST);
 }
 
-void run_stages_hurry(struct runner *r)
+void run_stages_cut_short(struct runner *r)
 {
     if (r->run_policy.phase == RESTING)
         r->events->leave(r, r->run_policy.code);

@@ -52,7 +52,7 @@ void run_stages_end(struct runner *r, int code);
 void run_stages_lost(struct runner *r, clave_err why);
 /* Another participant asks for the lock, or a signal for the end: skips what is left of the waits.
  */
-void run_stages_hurry(struct runner *r);
+void run_stages_cut_short(struct runner *r);
 /* The lock is about to be released. */
 void run_stages_release(struct runner *r);
 void run_stages_close(struct runner *r); /* its libuv handle */

@@ -43,7 +43,7 @@ static void runner_stop(struct runner *r)
     r->stopped = true;
     clave_uv_stop(r->uv, runner_on_uv_stopped, r);
     uv_close((uv_handle_t *)&r->reports, NULL);
-    uv_close((uv_handle_t *)&r->patience, NULL);
+    uv_close((uv_handle_t *)&r->phase_timer, NULL);
     uv_close((uv_handle_t *)&r->watchdog, NULL);
     run_stages_close(r);
     sd_status_close(r);
@@ -52,7 +52,7 @@ static void runner_stop(struct runner *r)
 
 /* The session is closed; or the server has not confirmed that in time, and the guardian is left to
  * do it in the background. */
-static void on_patience_ends(uv_timer_t *timer)
+static void on_phase_timeout(uv_timer_t *timer)
 {
     struct runner *r = timer->data;
     runner_stop(r);
@@ -64,11 +64,11 @@ static void runner_leave(struct runner *r, int code)
         return;
     r->phase = LEAVING;
     r->code = code;
-    uint64_t patience = clave_async_client_is_connected(r->client) ? LEAVE_MS : 0;
+    uint64_t phase_timer = clave_async_client_is_connected(r->client) ? LEAVE_MS : 0;
     wait_progress_end(&r->progress);
     uv_poll_stop(&r->reports);
     uv_timer_stop(&r->watchdog);
-    uv_timer_start(&r->patience, on_patience_ends, patience, 0);
+    uv_timer_start(&r->phase_timer, on_phase_timeout, phase_timer, 0);
     sd_status_leaving(r);
     run_stages_release(r);
     /* Closing the session deletes its nodes: one transaction. */
@@ -98,7 +98,7 @@ static void runner_on_verdict(void *arg, clave_err err)
         bool away = !clave_async_client_is_connected(r->client);
         lock_message_not_acquired(r->plan, clave_now() - r->began,
                                   away ? clave_async_client_errmsg(r->client) : NULL,
-                                  acquisition_lacks_limit(&r->acquisition));
+                                  acquisition_limit_missing(&r->acquisition));
         runner_leave(r, r->plan->conflict_code);
     } else if (err == CLAVE_EDEADLOCK) {
         lock_message_deadlock(r->plan, acquisition_deadlock(&r->acquisition));
@@ -155,7 +155,7 @@ static void runner_on_asked(void *arg)
     } else if (r->phase != LEAVING) {
         r->asked = true;
         lock_message_asked(r->plan);
-        run_stages_hurry(r);
+        run_stages_cut_short(r);
     }
 }
 
@@ -183,7 +183,7 @@ static void begin_waiting(struct runner *r)
                                                 clave_async_client_session_timeout(r->client) / 8};
     connect_note_session(r->o, clave_async_client_session_id(r->client),
                          clave_async_client_session_timeout(r->client));
-    uv_timer_stop(&r->patience);
+    uv_timer_stop(&r->phase_timer);
     r->phase = WAITING;
     r->acquisition = (struct acquisition){.events = &acquisition_events, .arg = r};
     r->nested =
@@ -246,7 +246,7 @@ static void runner_on_closed(struct runner *r, clave_err why)
         if (r->stopped)
             return; /* closed by us: the server has not confirmed it */
         r->released = true;
-        uv_timer_start(&r->patience, on_patience_ends, 0, 0); /* not inside the client's call */
+        uv_timer_start(&r->phase_timer, on_phase_timeout, 0, 0); /* not inside the client's call */
         return;
     }
     if (r->phase == HOLDING || r->phase == SWEEPING || r->phase == KEEPING)
@@ -310,7 +310,8 @@ static void runner_on_settled(void *arg)
     struct runner *r = arg;
     const char *why;
     if (r->phase == CONNECTING && clave__uv_refusal(r->uv, &why) != CLAVE_OK)
-        uv_timer_start(&r->patience, on_connecting_ends, 0, 0); /* not inside the client's call */
+        uv_timer_start(&r->phase_timer, on_connecting_ends, 0,
+                       0); /* not inside the client's call */
     int64_t id = clave_async_client_session_id(r->client);
     if (id != r->guardian_session_id) {
         struct session_key key = {.id = id,
@@ -349,7 +350,7 @@ static void runner_on_signal(uv_signal_t *handle, int sig)
         break;
     case KEEPING:
         if (ends)
-            run_stages_hurry(r);
+            run_stages_cut_short(r);
         else if (sig == SIGTSTP)
             raise(SIGSTOP);
         break;
@@ -400,13 +401,13 @@ static int open_loop(struct runner *r)
     int err = uv_loop_init(&r->loop);
     if (err != 0)
         return err;
-    uv_timer_init(&r->loop, &r->patience);
+    uv_timer_init(&r->loop, &r->phase_timer);
     uv_timer_init(&r->loop, &r->watchdog);
     run_stages_open(r);
     sd_status_open(r);
     wait_progress_init(&r->progress, r->plan, &r->loop);
     err = uv_poll_init(&r->loop, &r->reports, r->guardian.socket);
-    r->reports.data = r->patience.data = r->watchdog.data = r;
+    r->reports.data = r->phase_timer.data = r->watchdog.data = r;
     if (err == 0)
         err = uv_poll_start(&r->reports, UV_READABLE, child_on_reports);
     return err != 0 ? err : catch_signals(r);
@@ -445,7 +446,7 @@ static clave_err open_client(struct runner *r)
 static void runner_loop(struct runner *r)
 {
     r->began = clave_now();
-    uv_timer_start(&r->patience, on_connecting_ends, (uint64_t)connect_within(r), 0);
+    uv_timer_start(&r->phase_timer, on_connecting_ends, (uint64_t)connect_within(r), 0);
     wait_progress_connect(&r->progress, r->client, r->began + connect_within(r));
     uv_run(&r->loop, UV_RUN_DEFAULT);
     run_stages_free(r);

@@ -56,9 +56,9 @@ struct runner {
     struct terminal terminal;
     struct wait_progress progress;
     struct sd_status service;
-    uv_poll_t reports;   /* from the guardian */
-    uv_timer_t patience; /* limits how long the current phase may take */
-    uv_timer_t watchdog; /* fires a moment after the guardian's own */
+    uv_poll_t reports;      /* from the guardian */
+    uv_timer_t phase_timer; /* limits how long the current phase may take */
+    uv_timer_t watchdog;    /* fires a moment after the guardian's own */
     uv_signal_t signals[RUNNER_SIGNALS];
     size_t nsignals;
     size_t identities; /* --auth: those not answered yet */

@@ -53,8 +53,8 @@ static void wait_progress_show(struct wait_progress *p, const clave_participant 
     char who[PARTICIPANT_TEXT_CAP];
     if (!p->waiting)
         return;
-    p->reported_away = false;
-    p->reported_lack = false;
+    p->reported_disconnected = false;
+    p->reported_limit_missing = false;
     if (p->live && holder) {
         wait_progress_draw(p, p->plan->elects ? "; led by " : "; held by ",
                            participant_text_format(&holder->identity, who, sizeof who));
@@ -139,25 +139,25 @@ static void wait_progress_on_names(clave_async_client *c, const clave_result *re
 }
 
 /* The holder cannot be known now. Reported once for each long loss of the connection. */
-static void show_away(struct wait_progress *p)
+static void show_disconnected(struct wait_progress *p)
 {
     const char *fault = clave_async_client_errmsg(p->client);
     if (p->live)
         wait_progress_draw(p, "; no server is answering: ", fault);
-    else if (!p->reported_away)
+    else if (!p->reported_disconnected)
         lock_message_away(p->plan, fault);
-    p->reported_away = true;
+    p->reported_disconnected = true;
     p->reported_holder = -1; /* to be reported again */
 }
 
 /* The holders are not what we wait for. */
-static void show_lack(struct wait_progress *p)
+static void show_limit_missing(struct wait_progress *p)
 {
     if (p->live)
         wait_progress_draw(p, "; no number of leases in ", p->plan->limit_path);
-    else if (!p->reported_lack)
+    else if (!p->reported_limit_missing)
         lock_message_no_limit(p->plan, p->ahead);
-    p->reported_lack = true;
+    p->reported_limit_missing = true;
     p->reported_holder = -1; /* to be reported again */
 }
 
@@ -165,7 +165,7 @@ static void wait_progress_on_timer(uv_timer_t *t)
 {
     struct wait_progress *p = t->data;
     if (!clave_async_client_is_connected(p->client)) {
-        show_away(p);
+        show_disconnected(p);
         return;
     }
     if (p->asking) {
@@ -173,8 +173,8 @@ static void wait_progress_on_timer(uv_timer_t *t)
             wait_progress_draw(p, "", "");
         return;
     }
-    if (acquisition_lacks_limit(p->acquisition)) {
-        show_lack(p);
+    if (acquisition_limit_missing(p->acquisition)) {
+        show_limit_missing(p);
         return;
     }
     p->asking = clave_async_children(p->client, p->plan->holders, NULL, wait_progress_on_names,

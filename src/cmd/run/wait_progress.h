@@ -21,9 +21,9 @@ struct wait_progress {
     bool drawn;   /* the line is on the screen */
     bool waiting; /* between _begin and _end */
     bool asking;
-    bool reported_away;       /* that no server is answering */
-    bool reported_lack;       /* that the number of leases is missing */
-    struct unreachable reach; /* until there is a session */
+    bool reported_disconnected;  /* that no server is answering */
+    bool reported_limit_missing; /* that the number of leases is missing */
+    struct unreachable reach;    /* until there is a session */
     int64_t began;
     size_t ahead;
     char predecessor[256]; /* name of the node right before ours */

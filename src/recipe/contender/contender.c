@@ -33,10 +33,10 @@ static const char *const state_names[] = {
 
 static void stop_waiting(struct contender *c)
 {
-    clave__node_watch_rest(&c->last);
-    clave__node_watch_rest(&c->last_but);
-    if (c->crowd)
-        clave_async_watch_disarm(c->crowd);
+    clave__node_watch_clear(&c->predecessor);
+    clave__node_watch_clear(&c->before_predecessor);
+    if (c->children)
+        clave_async_watch_disarm(c->children);
     clave__client_timer_clear(c->client, &c->pause);
     list_remove(&c->confirm.link);
     clave__detector_end(&c->detector);
@@ -69,7 +69,7 @@ void clave__contender_enter(struct contender *c, enum contender_state to)
         c->holding = false;
         break;
     case CONTENDER_IDLE:
-        clave__node_watch_rest(&c->own);
+        clave__node_watch_clear(&c->own);
         break;
     case CONTENDER_WAITING:
         if (!c->trying)
@@ -97,11 +97,11 @@ static void contender_remove_node(struct contender *c, const char *path)
 {
     clave_err err =
         clave__client_delete_node(c->client, path, c->race ? c->token : 0, contender_on_deleted, c);
-    c->owes_delete = err == CLAVE_ENOMEM;
+    c->must_delete = err == CLAVE_ENOMEM;
     if (err == CLAVE_OK)
         c->busy++;
     else if (err == CLAVE_ENOMEM)
-        clave__contender_look_later(c);
+        clave__contender_check_later(c);
     else
         c->left_err = err; /* ECLOSED: the node goes with the session */
 }
@@ -145,7 +145,7 @@ void clave__contender_joined(struct contender *c, const clave_stat *stat, const 
         c->listed_on = clave_async_client_connection(c->client);
         clave__contender_turn_by_listing(c, names, n);
     } else
-        clave__contender_turn_find_out(c);
+        clave__contender_turn_check(c);
 }
 
 static void contender_on_created(clave_async_client *client, const clave_result *res, void *arg)
@@ -156,7 +156,7 @@ static void contender_on_created(clave_async_client *client, const clave_result 
     if (created && clave__node_watch_set(&c->own, res->path, NULL) != CLAVE_OK) {
         /* A name longer than ZooKeeper makes them, and no memory for it. */
         contender_remove_node(c, res->path);
-        c->owes_delete = false;
+        c->must_delete = false;
         created = false;
         if (c->state == CONTENDER_JOINING)
             clave__contender_fail(c, CLAVE_ENOMEM);
@@ -185,7 +185,7 @@ static clave_err submit_create(struct contender *c)
         .size = sizeof o,
         .mode = c->race ? CLAVE_EPHEMERAL : CLAVE_EPHEMERAL_SEQUENTIAL,
         .flags = CLAVE_CREATE_PARENTS |
-                 (spec->rule->bare ? CLAVE_CREATE_CERTAIN : CLAVE_CREATE_PROTECTED),
+                 (spec->rule->unprotected ? CLAVE_CREATE_CERTAIN : CLAVE_CREATE_PROTECTED),
         .acls = spec->acls,
         .nacls = spec->nacls,
         .with_names = !c->race,
@@ -221,7 +221,7 @@ static int64_t contender_pause_ms(const struct contender *c)
     return ms < PAUSE_MAX_MS ? ms : PAUSE_MAX_MS;
 }
 
-static void try_later(struct contender *c)
+static void retry_later(struct contender *c)
 {
     clave__client_timer_set(c->client, &c->pause,
                             clave__client_now(c->client) + contender_pause_ms(c));
@@ -235,31 +235,32 @@ static void free_contender(struct contender *c)
     clave__client_timer_clear(c->client, &c->pause);
     clave__client_unlisten(&c->listener);
     clave__node_watch_fini(&c->own);
-    clave__node_watch_fini(&c->last);
-    clave__node_watch_fini(&c->last_but);
-    if (c->crowd)
-        clave_async_watch_free(c->crowd);
+    clave__node_watch_fini(&c->predecessor);
+    clave__node_watch_fini(&c->before_predecessor);
+    if (c->children)
+        clave_async_watch_free(c->children);
     clave__mem_free(c->mem, c->downgrade);
     clave__mem_free(c->mem, c->data);
     clave__mem_free(c->mem, c);
 }
 
-static bool under_way(const struct contender *c)
+static bool has_pending_requests(const struct contender *c)
 {
-    return c->busy > 0 || c->own.asking || c->last.asking || c->last_but.asking || c->owes_delete;
+    return c->busy > 0 || c->own.asking || c->predecessor.asking || c->before_predecessor.asking ||
+           c->must_delete;
 }
 
 /* LEAVING ends when nothing is under way; what follows depends on the owner. */
 static void contender_settle(struct contender *c)
 {
-    if (c->state == CONTENDER_LEAVING && !under_way(c)) {
+    if (c->state == CONTENDER_LEAVING && !has_pending_requests(c)) {
         clave__contender_enter(c, CONTENDER_IDLE);
         if (c->again && contender_pause_ms(c) > 0)
-            try_later(c);
+            retry_later(c);
         else if (c->again)
             clave__contender_join_again(c);
     }
-    if (c->state != CONTENDER_IDLE || c->owner || under_way(c))
+    if (c->state != CONTENDER_IDLE || c->owner || has_pending_requests(c))
         return;
     clave__contender_enter(c, CONTENDER_ENDED);
     contender_left *left = c->left;
@@ -277,7 +278,7 @@ void clave__contender_end(struct contender *c)
     contender_settle(c);
 }
 
-static void depart(struct contender *c, bool remove)
+static void begin_leaving(struct contender *c, bool remove)
 {
     bool has_node = c->state >= CONTENDER_WAITING;
     clave__contender_enter(c, CONTENDER_LEAVING);
@@ -306,34 +307,34 @@ void clave__contender_fail(struct contender *c, clave_err err)
     void *owner = forget_owner(c);
     /* First the delete, then the event: an acquire made there must queue behind it. */
     if (has_place(c))
-        depart(c, true);
+        begin_leaving(c, true);
     c->events->ended(owner, err);
 }
 
 void clave__contender_lose(struct contender *c, clave_err why, bool remove)
 {
     void *owner = forget_owner(c);
-    depart(c, remove);
+    begin_leaving(c, remove);
     c->events->lost(owner, why);
 }
 
 void clave__contender_start_over(struct contender *c, bool remove)
 {
     c->again = true;
-    depart(c, remove);
+    begin_leaving(c, remove);
 }
 
-void clave__contender_put_off(struct contender *c, clave_err err)
+void clave__contender_retry_or_fail(struct contender *c, clave_err err)
 {
     if (!clave__err_passes(err)) {
         clave__contender_fail(c, err);
         return;
     }
     c->failures++;
-    try_later(c);
+    retry_later(c);
 }
 
-void clave__contender_look_later(struct contender *c)
+void clave__contender_check_later(struct contender *c)
 {
     clave__client_timer_set(c->client, &c->pause, clave__client_now(c->client) + PAUSE_MAX_MS);
 }
@@ -356,7 +357,7 @@ void clave__contender_leave(struct contender *c, contender_left *left, void *arg
     c->left = left;
     c->left_arg = arg;
     if (has_place(c))
-        depart(c, true);
+        begin_leaving(c, true);
     clave__contender_end(c);
 }
 
@@ -369,13 +370,13 @@ static void on_reconnected(struct contender *c)
         clave__contender_enter(c, CONTENDER_WAITING);
     if (c->state == CONTENDER_WAITING) {
         list_remove(&c->confirm.link);
-        clave__contender_turn_find_out(c);
+        clave__contender_turn_check(c);
     }
 }
 
 static void on_session_lost(struct contender *c, clave_err why)
 {
-    c->owes_delete = false;
+    c->must_delete = false;
     if (c->state == CONTENDER_HELD)
         clave__contender_lose(c, why == CLAVE_OK ? CLAVE_EEXPIRED : why, false);
     else if (c->state == CONTENDER_WAITING || c->state == CONTENDER_CONFIRMING)
@@ -387,7 +388,7 @@ static void on_session_lost(struct contender *c, clave_err why)
 
 static void contender_on_closed(struct contender *c)
 {
-    c->owes_delete = false;
+    c->must_delete = false;
     if (!c->owner)
         return;
     if (c->state == CONTENDER_HELD) {
@@ -396,7 +397,7 @@ static void contender_on_closed(struct contender *c)
     }
     void *owner = forget_owner(c);
     if (has_place(c))
-        depart(c, false);
+        begin_leaving(c, false);
     c->events->ended(owner, CLAVE_ECLOSED);
 }
 
@@ -444,10 +445,10 @@ static void contender_on_pause(struct timer *t, int64_t now)
     (void)now;
     struct contender *c = LIST_ENTRY(t, struct contender, pause);
     clave__contender_begin(c);
-    if (c->state == CONTENDER_LEAVING && c->owes_delete)
+    if (c->state == CONTENDER_LEAVING && c->must_delete)
         contender_remove_node(c, c->own.path);
     else if (c->state == CONTENDER_WAITING)
-        clave__contender_turn_find_out(c);
+        clave__contender_turn_check(c);
     else if (c->state == CONTENDER_HELD)
         clave__contender_turn_watch_own(c);
     else if (c->state == CONTENDER_IDLE || c->state == CONTENDER_STANDING_BY)
@@ -476,19 +477,20 @@ static clave_err init_watches(struct contender *c)
     size_t other = strlen(c->spec->path) + PROTECTED_LEN + FOREIGN_NAME_LEN;
     clave_err err = clave__node_watch_init(&c->own, c->client, c->mem, own);
     if (err == CLAVE_OK)
-        err = clave__node_watch_init(&c->last, c->client, c->mem, other);
+        err = clave__node_watch_init(&c->predecessor, c->client, c->mem, other);
     if (err == CLAVE_OK)
-        err = clave__node_watch_init(&c->last_but, c->client, c->mem, other);
+        err = clave__node_watch_init(&c->before_predecessor, c->client, c->mem, other);
     if (err == CLAVE_OK && c->spec->counted)
-        err = clave_async_watch_new(&c->crowd, c->client, clave__contender_turn_crowd_event, c);
+        err =
+            clave_async_watch_new(&c->children, c->client, clave__contender_turn_children_event, c);
     c->own.on_reply = clave__contender_turn_own_reply;
     c->own.on_event = clave__contender_turn_own_event;
-    c->last.on_reply =
-        c->race ? clave__contender_race_rival_reply : clave__contender_turn_last_reply;
-    c->last.on_event =
-        c->race ? clave__contender_race_rival_event : clave__contender_turn_last_event;
-    c->last_but.on_reply = clave__contender_turn_last_but_reply;
-    c->last_but.on_event = clave__contender_turn_last_but_event;
+    c->predecessor.on_reply =
+        c->race ? clave__contender_race_rival_reply : clave__contender_turn_predecessor_reply;
+    c->predecessor.on_event =
+        c->race ? clave__contender_race_rival_event : clave__contender_turn_predecessor_event;
+    c->before_predecessor.on_reply = clave__contender_turn_before_predecessor_reply;
+    c->before_predecessor.on_event = clave__contender_turn_before_predecessor_event;
     return err;
 }
 
@@ -535,11 +537,11 @@ clave_err clave__contender_downgrade(struct contender *c, const char *node)
     return err;
 }
 
-clave_err clave__contender_sign(struct contender *c, const clave_identity *more)
+clave_err clave__contender_add_identity(struct contender *c, const clave_identity *more)
 {
     const struct contender_spec *spec = c->spec;
     bool may = clave__identity_is_form(spec->data, spec->len) || (spec->len == 0 && more->yields);
-    if (!may || spec->rule->bare) /* whose data is the caller's, byte for byte */
+    if (!may || spec->rule->unprotected) /* whose data is the caller's, byte for byte */
         return CLAVE_OK;
     c->data = clave__identity_extend(c->mem, spec->data, spec->len, more, &c->ndata);
     if (c->data)
@@ -565,7 +567,7 @@ void clave__contender_recount(struct contender *c)
 {
     clave__contender_begin(c);
     if (c->state == CONTENDER_WAITING)
-        clave__contender_turn_find_out(c);
+        clave__contender_turn_check(c);
     clave__contender_end(c);
 }
 

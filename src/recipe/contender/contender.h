@@ -103,10 +103,11 @@ struct contender {
     const char *downgrade_own; /* our own path then, behind it */
 
     /* The place, valid from WAITING to LEAVING. */
-    struct node_watch own;      /* our node */
-    struct node_watch last;     /* the one just before us */
-    struct node_watch last_but; /* the one before that: when it goes, `last` is the holder */
-    clave_async_watch *crowd;   /* counted: on the children of the path; else NULL */
+    struct node_watch own;         /* our node */
+    struct node_watch predecessor; /* the one just before us */
+    struct node_watch
+        before_predecessor;      /* the one before that: when it goes, `last` is the holder */
+    clave_async_watch *children; /* counted: on the children of the path; else NULL */
     int64_t session_id;
     int64_t token;      /* czxid of our node; 0: not known yet */
     bool own_seen;      /* our node was seen, of this session, on this connection */
@@ -129,7 +130,7 @@ struct contender {
 
     /* Leaving. */
     bool again;       /* and then join anew */
-    bool owes_delete; /* the delete could not be submitted */
+    bool must_delete; /* the delete could not be submitted */
     contender_left *left;
     void *left_arg;
     clave_err left_err;
@@ -150,7 +151,7 @@ clave_err clave__contender_downgrade(struct contender *c, const char *node);
 
 /* Before _join: its nodes say more than the spec's data, where that is in clave's form, or empty
  * and more is promised than whose they are. ENOMEM: the contender is freed. */
-clave_err clave__contender_sign(struct contender *c, const clave_identity *more);
+clave_err clave__contender_add_identity(struct contender *c, const clave_identity *more);
 
 /* Gives the place or the grant up; no event after this. `left` (may be NULL) runs when
  * the node is certainly gone; inside this call when there is nothing to delete, or nobody to
@@ -190,9 +191,9 @@ void clave__contender_start_over(struct contender *c, bool remove);
 /* The grant is gone. */
 void clave__contender_lose(struct contender *c, clave_err why, bool remove);
 /* A request failed in a way that may pass: fails, or arms `pause`. */
-void clave__contender_put_off(struct contender *c, clave_err err);
+void clave__contender_retry_or_fail(struct contender *c, clave_err err);
 /* The same of a holder's, which keeps what it holds. */
-void clave__contender_look_later(struct contender *c);
+void clave__contender_check_later(struct contender *c);
 /* JOINING's create was answered; deletes the node of an attempt that was given up. */
 void clave__contender_joined(struct contender *c, const clave_stat *stat, const char *const *names,
                              size_t n);
@@ -208,7 +209,7 @@ void clave__contender_join_again(struct contender *c);
 void clave__contender_race_stand_by(struct contender *c);
 /* Before _join: it has just had the node, and begins a moment later than the others, who have to
  * hear of it first. Nothing to those who queue. */
-void clave__contender_race_let_others(struct contender *c);
+void clave__contender_race_delay(struct contender *c);
 void clave__contender_race_rival_reply(struct node_watch *l, const clave_result *res);
 void clave__contender_race_rival_event(struct node_watch *l, const clave_event *ev);
 
@@ -216,18 +217,18 @@ void clave__contender_race_rival_event(struct node_watch *l, const clave_event *
 void clave__contender_turn_has_come(struct contender *c);
 /* WAITING: is it our turn? By this listing; by a new one. */
 void clave__contender_turn_by_listing(struct contender *c, const char *const *names, size_t n);
-void clave__contender_turn_find_out(struct contender *c);
+void clave__contender_turn_check(struct contender *c);
 /* HELD: our node is to be watched. */
 void clave__contender_turn_watch_own(struct contender *c);
 /* The engine's calls. */
 void clave__contender_turn_own_reply(struct node_watch *l, const clave_result *res);
 void clave__contender_turn_own_event(struct node_watch *l, const clave_event *ev);
-void clave__contender_turn_last_reply(struct node_watch *l, const clave_result *res);
-void clave__contender_turn_last_event(struct node_watch *l, const clave_event *ev);
-void clave__contender_turn_last_but_reply(struct node_watch *l, const clave_result *res);
-void clave__contender_turn_last_but_event(struct node_watch *l, const clave_event *ev);
-void clave__contender_turn_crowd_event(clave_async_client *client, clave_async_watch *w,
-                                       const clave_event *ev, void *arg);
+void clave__contender_turn_predecessor_reply(struct node_watch *l, const clave_result *res);
+void clave__contender_turn_predecessor_event(struct node_watch *l, const clave_event *ev);
+void clave__contender_turn_before_predecessor_reply(struct node_watch *l, const clave_result *res);
+void clave__contender_turn_before_predecessor_event(struct node_watch *l, const clave_event *ev);
+void clave__contender_turn_children_event(clave_async_client *client, clave_async_watch *w,
+                                          const clave_event *ev, void *arg);
 void clave__contender_turn_confirmed(struct confirm_waiter *w);
 void clave__contender_turn_node_missing(struct hold *h);
 void clave__contender_turn_hold_settled(struct hold *h);

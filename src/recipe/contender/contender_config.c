@@ -7,7 +7,7 @@
 
 #include "base/path.h"
 
-char *clave__contender_config_stem(const struct config *s, const char *tag)
+char *clave__contender_config_stem(const struct contender_config *s, const char *tag)
 {
     const char *base = s->spec.rule->base;
     char *stem = clave__mem_alloc(s->mem, strlen(s->path) + strlen(tag) + strlen(base) + 2);
@@ -17,22 +17,23 @@ char *clave__contender_config_stem(const struct config *s, const char *tag)
 }
 
 /* A bare rule is made for the call, of a name of the caller's. */
-static clave_err take_rule(struct config *s, const struct queue_order_rule *rule)
+static clave_err take_rule(struct contender_config *s, const struct queue_order_rule *rule)
 {
     s->spec.rule = rule;
-    if (!rule->bare)
+    if (!rule->unprotected)
         return CLAVE_OK;
     s->base = clave__mem_strdup(s->mem, rule->base);
-    s->bare = *rule;
-    s->bare.base = s->base;
-    s->spec.rule = &s->bare;
+    s->unprotected = *rule;
+    s->unprotected.base = s->base;
+    s->spec.rule = &s->unprotected;
     return s->base ? CLAVE_OK : CLAVE_ENOMEM;
 }
 
-clave_err clave__contender_config_init(struct config *s, clave_async_client *c, const char *path,
-                                       const struct queue_order_rule *rule, const char *what)
+clave_err clave__contender_config_init(struct contender_config *s, clave_async_client *c,
+                                       const char *path, const struct queue_order_rule *rule,
+                                       const char *what)
 {
-    *s = (struct config){.mem = clave__client_mem(c)};
+    *s = (struct contender_config){.mem = clave__client_mem(c)};
     const char *fault = clave__path_fault(path, strlen(path), false);
     if (fault) {
         clave__client_fault(c, "%s \"%s\" %s", what, path, fault);
@@ -50,7 +51,7 @@ clave_err clave__contender_config_init(struct config *s, clave_async_client *c, 
     return CLAVE_ENOMEM;
 }
 
-clave_err clave__contender_config_set_data(struct config *s, const void *data, size_t len)
+clave_err clave__contender_config_set_data(struct contender_config *s, const void *data, size_t len)
 {
     void *copy = NULL;
     if (len) {
@@ -67,7 +68,8 @@ clave_err clave__contender_config_set_data(struct config *s, const void *data, s
 }
 
 /* The list and all its texts in one piece. */
-clave_err clave__contender_config_set_acls(struct config *s, const clave_acl *acls, size_t nacls)
+clave_err clave__contender_config_set_acls(struct contender_config *s, const clave_acl *acls,
+                                           size_t nacls)
 {
     clave_acl *copy = NULL;
     if (acls) {
@@ -83,7 +85,7 @@ clave_err clave__contender_config_set_acls(struct config *s, const clave_acl *ac
     return CLAVE_OK;
 }
 
-void clave__contender_config_fini(struct config *s)
+void clave__contender_config_fini(struct contender_config *s)
 {
     clave__mem_free(s->mem, s->path);
     clave__mem_free(s->mem, s->stem);

@@ -6,11 +6,11 @@
 #include "base/memory.h"
 #include "recipe/contender/contender.h"
 
-struct config {
+struct contender_config {
     const struct clave_mem *mem;
     struct contender_spec spec;
     struct queue_order_rule
-        bare; /* with its base name behind it, when the names are the caller's */
+        unprotected; /* with its base name behind it, when the names are the caller's */
     char *base;
     char *path;
     char *stem;
@@ -21,14 +21,17 @@ struct config {
 
 /* Path and rule (copied when it is a bare one); `what` is the recipe's word for the path in the
  * client's fault ("the lock's path"). EPATH, ENOMEM: then nothing is taken. */
-clave_err clave__contender_config_init(struct config *s, clave_async_client *c, const char *path,
-                                       const struct queue_order_rule *rule, const char *what);
+clave_err clave__contender_config_init(struct contender_config *s, clave_async_client *c,
+                                       const char *path, const struct queue_order_rule *rule,
+                                       const char *what);
 /* Another stem, with `tag` before the rule's base name; to be freed. NULL: no memory. */
-char *clave__contender_config_stem(const struct config *s, const char *tag);
+char *clave__contender_config_stem(const struct contender_config *s, const char *tag);
 /* Of the nodes to come. ENOMEM: nothing has changed. */
-clave_err clave__contender_config_set_data(struct config *s, const void *data, size_t len);
+clave_err clave__contender_config_set_data(struct contender_config *s, const void *data,
+                                           size_t len);
 /* `acls` NULL: open. ENOMEM: nothing has changed. */
-clave_err clave__contender_config_set_acls(struct config *s, const clave_acl *acls, size_t nacls);
-void clave__contender_config_fini(struct config *s);
+clave_err clave__contender_config_set_acls(struct contender_config *s, const clave_acl *acls,
+                                           size_t nacls);
+void clave__contender_config_fini(struct contender_config *s);
 
 #endif

@@ -53,9 +53,9 @@ static void contender_downgrade_unknown(struct contender *c, clave_err err)
     c->session_id = clave_async_client_session_id(c->client);
     clave__contender_enter(c, CONTENDER_WAITING);
     if (err == CLAVE_ENODEEXISTS)
-        clave__contender_turn_find_out(c);
+        clave__contender_turn_check(c);
     else
-        clave__contender_put_off(c, err);
+        clave__contender_retry_or_fail(c, err);
 }
 
 static void contender_downgrade_on_created(clave_async_client *client, const clave_result *res,

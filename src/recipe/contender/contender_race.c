@@ -9,7 +9,7 @@
 
 enum { LET_OTHERS_MS = 100 };
 
-void clave__contender_race_let_others(struct contender *c)
+void clave__contender_race_delay(struct contender *c)
 {
     if (c->race)
         clave__client_timer_set(c->client, &c->pause, clave__client_now(c->client) + LET_OTHERS_MS);
@@ -22,23 +22,23 @@ void clave__contender_race_stand_by(struct contender *c)
         return;
     }
     clave__contender_enter(c, CONTENDER_STANDING_BY);
-    clave_err err = clave__node_watch_set(&c->last, c->spec->stem, NULL);
+    clave_err err = clave__node_watch_set(&c->predecessor, c->spec->stem, NULL);
     if (err == CLAVE_OK)
-        err = clave__node_watch_ask(&c->last);
+        err = clave__node_watch_read(&c->predecessor);
     if (err != CLAVE_OK)
         clave__contender_fail(c, err);
 }
 
 void clave__contender_race_rival_reply(struct node_watch *l, const clave_result *res)
 {
-    struct contender *c = LIST_ENTRY(l, struct contender, last);
+    struct contender *c = LIST_ENTRY(l, struct contender, predecessor);
     clave__contender_begin(c);
     if (c->state != CONTENDER_STANDING_BY) {
         /* It was asked for another time, or is given up. */
     } else if (res->err == CLAVE_ENONODE) {
         clave__contender_join_again(c);
     } else if (res->err != CLAVE_OK) {
-        clave__contender_put_off(c, res->err);
+        clave__contender_retry_or_fail(c, res->err);
     } else {
         c->failures = 0;
         bool news = c->ahead != 1;
@@ -51,13 +51,13 @@ void clave__contender_race_rival_reply(struct node_watch *l, const clave_result 
 
 void clave__contender_race_rival_event(struct node_watch *l, const clave_event *ev)
 {
-    struct contender *c = LIST_ENTRY(l, struct contender, last);
+    struct contender *c = LIST_ENTRY(l, struct contender, predecessor);
     clave__contender_begin(c);
     if (c->state == CONTENDER_STANDING_BY && ev->type == CLAVE_EVENT_DELETED) {
         clave__contender_join_again(c);
     } else if (c->state == CONTENDER_STANDING_BY) {
         /* Written to; or gone and made anew while we were not connected. */
-        clave_err err = clave__node_watch_ask(l);
+        clave_err err = clave__node_watch_read(l);
         if (err != CLAVE_OK)
             clave__contender_fail(c, err);
     }

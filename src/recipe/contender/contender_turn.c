@@ -36,8 +36,8 @@ void clave__contender_turn_watch_own(struct contender *c)
 {
     bool wanted =
         c->state == CONTENDER_HELD && c->hold.settled && !clave__node_watch_is_armed(&c->own);
-    if (wanted && clave__node_watch_ask(&c->own) == CLAVE_ENOMEM)
-        clave__contender_look_later(c);
+    if (wanted && clave__node_watch_read(&c->own) == CLAVE_ENOMEM)
+        clave__contender_check_later(c);
 }
 
 void clave__contender_limit(struct contender *c, int64_t max)
@@ -58,14 +58,14 @@ void clave__contender_hand_over(struct contender *c, void *owner)
         clave__contender_limit(c, c->spec->max_hold_ms);
 }
 
-static void granted(struct contender *c)
+static void contender_turn_grant(struct contender *c)
 {
     clave__contender_enter(c, CONTENDER_HELD);
     clave__contender_limit(c, c->spec->max_hold_ms);
     /* Asked before it was ours to give; or of a name that others take as soon as it is free, so
      * that a heartbeat's check finds nothing amiss. */
     if (c->spec->revocable || c->race)
-        (void)clave__node_watch_ask(&c->own);
+        (void)clave__node_watch_read(&c->own);
     else
         clave__contender_turn_watch_own(c);
     c->events->held(c->owner);
@@ -81,7 +81,7 @@ void clave__contender_turn_has_come(struct contender *c)
     start_hold(c);
     int64_t enough = clave__client_now(c->client) + min_valid_ms(c);
     if (clave_async_client_hold_deadline(c->client) >= enough) {
-        granted(c);
+        contender_turn_grant(c);
         return;
     }
     if (c->state != CONTENDER_CONFIRMING)
@@ -113,7 +113,7 @@ static void contender_turn_on_listed(clave_async_client *client, const clave_res
         if (res->err == CLAVE_ENONODE)
             clave__contender_start_over(c, false); /* the container was reaped */
         else if (res->err != CLAVE_OK)
-            clave__contender_put_off(c, res->err);
+            clave__contender_retry_or_fail(c, res->err);
         else if (c->own_seen)
             clave__contender_turn_by_listing(c, res->names, res->nnames);
     }
@@ -121,10 +121,10 @@ static void contender_turn_on_listed(clave_async_client *client, const clave_res
 }
 
 /* Only a contender that has to wait for others needs to know. */
-static clave_async_watch *crowd_watch(const struct contender *c)
+static clave_async_watch *children_watch(const struct contender *c)
 {
-    bool waits = c->crowd && !c->trying && !clave_async_watch_is_armed(c->crowd);
-    return waits ? c->crowd : NULL;
+    bool waits = c->children && !c->trying && !clave_async_watch_is_armed(c->children);
+    return waits ? c->children : NULL;
 }
 
 static clave_err contender_turn_list(struct contender *c)
@@ -133,8 +133,8 @@ static clave_err contender_turn_list(struct contender *c)
      * under way when we learn something will show it. */
     if (c->listing)
         return CLAVE_OK;
-    clave_err err =
-        clave_async_children(c->client, c->spec->path, crowd_watch(c), contender_turn_on_listed, c);
+    clave_err err = clave_async_children(c->client, c->spec->path, children_watch(c),
+                                         contender_turn_on_listed, c);
     if (err != CLAVE_OK)
         return err;
     c->listing = true;
@@ -149,9 +149,9 @@ static void list_again(struct contender *c)
         clave__contender_fail(c, err);
 }
 
-void clave__contender_turn_find_out(struct contender *c)
+void clave__contender_turn_check(struct contender *c)
 {
-    clave_err err = c->own_seen ? CLAVE_OK : clave__node_watch_ask(&c->own);
+    clave_err err = c->own_seen ? CLAVE_OK : clave__node_watch_read(&c->own);
     if (err == CLAVE_OK && !c->race)
         err = contender_turn_list(c);
     if (err != CLAVE_OK)
@@ -161,25 +161,25 @@ void clave__contender_turn_find_out(struct contender *c)
 /* P3, P4: in one flight, the one before us (its end is our turn), our own node (its end
  * must not be missed), and the one before the last (with its end, the last is the holder,
  * and a listing off the critical path makes the set of predecessors {last}). */
-static clave_err keep_watch(struct contender *c, const struct queue_order_place *at)
+static clave_err watch_predecessors(struct contender *c, const struct queue_order_place *at)
 {
     const char *dir = c->spec->path;
-    clave_err err = clave__node_watch_aim(&c->last, dir, at->last);
+    clave_err err = clave__node_watch_move(&c->predecessor, dir, at->predecessor);
     if (err == CLAVE_OK)
-        err = clave__node_watch_aim(&c->own, dir, clave__path_name(c->own.path));
-    if (err == CLAVE_OK && at->last_but)
-        err = clave__node_watch_aim(&c->last_but, dir, at->last_but);
+        err = clave__node_watch_move(&c->own, dir, clave__path_name(c->own.path));
+    if (err == CLAVE_OK && at->before_predecessor)
+        err = clave__node_watch_move(&c->before_predecessor, dir, at->before_predecessor);
     else
-        clave__node_watch_rest(&c->last_but);
+        clave__node_watch_clear(&c->before_predecessor);
     return err;
 }
 
 /* Counted: the children are watched by the listing itself, so that none goes unseen between
  * the two. The create's own listing has no watch: few have to wait. */
-static clave_err keep_count(struct contender *c)
+static clave_err watch_children(struct contender *c)
 {
-    clave_err err = clave__node_watch_aim(&c->own, c->spec->path, clave__path_name(c->own.path));
-    return err == CLAVE_OK && crowd_watch(c) ? contender_turn_list(c) : err;
+    clave_err err = clave__node_watch_move(&c->own, c->spec->path, clave__path_name(c->own.path));
+    return err == CLAVE_OK && children_watch(c) ? contender_turn_list(c) : err;
 }
 
 static struct queue_order_place find_place(const struct contender *c, const char *const *names,
@@ -221,7 +221,9 @@ void clave__contender_turn_by_listing(struct contender *c, const char *const *na
         clave__contender_turn_has_come(c);
         return;
     }
-    clave_err err = c->trying ? CLAVE_EBUSY : c->crowd ? keep_count(c) : keep_watch(c, &at);
+    clave_err err = c->trying     ? CLAVE_EBUSY
+                    : c->children ? watch_children(c)
+                                  : watch_predecessors(c, &at);
     if (err != CLAVE_OK) {
         clave__contender_fail(c, err);
         return;
@@ -259,7 +261,7 @@ static void own_found(struct contender *c, const clave_stat *stat)
 
 /* Nobody writes to the node of a place but to ask for it: Curator's "__REVOKE__" to a lock, and
  * what is there already, once more, to a leader, whose id others are to see. */
-static void heed(struct contender *c, const clave_stat *stat)
+static void contender_turn_notice_write(struct contender *c, const clave_stat *stat)
 {
     if (c->spec->revocable && stat && stat->version > 0)
         c->events->asked(c->owner);
@@ -275,25 +277,25 @@ void clave__contender_turn_own_reply(struct node_watch *l, const clave_result *r
     else if (c->state == CONTENDER_WAITING && res->err == CLAVE_OK)
         own_found(c, res->stat);
     else if (c->state == CONTENDER_WAITING)
-        clave__contender_put_off(c, res->err);
+        clave__contender_retry_or_fail(c, res->err);
     else if (c->state == CONTENDER_HELD && res->err == CLAVE_OK)
-        heed(c, res->stat);
+        contender_turn_notice_write(c, res->stat);
     else if (c->state == CONTENDER_HELD && clave_err_classify(res->err) != CLAVE_CLASS_FINAL)
-        clave__contender_look_later(c);
+        clave__contender_check_later(c);
     clave__contender_end(c);
 }
 
 /* The watch fired without the node's end: somebody wrote to it. Look on. */
-static void look_on(struct contender *c, struct node_watch *l)
+static void watch_again(struct contender *c, struct node_watch *l)
 {
-    clave_err err = clave__node_watch_ask(l);
+    clave_err err = clave__node_watch_read(l);
     if (err != CLAVE_OK && c->state == CONTENDER_WAITING)
         clave__contender_fail(c, err);
     else if (err == CLAVE_ENOMEM && c->state == CONTENDER_HELD)
-        clave__contender_look_later(c);
+        clave__contender_check_later(c);
 }
 
-static bool in_place(const struct contender *c)
+static bool is_in_queue(const struct contender *c)
 {
     return c->state == CONTENDER_WAITING || c->state == CONTENDER_CONFIRMING ||
            c->state == CONTENDER_HELD;
@@ -305,8 +307,8 @@ void clave__contender_turn_own_event(struct node_watch *l, const clave_event *ev
     clave__contender_begin(c);
     if (ev->type == CLAVE_EVENT_DELETED)
         node_gone(c);
-    else if (in_place(c))
-        look_on(c, l);
+    else if (is_in_queue(c))
+        watch_again(c, l);
     clave__contender_end(c);
 }
 
@@ -337,17 +339,17 @@ static bool may_take_over(const struct contender *c, const clave_event *ev)
     return c->ahead == 1 && c->plain && !c->spec->strict && !c->spec->rule->overtaken &&
            c->own_seen && clave__node_watch_is_armed(&c->own) && ev->connection == connection &&
            c->listed_on == connection && c->own.connection == connection &&
-           c->last.connection == connection &&
+           c->predecessor.connection == connection &&
            clave_async_client_session_id(c->client) == c->session_id;
 }
 
-void clave__contender_turn_last_event(struct node_watch *l, const clave_event *ev)
+void clave__contender_turn_predecessor_event(struct node_watch *l, const clave_event *ev)
 {
-    struct contender *c = LIST_ENTRY(l, struct contender, last);
+    struct contender *c = LIST_ENTRY(l, struct contender, predecessor);
     clave__contender_begin(c);
     if (c->state == CONTENDER_WAITING) {
         if (ev->type != CLAVE_EVENT_DELETED)
-            look_on(c, l);
+            watch_again(c, l);
         else if (may_take_over(c, ev))
             clave__contender_turn_has_come(c);
         else
@@ -358,41 +360,41 @@ void clave__contender_turn_last_event(struct node_watch *l, const clave_event *e
 
 /* Curator's rule: the watch is a getData, not an exists, so that none lingers on a node
  * that has gone meanwhile; that it has gone is for a listing to judge. */
-static void other_replied(struct contender *c, const clave_result *res)
+static void predecessor_replied(struct contender *c, const clave_result *res)
 {
     clave__contender_begin(c);
     if (c->state == CONTENDER_WAITING && res->err == CLAVE_ENONODE)
         list_again(c);
     else if (c->state == CONTENDER_WAITING && res->err != CLAVE_OK)
-        clave__contender_put_off(c, res->err);
+        clave__contender_retry_or_fail(c, res->err);
     clave__contender_end(c);
 }
 
-void clave__contender_turn_last_reply(struct node_watch *l, const clave_result *res)
+void clave__contender_turn_predecessor_reply(struct node_watch *l, const clave_result *res)
 {
-    other_replied(LIST_ENTRY(l, struct contender, last), res);
+    predecessor_replied(LIST_ENTRY(l, struct contender, predecessor), res);
 }
 
-void clave__contender_turn_last_but_reply(struct node_watch *l, const clave_result *res)
+void clave__contender_turn_before_predecessor_reply(struct node_watch *l, const clave_result *res)
 {
-    other_replied(LIST_ENTRY(l, struct contender, last_but), res);
+    predecessor_replied(LIST_ENTRY(l, struct contender, before_predecessor), res);
 }
 
-void clave__contender_turn_last_but_event(struct node_watch *l, const clave_event *ev)
+void clave__contender_turn_before_predecessor_event(struct node_watch *l, const clave_event *ev)
 {
-    struct contender *c = LIST_ENTRY(l, struct contender, last_but);
+    struct contender *c = LIST_ENTRY(l, struct contender, before_predecessor);
     clave__contender_begin(c);
     if (c->state == CONTENDER_WAITING) {
         if (ev->type == CLAVE_EVENT_DELETED)
             list_again(c);
         else
-            look_on(c, l);
+            watch_again(c, l);
     }
     clave__contender_end(c);
 }
 
-void clave__contender_turn_crowd_event(clave_async_client *client, clave_async_watch *w,
-                                       const clave_event *ev, void *arg)
+void clave__contender_turn_children_event(clave_async_client *client, clave_async_watch *w,
+                                          const clave_event *ev, void *arg)
 {
     (void)client;
     (void)w;

@@ -67,7 +67,7 @@ static void node_watch_on_reply(clave_async_client *c, const clave_result *res, 
         if (l->moved)
             clave_async_watch_disarm(l->watch);
         l->moved = false;
-        clave_err err = clave__node_watch_ask(l);
+        clave_err err = clave__node_watch_read(l);
         if (err != CLAVE_OK)
             l->on_reply(l, &(clave_result){.err = err, .path = l->path});
         return;
@@ -76,7 +76,7 @@ static void node_watch_on_reply(clave_async_client *c, const clave_result *res, 
     l->on_reply(l, res);
 }
 
-clave_err clave__node_watch_ask(struct node_watch *l)
+clave_err clave__node_watch_read(struct node_watch *l)
 {
     if (l->asking) {
         /* It went without a watch when there was one, which has had its event since. */
@@ -89,7 +89,7 @@ clave_err clave__node_watch_ask(struct node_watch *l)
     return err;
 }
 
-clave_err clave__node_watch_aim(struct node_watch *l, const char *dir, const char *name)
+clave_err clave__node_watch_move(struct node_watch *l, const char *dir, const char *name)
 {
     bool same = clave__path_is_child(l->path, dir, name);
     if (same && (l->asking || clave_async_watch_is_armed(l->watch))) {
@@ -107,10 +107,10 @@ clave_err clave__node_watch_aim(struct node_watch *l, const char *dir, const cha
         return CLAVE_OK;
     }
     clave_async_watch_disarm(l->watch);
-    return clave__node_watch_ask(l);
+    return clave__node_watch_read(l);
 }
 
-void clave__node_watch_rest(struct node_watch *l)
+void clave__node_watch_clear(struct node_watch *l)
 {
     clave_async_watch_disarm(l->watch);
     l->moved = l->again = false;

@@ -34,12 +34,12 @@ void clave__node_watch_fini(struct node_watch *l);
 /* The path alone, dir/name or, with `name` NULL, dir. ENOMEM: it is what it was. */
 clave_err clave__node_watch_set(struct node_watch *l, const char *dir, const char *name);
 /* getData of the path, with the watch unless it is armed. As clave_async_get. */
-clave_err clave__node_watch_ask(struct node_watch *l);
+clave_err clave__node_watch_read(struct node_watch *l);
 /* Looks at dir/name from now on; asks only when it does not already. Call it with a reply
  * at hand that was asked for on the present connection. */
-clave_err clave__node_watch_aim(struct node_watch *l, const char *dir, const char *name);
+clave_err clave__node_watch_move(struct node_watch *l, const char *dir, const char *name);
 /* Looks at nothing; the server forgets the watch. */
-void clave__node_watch_rest(struct node_watch *l);
+void clave__node_watch_clear(struct node_watch *l);
 
 /* The watch was answered for and has been silent since. */
 bool clave__node_watch_is_armed(const struct node_watch *l);

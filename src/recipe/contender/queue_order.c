@@ -13,19 +13,25 @@ enum { DIGITS = 10 };
 static const char counter_limit[] = "2147482647";
 static const char counter_least[] = "2147483648"; /* below 0 */
 
-const struct queue_order_rule clave__queue_order_mutex = {.base = "lock-", .kin = "__lock__"};
+const struct queue_order_rule clave__queue_order_mutex = {.base = "lock-",
+                                                          .kazoo_base = "__lock__"};
 /* Curator's names have one length, so that a number stands at the same place in both. */
-const struct queue_order_rule clave__queue_order_read = {
-    .base = "__READ__", .kin = "__rlock__", .other = &clave__queue_order_write, .shares = true};
-const struct queue_order_rule clave__queue_order_write = {
-    .base = "__WRIT__", .kin = "__lock__", .other = &clave__queue_order_read, .overtaken = true};
+const struct queue_order_rule clave__queue_order_read = {.base = "__READ__",
+                                                         .kazoo_base = "__rlock__",
+                                                         .other = &clave__queue_order_write,
+                                                         .shares = true};
+const struct queue_order_rule clave__queue_order_write = {.base = "__WRIT__",
+                                                          .kazoo_base = "__lock__",
+                                                          .other = &clave__queue_order_read,
+                                                          .overtaken = true};
 const struct queue_order_rule clave__queue_order_lease = {.base = "lease-", .any_child = true};
-const struct queue_order_rule clave__queue_order_latch = {.base = "latch-", .kin = "__lock__"};
+const struct queue_order_rule clave__queue_order_latch = {.base = "latch-",
+                                                          .kazoo_base = "__lock__"};
 
-clave_err clave__queue_order_bare(struct queue_order_rule *out, const char *prefix)
+clave_err clave__queue_order_unprotected(struct queue_order_rule *out, const char *prefix)
 {
     bool slash = false, letter = false;
-    *out = (struct queue_order_rule){.base = prefix, .bare = true};
+    *out = (struct queue_order_rule){.base = prefix, .unprotected = true};
     for (const char *p = prefix; p && *p; p++) {
         slash = slash || *p == '/';
         letter = letter || (*p != '-' && (*p < '0' || *p > '9'));
@@ -69,7 +75,8 @@ static const char *queue_order_number_after(const char *name, size_t len, const 
 static const char *number_of_kind(const struct queue_order_rule *rule, const char *name, size_t len)
 {
     const char *number = queue_order_number_after(name, len, rule->base);
-    return !number && rule->kin ? queue_order_number_after(name, len, rule->kin) : number;
+    return !number && rule->kazoo_base ? queue_order_number_after(name, len, rule->kazoo_base)
+                                       : number;
 }
 
 bool clave__queue_order_is_kind(const struct queue_order_rule *rule, const char *name)
@@ -110,7 +117,7 @@ struct nearest {
     size_t index;
 };
 
-static void offer(struct nearest best[2], struct nearest it)
+static void keep_nearest(struct nearest best[2], struct nearest it)
 {
     if (!best[0].name || comes_before(best[0].key, best[0].index, it.key, it.index)) {
         best[1] = best[0];
@@ -156,10 +163,10 @@ struct queue_order_place clave__queue_order_locate(const struct queue_order_rule
         if (!comes_before(key.text, rule->shares ? mine : i, own_key.text, mine))
             continue;
         place.ahead++;
-        offer(best, (struct nearest){names[i], key.text, i});
+        keep_nearest(best, (struct nearest){names[i], key.text, i});
     }
-    place.last = best[0].name;
-    place.last_but = best[1].name;
+    place.predecessor = best[0].name;
+    place.before_predecessor = best[1].name;
     return place;
 }
 

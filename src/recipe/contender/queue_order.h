@@ -22,7 +22,7 @@ struct queue_order_rule {
     const char *base; /* "lock-" */
     /* Another client's base name whose 10 digits (at the end of the name) count as ours
      * do, since that client orders by them; may be NULL. Kazoo: "__lock__". */
-    const char *kin;
+    const char *kazoo_base;
     /* The other kind of node in the same queue, ordered with ours; may be NULL. */
     const struct queue_order_rule *other;
     /* Only nodes of the other kind stand in our way, and none with our own number: readers
@@ -35,7 +35,7 @@ struct queue_order_rule {
      * semaphore are bare UUIDs. */
     bool any_child;
     /* Names without Curator's protection, as programs written by hand make them. */
-    bool bare;
+    bool unprotected;
     /* Not a queue: one node, the base name itself, of whoever creates it first. */
     bool race;
 };
@@ -49,7 +49,7 @@ extern const struct queue_order_rule clave__queue_order_lease;
 extern const struct queue_order_rule clave__queue_order_latch;
 
 /* Of nodes <prefix><10 digits>, bare. EINVAL: none, a slash in it, or like a number. */
-clave_err clave__queue_order_bare(struct queue_order_rule *out, const char *prefix);
+clave_err clave__queue_order_unprotected(struct queue_order_rule *out, const char *prefix);
 
 struct queue_order_key {
     const char *text; /* points into the name: the number; of other children all of it */
@@ -66,12 +66,12 @@ bool clave__queue_order_is_kind(const struct queue_order_rule *rule, const char 
 /* The position of `own` among the names, found in one pass and without memory. */
 struct queue_order_place {
     bool found;
-    bool plain;           /* every name that can stand in our way is */
-    bool exhausted;       /* ours is, or is no contender's */
-    size_t contenders;    /* ours among them */
-    size_t ahead;         /* how many stand in our way: 0 owns */
-    const char *last;     /* of those the one just before us; NULL when none */
-    const char *last_but; /* the one just before that; NULL when none */
+    bool plain;                     /* every name that can stand in our way is */
+    bool exhausted;                 /* ours is, or is no contender's */
+    size_t contenders;              /* ours among them */
+    size_t ahead;                   /* how many stand in our way: 0 owns */
+    const char *predecessor;        /* of those the one just before us; NULL when none */
+    const char *before_predecessor; /* the one just before that; NULL when none */
 };
 struct queue_order_place clave__queue_order_locate(const struct queue_order_rule *rule,
                                                    const char *const *names, size_t n,

@@ -26,32 +26,32 @@ static clave_err detector_add_root(struct detector_terms *t, clave_async_client 
     return t->roots[t->nroots++] ? CLAVE_OK : CLAVE_ENOMEM;
 }
 
-static clave_err check_wish(const struct detector_wish *wish)
+static clave_err detector_check_options(const struct detector_options *o)
 {
-    bool fine = wish->delay_ms > 0 && (wish->roots || wish->nroots == 0) &&
-                (wish->len == 0 || clave__identity_is_form(wish->data, wish->len));
+    bool fine = o->delay_ms > 0 && (o->roots || o->nroots == 0) &&
+                (o->len == 0 || clave__identity_is_form(o->data, o->len));
     return fine ? CLAVE_OK : CLAVE_EINVAL;
 }
 
 clave_err clave__detector_terms_init(struct detector_terms *t, clave_async_client *c,
-                                     const char *path, const struct detector_wish *wish)
+                                     const char *path, const struct detector_options *o)
 {
     *t = (struct detector_terms){.mem = clave__client_mem(c)};
-    if (wish->delay_ms == 0)
-        return wish->nroots == 0 ? CLAVE_OK : CLAVE_EINVAL;
-    clave_err err = check_wish(wish);
+    if (o->delay_ms == 0)
+        return o->nroots == 0 ? CLAVE_OK : CLAVE_EINVAL;
+    clave_err err = detector_check_options(o);
     if (err != CLAVE_OK)
         return err;
-    size_t n = wish->nroots > 0 ? wish->nroots : 1;
+    size_t n = o->nroots > 0 ? o->nroots : 1;
     size_t parent = clave__path_parent_len(path, strlen(path));
     t->roots = clave__mem_zalloc(t->mem, n * sizeof *t->roots);
     if (!t->roots)
         return CLAVE_ENOMEM;
-    t->delay_ms = wish->delay_ms;
-    if (wish->nroots == 0)
+    t->delay_ms = o->delay_ms;
+    if (o->nroots == 0)
         return detector_add_root(t, c, path, strcmp(path, "/") == 0 ? 1 : parent);
     for (size_t i = 0; err == CLAVE_OK && i < n; i++)
-        err = detector_add_root(t, c, wish->roots[i], strlen(wish->roots[i]));
+        err = detector_add_root(t, c, o->roots[i], strlen(o->roots[i]));
     return err;
 }
 
@@ -108,11 +108,11 @@ static void detector_on_timer(struct timer *timer, int64_t now)
 {
     struct detector *s = LIST_ENTRY(timer, struct detector, timer);
     (void)now;
-    struct deadlock_search_wish wish = {.roots = (const char *const *)s->terms->roots,
+    struct deadlock_search_options o = {.roots = (const char *const *)s->terms->roots,
                                         .nroots = s->terms->nroots,
                                         .max_nodes = MAX_NODES};
     clave_err err =
-        clave__deadlock_search_start(&s->deadlock_search, s->client, &wish, detector_on_found, s);
+        clave__deadlock_search_start(&s->deadlock_search, s->client, &o, detector_on_found, s);
     if (err != CLAVE_OK)
         detector_look_later(s);
 }

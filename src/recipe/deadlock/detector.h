@@ -20,7 +20,7 @@ struct detector_terms {
     size_t nroots;
 };
 
-struct detector_wish {
+struct detector_options {
     int64_t delay_ms;
     const char *const *roots; /* none: the parent of the lock's path */
     size_t nroots;
@@ -30,7 +30,7 @@ struct detector_wish {
 
 /* For locks at `path`. EINVAL; EPATH, told; ENOMEM. With any, fini is harmless. */
 clave_err clave__detector_terms_init(struct detector_terms *t, clave_async_client *c,
-                                     const char *path, const struct detector_wish *wish);
+                                     const char *path, const struct detector_options *o);
 void clave__detector_terms_fini(struct detector_terms *t);
 
 /* A copy of `text` in place of *kept; NULL where there is no memory. */

@@ -47,7 +47,7 @@ static struct wait_claim *add_claim(struct queue_snapshot *p, const struct queue
 /* ---- queues ---------------------------------------------------------------------------- */
 
 /* Both are in the order of the queue: `at` is behind what was found last. */
-static bool stood(const struct scan_queue *before, size_t *at, const struct queue_node *node)
+static bool was_there(const struct scan_queue *before, size_t *at, const struct queue_node *node)
 {
     for (size_t i = *at; before && i < before->nodes.n; i++) {
         const struct queue_node *old = &before->nodes.list[i];
@@ -81,10 +81,10 @@ static clave_err queue_snapshot_add_queue(struct queue_snapshot *p, const struct
 {
     size_t at = 0, first = p->nclaims;
     struct wait_queue *q = &p->queues[p->n++];
-    *q = (struct wait_queue){.claims = &p->claims[first], .gate = WAIT_NONE};
+    *q = (struct wait_queue){.claims = &p->claims[first], .mutex_queue = WAIT_NONE};
     for (size_t i = 0; i < now->nodes.n; i++) {
         const struct queue_node *node = &now->nodes.list[i];
-        if (!node->there || (!all && !stood(before, &at, node)))
+        if (!node->there || (!all && !was_there(before, &at, node)))
             continue;
         struct wait_claim *claim = add_claim(p, node);
         if (!claim)
@@ -116,8 +116,8 @@ static size_t count_there(const struct scan_queue *q)
 
 /* Whoever acquires and whoever has says how many there are. With leases that come or go between
  * the surveys nothing can be said: any of them may have been the one waited for. */
-static void join_gate(struct queue_snapshot *p, size_t at, const struct scan *now,
-                      const struct scan_queue *before, bool all)
+static void set_mutex_queue(struct queue_snapshot *p, size_t at, const struct scan *now,
+                            const struct scan_queue *before, bool all)
 {
     static const char leases[] = "/leases", locks[] = "/locks";
     const struct scan_queue *q = &now->queues[at];
@@ -135,44 +135,44 @@ static void join_gate(struct queue_snapshot *p, size_t at, const struct scan *no
             return; /* who is first is not known */
         size_t said = limit_said(gate);
         w->limit = limit_said(q) > said ? limit_said(q) : said;
-        w->gate = i;
+        w->mutex_queue = i;
     }
 }
 
 /* ---- sessions that go on --------------------------------------------------------------- */
 
-static clave_err note_moving(struct queue_snapshot *p, struct wait_queue *movers,
+static clave_err note_moving(struct queue_snapshot *p, struct wait_queue *moving,
                              const struct scan_queue *of, const struct scan_queue *other)
 {
     size_t at = 0;
     for (size_t i = 0; of && i < of->nodes.n; i++) {
         const struct queue_node *node = &of->nodes.list[i];
-        if (!node->there || is_known(&node->identity) || stood(other, &at, node))
+        if (!node->there || is_known(&node->identity) || was_there(other, &at, node))
             continue;
         struct wait_claim *claim = add_claim(p, node);
         if (!claim)
             return CLAVE_ENOMEM;
         claim->moving = true;
         claim->kind = WAIT_SHARED; /* in nobody's way */
-        movers->n++;
+        moving->n++;
     }
     return CLAVE_OK;
 }
 
 /* A session that has come to a lock, or gone from one, between the surveys: one of its owners is
  * not stuck, and it may be the one that is waited for. */
-static clave_err add_movers(struct queue_snapshot *p, const struct scan *before,
-                            const struct scan *now)
+static clave_err add_moving_sessions(struct queue_snapshot *p, const struct scan *before,
+                                     const struct scan *now)
 {
     clave_err err = CLAVE_OK;
-    struct wait_queue *movers = &p->queues[p->n++];
-    *movers = (struct wait_queue){.claims = &p->claims[p->nclaims], .gate = WAIT_NONE};
+    struct wait_queue *moving = &p->queues[p->n++];
+    *moving = (struct wait_queue){.claims = &p->claims[p->nclaims], .mutex_queue = WAIT_NONE};
     for (size_t i = 0; err == CLAVE_OK && i < before->nqueues; i++) {
         const struct scan_queue *q = &before->queues[i];
         const struct scan_queue *after = clave__scan_find(now, q->path, strlen(q->path));
-        err = note_moving(p, movers, q, after);
+        err = note_moving(p, moving, q, after);
         if (err == CLAVE_OK)
-            err = note_moving(p, movers, after, q);
+            err = note_moving(p, moving, after, q);
     }
     return err;
 }
@@ -197,9 +197,9 @@ static clave_err queue_snapshot_fill(struct queue_snapshot *p, const struct scan
             before ? clave__scan_find(before, q->path, strlen(q->path)) : NULL;
         err = queue_snapshot_add_queue(p, q, old, !before);
         if (err == CLAVE_OK && q->rule == &clave__queue_order_lease)
-            join_gate(p, i, now, old, !before);
+            set_mutex_queue(p, i, now, old, !before);
     }
-    return err == CLAVE_OK && before ? add_movers(p, before, now) : err;
+    return err == CLAVE_OK && before ? add_moving_sessions(p, before, now) : err;
 }
 
 clave_err clave__queue_snapshot_init(struct queue_snapshot *p, const struct scan *before,

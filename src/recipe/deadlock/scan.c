@@ -65,7 +65,7 @@ static void *scan_grow(struct scan *s, void *list, size_t n, size_t *room, size_
 /* Takes the path over; NULL: there was no memory for it. */
 static clave_err scan_add_path(struct scan *s, char *path)
 {
-    char **paths = scan_grow(s, s->paths, s->npaths, &s->path_room, sizeof *paths);
+    char **paths = scan_grow(s, s->paths, s->npaths, &s->path_cap, sizeof *paths);
     if (paths)
         s->paths = paths;
     if (!paths || !path) {
@@ -85,9 +85,9 @@ static const struct queue_order_rule *rule_of(const char *name)
     } table[] = {
         {{.base = "lease-"}, &clave__queue_order_lease},
         {{.base = "latch-"}, &clave__queue_order_latch},
-        {{.base = "__READ__", .kin = "__rlock__"}, &clave__queue_order_write},
+        {{.base = "__READ__", .kazoo_base = "__rlock__"}, &clave__queue_order_write},
         {{.base = "__WRIT__"}, &clave__queue_order_write},
-        {{.base = "lock-", .kin = "__lock__"}, &clave__queue_order_mutex},
+        {{.base = "lock-", .kazoo_base = "__lock__"}, &clave__queue_order_mutex},
     };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         if (clave__queue_order_is_kind(&table[i].names, name) &&
@@ -117,7 +117,7 @@ static bool scan_is_contender(const struct queue_order_rule *rule, const char *n
 }
 
 /* Nobody waits where one stands alone; but one who acquires a lease may wait for others'. */
-static bool matters(const struct queue_order_rule *rule, const clave_result *res)
+static bool scan_is_relevant(const struct queue_order_rule *rule, const clave_result *res)
 {
     return rule && (res->nnames > 1 || rule == &clave__queue_order_lease ||
                     strcmp(clave__path_name(res->path), "locks") == 0);
@@ -126,9 +126,9 @@ static bool matters(const struct queue_order_rule *rule, const clave_result *res
 static clave_err scan_add_queue(struct scan *s, const clave_result *res)
 {
     const struct queue_order_rule *rule = rule_of_all(res);
-    if (!matters(rule, res))
+    if (!scan_is_relevant(rule, res))
         return CLAVE_OK;
-    struct scan_queue *queues = scan_grow(s, s->queues, s->nqueues, &s->room, sizeof *queues);
+    struct scan_queue *queues = scan_grow(s, s->queues, s->nqueues, &s->cap, sizeof *queues);
     if (!queues)
         return CLAVE_ENOMEM;
     s->queues = queues;
@@ -156,7 +156,7 @@ static clave_err take_names(struct scan *s, const clave_result *res)
 
 /* ---- reading --------------------------------------------------------------------------- */
 
-static void answered(struct scan *s)
+static void scan_on_answer(struct scan *s)
 {
     s->pending--;
     scan_proceed(s);
@@ -170,7 +170,7 @@ static void scan_on_names(clave_async_client *c, const clave_result *res, void *
         scan_fault(s, take_names(s, res));
     else if (res->err != CLAVE_ENONODE && res->err != CLAVE_ENOAUTH)
         scan_fault(s, res->err);
-    answered(s);
+    scan_on_answer(s);
 }
 
 static void scan_on_data(clave_async_client *c, const clave_result *res, void *arg)
@@ -184,14 +184,14 @@ static void scan_on_data(clave_async_client *c, const clave_result *res, void *a
     } else if (res->err != CLAVE_ENONODE && res->err != CLAVE_ENOAUTH) {
         scan_fault(s, res->err);
     }
-    answered(s);
+    scan_on_answer(s);
 }
 
 static void scan_on_synced(clave_async_client *c, const clave_result *res, void *arg)
 {
     (void)c;
     scan_fault(arg, res->err);
-    answered(arg);
+    scan_on_answer(arg);
 }
 
 /* NULL: all are read. */
@@ -235,34 +235,34 @@ static void scan_proceed(struct scan *s)
 }
 
 /* Is it read with another one already? */
-static bool is_covered(const struct scan_wish *wish, size_t at)
+static bool is_covered(const struct scan_options *o, size_t at)
 {
-    const char *path = wish->paths[at];
-    for (size_t i = 0; i < wish->n; i++) {
-        const char *other = wish->paths[i];
+    const char *path = o->paths[at];
+    for (size_t i = 0; i < o->n; i++) {
+        const char *other = o->paths[i];
         size_t len = strcmp(other, "/") == 0 ? 0 : strlen(other);
         bool same = strcmp(other, path) == 0;
-        bool below = wish->descends && strncmp(path, other, len) == 0 && path[len] == '/';
+        bool below = o->descends && strncmp(path, other, len) == 0 && path[len] == '/';
         if (i != at && (same ? i < at : below))
             return true;
     }
     return false;
 }
 
-clave_err clave__scan_new(struct scan **out, clave_async_client *c, const struct scan_wish *wish)
+clave_err clave__scan_new(struct scan **out, clave_async_client *c, const struct scan_options *o)
 {
     const struct clave_mem *mem = clave__client_mem(c);
     struct scan *s = clave__mem_zalloc(mem, sizeof *s);
     *out = NULL;
     if (!s)
         return CLAVE_ENOMEM;
-    *s = (struct scan){.client = c, .mem = mem, .done = wish->done, .arg = wish->arg};
-    s->descends = wish->descends;
-    s->max = wish->max;
-    clave_err err = wish->n > 0 ? CLAVE_OK : CLAVE_EINVAL;
-    for (size_t i = 0; err == CLAVE_OK && i < wish->n; i++)
-        if (!is_covered(wish, i))
-            err = scan_add_path(s, clave__mem_strdup(mem, wish->paths[i]));
+    *s = (struct scan){.client = c, .mem = mem, .done = o->done, .arg = o->arg};
+    s->descends = o->descends;
+    s->max = o->max;
+    clave_err err = o->n > 0 ? CLAVE_OK : CLAVE_EINVAL;
+    for (size_t i = 0; err == CLAVE_OK && i < o->n; i++)
+        if (!is_covered(o, i))
+            err = scan_add_path(s, clave__mem_strdup(mem, o->paths[i]));
     /* A follower may be behind; what is committed by now is to be seen. */
     if (err == CLAVE_OK)
         err = clave_async_sync(c, s->paths[0], scan_on_synced, s);

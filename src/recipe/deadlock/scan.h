@@ -21,9 +21,9 @@ struct scan {
     struct scan_queue *queues;
     size_t nqueues;
     /* The rest is its own. */
-    size_t room;  /* for queues */
+    size_t cap;   /* for queues */
     char **paths; /* to be listed, and listed */
-    size_t npaths, path_room, listed;
+    size_t npaths, path_cap, listed;
     size_t counted, max;      /* names in listings */
     size_t in_queue, at_node; /* which is to be read next */
     size_t pending;           /* requests under way */
@@ -33,7 +33,7 @@ struct scan {
     void *arg;
 };
 
-struct scan_wish {
+struct scan_options {
     const char *const *paths; /* the queues at these */
     size_t n;
     bool descends;                           /* and those below */
@@ -44,7 +44,7 @@ struct scan_wish {
 /* Its err, then: ETOOBIG when there are too many nodes, and what else keeps it from seeing. Nodes
  * that are not readable or vanish meanwhile are left out. ENOMEM; EINVAL no path; EPATH,
  * ECLOSED. */
-clave_err clave__scan_new(struct scan **out, clave_async_client *c, const struct scan_wish *wish);
+clave_err clave__scan_new(struct scan **out, clave_async_client *c, const struct scan_options *o);
 /* NULL is ignored. One that is under way frees itself when it has its answers. */
 void clave__scan_free(struct scan *s);
 

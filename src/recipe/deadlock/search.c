@@ -172,8 +172,8 @@ static clave_err search_look_again(struct deadlock_search *h)
         return CLAVE_ENOMEM;
     for (size_t i = 0; i < n; i++)
         paths[i] = h->before->queues[i].path;
-    struct scan_wish wish = {.paths = paths, .n = n, .done = on_second, .arg = h};
-    clave_err err = clave__scan_new(&h->now, h->client, &wish);
+    struct scan_options o = {.paths = paths, .n = n, .done = on_second, .arg = h};
+    clave_err err = clave__scan_new(&h->now, h->client, &o);
     clave__mem_free(h->mem, (void *)paths);
     return err;
 }
@@ -196,7 +196,7 @@ static void on_first(struct scan *s, void *arg)
 /* ---- life ------------------------------------------------------------------------------ */
 
 clave_err clave__deadlock_search_start(struct deadlock_search **out, clave_async_client *c,
-                                       const struct deadlock_search_wish *wish,
+                                       const struct deadlock_search_options *o,
                                        clave_async_deadlocks_cb *cb, void *arg)
 {
     const struct clave_mem *mem = clave__client_mem(c);
@@ -206,12 +206,12 @@ clave_err clave__deadlock_search_start(struct deadlock_search **out, clave_async
     if (!h)
         return CLAVE_ENOMEM;
     *h = (struct deadlock_search){.client = c, .mem = mem, .cb = cb, .arg = arg};
-    struct scan_wish look = {.paths = wish->roots,
-                             .n = wish->nroots,
-                             .descends = true,
-                             .max = wish->max_nodes,
-                             .done = on_first,
-                             .arg = h};
+    struct scan_options look = {.paths = o->roots,
+                                .n = o->nroots,
+                                .descends = true,
+                                .max = o->max_nodes,
+                                .done = on_first,
+                                .arg = h};
     clave_err err = clave__scan_new(&h->before, c, &look);
     if (err != CLAVE_OK)
         clave__mem_free(mem, h);
@@ -228,6 +228,6 @@ void clave__deadlock_search_abandon(struct deadlock_search *h)
 clave_err clave_async_deadlocks_find(clave_async_client *c, const char *const *roots, size_t nroots,
                                      clave_async_deadlocks_cb *cb, void *arg)
 {
-    struct deadlock_search_wish wish = {.roots = roots, .nroots = nroots, .max_nodes = MAX_NODES};
-    return clave__deadlock_search_start(NULL, c, &wish, cb, arg);
+    struct deadlock_search_options o = {.roots = roots, .nroots = nroots, .max_nodes = MAX_NODES};
+    return clave__deadlock_search_start(NULL, c, &o, cb, arg);
 }

@@ -6,14 +6,14 @@
 
 struct deadlock_search;
 
-struct deadlock_search_wish {
+struct deadlock_search_options {
     const char *const *roots;
     size_t nroots;
     size_t max_nodes;
 };
 /* clave_async_deadlocks_find. It frees itself behind its callback; `out` (may be NULL) is for: */
 clave_err clave__deadlock_search_start(struct deadlock_search **out, clave_async_client *c,
-                                       const struct deadlock_search_wish *wish,
+                                       const struct deadlock_search_options *o,
                                        clave_async_deadlocks_cb *cb, void *arg);
 /* The callback will not run. */
 void clave__deadlock_search_abandon(struct deadlock_search *h);

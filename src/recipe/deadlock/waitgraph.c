@@ -12,12 +12,12 @@ struct owner {
     size_t len;
     bool known;
     bool moving;
-    bool stuck;     /* everybody, until it is seen to go on */
-    size_t claims;  /* its first link */
-    size_t part_of; /* WAIT_NONE: of nobody's */
-    size_t parts;   /* that are stuck */
-    size_t next;    /* once all is reduced: whom it waits for */
-    size_t walk;    /* that came by, looking for cycles; 0: none has */
+    bool stuck;         /* everybody, until it is seen to go on */
+    size_t claims;      /* its first link */
+    size_t parent;      /* WAIT_NONE: of nobody's */
+    size_t stuck_parts; /* that are stuck */
+    size_t next;        /* once all is reduced: whom it waits for */
+    size_t walk;        /* that came by, looking for cycles; 0: none has */
     struct wait_step step;
 };
 
@@ -65,7 +65,7 @@ static struct owner *waitgraph_find_owner(const struct solver *s, const char *p,
     return node ? MAP_ENTRY(node, struct owner, node) : NULL;
 }
 
-static struct owner *meet(struct solver *s, const struct wait_claim *claim)
+static struct owner *add_owner(struct solver *s, const struct wait_claim *claim)
 {
     size_t len = strlen(claim->owner);
     struct owner *o = waitgraph_find_owner(s, claim->owner, len);
@@ -73,7 +73,7 @@ static struct owner *meet(struct solver *s, const struct wait_claim *claim)
         o = &s->owners[s->nowners++];
         *o = (struct owner){.text = claim->owner, .len = len, .known = claim->known};
         o->stuck = true;
-        o->claims = o->part_of = o->next = WAIT_NONE;
+        o->claims = o->parent = o->next = WAIT_NONE;
         clave__map_insert(&s->by_text, &o->node, clave__map_hash_bytes(claim->owner, len));
     }
     o->moving = o->moving || claim->moving;
@@ -86,30 +86,30 @@ static size_t index_of(const struct solver *s, const struct owner *o)
 }
 
 /* The nearest that it is a part of. */
-static void find_whole(struct solver *s, struct owner *o)
+static void find_parent(struct solver *s, struct owner *o)
 {
     for (size_t len = o->len; o->known && len-- > 0;) {
         struct owner *whole = o->text[len] == '/' ? waitgraph_find_owner(s, o->text, len) : NULL;
         if (!whole || !whole->known)
             continue;
-        o->part_of = index_of(s, whole);
-        whole->parts++;
+        o->parent = index_of(s, whole);
+        whole->stuck_parts++;
         return;
     }
 }
 
-static void meet_all(struct solver *s)
+static void add_owners(struct solver *s)
 {
     for (size_t q = 0; q < s->n; q++) {
         s->first[q] = s->nlinks;
         for (size_t i = 0; i < s->queues[q].n; i++) {
-            struct owner *o = meet(s, &s->queues[q].claims[i]);
+            struct owner *o = add_owner(s, &s->queues[q].claims[i]);
             s->links[s->nlinks] = (struct link){q, i, index_of(s, o), o->claims, false};
             o->claims = s->nlinks++;
         }
     }
     for (size_t i = 0; i < s->nowners; i++)
-        find_whole(s, &s->owners[i]);
+        find_parent(s, &s->owners[i]);
 }
 
 /* ---- who is in whose way --------------------------------------------------------------- */
@@ -142,12 +142,12 @@ static size_t waitgraph_find_before(const struct solver *s, size_t q, size_t i)
 }
 
 /* Only the newest lease of who is at the gate waits, and for any so many of the others. */
-static size_t find_taken(const struct solver *s, size_t q, size_t i)
+static size_t find_lease_blocker(const struct solver *s, size_t q, size_t i)
 {
     const struct wait_queue *leases = &s->queues[q];
     size_t own = owner_at(s, q, i);
-    if (leases->limit == 0 || leases->n <= leases->limit || leases->gate == WAIT_NONE ||
-        s->queues[leases->gate].n == 0 || owner_at(s, leases->gate, 0) != own)
+    if (leases->limit == 0 || leases->n <= leases->limit || leases->mutex_queue == WAIT_NONE ||
+        s->queues[leases->mutex_queue].n == 0 || owner_at(s, leases->mutex_queue, 0) != own)
         return WAIT_NONE;
     for (size_t k = i + 1; k < leases->n; k++)
         if (owner_at(s, q, k) == own)
@@ -167,12 +167,12 @@ static size_t find_taken(const struct solver *s, size_t q, size_t i)
 static size_t find_blocker(const struct solver *s, const struct link *l)
 {
     bool lease = s->queues[l->queue].claims[l->claim].kind == WAIT_LEASE;
-    return (lease ? find_taken : waitgraph_find_before)(s, l->queue, l->claim);
+    return (lease ? find_lease_blocker : waitgraph_find_before)(s, l->queue, l->claim);
 }
 
 /* ---- reduction ------------------------------------------------------------------------- */
 
-static bool waitgraph_goes_on(const struct solver *s, const struct owner *o)
+static bool waitgraph_can_proceed(const struct solver *s, const struct owner *o)
 {
     size_t waits = 0, stuck = 0;
     for (size_t at = o->claims; at != WAIT_NONE; at = s->links[at].next) {
@@ -181,7 +181,7 @@ static bool waitgraph_goes_on(const struct solver *s, const struct owner *o)
         stuck += l->waits && find_blocker(s, l) != WAIT_NONE;
     }
     if (o->known)
-        return stuck == 0 && o->parts == 0;
+        return stuck == 0 && o->stuck_parts == 0;
     return o->moving || waits == 0 || stuck < waits;
 }
 
@@ -190,12 +190,12 @@ static bool reduce_once(struct solver *s)
     bool progress = false;
     for (size_t i = 0; i < s->nowners; i++) {
         struct owner *o = &s->owners[i];
-        if (!o->stuck || !waitgraph_goes_on(s, o))
+        if (!o->stuck || !waitgraph_can_proceed(s, o))
             continue;
         o->stuck = false;
         progress = true;
-        if (o->part_of != WAIT_NONE)
-            s->owners[o->part_of].parts--;
+        if (o->parent != WAIT_NONE)
+            s->owners[o->parent].stuck_parts--;
     }
     return progress;
 }
@@ -233,13 +233,13 @@ static void choose_wait(struct solver *s, struct owner *o)
     }
 }
 
-static void choose_part(struct solver *s, struct owner *o)
+static void choose_child(struct solver *s, struct owner *o)
 {
     const struct link *has = &s->links[o->claims];
     o->step = (struct wait_step){has->queue, has->claim, WAIT_NONE};
     for (size_t i = 0; i < s->nowners; i++) {
         const struct owner *part = &s->owners[i];
-        bool mine = part->stuck && part->part_of == index_of(s, o);
+        bool mine = part->stuck && part->parent == index_of(s, o);
         if (mine && (o->next == WAIT_NONE || strcmp(part->text, s->owners[o->next].text) < 0))
             o->next = i;
     }
@@ -296,7 +296,7 @@ static clave_err name_cycles(struct solver *s, struct wait_verdict *v)
         if (o->stuck)
             choose_wait(s, o);
         if (o->stuck && o->next == WAIT_NONE)
-            choose_part(s, o);
+            choose_child(s, o);
     }
     waitgraph_collect(s, v);
     return CLAVE_OK;
@@ -335,7 +335,7 @@ clave_err clave__waitgraph_solve(const struct clave_mem *mem, const struct wait_
     *out = (struct wait_verdict){0};
     clave_err err = solver_init(&s, mem, queues, n);
     if (err == CLAVE_OK) {
-        meet_all(&s);
+        add_owners(&s);
         reduce(&s);
         err = name_cycles(&s, out);
     }

@@ -40,7 +40,7 @@ struct wait_queue {
     /* Of leases. Who is first in the queue of those who acquire waits with its newest lease for
      * room; limit 0: unknown, nobody is taken to wait. */
     size_t limit;
-    size_t gate; /* index of that queue; WAIT_NONE */
+    size_t mutex_queue; /* index of that queue; WAIT_NONE */
 };
 
 /* `claim` waits for `blocker` of the same queue, which belongs to the next step's owner. */

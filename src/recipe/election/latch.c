@@ -116,7 +116,7 @@ static clave_err latch_new_place(clave_async_latch *l, bool let_others, struct c
 static clave_err latch_join(clave_async_latch *l, struct contender *place, bool let_others)
 {
     if (let_others)
-        clave__contender_race_let_others(place);
+        clave__contender_race_delay(place);
     clave_err err = clave__contender_join(place, CLAVE_NEVER);
     if (err != CLAVE_OK)
         return err;
@@ -161,7 +161,7 @@ static void latch_on_moved(void *owner)
     clave_async_latch *l = owner;
     const struct contender *place = l->place;
     clave_latch_event ev = {
-        .kind = CLAVE_LATCH_QUEUED, .ahead = place->ahead, .predecessor = place->last.path};
+        .kind = CLAVE_LATCH_QUEUED, .ahead = place->ahead, .predecessor = place->predecessor.path};
     clave__latch_hold(l);
     clave__latch_tell(l, ev);
     /* The callback may have given the place up. */
@@ -301,7 +301,7 @@ clave_err clave__latch_new(clave_async_latch **out, clave_async_client *c, const
     if (err != CLAVE_OK)
         return err;
     bool ranks = o.priority > 0 || o.spread; /* the node's name must say it */
-    if (ranks && rule->bare)
+    if (ranks && rule->unprotected)
         return CLAVE_EINVAL;
     const struct clave_mem *mem = clave__client_mem(c);
     clave_async_latch *l = clave__mem_zalloc(mem, sizeof *l);

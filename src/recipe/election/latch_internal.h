@@ -41,7 +41,7 @@ enum latch_state {
 struct clave_async_latch {
     clave_async_client *client;
     const struct clave_mem *mem;
-    struct config config;
+    struct contender_config config;
     char *id;
     clave_latch_policy policy;
     clave_latch_event_cb *event_cb;

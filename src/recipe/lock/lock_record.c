@@ -17,7 +17,7 @@ enum { TRIES = 16, ROUNDS = 16, HEAD_CAP = 160, IDENTITY_HEAD = sizeof "clave/1\
 
 void clave__lock_record_compose(struct lock_record *l, const char *state, int64_t took_ms)
 {
-    const struct config *tail = &l->config;
+    const struct contender_config *tail = &l->config;
     int n = snprintf(l->text, l->cap, "clave/1\nstate=%s\nid=%s\ntoken=%lld\ntook=%lld\n", state,
                      l->id, (long long)l->token, (long long)took_ms);
     l->len = (size_t)n;

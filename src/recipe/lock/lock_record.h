@@ -45,7 +45,7 @@ struct lock_record_spec {
 
 struct lock_record {
     clave_async_client *client;
-    struct config config; /* the ACLs; as data, what every entry of ours ends with */
+    struct contender_config config; /* the ACLs; as data, what every entry of ours ends with */
     lock_record_done *done;
     void *owner; /* NULL: freed, and waits for the answer that is under way */
     bool busy;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/deadline.h"
+#include "client/client_internal.h"
 #include "recipe/lock/mutex_parts.h"
 
 struct part {
@@ -16,7 +17,7 @@ struct part {
 
 /* What one owner has: holds of all, or an acquire that is at part `at`, or both (it acquires
  * again). */
-struct bundle {
+struct multilock_owner {
     struct list link;
     clave_async_multilock *ml;
     uint64_t owner;
@@ -24,7 +25,7 @@ struct bundle {
     bool pending;
     bool cancelled;
     bool trying;
-    bool broken; /* a part was lost: begin anew when the one waited for has answered */
+    bool part_lost; /* a part was lost: begin anew when the one waited for has answered */
     size_t at;
     int64_t deadline;
     clave_async_multilock_cb *cb;
@@ -36,7 +37,7 @@ struct clave_async_multilock {
     const struct clave_mem *mem;
     clave_multilock_event_cb *event_cb;
     void *event_arg;
-    struct list bundles;
+    struct list owners;
     bool freed;    /* by the user: the mutexes are gone */
     unsigned refs; /* the user, callbacks to come */
     size_t n;
@@ -54,17 +55,18 @@ static void recipe_multilock_drop(clave_async_multilock *ml)
     clave__mem_free(ml->mem, ml);
 }
 
-static struct bundle *recipe_multilock_find(const clave_async_multilock *ml, uint64_t owner)
+static struct multilock_owner *recipe_multilock_find(const clave_async_multilock *ml,
+                                                     uint64_t owner)
 {
-    for (struct list *e = ml->bundles.next; e != &ml->bundles; e = e->next) {
-        struct bundle *b = LIST_ENTRY(e, struct bundle, link);
+    for (struct list *e = ml->owners.next; e != &ml->owners; e = e->next) {
+        struct multilock_owner *b = LIST_ENTRY(e, struct multilock_owner, link);
         if (b->owner == owner)
             return b;
     }
     return NULL;
 }
 
-static void free_bundle(struct bundle *b)
+static void free_owner(struct multilock_owner *b)
 {
     list_remove(&b->link);
     clave__mem_free(b->ml->mem, b);
@@ -74,7 +76,7 @@ static void recipe_multilock_on_event(clave_async_mutex *m, const clave_mutex_ev
 {
     struct part *part = arg;
     clave_async_multilock *ml = part->ml;
-    struct bundle *b = recipe_multilock_find(ml, ev->owner);
+    struct multilock_owner *b = recipe_multilock_find(ml, ev->owner);
     (void)m;
     if (ev->kind != CLAVE_MUTEX_LOST || !b)
         return;
@@ -82,15 +84,15 @@ static void recipe_multilock_on_event(clave_async_mutex *m, const clave_mutex_ev
         clave_multilock_event out = {.owner = ev->owner, .path = part->path, .why = ev->why};
         if (ml->event_cb)
             ml->event_cb(ml, &out, ml->event_arg);
-    } else if (!b->broken) {
-        b->broken = true;
+    } else if (!b->part_lost) {
+        b->part_lost = true;
         /* Its callback comes in any case, and goes on from there. */
         (void)clave_async_mutex_cancel(ml->parts[b->at].mutex, b->owner);
     }
 }
 
 /* By insertion: there are few. ENOMEM; EINVAL: it is there already. */
-static clave_err put_part(clave_async_multilock *ml, const clave_multilock_part *what,
+static clave_err add_part(clave_async_multilock *ml, const clave_multilock_part *what,
                           const clave_mutex_options *each)
 {
     static const struct queue_order_rule *const rules[] = {
@@ -112,13 +114,13 @@ static clave_err put_part(clave_async_multilock *ml, const clave_multilock_part 
     return clave__mutex_new(&ml->parts[at].mutex, ml->client, what->path, each, rules[what->kind]);
 }
 
-static clave_err put_parts(clave_async_multilock *ml, const clave_multilock_part *parts, size_t n,
+static clave_err add_parts(clave_async_multilock *ml, const clave_multilock_part *parts, size_t n,
                            const clave_mutex_options *each)
 {
     for (size_t i = 0; i < n; i++) {
         if ((unsigned)parts[i].kind > CLAVE_MULTILOCK_WRITE)
             return CLAVE_EINVAL;
-        clave_err err = put_part(ml, &parts[i], each);
+        clave_err err = add_part(ml, &parts[i], each);
         if (err != CLAVE_OK)
             return err;
     }
@@ -151,8 +153,8 @@ clave_err clave_async_multilock_new(clave_async_multilock **out, clave_async_cli
     clave__client_ref(c);
     ml->event_cb = o.event_cb;
     ml->event_arg = o.event_arg;
-    list_init(&ml->bundles);
-    err = put_parts(ml, parts, n, o.each);
+    list_init(&ml->owners);
+    err = add_parts(ml, parts, n, o.each);
     if (err != CLAVE_OK) {
         clave_async_multilock_free(ml);
         return err;
@@ -167,14 +169,14 @@ void clave_async_multilock_free(clave_async_multilock *ml)
         return;
     ml->freed = true;
     ml->event_cb = NULL;
-    struct list *e = ml->bundles.next;
-    while (e != &ml->bundles) {
-        struct bundle *b = LIST_ENTRY(e, struct bundle, link);
+    struct list *e = ml->owners.next;
+    while (e != &ml->owners) {
+        struct multilock_owner *b = LIST_ENTRY(e, struct multilock_owner, link);
         e = e->next;
         if (b->pending)
             b->cancelled = true;
         else
-            free_bundle(b);
+            free_owner(b);
     }
     /* In the reverse order, as they are released; what waits is told so, later. */
     for (size_t i = ml->n; i-- > 0;)
@@ -188,13 +190,13 @@ void clave_async_multilock_free(clave_async_multilock *ml)
 
 static void on_step(clave_async_mutex *m, uint64_t owner, clave_err err, void *arg);
 
-static clave_err recipe_multilock_step(struct bundle *b)
+static clave_err recipe_multilock_step(struct multilock_owner *b)
 {
     return clave_async_mutex_acquire(b->ml->parts[b->at].mutex, b->owner, b->deadline, on_step, b);
 }
 
 /* What this acquire has got so far. */
-static void recipe_multilock_give_back(struct bundle *b)
+static void recipe_multilock_release_acquired(struct multilock_owner *b)
 {
     while (b->at > 0) {
         b->at--;
@@ -203,7 +205,7 @@ static void recipe_multilock_give_back(struct bundle *b)
     }
 }
 
-static void recipe_multilock_answer(struct bundle *b, clave_err err)
+static void recipe_multilock_answer(struct multilock_owner *b, clave_err err)
 {
     clave_async_multilock *ml = b->ml;
     uint64_t owner = b->owner;
@@ -214,21 +216,21 @@ static void recipe_multilock_answer(struct bundle *b, clave_err err)
     if (err == CLAVE_OK)
         b->held++;
     else
-        recipe_multilock_give_back(b);
+        recipe_multilock_release_acquired(b);
     b->pending = false;
     if (b->held == 0 || ml->freed)
-        free_bundle(b);
+        free_owner(b);
     cb(ml, owner, err, failed, arg);
     recipe_multilock_drop(ml);
 }
 
-static void recipe_multilock_begin_anew(struct bundle *b)
+static void recipe_multilock_start_over(struct multilock_owner *b)
 {
     clave_async_multilock *ml = b->ml;
     bool late = b->deadline <= clave__client_now(ml->client);
     bool closed = clave_async_client_state(ml->client) == CLAVE_STATE_CLOSED;
-    recipe_multilock_give_back(b);
-    b->broken = false;
+    recipe_multilock_release_acquired(b);
+    b->part_lost = false;
     clave_err err = closed ? CLAVE_ECLOSED : late ? CLAVE_EBUSY : recipe_multilock_step(b);
     if (err != CLAVE_OK)
         recipe_multilock_answer(b, err);
@@ -238,14 +240,14 @@ static void on_step(clave_async_mutex *m, uint64_t owner, clave_err err, void *a
 {
     (void)m;
     (void)owner;
-    struct bundle *b = arg;
+    struct multilock_owner *b = arg;
     clave_async_multilock *ml = b->ml;
     if (err == CLAVE_OK)
         b->at++;
     if (b->cancelled) {
         recipe_multilock_answer(b, CLAVE_ECANCELED);
-    } else if (b->broken) {
-        recipe_multilock_begin_anew(b);
+    } else if (b->part_lost) {
+        recipe_multilock_start_over(b);
     } else if (err == CLAVE_OK && b->at < ml->n) {
         /* It may have passed unnoticed, in a process that was stopped: the next would be a try. */
         bool late = !b->trying && b->deadline <= clave__client_now(ml->client);
@@ -260,7 +262,7 @@ static void on_step(clave_async_mutex *m, uint64_t owner, clave_err err, void *a
 clave_err clave_async_multilock_acquire(clave_async_multilock *ml, uint64_t owner, int64_t deadline,
                                         clave_async_multilock_cb *cb, void *arg)
 {
-    struct bundle *b = recipe_multilock_find(ml, owner);
+    struct multilock_owner *b = recipe_multilock_find(ml, owner);
     if (!cb || (b && b->pending))
         return CLAVE_EINVAL;
     bool fresh = !b;
@@ -270,9 +272,9 @@ clave_err clave_async_multilock_acquire(clave_async_multilock *ml, uint64_t owne
             return CLAVE_ENOMEM;
         b->ml = ml;
         b->owner = owner;
-        list_push_back(&ml->bundles, &b->link);
+        list_push_back(&ml->owners, &b->link);
     }
-    b->cancelled = b->broken = false;
+    b->cancelled = b->part_lost = false;
     b->at = 0;
     b->deadline = deadline;
     b->trying = deadline <= clave__client_now(ml->client);
@@ -283,14 +285,14 @@ clave_err clave_async_multilock_acquire(clave_async_multilock *ml, uint64_t owne
         b->pending = true;
         ml->refs++;
     } else if (fresh) {
-        free_bundle(b);
+        free_owner(b);
     }
     return err;
 }
 
 clave_err clave_async_multilock_cancel(clave_async_multilock *ml, uint64_t owner)
 {
-    struct bundle *b = recipe_multilock_find(ml, owner);
+    struct multilock_owner *b = recipe_multilock_find(ml, owner);
     if (!b || !b->pending)
         return CLAVE_ENOTHELD;
     b->cancelled = true;
@@ -301,7 +303,7 @@ clave_err clave_async_multilock_cancel(clave_async_multilock *ml, uint64_t owner
 /* ---- release --------------------------------------------------------------------------- */
 
 /* A release whose end is awaited: one answer for all the parts. */
-struct parting {
+struct multilock_release {
     struct client_task due; /* the call's own share: so nothing is told inside it */
     clave_async_multilock *ml;
     uint64_t owner;
@@ -312,7 +314,7 @@ struct parting {
     void *arg;
 };
 
-static void recipe_multilock_note(struct parting *d, clave_err err, const char *path)
+static void recipe_multilock_note(struct multilock_release *d, clave_err err, const char *path)
 {
     if (d->err == CLAVE_OK && err != CLAVE_OK) {
         d->err = err;
@@ -320,11 +322,11 @@ static void recipe_multilock_note(struct parting *d, clave_err err, const char *
     }
 }
 
-static void end_share(struct parting *d)
+static void release_end_part(struct multilock_release *d)
 {
     if (--d->left > 0)
         return;
-    struct parting out = *d;
+    struct multilock_release out = *d;
     clave__mem_free(out.ml->mem, d);
     out.cb(out.ml, out.owner, out.err, out.failed, out.arg);
     recipe_multilock_drop(out.ml);
@@ -332,23 +334,24 @@ static void end_share(struct parting *d)
 
 static void recipe_multilock_on_due(struct client_task *t)
 {
-    end_share(LIST_ENTRY(t, struct parting, due));
+    release_end_part(LIST_ENTRY(t, struct multilock_release, due));
 }
 
 static void recipe_multilock_on_left(clave_async_mutex *m, uint64_t owner, clave_err err, void *arg)
 {
     (void)owner;
-    struct parting *d = arg;
+    struct multilock_release *d = arg;
     const clave_async_multilock *ml = d->ml;
     size_t i = 0;
     while (ml->parts[i].mutex != m)
         i++;
     recipe_multilock_note(d, err, ml->parts[i].path);
-    end_share(d);
+    release_end_part(d);
 }
 
 /* A part's callback says when its node is gone, and needs no memory for the last hold. */
-static void release_all(clave_async_multilock *ml, uint64_t owner, bool last, struct parting *d)
+static void release_all(clave_async_multilock *ml, uint64_t owner, bool last,
+                        struct multilock_release *d)
 {
     bool awaited = last && d->cb;
     for (size_t i = ml->n; i-- > 0;) {
@@ -362,23 +365,23 @@ static void release_all(clave_async_multilock *ml, uint64_t owner, bool last, st
 clave_err clave_async_multilock_release(clave_async_multilock *ml, uint64_t owner,
                                         clave_async_multilock_cb *cb, void *arg)
 {
-    struct bundle *b = recipe_multilock_find(ml, owner);
-    struct parting unawaited = {.ml = ml};
-    struct parting *d = &unawaited;
+    struct multilock_owner *b = recipe_multilock_find(ml, owner);
+    struct multilock_release unawaited = {.ml = ml};
+    struct multilock_release *d = &unawaited;
     if (!b || b->held == 0)
         return CLAVE_ENOTHELD;
     if (cb) {
         d = clave__mem_zalloc(ml->mem, sizeof *d);
         if (!d)
             return CLAVE_ENOMEM;
-        *d = (struct parting){.ml = ml, .owner = owner, .left = 1, .cb = cb, .arg = arg};
+        *d = (struct multilock_release){.ml = ml, .owner = owner, .left = 1, .cb = cb, .arg = arg};
         d->due.run = recipe_multilock_on_due;
         clave__client_later(ml->client, &d->due);
         ml->refs++;
     }
     bool last = --b->held == 0;
     if (last && !b->pending)
-        free_bundle(b);
+        free_owner(b);
     release_all(ml, owner, last, d);
     return cb ? CLAVE_OK : d->err;
 }
@@ -388,7 +391,7 @@ clave_err clave_async_multilock_release(clave_async_multilock *ml, uint64_t owne
 bool clave_async_multilock_valid_for(const clave_async_multilock *ml, uint64_t owner, int64_t now,
                                      int64_t ms)
 {
-    const struct bundle *b = recipe_multilock_find(ml, owner);
+    const struct multilock_owner *b = recipe_multilock_find(ml, owner);
     bool valid = b && b->held > 0;
     for (size_t i = 0; valid && i < ml->n; i++)
         valid = clave_async_mutex_valid_for(ml->parts[i].mutex, owner, now, ms);
@@ -397,7 +400,7 @@ bool clave_async_multilock_valid_for(const clave_async_multilock *ml, uint64_t o
 
 int64_t clave_async_multilock_deadline(const clave_async_multilock *ml, uint64_t owner)
 {
-    const struct bundle *b = recipe_multilock_find(ml, owner);
+    const struct multilock_owner *b = recipe_multilock_find(ml, owner);
     if (!b || b->held == 0)
         return INT64_MIN;
     int64_t first = CLAVE_NEVER;

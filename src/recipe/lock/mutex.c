@@ -10,12 +10,12 @@
 
 /* ---- answers --------------------------------------------------------------------------- */
 
-static void hold_mutex(clave_async_mutex *m)
+static void mutex_ref(clave_async_mutex *m)
 {
     m->refs++;
 }
 
-static void drop_mutex(clave_async_mutex *m)
+static void mutex_unref(clave_async_mutex *m)
 {
     if (--m->refs > 0)
         return;
@@ -27,7 +27,7 @@ static void drop_mutex(clave_async_mutex *m)
 }
 
 /* Frees the answer, then runs its callback: whatever that does finds us consistent. */
-static void deliver(struct answer *a, clave_err verdict)
+static void answer_deliver(struct answer *a, clave_err verdict)
 {
     clave_async_mutex *m = a->m;
     uint64_t owner = a->owner;
@@ -37,16 +37,16 @@ static void deliver(struct answer *a, clave_err verdict)
     clave__mem_free(m->mem, a);
     if (cb)
         cb(m, owner, verdict, arg);
-    drop_mutex(m);
+    mutex_unref(m);
 }
 
 static void recipe_mutex_on_due(struct client_task *t)
 {
     struct answer *a = LIST_ENTRY(t, struct answer, due);
-    deliver(a, a->verdict);
+    answer_deliver(a, a->verdict);
 }
 
-static void init_answer(struct answer *a, clave_async_mutex *m, uint64_t owner,
+static void answer_init(struct answer *a, clave_async_mutex *m, uint64_t owner,
                         clave_async_mutex_cb *cb, void *arg)
 {
     list_init(&a->due.link);
@@ -55,10 +55,10 @@ static void init_answer(struct answer *a, clave_async_mutex *m, uint64_t owner,
     a->owner = owner;
     a->cb = cb;
     a->arg = arg;
-    hold_mutex(m);
+    mutex_ref(m);
 }
 
-static void post(struct answer *a, clave_err verdict)
+static void answer_post(struct answer *a, clave_err verdict)
 {
     a->verdict = verdict;
     list_remove(&a->due.link); /* a grant may have been due instead (mutex_handoff.c) */
@@ -70,17 +70,18 @@ static void post(struct answer *a, clave_err verdict)
 static void on_again(struct client_task *t)
 {
     struct answer *a = LIST_ENTRY(t, struct answer, due);
-    deliver(a, a->m->freed ? CLAVE_ECANCELED : CLAVE_OK);
+    answer_deliver(a, a->m->freed ? CLAVE_ECANCELED : CLAVE_OK);
 }
 
 /* The answer of a call that is done with. */
-static clave_err post_new(clave_async_mutex *m, uint64_t owner, void (*run)(struct client_task *t),
-                          clave_async_mutex_cb *cb, void *arg)
+static clave_err answer_post_new(clave_async_mutex *m, uint64_t owner,
+                                 void (*run)(struct client_task *t), clave_async_mutex_cb *cb,
+                                 void *arg)
 {
     struct answer *a = clave__mem_zalloc(m->mem, sizeof *a);
     if (!a)
         return CLAVE_ENOMEM;
-    init_answer(a, m, owner, cb, arg);
+    answer_init(a, m, owner, cb, arg);
     a->due.run = run;
     clave__client_later(m->client, &a->due);
     return CLAVE_OK;
@@ -116,7 +117,7 @@ static void recipe_mutex_tell(struct owner_entry *t, clave_mutex_event_kind kind
     clave_mutex_event ev = {.kind = kind, .owner = t->answer.owner, .why = why};
     if (kind == CLAVE_MUTEX_QUEUED || kind == CLAVE_MUTEX_NEXT) {
         ev.ahead = t->place->ahead;
-        ev.predecessor = t->place->last.path;
+        ev.predecessor = t->place->predecessor.path;
     }
     m->event_cb(m, &ev, m->event_arg);
 }
@@ -141,7 +142,7 @@ void clave__owner_entry_tell_held(struct owner_entry *t)
         recipe_mutex_tell(t, CLAVE_MUTEX_HELD, CLAVE_OK);
     if (place->owner == t && t->asked)
         recipe_mutex_tell(t, CLAVE_MUTEX_ASKED, CLAVE_OK);
-    drop_mutex(a.m);
+    mutex_unref(a.m);
 }
 
 static void recipe_mutex_on_held(void *owner)
@@ -149,7 +150,7 @@ static void recipe_mutex_on_held(void *owner)
     struct owner_entry *t = owner;
     t->count = 1;
     t->answer.m->turns = 0;
-    clave__handoff_settle(t);
+    clave__handoff_end_wait(t);
     clave__owner_entry_tell_held(t);
 }
 
@@ -166,17 +167,17 @@ static void recipe_mutex_on_ended(void *owner, clave_err err)
         clave__detector_keep_text(m->mem, &m->deadlock, t->place->deadlock);
     t->place = NULL;
     clave__map_remove(&m->owner_entries, &t->node);
-    clave__handoff_settle(t);
-    if (m->host == t)
+    clave__handoff_end_wait(t);
+    if (m->place_owner == t)
         clave__handoff_promote(m); /* before what the callback may ask for */
-    deliver(&t->answer, err);
+    answer_deliver(&t->answer, err);
 }
 
 void clave__owner_entry_dismiss(struct owner_entry *t, clave_err verdict)
 {
     clave__map_remove(&t->answer.m->owner_entries, &t->node);
-    clave__handoff_settle(t);
-    post(&t->answer, verdict);
+    clave__handoff_end_wait(t);
+    answer_post(&t->answer, verdict);
 }
 
 static void recipe_mutex_on_lost(void *owner, clave_err why)
@@ -184,19 +185,19 @@ static void recipe_mutex_on_lost(void *owner, clave_err why)
     struct owner_entry *t = owner;
     clave_async_mutex *m = t->answer.m;
     t->place = NULL;
-    hold_mutex(m);
+    mutex_ref(m);
     bool told = clave__handoff_lose(t);
     if (told) {
         t->lost = why;
         recipe_mutex_tell(t, CLAVE_MUTEX_LOST, why);
     }
-    drop_mutex(m);
+    mutex_unref(m);
 }
 
 static void recipe_mutex_on_asked(void *owner)
 {
     struct owner_entry *t = owner;
-    if (t->untold)
+    if (t->callback_due)
         t->asked = true;
     else
         recipe_mutex_tell(t, CLAVE_MUTEX_ASKED, CLAVE_OK);
@@ -205,7 +206,7 @@ static void recipe_mutex_on_asked(void *owner)
 static void recipe_mutex_on_left(void *arg, clave_err err)
 {
     struct owner_entry *t = arg;
-    post(&t->answer, err); /* it may be inside the release */
+    answer_post(&t->answer, err); /* it may be inside the release */
 }
 
 static const struct contender_events events = {
@@ -229,11 +230,11 @@ static clave_err recipe_mutex_copy_options(clave_async_mutex *m, const clave_mut
     /* Readers share the lock itself. */
     m->share_turns = m->config.spec.rule->shares ? 0 : o->share_turns;
     m->config.spec.detector = &m->detector;
-    if (m->config.spec.rule->bare && o->detect_deadlocks_ms > 0)
+    if (m->config.spec.rule->unprotected && o->detect_deadlocks_ms > 0)
         return CLAVE_EINVAL;
-    struct detector_wish wish = {o->detect_deadlocks_ms, o->lock_roots, o->nlock_roots, o->data,
-                                 o->len};
-    clave_err err = clave__detector_terms_init(&m->detector, m->client, m->config.path, &wish);
+    struct detector_options detection = {o->detect_deadlocks_ms, o->lock_roots, o->nlock_roots,
+                                         o->data, o->len};
+    clave_err err = clave__detector_terms_init(&m->detector, m->client, m->config.path, &detection);
     if (err == CLAVE_OK)
         err = clave__contender_config_set_data(&m->config, o->data, o->len);
     return err == CLAVE_OK ? clave__contender_config_set_acls(&m->config, o->acls, o->nacls) : err;
@@ -263,14 +264,14 @@ clave_err clave__mutex_new(clave_async_mutex **out, clave_async_client *c, const
     m->client = c;
     m->mem = mem;
     m->refs = 1;
-    list_init(&m->line);
+    list_init(&m->waiters);
     err = clave__map_init(&m->owner_entries, mem);
     if (err == CLAVE_OK)
         err = clave__contender_config_init(&m->config, c, path, rule, "the lock's path");
     if (err == CLAVE_OK)
         err = recipe_mutex_copy_options(m, &o);
     if (err != CLAVE_OK) {
-        drop_mutex(m);
+        mutex_unref(m);
         return err;
     }
     clave__client_ref(c);
@@ -297,13 +298,13 @@ void clave__mutex_pair(clave_async_mutex *read, clave_async_mutex *write)
 }
 
 /* Takes an owner out of the map; its pending acquire ends with ECANCELED. */
-static void evict(clave_async_mutex *m, struct owner_entry *t)
+static void remove_owner(clave_async_mutex *m, struct owner_entry *t)
 {
     if (!m->freed)
         clave__handoff_step_down(t);
     struct contender *place = t->place;
     t->place = NULL;
-    if (t->count == 0 || t->untold) {
+    if (t->count == 0 || t->callback_due) {
         clave__owner_entry_dismiss(t, CLAVE_ECANCELED);
     } else {
         clave__map_remove(&m->owner_entries, &t->node);
@@ -323,9 +324,9 @@ void clave_async_mutex_free(clave_async_mutex *m)
         m->other->other = NULL;
     struct map_node *node;
     while ((node = clave__map_next(&m->owner_entries, NULL)))
-        evict(m, MAP_ENTRY(node, struct owner_entry, node));
+        remove_owner(m, MAP_ENTRY(node, struct owner_entry, node));
     clave_async_client *c = m->client;
-    drop_mutex(m);
+    mutex_unref(m);
     clave__client_unref(c);
 }
 
@@ -333,11 +334,11 @@ void clave_async_mutex_free(clave_async_mutex *m)
 
 static clave_err acquire_again(struct owner_entry *t, clave_async_mutex_cb *cb, void *arg)
 {
-    if (t->count == 0 || t->untold)
+    if (t->count == 0 || t->callback_due)
         return CLAVE_EINVAL; /* one is pending */
     if (t->lost != CLAVE_OK)
         return CLAVE_ELOST;
-    clave_err err = post_new(t->answer.m, t->answer.owner, on_again, cb, arg);
+    clave_err err = answer_post_new(t->answer.m, t->answer.owner, on_again, cb, arg);
     if (err == CLAVE_OK)
         t->count++;
     return err;
@@ -345,8 +346,8 @@ static clave_err acquire_again(struct owner_entry *t, clave_async_mutex_cb *cb, 
 
 /* What the owner has of the other side: the place that a read takes over, or why it may not
  * ask. */
-static clave_err look_across(const clave_async_mutex *m, uint64_t owner,
-                             const struct contender **downgrade)
+static clave_err check_other_side(const clave_async_mutex *m, uint64_t owner,
+                                  const struct contender **downgrade)
 {
     const struct owner_entry *t = m->other ? recipe_mutex_find(m->other, owner) : NULL;
     *downgrade = NULL;
@@ -363,7 +364,7 @@ static clave_err look_across(const clave_async_mutex *m, uint64_t owner,
 }
 
 /* Whose it is. A place that is shared is now one owner's, now another's. */
-static clave_err recipe_mutex_sign(const struct owner_entry *t)
+static clave_err recipe_mutex_add_identity(const struct owner_entry *t)
 {
     const clave_async_mutex *m = t->answer.m;
     char task[24] = "*";
@@ -371,7 +372,7 @@ static clave_err recipe_mutex_sign(const struct owner_entry *t)
         snprintf(task, sizeof task, "%llx", (unsigned long long)t->answer.owner);
     bool any = m->share_turns == 0 && t->answer.owner == 0;
     clave_identity more = {.task = any ? NULL : task, .yields = m->detector.delay_ms > 0};
-    return clave__contender_sign(t->place, &more);
+    return clave__contender_add_identity(t->place, &more);
 }
 
 clave_err clave__owner_entry_take_place(struct owner_entry *t, int64_t deadline,
@@ -380,7 +381,7 @@ clave_err clave__owner_entry_take_place(struct owner_entry *t, int64_t deadline,
     clave_async_mutex *m = t->answer.m;
     clave_err err = clave__contender_new(&t->place, m->client, &m->config.spec, &events, t);
     if (err == CLAVE_OK)
-        err = recipe_mutex_sign(t);
+        err = recipe_mutex_add_identity(t);
     if (err == CLAVE_OK && downgrade)
         err = clave__contender_downgrade(t->place, downgrade);
     if (err == CLAVE_OK)
@@ -401,19 +402,19 @@ clave_err clave_async_mutex_acquire(clave_async_mutex *m, uint64_t owner, int64_
     if (clave_async_client_state(m->client) == CLAVE_STATE_CLOSED)
         return CLAVE_ECLOSED;
     const struct contender *downgrade;
-    clave_err err = look_across(m, owner, &downgrade);
+    clave_err err = check_other_side(m, owner, &downgrade);
     if (err != CLAVE_OK)
         return err;
     t = clave__mem_zalloc(m->mem, sizeof *t);
     if (!t)
         return CLAVE_ENOMEM;
-    init_answer(&t->answer, m, owner, cb, arg);
+    answer_init(&t->answer, m, owner, cb, arg);
     clave__handoff_init(t);
     t->downgrade_token = downgrade ? downgrade->token : 0;
     bool trying = deadline <= clave__client_now(m->client);
-    if (trying && (m->host || !clave_async_client_is_connected(m->client))) {
+    if (trying && (m->place_owner || !clave_async_client_is_connected(m->client))) {
         /* A try never waits, not for a connection either, nor for an owner here. */
-        post(&t->answer, CLAVE_EBUSY);
+        answer_post(&t->answer, CLAVE_EBUSY);
         return CLAVE_OK;
     }
     err = m->share_turns > 0
@@ -421,7 +422,7 @@ clave_err clave_async_mutex_acquire(clave_async_mutex *m, uint64_t owner, int64_
               : clave__owner_entry_take_place(t, deadline, downgrade ? downgrade->own.path : NULL);
     if (err != CLAVE_OK) {
         clave__mem_free(m->mem, t);
-        drop_mutex(m);
+        mutex_unref(m);
         return err;
     }
     clave__map_insert(&m->owner_entries, &t->node, clave__map_hash_u64(owner));
@@ -431,11 +432,11 @@ clave_err clave_async_mutex_acquire(clave_async_mutex *m, uint64_t owner, int64_
 clave_err clave_async_mutex_cancel(clave_async_mutex *m, uint64_t owner)
 {
     struct owner_entry *t = recipe_mutex_find(m, owner);
-    if (t && t->untold)
+    if (t && t->callback_due)
         return CLAVE_OK; /* granted: its callback is about to say so */
     if (!t || t->count > 0)
         return CLAVE_ENOTHELD;
-    evict(m, t);
+    remove_owner(m, t);
     return CLAVE_OK;
 }
 
@@ -445,7 +446,7 @@ static void release_place(struct owner_entry *t, clave_async_mutex_cb *cb, void 
 {
     clave_async_mutex *m = t->answer.m;
     struct contender *place = t->place;
-    bool shared = m->host == t;
+    bool shared = m->place_owner == t;
     /* A read that has taken the write's place stands beside its node, not behind it: the next
      * writer has to queue behind that read. */
     bool downgraded = m->other && recipe_mutex_find(m->other, t->answer.owner);
@@ -453,15 +454,15 @@ static void release_place(struct owner_entry *t, clave_async_mutex_cb *cb, void 
     if (shared && !downgraded && clave__handoff_hand_over(t)) {
         /* The node stays, and is another's. */
         if (cb) {
-            init_answer(&t->answer, m, t->answer.owner, cb, arg);
-            post(&t->answer, CLAVE_OK);
+            answer_init(&t->answer, m, t->answer.owner, cb, arg);
+            answer_post(&t->answer, CLAVE_OK);
         } else {
             clave__mem_free(m->mem, t);
         }
         return;
     }
     if (cb) {
-        init_answer(&t->answer, m, t->answer.owner, cb, arg);
+        answer_init(&t->answer, m, t->answer.owner, cb, arg);
         clave__contender_leave(place, recipe_mutex_on_left, t);
     } else {
         clave__mem_free(m->mem, t);
@@ -486,7 +487,7 @@ clave_err clave_async_mutex_release(clave_async_mutex *m, uint64_t owner, clave_
                                     void *arg)
 {
     struct owner_entry *t = recipe_mutex_find(m, owner);
-    if (!t || t->count == 0 || t->untold)
+    if (!t || t->count == 0 || t->callback_due)
         return CLAVE_ENOTHELD;
     if (!t->place)
         return release_lost(t);
@@ -494,7 +495,7 @@ clave_err clave_async_mutex_release(clave_async_mutex *m, uint64_t owner, clave_
         release_place(t, cb, arg);
         return CLAVE_OK;
     }
-    clave_err err = cb ? post_new(m, owner, recipe_mutex_on_due, cb, arg) : CLAVE_OK;
+    clave_err err = cb ? answer_post_new(m, owner, recipe_mutex_on_due, cb, arg) : CLAVE_OK;
     if (err == CLAVE_OK)
         t->count--;
     return err;

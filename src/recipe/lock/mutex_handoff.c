@@ -23,7 +23,7 @@ void clave__handoff_init(struct owner_entry *t)
     clave__timer_init(&t->limit, mutex_handoff_on_limit);
 }
 
-void clave__handoff_settle(struct owner_entry *t)
+void clave__handoff_end_wait(struct owner_entry *t)
 {
     list_remove(&t->link);
     clave__client_timer_clear(t->answer.m->client, &t->limit);
@@ -40,23 +40,23 @@ clave_err clave__handoff_acquire(struct owner_entry *t, int64_t deadline)
     clave_async_mutex *m = t->answer.m;
     bool trying = deadline <= clave__client_now(m->client);
     t->deadline = deadline;
-    if (m->host) {
-        list_push_back(&m->line, &t->link);
+    if (m->place_owner) {
+        list_push_back(&m->waiters, &t->link);
     } else {
         /* Its own deadline is not that of the place, which others may wait for. */
         clave_err err = clave__owner_entry_take_place(t, trying ? deadline : CLAVE_NEVER, NULL);
         if (err != CLAVE_OK)
             return err;
-        m->host = t;
+        m->place_owner = t;
     }
     if (!trying)
         set_limit(t);
     return CLAVE_OK;
 }
 
-static struct owner_entry *next_in_line(clave_async_mutex *m)
+static struct owner_entry *next_waiter(clave_async_mutex *m)
 {
-    struct list *e = list_pop_front(&m->line);
+    struct list *e = list_pop_front(&m->waiters);
     return e ? LIST_ENTRY(e, struct owner_entry, link) : NULL;
 }
 
@@ -64,18 +64,18 @@ static void move_place(struct owner_entry *from, struct owner_entry *to)
 {
     to->place = from->place;
     from->place = NULL;
-    from->answer.m->host = to;
+    from->answer.m->place_owner = to;
     clave__contender_hand_over(to->place, to);
 }
 
 void clave__handoff_promote(clave_async_mutex *m)
 {
     struct owner_entry *next;
-    m->host = NULL;
-    while (!m->freed && !m->host && (next = next_in_line(m))) {
+    m->place_owner = NULL;
+    while (!m->freed && !m->place_owner && (next = next_waiter(m))) {
         clave_err err = clave__owner_entry_take_place(next, CLAVE_NEVER, NULL);
         if (err == CLAVE_OK)
-            m->host = next;
+            m->place_owner = next;
         else
             clave__owner_entry_dismiss(next, err);
     }
@@ -84,20 +84,20 @@ void clave__handoff_promote(clave_async_mutex *m)
 void clave__handoff_step_down(struct owner_entry *t)
 {
     clave_async_mutex *m = t->answer.m;
-    struct owner_entry *next = m->host == t && t->count == 0 ? next_in_line(m) : NULL;
+    struct owner_entry *next = m->place_owner == t && t->count == 0 ? next_waiter(m) : NULL;
     if (next)
         move_place(t, next);
-    else if (m->host == t)
-        m->host = NULL;
+    else if (m->place_owner == t)
+        m->place_owner = NULL;
 }
 
 /* ---- handing over -------------------------------------------------------------------------- */
 
 /* The release that brought it has returned. */
-static void on_told(struct client_task *task)
+static void handoff_on_deferred(struct client_task *task)
 {
     struct owner_entry *t = LIST_ENTRY(task, struct owner_entry, answer.due);
-    t->untold = false;
+    t->callback_due = false;
     clave__owner_entry_tell_held(t);
 }
 
@@ -105,15 +105,15 @@ bool clave__handoff_hand_over(struct owner_entry *t)
 {
     clave_async_mutex *m = t->answer.m;
     bool good = clave__contender_deadline(t->place) > clave__client_now(m->client);
-    struct owner_entry *next = good && m->turns < m->share_turns ? next_in_line(m) : NULL;
+    struct owner_entry *next = good && m->turns < m->share_turns ? next_waiter(m) : NULL;
     if (!next)
         return false;
     m->turns++;
     move_place(t, next);
     next->count = 1;
-    next->untold = true;
-    clave__handoff_settle(next);
-    next->answer.due.run = on_told;
+    next->callback_due = true;
+    clave__handoff_end_wait(next);
+    next->answer.due.run = handoff_on_deferred;
     clave__client_later(m->client, &next->answer.due);
     return true;
 }
@@ -121,15 +121,15 @@ bool clave__handoff_hand_over(struct owner_entry *t)
 bool clave__handoff_lose(struct owner_entry *t)
 {
     clave_async_mutex *m = t->answer.m;
-    bool told = !t->untold;
+    bool told = !t->callback_due;
     if (!told) {
-        t->untold = t->asked = false;
+        t->callback_due = t->asked = false;
         t->count = 0;
         list_remove(&t->answer.due.link);
-        list_push_front(&m->line, &t->link);
+        list_push_front(&m->waiters, &t->link);
         set_limit(t);
     }
-    if (m->host == t)
+    if (m->place_owner == t)
         clave__handoff_promote(m);
     return told;
 }

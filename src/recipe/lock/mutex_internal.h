@@ -38,24 +38,24 @@ struct owner_entry {
     struct list link; /* in the mutex's line, while another has the place */
     int64_t deadline; /* of its acquire */
     struct timer limit;
-    bool untold; /* holds, but its acquire's callback is still to come */
-    bool asked;  /* and ASKED behind that */
+    bool callback_due; /* holds, but its acquire's callback is still to come */
+    bool asked;        /* and ASKED behind that */
 };
 
 struct clave_async_mutex {
     clave_async_client *client;
     const struct clave_mem *mem;
-    struct config config;
+    struct contender_config config;
     struct detector_terms detector;
     char *deadlock;           /* of the newest acquire that it has ended; may be NULL */
     clave_async_mutex *other; /* side of a read-write lock; may be NULL */
     clave_mutex_event_cb *event_cb;
     void *event_arg;
     struct map owner_entries;
-    unsigned share_turns;     /* as in the options; 0: no sharing */
-    unsigned turns;           /* that the present grant was handed over */
-    struct owner_entry *host; /* who has the place that is shared; NULL: nobody */
-    struct list line;         /* who waits for it, first come first */
+    unsigned share_turns;            /* as in the options; 0: no sharing */
+    unsigned turns;                  /* that the present grant was handed over */
+    struct owner_entry *place_owner; /* who has the place that is shared; NULL: nobody */
+    struct list waiters;             /* who waits for it, first come first */
     bool freed;
     unsigned refs; /* the user, answers to come, calls that run */
 };
@@ -81,7 +81,7 @@ bool clave__handoff_hand_over(struct owner_entry *t);
 /* The host's place is gone: the next in line takes one. */
 void clave__handoff_promote(clave_async_mutex *m);
 /* Its acquire has ended, in whatever way. */
-void clave__handoff_settle(struct owner_entry *t);
+void clave__handoff_end_wait(struct owner_entry *t);
 /* The host's grant is gone. false: its owner was not told of it yet, and waits again. */
 bool clave__handoff_lose(struct owner_entry *t);
 /* Gives up waiting: the place of a host goes to the next in line, if there is one. */

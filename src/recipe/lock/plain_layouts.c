@@ -16,7 +16,7 @@ clave_err clave_async_mutex_new_simple(clave_async_mutex **out, clave_async_clie
 {
     struct queue_order_rule rule;
     *out = NULL;
-    clave_err err = clave__queue_order_bare(&rule, prefix);
+    clave_err err = clave__queue_order_unprotected(&rule, prefix);
     return err == CLAVE_OK ? clave__mutex_new(out, c, path, o, &rule) : err;
 }
 
@@ -26,14 +26,15 @@ clave_err clave_async_latch_new_fair(clave_async_latch **out, clave_async_client
 {
     struct queue_order_rule rule;
     *out = NULL;
-    clave_err err = clave__queue_order_bare(&rule, prefix);
+    clave_err err = clave__queue_order_unprotected(&rule, prefix);
     return err == CLAVE_OK ? clave__latch_new(out, c, path, o, &rule) : err;
 }
 
 clave_err clave_async_latch_new_unfair(clave_async_latch **out, clave_async_client *c,
                                        const char *node, const clave_latch_options *o)
 {
-    struct queue_order_rule rule = {.base = clave__path_name(node), .bare = true, .race = true};
+    struct queue_order_rule rule = {
+        .base = clave__path_name(node), .unprotected = true, .race = true};
     size_t len = strlen(node);
     const char *fault = len == 1 ? "is the root" : clave__path_fault(node, len, false);
     *out = NULL;

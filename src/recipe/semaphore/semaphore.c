@@ -13,39 +13,39 @@ enum { LIMIT_MAX = INT32_MAX };
 
 static void change_limit(clave_async_semaphore *s, uint32_t limit)
 {
-    s->floor.spec.limit = limit;
+    s->lease_config.spec.limit = limit;
     /* Of all claims only the one that is through the gate waits for room. */
     for (struct list *e = s->acquires.next; e != &s->acquires; e = e->next)
         if (clave__semaphore_acquire_recount(LIST_ENTRY(e, struct semaphore_acquire, link)))
             return;
 }
 
-static void on_quota_changed(void *owner, uint32_t value)
+static void on_limit_changed(void *owner, uint32_t value)
 {
     clave_async_semaphore *s = owner;
-    s->quota_err = CLAVE_OK;
+    s->limit_err = CLAVE_OK;
     change_limit(s, value);
 }
 
-static void on_quota_failed(void *owner, clave_err err)
+static void on_limit_failed(void *owner, clave_err err)
 {
     clave_async_semaphore *s = owner;
-    s->quota_err = err;
+    s->limit_err = err;
     clave__semaphore_hold(s);
-    while (!list_empty(&s->acquires) && s->floor.spec.limit == 0)
+    while (!list_empty(&s->acquires) && s->lease_config.spec.limit == 0)
         clave__semaphore_acquire_fail(LIST_ENTRY(s->acquires.next, struct semaphore_acquire, link),
                                       err);
     clave__semaphore_drop(s);
 }
 
 static const struct shared_count_events shared_count_events = {
-    .changed = on_quota_changed,
-    .failed = on_quota_failed,
+    .changed = on_limit_changed,
+    .failed = on_limit_failed,
 };
 
 uint32_t clave_async_semaphore_limit(const clave_async_semaphore *s)
 {
-    return (uint32_t)s->floor.spec.limit;
+    return (uint32_t)s->lease_config.spec.limit;
 }
 
 clave_err clave_async_semaphore_set_limit(clave_async_semaphore *s, uint32_t limit,
@@ -71,15 +71,16 @@ void clave__semaphore_drop(clave_async_semaphore *s)
     if (--s->refs > 0)
         return;
     clave__shared_count_free(s->shared_count);
-    clave__contender_config_fini(&s->gate);
-    clave__contender_config_fini(&s->floor);
+    clave__contender_config_fini(&s->mutex_config);
+    clave__contender_config_fini(&s->lease_config);
     clave__detector_terms_fini(&s->detector);
     clave__mem_free(s->mem, s->deadlock);
     clave__mem_free(s->mem, s);
 }
 
-static clave_err config_below(struct config *config, clave_async_client *c, const char *path,
-                              const char *name, const struct queue_order_rule *rule)
+static clave_err config_below(struct contender_config *config, clave_async_client *c,
+                              const char *path, const char *name,
+                              const struct queue_order_rule *rule)
 {
     const struct clave_mem *mem = clave__client_mem(c);
     char *below = clave__path_child(mem, path, name);
@@ -90,33 +91,33 @@ static clave_err config_below(struct config *config, clave_async_client *c, cons
     return err;
 }
 
-static clave_err set_up(clave_async_semaphore *s, const char *path,
-                        const clave_semaphore_options *o)
+static clave_err semaphore_copy_options(clave_async_semaphore *s, const char *path,
+                                        const clave_semaphore_options *o)
 {
     clave_async_client *c = s->client;
-    clave_err err = config_below(&s->gate, c, path, "locks", &clave__queue_order_mutex);
+    clave_err err = config_below(&s->mutex_config, c, path, "locks", &clave__queue_order_mutex);
     if (err == CLAVE_OK)
-        err = config_below(&s->floor, c, path, "leases", &clave__queue_order_lease);
+        err = config_below(&s->lease_config, c, path, "leases", &clave__queue_order_lease);
     if (err == CLAVE_OK)
-        err = clave__contender_config_set_acls(&s->gate, o->acls, o->nacls);
+        err = clave__contender_config_set_acls(&s->mutex_config, o->acls, o->nacls);
     if (err == CLAVE_OK)
-        err = clave__contender_config_set_acls(&s->floor, o->acls, o->nacls);
+        err = clave__contender_config_set_acls(&s->lease_config, o->acls, o->nacls);
     if (err == CLAVE_OK)
-        err = clave__contender_config_set_data(&s->gate, o->data, o->len);
+        err = clave__contender_config_set_data(&s->mutex_config, o->data, o->len);
     if (err == CLAVE_OK)
-        err = clave__contender_config_set_data(&s->floor, o->data, o->len);
-    struct detector_wish wish = {o->detect_deadlocks_ms, o->lock_roots, o->nlock_roots, o->data,
-                                 o->len};
+        err = clave__contender_config_set_data(&s->lease_config, o->data, o->len);
+    struct detector_options detection = {o->detect_deadlocks_ms, o->lock_roots, o->nlock_roots,
+                                         o->data, o->len};
     if (err == CLAVE_OK)
-        err = clave__detector_terms_init(&s->detector, c, path, &wish);
-    s->gate.spec.detector = s->floor.spec.detector = &s->detector;
+        err = clave__detector_terms_init(&s->detector, c, path, &detection);
+    s->mutex_config.spec.detector = s->lease_config.spec.detector = &s->detector;
     s->event_cb = o->event_cb;
     s->event_arg = o->event_arg;
     s->max_hold_ms = o->max_hold_ms;
-    s->floor.spec.min_valid_ms = o->min_valid_ms;
-    s->floor.spec.revocable = o->revocable;
-    s->floor.spec.counted = true;
-    s->floor.spec.limit = o->limit_path ? 0 : o->limit;
+    s->lease_config.spec.min_valid_ms = o->min_valid_ms;
+    s->lease_config.spec.revocable = o->revocable;
+    s->lease_config.spec.counted = true;
+    s->lease_config.spec.limit = o->limit_path ? 0 : o->limit;
     if (err == CLAVE_OK && o->limit_path)
         err = clave__shared_count_new(&s->shared_count, c, o->limit_path, o->limit,
                                       &shared_count_events, s);
@@ -146,10 +147,10 @@ clave_err clave_async_semaphore_new(clave_async_semaphore **out, clave_async_cli
     s->client = c;
     s->mem = mem;
     s->refs = 1;
-    s->gate.mem = s->floor.mem = mem;
+    s->mutex_config.mem = s->lease_config.mem = mem;
     list_init(&s->acquires);
     list_init(&s->leases);
-    err = set_up(s, path, &o);
+    err = semaphore_copy_options(s, path, &o);
     if (err != CLAVE_OK) {
         clave__semaphore_drop(s);
         return err;
@@ -220,7 +221,7 @@ static clave_err check_limit(clave_async_semaphore *s)
 {
     if (!s->shared_count)
         return CLAVE_OK;
-    clave_err err = s->quota_err;
+    clave_err err = s->limit_err;
     clave_err asked = clave__shared_count_refresh(s->shared_count);
     return err != CLAVE_OK ? err : asked;
 }
@@ -228,7 +229,7 @@ static clave_err check_limit(clave_async_semaphore *s)
 clave_err clave_async_semaphore_acquire(clave_async_semaphore *s, uint64_t request, size_t n,
                                         int64_t deadline, clave_async_lease_cb *cb, void *arg)
 {
-    bool too_many = !s->shared_count && n > s->floor.spec.limit;
+    bool too_many = !s->shared_count && n > s->lease_config.spec.limit;
     if (!cb || n == 0 || too_many || recipe_semaphore_find(s, request))
         return CLAVE_EINVAL;
     if (clave_async_client_state(s->client) == CLAVE_STATE_CLOSED)
@@ -258,7 +259,7 @@ clave_err clave_async_semaphore_cancel(clave_async_semaphore *s, uint64_t reques
 clave_err clave_async_semaphore_participants(clave_async_client *c, const char *path,
                                              clave_async_participants_cb *cb, void *arg)
 {
-    struct config leases;
+    struct contender_config leases;
     clave_err err = config_below(&leases, c, path, "leases", &clave__queue_order_lease);
     if (err != CLAVE_OK)
         return err;

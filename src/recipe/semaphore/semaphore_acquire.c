@@ -16,14 +16,14 @@ static void leave_all(struct semaphore_acquire *k)
         if (place)
             clave__contender_leave(place, NULL, NULL);
     }
-    struct contender *gate = k->gate;
-    k->gate = NULL;
-    if (gate)
-        clave__contender_leave(gate, NULL, NULL);
+    struct contender *mutex = k->mutex;
+    k->mutex = NULL;
+    if (mutex)
+        clave__contender_leave(mutex, NULL, NULL);
     k->got = 0;
 }
 
-static void free_claim(struct semaphore_acquire *k)
+static void free_acquire(struct semaphore_acquire *k)
 {
     clave_async_semaphore *s = k->s;
     for (size_t i = 0; i < k->n && k->leases[i]; i++)
@@ -43,7 +43,7 @@ static void semaphore_acquire_answer(struct semaphore_acquire *k, clave_err err)
     } else {
         k->cb(s, err, NULL, 0, k->arg);
     }
-    free_claim(k);
+    free_acquire(k);
     clave__semaphore_drop(s);
 }
 
@@ -70,7 +70,8 @@ void clave__semaphore_acquire_cancel(struct semaphore_acquire *k, clave_err err)
 /* ---- taking ---------------------------------------------------------------------------- */
 
 /* Whose it is, and what whoever looks for deadlocks has to know of the semaphore. */
-static clave_err semaphore_acquire_sign(struct contender *place, const struct semaphore_acquire *k)
+static clave_err semaphore_acquire_add_identity(struct contender *place,
+                                                const struct semaphore_acquire *k)
 {
     const clave_async_semaphore *s = k->s;
     char task[24];
@@ -78,16 +79,16 @@ static clave_err semaphore_acquire_sign(struct contender *place, const struct se
     clave_identity more = {.task = k->task ? task : NULL,
                            .limit = s->shared_count ? 0 : clave_async_semaphore_limit(s),
                            .yields = s->detector.delay_ms > 0};
-    return clave__contender_sign(place, &more);
+    return clave__contender_add_identity(place, &more);
 }
 
 static clave_err semaphore_acquire_take(struct contender **place, struct semaphore_acquire *k,
-                                        const struct config *config,
+                                        const struct contender_config *config,
                                         const struct contender_events *events, void *owner)
 {
     clave_err err = clave__contender_new(place, k->s->client, &config->spec, events, owner);
     if (err == CLAVE_OK)
-        err = semaphore_acquire_sign(*place, k);
+        err = semaphore_acquire_add_identity(*place, k);
     if (err == CLAVE_OK)
         err = clave__contender_join(*place, k->deadline);
     if (err != CLAVE_OK)
@@ -97,12 +98,12 @@ static clave_err semaphore_acquire_take(struct contender **place, struct semapho
 
 /* The deadline may have passed unnoticed, in a process that was stopped: a lease asked for now
  * would be a try, and is not waited for. */
-static void take_next(struct semaphore_acquire *k)
+static void take_next_lease(struct semaphore_acquire *k)
 {
     clave_async_lease *l = k->leases[k->got];
     bool late = !k->trying && k->deadline <= clave__client_now(k->s->client);
     clave_err err = late ? CLAVE_EBUSY
-                         : semaphore_acquire_take(&l->place, k, &k->s->floor,
+                         : semaphore_acquire_take(&l->place, k, &k->s->lease_config,
                                                   &clave__semaphore_lease_events, l);
     if (err != CLAVE_OK)
         clave__semaphore_acquire_fail(k, err);
@@ -110,10 +111,10 @@ static void take_next(struct semaphore_acquire *k)
 
 static void grant(struct semaphore_acquire *k)
 {
-    struct contender *gate = k->gate;
-    k->gate = NULL;
+    struct contender *mutex = k->mutex;
+    k->mutex = NULL;
     /* Sent behind the creates and not awaited: the next one gets in as soon as it may. */
-    clave__contender_leave(gate, NULL, NULL);
+    clave__contender_leave(mutex, NULL, NULL);
     for (size_t i = 0; i < k->n; i++) {
         k->leases[i]->semaphore_acquire = NULL;
         clave__contender_limit(k->leases[i]->place, k->s->max_hold_ms);
@@ -125,25 +126,25 @@ static void grant(struct semaphore_acquire *k)
 void clave__semaphore_acquire_lease_held(struct semaphore_acquire *k)
 {
     if (++k->got < k->n)
-        take_next(k);
+        take_next_lease(k);
     else
         grant(k);
 }
 
-static clave_err take_gate(struct semaphore_acquire *k);
+static clave_err take_mutex(struct semaphore_acquire *k);
 
-static void semaphore_acquire_begin_anew(struct semaphore_acquire *k, clave_err why)
+static void semaphore_acquire_start_over(struct semaphore_acquire *k, clave_err why)
 {
     leave_all(k);
     bool late = k->trying || k->deadline <= clave__client_now(k->s->client);
-    clave_err err = why == CLAVE_ECLOSED ? why : late ? CLAVE_EBUSY : take_gate(k);
+    clave_err err = why == CLAVE_ECLOSED ? why : late ? CLAVE_EBUSY : take_mutex(k);
     if (err != CLAVE_OK)
         semaphore_acquire_answer(k, err);
 }
 
 void clave__semaphore_acquire_lease_lost(struct semaphore_acquire *k, clave_err why)
 {
-    semaphore_acquire_begin_anew(k, why);
+    semaphore_acquire_start_over(k, why);
 }
 
 /* ---- the gate -------------------------------------------------------------------------- */
@@ -159,42 +160,42 @@ void clave__semaphore_acquire_lease_waits(struct semaphore_acquire *k)
     tell_queued(k, 0);
 }
 
-static void on_gate_moved(void *owner)
+static void on_mutex_moved(void *owner)
 {
     struct semaphore_acquire *k = owner;
-    tell_queued(k, k->gate->ahead);
+    tell_queued(k, k->mutex->ahead);
 }
 
-static void on_gate_held(void *owner)
+static void on_mutex_held(void *owner)
 {
-    take_next(owner);
+    take_next_lease(owner);
 }
 
-static void on_gate_ended(void *owner, clave_err err)
+static void on_mutex_ended(void *owner, clave_err err)
 {
     struct semaphore_acquire *k = owner;
-    clave__semaphore_keep_text(k->s, err, k->gate);
-    k->gate = NULL;
+    clave__semaphore_keep_text(k->s, err, k->mutex);
+    k->mutex = NULL;
     clave__semaphore_acquire_fail(k, err);
 }
 
-static void on_gate_lost(void *owner, clave_err why)
+static void on_mutex_lost(void *owner, clave_err why)
 {
     struct semaphore_acquire *k = owner;
-    k->gate = NULL;
-    semaphore_acquire_begin_anew(k, why);
+    k->mutex = NULL;
+    semaphore_acquire_start_over(k, why);
 }
 
-static const struct contender_events gate_events = {
-    .moved = on_gate_moved,
-    .held = on_gate_held,
-    .ended = on_gate_ended,
-    .lost = on_gate_lost,
+static const struct contender_events mutex_events = {
+    .moved = on_mutex_moved,
+    .held = on_mutex_held,
+    .ended = on_mutex_ended,
+    .lost = on_mutex_lost,
 };
 
-static clave_err take_gate(struct semaphore_acquire *k)
+static clave_err take_mutex(struct semaphore_acquire *k)
 {
-    return semaphore_acquire_take(&k->gate, k, &k->s->gate, &gate_events, k);
+    return semaphore_acquire_take(&k->mutex, k, &k->s->mutex_config, &mutex_events, k);
 }
 
 bool clave__semaphore_acquire_recount(struct semaphore_acquire *k)
@@ -225,7 +226,7 @@ clave_err clave__semaphore_acquire_new(struct semaphore_acquire **out, clave_asy
     for (size_t i = 0; i < n; i++) {
         k->leases[i] = clave__mem_zalloc(s->mem, sizeof **k->leases);
         if (!k->leases[i]) {
-            free_claim(k);
+            free_acquire(k);
             return CLAVE_ENOMEM;
         }
         clave__semaphore_lease_init(k->leases[i], s, k);
@@ -240,9 +241,9 @@ clave_err clave__semaphore_acquire_start(struct semaphore_acquire *k)
     k->trying = k->deadline <= clave__client_now(s->client);
     /* A try never waits, not for a connection either. */
     bool in_vain = k->trying && !clave_async_client_is_connected(s->client);
-    clave_err err = in_vain ? CLAVE_OK : take_gate(k);
+    clave_err err = in_vain ? CLAVE_OK : take_mutex(k);
     if (err != CLAVE_OK) {
-        free_claim(k);
+        free_acquire(k);
         return err;
     }
     clave__semaphore_hold(s);

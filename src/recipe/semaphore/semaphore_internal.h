@@ -15,14 +15,14 @@
 struct clave_async_semaphore {
     clave_async_client *client;
     const struct clave_mem *mem;
-    struct config gate;  /* <path>/locks */
-    struct config floor; /* <path>/leases; its spec has the limit */
+    struct contender_config mutex_config; /* <path>/locks */
+    struct contender_config lease_config; /* <path>/leases; its spec has the limit */
     struct detector_terms detector;
     char *deadlock;      /* of the latest request that it ended; may be NULL */
     uint64_t task;       /* whose the requests to come are; 0: nobody's in particular */
     int64_t max_hold_ms; /* of a lease, from when it is given out */
     struct shared_count *shared_count;
-    clave_err quota_err; /* the latest; OK once a value was read */
+    clave_err limit_err; /* the latest; OK once a value was read */
     clave_lease_event_cb *event_cb;
     void *event_arg;
     struct list acquires; /* that wait */
@@ -65,7 +65,7 @@ struct semaphore_acquire {
     int64_t deadline;
     bool trying;
     uint64_t task;
-    struct contender *gate;
+    struct contender *mutex;
     clave_err verdict;
     clave_async_lease_cb *cb;
     void *arg;

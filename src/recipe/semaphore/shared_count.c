@@ -55,7 +55,7 @@ static void shared_count_fail(struct shared_count *q, clave_err err)
 
 static void shared_count_look(struct shared_count *q)
 {
-    clave_err err = q->owner ? clave__node_watch_ask(&q->node) : CLAVE_OK;
+    clave_err err = q->owner ? clave__node_watch_read(&q->node) : CLAVE_OK;
     if (err != CLAVE_OK)
         shared_count_fail(q, err);
 }
@@ -181,7 +181,7 @@ clave_err clave__shared_count_new(struct shared_count **out, clave_async_client 
     if (err == CLAVE_OK)
         err = clave__node_watch_set(&q->node, path, NULL);
     if (err == CLAVE_OK)
-        err = clave__node_watch_ask(&q->node);
+        err = clave__node_watch_read(&q->node);
     if (err == CLAVE_OK) {
         clave__client_listen(c, &q->listener);
         q->owner = owner;
@@ -205,7 +205,7 @@ void clave__shared_count_free(struct shared_count *q)
 clave_err clave__shared_count_refresh(struct shared_count *q)
 {
     bool follows = q->node.asking || clave_async_watch_is_armed(q->node.watch);
-    return follows ? CLAVE_OK : clave__node_watch_ask(&q->node);
+    return follows ? CLAVE_OK : clave__node_watch_read(&q->node);
 }
 
 clave_err clave__shared_count_set(struct shared_count *q, uint32_t value, clave_result_cb *cb,

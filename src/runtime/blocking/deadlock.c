@@ -112,7 +112,7 @@ clave_err clave_deadlocks_find(clave_client *s, const char *const *roots, size_t
 
 /* ---- what an acquire ended with ------------------------------------------------------------- */
 
-struct question {
+struct deadlock_query {
     const clave_async_mutex *mutex;
     char *buf;
     size_t cap;
@@ -120,7 +120,7 @@ struct question {
 
 static void deadlock_answer(clave_async_client *c, void *arg)
 {
-    const struct question *q = arg;
+    const struct deadlock_query *q = arg;
     (void)c;
     const char *text = clave_async_mutex_deadlock(q->mutex);
     snprintf(q->buf, q->cap, "%s", text ? text : "");
@@ -128,7 +128,7 @@ static void deadlock_answer(clave_async_client *c, void *arg)
 
 const char *clave_mutex_deadlock(clave_mutex *l, char *buf, size_t cap)
 {
-    struct question q = {.mutex = l->mutex, .buf = buf, .cap = cap};
+    struct deadlock_query q = {.mutex = l->mutex, .buf = buf, .cap = cap};
     snprintf(buf, cap, "%s", "");
     clave__blocking_do(l->session, deadlock_answer, &q);
     return buf;

@@ -152,7 +152,7 @@ static void loop_on_wake(uv_async_t *wake)
 }
 
 /* On the caller's stack: the caller waits until the task is done. */
-struct errand {
+struct loop_call {
     struct task task;
     clave_loop *loop;
     void (*fn)(void *arg);
@@ -161,9 +161,9 @@ struct errand {
     bool done;
 };
 
-static void run_errand(struct task *t)
+static void loop_call_run(struct task *t)
 {
-    struct errand *e = LIST_ENTRY(t, struct errand, task);
+    struct loop_call *e = LIST_ENTRY(t, struct loop_call, task);
     clave_loop *l = e->loop;
     e->fn(e->arg);
     clave__loop_lock(l);
@@ -174,7 +174,7 @@ static void run_errand(struct task *t)
 
 clave_err clave__loop_run(clave_loop *l, void (*fn)(void *arg), void *arg)
 {
-    struct errand e = {.task.run = run_errand, .loop = l, .fn = fn, .arg = arg};
+    struct loop_call e = {.task.run = loop_call_run, .loop = l, .fn = fn, .arg = arg};
     if (!clave__loop_is_here(l))
         return CLAVE_ECLOSED;
     if (clave__loop_is_current(l))
@@ -200,7 +200,7 @@ void clave__loop_unref(clave_loop *l)
 {
     if (__atomic_sub_fetch(&l->refs, 1, __ATOMIC_ACQ_REL) > 0)
         return;
-    clave__cell_fini(&l->turned);
+    clave__cell_fini(&l->phase_changed);
     pthread_mutex_destroy(&l->mutex);
     free(l);
 }
@@ -208,7 +208,7 @@ void clave__loop_unref(clave_loop *l)
 static void loop_enter(clave_loop *l, enum loop_phase phase)
 {
     l->phase = phase;
-    clave__cell_wake(&l->turned);
+    clave__cell_wake(&l->phase_changed);
 }
 
 static void close_handles(clave_loop *l)
@@ -227,7 +227,7 @@ static void *loop_main(void *arg)
     clave__loop_lock(l);
     loop_enter(l, orphaned ? LOOP_ORPHANED : LOOP_ENDED);
     while (orphaned && l->phase != LOOP_LEFT)
-        clave__cell_wait(&l->turned, l, CLAVE_NEVER);
+        clave__cell_wait(&l->phase_changed, l, CLAVE_NEVER);
     clave__loop_unlock(l);
     if (orphaned) {
         uv_run(&l->uv, UV_RUN_DEFAULT); /* until the name server has answered or timed out */
@@ -281,12 +281,12 @@ clave_err clave_loop_new(clave_loop **out)
     list_init(&l->tasks);
     list_init(&l->finals);
     pthread_mutex_init(&l->mutex, NULL);
-    clave__cell_init(&l->turned);
+    clave__cell_init(&l->phase_changed);
     if (loop_start_thread(l) == 0) {
         *out = l;
         return CLAVE_OK;
     }
-    clave__cell_fini(&l->turned);
+    clave__cell_fini(&l->phase_changed);
     pthread_mutex_destroy(&l->mutex);
     close_handles(l);
 fail_async:
@@ -306,7 +306,7 @@ void clave_loop_free(clave_loop *l)
     l->phase = LOOP_ENDING;
     uv_async_send(&l->wake);
     while (l->phase == LOOP_ENDING)
-        clave__cell_wait(&l->turned, l, CLAVE_NEVER);
+        clave__cell_wait(&l->phase_changed, l, CLAVE_NEVER);
     bool orphaned = l->phase == LOOP_ORPHANED;
     if (orphaned) {
         pthread_detach(thread);

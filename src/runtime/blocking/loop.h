@@ -47,7 +47,7 @@ struct clave_loop {
     pthread_mutex_t mutex;
     struct list tasks; /* under the mutex, as is everything below */
     enum loop_phase phase;
-    struct cell turned; /* the phase has changed: only one side waits at a time */
+    struct cell phase_changed; /* the phase has changed: only one side waits at a time */
 };
 
 static inline void clave__loop_lock(clave_loop *l)

@@ -60,7 +60,7 @@ static clave_err open_locks(clave_multilock *l, clave_client *s, const clave_mul
     clave_err err = CLAVE_OK;
     for (size_t i = 0; err == CLAVE_OK && i < l->n; i++) {
         struct member *m = &l->members[blocking_multilock_find(l, parts[i].path)];
-        err = clave__lock_new(&m->lock, s, m->path, each, rules[parts[i].kind]);
+        err = clave__blocking_mutex_new(&m->lock, s, m->path, each, rules[parts[i].kind]);
     }
     return err;
 }

@@ -76,7 +76,7 @@ static size_t default_data(char *out, size_t cap)
     return n < cap ? n : 0;
 }
 
-struct birth {
+struct create_args {
     clave_mutex *l;
     const char *path;
     const clave_mutex_options *o;
@@ -86,28 +86,29 @@ struct birth {
 
 static void create_mutex(clave_async_client *c, void *arg)
 {
-    struct birth *b = arg;
+    struct create_args *b = arg;
     b->err = clave__mutex_new(&b->l->mutex, c, b->path, b->o, b->rule);
     if (b->err == CLAVE_OK)
         clave__session_adopt(b->l->session, &b->l->observer);
 }
 
-static void lock_drop_mutex(clave_mutex *l)
+static void blocking_mutex_drop(clave_mutex *l)
 {
     clave__thread_holds_orphan(l);
     clave_async_mutex_free(l->mutex);
     l->mutex = NULL;
 }
 
-static void lock_on_session_ended(struct observer *o)
+static void blocking_mutex_on_client_ended(struct observer *o)
 {
     clave_mutex *l = LIST_ENTRY(o, clave_mutex, observer);
     clave__thread_holds_give_back(l);
-    lock_drop_mutex(l);
+    blocking_mutex_drop(l);
 }
 
-clave_err clave__lock_new(clave_mutex **out, clave_client *s, const char *path,
-                          const clave_mutex_options *o, const struct queue_order_rule *rule)
+clave_err clave__blocking_mutex_new(clave_mutex **out, clave_client *s, const char *path,
+                                    const clave_mutex_options *o,
+                                    const struct queue_order_rule *rule)
 {
     char data[IDENTITY_SIZE];
     clave_mutex_options own;
@@ -122,20 +123,20 @@ clave_err clave__lock_new(clave_mutex **out, clave_client *s, const char *path,
     l->event_cb = own.event_cb;
     l->event_arg = own.event_arg;
     l->observer.settled = blocking_mutex_on_settled;
-    l->observer.ended = lock_on_session_ended;
+    l->observer.ended = blocking_mutex_on_client_ended;
     list_init(&l->thread_holds);
     list_init(&l->leaving);
-    clave__cell_init(&l->emptied);
+    clave__cell_init(&l->all_left);
     own.event_cb = blocking_mutex_on_event;
     own.event_arg = l;
     if (!own.data) {
         own.data = data;
         own.len = default_data(data, sizeof data);
     }
-    struct birth b = {.l = l, .path = path, .o = &own, .rule = rule, .err = CLAVE_ECLOSED};
+    struct create_args b = {.l = l, .path = path, .o = &own, .rule = rule, .err = CLAVE_ECLOSED};
     clave__blocking_do(s, create_mutex, &b);
     if (b.err != CLAVE_OK) {
-        clave__cell_fini(&l->emptied);
+        clave__cell_fini(&l->all_left);
         free(l);
         return b.err;
     }
@@ -146,7 +147,7 @@ clave_err clave__lock_new(clave_mutex **out, clave_client *s, const char *path,
 clave_err clave_mutex_new(clave_mutex **out, clave_client *s, const char *path,
                           const clave_mutex_options *o)
 {
-    return clave__lock_new(out, s, path, o, &clave__queue_order_mutex);
+    return clave__blocking_mutex_new(out, s, path, o, &clave__queue_order_mutex);
 }
 
 clave_err clave_mutex_new_simple(clave_mutex **out, clave_client *s, const char *path,
@@ -154,8 +155,8 @@ clave_err clave_mutex_new_simple(clave_mutex **out, clave_client *s, const char 
 {
     struct queue_order_rule rule;
     *out = NULL;
-    clave_err err = clave__queue_order_bare(&rule, prefix);
-    return err == CLAVE_OK ? clave__lock_new(out, s, path, o, &rule) : err;
+    clave_err err = clave__queue_order_unprotected(&rule, prefix);
+    return err == CLAVE_OK ? clave__blocking_mutex_new(out, s, path, o, &rule) : err;
 }
 
 static void give_all_back(clave_async_client *c, void *arg)
@@ -169,7 +170,7 @@ static void free_mutex(clave_async_client *c, void *arg)
     clave_mutex *l = arg;
     (void)c;
     list_remove(&l->observer.link);
-    lock_drop_mutex(l);
+    blocking_mutex_drop(l);
 }
 
 void clave_mutex_free(clave_mutex *l)
@@ -179,7 +180,7 @@ void clave_mutex_free(clave_mutex *l)
     clave__blocking_do(l->session, give_all_back, l);
     clave__thread_holds_await_left(l, clave_now() + FREE_WAIT_MS);
     clave__blocking_do(l->session, free_mutex, l);
-    clave__cell_fini(&l->emptied);
+    clave__cell_fini(&l->all_left);
     clave__session_unref(l->session);
     free(l);
 }

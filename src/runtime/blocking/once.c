@@ -22,16 +22,16 @@ static void blocking_once_answer(clave_once *j, clave_err err)
         clave__call_finish(call, err);
 }
 
-static void drop_once(clave_once *j, clave_err err)
+static void once_drop(clave_once *j, clave_err err)
 {
     clave_async_once_free(j->once);
     j->once = NULL;
     blocking_once_answer(j, err); /* one that was given up frees itself */
 }
 
-static void job_on_session_ended(struct observer *o)
+static void once_on_client_ended(struct observer *o)
 {
-    drop_once(LIST_ENTRY(o, clave_once, observer), CLAVE_ECLOSED);
+    once_drop(LIST_ENTRY(o, clave_once, observer), CLAVE_ECLOSED);
 }
 
 static void blocking_once_destroy(clave_async_client *c, void *arg)
@@ -39,7 +39,7 @@ static void blocking_once_destroy(clave_async_client *c, void *arg)
     clave_once *j = arg;
     (void)c;
     list_remove(&j->observer.link);
-    drop_once(j, CLAVE_ECANCELED);
+    once_drop(j, CLAVE_ECANCELED);
 }
 
 void clave_once_free(clave_once *j)
@@ -63,7 +63,7 @@ static void on_begun(clave_async_once *once, clave_err err, const clave_once_rec
     blocking_once_answer(j, err);
 }
 
-struct beginning {
+struct begin_args {
     clave_once *job;
     clave_mutex *lock;
     uint64_t owner;
@@ -72,7 +72,7 @@ struct beginning {
 
 static clave_err begin_once(struct call *c, void *args)
 {
-    const struct beginning *b = args;
+    const struct begin_args *b = args;
     clave_once *j = b->job;
     struct thread_hold t;
     clave_grant g;
@@ -102,8 +102,8 @@ clave_err clave_once_begin(clave_once **out, clave_mutex *l, const clave_once_op
     j->session = l->session;
     clave__session_ref(j->session);
     list_init(&j->observer.link);
-    j->observer.ended = job_on_session_ended;
-    struct beginning b = {.job = j, .lock = l, .owner = clave_mutex_owner_self(), .o = &own};
+    j->observer.ended = once_on_client_ended;
+    struct begin_args b = {.job = j, .lock = l, .owner = clave_mutex_owner_self(), .o = &own};
     struct call_spec spec = {.begin = begin_once, .args = &b};
     err = clave__call(j->session, &spec, timeout_ms, NULL);
     if (former && (err == CLAVE_OK || err == CLAVE_EDONE))
@@ -125,14 +125,14 @@ static void blocking_once_on_ended(clave_async_once *once, clave_err err,
     blocking_once_answer(arg, err);
 }
 
-struct ending {
+struct end_args {
     clave_once *job;
     bool succeeded;
 };
 
 static clave_err end_once(struct call *c, void *args)
 {
-    const struct ending *e = args;
+    const struct end_args *e = args;
     clave_once *j = e->job;
     clave_err err = clave_async_once_end(j->once, e->succeeded, blocking_once_on_ended, j);
     j->call = err == CLAVE_OK ? c : NULL;
@@ -141,7 +141,7 @@ static clave_err end_once(struct call *c, void *args)
 
 clave_err clave_once_end(clave_once *j, bool succeeded, int64_t timeout_ms)
 {
-    struct ending e = {.job = j, .succeeded = succeeded};
+    struct end_args e = {.job = j, .succeeded = succeeded};
     struct call_spec spec = {.begin = end_once, .args = &e};
     clave_err err = clave__call(j->session, &spec, timeout_ms, NULL);
     clave_once_free(j);

@@ -128,21 +128,21 @@ clave_err clave_sync(clave_client *s, const char *path, int64_t timeout_ms)
     return clave__call(s, &spec, timeout_ms, NULL);
 }
 
-struct move {
+struct set_hosts_args {
     const char *connect;
     clave_err err;
 };
 
-static void move(clave_async_client *c, void *arg)
+static void request_set_hosts(clave_async_client *c, void *arg)
 {
-    struct move *m = arg;
+    struct set_hosts_args *m = arg;
     m->err = clave_async_client_set_hosts(c, m->connect, clave_now());
 }
 
 clave_err clave_client_set_hosts(clave_client *s, const char *connect)
 {
-    struct move m = {.connect = connect, .err = CLAVE_ECLOSED};
-    clave__blocking_do(s, move, &m);
+    struct set_hosts_args m = {.connect = connect, .err = CLAVE_ECLOSED};
+    clave__blocking_do(s, request_set_hosts, &m);
     return m.err;
 }
 

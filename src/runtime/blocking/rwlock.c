@@ -6,13 +6,13 @@
 #include "recipe/lock/mutex_parts.h"
 #include "runtime/blocking/thread_hold.h"
 
-struct couple {
+struct rwlock_sides {
     clave_mutex *read, *write;
 };
 
 static void blocking_rwlock_pair(clave_async_client *c, void *arg)
 {
-    const struct couple *w = arg;
+    const struct rwlock_sides *w = arg;
     (void)c;
     clave__mutex_pair(w->read->mutex, w->write->mutex);
 }
@@ -22,16 +22,16 @@ clave_err clave_rwlock_new(clave_mutex **read, clave_mutex **write, clave_client
                            const clave_mutex_options *writes)
 {
     *write = NULL;
-    clave_err err = clave__lock_new(read, s, path, reads, &clave__queue_order_read);
+    clave_err err = clave__blocking_mutex_new(read, s, path, reads, &clave__queue_order_read);
     if (err != CLAVE_OK)
         return err;
-    err = clave__lock_new(write, s, path, writes, &clave__queue_order_write);
+    err = clave__blocking_mutex_new(write, s, path, writes, &clave__queue_order_write);
     if (err != CLAVE_OK) {
         clave_mutex_free(*read);
         *read = NULL;
         return err;
     }
-    struct couple w = {.read = *read, .write = *write};
+    struct rwlock_sides w = {.read = *read, .write = *write};
     clave__blocking_do(s, blocking_rwlock_pair, &w);
     return CLAVE_OK;
 }

@@ -13,8 +13,8 @@
 #include "runtime/blocking/guarded_write.h"
 
 struct clave_lease {
-    struct list link;         /* in the semaphore's list; the loop's thread only */
-    clave_semaphore *all;     /* the semaphore it belongs to */
+    struct list link; /* in the semaphore's list; the loop's thread only */
+    clave_semaphore *parent;
     clave_async_lease *lease; /* the loop's thread only */
     int64_t token;            /* under the mutex, like the deadline */
     int64_t deadline;
@@ -37,7 +37,7 @@ struct clave_semaphore {
 
 static void blocking_semaphore_publish(clave_lease *q, int64_t token, int64_t deadline)
 {
-    clave_loop *loop = q->all->session->loop;
+    clave_loop *loop = q->parent->session->loop;
     if (q->token == token && q->deadline == deadline)
         return;
     clave__loop_lock(loop);
@@ -75,7 +75,7 @@ static void blocking_semaphore_on_event(clave_async_semaphore *s, const clave_le
 
 /* ---- life ----------------------------------------------------------------------------------- */
 
-struct birth {
+struct create_args {
     clave_semaphore *p;
     const char *path;
     const clave_semaphore_options *o;
@@ -84,14 +84,14 @@ struct birth {
 
 static void blocking_semaphore_create(clave_async_client *c, void *arg)
 {
-    struct birth *b = arg;
+    struct create_args *b = arg;
     b->err = clave_async_semaphore_new(&b->p->semaphore, c, b->path, b->o);
     if (b->err == CLAVE_OK)
         clave__session_adopt(b->p->session, &b->p->observer);
 }
 
 /* The handles belong to the threads until they return them, or until _free. */
-static void semaphore_on_client_ended(struct observer *o)
+static void blocking_semaphore_on_client_ended(struct observer *o)
 {
     clave_semaphore *p = LIST_ENTRY(o, clave_semaphore, observer);
     clave_async_semaphore_free(p->semaphore);
@@ -120,10 +120,10 @@ clave_err clave_semaphore_new(clave_semaphore **out, clave_client *s, const char
     own.event_cb = blocking_semaphore_on_event;
     own.event_arg = p;
     p->observer.settled = blocking_semaphore_on_settled;
-    p->observer.ended = semaphore_on_client_ended;
+    p->observer.ended = blocking_semaphore_on_client_ended;
     list_init(&p->leases);
     list_init(&p->waiting);
-    struct birth b = {.p = p, .path = path, .o = &own, .err = CLAVE_ECLOSED};
+    struct create_args b = {.p = p, .path = path, .o = &own, .err = CLAVE_ECLOSED};
     clave__blocking_do(s, blocking_semaphore_create, &b);
     if (b.err != CLAVE_OK) {
         free(p);
@@ -205,7 +205,7 @@ static clave_err make_leases(clave_semaphore *p, size_t n, clave_lease **out)
             return CLAVE_ENOMEM;
         }
         list_init(&out[i]->link);
-        out[i]->all = p;
+        out[i]->parent = p;
     }
     return CLAVE_OK;
 }
@@ -231,7 +231,7 @@ clave_err clave_semaphore_acquire(clave_semaphore *p, size_t n, int64_t timeout_
     return never ? CLAVE_EUNREACHABLE : err;
 }
 
-struct question {
+struct deadlock_query {
     const clave_async_semaphore *semaphore;
     char *buf;
     size_t cap;
@@ -239,7 +239,7 @@ struct question {
 
 static void blocking_semaphore_answer(clave_async_client *c, void *arg)
 {
-    const struct question *q = arg;
+    const struct deadlock_query *q = arg;
     const char *text = clave_async_semaphore_deadlock(q->semaphore);
     (void)c;
     snprintf(q->buf, q->cap, "%s", text ? text : "");
@@ -247,7 +247,7 @@ static void blocking_semaphore_answer(clave_async_client *c, void *arg)
 
 const char *clave_semaphore_deadlock(clave_semaphore *p, char *buf, size_t cap)
 {
-    struct question q = {.semaphore = p->semaphore, .buf = buf, .cap = cap};
+    struct deadlock_query q = {.semaphore = p->semaphore, .buf = buf, .cap = cap};
     snprintf(buf, cap, "%s", "");
     clave__blocking_do(p->session, blocking_semaphore_answer, &q);
     return buf;
@@ -302,7 +302,7 @@ static clave_err blocking_semaphore_begin_release(struct call *c, void *args)
 /* Its session has ended, and with it the lease: only the handle is left. */
 static void discard(clave_lease *q)
 {
-    clave_client *s = q->all->session;
+    clave_client *s = q->parent->session;
     if (!clave__loop_is_here(s->loop))
         return;
     clave__loop_lock(s->loop);
@@ -317,7 +317,7 @@ static clave_err blocking_semaphore_release(clave_lease *q, bool confirmed, int6
 {
     struct blocking_semaphore_release r = {.lease = q, .confirmed = confirmed};
     struct call_spec spec = {.begin = blocking_semaphore_begin_release, .args = &r};
-    clave_client *s = q->all->session;
+    clave_client *s = q->parent->session;
     clave_err err = clave__call(s, &spec, timeout_ms, NULL);
     /* Time was up before the loop's thread got to it. */
     if (err == CLAVE_ETIMEDOUT && !r.begun)
@@ -341,7 +341,7 @@ clave_err clave_lease_release_confirmed(clave_lease *q, int64_t timeout_ms)
 
 int64_t clave_lease_deadline(clave_lease *q)
 {
-    clave_loop *loop = q->all->session->loop;
+    clave_loop *loop = q->parent->session->loop;
     if (!clave__loop_is_here(loop))
         return INT64_MIN;
     clave__loop_lock(loop);
@@ -359,7 +359,7 @@ bool clave_lease_valid_for(clave_lease *q, int64_t ms)
 
 int64_t clave_lease_token(clave_lease *q)
 {
-    clave_loop *loop = q->all->session->loop;
+    clave_loop *loop = q->parent->session->loop;
     if (!clave__loop_is_here(loop))
         return 0;
     clave__loop_lock(loop);
@@ -381,7 +381,7 @@ static clave_err blocking_semaphore_find_node(const struct guard *g, const char 
 static struct guard blocking_semaphore_guard(clave_lease *q)
 {
     return (struct guard){
-        .session = q->all->session, .holder = q, .find_node = blocking_semaphore_find_node};
+        .session = q->parent->session, .holder = q, .find_node = blocking_semaphore_find_node};
 }
 
 clave_err clave_lease_create(clave_lease *q, const char *path, const void *data, size_t len,

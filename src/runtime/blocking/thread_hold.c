@@ -82,7 +82,7 @@ static void thread_hold_on_left(clave_async_mutex *m, uint64_t owner, clave_err 
         clave__loop_lock(l->session->loop);
         list_remove(&t->link);
         if (list_empty(&l->leaving))
-            clave__cell_wake(&l->emptied);
+            clave__cell_wake(&l->all_left);
         clave__loop_unlock(l->session->loop);
     }
     if (t->call)
@@ -95,7 +95,7 @@ static void thread_hold_on_left(clave_async_mutex *m, uint64_t owner, clave_err 
 static bool take_off(struct thread_hold *t, unsigned *from)
 {
     --*from;
-    return t->count + t->given == 0;
+    return t->count + t->released == 0;
 }
 
 /* Releases one hold that has been taken off already. With the last one the struct goes too: at once
@@ -120,7 +120,7 @@ static clave_err thread_hold_give_back(struct thread_hold *t, bool last, bool *l
     return err;
 }
 
-static void take_given(struct task *task)
+static void take_released(struct task *task)
 {
     struct thread_hold *t = LIST_ENTRY(task, struct thread_hold, task);
     clave_client *s = t->lock->session;
@@ -128,8 +128,8 @@ static void take_given(struct task *task)
     clave_async_client_tick(s->client, clave_now());
     while (any && !last) {
         clave__loop_lock(s->loop);
-        any = t->given > 0;
-        last = any && take_off(t, &t->given);
+        any = t->released > 0;
+        last = any && take_off(t, &t->released);
         clave__loop_unlock(s->loop);
         if (any)
             thread_hold_give_back(t, last, &leaves);
@@ -143,7 +143,7 @@ void clave__thread_holds_give_back(clave_mutex *l)
         struct thread_hold *t = LIST_ENTRY(l->thread_holds.next, struct thread_hold, link);
         bool leaves;
         clave__loop_lock(l->session->loop);
-        bool last = take_off(t, t->count > 0 ? &t->count : &t->given);
+        bool last = take_off(t, t->count > 0 ? &t->count : &t->released);
         clave__loop_unlock(l->session->loop);
         thread_hold_give_back(t, last, &leaves);
     }
@@ -155,7 +155,7 @@ void clave__thread_holds_orphan(clave_mutex *l)
     clave__loop_lock(l->session->loop);
     while ((e = list_pop_front(&l->leaving)))
         LIST_ENTRY(e, struct thread_hold, link)->lock = NULL;
-    clave__cell_wake(&l->emptied);
+    clave__cell_wake(&l->all_left);
     clave__loop_unlock(l->session->loop);
 }
 
@@ -165,7 +165,7 @@ void clave__thread_holds_await_left(clave_mutex *l, int64_t deadline)
     if (clave__loop_is_current(loop))
         return;
     clave__loop_lock(loop);
-    while (!list_empty(&l->leaving) && clave__cell_wait(&l->emptied, loop, deadline))
+    while (!list_empty(&l->leaving) && clave__cell_wait(&l->all_left, loop, deadline))
         continue;
     clave__loop_unlock(loop);
 }
@@ -180,7 +180,7 @@ struct thread_hold *clave__thread_hold_new(clave_mutex *l, uint64_t owner)
         return NULL;
     list_init(&t->link);
     list_init(&t->task.link);
-    t->task.run = take_given;
+    t->task.run = take_released;
     t->lock = l;
     t->owner = owner;
     return t;
@@ -257,7 +257,7 @@ clave_err clave_mutex_release_as(clave_mutex *l, uint64_t owner)
     bool good = held && !ended && t->deadline >= clave_now();
     if (good) {
         t->count--;
-        t->given++;
+        t->released++;
         if (list_empty(&t->task.link))
             clave__loop_post_locked(loop, &t->task);
     }

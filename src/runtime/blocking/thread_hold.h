@@ -20,10 +20,10 @@ struct thread_hold {
     struct task task;  /* makes the loop's thread look at `given` */
     clave_mutex *lock; /* NULL: the mutex was freed, and nothing waits any more */
     uint64_t owner;
-    unsigned count;   /* holds not yet released, lost ones included */
-    unsigned given;   /* released, and not yet seen by the loop's thread */
-    int64_t token;    /* 0: lost */
-    int64_t deadline; /* INT64_MIN: lost */
+    unsigned count;    /* holds not yet released, lost ones included */
+    unsigned released; /* released, and not yet seen by the loop's thread */
+    int64_t token;     /* 0: lost */
+    int64_t deadline;  /* INT64_MIN: lost */
     /* the loop's thread only: the release that waits for the server; may be NULL */
     struct call *call;
 };
@@ -36,13 +36,14 @@ struct clave_mutex {
     void *event_arg;
     struct list thread_holds; /* under the loop's mutex, as is everything below */
     struct list leaving;
-    struct cell emptied; /* no hold is LEAVING any more */
+    struct cell all_left; /* no hold is LEAVING any more */
 };
 
 /* As clave_mutex_new, for a queue with another rule. (mutex.c) */
 struct queue_order_rule;
-clave_err clave__lock_new(clave_mutex **out, clave_client *s, const char *path,
-                          const clave_mutex_options *o, const struct queue_order_rule *rule);
+clave_err clave__blocking_mutex_new(clave_mutex **out, clave_client *s, const char *path,
+                                    const clave_mutex_options *o,
+                                    const struct queue_order_rule *rule);
 
 /* Any thread: allocated before the acquire begins, since a grant cannot fail. Free it if it was not
  * taken. */

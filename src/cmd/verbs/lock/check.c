@@ -19,7 +19,7 @@
 
 enum { CHECK_FOR = FLAG_LONG };
 
-struct acquisition {
+struct check {
     const char *path;
     int64_t token;
     int64_t for_ms;
@@ -36,8 +36,7 @@ static bool check_parse_number(const char *text, int base, int64_t *out)
 }
 
 /* left_ms < 0: not known. */
-static int check_answer(const struct options *o, const struct acquisition *c, bool held,
-                        int64_t left_ms)
+static int check_answer(const struct options *o, const struct check *c, bool held, int64_t left_ms)
 {
     struct json j;
     if (o->json) {
@@ -74,7 +73,7 @@ static clave_err check_look_for(const struct queue_view *l, int64_t token, bool 
     return hidden && !*held ? CLAVE_ENOAUTH : CLAVE_OK;
 }
 
-static int ask_server(struct options *o, const struct acquisition *c)
+static int ask_server(struct options *o, const struct check *c)
 {
     clave_client *s;
     struct queue_view l;
@@ -91,7 +90,7 @@ static int ask_server(struct options *o, const struct acquisition *c)
     return code;
 }
 
-static int ask_page(struct options *o, struct acquisition *c)
+static int ask_page(struct options *o, struct check *c)
 {
     const char *file = getenv("CLAVE_DEADLINE");
     int64_t session_id, deadline;
@@ -116,7 +115,7 @@ static int ask_page(struct options *o, struct acquisition *c)
 
 static int run_check(struct options *o, int argc, char **argv)
 {
-    struct acquisition c = {0};
+    struct check c = {0};
     int id;
     while ((id = options_next(o, argc, argv)) > 0)
         if (id == CHECK_FOR && !options_duration(o, "for", 0, OPTIONS_MAX_MS, &c.for_ms))

@@ -120,16 +120,16 @@ static int show_queue(struct options *o, const char *path)
 enum { LOCKS_FORCE = FLAG_LONG, LOCKS_DEADLOCKS };
 
 /* Fills in the request from the arguments after the word. */
-static int run_oust(struct options *o, struct revoke_request *wish)
+static int run_revoke(struct options *o, struct revoke_request *request)
 {
-    bool misplaced = wish->breaks ? wish->wait_ms > 0 : wish->force || wish->yes;
+    bool misplaced = request->breaks ? request->wait_ms > 0 : request->force || request->yes;
     if (!options_args(o, 3, 3))
         return EXIT_USAGE;
     if (misplaced)
         return diag_usage(o, "--wait is for revoke, --force and --yes are for break");
-    wish->path = o->argv[1];
-    wish->node = o->argv[2];
-    return connect_path_ok(o, wish->path) ? revoke_node(o, wish) : EXIT_PATH;
+    request->path = o->argv[1];
+    request->node = o->argv[2];
+    return connect_path_ok(o, request->path) ? revoke_node(o, request) : EXIT_PATH;
 }
 
 static int run_deadlocks(struct options *o, bool oust_flags)
@@ -146,26 +146,26 @@ static int run_deadlocks(struct options *o, bool oust_flags)
 
 static int run_locks(struct options *o, int argc, char **argv)
 {
-    struct revoke_request wish = {.breaks = false};
+    struct revoke_request request = {.breaks = false};
     bool deadlocks = false;
     int id;
     while ((id = options_next(o, argc, argv)) > 0) {
         deadlocks |= id == LOCKS_DEADLOCKS;
-        if (id == 'w' && !options_duration(o, "wait", 1, DAY_MS, &wish.wait_ms))
+        if (id == 'w' && !options_duration(o, "wait", 1, DAY_MS, &request.wait_ms))
             return EXIT_USAGE;
-        wish.force |= id == LOCKS_FORCE;
-        wish.yes |= id == 'y';
+        request.force |= id == LOCKS_FORCE;
+        request.yes |= id == 'y';
     }
     if (id == OPTIONS_STOP)
         return o->status;
     if (deadlocks)
-        return run_deadlocks(o, wish.force || wish.yes || wish.wait_ms > 0);
-    wish.breaks = o->argc > 0 && strcmp(o->argv[0], "break") == 0;
-    if (wish.breaks || (o->argc > 0 && strcmp(o->argv[0], "revoke") == 0))
-        return run_oust(o, &wish);
+        return run_deadlocks(o, request.force || request.yes || request.wait_ms > 0);
+    request.breaks = o->argc > 0 && strcmp(o->argv[0], "break") == 0;
+    if (request.breaks || (o->argc > 0 && strcmp(o->argv[0], "revoke") == 0))
+        return run_revoke(o, &request);
     if (!options_args(o, 1, 1))
         return EXIT_USAGE;
-    if (wish.force || wish.yes || wish.wait_ms > 0)
+    if (request.force || request.yes || request.wait_ms > 0)
         return diag_usage(o, "the flag is for 'clave locks revoke' or 'clave locks break'");
     return connect_path_ok(o, o->argv[0]) ? show_queue(o, o->argv[0]) : EXIT_PATH;
 }

@@ -79,7 +79,7 @@ static void bench_show_text(const struct herd_plan *plan, const struct kind *kin
     }
 }
 
-static bool take_room(struct herd_figures *f, size_t n)
+static bool figures_alloc(struct herd_figures *f, size_t n)
 {
     f->requests = calloc(n, sizeof *f->requests);
     f->events = calloc(n, sizeof *f->events);
@@ -87,7 +87,7 @@ static bool take_room(struct herd_figures *f, size_t n)
     return f->requests && f->events && f->leader_us;
 }
 
-static void give_room(struct herd_figures *f)
+static void figures_free(struct herd_figures *f)
 {
     free(f->requests);
     free(f->events);
@@ -100,7 +100,7 @@ static int bench_measure(struct options *o, const struct herd_plan *plan)
     size_t nkinds = sizeof kinds / sizeof *kinds;
     int code = EXIT_OK;
     for (size_t i = 0; i < nkinds && code == EXIT_OK; i++) {
-        if (!take_room(&kinds[i].figures, plan->rounds))
+        if (!figures_alloc(&kinds[i].figures, plan->rounds))
             code = diag_err(o, plan->path, CLAVE_ENOMEM, NULL);
         else
             code = herd_run(o, plan, kinds[i].fair, &kinds[i].figures);
@@ -112,7 +112,7 @@ static int bench_measure(struct options *o, const struct herd_plan *plan)
     else if (code == EXIT_OK)
         bench_show_text(plan, kinds, nkinds);
     for (size_t i = 0; i < nkinds; i++)
-        give_room(&kinds[i].figures);
+        figures_free(&kinds[i].figures);
     return code;
 }
 

@@ -14,14 +14,14 @@ enum { RM_VERSION = FLAG_LONG };
 
 /* ---- a whole tree --------------------------------------------------------------------------- */
 
-struct felling {
+struct removal {
     struct tree_walk walk;
     clave_err err; /* the first error that matters, and where */
     size_t where;
 };
 
 /* Children first: the reverse of the walk's order. */
-static size_t victim(const struct felling *f, size_t i)
+static size_t removal_node(const struct removal *f, size_t i)
 {
     return f->walk.n - 1 - i;
 }
@@ -29,27 +29,27 @@ static size_t victim(const struct felling *f, size_t i)
 static clave_err submit_delete(clave_async_client *c, size_t i, clave_result_cb *cb, void *cb_arg,
                                void *arg)
 {
-    const struct felling *f = arg;
-    return clave_async_delete(c, f->walk.nodes[victim(f, i)].path, -1, cb, cb_arg);
+    const struct removal *f = arg;
+    return clave_async_delete(c, f->walk.nodes[removal_node(f, i)].path, -1, cb, cb_arg);
 }
 
 static void deleted(size_t i, const clave_result *res, void *arg)
 {
-    struct felling *f = arg;
+    struct removal *f = arg;
     if (res->err == CLAVE_OK || res->err == CLAVE_ENONODE || f->err != CLAVE_OK)
         return;
     f->err = res->err;
-    f->where = victim(f, i);
+    f->where = removal_node(f, i);
 }
 
 static int rm_remove_tree(struct options *o, clave_client *s, const char *path, bool force)
 {
     enum { TRIES = 5 }; /* other clients may keep creating children */
-    struct tree_walk_options wish = {.max_depth = UINT_MAX, .timeout_ms = o->timeout_ms};
+    struct tree_walk_options options = {.max_depth = UINT_MAX, .timeout_ms = o->timeout_ms};
     int code = EXIT_OK;
     for (int i = 0; i < TRIES; i++) {
-        struct felling f = {.err = CLAVE_OK};
-        clave_err err = tree_walk_read(s, path, &wish, &f.walk);
+        struct removal f = {.err = CLAVE_OK};
+        clave_err err = tree_walk_read(s, path, &options, &f.walk);
         struct request_window_plan plan = {
             .n = f.walk.n, .submit = submit_delete, .done = deleted, .arg = &f};
         if (err == CLAVE_ENONODE && (force || i > 0)) {

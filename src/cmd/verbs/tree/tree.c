@@ -57,18 +57,18 @@ static int verb_tree_show(const struct options *o, const struct tree_walk *w, bo
 
 static int run_tree(struct options *o, int argc, char **argv)
 {
-    struct tree_walk_options wish = {.max_depth = UINT_MAX};
+    struct tree_walk_options options = {.max_depth = UINT_MAX};
     struct tree_walk w;
     clave_client *s;
     int64_t depth;
     int id;
     while ((id = options_next(o, argc, argv)) > 0) {
         if (id == TREE_DATA)
-            wish.data = true;
+            options.data = true;
         else if (!options_number(o, "depth", 0, INT_MAX, &depth))
             return EXIT_USAGE;
         else
-            wish.max_depth = (unsigned)depth;
+            options.max_depth = (unsigned)depth;
     }
     if (id == OPTIONS_STOP)
         return o->status;
@@ -80,9 +80,9 @@ static int run_tree(struct options *o, int argc, char **argv)
     int code = connect_open(o, NULL, &s);
     if (code != EXIT_OK)
         return code;
-    wish.timeout_ms = o->timeout_ms;
-    clave_err err = tree_walk_read(s, path, &wish, &w);
-    code = err == CLAVE_OK ? verb_tree_show(o, &w, wish.data) : diag_err(o, path, err, s);
+    options.timeout_ms = o->timeout_ms;
+    clave_err err = tree_walk_read(s, path, &options, &w);
+    code = err == CLAVE_OK ? verb_tree_show(o, &w, options.data) : diag_err(o, path, err, s);
     connect_close(s);
     tree_walk_fini(&w);
     return code;
