@@ -10,7 +10,7 @@
 #include "base/err_class.h"
 #include "recipe/contender/identity.h"
 
-/* Room for "_c_" + uuid + "-" before the name given, and for the number behind it. */
+/* Room for "_c_" + uuid + "-" before the given name, and for the number after it. */
 enum { PROTECTED_LEN = 40, NUMBER_LEN = 11, FOREIGN_NAME_LEN = 64 };
 enum { PAUSE_MIN_MS = 20, PAUSE_MAX_MS = 1000 };
 
@@ -91,8 +91,8 @@ void clave__contender_begin(struct contender *c)
 
 static void contender_on_deleted(clave_async_client *client, const clave_result *res, void *arg);
 
-/* The own-node watch stays armed: its event comes before the answer and costs the server
- * less than being told to forget it. */
+/* The watch on our own node stays armed: its event comes before the answer, and costs the server
+ * less than a request to forget it. */
 static void contender_remove_node(struct contender *c, const char *path)
 {
     clave_err err =
@@ -117,9 +117,9 @@ void clave__contender_join_failed(struct contender *c, clave_err err)
         clave__contender_race_stand_by(c);
         return;
     }
-    /* The session ended under the request, or the parent was reaped between its creation
-     * and ours. Anything else of class UNKNOWN would leave a node of unknown name behind
-     * if it were simply tried again. */
+    /* The session ended during the request, or the server reaped the parent between its creation
+     * and ours. Trying again after any other error of class UNKNOWN could leave a node whose name
+     * we do not know. */
     bool anew = err == CLAVE_ENONODE || clave_err_classify(err) == CLAVE_CLASS_RETRY;
     if (!anew) {
         clave__contender_fail(c, err);
@@ -136,7 +136,7 @@ void clave__contender_joined(struct contender *c, const clave_stat *stat, const 
     c->own_seen = stat && stat->ephemeral_owner == c->session_id;
     c->token = stat ? stat->czxid : 0;
     clave__contender_enter(c, CONTENDER_WAITING);
-    /* CURATOR-604: a node of a session that is over is about to vanish, never ours. */
+    /* CURATOR-604: a node of a session that is over is about to vanish, and is never ours. */
     if (stat && !c->own_seen)
         clave__contender_start_over(c, !c->race);
     else if (c->race)
@@ -154,7 +154,7 @@ static void contender_on_created(clave_async_client *client, const clave_result 
     struct contender *c = arg;
     bool created = res->err == CLAVE_OK;
     if (created && clave__node_watch_set(&c->own, res->path, NULL) != CLAVE_OK) {
-        /* A name longer than ZooKeeper makes them, and no memory for it. */
+        /* The name is longer than any that ZooKeeper makes, and there is no memory for it. */
         contender_remove_node(c, res->path);
         c->must_delete = false;
         created = false;
@@ -250,7 +250,7 @@ static bool has_pending_requests(const struct contender *c)
            c->must_delete;
 }
 
-/* LEAVING ends when nothing is under way; what follows depends on the owner. */
+/* LEAVING ends when no request is pending; what follows depends on whether there is an owner. */
 static void contender_settle(struct contender *c)
 {
     if (c->state == CONTENDER_LEAVING && !has_pending_requests(c)) {
@@ -286,7 +286,7 @@ static void begin_leaving(struct contender *c, bool remove)
         contender_remove_node(c, c->own.path);
 }
 
-/* From here on nobody wants the lock; the owner is told by the caller. */
+/* Nobody wants the lock from here on. The caller tells the owner. */
 static void *forget_owner(struct contender *c)
 {
     void *owner = c->owner;
@@ -305,7 +305,8 @@ static bool has_place(const struct contender *c)
 void clave__contender_fail(struct contender *c, clave_err err)
 {
     void *owner = forget_owner(c);
-    /* First the delete, then the event: an acquire made there must queue behind it. */
+    /* The delete first, then the event: an acquire made in the callback must queue after the
+     * delete. */
     if (has_place(c))
         begin_leaving(c, true);
     c->events->ended(owner, err);
@@ -343,7 +344,7 @@ static void contender_on_deleted(clave_async_client *client, const clave_result 
 {
     (void)client;
     struct contender *c = arg;
-    /* With its session the node has gone as well. */
+    /* The session has ended, and the node with it. */
     bool gone =
         res->err == CLAVE_ENONODE || res->err == CLAVE_EEXPIRED || res->err == CLAVE_ENOTSENT;
     c->left_err = gone ? CLAVE_OK : res->err;
@@ -365,7 +366,7 @@ void clave__contender_leave(struct contender *c, contender_left *left, void *arg
 
 static void on_reconnected(struct contender *c)
 {
-    /* First was first, but the order of events is broken: look again. */
+    /* We were first, but a reconnect breaks the order of events: look again. */
     if (c->state == CONTENDER_CONFIRMING)
         clave__contender_enter(c, CONTENDER_WAITING);
     if (c->state == CONTENDER_WAITING) {
@@ -381,7 +382,7 @@ static void on_session_lost(struct contender *c, clave_err why)
         clave__contender_lose(c, why == CLAVE_OK ? CLAVE_EEXPIRED : why, false);
     else if (c->state == CONTENDER_WAITING || c->state == CONTENDER_CONFIRMING)
         clave__contender_start_over(c, false);
-    /* A create under way learns its outcome from the client, in whatever session. */
+    /* The client tells a pending create its outcome, in whatever session. */
     if (c->state == CONTENDER_STANDING_BY)
         clave__contender_join_again(c); /* the watch went with the session */
 }
@@ -456,7 +457,7 @@ static void contender_on_pause(struct timer *t, int64_t now)
     clave__contender_end(c);
 }
 
-/* The rule of all who are in it says that we are to give up. */
+/* The rule that every member of the cycle applies makes us the victim. */
 static void on_deadlock(struct detector *s, const char *text)
 {
     struct contender *c = LIST_ENTRY(s, struct contender, detector);
@@ -541,7 +542,7 @@ clave_err clave__contender_add_identity(struct contender *c, const clave_identit
 {
     const struct contender_spec *spec = c->spec;
     bool may = clave__identity_is_form(spec->data, spec->len) || (spec->len == 0 && more->yields);
-    if (!may || spec->rule->unprotected) /* whose data is the caller's, byte for byte */
+    if (!may || spec->rule->unprotected) /* its data is the caller's, byte for byte */
         return CLAVE_OK;
     c->data = clave__identity_extend(c->mem, spec->data, spec->len, more, &c->ndata);
     if (c->data)

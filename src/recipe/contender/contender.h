@@ -7,6 +7,7 @@
  *   contender_downgrade.c  a write's place for a read     kazoo.c             kazoo's names
  *   fenced_write.c         guarded writes                 identity.c          what a node says
  *   participant_list.c     who is in a queue              priority_tag.c      priorities in names
+ *   queue_nodes.c          the nodes of a queue, read
  *
  *     IDLE ──> JOINING ──> WAITING ──> CONFIRMING ──> HELD
  *      ^        ^ │           │ ^───────── │            │
@@ -19,13 +20,12 @@
  * STANDING_BY is for contenders that do not queue: see contender_race.c.
  *
  * Every attempt is bound to one session. A contender that loses its node while it waits
- * starts over by itself, through LEAVING, which waits until no request of the old attempt
- * is under way: so a reply never meets an attempt that did not ask for it.
+ * starts over by itself, through LEAVING, which waits until no request of the old attempt is
+ * pending: so a reply never meets an attempt that did not ask for it.
  *
- * The owner is notified through contender_events, never inside its own call, and is
- * forgotten with the event that ends its interest (ended, lost) or with _leave; what is
- * then left to do at the server continues in the background, and the contender frees
- * itself. */
+ * The owner is notified through contender_events, never inside its own call. It is forgotten
+ * with the event that ends its interest (ended, lost) or with _leave; what is then left to do
+ * at the server continues in the background, and the contender frees itself. */
 #ifndef CLAVE_RECIPE_CONTENDER_CONTENDER_H
 #define CLAVE_RECIPE_CONTENDER_CONTENDER_H
 
@@ -72,8 +72,8 @@ typedef void contender_left(void *arg, clave_err err);
 enum contender_state {
     CONTENDER_IDLE,        /* nothing at the server */
     CONTENDER_JOINING,     /* the create is under way */
-    CONTENDER_STANDING_BY, /* race: another's node stands */
-    CONTENDER_WAITING,     /* our node stands; where, a listing tells or has told */
+    CONTENDER_STANDING_BY, /* race: another contender's node exists */
+    CONTENDER_WAITING,     /* our node exists; a listing tells its position */
     CONTENDER_CONFIRMING,  /* first in the queue, too little time on the hold deadline */
     CONTENDER_HELD,
     CONTENDER_LEAVING, /* the node is being deleted, or requests are still under way */
@@ -87,7 +87,7 @@ struct contender {
     clave_async_client *client;
     const struct clave_mem *mem;
     enum contender_state state;
-    unsigned busy;            /* requests under way (not the lookouts'), and calls that run */
+    unsigned busy; /* pending requests (but for those of the node watches), and running calls */
     struct listener listener; /* of the session */
 
     /* The acquire. */
@@ -97,24 +97,24 @@ struct contender {
     struct timer pause; /* before what failed is tried again */
     unsigned failures;  /* in a row */
 
-    /* A node of our owner that stands already, and whose number is taken over with its place
-     * in the queue; NULL: a number of our own. See contender_downgrade.c. */
+    /* A node that our owner has already, whose number and place in the queue this contender takes
+     * over; NULL: it has a number of its own. See contender_downgrade.c. */
     char *downgrade;
-    const char *downgrade_own; /* our own path then, behind it */
+    const char *downgrade_own; /* our own path then, in the same block */
 
     /* The place, valid from WAITING to LEAVING. */
     struct node_watch own;         /* our node */
     struct node_watch predecessor; /* the one just before us */
     struct node_watch
-        before_predecessor;      /* the one before that: when it goes, `last` is the holder */
+        before_predecessor; /* the one before that: when it goes, `predecessor` is the holder */
     clave_async_watch *children; /* counted: on the children of the path; else NULL */
     int64_t session_id;
     int64_t token;      /* czxid of our node; 0: not known yet */
     bool own_seen;      /* our node was seen, of this session, on this connection */
     bool listing;       /* a listing is under way */
     uint64_t listed_on; /* connection of the newest listing */
-    bool plain;         /* the names of all contenders in it were */
-    size_t ahead;       /* how many stand before us as far as we know */
+    bool plain;         /* the names of all contenders in it were plain */
+    size_t ahead;       /* how many are before us, as far as we know */
     struct detector detector;
     const char *deadlock; /* `ended` with EDEADLOCK: the text; may be NULL */
 
@@ -124,12 +124,12 @@ struct contender {
 
     /* The grant. */
     struct hold hold;
-    bool holding; /* `hold` is with the client: from next in line to the end */
+    bool holding; /* the client has `hold`: from when we are next to the end */
     struct confirm_waiter confirm;
     int64_t hold_end; /* granted at + max_hold; CLAVE_NEVER: no limit */
 
     /* Leaving. */
-    bool again;       /* and then join anew */
+    bool again;       /* and joins again after that */
     bool must_delete; /* the delete could not be submitted */
     contender_left *left;
     void *left_arg;
@@ -141,27 +141,26 @@ clave_err clave__contender_new(struct contender **out, clave_async_client *c,
                                const struct contender_spec *spec,
                                const struct contender_events *events, void *owner);
 
-/* Begins. `deadline` of the client's clock; one that has passed means: only if it is free
- * now. When it fails, as clave_async_create does, the contender is freed. */
+/* Begins. `deadline` is by the client's clock; one that has passed means: only if it is free now.
+ * Fails as clave_async_create does; then the contender is freed. */
 clave_err clave__contender_join(struct contender *c, int64_t deadline);
 
-/* Before _join: the place is to be that of `node`, which our owner holds already (Curator's
- * downgrade), if that still stands. ENOMEM: the contender is freed. */
+/* Before _join: takes the place of `node`, which our owner holds already (Curator's downgrade), if
+ * that node still exists. ENOMEM: the contender is freed. */
 clave_err clave__contender_downgrade(struct contender *c, const char *node);
 
-/* Before _join: its nodes say more than the spec's data, where that is in clave's form, or empty
- * and more is promised than whose they are. ENOMEM: the contender is freed. */
+/* Before _join: adds these fields to the data of its nodes, if the spec's data is in clave's form,
+ * or is empty and `more` says more than whose they are. ENOMEM: the contender is freed. */
 clave_err clave__contender_add_identity(struct contender *c, const clave_identity *more);
 
-/* Gives the place or the grant up; no event after this. `left` (may be NULL) runs when
- * the node is certainly gone; inside this call when there is nothing to delete, or nobody to
- * ask. */
+/* Gives up the place or the grant; no event follows. `left` (may be NULL) runs when the node is
+ * certainly gone: inside this call when there is nothing to delete, or no server to ask. */
 void clave__contender_leave(struct contender *c, contender_left *left, void *arg);
 
-/* Another owner has the place from now on, and a hold of its own if it is held. */
+/* Another owner has the place from now on, with a maximum hold of its own if it is held. */
 void clave__contender_hand_over(struct contender *c, void *owner);
 
-/* HELD: for so many ms from now on at most; 0: no limit. */
+/* HELD: ends the hold after so many ms from now; 0: no limit. */
 void clave__contender_limit(struct contender *c, int64_t max);
 
 /* Counted: the limit has changed. */
@@ -169,56 +168,56 @@ void clave__contender_recount(struct contender *c);
 
 /* The moment until which nobody else can hold it; HELD only. */
 int64_t clave__contender_deadline(const struct contender *c);
-/* What its holder may know; HELD only. */
+/* What its holder is told; HELD only. */
 clave_grant clave__contender_grant(const struct contender *c);
-/* Is it sure for `ms` after `now`? */
+/* Is it certain for `ms` after `now`? */
 bool clave__grant_lasts(const clave_grant *g, int64_t now, int64_t ms);
 
-/* ---- between contender.c, contender_downgrade.c, contender_race.c and contender_turn.c
- * ---------------------------------- */
+/* ---- between the four files of the contender ------------------------------------------------ */
 
-/* What its node is to hold. */
+/* The data for its node. */
 const void *clave__contender_data(const struct contender *c, size_t *len);
-/* The only door between states. */
+/* The only function that changes the state. */
 void clave__contender_enter(struct contender *c, enum contender_state to);
-/* Around everything the engine calls: the contender may free itself in _end. */
+/* Around every call from the engine: the contender may free itself in _end. */
 void clave__contender_begin(struct contender *c);
 void clave__contender_end(struct contender *c);
-/* Gives up with `err` for the owner; the node is deleted. */
+/* Gives up: the owner gets `err`, the node is deleted. */
 void clave__contender_fail(struct contender *c, clave_err err);
-/* The place is gone, or never was of this session (then `remove` its node): join anew. */
+/* The place is gone, or never was this session's (then `remove` its node): joins again. */
 void clave__contender_start_over(struct contender *c, bool remove);
 /* The grant is gone. */
 void clave__contender_lose(struct contender *c, clave_err why, bool remove);
-/* A request failed in a way that may pass: fails, or arms `pause`. */
+/* A request failed: arms `pause` if the error may pass, fails otherwise. */
 void clave__contender_retry_or_fail(struct contender *c, clave_err err);
-/* The same of a holder's, which keeps what it holds. */
+/* The same for a request of a holder, which keeps what it holds. */
 void clave__contender_check_later(struct contender *c);
-/* JOINING's create was answered; deletes the node of an attempt that was given up. */
+/* The answers to JOINING's create. _remove_own deletes the node of an attempt that was given up. */
 void clave__contender_joined(struct contender *c, const clave_stat *stat, const char *const *names,
                              size_t n);
 void clave__contender_join_failed(struct contender *c, clave_err err);
 void clave__contender_remove_own(struct contender *c);
-/* contender_downgrade.c: the names of `beside`, and JOINING's create. */
+/* contender_downgrade.c: the paths of a downgrade, and JOINING's create. */
 clave_err clave__contender_downgrade_prepare(struct contender *c, const char *node);
 clave_err clave__contender_downgrade_submit(struct contender *c);
 
-/* JOINING, from where there is no node of ours; fails when that cannot be asked for. */
+/* To JOINING, from a state without a node of ours; fails when the create cannot be submitted. */
 void clave__contender_join_again(struct contender *c);
-/* contender_race.c: JOINING's create has met another's node; what is seen of that. */
+/* contender_race.c: JOINING's create met another contender's node; the answers and events of the
+ * watch on it. */
 void clave__contender_race_stand_by(struct contender *c);
-/* Before _join: it has just had the node, and begins a moment later than the others, who have to
- * hear of it first. Nothing to those who queue. */
+/* Before _join: a contender that has just had the node starts a moment later, so that the others
+ * hear of its end first. Does nothing to one that queues. */
 void clave__contender_race_delay(struct contender *c);
 void clave__contender_race_rival_reply(struct node_watch *l, const clave_result *res);
 void clave__contender_race_rival_event(struct node_watch *l, const clave_event *ev);
 
-/* First in the queue, or proved not to be in need of that. */
+/* It is first in the queue, or need not be. */
 void clave__contender_turn_has_come(struct contender *c);
-/* WAITING: is it our turn? By this listing; by a new one. */
+/* WAITING: is it our turn? _by_listing uses this listing, _check asks for a new one. */
 void clave__contender_turn_by_listing(struct contender *c, const char *const *names, size_t n);
 void clave__contender_turn_check(struct contender *c);
-/* HELD: our node is to be watched. */
+/* HELD: watches our node. */
 void clave__contender_turn_watch_own(struct contender *c);
 /* The engine's calls. */
 void clave__contender_turn_own_reply(struct node_watch *l, const clave_result *res);

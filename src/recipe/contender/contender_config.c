@@ -16,7 +16,7 @@ char *clave__contender_config_stem(const struct contender_config *s, const char 
     return stem;
 }
 
-/* A bare rule is made for the call, of a name of the caller's. */
+/* An unprotected rule is made for the call, with the caller's name. */
 static clave_err take_rule(struct contender_config *s, const struct queue_order_rule *rule)
 {
     s->spec.rule = rule;
@@ -67,7 +67,7 @@ clave_err clave__contender_config_set_data(struct contender_config *s, const voi
     return CLAVE_OK;
 }
 
-/* The list and all its texts in one piece. */
+/* The list and all its texts are one block. */
 clave_err clave__contender_config_set_acls(struct contender_config *s, const clave_acl *acls,
                                            size_t nacls)
 {

@@ -10,23 +10,23 @@ struct contender_config {
     const struct clave_mem *mem;
     struct contender_spec spec;
     struct queue_order_rule
-        unprotected; /* with its base name behind it, when the names are the caller's */
+        unprotected; /* a copy of the rule, when the names are the caller's; `base` is its name */
     char *base;
     char *path;
     char *stem;
     void *data;
-    clave_acl *acls; /* and their texts behind them */
+    clave_acl *acls; /* their texts follow in the same block */
     bool warned_of_kazoo;
 };
 
-/* Path and rule (copied when it is a bare one); `what` is the recipe's word for the path in the
- * client's fault ("the lock's path"). EPATH, ENOMEM: then nothing is taken. */
+/* Takes path and rule (a copy when it is an unprotected one); `what` is the recipe's word for the
+ * path in the client's fault ("the lock's path"). EPATH, ENOMEM: nothing was taken. */
 clave_err clave__contender_config_init(struct contender_config *s, clave_async_client *c,
                                        const char *path, const struct queue_order_rule *rule,
                                        const char *what);
 /* Another stem, with `tag` before the rule's base name; to be freed. NULL: no memory. */
 char *clave__contender_config_stem(const struct contender_config *s, const char *tag);
-/* Of the nodes to come. ENOMEM: nothing has changed. */
+/* The data of the nodes to come. ENOMEM: nothing has changed. */
 clave_err clave__contender_config_set_data(struct contender_config *s, const void *data,
                                            size_t len);
 /* `acls` NULL: open. ENOMEM: nothing has changed. */

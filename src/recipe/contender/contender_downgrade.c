@@ -1,11 +1,11 @@
 /* contender_downgrade.c - a place taken over from a node of our own owner, as Curator's downgrade
  * does it since 5.5 (CURATOR-621): the read node carries the number of the write node, so no writer
  * that waits can come between the two. The server creates it only while the write node
- * stands, else it would stand before a writer that was let in meanwhile; and what was created
- * then is granted: whoever sorts behind the write node sorts behind it as well.
+ * exists; otherwise it would come before a writer that was granted meanwhile. Once created it is
+ * granted: whatever sorts after the write node sorts after it as well.
  *
- * The name is chosen once and not protected by a search: it is known. When the answer is lost,
- * our own node is looked for; and when it was not there yet, the next create will meet it. */
+ * The name is chosen once and known, so it needs no search as protection. When the answer is lost,
+ * our own node is read; if it did not exist yet, the next create will meet it. */
 #include <stdio.h>
 #include <string.h>
 
@@ -47,7 +47,7 @@ static void created(struct contender *c, int64_t zxid)
     clave__contender_turn_has_come(c);
 }
 
-/* It may stand. Whose it is, and whether, a look tells. */
+/* The node may exist. Reading it tells whether it does, and whose it is. */
 static void contender_downgrade_unknown(struct contender *c, clave_err err)
 {
     c->session_id = clave_async_client_session_id(c->client);
@@ -73,7 +73,7 @@ static void contender_downgrade_on_created(clave_async_client *client, const cla
     } else if (may_stand) {
         contender_downgrade_unknown(c, res->err);
     } else {
-        /* The node beside us is gone: a place of our own, at the end of the queue. */
+        /* The write node is gone: join with a place of our own, at the end of the queue. */
         if (res->err == CLAVE_ENONODE)
             forget_downgrade(c);
         clave__contender_join_failed(c, res->err);
@@ -86,7 +86,7 @@ clave_err clave__contender_downgrade_submit(struct contender *c)
     const struct contender_spec *spec = c->spec;
     size_t len;
     const void *data = clave__contender_data(c, &len);
-    /* The create first: it is what must be heard of when both would fail. */
+    /* The create comes first: when both would fail, its error is the one we need. */
     const clave_op ops[] = {
         {.kind = CLAVE_OP_CREATE,
          .path = c->downgrade_own,

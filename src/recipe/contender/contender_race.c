@@ -34,7 +34,7 @@ void clave__contender_race_rival_reply(struct node_watch *l, const clave_result 
     struct contender *c = LIST_ENTRY(l, struct contender, predecessor);
     clave__contender_begin(c);
     if (c->state != CONTENDER_STANDING_BY) {
-        /* It was asked for another time, or is given up. */
+        /* It was asked for in an earlier state, or the contender was given up. */
     } else if (res->err == CLAVE_ENONODE) {
         clave__contender_join_again(c);
     } else if (res->err != CLAVE_OK) {
@@ -42,7 +42,7 @@ void clave__contender_race_rival_reply(struct node_watch *l, const clave_result 
     } else {
         c->failures = 0;
         bool news = c->ahead != 1;
-        c->ahead = 1; /* the rest are beside us */
+        c->ahead = 1; /* all others wait as we do, in no order */
         if (news)
             c->events->moved(c->owner);
     }
@@ -56,7 +56,7 @@ void clave__contender_race_rival_event(struct node_watch *l, const clave_event *
     if (c->state == CONTENDER_STANDING_BY && ev->type == CLAVE_EVENT_DELETED) {
         clave__contender_join_again(c);
     } else if (c->state == CONTENDER_STANDING_BY) {
-        /* Written to; or gone and made anew while we were not connected. */
+        /* It was written to; or it was deleted and created again while we were not connected. */
         clave_err err = clave__node_watch_read(l);
         if (err != CLAVE_OK)
             clave__contender_fail(c, err);

@@ -12,14 +12,14 @@ static int64_t min_valid_ms(const struct contender *c)
 {
     int64_t timeout = clave_async_client_session_timeout(c->client);
     int64_t ms = c->spec->min_valid_ms ? c->spec->min_valid_ms : timeout / 8;
-    /* More than half of what a fresh proof gives can never be promised for long. */
+    /* More than half of what a fresh proof gives cannot be promised for long. */
     int64_t most = clave__client_best_hold(c->client) / 2;
     most = most > 1 ? most : 1;
     return ms < most ? ms : most;
 }
 
-/* From next in line on: the heartbeats pass the leader, so that the deadline is fresh
- * when our turn comes. */
+/* From when we are next: the heartbeats pass the leader, so that the deadline is fresh when our
+ * turn comes. */
 static void start_hold(struct contender *c)
 {
     if (c->holding)
@@ -30,8 +30,8 @@ static void start_hold(struct contender *c)
     clave__client_hold(c->client, &c->hold);
 }
 
-/* A holder watches its node once the hold is no longer a short one. On a standalone server
- * nothing else would tell of its end. */
+/* A holder watches its node once the hold is no longer a short one: on a standalone server nothing
+ * else would report its end. */
 void clave__contender_turn_watch_own(struct contender *c)
 {
     bool wanted =
@@ -53,7 +53,7 @@ void clave__contender_limit(struct contender *c, int64_t max)
 void clave__contender_hand_over(struct contender *c, void *owner)
 {
     c->owner = owner;
-    c->trying = false; /* that was the previous owner's, which waits for nobody */
+    c->trying = false; /* only the previous owner was trying */
     if (c->state == CONTENDER_HELD)
         clave__contender_limit(c, c->spec->max_hold_ms);
 }
@@ -62,8 +62,9 @@ static void contender_turn_grant(struct contender *c)
 {
     clave__contender_enter(c, CONTENDER_HELD);
     clave__contender_limit(c, c->spec->max_hold_ms);
-    /* Asked before it was ours to give; or of a name that others take as soon as it is free, so
-     * that a heartbeat's check finds nothing amiss. */
+    /* Watched at once: it may have been asked for before we held it; or, in a race, another
+     * contender may create the name as soon as it is free, and a heartbeat's check would notice
+     * nothing. */
     if (c->spec->revocable || c->race)
         (void)clave__node_watch_read(&c->own);
     else
@@ -71,7 +72,8 @@ static void contender_turn_grant(struct contender *c)
     c->events->held(c->owner);
 }
 
-/* The queue says that it is our turn; the session must say so too. */
+/* By the queue it is our turn. The session must still be the node's, and its deadline far enough
+ * away. */
 void clave__contender_turn_has_come(struct contender *c)
 {
     if (clave_async_client_session_id(c->client) != c->session_id) {
@@ -96,7 +98,8 @@ void clave__contender_turn_confirmed(struct confirm_waiter *w)
     struct contender *c = LIST_ENTRY(w, struct contender, confirm);
     clave__contender_begin(c);
     list_remove(&w->link);
-    /* Not seen: a reconnect has moved the deadline, and its RECONNECTED is to come. */
+    /* If own_seen is false, a reconnect has moved the deadline and its RECONNECTED is still to
+     * come. */
     if (c->state == CONTENDER_CONFIRMING && c->own_seen)
         clave__contender_turn_has_come(c);
     clave__contender_end(c);
@@ -120,7 +123,7 @@ static void contender_turn_on_listed(clave_async_client *client, const clave_res
     clave__contender_end(c);
 }
 
-/* Only a contender that has to wait for others needs to know. */
+/* Only a contender that waits for others needs the watch. */
 static clave_async_watch *children_watch(const struct contender *c)
 {
     bool waits = c->children && !c->trying && !clave_async_watch_is_armed(c->children);
@@ -129,8 +132,8 @@ static clave_async_watch *children_watch(const struct contender *c)
 
 static clave_err contender_turn_list(struct contender *c)
 {
-    /* An event comes before every reply that shows a later state, so a listing that is
-     * under way when we learn something will show it. */
+    /* An event comes before any reply that shows a later state. So a pending listing will show what
+     * we have just learnt. */
     if (c->listing)
         return CLAVE_OK;
     clave_err err = clave_async_children(c->client, c->spec->path, children_watch(c),
@@ -158,9 +161,9 @@ void clave__contender_turn_check(struct contender *c)
         clave__contender_fail(c, err);
 }
 
-/* P3, P4: in one flight, the one before us (its end is our turn), our own node (its end
- * must not be missed), and the one before the last (with its end, the last is the holder,
- * and a listing off the critical path makes the set of predecessors {last}). */
+/* P3, P4: watches three nodes in one flight: our predecessor (its end is our turn), our own node
+ * (its end must not be missed), and the one before the predecessor (when it ends, the predecessor
+ * is the holder, and a listing off the critical path leaves the predecessor alone before us). */
 static clave_err watch_predecessors(struct contender *c, const struct queue_order_place *at)
 {
     const char *dir = c->spec->path;
@@ -174,8 +177,8 @@ static clave_err watch_predecessors(struct contender *c, const struct queue_orde
     return err;
 }
 
-/* Counted: the children are watched by the listing itself, so that none goes unseen between
- * the two. The create's own listing has no watch: few have to wait. */
+/* Counted: the listing itself watches the children, so that no change between the two goes unseen.
+ * The create's own listing sets no watch, since few contenders have to wait. */
 static clave_err watch_children(struct contender *c)
 {
     clave_err err = clave__node_watch_move(&c->own, c->spec->path, clave__path_name(c->own.path));
@@ -189,7 +192,7 @@ static struct queue_order_place find_place(const struct contender *c, const char
     struct queue_order_place at =
         clave__queue_order_locate(spec->rule, names, n, clave__path_name(c->own.path));
     if (spec->counted) {
-        /* Whoever stands, other children included, and in whatever order. */
+        /* Every child counts, contender or not, in any order. */
         at.ahead = at.contenders > spec->limit ? at.contenders - spec->limit : 0;
         at.exhausted = false;
     }
@@ -247,7 +250,7 @@ static void node_gone(struct contender *c)
 static void own_found(struct contender *c, const clave_stat *stat)
 {
     if (!stat || stat->ephemeral_owner != c->session_id) {
-        clave__contender_start_over(c, false); /* another client's, or about to vanish */
+        clave__contender_start_over(c, false); /* it is another client's, or about to vanish */
         return;
     }
     bool news = !c->own_seen;
@@ -259,8 +262,8 @@ static void own_found(struct contender *c, const clave_stat *stat)
         list_again(c);
 }
 
-/* Nobody writes to the node of a place but to ask for it: Curator's "__REVOKE__" to a lock, and
- * what is there already, once more, to a leader, whose id others are to see. */
+/* A write to our node can only be a request to release: Curator's "__REVOKE__" for a lock; for a
+ * leader the same data once more, so that others still see its id. */
 static void contender_turn_notice_write(struct contender *c, const clave_stat *stat)
 {
     if (c->spec->revocable && stat && stat->version > 0)
@@ -285,7 +288,7 @@ void clave__contender_turn_own_reply(struct node_watch *l, const clave_result *r
     clave__contender_end(c);
 }
 
-/* The watch fired without the node's end: somebody wrote to it. Look on. */
+/* The watch fired but the node still exists: somebody wrote to it. Watch it again. */
 static void watch_again(struct contender *c, struct node_watch *l)
 {
     clave_err err = clave__node_watch_read(l);
@@ -330,9 +333,9 @@ void clave__contender_turn_hold_settled(struct hold *h)
 
 /* ---- those before us ------------------------------------------------------------------- */
 
-/* P3: may the end of the last known predecessor be taken for our turn, without a listing?
- * Sequential names only grow, so nobody can have come before us since; and an earlier end
- * of our own node would have been told before. All of that only on one connection. */
+/* P3: does the end of the only known predecessor make it our turn, without a listing? Sequential
+ * names only grow, so nobody can have come before us since; and an earlier end of our own node
+ * would have been reported before. All of that holds within one connection only. */
 static bool may_take_over(const struct contender *c, const clave_event *ev)
 {
     uint64_t connection = clave_async_client_connection(c->client);
@@ -358,8 +361,8 @@ void clave__contender_turn_predecessor_event(struct node_watch *l, const clave_e
     clave__contender_end(c);
 }
 
-/* Curator's rule: the watch is a getData, not an exists, so that none lingers on a node
- * that has gone meanwhile; that it has gone is for a listing to judge. */
+/* Curator's rule: watch with getData, not exists, so that no watch remains on a node that is
+ * already gone. What its absence means is decided by a listing. */
 static void predecessor_replied(struct contender *c, const clave_result *res)
 {
     clave__contender_begin(c);

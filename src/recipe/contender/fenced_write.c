@@ -13,7 +13,7 @@ struct fenced_write {
     clave_result_cb *cb;
     void *arg;
     bool single; /* the caller asked for one operation, on `path` */
-    char *path;  /* behind the struct */
+    char *path;  /* in the same block */
 };
 
 static void fenced_write_on_done(clave_async_client *c, const clave_result *res, void *arg)
@@ -21,8 +21,8 @@ static void fenced_write_on_done(clave_async_client *c, const clave_result *res,
     struct fenced_write *g = arg;
     clave_result out = *res;
     bool has_ops = res->nops > 0;
-    /* NoNode of the check: the node is gone, and the grant with it. Expired, or never sent:
-     * the session ended before, and the grant with it. */
+    /* The check failed with NoNode: the node is gone, and the grant with it. Expired, or never
+     * sent: the session ended before, and the grant with it. */
     bool no_node = has_ops && res->ops[0].err == CLAVE_ENONODE;
     if (no_node || res->err == CLAVE_EEXPIRED || res->err == CLAVE_ENOTSENT)
         out.err = CLAVE_ELOST;

@@ -1,5 +1,5 @@
 /* fenced_write.h - guarded writes: one multi that checks a node first, so that the write is done
- * only while the grant that the node stands for stands at the server. */
+ * only while the grant of that node is valid at the server. */
 #ifndef CLAVE_RECIPE_CONTENDER_FENCED_WRITE_H
 #define CLAVE_RECIPE_CONTENDER_FENCED_WRITE_H
 

@@ -15,7 +15,7 @@ static const char hex[] = "0123456789ABCDEF";
 
 /* ---- format ---------------------------------------------------------------------------- */
 
-/* Counts what it is given, keeps what fits. */
+/* Counts all that it is given, and keeps what fits. */
 struct sink {
     char *out;
     size_t cap;
@@ -124,7 +124,7 @@ static int hex_value(char ch)
     return at ? (int)(at - hex) : -1;
 }
 
-/* In place; a % that begins no escape stands for itself. */
+/* In place; a % that begins no escape is kept. */
 static void identity_unescape(char *text)
 {
     char *to = text;
@@ -141,7 +141,7 @@ static void identity_unescape(char *text)
     *to = '\0';
 }
 
-/* 0 for what is no positive decimal number. */
+/* 0: it is not a positive decimal number. */
 static int64_t number(const char *text)
 {
     int64_t n = 0;
@@ -153,7 +153,7 @@ static int64_t number(const char *text)
     return n;
 }
 
-/* Unknown keys are a later version's. */
+/* Skips unknown keys, which a later version may write. */
 static void take_field(clave_identity *out, const char *key, char *value)
 {
     identity_unescape(value);

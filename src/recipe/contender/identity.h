@@ -6,13 +6,13 @@
 #include "clave/async/mutex.h"
 
 /* Reads what a node holds: clave's form, or printable text. `data` has n bytes and a NUL
- * behind them; it is changed in place, and `out` points into it. */
+ * after them; it is changed in place, and `out` points into it. */
 void clave__identity_parse(char *data, size_t n, clave_identity *out);
-/* Is it clave's form? Then what else clave_identity_format writes, without its first line, may
- * stand behind it. */
+/* Is it clave's form? Then more fields of clave_identity_format, without its first line, may be
+ * appended. */
 bool clave__identity_is_form(const void *data, size_t n);
-/* The data, of that form or empty, with `more` behind it, for the caller to free. NULL: no
- * memory. */
+/* The data, of that form or empty, with the fields of `more` after it, for the caller to free.
+ * NULL: no memory. */
 char *clave__identity_extend(const struct clave_mem *mem, const void *data, size_t n,
                              const clave_identity *more, size_t *out);
 

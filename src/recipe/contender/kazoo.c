@@ -23,7 +23,7 @@ bool clave__kazoo_is_default(const char *name)
         const char *number = name + UUID_DIGITS + strlen(words[i]);
         if (strncmp(name + UUID_DIGITS, words[i], strlen(words[i])) != 0)
             continue;
-        number += *number == '-'; /* a counter that has run over */
+        number += *number == '-'; /* a counter that has overflowed */
         return is_one_of("0123456789", number, NUMBER_DIGITS) && number[NUMBER_DIGITS] == '\0';
     }
     return false;
@@ -32,7 +32,7 @@ bool clave__kazoo_is_default(const char *name)
 void clave__kazoo_warn(const struct contender *c, const char *const *names, size_t n)
 {
     bool *warned = c->spec->warned_of_kazoo;
-    /* All that stands below the path of leases is counted, whatever its name. */
+    /* All children of the path of leases count, whatever their names. */
     if (!warned || *warned || c->spec->counted)
         return;
     for (size_t i = 0; i < n && !*warned; i++) {

@@ -12,7 +12,7 @@ static void on_watch(clave_async_client *c, clave_async_watch *w, const clave_ev
     (void)c;
     (void)w;
     struct node_watch *l = arg;
-    /* CLAVE_EVENT_LOST is left to the state listener, which hears of it as well. */
+    /* CLAVE_EVENT_LOST is left to the state listener, which is told of it too. */
     if (!l->moved && ev->type != CLAVE_EVENT_LOST)
         l->on_event(l, ev);
 }
@@ -79,7 +79,7 @@ static void node_watch_on_reply(clave_async_client *c, const clave_result *res, 
 clave_err clave__node_watch_read(struct node_watch *l)
 {
     if (l->asking) {
-        /* It went without a watch when there was one, which has had its event since. */
+        /* The pending getData set no watch, because one was armed; that one has fired since. */
         l->again = l->again || !clave_async_watch_is_armed(l->watch);
         return CLAVE_OK;
     }
@@ -93,8 +93,8 @@ clave_err clave__node_watch_move(struct node_watch *l, const char *dir, const ch
 {
     bool same = clave__path_is_child(l->path, dir, name);
     if (same && (l->asking || clave_async_watch_is_armed(l->watch))) {
-        /* After a reconnect the client re-registers its watches before anything else, so
-         * the reply at hand is behind that: the watch is armed on this connection. */
+        /* After a reconnect the client registers its watches again before anything else, and so
+         * before the reply at hand: the watch is armed on this connection. */
         if (!l->asking)
             l->connection = clave_async_client_connection(l->client);
         return CLAVE_OK;

@@ -15,11 +15,11 @@ struct node_watch {
     clave_async_client *client;
     const struct clave_mem *mem;
     clave_async_watch *watch;
-    char *path; /* "" when it looks at nothing */
+    char *path; /* "": it watches nothing */
     size_t cap;
     bool asking; /* a getData is under way */
-    bool moved;  /* and was for a path no longer wanted */
-    bool again;  /* and went without a watch, which there is none of any more */
+    bool moved;  /* and it is for a path no longer wanted */
+    bool again;  /* and it sets no watch, although none is armed any more */
     /* The connection on which the watch is known to be armed. */
     uint64_t connection;
     void (*on_reply)(struct node_watch *l, const clave_result *res);
@@ -31,17 +31,18 @@ clave_err clave__node_watch_init(struct node_watch *l, clave_async_client *c,
                                  const struct clave_mem *mem, size_t cap);
 void clave__node_watch_fini(struct node_watch *l);
 
-/* The path alone, dir/name or, with `name` NULL, dir. ENOMEM: it is what it was. */
+/* Sets the path, dir/name or, with `name` NULL, dir; asks nothing. ENOMEM: the path is unchanged.
+ */
 clave_err clave__node_watch_set(struct node_watch *l, const char *dir, const char *name);
 /* getData of the path, with the watch unless it is armed. As clave_async_get. */
 clave_err clave__node_watch_read(struct node_watch *l);
-/* Looks at dir/name from now on; asks only when it does not already. Call it with a reply
+/* Watches dir/name from now on; reads it only if it does not watch it already. Call it with a reply
  * at hand that was asked for on the present connection. */
 clave_err clave__node_watch_move(struct node_watch *l, const char *dir, const char *name);
-/* Looks at nothing; the server forgets the watch. */
+/* Watches nothing; the server forgets the watch. */
 void clave__node_watch_clear(struct node_watch *l);
 
-/* The watch was answered for and has been silent since. */
+/* The read that set the watch was answered, and the watch has not fired. */
 bool clave__node_watch_is_armed(const struct node_watch *l);
 
 #endif

@@ -15,7 +15,7 @@ static const char counter_least[] = "2147483648"; /* below 0 */
 
 const struct queue_order_rule clave__queue_order_mutex = {.base = "lock-",
                                                           .kazoo_base = "__lock__"};
-/* Curator's names have one length, so that a number stands at the same place in both. */
+/* Curator's names have the same length, so that the number is at the same place in both. */
 const struct queue_order_rule clave__queue_order_read = {.base = "__READ__",
                                                          .kazoo_base = "__rlock__",
                                                          .other = &clave__queue_order_write,
@@ -47,8 +47,8 @@ static bool is_digits(const char *s, size_t n)
     return s[n] == '\0';
 }
 
-/* As the server writes a counter that ran over: a sign, and as many digits as it takes, 9 at least.
- * Not "-3", which anybody may write. */
+/* The form in which the server writes a counter that overflowed: a sign and at least 9 digits. Not
+ * "-3", which anybody may write. */
 static bool is_wrapped(const char *s)
 {
     if (s[0] != '-')
@@ -58,7 +58,7 @@ static bool is_wrapped(const char *s)
     return is_digits(s + 1, DIGITS) && s[1] != '0' && strcmp(s + 1, counter_least) <= 0;
 }
 
-/* The number that ends the name, right behind `base`; NULL when there is none. */
+/* The number that ends the name, right after `base`; NULL: there is none. */
 static const char *queue_order_number_after(const char *name, size_t len, const char *base)
 {
     size_t nbase = strlen(base);
@@ -110,7 +110,7 @@ static bool comes_before(const char *a, size_t ia, const char *b, size_t ib)
     return cmp < 0 || (cmp == 0 && ia < ib);
 }
 
-/* The two names closest before us so far; keys point into them. */
+/* The two names closest before ours so far; keys point into them. */
 struct nearest {
     const char *name;
     const char *key;
@@ -127,7 +127,7 @@ static void keep_nearest(struct nearest best[2], struct nearest it)
     }
 }
 
-/* Can it stand in our way at all? */
+/* Can we have to wait for this node at all? */
 static bool may_block(const struct queue_order_rule *rule, const char *name)
 {
     return !rule->shares || clave__queue_order_is_kind(rule->other, name);
@@ -147,7 +147,7 @@ struct queue_order_place clave__queue_order_locate(const struct queue_order_rule
         return place;
 
     struct queue_order_key own_key = clave__queue_order_key(rule, own);
-    /* Only ours is surely a number of the server's making. */
+    /* Only of our own number do we know that the server made it. */
     place.exhausted = own_key.exhausted || !own_key.contender;
     struct nearest best[2] = {{0}, {0}};
     for (size_t i = 0; i < n; i++) {
@@ -158,7 +158,7 @@ struct queue_order_place clave__queue_order_locate(const struct queue_order_rule
         if (i != mine && !may_block(rule, names[i]))
             continue;
         place.plain = place.plain && key.plain;
-        /* Those who share are not held up by their own number: it is the write node of a
+        /* A node that shares does not wait for one with its own number: that is the write node of a
          * downgrade, whatever the server's order. */
         if (!comes_before(key.text, rule->shares ? mine : i, own_key.text, mine))
             continue;
@@ -175,7 +175,7 @@ struct sorting {
     size_t *order;
 };
 
-/* Numbers, and then what has none. */
+/* Names with a number come first. */
 static bool out_of_order(const struct sorting *s, size_t a, size_t b)
 {
     if (s->keys[a].numbered != s->keys[b].numbered)
@@ -197,8 +197,8 @@ static void sift_down(const struct sorting *s, size_t root, size_t n)
     }
 }
 
-/* Heap sort: libc's qsort may take memory behind the hooks. The index decides between
- * equal keys, so the order is the stable one. */
+/* Heap sort: libc's qsort may allocate without the hooks. The index decides between equal keys, so
+ * the order is stable. */
 clave_err clave__queue_order_sort(const struct queue_order_rule *rule, const struct clave_mem *mem,
                                   const char *const *names, size_t n, size_t *order)
 {

@@ -25,11 +25,11 @@ struct queue_order_rule {
     const char *kazoo_base;
     /* The other kind of node in the same queue, ordered with ours; may be NULL. */
     const struct queue_order_rule *other;
-    /* Only nodes of the other kind stand in our way, and none with our own number: readers
-     * share. */
+    /* It waits only for nodes of the other kind, and for none with its own number: readers share.
+     */
     bool shares;
-    /* The other kind may still come to stand before us, with a number of before: a downgrade
-     * does. So the end of those we knew of does not make it our turn without a listing. */
+    /* A node of the other kind may still come before us, with an earlier number: a downgrade's. So
+     * the end of the nodes that we knew does not make it our turn without a listing. */
     bool overtaken;
     /* Not a queue but a count: every child takes room, as with Curator. The leases of kazoo's
      * semaphore are bare UUIDs. */
@@ -48,15 +48,16 @@ extern const struct queue_order_rule clave__queue_order_lease;
 /* That of latch_internal.h. */
 extern const struct queue_order_rule clave__queue_order_latch;
 
-/* Of nodes <prefix><10 digits>, bare. EINVAL: none, a slash in it, or like a number. */
+/* The rule of nodes <prefix><10 digits>. EINVAL: the prefix is missing, contains a slash, or looks
+ * like a number. */
 clave_err clave__queue_order_unprotected(struct queue_order_rule *out, const char *prefix);
 
 struct queue_order_key {
-    const char *text; /* points into the name: the number; of other children all of it */
+    const char *text; /* points into the name: the number; for other children the whole name */
     bool numbered;    /* named as a contender of either kind */
     bool contender;   /* numbered; or any_child */
     bool plain;       /* its number is 10 digits */
-    bool exhausted;   /* its number ran over, or is within 1000 of that */
+    bool exhausted;   /* its number overflowed, or is within 1000 of that */
 };
 struct queue_order_key clave__queue_order_key(const struct queue_order_rule *rule,
                                               const char *name);
@@ -66,11 +67,11 @@ bool clave__queue_order_is_kind(const struct queue_order_rule *rule, const char 
 /* The position of `own` among the names, found in one pass and without memory. */
 struct queue_order_place {
     bool found;
-    bool plain;                     /* every name that can stand in our way is */
-    bool exhausted;                 /* ours is, or is no contender's */
+    bool plain;                     /* the names of all that we may have to wait for are */
+    bool exhausted;                 /* our number is, or our name is no contender's */
     size_t contenders;              /* ours among them */
-    size_t ahead;                   /* how many stand in our way: 0 owns */
-    const char *predecessor;        /* of those the one just before us; NULL when none */
+    size_t ahead;                   /* how many we wait for; 0: it is our turn */
+    const char *predecessor;        /* the one of those just before us; NULL: none */
     const char *before_predecessor; /* the one just before that; NULL when none */
 };
 struct queue_order_place clave__queue_order_locate(const struct queue_order_rule *rule,

@@ -89,7 +89,7 @@ static const char *text_for(const struct detector *s, const clave_deadlock *list
     return NULL;
 }
 
-/* What keeps us from seeing may pass; an acquire is not given up for it. */
+/* An error of the search may pass, and is no reason to give up an acquire. */
 static void detector_on_found(clave_async_client *c, clave_err err, const clave_deadlock *list,
                               size_t n, void *arg)
 {

@@ -24,11 +24,13 @@ struct detector_options {
     int64_t delay_ms;
     const char *const *roots; /* none: the parent of the lock's path */
     size_t nroots;
-    const void *data; /* of the nodes: in clave's form or empty, so that they can say so */
+    const void
+        *data; /* the data of the nodes: in clave's form or empty, so that fields can be added */
     size_t len;
 };
 
-/* For locks at `path`. EINVAL; EPATH, told; ENOMEM. With any, fini is harmless. */
+/* For locks at `path`. EINVAL; EPATH, with the client's fault; ENOMEM. _fini is harmless after any.
+ */
 clave_err clave__detector_terms_init(struct detector_terms *t, clave_async_client *c,
                                      const char *path, const struct detector_options *o);
 void clave__detector_terms_fini(struct detector_terms *t);
@@ -43,17 +45,18 @@ struct detector {
     struct timer timer;
     unsigned looks;                          /* so far */
     struct deadlock_search *deadlock_search; /* under way */
-    /* The node at this path is to give up. `text` may be NULL, for want of memory. */
+    /* The node at this path must give up. `text` is NULL if there was no memory for it. */
     void (*on_deadlock)(struct detector *s, const char *text);
     const char *node;
 };
 
 void clave__detector_init(struct detector *s, clave_async_client *c,
                           void (*on_deadlock)(struct detector *s, const char *text));
-/* It waits, with this node, which has to stay where it is. Nothing if it looks already. */
+/* The contender waits, with this node, whose text must stay where it is. Does nothing if it looks
+ * already. */
 void clave__detector_begin(struct detector *s, const struct detector_terms *terms,
                            const char *node);
-/* It waits no more. */
+/* The contender no longer waits. */
 void clave__detector_end(struct detector *s);
 
 #endif

@@ -14,7 +14,7 @@ static bool is_known(const clave_identity *id)
     return id->owner || id->task;
 }
 
-/* Who shares a place ("*") is not known by it: the place is an owner of its own. */
+/* A shared place ("*") does not say which owner has it: the place counts as an owner of its own. */
 static char *format_owner(const struct queue_snapshot *p, const struct queue_node *node)
 {
     const clave_identity *id = &node->identity;
@@ -46,7 +46,7 @@ static struct wait_claim *add_claim(struct queue_snapshot *p, const struct queue
 
 /* ---- queues ---------------------------------------------------------------------------- */
 
-/* Both are in the order of the queue: `at` is behind what was found last. */
+/* Both are in the order of the queue: `at` is just after the node found last. */
 static bool was_there(const struct scan_queue *before, size_t *at, const struct queue_node *node)
 {
     for (size_t i = *at; before && i < before->nodes.n; i++) {
@@ -114,8 +114,8 @@ static size_t count_there(const struct scan_queue *q)
     return n;
 }
 
-/* Whoever acquires and whoever has says how many there are. With leases that come or go between
- * the surveys nothing can be said: any of them may have been the one waited for. */
+/* The nodes of leases, and of those who acquire one, say how many there are. If leases come or go
+ * between the scans, nothing can be concluded: any of them may be the one that is waited for. */
 static void set_mutex_queue(struct queue_snapshot *p, size_t at, const struct scan *now,
                             const struct scan_queue *before, bool all)
 {
@@ -132,7 +132,7 @@ static void set_mutex_queue(struct queue_snapshot *p, size_t at, const struct sc
             memcmp(gate->path, q->path, nbase) != 0 || strcmp(gate->path + nbase, locks) != 0)
             continue;
         if (gate->nodes.n == 0 || !gate->nodes.list[0].there)
-            return; /* who is first is not known */
+            return; /* the first in the queue is not known */
         size_t said = limit_said(gate);
         w->limit = limit_said(q) > said ? limit_said(q) : said;
         w->mutex_queue = i;
@@ -153,14 +153,14 @@ static clave_err note_moving(struct queue_snapshot *p, struct wait_queue *moving
         if (!claim)
             return CLAVE_ENOMEM;
         claim->moving = true;
-        claim->kind = WAIT_SHARED; /* in nobody's way */
+        claim->kind = WAIT_SHARED; /* nobody waits for it */
         moving->n++;
     }
     return CLAVE_OK;
 }
 
-/* A session that has come to a lock, or gone from one, between the surveys: one of its owners is
- * not stuck, and it may be the one that is waited for. */
+/* Sessions that came to a lock, or left one, between the scans: one of the session's owners is not
+ * stuck, and it may be the one that is waited for. */
 static clave_err add_moving_sessions(struct queue_snapshot *p, const struct scan *before,
                                      const struct scan *now)
 {

@@ -1,6 +1,6 @@
-/* queue_snapshot.h - what two surveys, one after the other, have in common, as queues of claims: a
- * node that both have seen stood all the time between, so all of them stood at one moment, and
- * waited for each other as the snapshot says. */
+/* queue_snapshot.h - what two scans, one after the other, have in common, as queues of claims: a
+ * node that both scans saw existed all the time between them. So all of these existed at one
+ * moment, and waited for each other as the snapshot says. */
 #ifndef CLAVE_RECIPE_DEADLOCK_QUEUE_SNAPSHOT_H
 #define CLAVE_RECIPE_DEADLOCK_QUEUE_SNAPSHOT_H
 

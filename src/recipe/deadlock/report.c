@@ -19,7 +19,7 @@ __attribute__((format(printf, 2, 3))) static clave_err put(struct buf *b, const 
     va_start(args, fmt);
     vsnprintf(piece, sizeof piece, fmt, args);
     va_end(args);
-    /* Identities are what others say: nothing that a terminal would obey. */
+    /* Other clients wrote the identities: nothing that a terminal would obey may remain. */
     for (size_t i = 0, n = strlen(piece), len; i < n; i += len) {
         len = clave__utf8_printable(piece + i, n - i);
         if (len == 0)
@@ -47,7 +47,7 @@ static clave_err put_name(struct buf *b, const clave_deadlock_member *m)
     return put(b, "session 0x%llx", (unsigned long long)m->stat.ephemeral_owner);
 }
 
-/* Of owners that share a session, which. */
+/* The name, and the task where several owners share a session. */
 static clave_err put_who(struct buf *b, const clave_deadlock_member *m)
 {
     clave_err err = put_name(b, m);

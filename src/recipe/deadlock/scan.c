@@ -8,7 +8,7 @@
 #include "base/path.h"
 #include "client/client_internal.h"
 
-/* Requests under way at once: heartbeats and other people's requests go between them. */
+/* Pending requests at once: heartbeats and the user's own requests go between them. */
 enum { WINDOW = 64, FIRST_ROOM = 16 };
 
 static void scan_proceed(struct scan *s);
@@ -50,7 +50,7 @@ static void scan_fault(struct scan *s, clave_err err)
 
 /* ---- what there is to read ------------------------------------------------------------- */
 
-/* Room for one more of `size` bytes; NULL: it is where it was. */
+/* Makes room for one more element of `size` bytes; NULL: the list is unchanged. */
 static void *scan_grow(struct scan *s, void *list, size_t n, size_t *room, size_t size)
 {
     if (n < *room)
@@ -62,7 +62,7 @@ static void *scan_grow(struct scan *s, void *list, size_t n, size_t *room, size_
     return larger;
 }
 
-/* Takes the path over; NULL: there was no memory for it. */
+/* Takes over the path; NULL: there was no memory for it. */
 static clave_err scan_add_path(struct scan *s, char *path)
 {
     char **paths = scan_grow(s, s->paths, s->npaths, &s->path_cap, sizeof *paths);
@@ -76,11 +76,11 @@ static clave_err scan_add_path(struct scan *s, char *path)
     return CLAVE_OK;
 }
 
-/* Of a queue, as its number says; NULL: of none. */
+/* The rule of the queue that a node of this name is in; NULL: it is in none. */
 static const struct queue_order_rule *rule_of(const char *name)
 {
     static const struct {
-        struct queue_order_rule names; /* that nothing else has */
+        struct queue_order_rule names; /* no other kind has these names */
         const struct queue_order_rule *rule;
     } table[] = {
         {{.base = "lease-"}, &clave__queue_order_lease},
@@ -96,8 +96,8 @@ static const struct queue_order_rule *rule_of(const char *name)
     return NULL;
 }
 
-/* A queue is what its nodes are; kazoo's writers alone look like a mutex, which does no harm.
- * NULL: none, or an election: to stand in one is not to wait. */
+/* The kind of a queue is that of its nodes. Kazoo's writers alone look like a mutex, which does no
+ * harm. NULL: it is no queue, or an election, in which a candidate does not wait. */
 static const struct queue_order_rule *rule_of_all(const clave_result *res)
 {
     const struct queue_order_rule *rule = NULL;
@@ -116,7 +116,7 @@ static bool scan_is_contender(const struct queue_order_rule *rule, const char *n
     return clave__queue_order_key(rule, name).contender;
 }
 
-/* Nobody waits where one stands alone; but one who acquires a lease may wait for others'. */
+/* Nobody waits in a queue of one; but an acquire of a lease may wait for the leases of others. */
 static bool scan_is_relevant(const struct queue_order_rule *rule, const clave_result *res)
 {
     return rule && (res->nnames > 1 || rule == &clave__queue_order_lease ||
@@ -194,7 +194,7 @@ static void scan_on_synced(clave_async_client *c, const clave_result *res, void 
     scan_on_answer(arg);
 }
 
-/* NULL: all are read. */
+/* NULL: all nodes are read. */
 static struct queue_node *next_node(struct scan *s)
 {
     for (; s->in_queue < s->nqueues; s->in_queue++, s->at_node = 0)
@@ -203,7 +203,7 @@ static struct queue_node *next_node(struct scan *s)
     return NULL;
 }
 
-/* false: nothing to be asked for now. */
+/* false: there is nothing to request now. */
 static bool ask_next(struct scan *s)
 {
     clave_err err = CLAVE_OK;
@@ -234,7 +234,7 @@ static void scan_proceed(struct scan *s)
         scan_destroy(s);
 }
 
-/* Is it read with another one already? */
+/* Is this path read with another one already? */
 static bool is_covered(const struct scan_options *o, size_t at)
 {
     const char *path = o->paths[at];
@@ -263,7 +263,7 @@ clave_err clave__scan_new(struct scan **out, clave_async_client *c, const struct
     for (size_t i = 0; err == CLAVE_OK && i < o->n; i++)
         if (!is_covered(o, i))
             err = scan_add_path(s, clave__mem_strdup(mem, o->paths[i]));
-    /* A follower may be behind; what is committed by now is to be seen. */
+    /* A follower may lag; what is committed by now must be seen. */
     if (err == CLAVE_OK)
         err = clave_async_sync(c, s->paths[0], scan_on_synced, s);
     if (err != CLAVE_OK) {

@@ -1,6 +1,6 @@
 /* scan.h - one reading of the lock queues at some paths and below them: which nodes are in which
  * queue, and what they say. It reads one node after the other, so it does not show one moment; but
- * all it saw was true at some time between its beginning and its end. */
+ * everything it saw was true at some time while it ran. */
 #ifndef CLAVE_RECIPE_DEADLOCK_SCAN_H
 #define CLAVE_RECIPE_DEADLOCK_SCAN_H
 
@@ -17,10 +17,10 @@ struct scan {
     clave_async_client *client;
     const struct clave_mem *mem;
     clave_err err; /* the first that counts */
-    /* Only those that somebody may wait in, and those of leases and of who acquires them. */
+    /* Only those in which somebody may wait, and those of leases and of their acquires. */
     struct scan_queue *queues;
     size_t nqueues;
-    /* The rest is its own. */
+    /* Private from here on. */
     size_t cap;   /* for queues */
     char **paths; /* to be listed, and listed */
     size_t npaths, path_cap, listed;
@@ -37,15 +37,15 @@ struct scan_options {
     const char *const *paths; /* the queues at these */
     size_t n;
     bool descends;                           /* and those below */
-    size_t max;                              /* so many nodes there may be; 0: any number */
+    size_t max;                              /* the most nodes that there may be; 0: any number */
     void (*done)(struct scan *s, void *arg); /* once, later */
     void *arg;
 };
-/* Its err, then: ETOOBIG when there are too many nodes, and what else keeps it from seeing. Nodes
- * that are not readable or vanish meanwhile are left out. ENOMEM; EINVAL no path; EPATH,
- * ECLOSED. */
+/* Its `err` when it is done: ETOOBIG when there are too many nodes, or the error that stopped it.
+ * Nodes that may not be read, or vanish meanwhile, are left out. Returns ENOMEM; EINVAL: no path;
+ * EPATH, ECLOSED. */
 clave_err clave__scan_new(struct scan **out, clave_async_client *c, const struct scan_options *o);
-/* NULL is ignored. One that is under way frees itself when it has its answers. */
+/* NULL is ignored. A scan with pending requests frees itself when they are answered. */
 void clave__scan_free(struct scan *s);
 
 /* The queue of that path; NULL. */

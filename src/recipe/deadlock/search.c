@@ -17,7 +17,7 @@ struct deadlock_search {
     clave_async_deadlocks_cb *cb;
     void *arg;
     struct scan *before;
-    struct scan *now; /* may be under way, as `before` while there is no `now` */
+    struct scan *now; /* may be running, as may `before` while there is no `now` */
 };
 
 /* The cycles of a snapshot, for the user. */
@@ -63,7 +63,7 @@ static void free_report(const struct deadlock_search *h, struct report *r)
     clave__mem_free(h->mem, r->members);
 }
 
-/* Who gives up, or completed the cycle. */
+/* The member that gives up; if none does, the one that completed the cycle. */
 static size_t search_first_of(const struct queue_snapshot *p, const struct wait_cycle *c)
 {
     size_t first = 0;
@@ -119,9 +119,10 @@ static void search_tell(struct deadlock_search *h, clave_err err, const struct r
     h->cb(h->client, err, r ? r->list : NULL, r ? r->n : 0, h->arg);
 }
 
-/* ---- the surveys ----------------------------------------------------------------------- */
+/* ---- the scans ----------------------------------------------------------------------- */
 
-/* The callback may free what started the search, and never abandons it: it has ended. */
+/* The callback may free whatever started the search. It cannot abandon the search, which has ended.
+ */
 static void search_conclude(struct deadlock_search *h)
 {
     struct queue_snapshot p;

@@ -1,4 +1,4 @@
-/* search.h - a search for deadlocks that is under way: two surveys, and what they show. */
+/* search.h - a search for deadlocks that is under way: two scans, and what they show. */
 #ifndef CLAVE_RECIPE_DEADLOCK_SEARCH_H
 #define CLAVE_RECIPE_DEADLOCK_SEARCH_H
 
@@ -11,7 +11,8 @@ struct deadlock_search_options {
     size_t nroots;
     size_t max_nodes;
 };
-/* clave_async_deadlocks_find. It frees itself behind its callback; `out` (may be NULL) is for: */
+/* clave_async_deadlocks_find. Frees itself after its callback. `out` (may be NULL) is for _abandon:
+ */
 clave_err clave__deadlock_search_start(struct deadlock_search **out, clave_async_client *c,
                                        const struct deadlock_search_options *o,
                                        clave_async_deadlocks_cb *cb, void *arg);

@@ -12,16 +12,16 @@ struct owner {
     size_t len;
     bool known;
     bool moving;
-    bool stuck;         /* everybody, until it is seen to go on */
+    bool stuck;         /* true until it is seen to proceed */
     size_t claims;      /* its first link */
-    size_t parent;      /* WAIT_NONE: of nobody's */
+    size_t parent;      /* WAIT_NONE: of no owner */
     size_t stuck_parts; /* that are stuck */
-    size_t next;        /* once all is reduced: whom it waits for */
-    size_t walk;        /* that came by, looking for cycles; 0: none has */
+    size_t next;        /* after the reduction: the owner that it waits for */
+    size_t walk;        /* number of the walk that visited it, looking for cycles; 0: none */
     struct wait_step step;
 };
 
-/* A claim, and where it stands. */
+/* A claim, and its queue. */
 struct link {
     size_t queue, claim;
     size_t owner;
@@ -34,7 +34,7 @@ struct solver {
     const struct wait_queue *queues;
     size_t n;
     size_t *first; /* link of each queue's first claim */
-    size_t *head;  /* of each queue: before it nobody is stuck, nor will be */
+    size_t *head;  /* of each queue: no owner before this claim is stuck */
     struct link *links;
     size_t nlinks;
     struct owner *owners;
@@ -85,7 +85,7 @@ static size_t index_of(const struct solver *s, const struct owner *o)
     return (size_t)(o - s->owners);
 }
 
-/* The nearest that it is a part of. */
+/* The nearest owner that it is a part of. */
 static void find_parent(struct solver *s, struct owner *o)
 {
     for (size_t len = o->len; o->known && len-- > 0;) {
@@ -112,14 +112,15 @@ static void add_owners(struct solver *s)
         find_parent(s, &s->owners[i]);
 }
 
-/* ---- who is in whose way --------------------------------------------------------------- */
+/* ---- who waits for whom ---------------------------------------------------------------- */
 
 static size_t owner_at(const struct solver *s, size_t q, size_t i)
 {
     return s->links[s->first[q] + i].owner;
 }
 
-/* What a session of nobody knows how many owners has itself is another owner's of them. */
+/* A session that does not name its owners may have any number of them: what it holds itself counts
+ * as another owner's. */
 static bool is_in_way(const struct solver *s, size_t waiter, size_t other)
 {
     return s->owners[other].stuck && (waiter != other || s->owners[waiter].known);
@@ -141,7 +142,8 @@ static size_t waitgraph_find_before(const struct solver *s, size_t q, size_t i)
     return WAIT_NONE;
 }
 
-/* Only the newest lease of who is at the gate waits, and for any so many of the others. */
+/* Only the owner that holds the semaphore's mutex waits, with its newest lease, until enough of the
+ * other leases are released, whichever they are. */
 static size_t find_lease_blocker(const struct solver *s, size_t q, size_t i)
 {
     const struct wait_queue *leases = &s->queues[q];
@@ -202,7 +204,7 @@ static bool reduce_once(struct solver *s)
 
 static void reduce(struct solver *s)
 {
-    /* While everybody is in everybody's way: what is a wait at all. */
+    /* Everybody still counts as stuck here: this finds what is a wait at all. */
     for (size_t i = 0; i < s->nlinks; i++)
         s->links[i].waits = find_blocker(s, &s->links[i]) != WAIT_NONE;
     while (reduce_once(s))
@@ -216,7 +218,7 @@ static const struct wait_claim *claim_of(const struct solver *s, const struct wa
     return &s->queues[step->queue].claims[step->claim];
 }
 
-/* Its oldest wait, so that it does not depend on the order of the queues. */
+/* The oldest wait, so that the choice does not depend on the order of the queues. */
 static void choose_wait(struct solver *s, struct owner *o)
 {
     for (size_t at = o->claims; at != WAIT_NONE; at = s->links[at].next) {
@@ -257,7 +259,7 @@ static size_t find_victim(const struct solver *s, const struct wait_cycle *c)
     return victim;
 }
 
-/* Everybody who is stuck waits for somebody who is: whoever follows comes to a cycle. */
+/* Every stuck owner waits for a stuck owner: following the waits leads to a cycle. */
 static void waitgraph_collect(struct solver *s, struct wait_verdict *v)
 {
     size_t nsteps = 0;
@@ -307,7 +309,7 @@ static clave_err name_cycles(struct solver *s, struct wait_verdict *v)
 static clave_err solver_init(struct solver *s, const struct clave_mem *mem,
                              const struct wait_queue *queues, size_t n)
 {
-    size_t total = 1; /* nothing is not asked for */
+    size_t total = 1; /* 0 bytes are never asked for */
     *s = (struct solver){.mem = mem, .queues = queues, .n = n};
     for (size_t q = 0; q < n; q++)
         total += queues[q].n;

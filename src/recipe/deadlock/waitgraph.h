@@ -1,13 +1,13 @@
 /* waitgraph.h - who waits for whom, from lock queues as they stood at one moment, and who can
- * therefore never go on. Knows neither nodes nor servers.
+ * therefore never proceed. Knows neither nodes nor servers.
  *
- * An owner that waits for nothing goes on, and in the end lets go of all it has: it is taken out
- * of the graph, and so on (reduction). Those who remain are deadlocked. A mutex is waited for
- * until all before it are gone; a lease until any so many are, so that there a cycle alone says
- * nothing.
+ * An owner that waits for nothing proceeds, and in the end releases all it has: it is taken out of
+ * the graph, and so on (reduction). Those that remain are deadlocked. A mutex is waited for until
+ * all before it are gone; a lease until enough others are, whichever they are, so that a cycle
+ * alone proves nothing there.
  *
  * An owner that names itself is one thread of control: it is stuck when anything it waits for
- * is, its own locks included. A session that does not is nobody knows how many: it is stuck only
+ * is, its own locks included. A session that does not may be any number of owners: it is stuck only
  * when everything it waits for is, and never waits for itself. */
 #ifndef CLAVE_RECIPE_DEADLOCK_WAITGRAPH_H
 #define CLAVE_RECIPE_DEADLOCK_WAITGRAPH_H
@@ -27,7 +27,7 @@ enum wait_kind { WAIT_ALONE, WAIT_SHARED, WAIT_LEASE };
 struct wait_claim {
     const char *owner; /* equal texts, one owner; "a/b" is a part of "a" when both are known */
     bool known;        /* it has named itself */
-    bool moving;       /* has been seen to go on */
+    bool moving;       /* has been seen to proceed */
     bool yields;       /* would give up */
     enum wait_kind kind;
     size_t rank;   /* in the queue; a read that has its write's number has its rank */
@@ -37,8 +37,8 @@ struct wait_claim {
 struct wait_queue {
     const struct wait_claim *claims; /* the first comes first */
     size_t n;
-    /* Of leases. Who is first in the queue of those who acquire waits with its newest lease for
-     * room; limit 0: unknown, nobody is taken to wait. */
+    /* Of leases. The owner that is first in the queue of acquires waits with its newest lease for
+     * room; limit 0: unknown, so nobody counts as waiting. */
     size_t limit;
     size_t mutex_queue; /* index of that queue; WAIT_NONE */
 };
@@ -53,14 +53,15 @@ struct wait_step {
 struct wait_cycle {
     const struct wait_step *steps; /* the last waits for the first */
     size_t n;
-    size_t victim; /* who gives up: the youngest that waits and yields; WAIT_NONE */
+    size_t victim; /* the member that gives up: the youngest that waits and yields; WAIT_NONE */
 };
 
 struct wait_verdict {
-    struct wait_cycle *cycles; /* no owner in two: those that share one come to light in turn */
+    struct wait_cycle
+        *cycles; /* no owner is in two: cycles that share one are found one after the other */
     size_t n;
     struct wait_step *steps; /* of all */
-    size_t stuck;            /* owners that cannot go on, in a cycle or behind one */
+    size_t stuck;            /* owners that cannot proceed, in a cycle or waiting for one */
 };
 
 /* ENOMEM. The verdict does not depend on the order of the queues. */

@@ -21,7 +21,7 @@ struct clave_async_delay {
     void *event_arg;
     enum phase phase;
     int64_t delay_ms;
-    bool paused; /* enough, under this grant */
+    bool paused; /* it has paused under this grant: once is enough */
     struct timer timer;
 };
 
@@ -71,7 +71,7 @@ static clave_err marked(clave_async_delay *d, clave_err err)
     return clave__lock_record_look_again(d->lock_record, err);
 }
 
-/* After every step: what there is to tell. Who is told may free it. */
+/* After every step: reports what there is to report. The callbacks may free d. */
 static void lock_delay_conclude(clave_async_delay *d, clave_err err)
 {
     if (err != CLAVE_OK)
@@ -93,7 +93,7 @@ static void lock_delay_on_done(void *owner, enum lock_record_act act, clave_err 
     else if (d->phase == MARKING)
         err = marked(d, err);
     else
-        d->phase = OVER; /* the end was told */
+        d->phase = OVER; /* the caller was told of the end */
     lock_delay_conclude(d, err);
 }
 

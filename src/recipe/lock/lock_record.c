@@ -26,7 +26,7 @@ void clave__lock_record_compose(struct lock_record *l, const char *state, int64_
     l->len += tail->spec.len;
 }
 
-/* The value of a line "key=value", "" when there is none; cut to what fits. */
+/* The value of a line "key=value", cut to what fits; "": there is none. */
 static void lock_record_take_value(const char *text, const char *key, char *out, size_t cap)
 {
     size_t nkey = strlen(key);
@@ -52,7 +52,7 @@ static int64_t take_number(const char *text, const char *key)
     return strtoll(digits, NULL, 10);
 }
 
-/* What is ours takes the place of nothing: the one before it may still be looked at. */
+/* An entry of our own does not replace the one before it, which may still be looked at. */
 static clave_err lock_record_keep(struct lock_record *l, const clave_result *res)
 {
     struct lock_record_entry *e = &l->entry;
@@ -116,8 +116,8 @@ static bool may_repeat(const struct lock_record *l, clave_err err)
     return harmless && clave__err_passes(err) && l->owner && l->tries < TRIES;
 }
 
-/* Repeats it, or tells the owner. What one attempt may have done, a later one that finds the lock
- * gone has not left undone. */
+/* Repeats the act, or tells the owner. If one attempt may have been done, a later one that finds
+ * the lock gone does not prove that nothing was done. */
 static void lock_record_settle(struct lock_record *l, clave_err err, const clave_stat *stat)
 {
     if (may_repeat(l, err)) {
@@ -183,7 +183,7 @@ static void lock_record_on_written(clave_async_client *c, const clave_result *re
     }
     const clave_stat *stat = l->act == LOCK_RECORD_TOUCH && res->nops > 0 ? res->ops[0].stat : NULL;
     if (stat)
-        l->entry.stat = *stat; /* its version is another one now */
+        l->entry.stat = *stat; /* its version has changed */
     lock_record_settle(l, err, stat);
 }
 

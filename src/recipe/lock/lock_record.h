@@ -1,7 +1,7 @@
-/* lock_record.h - a node beside a lock that outlives its holders, and that only the holder writes:
- * each write is one transaction with a check of the lock node. When it was made is its ctime, by
- * the servers' clock. One request at a time; a request whose answer was lost is repeated where that
- * does no harm. */
+/* lock_record.h - a node next to a lock that outlives its holders, and that only the holder
+ * writes: each write is one transaction with a check of the lock node. Its ctime, by the servers'
+ * clock, is when it was created. One request at a time; a request whose answer was lost is repeated
+ * where that does no harm. */
 #ifndef CLAVE_RECIPE_LOCK_LOCK_RECORD_H
 #define CLAVE_RECIPE_LOCK_LOCK_RECORD_H
 
@@ -9,19 +9,19 @@
 #include "recipe/contender/contender_config.h"
 
 enum lock_record_act {
-    LOCK_RECORD_READ,    /* the entry. ENONODE: there is none */
-    LOCK_RECORD_CREATE,  /* ours, and parents that are missing; the outcome may be unknown, as of
-                       REPLACE: a READ tells (clave__lock_record_is_own) */
-    LOCK_RECORD_REPLACE, /* ours in the place of the one read: made anew. EBADVERSION, ENONODE */
-    LOCK_RECORD_UPDATE,  /* ours, over the one that we have made */
-    LOCK_RECORD_TOUCH,   /* the one read, as it is: its new mtime is the servers' present.
-                       EBADVERSION,   ENONODE */
-    LOCK_RECORD_REMOVE,  /* ours; that there is none is success */
+    LOCK_RECORD_READ,    /* reads the entry. ENONODE: there is none */
+    LOCK_RECORD_CREATE,  /* creates our entry, and missing parents; as with REPLACE the outcome may
+                            be unknown: then a READ tells (clave__lock_record_is_own) */
+    LOCK_RECORD_REPLACE, /* deletes the entry read and creates ours. EBADVERSION, ENONODE */
+    LOCK_RECORD_UPDATE,  /* writes over the entry that we have created */
+    LOCK_RECORD_TOUCH,   /* writes the entry read once more: its new mtime is the servers' time.
+                            EBADVERSION, ENONODE */
+    LOCK_RECORD_REMOVE,  /* deletes our entry; a missing one is success */
 };
 
-/* What was read. The identity of one of our own is left out. */
+/* What was read. The identity is left out if the entry is our own. */
 struct lock_record_entry {
-    char state[16]; /* "": of another's making */
+    char state[16]; /* "": another program wrote it */
     char id[CLAVE_UUID_TEXT + 1];
     int64_t token;
     int64_t took_ms;
@@ -45,20 +45,20 @@ struct lock_record_spec {
 
 struct lock_record {
     clave_async_client *client;
-    struct contender_config config; /* the ACLs; as data, what every entry of ours ends with */
+    struct contender_config config; /* the ACLs; as data, the end of every entry of ours */
     lock_record_done *done;
-    void *owner; /* NULL: freed, and waits for the answer that is under way */
+    void *owner; /* NULL: freed, and waiting for the pending answer */
     bool busy;
     enum lock_record_act act;
     int tries;
-    int rounds;                   /* reads after an answer that left it in doubt */
-    clave_err doubt;              /* of an attempt whose answer was lost; CLAVE_OK: of none */
+    int rounds;      /* reads after an answer that left it in doubt */
+    clave_err doubt; /* the error of an attempt whose answer was lost; CLAVE_OK: there was none */
     char id[CLAVE_UUID_TEXT + 1]; /* of our entries */
     int64_t token;
     char *node, *path;
     char *text; /* of the entry being written, `len` bytes of `cap` */
     size_t len, cap;
-    char *found; /* the entry read: `nfound` bytes as they are, then a copy taken apart */
+    char *found; /* the entry read: `nfound` bytes unchanged, then a copy that is parsed in place */
     size_t nfound;
     struct lock_record_entry entry;
 };

@@ -15,8 +15,8 @@ struct part {
     char *path;
 };
 
-/* What one owner has: holds of all, or an acquire that is at part `at`, or both (it acquires
- * again). */
+/* What one owner has: all parts, or an acquire that is at part `at`, or both (it acquires once
+ * more). */
 struct multilock_owner {
     struct list link;
     clave_async_multilock *ml;
@@ -25,7 +25,8 @@ struct multilock_owner {
     bool pending;
     bool cancelled;
     bool trying;
-    bool part_lost; /* a part was lost: begin anew when the one waited for has answered */
+    bool
+        part_lost; /* a part was lost: start over when the pending acquire of a part has answered */
     size_t at;
     int64_t deadline;
     clave_async_multilock_cb *cb;
@@ -86,7 +87,7 @@ static void recipe_multilock_on_event(clave_async_mutex *m, const clave_mutex_ev
             ml->event_cb(ml, &out, ml->event_arg);
     } else if (!b->part_lost) {
         b->part_lost = true;
-        /* Its callback comes in any case, and goes on from there. */
+        /* Its callback comes in any case, and continues from there. */
         (void)clave_async_mutex_cancel(ml->parts[b->at].mutex, b->owner);
     }
 }
@@ -178,7 +179,7 @@ void clave_async_multilock_free(clave_async_multilock *ml)
         else
             free_owner(b);
     }
-    /* In the reverse order, as they are released; what waits is told so, later. */
+    /* In reverse order, as they are released; pending acquires are told later. */
     for (size_t i = ml->n; i-- > 0;)
         clave_async_mutex_free(ml->parts[i].mutex);
     clave_async_client *c = ml->client;
@@ -195,7 +196,7 @@ static clave_err recipe_multilock_step(struct multilock_owner *b)
     return clave_async_mutex_acquire(b->ml->parts[b->at].mutex, b->owner, b->deadline, on_step, b);
 }
 
-/* What this acquire has got so far. */
+/* Releases the parts that this acquire has so far. */
 static void recipe_multilock_release_acquired(struct multilock_owner *b)
 {
     while (b->at > 0) {
@@ -249,7 +250,8 @@ static void on_step(clave_async_mutex *m, uint64_t owner, clave_err err, void *a
     } else if (b->part_lost) {
         recipe_multilock_start_over(b);
     } else if (err == CLAVE_OK && b->at < ml->n) {
-        /* It may have passed unnoticed, in a process that was stopped: the next would be a try. */
+        /* The deadline may have passed unnoticed in a stopped process: the next acquire would be a
+         * try. */
         bool late = !b->trying && b->deadline <= clave__client_now(ml->client);
         err = late ? CLAVE_EBUSY : recipe_multilock_step(b);
         if (err != CLAVE_OK)
@@ -304,7 +306,7 @@ clave_err clave_async_multilock_cancel(clave_async_multilock *ml, uint64_t owner
 
 /* A release whose end is awaited: one answer for all the parts. */
 struct multilock_release {
-    struct client_task due; /* the call's own share: so nothing is told inside it */
+    struct client_task due; /* the call's own share, so that no callback runs inside the call */
     clave_async_multilock *ml;
     uint64_t owner;
     size_t left; /* shares that have not ended */

@@ -73,7 +73,7 @@ static void on_again(struct client_task *t)
     answer_deliver(a, a->m->freed ? CLAVE_ECANCELED : CLAVE_OK);
 }
 
-/* The answer of a call that is done with. */
+/* The answer of a call that has nothing left to do. */
 static clave_err answer_post_new(clave_async_mutex *m, uint64_t owner,
                                  void (*run)(struct client_task *t), clave_async_mutex_cb *cb,
                                  void *arg)
@@ -127,7 +127,7 @@ static void recipe_mutex_on_moved(void *owner)
     struct owner_entry *t = owner;
     const struct contender *place = t->place;
     recipe_mutex_tell(t, CLAVE_MUTEX_QUEUED, CLAVE_OK);
-    /* The callback may have cancelled: then the place has no owner any more. */
+    /* The callback may have cancelled; then the place no longer has an owner. */
     if (place->owner == t && place->ahead == 1)
         recipe_mutex_tell(t, CLAVE_MUTEX_NEXT, CLAVE_OK);
 }
@@ -169,7 +169,7 @@ static void recipe_mutex_on_ended(void *owner, clave_err err)
     clave__map_remove(&m->owner_entries, &t->node);
     clave__handoff_end_wait(t);
     if (m->place_owner == t)
-        clave__handoff_promote(m); /* before what the callback may ask for */
+        clave__handoff_promote(m); /* before anything that the callback may start */
     answer_deliver(&t->answer, err);
 }
 
@@ -206,7 +206,7 @@ static void recipe_mutex_on_asked(void *owner)
 static void recipe_mutex_on_left(void *arg, clave_err err)
 {
     struct owner_entry *t = arg;
-    answer_post(&t->answer, err); /* it may be inside the release */
+    answer_post(&t->answer, err); /* this may run inside the release */
 }
 
 static const struct contender_events events = {
@@ -344,8 +344,8 @@ static clave_err acquire_again(struct owner_entry *t, clave_async_mutex_cb *cb, 
     return err;
 }
 
-/* What the owner has of the other side: the place that a read takes over, or why it may not
- * ask. */
+/* What the owner has on the other side: the place that a read takes over, or an error if it must
+ * not acquire. */
 static clave_err check_other_side(const clave_async_mutex *m, uint64_t owner,
                                   const struct contender **downgrade)
 {
@@ -363,7 +363,7 @@ static clave_err check_other_side(const clave_async_mutex *m, uint64_t owner,
     return CLAVE_OK;
 }
 
-/* Whose it is. A place that is shared is now one owner's, now another's. */
+/* Writes whose place it is. A shared place belongs to several owners in turn: "*". */
 static clave_err recipe_mutex_add_identity(const struct owner_entry *t)
 {
     const clave_async_mutex *m = t->answer.m;
@@ -413,7 +413,7 @@ clave_err clave_async_mutex_acquire(clave_async_mutex *m, uint64_t owner, int64_
     t->downgrade_token = downgrade ? downgrade->token : 0;
     bool trying = deadline <= clave__client_now(m->client);
     if (trying && (m->place_owner || !clave_async_client_is_connected(m->client))) {
-        /* A try never waits, not for a connection either, nor for an owner here. */
+        /* A try never waits: not for a connection, nor for another owner in this process. */
         answer_post(&t->answer, CLAVE_EBUSY);
         return CLAVE_OK;
     }
@@ -433,26 +433,26 @@ clave_err clave_async_mutex_cancel(clave_async_mutex *m, uint64_t owner)
 {
     struct owner_entry *t = recipe_mutex_find(m, owner);
     if (t && t->callback_due)
-        return CLAVE_OK; /* granted: its callback is about to say so */
+        return CLAVE_OK; /* it is granted: its callback is about to run */
     if (!t || t->count > 0)
         return CLAVE_ENOTHELD;
     remove_owner(m, t);
     return CLAVE_OK;
 }
 
-/* The last hold goes: the node is deleted, and the entry lives until that is certain
- * when somebody wants to know. */
+/* Gives the last hold back: deletes the node. With a callback the entry lives until the node is
+ * certainly gone. */
 static void release_place(struct owner_entry *t, clave_async_mutex_cb *cb, void *arg)
 {
     clave_async_mutex *m = t->answer.m;
     struct contender *place = t->place;
     bool shared = m->place_owner == t;
-    /* A read that has taken the write's place stands beside its node, not behind it: the next
-     * writer has to queue behind that read. */
+    /* A read that took over the write's place has the same number, not a later one: the next writer
+     * must queue after that read. */
     bool downgraded = m->other && recipe_mutex_find(m->other, t->answer.owner);
     clave__map_remove(&m->owner_entries, &t->node);
     if (shared && !downgraded && clave__handoff_hand_over(t)) {
-        /* The node stays, and is another's. */
+        /* The node stays: another owner has it now. */
         if (cb) {
             answer_init(&t->answer, m, t->answer.owner, cb, arg);
             answer_post(&t->answer, CLAVE_OK);
@@ -468,7 +468,7 @@ static void release_place(struct owner_entry *t, clave_async_mutex_cb *cb, void 
         clave__mem_free(m->mem, t);
         clave__contender_leave(place, NULL, NULL);
     }
-    /* Behind the delete: at the end of the queue. */
+    /* After the delete: at the end of the queue. */
     if (shared)
         clave__handoff_promote(m);
 }

@@ -1,8 +1,8 @@
 /* mutex_handoff.c - owners of one mutex that share a place in the queue: a release hands it to the
- * next owner that waits here, without a request to the server. The first is the host, and has the
- * place; the others wait in line. After share_turns turns the node is deleted, and the next owner
- * queues at the end: so other processes are not kept out. Called by mutex.c. Invariant: one owner
- * at most has the place. */
+ * next owner that waits here, without a request to the server. One owner has the place; the others
+ * wait. After share_turns hand-offs the node is deleted, and the next owner queues at the end, so
+ * that other processes are not kept out. Called by mutex.c. Invariant: at most one owner has the
+ * place. */
 #include "recipe/lock/mutex_internal.h"
 
 static void mutex_handoff_on_limit(struct timer *timer, int64_t now)
@@ -43,7 +43,7 @@ clave_err clave__handoff_acquire(struct owner_entry *t, int64_t deadline)
     if (m->place_owner) {
         list_push_back(&m->waiters, &t->link);
     } else {
-        /* Its own deadline is not that of the place, which others may wait for. */
+        /* The place does not get its deadline, since others may wait for the place. */
         clave_err err = clave__owner_entry_take_place(t, trying ? deadline : CLAVE_NEVER, NULL);
         if (err != CLAVE_OK)
             return err;
@@ -93,7 +93,7 @@ void clave__handoff_step_down(struct owner_entry *t)
 
 /* ---- handing over -------------------------------------------------------------------------- */
 
-/* The release that brought it has returned. */
+/* The release that handed it over has returned. */
 static void handoff_on_deferred(struct client_task *task)
 {
     struct owner_entry *t = LIST_ENTRY(task, struct owner_entry, answer.due);

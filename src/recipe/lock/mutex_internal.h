@@ -35,11 +35,11 @@ struct owner_entry {
     clave_err lost;          /* why; OK while it is not */
     int64_t downgrade_token; /* of the write whose place a read takes over */
     /* Shared places (mutex_handoff.c): */
-    struct list link; /* in the mutex's line, while another has the place */
+    struct list link; /* in the mutex's `waiters`, while another owner has the place */
     int64_t deadline; /* of its acquire */
     struct timer limit;
     bool callback_due; /* holds, but its acquire's callback is still to come */
-    bool asked;        /* and ASKED behind that */
+    bool asked;        /* and ASKED after that */
 };
 
 struct clave_async_mutex {
@@ -53,16 +53,17 @@ struct clave_async_mutex {
     void *event_arg;
     struct map owner_entries;
     unsigned share_turns;            /* as in the options; 0: no sharing */
-    unsigned turns;                  /* that the present grant was handed over */
-    struct owner_entry *place_owner; /* who has the place that is shared; NULL: nobody */
-    struct list waiters;             /* who waits for it, first come first */
+    unsigned turns;                  /* how often the present grant was handed over */
+    struct owner_entry *place_owner; /* the owner that has the shared place; NULL: none */
+    struct list waiters;             /* owners that wait for it, first come, first served */
     bool freed;
     unsigned refs; /* the user, answers to come, calls that run */
 };
 
 /* ---- mutex.c ------------------------------------------------------------------------------- */
 
-/* Takes a place of its own in the queue; its owner is notified. `beside` may be NULL. */
+/* Takes a place of its own in the queue; its owner is notified. `downgrade`: the node to take over,
+ * may be NULL. */
 clave_err clave__owner_entry_take_place(struct owner_entry *t, int64_t deadline,
                                         const char *downgrade);
 /* It holds: its acquire's callback, then the event. */
@@ -74,17 +75,17 @@ void clave__owner_entry_dismiss(struct owner_entry *t, clave_err verdict);
  * --------------------------------------------------- */
 
 void clave__handoff_init(struct owner_entry *t);
-/* Takes a place, or waits for the one there is: no try then. */
+/* Takes a place, or waits for the existing one, which a try must not do. */
 clave_err clave__handoff_acquire(struct owner_entry *t, int64_t deadline);
-/* The host gives its last hold back: true: another has the place now. */
+/* The owner of the place gives its last hold back. true: another owner has the place now. */
 bool clave__handoff_hand_over(struct owner_entry *t);
-/* The host's place is gone: the next in line takes one. */
+/* The place is gone: the next waiter takes one. */
 void clave__handoff_promote(clave_async_mutex *m);
 /* Its acquire has ended, in whatever way. */
 void clave__handoff_end_wait(struct owner_entry *t);
-/* The host's grant is gone. false: its owner was not told of it yet, and waits again. */
+/* The grant is gone. false: its owner had not been told of the grant yet, and waits again. */
 bool clave__handoff_lose(struct owner_entry *t);
-/* Gives up waiting: the place of a host goes to the next in line, if there is one. */
+/* Gives up waiting: if it has the place, the next waiter gets it. */
 void clave__handoff_step_down(struct owner_entry *t);
 
 #endif

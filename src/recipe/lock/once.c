@@ -6,9 +6,9 @@
  *    │             └───── counts: EDONE        │
  *    └─────────────────────────────────────────┘
  *
- * The holder before us wrote the record before its node went, and that its node went is what made
- * us the holder: so the server we talk to has the record as it left it. A record is made anew by
- * each run, hence its ctime is the begin of the run. */
+ * The holder before us wrote the record before its node was deleted, and that deletion made us the
+ * holder: so our server has the record as the former holder left it. Each run creates a new record,
+ * so its ctime is when the run began. */
 #include "clave/async/once.h"
 
 #include <string.h>
@@ -89,7 +89,7 @@ static clave_err recipe_once_looked(clave_async_once *o, clave_err err)
     }
     if (err != CLAVE_OK)
         return err;
-    /* The answer to our start was lost. A second one proves that the lock stands. */
+    /* The answer to our start was lost. A second start proves that the lock is still held. */
     if (clave__lock_record_is_own(o->lock_record))
         return recipe_once_start(o, LOCK_RECORD_REPLACE);
     note_former(o);
@@ -102,7 +102,7 @@ static clave_err touched(clave_async_once *o, clave_err err, const clave_stat *s
 {
     if (err == CLAVE_EBADVERSION || err == CLAVE_ENONODE)
         return recipe_once_look_again(
-            o, err); /* our own touch, its answer lost; or an operator's doing */
+            o, err); /* our own touch whose answer was lost, or an operator's write */
     if (err != CLAVE_OK || !stat)
         return err != CLAVE_OK ? err : CLAVE_EPROTO;
     int64_t age = stat->mtime - o->former.began;
@@ -131,7 +131,7 @@ static void recipe_once_on_done(void *owner, enum lock_record_act act, clave_err
     else if (o->phase == STARTING)
         err = started(o, err);
     else
-        o->phase = OVER; /* the end was told */
+        o->phase = OVER; /* the caller was told of the end */
     if (err != CLAVE_OK)
         o->phase = OVER;
     if (o->phase == RUNNING || o->phase == OVER)

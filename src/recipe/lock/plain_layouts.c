@@ -1,6 +1,5 @@
-/* plain_layouts.c - mutexes and latches with the layouts of programs written by hand. What is
- * different is said by their rules: see queue_order.h, and contender_race.c for the one without a
- * queue.
+/* plain_layouts.c - mutexes and latches with the layouts of programs written by hand. Their rules
+ * say what is different: see queue_order.h, and contender_race.c for the layout without a queue.
  */
 #include "clave/async/plain_layouts.h"
 

@@ -14,7 +14,7 @@ enum { LIMIT_MAX = INT32_MAX };
 static void change_limit(clave_async_semaphore *s, uint32_t limit)
 {
     s->lease_config.spec.limit = limit;
-    /* Of all claims only the one that is through the gate waits for room. */
+    /* Of all acquires only the one that holds the mutex waits for room. */
     for (struct list *e = s->acquires.next; e != &s->acquires; e = e->next)
         if (clave__semaphore_acquire_recount(LIST_ENTRY(e, struct semaphore_acquire, link)))
             return;
@@ -216,7 +216,7 @@ static struct semaphore_acquire *recipe_semaphore_find(const clave_async_semapho
     return NULL;
 }
 
-/* Will the limit be known? After a failure it is asked for once more. */
+/* Will the limit be known? After a failure it is read once more. */
 static clave_err check_limit(clave_async_semaphore *s)
 {
     if (!s->shared_count)

@@ -7,7 +7,7 @@
 
 /* ---- giving up and answering ----------------------------------------------------------- */
 
-/* The leases first: whoever is let through the gate then finds room. */
+/* The leases first: the next holder of the mutex then finds room. */
 static void leave_all(struct semaphore_acquire *k)
 {
     for (size_t i = 0; i < k->n; i++) {
@@ -31,7 +31,7 @@ static void free_acquire(struct semaphore_acquire *k)
     clave__mem_free(s->mem, k);
 }
 
-/* Nothing leads to the claim any more when its callback runs. */
+/* Nothing refers to the acquire any more when its callback runs. */
 static void semaphore_acquire_answer(struct semaphore_acquire *k, clave_err err)
 {
     clave_async_semaphore *s = k->s;
@@ -69,7 +69,7 @@ void clave__semaphore_acquire_cancel(struct semaphore_acquire *k, clave_err err)
 
 /* ---- taking ---------------------------------------------------------------------------- */
 
-/* Whose it is, and what whoever looks for deadlocks has to know of the semaphore. */
+/* Writes whose place it is, and what a search for deadlocks needs to know of the semaphore. */
 static clave_err semaphore_acquire_add_identity(struct contender *place,
                                                 const struct semaphore_acquire *k)
 {
@@ -96,8 +96,8 @@ static clave_err semaphore_acquire_take(struct contender **place, struct semapho
     return err;
 }
 
-/* The deadline may have passed unnoticed, in a process that was stopped: a lease asked for now
- * would be a try, and is not waited for. */
+/* The deadline may have passed unnoticed in a stopped process: a lease acquired now would be a try.
+ */
 static void take_next_lease(struct semaphore_acquire *k)
 {
     clave_async_lease *l = k->leases[k->got];
@@ -113,7 +113,8 @@ static void grant(struct semaphore_acquire *k)
 {
     struct contender *mutex = k->mutex;
     k->mutex = NULL;
-    /* Sent behind the creates and not awaited: the next one gets in as soon as it may. */
+    /* Sent after the creates and not awaited: the next acquire gets the mutex as soon as possible.
+     */
     clave__contender_leave(mutex, NULL, NULL);
     for (size_t i = 0; i < k->n; i++) {
         k->leases[i]->semaphore_acquire = NULL;
@@ -239,7 +240,7 @@ clave_err clave__semaphore_acquire_start(struct semaphore_acquire *k)
 {
     clave_async_semaphore *s = k->s;
     k->trying = k->deadline <= clave__client_now(s->client);
-    /* A try never waits, not for a connection either. */
+    /* A try never waits, not even for a connection. */
     bool in_vain = k->trying && !clave_async_client_is_connected(s->client);
     clave_err err = in_vain ? CLAVE_OK : take_mutex(k);
     if (err != CLAVE_OK) {

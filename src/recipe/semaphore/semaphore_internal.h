@@ -18,15 +18,15 @@ struct clave_async_semaphore {
     struct contender_config mutex_config; /* <path>/locks */
     struct contender_config lease_config; /* <path>/leases; its spec has the limit */
     struct detector_terms detector;
-    char *deadlock;      /* of the latest request that it ended; may be NULL */
-    uint64_t task;       /* whose the requests to come are; 0: nobody's in particular */
+    char *deadlock;      /* the cycle that ended the latest request; may be NULL */
+    uint64_t task;       /* the owner of the requests to come; 0: none in particular */
     int64_t max_hold_ms; /* of a lease, from when it is given out */
     struct shared_count *shared_count;
     clave_err limit_err; /* the latest; OK once a value was read */
     clave_lease_event_cb *event_cb;
     void *event_arg;
     struct list acquires; /* that wait */
-    struct list leases;   /* given out, those lost too */
+    struct list leases;   /* given out, lost ones included */
     unsigned refs;        /* the user, answers to come, calls that run */
 };
 
@@ -34,13 +34,13 @@ void clave__semaphore_hold(clave_async_semaphore *s);
 void clave__semaphore_drop(clave_async_semaphore *s);
 /* The requests from now on are this owner's, a number as of clave_async_mutex_acquire. */
 void clave__semaphore_set_task(clave_async_semaphore *s, uint64_t task);
-/* One has ended, at this place of it. */
+/* Keeps the text of a deadlock that ended a request, which had this place. */
 void clave__semaphore_keep_text(clave_async_semaphore *s, clave_err err,
                                 const struct contender *place);
 void clave__semaphore_tell(clave_async_semaphore *s, const clave_lease_event *ev);
 
-/* One lease: being taken (a claim, and a place from when it is its turn), given out (a place),
- * lost (neither), or being given back (a callback at most). */
+/* One lease: being taken (an acquire, and a place from when it is its turn), given out (a place),
+ * lost (neither), or being released (a callback at most). */
 struct semaphore_acquire;
 struct clave_async_lease {
     struct list link; /* in the semaphore's, once given out */
@@ -54,8 +54,8 @@ struct clave_async_lease {
     void *arg;
 };
 
-/* One acquire. A gate that goes, or a lease that goes before all are there, and it begins anew:
- * what it had belonged to a session that is over, or was taken away. */
+/* One acquire. It starts over when its mutex, or a lease before it has all of them, is lost: either
+ * was of a session that is over, or was deleted. */
 struct semaphore_acquire {
     struct client_task due;
     struct list link;
@@ -74,13 +74,13 @@ struct semaphore_acquire {
 
 clave_err clave__semaphore_acquire_new(struct semaphore_acquire **out, clave_async_semaphore *s,
                                        size_t n);
-/* Takes its place in the queue; when it fails the claim is freed. */
+/* Takes its place in the queue. When it fails, the acquire is freed. */
 clave_err clave__semaphore_acquire_start(struct semaphore_acquire *k);
 /* Ends it: the callback is told `err`. */
 void clave__semaphore_acquire_fail(struct semaphore_acquire *k, clave_err err);
-/* The same, and not inside this call. */
+/* The same, after this call. */
 void clave__semaphore_acquire_cancel(struct semaphore_acquire *k, clave_err err);
-/* There is another limit; false: it does not wait for one. */
+/* The limit has changed. false: it does not wait for room. */
 bool clave__semaphore_acquire_recount(struct semaphore_acquire *k);
 
 void clave__semaphore_lease_init(clave_async_lease *l, clave_async_semaphore *s,

@@ -44,7 +44,8 @@ static void semaphore_lease_on_lost(void *owner, clave_err why)
     semaphore_lease_tell(l, CLAVE_LEASE_LOST, why);
 }
 
-/* One that is taken while others are waited for is not anybody's to give back yet. */
+/* A lease that is held while its acquire waits for others belongs to nobody who could release it.
+ */
 static void semaphore_lease_on_asked(void *owner)
 {
     clave_async_lease *l = owner;

@@ -15,7 +15,7 @@ static void shared_count_encode(uint32_t value, uint8_t out[SIZE])
         out[i] = (uint8_t)(value >> (8 * (SIZE - 1 - i)));
 }
 
-/* Anything else than a positive number lets nobody in. */
+/* Anything but a positive number lets nobody in. */
 static uint32_t decode(const void *data, size_t len)
 {
     const uint8_t *b = data;
@@ -38,7 +38,7 @@ static void shared_count_end(struct shared_count *q)
     clave__mem_free(q->mem, q);
 }
 
-/* Nothing else than the watch would tell of another value, and it may be gone. */
+/* Only the watch would report another value, and it may be gone. */
 static void shared_count_look_later(struct shared_count *q)
 {
     if (q->owner)
@@ -74,7 +74,7 @@ static void on_made(clave_async_client *c, const clave_result *res, void *arg)
     (void)c;
     struct shared_count *q = arg;
     clave_err_class class_ = clave_err_classify(res->err);
-    /* Whoever made it: it is there, or that will be known when it is read. */
+    /* It exists, whoever created it; if not, reading it will tell. */
     if (res->err == CLAVE_OK || res->err == CLAVE_ENODEEXISTS || class_ == CLAVE_CLASS_UNKNOWN)
         shared_count_look(q);
     else if (res->err == CLAVE_ENOMEM)
@@ -89,13 +89,13 @@ static void on_awaited(clave_async_client *c, const clave_result *res, void *arg
     (void)c;
     struct shared_count *q = arg;
     if (res->err == CLAVE_OK)
-        shared_count_look(q); /* made meanwhile; else its watch will tell */
+        shared_count_look(q); /* it was created meanwhile; if not, the watch will tell */
     else if (res->err == CLAVE_ENOMEM)
         shared_count_look_later(q);
     shared_count_end(q);
 }
 
-/* A node that is missing is made, or its creation waited for. */
+/* Creates the missing node, or waits until somebody does. */
 static void make(struct shared_count *q)
 {
     uint8_t data[SIZE];
@@ -116,7 +116,7 @@ static void make(struct shared_count *q)
 static void found(struct shared_count *q, const clave_result *res)
 {
     if (res->stat->mzxid < q->mzxid)
-        return; /* a server that is behind */
+        return; /* the server lags behind */
     q->mzxid = res->stat->mzxid;
     q->events->changed(q->owner, decode(res->data, res->len));
 }
