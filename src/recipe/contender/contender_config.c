@@ -12,7 +12,7 @@ char *clave__contender_config_stem(const struct contender_config *s, const char 
     const char *base = s->spec.rule->base;
     char *stem = clave__mem_alloc(s->mem, strlen(s->path) + strlen(tag) + strlen(base) + 2);
     if (stem)
-        strcpy(stem + clave__path_put_child(stem, s->path, tag), base);
+        memcpy(stem + clave__path_put_child(stem, s->path, tag), base, strlen(base) + 1);
     return stem;
 }
 

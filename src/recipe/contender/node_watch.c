@@ -54,7 +54,7 @@ clave_err clave__node_watch_set(struct node_watch *l, const char *dir, const cha
     if (name)
         clave__path_put_child(l->path, dir, name);
     else
-        strcpy(l->path, dir);
+        memcpy(l->path, dir, strlen(dir) + 1);
     return CLAVE_OK;
 }
 
