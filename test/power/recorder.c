@@ -93,6 +93,8 @@ static bool is_watched(int dir)
 
 /* ---- what the server calls ------------------------------------------------------------------ */
 
+int __real_close(int fd);
+int __wrap_close(int fd);
 int __real_openat(int dir, const char *name, int flags, ...);
 int __wrap_openat(int dir, const char *name, int flags, ...);
 ssize_t __real_pwrite(int fd, const void *p, size_t n, off_t at);
@@ -128,6 +130,16 @@ int __wrap_openat(int dir, const char *name, int flags, ...)
     }
     pthread_mutex_unlock(&mutex);
     return fd;
+}
+
+/* The next one to get this descriptor may be a directory, whose syncs are of names. */
+int __wrap_close(int fd)
+{
+    pthread_mutex_lock(&mutex);
+    if (fd >= 0 && fd < MAX_FD)
+        file_of[fd] = NO_FILE;
+    pthread_mutex_unlock(&mutex);
+    return __real_close(fd);
 }
 
 /* The file behind a descriptor; the mutex is held when there is one. */
@@ -186,6 +198,7 @@ static void note_sync(int fd, bool done)
 {
     unsigned file;
     if (take_file(fd, &file)) {
+        must(!is_watched(fd)); /* a file, as it was recorded, and not the directory */
         push(done ? EVENT_SYNC : EVENT_SYNC_FAILED)->file = file;
         pthread_mutex_unlock(&mutex);
         return;
@@ -258,7 +271,7 @@ static void take_existing(const char *dir, const char *name)
     must(fd >= 0 && fstat(fd, &st) == 0);
     uint8_t *p = malloc((size_t)st.st_size + 1);
     must(p && read(fd, p, (size_t)st.st_size) == st.st_size);
-    close(fd);
+    __real_close(fd);
     unsigned file = create(name);
     push_write(file, p, (size_t)st.st_size, 0);
     push(EVENT_SYNC)->file = file;

@@ -225,8 +225,8 @@ clave_err clave__lock_record_do(struct lock_record *l, enum lock_record_act act)
 clave_err clave__lock_record_look_again(struct lock_record *l, clave_err err)
 {
     /* The write was done and its answer lost; it was not done; or the entry is not the one read. */
-    bool in_doubt = clave__err_passes(err) || err == CLAVE_ENODEEXISTS || err == CLAVE_EBADVERSION ||
-                    err == CLAVE_ENONODE;
+    bool in_doubt = clave__err_passes(err) || err == CLAVE_ENODEEXISTS ||
+                    err == CLAVE_EBADVERSION || err == CLAVE_ENONODE;
     return in_doubt && ++l->rounds < ROUNDS ? clave__lock_record_do(l, LOCK_RECORD_READ) : err;
 }
 
